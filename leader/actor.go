@@ -43,9 +43,9 @@ type actor struct {
 	term     *Term
 
 	guards   guardDrivers
-	wish     machine.GuardsWish // as the guards know it
-	listener *stepDownListener  // nil: it has never led
-	roster   *rosterParts       // nil: it has no roster
+	desired  machine.DesiredGuards // as the guards know it
+	listener *stepDownListener     // nil: it has never led
+	roster   *rosterParts          // nil: it has no roster
 
 	seat          int
 	reminder      reminder
@@ -271,9 +271,9 @@ func (a *actor) follow() *machine.Input {
 func (a *actor) carryOut(in *machine.Input, call chan error) {
 	switch in.Kind { //nolint:exhaustive // only what is answered is put off by chance
 	case machine.InRead, machine.InWritten, machine.InSettings, machine.InFeed:
-		in.Dice = a.rng.Uint32()
+		in.Jitter = a.rng.Uint32()
 	}
-	before, stays, written, shown, seen := a.status.State, a.status.Leaving == machine.Staying, a.status.Written, *a.status.Shown, a.status.Seen.Revision
+	before, stays, written, shown, seen := a.status.State, a.status.Leaving == machine.Staying, a.status.Written, *a.status.Reported, a.status.Seen.Revision
 	var fx machine.Effects
 	a.advance(in, &fx)
 	if in.Kind == machine.InSlot && fx.Request.Kind == machine.ReqNone && a.requests.cancel == nil { // nothing is due any more
@@ -285,7 +285,7 @@ func (a *actor) carryOut(in *machine.Input, call chan error) {
 		a.faults.received(fx.Notes)
 	}
 	a.noticeSign(in, seen)
-	a.publish(*a.status.Shown != shown)
+	a.publish(*a.status.Reported != shown)
 	for _, e := range events {
 		a.c.logEvent(a.values, e)
 		a.c.offer(e)
@@ -425,8 +425,8 @@ func (a *actor) publish(changed bool) {
 		c.leading.Store(nil)
 	}
 	if changed {
-		c.session, c.holder = a.status.Shown.Session, holderShown(&a.status, a.seat)
-	} else if a.status.Shown.Kind == record.EntryRecord && a.status.Seen.Revision != c.holder.Revision {
+		c.session, c.holder = a.status.Reported.Session, holderShown(&a.status, a.seat)
+	} else if a.status.Reported.Kind == record.EntryRecord && a.status.Seen.Revision != c.holder.Revision {
 		c.holder.date(*a.status.Seen)
 	}
 	holds := a.status.Holds
@@ -476,9 +476,9 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p machine.Params) *
 		a.bucket, a.requests.settings = b, b.SettingsEnsured
 	}
 	if p.Listed {
-		p.Lot = a.rng.Uint32()
+		p.Spread = a.rng.Uint32()
 		a.roster = &rosterParts{announcer: rosterAnnouncer{
-			AnnouncerMachine: machine.AnnouncerMachine{Announces: c.permit == nil || a.seat == 1, Lot: p.Lot},
+			AnnouncerMachine: machine.AnnouncerMachine{Announces: c.permit == nil || a.seat == 1, Spread: p.Spread},
 			roster:           c.store, election: c.election, session: p.Session,
 			entry: record.Announcement{Format: record.AnnouncementFormat, ID: p.ID, Priority: p.Priority, Preempt: cfg.Preempt},
 		}}

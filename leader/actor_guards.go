@@ -61,13 +61,13 @@ func (a *actor) tell() *machine.Input {
 	if len(a.guards) == 0 {
 		return nil
 	}
-	if w := a.status.Wish; w != a.wish {
-		a.wish = w
+	if w := a.status.Desired; w != a.desired {
+		a.desired = w
 		for i := range a.guards {
-			a.stepGuard(&a.guards[i], machine.GuardInput{Kind: machine.GuardInWish, Wish: w})
+			a.stepGuard(&a.guards[i], machine.GuardInput{Kind: machine.GuardInDesired, Desired: w})
 		}
 	}
-	if r := a.guards.report(a.wish.Token); r != a.status.Guards && !a.status.Done {
+	if r := a.guards.report(a.desired.Token); r != a.status.Guards && !a.status.Done {
 		return &machine.Input{Kind: machine.InGuards, Guards: r}
 	}
 	return nil
@@ -86,13 +86,13 @@ func (g guardDrivers) wakeAt(wake time.Time) time.Time {
 
 // report returns the combined state of the guards, for the token at which they are to stand.
 func (g guardDrivers) report(token uint64) machine.GuardsReport {
-	r := machine.GuardsReport{Fit: true, Stand: token}
+	r := machine.GuardsReport{Fit: true, RaisedAt: token}
 	for i := range g {
 		s := &g[i]
 		r.Fit = r.Fit && s.Ready()
 		r.Over = max(r.Over, s.Over())
-		if !s.Stands {
-			r.Stand = 0
+		if !s.Raised {
+			r.RaisedAt = 0
 		}
 	}
 	return r
@@ -152,9 +152,9 @@ func (a *actor) reported(m *guardMail) *machine.Input {
 
 // stepGuard steps the guard machine of a guard and carries out the effects.
 func (a *actor) stepGuard(s *guardDriver, in machine.GuardInput) {
-	in.Dice = a.rng.Uint32()
+	in.Jitter = a.rng.Uint32()
 	fx := s.Step(a.now(), a.status.Times.OrDefault().Lease, in)
-	if s.Stands && a.term != nil && a.term.token == s.Wish.Token {
+	if s.Raised && a.term != nil && a.term.token == s.Desired.Token {
 		a.term.fences[s.number].Move(s.Seen.Revision, in.Kind == machine.GuardInRaised && in.Err == nil)
 	}
 	if fx.Fault != nil {
@@ -208,7 +208,7 @@ func (s *guardDriver) cleanUp(m *guardMail) {
 	case machine.GuardInChecked, machine.GuardInRead, machine.GuardInRaised:
 		s.cancel()
 		s.cancel = nil
-	case machine.GuardInTick, machine.GuardInWish, machine.GuardInReconnected, machine.GuardInUnfit, machine.GuardInSuspect:
+	case machine.GuardInTick, machine.GuardInDesired, machine.GuardInReconnected, machine.GuardInUnfit, machine.GuardInSuspect:
 	}
 }
 

@@ -194,7 +194,7 @@ func (l *rosterWatcher) open(values context.Context, h *rosterAnnouncer, priorit
 	ctx, l.cancel = context.WithCancel(values)
 	var v *view
 	v = newView(priority, func() { box.put(mail{roster: &rosterMail{kind: viewChanged, view: v}}) })
-	h.roster.Stands(ctx, h.election, v.take, func(f backend.Feed, err error) {
+	h.roster.View(ctx, h.election, v.take, func(f backend.Feed, err error) {
 		if !box.put(mail{roster: &rosterMail{kind: viewOpened, view: v, feed: f, err: err}}) && f != nil {
 			f.Stop() // the candidate has ended without waiting any longer
 		}
@@ -286,7 +286,7 @@ func (l *rosterWatcher) choose(now time.Time, all []record.Announcement, priorit
 	if len(asking) == 0 {
 		return machine.Preemptor{}
 	}
-	next := int(s.Vain % uint32(len(asking)))
+	next := int(s.FailedHandovers % uint32(len(asking)))
 	if !just[next] {
 		return machine.Preemptor{}
 	}

@@ -49,7 +49,7 @@ func (a *actor) silenceAt() time.Time {
 		return a.base.Add(s.at + wait)
 	case t.silent:
 		return a.base.Add(max(t.signed, s.at) + a.quiet() - wait)
-	case a.status.Shown.Kind == record.EntryRecord && !a.status.Holds && a.status.Settled: // a renewal of another candidate is due
+	case a.status.Reported.Kind == record.EntryRecord && !a.status.Holds && a.status.Settled: // a renewal of another candidate is due
 		return a.base.Add(t.signed + max(a.quiet(), a.status.Seen.Rec.Lease/3) - wait)
 	default:
 		return time.Time{}

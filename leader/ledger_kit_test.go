@@ -189,7 +189,7 @@ func (l *ledger) Announce(ctx context.Context, _, session string, entry []byte, 
 	l.ask(ctx, "Announce", func() { reply(revision, nil) }, func(err error) { reply(0, err) })
 }
 
-func (l *ledger) Stands(ctx context.Context, _ string, deliver func(backend.Announcement), reply func(backend.Feed, error)) {
+func (l *ledger) View(ctx context.Context, _ string, deliver func(backend.Announcement), reply func(backend.Feed, error)) {
 	l.ask(ctx, "Stands", func() {
 		shut := l.opened("view")
 		l.mu.Lock()

@@ -75,7 +75,7 @@ func Lookup(ctx context.Context, store Store, election string) (Holder, error) {
 
 // holderShown returns the holder of the key, as far as it is to be reported, on a seat.
 func holderShown(s *machine.Status, seat int) Holder {
-	if s.Shown.Kind == record.EntryNothing || s.Shown.Kind == record.EntryUnseen {
+	if s.Reported.Kind == record.EntryNothing || s.Reported.Kind == record.EntryUnseen {
 		return Holder{Seat: seat}
 	}
 	return holderOf(*s.Seen, seat)

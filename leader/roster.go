@@ -98,7 +98,7 @@ func (r *reader) open(ctx context.Context, store backend.Roster) error {
 		err  error
 	}
 	answers := make(chan answer, 1)
-	store.Stands(ctx, r.election, r.view.take, func(f backend.Feed, err error) { answers <- answer{f, err} })
+	store.View(ctx, r.election, r.view.take, func(f backend.Feed, err error) { answers <- answer{f, err} })
 	got := <-answers // soon after ctx has ended, at the latest
 	r.feed = got.feed
 	return got.err

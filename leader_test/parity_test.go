@@ -376,7 +376,7 @@ func (p *parity) announce(s leader.Store, election, session, entry string, life 
 // stands opens a view, and writes down its announcements.
 func (p *parity) stands(s leader.Store, election, name string) (stop func()) {
 	a := await(p, func(ctx context.Context, reply func(backend.Feed, error)) {
-		s.Backend().Stands(ctx, election, func(a backend.Announcement) {
+		s.Backend().View(ctx, election, func(a backend.Announcement) {
 			switch {
 			case a.Err != nil:
 				p.say("  [%s] ends: %s", name, p.name(a.Err))

@@ -85,7 +85,7 @@ func TestRosterPermissions_Missing(t *testing.T) {
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
-	b.Backend().Stands(ctx, "a", func(backend.Announcement) {}, func(_ backend.Feed, err error) { denied <- err })
+	b.Backend().View(ctx, "a", func(backend.Announcement) {}, func(_ backend.Feed, err error) { denied <- err })
 	if err := <-denied; !errors.Is(err, leader.ErrPermission) || !strings.Contains(err.Error(), `"$JS.API.CONSUMER.CREATE.KV_E_roster.*.$KV.E_roster.a.*"`) {
 		t.Errorf("a view: %v", err)
 	}

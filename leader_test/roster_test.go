@@ -69,7 +69,7 @@ func stands(tb testing.TB, r leader.Store, election string) (*rosterView, error)
 	defer cancel()
 	v := new(rosterView)
 	opened := make(chan error)
-	r.Backend().Stands(ctx, election, v.hear, func(f backend.Feed, err error) {
+	r.Backend().View(ctx, election, v.hear, func(f backend.Feed, err error) {
 		v.Feed = f
 		opened <- err
 	})

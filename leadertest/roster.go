@@ -61,8 +61,8 @@ func (l linkBackend) Announce(ctx context.Context, election, session string, ent
 	})
 }
 
-// Stands opens a view of the roster. The view ends when the link has a new connection.
-func (l linkBackend) Stands(ctx context.Context, election string, deliver func(backend.Announcement), reply func(backend.Feed, error)) {
+// View opens a view of the roster. The view ends when the link has a new connection.
+func (l linkBackend) View(ctx context.Context, election string, deliver func(backend.Announcement), reply func(backend.Feed, error)) {
 	s := l.link.store
 	v := &view{link: l.link, election: election, deliver: deliver}
 	fail := func(err error) {

@@ -51,7 +51,7 @@ func (k *rosterKit) announce(r leader.Store, election, who, entry string) (answe
 // view opens a view of the election e that writes down each announcement with its time.
 func (k *rosterKit) view(r leader.Store) (view backend.Feed, err error) {
 	k.Helper()
-	r.Backend().Stands(k.Context(), "e", func(a backend.Announcement) {
+	r.Backend().View(k.Context(), "e", func(a backend.Announcement) {
 		who := strings.ToLower(a.Session[:min(len(a.Session), 1)])
 		line := fmt.Sprintf("%s=%s", who, a.Entry)
 		switch {

@@ -63,13 +63,13 @@ type Roster interface {
 	// stored, even much later. Errors: ErrNoRoster, ErrValueTooLarge, ErrPermission,
 	// ErrUnreachable, ErrConnectionClosed.
 	Announce(ctx context.Context, election, session string, entry []byte, life time.Duration, reply func(revision uint64, err error))
-	// Stands opens a view of the candidates that stand in the election. After its reply,
+	// View opens a view of the candidates that stand in the election. After its reply,
 	// deliver is called with each of them, then with Complete, then with every change, one
 	// call at a time. deliver never blocks. A view that may have missed a change ends with an
 	// Err, and so does one whose connection was lost and is back: to go on, open another.
 	// The Feed's Stop ends it, and must not be called from within deliver. ctx is for the
 	// opening only. Errors: as for Announce.
-	Stands(ctx context.Context, election string, deliver func(Announcement), reply func(Feed, error))
+	View(ctx context.Context, election string, deliver func(Announcement), reply func(Feed, error))
 }
 
 // Requests carries requests to the holder of a key.

@@ -103,7 +103,7 @@ func (m *Machine) settle(now time.Time, req Request, in *Input, fx *Effects) {
 			m.bucket.doubt()
 		}
 		m.fault(err, fx)
-		m.pace(now, in.Dice)
+		m.pace(now, in.Jitter)
 	}
 	if m.bucket.settings.LastRevision < max(req.Revision, m.key.removedUpTo) {
 		m.regress(now, fx)

@@ -135,7 +135,7 @@ func (p *checker) checkEvents(m *Machine, now time.Time, fx Effects) string {
 			if n.Token > record.LastToken+1 {
 				return fmt.Sprintf("its token %d is greater than any that candidates ask for", n.Token)
 			}
-			if m.Guarded && m.guards.Stand != n.Token {
+			if m.Guarded && m.guards.RaisedAt != n.Token {
 				return "Elected before its guards stand"
 			}
 		case NoteFenced:

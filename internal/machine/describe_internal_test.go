@@ -74,8 +74,8 @@ func describeInput(in Input) string {
 
 func describeGuards(r GuardsReport) string {
 	text := map[bool]string{true: "fit", false: "not fit"}[r.Fit]
-	if r.Stand != 0 {
-		text += fmt.Sprintf(", stand at %d", r.Stand)
+	if r.RaisedAt != 0 {
+		text += fmt.Sprintf(", stand at %d", r.RaisedAt)
 	}
 	if r.Over != 0 {
 		text += fmt.Sprintf(", over %d", r.Over)

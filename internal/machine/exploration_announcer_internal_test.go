@@ -40,7 +40,7 @@ const oldTicket = 5
 // and is withdrawn in the end.
 func TestAnnouncerMachine_Explored(t *testing.T) {
 	smallWorld[announcerWorld]{
-		start: announcerWorld{m: AnnouncerMachine{Announces: true, Lot: 1 << 31}},
+		start: announcerWorld{m: AnnouncerMachine{Announces: true, Spread: 1 << 31}},
 		least: 500,
 		actions: func(w announcerWorld) []string {
 			var actions []string

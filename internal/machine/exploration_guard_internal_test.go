@@ -61,8 +61,8 @@ type raiseGhost struct {
 // report returns the state of one guard, as the actor passes it to the machine.
 func (q *post) report() GuardsReport {
 	r := GuardsReport{Fit: q.Ready(), Over: q.Over()}
-	if q.Stands {
-		r.Stand = q.Wish.Token
+	if q.Raised {
+		r.RaisedAt = q.Desired.Token
 	}
 	return r
 }
@@ -75,8 +75,8 @@ func (w *worldOf) post(i int) {
 // agree makes the machine and the guard machine agree after either has changed.
 func (w *worldOf) agree(i int) {
 	p, q := &w.parties[i], &w.posts[i]
-	if wish := p.m.wish(); wish != q.Wish {
-		w.guide(i, GuardInput{Kind: GuardInWish, Wish: wish})
+	if wish := p.m.desiredGuards(); wish != q.Desired {
+		w.guide(i, GuardInput{Kind: GuardInDesired, Desired: wish})
 	}
 	if r := q.report(); r != p.m.guards {
 		w.step(i, Input{Kind: InGuards, Guards: r})
@@ -108,7 +108,7 @@ func (w *worldOf) guide(i int, in GuardInput) {
 	if w.didRaise != nil {
 		w.didRaise(p.now, fx)
 	}
-	if q.Stands && p.checker.Open() && q.stand.token == q.Wish.Token {
+	if q.Raised && p.checker.Open() && q.stand.token == q.Desired.Token {
 		if acked := in.Kind == GuardInRaised && in.Err == nil; acked || q.Seen.Revision > q.stand.revision {
 			q.stand.revision = q.Seen.Revision
 		}
@@ -116,13 +116,13 @@ func (w *worldOf) guide(i int, in GuardInput) {
 	switch {
 	case in.Kind == GuardInRaised && in.Err == nil && q.Seen != (record.GuardObservation{Revision: in.Revision, Kind: record.EntryRecord, Rec: asked.Rec}):
 		w.fail("%s takes what it has raised for something else", p.m.Session)
-	case q.Stands && !q.Seen.RaisedBy(p.m.Session, q.Wish.Token):
+	case q.Raised && !q.Seen.RaisedBy(p.m.Session, q.Desired.Token):
 		w.fail("%s believes that a guard stands that it has not raised", p.m.Session)
 	case errors.Is(fx.Fault, backend.ErrGuardDeleted) && !w.guard.bared && in.Observed.Kind != record.EntryNothing: // which may be of the past
 		w.fail("%s says that the guard was deleted, and it was not", p.m.Session)
 	case !fx.Wake.IsZero() && !fx.Wake.After(p.now):
 		w.fail("the raiser of %s wakes in the past", p.m.Session)
-	case fx.Wake.IsZero() && q.op.Kind == GuardNone && q.Wish.Token != 0:
+	case fx.Wake.IsZero() && q.op.Kind == GuardNone && q.Desired.Token != 0:
 		w.fail("the raiser of %s sleeps for ever", p.m.Session)
 	}
 	q.wake = fx.Wake
@@ -403,7 +403,7 @@ func describeGuard(s record.GuardObservation) string {
 }
 
 var guardInNames = map[guardInputKind]string{
-	GuardInTick: "tick", GuardInWish: "wish", GuardInReconnected: "reconnected", GuardInUnfit: "unfit", GuardInSuspect: "suspect",
+	GuardInTick: "tick", GuardInDesired: "wish", GuardInReconnected: "reconnected", GuardInUnfit: "unfit", GuardInSuspect: "suspect",
 	GuardInChecked: "checked", GuardInRead: "read", GuardInRaised: "raised",
 }
 
@@ -412,8 +412,8 @@ func describeGuardInput(in GuardInput) string {
 	switch {
 	case in.Err != nil:
 		return text + ": " + in.Err.Error()
-	case in.Kind == GuardInWish:
-		return fmt.Sprintf("%s %d soon=%v", text, in.Wish.Token, in.Wish.soon)
+	case in.Kind == GuardInDesired:
+		return fmt.Sprintf("%s %d soon=%v", text, in.Desired.Token, in.Desired.soon)
 	case in.Kind == GuardInRead:
 		return text + " " + describeGuard(in.Observed)
 	case in.Kind == GuardInRaised:

@@ -109,9 +109,9 @@ func (w *worldOf) eachKeptToken(visit func(v *uint64)) {
 	w.eachRaise(func(r *record.Guard) { visit(&r.Token) })
 	for i := range w.times {
 		m, q := &w.parties[i].m, &w.posts[i]
-		visit(&m.guards.Stand)
+		visit(&m.guards.RaisedAt)
 		visit(&m.guards.Over)
-		visit(&q.Wish.Token)
+		visit(&q.Desired.Token)
 		visit(&q.stand.token)
 		if m.raising() || m.state == StateLeader {
 			visit(&m.term.token)

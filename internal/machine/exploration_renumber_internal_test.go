@@ -99,8 +99,8 @@ func (p *party) forget(w *worldOf) {
 	// Dates, the term's number and the newest stored write are only shown. The bucket's
 	// last revision bounds how far away the next one may be, and in this world only the
 	// greatest one is far away.
-	m.key.echo, m.term.elected, m.term.since, m.writes.acked, m.bucket.settings.LastRevision = echo{}, 0, 0, 0, 0
-	m.shown = shown{Kind: m.shown.Kind}
+	m.key.own, m.term.elected, m.term.since, m.writes.acked, m.bucket.settings.LastRevision = ownEntry{}, 0, 0, 0, 0
+	m.reported = holderReport{Kind: m.reported.Kind}
 	m.term.number = 1
 	// The counts of failures are capped where they are used.
 	m.flight.fails, m.feed.fails = min(m.flight.fails, 6), min(m.feed.fails, 6)

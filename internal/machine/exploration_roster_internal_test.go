@@ -83,14 +83,14 @@ func (w *worldOf) rivalOf(i int) (session string) {
 // toAnnounce and toRank report whether a candidate is about to use the roster.
 func (w *worldOf) toAnnounce(i int) bool {
 	p := &w.parties[i]
-	return p.up && !p.frozen && !p.cut && p.m.stands(p.now) && w.roster.behind[i]
+	return p.up && !p.frozen && !p.cut && p.m.competes(p.now) && w.roster.behind[i]
 }
 
 // toWithdraw reports whether a candidate is about to withdraw its announcement. No
 // candidate is to wait for one that has held the key and may not take a lease yet.
 func (w *worldOf) toWithdraw(i int) bool {
 	p := &w.parties[i]
-	return p.up && !p.frozen && !p.cut && !p.m.holds() && !p.m.stands(p.now) && w.roster.behind[i] && slices.Contains(w.roster.stands[:], p.m.Session)
+	return p.up && !p.frozen && !p.cut && !p.m.holds() && !p.m.competes(p.now) && w.roster.behind[i] && slices.Contains(w.roster.stands[:], p.m.Session)
 }
 
 func (w *worldOf) toRank(i int) bool {
@@ -231,7 +231,7 @@ func (w *worldOf) queues(i int, held, led bool) {
 		if j < 0 {
 			continue
 		}
-		if o := &w.parties[j]; o.m.stands(o.now) && !r.behind[j] {
+		if o := &w.parties[j]; o.m.competes(o.now) && !r.behind[j] {
 			if r.overtaken[j]++; r.overtaken[j] > 1 {
 				w.fail("%s was overtaken twice, last by %s", s, p.m.Session)
 			}
@@ -268,7 +268,7 @@ func (m *Machine) forgetOrder() {
 		m.leave.since = time.Time{}
 	}
 	// The number of handovers in vain is capped where it is used.
-	if m.queue.vain = min(m.queue.vain, PatienceDoubles); !m.Listed {
-		m.queue.vain, m.queue.yieldsFrom = 0, time.Time{} // it hears of no rival
+	if m.queue.failedHandovers = min(m.queue.failedHandovers, PatienceDoubles); !m.Listed {
+		m.queue.failedHandovers, m.queue.yieldsFrom = 0, time.Time{} // it hears of no rival
 	}
 }

@@ -47,7 +47,7 @@ func FuzzMachine(f *testing.F) {
 }
 
 func fuzzInput(m *Machine, settings backend.Settings, next func() int) Input {
-	in := Input{Kind: InputKind(next() % int(InSlot+1)), Dice: uint32(next()) << 24}
+	in := Input{Kind: InputKind(next() % int(InSlot+1)), Jitter: uint32(next()) << 24}
 	in.Observed = fuzzObservation(next)
 	switch in.Kind {
 	case InRead, InWritten, InSettings, InFeed:
@@ -84,7 +84,7 @@ func fuzzInput(m *Machine, settings backend.Settings, next func() int) Input {
 		}
 		in.Guards = GuardsReport{Fit: next()%4 != 0, Over: uint64(next() % 12)}
 		if next()%2 == 0 {
-			in.Guards.Stand = m.term.token
+			in.Guards.RaisedAt = m.term.token
 		}
 	case InRoster:
 		in.Roster = RosterReport{Line: fuzzLine(next), Preemptor: Preemptor{Session: []string{"", "B", "C"}[next()%3]}}

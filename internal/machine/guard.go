@@ -21,12 +21,12 @@ type GuardMachine struct {
 
 	fit      bool // checked since the connection was last made
 	known    bool // and read since then
-	Wish     GuardsWish
+	Desired  DesiredGuards
 	Seen     record.GuardObservation // the newest revision known
 	readAt   time.Time               // when seen was last confirmed
 	needRead bool                    // a read is needed before anything is concluded
 	past     int                     // reads in a row that returned older revisions
-	Stands   bool                    // the guard was raised for the wish, and has not been seen gone
+	Raised   bool                    // the guard was raised for the desired state, and has not been seen gone
 
 	op           GuardOp
 	opAt         time.Time
@@ -65,11 +65,11 @@ type GuardOp struct {
 // GuardInput is one event for the guard machine.
 type GuardInput struct {
 	Kind     guardInputKind
-	Wish     GuardsWish              // guardInWish
+	Desired  DesiredGuards           // guardInWish
 	Observed record.GuardObservation // guardInRead
 	Revision uint64                  // guardInRaised: the revision that was acknowledged
 	Err      error                   // of a reply
-	Dice     uint32
+	Jitter   uint32
 }
 
 type guardInputKind uint8
@@ -77,7 +77,7 @@ type guardInputKind uint8
 // Inputs of a guard machine.
 const (
 	GuardInTick guardInputKind = iota
-	GuardInWish
+	GuardInDesired
 	GuardInReconnected
 	GuardInUnfit   // a check beside the request in flight found the guard not fit
 	GuardInSuspect // a write of the term was rejected, and the guard found gone
@@ -110,12 +110,12 @@ func (r *GuardMachine) Step(now time.Time, lease time.Duration, in GuardInput) g
 	var fx guardEffects
 	switch in.Kind {
 	case GuardInTick:
-	case GuardInWish:
-		if in.Wish.Token != r.Wish.Token {
-			r.Stands = false
+	case GuardInDesired:
+		if in.Desired.Token != r.Desired.Token {
+			r.Raised = false
 		}
-		r.needRead = r.needRead || in.Wish.soon && !r.Wish.soon
-		r.Wish = in.Wish
+		r.needRead = r.needRead || in.Desired.soon && !r.Desired.soon
+		r.Desired = in.Desired
 	case GuardInReconnected:
 		r.fit, r.known, r.needRead = false, false, true
 		r.fails, r.retryAt = 0, now
@@ -167,14 +167,14 @@ func (r *GuardMachine) answered(now time.Time, in GuardInput, fx *guardEffects) 
 		r.fails, r.raiseFailing = 0, false
 		r.needRead = refused.Named || r.losses%4 == 0
 		if r.losses > raiseRush {
-			r.retryAt = now.Add(backOff(raisePause, raisePauses, r.losses-raiseRush, in.Dice))
+			r.retryAt = now.Add(backOff(raisePause, raisePauses, r.losses-raiseRush, in.Jitter))
 		}
 		return
 	case in.Err != nil:
 		r.needRead = r.needRead || in.Kind != GuardInChecked
 		r.raiseFailing = r.raiseFailing || in.Kind == GuardInRaised
 		r.fails++
-		r.retryAt = Later(now, r.opAt.Add(backOff(raisePause, raisePauses, r.fails, in.Dice)))
+		r.retryAt = Later(now, r.opAt.Add(backOff(raisePause, raisePauses, r.fails, in.Jitter)))
 		fx.Fault = in.Err
 		return
 	}
@@ -185,11 +185,11 @@ func (r *GuardMachine) answered(now time.Time, in GuardInput, fx *guardEffects) 
 	case GuardInChecked:
 		r.fit = true
 	case GuardInRead:
-		r.read(now, in.Observed, in.Dice)
+		r.read(now, in.Observed, in.Jitter)
 	case GuardInRaised:
 		r.needRead, r.losses = false, 0
 		r.Seen, r.readAt = record.GuardObservation{Revision: in.Revision, Kind: record.EntryRecord, Rec: op.Rec}, now
-	case GuardInTick, GuardInWish, GuardInReconnected, GuardInUnfit, GuardInSuspect:
+	case GuardInTick, GuardInDesired, GuardInReconnected, GuardInUnfit, GuardInSuspect:
 	}
 }
 
@@ -198,10 +198,10 @@ func (r *GuardMachine) answered(now time.Time, in GuardInput, fx *guardEffects) 
 const stalest = 3
 
 // read handles the result of a read.
-func (r *GuardMachine) read(now time.Time, s record.GuardObservation, dice uint32) {
+func (r *GuardMachine) read(now time.Time, s record.GuardObservation, jitter uint32) {
 	if 0 < s.Revision && s.Revision < r.Seen.Revision && r.past < stalest {
 		r.past++
-		r.retryAt = now.Add(backOff(raisePause, raisePauses, 1, dice))
+		r.retryAt = now.Add(backOff(raisePause, raisePauses, 1, jitter))
 		return // and read again
 	}
 	r.past = 0
@@ -209,11 +209,11 @@ func (r *GuardMachine) read(now time.Time, s record.GuardObservation, dice uint3
 	r.Seen, r.readAt = s, now
 }
 
-// judge compares the guard as last seen with the wish.
+// judge compares the guard as last seen with the desired state.
 func (r *GuardMachine) judge(fx *guardEffects) {
-	stood := r.Stands
-	r.Stands = r.Wish.Token != 0 && r.Seen.RaisedBy(r.Session, r.Wish.Token)
-	if stood && !r.Stands && r.Over() < r.Wish.Token {
+	stood := r.Raised
+	r.Raised = r.Desired.Token != 0 && r.Seen.RaisedBy(r.Session, r.Desired.Token)
+	if stood && !r.Raised && r.Over() < r.Desired.Token {
 		fx.Fault = fmt.Errorf("%w, and is raised again", backend.ErrGuardDeleted)
 	}
 	if r.taken() && !r.needRead && r.op.Kind == GuardNone && fx.Fault == nil {
@@ -221,9 +221,9 @@ func (r *GuardMachine) judge(fx *guardEffects) {
 	}
 }
 
-// Over returns the token at which the guard stands, if not for the wish; or 0.
+// Over returns the token at which the guard stands, if not for the desired state; or 0.
 func (r *GuardMachine) Over() uint64 {
-	if r.Seen.Kind != record.EntryRecord || r.Stands || r.taken() {
+	if r.Seen.Kind != record.EntryRecord || r.Raised || r.taken() {
 		return 0
 	}
 	return r.Seen.Rec.Token
@@ -247,9 +247,9 @@ func (r *GuardMachine) next(now time.Time, lease time.Duration) (guardOpKind, ti
 		return GuardCheck, soonest
 	case r.needRead || !r.known:
 		return GuardRead, soonest
-	case r.Wish.Token == 0 && !r.taken() && r.Over() <= record.LastToken:
+	case r.Desired.Token == 0 && !r.taken() && r.Over() <= record.LastToken:
 		return GuardNone, time.Time{}
-	case r.Stands, r.taken(), r.Over() >= r.Wish.Token:
+	case r.Raised, r.taken(), r.Over() >= r.Desired.Token:
 		return GuardRead, Later(soonest, r.readAt.Add(lease))
 	default:
 		return GuardRaise, soonest
@@ -261,7 +261,7 @@ func (r *GuardMachine) send(now time.Time, kind guardOpKind, fx *guardEffects) {
 	op := GuardOp{Kind: kind}
 	if kind == GuardRaise {
 		op.Revision = r.Seen.Revision
-		op.Rec = record.Guard{Format: record.Format, Election: r.Election, Token: r.Wish.Token, ID: r.ID, Session: r.Session}
+		op.Rec = record.Guard{Format: record.Format, Election: r.Election, Token: r.Desired.Token, ID: r.ID, Session: r.Session}
 	}
 	r.op, r.opAt, r.opBy = op, now, now.Add(raiseWait<<min(r.fails, 3))
 	fx.Op = op
@@ -269,31 +269,31 @@ func (r *GuardMachine) send(now time.Time, kind guardOpKind, fx *guardEffects) {
 
 // GuardsReport is the combined state of a candidate's guards.
 type GuardsReport struct {
-	Fit   bool   // all can protect their streams; checked since the connection was last made
-	Stand uint64 // all stand at this token, raised by this session; 0: not all, or not at the same
-	Over  uint64 // the greatest token found at one of them that was not raised for the wish
+	Fit      bool   // all can protect their streams; checked since the connection was last made
+	RaisedAt uint64 // all stand at this token, raised by this session; 0: not all, or not at the same
+	Over     uint64 // the greatest token found at one of them that was not raised for the desired state
 }
 
-// GuardsWish is the state in which the candidate wants its guards.
-type GuardsWish struct {
+// DesiredGuards is the state in which the candidate wants its guards.
+type DesiredGuards struct {
 	soon  bool   // a write that elects is on its way, so the guards are to be read
 	Token uint64 // at which they are to stand, until further notice; 0: leave them alone
 }
 
-// wish returns the state in which the machine wants its guards. Only a leader, whose lease is
-// valid by its own clock at every call of wish, and a candidate that has claimed a term and
+// desiredGuards returns the state in which the machine wants its guards. Only a leader, whose lease is
+// valid by its own clock at every call of desiredGuards, and a candidate that has claimed a term and
 // waits for its guards want them to stand at a token. So a leader that was fenced or deposed
 // does not raise a deleted guard again.
-func (m *Machine) wish() GuardsWish {
-	w := GuardsWish{soon: m.flight.req.Kind == ReqWrite && m.flight.req.Rec.Phase == record.PhaseElect}
+func (m *Machine) desiredGuards() DesiredGuards {
+	w := DesiredGuards{soon: m.flight.req.Kind == ReqWrite && m.flight.req.Rec.Phase == record.PhaseElect}
 	if m.raising() || m.state == StateLeader {
 		w.Token = m.term.token
 	}
 	return w
 }
 
-// guardsStand takes a report on the guards.
-func (m *Machine) guardsStand(now time.Time, r GuardsReport, fx *Effects) {
+// guardsReported takes a report on the guards.
+func (m *Machine) guardsReported(now time.Time, r GuardsReport, fx *Effects) {
 	m.guards = r
 	m.memory.count(record.KnownToken(r.Over))
 	if m.state == StateLeader && r.Over >= m.term.token {

@@ -53,7 +53,7 @@ type Input struct {
 	Until    time.Time          // inResume: takes no lease before then; inStop: drains no longer; zero: as configured
 	Term     uint64             // inDrained, inWorked
 	Err      error              // of a reply, or of the feed's end
-	Dice     uint32             // randomness for the pauses between tries
+	Jitter   uint32             // randomness for the pauses between tries
 }
 
 // absorb handles one input.
@@ -76,7 +76,7 @@ func (m *Machine) absorb(now time.Time, in *Input, fx *Effects) {
 	case InRead, InWritten, InSettings, InFeed:
 		m.answered(now, in, fx)
 	case InGuards:
-		m.guardsStand(now, in.Guards, fx)
+		m.guardsReported(now, in.Guards, fx)
 	case InRoster:
 		m.ranked(now, in.Roster, fx)
 	case InResign:
@@ -118,7 +118,7 @@ func (m *Machine) answered(now time.Time, in *Input, fx *Effects) {
 		case errors.Is(in.Err, backend.ErrConnectionClosed):
 			m.closed(now, fx)
 		case errors.As(in.Err, &refused):
-			m.refused(now, req, *refused, in.Dice, fx)
+			m.refused(now, req, *refused, in.Jitter, fx)
 		default:
 			m.failed(now, req, in, fx)
 		}
@@ -156,7 +156,7 @@ func (m *Machine) failed(now time.Time, req Request, in *Input, fx *Effects) {
 		m.reads.needOnlyIf(m.state != StateLeader && m.state != StatePending)
 		m.renew.wantOnlyIf(m.holds())
 	case ReqFeed:
-		m.feed.failed(now.Add(m.pause(m.feed.fails+1, in.Dice)))
+		m.feed.failed(now.Add(m.pause(m.feed.fails+1, in.Jitter)))
 		if !m.holds() {
 			m.reads.need() // poll
 		}
@@ -168,7 +168,7 @@ func (m *Machine) failed(now time.Time, req Request, in *Input, fx *Effects) {
 		m.bucket.doubt() // no feed will report a reconnection
 	}
 	m.fault(err, fx)
-	m.pace(now, in.Dice)
+	m.pace(now, in.Jitter)
 }
 
 // resign hands over, perhaps to a given candidate, and stays a candidate.

@@ -19,11 +19,11 @@ type keyView struct {
 	absentSince  time.Time          // since when reads, which may lag, find nothing; zero: they find a message
 	behind       int                // reads in a row that returned less than the feed had delivered before
 	readAt       time.Time          // when the last reply to a read arrived
-	echo         echo               // an own write as the feed delivered it
+	own          ownEntry           // an own write as the feed delivered it
 }
 
-// echo is an own write as the feed delivered it. It only dates the term.
-type echo struct {
+// ownEntry is an own write as the feed delivered it. It only dates the term.
+type ownEntry struct {
 	revision uint64
 	created  int64
 }
@@ -39,8 +39,8 @@ func (k *keyView) see(s record.Observation, now time.Time) {
 // seeOwn takes an own write that is stored.
 func (k *keyView) seeOwn(s record.Observation, now time.Time) { k.seen, k.seenAt = s, now }
 
-// heardOwn keeps an own write that the feed delivered.
-func (k *keyView) heardOwn(s record.Observation) { k.echo = echo{s.Revision, s.Created} }
+// noteOwn keeps an own write that the feed delivered.
+func (k *keyView) noteOwn(s record.Observation) { k.own = ownEntry{s.Revision, s.Created} }
 
 // recall takes back the time at which the entry seen was received to when it was first
 // received in this process.
@@ -222,9 +222,9 @@ func (m *Machine) forget(now time.Time) {
 	}
 }
 
-// shown is the holder as it was last reported. It has the parts of an observation that make a
+// holderReport is the holder as it was last reported. It has the parts of an observation that make a
 // difference to an application.
-type shown struct {
+type holderReport struct {
 	Kind    record.EntryKind // entryRecord: held; entryNothing: not held; entryForeign
 	id      string
 	Session string
@@ -233,24 +233,24 @@ type shown struct {
 	value   string // published; of a foreign record its name
 }
 
-// showing returns the holder of the key to report.
-func (m *Machine) showing(now time.Time) shown {
+// currentReport returns the holder of the key to report.
+func (m *Machine) currentReport(now time.Time) holderReport {
 	switch {
-	case m.key.seen.Kind == record.EntryUnseen && m.shown.Kind == record.EntryUnseen:
-		return m.shown
+	case m.key.seen.Kind == record.EntryUnseen && m.reported.Kind == record.EntryUnseen:
+		return m.reported
 	case m.key.seen.Kind == record.EntryForeign && now.Before(m.lapse()):
 		if m.KVElect || m.Observe { // each is somebody
-			return shown{Kind: record.EntryForeign, value: m.key.seen.Rec.Value}
+			return holderReport{Kind: record.EntryForeign, value: m.key.seen.Rec.Value}
 		}
-		return shown{Kind: record.EntryForeign}
+		return holderReport{Kind: record.EntryForeign}
 	case m.key.seen.Held() && (m.holds() || now.Before(m.lapse())):
 		r := m.key.seen.Rec
 		if r.Phase == record.PhasePending { // its token grows with every renewal, and is no news
-			return shown{Kind: record.EntryRecord, id: r.ID, Session: r.Session, pending: true, value: r.Value}
+			return holderReport{Kind: record.EntryRecord, id: r.ID, Session: r.Session, pending: true, value: r.Value}
 		}
-		return shown{Kind: record.EntryRecord, id: r.ID, Session: r.Session, token: r.TermToken(m.key.seen.Revision), value: r.Value}
+		return holderReport{Kind: record.EntryRecord, id: r.ID, Session: r.Session, token: r.TermToken(m.key.seen.Revision), value: r.Value}
 	default:
-		return shown{Kind: record.EntryNothing}
+		return holderReport{Kind: record.EntryNothing}
 	}
 }
 
@@ -258,12 +258,12 @@ func (m *Machine) showing(now time.Time) shown {
 // an observer is notified that there is no leader, and a candidate that does not wait, if the
 // key is not free all the same.
 func (m *Machine) show(now time.Time, fx *Effects) {
-	s := m.showing(now)
-	if s == m.shown {
+	s := m.currentReport(now)
+	if s == m.reported {
 		return
 	}
-	first := m.shown.Kind == record.EntryUnseen
-	m.shown = s
+	first := m.reported.Kind == record.EntryUnseen
+	m.reported = s
 	kept := m.Tries && m.key.keepsOut() && now.Before(m.lapse())
 	if m.holds() || m.leave.mode == Stopping || first && s.Kind == record.EntryNothing && !m.Observe && !kept {
 		return

@@ -89,8 +89,8 @@ func (m *Machine) heard(now time.Time, s record.Observation, fx *Effects) {
 	ignored := now.Before(m.reads.calmUntil) && m.leave.mode == Staying // a candidate reads when that is over
 	m.feed.delivered()
 	if mine {
-		m.key.heardOwn(s)
-		m.term.date(m.key.echo)
+		m.key.noteOwn(s)
+		m.term.date(m.key.own)
 	}
 	switch {
 	case s.Revision <= max(m.key.seen.Revision, m.key.removedUpTo) || s.Kind == record.EntryNothing:
@@ -181,7 +181,7 @@ func (m *Machine) read(now time.Time, req Request, in *Input, fx *Effects) {
 	} else {
 		m.key.notFound(now)
 	}
-	m.soothe(now, s.Revision <= m.key.seen.Revision)
+	m.calmReads(now, s.Revision <= m.key.seen.Revision)
 	switch {
 	case m.key.seen.Kind == record.EntryUnseen:
 		m.flight.succeeded()
@@ -213,7 +213,7 @@ func (m *Machine) read(now time.Time, req Request, in *Input, fx *Effects) {
 			m.regress(now, fx)
 		default:
 			m.key.lagged()
-			m.pace(now, in.Dice)
+			m.pace(now, in.Jitter)
 		}
 	case s.Revision == m.key.seen.Revision:
 		m.key.caughtUp()
@@ -274,11 +274,11 @@ func (m *Machine) anew(now time.Time, revision uint64) bool {
 	return revision > m.key.seen.Revision+uint64((now.Sub(m.key.seenAt)+time.Second).Microseconds())
 }
 
-// soothe ends a read that was caused by a strange message of the feed. If the read was in
-// vain, the next strange message is a reason to read only after a moment. Forged messages
+// calmReads ends a read that was caused by a strange message of the feed. If the read showed
+// nothing new, the next strange message is a reason to read only after a moment. Forged messages
 // must not keep a candidate busy, and a true one must not go unread.
-func (m *Machine) soothe(now time.Time, vain bool) {
-	if m.reads.strange && vain {
+func (m *Machine) calmReads(now time.Time, nothingNew bool) {
+	if m.reads.strange && nothingNew {
 		m.reads.calm(now.Add(m.bucket.timing().RenewInterval / 4))
 	}
 	m.reads.cleared()

@@ -259,7 +259,7 @@ func (m *Machine) acknowledged(now time.Time, req Request, revision uint64, fx *
 	m.reads.satisfied()
 	m.flight.recovered()
 	m.queue.permitted()
-	m.soothe(now, true)
+	m.calmReads(now, true)
 	if revision < m.key.seen.Revision {
 		return // replaced since; the feed was faster
 	}
@@ -280,7 +280,7 @@ func (m *Machine) filledGap(w write) bool {
 
 // refused handles a write that was rejected because its condition did not hold. That is
 // not a loss yet. Only another session's record, or none, is a loss.
-func (m *Machine) refused(now time.Time, req Request, r backend.RefusedError, dice uint32, fx *Effects) {
+func (m *Machine) refused(now time.Time, req Request, r backend.RefusedError, jitter uint32, fx *Effects) {
 	m.queue.permitted() // a refusal is the stream's, so the write was allowed
 	switch {
 	case r.Named && r.Actual < max(req.Revision, m.key.removedUpTo) && (r.Actual > 0 || m.bucket.settings.PurgeProtected):
@@ -294,13 +294,13 @@ func (m *Machine) refused(now time.Time, req Request, r backend.RefusedError, di
 			m.renew.want()
 			m.flight.writeFailed()
 			if m.flight.failed() > 1 { // the first read is at once
-				m.flight.retryFrom(Later(now, m.flight.sentAt.Add(m.pause(m.flight.fails, dice))))
+				m.flight.retryFrom(Later(now, m.flight.sentAt.Add(m.pause(m.flight.fails, jitter))))
 			}
 		} else {
 			// The winner's record is on its way, so thousands of candidates need not ask
 			// for it.
 			m.reads.needWinner()
-			m.flight.retryFrom(now.Add(m.pause(1, dice)))
+			m.flight.retryFrom(now.Add(m.pause(1, jitter)))
 		}
 	}
 }

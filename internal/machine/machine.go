@@ -53,7 +53,7 @@ type Machine struct {
 	flight inflight
 
 	guards    GuardsReport // how the guards stand
-	shown     shown        // the holder that was last reported
+	reported  holderReport // the holder that was last reported
 	spent     bool         // it was reported that no greater token is left
 	suspended bool         // it watches its key and does not take it
 	done      bool
@@ -117,7 +117,7 @@ type Effects struct {
 	End     error  // end the term's context with this cause
 	Notes   []Note // then offer these events
 	Cancel  bool   // give up the request in flight; it still has to be answered
-	Slot    slotWish
+	Slot    slotRequest
 	Request Request   // needs a slot, until it is answered
 	Wake    time.Time // step again then, at the latest; zero: no deadline
 	Denied  error     // the call cannot be served
@@ -230,7 +230,7 @@ func (m *Machine) becomePending(now, ready time.Time, why pendingReason, fx *Eff
 // good. The term begins as soon as its guards stand.
 func (m *Machine) claim(now, good time.Time) {
 	m.term.claim(m.key.seen.Revision, m.key.seen.Rec.TermToken(m.key.seen.Revision), good, now.Add(m.bucket.times.Lease))
-	m.term.date(m.key.echo)
+	m.term.date(m.key.own)
 }
 
 // becomeLeader begins the term that was claimed.
@@ -360,8 +360,8 @@ func (t *termState) begin(now time.Time) {
 	t.guardDeadline = time.Time{}
 }
 
-// date sets when the term began, if the echo is that of the write that elected.
-func (t *termState) date(e echo) {
+// date sets when the term began, if the entry is that of the write that elected.
+func (t *termState) date(e ownEntry) {
 	if e.revision == t.elected {
 		t.since = e.created
 	}
@@ -444,7 +444,7 @@ func (m *Machine) begin(now time.Time, fx *Effects) {
 		m.withdraw(now, fx)
 	case m.guards.Over >= m.term.token:
 		m.term.unclaim()
-	case m.Guarded && m.guards.Stand != m.term.token:
+	case m.Guarded && m.guards.RaisedAt != m.term.token:
 	case now.Before(m.term.leaseUntil):
 		m.becomeLeader(now, fx)
 	}

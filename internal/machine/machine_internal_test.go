@@ -175,7 +175,7 @@ func (s *script) begin(words []string) []string {
 			if err != nil {
 				s.t.Fatal(err)
 			}
-			p.Lot = uint32(part * (1 << 32))
+			p.Spread = uint32(part * (1 << 32))
 		case "turn":
 			p.Want.Turn = s.duration(value)
 		case "kvelect":
@@ -242,8 +242,8 @@ func (s *script) happen(in Input, guard GuardInput) []string {
 // agree makes the machine and the guard machine agree, as the actor does.
 func (s *script) agree() []string {
 	var lines []string
-	if wish := s.m.wish(); wish != s.post.Wish {
-		lines = s.guide(GuardInput{Kind: GuardInWish, Wish: wish})
+	if wish := s.m.desiredGuards(); wish != s.post.Desired {
+		lines = s.guide(GuardInput{Kind: GuardInDesired, Desired: wish})
 	}
 	if r := s.post.report(); r != s.m.guards && !s.m.done {
 		lines = append(lines, "guard: "+describeGuards(r))
@@ -255,7 +255,7 @@ func (s *script) agree() []string {
 
 // guide steps the guard machine.
 func (s *script) guide(in GuardInput) []string {
-	in.Dice = 1 << 31
+	in.Jitter = 1 << 31
 	fx := s.post.Step(scriptOrigin.Add(s.last), s.m.bucket.timing().Lease, in)
 	var lines []string
 	for _, line := range guardEffectLines(fx) {
@@ -269,7 +269,7 @@ func (s *script) guide(in GuardInput) []string {
 }
 
 func (s *script) step(in Input) []string {
-	in.Dice = 1 << 31 // pauses in the middle of their range
+	in.Jitter = 1 << 31 // pauses in the middle of their range
 	before, now := s.m.state, scriptOrigin.Add(s.last)
 	var fx Effects
 	if s.window {
@@ -288,7 +288,7 @@ func (s *script) step(in Input) []string {
 		lines = append(lines, fmt.Sprintf("%v -> %v", before, s.m.state))
 	}
 	lines = append(lines, effectLines(scriptOrigin, fx)...)
-	if stands := s.m.stands(now); stands != s.stands {
+	if stands := s.m.competes(now); stands != s.stands {
 		s.stands = stands
 		lines = append(lines, map[bool]string{true: "it stands", false: "it stands no more"}[stands])
 	}

@@ -40,22 +40,22 @@ const (
 	slotHas        // and has it
 )
 
-// slotWish is the effect of asking for a slot.
-type slotWish struct {
+// slotRequest is the effect of asking for a slot.
+type slotRequest struct {
 	Wanted bool
 	Rank   backend.Rank
 }
 
 // want asks for a slot, or for another rank than that with which the candidate waits.
-func (f *inflight) want(now time.Time, r backend.Rank) slotWish {
+func (f *inflight) want(now time.Time, r backend.Rank) slotRequest {
 	if f.slot == slotWaits && r == f.rank {
-		return slotWish{}
+		return slotRequest{}
 	}
 	if f.slot == slotNone {
 		f.slotSince = now
 	}
 	f.slot, f.rank = slotWaits, r
-	return slotWish{Wanted: true, Rank: r}
+	return slotRequest{Wanted: true, Rank: r}
 }
 
 // granted records that the candidate has a slot.
@@ -390,19 +390,19 @@ func (m *Machine) wait(now time.Time) time.Duration {
 
 // pace counts a failure and delays the next request. The pause counts from when the
 // failed request was sent, so time spent waiting for its reply counts.
-func (m *Machine) pace(now time.Time, dice uint32) {
-	m.flight.retryFrom(Later(now, m.flight.sentAt.Add(m.pause(m.flight.failed(), dice))))
+func (m *Machine) pace(now time.Time, jitter uint32) {
+	m.flight.retryFrom(Later(now, m.flight.sentAt.Add(m.pause(m.flight.failed(), jitter))))
 }
 
 // pause returns how long to wait after so many failures in a row, see [backOff]. A holder
 // waits less.
-func (m *Machine) pause(fails int, dice uint32) time.Duration {
+func (m *Machine) pause(fails int, jitter uint32) time.Duration {
 	t := m.bucket.timing()
 	base, most := t.RenewInterval/4, min(t.Lease, longPause)
 	if m.holds() {
 		base, most = t.RenewInterval/16, t.RenewInterval/4
 	}
-	return backOff(base, most, fails, dice)
+	return backOff(base, most, fails, jitter)
 }
 
 // wakeAt returns the first deadline after now, or zero.
@@ -424,16 +424,16 @@ func (m *Machine) wakeAt(now time.Time) time.Time {
 	at(m.term.guardDeadline, m.raising())
 	at(m.flight.deadline, m.flight.waits())
 	at(m.tooLateAt(), m.state == StateLeader && m.flight.slot == slotWaits)
-	at(m.lapse(), m.shown.Kind != record.EntryNothing && !m.holds() && m.key.seen.Kind != record.EntryUnseen)
+	at(m.lapse(), m.reported.Kind != record.EntryNothing && !m.holds() && m.key.seen.Kind != record.EntryUnseen)
 	at(m.writes.releaseDeadline(), m.leave.mode != Staying && !m.term.draining)
 	return wake
 }
 
 // backOff returns how long to wait after so many failures in a row: base, doubled with each
-// further failure, up to most. The dice spread it over a quarter to either side.
-func backOff(base, most time.Duration, failures int, dice uint32) time.Duration {
+// further failure, up to most. The jitter spread it over a quarter to either side.
+func backOff(base, most time.Duration, failures int, jitter uint32) time.Duration {
 	d := min(base<<min(failures-1, 8), most)
-	return d - d/4 + time.Duration(uint64(d/2)*uint64(dice>>16)>>16)
+	return d - d/4 + time.Duration(uint64(d/2)*uint64(jitter>>16)>>16)
 }
 
 // Earlier returns the earlier of two instants. A zero instant does not count.

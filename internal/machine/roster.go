@@ -15,7 +15,7 @@ import (
 // candidate that has held the key begins another stand, so it goes last.
 type AnnouncerMachine struct {
 	Announces bool   // of the seats of a candidate the first announces, for all
-	Lot       uint32 // random; it spreads candidates that came together
+	Spread    uint32 // random; it spreads candidates that came together
 
 	held    bool      // it held the key, or one of several, at the last step
 	Denied  bool      // at the last step its writes counted as denied
@@ -82,7 +82,7 @@ func (h *AnnouncerMachine) Step(now time.Time, in AnnouncerInput) (fx announcerE
 	}
 	if h.held != in.Held {
 		h.held = in.Held
-		h.endStand(now)
+		h.endListing(now)
 		if in.Held {
 			h.due = now.Add(rosterPause)
 		}
@@ -117,8 +117,8 @@ func (h *AnnouncerMachine) answered(now time.Time, in AnnouncerInput) {
 	h.sending, h.sendBy = false, time.Time{}
 }
 
-// endStand ends the stand. The next announcement, or the withdrawal, is due at once.
-func (h *AnnouncerMachine) endStand(now time.Time) {
+// endListing ends the stand. The next announcement, or the withdrawal, is due at once.
+func (h *AnnouncerMachine) endListing(now time.Time) {
 	h.Ticket, h.Since, h.due = 0, time.Time{}, now
 }
 
@@ -127,7 +127,7 @@ func (h *AnnouncerMachine) announce(now time.Time, times Durations) {
 	h.due, h.Until = now.Add(times.Lease), now.Add(Lives*times.Lease)
 	if h.Since.IsZero() {
 		h.Since = now
-		h.due = h.due.Add(share(times.Lease, h.Lot))
+		h.due = h.due.Add(share(times.Lease, h.Spread))
 	}
 	h.sending, h.sendBy = true, now.Add(rosterWait(times))
 }

@@ -16,11 +16,11 @@ type Status struct {
 	Value string // published with the lease
 
 	// The key.
-	Holds   bool                // the newest revision known is a record of its own that is not released
-	MayHold bool                // it holds the key, or may turn out to hold it by a write that it has sent
-	Seen    *record.Observation // the newest revision known
-	SeenAt  time.Time           // when it was first received in this process; zero: not to be remembered
-	Shown   *shown              // the holder to report
+	Holds    bool                // the newest revision known is a record of its own that is not released
+	MayHold  bool                // it holds the key, or may turn out to hold it by a write that it has sent
+	Seen     *record.Observation // the newest revision known
+	SeenAt   time.Time           // when it was first received in this process; zero: not to be remembered
+	Reported *holderReport       // the holder to report
 
 	// The term, and how it ends.
 	Term          uint64 // number of the term, or of the last one
@@ -35,14 +35,14 @@ type Status struct {
 	Idle          bool      // the application has left its loop, so the candidate takes no lease
 
 	// Standing for election.
-	Suspended   bool
-	Taking      bool        // it waits for a slot to write to take its key now
-	WantsKey    bool        // being suspended is all that keeps it from writing to take its key now
-	Eligible    bool        // it waits for the key, and could take it from cooldownUntil on
-	DeniedUntil time.Time   // a write was denied: it follows after all others until then
-	Line        record.Line // the order in which others follow
-	Ranked      bool        // its own view of the roster has reported since the last try for the key
-	Vain        uint32      // handovers in vain, in a row
+	Suspended       bool
+	Taking          bool        // it waits for a slot to write to take its key now
+	WantsKey        bool        // being suspended is all that keeps it from writing to take its key now
+	Eligible        bool        // it waits for the key, and could take it from cooldownUntil on
+	DeniedUntil     time.Time   // a write was denied: it follows after all others until then
+	Line            record.Line // the order in which others follow
+	Ranked          bool        // its own view of the roster has reported since the last try for the key
+	FailedHandovers uint32      // handovers in vain, in a row
 
 	// Requests.
 	Dated   bool         // it leads, knows when its term began, and trusts its feed: an own record heard changes nothing
@@ -53,22 +53,22 @@ type Status struct {
 	Stored  uint64       // counter of the newest write known to be stored
 	Writing record.Phase // of the write in flight
 	Guards  GuardsReport
-	Wish    GuardsWish
+	Desired DesiredGuards
 }
 
 // Status returns the status at an instant, which is that of the last step.
 func (m *Machine) Status(now time.Time) Status {
 	return Status{
 		State: m.state, Done: m.done, Err: m.err, Value: m.value,
-		Holds: m.holds(), MayHold: m.mayHoldKey(), Seen: m.key.newest(), SeenAt: m.sightedAt(), Shown: &m.shown,
+		Holds: m.holds(), MayHold: m.mayHoldKey(), Seen: m.key.newest(), SeenAt: m.sightedAt(), Reported: &m.reported,
 		Term: m.term.number, LeaseUntil: m.term.leaseUntil, Draining: m.term.draining && m.leave.mode != Staying,
 		Leaving: m.leave.mode, To: m.leave.to, Abandoned: m.abandoned(now), CooldownUntil: m.leave.cooldownUntil,
 		Working: m.work.going, Offers: m.work.loops && !m.work.idle, Idle: m.work.idle,
 		Suspended: m.suspended, Taking: m.isTaking(now), WantsKey: m.wantsKey(now), Eligible: m.eligible(), DeniedUntil: m.queue.deniedUntil,
-		Line: m.queue.line, Ranked: m.queue.reported, Vain: m.queue.vain,
+		Line: m.queue.line, Ranked: m.queue.reported, FailedHandovers: m.queue.failedHandovers,
 		Dated:   m.state == StateLeader && m.term.since != 0 && m.feed.deaf == 0,
 		Queued:  m.flight.slot == slotWaits,
 		Settled: m.bucket.known, Times: m.bucket.resolved(), Written: m.writes.counter, Stored: m.writes.acked,
-		Writing: m.flight.req.Rec.Phase, Guards: m.guards, Wish: m.wish(),
+		Writing: m.flight.req.Rec.Phase, Guards: m.guards, Desired: m.desiredGuards(),
 	}
 }

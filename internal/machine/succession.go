@@ -13,14 +13,14 @@ type Order struct {
 	// Priority is published with the lease. Of the leaders of several seats, the one with
 	// the lowest priority gives way.
 	Priority int
-	Lot      uint32 // random; it waits lot/2^32 of the longest extra wait if it is not in line
+	Spread   uint32 // random; it waits spread/2^32 of the longest extra wait if it is not in line
 	Listed   bool   // announces itself in the roster, and publishes the line while it holds the key
 	Orders   bool   // waits for its turn
 }
 
-// share returns the lot's part of a duration.
-func share(d time.Duration, lot uint32) time.Duration {
-	return time.Duration(float64(d) * float64(lot) / (1 << 32))
+// share returns spread/2^32 of a duration.
+func share(d time.Duration, spread uint32) time.Duration {
+	return time.Duration(float64(d) * float64(spread) / (1 << 32))
 }
 
 // crowding is the number of turns over which candidates that are not in line spread their
@@ -36,9 +36,9 @@ func LineOfAll(all []record.Announcement) record.Line {
 	return record.LineOf(sessions)
 }
 
-// stands reports whether the candidate waits for the key, and could take it. A candidate
+// competes reports whether the candidate waits for the key, and could take it. A candidate
 // that may not take a lease yet does not stand. Otherwise the others would wait for its turn.
-func (m *Machine) stands(now time.Time) bool {
+func (m *Machine) competes(now time.Time) bool {
 	return m.eligible() && !now.Before(m.leave.cooldownUntil)
 }
 
@@ -69,10 +69,10 @@ type RosterReport struct {
 type queueState struct {
 	line     record.Line // as the last holder published it, or as the own view of the roster shows it
 	reported bool        // the own view of the roster has reported since the last try for the key
-	// Handovers in vain: the key was released in favour of a candidate, and another took it.
-	vain        uint32    // in a row
-	yieldsFrom  time.Time // as a leader it hands over to no higher priority before then
-	deniedUntil time.Time // a write was denied: it follows after all others until then
+	// Handovers in failedHandovers: the key was released in favour of a candidate, and another took it.
+	failedHandovers uint32    // in a row
+	yieldsFrom      time.Time // as a leader it hands over to no higher priority before then
+	deniedUntil     time.Time // a write was denied: it follows after all others until then
 }
 
 // publish takes the line that a holder published.
@@ -87,14 +87,14 @@ func (q *queueState) left(session string) { q.line = q.line.Without(session) }
 // stale makes the candidate ask its own view of the roster again.
 func (q *queueState) stale() { q.reported = false }
 
-// inVain counts a handover in vain. The wait after it doubles with each.
-func (q *queueState) inVain(now time.Time, lease time.Duration) {
-	q.vain++
-	q.yieldsFrom = now.Add(lease << min(q.vain, PatienceDoubles))
+// handoverFailed counts a handover in vain. The wait after it doubles with each.
+func (q *queueState) handoverFailed(now time.Time, lease time.Duration) {
+	q.failedHandovers++
+	q.yieldsFrom = now.Add(lease << min(q.failedHandovers, PatienceDoubles))
 }
 
-// forgetVain forgets the handovers in vain.
-func (q *queueState) forgetVain() { q.vain = 0 }
+// forgetFailedHandovers forgets the handovers in vain.
+func (q *queueState) forgetFailedHandovers() { q.failedHandovers = 0 }
 
 // denialLeases is for how many leases after a denied write a candidate follows after all
 // others. A permission may be granted without a sign of it, so the denial is not believed
@@ -144,9 +144,9 @@ func (m *Machine) succeeded(now time.Time, next record.Observation) {
 		return
 	}
 	if !now.Before(m.queue.yieldsFrom.Add(m.longestPatience())) {
-		m.queue.forgetVain()
+		m.queue.forgetFailedHandovers()
 	}
-	m.queue.inVain(now, m.bucket.timing().Lease)
+	m.queue.handoverFailed(now, m.bucket.timing().Lease)
 }
 
 // handOver resigns in favour of a candidate, given by its ID or session. If to is empty,
@@ -188,7 +188,7 @@ func (m *Machine) turn() time.Duration {
 	ahead, in := m.queue.line.Place(m.Session)
 	d := time.Duration(turns+ahead) * m.bucket.times.Turn
 	if !in {
-		d += share(crowding*m.bucket.times.Turn, m.Lot)
+		d += share(crowding*m.bucket.times.Turn, m.Spread)
 	}
 	return d
 }

@@ -8,13 +8,13 @@ import (
 func TestQueueState_PatienceDoubles(t *testing.T) {
 	var q queueState
 	for n := range PatienceDoubles + 3 {
-		q.inVain(epoch, tick)
+		q.handoverFailed(epoch, tick)
 		if want := tick << min(n+1, PatienceDoubles); q.yieldsFrom != epoch.Add(want) || q.broken() != "" {
 			t.Errorf("after %d in vain: %v, not %v; %q", n+1, q.yieldsFrom.Sub(epoch), want, q.broken())
 		}
 	}
-	if q.forgetVain(); q.vain != 0 {
-		t.Errorf("%d in vain", q.vain)
+	if q.forgetFailedHandovers(); q.failedHandovers != 0 {
+		t.Errorf("%d in vain", q.failedHandovers)
 	}
 }
 
@@ -31,7 +31,7 @@ func TestQueueState_StaleReport(t *testing.T) {
 }
 
 func (q *queueState) broken() string {
-	if q.vain > 0 && q.yieldsFrom.IsZero() {
+	if q.failedHandovers > 0 && q.yieldsFrom.IsZero() {
 		return "a handover in vain without a wait"
 	}
 	return ""

@@ -10,11 +10,11 @@ import (
 func TestTermState_ClaimToEnd(t *testing.T) {
 	var s termState
 	s.claim(7, 9, epoch.Add(2*tick), epoch.Add(tick))
-	s.date(echo{revision: 6, created: 1})
+	s.date(ownEntry{revision: 6, created: 1})
 	if s.since != 0 {
 		t.Error("the echo of another write dates the term")
 	}
-	s.date(echo{revision: 7, created: 5})
+	s.date(ownEntry{revision: 7, created: 5})
 	s.begin(epoch)
 	s.extend(epoch.Add(tick))
 	if s.number != 1 || s.since != 5 || !s.guardDeadline.IsZero() || !s.leaseUntil.Equal(epoch.Add(2*tick)) || s.broken() != "" {

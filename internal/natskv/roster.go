@@ -163,10 +163,10 @@ func wholeSeconds(d time.Duration) time.Duration {
 	return (d + time.Second - 1).Truncate(time.Second)
 }
 
-// Stands implements [backend.Roster] with a consumer of the election's keys, in memory, on a
+// View implements [backend.Roster] with a consumer of the election's keys, in memory, on a
 // server that NATS chooses. The view ends when the consumer is silent for some seconds.
 // Stop waits for a running call of deliver.
-func (b *Bucket) Stands(ctx context.Context, election string, deliver func(backend.Announcement), reply func(backend.Feed, error)) {
+func (b *Bucket) View(ctx context.Context, election string, deliver func(backend.Announcement), reply func(backend.Feed, error)) {
 	go func() {
 		done, err := b.roster.api.Turn(ctx)
 		if err != nil {

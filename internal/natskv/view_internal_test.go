@@ -47,7 +47,7 @@ func viewOf(t *lab, b *Bucket) viewing {
 	v := viewing{told: new(toldAnnouncements)}
 	var replied atomic.Bool
 	f, err := await(func(r func(backend.Feed, error)) {
-		b.Stands(t.Context(), "e", func(a backend.Announcement) {
+		b.View(t.Context(), "e", func(a backend.Announcement) {
 			if !replied.Load() {
 				t.Error("an announcement came before the view")
 			}
@@ -257,7 +257,7 @@ func TestRoster_NoneAnnounced(t *testing.T) {
 		js := dialJS(t, t.s)
 		b := mustCreate(t, js, Config{})
 		wantErr(t, announce(t, b, "A", []byte("1"), time.Hour), backend.ErrNoRoster, "KV_E_roster")
-		_, err := await(func(r func(backend.Feed, error)) { b.Stands(t.Context(), "e", func(backend.Announcement) {}, r) })
+		_, err := await(func(r func(backend.Feed, error)) { b.View(t.Context(), "e", func(backend.Announcement) {}, r) })
 		wantErr(t, err, backend.ErrNoRoster, "KV_E_roster")
 		if _, err = js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E_roster"}); err != nil {
 			t.Fatal(err)

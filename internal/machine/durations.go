@@ -114,3 +114,19 @@ func (d Durations) Fit(s backend.Settings, kvElect bool) error {
 	}
 	return nil
 }
+
+// Later returns the later of two instants.
+func Later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// Earlier returns the earlier of two instants. A zero instant does not count.
+func Earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

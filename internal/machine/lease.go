@@ -197,14 +197,6 @@ func (m *Machine) earliestLead() time.Time {
 	return Later(ready, m.memory.notBefore)
 }
 
-// Later returns the later of two instants.
-func Later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 // compose makes the next write from the state.
 func (m *Machine) compose(now time.Time) (record.Record, write) {
 	rec := record.Record{ID: m.ID, Session: m.Session, Counter: m.writes.counter + 1, Lease: m.bucket.times.Lease, Seats: m.Seats, Value: m.value}

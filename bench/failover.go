@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"syscall"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/link"
 )
 
 // leaderProcess starts a process that leads the election.
@@ -73,12 +75,12 @@ type overlap struct {
 // cutOff cuts the leader off from the server, and reports for how long at most two believe that they lead.
 func cutOff(ctx context.Context, p place) (overlap, error) {
 	var o overlap
-	k, err := newLink(p.srv.addr)
+	k, err := link.New(p.srv.addr)
 	if err != nil {
 		return o, err
 	}
-	defer k.close()
-	far, err := p.sys.dial(k.addr(), p.s)
+	defer k.Close()
+	far, err := p.sys.dial(k.Addr(), p.s)
 	if err != nil {
 		return o, err
 	}
@@ -109,7 +111,7 @@ func cutOff(ctx context.Context, p place) (overlap, error) {
 	}
 
 	began := time.Now()
-	k.cut()
+	k.Set(link.Held)
 	within, cancel := context.WithTimeout(ctx, 2*p.failover())
 	defer cancel()
 	at, both, err := passed(within, old, follower)

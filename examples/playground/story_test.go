@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/link"
 	"github.com/natsleader/natsleader/internal/proof"
 )
 
@@ -56,7 +57,7 @@ func TestStory(t *testing.T) {
 			return n.heard("a", report{At: at(5), Event: fenced, Token: 7, Text: "the lease is over"})
 		}, "a finds that its term is over (the lease is over). By its own clock it was over before b led", partContext},
 		"a late write": {func(n *narrator) (string, string) {
-			n.did(string(isCut), "a")
+			n.did(link.Cut, "a")
 			n.heard("b", electedB)
 			return n.heard("a", report{At: at(5), Event: refused, Token: 7})
 		}, "A late write of a with token 7 has arrived. The guard", partGuards},
@@ -78,11 +79,11 @@ func TestStory(t *testing.T) {
 			return n.did(doFreeze, "b")
 		}, "b is frozen while it holds the key", partReceive},
 		"connected again": {func(n *narrator) (string, string) {
-			n.did(string(isCut), "b")
+			n.did(link.Cut, "b")
 			return n.did(doRestore, "b")
 		}, "b can connect again", partUnknown},
 		"fast again": {func(n *narrator) (string, string) {
-			n.did(string(isSlow), "b")
+			n.did(link.Slow, "b")
 			return n.did(doRestore, "b")
 		}, "The link of b is fast again.", partAcquire},
 		"a zombie writes": {func(n *narrator) (string, string) {
@@ -91,11 +92,11 @@ func TestStory(t *testing.T) {
 			return n.heard("a", report{At: at(5), Event: refused, Token: 7})
 		}, "a woke up and wrote with token 7. The guard stands at a greater token", partGuards},
 		"cut off": {func(n *narrator) (string, string) {
-			n.did(string(isCut), "a")
+			n.did(link.Cut, "a")
 			return n.heard("a", report{At: at(1), Event: fenced, Token: 7, Text: "the deadline"})
 		}, "a has ended its term (the deadline). It ends before its lease does, so no other leads yet.", partFenced},
 		"cut off, and another leads": {func(n *narrator) (string, string) {
-			n.did(string(isCut), "a")
+			n.did(link.Cut, "a")
 			n.heard("a", report{At: at(1), Event: fenced, Token: 7, Text: "the deadline"})
 			return n.heard("b", electedB)
 		}, "b leads with token 8, 3.00 s after the term of a had ended, and not before its lease was over.", partReceive},
@@ -146,7 +147,7 @@ func TestStory_Links(t *testing.T) {
 	}
 	told := map[string]bool{}
 	for _, what := range []string{
-		doResign, doKill, doStart, doFreeze, doThaw, doRestore, string(isCut), string(holdsAll), string(holdsUp), string(holdsDown), string(isSlow),
+		doResign, doKill, doStart, doFreeze, doThaw, doRestore, link.Cut, link.Held, link.HeldUp, link.HeldDown, link.Slow,
 	} {
 		for _, id := range []string{"a", "b"} {
 			if text, part := newStory().did(what, id); !strings.Contains(text, id) || !parts[part] {

@@ -25,9 +25,7 @@ func replaced(t *lab, b *Bucket, old watching) watching {
 	w.Feed, err = await(func(r func(backend.Feed, error)) {
 		b.Watch(t.Context(), "a", old.Feed, func(e backend.FeedEvent) { w.told <- e }, r)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.ok(err)
 	t.Cleanup(w.Stop)
 	return w
 }
@@ -46,9 +44,8 @@ func TestFeedSource_IsShared(t *testing.T) {
 				t.Errorf("%d subscriptions, want %d", n, want)
 			}
 			var err error
-			if revision, err = update(t.Context(), b, "a", "x", revision); err != nil {
-				t.Fatal(err)
-			}
+			revision, err = update(t.Context(), b, "a", "x", revision)
+			t.ok(err)
 			for _, w := range feeds {
 				if e := w.next(t); e.Entry.Revision != revision {
 					t.Errorf("told %+v", e)
@@ -189,9 +186,7 @@ func TestFeed_EndsWithError(t *testing.T) {
 				r(f, err)
 			})
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		t.ok(err)
 		synctest.Wait()
 		if early {
 			t.Error("an event came before the feed")

@@ -29,9 +29,7 @@ func asking(t *lab, b *Bucket, after time.Duration) {
 			}
 		}, r)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.ok(err)
 	t.Cleanup(f.Stop)
 }
 
@@ -50,9 +48,7 @@ func TestReconnection_SharesRequests(t *testing.T) {
 		if _, err := nc.Subscribe("$JS.API.STREAM.INFO.KV_E", func(*nats.Msg) { requests.Add(1) }); err != nil {
 			t.Fatal(err)
 		}
-		if err := nc.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		t.ok(nc.Flush())
 		for i := range int32(2) {
 			g.set(true)
 			synctest.Wait()

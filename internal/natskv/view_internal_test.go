@@ -58,9 +58,7 @@ func viewOf(t *lab, b *Bucket) viewing {
 			r(f, err)
 		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.ok(err)
 	v.View = f.(*View)
 	t.Cleanup(v.Stop)
 	return v
@@ -104,9 +102,7 @@ func announce(t *lab, b *Bucket, letter string, entry []byte, life time.Duration
 func consumersOf(t *lab, js jetstream.JetStream, stream string) int {
 	t.Helper()
 	s, err := js.Stream(t.Context(), stream)
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.ok(err)
 	return s.CachedInfo().State.Consumers
 }
 
@@ -119,9 +115,7 @@ func TestRosterView_Announcements(t *testing.T) {
 		empty := viewOf(t, b)
 		empty.saw(t, "complete")
 		kv, err := js.KeyValue(t.Context(), "E_roster")
-		if err != nil {
-			t.Fatal(err)
-		}
+		t.ok(err)
 		if _, err = kv.PutString(t.Context(), "e."+session("A")+".x", "another election"); err == nil {
 			_, err = kv.PutString(t.Context(), "e.other", "no session")
 		}
@@ -131,9 +125,7 @@ func TestRosterView_Announcements(t *testing.T) {
 		if err == nil {
 			err = announce(t, b, "B", []byte{}, 1500*time.Millisecond)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		t.ok(err)
 		empty.saw(t, `A "1", B ""`)
 		full := viewOf(t, b)
 		full.saw(t, `A "1", B "", complete`)
@@ -141,9 +133,7 @@ func TestRosterView_Announcements(t *testing.T) {
 		full.saw(t, "")
 		time.Sleep(time.Second)
 		full.saw(t, "B withdrawn")
-		if err = announce(t, b, "A", nil, time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		t.ok(announce(t, b, "A", nil, time.Hour))
 		full.saw(t, "A withdrawn")
 		time.Sleep(time.Minute)
 		empty.saw(t, "B withdrawn, A withdrawn")
@@ -156,9 +146,7 @@ func TestRosterView_Announcements(t *testing.T) {
 			t.Errorf("%d messages", n)
 		}
 		full.Stop()
-		if err = announce(t, b, "C", []byte("3"), 300*time.Millisecond); err != nil {
-			t.Fatal(err)
-		}
+		t.ok(announce(t, b, "C", []byte("3"), 300*time.Millisecond))
 		full.saw(t, "")
 		full.tell(backend.Announcement{Session: session("D")})
 		full.saw(t, "")
@@ -183,13 +171,9 @@ func TestRosterView_Ends(t *testing.T) {
 	}{
 		"silence": {func(t *lab, _ *gate, _, other jetstream.JetStream) {
 			s, err := other.Stream(t.Context(), "KV_E_roster")
-			if err != nil {
-				t.Fatal(err)
-			}
+			t.ok(err)
 			for name := range s.ConsumerNames(t.Context()).Name() {
-				if err = s.DeleteConsumer(t.Context(), name); err != nil {
-					t.Fatal(err)
-				}
+				t.ok(s.DeleteConsumer(t.Context(), name))
 			}
 		}, 6 * viewHeartbeat, "lost"},
 		"a lost connection": {func(_ *lab, g *gate, _, _ jetstream.JetStream) {
@@ -259,9 +243,8 @@ func TestRoster_NoneAnnounced(t *testing.T) {
 		wantErr(t, announce(t, b, "A", []byte("1"), time.Hour), backend.ErrNoRoster, "KV_E_roster")
 		_, err := await(func(r func(backend.Feed, error)) { b.View(t.Context(), "e", func(backend.Announcement) {}, r) })
 		wantErr(t, err, backend.ErrNoRoster, "KV_E_roster")
-		if _, err = js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E_roster"}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E_roster"})
+		t.ok(err)
 		wantErr(t, announce(t, b, "A", []byte("1"), time.Hour), backend.ErrNoRoster)
 		_, err = await(func(r func(uint64, error)) { b.Announce(t.Context(), "e", "short", []byte("1"), time.Hour, r) })
 		wantErr(t, err, backend.ErrInvalidConfig)

@@ -45,12 +45,8 @@ func (w *wired) script(answers map[string][]string) *script {
 			_ = m.Respond([]byte(lines[0]))
 		}
 	})
-	if err != nil {
-		w.Fatal(err)
-	}
-	if err = w.replier.Flush(); err != nil {
-		w.Fatal(err)
-	}
+	w.ok(err)
+	w.ok(w.replier.Flush())
 	w.ends = append(w.ends, func() { _ = sub.Unsubscribe() })
 	return s
 }

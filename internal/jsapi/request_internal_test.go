@@ -146,7 +146,6 @@ func TestRequest_CopiesItsMessage(t *testing.T) {
 		t.serve("ask", func(m *nats.Msg) { heard = append(heard, string(m.Data)) })
 		data := []byte("mine")
 		c := t.a.conn
-		synctest.Wait() // the goroutine of an earlier request has ended
 		c.mu.Lock()
 		c.running = true // nothing is sent meanwhile
 		c.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/natsleader/natsleader/examples/internal/exampletest"
 	"github.com/natsleader/natsleader/internal/link"
 	"github.com/natsleader/natsleader/internal/proof"
 )
@@ -37,9 +38,7 @@ type game struct {
 func newGame(t *testing.T, lease time.Duration) game {
 	t.Helper()
 	p, err := open(t.Context(), lease)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.OK(t, err)
 	t.Cleanup(func() {
 		if err := p.close(); err != nil {
 			t.Error(err)
@@ -230,9 +229,7 @@ func TestPlayground_Lease(t *testing.T) {
 	t.Parallel()
 	g := newGame(t, leastLease)
 	first, _ := g.view()
-	if err := g.ask(request{Do: doLease, Lease: 2000}); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.OK(t, g.ask(request{Do: doLease, Lease: 2000}))
 	id := g.leads("")
 	v, _ := g.view()
 	if v.Lease != 2000 || v.seat(id).Left > 2000 || len(v.Seats) != len(first.Seats) {

@@ -120,10 +120,7 @@ func TestEstablish_Requests(t *testing.T) {
 				}
 				err := t.a.Establish(t.within(time.Second), func() jetstream.StreamConfig {
 					if tt.disconnect {
-						t.mu.Lock()
-						_ = t.conn.Close()
-						t.mu.Unlock()
-						synctest.Wait()
+						t.lose()
 					}
 					return jetstream.StreamConfig{Name: "S", Description: "new"}
 				}, func(old jetstream.StreamConfig) (jetstream.StreamConfig, bool, error) {

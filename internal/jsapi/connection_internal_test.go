@@ -174,6 +174,21 @@ func (f *freezing) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// lose breaks the connection.
+func (w *wired) lose() {
+	w.mu.Lock()
+	_ = w.conn.Close()
+	w.mu.Unlock()
+	synctest.Wait()
+}
+
+// hold lets requests wait in the queue from now on.
+func (c *Connection) hold() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running = true
+}
+
 // serve handles the messages of a subject.
 func (w *wired) serve(subject string, handle nats.MsgHandler) {
 	w.Helper()
@@ -288,10 +303,7 @@ func TestConnection_Failures(t *testing.T) {
 		// A lost connection has a reply later, or none.
 		lost := t.ask(t.within(10*time.Second), "silence", "")
 		synctest.Wait()
-		t.mu.Lock()
-		_ = t.conn.Close()
-		t.mu.Unlock()
-		synctest.Wait()
+		t.lose()
 		down := t.ask(t.Context(), "echo", "")
 		t.want("while disconnected", down, "", backend.ErrUnreachable, 0)
 		if !IsUnsent(down.err) {

@@ -68,19 +68,12 @@ func TestFeed_PutsAndDeletes(t *testing.T) {
 				_, _ = kv.Put(t.Context(), "a", []byte("late"))
 				w.nothing(t)
 				time.Sleep(time.Second)
-				if n := consumers(t, js); n != 0 {
+				if n := consumersOf(t, js, "KV_E"); n != 0 {
 					t.Fatalf("%d consumers are left", n)
 				}
 			})
 		})
 	}
-}
-
-func consumers(t *lab, js jetstream.JetStream) int {
-	t.Helper()
-	stream, err := js.Stream(t.Context(), "KV_E")
-	t.ok(err)
-	return stream.CachedInfo().State.Consumers
 }
 
 // A watch feed begins with the last value of its key.
@@ -143,10 +136,7 @@ func TestWatchFeed_Reconnection(t *testing.T) {
 		g := &gate{s: t.s}
 		b := ordinary(t, dialJS(t, g), jetstream.KeyValueConfig{})
 		w := watch(t, b, "a")
-		g.set(true)
-		synctest.Wait()
-		g.set(false)
-		time.Sleep(time.Minute)
+		g.reconnect()
 		if e := w.next(t); !e.Reconnected {
 			t.Fatalf("told %+v", e)
 		}

@@ -3,7 +3,6 @@ package natskv
 import (
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -50,10 +49,7 @@ func TestReconnection_SharesRequests(t *testing.T) {
 		}
 		t.ok(nc.Flush())
 		for i := range int32(2) {
-			g.set(true)
-			synctest.Wait()
-			g.set(false)
-			time.Sleep(time.Minute)
+			g.reconnect()
 			if n := requests.Swap(0); n != 7 {
 				t.Errorf("reconnection %d: %d requests", i, n)
 			}

@@ -113,6 +113,14 @@ func (g *gate) set(shut bool) {
 	}
 }
 
+// reconnect loses the connection, and makes it again.
+func (g *gate) reconnect() {
+	g.set(true)
+	synctest.Wait()
+	g.set(false)
+	time.Sleep(time.Minute)
+}
+
 func dial(t *lab, s nats.InProcessConnProvider, opts ...nats.Option) *nats.Conn {
 	t.Helper()
 	quiet := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
@@ -194,9 +202,15 @@ type watching struct {
 
 func watch(t *lab, b *Bucket, key string) watching {
 	t.Helper()
+	return replaced(t, b, key, nil)
+}
+
+// replaced is watch for a feed in place of another one.
+func replaced(t *lab, b *Bucket, key string, old backend.Feed) watching {
+	t.Helper()
 	w := watching{told: make(chan backend.FeedEvent, 1000)}
 	f, err := await(func(r func(backend.Feed, error)) {
-		b.Watch(t.Context(), key, nil, func(e backend.FeedEvent) { w.told <- e }, r)
+		b.Watch(t.Context(), key, old, func(e backend.FeedEvent) { w.told <- e }, r)
 	})
 	t.ok(err)
 	w.Feed = f

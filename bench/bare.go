@@ -59,23 +59,19 @@ func dialBare(addr string, s settings) (client, error) {
 func (c *bareClient) close() { c.nc.Close() }
 
 func (c *bareClient) campaign(election, id string) candidate {
-	ctx, cancel := context.WithCancel(context.Background())
-	b := &bareCandidate{mark: newMark(), c: c, key: election, cancel: cancel, done: make(chan struct{})}
-	go b.run(ctx, id)
+	b := &bareCandidate{c: c, key: election}
+	b.start(func(ctx context.Context) { b.run(ctx, id) })
 	return b
 }
 
 type bareCandidate struct {
-	mark
+	running
 	c        *bareClient
 	key      string
-	cancel   context.CancelFunc
-	done     chan struct{}
 	revision uint64 // of the own record, until done is closed not to be read
 }
 
 func (b *bareCandidate) run(ctx context.Context, id string) {
-	defer close(b.done)
 	w, err := b.c.kv.Watch(ctx, b.key)
 	if err != nil {
 		return
@@ -121,13 +117,12 @@ func (b *bareCandidate) run(ctx context.Context, id string) {
 func (b *bareCandidate) leads() bool { return false }
 
 func (b *bareCandidate) resign(ctx context.Context) error {
-	b.cancel()
-	<-b.done
+	if err := b.running.resign(ctx); err != nil {
+		return err
+	}
 	if b.revision == 0 {
 		return errors.New("does not lead")
 	}
 	_, err := b.c.kv.Update(ctx, b.key, nil, b.revision)
 	return err
 }
-
-func (b *bareCandidate) drop() { b.cancel() }

@@ -66,8 +66,7 @@ type kubeClient struct {
 func (c *kubeClient) close() { c.transport.CloseIdleConnections() }
 
 func (c *kubeClient) campaign(election, id string) candidate {
-	ctx, cancel := context.WithCancel(context.Background())
-	k := &kubeCandidate{mark: newMark(), cancel: cancel, done: make(chan struct{}), release: true}
+	k := &kubeCandidate{}
 	le, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: "bench", Name: election},
@@ -90,23 +89,17 @@ func (c *kubeClient) campaign(election, id string) candidate {
 		},
 	})
 	k.err = err
-	if err != nil {
-		close(k.done)
-		return k
-	}
-	go func() {
-		defer close(k.done)
-		le.Run(ctx)
-	}()
+	k.start(func(ctx context.Context) {
+		if err == nil {
+			le.Run(ctx)
+		}
+	})
 	return k
 }
 
 type kubeCandidate struct {
-	mark
-	cancel  context.CancelFunc
-	done    chan struct{}
-	err     error
-	release bool
+	running
+	err error
 
 	mu   sync.Mutex
 	term context.Context // of OnStartedLeading
@@ -119,13 +112,5 @@ func (k *kubeCandidate) leads() bool {
 }
 
 func (k *kubeCandidate) resign(ctx context.Context) error {
-	k.cancel()
-	select {
-	case <-k.done:
-		return k.err
-	case <-ctx.Done():
-		return errors.New("the elector does not end")
-	}
+	return errors.Join(k.running.resign(ctx), k.err)
 }
-
-func (k *kubeCandidate) drop() { k.cancel() }

@@ -105,11 +105,8 @@ type etcdClient struct {
 func (c *etcdClient) close() { _ = c.c.Close() }
 
 func (c *etcdClient) campaign(election, id string) candidate {
-	e := &etcdCandidate{mark: newMark(), done: make(chan struct{})}
-	ctx, cancel := context.WithCancel(context.Background())
-	e.cancel = cancel
-	go func() {
-		defer close(e.done)
+	e := &etcdCandidate{}
+	e.start(func(ctx context.Context) {
 		s, err := concurrency.NewSession(c.c, concurrency.WithTTL(c.ttl), concurrency.WithContext(ctx))
 		if err != nil {
 			return
@@ -122,15 +119,12 @@ func (c *etcdClient) campaign(election, id string) candidate {
 		e.session, e.election = s, el
 		e.mu.Unlock()
 		e.set()
-	}()
+	})
 	return e
 }
 
 type etcdCandidate struct {
-	mark
-	cancel context.CancelFunc
-	done   chan struct{} // Campaign has returned
-
+	running
 	mu       sync.Mutex
 	session  *concurrency.Session
 	election *concurrency.Election
@@ -164,5 +158,3 @@ func (e *etcdCandidate) resign(ctx context.Context) error {
 	e.cancel()
 	return err
 }
-
-func (e *etcdCandidate) drop() { e.cancel() }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"syscall"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/link"
 )
 
 // leaderProcess starts a process that leads the election.
@@ -24,28 +26,38 @@ func (p place) leaderProcess(election string) (*process, error) {
 	return l, nil
 }
 
-// crash measures the time from killing the process of the leader until a follower leads.
-func crash(ctx context.Context, p place) (time.Duration, error) {
-	election := p.name("crash")
-	leader, err := p.leaderProcess(election)
-	if err != nil {
-		return 0, err
+// beside starts a leader in a process of its own and a follower here, and returns when the follower has
+// seen a renewal. end ends both.
+func (p place) beside(ctx context.Context, election string) (leader *process, follower candidate, end func(), err error) {
+	if leader, err = p.leaderProcess(election); err != nil {
+		return nil, nil, nil, err
 	}
 	cl, err := p.dial()
 	if err != nil {
-		return 0, errors.Join(err, leader.kill())
+		return nil, nil, nil, errors.Join(err, leader.kill())
 	}
-	defer cl.close()
-	follower := cl.campaign(election, p.name("c"))
-	defer follower.drop()
-	if err = p.meet(ctx); err != nil {
-		return 0, errors.Join(err, leader.kill())
+	follower = cl.campaign(election, p.name("c"))
+	end = func() {
+		follower.drop()
+		cl.close()
+		_ = leader.kill()
 	}
-	select {
-	case <-follower.elected():
-		return 0, errors.Join(p.early(leader.believes), leader.kill())
-	default:
+	if err = p.meet(ctx); err == nil {
+		err = p.notYet(follower, leader.believes)
 	}
+	if err != nil {
+		end()
+	}
+	return leader, follower, end, err
+}
+
+// crash measures the time from killing the process of the leader until a follower leads.
+func crash(ctx context.Context, p place) (time.Duration, error) {
+	leader, follower, end, err := p.beside(ctx, p.name("crash"))
+	if err != nil {
+		return 0, err
+	}
+	defer end()
 	began := time.Now()
 	if err = leader.kill(); err != nil {
 		return 0, err
@@ -73,12 +85,12 @@ type overlap struct {
 // cutOff cuts the leader off from the server, and reports for how long at most two believe that they lead.
 func cutOff(ctx context.Context, p place) (overlap, error) {
 	var o overlap
-	k, err := newLink(p.srv.addr)
+	k, err := link.New(p.srv.addr)
 	if err != nil {
 		return o, err
 	}
-	defer k.close()
-	far, err := p.sys.dial(k.addr(), p.s)
+	defer k.Close()
+	far, err := p.sys.dial(k.Addr(), p.s)
 	if err != nil {
 		return o, err
 	}
@@ -99,17 +111,15 @@ func cutOff(ctx context.Context, p place) (overlap, error) {
 	if err = p.meet(ctx); err != nil {
 		return o, err
 	}
-	select {
-	case <-follower.elected():
-		return o, p.early(old.leads)
-	default:
+	if err = p.notYet(follower, old.leads); err != nil {
+		return o, err
 	}
 	if !old.leads() {
 		return o, fmt.Errorf("%w: the leader does not lead before it is cut off", errDisturbed)
 	}
 
 	began := time.Now()
-	k.cut()
+	k.Set(link.Held)
 	within, cancel := context.WithTimeout(ctx, 2*p.failover())
 	defer cancel()
 	at, both, err := passed(within, old, follower)
@@ -166,27 +176,11 @@ func passed(ctx context.Context, old, follower candidate) (elected time.Time, bo
 // first answer and for how long it still believes that it leads.
 func stopped(ctx context.Context, p place) (overlap, error) {
 	var o overlap
-	election := p.name("stopped")
-	leader, err := p.leaderProcess(election)
+	leader, follower, end, err := p.beside(ctx, p.name("stopped"))
 	if err != nil {
 		return o, err
 	}
-	defer func() { _ = leader.kill() }()
-	cl, err := p.dial()
-	if err != nil {
-		return o, err
-	}
-	defer cl.close()
-	follower := cl.campaign(election, p.name("c"))
-	defer follower.drop()
-	if err = p.meet(ctx); err != nil {
-		return o, err
-	}
-	select {
-	case <-follower.elected():
-		return o, p.early(leader.believes)
-	default:
-	}
+	defer end()
 	began := time.Now()
 	if err = leader.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return o, err

@@ -14,7 +14,7 @@ import (
 
 // scripted is a candidate that leads for a part of the time of its bubble.
 type scripted struct {
-	mark
+	running
 	end time.Time
 	// late is how long each answer takes. It is true when the question is asked.
 	late time.Duration
@@ -23,7 +23,8 @@ type scripted struct {
 }
 
 func script(from, to, late time.Duration) *scripted {
-	s := &scripted{mark: newMark(), end: time.Now().Add(to), late: late}
+	s := &scripted{end: time.Now().Add(to), late: late}
+	s.start(func(context.Context) {})
 	time.AfterFunc(from, s.set)
 	return s
 }
@@ -36,8 +37,6 @@ func (s *scripted) leads() bool {
 	time.Sleep(s.late)
 	return leads
 }
-func (s *scripted) resign(context.Context) error { return nil }
-func (s *scripted) drop()                        {}
 
 // The time in which two lead is an upper bound, and a question that is late is no excuse: it
 // makes the time longer, or the turn is disturbed.
@@ -121,7 +120,8 @@ func TestEarly_TwoLeadIsNoExcuse(t *testing.T) {
 type instant struct{ end time.Duration }
 
 func (l instant) campaign(string, string) candidate {
-	s := &scripted{mark: newMark(), end: time.Now().Add(l.end)}
+	s := &scripted{end: time.Now().Add(l.end)}
+	s.start(func(context.Context) {})
 	s.set()
 	return s
 }

@@ -67,38 +67,22 @@ func dialKVElect(addr string, s settings) (client, error) {
 func (c *kvelectClient) close() { c.nc.Close() }
 
 func (c *kvelectClient) campaign(election, id string) candidate {
-	ctx, cancel := context.WithCancel(context.Background())
-	k := &kvelectCandidate{mark: newMark(), cancel: cancel, done: make(chan struct{})}
+	k := &kvelectCandidate{}
 	p := &kvelect.Process{
 		KV: c.kv, Key: election, Name: id, Interval: c.s.Renew,
 		Won:  func() { k.leader.Store(true); k.set() },
 		Lost: func() { k.leader.Store(false) },
 	}
-	go func() {
-		defer close(k.done)
+	k.start(func(ctx context.Context) {
 		defer k.leader.Store(false)
 		p.Run(ctx)
-	}()
+	})
 	return k
 }
 
 type kvelectCandidate struct {
-	mark
-	cancel context.CancelFunc
-	done   chan struct{}
+	running
 	leader atomic.Bool // by the callbacks, as in the library's example
 }
 
 func (k *kvelectCandidate) leads() bool { return k.leader.Load() }
-
-func (k *kvelectCandidate) resign(ctx context.Context) error {
-	k.cancel()
-	select {
-	case <-k.done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (k *kvelectCandidate) drop() { k.cancel() }

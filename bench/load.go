@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/link"
 )
 
 // load measures many candidates in this process: their memory, and what they cost the server.
@@ -163,12 +165,12 @@ func leading(ctx context.Context, p place, n int) (figures, error) {
 // renewal measures what one leader costs for each interval between two renewals.
 func renewal(ctx context.Context, p place, renewals int) (figures, error) {
 	f := figures{Candidates: 1, Samples: renewals, Lease: p.s.Lease}
-	k, err := newLink(p.srv.addr)
+	k, err := link.New(p.srv.addr)
 	if err != nil {
 		return f, err
 	}
-	defer k.close()
-	cl, err := p.sys.dial(k.addr(), p.s)
+	defer k.Close()
+	cl, err := p.sys.dial(k.Addr(), p.s)
 	if err != nil {
 		return f, err
 	}
@@ -181,7 +183,7 @@ func renewal(ctx context.Context, p place, renewals int) (figures, error) {
 	if err := wait(ctx, p.s.Renew/2); err != nil {
 		return f, err
 	}
-	bytes := k.bytes.Load()
+	bytes := k.Bytes()
 	if err := f.observe(ctx, p.srv, p.s.Renew*time.Duration(renewals)); err != nil {
 		return f, err
 	}
@@ -189,6 +191,6 @@ func renewal(ctx context.Context, p place, renewals int) (figures, error) {
 		return f, fmt.Errorf("%w: no renewal in %d intervals", errDisturbed, renewals)
 	}
 	f.RequestsPerRenewal = f.RequestsPerSecond * p.s.Renew.Seconds()
-	f.BytesPerRenewal = float64(k.bytes.Load()-bytes) / float64(renewals)
+	f.BytesPerRenewal = float64(k.Bytes()-bytes) / float64(renewals)
 	return f, nil
 }

@@ -95,10 +95,15 @@ func awaitElected(ctx context.Context, c candidate, d time.Duration) (time.Time,
 // for a busy machine.
 func (p place) failover() time.Duration { return 2*(p.s.Lease+p.s.Late) + patience }
 
-// early returns the error for a follower that leads before the fault. The old leader may have
+// notYet returns an error if the follower leads before the fault. The old leader may have
 // been too slow for its lease. If it still leads, there are two, and no busy machine is an
 // excuse for that where a system promises one.
-func (p place) early(oldLeads func() bool) error {
+func (p place) notYet(follower candidate, oldLeads func() bool) error {
+	select {
+	case <-follower.elected():
+	default:
+		return nil
+	}
 	if p.sys.single && oldLeads() {
 		return errTwoLead
 	}
@@ -145,10 +150,8 @@ func handover(ctx context.Context, p place, n int) (samples, error) {
 		if err := p.settle(ctx); err != nil {
 			return nil, err
 		}
-		select {
-		case <-follower.elected():
-			return nil, p.early(leader.leads)
-		default:
+		if err := p.notYet(follower, leader.leads); err != nil {
+			return nil, err
 		}
 		began := time.Now()
 		resigned := make(chan error, 1)

@@ -52,14 +52,12 @@ type natsleaderClient struct {
 func (c *natsleaderClient) close() { c.nc.Close() }
 
 func (c *natsleaderClient) campaign(election, id string) candidate {
-	n := &natsleaderCandidate{mark: newMark()}
-	ctx, cancel := context.WithCancel(context.Background())
-	n.cancel = cancel
-	n.c, n.err = leader.Campaign(ctx, c.bucket, election, leader.Config{ID: id, LeaseDuration: c.lease})
-	if n.err != nil {
-		return n
-	}
-	go func() {
+	n := &natsleaderCandidate{}
+	n.c, n.err = leader.Campaign(context.Background(), c.bucket, election, leader.Config{ID: id, LeaseDuration: c.lease})
+	n.start(func(context.Context) {
+		if n.err != nil {
+			return
+		}
 		for term := range n.c.Terms() {
 			n.mu.Lock()
 			n.term = term
@@ -67,15 +65,14 @@ func (c *natsleaderClient) campaign(election, id string) candidate {
 			n.set()
 			<-term.Context().Done()
 		}
-	}()
+	})
 	return n
 }
 
 type natsleaderCandidate struct {
-	mark
-	c      *leader.Candidate
-	cancel context.CancelFunc
-	err    error
+	running
+	c   *leader.Candidate
+	err error
 
 	mu   sync.Mutex
 	term *leader.Term
@@ -91,7 +88,6 @@ func (n *natsleaderCandidate) resign(ctx context.Context) error {
 	if n.err != nil {
 		return n.err
 	}
-	defer n.cancel()
 	return n.c.Stop(ctx)
 }
 
@@ -102,5 +98,4 @@ func (n *natsleaderCandidate) drop() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = n.c.Stop(ctx)
-	n.cancel()
 }

@@ -80,27 +80,22 @@ type redsyncClient struct {
 func (c *redsyncClient) close() { _ = c.rc.Close() }
 
 func (c *redsyncClient) campaign(election, _ string) candidate {
-	ctx, cancel := context.WithCancel(context.Background())
-	r := &redsyncCandidate{mark: newMark(), cancel: cancel, done: make(chan struct{})}
-	r.mutex = c.rs.NewMutex(election, redsync.WithExpiry(c.lease))
-	go r.run(ctx, c.lease/3)
+	r := &redsyncCandidate{mutex: c.rs.NewMutex(election, redsync.WithExpiry(c.lease))}
+	r.start(func(ctx context.Context) { r.run(ctx, c.lease/3) })
 	return r
 }
 
 // redsyncCandidate is the loop that an application writes around a mutex: lock, then extend at
 // intervals of a third of the expiry. It leads until Mutex.Until.
 type redsyncCandidate struct {
-	mark
-	mutex  *redsync.Mutex
-	cancel context.CancelFunc
-	done   chan struct{}
+	running
+	mutex *redsync.Mutex
 
 	mu    sync.Mutex
 	until time.Time
 }
 
 func (r *redsyncCandidate) run(ctx context.Context, every time.Duration) {
-	defer close(r.done)
 	for r.mutex.LockContext(ctx) != nil {
 		if ctx.Err() != nil {
 			return
@@ -150,11 +145,10 @@ func (r *redsyncCandidate) leads() bool {
 }
 
 func (r *redsyncCandidate) resign(ctx context.Context) error {
-	r.cancel()
-	<-r.done
+	if err := r.running.resign(ctx); err != nil {
+		return err
+	}
 	r.lost()
 	_, err := r.mutex.UnlockContext(ctx)
 	return err
 }
-
-func (r *redsyncCandidate) drop() { r.cancel() }

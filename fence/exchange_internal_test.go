@@ -73,9 +73,7 @@ func TestSort_BatchesSwitchedOff(t *testing.T) {
 				}
 				return nil
 			})
-			ctx, cancel := context.WithTimeout(d.Context(), time.Minute)
-			defer cancel()
-			c := d.begin(func() error { return aCreate(ctx, d.w) })
+			c := d.within(time.Minute, aCreate)
 			at := time.Duration(0)
 			if !answered {
 				at = 5 * time.Second
@@ -200,9 +198,7 @@ func TestSendDirect_MoreReplicas(t *testing.T) {
 			}
 			return nil
 		})
-		ctx, cancel := context.WithTimeout(d.Context(), time.Minute)
-		defer cancel()
-		c := d.begin(func() error { return aPut(ctx, d.w) })
+		c := d.within(time.Minute, aPut)
 		d.until(5 * time.Second)
 		c.is(5 * time.Second)
 	})

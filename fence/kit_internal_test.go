@@ -1,9 +1,11 @@
 package fence
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -314,6 +316,7 @@ func (d *desk) begin(f func() error) *call {
 // those that say what became of the write. A nil error is success.
 func (c *call) is(at time.Duration, want ...error) {
 	c.d.Helper()
+	want = slices.DeleteFunc(want, func(e error) bool { return e == nil })
 	synctest.Wait()
 	c.d.mu.Lock()
 	defer c.d.mu.Unlock()
@@ -369,14 +372,7 @@ func (d *desk) idle() {
 	if busy || direct != 0 || waits != 0 || landed != nil {
 		d.Fatalf("the queue is not idle: busy %v, %d turns, %d in line, a wait for their end %v", busy, direct, waits, landed != nil)
 	}
-	c := d.begin(func() error {
-		b := d.w.Batch()
-		b.Put("x", nil)
-		b.Put("y", nil)
-		_, err := b.Commit(d.Context())
-		return err
-	})
-	c.is(time.Since(d.zero))
+	d.within(0, aBatch(new([]uint64), "x", "y")).is(time.Since(d.zero))
 }
 
 // write begins a Put.
@@ -387,16 +383,44 @@ func (d *desk) write(key, value string) *call {
 	})
 }
 
-// pair begins a batch of two writes of a key.
-func (d *desk) pair(key string) *call {
+// within begins a write that has so much time, or any time if that is 0.
+func (d *desk) within(limit time.Duration, write func(ctx context.Context, w *BucketWriter) error) *call {
 	return d.begin(func() error {
-		b := d.w.Batch()
-		b.Put(key, []byte("1"))
-		b.Put(key, []byte("2"))
-		_, err := b.Commit(d.Context())
-		return err
+		ctx := d.Context()
+		if limit > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, limit)
+			defer cancel()
+		}
+		return write(ctx, d.w)
 	})
 }
+
+func aPut(ctx context.Context, w *BucketWriter) error {
+	_, err := w.Put(ctx, "k", nil)
+	return err
+}
+
+func aCreate(ctx context.Context, w *BucketWriter) error {
+	_, err := w.Create(ctx, "k", nil)
+	return err
+}
+
+// aBatch returns a batch of Puts: key, or key=value.
+func aBatch(revisions *[]uint64, puts ...string) func(ctx context.Context, w *BucketWriter) error {
+	return func(ctx context.Context, w *BucketWriter) (err error) {
+		b := w.Batch()
+		for _, put := range puts {
+			key, value, _ := strings.Cut(put, "=")
+			b.Put(key, []byte(value))
+		}
+		*revisions, err = b.Commit(ctx)
+		return err
+	}
+}
+
+// pair begins a batch of two writes of a key.
+func (d *desk) pair(key string) *call { return d.within(0, aBatch(new([]uint64), key+"=1", key+"=2")) }
 
 // term implements [backend.Fence]: a term whose guard has the value "mine".
 type term struct {

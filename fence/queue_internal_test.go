@@ -35,16 +35,7 @@ func TestSubmit_EndsInTime(t *testing.T) {
 		} {
 			atDesk(t, replicas, func(d *desk) {
 				d.follow(held)
-				c := d.begin(func() error {
-					ctx := d.Context()
-					if k.limit > 0 {
-						var cancel context.CancelFunc
-						ctx, cancel = context.WithTimeout(ctx, k.limit)
-						defer cancel()
-					}
-					_, err := d.w.Put(ctx, "a", []byte("1"))
-					return err
-				})
+				c := d.within(k.limit, aPut)
 				d.until(k.want)
 				c.is(k.want, ErrUnknownOutcome)
 				d.follow(nil)
@@ -109,11 +100,7 @@ func TestSubmit_GiveUpLeavesNothing(t *testing.T) {
 					k.meanwhile(d)
 					d.w.l.mu.Unlock()
 				}
-				if k.want == nil {
-					c.is(0)
-				} else {
-					c.is(0, k.want)
-				}
+				c.is(0, k.want)
 				d.answer(msgs[0])
 				first.is(0)
 				if came := d.came(); came != k.came {
@@ -123,16 +110,6 @@ func TestSubmit_GiveUpLeavesNothing(t *testing.T) {
 			})
 		})
 	}
-}
-
-func aPut(ctx context.Context, w *BucketWriter) error {
-	_, err := w.Put(ctx, "k", nil)
-	return err
-}
-
-func aCreate(ctx context.Context, w *BucketWriter) error {
-	_, err := w.Create(ctx, "k", nil)
-	return err
 }
 
 // A call whose context has ended sends nothing, and says nothing about the server.
@@ -178,18 +155,8 @@ func TestSubmit_GiveUpInFlight(t *testing.T) {
 	})
 	atDesk(t, 1, func(d *desk) {
 		d.follow(func(*nats.Msg, int) []byte { return notNow })
-		ctx, cancel := context.WithTimeout(d.Context(), time.Second)
-		defer cancel()
-		direct := d.begin(func() error { return aPut(ctx, d.w) })
-		batched := d.begin(func() error {
-			b := d.w.Batch()
-			b.Put("a", nil)
-			b.Put("a", nil)
-			limited, cancel := context.WithTimeout(ctx, time.Second/2)
-			defer cancel()
-			_, err := b.Commit(limited)
-			return err
-		})
+		direct := d.within(time.Second, aPut)
+		batched := d.within(time.Second/2, aBatch(new([]uint64), "a", "a"))
 		d.until(time.Second)
 		direct.is(time.Second, context.DeadlineExceeded, errNotNow, leader.ErrUnreachable)
 		batched.is(time.Second/2, context.DeadlineExceeded)
@@ -198,9 +165,7 @@ func TestSubmit_GiveUpInFlight(t *testing.T) {
 	})
 	atDesk(t, 1, func(d *desk) {
 		d.follow(func(*nats.Msg, int) []byte { return notNow })
-		ctx, cancel := context.WithTimeout(d.Context(), time.Second)
-		defer cancel()
-		c := d.begin(func() error { return aCreate(ctx, d.w) })
+		c := d.within(time.Second, aCreate)
 		d.until(time.Second)
 		c.is(time.Second, context.DeadlineExceeded, errNotNow, leader.ErrUnreachable)
 		d.until(1050 * time.Millisecond)
@@ -439,9 +404,7 @@ func TestPost_MoveWithoutAnswer(t *testing.T) {
 			}
 			return nil
 		})
-		ctx, cancel := context.WithTimeout(d.Context(), time.Minute)
-		defer cancel()
-		c := d.begin(func() error { return aPut(ctx, d.w) })
+		c := d.within(time.Minute, aPut)
 		d.until(5 * time.Second)
 		c.is(5 * time.Second)
 		if came := d.came(); came != "natsleader.guard=mine natsleader.guard=mine natsleader.guard=mine k=" && came != "natsleader.guard=mine natsleader.guard=mine k=" {
@@ -466,9 +429,7 @@ func TestPost_AsksForBatches(t *testing.T) {
 			if !k.answered {
 				d.follow(held)
 			}
-			ctx, cancel := context.WithTimeout(d.Context(), time.Minute)
-			defer cancel()
-			c := d.begin(func() error { return aCreate(ctx, d.w) })
+			c := d.within(time.Minute, aCreate)
 			d.until(5*time.Second - 1)
 			d.follow(nil)
 			d.until(5 * time.Second)
@@ -485,7 +446,7 @@ func TestDeliver_OneByOne(t *testing.T) {
 		d.only("a", &a)
 		first := d.write("a", "1")
 		second := d.write("b", "1")
-		third := d.begin(func() error { return aCreate(d.Context(), d.w) })
+		third := d.within(0, aCreate)
 		fourth := d.write("c", "1")
 		d.follow(nil)
 		d.answer(a[0])
@@ -555,13 +516,9 @@ func TestExplain_GuardFound(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			atDesk(t, 1, func(d *desk) {
 				k.found(d)
-				c := d.begin(func() error { return aPut(d.Context(), d.w) })
+				c := d.within(0, aPut)
 				d.until(2 * time.Second)
-				if k.want == nil {
-					c.is(k.after)
-				} else {
-					c.is(k.after, k.want)
-				}
+				c.is(k.after, k.want)
 				d.mu.Lock()
 				if slices.Contains(d.asked, "$JS.API.STREAM.INFO.KV_B") {
 					t.Error("the settings were read, although the guard is the reason")
@@ -600,9 +557,7 @@ func TestExplain_WithoutAnswer(t *testing.T) {
 			}
 			return refused
 		})
-		ctx, cancel := context.WithTimeout(d.Context(), time.Minute)
-		defer cancel()
-		c := d.begin(func() error { return aPut(ctx, d.w) })
+		c := d.within(time.Minute, aPut)
 		d.until(5*time.Second - 1)
 		if came := d.came(); came != "k=" {
 			t.Errorf("sent: %s", came)
@@ -616,7 +571,7 @@ func TestExplain_WithoutAnswer(t *testing.T) {
 			}
 			return refused
 		})
-		c = d.begin(func() error { return aPut(ctx, d.w) })
+		c = d.within(time.Minute, aPut)
 		c.is(5*time.Second, &jetstream.APIError{ErrorCode: 10099})
 	})
 }
@@ -625,9 +580,7 @@ func TestExplain_WithoutAnswer(t *testing.T) {
 func TestDeliver_LimitOfATry(t *testing.T) {
 	atDesk(t, 1, func(d *desk) {
 		d.follow(held)
-		ctx, cancel := context.WithTimeout(d.Context(), time.Minute)
-		defer cancel()
-		c := d.begin(func() error { return aCreate(ctx, d.w) })
+		c := d.within(time.Minute, aCreate)
 		d.until(5 * time.Second)
 		c.is(5*time.Second, ErrUnknownOutcome)
 		d.idle()
@@ -650,8 +603,6 @@ func TestRaisedAgain_Meanwhile(t *testing.T) {
 func TestSendDirect_TriesAfresh(t *testing.T) {
 	atDesk(t, 1, func(d *desk) {
 		d.replies(notNow, notNow, nil)
-		ctx, cancel := context.WithTimeout(d.Context(), time.Hour)
-		defer cancel()
-		d.begin(func() error { return aPut(ctx, d.w) }).is(0)
+		d.within(time.Hour, aPut).is(0)
 	})
 }

@@ -73,11 +73,8 @@ func TestPack_Headers(t *testing.T) {
 			return err
 		}, []string{"k batch=A1 nth=1 at=2 on=k id=A", "guard commit=1 batch=A1 nth=2 at=1"}, 4},
 		{"a batch", 3, func(d *desk) error {
-			b := d.w.Batch()
-			b.Put("a", nil)
-			b.Put("b", nil)
-			b.Put("a", nil)
-			revisions, err := b.Commit(d.Context())
+			var revisions []uint64
+			err := aBatch(&revisions, "a", "b", "a")(d.Context(), d.w)
 			if !slices.Equal(revisions, []uint64{3, 4, 5}) {
 				d.Errorf("the revisions are %d", revisions)
 			}
@@ -120,13 +117,7 @@ func TestStored_RevisionsOfABatch(t *testing.T) {
 		d.only("a", &a)
 		first := d.write("a", "1")
 		var revisions []uint64
-		batch := d.begin(func() (err error) {
-			b := d.w.Batch()
-			b.Put("b", nil)
-			b.Put("c", nil)
-			revisions, err = b.Commit(d.Context())
-			return err
-		})
+		batch := d.within(0, aBatch(&revisions, "b", "c"))
 		var last uint64
 		single := d.begin(func() (err error) {
 			last, err = d.w.Put(d.Context(), "d", nil)
@@ -355,9 +346,7 @@ func TestSettle_NoResponders(t *testing.T) {
 			_ = m.RespondMsg(&nats.Msg{Header: nats.Header{"Status": {"503"}}})
 			return silence
 		})
-		ctx, cancel := context.WithTimeout(d.Context(), time.Second)
-		defer cancel()
-		c := d.begin(func() error { return aPut(ctx, d.w) })
+		c := d.within(time.Second, aPut)
 		d.until(time.Second)
 		c.is(time.Second, context.DeadlineExceeded, errNotNow, nats.ErrNoResponders)
 		d.until(2 * time.Second)
@@ -394,15 +383,7 @@ func TestStage_AfterMissingMessage(t *testing.T) {
 					}
 					return nil
 				})
-				c := d.begin(func() error {
-					ctx, cancel := context.WithTimeout(d.Context(), time.Minute)
-					defer cancel()
-					b := d.w.Batch()
-					b.Put("a", nil)
-					b.Put("b", nil)
-					_, err := b.Commit(ctx)
-					return err
-				})
+				c := d.within(time.Minute, aBatch(new([]uint64), "a", "b"))
 				d.until(time.Second)
 				c.is(k.at, k.want...)
 				var names []string
@@ -465,9 +446,7 @@ func TestPublish_NotTaken(t *testing.T) {
 		sent := d.nc.Stats().OutMsgs
 		d.s.Shutdown()
 		d.came()
-		ctx, cancel := context.WithTimeout(d.Context(), time.Second)
-		defer cancel()
-		c = d.begin(func() error { return aCreate(ctx, d.w) })
+		c = d.within(time.Second, aCreate)
 		d.until(time.Second)
 		c.is(time.Second, context.DeadlineExceeded, errNotNow, leader.ErrUnreachable)
 		if now := d.nc.Stats().OutMsgs; now != sent {
@@ -483,21 +462,8 @@ func TestSettle_BatchFound(t *testing.T) {
 		var a []*nats.Msg
 		d.only("a", &a)
 		first := d.write("a", "1")
-		pair := d.begin(func() error {
-			b := d.w.Batch()
-			b.Put("b", nil)
-			b.Put("c", nil)
-			_, err := b.Commit(d.Context())
-			return err
-		})
 		var revisions []uint64
-		last := d.begin(func() (err error) {
-			b := d.w.Batch()
-			b.Put("d", nil)
-			b.Put("e", nil)
-			revisions, err = b.Commit(d.Context())
-			return err
-		})
+		pair, last := d.within(0, aBatch(new([]uint64), "b", "c")), d.within(0, aBatch(&revisions, "d", "e"))
 		d.follow(func(m *nats.Msg, nth int) []byte {
 			if nth != 1 {
 				return nil

@@ -25,7 +25,7 @@ func goodBooks() *books {
 	}{{"a", 5, 1000}, {"b", 7, 2000}} {
 		k.lives = append(k.lives, &life{id: t.id, entries: []entry{{At: 1, What: began}, {At: ms(t.at), What: elected, Token: t.token}}})
 		k.raise(t.token)
-		k.does(t.id, attempt{Kind: put, N: 1, Call: t.at + 100, End: t.at + 200, Rev: 4 + 2*uint64(len(k.lives)-1), Out: accepted})
+		k.does(t.id, attempt{Kind: put, N: 1, Call: ms(t.at + 100), End: ms(t.at + 200), Rev: 4 + 2*uint64(len(k.lives)-1), Out: accepted})
 		k.store(0, register, t.id, t.token, 1)
 	}
 	return k
@@ -33,13 +33,9 @@ func goodBooks() *books {
 
 func ms(n int64) int64 { return n * int64(time.Millisecond) }
 
-// does writes down an attempt, with times in milliseconds. By default it is on the
-// register, and of the process's only term.
+// does writes down an attempt on the register, of the process's only term.
 func (k *books) does(id string, a attempt) {
-	a.Call, a.End = ms(a.Call), ms(a.End)
-	if a.What == "" {
-		a.What = register
-	}
+	a.What = register
 	if a.N != 0 && a.Count == 0 {
 		a.Count = 1
 	}
@@ -68,242 +64,70 @@ func (k *books) insert(seq uint64, m stored) {
 	}
 }
 
+// apply changes the books by a line of testdata/ledgers.txt.
+func (k *books) apply(t *testing.T, key, text string) {
+	t.Helper()
+	words := strings.Fields(text)
+	switch {
+	case key == "unguarded":
+		k.guarded = false
+	case key == "guard":
+		k.raise(token(t, text))
+	case key == "forgot":
+		from, to := span(t, text)
+		k.voids = append(k.voids, void{from: from, to: to, how: "bucket made anew"})
+	case key == "stored" && len(words) == 5:
+		k.store(token(t, words[4]), register, words[0], token(t, words[1]), token(t, words[2]))
+		k.lives[1].diary.attempts[0].Rev++ // it has moved
+	case key == "stored":
+		k.store(0, register, words[0], token(t, words[1]), token(t, words[2]))
+	case words[0] == ended:
+		l := lifeOf(k.lives, key)
+		l.entries = append(l.entries, entry{At: number(t, words[1]), What: ended})
+	default:
+		a := attempt{Kind: words[0]}
+		for _, word := range words[1:] {
+			switch field, text, _ := strings.Cut(word, "="); field {
+			case "n":
+				a.N = token(t, text)
+			case "count":
+				a.Count = token(t, text)
+			case "at":
+				a.At = token(t, text)
+			case "rev":
+				a.Rev = token(t, text)
+			case accepted, refused, mismatch, declined, unknown:
+				a.Out = word
+			default:
+				a.Call, a.End = span(t, word)
+			}
+		}
+		k.does(key, a)
+	}
+}
+
 // Every kind of fault in the books is found, by the checker or by Porcupine, as listed,
 // and nothing is found in good ones.
 func TestTheLedgersCheckerFindsWhatIsWrong(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		spoil  func(k *books)
-		breaks string // the checker's finding, "" for none
-		linear bool
-	}{
-		{"nothing wrong", func(*books) {}, "", true},
-		{
-			"an older term's write after a newer one's",
-			func(k *books) {
-				k.does("a", attempt{Kind: put, N: 2, Call: 1900, End: 2500, Out: unknown})
-				k.store(0, register, "a", 5, 2)
-			}, "older term's write after a newer one's: a with token 5, after b with token 7, at 7 of the register", true,
-		},
-		{
-			"an older term's write after the guard was raised",
-			func(k *books) {
-				k.does("a", attempt{Kind: put, N: 2, Call: 1900, End: 2050, Rev: 6, Out: accepted})
-				k.store(6, register, "a", 5, 2)
-				k.lives[1].diary.attempts[0].Rev = 7
-			}, "written past the guard: a with token 5, and the guard stood at 7, at 6 of the register", true,
-		},
-		{
-			"a write while the guard was deleted",
-			func(k *books) {
-				k.raise(0)
-				k.does("b", attempt{Kind: put, N: 2, Call: 2400, End: 2500, Rev: 8, Out: accepted})
-				k.store(0, register, "b", 7, 2)
-			}, "written past the guard: b with token 7, and the guard stood at 0", true,
-		},
-		{
-			"a guard that was deleted and raised again",
-			func(k *books) {
-				k.raise(0)
-				k.raise(7)
-				k.does("b", attempt{Kind: put, N: 2, Call: 2400, End: 2500, Rev: 9, Out: accepted})
-				k.store(0, register, "b", 7, 2)
-			}, "", true,
-		},
-		{
-			"a guard that falls",
-			func(k *books) { k.raise(5) }, "a guard fell: from 7 to 5, by , at 7 of the register", true,
-		},
-		{
-			"a guard that was deleted and raised by an older term",
-			func(k *books) { k.raise(0); k.raise(5) }, "a guard fell: from 7 to 5, by , at 8 of the register", true,
-		},
-		{
-			"an older term's write, called after the newer was elected",
-			func(k *books) {
-				k.guarded = false
-				k.does("a", attempt{Kind: put, N: 2, Call: 2050, End: 2060, Rev: 6, Out: accepted})
-				k.store(6, register, "a", 5, 2)
-				k.lives[1].diary.attempts[0].Rev = 7
-			}, "a write after a later term began: 7 of b had begun, and a write of a with token 5 was stored at 6", true,
-		},
-		{
-			"what was acknowledged is not there",
-			func(k *books) { k.does("b", attempt{Kind: put, N: 2, Call: 2400, End: 2500, Rev: 7, Out: accepted}) },
-			"acknowledged and not there: at 7", true,
-		},
-		{
-			"what was acknowledged is elsewhere",
-			func(k *books) {
-				k.does("b", attempt{Kind: put, N: 2, Call: 2400, End: 2500, Rev: 8, Out: accepted})
-				k.store(0, register, "b", 7, 2)
-			}, "acknowledged and not there: at 8", true,
-		},
-		{
-			"ErrFenced, and it is stored",
-			func(k *books) {
-				k.does("b", attempt{Kind: put, N: 2, Call: 2400, End: 2500, Out: refused})
-				k.store(0, register, "b", 7, 2)
-			}, "stored in spite of that: at 7", true,
-		},
-		{
-			"not sent, and it is stored",
-			func(k *books) {
-				k.does("b", attempt{Kind: put, N: 2, Call: 2400, End: 2500, Out: declined})
-				k.store(0, register, "b", 7, 2)
-			}, "stored in spite of that: at 7", true,
-		},
-		{
-			"stored twice",
-			func(k *books) { k.store(0, register, "b", 7, 1) }, "stored twice: 1 of b with token 7, at 6 and 7", true,
-		},
-		{
-			"a batch",
-			func(k *books) {
-				k.does("b", attempt{Kind: batch, N: 2, Count: 2, Call: 2400, End: 2500, Rev: 8, Out: accepted})
-				k.store(0, register, "b", 7, 2)
-				k.store(0, register, "b", 7, 3)
-			}, "", true,
-		},
-		{
-			"a batch in part",
-			func(k *books) {
-				k.does("b", attempt{Kind: batch, N: 2, Count: 2, Call: 2400, End: 2500, Out: unknown})
-				k.store(0, register, "b", 7, 2)
-			}, "stored in part", true,
-		},
-		{
-			"a batch in two pieces",
-			func(k *books) {
-				k.does("b", attempt{Kind: batch, N: 2, Count: 2, Call: 2400, End: 2500, Rev: 9, Out: accepted})
-				k.does("b", attempt{Kind: put, N: 4, Call: 2400, End: 2500, Rev: 8, Out: accepted})
-				for _, n := range []uint64{2, 4, 3} {
-					k.store(0, register, "b", 7, n)
+	for _, s := range sections(t, "ledgers.txt") {
+		t.Run(s.name, func(t *testing.T) {
+			k, breaks, want := goodBooks(), "", true
+			for _, line := range s.lines {
+				switch key, text := line[0], line[1]; key {
+				case "breaks":
+					breaks = text
+				case "linear":
+					want = text != "no"
+				default:
+					k.apply(t, key, text)
 				}
-			}, "not in one piece", false,
-		},
-		{
-			"ErrFenced",
-			func(k *books) { k.does("a", attempt{Kind: put, N: 2, Call: 2400, End: 2500, Out: refused}) }, "", true,
-		},
-		{
-			"ErrFenced where nobody is later",
-			func(k *books) { k.does("b", attempt{Kind: put, N: 2, Call: 2400, End: 2500, Out: refused}) },
-			"guard was never raised by a later term", true,
-		},
-		{
-			"ErrFenced, and accepted again",
-			func(k *books) {
-				k.does("a", attempt{Kind: put, N: 2, Call: 1300, End: 1400, Out: refused})
-				k.does("a", attempt{Kind: put, N: 3, Call: 1500, End: 1600, Rev: 5, Out: accepted})
-				k.store(5, register, "a", 5, 3)
-				k.lives[1].diary.attempts[0].Rev = 7
-			}, "ErrFenced, and a write of the same term was stored: at 1.400000s", true,
-		},
-		{
-			"what was not known is stored behind what was known later",
-			func(k *books) {
-				k.does("b", attempt{Kind: put, N: 2, Call: 2300, End: 2400, Out: unknown})
-				k.does("b", attempt{Kind: put, N: 3, Call: 2500, End: 2600, Rev: 7, Out: accepted})
-				k.store(0, register, "b", 7, 3)
-				k.store(0, register, "b", 7, 2)
-			}, "stored behind a later one: 8 behind 7", true,
-		},
-		{
-			"what was not known is stored, or not",
-			func(k *books) {
-				k.does("b", attempt{Kind: put, N: 2, Call: 2300, End: 2400, Out: unknown})
-				k.does("b", attempt{Kind: put, N: 3, Call: 2300, End: 2400, Out: unknown})
-				k.does("b", attempt{Kind: put, N: 4, Call: 2500, End: 2600, Rev: 8, Out: accepted})
-				k.store(0, register, "b", 7, 3)
-				k.store(0, register, "b", 7, 4)
-			}, "", true,
-		},
-		{
-			"stored by who was killed",
-			func(k *books) { k.store(0, register, "b", 7, 2) }, "", true,
-		},
-		{
-			"stored by who has ended and does not know",
-			func(k *books) {
-				k.lives[1].then(entry{At: ms(3000), What: ended})
-				k.store(0, register, "b", 7, 2)
-			}, "stored by who does not know of it", true,
-		},
-		{
-			"an update",
-			func(k *books) {
-				k.does("b", attempt{Kind: update, N: 2, At: 6, Call: 2400, End: 2500, Rev: 7, Out: accepted})
-				k.store(0, register, "b", 7, 2)
-			}, "", true,
-		},
-		{
-			"a lost update",
-			func(k *books) {
-				k.does("b", attempt{Kind: update, N: 2, At: 4, Call: 2400, End: 2500, Rev: 7, Out: accepted})
-				k.store(0, register, "b", 7, 2)
-			}, "a lost update: of 6, by what was to replace 4", false,
-		},
-		{
-			"an update that was refused",
-			func(k *books) { k.does("b", attempt{Kind: update, N: 2, At: 4, Call: 2400, End: 2500, Out: mismatch}) }, "", true,
-		},
-		{
-			"an update that was refused for no reason",
-			func(k *books) { k.does("b", attempt{Kind: update, N: 2, At: 6, Call: 2400, End: 2500, Out: mismatch}) }, "", false,
-		},
-		{
-			"one after the other, stored in the other order",
-			func(k *books) {
-				k.does("b", attempt{Kind: put, N: 2, Call: 2400, End: 2500, Rev: 8, Out: accepted})
-				k.does("b", attempt{Kind: put, N: 3, Call: 2600, End: 2700, Rev: 7, Out: accepted})
-				k.store(0, register, "b", 7, 3)
-				k.store(0, register, "b", 7, 2)
-			}, "", false,
-		},
-		{
-			"reads",
-			func(k *books) {
-				k.does("a", attempt{Kind: leased, Call: 1300, End: 1400, Rev: 4, Out: accepted})
-				k.does("b", attempt{Kind: leased, Call: 2050, End: 2150, Rev: 4, Out: accepted})
-				k.does("b", attempt{Kind: confirmed, Call: 2150, End: 2160, Rev: 6, Out: accepted})
-			}, "", true,
-		},
-		{
-			"a read from the past",
-			func(k *books) { k.does("a", attempt{Kind: leased, Call: 2300, End: 2400, Rev: 4, Out: accepted}) }, "", false,
-		},
-		{
-			"a read from the past while there may be two leases",
-			func(k *books) {
-				k.voids = []void{{from: ms(1500), to: ms(2350), how: "bucket made anew"}}
-				k.does("a", attempt{Kind: leased, Call: 2300, End: 2400, Rev: 4, Out: accepted})
-			}, "", true,
-		},
-		{
-			"a confirmed read from the past while there may be two leases",
-			func(k *books) {
-				k.voids = []void{{from: ms(1500), to: ms(2350), how: "bucket made anew"}}
-				k.does("a", attempt{Kind: confirmed, Call: 2300, End: 2400, Rev: 4, Out: accepted})
-			}, "", false,
-		},
-		{
-			"two reads, the later one older",
-			func(k *books) {
-				k.does("b", attempt{Kind: leased, Call: 2110, End: 2120, Rev: 6, Out: accepted})
-				k.does("b", attempt{Kind: leased, Call: 2130, End: 2140, Rev: 4, Out: accepted})
-			}, "", false,
-		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			k := goodBooks()
-			c.spoil(k)
-			f := checkLedger(*k)
-			if found := strings.Join(f.broken, "\n"); c.breaks == "" && found != "" || !strings.Contains(found, c.breaks) {
-				t.Errorf("the checker says %q, want %q", found, c.breaks)
 			}
-			if is := linear(t, *k, f, register, t.TempDir()); is != c.linear {
-				t.Errorf("linearizable: %v, want %v", is, c.linear)
+			f := checkLedger(*k)
+			if found := strings.Join(f.broken, "\n"); breaks == "" && found != "" || !strings.Contains(found, breaks) {
+				t.Errorf("the checker says %q, want %q", found, breaks)
+			}
+			if is := linear(t, *k, f, register, t.TempDir()); is != want {
+				t.Errorf("linearizable: %v, want %v", is, want)
 			}
 		})
 	}

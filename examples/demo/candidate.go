@@ -12,13 +12,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/natsleader/natsleader/examples/internal/timeline"
+	"github.com/natsleader/natsleader/internal/link"
 	"github.com/natsleader/natsleader/leader"
 )
 
 // worker is one candidate, with a connection of its own.
 type worker struct {
 	name string
-	link *link
+	link *link.Link
 	conn *nats.Conn
 	*leader.Candidate
 }
@@ -64,7 +65,7 @@ func (cr *crew) start(ctx context.Context) error {
 func (cr *crew) hire() error {
 	cr.mu.Lock()
 	cr.hired++
-	w := &worker{name: fmt.Sprintf("worker-%02d", cr.hired), link: newLink()}
+	w := &worker{name: fmt.Sprintf("worker-%02d", cr.hired), link: cr.st.link()}
 	cr.mu.Unlock()
 	if err := cr.campaign(w); err != nil {
 		return fmt.Errorf("%s: %w", w.name, err)
@@ -152,7 +153,7 @@ func (cr *crew) brief(text string) string {
 
 // crash ends a worker as a power failure would: nothing is released.
 func (cr *crew) crash(w *worker) {
-	w.link.Cut()
+	w.link.Set(link.Cut)
 	w.conn.Close()
 	cr.mu.Lock()
 	defer cr.mu.Unlock()
@@ -187,4 +188,5 @@ func (cr *crew) dismiss(ctx context.Context, w *worker) {
 		cr.tl.Say(w.name, "faulted", "stopped without releasing the key: %v", err)
 	}
 	w.conn.Close()
+	w.link.Close()
 }

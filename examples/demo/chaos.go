@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/examples/internal/timeline"
+	"github.com/natsleader/natsleader/internal/link"
 )
 
 // polling is how often chaos looks whether the leader goes on.
@@ -52,12 +53,12 @@ func faults(st *stage, cr *crew) []fault {
 			name: "black hole", takes: repair(lease),
 			strike: func(_ context.Context, w *worker) error {
 				cr.tl.Say(actorOperator, "BLACKHOLE", "the link of %s swallows everything, both ways", w.name)
-				w.link.BlackHole()
+				w.link.Set(link.Held)
 				return nil
 			},
 			heal: func(w *worker) error {
 				cr.tl.Say(actorOperator, "RESTORE", "the link of %s works again, what was sent arrives late", w.name)
-				w.link.Restore()
+				w.link.Set(link.Works)
 				return nil
 			},
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/nats-io/jsm.go/natscontext"
@@ -11,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/examples/internal/embedded"
+	"github.com/natsleader/natsleader/internal/link"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -114,13 +116,19 @@ func (st *stage) visit(name string) error {
 	return nil
 }
 
-// connect makes one more connection, through a link that can be cut if l is not
-// nil.
-func (st *stage) connect(name string, l *link) (*nats.Conn, error) {
+// link returns a link that dials as the server's context does.
+func (st *stage) link() *link.Link {
+	if st.opts.CustomDialer != nil {
+		return link.Over(st.opts.CustomDialer)
+	}
+	return link.Over(&net.Dialer{Timeout: st.opts.Timeout})
+}
+
+// connect makes one more connection, over a link if l is not nil.
+func (st *stage) connect(name string, l *link.Link) (*nats.Conn, error) {
 	opts := st.opts
 	opts.Name = name
 	if l != nil {
-		l.inner = opts.CustomDialer
 		opts.CustomDialer = l
 	}
 	return opts.Connect()

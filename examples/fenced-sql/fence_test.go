@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/natsleader/natsleader/examples/internal/exampletest"
 )
 
 const election = "e"
@@ -16,9 +18,7 @@ const election = "e"
 func database(t *testing.T, dir string) *sql.DB {
 	t.Helper()
 	a, err := openAccount(dir, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.OK(t, err)
 	t.Cleanup(func() {
 		if err := a.db.Close(); err != nil {
 			t.Error(err)
@@ -45,9 +45,7 @@ func write(ctx context.Context, token uint64) func(*sql.Tx) error {
 func written(t *testing.T, db *sql.DB) (tokens []uint64) {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), `SELECT token FROM log ORDER BY n`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.OK(t, err)
 	defer func() {
 		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 			t.Error(err)
@@ -55,9 +53,7 @@ func written(t *testing.T, db *sql.DB) (tokens []uint64) {
 	}()
 	for rows.Next() {
 		var token uint64
-		if err := rows.Scan(&token); err != nil {
-			t.Fatal(err)
-		}
+		exampletest.OK(t, rows.Scan(&token))
 		tokens = append(tokens, token)
 	}
 	return tokens

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/examples/internal/exampletest"
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -36,21 +37,13 @@ func TestLateRead_CostsARefusal(t *testing.T) {
 	ctx := t.Context()
 	js := connect(t)
 	elections, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: "elections"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.OK(t, err)
 	orders, err := fence.CreateBucket(ctx, js, jetstream.KeyValueConfig{Bucket: "orders"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.OK(t, err)
 	kv, err := js.KeyValue(ctx, "orders")
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.OK(t, err)
 	c, err := leader.Campaign(ctx, elections, "billing", leader.Config{Guards: []leader.Guard{orders}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.OK(t, err)
 	var term *leader.Term
 	for event := range c.Events(ctx) {
 		if e, ok := event.(leader.Elected); ok {

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/examples/internal/embedded"
+	"github.com/natsleader/natsleader/examples/internal/exampletest"
 	"github.com/natsleader/natsleader/fence"
 )
 
@@ -17,23 +18,17 @@ func connect(t *testing.T) jetstream.JetStream {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
 	server, err := embedded.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.OK(t, err)
 	t.Cleanup(func() {
 		if closing := server.Close(); closing != nil {
 			t.Error(closing)
 		}
 	})
 	nc, err := nats.Connect(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.OK(t, err)
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.OK(t, err)
 	return js
 }
 
@@ -42,14 +37,10 @@ func connect(t *testing.T) jetstream.JetStream {
 func TestStock_TakenUpToGuard(t *testing.T) {
 	ctx := t.Context()
 	kv, err := connect(t).CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "b"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.OK(t, err)
 	put := func(key, value string) uint64 {
 		revision, failed := kv.PutString(ctx, key, value)
-		if failed != nil {
-			t.Fatal(failed)
-		}
+		exampletest.OK(t, failed)
 		return revision
 	}
 	put("changed", "old")
@@ -68,9 +59,7 @@ func TestStock_TakenUpToGuard(t *testing.T) {
 		done <- taken{stock, failed}
 	}()
 	put("changed", "new")
-	if err = kv.Delete(ctx, "deleted"); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.OK(t, kv.Delete(ctx, "deleted"))
 	select {
 	case got := <-done:
 		t.Fatalf("taken before the guard was raised: %v, %v", got.stock, got.err)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/link"
 	"github.com/natsleader/natsleader/internal/webpage"
 )
 
@@ -171,10 +172,10 @@ func (p *playground) actOn(s *seat, what string) error {
 		return do()
 	case doRestore:
 		p.did(what, s.id)
-		s.link.set(works)
-	case string(isCut), string(holdsAll), string(holdsUp), string(holdsDown), string(isSlow):
+		s.link.Set(link.Works)
+	case link.Cut, link.Held, link.HeldUp, link.HeldDown, link.Slow:
 		p.did(what, s.id)
-		s.link.set(mode(what))
+		s.link.Set(what)
 	default:
 		return unable("%q is nothing that can be done to a candidate", what)
 	}

@@ -7,63 +7,31 @@ import (
 
 // The judge finds each broken promise in reports that break it, and nothing in those that do not.
 func TestJudge(t *testing.T) {
-	leads := func(token uint64, from, to int64) report {
-		return report{State: "leader", Token: token, From: from, To: to}
-	}
-	type heard struct {
-		name string
-		report
-	}
 	for name, c := range map[string]struct {
-		heard []heard
-		want  string // in what is broken; empty: nothing is
+		told string // what is heard
+		want string // in what is broken; empty: nothing is
 	}{
-		"one after the other": {[]heard{
-			{"a", report{Event: elected, Token: 1, At: 10}},
-			{"a", leads(1, 11, 20)},
-			{"a", report{Event: wrote, Token: 1, From: 15}},
-			{"b", report{Event: elected, Token: 2, At: 22}},
-			{"b", leads(2, 22, 30)},
-			{"b", report{Event: wrote, Token: 2, From: 23}},
-		}, ""},
-		"a report of the end comes late": {[]heard{
-			{"a", report{Event: elected, Token: 1, At: 10}}, {"b", report{Event: elected, Token: 2, At: 22}}, {"b", leads(2, 22, 30)}, {"a", leads(1, 11, 20)},
-		}, ""},
-		"two leaders": {[]heard{
-			{"a", report{Event: elected, Token: 1, At: 10}},
-			{"a", leads(1, 11, 20)},
-			{"b", report{Event: elected, Token: 2, At: 19}},
-			{"b", leads(2, 19, 30)},
-		}, "two leaders"},
-		"a token that does not rise": {[]heard{
-			{"a", report{Event: elected, Token: 2, At: 10}},
-			{"a", leads(2, 11, 20)},
-			{"b", report{Event: elected, Token: 1, At: 22}},
-			{"b", leads(1, 22, 30)},
-		}, "token"},
-		"a write of the leader before": {[]heard{
-			{"a", report{Event: elected, Token: 1, At: 10}},
-			{"b", report{Event: elected, Token: 2, At: 22}},
-			{"a", report{Event: wrote, Token: 1, From: 25}},
-		}, "write"},
-		"a write of the leader before, heard of first": {[]heard{
-			{"a", report{Event: elected, Token: 1, At: 10}},
-			{"a", report{Event: wrote, Token: 1, From: 25}},
-			{"b", report{Event: elected, Token: 2, At: 22}},
-		}, "write"},
-		"a rule of one candidate": {[]heard{{"a", report{Event: violated, Text: "it blinked"}}}, "a: it blinked"},
+		"one after the other":              {"a elected 1 10; a leads 1 11-20; a wrote 1 15; b elected 2 22; b leads 2 22-30; b wrote 2 23", ""},
+		"a report of the end comes late":   {"a elected 1 10; b elected 2 22; b leads 2 22-30; a leads 1 11-20", ""},
+		"two leaders":                      {"a elected 1 10; a leads 1 11-20; b elected 2 19; b leads 2 19-30", "two leaders"},
+		"a token that does not rise":       {"a elected 2 10; a leads 2 11-20; b elected 1 22; b leads 1 22-30", "token"},
+		"a write of the leader before":     {"a elected 1 10; b elected 2 22; a wrote 1 25", "write"},
+		"such a write that is heard first": {"a elected 1 10; a wrote 1 25; b elected 2 22", "write"},
+		"a rule of one candidate":          {"a violated 1 10 it blinked", "a: it blinked"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var j judge
-			for _, h := range c.heard {
+			all := strings.Split(c.told, "; ")
+			for _, step := range all {
+				h := reported(t, step)
 				j.heard(h.name, h.report)
 			}
 			got := strings.Join(j.broken, "\n")
 			if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
 				t.Errorf("broken: %q, not %q", got, c.want)
 			}
-			if c.heard[0].Event != violated && j.checks != len(c.heard) {
-				t.Errorf("%d checks of %d reports", j.checks, len(c.heard))
+			if j.checks != len(all) && !strings.Contains(c.told, violated) {
+				t.Errorf("%d checks of %d reports", j.checks, len(all))
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/natsleader/natsleader/examples/internal/embedded"
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/link"
 	"github.com/natsleader/natsleader/internal/webpage"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -20,7 +21,7 @@ import (
 // seat is the place of one candidate, in which one process after another stands.
 type seat struct {
 	id   string
-	link *link
+	link *link.Link
 
 	// The others are guarded by the lock of the playground.
 	proc    *process // nil: it was killed, or has ended
@@ -87,7 +88,7 @@ func open(ctx context.Context, lease time.Duration) (_ *playground, err error) {
 	}
 	for _, id := range []string{"a", "b", "c", "d", "e"} {
 		s := &seat{id: id}
-		if s.link, err = newLink(strings.TrimPrefix(p.server.URL(), "nats://")); err != nil {
+		if s.link, err = link.New(strings.TrimPrefix(p.server.URL(), "nats://")); err != nil {
 			return nil, err
 		}
 		p.seats = append(p.seats, s)
@@ -108,7 +109,7 @@ func (p *playground) close() error {
 	p.closed = true
 	p.stopAll()
 	for _, s := range p.seats {
-		s.link.close()
+		s.link.Close()
 	}
 	if p.nc != nil {
 		p.nc.Close()
@@ -130,7 +131,7 @@ func (p *playground) start(s *seat) error {
 	s.latest, s.frozen = report{}, false
 	lease := p.lease
 	p.mu.Unlock()
-	proc, err := startProcess(s.id, s.link.url(), lease, func(r report) { p.heard(s, life, name, r) })
+	proc, err := startProcess(s.id, "nats://"+s.link.Addr(), lease, func(r report) { p.heard(s, life, name, r) })
 	if err != nil {
 		return err
 	}
@@ -197,7 +198,7 @@ func (p *playground) stopAll() {
 	var leaders, others []*process
 	p.mu.Lock()
 	for _, s := range p.seats {
-		s.link.set(works)
+		s.link.Set(link.Works)
 		if s.proc == nil {
 			continue
 		}

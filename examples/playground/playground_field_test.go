@@ -13,6 +13,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/natsleader/natsleader/examples/internal/exampletest"
+	"github.com/natsleader/natsleader/internal/link"
 	"github.com/natsleader/natsleader/internal/proof"
 )
 
@@ -22,6 +24,9 @@ func TestMain(m *testing.M) {
 	}
 	goleak.VerifyTestMain(m)
 }
+
+// patience is how long a test waits for what happens at once on an idle machine.
+const patience = 30 * time.Second
 
 // game is a playground in a test.
 type game struct {
@@ -33,9 +38,7 @@ type game struct {
 func newGame(t *testing.T, lease time.Duration) game {
 	t.Helper()
 	p, err := open(t.Context(), lease)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.OK(t, err)
 	t.Cleanup(func() {
 		if err := p.close(); err != nil {
 			t.Error(err)
@@ -76,7 +79,7 @@ func (g game) leads(before string) (id string) {
 	g.Helper()
 	g.becomes("led by another than "+before, func(v view) bool {
 		for _, s := range v.Seats {
-			if s.State == "leader" && !s.Frozen && s.ID != before && s.Link == works {
+			if s.State == "leader" && !s.Frozen && s.ID != before && s.Link == link.Works {
 				id = s.ID
 			}
 		}
@@ -117,7 +120,7 @@ func TestPlayground_LeaderLost(t *testing.T) {
 	t.Parallel()
 	g := newGame(t, leastLease)
 	for _, c := range []struct{ do, undo string }{
-		{doResign, ""}, {doKill, doStart}, {string(isCut), doRestore}, {string(holdsAll), doRestore}, {string(holdsUp), doRestore}, {string(holdsDown), doRestore},
+		{doResign, ""}, {doKill, doStart}, {link.Cut, doRestore}, {link.Held, doRestore}, {link.HeldUp, doRestore}, {link.HeldDown, doRestore},
 	} {
 		was := g.leads("")
 		g.do(c.do, was)
@@ -127,7 +130,7 @@ func TestPlayground_LeaderLost(t *testing.T) {
 		}
 		g.becomes(was+" waits after "+c.do, func(v view) bool {
 			s := v.seat(was)
-			return (s.State == "candidate" || s.State == "leader") && s.Link == works
+			return (s.State == "candidate" || s.State == "leader") && s.Link == link.Works
 		})
 	}
 }
@@ -170,7 +173,7 @@ func TestPlayground_Slow(t *testing.T) {
 	t.Parallel()
 	g := newGame(t, longestLease)
 	was := g.leads("")
-	g.do(string(isSlow), was)
+	g.do(link.Slow, was)
 	before, _ := g.view()
 	g.becomes("working over a slow link", func(v view) bool { return v.seat(was).Stored > before.seat(was).Stored+3 })
 	if v, _ := g.view(); v.seat(was).State != "leader" {
@@ -226,9 +229,7 @@ func TestPlayground_Lease(t *testing.T) {
 	t.Parallel()
 	g := newGame(t, leastLease)
 	first, _ := g.view()
-	if err := g.ask(request{Do: doLease, Lease: 2000}); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.OK(t, g.ask(request{Do: doLease, Lease: 2000}))
 	id := g.leads("")
 	v, _ := g.view()
 	if v.Lease != 2000 || v.seat(id).Left > 2000 || len(v.Seats) != len(first.Seats) {

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/link"
 )
 
 // story is one sentence or two on what has happened and why it was safe.
@@ -77,7 +79,7 @@ func (n *narrator) did(what, id string) (text, part string) {
 		role = "leads"
 	}
 	switch what {
-	case string(isCut), string(holdsAll), string(holdsUp), string(holdsDown), string(isSlow):
+	case link.Cut, link.Held, link.HeldUp, link.HeldDown, link.Slow:
 		n.links[id] = what
 	}
 	switch what {
@@ -111,22 +113,22 @@ func (n *narrator) did(what, id string) (text, part string) {
 		was := n.links[id]
 		delete(n.links, id)
 		switch was {
-		case string(isCut):
+		case link.Cut:
 			return fmt.Sprintf("%s can connect again, and reads the key before it believes anything. A write that it sends again has the revision on which it was made, so it changes nothing if another has written since.", id), partUnknown
-		case string(isSlow):
+		case link.Slow:
 			return fmt.Sprintf("The link of %s is fast again. What is under way still arrives late, and changes nothing if another has written since.", id), partAcquire
 		}
 		return fmt.Sprintf("The link of %s works again, and what was under way arrives late. A late write has the revision on which it was sent, so it changes nothing if another has written since.", id), partAcquire
-	case string(isCut):
+	case link.Cut:
 		return fmt.Sprintf("The link of %s is cut. It %s. It tries to connect again, and nothing that it believes outlives its lease.", id, role), partDeadline
-	case string(holdsAll):
+	case link.Held:
 		return fmt.Sprintf("The link of %s swallows everything. It %s. Until its client misses replies to its pings, only the clock can tell that something is wrong.", id, role), partDeadline
-	case string(holdsUp):
+	case link.HeldUp:
 		return fmt.Sprintf("Nothing that %s sends arrives. It %s. A renewal that was not acknowledged extends no lease.", id, role), partSending
-	case string(holdsDown):
+	case link.HeldDown:
 		return fmt.Sprintf("%s hears nothing, but what it sends arrives. It %s. Its renewals may be stored, and it does not count them, because it cannot know.", id, role), partUnknown
-	case string(isSlow):
-		return fmt.Sprintf("Every packet of %s takes %v each way. It %s. A lease counts from the sending of a renewal, so a slow reply makes it shorter and never longer.", id, slowness, role), partSending
+	case link.Slow:
+		return fmt.Sprintf("Every packet of %s takes %v each way. It %s. A lease counts from the sending of a renewal, so a slow reply makes it shorter and never longer.", id, link.Slowness, role), partSending
 	case doRestart:
 		return "The server was restarted on the same store. A leader goes on if it renews in time: the record and its revision have survived.", partUnknown
 	case doOutage:

@@ -27,7 +27,7 @@ type seatView struct {
 	ID       string `json:"id"`
 	State    string `json:"state"` // of package leader; killed, or starts: there is no report yet
 	Frozen   bool   `json:"frozen"`
-	Link     mode   `json:"link"`
+	Link     string `json:"link"`
 	Token    uint64 `json:"token,string,omitempty"` // of its newest term
 	At       int64  `json:"at"`                     // when it reported Left and Patience
 	Left     int64  `json:"left,omitempty"`
@@ -45,12 +45,10 @@ func (p *playground) view() (view, <-chan struct{}) {
 		Up: p.up, Freezes: canFreeze, Stories: append([]story{}, p.stories...), Checks: p.judge.checks, Broken: append([]string{}, p.judge.broken...),
 	}
 	for _, s := range p.seats {
-		s.link.mu.Lock()
 		is := seatView{
-			ID: s.id, State: s.latest.State, Frozen: s.frozen, Link: s.link.mode, Token: s.latest.Token,
+			ID: s.id, State: s.latest.State, Frozen: s.frozen, Link: s.link.Mode(), Token: s.latest.Token,
 			At: s.latest.At / int64(time.Millisecond), Left: s.latest.Left, Patience: s.latest.Patience, Stored: s.stored, Refused: s.refused,
 		}
-		s.link.mu.Unlock()
 		switch {
 		case s.proc == nil:
 			is.State, is.Left, is.Patience = "killed", 0, 0

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/natsleader/natsleader/examples/internal/exampletest"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 	"github.com/natsleader/natsleader/metrics"
@@ -63,24 +64,18 @@ func TestObserved_LogAndMetrics(t *testing.T) {
 	logs := sdklog.NewLoggerProvider(sdklog.WithProcessor(&records))
 	var collector metrics.Collector
 	c, err := observed(logs, &collector, leadertest.NewStore(nil), "billing")
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.OK(t, err)
 	for e := range c.Events(t.Context()) {
 		if _, elected := e.(leader.Elected); elected {
 			break
 		}
 	}
 	producer, err := meter(&collector)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.OK(t, err)
 	reader := metric.NewManualReader(metric.WithProducer(producer))
 	_ = metric.NewMeterProvider(metric.WithReader(reader))
 	var all metricdata.ResourceMetrics
-	if err := reader.Collect(t.Context(), &all); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.OK(t, reader.Collect(t.Context(), &all))
 	var names []string
 	for _, scope := range all.ScopeMetrics {
 		for _, m := range scope.Metrics {
@@ -90,9 +85,7 @@ func TestObserved_LogAndMetrics(t *testing.T) {
 	if !slices.Contains(names, "natsleader_is_leader") {
 		t.Errorf("metrics %q", names)
 	}
-	if err := c.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	exampletest.OK(t, c.Stop(t.Context()))
 	records.mu.Lock()
 	defer records.mu.Unlock()
 	if !slices.Contains(records.texts, "elected") {

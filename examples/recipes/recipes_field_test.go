@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/examples/internal/exampletest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -33,26 +34,18 @@ func embedded(options *server.Options) (*server.Server, *nats.Conn, error) {
 // A candidate leads on a server in its own process.
 func TestEmbedded_Leads(t *testing.T) {
 	s, nc, err := embedded(&server.Options{JetStream: true, StoreDir: t.TempDir(), DontListen: true, NoSigs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.OK(t, err)
 	defer s.WaitForShutdown()
 	defer s.Shutdown()
 	defer nc.Close()
 	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.OK(t, err)
 	bucket, err := leader.EnsureBucket(js, leader.BucketConfig{Name: "elections"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.OK(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	lock, err := leader.Acquire(ctx, bucket, "billing", leader.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	exampletest.OK(t, err)
 	if err := lock.Unlock(ctx); err != nil {
 		t.Error(err)
 	}

@@ -45,12 +45,8 @@ func (w *wired) script(answers map[string][]string) *script {
 			_ = m.Respond([]byte(lines[0]))
 		}
 	})
-	if err != nil {
-		w.Fatal(err)
-	}
-	if err = w.replier.Flush(); err != nil {
-		w.Fatal(err)
-	}
+	w.ok(err)
+	w.ok(w.replier.Flush())
 	w.ends = append(w.ends, func() { _ = sub.Unsubscribe() })
 	return s
 }
@@ -124,10 +120,7 @@ func TestEstablish_Requests(t *testing.T) {
 				}
 				err := t.a.Establish(t.within(time.Second), func() jetstream.StreamConfig {
 					if tt.disconnect {
-						t.mu.Lock()
-						_ = t.conn.Close()
-						t.mu.Unlock()
-						synctest.Wait()
+						t.lose()
 					}
 					return jetstream.StreamConfig{Name: "S", Description: "new"}
 				}, func(old jetstream.StreamConfig) (jetstream.StreamConfig, bool, error) {

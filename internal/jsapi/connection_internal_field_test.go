@@ -23,9 +23,7 @@ func (w *wired) block() (release func()) {
 	w.mu.Lock()
 	w.freeze, w.frozen = freeze, frozen
 	w.mu.Unlock()
-	if err := w.a.Conn.Publish("nothing", nil); err != nil {
-		w.Fatal(err)
-	}
+	w.ok(w.a.Conn.Publish("nothing", nil))
 	<-frozen
 	return sync.OnceFunc(func() {
 		w.mu.Lock()

@@ -40,11 +40,20 @@ type wired struct {
 	ends   []func()      // of the contexts of requests
 }
 
+// ok ends the test if there is an error.
+func (w *wired) ok(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
 func withWire(t *testing.T, f func(w *wired), opts ...func(*server.Options)) {
 	t.Helper()
 	emptyPools()
 	synctest.Test(t, func(t *testing.T) {
 		wireUp(t, func(w *wired) {
+			synctest.Wait() // the goroutine of the first request has ended
 			held, subscriptions := deadline.Held(), w.a.Conn.NumSubscriptions()
 			f(w)
 			w.wantNothingLeft(held, subscriptions)
@@ -102,32 +111,24 @@ func wireUp(t *testing.T, f func(w *wired), opts ...func(*server.Options)) {
 		opt(o)
 	}
 	s, err := server.NewServer(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := &wired{T: t, s: s}
+	w.ok(err)
 	s.Start()
 	defer s.WaitForShutdown()
 	defer s.Shutdown()
-	w := &wired{T: t, s: s}
 	user, quiet := nats.UserInfo("u", "x"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
 	nc, err := nats.Connect("", nats.InProcessServer(w), user, quiet, nats.ReconnectWait(time.Second), nats.ReconnectJitter(0, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.ok(err)
 	defer nc.Close()
-	if w.replier, err = nats.Connect("", nats.InProcessServer(s), user); err != nil {
-		t.Fatal(err)
-	}
+	w.replier, err = nats.Connect("", nats.InProcessServer(s), user)
+	w.ok(err)
 	defer w.replier.Close()
 	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w.ok(err)
 	w.a.Init(js, "S")
 	w.serve("echo", func(m *nats.Msg) { _ = m.Respond(m.Data) })
-	if _, err = w.a.Request(t.Context(), &nats.Msg{Subject: "echo"}); err != nil { // the first one is nats.go's
-		t.Fatal(err)
-	}
+	_, err = w.a.Request(t.Context(), &nats.Msg{Subject: "echo"}) // the first one is nats.go's
+	w.ok(err)
 	f(w)
 }
 
@@ -173,15 +174,28 @@ func (f *freezing) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// lose breaks the connection.
+func (w *wired) lose() {
+	w.mu.Lock()
+	_ = w.conn.Close()
+	w.mu.Unlock()
+	synctest.Wait()
+}
+
+// hold lets requests wait in the queue from now on.
+func (c *Connection) hold() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running = true
+}
+
 // serve handles the messages of a subject.
 func (w *wired) serve(subject string, handle nats.MsgHandler) {
 	w.Helper()
 	if _, err := w.replier.Subscribe(subject, handle); err != nil {
 		w.Fatal(err)
 	}
-	if err := w.replier.Flush(); err != nil {
-		w.Fatal(err)
-	}
+	w.ok(w.replier.Flush())
 }
 
 // sent is a request, and its reply if there was one.
@@ -253,16 +267,12 @@ func TestConnection_Replies(t *testing.T) {
 		}
 		for _, m := range slices.Backward(asked) {
 			for _, text := range []string{"x" + string(m.Data), "second"} {
-				if err := m.Respond([]byte(text)); err != nil {
-					t.Fatal(err)
-				}
+				t.ok(m.Respond([]byte(text)))
 			}
 		}
 		inbox := asked[0].Reply[:strings.LastIndexByte(asked[0].Reply, '.')+1]
 		for _, subject := range []string{inbox + "00000000", inbox + "x"} {
-			if err := t.replier.Publish(subject, []byte("forged")); err != nil {
-				t.Fatal(err)
-			}
+			t.ok(t.replier.Publish(subject, []byte("forged")))
 		}
 		for i, r := range all {
 			t.want(fmt.Sprint(i), r, fmt.Sprint("x", i), nil, 2*time.Second)
@@ -293,10 +303,7 @@ func TestConnection_Failures(t *testing.T) {
 		// A lost connection has a reply later, or none.
 		lost := t.ask(t.within(10*time.Second), "silence", "")
 		synctest.Wait()
-		t.mu.Lock()
-		_ = t.conn.Close()
-		t.mu.Unlock()
-		synctest.Wait()
+		t.lose()
 		down := t.ask(t.Context(), "echo", "")
 		t.want("while disconnected", down, "", backend.ErrUnreachable, 0)
 		if !IsUnsent(down.err) {
@@ -316,48 +323,25 @@ func TestConnection_Failures(t *testing.T) {
 	})
 }
 
-// Callers that ask for the settings at the same time share a request, and its failure.
+// Callers that ask for the settings at the same time share requests, and each is told which reply it misses.
 func TestInfo_IsShared(t *testing.T) {
 	withWire(t, func(t *wired) {
 		asked := 0
-		t.serve("$JS.API.STREAM.INFO.S", func(m *nats.Msg) {
-			asked++
-			time.Sleep(overdue / 2)
-			_ = m.Respond(fmt.Appendf(nil, `{"config":{"name":"S"},"state":{"last_seq":%d}}`, asked))
-		})
-		const callers = 1000
-		infos := make(chan uint64, callers)
-		for range callers {
-			go func() {
-				if info, err := t.a.Info(t.Context()); err != nil {
-					t.Error(err)
-				} else {
-					infos <- info.State.LastSeq
-				}
-			}()
-		}
-		time.Sleep(time.Second)
-		count := make(map[uint64]int)
-		for range callers {
-			count[<-infos]++
-		}
-		if asked != 2 || count[1] < 1 || count[1]+count[2] != callers {
-			t.Errorf("%d requests, answers: %v", asked, count)
-		}
-		t.serve("$JS.API.STREAM.INFO.T", func(*nats.Msg) {})
-		t.a.Name = "T"
-		failed := make(chan error, callers)
-		for range callers {
+		t.serve("$JS.API.STREAM.INFO.S", func(*nats.Msg) { asked++ })
+		failed := make(chan error, 1000)
+		for range cap(failed) {
 			go func() {
 				_, err := t.a.Info(t.within(time.Second))
 				failed <- err
 			}()
 		}
-		time.Sleep(2 * time.Second)
-		for range callers {
-			if err := <-failed; !errors.Is(err, backend.ErrUnreachable) || !IsUnanswered(err) || !strings.Contains(err.Error(), "$JS.API.STREAM.INFO.T") {
+		for range cap(failed) {
+			if err := <-failed; !IsUnanswered(err) || !strings.Contains(err.Error(), "$JS.API.STREAM.INFO.S") {
 				t.Fatal(err)
 			}
+		}
+		if asked != 2 {
+			t.Errorf("%d requests", asked)
 		}
 	})
 }
@@ -371,15 +355,11 @@ func TestConnection_Drained(t *testing.T) {
 		if _, err := t.a.Conn.Subscribe("slow", func(*nats.Msg) { <-slow }); err != nil {
 			t.Fatal(err)
 		}
-		if err := t.a.Conn.Publish("slow", nil); err != nil {
-			t.Fatal(err)
-		}
+		t.ok(t.a.Conn.Publish("slow", nil))
 		t.want("before", t.ask(t.Context(), "echo", "x"), "x", nil, 0)
 		r := t.ask(t.within(time.Minute), "silence", "")
 		synctest.Wait()
-		if err := t.a.Conn.Drain(); err != nil {
-			t.Fatal(err)
-		}
+		t.ok(t.a.Conn.Drain())
 		time.Sleep(time.Second)
 		if synctest.Wait(); r.replies != 1 || !errors.Is(r.err, backend.ErrUnreachable) {
 			t.Errorf("in flight: %+v", r)

@@ -191,9 +191,7 @@ func TestFollow_Denied(t *testing.T) {
 		t.a.Conn.Opts.InboxPrefix = "_INBOX"
 		t.a.Prefix = "denied.API."
 		js, err := jetstream.NewWithAPIPrefix(t.a.Conn, "denied.API")
-		if err != nil {
-			t.Fatal(err)
-		}
+		t.ok(err)
 		t.a.JS = js
 		f = t.follow(t.within(time.Second), "x", nil)
 		if !errors.Is(f.err, backend.ErrPermission) || !strings.HasSuffix(f.err.Error(), `Publish to "denied.API.CONSUMER.CREATE.S.*.x"`) {

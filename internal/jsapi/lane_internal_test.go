@@ -35,9 +35,7 @@ func (w *wired) listen(subject string, handle func(m *nats.Msg), apart bool) *li
 		defer l.mu.Unlock()
 		l.heard = append(l.heard, string(m.Data))
 	}, func() bool { return apart })
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.ok(err)
 	return l
 }
 
@@ -45,13 +43,9 @@ func (w *wired) listen(subject string, handle func(m *nats.Msg), apart bool) *li
 func (w *wired) tell(subject string, texts ...string) {
 	w.Helper()
 	for _, text := range texts {
-		if err := w.replier.Publish(subject, []byte(text)); err != nil {
-			w.Fatal(err)
-		}
+		w.ok(w.replier.Publish(subject, []byte(text)))
 	}
-	if err := w.replier.Flush(); err != nil {
-		w.Fatal(err)
-	}
+	w.ok(w.replier.Flush())
 	synctest.Wait()
 }
 

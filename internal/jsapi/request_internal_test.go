@@ -146,10 +146,7 @@ func TestRequest_CopiesItsMessage(t *testing.T) {
 		t.serve("ask", func(m *nats.Msg) { heard = append(heard, string(m.Data)) })
 		data := []byte("mine")
 		c := t.a.conn
-		synctest.Wait() // the goroutine of an earlier request has ended
-		c.mu.Lock()
-		c.running = true // nothing is sent meanwhile
-		c.mu.Unlock()
+		c.hold() // nothing is sent meanwhile
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _, _ = t.a.Request(ctx, &nats.Msg{Subject: "ask", Data: data}) }()
 		synctest.Wait()
@@ -240,9 +237,7 @@ func TestConnection_BoundsThoseLeftBehind(t *testing.T) {
 				(&request{a: &t.a, c: c, ctx: ctx, reply: func(*nats.Msg, error) {}}).leave()
 			}
 		}
-		c.mu.Lock()
-		c.running = true // nothing is sent meanwhile
-		c.mu.Unlock()
+		c.hold() // nothing is sent meanwhile
 		leave(maxLeft - 1)
 		last := t.ask(t.within(time.Minute), "echo", "x")
 		leave(1)

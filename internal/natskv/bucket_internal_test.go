@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -20,9 +19,7 @@ func TestCreateBucket_Defaults(t *testing.T) {
 		js := dialJS(t, t.s)
 		b := mustCreate(t, js, Config{Storage: jetstream.MemoryStorage, Description: "elections"})
 		info, err := b.Info(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		t.ok(err)
 		largest := int(js.Conn().MaxPayload()) - wire.Headroom
 		want := Info{
 			Name: "E", Description: "elections", Replicas: 1, Storage: jetstream.MemoryStorage, PurgeProtected: true,
@@ -37,43 +34,6 @@ func TestCreateBucket_Defaults(t *testing.T) {
 		}
 		if _, err := update(t.Context(), b, "a", strings.Repeat("x", largest), 0); err != nil {
 			t.Fatalf("a record of MaxValue: %v", err)
-		}
-	})
-}
-
-// A purge-protected bucket refuses purges and roll-ups.
-func TestPurgeProtection_RefusesRollUps(t *testing.T) {
-	bubble(t, server.Options{}, func(t *lab) {
-		js := dialJS(t, t.s)
-		b := mustCreate(t, js, Config{})
-		kv := mustKV(t, js)
-		rev, err := kv.Create(t.Context(), "a", []byte("1"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err = kv.Purge(t.Context(), "a"); err == nil {
-			t.Fatal("a purge of the key is accepted")
-		}
-		stream, err := js.Stream(t.Context(), "KV_E")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err = stream.Purge(t.Context()); err == nil {
-			t.Fatal("a purge of the stream is accepted")
-		}
-		if err = stream.DeleteMsg(t.Context(), rev); err == nil {
-			t.Fatal("a delete of the message is accepted")
-		}
-		all := &nats.Msg{Subject: "$KV.E.b", Header: nats.Header{"Nats-Rollup": {"all"}}}
-		if _, err = js.PublishMsg(t.Context(), all); err == nil {
-			t.Fatal("a roll-up is accepted")
-		}
-		if err = kv.Delete(t.Context(), "a"); err != nil {
-			t.Fatal(err)
-		}
-		e, err := getFrom(t.Context(), b, "a")
-		if err != nil || !e.Marker || e.Revision != rev+1 {
-			t.Fatalf("after a delete: %+v, %v", e, err)
 		}
 	})
 }
@@ -136,9 +96,7 @@ func TestCreateBucket_KeepsSettings(t *testing.T) {
 			Bucket: "E", History: 5, Description: "old", MaxBytes: 1 << 20, MaxValueSize: 1000,
 			Metadata: map[string]string{"team": "infra"},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		t.ok(err)
 		mustCreate(t, js, Config{MaxLease: time.Minute})
 		b := mustCreate(t, js, Config{}) // keeps the minute
 		info, err := b.Info(t.Context())
@@ -161,9 +119,7 @@ func TestCreateBucket_IsIdempotent(t *testing.T) {
 		for _, cfg := range []Config{{Name: "A"}, {Name: "B", TTL: 1500 * time.Millisecond, MaxLease: time.Second}, {Name: "C", TTL: 100 * time.Millisecond}, {Name: "D", TTL: 2 * time.Second}} {
 			b := mustCreate(t, js, cfg)
 			info, err := b.api.Info(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			t.ok(err)
 			if live := info.Config.SubjectDeleteMarkerTTL; live < cfg.TTL || live >= cfg.TTL+time.Second {
 				t.Errorf("with TTL %v markers live for %v", cfg.TTL, live)
 			}
@@ -264,9 +220,7 @@ func TestMaxLease_Unreadable(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E", Metadata: map[string]string{wire.MaxLeaseKey: "long"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		t.ok(err)
 		_, err = settingsOf(t.Context(), mustOpen(t, js))
 		wantErr(t, err, backend.ErrIncompatibleBucket, `"long" is not a duration`)
 	})

@@ -22,9 +22,7 @@ func denying(t *testing.T, test func(t *lab, b *Bucket)) {
 	bubble(t, server.Options{Users: users}, func(t *lab) {
 		mustCreate(t, dialJS(t, t.s, nats.UserInfo("all", "x")), Config{})
 		b, err := Open(dialJS(t, t.s, nats.UserInfo("x", "x")), "E")
-		if err != nil {
-			t.Fatal(err)
-		}
+		t.ok(err)
 		test(t, b)
 	})
 }
@@ -69,9 +67,7 @@ func TestDeniedRequest_OthersGoOn(t *testing.T) {
 		b.api.RequestThen(ctx, &nats.Msg{Subject: "silence"}, func(_ *nats.Msg, err error) { ended <- err })
 		for time.Since(begun) < 59*time.Second {
 			for _, subject := range []string{"$KV.E.denied.silence", "$KV.E.denied.b"} {
-				if err := b.api.Conn.Publish(subject, nil); err != nil {
-					t.Fatal(err)
-				}
+				t.ok(b.api.Conn.Publish(subject, nil))
 				time.Sleep(100 * time.Millisecond)
 			}
 		}

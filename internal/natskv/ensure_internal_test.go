@@ -19,9 +19,7 @@ func TestEnsure_FoundMeanwhile(t *testing.T) {
 		nc := dial(t, t.s)
 		mustCreate(t, dialJS(t, t.s), Config{MaxLease: time.Minute})
 		b, err := Ensure(dialJS(t, t.s), Config{Name: "E"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		t.ok(err)
 		api := b.api.Prefix
 		b.api.Prefix = "late."
 		if _, err = nc.Subscribe("late.>", func(m *nats.Msg) {
@@ -35,9 +33,7 @@ func TestEnsure_FoundMeanwhile(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if err = nc.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		t.ok(nc.Flush())
 		s, err := await(func(r func(backend.Settings, error)) { b.SettingsEnsured(t.Context(), r) })
 		if err != nil || s.MaxLease != time.Minute {
 			t.Errorf("the settings are %+v, %v", s, err)

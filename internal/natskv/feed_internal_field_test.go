@@ -17,9 +17,7 @@ import (
 func TestFeed_StopEndsGoroutines(tt *testing.T) {
 	t := &lab{T: tt}
 	s, err := server.NewServer(&server.Options{DontListen: true, JetStream: true, StoreDir: testserver.StoreDir(t), NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.ok(err)
 	t.s = s
 	s.Start()
 	defer func() { s.Shutdown(); s.WaitForShutdown() }()

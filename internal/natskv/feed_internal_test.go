@@ -40,9 +40,7 @@ func TestFeed_PutsAndDeletes(t *testing.T) {
 		"given": func(t *lab, js jetstream.JetStream) *Bucket {
 			mustCreate(t, js, Config{})
 			b, err := mustOpen(t, js).WithFeed("natsleader.feed.E")
-			if err != nil {
-				t.Fatal(err)
-			}
+			t.ok(err)
 			return b
 		},
 	} {
@@ -70,21 +68,12 @@ func TestFeed_PutsAndDeletes(t *testing.T) {
 				_, _ = kv.Put(t.Context(), "a", []byte("late"))
 				w.nothing(t)
 				time.Sleep(time.Second)
-				if n := consumers(t, js); n != 0 {
+				if n := consumersOf(t, js, "KV_E"); n != 0 {
 					t.Fatalf("%d consumers are left", n)
 				}
 			})
 		})
 	}
-}
-
-func consumers(t *lab, js jetstream.JetStream) int {
-	t.Helper()
-	stream, err := js.Stream(t.Context(), "KV_E")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return stream.CachedInfo().State.Consumers
 }
 
 // A watch feed begins with the last value of its key.
@@ -103,54 +92,6 @@ func TestWatchFeed_LastValue(t *testing.T) {
 	})
 }
 
-// A feed reports that the record of its key has expired. In memory: in a bubble a file
-// store takes the time outside for the age of messages (ats.AccessTime), and drops
-// markers at once.
-func TestFeed_DeliversExpiry(t *testing.T) {
-	for name, create := range map[string]func(*lab, jetstream.JetStream) *Bucket{
-		"republish": func(t *lab, js jetstream.JetStream) *Bucket {
-			return mustCreate(t, js, Config{TTL: 2 * time.Second, Storage: jetstream.MemoryStorage})
-		},
-		"watch": func(t *lab, js jetstream.JetStream) *Bucket {
-			return ordinary(t, js, jetstream.KeyValueConfig{
-				TTL: 2 * time.Second, LimitMarkerTTL: 2 * time.Second, Storage: jetstream.MemoryStorage,
-			})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, server.Options{}, func(t *lab) {
-				b := create(t, dialJS(t, t.s))
-				first, err := update(t.Context(), b, "a", "1", 0)
-				if err != nil {
-					t.Fatal(err)
-				}
-				w := watch(t, b, "a")
-				if name == "watch" {
-					w.next(t)
-				}
-				time.Sleep(2 * time.Second)
-				e := w.next(t).Entry
-				if !e.Marker || e.Revision != first+1 || e.Value != nil {
-					t.Fatalf("told %+v", e)
-				}
-				if got, err := getFrom(t.Context(), b, "a"); err != nil || !got.Marker || got.Revision != first+1 {
-					t.Fatalf("got %+v, %v", got, err)
-				}
-				if rev, err := update(t.Context(), b, "a", "2", first+1); err != nil || rev != first+2 {
-					t.Fatalf("over the marker: %d, %v", rev, err)
-				}
-				time.Sleep(10 * time.Second) // record and marker are gone
-				if got, err := getFrom(t.Context(), b, "a"); err != nil || got.Revision != 0 {
-					t.Fatalf("got %+v, %v", got, err)
-				}
-				if _, err := update(t.Context(), b, "a", "3", 0); err != nil {
-					t.Fatalf("over nothing: %v", err)
-				}
-			})
-		})
-	}
-}
-
 // Every feed of a connection reports that the connection is back.
 func TestFeed_Reconnection(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
@@ -162,9 +103,7 @@ func TestFeed_Reconnection(t *testing.T) {
 		g.set(true)
 		synctest.Wait()
 		missed, err := update(t.Context(), b, "a", "missed", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		t.ok(err)
 		g.set(false)
 		time.Sleep(time.Minute)
 		for _, w := range feeds {
@@ -197,10 +136,7 @@ func TestWatchFeed_Reconnection(t *testing.T) {
 		g := &gate{s: t.s}
 		b := ordinary(t, dialJS(t, g), jetstream.KeyValueConfig{})
 		w := watch(t, b, "a")
-		g.set(true)
-		synctest.Wait()
-		g.set(false)
-		time.Sleep(time.Minute)
+		g.reconnect()
 		if e := w.next(t); !e.Reconnected {
 			t.Fatalf("told %+v", e)
 		}
@@ -230,9 +166,7 @@ func TestFeed_SilentAfterStop(t *testing.T) {
 				late = late || stopped
 			}, r)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		t.ok(err)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -279,9 +213,7 @@ func TestStoreRequests_EndOfContext(t *testing.T) {
 			}
 		}
 		js, err := jetstream.NewWithDomain(nc, "hub")
-		if err != nil {
-			t.Fatal(err)
-		}
+		t.ok(err)
 		b := mustOpen(t, js)
 		b.api.Known.Store(&jetstream.StreamConfig{Name: "KV_E", AllowDirect: true}) // a watch feed
 		for name, call := range map[string]func(context.Context) error{
@@ -303,55 +235,6 @@ func TestStoreRequests_EndOfContext(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestLeastPrivilege_IsEnough(t *testing.T) {
-	common := []string{"$JS.API.STREAM.INFO.KV_E", "$JS.API.DIRECT.GET.KV_E.$KV.E.a", "$KV.E.a"}
-	inbox := &server.SubjectPermission{Allow: []string{"_INBOX_u.>"}}
-	users := []*server.User{
-		{Username: "all", Password: "x"},
-		{Username: "republish", Password: "x", Permissions: &server.Permissions{
-			Publish:   &server.SubjectPermission{Allow: common},
-			Subscribe: &server.SubjectPermission{Allow: append([]string{"natsleader.feed.E.a"}, inbox.Allow...)},
-		}},
-		{Username: "watch", Password: "x", Permissions: &server.Permissions{
-			Publish:   &server.SubjectPermission{Allow: append([]string{"$JS.API.CONSUMER.CREATE.KV_E.*.$KV.E.a", "$JS.API.CONSUMER.DELETE.KV_E.*"}, common...)},
-			Subscribe: inbox,
-		}},
-	}
-	for _, name := range []string{"republish", "watch"} {
-		bubble(t, server.Options{Users: users}, func(t *lab) {
-			all := dialJS(t, t.s, nats.UserInfo("all", "x"))
-			if name == "watch" {
-				ordinary(t, all, jetstream.KeyValueConfig{})
-			} else {
-				mustCreate(t, all, Config{})
-			}
-			nc := dial(t, t.s, nats.UserInfo(name, "x"), nats.CustomInboxPrefix("_INBOX_u"))
-			js, err := jetstream.New(nc)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b := mustOpen(t, js)
-			w := watch(t, b, "a")
-			first, err := update(t.Context(), b, "a", "1", 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if e := w.next(t).Entry; e.Revision != first {
-				t.Fatalf("told %+v", e)
-			}
-			e, err := getFrom(t.Context(), b, "a")
-			if err != nil || e.Revision != first {
-				t.Fatalf("got %+v, %v", e, err)
-			}
-			w.Stop()
-			time.Sleep(time.Second)
-			if n := consumers(t, all); n != 0 || nc.LastError() != nil {
-				t.Fatalf("%d consumers are left, last error %v", n, nc.LastError())
-			}
-		})
-	}
 }
 
 // A message is not passed on to thousands of feeds when a newer message waits.

@@ -17,21 +17,6 @@ import (
 	"github.com/natsleader/natsleader/internal/record"
 )
 
-// replaced is watch for a feed in place of another one.
-func replaced(t *lab, b *Bucket, old watching) watching {
-	t.Helper()
-	w := watching{told: make(chan backend.FeedEvent, 1000)}
-	var err error
-	w.Feed, err = await(func(r func(backend.Feed, error)) {
-		b.Watch(t.Context(), "a", old.Feed, func(e backend.FeedEvent) { w.told <- e }, r)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.Stop)
-	return w
-}
-
 // Feeds of one key share a subscription until the last of them stops. A feed that replaces a
 // deaf one opens another, and all later feeds share that one.
 func TestFeedSource_IsShared(t *testing.T) {
@@ -46,9 +31,8 @@ func TestFeedSource_IsShared(t *testing.T) {
 				t.Errorf("%d subscriptions, want %d", n, want)
 			}
 			var err error
-			if revision, err = update(t.Context(), b, "a", "x", revision); err != nil {
-				t.Fatal(err)
-			}
+			revision, err = update(t.Context(), b, "a", "x", revision)
+			t.ok(err)
 			for _, w := range feeds {
 				if e := w.next(t); e.Entry.Revision != revision {
 					t.Errorf("told %+v", e)
@@ -63,16 +47,13 @@ func TestFeedSource_IsShared(t *testing.T) {
 		first.Stop()
 		open(1, second)
 		third := watch(t, b, "a")
-		fourth := replaced(t, b, third)
+		fourth := replaced(t, b, "a", third.Feed)
 		open(2, second, fourth)
-		fifth := replaced(t, b, second) // the fourth has replaced that one before
+		fifth := replaced(t, b, "a", second.Feed) // the fourth has replaced that one before
 		open(1, fourth, fifth)
 		open(1, fourth, fifth, watch(t, b, "a"))
 
-		g.set(true)
-		synctest.Wait()
-		g.set(false)
-		time.Sleep(time.Minute)
+		g.reconnect()
 		if e := fourth.next(t); !e.Reconnected {
 			t.Errorf("told %+v", e)
 		}
@@ -86,10 +67,7 @@ func TestWatchFeed_NotSharedAfterReconnection(t *testing.T) {
 		g := &gate{s: t.s}
 		b := ordinary(t, dialJS(t, g), jetstream.KeyValueConfig{})
 		watch(t, b, "a")
-		g.set(true)
-		synctest.Wait()
-		g.set(false)
-		time.Sleep(time.Minute)
+		g.reconnect()
 		watch(t, b, "a")
 		if n := b.api.Left().Subscriptions; n != 2 {
 			t.Errorf("%d subscriptions", n)
@@ -189,9 +167,7 @@ func TestFeed_EndsWithError(t *testing.T) {
 				r(f, err)
 			})
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		t.ok(err)
 		synctest.Wait()
 		if early {
 			t.Error("an event came before the feed")

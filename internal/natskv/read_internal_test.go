@@ -34,18 +34,14 @@ func TestGet_ForgetsSettings(t *testing.T) {
 		direct := b.direct
 		b.direct = "silence."
 		silent, err := js.Conn().SubscribeSync("silence.>")
-		if err != nil {
-			t.Fatal(err)
-		}
+		t.ok(err)
 		for range 2 {
 			for range mostUnanswered - 1 {
 				wantErr(t, read(time.Second), backend.ErrUnreachable)
 				known(true)
 			}
 			b.direct = direct
-			if err = read(time.Second); err != nil {
-				t.Fatal(err)
-			}
+			t.ok(read(time.Second))
 			known(true)
 			b.direct = "silence."
 		}
@@ -54,12 +50,9 @@ func TestGet_ForgetsSettings(t *testing.T) {
 			wantErr(t, read(time.Second), backend.ErrUnreachable)
 		}
 		known(false)
-		if err = silent.Unsubscribe(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err = b.Info(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		t.ok(silent.Unsubscribe())
+		_, err = b.Info(t.Context())
+		t.ok(err)
 		wantErr(t, read(time.Minute), nats.ErrNoResponders)
 		known(false)
 		b.direct = direct
@@ -67,13 +60,10 @@ func TestGet_ForgetsSettings(t *testing.T) {
 		// The stream is gone.
 		conf := *mustInfo(t, b)
 		conf.AllowDirect = false
-		if _, err = js.UpdateStream(t.Context(), conf); err != nil {
-			t.Fatal(err)
-		}
+		_, err = js.UpdateStream(t.Context(), conf)
+		t.ok(err)
 		mustInfo(t, b)
-		if err = js.DeleteStream(t.Context(), "KV_E"); err != nil {
-			t.Fatal(err)
-		}
+		t.ok(js.DeleteStream(t.Context(), "KV_E"))
 		known(true)
 		wantErr(t, read(time.Minute), backend.ErrNoBucket)
 		known(false)

@@ -3,7 +3,6 @@ package natskv
 import (
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -29,9 +28,7 @@ func asking(t *lab, b *Bucket, after time.Duration) {
 			}
 		}, r)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.ok(err)
 	t.Cleanup(f.Stop)
 }
 
@@ -50,14 +47,9 @@ func TestReconnection_SharesRequests(t *testing.T) {
 		if _, err := nc.Subscribe("$JS.API.STREAM.INFO.KV_E", func(*nats.Msg) { requests.Add(1) }); err != nil {
 			t.Fatal(err)
 		}
-		if err := nc.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		t.ok(nc.Flush())
 		for i := range int32(2) {
-			g.set(true)
-			synctest.Wait()
-			g.set(false)
-			time.Sleep(time.Minute)
+			g.reconnect()
 			if n := requests.Swap(0); n != 7 {
 				t.Errorf("reconnection %d: %d requests", i, n)
 			}

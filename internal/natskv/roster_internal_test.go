@@ -18,9 +18,7 @@ import (
 func configOf(t *lab, js jetstream.JetStream, stream string) jetstream.StreamConfig {
 	t.Helper()
 	s, err := js.Stream(t.Context(), stream)
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.ok(err)
 	return s.CachedInfo().Config
 }
 
@@ -28,9 +26,7 @@ func configOf(t *lab, js jetstream.JetStream, stream string) jetstream.StreamCon
 func hasRoster(t *lab, b *Bucket) bool {
 	t.Helper()
 	info, err := b.Info(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.ok(err)
 	return info.Roster
 }
 
@@ -79,9 +75,7 @@ func TestCreateBucket_RosterOnRequest(t *testing.T) {
 			t.Errorf("the roster was not mended: %+v", got)
 		}
 
-		if err := js.DeleteStream(t.Context(), "KV_E_roster"); err != nil {
-			t.Fatal(err)
-		}
+		t.ok(js.DeleteStream(t.Context(), "KV_E_roster"))
 		if hasRoster(t, b) {
 			t.Error("the roster that was deleted is there")
 		}

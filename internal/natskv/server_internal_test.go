@@ -29,6 +29,14 @@ type lab struct {
 	buckets []*Bucket // opened by this test
 }
 
+// ok ends the test if there is an error.
+func (t *lab) ok(err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // close closes a connection, after all that uses it. In a bubble nothing may be left then.
 func (t *lab) close(nc *nats.Conn) {
 	defer nc.Close()
@@ -105,13 +113,19 @@ func (g *gate) set(shut bool) {
 	}
 }
 
+// reconnect loses the connection, and makes it again.
+func (g *gate) reconnect() {
+	g.set(true)
+	synctest.Wait()
+	g.set(false)
+	time.Sleep(time.Minute)
+}
+
 func dial(t *lab, s nats.InProcessConnProvider, opts ...nats.Option) *nats.Conn {
 	t.Helper()
 	quiet := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
 	nc, err := nats.Connect("", append([]nats.Option{nats.InProcessServer(s), nats.MaxReconnects(-1), quiet}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.ok(err)
 	t.Cleanup(func() { t.close(nc) })
 	return nc
 }
@@ -119,9 +133,7 @@ func dial(t *lab, s nats.InProcessConnProvider, opts ...nats.Option) *nats.Conn 
 func dialJS(t *lab, s nats.InProcessConnProvider, opts ...nats.Option) jetstream.JetStream {
 	t.Helper()
 	js, err := jetstream.New(dial(t, s, opts...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.ok(err)
 	return js
 }
 
@@ -131,9 +143,7 @@ func mustCreate(t *lab, js jetstream.JetStream, cfg Config) *Bucket {
 		cfg.Name = "E"
 	}
 	b, err := Create(t.Context(), js, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.ok(err)
 	t.buckets = append(t.buckets, b)
 	return b
 }
@@ -146,9 +156,7 @@ func mustOpen(t *lab, js jetstream.JetStream) *Bucket {
 func mustOpenAs(t *lab, js jetstream.JetStream, name string) *Bucket {
 	t.Helper()
 	b, err := Open(js, name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.ok(err)
 	t.buckets = append(t.buckets, b)
 	return b
 }
@@ -156,9 +164,7 @@ func mustOpenAs(t *lab, js jetstream.JetStream, name string) *Bucket {
 func mustKV(t *lab, js jetstream.JetStream) jetstream.KeyValue {
 	t.Helper()
 	kv, err := js.KeyValue(t.Context(), "E")
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.ok(err)
 	return kv
 }
 
@@ -196,13 +202,17 @@ type watching struct {
 
 func watch(t *lab, b *Bucket, key string) watching {
 	t.Helper()
+	return replaced(t, b, key, nil)
+}
+
+// replaced is watch for a feed in place of another one.
+func replaced(t *lab, b *Bucket, key string, old backend.Feed) watching {
+	t.Helper()
 	w := watching{told: make(chan backend.FeedEvent, 1000)}
 	f, err := await(func(r func(backend.Feed, error)) {
-		b.Watch(t.Context(), key, nil, func(e backend.FeedEvent) { w.told <- e }, r)
+		b.Watch(t.Context(), key, old, func(e backend.FeedEvent) { w.told <- e }, r)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.ok(err)
 	w.Feed = f
 	t.Cleanup(f.Stop)
 	return w
@@ -248,8 +258,6 @@ func wantErr(t *lab, err, want error, texts ...string) {
 func lastRevision(t *lab, b *Bucket) uint64 {
 	t.Helper()
 	s, err := settingsOf(t.Context(), b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.ok(err)
 	return s.LastRevision
 }

@@ -2,8 +2,6 @@ package natskv
 
 import (
 	"context"
-	"errors"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
-	"github.com/natsleader/natsleader/internal/record"
 )
 
 // Each request to a bucket that does not exist returns ErrNoBucket.
@@ -64,17 +61,13 @@ func TestGet_EmptyValues(t *testing.T) {
 			}
 			check(0, "", false)
 			revision, err := kv.Create(t.Context(), "a.b", []byte("v"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			t.ok(err)
 			check(1, "v", false)
 			if _, err := kv.Update(t.Context(), "a.b", nil, revision); err != nil {
 				t.Fatal(err)
 			}
 			check(2, "", false)
-			if err := kv.Delete(t.Context(), "a.b"); err != nil {
-				t.Fatal(err)
-			}
+			t.ok(kv.Delete(t.Context(), "a.b"))
 			check(3, "", true)
 		})
 	}
@@ -90,9 +83,7 @@ func TestForgedHeaders_AreNotRead(t *testing.T) {
 		_, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "$KV.E.a", Header: nats.Header{
 			"Nats-Sequence": {"99"}, "Nats-Stream": {"X"}, "Nats-Subject": {"y"}, "Nats-Time-Stamp": {"z"}, "Status": {"404"},
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		t.ok(err)
 		e, err := getFrom(t.Context(), b, "a")
 		if err != nil || e.Revision != first || e.Marker {
 			t.Fatalf("got %+v, %v", e, err)
@@ -107,37 +98,9 @@ func TestForgedHeaders_AreNotRead(t *testing.T) {
 			{"Nats-Sequence": {"2"}, "Nats-Stream": {"KV_F"}, "Nats-Subject": {"$KV.E.a"}, "Nats-Time-Stamp": {time.Now().Format(time.RFC3339Nano)}},
 			{"Nats-Sequence": {"0"}, "Nats-Stream": {"KV_E"}, "Nats-Subject": {"$KV.E.a"}, "Nats-Time-Stamp": {time.Now().Format(time.RFC3339Nano)}},
 		} {
-			if err = js.Conn().PublishMsg(&nats.Msg{Subject: "natsleader.feed.E.a", Header: h}); err != nil {
-				t.Fatal(err)
-			}
+			t.ok(js.Conn().PublishMsg(&nats.Msg{Subject: "natsleader.feed.E.a", Header: h}))
 		}
 		w.nothing(t)
-	})
-}
-
-// A rejected update returns the actual revision of the key.
-func TestUpdate_NamesRevision(t *testing.T) {
-	bubble(t, server.Options{}, func(t *lab) {
-		b := mustCreate(t, dialJS(t, t.s), Config{})
-		ctx, first := t.Context(), lastRevision(t, b)+1
-		if rev, err := update(ctx, b, "a", "1", 0); err != nil || rev != first {
-			t.Fatalf("got %d, %v", rev, err)
-		}
-		if rev, err := update(ctx, b, "a", "2", first); err != nil || rev != first+1 {
-			t.Fatalf("got %d, %v", rev, err)
-		}
-		for _, c := range []struct {
-			key              string
-			revision, actual uint64
-		}{{"a", 0, first + 1}, {"a", first, first + 1}, {"a", first + 2, first + 1}, {"b", first, 0}} {
-			_, err := update(ctx, b, c.key, "x", c.revision)
-			wantErr(t, err, backend.ErrRefused)
-			if r := err.(*backend.RefusedError); !r.Named || r.Actual != c.actual { //nolint:errorlint // the port says so
-				t.Fatalf("%+v: got %+v", c, r)
-			}
-		}
-		_, err := update(ctx, b, "a", strings.Repeat("x", 2<<20), first+1)
-		wantErr(t, err, backend.ErrValueTooLarge)
 	})
 }
 
@@ -226,13 +189,9 @@ func TestDomain_AsWithKV(t *testing.T) {
 	bubble(t, server.Options{JetStreamDomain: "hub"}, func(t *lab) {
 		nc := dial(t, t.s)
 		byDomain, err := jetstream.NewWithDomain(nc, "hub")
-		if err != nil {
-			t.Fatal(err)
-		}
+		t.ok(err)
 		byPrefix, err := jetstream.NewWithAPIPrefix(nc, "$JS.hub.API")
-		if err != nil {
-			t.Fatal(err)
-		}
+		t.ok(err)
 		var rev uint64
 		for _, js := range []jetstream.JetStream{byDomain, byPrefix} {
 			b := mustCreate(t, js, Config{})
@@ -253,81 +212,4 @@ func TestDomain_AsWithKV(t *testing.T) {
 			rev = actual
 		}
 	})
-}
-
-// A release beside nats-kv-leader-elect: every KV client sees a deleted key. Candidates
-// read a release, whatever the kind of the feed.
-func TestMarker_MayCarryRelease(t *testing.T) {
-	for _, republishes := range []bool{true, false} {
-		bubble(t, server.Options{}, func(t *lab) {
-			js := dialJS(t, t.s)
-			var b *Bucket
-			if republishes {
-				b = mustCreate(t, js, Config{})
-			} else {
-				if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E", TTL: time.Minute, Storage: jetstream.MemoryStorage}); err != nil {
-					t.Fatal(err)
-				}
-				b = mustOpen(t, js)
-			}
-			leads := record.Record{Phase: record.PhaseLeading, ID: "a", Session: "S", Counter: 7, Lease: 15 * time.Second, Token: 42, Value: "v"}
-			kv, released := mustKV(t, js), leads
-			released.Phase = record.PhaseReleased
-			w, before := watch(t, b, "a"), lastRevision(t, b)
-			check := func(nth uint64, what record.EntryKind) {
-				t.Helper()
-				revision := before + nth
-				e, err := getFrom(t.Context(), b, "a")
-				told := w.next(t).Entry
-				if s := record.DecodeEntry(e); err != nil || s.Revision != revision || s.Kind != what || what == record.EntryRecord && s.Rec != released {
-					t.Fatalf("got %+v, %v", s, err)
-				}
-				if s := record.DecodeEntry(told); s.Revision != revision || s.Kind != what || what == record.EntryRecord && s.Rec != released {
-					t.Fatalf("told %+v", s)
-				}
-				if e.Marker != (what != record.EntryForeign) {
-					t.Fatalf("marker %v", e.Marker)
-				}
-			}
-			mark := func(value []byte, nth uint64) (uint64, error) {
-				revision := nth
-				if nth > 0 {
-					revision += before
-				}
-				return await(func(r func(uint64, error)) { b.Mark(t.Context(), "a", value, revision, r) })
-			}
-			if _, err := mark(released.Encode(), 1); !errors.Is(err, backend.ErrRefused) {
-				t.Fatalf("its condition did not hold: %v", err)
-			}
-			if rev, err := mark(released.Encode(), 0); err != nil || rev != before+1 {
-				t.Fatalf("got %d, %v", rev, err)
-			}
-			check(1, record.EntryRecord)
-			if _, err := kv.Get(t.Context(), "a"); !errors.Is(err, jetstream.ErrKeyNotFound) {
-				t.Fatalf("a KV client finds it: %v", err)
-			}
-			// A marker with anything else in it neither holds a key nor releases it.
-			if _, err := mark(leads.Encode(), 1); err != nil {
-				t.Fatal(err)
-			}
-			check(2, record.EntryMarker)
-			if _, err := mark([]byte("junk"), 2); err != nil {
-				t.Fatal(err)
-			}
-			check(3, record.EntryMarker)
-			if rev, err := kv.Create(t.Context(), "a", []byte("old")); err != nil || rev != before+4 {
-				t.Fatalf("it cannot be created over a marker: %d, %v", rev, err)
-			}
-			check(4, record.EntryForeign)
-			if err := kv.Delete(t.Context(), "a"); err != nil {
-				t.Fatal(err)
-			}
-			check(5, record.EntryMarker)
-			_, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "$KV.E.a", Header: nats.Header{"KV-Operation": {"PURGE"}}, Data: released.Encode()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			check(6, record.EntryMarker)
-		})
-	}
 }

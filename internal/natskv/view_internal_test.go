@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -20,47 +19,27 @@ import (
 // viewing is an open view of a roster with the announcements that it delivered.
 type viewing struct {
 	*View
-	told *toldAnnouncements
-}
-
-type toldAnnouncements struct {
-	mu  sync.Mutex
-	all []backend.Announcement
-}
-
-func (a *toldAnnouncements) add(one backend.Announcement) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.all = append(a.all, one)
-}
-
-func (a *toldAnnouncements) take() (all []backend.Announcement) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	all, a.all = a.all, nil
-	return all
+	told chan backend.Announcement
 }
 
 // viewOf opens a view of the election "e".
 func viewOf(t *lab, b *Bucket) viewing {
 	t.Helper()
-	v := viewing{told: new(toldAnnouncements)}
+	v := viewing{told: make(chan backend.Announcement, 1000)}
 	var replied atomic.Bool
 	f, err := await(func(r func(backend.Feed, error)) {
 		b.View(t.Context(), "e", func(a backend.Announcement) {
 			if !replied.Load() {
 				t.Error("an announcement came before the view")
 			}
-			v.told.add(a)
+			v.told <- a
 		}, func(f backend.Feed, err error) {
 			time.Sleep(time.Second) // what there is has come
 			replied.Store(true)
 			r(f, err)
 		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.ok(err)
 	v.View = f.(*View)
 	t.Cleanup(v.Stop)
 	return v
@@ -71,8 +50,8 @@ func (v viewing) saw(t *lab, want string) {
 	t.Helper()
 	synctest.Wait()
 	var got []string
-	for _, a := range v.told.take() {
-		switch {
+	for len(v.told) > 0 {
+		switch a := <-v.told; {
 		case errors.Is(a.Err, backend.ErrConnectionClosed):
 			got = append(got, "closed")
 		case errors.Is(a.Err, backend.ErrUnreachable):
@@ -104,9 +83,7 @@ func announce(t *lab, b *Bucket, letter string, entry []byte, life time.Duration
 func consumersOf(t *lab, js jetstream.JetStream, stream string) int {
 	t.Helper()
 	s, err := js.Stream(t.Context(), stream)
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.ok(err)
 	return s.CachedInfo().State.Consumers
 }
 
@@ -119,21 +96,13 @@ func TestRosterView_Announcements(t *testing.T) {
 		empty := viewOf(t, b)
 		empty.saw(t, "complete")
 		kv, err := js.KeyValue(t.Context(), "E_roster")
-		if err != nil {
-			t.Fatal(err)
+		t.ok(err)
+		for key, value := range map[string]string{"e." + session("A") + ".x": "another election", "e.other": "no session"} {
+			_, err = kv.PutString(t.Context(), key, value)
+			t.ok(err)
 		}
-		if _, err = kv.PutString(t.Context(), "e."+session("A")+".x", "another election"); err == nil {
-			_, err = kv.PutString(t.Context(), "e.other", "no session")
-		}
-		if err == nil {
-			err = announce(t, b, "A", []byte("1"), time.Hour)
-		}
-		if err == nil {
-			err = announce(t, b, "B", []byte{}, 1500*time.Millisecond)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		t.ok(announce(t, b, "A", []byte("1"), time.Hour))
+		t.ok(announce(t, b, "B", []byte{}, 1500*time.Millisecond))
 		empty.saw(t, `A "1", B ""`)
 		full := viewOf(t, b)
 		full.saw(t, `A "1", B "", complete`)
@@ -141,24 +110,18 @@ func TestRosterView_Announcements(t *testing.T) {
 		full.saw(t, "")
 		time.Sleep(time.Second)
 		full.saw(t, "B withdrawn")
-		if err = announce(t, b, "A", nil, time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		t.ok(announce(t, b, "A", nil, time.Hour))
 		full.saw(t, "A withdrawn")
 		time.Sleep(time.Minute)
 		empty.saw(t, "B withdrawn, A withdrawn")
 		full.saw(t, "")
-		var s jetstream.Stream
-		if s, err = js.Stream(t.Context(), "KV_E_roster"); err != nil {
-			t.Fatal(err)
-		}
+		s, err := js.Stream(t.Context(), "KV_E_roster")
+		t.ok(err)
 		if n := s.CachedInfo().State.Msgs; n != 2 { // those that are no announcements
 			t.Errorf("%d messages", n)
 		}
 		full.Stop()
-		if err = announce(t, b, "C", []byte("3"), 300*time.Millisecond); err != nil {
-			t.Fatal(err)
-		}
+		t.ok(announce(t, b, "C", []byte("3"), 300*time.Millisecond))
 		full.saw(t, "")
 		full.tell(backend.Announcement{Session: session("D")})
 		full.saw(t, "")
@@ -183,13 +146,9 @@ func TestRosterView_Ends(t *testing.T) {
 	}{
 		"silence": {func(t *lab, _ *gate, _, other jetstream.JetStream) {
 			s, err := other.Stream(t.Context(), "KV_E_roster")
-			if err != nil {
-				t.Fatal(err)
-			}
+			t.ok(err)
 			for name := range s.ConsumerNames(t.Context()).Name() {
-				if err = s.DeleteConsumer(t.Context(), name); err != nil {
-					t.Fatal(err)
-				}
+				t.ok(s.DeleteConsumer(t.Context(), name))
 			}
 		}, 6 * viewHeartbeat, "lost"},
 		"a lost connection": {func(_ *lab, g *gate, _, _ jetstream.JetStream) {
@@ -240,11 +199,11 @@ func TestRosterView_MissedDelivery(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var told toldAnnouncements
-				v := &View{gate: make(chan struct{}), deliver: told.add}
+				told := make(chan backend.Announcement, 10)
+				v := &View{gate: make(chan struct{}), deliver: func(a backend.Announcement) { told <- a }}
 				close(v.gate)
 				c.hear(v, &nats.Msg{Subject: "own." + session("A")})
-				viewing{v, &told}.saw(&lab{T: t}, c.want)
+				viewing{v, told}.saw(&lab{T: t}, c.want)
 			})
 		})
 	}
@@ -259,9 +218,8 @@ func TestRoster_NoneAnnounced(t *testing.T) {
 		wantErr(t, announce(t, b, "A", []byte("1"), time.Hour), backend.ErrNoRoster, "KV_E_roster")
 		_, err := await(func(r func(backend.Feed, error)) { b.View(t.Context(), "e", func(backend.Announcement) {}, r) })
 		wantErr(t, err, backend.ErrNoRoster, "KV_E_roster")
-		if _, err = js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E_roster"}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E_roster"})
+		t.ok(err)
 		wantErr(t, announce(t, b, "A", []byte("1"), time.Hour), backend.ErrNoRoster)
 		_, err = await(func(r func(uint64, error)) { b.Announce(t.Context(), "e", "short", []byte("1"), time.Hour, r) })
 		wantErr(t, err, backend.ErrInvalidConfig)

@@ -164,3 +164,25 @@ func TestRecord_InvalidLine(t *testing.T) {
 		}
 	}
 }
+
+// A marker may carry a release, which counts. Of any other record it keeps the lease and the token.
+func TestDecodeEntry_Marker(t *testing.T) {
+	leads, released := someRecord(), someRecord()
+	released.Phase = PhaseReleased
+	for _, c := range []struct {
+		name  string
+		value []byte
+		kind  EntryKind
+		rec   Record
+	}{
+		{"a release", released.Encode(), EntryRecord, released},
+		{"a record", leads.Encode(), EntryMarker, Record{Lease: leads.Lease, Token: leads.Token}},
+		{"junk", []byte("junk"), EntryMarker, Record{}},
+		{"nothing", nil, EntryMarker, Record{}},
+	} {
+		got := DecodeEntry(backend.Entry{Revision: 3, Value: c.value, Marker: true})
+		if want := (Observation{Revision: 3, Kind: c.kind, Rec: c.rec}); got != want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, want)
+		}
+	}
+}

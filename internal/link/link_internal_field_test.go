@@ -1,6 +1,6 @@
 //go:build field
 
-package main
+package link
 
 import (
 	"bufio"
@@ -18,7 +18,7 @@ const patience = 30 * time.Second
 // wire is a connection over a link: a line that one end writes is read at the other.
 type wire struct {
 	*testing.T
-	link           *link
+	link           *Link
 	listener       net.Listener
 	client, server net.Conn
 	atClient       *bufio.Reader
@@ -31,13 +31,13 @@ func newWire(t *testing.T) *wire {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := newLink(listener.Addr().String())
+	k, err := New(listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	w := &wire{T: t, link: k, listener: listener}
 	t.Cleanup(func() {
-		k.close()
+		k.Close()
 		_ = listener.Close()
 		_ = w.client.Close()
 		_ = w.server.Close()
@@ -49,7 +49,7 @@ func newWire(t *testing.T) *wire {
 
 func (w *wire) connect() (client, server net.Conn) {
 	w.Helper()
-	client, err := net.Dial("tcp", w.link.listener.Addr().String())
+	client, err := net.Dial("tcp", w.link.Addr())
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -97,14 +97,14 @@ func (w *wire) nothing(c net.Conn, at *bufio.Reader) {
 
 // A link that holds a direction delivers nothing in it, and everything afterwards, in order.
 func TestLink_HoldsAndDelivers(t *testing.T) {
-	for held, both := range map[mode]struct{ up, down bool }{
-		holdsAll: {true, true}, holdsUp: {up: true}, holdsDown: {down: true},
+	for held, both := range map[string]struct{ up, down bool }{
+		Held: {true, true}, HeldUp: {up: true}, HeldDown: {down: true},
 	} {
-		t.Run(string(held), func(t *testing.T) {
+		t.Run(held, func(t *testing.T) {
 			w := newWire(t)
 			w.up("hello")
 			w.arrives(w.atServer, "hello")
-			w.link.set(held)
+			w.link.Set(held)
 			w.up("one")
 			w.down("two")
 			if both.up {
@@ -118,7 +118,7 @@ func TestLink_HoldsAndDelivers(t *testing.T) {
 				w.arrives(w.atClient, "two")
 			}
 			w.up("three")
-			w.link.set(works)
+			w.link.Set(Works)
 			if both.up {
 				w.arrives(w.atServer, "one")
 			}
@@ -133,10 +133,10 @@ func TestLink_HoldsAndDelivers(t *testing.T) {
 // The end of a connection does not pass a link that holds, as with a network that swallows everything.
 func TestLink_HoldsTheEnd(t *testing.T) {
 	w := newWire(t)
-	w.link.set(holdsAll)
+	w.link.Set(Held)
 	_ = w.client.Close()
 	w.nothing(w.server, w.atServer)
-	w.link.set(works)
+	w.link.Set(Works)
 	if _, err := w.atServer.ReadString('\n'); !errors.Is(err, io.EOF) {
 		t.Errorf("the end was read as %v", err)
 	}
@@ -144,13 +144,13 @@ func TestLink_HoldsTheEnd(t *testing.T) {
 
 func TestLink_Cut(t *testing.T) {
 	w := newWire(t)
-	w.link.set(isCut)
+	w.link.Set(Cut)
 	for _, at := range []*bufio.Reader{w.atClient, w.atServer} {
 		if _, err := at.ReadString('\n'); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("the connection was not broken: %v", err)
 		}
 	}
-	again, err := net.Dial("tcp", w.link.listener.Addr().String())
+	again, err := net.Dial("tcp", w.link.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,14 +164,14 @@ func TestLink_Cut(t *testing.T) {
 // Bytes take their time over a slow link, each way, and stay in order.
 func TestLink_Slow(t *testing.T) {
 	w := newWire(t)
-	w.link.set(isSlow)
+	w.link.Set(Slow)
 	began := time.Now()
 	w.up("one")
 	w.up("two")
 	w.arrives(w.atServer, "one", "two")
 	w.down("three")
 	w.arrives(w.atClient, "three")
-	if took := time.Since(began); took < 2*slowness {
+	if took := time.Since(began); took < 2*Slowness {
 		t.Errorf("there and back took %v", took)
 	}
 }
@@ -180,7 +180,7 @@ func TestLink_Slow(t *testing.T) {
 // connections behind.
 func TestLink_Bounded(t *testing.T) {
 	w := newWire(t)
-	w.link.set(holdsAll)
+	w.link.Set(Held)
 	for range mostPipes {
 		client, server := w.connect()
 		defer func() { _, _ = client.Close(), server.Close() }()

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -71,9 +72,8 @@ func TestCreateBucket_RefusesForeignBucket(t *testing.T) {
 					w.ok(err)
 					return
 				}
-				if !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.HasSuffix(err.Error(), k.text) {
-					t.Fatalf("got %v", err)
-				}
+				check.Must(t, errors.Is(err, leader.ErrIncompatibleBucket) && strings.HasSuffix(err.Error(), k.text),
+					"got %v", err)
 				if after := w.settings("KV_E"); after.DenyPurge || after.MaxMsgsPerSubject != before.MaxMsgsPerSubject || len(after.Metadata[`natsleader.max_lease`]) > 0 {
 					t.Errorf("it was changed: %+v", after)
 				}
@@ -159,9 +159,8 @@ func TestCreateBucket_InvalidMaxLease(t *testing.T) {
 			time.Millisecond: "MaxLease 1ms is less than 100ms", 1000 * time.Hour: "MaxLease 1000h0m0s is more than 24h0m0s",
 		} {
 			_, err := leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", MaxLease: d})
-			if !errors.Is(err, leader.ErrInvalidConfig) || !strings.HasSuffix(err.Error(), text) {
-				t.Errorf("%v: %v", d, err)
-			}
+			check.That(t, errors.Is(err, leader.ErrInvalidConfig) && strings.HasSuffix(err.Error(), text),
+				"%v: %v", d, err)
 		}
 	})
 }
@@ -191,14 +190,11 @@ func TestRosterBucket_HoldsNoElections(t *testing.T) {
 				t.Errorf("%s: Info: %v", name, err)
 			}
 		}
-		if after := w.settings("KV_E_roster"); !reflect.DeepEqual(after, before) {
-			t.Errorf("the roster is now %+v", after)
-		}
+		after := w.settings("KV_E_roster")
+		check.That(t, reflect.DeepEqual(after, before), "the roster is now %+v", after)
 		s, err := cl.js.Stream(w.Context(), "KV_E_roster")
 		w.ok(err)
-		if n := s.CachedInfo().State.Msgs; n != 0 {
-			t.Errorf("%d messages in the roster", n)
-		}
+		check.Equal(t, s.CachedInfo().State.Msgs, 0, "%d messages in the roster")
 	})
 }
 
@@ -225,33 +221,24 @@ func TestRecreatedBucket_Revisions(t *testing.T) {
 		successor := w.apart("new")
 		w.at(3 * time.Second)
 		term := successor.lastTerm(t)
-		if before.Err() != nil {
-			t.Fatal("the old leader is fenced already, and this shows nothing")
-		}
-		if term.Token() <= before.Token() {
-			t.Errorf("token %d after %d", term.Token(), before.Token())
-		}
+		check.Must(t, before.Err() == nil, "the old leader is fenced already, and this shows nothing")
+		check.That(t, term.Token() > before.Token(), "token %d after %d", term.Token(), before.Token())
 		if now, err := leader.Lookup(w.Context(), b, "e"); err != nil || now.ID != "new" || now.Revision <= held.Revision {
 			t.Errorf("%+v after %+v, %v", now, held, err)
 		}
 		old.open()
 		w.at(4 * time.Second)
-		if before.Err() == nil {
-			t.Error("the old leader leads on")
-		}
+		check.That(t, before.Err() != nil, "the old leader leads on")
 		if now, err := leader.Lookup(w.Context(), b, "e"); err != nil || now.ID != "new" {
 			t.Errorf("its record was overwritten: %+v, %v", now, err)
 		}
 		if got := strings.Join(old.news(), "|"); !strings.Contains(got, "regressed") && !strings.Contains(got, "overtaken") && !strings.Contains(got, "preempted") {
 			t.Errorf("old saw %s", got)
 		}
-		if _, err := w.ops.js.Stream(w.Context(), "KV_E_roster"); err != nil {
-			t.Error(err)
-		}
+		check.Is(t, check.Err(w.ops.js.Stream(w.Context(), "KV_E_roster")), nil)
 		for _, name := range []string{"KV_E", "KV_E_roster"} {
-			if c := w.settings(name); c.FirstSeq < 900_000_000_000_000 {
-				t.Errorf("%s begins at %d", name, c.FirstSeq)
-			}
+			c := w.settings(name)
+			check.That(t, c.FirstSeq >= 900_000_000_000_000, "%s begins at %d", name, c.FirstSeq)
 		}
 	})
 }

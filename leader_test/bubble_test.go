@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leaks"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
@@ -93,9 +94,7 @@ func (w *world) end() {
 		}
 		<-c.Done()
 		<-c.read
-		if c.IsLeader() {
-			w.Errorf("%s leads after Stop", c.ID())
-		}
+		check.That(w, !c.IsLeader(), "%s leads after Stop", c.ID())
 	}
 	for _, l := range w.locks {
 		_ = l.Unlock(context.Background()) // the test may have lost it or given it up
@@ -124,13 +123,9 @@ func (w *world) startServer() {
 	}
 	opts.DontListen, opts.JetStream, opts.StoreDir, opts.NoSigs, opts.NoLog = true, true, w.dir, true, true
 	s, err := server.NewServer(opts)
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.ok(err)
 	s.Start()
-	if !s.ReadyForConnections(time.Minute) {
-		w.Fatal("the server does not start")
-	}
+	check.Must(w, s.ReadyForConnections(time.Minute), "the server does not start")
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.srv = s
@@ -158,9 +153,7 @@ func (w *world) now() time.Duration { return time.Since(w.zero) }
 // at lets time pass until d, and waits for everything that is due by then.
 func (w *world) at(d time.Duration) {
 	w.Helper()
-	if d < w.now() {
-		w.Fatalf("it is %v already, and not %v", w.now(), d)
-	}
+	check.Must(w, d >= w.now(), "it is %v already, and not %v", w.now(), d)
 	time.Sleep(d - w.now())
 	synctest.Wait()
 }
@@ -168,17 +161,14 @@ func (w *world) at(d time.Duration) {
 // isAt fails the test unless want is the time.
 func (w *world) isAt(want time.Duration, what string) {
 	w.Helper()
-	if got := w.now(); got != want {
-		w.Errorf("%s at %v, want %v", what, got, want)
-	}
+	got := w.now()
+	check.That(w, got == want, "%s at %v, want %v", what, got, want)
 }
 
 // ok fails the test at once if there is an error.
 func (w *world) ok(err error) {
 	w.Helper()
-	if err != nil {
-		w.Fatalf("at %v: %v", w.now(), err)
-	}
+	check.Must(w, err == nil, "at %v: %v", w.now(), err)
 }
 
 // call is a call that may take time.
@@ -206,9 +196,7 @@ func (c *call) returned(at time.Duration, want error) {
 	synctest.Wait()
 	select {
 	case <-c.done:
-		if c.at != at || !errors.Is(c.err, want) {
-			c.w.Errorf("returned %v at %v, want %v at %v", c.err, c.at, want, at)
-		}
+		check.That(c.w, c.at == at && errors.Is(c.err, want), "returned %v at %v, want %v at %v", c.err, c.at, want, at)
 	default:
 		c.w.Errorf("%v: has not returned, want %v at %v", c.w.now(), want, at)
 	}
@@ -255,9 +243,7 @@ func (w *world) dial(name string, opts ...nats.Option) *client {
 func (cl *client) bucket(t *testing.T) *leader.Bucket {
 	t.Helper()
 	b, err := leader.OpenBucket(cl.js, cmp.Or(cl.stands, "E"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	cl.w.opened(b)
 	return b
 }

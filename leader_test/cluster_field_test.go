@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
@@ -274,9 +275,8 @@ func TestClusterFault15_LeaderStays(t *testing.T) {
 		if err := term.Err(); err != nil {
 			t.Fatalf("%s: the term ended: %v", what, err)
 		}
-		if s := b.State(); s != leader.StateCandidate {
-			t.Fatalf("%s: b is %v", what, s)
-		}
+		s := b.State()
+		check.Must(t, s == leader.StateCandidate, "%s: b is %v", what, s)
 		if h, ok := b.Leader(); !ok || h.ID != "a" || h.Token != term.Token() {
 			t.Errorf("%s: b believes %v", what, h)
 		}
@@ -284,9 +284,7 @@ func TestClusterFault15_LeaderStays(t *testing.T) {
 	t.Run("the stream's leader steps down", func(t *testing.T) {
 		reply, err := c.nc.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_E", nil, tcpLimit)
 		tcpOK(t, err)
-		if strings.Contains(string(reply.Data), "error") {
-			t.Fatalf("%s", reply.Data)
-		}
+		check.Must(t, !strings.Contains(string(reply.Data), "error"), "%s", reply.Data)
 		stays(t, "step down")
 	})
 	t.Run("the stream's leader is shut down", func(t *testing.T) {
@@ -317,7 +315,5 @@ func TestClusterFault15_LeaderStays(t *testing.T) {
 			t.Errorf("b: %v", e)
 		}
 	}
-	if got := context.Cause(term.Context()); !errors.Is(got, leader.ErrResigned) {
-		t.Errorf("the term ended with %v", got)
-	}
+	check.Is(t, context.Cause(term.Context()), leader.ErrResigned)
 }

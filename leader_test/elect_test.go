@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -17,9 +18,7 @@ func TestCandidate_AloneLeadsAtOnce(t *testing.T) {
 		w.isAt(0, "elected")
 		w.at(time.Hour)
 		a.saw(t)
-		if !a.IsLeader() || a.State() != leader.StateLeader {
-			t.Errorf("a is %v", a.State())
-		}
+		check.That(t, a.IsLeader() && a.State() == leader.StateLeader, "a is %v", a.State())
 	})
 }
 
@@ -70,9 +69,7 @@ func (w *world) leads(all ...*candidate) *candidate {
 		}
 		first = c
 	}
-	if first == nil {
-		w.Fatalf("%v: nobody leads", w.now())
-	}
+	check.Must(w, first != nil, "%v: nobody leads", w.now())
 	for _, c := range all {
 		if h, ok := c.Leader(); !ok || h.ID != first.ID() || h.Token != first.lastTerm(w.T).Token() {
 			w.Errorf("%v: %s believes that %v", w.now(), c.ID(), h)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -36,9 +37,7 @@ func TestEnsure_Denied(t *testing.T) {
 			faults++
 		}
 	}
-	if faults != 1 {
-		t.Errorf("%d faults, want one", faults)
-	}
+	check.That(t, faults == 1, "%d faults, want one", faults)
 }
 
 // A client that may create the bucket needs no other permission than a candidate's for that.
@@ -75,7 +74,5 @@ func TestEnsure_ClusterComesLate(t *testing.T) {
 	a.Expect(leadertest.Elected())
 	info, err := b.Info(t.Context())
 	tcpOK(t, err)
-	if info.Replicas != 3 {
-		t.Errorf("the bucket is %+v", info)
-	}
+	check.That(t, info.Replicas == 3, "the bucket is %+v", info)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -68,9 +69,7 @@ func TestEnsure_FirstCandidateCreates(t *testing.T) {
 			a, b := w.dial("a"), w.dial("b")
 			of := map[*client]*leader.Bucket{a: a.ensured(w, cfg), b: b.ensured(w, cfg)}
 			w.at(time.Second)
-			if got := w.streams(); got != "" {
-				w.Errorf("there are %s before there is a candidate", got)
-			}
+			check.Equal(w, w.streams(), "", "there are %s before there is a candidate")
 			ca := w.standOn(a, of[a], leader.Config{ID: "a"})
 			ca.saw(w.T, "1s pending", "1s elected")
 			cb := w.standOn(b, of[b], leader.Config{ID: "b", Roster: roster})
@@ -84,9 +83,7 @@ func TestEnsure_FirstCandidateCreates(t *testing.T) {
 			if roster {
 				want = "KV_E KV_E_roster"
 			}
-			if got := w.streams(); got != want {
-				w.Errorf("there are %s, want %s", got, want)
-			}
+			check.Equal(w, w.streams(), want, "there are %s")
 			w.at(time.Minute)
 			ca.saw(w.T)
 			cb.saw(w.T)
@@ -136,13 +133,10 @@ func TestEnsure_Race(t *testing.T) {
 					w.Errorf("c%d: %s", n, e)
 				}
 			}
-			if want := map[bool]int{false: 1}[wants == info.MaxLease]; differs != want {
-				w.Errorf("c%d reports the difference %d times, want %d: %q", n, differs, want, told)
-			}
+			want := map[bool]int{false: 1}[wants == info.MaxLease]
+			check.That(w, differs == want, "c%d reports the difference %d times, want %d: %q", n, differs, want, told)
 		}
-		if elected != 1 {
-			w.Errorf("%d elections, want one", elected)
-		}
+		check.That(w, elected == 1, "%d elections, want one", elected)
 	})
 }
 
@@ -165,9 +159,8 @@ func TestEnsure_ReportsDifferenceOnce(t *testing.T) {
 		stream, err := w.ops.js.Stream(w.Context(), "KV_E")
 		w.ok(err)
 		conf := stream.CachedInfo().Config
-		if conf.DenyPurge || len(conf.Metadata) > 1 && conf.Metadata["natsleader.max_lease"] != "" {
-			w.Errorf("the bucket was changed: %+v", conf)
-		}
+		check.That(w, !conf.DenyPurge && (len(conf.Metadata) <= 1 || conf.Metadata["natsleader.max_lease"] == ""),
+			"the bucket was changed: %+v", conf)
 		conf.MaxAge = time.Hour
 		conf.Duplicates = time.Minute
 		_, err = w.ops.js.UpdateStream(w.Context(), conf)
@@ -211,9 +204,7 @@ func TestEnsure_NeverAnew(t *testing.T) {
 		w.deleteBucket()
 		b := w.standOn(cl, same, leader.Config{ID: "b"})
 		w.at(time.Hour)
-		if got := w.streams(); got != "" {
-			w.Errorf("there is %s again", got)
-		}
+		check.Equal(w, w.streams(), "", "there is %s again")
 		if got := strings.Join(a.without("unreachable", "no bucket"), ", "); got != "0s pending, 0s elected, 5.8s fenced expired" {
 			w.Errorf("a saw %s", got) // it cannot find out that the key is gone
 		}
@@ -238,25 +229,18 @@ func TestEnsure_DeletedUnderLeader(t *testing.T) {
 			w.ok(err)
 			w.at(10 * time.Second)
 			term, ok := a.Term()
-			if !ok {
-				w.Fatal("a does not lead")
-			}
+			check.Must(w, ok, "a does not lead")
 			if isCut {
 				cl.cut()
 			}
 			w.deleteBucket()
 			b := w.standEnsured("b", cfg)
 			b.saw(w.T, "10s pending", "10s elected")
-			if leads := term.Err() == nil; leads != isCut {
-				w.Errorf("a leads: %v, want %v", leads, isCut)
-			}
-			if newer := b.lastTerm(w.T).Token(); newer <= term.Token() {
-				w.Errorf("tokens %d, then %d", term.Token(), newer)
-			}
+			check.Equal(w, term.Err() == nil, isCut, "a leads: %v")
+			newer := b.lastTerm(w.T).Token()
+			check.That(w, newer > term.Token(), "tokens %d, then %d", term.Token(), newer)
 			w.at(10*time.Second + deadline)
-			if term.Err() == nil {
-				w.Error("the term of a goes on beyond its lease")
-			}
+			check.That(w, term.Err() != nil, "the term of a goes on beyond its lease")
 			cl.open()
 			w.ok(a.Stop(w.Context()))
 		})
@@ -288,9 +272,7 @@ func TestEnsure_ReadersCreateNothing(t *testing.T) {
 			w.Errorf("ObserveRoster: %v", err)
 		}
 		w.at(time.Minute)
-		if got := w.streams(); got != "" {
-			w.Errorf("there are %s", got)
-		}
+		check.Equal(w, w.streams(), "", "there are %s")
 		select {
 		case h := <-holders:
 			w.Errorf("the observer reports %v", h)
@@ -302,9 +284,7 @@ func TestEnsure_ReadersCreateNothing(t *testing.T) {
 		for seen.ID == "" {
 			seen = <-holders
 		}
-		if seen.ID != "a" {
-			w.Errorf("the observer reports %v", seen)
-		}
+		check.That(w, seen.ID == "a", "the observer reports %v", seen)
 		cancel()
 		for range holders {
 		}
@@ -325,9 +305,7 @@ func TestEnsure_InvalidConfig(t *testing.T) {
 				w.Errorf("%s: %v", text, err)
 			}
 		}
-		if _, err := leader.EnsureBucket(nil, leader.BucketConfig{Name: "E"}); !errors.Is(err, leader.ErrInvalidConfig) {
-			w.Errorf("without a JetStream: %v", err)
-		}
+		check.Is(w, check.Err(leader.EnsureBucket(nil, leader.BucketConfig{Name: "E"})), leader.ErrInvalidConfig)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -37,8 +38,7 @@ func TestErrorTexts_MissingBucket(t *testing.T) {
 			w.Errorf("got  %s\nwant %s", got, want)
 		}
 		err := second(b.Info(w.Context()))
-		if !errors.Is(err, leader.ErrNoBucket) || !errors.Is(err, jetstream.ErrStreamNotFound) {
-			w.Errorf("%v is not what it says", err)
-		}
+		check.That(w, errors.Is(err, leader.ErrNoBucket) && errors.Is(err, jetstream.ErrStreamNotFound),
+			"%v is not what it says", err)
 	})
 }

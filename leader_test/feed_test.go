@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -22,9 +23,7 @@ func (w *world) requests(cl *client) int64 {
 	w.ok(err)
 	z, err := w.current().Connz(&server.ConnzOptions{CID: cid})
 	w.ok(err)
-	if len(z.Conns) != 1 {
-		w.Fatalf("%d connections", len(z.Conns))
-	}
+	check.Must(w, len(z.Conns) == 1, "%d connections", len(z.Conns))
 	return z.Conns[0].InMsgs
 }
 
@@ -34,9 +33,7 @@ func TestWaiter_SendsNoRequests(t *testing.T) {
 		_, b := w.veterans()
 		before := w.requests(b.client)
 		w.at(20500*time.Millisecond + 10*lease)
-		if n := w.requests(b.client) - before; n != 0 {
-			w.Errorf("b sent %d requests in 10 leases", n)
-		}
+		check.Equal(w, w.requests(b.client)-before, 0, "b sent %d requests in 10 leases")
 		b.saw(w.T)
 	})
 }
@@ -47,9 +44,7 @@ func TestLeader_RequestsPerInterval(t *testing.T) {
 		a, _ := w.veterans()
 		before := w.requests(a.client)
 		w.at(20500*time.Millisecond + 10*lease)
-		if n := w.requests(a.client) - before; n != int64(10*lease/interval) {
-			w.Errorf("a sent %d requests in 10 leases", n)
-		}
+		check.Equal(w, w.requests(a.client)-before, int64(10*lease/interval), "a sent %d requests in 10 leases")
 	})
 }
 
@@ -80,9 +75,7 @@ func TestDeafFeed_IsRebuilt(t *testing.T) {
 		b.deafen()
 		w.at(23 * time.Second) // half a lease after the renewal of 20s, the last that it received
 		noticed := w.requests(b.client) - before
-		if noticed == 0 {
-			w.Error("b has not looked")
-		}
+		check.That(w, noticed != 0, "b has not looked")
 		w.at(22*time.Second + 999*time.Millisecond + time.Second)
 		before = w.requests(b.client)
 		w.at(22*time.Second + 10*lease)
@@ -104,9 +97,7 @@ func TestDeafFeed_ReadAfterHalfALease(t *testing.T) {
 		before := w.requests(b.client)
 		b.deafen()
 		w.at(23*time.Second - 1)
-		if n := w.requests(b.client) - before; n != 1 {
-			w.Errorf("b sent %d requests before it was to read", n)
-		}
+		check.Equal(w, w.requests(b.client)-before, 1, "b sent %d requests before it was to read")
 		w.at(23 * time.Second)
 		if n := w.requests(b.client) - before; n < 2 {
 			w.Errorf("b has not looked")
@@ -129,9 +120,8 @@ func TestDeafFeed_LastingIsReported(t *testing.T) {
 		b.saw(w.T, "29s faulted no feed") // found deaf at 23s, 26s and 29s
 		a.cut()                           // it renewed at 60s, and b may not have read that yet
 		w.at(2 * time.Minute)
-		if got := b.transitions(); len(got) != 2 || !strings.HasSuffix(got[1], " elected") {
-			w.Errorf("b saw %q", got)
-		}
+		got := b.transitions()
+		check.That(w, len(got) == 2 && strings.HasSuffix(got[1], " elected"), "b saw %q", got)
 	})
 }
 
@@ -147,14 +137,11 @@ func TestWatchFeed_DeletedConsumer(t *testing.T) {
 			w.ok(s.DeleteConsumer(w.Context(), name))
 			n++
 		}
-		if n != 2 {
-			t.Errorf("there were %d consumers", n)
-		}
+		check.That(t, n == 2, "there were %d consumers", n)
 		w.at(50500 * time.Millisecond)
 		w.ok(a.Resign(w.Context()))
-		if got := b.transitions(); strings.Join(got, "|") != "50.5s pending|50.5s elected" {
-			t.Errorf("b saw %q", got)
-		}
+		got := b.transitions()
+		check.That(t, strings.Join(got, "|") == "50.5s pending|50.5s elected", "b saw %q", got)
 	})
 }
 
@@ -174,14 +161,10 @@ func TestCandidate_WithoutFeed(t *testing.T) {
 		w.ok(a.Resign(w.Context()))
 		w.at(40 * time.Second)
 		got := b.transitions()
-		if len(got) != 2 {
-			t.Fatalf("b saw %q", got)
-		}
+		check.Must(t, len(got) == 2, "b saw %q", got)
 		at, err := time.ParseDuration(strings.TrimSuffix(got[1], " elected"))
 		w.ok(err)
-		if at > 20500*time.Millisecond+interval {
-			t.Errorf("b was elected at %v", at)
-		}
+		check.That(t, at <= 20500*time.Millisecond+interval, "b was elected at %v", at)
 	})
 }
 
@@ -199,9 +182,9 @@ func TestFeed_NotOpenedIsReported(t *testing.T) {
 		cl.filter(unanswered)
 		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
 		w.at(30 * time.Second)
-		if got := a.news(); got[0] != "1s faulted no feed" || strings.Count(strings.Join(got, "|"), "faulted") != 1 {
-			w.Errorf("a saw %q", got)
-		}
+		got := a.news()
+		check.That(w, got[0] == "1s faulted no feed" && strings.Count(strings.Join(got, "|"), "faulted") == 1,
+			"a saw %q", got)
 		cl.open()
 		w.at(40 * time.Second)
 		a.saw(w.T)
@@ -229,9 +212,8 @@ func TestFeedSubject_WrongIsPolled(t *testing.T) {
 		b.news()
 		w.ok(a.Stop(w.Context()))
 		w.at(40 * time.Second)
-		if got := b.transitions(); len(got) != 2 {
-			t.Errorf("b saw %q", got)
-		}
+		got := b.transitions()
+		check.That(t, len(got) == 2, "b saw %q", got)
 	})
 }
 
@@ -313,9 +295,7 @@ func TestFeed_JunkIsIgnored(t *testing.T) {
 		}
 		before := w.requests(b.client)
 		w.at(time.Minute)
-		if n := w.requests(b.client) - before; n != 0 {
-			t.Errorf("b sent %d requests", n)
-		}
+		check.Equal(t, w.requests(b.client)-before, 0, "b sent %d requests")
 		a.saw(t)
 		b.saw(t)
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -18,9 +19,7 @@ import (
 func (cl *client) openBucket(t *testing.T, opts ...fence.BucketOption) *fence.Bucket {
 	t.Helper()
 	b, err := fence.OpenBucket(cl.js, "orders", opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return b
 }
 
@@ -28,9 +27,7 @@ func (cl *client) openBucket(t *testing.T, opts ...fence.BucketOption) *fence.Bu
 func (cl *client) openStream(t *testing.T) *fence.Stream {
 	t.Helper()
 	s, err := fence.OpenStream(cl.js, "ORDERS", "orders.guard")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return s
 }
 
@@ -162,16 +159,15 @@ func TestGuardCheck_UnsafeSettings(t *testing.T) {
 				w.sealed()
 				before, _ := w.messages()
 				err := checked(w.Context(), w.ops.openStream(t))
-				if want := leader.ErrIncompatibleBucket.Error() + ": stream ORDERS " + k.text; err == nil || err.Error() != want || !errors.Is(err, leader.ErrIncompatibleBucket) {
-					t.Errorf("got\n %v\nwant\n %s", err, want)
-				}
+				want := leader.ErrIncompatibleBucket.Error() + ": stream ORDERS " + k.text
+				check.That(t, err != nil && err.Error() == want && errors.Is(err, leader.ErrIncompatibleBucket),
+					"got\n %v\nwant\n %s", err, want)
 				cl := w.dial("a")
 				a := w.guarding(cl, cl.openStream(t))
 				w.at(time.Minute)
 				a.saw(t, "0s faulted unfit")
-				if after, _ := w.messages(); after != before {
-					t.Errorf("%d messages were written", after-before)
-				}
+				after, _ := w.messages()
+				check.That(t, after == before, "%d messages were written", after-before)
 			})
 		})
 	}
@@ -185,9 +181,8 @@ func TestGuardCheck_SealedStream(t *testing.T) {
 		c.Sealed = true
 		w.stream(c)
 		err := checked(w.Context(), w.ops.openStream(t))
-		if want := leader.ErrIncompatibleBucket.Error() + ": stream ORDERS is sealed, and takes no writes"; err == nil || err.Error() != want {
-			t.Errorf("got %v, want %s", err, want)
-		}
+		want := leader.ErrIncompatibleBucket.Error() + ": stream ORDERS is sealed, and takes no writes"
+		check.That(t, err != nil && err.Error() == want, "got %v, want %s", err, want)
 	})
 }
 
@@ -204,9 +199,8 @@ func TestGuardCheck_NamesTheBucket(t *testing.T) {
 			})
 			w.ok(err)
 			err = checked(w.Context(), b)
-			if want := leader.ErrIncompatibleBucket.Error() + ": bucket orders " + k.text; err == nil || err.Error() != want {
-				t.Errorf("got\n %v\nwant\n %s", err, want)
-			}
+			want := leader.ErrIncompatibleBucket.Error() + ": bucket orders " + k.text
+			check.That(t, err != nil && err.Error() == want, "got\n %v\nwant\n %s", err, want)
 		}
 	})
 }
@@ -245,21 +239,17 @@ func TestGuardCheck_SafeStream(t *testing.T) {
 				for range 3 {
 					w.ok(checked(w.Context(), s))
 				}
-				if _, n := w.messages(); n != 1 {
-					t.Errorf("%d messages after three checks", n)
-				}
+				_, n := w.messages()
+				check.That(t, n == 1, "%d messages after three checks", n)
 				cl := w.dial("a")
 				a := w.guarding(cl, cl.openStream(t))
 				a.saw(t, "0s pending", "0s elected")
 				term := a.lastTerm(t)
 				before, _ := w.messages()
 				w.ok(checked(w.Context(), s))
-				if after, _ := w.messages(); after != before {
-					t.Errorf("a check wrote %d messages over a guard", after-before)
-				}
-				if term.Err() != nil {
-					t.Errorf("the term ended: %v", term.Err())
-				}
+				after, _ := w.messages()
+				check.That(t, after == before, "a check wrote %d messages over a guard", after-before)
+				check.That(t, term.Err() == nil, "the term ended: %v", term.Err())
 			})
 		})
 	}
@@ -280,9 +270,7 @@ func TestGuardCheck_LeavesMarker(t *testing.T) {
 		}
 		h, err := kv.History(w.Context(), fence.DefaultGuardKey)
 		w.ok(err)
-		if len(h) != 1 || h[0].Operation() != jetstream.KeyValueDelete {
-			t.Errorf("history %v", h)
-		}
+		check.That(t, len(h) == 1 && h[0].Operation() == jetstream.KeyValueDelete, "history %v", h)
 	})
 }
 
@@ -313,16 +301,13 @@ func TestGuardCheck_FindsOldServer(t *testing.T) {
 		a := w.guarding(cl, cl.openStream(t))
 		w.at(time.Minute)
 		a.saw(t, "0s faulted unfit")
-		if n, _ := w.messages(); n != 1 { // the marker
-			t.Errorf("%d messages were written", n)
-		}
+		n, _ := w.messages()
+		check.That(t, n == 1, "%d messages were written", n) // the marker
 		want := leader.ErrIncompatibleBucket.Error() + ": stream ORDERS does not heed a condition on another subject " +
 			"(Nats-Expected-Last-Subject-Sequence-Subject) as nats-server 2.11.8 and later do: " +
 			"server " + cl.nc.ConnectedServerName() + ", which leads the stream, says that it is of version " + cl.nc.ConnectedServerVersion()
 		err := checked(w.Context(), cl.openStream(t))
-		if err == nil || err.Error() != want {
-			t.Errorf("got\n %v\nwant\n %s", err, want)
-		}
+		check.That(t, err != nil && err.Error() == want, "got\n %v\nwant\n %s", err, want)
 		// With a server that applies it, the same candidate is elected.
 		cl.cut()
 		cl.open()
@@ -332,12 +317,9 @@ func TestGuardCheck_FindsOldServer(t *testing.T) {
 		}
 		before, _ := w.messages()
 		cl.filter(renames(jetstream.ExpectedLastSubjSeqSubjHeader))
-		if err := checked(w.Context(), cl.openStream(t)); !errors.Is(err, leader.ErrIncompatibleBucket) {
-			t.Errorf("with a guard that stands: %v", err)
-		}
-		if after, _ := w.messages(); after != before {
-			t.Errorf("%d messages were written", after-before)
-		}
+		check.Is(t, checked(w.Context(), cl.openStream(t)), leader.ErrIncompatibleBucket)
+		after, _ := w.messages()
+		check.That(t, after == before, "%d messages were written", after-before)
 	})
 }
 
@@ -367,14 +349,11 @@ func TestGuardCheck_NoConditions(t *testing.T) {
 		}
 		is, err := s.GetLastMsgForSubject(w.Context(), "orders.guard")
 		w.ok(err)
-		if is.Sequence == was.Sequence || !bytes.Equal(is.Data, was.Data) {
-			t.Errorf("the guard is %d %s, was %d %s", is.Sequence, is.Data, was.Sequence, was.Data)
-		}
+		check.That(t, is.Sequence != was.Sequence && bytes.Equal(is.Data, was.Data),
+			"the guard is %d %s, was %d %s", is.Sequence, is.Data, was.Sequence, was.Data)
 		w.at(time.Minute)
 		a.saw(t, "6s faulted guard deleted") // it has no condition
-		if term.Err() != nil {
-			t.Errorf("the term ended: %v", term.Err())
-		}
+		check.That(t, term.Err() == nil, "the term ended: %v", term.Err())
 	})
 }
 
@@ -403,9 +382,7 @@ func TestGuardCheck_Reconnection(t *testing.T) {
 		}
 		w.at(2 * time.Minute)
 		a.saw(t)
-		if !a.IsLeader() {
-			t.Error("it does not lead on")
-		}
+		check.That(t, a.IsLeader(), "it does not lead on")
 		c.MaxMsgs = -1
 		w.stream(c)
 		reconnect()
@@ -430,8 +407,6 @@ func TestGuardCheck_EveryMinute(t *testing.T) {
 		a.saw(t, "1m0s faulted unfit")
 		w.at(10 * time.Minute)
 		a.saw(t)
-		if !a.IsLeader() {
-			t.Error("it does not lead on")
-		}
+		check.That(t, a.IsLeader(), "it does not lead on")
 	})
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -47,9 +48,7 @@ func TestClusterGuard_ManyWriters(t *testing.T) {
 			t.Run("", func(t *testing.T) {
 				t.Parallel()
 				for range proof.Size(5, 20) {
-					if _, err := put.Put(t.Context(), string(rune('a'+g)), nil); err != nil {
-						t.Error(err)
-					}
+					check.Is(t, check.Err(put.Put(t.Context(), string(rune('a'+g)), nil)), nil)
 				}
 			})
 		}
@@ -101,9 +100,7 @@ func TestClusterGuardCheck_GuardThatMoves(t *testing.T) {
 	})
 	close(stop)
 	<-stopped
-	if _, err := fence.CreateBucket(t.Context(), c.js, cfg); err != nil {
-		t.Error(err)
-	}
+	check.Is(t, check.Err(fence.CreateBucket(t.Context(), c.js, cfg)), nil)
 }
 
 // guardAPI acts as the servers of a stream on which every guard works, behind the API
@@ -215,9 +212,8 @@ func TestGuardVersion_EveryReplica(t *testing.T) {
 			} else {
 				want := leader.ErrIncompatibleBucket.Error() + ": stream ORDERS needs nats-server 2.11.8 or later on all servers that keep it, " +
 					"or else some writes of earlier terms are accepted: " + k.text
-				if !errors.Is(err, leader.ErrIncompatibleBucket) || err.Error() != want {
-					t.Errorf("got\n %v\nwant\n %s", err, want)
-				}
+				check.That(t, errors.Is(err, leader.ErrIncompatibleBucket) && err.Error() == want,
+					"got\n %v\nwant\n %s", err, want)
 			}
 			f.mu.Lock()
 			defer f.mu.Unlock()

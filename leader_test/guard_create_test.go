@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -86,9 +87,7 @@ func TestCreateBucket_MatchesNATS(t *testing.T) {
 				want.AllowAtomicPublish = true
 				want.FirstSeq = uint64(time.Now().UnixMicro()) // no time passes in the bubble
 				want.AllowMsgTTL = want.AllowMsgTTL || cfg.TTL > 0
-				if !reflect.DeepEqual(got, want) {
-					t.Errorf("got\n %+v\nwant\n %+v", got, want)
-				}
+				check.That(t, reflect.DeepEqual(got, want), "got\n %+v\nwant\n %+v", got, want)
 			})
 		})
 	}
@@ -164,9 +163,8 @@ func TestCreateStream_Adds(t *testing.T) {
 				c.FirstSeq = uint64(time.Now().UnixMicro())
 				k.want(&c)
 				w.stream(c)
-				if want := w.settings("ORDERS"); !reflect.DeepEqual(got, want) {
-					t.Errorf("got\n %+v\nwant\n %+v", got, want)
-				}
+				want := w.settings("ORDERS")
+				check.That(t, reflect.DeepEqual(got, want), "got\n %+v\nwant\n %+v", got, want)
 			})
 		})
 	}
@@ -307,9 +305,7 @@ func TestCreateStream_Invalid(t *testing.T) {
 					t.Errorf("got\n %v\nwant\n %v: %s", err, k.is, k.text)
 				}
 				if k.there == nil {
-					if _, err := w.ops.js.Stream(w.Context(), "ORDERS"); !errors.Is(err, jetstream.ErrStreamNotFound) {
-						t.Errorf("the stream: %v", err)
-					}
+					check.Is(t, check.Err(w.ops.js.Stream(w.Context(), "ORDERS")), jetstream.ErrStreamNotFound)
 				} else if after := w.settings("ORDERS"); !reflect.DeepEqual(before, after) {
 					t.Errorf("got\n %+v\nwant\n %+v", after, before)
 				}
@@ -358,16 +354,13 @@ func TestGuardedBucket_OrdinaryUpdate(t *testing.T) {
 		a.saw(t, "0s pending", "0s elected")
 		_, err := w.ops.js.CreateOrUpdateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
 		w.ok(err)
-		if w.settings("KV_orders").AllowAtomicPublish {
-			t.Error("the update of nats.go keeps AllowAtomicPublish: the documentation says otherwise")
-		}
+		check.That(t, !w.settings("KV_orders").AllowAtomicPublish,
+			"the update of nats.go keeps AllowAtomicPublish: the documentation says otherwise")
 		_, err = b.Writer(a.lastTerm(t)).Put(w.Context(), "k", []byte("v"))
 		w.ok(err)
 		w.ok(checked(w.Context(), b))
 		w.createBucket(jetstream.KeyValueConfig{})
-		if !w.settings("KV_orders").AllowAtomicPublish {
-			t.Error("not mended")
-		}
+		check.That(t, w.settings("KV_orders").AllowAtomicPublish, "not mended")
 		w.at(time.Minute)
 		a.saw(t)
 	})
@@ -379,9 +372,7 @@ func TestGuardedBucket_TTL(t *testing.T) {
 	bubble(t, func(w *world) {
 		b := w.createBucket(jetstream.KeyValueConfig{TTL: time.Minute})
 		_, err := w.ops.js.CreateOrUpdateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders", TTL: time.Minute})
-		if err == nil {
-			t.Error("the update of nats.go was accepted: the documentation says otherwise")
-		}
+		check.That(t, err != nil, "the update of nats.go was accepted: the documentation says otherwise")
 		w.ok(checked(w.Context(), b))
 	})
 }
@@ -400,8 +391,6 @@ func TestCreateBucket_Concurrently(t *testing.T) {
 		w.ok(err)
 		w.ops.open()
 		first.returned(0, nil)
-		if got := w.settings("KV_orders").Description; got != "x" {
-			t.Errorf("description %q", got)
-		}
+		check.Equal(t, w.settings("KV_orders").Description, "x", "description %q")
 	})
 }

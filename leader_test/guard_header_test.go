@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -60,9 +61,8 @@ func TestGuardHeaders_Hiding(t *testing.T) {
 			w.sealed()
 			pub := w.logGuard()
 			_, err := pub.PublishMsg(w.Context(), &nats.Msg{Subject: "log.x", Header: k.header})
-			if !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), k.says) {
-				t.Errorf("%v: %v, want %q", k.header, err, k.says)
-			}
+			check.That(t, errors.Is(err, leader.ErrInvalidConfig) && strings.Contains(err.Error(), k.says),
+				"%v: %v, want %q", k.header, err, k.says)
 			if _, err := pub.Publish(w.Context(), "log.x", nil); err != nil {
 				t.Errorf("%v: the term cannot write any more: %v", k.header, err)
 			}
@@ -95,9 +95,7 @@ func TestGuardHeaders_InvalidName(t *testing.T) {
 		w.sealed()
 		pub := w.logGuard()
 		_, err := pub.PublishMsg(w.Context(), &nats.Msg{Subject: "log.x", Header: nats.Header{"a:b": {"1"}}})
-		if !errors.Is(err, nats.ErrBadHeaderMsg) || errors.Is(err, fence.ErrUnknownOutcome) {
-			t.Errorf("%v", err)
-		}
+		check.That(t, errors.Is(err, nats.ErrBadHeaderMsg) && !errors.Is(err, fence.ErrUnknownOutcome), "%v", err)
 	})
 }
 
@@ -147,17 +145,13 @@ func TestGuardHeaders_DistinctNames(t *testing.T) {
 			"KV-Operation", "Nats-Batch-Commit", "Nats-Batch-Id", "Nats-Batch-Sequence", "Nats-Expected-Last-Subject-Sequence",
 			"Nats-Expected-Last-Subject-Sequence-Subject", "Nats-Rollup", "Nats-TTL",
 		} {
-			if !sent[want] {
-				t.Errorf("%s was not sent", want)
-			}
+			check.That(t, sent[want], "%s was not sent", want)
 		}
 		names = append(names, jetstream.MsgIDHeader, jetstream.ExpectedStreamHeader) // on replicas, and of the caller's
 		for _, a := range names {
 			for _, b := range names {
 				known := a == "Nats-Expected-Last-Subject-Sequence" && b == a+"-Subject"
-				if a != b && strings.Contains(b, a) && !known {
-					t.Errorf("%s is within %s", a, b)
-				}
+				check.That(t, a == b || !strings.Contains(b, a) || known, "%s is within %s", a, b)
 			}
 		}
 	})

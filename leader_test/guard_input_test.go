@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -30,9 +31,8 @@ func TestGuard_BucketAppearsLater(t *testing.T) {
 		a.saw(t, "0s faulted no bucket")
 		w.createBucket(jetstream.KeyValueConfig{})
 		w.at(2 * time.Minute)
-		if got := a.transitions(); len(got) != 2 || !a.IsLeader() {
-			t.Errorf("a saw %q", got)
-		}
+		got := a.transitions()
+		check.That(t, len(got) == 2 && a.IsLeader(), "a saw %q", got)
 	})
 }
 
@@ -53,9 +53,7 @@ func TestGuard_OfAnotherElection(t *testing.T) {
 		w.at(time.Minute)
 		b.saw(t, "0s faulted guard taken") // before it has tried for the key
 		a.saw(t)
-		if term.Err() != nil {
-			t.Errorf("the term of a ended: %v", term.Err())
-		}
+		check.That(t, term.Err() == nil, "the term of a ended: %v", term.Err())
 		// When an operator has deleted it, b is elected without help.
 		w.ok(a.Stop(w.Context()))
 		kv, err := w.ops.js.KeyValue(w.Context(), "orders")
@@ -88,9 +86,8 @@ func TestGuardKey_SharedBucket(t *testing.T) {
 		w.ok(err)
 		for _, election := range []string{"e", "f"} {
 			e, err := kv.Get(w.Context(), "guards."+election)
-			if err != nil || !bytes.Contains(e.Value(), []byte(`"E/`+election+`"`)) {
-				t.Errorf("the guard of %s: %v, %v", election, e, err)
-			}
+			check.That(t, err == nil && bytes.Contains(e.Value(), []byte(`"E/`+election+`"`)),
+				"the guard of %s: %v, %v", election, e, err)
 		}
 	})
 }
@@ -111,9 +108,8 @@ func TestGuard_OutlivesMaxAge(t *testing.T) {
 				_, err = w.ops.js.Publish(w.Context(), "orders.new", nil)
 				w.ok(err)
 				w.at(10 * time.Minute)
-				if last, n := w.messages(); n != 1 || last < 2 {
-					t.Errorf("%d of %d messages are left, want the guard's marker", n, last)
-				}
+				last, n := w.messages()
+				check.That(t, n == 1 && last >= 2, "%d of %d messages are left, want the guard's marker", n, last)
 				cl := w.dial("a")
 				a := w.guarding(cl, cl.openStream(t))
 				a.saw(t, "10m0s pending", "10m0s elected")
@@ -125,9 +121,8 @@ func TestGuard_OutlivesMaxAge(t *testing.T) {
 				a.saw(t)
 				stands, err := stream.GetLastMsgForSubject(w.Context(), "orders.guard")
 				w.ok(err)
-				if stands.Sequence != raised.Sequence {
-					t.Errorf("the guard is at %d, and was raised at %d", stands.Sequence, raised.Sequence)
-				}
+				check.That(t, stands.Sequence == raised.Sequence,
+					"the guard is at %d, and was raised at %d", stands.Sequence, raised.Sequence)
 			})
 		})
 	}
@@ -146,14 +141,11 @@ func TestGuard_StreamIsGivenMaxAge(t *testing.T) {
 		c.MaxAge, c.AllowMsgTTL = time.Minute, true
 		w.stream(c)
 		w.at(2 * time.Minute)
-		if got := a.news(); len(got) != 1 || !strings.HasSuffix(got[0], "faulted guard deleted") {
-			t.Errorf("a saw %q", got)
-		}
+		got := a.news()
+		check.That(t, len(got) == 1 && strings.HasSuffix(got[0], "faulted guard deleted"), "a saw %q", got)
 		w.at(10 * time.Minute)
 		a.saw(t)
-		if !a.IsLeader() {
-			t.Error("a does not lead")
-		}
+		check.That(t, a.IsLeader(), "a does not lead")
 	})
 }
 
@@ -172,9 +164,8 @@ func TestGuard_OfAFullStream(t *testing.T) {
 		cl := w.dial("a")
 		a := w.guarding(cl, cl.openStream(t))
 		w.at(time.Minute)
-		if got := a.news(); len(got) != 1 || !strings.Contains(got[0], "maximum messages exceeded") {
-			t.Errorf("a saw %q", got)
-		}
+		got := a.news()
+		check.That(t, len(got) == 1 && strings.Contains(got[0], "maximum messages exceeded"), "a saw %q", got)
 		c.MaxMsgs = 3
 		w.stream(c)
 		w.at(2 * time.Minute)
@@ -231,11 +222,7 @@ func TestGuards_InvalidNames(t *testing.T) {
 				t.Errorf("guard %q: %v", guard, err)
 			}
 		}
-		if _, err := fence.OpenBucket(nil, "orders"); !errors.Is(err, leader.ErrInvalidConfig) {
-			t.Errorf("without js: %v", err)
-		}
-		if _, err := fence.OpenStream(nil, "ORDERS", "orders.guard"); !errors.Is(err, leader.ErrInvalidConfig) {
-			t.Errorf("without js: %v", err)
-		}
+		check.Is(t, check.Err(fence.OpenBucket(nil, "orders")), leader.ErrInvalidConfig)
+		check.Is(t, check.Err(fence.OpenStream(nil, "ORDERS", "orders.guard")), leader.ErrInvalidConfig)
 	})
 }

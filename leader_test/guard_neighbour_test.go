@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -43,9 +44,7 @@ func TestGuardedWrite_FailsAlone(t *testing.T) {
 				good := w.begin(func() error { _, err := put.Put(ctx, "other", nil); return err })
 				good.returned(time.Second, nil)
 				bad.returned(time.Second, leader.ErrValueTooLarge)
-				if errors.Is(bad.err, fence.ErrUnknownOutcome) {
-					t.Errorf("%s, %s: %v", name, kind, bad.err)
-				}
+				check.That(t, !errors.Is(bad.err, fence.ErrUnknownOutcome), "%s, %s: %v", name, kind, bad.err)
 				cancel()
 			}
 		}
@@ -94,18 +93,14 @@ func TestBatch_CommittedAgain(t *testing.T) {
 		defer cancel()
 		_, err := b.Commit(ctx)
 		w.refused(err, context.DeadlineExceeded)
-		if !strings.Contains(err.Error(), "the connection is") {
-			t.Errorf("%v does not say why", err)
-		}
+		check.That(t, strings.Contains(err.Error(), "the connection is"), "%v does not say why", err)
 		a.open()
 		w.at(4 * time.Second)
 		for range 2 {
 			_, err = b.Commit(w.Context())
 			w.ok(err)
 		}
-		if got := w.history(kv, "x"); got != "1 1" {
-			t.Errorf("%q", got)
-		}
+		check.Equal(t, w.history(kv, "x"), "1 1", "%q")
 	})
 }
 
@@ -163,9 +158,7 @@ func TestMessageID_IsWrittenOnce(t *testing.T) {
 		w.at(10 * time.Second)
 		ack, err := g.Writer(a.lastTerm(t)).PublishMsg(w.Context(), m)
 		w.ok(err)
-		if !ack.Duplicate {
-			t.Errorf("%+v", ack)
-		}
+		check.That(t, ack.Duplicate, "%+v", ack)
 		b := g.Writer(a.lastTerm(t)).Batch()
 		b.Publish("log.b", nil)
 		b.PublishMsg(m)
@@ -174,8 +167,6 @@ func TestMessageID_IsWrittenOnce(t *testing.T) {
 		}
 		info, err := s.Info(w.Context(), jetstream.WithSubjectFilter("log.*"))
 		w.ok(err)
-		if info.State.Subjects["log.a"] != 1 || info.State.Subjects["log.b"] != 0 {
-			t.Errorf("%v", info.State.Subjects)
-		}
+		check.That(t, info.State.Subjects["log.a"] == 1 && info.State.Subjects["log.b"] == 0, "%v", info.State.Subjects)
 	})
 }

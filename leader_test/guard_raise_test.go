@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -80,9 +81,8 @@ func (w *world) guarded(kv jetstream.KeyValue, g *guardian) {
 	w.Helper()
 	term := g.lastTerm(w.T)
 	token, revision := w.standing(kv)
-	if token != term.Token() {
-		w.Errorf("%v: the guard stands at %d, the term of %s is %d", w.now(), token, g.ID(), term.Token())
-	}
+	check.That(w, token == term.Token(),
+		"%v: the guard stands at %d, the term of %s is %d", w.now(), token, g.ID(), term.Token())
 	if got, ok := term.Fence(g.guards[0]); !ok || got != revision {
 		w.Errorf("%v: Fence of %s is %d, %v, the guard's revision is %d", w.now(), g.ID(), got, ok, revision)
 	}
@@ -168,9 +168,7 @@ func TestGuardRaise_BlockedHandsOver(t *testing.T) {
 		b := w.guard("b", "orders")
 		w.at(5900 * time.Millisecond)
 		a.saw(t, "0s pending", "1s faulted unreachable")
-		if a.IsLeader() || b.IsLeader() {
-			t.Error("somebody leads without a guard")
-		}
+		check.That(t, !a.IsLeader() && !b.IsLeader(), "somebody leads without a guard")
 		w.at(10 * time.Second)
 		a.saw(t, "6s observed nobody", "6s observed b")
 		b.saw(t, "2s observed a", "6s observed nobody", "6s pending", "6s elected")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -80,16 +81,13 @@ func TestGuardVersion_OldServer(t *testing.T) {
 		a := w.guarding(cl, cl.openStream(t))
 		w.at(time.Minute)
 		a.saw(t, "0s faulted unfit")
-		if n, _ := w.messages(); n != 0 {
-			t.Errorf("%d messages were written", n)
-		}
+		n, _ := w.messages()
+		check.That(t, n == 0, "%d messages were written", n)
 		err := checked(w.Context(), cl.openStream(t))
 		want := leader.ErrIncompatibleBucket.Error() + ": stream ORDERS needs nats-server 2.11.8 or later on all servers that keep it, " +
 			"or else some writes of earlier terms are accepted: server " + cl.nc.ConnectedServerName() +
 			", which leads the stream, is of version 2.11.4; update it"
-		if err == nil || err.Error() != want {
-			t.Errorf("got\n %v\nwant\n %s", err, want)
-		}
+		check.That(t, err != nil && err.Error() == want, "got\n %v\nwant\n %s", err, want)
 		// It stands as soon as the server has been updated.
 		cl.filter(nil)
 		cl.cut()

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -82,9 +83,7 @@ func TestBucketWriter_MatchesKV(t *testing.T) {
 			t.Errorf("%q, revision %d after %d", got, rev3, rev2)
 		}
 		w.ok(put.Purge(ctx, "k"))
-		if got := w.history(kv, "k"); got != "KeyValuePurgeOp" {
-			t.Errorf("%q", got)
-		}
+		check.Equal(t, w.history(kv, "k"), "KeyValuePurgeOp", "%q")
 		_, err = put.Update(ctx, "zero", []byte("1"), 0) // there is none
 		w.ok(err)
 		w.guarded(kv, a)
@@ -136,9 +135,7 @@ func TestBatch_IsAtomic(t *testing.T) {
 			_, err = b.Commit(ctx)
 			w.refused(err, want)
 		}
-		if got := w.history(kv, "z"); got != "" {
-			t.Errorf("a refused batch has written %q", got)
-		}
+		check.Equal(t, w.history(kv, "z"), "", "a refused batch has written %q")
 		w.guarded(kv, a)
 	})
 }
@@ -176,9 +173,8 @@ func TestWriter_RefusesHarm(t *testing.T) {
 			`"x" is not a sequence`:                           with("Nats-Expected-Last-Subject-Sequence", "x"),
 			"a batch of 0 messages":                           func() error { _, err := put.Batch().Commit(w.Context()); return err }(),
 		} {
-			if !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), text) {
-				t.Errorf("%v, want %q", err, text)
-			}
+			check.That(t, errors.Is(err, leader.ErrInvalidConfig) && strings.Contains(err.Error(), text),
+				"%v, want %q", err, text)
 		}
 	})
 }
@@ -205,9 +201,7 @@ func TestStreamWriter_Publishes(t *testing.T) {
 		}
 		m, err := s.GetMsg(ctx, two.Sequence)
 		w.ok(err)
-		if m.Header.Get("X") != "y" || string(m.Data) != "2" {
-			t.Errorf("%v %q", m.Header, m.Data)
-		}
+		check.That(t, m.Header.Get("X") == "y" && string(m.Data) == "2", "%v %q", m.Header, m.Data)
 
 		at := func(seq uint64) *nats.Msg {
 			return &nats.Msg{Subject: "log.a", Header: nats.Header{"Nats-Expected-Last-Subject-Sequence": {strconv.FormatUint(seq, 10)}}}
@@ -319,9 +313,8 @@ func TestUnknownOutcome_IsSettled(t *testing.T) {
 					// An incomplete batch is sent again until its caller has left. The
 					// last try may be on its way when the link is whole again.
 					late := kind == "update" && k.dir == up
-					if got := w.history(kv, "k"); got != k.want && (!late || got != "unknown next") {
-						t.Errorf("%q, want %q", got, k.want)
-					}
+					got := w.history(kv, "k")
+					check.That(t, got == k.want || late && got == "unknown next", "%q, want %q", got, k.want)
 					w.guarded(kv, a)
 				})
 			})
@@ -343,9 +336,7 @@ func TestUnsentWrite_IsNotUnknown(t *testing.T) {
 		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
 		defer cancel()
 		_, err := put.Put(ctx, "k", nil)
-		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, fence.ErrUnknownOutcome) {
-			t.Errorf("%v", err)
-		}
+		check.That(t, errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, fence.ErrUnknownOutcome), "%v", err)
 		call := w.begin(func() error { _, err := put.Put(w.Context(), "k", []byte("after")); return err })
 		w.at(4 * time.Second)
 		call.pending()
@@ -357,9 +348,7 @@ func TestUnsentWrite_IsNotUnknown(t *testing.T) {
 		default:
 			t.Error("a write did not go on after the connection was back")
 		}
-		if got := w.history(kv, "k"); got != "after" {
-			t.Errorf("%q", got)
-		}
+		check.Equal(t, w.history(kv, "k"), "after", "%q")
 	})
 }
 
@@ -423,9 +412,8 @@ func guardRush(t *testing.T, put *fence.BucketWriter, kv jetstream.KeyValue, gor
 						<-time.After(10 * time.Millisecond) // a replica may lag
 						e, err = kv.GetRevision(t.Context(), key, rev)
 					}
-					if err != nil || string(e.Value()) != string(value) {
-						t.Errorf("%s at revision %d: %v, %v", key, rev, e, err)
-					}
+					check.That(t, err == nil && string(e.Value()) == string(value),
+						"%s at revision %d: %v, %v", key, rev, e, err)
 				}
 			}
 		})

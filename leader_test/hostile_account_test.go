@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -26,9 +27,7 @@ func inAccounts(t *testing.T, test func(h *hostileClient, b1, b2 *guardian)) {
 	}
 	bubbleOf(t, func() *server.Options {
 		opts, err := server.ProcessConfigFile(accountsConfig)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		opts.NoAuthUser = "operator"
 		return opts
 	}, func(w *world) {
@@ -103,9 +102,7 @@ func TestHostile_OtherAccount(t *testing.T) {
 				h.at(20 * time.Second)
 				b1.saw(t)
 				b2.saw(t)
-				if now := h.guardOf(b1); now != raised {
-					t.Errorf("the guard is at %d, was raised at %d", now, raised)
-				}
+				check.Equal(t, h.guardOf(b1), raised, "the guard is at %d, was raised at %d", raised)
 				if _, err = b1.writer(t).Put(h.Context(), "next", []byte("1")); err != nil {
 					t.Error(err)
 				}
@@ -132,9 +129,7 @@ func TestHostile_AccountsHandOver(t *testing.T) {
 		elections, err := leader.OpenBucket(h.ops.js, "elections")
 		h.ok(err)
 		asked, err := leader.StepDown(h.Context(), elections, "billing", "jane@laptop")
-		if err != nil || asked.ID != "b1" {
-			t.Errorf("StepDown: %v, %v", asked, err)
-		}
+		check.That(t, err == nil && asked.ID == "b1", "StepDown: %v, %v", asked, err)
 		b1.saw(t, "2s deposed resigned", "2s observed nobody", "2s observed b2")
 		b2.saw(t, "2s observed nobody", "2s pending", "2s elected")
 		h.isAt(2*time.Second, "handed over")
@@ -145,8 +140,7 @@ func TestHostile_AccountsHandOver(t *testing.T) {
 		key, err := kv.Get(h.Context(), "billing")
 		h.ok(err)
 		answer, err := h.ops.nc.Request("natsleader.ask.elections.billing", petitionOf(strings.Trim(field(key.Value(), "session"), `"`), b2.lastTerm(t).Token()), time.Second)
-		if err != nil || !strings.Contains(string(answer.Data), `"accepted"`) {
-			t.Errorf("the answer: %v, %v", answer, err)
-		}
+		check.That(t, err == nil && strings.Contains(string(answer.Data), `"accepted"`),
+			"the answer: %v, %v", answer, err)
 	})
 }

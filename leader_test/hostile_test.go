@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -284,9 +285,7 @@ func TestHostile_ConsumerOfKey(t *testing.T) {
 				b1.saw(t)
 				b2.saw(t)
 				h.at(20 * time.Second)
-				if b1.IsLeader() || b2.IsLeader() {
-					t.Error("there is a leader in spite of the heartbeats")
-				}
+				check.That(t, !b1.IsLeader() && !b2.IsLeader(), "there is a leader in spite of the heartbeats")
 				h.ok(h.ops.js.DeleteConsumer(h.Context(), "KV_E_roster", "spy"))
 				h.at(28 * time.Second)
 				if !b1.IsLeader() && !b2.IsLeader() {

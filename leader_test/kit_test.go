@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -57,9 +58,7 @@ func (k kit) stand(id string, cfg leader.Config) (*leader.Candidate, *leadertest
 	cfg.ID = id
 	link := k.store.Link(id)
 	c, err := leader.Campaign(k.Context(), link, "e", cfg)
-	if err != nil {
-		k.Fatal(err)
-	}
+	check.OK(k, err)
 	k.Cleanup(func() {
 		link.Close()
 		<-c.Done()
@@ -81,13 +80,9 @@ func TestLateWin_LeaseOfItsRecord(t *testing.T) {
 	wa.Ignore(leadertest.Faulted()).Expect(leadertest.Elected())
 	k.store.Link("a").Cut()
 	k.clock.Advance(7*time.Second - 1) // 8 s after sending is the deadline
-	if !a.IsLeader() {
-		t.Fatal("fenced too early")
-	}
+	check.Must(t, a.IsLeader(), "fenced too early")
 	k.clock.Advance(1)
-	if a.IsLeader() {
-		t.Fatal("it leads longer than the lease that it was elected with")
-	}
+	check.Must(t, !a.IsLeader(), "it leads longer than the lease that it was elected with")
 	k.clock.Advance(10 * time.Second)
 	wb.Expect(leadertest.Elected())
 }
@@ -98,13 +93,9 @@ func TestProclaim_OversizedValue(t *testing.T) {
 	c, w := k.stand("a", leader.Config{})
 	w.Expect(leadertest.Elected())
 	// Each of these bytes takes six bytes in a record.
-	if err := c.Proclaim(t.Context(), bytes.Repeat([]byte{1}, 300)); !errors.Is(err, leader.ErrValueTooLarge) {
-		t.Fatalf("Proclaim: %v", err)
-	}
+	check.Is(t, c.Proclaim(t.Context(), bytes.Repeat([]byte{1}, 300)), leader.ErrValueTooLarge)
 	k.clock.Advance(time.Minute)
-	if !c.IsLeader() {
-		t.Fatal("it lost the lease over a value")
-	}
+	check.Must(t, c.IsLeader(), "it lost the lease over a value")
 }
 
 // A feed that stays deaf is reported, and the candidate polls.
@@ -119,9 +110,8 @@ func TestDeafFeed_LastingIsPolled(t *testing.T) {
 	wb.Expect(leadertest.Faulted(leader.ErrNoFeed))
 	before := link.Requests().Reads
 	k.clock.Advance(time.Minute)
-	if reads := link.Requests().Reads - before; reads < 24 { // one every 2.5 s
-		t.Errorf("%d reads in a minute", reads)
-	}
+	reads := link.Requests().Reads - before
+	check.That(t, reads >= 24, "%d reads in a minute", reads) // one every 2.5 s
 }
 
 // A deaf feed is opened anew in time although the first read fails.
@@ -140,9 +130,7 @@ func TestDeafFeed_FirstReadFails(t *testing.T) {
 	if link.Requests().Watches == before {
 		k.clock.Advance(time.Second) // the pause after the failure
 	}
-	if link.Requests().Watches == before {
-		t.Error("not rebuilt")
-	}
+	check.That(t, link.Requests().Watches != before, "not rebuilt")
 }
 
 // A leader that was deposed because the store regressed does not report itself as the
@@ -170,9 +158,7 @@ func TestStop_PendingWrite(t *testing.T) {
 	c, _ := k.stand("a", leader.Config{})
 	k.clock.Advance(time.Second)
 	link.Cut()
-	if err := c.Stop(t.Context()); err != nil { // without moving the clock
-		t.Fatal(err)
-	}
+	check.OK(t, c.Stop(t.Context())) // without moving the clock
 }
 
 // A candidate that resigns while it is cut off, from a bucket that is made anew
@@ -206,22 +192,17 @@ func TestResign_RecreatedBucket(t *testing.T) {
 		}
 		select {
 		case err := <-resigned:
-			if err != nil {
-				t.Errorf("Resign: %v", err)
-			}
+			check.Is(t, err, nil)
 		default:
 			t.Fatalf("Resign has not returned at %v; it has asked for %+v", k.clock.Elapsed(), link.Requests())
 		}
 		w.Expect(leadertest.Faulted(leader.ErrRegressed))
 		k.clock.Advance(15*time.Second - step)
-		if c.IsLeader() {
-			t.Error("it leads, and the lease that was forgotten may be running")
-		}
+		check.That(t, !c.IsLeader(), "it leads, and the lease that was forgotten may be running")
 		k.clock.Advance(step)
 		w.Expect(leadertest.Elected())
-		if token := w.Term().Token(); token <= before {
-			t.Errorf("token %d after %d", token, before)
-		}
+		token := w.Term().Token()
+		check.That(t, token > before, "token %d after %d", token, before)
 	})
 }
 
@@ -242,16 +223,12 @@ func TestWaiter_FarAway(t *testing.T) {
 			wb.Expect(leadertest.Observed("a"))
 			before := link.Requests()
 			k.clock.Advance(8 * time.Second)
-			if after := link.Requests(); after != before {
-				t.Errorf("it waited with %+v, after %+v", after, before)
-			}
+			check.Equal(t, link.Requests(), before, "it waited with %+v, after %+v", before)
 			k.store.Link("a").Close() // after the renewal of 10s
 			// Half a trip until b has received that. Then its write is given up, and it
 			// reads.
 			k.clock.Advance(trip/2 + cfg.LeaseDuration + cfg.RenewInterval + trip - 1)
-			if b.IsLeader() {
-				t.Error("it leads too early")
-			}
+			check.That(t, !b.IsLeader(), "it leads too early")
 			k.clock.Advance(1)
 			wb.Expect(leadertest.Elected())
 			k.clock.Advance(time.Minute)
@@ -274,9 +251,7 @@ func TestFenced_FarAway(t *testing.T) {
 	k.clock.Advance(time.Second) // both have renewed and read
 	k.store.Link("a").Delay(500 * time.Millisecond)
 	k.clock.Advance(4500 * time.Millisecond) // its writes still arrive, so b waits for longer than from the first one that failed
-	if a.State() != leader.StateFenced || !b.IsLeader() {
-		t.Fatalf("a is %v, b is %v", a.State(), b.State())
-	}
+	check.Must(t, a.State() == leader.StateFenced && b.IsLeader(), "a is %v, b is %v", a.State(), b.State())
 	k.clock.Advance(1500 * time.Millisecond)
 	if a.State() != leader.StateCandidate {
 		t.Errorf("a is %v after %+v", a.State(), wa.Events())
@@ -285,13 +260,10 @@ func TestFenced_FarAway(t *testing.T) {
 	k.store.Link("b").Delay(500 * time.Millisecond)
 	before := a.Stats().Elected + b.Stats().Elected
 	k.clock.Advance(time.Minute)
-	if terms := a.Stats().Elected + b.Stats().Elected - before; terms < 5 {
-		t.Errorf("%d terms in a minute", terms)
-	}
+	terms := a.Stats().Elected + b.Stats().Elected - before
+	check.That(t, terms >= 5, "%d terms in a minute", terms)
 	k.store.Link("a").Delay(0)
 	k.store.Link("b").Delay(0)
 	k.clock.Advance(10 * time.Second)
-	if !a.IsLeader() && !b.IsLeader() {
-		t.Errorf("a is %v, b is %v", a.State(), b.State())
-	}
+	check.That(t, a.IsLeader() || b.IsLeader(), "a is %v, b is %v", a.State(), b.State())
 }

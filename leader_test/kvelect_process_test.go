@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -153,13 +154,9 @@ func (f *fleet) old(name string, splay time.Duration) *kvProcess {
 func legacyKV(tb testing.TB, nc *nats.Conn, bucket string) nats.KeyValue {
 	tb.Helper()
 	js, err := nc.JetStream()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	kv, err := js.KeyValue(bucket)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 	return kv
 }
 
@@ -252,7 +249,6 @@ func (f *fleet) leader() string {
 // heardIs fails the test unless exactly these wins and losses have occurred.
 func (f *fleet) heardIs(t *testing.T, want ...string) {
 	t.Helper()
-	if got := f.heard(); !slices.Equal(got, want) {
-		t.Errorf("heard\n  %q\nwant\n  %q", got, want)
-	}
+	got := f.heard()
+	check.That(t, slices.Equal(got, want), "heard\n  %q\nwant\n  %q", got, want)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -40,9 +41,7 @@ func TestKVElect_FleetMovesOver(t *testing.T) {
 			f.new(fmt.Sprintf("new %d", i))
 			// In any case there is a leader again.
 			f.at(f.now() + 2*kvTTL + kvInterval)
-			if f.leader() == "" {
-				t.Fatalf("%v: nobody leads", f.now())
-			}
+			check.Must(t, f.leader() != "", "%v: nobody leads", f.now())
 			t.Log(f.heard())
 			if len(f.olds) == 0 {
 				break
@@ -89,16 +88,10 @@ func TestKVElect_Release(t *testing.T) {
 		f.old("old", 10*time.Second) // campaigns at 70s, 92.5s, ...
 		f.at(80 * time.Second)
 		w.ok(a.Stop(w.Context()))
-		if a.lastTerm(t).Err() == nil {
-			t.Error("the term goes on")
-		}
-		if _, err := f.kv().Get(w.Context(), "e"); !errors.Is(err, jetstream.ErrKeyNotFound) {
-			t.Errorf("the key is there for a KV client: %v", err)
-		}
+		check.That(t, a.lastTerm(t).Err() != nil, "the term goes on")
+		check.Is(t, check.Err(f.kv().Get(w.Context(), "e")), jetstream.ErrKeyNotFound)
 		h, err := leader.Lookup(w.Context(), a.bucket(t), "e")
-		if err != nil || !h.Released {
-			t.Errorf("Lookup: %+v, %v", h, err)
-		}
+		check.That(t, err == nil && h.Released, "Lookup: %+v, %v", h, err)
 		f.at(3 * time.Minute)
 		f.heardIs(t, fmt.Sprintf("%v old won", 70*time.Second+kvInterval+kvInterval+kvGrace))
 	})
@@ -212,9 +205,7 @@ func TestKVElect_LostReplies(t *testing.T) {
 		f.at(5 * time.Minute)
 		a.open()
 		f.at(10 * time.Minute)
-		if f.leader() == "" {
-			t.Error("nobody leads")
-		}
+		check.That(t, f.leader() != "", "nobody leads")
 	})
 }
 
@@ -257,9 +248,7 @@ func TestKVElect_Storm(t *testing.T) {
 					c.open()
 				}
 				f.at(f.now() + 4*kvTTL)
-				if f.leader() == "" {
-					t.Errorf("%v: nobody leads", f.now())
-				}
+				check.That(t, f.leader() != "", "%v: nobody leads", f.now())
 				t.Logf("%d wins and losses in %v", len(f.heard()), f.now())
 			})
 		})
@@ -320,7 +309,6 @@ func (f *fleet) storms(rng *rand.Rand, n int) {
 
 func wantText(t *testing.T, err, is error, text string) {
 	t.Helper()
-	if !errors.Is(err, is) || err.Error() != fmt.Sprintf("%v: %s", is, text) {
-		t.Errorf("%v, want %v: %s", err, is, text)
-	}
+	check.That(t, errors.Is(err, is) && err.Error() == fmt.Sprintf("%v: %s", is, text),
+		"%v, want %v: %s", err, is, text)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -87,12 +88,9 @@ func TestLateWin_AfterItsLease(t *testing.T) {
 		w.at(40 * time.Second)
 		// It is elected by the write that follows, which has a valid lease.
 		got := a.transitions()
-		if len(got) != 2 || !strings.HasSuffix(got[1], " elected") {
-			t.Fatalf("a saw %q", got)
-		}
-		if r := a.lastTerm(t).Remaining(); r > deadline {
-			t.Errorf("%v remain", r)
-		}
+		check.Must(t, len(got) == 2 && strings.HasSuffix(got[1], " elected"), "a saw %q", got)
+		r := a.lastTerm(t).Remaining()
+		check.That(t, r <= deadline, "%v remain", r)
 	})
 }
 
@@ -138,9 +136,8 @@ func TestLateRenewal_IsRefused(t *testing.T) {
 		a.openInTurn()
 		w.at(20 * time.Second)
 		b.saw(t)
-		if got := a.transitions(); strings.Join(got, "|") != "7.8s fenced expired|10s deposed expired" {
-			t.Errorf("a saw %q", got)
-		}
+		got := a.transitions()
+		check.That(t, strings.Join(got, "|") == "7.8s fenced expired|10s deposed expired", "a saw %q", got)
 		w.leads(a, b)
 	})
 }
@@ -216,9 +213,7 @@ func TestRefusal_EndlessIsNoLease(t *testing.T) {
 		// It pauses between its tries, and then reads the key.
 		at, err := time.ParseDuration(strings.TrimSuffix(got[1], " deposed expired"))
 		w.ok(err)
-		if at < lease+3*time.Second || at > lease+3*time.Second+interval*5/16 {
-			t.Errorf("deposed at %v", at)
-		}
+		check.That(t, at >= lease+3*time.Second && at <= lease+3*time.Second+interval*5/16, "deposed at %v", at)
 		w.leads(a, b)
 	})
 }
@@ -233,16 +228,12 @@ func TestRefusedWin_IsUsed(t *testing.T) {
 		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
 		w.at(time.Minute)
 		got := a.news()
-		if len(got) != 2 {
-			t.Fatalf("a saw %q", got)
-		}
+		check.Must(t, len(got) == 2, "a saw %q", got)
 		at, err := time.ParseDuration(strings.TrimSuffix(got[1], " elected"))
 		w.ok(err)
 		// It reads the key after a pause of a quarter of an interval, give or take a
 		// quarter of that.
-		if at < interval*3/16 || at > interval*5/16 {
-			t.Errorf("elected at %v", at)
-		}
+		check.That(t, at >= interval*3/16 && at <= interval*5/16, "elected at %v", at)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -76,9 +77,7 @@ func TestAcquire_TwiceWaiting(t *testing.T) {
 				p.refused()
 			}
 		}
-		if (one.err == nil) == (two.err == nil) {
-			t.Errorf("%v and %v", one.err, two.err)
-		}
+		check.That(t, (one.err == nil) != (two.err == nil), "%v and %v", one.err, two.err)
 	})
 }
 
@@ -109,9 +108,7 @@ func TestAcquire_OwnLockComesFree(t *testing.T) {
 		a.detain(down)
 		ended, cancel := context.WithCancel(w.Context())
 		cancel()
-		if err := lock.Unlock(ended); !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
+		check.Is(t, lock.Unlock(ended), context.Canceled)
 		next := again.wait(w.Context())
 		a.open()
 		next.returned(0, nil)

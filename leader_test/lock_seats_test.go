@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -24,9 +25,8 @@ func (w *world) semaphore(id string, seats int) *process {
 func (w *world) disagrees(err error, seats int, holder string, others int) {
 	w.Helper()
 	want := fmt.Sprintf("%q is set to %d, %q to %d; give all the same Config.Seats", "b", seats, holder, others)
-	if !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), want) {
-		w.Errorf("at %v: %v, want %s", w.now(), err, want)
-	}
+	check.That(w, errors.Is(err, leader.ErrInvalidConfig) && strings.Contains(err.Error(), want),
+		"at %v: %v, want %s", w.now(), err, want)
 }
 
 // unwritten fails the test unless the keys of the seats after the first n have no record.

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -96,12 +97,9 @@ func TestLock_PassesOn(t *testing.T) {
 		}
 		w.ok(first.Unlock(w.Context()))
 		b.returned(20*time.Second, nil)
-		if err := first.Err(); !errors.Is(err, leader.ErrResigned) {
-			t.Errorf("after Unlock: %v", err)
-		}
-		if b.lock.Token() <= first.Token() || b.lock.Err() != nil {
-			t.Errorf("tokens %d and %d: %v", first.Token(), b.lock.Token(), b.lock.Err())
-		}
+		check.Is(t, first.Err(), leader.ErrResigned)
+		check.That(t, b.lock.Token() > first.Token() && b.lock.Err() == nil,
+			"tokens %d and %d: %v", first.Token(), b.lock.Token(), b.lock.Err())
 		w.ok(b.lock.Unlock(w.Context()))
 		w.free()
 	})
@@ -118,9 +116,8 @@ func TestLock_GivesUpWaiting(t *testing.T) {
 		b := w.locker("b").wait(ctx)
 		w.at(3 * time.Second)
 		b.returned(3*time.Second, context.DeadlineExceeded)
-		if want := `acquire lock "e": context deadline exceeded while "a" leads`; !strings.HasPrefix(b.err.Error(), want) {
-			t.Errorf("got %v, want %s", b.err, want)
-		}
+		want := `acquire lock "e": context deadline exceeded while "a" leads`
+		check.That(t, strings.HasPrefix(b.err.Error(), want), "got %v, want %s", b.err, want)
 		w.at(30 * time.Second)
 		w.ok(first.Err())
 		w.ok(first.Unlock(w.Context()))
@@ -141,9 +138,7 @@ func TestLock_StoreAway(t *testing.T) {
 		away.pending()
 		w.at(time.Minute)
 		away.returned(time.Minute, leader.ErrUnreachable)
-		if !errors.Is(away.err, context.DeadlineExceeded) {
-			t.Errorf("got %v", away.err)
-		}
+		check.Is(t, away.err, context.DeadlineExceeded)
 	})
 }
 
@@ -158,9 +153,7 @@ func TestLock_LostForGood(t *testing.T) {
 		w.at(500 * time.Millisecond)
 		a.cut()
 		w.at(deadline)
-		if err := first.Err(); !errors.Is(err, leader.ErrLeaseExpired) {
-			t.Errorf("the lock: %v", err)
-		}
+		check.Is(t, first.Err(), leader.ErrLeaseExpired)
 		w.at(lease)
 		b.returned(lease, nil)
 		a.open()
@@ -278,9 +271,7 @@ func TestUnlock_LostLockWithoutTime(t *testing.T) {
 // A Lock that Acquire has not returned cannot be given up.
 func TestUnlock_ZeroLock(t *testing.T) {
 	for _, lock := range []*leader.Lock{nil, {}} {
-		if err := lock.Unlock(t.Context()); !errors.Is(err, leader.ErrNotLeader) {
-			t.Errorf("Unlock returned %v", err)
-		}
+		check.Is(t, lock.Unlock(t.Context()), leader.ErrNotLeader)
 		lock.Release()
 	}
 }
@@ -317,13 +308,9 @@ func TestUnlock_WithoutTime(t *testing.T) {
 		a := w.locker("a")
 		lock := a.acquire()
 		a.detain(down) // the reply does not come
-		if err := lock.Unlock(ended); !errors.Is(err, context.Canceled) {
-			t.Errorf("returned %v", err)
-		}
+		check.Is(t, lock.Unlock(ended), context.Canceled)
 		synctest.Wait()
-		if err := lock.Err(); !errors.Is(err, leader.ErrResigned) {
-			t.Errorf("the lock: %v", err)
-		}
+		check.Is(t, lock.Err(), leader.ErrResigned)
 		a.open()
 		w.at(time.Second)
 		w.free()
@@ -359,16 +346,10 @@ func TestUnlock_ConnectionClosed(t *testing.T) {
 			a.nc.Close()
 			synctest.Wait()
 			for range 2 {
-				if err := lock.Unlock(w.Context()); !errors.Is(err, leader.ErrConnectionClosed) {
-					t.Errorf("returned %v", err)
-				}
+				check.Is(t, lock.Unlock(w.Context()), leader.ErrConnectionClosed)
 			}
-			if err := lock.Err(); !errors.Is(err, leader.ErrConnectionClosed) {
-				t.Errorf("the lock: %v", err)
-			}
-			if _, err := leader.Acquire(w.Context(), a.bucket(t), "e", a.cfg); !errors.Is(err, leader.ErrConnectionClosed) {
-				t.Errorf("Acquire: %v", err)
-			}
+			check.Is(t, lock.Err(), leader.ErrConnectionClosed)
+			check.Is(t, check.Err(leader.Acquire(w.Context(), a.bucket(t), "e", a.cfg)), leader.ErrConnectionClosed)
 		})
 	}
 }
@@ -390,9 +371,7 @@ func TestLock_Seats(t *testing.T) {
 		full := c.wait(ctx)
 		w.at(time.Second)
 		full.returned(time.Second, context.DeadlineExceeded)
-		if !strings.Contains(full.err.Error(), `leads`) {
-			t.Error(full.err)
-		}
+		check.That(t, strings.Contains(full.err.Error(), `leads`), "%v", full.err)
 		third := c.wait(w.Context())
 		third.pending()
 		w.ok(locks[1].Unlock(w.Context()))

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -68,9 +69,7 @@ func TestTryAcquire_FreeOrHeld(t *testing.T) {
 			w.ok(lock.Unlock(w.Context()))
 		}
 		w.isAt(0, "three locks")
-		if _, err := a.try(); err != nil {
-			t.Error(err)
-		}
+		check.Is(t, check.Err(a.try()), nil)
 		w.at(time.Minute)
 		b.held("a")
 	})
@@ -167,9 +166,9 @@ func TestTryAcquire_ForeignRecord(t *testing.T) {
 		w.ok(err)
 		b := w.process("b")
 		_, err = b.try()
-		if held := new(leader.HeldError); !errors.As(err, &held) || !held.Holder.Foreign || !strings.Contains(err.Error(), "foreign record") {
-			t.Errorf("got %v", err)
-		}
+		held := new(leader.HeldError)
+		check.That(t, errors.As(err, &held) && held.Holder.Foreign && strings.Contains(err.Error(), "foreign record"),
+			"got %v", err)
 		w.at(lease)
 		_, err = b.try()
 		w.ok(err)
@@ -191,9 +190,7 @@ func TestTryAcquire_Faults(t *testing.T) {
 		w.sealed()
 		b.blackhole(up, down)
 		fails(leader.ErrUnreachable)
-		if w.now() > 5*time.Second {
-			t.Errorf("it took %v", w.now())
-		}
+		check.That(t, w.now() <= 5*time.Second, "it took %v", w.now())
 		b.open()
 		ctx, cancel := context.WithCancel(w.Context())
 		cancel()
@@ -244,12 +241,8 @@ func TestTryAcquire_Config(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := leader.Acquire(t.Context(), store, "e", leader.Config{Priority: 1}); !errors.Is(err, leader.ErrInvalidConfig) {
-		t.Errorf("Acquire: %v", err)
-	}
-	if n := store.Requests().Total(); n != 0 {
-		t.Errorf("%d requests", n)
-	}
+	check.Is(t, check.Err(leader.Acquire(t.Context(), store, "e", leader.Config{Priority: 1})), leader.ErrInvalidConfig)
+	check.Equal(t, store.Requests().Total(), 0, "%d requests")
 }
 
 // Of a hundred processes that try at once, exactly one has the lock. The others know it.
@@ -277,9 +270,7 @@ func TestTryAcquire_OnceOfHundred(t *testing.T) {
 				})
 			}
 			tries.Wait()
-			if len(locks) != 1 {
-				t.Fatalf("round %d: %d locks", round, len(locks))
-			}
+			check.Must(t, len(locks) == 1, "round %d: %d locks", round, len(locks))
 			w.ok(locks[0].Unlock(w.Context()))
 			locks = nil
 		}

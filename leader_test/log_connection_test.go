@@ -2,7 +2,6 @@ package leader_test
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -48,9 +48,7 @@ func (h *warnings) were(w *world, want ...string) {
 	synctest.Wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !slices.Equal(h.all, want) {
-		w.Errorf("warned\n  %q\nwant\n  %q", h.all, want)
-	}
+	check.That(w, slices.Equal(h.all, want), "warned\n  %q\nwant\n  %q", h.all, want)
 	h.all = nil
 }
 
@@ -128,15 +126,11 @@ func TestLog_ConnectionClosed(t *testing.T) {
 					c, err := leader.Campaign(ctx, cl.bucket(t), "e", leader.Config{Seats: seats, Logger: slog.New(h)})
 					w.ok(err)
 					w.at(time.Minute)
-					if !c.IsLeader() {
-						w.Fatal("it does not lead")
-					}
+					check.Must(w, c.IsLeader(), "it does not lead")
 					k.end(w, subject{c, cancel, cl})
 					<-c.Done()
 					h.were(w, k.want...)
-					if !errors.Is(c.Err(), k.err) {
-						w.Errorf("ended with %v", c.Err())
-					}
+					check.Is(w, c.Err(), k.err)
 				})
 			})
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -234,9 +235,9 @@ func TestNames_BeyondTheirLimits(t *testing.T) {
 			t.Errorf("%s: %v", k.what, err)
 		}
 	}
-	if after := nc.Stats(); after.OutMsgs != before.OutMsgs || after.Reconnects != 0 || !nc.IsConnected() {
-		t.Errorf("%d messages were sent, %d reconnections", after.OutMsgs-before.OutMsgs, after.Reconnects)
-	}
+	after := nc.Stats()
+	check.That(t, after.OutMsgs == before.OutMsgs && after.Reconnects == 0 && nc.IsConnected(),
+		"%d messages were sent, %d reconnections", after.OutMsgs-before.OutMsgs, after.Reconnects)
 }
 
 // A header that does not fit into a message of the connection is refused, and the
@@ -252,16 +253,12 @@ func TestNames_OversizedHeaders(t *testing.T) {
 	c := tcpElectionOf(t, "e").stand(tcpBucket(t, js), leader.Config{Guards: []leader.Guard{gs}})
 	term := tcpTerm(c)
 	m := &nats.Msg{Subject: "s.a", Header: nats.Header{"X": {strings.Repeat("x", 4080)}}}
-	if _, err := gs.Writer(term).PublishMsg(t.Context(), m); !errors.Is(err, leader.ErrValueTooLarge) {
-		t.Errorf("one message: %v", err)
-	}
+	check.Is(t, check.Err(gs.Writer(term).PublishMsg(t.Context(), m)), leader.ErrValueTooLarge)
 	batch := gs.Writer(term).Batch()
 	batch.Publish("s.b", nil)
 	batch.PublishMsg(m)
 	batch.Publish("s.c", nil)
-	if _, err := batch.Commit(t.Context()); !errors.Is(err, leader.ErrValueTooLarge) {
-		t.Errorf("a batch: %v", err)
-	}
+	check.Is(t, check.Err(batch.Commit(t.Context())), leader.ErrValueTooLarge)
 	if _, err := gs.Writer(term).Publish(t.Context(), "s.a", []byte("fits")); err != nil || nc.Stats().Reconnects > 0 {
 		t.Errorf("afterwards: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -44,9 +45,8 @@ func (l *lookout) saw(t *testing.T, want ...string) leader.Holder {
 	synctest.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if strings.Join(lastOfEach(l.told), "|") != strings.Join(lastOfEach(want), "|") {
-		t.Errorf("observed %q, want %q", l.told, want)
-	}
+	check.That(t, strings.Join(lastOfEach(l.told), "|") == strings.Join(lastOfEach(want), "|"),
+		"observed %q, want %q", l.told, want)
 	l.told = nil
 	return l.last
 }
@@ -106,9 +106,7 @@ func TestObserver_AgreesWithRecord(t *testing.T) {
 		agree(l.saw(t, "20s nobody"))
 		w.at(22 * time.Second)
 		h = l.saw(t, "21s a pending")
-		if h.Leads() || !h.Since.IsZero() {
-			t.Errorf("observed %+v", h)
-		}
+		check.That(t, !h.Leads() && h.Since.IsZero(), "observed %+v", h)
 		agree(h)
 		w.at(30 * time.Second)
 		agree(l.saw(t, "26s a"))
@@ -131,9 +129,7 @@ func TestObserver_LateLearnsAtOnce(t *testing.T) {
 		defer cancel()
 		l := w.observe(ctx, w.dial("eye"))
 		h := l.saw(w.T, "20.5s a")
-		if h.Token != a.lastTerm(w.T).Token() {
-			w.Errorf("observed %+v", h)
-		}
+		check.That(w, h.Token == a.lastTerm(w.T).Token(), "observed %+v", h)
 	})
 }
 
@@ -158,9 +154,7 @@ func TestObserver_GetsOverOutage(t *testing.T) {
 
 func TestLookup_ReturnsErrors(t *testing.T) {
 	bubble(t, func(w *world) {
-		if _, err := leader.Lookup(w.Context(), w.ops.bucket(t), "e"); !errors.Is(err, leader.ErrNoBucket) {
-			t.Errorf("without a bucket: %v", err)
-		}
+		check.Is(t, check.Err(leader.Lookup(w.Context(), w.ops.bucket(t), "e")), leader.ErrNoBucket)
 		w.sealed()
 		if h, err := leader.Lookup(w.Context(), w.ops.bucket(t), "e"); err != nil || h.ID != "" || h.Leads() {
 			t.Errorf("without a leader: %+v, %v", h, err)
@@ -177,19 +171,13 @@ func TestLookup_ReturnsErrors(t *testing.T) {
 		cl.blackhole(up)
 		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
 		defer cancel()
-		if _, err := leader.Lookup(ctx, cl.bucket(t), "e"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("without an answer: %v", err)
-		}
+		check.Is(t, check.Err(leader.Lookup(ctx, cl.bucket(t), "e")), context.DeadlineExceeded)
 		w.isAt(time.Second, "Lookup returned")
 		cl.cut()
 		synctest.Wait()
-		if _, err := leader.Lookup(w.Context(), cl.bucket(t), "e"); !errors.Is(err, leader.ErrUnreachable) {
-			t.Errorf("without a connection: %v", err)
-		}
+		check.Is(t, check.Err(leader.Lookup(w.Context(), cl.bucket(t), "e")), leader.ErrUnreachable)
 		cl.nc.Close()
-		if _, err := leader.Lookup(w.Context(), cl.bucket(t), "e"); !errors.Is(err, leader.ErrConnectionClosed) {
-			t.Errorf("after Close: %v", err)
-		}
+		check.Is(t, check.Err(leader.Lookup(w.Context(), cl.bucket(t), "e")), leader.ErrConnectionClosed)
 	})
 }
 
@@ -232,19 +220,13 @@ func TestProclaim_ValueReachesOthers(t *testing.T) {
 func TestProclaim_ReturnsErrors(t *testing.T) {
 	bubble(t, func(w *world) {
 		a, b := w.pair()
-		if err := b.Proclaim(w.Context(), nil); !errors.Is(err, leader.ErrNotLeader) {
-			t.Errorf("of a waiter: %v", err)
-		}
-		if err := a.Proclaim(w.Context(), make([]byte, maxValue+1)); !errors.Is(err, leader.ErrValueTooLarge) {
-			t.Errorf("too large: %v", err)
-		}
+		check.Is(t, b.Proclaim(w.Context(), nil), leader.ErrNotLeader)
+		check.Is(t, a.Proclaim(w.Context(), make([]byte, maxValue+1)), leader.ErrValueTooLarge)
 		w.ok(a.Proclaim(w.Context(), make([]byte, maxValue)))
 		a.blackhole(up)
 		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
 		defer cancel()
-		if err := a.Proclaim(ctx, []byte("lost")); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("without an answer: %v", err)
-		}
+		check.Is(t, a.Proclaim(ctx, []byte("lost")), context.DeadlineExceeded)
 		w.isAt(4500*time.Millisecond, "Proclaim returned")
 		late := w.begin(func() error { return a.Proclaim(w.Context(), []byte("late")) })
 		w.at(10 * time.Second)

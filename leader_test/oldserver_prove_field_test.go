@@ -22,6 +22,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -34,9 +35,7 @@ func oldServer(t *testing.T, version, config string) (url string) {
 	t.Helper()
 	binary, err := filepath.Abs("../.tools/nats-server-" + version)
 	tcpOK(t, err)
-	if _, err := os.Stat(binary); err != nil {
-		t.Fatalf("%v: \"make servers\" builds it", err)
-	}
+	check.OK(t, check.Err(os.Stat(binary)))
 	dir := t.TempDir()
 	port := tcpFreePorts(t, 1)[0]
 	file := filepath.Join(dir, "server.conf")
@@ -60,9 +59,7 @@ func oldServer(t *testing.T, version, config string) (url string) {
 		}
 		defer nc.Close()
 		got := nc.ConnectedServerVersion()
-		if "v"+got != version {
-			t.Fatalf("%s is of version %s", binary, got)
-		}
+		check.Must(t, "v"+got == version, "%s is of version %s", binary, got)
 		return true
 	})
 	return url
@@ -151,9 +148,7 @@ func TestOldServers_Conditions(t *testing.T) {
 			tcpOK(t, err)
 			stored := staleWrites(t, nc, kv, n, nil)
 			t.Logf("%s stored %d of %d writes whose condition does not hold", version, stored, n)
-			if sound != (stored == 0) {
-				t.Errorf("%d of %d were stored, sound: %v", stored, n, sound)
-			}
+			check.That(t, sound == (stored == 0), "%d of %d were stored, sound: %v", stored, n, sound)
 		})
 	}
 }
@@ -170,9 +165,7 @@ func TestOldServers_HidingHeaders(t *testing.T) {
 	} {
 		stored := staleWrites(t, nc, kv, 100, nats.Header{name: {value}})
 		t.Logf("with %s: %s, %d of 100 writes were stored whose condition does not hold", name, value, stored)
-		if stored == 0 {
-			t.Errorf("none was stored with %s: %s", name, value)
-		}
+		check.That(t, stored != 0, "none was stored with %s: %s", name, value)
 	}
 }
 
@@ -194,14 +187,11 @@ func TestOldServers_CheckRefuses(t *testing.T) {
 			err = checked(t.Context(), g)
 			want := leader.ErrIncompatibleBucket.Error() + ": bucket orders needs nats-server 2.11.8 or later on all servers that keep it, " +
 				"or else some writes of earlier terms are accepted: server s1, " + text
-			if !errors.Is(err, leader.ErrIncompatibleBucket) || err.Error() != want {
-				t.Errorf("got\n %v\nwant\n %s", err, want)
-			}
+			check.That(t, errors.Is(err, leader.ErrIncompatibleBucket) && err.Error() == want,
+				"got\n %v\nwant\n %s", err, want)
 			a := tcpElectionOf(t, "e").stand(oldBucket(t, js), leader.Config{ID: "a", Guards: []leader.Guard{g}})
 			a.Expect(leadertest.Faulted(leader.ErrIncompatibleBucket))
-			if a.State() != leader.StateCandidate {
-				t.Errorf("a is %v", a.State())
-			}
+			check.That(t, a.State() == leader.StateCandidate, "a is %v", a.State())
 			if h, err := leader.Lookup(t.Context(), tcpBucket(t, js), "e"); err != nil || h.ID != "" {
 				t.Errorf("Lookup: %v, %v", h, err)
 			}
@@ -313,9 +303,7 @@ func TestOldServers_OneInACluster(t *testing.T) {
 			tcpOK(t, err)
 			tcpEventually(t, fmt.Sprintf("connected to s%d: %s", i+1, text), func() bool {
 				err := checked(t.Context(), g)
-				if err == nil {
-					t.Fatalf("connected to s%d: fit", i+1)
-				}
+				check.Must(t, err != nil, "connected to s%d: fit", i+1)
 				return errors.Is(err, leader.ErrIncompatibleBucket) && strings.Contains(err.Error(), ": "+text+"; update it")
 			})
 		}
@@ -335,7 +323,6 @@ func TestOldServers_OneInACluster(t *testing.T) {
 	for range 3 {
 		tcpOK(t, checked(t.Context(), g))
 	}
-	if n := denials.Load(); n < 1 || n > 2 { // one for each of the other servers
-		t.Errorf("%d denials", n)
-	}
+	n := denials.Load()
+	check.That(t, n >= 1 && n <= 2, "%d denials", n) // one for each of the other servers
 }

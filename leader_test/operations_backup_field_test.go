@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -29,9 +30,7 @@ func apiAsk(t *testing.T, nc *nats.Conn, subject string, data []byte, reply any)
 	}
 	var failed struct{ Error json.RawMessage }
 	tcpOK(t, json.Unmarshal(m.Data, &failed))
-	if failed.Error != nil {
-		t.Fatalf("%s: %s", subject, failed.Error)
-	}
+	check.Must(t, failed.Error == nil, "%s: %s", subject, failed.Error)
 	if reply != nil {
 		tcpOK(t, json.Unmarshal(m.Data, reply))
 	}
@@ -97,9 +96,8 @@ func TestOperations_BackupRestoredUnderALeader(t *testing.T) {
 	tcpRenewed(t, open(), "e", 4)
 	streamRestore(t, nc, saved)
 	a.Expect(leadertest.Faulted(leader.ErrRegressed), leadertest.Deposed(leader.ErrRegressed), leadertest.Pending(), leadertest.Elected())
-	if next := a.Watcher.Term().Token(); next <= term.Token() {
-		t.Errorf("token %d after %d", next, term.Token())
-	}
+	next := a.Watcher.Term().Token()
+	check.That(t, next > term.Token(), "token %d after %d", next, term.Token())
 }
 
 // A backup replaces the bucket while no candidate runs. Tokens are used again, unless the candidates
@@ -121,15 +119,12 @@ func TestOperations_BackupRestoredWithoutCandidates(t *testing.T) {
 	first := lead(leader.Config{ID: "a"})
 	saved := streamSave(t, nc)
 	second := lead(leader.Config{ID: "b"})
-	if second <= first {
-		t.Errorf("token %d after %d", second, first)
-	}
+	check.That(t, second > first, "token %d after %d", second, first)
 	streamRestore(t, nc, saved)
 	if again := lead(leader.Config{ID: "c"}); again != second {
 		t.Errorf("after the restore the token is %d, want that of before, %d", again, second)
 	}
 	streamRestore(t, nc, saved)
-	if next := lead(leader.Config{ID: "c", MinToken: second}); next <= second {
-		t.Errorf("with MinToken %d the token is %d", second, next)
-	}
+	next := lead(leader.Config{ID: "c", MinToken: second})
+	check.That(t, next > second, "with MinToken %d the token is %d", second, next)
 }

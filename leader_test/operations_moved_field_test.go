@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -67,9 +68,7 @@ func TestOperations_PeersMoved(t *testing.T) {
 	tcpOK(t, err)
 	reply, err := c.nc.Request("$JS.API.STREAM.PEER.REMOVE.KV_E", request, tcpLimit)
 	tcpOK(t, err)
-	if !strings.Contains(string(reply.Data), `"success":true`) {
-		t.Fatalf("PEER.REMOVE: %s", reply.Data)
-	}
+	check.Must(t, strings.Contains(string(reply.Data), `"success":true`), "PEER.REMOVE: %s", reply.Data)
 	c.movedFrom(removed.name)
 	stays("a peer was removed")
 

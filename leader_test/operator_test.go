@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -99,18 +100,12 @@ func TestPurgeProtection_RefusesPurges(t *testing.T) {
 		}
 		s, err := w.ops.js.Stream(w.Context(), "KV_E")
 		w.ok(err)
-		if s.Purge(w.Context()) == nil {
-			t.Error("the stream was purged")
-		}
-		if s.DeleteMsg(w.Context(), s.CachedInfo().State.LastSeq) == nil {
-			t.Error("the record was deleted")
-		}
+		check.That(t, s.Purge(w.Context()) != nil, "the stream was purged")
+		check.That(t, s.DeleteMsg(w.Context(), s.CachedInfo().State.LastSeq) != nil, "the record was deleted")
 		_, err = w.ops.js.PublishMsg(w.Context(), &nats.Msg{
 			Subject: "$KV.E.other", Header: nats.Header{"Nats-Rollup": {"all"}}, Data: []byte("x"),
 		})
-		if err == nil {
-			t.Error("the bucket was rolled up")
-		}
+		check.That(t, err != nil, "the bucket was rolled up")
 		w.at(time.Minute)
 		a.saw(t)
 		b.saw(t)
@@ -188,9 +183,8 @@ func TestLaterFormat_HoldsItsLease(t *testing.T) {
 		w.write(w.kv(), "e", `{"v":7,"state":{"new":1},"id":["x"],"session":"s","lease":"2s"}`)
 		w.at(time.Minute)
 		got := a.without("observed")
-		if want := []string{"3.5s deposed preempted", "5.5s pending", "5.5s elected"}; strings.Join(got, "|") != strings.Join(want, "|") {
-			t.Errorf("a saw %q, want %q", got, want)
-		}
+		want := []string{"3.5s deposed preempted", "5.5s pending", "5.5s elected"}
+		check.That(t, strings.Join(got, "|") == strings.Join(want, "|"), "a saw %q, want %q", got, want)
 	})
 }
 
@@ -221,9 +215,8 @@ func TestRecreatedBucket_IsWaitedFor(t *testing.T) {
 		w.ordinary()
 		w.at(time.Minute)
 		got := a.without("faulted")
-		if want := "21s deposed deleted|21s observed nobody|22s pending for 6s|28s elected"; strings.Join(got, "|") != want {
-			t.Errorf("a saw %q", got)
-		}
+		want := "21s deposed deleted|21s observed nobody|22s pending for 6s|28s elected"
+		check.That(t, strings.Join(got, "|") == want, "a saw %q", got)
 		w.leads(a, b)
 	})
 }
@@ -236,9 +229,7 @@ func TestDeletedBucket_Fences(t *testing.T) {
 		a, b := w.veterans()
 		w.ok(w.ops.js.DeleteStream(w.Context(), "KV_E"))
 		w.at(40 * time.Second)
-		if got := strings.Join(a.transitions(), "|"); got != "24.8s fenced expired" {
-			t.Errorf("a saw %q", got)
-		}
+		check.Equal(t, strings.Join(a.transitions(), "|"), "24.8s fenced expired", "a saw %q")
 		w.sealed()
 		w.at(2 * time.Minute)
 		w.leads(a, b)
@@ -275,9 +266,8 @@ func TestElection_IsUndisturbed(t *testing.T) {
 		w.at(42 * time.Second)
 		w.ok(w.kv().Delete(w.Context(), "e.other"))
 		w.at(80 * time.Second)
-		if got := c.transitions(); len(got) != 3 {
-			t.Errorf("c saw %q", got)
-		}
+		got := c.transitions()
+		check.That(t, len(got) == 3, "c saw %q", got)
 		a.saw(t)
 		b.saw(t)
 	})

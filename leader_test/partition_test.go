@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -108,13 +109,11 @@ func TestPartition_EndsContext(t *testing.T) {
 				w.at(3900 * time.Millisecond)
 				a.blackhole(k.dirs...) // the renewal of 4s is in flight
 				w.at(7799999999)
-				if term.Err() != nil || !a.IsLeader() || term.Remaining() != 1 {
-					t.Errorf("%v: the term has ended with %v", w.now(), term.Err())
-				}
+				check.That(t, term.Err() == nil && a.IsLeader() && term.Remaining() == 1,
+					"%v: the term has ended with %v", w.now(), term.Err())
 				w.at(7800 * time.Millisecond)
-				if !errors.Is(context.Cause(term.Context()), leader.ErrLeaseExpired) {
-					t.Errorf("%v: the context ended with %v", w.now(), context.Cause(term.Context()))
-				}
+				check.That(t, errors.Is(context.Cause(term.Context()), leader.ErrLeaseExpired),
+					"%v: the context ended with %v", w.now(), context.Cause(term.Context()))
 				w.at(30 * time.Second)
 				b.saw(t, k.elected+" observed nobody", k.elected+" pending", k.elected+" elected")
 				if got := a.transitions(); len(got) != 1 || got[0] != "7.8s fenced expired" {
@@ -170,9 +169,8 @@ func TestOutage_IsReportedOnce(t *testing.T) {
 			a.news()
 			a.blackhole(up)
 			w.at(from + time.Minute)
-			if got := a.without(" pending", " elected", " fenced ", " deposed "); len(got) != 1 {
-				t.Errorf("%v: a saw %q", w.now(), got)
-			}
+			got := a.without(" pending", " elected", " fenced ", " deposed ")
+			check.That(t, len(got) == 1, "%v: a saw %q", w.now(), got)
 			a.open()
 		}
 	})
@@ -247,9 +245,9 @@ func TestFencedLeader_Returns(t *testing.T) {
 		a.open()
 		w.at(time.Hour + time.Minute)
 		a.saw(t, "1h0m0.1s deposed expired", "1h0m0.1s pending", "1h0m0.1s elected")
-		if second := a.lastTerm(t); second.Token() <= first.Token() || first.Err() == nil {
-			t.Errorf("tokens %d, %d", first.Token(), second.Token())
-		}
+		second := a.lastTerm(t)
+		check.That(t, second.Token() > first.Token() && first.Err() != nil,
+			"tokens %d, %d", first.Token(), second.Token())
 	})
 }
 
@@ -325,9 +323,7 @@ func TestClosedConnection_EndsCampaign(t *testing.T) {
 		w.ok(err)
 		<-a.Done()
 		w.isAt(0, "ended")
-		if !errors.Is(a.Err(), leader.ErrConnectionClosed) {
-			t.Errorf("Err is %v", a.Err())
-		}
+		check.Is(t, a.Err(), leader.ErrConnectionClosed)
 	})
 }
 
@@ -351,19 +347,15 @@ func TestPausedProcess_IsFenced(t *testing.T) {
 		a.news()
 		term := a.lastTerm(t)
 		clock.ahead.Store(int64(4300*time.Millisecond - 1)) // 7.8s less 1ns
-		if term.Err() != nil || !a.IsLeader() || term.Remaining() != 1 {
-			t.Errorf("the term has ended with %v, %v remain", term.Err(), term.Remaining())
-		}
+		check.That(t, term.Err() == nil && a.IsLeader() && term.Remaining() == 1,
+			"the term has ended with %v, %v remain", term.Err(), term.Remaining())
 		clock.ahead.Add(1)
-		if !errors.Is(term.Err(), leader.ErrLeaseExpired) || a.IsLeader() || term.Remaining() != 0 {
-			t.Errorf("Err is %v, %v remain", term.Err(), term.Remaining())
-		}
+		check.That(t, errors.Is(term.Err(), leader.ErrLeaseExpired) && !a.IsLeader() && term.Remaining() == 0,
+			"Err is %v, %v remain", term.Err(), term.Remaining())
 		if _, ok := a.Term(); ok {
 			t.Error("Term returns a term that is over")
 		}
-		if got := context.Cause(term.Context()); !errors.Is(got, leader.ErrLeaseExpired) {
-			t.Errorf("the context has ended with %v", got)
-		}
+		check.Is(t, context.Cause(term.Context()), leader.ErrLeaseExpired)
 		a.saw(t) // its goroutine has not run yet
 		// Its next timer is that of the renewal at 4s. There is no other candidate, so
 		// it is elected again. (Pending.Until is by its clock, which is ahead.)
@@ -387,15 +379,12 @@ func TestPausedProcess_IsDeposed(t *testing.T) {
 		// renewed at 4s for the last time, before the pause by the clock of all others.
 		clock.ahead.Store(int64(time.Minute))
 		a.blackhole(up, down)
-		if term.Err() == nil {
-			t.Error("a believes that it leads")
-		}
+		check.That(t, term.Err() != nil, "a believes that it leads")
 		w.at(20 * time.Second)
 		a.open()
 		w.at(30 * time.Second)
-		if got := a.transitions(); len(got) != 2 || got[0] != "4s fenced expired" {
-			t.Errorf("a saw %q", got)
-		}
+		got := a.transitions()
+		check.That(t, len(got) == 2 && got[0] == "4s fenced expired", "a saw %q", got)
 		w.leads(a, b)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -36,9 +37,7 @@ func TestPedantic_EveryFeature(t *testing.T) {
 			w.at(w.now() + 2*lease)
 			all, err := leader.Roster(w.Context(), cl.bucket(w.T), "e")
 			w.ok(err)
-			if len(all) != 1 || all[0].ID != "b" {
-				w.Errorf("the roster: %v", all)
-			}
+			check.That(w, len(all) == 1 && all[0].ID == "b", "the roster: %v", all)
 			_, err = a.TransferAny(w.Context())
 			w.ok(err)
 			w.ledBy(b, a, b)
@@ -47,9 +46,7 @@ func TestPedantic_EveryFeature(t *testing.T) {
 			w.rostered()
 			c := w.mute(w.Context(), cl, "e", leader.Config{ID: "a", Seats: 2, Queue: true})
 			w.at(w.now() + 2*lease)
-			if !c.IsLeader() {
-				w.Error("it does not lead")
-			}
+			check.That(w, c.IsLeader(), "it does not lead")
 			w.ok(c.Stop(w.Context()))
 		},
 		"guards": func(w *world, cl *client) {
@@ -68,9 +65,7 @@ func TestPedantic_EveryFeature(t *testing.T) {
 		"EnsureBucket": func(w *world, cl *client) {
 			c := w.standOn(cl, cl.ensured(w, leader.BucketConfig{Roster: true}), leader.Config{ID: "a", Queue: true})
 			w.at(w.now() + 2*lease)
-			if !c.IsLeader() {
-				w.Error("it does not lead")
-			}
+			check.That(w, c.IsLeader(), "it does not lead")
 		},
 		"a bucket that CreateBucket looks through": func(w *world, cl *client) {
 			w.ordinary()
@@ -110,9 +105,7 @@ func (w *world) pedantic(cl *client, cfg leader.Config) *candidate {
 	w.ok(a.Proclaim(w.Context(), []byte("1")))
 	h, err := leader.Lookup(w.Context(), cl.bucket(w.T), "e")
 	w.ok(err)
-	if h.ID != "a" {
-		w.Errorf("Lookup: %v", h)
-	}
+	check.That(w, h.ID == "a", "Lookup: %v", h)
 	_, err = leader.StepDown(w.Context(), cl.bucket(w.T), "e", "operator")
 	w.ok(err)
 	w.at(w.now() + 2*lease)

@@ -4,7 +4,6 @@ package leader_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -82,9 +82,7 @@ func TestPermissions_OneElectionOnly(t *testing.T) {
 		} {
 			p.reads(p.request("$JS.API.DIRECT.GET.KV_E.$KV.E.a", body), "a direct get of a with "+body)
 		}
-		if _, err := leader.Lookup(t.Context(), tcpBucket(t, p.js), "b"); !errors.Is(err, leader.ErrPermission) {
-			t.Errorf("Lookup of b: %v", err)
-		}
+		check.Is(t, check.Err(leader.Lookup(t.Context(), tcpBucket(t, p.js), "b")), leader.ErrPermission)
 		inbox := "_INBOX_a.heard"
 		_, err := p.nc.ChanSubscribe(inbox, heard)
 		tcpOK(t, err)
@@ -118,16 +116,13 @@ func TestPermissions_OneElectionOnly(t *testing.T) {
 		tcpOK(t, p.nc.Flush())
 
 		tcpRenewed(t, tcpBucket(t, admin), "b", 6)
-		if term.Err() != nil {
-			t.Errorf("b lost its term: %v", term.Err())
-		}
+		check.That(t, term.Err() == nil, "b lost its term: %v", term.Err())
 		tcpNoFaults(t, holder)
 		tcpOK(t, p.nc.Flush())
 		for len(heard) > 0 {
 			m := <-heard
-			if strings.Contains(string(m.Data), permSecret) || strings.HasSuffix(m.Subject, ".b") {
-				t.Errorf("a hears b on %s: %s", m.Subject, m.Data)
-			}
+			check.That(t, !strings.Contains(string(m.Data), permSecret) && !strings.HasSuffix(m.Subject, ".b"),
+				"a hears b on %s: %s", m.Subject, m.Data)
 		}
 		// Even with every permission it is not purged, and no message is deleted.
 		s, err := admin.Stream(t.Context(), "KV_E")
@@ -157,9 +152,8 @@ func TestPermissions_Unprotected(t *testing.T) {
 		reply = p.request("$KV.E.a", "x", "Nats-Rollup", "all")
 		return reply != nil
 	})
-	if strings.Contains(string(reply.Data), "error") {
-		t.Fatalf("the roll-up was refused: the documentation promises less than there is: %s", reply.Data)
-	}
+	check.Must(t, !strings.Contains(string(reply.Data), "error"),
+		"the roll-up was refused: the documentation promises less than there is: %s", reply.Data)
 	b.Expect(leadertest.Deposed(leader.ErrDeleted), leadertest.Pending(), leadertest.Elected())
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -89,9 +90,7 @@ func TestStepDown_AnswerDenied(t *testing.T) {
 	a.Expect(leadertest.Elected())
 	nc := permDial(t, h, "b")
 	asked, err := leader.StepDown(t.Context(), tcpBucket(t, tcpJS(t, nc)), "a", "b")
-	if err != nil || asked.ID != "a" {
-		t.Errorf("StepDown: %v, %v", asked, err)
-	}
+	check.That(t, err == nil && asked.ID == "a", "StepDown: %v, %v", asked, err)
 	a.Expect(leadertest.Deposed(leader.ErrResigned))
 	permDenials(t, nc)
 }
@@ -108,9 +107,8 @@ func TestStepDown_WithoutPermission(t *testing.T) {
 	a.Expect(leadertest.Elected())
 	nc := permDial(t, h, "b")
 	_, err := leader.StepDown(t.Context(), tcpBucket(t, tcpJS(t, nc)), "e", "b")
-	if !errors.Is(err, leader.ErrPermission) || !strings.Contains(err.Error(), `"`+asks+`"`) {
-		t.Errorf("StepDown: %v", err)
-	}
+	check.That(t, errors.Is(err, leader.ErrPermission) && strings.Contains(err.Error(), `"`+asks+`"`),
+		"StepDown: %v", err)
 	tcpRenewed(t, tcpBucket(t, tcpJS(t, permDial(t, h, "admin"))), "e", 3)
 	tcpOK(t, a.Stop(t.Context()))
 	tcpNoFaults(t, a)
@@ -158,9 +156,7 @@ func TestRoster_SeenByObserver(t *testing.T) {
 	told("b 3 v")
 	once, err := leader.Roster(t.Context(), looks, "a")
 	tcpOK(t, err)
-	if len(once) != 1 || once[0].ID != "b" || string(once[0].Value) != "v" {
-		t.Errorf("%v stand", once)
-	}
+	check.That(t, len(once) == 1 && once[0].ID == "b" && string(once[0].Value) == "v", "%v stand", once)
 	tcpOK(t, first.Stop(t.Context()))
 	second.Expect(leadertest.Elected())
 	told()
@@ -213,9 +209,7 @@ func TestGuardPermissions_Missing(t *testing.T) {
 				return ok && errors.Is(f.Err, leader.ErrPermission) &&
 					strings.HasPrefix(f.Err.Error(), "guard of bucket orders: ") && strings.Contains(f.Err.Error(), `"`+subject+`"`)
 			}))
-			if a.State() != leader.StateCandidate {
-				t.Errorf("a is %v", a.State())
-			}
+			check.That(t, a.State() == leader.StateCandidate, "a is %v", a.State())
 			h.grant(t, full)
 			a.Expect(leadertest.Elected())
 		})

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -126,9 +127,7 @@ func permFeeds(t *testing.T, test func(t *testing.T, watch bool)) {
 func permDenials(t *testing.T, nc *nats.Conn) {
 	t.Helper()
 	tcpOK(t, nc.Flush())
-	if err := nc.LastError(); err != nil {
-		t.Errorf("%v", err)
-	}
+	check.Is(t, nc.LastError(), nil)
 }
 
 // The documented permissions are enough, without any others.
@@ -150,17 +149,13 @@ func TestPermissions_AreEnough(t *testing.T) {
 		tcpRenewed(t, tcpBucket(t, admin), "a", 6) // more than a lease
 		tcpOK(t, a.Proclaim(t.Context(), []byte("3")))
 		tcpShows(t, holders, "a", "3")
-		if term.Err() != nil {
-			t.Errorf("a lost its term: %v", term.Err())
-		}
+		check.That(t, term.Err() == nil, "a lost its term: %v", term.Err())
 		tcpOK(t, a.Resign(t.Context()))
 		b.Expect(leadertest.Elected())
 		tcpShows(t, holders, "b", "2")
 		got, err := leader.Lookup(t.Context(), looksOn, "a")
 		tcpOK(t, err)
-		if got.ID != "b" {
-			t.Errorf("Lookup: %v", got)
-		}
+		check.That(t, got.ID == "b", "Lookup: %v", got)
 		tcpOK(t, a.Stop(t.Context()))
 		tcpOK(t, b.Stop(t.Context()))
 		for _, c := range []*tcpCandidate{a, b} {
@@ -225,9 +220,7 @@ func TestPermissions_Missing(t *testing.T) {
 								n++
 							}
 						}
-						if n != 1 {
-							t.Errorf("%d faults, want one", n)
-						}
+						check.That(t, n == 1, "%d faults, want one", n)
 					}()
 					tcpEventually(t, "a leads without a feed", a.IsLeader)
 					// It learns of another holder by polling.
@@ -240,9 +233,7 @@ func TestPermissions_Missing(t *testing.T) {
 					a.Expect(leadertest.Elected())
 					return
 				}
-				if a.State() != leader.StateCandidate {
-					t.Errorf("a is %v", a.State())
-				}
+				check.That(t, a.State() == leader.StateCandidate, "a is %v", a.State())
 				h.grant(t, full)
 				a.Expect(leadertest.Elected())
 			})

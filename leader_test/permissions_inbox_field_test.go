@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -34,9 +35,7 @@ func TestPermissions_DeniedAppInbox(t *testing.T) {
 		_, err := nc.SubscribeSync("_INBOX.secret.x")
 		tcpOK(t, err)
 		tcpOK(t, nc.Flush())
-		if !errors.Is(nc.LastError(), nats.ErrPermissionViolation) {
-			t.Fatalf("the last error is %v", nc.LastError())
-		}
+		check.Is(t, nc.LastError(), nats.ErrPermissionViolation)
 		b := tcpBucket(t, tcpJS(t, nc))
 
 		heard := make(chan error, 1)
@@ -80,9 +79,7 @@ func TestPermissions_DeniedReplies(t *testing.T) {
 	b := tcpBucket(t, tcpJS(t, nc))
 	for _, limit := range []time.Duration{4 * time.Second, 100 * time.Millisecond, 100 * time.Millisecond} { // the denial comes once
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		if _, err := leader.Lookup(ctx, b, "e"); !errors.Is(err, leader.ErrPermission) {
-			t.Errorf("got %v", err)
-		}
+		check.Is(t, check.Err(leader.Lookup(ctx, b, "e")), leader.ErrPermission)
 		cancel()
 	}
 }
@@ -110,12 +107,8 @@ func TestNoEcho_HandsOver(t *testing.T) {
 		term := tcpTerm(a)
 		b := el.stand(tcpBucket(t, js), leader.Config{ID: "b"})
 		b.Expect(leadertest.Observed("a"))
-		if _, err := leader.StepDown(t.Context(), tcpBucket(t, js), "e", "test"); err != nil {
-			t.Fatal(err)
-		}
-		if cause := context.Cause(term.Context()); !errors.Is(cause, leader.ErrResigned) {
-			t.Errorf("ended with %v", cause)
-		}
+		check.OK(t, check.Err(leader.StepDown(t.Context(), tcpBucket(t, js), "e", "test")))
+		check.Is(t, context.Cause(term.Context()), leader.ErrResigned)
 		b.Expect(leadertest.Elected()) // it heard of the release: the lease is an hour
 		if _, err := leader.StepDown(t.Context(), tcpBucket(t, tcpJS(t, tcpDial(t, s.ClientURL()))), "e", "another connection"); err != nil {
 			t.Error(err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -82,9 +83,9 @@ func TestPreemption_VainGrowsRarer(t *testing.T) {
 				}
 				// The first after 1 to 2 leases, then each after its wait and 2 leases
 				// at most, in which the next preemptor announces itself.
-				if changes := k.hourly(proof.Size(2, 4), cs...); changes[0] > 8 || slices.Max(changes[1:]) > 1 {
-					t.Errorf("changes of the leadership in each hour: %v", changes)
-				}
+				changes := k.hourly(proof.Size(2, 4), cs...)
+				check.That(t, changes[0] <= 8 && slices.Max(changes[1:]) <= 1,
+					"changes of the leadership in each hour: %v", changes)
 			})
 		}
 	}
@@ -114,9 +115,8 @@ func TestPreemption_VainNewSessions(t *testing.T) {
 		}
 		changes = append(changes, terms(cs)-before)
 	}
-	if changes[0] < 2 || changes[0] > 8 || slices.Max(changes[1:]) > 1 {
-		t.Errorf("changes of the leadership in each hour: %v", changes)
-	}
+	check.That(t, changes[0] >= 2 && changes[0] <= 8 && slices.Max(changes[1:]) <= 1,
+		"changes of the leadership in each hour: %v", changes)
 }
 
 // A leader with a new process does not know which handovers were in vain before, and
@@ -137,9 +137,7 @@ func TestPreemption_VainNewLeader(t *testing.T) {
 		}
 	}
 	k.clock.Advance(time.Hour)
-	if late.IsLeader() {
-		t.Error("it has never tried a preemptor")
-	}
+	check.That(t, !late.IsLeader(), "it has never tried a preemptor")
 	if n := terms(cs) + terms([]*leader.Candidate{late}) - before; n > 4 { // its own, the ones it tried, and one of each hour
 		t.Errorf("%d changes of the leadership in an hour", n)
 	}
@@ -180,12 +178,9 @@ func TestPreemption_AmongVainOnes(t *testing.T) {
 				for n := range 8 {
 					others(k, n+1)
 				}
-				if terms([]*leader.Candidate{fine}) == 0 {
-					t.Error("it did not lead within 24 leases")
-				}
-				if changes := k.hourly(proof.Size(1, 3), append(cs, fine)...); slices.Max(changes) > 8 {
-					t.Errorf("changes of the leadership in each hour: %v", changes)
-				}
+				check.That(t, terms([]*leader.Candidate{fine}) != 0, "it did not lead within 24 leases")
+				changes := k.hourly(proof.Size(1, 3), append(cs, fine)...)
+				check.That(t, slices.Max(changes) <= 8, "changes of the leadership in each hour: %v", changes)
 			})
 		}
 	}
@@ -213,12 +208,10 @@ func TestPreemption_DeniedGrowsRarer(t *testing.T) {
 		k.high(fmt.Sprint("high", i), preemptor, deniesWrites)
 	}
 	changes := k.hourly(proof.Size(2, 4), cs...)
-	if changes[0] < 2 || changes[0] > 8 || slices.Max(changes[1:]) > 1 {
-		t.Errorf("changes of the leadership in each hour: %v", changes)
-	}
-	if ids := k.roster(); len(ids) != 4 {
-		t.Errorf("%v stand", ids)
-	}
+	check.That(t, changes[0] >= 2 && changes[0] <= 8 && slices.Max(changes[1:]) <= 1,
+		"changes of the leadership in each hour: %v", changes)
+	ids := k.roster()
+	check.That(t, len(ids) == 4, "%v stand", ids)
 }
 
 // A leader hands over to no preemptor whose writes are denied, until eight leases have
@@ -232,9 +225,8 @@ func TestPreemption_DeniedIsPassedOver(t *testing.T) {
 			for n := 0; len(k.denied()) == 0 && n < 60; n++ {
 				k.clock.Advance(time.Second)
 			}
-			if ids := k.roster(); len(ids) != 2 || ids[1] != "high" {
-				t.Fatalf("%v stand", ids)
-			}
+			ids := k.roster()
+			check.Must(t, len(ids) == 2 && ids[1] == "high", "%v stand", ids)
 			k.store.Link("high").Heal()
 			wait := 8 * defaultLease
 			if reconnects {
@@ -265,9 +257,7 @@ func (k kit) deniedOnce() (a, b, c *leader.Candidate) {
 	k.store.Link("b").FailWrites(1, leader.ErrPermission)
 	k.ok(a.Resign(k.Context()))
 	k.clock.Advance(defaultTurn)
-	if !c.IsLeader() {
-		k.Fatal("c does not lead")
-	}
+	check.Must(k, c.IsLeader(), "c does not lead")
 	return a, b, c
 }
 
@@ -298,9 +288,8 @@ func TestDeniedCandidate_IsNamed(t *testing.T) {
 	k.clock.Advance(time.Second)
 	k.ok(c.Transfer(t.Context(), "b"))
 	k.leads(b, k.clock.Elapsed())
-	if denied := k.denied(); len(denied) != 0 {
-		t.Errorf("%v are denied", denied)
-	}
+	denied := k.denied()
+	check.That(t, len(denied) == 0, "%v are denied", denied)
 }
 
 // When no candidate may write, the waiting ones stay in the roster, and one leads within a
@@ -321,13 +310,9 @@ func TestDeniedCandidates_All(t *testing.T) {
 	k.clock.Advance(defaultLease)
 	for range 4 {
 		ids := k.roster()
-		if len(ids) != 2 {
-			t.Fatalf("%v stand", ids)
-		}
+		check.Must(t, len(ids) == 2, "%v stand", ids)
 		n := slices.IndexFunc(cs, (*leader.Candidate).IsLeader)
-		if n < 0 {
-			t.Fatal("no candidate leads")
-		}
+		check.Must(t, n >= 0, "no candidate leads")
 		k.ok(cs[n].Transfer(t.Context(), ids[1]))
 		k.clock.Advance(defaultLease)
 	}
@@ -341,14 +326,11 @@ func TestDeniedCandidate_TakesFreeKey(t *testing.T) {
 	link.FailWrites(-1, leader.ErrPermission)
 	a, _ := k.stand("a", byPriority)
 	k.clock.Advance(time.Minute)
-	if ids := k.denied(); !slices.Equal(ids, []string{"a"}) {
-		t.Errorf("%v are denied", ids)
-	}
+	ids := k.denied()
+	check.That(t, slices.Equal(ids, []string{"a"}), "%v are denied", ids)
 	link.Heal()
 	k.clock.Advance(defaultLease)
-	if !a.IsLeader() {
-		t.Error("it does not lead")
-	}
+	check.That(t, a.IsLeader(), "it does not lead")
 }
 
 // A candidate that may not write the key of one seat counts as denied on all.

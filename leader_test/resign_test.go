@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -83,9 +84,7 @@ func TestResign_NeedsLeadership(t *testing.T) {
 		w.at(7 * time.Second)
 		w.leads(a, b)
 		w.ok(a.Stop(w.Context()))
-		if err := a.Resign(w.Context()); !errors.Is(err, leader.ErrNotLeader) {
-			t.Errorf("after Stop, Resign returned %v", err)
-		}
+		check.Is(t, a.Resign(w.Context()), leader.ErrNotLeader)
 	})
 }
 
@@ -152,16 +151,12 @@ func TestRelease_LostIsTriedAgain(t *testing.T) {
 		a.open()
 		w.at(5 * time.Second)
 		got := b.news()
-		if len(got) != 3 {
-			t.Fatalf("b saw %q", got)
-		}
+		check.Must(t, len(got) == 3, "b saw %q", got)
 		at, err := time.ParseDuration(got[2][:len(got[2])-len(" elected")])
 		w.ok(err)
 		// The pauses between tries are random: up to a quarter of an interval, and a
 		// wait of half an interval for an answer.
-		if at <= 4*time.Second || at > 4*time.Second+interval/2+interval/4 {
-			t.Errorf("b was elected at %v", at)
-		}
+		check.That(t, at > 4*time.Second && at <= 4*time.Second+interval/2+interval/4, "b was elected at %v", at)
 		resign.returned(at, nil)
 	})
 }
@@ -178,9 +173,7 @@ func TestDrain_UntilRelease(t *testing.T) {
 		term := a.lastTerm(t)
 		resign := w.begin(func() error { return a.Resign(w.Context()) })
 		a.saw(t, "20.5s fenced resigned")
-		if a.State() != leader.StateFenced || a.IsLeader() {
-			t.Errorf("a is %v", a.State())
-		}
+		check.That(t, a.State() == leader.StateFenced && !a.IsLeader(), "a is %v", a.State())
 		w.at(50 * time.Second) // five leases
 		b.saw(t)
 		resign.pending()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -32,9 +33,7 @@ func TestRoster_FiveThousand(t *testing.T) {
 		}
 		b.Backend().Announce(t.Context(), "e", string(session), fmt.Appendf(nil, `{"id":"%d"}`, i), 3*15*time.Second, func(_ uint64, err error) {
 			defer wg.Done()
-			if err != nil {
-				t.Error(err)
-			}
+			check.Is(t, err, nil)
 		})
 	}
 	wg.Wait()
@@ -46,9 +45,9 @@ func TestRoster_FiveThousand(t *testing.T) {
 			defer v.mu.Unlock()
 			return v.all >= many && v.done
 		})
-		if told := v.take(); v.all != many || v.err != nil || what == "who comes" && told[many] != "complete" {
-			t.Errorf("%s: %d entries, %v", what, v.all, v.err)
-		}
+		told := v.take()
+		check.That(t, v.all == many && v.err == nil && (what != "who comes" || told[many] == "complete"),
+			"%s: %d entries, %v", what, v.all, v.err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -56,9 +57,7 @@ func TestRosterPermissions_AreEnough(t *testing.T) {
 			return slices.Contains(told, x.tells)
 		})
 	}
-	if told[0] != "complete" {
-		t.Errorf("told %q", told)
-	}
+	check.That(t, told[0] == "complete", "told %q", told)
 	v.Stop()
 	tcpEventually(t, "the consumer is deleted", func() bool {
 		s, err := permJS(t, h, "admin").Stream(t.Context(), "KV_E_roster")
@@ -91,9 +90,7 @@ func TestRosterPermissions_Missing(t *testing.T) {
 	}
 	// A client that may not ask for the roster assumes that there is one.
 	info, err := b.Info(t.Context())
-	if err != nil || !info.Roster {
-		t.Errorf("Info: %+v, %v", info, err)
-	}
+	check.That(t, err == nil && info.Roster, "Info: %+v, %v", info, err)
 	h.grant(t, permRoster(permAnnouncer(u, "a"), "a"))
 	tcpEventually(t, "it may", func() bool {
 		_, err = announce(t, b, "a", rosterA, "1", time.Minute)
@@ -116,9 +113,7 @@ func TestRosterPermissions_OneRoster(t *testing.T) {
 	_, err := announceWithin(t, tcpLimit, b, "a.b", rosterB, permSecret, time.Minute)
 	tcpOK(t, err)
 	p := &permAttacker{T: t, nc: permDial(t, h, "a")}
-	if p.request("$KV.E_roster.a.b."+rosterA, "x") != nil {
-		t.Error("a stands in a.b")
-	}
+	check.That(t, p.request("$KV.E_roster.a.b."+rosterA, "x") == nil, "a stands in a.b")
 	heard := make(chan *nats.Msg, 10)
 	_, err = p.nc.ChanSubscribe("_INBOX_a.heard", heard)
 	tcpOK(t, err)
@@ -184,18 +179,14 @@ func TestClusterRoster_OutlivesServer(t *testing.T) {
 	tcpOK(t, err)
 	stream, err := c.js.Stream(t.Context(), "KV_E_roster")
 	tcpOK(t, err)
-	if n := stream.CachedInfo().Config.Replicas; n != 3 {
-		t.Errorf("%d replicas", n)
-	}
+	check.Equal(t, stream.CachedInfo().Config.Replicas, 3, "%d replicas")
 	leads := stream.CachedInfo().Cluster.Leader
 	v, err := stands(t, b, "e")
 	tcpOK(t, err)
 	c.kill(c.nodes[leads])
 	tcpEventually(t, "announcements are taken again", func() bool {
 		after, err := announce(t, b, "e", rosterB, "1", time.Hour)
-		if err != nil && !errors.Is(err, leader.ErrUnreachable) {
-			t.Errorf("announced: %v", err)
-		}
+		check.That(t, err == nil || errors.Is(err, leader.ErrUnreachable), "announced: %v", err)
 		return after > before
 	})
 	// A view that does not report it has ended.

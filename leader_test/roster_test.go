@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -109,9 +110,8 @@ func (v *rosterView) take() []string {
 func (v *rosterView) hears(w *world, want ...string) {
 	w.Helper()
 	synctest.Wait()
-	if told := v.take(); !slices.Equal(told, want) {
-		w.Errorf("at %v: told %q, want %q", w.now(), told, want)
-	}
+	told := v.take()
+	check.That(w, slices.Equal(told, want), "at %v: told %q, want %q", w.now(), told, want)
 }
 
 func (w *world) announces(r leader.Store, election, session, entry string) uint64 {
@@ -144,9 +144,8 @@ func TestRosterView_Announcements(t *testing.T) {
 		empty.hears(w, "complete")
 		w.at(lease)
 		w.announces(b, "e", rosterB, "1")
-		if again := w.announces(b, "e", rosterA, "2"); again <= first {
-			w.Errorf("revision %d after %d", again, first)
-		}
+		again := w.announces(b, "e", rosterA, "2")
+		check.That(w, again > first, "revision %d after %d", again, first)
 		v.hears(w, "B=1", "A=2")
 		kv, err := w.ops.js.KeyValue(w.Context(), "E_roster")
 		w.ok(err)
@@ -211,9 +210,7 @@ func TestRosterView_EndsIfIncomplete(t *testing.T) {
 		cl.open()
 		w.at(2*time.Second + 2*redial)
 		v.hears(w, "over")
-		if !errors.Is(v.err, leader.ErrUnreachable) {
-			w.Errorf("the view ended with %v", v.err)
-		}
+		check.Is(w, v.err, leader.ErrUnreachable)
 		v = w.view(b, "e")
 		v.hears(w, "A=1", "complete")
 
@@ -221,23 +218,15 @@ func TestRosterView_EndsIfIncomplete(t *testing.T) {
 		v.hears(w)
 		w.at(15 * time.Second)
 		v.hears(w, "over")
-		if _, err := stands(w, b, "e"); !errors.Is(err, leader.ErrNoRoster) {
-			w.Errorf("a view without a roster: %v", err)
-		}
+		check.Is(w, check.Err(stands(w, b, "e")), leader.ErrNoRoster)
 		w.rostered()
 		v = w.view(b, "e")
 		v.hears(w, "complete")
 		cl.nc.Close()
 		v.hears(w, "over")
-		if !errors.Is(v.err, leader.ErrConnectionClosed) {
-			w.Errorf("the view ended with %v", v.err)
-		}
-		if _, err := stands(w, b, "e"); !errors.Is(err, leader.ErrConnectionClosed) {
-			w.Errorf("a view without a connection: %v", err)
-		}
-		if _, err := announce(w, b, "e", rosterA, "1", lease); !errors.Is(err, leader.ErrConnectionClosed) {
-			w.Errorf("an announcement without a connection: %v", err)
-		}
+		check.Is(w, v.err, leader.ErrConnectionClosed)
+		check.Is(w, check.Err(stands(w, b, "e")), leader.ErrConnectionClosed)
+		check.Is(w, check.Err(announce(w, b, "e", rosterA, "1", lease)), leader.ErrConnectionClosed)
 	})
 }
 
@@ -269,9 +258,7 @@ func TestRosterView_NoticesLoss(t *testing.T) {
 					w.at(5 * time.Second)
 					v.hears(w, "over")
 				}
-				if !errors.Is(v.err, leader.ErrUnreachable) {
-					w.Errorf("the view ended with %v", v.err)
-				}
+				check.Is(w, v.err, leader.ErrUnreachable)
 				w.announces(b, "e", rosterC, "1")
 				v.hears(w)
 			})
@@ -303,16 +290,12 @@ func TestRosterView_IdleStays(t *testing.T) {
 		w.at(time.Hour)
 		w.announces(b, "e", rosterA, "1")
 		v.hears(w, "A=1")
-		if n := w.consumers("KV_E_roster"); n != 1 {
-			w.Errorf("%d consumers", n)
-		}
+		check.Equal(w, w.consumers("KV_E_roster"), 1, "%d consumers")
 		v.Stop()
 		v.Stop()
 		w.announces(b, "e", rosterA, "2")
 		v.hears(w)
-		if n := w.consumers("KV_E_roster"); n != 0 {
-			w.Errorf("%d consumers after Stop", n)
-		}
+		check.Equal(w, w.consumers("KV_E_roster"), 0, "%d consumers after Stop")
 	})
 }
 
@@ -330,7 +313,7 @@ func TestRoster_MissingIsReported(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		b := w.dial("a").bucket(t)
-		check := func() {
+		announced := func() {
 			w.Helper()
 			before := w.now()
 			if _, err := announce(w, b, "e", rosterA, "1", lease); !errors.Is(err, leader.ErrNoRoster) || errors.Is(err, leader.ErrUnreachable) || errors.Is(err, leader.ErrNoBucket) {
@@ -338,13 +321,11 @@ func TestRoster_MissingIsReported(t *testing.T) {
 			}
 			w.isAt(before, "answered")
 		}
-		check()
-		if _, err := stands(w, b, "e"); !errors.Is(err, leader.ErrNoRoster) {
-			w.Errorf("a view: %v", err)
-		}
+		announced()
+		check.Is(w, check.Err(stands(w, b, "e")), leader.ErrNoRoster)
 		_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "E_roster"})
 		w.ok(err)
-		check()
+		announced()
 	})
 }
 

@@ -1,13 +1,13 @@
 package leader_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -46,9 +46,7 @@ func TestSeats_OnAServer(t *testing.T) {
 		full := func() map[int]*candidate {
 			w.Helper()
 			by := w.seated(all)
-			if len(by) != 3 {
-				w.Fatalf("%v: %d lead", w.now(), len(by))
-			}
+			check.Must(w, len(by) == 3, "%v: %d lead", w.now(), len(by))
 			return by
 		}
 		waits := func(by map[int]*candidate) []*candidate {
@@ -102,9 +100,7 @@ func TestSeats_OnAServer(t *testing.T) {
 		if now = w.seated(all); now[3] != nil {
 			t.Errorf("%s leads on seat 3 although the lease may be running", now[3].ID())
 		}
-		if err := by[3].Resign(w.Context()); !errors.Is(err, leader.ErrNotLeader) {
-			t.Errorf("Resign of who has lost its seat: %v", err)
-		}
+		check.Is(t, by[3].Resign(w.Context()), leader.ErrNotLeader)
 		w.at(w.now() + unknown + 100*time.Millisecond)
 		if now = full(); now[1] != by[1] || now[2] != by[2] {
 			t.Error("the other seats have changed hands")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -20,9 +21,7 @@ func TestSameID_OneOfTwoLeads(t *testing.T) {
 	kinds(t, func(w *world) {
 		a, b := w.stand("twin"), w.stand("twin")
 		w.at(20500 * time.Millisecond)
-		if a.IsLeader() == b.IsLeader() {
-			w.Fatalf("they are %v and %v", a.State(), b.State())
-		}
+		check.Must(w, a.IsLeader() != b.IsLeader(), "they are %v and %v", a.State(), b.State())
 		if b.IsLeader() {
 			a, b = b, a
 		}
@@ -32,9 +31,8 @@ func TestSameID_OneOfTwoLeads(t *testing.T) {
 		b.saw(w.T, "20.5s observed nobody", "20.5s pending", "20.5s elected")
 		b.cut()
 		w.at(time.Minute)
-		if got := a.transitions(); len(got) != 3 || got[2] != "26.5s elected" {
-			w.Errorf("a saw %q", got)
-		}
+		got := a.transitions()
+		check.That(w, len(got) == 3 && got[2] == "26.5s elected", "a saw %q", got)
 	})
 }
 
@@ -104,14 +102,11 @@ func TestSoak_ThousandTerms(t *testing.T) {
 		}
 		a.forget()
 		b.forget()
-		if n := goroutines(); n > before {
-			t.Errorf("%d goroutines, %d before", n, before)
-		}
+		n := goroutines()
+		check.That(t, n <= before, "%d goroutines, %d before", n, before)
 		runtime.GC()
 		runtime.ReadMemStats(&after)
-		if after.HeapAlloc > mem.HeapAlloc+4<<20 {
-			t.Errorf("%d bytes, %d before", after.HeapAlloc, mem.HeapAlloc)
-		}
+		check.That(t, after.HeapAlloc <= mem.HeapAlloc+4<<20, "%d bytes, %d before", after.HeapAlloc, mem.HeapAlloc)
 	})
 }
 
@@ -143,9 +138,8 @@ func TestSoak_OneDay(t *testing.T) {
 			a.news()
 			b.news()
 			w.at(hours())
-			if n := goroutines(); n > before {
-				t.Errorf("%d goroutines, %d before", n, before)
-			}
+			n := goroutines()
+			check.That(t, n <= before, "%d goroutines, %d before", n, before)
 			a.saw(t)
 			b.saw(t)
 			w.leads(a, b)
@@ -174,9 +168,8 @@ func TestSoak_DayWithoutServer(t *testing.T) {
 		}
 		w.at(hours() + time.Hour)
 		w.leads(all...)
-		if n := goroutines(); n > before {
-			t.Errorf("%d goroutines, %d before", n, before)
-		}
+		n := goroutines()
+		check.That(t, n <= before, "%d goroutines, %d before", n, before)
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -42,9 +42,7 @@ func TestStepDown(t *testing.T) {
 		a.lastTerm(t).Release()
 		w.at(w.now())
 		call.returned(22500*time.Millisecond, nil)
-		if asked.ID != "a" || asked.Token != token {
-			t.Errorf("StepDown returned %v", asked)
-		}
+		check.That(t, asked.ID == "a" && asked.Token == token, "StepDown returned %v", asked)
 		b.saw(t, "22.5s observed nobody", "22.5s pending", "22.5s elected")
 		w.leads(a, b)
 		if want := `msg="asked to hand over" election=e id=a token=`; !strings.Contains(log.String(), want) || !strings.Contains(log.String(), "by=jane@laptop answer=accepted") {
@@ -114,9 +112,7 @@ func TestStepDown_IsRefused(t *testing.T) {
 		w.at(time.Second)
 		a.news()
 		_, err := leader.StepDown(w.Context(), w.ops.bucket(t), "e", "eve")
-		if !errors.Is(err, leader.ErrRequestRefused) {
-			t.Errorf("StepDown: %v", err)
-		}
+		check.Is(t, err, leader.ErrRequestRefused)
 		a.saw(t)
 		if !strings.Contains(log.String(), "by=eve answer=refused") {
 			t.Errorf("the log is\n%s", log.String())
@@ -143,9 +139,7 @@ func TestStepDown_ReachesNoLeader(t *testing.T) {
 			_, err := leader.StepDown(ctx, operator, "e", "test")
 			return err
 		}
-		if err := step(w.Context()); !errors.Is(err, leader.ErrNoLeader) {
-			t.Errorf("with no leader: %v", err)
-		}
+		check.Is(t, step(w.Context()), leader.ErrNoLeader)
 		a := w.stand("a")
 		w.at(time.Second)
 		a.cut()
@@ -157,13 +151,9 @@ func TestStepDown_ReachesNoLeader(t *testing.T) {
 		a.news()
 		ctx, cancel := context.WithCancel(w.Context())
 		cancel()
-		if err := step(ctx); !errors.Is(err, context.Canceled) {
-			t.Errorf("without time: %v", err)
-		}
+		check.Is(t, step(ctx), context.Canceled)
 		w.leads(a)
-		if err := step(w.Context()); err != nil { // it listens again after a reconnection
-			t.Errorf("after a reconnection: %v", err)
-		}
+		check.Is(t, step(w.Context()), nil) // it listens again after a reconnection
 		a.saw(t, "20s deposed resigned", "20s observed nobody")
 	})
 }
@@ -204,9 +194,7 @@ func TestStepDown_OfDrainingLeader(t *testing.T) {
 		a.saw(t, "1s fenced resigned")
 		answer, err := w.ops.nc.Request(asks, request, time.Second)
 		w.ok(err)
-		if !strings.Contains(string(answer.Data), `"answer":"accepted"`) {
-			t.Errorf("the answer is %s", answer.Data)
-		}
+		check.That(t, strings.Contains(string(answer.Data), `"answer":"accepted"`), "the answer is %s", answer.Data)
 		w.at(15 * time.Second) // the drain is longer than 5 s
 		a.saw(t)
 		a.lastTerm(t).Release()
@@ -229,9 +217,7 @@ func TestStepDown_AnswersInboxes(t *testing.T) {
 		}
 		w.at(10 * time.Second)
 		a.saw(t)
-		if _, err := w.kv().Get(w.Context(), "other"); !errors.Is(err, jetstream.ErrKeyNotFound) {
-			t.Errorf("a wrote to another key: %v", err)
-		}
+		check.Is(t, check.Err(w.kv().Get(w.Context(), "other")), jetstream.ErrKeyNotFound)
 		_, err := w.ops.nc.Request(asks, request, time.Second)
 		w.ok(err)
 	})
@@ -270,22 +256,16 @@ func TestStepDown_OnlyLeaderListens(t *testing.T) {
 		w.at(time.Second)
 		b, c := w.stand("b"), w.stand("c")
 		w.at(2 * time.Second)
-		if n := ears(); n != 1 {
-			t.Errorf("%d listen, of three of whom one leads", n)
-		}
+		check.Equal(t, ears(), 1, "%d listen, of three of whom one leads")
 		w.ok(a.Resign(w.Context()))
 		w.at(3 * time.Second)
 		w.leads(a, b, c)
-		if n := ears(); n != 1 {
-			t.Errorf("%d listen after a handover", n)
-		}
+		check.Equal(t, ears(), 1, "%d listen after a handover")
 		for _, x := range []*candidate{a, b, c} {
 			w.ok(x.Stop(w.Context()))
 		}
 		w.at(4 * time.Second)
-		if n := ears(); n != 0 {
-			t.Errorf("%d listen when all have stopped", n)
-		}
+		check.Equal(t, ears(), 0, "%d listen when all have stopped")
 	})
 }
 

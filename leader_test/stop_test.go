@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -25,12 +26,8 @@ func (c *candidate) ended(t *testing.T, want error) {
 	default:
 		t.Errorf("%s: the events do not end", c.ID())
 	}
-	if !errors.Is(c.Err(), want) {
-		t.Errorf("%s: Err is %v, want %v", c.ID(), c.Err(), want)
-	}
-	if c.IsLeader() || c.State() == leader.StateLeader {
-		t.Errorf("%s is %v", c.ID(), c.State())
-	}
+	check.That(t, errors.Is(c.Err(), want), "%s: Err is %v, want %v", c.ID(), c.Err(), want)
+	check.That(t, !c.IsLeader() && c.State() != leader.StateLeader, "%s is %v", c.ID(), c.State())
 }
 
 // A stopped leader is replaced at the same instant.
@@ -61,15 +58,11 @@ func TestContextEnd_StopsGracefully(t *testing.T) {
 		a.news()
 		b.news()
 		term := a.lastTerm(t)
-		if term.Context().Err() != nil {
-			t.Error("the term is over before")
-		}
+		check.That(t, term.Context().Err() == nil, "the term is over before")
 		cancel()
 		a.saw(t, "20.5s deposed stopped")
 		a.ended(t, nil)
-		if !errors.Is(context.Cause(term.Context()), leader.ErrStopped) {
-			t.Errorf("the term ended with %v", context.Cause(term.Context()))
-		}
+		check.Is(t, context.Cause(term.Context()), leader.ErrStopped)
 		b.saw(t, "20.5s observed nobody", "20.5s pending", "20.5s elected")
 	})
 }
@@ -184,9 +177,7 @@ func TestStop_ReturnsInEveryState(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			bubble(t, func(w *world) {
 				a := k.bring(w)
-				if k.state != 0 && a.State() != k.state {
-					t.Fatalf("a is %v", a.State())
-				}
+				check.Must(t, k.state == 0 || a.State() == k.state, "a is %v", a.State())
 				if k.saw != "any" {
 					a.news()
 				}
@@ -201,9 +192,8 @@ func TestStop_ReturnsInEveryState(t *testing.T) {
 				}
 				w.begin(func() error { return a.Stop(w.Context()) }).returned(at+k.took, nil)
 				a.ended(t, nil)
-				if got := strings.Join(a.news(), "|"); k.saw != "any" && !strings.Contains(got, k.saw) {
-					t.Errorf("a saw %q, want %q", got, k.saw)
-				}
+				got := strings.Join(a.news(), "|")
+				check.That(t, k.saw == "any" || strings.Contains(got, k.saw), "a saw %q, want %q", got, k.saw)
 				a.open()
 				w.at(w.now() + time.Minute)
 				a.saw(t)
@@ -227,18 +217,14 @@ func TestStop_FromTheEventLoop(t *testing.T) {
 				case leader.Elected:
 					won++
 					w.ok(a.Stop(w.Context()))
-					if e.Term.Err() == nil {
-						t.Error("the term is alive after Stop")
-					}
+					check.That(t, e.Term.Err() != nil, "the term is alive after Stop")
 				case leader.Deposed:
 					lost++
 				case leader.Pending, leader.Fenced, leader.Observed, leader.Faulted:
 				}
 			}
 			w.isAt(0, "ended")
-			if won != lost || won > 1 {
-				t.Errorf("%d Elected, %d Deposed", won, lost)
-			}
+			check.That(t, won == lost && won <= 1, "%d Elected, %d Deposed", won, lost)
 		})
 	}
 }
@@ -377,9 +363,8 @@ func TestWorkerPanic_IsOneLoss(t *testing.T) {
 				w.ok(a.Stop(w.Context()))
 			}
 		}
-		if want := "pending|elected|deposed stopped"; strings.Join(got, "|") != want {
-			t.Errorf("a saw %q, want %q", got, want)
-		}
+		want := "pending|elected|deposed stopped"
+		check.That(t, strings.Join(got, "|") == want, "a saw %q, want %q", got, want)
 		b.saw(t, "1s observed a", "3.5s observed nobody", "3.5s pending", "3.5s elected")
 	})
 }

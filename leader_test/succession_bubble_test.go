@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -54,9 +55,7 @@ func (w *world) follow(want ...string) {
 	for _, s := range all {
 		ids = append(ids, s.ID)
 	}
-	if !slices.Equal(ids, want) {
-		w.Errorf("at %v %q stand, want %q", w.now(), ids, want)
-	}
+	check.That(w, slices.Equal(ids, want), "at %v %q stand, want %q", w.now(), ids, want)
 }
 
 // unrostered deletes the roster.
@@ -85,9 +84,7 @@ func TestQueue_OnAServer(t *testing.T) {
 				cs[1].openInTurn()
 				w.at(20200 * time.Millisecond)
 				w.isAt(20200*time.Millisecond, "resigned")
-				if len(writes) != 2 {
-					w.Errorf("a handover took the writes %q", writes)
-				}
+				check.That(w, len(writes) == 2, "a handover took the writes %q", writes)
 				cs[0].saw(t, "20.1s deposed resigned", "20.1s observed nobody", "20.1s observed b")
 				cs[1].saw(t, "20.1s observed nobody", "20.1s pending", "20.1s elected")
 				cs[2].saw(t, "20.1s observed b")
@@ -120,9 +117,7 @@ func TestTransfer_OnAServer(t *testing.T) {
 		w.at(22 * time.Second)
 		w.begin(func() error {
 			id, err := cs[3].TransferAny(w.Context())
-			if id != "b" {
-				w.Errorf("transferred to %q", id)
-			}
+			check.That(w, id == "b", "transferred to %q", id)
 			return err
 		}).returned(22*time.Second, nil)
 		w.ledBy(cs[1], cs...)
@@ -141,9 +136,7 @@ func TestTransfer_FromOutside(t *testing.T) {
 		transfer := func(id string, want error) leader.Holder {
 			w.Helper()
 			h, err := leader.Transfer(w.Context(), operator, "e", id, "jane@laptop")
-			if !errors.Is(err, want) {
-				w.Errorf("at %v Transfer to %q: %v, want %v", w.now(), id, err, want)
-			}
+			check.That(w, errors.Is(err, want), "at %v Transfer to %q: %v, want %v", w.now(), id, err, want)
 			return h
 		}
 		transfer("a", leader.ErrNoLeader)
@@ -280,9 +273,8 @@ func TestQueue_WithoutRoster(t *testing.T) {
 		b := w.standAs(leader.Config{ID: "b", Queue: true})
 		w.at(time.Minute)
 		for c, at := range map[*candidate]string{a: "0s", b: "1s"} {
-			if got := c.without("pending", "elected", "observed"); !slices.Equal(got, []string{at + " faulted no roster"}) {
-				w.Errorf("%s saw %q", c.ID(), got)
-			}
+			got := c.without("pending", "elected", "observed")
+			check.That(w, slices.Equal(got, []string{at + " faulted no roster"}), "%s saw %q", c.ID(), got)
 		}
 		w.ok(a.Resign(w.Context()))
 		w.isAt(time.Minute, "resigned")
@@ -298,9 +290,7 @@ func TestQueue_WithoutRoster(t *testing.T) {
 		w.ledBy(b, a, b, c)
 		all, err := leader.Roster(w.Context(), w.ops.bucket(t), "e")
 		w.ok(err)
-		if len(all) != 2 {
-			w.Errorf("%v stand", all)
-		}
+		check.That(w, len(all) == 2, "%v stand", all)
 		w.ok(b.Resign(w.Context()))
 		w.isAt(3*time.Minute+3*lease, "resigned")
 	})
@@ -329,19 +319,15 @@ func TestRoster_LostIsFilledAgain(t *testing.T) {
 		w.at(20*time.Second + 5*lease)
 		all, err := leader.Roster(w.Context(), w.ops.bucket(t), "e")
 		w.ok(err)
-		if len(all) != 3 {
-			w.Fatalf("%v stand", all)
-		}
+		check.Must(w, len(all) == 3, "%v stand", all)
 		w.ok(cs[0].Resign(w.Context()))
 		w.isAt(20*time.Second+5*lease, "resigned")
 		synctest.Wait()
-		if next := w.leads(cs...); next.ID() != all[0].ID {
-			w.Errorf("%s follows, although %v stand", next.ID(), all)
-		}
+		next := w.leads(cs...)
+		check.That(w, next.ID() == all[0].ID, "%s follows, although %v stand", next.ID(), all)
 		for _, c := range cs[1:] {
-			if got := c.without("observed", "pending", "elected"); len(got) > 0 {
-				w.Errorf("%s saw %q", c.ID(), got)
-			}
+			got := c.without("observed", "pending", "elected")
+			check.That(w, len(got) <= 0, "%s saw %q", c.ID(), got)
 		}
 	})
 }
@@ -420,9 +406,9 @@ func TestQueue_NextHearsFirst(t *testing.T) {
 		w.at(21 * time.Second)
 		next[7].saw(t, "20s observed nobody", "20s pending", "20s elected")
 		for i, c := range next {
-			if got := c.news(); i != 7 && (len(got) != 1 || !strings.HasSuffix(got[0], "s observed c7")) {
-				t.Errorf("%s saw %q", c.ID(), got)
-			}
+			got := c.news()
+			check.That(t, i == 7 || len(got) == 1 && strings.HasSuffix(got[0], "s observed c7"),
+				"%s saw %q", c.ID(), got)
 		}
 	})
 }

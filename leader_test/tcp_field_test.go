@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -47,12 +48,10 @@ func tcpHandover(t *testing.T, a, b func() *leader.Bucket, cfg leader.Config) {
 	first.Expect(leadertest.Observed("b"))
 	h, err := leader.Lookup(t.Context(), store, el.name)
 	tcpOK(t, err)
-	if h.ID != "b" || h.Token != term.Token() || h.Pending {
-		t.Errorf("Lookup: %v, want b with token %d", h, term.Token())
-	}
-	if s, _ := second.Leader(); s.ID != "b" || s.Token != term.Token() {
-		t.Errorf("b believes %v", s)
-	}
+	check.That(t, h.ID == "b" && h.Token == term.Token() && !h.Pending,
+		"Lookup: %v, want b with token %d", h, term.Token())
+	s, _ := second.Leader()
+	check.That(t, s.ID == "b" && s.Token == term.Token(), "b believes %v", s)
 	tcpOK(t, second.Stop(t.Context()))
 	second.Expect(leadertest.Deposed(leader.ErrStopped))
 }
@@ -109,9 +108,7 @@ func TestTCP_TransportsAndStorage(t *testing.T) {
 		}},
 		{"TLS", func(o *server.Options) { o.TLSConfig = serve; o.TLS = true }, func(t *testing.T, s *server.Server) *nats.Conn {
 			nc := tcpDial(t, s.ClientURL(), nats.Secure(trust))
-			if _, err := nc.TLSConnectionState(); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, check.Err(nc.TLSConnectionState()))
 			return nc
 		}},
 		{"WebSocket", func(o *server.Options) {
@@ -161,9 +158,8 @@ func TestTCP_OrdinaryBucket(t *testing.T) {
 			tcpOK(t, err)
 			info, err := tcpBucket(t, js).Info(t.Context())
 			tcpOK(t, err)
-			if info.FeedSubject != k.feed || info.PurgeProtected {
-				t.Errorf("the feed is %q, sealed %v, want %q and not", info.FeedSubject, info.PurgeProtected, k.feed)
-			}
+			check.That(t, info.FeedSubject == k.feed && !info.PurgeProtected,
+				"the feed is %q, sealed %v, want %q and not", info.FeedSubject, info.PurgeProtected, k.feed)
 			el := tcpElectionOf(t, "e")
 			cfg := leader.Config{LeaseDuration: 12 * time.Second, TurnTimeout: longTurn}
 			stand := func(id string) (*tcpCandidate, *nats.Conn) {
@@ -177,14 +173,11 @@ func TestTCP_OrdinaryBucket(t *testing.T) {
 			b.Expect(leadertest.Observed("a"))
 			tcpEventually(t, "each has a consumer, or none", func() bool { return tcpConsumers(t, js) == k.consumers })
 			tcpSilentWhile(t, nc, func() { tcpRenewed(t, tcpBucket(t, js), "e", 6) })
-			if term.Err() != nil {
-				t.Errorf("a lost its term: %v", term.Err())
-			}
+			check.That(t, term.Err() == nil, "a lost its term: %v", term.Err())
 			tcpOK(t, a.Resign(t.Context()))
 			b.Expect(leadertest.Elected())
-			if h, _ := b.Leader(); h.ID != "b" {
-				t.Errorf("b believes %v", h)
-			}
+			h, _ := b.Leader()
+			check.That(t, h.ID == "b", "b believes %v", h)
 			tcpNoFaults(t, a)
 			tcpNoFaults(t, b)
 			tcpOK(t, a.Stop(t.Context()))
@@ -208,9 +201,7 @@ func tcpSilentWhile(t *testing.T, nc *nats.Conn, do func()) {
 		return time.Since(since) > 100*time.Millisecond
 	})
 	do()
-	if n := nc.Stats().OutMsgs - last; n != 0 {
-		t.Errorf("%d messages were sent, want none", n)
-	}
+	check.Equal(t, nc.Stats().OutMsgs-last, 0, "%d messages were sent, want none")
 }
 
 // A leader hands over in a JetStream domain.
@@ -350,9 +341,7 @@ func TestTCPFault18_LateServerAndBucket(t *testing.T) {
 	opts.Port = tcpFreePorts(t, 1)[0]
 	host := tcpHostOf(t, opts)
 	nc := tcpDial(t, fmt.Sprintf("nats://127.0.0.1:%d", opts.Port), nats.RetryOnFailedConnect(true))
-	if nc.IsConnected() {
-		t.Fatal("there is a server already")
-	}
+	check.Must(t, !nc.IsConnected(), "there is a server already")
 	js := tcpJS(t, nc)
 	c := tcpElectionOf(t, "e").stand(tcpBucket(t, js), leader.Config{LeaseDuration: 5 * time.Second})
 	holders, err := leader.Observe(t.Context(), tcpBucket(t, js), "e")
@@ -377,9 +366,7 @@ func TestTCPFault01_StopBeforeServer(t *testing.T) {
 	c.Expect(leadertest.Faulted(leader.ErrUnreachable))
 	tcpOK(t, c.Stop(t.Context()))
 	<-c.Done()
-	if c.Err() != nil {
-		t.Error(c.Err())
-	}
+	check.That(t, c.Err() == nil, "%v", c.Err())
 }
 
 // The connection of a leader is closed or drained.
@@ -404,18 +391,12 @@ func TestTCP_ConnectionClosed(t *testing.T) {
 			b.Expect(leadertest.Observed("a"))
 			how.end(nc)
 			<-a.Done()
-			if !errors.Is(a.Err(), leader.ErrConnectionClosed) {
-				t.Errorf("a ended with %v", a.Err())
-			}
-			if !errors.Is(term.Err(), leader.ErrConnectionClosed) {
-				t.Errorf("the term ended with %v", term.Err())
-			}
+			check.Is(t, a.Err(), leader.ErrConnectionClosed)
+			check.Is(t, term.Err(), leader.ErrConnectionClosed)
 			a.Expect(leadertest.Deposed(leader.ErrConnectionClosed))
 			b.Expect(leadertest.Observed(""), leadertest.Elected())
 			_, err := leader.Lookup(t.Context(), tcpBucket(t, tcpJS(t, nc)), "e")
-			if !errors.Is(err, leader.ErrConnectionClosed) {
-				t.Errorf("Lookup: %v", err)
-			}
+			check.Is(t, err, leader.ErrConnectionClosed)
 		})
 	}
 }
@@ -458,16 +439,12 @@ func TestTCPFault16_ServerRestarts(t *testing.T) {
 				host.down()
 				if !k.keeps {
 					a.Expect(leadertest.Fenced(leader.ErrLeaseExpired))
-					if !errors.Is(term.Err(), leader.ErrLeaseExpired) {
-						t.Errorf("the term ended with %v", term.Err())
-					}
+					check.Is(t, term.Err(), leader.ErrLeaseExpired)
 				}
 				host.up()
 				if k.keeps {
 					tcpRenewed(t, tcpBucket(t, js), "e", 2)
-					if term.Err() != nil {
-						t.Errorf("a lost its term: %v", term.Err())
-					}
+					check.That(t, term.Err() == nil, "a lost its term: %v", term.Err())
 				} else {
 					tcpEventually(t, "somebody leads again", func() bool { return a.IsLeader() || b.IsLeader() })
 				}
@@ -505,9 +482,8 @@ func TestErrorTexts_NoJetStream(t *testing.T) {
 		"JetStream is not enabled for the account of this connection": tcpDial(t, tcpServe(t, account).ClientURL(), nats.UserInfo("b", "x")),
 	} {
 		err := second(tcpBucket(t, tcpJS(t, nc)).Info(t.Context()))
-		if !errors.Is(err, leader.ErrUnreachable) || fmt.Sprint(err) != "leader: "+what {
-			t.Errorf("got  %v\nwant leader: %s", err, what)
-		}
+		check.That(t, errors.Is(err, leader.ErrUnreachable) && fmt.Sprint(err) == "leader: "+what,
+			"got  %v\nwant leader: %s", err, what)
 	}
 }
 
@@ -527,9 +503,8 @@ func TestTCP_KVElect(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		p := &kvProcess{name: "old", kv: kv, end: cancel, done: make(chan struct{})}
 		p.told = func(_ *kvProcess, what string) {
-			if c := stands.Load(); what == "won" && c != nil && c.IsLeader() {
-				t.Error("two leaders")
-			}
+			c := stands.Load()
+			check.That(t, what != "won" || c == nil || !c.IsLeader(), "two leaders")
 		}
 		go p.run(ctx, ttl/4*3, 0)
 		t.Cleanup(func() {

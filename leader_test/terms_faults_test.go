@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -60,15 +61,11 @@ func TestTerms_ConnectionClosed(t *testing.T) {
 		a.nc.Close()
 		w.at(5 * time.Second)
 		a.ended(t, leader.ErrConnectionClosed)
-		if atA.ended() {
-			t.Error("the loop has left its body")
-		}
+		check.That(t, !atA.ended(), "the loop has left its body")
 		w.at(30 * time.Second)
 		atA.worked("23.5s ends")
 		atB.worked("9s begins")
-		if !atA.ended() {
-			t.Error("the loop goes on")
-		}
+		check.That(t, atA.ended(), "the loop goes on")
 	})
 }
 
@@ -95,14 +92,11 @@ func TestTerms_Preempted(t *testing.T) {
 		high := w.standAs(leader.Config{ID: "high", Queue: true, Priority: 1, Preempt: true})
 		w.at(30 * time.Second)
 		w.ledBy(high, low, high)
-		if got := low.without("observed", "pending", "elected"); len(got) != 2 {
-			t.Errorf("%q", got)
-		}
+		got := low.without("observed", "pending", "elected")
+		check.That(t, len(got) == 2, "%q", got)
 		atLow.mu.Lock()
 		defer atLow.mu.Unlock()
-		if len(atLow.did) != 2 {
-			t.Errorf("%q", atLow.did)
-		}
+		check.That(t, len(atLow.did) == 2, "%q", atLow.did)
 	})
 }
 
@@ -117,9 +111,7 @@ func TestTerms_BeforeTheBucket(t *testing.T) {
 		a.news()
 		atA.mu.Lock()
 		defer atA.mu.Unlock()
-		if len(atA.did) != 1 {
-			t.Errorf("%q", atA.did)
-		}
+		check.That(t, len(atA.did) == 1, "%q", atA.did)
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -119,9 +120,8 @@ func TestTerms_StopAwaitsTheBody(t *testing.T) {
 		if !atA.ended() || a.Err() != nil {
 			t.Errorf("the loop has ended: %v, with %v", atA.ended(), a.Err())
 		}
-		if drained := a.drained(); !slices.Equal(drained, []bool{true}) {
-			t.Errorf("Drained is %v", drained)
-		}
+		drained := a.drained()
+		check.That(t, slices.Equal(drained, []bool{true}), "Drained is %v", drained)
 	})
 }
 
@@ -142,13 +142,10 @@ func TestTerms_StopTimeout(t *testing.T) {
 		a.saw(t, "3.5s fenced stopped", "9.5s faulted not released", "9.5s deposed stopped")
 		a.ended(t, nil)
 		b.saw(t, "9.5s observed nobody", "9.5s pending", "9.5s elected")
-		if drained := a.drained(); !slices.Equal(drained, []bool{false}) {
-			t.Errorf("Drained is %v", drained)
-		}
+		drained := a.drained()
+		check.That(t, slices.Equal(drained, []bool{false}), "Drained is %v", drained)
 		atA.worked("0s begins")
-		if atA.ended() {
-			t.Error("the loop has left its body")
-		}
+		check.That(t, !atA.ended(), "the loop has left its body")
 		w.at(2 * time.Hour)
 	})
 }
@@ -237,9 +234,7 @@ func TestStopTimeout_AfterAnotherEnd(t *testing.T) {
 				w.at(22500 * time.Millisecond)
 				a.open()
 				w.at(23 * time.Second) // the drain of one lease has begun between 10s and 22s
-				if a.State() != leader.StateFenced {
-					t.Errorf("a is %v", a.State())
-				}
+				check.That(t, a.State() == leader.StateFenced, "a is %v", a.State())
 				a.news()
 				cancel()
 				w.at(time.Hour)
@@ -265,9 +260,8 @@ func TestTerms_FencedKeepsTheKey(t *testing.T) {
 		a.saw(t, "4.25s faulted unreachable", "7.8s fenced expired", "27.8s deposed expired", "27.8s pending", "27.8s elected")
 		atA.worked("27.8s ends", "27.8s begins")
 		atB.worked()
-		if s := a.Stats(); s.Unreleased != 0 {
-			t.Errorf("Unreleased is %v", s.Unreleased)
-		}
+		s := a.Stats()
+		check.That(t, s.Unreleased == 0, "Unreleased is %v", s.Unreleased)
 	})
 }
 
@@ -283,9 +277,9 @@ func TestTerms_DrainIsOver(t *testing.T) {
 		w.at(20 * time.Second)
 		atA.worked()
 		atB.worked("13.8s begins") // one lease after a was fenced
-		if s := a.Stats(); s.Unreleased != 20*time.Second-7800*time.Millisecond || s.Faults["not_released"] != 2 {
-			t.Errorf("Unreleased is %v, faults %v", s.Unreleased, s.Faults)
-		}
+		s := a.Stats()
+		check.That(t, s.Unreleased == 20*time.Second-7800*time.Millisecond && s.Faults["not_released"] == 2,
+			"Unreleased is %v, faults %v", s.Unreleased, s.Faults)
 		w.ok(b.Stop(w.Context()))
 		w.at(60 * time.Second)
 		atA.worked("47.8s ends", "47.8s begins")
@@ -346,12 +340,10 @@ func TestTerms_LoopIsLeft(t *testing.T) {
 				}
 				w.ok(b.Stop(w.Context()))
 				w.at(time.Minute)
-				if a.State() != leader.StateCandidate {
-					t.Errorf("a is %v", a.State())
-				}
-				if got := a.without("observed"); !slices.Equal(got, []string{"0s pending", "0s elected", "3.5s deposed resigned"}) {
-					t.Errorf("%q", got)
-				}
+				check.That(t, a.State() == leader.StateCandidate, "a is %v", a.State())
+				got := a.without("observed")
+				check.That(t, slices.Equal(got, []string{"0s pending", "0s elected", "3.5s deposed resigned"}),
+					"%q", got)
 				atA = w.employ(a, after(0))
 				w.at(time.Minute + 1)
 				atA.worked("1m0s begins")
@@ -454,15 +446,11 @@ func TestTerms_Abandoned(t *testing.T) {
 		}
 		a.saw(t, "3.5s fenced stopped", "3.5s deposed stopped")
 		a.ended(t, nil)
-		if atA.ended() {
-			t.Error("the loop has left its body")
-		}
+		check.That(t, !atA.ended(), "the loop has left its body")
 		w.at(30 * time.Second)
 		atA.worked("13.5s ends")
 		atB.worked("9s begins") // the key was not released
-		if !atA.ended() || !b.IsLeader() {
-			t.Error("the loop has not ended with its body")
-		}
+		check.That(t, atA.ended() && b.IsLeader(), "the loop has not ended with its body")
 	})
 }
 

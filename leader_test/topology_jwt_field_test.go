@@ -17,6 +17,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -195,9 +196,8 @@ func TestTopology_JWTUserRevoked(t *testing.T) {
 				a.Expect(leadertest.Faulted(leader.ErrUnreachable), leadertest.Fenced(leader.ErrLeaseExpired))
 			}
 			b.Expect(leadertest.Elected())
-			if next := b.Watcher.Term().Token(); next <= term.Token() {
-				t.Errorf("token %d after %d", next, term.Token())
-			}
+			next := b.Watcher.Term().Token()
+			check.That(t, next > term.Token(), "token %d after %d", next, term.Token())
 			if !k.ends {
 				s.update(withJetStream)
 				a.Expect(leadertest.Deposed(leader.ErrLeaseExpired), leadertest.Observed("b"))
@@ -220,7 +220,6 @@ func TestTopology_JWTAccountLosesJetStream(t *testing.T) {
 	a.Expect(leadertest.Faulted(leader.ErrUnreachable), leadertest.Fenced(leader.ErrLeaseExpired))
 	s.update(withJetStream)
 	a.Expect(leadertest.Elected())
-	if next := a.Watcher.Term().Token(); next <= term.Token() {
-		t.Errorf("token %d after %d", next, term.Token())
-	}
+	next := a.Watcher.Term().Token()
+	check.That(t, next > term.Token(), "token %d after %d", next, term.Token())
 }

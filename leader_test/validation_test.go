@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -60,9 +61,7 @@ func TestConfig_RefusalNamesRelation(t *testing.T) {
 		}
 		var none *leader.Bucket
 		for _, s := range []leader.Store{nil, none} {
-			if _, err := leader.Campaign(w.Context(), s, "e", config{}); !errors.Is(err, leader.ErrInvalidConfig) {
-				t.Errorf("without a store: %v", err)
-			}
+			check.Is(t, check.Err(leader.Campaign(w.Context(), s, "e", config{})), leader.ErrInvalidConfig)
 		}
 	})
 }
@@ -83,9 +82,7 @@ func TestElectionNames_AreKeys(t *testing.T) {
 			c := w.campaign(w.Context(), cl, name, leader.Config{ID: "a"})
 			c.saw(t, "0s pending", "0s elected")
 			h, err := leader.Lookup(w.Context(), cl.bucket(t), name)
-			if err != nil || h.ID != "a" {
-				t.Errorf("%q: %v, %v", name, h, err)
-			}
+			check.That(t, err == nil && h.ID == "a", "%q: %v, %v", name, h, err)
 		}
 	})
 }
@@ -136,9 +133,8 @@ func TestMaxLease_RaisedIsUsed(t *testing.T) {
 		a.news()
 		w.create(leader.BucketConfig{MaxLease: 8 * time.Second})
 		w.at(2 * time.Minute)
-		if got := a.transitions(); len(got) != 2 || !a.IsLeader() {
-			t.Errorf("a saw %q", got)
-		}
+		got := a.transitions()
+		check.That(t, len(got) == 2 && a.IsLeader(), "a saw %q", got)
 	})
 }
 
@@ -169,18 +165,14 @@ func TestDefaults_FollowBucket(t *testing.T) {
 				w.ok(err)
 				w.at(k.wait)
 				term, ok := c.Term()
-				if !ok || term.Remaining() != k.want/5*4 {
-					t.Fatalf("it leads: %v", ok)
-				}
-				if h, _ := c.Leader(); h.Lease != k.want || h.ID != c.ID() || strings.Count(c.ID(), "_") < 2 {
-					t.Errorf("lease %v of %s", h.Lease, h.ID)
-				}
+				check.Must(t, ok && term.Remaining() == k.want/5*4, "it leads: %v", ok)
+				h, _ := c.Leader()
+				check.That(t, h.Lease == k.want && h.ID == c.ID() && strings.Count(c.ID(), "_") >= 2,
+					"lease %v of %s", h.Lease, h.ID)
 				w.at(k.wait + k.want/6 - 1)
 				before := w.requests(cl)
 				w.at(k.wait + k.want/6)
-				if n := w.requests(cl) - before; n != 1 {
-					t.Errorf("%d requests when a renewal is due", n)
-				}
+				check.Equal(t, w.requests(cl)-before, 1, "%d requests when a renewal is due")
 				w.ok(c.Stop(w.Context()))
 			})
 		})
@@ -192,15 +184,11 @@ func TestTokens_ExceedMinToken(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.sealed()
 		a := w.standAs(leader.Config{ID: "a", MinToken: 5e15})
-		if got := a.lastTerm(t).Token(); got != 5e15+1 {
-			t.Errorf("token %d", got)
-		}
+		check.Equal(t, a.lastTerm(t).Token(), 5e15+1, "token %d")
 		b := w.stand("b")
 		w.at(500 * time.Millisecond)
 		w.ok(a.Stop(w.Context()))
-		if got := b.lastTerm(t).Token(); got != 5e15+2 {
-			t.Errorf("token %d", got)
-		}
+		check.Equal(t, b.lastTerm(t).Token(), 5e15+2, "token %d")
 	})
 }
 

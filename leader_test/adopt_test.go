@@ -58,32 +58,30 @@ func TestCreateBucket_RefusesForeignBucket(t *testing.T) {
 			text: `stream KV_E exists and the key "price" holds what is no record of an election, and the bucket would deny purges for good: take another name, or set Adopt`,
 		},
 	} {
-		t.Run(k.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				k.cfg.Bucket = "E"
-				kv, err := w.ops.js.CreateKeyValue(w.Context(), k.cfg)
+		inBubble.run(t, k.name, func(t *testing.T, w *world) {
+			k.cfg.Bucket = "E"
+			kv, err := w.ops.js.CreateKeyValue(w.Context(), k.cfg)
+			w.ok(err)
+			if k.fill != nil {
+				w.ok(k.fill(w, kv))
+			}
+			before := w.settings("KV_E")
+			_, err = leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E"})
+			if k.text == "" {
 				w.ok(err)
-				if k.fill != nil {
-					w.ok(k.fill(w, kv))
-				}
-				before := w.settings("KV_E")
-				_, err = leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E"})
-				if k.text == "" {
-					w.ok(err)
-					return
-				}
-				check.Must(t, errors.Is(err, leader.ErrIncompatibleBucket) && strings.HasSuffix(err.Error(), k.text),
-					"got %v", err)
-				if after := w.settings("KV_E"); after.DenyPurge || after.MaxMsgsPerSubject != before.MaxMsgsPerSubject || len(after.Metadata[`natsleader.max_lease`]) > 0 {
-					t.Errorf("it was changed: %+v", after)
-				}
-				b, err := leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", Adopt: true})
-				w.ok(err)
-				if info, err := b.Info(w.Context()); err != nil || !info.PurgeProtected {
-					t.Errorf("not adopted: %+v, %v", info, err)
-				}
-				w.create(leader.BucketConfig{}) // it is the library's own now
-			})
+				return
+			}
+			check.Must(t, errors.Is(err, leader.ErrIncompatibleBucket) && strings.HasSuffix(err.Error(), k.text),
+				"got %v", err)
+			if after := w.settings("KV_E"); after.DenyPurge || after.MaxMsgsPerSubject != before.MaxMsgsPerSubject || len(after.Metadata[`natsleader.max_lease`]) > 0 {
+				t.Errorf("it was changed: %+v", after)
+			}
+			b, err := leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", Adopt: true})
+			w.ok(err)
+			if info, err := b.Info(w.Context()); err != nil || !info.PurgeProtected {
+				t.Errorf("not adopted: %+v, %v", info, err)
+			}
+			w.create(leader.BucketConfig{}) // it is the library's own now
 		})
 	}
 }
@@ -138,16 +136,12 @@ func TestCreateBucket_LowersNoMaxLease(t *testing.T) {
 			w.at(w.now() + lease + time.Minute + time.Nanosecond)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.sealed()
-				a := w.stand("a")
-				w.at(20500 * time.Millisecond)
-				test(w, a)
-				if err := lower(w); err != nil {
-					t.Errorf("at %v: %v", w.now(), err)
-				}
-			})
+		inSealed.run(t, name, func(t *testing.T, w *world) {
+			a := w.stand("a")
+			w.at(20500 * time.Millisecond)
+			test(w, a)
+			err := lower(w)
+			check.That(t, err == nil, "at %v: %v", w.now(), err)
 		})
 	}
 }
@@ -169,14 +163,11 @@ func TestCreateBucket_InvalidMaxLease(t *testing.T) {
 // written to it.
 func TestRosterBucket_HoldsNoElections(t *testing.T) {
 	const text = `stream KV_E_roster %sis the roster of bucket "E": elections need another bucket`
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		before := w.settings("KV_E_roster")
 		cl := w.dial("a")
 		_, err := leader.CreateBucket(w.Context(), cl.js, leader.BucketConfig{Name: "E_roster"})
-		if !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), fmt.Sprintf(text, "exists and ")) {
-			t.Errorf("CreateBucket: %v", err)
-		}
+		check.Says(t, err, leader.ErrIncompatibleBucket, fmt.Sprintf(text, "exists and "))
 		opened, err := leader.OpenBucket(cl.js, "E_roster")
 		w.ok(err)
 		ensured, err := leader.EnsureBucket(cl.js, leader.BucketConfig{Name: "E_roster"})
@@ -257,18 +248,15 @@ func TestRecreatedBucket_LeaderReportsLostWrites(t *testing.T) {
 			w.ok(err)
 		}, []string{"10s faulted foreign", "10s observed foreign"}},
 	} {
-		t.Run(k.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.sealed()
-				old := w.apart("old")
-				w.at(10 * time.Second)
-				old.news()
-				w.deleteBucket()
-				w.sealed()
-				k.take(w)
-				w.at(11 * time.Second)
-				old.saw(t, append([]string{"10s faulted regressed", "10s deposed regressed", "10s observed nobody"}, k.sees...)...)
-			})
+		inSealed.run(t, k.name, func(t *testing.T, w *world) {
+			old := w.apart("old")
+			w.at(10 * time.Second)
+			old.news()
+			w.deleteBucket()
+			w.sealed()
+			k.take(w)
+			w.at(11 * time.Second)
+			old.saw(t, append([]string{"10s faulted regressed", "10s deposed regressed", "10s observed nobody"}, k.sees...)...)
 		})
 	}
 }

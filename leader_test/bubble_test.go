@@ -80,6 +80,35 @@ func bubbleOf(t *testing.T, options func() *server.Options, test func(w *world))
 	})
 }
 
+// setting runs a test in a bubble with something prepared.
+type setting func(t *testing.T, test func(w *world))
+
+// The settings of most tests: an embedded server, alone or with a bucket of that kind.
+var (
+	inBubble   = setting(bubble)
+	inSealed   = in((*world).sealed)
+	inExpiring = in((*world).expiring)
+	inOrdinary = in((*world).ordinary)
+	inRostered = in((*world).rostered)
+)
+
+// in returns the setting that has been prepared so.
+func in(prepare func(*world)) setting {
+	return func(t *testing.T, test func(w *world)) {
+		t.Helper()
+		bubble(t, func(w *world) {
+			prepare(w)
+			test(w)
+		})
+	}
+}
+
+// run runs a subtest there.
+func (s setting) run(t *testing.T, name string, test func(t *testing.T, w *world)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { s(t, func(w *world) { test(t, w) }) })
+}
+
 // end stops all candidates and checks that all events were delivered, and that nothing is left.
 func (w *world) end() {
 	if w.current() == nil {
@@ -89,9 +118,8 @@ func (w *world) end() {
 		cl.open()
 	}
 	for _, c := range w.stands {
-		if err := c.Stop(context.Background()); err != nil { // the context of the test has ended
-			w.Errorf("%s: Stop: %v", c.ID(), err)
-		}
+		err := c.Stop(context.Background())
+		check.That(w, err == nil, "%s: Stop: %v", c.ID(), err) // the context of the test has ended
 		<-c.Done()
 		<-c.read
 		check.That(w, !c.IsLeader(), "%s leads after Stop", c.ID())

@@ -272,14 +272,12 @@ func TestClusterFault15_LeaderStays(t *testing.T) {
 	stays := func(t *testing.T, what string) {
 		t.Helper()
 		tcpRenewed(t, tcpBucket(t, c.js), "e", 2)
-		if err := term.Err(); err != nil {
-			t.Fatalf("%s: the term ended: %v", what, err)
-		}
+		err := term.Err()
+		check.Must(t, err == nil, "%s: the term ended: %v", what, err)
 		s := b.State()
 		check.Must(t, s == leader.StateCandidate, "%s: b is %v", what, s)
-		if h, ok := b.Leader(); !ok || h.ID != "a" || h.Token != term.Token() {
-			t.Errorf("%s: b believes %v", what, h)
-		}
+		h, ok := b.Leader()
+		check.That(t, ok && h.ID == "a" && h.Token == term.Token(), "%s: b believes %v", what, h)
 	}
 	t.Run("the stream's leader steps down", func(t *testing.T) {
 		reply, err := c.nc.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_E", nil, tcpLimit)
@@ -311,9 +309,8 @@ func TestClusterFault15_LeaderStays(t *testing.T) {
 		tcpShows(t, holders, "b", "")
 	})
 	for _, e := range b.Watcher.Events() {
-		if o, ok := e.(leader.Observed); ok && o.Holder.ID != "a" && o.Holder.ID != "" {
-			t.Errorf("b: %v", e)
-		}
+		o, ok := e.(leader.Observed)
+		check.That(t, !ok || o.Holder.ID == "a" || o.Holder.ID == "", "b: %v", e)
 	}
 	check.Is(t, context.Cause(term.Context()), leader.ErrResigned)
 }

@@ -105,9 +105,8 @@ func TestEnsure_CrowdSharesCreation(t *testing.T) {
 		n := requests.Load()
 		check.That(w, n >= 1 && n <= 16, "%d requests", n)
 		for _, c := range crowd {
-			if !c.IsLeader() || len(c.Stats().Faults) > 0 {
-				w.Errorf("%s is %v, with the faults %v", c.Election(), c.State(), c.Stats().Faults)
-			}
+			check.That(w, c.IsLeader() && len(c.Stats().Faults) <= 0,
+				"%s is %v, with the faults %v", c.Election(), c.State(), c.Stats().Faults)
 			w.ok(c.Stop(w.Context()))
 		}
 	})

@@ -143,8 +143,7 @@ func TestEnsure_Race(t *testing.T) {
 // A bucket that exists is not changed. The first setting that differs is reported once, also
 // by a candidate with several seats and after reconnections, and again if it is another one.
 func TestEnsure_ReportsDifferenceOnce(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.ordinary()
+	inOrdinary(t, func(w *world) {
 		cl := w.dial("a")
 		b := cl.ensured(w, leader.BucketConfig{})
 		one, err := leader.Campaign(w.Context(), b, "one", leader.Config{ID: "a", LeaseDuration: lease})
@@ -182,9 +181,8 @@ func TestEnsure_ReportsDifferenceOnce(t *testing.T) {
 				told[1] != prefix+"has TTL 1h0m0s, not none; it is used as it is" {
 				w.Errorf("%s: %q", c.Election(), told)
 			}
-			if n := c.Stats().Faults["bucket_differs"]; n != 2 {
-				w.Errorf("%s: counted %d times", c.Election(), n)
-			}
+			n := c.Stats().Faults["bucket_differs"]
+			check.That(w, n == 2, "%s: counted %d times", c.Election(), n)
 		}
 	})
 }
@@ -301,9 +299,7 @@ func TestEnsure_InvalidConfig(t *testing.T) {
 			`Adopt is for CreateBucket`:         {Name: "E", Adopt: true},
 			`MaxLease 10s is not less than TTL`: {Name: "E", MaxLease: 10 * time.Second, TTL: 10 * time.Second},
 		} {
-			if _, err := leader.EnsureBucket(w.ops.js, cfg); !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), text) {
-				w.Errorf("%s: %v", text, err)
-			}
+			check.Says(w, check.Err(leader.EnsureBucket(w.ops.js, cfg)), leader.ErrInvalidConfig, text)
 		}
 		check.Is(w, check.Err(leader.EnsureBucket(nil, leader.BucketConfig{Name: "E"})), leader.ErrInvalidConfig)
 	})

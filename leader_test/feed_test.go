@@ -99,9 +99,8 @@ func TestDeafFeed_ReadAfterHalfALease(t *testing.T) {
 		w.at(23*time.Second - 1)
 		check.Equal(w, w.requests(b.client)-before, 1, "b sent %d requests before it was to read")
 		w.at(23 * time.Second)
-		if n := w.requests(b.client) - before; n < 2 {
-			w.Errorf("b has not looked")
-		}
+		n := w.requests(b.client) - before
+		check.That(w, n >= 2, "b has not looked")
 	})
 }
 
@@ -127,8 +126,7 @@ func TestDeafFeed_LastingIsReported(t *testing.T) {
 
 // A watch feed whose consumer is deleted is opened anew.
 func TestWatchFeed_DeletedConsumer(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.ordinary()
+	inOrdinary(t, func(w *world) {
 		a, b := w.veterans()
 		s, err := w.ops.js.Stream(w.Context(), "KV_E")
 		w.ok(err)
@@ -193,8 +191,7 @@ func TestFeed_NotOpenedIsReported(t *testing.T) {
 
 // With a wrong feed subject, a candidate falls back to reads of the key.
 func TestFeedSubject_WrongIsPolled(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(12 * time.Second)
 		cl := w.dial("b")
@@ -232,16 +229,14 @@ func forgery(revision int) *nats.Msg {
 // A forged message on the feed does not depose a leader.
 func TestForgedFeedMessage_Leader(t *testing.T) {
 	for _, revision := range []int{1, 21, 22, 1000, 1 << 40} {
-		bubble(t, func(w *world) {
-			w.sealed()
+		inSealed(t, func(w *world) {
 			a, b := w.veterans()
 			term := a.lastTerm(t)
 			w.ok(w.ops.nc.PublishMsg(forgery(revision)))
 			w.at(40 * time.Second)
 			a.saw(t)
-			if now, ok := a.Term(); !ok || now != term {
-				t.Error("a leads another term")
-			}
+			now, ok := a.Term()
+			check.That(t, ok && now == term, "a leads another term")
 			if got := b.transitions(); len(got) != 0 {
 				t.Errorf("b saw %q", got)
 			}
@@ -282,8 +277,7 @@ func TestForgedHeaders_OfKeyWriter(t *testing.T) {
 
 // Junk on the feed is ignored.
 func TestFeed_JunkIsIgnored(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b := w.veterans()
 		w.ok(w.ops.nc.Publish("natsleader.feed.E.e", []byte("junk")))
 		for header, value := range map[string]string{

@@ -153,22 +153,20 @@ func TestGuardCheck_UnsafeSettings(t *testing.T) {
 			"acknowledges what a crash of the server can undo (PersistMode async), and so the guard",
 		},
 	} {
-		t.Run(k.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.stream(k.cfg)
-				w.sealed()
-				before, _ := w.messages()
-				err := checked(w.Context(), w.ops.openStream(t))
-				want := leader.ErrIncompatibleBucket.Error() + ": stream ORDERS " + k.text
-				check.That(t, err != nil && err.Error() == want && errors.Is(err, leader.ErrIncompatibleBucket),
-					"got\n %v\nwant\n %s", err, want)
-				cl := w.dial("a")
-				a := w.guarding(cl, cl.openStream(t))
-				w.at(time.Minute)
-				a.saw(t, "0s faulted unfit")
-				after, _ := w.messages()
-				check.That(t, after == before, "%d messages were written", after-before)
-			})
+		inBubble.run(t, k.name, func(t *testing.T, w *world) {
+			w.stream(k.cfg)
+			w.sealed()
+			before, _ := w.messages()
+			err := checked(w.Context(), w.ops.openStream(t))
+			want := leader.ErrIncompatibleBucket.Error() + ": stream ORDERS " + k.text
+			check.That(t, err != nil && err.Error() == want && errors.Is(err, leader.ErrIncompatibleBucket),
+				"got\n %v\nwant\n %s", err, want)
+			cl := w.dial("a")
+			a := w.guarding(cl, cl.openStream(t))
+			w.at(time.Minute)
+			a.saw(t, "0s faulted unfit")
+			after, _ := w.messages()
+			check.That(t, after == before, "%d messages were written", after-before)
 		})
 	}
 }
@@ -231,26 +229,24 @@ func TestGuardCheck_SafeStream(t *testing.T) {
 		"compressed":   {Subjects: orders, Compression: jetstream.S2Compression, FirstSeq: 1000},
 		"fast batches": {Subjects: orders, AllowBatchPublish: true, AllowAtomicPublish: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.stream(c)
-				w.sealed()
-				s := w.ops.openStream(t)
-				for range 3 {
-					w.ok(checked(w.Context(), s))
-				}
-				_, n := w.messages()
-				check.That(t, n == 1, "%d messages after three checks", n)
-				cl := w.dial("a")
-				a := w.guarding(cl, cl.openStream(t))
-				a.saw(t, "0s pending", "0s elected")
-				term := a.lastTerm(t)
-				before, _ := w.messages()
+		inBubble.run(t, name, func(t *testing.T, w *world) {
+			w.stream(c)
+			w.sealed()
+			s := w.ops.openStream(t)
+			for range 3 {
 				w.ok(checked(w.Context(), s))
-				after, _ := w.messages()
-				check.That(t, after == before, "a check wrote %d messages over a guard", after-before)
-				check.That(t, term.Err() == nil, "the term ended: %v", term.Err())
-			})
+			}
+			_, n := w.messages()
+			check.That(t, n == 1, "%d messages after three checks", n)
+			cl := w.dial("a")
+			a := w.guarding(cl, cl.openStream(t))
+			a.saw(t, "0s pending", "0s elected")
+			term := a.lastTerm(t)
+			before, _ := w.messages()
+			w.ok(checked(w.Context(), s))
+			after, _ := w.messages()
+			check.That(t, after == before, "a check wrote %d messages over a guard", after-before)
+			check.That(t, term.Err() == nil, "the term ended: %v", term.Err())
 		})
 	}
 }
@@ -293,8 +289,7 @@ func renames(header string) func(frame) treatment {
 // A check finds a server that ignores the condition on another subject. An old server
 // knows only the last sequence of the message's own subject.
 func TestGuardCheck_FindsOldServer(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		w.stream(jetstream.StreamConfig{Subjects: []string{"orders.>"}})
 		cl := w.dial("a")
 		cl.filter(renames(jetstream.ExpectedLastSubjSeqSubjHeader))
@@ -326,8 +321,7 @@ func TestGuardCheck_FindsOldServer(t *testing.T) {
 // A check changes nothing where the server applies no condition. Where not even the headers
 // arrive, the guard is rewritten as it was, and the leader raises it again.
 func TestGuardCheck_NoConditions(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		w.stream(jetstream.StreamConfig{Subjects: []string{"orders.>"}})
 		cl := w.dial("a")
 		a := w.guarding(cl, cl.openStream(t))
@@ -359,8 +353,7 @@ func TestGuardCheck_NoConditions(t *testing.T) {
 
 // A candidate checks again after each reconnection.
 func TestGuardCheck_Reconnection(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		c := jetstream.StreamConfig{Subjects: []string{"orders.>"}}
 		w.stream(c)
 		cl := w.dial("a")
@@ -396,8 +389,7 @@ func TestGuardCheck_Reconnection(t *testing.T) {
 // A candidate checks its guards again every minute. Another server may become the leader
 // of the stream at any time, and settings change.
 func TestGuardCheck_EveryMinute(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		w.stream(jetstream.StreamConfig{Subjects: []string{"orders.>"}})
 		cl := w.dial("a")
 		a := w.guarding(cl, cl.openStream(t))

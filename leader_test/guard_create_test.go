@@ -4,7 +4,6 @@ import (
 	"errors"
 	"maps"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,21 +73,19 @@ func TestCreateBucket_MatchesNATS(t *testing.T) {
 		"a long TTL":    {TTL: 24 * time.Hour},
 		"delete marker": {LimitMarkerTTL: time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				b := w.createBucket(cfg)
-				w.ok(checked(w.Context(), b))
-				got := w.settings("KV_orders")
-				w.ok(w.ops.js.DeleteKeyValue(w.Context(), "orders"))
-				cfg.Bucket = "orders"
-				_, err := w.ops.js.CreateKeyValue(w.Context(), cfg)
-				w.ok(err)
-				want := w.settings("KV_orders")
-				want.AllowAtomicPublish = true
-				want.FirstSeq = uint64(time.Now().UnixMicro()) // no time passes in the bubble
-				want.AllowMsgTTL = want.AllowMsgTTL || cfg.TTL > 0
-				check.That(t, reflect.DeepEqual(got, want), "got\n %+v\nwant\n %+v", got, want)
-			})
+		inBubble.run(t, name, func(t *testing.T, w *world) {
+			b := w.createBucket(cfg)
+			w.ok(checked(w.Context(), b))
+			got := w.settings("KV_orders")
+			w.ok(w.ops.js.DeleteKeyValue(w.Context(), "orders"))
+			cfg.Bucket = "orders"
+			_, err := w.ops.js.CreateKeyValue(w.Context(), cfg)
+			w.ok(err)
+			want := w.settings("KV_orders")
+			want.AllowAtomicPublish = true
+			want.FirstSeq = uint64(time.Now().UnixMicro()) // no time passes in the bubble
+			want.AllowMsgTTL = want.AllowMsgTTL || cfg.TTL > 0
+			check.That(t, reflect.DeepEqual(got, want), "got\n %+v\nwant\n %+v", got, want)
 		})
 	}
 }
@@ -109,15 +106,11 @@ func TestCreateBucket_Keeps(t *testing.T) {
 		seen := w.sends()
 		b := w.createBucket(jetstream.KeyValueConfig{Storage: memory})
 		want.AllowAtomicPublish, want.AllowMsgTTL = true, true
-		if got := w.settings("KV_orders"); !reflect.DeepEqual(got, want) {
-			t.Errorf("got\n %+v\nwant\n %+v", got, want)
-		}
+		check.Deep(t, w.settings("KV_orders"), want)
 		w.ok(checked(w.Context(), b))
 		w.createBucket(jetstream.KeyValueConfig{Storage: memory})
 		w.createBucket(jetstream.KeyValueConfig{Storage: memory, History: 5, TTL: time.Hour, Replicas: 1, Metadata: map[string]string{"team": "x"}})
-		if !slices.Equal(*seen, []string{"UPDATE"}) {
-			t.Errorf("sent %q", *seen)
-		}
+		check.Deep(t, *seen, []string{"UPDATE"})
 		w.createBucket(jetstream.KeyValueConfig{
 			Storage: memory, Description: "new", History: 2, TTL: time.Minute, MaxBytes: -1, MaxValueSize: 2048, LimitMarkerTTL: time.Second,
 			Metadata: map[string]string{"rank": "1"},
@@ -125,9 +118,7 @@ func TestCreateBucket_Keeps(t *testing.T) {
 		want.Description, want.MaxMsgsPerSubject, want.MaxAge, want.Duplicates, want.MaxBytes = "new", 2, time.Minute, time.Minute, -1
 		want.MaxMsgSize, want.SubjectDeleteMarkerTTL = 2048, time.Second
 		want.Metadata = map[string]string{"team": "x", "rank": "1"}
-		if got := w.settings("KV_orders"); !reflect.DeepEqual(got, want) {
-			t.Errorf("got\n %+v\nwant\n %+v", got, want)
-		}
+		check.Deep(t, w.settings("KV_orders"), want)
 		if e, err := kv.Get(w.Context(), "k"); err != nil || string(e.Value()) != "v" {
 			t.Errorf("the bucket's contents: %v, %v", e, err)
 		}
@@ -152,20 +143,18 @@ func TestCreateStream_Adds(t *testing.T) {
 		}},
 		{"discard new", config{Subjects: []string{"orders.>"}, MaxMsgs: 10, Discard: jetstream.DiscardNew}, func(*config) {}},
 	} {
-		t.Run(k.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				s := w.createStream(k.cfg)
-				w.ok(checked(w.Context(), s))
-				got := w.settings("ORDERS")
-				w.ok(w.ops.js.DeleteStream(w.Context(), "ORDERS"))
-				c := k.cfg
-				c.AllowAtomicPublish = true
-				c.FirstSeq = uint64(time.Now().UnixMicro())
-				k.want(&c)
-				w.stream(c)
-				want := w.settings("ORDERS")
-				check.That(t, reflect.DeepEqual(got, want), "got\n %+v\nwant\n %+v", got, want)
-			})
+		inBubble.run(t, k.name, func(t *testing.T, w *world) {
+			s := w.createStream(k.cfg)
+			w.ok(checked(w.Context(), s))
+			got := w.settings("ORDERS")
+			w.ok(w.ops.js.DeleteStream(w.Context(), "ORDERS"))
+			c := k.cfg
+			c.AllowAtomicPublish = true
+			c.FirstSeq = uint64(time.Now().UnixMicro())
+			k.want(&c)
+			w.stream(c)
+			want := w.settings("ORDERS")
+			check.That(t, reflect.DeepEqual(got, want), "got\n %+v\nwant\n %+v", got, want)
 		})
 	}
 }
@@ -173,8 +162,7 @@ func TestCreateStream_Adds(t *testing.T) {
 // A guarded bucket that is made anew refuses the writers of the old bucket. Writes of the
 // old bucket do not become valid again, because revisions go on rising.
 func TestRecreatedGuard_OldWriters(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		w.createBucket(jetstream.KeyValueConfig{})
 		a := w.guard("a", "orders")
 		w.at(time.Second)
@@ -204,24 +192,18 @@ func TestCreateStream_Keeps(t *testing.T) {
 		s := w.createStream(jetstream.StreamConfig{Storage: jetstream.MemoryStorage, Discard: jetstream.DiscardNew})
 		want.Subjects = []string{"sold.*", "orders.paid.*", "orders.guard"}
 		want.Discard, want.AllowAtomicPublish = jetstream.DiscardNew, true
-		if got := w.settings("ORDERS"); !reflect.DeepEqual(got, want) {
-			t.Errorf("got\n %+v\nwant\n %+v", got, want)
-		}
+		check.Deep(t, w.settings("ORDERS"), want)
 		w.ok(checked(w.Context(), s))
 		w.createStream(jetstream.StreamConfig{Storage: jetstream.MemoryStorage})
 		w.createStream(want)
-		if !slices.Equal(*seen, []string{"UPDATE"}) {
-			t.Errorf("sent %q", *seen)
-		}
+		check.Deep(t, *seen, []string{"UPDATE"})
 		w.createStream(jetstream.StreamConfig{
 			Storage: jetstream.MemoryStorage, Subjects: []string{"orders.>"}, MaxAge: time.Minute, Metadata: map[string]string{"rank": "1"},
 		})
 		want.Subjects = []string{"sold.*", "orders.>"}
 		want.MaxAge, want.Duplicates, want.AllowMsgTTL = time.Minute, time.Minute, true
 		want.Metadata = map[string]string{"team": "x", "rank": "1"}
-		if got := w.settings("ORDERS"); !reflect.DeepEqual(got, want) {
-			t.Errorf("got\n %+v\nwant\n %+v", got, want)
-		}
+		check.Deep(t, w.settings("ORDERS"), want)
 	})
 }
 
@@ -290,26 +272,23 @@ func TestCreateStream_Invalid(t *testing.T) {
 			leader.ErrIncompatibleBucket, "the server refuses these settings for stream ORDERS: ",
 		},
 	} {
-		t.Run(k.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				_, err := w.ops.js.CreateStream(w.Context(), config{Name: "TAKEN", Subjects: []string{"taken.*"}})
-				w.ok(err)
-				var before config
-				if k.there != nil {
-					w.stream(*k.there)
-					before = w.settings("ORDERS")
-				}
-				k.cfg.Name = "ORDERS"
-				s, err := fence.CreateStream(w.Context(), w.ops.js, k.cfg, "orders.guard")
-				if s != nil || !errors.Is(err, k.is) || !strings.Contains(err.Error(), k.is.Error()+": "+k.text) {
-					t.Errorf("got\n %v\nwant\n %v: %s", err, k.is, k.text)
-				}
-				if k.there == nil {
-					check.Is(t, check.Err(w.ops.js.Stream(w.Context(), "ORDERS")), jetstream.ErrStreamNotFound)
-				} else if after := w.settings("ORDERS"); !reflect.DeepEqual(before, after) {
-					t.Errorf("got\n %+v\nwant\n %+v", after, before)
-				}
-			})
+		inBubble.run(t, k.name, func(t *testing.T, w *world) {
+			_, err := w.ops.js.CreateStream(w.Context(), config{Name: "TAKEN", Subjects: []string{"taken.*"}})
+			w.ok(err)
+			var before config
+			if k.there != nil {
+				w.stream(*k.there)
+				before = w.settings("ORDERS")
+			}
+			k.cfg.Name = "ORDERS"
+			s, err := fence.CreateStream(w.Context(), w.ops.js, k.cfg, "orders.guard")
+			check.That(t, s == nil && errors.Is(err, k.is) && strings.Contains(err.Error(), k.is.Error()+": "+k.text),
+				"got\n %v\nwant\n %v: %s", err, k.is, k.text)
+			if k.there == nil {
+				check.Is(t, check.Err(w.ops.js.Stream(w.Context(), "ORDERS")), jetstream.ErrStreamNotFound)
+			} else if after := w.settings("ORDERS"); !reflect.DeepEqual(before, after) {
+				t.Errorf("got\n %+v\nwant\n %+v", after, before)
+			}
 		})
 	}
 }
@@ -345,8 +324,7 @@ func TestCreateBucket_Invalid(t *testing.T) {
 // An ordinary update of the bucket disables batches, and the next CreateBucket
 // enables them again. The leader leads on.
 func TestGuardedBucket_OrdinaryUpdate(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		w.createBucket(jetstream.KeyValueConfig{})
 		cl := w.dial("a")
 		b := cl.openBucket(t)

@@ -57,8 +57,7 @@ func TestGuardHeaders_Hiding(t *testing.T) {
 		{nats.Header{"Nats-Rollup": {" all\t"}}, "the header Nats-Rollup: all would remove the guard"},
 		{nats.Header{"Nats-Rollup": {"sub", "all"}}, "the header Nats-Rollup has 2 values"},
 	} {
-		bubble(t, func(w *world) {
-			w.sealed()
+		inSealed(t, func(w *world) {
 			pub := w.logGuard()
 			_, err := pub.PublishMsg(w.Context(), &nats.Msg{Subject: "log.x", Header: k.header})
 			check.That(t, errors.Is(err, leader.ErrInvalidConfig) && strings.Contains(err.Error(), k.says),
@@ -72,17 +71,14 @@ func TestGuardHeaders_Hiding(t *testing.T) {
 
 // A subject that could hide the condition from some servers is refused.
 func TestGuardHeaders_HidingSubject(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		const subject = "log.Nats-Expected-Last-Subject-Sequence:.x"
 		if g, err := fence.OpenStream(w.ops.js, "LOG", subject); g != nil || !errors.Is(err, leader.ErrInvalidConfig) {
 			t.Errorf("a guard: %v", err)
 		}
 		pub := w.logGuard()
 		_, err := pub.PublishMsg(w.Context(), &nats.Msg{Subject: subject, Header: nats.Header{"Nats-Expected-Last-Subject-Sequence": {"0"}}})
-		if !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), "nats-server may take the subject for the header") {
-			t.Errorf("a condition: %v", err)
-		}
+		check.Says(t, err, leader.ErrInvalidConfig, "nats-server may take the subject for the header")
 		_, err = pub.Publish(w.Context(), subject, nil) // this name is in no header
 		w.ok(err)
 	})
@@ -91,8 +87,7 @@ func TestGuardHeaders_HidingSubject(t *testing.T) {
 // A write with an invalid header name is not of unknown outcome. A message that nats.go
 // does not send is known not to be written.
 func TestGuardHeaders_InvalidName(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		pub := w.logGuard()
 		_, err := pub.PublishMsg(w.Context(), &nats.Msg{Subject: "log.x", Header: nats.Header{"a:b": {"1"}}})
 		check.That(t, errors.Is(err, nats.ErrBadHeaderMsg) && !errors.Is(err, fence.ErrUnknownOutcome), "%v", err)

@@ -19,8 +19,7 @@ import (
 
 // A candidate whose guarded bucket appears later is then elected.
 func TestGuard_BucketAppearsLater(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		cl := w.dial("a")
 		b := cl.openBucket(t)
 		if err := checked(w.Context(), b); !errors.Is(err, leader.ErrNoBucket) || err.Error() != "leader: bucket orders does not exist: make it with fence.CreateBucket" {
@@ -38,8 +37,7 @@ func TestGuard_BucketAppearsLater(t *testing.T) {
 
 // A guard for another election is left alone.
 func TestGuard_OfAnotherElection(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		w.createBucket(jetstream.KeyValueConfig{})
 		cl := w.dial("a")
 		a := w.guarding(cl, cl.openBucket(t))
@@ -64,16 +62,14 @@ func TestGuard_OfAnotherElection(t *testing.T) {
 			t.Errorf("b saw %q", b.news())
 		}
 		w.ok(b.Stop(w.Context()))
-		if text := `guard of bucket orders: leader: the guard is another election's: it stands for \"E/e\"`; !strings.Contains(log.String(), text) {
-			t.Errorf("the log is\n%s\nwithout %s", log.String(), text)
-		}
+		text := `guard of bucket orders: leader: the guard is another election's: it stands for \"E/e\"`
+		check.That(t, strings.Contains(log.String(), text), "the log is\n%s\nwithout %s", log.String(), text)
 	})
 }
 
 // With guards of their own, two elections share a bucket.
 func TestGuardKey_SharedBucket(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		w.createBucket(jetstream.KeyValueConfig{})
 		for _, election := range []string{"e", "f"} {
 			cl := w.dial(election)
@@ -98,32 +94,29 @@ func TestGuard_OutlivesMaxAge(t *testing.T) {
 		"without markers": {MaxAge: time.Minute},
 		"with markers":    {MaxAge: time.Minute, AllowMsgTTL: true, SubjectDeleteMarkerTTL: 10 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.sealed()
-				c.Name, c.Storage, c.Subjects = "ORDERS", jetstream.MemoryStorage, []string{"orders.>"}
-				s, err := fence.CreateStream(w.Context(), w.ops.js, c, "orders.guard")
-				w.ok(err)
-				w.ok(checked(w.Context(), s))
-				_, err = w.ops.js.Publish(w.Context(), "orders.new", nil)
-				w.ok(err)
-				w.at(10 * time.Minute)
-				last, n := w.messages()
-				check.That(t, n == 1 && last >= 2, "%d of %d messages are left, want the guard's marker", n, last)
-				cl := w.dial("a")
-				a := w.guarding(cl, cl.openStream(t))
-				a.saw(t, "10m0s pending", "10m0s elected")
-				stream, err := w.ops.js.Stream(w.Context(), "ORDERS")
-				w.ok(err)
-				raised, err := stream.GetLastMsgForSubject(w.Context(), "orders.guard")
-				w.ok(err)
-				w.at(30 * time.Minute)
-				a.saw(t)
-				stands, err := stream.GetLastMsgForSubject(w.Context(), "orders.guard")
-				w.ok(err)
-				check.That(t, stands.Sequence == raised.Sequence,
-					"the guard is at %d, and was raised at %d", stands.Sequence, raised.Sequence)
-			})
+		inSealed.run(t, name, func(t *testing.T, w *world) {
+			c.Name, c.Storage, c.Subjects = "ORDERS", jetstream.MemoryStorage, []string{"orders.>"}
+			s, err := fence.CreateStream(w.Context(), w.ops.js, c, "orders.guard")
+			w.ok(err)
+			w.ok(checked(w.Context(), s))
+			_, err = w.ops.js.Publish(w.Context(), "orders.new", nil)
+			w.ok(err)
+			w.at(10 * time.Minute)
+			last, n := w.messages()
+			check.That(t, n == 1 && last >= 2, "%d of %d messages are left, want the guard's marker", n, last)
+			cl := w.dial("a")
+			a := w.guarding(cl, cl.openStream(t))
+			a.saw(t, "10m0s pending", "10m0s elected")
+			stream, err := w.ops.js.Stream(w.Context(), "ORDERS")
+			w.ok(err)
+			raised, err := stream.GetLastMsgForSubject(w.Context(), "orders.guard")
+			w.ok(err)
+			w.at(30 * time.Minute)
+			a.saw(t)
+			stands, err := stream.GetLastMsgForSubject(w.Context(), "orders.guard")
+			w.ok(err)
+			check.That(t, stands.Sequence == raised.Sequence,
+				"the guard is at %d, and was raised at %d", stands.Sequence, raised.Sequence)
 		})
 	}
 }
@@ -131,8 +124,7 @@ func TestGuard_OutlivesMaxAge(t *testing.T) {
 // A stream that is given a maximum age under a leader drops the guard once. It is
 // raised again for good.
 func TestGuard_StreamIsGivenMaxAge(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		c := jetstream.StreamConfig{Subjects: []string{"orders.>"}, Storage: jetstream.MemoryStorage}
 		w.stream(c)
 		cl := w.dial("a")
@@ -151,8 +143,7 @@ func TestGuard_StreamIsGivenMaxAge(t *testing.T) {
 
 // A full stream that rejects new messages rejects the guard, and the error says so.
 func TestGuard_OfAFullStream(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		c := jetstream.StreamConfig{Subjects: []string{"orders.>"}, MaxMsgs: 1, Discard: jetstream.DiscardNew}
 		w.stream(c)
 		_, err := w.ops.js.Publish(w.Context(), "orders.new", nil)
@@ -203,24 +194,20 @@ func TestGuards_InvalidNames(t *testing.T) {
 	bubble(t, func(w *world) {
 		js := w.ops.js
 		for _, name := range []string{"", "a.b", "a b", "a*", strings.Repeat("x", 253)} {
-			if b, err := fence.OpenBucket(js, name); b != nil || !errors.Is(err, leader.ErrInvalidConfig) {
-				t.Errorf("bucket %q: %v", name, err)
-			}
+			b, err := fence.OpenBucket(js, name)
+			check.That(t, b == nil && errors.Is(err, leader.ErrInvalidConfig), "bucket %q: %v", name, err)
 		}
 		for _, key := range []string{"", ".a", "a.", "a b", ">", "a.*"} {
-			if b, err := fence.OpenBucket(js, "orders", fence.GuardKey(key)); b != nil || !errors.Is(err, leader.ErrInvalidConfig) {
-				t.Errorf("key %q: %v", key, err)
-			}
+			b, err := fence.OpenBucket(js, "orders", fence.GuardKey(key))
+			check.That(t, b == nil && errors.Is(err, leader.ErrInvalidConfig), "key %q: %v", key, err)
 		}
 		for _, name := range []string{"", "a.b", "a b", ">", "a/b", `a\b`, "a\fb", strings.Repeat("x", 256)} {
-			if s, err := fence.OpenStream(js, name, "orders.guard"); s != nil || !errors.Is(err, leader.ErrInvalidConfig) {
-				t.Errorf("stream %q: %v", name, err)
-			}
+			s, err := fence.OpenStream(js, name, "orders.guard")
+			check.That(t, s == nil && errors.Is(err, leader.ErrInvalidConfig), "stream %q: %v", name, err)
 		}
 		for _, guard := range []string{"", "orders.>", "orders.*", "orders..guard", "a b", "{{x}}"} {
-			if s, err := fence.OpenStream(js, "ORDERS", guard); s != nil || !errors.Is(err, leader.ErrInvalidConfig) {
-				t.Errorf("guard %q: %v", guard, err)
-			}
+			s, err := fence.OpenStream(js, "ORDERS", guard)
+			check.That(t, s == nil && errors.Is(err, leader.ErrInvalidConfig), "guard %q: %v", guard, err)
 		}
 		check.Is(t, check.Err(fence.OpenBucket(nil, "orders")), leader.ErrInvalidConfig)
 		check.Is(t, check.Err(fence.OpenStream(nil, "ORDERS", "orders.guard")), leader.ErrInvalidConfig)

@@ -354,9 +354,8 @@ func TestTerm_KnowsOnlyItsGuards(t *testing.T) {
 	_, wa := k.stand("a", guarding("a", stores[0]))
 	wa.Expect(leadertest.Elected())
 	check.Equal(t, fenceAt(t, wa, stores[0]), 1, "at revision %d")
-	if revision, ok := wa.Term().Fence(stores[1].Link("a").Guard()); ok {
-		t.Errorf("it has a fence at another's guard: %d", revision)
-	}
+	revision, ok := wa.Term().Fence(stores[1].Link("a").Guard())
+	check.That(t, !ok, "it has a fence at another's guard: %d", revision)
 }
 
 // A leader reads its guard once in a lease, checks it once a minute, and reports an
@@ -370,9 +369,9 @@ func TestGuard_CostsFewRequests(t *testing.T) {
 	a, b := orders[0].Link("a"), orders[0].Link("b")
 	before, waiting := a.Requests(), b.Requests()
 	k.clock.Advance(4 * 15 * time.Second)
-	if got := a.Requests(); got.Total()-before.Total() != 5 || got.Reads-before.Reads != 4 || got.Settings-before.Settings != 1 {
-		t.Errorf("four leases took %+v after %+v", got, before)
-	}
+	got := a.Requests()
+	check.That(t, got.Total()-before.Total() == 5 && got.Reads-before.Reads == 4 && got.Settings-before.Settings == 1,
+		"four leases took %+v after %+v", got, before)
 	waiting.Settings++ // a check each minute
 	check.Equal(t, b.Requests(), waiting, "who waits asked: %+v, before %+v", waiting)
 	a.Cut()

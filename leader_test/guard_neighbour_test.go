@@ -20,8 +20,7 @@ import (
 
 // A write that cannot be made fails alone, and with its reason.
 func TestGuardedWrite_FailsAlone(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		_, err := fence.CreateBucket(w.Context(), w.ops.js, jetstream.KeyValueConfig{Bucket: "orders", MaxValueSize: 2000})
 		w.ok(err)
 		a := w.guard("a", "orders")
@@ -53,8 +52,7 @@ func TestGuardedWrite_FailsAlone(t *testing.T) {
 
 // A message that is not of the stream is refused at once.
 func TestGuardedWrite_OtherStream(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		for _, name := range []string{"log", "other"} {
 			_, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: name, Subjects: []string{name + ".>"}, AllowAtomicPublish: true, AllowMsgSchedules: true})
 			w.ok(err)
@@ -78,8 +76,7 @@ func TestGuardedWrite_OtherStream(t *testing.T) {
 
 // A batch can be committed again after a commit that failed.
 func TestBatch_CommittedAgain(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		kv := w.orders()
 		a := w.guard("a", "orders")
 		w.at(time.Second)
@@ -107,8 +104,7 @@ func TestBatch_CommittedAgain(t *testing.T) {
 // A writer accepts batches as soon as the stream accepts them. The settings of the stream
 // may change while the term lasts.
 func TestBatch_AcceptedOnceAllowed(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
 		w.ok(err)
 		a := w.guard("a", "orders")
@@ -124,8 +120,7 @@ func TestBatch_AcceptedOnceAllowed(t *testing.T) {
 // A check is not misled by a message on the subject of its probe. The subject of the
 // probe belongs to the stream, and another client writes it.
 func TestGuardCheck_ProbeSubject(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		kv := w.orders()
 		a := w.guard("a", "orders")
 		w.at(time.Second)
@@ -143,8 +138,7 @@ func TestGuardCheck_ProbeSubject(t *testing.T) {
 
 // A message with an ID of its own is written once, even if the caller sends it again.
 func TestMessageID_IsWrittenOnce(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		s, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log.>"}, AllowAtomicPublish: true})
 		w.ok(err)
 		g, err := fence.OpenStream(w.ops.js, "LOG", "log.guard")

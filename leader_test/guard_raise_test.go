@@ -70,9 +70,7 @@ func (w *world) standing(kv jetstream.KeyValue) (token, revision uint64) {
 		ID       string `json:"id"`
 	}
 	w.ok(json.Unmarshal(e.Value(), &rec))
-	if rec.Election != "E/e" || rec.ID == "" {
-		w.Errorf("the guard is %s", e.Value())
-	}
+	check.That(w, rec.Election == "E/e" && rec.ID != "", "the guard is %s", e.Value())
 	return rec.Token, e.Revision()
 }
 
@@ -83,9 +81,9 @@ func (w *world) guarded(kv jetstream.KeyValue, g *guardian) {
 	token, revision := w.standing(kv)
 	check.That(w, token == term.Token(),
 		"%v: the guard stands at %d, the term of %s is %d", w.now(), token, g.ID(), term.Token())
-	if got, ok := term.Fence(g.guards[0]); !ok || got != revision {
-		w.Errorf("%v: Fence of %s is %d, %v, the guard's revision is %d", w.now(), g.ID(), got, ok, revision)
-	}
+	got, ok := term.Fence(g.guards[0])
+	check.That(w, ok && got == revision,
+		"%v: Fence of %s is %d, %v, the guard's revision is %d", w.now(), g.ID(), got, ok, revision)
 }
 
 // A guard is raised before the term begins.
@@ -110,8 +108,7 @@ func TestGuard_RaisedBeforeTerm(t *testing.T) {
 // A write of an earlier term is refused, even an hour later. A worker that is delayed
 // between its check and its write, and one that never looks at its context.
 func TestZombieWrite_IsRefused(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		kv := w.orders()
 		a := w.guard("a", "orders")
 		w.at(time.Second)
@@ -138,9 +135,8 @@ func TestZombieWrite_IsRefused(t *testing.T) {
 		} {
 			call := w.begin(write)
 			call.returned(w.now(), leader.ErrFenced)
-			if e, err := kv.Get(w.Context(), "k"); err != nil || string(e.Value()) != "b" {
-				t.Errorf("after the %s of a zombie: %v, %v", what, e, err)
-			}
+			e, err := kv.Get(w.Context(), "k")
+			check.That(t, err == nil && string(e.Value()) == "b", "after the %s of a zombie: %v, %v", what, e, err)
 		}
 		if _, err := kv.Get(w.Context(), "new"); err == nil {
 			t.Error("a zombie has created a key")
@@ -151,8 +147,7 @@ func TestZombieWrite_IsRefused(t *testing.T) {
 // A candidate that cannot raise its guards renews and does not lead. After one lease it
 // lets another candidate try.
 func TestGuardRaise_BlockedHandsOver(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		kv := w.orders()
 		cl := w.dial("a")
 		g, err := fence.OpenBucket(cl.js, "orders")
@@ -178,8 +173,7 @@ func TestGuardRaise_BlockedHandsOver(t *testing.T) {
 
 // A leader whose guard a later term has raised begins a new term.
 func TestGuard_RaisedByLaterTerm(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		kv := w.orders()
 		a := w.guard("a", "orders")
 		w.at(500 * time.Millisecond)
@@ -223,42 +217,38 @@ func TestGuard_LostIsRaisedAgain(t *testing.T) {
 			w.orders()
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.sealed()
-				kv := w.orders()
-				a := w.guard("a", "orders")
-				w.at(500 * time.Millisecond)
-				a.news()
-				for i := range 5 { // so that revisions go back if the stream is made anew
-					_, err := a.writer(t).Put(w.Context(), fmt.Sprint("k", i), nil)
-					w.ok(err)
-				}
-				lose(w, kv)
-				w.at(7 * time.Second)
-				a.saw(t, "6s faulted guard deleted")
-				w.guarded(kv, a)
+		inSealed.run(t, name, func(t *testing.T, w *world) {
+			kv := w.orders()
+			a := w.guard("a", "orders")
+			w.at(500 * time.Millisecond)
+			a.news()
+			for i := range 5 { // so that revisions go back if the stream is made anew
+				_, err := a.writer(t).Put(w.Context(), fmt.Sprint("k", i), nil)
+				w.ok(err)
+			}
+			lose(w, kv)
+			w.at(7 * time.Second)
+			a.saw(t, "6s faulted guard deleted")
+			w.guarded(kv, a)
 
-				lose(w, kv)
-				writer := a.writer(t)
-				call := w.begin(func() error { _, err := writer.Put(w.Context(), "k", []byte("x")); return err })
-				call.returned(7*time.Second, nil) // a write that finds it gone does not wait for a look
-				w.guarded(kv, a)
-				a.saw(t, "7s faulted guard deleted")
+			lose(w, kv)
+			writer := a.writer(t)
+			call := w.begin(func() error { _, err := writer.Put(w.Context(), "k", []byte("x")); return err })
+			call.returned(7*time.Second, nil) // a write that finds it gone does not wait for a look
+			w.guarded(kv, a)
+			a.saw(t, "7s faulted guard deleted")
 
-				w.ok(a.Resign(w.Context()))
-				lose(w, kv)
-				call = w.begin(func() error { _, err := writer.Put(w.Context(), "k", []byte("late")); return err })
-				call.returned(7*time.Second, leader.ErrFenced) // it is not raised for a term that is over
-			})
+			w.ok(a.Resign(w.Context()))
+			lose(w, kv)
+			call = w.begin(func() error { _, err := writer.Put(w.Context(), "k", []byte("late")); return err })
+			call.returned(7*time.Second, leader.ErrFenced) // it is not raised for a term that is over
 		})
 	}
 }
 
 // Each guard adds two requests to an election.
 func TestGuardRaise_TwoRequests(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		w.orders()
 		_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "stock"})
 		w.ok(err)

@@ -40,8 +40,7 @@ func findsNamesAnywhere(f frame) treatment {
 // The probe finds a server that looks for the names of headers anywhere in a message. The
 // header that hides the other comes first by chance. Every check must detect that.
 func TestGuardVersion_Probe(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		w.stream(jetstream.StreamConfig{Subjects: []string{"orders.>"}})
 		cl := w.dial("a")
 		w.ok(checked(w.Context(), cl.openStream(t)))
@@ -72,8 +71,7 @@ func saysVersion(is, says string) func(frame) treatment {
 // A candidate does not campaign while the server that leads the stream of its guard is
 // too old.
 func TestGuardVersion_OldServer(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		w.stream(jetstream.StreamConfig{Subjects: []string{"orders.>"}})
 		cl := w.dial("a")
 		is := cl.nc.ConnectedServerVersion()

@@ -54,8 +54,7 @@ func (w *world) refused(err, want error) {
 
 // A writer stores the messages that the bucket of nats.go would store.
 func TestBucketWriter_MatchesKV(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		kv := w.orders()
 		a := w.guard("a", "orders")
 		w.at(time.Second)
@@ -65,9 +64,8 @@ func TestBucketWriter_MatchesKV(t *testing.T) {
 		w.ok(err)
 		e, err := kv.Get(ctx, "k")
 		w.ok(err)
-		if e.Revision() != rev || string(e.Value()) != "1" {
-			t.Errorf("revision %d is %q, Put said %d", e.Revision(), e.Value(), rev)
-		}
+		check.That(t, e.Revision() == rev && string(e.Value()) == "1",
+			"revision %d is %q, Put said %d", e.Revision(), e.Value(), rev)
 		rev2, err := put.Update(ctx, "k", []byte("2"), rev)
 		w.ok(err)
 		_, err = put.Update(ctx, "k", []byte("x"), rev)
@@ -79,9 +77,8 @@ func TestBucketWriter_MatchesKV(t *testing.T) {
 		w.ok(put.Delete(ctx, "k"))
 		rev3, err := put.Create(ctx, "k", []byte("3")) // a deleted key does not exist
 		w.ok(err)
-		if got := w.history(kv, "k"); got != "1 2 KeyValueDeleteOp 3" || rev3 <= rev2 {
-			t.Errorf("%q, revision %d after %d", got, rev3, rev2)
-		}
+		got := w.history(kv, "k")
+		check.That(t, got == "1 2 KeyValueDeleteOp 3" && rev3 > rev2, "%q, revision %d after %d", got, rev3, rev2)
 		w.ok(put.Purge(ctx, "k"))
 		check.Equal(t, w.history(kv, "k"), "KeyValuePurgeOp", "%q")
 		_, err = put.Update(ctx, "zero", []byte("1"), 0) // there is none
@@ -92,8 +89,7 @@ func TestBucketWriter_MatchesKV(t *testing.T) {
 
 // A batch is written as a whole or not at all.
 func TestBatch_IsAtomic(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		kv := w.orders()
 		a := w.guard("a", "orders")
 		w.at(time.Second)
@@ -115,9 +111,7 @@ func TestBatch_IsAtomic(t *testing.T) {
 			}
 			e, gerr := kv.Get(ctx, key)
 			w.ok(gerr)
-			if e.Revision() != revs[i] {
-				t.Errorf("%s is at %d, Commit said %d", key, e.Revision(), revs)
-			}
+			check.That(t, e.Revision() == revs[i], "%s is at %d, Commit said %d", key, e.Revision(), revs)
 		}
 		if len(revs) != 5 || w.history(kv, "c") != "2 3" || w.history(kv, "d") != "KeyValueDeleteOp" {
 			t.Errorf("%d, c: %q, d: %q", revs, w.history(kv, "c"), w.history(kv, "d"))
@@ -142,8 +136,7 @@ func TestBatch_IsAtomic(t *testing.T) {
 
 // A writer refuses each write that would harm the guard.
 func TestWriter_RefusesHarm(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		w.orders()
 		_, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{
 			Name: "LOG", Subjects: []string{"log.>"}, AllowRollup: true, AllowAtomicPublish: true,
@@ -180,8 +173,7 @@ func TestWriter_RefusesHarm(t *testing.T) {
 }
 
 func TestStreamWriter_Publishes(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		s, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log.>"}, AllowAtomicPublish: true})
 		w.ok(err)
 		g, err := fence.OpenStream(w.ops.js, "LOG", "log.guard")
@@ -234,8 +226,7 @@ func TestStreamWriter_Publishes(t *testing.T) {
 
 // Without atomic batches, single writes still work, and no others do.
 func TestStreamWithoutBatches(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
 		w.ok(err)
 		a := w.guard("a", "orders")
@@ -263,60 +254,57 @@ func TestUnknownOutcome_IsSettled(t *testing.T) {
 		"request late": {up, hold, "next"},
 	} {
 		for _, kind := range []string{"put", "update", "batch"} {
-			t.Run(name+", "+kind, func(t *testing.T) {
-				bubble(t, func(w *world) {
-					w.sealed()
-					kv := w.orders()
-					a := w.guard("a", "orders")
-					w.at(time.Second)
-					put := a.writer(t)
-					var inbox string
-					a.filter(func(f frame) treatment {
-						if f.dir == up && f.subject == "$KV.orders.k" {
-							inbox = f.reply
-							if k.dir == up {
-								return k.do
-							}
-						}
-						if f.dir == down && k.dir == down && inbox != "" && f.subject == inbox {
+			inSealed.run(t, name+", "+kind, func(t *testing.T, w *world) {
+				kv := w.orders()
+				a := w.guard("a", "orders")
+				w.at(time.Second)
+				put := a.writer(t)
+				var inbox string
+				a.filter(func(f frame) treatment {
+					if f.dir == up && f.subject == "$KV.orders.k" {
+						inbox = f.reply
+						if k.dir == up {
 							return k.do
 						}
-						return pass
-					})
-					ctx, cancel := context.WithTimeout(w.Context(), time.Second)
-					defer cancel()
-					var err error
-					switch kind {
-					case "put":
-						_, err = put.Put(ctx, "k", []byte("unknown"))
-					case "update":
-						_, err = put.Update(ctx, "k", []byte("unknown"), 0)
-					default:
-						b := put.Batch()
-						b.Put("other", nil)
-						b.Put("k", []byte("unknown"))
-						_, err = b.Commit(ctx)
 					}
-					// An update is a batch with the guard as its last message. If its
-					// first message is missing, nothing is written, but a try may be on
-					// its way at the end.
-					told := k.dir == down && kind == "update"
-					incomplete := k.dir == up && kind == "update"
-					if !incomplete && errors.Is(err, fence.ErrUnknownOutcome) == told || errors.Is(err, context.DeadlineExceeded) == told {
-						t.Errorf("%v at %v", err, w.now())
+					if f.dir == down && k.dir == down && inbox != "" && f.subject == inbox {
+						return k.do
 					}
-					a.filter(nil)
-					_, err = put.Put(w.Context(), "k", []byte("next"))
-					w.ok(err)
-					a.open()
-					w.at(20 * time.Second)
-					// An incomplete batch is sent again until its caller has left. The
-					// last try may be on its way when the link is whole again.
-					late := kind == "update" && k.dir == up
-					got := w.history(kv, "k")
-					check.That(t, got == k.want || late && got == "unknown next", "%q, want %q", got, k.want)
-					w.guarded(kv, a)
+					return pass
 				})
+				ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+				defer cancel()
+				var err error
+				switch kind {
+				case "put":
+					_, err = put.Put(ctx, "k", []byte("unknown"))
+				case "update":
+					_, err = put.Update(ctx, "k", []byte("unknown"), 0)
+				default:
+					b := put.Batch()
+					b.Put("other", nil)
+					b.Put("k", []byte("unknown"))
+					_, err = b.Commit(ctx)
+				}
+				// An update is a batch with the guard as its last message. If its
+				// first message is missing, nothing is written, but a try may be on
+				// its way at the end.
+				told := k.dir == down && kind == "update"
+				incomplete := k.dir == up && kind == "update"
+				if !incomplete && errors.Is(err, fence.ErrUnknownOutcome) == told || errors.Is(err, context.DeadlineExceeded) == told {
+					t.Errorf("%v at %v", err, w.now())
+				}
+				a.filter(nil)
+				_, err = put.Put(w.Context(), "k", []byte("next"))
+				w.ok(err)
+				a.open()
+				w.at(20 * time.Second)
+				// An incomplete batch is sent again until its caller has left. The
+				// last try may be on its way when the link is whole again.
+				late := kind == "update" && k.dir == up
+				got := w.history(kv, "k")
+				check.That(t, got == k.want || late && got == "unknown next", "%q, want %q", got, k.want)
+				w.guarded(kv, a)
 			})
 		}
 	}
@@ -325,8 +313,7 @@ func TestUnknownOutcome_IsSettled(t *testing.T) {
 // If the context of a call ends before its turn, the call has written nothing, and its
 // error says so.
 func TestUnsentWrite_IsNotUnknown(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		kv := w.orders()
 		a := w.guard("a", "orders")
 		w.at(time.Second)
@@ -356,8 +343,7 @@ func TestUnsentWrite_IsNotUnknown(t *testing.T) {
 // guard_cluster_test.go for three. Each write is there once, at the revision that it
 // returned, while the guard moves and is deleted.
 func TestGuardedWrite_Concurrent(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		kv := w.orders()
 		a := w.guard("a", "orders")
 		w.at(time.Second)

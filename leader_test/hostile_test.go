@@ -39,9 +39,7 @@ func (h *hostileClient) store(value []byte, headers nats.Header) {
 	h.Helper()
 	ack, err := h.nc.RequestMsg(&nats.Msg{Subject: h.key(), Data: value, Header: headers}, time.Second)
 	h.ok(err)
-	if strings.Contains(string(ack.Data), "error") {
-		h.Fatalf("the key of the client: %s", ack.Data)
-	}
+	check.Must(h, !strings.Contains(string(ack.Data), "error"), "the key of the client: %s", ack.Data)
 }
 
 // send sends a request that the client may send.
@@ -257,9 +255,7 @@ func (h *hostileClient) consume(to string, value []byte, headers nats.Header) {
 	made, err := h.nc.Request("$JS.API.CONSUMER.CREATE.KV_E_roster.spy.$KV.E_roster.a.*", fmt.Appendf(nil,
 		`{"stream_name":"KV_E_roster","config":{"name":"spy","deliver_subject":%q,"deliver_policy":"all","ack_policy":"none","filter_subject":"$KV.E_roster.a.*","idle_heartbeat":1000000000}}`, to), time.Second)
 	h.ok(err)
-	if strings.Contains(string(made.Data), `"error"`) {
-		h.Fatalf("the consumer: %s", made.Data)
-	}
+	check.Must(h, !strings.Contains(string(made.Data), `"error"`), "the consumer: %s", made.Data)
 }
 
 // The server delivers to a key only while a client listens to it. Messages are then stored under the

@@ -145,9 +145,8 @@ func TestRegressedStore_NoLeader(t *testing.T) {
 	k.store.Link("a").LoseReads(-1)
 	k.clock.Advance(10 * time.Second)
 	w.Expect(leadertest.Deposed(leader.ErrRegressed))
-	if h, ok := c.Leader(); ok {
-		t.Errorf("it says that %v", h)
-	}
+	h, ok := c.Leader()
+	check.That(t, !ok, "it says that %v", h)
 }
 
 // Stop does not wait for a pending write by which no candidate may lead.

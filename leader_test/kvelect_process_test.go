@@ -232,9 +232,7 @@ func (f *fleet) leaders() (olds, news []string) {
 // judge fails the test if there are two leaders.
 func (f *fleet) judge() {
 	olds, news := f.leaders()
-	if len(olds)+len(news) > 1 {
-		f.Errorf("%v: two leaders: %v and %v", f.now(), olds, news)
-	}
+	check.That(f, len(olds)+len(news) <= 1, "%v: two leaders: %v and %v", f.now(), olds, news)
 }
 
 // leader returns the current leader, or "".

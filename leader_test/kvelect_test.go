@@ -125,9 +125,8 @@ func TestKVElect_DeadOldLeader(t *testing.T) {
 		f.at(20 * time.Second)
 		a := f.new("a")
 		f.at(70 * time.Second) // its last update was at 67.5s
-		if h, err := leader.Lookup(w.Context(), a.bucket(t), "e"); err != nil || !h.Foreign || string(h.Value) != "old" || h.Leads() {
-			t.Errorf("Lookup: %+v, %v", h, err)
-		}
+		h, err := leader.Lookup(w.Context(), a.bucket(t), "e")
+		check.That(t, err == nil && h.Foreign && string(h.Value) == "old" && !h.Leads(), "Lookup: %+v, %v", h, err)
 		old.quit()
 		f.at(3 * time.Minute)
 		// Its records cause no faults.
@@ -211,8 +210,7 @@ func TestKVElect_LostReplies(t *testing.T) {
 
 // The setting KVElect is refused for a bucket in which it cannot work.
 func TestKVElect_UnfitBucket(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		b := w.ops.bucket(t)
 		_, err := b.Info(w.Context())
 		w.ok(err)
@@ -236,21 +234,19 @@ func TestKVElect_Storm(t *testing.T) {
 		seeds = 1
 	}
 	for seed := range seeds {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			bubble(t, func(w *world) {
-				rng := rand.New(rand.NewPCG(seed, 6))
-				f := w.fleet(kvTTL)
-				f.storms(rng, 150)
-				for _, p := range f.olds {
-					p.open()
-				}
-				for _, c := range f.news {
-					c.open()
-				}
-				f.at(f.now() + 4*kvTTL)
-				check.That(t, f.leader() != "", "%v: nobody leads", f.now())
-				t.Logf("%d wins and losses in %v", len(f.heard()), f.now())
-			})
+		inBubble.run(t, fmt.Sprint(seed), func(t *testing.T, w *world) {
+			rng := rand.New(rand.NewPCG(seed, 6))
+			f := w.fleet(kvTTL)
+			f.storms(rng, 150)
+			for _, p := range f.olds {
+				p.open()
+			}
+			for _, c := range f.news {
+				c.open()
+			}
+			f.at(f.now() + 4*kvTTL)
+			check.That(t, f.leader() != "", "%v: nobody leads", f.now())
+			t.Logf("%d wins and losses in %v", len(f.heard()), f.now())
 		})
 	}
 }
@@ -289,9 +285,9 @@ func (f *fleet) storms(rng *rand.Rand, n int) {
 		case 3, 4:
 			// It may be cut off for good, but it must return within any lease.
 			limit, cancel := context.WithTimeout(f.Context(), 4*kvTTL)
-			if err := c.Resign(limit); errors.Is(err, context.DeadlineExceeded) {
-				f.Errorf("%v: Resign of %s does not return: %+v", f.now(), c.ID(), c.Stats())
-			}
+			err := c.Resign(limit)
+			check.That(f, !errors.Is(err, context.DeadlineExceeded),
+				"%v: Resign of %s does not return: %+v", f.now(), c.ID(), c.Stats())
 			cancel()
 		case 5:
 			who.cut()

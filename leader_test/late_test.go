@@ -33,8 +33,7 @@ func firstWrite() func(frame) treatment {
 
 // A win that was applied late is used. Fault 7 of docs/faults.md: used.
 func TestLateWin_IsUsed(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		cl := w.dial("a")
 		cl.filter(firstWrite())
 		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
@@ -54,8 +53,7 @@ func TestLateWin_IsUsed(t *testing.T) {
 // A candidate that stops releases a win that was applied late. Fault 7 of docs/faults.md:
 // released.
 func TestLateWin_IsReleasedByStop(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		cl := w.dial("a")
 		cl.filter(firstWrite())
 		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
@@ -77,8 +75,7 @@ func TestLateWin_IsReleasedByStop(t *testing.T) {
 // Fault 7 of docs/faults.md: the late win is not believed for longer than its lease was
 // valid.
 func TestLateWin_AfterItsLease(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		cl := w.dial("a")
 		cl.filter(firstWrite())
 		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
@@ -221,8 +218,7 @@ func TestRefusal_EndlessIsNoLease(t *testing.T) {
 // A win that was stored although its reply refused it is used. Fault 10 of
 // docs/faults.md.
 func TestRefusedWin_IsUsed(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		cl := w.dial("a")
 		cl.refuse(w, 1, true)
 		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})

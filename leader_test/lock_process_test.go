@@ -32,8 +32,7 @@ func (p *waiting) refused() {
 // of another ID and a candidate do not matter.
 func TestAcquire_HeldByThisProcess(t *testing.T) {
 	for _, id := range []string{"a", ""} {
-		bubble(t, func(w *world) {
-			w.sealed()
+		inSealed(t, func(w *world) {
 			a, again := w.process("a"), w.process("a")
 			for _, p := range []*process{a, again} {
 				p.cfg.ID = id
@@ -62,8 +61,7 @@ func TestAcquire_HeldByThisProcess(t *testing.T) {
 
 // Of two calls of one process that wait for another, one gets the lock and the other fails.
 func TestAcquire_TwiceWaiting(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		lock := w.locker("b").acquire()
 		a := w.locker("a")
 		one, two := a.wait(w.Context()), a.wait(w.Context())
@@ -83,8 +81,7 @@ func TestAcquire_TwiceWaiting(t *testing.T) {
 
 // A process may hold several seats of a lock. It does not wait when it holds all of them.
 func TestAcquire_AllSeatsHeldByThisProcess(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.semaphore("a", 2)
 		first := a.acquire()
 		b := w.semaphore("b", 2).acquire()
@@ -101,8 +98,7 @@ func TestAcquire_AllSeatsHeldByThisProcess(t *testing.T) {
 
 // A lock that was lost, or given up by an Unlock that goes on, is waited for: it comes free.
 func TestAcquire_OwnLockComesFree(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, again := w.locker("a"), w.locker("a")
 		lock := a.acquire()
 		a.detain(down)

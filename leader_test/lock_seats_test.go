@@ -33,9 +33,8 @@ func (w *world) disagrees(err error, seats int, holder string, others int) {
 func (w *world) unwritten(n int) {
 	w.Helper()
 	for seat := n + 1; seat < n+4; seat++ {
-		if _, err := w.kv().Get(w.Context(), leader.SeatKey("e", seat)); err == nil {
-			w.Errorf("seat %d has been written", seat)
-		}
+		_, err := w.kv().Get(w.Context(), leader.SeatKey("e", seat))
+		check.That(w, err != nil, "seat %d has been written", seat)
 	}
 }
 
@@ -45,8 +44,7 @@ func (w *world) unwritten(n int) {
 func TestLock_OtherNumberOfSeats(t *testing.T) {
 	for _, one := range []struct{ holder, asks int }{{0, 2}, {1, 2}, {2, 1}, {2, 0}, {2, 3}, {3, 2}} {
 		for _, candidate := range []bool{false, true} {
-			bubble(t, func(w *world) {
-				w.sealed()
+			inSealed(t, func(w *world) {
 				has, asks := max(one.holder, 1), max(one.asks, 1)
 				if candidate {
 					w.standAs(leader.Config{ID: "a", Seats: one.holder})
@@ -80,8 +78,7 @@ func TestLock_OtherNumberOfSeats(t *testing.T) {
 // A holder on a seat above those of the lock is found by the record that the first seat keeps
 // when it is released, as often as one asks. When all have unlocked, any number will do.
 func TestLock_OtherNumberOfSeatsAbove(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		var above *leader.Lock
 		var others []*leader.Lock
 		for _, id := range []string{"x", "y", "z"} {
@@ -121,8 +118,7 @@ func TestLock_OtherNumberOfSeatsAbove(t *testing.T) {
 // A holder that has crashed refuses nothing for longer than its lease. Acquire waits for that.
 // TryAcquire refuses the lock until the process has seen the record for the lease.
 func TestLock_OtherNumberOfSeatsCrashed(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.locker("a")
 		a.acquire()
 		a.cut()
@@ -144,8 +140,7 @@ func TestLock_OtherNumberOfSeatsCrashed(t *testing.T) {
 
 // A holder that unlocks while the check waits for its renewal refuses nothing.
 func TestLock_OtherNumberOfSeatsUnlocked(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		lock := w.locker("a").acquire()
 		b := w.semaphore("b", 2).wait(w.Context())
 		w.at(lease / 12)
@@ -158,8 +153,7 @@ func TestLock_OtherNumberOfSeatsUnlocked(t *testing.T) {
 // A context that ends while the check waits for a renewal ends Acquire, with the disagreement
 // in the text.
 func TestLock_OtherNumberOfSeatsGivesUp(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		w.locker("a").acquire()
 		ctx, cancel := context.WithTimeout(w.Context(), lease/12)
 		defer cancel()
@@ -174,8 +168,7 @@ func TestLock_OtherNumberOfSeatsGivesUp(t *testing.T) {
 // would wait for them or has won a seat that they do not know of.
 func TestLock_OtherNumberOfSeatsLater(t *testing.T) {
 	for _, seats := range []int{1, 2} {
-		bubble(t, func(w *world) {
-			w.sealed()
+		inSealed(t, func(w *world) {
 			var locks []*leader.Lock
 			for n := range seats {
 				locks = append(locks, w.semaphore(fmt.Sprint("x", n), seats).acquire())
@@ -191,9 +184,7 @@ func TestLock_OtherNumberOfSeatsLater(t *testing.T) {
 			a := w.semaphore("a", other)
 			lock, err := a.try()
 			w.ok(err)
-			if lock.Seat() != 1 {
-				t.Fatalf("a is on seat %d", lock.Seat())
-			}
+			check.Must(t, lock.Seat() == 1, "a is on seat %d", lock.Seat())
 			w.at(2 * time.Second)
 			b.open()
 			w.at(2*time.Second + lease)
@@ -210,8 +201,7 @@ func TestLock_OtherNumberOfSeatsLater(t *testing.T) {
 
 // A check that gets no answer delays the lock, and does not refuse it.
 func TestLock_OtherNumberOfSeatsUnread(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		b := w.semaphore("b", 2)
 		b.detain(down)
 		waits := b.wait(w.Context())

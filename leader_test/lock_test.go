@@ -81,8 +81,7 @@ func (w *world) lost(lock *leader.Lock, cause error) {
 // A lock passes from one process to the next in the instant of Unlock. Its context ends with
 // the Unlock alone, and carries the values of the context given to Acquire.
 func TestLock_PassesOn(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		type key struct{}
 		ctx, cancel := context.WithCancel(context.WithValue(w.Context(), key{}, "value"))
 		a := w.locker("a")
@@ -108,8 +107,7 @@ func TestLock_PassesOn(t *testing.T) {
 // The end of the context ends the waiting at once, with the holder in the text. The key stays
 // with its holder.
 func TestLock_GivesUpWaiting(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		first := w.locker("a").acquire()
 		ctx, cancel := context.WithTimeout(w.Context(), 3*time.Second)
 		defer cancel()
@@ -127,8 +125,7 @@ func TestLock_GivesUpWaiting(t *testing.T) {
 
 // While the store is away, Acquire waits, and returns the fault in the end.
 func TestLock_StoreAway(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		b := w.locker("b")
 		b.cut()
 		ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
@@ -145,8 +142,7 @@ func TestLock_StoreAway(t *testing.T) {
 // A lock that was lost does not come back, although the key becomes free again, and neither
 // before nor after Unlock.
 func TestLock_LostForGood(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.locker("a")
 		first := a.acquire()
 		b := w.locker("b").wait(w.Context())
@@ -171,8 +167,7 @@ func TestLock_LostForGood(t *testing.T) {
 // A lock that was lost while nobody else took the key is kept for the work, for one lease, and
 // does not come back. Then the key is free, although nobody calls Unlock.
 func TestLock_NeverUnlocked(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.locker("a")
 		first := a.acquire()
 		w.at(500 * time.Millisecond)
@@ -191,8 +186,7 @@ func TestLock_NeverUnlocked(t *testing.T) {
 
 // Unlock ends that wait.
 func TestLock_UnlockedAfterLoss(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.locker("a")
 		first := a.acquire()
 		w.at(500 * time.Millisecond)
@@ -211,8 +205,7 @@ func TestLock_UnlockedAfterLoss(t *testing.T) {
 // Unlock of a lock that was lost returns the cause, whatever has become of the key: another
 // process holds the lock, held it meanwhile, or the key was deleted.
 func TestUnlock_LostLockReturnsCause(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.locker("a")
 		first := a.acquire()
 		b := w.locker("b").wait(w.Context())
@@ -235,8 +228,7 @@ func TestUnlock_LostLockReturnsCause(t *testing.T) {
 // A lock that its process handed over at the request of an operator was lost, too, and
 // Release does not hide that.
 func TestUnlock_HandedOverReturnsCause(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		lock := w.locker("a").acquire()
 		b := w.locker("b").wait(w.Context())
 		down := w.begin(func() error {
@@ -254,17 +246,16 @@ func TestUnlock_HandedOverReturnsCause(t *testing.T) {
 
 // Where the time of a lost lock's Unlock is over, the error has both.
 func TestUnlock_LostLockWithoutTime(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.locker("a")
 		lock := a.acquire()
 		a.cut()
 		w.at(deadline)
 		ended, cancel := context.WithCancel(w.Context())
 		cancel()
-		if err := lock.Unlock(ended); !errors.Is(err, leader.ErrLeaseExpired) || !errors.Is(err, context.Canceled) {
-			t.Errorf("Unlock returned %v", err)
-		}
+		err := lock.Unlock(ended)
+		check.That(t, errors.Is(err, leader.ErrLeaseExpired) && errors.Is(err, context.Canceled),
+			"Unlock returned %v", err)
 	})
 }
 
@@ -279,8 +270,7 @@ func TestUnlock_ZeroLock(t *testing.T) {
 // Unlock may be called more than once, at once and later, and Release does the same without a
 // wait.
 func TestUnlock_MoreThanOnce(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		ended, cancel := context.WithCancel(w.Context())
 		cancel()
 		lock := w.locker("a").acquire()
@@ -301,8 +291,7 @@ func TestUnlock_MoreThanOnce(t *testing.T) {
 
 // With a context that has ended Unlock does not wait, and the key is released all the same.
 func TestUnlock_WithoutTime(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		ended, cancel := context.WithCancel(w.Context())
 		cancel()
 		a := w.locker("a")
@@ -319,8 +308,7 @@ func TestUnlock_WithoutTime(t *testing.T) {
 
 // While NATS is down, Unlock waits until the last record keeps nobody out.
 func TestUnlock_StoreAway(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.locker("a")
 		lock := a.acquire()
 		w.at(1500 * time.Millisecond) // the last renewal was at 1s
@@ -338,8 +326,7 @@ func TestUnlock_StoreAway(t *testing.T) {
 // Unlock reports that the connection was closed before the release. Others wait for the lease.
 func TestUnlock_ConnectionClosed(t *testing.T) {
 	for _, seats := range []int{0, 2} {
-		bubble(t, func(w *world) {
-			w.sealed()
+		inSealed(t, func(w *world) {
 			a := w.locker("a")
 			a.cfg.Seats = seats
 			lock := a.acquire()
@@ -356,8 +343,7 @@ func TestUnlock_ConnectionClosed(t *testing.T) {
 
 // With seats there are as many locks, and a lock lost on one seat does not come back on another.
 func TestLock_Seats(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		var locks []*leader.Lock
 		for _, id := range []string{"a", "b"} {
 			l := w.locker(id)

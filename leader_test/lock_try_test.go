@@ -57,8 +57,7 @@ func (p *process) held(by string) {
 // TryAcquire takes a free lock at once, whether the key was never written or was released,
 // and otherwise names the holder.
 func TestTryAcquire_FreeOrHeld(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b := w.process("a"), w.process("b")
 		for range 3 {
 			lock, err := a.try()
@@ -78,8 +77,7 @@ func TestTryAcquire_FreeOrHeld(t *testing.T) {
 // The lock of a holder that has crashed is free when this process has seen the same record
 // for the whole lease, and not before. A renewal counts as sight of another record.
 func TestTryAcquire_CrashedHolder(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b, c := w.process("a"), w.process("b"), w.process("c")
 		_, err := a.try()
 		w.ok(err)
@@ -109,8 +107,7 @@ func TestTryAcquire_CrashedHolder(t *testing.T) {
 // The memory is of one process, so a Bucket of another connection begins anew, and of one
 // clock, so a Clock of its own does.
 func TestTryAcquire_MemoryIsNotShared(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b := w.process("a"), w.process("b")
 		_, err := a.try()
 		w.ok(err)
@@ -142,8 +139,7 @@ type uncomparable struct {
 // A key that was deleted is free after one lease in the same way. One that was deleted with
 // the holder's lease in the marker, likewise.
 func TestTryAcquire_DeletedKey(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		w.ok(w.kv().Delete(w.Context(), "e"))
 		b := w.process("b")
 		b.held("")
@@ -160,8 +156,7 @@ func TestTryAcquire_DeletedKey(t *testing.T) {
 
 // Values that are no records count as held for one lease, too.
 func TestTryAcquire_ForeignRecord(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		_, err := w.kv().PutString(w.Context(), "e", "somebody")
 		w.ok(err)
 		b := w.process("b")
@@ -181,9 +176,9 @@ func TestTryAcquire_Faults(t *testing.T) {
 		b := w.process("b")
 		fails := func(want error) {
 			t.Helper()
-			if _, err := b.try(); !errors.Is(err, want) || !strings.HasPrefix(err.Error(), `try lock "e": leader: `) {
-				t.Errorf("%v: %v, want %v", w.now(), err, want)
-			}
+			_, err := b.try()
+			check.That(t, errors.Is(err, want) && strings.HasPrefix(err.Error(), `try lock "e": leader: `),
+				"%v: %v, want %v", w.now(), err, want)
 		}
 		fails(leader.ErrNoBucket)
 		w.isAt(0, "no bucket")
@@ -207,24 +202,20 @@ func TestTryAcquire_Faults(t *testing.T) {
 // A bucket that is not purge-protected is refused, whatever its key holds.
 func TestTryAcquire_UnfitBucket(t *testing.T) {
 	for name, create := range map[string]func(*world){"with a TTL": (*world).expiring, "ordinary": (*world).ordinary} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				create(w)
-				refused := func() {
-					t.Helper()
-					at := w.now()
-					if _, err := w.process("b").try(); !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), "CreateBucket") {
-						t.Errorf("%v: %v", at, err)
-					}
-					w.isAt(at, "TryAcquire")
-				}
-				refused()
-				a := w.locker("a")
-				lock := a.acquire()
-				refused()
-				w.ok(lock.Unlock(w.Context()))
-				refused()
-			})
+		inBubble.run(t, name, func(t *testing.T, w *world) {
+			create(w)
+			refused := func() {
+				t.Helper()
+				at := w.now()
+				check.Says(t, check.Err(w.process("b").try()), leader.ErrIncompatibleBucket, "CreateBucket")
+				w.isAt(at, "TryAcquire")
+			}
+			refused()
+			a := w.locker("a")
+			lock := a.acquire()
+			refused()
+			w.ok(lock.Unlock(w.Context()))
+			refused()
 		})
 	}
 }
@@ -237,9 +228,7 @@ func TestTryAcquire_Config(t *testing.T) {
 		"KVElect": {KVElect: true}, "Priority": {Priority: 1}, "Seats": {Seats: -1}, "LeaseDuration": {LeaseDuration: -1},
 	} {
 		_, err := leader.TryAcquire(t.Context(), store, "e", cfg)
-		if !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), strings.TrimSpace(name)) {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.Says(t, err, leader.ErrInvalidConfig, strings.TrimSpace(name))
 	}
 	check.Is(t, check.Err(leader.Acquire(t.Context(), store, "e", leader.Config{Priority: 1})), leader.ErrInvalidConfig)
 	check.Equal(t, store.Requests().Total(), 0, "%d requests")
@@ -247,8 +236,7 @@ func TestTryAcquire_Config(t *testing.T) {
 
 // Of a hundred processes that try at once, exactly one has the lock. The others know it.
 func TestTryAcquire_OnceOfHundred(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		var all []*process
 		for i := range 100 {
 			all = append(all, w.process(fmt.Sprintf("p%d", i)))
@@ -279,8 +267,7 @@ func TestTryAcquire_OnceOfHundred(t *testing.T) {
 
 // With seats the lock is held when all seats are.
 func TestTryAcquire_Seats(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		seats := func(id string) *process {
 			p := w.process(id)
 			p.cfg.Seats = 3
@@ -313,8 +300,7 @@ func TestTryAcquire_Seats(t *testing.T) {
 
 // Guards are raised before the lock is returned, so its writes are fenced.
 func TestTryAcquire_Guards(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.process("a")
 		guarded, err := fence.CreateBucket(w.Context(), a.js, jetstream.KeyValueConfig{Bucket: "G"})
 		w.ok(err)

@@ -60,8 +60,7 @@ const (
 
 // A candidate warns once, when it begins, of a connection that gives up reconnecting.
 func TestLog_ReconnectionGivenUp(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		for _, k := range []struct {
 			opt  nats.Option
 			want []string
@@ -117,21 +116,18 @@ func TestLog_ConnectionClosed(t *testing.T) {
 		}, []string{givesUp + "3" + instead, "the connection gave up reconnecting, which ended the candidate" + instead + "; err=nats: no servers available for connection"}, leader.ErrConnectionClosed},
 	} {
 		for _, seats := range []int{0, 3} {
-			t.Run(k.name, func(t *testing.T) {
-				bubble(t, func(w *world) {
-					w.sealed()
-					h, cl := &warnings{}, w.dial("a", k.opts...)
-					ctx, cancel := context.WithCancel(w.Context())
-					defer cancel()
-					c, err := leader.Campaign(ctx, cl.bucket(t), "e", leader.Config{Seats: seats, Logger: slog.New(h)})
-					w.ok(err)
-					w.at(time.Minute)
-					check.Must(w, c.IsLeader(), "it does not lead")
-					k.end(w, subject{c, cancel, cl})
-					<-c.Done()
-					h.were(w, k.want...)
-					check.Is(w, c.Err(), k.err)
-				})
+			inSealed.run(t, k.name, func(t *testing.T, w *world) {
+				h, cl := &warnings{}, w.dial("a", k.opts...)
+				ctx, cancel := context.WithCancel(w.Context())
+				defer cancel()
+				c, err := leader.Campaign(ctx, cl.bucket(t), "e", leader.Config{Seats: seats, Logger: slog.New(h)})
+				w.ok(err)
+				w.at(time.Minute)
+				check.Must(w, c.IsLeader(), "it does not lead")
+				k.end(w, subject{c, cancel, cl})
+				<-c.Done()
+				h.were(w, k.want...)
+				check.Is(w, c.Err(), k.err)
 			})
 		}
 	}

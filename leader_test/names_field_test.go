@@ -231,9 +231,7 @@ func TestNames_BeyondTheirLimits(t *testing.T) {
 			return err
 		}},
 	} {
-		if err := k.call(); !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), k.text) {
-			t.Errorf("%s: %v", k.what, err)
-		}
+		check.Says(t, k.call(), leader.ErrInvalidConfig, k.text)
 	}
 	after := nc.Stats()
 	check.That(t, after.OutMsgs == before.OutMsgs && after.Reconnects == 0 && nc.IsConnected(),

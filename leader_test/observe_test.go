@@ -65,8 +65,7 @@ func lastOfEach(lines []string) []string {
 
 // Observers agree with the record from the first leader on. Fault 19 of docs/faults.md.
 func TestObserver_AgreesWithRecord(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		ctx, cancel := context.WithCancel(w.Context())
 		eye := w.dial("eye")
 		l := w.observe(ctx, eye)
@@ -190,9 +189,8 @@ func TestProclaim_ValueReachesOthers(t *testing.T) {
 			w.isAt(20500*time.Millisecond, "Proclaim returned")
 			synctest.Wait()
 			for _, c := range []*candidate{a, b} {
-				if h, ok := c.Leader(); !ok || string(h.Value) != string(v) {
-					w.Errorf("%s sees %q", c.ID(), h.Value)
-				}
+				h, ok := c.Leader()
+				check.That(w, ok && string(h.Value) == string(v), "%s sees %q", c.ID(), h.Value)
 			}
 			if h, err := leader.Lookup(w.Context(), w.ops.bucket(w.T), "e"); err != nil || string(h.Value) != string(v) {
 				w.Errorf("looked up %q, %v", h.Value, err)

@@ -256,9 +256,7 @@ func TestOldServers_LeastVersionFences(t *testing.T) {
 	}
 	e, err := kv.Get(t.Context(), "k")
 	tcpOK(t, err)
-	if string(e.Value()) != "the leader's" {
-		t.Errorf("the key holds %q", e.Value())
-	}
+	check.That(t, string(e.Value()) == "the leader's", "the key holds %q", e.Value())
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	_, err = leads.Put(ctx, "k", []byte("again"))

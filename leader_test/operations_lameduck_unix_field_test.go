@@ -34,9 +34,9 @@ func TestOperations_LameDuckMode(t *testing.T) {
 	})
 	tcpRenewed(t, tcpBucket(t, c.js), "e", 2)
 	check.Is(t, term.Err(), nil)
-	if h, ok := b.Leader(); !ok || h.Token != term.Token() || b.State() != leader.StateCandidate {
-		t.Errorf("b is %v and believes %v", b.State(), h)
-	}
+	h, ok := b.Leader()
+	check.That(t, ok && h.Token == term.Token() && b.State() == leader.StateCandidate,
+		"b is %v and believes %v", b.State(), h)
 	tcpOK(t, a.Resign(t.Context()))
 	b.Expect(leadertest.Elected())
 }

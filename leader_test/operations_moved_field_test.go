@@ -58,9 +58,9 @@ func TestOperations_PeersMoved(t *testing.T) {
 	stays := func(what string) {
 		t.Helper()
 		tcpRenewed(t, tcpBucket(t, c.js), "e", 2)
-		if err := term.Err(); err != nil || b.State() != leader.StateCandidate {
-			t.Fatalf("%s: the term has %v, b is %v", what, err, b.State())
-		}
+		err := term.Err()
+		check.Must(t, err == nil && b.State() == leader.StateCandidate,
+			"%s: the term has %v, b is %v", what, err, b.State())
 	}
 
 	removed := c.leads()

@@ -45,8 +45,7 @@ func TestDeletedKey_DeposesAtOnce(t *testing.T) {
 
 // A leader whose key was deleted keeps away for one interval.
 func TestDeletedKey_LeaderKeepsAway(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(3500 * time.Millisecond)
 		a.news()
@@ -62,8 +61,7 @@ func TestPurgedKey_IsLikeDeleted(t *testing.T) {
 		make    func(*world)
 		unknown time.Duration
 	}{{(*world).expiring, lease * 3 / 2}, {(*world).ordinary, lease}} {
-		bubble(t, func(w *world) {
-			k.make(w)
+		in(k.make)(t, func(w *world) {
 			a, b := w.veterans()
 			w.ok(w.kv().Purge(w.Context(), "e"))
 			w.at(time.Minute)
@@ -77,8 +75,7 @@ func TestPurgedKey_IsLikeDeleted(t *testing.T) {
 // The next renewal notices an emptied stream. Fault 11 of docs/faults.md: purged without
 // a trace. No feed reports it.
 func TestEmptiedStream_IsNoticed(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.ordinary()
+	inOrdinary(t, func(w *world) {
 		a, b := w.veterans()
 		s, err := w.ops.js.Stream(w.Context(), "KV_E")
 		w.ok(err)
@@ -92,8 +89,7 @@ func TestEmptiedStream_IsNoticed(t *testing.T) {
 
 // A purge-protected bucket refuses purges.
 func TestPurgeProtection_RefusesPurges(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b := w.veterans()
 		if err := w.kv().Purge(w.Context(), "e"); err == nil {
 			t.Error("the key was purged")
@@ -115,8 +111,7 @@ func TestPurgeProtection_RefusesPurges(t *testing.T) {
 // The next renewal notices a bucket that was rolled up by the writer of another key.
 // Fault 11 of docs/faults.md: rolled up by a client that may write another key.
 func TestRolledUpBucket_IsNoticed(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.ordinary()
+	inOrdinary(t, func(w *world) {
 		a, _ := w.veterans()
 		_, err := w.ops.js.PublishMsg(w.Context(), &nats.Msg{
 			Subject: "$KV.E.other", Header: nats.Header{"Nats-Rollup": {"all"}}, Data: []byte("x"),
@@ -140,8 +135,7 @@ func TestUnreadableRecord_HoldsKey(t *testing.T) {
 		`{"v":1,"state":"leading","session":"s","lease":"99999h"}`,
 		strings.Repeat("[", 10000),
 	} {
-		bubble(t, func(w *world) {
-			w.sealed()
+		inSealed(t, func(w *world) {
 			a := w.stand("a")
 			w.at(3500 * time.Millisecond)
 			a.news()
@@ -155,8 +149,7 @@ func TestUnreadableRecord_HoldsKey(t *testing.T) {
 
 // The unknown lease counts anew from each revision of a foreign record.
 func TestForeignRecord_EachRevision(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.ordinary()
+	inOrdinary(t, func(w *world) {
 		a, b := w.veterans()
 		w.ok(b.Stop(w.Context()))
 		for range 3 {
@@ -175,8 +168,7 @@ func TestForeignRecord_EachRevision(t *testing.T) {
 // A record of a later format counts for its lease. Fault 11 of docs/faults.md: the format
 // of another application, of a later version.
 func TestLaterFormat_HoldsItsLease(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(3500 * time.Millisecond)
 		a.news()
@@ -191,8 +183,7 @@ func TestLaterFormat_HoldsItsLease(t *testing.T) {
 // A bucket that was made anew has no leader for one unknown lease. Fault 12 of
 // docs/faults.md: deleted and made anew.
 func TestRecreatedBucket_IsWaitedFor(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b := w.veterans()
 		before := a.lastTerm(t).Token()
 		w.ok(w.ops.js.DeleteStream(w.Context(), "KV_E"))
@@ -208,8 +199,7 @@ func TestRecreatedBucket_IsWaitedFor(t *testing.T) {
 			t.Errorf("b saw %q", got)
 		}
 	})
-	bubble(t, func(w *world) {
-		w.ordinary()
+	inOrdinary(t, func(w *world) {
 		a, b := w.veterans()
 		w.ok(w.ops.js.DeleteStream(w.Context(), "KV_E"))
 		w.ordinary()
@@ -224,8 +214,7 @@ func TestRecreatedBucket_IsWaitedFor(t *testing.T) {
 // The loss of a deleted bucket fences the leader, and a bucket that is made later is
 // used. Fault 12 of docs/faults.md: missing.
 func TestDeletedBucket_Fences(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b := w.veterans()
 		w.ok(w.ops.js.DeleteStream(w.Context(), "KV_E"))
 		w.at(40 * time.Second)
@@ -239,16 +228,13 @@ func TestDeletedBucket_Fences(t *testing.T) {
 // An expired record leaves a marker, and a candidate that finds it is pending for one
 // unknown lease. Fault 12 of docs/faults.md: with a TTL, expired.
 func TestExpiredRecord_Marker(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.expiring()
+	inExpiring(t, func(w *world) {
 		a := w.stand("a")
 		w.at(20500 * time.Millisecond)
 		a.cut() // the record of 20s expires at 29s
 		w.at(29500 * time.Millisecond)
 		e, err := w.kv().Get(w.Context(), "e")
-		if err == nil {
-			t.Fatalf("the key holds %s", e.Value())
-		}
+		check.Must(t, err != nil, "the key holds %s", e.Value())
 		b := w.stand("b")
 		w.at(time.Minute)
 		b.saw(t, "29.5s pending for 9s", "38.5s elected")

@@ -49,8 +49,7 @@ func TestCrashedLeader_IsReplaced(t *testing.T) {
 // renewal.
 func TestCrashedLeader_Unprotected(t *testing.T) {
 	for _, k := range []func(*world){(*world).expiring, (*world).ordinary} {
-		bubble(t, func(w *world) {
-			k(w)
+		in(k)(t, func(w *world) {
 			a := w.stand("a")
 			w.at(20 * time.Second)
 			b := w.stand("b")
@@ -83,9 +82,8 @@ func TestOutage_WhileFeedOpens(t *testing.T) {
 		w.at(700 * time.Millisecond)
 		cl.open()
 		w.at(20 * time.Second)
-		if err := a.Err(); err != nil || !a.IsLeader() {
-			t.Errorf("the candidate has ended with %v, or does not lead", err)
-		}
+		err := a.Err()
+		check.That(t, err == nil && a.IsLeader(), "the candidate has ended with %v, or does not lead", err)
 	})
 }
 
@@ -102,30 +100,28 @@ func TestPartition_EndsContext(t *testing.T) {
 		// The renewal in flight at 4s is stored, and other candidates receive it.
 		{"replies are lost", []direction{down}, "10s"},
 	} {
-		t.Run(k.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				a, b := w.pair()
-				term := a.lastTerm(t)
-				w.at(3900 * time.Millisecond)
-				a.blackhole(k.dirs...) // the renewal of 4s is in flight
-				w.at(7799999999)
-				check.That(t, term.Err() == nil && a.IsLeader() && term.Remaining() == 1,
-					"%v: the term has ended with %v", w.now(), term.Err())
-				w.at(7800 * time.Millisecond)
-				check.That(t, errors.Is(context.Cause(term.Context()), leader.ErrLeaseExpired),
-					"%v: the context ended with %v", w.now(), context.Cause(term.Context()))
-				w.at(30 * time.Second)
-				b.saw(t, k.elected+" observed nobody", k.elected+" pending", k.elected+" elected")
-				if got := a.transitions(); len(got) != 1 || got[0] != "7.8s fenced expired" {
-					t.Errorf("a saw %q", got)
-				}
-				a.open()
-				w.at(40 * time.Second)
-				if got := a.transitions(); len(got) != 1 {
-					t.Errorf("a saw %q", got)
-				}
-				w.leads(a, b)
-			})
+		inBubble.run(t, k.name, func(t *testing.T, w *world) {
+			a, b := w.pair()
+			term := a.lastTerm(t)
+			w.at(3900 * time.Millisecond)
+			a.blackhole(k.dirs...) // the renewal of 4s is in flight
+			w.at(7799999999)
+			check.That(t, term.Err() == nil && a.IsLeader() && term.Remaining() == 1,
+				"%v: the term has ended with %v", w.now(), term.Err())
+			w.at(7800 * time.Millisecond)
+			check.That(t, errors.Is(context.Cause(term.Context()), leader.ErrLeaseExpired),
+				"%v: the context ended with %v", w.now(), context.Cause(term.Context()))
+			w.at(30 * time.Second)
+			b.saw(t, k.elected+" observed nobody", k.elected+" pending", k.elected+" elected")
+			if got := a.transitions(); len(got) != 1 || got[0] != "7.8s fenced expired" {
+				t.Errorf("a saw %q", got)
+			}
+			a.open()
+			w.at(40 * time.Second)
+			if got := a.transitions(); len(got) != 1 {
+				t.Errorf("a saw %q", got)
+			}
+			w.leads(a, b)
 		})
 	}
 }
@@ -160,8 +156,7 @@ func TestOutage_ShortKeepsLeader(t *testing.T) {
 
 // An outage is reported once.
 func TestOutage_IsReportedOnce(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		for i := range 3 {
 			from := time.Duration(i)*time.Hour + 3500*time.Millisecond
@@ -221,9 +216,8 @@ func TestPartition_OfAll(t *testing.T) {
 		w.at(30 * time.Second)
 		a.saw(t, "4s faulted unreachable", "7.8s fenced expired")
 		for _, c := range all {
-			if _, ok := c.Leader(); ok || c.IsLeader() {
-				t.Errorf("%s believes in a leader", c.ID())
-			}
+			_, ok := c.Leader()
+			check.That(t, !ok && !c.IsLeader(), "%s believes in a leader", c.ID())
 			c.open()
 		}
 		w.at(30100 * time.Millisecond)
@@ -233,8 +227,7 @@ func TestPartition_OfAll(t *testing.T) {
 
 // A fenced leader that no candidate replaced is elected again.
 func TestFencedLeader_Returns(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(3500 * time.Millisecond)
 		first := a.lastTerm(t)
@@ -314,8 +307,7 @@ func TestClosedConnection_EndsCandidate(t *testing.T) {
 
 // A closed connection is found when a campaign begins.
 func TestClosedConnection_EndsCampaign(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		cl := w.dial("a")
 		b := cl.bucket(t)
 		cl.nc.Close()
@@ -339,8 +331,7 @@ func (c *jumpy) Now() time.Time { return c.Clock.Now().Add(time.Duration(c.ahead
 // A process that was paused finds at once that its lease is over. Fault 6 of
 // docs/faults.md.
 func TestPausedProcess_IsFenced(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		clock := &jumpy{Clock: leader.SystemClock()}
 		a := w.standAs(leader.Config{ID: "a", Clock: clock})
 		w.at(3500 * time.Millisecond)
@@ -352,9 +343,8 @@ func TestPausedProcess_IsFenced(t *testing.T) {
 		clock.ahead.Add(1)
 		check.That(t, errors.Is(term.Err(), leader.ErrLeaseExpired) && !a.IsLeader() && term.Remaining() == 0,
 			"Err is %v, %v remain", term.Err(), term.Remaining())
-		if _, ok := a.Term(); ok {
-			t.Error("Term returns a term that is over")
-		}
+		_, ok := a.Term()
+		check.That(t, !ok, "Term returns a term that is over")
 		check.Is(t, context.Cause(term.Context()), leader.ErrLeaseExpired)
 		a.saw(t) // its goroutine has not run yet
 		// Its next timer is that of the renewal at 4s. There is no other candidate, so
@@ -366,8 +356,7 @@ func TestPausedProcess_IsFenced(t *testing.T) {
 
 // A process that was paused while another was elected is deposed.
 func TestPausedProcess_IsDeposed(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		clock := &jumpy{Clock: leader.SystemClock()}
 		a := w.standAs(leader.Config{ID: "a", Clock: clock})
 		w.at(500 * time.Millisecond)

@@ -82,14 +82,12 @@ func TestPedantic_EveryFeature(t *testing.T) {
 			w.ledBy(a, a)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				cl := w.dial("a", pedantic)
-				test(w, cl)
-				if err := cl.nc.FlushTimeout(time.Second); err != nil || cl.nc.LastError() != nil {
-					t.Errorf("the connection: %v, %v", err, cl.nc.LastError())
-				}
-			})
+		inBubble.run(t, name, func(t *testing.T, w *world) {
+			cl := w.dial("a", pedantic)
+			test(w, cl)
+			if err := cl.nc.FlushTimeout(time.Second); err != nil || cl.nc.LastError() != nil {
+				t.Errorf("the connection: %v, %v", err, cl.nc.LastError())
+			}
 		})
 	}
 }

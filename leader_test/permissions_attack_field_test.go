@@ -227,8 +227,7 @@ func TestPermissions_ConsumerCreate(t *testing.T) {
 		t.Errorf("c believes that %v", got)
 	}
 	for _, e := range waiter.Watcher.Events() {
-		if o, ok := e.(leader.Observed); ok && o.Holder.ID != "b" {
-			t.Errorf("c: %v", e)
-		}
+		o, ok := e.(leader.Observed)
+		check.That(t, !ok || o.Holder.ID == "b", "c: %v", e)
 	}
 }

@@ -33,9 +33,7 @@ func TestPedantic_PermissionIsNamed(t *testing.T) {
 	b := tcpBucket(t, tcpJS(t, tcpDial(t, h.srv.ClientURL(), nats.UserInfo("a", "x"), nats.CustomInboxPrefix("_INBOX_a"), pedantic)))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	if _, err := leader.Roster(ctx, b, "a"); !errors.Is(err, leader.ErrPermission) || !strings.Contains(err.Error(), `Publish to "`+wider+`"`) {
-		t.Errorf("Roster: %v", err)
-	}
+	check.Says(t, check.Err(leader.Roster(ctx, b, "a")), leader.ErrPermission, `Publish to "`+wider+`"`)
 	u.pub = append(u.pub, wider)
 	h.grant(t, u)
 	tcpEventually(t, "it may", func() bool {
@@ -238,7 +236,5 @@ func TestGuardPermissions_AreEnough(t *testing.T) {
 	tcpOK(t, err)
 	var rec struct{ Election string }
 	tcpOK(t, json.Unmarshal(e.Value(), &rec))
-	if rec.Election != "E/e" {
-		t.Errorf("the guard is %s", e.Value())
-	}
+	check.That(t, rec.Election == "E/e", "the guard is %s", e.Value())
 }

@@ -271,9 +271,7 @@ func TestDeniedCandidate_ForEightLeases(t *testing.T) {
 		t.Errorf("%v stand, and %v are denied", ids, denied)
 	}
 	k.clock.Advance(6*defaultLease - defaultTurn - 1)
-	if denied := k.denied(); !slices.Equal(denied, []string{"b"}) {
-		t.Errorf("just before the end %v are denied", denied)
-	}
+	check.Deep(t, k.denied(), []string{"b"})
 	k.clock.Advance(1)
 	if ids, denied := k.roster(), k.denied(); !slices.Equal(ids, []string{"b", "a"}) || len(denied) != 0 {
 		t.Errorf("at the end %v stand, and %v are denied", ids, denied)
@@ -349,9 +347,7 @@ func TestDeniedCandidate_OfSeveralSeats(t *testing.T) {
 		k.clock.Advance(5 * time.Second)
 	}
 	k.clock.Advance(time.Minute)
-	if ids := k.denied(); !slices.Equal(ids, []string{"low2"}) {
-		t.Errorf("%v are denied", ids)
-	}
+	check.Deep(t, k.denied(), []string{"low2"})
 	k.store.Link("low2").Heal()
 	k.store.Link("low2").Reconnect()
 	k.clock.Advance(time.Minute)

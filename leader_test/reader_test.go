@@ -12,8 +12,7 @@ import (
 
 // A reader that sleeps for many leases delays no renewal. Fault 4 of docs/faults.md.
 func TestSlowReader_DelaysNoRenewal(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
 		w.at(500 * time.Millisecond)
 		b := w.stand("b")
@@ -33,8 +32,7 @@ func TestSlowReader_DelaysNoRenewal(t *testing.T) {
 // A reader that sleeps delays no fence. Fault 4 of docs/faults.md: nothing delays a fence
 // either.
 func TestSlowReader_DelaysNoFence(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
 		w.at(3500 * time.Millisecond)
 		term, ok := a.Term()
@@ -48,8 +46,7 @@ func TestSlowReader_DelaysNoFence(t *testing.T) {
 
 // Every transition is delivered to a slow reader, in order.
 func TestSlowReader_GetsTransitions(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
 		events := a.Events(w.Context())
 		const terms = 200 // far more than the channel has room for
@@ -74,8 +71,7 @@ func TestSlowReader_GetsTransitions(t *testing.T) {
 
 // Events that are never read leak nothing, or the bubble would not end.
 func TestUnreadEvents_LeakNothing(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
 		b := w.mute(w.Context(), w.dial("b"), "e", leader.Config{ID: "b"})
 		for range 100 {

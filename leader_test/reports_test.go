@@ -8,8 +8,7 @@ import (
 // A leader whose bucket no longer fits reports it once, however often it asks for the settings,
 // and again when the bucket has fitted in between.
 func TestLeader_ReportsUnfitBucketOnce(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(time.Second)
 		a.news()

@@ -47,8 +47,7 @@ func TestResign_OthersTryFirst(t *testing.T) {
 
 // Candidates that resign one after the other do not leave the election without a leader.
 func TestResign_SeveralInARow(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(time.Second)
 		b := w.stand("b")
@@ -70,16 +69,14 @@ func TestResign_SeveralInARow(t *testing.T) {
 
 // Only a leader can resign.
 func TestResign_NeedsLeadership(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.ordinary()
+	inOrdinary(t, func(w *world) {
 		a := w.stand("a")
 		w.at(time.Second)
 		b := w.stand("b")
 		w.at(2500 * time.Millisecond)
 		for _, c := range []*candidate{a, b} { // one is pending, one waits
-			if err := c.Resign(w.Context()); !errors.Is(err, leader.ErrNotLeader) {
-				t.Errorf("%s is %v: Resign returned %v", c.ID(), c.State(), err)
-			}
+			err := c.Resign(w.Context())
+			check.That(t, errors.Is(err, leader.ErrNotLeader), "%s is %v: Resign returned %v", c.ID(), c.State(), err)
 		}
 		w.at(7 * time.Second)
 		w.leads(a, b)
@@ -90,8 +87,7 @@ func TestResign_NeedsLeadership(t *testing.T) {
 
 // Two calls of Resign at the same time are one resignation.
 func TestResign_TwiceAtOnceIsOnce(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(3500 * time.Millisecond)
 		a.news()
@@ -111,8 +107,7 @@ func TestResign_TwiceAtOnceIsOnce(t *testing.T) {
 // A release that arrives late never touches the record of a successor. Fault 9 of
 // docs/faults.md.
 func TestRelease_LateSparesSuccessor(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(500 * time.Millisecond)
 		b := w.stand("b")
@@ -137,8 +132,7 @@ func TestRelease_LateSparesSuccessor(t *testing.T) {
 
 // A release that did not get through is tried again.
 func TestRelease_LostIsTriedAgain(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(500 * time.Millisecond)
 		b := w.stand("b")
@@ -208,8 +202,7 @@ func TestDrain_Timeout(t *testing.T) {
 
 // Work that was released before the resignation needs no drain.
 func TestDrain_AfterRelease(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.standAs(leader.Config{ID: "a", DrainTimeout: time.Minute})
 		w.at(3500 * time.Millisecond)
 		a.news()
@@ -224,8 +217,7 @@ func TestDrain_AfterRelease(t *testing.T) {
 
 // A late Release of an earlier term does not count for the next term.
 func TestRelease_OfEarlierTerm(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.standAs(leader.Config{ID: "a", DrainTimeout: 3 * time.Second})
 		w.at(500 * time.Millisecond)
 		first := a.lastTerm(t)
@@ -246,8 +238,7 @@ func TestRelease_OfEarlierTerm(t *testing.T) {
 
 // A draining leader that is cut off gives up when its time is over.
 func TestDrain_CutOff(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.standAs(leader.Config{ID: "a", DrainTimeout: 3 * time.Second})
 		w.at(500 * time.Millisecond)
 		b := w.stand("b")

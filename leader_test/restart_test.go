@@ -20,11 +20,8 @@ func persistent(t *testing.T, test func(w *world)) {
 		name string
 		make func(*world)
 	}{{"sealed", (*world).sealed}, {"ordinary", (*world).ordinary}} {
-		t.Run(k.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				k.make(w)
-				test(w)
-			})
+		in(k.make).run(t, k.name, func(_ *testing.T, w *world) {
+			test(w)
 		})
 	}
 }
@@ -42,9 +39,8 @@ func TestRestart_QuickKeepsLeader(t *testing.T) {
 		if got := append(a.transitions(), b.transitions()...); len(got) != 0 {
 			w.Errorf("saw %q", got)
 		}
-		if now, ok := a.Term(); !ok || now != term {
-			w.Error("a leads another term")
-		}
+		now, ok := a.Term()
+		check.That(w, ok && now == term, "a leads another term")
 		w.leads(a, b)
 		w.at(60500 * time.Millisecond)
 		w.ok(a.Resign(w.Context())) // the feeds work again
@@ -72,8 +68,7 @@ func TestRestart_LongOutage(t *testing.T) {
 
 // A lone leader is elected again when the server is back.
 func TestRestart_LoneLeader(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(3500 * time.Millisecond)
 		a.news()
@@ -90,8 +85,7 @@ func TestRestart_LoneLeader(t *testing.T) {
 // A store that is rolled back has no leader for one unknown lease. Fault 12 of
 // docs/faults.md: rolled back.
 func TestRollback_IsWaitedFor(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b := w.veterans()
 		before := a.lastTerm(t).Token()
 		w.stopServer()
@@ -125,8 +119,7 @@ func TestRollback_IsWaitedFor(t *testing.T) {
 // A candidate whose first connection fails is elected without help. Fault 18 of
 // docs/faults.md.
 func TestFirstConnection_Fails(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		w.stopServer()
 		cl := w.dial("a", nats.RetryOnFailedConnect(true))
 		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})

@@ -133,8 +133,7 @@ func (w *world) view(r leader.Store, election string) *rosterView {
 // another one, with a dot and more, has a roster of its own. A message that is no
 // announcement is not reported.
 func TestRosterView_Announcements(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		b := w.dial("a").bucket(t)
 		first := w.announces(b, "e", rosterA, "1")
 		w.announces(b, "e.x", rosterC, "1")
@@ -172,8 +171,7 @@ func TestRosterView_Announcements(t *testing.T) {
 
 // A life is rounded up to whole seconds, and is one at least.
 func TestAnnouncement_WholeSeconds(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		b := w.dial("a").bucket(t)
 		v := w.view(b, "e")
 		for session, life := range map[string]time.Duration{rosterA: time.Millisecond, rosterB: 1001 * time.Millisecond} {
@@ -196,8 +194,7 @@ func TestAnnouncement_WholeSeconds(t *testing.T) {
 // A view ends when the connection is back, its consumer is silent, or the connection is
 // closed. Another view then reports everything.
 func TestRosterView_EndsIfIncomplete(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		cl := w.dial("l")
 		b := cl.bucket(t)
 		w.announces(b, "e", rosterA, "1")
@@ -234,42 +231,38 @@ func TestRosterView_EndsIfIncomplete(t *testing.T) {
 // of life, within seconds.
 func TestRosterView_NoticesLoss(t *testing.T) {
 	for name, next := range map[string]bool{"at the next message": true, "at the next heartbeat": false} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.rostered()
-				cl, b := w.dial("l"), w.dial("a").bucket(t)
-				v := w.view(cl.bucket(t), "e")
-				v.hears(w, "complete")
-				lost := 0
-				cl.filter(func(f frame) treatment {
-					if f.dir == down && strings.HasPrefix(f.reply, "$JS.ACK.KV_E_roster.") {
-						if lost++; lost == 1 {
-							return drop
-						}
+		inRostered.run(t, name, func(t *testing.T, w *world) {
+			cl, b := w.dial("l"), w.dial("a").bucket(t)
+			v := w.view(cl.bucket(t), "e")
+			v.hears(w, "complete")
+			lost := 0
+			cl.filter(func(f frame) treatment {
+				if f.dir == down && strings.HasPrefix(f.reply, "$JS.ACK.KV_E_roster.") {
+					if lost++; lost == 1 {
+						return drop
 					}
-					return pass
-				})
-				w.announces(b, "e", rosterA, "1")
-				v.hears(w)
-				if next {
-					w.announces(b, "e", rosterB, "1")
-					v.hears(w, "over")
-				} else {
-					w.at(5 * time.Second)
-					v.hears(w, "over")
 				}
-				check.Is(w, v.err, leader.ErrUnreachable)
-				w.announces(b, "e", rosterC, "1")
-				v.hears(w)
+				return pass
 			})
+			w.announces(b, "e", rosterA, "1")
+			v.hears(w)
+			if next {
+				w.announces(b, "e", rosterB, "1")
+				v.hears(w, "over")
+			} else {
+				w.at(5 * time.Second)
+				v.hears(w, "over")
+			}
+			check.Is(w, v.err, leader.ErrUnreachable)
+			w.announces(b, "e", rosterC, "1")
+			v.hears(w)
 		})
 	}
 }
 
 // A view ends when its consumer falls silent, although the connection stays.
 func TestRosterView_DeafEnds(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		cl := w.dial("l")
 		v := w.view(cl.bucket(t), "e")
 		v.hears(w, "complete")
@@ -282,8 +275,7 @@ func TestRosterView_DeafEnds(t *testing.T) {
 
 // A view without events lives on.
 func TestRosterView_IdleStays(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		b := w.dial("a").bucket(t)
 		v := w.view(b, "e")
 		v.hears(w, "complete")
@@ -310,8 +302,7 @@ func (w *world) consumers(stream string) int {
 // If there is no roster, or one in which announcements do not lapse, the error says so,
 // and not that there is no answer.
 func TestRoster_MissingIsReported(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		b := w.dial("a").bucket(t)
 		announced := func() {
 			w.Helper()
@@ -331,13 +322,11 @@ func TestRoster_MissingIsReported(t *testing.T) {
 
 // An invalid session is refused before anything is sent.
 func TestRoster_RefusesInvalidSession(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		b := w.dial("a").bucket(t)
 		for _, k := range []string{"x", "*", rosterA + "A", strings.ToLower(rosterA)} {
-			if _, err := announce(w, b, "e", k, "1", lease); !errors.Is(err, leader.ErrInvalidConfig) {
-				w.Errorf("%q: %v", k, err)
-			}
+			_, err := announce(w, b, "e", k, "1", lease)
+			check.That(w, errors.Is(err, leader.ErrInvalidConfig), "%q: %v", k, err)
 		}
 	})
 }

@@ -58,9 +58,9 @@ func TestScalePeriods_Held(t *testing.T) {
 		all, throttled int
 		held           bool
 	}{{50, 50, true}, {50, 25, true}, {50, 24, false}, {25, 25, true}, {24, 24, false}, {0, 0, false}} {
-		if err := (scalePeriods{tt.all, tt.throttled}).held(50 * scalePeriod); (err == nil) != tt.held {
-			t.Errorf("%d of %d periods: %v, want held: %t", tt.throttled, tt.all, err, tt.held)
-		}
+		err := (scalePeriods{tt.all, tt.throttled}).held(50 * scalePeriod)
+		check.That(t, (err == nil) == tt.held,
+			"%d of %d periods: %v, want held: %t", tt.throttled, tt.all, err, tt.held)
 	}
 }
 

@@ -73,9 +73,8 @@ func TestSeats_InvalidAreRefused(t *testing.T) {
 			"%s: %v", want, err)
 	}
 	for _, election := range []string{"", "a b"} {
-		if _, err := leader.Campaign(t.Context(), k.store.Link("a"), election, leader.Config{Seats: 2}); !errors.Is(err, leader.ErrInvalidConfig) {
-			t.Errorf("election %q: %v", election, err)
-		}
+		_, err := leader.Campaign(t.Context(), k.store.Link("a"), election, leader.Config{Seats: 2})
+		check.That(t, errors.Is(err, leader.ErrInvalidConfig), "election %q: %v", election, err)
 	}
 	check.Is(t, check.Err(leader.Campaign(t.Context(), nil, "e", leader.Config{Seats: 2})), leader.ErrInvalidConfig)
 }
@@ -83,15 +82,13 @@ func TestSeats_InvalidAreRefused(t *testing.T) {
 // A candidate that starts takes the first seat if that is free. If it cannot read the first
 // seat's key, it takes another.
 func TestSeats_FirstSeatFirst(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		for i := range 20 {
 			election := fmt.Sprint("e", i)
 			c := w.campaign(w.Context(), w.dial("a"), election, leader.Config{ID: "a", Seats: 3})
 			w.at(w.now())
-			if term, ok := c.Term(); !ok || term.Seat() != 1 {
-				t.Errorf("%s: it leads on seat %d", election, term.Seat())
-			}
+			term, ok := c.Term()
+			check.That(t, ok && term.Seat() == 1, "%s: it leads on seat %d", election, term.Seat())
 		}
 	})
 	k := newKit(t)

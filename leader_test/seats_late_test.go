@@ -20,9 +20,7 @@ func TestSeats_UnknownWin(t *testing.T) {
 	link.ApplyLate(1, 4*time.Second)
 	a, w := k.stand("a", leader.Config{Seats: 2})
 	k.clock.Advance(time.Millisecond)
-	if link.Requests().Writes != 1 {
-		t.Fatalf("%d writes at once", link.Requests().Writes)
-	}
+	check.Must(t, link.Requests().Writes == 1, "%d writes at once", link.Requests().Writes)
 	k.clock.Advance(time.Minute)
 	w.Expect(leadertest.Elected())
 	all := 0

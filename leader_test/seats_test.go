@@ -84,9 +84,8 @@ func (b *bench) waiting() []string {
 
 func (b *bench) full() {
 	b.Helper()
-	if n := len(strings.Fields(b.leading())); n != b.seats {
-		b.Errorf("at %v %d lead: %s", b.clock.Elapsed(), n, b.leading())
-	}
+	n := len(strings.Fields(b.leading()))
+	check.That(b, n == b.seats, "at %v %d lead: %s", b.clock.Elapsed(), n, b.leading())
 }
 
 // As many candidates lead as there are seats, and each leads on another seat.
@@ -98,16 +97,13 @@ func TestSeats_EachHasOneLeader(t *testing.T) {
 		all := c.Leaders()
 		check.Must(t, len(all) == 3, "%s sees %v", id, all)
 		for i, h := range all {
-			if h.Seat != i+1 || h.ID != b.on(i+1) {
-				t.Errorf("%s sees %v and %s leads on seat %d", id, h, b.on(i+1), i+1)
-			}
+			check.That(t, h.Seat == i+1 && h.ID == b.on(i+1),
+				"%s sees %v and %s leads on seat %d", id, h, b.on(i+1), i+1)
 		}
 		if h, ok := c.Leader(); !ok || h.Seat != 1 || h.ID != all[0].ID {
 			t.Errorf("%s: the leader of the lowest seat is %v, %v", id, h, ok)
 		}
-		if c.ID() != id || c.Election() != "e" {
-			t.Errorf("%s is %s in %s", id, c.ID(), c.Election())
-		}
+		check.That(t, c.ID() == id && c.Election() == "e", "%s is %s in %s", id, c.ID(), c.Election())
 	}
 	for range 20 { // nothing changes without a cause
 		before := b.leading()
@@ -159,19 +155,13 @@ func TestSeats_ResignWaitsOnAll(t *testing.T) {
 	resigned, waits := b.on(3), b.waiting()[0]
 	check.Is(t, b.cs[waits].Resign(t.Context()), leader.ErrNotLeader)
 	check.OK(t, b.cs[resigned].Resign(t.Context()))
-	if b.on(3) != waits {
-		t.Errorf("%s lead", b.leading())
-	}
+	check.That(t, b.on(3) == waits, "%s lead", b.leading())
 	b.clock.Advance(time.Second)
 	check.OK(t, b.cs[b.on(1)].Stop(t.Context()))
 	b.clock.Advance(250*time.Millisecond - 1)
-	if b.on(1) != "" {
-		t.Errorf("%s leads on seat 1", b.on(1))
-	}
+	check.That(t, b.on(1) == "", "%s leads on seat 1", b.on(1))
 	b.clock.Advance(1)
-	if b.on(1) != resigned {
-		t.Errorf("%q leads on seat 1, five turns after %s has resigned", b.on(1), resigned)
-	}
+	check.That(t, b.on(1) == resigned, "%q leads on seat 1, five turns after %s has resigned", b.on(1), resigned)
 	b.full()
 }
 
@@ -206,9 +196,8 @@ func TestSeats_StopEndsAll(t *testing.T) {
 		c := b.cs[id]
 		check.OK(t, c.Stop(t.Context()))
 		<-c.Done()
-		if err := c.Err(); err != nil || c.State() != leader.StateEnded || c.IsLeader() {
-			t.Errorf("%s: %v, %v", id, err, c.State())
-		}
+		err := c.Err()
+		check.That(t, err == nil && c.State() == leader.StateEnded && !c.IsLeader(), "%s: %v, %v", id, err, c.State())
 		check.Is(t, c.Stop(t.Context()), nil)
 		check.Is(t, c.Resign(t.Context()), leader.ErrNotLeader)
 		var elected, deposed int
@@ -264,13 +253,9 @@ func TestSeats_Proclaim(t *testing.T) {
 	check.OK(t, b.cs["b"].Stop(t.Context()))
 	b.clock.Advance(15 * time.Second)
 	now, ok := b.cs["a"].Term()
-	if !ok || now.Seat() == was.Seat() {
-		t.Fatalf("%s lead", b.leading())
-	}
+	check.Must(t, ok && now.Seat() != was.Seat(), "%s lead", b.leading())
 	h, err := leader.Lookup(t.Context(), b.store, leader.SeatKey("e", now.Seat()))
-	if err != nil || string(h.Value) != "second" {
-		t.Errorf("on seat %d it publishes %q: %v", now.Seat(), h.Value, err)
-	}
+	check.That(t, err == nil && string(h.Value) == "second", "on seat %d it publishes %q: %v", now.Seat(), h.Value, err)
 }
 
 // The leader of one seat can be asked to hand over.
@@ -278,14 +263,11 @@ func TestSeats_StepDownOfOneSeat(t *testing.T) {
 	b := newBench(t, 3, "a b c d")
 	asked, waits, key := b.on(2), b.waiting()[0], leader.SeatKey("e", 2)
 	check.OK(t, b.store.StepDown(key))
-	if b.on(2) != waits {
-		t.Errorf("%s lead, and %s waited", b.leading(), waits)
-	}
+	check.That(t, b.on(2) == waits, "%s lead, and %s waited", b.leading(), waits)
 	b.ws[asked].Expect(leadertest.Deposed(leader.ErrResigned))
 	b.full()
-	if h, err := leader.Lookup(t.Context(), b.store, key); err != nil || h.ID != waits || h.Seat != 2 {
-		t.Errorf("%v, %v", h, err)
-	}
+	h, err := leader.Lookup(t.Context(), b.store, key)
+	check.That(t, err == nil && h.ID == waits && h.Seat == 2, "%v, %v", h, err)
 }
 
 // Observed names the seat of the leader.

@@ -82,9 +82,7 @@ func (h *tcpHost) up() *server.Server {
 	tcpOK(h.tb, err)
 	h.srv = s
 	s.Start()
-	if !s.ReadyForConnections(tcpLimit) {
-		h.tb.Fatal("the server does not start")
-	}
+	check.Must(h.tb, s.ReadyForConnections(tcpLimit), "the server does not start")
 	if addr, ok := s.Addr().(*net.TCPAddr); ok {
 		h.opts.Port = addr.Port
 	}
@@ -249,14 +247,11 @@ func (el *tcpElection) stand(store leader.Store, cfg leader.Config) *tcpCandidat
 	el.tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), tcpLimit)
 		defer cancel()
-		if err := lc.Stop(ctx); err != nil {
-			el.tb.Errorf("%s: Stop: %v", lc.ID(), err)
-		}
+		err := lc.Stop(ctx)
+		check.That(el.tb, err == nil, "%s: Stop: %v", lc.ID(), err)
 		<-lc.Done()
 		<-c.read
-		if lc.IsLeader() {
-			el.tb.Errorf("%s leads after Stop", lc.ID())
-		}
+		check.That(el.tb, !lc.IsLeader(), "%s leads after Stop", lc.ID())
 	})
 	return c
 }

@@ -87,9 +87,8 @@ func TestForceReconnect_UnsetStays(t *testing.T) {
 	if s := c.Stats(); s.Silent != time.Minute || s.State != leader.StateFenced {
 		t.Errorf("after a minute: %+v", s)
 	}
-	if n := k.store.Link("a").Requests().Settings; n < 12 { // each is given up before the next
-		t.Errorf("asked for a sign %d times", n)
-	}
+	n := k.store.Link("a").Requests().Settings
+	check.That(t, n >= 12, "asked for a sign %d times", n)                         // each is given up before the next
 	check.Equal(t, c.Stats().Faults["no_majority"], 1, "it was reported %d times") // again when it has lasted for 80 s
 	w.Expect(leadertest.Match("the remedy", func(e leader.Event) bool {
 		f, ok := e.(leader.Faulted)

@@ -38,8 +38,7 @@ func TestSameID_OneOfTwoLeads(t *testing.T) {
 
 // A candidate that is started again with the same ID is another candidate.
 func TestSameID_RestartedIsAnother(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(3500 * time.Millisecond)
 		a.cut() // the process is killed
@@ -75,8 +74,7 @@ func ownGoroutines() int {
 
 // A thousand terms leave nothing behind. Fault 14 of docs/faults.md.
 func TestSoak_ThousandTerms(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b := w.stand("a"), w.stand("b")
 		elected := 0
 		var before int
@@ -128,8 +126,7 @@ func TestSoak_OneDay(t *testing.T) {
 	for _, k := range []func(*world){
 		func(w *world) { w.create(leader.BucketConfig{MaxLease: longLease}) }, (*world).ordinary,
 	} {
-		bubble(t, func(w *world) {
-			k(w)
+		in(k)(t, func(w *world) {
 			a := w.standAs(leader.Config{ID: "a", LeaseDuration: longLease})
 			w.at(longLease)
 			b := w.standAs(leader.Config{ID: "b", LeaseDuration: longLease})

@@ -68,8 +68,7 @@ func (w *world) petition(token uint64) []byte {
 
 // A request that is late, sent twice, or not understood pushes no leader out.
 func TestStepDown_IsForOneTerm(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b := w.stand("a"), (*candidate)(nil)
 		w.at(time.Second)
 		b = w.stand("b")
@@ -105,8 +104,7 @@ func TestStepDown_IsForOneTerm(t *testing.T) {
 
 // A leader that is set to refuse requests accepts one that it serves already, because it drains.
 func TestStepDown_IsRefused(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		var log bytes.Buffer
 		a := w.standAs(leader.Config{ID: "a", RefuseRequests: true, DrainTimeout: 20 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		w.at(time.Second)
@@ -114,9 +112,7 @@ func TestStepDown_IsRefused(t *testing.T) {
 		_, err := leader.StepDown(w.Context(), w.ops.bucket(t), "e", "eve")
 		check.Is(t, err, leader.ErrRequestRefused)
 		a.saw(t)
-		if !strings.Contains(log.String(), "by=eve answer=refused") {
-			t.Errorf("the log is\n%s", log.String())
-		}
+		check.That(t, strings.Contains(log.String(), "by=eve answer=refused"), "the log is\n%s", log.String())
 		resigning := w.begin(func() error { return a.Resign(w.Context()) })
 		w.at(2 * time.Second)
 		asking := w.begin(func() error {
@@ -132,8 +128,7 @@ func TestStepDown_IsRefused(t *testing.T) {
 
 // There is no leader to ask, no leader that listens, or no time.
 func TestStepDown_ReachesNoLeader(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		operator := w.dial("operator").bucket(t)
 		step := func(ctx context.Context) error {
 			_, err := leader.StepDown(ctx, operator, "e", "test")
@@ -160,8 +155,7 @@ func TestStepDown_ReachesNoLeader(t *testing.T) {
 
 // StepDown also works if the leader's answer is lost.
 func TestStepDown_AnswerIsLost(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(time.Second)
 		a.news()
@@ -183,8 +177,7 @@ func TestStepDown_AnswerIsLost(t *testing.T) {
 
 // A draining leader answers a repeated request, and is not pushed any further.
 func TestStepDown_OfDrainingLeader(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.standAs(leader.Config{ID: "a", DrainTimeout: 20 * time.Second})
 		w.at(time.Second)
 		a.news()
@@ -206,8 +199,7 @@ func TestStepDown_OfDrainingLeader(t *testing.T) {
 // The requester chooses the subject of the answer. The answer goes to no key, although
 // the leader might write it.
 func TestStepDown_AnswersInboxes(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.standAs(leader.Config{ID: "a", RefuseRequests: true})
 		w.at(time.Second)
 		a.news()
@@ -226,8 +218,7 @@ func TestStepDown_AnswersInboxes(t *testing.T) {
 // Leaf nodes carry requests from one domain to another, where a bucket may have the
 // same name.
 func TestStepDown_SameNamedBucket(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(time.Second)
 		a.news()
@@ -240,8 +231,7 @@ func TestStepDown_SameNamedBucket(t *testing.T) {
 
 // A waiting candidate listens for no requests, and neither does a former leader.
 func TestStepDown_OnlyLeaderListens(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		ears := func() (n int) {
 			subs, err := w.current().Subsz(&server.SubszOptions{Subscriptions: true})
 			w.ok(err)
@@ -271,8 +261,7 @@ func TestStepDown_OnlyLeaderListens(t *testing.T) {
 
 // Stop comes while the leader is answering.
 func TestStepDown_WhileStopping(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		for i := range 50 {
 			a := w.standAs(leader.Config{ID: "a", RefuseRequests: i%2 == 0})
 			w.at(w.now())

@@ -68,8 +68,7 @@ func TestContextEnd_StopsGracefully(t *testing.T) {
 }
 
 func TestContextEnd_Drains(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		ctx, cancel := context.WithCancel(w.Context())
 		a := w.campaign(ctx, w.dial("a"), "e", leader.Config{ID: "a", DrainTimeout: 10 * time.Second})
 		w.at(3500 * time.Millisecond)
@@ -85,8 +84,7 @@ func TestContextEnd_Drains(t *testing.T) {
 
 // A context that has ended before the campaign makes no leader.
 func TestContextEnd_BeforeCampaign(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		ctx, cancel := context.WithCancel(w.Context())
 		cancel()
 		a := w.campaign(ctx, w.dial("a"), "e", leader.Config{ID: "a"})
@@ -174,30 +172,28 @@ func TestStop_ReturnsInEveryState(t *testing.T) {
 			return w.stand("a")
 		}, 0, 0, "any"},
 	} {
-		t.Run(k.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				a := k.bring(w)
-				check.Must(t, k.state == 0 || a.State() == k.state, "a is %v", a.State())
-				if k.saw != "any" {
-					a.news()
-				}
-				at := w.now()
-				calls := []*call{}
-				for range 3 {
-					calls = append(calls, w.begin(func() error { return a.Stop(w.Context()) }))
-				}
-				time.Sleep(k.took)
-				for _, c := range calls {
-					c.returned(at+k.took, nil)
-				}
-				w.begin(func() error { return a.Stop(w.Context()) }).returned(at+k.took, nil)
-				a.ended(t, nil)
-				got := strings.Join(a.news(), "|")
-				check.That(t, k.saw == "any" || strings.Contains(got, k.saw), "a saw %q, want %q", got, k.saw)
-				a.open()
-				w.at(w.now() + time.Minute)
-				a.saw(t)
-			})
+		inBubble.run(t, k.name, func(t *testing.T, w *world) {
+			a := k.bring(w)
+			check.Must(t, k.state == 0 || a.State() == k.state, "a is %v", a.State())
+			if k.saw != "any" {
+				a.news()
+			}
+			at := w.now()
+			calls := []*call{}
+			for range 3 {
+				calls = append(calls, w.begin(func() error { return a.Stop(w.Context()) }))
+			}
+			time.Sleep(k.took)
+			for _, c := range calls {
+				c.returned(at+k.took, nil)
+			}
+			w.begin(func() error { return a.Stop(w.Context()) }).returned(at+k.took, nil)
+			a.ended(t, nil)
+			got := strings.Join(a.news(), "|")
+			check.That(t, k.saw == "any" || strings.Contains(got, k.saw), "a saw %q, want %q", got, k.saw)
+			a.open()
+			w.at(w.now() + time.Minute)
+			a.saw(t)
 		})
 	}
 }
@@ -205,8 +201,7 @@ func TestStop_ReturnsInEveryState(t *testing.T) {
 // Fault 1 of docs/faults.md: Stop from inside the event loop.
 func TestStop_FromTheEventLoop(t *testing.T) {
 	for _, with := range []leader.Event{leader.Pending{}, leader.Elected{}} {
-		bubble(t, func(w *world) {
-			w.sealed()
+		inSealed(t, func(w *world) {
 			a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
 			lost, won := 0, 0
 			for e := range a.Events(w.Context()) {
@@ -232,8 +227,7 @@ func TestStop_FromTheEventLoop(t *testing.T) {
 // Fault 1 of docs/faults.md: Stop while the write that wins is in flight; fault 7: it is
 // applied, and then released.
 func TestStop_ReleasesWinInFlight(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		cl := w.dial("a")
 		cl.filter(func(f frame) treatment {
 			if f.dir == up && f.subject == "$KV.E.e" {
@@ -258,8 +252,7 @@ func TestStop_ReleasesWinInFlight(t *testing.T) {
 		w.at(time.Minute)
 		a.saw(t)
 	})
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		cl := w.dial("a")
 		cl.filter(func(f frame) treatment {
 			if f.dir == up && f.subject == "$KV.E.e" {
@@ -283,8 +276,7 @@ func TestStop_ReleasesWinInFlight(t *testing.T) {
 // The release of a stopped leader follows a renewal that is in flight. Fault 1 of
 // docs/faults.md: Stop while a renewal is in flight.
 func TestStop_ReleasesAfterRenewal(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(500 * time.Millisecond)
 		b := w.stand("b")
@@ -306,8 +298,7 @@ func TestStop_ReleasesAfterRenewal(t *testing.T) {
 
 // Stop ends the candidate when the context of the call ends.
 func TestStop_EndsWithItsContext(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.standAs(leader.Config{ID: "a", DrainTimeout: time.Hour})
 		w.at(3500 * time.Millisecond)
 		a.news()
@@ -327,8 +318,7 @@ func TestStop_EndsWithItsContext(t *testing.T) {
 
 // A candidate that stops while it is pending for a lease releases nothing.
 func TestStop_WhilePending(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.ordinary()
+	inOrdinary(t, func(w *world) {
 		a := w.stand("a")
 		w.at(3500 * time.Millisecond)
 		w.ok(a.Stop(w.Context()))
@@ -342,8 +332,7 @@ func TestStop_WhilePending(t *testing.T) {
 
 // Fault 2 of docs/faults.md: a panic in a worker.
 func TestWorkerPanic_IsOneLoss(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
 		w.at(time.Second)
 		b := w.stand("b")

@@ -304,9 +304,8 @@ func TestBlockedConnection_UnsentWrites(t *testing.T) {
 		writes.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
-			if _, err := x.gb.Writer(x.term).Put(ctx, fmt.Sprintf("k%d", i), []byte("x")); err == nil || errors.Is(err, fence.ErrUnknownOutcome) {
-				t.Errorf("Put: %v", err)
-			}
+			_, err := x.gb.Writer(x.term).Put(ctx, fmt.Sprintf("k%d", i), []byte("x"))
+			check.That(t, err != nil && !errors.Is(err, fence.ErrUnknownOutcome), "Put: %v", err)
 		})
 	}
 	writes.Wait()
@@ -316,8 +315,7 @@ func TestBlockedConnection_UnsentWrites(t *testing.T) {
 	kv, err := x.js.KeyValue(t.Context(), "G")
 	tcpOK(t, err)
 	for i := range 10 {
-		if _, err := kv.Get(t.Context(), fmt.Sprintf("k%d", i)); !errors.Is(err, jetstream.ErrKeyNotFound) {
-			t.Errorf("k%d: %v", i, err)
-		}
+		_, err := kv.Get(t.Context(), fmt.Sprintf("k%d", i))
+		check.That(t, errors.Is(err, jetstream.ErrKeyNotFound), "k%d: %v", i, err)
 	}
 }

@@ -68,44 +68,41 @@ func (w *world) unrostered() {
 // candidate that resigned stands behind the others when its time is over.
 func TestQueue_OnAServer(t *testing.T) {
 	for name, ttl := range map[string]time.Duration{"sealed": 0, "with a TTL": lease * 3 / 2} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.create(leader.BucketConfig{MaxLease: lease, TTL: ttl, Storage: jetstream.MemoryStorage, Roster: true})
-				cs := w.queue("a", "b", "c", "d")
-				w.follow("b", "c", "d")
-				var writes []string
-				_, err := w.ops.nc.Subscribe("$KV.E.e", func(m *nats.Msg) { writes = append(writes, field(m.Data, "state")) })
-				w.ok(err)
-				w.ok(w.ops.nc.Flush())
-				w.at(20100 * time.Millisecond)
-				cs[1].detain(up) // or the others might hear of the release and of the successor at once
-				w.ok(cs[0].Resign(w.Context()))
-				cs[2].saw(t, "20.1s observed nobody")
-				cs[1].openInTurn()
-				w.at(20200 * time.Millisecond)
-				w.isAt(20200*time.Millisecond, "resigned")
-				check.That(w, len(writes) == 2, "a handover took the writes %q", writes)
-				cs[0].saw(t, "20.1s deposed resigned", "20.1s observed nobody", "20.1s observed b")
-				cs[1].saw(t, "20.1s observed nobody", "20.1s pending", "20.1s elected")
-				cs[2].saw(t, "20.1s observed b")
-				w.follow("c", "d")
-				w.at(27 * time.Second)
-				w.follow("c", "d", "a")
-				cs[1].cut() // dies: a lease after its last renewal the next one leads
-				h, _ := cs[2].Leader()
-				expires := h.Renewed.Sub(w.zero) + lease
-				w.at(expires)
-				cs[2].saw(t, fmt.Sprintf("%v observed nobody", expires), fmt.Sprintf("%v pending", expires), fmt.Sprintf("%v elected", expires))
-				cs[1].open()
-			})
+		inBubble.run(t, name, func(t *testing.T, w *world) {
+			w.create(leader.BucketConfig{MaxLease: lease, TTL: ttl, Storage: jetstream.MemoryStorage, Roster: true})
+			cs := w.queue("a", "b", "c", "d")
+			w.follow("b", "c", "d")
+			var writes []string
+			_, err := w.ops.nc.Subscribe("$KV.E.e", func(m *nats.Msg) { writes = append(writes, field(m.Data, "state")) })
+			w.ok(err)
+			w.ok(w.ops.nc.Flush())
+			w.at(20100 * time.Millisecond)
+			cs[1].detain(up) // or the others might hear of the release and of the successor at once
+			w.ok(cs[0].Resign(w.Context()))
+			cs[2].saw(t, "20.1s observed nobody")
+			cs[1].openInTurn()
+			w.at(20200 * time.Millisecond)
+			w.isAt(20200*time.Millisecond, "resigned")
+			check.That(w, len(writes) == 2, "a handover took the writes %q", writes)
+			cs[0].saw(t, "20.1s deposed resigned", "20.1s observed nobody", "20.1s observed b")
+			cs[1].saw(t, "20.1s observed nobody", "20.1s pending", "20.1s elected")
+			cs[2].saw(t, "20.1s observed b")
+			w.follow("c", "d")
+			w.at(27 * time.Second)
+			w.follow("c", "d", "a")
+			cs[1].cut() // dies: a lease after its last renewal the next one leads
+			h, _ := cs[2].Leader()
+			expires := h.Renewed.Sub(w.zero) + lease
+			w.at(expires)
+			cs[2].saw(t, fmt.Sprintf("%v observed nobody", expires), fmt.Sprintf("%v pending", expires), fmt.Sprintf("%v elected", expires))
+			cs[1].open()
 		})
 	}
 }
 
 // A transfer takes no time: the named candidate leads at the same instant.
 func TestTransfer_OnAServer(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		cs := w.queue("a", "b", "c", "d")
 		cs[3].detain(up) // or the others might hear of the release and of the successor at once
 		transfer := w.begin(func() error { return cs[0].Transfer(w.Context(), "d") })
@@ -130,8 +127,7 @@ func TestTransfer_OnAServer(t *testing.T) {
 // From outside: to a named candidate with the longest ID, to the next one, and requests that are
 // refused.
 func TestTransfer_FromOutside(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		operator := w.dial("jane").bucket(t)
 		transfer := func(id string, want error) leader.Holder {
 			w.Helper()
@@ -186,8 +182,7 @@ func as(petition []byte, other map[string]any) []byte {
 }
 
 func TestTransfer_IsRefused(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		cfg := leader.Config{ID: "a", Queue: true, RefuseRequests: true}
 		a := w.standAs(cfg)
 		w.at(time.Second)
@@ -195,9 +190,8 @@ func TestTransfer_IsRefused(t *testing.T) {
 		b := w.standAs(cfg)
 		w.at(5 * time.Second)
 		for _, id := range []string{"b", ""} {
-			if _, err := leader.Transfer(w.Context(), w.ops.bucket(t), "e", id, "eve"); !errors.Is(err, leader.ErrRequestRefused) {
-				w.Errorf("Transfer to %q: %v", id, err)
-			}
+			_, err := leader.Transfer(w.Context(), w.ops.bucket(t), "e", id, "eve")
+			check.That(w, errors.Is(err, leader.ErrRequestRefused), "Transfer to %q: %v", id, err)
 		}
 		w.ledBy(a, a, b)
 	})
@@ -205,8 +199,7 @@ func TestTransfer_IsRefused(t *testing.T) {
 
 // A named successor that is gone costs one turn, and the caller gets an error.
 func TestTransfer_ToGoneOnAServer(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		cs := w.queue("a", "b", "c", "d")
 		cs[3].cut()
 		call := w.begin(func() error { return cs[0].Transfer(w.Context(), "d") })
@@ -223,8 +216,7 @@ func TestTransfer_ToGoneOnAServer(t *testing.T) {
 
 // The first candidates of a queue are gone: each costs its turn.
 func TestQueue_DeadOnAServer(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		cs := w.queue("a", "b", "c", "d", "e", "f", "g", "h", "i", "j")
 		for _, c := range cs[1:6] {
 			c.nc.Close()
@@ -239,8 +231,7 @@ func TestQueue_DeadOnAServer(t *testing.T) {
 
 // The leader hands over in order to a higher priority that has stood for a lease.
 func TestPreempt_OnAServer(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		cfg := leader.Config{ID: "low", Queue: true, DrainTimeout: time.Second}
 		low := w.standAs(cfg)
 		w.at(10 * time.Second)
@@ -266,8 +257,7 @@ func TestPreempt_OnAServer(t *testing.T) {
 
 // A missing roster is reported once, and a queue is a race.
 func TestQueue_WithoutRoster(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.standAs(leader.Config{ID: "a", Queue: true})
 		w.at(time.Second)
 		b := w.standAs(leader.Config{ID: "b", Queue: true})
@@ -305,8 +295,7 @@ func (w *world) rosterOf() {
 // A roster that is deleted and made anew fills within a lease, in the order in which
 // the candidates announce themselves. They follow in that order.
 func TestRoster_LostIsFilledAgain(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		cs := w.queue("a", "b", "c", "d")
 		w.unrostered()
 		w.at(20*time.Second + 3*lease)
@@ -335,8 +324,7 @@ func TestRoster_LostIsFilledAgain(t *testing.T) {
 // The leader's connection is lost and comes back, and its view is opened anew. A
 // candidate's connection is lost, and it keeps its place.
 func TestQueue_Reconnections(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		cs := w.queue("a", "b", "c")
 		cs[0].cut()
 		cs[1].cut()
@@ -375,8 +363,7 @@ func TestQueue_OutlivesRestart(t *testing.T) {
 // Among many candidates on one connection, the next leader receives the release first.
 // The others learn only of its term.
 func TestQueue_NextHearsFirst(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		cfg := leader.Config{ID: "a", Queue: true}
 		a := w.standAs(cfg)
 		w.at(time.Second)

@@ -220,9 +220,7 @@ func TestTransfer_ToTheDead(t *testing.T) {
 			k.clock.Settle()
 		}
 		k.clock.Advance(time.Second)
-		if err := <-result; !errors.Is(err, leader.ErrNotSucceeded) || !strings.Contains(err.Error(), by) {
-			t.Errorf("Transfer returned %v, want %s", err, by)
-		}
+		check.Says(t, <-result, leader.ErrNotSucceeded, by)
 		h, err := leader.Lookup(t.Context(), k.store, leader.SeatKey("e", seat))
 		k.ok(err)
 		if got := h.Since.Sub(clockStart); h.ID != cs[seat].ID() || got != at+200*time.Millisecond {
@@ -291,9 +289,7 @@ func TestSeats_FilledInOrder(t *testing.T) {
 	after := k.store.Requests()
 	check.That(t, after.Announcements-before.Announcements <= 5,
 		"%d announcements of four candidates in a lease", after.Announcements-before.Announcements)
-	if got := k.roster(); !slices.Equal(got, []string{"c6", "c0", "c1", "c2"}) {
-		t.Errorf("%v stand", got)
-	}
+	check.Deep(t, k.roster(), []string{"c6", "c0", "c1", "c2"})
 	k.ok(cs[4].Transfer(t.Context(), "c1"))
 	k.clock.Settle()
 	if !cs[1].IsLeader() {
@@ -315,9 +311,8 @@ func TestPriority_OneSeatGivesWay(t *testing.T) {
 	cfg.Priority, cfg.Preempt = 5, true
 	high, _ := k.stand("high", cfg)
 	k.clock.Advance(time.Minute)
-	if !high.IsLeader() || !cs[0].IsLeader() || cs[1].IsLeader() || !cs[2].IsLeader() {
-		t.Errorf("%v lead", high.Leaders())
-	}
+	check.That(t, high.IsLeader() && cs[0].IsLeader() && !cs[1].IsLeader() && cs[2].IsLeader(),
+		"%v lead", high.Leaders())
 	for _, i := range []int{0, 2} {
 		s := cs[i].Stats()
 		check.That(t, s.Elected == 1, "c%d led %d times, not once", i, s.Elected)
@@ -347,9 +342,8 @@ func TestResign_DuringTransfer(t *testing.T) {
 func TestTransferAny_OfASeat(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(4, leader.Config{Seats: 3})
-	if id, err := cs[2].TransferAny(t.Context()); err != nil || id != "c3" {
-		t.Errorf("%q, %v", id, err)
-	}
+	id, err := cs[2].TransferAny(t.Context())
+	check.That(t, err == nil && id == "c3", "%q, %v", id, err)
 }
 
 // A rival that restarts again and again hides no rival that stays.
@@ -383,9 +377,8 @@ func TestLine_OversizedIsLeftOut(t *testing.T) {
 	at := k.clock.Elapsed()
 	k.ok(cs[0].Resign(t.Context()))
 	k.clock.Advance(10 * time.Second)
-	if h, err := leader.Lookup(t.Context(), k.store, "e"); err != nil || h.Since.Sub(clockStart) != at {
-		t.Errorf("%v since %v, %v", h, h.Since, err)
-	}
+	h, err := leader.Lookup(t.Context(), k.store, "e")
+	check.That(t, err == nil && h.Since.Sub(clockStart) == at, "%v since %v, %v", h, h.Since, err)
 }
 
 // A Resign that is cut off returns when its lease keeps no other candidate out any

@@ -15,8 +15,7 @@ import (
 // The key is deleted during the body. The candidate does not campaign before the body has
 // ended, and others lead.
 func TestTerms_KeyDeleted(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b, atA, atB := w.workers(leader.Config{}, 20*time.Second)
 		w.ok(w.kv().Delete(w.Context(), "e"))
 		w.at(20 * time.Second)
@@ -34,8 +33,7 @@ func TestTerms_KeyDeleted(t *testing.T) {
 // A candidate whose application has left its loop warns after one lease, and then at intervals
 // that double.
 func TestTerms_NoLoopWarns(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		log := new(warnings)
 		a := w.standAs(leader.Config{ID: "a", Logger: slog.New(log)})
 		w.employ(a, func(*leader.Term) bool { time.Sleep(time.Second); return false })
@@ -55,8 +53,7 @@ func TestTerms_NoLoopWarns(t *testing.T) {
 // The application closes the connection during the body. The candidate ends at once, and the
 // loop when the body has ended.
 func TestTerms_ConnectionClosed(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, _, atA, atB := w.workers(leader.Config{}, 20*time.Second)
 		a.nc.Close()
 		w.at(5 * time.Second)
@@ -71,8 +68,7 @@ func TestTerms_ConnectionClosed(t *testing.T) {
 
 // A request from outside to hand over ends the body in order.
 func TestTerms_StepDown(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		_, _, atA, atB := w.workers(leader.Config{}, 2*time.Second)
 		_, err := leader.StepDown(w.Context(), w.ops.bucket(t), "e", "operator")
 		w.ok(err)
@@ -84,8 +80,7 @@ func TestTerms_StepDown(t *testing.T) {
 
 // A candidate of a higher priority waits for the body.
 func TestTerms_Preempted(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		low := w.standAs(leader.Config{ID: "low", Queue: true})
 		atLow := w.employ(low, after(3*time.Second))
 		w.at(10 * time.Second)
@@ -118,8 +113,7 @@ func TestTerms_BeforeTheBucket(t *testing.T) {
 // A guard that is raised by a stranger during the body fences the term. The next term raises
 // it again, after the body.
 func TestTerms_Guarded(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		orders := w.orders()
 		g := w.guard("a", "orders")
 		atA := w.employ(g.candidate, after(2*time.Second))

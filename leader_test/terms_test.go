@@ -62,9 +62,7 @@ func (p *worker) worked(want ...string) {
 	synctest.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !slices.Equal(p.did, want) {
-		p.w.Errorf("the worker of %s: %q, want %q", p.c.ID(), p.did, want)
-	}
+	check.That(p.w, slices.Equal(p.did, want), "the worker of %s: %q, want %q", p.c.ID(), p.did, want)
 	p.did = nil
 }
 
@@ -107,8 +105,7 @@ func (w *world) workers(cfg leader.Config, d time.Duration) (a, b *candidate, at
 
 // A stop lets the body end what it has begun. The next leader begins in the same instant.
 func TestTerms_StopAwaitsTheBody(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, _, atA, atB := w.workers(leader.Config{}, 3*time.Second)
 		w.at(20500 * time.Millisecond)
 		stop := w.begin(func() error { return a.Stop(w.Context()) })
@@ -161,24 +158,22 @@ func TestStopTimeout_StoreAway(t *testing.T) {
 		{"short", 500 * time.Millisecond, 500 * time.Millisecond},
 		{"none", -1, 14 * time.Second}, // one lease after the last renewal
 	} {
-		t.Run(at.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.create(leader.BucketConfig{})
-				ctx, cancel := context.WithCancel(w.Context())
-				a := w.campaign(ctx, w.dial("a"), "e", leader.Config{ID: "a", LeaseDuration: 15 * time.Second, RenewInterval: 2 * time.Second, StopTimeout: at.limit})
-				w.at(3 * time.Second)
-				a.blackhole(up, down)
-				cancel()
-				w.at(3*time.Second + at.ends - 1)
-				select {
-				case <-a.Done():
-					t.Errorf("it has ended at %v", w.now())
-				default:
-				}
-				w.at(3*time.Second + at.ends)
-				a.ended(t, nil)
-				a.open()
-			})
+		inBubble.run(t, at.name, func(t *testing.T, w *world) {
+			w.create(leader.BucketConfig{})
+			ctx, cancel := context.WithCancel(w.Context())
+			a := w.campaign(ctx, w.dial("a"), "e", leader.Config{ID: "a", LeaseDuration: 15 * time.Second, RenewInterval: 2 * time.Second, StopTimeout: at.limit})
+			w.at(3 * time.Second)
+			a.blackhole(up, down)
+			cancel()
+			w.at(3*time.Second + at.ends - 1)
+			select {
+			case <-a.Done():
+				t.Errorf("it has ended at %v", w.now())
+			default:
+			}
+			w.at(3*time.Second + at.ends)
+			a.ended(t, nil)
+			a.open()
 		})
 	}
 }
@@ -197,20 +192,17 @@ func TestStopTimeout_Relations(t *testing.T) {
 		{"both", leader.Config{DrainTimeout: 20 * time.Second, StopTimeout: 21 * time.Second}, 19 * time.Second}, // 2s less
 		{"none", leader.Config{DrainTimeout: 20 * time.Second, StopTimeout: -1}, 20 * time.Second},
 	} {
-		t.Run(k.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.sealed()
-				ctx, cancel := context.WithCancel(w.Context())
-				k.cfg.ID = "a"
-				a := w.campaign(ctx, w.dial("a"), "e", k.cfg)
-				w.employ(a, after(time.Minute))
-				w.at(3500 * time.Millisecond)
-				a.news()
-				cancel()
-				w.at(time.Hour)
-				over := 3500*time.Millisecond + k.drain
-				a.saw(t, "3.5s fenced stopped", fmt.Sprint(over, " faulted not released"), fmt.Sprint(over, " deposed stopped"))
-			})
+		inSealed.run(t, k.name, func(t *testing.T, w *world) {
+			ctx, cancel := context.WithCancel(w.Context())
+			k.cfg.ID = "a"
+			a := w.campaign(ctx, w.dial("a"), "e", k.cfg)
+			w.employ(a, after(time.Minute))
+			w.at(3500 * time.Millisecond)
+			a.news()
+			cancel()
+			w.at(time.Hour)
+			over := 3500*time.Millisecond + k.drain
+			a.saw(t, "3.5s fenced stopped", fmt.Sprint(over, " faulted not released"), fmt.Sprint(over, " deposed stopped"))
 		})
 	}
 }
@@ -223,26 +215,24 @@ func TestStopTimeout_AfterAnotherEnd(t *testing.T) {
 		"resigns": func(w *world, c *candidate) { w.begin(func() error { return c.Resign(context.Background()) }) },
 		"stops":   func(w *world, c *candidate) { w.begin(func() error { return c.Stop(context.Background()) }) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.create(leader.BucketConfig{})
-				ctx, cancel := context.WithCancel(w.Context())
-				a := w.campaign(ctx, w.dial("a"), "e", leader.Config{ID: "a", LeaseDuration: 15 * time.Second, StopTimeout: 4 * time.Second})
-				w.employ(a, after(time.Minute))
-				w.at(10 * time.Second)
-				end(w, a)
-				w.at(22500 * time.Millisecond)
-				a.open()
-				w.at(23 * time.Second) // the drain of one lease has begun between 10s and 22s
-				check.That(t, a.State() == leader.StateFenced, "a is %v", a.State())
-				a.news()
-				cancel()
-				w.at(time.Hour)
-				if got := a.news(); len(got) != 2 || !strings.HasPrefix(got[0], "26s faulted not released") && name == "fenced" {
-					t.Errorf("%q", got)
-				}
-				a.ended(t, nil)
-			})
+		inBubble.run(t, name, func(t *testing.T, w *world) {
+			w.create(leader.BucketConfig{})
+			ctx, cancel := context.WithCancel(w.Context())
+			a := w.campaign(ctx, w.dial("a"), "e", leader.Config{ID: "a", LeaseDuration: 15 * time.Second, StopTimeout: 4 * time.Second})
+			w.employ(a, after(time.Minute))
+			w.at(10 * time.Second)
+			end(w, a)
+			w.at(22500 * time.Millisecond)
+			a.open()
+			w.at(23 * time.Second) // the drain of one lease has begun between 10s and 22s
+			check.That(t, a.State() == leader.StateFenced, "a is %v", a.State())
+			a.news()
+			cancel()
+			w.at(time.Hour)
+			if got := a.news(); len(got) != 2 || !strings.HasPrefix(got[0], "26s faulted not released") && name == "fenced" {
+				t.Errorf("%q", got)
+			}
+			a.ended(t, nil)
 		})
 	}
 }
@@ -250,8 +240,7 @@ func TestStopTimeout_AfterAnotherEnd(t *testing.T) {
 // While the body works on in a term that has ended, the candidate keeps its key, and no other
 // begins. It is elected again when the body ends in time.
 func TestTerms_FencedKeepsTheKey(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, _, atA, atB := w.workers(leader.Config{DrainTimeout: time.Minute}, 20*time.Second)
 		a.blackhole(up)
 		w.at(8500 * time.Millisecond)
@@ -268,8 +257,7 @@ func TestTerms_FencedKeepsTheKey(t *testing.T) {
 // The body ends too late: the candidate gives up its key in time, and does not campaign before
 // the end of the body.
 func TestTerms_DrainIsOver(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b, atA, atB := w.workers(leader.Config{}, 40*time.Second)
 		a.blackhole(up)
 		w.at(8500 * time.Millisecond)
@@ -291,8 +279,7 @@ func TestTerms_DrainIsOver(t *testing.T) {
 
 // A leader that was overtaken while its body works on reports that, and takes no free key.
 func TestTerms_Overtaken(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b, atA, atB := w.workers(leader.Config{}, 40*time.Second)
 		a.cut()
 		w.at(10 * time.Second)
@@ -302,9 +289,8 @@ func TestTerms_Overtaken(t *testing.T) {
 		w.ok(b.Stop(w.Context()))
 		w.at(47 * time.Second)
 		atA.worked()
-		if h, ok := a.Leader(); ok {
-			t.Errorf("%v", h)
-		}
+		h, ok := a.Leader()
+		check.That(t, !ok, "%v", h)
 		w.at(50 * time.Second)
 		atA.worked("47.8s ends", "47.8s begins")
 		if got := a.without("observed", "pending"); !slices.Equal(got, []string{
@@ -324,38 +310,34 @@ func TestTerms_LoopIsLeft(t *testing.T) {
 		"panic":  func() bool { panic("of a worker") },
 		"Goexit": func() bool { runtime.Goexit(); return true },
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.sealed()
-				a := w.stand("a")
-				atA := w.employ(a, func(*leader.Term) bool {
-					time.Sleep(3500 * time.Millisecond)
-					return leave()
-				})
-				b := w.stand("b")
-				w.at(5 * time.Second)
-				atA.worked("0s begins", "3.5s ends")
-				if h, ok := a.Leader(); !ok || h.ID != "b" || !atA.ended() {
-					t.Errorf("%v leads, the loop has ended: %v", h, atA.ended())
-				}
-				w.ok(b.Stop(w.Context()))
-				w.at(time.Minute)
-				check.That(t, a.State() == leader.StateCandidate, "a is %v", a.State())
-				got := a.without("observed")
-				check.That(t, slices.Equal(got, []string{"0s pending", "0s elected", "3.5s deposed resigned"}),
-					"%q", got)
-				atA = w.employ(a, after(0))
-				w.at(time.Minute + 1)
-				atA.worked("1m0s begins")
+		inSealed.run(t, name, func(t *testing.T, w *world) {
+			a := w.stand("a")
+			atA := w.employ(a, func(*leader.Term) bool {
+				time.Sleep(3500 * time.Millisecond)
+				return leave()
 			})
+			b := w.stand("b")
+			w.at(5 * time.Second)
+			atA.worked("0s begins", "3.5s ends")
+			if h, ok := a.Leader(); !ok || h.ID != "b" || !atA.ended() {
+				t.Errorf("%v leads, the loop has ended: %v", h, atA.ended())
+			}
+			w.ok(b.Stop(w.Context()))
+			w.at(time.Minute)
+			check.That(t, a.State() == leader.StateCandidate, "a is %v", a.State())
+			got := a.without("observed")
+			check.That(t, slices.Equal(got, []string{"0s pending", "0s elected", "3.5s deposed resigned"}),
+				"%q", got)
+			atA = w.employ(a, after(0))
+			w.at(time.Minute + 1)
+			atA.worked("1m0s begins")
 		})
 	}
 }
 
 // A body that returns early hands over. The candidate waits one lease before it leads again.
 func TestTerms_BodyReturnsEarly(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		atA := w.employ(a, func(*leader.Term) bool { time.Sleep(time.Second); return true })
 		w.at(10 * time.Second)
@@ -365,8 +347,7 @@ func TestTerms_BodyReturnsEarly(t *testing.T) {
 
 // A term that is over before a loop could take it is left out.
 func TestTerms_OverBeforeTheLoop(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(3500 * time.Millisecond)
 		w.ok(a.Resign(w.Context()))
@@ -379,8 +360,7 @@ func TestTerms_OverBeforeTheLoop(t *testing.T) {
 
 // A loop that begins while the candidate leads takes that term, and no other loop does.
 func TestTerms_LateLoop(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(3500 * time.Millisecond)
 		first, second := w.employ(a, after(time.Second)), w.employ(a, after(time.Second))
@@ -394,8 +374,7 @@ func TestTerms_LateLoop(t *testing.T) {
 
 // A loop over the terms of a candidate that has ended, or of a zero one, ends at once.
 func TestTerms_AfterTheEnd(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(time.Second)
 		w.ok(a.Stop(w.Context()))
@@ -411,8 +390,7 @@ func TestTerms_AfterTheEnd(t *testing.T) {
 // A Release in the body lets the candidate campaign again. The end of that body does not end
 // the next term.
 func TestTerms_ReleasedByHand(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		first := true
 		atA := w.employ(a, func(t *leader.Term) bool {
@@ -436,14 +414,12 @@ func TestTerms_ReleasedByHand(t *testing.T) {
 
 // A Stop that is given up ends the candidate at once. The loop ends with its body.
 func TestTerms_Abandoned(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b, atA, atB := w.workers(leader.Config{DrainTimeout: time.Minute}, 10*time.Second)
 		ctx, cancel := context.WithCancel(w.Context())
 		cancel()
-		if err := a.Stop(ctx); err == nil {
-			t.Error("Stop returned nil")
-		}
+		err := a.Stop(ctx)
+		check.That(t, err != nil, "Stop returned nil")
 		a.saw(t, "3.5s fenced stopped", "3.5s deposed stopped")
 		a.ended(t, nil)
 		check.That(t, !atA.ended(), "the loop has left its body")
@@ -456,8 +432,7 @@ func TestTerms_Abandoned(t *testing.T) {
 
 // With several seats, work that goes on on one seat keeps the process from all others.
 func TestTerms_Seats(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.standAs(leader.Config{ID: "a", Seats: 2})
 		atA := w.employ(a, after(20*time.Second))
 		w.at(500 * time.Millisecond)
@@ -479,8 +454,7 @@ func TestTerms_Seats(t *testing.T) {
 
 // A handover by name awaits the body, too.
 func TestTerms_Transfer(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		a := w.standAs(leader.Config{ID: "a", Queue: true})
 		atA := w.employ(a, after(2*time.Second))
 		for i, id := range []string{"b", "c"} {

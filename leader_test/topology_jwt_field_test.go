@@ -144,9 +144,8 @@ func (s *jwtServer) update(limits map[string]int64, revoked ...string) {
 	nc := tcpDial(s.tb, s.url, s.system.issueUser(s.tb, newNkey(s.tb, keyOfUser)))
 	reply, err := nc.Request("$SYS.REQ.CLAIMS.UPDATE", []byte(s.operator.issueAccount(s.tb, s.account, limits, revocations)), tcpLimit)
 	tcpOK(s.tb, err)
-	if !strings.Contains(string(reply.Data), `"code":200`) {
-		s.tb.Fatalf("the server does not take the account: %s", reply.Data)
-	}
+	check.Must(s.tb, strings.Contains(string(reply.Data), `"code":200`),
+		"the server does not take the account: %s", reply.Data)
 }
 
 // A leader hands over with decentralised JWT accounts.

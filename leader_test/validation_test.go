@@ -68,14 +68,12 @@ func TestConfig_RefusalNamesRelation(t *testing.T) {
 
 // The names of elections are those of keys.
 func TestElectionNames_AreKeys(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		for _, name := range []string{
 			"", ".", "a.", ".a", "a..b", "a b", "a*", ">", "a.>", "*", "ä", "a\n", "a\x00", "a:b", "a$", "a,b", "a\tb", "a\\b",
 		} {
-			if c, err := leader.Campaign(w.Context(), w.ops.bucket(t), name, leader.Config{}); !errors.Is(err, leader.ErrInvalidConfig) || c != nil {
-				t.Errorf("%q: %v", name, err)
-			}
+			c, err := leader.Campaign(w.Context(), w.ops.bucket(t), name, leader.Config{})
+			check.That(t, errors.Is(err, leader.ErrInvalidConfig) && c == nil, "%q: %v", name, err)
 		}
 		cl := w.dial("a")
 		for _, name := range []string{"a", "shards.17", "A-b_c=d/e", "0", "a.b.c.d", "/", "-", "_kv"} {
@@ -104,30 +102,26 @@ func TestLease_BeyondBucket(t *testing.T) {
 			w.ok(err)
 		}, "LeaseDuration 7s is more than the bucket's TTL 5s"},
 	} {
-		t.Run(k.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				k.make(w)
-				// Known: refused at once.
-				b := w.ops.bucket(t)
-				_, err := b.Info(w.Context())
-				w.ok(err)
-				c, err := leader.Campaign(w.Context(), b, "e", leader.Config{LeaseDuration: 7 * time.Second})
-				if c != nil || !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), k.text) {
-					t.Errorf("got %v, want %q", err, k.text)
-				}
-				// Not known: reported once, and tried again.
-				a := w.standAs(leader.Config{ID: "a", LeaseDuration: 7 * time.Second})
-				w.at(time.Minute)
-				a.saw(t, "0s faulted unfit")
-			})
+		in(k.make).run(t, k.name, func(t *testing.T, w *world) {
+			// Known: refused at once.
+			b := w.ops.bucket(t)
+			_, err := b.Info(w.Context())
+			w.ok(err)
+			c, err := leader.Campaign(w.Context(), b, "e", leader.Config{LeaseDuration: 7 * time.Second})
+			if c != nil || !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), k.text) {
+				t.Errorf("got %v, want %q", err, k.text)
+			}
+			// Not known: reported once, and tried again.
+			a := w.standAs(leader.Config{ID: "a", LeaseDuration: 7 * time.Second})
+			w.at(time.Minute)
+			a.saw(t, "0s faulted unfit")
 		})
 	}
 }
 
 // A bucket whose MaxLease is raised later is used.
 func TestMaxLease_RaisedIsUsed(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.standAs(leader.Config{ID: "a", LeaseDuration: 7 * time.Second})
 		w.at(time.Minute)
 		a.news()
@@ -157,32 +151,28 @@ func TestDefaults_FollowBucket(t *testing.T) {
 		{"15s", (*world).ordinary, 15 * time.Second, 15 * time.Second},
 		{"15s by default", func(w *world) { w.create(leader.BucketConfig{}) }, 15 * time.Second, 0},
 	} {
-		t.Run(k.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				k.make(w)
-				cl := w.dial("a")
-				c, err := leader.Campaign(w.Context(), cl.bucket(t), "e", leader.Config{})
-				w.ok(err)
-				w.at(k.wait)
-				term, ok := c.Term()
-				check.Must(t, ok && term.Remaining() == k.want/5*4, "it leads: %v", ok)
-				h, _ := c.Leader()
-				check.That(t, h.Lease == k.want && h.ID == c.ID() && strings.Count(c.ID(), "_") >= 2,
-					"lease %v of %s", h.Lease, h.ID)
-				w.at(k.wait + k.want/6 - 1)
-				before := w.requests(cl)
-				w.at(k.wait + k.want/6)
-				check.Equal(t, w.requests(cl)-before, 1, "%d requests when a renewal is due")
-				w.ok(c.Stop(w.Context()))
-			})
+		in(k.make).run(t, k.name, func(t *testing.T, w *world) {
+			cl := w.dial("a")
+			c, err := leader.Campaign(w.Context(), cl.bucket(t), "e", leader.Config{})
+			w.ok(err)
+			w.at(k.wait)
+			term, ok := c.Term()
+			check.Must(t, ok && term.Remaining() == k.want/5*4, "it leads: %v", ok)
+			h, _ := c.Leader()
+			check.That(t, h.Lease == k.want && h.ID == c.ID() && strings.Count(c.ID(), "_") >= 2,
+				"lease %v of %s", h.Lease, h.ID)
+			w.at(k.wait + k.want/6 - 1)
+			before := w.requests(cl)
+			w.at(k.wait + k.want/6)
+			check.Equal(t, w.requests(cl)-before, 1, "%d requests when a renewal is due")
+			w.ok(c.Stop(w.Context()))
 		})
 	}
 }
 
 // Tokens are greater than MinToken.
 func TestTokens_ExceedMinToken(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.standAs(leader.Config{ID: "a", MinToken: 5e15})
 		check.Equal(t, a.lastTerm(t).Token(), 5e15+1, "token %d")
 		b := w.stand("b")

@@ -130,9 +130,8 @@ func TestWindow_Congestion(t *testing.T) {
 		c.join(fmt.Sprint("e", i), leader.Config{})
 	}
 	c.clock.Advance(time.Second)
-	if n := c.leading(); n != 60 {
-		t.Fatalf("%d lead", n)
-	}
+	n := c.leading()
+	check.Must(t, n == 60, "%d lead", n)
 	c.link.Delay(250 * time.Millisecond) // a round takes 30s, which is twice the lease
 	c.clock.Advance(5 * time.Second)
 	if _, _, congested := c.stats(); congested != 0 {

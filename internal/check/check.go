@@ -3,22 +3,24 @@ package check
 
 import (
 	"errors"
+	"reflect"
+	"strings"
 	"testing"
 )
 
 // OK ends the test if there is an error.
-func OK(t testing.TB, err error) {
-	t.Helper()
+func OK(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
 // Is fails the test unless errors.Is(err, want).
-func Is(t testing.TB, err, want error) {
-	t.Helper()
+func Is(tb testing.TB, err, want error) {
+	tb.Helper()
 	if !errors.Is(err, want) {
-		t.Errorf("got the error %v, want %v", err, want)
+		tb.Errorf("got the error %v, want %v", err, want)
 	}
 }
 
@@ -26,25 +28,41 @@ func Is(t testing.TB, err, want error) {
 func Err[T any](_ T, err error) error { return err }
 
 // Equal fails the test unless got is want. The verb of the format that comes first is for got.
-func Equal[T comparable](t testing.TB, got, want T, format string, args ...any) {
-	t.Helper()
+func Equal[T comparable](tb testing.TB, got, want T, format string, args ...any) {
+	tb.Helper()
 	if got != want {
-		t.Errorf(format+"; want %v", append(append([]any{got}, args...), want)...)
+		tb.Errorf(format+"; want %v", append(append([]any{got}, args...), want)...)
 	}
 }
 
 // That fails the test unless the condition holds.
-func That(t testing.TB, holds bool, format string, args ...any) {
-	t.Helper()
+func That(tb testing.TB, holds bool, format string, args ...any) {
+	tb.Helper()
 	if !holds {
-		t.Errorf(format, args...)
+		tb.Errorf(format, args...)
 	}
 }
 
 // Must ends the test unless the condition holds.
-func Must(t testing.TB, holds bool, format string, args ...any) {
-	t.Helper()
+func Must(tb testing.TB, holds bool, format string, args ...any) {
+	tb.Helper()
 	if !holds {
-		t.Fatalf(format, args...)
+		tb.Fatalf(format, args...)
+	}
+}
+
+// Says is Is, and the error has to contain a text.
+func Says(tb testing.TB, err, want error, text string) {
+	tb.Helper()
+	if !errors.Is(err, want) || !strings.Contains(err.Error(), text) {
+		tb.Errorf("got the error %v, want %v with the text %q", err, want, text)
+	}
+}
+
+// Deep fails the test unless got is want, by reflect.DeepEqual.
+func Deep(tb testing.TB, got, want any) {
+	tb.Helper()
+	if !reflect.DeepEqual(got, want) {
+		tb.Errorf("got\n %+v\nwant\n %+v", got, want)
 	}
 }

@@ -104,26 +104,6 @@ func TestDeafFeed_ReadAfterHalfALease(t *testing.T) {
 	})
 }
 
-// A feed that stays deaf is reported once, and disturbs no candidate.
-func TestDeafFeed_LastingIsReported(t *testing.T) {
-	kinds(t, func(w *world) {
-		a, b := w.veterans()
-		b.filter(func(f frame) treatment {
-			if f.dir == down && (strings.HasPrefix(f.subject, "natsleader.feed.") || strings.HasPrefix(f.reply, "$JS.ACK.KV_E.")) {
-				return drop
-			}
-			return pass
-		})
-		w.at(time.Minute)
-		a.saw(w.T)
-		b.saw(w.T, "29s faulted no feed") // found deaf at 23s, 26s and 29s
-		a.cut()                           // it renewed at 60s, and b may not have read that yet
-		w.at(2 * time.Minute)
-		got := b.transitions()
-		check.That(w, len(got) == 2 && strings.HasSuffix(got[1], " elected"), "b saw %q", got)
-	})
-}
-
 // A watch feed whose consumer is deleted is opened anew.
 func TestWatchFeed_DeletedConsumer(t *testing.T) {
 	inOrdinary(t, func(w *world) {
@@ -170,20 +150,14 @@ func TestCandidate_WithoutFeed(t *testing.T) {
 // open in between.
 func TestFeed_NotOpenedIsReported(t *testing.T) {
 	kinds(t, func(w *world) {
-		cl := w.dial("a")
-		unanswered := func(f frame) treatment {
-			if f.dir == up && (strings.HasPrefix(f.subject, "$JS.API.CONSUMER.") || strings.HasPrefix(string(f.raw), "PING")) {
-				return drop
-			}
-			return pass
-		}
-		cl.filter(unanswered)
-		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+		a := w.behind(treat(drop, func(f frame) bool {
+			return f.dir == up && (strings.HasPrefix(f.subject, "$JS.API.CONSUMER.") || strings.HasPrefix(string(f.raw), "PING"))
+		}))
 		w.at(30 * time.Second)
 		got := a.news()
 		check.That(w, got[0] == "1s faulted no feed" && strings.Count(strings.Join(got, "|"), "faulted") == 1,
 			"a saw %q", got)
-		cl.open()
+		a.open()
 		w.at(40 * time.Second)
 		a.saw(w.T)
 	})
@@ -199,11 +173,7 @@ func TestFeedSubject_WrongIsPolled(t *testing.T) {
 		w.ok(err)
 		bucket, err = bucket.WithFeedSubject("nowhere")
 		w.ok(err)
-		c, err := leader.Campaign(w.Context(), bucket, "e", leader.Config{ID: "b"})
-		w.ok(err)
-		b := &candidate{Candidate: c, client: cl, read: make(chan struct{})}
-		w.stands = append(w.stands, b)
-		go b.record(t, w.zero, w.checker("e"))
+		b := w.standOn(cl, bucket, leader.Config{ID: "b"})
 		w.at(20500 * time.Millisecond)
 		a.news()
 		b.news()
@@ -212,6 +182,41 @@ func TestFeedSubject_WrongIsPolled(t *testing.T) {
 		got := b.transitions()
 		check.That(t, len(got) == 2, "b saw %q", got)
 	})
+}
+
+// A candidate uses the feed that the bucket republishes, and otherwise a consumer. It sends no requests
+// while it waits, and leaves no consumer behind.
+func TestFeed_OfTheBucket(t *testing.T) {
+	for _, k := range []struct {
+		name      string
+		republish *jetstream.RePublish
+		feed      string
+		consumers int
+	}{
+		{"with a watch", nil, "", 2},
+		{"republished", &jetstream.RePublish{Source: "$KV.E.>", Destination: "elsewhere.>"}, "elsewhere", 0},
+		{"republished from everywhere", &jetstream.RePublish{Source: ">", Destination: "all.>"}, "all.$KV.E", 0},
+		{"republished without a source", &jetstream.RePublish{Destination: "bare.>"}, "bare.$KV.E", 0},
+		{"republished headers are no feed", &jetstream.RePublish{Source: "$KV.E.>", Destination: "heads.>", HeadersOnly: true}, "", 2},
+	} {
+		inBubble.run(t, k.name, func(t *testing.T, w *world) {
+			_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "E", RePublish: k.republish})
+			w.ok(err)
+			info, err := w.ops.bucket(t).Info(w.Context())
+			w.ok(err)
+			check.That(t, info.FeedSubject == k.feed && !info.PurgeProtected, "%+v, want the feed %q", info, k.feed)
+			a, b := w.veterans()
+			check.Equal(t, w.consumers("KV_E"), k.consumers, "%d consumers")
+			before := w.requests(b.client)
+			w.at(80 * time.Second)
+			check.Equal(t, w.requests(b.client)-before, 0, "b sent %d requests")
+			w.ok(a.Resign(w.Context()))
+			b.saw(t, "1m20s observed nobody", "1m20s pending", "1m20s elected")
+			w.ok(a.Stop(w.Context()))
+			w.ok(b.Stop(w.Context()))
+			check.Equal(t, w.consumers("KV_E"), 0, "%d consumers after the end")
+		})
+	}
 }
 
 // forgery returns a released record on the feed, with all the headers of the server.

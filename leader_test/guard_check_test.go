@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -64,103 +63,31 @@ func (w *world) messages() (last, has uint64) {
 	return state.LastSeq, state.Msgs
 }
 
-// A check names the setting of the stream that is not safe for a guard.
+// A check names the setting of the stream that is not safe for a guard, and the candidate writes
+// nothing. TestHazard_Settings of package fence has all such settings.
 func TestGuardCheck_UnsafeSettings(t *testing.T) {
-	type config = jetstream.StreamConfig
 	orders := []string{"orders.>"}
-	for _, k := range []struct {
-		name string
-		cfg  config
-		text string
-	}{
-		{
-			"MaxMsgs",
-			config{Subjects: orders, MaxMsgs: 1000},
-			"drops its oldest messages when it is full (MaxMsgs 1000 with discard old), and with them the guard",
+	for text, c := range map[string]jetstream.StreamConfig{
+		"drops its oldest messages when it is full (MaxMsgs 1000 with discard old), and with them the guard": {Subjects: orders, MaxMsgs: 1000},
+		"takes messages of up to 100 bytes (MaxMsgSize), less than the 1536 that a guard may need":           {Subjects: orders, MaxMsgSize: 100},
+		"is sealed, and takes no writes": {Subjects: orders, Sealed: true},
+		"takes what comes from stream OTHER without conditions (Sources), also on the guard's subject orders.guard": {
+			Subjects: orders, Sources: []*jetstream.StreamSource{{Name: "SAFE", FilterSubject: "paid.>"}, {Name: "OTHER", FilterSubject: "orders.>"}},
 		},
-		{
-			"MaxBytes",
-			config{Subjects: orders, MaxBytes: 1 << 20},
-			"drops its oldest messages when it is full (MaxBytes 1048576 with discard old), and with them the guard",
-		},
-		{
-			"work queue",
-			config{Subjects: orders, Retention: jetstream.WorkQueuePolicy},
-			"drops what consumers have read (Retention WorkQueue), and with it the guard",
-		},
-		{
-			"interest",
-			config{Subjects: orders, Retention: jetstream.InterestPolicy},
-			"drops what consumers have read (Retention Interest), and with it the guard",
-		},
-		{
-			"MaxAge",
-			config{Subjects: orders, MaxAge: time.Hour},
-			"drops messages after 1h0m0s (MaxAge without AllowMsgTTL), and with them the guard",
-		},
-		{
-			"DiscardNewPerSubject",
-			config{Subjects: orders, MaxMsgsPerSubject: 3, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true},
-			"refuses more than 3 messages of a subject (MaxMsgsPerSubject with DiscardNewPerSubject), and so to raise the guard",
-		},
-		{
-			"MaxMsgSize",
-			config{Subjects: orders, MaxMsgSize: 100},
-			"takes messages of up to 100 bytes (MaxMsgSize), less than the 1536 that a guard may need",
-		},
-		{"NoAck", config{Subjects: orders, NoAck: true}, "acknowledges nothing (NoAck)"},
-		{
-			"Subjects",
-			config{Subjects: []string{"orders.new", "orders.*.paid"}},
-			`does not contain its guard: none of its subjects ["orders.new" "orders.*.paid"] covers orders.guard`,
-		},
-		{"Mirror", config{Mirror: &jetstream.StreamSource{Name: "OTHER"}}, "is a mirror of stream OTHER, and takes no writes"},
-		{
-			"Sources",
-			config{Subjects: orders, Sources: []*jetstream.StreamSource{
-				{Name: "SAFE", FilterSubject: "paid.>"}, {Name: "OTHER", FilterSubject: "orders.>"},
-			}},
-			"takes what comes from stream OTHER without conditions (Sources), also on the guard's subject orders.guard",
-		},
-		{
-			"all of a source",
-			config{Subjects: orders, Sources: []*jetstream.StreamSource{{Name: "OTHER"}}},
-			"takes what comes from stream OTHER without conditions (Sources), also on the guard's subject orders.guard",
-		},
-		{
-			"a source's transform",
-			config{Subjects: orders, Sources: []*jetstream.StreamSource{
-				{Name: "OTHER", SubjectTransforms: []jetstream.SubjectTransformConfig{{Source: "paid.*", Destination: "orders.$1"}}},
-			}},
-			"takes what comes from stream OTHER without conditions (Sources), also on the guard's subject orders.guard",
-		},
-		{
-			"SubjectTransform away",
-			config{Subjects: orders, SubjectTransform: &jetstream.SubjectTransformConfig{Source: "orders.>", Destination: "sold.>"}},
-			`stores "orders.>" as "sold.>" (SubjectTransform), the guard's subject orders.guard among them`,
-		},
-		{
-			"SubjectTransform to it",
-			config{Subjects: []string{"orders.>", "x.*"}, SubjectTransform: &jetstream.SubjectTransformConfig{
-				Source: "x.*", Destination: "orders.{{wildcard(1)}}",
-			}},
-			`stores "x.*" as "orders.{{wildcard(1)}}" (SubjectTransform), the guard's subject orders.guard among them`,
-		},
-		{"AllowMsgCounter", config{Subjects: orders, AllowMsgCounter: true}, "takes nothing but counters (AllowMsgCounter)"},
-		{
-			"PersistMode",
-			config{Subjects: orders, PersistMode: jetstream.AsyncPersistMode},
-			"acknowledges what a crash of the server can undo (PersistMode async), and so the guard",
+		`stores "x.*" as "orders.{{wildcard(1)}}" (SubjectTransform), the guard's subject orders.guard among them`: {
+			Subjects:         []string{"orders.>", "x.*"},
+			SubjectTransform: &jetstream.SubjectTransformConfig{Source: "x.*", Destination: "orders.{{wildcard(1)}}"},
 		},
 	} {
-		inBubble.run(t, k.name, func(t *testing.T, w *world) {
-			w.stream(k.cfg)
-			w.sealed()
+		inSealed(t, func(w *world) {
+			if c.Sealed { // which no new stream may be
+				w.stream(jetstream.StreamConfig{Subjects: orders})
+			}
+			w.stream(c)
 			before, _ := w.messages()
 			err := checked(w.Context(), w.ops.openStream(t))
-			want := leader.ErrIncompatibleBucket.Error() + ": stream ORDERS " + k.text
-			check.That(t, err != nil && err.Error() == want && errors.Is(err, leader.ErrIncompatibleBucket),
-				"got\n %v\nwant\n %s", err, want)
+			want := leader.ErrIncompatibleBucket.Error() + ": stream ORDERS " + text
+			check.That(t, errors.Is(err, leader.ErrIncompatibleBucket) && err.Error() == want, "got\n %v\nwant\n %s", err, want)
 			cl := w.dial("a")
 			a := w.guarding(cl, cl.openStream(t))
 			w.at(time.Minute)
@@ -169,19 +96,6 @@ func TestGuardCheck_UnsafeSettings(t *testing.T) {
 			check.That(t, after == before, "%d messages were written", after-before)
 		})
 	}
-}
-
-// A stream that is sealed in the sense of NATS takes no writes, and a check refuses it.
-func TestGuardCheck_SealedStream(t *testing.T) {
-	bubble(t, func(w *world) {
-		c := jetstream.StreamConfig{Subjects: []string{"orders.>"}}
-		w.stream(c)
-		c.Sealed = true
-		w.stream(c)
-		err := checked(w.Context(), w.ops.openStream(t))
-		want := leader.ErrIncompatibleBucket.Error() + ": stream ORDERS is sealed, and takes no writes"
-		check.That(t, err != nil && err.Error() == want, "got %v, want %s", err, want)
-	})
 }
 
 // A check of a guarded bucket names the bucket.
@@ -206,28 +120,28 @@ func TestGuardCheck_NamesTheBucket(t *testing.T) {
 // A stream that keeps the guard is fit. The first check leaves one message behind, and
 // later checks none.
 func TestGuardCheck_SafeStream(t *testing.T) {
-	type config = jetstream.StreamConfig
 	orders := []string{"orders.>"}
-	for name, c := range map[string]config{
-		"nothing set":       {Subjects: orders},
-		"the guard alone":   {Subjects: []string{"orders.guard"}},
-		"one per subject":   {Subjects: orders, MaxMsgsPerSubject: 1},
-		"discard new":       {Subjects: orders, MaxMsgs: 1000, MaxBytes: 1 << 20, Discard: jetstream.DiscardNew},
-		"MaxAge":            {Subjects: orders, MaxAge: time.Hour, AllowMsgTTL: true, SubjectDeleteMarkerTTL: time.Minute},
-		"roomy messages":    {Subjects: orders, MaxMsgSize: 1536},
-		"a filtered source": {Subjects: orders, Sources: []*jetstream.StreamSource{{Name: "OTHER", FilterSubject: "paid.>"}}},
-		"a mapped source": {Subjects: orders, Sources: []*jetstream.StreamSource{
-			{Name: "OTHER", SubjectTransforms: []jetstream.SubjectTransformConfig{{Source: "paid.>", Destination: "orders.paid.>"}}},
-		}},
-		"a transform": {Subjects: []string{"orders.>", "x.*"}, SubjectTransform: &jetstream.SubjectTransformConfig{
-			Source: "x.*", Destination: "orders.paid.$1",
-		}},
-		"republished":  {Subjects: orders, RePublish: &jetstream.RePublish{Source: ">", Destination: "copy.>"}},
-		"no deletes":   {Subjects: orders, DenyDelete: true, DenyPurge: true},
-		"roll-ups":     {Subjects: orders, AllowRollup: true},
-		"schedules":    {Subjects: orders, AllowMsgSchedules: true},
-		"compressed":   {Subjects: orders, Compression: jetstream.S2Compression, FirstSeq: 1000},
-		"fast batches": {Subjects: orders, AllowBatchPublish: true, AllowAtomicPublish: true},
+	for name, c := range map[string]jetstream.StreamConfig{
+		"nothing set":     {Subjects: orders},
+		"the guard alone": {Subjects: []string{"orders.guard"}},
+		"discard new": {
+			Subjects: orders, MaxMsgsPerSubject: 1, MaxMsgs: 1000, MaxBytes: 1 << 20, Discard: jetstream.DiscardNew, MaxMsgSize: 1536,
+			AllowRollup: true, AllowBatchPublish: true, AllowAtomicPublish: true, Compression: jetstream.S2Compression, FirstSeq: 1000,
+		},
+		"an age": {
+			Subjects: orders, MaxAge: time.Hour, AllowMsgTTL: true, SubjectDeleteMarkerTTL: time.Minute, AllowMsgSchedules: true, AllowRollup: true,
+		},
+		"sources": {
+			Subjects: orders, DenyDelete: true, DenyPurge: true, RePublish: &jetstream.RePublish{Source: ">", Destination: "copy.>"},
+			Sources: []*jetstream.StreamSource{
+				{Name: "OTHER", FilterSubject: "paid.>"},
+				{Name: "ANOTHER", SubjectTransforms: []jetstream.SubjectTransformConfig{{Source: "paid.>", Destination: "orders.paid.>"}}},
+			},
+		},
+		"a transform": {
+			Subjects:         []string{"orders.>", "x.*"},
+			SubjectTransform: &jetstream.SubjectTransformConfig{Source: "x.*", Destination: "orders.paid.$1"},
+		},
 	} {
 		inBubble.run(t, name, func(t *testing.T, w *world) {
 			w.stream(c)
@@ -348,57 +262,5 @@ func TestGuardCheck_NoConditions(t *testing.T) {
 		w.at(time.Minute)
 		a.saw(t, "6s faulted guard deleted") // it has no condition
 		check.That(t, term.Err() == nil, "the term ended: %v", term.Err())
-	})
-}
-
-// A candidate checks again after each reconnection.
-func TestGuardCheck_Reconnection(t *testing.T) {
-	inSealed(t, func(w *world) {
-		c := jetstream.StreamConfig{Subjects: []string{"orders.>"}}
-		w.stream(c)
-		cl := w.dial("a")
-		a := w.guarding(cl, cl.openStream(t))
-		a.saw(t, "0s pending", "0s elected")
-		c.MaxMsgs = 1000
-		w.stream(c)
-		w.at(30 * time.Second)
-		a.saw(t)
-		reconnect := func() {
-			w.Helper()
-			cl.cut()
-			cl.open()
-			w.at(w.now() + 2*redial)
-		}
-		reconnect()
-		if got := a.without("unreachable"); len(got) != 1 || !strings.HasSuffix(got[0], "faulted unfit") {
-			t.Errorf("a saw %q", got)
-		}
-		w.at(2 * time.Minute)
-		a.saw(t)
-		check.That(t, a.IsLeader(), "it does not lead on")
-		c.MaxMsgs = -1
-		w.stream(c)
-		reconnect()
-		w.at(3 * time.Minute)
-		if got := a.without("unreachable"); len(got) != 0 || !a.IsLeader() {
-			t.Errorf("a saw %q", got)
-		}
-	})
-}
-
-// A candidate checks its guards again every minute. Another server may become the leader
-// of the stream at any time, and settings change.
-func TestGuardCheck_EveryMinute(t *testing.T) {
-	inSealed(t, func(w *world) {
-		w.stream(jetstream.StreamConfig{Subjects: []string{"orders.>"}})
-		cl := w.dial("a")
-		a := w.guarding(cl, cl.openStream(t))
-		a.saw(t, "0s pending", "0s elected")
-		cl.filter(saysVersion(cl.nc.ConnectedServerVersion(), "2.11.4"))
-		w.at(time.Minute + time.Second)
-		a.saw(t, "1m0s faulted unfit")
-		w.at(10 * time.Minute)
-		a.saw(t)
-		check.That(t, a.IsLeader(), "it does not lead on")
 	})
 }

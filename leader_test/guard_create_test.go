@@ -220,56 +220,25 @@ func TestCreateStream_Invalid(t *testing.T) {
 		text  string
 	}{
 		{
-			"limits", nil,
-			config{Subjects: orders, MaxMsgs: 10},
-			leader.ErrInvalidConfig,
+			"limits", nil, config{Subjects: orders, MaxMsgs: 10}, leader.ErrInvalidConfig,
 			"so set, stream ORDERS drops its oldest messages when it is full (MaxMsgs 10 with discard old), and with them the guard",
 		},
 		{
-			"a mirror", nil,
-			config{Mirror: &jetstream.StreamSource{Name: "OTHER"}},
-			leader.ErrInvalidConfig, "so set, stream ORDERS is a mirror of stream OTHER, and takes no writes",
+			"limits there", &config{Subjects: orders, MaxBytes: 1000}, config{}, leader.ErrIncompatibleBucket,
+			"stream ORDERS exists and drops its oldest messages when it is full (MaxBytes 1000 with discard old), and with them the guard",
 		},
 		{
-			"async", nil,
-			config{Subjects: orders, PersistMode: jetstream.AsyncPersistMode},
-			leader.ErrInvalidConfig,
-			"so set, stream ORDERS acknowledges what a crash of the server can undo (PersistMode async), and so the guard",
+			"storage", &config{Subjects: orders, Storage: jetstream.MemoryStorage}, config{}, leader.ErrIncompatibleBucket,
+			"stream ORDERS exists and is stored in Memory, which cannot be changed to File",
 		},
 		{
-			"limits there", &config{Subjects: orders, MaxBytes: 1000},
-			config{},
-			leader.ErrIncompatibleBucket, "stream ORDERS exists and drops its oldest messages when it is full (MaxBytes 1000 with discard old), and with them the guard",
-		},
-		{
-			"a work queue", &config{Subjects: orders, Retention: jetstream.WorkQueuePolicy},
-			config{},
-			leader.ErrIncompatibleBucket, "stream ORDERS exists and drops what consumers have read (Retention WorkQueue), and with it the guard",
-		},
-		{
-			"a mirror there", &config{Mirror: &jetstream.StreamSource{Name: "OTHER"}},
-			config{},
-			leader.ErrIncompatibleBucket, "stream ORDERS exists and is a mirror of stream OTHER, and takes no writes",
-		},
-		{
-			"storage", &config{Subjects: orders, Storage: jetstream.MemoryStorage},
-			config{},
-			leader.ErrIncompatibleBucket, "stream ORDERS exists and is stored in Memory, which cannot be changed to File",
-		},
-		{
-			"the server's rules", &config{Subjects: orders, AllowMsgSchedules: true},
-			config{Discard: jetstream.DiscardNew},
+			"the server's rules", &config{Subjects: orders, AllowMsgSchedules: true}, config{Discard: jetstream.DiscardNew},
 			leader.ErrIncompatibleBucket, "the server refuses these settings for stream ORDERS: ",
 		},
+		{"replicas", nil, config{Subjects: orders, Replicas: 3}, leader.ErrInvalidConfig, "Replicas is more than the server can keep"},
 		{
-			"replicas", nil,
-			config{Subjects: orders, Replicas: 3},
-			leader.ErrInvalidConfig, "Replicas is more than the server can keep",
-		},
-		{
-			"subjects of another stream", nil,
-			config{Subjects: []string{"taken.>"}},
-			leader.ErrIncompatibleBucket, "the server refuses these settings for stream ORDERS: ",
+			"subjects of another stream", nil, config{Subjects: []string{"taken.>"}}, leader.ErrIncompatibleBucket,
+			"the server refuses these settings for stream ORDERS: ",
 		},
 	} {
 		inBubble.run(t, k.name, func(t *testing.T, w *world) {

@@ -3,7 +3,6 @@ package leader_test
 import (
 	"bytes"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -32,38 +31,6 @@ func TestGuard_BucketAppearsLater(t *testing.T) {
 		w.at(2 * time.Minute)
 		got := a.transitions()
 		check.That(t, len(got) == 2 && a.IsLeader(), "a saw %q", got)
-	})
-}
-
-// A guard for another election is left alone.
-func TestGuard_OfAnotherElection(t *testing.T) {
-	inSealed(t, func(w *world) {
-		w.createBucket(jetstream.KeyValueConfig{})
-		cl := w.dial("a")
-		a := w.guarding(cl, cl.openBucket(t))
-		a.saw(t, "0s pending", "0s elected")
-		term := a.lastTerm(t)
-		other := w.dial("b")
-		var log bytes.Buffer
-		b := w.campaign(w.Context(), other, "f", leader.Config{
-			ID: "b", Guards: []leader.Guard{other.openBucket(t)}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
-		})
-		w.at(time.Minute)
-		b.saw(t, "0s faulted guard taken") // before it has tried for the key
-		a.saw(t)
-		check.That(t, term.Err() == nil, "the term of a ended: %v", term.Err())
-		// When an operator has deleted it, b is elected without help.
-		w.ok(a.Stop(w.Context()))
-		kv, err := w.ops.js.KeyValue(w.Context(), "orders")
-		w.ok(err)
-		w.ok(kv.Delete(w.Context(), fence.DefaultGuardKey))
-		w.at(2 * time.Minute)
-		if !b.IsLeader() {
-			t.Errorf("b saw %q", b.news())
-		}
-		w.ok(b.Stop(w.Context()))
-		text := `guard of bucket orders: leader: the guard is another election's: it stands for \"E/e\"`
-		check.That(t, strings.Contains(log.String(), text), "the log is\n%s\nwithout %s", log.String(), text)
 	})
 }
 

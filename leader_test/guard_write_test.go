@@ -134,44 +134,6 @@ func TestBatch_IsAtomic(t *testing.T) {
 	})
 }
 
-// A writer refuses each write that would harm the guard.
-func TestWriter_RefusesHarm(t *testing.T) {
-	inSealed(t, func(w *world) {
-		w.orders()
-		_, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{
-			Name: "LOG", Subjects: []string{"log.>"}, AllowRollup: true, AllowAtomicPublish: true,
-		})
-		w.ok(err)
-		a := w.guard("a", "orders")
-		w.at(time.Second)
-		other, err := fence.OpenBucket(a.js, "orders", fence.GuardKey("other"))
-		w.ok(err)
-		log, err := fence.OpenStream(w.ops.js, "LOG", "log.guard")
-		w.ok(err)
-		b := w.campaign(w.Context(), w.dial("b"), "f", leader.Config{ID: "b", Guards: []leader.Guard{log}})
-		w.at(2 * time.Second)
-		put, pub := a.writer(t), log.Writer(b.lastTerm(t))
-		with := func(name, value string) error {
-			_, err := pub.PublishMsg(w.Context(), &nats.Msg{Subject: "log.x", Header: nats.Header{name: {value}}})
-			return err
-		}
-		for text, err := range map[string]error{
-			"is the guard": func() error { _, err := put.Put(w.Context(), fence.DefaultGuardKey, nil); return err }(),
-			"is not among the Guards of the term's candidate": func() error { _, err := other.Writer(a.lastTerm(t)).Put(w.Context(), "k", nil); return err }(),
-			"log.guard is the guard":                          func() error { _, err := pub.Publish(w.Context(), "log.guard", nil); return err }(),
-			`"log.*" is not a subject without wildcards`:      func() error { _, err := pub.Publish(w.Context(), "log.*", nil); return err }(),
-			"Nats-Rollup: all would remove the guard":         with("Nats-Rollup", "all"),
-			"Nats-Expected-Last-Msg-Id does not go":           with("Nats-Expected-Last-Msg-Id", "x"),
-			"Nats-Batch-Id does not go":                       with("Nats-Batch-Id", "x"),
-			`"x" is not a sequence`:                           with("Nats-Expected-Last-Subject-Sequence", "x"),
-			"a batch of 0 messages":                           func() error { _, err := put.Batch().Commit(w.Context()); return err }(),
-		} {
-			check.That(t, errors.Is(err, leader.ErrInvalidConfig) && strings.Contains(err.Error(), text),
-				"%v, want %q", err, text)
-		}
-	})
-}
-
 func TestStreamWriter_Publishes(t *testing.T) {
 	inSealed(t, func(w *world) {
 		s, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log.>"}, AllowAtomicPublish: true})

@@ -1,7 +1,6 @@
 package leader_test
 
 import (
-	"bytes"
 	"errors"
 	"strings"
 	"testing"
@@ -66,6 +65,14 @@ func (k kit) stand(id string, cfg leader.Config) (*leader.Candidate, *leadertest
 	return c, leadertest.Watch(k, k.clock, c)
 }
 
+// lead starts a candidate that is elected at once.
+func (k kit) lead(id string, cfg leader.Config) (*leader.Candidate, *leadertest.Watcher) {
+	k.Helper()
+	c, w := k.stand(id, cfg)
+	w.Expect(leadertest.Elected())
+	return c, w
+}
+
 // A win with a lost reply counts with the deadline that it was sent with. Other
 // candidates wait for the lease in its record, whatever the bucket allows by now.
 func TestLateWin_LeaseOfItsRecord(t *testing.T) {
@@ -87,38 +94,29 @@ func TestLateWin_LeaseOfItsRecord(t *testing.T) {
 	wb.Expect(leadertest.Elected())
 }
 
-// A value that does not fit is refused, and the leader leads on.
-func TestProclaim_OversizedValue(t *testing.T) {
-	k := newKit(t, leadertest.WithMaxValue(1024))
-	c, w := k.stand("a", leader.Config{})
-	w.Expect(leadertest.Elected())
-	// Each of these bytes takes six bytes in a record.
-	check.Is(t, c.Proclaim(t.Context(), bytes.Repeat([]byte{1}, 300)), leader.ErrValueTooLarge)
-	k.clock.Advance(time.Minute)
-	check.Must(t, c.IsLeader(), "it lost the lease over a value")
-}
-
-// A feed that stays deaf is reported, and the candidate polls.
+// A feed that stays deaf is reported once, and the candidate polls. It takes over when the leader is gone.
 func TestDeafFeed_LastingIsPolled(t *testing.T) {
 	k := newKit(t)
-	_, wa := k.stand("a", leader.Config{})
-	wa.Expect(leadertest.Elected())
+	_, wa := k.lead("a", leader.Config{})
 	link := k.store.Link("b")
 	link.LoseFeed(-1)
 	_, wb := k.stand("b", leader.Config{})
 	k.clock.Advance(time.Minute)
-	wb.Expect(leadertest.Faulted(leader.ErrNoFeed))
 	before := link.Requests().Reads
 	k.clock.Advance(time.Minute)
 	reads := link.Requests().Reads - before
 	check.That(t, reads >= 24, "%d reads in a minute", reads) // one every 2.5 s
+	wa.ExpectExactly()
+	wb.ExpectExactly(leadertest.Observed("a"), leadertest.Faulted(leader.ErrNoFeed))
+	k.store.Link("a").Cut()
+	k.clock.Advance(15*time.Second + 2500*time.Millisecond)
+	wb.Expect(leadertest.Pending(), leadertest.Elected())
 }
 
 // A deaf feed is opened anew in time although the first read fails.
 func TestDeafFeed_FirstReadFails(t *testing.T) {
 	k := newKit(t)
-	_, wa := k.stand("a", leader.Config{})
-	wa.Expect(leadertest.Elected())
+	k.lead("a", leader.Config{})
 	k.clock.Advance(time.Second)
 	k.stand("b", leader.Config{})
 	k.clock.Advance(time.Second)
@@ -138,8 +136,7 @@ func TestDeafFeed_FirstReadFails(t *testing.T) {
 func TestRegressedStore_NoLeader(t *testing.T) {
 	k := newKit(t)
 	empty := k.store.Snapshot()
-	c, w := k.stand("a", leader.Config{})
-	w.Expect(leadertest.Elected())
+	c, w := k.lead("a", leader.Config{})
 	k.clock.Advance(6 * time.Second)
 	k.store.Rollback(empty)
 	k.store.Link("a").LoseReads(-1)
@@ -170,8 +167,7 @@ func TestResign_RecreatedBucket(t *testing.T) {
 	)
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t)
-		c, w := k.stand("a", leader.Config{})
-		w.Expect(leadertest.Elected())
+		c, w := k.lead("a", leader.Config{})
 		before := w.Term().Token()
 		k.clock.Advance(31 * time.Second)
 		link := k.store.Link("a")
@@ -213,8 +209,7 @@ func TestWaiter_FarAway(t *testing.T) {
 	for _, trip := range []time.Duration{110 * time.Millisecond, 150 * time.Millisecond, 200 * time.Millisecond} {
 		t.Run(trip.String(), func(t *testing.T) {
 			k := newKit(t)
-			_, wa := k.stand("a", cfg)
-			wa.Expect(leadertest.Elected())
+			k.lead("a", cfg)
 			link := k.store.Link("b")
 			link.Delay(trip / 2)
 			b, wb := k.stand("b", cfg)
@@ -243,8 +238,7 @@ func TestWaiter_FarAway(t *testing.T) {
 func TestFenced_FarAway(t *testing.T) {
 	k := newKit(t)
 	cfg := leader.Config{LeaseDuration: 3 * time.Second} // renewed each 500ms, of which a reply may take all
-	a, wa := k.stand("a", cfg)
-	wa.Expect(leadertest.Elected())
+	a, wa := k.lead("a", cfg)
 	b, wb := k.stand("b", cfg)
 	wb.Expect(leadertest.Observed("a"))
 	k.clock.Advance(time.Second) // both have renewed and read

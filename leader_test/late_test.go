@@ -34,9 +34,7 @@ func firstWrite() func(frame) treatment {
 // A win that was applied late is used. Fault 7 of docs/faults.md: used.
 func TestLateWin_IsUsed(t *testing.T) {
 	inSealed(t, func(w *world) {
-		cl := w.dial("a")
-		cl.filter(firstWrite())
-		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+		a := w.behind(firstWrite())
 		w.at(2200 * time.Millisecond)
 		a.saw(t, "1s faulted unreachable")
 		a.openInTurn()
@@ -54,9 +52,7 @@ func TestLateWin_IsUsed(t *testing.T) {
 // released.
 func TestLateWin_IsReleasedByStop(t *testing.T) {
 	inSealed(t, func(w *world) {
-		cl := w.dial("a")
-		cl.filter(firstWrite())
-		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+		a := w.behind(firstWrite())
 		w.at(2200 * time.Millisecond)
 		stop := w.begin(func() error { return a.Stop(w.Context()) })
 		w.at(2500 * time.Millisecond)
@@ -76,9 +72,7 @@ func TestLateWin_IsReleasedByStop(t *testing.T) {
 // valid.
 func TestLateWin_AfterItsLease(t *testing.T) {
 	inSealed(t, func(w *world) {
-		cl := w.dial("a")
-		cl.filter(firstWrite())
-		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+		a := w.behind(firstWrite())
 		w.at(30 * time.Second)
 		a.news()
 		a.openInTurn()
@@ -94,7 +88,7 @@ func TestLateWin_AfterItsLease(t *testing.T) {
 // A renewal that is applied after the loss prolongs the lease once. Fault 8 of
 // docs/faults.md.
 func TestLateRenewal_ProlongsOnce(t *testing.T) {
-	bubble(t, func(w *world) {
+	inSealed(t, func(w *world) {
 		a, b := w.pair()
 		a.detain(up)
 		w.at(8500 * time.Millisecond)
@@ -110,7 +104,7 @@ func TestLateRenewal_ProlongsOnce(t *testing.T) {
 // A candidate that is still there uses its renewal that was applied after the loss. Fault
 // 8 of docs/faults.md.
 func TestLateRenewal_IsUsed(t *testing.T) {
-	bubble(t, func(w *world) {
+	inSealed(t, func(w *world) {
 		a, b := w.pair()
 		a.detain(up)
 		w.at(8500 * time.Millisecond)
@@ -125,7 +119,7 @@ func TestLateRenewal_IsUsed(t *testing.T) {
 
 // A renewal that arrives after a successor has won is refused.
 func TestLateRenewal_IsRefused(t *testing.T) {
-	bubble(t, func(w *world) {
+	inSealed(t, func(w *world) {
 		a, b := w.pair()
 		a.detain(up)
 		w.at(10 * time.Second)
@@ -185,7 +179,7 @@ func (l *link) refuse(w *world, times int, stored bool) {
 // or not. Fault 10 of docs/faults.md.
 func TestRefusal_IsNotALoss(t *testing.T) {
 	for _, stored := range []bool{false, true} {
-		bubble(t, func(w *world) {
+		inSealed(t, func(w *world) {
 			a, b := w.pair()
 			a.refuse(w, 1, stored)
 			w.at(time.Minute)
@@ -198,7 +192,7 @@ func TestRefusal_IsNotALoss(t *testing.T) {
 
 // Refusals without end do not prolong the lease. Fault 10 of docs/faults.md.
 func TestRefusal_EndlessIsNoLease(t *testing.T) {
-	bubble(t, func(w *world) {
+	inSealed(t, func(w *world) {
 		a, b := w.pair()
 		a.refuse(w, -1, false)
 		w.at(30 * time.Second)
@@ -235,13 +229,10 @@ func TestRefusedWin_IsUsed(t *testing.T) {
 
 // A renewal whose reply is lost counts. Fault 10 of docs/faults.md: a lost reply.
 func TestRenewal_LostReplyCounts(t *testing.T) {
-	bubble(t, func(w *world) {
+	inSealed(t, func(w *world) {
 		a, b := w.pair()
-		a.filter(func(f frame) treatment {
-			if f.dir == down && strings.Contains(string(f.body), `"stream":"KV_E"`) && strings.Contains(string(f.body), `"seq"`) {
-				return drop // acknowledgements, and no other messages
-			}
-			return pass
+		a.treat(drop, func(f frame) bool { // acknowledgements, and no other messages
+			return f.dir == down && strings.Contains(string(f.body), `"stream":"KV_E"`) && strings.Contains(string(f.body), `"seq"`)
 		})
 		w.at(time.Duration(proof.Size(10, 60)) * time.Minute)
 		a.saw(t, "4.25s faulted unreachable")

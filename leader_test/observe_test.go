@@ -216,7 +216,7 @@ func TestProclaim_ValueReachesOthers(t *testing.T) {
 }
 
 func TestProclaim_ReturnsErrors(t *testing.T) {
-	bubble(t, func(w *world) {
+	inSealed(t, func(w *world) {
 		a, b := w.pair()
 		check.Is(t, b.Proclaim(w.Context(), nil), leader.ErrNotLeader)
 		check.Is(t, a.Proclaim(w.Context(), make([]byte, maxValue+1)), leader.ErrValueTooLarge)

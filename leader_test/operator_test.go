@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
@@ -46,9 +47,7 @@ func TestDeletedKey_DeposesAtOnce(t *testing.T) {
 // A leader whose key was deleted keeps away for one interval.
 func TestDeletedKey_LeaderKeepsAway(t *testing.T) {
 	inSealed(t, func(w *world) {
-		a := w.stand("a")
-		w.at(3500 * time.Millisecond)
-		a.news()
+		a := w.lone()
 		w.ok(w.kv().Delete(w.Context(), "e"))
 		w.at(time.Minute)
 		a.saw(t, "3.5s deposed deleted", "3.5s observed nobody", "4.5s pending for 5s", "9.5s elected")
@@ -136,9 +135,7 @@ func TestUnreadableRecord_HoldsKey(t *testing.T) {
 		strings.Repeat("[", 10000),
 	} {
 		inSealed(t, func(w *world) {
-			a := w.stand("a")
-			w.at(3500 * time.Millisecond)
-			a.news()
+			a := w.lone()
 			w.write(w.kv(), "e", junk)
 			w.at(time.Minute)
 			a.saw(t, "3.5s faulted foreign", "3.5s deposed preempted", "3.5s observed foreign",
@@ -169,9 +166,7 @@ func TestForeignRecord_EachRevision(t *testing.T) {
 // of another application, of a later version.
 func TestLaterFormat_HoldsItsLease(t *testing.T) {
 	inSealed(t, func(w *world) {
-		a := w.stand("a")
-		w.at(3500 * time.Millisecond)
-		a.news()
+		a := w.lone()
 		w.write(w.kv(), "e", `{"v":7,"state":{"new":1},"id":["x"],"session":"s","lease":"2s"}`)
 		w.at(time.Minute)
 		got := a.without("observed")
@@ -233,8 +228,7 @@ func TestExpiredRecord_Marker(t *testing.T) {
 		w.at(20500 * time.Millisecond)
 		a.cut() // the record of 20s expires at 29s
 		w.at(29500 * time.Millisecond)
-		e, err := w.kv().Get(w.Context(), "e")
-		check.Must(t, err != nil, "the key holds %s", e.Value())
+		check.Is(t, check.Err(w.kv().Get(w.Context(), "e")), jetstream.ErrKeyNotFound)
 		b := w.stand("b")
 		w.at(time.Minute)
 		b.saw(t, "29.5s pending for 9s", "38.5s elected")

@@ -15,10 +15,9 @@ import (
 // The last renewal before 3.5s is that of 3s. So a leader that is cut off then
 // is fenced at 3s + deadline, and replaced at 3s + lease.
 
-// pair returns a leader and a waiting candidate, in a purge-protected bucket, at 3.5s.
+// pair returns a leader and a waiting candidate, at 3.5s.
 func (w *world) pair() (a, b *candidate) {
 	w.Helper()
-	w.sealed()
 	a = w.stand("a")
 	w.at(500 * time.Millisecond)
 	b = w.stand("b")
@@ -28,9 +27,26 @@ func (w *world) pair() (a, b *candidate) {
 	return a, b
 }
 
+// lone returns a leader, at 3.5s.
+func (w *world) lone() *candidate {
+	w.Helper()
+	a := w.stand("a")
+	w.at(3500 * time.Millisecond)
+	a.news()
+	return a
+}
+
+// behind returns a candidate whose link has that rule.
+func (w *world) behind(rule func(frame) treatment) *candidate {
+	w.Helper()
+	cl := w.dial("a")
+	cl.filter(rule)
+	return w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+}
+
 // A leader that crashes is replaced one lease after its last renewal.
 func TestCrashedLeader_IsReplaced(t *testing.T) {
-	bubble(t, func(w *world) {
+	inSealed(t, func(w *world) {
 		a, b := w.pair()
 		a.cut()
 		w.at(30 * time.Second)
@@ -50,12 +66,7 @@ func TestCrashedLeader_IsReplaced(t *testing.T) {
 func TestCrashedLeader_Unprotected(t *testing.T) {
 	for _, k := range []func(*world){(*world).expiring, (*world).ordinary} {
 		in(k)(t, func(w *world) {
-			a := w.stand("a")
-			w.at(20 * time.Second)
-			b := w.stand("b")
-			w.at(20500 * time.Millisecond)
-			a.news()
-			b.news()
+			a, b := w.veterans()
 			a.cut()
 			w.at(time.Minute)
 			b.saw(t, "26s observed nobody", "26s pending", "26s elected")
@@ -69,18 +80,11 @@ func TestCrashedLeader_Unprotected(t *testing.T) {
 func TestOutage_WhileFeedOpens(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.create(leader.BucketConfig{MaxLease: 10 * time.Second})
-		cl := w.dial("a")
-		cl.filter(func(f frame) treatment {
-			if f.dir == down && bytes.HasPrefix(f.raw, []byte("PONG")) {
-				return hold
-			}
-			return pass
-		})
-		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+		a := w.behind(treat(hold, func(f frame) bool { return f.dir == down && bytes.HasPrefix(f.raw, []byte("PONG")) }))
 		w.at(500 * time.Millisecond)
-		cl.cut()
+		a.cut()
 		w.at(700 * time.Millisecond)
-		cl.open()
+		a.open()
 		w.at(20 * time.Second)
 		err := a.Err()
 		check.That(t, err == nil && a.IsLeader(), "the candidate has ended with %v, or does not lead", err)
@@ -100,7 +104,7 @@ func TestPartition_EndsContext(t *testing.T) {
 		// The renewal in flight at 4s is stored, and other candidates receive it.
 		{"replies are lost", []direction{down}, "10s"},
 	} {
-		inBubble.run(t, k.name, func(t *testing.T, w *world) {
+		inSealed.run(t, k.name, func(t *testing.T, w *world) {
 			a, b := w.pair()
 			term := a.lastTerm(t)
 			w.at(3900 * time.Millisecond)
@@ -135,7 +139,7 @@ func (c *candidate) transitions() []string {
 func TestOutage_ShortKeepsLeader(t *testing.T) {
 	for _, dirs := range [][]direction{{up, down}, {up}, {down}} {
 		for _, late := range []bool{false, true} {
-			bubble(t, func(w *world) {
+			inSealed(t, func(w *world) {
 				a, b := w.pair()
 				w.at(3900 * time.Millisecond)
 				if late {
@@ -173,7 +177,7 @@ func TestOutage_IsReportedOnce(t *testing.T) {
 
 // The partition of a waiting candidate disturbs no other candidate.
 func TestPartition_OfWaiter(t *testing.T) {
-	bubble(t, func(w *world) {
+	inSealed(t, func(w *world) {
 		a, b := w.pair()
 		b.cut()
 		w.at(30 * time.Second)
@@ -192,7 +196,7 @@ func TestPartition_OfWaiter(t *testing.T) {
 
 // A waiting candidate that receives nothing takes nothing, although its requests arrive.
 func TestWaiter_DeafTakesNothing(t *testing.T) {
-	bubble(t, func(w *world) {
+	inSealed(t, func(w *world) {
 		a, b := w.pair()
 		b.blackhole(down) // its requests arrive
 		w.at(30 * time.Second)
@@ -206,7 +210,7 @@ func TestWaiter_DeafTakesNothing(t *testing.T) {
 
 // A partition of all candidates ends with one leader.
 func TestPartition_OfAll(t *testing.T) {
-	bubble(t, func(w *world) {
+	inSealed(t, func(w *world) {
 		a, b := w.pair()
 		all := []*candidate{a, b, w.stand("c"), w.stand("d")}
 		w.at(3500 * time.Millisecond)
@@ -247,7 +251,7 @@ func TestFencedLeader_Returns(t *testing.T) {
 // The accessors of a candidate return at once during an outage. Fault 5 of
 // docs/faults.md.
 func TestAccessors_ReturnDuringOutage(t *testing.T) {
-	bubble(t, func(w *world) {
+	inSealed(t, func(w *world) {
 		a, b := w.pair()
 		for _, c := range []*candidate{a, b} {
 			c.blackhole(up, down)
@@ -270,12 +274,7 @@ func TestAccessors_ReturnDuringOutage(t *testing.T) {
 // The application may close the connection of a leader, which is deposed at once.
 func TestClosedConnection_DeposesLeader(t *testing.T) {
 	kinds(t, func(w *world) {
-		a := w.stand("a")
-		w.at(20 * time.Second)
-		b := w.stand("b")
-		w.at(20500 * time.Millisecond)
-		a.news()
-		b.news()
+		a, b := w.veterans()
 		a.nc.Close()
 		a.saw(t, "20.5s fenced closed", "20.5s deposed closed")
 		a.ended(t, leader.ErrConnectionClosed)

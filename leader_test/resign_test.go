@@ -13,12 +13,7 @@ import (
 // Resign hands over at the same instant.
 func TestResign_HandsOverAtOnce(t *testing.T) {
 	kinds(t, func(w *world) {
-		a := w.stand("a")
-		w.at(20 * time.Second)
-		b := w.stand("b")
-		w.at(20500 * time.Millisecond)
-		a.news()
-		b.saw(t, "20s observed a")
+		a, b := w.veterans()
 
 		term := a.lastTerm(t)
 		w.ok(a.Resign(w.Context()))
@@ -88,9 +83,7 @@ func TestResign_NeedsLeadership(t *testing.T) {
 // Two calls of Resign at the same time are one resignation.
 func TestResign_TwiceAtOnceIsOnce(t *testing.T) {
 	inSealed(t, func(w *world) {
-		a := w.stand("a")
-		w.at(3500 * time.Millisecond)
-		a.news()
+		a := w.lone()
 		a.detain(down)
 		one := w.begin(func() error { return a.Resign(w.Context()) })
 		two := w.begin(func() error { return a.Resign(w.Context()) })
@@ -108,12 +101,7 @@ func TestResign_TwiceAtOnceIsOnce(t *testing.T) {
 // docs/faults.md.
 func TestRelease_LateSparesSuccessor(t *testing.T) {
 	inSealed(t, func(w *world) {
-		a := w.stand("a")
-		w.at(500 * time.Millisecond)
-		b := w.stand("b")
-		w.at(3500 * time.Millisecond)
-		a.news()
-		b.news()
+		a, b := w.pair()
 		a.detain(up)
 		resign := w.begin(func() error { return a.Resign(w.Context()) })
 		w.at(3500 * time.Millisecond)

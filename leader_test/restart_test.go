@@ -69,9 +69,7 @@ func TestRestart_LongOutage(t *testing.T) {
 // A lone leader is elected again when the server is back.
 func TestRestart_LoneLeader(t *testing.T) {
 	inSealed(t, func(w *world) {
-		a := w.stand("a")
-		w.at(3500 * time.Millisecond)
-		a.news()
+		a := w.lone()
 		w.stopServer()
 		w.at(30050 * time.Millisecond)
 		w.startServer()

@@ -31,9 +31,8 @@ func (k kit) renewal() time.Time {
 // so when its last sign is a third of the lease old, and keeps its lease.
 func TestForceReconnect_LeaderKeepsItsLease(t *testing.T) {
 	k := newKit(t)
-	c, w := k.stand("a", leader.Config{ForceReconnect: true})
+	c, _ := k.lead("a", leader.Config{ForceReconnect: true})
 	k.clock.Advance(time.Second)
-	w.Expect(leadertest.Elected())
 	term, _ := c.Term()
 	k.clock.Advance(time.Second + 500*time.Millisecond) // just after a renewal
 	for range 10 {
@@ -56,9 +55,8 @@ func TestForceReconnect_LeaderKeepsItsLease(t *testing.T) {
 // the old leader's lease allows it.
 func TestForceReconnect_WaitingCandidateTakesOver(t *testing.T) {
 	k := newKit(t)
-	a, wa := k.stand("a", leader.Config{})
+	a, _ := k.lead("a", leader.Config{})
 	k.clock.Advance(time.Second)
-	wa.Expect(leadertest.Elected())
 	b, wb := k.stand("b", leader.Config{ForceReconnect: true})
 	k.clock.Advance(time.Minute)
 	n := k.store.Link("b").Requests().Total()
@@ -78,9 +76,8 @@ func TestForceReconnect_WaitingCandidateTakesOver(t *testing.T) {
 // the remedy, once.
 func TestForceReconnect_UnsetStays(t *testing.T) {
 	k := newKit(t)
-	c, w := k.stand("a", leader.Config{})
+	c, w := k.lead("a", leader.Config{})
 	k.clock.Advance(time.Second)
-	w.Expect(leadertest.Elected())
 	renewed := k.renewal()
 	k.store.Link("a").Isolate()
 	k.clock.AdvanceTo(renewed.Add(time.Minute))
@@ -109,9 +106,8 @@ func TestForceReconnect_UnsetStays(t *testing.T) {
 // instants: a finding comes every 5 s.
 func TestForceReconnect_SilenceIsReportedAgain(t *testing.T) {
 	k := newKit(t)
-	c, w := k.stand("a", leader.Config{})
+	c, _ := k.lead("a", leader.Config{})
 	k.clock.Advance(time.Second)
-	w.Expect(leadertest.Elected())
 	renewed := k.renewal()
 	k.store.Link("a").Isolate()
 	var reported []time.Duration
@@ -129,9 +125,8 @@ func TestForceReconnect_SilenceIsReportedAgain(t *testing.T) {
 // request for a sign are missing, since the last renewal.
 func TestSilent_WaitingCandidate(t *testing.T) {
 	k := newKit(t)
-	_, wa := k.stand("a", leader.Config{})
+	k.lead("a", leader.Config{})
 	k.clock.Advance(time.Second)
-	wa.Expect(leadertest.Elected())
 	b, _ := k.stand("b", leader.Config{})
 	k.clock.Advance(time.Second)
 	renewed := k.renewal()
@@ -170,9 +165,8 @@ func TestSilent_IdleElection(t *testing.T) {
 // moves as well, and keeps its lease.
 func TestForceReconnect_DenialIsNoSign(t *testing.T) {
 	k := newKit(t)
-	c, w := k.stand("a", leader.Config{ForceReconnect: true})
+	c, _ := k.lead("a", leader.Config{ForceReconnect: true})
 	k.clock.Advance(time.Second)
-	w.Expect(leadertest.Elected())
 	term, _ := c.Term()
 	link := k.store.Link("a")
 	link.FailSettings(-1, leader.ErrPermission)
@@ -188,9 +182,8 @@ func TestForceReconnect_DenialIsNoSign(t *testing.T) {
 // On a healthy server a waiting candidate that may not ask is not silent for that.
 func TestSilent_NotByDenial(t *testing.T) {
 	k := newKit(t)
-	a, wa := k.stand("a", leader.Config{})
+	a, _ := k.lead("a", leader.Config{})
 	k.clock.Advance(time.Second)
-	wa.Expect(leadertest.Elected())
 	b, _ := k.stand("b", leader.Config{})
 	k.clock.Advance(time.Second)
 	k.store.Link("b").FailSettings(-1, leader.ErrPermission)

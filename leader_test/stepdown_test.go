@@ -159,12 +159,7 @@ func TestStepDown_AnswerIsLost(t *testing.T) {
 		a := w.stand("a")
 		w.at(time.Second)
 		a.news()
-		a.filter(func(f frame) treatment {
-			if f.dir == up && strings.HasPrefix(string(f.body), `{"v":1,"answer"`) {
-				return drop
-			}
-			return pass
-		})
+		a.treat(drop, func(f frame) bool { return f.dir == up && strings.HasPrefix(string(f.body), `{"v":1,"answer"`) })
 		call := w.begin(func() error {
 			_, err := leader.StepDown(w.Context(), w.dial("operator").bucket(t), "e", "test")
 			return err

@@ -33,12 +33,7 @@ func (c *candidate) ended(t *testing.T, want error) {
 // A stopped leader is replaced at the same instant.
 func TestStop_HandsOverAtOnce(t *testing.T) {
 	kinds(t, func(w *world) {
-		a := w.stand("a")
-		w.at(20 * time.Second)
-		b := w.stand("b")
-		w.at(20500 * time.Millisecond)
-		a.news()
-		b.news()
+		a, b := w.veterans()
 		w.ok(a.Stop(w.Context()))
 		w.isAt(20500*time.Millisecond, "Stop returned")
 		a.ended(t, nil)
@@ -228,14 +223,7 @@ func TestStop_FromTheEventLoop(t *testing.T) {
 // applied, and then released.
 func TestStop_ReleasesWinInFlight(t *testing.T) {
 	inSealed(t, func(w *world) {
-		cl := w.dial("a")
-		cl.filter(func(f frame) treatment {
-			if f.dir == up && f.subject == "$KV.E.e" {
-				return hold
-			}
-			return pass
-		})
-		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+		a := w.behind(treat(hold, isWrite))
 		w.at(100 * time.Millisecond)
 		b := w.stand("b")
 		// b is behind it in the queue.
@@ -253,14 +241,7 @@ func TestStop_ReleasesWinInFlight(t *testing.T) {
 		a.saw(t)
 	})
 	inSealed(t, func(w *world) {
-		cl := w.dial("a")
-		cl.filter(func(f frame) treatment {
-			if f.dir == up && f.subject == "$KV.E.e" {
-				return hold
-			}
-			return pass
-		})
-		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+		a := w.behind(treat(hold, isWrite))
 		w.at(200 * time.Millisecond)
 		stop := w.begin(func() error { return a.Stop(w.Context()) })
 		w.at(500 * time.Millisecond)
@@ -277,12 +258,7 @@ func TestStop_ReleasesWinInFlight(t *testing.T) {
 // docs/faults.md: Stop while a renewal is in flight.
 func TestStop_ReleasesAfterRenewal(t *testing.T) {
 	inSealed(t, func(w *world) {
-		a := w.stand("a")
-		w.at(500 * time.Millisecond)
-		b := w.stand("b")
-		w.at(3500 * time.Millisecond)
-		a.news()
-		b.news()
+		a, b := w.pair()
 		a.detain(down)
 		w.at(4100 * time.Millisecond)
 		stop := w.begin(func() error { return a.Stop(w.Context()) })

@@ -17,9 +17,6 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// turn is the turn that the library derives from the lease of most tests.
-const turn = 250 * time.Millisecond
-
 // queue makes candidates that wait in a queue, a second apart, until 20 s. The first
 // one leads. Their events so far are dropped.
 func (w *world) queue(ids ...string) []*candidate {
@@ -100,30 +97,6 @@ func TestQueue_OnAServer(t *testing.T) {
 	}
 }
 
-// A transfer takes no time: the named candidate leads at the same instant.
-func TestTransfer_OnAServer(t *testing.T) {
-	inRostered(t, func(w *world) {
-		cs := w.queue("a", "b", "c", "d")
-		cs[3].detain(up) // or the others might hear of the release and of the successor at once
-		transfer := w.begin(func() error { return cs[0].Transfer(w.Context(), "d") })
-		cs[1].saw(t, "20s observed nobody")
-		cs[3].openInTurn()
-		transfer.returned(20*time.Second, nil)
-		cs[3].saw(t, "20s observed nobody", "20s pending", "20s elected")
-		cs[1].saw(t, "20s observed d")
-		w.at(22 * time.Second)
-		w.begin(func() error {
-			id, err := cs[3].TransferAny(w.Context())
-			check.That(w, id == "b", "transferred to %q", id)
-			return err
-		}).returned(22*time.Second, nil)
-		w.ledBy(cs[1], cs...)
-		w.at(23 * time.Second)
-		w.begin(func() error { return cs[1].Transfer(w.Context(), "stranger") }).returned(23*time.Second, leader.ErrRequestRefused)
-		w.ledBy(cs[1], cs...)
-	})
-}
-
 // From outside: to a named candidate with the longest ID, to the next one, and requests that are
 // refused.
 func TestTransfer_FromOutside(t *testing.T) {
@@ -194,64 +167,6 @@ func TestTransfer_IsRefused(t *testing.T) {
 			check.That(w, errors.Is(err, leader.ErrRequestRefused), "Transfer to %q: %v", id, err)
 		}
 		w.ledBy(a, a, b)
-	})
-}
-
-// A named successor that is gone costs one turn, and the caller gets an error.
-func TestTransfer_ToGoneOnAServer(t *testing.T) {
-	inRostered(t, func(w *world) {
-		cs := w.queue("a", "b", "c", "d")
-		cs[3].cut()
-		call := w.begin(func() error { return cs[0].Transfer(w.Context(), "d") })
-		w.at(20*time.Second + turn - 1)
-		call.pending()
-		w.at(20*time.Second + turn)
-		call.returned(20*time.Second+turn, leader.ErrNotSucceeded)
-		cs[1].saw(t, "20s observed nobody", "20.25s pending", "20.25s elected")
-		w.at(22 * time.Second)
-		cs[0].news()
-		cs[3].open()
-	})
-}
-
-// The first candidates of a queue are gone: each costs its turn.
-func TestQueue_DeadOnAServer(t *testing.T) {
-	inRostered(t, func(w *world) {
-		cs := w.queue("a", "b", "c", "d", "e", "f", "g", "h", "i", "j")
-		for _, c := range cs[1:6] {
-			c.nc.Close()
-		}
-		w.ok(cs[0].Resign(w.Context()))
-		w.at(20*time.Second + 5*turn)
-		cs[6].saw(t, "20s observed nobody", "21.25s pending", "21.25s elected")
-		w.at(20*time.Second + 3*lease + 2*time.Second)
-		w.follow("h", "i", "j", "a") // those that are gone have lapsed
-	})
-}
-
-// The leader hands over in order to a higher priority that has stood for a lease.
-func TestPreempt_OnAServer(t *testing.T) {
-	inRostered(t, func(w *world) {
-		cfg := leader.Config{ID: "low", Queue: true, DrainTimeout: time.Second}
-		low := w.standAs(cfg)
-		w.at(10 * time.Second)
-		low.news()
-		cfg.ID, cfg.Priority, cfg.Preempt = "high", 1, true
-		high := w.standAs(cfg)
-		w.at(10*time.Second + lease - 1)
-		low.saw(t)
-		w.ledBy(low, low, high)
-		w.at(10*time.Second + 2*lease + 2*time.Second)
-		w.ledBy(high, low, high)
-		got := low.news()
-		if len(got) < 3 || !strings.HasSuffix(got[0], "fenced resigned") || !strings.HasSuffix(got[2], "deposed resigned") {
-			w.Errorf("low saw %q", got)
-		}
-		w.at(time.Minute)
-		w.ledBy(high, low, high)
-		if got := high.without("observed", "pending"); len(got) != 1 {
-			w.Errorf("high saw %q", got)
-		}
 	})
 }
 
@@ -375,12 +290,7 @@ func TestQueue_NextHearsFirst(t *testing.T) {
 		all := []*candidate{b}
 		for i := range 100 {
 			cfg.ID, cfg.LeaseDuration = fmt.Sprint("c", i), lease
-			lc, err := leader.Campaign(w.Context(), store, "e", cfg)
-			w.ok(err)
-			c := &candidate{Candidate: lc, client: shared, read: make(chan struct{})}
-			w.stands = append(w.stands, c)
-			go c.record(t, w.zero, w.checker("e"))
-			all = append(all, c)
+			all = append(all, w.standOn(shared, store, cfg))
 		}
 		w.at(20 * time.Second)
 		w.ledBy(a, append(all, a)...)

@@ -3,10 +3,8 @@
 package leader_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,59 +129,6 @@ func TestTCP_TransportsAndStorage(t *testing.T) {
 				tcpHandover(t, open, open, leader.Config{})
 			})
 		}
-	}
-}
-
-// A leader hands over in an ordinary bucket. The kinds of buckets that NATS makes: a
-// watch feed, and a republish feed on a subject of the owner's choice.
-func TestTCP_OrdinaryBucket(t *testing.T) {
-	t.Parallel()
-	for _, k := range []struct {
-		name      string
-		republish *jetstream.RePublish
-		feed      string
-		consumers int
-	}{
-		{"with a watch", nil, "", 2},
-		{"republished", &jetstream.RePublish{Source: "$KV.E.>", Destination: "elsewhere.>"}, "elsewhere", 0},
-		{"republished from everywhere", &jetstream.RePublish{Source: ">", Destination: "all.>"}, "all.$KV.E", 0},
-		{"republished without a source", &jetstream.RePublish{Destination: "bare.>"}, "bare.$KV.E", 0},
-		{"republished headers are no feed", &jetstream.RePublish{Source: "$KV.E.>", Destination: "heads.>", HeadersOnly: true}, "", 2},
-	} {
-		t.Run(k.name, func(t *testing.T) {
-			t.Parallel()
-			s := tcpServe(t, tcpOptions(t, ""))
-			js := tcpJS(t, tcpDial(t, s.ClientURL()))
-			_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E", RePublish: k.republish})
-			tcpOK(t, err)
-			info, err := tcpBucket(t, js).Info(t.Context())
-			tcpOK(t, err)
-			check.That(t, info.FeedSubject == k.feed && !info.PurgeProtected,
-				"the feed is %q, sealed %v, want %q and not", info.FeedSubject, info.PurgeProtected, k.feed)
-			el := tcpElectionOf(t, "e")
-			cfg := leader.Config{LeaseDuration: 12 * time.Second, TurnTimeout: longTurn}
-			stand := func(id string) (*tcpCandidate, *nats.Conn) {
-				nc := tcpDial(t, s.ClientURL())
-				cfg.ID = id
-				return el.stand(tcpBucket(t, tcpJS(t, nc)), cfg), nc
-			}
-			a, _ := stand("a")
-			term := tcpTerm(a)
-			b, nc := stand("b")
-			b.Expect(leadertest.Observed("a"))
-			tcpEventually(t, "each has a consumer, or none", func() bool { return tcpConsumers(t, js) == k.consumers })
-			tcpSilentWhile(t, nc, func() { tcpRenewed(t, tcpBucket(t, js), "e", 6) })
-			check.That(t, term.Err() == nil, "a lost its term: %v", term.Err())
-			tcpOK(t, a.Resign(t.Context()))
-			b.Expect(leadertest.Elected())
-			h, _ := b.Leader()
-			check.That(t, h.ID == "b", "b believes %v", h)
-			tcpNoFaults(t, a)
-			tcpNoFaults(t, b)
-			tcpOK(t, a.Stop(t.Context()))
-			tcpOK(t, b.Stop(t.Context()))
-			tcpEventually(t, "no consumer is left", func() bool { return tcpConsumers(t, js) == 0 })
-		})
 	}
 }
 
@@ -369,38 +314,6 @@ func TestTCPFault01_StopBeforeServer(t *testing.T) {
 	check.That(t, c.Err() == nil, "%v", c.Err())
 }
 
-// The connection of a leader is closed or drained.
-func TestTCP_ConnectionClosed(t *testing.T) {
-	t.Parallel()
-	for _, how := range []struct {
-		name string
-		end  func(*nats.Conn)
-	}{
-		{"closed", (*nats.Conn).Close},
-		{"drained", func(nc *nats.Conn) { _ = nc.Drain() }},
-	} {
-		t.Run(how.name, func(t *testing.T) {
-			t.Parallel()
-			s := tcpServe(t, tcpOptions(t, ""))
-			tcpCreate(t, tcpJS(t, tcpDial(t, s.ClientURL())), leader.BucketConfig{MaxLease: 6 * time.Second})
-			el := tcpElectionOf(t, "e")
-			nc := tcpDial(t, s.ClientURL())
-			a := el.stand(tcpBucket(t, tcpJS(t, nc)), leader.Config{ID: "a"})
-			term := tcpTerm(a)
-			b := el.stand(tcpBucket(t, tcpJS(t, tcpDial(t, s.ClientURL()))), leader.Config{ID: "b"})
-			b.Expect(leadertest.Observed("a"))
-			how.end(nc)
-			<-a.Done()
-			check.Is(t, a.Err(), leader.ErrConnectionClosed)
-			check.Is(t, term.Err(), leader.ErrConnectionClosed)
-			a.Expect(leadertest.Deposed(leader.ErrConnectionClosed))
-			b.Expect(leadertest.Observed(""), leadertest.Elected())
-			_, err := leader.Lookup(t.Context(), tcpBucket(t, tcpJS(t, nc)), "e")
-			check.Is(t, err, leader.ErrConnectionClosed)
-		})
-	}
-}
-
 // Fault 16 of docs/faults.md: same store, same port, same connections, same
 // candidates.
 func TestTCPFault16_ServerRestarts(t *testing.T) {
@@ -485,47 +398,4 @@ func TestErrorTexts_NoJetStream(t *testing.T) {
 		check.That(t, errors.Is(err, leader.ErrUnreachable) && fmt.Sprint(err) == "leader: "+what,
 			"got  %v\nwant leader: %s", err, what)
 	}
-}
-
-// An old process hands over to a candidate, and the candidate to an old process. Over
-// TCP, in real time, with a TTL that the checks of nats-kv-leader-elect would not accept,
-// and the bucket on file.
-func TestTCP_KVElect(t *testing.T) {
-	t.Parallel()
-	const ttl = 8 * time.Second
-	srv := tcpServe(t, tcpOptions(t, ""))
-	dial := func() jetstream.JetStream { return tcpJS(t, tcpDial(t, srv.ClientURL())) }
-	_, err := dial().CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E", TTL: ttl})
-	tcpOK(t, err)
-	kv := legacyKV(t, tcpDial(t, srv.ClientURL()), "E")
-	var stands atomic.Pointer[tcpCandidate]
-	old := func() *kvProcess {
-		ctx, cancel := context.WithCancel(context.Background())
-		p := &kvProcess{name: "old", kv: kv, end: cancel, done: make(chan struct{})}
-		p.told = func(_ *kvProcess, what string) {
-			c := stands.Load()
-			check.That(t, what != "won" || c == nil || !c.IsLeader(), "two leaders")
-		}
-		go p.run(ctx, ttl/4*3, 0)
-		t.Cleanup(func() {
-			p.quit()
-			<-p.done
-		})
-		return p
-	}
-	first := old()
-	tcpEventually(t, "the old process leads", first.leads.Load)
-	c := tcpElectionOf(t, "e").stand(tcpBucket(t, dial()), leader.Config{ID: "new", KVElect: true})
-	stands.Store(c)
-	tcpEventually(t, "the candidate knows of it", func() bool { h, _ := c.Leader(); return h.Foreign && string(h.Value) == "old" })
-	first.quit()
-	<-first.done
-	term := tcpTerm(c)
-	second := old()
-	tcpRenewed(t, tcpBucket(t, dial()), "e", 3)
-	if err := term.Err(); err != nil || second.leads.Load() {
-		t.Errorf("the candidate does not lead beside an old process that has started again: %v", err)
-	}
-	tcpOK(t, c.Stop(t.Context()))
-	tcpEventually(t, "the old process leads again", second.leads.Load)
 }

@@ -60,13 +60,12 @@ func TestCreateBucket_RefusesForeignBucket(t *testing.T) {
 	} {
 		inBubble.run(t, k.name, func(t *testing.T, w *world) {
 			k.cfg.Bucket = "E"
-			kv, err := w.ops.js.CreateKeyValue(w.Context(), k.cfg)
-			w.ok(err)
+			kv := check.Got(w.ops.js.CreateKeyValue(w.Context(), k.cfg))(w)
 			if k.fill != nil {
 				w.ok(k.fill(w, kv))
 			}
 			before := w.settings("KV_E")
-			_, err = leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E"})
+			_, err := leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E"})
 			if k.text == "" {
 				w.ok(err)
 				return
@@ -76,8 +75,7 @@ func TestCreateBucket_RefusesForeignBucket(t *testing.T) {
 			if after := w.settings("KV_E"); after.DenyPurge || after.MaxMsgsPerSubject != before.MaxMsgsPerSubject || len(after.Metadata[`natsleader.max_lease`]) > 0 {
 				t.Errorf("it was changed: %+v", after)
 			}
-			b, err := leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", Adopt: true})
-			w.ok(err)
+			b := check.Got(leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", Adopt: true}))(w)
 			if info, err := b.Info(w.Context()); err != nil || !info.PurgeProtected {
 				t.Errorf("not adopted: %+v, %v", info, err)
 			}
@@ -125,11 +123,10 @@ func TestCreateBucket_LowersNoMaxLease(t *testing.T) {
 		},
 		"deleted with the record that was held": func(w *world, a *candidate) {
 			a.cut()
-			e, err := w.kv().Get(w.Context(), "e")
-			w.ok(err)
+			e := check.Got(w.kv().Get(w.Context(), "e"))(w)
 			short := bytes.Replace(e.Value(), []byte(`"lease":"6s"`), []byte(`"lease":"500ms"`), 1) // after a longer one
 			for _, value := range [][]byte{e.Value(), short} {
-				_, err = w.ops.js.PublishMsg(w.Context(), &nats.Msg{Subject: "$KV.E.e", Header: nats.Header{"KV-Operation": {"DEL"}}, Data: value})
+				_, err := w.ops.js.PublishMsg(w.Context(), &nats.Msg{Subject: "$KV.E.e", Header: nats.Header{"KV-Operation": {"DEL"}}, Data: value})
 				w.ok(err)
 				refused(w, "which \"a\" held when it was deleted")
 			}
@@ -168,10 +165,8 @@ func TestRosterBucket_HoldsNoElections(t *testing.T) {
 		cl := w.dial("a")
 		_, err := leader.CreateBucket(w.Context(), cl.js, leader.BucketConfig{Name: "E_roster"})
 		check.Says(t, err, leader.ErrIncompatibleBucket, fmt.Sprintf(text, "exists and "))
-		opened, err := leader.OpenBucket(cl.js, "E_roster")
-		w.ok(err)
-		ensured, err := leader.EnsureBucket(cl.js, leader.BucketConfig{Name: "E_roster"})
-		w.ok(err)
+		opened := check.Got(leader.OpenBucket(cl.js, "E_roster"))(w)
+		ensured := check.Got(leader.EnsureBucket(cl.js, leader.BucketConfig{Name: "E_roster"}))(w)
 		for name, b := range map[string]*leader.Bucket{"OpenBucket": opened, "EnsureBucket": ensured} {
 			begun := w.now()
 			c := w.standOn(cl, b, leader.Config{ID: name})
@@ -183,8 +178,7 @@ func TestRosterBucket_HoldsNoElections(t *testing.T) {
 		}
 		after := w.settings("KV_E_roster")
 		check.That(t, reflect.DeepEqual(after, before), "the roster is now %+v", after)
-		s, err := cl.js.Stream(w.Context(), "KV_E_roster")
-		w.ok(err)
+		s := check.Got(cl.js.Stream(w.Context(), "KV_E_roster"))(w)
 		check.Equal(t, s.CachedInfo().State.Msgs, 0, "%d messages in the roster")
 	})
 }
@@ -198,16 +192,14 @@ func TestRecreatedBucket_Revisions(t *testing.T) {
 		old := w.apart("old") // two lead at the same time here
 		w.at(2500 * time.Millisecond)
 		before := old.lastTerm(t)
-		held, err := leader.Lookup(w.Context(), b, "e")
-		w.ok(err)
+		held := check.Got(leader.Lookup(w.Context(), b, "e"))(w)
 
 		old.detain(up) // it is cut off, and its renewals come late
 		w.ok(w.ops.js.DeleteStream(w.Context(), "KV_E"))
 		w.ok(w.ops.js.DeleteStream(w.Context(), "KV_E_roster"))
 		w.create(leader.BucketConfig{MaxLease: lease, Roster: true})
 		for range held.Revision - before.Token() { // revisions that began at 1 would meet
-			_, err := w.kv().Put(w.Context(), "other", nil)
-			w.ok(err)
+			check.Got(w.kv().Put(w.Context(), "other", nil))(w)
 		}
 		successor := w.apart("new")
 		w.at(3 * time.Second)
@@ -244,8 +236,7 @@ func TestRecreatedBucket_LeaderReportsLostWrites(t *testing.T) {
 	}{
 		{"a new process", func(w *world) { w.apart("new") }, []string{"10s observed new"}},
 		{"a foreign client", func(w *world) {
-			_, err := w.kv().Put(w.Context(), "e", []byte("x"))
-			w.ok(err)
+			check.Got(w.kv().Put(w.Context(), "e", []byte("x")))(w)
 		}, []string{"10s faulted foreign", "10s observed foreign"}},
 	} {
 		inSealed.run(t, k.name, func(t *testing.T, w *world) {

@@ -150,8 +150,7 @@ func (w *world) startServer() {
 		opts = w.options()
 	}
 	opts.DontListen, opts.JetStream, opts.StoreDir, opts.NoSigs, opts.NoLog = true, true, w.dir, true, true
-	s, err := server.NewServer(opts)
-	w.ok(err)
+	s := check.Got(server.NewServer(opts))(w)
 	s.Start()
 	check.Must(w, s.ReadyForConnections(time.Minute), "the server does not start")
 	w.mu.Lock()
@@ -270,8 +269,7 @@ func (w *world) dial(name string, opts ...nats.Option) *client {
 // bucket returns the bucket in which this client stands.
 func (cl *client) bucket(t *testing.T) *leader.Bucket {
 	t.Helper()
-	b, err := leader.OpenBucket(cl.js, cmp.Or(cl.stands, "E"))
-	check.OK(t, err)
+	b := check.Got(leader.OpenBucket(cl.js, cmp.Or(cl.stands, "E")))(t)
 	cl.w.opened(b)
 	return b
 }
@@ -303,8 +301,7 @@ func (w *world) expiring() {
 // and nothing republished.
 func (w *world) ordinary() {
 	w.Helper()
-	_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "E"})
-	w.ok(err)
+	check.Got(w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "E"}))(w)
 }
 
 func (w *world) create(cfg leader.BucketConfig) {
@@ -377,8 +374,7 @@ func (w *world) mute(ctx context.Context, cl *client, election string, cfg leade
 	if cfg.LeaseDuration == 0 {
 		cfg.LeaseDuration = lease
 	}
-	lc, err := leader.Campaign(ctx, cl.bucket(w.T), election, cfg)
-	w.ok(err)
+	lc := check.Got(leader.Campaign(ctx, cl.bucket(w.T), election, cfg))(w)
 	return &candidate{Candidate: lc, client: cl, clock: cfg.Clock}
 }
 
@@ -396,8 +392,7 @@ func (w *world) checker(election string) *electionChecker {
 // kv is the operator's view of the bucket.
 func (w *world) kv() jetstream.KeyValue {
 	w.Helper()
-	kv, err := w.ops.js.KeyValue(w.Context(), "E")
-	w.ok(err)
+	kv := check.Got(w.ops.js.KeyValue(w.Context(), "E"))(w)
 	return kv
 }
 

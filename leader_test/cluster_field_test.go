@@ -159,13 +159,11 @@ const noSuitablePeers = 10005
 
 func (c *cluster) start(n *clusterNode) {
 	c.tb.Helper()
-	self, err := os.Executable()
-	tcpOK(c.tb, err)
+	self := check.Got(os.Executable())(c.tb)
 	n.cmd = exec.Command(self)
 	n.cmd.Env = append(os.Environ(), clusterEnv+"="+n.config)
 	n.cmd.Stderr = os.Stderr
-	n.stdin, err = n.cmd.StdinPipe()
-	tcpOK(c.tb, err)
+	n.stdin = check.Got(n.cmd.StdinPipe())(c.tb)
 	tcpOK(c.tb, n.cmd.Start())
 }
 
@@ -266,8 +264,7 @@ func TestClusterFault15_LeaderStays(t *testing.T) {
 	term := tcpTerm(a)
 	b := el.stand(tcpBucket(t, tcpJS(t, c.dialTo(first))), leader.Config{ID: "b"})
 	b.Expect(leadertest.Observed("a"))
-	holders, err := leader.Observe(t.Context(), tcpBucket(t, tcpJS(t, c.dial())), "e")
-	tcpOK(t, err)
+	holders := check.Got(leader.Observe(t.Context(), tcpBucket(t, tcpJS(t, c.dial())), "e"))(t)
 	tcpShows(t, holders, "a", "")
 	stays := func(t *testing.T, what string) {
 		t.Helper()
@@ -280,8 +277,7 @@ func TestClusterFault15_LeaderStays(t *testing.T) {
 		check.That(t, ok && h.ID == "a" && h.Token == term.Token(), "%s: b believes %v", what, h)
 	}
 	t.Run("the stream's leader steps down", func(t *testing.T) {
-		reply, err := c.nc.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_E", nil, tcpLimit)
-		tcpOK(t, err)
+		reply := check.Got(c.nc.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_E", nil, tcpLimit))(t)
 		check.Must(t, !strings.Contains(string(reply.Data), "error"), "%s", reply.Data)
 		stays(t, "step down")
 	})

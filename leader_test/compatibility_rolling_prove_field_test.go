@@ -32,9 +32,8 @@ type rollingServer struct {
 func (s *rollingServer) become(t *testing.T, version string) {
 	t.Helper()
 	s.end()
-	binary, err := filepath.Abs("../.tools/nats-server-" + version)
-	tcpOK(t, err)
-	check.OK(t, check.Err(os.Stat(binary)))
+	binary := check.Got(filepath.Abs("../.tools/nats-server-" + version))(t)
+	check.Got(os.Stat(binary))(t)
 	s.cmd = exec.Command(binary, "-c", s.config)
 	tcpOK(t, s.cmd.Start())
 }

@@ -50,8 +50,7 @@ func TestDeniedCrowd_HoldsNobodyUp(t *testing.T) {
 		for _, rest := range []time.Duration{0, time.Millisecond, 700 * time.Millisecond, time.Second} {
 			time.Sleep(rest)
 			begun := time.Now()
-			c, err := leader.Campaign(w.Context(), b, fmt.Sprint("sound.", rest), leader.Config{})
-			w.ok(err)
+			c := check.Got(leader.Campaign(w.Context(), b, fmt.Sprint("sound.", rest), leader.Config{}))(w)
 			w.ok(c.Ready(w.Context()))
 			for e := range c.Events(w.Context()) {
 				if _, ok := e.(leader.Elected); ok {
@@ -97,8 +96,7 @@ func TestEnsure_DeniedTriesSlowDown(t *testing.T) {
 func TestEnsure_CrowdSharesCreation(t *testing.T) {
 	bubble(t, func(w *world) {
 		var requests atomic.Int32
-		_, err := w.ops.nc.Subscribe("$JS.API.STREAM.CREATE.KV_E", func(*nats.Msg) { requests.Add(1) })
-		w.ok(err)
+		check.Got(w.ops.nc.Subscribe("$JS.API.STREAM.CREATE.KV_E", func(*nats.Msg) { requests.Add(1) }))(w)
 		w.ok(w.ops.nc.Flush())
 		crowd := w.candidates(1000, w.dial("a").ensured(w, leader.BucketConfig{}), "e.")
 		time.Sleep(time.Second)

@@ -18,8 +18,7 @@ import (
 func (cl *client) ensured(w *world, cfg leader.BucketConfig) *leader.Bucket {
 	w.Helper()
 	cfg.Name = "E"
-	b, err := leader.EnsureBucket(cl.js, cfg)
-	w.ok(err)
+	b := check.Got(leader.EnsureBucket(cl.js, cfg))(w)
 	w.opened(b)
 	return b
 }
@@ -27,8 +26,7 @@ func (cl *client) ensured(w *world, cfg leader.BucketConfig) *leader.Bucket {
 // standOn makes a candidate in the election "e" of that bucket.
 func (w *world) standOn(cl *client, b *leader.Bucket, cfg leader.Config) *candidate {
 	w.Helper()
-	lc, err := leader.Campaign(w.Context(), b, "e", cfg)
-	w.ok(err)
+	lc := check.Got(leader.Campaign(w.Context(), b, "e", cfg))(w)
 	c := &candidate{Candidate: lc, client: cl, read: make(chan struct{})}
 	w.stands = append(w.stands, c)
 	go c.record(w.T, w.zero, w.checker("e"))
@@ -74,8 +72,7 @@ func TestEnsure_FirstCandidateCreates(t *testing.T) {
 			ca.saw(w.T, "1s pending", "1s elected")
 			cb := w.standOn(b, of[b], leader.Config{ID: "b", Roster: roster})
 			cb.saw(w.T, "1s observed a")
-			info, err := of[b].Info(w.Context())
-			w.ok(err)
+			info := check.Got(of[b].Info(w.Context()))(w)
 			if info.MaxLease != lease || !info.PurgeProtected || info.Roster != roster || info.Description != "elections" || info.FeedSubject == "" {
 				w.Errorf("the bucket is %+v", info)
 			}
@@ -117,8 +114,7 @@ func TestEnsure_Race(t *testing.T) {
 			all = append(all, w.standEnsured(fmt.Sprint("c", n), leader.BucketConfig{MaxLease: lease << (n % 2)}))
 		}
 		w.at(time.Second)
-		info, err := all[0].bucket(t).Info(w.Context())
-		w.ok(err)
+		info := check.Got(all[0].bucket(t).Info(w.Context()))(w)
 		w.at(10 * time.Minute)
 		elected := 0
 		for n, c := range all {
@@ -146,8 +142,7 @@ func TestEnsure_ReportsDifferenceOnce(t *testing.T) {
 	inOrdinary(t, func(w *world) {
 		cl := w.dial("a")
 		b := cl.ensured(w, leader.BucketConfig{})
-		one, err := leader.Campaign(w.Context(), b, "one", leader.Config{ID: "a", LeaseDuration: lease})
-		w.ok(err)
+		one := check.Got(leader.Campaign(w.Context(), b, "one", leader.Config{ID: "a", LeaseDuration: lease}))(w)
 		several, err := leader.Campaign(w.Context(), b, "several", leader.Config{ID: "a", Seats: 3, LeaseDuration: lease})
 		w.ok(err)
 		w.at(time.Minute)
@@ -155,15 +150,13 @@ func TestEnsure_ReportsDifferenceOnce(t *testing.T) {
 		w.at(2 * time.Minute)
 		cl.open()
 		w.at(3 * time.Minute)
-		stream, err := w.ops.js.Stream(w.Context(), "KV_E")
-		w.ok(err)
+		stream := check.Got(w.ops.js.Stream(w.Context(), "KV_E"))(w)
 		conf := stream.CachedInfo().Config
 		check.That(w, !conf.DenyPurge && (len(conf.Metadata) <= 1 || conf.Metadata["natsleader.max_lease"] == ""),
 			"the bucket was changed: %+v", conf)
 		conf.MaxAge = time.Hour
 		conf.Duplicates = time.Minute
-		_, err = w.ops.js.UpdateStream(w.Context(), conf)
-		w.ok(err)
+		check.Got(w.ops.js.UpdateStream(w.Context(), conf))(w)
 		cl.cut()
 		w.at(4 * time.Minute)
 		cl.open()
@@ -194,10 +187,9 @@ func TestEnsure_NeverAnew(t *testing.T) {
 		cfg := leader.BucketConfig{MaxLease: lease}
 		a, cl := w.standEnsured("a", cfg), w.dial("b")
 		stored := cl.ensured(w, cfg)
-		same, err := stored.WithFeedSubject("natsleader.feed.E")
-		w.ok(err)
+		same := check.Got(stored.WithFeedSubject("natsleader.feed.E"))(w)
 		w.at(time.Second)
-		_, err = stored.Info(w.Context()) // the bucket that was made of it has not asked yet
+		_, err := stored.Info(w.Context()) // the bucket that was made of it has not asked yet
 		w.ok(err)
 		w.deleteBucket()
 		b := w.standOn(cl, same, leader.Config{ID: "b"})
@@ -223,8 +215,7 @@ func TestEnsure_DeletedUnderLeader(t *testing.T) {
 		bubble(t, func(w *world) {
 			cfg := leader.BucketConfig{MaxLease: lease}
 			cl := w.dial("a")
-			a, err := leader.Campaign(w.Context(), cl.ensured(w, cfg), "e", leader.Config{ID: "a"})
-			w.ok(err)
+			a := check.Got(leader.Campaign(w.Context(), cl.ensured(w, cfg), "e", leader.Config{ID: "a"}))(w)
 			w.at(10 * time.Second)
 			term, ok := a.Term()
 			check.Must(w, ok, "a does not lead")
@@ -253,9 +244,8 @@ func TestEnsure_ReadersCreateNothing(t *testing.T) {
 		b := cl.ensured(w, leader.BucketConfig{Roster: true})
 		ctx, cancel := context.WithCancel(w.Context())
 		defer cancel()
-		holders, err := leader.Observe(ctx, b, "e")
-		w.ok(err)
-		_, err = leader.Lookup(w.Context(), b, "e")
+		holders := check.Got(leader.Observe(ctx, b, "e"))(w)
+		_, err := leader.Lookup(w.Context(), b, "e")
 		for what, err := range map[string]error{
 			"Lookup":   err,
 			"Info":     second(b.Info(w.Context())),

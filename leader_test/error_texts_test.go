@@ -19,8 +19,7 @@ func second[T any](_ T, err error) error { return err }
 func TestErrorTexts_MissingBucket(t *testing.T) {
 	bubble(t, func(w *world) {
 		open := func(name string) *leader.Bucket {
-			b, err := leader.OpenBucket(w.ops.js, name)
-			w.ok(err)
+			b := check.Got(leader.OpenBucket(w.ops.js, name))(w)
 			return b
 		}
 		info := func(b *leader.Bucket) string { return fmt.Sprint(second(b.Info(w.Context()))) }

@@ -19,10 +19,8 @@ import (
 func (w *world) requests(cl *client) int64 {
 	w.Helper()
 	synctest.Wait()
-	cid, err := cl.nc.GetClientID()
-	w.ok(err)
-	z, err := w.current().Connz(&server.ConnzOptions{CID: cid})
-	w.ok(err)
+	cid := check.Got(cl.nc.GetClientID())(w)
+	z := check.Got(w.current().Connz(&server.ConnzOptions{CID: cid}))(w)
 	check.Must(w, len(z.Conns) == 1, "%d connections", len(z.Conns))
 	return z.Conns[0].InMsgs
 }
@@ -108,8 +106,7 @@ func TestDeafFeed_ReadAfterHalfALease(t *testing.T) {
 func TestWatchFeed_DeletedConsumer(t *testing.T) {
 	inOrdinary(t, func(w *world) {
 		a, b := w.veterans()
-		s, err := w.ops.js.Stream(w.Context(), "KV_E")
-		w.ok(err)
+		s := check.Got(w.ops.js.Stream(w.Context(), "KV_E"))(w)
 		n := 0
 		for name := range s.ConsumerNames(w.Context()).Name() {
 			w.ok(s.DeleteConsumer(w.Context(), name))
@@ -140,8 +137,7 @@ func TestCandidate_WithoutFeed(t *testing.T) {
 		w.at(40 * time.Second)
 		got := b.transitions()
 		check.Must(t, len(got) == 2, "b saw %q", got)
-		at, err := time.ParseDuration(strings.TrimSuffix(got[1], " elected"))
-		w.ok(err)
+		at := check.Got(time.ParseDuration(strings.TrimSuffix(got[1], " elected")))(w)
 		check.That(t, at <= 20500*time.Millisecond+interval, "b was elected at %v", at)
 	})
 }
@@ -169,10 +165,8 @@ func TestFeedSubject_WrongIsPolled(t *testing.T) {
 		a := w.stand("a")
 		w.at(12 * time.Second)
 		cl := w.dial("b")
-		bucket, err := leader.OpenBucket(cl.js, "E")
-		w.ok(err)
-		bucket, err = bucket.WithFeedSubject("nowhere")
-		w.ok(err)
+		bucket := check.Got(leader.OpenBucket(cl.js, "E"))(w)
+		bucket = check.Got(bucket.WithFeedSubject("nowhere"))(w)
 		b := w.standOn(cl, bucket, leader.Config{ID: "b"})
 		w.at(20500 * time.Millisecond)
 		a.news()
@@ -202,8 +196,7 @@ func TestFeed_OfTheBucket(t *testing.T) {
 		inBubble.run(t, k.name, func(t *testing.T, w *world) {
 			_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "E", RePublish: k.republish})
 			w.ok(err)
-			info, err := w.ops.bucket(t).Info(w.Context())
-			w.ok(err)
+			info := check.Got(w.ops.bucket(t).Info(w.Context()))(w)
 			check.That(t, info.FeedSubject == k.feed && !info.PurgeProtected, "%+v, want the feed %q", info, k.feed)
 			a, b := w.veterans()
 			check.Equal(t, w.consumers("KV_E"), k.consumers, "%d consumers")
@@ -261,16 +254,14 @@ func TestForgedHeaders_OfKeyWriter(t *testing.T) {
 		a, b := w.veterans()
 		m := forgery(1 << 40)
 		m.Subject = "$KV.E.other" // a writer of that key may not write e
-		_, err := w.ops.js.PublishMsg(w.Context(), m)
-		w.ok(err)
+		check.Got(w.ops.js.PublishMsg(w.Context(), m))(w)
 		w.at(40 * time.Second)
 		a.saw(w.T)
 		b.saw(w.T)
 		w.leads(a, b)
 		w.ok(b.Stop(w.Context()))
 		m.Subject = "$KV.E.e" // a writer of this key may, but does not number the revisions
-		_, err = w.ops.js.PublishMsg(w.Context(), m)
-		w.ok(err)
+		check.Got(w.ops.js.PublishMsg(w.Context(), m))(w)
 		w.at(time.Minute)
 		// The record says that the key is released. But no writer sends these headers, so the
 		// entry is foreign.

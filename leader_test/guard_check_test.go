@@ -17,16 +17,14 @@ import (
 // openBucket returns the guarded bucket "orders" as this client sees it.
 func (cl *client) openBucket(t *testing.T, opts ...fence.BucketOption) *fence.Bucket {
 	t.Helper()
-	b, err := fence.OpenBucket(cl.js, "orders", opts...)
-	check.OK(t, err)
+	b := check.Got(fence.OpenBucket(cl.js, "orders", opts...))(t)
 	return b
 }
 
 // openStream returns the guarded stream ORDERS with the guard orders.guard.
 func (cl *client) openStream(t *testing.T) *fence.Stream {
 	t.Helper()
-	s, err := fence.OpenStream(cl.js, "ORDERS", "orders.guard")
-	check.OK(t, err)
+	s := check.Got(fence.OpenStream(cl.js, "ORDERS", "orders.guard"))(t)
 	return s
 }
 
@@ -43,8 +41,7 @@ func checked(ctx context.Context, g leader.Guard) error {
 func (w *world) stream(c jetstream.StreamConfig) {
 	w.Helper()
 	c.Name = "ORDERS"
-	_, err := w.ops.js.CreateOrUpdateStream(w.Context(), c)
-	w.ok(err)
+	check.Got(w.ops.js.CreateOrUpdateStream(w.Context(), c))(w)
 }
 
 // guarding makes the candidate a of the election e with these guards.
@@ -57,8 +54,7 @@ func (w *world) guarding(cl *client, guards ...leader.Guard) *candidate {
 // has.
 func (w *world) messages() (last, has uint64) {
 	w.Helper()
-	s, err := w.ops.js.Stream(w.Context(), "ORDERS")
-	w.ok(err)
+	s := check.Got(w.ops.js.Stream(w.Context(), "ORDERS"))(w)
 	state := s.CachedInfo().State
 	return state.LastSeq, state.Msgs
 }
@@ -169,17 +165,11 @@ func TestGuardCheck_SafeStream(t *testing.T) {
 // deleted.
 func TestGuardCheck_LeavesMarker(t *testing.T) {
 	bubble(t, func(w *world) {
-		kv, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders", History: 5})
-		w.ok(err)
+		kv := check.Got(w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders", History: 5}))(w)
 		w.ok(checked(w.Context(), w.ops.openBucket(t)))
-		if _, err = kv.Get(w.Context(), fence.DefaultGuardKey); !errors.Is(err, jetstream.ErrKeyNotFound) {
-			t.Errorf("Get: %v", err)
-		}
-		if _, err = kv.Keys(w.Context()); !errors.Is(err, jetstream.ErrNoKeysFound) {
-			t.Errorf("Keys: %v", err)
-		}
-		h, err := kv.History(w.Context(), fence.DefaultGuardKey)
-		w.ok(err)
+		check.Is(t, check.Err(kv.Get(w.Context(), fence.DefaultGuardKey)), jetstream.ErrKeyNotFound)
+		check.Is(t, check.Err(kv.Keys(w.Context())), jetstream.ErrNoKeysFound)
+		h := check.Got(kv.History(w.Context(), fence.DefaultGuardKey))(w)
 		check.That(t, len(h) == 1 && h[0].Operation() == jetstream.KeyValueDelete, "history %v", h)
 	})
 }
@@ -241,10 +231,8 @@ func TestGuardCheck_NoConditions(t *testing.T) {
 		a := w.guarding(cl, cl.openStream(t))
 		a.saw(t, "0s pending", "0s elected")
 		term := a.lastTerm(t)
-		s, err := w.ops.js.Stream(w.Context(), "ORDERS")
-		w.ok(err)
-		was, err := s.GetLastMsgForSubject(w.Context(), "orders.guard")
-		w.ok(err)
+		s := check.Got(w.ops.js.Stream(w.Context(), "ORDERS"))(w)
+		was := check.Got(s.GetLastMsgForSubject(w.Context(), "orders.guard"))(w)
 		blind := w.dial("blind")
 		blind.filter(func(f frame) treatment {
 			for _, h := range []string{jetstream.ExpectedLastSubjSeqHeader, jetstream.ExpectedLastSubjSeqSubjHeader} {
@@ -252,11 +240,8 @@ func TestGuardCheck_NoConditions(t *testing.T) {
 			}
 			return pass
 		})
-		if err = checked(w.Context(), blind.openStream(t)); !errors.Is(err, leader.ErrIncompatibleBucket) {
-			t.Errorf("got %v", err)
-		}
-		is, err := s.GetLastMsgForSubject(w.Context(), "orders.guard")
-		w.ok(err)
+		check.Is(t, checked(w.Context(), blind.openStream(t)), leader.ErrIncompatibleBucket)
+		is := check.Got(s.GetLastMsgForSubject(w.Context(), "orders.guard"))(w)
 		check.That(t, is.Sequence != was.Sequence && bytes.Equal(is.Data, was.Data),
 			"the guard is %d %s, was %d %s", is.Sequence, is.Data, was.Sequence, was.Data)
 		w.at(time.Minute)

@@ -38,12 +38,10 @@ func TestClusterGuard_ManyWriters(t *testing.T) {
 	}
 	t.Run("without batches", func(t *testing.T) {
 		put, kv := guardWriter(t, c.nc, jetstream.KeyValueConfig{Replicas: 3})
-		s, err := c.js.Stream(t.Context(), "KV_"+kv.Bucket())
-		tcpOK(t, err)
+		s := check.Got(c.js.Stream(t.Context(), "KV_"+kv.Bucket()))(t)
 		conf := s.CachedInfo().Config
 		conf.AllowAtomicPublish = false
-		_, err = c.js.UpdateStream(t.Context(), conf)
-		tcpOK(t, err)
+		check.Got(c.js.UpdateStream(t.Context(), conf))(t)
 		for g := range 16 {
 			t.Run("", func(t *testing.T) {
 				t.Parallel()
@@ -90,8 +88,7 @@ func TestClusterGuardCheck_GuardThatMoves(t *testing.T) {
 			}
 		}
 	}()
-	other, err := fence.OpenBucket(tcpJS(t, c.dial()), "orders")
-	tcpOK(t, err)
+	other := check.Got(fence.OpenBucket(tcpJS(t, c.dial()), "orders"))(t)
 	checks := 0
 	tcpEventually(t, "100 checks while the guard moves 100 times", func() bool {
 		tcpOK(t, checked(t.Context(), other))
@@ -179,10 +176,8 @@ func TestGuardVersion_EveryReplica(t *testing.T) {
 	nc := tcpDial(t, tcpServe(t, opts).ClientURL())
 	f := &guardAPI{}
 	f.serve(t, nc)
-	js, err := jetstream.NewWithAPIPrefix(nc, "FAKE")
-	tcpOK(t, err)
-	s, err := fence.OpenStream(js, "ORDERS", "orders.guard")
-	tcpOK(t, err)
+	js := check.Got(jetstream.NewWithAPIPrefix(nc, "FAKE"))(t)
+	s := check.Got(fence.OpenStream(js, "ORDERS", "orders.guard"))(t)
 	type others = map[string]string
 	for _, k := range []struct {
 		name, tells string

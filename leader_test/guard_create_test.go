@@ -18,8 +18,7 @@ import (
 // settings returns the settings of a stream, without the server's own metadata.
 func (w *world) settings(stream string) jetstream.StreamConfig {
 	w.Helper()
-	s, err := w.ops.js.Stream(w.Context(), stream)
-	w.ok(err)
+	s := check.Got(w.ops.js.Stream(w.Context(), stream))(w)
 	c := s.CachedInfo().Config
 	maps.DeleteFunc(c.Metadata, func(key, _ string) bool { return strings.HasPrefix(key, "_nats.") })
 	if len(c.Metadata) == 0 {
@@ -32,8 +31,7 @@ func (w *world) settings(stream string) jetstream.StreamConfig {
 func (w *world) createBucket(cfg jetstream.KeyValueConfig) *fence.Bucket {
 	w.Helper()
 	cfg.Bucket = "orders"
-	b, err := fence.CreateBucket(w.Context(), w.ops.js, cfg)
-	w.ok(err)
+	b := check.Got(fence.CreateBucket(w.Context(), w.ops.js, cfg))(w)
 	return b
 }
 
@@ -42,8 +40,7 @@ func (w *world) createBucket(cfg jetstream.KeyValueConfig) *fence.Bucket {
 func (w *world) createStream(cfg jetstream.StreamConfig) *fence.Stream {
 	w.Helper()
 	cfg.Name = "ORDERS"
-	s, err := fence.CreateStream(w.Context(), w.ops.js, cfg, "orders.guard")
-	w.ok(err)
+	s := check.Got(fence.CreateStream(w.Context(), w.ops.js, cfg, "orders.guard"))(w)
 	return s
 }
 
@@ -79,8 +76,7 @@ func TestCreateBucket_MatchesNATS(t *testing.T) {
 			got := w.settings("KV_orders")
 			w.ok(w.ops.js.DeleteKeyValue(w.Context(), "orders"))
 			cfg.Bucket = "orders"
-			_, err := w.ops.js.CreateKeyValue(w.Context(), cfg)
-			w.ok(err)
+			check.Got(w.ops.js.CreateKeyValue(w.Context(), cfg))(w)
 			want := w.settings("KV_orders")
 			want.AllowAtomicPublish = true
 			want.FirstSeq = uint64(time.Now().UnixMicro()) // no time passes in the bubble
@@ -100,8 +96,7 @@ func TestCreateBucket_Keeps(t *testing.T) {
 			Metadata: map[string]string{"team": "x"},
 		})
 		w.ok(err)
-		_, err = kv.PutString(w.Context(), "k", "v")
-		w.ok(err)
+		check.Got(kv.PutString(w.Context(), "k", "v"))(w)
 		want := w.settings("KV_orders")
 		seen := w.sends()
 		b := w.createBucket(jetstream.KeyValueConfig{Storage: memory})
@@ -172,11 +167,9 @@ func TestRecreatedGuard_OldWriters(t *testing.T) {
 		w.createBucket(jetstream.KeyValueConfig{})
 		b := w.guard("b", "orders")
 		w.at(2 * time.Second)
-		_, err := b.writer(t).Put(w.Context(), "k", nil)
-		w.ok(err)
-		if _, err = old.Put(w.Context(), "k", nil); !isFenced(err) {
-			t.Error(err)
-		}
+		check.Got(b.writer(t).Put(w.Context(), "k", nil))(w)
+		_, err := old.Put(w.Context(), "k", nil)
+		check.That(t, isFenced(err), "%v", err)
 	})
 }
 
@@ -242,8 +235,7 @@ func TestCreateStream_Invalid(t *testing.T) {
 		},
 	} {
 		inBubble.run(t, k.name, func(t *testing.T, w *world) {
-			_, err := w.ops.js.CreateStream(w.Context(), config{Name: "TAKEN", Subjects: []string{"taken.*"}})
-			w.ok(err)
+			check.Got(w.ops.js.CreateStream(w.Context(), config{Name: "TAKEN", Subjects: []string{"taken.*"}}))(w)
 			var before config
 			if k.there != nil {
 				w.stream(*k.there)
@@ -281,9 +273,8 @@ func TestCreateBucket_Invalid(t *testing.T) {
 				t.Errorf("got %v, want %q", err, k.text)
 			}
 		}
-		_, err := w.ops.js.CreateKeyValue(w.Context(), config{Bucket: "orders", Storage: jetstream.MemoryStorage})
-		w.ok(err)
-		_, err = fence.CreateBucket(w.Context(), w.ops.js, config{Bucket: "orders"})
+		check.Got(w.ops.js.CreateKeyValue(w.Context(), config{Bucket: "orders", Storage: jetstream.MemoryStorage}))(w)
+		_, err := fence.CreateBucket(w.Context(), w.ops.js, config{Bucket: "orders"})
 		if want := "create bucket orders: " + leader.ErrIncompatibleBucket.Error() + ": stream KV_orders exists and is stored in Memory, which cannot be changed to File"; !errors.Is(err, leader.ErrIncompatibleBucket) || err.Error() != want {
 			t.Errorf("got\n %v\nwant\n %s", err, want)
 		}
@@ -299,12 +290,10 @@ func TestGuardedBucket_OrdinaryUpdate(t *testing.T) {
 		b := cl.openBucket(t)
 		a := w.guarding(cl, b)
 		a.saw(t, "0s pending", "0s elected")
-		_, err := w.ops.js.CreateOrUpdateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
-		w.ok(err)
+		check.Got(w.ops.js.CreateOrUpdateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders"}))(w)
 		check.That(t, !w.settings("KV_orders").AllowAtomicPublish,
 			"the update of nats.go keeps AllowAtomicPublish: the documentation says otherwise")
-		_, err = b.Writer(a.lastTerm(t)).Put(w.Context(), "k", []byte("v"))
-		w.ok(err)
+		check.Got(b.Writer(a.lastTerm(t)).Put(w.Context(), "k", []byte("v")))(w)
 		w.ok(checked(w.Context(), b))
 		w.createBucket(jetstream.KeyValueConfig{})
 		check.That(t, w.settings("KV_orders").AllowAtomicPublish, "not mended")
@@ -334,8 +323,7 @@ func TestCreateBucket_Concurrently(t *testing.T) {
 			return err
 		})
 		first.pending()
-		_, err := fence.CreateBucket(w.Context(), cl.js, jetstream.KeyValueConfig{Bucket: "orders"})
-		w.ok(err)
+		check.Got(fence.CreateBucket(w.Context(), cl.js, jetstream.KeyValueConfig{Bucket: "orders"}))(w)
 		w.ops.open()
 		first.returned(0, nil)
 		check.Equal(t, w.settings("KV_orders").Description, "x", "description %q")

@@ -24,8 +24,7 @@ func (w *world) logGuard() *fence.StreamWriter {
 		Name: "LOG", Subjects: []string{"log.>"}, AllowRollup: true, AllowAtomicPublish: true, AllowMsgTTL: true,
 	})
 	w.ok(err)
-	g, err := fence.OpenStream(w.ops.js, "LOG", "log.guard")
-	w.ok(err)
+	g := check.Got(fence.OpenStream(w.ops.js, "LOG", "log.guard"))(w)
 	a := w.standAs(leader.Config{ID: "a", Guards: []leader.Guard{g}})
 	w.at(w.now() + time.Second)
 	return g.Writer(a.lastTerm(w.T))
@@ -93,8 +92,7 @@ func headerNames(f frame) (names []string) {
 // least version of guards.
 func TestGuardHeaders_DistinctNames(t *testing.T) {
 	bubble(t, func(w *world) {
-		_, err := leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", Roster: true})
-		w.ok(err)
+		check.Got(leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", Roster: true}))(w)
 		w.createBucket(jetstream.KeyValueConfig{TTL: time.Hour})
 		cl := w.dial("a")
 		sent := make(map[string]bool)
@@ -110,10 +108,8 @@ func TestGuardHeaders_DistinctNames(t *testing.T) {
 		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a", Roster: true, Guards: []leader.Guard{g}})
 		w.at(time.Minute)
 		ctx, put := w.Context(), g.Writer(a.lastTerm(t))
-		rev, err := put.Put(ctx, "k", nil)
-		w.ok(err)
-		_, err = put.Update(ctx, "k", nil, rev)
-		w.ok(err)
+		rev := check.Got(put.Put(ctx, "k", nil))(w)
+		check.Got(put.Update(ctx, "k", nil, rev))(w)
 		w.ok(put.Delete(ctx, "k"))
 		w.ok(put.Purge(ctx, "k"))
 		w.ok(a.Stop(ctx))

@@ -45,8 +45,7 @@ func TestGuardKey_SharedBucket(t *testing.T) {
 			})
 			c.saw(t, "0s pending", "0s elected")
 		}
-		kv, err := w.ops.js.KeyValue(w.Context(), "orders")
-		w.ok(err)
+		kv := check.Got(w.ops.js.KeyValue(w.Context(), "orders"))(w)
 		for _, election := range []string{"e", "f"} {
 			e, err := kv.Get(w.Context(), "guards."+election)
 			check.That(t, err == nil && bytes.Contains(e.Value(), []byte(`"E/`+election+`"`)),
@@ -63,25 +62,20 @@ func TestGuard_OutlivesMaxAge(t *testing.T) {
 	} {
 		inSealed.run(t, name, func(t *testing.T, w *world) {
 			c.Name, c.Storage, c.Subjects = "ORDERS", jetstream.MemoryStorage, []string{"orders.>"}
-			s, err := fence.CreateStream(w.Context(), w.ops.js, c, "orders.guard")
-			w.ok(err)
+			s := check.Got(fence.CreateStream(w.Context(), w.ops.js, c, "orders.guard"))(w)
 			w.ok(checked(w.Context(), s))
-			_, err = w.ops.js.Publish(w.Context(), "orders.new", nil)
-			w.ok(err)
+			check.Got(w.ops.js.Publish(w.Context(), "orders.new", nil))(w)
 			w.at(10 * time.Minute)
 			last, n := w.messages()
 			check.That(t, n == 1 && last >= 2, "%d of %d messages are left, want the guard's marker", n, last)
 			cl := w.dial("a")
 			a := w.guarding(cl, cl.openStream(t))
 			a.saw(t, "10m0s pending", "10m0s elected")
-			stream, err := w.ops.js.Stream(w.Context(), "ORDERS")
-			w.ok(err)
-			raised, err := stream.GetLastMsgForSubject(w.Context(), "orders.guard")
-			w.ok(err)
+			stream := check.Got(w.ops.js.Stream(w.Context(), "ORDERS"))(w)
+			raised := check.Got(stream.GetLastMsgForSubject(w.Context(), "orders.guard"))(w)
 			w.at(30 * time.Minute)
 			a.saw(t)
-			stands, err := stream.GetLastMsgForSubject(w.Context(), "orders.guard")
-			w.ok(err)
+			stands := check.Got(stream.GetLastMsgForSubject(w.Context(), "orders.guard"))(w)
 			check.That(t, stands.Sequence == raised.Sequence,
 				"the guard is at %d, and was raised at %d", stands.Sequence, raised.Sequence)
 		})
@@ -113,9 +107,8 @@ func TestGuard_OfAFullStream(t *testing.T) {
 	inSealed(t, func(w *world) {
 		c := jetstream.StreamConfig{Subjects: []string{"orders.>"}, MaxMsgs: 1, Discard: jetstream.DiscardNew}
 		w.stream(c)
-		_, err := w.ops.js.Publish(w.Context(), "orders.new", nil)
-		w.ok(err)
-		err = checked(w.Context(), w.ops.openStream(t))
+		check.Got(w.ops.js.Publish(w.Context(), "orders.new", nil))(w)
+		err := checked(w.Context(), w.ops.openStream(t))
 		if err == nil || !strings.HasPrefix(err.Error(), "leader: stream ORDERS: ") || !strings.Contains(err.Error(), "maximum messages exceeded") {
 			t.Errorf("got %v", err)
 		}

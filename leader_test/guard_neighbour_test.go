@@ -57,8 +57,7 @@ func TestGuardedWrite_OtherStream(t *testing.T) {
 			_, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: name, Subjects: []string{name + ".>"}, AllowAtomicPublish: true, AllowMsgSchedules: true})
 			w.ok(err)
 		}
-		g, err := fence.OpenStream(w.ops.js, "log", "log.guard")
-		w.ok(err)
+		g := check.Got(fence.OpenStream(w.ops.js, "log", "log.guard"))(w)
 		a := w.standAs(leader.Config{ID: "a", Guards: []leader.Guard{g}})
 		w.at(time.Second)
 		pub := g.Writer(a.lastTerm(t))
@@ -94,8 +93,7 @@ func TestBatch_CommittedAgain(t *testing.T) {
 		a.open()
 		w.at(4 * time.Second)
 		for range 2 {
-			_, err = b.Commit(w.Context())
-			w.ok(err)
+			check.Got(b.Commit(w.Context()))(w)
 		}
 		check.Equal(t, w.history(kv, "x"), "1 1", "%q")
 	})
@@ -105,14 +103,11 @@ func TestBatch_CommittedAgain(t *testing.T) {
 // may change while the term lasts.
 func TestBatch_AcceptedOnceAllowed(t *testing.T) {
 	inSealed(t, func(w *world) {
-		_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
-		w.ok(err)
+		check.Got(w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders"}))(w)
 		a := w.guard("a", "orders")
 		w.at(time.Second)
-		_, err = fence.CreateBucket(w.Context(), w.ops.js, jetstream.KeyValueConfig{Bucket: "orders"})
-		w.ok(err)
-		_, err = a.writer(t).Create(w.Context(), "k", nil)
-		w.ok(err)
+		check.Got(fence.CreateBucket(w.Context(), w.ops.js, jetstream.KeyValueConfig{Bucket: "orders"}))(w)
+		check.Got(a.writer(t).Create(w.Context(), "k", nil))(w)
 		w.ok(w.ops.js.DeleteKeyValue(w.Context(), "orders")) // and it may be gone
 	})
 }
@@ -124,8 +119,7 @@ func TestGuardCheck_ProbeSubject(t *testing.T) {
 		kv := w.orders()
 		a := w.guard("a", "orders")
 		w.at(time.Second)
-		_, err := kv.Put(w.Context(), fence.DefaultGuardKey+".probe", nil)
-		w.ok(err)
+		check.Got(kv.Put(w.Context(), fence.DefaultGuardKey+".probe", nil))(w)
 		b := w.guard("b", "orders")
 		w.at(2 * time.Second)
 		w.ok(a.Stop(w.Context()))
@@ -141,17 +135,14 @@ func TestMessageID_IsWrittenOnce(t *testing.T) {
 	inSealed(t, func(w *world) {
 		s, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log.>"}, AllowAtomicPublish: true})
 		w.ok(err)
-		g, err := fence.OpenStream(w.ops.js, "LOG", "log.guard")
-		w.ok(err)
+		g := check.Got(fence.OpenStream(w.ops.js, "LOG", "log.guard"))(w)
 		a := w.standAs(leader.Config{ID: "a", Guards: []leader.Guard{g}})
 		w.at(time.Second)
 		m := &nats.Msg{Subject: "log.a", Header: nats.Header{"Nats-Msg-Id": {"1"}}}
-		_, err = g.Writer(a.lastTerm(t)).PublishMsg(w.Context(), m)
-		w.ok(err)
+		check.Got(g.Writer(a.lastTerm(t)).PublishMsg(w.Context(), m))(w)
 		w.ok(a.Resign(w.Context()))
 		w.at(10 * time.Second)
-		ack, err := g.Writer(a.lastTerm(t)).PublishMsg(w.Context(), m)
-		w.ok(err)
+		ack := check.Got(g.Writer(a.lastTerm(t)).PublishMsg(w.Context(), m))(w)
 		check.That(t, ack.Duplicate, "%+v", ack)
 		b := g.Writer(a.lastTerm(t)).Batch()
 		b.Publish("log.b", nil)
@@ -159,8 +150,7 @@ func TestMessageID_IsWrittenOnce(t *testing.T) {
 		if _, err = b.Commit(w.Context()); err == nil || !strings.Contains(err.Error(), "stored before") {
 			t.Error(err)
 		}
-		info, err := s.Info(w.Context(), jetstream.WithSubjectFilter("log.*"))
-		w.ok(err)
+		info := check.Got(s.Info(w.Context(), jetstream.WithSubjectFilter("log.*")))(w)
 		check.That(t, info.State.Subjects["log.a"] == 1 && info.State.Subjects["log.b"] == 0, "%v", info.State.Subjects)
 	})
 }

@@ -18,14 +18,11 @@ import (
 // orders makes the bucket "orders", which is guarded.
 func (w *world) orders() jetstream.KeyValue {
 	w.Helper()
-	kv, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders", History: 5})
-	w.ok(err)
-	s, err := w.ops.js.Stream(w.Context(), "KV_orders")
-	w.ok(err)
+	kv := check.Got(w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders", History: 5}))(w)
+	s := check.Got(w.ops.js.Stream(w.Context(), "KV_orders"))(w)
 	conf := s.CachedInfo().Config
 	conf.AllowAtomicPublish = true
-	_, err = w.ops.js.UpdateStream(w.Context(), conf)
-	w.ok(err)
+	check.Got(w.ops.js.UpdateStream(w.Context(), conf))(w)
 	return kv
 }
 
@@ -41,8 +38,7 @@ func (w *world) guard(id string, buckets ...string) *guardian {
 	cl := w.dial(id)
 	cfg := leader.Config{ID: id}
 	for _, name := range buckets {
-		b, err := fence.OpenBucket(cl.js, name)
-		w.ok(err)
+		b := check.Got(fence.OpenBucket(cl.js, name))(w)
 		g.guards = append(g.guards, b)
 		cfg.Guards = append(cfg.Guards, b)
 	}
@@ -59,8 +55,7 @@ func (g *guardian) writer(t *testing.T) *fence.BucketWriter {
 // standing returns the token at which the guard of a bucket stands, and its revision.
 func (w *world) standing(kv jetstream.KeyValue) (token, revision uint64) {
 	w.Helper()
-	e, err := kv.Get(w.Context(), fence.DefaultGuardKey)
-	w.ok(err)
+	e := check.Got(kv.Get(w.Context(), fence.DefaultGuardKey))(w)
 	var rec struct {
 		Token    uint64 `json:"token"`
 		Election string `json:"election"`
@@ -90,8 +85,7 @@ func TestGuard_RaisedBeforeTerm(t *testing.T) {
 		a := w.guard("a", "orders")
 		w.at(20 * time.Second)
 		w.guarded(kv, a)
-		_, err := a.writer(t).Put(w.Context(), "k", []byte("a"))
-		w.ok(err)
+		check.Got(a.writer(t).Put(w.Context(), "k", []byte("a")))(w)
 		b := w.guard("b", "orders")
 		w.at(25 * time.Second)
 		w.guarded(kv, a) // a waiting candidate changes nothing
@@ -110,13 +104,11 @@ func TestZombieWrite_IsRefused(t *testing.T) {
 		a := w.guard("a", "orders")
 		w.at(time.Second)
 		zombie := a.writer(t)
-		rev, err := zombie.Put(w.Context(), "k", []byte("a"))
-		w.ok(err)
+		rev := check.Got(zombie.Put(w.Context(), "k", []byte("a")))(w)
 		a.blackhole(up, down)
 		b := w.guard("b", "orders")
 		w.at(20 * time.Second)
-		_, err = b.writer(t).Put(w.Context(), "k", []byte("b"))
-		w.ok(err)
+		check.Got(b.writer(t).Put(w.Context(), "k", []byte("b")))(w)
 		a.open()
 		w.at(time.Hour)
 		batch := zombie.Batch()

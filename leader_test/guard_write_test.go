@@ -60,15 +60,12 @@ func TestBucketWriter_MatchesKV(t *testing.T) {
 		w.at(time.Second)
 		ctx, put := w.Context(), a.writer(t)
 
-		rev, err := put.Put(ctx, "k", []byte("1"))
-		w.ok(err)
-		e, err := kv.Get(ctx, "k")
-		w.ok(err)
+		rev := check.Got(put.Put(ctx, "k", []byte("1")))(w)
+		e := check.Got(kv.Get(ctx, "k"))(w)
 		check.That(t, e.Revision() == rev && string(e.Value()) == "1",
 			"revision %d is %q, Put said %d", e.Revision(), e.Value(), rev)
-		rev2, err := put.Update(ctx, "k", []byte("2"), rev)
-		w.ok(err)
-		_, err = put.Update(ctx, "k", []byte("x"), rev)
+		rev2 := check.Got(put.Update(ctx, "k", []byte("2"), rev))(w)
+		_, err := put.Update(ctx, "k", []byte("x"), rev)
 		w.refused(err, jetstream.ErrKeyRevisionMismatch)
 		_, err = put.Create(ctx, "k", []byte("x"))
 		w.refused(err, jetstream.ErrKeyExists)
@@ -94,8 +91,7 @@ func TestBatch_IsAtomic(t *testing.T) {
 		a := w.guard("a", "orders")
 		w.at(time.Second)
 		ctx, put := w.Context(), a.writer(t)
-		first, err := put.Put(ctx, "a", []byte("1"))
-		w.ok(err)
+		first := check.Got(put.Put(ctx, "a", []byte("1")))(w)
 
 		b := put.Batch()
 		b.Update("a", []byte("2"), first)
@@ -103,8 +99,7 @@ func TestBatch_IsAtomic(t *testing.T) {
 		b.Put("c", []byte("2"))
 		b.Put("c", []byte("3"))
 		b.Delete("d")
-		revs, err := b.Commit(ctx)
-		w.ok(err)
+		revs := check.Got(b.Commit(ctx))(w)
 		for i, key := range []string{"a", "b", "", "c"} {
 			if key == "" {
 				continue
@@ -126,7 +121,7 @@ func TestBatch_IsAtomic(t *testing.T) {
 			b := put.Batch()
 			b.Put("z", []byte("x"))
 			add(b)
-			_, err = b.Commit(ctx)
+			_, err := b.Commit(ctx)
 			w.refused(err, want)
 		}
 		check.Equal(t, w.history(kv, "z"), "", "a refused batch has written %q")
@@ -138,30 +133,24 @@ func TestStreamWriter_Publishes(t *testing.T) {
 	inSealed(t, func(w *world) {
 		s, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log.>"}, AllowAtomicPublish: true})
 		w.ok(err)
-		g, err := fence.OpenStream(w.ops.js, "LOG", "log.guard")
-		w.ok(err)
+		g := check.Got(fence.OpenStream(w.ops.js, "LOG", "log.guard"))(w)
 		a := w.standAs(leader.Config{ID: "a", Guards: []leader.Guard{g}})
 		w.at(time.Second)
 		ctx, pub := w.Context(), g.Writer(a.lastTerm(t))
-		one, err := pub.Publish(ctx, "log.a", []byte("1"))
-		w.ok(err)
+		one := check.Got(pub.Publish(ctx, "log.a", []byte("1")))(w)
 		id := &nats.Msg{Subject: "log.a", Header: nats.Header{"Nats-Msg-Id": {"id"}, "X": {"y"}}, Data: []byte("2")}
-		two, err := pub.PublishMsg(ctx, id)
-		w.ok(err)
-		again, err := pub.PublishMsg(ctx, id)
-		w.ok(err)
+		two := check.Got(pub.PublishMsg(ctx, id))(w)
+		again := check.Got(pub.PublishMsg(ctx, id))(w)
 		if two.Duplicate || !again.Duplicate || again.Sequence != two.Sequence || two.Sequence != one.Sequence+1 {
 			t.Errorf("%+v, %+v, %+v", one, two, again)
 		}
-		m, err := s.GetMsg(ctx, two.Sequence)
-		w.ok(err)
+		m := check.Got(s.GetMsg(ctx, two.Sequence))(w)
 		check.That(t, m.Header.Get("X") == "y" && string(m.Data) == "2", "%v %q", m.Header, m.Data)
 
 		at := func(seq uint64) *nats.Msg {
 			return &nats.Msg{Subject: "log.a", Header: nats.Header{"Nats-Expected-Last-Subject-Sequence": {strconv.FormatUint(seq, 10)}}}
 		}
-		three, err := pub.PublishMsg(ctx, at(two.Sequence))
-		w.ok(err)
+		three := check.Got(pub.PublishMsg(ctx, at(two.Sequence)))(w)
 		_, err = pub.PublishMsg(ctx, at(two.Sequence))
 		var api *jetstream.APIError
 		if !errors.As(err, &api) || api.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequence || isFenced(err) {
@@ -170,8 +159,7 @@ func TestStreamWriter_Publishes(t *testing.T) {
 		b := pub.Batch()
 		b.Publish("log.b", []byte("4"))
 		b.PublishMsg(at(three.Sequence))
-		last, err := b.Commit(ctx)
-		w.ok(err)
+		last := check.Got(b.Commit(ctx))(w)
 		if m, err = s.GetMsg(ctx, last.Sequence-1); err != nil || m.Subject != "log.b" {
 			t.Errorf("%v, %v", m, err)
 		}
@@ -189,14 +177,12 @@ func TestStreamWriter_Publishes(t *testing.T) {
 // Without atomic batches, single writes still work, and no others do.
 func TestStreamWithoutBatches(t *testing.T) {
 	inSealed(t, func(w *world) {
-		_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
-		w.ok(err)
+		check.Got(w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders"}))(w)
 		a := w.guard("a", "orders")
 		w.at(time.Second)
 		put := a.writer(t)
-		rev, err := put.Put(w.Context(), "k", nil)
-		w.ok(err)
-		if _, err = put.Update(w.Context(), "k", nil, rev); !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), "AllowAtomicPublish") {
+		rev := check.Got(put.Put(w.Context(), "k", nil))(w)
+		if _, err := put.Update(w.Context(), "k", nil, rev); !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), "AllowAtomicPublish") {
 			t.Error(err)
 		}
 	})
@@ -257,8 +243,7 @@ func TestUnknownOutcome_IsSettled(t *testing.T) {
 					t.Errorf("%v at %v", err, w.now())
 				}
 				a.filter(nil)
-				_, err = put.Put(w.Context(), "k", []byte("next"))
-				w.ok(err)
+				check.Got(put.Put(w.Context(), "k", []byte("next")))(w)
 				a.open()
 				w.at(20 * time.Second)
 				// An incomplete batch is sent again until its caller has left. The

@@ -56,8 +56,7 @@ func (k kit) stand(id string, cfg leader.Config) (*leader.Candidate, *leadertest
 	k.Helper()
 	cfg.ID = id
 	link := k.store.Link(id)
-	c, err := leader.Campaign(k.Context(), link, "e", cfg)
-	check.OK(k, err)
+	c := check.Got(leader.Campaign(k.Context(), link, "e", cfg))(k)
 	k.Cleanup(func() {
 		link.Close()
 		<-c.Done()

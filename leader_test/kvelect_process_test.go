@@ -153,10 +153,8 @@ func (f *fleet) old(name string, splay time.Duration) *kvProcess {
 // legacyKV opens the bucket by the older of the two APIs of nats.go.
 func legacyKV(tb testing.TB, nc *nats.Conn, bucket string) nats.KeyValue {
 	tb.Helper()
-	js, err := nc.JetStream()
-	check.OK(tb, err)
-	kv, err := js.KeyValue(bucket)
-	check.OK(tb, err)
+	js := check.Got(nc.JetStream())(tb)
+	kv := check.Got(js.KeyValue(bucket))(tb)
 	return kv
 }
 

@@ -212,15 +212,13 @@ func TestKVElect_LostReplies(t *testing.T) {
 func TestKVElect_UnfitBucket(t *testing.T) {
 	inSealed(t, func(w *world) {
 		b := w.ops.bucket(t)
-		_, err := b.Info(w.Context())
-		w.ok(err)
-		_, err = leader.Campaign(w.Context(), b, "e", leader.Config{KVElect: true})
+		check.Got(b.Info(w.Context()))(w)
+		_, err := leader.Campaign(w.Context(), b, "e", leader.Config{KVElect: true})
 		wantText(t, err, leader.ErrIncompatibleBucket, "KVElect needs a bucket with a TTL, and this has none")
 		w.ok(w.ops.js.DeleteKeyValue(w.Context(), "E"))
 		w.fleet(16 * time.Second)
 		b = w.ops.bucket(t)
-		_, err = b.Info(w.Context())
-		w.ok(err)
+		check.Got(b.Info(w.Context()))(w)
 		_, err = leader.Campaign(w.Context(), b, "e", leader.Config{KVElect: true, LeaseDuration: 13 * time.Second})
 		wantText(t, err, leader.ErrIncompatibleBucket, "with KVElect LeaseDuration 13s is more than three quarters of the bucket's TTL 16s")
 	})

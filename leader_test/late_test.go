@@ -202,8 +202,7 @@ func TestRefusal_EndlessIsNoLease(t *testing.T) {
 			t.Fatalf("a saw %q", got)
 		}
 		// It pauses between its tries, and then reads the key.
-		at, err := time.ParseDuration(strings.TrimSuffix(got[1], " deposed expired"))
-		w.ok(err)
+		at := check.Got(time.ParseDuration(strings.TrimSuffix(got[1], " deposed expired")))(w)
 		check.That(t, at >= lease+3*time.Second && at <= lease+3*time.Second+interval*5/16, "deposed at %v", at)
 		w.leads(a, b)
 	})
@@ -219,8 +218,7 @@ func TestRefusedWin_IsUsed(t *testing.T) {
 		w.at(time.Minute)
 		got := a.news()
 		check.Must(t, len(got) == 2, "a saw %q", got)
-		at, err := time.ParseDuration(strings.TrimSuffix(got[1], " elected"))
-		w.ok(err)
+		at := check.Got(time.ParseDuration(strings.TrimSuffix(got[1], " elected")))(w)
 		// It reads the key after a pause of a quarter of an interval, give or take a
 		// quarter of that.
 		check.That(t, at >= interval*3/16 && at <= interval*5/16, "elected at %v", at)

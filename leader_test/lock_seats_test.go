@@ -92,12 +92,11 @@ func TestLock_OtherNumberOfSeatsAbove(t *testing.T) {
 		for _, lock := range others {
 			w.ok(lock.Unlock(w.Context()))
 		}
-		holder, err := leader.Lookup(w.Context(), w.ops.bucket(t), leader.SeatKey("e", 3))
-		w.ok(err)
+		holder := check.Got(leader.Lookup(w.Context(), w.ops.bucket(t), leader.SeatKey("e", 3)))(w)
 		w.at(lease / 12)
 		for range 2 {
 			b := w.semaphore("b", 1)
-			_, err = b.try()
+			_, err := b.try()
 			w.disagrees(err, 1, holder.ID, 3)
 			at := w.now()
 			asked := b.wait(w.Context())
@@ -106,11 +105,9 @@ func TestLock_OtherNumberOfSeatsAbove(t *testing.T) {
 		}
 		w.ok(above.Err())
 		w.ok(above.Unlock(w.Context()))
-		lock, err := w.semaphore("b", 1).try()
-		w.ok(err)
+		lock := check.Got(w.semaphore("b", 1).try())(w)
 		w.ok(lock.Unlock(w.Context()))
-		_, err = w.semaphore("b", 2).try()
-		w.ok(err)
+		check.Got(w.semaphore("b", 2).try())(w)
 		w.isAt(lease/12+2*lease, "all tries")
 	})
 }
@@ -132,8 +129,7 @@ func TestLock_OtherNumberOfSeatsCrashed(t *testing.T) {
 		w.disagrees(err, 2, "a", 1)
 		w.at(lease)
 		waits.returned(lease, nil)
-		_, err = b.try()
-		w.ok(err)
+		check.Got(b.try())(w)
 		w.isAt(lease, "TryAcquire")
 	})
 }
@@ -182,8 +178,7 @@ func TestLock_OtherNumberOfSeatsLater(t *testing.T) {
 			}
 			other := 3 - seats
 			a := w.semaphore("a", other)
-			lock, err := a.try()
-			w.ok(err)
+			lock := check.Got(a.try())(w)
 			check.Must(t, lock.Seat() == 1, "a is on seat %d", lock.Seat())
 			w.at(2 * time.Second)
 			b.open()
@@ -192,9 +187,8 @@ func TestLock_OtherNumberOfSeatsLater(t *testing.T) {
 			w.disagrees(waits.err, seats, "a", other)
 			w.ok(lock.Err())
 			w.at(2*time.Second + 2*lease)
-			if h, err := leader.Lookup(w.Context(), a.bucket, leader.SeatKey("e", 2)); err != nil || h.ID != "" {
-				t.Errorf("seat 2: %v, %v", h, err)
-			}
+			h, err := leader.Lookup(w.Context(), a.bucket, leader.SeatKey("e", 2))
+			check.That(t, err == nil && h.ID == "", "seat 2: %v, %v", h, err)
 		})
 	}
 }

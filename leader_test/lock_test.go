@@ -85,15 +85,13 @@ func TestLock_PassesOn(t *testing.T) {
 		type key struct{}
 		ctx, cancel := context.WithCancel(context.WithValue(w.Context(), key{}, "value"))
 		a := w.locker("a")
-		first, err := leader.Acquire(ctx, a.bucket(w.T), "e", a.cfg)
-		w.ok(err)
+		first := check.Got(leader.Acquire(ctx, a.bucket(w.T), "e", a.cfg))(w)
 		cancel()
 		b := w.locker("b").wait(w.Context())
 		w.at(20 * time.Second)
 		b.pending()
-		if err := leader.Check(first.Context()); err != nil || first.Context().Value(key{}) != "value" {
-			t.Errorf("the lock: %v", err)
-		}
+		err := leader.Check(first.Context())
+		check.That(t, err == nil && first.Context().Value(key{}) == "value", "the lock: %v", err)
 		w.ok(first.Unlock(w.Context()))
 		b.returned(20*time.Second, nil)
 		check.Is(t, first.Err(), leader.ErrResigned)

@@ -60,8 +60,7 @@ func TestTryAcquire_FreeOrHeld(t *testing.T) {
 	inSealed(t, func(w *world) {
 		a, b := w.process("a"), w.process("b")
 		for range 3 {
-			lock, err := a.try()
-			w.ok(err)
+			lock := check.Got(a.try())(w)
 			b.held("a")
 			a.held("a") // a lock is not re-entrant
 			w.ok(lock.Err())
@@ -79,8 +78,7 @@ func TestTryAcquire_FreeOrHeld(t *testing.T) {
 func TestTryAcquire_CrashedHolder(t *testing.T) {
 	inSealed(t, func(w *world) {
 		a, b, c := w.process("a"), w.process("b"), w.process("c")
-		_, err := a.try()
-		w.ok(err)
+		check.Got(a.try())(w)
 		for at := range 5 { // the holder renews
 			w.at(time.Duration(at) * 2 * lease)
 			b.held("a")
@@ -95,8 +93,7 @@ func TestTryAcquire_CrashedHolder(t *testing.T) {
 		b.held("a")
 		w.at(50500*time.Millisecond + lease)
 		c.held("a") // it has seen the record for less
-		lock, err := b.try()
-		w.ok(err)
+		lock := check.Got(b.try())(w)
 		w.isAt(50500*time.Millisecond+lease, "the lock of the crashed holder")
 		c.held("b")
 		w.at(80 * time.Second)
@@ -109,8 +106,7 @@ func TestTryAcquire_CrashedHolder(t *testing.T) {
 func TestTryAcquire_MemoryIsNotShared(t *testing.T) {
 	inSealed(t, func(w *world) {
 		a, b := w.process("a"), w.process("b")
-		_, err := a.try()
-		w.ok(err)
+		check.Got(a.try())(w)
 		w.at(500 * time.Millisecond)
 		a.cut()
 		b.held("a")
@@ -125,8 +121,7 @@ func TestTryAcquire_MemoryIsNotShared(t *testing.T) {
 		own.held("a")
 		own.cfg.Clock = nil
 		w.at(20*time.Second + lease)
-		_, err = b.try()
-		w.ok(err)
+		check.Got(b.try())(w)
 	})
 }
 
@@ -144,12 +139,10 @@ func TestTryAcquire_DeletedKey(t *testing.T) {
 		b := w.process("b")
 		b.held("")
 		w.at(lease - 1)
-		if _, err := b.try(); err == nil {
-			t.Error("TryAcquire took a key whose last lease may be running")
-		}
-		w.at(2 * lease)
 		_, err := b.try()
-		w.ok(err)
+		check.That(t, err != nil, "TryAcquire took a key whose last lease may be running")
+		w.at(2 * lease)
+		check.Got(b.try())(w)
 		w.isAt(2*lease, "TryAcquire")
 	})
 }
@@ -157,16 +150,14 @@ func TestTryAcquire_DeletedKey(t *testing.T) {
 // Values that are no records count as held for one lease, too.
 func TestTryAcquire_ForeignRecord(t *testing.T) {
 	inSealed(t, func(w *world) {
-		_, err := w.kv().PutString(w.Context(), "e", "somebody")
-		w.ok(err)
+		check.Got(w.kv().PutString(w.Context(), "e", "somebody"))(w)
 		b := w.process("b")
-		_, err = b.try()
+		_, err := b.try()
 		held := new(leader.HeldError)
 		check.That(t, errors.As(err, &held) && held.Holder.Foreign && strings.Contains(err.Error(), "foreign record"),
 			"got %v", err)
 		w.at(lease)
-		_, err = b.try()
-		w.ok(err)
+		check.Got(b.try())(w)
 	})
 }
 
@@ -276,8 +267,7 @@ func TestTryAcquire_Seats(t *testing.T) {
 		var locks []*leader.Lock
 		var held []int
 		for _, id := range []string{"a", "b", "c"} {
-			lock, err := seats(id).try()
-			w.ok(err)
+			lock := check.Got(seats(id).try())(w)
 			locks, held = append(locks, lock), append(held, lock.Seat())
 		}
 		if slices.Sort(held); !slices.Equal(held, []int{1, 2, 3}) {
@@ -289,8 +279,7 @@ func TestTryAcquire_Seats(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		w.ok(locks[1].Unlock(w.Context()))
-		lock, err := d.try()
-		w.ok(err)
+		lock := check.Got(d.try())(w)
 		if lock.Seat() != locks[1].Seat() {
 			t.Errorf("seat %d, want %d", lock.Seat(), locks[1].Seat())
 		}
@@ -302,20 +291,14 @@ func TestTryAcquire_Seats(t *testing.T) {
 func TestTryAcquire_Guards(t *testing.T) {
 	inSealed(t, func(w *world) {
 		a := w.process("a")
-		guarded, err := fence.CreateBucket(w.Context(), a.js, jetstream.KeyValueConfig{Bucket: "G"})
-		w.ok(err)
+		guarded := check.Got(fence.CreateBucket(w.Context(), a.js, jetstream.KeyValueConfig{Bucket: "G"}))(w)
 		a.cfg.Guards = []leader.Guard{guarded}
-		lock, err := a.try()
-		w.ok(err)
-		_, err = guarded.Writer(lock.Term).Put(w.Context(), "k", []byte("v"))
-		w.ok(err)
+		lock := check.Got(a.try())(w)
+		check.Got(guarded.Writer(lock.Term).Put(w.Context(), "k", []byte("v")))(w)
 		w.ok(lock.Unlock(w.Context()))
-		next, err := a.try()
-		w.ok(err)
-		if _, err = guarded.Writer(lock.Term).Put(w.Context(), "k", nil); err == nil {
-			t.Error("the first lock still writes")
-		}
-		_, err = guarded.Writer(next.Term).Put(w.Context(), "k", nil)
-		w.ok(err)
+		next := check.Got(a.try())(w)
+		_, err := guarded.Writer(lock.Term).Put(w.Context(), "k", nil)
+		check.That(t, err != nil, "the first lock still writes")
+		check.Got(guarded.Writer(next.Term).Put(w.Context(), "k", nil))(w)
 	})
 }

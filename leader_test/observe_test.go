@@ -23,8 +23,7 @@ type lookout struct {
 
 func (w *world) observe(ctx context.Context, cl *client) *lookout {
 	w.Helper()
-	ch, err := leader.Observe(ctx, cl.bucket(w.T), "e")
-	w.ok(err)
+	ch := check.Got(leader.Observe(ctx, cl.bucket(w.T), "e"))(w)
 	l := &lookout{done: make(chan struct{})}
 	go func() {
 		defer close(l.done)
@@ -71,8 +70,7 @@ func TestObserver_AgreesWithRecord(t *testing.T) {
 		l := w.observe(ctx, eye)
 		agree := func(h leader.Holder) {
 			t.Helper()
-			got, err := leader.Lookup(w.Context(), eye.bucket(t), "e")
-			w.ok(err)
+			got := check.Got(leader.Lookup(w.Context(), eye.bucket(t), "e"))(w)
 			if got.ID != h.ID || !h.Pending && got.Token != h.Token || got.Pending != h.Pending || string(got.Value) != string(h.Value) || !got.Since.Equal(h.Since) {
 				t.Errorf("%v: looked up %+v, observed %+v", w.now(), got, h)
 			}
@@ -94,8 +92,7 @@ func TestObserver_AgreesWithRecord(t *testing.T) {
 		b.cut()
 		w.at(11 * time.Second) // b wrote last at 3.7s; a takes over at 9.7s
 		agree(l.saw(t, "9.7s nobody", "9.7s a"))
-		_, err := w.kv().Put(w.Context(), "e", []byte("junk"))
-		w.ok(err)
+		check.Got(w.kv().Put(w.Context(), "e", []byte("junk")))(w)
 		if h = l.saw(t, "11s foreign"); !h.Foreign || h.Leads() {
 			t.Errorf("observed %+v", h)
 		}

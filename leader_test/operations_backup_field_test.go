@@ -23,8 +23,7 @@ type streamBackup struct {
 // apiAsk sends a request to the JetStream API and decodes the reply.
 func apiAsk(t *testing.T, nc *nats.Conn, subject string, data []byte, reply any) {
 	t.Helper()
-	m, err := nc.Request(subject, data, tcpLimit)
-	tcpOK(t, err)
+	m := check.Got(nc.Request(subject, data, tcpLimit))(t)
 	if len(m.Data) == 0 {
 		return // the acknowledgement of a chunk
 	}
@@ -40,16 +39,13 @@ func apiAsk(t *testing.T, nc *nats.Conn, subject string, data []byte, reply any)
 func streamSave(t *testing.T, nc *nats.Conn) streamBackup {
 	t.Helper()
 	inbox := nc.NewInbox()
-	sub, err := nc.SubscribeSync(inbox)
-	tcpOK(t, err)
-	request, err := json.Marshal(map[string]any{"deliver_subject": inbox, "no_consumers": true})
-	tcpOK(t, err)
+	sub := check.Got(nc.SubscribeSync(inbox))(t)
+	request := check.Got(json.Marshal(map[string]any{"deliver_subject": inbox, "no_consumers": true}))(t)
 	var answer struct{ Config, State json.RawMessage }
 	apiAsk(t, nc, "$JS.API.STREAM.SNAPSHOT.KV_E", request, &answer)
 	saved := streamBackup{config: answer.Config, state: answer.State}
 	for {
-		m, err := sub.NextMsg(tcpLimit)
-		tcpOK(t, err)
+		m := check.Got(sub.NextMsg(tcpLimit))(t)
 		if len(m.Data) == 0 {
 			break
 		}
@@ -67,8 +63,7 @@ func streamSave(t *testing.T, nc *nats.Conn) streamBackup {
 func streamRestore(t *testing.T, nc *nats.Conn, saved streamBackup) {
 	t.Helper()
 	tcpOK(t, tcpJS(t, nc).DeleteStream(t.Context(), "KV_E"))
-	request, err := json.Marshal(map[string]any{"config": saved.config, "state": saved.state})
-	tcpOK(t, err)
+	request := check.Got(json.Marshal(map[string]any{"config": saved.config, "state": saved.state}))(t)
 	var answer struct {
 		To string `json:"deliver_subject"`
 	}

@@ -64,10 +64,8 @@ func TestOperations_PeersMoved(t *testing.T) {
 	}
 
 	removed := c.leads()
-	request, err := json.Marshal(map[string]string{"peer": removed.name})
-	tcpOK(t, err)
-	reply, err := c.nc.Request("$JS.API.STREAM.PEER.REMOVE.KV_E", request, tcpLimit)
-	tcpOK(t, err)
+	request := check.Got(json.Marshal(map[string]string{"peer": removed.name}))(t)
+	reply := check.Got(c.nc.Request("$JS.API.STREAM.PEER.REMOVE.KV_E", request, tcpLimit))(t)
 	check.Must(t, strings.Contains(string(reply.Data), `"success":true`), "PEER.REMOVE: %s", reply.Data)
 	c.movedFrom(removed.name)
 	stays("a peer was removed")

@@ -76,8 +76,7 @@ func TestPurgedKey_IsLikeDeleted(t *testing.T) {
 func TestEmptiedStream_IsNoticed(t *testing.T) {
 	inOrdinary(t, func(w *world) {
 		a, b := w.veterans()
-		s, err := w.ops.js.Stream(w.Context(), "KV_E")
-		w.ok(err)
+		s := check.Got(w.ops.js.Stream(w.Context(), "KV_E"))(w)
 		w.ok(s.Purge(w.Context()))
 		w.at(time.Minute)
 		a.saw(t, "21s deposed deleted", "21s observed nobody", "22s pending for 6s", "28s elected")
@@ -93,11 +92,10 @@ func TestPurgeProtection_RefusesPurges(t *testing.T) {
 		if err := w.kv().Purge(w.Context(), "e"); err == nil {
 			t.Error("the key was purged")
 		}
-		s, err := w.ops.js.Stream(w.Context(), "KV_E")
-		w.ok(err)
+		s := check.Got(w.ops.js.Stream(w.Context(), "KV_E"))(w)
 		check.That(t, s.Purge(w.Context()) != nil, "the stream was purged")
 		check.That(t, s.DeleteMsg(w.Context(), s.CachedInfo().State.LastSeq) != nil, "the record was deleted")
-		_, err = w.ops.js.PublishMsg(w.Context(), &nats.Msg{
+		_, err := w.ops.js.PublishMsg(w.Context(), &nats.Msg{
 			Subject: "$KV.E.other", Header: nats.Header{"Nats-Rollup": {"all"}}, Data: []byte("x"),
 		})
 		check.That(t, err != nil, "the bucket was rolled up")

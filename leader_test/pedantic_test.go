@@ -35,11 +35,9 @@ func TestPedantic_EveryFeature(t *testing.T) {
 			a := w.pedantic(cl, leader.Config{Queue: true})
 			b := w.campaign(w.Context(), cl, "e", leader.Config{ID: "b", Queue: true})
 			w.at(w.now() + 2*lease)
-			all, err := leader.Roster(w.Context(), cl.bucket(w.T), "e")
-			w.ok(err)
+			all := check.Got(leader.Roster(w.Context(), cl.bucket(w.T), "e"))(w)
 			check.That(w, len(all) == 1 && all[0].ID == "b", "the roster: %v", all)
-			_, err = a.TransferAny(w.Context())
-			w.ok(err)
+			check.Got(a.TransferAny(w.Context()))(w)
 			w.ledBy(b, a, b)
 		},
 		"Seats": func(w *world, cl *client) {
@@ -55,12 +53,9 @@ func TestPedantic_EveryFeature(t *testing.T) {
 			w.stream(jetstream.StreamConfig{Subjects: []string{"orders.>"}, AllowAtomicPublish: true})
 			b, s := cl.openBucket(w.T), cl.openStream(w.T)
 			a := w.pedantic(cl, leader.Config{Guards: []leader.Guard{b, s}})
-			_, err := b.Writer(a.lastTerm(w.T)).Put(w.Context(), "k", []byte("1"))
-			w.ok(err)
-			_, err = s.Writer(a.lastTerm(w.T)).Publish(w.Context(), "orders.new", []byte("1"))
-			w.ok(err)
-			_, err = fence.CreateBucket(w.Context(), cl.js, jetstream.KeyValueConfig{Bucket: "others"})
-			w.ok(err)
+			check.Got(b.Writer(a.lastTerm(w.T)).Put(w.Context(), "k", []byte("1")))(w)
+			check.Got(s.Writer(a.lastTerm(w.T)).Publish(w.Context(), "orders.new", []byte("1")))(w)
+			check.Got(fence.CreateBucket(w.Context(), cl.js, jetstream.KeyValueConfig{Bucket: "others"}))(w)
 		},
 		"EnsureBucket": func(w *world, cl *client) {
 			c := w.standOn(cl, cl.ensured(w, leader.BucketConfig{Roster: true}), leader.Config{ID: "a", Queue: true})
@@ -71,8 +66,7 @@ func TestPedantic_EveryFeature(t *testing.T) {
 			w.ordinary()
 			w.standAs(leader.Config{ID: "a"})
 			w.at(w.now() + time.Second)
-			_, err := leader.CreateBucket(w.Context(), cl.js, leader.BucketConfig{Name: "E"})
-			w.ok(err)
+			check.Got(leader.CreateBucket(w.Context(), cl.js, leader.BucketConfig{Name: "E"}))(w)
 		},
 		"a step-down request that is to be answered on a wildcard": func(w *world, cl *client) {
 			w.sealed()
@@ -101,11 +95,9 @@ func (w *world) pedantic(cl *client, cfg leader.Config) *candidate {
 	w.ledBy(a, a)
 	w.ok(a.Ping(w.Context()))
 	w.ok(a.Proclaim(w.Context(), []byte("1")))
-	h, err := leader.Lookup(w.Context(), cl.bucket(w.T), "e")
-	w.ok(err)
+	h := check.Got(leader.Lookup(w.Context(), cl.bucket(w.T), "e"))(w)
 	check.That(w, h.ID == "a", "Lookup: %v", h)
-	_, err = leader.StepDown(w.Context(), cl.bucket(w.T), "e", "operator")
-	w.ok(err)
+	check.Got(leader.StepDown(w.Context(), cl.bucket(w.T), "e", "operator"))(w)
 	w.at(w.now() + 2*lease)
 	w.ledBy(a, a)
 	return a

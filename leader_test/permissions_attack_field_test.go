@@ -69,8 +69,7 @@ func TestPermissions_OneElectionOnly(t *testing.T) {
 		for _, subject := range []string{
 			"natsleader.feed.E.b", "natsleader.feed.E.*", "natsleader.feed.>", "$KV.E.b", "$KV.>", ">", "_INBOX_b.>", "$JS.ACK.>",
 		} {
-			_, err := p.nc.ChanSubscribe(subject, heard)
-			tcpOK(t, err)
+			check.Got(p.nc.ChanSubscribe(subject, heard))(t)
 		}
 		// Read.
 		p.reads(p.request("$JS.API.DIRECT.GET.KV_E.$KV.E.b", ""), "a direct get")
@@ -84,8 +83,7 @@ func TestPermissions_OneElectionOnly(t *testing.T) {
 		}
 		check.Is(t, check.Err(leader.Lookup(t.Context(), tcpBucket(t, p.js), "b")), leader.ErrPermission)
 		inbox := "_INBOX_a.heard"
-		_, err := p.nc.ChanSubscribe(inbox, heard)
-		tcpOK(t, err)
+		check.Got(p.nc.ChanSubscribe(inbox, heard))(t)
 		for i, filter := range []string{`"filter_subject":"$KV.E.b"`, `"filter_subject":"$KV.E.>"`, `"filter_subjects":["$KV.E.b","$KV.E.a"]`, `"filter_subject":""`} {
 			name := fmt.Sprintf("spy%d", i)
 			p.request("$JS.API.CONSUMER.CREATE.KV_E."+name+".$KV.E.a",
@@ -125,8 +123,7 @@ func TestPermissions_OneElectionOnly(t *testing.T) {
 				"a hears b on %s: %s", m.Subject, m.Data)
 		}
 		// Even with every permission it is not purged, and no message is deleted.
-		s, err := admin.Stream(t.Context(), "KV_E")
-		tcpOK(t, err)
+		s := check.Got(admin.Stream(t.Context(), "KV_E"))(t)
 		if err := s.Purge(t.Context()); err == nil {
 			t.Error("the stream was purged")
 		}
@@ -169,14 +166,12 @@ func TestPermissions_SharedInboxes(t *testing.T) {
 	permBucket(t, h, false, time.Second)
 	spy := permDial(t, h, "a")
 	heard := make(chan *nats.Msg, 1000)
-	_, err := spy.ChanSubscribe("_INBOX.>", heard)
-	tcpOK(t, err)
+	check.Got(spy.ChanSubscribe("_INBOX.>", heard))(t)
 	tcpOK(t, spy.Flush())
 	nc := tcpDial(t, h.srv.ClientURL(), nats.UserInfo("b", "x"))
 	b := tcpElectionOf(t, "b").stand(tcpBucket(t, tcpJS(t, nc)), leader.Config{Value: []byte(permSecret)})
 	tcpTerm(b)
-	_, err = leader.Lookup(t.Context(), tcpBucket(t, tcpJS(t, nc)), "b")
-	tcpOK(t, err)
+	check.Got(leader.Lookup(t.Context(), tcpBucket(t, tcpJS(t, nc)), "b"))(t)
 	tcpEventually(t, "a hears the reply to b", func() bool {
 		select {
 		case m := <-heard:

@@ -63,8 +63,7 @@ func TestPreemption_DeniedByAServer(t *testing.T) {
 	bucket := tcpBucket(t, permJS(t, h, "admin"))
 	stands := func(denied bool) func() bool {
 		return func() bool {
-			all, err := leader.Roster(t.Context(), bucket, "a")
-			tcpOK(t, err)
+			all := check.Got(leader.Roster(t.Context(), bucket, "a"))(t)
 			return slices.ContainsFunc(all, func(s leader.RosterEntry) bool { return s.ID == "high" && s.Denied == denied })
 		}
 	}
@@ -127,8 +126,7 @@ func TestRoster_SeenByObserver(t *testing.T) {
 	looks := tcpBucket(t, tcpJS(t, nc))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	all, err := leader.ObserveRoster(ctx, looks, "a")
-	tcpOK(t, err)
+	all := check.Got(leader.ObserveRoster(ctx, looks, "a"))(t)
 	told := func(want ...string) {
 		t.Helper()
 		var ids []string
@@ -152,8 +150,7 @@ func TestRoster_SeenByObserver(t *testing.T) {
 	store := tcpBucket(t, permJS(t, h, "b"))
 	second := el.stand(store, leader.Config{ID: "b", Queue: true, Priority: 3, Value: []byte("v")})
 	told("b 3 v")
-	once, err := leader.Roster(t.Context(), looks, "a")
-	tcpOK(t, err)
+	once := check.Got(leader.Roster(t.Context(), looks, "a"))(t)
 	check.That(t, len(once) == 1 && once[0].ID == "b" && string(once[0].Value) == "v", "%v stand", once)
 	tcpOK(t, first.Stop(t.Context()))
 	second.Expect(leadertest.Elected())
@@ -196,11 +193,9 @@ func TestGuardPermissions_Missing(t *testing.T) {
 			full := permGuard("a")
 			h := permServer(t, full.without(subject))
 			admin := permBucket(t, h, false, time.Second)
-			_, err := fence.CreateBucket(t.Context(), admin, jetstream.KeyValueConfig{Bucket: "orders"})
-			tcpOK(t, err)
+			check.Got(fence.CreateBucket(t.Context(), admin, jetstream.KeyValueConfig{Bucket: "orders"}))(t)
 			nc := permDial(t, h, "a")
-			g, err := fence.OpenBucket(tcpJS(t, nc), "orders")
-			tcpOK(t, err)
+			g := check.Got(fence.OpenBucket(tcpJS(t, nc), "orders"))(t)
 			a := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, nc)), leader.Config{ID: "a", Guards: []leader.Guard{g}})
 			a.Expect(leadertest.Match("Faulted that names "+subject, func(e leader.Event) bool {
 				f, ok := e.(leader.Faulted)
@@ -219,21 +214,17 @@ func TestGuardPermissions_AreEnough(t *testing.T) {
 	t.Parallel()
 	h := permServer(t, permGuard("a"))
 	admin := permBucket(t, h, false, time.Second)
-	_, err := fence.CreateBucket(t.Context(), admin, jetstream.KeyValueConfig{Bucket: "orders"})
-	tcpOK(t, err)
+	check.Got(fence.CreateBucket(t.Context(), admin, jetstream.KeyValueConfig{Bucket: "orders"}))(t)
 	nc := permDial(t, h, "a")
-	g, err := fence.OpenBucket(tcpJS(t, nc), "orders")
-	tcpOK(t, err)
+	g := check.Got(fence.OpenBucket(tcpJS(t, nc), "orders"))(t)
 	a := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, nc)), leader.Config{ID: "a", Guards: []leader.Guard{g}})
 	tcpTerm(a)
 	tcpRenewed(t, tcpBucket(t, admin), "e", 8) // more than a lease, after which it looks after the guard
 	tcpOK(t, a.Stop(t.Context()))
 	tcpNoFaults(t, a)
 	permDenials(t, nc)
-	kv, err := admin.KeyValue(t.Context(), "orders")
-	tcpOK(t, err)
-	e, err := kv.Get(t.Context(), fence.DefaultGuardKey)
-	tcpOK(t, err)
+	kv := check.Got(admin.KeyValue(t.Context(), "orders"))(t)
+	e := check.Got(kv.Get(t.Context(), fence.DefaultGuardKey))(t)
 	var rec struct{ Election string }
 	tcpOK(t, json.Unmarshal(e.Value(), &rec))
 	check.That(t, rec.Election == "E/e", "the guard is %s", e.Value())

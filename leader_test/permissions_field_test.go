@@ -78,8 +78,7 @@ func (h *permHost) grant(t *testing.T, users ...permUser) {
 		h.desk.users[u.name] = u
 	}
 	h.desk.mu.Unlock()
-	conns, err := h.srv.Connz(&server.ConnzOptions{Username: true})
-	tcpOK(t, err)
+	conns := check.Got(h.srv.Connz(&server.ConnzOptions{Username: true}))(t)
 	for _, c := range conns.Conns {
 		for _, u := range users {
 			if c.AuthorizedUser == u.name {
@@ -105,8 +104,7 @@ func permBucket(t *testing.T, h *permHost, watch bool, lease time.Duration) jets
 	t.Helper()
 	js := permJS(t, h, "admin")
 	if watch {
-		_, err := js.CreateStream(t.Context(), tcpSealedWithoutFeed(lease))
-		tcpOK(t, err)
+		check.Got(js.CreateStream(t.Context(), tcpSealedWithoutFeed(lease)))(t)
 	} else {
 		tcpCreate(t, js, leader.BucketConfig{MaxLease: lease})
 	}
@@ -143,8 +141,7 @@ func TestPermissions_AreEnough(t *testing.T) {
 		b := el.stand(tcpBucket(t, tcpJS(t, bConn)), leader.Config{ID: "b", Value: []byte("2")})
 		b.Expect(leadertest.Observed("a"))
 		looksOn := tcpBucket(t, tcpJS(t, oConn))
-		holders, err := leader.Observe(t.Context(), looksOn, "a")
-		tcpOK(t, err)
+		holders := check.Got(leader.Observe(t.Context(), looksOn, "a"))(t)
 		tcpShows(t, holders, "a", "1")
 		tcpRenewed(t, tcpBucket(t, admin), "a", 6) // more than a lease
 		tcpOK(t, a.Proclaim(t.Context(), []byte("3")))
@@ -153,8 +150,7 @@ func TestPermissions_AreEnough(t *testing.T) {
 		tcpOK(t, a.Resign(t.Context()))
 		b.Expect(leadertest.Elected())
 		tcpShows(t, holders, "b", "2")
-		got, err := leader.Lookup(t.Context(), looksOn, "a")
-		tcpOK(t, err)
+		got := check.Got(leader.Lookup(t.Context(), looksOn, "a"))(t)
 		check.That(t, got.ID == "b", "Lookup: %v", got)
 		tcpOK(t, a.Stop(t.Context()))
 		tcpOK(t, b.Stop(t.Context()))

@@ -32,8 +32,7 @@ func TestPermissions_DeniedAppInbox(t *testing.T) {
 			opts = append(opts, nats.UseOldRequestStyle())
 		}
 		nc := tcpDial(t, s.ClientURL(), opts...)
-		_, err := nc.SubscribeSync("_INBOX.secret.x")
-		tcpOK(t, err)
+		check.Got(nc.SubscribeSync("_INBOX.secret.x"))(t)
 		tcpOK(t, nc.Flush())
 		check.Is(t, nc.LastError(), nats.ErrPermissionViolation)
 		b := tcpBucket(t, tcpJS(t, nc))
@@ -45,25 +44,19 @@ func TestPermissions_DeniedAppInbox(t *testing.T) {
 			}
 			heard <- err
 		})
-		if err = <-heard; err != nil {
-			t.Errorf("the feed: %v", err)
-		}
+		check.Is(t, <-heard, nil)
 		c := tcpElectionOf(t, "e").stand(b, leader.Config{})
 		c.Expect(leadertest.Elected())
-		if _, err = leader.StepDown(t.Context(), b, "e", "test"); err != nil {
-			t.Errorf("StepDown: %v", err)
-		}
+		check.Is(t, check.Err(leader.StepDown(t.Context(), b, "e", "test")), nil)
 
 		// A request that is received and not answered.
 		quiet := tcpDial(t, s.ClientURL(), nats.UserInfo("all", "x"))
-		_, err = quiet.SubscribeSync("quiet.>")
-		tcpOK(t, err)
+		check.Got(quiet.SubscribeSync("quiet.>"))(t)
 		tcpOK(t, quiet.Flush())
-		js, err := jetstream.NewWithAPIPrefix(nc, "quiet")
-		tcpOK(t, err)
+		js := check.Got(jetstream.NewWithAPIPrefix(nc, "quiet"))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		if _, err = leader.Lookup(ctx, tcpBucket(t, js), "e"); !errors.Is(err, leader.ErrUnreachable) || errors.Is(err, leader.ErrPermission) {
+		if _, err := leader.Lookup(ctx, tcpBucket(t, js), "e"); !errors.Is(err, leader.ErrUnreachable) || errors.Is(err, leader.ErrPermission) {
 			t.Errorf("without an answer: %v", err)
 		}
 	}
@@ -95,19 +88,17 @@ func TestNoEcho_HandsOver(t *testing.T) {
 		js := tcpJS(t, nc)
 		tcpCreate(t, js, leader.BucketConfig{MaxLease: tcpLong})
 		if !republishes {
-			stream, err := js.Stream(t.Context(), "KV_E")
-			tcpOK(t, err)
+			stream := check.Got(js.Stream(t.Context(), "KV_E"))(t)
 			conf := stream.CachedInfo().Config
 			conf.RePublish = nil
-			_, err = js.UpdateStream(t.Context(), conf)
-			tcpOK(t, err)
+			check.Got(js.UpdateStream(t.Context(), conf))(t)
 		}
 		el := tcpElectionOf(t, "e")
 		a := el.stand(tcpBucket(t, js), leader.Config{ID: "a"})
 		term := tcpTerm(a)
 		b := el.stand(tcpBucket(t, js), leader.Config{ID: "b"})
 		b.Expect(leadertest.Observed("a"))
-		check.OK(t, check.Err(leader.StepDown(t.Context(), tcpBucket(t, js), "e", "test")))
+		check.Got(leader.StepDown(t.Context(), tcpBucket(t, js), "e", "test"))(t)
 		check.Is(t, context.Cause(term.Context()), leader.ErrResigned)
 		b.Expect(leadertest.Elected()) // it heard of the release: the lease is an hour
 		if _, err := leader.StepDown(t.Context(), tcpBucket(t, tcpJS(t, tcpDial(t, s.ClientURL()))), "e", "another connection"); err != nil {

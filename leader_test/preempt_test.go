@@ -189,8 +189,7 @@ func TestPreemption_AmongVainOnes(t *testing.T) {
 // denied returns the IDs in the roster whose writes are denied.
 func (k kit) denied() (ids []string) {
 	k.Helper()
-	all, err := leader.Roster(k.Context(), k.store, "e")
-	k.ok(err)
+	all := check.Got(leader.Roster(k.Context(), k.store, "e"))(k)
 	for _, s := range all {
 		if s.Denied {
 			ids = append(ids, s.ID)

@@ -30,8 +30,7 @@ var otherProgram = flag.String("program", "", "judge this program in place of th
 // and ends.
 func quickStart(tb testing.TB) string {
 	tb.Helper()
-	readme, err := os.ReadFile("../README.md")
-	tcpOK(tb, err)
+	readme := check.Got(os.ReadFile("../README.md"))(tb)
 	_, rest, _ := strings.Cut(string(readme), "\n## Quick start\n")
 	_, rest, _ = strings.Cut(rest, "```go\n")
 	shown, _, ok := strings.Cut(rest, "```")
@@ -161,8 +160,7 @@ func (p *plant) start(name string, port int, takes time.Duration, env ...string)
 	q := &program{plant: p, name: name, log: &journal{}, cmd: exec.Command(p.path), ended: make(chan struct{})}
 	q.cmd.Env = append(append(os.Environ(), fmt.Sprintf("NATS_URL=nats://127.0.0.1:%d", port), "ITEM="+takes.String()), env...)
 	q.cmd.Stderr = q.log
-	out, err := q.cmd.StdoutPipe()
-	tcpOK(p, err)
+	out := check.Got(q.cmd.StdoutPipe())(p)
 	tcpOK(p, q.cmd.Start())
 	go q.read(bufio.NewScanner(out))
 	p.Cleanup(func() {
@@ -314,8 +312,7 @@ type gate struct {
 // gateTo opens a gate to a port.
 func gateTo(tb testing.TB, port int) *gate {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	tcpOK(tb, err)
+	l := check.Got(net.Listen("tcp", "127.0.0.1:0"))(tb)
 	g := &gate{port: l.Addr().(*net.TCPAddr).Port}
 	var all sync.WaitGroup
 	tb.Cleanup(func() {

@@ -134,8 +134,7 @@ func TestRelease_LostIsTriedAgain(t *testing.T) {
 		w.at(5 * time.Second)
 		got := b.news()
 		check.Must(t, len(got) == 3, "b saw %q", got)
-		at, err := time.ParseDuration(got[2][:len(got[2])-len(" elected")])
-		w.ok(err)
+		at := check.Got(time.ParseDuration(got[2][:len(got[2])-len(" elected")]))(w)
 		// The pauses between tries are random: up to a quarter of an interval, and a
 		// wait of half an interval for an answer.
 		check.That(t, at > 4*time.Second && at <= 4*time.Second+interval/2+interval/4, "b was elected at %v", at)

@@ -44,13 +44,11 @@ func TestRosterPermissions_AreEnough(t *testing.T) {
 	h := permServer(t, permAnnouncer(inbox("a"), "a"), permRoster(inbox("o"), "a"))
 	permRostered(t, h)
 	aConn, oConn := permDial(t, h, "a"), permDial(t, h, "o")
-	v, err := stands(t, tcpBucket(t, tcpJS(t, oConn)), "a")
-	tcpOK(t, err)
+	v := check.Got(stands(t, tcpBucket(t, tcpJS(t, oConn)), "a"))(t)
 	a := tcpBucket(t, tcpJS(t, aConn))
 	var told []string
 	for _, x := range []struct{ entry, tells string }{{"1", "A=1"}, {"2", "A=2"}, {"", "A stands no more"}} {
-		_, err := announceWithin(t, tcpLimit, a, "a", rosterA, x.entry, time.Minute)
-		tcpOK(t, err)
+		check.Got(announceWithin(t, tcpLimit, a, "a", rosterA, x.entry, time.Minute))(t)
 		tcpEventually(t, "the view tells", func() bool { // before the next takes its place
 			told = append(told, v.take()...)
 			return slices.Contains(told, x.tells)
@@ -59,8 +57,7 @@ func TestRosterPermissions_AreEnough(t *testing.T) {
 	check.That(t, told[0] == "complete", "told %q", told)
 	v.Stop()
 	tcpEventually(t, "the consumer is deleted", func() bool {
-		s, err := permJS(t, h, "admin").Stream(t.Context(), "KV_E_roster")
-		tcpOK(t, err)
+		s := check.Got(permJS(t, h, "admin").Stream(t.Context(), "KV_E_roster"))(t)
 		return s.CachedInfo().State.Consumers == 0
 	})
 	permDenials(t, aConn)
@@ -91,8 +88,7 @@ func TestRosterPermissions_Missing(t *testing.T) {
 		_, err = announce(t, b, "a", rosterA, "1", time.Minute)
 		return err == nil
 	})
-	_, err = stands(t, b, "a")
-	tcpOK(t, err)
+	check.Got(stands(t, b, "a"))(t)
 }
 
 // A client that may announce itself in a can neither stand in another election nor look
@@ -105,21 +101,17 @@ func TestRosterPermissions_OneRoster(t *testing.T) {
 	h := permServer(t, full("a", "a"), full("b", "a.b"))
 	permRostered(t, h)
 	b := tcpBucket(t, permJS(t, h, "b"))
-	_, err := announceWithin(t, tcpLimit, b, "a.b", rosterB, permSecret, time.Minute)
-	tcpOK(t, err)
+	check.Got(announceWithin(t, tcpLimit, b, "a.b", rosterB, permSecret, time.Minute))(t)
 	p := &permAttacker{T: t, nc: permDial(t, h, "a")}
 	check.That(t, p.request("$KV.E_roster.a.b."+rosterA, "x") == nil, "a stands in a.b")
 	heard := make(chan *nats.Msg, 10)
-	_, err = p.nc.ChanSubscribe("_INBOX_a.heard", heard)
-	tcpOK(t, err)
+	check.Got(p.nc.ChanSubscribe("_INBOX_a.heard", heard))(t)
 	for _, filter := range []string{"$KV.E_roster.a.b.*", "$KV.E_roster.>"} {
 		p.request("$JS.API.CONSUMER.CREATE.KV_E_roster.spy.$KV.E_roster.a.*",
 			`{"stream_name":"KV_E_roster","config":{"name":"spy","deliver_subject":"_INBOX_a.heard","deliver_policy":"all","ack_policy":"none","filter_subject":"`+filter+`"}}`)
 	}
-	own, err := announceWithin(t, tcpLimit, tcpBucket(t, tcpJS(t, p.nc)), "a", rosterA, "1", time.Minute)
-	tcpOK(t, err)
-	v, err := stands(t, b, "a.b")
-	tcpOK(t, err)
+	own := check.Got(announceWithin(t, tcpLimit, tcpBucket(t, tcpJS(t, p.nc)), "a", rosterA, "1", time.Minute))(t)
+	v := check.Got(stands(t, b, "a.b"))(t)
 	tcpEventually(t, "b sees its own", func() bool { return slices.Contains(v.take(), "B="+permSecret) })
 	tcpOK(t, p.nc.Flush())
 	if len(heard) > 0 || own == 0 {
@@ -146,17 +138,12 @@ func TestRoster_WithAPIPrefix(t *testing.T) {
 			}
 		}`))
 	hub := tcpJS(t, tcpDial(t, s.ClientURL(), nats.UserInfo("hub", "x")))
-	js, err := jetstream.NewWithAPIPrefix(tcpDial(t, s.ClientURL(), nats.UserInfo("app", "x")), "P")
-	tcpOK(t, err)
+	js := check.Got(jetstream.NewWithAPIPrefix(tcpDial(t, s.ClientURL(), nats.UserInfo("app", "x")), "P"))(t)
 	app := tcpBucket(t, js)
-	if _, err = announce(t, app, "e", rosterA, "1", time.Minute); !errors.Is(err, leader.ErrNoRoster) {
-		t.Errorf("without a roster: %v", err)
-	}
+	check.Is(t, check.Err(announce(t, app, "e", rosterA, "1", time.Minute)), leader.ErrNoRoster)
 	tcpCreate(t, hub, leader.BucketConfig{Roster: true})
-	v, err := stands(t, tcpBucket(t, hub), "e")
-	tcpOK(t, err)
-	_, err = announceWithin(t, tcpLimit, app, "e", rosterA, "1", time.Minute)
-	tcpOK(t, err)
+	v := check.Got(stands(t, tcpBucket(t, hub), "e"))(t)
+	check.Got(announceWithin(t, tcpLimit, app, "e", rosterA, "1", time.Minute))(t)
 	tcpEventually(t, "the view tells", func() bool { return slices.Contains(v.take(), "A=1") })
 }
 
@@ -170,14 +157,11 @@ func TestClusterRoster_OutlivesServer(t *testing.T) {
 		return err
 	})
 	b := tcpBucket(t, c.js)
-	before, err := announceWithin(t, tcpLimit, b, "e", rosterA, "1", time.Hour)
-	tcpOK(t, err)
-	stream, err := c.js.Stream(t.Context(), "KV_E_roster")
-	tcpOK(t, err)
+	before := check.Got(announceWithin(t, tcpLimit, b, "e", rosterA, "1", time.Hour))(t)
+	stream := check.Got(c.js.Stream(t.Context(), "KV_E_roster"))(t)
 	check.Equal(t, stream.CachedInfo().Config.Replicas, 3, "%d replicas")
 	leads := stream.CachedInfo().Cluster.Leader
-	v, err := stands(t, b, "e")
-	tcpOK(t, err)
+	v := check.Got(stands(t, b, "e"))(t)
 	c.kill(c.nodes[leads])
 	tcpEventually(t, "announcements are taken again", func() bool {
 		after, err := announce(t, b, "e", rosterB, "1", time.Hour)

@@ -116,15 +116,13 @@ func (v *rosterView) hears(w *world, want ...string) {
 
 func (w *world) announces(r leader.Store, election, session, entry string) uint64 {
 	w.Helper()
-	revision, err := announce(w, r, election, session, entry, 3*lease)
-	w.ok(err)
+	revision := check.Got(announce(w, r, election, session, entry, 3*lease))(w)
 	return revision
 }
 
 func (w *world) view(r leader.Store, election string) *rosterView {
 	w.Helper()
-	v, err := stands(w, r, election)
-	w.ok(err)
+	v := check.Got(stands(w, r, election))(w)
 	return v
 }
 
@@ -146,12 +144,9 @@ func TestRosterView_Announcements(t *testing.T) {
 		again := w.announces(b, "e", rosterA, "2")
 		check.That(w, again > first, "revision %d after %d", again, first)
 		v.hears(w, "B=1", "A=2")
-		kv, err := w.ops.js.KeyValue(w.Context(), "E_roster")
-		w.ok(err)
-		_, err = kv.Put(w.Context(), "e.x", []byte("junk"))
-		w.ok(err)
-		_, err = kv.Put(w.Context(), "e."+strings.ToLower(rosterC), []byte("junk"))
-		w.ok(err)
+		kv := check.Got(w.ops.js.KeyValue(w.Context(), "E_roster"))(w)
+		check.Got(kv.Put(w.Context(), "e.x", []byte("junk")))(w)
+		check.Got(kv.Put(w.Context(), "e."+strings.ToLower(rosterC), []byte("junk")))(w)
 		v.hears(w)
 		late := w.view(b, "e")
 		late.hears(w, "B=1", "A=2", "complete")
@@ -175,8 +170,7 @@ func TestAnnouncement_WholeSeconds(t *testing.T) {
 		b := w.dial("a").bucket(t)
 		v := w.view(b, "e")
 		for session, life := range map[string]time.Duration{rosterA: time.Millisecond, rosterB: 1001 * time.Millisecond} {
-			_, err := announce(w, b, "e", session, "1", life)
-			w.ok(err)
+			check.Got(announce(w, b, "e", session, "1", life))(w)
 		}
 		synctest.Wait()
 		v.take()
@@ -294,8 +288,7 @@ func TestRosterView_IdleStays(t *testing.T) {
 func (w *world) consumers(stream string) int {
 	w.Helper()
 	synctest.Wait()
-	s, err := w.ops.js.Stream(w.Context(), stream)
-	w.ok(err)
+	s := check.Got(w.ops.js.Stream(w.Context(), stream))(w)
 	return s.CachedInfo().State.Consumers
 }
 
@@ -314,8 +307,7 @@ func TestRoster_MissingIsReported(t *testing.T) {
 		}
 		announced()
 		check.Is(w, check.Err(stands(w, b, "e")), leader.ErrNoRoster)
-		_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "E_roster"})
-		w.ok(err)
+		check.Got(w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "E_roster"}))(w)
 		announced()
 	})
 }

@@ -61,8 +61,7 @@ func TestSeats_LateWinIsReleased(t *testing.T) {
 	own := k.store.Link("a")
 	link := &late{Store: own.Backend(), key: "e"}
 	k.store.Put(leader.SeatKey("e", 2), []byte("not free yet"))
-	a, err := leader.Campaign(t.Context(), link, "e", leader.Config{ID: "a", Seats: 2, Clock: k.clock})
-	check.OK(t, err)
+	a := check.Got(leader.Campaign(t.Context(), link, "e", leader.Config{ID: "a", Seats: 2, Clock: k.clock}))(t)
 	defer func() { own.Close(); <-a.Done() }()
 	w := leadertest.Watch(t, k.clock, a)
 	for link.kept == nil {

@@ -222,8 +222,7 @@ func TestSeats_StopEndsAll(t *testing.T) {
 func TestSeats_ContextEndsAll(t *testing.T) {
 	k := newKit(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	a, err := leader.Campaign(ctx, k.store.Link("a"), "e", leader.Config{Seats: 2})
-	check.OK(t, err)
+	a := check.Got(leader.Campaign(ctx, k.store.Link("a"), "e", leader.Config{Seats: 2}))(t)
 	b, _ := k.stand("b", leader.Config{Seats: 2})
 	k.clock.Settle()
 	cancel()

@@ -143,8 +143,7 @@ func TestSilent_WaitingCandidate(t *testing.T) {
 func TestSilent_IdleElection(t *testing.T) {
 	k := newKit(t)
 	link := k.store.Link("o")
-	holders, err := leader.Observe(t.Context(), link, "e")
-	check.OK(t, err)
+	holders := check.Got(leader.Observe(t.Context(), link, "e"))(t)
 	<-holders
 	k.clock.Advance(time.Hour)
 	check.Equal(t, link.Requests().Settings, 1, "%d requests for the settings in an hour")
@@ -237,8 +236,7 @@ func TestSilence_AsksOneAtATime(t *testing.T) {
 	k := newKit(t)
 	link := k.store.Link("a")
 	store := heldStore{link, &heldBackend{Store: link.Backend(), asks: make(chan struct{}, 8), ends: make(chan struct{}, 8)}}
-	c, err := leader.Campaign(t.Context(), store, "e", leader.Config{ID: "a"})
-	check.OK(t, err)
+	c := check.Got(leader.Campaign(t.Context(), store, "e", leader.Config{ID: "a"}))(t)
 	k.clock.Advance(time.Second)
 	renewed := k.renewal()
 	store.held.hold = make(chan struct{}) // the candidate rests
@@ -264,8 +262,7 @@ func TestSilence_EndGivesUpTheRequest(t *testing.T) {
 		k := newKit(t)
 		link := k.store.Link("a")
 		store := heldStore{link, &heldBackend{Store: link.Backend(), asks: make(chan struct{}, 8), ends: make(chan struct{}, 8)}}
-		c, err := leader.Campaign(t.Context(), store, "e", leader.Config{ID: "a"})
-		check.OK(t, err)
+		c := check.Got(leader.Campaign(t.Context(), store, "e", leader.Config{ID: "a"}))(t)
 		k.clock.Advance(time.Second)
 		renewed := k.renewal()
 		store.held.hold = make(chan struct{}) // the candidate rests
@@ -277,9 +274,7 @@ func TestSilence_EndGivesUpTheRequest(t *testing.T) {
 		} else {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			if err = c.Stop(ctx); !errors.Is(err, context.Canceled) {
-				t.Error(err)
-			}
+			check.Is(t, c.Stop(ctx), context.Canceled)
 		}
 		select {
 		case <-store.held.ends:

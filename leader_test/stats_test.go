@@ -22,8 +22,7 @@ func statsOf(t *testing.T, latency time.Duration, cfg leader.Config) (*leadertes
 	clock := leadertest.NewClock()
 	link := leadertest.NewStore(clock, leadertest.WithLatency(latency)).Link("a")
 	cfg.ID = "a"
-	c, err := leader.Campaign(t.Context(), link, "e", cfg)
-	check.OK(t, err)
+	c := check.Got(leader.Campaign(t.Context(), link, "e", cfg))(t)
 	t.Cleanup(func() {
 		link.Close()
 		<-c.Done()

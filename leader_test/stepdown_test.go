@@ -61,8 +61,7 @@ func petitionOf(session string, token uint64) []byte {
 // any token.
 func (w *world) petition(token uint64) []byte {
 	w.Helper()
-	e, err := w.kv().Get(w.Context(), "e")
-	w.ok(err)
+	e := check.Got(w.kv().Get(w.Context(), "e"))(w)
 	return petitionOf(strings.Trim(field(e.Value(), "session"), `"`), token)
 }
 
@@ -180,8 +179,7 @@ func TestStepDown_OfDrainingLeader(t *testing.T) {
 		w.ok(w.ops.nc.PublishRequest(asks, w.ops.nc.NewInbox(), request)) // the answer is lost
 		w.at(2 * time.Second)
 		a.saw(t, "1s fenced resigned")
-		answer, err := w.ops.nc.Request(asks, request, time.Second)
-		w.ok(err)
+		answer := check.Got(w.ops.nc.Request(asks, request, time.Second))(w)
 		check.That(t, strings.Contains(string(answer.Data), `"answer":"accepted"`), "the answer is %s", answer.Data)
 		w.at(15 * time.Second) // the drain is longer than 5 s
 		a.saw(t)
@@ -205,8 +203,7 @@ func TestStepDown_AnswersInboxes(t *testing.T) {
 		w.at(10 * time.Second)
 		a.saw(t)
 		check.Is(t, check.Err(w.kv().Get(w.Context(), "other")), jetstream.ErrKeyNotFound)
-		_, err := w.ops.nc.Request(asks, request, time.Second)
-		w.ok(err)
+		check.Got(w.ops.nc.Request(asks, request, time.Second))(w)
 	})
 }
 
@@ -228,8 +225,7 @@ func TestStepDown_SameNamedBucket(t *testing.T) {
 func TestStepDown_OnlyLeaderListens(t *testing.T) {
 	inSealed(t, func(w *world) {
 		ears := func() (n int) {
-			subs, err := w.current().Subsz(&server.SubszOptions{Subscriptions: true})
-			w.ok(err)
+			subs := check.Got(w.current().Subsz(&server.SubszOptions{Subscriptions: true}))(w)
 			for _, s := range subs.Subs {
 				if s.Subject == asks {
 					n++

@@ -310,10 +310,8 @@ func TestBlockedConnection_UnsentWrites(t *testing.T) {
 	}
 	writes.Wait()
 	release()
-	_, err := x.gb.Writer(x.term).Put(t.Context(), "last", []byte("x"))
-	tcpOK(t, err)
-	kv, err := x.js.KeyValue(t.Context(), "G")
-	tcpOK(t, err)
+	check.Got(x.gb.Writer(x.term).Put(t.Context(), "last", []byte("x")))(t)
+	kv := check.Got(x.js.KeyValue(t.Context(), "G"))(t)
 	for i := range 10 {
 		_, err := kv.Get(t.Context(), fmt.Sprintf("k%d", i))
 		check.That(t, errors.Is(err, jetstream.ErrKeyNotFound), "k%d: %v", i, err)

@@ -46,8 +46,7 @@ func (w *world) ledBy(want *candidate, all ...*candidate) {
 // follow fails the test unless these candidates stand, in that order.
 func (w *world) follow(want ...string) {
 	w.Helper()
-	all, err := leader.Roster(w.Context(), w.ops.bucket(w.T), "e")
-	w.ok(err)
+	all := check.Got(leader.Roster(w.Context(), w.ops.bucket(w.T), "e"))(w)
 	var ids []string
 	for _, s := range all {
 		ids = append(ids, s.ID)
@@ -193,8 +192,7 @@ func TestQueue_WithoutRoster(t *testing.T) {
 		c := w.standAs(leader.Config{ID: "c", Queue: true})
 		w.at(3*time.Minute + 3*lease)
 		w.ledBy(b, a, b, c)
-		all, err := leader.Roster(w.Context(), w.ops.bucket(t), "e")
-		w.ok(err)
+		all := check.Got(leader.Roster(w.Context(), w.ops.bucket(t), "e"))(w)
 		check.That(w, len(all) == 2, "%v stand", all)
 		w.ok(b.Resign(w.Context()))
 		w.isAt(3*time.Minute+3*lease, "resigned")
@@ -221,8 +219,7 @@ func TestRoster_LostIsFilledAgain(t *testing.T) {
 		}
 		w.rostered()
 		w.at(20*time.Second + 5*lease)
-		all, err := leader.Roster(w.Context(), w.ops.bucket(t), "e")
-		w.ok(err)
+		all := check.Got(leader.Roster(w.Context(), w.ops.bucket(t), "e"))(w)
 		check.Must(w, len(all) == 3, "%v stand", all)
 		w.ok(cs[0].Resign(w.Context()))
 		w.isAt(20*time.Second+5*lease, "resigned")

@@ -32,8 +32,7 @@ func TestQueue_OneWritePerVacancy(t *testing.T) {
 		k.ok(first.Resign(t.Context()))
 		k.clock.Advance(0)
 		writes := k.store.Requests().Writes - before
-		h, err := leader.Lookup(t.Context(), k.store, "e")
-		k.ok(err)
+		h := check.Got(leader.Lookup(t.Context(), k.store, "e"))(k)
 		for _, c := range rest {
 			if c.ID() == h.ID {
 				first = c

@@ -30,8 +30,7 @@ func (k kit) queue(n int, cfg leader.Config) (cs []*leader.Candidate) {
 // leads fails unless that candidate leads, since that time.
 func (k kit) leads(c *leader.Candidate, since time.Duration) {
 	k.Helper()
-	h, err := leader.Lookup(k.Context(), k.store, "e")
-	k.ok(err)
+	h := check.Got(leader.Lookup(k.Context(), k.store, "e"))(k)
 	got := h.Since.Sub(clockStart)
 	check.Must(k, c.IsLeader() && h.ID == c.ID() && got == since,
 		"at %v %v, since %v; %s was to lead since %v", k.clock.Elapsed(), h, got, c.ID(), since)
@@ -45,8 +44,7 @@ func (k kit) ok(err error) {
 // roster returns the IDs of the candidates that stand.
 func (k kit) roster() (ids []string) {
 	k.Helper()
-	all, err := leader.Roster(k.Context(), k.store, "e")
-	k.ok(err)
+	all := check.Got(leader.Roster(k.Context(), k.store, "e"))(k)
 	for _, s := range all {
 		ids = append(ids, s.ID)
 	}
@@ -175,8 +173,7 @@ func TestPreempt(t *testing.T) {
 	high, hs := k.stand("high", cfg)
 	k.clock.Advance(24 * time.Second)
 	ws.Expect(leadertest.Fenced(leader.ErrResigned), leadertest.Deposed(leader.ErrResigned))
-	h, err := leader.Lookup(t.Context(), k.store, "e")
-	k.ok(err)
+	h := check.Got(leader.Lookup(t.Context(), k.store, "e"))(k)
 	waited := h.Since.Sub(clockStart.Add(since + cfg.DrainTimeout))
 	check.That(t, high.IsLeader() && waited >= 10*time.Second && waited <= 20*time.Second,
 		"%v after %v, which was to be one lease to two", h, waited)
@@ -221,8 +218,7 @@ func TestTransfer_ToTheDead(t *testing.T) {
 		}
 		k.clock.Advance(time.Second)
 		check.Says(t, <-result, leader.ErrNotSucceeded, by)
-		h, err := leader.Lookup(t.Context(), k.store, leader.SeatKey("e", seat))
-		k.ok(err)
+		h := check.Got(leader.Lookup(t.Context(), k.store, leader.SeatKey("e", seat)))(k)
 		if got := h.Since.Sub(clockStart); h.ID != cs[seat].ID() || got != at+200*time.Millisecond {
 			t.Errorf("%v since %v, want %s since %v", h, got, cs[seat].ID(), at+200*time.Millisecond)
 		}

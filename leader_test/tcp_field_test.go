@@ -29,8 +29,7 @@ func tcpHandover(t *testing.T, a, b func() *leader.Bucket, cfg leader.Config) {
 	first := el.stand(a(), cfg)
 	first.Expect(leadertest.Pending(), leadertest.Elected())
 	store := b()
-	holders, err := leader.Observe(t.Context(), store, el.name)
-	tcpOK(t, err)
+	holders := check.Got(leader.Observe(t.Context(), store, el.name))(t)
 	tcpShows(t, holders, "a", "10.0.0.1")
 
 	cfg.ID, cfg.Value = "b", []byte("10.0.0.2")
@@ -44,8 +43,7 @@ func tcpHandover(t *testing.T, a, b func() *leader.Bucket, cfg leader.Config) {
 	term := tcpTerm(second)
 	tcpShows(t, holders, "b", "10.0.0.2")
 	first.Expect(leadertest.Observed("b"))
-	h, err := leader.Lookup(t.Context(), store, el.name)
-	tcpOK(t, err)
+	h := check.Got(leader.Lookup(t.Context(), store, el.name))(t)
 	check.That(t, h.ID == "b" && h.Token == term.Token() && !h.Pending,
 		"Lookup: %v, want b with token %d", h, term.Token())
 	s, _ := second.Leader()
@@ -61,8 +59,7 @@ func tcpTakeover(t *testing.T, a, b *leader.Bucket) {
 	el := tcpElectionOf(t, "shards.17")
 	first := el.stand(a, leader.Config{ID: "a"})
 	first.Expect(leadertest.Pending(), leadertest.Elected())
-	holders, err := leader.Observe(t.Context(), b, el.name)
-	tcpOK(t, err)
+	holders := check.Got(leader.Observe(t.Context(), b, el.name))(t)
 	tcpShows(t, holders, "a", "")
 	second := el.stand(b, leader.Config{ID: "b"})
 	second.Expect(leadertest.Observed("a"), leadertest.Faulted(leader.ErrNoFeed))
@@ -106,7 +103,7 @@ func TestTCP_TransportsAndStorage(t *testing.T) {
 		}},
 		{"TLS", func(o *server.Options) { o.TLSConfig = serve; o.TLS = true }, func(t *testing.T, s *server.Server) *nats.Conn {
 			nc := tcpDial(t, s.ClientURL(), nats.Secure(trust))
-			check.OK(t, check.Err(nc.TLSConnectionState()))
+			check.Got(nc.TLSConnectionState())(t)
 			return nc
 		}},
 		{"WebSocket", func(o *server.Options) {
@@ -153,8 +150,7 @@ func tcpSilentWhile(t *testing.T, nc *nats.Conn, do func()) {
 func TestTCP_Domain(t *testing.T) {
 	t.Parallel()
 	domain := func(t *testing.T, url string) jetstream.JetStream {
-		js, err := jetstream.NewWithDomain(tcpDial(t, url), "hub")
-		tcpOK(t, err)
+		js := check.Got(jetstream.NewWithDomain(tcpDial(t, url), "hub"))(t)
 		return js
 	}
 	for _, k := range []struct {
@@ -166,8 +162,7 @@ func TestTCP_Domain(t *testing.T) {
 				tcpCreate(t, js, leader.BucketConfig{MaxLease: tcpLong})
 				return leader.Config{}
 			}
-			_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E"})
-			tcpOK(t, err)
+			check.Got(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E"}))(t)
 			return leader.Config{LeaseDuration: 6 * time.Second}
 		}
 		t.Run(k.name+" on the same server", func(t *testing.T) {
@@ -194,8 +189,7 @@ func TestTCP_Domain(t *testing.T) {
 
 func tcpLeafPort(t *testing.T, s *server.Server) int {
 	t.Helper()
-	v, err := s.Varz(nil)
-	tcpOK(t, err)
+	v := check.Got(s.Varz(nil))(t)
 	return v.LeafNode.Port
 }
 
@@ -270,8 +264,7 @@ func TestTCP_APIPrefix(t *testing.T) {
 					if k.subject == "" {
 						return b
 					}
-					b, err := b.WithFeedSubject(k.subject)
-					tcpOK(t, err)
+					b = check.Got(b.WithFeedSubject(k.subject))(t)
 					return b
 				},
 				leader.Config{})
@@ -289,8 +282,7 @@ func TestTCPFault18_LateServerAndBucket(t *testing.T) {
 	check.Must(t, !nc.IsConnected(), "there is a server already")
 	js := tcpJS(t, nc)
 	c := tcpElectionOf(t, "e").stand(tcpBucket(t, js), leader.Config{LeaseDuration: 5 * time.Second})
-	holders, err := leader.Observe(t.Context(), tcpBucket(t, js), "e")
-	tcpOK(t, err)
+	holders := check.Got(leader.Observe(t.Context(), tcpBucket(t, js), "e"))(t)
 	c.Expect(leadertest.Faulted(leader.ErrUnreachable))
 	if s := c.State(); s != leader.StateCandidate || c.IsLeader() {
 		t.Errorf("it is %v", s)
@@ -338,8 +330,7 @@ func TestTCPFault16_ServerRestarts(t *testing.T) {
 				if feed == "republished" {
 					tcpCreate(t, js, leader.BucketConfig{MaxLease: k.lease})
 				} else {
-					_, err := js.CreateStream(t.Context(), tcpSealedWithoutFeed(k.lease))
-					tcpOK(t, err)
+					check.Got(js.CreateStream(t.Context(), tcpSealedWithoutFeed(k.lease)))(t)
 				}
 				el := tcpElectionOf(t, "e")
 				cfg.ID = "a"

@@ -70,8 +70,7 @@ func TestTerms_ConnectionClosed(t *testing.T) {
 func TestTerms_StepDown(t *testing.T) {
 	inSealed(t, func(w *world) {
 		_, _, atA, atB := w.workers(leader.Config{}, 2*time.Second)
-		_, err := leader.StepDown(w.Context(), w.ops.bucket(t), "e", "operator")
-		w.ok(err)
+		check.Got(leader.StepDown(w.Context(), w.ops.bucket(t), "e", "operator"))(w)
 		w.at(10 * time.Second)
 		atA.worked("5.5s ends")
 		atB.worked("5.5s begins")

@@ -68,12 +68,10 @@ func (k *nkey) issue(tb testing.TB, subject *nkey, claims map[string]any) string
 	tb.Helper()
 	claims["version"] = 2
 	body := map[string]any{"iss": k.public, "sub": subject.public, "name": claims["type"], "iat": time.Now().Unix(), "nats": claims}
-	unsigned, err := json.Marshal(body)
-	tcpOK(tb, err)
+	unsigned := check.Got(json.Marshal(body))(tb)
 	hash := sha512.Sum512_256(unsigned)
 	body["jti"] = base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(hash[:])
-	payload, err := json.Marshal(body)
-	tcpOK(tb, err)
+	payload := check.Got(json.Marshal(body))(tb)
 	text := base64.RawURLEncoding.EncodeToString([]byte(`{"typ":"JWT","alg":"ed25519-nkey"}`)) +
 		"." + base64.RawURLEncoding.EncodeToString(payload)
 	return text + "." + base64.RawURLEncoding.EncodeToString(ed25519.Sign(k.secret, []byte(text)))

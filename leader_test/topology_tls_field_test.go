@@ -50,15 +50,13 @@ func newAuthority(tb testing.TB, name string) *authority {
 // sign makes a certificate. The first one is the authority's own.
 func (ca *authority) sign(template *x509.Certificate) tls.Certificate {
 	ca.tb.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	tcpOK(ca.tb, err)
+	key := check.Got(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(ca.tb)
 	if ca.key == nil {
 		ca.key = key
 	}
 	template.SerialNumber = big.NewInt(time.Now().UnixNano())
 	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, key.Public(), ca.key)
-	tcpOK(ca.tb, err)
+	der := check.Got(x509.CreateCertificate(rand.Reader, template, ca.cert, key.Public(), ca.key))(ca.tb)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 

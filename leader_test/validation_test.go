@@ -105,8 +105,7 @@ func TestLease_BeyondBucket(t *testing.T) {
 		in(k.make).run(t, k.name, func(t *testing.T, w *world) {
 			// Known: refused at once.
 			b := w.ops.bucket(t)
-			_, err := b.Info(w.Context())
-			w.ok(err)
+			check.Got(b.Info(w.Context()))(w)
 			c, err := leader.Campaign(w.Context(), b, "e", leader.Config{LeaseDuration: 7 * time.Second})
 			if c != nil || !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), k.text) {
 				t.Errorf("got %v, want %q", err, k.text)
@@ -153,8 +152,7 @@ func TestDefaults_FollowBucket(t *testing.T) {
 	} {
 		in(k.make).run(t, k.name, func(t *testing.T, w *world) {
 			cl := w.dial("a")
-			c, err := leader.Campaign(w.Context(), cl.bucket(t), "e", leader.Config{})
-			w.ok(err)
+			c := check.Got(leader.Campaign(w.Context(), cl.bucket(t), "e", leader.Config{}))(w)
 			w.at(k.wait)
 			term, ok := c.Term()
 			check.Must(t, ok && term.Remaining() == k.want/5*4, "it leads: %v", ok)

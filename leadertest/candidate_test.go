@@ -22,8 +22,7 @@ func campaign(t *testing.T, clock *leadertest.Clock, s *leadertest.Store, id str
 
 func campaignAs(t *testing.T, clock *leadertest.Clock, s *leadertest.Store, cfg leader.Config) (*leader.Candidate, *leadertest.Watcher) {
 	t.Helper()
-	c, err := leader.Campaign(context.Background(), s.Link(cfg.ID), "jobs", cfg)
-	check.OK(t, err)
+	c := check.Got(leader.Campaign(context.Background(), s.Link(cfg.ID), "jobs", cfg))(t)
 	return c, leadertest.Watch(t, clock, c)
 }
 

@@ -17,26 +17,22 @@ func TestLock_FakeClock(t *testing.T) {
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock)
 	a, b := store.Link("a"), store.Link("b")
-	lock, err := leader.TryAcquire(t.Context(), a, "jobs", leader.Config{ID: "a"})
-	check.OK(t, err)
+	lock := check.Got(leader.TryAcquire(t.Context(), a, "jobs", leader.Config{ID: "a"}))(t)
 	held := func() {
 		t.Helper()
-		_, err = leader.TryAcquire(t.Context(), b, "jobs", leader.Config{ID: "b"})
+		_, err := leader.TryAcquire(t.Context(), b, "jobs", leader.Config{ID: "b"})
 		held := new(leader.HeldError)
 		check.That(t, errors.As(err, &held) && held.Holder.ID == "a", "%v: %v", clock.Elapsed(), err)
 	}
 	held()
-	if err = lock.Unlock(t.Context()); err != nil {
-		t.Error(err)
-	}
-	lock, err = leader.Acquire(t.Context(), a, "jobs", leader.Config{ID: "a"})
-	check.OK(t, err)
+	check.Is(t, lock.Unlock(t.Context()), nil)
+	lock = check.Got(leader.Acquire(t.Context(), a, "jobs", leader.Config{ID: "a"}))(t)
 	a.Cut()
 	held()
 	clock.Advance(15*time.Second - 1)
 	held()
 	clock.Advance(1)
-	if _, err = leader.TryAcquire(t.Context(), b, "jobs", leader.Config{ID: "b"}); err != nil || lock.Err() == nil {
+	if _, err := leader.TryAcquire(t.Context(), b, "jobs", leader.Config{ID: "b"}); err != nil || lock.Err() == nil {
 		t.Errorf("the lock of a crashed holder: %v; the lock itself: %v", err, lock.Err())
 	}
 	a.Close()
@@ -72,8 +68,7 @@ func TestTryAcquire_UnknownOutcome(t *testing.T) {
 		d := time.Since(begin)
 		check.That(t, errors.Is(err, leader.ErrUnreachable) && d <= 3*time.Second, "%v after %v", err, d)
 		time.Sleep(time.Second)
-		lock, err := leader.TryAcquire(t.Context(), link, "jobs", leader.Config{ID: "a"})
-		check.OK(t, err)
+		lock := check.Got(leader.TryAcquire(t.Context(), link, "jobs", leader.Config{ID: "a"}))(t)
 		if err = lock.Unlock(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -85,7 +80,7 @@ func TestTryAcquire_FailedReadForgetsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := leadertest.NewStore(nil)
 		a, b := store.Link("a"), store.Link("b")
-		check.OK(t, check.Err(leader.TryAcquire(t.Context(), a, "jobs", leader.Config{ID: "a"})))
+		check.Got(leader.TryAcquire(t.Context(), a, "jobs", leader.Config{ID: "a"}))(t)
 		a.Cut()
 		try := func() error {
 			_, err := leader.TryAcquire(t.Context(), b, "jobs", leader.Config{ID: "b"})
@@ -109,7 +104,7 @@ func TestTryAcquire_MarkerWithLease(t *testing.T) {
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock)
 	a, b := store.Link("a"), store.Link("b")
-	check.OK(t, check.Err(leader.TryAcquire(t.Context(), a, "jobs", leader.Config{ID: "a"})))
+	check.Got(leader.TryAcquire(t.Context(), a, "jobs", leader.Config{ID: "a"}))(t)
 	a.Cut()
 	e := store.Entry("jobs")
 	store.Backend().Mark(t.Context(), "jobs", e.Value, e.Revision, func(_ uint64, err error) {

@@ -84,7 +84,7 @@ func TestAnnouncement_Lapses(t *testing.T) {
 	k := newRosterKit(t)
 	k.announce(k.store, "e", "a", "1")
 	k.announce(k.store, "e", "b", "1")
-	check.OK(t, check.Err(k.view(k.store)))
+	check.Got(k.view(k.store))(t)
 	k.hears("0s a=1", "0s b=1", "0s complete")
 	k.clock.Advance(30 * time.Second)
 	check.Equal(t, *k.announce(k.store, "e", "a", "2"), "3 <nil>", "a announced again: %s")
@@ -127,8 +127,7 @@ func TestView_EntriesAndChanges(t *testing.T) {
 // A view that is stopped is silent.
 func TestView_StoppedIsSilent(t *testing.T) {
 	k := newRosterKit(t)
-	view, err := k.view(k.store)
-	check.OK(t, err)
+	view := check.Got(k.view(k.store))(t)
 	k.hears("0s complete")
 	k.announce(k.store, "e", "a", "1")
 	k.hears("0s a=1")
@@ -141,7 +140,7 @@ func TestView_StoppedIsSilent(t *testing.T) {
 func TestRoster_BehindCutLink(t *testing.T) {
 	k := newRosterKit(t)
 	link := k.store.Link("a")
-	check.OK(t, check.Err(k.view(link)))
+	check.Got(k.view(link))(t)
 	k.hears("0s complete")
 	link.Cut()
 	var cut error
@@ -154,7 +153,7 @@ func TestRoster_BehindCutLink(t *testing.T) {
 	k.hears("0s over")
 	k.announce(k.store, "e", "b", "2")
 	k.hears()
-	check.OK(t, check.Err(k.view(link)))
+	check.Got(k.view(link))(t)
 	k.hears("0s b=2", "0s complete")
 	link.Close()
 	k.hears("0s " + leader.ErrConnectionClosed.Error())
@@ -195,7 +194,7 @@ func TestRoster_Faults(t *testing.T) {
 // A roster that is deleted and made anew is empty. The bucket is not affected.
 func TestRoster_MadeAnewIsEmpty(t *testing.T) {
 	k := newRosterKit(t)
-	check.OK(t, check.Err(k.view(k.store)))
+	check.Got(k.view(k.store))(t)
 	k.announce(k.store, "e", "a", "1")
 	k.hears("0s complete", "0s a=1")
 	k.store.Put("e", []byte("x"))
@@ -207,7 +206,7 @@ func TestRoster_MadeAnewIsEmpty(t *testing.T) {
 		t.Errorf("without a roster: %v, %v", err, gone)
 	}
 	k.store.RecreateRoster()
-	check.OK(t, check.Err(k.view(k.store)))
+	check.Got(k.view(k.store))(t)
 	k.clock.Advance(life)
 	k.hears("0s complete")
 	check.That(t, k.store.Entry("e").Revision == 1, "the bucket was touched")

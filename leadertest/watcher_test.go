@@ -104,8 +104,7 @@ func TestTerm_FailsWithoutOne(t *testing.T) {
 // Two watchers of one candidate both get all events, also after its end.
 func TestWatcher_NotTheOnlyReader(t *testing.T) {
 	clock := leadertest.NewClock()
-	c, err := leader.Campaign(t.Context(), leadertest.NewStore(clock).Link("a"), "e", leader.Config{ID: "a"})
-	check.OK(t, err)
+	c := check.Got(leader.Campaign(t.Context(), leadertest.NewStore(clock).Link("a"), "e", leader.Config{ID: "a"}))(t)
 	first, second := leadertest.Watch(t, clock, c), leadertest.Watch(t, clock, c)
 	first.ExpectExactly(leadertest.Pending(), leadertest.Elected())
 	check.OK(t, c.Stop(t.Context()))

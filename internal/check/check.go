@@ -66,3 +66,12 @@ func Deep(tb testing.TB, got, want any) {
 		tb.Errorf("got\n %+v\nwant\n %+v", got, want)
 	}
 }
+
+// Got is the value of a call that must succeed: check.Got(f())(tb).
+func Got[T any](value T, err error) func(tb testing.TB) T {
+	return func(tb testing.TB) T {
+		tb.Helper()
+		OK(tb, err)
+		return value
+	}
+}

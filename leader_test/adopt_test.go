@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -57,33 +58,28 @@ func TestCreateBucket_RefusesForeignBucket(t *testing.T) {
 			text: `stream KV_E exists and the key "price" holds what is no record of an election, and the bucket would deny purges for good: take another name, or set Adopt`,
 		},
 	} {
-		t.Run(k.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				k.cfg.Bucket = "E"
-				kv, err := w.ops.js.CreateKeyValue(w.Context(), k.cfg)
+		inBubble.run(t, k.name, func(t *testing.T, w *world) {
+			k.cfg.Bucket = "E"
+			kv := check.Got(w.ops.js.CreateKeyValue(w.Context(), k.cfg))(w)
+			if k.fill != nil {
+				w.ok(k.fill(w, kv))
+			}
+			before := w.settings("KV_E")
+			_, err := leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E"})
+			if k.text == "" {
 				w.ok(err)
-				if k.fill != nil {
-					w.ok(k.fill(w, kv))
-				}
-				before := w.settings("KV_E")
-				_, err = leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E"})
-				if k.text == "" {
-					w.ok(err)
-					return
-				}
-				if !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.HasSuffix(err.Error(), k.text) {
-					t.Fatalf("got %v", err)
-				}
-				if after := w.settings("KV_E"); after.DenyPurge || after.MaxMsgsPerSubject != before.MaxMsgsPerSubject || len(after.Metadata[`natsleader.max_lease`]) > 0 {
-					t.Errorf("it was changed: %+v", after)
-				}
-				b, err := leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", Adopt: true})
-				w.ok(err)
-				if info, err := b.Info(w.Context()); err != nil || !info.PurgeProtected {
-					t.Errorf("not adopted: %+v, %v", info, err)
-				}
-				w.create(leader.BucketConfig{}) // it is the library's own now
-			})
+				return
+			}
+			check.Must(t, errors.Is(err, leader.ErrIncompatibleBucket) && strings.HasSuffix(err.Error(), k.text),
+				"got %v", err)
+			if after := w.settings("KV_E"); after.DenyPurge || after.MaxMsgsPerSubject != before.MaxMsgsPerSubject || len(after.Metadata[`natsleader.max_lease`]) > 0 {
+				t.Errorf("it was changed: %+v", after)
+			}
+			b := check.Got(leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", Adopt: true}))(w)
+			if info, err := b.Info(w.Context()); err != nil || !info.PurgeProtected {
+				t.Errorf("not adopted: %+v, %v", info, err)
+			}
+			w.create(leader.BucketConfig{}) // it is the library's own now
 		})
 	}
 }
@@ -127,27 +123,22 @@ func TestCreateBucket_LowersNoMaxLease(t *testing.T) {
 		},
 		"deleted with the record that was held": func(w *world, a *candidate) {
 			a.cut()
-			e, err := w.kv().Get(w.Context(), "e")
-			w.ok(err)
+			e := check.Got(w.kv().Get(w.Context(), "e"))(w)
 			short := bytes.Replace(e.Value(), []byte(`"lease":"6s"`), []byte(`"lease":"500ms"`), 1) // after a longer one
 			for _, value := range [][]byte{e.Value(), short} {
-				_, err = w.ops.js.PublishMsg(w.Context(), &nats.Msg{Subject: "$KV.E.e", Header: nats.Header{"KV-Operation": {"DEL"}}, Data: value})
+				_, err := w.ops.js.PublishMsg(w.Context(), &nats.Msg{Subject: "$KV.E.e", Header: nats.Header{"KV-Operation": {"DEL"}}, Data: value})
 				w.ok(err)
 				refused(w, "which \"a\" held when it was deleted")
 			}
 			w.at(w.now() + lease + time.Minute + time.Nanosecond)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.sealed()
-				a := w.stand("a")
-				w.at(20500 * time.Millisecond)
-				test(w, a)
-				if err := lower(w); err != nil {
-					t.Errorf("at %v: %v", w.now(), err)
-				}
-			})
+		inSealed.run(t, name, func(t *testing.T, w *world) {
+			a := w.stand("a")
+			w.at(20500 * time.Millisecond)
+			test(w, a)
+			err := lower(w)
+			check.That(t, err == nil, "at %v: %v", w.now(), err)
 		})
 	}
 }
@@ -159,9 +150,8 @@ func TestCreateBucket_InvalidMaxLease(t *testing.T) {
 			time.Millisecond: "MaxLease 1ms is less than 100ms", 1000 * time.Hour: "MaxLease 1000h0m0s is more than 24h0m0s",
 		} {
 			_, err := leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", MaxLease: d})
-			if !errors.Is(err, leader.ErrInvalidConfig) || !strings.HasSuffix(err.Error(), text) {
-				t.Errorf("%v: %v", d, err)
-			}
+			check.That(t, errors.Is(err, leader.ErrInvalidConfig) && strings.HasSuffix(err.Error(), text),
+				"%v: %v", d, err)
 		}
 	})
 }
@@ -170,18 +160,13 @@ func TestCreateBucket_InvalidMaxLease(t *testing.T) {
 // written to it.
 func TestRosterBucket_HoldsNoElections(t *testing.T) {
 	const text = `stream KV_E_roster %sis the roster of bucket "E": elections need another bucket`
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		before := w.settings("KV_E_roster")
 		cl := w.dial("a")
 		_, err := leader.CreateBucket(w.Context(), cl.js, leader.BucketConfig{Name: "E_roster"})
-		if !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), fmt.Sprintf(text, "exists and ")) {
-			t.Errorf("CreateBucket: %v", err)
-		}
-		opened, err := leader.OpenBucket(cl.js, "E_roster")
-		w.ok(err)
-		ensured, err := leader.EnsureBucket(cl.js, leader.BucketConfig{Name: "E_roster"})
-		w.ok(err)
+		check.Says(t, err, leader.ErrIncompatibleBucket, fmt.Sprintf(text, "exists and "))
+		opened := check.Got(leader.OpenBucket(cl.js, "E_roster"))(w)
+		ensured := check.Got(leader.EnsureBucket(cl.js, leader.BucketConfig{Name: "E_roster"}))(w)
 		for name, b := range map[string]*leader.Bucket{"OpenBucket": opened, "EnsureBucket": ensured} {
 			begun := w.now()
 			c := w.standOn(cl, b, leader.Config{ID: name})
@@ -191,14 +176,10 @@ func TestRosterBucket_HoldsNoElections(t *testing.T) {
 				t.Errorf("%s: Info: %v", name, err)
 			}
 		}
-		if after := w.settings("KV_E_roster"); !reflect.DeepEqual(after, before) {
-			t.Errorf("the roster is now %+v", after)
-		}
-		s, err := cl.js.Stream(w.Context(), "KV_E_roster")
-		w.ok(err)
-		if n := s.CachedInfo().State.Msgs; n != 0 {
-			t.Errorf("%d messages in the roster", n)
-		}
+		after := w.settings("KV_E_roster")
+		check.That(t, reflect.DeepEqual(after, before), "the roster is now %+v", after)
+		s := check.Got(cl.js.Stream(w.Context(), "KV_E_roster"))(w)
+		check.Equal(t, s.CachedInfo().State.Msgs, 0, "%d messages in the roster")
 	})
 }
 
@@ -211,47 +192,36 @@ func TestRecreatedBucket_Revisions(t *testing.T) {
 		old := w.apart("old") // two lead at the same time here
 		w.at(2500 * time.Millisecond)
 		before := old.lastTerm(t)
-		held, err := leader.Lookup(w.Context(), b, "e")
-		w.ok(err)
+		held := check.Got(leader.Lookup(w.Context(), b, "e"))(w)
 
 		old.detain(up) // it is cut off, and its renewals come late
 		w.ok(w.ops.js.DeleteStream(w.Context(), "KV_E"))
 		w.ok(w.ops.js.DeleteStream(w.Context(), "KV_E_roster"))
 		w.create(leader.BucketConfig{MaxLease: lease, Roster: true})
 		for range held.Revision - before.Token() { // revisions that began at 1 would meet
-			_, err := w.kv().Put(w.Context(), "other", nil)
-			w.ok(err)
+			check.Got(w.kv().Put(w.Context(), "other", nil))(w)
 		}
 		successor := w.apart("new")
 		w.at(3 * time.Second)
 		term := successor.lastTerm(t)
-		if before.Err() != nil {
-			t.Fatal("the old leader is fenced already, and this shows nothing")
-		}
-		if term.Token() <= before.Token() {
-			t.Errorf("token %d after %d", term.Token(), before.Token())
-		}
+		check.Must(t, before.Err() == nil, "the old leader is fenced already, and this shows nothing")
+		check.That(t, term.Token() > before.Token(), "token %d after %d", term.Token(), before.Token())
 		if now, err := leader.Lookup(w.Context(), b, "e"); err != nil || now.ID != "new" || now.Revision <= held.Revision {
 			t.Errorf("%+v after %+v, %v", now, held, err)
 		}
 		old.open()
 		w.at(4 * time.Second)
-		if before.Err() == nil {
-			t.Error("the old leader leads on")
-		}
+		check.That(t, before.Err() != nil, "the old leader leads on")
 		if now, err := leader.Lookup(w.Context(), b, "e"); err != nil || now.ID != "new" {
 			t.Errorf("its record was overwritten: %+v, %v", now, err)
 		}
 		if got := strings.Join(old.news(), "|"); !strings.Contains(got, "regressed") && !strings.Contains(got, "overtaken") && !strings.Contains(got, "preempted") {
 			t.Errorf("old saw %s", got)
 		}
-		if _, err := w.ops.js.Stream(w.Context(), "KV_E_roster"); err != nil {
-			t.Error(err)
-		}
+		check.Is(t, check.Err(w.ops.js.Stream(w.Context(), "KV_E_roster")), nil)
 		for _, name := range []string{"KV_E", "KV_E_roster"} {
-			if c := w.settings(name); c.FirstSeq < 900_000_000_000_000 {
-				t.Errorf("%s begins at %d", name, c.FirstSeq)
-			}
+			c := w.settings(name)
+			check.That(t, c.FirstSeq >= 900_000_000_000_000, "%s begins at %d", name, c.FirstSeq)
 		}
 	})
 }
@@ -266,22 +236,18 @@ func TestRecreatedBucket_LeaderReportsLostWrites(t *testing.T) {
 	}{
 		{"a new process", func(w *world) { w.apart("new") }, []string{"10s observed new"}},
 		{"a foreign client", func(w *world) {
-			_, err := w.kv().Put(w.Context(), "e", []byte("x"))
-			w.ok(err)
+			check.Got(w.kv().Put(w.Context(), "e", []byte("x")))(w)
 		}, []string{"10s faulted foreign", "10s observed foreign"}},
 	} {
-		t.Run(k.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.sealed()
-				old := w.apart("old")
-				w.at(10 * time.Second)
-				old.news()
-				w.deleteBucket()
-				w.sealed()
-				k.take(w)
-				w.at(11 * time.Second)
-				old.saw(t, append([]string{"10s faulted regressed", "10s deposed regressed", "10s observed nobody"}, k.sees...)...)
-			})
+		inSealed.run(t, k.name, func(t *testing.T, w *world) {
+			old := w.apart("old")
+			w.at(10 * time.Second)
+			old.news()
+			w.deleteBucket()
+			w.sealed()
+			k.take(w)
+			w.at(11 * time.Second)
+			old.saw(t, append([]string{"10s faulted regressed", "10s deposed regressed", "10s observed nobody"}, k.sees...)...)
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -25,9 +26,8 @@ func BenchmarkHandoverBound(b *testing.B) {
 	dial := func() *nats.Conn { return tcpDial(b, s.ClientURL()) }
 	ours, bare := benchHandovers(b, again, dial, benchWarmth{5 * time.Millisecond, 5}, leader.Config{}, (*leader.Candidate).Resign)
 	benchBoth(b, ours, bare)
-	if err := handoverBound(ours, bare); err != nil || len(ours) != handovers {
-		b.Errorf("%d handovers: %v", len(ours), err)
-	}
+	err := handoverBound(ours, bare)
+	check.That(b, err == nil && len(ours) == handovers, "%d handovers: %v", len(ours), err)
 }
 
 // handoverBound returns an error if the 99th percentile of ours is 100 ms or more, and five
@@ -58,8 +58,7 @@ func TestHandoverBound_NinetyNine(t *testing.T) {
 		{"bare is slow, too", of(2*ms, 149*ms, 3), of(ms, 30*ms, 3), false},
 		{"bare is slow, too, and not as slow", of(2*ms, 150*ms, 3), of(ms, 30*ms, 3), true},
 	} {
-		if err := handoverBound(tt.ours, tt.bare); (err != nil) != tt.over {
-			t.Errorf("%s: %v, want an error: %t", tt.name, err, tt.over)
-		}
+		err := handoverBound(tt.ours, tt.bare)
+		check.That(t, (err != nil) == tt.over, "%s: %v, want an error: %t", tt.name, err, tt.over)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -415,9 +416,7 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 func BenchmarkAsksTheClock(b *testing.B) {
 	c := benchLeader(b)
 	term, ok := c.Term()
-	if !ok {
-		b.Fatal("no term")
-	}
+	check.Must(b, ok, "no term")
 	lead := term.Context()
 	child, cancel := context.WithTimeout(lead, time.Hour)
 	defer cancel()
@@ -435,9 +434,7 @@ func BenchmarkAsksTheClock(b *testing.B) {
 		b.Run(k.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if !k.ok() {
-					b.Fatal("it does not lead")
-				}
+				check.Must(b, k.ok(), "it does not lead")
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -55,9 +56,8 @@ func (c *candidate) record(t *testing.T, zero time.Time, k *electionChecker) {
 // waits for everything that happens at this instant.
 func (c *candidate) saw(t *testing.T, want ...string) {
 	t.Helper()
-	if got := c.news(); !slices.Equal(got, want) {
-		t.Errorf("%s saw\n  %q\nwant\n  %q", c.ID(), got, want)
-	}
+	got := c.news()
+	check.That(t, slices.Equal(got, want), "%s saw\n  %q\nwant\n  %q", c.ID(), got, want)
 }
 
 // drained returns the Drained of all Deposed events so far.
@@ -84,9 +84,7 @@ func (c *candidate) lastTerm(t *testing.T) *leader.Term {
 	synctest.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.terms) == 0 {
-		t.Fatalf("%s was never elected", c.ID())
-	}
+	check.Must(t, len(c.terms) != 0, "%s was never elected", c.ID())
 	return c.terms[len(c.terms)-1]
 }
 
@@ -175,7 +173,6 @@ func (c *candidate) without(words ...string) []string {
 // sawBut is saw, except that one event may be there or not.
 func (c *candidate) sawBut(t *testing.T, may string, want ...string) {
 	t.Helper()
-	if got := c.without(may); !slices.Equal(got, want) {
-		t.Errorf("%s saw\n  %q\nwant\n  %q", c.ID(), got, want)
-	}
+	got := c.without(may)
+	check.That(t, slices.Equal(got, want), "%s saw\n  %q\nwant\n  %q", c.ID(), got, want)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"testing/synctest"
@@ -190,21 +191,26 @@ func (l *link) filter(rule func(frame) treatment) {
 	l.rule = rule
 }
 
+// treat gives these frames that treatment from now on.
+func (l *link) treat(as treatment, which func(frame) bool) { l.filter(treat(as, which)) }
+
+func treat(as treatment, which func(frame) bool) func(frame) treatment {
+	return func(f frame) treatment {
+		if which(f) {
+			return as
+		}
+		return pass
+	}
+}
+
 // blackhole swallows all frames in these directions, while the connection stays.
 func (l *link) blackhole(dirs ...direction) { l.filter(all(drop, dirs)) }
 
 // detain keeps all frames in these directions until the link is opened.
 func (l *link) detain(dirs ...direction) { l.filter(all(hold, dirs)) }
 
-func all(v treatment, dirs []direction) func(frame) treatment {
-	return func(f frame) treatment {
-		for _, d := range dirs {
-			if f.dir == d {
-				return v
-			}
-		}
-		return pass
-	}
+func all(as treatment, dirs []direction) func(frame) treatment {
+	return treat(as, func(f frame) bool { return slices.Contains(dirs, f.dir) })
 }
 
 // open delivers the held frames and lets all frames pass again.

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leaks"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
@@ -79,6 +80,35 @@ func bubbleOf(t *testing.T, options func() *server.Options, test func(w *world))
 	})
 }
 
+// setting runs a test in a bubble with something prepared.
+type setting func(t *testing.T, test func(w *world))
+
+// The settings of most tests: an embedded server, alone or with a bucket of that kind.
+var (
+	inBubble   = setting(bubble)
+	inSealed   = in((*world).sealed)
+	inExpiring = in((*world).expiring)
+	inOrdinary = in((*world).ordinary)
+	inRostered = in((*world).rostered)
+)
+
+// in returns the setting that has been prepared so.
+func in(prepare func(*world)) setting {
+	return func(t *testing.T, test func(w *world)) {
+		t.Helper()
+		bubble(t, func(w *world) {
+			prepare(w)
+			test(w)
+		})
+	}
+}
+
+// run runs a subtest there.
+func (s setting) run(t *testing.T, name string, test func(t *testing.T, w *world)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { s(t, func(w *world) { test(t, w) }) })
+}
+
 // end stops all candidates and checks that all events were delivered, and that nothing is left.
 func (w *world) end() {
 	if w.current() == nil {
@@ -88,14 +118,11 @@ func (w *world) end() {
 		cl.open()
 	}
 	for _, c := range w.stands {
-		if err := c.Stop(context.Background()); err != nil { // the context of the test has ended
-			w.Errorf("%s: Stop: %v", c.ID(), err)
-		}
+		err := c.Stop(context.Background())
+		check.That(w, err == nil, "%s: Stop: %v", c.ID(), err) // the context of the test has ended
 		<-c.Done()
 		<-c.read
-		if c.IsLeader() {
-			w.Errorf("%s leads after Stop", c.ID())
-		}
+		check.That(w, !c.IsLeader(), "%s leads after Stop", c.ID())
 	}
 	for _, l := range w.locks {
 		_ = l.Unlock(context.Background()) // the test may have lost it or given it up
@@ -123,14 +150,9 @@ func (w *world) startServer() {
 		opts = w.options()
 	}
 	opts.DontListen, opts.JetStream, opts.StoreDir, opts.NoSigs, opts.NoLog = true, true, w.dir, true, true
-	s, err := server.NewServer(opts)
-	if err != nil {
-		w.Fatal(err)
-	}
+	s := check.Got(server.NewServer(opts))(w)
 	s.Start()
-	if !s.ReadyForConnections(time.Minute) {
-		w.Fatal("the server does not start")
-	}
+	check.Must(w, s.ReadyForConnections(time.Minute), "the server does not start")
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.srv = s
@@ -158,9 +180,7 @@ func (w *world) now() time.Duration { return time.Since(w.zero) }
 // at lets time pass until d, and waits for everything that is due by then.
 func (w *world) at(d time.Duration) {
 	w.Helper()
-	if d < w.now() {
-		w.Fatalf("it is %v already, and not %v", w.now(), d)
-	}
+	check.Must(w, d >= w.now(), "it is %v already, and not %v", w.now(), d)
 	time.Sleep(d - w.now())
 	synctest.Wait()
 }
@@ -168,17 +188,14 @@ func (w *world) at(d time.Duration) {
 // isAt fails the test unless want is the time.
 func (w *world) isAt(want time.Duration, what string) {
 	w.Helper()
-	if got := w.now(); got != want {
-		w.Errorf("%s at %v, want %v", what, got, want)
-	}
+	got := w.now()
+	check.That(w, got == want, "%s at %v, want %v", what, got, want)
 }
 
 // ok fails the test at once if there is an error.
 func (w *world) ok(err error) {
 	w.Helper()
-	if err != nil {
-		w.Fatalf("at %v: %v", w.now(), err)
-	}
+	check.Must(w, err == nil, "at %v: %v", w.now(), err)
 }
 
 // call is a call that may take time.
@@ -206,9 +223,7 @@ func (c *call) returned(at time.Duration, want error) {
 	synctest.Wait()
 	select {
 	case <-c.done:
-		if c.at != at || !errors.Is(c.err, want) {
-			c.w.Errorf("returned %v at %v, want %v at %v", c.err, c.at, want, at)
-		}
+		check.That(c.w, c.at == at && errors.Is(c.err, want), "returned %v at %v, want %v at %v", c.err, c.at, want, at)
 	default:
 		c.w.Errorf("%v: has not returned, want %v at %v", c.w.now(), want, at)
 	}
@@ -254,10 +269,7 @@ func (w *world) dial(name string, opts ...nats.Option) *client {
 // bucket returns the bucket in which this client stands.
 func (cl *client) bucket(t *testing.T) *leader.Bucket {
 	t.Helper()
-	b, err := leader.OpenBucket(cl.js, cmp.Or(cl.stands, "E"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := check.Got(leader.OpenBucket(cl.js, cmp.Or(cl.stands, "E")))(t)
 	cl.w.opened(b)
 	return b
 }
@@ -289,8 +301,7 @@ func (w *world) expiring() {
 // and nothing republished.
 func (w *world) ordinary() {
 	w.Helper()
-	_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "E"})
-	w.ok(err)
+	check.Got(w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "E"}))(w)
 }
 
 func (w *world) create(cfg leader.BucketConfig) {
@@ -363,8 +374,7 @@ func (w *world) mute(ctx context.Context, cl *client, election string, cfg leade
 	if cfg.LeaseDuration == 0 {
 		cfg.LeaseDuration = lease
 	}
-	lc, err := leader.Campaign(ctx, cl.bucket(w.T), election, cfg)
-	w.ok(err)
+	lc := check.Got(leader.Campaign(ctx, cl.bucket(w.T), election, cfg))(w)
 	return &candidate{Candidate: lc, client: cl, clock: cfg.Clock}
 }
 
@@ -382,8 +392,7 @@ func (w *world) checker(election string) *electionChecker {
 // kv is the operator's view of the bucket.
 func (w *world) kv() jetstream.KeyValue {
 	w.Helper()
-	kv, err := w.ops.js.KeyValue(w.Context(), "E")
-	w.ok(err)
+	kv := check.Got(w.ops.js.KeyValue(w.Context(), "E"))(w)
 	return kv
 }
 

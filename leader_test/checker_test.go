@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/checker"
 	"github.com/natsleader/natsleader/internal/contract"
 	"github.com/natsleader/natsleader/leader"
@@ -39,8 +40,6 @@ func (k *electionChecker) next(t *testing.T, at time.Duration, c *checker.Candid
 func report(t *testing.T, at time.Duration, broken ...*contract.Violation) {
 	t.Helper()
 	for _, v := range broken {
-		if v != nil {
-			t.Errorf("%v: %v", at, v)
-		}
+		check.That(t, v == nil, "%v: %v", at, v)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -108,9 +109,7 @@ func (c *cluster) cutOff(t *testing.T, victim *clusterNode, lease time.Duration)
 		t.Fatalf("%s cut off: nobody has led for %v", victim.name, time.Since(vacantSince))
 	}
 	t.Logf("%s cut off: nobody led for %v", victim.name, vacant)
-	if vacant >= lease {
-		t.Errorf("that is more than a lease")
-	}
+	check.That(t, vacant < lease, "that is more than a lease")
 	for _, one := range all {
 		tcpOK(t, one.Stop(t.Context()))
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
@@ -158,13 +159,11 @@ const noSuitablePeers = 10005
 
 func (c *cluster) start(n *clusterNode) {
 	c.tb.Helper()
-	self, err := os.Executable()
-	tcpOK(c.tb, err)
+	self := check.Got(os.Executable())(c.tb)
 	n.cmd = exec.Command(self)
 	n.cmd.Env = append(os.Environ(), clusterEnv+"="+n.config)
 	n.cmd.Stderr = os.Stderr
-	n.stdin, err = n.cmd.StdinPipe()
-	tcpOK(c.tb, err)
+	n.stdin = check.Got(n.cmd.StdinPipe())(c.tb)
 	tcpOK(c.tb, n.cmd.Start())
 }
 
@@ -265,28 +264,21 @@ func TestClusterFault15_LeaderStays(t *testing.T) {
 	term := tcpTerm(a)
 	b := el.stand(tcpBucket(t, tcpJS(t, c.dialTo(first))), leader.Config{ID: "b"})
 	b.Expect(leadertest.Observed("a"))
-	holders, err := leader.Observe(t.Context(), tcpBucket(t, tcpJS(t, c.dial())), "e")
-	tcpOK(t, err)
+	holders := check.Got(leader.Observe(t.Context(), tcpBucket(t, tcpJS(t, c.dial())), "e"))(t)
 	tcpShows(t, holders, "a", "")
 	stays := func(t *testing.T, what string) {
 		t.Helper()
 		tcpRenewed(t, tcpBucket(t, c.js), "e", 2)
-		if err := term.Err(); err != nil {
-			t.Fatalf("%s: the term ended: %v", what, err)
-		}
-		if s := b.State(); s != leader.StateCandidate {
-			t.Fatalf("%s: b is %v", what, s)
-		}
-		if h, ok := b.Leader(); !ok || h.ID != "a" || h.Token != term.Token() {
-			t.Errorf("%s: b believes %v", what, h)
-		}
+		err := term.Err()
+		check.Must(t, err == nil, "%s: the term ended: %v", what, err)
+		s := b.State()
+		check.Must(t, s == leader.StateCandidate, "%s: b is %v", what, s)
+		h, ok := b.Leader()
+		check.That(t, ok && h.ID == "a" && h.Token == term.Token(), "%s: b believes %v", what, h)
 	}
 	t.Run("the stream's leader steps down", func(t *testing.T) {
-		reply, err := c.nc.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_E", nil, tcpLimit)
-		tcpOK(t, err)
-		if strings.Contains(string(reply.Data), "error") {
-			t.Fatalf("%s", reply.Data)
-		}
+		reply := check.Got(c.nc.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_E", nil, tcpLimit))(t)
+		check.Must(t, !strings.Contains(string(reply.Data), "error"), "%s", reply.Data)
 		stays(t, "step down")
 	})
 	t.Run("the stream's leader is shut down", func(t *testing.T) {
@@ -313,11 +305,8 @@ func TestClusterFault15_LeaderStays(t *testing.T) {
 		tcpShows(t, holders, "b", "")
 	})
 	for _, e := range b.Watcher.Events() {
-		if o, ok := e.(leader.Observed); ok && o.Holder.ID != "a" && o.Holder.ID != "" {
-			t.Errorf("b: %v", e)
-		}
+		o, ok := e.(leader.Observed)
+		check.That(t, !ok || o.Holder.ID == "a" || o.Holder.ID == "", "b: %v", e)
 	}
-	if got := context.Cause(term.Context()); !errors.Is(got, leader.ErrResigned) {
-		t.Errorf("the term ended with %v", got)
-	}
+	check.Is(t, context.Cause(term.Context()), leader.ErrResigned)
 }

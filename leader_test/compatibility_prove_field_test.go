@@ -4,7 +4,6 @@ package leader_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -54,9 +54,7 @@ var features = []struct {
 		if _, err := orders.Writer(tcpTerm(b)).Put(t.Context(), "k", nil); err != nil {
 			return err
 		}
-		if _, err := zombie.Put(t.Context(), "k", nil); !errors.Is(err, leader.ErrFenced) {
-			t.Errorf("a zombie's write: %v", err)
-		}
+		check.Is(t, check.Err(zombie.Put(t.Context(), "k", nil)), leader.ErrFenced)
 		return nil
 	}},
 	{name: "batches", since: "2.12.0", refusal: "nats-server 2.12 or later", try: func(t *testing.T, js jetstream.JetStream) error {

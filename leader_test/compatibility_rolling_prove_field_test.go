@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -31,11 +32,8 @@ type rollingServer struct {
 func (s *rollingServer) become(t *testing.T, version string) {
 	t.Helper()
 	s.end()
-	binary, err := filepath.Abs("../.tools/nats-server-" + version)
-	tcpOK(t, err)
-	if _, err := os.Stat(binary); err != nil {
-		t.Fatalf("%v: \"make servers\" builds it", err)
-	}
+	binary := check.Got(filepath.Abs("../.tools/nats-server-" + version))(t)
+	check.Got(os.Stat(binary))(t)
 	s.cmd = exec.Command(binary, "-c", s.config)
 	tcpOK(t, s.cmd.Start())
 }
@@ -119,9 +117,7 @@ func TestCompatibility_RollingUpdate(t *testing.T) {
 			t.Logf("s%d is of version %s", i+1, version)
 		}
 	}
-	if err := term.Err(); err != nil {
-		t.Errorf("a leads no more: %v", err)
-	}
+	check.Is(t, term.Err(), nil)
 	if h, err := leader.Lookup(t.Context(), tcpBucket(t, js), "e"); err != nil || h.ID != "a" || h.Token != term.Token() {
 		t.Errorf("Lookup: %v, %v", h, err)
 	}

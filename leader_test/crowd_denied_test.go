@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -49,17 +50,15 @@ func TestDeniedCrowd_HoldsNobodyUp(t *testing.T) {
 		for _, rest := range []time.Duration{0, time.Millisecond, 700 * time.Millisecond, time.Second} {
 			time.Sleep(rest)
 			begun := time.Now()
-			c, err := leader.Campaign(w.Context(), b, fmt.Sprint("sound.", rest), leader.Config{})
-			w.ok(err)
+			c := check.Got(leader.Campaign(w.Context(), b, fmt.Sprint("sound.", rest), leader.Config{}))(w)
 			w.ok(c.Ready(w.Context()))
 			for e := range c.Events(w.Context()) {
 				if _, ok := e.(leader.Elected); ok {
 					break
 				}
 			}
-			if d := time.Since(begun); d > 50*time.Millisecond {
-				w.Errorf("%v later, a sound candidate waits for %v", rest, d)
-			}
+			d := time.Since(begun)
+			check.That(w, d <= 50*time.Millisecond, "%v later, a sound candidate waits for %v", rest, d)
 			w.ok(c.Stop(w.Context()))
 		}
 		denied := 0
@@ -71,9 +70,7 @@ func TestDeniedCrowd_HoldsNobodyUp(t *testing.T) {
 				}
 			}
 		}
-		if denied == 0 { // nats.go keeps one error of all
-			w.Error("none reports the permission")
-		}
+		check.That(w, denied != 0, "none reports the permission") // nats.go keeps one error of all
 	})
 }
 
@@ -88,13 +85,9 @@ func TestEnsure_DeniedTriesSlowDown(t *testing.T) {
 		if n := violations.Load(); n < 200 || n > 260 { // a wait of 15 s for each, after the first few
 			w.Errorf("%d violations in an hour", n)
 		}
-		if got := w.streams(); got != "" {
-			w.Errorf("there are %s without the roster", got)
-		}
+		check.Equal(w, w.streams(), "", "there are %s without the roster")
 		c.saw(w.T, "2.5s faulted permission")
-		if n := c.Stats().Faults["permission"]; n != 1 {
-			w.Errorf("%d faults", n)
-		}
+		check.Equal(w, c.Stats().Faults["permission"], 1, "%d faults")
 	})
 }
 
@@ -103,18 +96,15 @@ func TestEnsure_DeniedTriesSlowDown(t *testing.T) {
 func TestEnsure_CrowdSharesCreation(t *testing.T) {
 	bubble(t, func(w *world) {
 		var requests atomic.Int32
-		_, err := w.ops.nc.Subscribe("$JS.API.STREAM.CREATE.KV_E", func(*nats.Msg) { requests.Add(1) })
-		w.ok(err)
+		check.Got(w.ops.nc.Subscribe("$JS.API.STREAM.CREATE.KV_E", func(*nats.Msg) { requests.Add(1) }))(w)
 		w.ok(w.ops.nc.Flush())
 		crowd := w.candidates(1000, w.dial("a").ensured(w, leader.BucketConfig{}), "e.")
 		time.Sleep(time.Second)
-		if n := requests.Load(); n < 1 || n > 16 {
-			w.Errorf("%d requests", n)
-		}
+		n := requests.Load()
+		check.That(w, n >= 1 && n <= 16, "%d requests", n)
 		for _, c := range crowd {
-			if !c.IsLeader() || len(c.Stats().Faults) > 0 {
-				w.Errorf("%s is %v, with the faults %v", c.Election(), c.State(), c.Stats().Faults)
-			}
+			check.That(w, c.IsLeader() && len(c.Stats().Faults) <= 0,
+				"%s is %v, with the faults %v", c.Election(), c.State(), c.Stats().Faults)
 			w.ok(c.Stop(w.Context()))
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leaks"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
@@ -147,12 +148,9 @@ func TestCrowd_LeavesNothing(t *testing.T) {
 	var ledger leaks.Ledger
 	ledger.Check(t, len(clock.left), b.Backend().(leaks.Keeper))
 	w := b.Backend().(interface{ Window() *backend.Window }).Window()
-	if waiting, _ := w.Waiting(time.Now()); waiting != 0 {
-		t.Errorf("%d wait for a slot", waiting)
-	}
+	waiting, _ := w.Waiting(time.Now())
+	check.That(t, waiting == 0, "%d wait for a slot", waiting)
 	for i := range backend.Phases { // the first of a crowd that use a bucket have no phase
-		if w.Join() != 0 {
-			t.Fatalf("%d or more candidates count as there", backend.Phases-i)
-		}
+		check.Must(t, w.Join() == 0, "%d or more candidates count as there", backend.Phases-i)
 	}
 }

@@ -5,21 +5,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
 // A single candidate leads at once in a purge-protected bucket.
 func TestCandidate_AloneLeadsAtOnce(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		a.saw(t, "0s pending", "0s elected")
 		w.isAt(0, "elected")
 		w.at(time.Hour)
 		a.saw(t)
-		if !a.IsLeader() || a.State() != leader.StateLeader {
-			t.Errorf("a is %v", a.State())
-		}
+		check.That(t, a.IsLeader() && a.State() == leader.StateLeader, "a is %v", a.State())
 	})
 }
 
@@ -34,14 +32,11 @@ func TestEmptyKey_UnknownLease(t *testing.T) {
 		{"the TTL", (*world).expiring, lease * 3 / 2},
 		{"the own lease", (*world).ordinary, lease},
 	} {
-		t.Run(k.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				k.make(w)
-				a := w.stand("a")
-				a.saw(t, fmt.Sprintf("0s pending for %v", k.wait))
-				w.at(k.wait)
-				a.saw(t, fmt.Sprintf("%v elected", k.wait))
-			})
+		in(k.make).run(t, k.name, func(t *testing.T, w *world) {
+			a := w.stand("a")
+			a.saw(t, fmt.Sprintf("0s pending for %v", k.wait))
+			w.at(k.wait)
+			a.saw(t, fmt.Sprintf("%v elected", k.wait))
 		})
 	}
 }
@@ -70,13 +65,11 @@ func (w *world) leads(all ...*candidate) *candidate {
 		}
 		first = c
 	}
-	if first == nil {
-		w.Fatalf("%v: nobody leads", w.now())
-	}
+	check.Must(w, first != nil, "%v: nobody leads", w.now())
 	for _, c := range all {
-		if h, ok := c.Leader(); !ok || h.ID != first.ID() || h.Token != first.lastTerm(w.T).Token() {
-			w.Errorf("%v: %s believes that %v", w.now(), c.ID(), h)
-		}
+		h, ok := c.Leader()
+		check.That(w, ok && h.ID == first.ID() && h.Token == first.lastTerm(w.T).Token(),
+			"%v: %s believes that %v", w.now(), c.ID(), h)
 	}
 	return first
 }

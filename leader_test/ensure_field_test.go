@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -20,8 +21,7 @@ func TestEnsure_Denied(t *testing.T) {
 	h := permServer(t, permList("a", "a", false))
 	nc := permDial(t, h, "a")
 	js := tcpJS(t, nc)
-	b, err := leader.EnsureBucket(js, leader.BucketConfig{Name: "E"})
-	tcpOK(t, err)
+	b := check.Got(leader.EnsureBucket(js, leader.BucketConfig{Name: "E"}))(t)
 	a := tcpElectionOf(t, "a").stand(b, leader.Config{})
 	a.Expect(leadertest.Match("Faulted that names the subject", func(e leader.Event) bool {
 		f, ok := e.(leader.Faulted)
@@ -36,9 +36,7 @@ func TestEnsure_Denied(t *testing.T) {
 			faults++
 		}
 	}
-	if faults != 1 {
-		t.Errorf("%d faults, want one", faults)
-	}
+	check.That(t, faults == 1, "%d faults, want one", faults)
 }
 
 // A client that may create the bucket needs no other permission than a candidate's for that.
@@ -48,8 +46,7 @@ func TestEnsure_PermissionsAreEnough(t *testing.T) {
 	u.pub = append(u.pub, "$JS.API.STREAM.CREATE.KV_E", "$JS.API.STREAM.CREATE.KV_E_roster")
 	h := permServer(t, u)
 	nc := permDial(t, h, "a")
-	b, err := leader.EnsureBucket(tcpJS(t, nc), leader.BucketConfig{Name: "E", Roster: true})
-	tcpOK(t, err)
+	b := check.Got(leader.EnsureBucket(tcpJS(t, nc), leader.BucketConfig{Name: "E", Roster: true}))(t)
 	a := tcpElectionOf(t, "a").stand(b, leader.Config{Roster: true})
 	tcpTerm(a)
 	tcpOK(t, a.Stop(t.Context()))
@@ -67,15 +64,11 @@ func TestEnsure_ClusterComesLate(t *testing.T) {
 		}
 	}
 	js := tcpJS(t, c.dial())
-	b, err := leader.EnsureBucket(js, leader.BucketConfig{Name: "F", Replicas: 3})
-	tcpOK(t, err)
+	b := check.Got(leader.EnsureBucket(js, leader.BucketConfig{Name: "F", Replicas: 3}))(t)
 	a := tcpElectionOf(t, "e").stand(b, leader.Config{})
 	a.Expect(leadertest.Faulted(leader.ErrUnreachable))
 	c.heal()
 	a.Expect(leadertest.Elected())
-	info, err := b.Info(t.Context())
-	tcpOK(t, err)
-	if info.Replicas != 3 {
-		t.Errorf("the bucket is %+v", info)
-	}
+	info := check.Got(b.Info(t.Context()))(t)
+	check.That(t, info.Replicas == 3, "the bucket is %+v", info)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -17,8 +18,7 @@ import (
 func (cl *client) ensured(w *world, cfg leader.BucketConfig) *leader.Bucket {
 	w.Helper()
 	cfg.Name = "E"
-	b, err := leader.EnsureBucket(cl.js, cfg)
-	w.ok(err)
+	b := check.Got(leader.EnsureBucket(cl.js, cfg))(w)
 	w.opened(b)
 	return b
 }
@@ -26,8 +26,7 @@ func (cl *client) ensured(w *world, cfg leader.BucketConfig) *leader.Bucket {
 // standOn makes a candidate in the election "e" of that bucket.
 func (w *world) standOn(cl *client, b *leader.Bucket, cfg leader.Config) *candidate {
 	w.Helper()
-	lc, err := leader.Campaign(w.Context(), b, "e", cfg)
-	w.ok(err)
+	lc := check.Got(leader.Campaign(w.Context(), b, "e", cfg))(w)
 	c := &candidate{Candidate: lc, client: cl, read: make(chan struct{})}
 	w.stands = append(w.stands, c)
 	go c.record(w.T, w.zero, w.checker("e"))
@@ -68,15 +67,12 @@ func TestEnsure_FirstCandidateCreates(t *testing.T) {
 			a, b := w.dial("a"), w.dial("b")
 			of := map[*client]*leader.Bucket{a: a.ensured(w, cfg), b: b.ensured(w, cfg)}
 			w.at(time.Second)
-			if got := w.streams(); got != "" {
-				w.Errorf("there are %s before there is a candidate", got)
-			}
+			check.Equal(w, w.streams(), "", "there are %s before there is a candidate")
 			ca := w.standOn(a, of[a], leader.Config{ID: "a"})
 			ca.saw(w.T, "1s pending", "1s elected")
 			cb := w.standOn(b, of[b], leader.Config{ID: "b", Roster: roster})
 			cb.saw(w.T, "1s observed a")
-			info, err := of[b].Info(w.Context())
-			w.ok(err)
+			info := check.Got(of[b].Info(w.Context()))(w)
 			if info.MaxLease != lease || !info.PurgeProtected || info.Roster != roster || info.Description != "elections" || info.FeedSubject == "" {
 				w.Errorf("the bucket is %+v", info)
 			}
@@ -84,9 +80,7 @@ func TestEnsure_FirstCandidateCreates(t *testing.T) {
 			if roster {
 				want = "KV_E KV_E_roster"
 			}
-			if got := w.streams(); got != want {
-				w.Errorf("there are %s, want %s", got, want)
-			}
+			check.Equal(w, w.streams(), want, "there are %s")
 			w.at(time.Minute)
 			ca.saw(w.T)
 			cb.saw(w.T)
@@ -120,8 +114,7 @@ func TestEnsure_Race(t *testing.T) {
 			all = append(all, w.standEnsured(fmt.Sprint("c", n), leader.BucketConfig{MaxLease: lease << (n % 2)}))
 		}
 		w.at(time.Second)
-		info, err := all[0].bucket(t).Info(w.Context())
-		w.ok(err)
+		info := check.Got(all[0].bucket(t).Info(w.Context()))(w)
 		w.at(10 * time.Minute)
 		elected := 0
 		for n, c := range all {
@@ -136,25 +129,20 @@ func TestEnsure_Race(t *testing.T) {
 					w.Errorf("c%d: %s", n, e)
 				}
 			}
-			if want := map[bool]int{false: 1}[wants == info.MaxLease]; differs != want {
-				w.Errorf("c%d reports the difference %d times, want %d: %q", n, differs, want, told)
-			}
+			want := map[bool]int{false: 1}[wants == info.MaxLease]
+			check.That(w, differs == want, "c%d reports the difference %d times, want %d: %q", n, differs, want, told)
 		}
-		if elected != 1 {
-			w.Errorf("%d elections, want one", elected)
-		}
+		check.That(w, elected == 1, "%d elections, want one", elected)
 	})
 }
 
 // A bucket that exists is not changed. The first setting that differs is reported once, also
 // by a candidate with several seats and after reconnections, and again if it is another one.
 func TestEnsure_ReportsDifferenceOnce(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.ordinary()
+	inOrdinary(t, func(w *world) {
 		cl := w.dial("a")
 		b := cl.ensured(w, leader.BucketConfig{})
-		one, err := leader.Campaign(w.Context(), b, "one", leader.Config{ID: "a", LeaseDuration: lease})
-		w.ok(err)
+		one := check.Got(leader.Campaign(w.Context(), b, "one", leader.Config{ID: "a", LeaseDuration: lease}))(w)
 		several, err := leader.Campaign(w.Context(), b, "several", leader.Config{ID: "a", Seats: 3, LeaseDuration: lease})
 		w.ok(err)
 		w.at(time.Minute)
@@ -162,16 +150,13 @@ func TestEnsure_ReportsDifferenceOnce(t *testing.T) {
 		w.at(2 * time.Minute)
 		cl.open()
 		w.at(3 * time.Minute)
-		stream, err := w.ops.js.Stream(w.Context(), "KV_E")
-		w.ok(err)
+		stream := check.Got(w.ops.js.Stream(w.Context(), "KV_E"))(w)
 		conf := stream.CachedInfo().Config
-		if conf.DenyPurge || len(conf.Metadata) > 1 && conf.Metadata["natsleader.max_lease"] != "" {
-			w.Errorf("the bucket was changed: %+v", conf)
-		}
+		check.That(w, !conf.DenyPurge && (len(conf.Metadata) <= 1 || conf.Metadata["natsleader.max_lease"] == ""),
+			"the bucket was changed: %+v", conf)
 		conf.MaxAge = time.Hour
 		conf.Duplicates = time.Minute
-		_, err = w.ops.js.UpdateStream(w.Context(), conf)
-		w.ok(err)
+		check.Got(w.ops.js.UpdateStream(w.Context(), conf))(w)
 		cl.cut()
 		w.at(4 * time.Minute)
 		cl.open()
@@ -189,9 +174,8 @@ func TestEnsure_ReportsDifferenceOnce(t *testing.T) {
 				told[1] != prefix+"has TTL 1h0m0s, not none; it is used as it is" {
 				w.Errorf("%s: %q", c.Election(), told)
 			}
-			if n := c.Stats().Faults["bucket_differs"]; n != 2 {
-				w.Errorf("%s: counted %d times", c.Election(), n)
-			}
+			n := c.Stats().Faults["bucket_differs"]
+			check.That(w, n == 2, "%s: counted %d times", c.Election(), n)
 		}
 	})
 }
@@ -203,17 +187,14 @@ func TestEnsure_NeverAnew(t *testing.T) {
 		cfg := leader.BucketConfig{MaxLease: lease}
 		a, cl := w.standEnsured("a", cfg), w.dial("b")
 		stored := cl.ensured(w, cfg)
-		same, err := stored.WithFeedSubject("natsleader.feed.E")
-		w.ok(err)
+		same := check.Got(stored.WithFeedSubject("natsleader.feed.E"))(w)
 		w.at(time.Second)
-		_, err = stored.Info(w.Context()) // the bucket that was made of it has not asked yet
+		_, err := stored.Info(w.Context()) // the bucket that was made of it has not asked yet
 		w.ok(err)
 		w.deleteBucket()
 		b := w.standOn(cl, same, leader.Config{ID: "b"})
 		w.at(time.Hour)
-		if got := w.streams(); got != "" {
-			w.Errorf("there is %s again", got)
-		}
+		check.Equal(w, w.streams(), "", "there is %s again")
 		if got := strings.Join(a.without("unreachable", "no bucket"), ", "); got != "0s pending, 0s elected, 5.8s fenced expired" {
 			w.Errorf("a saw %s", got) // it cannot find out that the key is gone
 		}
@@ -234,29 +215,21 @@ func TestEnsure_DeletedUnderLeader(t *testing.T) {
 		bubble(t, func(w *world) {
 			cfg := leader.BucketConfig{MaxLease: lease}
 			cl := w.dial("a")
-			a, err := leader.Campaign(w.Context(), cl.ensured(w, cfg), "e", leader.Config{ID: "a"})
-			w.ok(err)
+			a := check.Got(leader.Campaign(w.Context(), cl.ensured(w, cfg), "e", leader.Config{ID: "a"}))(w)
 			w.at(10 * time.Second)
 			term, ok := a.Term()
-			if !ok {
-				w.Fatal("a does not lead")
-			}
+			check.Must(w, ok, "a does not lead")
 			if isCut {
 				cl.cut()
 			}
 			w.deleteBucket()
 			b := w.standEnsured("b", cfg)
 			b.saw(w.T, "10s pending", "10s elected")
-			if leads := term.Err() == nil; leads != isCut {
-				w.Errorf("a leads: %v, want %v", leads, isCut)
-			}
-			if newer := b.lastTerm(w.T).Token(); newer <= term.Token() {
-				w.Errorf("tokens %d, then %d", term.Token(), newer)
-			}
+			check.Equal(w, term.Err() == nil, isCut, "a leads: %v")
+			newer := b.lastTerm(w.T).Token()
+			check.That(w, newer > term.Token(), "tokens %d, then %d", term.Token(), newer)
 			w.at(10*time.Second + deadline)
-			if term.Err() == nil {
-				w.Error("the term of a goes on beyond its lease")
-			}
+			check.That(w, term.Err() != nil, "the term of a goes on beyond its lease")
 			cl.open()
 			w.ok(a.Stop(w.Context()))
 		})
@@ -271,9 +244,8 @@ func TestEnsure_ReadersCreateNothing(t *testing.T) {
 		b := cl.ensured(w, leader.BucketConfig{Roster: true})
 		ctx, cancel := context.WithCancel(w.Context())
 		defer cancel()
-		holders, err := leader.Observe(ctx, b, "e")
-		w.ok(err)
-		_, err = leader.Lookup(w.Context(), b, "e")
+		holders := check.Got(leader.Observe(ctx, b, "e"))(w)
+		_, err := leader.Lookup(w.Context(), b, "e")
 		for what, err := range map[string]error{
 			"Lookup":   err,
 			"Info":     second(b.Info(w.Context())),
@@ -288,9 +260,7 @@ func TestEnsure_ReadersCreateNothing(t *testing.T) {
 			w.Errorf("ObserveRoster: %v", err)
 		}
 		w.at(time.Minute)
-		if got := w.streams(); got != "" {
-			w.Errorf("there are %s", got)
-		}
+		check.Equal(w, w.streams(), "", "there are %s")
 		select {
 		case h := <-holders:
 			w.Errorf("the observer reports %v", h)
@@ -302,9 +272,7 @@ func TestEnsure_ReadersCreateNothing(t *testing.T) {
 		for seen.ID == "" {
 			seen = <-holders
 		}
-		if seen.ID != "a" {
-			w.Errorf("the observer reports %v", seen)
-		}
+		check.That(w, seen.ID == "a", "the observer reports %v", seen)
 		cancel()
 		for range holders {
 		}
@@ -321,13 +289,9 @@ func TestEnsure_InvalidConfig(t *testing.T) {
 			`Adopt is for CreateBucket`:         {Name: "E", Adopt: true},
 			`MaxLease 10s is not less than TTL`: {Name: "E", MaxLease: 10 * time.Second, TTL: 10 * time.Second},
 		} {
-			if _, err := leader.EnsureBucket(w.ops.js, cfg); !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), text) {
-				w.Errorf("%s: %v", text, err)
-			}
+			check.Says(w, check.Err(leader.EnsureBucket(w.ops.js, cfg)), leader.ErrInvalidConfig, text)
 		}
-		if _, err := leader.EnsureBucket(nil, leader.BucketConfig{Name: "E"}); !errors.Is(err, leader.ErrInvalidConfig) {
-			w.Errorf("without a JetStream: %v", err)
-		}
+		check.Is(w, check.Err(leader.EnsureBucket(nil, leader.BucketConfig{Name: "E"})), leader.ErrInvalidConfig)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -18,8 +19,7 @@ func second[T any](_ T, err error) error { return err }
 func TestErrorTexts_MissingBucket(t *testing.T) {
 	bubble(t, func(w *world) {
 		open := func(name string) *leader.Bucket {
-			b, err := leader.OpenBucket(w.ops.js, name)
-			w.ok(err)
+			b := check.Got(leader.OpenBucket(w.ops.js, name))(w)
 			return b
 		}
 		info := func(b *leader.Bucket) string { return fmt.Sprint(second(b.Info(w.Context()))) }
@@ -37,8 +37,7 @@ func TestErrorTexts_MissingBucket(t *testing.T) {
 			w.Errorf("got  %s\nwant %s", got, want)
 		}
 		err := second(b.Info(w.Context()))
-		if !errors.Is(err, leader.ErrNoBucket) || !errors.Is(err, jetstream.ErrStreamNotFound) {
-			w.Errorf("%v is not what it says", err)
-		}
+		check.That(w, errors.Is(err, leader.ErrNoBucket) && errors.Is(err, jetstream.ErrStreamNotFound),
+			"%v is not what it says", err)
 	})
 }

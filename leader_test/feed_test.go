@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -18,13 +19,9 @@ import (
 func (w *world) requests(cl *client) int64 {
 	w.Helper()
 	synctest.Wait()
-	cid, err := cl.nc.GetClientID()
-	w.ok(err)
-	z, err := w.current().Connz(&server.ConnzOptions{CID: cid})
-	w.ok(err)
-	if len(z.Conns) != 1 {
-		w.Fatalf("%d connections", len(z.Conns))
-	}
+	cid := check.Got(cl.nc.GetClientID())(w)
+	z := check.Got(w.current().Connz(&server.ConnzOptions{CID: cid}))(w)
+	check.Must(w, len(z.Conns) == 1, "%d connections", len(z.Conns))
 	return z.Conns[0].InMsgs
 }
 
@@ -34,9 +31,7 @@ func TestWaiter_SendsNoRequests(t *testing.T) {
 		_, b := w.veterans()
 		before := w.requests(b.client)
 		w.at(20500*time.Millisecond + 10*lease)
-		if n := w.requests(b.client) - before; n != 0 {
-			w.Errorf("b sent %d requests in 10 leases", n)
-		}
+		check.Equal(w, w.requests(b.client)-before, 0, "b sent %d requests in 10 leases")
 		b.saw(w.T)
 	})
 }
@@ -47,9 +42,7 @@ func TestLeader_RequestsPerInterval(t *testing.T) {
 		a, _ := w.veterans()
 		before := w.requests(a.client)
 		w.at(20500*time.Millisecond + 10*lease)
-		if n := w.requests(a.client) - before; n != int64(10*lease/interval) {
-			w.Errorf("a sent %d requests in 10 leases", n)
-		}
+		check.Equal(w, w.requests(a.client)-before, int64(10*lease/interval), "a sent %d requests in 10 leases")
 	})
 }
 
@@ -80,9 +73,7 @@ func TestDeafFeed_IsRebuilt(t *testing.T) {
 		b.deafen()
 		w.at(23 * time.Second) // half a lease after the renewal of 20s, the last that it received
 		noticed := w.requests(b.client) - before
-		if noticed == 0 {
-			w.Error("b has not looked")
-		}
+		check.That(w, noticed != 0, "b has not looked")
 		w.at(22*time.Second + 999*time.Millisecond + time.Second)
 		before = w.requests(b.client)
 		w.at(22*time.Second + 10*lease)
@@ -104,57 +95,28 @@ func TestDeafFeed_ReadAfterHalfALease(t *testing.T) {
 		before := w.requests(b.client)
 		b.deafen()
 		w.at(23*time.Second - 1)
-		if n := w.requests(b.client) - before; n != 1 {
-			w.Errorf("b sent %d requests before it was to read", n)
-		}
+		check.Equal(w, w.requests(b.client)-before, 1, "b sent %d requests before it was to read")
 		w.at(23 * time.Second)
-		if n := w.requests(b.client) - before; n < 2 {
-			w.Errorf("b has not looked")
-		}
-	})
-}
-
-// A feed that stays deaf is reported once, and disturbs no candidate.
-func TestDeafFeed_LastingIsReported(t *testing.T) {
-	kinds(t, func(w *world) {
-		a, b := w.veterans()
-		b.filter(func(f frame) treatment {
-			if f.dir == down && (strings.HasPrefix(f.subject, "natsleader.feed.") || strings.HasPrefix(f.reply, "$JS.ACK.KV_E.")) {
-				return drop
-			}
-			return pass
-		})
-		w.at(time.Minute)
-		a.saw(w.T)
-		b.saw(w.T, "29s faulted no feed") // found deaf at 23s, 26s and 29s
-		a.cut()                           // it renewed at 60s, and b may not have read that yet
-		w.at(2 * time.Minute)
-		if got := b.transitions(); len(got) != 2 || !strings.HasSuffix(got[1], " elected") {
-			w.Errorf("b saw %q", got)
-		}
+		n := w.requests(b.client) - before
+		check.That(w, n >= 2, "b has not looked")
 	})
 }
 
 // A watch feed whose consumer is deleted is opened anew.
 func TestWatchFeed_DeletedConsumer(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.ordinary()
+	inOrdinary(t, func(w *world) {
 		a, b := w.veterans()
-		s, err := w.ops.js.Stream(w.Context(), "KV_E")
-		w.ok(err)
+		s := check.Got(w.ops.js.Stream(w.Context(), "KV_E"))(w)
 		n := 0
 		for name := range s.ConsumerNames(w.Context()).Name() {
 			w.ok(s.DeleteConsumer(w.Context(), name))
 			n++
 		}
-		if n != 2 {
-			t.Errorf("there were %d consumers", n)
-		}
+		check.That(t, n == 2, "there were %d consumers", n)
 		w.at(50500 * time.Millisecond)
 		w.ok(a.Resign(w.Context()))
-		if got := b.transitions(); strings.Join(got, "|") != "50.5s pending|50.5s elected" {
-			t.Errorf("b saw %q", got)
-		}
+		got := b.transitions()
+		check.That(t, strings.Join(got, "|") == "50.5s pending|50.5s elected", "b saw %q", got)
 	})
 }
 
@@ -174,14 +136,9 @@ func TestCandidate_WithoutFeed(t *testing.T) {
 		w.ok(a.Resign(w.Context()))
 		w.at(40 * time.Second)
 		got := b.transitions()
-		if len(got) != 2 {
-			t.Fatalf("b saw %q", got)
-		}
-		at, err := time.ParseDuration(strings.TrimSuffix(got[1], " elected"))
-		w.ok(err)
-		if at > 20500*time.Millisecond+interval {
-			t.Errorf("b was elected at %v", at)
-		}
+		check.Must(t, len(got) == 2, "b saw %q", got)
+		at := check.Got(time.ParseDuration(strings.TrimSuffix(got[1], " elected")))(w)
+		check.That(t, at <= 20500*time.Millisecond+interval, "b was elected at %v", at)
 	})
 }
 
@@ -189,20 +146,14 @@ func TestCandidate_WithoutFeed(t *testing.T) {
 // open in between.
 func TestFeed_NotOpenedIsReported(t *testing.T) {
 	kinds(t, func(w *world) {
-		cl := w.dial("a")
-		unanswered := func(f frame) treatment {
-			if f.dir == up && (strings.HasPrefix(f.subject, "$JS.API.CONSUMER.") || strings.HasPrefix(string(f.raw), "PING")) {
-				return drop
-			}
-			return pass
-		}
-		cl.filter(unanswered)
-		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+		a := w.behind(treat(drop, func(f frame) bool {
+			return f.dir == up && (strings.HasPrefix(f.subject, "$JS.API.CONSUMER.") || strings.HasPrefix(string(f.raw), "PING"))
+		}))
 		w.at(30 * time.Second)
-		if got := a.news(); got[0] != "1s faulted no feed" || strings.Count(strings.Join(got, "|"), "faulted") != 1 {
-			w.Errorf("a saw %q", got)
-		}
-		cl.open()
+		got := a.news()
+		check.That(w, got[0] == "1s faulted no feed" && strings.Count(strings.Join(got, "|"), "faulted") == 1,
+			"a saw %q", got)
+		a.open()
 		w.at(40 * time.Second)
 		a.saw(w.T)
 	})
@@ -210,29 +161,55 @@ func TestFeed_NotOpenedIsReported(t *testing.T) {
 
 // With a wrong feed subject, a candidate falls back to reads of the key.
 func TestFeedSubject_WrongIsPolled(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(12 * time.Second)
 		cl := w.dial("b")
-		bucket, err := leader.OpenBucket(cl.js, "E")
-		w.ok(err)
-		bucket, err = bucket.WithFeedSubject("nowhere")
-		w.ok(err)
-		c, err := leader.Campaign(w.Context(), bucket, "e", leader.Config{ID: "b"})
-		w.ok(err)
-		b := &candidate{Candidate: c, client: cl, read: make(chan struct{})}
-		w.stands = append(w.stands, b)
-		go b.record(t, w.zero, w.checker("e"))
+		bucket := check.Got(leader.OpenBucket(cl.js, "E"))(w)
+		bucket = check.Got(bucket.WithFeedSubject("nowhere"))(w)
+		b := w.standOn(cl, bucket, leader.Config{ID: "b"})
 		w.at(20500 * time.Millisecond)
 		a.news()
 		b.news()
 		w.ok(a.Stop(w.Context()))
 		w.at(40 * time.Second)
-		if got := b.transitions(); len(got) != 2 {
-			t.Errorf("b saw %q", got)
-		}
+		got := b.transitions()
+		check.That(t, len(got) == 2, "b saw %q", got)
 	})
+}
+
+// A candidate uses the feed that the bucket republishes, and otherwise a consumer. It sends no requests
+// while it waits, and leaves no consumer behind.
+func TestFeed_OfTheBucket(t *testing.T) {
+	for _, k := range []struct {
+		name      string
+		republish *jetstream.RePublish
+		feed      string
+		consumers int
+	}{
+		{"with a watch", nil, "", 2},
+		{"republished", &jetstream.RePublish{Source: "$KV.E.>", Destination: "elsewhere.>"}, "elsewhere", 0},
+		{"republished from everywhere", &jetstream.RePublish{Source: ">", Destination: "all.>"}, "all.$KV.E", 0},
+		{"republished without a source", &jetstream.RePublish{Destination: "bare.>"}, "bare.$KV.E", 0},
+		{"republished headers are no feed", &jetstream.RePublish{Source: "$KV.E.>", Destination: "heads.>", HeadersOnly: true}, "", 2},
+	} {
+		inBubble.run(t, k.name, func(t *testing.T, w *world) {
+			_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "E", RePublish: k.republish})
+			w.ok(err)
+			info := check.Got(w.ops.bucket(t).Info(w.Context()))(w)
+			check.That(t, info.FeedSubject == k.feed && !info.PurgeProtected, "%+v, want the feed %q", info, k.feed)
+			a, b := w.veterans()
+			check.Equal(t, w.consumers("KV_E"), k.consumers, "%d consumers")
+			before := w.requests(b.client)
+			w.at(80 * time.Second)
+			check.Equal(t, w.requests(b.client)-before, 0, "b sent %d requests")
+			w.ok(a.Resign(w.Context()))
+			b.saw(t, "1m20s observed nobody", "1m20s pending", "1m20s elected")
+			w.ok(a.Stop(w.Context()))
+			w.ok(b.Stop(w.Context()))
+			check.Equal(t, w.consumers("KV_E"), 0, "%d consumers after the end")
+		})
+	}
 }
 
 // forgery returns a released record on the feed, with all the headers of the server.
@@ -250,16 +227,14 @@ func forgery(revision int) *nats.Msg {
 // A forged message on the feed does not depose a leader.
 func TestForgedFeedMessage_Leader(t *testing.T) {
 	for _, revision := range []int{1, 21, 22, 1000, 1 << 40} {
-		bubble(t, func(w *world) {
-			w.sealed()
+		inSealed(t, func(w *world) {
 			a, b := w.veterans()
 			term := a.lastTerm(t)
 			w.ok(w.ops.nc.PublishMsg(forgery(revision)))
 			w.at(40 * time.Second)
 			a.saw(t)
-			if now, ok := a.Term(); !ok || now != term {
-				t.Error("a leads another term")
-			}
+			now, ok := a.Term()
+			check.That(t, ok && now == term, "a leads another term")
 			if got := b.transitions(); len(got) != 0 {
 				t.Errorf("b saw %q", got)
 			}
@@ -279,16 +254,14 @@ func TestForgedHeaders_OfKeyWriter(t *testing.T) {
 		a, b := w.veterans()
 		m := forgery(1 << 40)
 		m.Subject = "$KV.E.other" // a writer of that key may not write e
-		_, err := w.ops.js.PublishMsg(w.Context(), m)
-		w.ok(err)
+		check.Got(w.ops.js.PublishMsg(w.Context(), m))(w)
 		w.at(40 * time.Second)
 		a.saw(w.T)
 		b.saw(w.T)
 		w.leads(a, b)
 		w.ok(b.Stop(w.Context()))
 		m.Subject = "$KV.E.e" // a writer of this key may, but does not number the revisions
-		_, err = w.ops.js.PublishMsg(w.Context(), m)
-		w.ok(err)
+		check.Got(w.ops.js.PublishMsg(w.Context(), m))(w)
 		w.at(time.Minute)
 		// The record says that the key is released. But no writer sends these headers, so the
 		// entry is foreign.
@@ -300,8 +273,7 @@ func TestForgedHeaders_OfKeyWriter(t *testing.T) {
 
 // Junk on the feed is ignored.
 func TestFeed_JunkIsIgnored(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b := w.veterans()
 		w.ok(w.ops.nc.Publish("natsleader.feed.E.e", []byte("junk")))
 		for header, value := range map[string]string{
@@ -313,9 +285,7 @@ func TestFeed_JunkIsIgnored(t *testing.T) {
 		}
 		before := w.requests(b.client)
 		w.at(time.Minute)
-		if n := w.requests(b.client) - before; n != 0 {
-			t.Errorf("b sent %d requests", n)
-		}
+		check.Equal(t, w.requests(b.client)-before, 0, "b sent %d requests")
 		a.saw(t)
 		b.saw(t)
 	})

@@ -4,33 +4,27 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
 // openBucket returns the guarded bucket "orders" as this client sees it.
 func (cl *client) openBucket(t *testing.T, opts ...fence.BucketOption) *fence.Bucket {
 	t.Helper()
-	b, err := fence.OpenBucket(cl.js, "orders", opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := check.Got(fence.OpenBucket(cl.js, "orders", opts...))(t)
 	return b
 }
 
 // openStream returns the guarded stream ORDERS with the guard orders.guard.
 func (cl *client) openStream(t *testing.T) *fence.Stream {
 	t.Helper()
-	s, err := fence.OpenStream(cl.js, "ORDERS", "orders.guard")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := check.Got(fence.OpenStream(cl.js, "ORDERS", "orders.guard"))(t)
 	return s
 }
 
@@ -47,8 +41,7 @@ func checked(ctx context.Context, g leader.Guard) error {
 func (w *world) stream(c jetstream.StreamConfig) {
 	w.Helper()
 	c.Name = "ORDERS"
-	_, err := w.ops.js.CreateOrUpdateStream(w.Context(), c)
-	w.ok(err)
+	check.Got(w.ops.js.CreateOrUpdateStream(w.Context(), c))(w)
 }
 
 // guarding makes the candidate a of the election e with these guards.
@@ -61,134 +54,44 @@ func (w *world) guarding(cl *client, guards ...leader.Guard) *candidate {
 // has.
 func (w *world) messages() (last, has uint64) {
 	w.Helper()
-	s, err := w.ops.js.Stream(w.Context(), "ORDERS")
-	w.ok(err)
+	s := check.Got(w.ops.js.Stream(w.Context(), "ORDERS"))(w)
 	state := s.CachedInfo().State
 	return state.LastSeq, state.Msgs
 }
 
-// A check names the setting of the stream that is not safe for a guard.
+// A check names the setting of the stream that is not safe for a guard, and the candidate writes
+// nothing. TestHazard_Settings of package fence has all such settings.
 func TestGuardCheck_UnsafeSettings(t *testing.T) {
-	type config = jetstream.StreamConfig
 	orders := []string{"orders.>"}
-	for _, k := range []struct {
-		name string
-		cfg  config
-		text string
-	}{
-		{
-			"MaxMsgs",
-			config{Subjects: orders, MaxMsgs: 1000},
-			"drops its oldest messages when it is full (MaxMsgs 1000 with discard old), and with them the guard",
+	for text, c := range map[string]jetstream.StreamConfig{
+		"drops its oldest messages when it is full (MaxMsgs 1000 with discard old), and with them the guard": {Subjects: orders, MaxMsgs: 1000},
+		"takes messages of up to 100 bytes (MaxMsgSize), less than the 1536 that a guard may need":           {Subjects: orders, MaxMsgSize: 100},
+		"is sealed, and takes no writes": {Subjects: orders, Sealed: true},
+		"takes what comes from stream OTHER without conditions (Sources), also on the guard's subject orders.guard": {
+			Subjects: orders, Sources: []*jetstream.StreamSource{{Name: "SAFE", FilterSubject: "paid.>"}, {Name: "OTHER", FilterSubject: "orders.>"}},
 		},
-		{
-			"MaxBytes",
-			config{Subjects: orders, MaxBytes: 1 << 20},
-			"drops its oldest messages when it is full (MaxBytes 1048576 with discard old), and with them the guard",
-		},
-		{
-			"work queue",
-			config{Subjects: orders, Retention: jetstream.WorkQueuePolicy},
-			"drops what consumers have read (Retention WorkQueue), and with it the guard",
-		},
-		{
-			"interest",
-			config{Subjects: orders, Retention: jetstream.InterestPolicy},
-			"drops what consumers have read (Retention Interest), and with it the guard",
-		},
-		{
-			"MaxAge",
-			config{Subjects: orders, MaxAge: time.Hour},
-			"drops messages after 1h0m0s (MaxAge without AllowMsgTTL), and with them the guard",
-		},
-		{
-			"DiscardNewPerSubject",
-			config{Subjects: orders, MaxMsgsPerSubject: 3, Discard: jetstream.DiscardNew, DiscardNewPerSubject: true},
-			"refuses more than 3 messages of a subject (MaxMsgsPerSubject with DiscardNewPerSubject), and so to raise the guard",
-		},
-		{
-			"MaxMsgSize",
-			config{Subjects: orders, MaxMsgSize: 100},
-			"takes messages of up to 100 bytes (MaxMsgSize), less than the 1536 that a guard may need",
-		},
-		{"NoAck", config{Subjects: orders, NoAck: true}, "acknowledges nothing (NoAck)"},
-		{
-			"Subjects",
-			config{Subjects: []string{"orders.new", "orders.*.paid"}},
-			`does not contain its guard: none of its subjects ["orders.new" "orders.*.paid"] covers orders.guard`,
-		},
-		{"Mirror", config{Mirror: &jetstream.StreamSource{Name: "OTHER"}}, "is a mirror of stream OTHER, and takes no writes"},
-		{
-			"Sources",
-			config{Subjects: orders, Sources: []*jetstream.StreamSource{
-				{Name: "SAFE", FilterSubject: "paid.>"}, {Name: "OTHER", FilterSubject: "orders.>"},
-			}},
-			"takes what comes from stream OTHER without conditions (Sources), also on the guard's subject orders.guard",
-		},
-		{
-			"all of a source",
-			config{Subjects: orders, Sources: []*jetstream.StreamSource{{Name: "OTHER"}}},
-			"takes what comes from stream OTHER without conditions (Sources), also on the guard's subject orders.guard",
-		},
-		{
-			"a source's transform",
-			config{Subjects: orders, Sources: []*jetstream.StreamSource{
-				{Name: "OTHER", SubjectTransforms: []jetstream.SubjectTransformConfig{{Source: "paid.*", Destination: "orders.$1"}}},
-			}},
-			"takes what comes from stream OTHER without conditions (Sources), also on the guard's subject orders.guard",
-		},
-		{
-			"SubjectTransform away",
-			config{Subjects: orders, SubjectTransform: &jetstream.SubjectTransformConfig{Source: "orders.>", Destination: "sold.>"}},
-			`stores "orders.>" as "sold.>" (SubjectTransform), the guard's subject orders.guard among them`,
-		},
-		{
-			"SubjectTransform to it",
-			config{Subjects: []string{"orders.>", "x.*"}, SubjectTransform: &jetstream.SubjectTransformConfig{
-				Source: "x.*", Destination: "orders.{{wildcard(1)}}",
-			}},
-			`stores "x.*" as "orders.{{wildcard(1)}}" (SubjectTransform), the guard's subject orders.guard among them`,
-		},
-		{"AllowMsgCounter", config{Subjects: orders, AllowMsgCounter: true}, "takes nothing but counters (AllowMsgCounter)"},
-		{
-			"PersistMode",
-			config{Subjects: orders, PersistMode: jetstream.AsyncPersistMode},
-			"acknowledges what a crash of the server can undo (PersistMode async), and so the guard",
+		`stores "x.*" as "orders.{{wildcard(1)}}" (SubjectTransform), the guard's subject orders.guard among them`: {
+			Subjects:         []string{"orders.>", "x.*"},
+			SubjectTransform: &jetstream.SubjectTransformConfig{Source: "x.*", Destination: "orders.{{wildcard(1)}}"},
 		},
 	} {
-		t.Run(k.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.stream(k.cfg)
-				w.sealed()
-				before, _ := w.messages()
-				err := checked(w.Context(), w.ops.openStream(t))
-				if want := leader.ErrIncompatibleBucket.Error() + ": stream ORDERS " + k.text; err == nil || err.Error() != want || !errors.Is(err, leader.ErrIncompatibleBucket) {
-					t.Errorf("got\n %v\nwant\n %s", err, want)
-				}
-				cl := w.dial("a")
-				a := w.guarding(cl, cl.openStream(t))
-				w.at(time.Minute)
-				a.saw(t, "0s faulted unfit")
-				if after, _ := w.messages(); after != before {
-					t.Errorf("%d messages were written", after-before)
-				}
-			})
+		inSealed(t, func(w *world) {
+			if c.Sealed { // which no new stream may be
+				w.stream(jetstream.StreamConfig{Subjects: orders})
+			}
+			w.stream(c)
+			before, _ := w.messages()
+			err := checked(w.Context(), w.ops.openStream(t))
+			want := leader.ErrIncompatibleBucket.Error() + ": stream ORDERS " + text
+			check.That(t, errors.Is(err, leader.ErrIncompatibleBucket) && err.Error() == want, "got\n %v\nwant\n %s", err, want)
+			cl := w.dial("a")
+			a := w.guarding(cl, cl.openStream(t))
+			w.at(time.Minute)
+			a.saw(t, "0s faulted unfit")
+			after, _ := w.messages()
+			check.That(t, after == before, "%d messages were written", after-before)
 		})
 	}
-}
-
-// A stream that is sealed in the sense of NATS takes no writes, and a check refuses it.
-func TestGuardCheck_SealedStream(t *testing.T) {
-	bubble(t, func(w *world) {
-		c := jetstream.StreamConfig{Subjects: []string{"orders.>"}}
-		w.stream(c)
-		c.Sealed = true
-		w.stream(c)
-		err := checked(w.Context(), w.ops.openStream(t))
-		if want := leader.ErrIncompatibleBucket.Error() + ": stream ORDERS is sealed, and takes no writes"; err == nil || err.Error() != want {
-			t.Errorf("got %v, want %s", err, want)
-		}
-	})
 }
 
 // A check of a guarded bucket names the bucket.
@@ -204,9 +107,8 @@ func TestGuardCheck_NamesTheBucket(t *testing.T) {
 			})
 			w.ok(err)
 			err = checked(w.Context(), b)
-			if want := leader.ErrIncompatibleBucket.Error() + ": bucket orders " + k.text; err == nil || err.Error() != want {
-				t.Errorf("got\n %v\nwant\n %s", err, want)
-			}
+			want := leader.ErrIncompatibleBucket.Error() + ": bucket orders " + k.text
+			check.That(t, err != nil && err.Error() == want, "got\n %v\nwant\n %s", err, want)
 		}
 	})
 }
@@ -214,53 +116,47 @@ func TestGuardCheck_NamesTheBucket(t *testing.T) {
 // A stream that keeps the guard is fit. The first check leaves one message behind, and
 // later checks none.
 func TestGuardCheck_SafeStream(t *testing.T) {
-	type config = jetstream.StreamConfig
 	orders := []string{"orders.>"}
-	for name, c := range map[string]config{
-		"nothing set":       {Subjects: orders},
-		"the guard alone":   {Subjects: []string{"orders.guard"}},
-		"one per subject":   {Subjects: orders, MaxMsgsPerSubject: 1},
-		"discard new":       {Subjects: orders, MaxMsgs: 1000, MaxBytes: 1 << 20, Discard: jetstream.DiscardNew},
-		"MaxAge":            {Subjects: orders, MaxAge: time.Hour, AllowMsgTTL: true, SubjectDeleteMarkerTTL: time.Minute},
-		"roomy messages":    {Subjects: orders, MaxMsgSize: 1536},
-		"a filtered source": {Subjects: orders, Sources: []*jetstream.StreamSource{{Name: "OTHER", FilterSubject: "paid.>"}}},
-		"a mapped source": {Subjects: orders, Sources: []*jetstream.StreamSource{
-			{Name: "OTHER", SubjectTransforms: []jetstream.SubjectTransformConfig{{Source: "paid.>", Destination: "orders.paid.>"}}},
-		}},
-		"a transform": {Subjects: []string{"orders.>", "x.*"}, SubjectTransform: &jetstream.SubjectTransformConfig{
-			Source: "x.*", Destination: "orders.paid.$1",
-		}},
-		"republished":  {Subjects: orders, RePublish: &jetstream.RePublish{Source: ">", Destination: "copy.>"}},
-		"no deletes":   {Subjects: orders, DenyDelete: true, DenyPurge: true},
-		"roll-ups":     {Subjects: orders, AllowRollup: true},
-		"schedules":    {Subjects: orders, AllowMsgSchedules: true},
-		"compressed":   {Subjects: orders, Compression: jetstream.S2Compression, FirstSeq: 1000},
-		"fast batches": {Subjects: orders, AllowBatchPublish: true, AllowAtomicPublish: true},
+	for name, c := range map[string]jetstream.StreamConfig{
+		"nothing set":     {Subjects: orders},
+		"the guard alone": {Subjects: []string{"orders.guard"}},
+		"discard new": {
+			Subjects: orders, MaxMsgsPerSubject: 1, MaxMsgs: 1000, MaxBytes: 1 << 20, Discard: jetstream.DiscardNew, MaxMsgSize: 1536,
+			AllowRollup: true, AllowBatchPublish: true, AllowAtomicPublish: true, Compression: jetstream.S2Compression, FirstSeq: 1000,
+		},
+		"an age": {
+			Subjects: orders, MaxAge: time.Hour, AllowMsgTTL: true, SubjectDeleteMarkerTTL: time.Minute, AllowMsgSchedules: true, AllowRollup: true,
+		},
+		"sources": {
+			Subjects: orders, DenyDelete: true, DenyPurge: true, RePublish: &jetstream.RePublish{Source: ">", Destination: "copy.>"},
+			Sources: []*jetstream.StreamSource{
+				{Name: "OTHER", FilterSubject: "paid.>"},
+				{Name: "ANOTHER", SubjectTransforms: []jetstream.SubjectTransformConfig{{Source: "paid.>", Destination: "orders.paid.>"}}},
+			},
+		},
+		"a transform": {
+			Subjects:         []string{"orders.>", "x.*"},
+			SubjectTransform: &jetstream.SubjectTransformConfig{Source: "x.*", Destination: "orders.paid.$1"},
+		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.stream(c)
-				w.sealed()
-				s := w.ops.openStream(t)
-				for range 3 {
-					w.ok(checked(w.Context(), s))
-				}
-				if _, n := w.messages(); n != 1 {
-					t.Errorf("%d messages after three checks", n)
-				}
-				cl := w.dial("a")
-				a := w.guarding(cl, cl.openStream(t))
-				a.saw(t, "0s pending", "0s elected")
-				term := a.lastTerm(t)
-				before, _ := w.messages()
+		inBubble.run(t, name, func(t *testing.T, w *world) {
+			w.stream(c)
+			w.sealed()
+			s := w.ops.openStream(t)
+			for range 3 {
 				w.ok(checked(w.Context(), s))
-				if after, _ := w.messages(); after != before {
-					t.Errorf("a check wrote %d messages over a guard", after-before)
-				}
-				if term.Err() != nil {
-					t.Errorf("the term ended: %v", term.Err())
-				}
-			})
+			}
+			_, n := w.messages()
+			check.That(t, n == 1, "%d messages after three checks", n)
+			cl := w.dial("a")
+			a := w.guarding(cl, cl.openStream(t))
+			a.saw(t, "0s pending", "0s elected")
+			term := a.lastTerm(t)
+			before, _ := w.messages()
+			w.ok(checked(w.Context(), s))
+			after, _ := w.messages()
+			check.That(t, after == before, "a check wrote %d messages over a guard", after-before)
+			check.That(t, term.Err() == nil, "the term ended: %v", term.Err())
 		})
 	}
 }
@@ -269,20 +165,12 @@ func TestGuardCheck_SafeStream(t *testing.T) {
 // deleted.
 func TestGuardCheck_LeavesMarker(t *testing.T) {
 	bubble(t, func(w *world) {
-		kv, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders", History: 5})
-		w.ok(err)
+		kv := check.Got(w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders", History: 5}))(w)
 		w.ok(checked(w.Context(), w.ops.openBucket(t)))
-		if _, err = kv.Get(w.Context(), fence.DefaultGuardKey); !errors.Is(err, jetstream.ErrKeyNotFound) {
-			t.Errorf("Get: %v", err)
-		}
-		if _, err = kv.Keys(w.Context()); !errors.Is(err, jetstream.ErrNoKeysFound) {
-			t.Errorf("Keys: %v", err)
-		}
-		h, err := kv.History(w.Context(), fence.DefaultGuardKey)
-		w.ok(err)
-		if len(h) != 1 || h[0].Operation() != jetstream.KeyValueDelete {
-			t.Errorf("history %v", h)
-		}
+		check.Is(t, check.Err(kv.Get(w.Context(), fence.DefaultGuardKey)), jetstream.ErrKeyNotFound)
+		check.Is(t, check.Err(kv.Keys(w.Context())), jetstream.ErrNoKeysFound)
+		h := check.Got(kv.History(w.Context(), fence.DefaultGuardKey))(w)
+		check.That(t, len(h) == 1 && h[0].Operation() == jetstream.KeyValueDelete, "history %v", h)
 	})
 }
 
@@ -305,24 +193,20 @@ func renames(header string) func(frame) treatment {
 // A check finds a server that ignores the condition on another subject. An old server
 // knows only the last sequence of the message's own subject.
 func TestGuardCheck_FindsOldServer(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		w.stream(jetstream.StreamConfig{Subjects: []string{"orders.>"}})
 		cl := w.dial("a")
 		cl.filter(renames(jetstream.ExpectedLastSubjSeqSubjHeader))
 		a := w.guarding(cl, cl.openStream(t))
 		w.at(time.Minute)
 		a.saw(t, "0s faulted unfit")
-		if n, _ := w.messages(); n != 1 { // the marker
-			t.Errorf("%d messages were written", n)
-		}
+		n, _ := w.messages()
+		check.That(t, n == 1, "%d messages were written", n) // the marker
 		want := leader.ErrIncompatibleBucket.Error() + ": stream ORDERS does not heed a condition on another subject " +
 			"(Nats-Expected-Last-Subject-Sequence-Subject) as nats-server 2.11.8 and later do: " +
 			"server " + cl.nc.ConnectedServerName() + ", which leads the stream, says that it is of version " + cl.nc.ConnectedServerVersion()
 		err := checked(w.Context(), cl.openStream(t))
-		if err == nil || err.Error() != want {
-			t.Errorf("got\n %v\nwant\n %s", err, want)
-		}
+		check.That(t, err != nil && err.Error() == want, "got\n %v\nwant\n %s", err, want)
 		// With a server that applies it, the same candidate is elected.
 		cl.cut()
 		cl.open()
@@ -332,29 +216,23 @@ func TestGuardCheck_FindsOldServer(t *testing.T) {
 		}
 		before, _ := w.messages()
 		cl.filter(renames(jetstream.ExpectedLastSubjSeqSubjHeader))
-		if err := checked(w.Context(), cl.openStream(t)); !errors.Is(err, leader.ErrIncompatibleBucket) {
-			t.Errorf("with a guard that stands: %v", err)
-		}
-		if after, _ := w.messages(); after != before {
-			t.Errorf("%d messages were written", after-before)
-		}
+		check.Is(t, checked(w.Context(), cl.openStream(t)), leader.ErrIncompatibleBucket)
+		after, _ := w.messages()
+		check.That(t, after == before, "%d messages were written", after-before)
 	})
 }
 
 // A check changes nothing where the server applies no condition. Where not even the headers
 // arrive, the guard is rewritten as it was, and the leader raises it again.
 func TestGuardCheck_NoConditions(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		w.stream(jetstream.StreamConfig{Subjects: []string{"orders.>"}})
 		cl := w.dial("a")
 		a := w.guarding(cl, cl.openStream(t))
 		a.saw(t, "0s pending", "0s elected")
 		term := a.lastTerm(t)
-		s, err := w.ops.js.Stream(w.Context(), "ORDERS")
-		w.ok(err)
-		was, err := s.GetLastMsgForSubject(w.Context(), "orders.guard")
-		w.ok(err)
+		s := check.Got(w.ops.js.Stream(w.Context(), "ORDERS"))(w)
+		was := check.Got(s.GetLastMsgForSubject(w.Context(), "orders.guard"))(w)
 		blind := w.dial("blind")
 		blind.filter(func(f frame) treatment {
 			for _, h := range []string{jetstream.ExpectedLastSubjSeqHeader, jetstream.ExpectedLastSubjSeqSubjHeader} {
@@ -362,76 +240,12 @@ func TestGuardCheck_NoConditions(t *testing.T) {
 			}
 			return pass
 		})
-		if err = checked(w.Context(), blind.openStream(t)); !errors.Is(err, leader.ErrIncompatibleBucket) {
-			t.Errorf("got %v", err)
-		}
-		is, err := s.GetLastMsgForSubject(w.Context(), "orders.guard")
-		w.ok(err)
-		if is.Sequence == was.Sequence || !bytes.Equal(is.Data, was.Data) {
-			t.Errorf("the guard is %d %s, was %d %s", is.Sequence, is.Data, was.Sequence, was.Data)
-		}
+		check.Is(t, checked(w.Context(), blind.openStream(t)), leader.ErrIncompatibleBucket)
+		is := check.Got(s.GetLastMsgForSubject(w.Context(), "orders.guard"))(w)
+		check.That(t, is.Sequence != was.Sequence && bytes.Equal(is.Data, was.Data),
+			"the guard is %d %s, was %d %s", is.Sequence, is.Data, was.Sequence, was.Data)
 		w.at(time.Minute)
 		a.saw(t, "6s faulted guard deleted") // it has no condition
-		if term.Err() != nil {
-			t.Errorf("the term ended: %v", term.Err())
-		}
-	})
-}
-
-// A candidate checks again after each reconnection.
-func TestGuardCheck_Reconnection(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
-		c := jetstream.StreamConfig{Subjects: []string{"orders.>"}}
-		w.stream(c)
-		cl := w.dial("a")
-		a := w.guarding(cl, cl.openStream(t))
-		a.saw(t, "0s pending", "0s elected")
-		c.MaxMsgs = 1000
-		w.stream(c)
-		w.at(30 * time.Second)
-		a.saw(t)
-		reconnect := func() {
-			w.Helper()
-			cl.cut()
-			cl.open()
-			w.at(w.now() + 2*redial)
-		}
-		reconnect()
-		if got := a.without("unreachable"); len(got) != 1 || !strings.HasSuffix(got[0], "faulted unfit") {
-			t.Errorf("a saw %q", got)
-		}
-		w.at(2 * time.Minute)
-		a.saw(t)
-		if !a.IsLeader() {
-			t.Error("it does not lead on")
-		}
-		c.MaxMsgs = -1
-		w.stream(c)
-		reconnect()
-		w.at(3 * time.Minute)
-		if got := a.without("unreachable"); len(got) != 0 || !a.IsLeader() {
-			t.Errorf("a saw %q", got)
-		}
-	})
-}
-
-// A candidate checks its guards again every minute. Another server may become the leader
-// of the stream at any time, and settings change.
-func TestGuardCheck_EveryMinute(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
-		w.stream(jetstream.StreamConfig{Subjects: []string{"orders.>"}})
-		cl := w.dial("a")
-		a := w.guarding(cl, cl.openStream(t))
-		a.saw(t, "0s pending", "0s elected")
-		cl.filter(saysVersion(cl.nc.ConnectedServerVersion(), "2.11.4"))
-		w.at(time.Minute + time.Second)
-		a.saw(t, "1m0s faulted unfit")
-		w.at(10 * time.Minute)
-		a.saw(t)
-		if !a.IsLeader() {
-			t.Error("it does not lead on")
-		}
+		check.That(t, term.Err() == nil, "the term ended: %v", term.Err())
 	})
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -37,19 +38,15 @@ func TestClusterGuard_ManyWriters(t *testing.T) {
 	}
 	t.Run("without batches", func(t *testing.T) {
 		put, kv := guardWriter(t, c.nc, jetstream.KeyValueConfig{Replicas: 3})
-		s, err := c.js.Stream(t.Context(), "KV_"+kv.Bucket())
-		tcpOK(t, err)
+		s := check.Got(c.js.Stream(t.Context(), "KV_"+kv.Bucket()))(t)
 		conf := s.CachedInfo().Config
 		conf.AllowAtomicPublish = false
-		_, err = c.js.UpdateStream(t.Context(), conf)
-		tcpOK(t, err)
+		check.Got(c.js.UpdateStream(t.Context(), conf))(t)
 		for g := range 16 {
 			t.Run("", func(t *testing.T) {
 				t.Parallel()
 				for range proof.Size(5, 20) {
-					if _, err := put.Put(t.Context(), string(rune('a'+g)), nil); err != nil {
-						t.Error(err)
-					}
+					check.Is(t, check.Err(put.Put(t.Context(), string(rune('a'+g)), nil)), nil)
 				}
 			})
 		}
@@ -91,8 +88,7 @@ func TestClusterGuardCheck_GuardThatMoves(t *testing.T) {
 			}
 		}
 	}()
-	other, err := fence.OpenBucket(tcpJS(t, c.dial()), "orders")
-	tcpOK(t, err)
+	other := check.Got(fence.OpenBucket(tcpJS(t, c.dial()), "orders"))(t)
 	checks := 0
 	tcpEventually(t, "100 checks while the guard moves 100 times", func() bool {
 		tcpOK(t, checked(t.Context(), other))
@@ -101,9 +97,7 @@ func TestClusterGuardCheck_GuardThatMoves(t *testing.T) {
 	})
 	close(stop)
 	<-stopped
-	if _, err := fence.CreateBucket(t.Context(), c.js, cfg); err != nil {
-		t.Error(err)
-	}
+	check.Is(t, check.Err(fence.CreateBucket(t.Context(), c.js, cfg)), nil)
 }
 
 // guardAPI acts as the servers of a stream on which every guard works, behind the API
@@ -182,10 +176,8 @@ func TestGuardVersion_EveryReplica(t *testing.T) {
 	nc := tcpDial(t, tcpServe(t, opts).ClientURL())
 	f := &guardAPI{}
 	f.serve(t, nc)
-	js, err := jetstream.NewWithAPIPrefix(nc, "FAKE")
-	tcpOK(t, err)
-	s, err := fence.OpenStream(js, "ORDERS", "orders.guard")
-	tcpOK(t, err)
+	js := check.Got(jetstream.NewWithAPIPrefix(nc, "FAKE"))(t)
+	s := check.Got(fence.OpenStream(js, "ORDERS", "orders.guard"))(t)
 	type others = map[string]string
 	for _, k := range []struct {
 		name, tells string
@@ -215,9 +207,8 @@ func TestGuardVersion_EveryReplica(t *testing.T) {
 			} else {
 				want := leader.ErrIncompatibleBucket.Error() + ": stream ORDERS needs nats-server 2.11.8 or later on all servers that keep it, " +
 					"or else some writes of earlier terms are accepted: " + k.text
-				if !errors.Is(err, leader.ErrIncompatibleBucket) || err.Error() != want {
-					t.Errorf("got\n %v\nwant\n %s", err, want)
-				}
+				check.That(t, errors.Is(err, leader.ErrIncompatibleBucket) && err.Error() == want,
+					"got\n %v\nwant\n %s", err, want)
 			}
 			f.mu.Lock()
 			defer f.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"maps"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,14 +11,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
 // settings returns the settings of a stream, without the server's own metadata.
 func (w *world) settings(stream string) jetstream.StreamConfig {
 	w.Helper()
-	s, err := w.ops.js.Stream(w.Context(), stream)
-	w.ok(err)
+	s := check.Got(w.ops.js.Stream(w.Context(), stream))(w)
 	c := s.CachedInfo().Config
 	maps.DeleteFunc(c.Metadata, func(key, _ string) bool { return strings.HasPrefix(key, "_nats.") })
 	if len(c.Metadata) == 0 {
@@ -32,8 +31,7 @@ func (w *world) settings(stream string) jetstream.StreamConfig {
 func (w *world) createBucket(cfg jetstream.KeyValueConfig) *fence.Bucket {
 	w.Helper()
 	cfg.Bucket = "orders"
-	b, err := fence.CreateBucket(w.Context(), w.ops.js, cfg)
-	w.ok(err)
+	b := check.Got(fence.CreateBucket(w.Context(), w.ops.js, cfg))(w)
 	return b
 }
 
@@ -42,8 +40,7 @@ func (w *world) createBucket(cfg jetstream.KeyValueConfig) *fence.Bucket {
 func (w *world) createStream(cfg jetstream.StreamConfig) *fence.Stream {
 	w.Helper()
 	cfg.Name = "ORDERS"
-	s, err := fence.CreateStream(w.Context(), w.ops.js, cfg, "orders.guard")
-	w.ok(err)
+	s := check.Got(fence.CreateStream(w.Context(), w.ops.js, cfg, "orders.guard"))(w)
 	return s
 }
 
@@ -73,23 +70,18 @@ func TestCreateBucket_MatchesNATS(t *testing.T) {
 		"a long TTL":    {TTL: 24 * time.Hour},
 		"delete marker": {LimitMarkerTTL: time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				b := w.createBucket(cfg)
-				w.ok(checked(w.Context(), b))
-				got := w.settings("KV_orders")
-				w.ok(w.ops.js.DeleteKeyValue(w.Context(), "orders"))
-				cfg.Bucket = "orders"
-				_, err := w.ops.js.CreateKeyValue(w.Context(), cfg)
-				w.ok(err)
-				want := w.settings("KV_orders")
-				want.AllowAtomicPublish = true
-				want.FirstSeq = uint64(time.Now().UnixMicro()) // no time passes in the bubble
-				want.AllowMsgTTL = want.AllowMsgTTL || cfg.TTL > 0
-				if !reflect.DeepEqual(got, want) {
-					t.Errorf("got\n %+v\nwant\n %+v", got, want)
-				}
-			})
+		inBubble.run(t, name, func(t *testing.T, w *world) {
+			b := w.createBucket(cfg)
+			w.ok(checked(w.Context(), b))
+			got := w.settings("KV_orders")
+			w.ok(w.ops.js.DeleteKeyValue(w.Context(), "orders"))
+			cfg.Bucket = "orders"
+			check.Got(w.ops.js.CreateKeyValue(w.Context(), cfg))(w)
+			want := w.settings("KV_orders")
+			want.AllowAtomicPublish = true
+			want.FirstSeq = uint64(time.Now().UnixMicro()) // no time passes in the bubble
+			want.AllowMsgTTL = want.AllowMsgTTL || cfg.TTL > 0
+			check.That(t, reflect.DeepEqual(got, want), "got\n %+v\nwant\n %+v", got, want)
 		})
 	}
 }
@@ -104,21 +96,16 @@ func TestCreateBucket_Keeps(t *testing.T) {
 			Metadata: map[string]string{"team": "x"},
 		})
 		w.ok(err)
-		_, err = kv.PutString(w.Context(), "k", "v")
-		w.ok(err)
+		check.Got(kv.PutString(w.Context(), "k", "v"))(w)
 		want := w.settings("KV_orders")
 		seen := w.sends()
 		b := w.createBucket(jetstream.KeyValueConfig{Storage: memory})
 		want.AllowAtomicPublish, want.AllowMsgTTL = true, true
-		if got := w.settings("KV_orders"); !reflect.DeepEqual(got, want) {
-			t.Errorf("got\n %+v\nwant\n %+v", got, want)
-		}
+		check.Deep(t, w.settings("KV_orders"), want)
 		w.ok(checked(w.Context(), b))
 		w.createBucket(jetstream.KeyValueConfig{Storage: memory})
 		w.createBucket(jetstream.KeyValueConfig{Storage: memory, History: 5, TTL: time.Hour, Replicas: 1, Metadata: map[string]string{"team": "x"}})
-		if !slices.Equal(*seen, []string{"UPDATE"}) {
-			t.Errorf("sent %q", *seen)
-		}
+		check.Deep(t, *seen, []string{"UPDATE"})
 		w.createBucket(jetstream.KeyValueConfig{
 			Storage: memory, Description: "new", History: 2, TTL: time.Minute, MaxBytes: -1, MaxValueSize: 2048, LimitMarkerTTL: time.Second,
 			Metadata: map[string]string{"rank": "1"},
@@ -126,9 +113,7 @@ func TestCreateBucket_Keeps(t *testing.T) {
 		want.Description, want.MaxMsgsPerSubject, want.MaxAge, want.Duplicates, want.MaxBytes = "new", 2, time.Minute, time.Minute, -1
 		want.MaxMsgSize, want.SubjectDeleteMarkerTTL = 2048, time.Second
 		want.Metadata = map[string]string{"team": "x", "rank": "1"}
-		if got := w.settings("KV_orders"); !reflect.DeepEqual(got, want) {
-			t.Errorf("got\n %+v\nwant\n %+v", got, want)
-		}
+		check.Deep(t, w.settings("KV_orders"), want)
 		if e, err := kv.Get(w.Context(), "k"); err != nil || string(e.Value()) != "v" {
 			t.Errorf("the bucket's contents: %v, %v", e, err)
 		}
@@ -153,21 +138,18 @@ func TestCreateStream_Adds(t *testing.T) {
 		}},
 		{"discard new", config{Subjects: []string{"orders.>"}, MaxMsgs: 10, Discard: jetstream.DiscardNew}, func(*config) {}},
 	} {
-		t.Run(k.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				s := w.createStream(k.cfg)
-				w.ok(checked(w.Context(), s))
-				got := w.settings("ORDERS")
-				w.ok(w.ops.js.DeleteStream(w.Context(), "ORDERS"))
-				c := k.cfg
-				c.AllowAtomicPublish = true
-				c.FirstSeq = uint64(time.Now().UnixMicro())
-				k.want(&c)
-				w.stream(c)
-				if want := w.settings("ORDERS"); !reflect.DeepEqual(got, want) {
-					t.Errorf("got\n %+v\nwant\n %+v", got, want)
-				}
-			})
+		inBubble.run(t, k.name, func(t *testing.T, w *world) {
+			s := w.createStream(k.cfg)
+			w.ok(checked(w.Context(), s))
+			got := w.settings("ORDERS")
+			w.ok(w.ops.js.DeleteStream(w.Context(), "ORDERS"))
+			c := k.cfg
+			c.AllowAtomicPublish = true
+			c.FirstSeq = uint64(time.Now().UnixMicro())
+			k.want(&c)
+			w.stream(c)
+			want := w.settings("ORDERS")
+			check.That(t, reflect.DeepEqual(got, want), "got\n %+v\nwant\n %+v", got, want)
 		})
 	}
 }
@@ -175,8 +157,7 @@ func TestCreateStream_Adds(t *testing.T) {
 // A guarded bucket that is made anew refuses the writers of the old bucket. Writes of the
 // old bucket do not become valid again, because revisions go on rising.
 func TestRecreatedGuard_OldWriters(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		w.createBucket(jetstream.KeyValueConfig{})
 		a := w.guard("a", "orders")
 		w.at(time.Second)
@@ -186,11 +167,9 @@ func TestRecreatedGuard_OldWriters(t *testing.T) {
 		w.createBucket(jetstream.KeyValueConfig{})
 		b := w.guard("b", "orders")
 		w.at(2 * time.Second)
-		_, err := b.writer(t).Put(w.Context(), "k", nil)
-		w.ok(err)
-		if _, err = old.Put(w.Context(), "k", nil); !isFenced(err) {
-			t.Error(err)
-		}
+		check.Got(b.writer(t).Put(w.Context(), "k", nil))(w)
+		_, err := old.Put(w.Context(), "k", nil)
+		check.That(t, isFenced(err), "%v", err)
 	})
 }
 
@@ -206,24 +185,18 @@ func TestCreateStream_Keeps(t *testing.T) {
 		s := w.createStream(jetstream.StreamConfig{Storage: jetstream.MemoryStorage, Discard: jetstream.DiscardNew})
 		want.Subjects = []string{"sold.*", "orders.paid.*", "orders.guard"}
 		want.Discard, want.AllowAtomicPublish = jetstream.DiscardNew, true
-		if got := w.settings("ORDERS"); !reflect.DeepEqual(got, want) {
-			t.Errorf("got\n %+v\nwant\n %+v", got, want)
-		}
+		check.Deep(t, w.settings("ORDERS"), want)
 		w.ok(checked(w.Context(), s))
 		w.createStream(jetstream.StreamConfig{Storage: jetstream.MemoryStorage})
 		w.createStream(want)
-		if !slices.Equal(*seen, []string{"UPDATE"}) {
-			t.Errorf("sent %q", *seen)
-		}
+		check.Deep(t, *seen, []string{"UPDATE"})
 		w.createStream(jetstream.StreamConfig{
 			Storage: jetstream.MemoryStorage, Subjects: []string{"orders.>"}, MaxAge: time.Minute, Metadata: map[string]string{"rank": "1"},
 		})
 		want.Subjects = []string{"sold.*", "orders.>"}
 		want.MaxAge, want.Duplicates, want.AllowMsgTTL = time.Minute, time.Minute, true
 		want.Metadata = map[string]string{"team": "x", "rank": "1"}
-		if got := w.settings("ORDERS"); !reflect.DeepEqual(got, want) {
-			t.Errorf("got\n %+v\nwant\n %+v", got, want)
-		}
+		check.Deep(t, w.settings("ORDERS"), want)
 	})
 }
 
@@ -240,80 +213,43 @@ func TestCreateStream_Invalid(t *testing.T) {
 		text  string
 	}{
 		{
-			"limits", nil,
-			config{Subjects: orders, MaxMsgs: 10},
-			leader.ErrInvalidConfig,
+			"limits", nil, config{Subjects: orders, MaxMsgs: 10}, leader.ErrInvalidConfig,
 			"so set, stream ORDERS drops its oldest messages when it is full (MaxMsgs 10 with discard old), and with them the guard",
 		},
 		{
-			"a mirror", nil,
-			config{Mirror: &jetstream.StreamSource{Name: "OTHER"}},
-			leader.ErrInvalidConfig, "so set, stream ORDERS is a mirror of stream OTHER, and takes no writes",
+			"limits there", &config{Subjects: orders, MaxBytes: 1000}, config{}, leader.ErrIncompatibleBucket,
+			"stream ORDERS exists and drops its oldest messages when it is full (MaxBytes 1000 with discard old), and with them the guard",
 		},
 		{
-			"async", nil,
-			config{Subjects: orders, PersistMode: jetstream.AsyncPersistMode},
-			leader.ErrInvalidConfig,
-			"so set, stream ORDERS acknowledges what a crash of the server can undo (PersistMode async), and so the guard",
+			"storage", &config{Subjects: orders, Storage: jetstream.MemoryStorage}, config{}, leader.ErrIncompatibleBucket,
+			"stream ORDERS exists and is stored in Memory, which cannot be changed to File",
 		},
 		{
-			"limits there", &config{Subjects: orders, MaxBytes: 1000},
-			config{},
-			leader.ErrIncompatibleBucket, "stream ORDERS exists and drops its oldest messages when it is full (MaxBytes 1000 with discard old), and with them the guard",
-		},
-		{
-			"a work queue", &config{Subjects: orders, Retention: jetstream.WorkQueuePolicy},
-			config{},
-			leader.ErrIncompatibleBucket, "stream ORDERS exists and drops what consumers have read (Retention WorkQueue), and with it the guard",
-		},
-		{
-			"a mirror there", &config{Mirror: &jetstream.StreamSource{Name: "OTHER"}},
-			config{},
-			leader.ErrIncompatibleBucket, "stream ORDERS exists and is a mirror of stream OTHER, and takes no writes",
-		},
-		{
-			"storage", &config{Subjects: orders, Storage: jetstream.MemoryStorage},
-			config{},
-			leader.ErrIncompatibleBucket, "stream ORDERS exists and is stored in Memory, which cannot be changed to File",
-		},
-		{
-			"the server's rules", &config{Subjects: orders, AllowMsgSchedules: true},
-			config{Discard: jetstream.DiscardNew},
+			"the server's rules", &config{Subjects: orders, AllowMsgSchedules: true}, config{Discard: jetstream.DiscardNew},
 			leader.ErrIncompatibleBucket, "the server refuses these settings for stream ORDERS: ",
 		},
+		{"replicas", nil, config{Subjects: orders, Replicas: 3}, leader.ErrInvalidConfig, "Replicas is more than the server can keep"},
 		{
-			"replicas", nil,
-			config{Subjects: orders, Replicas: 3},
-			leader.ErrInvalidConfig, "Replicas is more than the server can keep",
-		},
-		{
-			"subjects of another stream", nil,
-			config{Subjects: []string{"taken.>"}},
-			leader.ErrIncompatibleBucket, "the server refuses these settings for stream ORDERS: ",
+			"subjects of another stream", nil, config{Subjects: []string{"taken.>"}}, leader.ErrIncompatibleBucket,
+			"the server refuses these settings for stream ORDERS: ",
 		},
 	} {
-		t.Run(k.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				_, err := w.ops.js.CreateStream(w.Context(), config{Name: "TAKEN", Subjects: []string{"taken.*"}})
-				w.ok(err)
-				var before config
-				if k.there != nil {
-					w.stream(*k.there)
-					before = w.settings("ORDERS")
-				}
-				k.cfg.Name = "ORDERS"
-				s, err := fence.CreateStream(w.Context(), w.ops.js, k.cfg, "orders.guard")
-				if s != nil || !errors.Is(err, k.is) || !strings.Contains(err.Error(), k.is.Error()+": "+k.text) {
-					t.Errorf("got\n %v\nwant\n %v: %s", err, k.is, k.text)
-				}
-				if k.there == nil {
-					if _, err := w.ops.js.Stream(w.Context(), "ORDERS"); !errors.Is(err, jetstream.ErrStreamNotFound) {
-						t.Errorf("the stream: %v", err)
-					}
-				} else if after := w.settings("ORDERS"); !reflect.DeepEqual(before, after) {
-					t.Errorf("got\n %+v\nwant\n %+v", after, before)
-				}
-			})
+		inBubble.run(t, k.name, func(t *testing.T, w *world) {
+			check.Got(w.ops.js.CreateStream(w.Context(), config{Name: "TAKEN", Subjects: []string{"taken.*"}}))(w)
+			var before config
+			if k.there != nil {
+				w.stream(*k.there)
+				before = w.settings("ORDERS")
+			}
+			k.cfg.Name = "ORDERS"
+			s, err := fence.CreateStream(w.Context(), w.ops.js, k.cfg, "orders.guard")
+			check.That(t, s == nil && errors.Is(err, k.is) && strings.Contains(err.Error(), k.is.Error()+": "+k.text),
+				"got\n %v\nwant\n %v: %s", err, k.is, k.text)
+			if k.there == nil {
+				check.Is(t, check.Err(w.ops.js.Stream(w.Context(), "ORDERS")), jetstream.ErrStreamNotFound)
+			} else if after := w.settings("ORDERS"); !reflect.DeepEqual(before, after) {
+				t.Errorf("got\n %+v\nwant\n %+v", after, before)
+			}
 		})
 	}
 }
@@ -337,9 +273,8 @@ func TestCreateBucket_Invalid(t *testing.T) {
 				t.Errorf("got %v, want %q", err, k.text)
 			}
 		}
-		_, err := w.ops.js.CreateKeyValue(w.Context(), config{Bucket: "orders", Storage: jetstream.MemoryStorage})
-		w.ok(err)
-		_, err = fence.CreateBucket(w.Context(), w.ops.js, config{Bucket: "orders"})
+		check.Got(w.ops.js.CreateKeyValue(w.Context(), config{Bucket: "orders", Storage: jetstream.MemoryStorage}))(w)
+		_, err := fence.CreateBucket(w.Context(), w.ops.js, config{Bucket: "orders"})
 		if want := "create bucket orders: " + leader.ErrIncompatibleBucket.Error() + ": stream KV_orders exists and is stored in Memory, which cannot be changed to File"; !errors.Is(err, leader.ErrIncompatibleBucket) || err.Error() != want {
 			t.Errorf("got\n %v\nwant\n %s", err, want)
 		}
@@ -349,25 +284,19 @@ func TestCreateBucket_Invalid(t *testing.T) {
 // An ordinary update of the bucket disables batches, and the next CreateBucket
 // enables them again. The leader leads on.
 func TestGuardedBucket_OrdinaryUpdate(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		w.createBucket(jetstream.KeyValueConfig{})
 		cl := w.dial("a")
 		b := cl.openBucket(t)
 		a := w.guarding(cl, b)
 		a.saw(t, "0s pending", "0s elected")
-		_, err := w.ops.js.CreateOrUpdateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
-		w.ok(err)
-		if w.settings("KV_orders").AllowAtomicPublish {
-			t.Error("the update of nats.go keeps AllowAtomicPublish: the documentation says otherwise")
-		}
-		_, err = b.Writer(a.lastTerm(t)).Put(w.Context(), "k", []byte("v"))
-		w.ok(err)
+		check.Got(w.ops.js.CreateOrUpdateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders"}))(w)
+		check.That(t, !w.settings("KV_orders").AllowAtomicPublish,
+			"the update of nats.go keeps AllowAtomicPublish: the documentation says otherwise")
+		check.Got(b.Writer(a.lastTerm(t)).Put(w.Context(), "k", []byte("v")))(w)
 		w.ok(checked(w.Context(), b))
 		w.createBucket(jetstream.KeyValueConfig{})
-		if !w.settings("KV_orders").AllowAtomicPublish {
-			t.Error("not mended")
-		}
+		check.That(t, w.settings("KV_orders").AllowAtomicPublish, "not mended")
 		w.at(time.Minute)
 		a.saw(t)
 	})
@@ -379,9 +308,7 @@ func TestGuardedBucket_TTL(t *testing.T) {
 	bubble(t, func(w *world) {
 		b := w.createBucket(jetstream.KeyValueConfig{TTL: time.Minute})
 		_, err := w.ops.js.CreateOrUpdateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders", TTL: time.Minute})
-		if err == nil {
-			t.Error("the update of nats.go was accepted: the documentation says otherwise")
-		}
+		check.That(t, err != nil, "the update of nats.go was accepted: the documentation says otherwise")
 		w.ok(checked(w.Context(), b))
 	})
 }
@@ -396,12 +323,9 @@ func TestCreateBucket_Concurrently(t *testing.T) {
 			return err
 		})
 		first.pending()
-		_, err := fence.CreateBucket(w.Context(), cl.js, jetstream.KeyValueConfig{Bucket: "orders"})
-		w.ok(err)
+		check.Got(fence.CreateBucket(w.Context(), cl.js, jetstream.KeyValueConfig{Bucket: "orders"}))(w)
 		w.ops.open()
 		first.returned(0, nil)
-		if got := w.settings("KV_orders").Description; got != "x" {
-			t.Errorf("description %q", got)
-		}
+		check.Equal(t, w.settings("KV_orders").Description, "x", "description %q")
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -23,66 +24,44 @@ func (w *world) logGuard() *fence.StreamWriter {
 		Name: "LOG", Subjects: []string{"log.>"}, AllowRollup: true, AllowAtomicPublish: true, AllowMsgTTL: true,
 	})
 	w.ok(err)
-	g, err := fence.OpenStream(w.ops.js, "LOG", "log.guard")
-	w.ok(err)
+	g := check.Got(fence.OpenStream(w.ops.js, "LOG", "log.guard"))(w)
 	a := w.standAs(leader.Config{ID: "a", Guards: []leader.Guard{g}})
 	w.at(w.now() + time.Second)
 	return g.Writer(a.lastTerm(w.T))
 }
 
 // A header of the caller that could hide the condition from some servers is refused. So
-// is a header that removes the guard, however it is written.
+// is a header that removes the guard, however it is written. The term can write on.
+// TestCheckHeader_Names of package fence has all such headers.
 func TestGuardHeaders_Hiding(t *testing.T) {
-	const text, on, id = "Nats-Expected-Last-Subject-Sequence", "Nats-Expected-Last-Subject-Sequence-Subject", "Nats-Msg-Id"
-	for _, k := range []struct {
-		header nats.Header
-		says   string
-	}{
-		{nats.Header{"X-" + text: {"1"}}, "the header X-" + text + ": nats-server may take its name for " + text},
-		{nats.Header{text + "X": {"1"}}, "nats-server may take its name for " + text},
-		{nats.Header{"X-" + on: {"1"}}, "nats-server may take its name for " + text},
-		{nats.Header{"X-Original-" + id: {"1"}}, "nats-server may take its name for " + id},
-		{nats.Header{"Nats-Batch-Ids": {"1"}}, "nats-server may take its name for Nats-Batch-"},
-		{nats.Header{"X": {text + ": 1"}}, `the header X: nats-server may take its value "` + text + `: 1" for ` + text},
-		{nats.Header{"X": {"fine", "see " + id + ":"}}, "nats-server may take its value"},
-		{nats.Header{id: {"Nats-Batch-Id: 1"}}, "nats-server may take its value"},
-		{nats.Header{text: {"1"}, on: {"log." + text + ":.x"}}, "nats-server may take its value"},
-		{nats.Header{on: {"log.x"}}, on + " goes with " + text},
-		{nats.Header{text: {"", "1"}}, "the header " + text + " has 2 values"},
-		{nats.Header{id: {"", "1"}}, "the header " + id + " has 2 values"},
-		{nats.Header{"Nats-Batch-Id": {""}}, "the header Nats-Batch-Id does not go with a guard"},
-		{nats.Header{"Nats-Expected-Last-Sequence": {"", "1"}}, "the header Nats-Expected-Last-Sequence does not go with a guard"},
-		{nats.Header{"Nats-Rollup": {"ALL"}}, "the header Nats-Rollup: ALL would remove the guard"},
-		{nats.Header{"Nats-Rollup": {" all\t"}}, "the header Nats-Rollup: all would remove the guard"},
-		{nats.Header{"Nats-Rollup": {"sub", "all"}}, "the header Nats-Rollup has 2 values"},
-	} {
-		bubble(t, func(w *world) {
-			w.sealed()
-			pub := w.logGuard()
-			_, err := pub.PublishMsg(w.Context(), &nats.Msg{Subject: "log.x", Header: k.header})
-			if !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), k.says) {
-				t.Errorf("%v: %v, want %q", k.header, err, k.says)
-			}
-			if _, err := pub.Publish(w.Context(), "log.x", nil); err != nil {
-				t.Errorf("%v: the term cannot write any more: %v", k.header, err)
-			}
-		})
-	}
+	const text, id = "Nats-Expected-Last-Subject-Sequence", "Nats-Msg-Id"
+	inSealed(t, func(w *world) {
+		pub := w.logGuard()
+		for says, header := range map[string]nats.Header{
+			"the header X-" + text + ": nats-server may take its name for " + text:         {"X-" + text: {"1"}},
+			"nats-server may take its name for Nats-Batch-":                                {"Nats-Batch-Ids": {"1"}},
+			"the header X: nats-server may take its value \"" + text + ": 1\" for " + text: {"X": {text + ": 1"}},
+			"the header " + id + ": nats-server may take its value \"Nats-Batch-Id: 1\"":   {id: {"Nats-Batch-Id: 1"}},
+			"the header " + text + " has 2 values":                                         {text: {"", "1"}},
+			"the header Nats-Expected-Last-Sequence does not go with a guard":              {"Nats-Expected-Last-Sequence": {"", "1"}},
+			"the header Nats-Rollup: all would remove the guard":                           {"Nats-Rollup": {" all\t"}},
+		} {
+			check.Says(t, check.Err(pub.PublishMsg(w.Context(), &nats.Msg{Subject: "log.x", Header: header})), leader.ErrInvalidConfig, says)
+			check.Is(t, check.Err(pub.Publish(w.Context(), "log.x", nil)), nil)
+		}
+	})
 }
 
 // A subject that could hide the condition from some servers is refused.
 func TestGuardHeaders_HidingSubject(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		const subject = "log.Nats-Expected-Last-Subject-Sequence:.x"
 		if g, err := fence.OpenStream(w.ops.js, "LOG", subject); g != nil || !errors.Is(err, leader.ErrInvalidConfig) {
 			t.Errorf("a guard: %v", err)
 		}
 		pub := w.logGuard()
 		_, err := pub.PublishMsg(w.Context(), &nats.Msg{Subject: subject, Header: nats.Header{"Nats-Expected-Last-Subject-Sequence": {"0"}}})
-		if !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), "nats-server may take the subject for the header") {
-			t.Errorf("a condition: %v", err)
-		}
+		check.Says(t, err, leader.ErrInvalidConfig, "nats-server may take the subject for the header")
 		_, err = pub.Publish(w.Context(), subject, nil) // this name is in no header
 		w.ok(err)
 	})
@@ -91,13 +70,10 @@ func TestGuardHeaders_HidingSubject(t *testing.T) {
 // A write with an invalid header name is not of unknown outcome. A message that nats.go
 // does not send is known not to be written.
 func TestGuardHeaders_InvalidName(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		pub := w.logGuard()
 		_, err := pub.PublishMsg(w.Context(), &nats.Msg{Subject: "log.x", Header: nats.Header{"a:b": {"1"}}})
-		if !errors.Is(err, nats.ErrBadHeaderMsg) || errors.Is(err, fence.ErrUnknownOutcome) {
-			t.Errorf("%v", err)
-		}
+		check.That(t, errors.Is(err, nats.ErrBadHeaderMsg) && !errors.Is(err, fence.ErrUnknownOutcome), "%v", err)
 	})
 }
 
@@ -116,8 +92,7 @@ func headerNames(f frame) (names []string) {
 // least version of guards.
 func TestGuardHeaders_DistinctNames(t *testing.T) {
 	bubble(t, func(w *world) {
-		_, err := leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", Roster: true})
-		w.ok(err)
+		check.Got(leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", Roster: true}))(w)
 		w.createBucket(jetstream.KeyValueConfig{TTL: time.Hour})
 		cl := w.dial("a")
 		sent := make(map[string]bool)
@@ -133,10 +108,8 @@ func TestGuardHeaders_DistinctNames(t *testing.T) {
 		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a", Roster: true, Guards: []leader.Guard{g}})
 		w.at(time.Minute)
 		ctx, put := w.Context(), g.Writer(a.lastTerm(t))
-		rev, err := put.Put(ctx, "k", nil)
-		w.ok(err)
-		_, err = put.Update(ctx, "k", nil, rev)
-		w.ok(err)
+		rev := check.Got(put.Put(ctx, "k", nil))(w)
+		check.Got(put.Update(ctx, "k", nil, rev))(w)
 		w.ok(put.Delete(ctx, "k"))
 		w.ok(put.Purge(ctx, "k"))
 		w.ok(a.Stop(ctx))
@@ -147,17 +120,13 @@ func TestGuardHeaders_DistinctNames(t *testing.T) {
 			"KV-Operation", "Nats-Batch-Commit", "Nats-Batch-Id", "Nats-Batch-Sequence", "Nats-Expected-Last-Subject-Sequence",
 			"Nats-Expected-Last-Subject-Sequence-Subject", "Nats-Rollup", "Nats-TTL",
 		} {
-			if !sent[want] {
-				t.Errorf("%s was not sent", want)
-			}
+			check.That(t, sent[want], "%s was not sent", want)
 		}
 		names = append(names, jetstream.MsgIDHeader, jetstream.ExpectedStreamHeader) // on replicas, and of the caller's
 		for _, a := range names {
 			for _, b := range names {
 				known := a == "Nats-Expected-Last-Subject-Sequence" && b == a+"-Subject"
-				if a != b && strings.Contains(b, a) && !known {
-					t.Errorf("%s is within %s", a, b)
-				}
+				check.That(t, a == b || !strings.Contains(b, a) || known, "%s is within %s", a, b)
 			}
 		}
 	})

@@ -3,7 +3,6 @@ package leader_test
 import (
 	"bytes"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -18,8 +18,7 @@ import (
 
 // A candidate whose guarded bucket appears later is then elected.
 func TestGuard_BucketAppearsLater(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		cl := w.dial("a")
 		b := cl.openBucket(t)
 		if err := checked(w.Context(), b); !errors.Is(err, leader.ErrNoBucket) || err.Error() != "leader: bucket orders does not exist: make it with fence.CreateBucket" {
@@ -30,52 +29,14 @@ func TestGuard_BucketAppearsLater(t *testing.T) {
 		a.saw(t, "0s faulted no bucket")
 		w.createBucket(jetstream.KeyValueConfig{})
 		w.at(2 * time.Minute)
-		if got := a.transitions(); len(got) != 2 || !a.IsLeader() {
-			t.Errorf("a saw %q", got)
-		}
-	})
-}
-
-// A guard for another election is left alone.
-func TestGuard_OfAnotherElection(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
-		w.createBucket(jetstream.KeyValueConfig{})
-		cl := w.dial("a")
-		a := w.guarding(cl, cl.openBucket(t))
-		a.saw(t, "0s pending", "0s elected")
-		term := a.lastTerm(t)
-		other := w.dial("b")
-		var log bytes.Buffer
-		b := w.campaign(w.Context(), other, "f", leader.Config{
-			ID: "b", Guards: []leader.Guard{other.openBucket(t)}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
-		})
-		w.at(time.Minute)
-		b.saw(t, "0s faulted guard taken") // before it has tried for the key
-		a.saw(t)
-		if term.Err() != nil {
-			t.Errorf("the term of a ended: %v", term.Err())
-		}
-		// When an operator has deleted it, b is elected without help.
-		w.ok(a.Stop(w.Context()))
-		kv, err := w.ops.js.KeyValue(w.Context(), "orders")
-		w.ok(err)
-		w.ok(kv.Delete(w.Context(), fence.DefaultGuardKey))
-		w.at(2 * time.Minute)
-		if !b.IsLeader() {
-			t.Errorf("b saw %q", b.news())
-		}
-		w.ok(b.Stop(w.Context()))
-		if text := `guard of bucket orders: leader: the guard is another election's: it stands for \"E/e\"`; !strings.Contains(log.String(), text) {
-			t.Errorf("the log is\n%s\nwithout %s", log.String(), text)
-		}
+		got := a.transitions()
+		check.That(t, len(got) == 2 && a.IsLeader(), "a saw %q", got)
 	})
 }
 
 // With guards of their own, two elections share a bucket.
 func TestGuardKey_SharedBucket(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		w.createBucket(jetstream.KeyValueConfig{})
 		for _, election := range []string{"e", "f"} {
 			cl := w.dial(election)
@@ -84,13 +45,11 @@ func TestGuardKey_SharedBucket(t *testing.T) {
 			})
 			c.saw(t, "0s pending", "0s elected")
 		}
-		kv, err := w.ops.js.KeyValue(w.Context(), "orders")
-		w.ok(err)
+		kv := check.Got(w.ops.js.KeyValue(w.Context(), "orders"))(w)
 		for _, election := range []string{"e", "f"} {
 			e, err := kv.Get(w.Context(), "guards."+election)
-			if err != nil || !bytes.Contains(e.Value(), []byte(`"E/`+election+`"`)) {
-				t.Errorf("the guard of %s: %v, %v", election, e, err)
-			}
+			check.That(t, err == nil && bytes.Contains(e.Value(), []byte(`"E/`+election+`"`)),
+				"the guard of %s: %v, %v", election, e, err)
 		}
 	})
 }
@@ -101,34 +60,24 @@ func TestGuard_OutlivesMaxAge(t *testing.T) {
 		"without markers": {MaxAge: time.Minute},
 		"with markers":    {MaxAge: time.Minute, AllowMsgTTL: true, SubjectDeleteMarkerTTL: 10 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.sealed()
-				c.Name, c.Storage, c.Subjects = "ORDERS", jetstream.MemoryStorage, []string{"orders.>"}
-				s, err := fence.CreateStream(w.Context(), w.ops.js, c, "orders.guard")
-				w.ok(err)
-				w.ok(checked(w.Context(), s))
-				_, err = w.ops.js.Publish(w.Context(), "orders.new", nil)
-				w.ok(err)
-				w.at(10 * time.Minute)
-				if last, n := w.messages(); n != 1 || last < 2 {
-					t.Errorf("%d of %d messages are left, want the guard's marker", n, last)
-				}
-				cl := w.dial("a")
-				a := w.guarding(cl, cl.openStream(t))
-				a.saw(t, "10m0s pending", "10m0s elected")
-				stream, err := w.ops.js.Stream(w.Context(), "ORDERS")
-				w.ok(err)
-				raised, err := stream.GetLastMsgForSubject(w.Context(), "orders.guard")
-				w.ok(err)
-				w.at(30 * time.Minute)
-				a.saw(t)
-				stands, err := stream.GetLastMsgForSubject(w.Context(), "orders.guard")
-				w.ok(err)
-				if stands.Sequence != raised.Sequence {
-					t.Errorf("the guard is at %d, and was raised at %d", stands.Sequence, raised.Sequence)
-				}
-			})
+		inSealed.run(t, name, func(t *testing.T, w *world) {
+			c.Name, c.Storage, c.Subjects = "ORDERS", jetstream.MemoryStorage, []string{"orders.>"}
+			s := check.Got(fence.CreateStream(w.Context(), w.ops.js, c, "orders.guard"))(w)
+			w.ok(checked(w.Context(), s))
+			check.Got(w.ops.js.Publish(w.Context(), "orders.new", nil))(w)
+			w.at(10 * time.Minute)
+			last, n := w.messages()
+			check.That(t, n == 1 && last >= 2, "%d of %d messages are left, want the guard's marker", n, last)
+			cl := w.dial("a")
+			a := w.guarding(cl, cl.openStream(t))
+			a.saw(t, "10m0s pending", "10m0s elected")
+			stream := check.Got(w.ops.js.Stream(w.Context(), "ORDERS"))(w)
+			raised := check.Got(stream.GetLastMsgForSubject(w.Context(), "orders.guard"))(w)
+			w.at(30 * time.Minute)
+			a.saw(t)
+			stands := check.Got(stream.GetLastMsgForSubject(w.Context(), "orders.guard"))(w)
+			check.That(t, stands.Sequence == raised.Sequence,
+				"the guard is at %d, and was raised at %d", stands.Sequence, raised.Sequence)
 		})
 	}
 }
@@ -136,8 +85,7 @@ func TestGuard_OutlivesMaxAge(t *testing.T) {
 // A stream that is given a maximum age under a leader drops the guard once. It is
 // raised again for good.
 func TestGuard_StreamIsGivenMaxAge(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		c := jetstream.StreamConfig{Subjects: []string{"orders.>"}, Storage: jetstream.MemoryStorage}
 		w.stream(c)
 		cl := w.dial("a")
@@ -146,35 +94,29 @@ func TestGuard_StreamIsGivenMaxAge(t *testing.T) {
 		c.MaxAge, c.AllowMsgTTL = time.Minute, true
 		w.stream(c)
 		w.at(2 * time.Minute)
-		if got := a.news(); len(got) != 1 || !strings.HasSuffix(got[0], "faulted guard deleted") {
-			t.Errorf("a saw %q", got)
-		}
+		got := a.news()
+		check.That(t, len(got) == 1 && strings.HasSuffix(got[0], "faulted guard deleted"), "a saw %q", got)
 		w.at(10 * time.Minute)
 		a.saw(t)
-		if !a.IsLeader() {
-			t.Error("a does not lead")
-		}
+		check.That(t, a.IsLeader(), "a does not lead")
 	})
 }
 
 // A full stream that rejects new messages rejects the guard, and the error says so.
 func TestGuard_OfAFullStream(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		c := jetstream.StreamConfig{Subjects: []string{"orders.>"}, MaxMsgs: 1, Discard: jetstream.DiscardNew}
 		w.stream(c)
-		_, err := w.ops.js.Publish(w.Context(), "orders.new", nil)
-		w.ok(err)
-		err = checked(w.Context(), w.ops.openStream(t))
+		check.Got(w.ops.js.Publish(w.Context(), "orders.new", nil))(w)
+		err := checked(w.Context(), w.ops.openStream(t))
 		if err == nil || !strings.HasPrefix(err.Error(), "leader: stream ORDERS: ") || !strings.Contains(err.Error(), "maximum messages exceeded") {
 			t.Errorf("got %v", err)
 		}
 		cl := w.dial("a")
 		a := w.guarding(cl, cl.openStream(t))
 		w.at(time.Minute)
-		if got := a.news(); len(got) != 1 || !strings.Contains(got[0], "maximum messages exceeded") {
-			t.Errorf("a saw %q", got)
-		}
+		got := a.news()
+		check.That(t, len(got) == 1 && strings.Contains(got[0], "maximum messages exceeded"), "a saw %q", got)
 		c.MaxMsgs = 3
 		w.stream(c)
 		w.at(2 * time.Minute)
@@ -212,30 +154,22 @@ func TestGuards_InvalidNames(t *testing.T) {
 	bubble(t, func(w *world) {
 		js := w.ops.js
 		for _, name := range []string{"", "a.b", "a b", "a*", strings.Repeat("x", 253)} {
-			if b, err := fence.OpenBucket(js, name); b != nil || !errors.Is(err, leader.ErrInvalidConfig) {
-				t.Errorf("bucket %q: %v", name, err)
-			}
+			b, err := fence.OpenBucket(js, name)
+			check.That(t, b == nil && errors.Is(err, leader.ErrInvalidConfig), "bucket %q: %v", name, err)
 		}
 		for _, key := range []string{"", ".a", "a.", "a b", ">", "a.*"} {
-			if b, err := fence.OpenBucket(js, "orders", fence.GuardKey(key)); b != nil || !errors.Is(err, leader.ErrInvalidConfig) {
-				t.Errorf("key %q: %v", key, err)
-			}
+			b, err := fence.OpenBucket(js, "orders", fence.GuardKey(key))
+			check.That(t, b == nil && errors.Is(err, leader.ErrInvalidConfig), "key %q: %v", key, err)
 		}
 		for _, name := range []string{"", "a.b", "a b", ">", "a/b", `a\b`, "a\fb", strings.Repeat("x", 256)} {
-			if s, err := fence.OpenStream(js, name, "orders.guard"); s != nil || !errors.Is(err, leader.ErrInvalidConfig) {
-				t.Errorf("stream %q: %v", name, err)
-			}
+			s, err := fence.OpenStream(js, name, "orders.guard")
+			check.That(t, s == nil && errors.Is(err, leader.ErrInvalidConfig), "stream %q: %v", name, err)
 		}
 		for _, guard := range []string{"", "orders.>", "orders.*", "orders..guard", "a b", "{{x}}"} {
-			if s, err := fence.OpenStream(js, "ORDERS", guard); s != nil || !errors.Is(err, leader.ErrInvalidConfig) {
-				t.Errorf("guard %q: %v", guard, err)
-			}
+			s, err := fence.OpenStream(js, "ORDERS", guard)
+			check.That(t, s == nil && errors.Is(err, leader.ErrInvalidConfig), "guard %q: %v", guard, err)
 		}
-		if _, err := fence.OpenBucket(nil, "orders"); !errors.Is(err, leader.ErrInvalidConfig) {
-			t.Errorf("without js: %v", err)
-		}
-		if _, err := fence.OpenStream(nil, "ORDERS", "orders.guard"); !errors.Is(err, leader.ErrInvalidConfig) {
-			t.Errorf("without js: %v", err)
-		}
+		check.Is(t, check.Err(fence.OpenBucket(nil, "orders")), leader.ErrInvalidConfig)
+		check.Is(t, check.Err(fence.OpenStream(nil, "ORDERS", "orders.guard")), leader.ErrInvalidConfig)
 	})
 }

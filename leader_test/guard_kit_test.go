@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -32,18 +33,15 @@ func guarding(id string, stores ...*leadertest.Store) (cfg leader.Config) {
 // stands fails the test unless the guard stands at that token.
 func (k kit) stands(s *leadertest.Store, token uint64) {
 	k.Helper()
-	if e := s.Entry(fence.DefaultGuardKey); field(e.Value, "token") != fmt.Sprint(token) {
-		k.Fatalf("the guard is %s, want token %d", e.Value, token)
-	}
+	e := s.Entry(fence.DefaultGuardKey)
+	check.Must(k, field(e.Value, "token") == fmt.Sprint(token), "the guard is %s, want token %d", e.Value, token)
 }
 
 // fenceAt returns the revision that the writes of a's term are conditioned on.
 func fenceAt(t *testing.T, w *leadertest.Watcher, s *leadertest.Store) uint64 {
 	t.Helper()
 	revision, ok := w.Term().Fence(s.Link("a").Guard())
-	if !ok {
-		t.Fatal("the term does not know its guard")
-	}
+	check.Must(t, ok, "the term does not know its guard")
 	return revision
 }
 
@@ -68,6 +66,8 @@ func TestGuardRaise_OneRoundTrip(t *testing.T) {
 				if e, ok := e.(leader.Elected); ok {
 					for _, s := range stores {
 						k.stands(s, e.Term.Token())
+						asked := s.Link("b").Requests() // a check and a look when it began, a look and a raise in its election
+						check.That(t, asked.Settings == 1 && asked.Reads == 2 && asked.Writes == 1, "%+v", asked)
 					}
 					return k.clock.Elapsed() - began
 				}
@@ -79,9 +79,7 @@ func TestGuardRaise_OneRoundTrip(t *testing.T) {
 	}
 	without := handover(0)
 	for _, guards := range []int{1, 3} {
-		if with := handover(guards); with != without+2*latency {
-			t.Errorf("%v with %d guards, %v without", with, guards, without)
-		}
+		check.Equal(t, handover(guards), without+2*latency, "%v with %d guards, %v without", guards, without)
 	}
 }
 
@@ -94,9 +92,7 @@ func TestGuardRaise_DeniedHandsOver(t *testing.T) {
 	_, wb := k.stand("b", guarding("b", orders...))
 	k.clock.Advance(15*time.Second - 1)
 	wb.ExpectExactly(leadertest.Observed("a"))
-	if a.State() != leader.StatePending || a.IsLeader() {
-		t.Fatalf("%v", a.State())
-	}
+	check.Must(t, a.State() == leader.StatePending && !a.IsLeader(), "%v", a.State())
 	k.clock.Advance(1)
 	wb.Expect(leadertest.Elected())
 	k.stands(orders[0], wb.Term().Token())
@@ -114,9 +110,7 @@ func TestStop_BeforeGuardIsRaised(t *testing.T) {
 	a, wa := k.stand("a", guarding("a", orders...))
 	k.clock.Advance(time.Second)
 	_, wb := k.stand("b", guarding("b", orders...))
-	if err := a.Stop(t.Context()); err != nil { // without moving the clock
-		t.Fatal(err)
-	}
+	check.OK(t, a.Stop(t.Context())) // without moving the clock
 	wb.Expect(leadertest.Elected())
 	wa.ExpectExactly(leadertest.Pending(), leadertest.Faulted(leader.ErrUnreachable))
 }
@@ -134,9 +128,7 @@ func TestGuardRaise_TooLate(t *testing.T) {
 	orders[0].Link("a").Thaw()
 	k.clock.Settle()
 	k.stands(orders[0], 1)
-	if a.IsLeader() {
-		t.Fatal("it leads, and its lease is over")
-	}
+	check.Must(t, !a.IsLeader(), "it leads, and its lease is over")
 	k.store.Link("a").Restore()
 	k.clock.Advance(time.Minute)
 	wa.Expect(leadertest.Elected())
@@ -149,24 +141,20 @@ func TestGuard_DeletedIsRaisedAgain(t *testing.T) {
 		"deleted":     func(s *leadertest.Store) { s.Delete(fence.DefaultGuardKey) },
 		"overwritten": func(s *leadertest.Store) { s.Put(fence.DefaultGuardKey, []byte("junk")) },
 		"erased": func(s *leadertest.Store) {
-			if err := s.Erase(fence.DefaultGuardKey); err != nil {
-				t.Error(err)
-			}
+			check.Is(t, s.Erase(fence.DefaultGuardKey), nil)
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			k, orders := guardedKit(t, 0, 1)
-			_, wa := k.stand("a", guarding("a", orders...))
-			wa.Expect(leadertest.Elected())
+			_, wa := k.lead("a", guarding("a", orders...))
 			before := fenceAt(t, wa, orders[0])
 			harm(orders[0])
 			k.clock.Advance(15 * time.Second) // it looks once per lease
 			wa.ExpectExactly(faulted(leader.ErrDeleted, guardDeleted))
 			k.stands(orders[0], wa.Term().Token())
 			after := fenceAt(t, wa, orders[0])
-			if after <= before || after != orders[0].Entry(fence.DefaultGuardKey).Revision {
-				t.Errorf("the fence was at %d and is at %d", before, after)
-			}
+			check.That(t, after > before && after == orders[0].Entry(fence.DefaultGuardKey).Revision,
+				"the fence was at %d and is at %d", before, after)
 		})
 	}
 }
@@ -178,8 +166,7 @@ func TestFence_RecreatedGuard(t *testing.T) {
 	for range 100 {
 		orders[0].Put("k", nil)
 	}
-	_, wa := k.stand("a", guarding("a", orders...))
-	wa.Expect(leadertest.Elected())
+	_, wa := k.lead("a", guarding("a", orders...))
 	writer := orders[0].Link("a").Guard().Writer(wa.Term())
 	if revision, err := writer.Put(t.Context(), "k", nil); revision != 102 || err != nil {
 		t.Fatal(revision, err)
@@ -197,23 +184,20 @@ func TestFence_RecreatedGuard(t *testing.T) {
 // Only a candidate that leads raises a guard again.
 func TestGuard_OnlyLeaderRaises(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
-	_, wa := k.stand("a", guarding("a", orders...))
-	wa.Expect(leadertest.Elected())
+	_, wa := k.lead("a", guarding("a", orders...))
 	k.store.Link("a").Cut()
 	k.clock.Advance(12 * time.Second)
 	wa.Expect(leadertest.Fenced(leader.ErrLeaseExpired))
 	deleted := orders[0].Delete(fence.DefaultGuardKey)
 	k.clock.Advance(time.Minute)
-	if e := orders[0].Entry(fence.DefaultGuardKey); e.Revision != deleted {
-		t.Errorf("somebody has raised the guard: %s", e.Value)
-	}
+	e := orders[0].Entry(fence.DefaultGuardKey)
+	check.That(t, e.Revision == deleted, "somebody has raised the guard: %s", e.Value)
 }
 
 // A leader that is overtaken at its guard begins a term with a greater token.
 func TestGuard_Overtaken(t *testing.T) {
 	k, orders := guardedKit(t, 0, 2)
-	_, wa := k.stand("a", guarding("a", orders...))
-	wa.Expect(leadertest.Elected())
+	_, wa := k.lead("a", guarding("a", orders...))
 	first := wa.Term()
 	orders[1].Put(fence.DefaultGuardKey, []byte(`{"v":1,"election":"e","token":41,"id":"x","session":"X"}`))
 	k.clock.Advance(15 * time.Second)
@@ -230,8 +214,7 @@ func TestGuard_Overtaken(t *testing.T) {
 func TestGuard_RemembersTokens(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
 	orders[0].Put(fence.DefaultGuardKey, []byte(`{"v":1,"election":"e","token":41,"id":"x","session":"X"}`))
-	_, wa := k.stand("a", guarding("a", orders...))
-	wa.Expect(leadertest.Elected())
+	_, wa := k.lead("a", guarding("a", orders...))
 	if wa.Term().Token() != 42 || k.clock.Elapsed() != 0 {
 		t.Errorf("token %d after %v", wa.Term().Token(), k.clock.Elapsed())
 	}
@@ -245,9 +228,8 @@ func TestGuard_ForeignIsLeftAlone(t *testing.T) {
 	_, wa := k.stand("a", guarding("a", orders...))
 	k.clock.Advance(time.Minute)
 	wa.ExpectExactly(faulted(leader.ErrIncompatibleBucket, guardTaken)) // before it tries for the key
-	if e := orders[0].Entry(fence.DefaultGuardKey); e.Revision != other {
-		t.Fatalf("it was overwritten: %s", e.Value)
-	}
+	e := orders[0].Entry(fence.DefaultGuardKey)
+	check.Must(t, e.Revision == other, "it was overwritten: %s", e.Value)
 	orders[0].Delete(fence.DefaultGuardKey)
 	k.clock.Advance(time.Minute)
 	wa.Expect(leadertest.Elected())
@@ -260,9 +242,8 @@ func TestGuard_UnfitBarsCandidate(t *testing.T) {
 	_, wa := k.stand("a", guarding("a", orders...))
 	k.clock.Advance(time.Minute)
 	wa.ExpectExactly(leadertest.Faulted(leader.ErrIncompatibleBucket))
-	if n := k.store.Link("a").Requests().Writes; n != 0 {
-		t.Fatalf("%d writes", n)
-	}
+	n := k.store.Link("a").Requests().Writes
+	check.Must(t, n == 0, "%d writes", n)
 	orders[1].Link("a").Heal()
 	k.clock.Advance(10 * time.Second)
 	wa.Expect(leadertest.Elected())
@@ -271,15 +252,13 @@ func TestGuard_UnfitBarsCandidate(t *testing.T) {
 // A guard is checked again after a reconnection.
 func TestGuardRecheck_Reconnection(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
-	_, wa := k.stand("a", guarding("a", orders...))
-	wa.Expect(leadertest.Elected())
+	_, wa := k.lead("a", guarding("a", orders...))
 	k.clock.Advance(59 * time.Second)
 	before := orders[0].Link("a").Requests().Settings
 	k.store.Link("a").Reconnect()
 	k.clock.Settle()
-	if now := orders[0].Link("a").Requests().Settings; before != 1 || now != 2 {
-		t.Errorf("checked %d times, then %d", before, now)
-	}
+	now := orders[0].Link("a").Requests().Settings
+	check.That(t, before == 1 && now == 2, "checked %d times, then %d", before, now)
 	wa.ExpectExactly()
 }
 
@@ -287,8 +266,7 @@ func TestGuardRecheck_Reconnection(t *testing.T) {
 // reports that another server leads a guard's stream, or that its settings have changed.
 func TestGuardRecheck_EveryMinute(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
-	a, wa := k.stand("a", guarding("a", orders...))
-	wa.Expect(leadertest.Elected())
+	a, wa := k.lead("a", guarding("a", orders...))
 	_, wb := k.stand("b", guarding("b", orders...))
 	wb.Expect(leadertest.Observed("a"))
 	k.clock.Advance(time.Minute - 1)
@@ -313,14 +291,10 @@ func TestGuardRecheck_EveryMinute(t *testing.T) {
 	k.clock.Advance(1)
 	wa.ExpectExactly(leadertest.Faulted(leader.ErrIncompatibleBucket))
 	wb.ExpectExactly(leadertest.Faulted(leader.ErrIncompatibleBucket))
-	if !a.IsLeader() {
-		t.Fatal("a does not lead on")
-	}
+	check.Must(t, a.IsLeader(), "a does not lead on")
 	k.store.Link("a").Cut()
 	k.clock.Advance(time.Minute)
-	if n := k.store.Link("b").Requests().Writes; n != 0 {
-		t.Errorf("b has written %d times", n)
-	}
+	check.Equal(t, k.store.Link("b").Requests().Writes, 0, "b has written %d times")
 	orders[0].Link("b").Heal()
 	k.clock.Advance(10 * time.Second)
 	wb.Expect(leadertest.Elected())
@@ -330,8 +304,7 @@ func TestGuardRecheck_EveryMinute(t *testing.T) {
 // stops does not wait for the check.
 func TestGuardRecheck_WithoutAnswer(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
-	_, wa := k.stand("a", guarding("a", orders...))
-	wa.Expect(leadertest.Elected())
+	k.lead("a", guarding("a", orders...))
 	b, wb := k.stand("b", guarding("b", orders...))
 	wb.Expect(leadertest.Observed("a"))
 	k.clock.Advance(time.Minute - time.Second)
@@ -350,9 +323,7 @@ func TestGuardRecheck_WithoutAnswer(t *testing.T) {
 		k.clock.Settle()
 	}
 	k.clock.Advance(10 * time.Second)
-	if err := <-stopped; err != nil {
-		t.Error(err)
-	}
+	check.Is(t, <-stopped, nil)
 }
 
 // A raise that arrives late does not lower the guard.
@@ -368,48 +339,38 @@ func TestGuardRaise_LateIsHarmless(t *testing.T) {
 	wb.Expect(leadertest.Elected())
 	k.clock.Advance(time.Hour)
 	k.stands(orders[0], wb.Term().Token())
-	if n := orders[0].Entry(fence.DefaultGuardKey).Revision; n != 2 {
-		t.Errorf("the guard was raised %d times", n)
-	}
+	check.Equal(t, orders[0].Entry(fence.DefaultGuardKey).Revision, 2, "the guard was raised %d times")
 }
 
 // A term has fences for its own guards only.
 func TestTerm_KnowsOnlyItsGuards(t *testing.T) {
 	k, stores := guardedKit(t, 0, 2)
-	_, wa := k.stand("a", guarding("a", stores[0]))
-	wa.Expect(leadertest.Elected())
-	if revision := fenceAt(t, wa, stores[0]); revision != 1 {
-		t.Errorf("at revision %d", revision)
-	}
-	if revision, ok := wa.Term().Fence(stores[1].Link("a").Guard()); ok {
-		t.Errorf("it has a fence at another's guard: %d", revision)
-	}
+	_, wa := k.lead("a", guarding("a", stores[0]))
+	check.Equal(t, fenceAt(t, wa, stores[0]), 1, "at revision %d")
+	revision, ok := wa.Term().Fence(stores[1].Link("a").Guard())
+	check.That(t, !ok, "it has a fence at another's guard: %d", revision)
 }
 
 // A leader reads its guard once in a lease, checks it once a minute, and reports an
 // outage once.
 func TestGuard_CostsFewRequests(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
-	_, wa := k.stand("a", guarding("a", orders...))
-	wa.Expect(leadertest.Elected())
+	_, wa := k.lead("a", guarding("a", orders...))
 	_, wb := k.stand("b", guarding("b", orders...))
 	wb.Expect(leadertest.Observed("a"))
 	a, b := orders[0].Link("a"), orders[0].Link("b")
 	before, waiting := a.Requests(), b.Requests()
 	k.clock.Advance(4 * 15 * time.Second)
-	if got := a.Requests(); got.Total()-before.Total() != 5 || got.Reads-before.Reads != 4 || got.Settings-before.Settings != 1 {
-		t.Errorf("four leases took %+v after %+v", got, before)
-	}
+	got := a.Requests()
+	check.That(t, got.Total()-before.Total() == 5 && got.Reads-before.Reads == 4 && got.Settings-before.Settings == 1,
+		"four leases took %+v after %+v", got, before)
 	waiting.Settings++ // a check each minute
-	if got := b.Requests(); got != waiting {
-		t.Errorf("who waits asked: %+v, before %+v", got, waiting)
-	}
+	check.Equal(t, b.Requests(), waiting, "who waits asked: %+v, before %+v", waiting)
 	a.Cut()
 	k.clock.Advance(time.Hour)
 	wa.ExpectExactly(leadertest.Faulted(leader.ErrUnreachable))
-	if text := wa.Events()[len(wa.Events())-1].String(); !strings.Contains(text, `link "a"`) {
-		t.Errorf("the fault does not name the guard: %s", text)
-	}
+	text := wa.Events()[len(wa.Events())-1].String()
+	check.That(t, strings.Contains(text, `link "a"`), "the fault does not name the guard: %s", text)
 }
 
 // A guard that may not be raised is reported once, and tried less and less often.
@@ -423,9 +384,8 @@ func TestGuardRaise_DeniedBacksOff(t *testing.T) {
 		k.clock.Advance(100 * time.Millisecond)
 		wa.Events() // nothing is coalesced
 	}
-	if n := orders[0].Link("a").Requests().Writes; n > 20 {
-		t.Errorf("%d raises in 10 s", n)
-	}
+	n := orders[0].Link("a").Requests().Writes
+	check.That(t, n <= 20, "%d raises in 10 s", n)
 	wa.Ignore(leadertest.Observed())
 	wa.ExpectExactly(leadertest.Pending(), leadertest.Faulted(leader.ErrPermission))
 }

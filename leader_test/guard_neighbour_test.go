@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -19,8 +20,7 @@ import (
 
 // A write that cannot be made fails alone, and with its reason.
 func TestGuardedWrite_FailsAlone(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		_, err := fence.CreateBucket(w.Context(), w.ops.js, jetstream.KeyValueConfig{Bucket: "orders", MaxValueSize: 2000})
 		w.ok(err)
 		a := w.guard("a", "orders")
@@ -43,9 +43,7 @@ func TestGuardedWrite_FailsAlone(t *testing.T) {
 				good := w.begin(func() error { _, err := put.Put(ctx, "other", nil); return err })
 				good.returned(time.Second, nil)
 				bad.returned(time.Second, leader.ErrValueTooLarge)
-				if errors.Is(bad.err, fence.ErrUnknownOutcome) {
-					t.Errorf("%s, %s: %v", name, kind, bad.err)
-				}
+				check.That(t, !errors.Is(bad.err, fence.ErrUnknownOutcome), "%s, %s: %v", name, kind, bad.err)
 				cancel()
 			}
 		}
@@ -54,14 +52,12 @@ func TestGuardedWrite_FailsAlone(t *testing.T) {
 
 // A message that is not of the stream is refused at once.
 func TestGuardedWrite_OtherStream(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		for _, name := range []string{"log", "other"} {
 			_, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: name, Subjects: []string{name + ".>"}, AllowAtomicPublish: true, AllowMsgSchedules: true})
 			w.ok(err)
 		}
-		g, err := fence.OpenStream(w.ops.js, "log", "log.guard")
-		w.ok(err)
+		g := check.Got(fence.OpenStream(w.ops.js, "log", "log.guard"))(w)
 		a := w.standAs(leader.Config{ID: "a", Guards: []leader.Guard{g}})
 		w.at(time.Second)
 		pub := g.Writer(a.lastTerm(t))
@@ -79,8 +75,7 @@ func TestGuardedWrite_OtherStream(t *testing.T) {
 
 // A batch can be committed again after a commit that failed.
 func TestBatch_CommittedAgain(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		kv := w.orders()
 		a := w.guard("a", "orders")
 		w.at(time.Second)
@@ -94,34 +89,25 @@ func TestBatch_CommittedAgain(t *testing.T) {
 		defer cancel()
 		_, err := b.Commit(ctx)
 		w.refused(err, context.DeadlineExceeded)
-		if !strings.Contains(err.Error(), "the connection is") {
-			t.Errorf("%v does not say why", err)
-		}
+		check.That(t, strings.Contains(err.Error(), "the connection is"), "%v does not say why", err)
 		a.open()
 		w.at(4 * time.Second)
 		for range 2 {
-			_, err = b.Commit(w.Context())
-			w.ok(err)
+			check.Got(b.Commit(w.Context()))(w)
 		}
-		if got := w.history(kv, "x"); got != "1 1" {
-			t.Errorf("%q", got)
-		}
+		check.Equal(t, w.history(kv, "x"), "1 1", "%q")
 	})
 }
 
 // A writer accepts batches as soon as the stream accepts them. The settings of the stream
 // may change while the term lasts.
 func TestBatch_AcceptedOnceAllowed(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
-		_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
-		w.ok(err)
+	inSealed(t, func(w *world) {
+		check.Got(w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders"}))(w)
 		a := w.guard("a", "orders")
 		w.at(time.Second)
-		_, err = fence.CreateBucket(w.Context(), w.ops.js, jetstream.KeyValueConfig{Bucket: "orders"})
-		w.ok(err)
-		_, err = a.writer(t).Create(w.Context(), "k", nil)
-		w.ok(err)
+		check.Got(fence.CreateBucket(w.Context(), w.ops.js, jetstream.KeyValueConfig{Bucket: "orders"}))(w)
+		check.Got(a.writer(t).Create(w.Context(), "k", nil))(w)
 		w.ok(w.ops.js.DeleteKeyValue(w.Context(), "orders")) // and it may be gone
 	})
 }
@@ -129,13 +115,11 @@ func TestBatch_AcceptedOnceAllowed(t *testing.T) {
 // A check is not misled by a message on the subject of its probe. The subject of the
 // probe belongs to the stream, and another client writes it.
 func TestGuardCheck_ProbeSubject(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		kv := w.orders()
 		a := w.guard("a", "orders")
 		w.at(time.Second)
-		_, err := kv.Put(w.Context(), fence.DefaultGuardKey+".probe", nil)
-		w.ok(err)
+		check.Got(kv.Put(w.Context(), fence.DefaultGuardKey+".probe", nil))(w)
 		b := w.guard("b", "orders")
 		w.at(2 * time.Second)
 		w.ok(a.Stop(w.Context()))
@@ -148,34 +132,25 @@ func TestGuardCheck_ProbeSubject(t *testing.T) {
 
 // A message with an ID of its own is written once, even if the caller sends it again.
 func TestMessageID_IsWrittenOnce(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		s, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log.>"}, AllowAtomicPublish: true})
 		w.ok(err)
-		g, err := fence.OpenStream(w.ops.js, "LOG", "log.guard")
-		w.ok(err)
+		g := check.Got(fence.OpenStream(w.ops.js, "LOG", "log.guard"))(w)
 		a := w.standAs(leader.Config{ID: "a", Guards: []leader.Guard{g}})
 		w.at(time.Second)
 		m := &nats.Msg{Subject: "log.a", Header: nats.Header{"Nats-Msg-Id": {"1"}}}
-		_, err = g.Writer(a.lastTerm(t)).PublishMsg(w.Context(), m)
-		w.ok(err)
+		check.Got(g.Writer(a.lastTerm(t)).PublishMsg(w.Context(), m))(w)
 		w.ok(a.Resign(w.Context()))
 		w.at(10 * time.Second)
-		ack, err := g.Writer(a.lastTerm(t)).PublishMsg(w.Context(), m)
-		w.ok(err)
-		if !ack.Duplicate {
-			t.Errorf("%+v", ack)
-		}
+		ack := check.Got(g.Writer(a.lastTerm(t)).PublishMsg(w.Context(), m))(w)
+		check.That(t, ack.Duplicate, "%+v", ack)
 		b := g.Writer(a.lastTerm(t)).Batch()
 		b.Publish("log.b", nil)
 		b.PublishMsg(m)
 		if _, err = b.Commit(w.Context()); err == nil || !strings.Contains(err.Error(), "stored before") {
 			t.Error(err)
 		}
-		info, err := s.Info(w.Context(), jetstream.WithSubjectFilter("log.*"))
-		w.ok(err)
-		if info.State.Subjects["log.a"] != 1 || info.State.Subjects["log.b"] != 0 {
-			t.Errorf("%v", info.State.Subjects)
-		}
+		info := check.Got(s.Info(w.Context(), jetstream.WithSubjectFilter("log.*")))(w)
+		check.That(t, info.State.Subjects["log.a"] == 1 && info.State.Subjects["log.b"] == 0, "%v", info.State.Subjects)
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -39,8 +40,7 @@ func findsNamesAnywhere(f frame) treatment {
 // The probe finds a server that looks for the names of headers anywhere in a message. The
 // header that hides the other comes first by chance. Every check must detect that.
 func TestGuardVersion_Probe(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		w.stream(jetstream.StreamConfig{Subjects: []string{"orders.>"}})
 		cl := w.dial("a")
 		w.ok(checked(w.Context(), cl.openStream(t)))
@@ -71,8 +71,7 @@ func saysVersion(is, says string) func(frame) treatment {
 // A candidate does not campaign while the server that leads the stream of its guard is
 // too old.
 func TestGuardVersion_OldServer(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		w.stream(jetstream.StreamConfig{Subjects: []string{"orders.>"}})
 		cl := w.dial("a")
 		is := cl.nc.ConnectedServerVersion()
@@ -80,16 +79,13 @@ func TestGuardVersion_OldServer(t *testing.T) {
 		a := w.guarding(cl, cl.openStream(t))
 		w.at(time.Minute)
 		a.saw(t, "0s faulted unfit")
-		if n, _ := w.messages(); n != 0 {
-			t.Errorf("%d messages were written", n)
-		}
+		n, _ := w.messages()
+		check.That(t, n == 0, "%d messages were written", n)
 		err := checked(w.Context(), cl.openStream(t))
 		want := leader.ErrIncompatibleBucket.Error() + ": stream ORDERS needs nats-server 2.11.8 or later on all servers that keep it, " +
 			"or else some writes of earlier terms are accepted: server " + cl.nc.ConnectedServerName() +
 			", which leads the stream, is of version 2.11.4; update it"
-		if err == nil || err.Error() != want {
-			t.Errorf("got\n %v\nwant\n %s", err, want)
-		}
+		check.That(t, err != nil && err.Error() == want, "got\n %v\nwant\n %s", err, want)
 		// It stands as soon as the server has been updated.
 		cl.filter(nil)
 		cl.cut()

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -53,23 +54,18 @@ func (w *world) refused(err, want error) {
 
 // A writer stores the messages that the bucket of nats.go would store.
 func TestBucketWriter_MatchesKV(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		kv := w.orders()
 		a := w.guard("a", "orders")
 		w.at(time.Second)
 		ctx, put := w.Context(), a.writer(t)
 
-		rev, err := put.Put(ctx, "k", []byte("1"))
-		w.ok(err)
-		e, err := kv.Get(ctx, "k")
-		w.ok(err)
-		if e.Revision() != rev || string(e.Value()) != "1" {
-			t.Errorf("revision %d is %q, Put said %d", e.Revision(), e.Value(), rev)
-		}
-		rev2, err := put.Update(ctx, "k", []byte("2"), rev)
-		w.ok(err)
-		_, err = put.Update(ctx, "k", []byte("x"), rev)
+		rev := check.Got(put.Put(ctx, "k", []byte("1")))(w)
+		e := check.Got(kv.Get(ctx, "k"))(w)
+		check.That(t, e.Revision() == rev && string(e.Value()) == "1",
+			"revision %d is %q, Put said %d", e.Revision(), e.Value(), rev)
+		rev2 := check.Got(put.Update(ctx, "k", []byte("2"), rev))(w)
+		_, err := put.Update(ctx, "k", []byte("x"), rev)
 		w.refused(err, jetstream.ErrKeyRevisionMismatch)
 		_, err = put.Create(ctx, "k", []byte("x"))
 		w.refused(err, jetstream.ErrKeyExists)
@@ -78,13 +74,10 @@ func TestBucketWriter_MatchesKV(t *testing.T) {
 		w.ok(put.Delete(ctx, "k"))
 		rev3, err := put.Create(ctx, "k", []byte("3")) // a deleted key does not exist
 		w.ok(err)
-		if got := w.history(kv, "k"); got != "1 2 KeyValueDeleteOp 3" || rev3 <= rev2 {
-			t.Errorf("%q, revision %d after %d", got, rev3, rev2)
-		}
+		got := w.history(kv, "k")
+		check.That(t, got == "1 2 KeyValueDeleteOp 3" && rev3 > rev2, "%q, revision %d after %d", got, rev3, rev2)
 		w.ok(put.Purge(ctx, "k"))
-		if got := w.history(kv, "k"); got != "KeyValuePurgeOp" {
-			t.Errorf("%q", got)
-		}
+		check.Equal(t, w.history(kv, "k"), "KeyValuePurgeOp", "%q")
 		_, err = put.Update(ctx, "zero", []byte("1"), 0) // there is none
 		w.ok(err)
 		w.guarded(kv, a)
@@ -93,14 +86,12 @@ func TestBucketWriter_MatchesKV(t *testing.T) {
 
 // A batch is written as a whole or not at all.
 func TestBatch_IsAtomic(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		kv := w.orders()
 		a := w.guard("a", "orders")
 		w.at(time.Second)
 		ctx, put := w.Context(), a.writer(t)
-		first, err := put.Put(ctx, "a", []byte("1"))
-		w.ok(err)
+		first := check.Got(put.Put(ctx, "a", []byte("1")))(w)
 
 		b := put.Batch()
 		b.Update("a", []byte("2"), first)
@@ -108,17 +99,14 @@ func TestBatch_IsAtomic(t *testing.T) {
 		b.Put("c", []byte("2"))
 		b.Put("c", []byte("3"))
 		b.Delete("d")
-		revs, err := b.Commit(ctx)
-		w.ok(err)
+		revs := check.Got(b.Commit(ctx))(w)
 		for i, key := range []string{"a", "b", "", "c"} {
 			if key == "" {
 				continue
 			}
 			e, gerr := kv.Get(ctx, key)
 			w.ok(gerr)
-			if e.Revision() != revs[i] {
-				t.Errorf("%s is at %d, Commit said %d", key, e.Revision(), revs)
-			}
+			check.That(t, e.Revision() == revs[i], "%s is at %d, Commit said %d", key, e.Revision(), revs)
 		}
 		if len(revs) != 5 || w.history(kv, "c") != "2 3" || w.history(kv, "d") != "KeyValueDeleteOp" {
 			t.Errorf("%d, c: %q, d: %q", revs, w.history(kv, "c"), w.history(kv, "d"))
@@ -133,87 +121,36 @@ func TestBatch_IsAtomic(t *testing.T) {
 			b := put.Batch()
 			b.Put("z", []byte("x"))
 			add(b)
-			_, err = b.Commit(ctx)
+			_, err := b.Commit(ctx)
 			w.refused(err, want)
 		}
-		if got := w.history(kv, "z"); got != "" {
-			t.Errorf("a refused batch has written %q", got)
-		}
+		check.Equal(t, w.history(kv, "z"), "", "a refused batch has written %q")
 		w.guarded(kv, a)
 	})
 }
 
-// A writer refuses each write that would harm the guard.
-func TestWriter_RefusesHarm(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
-		w.orders()
-		_, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{
-			Name: "LOG", Subjects: []string{"log.>"}, AllowRollup: true, AllowAtomicPublish: true,
-		})
-		w.ok(err)
-		a := w.guard("a", "orders")
-		w.at(time.Second)
-		other, err := fence.OpenBucket(a.js, "orders", fence.GuardKey("other"))
-		w.ok(err)
-		log, err := fence.OpenStream(w.ops.js, "LOG", "log.guard")
-		w.ok(err)
-		b := w.campaign(w.Context(), w.dial("b"), "f", leader.Config{ID: "b", Guards: []leader.Guard{log}})
-		w.at(2 * time.Second)
-		put, pub := a.writer(t), log.Writer(b.lastTerm(t))
-		with := func(name, value string) error {
-			_, err := pub.PublishMsg(w.Context(), &nats.Msg{Subject: "log.x", Header: nats.Header{name: {value}}})
-			return err
-		}
-		for text, err := range map[string]error{
-			"is the guard": func() error { _, err := put.Put(w.Context(), fence.DefaultGuardKey, nil); return err }(),
-			"is not among the Guards of the term's candidate": func() error { _, err := other.Writer(a.lastTerm(t)).Put(w.Context(), "k", nil); return err }(),
-			"log.guard is the guard":                          func() error { _, err := pub.Publish(w.Context(), "log.guard", nil); return err }(),
-			`"log.*" is not a subject without wildcards`:      func() error { _, err := pub.Publish(w.Context(), "log.*", nil); return err }(),
-			"Nats-Rollup: all would remove the guard":         with("Nats-Rollup", "all"),
-			"Nats-Expected-Last-Msg-Id does not go":           with("Nats-Expected-Last-Msg-Id", "x"),
-			"Nats-Batch-Id does not go":                       with("Nats-Batch-Id", "x"),
-			`"x" is not a sequence`:                           with("Nats-Expected-Last-Subject-Sequence", "x"),
-			"a batch of 0 messages":                           func() error { _, err := put.Batch().Commit(w.Context()); return err }(),
-		} {
-			if !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), text) {
-				t.Errorf("%v, want %q", err, text)
-			}
-		}
-	})
-}
-
 func TestStreamWriter_Publishes(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		s, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log.>"}, AllowAtomicPublish: true})
 		w.ok(err)
-		g, err := fence.OpenStream(w.ops.js, "LOG", "log.guard")
-		w.ok(err)
+		g := check.Got(fence.OpenStream(w.ops.js, "LOG", "log.guard"))(w)
 		a := w.standAs(leader.Config{ID: "a", Guards: []leader.Guard{g}})
 		w.at(time.Second)
 		ctx, pub := w.Context(), g.Writer(a.lastTerm(t))
-		one, err := pub.Publish(ctx, "log.a", []byte("1"))
-		w.ok(err)
+		one := check.Got(pub.Publish(ctx, "log.a", []byte("1")))(w)
 		id := &nats.Msg{Subject: "log.a", Header: nats.Header{"Nats-Msg-Id": {"id"}, "X": {"y"}}, Data: []byte("2")}
-		two, err := pub.PublishMsg(ctx, id)
-		w.ok(err)
-		again, err := pub.PublishMsg(ctx, id)
-		w.ok(err)
+		two := check.Got(pub.PublishMsg(ctx, id))(w)
+		again := check.Got(pub.PublishMsg(ctx, id))(w)
 		if two.Duplicate || !again.Duplicate || again.Sequence != two.Sequence || two.Sequence != one.Sequence+1 {
 			t.Errorf("%+v, %+v, %+v", one, two, again)
 		}
-		m, err := s.GetMsg(ctx, two.Sequence)
-		w.ok(err)
-		if m.Header.Get("X") != "y" || string(m.Data) != "2" {
-			t.Errorf("%v %q", m.Header, m.Data)
-		}
+		m := check.Got(s.GetMsg(ctx, two.Sequence))(w)
+		check.That(t, m.Header.Get("X") == "y" && string(m.Data) == "2", "%v %q", m.Header, m.Data)
 
 		at := func(seq uint64) *nats.Msg {
 			return &nats.Msg{Subject: "log.a", Header: nats.Header{"Nats-Expected-Last-Subject-Sequence": {strconv.FormatUint(seq, 10)}}}
 		}
-		three, err := pub.PublishMsg(ctx, at(two.Sequence))
-		w.ok(err)
+		three := check.Got(pub.PublishMsg(ctx, at(two.Sequence)))(w)
 		_, err = pub.PublishMsg(ctx, at(two.Sequence))
 		var api *jetstream.APIError
 		if !errors.As(err, &api) || api.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequence || isFenced(err) {
@@ -222,8 +159,7 @@ func TestStreamWriter_Publishes(t *testing.T) {
 		b := pub.Batch()
 		b.Publish("log.b", []byte("4"))
 		b.PublishMsg(at(three.Sequence))
-		last, err := b.Commit(ctx)
-		w.ok(err)
+		last := check.Got(b.Commit(ctx))(w)
 		if m, err = s.GetMsg(ctx, last.Sequence-1); err != nil || m.Subject != "log.b" {
 			t.Errorf("%v, %v", m, err)
 		}
@@ -240,16 +176,13 @@ func TestStreamWriter_Publishes(t *testing.T) {
 
 // Without atomic batches, single writes still work, and no others do.
 func TestStreamWithoutBatches(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
-		_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
-		w.ok(err)
+	inSealed(t, func(w *world) {
+		check.Got(w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders"}))(w)
 		a := w.guard("a", "orders")
 		w.at(time.Second)
 		put := a.writer(t)
-		rev, err := put.Put(w.Context(), "k", nil)
-		w.ok(err)
-		if _, err = put.Update(w.Context(), "k", nil, rev); !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), "AllowAtomicPublish") {
+		rev := check.Got(put.Put(w.Context(), "k", nil))(w)
+		if _, err := put.Update(w.Context(), "k", nil, rev); !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), "AllowAtomicPublish") {
 			t.Error(err)
 		}
 	})
@@ -269,61 +202,56 @@ func TestUnknownOutcome_IsSettled(t *testing.T) {
 		"request late": {up, hold, "next"},
 	} {
 		for _, kind := range []string{"put", "update", "batch"} {
-			t.Run(name+", "+kind, func(t *testing.T) {
-				bubble(t, func(w *world) {
-					w.sealed()
-					kv := w.orders()
-					a := w.guard("a", "orders")
-					w.at(time.Second)
-					put := a.writer(t)
-					var inbox string
-					a.filter(func(f frame) treatment {
-						if f.dir == up && f.subject == "$KV.orders.k" {
-							inbox = f.reply
-							if k.dir == up {
-								return k.do
-							}
-						}
-						if f.dir == down && k.dir == down && inbox != "" && f.subject == inbox {
+			inSealed.run(t, name+", "+kind, func(t *testing.T, w *world) {
+				kv := w.orders()
+				a := w.guard("a", "orders")
+				w.at(time.Second)
+				put := a.writer(t)
+				var inbox string
+				a.filter(func(f frame) treatment {
+					if f.dir == up && f.subject == "$KV.orders.k" {
+						inbox = f.reply
+						if k.dir == up {
 							return k.do
 						}
-						return pass
-					})
-					ctx, cancel := context.WithTimeout(w.Context(), time.Second)
-					defer cancel()
-					var err error
-					switch kind {
-					case "put":
-						_, err = put.Put(ctx, "k", []byte("unknown"))
-					case "update":
-						_, err = put.Update(ctx, "k", []byte("unknown"), 0)
-					default:
-						b := put.Batch()
-						b.Put("other", nil)
-						b.Put("k", []byte("unknown"))
-						_, err = b.Commit(ctx)
 					}
-					// An update is a batch with the guard as its last message. If its
-					// first message is missing, nothing is written, but a try may be on
-					// its way at the end.
-					told := k.dir == down && kind == "update"
-					incomplete := k.dir == up && kind == "update"
-					if !incomplete && errors.Is(err, fence.ErrUnknownOutcome) == told || errors.Is(err, context.DeadlineExceeded) == told {
-						t.Errorf("%v at %v", err, w.now())
+					if f.dir == down && k.dir == down && inbox != "" && f.subject == inbox {
+						return k.do
 					}
-					a.filter(nil)
-					_, err = put.Put(w.Context(), "k", []byte("next"))
-					w.ok(err)
-					a.open()
-					w.at(20 * time.Second)
-					// An incomplete batch is sent again until its caller has left. The
-					// last try may be on its way when the link is whole again.
-					late := kind == "update" && k.dir == up
-					if got := w.history(kv, "k"); got != k.want && (!late || got != "unknown next") {
-						t.Errorf("%q, want %q", got, k.want)
-					}
-					w.guarded(kv, a)
+					return pass
 				})
+				ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+				defer cancel()
+				var err error
+				switch kind {
+				case "put":
+					_, err = put.Put(ctx, "k", []byte("unknown"))
+				case "update":
+					_, err = put.Update(ctx, "k", []byte("unknown"), 0)
+				default:
+					b := put.Batch()
+					b.Put("other", nil)
+					b.Put("k", []byte("unknown"))
+					_, err = b.Commit(ctx)
+				}
+				// An update is a batch with the guard as its last message. If its
+				// first message is missing, nothing is written, but a try may be on
+				// its way at the end.
+				told := k.dir == down && kind == "update"
+				incomplete := k.dir == up && kind == "update"
+				if !incomplete && errors.Is(err, fence.ErrUnknownOutcome) == told || errors.Is(err, context.DeadlineExceeded) == told {
+					t.Errorf("%v at %v", err, w.now())
+				}
+				a.filter(nil)
+				check.Got(put.Put(w.Context(), "k", []byte("next")))(w)
+				a.open()
+				w.at(20 * time.Second)
+				// An incomplete batch is sent again until its caller has left. The
+				// last try may be on its way when the link is whole again.
+				late := kind == "update" && k.dir == up
+				got := w.history(kv, "k")
+				check.That(t, got == k.want || late && got == "unknown next", "%q, want %q", got, k.want)
+				w.guarded(kv, a)
 			})
 		}
 	}
@@ -332,8 +260,7 @@ func TestUnknownOutcome_IsSettled(t *testing.T) {
 // If the context of a call ends before its turn, the call has written nothing, and its
 // error says so.
 func TestUnsentWrite_IsNotUnknown(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		kv := w.orders()
 		a := w.guard("a", "orders")
 		w.at(time.Second)
@@ -343,9 +270,7 @@ func TestUnsentWrite_IsNotUnknown(t *testing.T) {
 		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
 		defer cancel()
 		_, err := put.Put(ctx, "k", nil)
-		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, fence.ErrUnknownOutcome) {
-			t.Errorf("%v", err)
-		}
+		check.That(t, errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, fence.ErrUnknownOutcome), "%v", err)
 		call := w.begin(func() error { _, err := put.Put(w.Context(), "k", []byte("after")); return err })
 		w.at(4 * time.Second)
 		call.pending()
@@ -357,9 +282,7 @@ func TestUnsentWrite_IsNotUnknown(t *testing.T) {
 		default:
 			t.Error("a write did not go on after the connection was back")
 		}
-		if got := w.history(kv, "k"); got != "after" {
-			t.Errorf("%q", got)
-		}
+		check.Equal(t, w.history(kv, "k"), "after", "%q")
 	})
 }
 
@@ -367,8 +290,7 @@ func TestUnsentWrite_IsNotUnknown(t *testing.T) {
 // guard_cluster_test.go for three. Each write is there once, at the revision that it
 // returned, while the guard moves and is deleted.
 func TestGuardedWrite_Concurrent(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		kv := w.orders()
 		a := w.guard("a", "orders")
 		w.at(time.Second)
@@ -423,9 +345,8 @@ func guardRush(t *testing.T, put *fence.BucketWriter, kv jetstream.KeyValue, gor
 						<-time.After(10 * time.Millisecond) // a replica may lag
 						e, err = kv.GetRevision(t.Context(), key, rev)
 					}
-					if err != nil || string(e.Value()) != string(value) {
-						t.Errorf("%s at revision %d: %v, %v", key, rev, e, err)
-					}
+					check.That(t, err == nil && string(e.Value()) == string(value),
+						"%s at revision %d: %v, %v", key, rev, e, err)
 				}
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -25,10 +26,7 @@ func inAccounts(t *testing.T, test func(h *hostileClient, b1, b2 *guardian)) {
 		t.Setenv(account+"_PASSWORD", "x")
 	}
 	bubbleOf(t, func() *server.Options {
-		opts, err := server.ProcessConfigFile(accountsConfig)
-		if err != nil {
-			t.Fatal(err)
-		}
+		opts := check.Got(server.ProcessConfigFile(accountsConfig))(t)
 		opts.NoAuthUser = "operator"
 		return opts
 	}, func(w *world) {
@@ -60,8 +58,7 @@ func inAccounts(t *testing.T, test func(h *hostileClient, b1, b2 *guardian)) {
 // ownOrders makes the guarded bucket in the account of a client.
 func (w *world) ownOrders(js jetstream.JetStream) {
 	w.Helper()
-	_, err := fence.CreateBucket(w.Context(), js, jetstream.KeyValueConfig{Bucket: "orders"})
-	w.ok(err)
+	check.Got(fence.CreateBucket(w.Context(), js, jetstream.KeyValueConfig{Bucket: "orders"}))(w)
 }
 
 // A client of another account disturbs nothing, wherever the server sends the replies to
@@ -70,10 +67,8 @@ func TestHostile_OtherAccount(t *testing.T) {
 	for name, reply := range hostileReplies {
 		t.Run(name, func(t *testing.T) {
 			inAccounts(t, func(h *hostileClient, b1, b2 *guardian) {
-				operator, err := h.ops.js.KeyValue(h.Context(), "elections")
-				h.ok(err)
-				key, err := operator.Get(h.Context(), "billing")
-				h.ok(err)
+				operator := check.Got(h.ops.js.KeyValue(h.Context(), "elections"))(h)
+				key := check.Got(operator.Get(h.Context(), "billing"))(h)
 				raised := h.guardOf(b1)
 				petition := petitionOf(strings.Trim(field(key.Value(), "session"), `"`), b1.lastTerm(t).Token())
 				values := map[string][]byte{
@@ -103,12 +98,8 @@ func TestHostile_OtherAccount(t *testing.T) {
 				h.at(20 * time.Second)
 				b1.saw(t)
 				b2.saw(t)
-				if now := h.guardOf(b1); now != raised {
-					t.Errorf("the guard is at %d, was raised at %d", now, raised)
-				}
-				if _, err = b1.writer(t).Put(h.Context(), "next", []byte("1")); err != nil {
-					t.Error(err)
-				}
+				check.Equal(t, h.guardOf(b1), raised, "the guard is at %d, was raised at %d", raised)
+				check.Is(t, check.Err(b1.writer(t).Put(h.Context(), "next", []byte("1"))), nil)
 			})
 		})
 	}
@@ -117,36 +108,27 @@ func TestHostile_OtherAccount(t *testing.T) {
 // guardOf returns the revision of the guard in the account of a candidate.
 func (w *world) guardOf(g *guardian) uint64 {
 	w.Helper()
-	js, err := jetstream.New(g.nc)
-	w.ok(err)
-	kv, err := js.KeyValue(w.Context(), "orders")
-	w.ok(err)
-	e, err := kv.Get(w.Context(), fence.DefaultGuardKey)
-	w.ok(err)
+	js := check.Got(jetstream.New(g.nc))(w)
+	kv := check.Got(js.KeyValue(w.Context(), "orders"))(w)
+	e := check.Got(kv.Get(w.Context(), fence.DefaultGuardKey))(w)
 	return e.Revision()
 }
 
 // With the example, candidates hand over, and the operator learns the answer of a leader.
 func TestHostile_AccountsHandOver(t *testing.T) {
 	inAccounts(t, func(h *hostileClient, b1, b2 *guardian) {
-		elections, err := leader.OpenBucket(h.ops.js, "elections")
-		h.ok(err)
+		elections := check.Got(leader.OpenBucket(h.ops.js, "elections"))(h)
 		asked, err := leader.StepDown(h.Context(), elections, "billing", "jane@laptop")
-		if err != nil || asked.ID != "b1" {
-			t.Errorf("StepDown: %v, %v", asked, err)
-		}
+		check.That(t, err == nil && asked.ID == "b1", "StepDown: %v, %v", asked, err)
 		b1.saw(t, "2s deposed resigned", "2s observed nobody", "2s observed b2")
 		b2.saw(t, "2s observed nobody", "2s pending", "2s elected")
 		h.isAt(2*time.Second, "handed over")
 		// The answer of a leader reaches the other account.
 		h.at(3 * time.Second)
-		kv, err := h.ops.js.KeyValue(h.Context(), "elections")
-		h.ok(err)
-		key, err := kv.Get(h.Context(), "billing")
-		h.ok(err)
+		kv := check.Got(h.ops.js.KeyValue(h.Context(), "elections"))(h)
+		key := check.Got(kv.Get(h.Context(), "billing"))(h)
 		answer, err := h.ops.nc.Request("natsleader.ask.elections.billing", petitionOf(strings.Trim(field(key.Value(), "session"), `"`), b2.lastTerm(t).Token()), time.Second)
-		if err != nil || !strings.Contains(string(answer.Data), `"accepted"`) {
-			t.Errorf("the answer: %v, %v", answer, err)
-		}
+		check.That(t, err == nil && strings.Contains(string(answer.Data), `"accepted"`),
+			"the answer: %v, %v", answer, err)
 	})
 }

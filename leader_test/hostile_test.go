@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -36,11 +37,8 @@ func (h *hostileClient) key() string { return h.put + "$KV." + h.bucket + "." + 
 // store writes the key of the client.
 func (h *hostileClient) store(value []byte, headers nats.Header) {
 	h.Helper()
-	ack, err := h.nc.RequestMsg(&nats.Msg{Subject: h.key(), Data: value, Header: headers}, time.Second)
-	h.ok(err)
-	if strings.Contains(string(ack.Data), "error") {
-		h.Fatalf("the key of the client: %s", ack.Data)
-	}
+	ack := check.Got(h.nc.RequestMsg(&nats.Msg{Subject: h.key(), Data: value, Header: headers}, time.Second))(h)
+	check.Must(h, !strings.Contains(string(ack.Data), "error"), "the key of the client: %s", ack.Data)
 }
 
 // send sends a request that the client may send.
@@ -128,8 +126,7 @@ func hostile(t *testing.T, test func(h *hostileClient, b1, b2 *guardian)) {
 func TestHostile_Key(t *testing.T) {
 	released := junkRecord("released", "X", "6s", 0, 1) // on which the next candidate would lead at once
 	last := func(h *hostileClient) uint64 {
-		e, err := h.kv().Get(h.Context(), "b")
-		h.ok(err)
+		e := check.Got(h.kv().Get(h.Context(), "b"))(h)
 		return e.Revision()
 	}
 	for name, reply := range hostileReplies {
@@ -169,37 +166,32 @@ func TestHostile_Guard(t *testing.T) {
 	for name, reply := range hostileReplies {
 		t.Run(name, func(t *testing.T) {
 			hostile(t, func(h *hostileClient, b1, b2 *guardian) {
-				orders, err := h.ops.js.KeyValue(h.Context(), "orders")
-				h.ok(err)
-				earlier, err := orders.Get(h.Context(), fence.DefaultGuardKey)
-				h.ok(err)
+				orders := check.Got(h.ops.js.KeyValue(h.Context(), "orders"))(h)
+				earlier := check.Got(orders.Get(h.Context(), fence.DefaultGuardKey))(h)
 				zombie := b1.writer(t)
 				h.ok(b1.Resign(h.Context()))
 				h.at(2500 * time.Millisecond)
 				b2.saw(t, "2s observed nobody", "2s pending", "2s elected")
-				raised, err := orders.Get(h.Context(), fence.DefaultGuardKey)
-				h.ok(err)
+				raised := check.Got(orders.Get(h.Context(), fence.DefaultGuardKey))(h)
 
 				reply(h, guard, earlier.Value(), 0)
 				h.at(h.now())
-				now, err := orders.Get(h.Context(), fence.DefaultGuardKey)
-				h.ok(err)
+				now := check.Got(orders.Get(h.Context(), fence.DefaultGuardKey))(h)
 				stored := now.Revision() != raised.Revision()
 				if stored == (name == "direct get with a condition") { // which holds in one of the two streams only
 					t.Errorf("the guard is at %d, was raised at %d", now.Revision(), raised.Revision())
 				}
-				if _, err = zombie.Put(h.Context(), "next", []byte("earlier")); !isFenced(err) {
+				if _, err := zombie.Put(h.Context(), "next", []byte("earlier")); !isFenced(err) {
 					t.Errorf("a write of the earlier term: %v", err)
 				}
-				if _, err = orders.Get(h.Context(), "next"); err == nil {
+				if _, err := orders.Get(h.Context(), "next"); err == nil {
 					t.Error("a write of the earlier term is stored")
 				}
-				_, err = b2.writer(t).Put(h.Context(), "next", []byte("later"))
-				h.ok(err)
-				if now, err = orders.Get(h.Context(), fence.DefaultGuardKey); err != nil || !strings.Contains(string(now.Value()), `"id":"b2"`) {
+				check.Got(b2.writer(t).Put(h.Context(), "next", []byte("later")))(h)
+				if now, err := orders.Get(h.Context(), fence.DefaultGuardKey); err != nil || !strings.Contains(string(now.Value()), `"id":"b2"`) {
 					t.Errorf("the guard is %s, %v", now.Value(), err)
 				}
-				if _, err = zombie.Put(h.Context(), "next", []byte("earlier")); !isFenced(err) {
+				if _, err := zombie.Put(h.Context(), "next", []byte("earlier")); !isFenced(err) {
 					t.Errorf("a write of the earlier term: %v", err)
 				}
 				if got := b2.news(); stored != (fmt.Sprint(got) == "[2.5s faulted guard deleted]") || !stored && len(got) > 0 {
@@ -215,8 +207,7 @@ func TestHostile_Guard(t *testing.T) {
 func TestHostile_StepDownRequest(t *testing.T) {
 	const asks = "natsleader.ask.E.b"
 	request := func(h *hostileClient, b1 *guardian) []byte {
-		e, err := h.kv().Get(h.Context(), "b")
-		h.ok(err)
+		e := check.Got(h.kv().Get(h.Context(), "b"))(h)
 		return petitionOf(strings.Trim(field(e.Value(), "session"), `"`), b1.lastTerm(h.T).Token())
 	}
 	spared := func(h *hostileClient, b1, b2 *guardian) {
@@ -256,9 +247,7 @@ func (h *hostileClient) consume(to string, value []byte, headers nats.Header) {
 	made, err := h.nc.Request("$JS.API.CONSUMER.CREATE.KV_E_roster.spy.$KV.E_roster.a.*", fmt.Appendf(nil,
 		`{"stream_name":"KV_E_roster","config":{"name":"spy","deliver_subject":%q,"deliver_policy":"all","ack_policy":"none","filter_subject":"$KV.E_roster.a.*","idle_heartbeat":1000000000}}`, to), time.Second)
 	h.ok(err)
-	if strings.Contains(string(made.Data), `"error"`) {
-		h.Fatalf("the consumer: %s", made.Data)
-	}
+	check.Must(h, !strings.Contains(string(made.Data), `"error"`), "the consumer: %s", made.Data)
 }
 
 // The server delivers to a key only while a client listens to it. Messages are then stored under the
@@ -284,9 +273,7 @@ func TestHostile_ConsumerOfKey(t *testing.T) {
 				b1.saw(t)
 				b2.saw(t)
 				h.at(20 * time.Second)
-				if b1.IsLeader() || b2.IsLeader() {
-					t.Error("there is a leader in spite of the heartbeats")
-				}
+				check.That(t, !b1.IsLeader() && !b2.IsLeader(), "there is a leader in spite of the heartbeats")
 				h.ok(h.ops.js.DeleteConsumer(h.Context(), "KV_E_roster", "spy"))
 				h.at(28 * time.Second)
 				if !b1.IsLeader() && !b2.IsLeader() {
@@ -303,30 +290,26 @@ func TestHostile_ConsumerWipesGuard(t *testing.T) {
 	const subject = "$KV.orders.x"
 	hostile(t, func(h *hostileClient, b1, b2 *guardian) {
 		zombie := b1.writer(t)
-		_, err := zombie.Put(h.Context(), "next", []byte("first"))
-		h.ok(err)
+		check.Got(zombie.Put(h.Context(), "next", []byte("first")))(h)
 		h.listen(subject)
 		h.consume(subject, nil, nats.Header{jetstream.MsgRollup: {jetstream.MsgRollupAll}})
 		h.at(h.now())
-		orders, err := h.ops.js.KeyValue(h.Context(), "orders")
-		h.ok(err)
-		if _, err = orders.Get(h.Context(), "next"); err == nil {
+		orders := check.Got(h.ops.js.KeyValue(h.Context(), "orders"))(h)
+		if _, err := orders.Get(h.Context(), "next"); err == nil {
 			t.Error("the bucket was not wiped")
 		}
 		h.ok(b1.Resign(h.Context()))
 		h.at(3 * time.Second)
-		if _, err = zombie.Put(h.Context(), "next", []byte("earlier")); !isFenced(err) {
+		if _, err := zombie.Put(h.Context(), "next", []byte("earlier")); !isFenced(err) {
 			t.Errorf("a write of the earlier term: %v", err)
 		}
-		_, err = b2.writer(t).Put(h.Context(), "next", []byte("later"))
-		h.ok(err)
+		check.Got(b2.writer(t).Put(h.Context(), "next", []byte("later")))(h)
 	})
 }
 
 // listen has another client listen to a subject.
 func (h *hostileClient) listen(subject string) {
 	h.Helper()
-	_, err := h.ops.nc.SubscribeSync(subject)
-	h.ok(err)
+	check.Got(h.ops.nc.SubscribeSync(subject))(h)
 	h.ok(h.ops.nc.Flush())
 }

@@ -1,13 +1,13 @@
 package leader_test
 
 import (
-	"bytes"
 	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -56,15 +56,20 @@ func (k kit) stand(id string, cfg leader.Config) (*leader.Candidate, *leadertest
 	k.Helper()
 	cfg.ID = id
 	link := k.store.Link(id)
-	c, err := leader.Campaign(k.Context(), link, "e", cfg)
-	if err != nil {
-		k.Fatal(err)
-	}
+	c := check.Got(leader.Campaign(k.Context(), link, "e", cfg))(k)
 	k.Cleanup(func() {
 		link.Close()
 		<-c.Done()
 	})
 	return c, leadertest.Watch(k, k.clock, c)
+}
+
+// lead starts a candidate that is elected at once.
+func (k kit) lead(id string, cfg leader.Config) (*leader.Candidate, *leadertest.Watcher) {
+	k.Helper()
+	c, w := k.stand(id, cfg)
+	w.Expect(leadertest.Elected())
+	return c, w
 }
 
 // A win with a lost reply counts with the deadline that it was sent with. Other
@@ -81,54 +86,36 @@ func TestLateWin_LeaseOfItsRecord(t *testing.T) {
 	wa.Ignore(leadertest.Faulted()).Expect(leadertest.Elected())
 	k.store.Link("a").Cut()
 	k.clock.Advance(7*time.Second - 1) // 8 s after sending is the deadline
-	if !a.IsLeader() {
-		t.Fatal("fenced too early")
-	}
+	check.Must(t, a.IsLeader(), "fenced too early")
 	k.clock.Advance(1)
-	if a.IsLeader() {
-		t.Fatal("it leads longer than the lease that it was elected with")
-	}
+	check.Must(t, !a.IsLeader(), "it leads longer than the lease that it was elected with")
 	k.clock.Advance(10 * time.Second)
 	wb.Expect(leadertest.Elected())
 }
 
-// A value that does not fit is refused, and the leader leads on.
-func TestProclaim_OversizedValue(t *testing.T) {
-	k := newKit(t, leadertest.WithMaxValue(1024))
-	c, w := k.stand("a", leader.Config{})
-	w.Expect(leadertest.Elected())
-	// Each of these bytes takes six bytes in a record.
-	if err := c.Proclaim(t.Context(), bytes.Repeat([]byte{1}, 300)); !errors.Is(err, leader.ErrValueTooLarge) {
-		t.Fatalf("Proclaim: %v", err)
-	}
-	k.clock.Advance(time.Minute)
-	if !c.IsLeader() {
-		t.Fatal("it lost the lease over a value")
-	}
-}
-
-// A feed that stays deaf is reported, and the candidate polls.
+// A feed that stays deaf is reported once, and the candidate polls. It takes over when the leader is gone.
 func TestDeafFeed_LastingIsPolled(t *testing.T) {
 	k := newKit(t)
-	_, wa := k.stand("a", leader.Config{})
-	wa.Expect(leadertest.Elected())
+	_, wa := k.lead("a", leader.Config{})
 	link := k.store.Link("b")
 	link.LoseFeed(-1)
 	_, wb := k.stand("b", leader.Config{})
 	k.clock.Advance(time.Minute)
-	wb.Expect(leadertest.Faulted(leader.ErrNoFeed))
 	before := link.Requests().Reads
 	k.clock.Advance(time.Minute)
-	if reads := link.Requests().Reads - before; reads < 24 { // one every 2.5 s
-		t.Errorf("%d reads in a minute", reads)
-	}
+	reads := link.Requests().Reads - before
+	check.That(t, reads >= 24, "%d reads in a minute", reads) // one every 2.5 s
+	wa.ExpectExactly()
+	wb.ExpectExactly(leadertest.Observed("a"), leadertest.Faulted(leader.ErrNoFeed))
+	k.store.Link("a").Cut()
+	k.clock.Advance(15*time.Second + 2500*time.Millisecond)
+	wb.Expect(leadertest.Pending(), leadertest.Elected())
 }
 
 // A deaf feed is opened anew in time although the first read fails.
 func TestDeafFeed_FirstReadFails(t *testing.T) {
 	k := newKit(t)
-	_, wa := k.stand("a", leader.Config{})
-	wa.Expect(leadertest.Elected())
+	k.lead("a", leader.Config{})
 	k.clock.Advance(time.Second)
 	k.stand("b", leader.Config{})
 	k.clock.Advance(time.Second)
@@ -140,9 +127,7 @@ func TestDeafFeed_FirstReadFails(t *testing.T) {
 	if link.Requests().Watches == before {
 		k.clock.Advance(time.Second) // the pause after the failure
 	}
-	if link.Requests().Watches == before {
-		t.Error("not rebuilt")
-	}
+	check.That(t, link.Requests().Watches != before, "not rebuilt")
 }
 
 // A leader that was deposed because the store regressed does not report itself as the
@@ -150,16 +135,14 @@ func TestDeafFeed_FirstReadFails(t *testing.T) {
 func TestRegressedStore_NoLeader(t *testing.T) {
 	k := newKit(t)
 	empty := k.store.Snapshot()
-	c, w := k.stand("a", leader.Config{})
-	w.Expect(leadertest.Elected())
+	c, w := k.lead("a", leader.Config{})
 	k.clock.Advance(6 * time.Second)
 	k.store.Rollback(empty)
 	k.store.Link("a").LoseReads(-1)
 	k.clock.Advance(10 * time.Second)
 	w.Expect(leadertest.Deposed(leader.ErrRegressed))
-	if h, ok := c.Leader(); ok {
-		t.Errorf("it says that %v", h)
-	}
+	h, ok := c.Leader()
+	check.That(t, !ok, "it says that %v", h)
 }
 
 // Stop does not wait for a pending write by which no candidate may lead.
@@ -170,9 +153,7 @@ func TestStop_PendingWrite(t *testing.T) {
 	c, _ := k.stand("a", leader.Config{})
 	k.clock.Advance(time.Second)
 	link.Cut()
-	if err := c.Stop(t.Context()); err != nil { // without moving the clock
-		t.Fatal(err)
-	}
+	check.OK(t, c.Stop(t.Context())) // without moving the clock
 }
 
 // A candidate that resigns while it is cut off, from a bucket that is made anew
@@ -185,8 +166,7 @@ func TestResign_RecreatedBucket(t *testing.T) {
 	)
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t)
-		c, w := k.stand("a", leader.Config{})
-		w.Expect(leadertest.Elected())
+		c, w := k.lead("a", leader.Config{})
 		before := w.Term().Token()
 		k.clock.Advance(31 * time.Second)
 		link := k.store.Link("a")
@@ -206,22 +186,17 @@ func TestResign_RecreatedBucket(t *testing.T) {
 		}
 		select {
 		case err := <-resigned:
-			if err != nil {
-				t.Errorf("Resign: %v", err)
-			}
+			check.Is(t, err, nil)
 		default:
 			t.Fatalf("Resign has not returned at %v; it has asked for %+v", k.clock.Elapsed(), link.Requests())
 		}
 		w.Expect(leadertest.Faulted(leader.ErrRegressed))
 		k.clock.Advance(15*time.Second - step)
-		if c.IsLeader() {
-			t.Error("it leads, and the lease that was forgotten may be running")
-		}
+		check.That(t, !c.IsLeader(), "it leads, and the lease that was forgotten may be running")
 		k.clock.Advance(step)
 		w.Expect(leadertest.Elected())
-		if token := w.Term().Token(); token <= before {
-			t.Errorf("token %d after %d", token, before)
-		}
+		token := w.Term().Token()
+		check.That(t, token > before, "token %d after %d", token, before)
 	})
 }
 
@@ -233,8 +208,7 @@ func TestWaiter_FarAway(t *testing.T) {
 	for _, trip := range []time.Duration{110 * time.Millisecond, 150 * time.Millisecond, 200 * time.Millisecond} {
 		t.Run(trip.String(), func(t *testing.T) {
 			k := newKit(t)
-			_, wa := k.stand("a", cfg)
-			wa.Expect(leadertest.Elected())
+			k.lead("a", cfg)
 			link := k.store.Link("b")
 			link.Delay(trip / 2)
 			b, wb := k.stand("b", cfg)
@@ -242,16 +216,12 @@ func TestWaiter_FarAway(t *testing.T) {
 			wb.Expect(leadertest.Observed("a"))
 			before := link.Requests()
 			k.clock.Advance(8 * time.Second)
-			if after := link.Requests(); after != before {
-				t.Errorf("it waited with %+v, after %+v", after, before)
-			}
+			check.Equal(t, link.Requests(), before, "it waited with %+v, after %+v", before)
 			k.store.Link("a").Close() // after the renewal of 10s
 			// Half a trip until b has received that. Then its write is given up, and it
 			// reads.
 			k.clock.Advance(trip/2 + cfg.LeaseDuration + cfg.RenewInterval + trip - 1)
-			if b.IsLeader() {
-				t.Error("it leads too early")
-			}
+			check.That(t, !b.IsLeader(), "it leads too early")
 			k.clock.Advance(1)
 			wb.Expect(leadertest.Elected())
 			k.clock.Advance(time.Minute)
@@ -267,16 +237,13 @@ func TestWaiter_FarAway(t *testing.T) {
 func TestFenced_FarAway(t *testing.T) {
 	k := newKit(t)
 	cfg := leader.Config{LeaseDuration: 3 * time.Second} // renewed each 500ms, of which a reply may take all
-	a, wa := k.stand("a", cfg)
-	wa.Expect(leadertest.Elected())
+	a, wa := k.lead("a", cfg)
 	b, wb := k.stand("b", cfg)
 	wb.Expect(leadertest.Observed("a"))
 	k.clock.Advance(time.Second) // both have renewed and read
 	k.store.Link("a").Delay(500 * time.Millisecond)
 	k.clock.Advance(4500 * time.Millisecond) // its writes still arrive, so b waits for longer than from the first one that failed
-	if a.State() != leader.StateFenced || !b.IsLeader() {
-		t.Fatalf("a is %v, b is %v", a.State(), b.State())
-	}
+	check.Must(t, a.State() == leader.StateFenced && b.IsLeader(), "a is %v, b is %v", a.State(), b.State())
 	k.clock.Advance(1500 * time.Millisecond)
 	if a.State() != leader.StateCandidate {
 		t.Errorf("a is %v after %+v", a.State(), wa.Events())
@@ -285,13 +252,10 @@ func TestFenced_FarAway(t *testing.T) {
 	k.store.Link("b").Delay(500 * time.Millisecond)
 	before := a.Stats().Elected + b.Stats().Elected
 	k.clock.Advance(time.Minute)
-	if terms := a.Stats().Elected + b.Stats().Elected - before; terms < 5 {
-		t.Errorf("%d terms in a minute", terms)
-	}
+	terms := a.Stats().Elected + b.Stats().Elected - before
+	check.That(t, terms >= 5, "%d terms in a minute", terms)
 	k.store.Link("a").Delay(0)
 	k.store.Link("b").Delay(0)
 	k.clock.Advance(10 * time.Second)
-	if !a.IsLeader() && !b.IsLeader() {
-		t.Errorf("a is %v, b is %v", a.State(), b.State())
-	}
+	check.That(t, a.IsLeader() || b.IsLeader(), "a is %v, b is %v", a.State(), b.State())
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -152,14 +153,8 @@ func (f *fleet) old(name string, splay time.Duration) *kvProcess {
 // legacyKV opens the bucket by the older of the two APIs of nats.go.
 func legacyKV(tb testing.TB, nc *nats.Conn, bucket string) nats.KeyValue {
 	tb.Helper()
-	js, err := nc.JetStream()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	kv, err := js.KeyValue(bucket)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	js := check.Got(nc.JetStream())(tb)
+	kv := check.Got(js.KeyValue(bucket))(tb)
 	return kv
 }
 
@@ -235,9 +230,7 @@ func (f *fleet) leaders() (olds, news []string) {
 // judge fails the test if there are two leaders.
 func (f *fleet) judge() {
 	olds, news := f.leaders()
-	if len(olds)+len(news) > 1 {
-		f.Errorf("%v: two leaders: %v and %v", f.now(), olds, news)
-	}
+	check.That(f, len(olds)+len(news) <= 1, "%v: two leaders: %v and %v", f.now(), olds, news)
 }
 
 // leader returns the current leader, or "".
@@ -252,7 +245,6 @@ func (f *fleet) leader() string {
 // heardIs fails the test unless exactly these wins and losses have occurred.
 func (f *fleet) heardIs(t *testing.T, want ...string) {
 	t.Helper()
-	if got := f.heard(); !slices.Equal(got, want) {
-		t.Errorf("heard\n  %q\nwant\n  %q", got, want)
-	}
+	got := f.heard()
+	check.That(t, slices.Equal(got, want), "heard\n  %q\nwant\n  %q", got, want)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -40,9 +41,7 @@ func TestKVElect_FleetMovesOver(t *testing.T) {
 			f.new(fmt.Sprintf("new %d", i))
 			// In any case there is a leader again.
 			f.at(f.now() + 2*kvTTL + kvInterval)
-			if f.leader() == "" {
-				t.Fatalf("%v: nobody leads", f.now())
-			}
+			check.Must(t, f.leader() != "", "%v: nobody leads", f.now())
 			t.Log(f.heard())
 			if len(f.olds) == 0 {
 				break
@@ -89,16 +88,10 @@ func TestKVElect_Release(t *testing.T) {
 		f.old("old", 10*time.Second) // campaigns at 70s, 92.5s, ...
 		f.at(80 * time.Second)
 		w.ok(a.Stop(w.Context()))
-		if a.lastTerm(t).Err() == nil {
-			t.Error("the term goes on")
-		}
-		if _, err := f.kv().Get(w.Context(), "e"); !errors.Is(err, jetstream.ErrKeyNotFound) {
-			t.Errorf("the key is there for a KV client: %v", err)
-		}
+		check.That(t, a.lastTerm(t).Err() != nil, "the term goes on")
+		check.Is(t, check.Err(f.kv().Get(w.Context(), "e")), jetstream.ErrKeyNotFound)
 		h, err := leader.Lookup(w.Context(), a.bucket(t), "e")
-		if err != nil || !h.Released {
-			t.Errorf("Lookup: %+v, %v", h, err)
-		}
+		check.That(t, err == nil && h.Released, "Lookup: %+v, %v", h, err)
 		f.at(3 * time.Minute)
 		f.heardIs(t, fmt.Sprintf("%v old won", 70*time.Second+kvInterval+kvInterval+kvGrace))
 	})
@@ -132,9 +125,8 @@ func TestKVElect_DeadOldLeader(t *testing.T) {
 		f.at(20 * time.Second)
 		a := f.new("a")
 		f.at(70 * time.Second) // its last update was at 67.5s
-		if h, err := leader.Lookup(w.Context(), a.bucket(t), "e"); err != nil || !h.Foreign || string(h.Value) != "old" || h.Leads() {
-			t.Errorf("Lookup: %+v, %v", h, err)
-		}
+		h, err := leader.Lookup(w.Context(), a.bucket(t), "e")
+		check.That(t, err == nil && h.Foreign && string(h.Value) == "old" && !h.Leads(), "Lookup: %+v, %v", h, err)
 		old.quit()
 		f.at(3 * time.Minute)
 		// Its records cause no faults.
@@ -212,26 +204,21 @@ func TestKVElect_LostReplies(t *testing.T) {
 		f.at(5 * time.Minute)
 		a.open()
 		f.at(10 * time.Minute)
-		if f.leader() == "" {
-			t.Error("nobody leads")
-		}
+		check.That(t, f.leader() != "", "nobody leads")
 	})
 }
 
 // The setting KVElect is refused for a bucket in which it cannot work.
 func TestKVElect_UnfitBucket(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		b := w.ops.bucket(t)
-		_, err := b.Info(w.Context())
-		w.ok(err)
-		_, err = leader.Campaign(w.Context(), b, "e", leader.Config{KVElect: true})
+		check.Got(b.Info(w.Context()))(w)
+		_, err := leader.Campaign(w.Context(), b, "e", leader.Config{KVElect: true})
 		wantText(t, err, leader.ErrIncompatibleBucket, "KVElect needs a bucket with a TTL, and this has none")
 		w.ok(w.ops.js.DeleteKeyValue(w.Context(), "E"))
 		w.fleet(16 * time.Second)
 		b = w.ops.bucket(t)
-		_, err = b.Info(w.Context())
-		w.ok(err)
+		check.Got(b.Info(w.Context()))(w)
 		_, err = leader.Campaign(w.Context(), b, "e", leader.Config{KVElect: true, LeaseDuration: 13 * time.Second})
 		wantText(t, err, leader.ErrIncompatibleBucket, "with KVElect LeaseDuration 13s is more than three quarters of the bucket's TTL 16s")
 	})
@@ -245,23 +232,19 @@ func TestKVElect_Storm(t *testing.T) {
 		seeds = 1
 	}
 	for seed := range seeds {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			bubble(t, func(w *world) {
-				rng := rand.New(rand.NewPCG(seed, 6))
-				f := w.fleet(kvTTL)
-				f.storms(rng, 150)
-				for _, p := range f.olds {
-					p.open()
-				}
-				for _, c := range f.news {
-					c.open()
-				}
-				f.at(f.now() + 4*kvTTL)
-				if f.leader() == "" {
-					t.Errorf("%v: nobody leads", f.now())
-				}
-				t.Logf("%d wins and losses in %v", len(f.heard()), f.now())
-			})
+		inBubble.run(t, fmt.Sprint(seed), func(t *testing.T, w *world) {
+			rng := rand.New(rand.NewPCG(seed, 6))
+			f := w.fleet(kvTTL)
+			f.storms(rng, 150)
+			for _, p := range f.olds {
+				p.open()
+			}
+			for _, c := range f.news {
+				c.open()
+			}
+			f.at(f.now() + 4*kvTTL)
+			check.That(t, f.leader() != "", "%v: nobody leads", f.now())
+			t.Logf("%d wins and losses in %v", len(f.heard()), f.now())
 		})
 	}
 }
@@ -300,9 +283,9 @@ func (f *fleet) storms(rng *rand.Rand, n int) {
 		case 3, 4:
 			// It may be cut off for good, but it must return within any lease.
 			limit, cancel := context.WithTimeout(f.Context(), 4*kvTTL)
-			if err := c.Resign(limit); errors.Is(err, context.DeadlineExceeded) {
-				f.Errorf("%v: Resign of %s does not return: %+v", f.now(), c.ID(), c.Stats())
-			}
+			err := c.Resign(limit)
+			check.That(f, !errors.Is(err, context.DeadlineExceeded),
+				"%v: Resign of %s does not return: %+v", f.now(), c.ID(), c.Stats())
 			cancel()
 		case 5:
 			who.cut()
@@ -320,7 +303,6 @@ func (f *fleet) storms(rng *rand.Rand, n int) {
 
 func wantText(t *testing.T, err, is error, text string) {
 	t.Helper()
-	if !errors.Is(err, is) || err.Error() != fmt.Sprintf("%v: %s", is, text) {
-		t.Errorf("%v, want %v: %s", err, is, text)
-	}
+	check.That(t, errors.Is(err, is) && err.Error() == fmt.Sprintf("%v: %s", is, text),
+		"%v, want %v: %s", err, is, text)
 }

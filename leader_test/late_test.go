@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -32,11 +33,8 @@ func firstWrite() func(frame) treatment {
 
 // A win that was applied late is used. Fault 7 of docs/faults.md: used.
 func TestLateWin_IsUsed(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
-		cl := w.dial("a")
-		cl.filter(firstWrite())
-		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+	inSealed(t, func(w *world) {
+		a := w.behind(firstWrite())
 		w.at(2200 * time.Millisecond)
 		a.saw(t, "1s faulted unreachable")
 		a.openInTurn()
@@ -53,11 +51,8 @@ func TestLateWin_IsUsed(t *testing.T) {
 // A candidate that stops releases a win that was applied late. Fault 7 of docs/faults.md:
 // released.
 func TestLateWin_IsReleasedByStop(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
-		cl := w.dial("a")
-		cl.filter(firstWrite())
-		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+	inSealed(t, func(w *world) {
+		a := w.behind(firstWrite())
 		w.at(2200 * time.Millisecond)
 		stop := w.begin(func() error { return a.Stop(w.Context()) })
 		w.at(2500 * time.Millisecond)
@@ -76,30 +71,24 @@ func TestLateWin_IsReleasedByStop(t *testing.T) {
 // Fault 7 of docs/faults.md: the late win is not believed for longer than its lease was
 // valid.
 func TestLateWin_AfterItsLease(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
-		cl := w.dial("a")
-		cl.filter(firstWrite())
-		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+	inSealed(t, func(w *world) {
+		a := w.behind(firstWrite())
 		w.at(30 * time.Second)
 		a.news()
 		a.openInTurn()
 		w.at(40 * time.Second)
 		// It is elected by the write that follows, which has a valid lease.
 		got := a.transitions()
-		if len(got) != 2 || !strings.HasSuffix(got[1], " elected") {
-			t.Fatalf("a saw %q", got)
-		}
-		if r := a.lastTerm(t).Remaining(); r > deadline {
-			t.Errorf("%v remain", r)
-		}
+		check.Must(t, len(got) == 2 && strings.HasSuffix(got[1], " elected"), "a saw %q", got)
+		r := a.lastTerm(t).Remaining()
+		check.That(t, r <= deadline, "%v remain", r)
 	})
 }
 
 // A renewal that is applied after the loss prolongs the lease once. Fault 8 of
 // docs/faults.md.
 func TestLateRenewal_ProlongsOnce(t *testing.T) {
-	bubble(t, func(w *world) {
+	inSealed(t, func(w *world) {
 		a, b := w.pair()
 		a.detain(up)
 		w.at(8500 * time.Millisecond)
@@ -115,7 +104,7 @@ func TestLateRenewal_ProlongsOnce(t *testing.T) {
 // A candidate that is still there uses its renewal that was applied after the loss. Fault
 // 8 of docs/faults.md.
 func TestLateRenewal_IsUsed(t *testing.T) {
-	bubble(t, func(w *world) {
+	inSealed(t, func(w *world) {
 		a, b := w.pair()
 		a.detain(up)
 		w.at(8500 * time.Millisecond)
@@ -130,7 +119,7 @@ func TestLateRenewal_IsUsed(t *testing.T) {
 
 // A renewal that arrives after a successor has won is refused.
 func TestLateRenewal_IsRefused(t *testing.T) {
-	bubble(t, func(w *world) {
+	inSealed(t, func(w *world) {
 		a, b := w.pair()
 		a.detain(up)
 		w.at(10 * time.Second)
@@ -138,9 +127,8 @@ func TestLateRenewal_IsRefused(t *testing.T) {
 		a.openInTurn()
 		w.at(20 * time.Second)
 		b.saw(t)
-		if got := a.transitions(); strings.Join(got, "|") != "7.8s fenced expired|10s deposed expired" {
-			t.Errorf("a saw %q", got)
-		}
+		got := a.transitions()
+		check.That(t, strings.Join(got, "|") == "7.8s fenced expired|10s deposed expired", "a saw %q", got)
 		w.leads(a, b)
 	})
 }
@@ -191,7 +179,7 @@ func (l *link) refuse(w *world, times int, stored bool) {
 // or not. Fault 10 of docs/faults.md.
 func TestRefusal_IsNotALoss(t *testing.T) {
 	for _, stored := range []bool{false, true} {
-		bubble(t, func(w *world) {
+		inSealed(t, func(w *world) {
 			a, b := w.pair()
 			a.refuse(w, 1, stored)
 			w.at(time.Minute)
@@ -204,7 +192,7 @@ func TestRefusal_IsNotALoss(t *testing.T) {
 
 // Refusals without end do not prolong the lease. Fault 10 of docs/faults.md.
 func TestRefusal_EndlessIsNoLease(t *testing.T) {
-	bubble(t, func(w *world) {
+	inSealed(t, func(w *world) {
 		a, b := w.pair()
 		a.refuse(w, -1, false)
 		w.at(30 * time.Second)
@@ -214,11 +202,8 @@ func TestRefusal_EndlessIsNoLease(t *testing.T) {
 			t.Fatalf("a saw %q", got)
 		}
 		// It pauses between its tries, and then reads the key.
-		at, err := time.ParseDuration(strings.TrimSuffix(got[1], " deposed expired"))
-		w.ok(err)
-		if at < lease+3*time.Second || at > lease+3*time.Second+interval*5/16 {
-			t.Errorf("deposed at %v", at)
-		}
+		at := check.Got(time.ParseDuration(strings.TrimSuffix(got[1], " deposed expired")))(w)
+		check.That(t, at >= lease+3*time.Second && at <= lease+3*time.Second+interval*5/16, "deposed at %v", at)
 		w.leads(a, b)
 	})
 }
@@ -226,35 +211,26 @@ func TestRefusal_EndlessIsNoLease(t *testing.T) {
 // A win that was stored although its reply refused it is used. Fault 10 of
 // docs/faults.md.
 func TestRefusedWin_IsUsed(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		cl := w.dial("a")
 		cl.refuse(w, 1, true)
 		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
 		w.at(time.Minute)
 		got := a.news()
-		if len(got) != 2 {
-			t.Fatalf("a saw %q", got)
-		}
-		at, err := time.ParseDuration(strings.TrimSuffix(got[1], " elected"))
-		w.ok(err)
+		check.Must(t, len(got) == 2, "a saw %q", got)
+		at := check.Got(time.ParseDuration(strings.TrimSuffix(got[1], " elected")))(w)
 		// It reads the key after a pause of a quarter of an interval, give or take a
 		// quarter of that.
-		if at < interval*3/16 || at > interval*5/16 {
-			t.Errorf("elected at %v", at)
-		}
+		check.That(t, at >= interval*3/16 && at <= interval*5/16, "elected at %v", at)
 	})
 }
 
 // A renewal whose reply is lost counts. Fault 10 of docs/faults.md: a lost reply.
 func TestRenewal_LostReplyCounts(t *testing.T) {
-	bubble(t, func(w *world) {
+	inSealed(t, func(w *world) {
 		a, b := w.pair()
-		a.filter(func(f frame) treatment {
-			if f.dir == down && strings.Contains(string(f.body), `"stream":"KV_E"`) && strings.Contains(string(f.body), `"seq"`) {
-				return drop // acknowledgements, and no other messages
-			}
-			return pass
+		a.treat(drop, func(f frame) bool { // acknowledgements, and no other messages
+			return f.dir == down && strings.Contains(string(f.body), `"stream":"KV_E"`) && strings.Contains(string(f.body), `"seq"`)
 		})
 		w.at(time.Duration(proof.Size(10, 60)) * time.Minute)
 		a.saw(t, "4.25s faulted unreachable")

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -110,9 +111,8 @@ func TestLateness_ExcusesOneFault(t *testing.T) {
 		{"a late machine, both", time.Minute, []leader.Event{denied, unreachable}, 1},
 		{"a machine that was not late", 0, []leader.Event{unreachable}, 1},
 	} {
-		if got := unexcused(tt.events, tt.late); len(got) != tt.want {
-			t.Errorf("%s: %v are not excused, want %d", tt.name, got, tt.want)
-		}
+		got := unexcused(tt.events, tt.late)
+		check.That(t, len(got) == tt.want, "%s: %v are not excused, want %d", tt.name, got, tt.want)
 	}
 }
 
@@ -139,7 +139,5 @@ func TestLateness_SinceTheCandidate(t *testing.T) {
 	}
 	machine.mu.Lock()
 	defer machine.mu.Unlock()
-	if machine.last.IsZero() {
-		t.Error("TestMain has not started the ticker")
-	}
+	check.That(t, !machine.last.IsZero(), "TestMain has not started the ticker")
 }

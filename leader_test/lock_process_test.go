@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -31,8 +32,7 @@ func (p *waiting) refused() {
 // of another ID and a candidate do not matter.
 func TestAcquire_HeldByThisProcess(t *testing.T) {
 	for _, id := range []string{"a", ""} {
-		bubble(t, func(w *world) {
-			w.sealed()
+		inSealed(t, func(w *world) {
 			a, again := w.process("a"), w.process("a")
 			for _, p := range []*process{a, again} {
 				p.cfg.ID = id
@@ -41,8 +41,7 @@ func TestAcquire_HeldByThisProcess(t *testing.T) {
 			a.wait(w.Context()).refused()
 			again.wait(w.Context()).refused()
 			w.isAt(0, "both calls")
-			other, err := leader.Acquire(w.Context(), a.bucket, "other", a.cfg)
-			w.ok(err)
+			other := check.Got(leader.Acquire(w.Context(), a.bucket, "other", a.cfg))(w)
 			w.ok(other.Unlock(w.Context()))
 			b := w.locker("b").wait(w.Context())
 			stands := w.campaign(w.Context(), a.client, "e", a.cfg)
@@ -61,8 +60,7 @@ func TestAcquire_HeldByThisProcess(t *testing.T) {
 
 // Of two calls of one process that wait for another, one gets the lock and the other fails.
 func TestAcquire_TwiceWaiting(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		lock := w.locker("b").acquire()
 		a := w.locker("a")
 		one, two := a.wait(w.Context()), a.wait(w.Context())
@@ -76,16 +74,13 @@ func TestAcquire_TwiceWaiting(t *testing.T) {
 				p.refused()
 			}
 		}
-		if (one.err == nil) == (two.err == nil) {
-			t.Errorf("%v and %v", one.err, two.err)
-		}
+		check.That(t, (one.err == nil) != (two.err == nil), "%v and %v", one.err, two.err)
 	})
 }
 
 // A process may hold several seats of a lock. It does not wait when it holds all of them.
 func TestAcquire_AllSeatsHeldByThisProcess(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.semaphore("a", 2)
 		first := a.acquire()
 		b := w.semaphore("b", 2).acquire()
@@ -102,16 +97,13 @@ func TestAcquire_AllSeatsHeldByThisProcess(t *testing.T) {
 
 // A lock that was lost, or given up by an Unlock that goes on, is waited for: it comes free.
 func TestAcquire_OwnLockComesFree(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, again := w.locker("a"), w.locker("a")
 		lock := a.acquire()
 		a.detain(down)
 		ended, cancel := context.WithCancel(w.Context())
 		cancel()
-		if err := lock.Unlock(ended); !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
+		check.Is(t, lock.Unlock(ended), context.Canceled)
 		next := again.wait(w.Context())
 		a.open()
 		next.returned(0, nil)

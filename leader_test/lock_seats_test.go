@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -24,18 +25,16 @@ func (w *world) semaphore(id string, seats int) *process {
 func (w *world) disagrees(err error, seats int, holder string, others int) {
 	w.Helper()
 	want := fmt.Sprintf("%q is set to %d, %q to %d; give all the same Config.Seats", "b", seats, holder, others)
-	if !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), want) {
-		w.Errorf("at %v: %v, want %s", w.now(), err, want)
-	}
+	check.That(w, errors.Is(err, leader.ErrInvalidConfig) && strings.Contains(err.Error(), want),
+		"at %v: %v, want %s", w.now(), err, want)
 }
 
 // unwritten fails the test unless the keys of the seats after the first n have no record.
 func (w *world) unwritten(n int) {
 	w.Helper()
 	for seat := n + 1; seat < n+4; seat++ {
-		if _, err := w.kv().Get(w.Context(), leader.SeatKey("e", seat)); err == nil {
-			w.Errorf("seat %d has been written", seat)
-		}
+		_, err := w.kv().Get(w.Context(), leader.SeatKey("e", seat))
+		check.That(w, err != nil, "seat %d has been written", seat)
 	}
 }
 
@@ -45,8 +44,7 @@ func (w *world) unwritten(n int) {
 func TestLock_OtherNumberOfSeats(t *testing.T) {
 	for _, one := range []struct{ holder, asks int }{{0, 2}, {1, 2}, {2, 1}, {2, 0}, {2, 3}, {3, 2}} {
 		for _, candidate := range []bool{false, true} {
-			bubble(t, func(w *world) {
-				w.sealed()
+			inSealed(t, func(w *world) {
 				has, asks := max(one.holder, 1), max(one.asks, 1)
 				if candidate {
 					w.standAs(leader.Config{ID: "a", Seats: one.holder})
@@ -80,8 +78,7 @@ func TestLock_OtherNumberOfSeats(t *testing.T) {
 // A holder on a seat above those of the lock is found by the record that the first seat keeps
 // when it is released, as often as one asks. When all have unlocked, any number will do.
 func TestLock_OtherNumberOfSeatsAbove(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		var above *leader.Lock
 		var others []*leader.Lock
 		for _, id := range []string{"x", "y", "z"} {
@@ -95,12 +92,11 @@ func TestLock_OtherNumberOfSeatsAbove(t *testing.T) {
 		for _, lock := range others {
 			w.ok(lock.Unlock(w.Context()))
 		}
-		holder, err := leader.Lookup(w.Context(), w.ops.bucket(t), leader.SeatKey("e", 3))
-		w.ok(err)
+		holder := check.Got(leader.Lookup(w.Context(), w.ops.bucket(t), leader.SeatKey("e", 3)))(w)
 		w.at(lease / 12)
 		for range 2 {
 			b := w.semaphore("b", 1)
-			_, err = b.try()
+			_, err := b.try()
 			w.disagrees(err, 1, holder.ID, 3)
 			at := w.now()
 			asked := b.wait(w.Context())
@@ -109,11 +105,9 @@ func TestLock_OtherNumberOfSeatsAbove(t *testing.T) {
 		}
 		w.ok(above.Err())
 		w.ok(above.Unlock(w.Context()))
-		lock, err := w.semaphore("b", 1).try()
-		w.ok(err)
+		lock := check.Got(w.semaphore("b", 1).try())(w)
 		w.ok(lock.Unlock(w.Context()))
-		_, err = w.semaphore("b", 2).try()
-		w.ok(err)
+		check.Got(w.semaphore("b", 2).try())(w)
 		w.isAt(lease/12+2*lease, "all tries")
 	})
 }
@@ -121,8 +115,7 @@ func TestLock_OtherNumberOfSeatsAbove(t *testing.T) {
 // A holder that has crashed refuses nothing for longer than its lease. Acquire waits for that.
 // TryAcquire refuses the lock until the process has seen the record for the lease.
 func TestLock_OtherNumberOfSeatsCrashed(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.locker("a")
 		a.acquire()
 		a.cut()
@@ -136,16 +129,14 @@ func TestLock_OtherNumberOfSeatsCrashed(t *testing.T) {
 		w.disagrees(err, 2, "a", 1)
 		w.at(lease)
 		waits.returned(lease, nil)
-		_, err = b.try()
-		w.ok(err)
+		check.Got(b.try())(w)
 		w.isAt(lease, "TryAcquire")
 	})
 }
 
 // A holder that unlocks while the check waits for its renewal refuses nothing.
 func TestLock_OtherNumberOfSeatsUnlocked(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		lock := w.locker("a").acquire()
 		b := w.semaphore("b", 2).wait(w.Context())
 		w.at(lease / 12)
@@ -158,8 +149,7 @@ func TestLock_OtherNumberOfSeatsUnlocked(t *testing.T) {
 // A context that ends while the check waits for a renewal ends Acquire, with the disagreement
 // in the text.
 func TestLock_OtherNumberOfSeatsGivesUp(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		w.locker("a").acquire()
 		ctx, cancel := context.WithTimeout(w.Context(), lease/12)
 		defer cancel()
@@ -174,8 +164,7 @@ func TestLock_OtherNumberOfSeatsGivesUp(t *testing.T) {
 // would wait for them or has won a seat that they do not know of.
 func TestLock_OtherNumberOfSeatsLater(t *testing.T) {
 	for _, seats := range []int{1, 2} {
-		bubble(t, func(w *world) {
-			w.sealed()
+		inSealed(t, func(w *world) {
 			var locks []*leader.Lock
 			for n := range seats {
 				locks = append(locks, w.semaphore(fmt.Sprint("x", n), seats).acquire())
@@ -189,11 +178,8 @@ func TestLock_OtherNumberOfSeatsLater(t *testing.T) {
 			}
 			other := 3 - seats
 			a := w.semaphore("a", other)
-			lock, err := a.try()
-			w.ok(err)
-			if lock.Seat() != 1 {
-				t.Fatalf("a is on seat %d", lock.Seat())
-			}
+			lock := check.Got(a.try())(w)
+			check.Must(t, lock.Seat() == 1, "a is on seat %d", lock.Seat())
 			w.at(2 * time.Second)
 			b.open()
 			w.at(2*time.Second + lease)
@@ -201,17 +187,15 @@ func TestLock_OtherNumberOfSeatsLater(t *testing.T) {
 			w.disagrees(waits.err, seats, "a", other)
 			w.ok(lock.Err())
 			w.at(2*time.Second + 2*lease)
-			if h, err := leader.Lookup(w.Context(), a.bucket, leader.SeatKey("e", 2)); err != nil || h.ID != "" {
-				t.Errorf("seat 2: %v, %v", h, err)
-			}
+			h, err := leader.Lookup(w.Context(), a.bucket, leader.SeatKey("e", 2))
+			check.That(t, err == nil && h.ID == "", "seat 2: %v, %v", h, err)
 		})
 	}
 }
 
 // A check that gets no answer delays the lock, and does not refuse it.
 func TestLock_OtherNumberOfSeatsUnread(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		b := w.semaphore("b", 2)
 		b.detain(down)
 		waits := b.wait(w.Context())

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -80,28 +81,22 @@ func (w *world) lost(lock *leader.Lock, cause error) {
 // A lock passes from one process to the next in the instant of Unlock. Its context ends with
 // the Unlock alone, and carries the values of the context given to Acquire.
 func TestLock_PassesOn(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		type key struct{}
 		ctx, cancel := context.WithCancel(context.WithValue(w.Context(), key{}, "value"))
 		a := w.locker("a")
-		first, err := leader.Acquire(ctx, a.bucket(w.T), "e", a.cfg)
-		w.ok(err)
+		first := check.Got(leader.Acquire(ctx, a.bucket(w.T), "e", a.cfg))(w)
 		cancel()
 		b := w.locker("b").wait(w.Context())
 		w.at(20 * time.Second)
 		b.pending()
-		if err := leader.Check(first.Context()); err != nil || first.Context().Value(key{}) != "value" {
-			t.Errorf("the lock: %v", err)
-		}
+		err := leader.Check(first.Context())
+		check.That(t, err == nil && first.Context().Value(key{}) == "value", "the lock: %v", err)
 		w.ok(first.Unlock(w.Context()))
 		b.returned(20*time.Second, nil)
-		if err := first.Err(); !errors.Is(err, leader.ErrResigned) {
-			t.Errorf("after Unlock: %v", err)
-		}
-		if b.lock.Token() <= first.Token() || b.lock.Err() != nil {
-			t.Errorf("tokens %d and %d: %v", first.Token(), b.lock.Token(), b.lock.Err())
-		}
+		check.Is(t, first.Err(), leader.ErrResigned)
+		check.That(t, b.lock.Token() > first.Token() && b.lock.Err() == nil,
+			"tokens %d and %d: %v", first.Token(), b.lock.Token(), b.lock.Err())
 		w.ok(b.lock.Unlock(w.Context()))
 		w.free()
 	})
@@ -110,17 +105,15 @@ func TestLock_PassesOn(t *testing.T) {
 // The end of the context ends the waiting at once, with the holder in the text. The key stays
 // with its holder.
 func TestLock_GivesUpWaiting(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		first := w.locker("a").acquire()
 		ctx, cancel := context.WithTimeout(w.Context(), 3*time.Second)
 		defer cancel()
 		b := w.locker("b").wait(ctx)
 		w.at(3 * time.Second)
 		b.returned(3*time.Second, context.DeadlineExceeded)
-		if want := `acquire lock "e": context deadline exceeded while "a" leads`; !strings.HasPrefix(b.err.Error(), want) {
-			t.Errorf("got %v, want %s", b.err, want)
-		}
+		want := `acquire lock "e": context deadline exceeded while "a" leads`
+		check.That(t, strings.HasPrefix(b.err.Error(), want), "got %v, want %s", b.err, want)
 		w.at(30 * time.Second)
 		w.ok(first.Err())
 		w.ok(first.Unlock(w.Context()))
@@ -130,8 +123,7 @@ func TestLock_GivesUpWaiting(t *testing.T) {
 
 // While the store is away, Acquire waits, and returns the fault in the end.
 func TestLock_StoreAway(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		b := w.locker("b")
 		b.cut()
 		ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
@@ -141,30 +133,26 @@ func TestLock_StoreAway(t *testing.T) {
 		away.pending()
 		w.at(time.Minute)
 		away.returned(time.Minute, leader.ErrUnreachable)
-		if !errors.Is(away.err, context.DeadlineExceeded) {
-			t.Errorf("got %v", away.err)
-		}
+		check.Is(t, away.err, context.DeadlineExceeded)
 	})
 }
 
 // A lock that was lost does not come back, although the key becomes free again, and neither
 // before nor after Unlock.
 func TestLock_LostForGood(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.locker("a")
 		first := a.acquire()
 		b := w.locker("b").wait(w.Context())
 		w.at(500 * time.Millisecond)
 		a.cut()
 		w.at(deadline)
-		if err := first.Err(); !errors.Is(err, leader.ErrLeaseExpired) {
-			t.Errorf("the lock: %v", err)
-		}
+		check.Is(t, first.Err(), leader.ErrLeaseExpired)
 		w.at(lease)
 		b.returned(lease, nil)
 		a.open()
 		w.at(10 * time.Second)
+		w.lost(first, leader.ErrLeaseExpired) // b holds it
 		w.ok(b.lock.Unlock(w.Context()))
 		w.at(12 * time.Second)
 		w.free()
@@ -178,8 +166,7 @@ func TestLock_LostForGood(t *testing.T) {
 // A lock that was lost while nobody else took the key is kept for the work, for one lease, and
 // does not come back. Then the key is free, although nobody calls Unlock.
 func TestLock_NeverUnlocked(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.locker("a")
 		first := a.acquire()
 		w.at(500 * time.Millisecond)
@@ -198,8 +185,7 @@ func TestLock_NeverUnlocked(t *testing.T) {
 
 // Unlock ends that wait.
 func TestLock_UnlockedAfterLoss(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.locker("a")
 		first := a.acquire()
 		w.at(500 * time.Millisecond)
@@ -215,23 +201,9 @@ func TestLock_UnlockedAfterLoss(t *testing.T) {
 	})
 }
 
-// Unlock of a lock that was lost returns the cause, whatever has become of the key: another
-// process holds the lock, held it meanwhile, or the key was deleted.
+// Unlock of a lock that was lost returns the cause when the key was deleted, too.
 func TestUnlock_LostLockReturnsCause(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
-		a := w.locker("a")
-		first := a.acquire()
-		b := w.locker("b").wait(w.Context())
-		w.at(500 * time.Millisecond)
-		a.cut()
-		w.at(2 * lease)
-		a.open()
-		b.returned(lease, nil)
-		w.lost(first, leader.ErrLeaseExpired) // b holds it
-		w.ok(b.lock.Unlock(w.Context()))
-		w.lost(first, leader.ErrLeaseExpired)
-
+	inSealed(t, func(w *world) {
 		deleted := w.locker("c").acquire()
 		w.ok(w.kv().Delete(w.Context(), "e"))
 		w.at(3 * lease)
@@ -242,8 +214,7 @@ func TestUnlock_LostLockReturnsCause(t *testing.T) {
 // A lock that its process handed over at the request of an operator was lost, too, and
 // Release does not hide that.
 func TestUnlock_HandedOverReturnsCause(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		lock := w.locker("a").acquire()
 		b := w.locker("b").wait(w.Context())
 		down := w.begin(func() error {
@@ -261,26 +232,23 @@ func TestUnlock_HandedOverReturnsCause(t *testing.T) {
 
 // Where the time of a lost lock's Unlock is over, the error has both.
 func TestUnlock_LostLockWithoutTime(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.locker("a")
 		lock := a.acquire()
 		a.cut()
 		w.at(deadline)
 		ended, cancel := context.WithCancel(w.Context())
 		cancel()
-		if err := lock.Unlock(ended); !errors.Is(err, leader.ErrLeaseExpired) || !errors.Is(err, context.Canceled) {
-			t.Errorf("Unlock returned %v", err)
-		}
+		err := lock.Unlock(ended)
+		check.That(t, errors.Is(err, leader.ErrLeaseExpired) && errors.Is(err, context.Canceled),
+			"Unlock returned %v", err)
 	})
 }
 
 // A Lock that Acquire has not returned cannot be given up.
 func TestUnlock_ZeroLock(t *testing.T) {
 	for _, lock := range []*leader.Lock{nil, {}} {
-		if err := lock.Unlock(t.Context()); !errors.Is(err, leader.ErrNotLeader) {
-			t.Errorf("Unlock returned %v", err)
-		}
+		check.Is(t, lock.Unlock(t.Context()), leader.ErrNotLeader)
 		lock.Release()
 	}
 }
@@ -288,8 +256,7 @@ func TestUnlock_ZeroLock(t *testing.T) {
 // Unlock may be called more than once, at once and later, and Release does the same without a
 // wait.
 func TestUnlock_MoreThanOnce(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		ended, cancel := context.WithCancel(w.Context())
 		cancel()
 		lock := w.locker("a").acquire()
@@ -310,20 +277,15 @@ func TestUnlock_MoreThanOnce(t *testing.T) {
 
 // With a context that has ended Unlock does not wait, and the key is released all the same.
 func TestUnlock_WithoutTime(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		ended, cancel := context.WithCancel(w.Context())
 		cancel()
 		a := w.locker("a")
 		lock := a.acquire()
 		a.detain(down) // the reply does not come
-		if err := lock.Unlock(ended); !errors.Is(err, context.Canceled) {
-			t.Errorf("returned %v", err)
-		}
+		check.Is(t, lock.Unlock(ended), context.Canceled)
 		synctest.Wait()
-		if err := lock.Err(); !errors.Is(err, leader.ErrResigned) {
-			t.Errorf("the lock: %v", err)
-		}
+		check.Is(t, lock.Err(), leader.ErrResigned)
 		a.open()
 		w.at(time.Second)
 		w.free()
@@ -332,8 +294,7 @@ func TestUnlock_WithoutTime(t *testing.T) {
 
 // While NATS is down, Unlock waits until the last record keeps nobody out.
 func TestUnlock_StoreAway(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.locker("a")
 		lock := a.acquire()
 		w.at(1500 * time.Millisecond) // the last renewal was at 1s
@@ -351,32 +312,24 @@ func TestUnlock_StoreAway(t *testing.T) {
 // Unlock reports that the connection was closed before the release. Others wait for the lease.
 func TestUnlock_ConnectionClosed(t *testing.T) {
 	for _, seats := range []int{0, 2} {
-		bubble(t, func(w *world) {
-			w.sealed()
+		inSealed(t, func(w *world) {
 			a := w.locker("a")
 			a.cfg.Seats = seats
 			lock := a.acquire()
 			a.nc.Close()
 			synctest.Wait()
 			for range 2 {
-				if err := lock.Unlock(w.Context()); !errors.Is(err, leader.ErrConnectionClosed) {
-					t.Errorf("returned %v", err)
-				}
+				check.Is(t, lock.Unlock(w.Context()), leader.ErrConnectionClosed)
 			}
-			if err := lock.Err(); !errors.Is(err, leader.ErrConnectionClosed) {
-				t.Errorf("the lock: %v", err)
-			}
-			if _, err := leader.Acquire(w.Context(), a.bucket(t), "e", a.cfg); !errors.Is(err, leader.ErrConnectionClosed) {
-				t.Errorf("Acquire: %v", err)
-			}
+			check.Is(t, lock.Err(), leader.ErrConnectionClosed)
+			check.Is(t, check.Err(leader.Acquire(w.Context(), a.bucket(t), "e", a.cfg)), leader.ErrConnectionClosed)
 		})
 	}
 }
 
 // With seats there are as many locks, and a lock lost on one seat does not come back on another.
 func TestLock_Seats(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		var locks []*leader.Lock
 		for _, id := range []string{"a", "b"} {
 			l := w.locker(id)
@@ -390,9 +343,7 @@ func TestLock_Seats(t *testing.T) {
 		full := c.wait(ctx)
 		w.at(time.Second)
 		full.returned(time.Second, context.DeadlineExceeded)
-		if !strings.Contains(full.err.Error(), `leads`) {
-			t.Error(full.err)
-		}
+		check.That(t, strings.Contains(full.err.Error(), `leads`), "%v", full.err)
 		third := c.wait(w.Context())
 		third.pending()
 		w.ok(locks[1].Unlock(w.Context()))

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -56,21 +57,17 @@ func (p *process) held(by string) {
 // TryAcquire takes a free lock at once, whether the key was never written or was released,
 // and otherwise names the holder.
 func TestTryAcquire_FreeOrHeld(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b := w.process("a"), w.process("b")
 		for range 3 {
-			lock, err := a.try()
-			w.ok(err)
+			lock := check.Got(a.try())(w)
 			b.held("a")
 			a.held("a") // a lock is not re-entrant
 			w.ok(lock.Err())
 			w.ok(lock.Unlock(w.Context()))
 		}
 		w.isAt(0, "three locks")
-		if _, err := a.try(); err != nil {
-			t.Error(err)
-		}
+		check.Is(t, check.Err(a.try()), nil)
 		w.at(time.Minute)
 		b.held("a")
 	})
@@ -79,11 +76,9 @@ func TestTryAcquire_FreeOrHeld(t *testing.T) {
 // The lock of a holder that has crashed is free when this process has seen the same record
 // for the whole lease, and not before. A renewal counts as sight of another record.
 func TestTryAcquire_CrashedHolder(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b, c := w.process("a"), w.process("b"), w.process("c")
-		_, err := a.try()
-		w.ok(err)
+		check.Got(a.try())(w)
 		for at := range 5 { // the holder renews
 			w.at(time.Duration(at) * 2 * lease)
 			b.held("a")
@@ -98,8 +93,7 @@ func TestTryAcquire_CrashedHolder(t *testing.T) {
 		b.held("a")
 		w.at(50500*time.Millisecond + lease)
 		c.held("a") // it has seen the record for less
-		lock, err := b.try()
-		w.ok(err)
+		lock := check.Got(b.try())(w)
 		w.isAt(50500*time.Millisecond+lease, "the lock of the crashed holder")
 		c.held("b")
 		w.at(80 * time.Second)
@@ -110,11 +104,9 @@ func TestTryAcquire_CrashedHolder(t *testing.T) {
 // The memory is of one process, so a Bucket of another connection begins anew, and of one
 // clock, so a Clock of its own does.
 func TestTryAcquire_MemoryIsNotShared(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b := w.process("a"), w.process("b")
-		_, err := a.try()
-		w.ok(err)
+		check.Got(a.try())(w)
 		w.at(500 * time.Millisecond)
 		a.cut()
 		b.held("a")
@@ -129,8 +121,7 @@ func TestTryAcquire_MemoryIsNotShared(t *testing.T) {
 		own.held("a")
 		own.cfg.Clock = nil
 		w.at(20*time.Second + lease)
-		_, err = b.try()
-		w.ok(err)
+		check.Got(b.try())(w)
 	})
 }
 
@@ -143,36 +134,30 @@ type uncomparable struct {
 // A key that was deleted is free after one lease in the same way. One that was deleted with
 // the holder's lease in the marker, likewise.
 func TestTryAcquire_DeletedKey(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		w.ok(w.kv().Delete(w.Context(), "e"))
 		b := w.process("b")
 		b.held("")
 		w.at(lease - 1)
-		if _, err := b.try(); err == nil {
-			t.Error("TryAcquire took a key whose last lease may be running")
-		}
-		w.at(2 * lease)
 		_, err := b.try()
-		w.ok(err)
+		check.That(t, err != nil, "TryAcquire took a key whose last lease may be running")
+		w.at(2 * lease)
+		check.Got(b.try())(w)
 		w.isAt(2*lease, "TryAcquire")
 	})
 }
 
 // Values that are no records count as held for one lease, too.
 func TestTryAcquire_ForeignRecord(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
-		_, err := w.kv().PutString(w.Context(), "e", "somebody")
-		w.ok(err)
+	inSealed(t, func(w *world) {
+		check.Got(w.kv().PutString(w.Context(), "e", "somebody"))(w)
 		b := w.process("b")
-		_, err = b.try()
-		if held := new(leader.HeldError); !errors.As(err, &held) || !held.Holder.Foreign || !strings.Contains(err.Error(), "foreign record") {
-			t.Errorf("got %v", err)
-		}
+		_, err := b.try()
+		held := new(leader.HeldError)
+		check.That(t, errors.As(err, &held) && held.Holder.Foreign && strings.Contains(err.Error(), "foreign record"),
+			"got %v", err)
 		w.at(lease)
-		_, err = b.try()
-		w.ok(err)
+		check.Got(b.try())(w)
 	})
 }
 
@@ -182,18 +167,16 @@ func TestTryAcquire_Faults(t *testing.T) {
 		b := w.process("b")
 		fails := func(want error) {
 			t.Helper()
-			if _, err := b.try(); !errors.Is(err, want) || !strings.HasPrefix(err.Error(), `try lock "e": leader: `) {
-				t.Errorf("%v: %v, want %v", w.now(), err, want)
-			}
+			_, err := b.try()
+			check.That(t, errors.Is(err, want) && strings.HasPrefix(err.Error(), `try lock "e": leader: `),
+				"%v: %v, want %v", w.now(), err, want)
 		}
 		fails(leader.ErrNoBucket)
 		w.isAt(0, "no bucket")
 		w.sealed()
 		b.blackhole(up, down)
 		fails(leader.ErrUnreachable)
-		if w.now() > 5*time.Second {
-			t.Errorf("it took %v", w.now())
-		}
+		check.That(t, w.now() <= 5*time.Second, "it took %v", w.now())
 		b.open()
 		ctx, cancel := context.WithCancel(w.Context())
 		cancel()
@@ -210,24 +193,20 @@ func TestTryAcquire_Faults(t *testing.T) {
 // A bucket that is not purge-protected is refused, whatever its key holds.
 func TestTryAcquire_UnfitBucket(t *testing.T) {
 	for name, create := range map[string]func(*world){"with a TTL": (*world).expiring, "ordinary": (*world).ordinary} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				create(w)
-				refused := func() {
-					t.Helper()
-					at := w.now()
-					if _, err := w.process("b").try(); !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), "CreateBucket") {
-						t.Errorf("%v: %v", at, err)
-					}
-					w.isAt(at, "TryAcquire")
-				}
-				refused()
-				a := w.locker("a")
-				lock := a.acquire()
-				refused()
-				w.ok(lock.Unlock(w.Context()))
-				refused()
-			})
+		inBubble.run(t, name, func(t *testing.T, w *world) {
+			create(w)
+			refused := func() {
+				t.Helper()
+				at := w.now()
+				check.Says(t, check.Err(w.process("b").try()), leader.ErrIncompatibleBucket, "CreateBucket")
+				w.isAt(at, "TryAcquire")
+			}
+			refused()
+			a := w.locker("a")
+			lock := a.acquire()
+			refused()
+			w.ok(lock.Unlock(w.Context()))
+			refused()
 		})
 	}
 }
@@ -240,22 +219,15 @@ func TestTryAcquire_Config(t *testing.T) {
 		"KVElect": {KVElect: true}, "Priority": {Priority: 1}, "Seats": {Seats: -1}, "LeaseDuration": {LeaseDuration: -1},
 	} {
 		_, err := leader.TryAcquire(t.Context(), store, "e", cfg)
-		if !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), strings.TrimSpace(name)) {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.Says(t, err, leader.ErrInvalidConfig, strings.TrimSpace(name))
 	}
-	if _, err := leader.Acquire(t.Context(), store, "e", leader.Config{Priority: 1}); !errors.Is(err, leader.ErrInvalidConfig) {
-		t.Errorf("Acquire: %v", err)
-	}
-	if n := store.Requests().Total(); n != 0 {
-		t.Errorf("%d requests", n)
-	}
+	check.Is(t, check.Err(leader.Acquire(t.Context(), store, "e", leader.Config{Priority: 1})), leader.ErrInvalidConfig)
+	check.Equal(t, store.Requests().Total(), 0, "%d requests")
 }
 
 // Of a hundred processes that try at once, exactly one has the lock. The others know it.
 func TestTryAcquire_OnceOfHundred(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		var all []*process
 		for i := range 100 {
 			all = append(all, w.process(fmt.Sprintf("p%d", i)))
@@ -277,9 +249,7 @@ func TestTryAcquire_OnceOfHundred(t *testing.T) {
 				})
 			}
 			tries.Wait()
-			if len(locks) != 1 {
-				t.Fatalf("round %d: %d locks", round, len(locks))
-			}
+			check.Must(t, len(locks) == 1, "round %d: %d locks", round, len(locks))
 			w.ok(locks[0].Unlock(w.Context()))
 			locks = nil
 		}
@@ -288,8 +258,7 @@ func TestTryAcquire_OnceOfHundred(t *testing.T) {
 
 // With seats the lock is held when all seats are.
 func TestTryAcquire_Seats(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		seats := func(id string) *process {
 			p := w.process(id)
 			p.cfg.Seats = 3
@@ -298,8 +267,7 @@ func TestTryAcquire_Seats(t *testing.T) {
 		var locks []*leader.Lock
 		var held []int
 		for _, id := range []string{"a", "b", "c"} {
-			lock, err := seats(id).try()
-			w.ok(err)
+			lock := check.Got(seats(id).try())(w)
 			locks, held = append(locks, lock), append(held, lock.Seat())
 		}
 		if slices.Sort(held); !slices.Equal(held, []int{1, 2, 3}) {
@@ -311,8 +279,7 @@ func TestTryAcquire_Seats(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		w.ok(locks[1].Unlock(w.Context()))
-		lock, err := d.try()
-		w.ok(err)
+		lock := check.Got(d.try())(w)
 		if lock.Seat() != locks[1].Seat() {
 			t.Errorf("seat %d, want %d", lock.Seat(), locks[1].Seat())
 		}
@@ -322,23 +289,16 @@ func TestTryAcquire_Seats(t *testing.T) {
 
 // Guards are raised before the lock is returned, so its writes are fenced.
 func TestTryAcquire_Guards(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.process("a")
-		guarded, err := fence.CreateBucket(w.Context(), a.js, jetstream.KeyValueConfig{Bucket: "G"})
-		w.ok(err)
+		guarded := check.Got(fence.CreateBucket(w.Context(), a.js, jetstream.KeyValueConfig{Bucket: "G"}))(w)
 		a.cfg.Guards = []leader.Guard{guarded}
-		lock, err := a.try()
-		w.ok(err)
-		_, err = guarded.Writer(lock.Term).Put(w.Context(), "k", []byte("v"))
-		w.ok(err)
+		lock := check.Got(a.try())(w)
+		check.Got(guarded.Writer(lock.Term).Put(w.Context(), "k", []byte("v")))(w)
 		w.ok(lock.Unlock(w.Context()))
-		next, err := a.try()
-		w.ok(err)
-		if _, err = guarded.Writer(lock.Term).Put(w.Context(), "k", nil); err == nil {
-			t.Error("the first lock still writes")
-		}
-		_, err = guarded.Writer(next.Term).Put(w.Context(), "k", nil)
-		w.ok(err)
+		next := check.Got(a.try())(w)
+		_, err := guarded.Writer(lock.Term).Put(w.Context(), "k", nil)
+		check.That(t, err != nil, "the first lock still writes")
+		check.Got(guarded.Writer(next.Term).Put(w.Context(), "k", nil))(w)
 	})
 }

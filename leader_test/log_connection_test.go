@@ -2,7 +2,6 @@ package leader_test
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -48,9 +48,7 @@ func (h *warnings) were(w *world, want ...string) {
 	synctest.Wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !slices.Equal(h.all, want) {
-		w.Errorf("warned\n  %q\nwant\n  %q", h.all, want)
-	}
+	check.That(w, slices.Equal(h.all, want), "warned\n  %q\nwant\n  %q", h.all, want)
 	h.all = nil
 }
 
@@ -62,8 +60,7 @@ const (
 
 // A candidate warns once, when it begins, of a connection that gives up reconnecting.
 func TestLog_ReconnectionGivenUp(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		for _, k := range []struct {
 			opt  nats.Option
 			want []string
@@ -119,25 +116,18 @@ func TestLog_ConnectionClosed(t *testing.T) {
 		}, []string{givesUp + "3" + instead, "the connection gave up reconnecting, which ended the candidate" + instead + "; err=nats: no servers available for connection"}, leader.ErrConnectionClosed},
 	} {
 		for _, seats := range []int{0, 3} {
-			t.Run(k.name, func(t *testing.T) {
-				bubble(t, func(w *world) {
-					w.sealed()
-					h, cl := &warnings{}, w.dial("a", k.opts...)
-					ctx, cancel := context.WithCancel(w.Context())
-					defer cancel()
-					c, err := leader.Campaign(ctx, cl.bucket(t), "e", leader.Config{Seats: seats, Logger: slog.New(h)})
-					w.ok(err)
-					w.at(time.Minute)
-					if !c.IsLeader() {
-						w.Fatal("it does not lead")
-					}
-					k.end(w, subject{c, cancel, cl})
-					<-c.Done()
-					h.were(w, k.want...)
-					if !errors.Is(c.Err(), k.err) {
-						w.Errorf("ended with %v", c.Err())
-					}
-				})
+			inSealed.run(t, k.name, func(t *testing.T, w *world) {
+				h, cl := &warnings{}, w.dial("a", k.opts...)
+				ctx, cancel := context.WithCancel(w.Context())
+				defer cancel()
+				c, err := leader.Campaign(ctx, cl.bucket(t), "e", leader.Config{Seats: seats, Logger: slog.New(h)})
+				w.ok(err)
+				w.at(time.Minute)
+				check.Must(w, c.IsLeader(), "it does not lead")
+				k.end(w, subject{c, cancel, cl})
+				<-c.Done()
+				h.were(w, k.want...)
+				check.Is(w, c.Err(), k.err)
 			})
 		}
 	}

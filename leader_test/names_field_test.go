@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -60,8 +61,7 @@ func TestNames_AtTheirLimits(t *testing.T) {
 		{"without prefixes", func() jetstream.JetStream { return tcpJS(t, tcpDial(t, url, nats.UserInfo("hub", "x"))) }},
 		{"with the longest prefixes", func() jetstream.JetStream {
 			nc := tcpDial(t, url, nats.UserInfo("app", "x"), nats.CustomInboxPrefix(nameOf("I", longestSubject)))
-			js, err := jetstream.NewWithAPIPrefix(nc, prefix)
-			tcpOK(t, err)
+			js := check.Got(jetstream.NewWithAPIPrefix(nc, prefix))(t)
 			return js
 		}},
 	} {
@@ -79,12 +79,9 @@ func TestNames_AtTheirLimits(t *testing.T) {
 			tcpOK(t, err)
 
 			js := k.js()
-			b, err := leader.OpenBucket(js, bucket)
-			tcpOK(t, err)
-			gb, err := fence.OpenBucket(js, guarded, fence.GuardKey(key))
-			tcpOK(t, err)
-			gs, err := fence.OpenStream(js, stream, nameOf("orders."+stream+".guard", longestSubject))
-			tcpOK(t, err)
+			b := check.Got(leader.OpenBucket(js, bucket))(t)
+			gb := check.Got(fence.OpenBucket(js, guarded, fence.GuardKey(key)))(t)
+			gs := check.Got(fence.OpenStream(js, stream, nameOf("orders."+stream+".guard", longestSubject)))(t)
 			namesInUse(t, b, gb, gs, "orders."+stream+".")
 			if nc := js.Conn(); !nc.IsConnected() || nc.Stats().Reconnects > 0 {
 				t.Errorf("the connection is %v after %d reconnections: %v", nc.Status(), nc.Stats().Reconnects, nc.LastError())
@@ -102,44 +99,37 @@ func namesInUse(t *testing.T, b *leader.Bucket, gb *fence.Bucket, gs *fence.Stre
 	c, other = tcpLeads(t, c, other)
 	term := c.Watcher.Term()
 	for _, k := range []string{nameOf("k", longestSubject), nameOf("l", longestSubject)} {
-		_, err := gb.Writer(term).Put(t.Context(), k, []byte("1"))
-		tcpOK(t, err)
+		check.Got(gb.Writer(term).Put(t.Context(), k, []byte("1")))(t)
 		batch := gb.Writer(term).Batch()
 		batch.Put(k, []byte("2"))
 		batch.Put("other", []byte("2"))
-		_, err = batch.Commit(t.Context())
-		tcpOK(t, err)
+		check.Got(batch.Commit(t.Context()))(t)
 		tcpOK(t, gb.Writer(term).Delete(t.Context(), k))
 	}
-	_, err := gs.Writer(term).Publish(t.Context(), nameOf(subjects, longestSubject), []byte("1"))
-	tcpOK(t, err)
+	check.Got(gs.Writer(term).Publish(t.Context(), nameOf(subjects, longestSubject), []byte("1")))(t)
 
-	_, err = leader.Lookup(t.Context(), b, election)
-	tcpOK(t, err)
+	check.Got(leader.Lookup(t.Context(), b, election))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	holders, err := leader.Observe(ctx, b, election)
-	tcpOK(t, err)
+	holders := check.Got(leader.Observe(ctx, b, election))(t)
 	<-holders
 	brief, enough := context.WithTimeout(t.Context(), time.Second)
 	defer enough()
-	if _, err = leader.Roster(brief, b, election); err != nil && !errors.Is(err, leader.ErrUnreachable) { // another account receives nothing
+	if _, err := leader.Roster(brief, b, election); err != nil && !errors.Is(err, leader.ErrUnreachable) { // another account receives nothing
 		t.Error(err)
 	}
-	_, err = leader.ObserveRoster(ctx, b, election)
-	tcpOK(t, err)
+	check.Got(leader.ObserveRoster(ctx, b, election))(t)
+	var err error
 	tcpEventually(t, "the other has announced itself, and takes over", func() bool {
 		_, err = leader.Transfer(t.Context(), b, election, other.ID(), "test")
 		return !errors.Is(err, leader.ErrRequestRefused)
 	})
 	tcpOK(t, err)
-	_, err = leader.StepDown(t.Context(), b, election, "test")
-	tcpOK(t, err)
+	check.Got(leader.StepDown(t.Context(), b, election, "test"))(t)
 
 	seated := nameOf("s", longestElection-len(".seat.2"))
 	tcpElectionOf(t, seated).stand(b, leader.Config{Seats: 2}).Expect(leadertest.Elected())
-	_, err = leader.Lookup(t.Context(), b, leader.SeatKey(seated, 2))
-	tcpOK(t, err)
+	check.Got(leader.Lookup(t.Context(), b, leader.SeatKey(seated, 2)))(t)
 }
 
 // tcpLeads waits until one of two candidates leads, and returns it first.
@@ -160,14 +150,11 @@ func TestNames_BeyondTheirLimits(t *testing.T) {
 	nc := tcpDial(t, s.ClientURL())
 	js := tcpJS(t, nc)
 	tcpCreate(t, js, leader.BucketConfig{Roster: true})
-	_, err := fence.CreateBucket(t.Context(), js, jetstream.KeyValueConfig{Bucket: "G"})
+	check.Got(fence.CreateBucket(t.Context(), js, jetstream.KeyValueConfig{Bucket: "G"}))(t)
+	_, err := fence.CreateStream(t.Context(), js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}, "s.guard")
 	tcpOK(t, err)
-	_, err = fence.CreateStream(t.Context(), js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}, "s.guard")
-	tcpOK(t, err)
-	gb, err := fence.OpenBucket(js, "G")
-	tcpOK(t, err)
-	gs, err := fence.OpenStream(js, "S", "s.guard")
-	tcpOK(t, err)
+	gb := check.Got(fence.OpenBucket(js, "G"))(t)
+	gs := check.Got(fence.OpenStream(js, "S", "s.guard"))(t)
 	b := tcpBucket(t, js)
 	own := tcpDial(t, s.ClientURL())
 	c := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, own)), leader.Config{Guards: []leader.Guard{gb, gs}})
@@ -186,8 +173,7 @@ func TestNames_BeyondTheirLimits(t *testing.T) {
 	}
 	prefixed := func(prefix string) func() error {
 		return func() error {
-			other, err := jetstream.NewWithAPIPrefix(nc, prefix)
-			tcpOK(t, err)
+			other := check.Got(jetstream.NewWithAPIPrefix(nc, prefix))(t)
 			_, err = leader.OpenBucket(other, "E")
 			return err
 		}
@@ -230,13 +216,11 @@ func TestNames_BeyondTheirLimits(t *testing.T) {
 			return err
 		}},
 	} {
-		if err := k.call(); !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), k.text) {
-			t.Errorf("%s: %v", k.what, err)
-		}
+		check.Says(t, k.call(), leader.ErrInvalidConfig, k.text)
 	}
-	if after := nc.Stats(); after.OutMsgs != before.OutMsgs || after.Reconnects != 0 || !nc.IsConnected() {
-		t.Errorf("%d messages were sent, %d reconnections", after.OutMsgs-before.OutMsgs, after.Reconnects)
-	}
+	after := nc.Stats()
+	check.That(t, after.OutMsgs == before.OutMsgs && after.Reconnects == 0 && nc.IsConnected(),
+		"%d messages were sent, %d reconnections", after.OutMsgs-before.OutMsgs, after.Reconnects)
 }
 
 // A header that does not fit into a message of the connection is refused, and the
@@ -252,16 +236,12 @@ func TestNames_OversizedHeaders(t *testing.T) {
 	c := tcpElectionOf(t, "e").stand(tcpBucket(t, js), leader.Config{Guards: []leader.Guard{gs}})
 	term := tcpTerm(c)
 	m := &nats.Msg{Subject: "s.a", Header: nats.Header{"X": {strings.Repeat("x", 4080)}}}
-	if _, err := gs.Writer(term).PublishMsg(t.Context(), m); !errors.Is(err, leader.ErrValueTooLarge) {
-		t.Errorf("one message: %v", err)
-	}
+	check.Is(t, check.Err(gs.Writer(term).PublishMsg(t.Context(), m)), leader.ErrValueTooLarge)
 	batch := gs.Writer(term).Batch()
 	batch.Publish("s.b", nil)
 	batch.PublishMsg(m)
 	batch.Publish("s.c", nil)
-	if _, err := batch.Commit(t.Context()); !errors.Is(err, leader.ErrValueTooLarge) {
-		t.Errorf("a batch: %v", err)
-	}
+	check.Is(t, check.Err(batch.Commit(t.Context())), leader.ErrValueTooLarge)
 	if _, err := gs.Writer(term).Publish(t.Context(), "s.a", []byte("fits")); err != nil || nc.Stats().Reconnects > 0 {
 		t.Errorf("afterwards: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -22,8 +23,7 @@ type lookout struct {
 
 func (w *world) observe(ctx context.Context, cl *client) *lookout {
 	w.Helper()
-	ch, err := leader.Observe(ctx, cl.bucket(w.T), "e")
-	w.ok(err)
+	ch := check.Got(leader.Observe(ctx, cl.bucket(w.T), "e"))(w)
 	l := &lookout{done: make(chan struct{})}
 	go func() {
 		defer close(l.done)
@@ -44,9 +44,8 @@ func (l *lookout) saw(t *testing.T, want ...string) leader.Holder {
 	synctest.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if strings.Join(lastOfEach(l.told), "|") != strings.Join(lastOfEach(want), "|") {
-		t.Errorf("observed %q, want %q", l.told, want)
-	}
+	check.That(t, strings.Join(lastOfEach(l.told), "|") == strings.Join(lastOfEach(want), "|"),
+		"observed %q, want %q", l.told, want)
 	l.told = nil
 	return l.last
 }
@@ -65,15 +64,13 @@ func lastOfEach(lines []string) []string {
 
 // Observers agree with the record from the first leader on. Fault 19 of docs/faults.md.
 func TestObserver_AgreesWithRecord(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		ctx, cancel := context.WithCancel(w.Context())
 		eye := w.dial("eye")
 		l := w.observe(ctx, eye)
 		agree := func(h leader.Holder) {
 			t.Helper()
-			got, err := leader.Lookup(w.Context(), eye.bucket(t), "e")
-			w.ok(err)
+			got := check.Got(leader.Lookup(w.Context(), eye.bucket(t), "e"))(w)
 			if got.ID != h.ID || !h.Pending && got.Token != h.Token || got.Pending != h.Pending || string(got.Value) != string(h.Value) || !got.Since.Equal(h.Since) {
 				t.Errorf("%v: looked up %+v, observed %+v", w.now(), got, h)
 			}
@@ -95,8 +92,7 @@ func TestObserver_AgreesWithRecord(t *testing.T) {
 		b.cut()
 		w.at(11 * time.Second) // b wrote last at 3.7s; a takes over at 9.7s
 		agree(l.saw(t, "9.7s nobody", "9.7s a"))
-		_, err := w.kv().Put(w.Context(), "e", []byte("junk"))
-		w.ok(err)
+		check.Got(w.kv().Put(w.Context(), "e", []byte("junk")))(w)
 		if h = l.saw(t, "11s foreign"); !h.Foreign || h.Leads() {
 			t.Errorf("observed %+v", h)
 		}
@@ -106,9 +102,7 @@ func TestObserver_AgreesWithRecord(t *testing.T) {
 		agree(l.saw(t, "20s nobody"))
 		w.at(22 * time.Second)
 		h = l.saw(t, "21s a pending")
-		if h.Leads() || !h.Since.IsZero() {
-			t.Errorf("observed %+v", h)
-		}
+		check.That(t, !h.Leads() && h.Since.IsZero(), "observed %+v", h)
 		agree(h)
 		w.at(30 * time.Second)
 		agree(l.saw(t, "26s a"))
@@ -131,9 +125,7 @@ func TestObserver_LateLearnsAtOnce(t *testing.T) {
 		defer cancel()
 		l := w.observe(ctx, w.dial("eye"))
 		h := l.saw(w.T, "20.5s a")
-		if h.Token != a.lastTerm(w.T).Token() {
-			w.Errorf("observed %+v", h)
-		}
+		check.That(w, h.Token == a.lastTerm(w.T).Token(), "observed %+v", h)
 	})
 }
 
@@ -158,9 +150,7 @@ func TestObserver_GetsOverOutage(t *testing.T) {
 
 func TestLookup_ReturnsErrors(t *testing.T) {
 	bubble(t, func(w *world) {
-		if _, err := leader.Lookup(w.Context(), w.ops.bucket(t), "e"); !errors.Is(err, leader.ErrNoBucket) {
-			t.Errorf("without a bucket: %v", err)
-		}
+		check.Is(t, check.Err(leader.Lookup(w.Context(), w.ops.bucket(t), "e")), leader.ErrNoBucket)
 		w.sealed()
 		if h, err := leader.Lookup(w.Context(), w.ops.bucket(t), "e"); err != nil || h.ID != "" || h.Leads() {
 			t.Errorf("without a leader: %+v, %v", h, err)
@@ -177,19 +167,13 @@ func TestLookup_ReturnsErrors(t *testing.T) {
 		cl.blackhole(up)
 		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
 		defer cancel()
-		if _, err := leader.Lookup(ctx, cl.bucket(t), "e"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("without an answer: %v", err)
-		}
+		check.Is(t, check.Err(leader.Lookup(ctx, cl.bucket(t), "e")), context.DeadlineExceeded)
 		w.isAt(time.Second, "Lookup returned")
 		cl.cut()
 		synctest.Wait()
-		if _, err := leader.Lookup(w.Context(), cl.bucket(t), "e"); !errors.Is(err, leader.ErrUnreachable) {
-			t.Errorf("without a connection: %v", err)
-		}
+		check.Is(t, check.Err(leader.Lookup(w.Context(), cl.bucket(t), "e")), leader.ErrUnreachable)
 		cl.nc.Close()
-		if _, err := leader.Lookup(w.Context(), cl.bucket(t), "e"); !errors.Is(err, leader.ErrConnectionClosed) {
-			t.Errorf("after Close: %v", err)
-		}
+		check.Is(t, check.Err(leader.Lookup(w.Context(), cl.bucket(t), "e")), leader.ErrConnectionClosed)
 	})
 }
 
@@ -202,9 +186,8 @@ func TestProclaim_ValueReachesOthers(t *testing.T) {
 			w.isAt(20500*time.Millisecond, "Proclaim returned")
 			synctest.Wait()
 			for _, c := range []*candidate{a, b} {
-				if h, ok := c.Leader(); !ok || string(h.Value) != string(v) {
-					w.Errorf("%s sees %q", c.ID(), h.Value)
-				}
+				h, ok := c.Leader()
+				check.That(w, ok && string(h.Value) == string(v), "%s sees %q", c.ID(), h.Value)
 			}
 			if h, err := leader.Lookup(w.Context(), w.ops.bucket(w.T), "e"); err != nil || string(h.Value) != string(v) {
 				w.Errorf("looked up %q, %v", h.Value, err)
@@ -230,21 +213,15 @@ func TestProclaim_ValueReachesOthers(t *testing.T) {
 }
 
 func TestProclaim_ReturnsErrors(t *testing.T) {
-	bubble(t, func(w *world) {
+	inSealed(t, func(w *world) {
 		a, b := w.pair()
-		if err := b.Proclaim(w.Context(), nil); !errors.Is(err, leader.ErrNotLeader) {
-			t.Errorf("of a waiter: %v", err)
-		}
-		if err := a.Proclaim(w.Context(), make([]byte, maxValue+1)); !errors.Is(err, leader.ErrValueTooLarge) {
-			t.Errorf("too large: %v", err)
-		}
+		check.Is(t, b.Proclaim(w.Context(), nil), leader.ErrNotLeader)
+		check.Is(t, a.Proclaim(w.Context(), make([]byte, maxValue+1)), leader.ErrValueTooLarge)
 		w.ok(a.Proclaim(w.Context(), make([]byte, maxValue)))
 		a.blackhole(up)
 		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
 		defer cancel()
-		if err := a.Proclaim(ctx, []byte("lost")); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("without an answer: %v", err)
-		}
+		check.Is(t, a.Proclaim(ctx, []byte("lost")), context.DeadlineExceeded)
 		w.isAt(4500*time.Millisecond, "Proclaim returned")
 		late := w.begin(func() error { return a.Proclaim(w.Context(), []byte("late")) })
 		w.at(10 * time.Second)

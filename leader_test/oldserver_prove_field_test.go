@@ -22,6 +22,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -32,11 +33,8 @@ import (
 // oldServer starts a server of that version.
 func oldServer(t *testing.T, version, config string) (url string) {
 	t.Helper()
-	binary, err := filepath.Abs("../.tools/nats-server-" + version)
-	tcpOK(t, err)
-	if _, err := os.Stat(binary); err != nil {
-		t.Fatalf("%v: \"make servers\" builds it", err)
-	}
+	binary := check.Got(filepath.Abs("../.tools/nats-server-" + version))(t)
+	check.Got(os.Stat(binary))(t)
 	dir := t.TempDir()
 	port := tcpFreePorts(t, 1)[0]
 	file := filepath.Join(dir, "server.conf")
@@ -60,9 +58,7 @@ func oldServer(t *testing.T, version, config string) (url string) {
 		}
 		defer nc.Close()
 		got := nc.ConnectedServerVersion()
-		if "v"+got != version {
-			t.Fatalf("%s is of version %s", binary, got)
-		}
+		check.Must(t, "v"+got == version, "%s is of version %s", binary, got)
 		return true
 	})
 	return url
@@ -115,12 +111,9 @@ func (v lyingDialer) Dial(network, address string) (net.Conn, error) {
 func staleWrites(t *testing.T, nc *nats.Conn, kv jetstream.KeyValue, n int, others nats.Header) (stored int) {
 	t.Helper()
 	js := tcpJS(t, nc)
-	_, err := kv.PutString(t.Context(), fence.DefaultGuardKey, "x")
-	tcpOK(t, err)
-	stale, err := kv.PutString(t.Context(), fence.DefaultGuardKey, "x")
-	tcpOK(t, err)
-	_, err = kv.PutString(t.Context(), fence.DefaultGuardKey, "y")
-	tcpOK(t, err)
+	check.Got(kv.PutString(t.Context(), fence.DefaultGuardKey, "x"))(t)
+	stale := check.Got(kv.PutString(t.Context(), fence.DefaultGuardKey, "x"))(t)
+	check.Got(kv.PutString(t.Context(), fence.DefaultGuardKey, "y"))(t)
 	pre := "$KV." + kv.Bucket() + "."
 	for range n {
 		h := nats.Header{
@@ -147,13 +140,10 @@ func TestOldServers_Conditions(t *testing.T) {
 	for version, sound := range map[string]bool{"v2.10.29": false, "v2.11.4": false, "v2.11.8": true} {
 		t.Run(version, func(t *testing.T) {
 			nc := tcpDial(t, oldServer(t, version, ""))
-			kv, err := tcpJS(t, nc).CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
-			tcpOK(t, err)
+			kv := check.Got(tcpJS(t, nc).CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"}))(t)
 			stored := staleWrites(t, nc, kv, n, nil)
 			t.Logf("%s stored %d of %d writes whose condition does not hold", version, stored, n)
-			if sound != (stored == 0) {
-				t.Errorf("%d of %d were stored, sound: %v", stored, n, sound)
-			}
+			check.That(t, sound == (stored == 0), "%d of %d were stored, sound: %v", stored, n, sound)
 		})
 	}
 }
@@ -162,17 +152,14 @@ func TestOldServers_Conditions(t *testing.T) {
 // writers refuse some headers of the caller, also on the least version.
 func TestOldServers_HidingHeaders(t *testing.T) {
 	nc := tcpDial(t, oldServer(t, "v2.11.8", ""))
-	kv, err := tcpJS(t, nc).CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
-	tcpOK(t, err)
+	kv := check.Got(tcpJS(t, nc).CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"}))(t)
 	for name, value := range map[string]string{
 		"X-Nats-Expected-Last-Subject-Sequence": "1",
 		"X":                                     "Nats-Expected-Last-Subject-Sequence: 1",
 	} {
 		stored := staleWrites(t, nc, kv, 100, nats.Header{name: {value}})
 		t.Logf("with %s: %s, %d of 100 writes were stored whose condition does not hold", name, value, stored)
-		if stored == 0 {
-			t.Errorf("none was stored with %s: %s", name, value)
-		}
+		check.That(t, stored != 0, "none was stored with %s: %s", name, value)
 	}
 }
 
@@ -187,21 +174,16 @@ func TestOldServers_CheckRefuses(t *testing.T) {
 			url := oldServer(t, version, "server_name: s1")
 			nc := tcpDial(t, url)
 			js := tcpJS(t, nc)
-			_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
-			tcpOK(t, err)
-			g, err := fence.OpenBucket(js, "orders")
-			tcpOK(t, err)
-			err = checked(t.Context(), g)
+			check.Got(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"}))(t)
+			g := check.Got(fence.OpenBucket(js, "orders"))(t)
+			err := checked(t.Context(), g)
 			want := leader.ErrIncompatibleBucket.Error() + ": bucket orders needs nats-server 2.11.8 or later on all servers that keep it, " +
 				"or else some writes of earlier terms are accepted: server s1, " + text
-			if !errors.Is(err, leader.ErrIncompatibleBucket) || err.Error() != want {
-				t.Errorf("got\n %v\nwant\n %s", err, want)
-			}
+			check.That(t, errors.Is(err, leader.ErrIncompatibleBucket) && err.Error() == want,
+				"got\n %v\nwant\n %s", err, want)
 			a := tcpElectionOf(t, "e").stand(oldBucket(t, js), leader.Config{ID: "a", Guards: []leader.Guard{g}})
 			a.Expect(leadertest.Faulted(leader.ErrIncompatibleBucket))
-			if a.State() != leader.StateCandidate {
-				t.Errorf("a is %v", a.State())
-			}
+			check.That(t, a.State() == leader.StateCandidate, "a is %v", a.State())
 			if h, err := leader.Lookup(t.Context(), tcpBucket(t, js), "e"); err != nil || h.ID != "" {
 				t.Errorf("Lookup: %v, %v", h, err)
 			}
@@ -210,12 +192,10 @@ func TestOldServers_CheckRefuses(t *testing.T) {
 	t.Run("v2.11.4 that tells another version", func(t *testing.T) {
 		nc := tcpDial(t, oldServer(t, "v2.11.4", "server_name: s1"), nats.SetCustomDialer(lyingDialer("v2.11.4")))
 		js := tcpJS(t, nc)
-		kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
+		kv := check.Got(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"}))(t)
+		_, err := kv.Create(t.Context(), fence.DefaultGuardKey, []byte("x")) // on a condition, as a candidate does
 		tcpOK(t, err)
-		_, err = kv.Create(t.Context(), fence.DefaultGuardKey, []byte("x")) // on a condition, as a candidate does
-		tcpOK(t, err)
-		g, err := fence.OpenBucket(js, "orders")
-		tcpOK(t, err)
+		g := check.Got(fence.OpenBucket(js, "orders"))(t)
 		for range 200 {
 			if err := checked(t.Context(), g); !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), "says that it is of version 2.99.9") {
 				t.Fatal(err)
@@ -231,8 +211,7 @@ func TestOldServers_CheckRefuses(t *testing.T) {
 // CreateBucket asks for.
 func oldBucket(t *testing.T, js jetstream.JetStream) *leader.Bucket {
 	t.Helper()
-	_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E"})
-	tcpOK(t, err)
+	check.Got(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E"}))(t)
 	return tcpBucket(t, js)
 }
 
@@ -242,14 +221,12 @@ func TestOldServers_LeastVersionFences(t *testing.T) {
 	js := tcpJS(t, tcpDial(t, oldServer(t, "v2.11.8", "")))
 	tcpCreate(t, js, leader.BucketConfig{})
 	b := tcpBucket(t, js)
-	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"})
-	tcpOK(t, err)
+	kv := check.Got(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"}))(t)
 	el := tcpElectionOf(t, "e")
 	var writers []*fence.BucketWriter
 	for i := range zombies + 1 {
 		var g *fence.Bucket
-		g, err = fence.OpenBucket(js, "orders")
-		tcpOK(t, err)
+		g = check.Got(fence.OpenBucket(js, "orders"))(t)
 		c := el.stand(b, leader.Config{ID: strconv.Itoa(i), Guards: []leader.Guard{g}})
 		writers = append(writers, g.Writer(tcpTerm(c)))
 		if i < zombies {
@@ -257,22 +234,16 @@ func TestOldServers_LeastVersionFences(t *testing.T) {
 		}
 	}
 	leads := writers[zombies]
-	_, err = leads.Put(t.Context(), "k", []byte("the leader's"))
-	tcpOK(t, err)
+	check.Got(leads.Put(t.Context(), "k", []byte("the leader's")))(t)
 	for i, w := range writers[:zombies] {
-		if _, err = w.Put(t.Context(), "k", []byte("a zombie's")); !errors.Is(err, leader.ErrFenced) {
-			t.Errorf("zombie %d: %v", i, err)
-		}
+		_, err := w.Put(t.Context(), "k", []byte("a zombie's"))
+		check.That(t, errors.Is(err, leader.ErrFenced), "zombie %d: %v", i, err)
 	}
-	e, err := kv.Get(t.Context(), "k")
-	tcpOK(t, err)
-	if string(e.Value()) != "the leader's" {
-		t.Errorf("the key holds %q", e.Value())
-	}
+	e := check.Got(kv.Get(t.Context(), "k"))(t)
+	check.That(t, string(e.Value()) == "the leader's", "the key holds %q", e.Value())
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	_, err = leads.Put(ctx, "k", []byte("again"))
-	tcpOK(t, err)
+	check.Got(leads.Put(ctx, "k", []byte("again")))(t)
 }
 
 // In a cluster that is being updated, the check covers every server that keeps the
@@ -309,13 +280,10 @@ func TestOldServers_OneInACluster(t *testing.T) {
 	refused := func(text string) {
 		t.Helper()
 		for i, url := range urls {
-			g, err := fence.OpenBucket(tcpJS(t, tcpDial(t, url)), "orders")
-			tcpOK(t, err)
+			g := check.Got(fence.OpenBucket(tcpJS(t, tcpDial(t, url)), "orders"))(t)
 			tcpEventually(t, fmt.Sprintf("connected to s%d: %s", i+1, text), func() bool {
 				err := checked(t.Context(), g)
-				if err == nil {
-					t.Fatalf("connected to s%d: fit", i+1)
-				}
+				check.Must(t, err != nil, "connected to s%d: fit", i+1)
 				return errors.Is(err, leader.ErrIncompatibleBucket) && strings.Contains(err.Error(), ": "+text+"; update it")
 			})
 		}
@@ -330,12 +298,10 @@ func TestOldServers_OneInACluster(t *testing.T) {
 	var denials atomic.Int32
 	nc := tcpDial(t, urls[0], nats.UserInfo("least", "x"),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) { denials.Add(1) }))
-	g, err := fence.OpenBucket(tcpJS(t, nc), "orders")
-	tcpOK(t, err)
+	g := check.Got(fence.OpenBucket(tcpJS(t, nc), "orders"))(t)
 	for range 3 {
 		tcpOK(t, checked(t.Context(), g))
 	}
-	if n := denials.Load(); n < 1 || n > 2 { // one for each of the other servers
-		t.Errorf("%d denials", n)
-	}
+	n := denials.Load()
+	check.That(t, n >= 1 && n <= 2, "%d denials", n) // one for each of the other servers
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -22,16 +23,13 @@ type streamBackup struct {
 // apiAsk sends a request to the JetStream API and decodes the reply.
 func apiAsk(t *testing.T, nc *nats.Conn, subject string, data []byte, reply any) {
 	t.Helper()
-	m, err := nc.Request(subject, data, tcpLimit)
-	tcpOK(t, err)
+	m := check.Got(nc.Request(subject, data, tcpLimit))(t)
 	if len(m.Data) == 0 {
 		return // the acknowledgement of a chunk
 	}
 	var failed struct{ Error json.RawMessage }
 	tcpOK(t, json.Unmarshal(m.Data, &failed))
-	if failed.Error != nil {
-		t.Fatalf("%s: %s", subject, failed.Error)
-	}
+	check.Must(t, failed.Error == nil, "%s: %s", subject, failed.Error)
 	if reply != nil {
 		tcpOK(t, json.Unmarshal(m.Data, reply))
 	}
@@ -41,16 +39,13 @@ func apiAsk(t *testing.T, nc *nats.Conn, subject string, data []byte, reply any)
 func streamSave(t *testing.T, nc *nats.Conn) streamBackup {
 	t.Helper()
 	inbox := nc.NewInbox()
-	sub, err := nc.SubscribeSync(inbox)
-	tcpOK(t, err)
-	request, err := json.Marshal(map[string]any{"deliver_subject": inbox, "no_consumers": true})
-	tcpOK(t, err)
+	sub := check.Got(nc.SubscribeSync(inbox))(t)
+	request := check.Got(json.Marshal(map[string]any{"deliver_subject": inbox, "no_consumers": true}))(t)
 	var answer struct{ Config, State json.RawMessage }
 	apiAsk(t, nc, "$JS.API.STREAM.SNAPSHOT.KV_E", request, &answer)
 	saved := streamBackup{config: answer.Config, state: answer.State}
 	for {
-		m, err := sub.NextMsg(tcpLimit)
-		tcpOK(t, err)
+		m := check.Got(sub.NextMsg(tcpLimit))(t)
 		if len(m.Data) == 0 {
 			break
 		}
@@ -68,8 +63,7 @@ func streamSave(t *testing.T, nc *nats.Conn) streamBackup {
 func streamRestore(t *testing.T, nc *nats.Conn, saved streamBackup) {
 	t.Helper()
 	tcpOK(t, tcpJS(t, nc).DeleteStream(t.Context(), "KV_E"))
-	request, err := json.Marshal(map[string]any{"config": saved.config, "state": saved.state})
-	tcpOK(t, err)
+	request := check.Got(json.Marshal(map[string]any{"config": saved.config, "state": saved.state}))(t)
 	var answer struct {
 		To string `json:"deliver_subject"`
 	}
@@ -97,9 +91,8 @@ func TestOperations_BackupRestoredUnderALeader(t *testing.T) {
 	tcpRenewed(t, open(), "e", 4)
 	streamRestore(t, nc, saved)
 	a.Expect(leadertest.Faulted(leader.ErrRegressed), leadertest.Deposed(leader.ErrRegressed), leadertest.Pending(), leadertest.Elected())
-	if next := a.Watcher.Term().Token(); next <= term.Token() {
-		t.Errorf("token %d after %d", next, term.Token())
-	}
+	next := a.Watcher.Term().Token()
+	check.That(t, next > term.Token(), "token %d after %d", next, term.Token())
 }
 
 // A backup replaces the bucket while no candidate runs. Tokens are used again, unless the candidates
@@ -121,15 +114,12 @@ func TestOperations_BackupRestoredWithoutCandidates(t *testing.T) {
 	first := lead(leader.Config{ID: "a"})
 	saved := streamSave(t, nc)
 	second := lead(leader.Config{ID: "b"})
-	if second <= first {
-		t.Errorf("token %d after %d", second, first)
-	}
+	check.That(t, second > first, "token %d after %d", second, first)
 	streamRestore(t, nc, saved)
 	if again := lead(leader.Config{ID: "c"}); again != second {
 		t.Errorf("after the restore the token is %d, want that of before, %d", again, second)
 	}
 	streamRestore(t, nc, saved)
-	if next := lead(leader.Config{ID: "c", MinToken: second}); next <= second {
-		t.Errorf("with MinToken %d the token is %d", second, next)
-	}
+	next := lead(leader.Config{ID: "c", MinToken: second})
+	check.That(t, next > second, "with MinToken %d the token is %d", second, next)
 }

@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -32,12 +33,10 @@ func TestOperations_LameDuckMode(t *testing.T) {
 		return ofA.IsConnected() && ofB.IsConnected()
 	})
 	tcpRenewed(t, tcpBucket(t, c.js), "e", 2)
-	if err := term.Err(); err != nil {
-		t.Errorf("the term ended: %v", err)
-	}
-	if h, ok := b.Leader(); !ok || h.Token != term.Token() || b.State() != leader.StateCandidate {
-		t.Errorf("b is %v and believes %v", b.State(), h)
-	}
+	check.Is(t, term.Err(), nil)
+	h, ok := b.Leader()
+	check.That(t, ok && h.Token == term.Token() && b.State() == leader.StateCandidate,
+		"b is %v and believes %v", b.State(), h)
 	tcpOK(t, a.Resign(t.Context()))
 	b.Expect(leadertest.Elected())
 }

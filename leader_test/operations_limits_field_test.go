@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -43,16 +44,13 @@ func TestOperations_AccountStorageUsedUp(t *testing.T) {
 			_, err = js.Publish(t.Context(), "other", bytes.Repeat([]byte{1}, size))
 		}
 		var api *jetstream.APIError
-		if !errors.As(err, &api) || api.ErrorCode != resourceLimits {
-			t.Fatalf("the storage is not used up: %v", err)
-		}
+		check.Must(t, errors.As(err, &api) && api.ErrorCode == resourceLimits, "the storage is not used up: %v", err)
 	}
 	a.Expect(refusedFor(resourceLimits), leadertest.Fenced(leader.ErrLeaseExpired))
 	tcpOK(t, other.Purge(t.Context()))
 	a.Expect(leadertest.Deposed(leader.ErrLeaseExpired), leadertest.Elected())
-	if next := a.Watcher.Term().Token(); next <= term.Token() {
-		t.Errorf("token %d after %d", next, term.Token())
-	}
+	next := a.Watcher.Term().Token()
+	check.That(t, next > term.Token(), "token %d after %d", next, term.Token())
 }
 
 // refusedFor matches a Faulted event with that code of the JetStream API.
@@ -79,9 +77,7 @@ func TestOperations_AccountStreamsUsedUp(t *testing.T) {
 	tcpCreate(t, js, leader.BucketConfig{MaxLease: tcpLong})
 	_, err := leader.CreateBucket(t.Context(), js, leader.BucketConfig{Name: "F"})
 	var api *jetstream.APIError
-	if !errors.As(err, &api) || api.ErrorCode != streamsUsedUp {
-		t.Errorf("CreateBucket: %v", err)
-	}
+	check.That(t, errors.As(err, &api) && api.ErrorCode == streamsUsedUp, "CreateBucket: %v", err)
 	open := func() *leader.Bucket { return tcpBucket(t, tcpJS(t, tcpDial(t, url))) }
 	tcpHandover(t, open, open, leader.Config{})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -57,19 +58,15 @@ func TestOperations_PeersMoved(t *testing.T) {
 	stays := func(what string) {
 		t.Helper()
 		tcpRenewed(t, tcpBucket(t, c.js), "e", 2)
-		if err := term.Err(); err != nil || b.State() != leader.StateCandidate {
-			t.Fatalf("%s: the term has %v, b is %v", what, err, b.State())
-		}
+		err := term.Err()
+		check.Must(t, err == nil && b.State() == leader.StateCandidate,
+			"%s: the term has %v, b is %v", what, err, b.State())
 	}
 
 	removed := c.leads()
-	request, err := json.Marshal(map[string]string{"peer": removed.name})
-	tcpOK(t, err)
-	reply, err := c.nc.Request("$JS.API.STREAM.PEER.REMOVE.KV_E", request, tcpLimit)
-	tcpOK(t, err)
-	if !strings.Contains(string(reply.Data), `"success":true`) {
-		t.Fatalf("PEER.REMOVE: %s", reply.Data)
-	}
+	request := check.Got(json.Marshal(map[string]string{"peer": removed.name}))(t)
+	reply := check.Got(c.nc.Request("$JS.API.STREAM.PEER.REMOVE.KV_E", request, tcpLimit))(t)
+	check.Must(t, strings.Contains(string(reply.Data), `"success":true`), "PEER.REMOVE: %s", reply.Data)
 	c.movedFrom(removed.name)
 	stays("a peer was removed")
 

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -44,11 +46,8 @@ func TestDeletedKey_DeposesAtOnce(t *testing.T) {
 
 // A leader whose key was deleted keeps away for one interval.
 func TestDeletedKey_LeaderKeepsAway(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
-		a := w.stand("a")
-		w.at(3500 * time.Millisecond)
-		a.news()
+	inSealed(t, func(w *world) {
+		a := w.lone()
 		w.ok(w.kv().Delete(w.Context(), "e"))
 		w.at(time.Minute)
 		a.saw(t, "3.5s deposed deleted", "3.5s observed nobody", "4.5s pending for 5s", "9.5s elected")
@@ -61,8 +60,7 @@ func TestPurgedKey_IsLikeDeleted(t *testing.T) {
 		make    func(*world)
 		unknown time.Duration
 	}{{(*world).expiring, lease * 3 / 2}, {(*world).ordinary, lease}} {
-		bubble(t, func(w *world) {
-			k.make(w)
+		in(k.make)(t, func(w *world) {
 			a, b := w.veterans()
 			w.ok(w.kv().Purge(w.Context(), "e"))
 			w.at(time.Minute)
@@ -76,11 +74,9 @@ func TestPurgedKey_IsLikeDeleted(t *testing.T) {
 // The next renewal notices an emptied stream. Fault 11 of docs/faults.md: purged without
 // a trace. No feed reports it.
 func TestEmptiedStream_IsNoticed(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.ordinary()
+	inOrdinary(t, func(w *world) {
 		a, b := w.veterans()
-		s, err := w.ops.js.Stream(w.Context(), "KV_E")
-		w.ok(err)
+		s := check.Got(w.ops.js.Stream(w.Context(), "KV_E"))(w)
 		w.ok(s.Purge(w.Context()))
 		w.at(time.Minute)
 		a.saw(t, "21s deposed deleted", "21s observed nobody", "22s pending for 6s", "28s elected")
@@ -91,26 +87,18 @@ func TestEmptiedStream_IsNoticed(t *testing.T) {
 
 // A purge-protected bucket refuses purges.
 func TestPurgeProtection_RefusesPurges(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b := w.veterans()
 		if err := w.kv().Purge(w.Context(), "e"); err == nil {
 			t.Error("the key was purged")
 		}
-		s, err := w.ops.js.Stream(w.Context(), "KV_E")
-		w.ok(err)
-		if s.Purge(w.Context()) == nil {
-			t.Error("the stream was purged")
-		}
-		if s.DeleteMsg(w.Context(), s.CachedInfo().State.LastSeq) == nil {
-			t.Error("the record was deleted")
-		}
-		_, err = w.ops.js.PublishMsg(w.Context(), &nats.Msg{
+		s := check.Got(w.ops.js.Stream(w.Context(), "KV_E"))(w)
+		check.That(t, s.Purge(w.Context()) != nil, "the stream was purged")
+		check.That(t, s.DeleteMsg(w.Context(), s.CachedInfo().State.LastSeq) != nil, "the record was deleted")
+		_, err := w.ops.js.PublishMsg(w.Context(), &nats.Msg{
 			Subject: "$KV.E.other", Header: nats.Header{"Nats-Rollup": {"all"}}, Data: []byte("x"),
 		})
-		if err == nil {
-			t.Error("the bucket was rolled up")
-		}
+		check.That(t, err != nil, "the bucket was rolled up")
 		w.at(time.Minute)
 		a.saw(t)
 		b.saw(t)
@@ -120,8 +108,7 @@ func TestPurgeProtection_RefusesPurges(t *testing.T) {
 // The next renewal notices a bucket that was rolled up by the writer of another key.
 // Fault 11 of docs/faults.md: rolled up by a client that may write another key.
 func TestRolledUpBucket_IsNoticed(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.ordinary()
+	inOrdinary(t, func(w *world) {
 		a, _ := w.veterans()
 		_, err := w.ops.js.PublishMsg(w.Context(), &nats.Msg{
 			Subject: "$KV.E.other", Header: nats.Header{"Nats-Rollup": {"all"}}, Data: []byte("x"),
@@ -145,11 +132,8 @@ func TestUnreadableRecord_HoldsKey(t *testing.T) {
 		`{"v":1,"state":"leading","session":"s","lease":"99999h"}`,
 		strings.Repeat("[", 10000),
 	} {
-		bubble(t, func(w *world) {
-			w.sealed()
-			a := w.stand("a")
-			w.at(3500 * time.Millisecond)
-			a.news()
+		inSealed(t, func(w *world) {
+			a := w.lone()
 			w.write(w.kv(), "e", junk)
 			w.at(time.Minute)
 			a.saw(t, "3.5s faulted foreign", "3.5s deposed preempted", "3.5s observed foreign",
@@ -160,8 +144,7 @@ func TestUnreadableRecord_HoldsKey(t *testing.T) {
 
 // The unknown lease counts anew from each revision of a foreign record.
 func TestForeignRecord_EachRevision(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.ordinary()
+	inOrdinary(t, func(w *world) {
 		a, b := w.veterans()
 		w.ok(b.Stop(w.Context()))
 		for range 3 {
@@ -180,25 +163,20 @@ func TestForeignRecord_EachRevision(t *testing.T) {
 // A record of a later format counts for its lease. Fault 11 of docs/faults.md: the format
 // of another application, of a later version.
 func TestLaterFormat_HoldsItsLease(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
-		a := w.stand("a")
-		w.at(3500 * time.Millisecond)
-		a.news()
+	inSealed(t, func(w *world) {
+		a := w.lone()
 		w.write(w.kv(), "e", `{"v":7,"state":{"new":1},"id":["x"],"session":"s","lease":"2s"}`)
 		w.at(time.Minute)
 		got := a.without("observed")
-		if want := []string{"3.5s deposed preempted", "5.5s pending", "5.5s elected"}; strings.Join(got, "|") != strings.Join(want, "|") {
-			t.Errorf("a saw %q, want %q", got, want)
-		}
+		want := []string{"3.5s deposed preempted", "5.5s pending", "5.5s elected"}
+		check.That(t, strings.Join(got, "|") == strings.Join(want, "|"), "a saw %q, want %q", got, want)
 	})
 }
 
 // A bucket that was made anew has no leader for one unknown lease. Fault 12 of
 // docs/faults.md: deleted and made anew.
 func TestRecreatedBucket_IsWaitedFor(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b := w.veterans()
 		before := a.lastTerm(t).Token()
 		w.ok(w.ops.js.DeleteStream(w.Context(), "KV_E"))
@@ -214,16 +192,14 @@ func TestRecreatedBucket_IsWaitedFor(t *testing.T) {
 			t.Errorf("b saw %q", got)
 		}
 	})
-	bubble(t, func(w *world) {
-		w.ordinary()
+	inOrdinary(t, func(w *world) {
 		a, b := w.veterans()
 		w.ok(w.ops.js.DeleteStream(w.Context(), "KV_E"))
 		w.ordinary()
 		w.at(time.Minute)
 		got := a.without("faulted")
-		if want := "21s deposed deleted|21s observed nobody|22s pending for 6s|28s elected"; strings.Join(got, "|") != want {
-			t.Errorf("a saw %q", got)
-		}
+		want := "21s deposed deleted|21s observed nobody|22s pending for 6s|28s elected"
+		check.That(t, strings.Join(got, "|") == want, "a saw %q", got)
 		w.leads(a, b)
 	})
 }
@@ -231,14 +207,11 @@ func TestRecreatedBucket_IsWaitedFor(t *testing.T) {
 // The loss of a deleted bucket fences the leader, and a bucket that is made later is
 // used. Fault 12 of docs/faults.md: missing.
 func TestDeletedBucket_Fences(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b := w.veterans()
 		w.ok(w.ops.js.DeleteStream(w.Context(), "KV_E"))
 		w.at(40 * time.Second)
-		if got := strings.Join(a.transitions(), "|"); got != "24.8s fenced expired" {
-			t.Errorf("a saw %q", got)
-		}
+		check.Equal(t, strings.Join(a.transitions(), "|"), "24.8s fenced expired", "a saw %q")
 		w.sealed()
 		w.at(2 * time.Minute)
 		w.leads(a, b)
@@ -248,16 +221,12 @@ func TestDeletedBucket_Fences(t *testing.T) {
 // An expired record leaves a marker, and a candidate that finds it is pending for one
 // unknown lease. Fault 12 of docs/faults.md: with a TTL, expired.
 func TestExpiredRecord_Marker(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.expiring()
+	inExpiring(t, func(w *world) {
 		a := w.stand("a")
 		w.at(20500 * time.Millisecond)
 		a.cut() // the record of 20s expires at 29s
 		w.at(29500 * time.Millisecond)
-		e, err := w.kv().Get(w.Context(), "e")
-		if err == nil {
-			t.Fatalf("the key holds %s", e.Value())
-		}
+		check.Is(t, check.Err(w.kv().Get(w.Context(), "e")), jetstream.ErrKeyNotFound)
 		b := w.stand("b")
 		w.at(time.Minute)
 		b.saw(t, "29.5s pending for 9s", "38.5s elected")
@@ -275,9 +244,8 @@ func TestElection_IsUndisturbed(t *testing.T) {
 		w.at(42 * time.Second)
 		w.ok(w.kv().Delete(w.Context(), "e.other"))
 		w.at(80 * time.Second)
-		if got := c.transitions(); len(got) != 3 {
-			t.Errorf("c saw %q", got)
-		}
+		got := c.transitions()
+		check.That(t, len(got) == 3, "c saw %q", got)
 		a.saw(t)
 		b.saw(t)
 	})

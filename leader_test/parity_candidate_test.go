@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -198,9 +199,7 @@ func TestParity_GuardedWrites(t *testing.T) {
 		c := p.campaign(s, "e", leader.Config{ID: "a", LeaseDuration: 10 * time.Second, Guards: []leader.Guard{g.guard}})
 		p.pass(time.Second)
 		term, ok := c.Term()
-		if !ok {
-			t.Fatal("it does not lead")
-		}
+		check.Must(t, ok, "it does not lead")
 		w := g.writer(term)
 		last := uint64(0)
 		write := func(what string, do func(ctx context.Context) (uint64, error)) {
@@ -241,9 +240,7 @@ func TestParity_GuardedWrites(t *testing.T) {
 		p.pass(15 * time.Second)
 		put("x", "in the next term, by the writer of the first")
 		next, ok := c.Term()
-		if !ok {
-			t.Fatal("it does not lead again")
-		}
+		check.Must(t, ok, "it does not lead again")
 		w = g.writer(next)
 		put("x", "in the next term")
 		g.put(fence.DefaultGuardKey, `{"v":1,"election":"E.other","token":5,"id":"o","session":"o"}`)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -94,9 +95,7 @@ func inParity(t *testing.T, script func(p *parity), kinds ...bucketKind) {
 				script(p)
 				kit = p.written()
 			})
-			if !slices.Equal(real, kit) {
-				t.Errorf("what the server (-) and the kit (+) do:\n%s", differences(real, kit))
-			}
+			check.Deep(t, real, kit)
 		})
 	}
 }

@@ -8,16 +8,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
 // The last renewal before 3.5s is that of 3s. So a leader that is cut off then
 // is fenced at 3s + deadline, and replaced at 3s + lease.
 
-// pair returns a leader and a waiting candidate, in a purge-protected bucket, at 3.5s.
+// pair returns a leader and a waiting candidate, at 3.5s.
 func (w *world) pair() (a, b *candidate) {
 	w.Helper()
-	w.sealed()
 	a = w.stand("a")
 	w.at(500 * time.Millisecond)
 	b = w.stand("b")
@@ -27,9 +27,26 @@ func (w *world) pair() (a, b *candidate) {
 	return a, b
 }
 
+// lone returns a leader, at 3.5s.
+func (w *world) lone() *candidate {
+	w.Helper()
+	a := w.stand("a")
+	w.at(3500 * time.Millisecond)
+	a.news()
+	return a
+}
+
+// behind returns a candidate whose link has that rule.
+func (w *world) behind(rule func(frame) treatment) *candidate {
+	w.Helper()
+	cl := w.dial("a")
+	cl.filter(rule)
+	return w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+}
+
 // A leader that crashes is replaced one lease after its last renewal.
 func TestCrashedLeader_IsReplaced(t *testing.T) {
-	bubble(t, func(w *world) {
+	inSealed(t, func(w *world) {
 		a, b := w.pair()
 		a.cut()
 		w.at(30 * time.Second)
@@ -48,14 +65,8 @@ func TestCrashedLeader_IsReplaced(t *testing.T) {
 // renewal.
 func TestCrashedLeader_Unprotected(t *testing.T) {
 	for _, k := range []func(*world){(*world).expiring, (*world).ordinary} {
-		bubble(t, func(w *world) {
-			k(w)
-			a := w.stand("a")
-			w.at(20 * time.Second)
-			b := w.stand("b")
-			w.at(20500 * time.Millisecond)
-			a.news()
-			b.news()
+		in(k)(t, func(w *world) {
+			a, b := w.veterans()
 			a.cut()
 			w.at(time.Minute)
 			b.saw(t, "26s observed nobody", "26s pending", "26s elected")
@@ -69,22 +80,14 @@ func TestCrashedLeader_Unprotected(t *testing.T) {
 func TestOutage_WhileFeedOpens(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.create(leader.BucketConfig{MaxLease: 10 * time.Second})
-		cl := w.dial("a")
-		cl.filter(func(f frame) treatment {
-			if f.dir == down && bytes.HasPrefix(f.raw, []byte("PONG")) {
-				return hold
-			}
-			return pass
-		})
-		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+		a := w.behind(treat(hold, func(f frame) bool { return f.dir == down && bytes.HasPrefix(f.raw, []byte("PONG")) }))
 		w.at(500 * time.Millisecond)
-		cl.cut()
+		a.cut()
 		w.at(700 * time.Millisecond)
-		cl.open()
+		a.open()
 		w.at(20 * time.Second)
-		if err := a.Err(); err != nil || !a.IsLeader() {
-			t.Errorf("the candidate has ended with %v, or does not lead", err)
-		}
+		err := a.Err()
+		check.That(t, err == nil && a.IsLeader(), "the candidate has ended with %v, or does not lead", err)
 	})
 }
 
@@ -101,32 +104,28 @@ func TestPartition_EndsContext(t *testing.T) {
 		// The renewal in flight at 4s is stored, and other candidates receive it.
 		{"replies are lost", []direction{down}, "10s"},
 	} {
-		t.Run(k.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				a, b := w.pair()
-				term := a.lastTerm(t)
-				w.at(3900 * time.Millisecond)
-				a.blackhole(k.dirs...) // the renewal of 4s is in flight
-				w.at(7799999999)
-				if term.Err() != nil || !a.IsLeader() || term.Remaining() != 1 {
-					t.Errorf("%v: the term has ended with %v", w.now(), term.Err())
-				}
-				w.at(7800 * time.Millisecond)
-				if !errors.Is(context.Cause(term.Context()), leader.ErrLeaseExpired) {
-					t.Errorf("%v: the context ended with %v", w.now(), context.Cause(term.Context()))
-				}
-				w.at(30 * time.Second)
-				b.saw(t, k.elected+" observed nobody", k.elected+" pending", k.elected+" elected")
-				if got := a.transitions(); len(got) != 1 || got[0] != "7.8s fenced expired" {
-					t.Errorf("a saw %q", got)
-				}
-				a.open()
-				w.at(40 * time.Second)
-				if got := a.transitions(); len(got) != 1 {
-					t.Errorf("a saw %q", got)
-				}
-				w.leads(a, b)
-			})
+		inSealed.run(t, k.name, func(t *testing.T, w *world) {
+			a, b := w.pair()
+			term := a.lastTerm(t)
+			w.at(3900 * time.Millisecond)
+			a.blackhole(k.dirs...) // the renewal of 4s is in flight
+			w.at(7799999999)
+			check.That(t, term.Err() == nil && a.IsLeader() && term.Remaining() == 1,
+				"%v: the term has ended with %v", w.now(), term.Err())
+			w.at(7800 * time.Millisecond)
+			check.That(t, errors.Is(context.Cause(term.Context()), leader.ErrLeaseExpired),
+				"%v: the context ended with %v", w.now(), context.Cause(term.Context()))
+			w.at(30 * time.Second)
+			b.saw(t, k.elected+" observed nobody", k.elected+" pending", k.elected+" elected")
+			if got := a.transitions(); len(got) != 1 || got[0] != "7.8s fenced expired" {
+				t.Errorf("a saw %q", got)
+			}
+			a.open()
+			w.at(40 * time.Second)
+			if got := a.transitions(); len(got) != 1 {
+				t.Errorf("a saw %q", got)
+			}
+			w.leads(a, b)
 		})
 	}
 }
@@ -140,7 +139,7 @@ func (c *candidate) transitions() []string {
 func TestOutage_ShortKeepsLeader(t *testing.T) {
 	for _, dirs := range [][]direction{{up, down}, {up}, {down}} {
 		for _, late := range []bool{false, true} {
-			bubble(t, func(w *world) {
+			inSealed(t, func(w *world) {
 				a, b := w.pair()
 				w.at(3900 * time.Millisecond)
 				if late {
@@ -161,8 +160,7 @@ func TestOutage_ShortKeepsLeader(t *testing.T) {
 
 // An outage is reported once.
 func TestOutage_IsReportedOnce(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		for i := range 3 {
 			from := time.Duration(i)*time.Hour + 3500*time.Millisecond
@@ -170,9 +168,8 @@ func TestOutage_IsReportedOnce(t *testing.T) {
 			a.news()
 			a.blackhole(up)
 			w.at(from + time.Minute)
-			if got := a.without(" pending", " elected", " fenced ", " deposed "); len(got) != 1 {
-				t.Errorf("%v: a saw %q", w.now(), got)
-			}
+			got := a.without(" pending", " elected", " fenced ", " deposed ")
+			check.That(t, len(got) == 1, "%v: a saw %q", w.now(), got)
 			a.open()
 		}
 	})
@@ -180,7 +177,7 @@ func TestOutage_IsReportedOnce(t *testing.T) {
 
 // The partition of a waiting candidate disturbs no other candidate.
 func TestPartition_OfWaiter(t *testing.T) {
-	bubble(t, func(w *world) {
+	inSealed(t, func(w *world) {
 		a, b := w.pair()
 		b.cut()
 		w.at(30 * time.Second)
@@ -199,7 +196,7 @@ func TestPartition_OfWaiter(t *testing.T) {
 
 // A waiting candidate that receives nothing takes nothing, although its requests arrive.
 func TestWaiter_DeafTakesNothing(t *testing.T) {
-	bubble(t, func(w *world) {
+	inSealed(t, func(w *world) {
 		a, b := w.pair()
 		b.blackhole(down) // its requests arrive
 		w.at(30 * time.Second)
@@ -213,7 +210,7 @@ func TestWaiter_DeafTakesNothing(t *testing.T) {
 
 // A partition of all candidates ends with one leader.
 func TestPartition_OfAll(t *testing.T) {
-	bubble(t, func(w *world) {
+	inSealed(t, func(w *world) {
 		a, b := w.pair()
 		all := []*candidate{a, b, w.stand("c"), w.stand("d")}
 		w.at(3500 * time.Millisecond)
@@ -223,9 +220,8 @@ func TestPartition_OfAll(t *testing.T) {
 		w.at(30 * time.Second)
 		a.saw(t, "4s faulted unreachable", "7.8s fenced expired")
 		for _, c := range all {
-			if _, ok := c.Leader(); ok || c.IsLeader() {
-				t.Errorf("%s believes in a leader", c.ID())
-			}
+			_, ok := c.Leader()
+			check.That(t, !ok && !c.IsLeader(), "%s believes in a leader", c.ID())
 			c.open()
 		}
 		w.at(30100 * time.Millisecond)
@@ -235,8 +231,7 @@ func TestPartition_OfAll(t *testing.T) {
 
 // A fenced leader that no candidate replaced is elected again.
 func TestFencedLeader_Returns(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(3500 * time.Millisecond)
 		first := a.lastTerm(t)
@@ -247,16 +242,16 @@ func TestFencedLeader_Returns(t *testing.T) {
 		a.open()
 		w.at(time.Hour + time.Minute)
 		a.saw(t, "1h0m0.1s deposed expired", "1h0m0.1s pending", "1h0m0.1s elected")
-		if second := a.lastTerm(t); second.Token() <= first.Token() || first.Err() == nil {
-			t.Errorf("tokens %d, %d", first.Token(), second.Token())
-		}
+		second := a.lastTerm(t)
+		check.That(t, second.Token() > first.Token() && first.Err() != nil,
+			"tokens %d, %d", first.Token(), second.Token())
 	})
 }
 
 // The accessors of a candidate return at once during an outage. Fault 5 of
 // docs/faults.md.
 func TestAccessors_ReturnDuringOutage(t *testing.T) {
-	bubble(t, func(w *world) {
+	inSealed(t, func(w *world) {
 		a, b := w.pair()
 		for _, c := range []*candidate{a, b} {
 			c.blackhole(up, down)
@@ -279,12 +274,7 @@ func TestAccessors_ReturnDuringOutage(t *testing.T) {
 // The application may close the connection of a leader, which is deposed at once.
 func TestClosedConnection_DeposesLeader(t *testing.T) {
 	kinds(t, func(w *world) {
-		a := w.stand("a")
-		w.at(20 * time.Second)
-		b := w.stand("b")
-		w.at(20500 * time.Millisecond)
-		a.news()
-		b.news()
+		a, b := w.veterans()
 		a.nc.Close()
 		a.saw(t, "20.5s fenced closed", "20.5s deposed closed")
 		a.ended(t, leader.ErrConnectionClosed)
@@ -316,18 +306,14 @@ func TestClosedConnection_EndsCandidate(t *testing.T) {
 
 // A closed connection is found when a campaign begins.
 func TestClosedConnection_EndsCampaign(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		cl := w.dial("a")
 		b := cl.bucket(t)
 		cl.nc.Close()
-		a, err := leader.Campaign(w.Context(), b, "e", leader.Config{})
-		w.ok(err)
+		a := check.Got(leader.Campaign(w.Context(), b, "e", leader.Config{}))(w)
 		<-a.Done()
 		w.isAt(0, "ended")
-		if !errors.Is(a.Err(), leader.ErrConnectionClosed) {
-			t.Errorf("Err is %v", a.Err())
-		}
+		check.Is(t, a.Err(), leader.ErrConnectionClosed)
 	})
 }
 
@@ -343,27 +329,21 @@ func (c *jumpy) Now() time.Time { return c.Clock.Now().Add(time.Duration(c.ahead
 // A process that was paused finds at once that its lease is over. Fault 6 of
 // docs/faults.md.
 func TestPausedProcess_IsFenced(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		clock := &jumpy{Clock: leader.SystemClock()}
 		a := w.standAs(leader.Config{ID: "a", Clock: clock})
 		w.at(3500 * time.Millisecond)
 		a.news()
 		term := a.lastTerm(t)
 		clock.ahead.Store(int64(4300*time.Millisecond - 1)) // 7.8s less 1ns
-		if term.Err() != nil || !a.IsLeader() || term.Remaining() != 1 {
-			t.Errorf("the term has ended with %v, %v remain", term.Err(), term.Remaining())
-		}
+		check.That(t, term.Err() == nil && a.IsLeader() && term.Remaining() == 1,
+			"the term has ended with %v, %v remain", term.Err(), term.Remaining())
 		clock.ahead.Add(1)
-		if !errors.Is(term.Err(), leader.ErrLeaseExpired) || a.IsLeader() || term.Remaining() != 0 {
-			t.Errorf("Err is %v, %v remain", term.Err(), term.Remaining())
-		}
-		if _, ok := a.Term(); ok {
-			t.Error("Term returns a term that is over")
-		}
-		if got := context.Cause(term.Context()); !errors.Is(got, leader.ErrLeaseExpired) {
-			t.Errorf("the context has ended with %v", got)
-		}
+		check.That(t, errors.Is(term.Err(), leader.ErrLeaseExpired) && !a.IsLeader() && term.Remaining() == 0,
+			"Err is %v, %v remain", term.Err(), term.Remaining())
+		_, ok := a.Term()
+		check.That(t, !ok, "Term returns a term that is over")
+		check.Is(t, context.Cause(term.Context()), leader.ErrLeaseExpired)
 		a.saw(t) // its goroutine has not run yet
 		// Its next timer is that of the renewal at 4s. There is no other candidate, so
 		// it is elected again. (Pending.Until is by its clock, which is ahead.)
@@ -374,8 +354,7 @@ func TestPausedProcess_IsFenced(t *testing.T) {
 
 // A process that was paused while another was elected is deposed.
 func TestPausedProcess_IsDeposed(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		clock := &jumpy{Clock: leader.SystemClock()}
 		a := w.standAs(leader.Config{ID: "a", Clock: clock})
 		w.at(500 * time.Millisecond)
@@ -387,15 +366,12 @@ func TestPausedProcess_IsDeposed(t *testing.T) {
 		// renewed at 4s for the last time, before the pause by the clock of all others.
 		clock.ahead.Store(int64(time.Minute))
 		a.blackhole(up, down)
-		if term.Err() == nil {
-			t.Error("a believes that it leads")
-		}
+		check.That(t, term.Err() != nil, "a believes that it leads")
 		w.at(20 * time.Second)
 		a.open()
 		w.at(30 * time.Second)
-		if got := a.transitions(); len(got) != 2 || got[0] != "4s fenced expired" {
-			t.Errorf("a saw %q", got)
-		}
+		got := a.transitions()
+		check.That(t, len(got) == 2 && got[0] == "4s fenced expired", "a saw %q", got)
 		w.leads(a, b)
 	})
 }

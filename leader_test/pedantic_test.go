@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -34,22 +35,16 @@ func TestPedantic_EveryFeature(t *testing.T) {
 			a := w.pedantic(cl, leader.Config{Queue: true})
 			b := w.campaign(w.Context(), cl, "e", leader.Config{ID: "b", Queue: true})
 			w.at(w.now() + 2*lease)
-			all, err := leader.Roster(w.Context(), cl.bucket(w.T), "e")
-			w.ok(err)
-			if len(all) != 1 || all[0].ID != "b" {
-				w.Errorf("the roster: %v", all)
-			}
-			_, err = a.TransferAny(w.Context())
-			w.ok(err)
+			all := check.Got(leader.Roster(w.Context(), cl.bucket(w.T), "e"))(w)
+			check.That(w, len(all) == 1 && all[0].ID == "b", "the roster: %v", all)
+			check.Got(a.TransferAny(w.Context()))(w)
 			w.ledBy(b, a, b)
 		},
 		"Seats": func(w *world, cl *client) {
 			w.rostered()
 			c := w.mute(w.Context(), cl, "e", leader.Config{ID: "a", Seats: 2, Queue: true})
 			w.at(w.now() + 2*lease)
-			if !c.IsLeader() {
-				w.Error("it does not lead")
-			}
+			check.That(w, c.IsLeader(), "it does not lead")
 			w.ok(c.Stop(w.Context()))
 		},
 		"guards": func(w *world, cl *client) {
@@ -58,26 +53,20 @@ func TestPedantic_EveryFeature(t *testing.T) {
 			w.stream(jetstream.StreamConfig{Subjects: []string{"orders.>"}, AllowAtomicPublish: true})
 			b, s := cl.openBucket(w.T), cl.openStream(w.T)
 			a := w.pedantic(cl, leader.Config{Guards: []leader.Guard{b, s}})
-			_, err := b.Writer(a.lastTerm(w.T)).Put(w.Context(), "k", []byte("1"))
-			w.ok(err)
-			_, err = s.Writer(a.lastTerm(w.T)).Publish(w.Context(), "orders.new", []byte("1"))
-			w.ok(err)
-			_, err = fence.CreateBucket(w.Context(), cl.js, jetstream.KeyValueConfig{Bucket: "others"})
-			w.ok(err)
+			check.Got(b.Writer(a.lastTerm(w.T)).Put(w.Context(), "k", []byte("1")))(w)
+			check.Got(s.Writer(a.lastTerm(w.T)).Publish(w.Context(), "orders.new", []byte("1")))(w)
+			check.Got(fence.CreateBucket(w.Context(), cl.js, jetstream.KeyValueConfig{Bucket: "others"}))(w)
 		},
 		"EnsureBucket": func(w *world, cl *client) {
 			c := w.standOn(cl, cl.ensured(w, leader.BucketConfig{Roster: true}), leader.Config{ID: "a", Queue: true})
 			w.at(w.now() + 2*lease)
-			if !c.IsLeader() {
-				w.Error("it does not lead")
-			}
+			check.That(w, c.IsLeader(), "it does not lead")
 		},
 		"a bucket that CreateBucket looks through": func(w *world, cl *client) {
 			w.ordinary()
 			w.standAs(leader.Config{ID: "a"})
 			w.at(w.now() + time.Second)
-			_, err := leader.CreateBucket(w.Context(), cl.js, leader.BucketConfig{Name: "E"})
-			w.ok(err)
+			check.Got(leader.CreateBucket(w.Context(), cl.js, leader.BucketConfig{Name: "E"}))(w)
 		},
 		"a step-down request that is to be answered on a wildcard": func(w *world, cl *client) {
 			w.sealed()
@@ -87,14 +76,12 @@ func TestPedantic_EveryFeature(t *testing.T) {
 			w.ledBy(a, a)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				cl := w.dial("a", pedantic)
-				test(w, cl)
-				if err := cl.nc.FlushTimeout(time.Second); err != nil || cl.nc.LastError() != nil {
-					t.Errorf("the connection: %v, %v", err, cl.nc.LastError())
-				}
-			})
+		inBubble.run(t, name, func(t *testing.T, w *world) {
+			cl := w.dial("a", pedantic)
+			test(w, cl)
+			if err := cl.nc.FlushTimeout(time.Second); err != nil || cl.nc.LastError() != nil {
+				t.Errorf("the connection: %v, %v", err, cl.nc.LastError())
+			}
 		})
 	}
 }
@@ -108,13 +95,9 @@ func (w *world) pedantic(cl *client, cfg leader.Config) *candidate {
 	w.ledBy(a, a)
 	w.ok(a.Ping(w.Context()))
 	w.ok(a.Proclaim(w.Context(), []byte("1")))
-	h, err := leader.Lookup(w.Context(), cl.bucket(w.T), "e")
-	w.ok(err)
-	if h.ID != "a" {
-		w.Errorf("Lookup: %v", h)
-	}
-	_, err = leader.StepDown(w.Context(), cl.bucket(w.T), "e", "operator")
-	w.ok(err)
+	h := check.Got(leader.Lookup(w.Context(), cl.bucket(w.T), "e"))(w)
+	check.That(w, h.ID == "a", "Lookup: %v", h)
+	check.Got(leader.StepDown(w.Context(), cl.bucket(w.T), "e", "operator"))(w)
 	w.at(w.now() + 2*lease)
 	w.ledBy(a, a)
 	return a

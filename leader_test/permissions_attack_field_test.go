@@ -4,7 +4,6 @@ package leader_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -69,8 +69,7 @@ func TestPermissions_OneElectionOnly(t *testing.T) {
 		for _, subject := range []string{
 			"natsleader.feed.E.b", "natsleader.feed.E.*", "natsleader.feed.>", "$KV.E.b", "$KV.>", ">", "_INBOX_b.>", "$JS.ACK.>",
 		} {
-			_, err := p.nc.ChanSubscribe(subject, heard)
-			tcpOK(t, err)
+			check.Got(p.nc.ChanSubscribe(subject, heard))(t)
 		}
 		// Read.
 		p.reads(p.request("$JS.API.DIRECT.GET.KV_E.$KV.E.b", ""), "a direct get")
@@ -82,12 +81,9 @@ func TestPermissions_OneElectionOnly(t *testing.T) {
 		} {
 			p.reads(p.request("$JS.API.DIRECT.GET.KV_E.$KV.E.a", body), "a direct get of a with "+body)
 		}
-		if _, err := leader.Lookup(t.Context(), tcpBucket(t, p.js), "b"); !errors.Is(err, leader.ErrPermission) {
-			t.Errorf("Lookup of b: %v", err)
-		}
+		check.Is(t, check.Err(leader.Lookup(t.Context(), tcpBucket(t, p.js), "b")), leader.ErrPermission)
 		inbox := "_INBOX_a.heard"
-		_, err := p.nc.ChanSubscribe(inbox, heard)
-		tcpOK(t, err)
+		check.Got(p.nc.ChanSubscribe(inbox, heard))(t)
 		for i, filter := range []string{`"filter_subject":"$KV.E.b"`, `"filter_subject":"$KV.E.>"`, `"filter_subjects":["$KV.E.b","$KV.E.a"]`, `"filter_subject":""`} {
 			name := fmt.Sprintf("spy%d", i)
 			p.request("$JS.API.CONSUMER.CREATE.KV_E."+name+".$KV.E.a",
@@ -118,20 +114,16 @@ func TestPermissions_OneElectionOnly(t *testing.T) {
 		tcpOK(t, p.nc.Flush())
 
 		tcpRenewed(t, tcpBucket(t, admin), "b", 6)
-		if term.Err() != nil {
-			t.Errorf("b lost its term: %v", term.Err())
-		}
+		check.That(t, term.Err() == nil, "b lost its term: %v", term.Err())
 		tcpNoFaults(t, holder)
 		tcpOK(t, p.nc.Flush())
 		for len(heard) > 0 {
 			m := <-heard
-			if strings.Contains(string(m.Data), permSecret) || strings.HasSuffix(m.Subject, ".b") {
-				t.Errorf("a hears b on %s: %s", m.Subject, m.Data)
-			}
+			check.That(t, !strings.Contains(string(m.Data), permSecret) && !strings.HasSuffix(m.Subject, ".b"),
+				"a hears b on %s: %s", m.Subject, m.Data)
 		}
 		// Even with every permission it is not purged, and no message is deleted.
-		s, err := admin.Stream(t.Context(), "KV_E")
-		tcpOK(t, err)
+		s := check.Got(admin.Stream(t.Context(), "KV_E"))(t)
 		if err := s.Purge(t.Context()); err == nil {
 			t.Error("the stream was purged")
 		}
@@ -157,9 +149,8 @@ func TestPermissions_Unprotected(t *testing.T) {
 		reply = p.request("$KV.E.a", "x", "Nats-Rollup", "all")
 		return reply != nil
 	})
-	if strings.Contains(string(reply.Data), "error") {
-		t.Fatalf("the roll-up was refused: the documentation promises less than there is: %s", reply.Data)
-	}
+	check.Must(t, !strings.Contains(string(reply.Data), "error"),
+		"the roll-up was refused: the documentation promises less than there is: %s", reply.Data)
 	b.Expect(leadertest.Deposed(leader.ErrDeleted), leadertest.Pending(), leadertest.Elected())
 }
 
@@ -175,14 +166,12 @@ func TestPermissions_SharedInboxes(t *testing.T) {
 	permBucket(t, h, false, time.Second)
 	spy := permDial(t, h, "a")
 	heard := make(chan *nats.Msg, 1000)
-	_, err := spy.ChanSubscribe("_INBOX.>", heard)
-	tcpOK(t, err)
+	check.Got(spy.ChanSubscribe("_INBOX.>", heard))(t)
 	tcpOK(t, spy.Flush())
 	nc := tcpDial(t, h.srv.ClientURL(), nats.UserInfo("b", "x"))
 	b := tcpElectionOf(t, "b").stand(tcpBucket(t, tcpJS(t, nc)), leader.Config{Value: []byte(permSecret)})
 	tcpTerm(b)
-	_, err = leader.Lookup(t.Context(), tcpBucket(t, tcpJS(t, nc)), "b")
-	tcpOK(t, err)
+	check.Got(leader.Lookup(t.Context(), tcpBucket(t, tcpJS(t, nc)), "b"))(t)
 	tcpEventually(t, "a hears the reply to b", func() bool {
 		select {
 		case m := <-heard:
@@ -233,8 +222,7 @@ func TestPermissions_ConsumerCreate(t *testing.T) {
 		t.Errorf("c believes that %v", got)
 	}
 	for _, e := range waiter.Watcher.Events() {
-		if o, ok := e.(leader.Observed); ok && o.Holder.ID != "b" {
-			t.Errorf("c: %v", e)
-		}
+		o, ok := e.(leader.Observed)
+		check.That(t, !ok || o.Holder.ID == "b", "c: %v", e)
 	}
 }

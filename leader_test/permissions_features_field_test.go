@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -32,9 +33,7 @@ func TestPedantic_PermissionIsNamed(t *testing.T) {
 	b := tcpBucket(t, tcpJS(t, tcpDial(t, h.srv.ClientURL(), nats.UserInfo("a", "x"), nats.CustomInboxPrefix("_INBOX_a"), pedantic)))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	if _, err := leader.Roster(ctx, b, "a"); !errors.Is(err, leader.ErrPermission) || !strings.Contains(err.Error(), `Publish to "`+wider+`"`) {
-		t.Errorf("Roster: %v", err)
-	}
+	check.Says(t, check.Err(leader.Roster(ctx, b, "a")), leader.ErrPermission, `Publish to "`+wider+`"`)
 	u.pub = append(u.pub, wider)
 	h.grant(t, u)
 	tcpEventually(t, "it may", func() bool {
@@ -64,8 +63,7 @@ func TestPreemption_DeniedByAServer(t *testing.T) {
 	bucket := tcpBucket(t, permJS(t, h, "admin"))
 	stands := func(denied bool) func() bool {
 		return func() bool {
-			all, err := leader.Roster(t.Context(), bucket, "a")
-			tcpOK(t, err)
+			all := check.Got(leader.Roster(t.Context(), bucket, "a"))(t)
 			return slices.ContainsFunc(all, func(s leader.RosterEntry) bool { return s.ID == "high" && s.Denied == denied })
 		}
 	}
@@ -89,9 +87,7 @@ func TestStepDown_AnswerDenied(t *testing.T) {
 	a.Expect(leadertest.Elected())
 	nc := permDial(t, h, "b")
 	asked, err := leader.StepDown(t.Context(), tcpBucket(t, tcpJS(t, nc)), "a", "b")
-	if err != nil || asked.ID != "a" {
-		t.Errorf("StepDown: %v, %v", asked, err)
-	}
+	check.That(t, err == nil && asked.ID == "a", "StepDown: %v, %v", asked, err)
 	a.Expect(leadertest.Deposed(leader.ErrResigned))
 	permDenials(t, nc)
 }
@@ -108,9 +104,8 @@ func TestStepDown_WithoutPermission(t *testing.T) {
 	a.Expect(leadertest.Elected())
 	nc := permDial(t, h, "b")
 	_, err := leader.StepDown(t.Context(), tcpBucket(t, tcpJS(t, nc)), "e", "b")
-	if !errors.Is(err, leader.ErrPermission) || !strings.Contains(err.Error(), `"`+asks+`"`) {
-		t.Errorf("StepDown: %v", err)
-	}
+	check.That(t, errors.Is(err, leader.ErrPermission) && strings.Contains(err.Error(), `"`+asks+`"`),
+		"StepDown: %v", err)
 	tcpRenewed(t, tcpBucket(t, tcpJS(t, permDial(t, h, "admin"))), "e", 3)
 	tcpOK(t, a.Stop(t.Context()))
 	tcpNoFaults(t, a)
@@ -131,8 +126,7 @@ func TestRoster_SeenByObserver(t *testing.T) {
 	looks := tcpBucket(t, tcpJS(t, nc))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	all, err := leader.ObserveRoster(ctx, looks, "a")
-	tcpOK(t, err)
+	all := check.Got(leader.ObserveRoster(ctx, looks, "a"))(t)
 	told := func(want ...string) {
 		t.Helper()
 		var ids []string
@@ -156,11 +150,8 @@ func TestRoster_SeenByObserver(t *testing.T) {
 	store := tcpBucket(t, permJS(t, h, "b"))
 	second := el.stand(store, leader.Config{ID: "b", Queue: true, Priority: 3, Value: []byte("v")})
 	told("b 3 v")
-	once, err := leader.Roster(t.Context(), looks, "a")
-	tcpOK(t, err)
-	if len(once) != 1 || once[0].ID != "b" || string(once[0].Value) != "v" {
-		t.Errorf("%v stand", once)
-	}
+	once := check.Got(leader.Roster(t.Context(), looks, "a"))(t)
+	check.That(t, len(once) == 1 && once[0].ID == "b" && string(once[0].Value) == "v", "%v stand", once)
 	tcpOK(t, first.Stop(t.Context()))
 	second.Expect(leadertest.Elected())
 	told()
@@ -202,20 +193,16 @@ func TestGuardPermissions_Missing(t *testing.T) {
 			full := permGuard("a")
 			h := permServer(t, full.without(subject))
 			admin := permBucket(t, h, false, time.Second)
-			_, err := fence.CreateBucket(t.Context(), admin, jetstream.KeyValueConfig{Bucket: "orders"})
-			tcpOK(t, err)
+			check.Got(fence.CreateBucket(t.Context(), admin, jetstream.KeyValueConfig{Bucket: "orders"}))(t)
 			nc := permDial(t, h, "a")
-			g, err := fence.OpenBucket(tcpJS(t, nc), "orders")
-			tcpOK(t, err)
+			g := check.Got(fence.OpenBucket(tcpJS(t, nc), "orders"))(t)
 			a := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, nc)), leader.Config{ID: "a", Guards: []leader.Guard{g}})
 			a.Expect(leadertest.Match("Faulted that names "+subject, func(e leader.Event) bool {
 				f, ok := e.(leader.Faulted)
 				return ok && errors.Is(f.Err, leader.ErrPermission) &&
 					strings.HasPrefix(f.Err.Error(), "guard of bucket orders: ") && strings.Contains(f.Err.Error(), `"`+subject+`"`)
 			}))
-			if a.State() != leader.StateCandidate {
-				t.Errorf("a is %v", a.State())
-			}
+			check.That(t, a.State() == leader.StateCandidate, "a is %v", a.State())
 			h.grant(t, full)
 			a.Expect(leadertest.Elected())
 		})
@@ -227,24 +214,18 @@ func TestGuardPermissions_AreEnough(t *testing.T) {
 	t.Parallel()
 	h := permServer(t, permGuard("a"))
 	admin := permBucket(t, h, false, time.Second)
-	_, err := fence.CreateBucket(t.Context(), admin, jetstream.KeyValueConfig{Bucket: "orders"})
-	tcpOK(t, err)
+	check.Got(fence.CreateBucket(t.Context(), admin, jetstream.KeyValueConfig{Bucket: "orders"}))(t)
 	nc := permDial(t, h, "a")
-	g, err := fence.OpenBucket(tcpJS(t, nc), "orders")
-	tcpOK(t, err)
+	g := check.Got(fence.OpenBucket(tcpJS(t, nc), "orders"))(t)
 	a := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, nc)), leader.Config{ID: "a", Guards: []leader.Guard{g}})
 	tcpTerm(a)
 	tcpRenewed(t, tcpBucket(t, admin), "e", 8) // more than a lease, after which it looks after the guard
 	tcpOK(t, a.Stop(t.Context()))
 	tcpNoFaults(t, a)
 	permDenials(t, nc)
-	kv, err := admin.KeyValue(t.Context(), "orders")
-	tcpOK(t, err)
-	e, err := kv.Get(t.Context(), fence.DefaultGuardKey)
-	tcpOK(t, err)
+	kv := check.Got(admin.KeyValue(t.Context(), "orders"))(t)
+	e := check.Got(kv.Get(t.Context(), fence.DefaultGuardKey))(t)
 	var rec struct{ Election string }
 	tcpOK(t, json.Unmarshal(e.Value(), &rec))
-	if rec.Election != "E/e" {
-		t.Errorf("the guard is %s", e.Value())
-	}
+	check.That(t, rec.Election == "E/e", "the guard is %s", e.Value())
 }

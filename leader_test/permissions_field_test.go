@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -77,8 +78,7 @@ func (h *permHost) grant(t *testing.T, users ...permUser) {
 		h.desk.users[u.name] = u
 	}
 	h.desk.mu.Unlock()
-	conns, err := h.srv.Connz(&server.ConnzOptions{Username: true})
-	tcpOK(t, err)
+	conns := check.Got(h.srv.Connz(&server.ConnzOptions{Username: true}))(t)
 	for _, c := range conns.Conns {
 		for _, u := range users {
 			if c.AuthorizedUser == u.name {
@@ -104,8 +104,7 @@ func permBucket(t *testing.T, h *permHost, watch bool, lease time.Duration) jets
 	t.Helper()
 	js := permJS(t, h, "admin")
 	if watch {
-		_, err := js.CreateStream(t.Context(), tcpSealedWithoutFeed(lease))
-		tcpOK(t, err)
+		check.Got(js.CreateStream(t.Context(), tcpSealedWithoutFeed(lease)))(t)
 	} else {
 		tcpCreate(t, js, leader.BucketConfig{MaxLease: lease})
 	}
@@ -126,9 +125,7 @@ func permFeeds(t *testing.T, test func(t *testing.T, watch bool)) {
 func permDenials(t *testing.T, nc *nats.Conn) {
 	t.Helper()
 	tcpOK(t, nc.Flush())
-	if err := nc.LastError(); err != nil {
-		t.Errorf("%v", err)
-	}
+	check.Is(t, nc.LastError(), nil)
 }
 
 // The documented permissions are enough, without any others.
@@ -144,23 +141,17 @@ func TestPermissions_AreEnough(t *testing.T) {
 		b := el.stand(tcpBucket(t, tcpJS(t, bConn)), leader.Config{ID: "b", Value: []byte("2")})
 		b.Expect(leadertest.Observed("a"))
 		looksOn := tcpBucket(t, tcpJS(t, oConn))
-		holders, err := leader.Observe(t.Context(), looksOn, "a")
-		tcpOK(t, err)
+		holders := check.Got(leader.Observe(t.Context(), looksOn, "a"))(t)
 		tcpShows(t, holders, "a", "1")
 		tcpRenewed(t, tcpBucket(t, admin), "a", 6) // more than a lease
 		tcpOK(t, a.Proclaim(t.Context(), []byte("3")))
 		tcpShows(t, holders, "a", "3")
-		if term.Err() != nil {
-			t.Errorf("a lost its term: %v", term.Err())
-		}
+		check.That(t, term.Err() == nil, "a lost its term: %v", term.Err())
 		tcpOK(t, a.Resign(t.Context()))
 		b.Expect(leadertest.Elected())
 		tcpShows(t, holders, "b", "2")
-		got, err := leader.Lookup(t.Context(), looksOn, "a")
-		tcpOK(t, err)
-		if got.ID != "b" {
-			t.Errorf("Lookup: %v", got)
-		}
+		got := check.Got(leader.Lookup(t.Context(), looksOn, "a"))(t)
+		check.That(t, got.ID == "b", "Lookup: %v", got)
 		tcpOK(t, a.Stop(t.Context()))
 		tcpOK(t, b.Stop(t.Context()))
 		for _, c := range []*tcpCandidate{a, b} {
@@ -225,9 +216,7 @@ func TestPermissions_Missing(t *testing.T) {
 								n++
 							}
 						}
-						if n != 1 {
-							t.Errorf("%d faults, want one", n)
-						}
+						check.That(t, n == 1, "%d faults, want one", n)
 					}()
 					tcpEventually(t, "a leads without a feed", a.IsLeader)
 					// It learns of another holder by polling.
@@ -240,9 +229,7 @@ func TestPermissions_Missing(t *testing.T) {
 					a.Expect(leadertest.Elected())
 					return
 				}
-				if a.State() != leader.StateCandidate {
-					t.Errorf("a is %v", a.State())
-				}
+				check.That(t, a.State() == leader.StateCandidate, "a is %v", a.State())
 				h.grant(t, full)
 				a.Expect(leadertest.Elected())
 			})

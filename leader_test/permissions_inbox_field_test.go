@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -31,12 +32,9 @@ func TestPermissions_DeniedAppInbox(t *testing.T) {
 			opts = append(opts, nats.UseOldRequestStyle())
 		}
 		nc := tcpDial(t, s.ClientURL(), opts...)
-		_, err := nc.SubscribeSync("_INBOX.secret.x")
-		tcpOK(t, err)
+		check.Got(nc.SubscribeSync("_INBOX.secret.x"))(t)
 		tcpOK(t, nc.Flush())
-		if !errors.Is(nc.LastError(), nats.ErrPermissionViolation) {
-			t.Fatalf("the last error is %v", nc.LastError())
-		}
+		check.Is(t, nc.LastError(), nats.ErrPermissionViolation)
 		b := tcpBucket(t, tcpJS(t, nc))
 
 		heard := make(chan error, 1)
@@ -46,25 +44,19 @@ func TestPermissions_DeniedAppInbox(t *testing.T) {
 			}
 			heard <- err
 		})
-		if err = <-heard; err != nil {
-			t.Errorf("the feed: %v", err)
-		}
+		check.Is(t, <-heard, nil)
 		c := tcpElectionOf(t, "e").stand(b, leader.Config{})
 		c.Expect(leadertest.Elected())
-		if _, err = leader.StepDown(t.Context(), b, "e", "test"); err != nil {
-			t.Errorf("StepDown: %v", err)
-		}
+		check.Is(t, check.Err(leader.StepDown(t.Context(), b, "e", "test")), nil)
 
 		// A request that is received and not answered.
 		quiet := tcpDial(t, s.ClientURL(), nats.UserInfo("all", "x"))
-		_, err = quiet.SubscribeSync("quiet.>")
-		tcpOK(t, err)
+		check.Got(quiet.SubscribeSync("quiet.>"))(t)
 		tcpOK(t, quiet.Flush())
-		js, err := jetstream.NewWithAPIPrefix(nc, "quiet")
-		tcpOK(t, err)
+		js := check.Got(jetstream.NewWithAPIPrefix(nc, "quiet"))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		if _, err = leader.Lookup(ctx, tcpBucket(t, js), "e"); !errors.Is(err, leader.ErrUnreachable) || errors.Is(err, leader.ErrPermission) {
+		if _, err := leader.Lookup(ctx, tcpBucket(t, js), "e"); !errors.Is(err, leader.ErrUnreachable) || errors.Is(err, leader.ErrPermission) {
 			t.Errorf("without an answer: %v", err)
 		}
 	}
@@ -80,9 +72,7 @@ func TestPermissions_DeniedReplies(t *testing.T) {
 	b := tcpBucket(t, tcpJS(t, nc))
 	for _, limit := range []time.Duration{4 * time.Second, 100 * time.Millisecond, 100 * time.Millisecond} { // the denial comes once
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		if _, err := leader.Lookup(ctx, b, "e"); !errors.Is(err, leader.ErrPermission) {
-			t.Errorf("got %v", err)
-		}
+		check.Is(t, check.Err(leader.Lookup(ctx, b, "e")), leader.ErrPermission)
 		cancel()
 	}
 }
@@ -98,24 +88,18 @@ func TestNoEcho_HandsOver(t *testing.T) {
 		js := tcpJS(t, nc)
 		tcpCreate(t, js, leader.BucketConfig{MaxLease: tcpLong})
 		if !republishes {
-			stream, err := js.Stream(t.Context(), "KV_E")
-			tcpOK(t, err)
+			stream := check.Got(js.Stream(t.Context(), "KV_E"))(t)
 			conf := stream.CachedInfo().Config
 			conf.RePublish = nil
-			_, err = js.UpdateStream(t.Context(), conf)
-			tcpOK(t, err)
+			check.Got(js.UpdateStream(t.Context(), conf))(t)
 		}
 		el := tcpElectionOf(t, "e")
 		a := el.stand(tcpBucket(t, js), leader.Config{ID: "a"})
 		term := tcpTerm(a)
 		b := el.stand(tcpBucket(t, js), leader.Config{ID: "b"})
 		b.Expect(leadertest.Observed("a"))
-		if _, err := leader.StepDown(t.Context(), tcpBucket(t, js), "e", "test"); err != nil {
-			t.Fatal(err)
-		}
-		if cause := context.Cause(term.Context()); !errors.Is(cause, leader.ErrResigned) {
-			t.Errorf("ended with %v", cause)
-		}
+		check.Got(leader.StepDown(t.Context(), tcpBucket(t, js), "e", "test"))(t)
+		check.Is(t, context.Cause(term.Context()), leader.ErrResigned)
 		b.Expect(leadertest.Elected()) // it heard of the release: the lease is an hour
 		if _, err := leader.StepDown(t.Context(), tcpBucket(t, tcpJS(t, tcpDial(t, s.ClientURL()))), "e", "another connection"); err != nil {
 			t.Error(err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -82,9 +83,9 @@ func TestPreemption_VainGrowsRarer(t *testing.T) {
 				}
 				// The first after 1 to 2 leases, then each after its wait and 2 leases
 				// at most, in which the next preemptor announces itself.
-				if changes := k.hourly(proof.Size(2, 4), cs...); changes[0] > 8 || slices.Max(changes[1:]) > 1 {
-					t.Errorf("changes of the leadership in each hour: %v", changes)
-				}
+				changes := k.hourly(proof.Size(2, 4), cs...)
+				check.That(t, changes[0] <= 8 && slices.Max(changes[1:]) <= 1,
+					"changes of the leadership in each hour: %v", changes)
 			})
 		}
 	}
@@ -114,9 +115,8 @@ func TestPreemption_VainNewSessions(t *testing.T) {
 		}
 		changes = append(changes, terms(cs)-before)
 	}
-	if changes[0] < 2 || changes[0] > 8 || slices.Max(changes[1:]) > 1 {
-		t.Errorf("changes of the leadership in each hour: %v", changes)
-	}
+	check.That(t, changes[0] >= 2 && changes[0] <= 8 && slices.Max(changes[1:]) <= 1,
+		"changes of the leadership in each hour: %v", changes)
 }
 
 // A leader with a new process does not know which handovers were in vain before, and
@@ -137,9 +137,7 @@ func TestPreemption_VainNewLeader(t *testing.T) {
 		}
 	}
 	k.clock.Advance(time.Hour)
-	if late.IsLeader() {
-		t.Error("it has never tried a preemptor")
-	}
+	check.That(t, !late.IsLeader(), "it has never tried a preemptor")
 	if n := terms(cs) + terms([]*leader.Candidate{late}) - before; n > 4 { // its own, the ones it tried, and one of each hour
 		t.Errorf("%d changes of the leadership in an hour", n)
 	}
@@ -180,12 +178,9 @@ func TestPreemption_AmongVainOnes(t *testing.T) {
 				for n := range 8 {
 					others(k, n+1)
 				}
-				if terms([]*leader.Candidate{fine}) == 0 {
-					t.Error("it did not lead within 24 leases")
-				}
-				if changes := k.hourly(proof.Size(1, 3), append(cs, fine)...); slices.Max(changes) > 8 {
-					t.Errorf("changes of the leadership in each hour: %v", changes)
-				}
+				check.That(t, terms([]*leader.Candidate{fine}) != 0, "it did not lead within 24 leases")
+				changes := k.hourly(proof.Size(1, 3), append(cs, fine)...)
+				check.That(t, slices.Max(changes) <= 8, "changes of the leadership in each hour: %v", changes)
 			})
 		}
 	}
@@ -194,8 +189,7 @@ func TestPreemption_AmongVainOnes(t *testing.T) {
 // denied returns the IDs in the roster whose writes are denied.
 func (k kit) denied() (ids []string) {
 	k.Helper()
-	all, err := leader.Roster(k.Context(), k.store, "e")
-	k.ok(err)
+	all := check.Got(leader.Roster(k.Context(), k.store, "e"))(k)
 	for _, s := range all {
 		if s.Denied {
 			ids = append(ids, s.ID)
@@ -213,12 +207,10 @@ func TestPreemption_DeniedGrowsRarer(t *testing.T) {
 		k.high(fmt.Sprint("high", i), preemptor, deniesWrites)
 	}
 	changes := k.hourly(proof.Size(2, 4), cs...)
-	if changes[0] < 2 || changes[0] > 8 || slices.Max(changes[1:]) > 1 {
-		t.Errorf("changes of the leadership in each hour: %v", changes)
-	}
-	if ids := k.roster(); len(ids) != 4 {
-		t.Errorf("%v stand", ids)
-	}
+	check.That(t, changes[0] >= 2 && changes[0] <= 8 && slices.Max(changes[1:]) <= 1,
+		"changes of the leadership in each hour: %v", changes)
+	ids := k.roster()
+	check.That(t, len(ids) == 4, "%v stand", ids)
 }
 
 // A leader hands over to no preemptor whose writes are denied, until eight leases have
@@ -232,9 +224,8 @@ func TestPreemption_DeniedIsPassedOver(t *testing.T) {
 			for n := 0; len(k.denied()) == 0 && n < 60; n++ {
 				k.clock.Advance(time.Second)
 			}
-			if ids := k.roster(); len(ids) != 2 || ids[1] != "high" {
-				t.Fatalf("%v stand", ids)
-			}
+			ids := k.roster()
+			check.Must(t, len(ids) == 2 && ids[1] == "high", "%v stand", ids)
 			k.store.Link("high").Heal()
 			wait := 8 * defaultLease
 			if reconnects {
@@ -265,9 +256,7 @@ func (k kit) deniedOnce() (a, b, c *leader.Candidate) {
 	k.store.Link("b").FailWrites(1, leader.ErrPermission)
 	k.ok(a.Resign(k.Context()))
 	k.clock.Advance(defaultTurn)
-	if !c.IsLeader() {
-		k.Fatal("c does not lead")
-	}
+	check.Must(k, c.IsLeader(), "c does not lead")
 	return a, b, c
 }
 
@@ -281,9 +270,7 @@ func TestDeniedCandidate_ForEightLeases(t *testing.T) {
 		t.Errorf("%v stand, and %v are denied", ids, denied)
 	}
 	k.clock.Advance(6*defaultLease - defaultTurn - 1)
-	if denied := k.denied(); !slices.Equal(denied, []string{"b"}) {
-		t.Errorf("just before the end %v are denied", denied)
-	}
+	check.Deep(t, k.denied(), []string{"b"})
 	k.clock.Advance(1)
 	if ids, denied := k.roster(), k.denied(); !slices.Equal(ids, []string{"b", "a"}) || len(denied) != 0 {
 		t.Errorf("at the end %v stand, and %v are denied", ids, denied)
@@ -298,9 +285,8 @@ func TestDeniedCandidate_IsNamed(t *testing.T) {
 	k.clock.Advance(time.Second)
 	k.ok(c.Transfer(t.Context(), "b"))
 	k.leads(b, k.clock.Elapsed())
-	if denied := k.denied(); len(denied) != 0 {
-		t.Errorf("%v are denied", denied)
-	}
+	denied := k.denied()
+	check.That(t, len(denied) == 0, "%v are denied", denied)
 }
 
 // When no candidate may write, the waiting ones stay in the roster, and one leads within a
@@ -321,13 +307,9 @@ func TestDeniedCandidates_All(t *testing.T) {
 	k.clock.Advance(defaultLease)
 	for range 4 {
 		ids := k.roster()
-		if len(ids) != 2 {
-			t.Fatalf("%v stand", ids)
-		}
+		check.Must(t, len(ids) == 2, "%v stand", ids)
 		n := slices.IndexFunc(cs, (*leader.Candidate).IsLeader)
-		if n < 0 {
-			t.Fatal("no candidate leads")
-		}
+		check.Must(t, n >= 0, "no candidate leads")
 		k.ok(cs[n].Transfer(t.Context(), ids[1]))
 		k.clock.Advance(defaultLease)
 	}
@@ -341,14 +323,11 @@ func TestDeniedCandidate_TakesFreeKey(t *testing.T) {
 	link.FailWrites(-1, leader.ErrPermission)
 	a, _ := k.stand("a", byPriority)
 	k.clock.Advance(time.Minute)
-	if ids := k.denied(); !slices.Equal(ids, []string{"a"}) {
-		t.Errorf("%v are denied", ids)
-	}
+	ids := k.denied()
+	check.That(t, slices.Equal(ids, []string{"a"}), "%v are denied", ids)
 	link.Heal()
 	k.clock.Advance(defaultLease)
-	if !a.IsLeader() {
-		t.Error("it does not lead")
-	}
+	check.That(t, a.IsLeader(), "it does not lead")
 }
 
 // A candidate that may not write the key of one seat counts as denied on all.
@@ -367,9 +346,7 @@ func TestDeniedCandidate_OfSeveralSeats(t *testing.T) {
 		k.clock.Advance(5 * time.Second)
 	}
 	k.clock.Advance(time.Minute)
-	if ids := k.denied(); !slices.Equal(ids, []string{"low2"}) {
-		t.Errorf("%v are denied", ids)
-	}
+	check.Deep(t, k.denied(), []string{"low2"})
 	k.store.Link("low2").Heal()
 	k.store.Link("low2").Reconnect()
 	k.clock.Advance(time.Minute)

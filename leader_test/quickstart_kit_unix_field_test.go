@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -29,14 +30,11 @@ var otherProgram = flag.String("program", "", "judge this program in place of th
 // and ends.
 func quickStart(tb testing.TB) string {
 	tb.Helper()
-	readme, err := os.ReadFile("../README.md")
-	tcpOK(tb, err)
+	readme := check.Got(os.ReadFile("../README.md"))(tb)
 	_, rest, _ := strings.Cut(string(readme), "\n## Quick start\n")
 	_, rest, _ = strings.Cut(rest, "```go\n")
 	shown, _, ok := strings.Cut(rest, "```")
-	if !ok {
-		tb.Fatal("the README has no quick start")
-	}
+	check.Must(tb, ok, "the README has no quick start")
 	return `package main
 
 import (
@@ -79,9 +77,7 @@ func note(what string, token uint64, over bool) {
 // replaced returns a text with one part replaced, which must be there once.
 func replaced(tb testing.TB, text, part, by string) string {
 	tb.Helper()
-	if strings.Count(text, part) != 1 {
-		tb.Fatalf("the quick start does not have once: %s", part)
-	}
+	check.Must(tb, strings.Count(text, part) == 1, "the quick start does not have once: %s", part)
 	return strings.Replace(text, part, by, 1)
 }
 
@@ -164,8 +160,7 @@ func (p *plant) start(name string, port int, takes time.Duration, env ...string)
 	q := &program{plant: p, name: name, log: &journal{}, cmd: exec.Command(p.path), ended: make(chan struct{})}
 	q.cmd.Env = append(append(os.Environ(), fmt.Sprintf("NATS_URL=nats://127.0.0.1:%d", port), "ITEM="+takes.String()), env...)
 	q.cmd.Stderr = q.log
-	out, err := q.cmd.StdoutPipe()
-	tcpOK(p, err)
+	out := check.Got(q.cmd.StdoutPipe())(p)
 	tcpOK(p, q.cmd.Start())
 	go q.read(bufio.NewScanner(out))
 	p.Cleanup(func() {
@@ -263,16 +258,13 @@ func (p *plant) judge(stopped *item) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, i := range p.items {
-		if i.over {
-			p.Errorf("%s begins an item of term %d after its lease", i.by.name, i.token)
-		}
+		check.That(p, !i.over, "%s begins an item of term %d after its lease", i.by.name, i.token)
 		for _, j := range p.items {
 			if j.token <= i.token {
 				continue
 			}
-			if i.begun >= j.begun {
-				p.Errorf("%s begins an item of term %d when term %d is at work", i.by.name, i.token, j.token)
-			}
+			check.That(p, i.begun < j.begun,
+				"%s begins an item of term %d when term %d is at work", i.by.name, i.token, j.token)
 			if i != stopped && i.end > j.begun {
 				p.Errorf("an item of term %d of %s ends %v after the first of term %d", i.token, i.by.name, time.Duration(i.end-j.begun), j.token)
 			}
@@ -320,8 +312,7 @@ type gate struct {
 // gateTo opens a gate to a port.
 func gateTo(tb testing.TB, port int) *gate {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	tcpOK(tb, err)
+	l := check.Got(net.Listen("tcp", "127.0.0.1:0"))(tb)
 	g := &gate{port: l.Addr().(*net.TCPAddr).Port}
 	var all sync.WaitGroup
 	tb.Cleanup(func() {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -34,9 +35,8 @@ func TestQuickStart_SIGTERM(t *testing.T) {
 	a.inItem()
 	a.signal(syscall.SIGTERM)
 	a.exits(0)
-	if n := p.count(a, runs); n > 0 {
-		t.Errorf("%d items were cut off", n)
-	}
+	n := p.count(a, runs)
+	check.That(t, n <= 0, "%d items were cut off", n)
 	b.works(0)
 	b.signal(syscall.SIGTERM)
 	b.exits(0)
@@ -126,9 +126,8 @@ func TestQuickStart_BeforeTheServer(t *testing.T) {
 	began := time.Now()
 	a.signal(syscall.SIGTERM)
 	a.exits(0)
-	if took := time.Since(began); took > 12*time.Second {
-		t.Errorf("it took %v, and not 8s", took)
-	}
+	took := time.Since(began)
+	check.That(t, took <= 12*time.Second, "it took %v, and not 8s", took)
 	p.judge(nil)
 }
 
@@ -141,9 +140,8 @@ func TestQuickStart_ConnectionGivesUp(t *testing.T) {
 	a.works(0)
 	p.host.down()
 	a.exits(1)
-	if text := a.log.String(); !strings.Contains(text, leader.ErrConnectionClosed.Error()) {
-		t.Errorf("it does not say why:\n%s", text)
-	}
+	text := a.log.String()
+	check.That(t, strings.Contains(text, leader.ErrConnectionClosed.Error()), "it does not say why:\n%s", text)
 }
 
 // The shapes of a worker that asks after each wait, and begins no item after its lease.
@@ -194,9 +192,7 @@ func TestQuickStart_ManyStops(t *testing.T) {
 			shown := quickStart(t)
 			from := strings.Index(shown, "	for lead := term.Context();")
 			to := strings.Index(shown, "\n}\nif err := c.Err()")
-			if from < 0 || to < from {
-				t.Fatalf("the quick start has another loop:\n%s", shown)
-			}
+			check.Must(t, from >= 0 && to >= from, "the quick start has another loop:\n%s", shown)
 			loop = strings.ReplaceAll(loop, "\t\t\t\tbreak\n", "\t\t\t\tbreak work\n")
 			loop = strings.Replace(loop, "\t\tfor {\n", "\twork:\n\t\tfor {\n", 1)
 			shown = shown[:from] + "\t\tlead := term.Context()\n" + loop + shown[to+1:]
@@ -221,14 +217,11 @@ func TestQuickStart_ManyStops(t *testing.T) {
 			}
 			done.Wait()
 			for _, a := range all {
-				if n := path.count(a, func(i *item) bool { return i.over }); n > 0 {
-					t.Errorf("%s began %d items after its lease", a.name, n)
-				}
+				n := path.count(a, func(i *item) bool { return i.over })
+				check.That(t, n <= 0, "%s began %d items after its lease", a.name, n)
 				terms := make(map[uint64]bool)
 				path.count(a, func(i *item) bool { terms[i.token] = true; return false })
-				if len(terms) < stops {
-					t.Errorf("%s had %d terms in %d stops", a.name, len(terms), stops)
-				}
+				check.That(t, len(terms) >= stops, "%s had %d terms in %d stops", a.name, len(terms), stops)
 			}
 		})
 	}

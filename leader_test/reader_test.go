@@ -5,44 +5,38 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/checker"
 	"github.com/natsleader/natsleader/leader"
 )
 
 // A reader that sleeps for many leases delays no renewal. Fault 4 of docs/faults.md.
 func TestSlowReader_DelaysNoRenewal(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
 		w.at(500 * time.Millisecond)
 		b := w.stand("b")
 		w.at(time.Hour)
 		b.saw(t, "500ms observed a")
-		if !a.IsLeader() {
-			t.Error("a does not lead")
-		}
+		check.That(t, a.IsLeader(), "a does not lead")
 		w.ok(a.Stop(w.Context()))
 		var got []string
 		for e := range a.Events(w.Context()) {
 			got = append(got, describe(e))
 		}
-		if want := "pending|elected|deposed stopped"; strings.Join(got, "|") != want {
-			t.Errorf("a saw %q", got)
-		}
+		want := "pending|elected|deposed stopped"
+		check.That(t, strings.Join(got, "|") == want, "a saw %q", got)
 	})
 }
 
 // A reader that sleeps delays no fence. Fault 4 of docs/faults.md: nothing delays a fence
 // either.
 func TestSlowReader_DelaysNoFence(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
 		w.at(3500 * time.Millisecond)
 		term, ok := a.Term()
-		if !ok {
-			t.Fatal("a does not lead")
-		}
+		check.Must(t, ok, "a does not lead")
 		a.cut()
 		<-term.Context().Done()
 		w.isAt(7800*time.Millisecond, "the context ended")
@@ -52,8 +46,7 @@ func TestSlowReader_DelaysNoFence(t *testing.T) {
 
 // Every transition is delivered to a slow reader, in order.
 func TestSlowReader_GetsTransitions(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
 		events := a.Events(w.Context())
 		const terms = 200 // far more than the channel has room for
@@ -62,9 +55,7 @@ func TestSlowReader_GetsTransitions(t *testing.T) {
 			w.ok(a.Resign(w.Context()))
 		}
 		w.at(w.now() + time.Second)
-		if a.IsLeader() {
-			t.Error("a leads too soon")
-		}
+		check.That(t, !a.IsLeader(), "a leads too soon")
 		read := checker.Candidate{Name: "a"}
 		for n := 0; n < terms; {
 			e := <-events
@@ -80,8 +71,7 @@ func TestSlowReader_GetsTransitions(t *testing.T) {
 
 // Events that are never read leak nothing, or the bubble would not end.
 func TestUnreadEvents_LeakNothing(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
 		b := w.mute(w.Context(), w.dial("b"), "e", leader.Config{ID: "b"})
 		for range 100 {
@@ -105,8 +95,6 @@ func TestUnreadEvents_LeakNothing(t *testing.T) {
 			case leader.Pending, leader.Fenced, leader.Observed, leader.Faulted:
 			}
 		}
-		if won != lost || won == 0 {
-			t.Errorf("%d Elected, %d Deposed", won, lost)
-		}
+		check.That(t, won == lost && won != 0, "%d Elected, %d Deposed", won, lost)
 	})
 }

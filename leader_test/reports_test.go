@@ -3,13 +3,14 @@ package leader_test
 import (
 	"testing"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // A leader whose bucket no longer fits reports it once, however often it asks for the settings,
 // and again when the bucket has fitted in between.
 func TestLeader_ReportsUnfitBucketOnce(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(time.Second)
 		a.news()
@@ -21,12 +22,10 @@ func TestLeader_ReportsUnfitBucketOnce(t *testing.T) {
 			}
 		}
 		limit := func(size int32) {
-			stream, err := w.ops.js.Stream(w.Context(), "KV_E")
-			w.ok(err)
+			stream := check.Got(w.ops.js.Stream(w.Context(), "KV_E"))(w)
 			conf := stream.CachedInfo().Config
 			conf.MaxMsgSize = size
-			_, err = w.ops.js.UpdateStream(w.Context(), conf)
-			w.ok(err)
+			check.Got(w.ops.js.UpdateStream(w.Context(), conf))(w)
 		}
 		limit(260)
 		reconnects()

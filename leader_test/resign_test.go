@@ -6,18 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
 // Resign hands over at the same instant.
 func TestResign_HandsOverAtOnce(t *testing.T) {
 	kinds(t, func(w *world) {
-		a := w.stand("a")
-		w.at(20 * time.Second)
-		b := w.stand("b")
-		w.at(20500 * time.Millisecond)
-		a.news()
-		b.saw(t, "20s observed a")
+		a, b := w.veterans()
 
 		term := a.lastTerm(t)
 		w.ok(a.Resign(w.Context()))
@@ -46,8 +42,7 @@ func TestResign_OthersTryFirst(t *testing.T) {
 
 // Candidates that resign one after the other do not leave the election without a leader.
 func TestResign_SeveralInARow(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(time.Second)
 		b := w.stand("b")
@@ -69,33 +64,26 @@ func TestResign_SeveralInARow(t *testing.T) {
 
 // Only a leader can resign.
 func TestResign_NeedsLeadership(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.ordinary()
+	inOrdinary(t, func(w *world) {
 		a := w.stand("a")
 		w.at(time.Second)
 		b := w.stand("b")
 		w.at(2500 * time.Millisecond)
 		for _, c := range []*candidate{a, b} { // one is pending, one waits
-			if err := c.Resign(w.Context()); !errors.Is(err, leader.ErrNotLeader) {
-				t.Errorf("%s is %v: Resign returned %v", c.ID(), c.State(), err)
-			}
+			err := c.Resign(w.Context())
+			check.That(t, errors.Is(err, leader.ErrNotLeader), "%s is %v: Resign returned %v", c.ID(), c.State(), err)
 		}
 		w.at(7 * time.Second)
 		w.leads(a, b)
 		w.ok(a.Stop(w.Context()))
-		if err := a.Resign(w.Context()); !errors.Is(err, leader.ErrNotLeader) {
-			t.Errorf("after Stop, Resign returned %v", err)
-		}
+		check.Is(t, a.Resign(w.Context()), leader.ErrNotLeader)
 	})
 }
 
 // Two calls of Resign at the same time are one resignation.
 func TestResign_TwiceAtOnceIsOnce(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
-		a := w.stand("a")
-		w.at(3500 * time.Millisecond)
-		a.news()
+	inSealed(t, func(w *world) {
+		a := w.lone()
 		a.detain(down)
 		one := w.begin(func() error { return a.Resign(w.Context()) })
 		two := w.begin(func() error { return a.Resign(w.Context()) })
@@ -112,14 +100,8 @@ func TestResign_TwiceAtOnceIsOnce(t *testing.T) {
 // A release that arrives late never touches the record of a successor. Fault 9 of
 // docs/faults.md.
 func TestRelease_LateSparesSuccessor(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
-		a := w.stand("a")
-		w.at(500 * time.Millisecond)
-		b := w.stand("b")
-		w.at(3500 * time.Millisecond)
-		a.news()
-		b.news()
+	inSealed(t, func(w *world) {
+		a, b := w.pair()
 		a.detain(up)
 		resign := w.begin(func() error { return a.Resign(w.Context()) })
 		w.at(3500 * time.Millisecond)
@@ -138,8 +120,7 @@ func TestRelease_LateSparesSuccessor(t *testing.T) {
 
 // A release that did not get through is tried again.
 func TestRelease_LostIsTriedAgain(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(500 * time.Millisecond)
 		b := w.stand("b")
@@ -152,16 +133,11 @@ func TestRelease_LostIsTriedAgain(t *testing.T) {
 		a.open()
 		w.at(5 * time.Second)
 		got := b.news()
-		if len(got) != 3 {
-			t.Fatalf("b saw %q", got)
-		}
-		at, err := time.ParseDuration(got[2][:len(got[2])-len(" elected")])
-		w.ok(err)
+		check.Must(t, len(got) == 3, "b saw %q", got)
+		at := check.Got(time.ParseDuration(got[2][:len(got[2])-len(" elected")]))(w)
 		// The pauses between tries are random: up to a quarter of an interval, and a
 		// wait of half an interval for an answer.
-		if at <= 4*time.Second || at > 4*time.Second+interval/2+interval/4 {
-			t.Errorf("b was elected at %v", at)
-		}
+		check.That(t, at > 4*time.Second && at <= 4*time.Second+interval/2+interval/4, "b was elected at %v", at)
 		resign.returned(at, nil)
 	})
 }
@@ -178,9 +154,7 @@ func TestDrain_UntilRelease(t *testing.T) {
 		term := a.lastTerm(t)
 		resign := w.begin(func() error { return a.Resign(w.Context()) })
 		a.saw(t, "20.5s fenced resigned")
-		if a.State() != leader.StateFenced || a.IsLeader() {
-			t.Errorf("a is %v", a.State())
-		}
+		check.That(t, a.State() == leader.StateFenced && !a.IsLeader(), "a is %v", a.State())
 		w.at(50 * time.Second) // five leases
 		b.saw(t)
 		resign.pending()
@@ -215,8 +189,7 @@ func TestDrain_Timeout(t *testing.T) {
 
 // Work that was released before the resignation needs no drain.
 func TestDrain_AfterRelease(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.standAs(leader.Config{ID: "a", DrainTimeout: time.Minute})
 		w.at(3500 * time.Millisecond)
 		a.news()
@@ -231,8 +204,7 @@ func TestDrain_AfterRelease(t *testing.T) {
 
 // A late Release of an earlier term does not count for the next term.
 func TestRelease_OfEarlierTerm(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.standAs(leader.Config{ID: "a", DrainTimeout: 3 * time.Second})
 		w.at(500 * time.Millisecond)
 		first := a.lastTerm(t)
@@ -253,8 +225,7 @@ func TestRelease_OfEarlierTerm(t *testing.T) {
 
 // A draining leader that is cut off gives up when its time is over.
 func TestDrain_CutOff(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.standAs(leader.Config{ID: "a", DrainTimeout: 3 * time.Second})
 		w.at(500 * time.Millisecond)
 		b := w.stand("b")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -19,11 +20,8 @@ func persistent(t *testing.T, test func(w *world)) {
 		name string
 		make func(*world)
 	}{{"sealed", (*world).sealed}, {"ordinary", (*world).ordinary}} {
-		t.Run(k.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				k.make(w)
-				test(w)
-			})
+		in(k.make).run(t, k.name, func(_ *testing.T, w *world) {
+			test(w)
 		})
 	}
 }
@@ -41,9 +39,8 @@ func TestRestart_QuickKeepsLeader(t *testing.T) {
 		if got := append(a.transitions(), b.transitions()...); len(got) != 0 {
 			w.Errorf("saw %q", got)
 		}
-		if now, ok := a.Term(); !ok || now != term {
-			w.Error("a leads another term")
-		}
+		now, ok := a.Term()
+		check.That(w, ok && now == term, "a leads another term")
 		w.leads(a, b)
 		w.at(60500 * time.Millisecond)
 		w.ok(a.Resign(w.Context())) // the feeds work again
@@ -60,9 +57,7 @@ func TestRestart_LongOutage(t *testing.T) {
 		a, b := w.veterans()
 		w.stopServer()
 		w.at(time.Minute)
-		if got := strings.Join(a.transitions(), "|"); got != "24.8s fenced expired" {
-			w.Errorf("a saw %q", got)
-		}
+		check.Equal(w, strings.Join(a.transitions(), "|"), "24.8s fenced expired", "a saw %q")
 		w.startServer()
 		w.at(61 * time.Second)
 		w.leads(a, b)
@@ -73,11 +68,8 @@ func TestRestart_LongOutage(t *testing.T) {
 
 // A lone leader is elected again when the server is back.
 func TestRestart_LoneLeader(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
-		a := w.stand("a")
-		w.at(3500 * time.Millisecond)
-		a.news()
+	inSealed(t, func(w *world) {
+		a := w.lone()
 		w.stopServer()
 		w.at(30050 * time.Millisecond)
 		w.startServer()
@@ -91,8 +83,7 @@ func TestRestart_LoneLeader(t *testing.T) {
 // A store that is rolled back has no leader for one unknown lease. Fault 12 of
 // docs/faults.md: rolled back.
 func TestRollback_IsWaitedFor(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b := w.veterans()
 		before := a.lastTerm(t).Token()
 		w.stopServer()
@@ -110,26 +101,23 @@ func TestRollback_IsWaitedFor(t *testing.T) {
 		w.at(40600 * time.Millisecond)
 		for ; w.now() < 2*time.Minute; w.at(w.now() + 100*time.Millisecond) {
 			for _, c := range []*candidate{a, b} {
-				if c.IsLeader() && w.now() > 41*time.Second && w.now() < 40600*time.Millisecond+lease {
-					t.Fatalf("%v: %s leads", w.now(), c.ID())
-				}
+				check.Must(t, !c.IsLeader() || w.now() <= 41*time.Second || w.now() >= 40600*time.Millisecond+lease,
+					"%v: %s leads", w.now(), c.ID())
 			}
 		}
 		w.leads(a, b)
 		if got := a.without("observed"); len(got) < 2 || !strings.HasSuffix(got[len(got)-1], "deposed regressed") && !strings.Contains(strings.Join(got, "|"), "deposed regressed") {
 			t.Errorf("a saw %q", got)
 		}
-		if token := w.leads(a, b).lastTerm(t).Token(); token <= before {
-			t.Errorf("token %d after %d", token, before)
-		}
+		token := w.leads(a, b).lastTerm(t).Token()
+		check.That(t, token > before, "token %d after %d", token, before)
 	})
 }
 
 // A candidate whose first connection fails is elected without help. Fault 18 of
 // docs/faults.md.
 func TestFirstConnection_Fails(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		w.stopServer()
 		cl := w.dial("a", nats.RetryOnFailedConnect(true))
 		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
@@ -137,9 +125,8 @@ func TestFirstConnection_Fails(t *testing.T) {
 		a.saw(t, "0s faulted unreachable")
 		w.startServer()
 		w.at(40 * time.Second) // its pauses have grown to 15s, give or take a quarter
-		if got := a.transitions(); len(got) != 2 || !a.IsLeader() {
-			t.Errorf("a saw %q", got)
-		}
+		got := a.transitions()
+		check.That(t, len(got) == 2 && a.IsLeader(), "a saw %q", got)
 	})
 }
 
@@ -155,9 +142,7 @@ func TestLateBucket_IsUsed(t *testing.T) {
 			k(w)
 			w.at(2 * time.Minute)
 			w.leads(a, b)
-			if got := len(a.transitions()) + len(b.transitions()); got != 2 {
-				t.Errorf("%d transitions", got)
-			}
+			check.Equal(t, len(a.transitions())+len(b.transitions()), 2, "%d transitions")
 		})
 	}
 }
@@ -175,16 +160,13 @@ func TestMemoryBucket_Recreated(t *testing.T) {
 		w.at(40 * time.Second)
 		w.at(41 * time.Second)
 		for _, c := range []*candidate{a, b} {
-			if c.IsLeader() {
-				t.Errorf("%s leads without a bucket", c.ID())
-			}
+			check.That(t, !c.IsLeader(), "%s leads without a bucket", c.ID())
 		}
 		if _, err := w.ops.js.KeyValue(w.Context(), "E"); err != nil {
 			w.expiring()
 		}
 		w.at(2 * time.Minute)
-		if token := w.leads(a, b).lastTerm(t).Token(); token <= before {
-			t.Errorf("token %d after %d", token, before)
-		}
+		token := w.leads(a, b).lastTerm(t).Token()
+		check.That(t, token > before, "token %d after %d", token, before)
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -21,8 +22,7 @@ func TestRoster_FiveThousand(t *testing.T) {
 	js := tcpJS(t, tcpDial(t, srv.ClientURL()))
 	tcpCreate(t, js, leader.BucketConfig{Roster: true})
 	b := tcpBucket(t, js)
-	early, err := stands(t, b, "e")
-	tcpOK(t, err)
+	early := check.Got(stands(t, b, "e"))(t)
 	var wg sync.WaitGroup
 	for i := range many {
 		wg.Add(1)
@@ -32,23 +32,20 @@ func TestRoster_FiveThousand(t *testing.T) {
 		}
 		b.Backend().Announce(t.Context(), "e", string(session), fmt.Appendf(nil, `{"id":"%d"}`, i), 3*15*time.Second, func(_ uint64, err error) {
 			defer wg.Done()
-			if err != nil {
-				t.Error(err)
-			}
+			check.Is(t, err, nil)
 		})
 	}
 	wg.Wait()
-	late, err := stands(t, tcpBucket(t, tcpJS(t, tcpDial(t, srv.ClientURL()))), "e")
-	tcpOK(t, err)
+	late := check.Got(stands(t, tcpBucket(t, tcpJS(t, tcpDial(t, srv.ClientURL()))), "e"))(t)
 	for what, v := range map[string]*rosterView{"who was there": early, "who comes": late} {
 		tcpEventually(t, what+" has heard of all", func() bool {
 			v.mu.Lock()
 			defer v.mu.Unlock()
 			return v.all >= many && v.done
 		})
-		if told := v.take(); v.all != many || v.err != nil || what == "who comes" && told[many] != "complete" {
-			t.Errorf("%s: %d entries, %v", what, v.all, v.err)
-		}
+		told := v.take()
+		check.That(t, v.all == many && v.err == nil && (what != "who comes" || told[many] == "complete"),
+			"%s: %d entries, %v", what, v.all, v.err)
 	}
 }
 
@@ -56,13 +53,10 @@ func TestRoster_FiveThousand(t *testing.T) {
 func TestRoster_OfADomain(t *testing.T) {
 	srv := tcpServe(t, tcpOptions(t, `jetstream { domain: hub }`))
 	nc := tcpDial(t, srv.ClientURL())
-	js, err := jetstream.NewWithDomain(nc, "hub")
-	tcpOK(t, err)
+	js := check.Got(jetstream.NewWithDomain(nc, "hub"))(t)
 	tcpCreate(t, js, leader.BucketConfig{Roster: true})
 	b := tcpBucket(t, js)
-	v, err := stands(t, b, "e")
-	tcpOK(t, err)
-	_, err = announceWithin(t, tcpLimit, b, "e", rosterA, "1", time.Minute)
-	tcpOK(t, err)
+	v := check.Got(stands(t, b, "e"))(t)
+	check.Got(announceWithin(t, tcpLimit, b, "e", rosterA, "1", time.Minute))(t)
 	tcpEventually(t, "the view tells", func() bool { return slices.Contains(v.take(), "A=1") })
 }

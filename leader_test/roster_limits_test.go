@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -21,9 +22,8 @@ func TestLeavingLeader_RosterReads(t *testing.T) {
 	k.store.Link("c0").Restore()
 	k.clock.Advance(20 * time.Second)
 	k.ok(<-result)
-	if views := k.store.Requests().Views - before; views > 6 {
-		t.Errorf("%d views were asked for", views)
-	}
+	views := k.store.Requests().Views - before
+	check.That(t, views <= 6, "%d views were asked for", views)
 }
 
 // The candidate's own clock ends the wait for the answer to an announcement.
@@ -33,7 +33,6 @@ func TestAnnouncement_TimesOut(t *testing.T) {
 	k.store.Link("c1").LoseAnnouncements(1)
 	k.clock.Advance(20 * time.Second) // one announcement is lost
 	k.clock.Advance(40 * time.Second)
-	if got := k.roster(); len(got) != 1 || got[0] != cs[1].ID() {
-		t.Errorf("%v stand", got)
-	}
+	got := k.roster()
+	check.That(t, len(got) == 1 && got[0] == cs[1].ID(), "%v stand", got)
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -44,25 +44,20 @@ func TestRosterPermissions_AreEnough(t *testing.T) {
 	h := permServer(t, permAnnouncer(inbox("a"), "a"), permRoster(inbox("o"), "a"))
 	permRostered(t, h)
 	aConn, oConn := permDial(t, h, "a"), permDial(t, h, "o")
-	v, err := stands(t, tcpBucket(t, tcpJS(t, oConn)), "a")
-	tcpOK(t, err)
+	v := check.Got(stands(t, tcpBucket(t, tcpJS(t, oConn)), "a"))(t)
 	a := tcpBucket(t, tcpJS(t, aConn))
 	var told []string
 	for _, x := range []struct{ entry, tells string }{{"1", "A=1"}, {"2", "A=2"}, {"", "A stands no more"}} {
-		_, err := announceWithin(t, tcpLimit, a, "a", rosterA, x.entry, time.Minute)
-		tcpOK(t, err)
+		check.Got(announceWithin(t, tcpLimit, a, "a", rosterA, x.entry, time.Minute))(t)
 		tcpEventually(t, "the view tells", func() bool { // before the next takes its place
 			told = append(told, v.take()...)
 			return slices.Contains(told, x.tells)
 		})
 	}
-	if told[0] != "complete" {
-		t.Errorf("told %q", told)
-	}
+	check.That(t, told[0] == "complete", "told %q", told)
 	v.Stop()
 	tcpEventually(t, "the consumer is deleted", func() bool {
-		s, err := permJS(t, h, "admin").Stream(t.Context(), "KV_E_roster")
-		tcpOK(t, err)
+		s := check.Got(permJS(t, h, "admin").Stream(t.Context(), "KV_E_roster"))(t)
 		return s.CachedInfo().State.Consumers == 0
 	})
 	permDenials(t, aConn)
@@ -80,27 +75,20 @@ func TestRosterPermissions_Missing(t *testing.T) {
 	defer cancel()
 	denied := make(chan error)
 	b.Backend().Announce(ctx, "a", rosterA, []byte("1"), time.Minute, func(_ uint64, err error) { denied <- err })
-	if err := <-denied; !errors.Is(err, leader.ErrPermission) || !strings.Contains(err.Error(), `"$KV.E_roster.a.`+rosterA+`"`) {
-		t.Errorf("announced: %v", err)
-	}
+	check.Says(t, <-denied, leader.ErrPermission, `"$KV.E_roster.a.`+rosterA+`"`)
 	ctx, cancel = context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
 	b.Backend().View(ctx, "a", func(backend.Announcement) {}, func(_ backend.Feed, err error) { denied <- err })
-	if err := <-denied; !errors.Is(err, leader.ErrPermission) || !strings.Contains(err.Error(), `"$JS.API.CONSUMER.CREATE.KV_E_roster.*.$KV.E_roster.a.*"`) {
-		t.Errorf("a view: %v", err)
-	}
+	check.Says(t, <-denied, leader.ErrPermission, `"$JS.API.CONSUMER.CREATE.KV_E_roster.*.$KV.E_roster.a.*"`)
 	// A client that may not ask for the roster assumes that there is one.
 	info, err := b.Info(t.Context())
-	if err != nil || !info.Roster {
-		t.Errorf("Info: %+v, %v", info, err)
-	}
+	check.That(t, err == nil && info.Roster, "Info: %+v, %v", info, err)
 	h.grant(t, permRoster(permAnnouncer(u, "a"), "a"))
 	tcpEventually(t, "it may", func() bool {
 		_, err = announce(t, b, "a", rosterA, "1", time.Minute)
 		return err == nil
 	})
-	_, err = stands(t, b, "a")
-	tcpOK(t, err)
+	check.Got(stands(t, b, "a"))(t)
 }
 
 // A client that may announce itself in a can neither stand in another election nor look
@@ -113,23 +101,17 @@ func TestRosterPermissions_OneRoster(t *testing.T) {
 	h := permServer(t, full("a", "a"), full("b", "a.b"))
 	permRostered(t, h)
 	b := tcpBucket(t, permJS(t, h, "b"))
-	_, err := announceWithin(t, tcpLimit, b, "a.b", rosterB, permSecret, time.Minute)
-	tcpOK(t, err)
+	check.Got(announceWithin(t, tcpLimit, b, "a.b", rosterB, permSecret, time.Minute))(t)
 	p := &permAttacker{T: t, nc: permDial(t, h, "a")}
-	if p.request("$KV.E_roster.a.b."+rosterA, "x") != nil {
-		t.Error("a stands in a.b")
-	}
+	check.That(t, p.request("$KV.E_roster.a.b."+rosterA, "x") == nil, "a stands in a.b")
 	heard := make(chan *nats.Msg, 10)
-	_, err = p.nc.ChanSubscribe("_INBOX_a.heard", heard)
-	tcpOK(t, err)
+	check.Got(p.nc.ChanSubscribe("_INBOX_a.heard", heard))(t)
 	for _, filter := range []string{"$KV.E_roster.a.b.*", "$KV.E_roster.>"} {
 		p.request("$JS.API.CONSUMER.CREATE.KV_E_roster.spy.$KV.E_roster.a.*",
 			`{"stream_name":"KV_E_roster","config":{"name":"spy","deliver_subject":"_INBOX_a.heard","deliver_policy":"all","ack_policy":"none","filter_subject":"`+filter+`"}}`)
 	}
-	own, err := announceWithin(t, tcpLimit, tcpBucket(t, tcpJS(t, p.nc)), "a", rosterA, "1", time.Minute)
-	tcpOK(t, err)
-	v, err := stands(t, b, "a.b")
-	tcpOK(t, err)
+	own := check.Got(announceWithin(t, tcpLimit, tcpBucket(t, tcpJS(t, p.nc)), "a", rosterA, "1", time.Minute))(t)
+	v := check.Got(stands(t, b, "a.b"))(t)
 	tcpEventually(t, "b sees its own", func() bool { return slices.Contains(v.take(), "B="+permSecret) })
 	tcpOK(t, p.nc.Flush())
 	if len(heard) > 0 || own == 0 {
@@ -156,17 +138,12 @@ func TestRoster_WithAPIPrefix(t *testing.T) {
 			}
 		}`))
 	hub := tcpJS(t, tcpDial(t, s.ClientURL(), nats.UserInfo("hub", "x")))
-	js, err := jetstream.NewWithAPIPrefix(tcpDial(t, s.ClientURL(), nats.UserInfo("app", "x")), "P")
-	tcpOK(t, err)
+	js := check.Got(jetstream.NewWithAPIPrefix(tcpDial(t, s.ClientURL(), nats.UserInfo("app", "x")), "P"))(t)
 	app := tcpBucket(t, js)
-	if _, err = announce(t, app, "e", rosterA, "1", time.Minute); !errors.Is(err, leader.ErrNoRoster) {
-		t.Errorf("without a roster: %v", err)
-	}
+	check.Is(t, check.Err(announce(t, app, "e", rosterA, "1", time.Minute)), leader.ErrNoRoster)
 	tcpCreate(t, hub, leader.BucketConfig{Roster: true})
-	v, err := stands(t, tcpBucket(t, hub), "e")
-	tcpOK(t, err)
-	_, err = announceWithin(t, tcpLimit, app, "e", rosterA, "1", time.Minute)
-	tcpOK(t, err)
+	v := check.Got(stands(t, tcpBucket(t, hub), "e"))(t)
+	check.Got(announceWithin(t, tcpLimit, app, "e", rosterA, "1", time.Minute))(t)
 	tcpEventually(t, "the view tells", func() bool { return slices.Contains(v.take(), "A=1") })
 }
 
@@ -180,22 +157,15 @@ func TestClusterRoster_OutlivesServer(t *testing.T) {
 		return err
 	})
 	b := tcpBucket(t, c.js)
-	before, err := announceWithin(t, tcpLimit, b, "e", rosterA, "1", time.Hour)
-	tcpOK(t, err)
-	stream, err := c.js.Stream(t.Context(), "KV_E_roster")
-	tcpOK(t, err)
-	if n := stream.CachedInfo().Config.Replicas; n != 3 {
-		t.Errorf("%d replicas", n)
-	}
+	before := check.Got(announceWithin(t, tcpLimit, b, "e", rosterA, "1", time.Hour))(t)
+	stream := check.Got(c.js.Stream(t.Context(), "KV_E_roster"))(t)
+	check.Equal(t, stream.CachedInfo().Config.Replicas, 3, "%d replicas")
 	leads := stream.CachedInfo().Cluster.Leader
-	v, err := stands(t, b, "e")
-	tcpOK(t, err)
+	v := check.Got(stands(t, b, "e"))(t)
 	c.kill(c.nodes[leads])
 	tcpEventually(t, "announcements are taken again", func() bool {
 		after, err := announce(t, b, "e", rosterB, "1", time.Hour)
-		if err != nil && !errors.Is(err, leader.ErrUnreachable) {
-			t.Errorf("announced: %v", err)
-		}
+		check.That(t, err == nil || errors.Is(err, leader.ErrUnreachable), "announced: %v", err)
 		return after > before
 	})
 	// A view that does not report it has ended.

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -109,22 +110,19 @@ func (v *rosterView) take() []string {
 func (v *rosterView) hears(w *world, want ...string) {
 	w.Helper()
 	synctest.Wait()
-	if told := v.take(); !slices.Equal(told, want) {
-		w.Errorf("at %v: told %q, want %q", w.now(), told, want)
-	}
+	told := v.take()
+	check.That(w, slices.Equal(told, want), "at %v: told %q, want %q", w.now(), told, want)
 }
 
 func (w *world) announces(r leader.Store, election, session, entry string) uint64 {
 	w.Helper()
-	revision, err := announce(w, r, election, session, entry, 3*lease)
-	w.ok(err)
+	revision := check.Got(announce(w, r, election, session, entry, 3*lease))(w)
 	return revision
 }
 
 func (w *world) view(r leader.Store, election string) *rosterView {
 	w.Helper()
-	v, err := stands(w, r, election)
-	w.ok(err)
+	v := check.Got(stands(w, r, election))(w)
 	return v
 }
 
@@ -133,8 +131,7 @@ func (w *world) view(r leader.Store, election string) *rosterView {
 // another one, with a dot and more, has a roster of its own. A message that is no
 // announcement is not reported.
 func TestRosterView_Announcements(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		b := w.dial("a").bucket(t)
 		first := w.announces(b, "e", rosterA, "1")
 		w.announces(b, "e.x", rosterC, "1")
@@ -144,16 +141,12 @@ func TestRosterView_Announcements(t *testing.T) {
 		empty.hears(w, "complete")
 		w.at(lease)
 		w.announces(b, "e", rosterB, "1")
-		if again := w.announces(b, "e", rosterA, "2"); again <= first {
-			w.Errorf("revision %d after %d", again, first)
-		}
+		again := w.announces(b, "e", rosterA, "2")
+		check.That(w, again > first, "revision %d after %d", again, first)
 		v.hears(w, "B=1", "A=2")
-		kv, err := w.ops.js.KeyValue(w.Context(), "E_roster")
-		w.ok(err)
-		_, err = kv.Put(w.Context(), "e.x", []byte("junk"))
-		w.ok(err)
-		_, err = kv.Put(w.Context(), "e."+strings.ToLower(rosterC), []byte("junk"))
-		w.ok(err)
+		kv := check.Got(w.ops.js.KeyValue(w.Context(), "E_roster"))(w)
+		check.Got(kv.Put(w.Context(), "e.x", []byte("junk")))(w)
+		check.Got(kv.Put(w.Context(), "e."+strings.ToLower(rosterC), []byte("junk")))(w)
 		v.hears(w)
 		late := w.view(b, "e")
 		late.hears(w, "B=1", "A=2", "complete")
@@ -173,13 +166,11 @@ func TestRosterView_Announcements(t *testing.T) {
 
 // A life is rounded up to whole seconds, and is one at least.
 func TestAnnouncement_WholeSeconds(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		b := w.dial("a").bucket(t)
 		v := w.view(b, "e")
 		for session, life := range map[string]time.Duration{rosterA: time.Millisecond, rosterB: 1001 * time.Millisecond} {
-			_, err := announce(w, b, "e", session, "1", life)
-			w.ok(err)
+			check.Got(announce(w, b, "e", session, "1", life))(w)
 		}
 		synctest.Wait()
 		v.take()
@@ -197,8 +188,7 @@ func TestAnnouncement_WholeSeconds(t *testing.T) {
 // A view ends when the connection is back, its consumer is silent, or the connection is
 // closed. Another view then reports everything.
 func TestRosterView_EndsIfIncomplete(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		cl := w.dial("l")
 		b := cl.bucket(t)
 		w.announces(b, "e", rosterA, "1")
@@ -211,9 +201,7 @@ func TestRosterView_EndsIfIncomplete(t *testing.T) {
 		cl.open()
 		w.at(2*time.Second + 2*redial)
 		v.hears(w, "over")
-		if !errors.Is(v.err, leader.ErrUnreachable) {
-			w.Errorf("the view ended with %v", v.err)
-		}
+		check.Is(w, v.err, leader.ErrUnreachable)
 		v = w.view(b, "e")
 		v.hears(w, "A=1", "complete")
 
@@ -221,23 +209,15 @@ func TestRosterView_EndsIfIncomplete(t *testing.T) {
 		v.hears(w)
 		w.at(15 * time.Second)
 		v.hears(w, "over")
-		if _, err := stands(w, b, "e"); !errors.Is(err, leader.ErrNoRoster) {
-			w.Errorf("a view without a roster: %v", err)
-		}
+		check.Is(w, check.Err(stands(w, b, "e")), leader.ErrNoRoster)
 		w.rostered()
 		v = w.view(b, "e")
 		v.hears(w, "complete")
 		cl.nc.Close()
 		v.hears(w, "over")
-		if !errors.Is(v.err, leader.ErrConnectionClosed) {
-			w.Errorf("the view ended with %v", v.err)
-		}
-		if _, err := stands(w, b, "e"); !errors.Is(err, leader.ErrConnectionClosed) {
-			w.Errorf("a view without a connection: %v", err)
-		}
-		if _, err := announce(w, b, "e", rosterA, "1", lease); !errors.Is(err, leader.ErrConnectionClosed) {
-			w.Errorf("an announcement without a connection: %v", err)
-		}
+		check.Is(w, v.err, leader.ErrConnectionClosed)
+		check.Is(w, check.Err(stands(w, b, "e")), leader.ErrConnectionClosed)
+		check.Is(w, check.Err(announce(w, b, "e", rosterA, "1", lease)), leader.ErrConnectionClosed)
 	})
 }
 
@@ -245,44 +225,38 @@ func TestRosterView_EndsIfIncomplete(t *testing.T) {
 // of life, within seconds.
 func TestRosterView_NoticesLoss(t *testing.T) {
 	for name, next := range map[string]bool{"at the next message": true, "at the next heartbeat": false} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.rostered()
-				cl, b := w.dial("l"), w.dial("a").bucket(t)
-				v := w.view(cl.bucket(t), "e")
-				v.hears(w, "complete")
-				lost := 0
-				cl.filter(func(f frame) treatment {
-					if f.dir == down && strings.HasPrefix(f.reply, "$JS.ACK.KV_E_roster.") {
-						if lost++; lost == 1 {
-							return drop
-						}
+		inRostered.run(t, name, func(t *testing.T, w *world) {
+			cl, b := w.dial("l"), w.dial("a").bucket(t)
+			v := w.view(cl.bucket(t), "e")
+			v.hears(w, "complete")
+			lost := 0
+			cl.filter(func(f frame) treatment {
+				if f.dir == down && strings.HasPrefix(f.reply, "$JS.ACK.KV_E_roster.") {
+					if lost++; lost == 1 {
+						return drop
 					}
-					return pass
-				})
-				w.announces(b, "e", rosterA, "1")
-				v.hears(w)
-				if next {
-					w.announces(b, "e", rosterB, "1")
-					v.hears(w, "over")
-				} else {
-					w.at(5 * time.Second)
-					v.hears(w, "over")
 				}
-				if !errors.Is(v.err, leader.ErrUnreachable) {
-					w.Errorf("the view ended with %v", v.err)
-				}
-				w.announces(b, "e", rosterC, "1")
-				v.hears(w)
+				return pass
 			})
+			w.announces(b, "e", rosterA, "1")
+			v.hears(w)
+			if next {
+				w.announces(b, "e", rosterB, "1")
+				v.hears(w, "over")
+			} else {
+				w.at(5 * time.Second)
+				v.hears(w, "over")
+			}
+			check.Is(w, v.err, leader.ErrUnreachable)
+			w.announces(b, "e", rosterC, "1")
+			v.hears(w)
 		})
 	}
 }
 
 // A view ends when its consumer falls silent, although the connection stays.
 func TestRosterView_DeafEnds(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		cl := w.dial("l")
 		v := w.view(cl.bucket(t), "e")
 		v.hears(w, "complete")
@@ -295,42 +269,35 @@ func TestRosterView_DeafEnds(t *testing.T) {
 
 // A view without events lives on.
 func TestRosterView_IdleStays(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		b := w.dial("a").bucket(t)
 		v := w.view(b, "e")
 		v.hears(w, "complete")
 		w.at(time.Hour)
 		w.announces(b, "e", rosterA, "1")
 		v.hears(w, "A=1")
-		if n := w.consumers("KV_E_roster"); n != 1 {
-			w.Errorf("%d consumers", n)
-		}
+		check.Equal(w, w.consumers("KV_E_roster"), 1, "%d consumers")
 		v.Stop()
 		v.Stop()
 		w.announces(b, "e", rosterA, "2")
 		v.hears(w)
-		if n := w.consumers("KV_E_roster"); n != 0 {
-			w.Errorf("%d consumers after Stop", n)
-		}
+		check.Equal(w, w.consumers("KV_E_roster"), 0, "%d consumers after Stop")
 	})
 }
 
 func (w *world) consumers(stream string) int {
 	w.Helper()
 	synctest.Wait()
-	s, err := w.ops.js.Stream(w.Context(), stream)
-	w.ok(err)
+	s := check.Got(w.ops.js.Stream(w.Context(), stream))(w)
 	return s.CachedInfo().State.Consumers
 }
 
 // If there is no roster, or one in which announcements do not lapse, the error says so,
 // and not that there is no answer.
 func TestRoster_MissingIsReported(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		b := w.dial("a").bucket(t)
-		check := func() {
+		announced := func() {
 			w.Helper()
 			before := w.now()
 			if _, err := announce(w, b, "e", rosterA, "1", lease); !errors.Is(err, leader.ErrNoRoster) || errors.Is(err, leader.ErrUnreachable) || errors.Is(err, leader.ErrNoBucket) {
@@ -338,25 +305,20 @@ func TestRoster_MissingIsReported(t *testing.T) {
 			}
 			w.isAt(before, "answered")
 		}
-		check()
-		if _, err := stands(w, b, "e"); !errors.Is(err, leader.ErrNoRoster) {
-			w.Errorf("a view: %v", err)
-		}
-		_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "E_roster"})
-		w.ok(err)
-		check()
+		announced()
+		check.Is(w, check.Err(stands(w, b, "e")), leader.ErrNoRoster)
+		check.Got(w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "E_roster"}))(w)
+		announced()
 	})
 }
 
 // An invalid session is refused before anything is sent.
 func TestRoster_RefusesInvalidSession(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		b := w.dial("a").bucket(t)
 		for _, k := range []string{"x", "*", rosterA + "A", strings.ToLower(rosterA)} {
-			if _, err := announce(w, b, "e", k, "1", lease); !errors.Is(err, leader.ErrInvalidConfig) {
-				w.Errorf("%q: %v", k, err)
-			}
+			_, err := announce(w, b, "e", k, "1", lease)
+			check.That(w, errors.Is(err, leader.ErrInvalidConfig), "%q: %v", k, err)
 		}
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // scaleSize is what a run of BenchmarkScale measures. Candidates have the default lease of
@@ -104,9 +106,7 @@ func scaleWaiting(b *testing.B, t *scaleTable, size scaleSize, oneKey bool) {
 	empty := c.do("memory").Memory
 	c.ask(scaleRequest{Do: "campaign", Number: n, OneKey: oneKey})
 	r := c.ask(scaleRequest{Do: "until all know", Limit: tcpLimit})
-	if r.Leads > 0 {
-		b.Errorf("%d that wait lead", r.Leads)
-	}
+	check.That(b, r.Leads <= 0, "%d that wait lead", r.Leads)
 	time.Sleep(size.settle)
 	t.addMemory(b, what, empty, c.do("memory").Memory, n)
 }

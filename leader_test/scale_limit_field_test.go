@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // scaleGroup is a control group of processes that share a part of one processor.
@@ -91,9 +93,7 @@ func (l *scaleLimit) add(p *scaleProcess) {
 	}
 	if err := l.group.add(p.cmd.Process.Pid); err != nil {
 		l.tb.Logf("no use of %s: %v", l.group.name(), err)
-		if len(l.all) > 1 {
-			l.tb.Fatal("another process is in it")
-		}
+		check.Must(l.tb, len(l.all) <= 1, "another process is in it")
 		l.remove()
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // The client and the server of the scale benchmarks are processes of their own, because the
@@ -148,9 +150,7 @@ func (p *scaleProcess) ask(q scaleRequest) scaleReply {
 	if err == nil {
 		err = p.out.Decode(&r)
 	}
-	if err != nil {
-		p.tb.Fatalf("%s: %s: %v", p.role, q.Do, err)
-	}
+	check.Must(p.tb, err == nil, "%s: %s: %v", p.role, q.Do, err)
 	return r
 }
 

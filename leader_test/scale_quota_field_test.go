@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 )
 
@@ -45,12 +46,9 @@ func TestScale_HalfTheProcessorTime(t *testing.T) {
 	})
 	t.Logf("limited by %s to %.0f%% of a processor, which was used up in %d of %d periods: at least %d lead, %d were fenced, %s; %+v",
 		w.limit.name(), 100*share, limited.throttled, limited.all, o.least, o.fences, o.text, o.counts)
-	if err := limited.held(lease + interval); err != nil {
-		t.Fatal(err)
-	}
-	if o.least < elections*99/100 {
-		t.Fatalf("at least %d of %d lead, %d were fenced; %s", o.least, elections, o.fences, o.text)
-	}
+	check.OK(t, limited.held(lease+interval))
+	check.Must(t, o.least >= elections*99/100,
+		"at least %d of %d lead, %d were fenced; %s", o.least, elections, o.fences, o.text)
 }
 
 // The limit held only if the kernel counted its periods, and throttled the processes in half
@@ -60,9 +58,9 @@ func TestScalePeriods_Held(t *testing.T) {
 		all, throttled int
 		held           bool
 	}{{50, 50, true}, {50, 25, true}, {50, 24, false}, {25, 25, true}, {24, 24, false}, {0, 0, false}} {
-		if err := (scalePeriods{tt.all, tt.throttled}).held(50 * scalePeriod); (err == nil) != tt.held {
-			t.Errorf("%d of %d periods: %v, want held: %t", tt.throttled, tt.all, err, tt.held)
-		}
+		err := (scalePeriods{tt.all, tt.throttled}).held(50 * scalePeriod)
+		check.That(t, (err == nil) == tt.held,
+			"%d of %d periods: %v, want held: %t", tt.throttled, tt.all, err, tt.held)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"text/tabwriter"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 var (
@@ -54,9 +56,7 @@ type scaleTable struct {
 func (t *scaleTable) add(b *testing.B, key, measured string, metrics scaleMetrics) {
 	b.Helper()
 	what, ok := scaleRows[key]
-	if !ok {
-		b.Fatalf("no row %q", key)
-	}
+	check.Must(b, ok, "no row %q", key)
 	f := scaleFigure{Key: key, What: what, Measured: measured, Metrics: metrics}
 	t.figures = append(slices.DeleteFunc(t.figures, func(o scaleFigure) bool { return o.Key == key }), f)
 	b.ReportMetric(0, "ns/op")

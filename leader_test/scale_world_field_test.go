@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/testserver"
 )
 
@@ -57,9 +58,8 @@ func (w *scaleWorld) lead(c *scaleProcess, n int, lease time.Duration) time.Dura
 	w.tb.Helper()
 	began := time.Now()
 	c.ask(scaleRequest{Do: "campaign", Number: n, Lease: lease})
-	if r := c.ask(scaleRequest{Do: "until all lead", Limit: tcpLimit}); r.Leads < n {
-		w.tb.Fatalf("%d of %d lead after %v", r.Leads, n, tcpLimit)
-	}
+	r := c.ask(scaleRequest{Do: "until all lead", Limit: tcpLimit})
+	check.Must(w.tb, r.Leads >= n, "%d of %d lead after %v", r.Leads, n, tcpLimit)
 	return time.Since(began)
 }
 

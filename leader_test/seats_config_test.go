@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -30,9 +31,8 @@ func TestSeats_Disagreement(t *testing.T) {
 		if len(errs) != 1 || !errors.Is(errs[0], leader.ErrInvalidConfig) || !strings.Contains(errs[0].Error(), otherSeats+": "+want) {
 			t.Errorf("%v: %v", one, errs)
 		}
-		if n := b.Stats().Faults["seats"]; n != 1 {
-			t.Errorf("%v: %d faults counted", one, n)
-		}
+		n := b.Stats().Faults["seats"]
+		check.That(t, n == 1, "%v: %d faults counted", one, n)
 	}
 	k := newKit(t)
 	stand := func(id string, seats int) *leader.Candidate {
@@ -44,20 +44,14 @@ func TestSeats_Disagreement(t *testing.T) {
 	k.store.Link("b").LoseWrites(-1) // b takes no seat, and sees a move from the first to the second
 	b := stand("b", 2)
 	stand("d", 3)
-	if err := a.Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, a.Resign(t.Context()))
 	k.clock.Advance(16 * time.Second)
-	if err := x.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, x.Stop(t.Context()))
 	k.clock.Advance(16 * time.Second)
 	if term, ok := a.Term(); !ok || term.Seat() != 2 {
 		t.Fatal("a is not on the second seat")
 	}
-	if n := b.Stats().Faults["seats"]; n != 3 {
-		t.Errorf("%d faults of a, x and d", n)
-	}
+	check.Equal(t, b.Stats().Faults["seats"], 3, "%d faults of a, x and d")
 
 	k = newKit(t)
 	k.stand("a", leader.Config{})
@@ -75,32 +69,26 @@ func TestSeats_InvalidAreRefused(t *testing.T) {
 		"Seats 2 is more than 1 with Guards": {Seats: 2, Guards: []leader.Guard{k.store.Link("a").Guard()}},
 	} {
 		c, err := leader.Campaign(t.Context(), k.store.Link("a"), "e", cfg)
-		if c != nil || !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", want, err)
-		}
+		check.That(t, c == nil && errors.Is(err, leader.ErrInvalidConfig) && strings.Contains(err.Error(), want),
+			"%s: %v", want, err)
 	}
 	for _, election := range []string{"", "a b"} {
-		if _, err := leader.Campaign(t.Context(), k.store.Link("a"), election, leader.Config{Seats: 2}); !errors.Is(err, leader.ErrInvalidConfig) {
-			t.Errorf("election %q: %v", election, err)
-		}
+		_, err := leader.Campaign(t.Context(), k.store.Link("a"), election, leader.Config{Seats: 2})
+		check.That(t, errors.Is(err, leader.ErrInvalidConfig), "election %q: %v", election, err)
 	}
-	if _, err := leader.Campaign(t.Context(), nil, "e", leader.Config{Seats: 2}); !errors.Is(err, leader.ErrInvalidConfig) {
-		t.Errorf("no store: %v", err)
-	}
+	check.Is(t, check.Err(leader.Campaign(t.Context(), nil, "e", leader.Config{Seats: 2})), leader.ErrInvalidConfig)
 }
 
 // A candidate that starts takes the first seat if that is free. If it cannot read the first
 // seat's key, it takes another.
 func TestSeats_FirstSeatFirst(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		for i := range 20 {
 			election := fmt.Sprint("e", i)
 			c := w.campaign(w.Context(), w.dial("a"), election, leader.Config{ID: "a", Seats: 3})
 			w.at(w.now())
-			if term, ok := c.Term(); !ok || term.Seat() != 1 {
-				t.Errorf("%s: it leads on seat %d", election, term.Seat())
-			}
+			term, ok := c.Term()
+			check.That(t, ok && term.Seat() == 1, "%s: it leads on seat %d", election, term.Seat())
 		}
 	})
 	k := newKit(t)
@@ -123,15 +111,9 @@ func TestNames_OfSeats(t *testing.T) {
 	k.stand("a", leader.Config{Seats: 2})
 	k.clock.Advance(time.Second)
 	seat := leader.SeatKey("e", 2)
-	if _, err := leader.Lookup(t.Context(), k.store, seat); err != nil {
-		t.Error(err)
-	}
+	check.Is(t, check.Err(leader.Lookup(t.Context(), k.store, seat)), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if _, err := leader.Observe(ctx, k.store, seat); err != nil {
-		t.Error(err)
-	}
-	if _, err := leader.StepDown(t.Context(), k.store, seat, ""); !errors.Is(err, leader.ErrNoLeader) {
-		t.Error(err)
-	}
+	check.Is(t, check.Err(leader.Observe(ctx, k.store, seat)), nil)
+	check.Is(t, check.Err(leader.StepDown(t.Context(), k.store, seat, "")), leader.ErrNoLeader)
 }

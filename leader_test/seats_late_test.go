@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -19,9 +20,7 @@ func TestSeats_UnknownWin(t *testing.T) {
 	link.ApplyLate(1, 4*time.Second)
 	a, w := k.stand("a", leader.Config{Seats: 2})
 	k.clock.Advance(time.Millisecond)
-	if link.Requests().Writes != 1 {
-		t.Fatalf("%d writes at once", link.Requests().Writes)
-	}
+	check.Must(t, link.Requests().Writes == 1, "%d writes at once", link.Requests().Writes)
 	k.clock.Advance(time.Minute)
 	w.Expect(leadertest.Elected())
 	all := 0
@@ -30,9 +29,7 @@ func TestSeats_UnknownWin(t *testing.T) {
 			all++
 		}
 	}
-	if all != 1 || !a.IsLeader() {
-		t.Errorf("it has written %d seats", all)
-	}
+	check.That(t, all == 1 && a.IsLeader(), "it has written %d seats", all)
 }
 
 // late is a store that stores a write to one key only when the test calls kept.
@@ -64,10 +61,7 @@ func TestSeats_LateWinIsReleased(t *testing.T) {
 	own := k.store.Link("a")
 	link := &late{Store: own.Backend(), key: "e"}
 	k.store.Put(leader.SeatKey("e", 2), []byte("not free yet"))
-	a, err := leader.Campaign(t.Context(), link, "e", leader.Config{ID: "a", Seats: 2, Clock: k.clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := check.Got(leader.Campaign(t.Context(), link, "e", leader.Config{ID: "a", Seats: 2, Clock: k.clock}))(t)
 	defer func() { own.Close(); <-a.Done() }()
 	w := leadertest.Watch(t, k.clock, a)
 	for link.kept == nil {
@@ -82,24 +76,17 @@ func TestSeats_LateWinIsReleased(t *testing.T) {
 		}
 		k.store.Put("e", []byte("somebody else's")) // seat 1 is still held
 	}
-	if !seat2() {
-		t.Fatal("it does not lead on seat 2")
-	}
-	if err := k.store.Erase("e"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(t, seat2(), "it does not lead on seat 2")
+	check.OK(t, k.store.Erase("e"))
 	link.kept()
 	k.clock.Settle()
-	if h := k.store.Holder("e"); h.ID != "a" {
-		t.Fatalf("the late write was not stored: %v", h)
-	}
+	h := k.store.Holder("e")
+	check.Must(t, h.ID == "a", "the late write was not stored: %v", h)
 	for !k.store.Holder("e").Released {
 		if k.clock.Advance(time.Second); !seat2() {
 			t.Fatal("it leads no more on seat 2")
 		}
-		if k.clock.Elapsed() > 10*time.Minute {
-			t.Fatal("it never released seat 1")
-		}
+		check.Must(t, k.clock.Elapsed() <= 10*time.Minute, "it never released seat 1")
 	}
 	for _, e := range w.Events() {
 		if e, ok := e.(leader.Elected); ok && e.Term.Seat() != 2 {

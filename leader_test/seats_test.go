@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -49,16 +50,12 @@ func (b *bench) leading() string {
 	for id, c := range b.cs {
 		if term, ok := c.Term(); ok {
 			all = append(all, fmt.Sprintf("%d:%s", term.Seat(), id))
-			if c.State() != leader.StateLeader || !c.IsLeader() {
-				b.Errorf("%s leads and is %v", id, c.State())
-			}
+			check.That(b, c.State() == leader.StateLeader && c.IsLeader(), "%s leads and is %v", id, c.State())
 		}
 	}
 	slices.Sort(all)
 	for i := 1; i < len(all); i++ {
-		if all[i][0] == all[i-1][0] {
-			b.Errorf("two lead on one seat: %v", all)
-		}
+		check.That(b, all[i][0] != all[i-1][0], "two lead on one seat: %v", all)
 	}
 	return strings.Join(all, " ")
 }
@@ -87,41 +84,32 @@ func (b *bench) waiting() []string {
 
 func (b *bench) full() {
 	b.Helper()
-	if n := len(strings.Fields(b.leading())); n != b.seats {
-		b.Errorf("at %v %d lead: %s", b.clock.Elapsed(), n, b.leading())
-	}
+	n := len(strings.Fields(b.leading()))
+	check.That(b, n == b.seats, "at %v %d lead: %s", b.clock.Elapsed(), n, b.leading())
 }
 
 // As many candidates lead as there are seats, and each leads on another seat.
 func TestSeats_EachHasOneLeader(t *testing.T) {
 	b := newBench(t, 3, "a b c d e")
 	b.full()
-	if b.clock.Elapsed() != 0 {
-		t.Errorf("it took %v", b.clock.Elapsed())
-	}
+	check.That(t, b.clock.Elapsed() == 0, "it took %v", b.clock.Elapsed())
 	for id, c := range b.cs {
 		all := c.Leaders()
-		if len(all) != 3 {
-			t.Fatalf("%s sees %v", id, all)
-		}
+		check.Must(t, len(all) == 3, "%s sees %v", id, all)
 		for i, h := range all {
-			if h.Seat != i+1 || h.ID != b.on(i+1) {
-				t.Errorf("%s sees %v and %s leads on seat %d", id, h, b.on(i+1), i+1)
-			}
+			check.That(t, h.Seat == i+1 && h.ID == b.on(i+1),
+				"%s sees %v and %s leads on seat %d", id, h, b.on(i+1), i+1)
 		}
 		if h, ok := c.Leader(); !ok || h.Seat != 1 || h.ID != all[0].ID {
 			t.Errorf("%s: the leader of the lowest seat is %v, %v", id, h, ok)
 		}
-		if c.ID() != id || c.Election() != "e" {
-			t.Errorf("%s is %s in %s", id, c.ID(), c.Election())
-		}
+		check.That(t, c.ID() == id && c.Election() == "e", "%s is %s in %s", id, c.ID(), c.Election())
 	}
 	for range 20 { // nothing changes without a cause
 		before := b.leading()
 		b.clock.Advance(time.Minute / 10)
-		if now := b.leading(); now != before {
-			t.Fatalf("at %v %s lead instead of %s", b.clock.Elapsed(), now, before)
-		}
+		now := b.leading()
+		check.Must(t, now == before, "at %v %s lead instead of %s", b.clock.Elapsed(), now, before)
 	}
 }
 
@@ -147,9 +135,7 @@ func TestSeats_CrashedLeader(t *testing.T) {
 	if by := b.on(2); by != "" {
 		t.Fatalf("%s leads on seat 2 before the lease is over", by)
 	}
-	if n := len(strings.Fields(b.leading())); n != 2 {
-		t.Errorf("%d others lead", n)
-	}
+	check.Equal(t, len(strings.Fields(b.leading())), 2, "%d others lead")
 	b.clock.Advance(1)
 	if by := b.on(2); !slices.Contains(others, by) {
 		t.Fatalf("%q leads on seat 2 when the lease is over", by)
@@ -158,9 +144,7 @@ func TestSeats_CrashedLeader(t *testing.T) {
 	b.store.Link(seat2).Restore()
 	b.clock.Advance(time.Minute)
 	b.full()
-	if b.cs[seat2].IsLeader() {
-		t.Errorf("%s leads again", seat2)
-	}
+	check.That(t, !b.cs[seat2].IsLeader(), "%s leads again", seat2)
 	b.ws[seat2].Ignore(leadertest.Faulted(), leadertest.Observed()).
 		ExpectExactly(leadertest.Pending(), leadertest.Elected(), leadertest.Fenced(leader.ErrLeaseExpired), leadertest.Deposed(leader.ErrLeaseExpired))
 }
@@ -169,27 +153,15 @@ func TestSeats_CrashedLeader(t *testing.T) {
 func TestSeats_ResignWaitsOnAll(t *testing.T) {
 	b := newBench(t, 3, "a b c d")
 	resigned, waits := b.on(3), b.waiting()[0]
-	if err := b.cs[waits].Resign(t.Context()); !errors.Is(err, leader.ErrNotLeader) {
-		t.Errorf("who leads no seat resigned: %v", err)
-	}
-	if err := b.cs[resigned].Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if b.on(3) != waits {
-		t.Errorf("%s lead", b.leading())
-	}
+	check.Is(t, b.cs[waits].Resign(t.Context()), leader.ErrNotLeader)
+	check.OK(t, b.cs[resigned].Resign(t.Context()))
+	check.That(t, b.on(3) == waits, "%s lead", b.leading())
 	b.clock.Advance(time.Second)
-	if err := b.cs[b.on(1)].Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, b.cs[b.on(1)].Stop(t.Context()))
 	b.clock.Advance(250*time.Millisecond - 1)
-	if b.on(1) != "" {
-		t.Errorf("%s leads on seat 1", b.on(1))
-	}
+	check.That(t, b.on(1) == "", "%s leads on seat 1", b.on(1))
 	b.clock.Advance(1)
-	if b.on(1) != resigned {
-		t.Errorf("%q leads on seat 1, five turns after %s has resigned", b.on(1), resigned)
-	}
+	check.That(t, b.on(1) == resigned, "%q leads on seat 1, five turns after %s has resigned", b.on(1), resigned)
 	b.full()
 }
 
@@ -197,9 +169,7 @@ func TestSeats_ResignWaitsOnAll(t *testing.T) {
 func TestSeats_DeletedSeat(t *testing.T) {
 	b := newBench(t, 2, "a b")
 	b.clock.Advance(time.Second)
-	if err := b.cs[b.on(1)].Stop(t.Context()); err != nil { // seat 1 is free, and there is no candidate to take it
-		t.Fatal(err)
-	}
+	check.OK(t, b.cs[b.on(1)].Stop(t.Context())) // seat 1 is free, and there is no candidate to take it
 	id := b.on(2)
 	b.store.Delete(leader.SeatKey("e", 2))
 	b.clock.Settle()
@@ -216,9 +186,7 @@ func TestSeats_DeletedSeat(t *testing.T) {
 		t.Errorf("%s takes no seat when it has passed", id)
 	}
 	b.clock.Advance(15 * time.Second)
-	if b.on(1) != id && b.on(2) != id {
-		t.Errorf("%s does not lead", id)
-	}
+	check.That(t, b.on(1) == id || b.on(2) == id, "%s does not lead", id)
 }
 
 // Stop ends a candidate on all seats.
@@ -226,19 +194,12 @@ func TestSeats_StopEndsAll(t *testing.T) {
 	b := newBench(t, 3, "a b c d")
 	for _, id := range b.ids {
 		c := b.cs[id]
-		if err := c.Stop(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, c.Stop(t.Context()))
 		<-c.Done()
-		if err := c.Err(); err != nil || c.State() != leader.StateEnded || c.IsLeader() {
-			t.Errorf("%s: %v, %v", id, err, c.State())
-		}
-		if err := c.Stop(t.Context()); err != nil {
-			t.Errorf("stopped twice: %v", err)
-		}
-		if err := c.Resign(t.Context()); !errors.Is(err, leader.ErrNotLeader) {
-			t.Errorf("Resign after the end: %v", err)
-		}
+		err := c.Err()
+		check.That(t, err == nil && c.State() == leader.StateEnded && !c.IsLeader(), "%s: %v, %v", id, err, c.State())
+		check.Is(t, c.Stop(t.Context()), nil)
+		check.Is(t, c.Resign(t.Context()), leader.ErrNotLeader)
 		var elected, deposed int
 		for e := range c.Events(t.Context()) {
 			if _, ok := e.(leader.Elected); ok {
@@ -248,15 +209,12 @@ func TestSeats_StopEndsAll(t *testing.T) {
 				deposed++
 			}
 		}
-		if elected != 1 || deposed != 1 {
-			t.Errorf("%s: %d elected and %d deposed", id, elected, deposed)
-		}
+		check.That(t, elected == 1 && deposed == 1, "%s: %d elected and %d deposed", id, elected, deposed)
 	}
 	for n := range 3 {
 		key := leader.SeatKey("e", n+1)
-		if h := b.store.Holder(key); !h.Released || h.Seat != n+1 {
-			t.Errorf("seat %d: %v", n+1, h)
-		}
+		h := b.store.Holder(key)
+		check.That(t, h.Released && h.Seat == n+1, "seat %d: %v", n+1, h)
 	}
 }
 
@@ -264,19 +222,15 @@ func TestSeats_StopEndsAll(t *testing.T) {
 func TestSeats_ContextEndsAll(t *testing.T) {
 	k := newKit(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	a, err := leader.Campaign(ctx, k.store.Link("a"), "e", leader.Config{Seats: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := check.Got(leader.Campaign(ctx, k.store.Link("a"), "e", leader.Config{Seats: 2}))(t)
 	b, _ := k.stand("b", leader.Config{Seats: 2})
 	k.clock.Settle()
 	cancel()
 	<-a.Done()
 	k.store.Link("b").Close()
 	<-b.Done()
-	if a.Err() != nil || !errors.Is(b.Err(), leader.ErrConnectionClosed) {
-		t.Errorf("Err is %v and %v", a.Err(), b.Err())
-	}
+	check.That(t, a.Err() == nil && errors.Is(b.Err(), leader.ErrConnectionClosed),
+		"Err is %v and %v", a.Err(), b.Err())
 }
 
 // A value that was published on one seat goes to the next.
@@ -287,49 +241,32 @@ func TestSeats_Proclaim(t *testing.T) {
 	b.stand("b", leader.Config{})
 	b.clock.Settle()
 	was, _ := b.cs["a"].Term()
-	if err := b.cs["a"].Proclaim(t.Context(), []byte("second")); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, b.cs["a"].Proclaim(t.Context(), []byte("second")))
 	if h, err := leader.Lookup(t.Context(), b.store, leader.SeatKey("e", was.Seat())); err != nil || string(h.Value) != "second" || h.Seat != was.Seat() {
 		t.Errorf("%v with value %q: %v", h, h.Value, err)
 	}
 	b.stand("c", leader.Config{})
 	b.clock.Settle()
-	if err := b.cs["a"].Resign(t.Context()); err != nil { // c takes its seat
-		t.Fatal(err)
-	}
-	if err := b.cs["a"].Proclaim(t.Context(), nil); !errors.Is(err, leader.ErrNotLeader) {
-		t.Errorf("Proclaim without a seat: %v", err)
-	}
-	if err := b.cs["b"].Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, b.cs["a"].Resign(t.Context())) // c takes its seat
+	check.Is(t, b.cs["a"].Proclaim(t.Context(), nil), leader.ErrNotLeader)
+	check.OK(t, b.cs["b"].Stop(t.Context()))
 	b.clock.Advance(15 * time.Second)
 	now, ok := b.cs["a"].Term()
-	if !ok || now.Seat() == was.Seat() {
-		t.Fatalf("%s lead", b.leading())
-	}
+	check.Must(t, ok && now.Seat() != was.Seat(), "%s lead", b.leading())
 	h, err := leader.Lookup(t.Context(), b.store, leader.SeatKey("e", now.Seat()))
-	if err != nil || string(h.Value) != "second" {
-		t.Errorf("on seat %d it publishes %q: %v", now.Seat(), h.Value, err)
-	}
+	check.That(t, err == nil && string(h.Value) == "second", "on seat %d it publishes %q: %v", now.Seat(), h.Value, err)
 }
 
 // The leader of one seat can be asked to hand over.
 func TestSeats_StepDownOfOneSeat(t *testing.T) {
 	b := newBench(t, 3, "a b c d")
 	asked, waits, key := b.on(2), b.waiting()[0], leader.SeatKey("e", 2)
-	if err := b.store.StepDown(key); err != nil {
-		t.Fatal(err)
-	}
-	if b.on(2) != waits {
-		t.Errorf("%s lead, and %s waited", b.leading(), waits)
-	}
+	check.OK(t, b.store.StepDown(key))
+	check.That(t, b.on(2) == waits, "%s lead, and %s waited", b.leading(), waits)
 	b.ws[asked].Expect(leadertest.Deposed(leader.ErrResigned))
 	b.full()
-	if h, err := leader.Lookup(t.Context(), b.store, key); err != nil || h.ID != waits || h.Seat != 2 {
-		t.Errorf("%v, %v", h, err)
-	}
+	h, err := leader.Lookup(t.Context(), b.store, key)
+	check.That(t, err == nil && h.ID == waits && h.Seat == 2, "%v, %v", h, err)
 }
 
 // Observed names the seat of the leader.
@@ -340,9 +277,7 @@ func TestSeats_ObservedNamesSeat(t *testing.T) {
 		seat = 2
 	}
 	b.ws["c"].Expect(leadertest.Observed())
-	if err := b.cs["a"].Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, b.cs["a"].Stop(t.Context()))
 	b.ws["c"].Expect(leadertest.Match("nobody there", func(e leader.Event) bool {
 		o, ok := e.(leader.Observed)
 		return ok && o.Holder.ID == "" && o.Holder.Seat == seat
@@ -358,51 +293,35 @@ func TestSeats_WaitForNoReader(t *testing.T) {
 	b := newBench(t, 2, "a")
 	const terms = 30 // Pending, Elected, Deposed, Observed each
 	for range terms {
-		if err := b.cs["a"].Resign(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, b.cs["a"].Resign(t.Context()))
 		b.clock.Advance(15 * time.Second)
-		if !b.cs["a"].IsLeader() {
-			t.Fatal("it does not lead again")
-		}
+		check.Must(t, b.cs["a"].IsLeader(), "it does not lead again")
 	}
 	open, elected := (*leader.Term)(nil), 0
 	b.stand("b", leader.Config{})
 	for _, e := range b.ws["a"].Events() {
 		if e, ok := e.(leader.Elected); ok {
-			if open != nil {
-				t.Error("elected while a term is open")
-			}
+			check.That(t, open == nil, "elected while a term is open")
 			open = e.Term
 			elected++
 		}
 		if e, ok := e.(leader.Deposed); ok {
-			if open != e.Term {
-				t.Error("deposed of another term")
-			}
+			check.That(t, open == e.Term, "deposed of another term")
 			open = nil
 		}
 	}
-	if elected != terms+1 {
-		t.Errorf("%d terms told", elected)
-	}
+	check.That(t, elected == terms+1, "%d terms told", elected)
 	for range terms {
-		if err := b.cs["a"].Resign(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, b.cs["a"].Resign(t.Context()))
 		b.clock.Advance(15 * time.Second)
 	}
-	if err := b.cs["a"].Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, b.cs["a"].Stop(t.Context()))
 	<-b.cs["a"].Done()
 	left := 0
 	for range b.cs["a"].Events(t.Context()) {
 		left++
 	}
-	if left == 0 || left > 32 {
-		t.Errorf("%d events left", left)
-	}
+	check.That(t, left != 0 && left <= 32, "%d events left", left)
 }
 
 // Totals never fall, whichever seat the candidate is on.
@@ -410,9 +329,7 @@ func TestSeats_StatsAreTotals(t *testing.T) {
 	b := newBench(t, 2, "a b")
 	writes, terms := uint64(0), uint64(1)
 	for range 6 {
-		if err := b.cs["a"].Resign(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, b.cs["a"].Resign(t.Context()))
 		b.clock.Advance(15 * time.Second)
 		s := b.cs["a"].Stats()
 		term, ok := b.cs["a"].Term()
@@ -424,9 +341,8 @@ func TestSeats_StatsAreTotals(t *testing.T) {
 			n += c
 		}
 		elected := s.Elected
-		if n <= writes || elected != terms+1 {
-			t.Errorf("%d writes after %d, %d terms after %d", n, writes, elected, terms)
-		}
+		check.That(t, n > writes && elected == terms+1,
+			"%d writes after %d, %d terms after %d", n, writes, elected, terms)
 		writes, terms = n, elected
 	}
 }

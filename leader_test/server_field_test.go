@@ -22,6 +22,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -77,13 +78,10 @@ func tcpHostOf(tb testing.TB, opts *server.Options) *tcpHost {
 
 func (h *tcpHost) up() *server.Server {
 	h.tb.Helper()
-	s, err := server.NewServer(h.opts.Clone())
-	tcpOK(h.tb, err)
+	s := check.Got(server.NewServer(h.opts.Clone()))(h.tb)
 	h.srv = s
 	s.Start()
-	if !s.ReadyForConnections(tcpLimit) {
-		h.tb.Fatal("the server does not start")
-	}
+	check.Must(h.tb, s.ReadyForConnections(tcpLimit), "the server does not start")
 	if addr, ok := s.Addr().(*net.TCPAddr); ok {
 		h.opts.Port = addr.Port
 	}
@@ -114,8 +112,7 @@ func tcpFreePorts(tb testing.TB, n int) []int {
 // clients trust.
 func tcpCertificate(tb testing.TB) (serve, trust *tls.Config) {
 	tb.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	tcpOK(tb, err)
+	key := check.Got(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(tb)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "natsleader"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
@@ -123,10 +120,8 @@ func tcpCertificate(tb testing.TB) (serve, trust *tls.Config) {
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	tcpOK(tb, err)
-	parsed, err := x509.ParseCertificate(der)
-	tcpOK(tb, err)
+	der := check.Got(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(tb)
+	parsed := check.Got(x509.ParseCertificate(der))(tb)
 	roots := x509.NewCertPool()
 	roots.AddCert(parsed)
 	serve = &tls.Config{
@@ -160,16 +155,14 @@ func tcpDial(tb testing.TB, url string, opts ...nats.Option) *nats.Conn {
 
 func tcpJS(tb testing.TB, nc *nats.Conn) jetstream.JetStream {
 	tb.Helper()
-	js, err := jetstream.New(nc)
-	tcpOK(tb, err)
+	js := check.Got(jetstream.New(nc))(tb)
 	return js
 }
 
 // tcpBucket returns the bucket E.
 func tcpBucket(tb testing.TB, js jetstream.JetStream) *leader.Bucket {
 	tb.Helper()
-	b, err := leader.OpenBucket(js, "E")
-	tcpOK(tb, err)
+	b := check.Got(leader.OpenBucket(js, "E"))(tb)
 	return b
 }
 
@@ -177,23 +170,19 @@ func tcpBucket(tb testing.TB, js jetstream.JetStream) *leader.Bucket {
 func tcpCreate(tb testing.TB, js jetstream.JetStream, cfg leader.BucketConfig) {
 	tb.Helper()
 	cfg.Name = "E"
-	_, err := leader.CreateBucket(tb.Context(), js, cfg)
-	tcpOK(tb, err)
+	check.Got(leader.CreateBucket(tb.Context(), js, cfg))(tb)
 }
 
 // tcpConsumers returns how many consumers the bucket E has on the server.
 func tcpConsumers(tb testing.TB, js jetstream.JetStream) int {
 	tb.Helper()
-	s, err := js.Stream(tb.Context(), "KV_E")
-	tcpOK(tb, err)
+	s := check.Got(js.Stream(tb.Context(), "KV_E"))(tb)
 	return s.CachedInfo().State.Consumers
 }
 
 func tcpOK(tb testing.TB, err error) {
 	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check.OK(tb, err)
 }
 
 // tcpEventually waits until ok.
@@ -243,21 +232,17 @@ func (el *tcpElection) stand(store leader.Store, cfg leader.Config) *tcpCandidat
 		cfg.Logger = slog.New(slog.NewTextHandler(el.tb.Output(), nil))
 	}
 	began := time.Now()
-	lc, err := leader.Campaign(el.tb.Context(), store, el.name, cfg)
-	tcpOK(el.tb, err)
+	lc := check.Got(leader.Campaign(el.tb.Context(), store, el.name, cfg))(el.tb)
 	c := &tcpCandidate{Candidate: lc, Watcher: leadertest.Watch(el.tb, nil, lc), began: began, read: make(chan struct{})}
 	go el.judge(c)
 	el.tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), tcpLimit)
 		defer cancel()
-		if err := lc.Stop(ctx); err != nil {
-			el.tb.Errorf("%s: Stop: %v", lc.ID(), err)
-		}
+		err := lc.Stop(ctx)
+		check.That(el.tb, err == nil, "%s: Stop: %v", lc.ID(), err)
 		<-lc.Done()
 		<-c.read
-		if lc.IsLeader() {
-			el.tb.Errorf("%s leads after Stop", lc.ID())
-		}
+		check.That(el.tb, !lc.IsLeader(), "%s leads after Stop", lc.ID())
 	})
 	return c
 }

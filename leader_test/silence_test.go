@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -30,9 +31,8 @@ func (k kit) renewal() time.Time {
 // so when its last sign is a third of the lease old, and keeps its lease.
 func TestForceReconnect_LeaderKeepsItsLease(t *testing.T) {
 	k := newKit(t)
-	c, w := k.stand("a", leader.Config{ForceReconnect: true})
+	c, _ := k.lead("a", leader.Config{ForceReconnect: true})
 	k.clock.Advance(time.Second)
-	w.Expect(leadertest.Elected())
 	term, _ := c.Term()
 	k.clock.Advance(time.Second + 500*time.Millisecond) // just after a renewal
 	for range 10 {
@@ -47,34 +47,27 @@ func TestForceReconnect_LeaderKeepsItsLease(t *testing.T) {
 			t.Errorf("when it has moved, it is silent for %v, and its last renewal is %v old", s.Silent, s.SinceRenewal)
 		}
 	}
-	if term.Err() != nil {
-		t.Error(term.Err())
-	}
-	if n := c.Stats().Faults["no_majority"]; n != 0 {
-		t.Errorf("it was reported %d times, though a move was enough", n)
-	}
+	check.That(t, term.Err() == nil, "%v", term.Err())
+	check.Equal(t, c.Stats().Faults["no_majority"], 0, "it was reported %d times, though a move was enough")
 }
 
 // A waiting candidate there finds out by a request for the settings, moves, and takes over as soon as
 // the old leader's lease allows it.
 func TestForceReconnect_WaitingCandidateTakesOver(t *testing.T) {
 	k := newKit(t)
-	a, wa := k.stand("a", leader.Config{})
+	a, _ := k.lead("a", leader.Config{})
 	k.clock.Advance(time.Second)
-	wa.Expect(leadertest.Elected())
 	b, wb := k.stand("b", leader.Config{ForceReconnect: true})
 	k.clock.Advance(time.Minute)
-	if n := k.store.Link("b").Requests().Total(); n > 4 {
-		t.Errorf("%d requests of a candidate that hears renewals", n)
-	}
+	n := k.store.Link("b").Requests().Total()
+	check.That(t, n <= 4, "%d requests of a candidate that hears renewals", n)
 	renewed := k.renewal()
 	k.store.Link("a").Close()
 	<-a.Done()
 	k.store.Link("b").Isolate()
 	k.clock.AdvanceTo(renewed.Add(quiet - 1))
-	if s := b.Stats(); s.Silent != 0 || s.FeedRebuilds != 0 {
-		t.Errorf("before it has waited for the settings: %+v", s)
-	}
+	s := b.Stats()
+	check.That(t, s.Silent == 0 && s.FeedRebuilds == 0, "before it has waited for the settings: %+v", s)
 	k.clock.AdvanceTo(renewed.Add(15*time.Second + 100*time.Millisecond))
 	wb.Expect(leadertest.Elected())
 }
@@ -83,21 +76,17 @@ func TestForceReconnect_WaitingCandidateTakesOver(t *testing.T) {
 // the remedy, once.
 func TestForceReconnect_UnsetStays(t *testing.T) {
 	k := newKit(t)
-	c, w := k.stand("a", leader.Config{})
+	c, w := k.lead("a", leader.Config{})
 	k.clock.Advance(time.Second)
-	w.Expect(leadertest.Elected())
 	renewed := k.renewal()
 	k.store.Link("a").Isolate()
 	k.clock.AdvanceTo(renewed.Add(time.Minute))
 	if s := c.Stats(); s.Silent != time.Minute || s.State != leader.StateFenced {
 		t.Errorf("after a minute: %+v", s)
 	}
-	if n := k.store.Link("a").Requests().Settings; n < 12 { // each is given up before the next
-		t.Errorf("asked for a sign %d times", n)
-	}
-	if n := c.Stats().Faults["no_majority"]; n != 1 { // again when it has lasted for 80 s
-		t.Errorf("it was reported %d times", n)
-	}
+	n := k.store.Link("a").Requests().Settings
+	check.That(t, n >= 12, "asked for a sign %d times", n)                         // each is given up before the next
+	check.Equal(t, c.Stats().Faults["no_majority"], 1, "it was reported %d times") // again when it has lasted for 80 s
 	w.Expect(leadertest.Match("the remedy", func(e leader.Event) bool {
 		f, ok := e.(leader.Faulted)
 		return ok && errors.Is(f.Err, leader.ErrUnreachable) && strings.Contains(f.Err.Error(), "Config.ForceReconnect")
@@ -110,18 +99,15 @@ func TestForceReconnect_UnsetStays(t *testing.T) {
 	renewed = k.renewal()
 	k.store.Link("a").Isolate()
 	k.clock.AdvanceTo(renewed.Add(2 * quiet))
-	if n := c.Stats().Faults["no_majority"]; n != 2 {
-		t.Errorf("soon after the next silence has begun, %d were reported", n)
-	}
+	check.Equal(t, c.Stats().Faults["no_majority"], 2, "soon after the next silence has begun, %d were reported")
 }
 
 // A silence that lasts is reported again after each 16 findings. The fake clock has the exact
 // instants: a finding comes every 5 s.
 func TestForceReconnect_SilenceIsReportedAgain(t *testing.T) {
 	k := newKit(t)
-	c, w := k.stand("a", leader.Config{})
+	c, _ := k.lead("a", leader.Config{})
 	k.clock.Advance(time.Second)
-	w.Expect(leadertest.Elected())
 	renewed := k.renewal()
 	k.store.Link("a").Isolate()
 	var reported []time.Duration
@@ -131,18 +117,16 @@ func TestForceReconnect_SilenceIsReportedAgain(t *testing.T) {
 			reported = append(reported, at)
 		}
 	}
-	if want := []time.Duration{quiet, 16 * quiet, 32 * quiet}; !slices.Equal(reported, want) {
-		t.Errorf("it was reported after %v, not after %v", reported, want)
-	}
+	want := []time.Duration{quiet, 16 * quiet, 32 * quiet}
+	check.That(t, slices.Equal(reported, want), "it was reported after %v, not after %v", reported, want)
 }
 
 // A waiting candidate whose reads are all answered is silent when a renewal and the answer to its
 // request for a sign are missing, since the last renewal.
 func TestSilent_WaitingCandidate(t *testing.T) {
 	k := newKit(t)
-	_, wa := k.stand("a", leader.Config{})
+	k.lead("a", leader.Config{})
 	k.clock.Advance(time.Second)
-	wa.Expect(leadertest.Elected())
 	b, _ := k.stand("b", leader.Config{})
 	k.clock.Advance(time.Second)
 	renewed := k.renewal()
@@ -150,9 +134,8 @@ func TestSilent_WaitingCandidate(t *testing.T) {
 	k.clock.AdvanceTo(renewed.Add(quiet - 1))
 	before := b.Stats().Silent
 	k.clock.AdvanceTo(renewed.Add(quiet))
-	if after := b.Stats().Silent; before != 0 || after != quiet {
-		t.Errorf("silent for %v, and then for %v", before, after)
-	}
+	after := b.Stats().Silent
+	check.That(t, before == 0 && after == quiet, "silent for %v, and then for %v", before, after)
 }
 
 // Where no renewal is due there is nothing to be silent about: an election without a leader sends no
@@ -160,37 +143,29 @@ func TestSilent_WaitingCandidate(t *testing.T) {
 func TestSilent_IdleElection(t *testing.T) {
 	k := newKit(t)
 	link := k.store.Link("o")
-	holders, err := leader.Observe(t.Context(), link, "e")
-	if err != nil {
-		t.Fatal(err)
-	}
+	holders := check.Got(leader.Observe(t.Context(), link, "e"))(t)
 	<-holders
 	k.clock.Advance(time.Hour)
-	if n := link.Requests().Settings; n != 1 {
-		t.Errorf("%d requests for the settings in an hour", n)
-	}
+	check.Equal(t, link.Requests().Settings, 1, "%d requests for the settings in an hour")
 	k.store.Link("guard").FailSettings(-1, leader.ErrNoBucket) // so that the candidate does not take the key
 	c, _ := k.stand("a", leader.Config{Guards: []leader.Guard{k.store.Link("guard").Guard()}})
 	k.clock.Advance(time.Hour)
 	k.store.Link("a").LoseReads(1)
 	for range 600 {
 		k.clock.Advance(100 * time.Millisecond)
-		if s := c.Stats(); s.Silent != 0 {
-			t.Fatalf("silent for %v", s.Silent)
-		}
+		s := c.Stats()
+		check.Must(t, s.Silent == 0, "silent for %v", s.Silent)
 	}
-	if asked := k.store.Link("a").Requests(); asked.Settings != 2 {
-		t.Errorf("%d requests for the settings after a read was lost", asked.Settings)
-	}
+	asked := k.store.Link("a").Requests()
+	check.That(t, asked.Settings == 2, "%d requests for the settings after a read was lost", asked.Settings)
 }
 
 // A server that is cut off denies a request by itself. So a leader that may not ask for the settings
 // moves as well, and keeps its lease.
 func TestForceReconnect_DenialIsNoSign(t *testing.T) {
 	k := newKit(t)
-	c, w := k.stand("a", leader.Config{ForceReconnect: true})
+	c, _ := k.lead("a", leader.Config{ForceReconnect: true})
 	k.clock.Advance(time.Second)
-	w.Expect(leadertest.Elected())
 	term, _ := c.Term()
 	link := k.store.Link("a")
 	link.FailSettings(-1, leader.ErrPermission)
@@ -198,17 +173,16 @@ func TestForceReconnect_DenialIsNoSign(t *testing.T) {
 	link.Isolate()
 	k.clock.AdvanceTo(renewed.Add(quiet))
 	k.clock.Advance(time.Second)
-	if s := c.Stats(); s.Silent != 0 || term.Err() != nil {
-		t.Errorf("a second after it was to move: %v, silent for %v", term.Err(), s.Silent)
-	}
+	s := c.Stats()
+	check.That(t, s.Silent == 0 && term.Err() == nil,
+		"a second after it was to move: %v, silent for %v", term.Err(), s.Silent)
 }
 
 // On a healthy server a waiting candidate that may not ask is not silent for that.
 func TestSilent_NotByDenial(t *testing.T) {
 	k := newKit(t)
-	a, wa := k.stand("a", leader.Config{})
+	a, _ := k.lead("a", leader.Config{})
 	k.clock.Advance(time.Second)
-	wa.Expect(leadertest.Elected())
 	b, _ := k.stand("b", leader.Config{})
 	k.clock.Advance(time.Second)
 	k.store.Link("b").FailSettings(-1, leader.ErrPermission)
@@ -218,13 +192,11 @@ func TestSilent_NotByDenial(t *testing.T) {
 	before := k.store.Link("b").Requests().Settings
 	for range 120 {
 		k.clock.Advance(100 * time.Millisecond)
-		if s := b.Stats(); s.Silent != 0 {
-			t.Fatalf("silent for %v", s.Silent)
-		}
+		s := b.Stats()
+		check.Must(t, s.Silent == 0, "silent for %v", s.Silent)
 	}
-	if n := k.store.Link("b").Requests().Settings - before; n == 0 {
-		t.Error("it has not asked")
-	}
+	n := k.store.Link("b").Requests().Settings - before
+	check.That(t, n != 0, "it has not asked")
 }
 
 // heldStore holds back the replies to requests for the settings, once the test says so.
@@ -264,24 +236,17 @@ func TestSilence_AsksOneAtATime(t *testing.T) {
 	k := newKit(t)
 	link := k.store.Link("a")
 	store := heldStore{link, &heldBackend{Store: link.Backend(), asks: make(chan struct{}, 8), ends: make(chan struct{}, 8)}}
-	c, err := leader.Campaign(t.Context(), store, "e", leader.Config{ID: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Got(leader.Campaign(t.Context(), store, "e", leader.Config{ID: "a"}))(t)
 	k.clock.Advance(time.Second)
 	renewed := k.renewal()
 	store.held.hold = make(chan struct{}) // the candidate rests
 	link.Isolate()
 	k.clock.AdvanceTo(renewed.Add(4 * quiet))
-	if n := len(store.held.asks); n != 1 {
-		t.Errorf("%d requests are in flight", n)
-	}
+	check.Equal(t, len(store.held.asks), 1, "%d requests are in flight")
 	close(store.held.hold)
 	store.held.sent.Wait()
 	k.clock.AdvanceTo(renewed.Add(5*quiet - 1))
-	if n := len(store.held.asks); n != 2 {
-		t.Errorf("after the reply to the first, %d requests were sent", n)
-	}
+	check.Equal(t, len(store.held.asks), 2, "after the reply to the first, %d requests were sent")
 	link.Close()
 	select {
 	case <-c.Done():
@@ -297,10 +262,7 @@ func TestSilence_EndGivesUpTheRequest(t *testing.T) {
 		k := newKit(t)
 		link := k.store.Link("a")
 		store := heldStore{link, &heldBackend{Store: link.Backend(), asks: make(chan struct{}, 8), ends: make(chan struct{}, 8)}}
-		c, err := leader.Campaign(t.Context(), store, "e", leader.Config{ID: "a"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := check.Got(leader.Campaign(t.Context(), store, "e", leader.Config{ID: "a"}))(t)
 		k.clock.Advance(time.Second)
 		renewed := k.renewal()
 		store.held.hold = make(chan struct{}) // the candidate rests
@@ -312,9 +274,7 @@ func TestSilence_EndGivesUpTheRequest(t *testing.T) {
 		} else {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			if err = c.Stop(ctx); !errors.Is(err, context.Canceled) {
-				t.Error(err)
-			}
+			check.Is(t, c.Stop(ctx), context.Canceled)
 		}
 		select {
 		case <-store.held.ends:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -20,9 +21,7 @@ func TestSameID_OneOfTwoLeads(t *testing.T) {
 	kinds(t, func(w *world) {
 		a, b := w.stand("twin"), w.stand("twin")
 		w.at(20500 * time.Millisecond)
-		if a.IsLeader() == b.IsLeader() {
-			w.Fatalf("they are %v and %v", a.State(), b.State())
-		}
+		check.Must(w, a.IsLeader() != b.IsLeader(), "they are %v and %v", a.State(), b.State())
 		if b.IsLeader() {
 			a, b = b, a
 		}
@@ -32,16 +31,14 @@ func TestSameID_OneOfTwoLeads(t *testing.T) {
 		b.saw(w.T, "20.5s observed nobody", "20.5s pending", "20.5s elected")
 		b.cut()
 		w.at(time.Minute)
-		if got := a.transitions(); len(got) != 3 || got[2] != "26.5s elected" {
-			w.Errorf("a saw %q", got)
-		}
+		got := a.transitions()
+		check.That(w, len(got) == 3 && got[2] == "26.5s elected", "a saw %q", got)
 	})
 }
 
 // A candidate that is started again with the same ID is another candidate.
 func TestSameID_RestartedIsAnother(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(3500 * time.Millisecond)
 		a.cut() // the process is killed
@@ -77,8 +74,7 @@ func ownGoroutines() int {
 
 // A thousand terms leave nothing behind. Fault 14 of docs/faults.md.
 func TestSoak_ThousandTerms(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b := w.stand("a"), w.stand("b")
 		elected := 0
 		var before int
@@ -104,14 +100,11 @@ func TestSoak_ThousandTerms(t *testing.T) {
 		}
 		a.forget()
 		b.forget()
-		if n := goroutines(); n > before {
-			t.Errorf("%d goroutines, %d before", n, before)
-		}
+		n := goroutines()
+		check.That(t, n <= before, "%d goroutines, %d before", n, before)
 		runtime.GC()
 		runtime.ReadMemStats(&after)
-		if after.HeapAlloc > mem.HeapAlloc+4<<20 {
-			t.Errorf("%d bytes, %d before", after.HeapAlloc, mem.HeapAlloc)
-		}
+		check.That(t, after.HeapAlloc <= mem.HeapAlloc+4<<20, "%d bytes, %d before", after.HeapAlloc, mem.HeapAlloc)
 	})
 }
 
@@ -133,8 +126,7 @@ func TestSoak_OneDay(t *testing.T) {
 	for _, k := range []func(*world){
 		func(w *world) { w.create(leader.BucketConfig{MaxLease: longLease}) }, (*world).ordinary,
 	} {
-		bubble(t, func(w *world) {
-			k(w)
+		in(k)(t, func(w *world) {
 			a := w.standAs(leader.Config{ID: "a", LeaseDuration: longLease})
 			w.at(longLease)
 			b := w.standAs(leader.Config{ID: "b", LeaseDuration: longLease})
@@ -143,9 +135,8 @@ func TestSoak_OneDay(t *testing.T) {
 			a.news()
 			b.news()
 			w.at(hours())
-			if n := goroutines(); n > before {
-				t.Errorf("%d goroutines, %d before", n, before)
-			}
+			n := goroutines()
+			check.That(t, n <= before, "%d goroutines, %d before", n, before)
 			a.saw(t)
 			b.saw(t)
 			w.leads(a, b)
@@ -174,9 +165,8 @@ func TestSoak_DayWithoutServer(t *testing.T) {
 		}
 		w.at(hours() + time.Hour)
 		w.leads(all...)
-		if n := goroutines(); n > before {
-			t.Errorf("%d goroutines, %d before", n, before)
-		}
+		n := goroutines()
+		check.That(t, n <= before, "%d goroutines, %d before", n, before)
 	})
 }
 

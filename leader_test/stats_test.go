@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -21,10 +22,7 @@ func statsOf(t *testing.T, latency time.Duration, cfg leader.Config) (*leadertes
 	clock := leadertest.NewClock()
 	link := leadertest.NewStore(clock, leadertest.WithLatency(latency)).Link("a")
 	cfg.ID = "a"
-	c, err := leader.Campaign(t.Context(), link, "e", cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Got(leader.Campaign(t.Context(), link, "e", cfg))(t)
 	t.Cleanup(func() {
 		link.Close()
 		<-c.Done()
@@ -79,12 +77,10 @@ func TestStats(t *testing.T) {
 	for _, counts := range []map[string]uint64{got.Fenced, got.Deposed, got.Faults} { // they are copies
 		counts["other"]++
 	}
-	if again := c.Stats(); again.Fenced["other"]+again.Deposed["other"]+again.Faults["other"] != 0 {
-		t.Errorf("the maps of a snapshot are those of the next: %+v", again)
-	}
-	if got.Leaderless <= toLead+10*time.Second {
-		t.Errorf("nobody led for %v", got.Leaderless)
-	}
+	again := c.Stats()
+	check.That(t, again.Fenced["other"]+again.Deposed["other"]+again.Faults["other"] == 0,
+		"the maps of a snapshot are those of the next: %+v", again)
+	check.That(t, got.Leaderless > toLead+10*time.Second, "nobody led for %v", got.Leaderless)
 
 	link.Close()
 	<-c.Done()
@@ -142,18 +138,18 @@ func TestLog(t *testing.T) {
 		defer log.Reset()
 		return strings.Split(strings.TrimSpace(log.String()), "\n")
 	}
-	check := func(when string, want ...string) {
+	logged := func(when string, want ...string) {
 		t.Helper()
-		if got := lines(); !slices.Equal(got, want) {
-			t.Errorf("%s:\n%s\nnot\n%s", when, strings.Join(got, "\n"), strings.Join(want, "\n"))
-		}
+		got := lines()
+		check.That(t, slices.Equal(got, want), "%s:\n%s\nnot\n%s", when, strings.Join(got, "\n"), strings.Join(want,
+			"\n"))
 	}
-	check("elected",
+	logged("elected",
 		"level=INFO msg=pending election=e id=a token=1",
 		"level=INFO msg=elected election=e id=a token=1",
 	)
 	clock.Advance(time.Hour)
-	check("an hour later", "")
+	logged("an hour later", "")
 	link.Cut()
 	clock.Advance(2500 * time.Millisecond)
 	if got := lines(); len(got) < 2 || !strings.HasPrefix(got[0], "level=DEBUG msg=\"request failed\" election=e id=a request=write err=") ||
@@ -163,10 +159,8 @@ func TestLog(t *testing.T) {
 	link.Restore()
 	clock.Advance(time.Minute)
 	log.Reset()
-	if err := c.Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	check("resigned",
+	check.OK(t, c.Resign(t.Context()))
+	logged("resigned",
 		`level=INFO msg=deposed election=e id=a token=1 cause="leader: resigned"`,
 		`level=INFO msg=observed election=e id=a holder="" token=0`,
 	)
@@ -180,9 +174,7 @@ func TestSilent_EndsWithAnyAnswer(t *testing.T) {
 		link := leadertest.NewStore(clock).Link("a")
 		link.FailSettings(1000, err)
 		c, failed := leader.Campaign(t.Context(), link, "e", leader.Config{ID: "a"})
-		if failed != nil {
-			t.Fatal(failed)
-		}
+		check.Must(t, failed == nil, "%v", failed)
 		clock.Advance(time.Minute)
 		if silent := c.Stats().Silent; (silent == time.Minute) != (err == leader.ErrUnreachable) || silent != 0 && silent != time.Minute { //nolint:errorlint // the very value
 			t.Errorf("%v: silent for %v", err, silent)
@@ -197,22 +189,15 @@ func TestSilent_EndsWithAnyAnswer(t *testing.T) {
 // earlier term.
 func TestSinceRenewal_IsOfThisClaim(t *testing.T) {
 	clock, link, c, w := statsOf(t, 0, leader.Config{})
-	if got := c.Stats().SinceRenewal; got != time.Second {
-		t.Errorf("a second after it was elected: %v", got)
-	}
-	if err := c.Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := c.Stats().SinceRenewal; got != 0 {
-		t.Errorf("after the release: %v", got)
-	}
+	check.Equal(t, c.Stats().SinceRenewal, time.Second, "a second after it was elected: %v")
+	check.OK(t, c.Resign(t.Context()))
+	check.Equal(t, c.Stats().SinceRenewal, 0, "after the release: %v")
 	link.LoseReplies(1) // to the write that wins
 	clock.Advance(30 * time.Second)
 	w.Expect(leadertest.Elected())
 	for !c.IsLeader() {
 		clock.Advance(time.Second)
 	}
-	if got := c.Stats().SinceRenewal; got > 15*time.Second {
-		t.Errorf("when it leads again: %v", got)
-	}
+	got := c.Stats().SinceRenewal
+	check.That(t, got <= 15*time.Second, "when it leads again: %v", got)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -42,9 +42,7 @@ func TestStepDown(t *testing.T) {
 		a.lastTerm(t).Release()
 		w.at(w.now())
 		call.returned(22500*time.Millisecond, nil)
-		if asked.ID != "a" || asked.Token != token {
-			t.Errorf("StepDown returned %v", asked)
-		}
+		check.That(t, asked.ID == "a" && asked.Token == token, "StepDown returned %v", asked)
 		b.saw(t, "22.5s observed nobody", "22.5s pending", "22.5s elected")
 		w.leads(a, b)
 		if want := `msg="asked to hand over" election=e id=a token=`; !strings.Contains(log.String(), want) || !strings.Contains(log.String(), "by=jane@laptop answer=accepted") {
@@ -63,15 +61,13 @@ func petitionOf(session string, token uint64) []byte {
 // any token.
 func (w *world) petition(token uint64) []byte {
 	w.Helper()
-	e, err := w.kv().Get(w.Context(), "e")
-	w.ok(err)
+	e := check.Got(w.kv().Get(w.Context(), "e"))(w)
 	return petitionOf(strings.Trim(field(e.Value(), "session"), `"`), token)
 }
 
 // A request that is late, sent twice, or not understood pushes no leader out.
 func TestStepDown_IsForOneTerm(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b := w.stand("a"), (*candidate)(nil)
 		w.at(time.Second)
 		b = w.stand("b")
@@ -107,20 +103,15 @@ func TestStepDown_IsForOneTerm(t *testing.T) {
 
 // A leader that is set to refuse requests accepts one that it serves already, because it drains.
 func TestStepDown_IsRefused(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		var log bytes.Buffer
 		a := w.standAs(leader.Config{ID: "a", RefuseRequests: true, DrainTimeout: 20 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		w.at(time.Second)
 		a.news()
 		_, err := leader.StepDown(w.Context(), w.ops.bucket(t), "e", "eve")
-		if !errors.Is(err, leader.ErrRequestRefused) {
-			t.Errorf("StepDown: %v", err)
-		}
+		check.Is(t, err, leader.ErrRequestRefused)
 		a.saw(t)
-		if !strings.Contains(log.String(), "by=eve answer=refused") {
-			t.Errorf("the log is\n%s", log.String())
-		}
+		check.That(t, strings.Contains(log.String(), "by=eve answer=refused"), "the log is\n%s", log.String())
 		resigning := w.begin(func() error { return a.Resign(w.Context()) })
 		w.at(2 * time.Second)
 		asking := w.begin(func() error {
@@ -136,16 +127,13 @@ func TestStepDown_IsRefused(t *testing.T) {
 
 // There is no leader to ask, no leader that listens, or no time.
 func TestStepDown_ReachesNoLeader(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		operator := w.dial("operator").bucket(t)
 		step := func(ctx context.Context) error {
 			_, err := leader.StepDown(ctx, operator, "e", "test")
 			return err
 		}
-		if err := step(w.Context()); !errors.Is(err, leader.ErrNoLeader) {
-			t.Errorf("with no leader: %v", err)
-		}
+		check.Is(t, step(w.Context()), leader.ErrNoLeader)
 		a := w.stand("a")
 		w.at(time.Second)
 		a.cut()
@@ -157,30 +145,20 @@ func TestStepDown_ReachesNoLeader(t *testing.T) {
 		a.news()
 		ctx, cancel := context.WithCancel(w.Context())
 		cancel()
-		if err := step(ctx); !errors.Is(err, context.Canceled) {
-			t.Errorf("without time: %v", err)
-		}
+		check.Is(t, step(ctx), context.Canceled)
 		w.leads(a)
-		if err := step(w.Context()); err != nil { // it listens again after a reconnection
-			t.Errorf("after a reconnection: %v", err)
-		}
+		check.Is(t, step(w.Context()), nil) // it listens again after a reconnection
 		a.saw(t, "20s deposed resigned", "20s observed nobody")
 	})
 }
 
 // StepDown also works if the leader's answer is lost.
 func TestStepDown_AnswerIsLost(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(time.Second)
 		a.news()
-		a.filter(func(f frame) treatment {
-			if f.dir == up && strings.HasPrefix(string(f.body), `{"v":1,"answer"`) {
-				return drop
-			}
-			return pass
-		})
+		a.treat(drop, func(f frame) bool { return f.dir == up && strings.HasPrefix(string(f.body), `{"v":1,"answer"`) })
 		call := w.begin(func() error {
 			_, err := leader.StepDown(w.Context(), w.dial("operator").bucket(t), "e", "test")
 			return err
@@ -193,8 +171,7 @@ func TestStepDown_AnswerIsLost(t *testing.T) {
 
 // A draining leader answers a repeated request, and is not pushed any further.
 func TestStepDown_OfDrainingLeader(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.standAs(leader.Config{ID: "a", DrainTimeout: 20 * time.Second})
 		w.at(time.Second)
 		a.news()
@@ -202,11 +179,8 @@ func TestStepDown_OfDrainingLeader(t *testing.T) {
 		w.ok(w.ops.nc.PublishRequest(asks, w.ops.nc.NewInbox(), request)) // the answer is lost
 		w.at(2 * time.Second)
 		a.saw(t, "1s fenced resigned")
-		answer, err := w.ops.nc.Request(asks, request, time.Second)
-		w.ok(err)
-		if !strings.Contains(string(answer.Data), `"answer":"accepted"`) {
-			t.Errorf("the answer is %s", answer.Data)
-		}
+		answer := check.Got(w.ops.nc.Request(asks, request, time.Second))(w)
+		check.That(t, strings.Contains(string(answer.Data), `"answer":"accepted"`), "the answer is %s", answer.Data)
 		w.at(15 * time.Second) // the drain is longer than 5 s
 		a.saw(t)
 		a.lastTerm(t).Release()
@@ -218,8 +192,7 @@ func TestStepDown_OfDrainingLeader(t *testing.T) {
 // The requester chooses the subject of the answer. The answer goes to no key, although
 // the leader might write it.
 func TestStepDown_AnswersInboxes(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.standAs(leader.Config{ID: "a", RefuseRequests: true})
 		w.at(time.Second)
 		a.news()
@@ -229,19 +202,15 @@ func TestStepDown_AnswersInboxes(t *testing.T) {
 		}
 		w.at(10 * time.Second)
 		a.saw(t)
-		if _, err := w.kv().Get(w.Context(), "other"); !errors.Is(err, jetstream.ErrKeyNotFound) {
-			t.Errorf("a wrote to another key: %v", err)
-		}
-		_, err := w.ops.nc.Request(asks, request, time.Second)
-		w.ok(err)
+		check.Is(t, check.Err(w.kv().Get(w.Context(), "other")), jetstream.ErrKeyNotFound)
+		check.Got(w.ops.nc.Request(asks, request, time.Second))(w)
 	})
 }
 
 // Leaf nodes carry requests from one domain to another, where a bucket may have the
 // same name.
 func TestStepDown_SameNamedBucket(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(time.Second)
 		a.news()
@@ -254,11 +223,9 @@ func TestStepDown_SameNamedBucket(t *testing.T) {
 
 // A waiting candidate listens for no requests, and neither does a former leader.
 func TestStepDown_OnlyLeaderListens(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		ears := func() (n int) {
-			subs, err := w.current().Subsz(&server.SubszOptions{Subscriptions: true})
-			w.ok(err)
+			subs := check.Got(w.current().Subsz(&server.SubszOptions{Subscriptions: true}))(w)
 			for _, s := range subs.Subs {
 				if s.Subject == asks {
 					n++
@@ -270,29 +237,22 @@ func TestStepDown_OnlyLeaderListens(t *testing.T) {
 		w.at(time.Second)
 		b, c := w.stand("b"), w.stand("c")
 		w.at(2 * time.Second)
-		if n := ears(); n != 1 {
-			t.Errorf("%d listen, of three of whom one leads", n)
-		}
+		check.Equal(t, ears(), 1, "%d listen, of three of whom one leads")
 		w.ok(a.Resign(w.Context()))
 		w.at(3 * time.Second)
 		w.leads(a, b, c)
-		if n := ears(); n != 1 {
-			t.Errorf("%d listen after a handover", n)
-		}
+		check.Equal(t, ears(), 1, "%d listen after a handover")
 		for _, x := range []*candidate{a, b, c} {
 			w.ok(x.Stop(w.Context()))
 		}
 		w.at(4 * time.Second)
-		if n := ears(); n != 0 {
-			t.Errorf("%d listen when all have stopped", n)
-		}
+		check.Equal(t, ears(), 0, "%d listen when all have stopped")
 	})
 }
 
 // Stop comes while the leader is answering.
 func TestStepDown_WhileStopping(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		for i := range 50 {
 			a := w.standAs(leader.Config{ID: "a", RefuseRequests: i%2 == 0})
 			w.at(w.now())

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -25,23 +26,14 @@ func (c *candidate) ended(t *testing.T, want error) {
 	default:
 		t.Errorf("%s: the events do not end", c.ID())
 	}
-	if !errors.Is(c.Err(), want) {
-		t.Errorf("%s: Err is %v, want %v", c.ID(), c.Err(), want)
-	}
-	if c.IsLeader() || c.State() == leader.StateLeader {
-		t.Errorf("%s is %v", c.ID(), c.State())
-	}
+	check.That(t, errors.Is(c.Err(), want), "%s: Err is %v, want %v", c.ID(), c.Err(), want)
+	check.That(t, !c.IsLeader() && c.State() != leader.StateLeader, "%s is %v", c.ID(), c.State())
 }
 
 // A stopped leader is replaced at the same instant.
 func TestStop_HandsOverAtOnce(t *testing.T) {
 	kinds(t, func(w *world) {
-		a := w.stand("a")
-		w.at(20 * time.Second)
-		b := w.stand("b")
-		w.at(20500 * time.Millisecond)
-		a.news()
-		b.news()
+		a, b := w.veterans()
 		w.ok(a.Stop(w.Context()))
 		w.isAt(20500*time.Millisecond, "Stop returned")
 		a.ended(t, nil)
@@ -61,22 +53,17 @@ func TestContextEnd_StopsGracefully(t *testing.T) {
 		a.news()
 		b.news()
 		term := a.lastTerm(t)
-		if term.Context().Err() != nil {
-			t.Error("the term is over before")
-		}
+		check.That(t, term.Context().Err() == nil, "the term is over before")
 		cancel()
 		a.saw(t, "20.5s deposed stopped")
 		a.ended(t, nil)
-		if !errors.Is(context.Cause(term.Context()), leader.ErrStopped) {
-			t.Errorf("the term ended with %v", context.Cause(term.Context()))
-		}
+		check.Is(t, context.Cause(term.Context()), leader.ErrStopped)
 		b.saw(t, "20.5s observed nobody", "20.5s pending", "20.5s elected")
 	})
 }
 
 func TestContextEnd_Drains(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		ctx, cancel := context.WithCancel(w.Context())
 		a := w.campaign(ctx, w.dial("a"), "e", leader.Config{ID: "a", DrainTimeout: 10 * time.Second})
 		w.at(3500 * time.Millisecond)
@@ -92,8 +79,7 @@ func TestContextEnd_Drains(t *testing.T) {
 
 // A context that has ended before the campaign makes no leader.
 func TestContextEnd_BeforeCampaign(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		ctx, cancel := context.WithCancel(w.Context())
 		cancel()
 		a := w.campaign(ctx, w.dial("a"), "e", leader.Config{ID: "a"})
@@ -181,33 +167,28 @@ func TestStop_ReturnsInEveryState(t *testing.T) {
 			return w.stand("a")
 		}, 0, 0, "any"},
 	} {
-		t.Run(k.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				a := k.bring(w)
-				if k.state != 0 && a.State() != k.state {
-					t.Fatalf("a is %v", a.State())
-				}
-				if k.saw != "any" {
-					a.news()
-				}
-				at := w.now()
-				calls := []*call{}
-				for range 3 {
-					calls = append(calls, w.begin(func() error { return a.Stop(w.Context()) }))
-				}
-				time.Sleep(k.took)
-				for _, c := range calls {
-					c.returned(at+k.took, nil)
-				}
-				w.begin(func() error { return a.Stop(w.Context()) }).returned(at+k.took, nil)
-				a.ended(t, nil)
-				if got := strings.Join(a.news(), "|"); k.saw != "any" && !strings.Contains(got, k.saw) {
-					t.Errorf("a saw %q, want %q", got, k.saw)
-				}
-				a.open()
-				w.at(w.now() + time.Minute)
-				a.saw(t)
-			})
+		inBubble.run(t, k.name, func(t *testing.T, w *world) {
+			a := k.bring(w)
+			check.Must(t, k.state == 0 || a.State() == k.state, "a is %v", a.State())
+			if k.saw != "any" {
+				a.news()
+			}
+			at := w.now()
+			calls := []*call{}
+			for range 3 {
+				calls = append(calls, w.begin(func() error { return a.Stop(w.Context()) }))
+			}
+			time.Sleep(k.took)
+			for _, c := range calls {
+				c.returned(at+k.took, nil)
+			}
+			w.begin(func() error { return a.Stop(w.Context()) }).returned(at+k.took, nil)
+			a.ended(t, nil)
+			got := strings.Join(a.news(), "|")
+			check.That(t, k.saw == "any" || strings.Contains(got, k.saw), "a saw %q, want %q", got, k.saw)
+			a.open()
+			w.at(w.now() + time.Minute)
+			a.saw(t)
 		})
 	}
 }
@@ -215,8 +196,7 @@ func TestStop_ReturnsInEveryState(t *testing.T) {
 // Fault 1 of docs/faults.md: Stop from inside the event loop.
 func TestStop_FromTheEventLoop(t *testing.T) {
 	for _, with := range []leader.Event{leader.Pending{}, leader.Elected{}} {
-		bubble(t, func(w *world) {
-			w.sealed()
+		inSealed(t, func(w *world) {
 			a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
 			lost, won := 0, 0
 			for e := range a.Events(w.Context()) {
@@ -227,18 +207,14 @@ func TestStop_FromTheEventLoop(t *testing.T) {
 				case leader.Elected:
 					won++
 					w.ok(a.Stop(w.Context()))
-					if e.Term.Err() == nil {
-						t.Error("the term is alive after Stop")
-					}
+					check.That(t, e.Term.Err() != nil, "the term is alive after Stop")
 				case leader.Deposed:
 					lost++
 				case leader.Pending, leader.Fenced, leader.Observed, leader.Faulted:
 				}
 			}
 			w.isAt(0, "ended")
-			if won != lost || won > 1 {
-				t.Errorf("%d Elected, %d Deposed", won, lost)
-			}
+			check.That(t, won == lost && won <= 1, "%d Elected, %d Deposed", won, lost)
 		})
 	}
 }
@@ -246,16 +222,8 @@ func TestStop_FromTheEventLoop(t *testing.T) {
 // Fault 1 of docs/faults.md: Stop while the write that wins is in flight; fault 7: it is
 // applied, and then released.
 func TestStop_ReleasesWinInFlight(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
-		cl := w.dial("a")
-		cl.filter(func(f frame) treatment {
-			if f.dir == up && f.subject == "$KV.E.e" {
-				return hold
-			}
-			return pass
-		})
-		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+	inSealed(t, func(w *world) {
+		a := w.behind(treat(hold, isWrite))
 		w.at(100 * time.Millisecond)
 		b := w.stand("b")
 		// b is behind it in the queue.
@@ -272,16 +240,8 @@ func TestStop_ReleasesWinInFlight(t *testing.T) {
 		w.at(time.Minute)
 		a.saw(t)
 	})
-	bubble(t, func(w *world) {
-		w.sealed()
-		cl := w.dial("a")
-		cl.filter(func(f frame) treatment {
-			if f.dir == up && f.subject == "$KV.E.e" {
-				return hold
-			}
-			return pass
-		})
-		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
+	inSealed(t, func(w *world) {
+		a := w.behind(treat(hold, isWrite))
 		w.at(200 * time.Millisecond)
 		stop := w.begin(func() error { return a.Stop(w.Context()) })
 		w.at(500 * time.Millisecond)
@@ -297,14 +257,8 @@ func TestStop_ReleasesWinInFlight(t *testing.T) {
 // The release of a stopped leader follows a renewal that is in flight. Fault 1 of
 // docs/faults.md: Stop while a renewal is in flight.
 func TestStop_ReleasesAfterRenewal(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
-		a := w.stand("a")
-		w.at(500 * time.Millisecond)
-		b := w.stand("b")
-		w.at(3500 * time.Millisecond)
-		a.news()
-		b.news()
+	inSealed(t, func(w *world) {
+		a, b := w.pair()
 		a.detain(down)
 		w.at(4100 * time.Millisecond)
 		stop := w.begin(func() error { return a.Stop(w.Context()) })
@@ -320,8 +274,7 @@ func TestStop_ReleasesAfterRenewal(t *testing.T) {
 
 // Stop ends the candidate when the context of the call ends.
 func TestStop_EndsWithItsContext(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.standAs(leader.Config{ID: "a", DrainTimeout: time.Hour})
 		w.at(3500 * time.Millisecond)
 		a.news()
@@ -341,8 +294,7 @@ func TestStop_EndsWithItsContext(t *testing.T) {
 
 // A candidate that stops while it is pending for a lease releases nothing.
 func TestStop_WhilePending(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.ordinary()
+	inOrdinary(t, func(w *world) {
 		a := w.stand("a")
 		w.at(3500 * time.Millisecond)
 		w.ok(a.Stop(w.Context()))
@@ -356,8 +308,7 @@ func TestStop_WhilePending(t *testing.T) {
 
 // Fault 2 of docs/faults.md: a panic in a worker.
 func TestWorkerPanic_IsOneLoss(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.mute(w.Context(), w.dial("a"), "e", leader.Config{ID: "a"})
 		w.at(time.Second)
 		b := w.stand("b")
@@ -377,9 +328,8 @@ func TestWorkerPanic_IsOneLoss(t *testing.T) {
 				w.ok(a.Stop(w.Context()))
 			}
 		}
-		if want := "pending|elected|deposed stopped"; strings.Join(got, "|") != want {
-			t.Errorf("a saw %q, want %q", got, want)
-		}
+		want := "pending|elected|deposed stopped"
+		check.That(t, strings.Join(got, "|") == want, "a saw %q, want %q", got, want)
 		b.saw(t, "1s observed a", "3.5s observed nobody", "3.5s pending", "3.5s elected")
 	})
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -198,9 +199,8 @@ func TestBlockedConnection_CallsEnd(t *testing.T) {
 			go func() { done <- k.call(ctx) }()
 			select {
 			case err := <-done:
-				if k.want == nil && err != nil || k.want != nil && !errors.Is(err, k.want) {
-					t.Errorf("%s: %v, want %v", k.what, err, k.want)
-				}
+				check.That(t, (k.want != nil || err == nil) && (k.want == nil || errors.Is(err, k.want)),
+					"%s: %v, want %v", k.what, err, k.want)
 			case <-time.After(20 * time.Second):
 				t.Errorf("%s has not ended", k.what)
 			}
@@ -272,9 +272,7 @@ func TestBlockedConnection_BoundsCalls(t *testing.T) {
 			all.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
-				if _, err := leader.Lookup(ctx, x.b, "e"); !errors.Is(err, leader.ErrUnreachable) {
-					t.Errorf("Lookup: %v", err)
-				}
+				check.Is(t, check.Err(leader.Lookup(ctx, x.b, "e")), leader.ErrUnreachable)
 			})
 		}
 		all.Wait()
@@ -306,20 +304,16 @@ func TestBlockedConnection_UnsentWrites(t *testing.T) {
 		writes.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
-			if _, err := x.gb.Writer(x.term).Put(ctx, fmt.Sprintf("k%d", i), []byte("x")); err == nil || errors.Is(err, fence.ErrUnknownOutcome) {
-				t.Errorf("Put: %v", err)
-			}
+			_, err := x.gb.Writer(x.term).Put(ctx, fmt.Sprintf("k%d", i), []byte("x"))
+			check.That(t, err != nil && !errors.Is(err, fence.ErrUnknownOutcome), "Put: %v", err)
 		})
 	}
 	writes.Wait()
 	release()
-	_, err := x.gb.Writer(x.term).Put(t.Context(), "last", []byte("x"))
-	tcpOK(t, err)
-	kv, err := x.js.KeyValue(t.Context(), "G")
-	tcpOK(t, err)
+	check.Got(x.gb.Writer(x.term).Put(t.Context(), "last", []byte("x")))(t)
+	kv := check.Got(x.js.KeyValue(t.Context(), "G"))(t)
 	for i := range 10 {
-		if _, err := kv.Get(t.Context(), fmt.Sprintf("k%d", i)); !errors.Is(err, jetstream.ErrKeyNotFound) {
-			t.Errorf("k%d: %v", i, err)
-		}
+		_, err := kv.Get(t.Context(), fmt.Sprintf("k%d", i))
+		check.That(t, errors.Is(err, jetstream.ErrKeyNotFound), "k%d: %v", i, err)
 	}
 }

@@ -13,11 +13,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
-
-// turn is the turn that the library derives from the lease of most tests.
-const turn = 250 * time.Millisecond
 
 // queue makes candidates that wait in a queue, a second apart, until 20 s. The first
 // one leads. Their events so far are dropped.
@@ -48,15 +46,12 @@ func (w *world) ledBy(want *candidate, all ...*candidate) {
 // follow fails the test unless these candidates stand, in that order.
 func (w *world) follow(want ...string) {
 	w.Helper()
-	all, err := leader.Roster(w.Context(), w.ops.bucket(w.T), "e")
-	w.ok(err)
+	all := check.Got(leader.Roster(w.Context(), w.ops.bucket(w.T), "e"))(w)
 	var ids []string
 	for _, s := range all {
 		ids = append(ids, s.ID)
 	}
-	if !slices.Equal(ids, want) {
-		w.Errorf("at %v %q stand, want %q", w.now(), ids, want)
-	}
+	check.That(w, slices.Equal(ids, want), "at %v %q stand, want %q", w.now(), ids, want)
 }
 
 // unrostered deletes the roster.
@@ -69,81 +64,47 @@ func (w *world) unrostered() {
 // candidate that resigned stands behind the others when its time is over.
 func TestQueue_OnAServer(t *testing.T) {
 	for name, ttl := range map[string]time.Duration{"sealed": 0, "with a TTL": lease * 3 / 2} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.create(leader.BucketConfig{MaxLease: lease, TTL: ttl, Storage: jetstream.MemoryStorage, Roster: true})
-				cs := w.queue("a", "b", "c", "d")
-				w.follow("b", "c", "d")
-				var writes []string
-				_, err := w.ops.nc.Subscribe("$KV.E.e", func(m *nats.Msg) { writes = append(writes, field(m.Data, "state")) })
-				w.ok(err)
-				w.ok(w.ops.nc.Flush())
-				w.at(20100 * time.Millisecond)
-				cs[1].detain(up) // or the others might hear of the release and of the successor at once
-				w.ok(cs[0].Resign(w.Context()))
-				cs[2].saw(t, "20.1s observed nobody")
-				cs[1].openInTurn()
-				w.at(20200 * time.Millisecond)
-				w.isAt(20200*time.Millisecond, "resigned")
-				if len(writes) != 2 {
-					w.Errorf("a handover took the writes %q", writes)
-				}
-				cs[0].saw(t, "20.1s deposed resigned", "20.1s observed nobody", "20.1s observed b")
-				cs[1].saw(t, "20.1s observed nobody", "20.1s pending", "20.1s elected")
-				cs[2].saw(t, "20.1s observed b")
-				w.follow("c", "d")
-				w.at(27 * time.Second)
-				w.follow("c", "d", "a")
-				cs[1].cut() // dies: a lease after its last renewal the next one leads
-				h, _ := cs[2].Leader()
-				expires := h.Renewed.Sub(w.zero) + lease
-				w.at(expires)
-				cs[2].saw(t, fmt.Sprintf("%v observed nobody", expires), fmt.Sprintf("%v pending", expires), fmt.Sprintf("%v elected", expires))
-				cs[1].open()
-			})
+		inBubble.run(t, name, func(t *testing.T, w *world) {
+			w.create(leader.BucketConfig{MaxLease: lease, TTL: ttl, Storage: jetstream.MemoryStorage, Roster: true})
+			cs := w.queue("a", "b", "c", "d")
+			w.follow("b", "c", "d")
+			var writes []string
+			_, err := w.ops.nc.Subscribe("$KV.E.e", func(m *nats.Msg) { writes = append(writes, field(m.Data, "state")) })
+			w.ok(err)
+			w.ok(w.ops.nc.Flush())
+			w.at(20100 * time.Millisecond)
+			cs[1].detain(up) // or the others might hear of the release and of the successor at once
+			w.ok(cs[0].Resign(w.Context()))
+			cs[2].saw(t, "20.1s observed nobody")
+			cs[1].openInTurn()
+			w.at(20200 * time.Millisecond)
+			w.isAt(20200*time.Millisecond, "resigned")
+			check.That(w, len(writes) == 2, "a handover took the writes %q", writes)
+			cs[0].saw(t, "20.1s deposed resigned", "20.1s observed nobody", "20.1s observed b")
+			cs[1].saw(t, "20.1s observed nobody", "20.1s pending", "20.1s elected")
+			cs[2].saw(t, "20.1s observed b")
+			w.follow("c", "d")
+			w.at(27 * time.Second)
+			w.follow("c", "d", "a")
+			cs[1].cut() // dies: a lease after its last renewal the next one leads
+			h, _ := cs[2].Leader()
+			expires := h.Renewed.Sub(w.zero) + lease
+			w.at(expires)
+			cs[2].saw(t, fmt.Sprintf("%v observed nobody", expires), fmt.Sprintf("%v pending", expires), fmt.Sprintf("%v elected", expires))
+			cs[1].open()
 		})
 	}
-}
-
-// A transfer takes no time: the named candidate leads at the same instant.
-func TestTransfer_OnAServer(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
-		cs := w.queue("a", "b", "c", "d")
-		cs[3].detain(up) // or the others might hear of the release and of the successor at once
-		transfer := w.begin(func() error { return cs[0].Transfer(w.Context(), "d") })
-		cs[1].saw(t, "20s observed nobody")
-		cs[3].openInTurn()
-		transfer.returned(20*time.Second, nil)
-		cs[3].saw(t, "20s observed nobody", "20s pending", "20s elected")
-		cs[1].saw(t, "20s observed d")
-		w.at(22 * time.Second)
-		w.begin(func() error {
-			id, err := cs[3].TransferAny(w.Context())
-			if id != "b" {
-				w.Errorf("transferred to %q", id)
-			}
-			return err
-		}).returned(22*time.Second, nil)
-		w.ledBy(cs[1], cs...)
-		w.at(23 * time.Second)
-		w.begin(func() error { return cs[1].Transfer(w.Context(), "stranger") }).returned(23*time.Second, leader.ErrRequestRefused)
-		w.ledBy(cs[1], cs...)
-	})
 }
 
 // From outside: to a named candidate with the longest ID, to the next one, and requests that are
 // refused.
 func TestTransfer_FromOutside(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		operator := w.dial("jane").bucket(t)
 		transfer := func(id string, want error) leader.Holder {
 			w.Helper()
 			h, err := leader.Transfer(w.Context(), operator, "e", id, "jane@laptop")
-			if !errors.Is(err, want) {
-				w.Errorf("at %v Transfer to %q: %v, want %v", w.now(), id, err, want)
-			}
+			check.That(w, errors.Is(err, want), "at %v Transfer to %q: %v, want %v", w.now(), id, err, want)
 			return h
 		}
 		transfer("a", leader.ErrNoLeader)
@@ -193,8 +154,7 @@ func as(petition []byte, other map[string]any) []byte {
 }
 
 func TestTransfer_IsRefused(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		cfg := leader.Config{ID: "a", Queue: true, RefuseRequests: true}
 		a := w.standAs(cfg)
 		w.at(time.Second)
@@ -202,87 +162,23 @@ func TestTransfer_IsRefused(t *testing.T) {
 		b := w.standAs(cfg)
 		w.at(5 * time.Second)
 		for _, id := range []string{"b", ""} {
-			if _, err := leader.Transfer(w.Context(), w.ops.bucket(t), "e", id, "eve"); !errors.Is(err, leader.ErrRequestRefused) {
-				w.Errorf("Transfer to %q: %v", id, err)
-			}
+			_, err := leader.Transfer(w.Context(), w.ops.bucket(t), "e", id, "eve")
+			check.That(w, errors.Is(err, leader.ErrRequestRefused), "Transfer to %q: %v", id, err)
 		}
 		w.ledBy(a, a, b)
 	})
 }
 
-// A named successor that is gone costs one turn, and the caller gets an error.
-func TestTransfer_ToGoneOnAServer(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
-		cs := w.queue("a", "b", "c", "d")
-		cs[3].cut()
-		call := w.begin(func() error { return cs[0].Transfer(w.Context(), "d") })
-		w.at(20*time.Second + turn - 1)
-		call.pending()
-		w.at(20*time.Second + turn)
-		call.returned(20*time.Second+turn, leader.ErrNotSucceeded)
-		cs[1].saw(t, "20s observed nobody", "20.25s pending", "20.25s elected")
-		w.at(22 * time.Second)
-		cs[0].news()
-		cs[3].open()
-	})
-}
-
-// The first candidates of a queue are gone: each costs its turn.
-func TestQueue_DeadOnAServer(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
-		cs := w.queue("a", "b", "c", "d", "e", "f", "g", "h", "i", "j")
-		for _, c := range cs[1:6] {
-			c.nc.Close()
-		}
-		w.ok(cs[0].Resign(w.Context()))
-		w.at(20*time.Second + 5*turn)
-		cs[6].saw(t, "20s observed nobody", "21.25s pending", "21.25s elected")
-		w.at(20*time.Second + 3*lease + 2*time.Second)
-		w.follow("h", "i", "j", "a") // those that are gone have lapsed
-	})
-}
-
-// The leader hands over in order to a higher priority that has stood for a lease.
-func TestPreempt_OnAServer(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
-		cfg := leader.Config{ID: "low", Queue: true, DrainTimeout: time.Second}
-		low := w.standAs(cfg)
-		w.at(10 * time.Second)
-		low.news()
-		cfg.ID, cfg.Priority, cfg.Preempt = "high", 1, true
-		high := w.standAs(cfg)
-		w.at(10*time.Second + lease - 1)
-		low.saw(t)
-		w.ledBy(low, low, high)
-		w.at(10*time.Second + 2*lease + 2*time.Second)
-		w.ledBy(high, low, high)
-		got := low.news()
-		if len(got) < 3 || !strings.HasSuffix(got[0], "fenced resigned") || !strings.HasSuffix(got[2], "deposed resigned") {
-			w.Errorf("low saw %q", got)
-		}
-		w.at(time.Minute)
-		w.ledBy(high, low, high)
-		if got := high.without("observed", "pending"); len(got) != 1 {
-			w.Errorf("high saw %q", got)
-		}
-	})
-}
-
 // A missing roster is reported once, and a queue is a race.
 func TestQueue_WithoutRoster(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.standAs(leader.Config{ID: "a", Queue: true})
 		w.at(time.Second)
 		b := w.standAs(leader.Config{ID: "b", Queue: true})
 		w.at(time.Minute)
 		for c, at := range map[*candidate]string{a: "0s", b: "1s"} {
-			if got := c.without("pending", "elected", "observed"); !slices.Equal(got, []string{at + " faulted no roster"}) {
-				w.Errorf("%s saw %q", c.ID(), got)
-			}
+			got := c.without("pending", "elected", "observed")
+			check.That(w, slices.Equal(got, []string{at + " faulted no roster"}), "%s saw %q", c.ID(), got)
 		}
 		w.ok(a.Resign(w.Context()))
 		w.isAt(time.Minute, "resigned")
@@ -296,11 +192,8 @@ func TestQueue_WithoutRoster(t *testing.T) {
 		c := w.standAs(leader.Config{ID: "c", Queue: true})
 		w.at(3*time.Minute + 3*lease)
 		w.ledBy(b, a, b, c)
-		all, err := leader.Roster(w.Context(), w.ops.bucket(t), "e")
-		w.ok(err)
-		if len(all) != 2 {
-			w.Errorf("%v stand", all)
-		}
+		all := check.Got(leader.Roster(w.Context(), w.ops.bucket(t), "e"))(w)
+		check.That(w, len(all) == 2, "%v stand", all)
 		w.ok(b.Resign(w.Context()))
 		w.isAt(3*time.Minute+3*lease, "resigned")
 	})
@@ -315,8 +208,7 @@ func (w *world) rosterOf() {
 // A roster that is deleted and made anew fills within a lease, in the order in which
 // the candidates announce themselves. They follow in that order.
 func TestRoster_LostIsFilledAgain(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		cs := w.queue("a", "b", "c", "d")
 		w.unrostered()
 		w.at(20*time.Second + 3*lease)
@@ -327,21 +219,16 @@ func TestRoster_LostIsFilledAgain(t *testing.T) {
 		}
 		w.rostered()
 		w.at(20*time.Second + 5*lease)
-		all, err := leader.Roster(w.Context(), w.ops.bucket(t), "e")
-		w.ok(err)
-		if len(all) != 3 {
-			w.Fatalf("%v stand", all)
-		}
+		all := check.Got(leader.Roster(w.Context(), w.ops.bucket(t), "e"))(w)
+		check.Must(w, len(all) == 3, "%v stand", all)
 		w.ok(cs[0].Resign(w.Context()))
 		w.isAt(20*time.Second+5*lease, "resigned")
 		synctest.Wait()
-		if next := w.leads(cs...); next.ID() != all[0].ID {
-			w.Errorf("%s follows, although %v stand", next.ID(), all)
-		}
+		next := w.leads(cs...)
+		check.That(w, next.ID() == all[0].ID, "%s follows, although %v stand", next.ID(), all)
 		for _, c := range cs[1:] {
-			if got := c.without("observed", "pending", "elected"); len(got) > 0 {
-				w.Errorf("%s saw %q", c.ID(), got)
-			}
+			got := c.without("observed", "pending", "elected")
+			check.That(w, len(got) <= 0, "%s saw %q", c.ID(), got)
 		}
 	})
 }
@@ -349,8 +236,7 @@ func TestRoster_LostIsFilledAgain(t *testing.T) {
 // The leader's connection is lost and comes back, and its view is opened anew. A
 // candidate's connection is lost, and it keeps its place.
 func TestQueue_Reconnections(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		cs := w.queue("a", "b", "c")
 		cs[0].cut()
 		cs[1].cut()
@@ -389,8 +275,7 @@ func TestQueue_OutlivesRestart(t *testing.T) {
 // Among many candidates on one connection, the next leader receives the release first.
 // The others learn only of its term.
 func TestQueue_NextHearsFirst(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		cfg := leader.Config{ID: "a", Queue: true}
 		a := w.standAs(cfg)
 		w.at(time.Second)
@@ -402,12 +287,7 @@ func TestQueue_NextHearsFirst(t *testing.T) {
 		all := []*candidate{b}
 		for i := range 100 {
 			cfg.ID, cfg.LeaseDuration = fmt.Sprint("c", i), lease
-			lc, err := leader.Campaign(w.Context(), store, "e", cfg)
-			w.ok(err)
-			c := &candidate{Candidate: lc, client: shared, read: make(chan struct{})}
-			w.stands = append(w.stands, c)
-			go c.record(t, w.zero, w.checker("e"))
-			all = append(all, c)
+			all = append(all, w.standOn(shared, store, cfg))
 		}
 		w.at(20 * time.Second)
 		w.ledBy(a, append(all, a)...)
@@ -420,9 +300,9 @@ func TestQueue_NextHearsFirst(t *testing.T) {
 		w.at(21 * time.Second)
 		next[7].saw(t, "20s observed nobody", "20s pending", "20s elected")
 		for i, c := range next {
-			if got := c.news(); i != 7 && (len(got) != 1 || !strings.HasSuffix(got[0], "s observed c7")) {
-				t.Errorf("%s saw %q", c.ID(), got)
-			}
+			got := c.news()
+			check.That(t, i == 7 || len(got) == 1 && strings.HasSuffix(got[0], "s observed c7"),
+				"%s saw %q", c.ID(), got)
 		}
 	})
 }

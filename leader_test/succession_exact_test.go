@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -31,8 +32,7 @@ func TestQueue_OneWritePerVacancy(t *testing.T) {
 		k.ok(first.Resign(t.Context()))
 		k.clock.Advance(0)
 		writes := k.store.Requests().Writes - before
-		h, err := leader.Lookup(t.Context(), k.store, "e")
-		k.ok(err)
+		h := check.Got(leader.Lookup(t.Context(), k.store, "e"))(k)
 		for _, c := range rest {
 			if c.ID() == h.ID {
 				first = c
@@ -77,18 +77,15 @@ func TestAnnouncements_FewAndSpread(t *testing.T) {
 			for tenth := range 10 * leases {
 				all := k.store.Requests().Announcements
 				k.clock.Advance(lease / 10)
-				if n := k.store.Requests().Announcements - all; n < waiting/20 || n > waiting/5 {
-					t.Errorf("%d announcements in tenth %d of a lease, want about %d", n, tenth, waiting/10)
-				}
+				n := k.store.Requests().Announcements - all
+				check.That(t, n >= waiting/20 && n <= waiting/5,
+					"%d announcements in tenth %d of a lease, want about %d", n, tenth, waiting/10)
 			}
 			for _, c := range rest {
-				if n := k.store.Link(c.ID()).Requests().Announcements - before[c.ID()]; n != leases {
-					t.Errorf("%s announced itself %d times in %d leases", c.ID(), n, leases)
-				}
+				n := k.store.Link(c.ID()).Requests().Announcements - before[c.ID()]
+				check.That(t, n == leases, "%s announced itself %d times in %d leases", c.ID(), n, leases)
 			}
-			if n := others() - asked; n != 0 {
-				t.Errorf("%d requests that are no announcements", n)
-			}
+			check.Equal(t, others()-asked, 0, "%d requests that are no announcements")
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -29,25 +30,21 @@ func (k kit) queue(n int, cfg leader.Config) (cs []*leader.Candidate) {
 // leads fails unless that candidate leads, since that time.
 func (k kit) leads(c *leader.Candidate, since time.Duration) {
 	k.Helper()
-	h, err := leader.Lookup(k.Context(), k.store, "e")
-	k.ok(err)
-	if got := h.Since.Sub(clockStart); !c.IsLeader() || h.ID != c.ID() || got != since {
-		k.Fatalf("at %v %v, since %v; %s was to lead since %v", k.clock.Elapsed(), h, got, c.ID(), since)
-	}
+	h := check.Got(leader.Lookup(k.Context(), k.store, "e"))(k)
+	got := h.Since.Sub(clockStart)
+	check.Must(k, c.IsLeader() && h.ID == c.ID() && got == since,
+		"at %v %v, since %v; %s was to lead since %v", k.clock.Elapsed(), h, got, c.ID(), since)
 }
 
 func (k kit) ok(err error) {
 	k.Helper()
-	if err != nil {
-		k.Fatal(err)
-	}
+	check.OK(k, err)
 }
 
 // roster returns the IDs of the candidates that stand.
 func (k kit) roster() (ids []string) {
 	k.Helper()
-	all, err := leader.Roster(k.Context(), k.store, "e")
-	k.ok(err)
+	all := check.Got(leader.Roster(k.Context(), k.store, "e"))(k)
 	for _, s := range all {
 		ids = append(ids, s.ID)
 	}
@@ -60,16 +57,14 @@ func TestQueue_FollowsInOrder(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(5, leader.Config{})
 	for round := range 12 {
-		if got := k.roster(); len(got) != 4 || got[0] != fmt.Sprint("c", (round+1)%5) {
-			t.Fatalf("round %d: %v stand", round, got)
-		}
+		got := k.roster()
+		check.Must(t, len(got) == 4 && got[0] == fmt.Sprint("c", (round+1)%5), "round %d: %v stand", round, got)
 		before := k.store.Requests().Writes
 		k.ok(cs[round%5].Resign(t.Context()))
 		k.clock.Advance(0)
 		k.leads(cs[(round+1)%5], k.clock.Elapsed())
-		if writes := k.store.Requests().Writes - before; writes != 2 {
-			t.Errorf("round %d: a handover took %d writes, want the release and one more", round, writes)
-		}
+		writes := k.store.Requests().Writes - before
+		check.That(t, writes == 2, "round %d: a handover took %d writes, want the release and one more", round, writes)
 		k.clock.Advance(20 * time.Second)
 	}
 }
@@ -86,9 +81,7 @@ func TestQueue_DeadCostTheirTurn(t *testing.T) {
 	before := k.store.Requests().Writes
 	k.ok(cs[0].Resign(t.Context()))
 	k.clock.Advance(499 * time.Millisecond)
-	if cs[6].IsLeader() {
-		t.Fatal("it did not wait for its turn")
-	}
+	check.Must(t, !cs[6].IsLeader(), "it did not wait for its turn")
 	k.clock.Advance(time.Millisecond)
 	k.leads(cs[6], at+500*time.Millisecond)
 	k.clock.Advance(time.Second)
@@ -125,9 +118,8 @@ func TestQueue_StoppedLeaves(t *testing.T) {
 	cs := k.queue(4, leader.Config{})
 	k.ok(cs[1].Stop(t.Context()))
 	k.clock.Advance(0)
-	if got := k.roster(); !slices.Equal(got, []string{"c2", "c3"}) {
-		t.Errorf("%v stand", got)
-	}
+	got := k.roster()
+	check.That(t, slices.Equal(got, []string{"c2", "c3"}), "%v stand", got)
 	at := k.clock.Elapsed()
 	k.ok(cs[0].Stop(t.Context()))
 	k.clock.Advance(0)
@@ -146,9 +138,8 @@ func TestPriority_FollowsInOrder(t *testing.T) {
 	stand("low", -1)
 	zero, high, same := stand("zero", 0), stand("high", 5), stand("same", 5)
 	k.clock.Advance(10 * time.Second)
-	if got := k.roster(); !slices.Equal(got, []string{"high", "same", "zero", "low"}) {
-		t.Fatalf("%v stand", got)
-	}
+	got := k.roster()
+	check.Must(t, slices.Equal(got, []string{"high", "same", "zero", "low"}), "%v stand", got)
 	for _, next := range []*leader.Candidate{high, same, zero} { // a candidate that resigned waits
 		at := k.clock.Elapsed()
 		k.ok(first.Resign(t.Context()))
@@ -182,11 +173,10 @@ func TestPreempt(t *testing.T) {
 	high, hs := k.stand("high", cfg)
 	k.clock.Advance(24 * time.Second)
 	ws.Expect(leadertest.Fenced(leader.ErrResigned), leadertest.Deposed(leader.ErrResigned))
-	h, err := leader.Lookup(t.Context(), k.store, "e")
-	k.ok(err)
-	if waited := h.Since.Sub(clockStart.Add(since + cfg.DrainTimeout)); !high.IsLeader() || waited < 10*time.Second || waited > 20*time.Second {
-		t.Errorf("%v after %v, which was to be one lease to two", h, waited)
-	}
+	h := check.Got(leader.Lookup(t.Context(), k.store, "e"))(k)
+	waited := h.Since.Sub(clockStart.Add(since + cfg.DrainTimeout))
+	check.That(t, high.IsLeader() && waited >= 10*time.Second && waited <= 20*time.Second,
+		"%v after %v, which was to be one lease to two", h, waited)
 	k.clock.Advance(time.Minute)
 	hs.ExpectExactly(leadertest.Observed("low"), leadertest.Observed(""), leadertest.Pending(), leadertest.Elected())
 }
@@ -202,19 +192,13 @@ func TestTransfer(t *testing.T) {
 	k.ok(cs[0].Transfer(t.Context(), "c3"))
 	k.clock.Settle()
 	k.leads(cs[3], at)
-	if writes := k.store.Requests().Writes - before; writes != 2 {
-		t.Errorf("%d writes", writes)
-	}
+	check.Equal(t, k.store.Requests().Writes-before, 2, "%d writes")
 	k.clock.Advance(time.Second)
 	if err := cs[3].Transfer(t.Context(), "stranger"); !errors.Is(err, leader.ErrRequestRefused) || !strings.Contains(err.Error(), notStanding) || !cs[3].IsLeader() {
 		t.Errorf("to a stranger: %v", err)
 	}
-	if err := cs[1].Transfer(t.Context(), "c2"); !errors.Is(err, leader.ErrNotLeader) {
-		t.Errorf("by one who does not lead: %v", err)
-	}
-	if err := cs[3].Transfer(t.Context(), ""); !errors.Is(err, leader.ErrInvalidConfig) {
-		t.Errorf("to nobody: %v", err)
-	}
+	check.Is(t, cs[1].Transfer(t.Context(), "c2"), leader.ErrNotLeader)
+	check.Is(t, cs[3].Transfer(t.Context(), ""), leader.ErrInvalidConfig)
 	if id, err := cs[3].TransferAny(t.Context()); err != nil || id != "c1" {
 		t.Errorf("to anybody: %q, %v", id, err)
 	}
@@ -233,11 +217,8 @@ func TestTransfer_ToTheDead(t *testing.T) {
 			k.clock.Settle()
 		}
 		k.clock.Advance(time.Second)
-		if err := <-result; !errors.Is(err, leader.ErrNotSucceeded) || !strings.Contains(err.Error(), by) {
-			t.Errorf("Transfer returned %v, want %s", err, by)
-		}
-		h, err := leader.Lookup(t.Context(), k.store, leader.SeatKey("e", seat))
-		k.ok(err)
+		check.Says(t, <-result, leader.ErrNotSucceeded, by)
+		h := check.Got(leader.Lookup(t.Context(), k.store, leader.SeatKey("e", seat)))(k)
 		if got := h.Since.Sub(clockStart); h.ID != cs[seat].ID() || got != at+200*time.Millisecond {
 			t.Errorf("%v since %v, want %s since %v", h, got, cs[seat].ID(), at+200*time.Millisecond)
 		}
@@ -256,9 +237,7 @@ func TestQueue_LeaderReturns(t *testing.T) {
 		k.clock.Settle()
 	}
 	k.clock.Advance(2 * time.Second)
-	if err := <-result; !errors.Is(err, leader.ErrNotSucceeded) {
-		t.Errorf("Transfer returned %v", err)
-	}
+	check.Is(t, <-result, leader.ErrNotSucceeded)
 	k.leads(cs[0], at+1200*time.Millisecond)
 }
 
@@ -273,12 +252,8 @@ func TestTransfer_WithoutRoster(t *testing.T) {
 	k.ok(a.Transfer(t.Context(), "c"))
 	k.clock.Settle()
 	k.leads(c, 2*time.Second)
-	if _, err := c.TransferAny(t.Context()); !errors.Is(err, leader.ErrNoRoster) {
-		t.Errorf("TransferAny: %v", err)
-	}
-	if announced := k.store.Requests().Announcements; announced != 0 {
-		t.Errorf("%d announcements", announced)
-	}
+	check.Is(t, check.Err(c.TransferAny(t.Context())), leader.ErrNoRoster)
+	check.Equal(t, k.store.Requests().Announcements, 0, "%d announcements")
 }
 
 // Several seats are filled in the order of one roster. Each candidate stands in it
@@ -307,12 +282,10 @@ func TestSeats_FilledInOrder(t *testing.T) {
 	}
 	before := k.store.Requests()
 	k.clock.Advance(15 * time.Second)
-	if after := k.store.Requests(); after.Announcements-before.Announcements > 5 {
-		t.Errorf("%d announcements of four candidates in a lease", after.Announcements-before.Announcements)
-	}
-	if got := k.roster(); !slices.Equal(got, []string{"c6", "c0", "c1", "c2"}) {
-		t.Errorf("%v stand", got)
-	}
+	after := k.store.Requests()
+	check.That(t, after.Announcements-before.Announcements <= 5,
+		"%d announcements of four candidates in a lease", after.Announcements-before.Announcements)
+	check.Deep(t, k.roster(), []string{"c6", "c0", "c1", "c2"})
 	k.ok(cs[4].Transfer(t.Context(), "c1"))
 	k.clock.Settle()
 	if !cs[1].IsLeader() {
@@ -334,13 +307,11 @@ func TestPriority_OneSeatGivesWay(t *testing.T) {
 	cfg.Priority, cfg.Preempt = 5, true
 	high, _ := k.stand("high", cfg)
 	k.clock.Advance(time.Minute)
-	if !high.IsLeader() || !cs[0].IsLeader() || cs[1].IsLeader() || !cs[2].IsLeader() {
-		t.Errorf("%v lead", high.Leaders())
-	}
+	check.That(t, high.IsLeader() && cs[0].IsLeader() && !cs[1].IsLeader() && cs[2].IsLeader(),
+		"%v lead", high.Leaders())
 	for _, i := range []int{0, 2} {
-		if s := cs[i].Stats(); s.Elected != 1 {
-			t.Errorf("c%d led %d times, not once", i, s.Elected)
-		}
+		s := cs[i].Stats()
+		check.That(t, s.Elected == 1, "c%d led %d times, not once", i, s.Elected)
 	}
 }
 
@@ -359,9 +330,7 @@ func TestResign_DuringTransfer(t *testing.T) {
 		term.Release()
 		k.ok(<-resign)
 		k.clock.Advance(time.Second)
-		if err := <-transfer; !errors.Is(err, leader.ErrNotSucceeded) {
-			t.Errorf("Transfer returned %v", err)
-		}
+		check.Is(t, <-transfer, leader.ErrNotSucceeded)
 	})
 }
 
@@ -369,9 +338,8 @@ func TestResign_DuringTransfer(t *testing.T) {
 func TestTransferAny_OfASeat(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(4, leader.Config{Seats: 3})
-	if id, err := cs[2].TransferAny(t.Context()); err != nil || id != "c3" {
-		t.Errorf("%q, %v", id, err)
-	}
+	id, err := cs[2].TransferAny(t.Context())
+	check.That(t, err == nil && id == "c3", "%q, %v", id, err)
 }
 
 // A rival that restarts again and again hides no rival that stays.
@@ -401,15 +369,12 @@ func TestLine_OversizedIsLeftOut(t *testing.T) {
 	k := newKit(t, leadertest.WithMaxValue(300))
 	cs := k.queue(12, leader.Config{})
 	k.clock.Advance(time.Minute)
-	if !cs[0].IsLeader() {
-		t.Fatal("it could not renew")
-	}
+	check.Must(t, cs[0].IsLeader(), "it could not renew")
 	at := k.clock.Elapsed()
 	k.ok(cs[0].Resign(t.Context()))
 	k.clock.Advance(10 * time.Second)
-	if h, err := leader.Lookup(t.Context(), k.store, "e"); err != nil || h.Since.Sub(clockStart) != at {
-		t.Errorf("%v since %v, %v", h, h.Since, err)
-	}
+	h, err := leader.Lookup(t.Context(), k.store, "e")
+	check.That(t, err == nil && h.Since.Sub(clockStart) == at, "%v since %v, %v", h, h.Since, err)
 }
 
 // A Resign that is cut off returns when its lease keeps no other candidate out any
@@ -433,9 +398,7 @@ func TestResign_CutOffReturns(t *testing.T) {
 		k.ok(<-resign)
 		k.store.Link("c0").Restore()
 		k.clock.Advance(time.Minute)
-		if !cs[0].IsLeader() {
-			t.Fatal("it does not lead again")
-		}
+		check.Must(t, cs[0].IsLeader(), "it does not lead again")
 		k.store.Link("c0").Cut()
 		go func() { transfer <- cs[0].Transfer(t.Context(), "other") }()
 		synctest.Wait()

@@ -3,10 +3,8 @@
 package leader_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -30,8 +29,7 @@ func tcpHandover(t *testing.T, a, b func() *leader.Bucket, cfg leader.Config) {
 	first := el.stand(a(), cfg)
 	first.Expect(leadertest.Pending(), leadertest.Elected())
 	store := b()
-	holders, err := leader.Observe(t.Context(), store, el.name)
-	tcpOK(t, err)
+	holders := check.Got(leader.Observe(t.Context(), store, el.name))(t)
 	tcpShows(t, holders, "a", "10.0.0.1")
 
 	cfg.ID, cfg.Value = "b", []byte("10.0.0.2")
@@ -45,14 +43,11 @@ func tcpHandover(t *testing.T, a, b func() *leader.Bucket, cfg leader.Config) {
 	term := tcpTerm(second)
 	tcpShows(t, holders, "b", "10.0.0.2")
 	first.Expect(leadertest.Observed("b"))
-	h, err := leader.Lookup(t.Context(), store, el.name)
-	tcpOK(t, err)
-	if h.ID != "b" || h.Token != term.Token() || h.Pending {
-		t.Errorf("Lookup: %v, want b with token %d", h, term.Token())
-	}
-	if s, _ := second.Leader(); s.ID != "b" || s.Token != term.Token() {
-		t.Errorf("b believes %v", s)
-	}
+	h := check.Got(leader.Lookup(t.Context(), store, el.name))(t)
+	check.That(t, h.ID == "b" && h.Token == term.Token() && !h.Pending,
+		"Lookup: %v, want b with token %d", h, term.Token())
+	s, _ := second.Leader()
+	check.That(t, s.ID == "b" && s.Token == term.Token(), "b believes %v", s)
 	tcpOK(t, second.Stop(t.Context()))
 	second.Expect(leadertest.Deposed(leader.ErrStopped))
 }
@@ -64,8 +59,7 @@ func tcpTakeover(t *testing.T, a, b *leader.Bucket) {
 	el := tcpElectionOf(t, "shards.17")
 	first := el.stand(a, leader.Config{ID: "a"})
 	first.Expect(leadertest.Pending(), leadertest.Elected())
-	holders, err := leader.Observe(t.Context(), b, el.name)
-	tcpOK(t, err)
+	holders := check.Got(leader.Observe(t.Context(), b, el.name))(t)
 	tcpShows(t, holders, "a", "")
 	second := el.stand(b, leader.Config{ID: "b"})
 	second.Expect(leadertest.Observed("a"), leadertest.Faulted(leader.ErrNoFeed))
@@ -109,9 +103,7 @@ func TestTCP_TransportsAndStorage(t *testing.T) {
 		}},
 		{"TLS", func(o *server.Options) { o.TLSConfig = serve; o.TLS = true }, func(t *testing.T, s *server.Server) *nats.Conn {
 			nc := tcpDial(t, s.ClientURL(), nats.Secure(trust))
-			if _, err := nc.TLSConnectionState(); err != nil {
-				t.Fatal(err)
-			}
+			check.Got(nc.TLSConnectionState())(t)
 			return nc
 		}},
 		{"WebSocket", func(o *server.Options) {
@@ -137,63 +129,6 @@ func TestTCP_TransportsAndStorage(t *testing.T) {
 	}
 }
 
-// A leader hands over in an ordinary bucket. The kinds of buckets that NATS makes: a
-// watch feed, and a republish feed on a subject of the owner's choice.
-func TestTCP_OrdinaryBucket(t *testing.T) {
-	t.Parallel()
-	for _, k := range []struct {
-		name      string
-		republish *jetstream.RePublish
-		feed      string
-		consumers int
-	}{
-		{"with a watch", nil, "", 2},
-		{"republished", &jetstream.RePublish{Source: "$KV.E.>", Destination: "elsewhere.>"}, "elsewhere", 0},
-		{"republished from everywhere", &jetstream.RePublish{Source: ">", Destination: "all.>"}, "all.$KV.E", 0},
-		{"republished without a source", &jetstream.RePublish{Destination: "bare.>"}, "bare.$KV.E", 0},
-		{"republished headers are no feed", &jetstream.RePublish{Source: "$KV.E.>", Destination: "heads.>", HeadersOnly: true}, "", 2},
-	} {
-		t.Run(k.name, func(t *testing.T) {
-			t.Parallel()
-			s := tcpServe(t, tcpOptions(t, ""))
-			js := tcpJS(t, tcpDial(t, s.ClientURL()))
-			_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E", RePublish: k.republish})
-			tcpOK(t, err)
-			info, err := tcpBucket(t, js).Info(t.Context())
-			tcpOK(t, err)
-			if info.FeedSubject != k.feed || info.PurgeProtected {
-				t.Errorf("the feed is %q, sealed %v, want %q and not", info.FeedSubject, info.PurgeProtected, k.feed)
-			}
-			el := tcpElectionOf(t, "e")
-			cfg := leader.Config{LeaseDuration: 12 * time.Second, TurnTimeout: longTurn}
-			stand := func(id string) (*tcpCandidate, *nats.Conn) {
-				nc := tcpDial(t, s.ClientURL())
-				cfg.ID = id
-				return el.stand(tcpBucket(t, tcpJS(t, nc)), cfg), nc
-			}
-			a, _ := stand("a")
-			term := tcpTerm(a)
-			b, nc := stand("b")
-			b.Expect(leadertest.Observed("a"))
-			tcpEventually(t, "each has a consumer, or none", func() bool { return tcpConsumers(t, js) == k.consumers })
-			tcpSilentWhile(t, nc, func() { tcpRenewed(t, tcpBucket(t, js), "e", 6) })
-			if term.Err() != nil {
-				t.Errorf("a lost its term: %v", term.Err())
-			}
-			tcpOK(t, a.Resign(t.Context()))
-			b.Expect(leadertest.Elected())
-			if h, _ := b.Leader(); h.ID != "b" {
-				t.Errorf("b believes %v", h)
-			}
-			tcpNoFaults(t, a)
-			tcpNoFaults(t, b)
-			tcpOK(t, a.Stop(t.Context()))
-			tcpOK(t, b.Stop(t.Context()))
-			tcpEventually(t, "no consumer is left", func() bool { return tcpConsumers(t, js) == 0 })
-		})
-	}
-}
-
 // tcpSilentWhile fails the test if anything is sent on the connection. A candidate that
 // has just begun may still send requests, so counting starts when nothing has been sent
 // for a while.
@@ -208,17 +143,14 @@ func tcpSilentWhile(t *testing.T, nc *nats.Conn, do func()) {
 		return time.Since(since) > 100*time.Millisecond
 	})
 	do()
-	if n := nc.Stats().OutMsgs - last; n != 0 {
-		t.Errorf("%d messages were sent, want none", n)
-	}
+	check.Equal(t, nc.Stats().OutMsgs-last, 0, "%d messages were sent, want none")
 }
 
 // A leader hands over in a JetStream domain.
 func TestTCP_Domain(t *testing.T) {
 	t.Parallel()
 	domain := func(t *testing.T, url string) jetstream.JetStream {
-		js, err := jetstream.NewWithDomain(tcpDial(t, url), "hub")
-		tcpOK(t, err)
+		js := check.Got(jetstream.NewWithDomain(tcpDial(t, url), "hub"))(t)
 		return js
 	}
 	for _, k := range []struct {
@@ -230,8 +162,7 @@ func TestTCP_Domain(t *testing.T) {
 				tcpCreate(t, js, leader.BucketConfig{MaxLease: tcpLong})
 				return leader.Config{}
 			}
-			_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E"})
-			tcpOK(t, err)
+			check.Got(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E"}))(t)
 			return leader.Config{LeaseDuration: 6 * time.Second}
 		}
 		t.Run(k.name+" on the same server", func(t *testing.T) {
@@ -258,8 +189,7 @@ func TestTCP_Domain(t *testing.T) {
 
 func tcpLeafPort(t *testing.T, s *server.Server) int {
 	t.Helper()
-	v, err := s.Varz(nil)
-	tcpOK(t, err)
+	v := check.Got(s.Varz(nil))(t)
 	return v.LeafNode.Port
 }
 
@@ -334,8 +264,7 @@ func TestTCP_APIPrefix(t *testing.T) {
 					if k.subject == "" {
 						return b
 					}
-					b, err := b.WithFeedSubject(k.subject)
-					tcpOK(t, err)
+					b = check.Got(b.WithFeedSubject(k.subject))(t)
 					return b
 				},
 				leader.Config{})
@@ -350,13 +279,10 @@ func TestTCPFault18_LateServerAndBucket(t *testing.T) {
 	opts.Port = tcpFreePorts(t, 1)[0]
 	host := tcpHostOf(t, opts)
 	nc := tcpDial(t, fmt.Sprintf("nats://127.0.0.1:%d", opts.Port), nats.RetryOnFailedConnect(true))
-	if nc.IsConnected() {
-		t.Fatal("there is a server already")
-	}
+	check.Must(t, !nc.IsConnected(), "there is a server already")
 	js := tcpJS(t, nc)
 	c := tcpElectionOf(t, "e").stand(tcpBucket(t, js), leader.Config{LeaseDuration: 5 * time.Second})
-	holders, err := leader.Observe(t.Context(), tcpBucket(t, js), "e")
-	tcpOK(t, err)
+	holders := check.Got(leader.Observe(t.Context(), tcpBucket(t, js), "e"))(t)
 	c.Expect(leadertest.Faulted(leader.ErrUnreachable))
 	if s := c.State(); s != leader.StateCandidate || c.IsLeader() {
 		t.Errorf("it is %v", s)
@@ -377,47 +303,7 @@ func TestTCPFault01_StopBeforeServer(t *testing.T) {
 	c.Expect(leadertest.Faulted(leader.ErrUnreachable))
 	tcpOK(t, c.Stop(t.Context()))
 	<-c.Done()
-	if c.Err() != nil {
-		t.Error(c.Err())
-	}
-}
-
-// The connection of a leader is closed or drained.
-func TestTCP_ConnectionClosed(t *testing.T) {
-	t.Parallel()
-	for _, how := range []struct {
-		name string
-		end  func(*nats.Conn)
-	}{
-		{"closed", (*nats.Conn).Close},
-		{"drained", func(nc *nats.Conn) { _ = nc.Drain() }},
-	} {
-		t.Run(how.name, func(t *testing.T) {
-			t.Parallel()
-			s := tcpServe(t, tcpOptions(t, ""))
-			tcpCreate(t, tcpJS(t, tcpDial(t, s.ClientURL())), leader.BucketConfig{MaxLease: 6 * time.Second})
-			el := tcpElectionOf(t, "e")
-			nc := tcpDial(t, s.ClientURL())
-			a := el.stand(tcpBucket(t, tcpJS(t, nc)), leader.Config{ID: "a"})
-			term := tcpTerm(a)
-			b := el.stand(tcpBucket(t, tcpJS(t, tcpDial(t, s.ClientURL()))), leader.Config{ID: "b"})
-			b.Expect(leadertest.Observed("a"))
-			how.end(nc)
-			<-a.Done()
-			if !errors.Is(a.Err(), leader.ErrConnectionClosed) {
-				t.Errorf("a ended with %v", a.Err())
-			}
-			if !errors.Is(term.Err(), leader.ErrConnectionClosed) {
-				t.Errorf("the term ended with %v", term.Err())
-			}
-			a.Expect(leadertest.Deposed(leader.ErrConnectionClosed))
-			b.Expect(leadertest.Observed(""), leadertest.Elected())
-			_, err := leader.Lookup(t.Context(), tcpBucket(t, tcpJS(t, nc)), "e")
-			if !errors.Is(err, leader.ErrConnectionClosed) {
-				t.Errorf("Lookup: %v", err)
-			}
-		})
-	}
+	check.That(t, c.Err() == nil, "%v", c.Err())
 }
 
 // Fault 16 of docs/faults.md: same store, same port, same connections, same
@@ -444,8 +330,7 @@ func TestTCPFault16_ServerRestarts(t *testing.T) {
 				if feed == "republished" {
 					tcpCreate(t, js, leader.BucketConfig{MaxLease: k.lease})
 				} else {
-					_, err := js.CreateStream(t.Context(), tcpSealedWithoutFeed(k.lease))
-					tcpOK(t, err)
+					check.Got(js.CreateStream(t.Context(), tcpSealedWithoutFeed(k.lease)))(t)
 				}
 				el := tcpElectionOf(t, "e")
 				cfg.ID = "a"
@@ -458,16 +343,12 @@ func TestTCPFault16_ServerRestarts(t *testing.T) {
 				host.down()
 				if !k.keeps {
 					a.Expect(leadertest.Fenced(leader.ErrLeaseExpired))
-					if !errors.Is(term.Err(), leader.ErrLeaseExpired) {
-						t.Errorf("the term ended with %v", term.Err())
-					}
+					check.Is(t, term.Err(), leader.ErrLeaseExpired)
 				}
 				host.up()
 				if k.keeps {
 					tcpRenewed(t, tcpBucket(t, js), "e", 2)
-					if term.Err() != nil {
-						t.Errorf("a lost its term: %v", term.Err())
-					}
+					check.That(t, term.Err() == nil, "a lost its term: %v", term.Err())
 				} else {
 					tcpEventually(t, "somebody leads again", func() bool { return a.IsLeader() || b.IsLeader() })
 				}
@@ -505,52 +386,7 @@ func TestErrorTexts_NoJetStream(t *testing.T) {
 		"JetStream is not enabled for the account of this connection": tcpDial(t, tcpServe(t, account).ClientURL(), nats.UserInfo("b", "x")),
 	} {
 		err := second(tcpBucket(t, tcpJS(t, nc)).Info(t.Context()))
-		if !errors.Is(err, leader.ErrUnreachable) || fmt.Sprint(err) != "leader: "+what {
-			t.Errorf("got  %v\nwant leader: %s", err, what)
-		}
+		check.That(t, errors.Is(err, leader.ErrUnreachable) && fmt.Sprint(err) == "leader: "+what,
+			"got  %v\nwant leader: %s", err, what)
 	}
-}
-
-// An old process hands over to a candidate, and the candidate to an old process. Over
-// TCP, in real time, with a TTL that the checks of nats-kv-leader-elect would not accept,
-// and the bucket on file.
-func TestTCP_KVElect(t *testing.T) {
-	t.Parallel()
-	const ttl = 8 * time.Second
-	srv := tcpServe(t, tcpOptions(t, ""))
-	dial := func() jetstream.JetStream { return tcpJS(t, tcpDial(t, srv.ClientURL())) }
-	_, err := dial().CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E", TTL: ttl})
-	tcpOK(t, err)
-	kv := legacyKV(t, tcpDial(t, srv.ClientURL()), "E")
-	var stands atomic.Pointer[tcpCandidate]
-	old := func() *kvProcess {
-		ctx, cancel := context.WithCancel(context.Background())
-		p := &kvProcess{name: "old", kv: kv, end: cancel, done: make(chan struct{})}
-		p.told = func(_ *kvProcess, what string) {
-			if c := stands.Load(); what == "won" && c != nil && c.IsLeader() {
-				t.Error("two leaders")
-			}
-		}
-		go p.run(ctx, ttl/4*3, 0)
-		t.Cleanup(func() {
-			p.quit()
-			<-p.done
-		})
-		return p
-	}
-	first := old()
-	tcpEventually(t, "the old process leads", first.leads.Load)
-	c := tcpElectionOf(t, "e").stand(tcpBucket(t, dial()), leader.Config{ID: "new", KVElect: true})
-	stands.Store(c)
-	tcpEventually(t, "the candidate knows of it", func() bool { h, _ := c.Leader(); return h.Foreign && string(h.Value) == "old" })
-	first.quit()
-	<-first.done
-	term := tcpTerm(c)
-	second := old()
-	tcpRenewed(t, tcpBucket(t, dial()), "e", 3)
-	if err := term.Err(); err != nil || second.leads.Load() {
-		t.Errorf("the candidate does not lead beside an old process that has started again: %v", err)
-	}
-	tcpOK(t, c.Stop(t.Context()))
-	tcpEventually(t, "the old process leads again", second.leads.Load)
 }

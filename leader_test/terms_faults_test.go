@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
 // The key is deleted during the body. The candidate does not campaign before the body has
 // ended, and others lead.
 func TestTerms_KeyDeleted(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b, atA, atB := w.workers(leader.Config{}, 20*time.Second)
 		w.ok(w.kv().Delete(w.Context(), "e"))
 		w.at(20 * time.Second)
@@ -33,8 +33,7 @@ func TestTerms_KeyDeleted(t *testing.T) {
 // A candidate whose application has left its loop warns after one lease, and then at intervals
 // that double.
 func TestTerms_NoLoopWarns(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		log := new(warnings)
 		a := w.standAs(leader.Config{ID: "a", Logger: slog.New(log)})
 		w.employ(a, func(*leader.Term) bool { time.Sleep(time.Second); return false })
@@ -54,31 +53,24 @@ func TestTerms_NoLoopWarns(t *testing.T) {
 // The application closes the connection during the body. The candidate ends at once, and the
 // loop when the body has ended.
 func TestTerms_ConnectionClosed(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, _, atA, atB := w.workers(leader.Config{}, 20*time.Second)
 		a.nc.Close()
 		w.at(5 * time.Second)
 		a.ended(t, leader.ErrConnectionClosed)
-		if atA.ended() {
-			t.Error("the loop has left its body")
-		}
+		check.That(t, !atA.ended(), "the loop has left its body")
 		w.at(30 * time.Second)
 		atA.worked("23.5s ends")
 		atB.worked("9s begins")
-		if !atA.ended() {
-			t.Error("the loop goes on")
-		}
+		check.That(t, atA.ended(), "the loop goes on")
 	})
 }
 
 // A request from outside to hand over ends the body in order.
 func TestTerms_StepDown(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		_, _, atA, atB := w.workers(leader.Config{}, 2*time.Second)
-		_, err := leader.StepDown(w.Context(), w.ops.bucket(t), "e", "operator")
-		w.ok(err)
+		check.Got(leader.StepDown(w.Context(), w.ops.bucket(t), "e", "operator"))(w)
 		w.at(10 * time.Second)
 		atA.worked("5.5s ends")
 		atB.worked("5.5s begins")
@@ -87,22 +79,18 @@ func TestTerms_StepDown(t *testing.T) {
 
 // A candidate of a higher priority waits for the body.
 func TestTerms_Preempted(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		low := w.standAs(leader.Config{ID: "low", Queue: true})
 		atLow := w.employ(low, after(3*time.Second))
 		w.at(10 * time.Second)
 		high := w.standAs(leader.Config{ID: "high", Queue: true, Priority: 1, Preempt: true})
 		w.at(30 * time.Second)
 		w.ledBy(high, low, high)
-		if got := low.without("observed", "pending", "elected"); len(got) != 2 {
-			t.Errorf("%q", got)
-		}
+		got := low.without("observed", "pending", "elected")
+		check.That(t, len(got) == 2, "%q", got)
 		atLow.mu.Lock()
 		defer atLow.mu.Unlock()
-		if len(atLow.did) != 2 {
-			t.Errorf("%q", atLow.did)
-		}
+		check.That(t, len(atLow.did) == 2, "%q", atLow.did)
 	})
 }
 
@@ -117,17 +105,14 @@ func TestTerms_BeforeTheBucket(t *testing.T) {
 		a.news()
 		atA.mu.Lock()
 		defer atA.mu.Unlock()
-		if len(atA.did) != 1 {
-			t.Errorf("%q", atA.did)
-		}
+		check.That(t, len(atA.did) == 1, "%q", atA.did)
 	})
 }
 
 // A guard that is raised by a stranger during the body fences the term. The next term raises
 // it again, after the body.
 func TestTerms_Guarded(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		orders := w.orders()
 		g := w.guard("a", "orders")
 		atA := w.employ(g.candidate, after(2*time.Second))

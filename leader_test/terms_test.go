@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -61,9 +62,7 @@ func (p *worker) worked(want ...string) {
 	synctest.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !slices.Equal(p.did, want) {
-		p.w.Errorf("the worker of %s: %q, want %q", p.c.ID(), p.did, want)
-	}
+	check.That(p.w, slices.Equal(p.did, want), "the worker of %s: %q, want %q", p.c.ID(), p.did, want)
 	p.did = nil
 }
 
@@ -106,8 +105,7 @@ func (w *world) workers(cfg leader.Config, d time.Duration) (a, b *candidate, at
 
 // A stop lets the body end what it has begun. The next leader begins in the same instant.
 func TestTerms_StopAwaitsTheBody(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, _, atA, atB := w.workers(leader.Config{}, 3*time.Second)
 		w.at(20500 * time.Millisecond)
 		stop := w.begin(func() error { return a.Stop(w.Context()) })
@@ -119,9 +117,8 @@ func TestTerms_StopAwaitsTheBody(t *testing.T) {
 		if !atA.ended() || a.Err() != nil {
 			t.Errorf("the loop has ended: %v, with %v", atA.ended(), a.Err())
 		}
-		if drained := a.drained(); !slices.Equal(drained, []bool{true}) {
-			t.Errorf("Drained is %v", drained)
-		}
+		drained := a.drained()
+		check.That(t, slices.Equal(drained, []bool{true}), "Drained is %v", drained)
 	})
 }
 
@@ -142,13 +139,10 @@ func TestTerms_StopTimeout(t *testing.T) {
 		a.saw(t, "3.5s fenced stopped", "9.5s faulted not released", "9.5s deposed stopped")
 		a.ended(t, nil)
 		b.saw(t, "9.5s observed nobody", "9.5s pending", "9.5s elected")
-		if drained := a.drained(); !slices.Equal(drained, []bool{false}) {
-			t.Errorf("Drained is %v", drained)
-		}
+		drained := a.drained()
+		check.That(t, slices.Equal(drained, []bool{false}), "Drained is %v", drained)
 		atA.worked("0s begins")
-		if atA.ended() {
-			t.Error("the loop has left its body")
-		}
+		check.That(t, !atA.ended(), "the loop has left its body")
 		w.at(2 * time.Hour)
 	})
 }
@@ -164,24 +158,22 @@ func TestStopTimeout_StoreAway(t *testing.T) {
 		{"short", 500 * time.Millisecond, 500 * time.Millisecond},
 		{"none", -1, 14 * time.Second}, // one lease after the last renewal
 	} {
-		t.Run(at.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.create(leader.BucketConfig{})
-				ctx, cancel := context.WithCancel(w.Context())
-				a := w.campaign(ctx, w.dial("a"), "e", leader.Config{ID: "a", LeaseDuration: 15 * time.Second, RenewInterval: 2 * time.Second, StopTimeout: at.limit})
-				w.at(3 * time.Second)
-				a.blackhole(up, down)
-				cancel()
-				w.at(3*time.Second + at.ends - 1)
-				select {
-				case <-a.Done():
-					t.Errorf("it has ended at %v", w.now())
-				default:
-				}
-				w.at(3*time.Second + at.ends)
-				a.ended(t, nil)
-				a.open()
-			})
+		inBubble.run(t, at.name, func(t *testing.T, w *world) {
+			w.create(leader.BucketConfig{})
+			ctx, cancel := context.WithCancel(w.Context())
+			a := w.campaign(ctx, w.dial("a"), "e", leader.Config{ID: "a", LeaseDuration: 15 * time.Second, RenewInterval: 2 * time.Second, StopTimeout: at.limit})
+			w.at(3 * time.Second)
+			a.blackhole(up, down)
+			cancel()
+			w.at(3*time.Second + at.ends - 1)
+			select {
+			case <-a.Done():
+				t.Errorf("it has ended at %v", w.now())
+			default:
+			}
+			w.at(3*time.Second + at.ends)
+			a.ended(t, nil)
+			a.open()
 		})
 	}
 }
@@ -200,20 +192,17 @@ func TestStopTimeout_Relations(t *testing.T) {
 		{"both", leader.Config{DrainTimeout: 20 * time.Second, StopTimeout: 21 * time.Second}, 19 * time.Second}, // 2s less
 		{"none", leader.Config{DrainTimeout: 20 * time.Second, StopTimeout: -1}, 20 * time.Second},
 	} {
-		t.Run(k.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.sealed()
-				ctx, cancel := context.WithCancel(w.Context())
-				k.cfg.ID = "a"
-				a := w.campaign(ctx, w.dial("a"), "e", k.cfg)
-				w.employ(a, after(time.Minute))
-				w.at(3500 * time.Millisecond)
-				a.news()
-				cancel()
-				w.at(time.Hour)
-				over := 3500*time.Millisecond + k.drain
-				a.saw(t, "3.5s fenced stopped", fmt.Sprint(over, " faulted not released"), fmt.Sprint(over, " deposed stopped"))
-			})
+		inSealed.run(t, k.name, func(t *testing.T, w *world) {
+			ctx, cancel := context.WithCancel(w.Context())
+			k.cfg.ID = "a"
+			a := w.campaign(ctx, w.dial("a"), "e", k.cfg)
+			w.employ(a, after(time.Minute))
+			w.at(3500 * time.Millisecond)
+			a.news()
+			cancel()
+			w.at(time.Hour)
+			over := 3500*time.Millisecond + k.drain
+			a.saw(t, "3.5s fenced stopped", fmt.Sprint(over, " faulted not released"), fmt.Sprint(over, " deposed stopped"))
 		})
 	}
 }
@@ -226,28 +215,24 @@ func TestStopTimeout_AfterAnotherEnd(t *testing.T) {
 		"resigns": func(w *world, c *candidate) { w.begin(func() error { return c.Resign(context.Background()) }) },
 		"stops":   func(w *world, c *candidate) { w.begin(func() error { return c.Stop(context.Background()) }) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.create(leader.BucketConfig{})
-				ctx, cancel := context.WithCancel(w.Context())
-				a := w.campaign(ctx, w.dial("a"), "e", leader.Config{ID: "a", LeaseDuration: 15 * time.Second, StopTimeout: 4 * time.Second})
-				w.employ(a, after(time.Minute))
-				w.at(10 * time.Second)
-				end(w, a)
-				w.at(22500 * time.Millisecond)
-				a.open()
-				w.at(23 * time.Second) // the drain of one lease has begun between 10s and 22s
-				if a.State() != leader.StateFenced {
-					t.Errorf("a is %v", a.State())
-				}
-				a.news()
-				cancel()
-				w.at(time.Hour)
-				if got := a.news(); len(got) != 2 || !strings.HasPrefix(got[0], "26s faulted not released") && name == "fenced" {
-					t.Errorf("%q", got)
-				}
-				a.ended(t, nil)
-			})
+		inBubble.run(t, name, func(t *testing.T, w *world) {
+			w.create(leader.BucketConfig{})
+			ctx, cancel := context.WithCancel(w.Context())
+			a := w.campaign(ctx, w.dial("a"), "e", leader.Config{ID: "a", LeaseDuration: 15 * time.Second, StopTimeout: 4 * time.Second})
+			w.employ(a, after(time.Minute))
+			w.at(10 * time.Second)
+			end(w, a)
+			w.at(22500 * time.Millisecond)
+			a.open()
+			w.at(23 * time.Second) // the drain of one lease has begun between 10s and 22s
+			check.That(t, a.State() == leader.StateFenced, "a is %v", a.State())
+			a.news()
+			cancel()
+			w.at(time.Hour)
+			if got := a.news(); len(got) != 2 || !strings.HasPrefix(got[0], "26s faulted not released") && name == "fenced" {
+				t.Errorf("%q", got)
+			}
+			a.ended(t, nil)
 		})
 	}
 }
@@ -255,8 +240,7 @@ func TestStopTimeout_AfterAnotherEnd(t *testing.T) {
 // While the body works on in a term that has ended, the candidate keeps its key, and no other
 // begins. It is elected again when the body ends in time.
 func TestTerms_FencedKeepsTheKey(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, _, atA, atB := w.workers(leader.Config{DrainTimeout: time.Minute}, 20*time.Second)
 		a.blackhole(up)
 		w.at(8500 * time.Millisecond)
@@ -265,17 +249,15 @@ func TestTerms_FencedKeepsTheKey(t *testing.T) {
 		a.saw(t, "4.25s faulted unreachable", "7.8s fenced expired", "27.8s deposed expired", "27.8s pending", "27.8s elected")
 		atA.worked("27.8s ends", "27.8s begins")
 		atB.worked()
-		if s := a.Stats(); s.Unreleased != 0 {
-			t.Errorf("Unreleased is %v", s.Unreleased)
-		}
+		s := a.Stats()
+		check.That(t, s.Unreleased == 0, "Unreleased is %v", s.Unreleased)
 	})
 }
 
 // The body ends too late: the candidate gives up its key in time, and does not campaign before
 // the end of the body.
 func TestTerms_DrainIsOver(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b, atA, atB := w.workers(leader.Config{}, 40*time.Second)
 		a.blackhole(up)
 		w.at(8500 * time.Millisecond)
@@ -283,9 +265,9 @@ func TestTerms_DrainIsOver(t *testing.T) {
 		w.at(20 * time.Second)
 		atA.worked()
 		atB.worked("13.8s begins") // one lease after a was fenced
-		if s := a.Stats(); s.Unreleased != 20*time.Second-7800*time.Millisecond || s.Faults["not_released"] != 2 {
-			t.Errorf("Unreleased is %v, faults %v", s.Unreleased, s.Faults)
-		}
+		s := a.Stats()
+		check.That(t, s.Unreleased == 20*time.Second-7800*time.Millisecond && s.Faults["not_released"] == 2,
+			"Unreleased is %v, faults %v", s.Unreleased, s.Faults)
 		w.ok(b.Stop(w.Context()))
 		w.at(60 * time.Second)
 		atA.worked("47.8s ends", "47.8s begins")
@@ -297,8 +279,7 @@ func TestTerms_DrainIsOver(t *testing.T) {
 
 // A leader that was overtaken while its body works on reports that, and takes no free key.
 func TestTerms_Overtaken(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b, atA, atB := w.workers(leader.Config{}, 40*time.Second)
 		a.cut()
 		w.at(10 * time.Second)
@@ -308,9 +289,8 @@ func TestTerms_Overtaken(t *testing.T) {
 		w.ok(b.Stop(w.Context()))
 		w.at(47 * time.Second)
 		atA.worked()
-		if h, ok := a.Leader(); ok {
-			t.Errorf("%v", h)
-		}
+		h, ok := a.Leader()
+		check.That(t, !ok, "%v", h)
 		w.at(50 * time.Second)
 		atA.worked("47.8s ends", "47.8s begins")
 		if got := a.without("observed", "pending"); !slices.Equal(got, []string{
@@ -330,40 +310,34 @@ func TestTerms_LoopIsLeft(t *testing.T) {
 		"panic":  func() bool { panic("of a worker") },
 		"Goexit": func() bool { runtime.Goexit(); return true },
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				w.sealed()
-				a := w.stand("a")
-				atA := w.employ(a, func(*leader.Term) bool {
-					time.Sleep(3500 * time.Millisecond)
-					return leave()
-				})
-				b := w.stand("b")
-				w.at(5 * time.Second)
-				atA.worked("0s begins", "3.5s ends")
-				if h, ok := a.Leader(); !ok || h.ID != "b" || !atA.ended() {
-					t.Errorf("%v leads, the loop has ended: %v", h, atA.ended())
-				}
-				w.ok(b.Stop(w.Context()))
-				w.at(time.Minute)
-				if a.State() != leader.StateCandidate {
-					t.Errorf("a is %v", a.State())
-				}
-				if got := a.without("observed"); !slices.Equal(got, []string{"0s pending", "0s elected", "3.5s deposed resigned"}) {
-					t.Errorf("%q", got)
-				}
-				atA = w.employ(a, after(0))
-				w.at(time.Minute + 1)
-				atA.worked("1m0s begins")
+		inSealed.run(t, name, func(t *testing.T, w *world) {
+			a := w.stand("a")
+			atA := w.employ(a, func(*leader.Term) bool {
+				time.Sleep(3500 * time.Millisecond)
+				return leave()
 			})
+			b := w.stand("b")
+			w.at(5 * time.Second)
+			atA.worked("0s begins", "3.5s ends")
+			if h, ok := a.Leader(); !ok || h.ID != "b" || !atA.ended() {
+				t.Errorf("%v leads, the loop has ended: %v", h, atA.ended())
+			}
+			w.ok(b.Stop(w.Context()))
+			w.at(time.Minute)
+			check.That(t, a.State() == leader.StateCandidate, "a is %v", a.State())
+			got := a.without("observed")
+			check.That(t, slices.Equal(got, []string{"0s pending", "0s elected", "3.5s deposed resigned"}),
+				"%q", got)
+			atA = w.employ(a, after(0))
+			w.at(time.Minute + 1)
+			atA.worked("1m0s begins")
 		})
 	}
 }
 
 // A body that returns early hands over. The candidate waits one lease before it leads again.
 func TestTerms_BodyReturnsEarly(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		atA := w.employ(a, func(*leader.Term) bool { time.Sleep(time.Second); return true })
 		w.at(10 * time.Second)
@@ -373,8 +347,7 @@ func TestTerms_BodyReturnsEarly(t *testing.T) {
 
 // A term that is over before a loop could take it is left out.
 func TestTerms_OverBeforeTheLoop(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(3500 * time.Millisecond)
 		w.ok(a.Resign(w.Context()))
@@ -387,8 +360,7 @@ func TestTerms_OverBeforeTheLoop(t *testing.T) {
 
 // A loop that begins while the candidate leads takes that term, and no other loop does.
 func TestTerms_LateLoop(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(3500 * time.Millisecond)
 		first, second := w.employ(a, after(time.Second)), w.employ(a, after(time.Second))
@@ -402,8 +374,7 @@ func TestTerms_LateLoop(t *testing.T) {
 
 // A loop over the terms of a candidate that has ended, or of a zero one, ends at once.
 func TestTerms_AfterTheEnd(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(time.Second)
 		w.ok(a.Stop(w.Context()))
@@ -419,8 +390,7 @@ func TestTerms_AfterTheEnd(t *testing.T) {
 // A Release in the body lets the candidate campaign again. The end of that body does not end
 // the next term.
 func TestTerms_ReleasedByHand(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		first := true
 		atA := w.employ(a, func(t *leader.Term) bool {
@@ -444,32 +414,25 @@ func TestTerms_ReleasedByHand(t *testing.T) {
 
 // A Stop that is given up ends the candidate at once. The loop ends with its body.
 func TestTerms_Abandoned(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a, b, atA, atB := w.workers(leader.Config{DrainTimeout: time.Minute}, 10*time.Second)
 		ctx, cancel := context.WithCancel(w.Context())
 		cancel()
-		if err := a.Stop(ctx); err == nil {
-			t.Error("Stop returned nil")
-		}
+		err := a.Stop(ctx)
+		check.That(t, err != nil, "Stop returned nil")
 		a.saw(t, "3.5s fenced stopped", "3.5s deposed stopped")
 		a.ended(t, nil)
-		if atA.ended() {
-			t.Error("the loop has left its body")
-		}
+		check.That(t, !atA.ended(), "the loop has left its body")
 		w.at(30 * time.Second)
 		atA.worked("13.5s ends")
 		atB.worked("9s begins") // the key was not released
-		if !atA.ended() || !b.IsLeader() {
-			t.Error("the loop has not ended with its body")
-		}
+		check.That(t, atA.ended() && b.IsLeader(), "the loop has not ended with its body")
 	})
 }
 
 // With several seats, work that goes on on one seat keeps the process from all others.
 func TestTerms_Seats(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.standAs(leader.Config{ID: "a", Seats: 2})
 		atA := w.employ(a, after(20*time.Second))
 		w.at(500 * time.Millisecond)
@@ -491,8 +454,7 @@ func TestTerms_Seats(t *testing.T) {
 
 // A handover by name awaits the body, too.
 func TestTerms_Transfer(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rostered()
+	inRostered(t, func(w *world) {
 		a := w.standAs(leader.Config{ID: "a", Queue: true})
 		atA := w.employ(a, after(2*time.Second))
 		for i, id := range []string{"b", "c"} {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -67,12 +68,10 @@ func (k *nkey) issue(tb testing.TB, subject *nkey, claims map[string]any) string
 	tb.Helper()
 	claims["version"] = 2
 	body := map[string]any{"iss": k.public, "sub": subject.public, "name": claims["type"], "iat": time.Now().Unix(), "nats": claims}
-	unsigned, err := json.Marshal(body)
-	tcpOK(tb, err)
+	unsigned := check.Got(json.Marshal(body))(tb)
 	hash := sha512.Sum512_256(unsigned)
 	body["jti"] = base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(hash[:])
-	payload, err := json.Marshal(body)
-	tcpOK(tb, err)
+	payload := check.Got(json.Marshal(body))(tb)
 	text := base64.RawURLEncoding.EncodeToString([]byte(`{"typ":"JWT","alg":"ed25519-nkey"}`)) +
 		"." + base64.RawURLEncoding.EncodeToString(payload)
 	return text + "." + base64.RawURLEncoding.EncodeToString(ed25519.Sign(k.secret, []byte(text)))
@@ -143,9 +142,8 @@ func (s *jwtServer) update(limits map[string]int64, revoked ...string) {
 	nc := tcpDial(s.tb, s.url, s.system.issueUser(s.tb, newNkey(s.tb, keyOfUser)))
 	reply, err := nc.Request("$SYS.REQ.CLAIMS.UPDATE", []byte(s.operator.issueAccount(s.tb, s.account, limits, revocations)), tcpLimit)
 	tcpOK(s.tb, err)
-	if !strings.Contains(string(reply.Data), `"code":200`) {
-		s.tb.Fatalf("the server does not take the account: %s", reply.Data)
-	}
+	check.Must(s.tb, strings.Contains(string(reply.Data), `"code":200`),
+		"the server does not take the account: %s", reply.Data)
 }
 
 // A leader hands over with decentralised JWT accounts.
@@ -195,9 +193,8 @@ func TestTopology_JWTUserRevoked(t *testing.T) {
 				a.Expect(leadertest.Faulted(leader.ErrUnreachable), leadertest.Fenced(leader.ErrLeaseExpired))
 			}
 			b.Expect(leadertest.Elected())
-			if next := b.Watcher.Term().Token(); next <= term.Token() {
-				t.Errorf("token %d after %d", next, term.Token())
-			}
+			next := b.Watcher.Term().Token()
+			check.That(t, next > term.Token(), "token %d after %d", next, term.Token())
 			if !k.ends {
 				s.update(withJetStream)
 				a.Expect(leadertest.Deposed(leader.ErrLeaseExpired), leadertest.Observed("b"))
@@ -220,7 +217,6 @@ func TestTopology_JWTAccountLosesJetStream(t *testing.T) {
 	a.Expect(leadertest.Faulted(leader.ErrUnreachable), leadertest.Fenced(leader.ErrLeaseExpired))
 	s.update(withJetStream)
 	a.Expect(leadertest.Elected())
-	if next := a.Watcher.Term().Token(); next <= term.Token() {
-		t.Errorf("token %d after %d", next, term.Token())
-	}
+	next := a.Watcher.Term().Token()
+	check.That(t, next > term.Token(), "token %d after %d", next, term.Token())
 }

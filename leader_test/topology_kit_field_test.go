@@ -8,6 +8,8 @@ import (
 	"net"
 	"sync"
 	"testing"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // tcpLink is a TCP proxy for the connections between servers, which can be cut.
@@ -26,8 +28,7 @@ type tcpLink struct {
 // linkTo starts a proxy for a port of the loopback interface. The proxy ends with the test.
 func linkTo(tb testing.TB, port int) *tcpLink {
 	tb.Helper()
-	listen, err := net.Listen("tcp", "127.0.0.1:0")
-	tcpOK(tb, err)
+	listen := check.Got(net.Listen("tcp", "127.0.0.1:0"))(tb)
 	l := &tcpLink{tb: tb, listen: listen, to: fmt.Sprintf("127.0.0.1:%d", port), conns: make(map[net.Conn]bool)}
 	addr, ok := listen.Addr().(*net.TCPAddr)
 	if !ok {

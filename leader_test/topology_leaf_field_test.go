@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -32,8 +33,7 @@ func TestTopology_LeafCutOff(t *testing.T) {
 	joined()
 	tcpCreate(t, tcpJS(t, tcpDial(t, hub.ClientURL())), leader.BucketConfig{})
 	open := func(s *server.Server) *leader.Bucket {
-		js, err := jetstream.NewWithDomain(tcpDial(t, s.ClientURL()), "hub")
-		tcpOK(t, err)
+		js := check.Got(jetstream.NewWithDomain(tcpDial(t, s.ClientURL()), "hub"))(t)
 		return tcpBucket(t, js)
 	}
 	el := tcpElectionOf(t, "e")
@@ -45,9 +45,8 @@ func TestTopology_LeafCutOff(t *testing.T) {
 	link.setCut(true)
 	far.Expect(leadertest.Faulted(leader.ErrUnreachable), leadertest.Observed(""))
 	tcpRenewed(t, open(hub), "e", 4)
-	if err := term.Err(); err != nil || far.State() != leader.StateCandidate {
-		t.Errorf("near has %v, far is %v", err, far.State())
-	}
+	err := term.Err()
+	check.That(t, err == nil && far.State() == leader.StateCandidate, "near has %v, far is %v", err, far.State())
 	link.setCut(false)
 	joined()
 	far.Expect(leadertest.Observed("near"))

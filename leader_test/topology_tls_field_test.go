@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -49,15 +50,13 @@ func newAuthority(tb testing.TB, name string) *authority {
 // sign makes a certificate. The first one is the authority's own.
 func (ca *authority) sign(template *x509.Certificate) tls.Certificate {
 	ca.tb.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	tcpOK(ca.tb, err)
+	key := check.Got(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(ca.tb)
 	if ca.key == nil {
 		ca.key = key
 	}
 	template.SerialNumber = big.NewInt(time.Now().UnixNano())
 	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	der, err := x509.CreateCertificate(rand.Reader, template, ca.cert, key.Public(), ca.key)
-	tcpOK(ca.tb, err)
+	der := check.Got(x509.CreateCertificate(rand.Reader, template, ca.cert, key.Public(), ca.key))(ca.tb)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
@@ -154,9 +153,8 @@ func TestTopology_CertificateDistrusted(t *testing.T) {
 	trust(renewed)
 	a.Expect(leadertest.Faulted(leader.ErrUnreachable), leadertest.Fenced(leader.ErrLeaseExpired))
 	b.Expect(leadertest.Elected())
-	if next := b.Watcher.Term().Token(); next <= term.Token() {
-		t.Errorf("token %d after %d", next, term.Token())
-	}
+	next := b.Watcher.Term().Token()
+	check.That(t, next > term.Token(), "token %d after %d", next, term.Token())
 	trust(old, renewed)
 	a.Expect(leadertest.Deposed(leader.ErrLeaseExpired), leadertest.Observed("b"))
 }

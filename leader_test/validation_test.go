@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -60,32 +61,26 @@ func TestConfig_RefusalNamesRelation(t *testing.T) {
 		}
 		var none *leader.Bucket
 		for _, s := range []leader.Store{nil, none} {
-			if _, err := leader.Campaign(w.Context(), s, "e", config{}); !errors.Is(err, leader.ErrInvalidConfig) {
-				t.Errorf("without a store: %v", err)
-			}
+			check.Is(t, check.Err(leader.Campaign(w.Context(), s, "e", config{})), leader.ErrInvalidConfig)
 		}
 	})
 }
 
 // The names of elections are those of keys.
 func TestElectionNames_AreKeys(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		for _, name := range []string{
 			"", ".", "a.", ".a", "a..b", "a b", "a*", ">", "a.>", "*", "ä", "a\n", "a\x00", "a:b", "a$", "a,b", "a\tb", "a\\b",
 		} {
-			if c, err := leader.Campaign(w.Context(), w.ops.bucket(t), name, leader.Config{}); !errors.Is(err, leader.ErrInvalidConfig) || c != nil {
-				t.Errorf("%q: %v", name, err)
-			}
+			c, err := leader.Campaign(w.Context(), w.ops.bucket(t), name, leader.Config{})
+			check.That(t, errors.Is(err, leader.ErrInvalidConfig) && c == nil, "%q: %v", name, err)
 		}
 		cl := w.dial("a")
 		for _, name := range []string{"a", "shards.17", "A-b_c=d/e", "0", "a.b.c.d", "/", "-", "_kv"} {
 			c := w.campaign(w.Context(), cl, name, leader.Config{ID: "a"})
 			c.saw(t, "0s pending", "0s elected")
 			h, err := leader.Lookup(w.Context(), cl.bucket(t), name)
-			if err != nil || h.ID != "a" {
-				t.Errorf("%q: %v, %v", name, h, err)
-			}
+			check.That(t, err == nil && h.ID == "a", "%q: %v, %v", name, h, err)
 		}
 	})
 }
@@ -107,38 +102,32 @@ func TestLease_BeyondBucket(t *testing.T) {
 			w.ok(err)
 		}, "LeaseDuration 7s is more than the bucket's TTL 5s"},
 	} {
-		t.Run(k.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				k.make(w)
-				// Known: refused at once.
-				b := w.ops.bucket(t)
-				_, err := b.Info(w.Context())
-				w.ok(err)
-				c, err := leader.Campaign(w.Context(), b, "e", leader.Config{LeaseDuration: 7 * time.Second})
-				if c != nil || !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), k.text) {
-					t.Errorf("got %v, want %q", err, k.text)
-				}
-				// Not known: reported once, and tried again.
-				a := w.standAs(leader.Config{ID: "a", LeaseDuration: 7 * time.Second})
-				w.at(time.Minute)
-				a.saw(t, "0s faulted unfit")
-			})
+		in(k.make).run(t, k.name, func(t *testing.T, w *world) {
+			// Known: refused at once.
+			b := w.ops.bucket(t)
+			check.Got(b.Info(w.Context()))(w)
+			c, err := leader.Campaign(w.Context(), b, "e", leader.Config{LeaseDuration: 7 * time.Second})
+			if c != nil || !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), k.text) {
+				t.Errorf("got %v, want %q", err, k.text)
+			}
+			// Not known: reported once, and tried again.
+			a := w.standAs(leader.Config{ID: "a", LeaseDuration: 7 * time.Second})
+			w.at(time.Minute)
+			a.saw(t, "0s faulted unfit")
 		})
 	}
 }
 
 // A bucket whose MaxLease is raised later is used.
 func TestMaxLease_RaisedIsUsed(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.standAs(leader.Config{ID: "a", LeaseDuration: 7 * time.Second})
 		w.at(time.Minute)
 		a.news()
 		w.create(leader.BucketConfig{MaxLease: 8 * time.Second})
 		w.at(2 * time.Minute)
-		if got := a.transitions(); len(got) != 2 || !a.IsLeader() {
-			t.Errorf("a saw %q", got)
-		}
+		got := a.transitions()
+		check.That(t, len(got) == 2 && a.IsLeader(), "a saw %q", got)
 	})
 }
 
@@ -161,46 +150,33 @@ func TestDefaults_FollowBucket(t *testing.T) {
 		{"15s", (*world).ordinary, 15 * time.Second, 15 * time.Second},
 		{"15s by default", func(w *world) { w.create(leader.BucketConfig{}) }, 15 * time.Second, 0},
 	} {
-		t.Run(k.name, func(t *testing.T) {
-			bubble(t, func(w *world) {
-				k.make(w)
-				cl := w.dial("a")
-				c, err := leader.Campaign(w.Context(), cl.bucket(t), "e", leader.Config{})
-				w.ok(err)
-				w.at(k.wait)
-				term, ok := c.Term()
-				if !ok || term.Remaining() != k.want/5*4 {
-					t.Fatalf("it leads: %v", ok)
-				}
-				if h, _ := c.Leader(); h.Lease != k.want || h.ID != c.ID() || strings.Count(c.ID(), "_") < 2 {
-					t.Errorf("lease %v of %s", h.Lease, h.ID)
-				}
-				w.at(k.wait + k.want/6 - 1)
-				before := w.requests(cl)
-				w.at(k.wait + k.want/6)
-				if n := w.requests(cl) - before; n != 1 {
-					t.Errorf("%d requests when a renewal is due", n)
-				}
-				w.ok(c.Stop(w.Context()))
-			})
+		in(k.make).run(t, k.name, func(t *testing.T, w *world) {
+			cl := w.dial("a")
+			c := check.Got(leader.Campaign(w.Context(), cl.bucket(t), "e", leader.Config{}))(w)
+			w.at(k.wait)
+			term, ok := c.Term()
+			check.Must(t, ok && term.Remaining() == k.want/5*4, "it leads: %v", ok)
+			h, _ := c.Leader()
+			check.That(t, h.Lease == k.want && h.ID == c.ID() && strings.Count(c.ID(), "_") >= 2,
+				"lease %v of %s", h.Lease, h.ID)
+			w.at(k.wait + k.want/6 - 1)
+			before := w.requests(cl)
+			w.at(k.wait + k.want/6)
+			check.Equal(t, w.requests(cl)-before, 1, "%d requests when a renewal is due")
+			w.ok(c.Stop(w.Context()))
 		})
 	}
 }
 
 // Tokens are greater than MinToken.
 func TestTokens_ExceedMinToken(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.sealed()
+	inSealed(t, func(w *world) {
 		a := w.standAs(leader.Config{ID: "a", MinToken: 5e15})
-		if got := a.lastTerm(t).Token(); got != 5e15+1 {
-			t.Errorf("token %d", got)
-		}
+		check.Equal(t, a.lastTerm(t).Token(), 5e15+1, "token %d")
 		b := w.stand("b")
 		w.at(500 * time.Millisecond)
 		w.ok(a.Stop(w.Context()))
-		if got := b.lastTerm(t).Token(); got != 5e15+2 {
-			t.Errorf("token %d", got)
-		}
+		check.Equal(t, b.lastTerm(t).Token(), 5e15+2, "token %d")
 	})
 }
 

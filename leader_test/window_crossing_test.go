@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -58,9 +59,7 @@ func TestWindow_SlotCrosses(t *testing.T) {
 			c.cs = append(c.cs, waiting)
 			c.clock.Advance(5 * time.Second)
 			var other backend.Place
-			if !c.window.Take(&other, backend.RankHolder, nil, c.clock.Now()) {
-				t.Fatal("the slot is not free")
-			}
+			check.Must(t, c.window.Take(&other, backend.RankHolder, nil, c.clock.Now()), "the slot is not free")
 			c.link.LoseFeed(100)
 			c.clock.Advance(8 * time.Second) // the feed is silent for half a lease, so it is to read the key
 			c.link.LoseFeed(0)
@@ -71,13 +70,9 @@ func TestWindow_SlotCrosses(t *testing.T) {
 			clock.next.Store(&crosses)
 			k.happens(holder, waiting)
 			c.clock.Advance(3 * time.Second)
-			if clock.next.Load() != nil {
-				t.Fatal("the candidate has made no step")
-			}
+			check.Must(t, clock.next.Load() == nil, "the candidate has made no step")
 			c.clock.Advance(time.Second)
-			if waiting.IsLeader() != k.leads {
-				t.Errorf("leads: %v", waiting.IsLeader())
-			}
+			check.That(t, waiting.IsLeader() == k.leads, "leads: %v", waiting.IsLeader())
 			if n, _ := c.window.Waiting(c.clock.Now()); n != 0 || !c.window.Take(&other, backend.RankRead, nil, c.clock.Now()) {
 				t.Errorf("%d wait, or a slot is taken", n)
 			}
@@ -104,16 +99,12 @@ func TestWindow_LateReportOfSlot(t *testing.T) {
 	waiting := c.join("e", leader.Config{ID: "b"})
 	c.clock.Advance(5 * time.Second)
 	var first, second backend.Place
-	if !c.window.Take(&first, backend.RankHolder, nil, c.clock.Now()) {
-		t.Fatal("the slot is not free")
-	}
+	check.Must(t, c.window.Take(&first, backend.RankHolder, nil, c.clock.Now()), "the slot is not free")
 	c.link.LoseFeed(100)
 	c.clock.Advance(8 * time.Second) // the feed is silent for half a lease, so the candidate is to read the key
 	c.link.LoseFeed(0)
 	slow := slowWaiter{make(chan struct{}), make(chan struct{})}
-	if c.window.Take(&second, backend.RankHolder, slow, c.clock.Now()) {
-		t.Fatal("a slot is free")
-	}
+	check.Must(t, !c.window.Take(&second, backend.RankHolder, slow, c.clock.Now()), "a slot is free")
 	reported := make(chan struct{})
 	go func() {
 		c.window.Return(&first, backend.Reply{Took: 1, Limit: time.Second}) // prompt, so there are two slots now
@@ -124,23 +115,18 @@ func TestWindow_LateReportOfSlot(t *testing.T) {
 	cancel()
 	_ = holder.Resign(gone)
 	c.clock.Advance(time.Second)
-	if !waiting.IsLeader() {
-		t.Fatal("the candidate has not used its slot")
-	}
-	if !c.window.Take(&first, backend.RankHolder, nil, c.clock.Now()) {
-		t.Fatal("the candidate has kept its slot")
-	}
+	check.Must(t, waiting.IsLeader(), "the candidate has not used its slot")
+	check.Must(t, c.window.Take(&first, backend.RankHolder, nil, c.clock.Now()), "the candidate has kept its slot")
 	c.clock.Advance(3 * time.Second) // it is to renew its lease
 	writes := len(c.lines.writes)
 	close(slow.goesOn)
 	<-reported
 	c.clock.Advance(time.Second)
-	if n, _ := c.window.Waiting(c.clock.Now()); n != 1 || len(c.lines.writes) != writes {
-		t.Errorf("%d wait, and %d writes were sent without a slot", n, len(c.lines.writes)-writes)
-	}
+	n, _ := c.window.Waiting(c.clock.Now())
+	check.That(t, n == 1 && len(c.lines.writes) == writes,
+		"%d wait, and %d writes were sent without a slot", n, len(c.lines.writes)-writes)
 	c.window.Return(&first, backend.Reply{})
 	c.clock.Advance(time.Minute)
-	if s := waiting.Stats(); s.Elected != 1 || !waiting.IsLeader() {
-		t.Errorf("elected %d times, leads: %v", s.Elected, waiting.IsLeader())
-	}
+	s := waiting.Stats()
+	check.That(t, s.Elected == 1 && waiting.IsLeader(), "elected %d times, leads: %v", s.Elected, waiting.IsLeader())
 }

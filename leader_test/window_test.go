@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -129,9 +130,8 @@ func TestWindow_Congestion(t *testing.T) {
 		c.join(fmt.Sprint("e", i), leader.Config{})
 	}
 	c.clock.Advance(time.Second)
-	if n := c.leading(); n != 60 {
-		t.Fatalf("%d lead", n)
-	}
+	n := c.leading()
+	check.Must(t, n == 60, "%d lead", n)
 	c.link.Delay(250 * time.Millisecond) // a round takes 30s, which is twice the lease
 	c.clock.Advance(5 * time.Second)
 	if _, _, congested := c.stats(); congested != 0 {
@@ -139,22 +139,17 @@ func TestWindow_Congestion(t *testing.T) {
 	}
 	c.clock.Advance(4 * time.Second)
 	s := c.cs[0].Stats()
-	if s.Queued < 30 || s.QueueAge < 5*time.Second || s.QueueAge > 8*time.Second {
-		t.Errorf("%d requests wait, for %v", s.Queued, s.QueueAge)
-	}
+	check.That(t, s.Queued >= 30 && s.QueueAge >= 5*time.Second && s.QueueAge <= 8*time.Second,
+		"%d requests wait, for %v", s.Queued, s.QueueAge)
 	c.clock.Advance(20 * time.Second)
 	fenced, _, congested := c.stats()
-	if congested != 1 {
-		t.Errorf("%d reports of one congestion", congested)
-	}
+	check.That(t, congested == 1, "%d reports of one congestion", congested)
 	if kept := c.leading(); fenced == 0 || kept < 20 { // 24 renewals fit into a renew deadline
 		t.Errorf("%d were fenced, and %d lead", fenced, kept)
 	}
 	c.link.Delay(0)
 	c.clock.Advance(20 * time.Second) // a deposed candidate waits for its own last lease
-	if n := c.leading(); n != 60 {
-		t.Errorf("%d lead", n)
-	}
+	check.Equal(t, c.leading(), 60, "%d lead")
 	before, _, _ := c.stats()
 	c.clock.Advance(time.Minute)
 	if after, _, _ := c.stats(); after != before || c.cs[0].Stats().Queued != 0 {
@@ -172,9 +167,9 @@ func TestWindow_LeadersFirst(t *testing.T) {
 		c.join(fmt.Sprint("e", i), leader.Config{})
 	}
 	c.clock.Advance(time.Minute)
-	if s := led.Stats(); s.Elected != 1 || s.SinceRenewal > 3*time.Second+400*time.Millisecond {
-		t.Errorf("%d terms, and the last renewal was %v ago", s.Elected, s.SinceRenewal)
-	}
+	s := led.Stats()
+	check.That(t, s.Elected == 1 && s.SinceRenewal <= 3*time.Second+400*time.Millisecond,
+		"%d terms, and the last renewal was %v ago", s.Elected, s.SinceRenewal)
 }
 
 // A candidate with several seats has a machine for each. They share the slot with one another
@@ -186,9 +181,8 @@ func TestWindow_Seats(t *testing.T) {
 	}
 	c.clock.Advance(5 * time.Second)
 	for range 10 {
-		if n := c.leading(); n != 3 {
-			t.Fatalf("%d lead", n)
-		}
+		n := c.leading()
+		check.Must(t, n == 3, "%d lead", n)
 		for _, candidate := range c.cs {
 			if candidate.IsLeader() {
 				go func() { _ = candidate.Resign(t.Context()) }()
@@ -225,9 +219,9 @@ func TestWindow_EndsFreeSlots(t *testing.T) {
 				}
 			}
 			var p backend.Place
-			if n, _ := c.window.Waiting(c.clock.Now()); n != 0 || !c.window.Take(&p, backend.RankRead, nil, c.clock.Now()) {
-				t.Errorf("%d wait, or a slot is taken", n)
-			}
+			n, _ := c.window.Waiting(c.clock.Now())
+			check.That(t, n == 0 && c.window.Take(&p, backend.RankRead, nil, c.clock.Now()),
+				"%d wait, or a slot is taken", n)
 		})
 	}
 }

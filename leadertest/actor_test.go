@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -119,9 +120,8 @@ func (j *journal) want(t *testing.T, want ...string) {
 	j.clock.Settle()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if got := fmt.Sprintf("%q", j.lines); got != fmt.Sprintf("%q", want) {
-		t.Fatalf("got\n%s\nwant\n%q", got, want)
-	}
+	got := fmt.Sprintf("%q", j.lines)
+	check.Must(t, got == fmt.Sprintf("%q", want), "got\n%s\nwant\n%q", got, want)
 	j.lines = nil
 }
 
@@ -213,17 +213,13 @@ func TestSettle_WaitsForTheLog(t *testing.T) {
 	store := leadertest.NewStore(clock)
 	var written atomic.Int64
 	c, err := leader.Campaign(t.Context(), store, "e", leader.Config{Logger: slog.New(slowHandler{slog.DiscardHandler, &written})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	clock.Settle()
 	for i := range 100 {
 		before := written.Load()
 		store.Put("e", []byte(fmt.Sprint("junk ", i)))
 		clock.Settle()
-		if written.Load() == before {
-			t.Fatal("Settle returned before the line was written")
-		}
+		check.Must(t, written.Load() != before, "Settle returned before the line was written")
 	}
 	_ = c.Stop(t.Context())
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leadertest"
 )
 
@@ -50,7 +51,5 @@ func TestCalls_DelayNoCandidate(t *testing.T) {
 			at[clock.Elapsed()]++
 		}()
 	}
-	if len(at) != 1 || at[20*time.Second] == 0 {
-		t.Errorf("elected after, and how often: %v; want 20s every time", at)
-	}
+	check.That(t, len(at) == 1 && at[20*time.Second] != 0, "elected after, and how often: %v; want 20s every time", at)
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -21,10 +22,7 @@ func campaign(t *testing.T, clock *leadertest.Clock, s *leadertest.Store, id str
 
 func campaignAs(t *testing.T, clock *leadertest.Clock, s *leadertest.Store, cfg leader.Config) (*leader.Candidate, *leadertest.Watcher) {
 	t.Helper()
-	c, err := leader.Campaign(context.Background(), s.Link(cfg.ID), "jobs", cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Got(leader.Campaign(context.Background(), s.Link(cfg.ID), "jobs", cfg))(t)
 	return c, leadertest.Watch(t, clock, c)
 }
 
@@ -121,9 +119,8 @@ func TestCandidate_InBubbleTime(t *testing.T) {
 		time.Sleep(6 * time.Second)
 		s.Link("a").Cut()
 		b.Expect(leadertest.Elected())
-		if got := time.Since(begin); got != 20*time.Second {
-			t.Fatalf("elected at %v", got)
-		}
+		got := time.Since(begin)
+		check.Must(t, got == 20*time.Second, "elected at %v", got)
 		synctest.Wait()
 		a.Ignore(leadertest.Faulted(), leadertest.Observed()).ExpectExactly(leadertest.Fenced(leader.ErrLeaseExpired))
 	})

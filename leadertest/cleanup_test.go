@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -41,9 +42,7 @@ func TestWatch_EndsTheCandidate(t *testing.T) {
 					c, err = leader.Campaign(t.Context(), link, "jobs", leader.Config{
 						ID: "a", Seats: seats, DrainTimeout: time.Hour, Roster: true, Logger: slog.New(slog.DiscardHandler),
 					})
-					if err != nil {
-						t.Fatal(err)
-					}
+					check.OK(t, err)
 					leadertest.Watch(t, clock, c).Expect(leadertest.Elected())
 					hinder(store, link)
 					if fake {
@@ -65,15 +64,13 @@ func TestLeader_ByTheRecord(t *testing.T) {
 	store := leadertest.NewStore(clock)
 	leads := func(id string) {
 		t.Helper()
-		if h := store.Leader("jobs"); h.ID != id || id == "" && (h.Seat != 0 || h.Released || h.Foreign) {
-			t.Errorf("%v: %v, want %q", clock.Elapsed(), h, id)
-		}
+		h := store.Leader("jobs")
+		check.That(t, h.ID == id && (id != "" || h.Seat == 0 && !h.Released && !h.Foreign),
+			"%v: %v, want %q", clock.Elapsed(), h, id)
 	}
 	leads("")
 	a, err := leader.Campaign(t.Context(), store.Link("a"), "jobs", leader.Config{ID: "a", PendingPeriod: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	leadertest.Watch(t, clock, a)
 	leads("") // it is pending
 	clock.Advance(time.Minute)
@@ -86,9 +83,7 @@ func TestLeader_ByTheRecord(t *testing.T) {
 	store.Link("a").Restore()
 	clock.Advance(5 * time.Minute)
 	leads("a")
-	if err := a.Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, a.Resign(t.Context()))
 	leads("")
 	store.Put("jobs", []byte("foreign"))
 	leads("")

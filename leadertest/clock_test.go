@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leadertest"
 )
 
@@ -33,9 +34,7 @@ func TestClock_DoesNotRunBackwards(t *testing.T) {
 	for _, f := range []func(){func() { c.Advance(-1) }, func() { c.AdvanceTo(start) }} {
 		func() {
 			defer func() {
-				if recover() == nil {
-					t.Fatal("no panic")
-				}
+				check.Must(t, recover() != nil, "no panic")
 			}()
 			f()
 		}()
@@ -47,28 +46,19 @@ func TestTimer_SemanticsOfGo123(t *testing.T) {
 	c := leadertest.NewClock()
 	timer := c.NewTimer(time.Second)
 	c.Advance(time.Second)
-	if !timer.Stop() {
-		t.Fatal("a tick that nobody took was not stopped")
-	}
+	check.Must(t, timer.Stop(), "a tick that nobody took was not stopped")
 	select {
 	case <-timer.C():
 		t.Fatal("a stale tick")
 	default:
 	}
-	if timer.Reset(time.Minute) {
-		t.Fatal("a stopped timer was active")
-	}
+	check.Must(t, !timer.Reset(time.Minute), "a stopped timer was active")
 	c.Advance(time.Second)
-	if !timer.Reset(time.Second) {
-		t.Fatal("an armed timer was not active")
-	}
+	check.Must(t, timer.Reset(time.Second), "an armed timer was not active")
 	c.Advance(time.Second)
-	if got := (<-timer.C()).Sub(start); got != 3*time.Second {
-		t.Fatalf("ticked at %v", got)
-	}
-	if timer.Stop() {
-		t.Fatal("a timer that has fired was active")
-	}
+	got := (<-timer.C()).Sub(start)
+	check.Must(t, got == 3*time.Second, "ticked at %v", got)
+	check.Must(t, !timer.Stop(), "a timer that has fired was active")
 }
 
 // A timer with a duration of zero ticks without an advance.
@@ -87,9 +77,7 @@ func TestAdvance_ServesNewTimers(t *testing.T) {
 	a := newActor(c, func(a *actor) { j.add("tick"); a.next = time.Second }, time.Second)
 	c.Advance(3500 * time.Millisecond)
 	j.want(t, "1s tick", "2s tick", "3s tick")
-	if c.Elapsed() != 3500*time.Millisecond {
-		t.Fatal(c.Elapsed())
-	}
+	check.Must(t, c.Elapsed() == 3500*time.Millisecond, "%v", c.Elapsed())
 	a.stop()
 	c.Advance(time.Hour) // does not wait for an actor that has ended
 	j.want(t)
@@ -102,9 +90,7 @@ func TestAdvance_ReturnsAtRest(t *testing.T) {
 		count := 0
 		a := newActor(c, func(a *actor) { count++ }, time.Second)
 		c.Advance(time.Second)
-		if count != 1 {
-			t.Fatal("looked before the tick was handled")
-		}
+		check.Must(t, count == 1, "looked before the tick was handled")
 		a.stop()
 	}
 }
@@ -138,9 +124,8 @@ func TestAdvance_IgnoresWorkerTimers(t *testing.T) {
 	c := leadertest.NewClock()
 	timer := c.NewTimer(time.Second)
 	c.Advance(time.Hour)
-	if got := (<-timer.C()).Sub(start); got != time.Second {
-		t.Fatalf("ticked at %v", got)
-	}
+	got := (<-timer.C()).Sub(start)
+	check.Must(t, got == time.Second, "ticked at %v", got)
 }
 
 // Advance panics if a timer never comes to rest, and names its owner.
@@ -151,9 +136,7 @@ func TestAdvance_PanicsAndNamesCulprit(t *testing.T) {
 		defer func() {
 			said := fmt.Sprint(recover())
 			for _, want := range []string{"Advance waited 30s", "TestAdvance_PanicsAndNames", "clock_test.go"} {
-				if !strings.Contains(said, want) {
-					t.Errorf("%q is not in %q", want, said)
-				}
+				check.That(t, strings.Contains(said, want), "%q is not in %q", want, said)
 			}
 			timer.Stop()
 			c.Advance(time.Second)

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -87,9 +88,8 @@ func TestGuard_FencesEarlierWriter(t *testing.T) {
 	ctx := t.Context()
 	revision, err := a.Put(ctx, "k", []byte("a"))
 	o.want(revision, err, 2, nil) // the guard was 1
-	if e := o.orders.Entry("k"); e.Revision != 2 || string(e.Value) != "a" {
-		t.Fatalf("%+v", e)
-	}
+	e := o.orders.Entry("k")
+	check.Must(t, e.Revision == 2 && string(e.Value) == "a", "%+v", e)
 	wb := o.stand("b")
 	o.store.Link("a").Cut()
 	o.clock.Advance(15 * time.Second)
@@ -128,9 +128,8 @@ func TestWriter_Conditions(t *testing.T) {
 		revision, err := step.do()
 		o.want(revision, err, step.revision, step.err)
 	}
-	if e := o.orders.Entry("k"); e.Revision != 7 || e.Marker {
-		t.Fatalf("%+v", e)
-	}
+	e := o.orders.Entry("k")
+	check.Must(t, e.Revision == 7 && !e.Marker, "%+v", e)
 }
 
 // The writer of a purge-protected bucket does not purge.
@@ -138,9 +137,8 @@ func TestWriter_PurgeProtected(t *testing.T) {
 	o := newOffice(t)
 	o.orders.Configure()
 	_, w := o.lead()
-	if err := w.Purge(t.Context(), "k"); err == nil || !strings.Contains(err.Error(), "the bucket is purge-protected") {
-		t.Fatal(err)
-	}
+	err := w.Purge(t.Context(), "k")
+	check.Must(t, err != nil && strings.Contains(err.Error(), "the bucket is purge-protected"), "%v", err)
 }
 
 // The writer of a term without the guard is refused.
@@ -210,9 +208,8 @@ func TestWriter_LostReplyIsUnknown(t *testing.T) {
 				}
 				revision, err := put()
 				o.want(revision, err, 0, fence.ErrUnknownOutcome)
-				if stored := o.orders.Entry("k").Revision != 0; stored != (what != "the request") {
-					t.Fatalf("stored: %v", stored)
-				}
+				stored := o.orders.Entry("k").Revision != 0
+				check.Must(t, stored == (what != "the request"), "stored: %v", stored)
 			})
 		})
 	}
@@ -329,15 +326,12 @@ func TestWriter_ConcurrentUse(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 64 {
 		all.Go(func() {
-			if _, err := w.Put(t.Context(), fmt.Sprint(i), nil); err != nil {
-				t.Error(err)
-			}
+			check.Is(t, check.Err(w.Put(t.Context(), fmt.Sprint(i), nil)), nil)
 		})
 	}
 	all.Wait()
-	if e := o.orders.Entry("63"); e.Revision == 0 {
-		t.Errorf("%+v", e)
-	}
+	e := o.orders.Entry("63")
+	check.That(t, e.Revision != 0, "%+v", e)
 }
 
 // The guard of a bucket that forgets is unfit.
@@ -356,9 +350,7 @@ func TestGuard_InBubbleTime(t *testing.T) {
 		store, orders := leadertest.NewStore(nil), leadertest.NewStore(nil, leadertest.WithLatency(time.Second))
 		guard := orders.Link("a").Guard()
 		c, err := leader.Campaign(t.Context(), store.Link("a"), "jobs", leader.Config{ID: "a", Guards: []leader.Guard{guard}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		w := leadertest.Watch(t, nil, c)
 		w.Expect(leadertest.Elected())
 		begin := time.Now()
@@ -406,8 +398,7 @@ func TestGuard_IsDeterministic(t *testing.T) {
 	}
 	first := tell()
 	for range 20 {
-		if then := tell(); !slices.Equal(first, then) {
-			t.Fatalf("first\n%q\nthen\n%q", first, then)
-		}
+		then := tell()
+		check.Must(t, slices.Equal(first, then), "first\n%q\nthen\n%q", first, then)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -26,9 +27,8 @@ func TestKVElect_WaitsTwice(t *testing.T) {
 	c, w := campaignAs(t, clock, foreignAt(clock), leader.Config{ID: "a", KVElect: true})
 	clock.Advance(30*second - 1)
 	w.ExpectExactly(leadertest.Observed())
-	if h, leads := c.Leader(); leads || !h.Foreign || string(h.Value) != "old" {
-		t.Fatalf("%+v, %v", h, leads)
-	}
+	h, leads := c.Leader()
+	check.Must(t, !leads && h.Foreign && string(h.Value) == "old", "%+v, %v", h, leads)
 	clock.Advance(1)
 	w.ExpectExactly(leadertest.Observed(), leadertest.Pending())
 	clock.Advance(30*second - 1)
@@ -55,13 +55,10 @@ func TestKVElect_ReleasesByMarker(t *testing.T) {
 		s := leadertest.NewStore(clock, leadertest.WithTTL(30*second))
 		a, _ := campaignAs(t, clock, s, leader.Config{ID: "a", KVElect: kvElect})
 		clock.Advance(40 * second)
-		if err := a.Resign(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, a.Resign(t.Context()))
 		e := s.Entry("jobs")
-		if h := s.Holder("jobs"); e.Marker != kvElect || !h.Released {
-			t.Fatalf("KVElect %v: %+v", kvElect, e)
-		}
+		h := s.Holder("jobs")
+		check.Must(t, e.Marker == kvElect && h.Released, "KVElect %v: %+v", kvElect, e)
 	}
 }
 
@@ -88,9 +85,7 @@ func TestMarkerRelease_TakenAtOnce(t *testing.T) {
 			wa.Expect(leadertest.Elected(), leadertest.Deposed(leader.ErrResigned))
 			wb.Ignore(leadertest.Observed())
 			wb.ExpectExactly(leadertest.Pending(), leadertest.Elected())
-			if clock.Elapsed() != 40*second {
-				t.Fatal(clock.Elapsed())
-			}
+			check.Must(t, clock.Elapsed() == 40*second, "%v", clock.Elapsed())
 			clock.Advance(10 * second)
 			wb.ExpectExactly()
 		}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -16,31 +17,22 @@ func TestLock_FakeClock(t *testing.T) {
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock)
 	a, b := store.Link("a"), store.Link("b")
-	lock, err := leader.TryAcquire(t.Context(), a, "jobs", leader.Config{ID: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := check.Got(leader.TryAcquire(t.Context(), a, "jobs", leader.Config{ID: "a"}))(t)
 	held := func() {
 		t.Helper()
-		_, err = leader.TryAcquire(t.Context(), b, "jobs", leader.Config{ID: "b"})
-		if held := new(leader.HeldError); !errors.As(err, &held) || held.Holder.ID != "a" {
-			t.Errorf("%v: %v", clock.Elapsed(), err)
-		}
+		_, err := leader.TryAcquire(t.Context(), b, "jobs", leader.Config{ID: "b"})
+		held := new(leader.HeldError)
+		check.That(t, errors.As(err, &held) && held.Holder.ID == "a", "%v: %v", clock.Elapsed(), err)
 	}
 	held()
-	if err = lock.Unlock(t.Context()); err != nil {
-		t.Error(err)
-	}
-	lock, err = leader.Acquire(t.Context(), a, "jobs", leader.Config{ID: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Is(t, lock.Unlock(t.Context()), nil)
+	lock = check.Got(leader.Acquire(t.Context(), a, "jobs", leader.Config{ID: "a"}))(t)
 	a.Cut()
 	held()
 	clock.Advance(15*time.Second - 1)
 	held()
 	clock.Advance(1)
-	if _, err = leader.TryAcquire(t.Context(), b, "jobs", leader.Config{ID: "b"}); err != nil || lock.Err() == nil {
+	if _, err := leader.TryAcquire(t.Context(), b, "jobs", leader.Config{ID: "b"}); err != nil || lock.Err() == nil {
 		t.Errorf("the lock of a crashed holder: %v; the lock itself: %v", err, lock.Err())
 	}
 	a.Close()
@@ -55,19 +47,13 @@ func TestLock_LateWin(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 8500*time.Millisecond)
 		defer cancel()
 		_, err := leader.Acquire(ctx, link, "jobs", leader.Config{ID: "a"})
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatal(err)
-		}
-		if n := store.Requests().Writes; n != 1 {
-			t.Errorf("%d writes", n)
-		}
+		check.Is(t, err, context.DeadlineExceeded)
+		check.Equal(t, store.Requests().Writes, 1, "%d writes")
 		time.Sleep(time.Minute)
 		if h, err := leader.Lookup(t.Context(), store, "jobs"); err != nil || !h.Released {
 			t.Errorf("the key: %+v, %v", h, err)
 		}
-		if n := store.Requests().Writes; n != 2 {
-			t.Errorf("%d writes", n)
-		}
+		check.Equal(t, store.Requests().Writes, 2, "%d writes")
 	})
 }
 
@@ -79,14 +65,10 @@ func TestTryAcquire_UnknownOutcome(t *testing.T) {
 		link.LoseReplies(1)
 		begin := time.Now()
 		_, err := leader.TryAcquire(t.Context(), link, "jobs", leader.Config{ID: "a"})
-		if d := time.Since(begin); !errors.Is(err, leader.ErrUnreachable) || d > 3*time.Second {
-			t.Errorf("%v after %v", err, d)
-		}
+		d := time.Since(begin)
+		check.That(t, errors.Is(err, leader.ErrUnreachable) && d <= 3*time.Second, "%v after %v", err, d)
 		time.Sleep(time.Second)
-		lock, err := leader.TryAcquire(t.Context(), link, "jobs", leader.Config{ID: "a"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := check.Got(leader.TryAcquire(t.Context(), link, "jobs", leader.Config{ID: "a"}))(t)
 		if err = lock.Unlock(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -98,9 +80,7 @@ func TestTryAcquire_FailedReadForgetsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := leadertest.NewStore(nil)
 		a, b := store.Link("a"), store.Link("b")
-		if _, err := leader.TryAcquire(t.Context(), a, "jobs", leader.Config{ID: "a"}); err != nil {
-			t.Fatal(err)
-		}
+		check.Got(leader.TryAcquire(t.Context(), a, "jobs", leader.Config{ID: "a"}))(t)
 		a.Cut()
 		try := func() error {
 			_, err := leader.TryAcquire(t.Context(), b, "jobs", leader.Config{ID: "b"})
@@ -110,13 +90,9 @@ func TestTryAcquire_FailedReadForgetsNothing(t *testing.T) {
 			t.Error(err)
 		}
 		b.LoseReads(2) // that of the check for the number of seats, which is not reported, and the candidate's
-		if err := try(); !errors.Is(err, leader.ErrUnreachable) {
-			t.Error(err)
-		}
+		check.Is(t, try(), leader.ErrUnreachable)
 		time.Sleep(15 * time.Second)
-		if err := try(); err != nil {
-			t.Error(err)
-		}
+		check.Is(t, try(), nil)
 		b.Close()
 		a.Close()
 	})
@@ -128,15 +104,11 @@ func TestTryAcquire_MarkerWithLease(t *testing.T) {
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock)
 	a, b := store.Link("a"), store.Link("b")
-	if _, err := leader.TryAcquire(t.Context(), a, "jobs", leader.Config{ID: "a"}); err != nil {
-		t.Fatal(err)
-	}
+	check.Got(leader.TryAcquire(t.Context(), a, "jobs", leader.Config{ID: "a"}))(t)
 	a.Cut()
 	e := store.Entry("jobs")
 	store.Backend().Mark(t.Context(), "jobs", e.Value, e.Revision, func(_ uint64, err error) {
-		if err != nil {
-			t.Error(err)
-		}
+		check.Is(t, err, nil)
 	})
 	try := func() error {
 		_, err := leader.TryAcquire(t.Context(), b, "jobs", leader.Config{ID: "b"})
@@ -149,9 +121,7 @@ func TestTryAcquire_MarkerWithLease(t *testing.T) {
 		clock.Advance(7 * time.Second)
 	}
 	clock.Advance(time.Second)
-	if err := try(); err != nil {
-		t.Error(err)
-	}
+	check.Is(t, try(), nil)
 	a.Close()
 	b.Close()
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -75,9 +75,7 @@ func (k *rosterKit) view(r leader.Store) (view backend.Feed, err error) {
 func (k *rosterKit) hears(want ...string) {
 	k.Helper()
 	k.clock.Settle()
-	if !slices.Equal(k.told, want) {
-		k.Errorf("told %q, want %q", k.told, want)
-	}
+	check.Deep(k, k.told, want)
 	k.told = nil
 }
 
@@ -86,14 +84,10 @@ func TestAnnouncement_Lapses(t *testing.T) {
 	k := newRosterKit(t)
 	k.announce(k.store, "e", "a", "1")
 	k.announce(k.store, "e", "b", "1")
-	if _, err := k.view(k.store); err != nil {
-		t.Fatal(err)
-	}
+	check.Got(k.view(k.store))(t)
 	k.hears("0s a=1", "0s b=1", "0s complete")
 	k.clock.Advance(30 * time.Second)
-	if got := *k.announce(k.store, "e", "a", "2"); got != "3 <nil>" {
-		t.Errorf("a announced again: %s", got)
-	}
+	check.Equal(t, *k.announce(k.store, "e", "a", "2"), "3 <nil>", "a announced again: %s")
 	k.hears("30s a=2")
 	k.clock.Advance(15*time.Second - 1)
 	k.hears()
@@ -113,9 +107,7 @@ func TestAnnouncement_Lapses(t *testing.T) {
 func TestView_EntriesAndChanges(t *testing.T) {
 	k := newRosterKit(t, leadertest.WithLatency(time.Millisecond))
 	view, err := k.view(k.store)
-	if view != nil || err != nil {
-		t.Fatalf("opened in no time: %v", err)
-	}
+	check.Must(t, view == nil && err == nil, "opened in no time: %v", err)
 	k.clock.Advance(2 * time.Millisecond)
 	k.hears("2ms complete")
 	k.announce(k.store.Link("a"), "e", "a", "1")
@@ -128,18 +120,14 @@ func TestView_EntriesAndChanges(t *testing.T) {
 	k.hears("6ms a stands no more", "6ms b stands no more")
 	k.clock.Advance(time.Hour)
 	k.hears()
-	if got := k.store.Requests(); got.Announcements != 4 || got.Views != 1 || got.Writes != 0 || got.Total() != 5 {
-		t.Errorf("asked %+v", got)
-	}
+	got := k.store.Requests()
+	check.That(t, got.Announcements == 4 && got.Views == 1 && got.Writes == 0 && got.Total() == 5, "asked %+v", got)
 }
 
 // A view that is stopped is silent.
 func TestView_StoppedIsSilent(t *testing.T) {
 	k := newRosterKit(t)
-	view, err := k.view(k.store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	view := check.Got(k.view(k.store))(t)
 	k.hears("0s complete")
 	k.announce(k.store, "e", "a", "1")
 	k.hears("0s a=1")
@@ -152,26 +140,20 @@ func TestView_StoppedIsSilent(t *testing.T) {
 func TestRoster_BehindCutLink(t *testing.T) {
 	k := newRosterKit(t)
 	link := k.store.Link("a")
-	if _, err := k.view(link); err != nil {
-		t.Fatal(err)
-	}
+	check.Got(k.view(link))(t)
 	k.hears("0s complete")
 	link.Cut()
 	var cut error
 	link.Backend().Announce(t.Context(), "e", session("a"), []byte("1"), life, func(_ uint64, err error) { cut = err })
 	k.clock.Settle()
-	if !errors.Is(cut, leader.ErrUnreachable) {
-		t.Errorf("announced over a cut link: %v", cut)
-	}
+	check.Is(t, cut, leader.ErrUnreachable)
 	k.announce(k.store, "e", "b", "1")
 	k.hears()
 	link.Restore()
 	k.hears("0s over")
 	k.announce(k.store, "e", "b", "2")
 	k.hears()
-	if _, err := k.view(link); err != nil {
-		t.Fatal(err)
-	}
+	check.Got(k.view(link))(t)
 	k.hears("0s b=2", "0s complete")
 	link.Close()
 	k.hears("0s " + leader.ErrConnectionClosed.Error())
@@ -188,12 +170,8 @@ func TestRoster_Faults(t *testing.T) {
 	link.LoseAnnouncements(1)
 	link.AnnounceLate(1, time.Minute)
 	link.FailViews(1, leader.ErrNoRoster)
-	if _, err := k.view(link); !errors.Is(err, leader.ErrNoRoster) {
-		t.Errorf("opened: %v", err)
-	}
-	if _, err := k.view(link); err != nil {
-		t.Errorf("opened: %v", err)
-	}
+	check.Is(t, check.Err(k.view(link)), leader.ErrNoRoster)
+	check.Is(t, check.Err(k.view(link)), nil)
 	k.hears("0s complete")
 	errs := make([]error, 4)
 	for i := range errs {
@@ -204,9 +182,7 @@ func TestRoster_Faults(t *testing.T) {
 		k.clock.Settle()
 	}
 	for i, want := range []error{leader.ErrPermission, leader.ErrUnreachable, leader.ErrUnreachable, nil} {
-		if !errors.Is(errs[i], want) {
-			t.Errorf("announcement %d: %v, want %v", i, errs[i], want)
-		}
+		check.That(t, errors.Is(errs[i], want), "announcement %d: %v, want %v", i, errs[i], want)
 	}
 	k.hears("0s a=3")
 	k.clock.Advance(time.Minute)
@@ -218,9 +194,7 @@ func TestRoster_Faults(t *testing.T) {
 // A roster that is deleted and made anew is empty. The bucket is not affected.
 func TestRoster_MadeAnewIsEmpty(t *testing.T) {
 	k := newRosterKit(t)
-	if _, err := k.view(k.store); err != nil {
-		t.Fatal(err)
-	}
+	check.Got(k.view(k.store))(t)
 	k.announce(k.store, "e", "a", "1")
 	k.hears("0s complete", "0s a=1")
 	k.store.Put("e", []byte("x"))
@@ -232,14 +206,10 @@ func TestRoster_MadeAnewIsEmpty(t *testing.T) {
 		t.Errorf("without a roster: %v, %v", err, gone)
 	}
 	k.store.RecreateRoster()
-	if _, err := k.view(k.store); err != nil {
-		t.Fatal(err)
-	}
+	check.Got(k.view(k.store))(t)
 	k.clock.Advance(life)
 	k.hears("0s complete")
-	if k.store.Entry("e").Revision != 1 {
-		t.Error("the bucket was touched")
-	}
+	check.That(t, k.store.Entry("e").Revision == 1, "the bucket was touched")
 }
 
 // A view whose roster goes away while it is being opened ends, too.
@@ -249,8 +219,6 @@ func TestView_EndsWhileOpening(t *testing.T) {
 	k.clock.Advance(time.Millisecond)
 	k.store.DropRoster()
 	k.clock.Advance(time.Millisecond)
-	if view != nil {
-		t.Error("opened at once")
-	}
+	check.That(t, view == nil, "opened at once")
 	k.hears("2ms over")
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -15,22 +16,16 @@ import (
 func TestStepDown(t *testing.T) {
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock, leadertest.WithLatency(10*time.Millisecond))
-	if err := store.StepDown("jobs"); !errors.Is(err, leader.ErrNoLeader) {
-		t.Fatalf("StepDown with nobody to ask: %v", err)
-	}
+	check.Is(t, store.StepDown("jobs"), leader.ErrNoLeader)
 	_, a := campaignAs(t, clock, store, leader.Config{ID: "a", DrainTimeout: time.Second})
 	clock.Advance(time.Second)
 	a.Expect(leadertest.Elected())
 	_, b := campaign(t, clock, store, "b")
 	clock.Advance(time.Second)
 	first := a.Term()
-	if err := store.StepDown("jobs"); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, store.StepDown("jobs"))
 	clock.Advance(20*time.Millisecond - 1) // to the store, and to the leader
-	if err := first.Err(); err != nil {
-		t.Fatalf("the term ended before the request could arrive: %v", err)
-	}
+	check.OK(t, first.Err())
 	clock.Advance(1)
 	a.Expect(leadertest.Fenced(leader.ErrResigned))
 	first.Release()
@@ -54,13 +49,9 @@ func TestStepDown_DoesNothing(t *testing.T) {
 			_, a := campaignAs(t, clock, store, c.cfg)
 			a.Expect(leadertest.Elected())
 			c.fault(store.Link("a"))
-			if err := store.StepDown("jobs"); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, store.StepDown("jobs"))
 			clock.Advance(time.Second)
-			if err := a.Term().Err(); err != nil {
-				t.Errorf("the term ended: %v", err)
-			}
+			check.Is(t, a.Term().Err(), nil)
 		})
 	}
 }
@@ -72,9 +63,7 @@ func TestStepDown_Twice(t *testing.T) {
 	_, a := campaign(t, clock, store, "a")
 	for range 3 {
 		a.Expect(leadertest.Elected())
-		if err := store.StepDown("jobs"); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, store.StepDown("jobs"))
 		a.Expect(leadertest.Deposed(leader.ErrResigned))
 		clock.Advance(16 * time.Second)
 	}
@@ -88,9 +77,7 @@ func TestStepDown_OfPackageLeader(t *testing.T) {
 	a.Expect(leadertest.Elected())
 	token := a.Term().Token()
 	h, err := leader.StepDown(t.Context(), store, "jobs", "test")
-	if err != nil || h.ID != "a" || h.Token != token {
-		t.Errorf("StepDown: %v, %v", h, err)
-	}
+	check.That(t, err == nil && h.ID == "a" && h.Token == token, "StepDown: %v, %v", h, err)
 	a.Expect(leadertest.Deposed(leader.ErrResigned))
 	if _, err = leader.StepDown(t.Context(), store, "jobs", "test"); !errors.Is(err, leader.ErrNoLeader) {
 		t.Errorf("StepDown of nobody: %v", err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -33,12 +34,10 @@ func TestStore_ComparesAndSets(t *testing.T) {
 	j.want(t, `0s a get: 0 "" false <nil>`, "0s a update x: 1 <nil>",
 		"0s a update y: 0 leader: compare-and-set refused: the last revision is 1",
 		"0s a update y: 2 <nil>", `0s a get: 2 "y" false <nil>`, "0s a settings: true 15s 2 <nil>")
-	if got := s.Requests(); got != (leadertest.Requests{Settings: 1, Reads: 2, Writes: 3}) || got.Total() != 6 {
-		t.Fatalf("%+v", got)
-	}
-	if e := s.Entry("k"); string(e.Value) != "y" || !e.Created.Equal(start) {
-		t.Fatalf("%+v", e)
-	}
+	got := s.Requests()
+	check.Must(t, got == (leadertest.Requests{Settings: 1, Reads: 2, Writes: 3}) && got.Total() == 6, "%+v", got)
+	e := s.Entry("k")
+	check.Must(t, string(e.Value) == "y" && e.Created.Equal(start), "%+v", e)
 }
 
 // The store delivers a write to the feeds, in their order, before it acknowledges the
@@ -79,9 +78,8 @@ func TestStore_EndOfContext(t *testing.T) {
 		j.want(t, `1s a get: 0 "" false `+lost, "1s a update x: 0 "+lost, "1s a watches: "+lost,
 			"1s a settings: false 0s 0 "+lost, `2s a get: 0 "" false `+lost)
 		s.Link("a").Thaw() // the write arrives after all
-		if got := s.Entry("k"); got.Revision != 1 || string(got.Value) != "x" {
-			t.Fatalf("%+v", got)
-		}
+		got := s.Entry("k")
+		check.Must(t, got.Revision == 1 && string(got.Value) == "x", "%+v", got)
 		j.want(t) // and no reply comes twice
 		a.stop()
 	}
@@ -105,9 +103,8 @@ func TestLink_CutLosesMessages(t *testing.T) {
 	const cut = `leader: the store did not answer: link "a" is cut`
 	j.want(t, "2s a watches: <nil>", "2s a update x: 0 "+cut, `2s a get: 0 "" false `+cut,
 		`8s a hears: 0 "" false true <nil>`)
-	if got := s.Entry("k"); got.Revision != 1 {
-		t.Fatalf("%+v", got)
-	}
+	got := s.Entry("k")
+	check.Must(t, got.Revision == 1, "%+v", got)
 }
 
 // Restore drops the messages that Freeze held up.
@@ -123,9 +120,8 @@ func TestLink_RestoreDropsFrozen(t *testing.T) {
 	j.clock.Advance(second)
 	link.Reconnect()
 	j.want(t, "0s a update x: 0 leader: the store did not answer: context canceled")
-	if got := s.Entry("k"); got.Revision != 0 {
-		t.Fatalf("%+v", got)
-	}
+	got := s.Entry("k")
+	check.Must(t, got.Revision == 0, "%+v", got)
 }
 
 // A link works off its script in order.
@@ -190,9 +186,8 @@ func TestLink_ReadFaults(t *testing.T) {
 		"0s a settings: false 0s 0 leader: the bucket is not fit for this election",
 		"0s a watches: leader: no feed, polling instead", "0s a watches: leader: no feed, polling instead", "0s a watches: <nil>",
 		`0s a get: 0 "" false leader: the store did not answer: context canceled`)
-	if got := link.Requests(); got != (leadertest.Requests{Settings: 1, Reads: 4, Watches: 3}) {
-		t.Fatalf("%+v", got)
-	}
+	got := link.Requests()
+	check.Must(t, got == (leadertest.Requests{Settings: 1, Reads: 4, Watches: 3}), "%+v", got)
 }
 
 // Feeds can be deaf, lossy or late, and can end.
@@ -246,9 +241,8 @@ func TestLink_DelaysBothDirections(t *testing.T) {
 	a.update(t.Context(), "x", 0)
 	j.clock.Advance(time.Minute)
 	j.want(t, "2s a update x: 1 <nil>")
-	if got := s.Entry("k").Created.Sub(start); got != second {
-		t.Fatalf("stored at %v", got)
-	}
+	got := s.Entry("k").Created.Sub(start)
+	check.Must(t, got == second, "stored at %v", got)
 }
 
 // A purge-protected store refuses each operation that would remove messages.
@@ -256,22 +250,17 @@ func TestStore_PurgeProtectedRefuses(t *testing.T) {
 	_, s := setUp()
 	s.Put("k", nil)
 	for _, err := range []error{s.Purge("k"), s.Expire("k"), s.Erase("k"), s.Wipe()} {
-		if err == nil || !strings.Contains(err.Error(), "the bucket is purge-protected") {
-			t.Errorf("%v", err)
-		}
+		check.That(t, err != nil && strings.Contains(err.Error(), "the bucket is purge-protected"), "%v", err)
 	}
-	if s.Delete("k") != 2 || !s.Entry("k").Marker {
-		t.Fatalf("%+v", s.Entry("k"))
-	}
+	check.Must(t, s.Delete("k") == 2 && s.Entry("k").Marker, "%+v", s.Entry("k"))
 }
 
 func TestStore_UnprotectedForgets(t *testing.T) {
 	_, s := setUp(leadertest.WithoutPurgeProtection(), leadertest.WithMaxLease(0))
 	check := func(err error, revision uint64, marker bool) {
 		t.Helper()
-		if e := s.Entry("k"); err != nil || e.Revision != revision || e.Marker != marker {
-			t.Fatalf("%+v %v", e, err)
-		}
+		e := s.Entry("k")
+		check.Must(t, err == nil && e.Revision == revision && e.Marker == marker, "%+v %v", e, err)
 	}
 	s.Put("k", []byte("x"))
 	check(s.Purge("k"), 2, true)
@@ -327,13 +316,9 @@ func TestStore_TTLLeavesMarker(t *testing.T) {
 	snap := s.Snapshot()
 	j.clock.Advance(7 * second)
 	j.clock.Advance(10 * second)
-	if s.Entry("k").Revision != 3 {
-		t.Fatalf("%+v", s.Entry("k"))
-	}
+	check.Must(t, s.Entry("k").Revision == 3, "%+v", s.Entry("k"))
 	j.clock.Advance(second)
-	if s.Entry("k").Revision != 0 {
-		t.Fatalf("%+v", s.Entry("k"))
-	}
+	check.Must(t, s.Entry("k").Revision == 0, "%+v", s.Entry("k"))
 	s.Rollback(snap) // its message is overdue
 	j.want(t, "0s a settings: false 8s 0 <nil>", "0s a watches: <nil>",
 		`0s a hears: 1 "x" false false <nil>`, "0s a update x: 1 <nil>",

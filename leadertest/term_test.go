@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -33,9 +34,7 @@ func TestNewTerm_Leads(t *testing.T) {
 			t.Errorf("token %d, %v, %v, %v", term.Token(), term.Err(), term.Context().Err(), term.Remaining())
 		}
 		for _, token := range []uint64{1, 2, 77, 1<<61 + 1} {
-			if got := leadertest.NewTerm(t, leadertest.WithToken(token)).Token(); got != token {
-				t.Errorf("token %d, want %d", got, token)
-			}
+			check.Equal(t, leadertest.NewTerm(t, leadertest.WithToken(token)).Token(), token, "token %d")
 		}
 	})
 }
@@ -45,9 +44,7 @@ func TestNewTerm_OutlastsTheBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		term := leadertest.NewTerm(t)
 		time.Sleep(24 * time.Hour)
-		if term.Err() != nil || term.Remaining() != 12*time.Second {
-			t.Errorf("%v, %v", term.Err(), term.Remaining())
-		}
+		check.That(t, term.Err() == nil && term.Remaining() == 12*time.Second, "%v, %v", term.Err(), term.Remaining())
 	})
 }
 
@@ -63,9 +60,7 @@ func TestTermEnd_EachCause(t *testing.T) {
 				_, guarding := guarded()
 				term := leadertest.NewTerm(t, guarding, func(cfg *leader.Config) { cfg.DrainTimeout = time.Minute })
 				term.Advance(wait)
-				if term.Err() != nil {
-					t.Fatalf("after %v: %v", wait, term.Err())
-				}
+				check.Must(t, term.Err() == nil, "after %v: %v", wait, term.Err())
 				term.End(cause)
 				if !errors.Is(term.Err(), cause) || !errors.Is(context.Cause(term.Context()), cause) || term.Remaining() != 0 {
 					t.Errorf("%v after %v: %v, %v", cause, wait, term.Err(), context.Cause(term.Context()))
@@ -81,9 +76,7 @@ func TestTermEnd_NoSuchCause(t *testing.T) {
 	for _, cause := range []error{nil, errOdd, leader.ErrNoBucket, leader.ErrFenced} {
 		v := &failing{T: t}
 		leadertest.NewTerm(v).End(cause)
-		if v.said == "" {
-			t.Errorf("it takes %v", cause)
-		}
+		check.That(t, v.said != "", "it takes %v", cause)
 	}
 }
 
@@ -110,9 +103,7 @@ func TestNewTerm_BadSettings(t *testing.T) {
 		} {
 			v := &failing{T: t}
 			term := leadertest.NewTerm(v, set)
-			if v.said == "" || term.Err() == nil {
-				t.Errorf("said %q, and the term has %v", v.said, term.Err())
-			}
+			check.That(t, v.said != "" && term.Err() != nil, "said %q, and the term has %v", v.said, term.Err())
 		}
 	})
 }
@@ -123,13 +114,9 @@ func TestTermAdvance_ShrinksTheLease(t *testing.T) {
 		term := leadertest.NewTerm(t, func(cfg *leader.Config) { cfg.LeaseDuration = time.Minute })
 		term.Advance(40 * time.Second)
 		term.Advance(8*time.Second - 1)
-		if term.Remaining() != 1 || term.Err() != nil {
-			t.Errorf("%v remains, %v", term.Remaining(), term.Err())
-		}
+		check.That(t, term.Remaining() == 1 && term.Err() == nil, "%v remains, %v", term.Remaining(), term.Err())
 		term.Advance(1)
-		if err := context.Cause(term.Context()); !errors.Is(err, leader.ErrLeaseExpired) {
-			t.Error(err)
-		}
+		check.Is(t, context.Cause(term.Context()), leader.ErrLeaseExpired)
 		term.Advance(time.Hour)
 	})
 }
@@ -139,20 +126,14 @@ func TestTermAdvance_ShrinksTheLease(t *testing.T) {
 func TestTermReleased_BeforeAndAfter(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		term := leadertest.NewTerm(t)
-		if term.Released() {
-			t.Error("released from the beginning")
-		}
+		check.That(t, !term.Released(), "released from the beginning")
 		if early {
 			term.Release()
 		}
 		term.End(leader.ErrResigned)
-		if term.Released() != early {
-			t.Errorf("released: %v", !early)
-		}
+		check.That(t, term.Released() == early, "released: %v", !early)
 		term.Release()
-		if !term.Released() {
-			t.Error("not released")
-		}
+		check.That(t, term.Released(), "not released")
 	}
 }
 
@@ -162,12 +143,8 @@ func TestNewTerm_Guards(t *testing.T) {
 		guard, guarding := guarded()
 		term := leadertest.NewTerm(t, guarding, leadertest.WithToken(7))
 		var w fence.KVWriter = guard.Writer(term.Term)
-		if _, err := w.Put(t.Context(), "order", []byte("shipped")); err != nil {
-			t.Error(err)
-		}
+		check.Is(t, check.Err(w.Put(t.Context(), "order", []byte("shipped"))), nil)
 		term.End(leader.ErrFenced)
-		if _, err := w.Put(t.Context(), "order", nil); !errors.Is(err, leader.ErrFenced) {
-			t.Error(err)
-		}
+		check.Is(t, check.Err(w.Put(t.Context(), "order", nil)), leader.ErrFenced)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -41,7 +42,7 @@ var (
 	nobody   = leader.Observed{}
 )
 
-func check(t *testing.T, f func(w *leadertest.Watcher), events ...leader.Event) string {
+func verdictOf(t *testing.T, f func(w *leadertest.Watcher), events ...leader.Event) string {
 	t.Helper()
 	var v verdict
 	f(leadertest.WatchEvents(&v, leadertest.NewClock(), taped(events...), nil))
@@ -49,19 +50,17 @@ func check(t *testing.T, f func(w *leadertest.Watcher), events ...leader.Event) 
 }
 
 func TestExpect_FindsASubsequence(t *testing.T) {
-	said := check(t, func(w *leadertest.Watcher) {
+	said := verdictOf(t, func(w *leadertest.Watcher) {
 		w.Expect(leadertest.Pending(), leadertest.Observed(""))
 		w.Expect(leadertest.Faulted(errOdd))
 		w.ExpectExactly()
 	}, observed, pending, faulted, nobody, faulted)
-	if said != "" {
-		t.Fatal(said)
-	}
+	check.Must(t, said == "", "%v", said)
 }
 
 // Expect reports the event that is missing and the events that came.
 func TestExpect_FailureMessage(t *testing.T) {
-	said := check(t, func(w *leadertest.Watcher) {
+	said := verdictOf(t, func(w *leadertest.Watcher) {
 		w.Expect(leadertest.Pending())
 		w.Expect(leadertest.Observed("b", ""), leadertest.Fenced(leader.ErrResigned))
 	}, pending, faulted, observed)
@@ -71,9 +70,7 @@ func TestExpect_FailureMessage(t *testing.T) {
 but no Fenced("leader: resigned") came. What came:
 	faulted: wrapped: odd
 	observed: "b" leads with token 0`
-	if said != want {
-		t.Fatal(said)
-	}
+	check.Must(t, said == want, "%v", said)
 }
 
 // ExpectExactly wants these events and no others.
@@ -81,45 +78,36 @@ func TestExpectExactly_NoOthers(t *testing.T) {
 	exactly := func(expected ...leadertest.Matcher) func(*leadertest.Watcher) {
 		return func(w *leadertest.Watcher) { w.ExpectExactly(expected...) }
 	}
-	if said := check(t, exactly(leadertest.Pending(), leadertest.Faulted()), pending, faulted); said != "" {
+	if said := verdictOf(t, exactly(leadertest.Pending(), leadertest.Faulted()), pending, faulted); said != "" {
 		t.Fatal(said)
 	}
 	for _, wrong := range [][]leader.Event{{}, {pending}, {faulted, pending}, {pending, faulted, nobody}} {
-		said := check(t, exactly(leadertest.Pending(), leadertest.Faulted(errOdd)), wrong...)
+		said := verdictOf(t, exactly(leadertest.Pending(), leadertest.Faulted(errOdd)), wrong...)
 		if !strings.HasPrefix(said, "leadertest: expected exactly\n\tPending\n\tFaulted(\"odd\")\nWhat came:\n") {
 			t.Fatalf("%q", said)
 		}
 	}
-	said := check(t, func(w *leadertest.Watcher) {
+	said := verdictOf(t, func(w *leadertest.Watcher) {
 		w.Ignore(leadertest.Faulted(), leadertest.Observed("")).ExpectExactly(leadertest.Pending(), leadertest.Observed("b"))
 		if len(w.Events()) != 4 {
 			t.Error(w.Events())
 		}
 	}, pending, faulted, nobody, observed)
-	if said != "" {
-		t.Fatal(said)
-	}
+	check.Must(t, said == "", "%v", said)
 }
 
 func TestTerm_FailsWithoutOne(t *testing.T) {
-	said := check(t, func(w *leadertest.Watcher) { w.Term() }, pending)
-	if !strings.HasPrefix(said, "leadertest: no Elected has come. What came:\n\tpending") {
-		t.Fatal(said)
-	}
+	said := verdictOf(t, func(w *leadertest.Watcher) { w.Term() }, pending)
+	check.Must(t, strings.HasPrefix(said, "leadertest: no Elected has come. What came:\n\tpending"), "%v", said)
 }
 
 // Two watchers of one candidate both get all events, also after its end.
 func TestWatcher_NotTheOnlyReader(t *testing.T) {
 	clock := leadertest.NewClock()
-	c, err := leader.Campaign(t.Context(), leadertest.NewStore(clock).Link("a"), "e", leader.Config{ID: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Got(leader.Campaign(t.Context(), leadertest.NewStore(clock).Link("a"), "e", leader.Config{ID: "a"}))(t)
 	first, second := leadertest.Watch(t, clock, c), leadertest.Watch(t, clock, c)
 	first.ExpectExactly(leadertest.Pending(), leadertest.Elected())
-	if err := c.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Stop(t.Context()))
 	first.ExpectExactly(leadertest.Deposed(leader.ErrStopped))
 	for _, w := range []*leadertest.Watcher{second, leadertest.Watch(t, clock, c)} {
 		w.ExpectExactly(leadertest.Pending(), leadertest.Elected(), leadertest.Deposed(leader.ErrStopped))
@@ -139,8 +127,6 @@ func TestWatcher_WithoutAClockWaits(t *testing.T) {
 		w.ExpectExactly(leadertest.Pending())
 		var v verdict
 		leadertest.WatchEvents(&v, nil, s, bell).Expect(leadertest.Match("something odd", func(leader.Event) bool { return false }))
-		if !strings.Contains(string(v), "no something odd came. What came:\n\tnothing") {
-			t.Fatal(v)
-		}
+		check.Must(t, strings.Contains(string(v), "no something odd came. What came:\n\tnothing"), "%v", v)
 	})
 }

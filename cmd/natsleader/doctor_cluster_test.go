@@ -12,8 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
 )
 
 // Doctor compares two looks at the servers of the stream, and counts without the missing ones
@@ -171,4 +174,48 @@ func TestDoctor_LooksUnderNewLeader(t *testing.T) {
 			t.Errorf("%v, and %v under the new leader", took, e.looks.apart)
 		}
 	})
+}
+
+// Doctor judges every server of the cluster that answers, and reports those that keep
+// the stream and do not answer.
+func TestDoctor_ClusterVersions(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		nc := w.dial()
+		defer nc.Close()
+		answers := map[string]string{"b": "2.11.6", "elsewhere": "2.10.29", "new": "2.12.0"}
+		_, err := nc.Subscribe("$SYS.REQ.ACCOUNT.PING.STATZ", func(m *nats.Msg) {
+			for name, version := range answers {
+				_ = m.Respond(fmt.Appendf(nil, `{"server": {"name": %q, "ver": %q}, "data": {}}`, name, version))
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := environment{nc: nc, name: "elections", wait: 200 * time.Millisecond, info: &jetstream.StreamInfo{
+			Config:  jetstream.StreamConfig{Metadata: map[string]string{"_nats.ver": "2.11.0"}},
+			Cluster: &jetstream.ClusterInfo{Name: "C", Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "b"}, {Name: "c"}, {Name: "me"}}},
+		}}
+		var got []string
+		for _, f := range e.checkVersions() {
+			got = append(got, fmt.Sprint(f.Severity, ": ", f.Text))
+		}
+		const guards = " is older than 2.11.8: it accepts some guarded writes of earlier terms, and candidates with guards do not stand"
+		want := []string{
+			"ok: nats-server " + nc.ConnectedServerVersion() + " on me",
+			"warning: nats-server 2.11.0 on a" + guards,
+			"warning: nats-server 2.11.6 on b" + guards,
+			"warning: nats-server 2.10.29 on elsewhere is older than 2.11: it keeps no roster, has no expiry markers, and candidates with guards do not stand (it does not keep the bucket now)",
+			"note: not checked: versions of c: no answer",
+		}
+		if old := e.tooOldFor(leastVersion); len(old) != 0 {
+			t.Errorf("too old for a roster: %v", old)
+		}
+		e.known["b"] = "2.10.29"
+		if advice := e.adviseRoster(); advice != "update the servers (b) to nats-server 2.11 or later, then: natsleader bucket add elections --roster" {
+			t.Errorf("%s", advice)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got\n%q\nwant\n%q", got, want)
+		}
+	}, func(o *server.Options) { o.ServerName, o.NoSystemAccount = "me", true })
 }

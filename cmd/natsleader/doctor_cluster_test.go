@@ -1,15 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"net"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -116,62 +112,29 @@ func TestDoctor_VacantReplica(t *testing.T) {
 	}
 }
 
-// streamInfo is a server that answers every request with what it returns.
-type streamInfo func() *jetstream.StreamInfo
-
-// InProcessConn implements nats.InProcessConnProvider.
-func (info streamInfo) InProcessConn() (net.Conn, error) {
-	ours, theirs := net.Pipe()
-	go func() {
-		_, _ = fmt.Fprint(ours, "INFO {\"max_payload\":1}\r\n")
-		var subscription string
-		for r := bufio.NewScanner(ours); r.Scan(); {
-			switch words := append(strings.Fields(r.Text()), ""); words[0] {
-			case "PING":
-				_, _ = fmt.Fprint(ours, "PONG\r\n")
-			case "SUB":
-				subscription = words[2]
-			case "PUB":
-				text, _ := json.Marshal(info())
-				_, _ = fmt.Fprintf(ours, "MSG %s %s %d\r\n%s\r\n", words[2], subscription, len(text), text)
-			}
-		}
-	}()
-	return theirs, nil
-}
-
-// inBubble runs a test in a bubble.
-func inBubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	empty := func() { // nats.go's pool of timers, which must not cross a bubble
-		runtime.GC()
-		runtime.GC()
-	}
-	empty()
-	defer empty()
-	synctest.Test(t, test)
-}
-
 // When another server leads the stream, doctor looks at a replica for as long as under the first one.
 func TestDoctor_LooksUnderNewLeader(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
 		began := time.Now()
 		info := func() *jetstream.StreamInfo {
 			c := &jetstream.ClusterInfo{Name: "C", Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "c", Lag: 7, Active: time.Second}}}
 			if time.Since(began) >= time.Second {
 				c.Leader = "b"
 			}
-			return &jetstream.StreamInfo{Cluster: c}
+			return &jetstream.StreamInfo{Config: jetstream.StreamConfig{Name: "KV_x"}, Cluster: c}
 		}
-		nc, err := nats.Connect("", nats.InProcessServer(streamInfo(info)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		nc := w.dial()
 		defer nc.Close()
-		e := environment{nc: nc, wait: time.Second, info: info(), infoAt: began}
-		e.lookAtReplicas(t.Context())
+		if _, err := nc.Subscribe("fake.STREAM.INFO.KV_x", func(m *nats.Msg) {
+			text, _ := json.Marshal(info())
+			_ = m.Respond(text)
+		}); err != nil {
+			w.Fatal(err)
+		}
+		e := environment{nc: nc, api: "fake.", wait: time.Second, info: info(), infoAt: began}
+		e.lookAtReplicas(w.Context())
 		if took := time.Since(began); took != time.Second+settleTime || e.looks.apart != settleTime {
-			t.Errorf("%v, and %v under the new leader", took, e.looks.apart)
+			w.Errorf("%v, and %v under the new leader", took, e.looks.apart)
 		}
 	})
 }

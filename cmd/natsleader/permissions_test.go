@@ -44,13 +44,8 @@ func permissionsOfThePage(t *testing.T) map[string]*server.Permissions {
 				Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
 			}
 		}
-		subject := strings.NewReplacer("KV_E", "KV_elections", ".E.", ".elections.").Replace(m[3])
-		subject = strings.Replace(subject, "natsleader_history_E", "natsleader_history_elections", 1)
-		subject = strings.Replace(subject, ".E_roster.", ".elections_roster.", 1)
-		if before, ok := strings.CutSuffix(subject, ".a"); ok {
-			subject = before + ".billing"
-		}
-		subject = strings.Replace(subject, ".a.*", ".billing.*", 1)
+		subject := regexp.MustCompile(`([._])E([._]|$)`).ReplaceAllString(m[3], "${1}elections$2")
+		subject = regexp.MustCompile(`\.a(\.\*)?$`).ReplaceAllString(subject, ".billing$1")
 		p := all[command].Publish
 		if m[2] == "subscribe" {
 			p = all[command].Subscribe

@@ -1,20 +1,24 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -260,10 +264,12 @@ func TestDoctor_Store(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		nc := w.dial()
 		defer nc.Close()
+		synctest.Wait() // for the advisory about the bucket
 		created, err := nc.SubscribeSync("$JS.EVENT.ADVISORY.STREAM.CREATED.*")
 		if err != nil {
 			w.Fatal(err)
 		}
+		synctest.Wait() // for the subscription
 		f := w.findingsBeside("--read-only")
 		f.show("--read-only", as("undeleted"))
 		time.Sleep(time.Second)
@@ -286,6 +292,7 @@ func TestDoctor_Store(t *testing.T) {
 		}); err != nil {
 			w.Fatal(err)
 		}
+		synctest.Wait() // for the subscription
 		f.show("--js-domain slow", "--js-domain slow --timeout 500ms")
 		time.Sleep(time.Second)
 		if n, _, err := created.Pending(); err != nil || n != 2 {
@@ -295,4 +302,46 @@ func TestDoctor_Store(t *testing.T) {
 			w.Errorf("%+v, %v", info, err)
 		}
 	}, withUser("undeleted", undeleted))
+}
+
+// The time of day is of no consequence, so no finding is worse than a note.
+func TestDoctor_Clocks(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		now := time.Now()
+		for _, k := range []struct {
+			name        string
+			ahead, took time.Duration // of the server's clock, and for its answer
+			synced      bool
+			err         error
+		}{
+			{"well", 0, 0, true, nil},
+			{"not synchronised", 0, 0, false, nil},
+			{"cannot tell", 0, 0, true, errors.New("cannot tell")},
+			{"ahead", time.Minute, 0, true, nil},
+			{"behind", -time.Minute, 0, true, nil},
+			{"slow answer", 2 * time.Second, 3 * time.Second, true, nil},
+		} {
+			e := environment{infoAt: now, infoTook: k.took, hostSync: func() (bool, error) { return k.synced, k.err }}
+			e.info = &jetstream.StreamInfo{TimeStamp: now.Add(k.ahead)}
+			w.report(k.name, checkClock(w.Context(), &e)...)
+		}
+	})
+}
+
+// Many renewals are a note, and more than a server carries are a warning.
+func TestDoctor_JudgesLoad(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		stored := time.Now()
+		of := func(n int, state string) []electionStatus {
+			value := fmt.Appendf(nil, `{"v":1,"state":%q,"id":"a","session":"s","n":1,"lease":"6s","token":1}`, state)
+			return slices.Repeat([]electionStatus{newElectionStatus("billing", backend.Entry{Value: value, Revision: 1, Created: stored})}, n)
+		}
+		for _, led := range []int{serverWrites/2 - 1, serverWrites / 2, serverWrites - 1, serverWrites} {
+			for _, after := range []time.Duration{0, 6 * time.Second} { // their leases are over
+				n, writes := renewalLoad(append(of(led, "leading"), of(7, "released")...), stored.Add(after))
+				f, _ := judgeLoad(fmt.Sprintf("%d are led, %v writes", n, writes), writes)
+				w.report(fmt.Sprintf("%d after %v", led, after), f)
+			}
+		}
+	})
 }

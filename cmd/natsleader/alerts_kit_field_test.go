@@ -90,19 +90,18 @@ type serverTrio struct {
 	dir     string
 	servers []*daemon // s1, s2, s3
 	ports   []int
-	urls    string // for the client
+	cluster []string // the part of each configuration
+	urls    string   // for the client
 }
 
 // startTrio starts the cluster. The user "clerk" may do everything at first.
 func startTrio(t *testing.T) *serverTrio {
 	t.Helper()
-	s := &serverTrio{T: t, dir: t.TempDir()}
+	s := &serverTrio{T: t, dir: t.TempDir(), cluster: clusterOfThree(t)}
 	var urls []string
-	for range 6 {
+	for range 3 {
 		s.ports = append(s.ports, testserver.FreePort(t))
-	}
-	for i := range 3 {
-		urls = append(urls, fmt.Sprintf("nats://admin:x@127.0.0.1:%d", s.ports[i]))
+		urls = append(urls, fmt.Sprintf("nats://admin:x@127.0.0.1:%d", s.ports[len(s.ports)-1]))
 	}
 	s.urls = strings.Join(urls, ",")
 	s.write("")
@@ -115,10 +114,6 @@ func startTrio(t *testing.T) *serverTrio {
 // write writes the configurations. clerk may not publish to what is denied.
 func (s *serverTrio) write(denied string) {
 	s.Helper()
-	var routes []string
-	for i := range 3 {
-		routes = append(routes, fmt.Sprintf("nats-route://127.0.0.1:%d", s.ports[i+3]))
-	}
 	for i := range 3 {
 		permissions := ""
 		if denied != "" {
@@ -127,9 +122,9 @@ func (s *serverTrio) write(denied string) {
 		config := fmt.Sprintf(`
 			server_name: s%d, host: 127.0.0.1, port: %d
 			jetstream { store_dir: %q }
-			cluster { name: C, host: 127.0.0.1, port: %d, routes: [ %s ] }
+			%s
 			authorization { users: [ {user: admin, password: x}, {user: clerk, password: x%s} ] }`,
-			i+1, s.ports[i], filepath.Join(s.dir, fmt.Sprint(i)), s.ports[i+3], strings.Join(routes, ", "), permissions)
+			i+1, s.ports[i], filepath.Join(s.dir, fmt.Sprint(i)), s.cluster[i], permissions)
 		if err := os.WriteFile(filepath.Join(s.dir, fmt.Sprintf("s%d.conf", i+1)), []byte(config), 0o600); err != nil {
 			s.Fatal(err)
 		}

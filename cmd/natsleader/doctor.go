@@ -239,10 +239,11 @@ func (e *environment) runChecks(ctx context.Context) []finding {
 		switch {
 		case e.ended != nil:
 			return all
-		case !e.nc.IsConnected():
-			found = []finding{unknown("the connection is lost")}
-		case !c.stream || e.info != nil:
+		case e.nc.IsConnected() && (!c.stream || e.info != nil):
 			found = c.look(ctx, e)
+		}
+		if !e.nc.IsConnected() { // also what has just been found may be due to that
+			found = []finding{unknown("the connection is lost")}
 		}
 		for _, f := range found {
 			f.Check = c.name

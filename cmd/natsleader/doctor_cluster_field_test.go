@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,40 +21,53 @@ import (
 // generous is a lease that even a busy machine renews in time.
 const generous = 2 * time.Minute
 
-// serverCluster starts three servers that sync every write, and makes the bucket on all
-// of them.
-func serverCluster(t *testing.T) []*server.Server {
+// clusterOfThree returns the part of the configuration of each of three servers that makes them a cluster.
+func clusterOfThree(t *testing.T) (parts []string) {
 	t.Helper()
-	var free []int
-	var routes []string
+	var ports []any
 	for range 3 {
-		port := testserver.FreePort(t)
-		free = append(free, port)
-		routes = append(routes, fmt.Sprintf(`"nats-route://127.0.0.1:%d"`, port))
+		ports = append(ports, testserver.FreePort(t))
 	}
+	for _, port := range ports {
+		parts = append(parts, fmt.Sprintf("cluster { name: C, host: 127.0.0.1, port: %d, routes: [ ", port)+
+			fmt.Sprintf(`"nats-route://127.0.0.1:%d", "nats-route://127.0.0.1:%d", "nats-route://127.0.0.1:%d" ] }`, ports...))
+	}
+	return parts
+}
+
+// onAll makes the bucket on all servers of a cluster that may have just begun.
+func onAll(t *testing.T, js jetstream.JetStream, cfg leader.BucketConfig) {
+	t.Helper()
+	cfg.Name, cfg.Replicas = "elections", 3
+	eventually(t, "the bucket can be made", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err := leader.CreateBucket(ctx, js, cfg)
+		return err == nil
+	})
+	eventually(t, "all replicas are current", func() bool { return current(t, js) })
+}
+
+// serverCluster starts three servers that sync every write, and makes the bucket on all
+// of them. The servers know the users admin, candidate and operator.
+func serverCluster(t *testing.T) (all []*server.Server) {
+	t.Helper()
 	candidate := func(o *server.Options) {
 		o.Users = append(o.Users, &server.User{Username: "candidate", Password: "x", Permissions: candidateMay(), Account: o.Users[0].Account})
 	}
-	var all []*server.Server
-	for i, port := range free {
+	for i, cluster := range clusterOfThree(t) {
 		all = append(all, configured(t, fmt.Sprintf(`
 			server_name: s%d, host: 127.0.0.1, port: -1
 			jetstream { store_dir: %q, sync_interval: always }
-			cluster { name: C, host: 127.0.0.1, port: %d, routes: [ %s ] }
 			accounts {
 				A { jetstream: enabled, users: [ { user: admin, password: x } ] }
 				SYS { users: [ { user: operator, password: x } ] }
 			}
-			system_account: SYS`, i+1, testserver.StoreDir(t), port, strings.Join(routes, ", ")), candidate))
+			system_account: SYS
+			%s`, i+1, testserver.StoreDir(t), cluster), candidate))
 	}
 	_, js := connectTo(t, asUser(all[0], "admin"))
-	eventually(t, "the bucket can be made", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
-		_, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: "elections", Replicas: 3, MaxLease: generous})
-		return err == nil
-	})
-	eventually(t, "all replicas are current", func() bool { return current(t, js) })
+	onAll(t, js, leader.BucketConfig{MaxLease: generous})
 	return all
 }
 
@@ -79,7 +93,8 @@ func TestDoctor_Cluster(t *testing.T) {
 	all := serverCluster(t)
 	_, js := connectTo(t, asUser(all[0], "admin"))
 	candidate, admin := asUser(all[0], "candidate"), asUser(all[0], "admin")
-	system := systemContext(t, all[0])
+	system := filepath.Join(t.TempDir(), "system.json")
+	writeFile(t, system, fmt.Sprintf(`{"url": %q, "user": "operator", "password": "x"}`, all[0].ClientURL()))
 
 	// A candidate creates no streams, and may not ask for versions.
 	finds(t, candidate, []string{"--system-context", system}, 0, "\nok cluster cluster C, ", "all 3 replicas are current", "\nok sync every write is synced")
@@ -116,14 +131,10 @@ func TestDoctor_Cluster(t *testing.T) {
 func TestDoctor_MixedCluster(t *testing.T) {
 	proof.Only(t)
 	t.Parallel()
-	var routes, urls []string
-	var ports []int
-	for range 3 {
-		ports = append(ports, testserver.FreePort(t))
-		routes = append(routes, fmt.Sprintf(`"nats-route://127.0.0.1:%d"`, ports[len(ports)-1]))
-	}
+	clusters := clusterOfThree(t)
+	var urls []string
 	for i, version := range []string{"v2.11.8", "v2.11.4", "v2.10.29"} {
-		urls = append(urls, oldServer(t, version, fmt.Sprintf("server_name: s%d, cluster { name: C, host: 127.0.0.1, port: %d, routes: [ %s ] }", i+1, ports[i], strings.Join(routes, ", "))))
+		urls = append(urls, oldServer(t, version, fmt.Sprintf("server_name: s%d, %s", i+1, clusters[i])))
 	}
 	for _, url := range urls {
 		answersJS(t, url)

@@ -58,8 +58,8 @@ func TestDoctor_FullDisk(t *testing.T) {
 	disk := smallDisk(t)
 	p := startProcess(t, "s1", fmt.Sprintf("jetstream { store_dir: %q, max_file_store: 1GB }", filepath.Join(disk, "js")), testserver.FreePort(t))
 	newBucket(t, p.url, "elections", leader.BucketConfig{})
-	nc, _ := connectTo(t, p.url)
-	expire(t, p.url, "df")
+	nc, js := connectTo(t, p.url)
+	put(t, js, "df", `{"v":1,"state":"leading","id":"worker-c","session":"s","n":1,"lease":"100ms","token":1}`)
 	finds(t, p.url, nil, 1, "\nok store ")
 
 	ballast := fillDisk(t, disk)

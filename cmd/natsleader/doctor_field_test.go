@@ -3,17 +3,11 @@
 package main
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-
-	"github.com/natsleader/natsleader/leader"
 )
 
 // diagnose runs doctor. One space is between two words of what it returns.
@@ -54,28 +48,6 @@ func configured(t *testing.T, config string, changes ...func(*server.Options)) *
 // asUser returns the server's URL with a user of that name.
 func asUser(s *server.Server, name string) string {
 	return strings.Replace(s.ClientURL(), "nats://", "nats://"+name+":x@", 1)
-}
-
-// systemContext returns the file of a context with system credentials.
-func systemContext(t *testing.T, s *server.Server) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "system.json")
-	text := fmt.Sprintf(`{"url": %q, "user": "operator", "password": "x"}`, s.ClientURL())
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
-// expire leaves the record of an election whose leader is gone.
-func expire(t *testing.T, url, election string) {
-	t.Helper()
-	c := campaigns(t, url, "elections", "model", leader.Config{ID: "a"})
-	_, js := connectTo(t, url)
-	put(t, js, election, record(t, js, "model", "worker-c", 100*time.Millisecond))
-	if err := c.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // doctorStreams names the streams that a user sees.

@@ -35,17 +35,15 @@ func clusterOfThree(t *testing.T) (parts []string) {
 	return parts
 }
 
-// onAll makes the bucket on all servers of a cluster that may have just begun.
-func onAll(t *testing.T, js jetstream.JetStream, cfg leader.BucketConfig) {
+// makes makes a bucket on a server or cluster that may have just begun.
+func makes(t *testing.T, js jetstream.JetStream, cfg leader.BucketConfig) {
 	t.Helper()
-	cfg.Name, cfg.Replicas = "elections", 3
-	eventually(t, "the bucket can be made", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	eventually(t, cfg.Name+" can be made", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		_, err := leader.CreateBucket(ctx, js, cfg)
 		return err == nil
 	})
-	eventually(t, "all replicas are current", func() bool { return current(t, js) })
 }
 
 // serverCluster starts three servers that sync every write, and makes the bucket on all
@@ -67,7 +65,8 @@ func serverCluster(t *testing.T) (all []*server.Server) {
 			%s`, i+1, testserver.StoreDir(t), cluster), candidate))
 	}
 	_, js := connectTo(t, asUser(all[0], "admin"))
-	onAll(t, js, leader.BucketConfig{MaxLease: generous})
+	makes(t, js, leader.BucketConfig{Name: "elections", Replicas: 3, MaxLease: generous})
+	eventually(t, "all replicas are current", func() bool { return current(t, js) })
 	return all
 }
 

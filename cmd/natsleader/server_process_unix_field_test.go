@@ -114,7 +114,8 @@ func processCluster(t *testing.T) map[string]*serverProcess {
 		all[name] = startProcess(t, name, fmt.Sprintf("jetstream { store_dir: %q }\n%s", testserver.StoreDir(t), cluster), testserver.FreePort(t))
 	}
 	_, js := connectTo(t, all["s1"].url)
-	onAll(t, js, leader.BucketConfig{})
+	makes(t, js, leader.BucketConfig{Name: "elections", Replicas: 3})
+	eventually(t, "all replicas are current", func() bool { return current(t, js) })
 	return all
 }
 

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,24 +21,17 @@ func TestAlerts_DiskFullAndRestored(t *testing.T) {
 	port, store := testserver.FreePort(t), filepath.Join(disk, "js")
 	config := filepath.Join(t.TempDir(), "s.conf")
 	text := fmt.Sprintf("host: 127.0.0.1, port: %d\njetstream { store_dir: %q, max_file_store: 1GB }", port, store)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	writeFile(t, config, text)
 	server := startDaemon(t, tool(t, "nats-server-v2.11.8"), "-c", config)
 	a := startScraped(t, "a", fmt.Sprintf("nats://127.0.0.1:%d", port))
-	eventually(t, "the bucket can be made", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		_, err := leader.CreateBucket(ctx, a.js, leader.BucketConfig{Name: "small", MaxLease: 3 * time.Second})
-		return err == nil
-	})
+	makes(t, a.js, leader.BucketConfig{Name: "small", MaxLease: 3 * time.Second})
 	server.kill()
 	backup := filepath.Join(t.TempDir(), "backup")
 	if err := os.CopyFS(backup, os.DirFS(store)); err != nil {
 		t.Fatal(err)
 	}
 	server.start()
-	eventually(t, "a leads", a.stand("small", "parts", leader.Config{}).IsLeader)
+	a.lead("small", "parts")
 	s := alertScript{t, startPrometheus(t, map[string]string{"a": a.server.URL}), time.Now()}
 	s.quiet("all is well", 20*time.Second)
 

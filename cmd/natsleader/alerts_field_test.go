@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -60,15 +59,7 @@ func TestAlerts_InAnHourOfFaults(t *testing.T) {
 	t.Parallel()
 	trio := startTrio(t)
 	op := startScraped(t, "operator", trio.urls)
-	create := func(bucket string) {
-		t.Helper()
-		eventually(t, bucket+" can be made", func() bool {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			defer cancel()
-			_, err := leader.CreateBucket(ctx, op.js, leader.BucketConfig{Name: bucket, Replicas: 3})
-			return err == nil
-		})
-	}
+	create := func(bucket string) { makes(t, op.js, leader.BucketConfig{Name: bucket, Replicas: 3}) }
 	for _, bucket := range []string{"elections", "second", "doomed"} {
 		create(bucket)
 	}
@@ -82,36 +73,34 @@ func TestAlerts_InAnHourOfFaults(t *testing.T) {
 		all[name] = startScraped(t, name, urls)
 		targets[name] = all[name].server.URL
 	}
-	first := func(name, bucket, election string) {
-		t.Helper()
-		c := all[name].stand(bucket, election, leader.Config{})
-		eventually(t, name+" leads "+election, c.IsLeader)
-	}
 	shards := make(map[string]*leader.Candidate)
 	for _, name := range []string{"a", "b", "c"} {
 		all[name].stand("elections", "billing", leader.Config{})
 		all[name].stand("second", "billing", leader.Config{})
 		shards[name] = all[name].stand("elections", "shards", leader.Config{Seats: 2})
 	}
-	first("d", "elections", "mail")
-	first("f", "elections", "north")
-	first("f", "elections", "south")
+	all["d"].lead("elections", "mail")
+	all["f"].lead("elections", "north")
+	all["f"].lead("elections", "south")
 	all["e"].stand("elections", "mail", leader.Config{})
 	all["e"].stand("elections", "north", leader.Config{})
 	all["e"].stand("elections", "south", leader.Config{})
 	ghost := startScraped(t, "ghost", trio.urls) // no target
-	c := ghost.stand("elections", "ghost", leader.Config{})
-	eventually(t, "it leads", c.IsLeader)
+	ghost.lead("elections", "ghost")
 	for _, bucket := range []string{"elections", "doomed"} {
 		targets["exporter-"+bucket] = startExporter(t, trio.urls, "--bucket", bucket).address
 	}
 	s := alertScript{t, startPrometheus(t, targets), time.Now()}
 	s.quiet("all is well", 20*time.Second)
 
-	lost := trio.leaderOf(op.js, "elections")
-	trio.servers[lost].kill()
+	var lost int
+	eventually(t, "the stream has a leader", func() bool {
+		_, err := fmt.Sscanf(leadsStream(t, op.js), "s%d", &lost)
+		return err == nil
+	})
+	trio.servers[lost-1].kill()
 	s.quiet("a server of three is killed", 25*time.Second)
-	trio.servers[lost].start()
+	trio.servers[lost-1].start()
 	s.quiet("it is back", 15*time.Second)
 
 	// The lease is compressed as well, for an alert about its end. It is too short to outlive the

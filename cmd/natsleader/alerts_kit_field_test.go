@@ -90,19 +90,18 @@ type serverTrio struct {
 	dir     string
 	servers []*daemon // s1, s2, s3
 	ports   []int
-	urls    string // for the client
+	cluster []string // the part of each configuration
+	urls    string   // for the client
 }
 
 // startTrio starts the cluster. The user "clerk" may do everything at first.
 func startTrio(t *testing.T) *serverTrio {
 	t.Helper()
-	s := &serverTrio{T: t, dir: t.TempDir()}
+	s := &serverTrio{T: t, dir: t.TempDir(), cluster: clusterOfThree(t)}
 	var urls []string
-	for range 6 {
+	for range 3 {
 		s.ports = append(s.ports, testserver.FreePort(t))
-	}
-	for i := range 3 {
-		urls = append(urls, fmt.Sprintf("nats://admin:x@127.0.0.1:%d", s.ports[i]))
+		urls = append(urls, fmt.Sprintf("nats://admin:x@127.0.0.1:%d", s.ports[len(s.ports)-1]))
 	}
 	s.urls = strings.Join(urls, ",")
 	s.write("")
@@ -115,10 +114,6 @@ func startTrio(t *testing.T) *serverTrio {
 // write writes the configurations. clerk may not publish to what is denied.
 func (s *serverTrio) write(denied string) {
 	s.Helper()
-	var routes []string
-	for i := range 3 {
-		routes = append(routes, fmt.Sprintf("nats-route://127.0.0.1:%d", s.ports[i+3]))
-	}
 	for i := range 3 {
 		permissions := ""
 		if denied != "" {
@@ -127,12 +122,10 @@ func (s *serverTrio) write(denied string) {
 		config := fmt.Sprintf(`
 			server_name: s%d, host: 127.0.0.1, port: %d
 			jetstream { store_dir: %q }
-			cluster { name: C, host: 127.0.0.1, port: %d, routes: [ %s ] }
+			%s
 			authorization { users: [ {user: admin, password: x}, {user: clerk, password: x%s} ] }`,
-			i+1, s.ports[i], filepath.Join(s.dir, fmt.Sprint(i)), s.ports[i+3], strings.Join(routes, ", "), permissions)
-		if err := os.WriteFile(filepath.Join(s.dir, fmt.Sprintf("s%d.conf", i+1)), []byte(config), 0o600); err != nil {
-			s.Fatal(err)
-		}
+			i+1, s.ports[i], filepath.Join(s.dir, fmt.Sprint(i)), s.cluster[i], permissions)
+		writeFile(s.T, filepath.Join(s.dir, fmt.Sprintf("s%d.conf", i+1)), config)
 	}
 }
 
@@ -145,23 +138,6 @@ func (s *serverTrio) deny(subject string) {
 			s.Fatal(err)
 		}
 	}
-}
-
-// leaderOf returns the number of the server that leads the bucket's stream.
-func (s *serverTrio) leaderOf(js jetstream.JetStream, bucket string) int {
-	s.Helper()
-	number := 0
-	eventually(s, "the stream has a leader", func() bool {
-		ctx, cancel := context.WithTimeout(s.Context(), 2*time.Second)
-		defer cancel()
-		stream, err := js.Stream(ctx, "KV_"+bucket)
-		if err != nil || stream.CachedInfo().Cluster == nil {
-			return false
-		}
-		number, err = strconv.Atoi(strings.TrimPrefix(stream.CachedInfo().Cluster.Leader, "s"))
-		return err == nil
-	})
-	return number - 1
 }
 
 // scrapedProcess stands for a process: one connection, which can be cut, and its metrics.
@@ -248,6 +224,12 @@ func (p *scrapedProcess) stand(bucket, election string, cfg leader.Config) *lead
 	return c
 }
 
+// lead starts a candidate that is scraped, and waits until it leads.
+func (p *scrapedProcess) lead(bucket, election string) {
+	p.Helper()
+	eventually(p, p.name+" leads "+election, p.stand(bucket, election, leader.Config{}).IsLeader)
+}
+
 // leave stops a candidate and its metrics.
 func (p *scrapedProcess) leave(c *leader.Candidate) {
 	p.Helper()
@@ -302,11 +284,8 @@ func startPrometheus(t *testing.T, targets map[string]string) monitor {
 	for name, address := range targets {
 		config += fmt.Sprintf("      - {targets: [%q], labels: {instance: %q}}\n", strings.TrimPrefix(address, "http://"), name)
 	}
-	for name, text := range map[string]string{"prometheus.yml": config, "rules.yml": compressed(t)} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	writeFile(t, filepath.Join(dir, "prometheus.yml"), config)
+	writeFile(t, filepath.Join(dir, "rules.yml"), compressed(t))
 	address := fmt.Sprintf("127.0.0.1:%d", testserver.FreePort(t))
 	startDaemon(t, tool(t, "promtool-deb/usr/bin/prometheus"), "--config.file="+filepath.Join(dir, "prometheus.yml"),
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--log.level=warn")

@@ -85,9 +85,8 @@ func TestBucketAdd_OldServer(t *testing.T) {
 		t.Errorf("%v", names)
 	}
 	succeeds(t, "bucket", "add", "-s", url)
-	d := diagnose(t, url, "--roster")
-	d.says(t, "server", "warning", "nats-server 2.10.29")
-	d.says(t, "roster", "warning", "keeps no roster", "update the servers", "2.11", "then: natsleader bucket add elections --roster")
+	finds(t, url, []string{"--roster"}, 1, "\nwarning server nats-server 2.10.29 ", "\nwarning roster the bucket keeps no roster",
+		" -> update the servers to nats-server 2.11 or later, then: natsleader bucket add elections --roster")
 }
 
 // oldServer starts a released server.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -16,7 +15,6 @@ import (
 	"github.com/nats-io/jsm.go/natscontext"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/term"
 
 	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
@@ -210,20 +208,16 @@ func (g *globals) doctor(o doctorOptions) error {
 	defer nc.Close()
 	e := &environment{
 		nc: nc, js: js, bucket: bucket, name: g.bucket, api: jsapi.APIPrefix(js.Options()), wait: g.timeout,
-		election: o.election, named: o.election != "", asked: o.lease, roster: o.roster, readOnly: o.readOnly, system: system, hostSync: hostSync,
+		election: o.election, named: o.election != "", asked: o.lease, roster: o.roster, readOnly: o.readOnly, system: system, hostSync: g.clockSynced,
 	}
 	if !e.named {
 		e.election = unusedElection()
-	}
-	width, _, err := term.GetSize(int(os.Stdout.Fd()))
-	if err != nil {
-		width = 0 // no terminal: one line for each finding
 	}
 	found := e.runChecks(context.Background())
 	if e.ended != nil {
 		return e.ended
 	}
-	err = printFindings(g.out(), found, o.json, width)
+	err = printFindings(g.out(), found, o.json, g.width())
 	if !nc.IsConnected() {
 		return fmt.Errorf("%w: the connection was lost meanwhile", errUnreachable)
 	}
@@ -245,10 +239,11 @@ func (e *environment) runChecks(ctx context.Context) []finding {
 		switch {
 		case e.ended != nil:
 			return all
-		case !e.nc.IsConnected():
-			found = []finding{unknown("the connection is lost")}
-		case !c.stream || e.info != nil:
+		case e.nc.IsConnected() && (!c.stream || e.info != nil):
 			found = c.look(ctx, e)
+		}
+		if !e.nc.IsConnected() { // also what has just been found may be due to that
+			found = []finding{unknown("the connection is lost")}
 		}
 		for _, f := range found {
 			f.Check = c.name

@@ -87,12 +87,17 @@ func checkPurgeProtection(_ context.Context, e *environment) []finding {
 		{c.AllowRollup, "one key can wipe the others (AllowRollup)"},
 		{c.AllowMsgTTL, "messages may have TTLs (AllowMsgTTL)"},
 		{c.SubjectDeleteMarkerTTL > 0, "markers expire (SubjectDeleteMarkerTTL)"},
+		{c.Mirror != nil, "it follows another bucket (Mirror)"},
+		{c.Retention != jetstream.LimitsPolicy, "the server removes what is consumed (Retention)"},
+		{len(c.Sources) > 0, "what comes from its sources replaces them (Sources)"},
 		{c.Discard != jetstream.DiscardNew && limited, "it drops old records when full (Discard)"},
 	})
 	f := severityWarning.of("the bucket is not purge-protected, records can vanish: %s", strings.Join(open, "; "))
 	switch {
 	case c.MaxAge > 0:
 		f = f.advise("make a bucket without a TTL; leases end without one, too")
+	case len(c.Sources) > 0:
+		f = f.advise("remove the sources")
 	case c.AllowMsgTTL:
 		f = f.advise("message TTLs cannot be switched off again: make a new bucket")
 	default:
@@ -121,7 +126,10 @@ func checkTTL(_ context.Context, e *environment) []finding {
 }
 
 func checkMaxLease(_ context.Context, e *environment) []finding {
-	if e.settings.MaxLease > 0 {
+	switch {
+	case e.unfit != nil:
+		return []finding{unknown("MaxLease: %s", errorText(e.unfit))}
+	case e.settings.MaxLease > 0:
 		return []finding{fine("MaxLease is %v", e.settings.MaxLease)}
 	}
 	return []finding{severityWarning.of("the bucket has no MaxLease: candidates of an election that use different leases can lead at the same time").

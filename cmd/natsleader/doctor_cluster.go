@@ -164,7 +164,11 @@ func checkCluster(_ context.Context, e *environment) []finding {
 		found = append(found, severityCritical.of("%d of the stream's %d servers are missing: nothing can be written, and every lease runs out", gone, size).
 			advise("bring back a majority of its servers"))
 	}
-	if len(found) == 0 {
+	switch {
+	case len(found) > 0:
+	case size == 1:
+		found = append(found, fine("cluster %s, the stream is on %s", c.Name, c.Leader))
+	default:
 		found = append(found, fine("cluster %s, the stream is led by %s, all %d replicas are current", c.Name, c.Leader, size))
 	}
 	return found

@@ -1,174 +1,141 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"net"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
 )
+
+// report adds findings to the transcript.
+func (w *world) report(title string, found ...finding) {
+	w.notef("# %s\n%s\n", title, strings.ReplaceAll(strings.Join(lines(found, 0), "\n"), server.VERSION, "VERSION"))
+}
 
 // Doctor compares two looks at the servers of the stream, and counts without the missing ones
 // how many can still be lost.
 func TestDoctor_Replicas(t *testing.T) {
-	peer := func(name string, p jetstream.PeerInfo) *jetstream.PeerInfo {
-		p.Name = name
-		return &p
-	}
-	well := jetstream.PeerInfo{Current: true, Active: time.Second}
-	offline, silent := jetstream.PeerInfo{Offline: true, Active: time.Minute}, jetstream.PeerInfo{Active: time.Minute}
-	behind := func(lag uint64, active time.Duration) jetstream.PeerInfo {
-		return jetstream.PeerInfo{Lag: lag, Active: active}
-	}
-	const one, two = "3 replicas: elections go on without 1 of their servers", "3 replicas, 1 of them missing (c): elections stop with the loss of one more server"
-	for name, k := range map[string]struct {
-		b, was, is jetstream.PeerInfo // server b, and server c in the two looks
-		apart      time.Duration
-		severity   severity
-		words      string
-		replicas   string
-	}{
-		"well":    {well, well, well, 0, severityOK, "all 3 replicas are current", one},
-		"offline": {well, offline, offline, 0, severityWarning, "c is offline, last seen 1m0s ago", two},
-		"offline and unheard": {
-			well, offline, jetstream.PeerInfo{Offline: true}, 0, severityWarning, "c is offline", two,
-		},
-		"silent": {well, silent, silent, 0, severityWarning, "c has not been heard of for 1m0s", two},
-		"silent while nothing is written": {
-			well,
-			jetstream.PeerInfo{Current: true, Active: 6 * time.Second},
-			jetstream.PeerInfo{Current: true, Active: 6 * time.Second},
-			0, severityWarning, "c has not been heard of for 6s", two,
-		},
-		"unheard": {well, behind(674, 0), behind(676, 0), settleTime, severityWarning, "c has not been heard of since a leads", two},
-		"just gone": {
-			well, behind(1, time.Second), behind(3, time.Second+settleTime), settleTime,
-			severityWarning, "c has not been heard of for 4s, and is 3 operations behind", two,
-		},
-		"stuck": {
-			well, behind(7, time.Second), behind(7, time.Second), settleTime,
-			severityWarning, "c is 7 operations behind, and has not caught up in 2.5s", two,
-		},
-		"catching up":           {well, behind(7, time.Second), behind(6, time.Second), settlePause, severityNote, "c is catching up, 6 operations behind", one},
-		"catching up in bursts": {well, behind(7, 0), behind(3, time.Second), settlePause, severityNote, "c is catching up, 3 operations behind", one},
-		"caught up":             {well, behind(7, 0), well, settlePause, severityOK, "all 3 replicas are current", one},
-		"one look only":         {well, behind(7, time.Second), behind(7, time.Second), 0, severityNote, "not checked: whether the replica on c is catching up", one},
-		"majority is away": {
-			silent, offline, offline, 0, severityCritical, "2 of the stream's 3 servers",
-			"3 replicas, 2 of them missing (b, c): elections stop",
-		},
-	} {
-		first := &jetstream.ClusterInfo{Name: "C", Leader: "a", Replicas: []*jetstream.PeerInfo{peer("b", k.b), peer("c", k.was)}}
-		e := environment{info: &jetstream.StreamInfo{Config: jetstream.StreamConfig{Replicas: 3}, Cluster: first}, looks: newReplicaLooks(first)}
-		if k.apart > 0 {
-			e.looks.take(&jetstream.ClusterInfo{Name: "C", Leader: "a", Replicas: []*jetstream.PeerInfo{peer("b", k.b), peer("c", k.is)}}, k.apart)
-		} else {
-			first.Replicas[1] = peer("c", k.is)
+	type peer = jetstream.PeerInfo
+	const apart, pause = settleTime, settlePause
+	well := peer{Current: true, Active: time.Second}
+	offline, silent := peer{Offline: true, Active: time.Minute}, peer{Active: time.Minute}
+	quiet := peer{Current: true, Active: 6 * time.Second}
+	behind := func(lag uint64, active time.Duration) peer { return peer{Lag: lag, Active: active} }
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		for _, k := range []struct {
+			name       string
+			b, was, is peer // server b, and server c in the two looks
+			apart      time.Duration
+		}{
+			{"well", well, well, well, 0},
+			{"offline", well, offline, offline, 0},
+			{"offline and unheard", well, offline, peer{Offline: true}, 0},
+			{"silent", well, silent, silent, 0},
+			{"silent while nothing is written", well, quiet, quiet, 0},
+			{"unheard", well, behind(674, 0), behind(676, 0), apart},
+			{"just gone", well, behind(1, time.Second), behind(3, time.Second+apart), apart},
+			{"stuck", well, behind(7, time.Second), behind(7, time.Second), apart},
+			{"catching up", well, behind(7, time.Second), behind(6, time.Second), pause},
+			{"catching up in bursts", well, behind(7, 0), behind(3, time.Second), pause},
+			{"caught up", well, behind(7, 0), well, pause},
+			{"one look only", well, behind(7, time.Second), behind(7, time.Second), 0},
+			{"a majority is away", silent, offline, offline, 0},
+		} {
+			look := func(b, c peer) *jetstream.ClusterInfo {
+				b.Name, c.Name = "b", "c"
+				return &jetstream.ClusterInfo{Name: "C", Leader: "a", Replicas: []*peer{&b, &c}}
+			}
+			first := look(k.b, k.was)
+			e := environment{info: &jetstream.StreamInfo{Config: jetstream.StreamConfig{Replicas: 3}, Cluster: first}, looks: newReplicaLooks(first)}
+			if k.apart > 0 {
+				e.looks.take(look(k.b, k.is), k.apart)
+			} else {
+				*first = *look(k.b, k.is)
+			}
+			w.report(k.name, append(checkCluster(w.Context(), &e), checkReplicas(w.Context(), &e)...)...)
 		}
-		found := checkCluster(t.Context(), &e)
-		last := found[len(found)-1]
-		if last.Severity != k.severity || !strings.Contains(last.Text, k.words) {
-			t.Errorf("%s: %+v", name, found)
-		}
-		if found := checkReplicas(t.Context(), &e); len(found) != 1 || found[0].Text != k.replicas {
-			t.Errorf("%s: %+v", name, found)
-		}
-	}
+	})
 }
 
 // A stream without a leader, and one that lacks a server, are reported.
 func TestDoctor_VacantReplica(t *testing.T) {
-	c := &jetstream.ClusterInfo{Name: "C", Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "b", Current: true}}}
-	e := environment{info: &jetstream.StreamInfo{Config: jetstream.StreamConfig{Replicas: 3}, Cluster: c}, looks: newReplicaLooks(c)}
-	if found := checkCluster(t.Context(), &e); len(found) != 1 || found[0].Severity != severityWarning || !strings.Contains(found[0].Text, "2 of its 3 replicas only") {
-		t.Errorf("%+v", found)
-	}
-	for replicas, want := range map[int]string{
-		2: "elections stop",
-		3: "elections stop with the loss of one more server",
-		4: "elections stop with the loss of one more server",
-		5: "elections go on without 1 more of their servers",
-	} {
-		c.Replicas = slices.Repeat([]*jetstream.PeerInfo{{Name: "b", Current: true}}, replicas-2)
-		e.info.Config.Replicas = replicas
-		if found := checkReplicas(t.Context(), &e); found[0].Text != fmt.Sprintf("%d replicas, 1 of them missing: %s", replicas, want) {
-			t.Errorf("%+v", found)
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		c := &jetstream.ClusterInfo{Name: "C", Leader: "a"}
+		e := environment{info: &jetstream.StreamInfo{Cluster: c}, looks: newReplicaLooks(c), name: "elections"}
+		check := func(replicas, servers int) {
+			c.Replicas = slices.Repeat([]*jetstream.PeerInfo{{Name: "b", Current: true}}, servers-1)
+			e.info.Config.Replicas = replicas
+			w.report(fmt.Sprintf("replicas: %d, servers: %d", replicas, servers), append(checkCluster(w.Context(), &e), checkReplicas(w.Context(), &e)...)...)
 		}
-	}
-	c.Replicas, e.info.Config.Replicas = slices.Repeat([]*jetstream.PeerInfo{{Name: "b", Current: true}}, 3), 4
-	if found := checkReplicas(t.Context(), &e); !strings.HasPrefix(found[0].Text, "4 replicas outlive the loss of no more servers than 3 do") {
-		t.Errorf("%+v", found)
-	}
-	e.info.Cluster = &jetstream.ClusterInfo{Name: "C"}
-	if found := checkCluster(t.Context(), &e); found[0].Severity != severityCritical || !strings.Contains(found[0].Text, "no leader") {
-		t.Errorf("%+v", found)
-	}
-}
-
-// streamInfo is a server that answers every request with what it returns.
-type streamInfo func() *jetstream.StreamInfo
-
-// InProcessConn implements nats.InProcessConnProvider.
-func (info streamInfo) InProcessConn() (net.Conn, error) {
-	ours, theirs := net.Pipe()
-	go func() {
-		_, _ = fmt.Fprint(ours, "INFO {\"max_payload\":1}\r\n")
-		var subscription string
-		for r := bufio.NewScanner(ours); r.Scan(); {
-			switch words := append(strings.Fields(r.Text()), ""); words[0] {
-			case "PING":
-				_, _ = fmt.Fprint(ours, "PONG\r\n")
-			case "SUB":
-				subscription = words[2]
-			case "PUB":
-				text, _ := json.Marshal(info())
-				_, _ = fmt.Fprintf(ours, "MSG %s %s %d\r\n%s\r\n", words[2], subscription, len(text), text)
-			}
+		for replicas := 2; replicas <= 5; replicas++ {
+			check(replicas, replicas-1)
 		}
-	}()
-	return theirs, nil
-}
-
-// inBubble runs a test in a bubble.
-func inBubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	empty := func() { // nats.go's pool of timers, which must not cross a bubble
-		runtime.GC()
-		runtime.GC()
-	}
-	empty()
-	defer empty()
-	synctest.Test(t, test)
+		check(4, 4)
+		check(1, 1)
+		e.info.Cluster = &jetstream.ClusterInfo{Name: "C"}
+		w.report("no leader", checkCluster(w.Context(), &e)...)
+	})
 }
 
 // When another server leads the stream, doctor looks at a replica for as long as under the first one.
 func TestDoctor_LooksUnderNewLeader(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
 		began := time.Now()
 		info := func() *jetstream.StreamInfo {
 			c := &jetstream.ClusterInfo{Name: "C", Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "c", Lag: 7, Active: time.Second}}}
 			if time.Since(began) >= time.Second {
 				c.Leader = "b"
 			}
-			return &jetstream.StreamInfo{Cluster: c}
+			return &jetstream.StreamInfo{Config: jetstream.StreamConfig{Name: "KV_x"}, Cluster: c}
 		}
-		nc, err := nats.Connect("", nats.InProcessServer(streamInfo(info)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		nc := w.dial()
 		defer nc.Close()
-		e := environment{nc: nc, wait: time.Second, info: info(), infoAt: began}
-		e.lookAtReplicas(t.Context())
+		if _, err := nc.Subscribe("fake.STREAM.INFO.KV_x", func(m *nats.Msg) {
+			text, _ := json.Marshal(info())
+			_ = m.Respond(text)
+		}); err != nil {
+			w.Fatal(err)
+		}
+		e := environment{nc: nc, api: "fake.", wait: time.Second, info: info(), infoAt: began}
+		e.lookAtReplicas(w.Context())
 		if took := time.Since(began); took != time.Second+settleTime || e.looks.apart != settleTime {
-			t.Errorf("%v, and %v under the new leader", took, e.looks.apart)
+			w.Errorf("%v, and %v under the new leader", took, e.looks.apart)
 		}
 	})
+}
+
+// Doctor judges every server of the cluster that answers, and reports those that keep
+// the stream and do not answer.
+func TestDoctor_ClusterVersions(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		nc := w.dial()
+		defer nc.Close()
+		answers := map[string]string{"b": "2.11.6", "elsewhere": "2.10.29", "new": "2.12.0"}
+		if _, err := nc.Subscribe("$SYS.REQ.ACCOUNT.PING.STATZ", func(m *nats.Msg) {
+			for name, version := range answers {
+				_ = m.Respond(fmt.Appendf(nil, `{"server": {"name": %q, "ver": %q}, "data": {}}`, name, version))
+			}
+		}); err != nil {
+			w.Fatal(err)
+		}
+		e := environment{nc: nc, name: "elections", wait: 200 * time.Millisecond, info: &jetstream.StreamInfo{
+			Config:  jetstream.StreamConfig{Metadata: map[string]string{"_nats.ver": "2.11.0"}},
+			Cluster: &jetstream.ClusterInfo{Name: "C", Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "b"}, {Name: "c"}, {Name: "me"}}},
+		}}
+		w.report("servers", e.checkVersions()...)
+		w.notef("advice: %s\n", e.adviseRoster())
+		e.known["b"] = "2.10.29"
+		w.notef("advice: %s\n", e.adviseRoster())
+		for _, version := range []string{"3.0.0", "2.12.0-beta.1", "2.11.8", "2.11.7", "2.11.0", "2.10.29", "1.4.1", "other"} {
+			w.report(version, judgeVersion("", version))
+		}
+	}, func(o *server.Options) { o.ServerName, o.NoSystemAccount = "me", true })
 }

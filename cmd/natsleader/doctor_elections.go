@@ -37,7 +37,7 @@ func checkElections(ctx context.Context, e *environment) []finding {
 		return err
 	})
 	if err != nil {
-		return []finding{unknown("the elections did not come within %v: %s", e.wait, errorText(err))}
+		return []finding{unknown("the elections cannot be read: %s", errorText(err))}
 	}
 	var foreign, long []string
 	for _, x := range all {

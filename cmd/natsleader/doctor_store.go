@@ -44,14 +44,16 @@ func checkStore(_ context.Context, e *environment) []finding {
 	id := rand.Text()[:12]
 	s := scratch{"natsleader_doctor_" + id, "natsleader.doctor." + strings.ToLower(id)}
 	// Without one of these permissions doctor creates nothing: a stream that it may not delete
-	// would stay.
-	for _, do := range []func() error{
-		e.send("STREAM.DELETE."+s.name, ""),
-		func() error { return e.nc.Publish(s.subject, nil) },
-	} {
-		if err := e.try(do); err != nil {
-			return []finding{notStored(err)}
-		}
+	// would stay. It waits for the answer to the deletion. The server may handle two requests in
+	// either order, and would otherwise delete the stream that is created next.
+	switch err := e.removeScratch(s, true); {
+	case errors.Is(err, nats.ErrTimeout):
+		return []finding{e.noStream("a request for a stream was not answered")}
+	case err != nil:
+		return []finding{notStored(err)}
+	}
+	if err := e.try(func() error { return e.nc.Publish(s.subject, nil) }); err != nil {
+		return []finding{notStored(err)}
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -90,6 +92,14 @@ func refusesToStore(e *environment, why any) finding {
 		advise("make room on the disks of the stream's servers, or raise the limits of the account; a server whose disk was full refuses writes until it is restarted")
 }
 
+// noStream is the finding if the servers have not answered in time.
+func (e *environment) noStream(what string) finding {
+	if names, vacant := e.missing(); len(names)+vacant > 0 {
+		return unknown("whether a message can be stored: servers are missing, and %s in %v", what, e.wait)
+	}
+	return refusesToStore(e, fmt.Sprintf("%s in %v", what, e.wait))
+}
+
 // createScratch creates the stream like that of the bucket. It reports whether the stream may
 // exist now. The finding is empty if it does.
 func (e *environment) createScratch(s scratch) (f finding, created bool) {
@@ -113,11 +123,7 @@ func (e *environment) createScratch(s scratch) (f finding, created bool) {
 	case refused && slices.Contains(room, int(api.ErrorCode)):
 		return refusesToStore(e, api), false
 	case errors.Is(err, nats.ErrTimeout):
-		names, vacant := e.missing()
-		if len(names)+vacant > 0 {
-			return unknown("whether a message can be stored: servers are missing, and no stream was created in %v", e.wait), true
-		}
-		return refusesToStore(e, fmt.Sprintf("no stream was created in %v", e.wait)), true
+		return e.noStream("no stream was created"), true
 	default:
 		return notStored(err), false
 	}

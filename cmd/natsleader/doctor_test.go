@@ -1,8 +1,25 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/leader"
 )
 
 // printed fails the test unless all of the texts are in the output.
@@ -13,4 +30,309 @@ func printed(t *testing.T, out string, texts ...string) {
 			t.Errorf("no %q in:\n%s", text, out)
 		}
 	}
+}
+
+// findings shows what doctor finds in a world.
+type findings struct {
+	*world
+	first map[string]bool // the findings of the first report
+}
+
+// findingsBeside returns findings beside those of a first report, which is not shown.
+func (w *world) findingsBeside(line string) findings {
+	_, _, first := w.doctor(line, nil)
+	return findings{w, first}
+}
+
+// show calls doctor, and adds to the transcript the findings that the first report does not have, and the sum.
+func (f findings) show(lines ...string) {
+	for _, line := range lines {
+		shown, code, _ := f.doctor(line, f.first)
+		f.notef("$ natsleader %s\n%s", strings.TrimSpace("doctor "+line), shown)
+		f.ended(code)
+	}
+}
+
+// madeUp are the names that doctor makes up, and inboxes.
+var madeUp = regexp.MustCompile(`(natsleader[._]doctor[._])\w{12}|(_INBOX\.)[\w.]+`)
+
+// doctor calls doctor. It returns the report without what is known, the exit code, and the findings of
+// the report.
+func (w *world) doctor(line string, known map[string]bool) (shown string, code int, found map[string]bool) {
+	out, errs, code := w.run("doctor " + line)
+	out = madeUp.ReplaceAllString(strings.ReplaceAll(out, server.VERSION, "VERSION"), "${1}${2}X")
+	report, sum, _ := strings.Cut(out, "\n\n")
+	if known == nil {
+		sum = "\n" + sum
+	}
+	found = make(map[string]bool)
+	for _, each := range regexp.MustCompile(`\n\b`).Split(report, -1) {
+		key := strings.Join(strings.Fields(each), " ")
+		if found[key] = true; !known[key] {
+			shown += each + "\n"
+		}
+	}
+	for line := range strings.Lines(errs) {
+		sum += "! " + line
+	}
+	return shown + sum, code, found
+}
+
+// as are the arguments by which a user connects.
+func as(name string) string { return fmt.Sprintf("-s nats://%s:%[1]s@localhost ", name) }
+
+// Doctor names what applications should set, counts the elections that are led and their renewals, and
+// what it finds for a domain.
+func TestDoctor_Load(t *testing.T) {
+	bubble(t, leader.BucketConfig{MaxLease: time.Hour}, func(w *world) {
+		f := w.findingsBeside("")
+		w.campaigns("billing", leader.Config{ID: "a", LeaseDuration: time.Minute})
+		w.campaigns("mail", leader.Config{ID: "b", LeaseDuration: 30 * time.Second})
+		c := w.campaigns("audit", leader.Config{ID: "c"})
+		if err := c.Stop(w.Context()); err != nil {
+			w.Error(err)
+		}
+		f.show("", "--js-domain hub", "--js-domain elsewhere", "--bucket none --json")
+		w.prompt("doctor --lease=-3s", "doctor --election a..b", "doctor --system-context nobody's", "doctor --bucket a*b")
+	}, func(o *server.Options) { o.JetStreamDomain = "hub" })
+}
+
+// Elections that nobody has renewed or taken for more than a lease are a warning, and those that were given
+// up in order, or ended just now, are none. The advice works: to lead and release the election once.
+func TestDoctor_Abandoned(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		f := w.findingsBeside("")
+		c := w.campaigns("released", leader.Config{ID: "a"})
+		lease := 10 * time.Second
+		text := record(w.T, w.js, "released", "b", lease)
+		if err := c.Stop(w.Context()); err != nil {
+			w.Error(err)
+		}
+		for _, election := range []string{"df", "deleted"} {
+			put(w.T, w.js, election, text)
+		}
+		w.publish("$KV.elections.foreign", "hello")
+		w.publish("$KV.elections.deleted", "", "KV-Operation", "DEL")
+		time.Sleep(2 * lease)
+		f.show("")
+		time.Sleep(time.Nanosecond)
+		f.show("")
+		c = w.campaigns("df", leader.Config{ID: "a"})
+		if err := c.Stop(w.Context()); err != nil {
+			w.Error(err)
+		}
+		f.show("")
+	})
+}
+
+// slowPipe copies from one connection to the other, which takes delay.
+func slowPipe(from, to net.Conn, delay time.Duration) {
+	type part struct {
+		data []byte
+		at   time.Time
+	}
+	parts := make(chan part, 1000)
+	go func() {
+		defer to.Close()                //nolint:errcheck // it may be closed
+		defer io.Copy(io.Discard, from) //nolint:errcheck // until it is closed
+		for p := range parts {
+			time.Sleep(time.Until(p.at))
+			if _, err := to.Write(p.data); err != nil {
+				break
+			}
+		}
+		for range parts {
+		}
+	}()
+	defer close(parts)
+	for {
+		data := make([]byte, 4096)
+		n, err := from.Read(data)
+		if err != nil {
+			return
+		}
+		parts <- part{data[:n], time.Now().Add(delay)}
+	}
+}
+
+// A server may be too far away for a lease.
+func TestDoctor_DistantServer(t *testing.T) {
+	bubble(t, leader.BucketConfig{MaxLease: time.Hour}, func(w *world) {
+		f := w.findingsBeside("")
+		w.away = 200 * time.Millisecond
+		f.show("--lease 10m", "--lease 9s", "--lease 300ms")
+	})
+}
+
+// Doctor leaves nothing behind, and neither the leader nor a waiting candidate notices it.
+func TestDoctor_DisturbsNothing(t *testing.T) {
+	bubble(t, leader.BucketConfig{MaxLease: time.Hour, Roster: true}, func(w *world) {
+		// The next renewal is far away, so doctor is the only client that might write.
+		c := w.campaigns("billing", leader.Config{ID: "a", LeaseDuration: time.Hour})
+		term, _ := c.Term()
+		waiting := w.campaigns("billing", leader.Config{ID: "b"})
+		streams := func() (states []jetstream.StreamState) {
+			w.Helper()
+			for _, name := range []string{"KV_elections", "KV_elections_roster"} {
+				s, err := w.js.Stream(w.Context(), name)
+				if err != nil {
+					w.Fatal(err)
+				}
+				states = append(states, s.CachedInfo().State)
+			}
+			return states
+		}
+		before, subscriptions := fmt.Sprint(streams()), w.s.NumSubscriptions()
+		for _, args := range []string{"--election billing", "--election new", "", "--roster", "--roster --election billing"} {
+			if _, errs, code := w.run("doctor " + args); code != 1 || errs != "" {
+				w.Errorf("%s: exit code %d\n%s", args, code, errs)
+			}
+		}
+		if after := fmt.Sprint(streams()); after != before {
+			w.Errorf("before: %s\nafter: %s", before, after)
+		}
+		if n := w.s.NumSubscriptions(); n != subscriptions {
+			w.Errorf("%d subscriptions, %d before", n, subscriptions)
+		}
+		if got, ok := c.Term(); !ok || got != term || term.Err() != nil {
+			w.Errorf("a leads no more: %v", term.Err())
+		}
+		if s := waiting.State(); s != leader.StateCandidate {
+			w.Errorf("b is %v", s)
+		}
+		for _, c := range []*leader.Candidate{c, waiting} {
+			if s := c.Stats(); s.Refused+s.Unknown+s.FeedRebuilds != 0 || len(s.Faults) != 0 {
+				w.Errorf("%s: %+v", c.ID(), s)
+			}
+		}
+	})
+}
+
+// When the connection is lost, the other checks are not made.
+func TestDoctor_LosesConnection(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		f := w.findingsBeside("")
+		w.away = 100 * time.Millisecond
+		time.AfterFunc(3*time.Second, w.s.Shutdown)
+		f.show("")
+	})
+}
+
+// Only a system account is told when servers sync to disk.
+func TestDoctor_Sync(t *testing.T) {
+	withOperator := func(o *server.Options) {
+		sys := server.NewAccount("SYS")
+		o.ServerName = "s1"
+		o.Accounts, o.SystemAccount = []*server.Account{sys}, "SYS"
+		o.Users = append(o.Users, &server.User{Username: "operator", Password: "x", Account: sys})
+	}
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		dir := filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "nats", "context")
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			w.Fatal(err)
+		}
+		for name, context := range map[string]string{"system": `{"user": "operator", "password": "x"}`, "other": "{}"} {
+			if err := os.WriteFile(filepath.Join(dir, name+".json"), []byte(context), 0o600); err != nil {
+				w.Fatal(err)
+			}
+		}
+		f := w.findingsBeside("")
+		f.show("--system-context other", "--system-context system")
+		w.o.SyncInterval = 10 * time.Second
+		w.restart()
+		f.show("--system-context system")
+		w.o.SyncAlways = true
+		w.restart()
+		f.show("--system-context system")
+	}, withUser("other", nil), withOperator)
+}
+
+// Doctor stores a message in a stream of its own, and removes the stream. A user who may not create
+// streams, or not delete them, creates none.
+func TestDoctor_Store(t *testing.T) {
+	undeleted := candidateMay()
+	undeleted.Publish.Allow = append(undeleted.Publish.Allow, "$JS.API.STREAM.CREATE.>", "natsleader.doctor.>")
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		nc := w.dial()
+		defer nc.Close()
+		synctest.Wait() // for the advisory about the bucket
+		created, err := nc.SubscribeSync("$JS.EVENT.ADVISORY.STREAM.CREATED.*")
+		if err != nil {
+			w.Fatal(err)
+		}
+		synctest.Wait() // for the subscription
+		f := w.findingsBeside("--read-only")
+		f.show("--read-only", as("undeleted"))
+		time.Sleep(time.Second)
+		if n, _, err := created.Pending(); err != nil || n != 0 {
+			w.Errorf("%d streams, %v", n, err)
+		}
+		f.show("")
+		// A server may handle a request before one that was sent earlier.
+		if _, err := nc.Subscribe("$JS.slow.API.>", func(m *nats.Msg) {
+			request := strings.TrimPrefix(m.Subject, "$JS.slow.API.")
+			if !strings.HasPrefix(request, "$KV.") {
+				request = "$JS.API." + request
+			}
+			forward := func() { _ = nc.PublishMsg(&nats.Msg{Subject: request, Reply: m.Reply, Header: m.Header, Data: m.Data}) }
+			if strings.Contains(request, ".DELETE.") {
+				time.AfterFunc(time.Second, forward)
+				return
+			}
+			forward()
+		}); err != nil {
+			w.Fatal(err)
+		}
+		synctest.Wait() // for the subscription
+		f.show("--js-domain slow", "--js-domain slow --timeout 500ms")
+		time.Sleep(time.Second)
+		if n, _, err := created.Pending(); err != nil || n != 2 {
+			w.Errorf("%d streams, %v", n, err)
+		}
+		if info, err := w.js.AccountInfo(w.Context()); err != nil || info.Streams != 1 {
+			w.Errorf("%+v, %v", info, err)
+		}
+	}, withUser("undeleted", undeleted))
+}
+
+// The time of day is of no consequence, so no finding is worse than a note.
+func TestDoctor_Clocks(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		now := time.Now()
+		for _, k := range []struct {
+			name        string
+			ahead, took time.Duration // of the server's clock, and for its answer
+			synced      bool
+			err         error
+		}{
+			{"well", 0, 0, true, nil},
+			{"not synchronised", 0, 0, false, nil},
+			{"cannot tell", 0, 0, true, errors.New("cannot tell")},
+			{"ahead", time.Minute, 0, true, nil},
+			{"behind", -time.Minute, 0, true, nil},
+			{"slow answer", 2 * time.Second, 3 * time.Second, true, nil},
+		} {
+			e := environment{infoAt: now, infoTook: k.took, hostSync: func() (bool, error) { return k.synced, k.err }}
+			e.info = &jetstream.StreamInfo{TimeStamp: now.Add(k.ahead)}
+			w.report(k.name, checkClock(w.Context(), &e)...)
+		}
+	})
+}
+
+// Many renewals are a note, and more than a server carries are a warning.
+func TestDoctor_JudgesLoad(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		stored := time.Now()
+		of := func(n int, state string) []electionStatus {
+			value := fmt.Appendf(nil, `{"v":1,"state":%q,"id":"a","session":"s","n":1,"lease":"6s","token":1}`, state)
+			return slices.Repeat([]electionStatus{newElectionStatus("billing", backend.Entry{Value: value, Revision: 1, Created: stored})}, n)
+		}
+		for _, led := range []int{serverWrites/2 - 1, serverWrites / 2, serverWrites - 1, serverWrites} {
+			for _, after := range []time.Duration{0, 6 * time.Second} { // their leases are over
+				n, writes := renewalLoad(append(of(led, "leading"), of(7, "released")...), stored.Add(after))
+				f, _ := judgeLoad(fmt.Sprintf("%d are led, %v writes", n, writes), writes)
+				w.report(fmt.Sprintf("%d after %v", led, after), f)
+			}
+		}
+	})
 }

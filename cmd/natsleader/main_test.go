@@ -39,6 +39,10 @@ func TestMain(m *testing.M) {
 	time.Local = time.UTC               //nolint:gosmopolitan // pages and screens show times in the local zone
 	superviseIfAsked()                  // if a test starts a supervisor itself, from its own binary
 	_ = flag.Set("test.parallel", "16") // unless the command line says otherwise
+	// The goroutine that receives signals begins here, and not in the bubble of the first test that needs it.
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, os.Interrupt)
+	signal.Stop(c)
 	// The commands that the tests start would inherit a signal that is ignored here (by
 	// nohup, or in a background job), and the tests send it to them.
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGHUP} {

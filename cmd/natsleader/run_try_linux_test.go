@@ -4,9 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -34,25 +31,17 @@ func TestRivals(t *testing.T) {
 // --try waits for twice the longest lease, for --delay, and for the answers of the server. The number of seats
 // is none, so that nothing but the bucket is read.
 func TestRunTry_WaitsForDelay(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		info := &jetstream.StreamInfo{Config: jetstream.StreamConfig{Name: "KV_elections"}}
-		nc, err := nats.Connect("", nats.InProcessServer(streamInfo(func() *jetstream.StreamInfo { return info })))
-		if err != nil {
-			t.Fatal(err)
-		}
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		nc := w.dial()
 		defer nc.Close()
-		js, err := jetstream.New(nc)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := &runLoop{run: &run{globals: &globals{bucket: "elections", timeout: 5 * time.Second}, delay: time.Hour}}
-		if err = c.lookForLeader(t.Context(), nc, js, nil, leader.BucketInfo{MaxLease: time.Minute}); err != nil {
-			t.Fatal(err)
+		c := &runLoop{run: &run{globals: w.globals(), delay: time.Hour}}
+		if err := c.lookForLeader(w.Context(), nc, w.js, nil, leader.BucketInfo{MaxLease: time.Minute}); err != nil {
+			w.Fatal(err)
 		}
 		began := time.Now()
 		<-c.waited
 		if took := time.Since(began); took != 2*time.Minute+time.Hour+5*time.Second {
-			t.Errorf("it waits for %v", took)
+			w.Errorf("it waits for %v", took)
 		}
 	})
 }

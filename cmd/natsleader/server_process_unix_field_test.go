@@ -108,27 +108,13 @@ func (p *serverProcess) signal(t *testing.T, sig syscall.Signal) {
 // processCluster starts three servers as processes, and makes the bucket on all of them.
 func processCluster(t *testing.T) map[string]*serverProcess {
 	t.Helper()
-	var client, route []int
-	var routes []string
-	for range 3 {
-		client, route = append(client, testserver.FreePort(t)), append(route, testserver.FreePort(t))
-		routes = append(routes, fmt.Sprintf(`"nats-route://127.0.0.1:%d"`, route[len(route)-1]))
-	}
 	all := make(map[string]*serverProcess)
-	for i, port := range client {
+	for i, cluster := range clusterOfThree(t) {
 		name := fmt.Sprintf("s%d", i+1)
-		all[name] = startProcess(t, name, fmt.Sprintf(`
-			jetstream { store_dir: %q }
-			cluster { name: C, host: 127.0.0.1, port: %d, routes: [ %s ] }`,
-			testserver.StoreDir(t), route[i], strings.Join(routes, ", ")), port)
+		all[name] = startProcess(t, name, fmt.Sprintf("jetstream { store_dir: %q }\n%s", testserver.StoreDir(t), cluster), testserver.FreePort(t))
 	}
 	_, js := connectTo(t, all["s1"].url)
-	eventually(t, "the bucket can be made", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
-		_, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: "elections", Replicas: 3})
-		return err == nil
-	})
+	makes(t, js, leader.BucketConfig{Name: "elections", Replicas: 3})
 	eventually(t, "all replicas are current", func() bool { return current(t, js) })
 	return all
 }

@@ -18,8 +18,6 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-const page = "../../docs/cli.md"
-
 // normal removes from a transcript the parts that differ from one run to the next.
 var normal = []struct {
 	varies *regexp.Regexp

@@ -39,6 +39,7 @@ type world struct {
 	stands []*leader.Candidate
 	shown  strings.Builder // the transcript of prompt
 	mu     sync.Mutex      // of s and shown
+	away   time.Duration   // in which a message comes to the server, or from there, on new connections
 }
 
 // update rewrites the transcripts: go test ./cmd/natsleader -update.
@@ -132,7 +133,14 @@ func (w *world) restart() {
 func (w *world) InProcessConn() (net.Conn, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.s.InProcessConn()
+	far, err := w.s.InProcessConn()
+	if err != nil || w.away == 0 {
+		return far, err
+	}
+	near, middle := net.Pipe()
+	go slowPipe(middle, far, w.away)
+	go slowPipe(far, middle, w.away)
+	return near, nil
 }
 
 func (w *world) dial() *nats.Conn {
@@ -158,10 +166,13 @@ func (w *world) run(line string) (stdout, stderr string, code int) {
 	return w.answered("", line)
 }
 
+// alwaysSynced is the clock of a world's host.
+func alwaysSynced() (bool, error) { return true, nil }
+
 // answered calls the command with that standard input.
 func (w *world) answered(stdin, line string) (stdout, stderr string, code int) {
 	var out, errs bytes.Buffer
-	process := stdio{stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs, dial: w.inProcess(), life: w.Context()}
+	process := stdio{stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs, dial: w.inProcess(), life: w.Context(), synced: alwaysSynced}
 	code = execute(strings.Fields(line), process)
 	return tokens.ReplaceAllString(out.String(), "TOKEN"), tokens.ReplaceAllString(errs.String(), "TOKEN"), code
 }

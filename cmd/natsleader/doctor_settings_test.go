@@ -1,0 +1,197 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// remake makes the bucket anew.
+func (w *world) remake(cfg leader.BucketConfig) {
+	w.Helper()
+	w.remove("KV_elections")
+	cfg.Name = "elections"
+	if _, err := leader.CreateBucket(w.Context(), w.js, cfg); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// remove deletes a stream, if there is one.
+func (w *world) remove(stream string) {
+	w.Helper()
+	if err := w.js.DeleteStream(w.Context(), stream); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		w.Fatal(err)
+	}
+}
+
+// change changes the settings of a stream.
+func (w *world) change(stream string, change func(*jetstream.StreamConfig)) {
+	w.Helper()
+	s, err := w.js.Stream(w.Context(), stream)
+	if err != nil {
+		w.Fatal(err)
+	}
+	c := s.CachedInfo().Config
+	change(&c)
+	if _, err := w.js.UpdateStream(w.Context(), c); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// publish stores a message without conditions.
+func (w *world) publish(subject string, data string, header ...string) {
+	w.Helper()
+	m := nats.NewMsg(subject)
+	m.Data = []byte(data)
+	for i := 0; i < len(header); i += 2 {
+		m.Header.Set(header[i], header[i+1])
+	}
+	if _, err := w.js.PublishMsg(w.Context(), m); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// Doctor reports a bucket with bad settings or contents, and gives advice.
+func TestDoctor_BadBuckets(t *testing.T) {
+	type config = jetstream.StreamConfig
+	// sealed makes a purge-protected bucket with changed settings.
+	sealed := func(change func(*config)) func(*world) {
+		return func(w *world) {
+			c := config{
+				Name: "KV_elections", Subjects: []string{"$KV.elections.>"}, MaxMsgsPerSubject: 1, AllowDirect: true,
+				DenyDelete: true, DenyPurge: true, Discard: jetstream.DiscardNew,
+				RePublish: &jetstream.RePublish{Source: "$KV.elections.>", Destination: "natsleader.feed.elections.>"},
+				Metadata:  map[string]string{"natsleader.max_lease": "15s"},
+			}
+			change(&c)
+			if _, err := w.js.CreateStream(w.Context(), c); err != nil {
+				w.Fatal(err)
+			}
+		}
+	}
+	ordinary := func(c jetstream.KeyValueConfig) func(*world) {
+		return func(w *world) {
+			c.Bucket = "elections"
+			if _, err := w.js.CreateKeyValue(w.Context(), c); err != nil {
+				w.Fatal(err)
+			}
+		}
+	}
+	holds := func(value string, header ...string) func(*world) {
+		return func(w *world) {
+			w.remake(leader.BucketConfig{MaxLease: 15 * time.Second})
+			w.publish("$KV.elections.billing", value, header...)
+		}
+	}
+	const sound = `{"v":1,"state":"leading","id":"x","session":"s","n":1,"lease":"1m0s","token":1}`
+	bubble(t, leader.BucketConfig{MaxLease: 15 * time.Second}, func(w *world) {
+		findings{w, nil}.show("")
+		f := w.findingsBeside("")
+		for _, k := range []struct {
+			name string
+			set  func(*world)
+			args string
+		}{
+			{"none", func(*world) {}, ""},
+			{"it acknowledges nothing", sealed(func(c *config) { c.NoAck = true }), ""},
+			{"a mirror", func(w *world) {
+				if _, err := leader.CreateBucket(w.Context(), w.js, leader.BucketConfig{Name: "mirrored"}); err != nil {
+					w.Fatal(err)
+				}
+				ordinary(jetstream.KeyValueConfig{Mirror: &jetstream.StreamSource{Name: "mirrored"}})(w)
+			}, ""},
+			{"with a source", sealed(func(c *config) { c.Sources = []*jetstream.StreamSource{{Name: "KV_elsewhere"}} }), ""},
+			{"in memory", sealed(func(c *config) { c.Storage = jetstream.MemoryStorage }), ""},
+			{"ordinary", ordinary(jetstream.KeyValueConfig{History: 5}), ""},
+			{"messages can be deleted", sealed(func(c *config) { c.DenyDelete = false }), ""},
+			{"with a TTL", func(w *world) { w.remake(leader.BucketConfig{TTL: time.Minute}) }, ""},
+			{"a TTL shorter than leases", ordinary(jetstream.KeyValueConfig{TTL: 10 * time.Second}), "--lease 15s"},
+			{"a TTL close to leases", ordinary(jetstream.KeyValueConfig{TTL: 20 * time.Second}), "--lease 15s"},
+			{"a TTL without markers", ordinary(jetstream.KeyValueConfig{TTL: time.Minute}), "--lease 15s"},
+			{"a MaxLease that is none", sealed(func(c *config) { c.Metadata["natsleader.max_lease"] = "soon" }), ""},
+			{"not republished", sealed(func(c *config) { c.RePublish = nil }), ""},
+			{"headers republished", sealed(func(c *config) { c.RePublish.HeadersOnly = true }), ""},
+			{"leases too long", sealed(func(*config) {}), "--lease 20s"},
+			{"leases much shorter than MaxLease", sealed(func(*config) {}), "--lease 3s"},
+			{"full", func(w *world) {
+				sealed(func(c *config) { c.MaxMsgs = 1 })(w)
+				w.publish("$KV.elections.a", sound)
+			}, ""},
+			{"full of bytes", func(w *world) {
+				sealed(func(c *config) { c.MaxBytes = 1000 })(w)
+				w.publish("$KV.elections.a", strings.Repeat("x", 900))
+			}, ""},
+			{"it keeps every message", sealed(func(c *config) { c.MaxMsgsPerSubject = -1 }), ""},
+			{"small messages", sealed(func(c *config) { c.MaxMsgSize = 500 }), ""},
+			{"medium messages", sealed(func(c *config) { c.MaxMsgSize = 10_000 }), ""},
+			{"a foreign key", holds("hello"), ""},
+			{"a lease longer than MaxLease", holds(sound), ""},
+			{"a marker with a long lease", holds(strings.Replace(sound, "1m0s", "8000h0m0s", 1), "KV-Operation", "DEL"), ""},
+		} {
+			w.remove("KV_elections")
+			w.notef("# %s\n", k.name)
+			k.set(w)
+			f.show(k.args)
+		}
+	})
+}
+
+// Doctor compares the settings of a roster with those that it needs.
+func TestDoctor_Rosters(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		f := w.findingsBeside("")
+		f.show("--roster")
+		for _, change := range []func(*jetstream.StreamConfig){
+			func(*jetstream.StreamConfig) {},
+			func(c *jetstream.StreamConfig) { c.MaxMsgs, c.MaxMsgsPerSubject = 3, 2 },
+			func(c *jetstream.StreamConfig) {
+				c.MaxAge, c.Duplicates, c.SubjectDeleteMarkerTTL = 44*time.Second, 0, 0
+			},
+		} {
+			w.remove("KV_elections_roster")
+			w.remake(leader.BucketConfig{Roster: true})
+			w.change("KV_elections_roster", change)
+			f.show("", "--roster")
+		}
+		w.remove("KV_elections_roster")
+		f.show("", "--roster")
+	})
+	// AllowMsgTTL is set when the roster is made, and cannot be unset. So this case is tested without a server.
+	e := &environment{name: "x", info: &jetstream.StreamInfo{Config: jetstream.StreamConfig{Replicas: 3}}}
+	wrong := strings.Join(e.wrongInRoster(jetstream.StreamConfig{Replicas: 1, MaxMsgsPerSubject: 1, SubjectDeleteMarkerTTL: time.Second}), "; ")
+	if wrong != "nothing lapses (AllowMsgTTL); 1 replicas, where the bucket has 3" {
+		t.Error(wrong)
+	}
+}
+
+// An account has limits of its storage and of its memory. Each bucket is subject to one of them. When the
+// account is full, it stores nothing. Another account has no JetStream.
+func TestDoctor_FullAccount(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		f := w.findingsBeside("")
+		f.show(as("nothing"))
+		w.publish("$KV.elections.a", strings.Repeat("x", 18_500))
+		f.show("")
+		w.publish("$KV.elections.b", strings.Repeat("x", 1000))
+		f.show("")
+		w.remake(leader.BucketConfig{Storage: jetstream.MemoryStorage})
+		w.publish("$KV.elections.a", strings.Repeat("x", 18_500))
+		f.show("")
+		if info, err := w.js.AccountInfo(w.Context()); err != nil || info.Streams != 1 {
+			w.Errorf("%+v, %v", info, err)
+		}
+	}, func(o *server.Options) {
+		if err := o.ProcessConfigString(`no_auth_user: small, accounts {
+			A { jetstream { max_store: 20000, max_memory: 20000 }, users: [ { user: small, password: small } ] }
+			B { users: [ { user: nothing, password: nothing } ] } }`); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

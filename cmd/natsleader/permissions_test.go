@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+const page = "../../docs/cli.md"
+
+// permissionsOfThePage reads the list in docs/cli.md, for the election billing in the
+// bucket elections.
+func permissionsOfThePage(t *testing.T) map[string]*server.Permissions {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Permissions\n")
+	_, section, _ = strings.Cut(section, "```text\n")
+	section, _, _ = strings.Cut(section, "```")
+	line := regexp.MustCompile(`^(.*?) +(publish|subscribe) +(\S+)$`)
+	all := map[string]*server.Permissions{}
+	var command string
+	for l := range strings.Lines(section) {
+		m := line.FindStringSubmatch(strings.TrimSuffix(l, "\n"))
+		if m == nil {
+			t.Fatalf("not a line of the list: %q", l)
+		}
+		if m[1] != "" {
+			command = m[1]
+			all[command] = &server.Permissions{
+				Publish:   &server.SubjectPermission{Allow: []string{"nothing.at.all"}},
+				Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
+			}
+		}
+		subject := regexp.MustCompile(`([._])E([._]|$)`).ReplaceAllString(m[3], "${1}elections$2")
+		subject = regexp.MustCompile(`\.a(\.\*)?$`).ReplaceAllString(subject, ".billing$1")
+		p := all[command].Publish
+		if m[2] == "subscribe" {
+			p = all[command].Subscribe
+		}
+		p.Allow = append(p.Allow, subject)
+	}
+	return all
+}
+
+// dispensable reports whether a subject serves only cleaning up, or flow control, which
+// a small bucket does not need.
+func dispensable(subject string) bool {
+	return strings.Contains(subject, "CONSUMER.DELETE") || strings.HasPrefix(subject, "$JS.FC.")
+}
+
+// doesWithout reports whether the command does without the subject: step-down hears of the handover
+// by it, and polls otherwise.
+func doesWithout(command, subject string) bool {
+	if command == "history a" && strings.Contains(subject, "KV_elections") && !strings.Contains(subject, "CONSUMER") {
+		return true // it shows what the history has
+	}
+	if command == "roster a --watch" && strings.HasPrefix(subject, "natsleader.feed.") {
+		return true // it prints what there is
+	}
+	return strings.HasPrefix(command, "step-down") &&
+		(strings.HasPrefix(subject, "natsleader.feed.") || strings.Contains(subject, "CONSUMER.CREATE"))
+}
+
+// Each command needs the permissions that the page lists.
+func TestCommandPermissions_MatchPage(t *testing.T) {
+	pagePermissions := permissionsOfThePage(t)
+	for _, x := range []struct {
+		args string
+		of   string // in the list
+	}{
+		{"bucket info", "bucket info"},
+		{"bucket add --max-lease 20s", "bucket add"},
+		{"bucket add --roster --max-lease 20s", "bucket add --roster"},
+		{"bucket add --history 1d", "bucket add --history"},
+		{"bucket ls", "bucket ls"},
+		{"history billing", "history a"},
+		{"status billing", "status a"},
+		{"status billing --roster", "status a --roster"},
+		{"status", "status, watch"},
+		{"status --roster", "status --roster"},
+		{"roster billing", "roster a"},
+		{"roster billing --watch", "roster a --watch"},
+		{"watch", "status, watch"},
+		{"watch billing", "watch a"},
+		{"step-down billing", "step-down a"},
+		{"step-down billing", "step-down a, no feed"},
+		{"transfer billing", "step-down a"},
+		{"step-down billing --force --yes", "step-down a --force"},
+	} {
+		all := pagePermissions[x.of]
+		if all == nil {
+			t.Fatalf("nothing about %s", x.of)
+		}
+		t.Run(x.of+": "+x.args, func(t *testing.T) {
+			feed := !strings.Contains(x.of, "no feed")
+			if code := runLimited(t, all, feed, x.args); code != 0 {
+				t.Errorf("with all of %q: exit code %d", x.of, code)
+			}
+			for _, subject := range slices.Concat(all.Publish.Allow[1:], all.Subscribe.Allow) {
+				if dispensable(subject) || strings.HasSuffix(subject, "CREATE.KV_elections") || // it exists
+					strings.HasSuffix(subject, "UPDATE.KV_elections_roster") || // it does not
+					strings.HasSuffix(subject, "UPDATE.natsleader_history_elections") {
+					continue
+				}
+				if code := runLimited(t, without(all, subject), feed, x.args); (code == 0) != doesWithout(x.of, subject) {
+					t.Errorf("without %s: exit code %d", subject, code)
+				}
+			}
+		})
+	}
+}
+
+// runLimited runs a command as a user with these permissions, and returns its exit code. It interrupts a
+// command that does not end by itself.
+func runLimited(t *testing.T, p *server.Permissions, feed bool, args string) (code int) {
+	t.Helper()
+	// With a roster, a command that does not use it needs no permission for it. But a
+	// change of the bucket changes both.
+	roster := !strings.HasPrefix(args, "bucket add")
+	bubble(t, leader.BucketConfig{Roster: roster}, func(w *world) {
+		if !feed {
+			w.change("KV_elections", func(c *jetstream.StreamConfig) { c.RePublish = nil })
+		}
+		w.campaigns("billing", leader.Config{ID: "a", Roster: roster})
+		if strings.HasPrefix(args, "history") {
+			w.run("bucket add --history 1d")
+			time.Sleep(time.Minute)
+		}
+		if strings.HasPrefix(args, "transfer") {
+			w.campaigns("billing", leader.Config{ID: "b", Roster: true})
+		}
+		ctx, interrupt := context.WithTimeout(w.Context(), time.Minute)
+		defer interrupt()
+		var out bytes.Buffer
+		process := stdio{stdin: strings.NewReader(""), stdout: &out, stderr: &out, dial: w.inProcess(), life: ctx}
+		code = execute(strings.Fields(args+" "+as("limited")), process)
+		w.Logf("%s: exit code %d\n%s", args, code, out.String())
+	}, withUser("limited", p))
+	return code
+}

@@ -10,10 +10,18 @@ import (
 	"golang.org/x/term"
 )
 
+// answering is a standard input that is no file, where somebody answers questions.
+type answering interface{ answersQuestions() }
+
 // canAsk reports whether an operator can answer a question.
 func (s stdio) canAsk() bool {
-	f, ok := s.in().(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	switch in := s.in().(type) {
+	case *os.File:
+		return term.IsTerminal(int(in.Fd()))
+	case answering:
+		return true
+	}
+	return false
 }
 
 // words is where a command explains itself and asks: beside the JSON, if it prints any.

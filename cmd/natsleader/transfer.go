@@ -65,9 +65,13 @@ func (t *transfer) run(ctx context.Context) error {
 		return exitError{exitFailed, fmt.Errorf("%s reads no roster, so it does not know the next candidate: name one (natsleader transfer %s ID), or start the candidates with --roster (natsleader run) or Config.Roster",
 			printable(was.ID), t.election)}
 	case err != nil:
-		return explainFailure(err, t.election, was, t.wait, "")
+		return explainFailure(err, t.election, was, t.wait)
 	}
-	return t.reportHandover(ctx, look.bucket, t.election, was, t.asJSON)
+	done, err := handedOver(ctx, look.bucket, t.election, was)
+	if err != nil {
+		return err
+	}
+	return printResult(t.out(), t.asJSON, done, done.lines())
 }
 
 // candidateIDs completes the ID of a candidate.

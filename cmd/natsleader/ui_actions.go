@@ -62,7 +62,7 @@ func (u *uiState) act(do func(context.Context, *leader.Bucket, uiAction) (leader
 		defer cancel()
 		was, err := do(ctx, s.bucket, a)
 		if err != nil {
-			return nil, errors.New(errorText(explainFailure(err, a.Election, was, wait, "")))
+			return nil, errors.New(errorText(explainFailure(err, a.Election, was, wait)))
 		}
 		done, err := handedOver(ctx, s.bucket, a.Election, was)
 		if err != nil {

@@ -207,7 +207,10 @@ func bucketDetails(info leader.BucketInfo, unfit error, history keptHistory) [][
 	case info.TTL > 0:
 		protected = "no: it has a TTL, so a client that may write one key can wipe all"
 	default:
-		protected = fmt.Sprintf("no: a client that may write one key can wipe all; `natsleader bucket add %s` protects it", info.Name)
+		protected = "no: a client that may write one key can wipe all"
+		if unfit == nil {
+			protected += fmt.Sprintf("; `natsleader bucket add %s` protects it", info.Name)
+		}
 	}
 	if info.FeedSubject == "" {
 		feed = "none: each candidate needs a consumer"

@@ -151,18 +151,22 @@ func describeLed(led []electionStatus) string {
 // announce prints what will be deleted, and the consequences.
 func (r *bucketRemoval) announce(out words, found []*jetstream.StreamInfo, elections int, led []electionStatus) {
 	out.say("Deleting bucket %s, which cannot be undone:", r.bucket)
+	kept := ""
 	for _, info := range found {
 		switch c := info.Config; {
-		case c.Metadata[historyOfKey] != "":
-			out.say("- its history in stream %s, from %s on.", c.Name, formatTime(info.State.FirstTime))
-		case c.Metadata[wire.RosterOfKey] != "":
-			out.say("- its roster in stream %s.", c.Name)
-		default:
+		case c.Metadata[historyOfKey] == "" && c.Metadata[wire.RosterOfKey] == "":
 			out.say("- stream %s with %s.", c.Name, plural(elections, "election"))
-			if kept := c.Metadata[historyKey]; kept != "" && !r.history {
-				out.say("Its history in stream %s is kept. --history deletes that, too.", printable(kept))
-			}
+			kept = c.Metadata[historyKey]
+		case c.Metadata[historyOfKey] == "":
+			out.say("- its roster in stream %s.", c.Name)
+		case info.State.Msgs == 0:
+			out.say("- its history in stream %s, which is empty.", c.Name)
+		default:
+			out.say("- its history in stream %s, from %s on.", c.Name, formatTime(info.State.FirstTime))
 		}
+	}
+	if kept != "" && !r.history {
+		out.say("- Its history in stream %s is kept. --history deletes that, too.", printable(kept))
 	}
 	if len(led) > 0 {
 		out.say("- %s. A leader that is cut off goes on until its lease is over: do not make the bucket again before that.",

@@ -111,7 +111,7 @@ func (g *globals) bucketAdd(cfg leader.BucketConfig, storage string, history his
 	}
 	kept, err := s.applyHistory(context.Background(), history, fresh)
 	if err != nil {
-		return exitError{codeOf(err), fmt.Errorf("bucket %s has its settings, but its history could not be set up: %w", g.bucket, err)}
+		return exitf(codeOf(err), "bucket %s has its settings, but its history could not be set up: %w", g.bucket, err)
 	}
 	if alone := s.alone(info.Replicas); alone != "" {
 		_, _ = fmt.Fprintf(g.errs(), "natsleader: %s: `natsleader bucket add %s --replicas 3`\n", alone, g.bucket)

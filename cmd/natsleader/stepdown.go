@@ -62,12 +62,13 @@ func registerStepDown(app *fisk.Application, g *globals) {
 	cmd.Flag("dry-run", "Only show which elections they lead").UnNegatableBoolVar(&s.dryRun)
 	cmd.Flag("force", "Delete the key instead of asking").UnNegatableBoolVar(&s.force)
 	cmd.Flag("yes", "Do not ask for confirmation").Short('y').UnNegatableBoolVar(&s.yes)
-	cmd.Flag("json", "Print the outcome as JSON, of --id and --host in a line for each election").Short('j').UnNegatableBoolVar(&s.asJSON)
+	cmd.Flag("json", "Print the outcome as JSON; with --id and --host, a line for each election").Short('j').UnNegatableBoolVar(&s.asJSON)
 	cmd.Action(func(*fisk.ParseContext) error { return s.run(context.Background()) })
 }
 
 func (s *stepDown) run(ctx context.Context) error {
-	switch named := slices.DeleteFunc([]string{s.election, s.id, s.host}, func(x string) bool { return x == "" }); {
+	named := slices.DeleteFunc([]string{s.election, s.id, s.host}, func(x string) bool { return x == "" })
+	switch {
 	case len(named) != 1:
 		return usagef("step-down takes one of these: an election, --id, --host")
 	case s.force && (s.election == "" || s.dryRun):
@@ -91,10 +92,8 @@ func (s *stepDown) run(ctx context.Context) error {
 	case s.dryRun:
 		return s.show([]electionStatus{x}, now)
 	}
-	if !s.yes {
-		if err = s.confirmLast(ctx, look, x); err != nil {
-			return err
-		}
+	if err = s.confirmLast(ctx, look, x); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
@@ -108,8 +107,8 @@ func (s *stepDown) run(ctx context.Context) error {
 // confirmLast asks for confirmation if no other candidate has announced itself in the
 // bucket's roster. A roster that cannot be read does not prevent the request.
 func (s *stepDown) confirmLast(ctx context.Context, look *inspector, x electionStatus) error {
-	if look.roster == "" {
-		return nil // it is not known which candidates stand
+	if s.yes || look.roster == "" { // without a roster it is not known which candidates stand
+		return nil
 	}
 	var others []leader.RosterEntry
 	err := look.within(ctx, func(ctx context.Context) (err error) {
@@ -121,21 +120,20 @@ func (s *stepDown) confirmLast(ctx context.Context, look *inspector, x electionS
 	case errors.Is(err, leader.ErrNoRoster):
 		return nil
 	case err != nil:
-		_, _ = fmt.Fprintf(s.errs(), "natsleader: the roster was not read, so it is not known whether another candidate stands: %s\n", errorText(err))
+		_, _ = fmt.Fprintf(s.errs(), "natsleader: the roster was not read, so it is not known whether another candidate "+
+			"stands: %s\n", errorText(err))
 		return nil
 	case len(others) > 0:
 		return nil
 	case !s.canAsk():
-		return usagef("no candidate of %s but its leader %s has announced itself in the roster, and standard input is no terminal: --yes asks the leader all the same; nothing was done", s.election, id)
+		return usagef("no candidate of %s but its leader %s has announced itself in the roster, and standard input is no "+
+			"terminal: --yes asks the leader all the same; nothing was done", s.election, id)
 	}
 	out := s.wordsOf(s.asJSON)
 	out.say("No candidate of %s but its leader %s has announced itself in the roster.", s.election, id)
 	out.say("- Candidates without the roster are not seen.")
 	out.say("- If none takes the key, nobody leads until %s takes it again, after its lease of %v at the latest.", id, lease)
-	if !out.confirmed("Ask it to hand over?") {
-		return exitError{exitFailed, errors.New("nothing was done")}
-	}
-	return nil
+	return out.confirm(s.yes, "Ask it to hand over?", "nothing was done")
 }
 
 // ask asks the leader of an election to hand over. A term that is over by then needs no request.
@@ -145,15 +143,14 @@ func (s *stepDown) ask(ctx context.Context, bucket *leader.Bucket, x electionSta
 	case errors.Is(err, leader.ErrNoLeader):
 		return handover{Election: x.election, From: leaderSummary{x.holder.ID, x.holder.Token}}, nil
 	case errors.Is(err, leader.ErrRequestRefused):
-		return handover{}, exitError{exitFailed, fmt.Errorf("%s refuses requests to step down; natsleader step-down %s --force deletes the key instead", printable(was.ID), x.election)}
-	case err != nil:
-		return handover{}, explainFailure(err, x.election, was, s.wait)
+		return handover{}, exitf(exitFailed, "%s refuses requests to step down; natsleader step-down %s --force deletes "+
+			"the key instead", printable(was.ID), x.election)
 	}
-	return handedOver(ctx, bucket, x.election, was)
+	return handedOver(ctx, bucket, x.election, s.wait, was, err)
 }
 
 func nobodyLeads(election string) error {
-	return exitError{exitFailed, fmt.Errorf("nobody leads %s", election)}
+	return exitf(exitFailed, "nobody leads %s", election)
 }
 
 // explainFailure explains why the leader has not handed over on request, as far as is known.
@@ -163,10 +160,11 @@ func explainFailure(err error, election string, was leader.Holder, wait time.Dur
 	case errors.Is(err, leader.ErrNoLeader):
 		return nobodyLeads(election)
 	case errors.Is(err, leader.ErrUnreachable) && id != "":
-		return exitError{exitUnreachable, fmt.Errorf("%s has not handed over, and does not answer: it may be draining, or may not be allowed to answer, or is gone; "+
-			"wait and look again, or delete the key with natsleader step-down %s --force", id, election)}
+		return exitf(exitUnreachable, "%s has not handed over, and does not answer: it may be draining, or may not be "+
+			"allowed to answer, or is gone; wait and look again, or delete the key with natsleader step-down %s --force",
+			id, election)
 	case errors.Is(err, context.DeadlineExceeded) && id != "":
-		return exitError{exitWaited, fmt.Errorf("%s has not handed over within %v; it still may", id, wait)}
+		return exitf(exitWaited, "%s has not handed over within %v; it still may", id, wait)
 	}
 	return err
 }
@@ -185,8 +183,13 @@ type leaderSummary struct {
 	Token uint64 `json:"token"`
 }
 
-// handedOver waits a moment for the leader that follows.
-func handedOver(ctx context.Context, bucket *leader.Bucket, election string, was leader.Holder) (handover, error) {
+// handedOver explains the error of a request to hand over, or waits a moment for the leader that follows.
+func handedOver(
+	ctx context.Context, bucket *leader.Bucket, election string, wait time.Duration, was leader.Holder, err error,
+) (handover, error) {
+	if err != nil {
+		return handover{}, explainFailure(err, election, was, wait)
+	}
 	done := handover{Election: election, From: leaderSummary{was.ID, was.Token}}
 	const moment = 4 * time.Second // longer than a leader waits for others, with the usual turns
 	ctx, cancel := context.WithTimeout(ctx, moment)

@@ -33,7 +33,7 @@ func (s *stepDown) runAll(ctx context.Context) error {
 		case s.dryRun:
 			return s.show(led, look.clock.now())
 		case limited.Err() != nil:
-			return exitError{exitWaited, fmt.Errorf("%s still leads %s after %v", s.whose(), shortList(led), s.wait)}
+			return exitf(exitWaited, "%s still leads %s after %v", s.whose(), shortList(led), s.wait)
 		}
 		s.pass(limited, look.bucket, led, all)
 	}
@@ -126,15 +126,17 @@ func (s *stepDown) end(done map[asked]error, again []electionStatus) error {
 	}
 	switch {
 	case failed > 0:
-		return exitError{code, fmt.Errorf("%d of %d leaders have not handed over", failed, len(done))}
+		return exitf(code, "%d of %d leaders have not handed over", failed, len(done))
 	case len(again) > 0:
-		return exitError{exitFailed, fmt.Errorf("%s leads again, since no other candidate took over: %s", s.whose(), shortList(again))}
+		return exitf(exitFailed, "%s leads again, since no other candidate took over: %s", s.whose(), shortList(again))
 	case s.asJSON:
 		return nil
-	case len(done) == 0:
-		return printLines(s.out(), []string{s.whose() + " leads nothing in bucket " + s.bucket})
 	}
-	return printLines(s.out(), []string{fmt.Sprintf("%s leads nothing in bucket %s any more, and stays a candidate", s.whose(), s.bucket)})
+	text := s.whose() + " leads nothing in bucket " + s.bucket
+	if len(done) > 0 {
+		text += " any more, and stays a candidate"
+	}
+	return printLines(s.out(), []string{text})
 }
 
 // show prints what is led.

@@ -35,7 +35,8 @@ func TestStepDownAll_ByID(t *testing.T) {
 			w.Error("web-10 has handed over")
 		}
 		w.notef("# mistakes\n")
-		w.prompt("step-down --id a --host b", "step-down --id a --bucket none", "step-down --id a --force", "step-down mail --force --dry-run")
+		w.prompt("step-down --id a --host b", "step-down --id a --bucket none", "step-down --id a --force",
+			"step-down mail --force --dry-run")
 	})
 }
 
@@ -100,7 +101,8 @@ func TestStepDownAll_TermIsOver(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		s := &stepDown{globals: &globals{}, id: "a", wait: time.Minute}
 		was := electionStatus{election: "free", holder: leader.Holder{ID: "a", Token: 7}}
-		if done, err := s.ask(w.Context(), w.bucket, was); err != nil || done != (handover{Election: "free", From: leaderSummary{"a", 7}}) {
+		done, err := s.ask(w.Context(), w.bucket, was)
+		if err != nil || done != (handover{Election: "free", From: leaderSummary{"a", 7}}) {
 			w.Errorf("%+v, %v", done, err)
 		}
 	})

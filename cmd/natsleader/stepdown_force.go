@@ -27,7 +27,7 @@ func (s *stepDown) deleteKey(ctx context.Context, look *inspector, x electionSta
 	case stateForeign:
 		who = "it holds something that natsleader did not write"
 	case stateNever, stateDeleted, stateReleased, stateExpired:
-		return exitError{exitFailed, fmt.Errorf("nobody leads %s: there is nothing to delete", s.election)}
+		return exitf(exitFailed, "nobody leads %s: there is nothing to delete", s.election)
 	}
 	out := s.wordsOf(s.asJSON)
 	out.say("Deleting the key of %s:\n- %s.", s.election, who)
@@ -35,8 +35,8 @@ func (s *stepDown) deleteKey(ctx context.Context, look *inspector, x electionSta
 		out.say("- %s.", line)
 	}
 	out.say("- Until then nobody leads.")
-	if !s.yes && !out.confirmed("Delete it?") {
-		return exitError{exitFailed, errors.New("nothing was deleted")}
+	if err := out.confirm(s.yes, "Delete it?", "nothing was deleted"); err != nil {
+		return err
 	}
 	var as electionStatus
 	err := look.within(ctx, func(ctx context.Context) (err error) {
@@ -46,7 +46,8 @@ func (s *stepDown) deleteKey(ctx context.Context, look *inspector, x electionSta
 	switch {
 	case err != nil:
 		return err
-	case as.holder.Lease != x.holder.Lease || keeps(as, info.MaxValue) != keeps(x, info.MaxValue): // renewed with another lease or size
+	// It was renewed with another lease or size.
+	case as.holder.Lease != x.holder.Lease || keeps(as, info.MaxValue) != keeps(x, info.MaxValue):
 		out.say("deleted; it was written again meanwhile:")
 		for _, line := range s.waits(as, info) {
 			out.say("- %s.", line)
@@ -91,7 +92,8 @@ func (s *stepDown) waits(x electionStatus, info leader.BucketInfo) []string {
 	case keeps(x, info.MaxValue) && bound > 0 && lease > bound:
 		return []string{
 			fmt.Sprintf("Candidates wait for %v, the lease on record", lease),
-			fmt.Sprintf("That is more than the bucket allows. If no leader has such a lease, `nats kv del %s %s` makes candidates wait for %v instead", s.bucket, s.election, bound),
+			fmt.Sprintf("That is more than the bucket allows. If no leader has such a lease, `nats kv del %s %s` makes "+
+				"candidates wait for %v instead", s.bucket, s.election, bound),
 		}
 	case keeps(x, info.MaxValue):
 		return []string{fmt.Sprintf("Candidates wait for %v, the lease on record", lease)}
@@ -100,7 +102,8 @@ func (s *stepDown) waits(x electionStatus, info leader.BucketInfo) []string {
 	case lease > bound:
 		return []string{
 			fmt.Sprintf("Candidates wait for %v, the longest lease that the bucket allows", bound),
-			fmt.Sprintf("The lease on record is %v, and the record is too large for the marker to keep: the old leader may lead beside the next", lease),
+			fmt.Sprintf("The lease on record is %v, and the record is too large for the marker to keep: "+
+				"the old leader may lead beside the next", lease),
 		}
 	}
 	return []string{fmt.Sprintf("Candidates wait for %v, the longest lease that the bucket allows", bound)}
@@ -109,7 +112,9 @@ func (s *stepDown) waits(x electionStatus, info leader.BucketInfo) []string {
 // remove deletes the key if only renewals have changed it since it was shown. The
 // answer to a prompt takes a while, and the operator does not mean a leader that was
 // elected by then. remove returns the record that it has deleted.
-func (s *stepDown) remove(ctx context.Context, look *inspector, bucket backend.Store, shown electionStatus, as state, most int) (electionStatus, error) {
+func (s *stepDown) remove(
+	ctx context.Context, look *inspector, bucket backend.Store, shown electionStatus, as state, most int,
+) (electionStatus, error) {
 	for {
 		x, err := look.one(ctx, s.election)
 		if err != nil {
@@ -117,7 +122,7 @@ func (s *stepDown) remove(ctx context.Context, look *inspector, bucket backend.S
 		}
 		now := look.clock.now()
 		if x.holder.ID != shown.holder.ID || x.holder.Token != shown.holder.Token || x.at(now) != as {
-			return x, exitError{exitFailed, fmt.Errorf("%s by now; nothing was deleted", s.describeNow(x, now))}
+			return x, exitf(exitFailed, "%s by now; nothing was deleted", s.describeNow(x, now))
 		}
 		var body []byte
 		if keeps(x, most) {

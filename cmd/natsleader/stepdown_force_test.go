@@ -188,7 +188,8 @@ func TestStepDownForce_ShownHolderOnly(t *testing.T) {
 		}
 
 		// The key changes between the second look and the deletion.
-		g := &globals{stdio: stdio{dial: []nats.Option{nats.InProcessServer(w.s)}}, bucket: "elections", timeout: time.Minute, noContext: true}
+		process := stdio{dial: []nats.Option{nats.InProcessServer(w.s)}}
+		g := &globals{stdio: process, bucket: "elections", timeout: time.Minute, noContext: true}
 		for _, x := range []struct {
 			meanwhile string
 			times     int
@@ -242,8 +243,9 @@ func TestStepDownForce_Races(t *testing.T) {
 		var codes [operators]int
 		for i := range outs {
 			all.Go(func() {
-				codes[i] = execute(strings.Fields("step-down billing --force --yes"),
-					stdio{stdin: new(bytes.Buffer), stdout: &outs[i], stderr: &outs[i], dial: []nats.Option{nats.InProcessServer(w.s)}})
+				dial := []nats.Option{nats.InProcessServer(w.s)}
+				process := stdio{stdin: new(bytes.Buffer), stdout: &outs[i], stderr: &outs[i], dial: dial}
+				codes[i] = execute(strings.Fields("step-down billing --force --yes"), process)
 			})
 		}
 		all.Wait()

@@ -15,8 +15,8 @@ import (
 // step-down makes the leader hand over.
 func TestStepDown_HandsOver(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
-		w.prompt("step-down", "step-down billing --id a", "step-down b*", "step-down billing --bucket other", "step-down billing",
-			"step-down billing --force --yes")
+		w.prompt("step-down", "step-down billing --id a", "step-down b*", "step-down billing --bucket other",
+			"step-down billing", "step-down billing --force --yes")
 		put(w.T, w.js, "foreign", "hello")
 		w.prompt("step-down foreign")
 		w.campaigns("billing", leader.Config{ID: "a"})
@@ -81,7 +81,8 @@ func TestStepDown_RosterDenied(t *testing.T) {
 		w.campaigns("billing", leader.Config{ID: "a", Roster: true})
 		const denied = "natsleader: the roster was not read, so it is not known whether another candidate stands: permission denied: "
 		out, errs, code := w.run("step-down billing -s nats://limited:@server")
-		if code != 0 || !strings.HasPrefix(out, "a has handed over billing ") || strings.Count(errs, "\n") != 1 || !strings.HasPrefix(errs, denied) {
+		if code != 0 || !strings.HasPrefix(out, "a has handed over billing ") ||
+			!strings.HasPrefix(errs, denied) || strings.Count(errs, "\n") != 1 {
 			w.Errorf("exit code %d\n%s%s", code, out, errs)
 		}
 	}, func(o *server.Options) {

@@ -60,14 +60,11 @@ func (t *transfer) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, t.wait)
 	defer cancel()
 	was, err := leader.Transfer(ctx, look.bucket, t.election, t.id, requester("transfer"))
-	switch {
-	case errors.Is(err, leader.ErrRequestRefused) && strings.Contains(err.Error(), wire.NoRosterReason):
-		return exitError{exitFailed, fmt.Errorf("%s reads no roster, so it does not know the next candidate: name one (natsleader transfer %s ID), or start the candidates with --roster (natsleader run) or Config.Roster",
-			printable(was.ID), t.election)}
-	case err != nil:
-		return explainFailure(err, t.election, was, t.wait)
+	if errors.Is(err, leader.ErrRequestRefused) && strings.Contains(err.Error(), wire.NoRosterReason) {
+		return exitf(exitFailed, "%s reads no roster, so it does not know the next candidate: name one (natsleader "+
+			"transfer %s ID), or start the candidates with --roster (natsleader run) or Config.Roster", printable(was.ID), t.election)
 	}
-	done, err := handedOver(ctx, look.bucket, t.election, was)
+	done, err := handedOver(ctx, look.bucket, t.election, t.wait, was, err)
 	if err != nil {
 		return err
 	}

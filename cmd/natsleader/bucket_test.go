@@ -90,9 +90,10 @@ func TestBucketAdd_Adopt(t *testing.T) {
 			w.made(kv.PutString(w.Context(), "config", fmt.Sprint(i)))
 		}
 		revisions := func() {
-			history, err := kv.History(w.Context(), "config")
-			w.made(history, err)
-			w.notef("# config has %s\n", plural(len(history), "revision"))
+			var all []jetstream.KeyValueEntry
+			all, err = kv.History(w.Context(), "config")
+			w.made(all, err)
+			w.notef("# config has %s\n", plural(len(all), "revision"))
 		}
 		w.prompt("bucket add old")
 		revisions()

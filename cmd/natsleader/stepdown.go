@@ -141,7 +141,7 @@ func (s *stepDown) ask(ctx context.Context, bucket *leader.Bucket, x electionSta
 	was, err := leader.StepDown(ctx, bucket, x.election, requester("step-down"))
 	switch {
 	case errors.Is(err, leader.ErrNoLeader):
-		return handover{Election: x.election, From: leaderSummary{x.holder.ID, x.holder.Token}}, nil
+		return handover{Election: x.election, From: &leaderSummary{x.holder.ID, x.holder.Token}}, nil
 	case errors.Is(err, leader.ErrRequestRefused):
 		return handover{}, exitf(exitFailed, "%s refuses requests to step down; natsleader step-down %s --force deletes "+
 			"the key instead", printable(was.ID), x.election)
@@ -169,12 +169,13 @@ func explainFailure(err error, election string, was leader.Holder, wait time.Dur
 	return err
 }
 
-// handover is the outcome of a request to hand over.
+// handover is the outcome of a request to hand over, or of a deleted key.
 type handover struct {
-	Election string        `json:"election"`
-	From     leaderSummary `json:"from"`
-	// Leader is the next leader; nil: no candidate leads yet.
-	Leader *leaderSummary `json:"leader,omitempty"`
+	Election string         `json:"election"`
+	Deleted  bool           `json:"deleted,omitempty"`
+	From     *leaderSummary `json:"from,omitempty"`   // nil: the deleted key held something else
+	Leader   *leaderSummary `json:"leader,omitempty"` // the next; nil: no candidate leads yet
+	Lease    float64        `json:"lease_seconds,omitempty"`
 }
 
 // leaderSummary names a leader for programs.
@@ -190,7 +191,7 @@ func handedOver(
 	if err != nil {
 		return handover{}, explainFailure(err, election, was, wait)
 	}
-	done := handover{Election: election, From: leaderSummary{was.ID, was.Token}}
+	done := handover{Election: election, From: &leaderSummary{was.ID, was.Token}}
 	const moment = 4 * time.Second // longer than a leader waits for others, with the usual turns
 	ctx, cancel := context.WithTimeout(ctx, moment)
 	defer cancel()

@@ -18,16 +18,14 @@ func (s *stepDown) deleteKey(ctx context.Context, look *inspector, x electionSta
 	if unfit != nil && !errors.Is(unfit, leader.ErrIncompatibleBucket) {
 		return unfit
 	}
-	who := printable(x.holder.ID) + " leads it and finds out by its next renewal"
-	st := x.at(look.clock.now())
+	now := look.clock.now()
+	who, st := s.describeNow(x, now), x.at(now)
 	switch st {
-	case stateLeading:
-	case statePending:
-		who = printable(x.holder.ID) + " holds it without leading yet, and finds out by its next renewal"
+	case stateLeading, statePending:
+		who += ", and finds out by its next renewal"
 	case stateForeign:
-		who = "it holds something that natsleader did not write"
 	case stateNever, stateDeleted, stateReleased, stateExpired:
-		return exitf(exitFailed, "nobody leads %s: there is nothing to delete", s.election)
+		return exitf(exitFailed, "%s: there is nothing to delete", who)
 	}
 	out := s.wordsOf(s.asJSON)
 	out.say("Deleting the key of %s:\n- %s.", s.election, who)
@@ -55,26 +53,14 @@ func (s *stepDown) deleteKey(ctx context.Context, look *inspector, x electionSta
 	default:
 		out.say("deleted")
 	}
-	if s.asJSON {
-		return printJSON(s.out(), newDeletion(s.election, as), "  ")
+	if !s.asJSON {
+		return nil
 	}
-	return nil
-}
-
-// deletion is the outcome of a deleted key.
-type deletion struct {
-	Election string         `json:"election"`
-	Deleted  bool           `json:"deleted"`
-	From     *leaderSummary `json:"from,omitempty"` // nil: the key held something else
-	Lease    float64        `json:"lease_seconds,omitempty"`
-}
-
-func newDeletion(election string, x electionStatus) deletion {
-	d := deletion{Election: election, Deleted: true, Lease: x.holder.Lease.Seconds()}
-	if x.holder.ID != "" {
-		d.From = &leaderSummary{x.holder.ID, x.holder.Token}
+	done := handover{Election: s.election, Deleted: true, Lease: as.holder.Lease.Seconds()}
+	if as.holder.ID != "" {
+		done.From = &leaderSummary{as.holder.ID, as.holder.Token}
 	}
-	return d
+	return printJSON(s.out(), done, "  ")
 }
 
 // keeps reports whether the delete marker carries the record, so that candidates
@@ -152,7 +138,7 @@ func (s *stepDown) describeNow(x electionStatus, now time.Time) string {
 	case stateLeading:
 		return fmt.Sprintf("%s leads %s with token %d", id, s.election, x.holder.Token)
 	case statePending:
-		return id + " holds the key of " + s.election
+		return id + " holds the key of " + s.election + " without leading yet"
 	case stateForeign:
 		return "the key of " + s.election + " holds something that natsleader did not write"
 	case stateNever, stateDeleted, stateReleased, stateExpired:

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"regexp"
@@ -30,23 +29,13 @@ func pending(renewal string) string {
 	return strings.Replace(renewal, `"state":"leading","token"`, `"state":"pending","least"`, 1)
 }
 
-// stream returns the stream of the bucket.
-func (w *world) stream() jetstream.Stream {
-	w.Helper()
-	stream, err := w.js.Stream(w.Context(), "KV_elections")
-	if err != nil {
-		w.Fatal(err)
-	}
-	return stream
-}
-
 // noteKey adds what is in a key of the bucket to the transcript. record is what was written to it.
 func (w *world) noteKey(election, record string) {
 	w.Helper()
-	m, err := w.stream().GetLastMsgForSubject(w.Context(), "$KV.elections."+election)
-	if err != nil {
-		w.Fatal(err)
-	}
+	stream, err := w.js.Stream(w.Context(), "KV_elections")
+	w.made(stream, err)
+	m, err := stream.GetLastMsgForSubject(w.Context(), "$KV.elections."+election)
+	w.made(m, err)
 	text := map[string]string{record: "the record", "": "nothing"}[string(m.Data)]
 	if op := m.Header.Get("KV-Operation"); op != "" {
 		text = "the marker " + op + " with " + text
@@ -88,15 +77,14 @@ func TestStepDownForce_Unconfirmed(t *testing.T) {
 	})
 }
 
-// The marker keeps the record, and with it the lease that candidates wait for, if that is known.
+// The marker keeps the record, and with it the lease that candidates wait for, if that is known. A record can be
+// too large for a marker, whose header takes more room than that of a record.
 func TestStepDownForce_KeepsTheRecord(t *testing.T) {
 	bubble(t, leader.BucketConfig{MaxLease: 15 * time.Second}, func(w *world) {
 		w.campaigns("model", leader.Config{ID: "a"})
 		leading := renewal(w.T, w.js, "a", 12*time.Second)
 		kv, err := w.js.KeyValue(w.Context(), "elections")
-		if err != nil {
-			w.Fatal(err)
-		}
+		w.made(kv, err)
 		for _, x := range []struct{ election, record string }{
 			{"leading", leading},
 			{"pending", pending(leading)},
@@ -107,43 +95,26 @@ func TestStepDownForce_KeepsTheRecord(t *testing.T) {
 			put(w.T, w.js, x.election, x.record)
 			w.prompt("step-down " + x.election + " --force --yes")
 			w.noteKey(x.election, x.record)
-			if _, err := kv.Get(w.Context(), x.election); !errors.Is(err, jetstream.ErrKeyNotFound) {
+			if _, err = kv.Get(w.Context(), x.election); !errors.Is(err, jetstream.ErrKeyNotFound) {
 				w.Errorf("%s: other KV clients get %v", x.election, err)
 			}
 		}
-	})
-}
-
-// A record that is too large for a marker. The header of a marker takes more room than
-// that of a record.
-func TestStepDownForce_LargeRecord(t *testing.T) {
-	bubble(t, leader.BucketConfig{MaxLease: 15 * time.Second}, func(w *world) {
-		w.campaigns("model", leader.Config{ID: "a"})
+		w.notef("# a bucket in which a renewal just fits\n")
 		short, long := renewal(w.T, w.js, "a", 12*time.Second), renewal(w.T, w.js, "a", 99*time.Second)
 		put(w.T, w.js, "short", short)
 		put(w.T, w.js, "long", long)
-		conf := w.stream().CachedInfo().Config
+		conf := w.config("KV_elections")
 		const update = len("NATS/1.0\r\nNats-Expected-Last-Subject-Sequence: 18446744073709551615\r\n\r\n")
-		conf.MaxMsgSize = int32(len(long) + update) // a renewal just fits
-		if _, err := w.js.UpdateStream(w.Context(), conf); err != nil {
-			w.Fatal(err)
-		}
+		conf.MaxMsgSize = int32(len(long) + update)
+		w.made(w.js.UpdateStream(w.Context(), conf))
 		w.prompt("step-down short --force --yes")
 		w.noteKey("short", short)
 		w.prompt("step-down long --force --yes")
 		w.noteKey("long", long)
-	})
-}
-
-func TestStepDownForce_UnboundedBucket(t *testing.T) {
-	bubble(t, leader.BucketConfig{}, func(w *world) {
-		kv, err := w.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "plain"})
-		if err == nil {
-			_, err = kv.PutString(w.Context(), "foreign", "\x1b]0;title\a")
-		}
-		if err != nil {
-			w.Fatal(err)
-		}
+		w.notef("# a bucket that bounds no lease\n")
+		plain, err := w.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "plain"})
+		w.made(plain, err)
+		w.made(plain.PutString(w.Context(), "foreign", "\x1b]0;title\a"))
 		w.prompt("step-down foreign --force --yes --bucket plain")
 	})
 }
@@ -200,9 +171,7 @@ func TestStepDownForce_ShownHolderOnly(t *testing.T) {
 		} {
 			put(w.T, w.js, "between", a)
 			look, shown, err := g.look(w.Context(), "between")
-			if err != nil {
-				w.Fatal(err)
-			}
+			w.made(look, err)
 			bucket := &renewing{look.bucket.Backend(), func() { put(w.T, w.js, "between", x.meanwhile) }, x.times}
 			_, err = (&stepDown{globals: g, election: "between"}).remove(w.Context(), look, bucket, shown, stateLeading, 0)
 			if bucket.times != 0 || (err == nil) != (x.says == "") || err != nil && err.Error() != x.says {
@@ -222,9 +191,7 @@ func TestStepDownForce_Races(t *testing.T) {
 		record := renewal(w.T, w.js, "a", time.Hour)
 		put(w.T, w.js, "billing", record)
 		kv, err := w.js.KeyValue(w.Context(), "elections")
-		if err != nil {
-			w.Fatal(err)
-		}
+		w.made(kv, err)
 		var all sync.WaitGroup
 		all.Go(func() {
 			for { // until a renewal is rejected, as a leader would
@@ -238,24 +205,22 @@ func TestStepDownForce_Races(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 		})
-		const operators = 4
-		var outs [operators]bytes.Buffer
-		var codes [operators]int
-		for i := range outs {
+		outcomes := make(chan string, 4)
+		for range cap(outcomes) {
 			all.Go(func() {
-				dial := []nats.Option{nats.InProcessServer(w.s)}
-				process := stdio{stdin: new(bytes.Buffer), stdout: &outs[i], stderr: &outs[i], dial: dial}
-				codes[i] = execute(strings.Fields("step-down billing --force --yes"), process)
+				out, errs, _ := w.run("step-down billing --force --yes")
+				outcomes <- out + errs
 			})
 		}
 		all.Wait()
+		close(outcomes)
 		deleted := 0
-		for i, code := range codes {
-			switch out := outs[i].String(); {
-			case code == 0 && strings.HasSuffix(out, "\ndeleted\n"):
+		for out := range outcomes {
+			switch {
+			case strings.HasSuffix(out, "\ndeleted\n"):
 				deleted++
-			case code != exitFailed || !strings.Contains(out, "nothing was deleted") && !strings.Contains(out, "nothing to delete"):
-				w.Errorf("exit code %d\n%s", code, out)
+			case !strings.Contains(out, "nothing was deleted") && !strings.Contains(out, "nothing to delete"):
+				w.Error(out)
 			}
 		}
 		if deleted != 1 {

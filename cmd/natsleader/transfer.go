@@ -53,8 +53,8 @@ func (t *transfer) run(ctx context.Context) error {
 	case x.at(look.clock.now()) != stateLeading:
 		return nobodyLeads(t.election)
 	case x.holder.ID == t.id:
-		already := leaderSummary{x.holder.ID, x.holder.Token}
-		return printResult(t.out(), t.asJSON, handover{t.election, already, &already},
+		already := &leaderSummary{x.holder.ID, x.holder.Token}
+		return printResult(t.out(), t.asJSON, handover{Election: t.election, From: already, Leader: already},
 			[]string{fmt.Sprintf("%s leads %s already, with token %d", printable(t.id), t.election, x.holder.Token)})
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.wait)

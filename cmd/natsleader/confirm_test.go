@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"io"
 	"strings"
-
-	"github.com/nats-io/nats.go"
 )
 
 // operator answers one question at a terminal. Something else happens before that.
@@ -28,12 +26,8 @@ func (o operator) Read(b []byte) (int, error) {
 // answers is prompt at a terminal, for a command that asks a question.
 func (w *world) answers(line, answer string, meanwhile func()) {
 	var screen bytes.Buffer
-	code := execute(strings.Fields(line), stdio{
-		stdin: operator{meanwhile, answer, &screen}, stdout: &screen, stderr: &screen,
-		dial: []nats.Option{nats.InProcessServer(w.s)},
-	})
+	process := stdio{stdin: operator{meanwhile, answer, &screen}, stdout: &screen, stderr: &screen, dial: w.inProcess()}
+	code := execute(strings.Fields(line), process)
 	w.notef("$ natsleader %s\n%s", line, tokens.ReplaceAllString(screen.String(), "TOKEN"))
-	if code != 0 {
-		w.notef("[exit code %d]\n", code)
-	}
+	w.ended(code)
 }

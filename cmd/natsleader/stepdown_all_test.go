@@ -99,7 +99,7 @@ func TestStepDownAll_Silent(t *testing.T) {
 // A term that is over when its leader is asked needs no request.
 func TestStepDownAll_TermIsOver(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
-		s := &stepDown{globals: &globals{}, id: "a", wait: time.Minute}
+		s := &stepDown{globals: w.globals(), id: "a", wait: time.Minute}
 		was := electionStatus{election: "free", holder: leader.Holder{ID: "a", Token: 7}}
 		done, err := s.ask(w.Context(), w.bucket, was)
 		if err != nil || done.Leader != nil || *done.From != (leaderSummary{"a", 7}) {

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -159,8 +158,7 @@ func TestStepDownForce_ShownHolderOnly(t *testing.T) {
 		}
 
 		// The key changes between the second look and the deletion.
-		process := stdio{dial: []nats.Option{nats.InProcessServer(w.s)}}
-		g := &globals{stdio: process, bucket: "elections", timeout: time.Minute, noContext: true}
+		g := w.globals()
 		for _, x := range []struct {
 			meanwhile string
 			times     int

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -79,18 +77,13 @@ func TestStepDown_AsksAboutLast(t *testing.T) {
 func TestStepDown_RosterDenied(t *testing.T) {
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
 		w.campaigns("billing", leader.Config{ID: "a", Roster: true})
-		const denied = "natsleader: the roster was not read, so it is not known whether another candidate stands: permission denied: "
-		out, errs, code := w.run("step-down billing -s nats://limited:@server")
+		const unread = "natsleader: the roster was not read, so it is not known whether another candidate stands: permission denied: "
+		out, errs, code := w.run("step-down billing -s nats://limited:limited@localhost")
 		if code != 0 || !strings.HasPrefix(out, "a has handed over billing ") ||
-			!strings.HasPrefix(errs, denied) || strings.Count(errs, "\n") != 1 {
+			!strings.HasPrefix(errs, unread) || strings.Count(errs, "\n") != 1 {
 			w.Errorf("exit code %d\n%s%s", code, out, errs)
 		}
-	}, func(o *server.Options) {
-		o.Users = []*server.User{{Username: "admin"}, {Username: "limited", Permissions: &server.Permissions{
-			Publish: &server.SubjectPermission{Deny: []string{"$JS.API.CONSUMER.>"}},
-		}}}
-		o.NoAuthUser = "admin"
-	})
+	}, withUser("limited", denied("$JS.API.CONSUMER.>")))
 }
 
 // Each way in which a request fails has its exit code. What is not known of the leader is not said.

@@ -111,7 +111,7 @@ func (g *globals) bucketAdd(cfg leader.BucketConfig, storage string, history his
 	}
 	kept, err := s.applyHistory(context.Background(), history, fresh)
 	if err != nil {
-		return exitError{codeOf(err), fmt.Errorf("bucket %s has its settings, but its history could not be set up: %w", g.bucket, err)}
+		return exitf(codeOf(err), "bucket %s has its settings, but its history could not be set up: %w", g.bucket, err)
 	}
 	if alone := s.alone(info.Replicas); alone != "" {
 		_, _ = fmt.Fprintf(g.errs(), "natsleader: %s: `natsleader bucket add %s --replicas 3`\n", alone, g.bucket)
@@ -207,7 +207,10 @@ func bucketDetails(info leader.BucketInfo, unfit error, history keptHistory) [][
 	case info.TTL > 0:
 		protected = "no: it has a TTL, so a client that may write one key can wipe all"
 	default:
-		protected = fmt.Sprintf("no: a client that may write one key can wipe all; `natsleader bucket add %s` protects it", info.Name)
+		protected = "no: a client that may write one key can wipe all"
+		if unfit == nil {
+			protected += fmt.Sprintf("; `natsleader bucket add %s` protects it", info.Name)
+		}
 	}
 	if info.FeedSubject == "" {
 		feed = "none: each candidate needs a consumer"

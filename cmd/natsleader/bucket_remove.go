@@ -72,16 +72,16 @@ func (r *bucketRemoval) run(ctx context.Context) error {
 	case err != nil:
 		return err
 	case len(found) == 0:
-		return exitError{exitBucket, fmt.Errorf("bucket %s does not exist; nothing was deleted", r.bucket)}
+		return exitf(exitBucket, "bucket %s does not exist; nothing was deleted", r.bucket)
 	}
 	led := ledOf(all, s.clock.now())
 	if len(led) > 0 && !r.force {
-		return exitError{exitFailed, fmt.Errorf("bucket %s is in use: %s: stop the candidates, or delete it all the same with --force; nothing was deleted", r.bucket, describeLed(led))}
+		return exitf(exitFailed, "bucket %s is in use: %s: stop the candidates, or delete it all the same with --force; nothing was deleted", r.bucket, describeLed(led))
 	}
 	out := r.wordsOf(r.asJSON)
 	r.announce(out, found, len(all), led)
-	if !r.yes && !out.confirmed("Delete it?") {
-		return exitError{exitFailed, errors.New("nothing was deleted")}
+	if err = out.confirm(r.yes, "Delete it?", "nothing was deleted"); err != nil {
+		return err
 	}
 	return r.remove(ctx, s, found)
 }
@@ -119,9 +119,9 @@ func (r *bucketRemoval) streams(ctx context.Context, js jetstream.JetStream) ([]
 				continue
 			}
 		case m[wire.RosterOfKey] != "":
-			return nil, exitError{exitBucket, fmt.Errorf("bucket %s is the roster of bucket %s, and is deleted with it; nothing was deleted", r.bucket, printable(m[wire.RosterOfKey]))}
+			return nil, exitf(exitBucket, "bucket %s is the roster of bucket %s, and is deleted with it; nothing was deleted", r.bucket, printable(m[wire.RosterOfKey]))
 		case !own && !r.force:
-			return nil, exitError{exitBucket, fmt.Errorf("natsleader has not made bucket %s: `nats kv del %s` deletes it, or --force here; nothing was deleted", r.bucket, r.bucket)}
+			return nil, exitf(exitBucket, "natsleader has not made bucket %s: `nats kv del %s` deletes it, or --force here; nothing was deleted", r.bucket, r.bucket)
 		}
 		found = append(found, info)
 	}
@@ -151,18 +151,22 @@ func describeLed(led []electionStatus) string {
 // announce prints what will be deleted, and the consequences.
 func (r *bucketRemoval) announce(out words, found []*jetstream.StreamInfo, elections int, led []electionStatus) {
 	out.say("Deleting bucket %s, which cannot be undone:", r.bucket)
+	kept := ""
 	for _, info := range found {
 		switch c := info.Config; {
-		case c.Metadata[historyOfKey] != "":
-			out.say("- its history in stream %s, from %s on.", c.Name, formatTime(info.State.FirstTime))
-		case c.Metadata[wire.RosterOfKey] != "":
-			out.say("- its roster in stream %s.", c.Name)
-		default:
+		case c.Metadata[historyOfKey] == "" && c.Metadata[wire.RosterOfKey] == "":
 			out.say("- stream %s with %s.", c.Name, plural(elections, "election"))
-			if kept := c.Metadata[historyKey]; kept != "" && !r.history {
-				out.say("Its history in stream %s is kept. --history deletes that, too.", printable(kept))
-			}
+			kept = c.Metadata[historyKey]
+		case c.Metadata[historyOfKey] == "":
+			out.say("- its roster in stream %s.", c.Name)
+		case info.State.Msgs == 0:
+			out.say("- its history in stream %s, which is empty.", c.Name)
+		default:
+			out.say("- its history in stream %s, from %s on.", c.Name, formatTime(info.State.FirstTime))
 		}
+	}
+	if kept != "" && !r.history {
+		out.say("- Its history in stream %s is kept. --history deletes that, too.", printable(kept))
 	}
 	if len(led) > 0 {
 		out.say("- %s. A leader that is cut off goes on until its lease is over: do not make the bucket again before that.",
@@ -184,7 +188,7 @@ func (r *bucketRemoval) remove(ctx context.Context, s *inspector, found []*jetst
 	for _, info := range found {
 		err := s.within(ctx, func(ctx context.Context) error { return s.js.DeleteStream(ctx, info.Config.Name) })
 		if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-			return exitError{codeOf(err), fmt.Errorf("stream %s was not deleted, and %d were before it: %w", info.Config.Name, len(gone), err)}
+			return exitf(codeOf(err), "stream %s was not deleted, and %d were before it: %w", info.Config.Name, len(gone), err)
 		}
 		gone = append(gone, info.Config.Name)
 	}

@@ -62,14 +62,14 @@ func TestCompletion(t *testing.T) {
 	for _, x := range []struct {
 		args, has, hasNot []string
 	}{
-		{[]string{""}, []string{"run", "hold", "status", "watch", "roster", "step-down", "transfer", "drain", "history", "bucket", "doctor"}, []string{"billing"}},
+		{[]string{""}, []string{"run", "hold", "status", "watch", "roster", "step-down", "transfer", "history", "bucket", "doctor"}, []string{"billing"}},
 		{[]string{"bucket", ""}, []string{"add", "info", "ls", "rm"}, []string{"status"}},
 		{[]string{"status", ""}, []string{"billing", "mail"}, []string{"elsewhere"}},
 		{[]string{"watch", ""}, []string{"billing", "mail"}, nil},
 		{[]string{"step-down", ""}, []string{"billing", "mail"}, nil},
 		{[]string{"roster", ""}, []string{"billing", "mail"}, []string{"elsewhere"}},
 		{[]string{"transfer", ""}, []string{"billing", "mail"}, []string{"web-2"}},
-		{[]string{"drain", "--id", ""}, []string{"leads-billing"}, []string{"web-2"}},
+		{[]string{"step-down", "--id", ""}, []string{"leads-billing"}, []string{"web-2"}},
 		{[]string{"transfer", "billing", ""}, []string{"web-2", "web-3"}, []string{"billing", "mail", "two words", "-flag", "web-4"}},
 		{[]string{"transfer", "billing", "we"}, []string{"web-2", "web-3"}, nil},
 		{[]string{"transfer", "mail", ""}, []string{"web-4"}, []string{"web-2"}},

@@ -10,10 +10,18 @@ import (
 	"golang.org/x/term"
 )
 
+// answering is a standard input that is no file, where somebody answers questions.
+type answering interface{ answersQuestions() }
+
 // canAsk reports whether an operator can answer a question.
 func (s stdio) canAsk() bool {
-	f, ok := s.in().(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	switch in := s.in().(type) {
+	case *os.File:
+		return term.IsTerminal(int(in.Fd()))
+	case answering:
+		return true
+	}
+	return false
 }
 
 // words is where a command explains itself and asks: beside the JSON, if it prints any.
@@ -32,13 +40,17 @@ func (s stdio) wordsOf(asJSON bool) words {
 // say prints a line. A reader that has gone away does not end the command.
 func (w words) say(format string, args ...any) { _, _ = fmt.Fprintf(w.w, format+"\n", args...) }
 
-// confirmed asks the operator a question whose default answer is no.
-func (w words) confirmed(question string) bool {
+// confirm asks the operator a question whose default answer is no, unless --yes was given. After that answer it
+// returns an error with the text otherwise.
+func (w words) confirm(yes bool, question, otherwise string) error {
+	if yes {
+		return nil
+	}
 	_, _ = fmt.Fprintf(w.w, "%s [y/N] ", question)
 	answer, _ := bufio.NewReader(w.in).ReadString('\n')
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "y", "yes":
-		return true
+		return nil
 	}
-	return false
+	return exitf(exitFailed, "%s", otherwise)
 }

@@ -44,10 +44,13 @@ func (e exitError) Error() string {
 
 func (e exitError) Unwrap() error { return e.err }
 
-// usagef returns an error in the arguments or settings of the command.
-func usagef(format string, args ...any) error {
-	return exitError{exitUsage, fmt.Errorf(format, args...)}
+// exitf returns an error with an exit code.
+func exitf(code int, format string, args ...any) error {
+	return exitError{code, fmt.Errorf(format, args...)}
 }
+
+// usagef returns an error in the arguments or settings of the command.
+func usagef(format string, args ...any) error { return exitf(exitUsage, format, args...) }
 
 // codeOf returns the exit code for the error that a command returned.
 func codeOf(err error) int {

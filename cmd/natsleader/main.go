@@ -73,7 +73,6 @@ func newApp(g *globals, introspected bool) (*fisk.Application, *bool) {
 	registerRoster(app, g)
 	registerStepDown(app, g)
 	registerTransfer(app, g)
-	registerDrain(app, g)
 	registerHistory(app, g)
 	registerBucket(app, g)
 	registerDoctor(app, g)

@@ -53,21 +53,22 @@ func (t *transfer) run(ctx context.Context) error {
 	case x.at(look.clock.now()) != stateLeading:
 		return nobodyLeads(t.election)
 	case x.holder.ID == t.id:
-		already := leaderSummary{x.holder.ID, x.holder.Token}
-		return printResult(t.out(), t.asJSON, handover{t.election, already, &already},
+		already := &leaderSummary{x.holder.ID, x.holder.Token}
+		return printResult(t.out(), t.asJSON, handover{Election: t.election, From: already, Leader: already},
 			[]string{fmt.Sprintf("%s leads %s already, with token %d", printable(t.id), t.election, x.holder.Token)})
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.wait)
 	defer cancel()
 	was, err := leader.Transfer(ctx, look.bucket, t.election, t.id, requester("transfer"))
-	switch {
-	case errors.Is(err, leader.ErrRequestRefused) && strings.Contains(err.Error(), wire.NoRosterReason):
-		return exitError{exitFailed, fmt.Errorf("%s reads no roster, so it does not know the next candidate: name one (natsleader transfer %s ID), or start the candidates with --roster (natsleader run) or Config.Roster",
-			printable(was.ID), t.election)}
-	case err != nil:
-		return explainFailure(err, t.election, was, t.wait, "")
+	if errors.Is(err, leader.ErrRequestRefused) && strings.Contains(err.Error(), wire.NoRosterReason) {
+		return exitf(exitFailed, "%s reads no roster, so it does not know the next candidate: name one (natsleader "+
+			"transfer %s ID), or start the candidates with --roster (natsleader run) or Config.Roster", printable(was.ID), t.election)
 	}
-	return t.reportHandover(ctx, look.bucket, t.election, was, t.asJSON)
+	done, err := handedOver(ctx, look.bucket, t.election, t.wait, was, err)
+	if err != nil {
+		return err
+	}
+	return printResult(t.out(), t.asJSON, done, done.lines())
 }
 
 // candidateIDs completes the ID of a candidate.

@@ -44,7 +44,10 @@ func TestTransfer_RefusedOrSlow(t *testing.T) {
 		c := w.campaigns("slow", leader.Config{ID: "c", DrainTimeout: time.Hour})
 		term, _ := c.Term()
 		defer term.Release()
-		w.prompt("transfer refused b", "transfer silent c", "transfer slow d --wait 1s")
+		w.prompt("transfer refused b", "transfer silent c")
+		begun := time.Now()
+		w.prompt("transfer slow d --wait 1s")
+		w.notef("# after %v\n", time.Since(begun))
 	})
 }
 

@@ -61,10 +61,7 @@ func (u *uiState) act(do func(context.Context, *leader.Bucket, uiAction) (leader
 		ctx, cancel := context.WithTimeout(ctx, wait)
 		defer cancel()
 		was, err := do(ctx, s.bucket, a)
-		if err != nil {
-			return nil, errors.New(errorText(explainFailure(err, a.Election, was, wait, "")))
-		}
-		done, err := handedOver(ctx, s.bucket, a.Election, was)
+		done, err := handedOver(ctx, s.bucket, a.Election, wait, was, err)
 		if err != nil {
 			return nil, errors.New(errorText(err))
 		}

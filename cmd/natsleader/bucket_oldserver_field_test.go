@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,60 +16,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/testserver"
-	"github.com/natsleader/natsleader/leader"
 )
-
-// A bucket whose roster is refused, or a roster whose bucket is refused, leaves nothing half
-// done.
-func TestBucketAdd_FailedRoster(t *testing.T) {
-	s := configured(t, fmt.Sprintf(`host: 127.0.0.1, port: -1, jetstream { store_dir: %q }
-		accounts { A { jetstream { max_streams: 2 }, users: [ { user: a, password: x } ] } }`, testserver.StoreDir(t)))
-	url := asUser(s, "a")
-	_, js := connectTo(t, url)
-	foreign := jetstream.StreamConfig{Name: "KV_elections_roster", Subjects: []string{"elsewhere"}}
-	fails := func(words string, left ...string) {
-		t.Helper()
-		out, errs, code := outcome(t, natsleader(t, "bucket", "add", "-s", url, "--roster"))
-		if code == 0 || out != "" || !strings.Contains(errs, words) {
-			t.Errorf("exit code %d\n%s%s", code, out, errs)
-		}
-		names := doctorStreams(t, url)
-		slices.Sort(names)
-		if !slices.Equal(names, left) {
-			t.Errorf("after %q there is %q, not %q", words, names, left)
-		}
-	}
-	create := func(c jetstream.StreamConfig) {
-		t.Helper()
-		if _, err := js.CreateStream(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
-	}
-	remove := func(name string) {
-		t.Helper()
-		if err := js.DeleteStream(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	create(foreign) // in place of the roster
-	fails("cannot be the roster", "KV_elections_roster")
-	remove(foreign.Name)
-	create(jetstream.StreamConfig{Name: "other"}) // with the roster there are two streams, and the bucket is one too many
-	fails("maximum number of streams reached", "other")
-	create(jetstream.StreamConfig{Name: "another"})
-	fails("maximum number of streams reached", "another", "other")
-	remove("another")
-
-	// A bucket that exists does not refer to a roster that could not be created.
-	newBucket(t, url, "elections", leader.BucketConfig{})
-	fails("maximum number of streams reached", "KV_elections", "other")
-	if kept, err := js.Stream(t.Context(), "KV_elections"); err != nil || kept.CachedInfo().Config.Metadata["natsleader.roster"] != "" {
-		t.Errorf("%+v, %v", kept.CachedInfo().Config.Metadata, err)
-	}
-	remove("other")
-	printed(t, succeeds(t, "bucket", "add", "-s", url, "--roster"), "\nRoster:         yes")
-}
 
 // A server that is too old for a roster ignores the settings that make it one.
 func TestBucketAdd_OldServer(t *testing.T) {

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// renewal returns the record of a current term with token 7, made of that of the election model.
+func renewal(t *testing.T, js jetstream.JetStream, id string, lease time.Duration) string {
+	t.Helper()
+	return elected.ReplaceAllString(record(t, js, "model", id, lease), `"state":"leading","token":7`)
+}
+
+var elected = regexp.MustCompile(`"state":"(elected"|leading","token":\d+)`)
+
+// pending returns the same record of a candidate that does not lead yet.
+func pending(renewal string) string {
+	return strings.Replace(renewal, `"state":"leading","token"`, `"state":"pending","least"`, 1)
+}
+
+// noteKey adds what is in a key of the bucket to the transcript. record is what was written to it.
+func (w *world) noteKey(election, record string) {
+	w.Helper()
+	stream, err := w.js.Stream(w.Context(), "KV_elections")
+	w.made(stream, err)
+	m, err := stream.GetLastMsgForSubject(w.Context(), "$KV.elections."+election)
+	w.made(m, err)
+	text := map[string]string{record: "the record", "": "nothing"}[string(m.Data)]
+	if op := m.Header.Get("KV-Operation"); op != "" {
+		text = "the marker " + op + " with " + text
+	}
+	w.notef("# the key of %s holds %s\n", election, text)
+}
+
+// step-down --force deletes the key and says what that means.
+func TestStepDownForce_DeletesKey(t *testing.T) {
+	bubble(t, leader.BucketConfig{MaxLease: 6 * time.Second}, func(w *world) {
+		a := w.campaigns("billing", leader.Config{ID: "a", RefuseRequests: true})
+		for _, line := range []string{"step-down billing --force --yes", "step-down billing --force --yes --json"} {
+			term, _ := a.Term()
+			begun := time.Now()
+			w.prompt(line)
+			<-term.Context().Done()
+			w.notef("# a finds out after %v, from the feed\n", time.Since(begun))
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
+// step-down --force refuses without a confirmation. Where standard input is no terminal, that is --yes.
+func TestStepDownForce_Unconfirmed(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.campaigns("model", leader.Config{ID: "a"})
+		record := renewal(w.T, w.js, "a", time.Hour)
+		put(w.T, w.js, "billing", record)
+		for _, stdin := range []string{"", "y\ny\n"} {
+			if out, errs, code := w.answered(stdin, "step-down billing --force"); code != exitUsage || out != "" ||
+				!strings.Contains(errs, "--yes") || !strings.Contains(errs, "nothing was deleted") {
+				w.Errorf("%q: exit code %d\n%s%s", stdin, code, out, errs)
+			}
+		}
+		for _, answer := range []string{"n", ""} {
+			w.answers("step-down billing --force", answer, nil)
+		}
+		w.noteKey("billing", record)
+	})
+}
+
+// The marker keeps the record, and with it the lease that candidates wait for, if that is known. A record can be
+// too large for a marker, whose header takes more room than that of a record.
+func TestStepDownForce_KeepsTheRecord(t *testing.T) {
+	bubble(t, leader.BucketConfig{MaxLease: 15 * time.Second}, func(w *world) {
+		w.campaigns("model", leader.Config{ID: "a"})
+		leading := renewal(w.T, w.js, "a", 12*time.Second)
+		kv, err := w.js.KeyValue(w.Context(), "elections")
+		w.made(kv, err)
+		for _, x := range []struct{ election, record string }{
+			{"leading", leading},
+			{"pending", pending(leading)},
+			{"foreign", "hello"},
+			// The bucket allowed this lease once, or it is junk.
+			{"long", renewal(w.T, w.js, "a", time.Minute)},
+		} {
+			put(w.T, w.js, x.election, x.record)
+			w.prompt("step-down " + x.election + " --force --yes")
+			w.noteKey(x.election, x.record)
+			if _, err = kv.Get(w.Context(), x.election); !errors.Is(err, jetstream.ErrKeyNotFound) {
+				w.Errorf("%s: other KV clients get %v", x.election, err)
+			}
+		}
+		w.notef("# a bucket in which a renewal just fits\n")
+		short, long := renewal(w.T, w.js, "a", 12*time.Second), renewal(w.T, w.js, "a", 99*time.Second)
+		put(w.T, w.js, "short", short)
+		put(w.T, w.js, "long", long)
+		conf := w.config("KV_elections")
+		const update = len("NATS/1.0\r\nNats-Expected-Last-Subject-Sequence: 18446744073709551615\r\n\r\n")
+		conf.MaxMsgSize = int32(len(long) + update)
+		w.made(w.js.UpdateStream(w.Context(), conf))
+		w.prompt("step-down short --force --yes")
+		w.noteKey("short", short)
+		w.prompt("step-down long --force --yes")
+		w.noteKey("long", long)
+		w.notef("# a bucket that bounds no lease\n")
+		plain, err := w.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "plain"})
+		w.made(plain, err)
+		w.made(plain.PutString(w.Context(), "foreign", "\x1b]0;title\a"))
+		w.prompt("step-down foreign --force --yes --bucket plain")
+	})
+}
+
+// renewing is a bucket in which the leader renews its lease right before each of
+// the first deletions.
+type renewing struct {
+	backend.Store
+	renew func()
+	times int
+}
+
+func (r *renewing) Mark(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
+	if r.times > 0 {
+		r.times--
+		r.renew()
+	}
+	r.Store.Mark(ctx, key, value, revision, reply)
+}
+
+// step-down --force does not delete the key of a holder that was not shown. A holder that was shown may
+// renew its lease meanwhile.
+func TestStepDownForce_ShownHolderOnly(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.campaigns("model", leader.Config{ID: "a"})
+		a, b := renewal(w.T, w.js, "a", time.Hour), renewal(w.T, w.js, "b", time.Hour)
+		for _, x := range []struct{ election, meanwhile string }{
+			{"renewed", a},
+			{"otherwise", renewal(w.T, w.js, "a", 2*time.Hour)},
+			{"succeeded", b},
+			{"later", strings.Replace(a, `"token":7`, `"token":9`, 1)},
+			{"taken", pending(a)},
+			{"expired", renewal(w.T, w.js, "a", time.Nanosecond)},
+			{"foreign", "hello"},
+		} {
+			put(w.T, w.js, x.election, a)
+			w.answers("step-down "+x.election+" --force", "yes", func() {
+				put(w.T, w.js, x.election, x.meanwhile)
+				time.Sleep(time.Second)
+			})
+			w.noteKey(x.election, x.meanwhile)
+		}
+
+		// The key changes between the second look and the deletion.
+		g := w.globals()
+		for _, x := range []struct {
+			meanwhile string
+			times     int
+			says      string
+		}{
+			{a, 2, ""},
+			{b, 1, "b leads between with token 7 by now; nothing was deleted"},
+		} {
+			put(w.T, w.js, "between", a)
+			look, shown, err := g.look(w.Context(), "between")
+			w.made(look, err)
+			bucket := &renewing{look.bucket.Backend(), func() { put(w.T, w.js, "between", x.meanwhile) }, x.times}
+			_, err = (&stepDown{globals: g, election: "between"}).remove(w.Context(), look, bucket, shown, stateLeading, 0)
+			if bucket.times != 0 || (err == nil) != (x.says == "") || err != nil && err.Error() != x.says {
+				w.Errorf("%d renewals are left, %v, want %q", bucket.times, err, x.says)
+			}
+			w.noteKey("between", x.meanwhile)
+			look.close()
+		}
+	})
+}
+
+// If several operators act at once, one of them deletes the key of a leader that renews
+// its lease all the time.
+func TestStepDownForce_Races(t *testing.T) {
+	bubble(t, leader.BucketConfig{MaxLease: time.Hour}, func(w *world) {
+		w.campaigns("model", leader.Config{ID: "a"})
+		record := renewal(w.T, w.js, "a", time.Hour)
+		put(w.T, w.js, "billing", record)
+		kv, err := w.js.KeyValue(w.Context(), "elections")
+		w.made(kv, err)
+		var all sync.WaitGroup
+		all.Go(func() {
+			for { // until a renewal is rejected, as a leader would
+				e, err := kv.Get(w.Context(), "billing")
+				if err == nil {
+					_, err = kv.Update(w.Context(), "billing", []byte(record), e.Revision())
+				}
+				if err != nil {
+					return
+				}
+				time.Sleep(time.Millisecond)
+			}
+		})
+		outcomes := make(chan string, 4)
+		for range cap(outcomes) {
+			all.Go(func() {
+				out, errs, _ := w.run("step-down billing --force --yes")
+				outcomes <- out + errs
+			})
+		}
+		all.Wait()
+		close(outcomes)
+		deleted := 0
+		for out := range outcomes {
+			switch {
+			case strings.HasSuffix(out, "\ndeleted\n"):
+				deleted++
+			case !strings.Contains(out, "nothing was deleted") && !strings.Contains(out, "nothing to delete"):
+				w.Error(out)
+			}
+		}
+		if deleted != 1 {
+			w.Errorf("%d have deleted it", deleted)
+		}
+		w.noteKey("billing", record)
+	})
+}

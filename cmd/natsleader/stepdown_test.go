@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// step-down makes the leader hand over.
+func TestStepDown_HandsOver(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.prompt("step-down", "step-down billing --id a", "step-down b*", "step-down billing --bucket other",
+			"step-down billing", "step-down billing --force --yes")
+		put(w.T, w.js, "foreign", "hello")
+		w.prompt("step-down foreign")
+		w.campaigns("billing", leader.Config{ID: "a"})
+		b := w.campaigns("billing", leader.Config{ID: "b"})
+		time.Sleep(time.Second) // after the renewal
+		w.prompt("step-down billing --dry-run", "step-down billing")
+		if time.Sleep(time.Second); !b.IsLeader() {
+			w.Error("b does not lead")
+		}
+		w.prompt("step-down billing --json")
+		w.notef("# no other candidate stands\n")
+		alone := w.campaigns("alone", leader.Config{ID: "c"})
+		w.prompt("step-down alone")
+		if err := alone.Stop(w.Context()); err != nil {
+			w.Fatal(err)
+		}
+		w.prompt("step-down alone", "step-down alone --force --yes")
+	})
+}
+
+// step-down reports a leader that refuses, is silent or is slow.
+func TestStepDown_RefusedOrSlow(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.campaigns("refused", leader.Config{ID: "a", RefuseRequests: true})
+		put(w.T, w.js, "silent", record(w.T, w.js, "refused", "b", time.Hour))
+		c := w.campaigns("slow", leader.Config{ID: "c", DrainTimeout: time.Hour})
+		term, _ := c.Term()
+		defer term.Release()
+		begun := time.Now()
+		w.prompt("step-down refused", "step-down silent")
+		w.notef("# after %v\n", time.Since(begun))
+		begun = time.Now()
+		w.prompt("step-down slow --wait 1s")
+		w.notef("# after %v\n", time.Since(begun))
+	})
+}
+
+// step-down asks if no other candidate is in the roster. Where it cannot ask, it does nothing without --yes.
+func TestStepDown_AsksAboutLast(t *testing.T) {
+	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
+		a := w.campaigns("billing", leader.Config{ID: "a", Roster: true})
+		w.prompt("step-down billing")
+		for _, answer := range []string{"", "no"} {
+			w.answers("step-down billing", answer, nil)
+		}
+		if !a.IsLeader() {
+			w.Error("a has handed over")
+		}
+		w.answers("step-down billing --json", "y", nil)
+		w.notef("# another candidate stands\n")
+		w.campaigns("billing", leader.Config{ID: "b", Roster: true})
+		w.prompt("step-down billing")
+		w.notef("# the leader of alone has not announced itself\n")
+		w.campaigns("alone", leader.Config{ID: "c"})
+		w.prompt("step-down alone", "step-down alone --yes")
+	})
+}
+
+// A roster that may not be read does not keep step-down from asking the leader.
+func TestStepDown_RosterDenied(t *testing.T) {
+	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
+		w.campaigns("billing", leader.Config{ID: "a", Roster: true})
+		const unread = "natsleader: the roster was not read, so it is not known whether another candidate stands: permission denied: "
+		out, errs, code := w.run("step-down billing -s nats://limited:limited@localhost")
+		if code != 0 || !strings.HasPrefix(out, "a has handed over billing ") ||
+			!strings.HasPrefix(errs, unread) || strings.Count(errs, "\n") != 1 {
+			w.Errorf("exit code %d\n%s%s", code, out, errs)
+		}
+	}, withUser("limited", denied("$JS.API.CONSUMER.>")))
+}
+
+// Each way in which a request fails has its exit code. What is not known of the leader is not said.
+func TestExplainFailure(t *testing.T) {
+	named := leader.Holder{ID: "a"}
+	other := errors.New("other")
+	for i, x := range []struct {
+		err  error
+		was  leader.Holder
+		code int
+		says string
+	}{
+		{leader.ErrNoLeader, named, exitFailed, "nobody leads billing"},
+		{leader.ErrUnreachable, leader.Holder{}, exitUnreachable, leader.ErrUnreachable.Error()},
+		{context.DeadlineExceeded, named, exitWaited, "a has not handed over within 3s; it still may"},
+		{context.DeadlineExceeded, leader.Holder{}, exitUnreachable, context.DeadlineExceeded.Error()},
+		{other, named, exitFailed, "other"},
+	} {
+		if err := explainFailure(x.err, "billing", x.was, 3*time.Second); codeOf(err) != x.code || err.Error() != x.says {
+			t.Errorf("%d: %d, %v", i, codeOf(err), err)
+		}
+	}
+}

@@ -258,7 +258,7 @@ func (a *actor) holding(session string) bool {
 
 // choose returns the candidate with a higher priority that asks to lead, has stood for a
 // lease, and has just announced itself again. So a candidate that comes and goes pushes out
-// no leader, nor hides one that stays. After each handover in vain choose returns the next
+// no leader, nor hides one that stays. After each failed handover choose returns the next
 // one in order. So no candidate that can take the key waits behind one that cannot.
 func (l *rosterWatcher) choose(now time.Time, all []record.Announcement, priority int, s *machine.Status) machine.Preemptor {
 	lease := s.Times.Lease

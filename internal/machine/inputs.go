@@ -29,7 +29,7 @@ const (
 	InStop
 	InAbandon // stop without waiting for anything
 	InDrained // the work of a term has ended
-	InWorked  // likewise, and the term is to be handed over
+	InWorked  // the work of a term has ended, and the term ends with it
 	InLoop    // the application takes its terms in a loop
 	InNoLoop  // the last loop has ended
 	InProclaim

@@ -166,7 +166,7 @@ func (m *Machine) earliestLead() time.Time {
 	var ready time.Time
 	switch m.key.seen.Kind {
 	case record.EntryRecord: // released, or its lease ran out while it was watched
-	case record.EntryForeign: // likewise
+	case record.EntryForeign: // its lease ran out while it was watched
 		if m.KVElect {
 			// The process that wrote it may find out about the loss as late as its own
 			// algorithm allows for: that algorithm reports a leader only long after the

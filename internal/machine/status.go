@@ -42,7 +42,7 @@ type Status struct {
 	DeniedUntil     time.Time   // a write was denied: it follows after all others until then
 	Line            record.Line // the order in which others follow
 	Ranked          bool        // its own view of the roster has reported since the last try for the key
-	FailedHandovers uint32      // handovers in vain, in a row
+	FailedHandovers uint32      // in a row
 
 	// Requests.
 	Dated   bool         // it leads, knows when its term began, and trusts its feed: an own record heard changes nothing

@@ -65,11 +65,11 @@ type RosterReport struct {
 //
 // reported is set after a report of its own view of the roster, or after that view could not
 // be opened. A try for the key clears it, because the report may be of the time before.
-// yieldsFrom is not set unless a handover was in vain.
+// yieldsFrom is set only after a handover has failed.
 type queueState struct {
 	line     record.Line // as the last holder published it, or as the own view of the roster shows it
 	reported bool        // the own view of the roster has reported since the last try for the key
-	// Handovers in failedHandovers: the key was released in favour of a candidate, and another took it.
+	// A handover has failed if another candidate took the key than the one that it was released for.
 	failedHandovers uint32    // in a row
 	yieldsFrom      time.Time // as a leader it hands over to no higher priority before then
 	deniedUntil     time.Time // a write was denied: it follows after all others until then
@@ -87,13 +87,13 @@ func (q *queueState) left(session string) { q.line = q.line.Without(session) }
 // stale makes the candidate ask its own view of the roster again.
 func (q *queueState) stale() { q.reported = false }
 
-// handoverFailed counts a handover in vain. The wait after it doubles with each.
+// handoverFailed counts a handover that failed. The wait after it doubles with each.
 func (q *queueState) handoverFailed(now time.Time, lease time.Duration) {
 	q.failedHandovers++
 	q.yieldsFrom = now.Add(lease << min(q.failedHandovers, PatienceDoubles))
 }
 
-// forgetFailedHandovers forgets the handovers in vain.
+// forgetFailedHandovers forgets the handovers that failed.
 func (q *queueState) forgetFailedHandovers() { q.failedHandovers = 0 }
 
 // denialLeases is for how many leases after a denied write a candidate follows after all
@@ -125,15 +125,15 @@ func (m *Machine) ranked(now time.Time, r RosterReport, fx *Effects) {
 	}
 }
 
-// PatienceDoubles is how often the wait after a handover in vain doubles, beginning
+// PatienceDoubles is how often the wait after a failed handover doubles, beginning
 // with two leases.
 const PatienceDoubles = 8
 
-// longestPatience returns the limit of the wait between two handovers in vain. It is
+// longestPatience returns the limit of the wait between two handovers that fail. It is
 // about an hour with the default lease.
 func (m *Machine) longestPatience() time.Duration { return m.bucket.timing().Lease << PatienceDoubles }
 
-// succeeded counts a handover in vain: the record seen was released in favour of one
+// succeeded counts a handover that failed: the record seen was released in favour of one
 // candidate, and another candidate holds the next one. All candidates see the same
 // records, so they agree on the count, whichever of them leads next. The count takes no
 // more memory for a crowd of sessions than for one. A handover that succeeds does not

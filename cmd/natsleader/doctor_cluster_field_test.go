@@ -50,19 +50,23 @@ func makes(t *testing.T, js jetstream.JetStream, cfg leader.BucketConfig) {
 // of them. The servers know the users admin, candidate and operator.
 func serverCluster(t *testing.T) (all []*server.Server) {
 	t.Helper()
-	candidate := func(o *server.Options) {
-		o.Users = append(o.Users, &server.User{Username: "candidate", Password: "x", Permissions: candidateMay(), Account: o.Users[0].Account})
-	}
 	for i, cluster := range clusterOfThree(t) {
-		all = append(all, configured(t, fmt.Sprintf(`
-			server_name: s%d, host: 127.0.0.1, port: -1
-			jetstream { store_dir: %q, sync_interval: always }
-			accounts {
-				A { jetstream: enabled, users: [ { user: admin, password: x } ] }
-				SYS { users: [ { user: operator, password: x } ] }
+		all = append(all, startServer(t, func(o *server.Options) {
+			*o = server.Options{}
+			if err := o.ProcessConfigString(fmt.Sprintf(`
+				server_name: s%d, host: 127.0.0.1, port: -1
+				jetstream { store_dir: %q, sync_interval: always }
+				accounts {
+					A { jetstream: enabled, users: [ { user: admin, password: x } ] }
+					SYS { users: [ { user: operator, password: x } ] }
+				}
+				system_account: SYS
+				%s`, i+1, testserver.StoreDir(t), cluster)); err != nil {
+				t.Fatal(err)
 			}
-			system_account: SYS
-			%s`, i+1, testserver.StoreDir(t), cluster), candidate))
+			candidate := server.User{Username: "candidate", Password: "x", Permissions: candidateMay(), Account: o.Users[0].Account}
+			o.Users, o.NoLog, o.NoSigs = append(o.Users, &candidate), true, true
+		}))
 	}
 	_, js := connectTo(t, asUser(all[0], "admin"))
 	makes(t, js, leader.BucketConfig{Name: "elections", Replicas: 3, MaxLease: generous})

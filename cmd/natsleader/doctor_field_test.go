@@ -30,36 +30,7 @@ func finds(t *testing.T, url string, args []string, code int, texts ...string) {
 	printed(t, out, texts...)
 }
 
-// configured starts a server with a configuration, and changes to it.
-func configured(t *testing.T, config string, changes ...func(*server.Options)) *server.Server {
-	t.Helper()
-	return startServer(t, func(o *server.Options) {
-		*o = server.Options{}
-		if err := o.ProcessConfigString(config); err != nil {
-			t.Fatal(err)
-		}
-		o.NoLog, o.NoSigs = true, true
-		for _, change := range changes {
-			change(o)
-		}
-	})
-}
-
 // asUser returns the server's URL with a user of that name.
 func asUser(s *server.Server, name string) string {
 	return strings.Replace(s.ClientURL(), "nats://", "nats://"+name+":x@", 1)
-}
-
-// doctorStreams names the streams that a user sees.
-func doctorStreams(t *testing.T, url string) (names []string) {
-	t.Helper()
-	_, js := connectTo(t, url)
-	all := js.StreamNames(t.Context())
-	for name := range all.Name() {
-		names = append(names, name)
-	}
-	if err := all.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return names
 }

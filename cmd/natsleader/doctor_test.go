@@ -257,9 +257,7 @@ func TestDoctor_Store(t *testing.T) {
 		defer nc.Close()
 		synctest.Wait() // for the advisory about the bucket
 		created, err := nc.SubscribeSync("$JS.EVENT.ADVISORY.STREAM.CREATED.*")
-		if err != nil {
-			w.Fatal(err)
-		}
+		w.made(created, err)
 		synctest.Wait() // for the subscription
 		f := w.findingsBeside("--read-only")
 		f.show("--read-only", as("undeleted"))
@@ -269,7 +267,7 @@ func TestDoctor_Store(t *testing.T) {
 		}
 		f.show("")
 		// A server may handle a request before one that was sent earlier.
-		if _, err := nc.Subscribe("$JS.slow.API.>", func(m *nats.Msg) {
+		w.made(nc.Subscribe("$JS.slow.API.>", func(m *nats.Msg) {
 			request := strings.TrimPrefix(m.Subject, "$JS.slow.API.")
 			if !strings.HasPrefix(request, "$KV.") {
 				request = "$JS.API." + request
@@ -280,9 +278,7 @@ func TestDoctor_Store(t *testing.T) {
 				return
 			}
 			forward()
-		}); err != nil {
-			w.Fatal(err)
-		}
+		}))
 		synctest.Wait() // for the subscription
 		f.show("--js-domain slow", "--js-domain slow --timeout 500ms")
 		time.Sleep(time.Second)

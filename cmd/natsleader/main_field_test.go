@@ -203,17 +203,6 @@ func inLine(tb testing.TB, url, election string, ids ...string) {
 	})
 }
 
-// statusJSON returns the binary's output about an election, and its exit code.
-func statusJSON(t *testing.T, url, election string) (summary, int) { //nolint:unparam // the code
-	t.Helper()
-	out, errs, code := outcome(t, natsleader(t, "status", election, "--json", "-s", url))
-	var s summary
-	if err := json.Unmarshal([]byte(out), &s); err != nil {
-		t.Fatalf("%v\n%s%s", err, out, errs)
-	}
-	return s, code
-}
-
 // endOf waits for the end of a command that was started.
 func endOf(t *testing.T, cmd *exec.Cmd) int {
 	t.Helper()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -49,14 +48,4 @@ func TestTransfer_RefusedOrSlow(t *testing.T) {
 		w.prompt("transfer slow d --wait 1s")
 		w.notef("# after %v\n", time.Since(begun))
 	})
-}
-
-// tokenOf returns the token of a leader as it is printed.
-func tokenOf(t *testing.T, c *leader.Candidate) string {
-	t.Helper()
-	term, ok := c.Term()
-	if !ok {
-		t.Fatalf("%s does not lead", c.ID())
-	}
-	return fmt.Sprintf("token %d", term.Token())
 }

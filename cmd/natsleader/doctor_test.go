@@ -81,8 +81,8 @@ func (w *world) doctor(line string, known map[string]bool) (shown string, code i
 // as are the arguments by which a user connects.
 func as(name string) string { return fmt.Sprintf("-s nats://%s:%[1]s@localhost ", name) }
 
-// Doctor names what applications should set, counts the elections that are led and their renewals, and
-// what it finds for a domain.
+// Doctor counts the elections that are led and their renewals, finds the bucket in a JetStream domain, and
+// rejects wrong arguments.
 func TestDoctor_Load(t *testing.T) {
 	bubble(t, leader.BucketConfig{MaxLease: time.Hour}, func(w *world) {
 		f := w.findingsBeside("")

@@ -1,4 +1,4 @@
-//go:build field && alerts
+//go:build field && alerts && linux
 
 package main
 

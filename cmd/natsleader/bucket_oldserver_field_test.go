@@ -27,8 +27,9 @@ func TestBucketAdd_OldServer(t *testing.T) {
 	if code != exitBucket || out != "" || !strings.Contains(errs, "update the servers to nats-server 2.11") {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
-	if names := doctorStreams(t, url); len(names) != 0 {
-		t.Errorf("%v", names)
+	_, js := connectTo(t, url)
+	if info, err := js.AccountInfo(t.Context()); err != nil || info.Streams != 0 {
+		t.Errorf("%+v, %v", info, err)
 	}
 	succeeds(t, "bucket", "add", "-s", url)
 	finds(t, url, []string{"--roster"}, 1, "\nwarning server nats-server 2.10.29 ", "\nwarning roster the bucket keeps no roster",

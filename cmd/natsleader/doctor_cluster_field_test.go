@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,31 @@ import (
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
+
+// diagnose runs doctor. One space is between two words of what it returns.
+func diagnose(t *testing.T, url string, args ...string) (out string, code int) {
+	t.Helper()
+	out, errs, code := outcome(t, natsleader(t, append([]string{"doctor", "-s", url}, args...)...))
+	if errs != "" {
+		t.Fatalf("doctor %v: exit code %d\n%s%s", args, code, out, errs)
+	}
+	return regexp.MustCompile(` +`).ReplaceAllString(out, " "), code
+}
+
+// finds runs doctor, and fails the test unless the report has all of the texts.
+func finds(t *testing.T, url string, args []string, code int, texts ...string) {
+	t.Helper()
+	out, got := diagnose(t, url, args...)
+	if got != code {
+		t.Errorf("exit code %d, not %d", got, code)
+	}
+	printed(t, out, texts...)
+}
+
+// asUser returns the server's URL with a user of that name.
+func asUser(s *server.Server, name string) string {
+	return strings.Replace(s.ClientURL(), "nats://", "nats://"+name+":x@", 1)
+}
 
 // generous is a lease that even a busy machine renews in time.
 const generous = 2 * time.Minute
@@ -50,19 +76,23 @@ func makes(t *testing.T, js jetstream.JetStream, cfg leader.BucketConfig) {
 // of them. The servers know the users admin, candidate and operator.
 func serverCluster(t *testing.T) (all []*server.Server) {
 	t.Helper()
-	candidate := func(o *server.Options) {
-		o.Users = append(o.Users, &server.User{Username: "candidate", Password: "x", Permissions: candidateMay(), Account: o.Users[0].Account})
-	}
 	for i, cluster := range clusterOfThree(t) {
-		all = append(all, configured(t, fmt.Sprintf(`
-			server_name: s%d, host: 127.0.0.1, port: -1
-			jetstream { store_dir: %q, sync_interval: always }
-			accounts {
-				A { jetstream: enabled, users: [ { user: admin, password: x } ] }
-				SYS { users: [ { user: operator, password: x } ] }
+		all = append(all, startServer(t, func(o *server.Options) {
+			*o = server.Options{}
+			if err := o.ProcessConfigString(fmt.Sprintf(`
+				server_name: s%d, host: 127.0.0.1, port: -1
+				jetstream { store_dir: %q, sync_interval: always }
+				accounts {
+					A { jetstream: enabled, users: [ { user: admin, password: x } ] }
+					SYS { users: [ { user: operator, password: x } ] }
+				}
+				system_account: SYS
+				%s`, i+1, testserver.StoreDir(t), cluster)); err != nil {
+				t.Fatal(err)
 			}
-			system_account: SYS
-			%s`, i+1, testserver.StoreDir(t), cluster), candidate))
+			candidate := server.User{Username: "candidate", Password: "x", Permissions: candidateMay(), Account: o.Users[0].Account}
+			o.Users, o.NoLog, o.NoSigs = append(o.Users, &candidate), true, true
+		}))
 	}
 	_, js := connectTo(t, asUser(all[0], "admin"))
 	makes(t, js, leader.BucketConfig{Name: "elections", Replicas: 3, MaxLease: generous})

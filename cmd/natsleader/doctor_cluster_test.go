@@ -80,6 +80,8 @@ func TestDoctor_VacantReplica(t *testing.T) {
 		}
 		check(4, 4)
 		check(1, 1)
+		e.info.Config = jetstream.StreamConfig{Name: "KV_elections", Replicas: 3, Storage: jetstream.MemoryStorage}
+		w.report("in memory", checkStorage(w.Context(), &e)...)
 		e.info.Cluster = &jetstream.ClusterInfo{Name: "C"}
 		w.report("no leader", checkCluster(w.Context(), &e)...)
 	})
@@ -98,12 +100,10 @@ func TestDoctor_LooksUnderNewLeader(t *testing.T) {
 		}
 		nc := w.dial()
 		defer nc.Close()
-		if _, err := nc.Subscribe("fake.STREAM.INFO.KV_x", func(m *nats.Msg) {
+		w.made(nc.Subscribe("fake.STREAM.INFO.KV_x", func(m *nats.Msg) {
 			text, _ := json.Marshal(info())
 			_ = m.Respond(text)
-		}); err != nil {
-			w.Fatal(err)
-		}
+		}))
 		e := environment{nc: nc, api: "fake.", wait: time.Second, info: info(), infoAt: began}
 		e.lookAtReplicas(w.Context())
 		if took := time.Since(began); took != time.Second+settleTime || e.looks.apart != settleTime {
@@ -119,18 +119,18 @@ func TestDoctor_ClusterVersions(t *testing.T) {
 		nc := w.dial()
 		defer nc.Close()
 		answers := map[string]string{"b": "2.11.6", "elsewhere": "2.10.29", "new": "2.12.0"}
-		if _, err := nc.Subscribe("$SYS.REQ.ACCOUNT.PING.STATZ", func(m *nats.Msg) {
+		w.made(nc.Subscribe("$SYS.REQ.ACCOUNT.PING.STATZ", func(m *nats.Msg) {
 			for name, version := range answers {
 				_ = m.Respond(fmt.Appendf(nil, `{"server": {"name": %q, "ver": %q}, "data": {}}`, name, version))
 			}
-		}); err != nil {
-			w.Fatal(err)
-		}
+		}))
 		e := environment{nc: nc, name: "elections", wait: 200 * time.Millisecond, info: &jetstream.StreamInfo{
 			Config:  jetstream.StreamConfig{Metadata: map[string]string{"_nats.ver": "2.11.0"}},
 			Cluster: &jetstream.ClusterInfo{Name: "C", Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "b"}, {Name: "c"}, {Name: "me"}}},
 		}}
-		w.report("servers", e.checkVersions()...)
+		found := e.checkVersions()
+		w.report("servers", found...)
+		w.notef("# on a terminal\n%s\n", strings.Join(lines(found[1:3], 80), "\n"))
 		w.notef("advice: %s\n", e.adviseRoster())
 		e.known["b"] = "2.10.29"
 		w.notef("advice: %s\n", e.adviseRoster())

@@ -18,44 +18,34 @@ func (w *world) remake(cfg leader.BucketConfig) {
 	w.Helper()
 	w.remove("KV_elections")
 	cfg.Name = "elections"
-	if _, err := leader.CreateBucket(w.Context(), w.js, cfg); err != nil {
-		w.Fatal(err)
-	}
+	w.made(leader.CreateBucket(w.Context(), w.js, cfg))
 }
 
 // remove deletes a stream, if there is one.
 func (w *world) remove(stream string) {
 	w.Helper()
-	if err := w.js.DeleteStream(w.Context(), stream); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-		w.Fatal(err)
+	if err := w.js.DeleteStream(w.Context(), stream); !errors.Is(err, jetstream.ErrStreamNotFound) {
+		w.made(nil, err)
 	}
 }
 
 // change changes the settings of a stream.
 func (w *world) change(stream string, change func(*jetstream.StreamConfig)) {
 	w.Helper()
-	s, err := w.js.Stream(w.Context(), stream)
-	if err != nil {
-		w.Fatal(err)
-	}
-	c := s.CachedInfo().Config
+	c := w.config(stream)
 	change(&c)
-	if _, err := w.js.UpdateStream(w.Context(), c); err != nil {
-		w.Fatal(err)
-	}
+	w.made(w.js.UpdateStream(w.Context(), c))
 }
 
 // publish stores a message without conditions.
-func (w *world) publish(subject string, data string, header ...string) {
+func (w *world) publish(subject, data string, header ...string) {
 	w.Helper()
 	m := nats.NewMsg(subject)
 	m.Data = []byte(data)
 	for i := 0; i < len(header); i += 2 {
 		m.Header.Set(header[i], header[i+1])
 	}
-	if _, err := w.js.PublishMsg(w.Context(), m); err != nil {
-		w.Fatal(err)
-	}
+	w.made(w.js.PublishMsg(w.Context(), m))
 }
 
 // Doctor reports a bucket with bad settings or contents, and gives advice.
@@ -71,17 +61,13 @@ func TestDoctor_BadBuckets(t *testing.T) {
 				Metadata:  map[string]string{"natsleader.max_lease": "15s"},
 			}
 			change(&c)
-			if _, err := w.js.CreateStream(w.Context(), c); err != nil {
-				w.Fatal(err)
-			}
+			w.made(w.js.CreateStream(w.Context(), c))
 		}
 	}
 	ordinary := func(c jetstream.KeyValueConfig) func(*world) {
 		return func(w *world) {
 			c.Bucket = "elections"
-			if _, err := w.js.CreateKeyValue(w.Context(), c); err != nil {
-				w.Fatal(err)
-			}
+			w.made(w.js.CreateKeyValue(w.Context(), c))
 		}
 	}
 	holds := func(value string, header ...string) func(*world) {
@@ -102,9 +88,7 @@ func TestDoctor_BadBuckets(t *testing.T) {
 			{"none", func(*world) {}, ""},
 			{"it acknowledges nothing", sealed(func(c *config) { c.NoAck = true }), ""},
 			{"a mirror", func(w *world) {
-				if _, err := leader.CreateBucket(w.Context(), w.js, leader.BucketConfig{Name: "mirrored"}); err != nil {
-					w.Fatal(err)
-				}
+				w.made(leader.CreateBucket(w.Context(), w.js, leader.BucketConfig{Name: "mirrored"}))
 				ordinary(jetstream.KeyValueConfig{Mirror: &jetstream.StreamSource{Name: "mirrored"}})(w)
 			}, ""},
 			{"with a source", sealed(func(c *config) { c.Sources = []*jetstream.StreamSource{{Name: "KV_elsewhere"}} }), ""},

@@ -81,8 +81,8 @@ func (w *world) doctor(line string, known map[string]bool) (shown string, code i
 // as are the arguments by which a user connects.
 func as(name string) string { return fmt.Sprintf("-s nats://%s:%[1]s@localhost ", name) }
 
-// Doctor names what applications should set, counts the elections that are led and their renewals, and
-// what it finds for a domain.
+// Doctor counts the elections that are led and their renewals, finds the bucket in a JetStream domain, and
+// rejects wrong arguments.
 func TestDoctor_Load(t *testing.T) {
 	bubble(t, leader.BucketConfig{MaxLease: time.Hour}, func(w *world) {
 		f := w.findingsBeside("")
@@ -257,9 +257,7 @@ func TestDoctor_Store(t *testing.T) {
 		defer nc.Close()
 		synctest.Wait() // for the advisory about the bucket
 		created, err := nc.SubscribeSync("$JS.EVENT.ADVISORY.STREAM.CREATED.*")
-		if err != nil {
-			w.Fatal(err)
-		}
+		w.made(created, err)
 		synctest.Wait() // for the subscription
 		f := w.findingsBeside("--read-only")
 		f.show("--read-only", as("undeleted"))
@@ -269,7 +267,7 @@ func TestDoctor_Store(t *testing.T) {
 		}
 		f.show("")
 		// A server may handle a request before one that was sent earlier.
-		if _, err := nc.Subscribe("$JS.slow.API.>", func(m *nats.Msg) {
+		w.made(nc.Subscribe("$JS.slow.API.>", func(m *nats.Msg) {
 			request := strings.TrimPrefix(m.Subject, "$JS.slow.API.")
 			if !strings.HasPrefix(request, "$KV.") {
 				request = "$JS.API." + request
@@ -280,9 +278,7 @@ func TestDoctor_Store(t *testing.T) {
 				return
 			}
 			forward()
-		}); err != nil {
-			w.Fatal(err)
-		}
+		}))
 		synctest.Wait() // for the subscription
 		f.show("--js-domain slow", "--js-domain slow --timeout 500ms")
 		time.Sleep(time.Second)

@@ -257,35 +257,6 @@ func TestUnknownOutcome_IsSettled(t *testing.T) {
 	}
 }
 
-// If the context of a call ends before its turn, the call has written nothing, and its
-// error says so.
-func TestUnsentWrite_IsNotUnknown(t *testing.T) {
-	inSealed(t, func(w *world) {
-		kv := w.orders()
-		a := w.guard("a", "orders")
-		w.at(time.Second)
-		put := a.writer(t)
-		a.cut()
-		w.at(2 * time.Second)
-		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
-		defer cancel()
-		_, err := put.Put(ctx, "k", nil)
-		check.That(t, errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, fence.ErrUnknownOutcome), "%v", err)
-		call := w.begin(func() error { _, err := put.Put(w.Context(), "k", []byte("after")); return err })
-		w.at(4 * time.Second)
-		call.pending()
-		a.open()
-		w.at(5 * time.Second)
-		select {
-		case <-call.done:
-			w.ok(call.err)
-		default:
-			t.Error("a write did not go on after the connection was back")
-		}
-		check.Equal(t, w.history(kv, "k"), "after", "%q")
-	})
-}
-
 // Many goroutines write single keys, batches and under conditions, on one replica; see
 // guard_cluster_test.go for three. Each write is there once, at the revision that it
 // returned, while the guard moves and is deleted.

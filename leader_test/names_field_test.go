@@ -151,8 +151,8 @@ func TestNames_BeyondTheirLimits(t *testing.T) {
 	js := tcpJS(t, nc)
 	tcpCreate(t, js, leader.BucketConfig{Roster: true})
 	check.Got(fence.CreateBucket(t.Context(), js, jetstream.KeyValueConfig{Bucket: "G"}))(t)
-	_, err := fence.CreateStream(t.Context(), js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}, "s.guard")
-	tcpOK(t, err)
+	config := jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}
+	check.Got(fence.CreateStream(t.Context(), js, config, "s.guard"))(t)
 	gb := check.Got(fence.OpenBucket(js, "G"))(t)
 	gs := check.Got(fence.OpenStream(js, "S", "s.guard"))(t)
 	b := tcpBucket(t, js)
@@ -174,7 +174,7 @@ func TestNames_BeyondTheirLimits(t *testing.T) {
 	prefixed := func(prefix string) func() error {
 		return func() error {
 			other := check.Got(jetstream.NewWithAPIPrefix(nc, prefix))(t)
-			_, err = leader.OpenBucket(other, "E")
+			_, err := leader.OpenBucket(other, "E")
 			return err
 		}
 	}

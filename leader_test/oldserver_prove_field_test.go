@@ -225,8 +225,7 @@ func TestOldServers_LeastVersionFences(t *testing.T) {
 	el := tcpElectionOf(t, "e")
 	var writers []*fence.BucketWriter
 	for i := range zombies + 1 {
-		var g *fence.Bucket
-		g = check.Got(fence.OpenBucket(js, "orders"))(t)
+		g := check.Got(fence.OpenBucket(js, "orders"))(t)
 		c := el.stand(b, leader.Config{ID: strconv.Itoa(i), Guards: []leader.Guard{g}})
 		writers = append(writers, g.Writer(tcpTerm(c)))
 		if i < zombies {

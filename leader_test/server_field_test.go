@@ -173,13 +173,6 @@ func tcpCreate(tb testing.TB, js jetstream.JetStream, cfg leader.BucketConfig) {
 	check.Got(leader.CreateBucket(tb.Context(), js, cfg))(tb)
 }
 
-// tcpConsumers returns how many consumers the bucket E has on the server.
-func tcpConsumers(tb testing.TB, js jetstream.JetStream) int {
-	tb.Helper()
-	s := check.Got(js.Stream(tb.Context(), "KV_E"))(tb)
-	return s.CachedInfo().State.Consumers
-}
-
 func tcpOK(tb testing.TB, err error) {
 	tb.Helper()
 	check.OK(tb, err)

@@ -129,23 +129,6 @@ func TestTCP_TransportsAndStorage(t *testing.T) {
 	}
 }
 
-// tcpSilentWhile fails the test if anything is sent on the connection. A candidate that
-// has just begun may still send requests, so counting starts when nothing has been sent
-// for a while.
-func tcpSilentWhile(t *testing.T, nc *nats.Conn, do func()) {
-	t.Helper()
-	var last uint64
-	since := time.Now()
-	tcpEventually(t, "the connection is silent", func() bool {
-		if n := nc.Stats().OutMsgs; n != last {
-			last, since = n, time.Now()
-		}
-		return time.Since(since) > 100*time.Millisecond
-	})
-	do()
-	check.Equal(t, nc.Stats().OutMsgs-last, 0, "%d messages were sent, want none")
-}
-
 // A leader hands over in a JetStream domain.
 func TestTCP_Domain(t *testing.T) {
 	t.Parallel()

@@ -31,8 +31,7 @@ func (w *world) settings(stream string) jetstream.StreamConfig {
 func (w *world) createBucket(cfg jetstream.KeyValueConfig) *fence.Bucket {
 	w.Helper()
 	cfg.Bucket = "orders"
-	b := check.Got(fence.CreateBucket(w.Context(), w.ops.js, cfg))(w)
-	return b
+	return check.Got(fence.CreateBucket(w.Context(), w.ops.js, cfg))(w)
 }
 
 // createStream makes the guarded stream ORDERS with the guard orders.guard, or
@@ -40,8 +39,7 @@ func (w *world) createBucket(cfg jetstream.KeyValueConfig) *fence.Bucket {
 func (w *world) createStream(cfg jetstream.StreamConfig) *fence.Stream {
 	w.Helper()
 	cfg.Name = "ORDERS"
-	s := check.Got(fence.CreateStream(w.Context(), w.ops.js, cfg, "orders.guard"))(w)
-	return s
+	return check.Got(fence.CreateStream(w.Context(), w.ops.js, cfg, "orders.guard"))(w)
 }
 
 // sends records the operator's requests to create and update streams from now on.

@@ -165,12 +165,8 @@ func TestStreamWriter_Publishes(t *testing.T) {
 		}
 		w.ok(a.Resign(ctx))
 		w.at(10 * time.Second) // and it leads again
-		if _, err = pub.Publish(ctx, "log.a", nil); !isFenced(err) {
-			t.Error(err)
-		}
-		if _, err = pub.PublishMsg(ctx, at(last.Sequence)); !isFenced(err) {
-			t.Error(err)
-		}
+		check.Is(t, check.Err(pub.Publish(ctx, "log.a", nil)), leader.ErrFenced)
+		check.Is(t, check.Err(pub.PublishMsg(ctx, at(last.Sequence))), leader.ErrFenced)
 	})
 }
 

@@ -120,13 +120,13 @@ func TestRoster_TellsWhoWaits(t *testing.T) {
 	wants := func(id string, since time.Duration) {
 		t.Helper()
 		all, err := leader.Roster(t.Context(), k.store, "e")
-		if k.ok(err); len(all) != 1 || all[0].ID != id || all[0].Since.Sub(clockStart) != since {
+		if check.OK(k, err); len(all) != 1 || all[0].ID != id || all[0].Since.Sub(clockStart) != since {
 			t.Errorf("at %v the roster is %+v, want %s since %v", k.clock.Elapsed(), all, id, since)
 		}
 	}
 	wants("c1", time.Second)
-	k.ok(cs[1].Stop(t.Context()))
-	k.ok(cs[0].Resign(t.Context()))
+	check.OK(k, cs[1].Stop(t.Context()))
+	check.OK(k, cs[0].Resign(t.Context()))
 	k.store.Link("c0").FailWrites(-1, leader.ErrPermission)
 	k.clock.Advance(time.Minute)
 	wants("c0", 73250*time.Millisecond) // when its cooldown was over

@@ -70,7 +70,7 @@ func benchServer(b *testing.B) *server.Server {
 func benchKV(b *testing.B, nc *nats.Conn) jetstream.KeyValue {
 	b.Helper()
 	kv, err := tcpJS(b, nc).KeyValue(b.Context(), "E")
-	tcpOK(b, err)
+	check.OK(b, err)
 	return kv
 }
 
@@ -79,7 +79,7 @@ func benchKV(b *testing.B, nc *nats.Conn) jetstream.KeyValue {
 func benchCampaign(b *testing.B, store leader.Store, election string, cfg leader.Config, elected chan<- time.Time) *leader.Candidate {
 	b.Helper()
 	c, err := leader.Campaign(b.Context(), store, election, cfg)
-	tcpOK(b, err)
+	check.OK(b, err)
 	go func() {
 		for e := range c.Events(context.Background()) {
 			if _, ok := e.(leader.Elected); ok {
@@ -92,7 +92,7 @@ func benchCampaign(b *testing.B, store leader.Store, election string, cfg leader
 
 func benchStop(b *testing.B, c *leader.Candidate) {
 	b.Helper()
-	tcpOK(b, c.Stop(context.Background()))
+	check.OK(b, c.Stop(context.Background()))
 }
 
 // BenchmarkHandover measures from Resign to the other's Elected, against an update, its
@@ -138,8 +138,8 @@ func benchHandovers(b *testing.B, again func() bool, dial func() *nats.Conn, war
 	warm := func() {
 		<-time.After(warmth.idle)
 		for range warmth.trips {
-			tcpOK(b, one.Flush())
-			tcpOK(b, two.Flush())
+			check.OK(b, one.Flush())
+			check.OK(b, two.Flush())
 		}
 	}
 	for n := 0; again(); n++ {
@@ -156,26 +156,26 @@ func benchHandovers(b *testing.B, again func() bool, dial func() *nats.Conn, war
 		}
 		warm()
 		began := time.Now()
-		tcpOK(b, handOver(a, b.Context()))
+		check.OK(b, handOver(a, b.Context()))
 		ours = append(ours, (<-second).Sub(began))
 		benchStop(b, a)
 		benchStop(b, c)
 
 		key := "bare." + election
 		rev, err := kvA.Create(b.Context(), key, value)
-		tcpOK(b, err)
+		check.OK(b, err)
 		sub, err := two.Subscribe("natsleader.feed.E."+key, func(*nats.Msg) {
 			if _, uerr := kvB.Update(b.Context(), key, value, rev+1); uerr == nil {
 				second <- time.Now()
 			}
 		})
-		tcpOK(b, err)
+		check.OK(b, err)
 		warm()
 		began = time.Now()
 		_, err = kvA.Update(b.Context(), key, value, rev)
-		tcpOK(b, err)
+		check.OK(b, err)
 		bare = append(bare, (<-second).Sub(began))
-		tcpOK(b, sub.Unsubscribe())
+		check.OK(b, sub.Unsubscribe())
 	}
 	return ours, bare
 }
@@ -193,12 +193,12 @@ func BenchmarkRenewal(b *testing.B) {
 		kv := benchKV(b, nc)
 		value := make([]byte, 180)
 		rev, err := kv.Create(b.Context(), "bare", value)
-		tcpOK(b, err)
-		proclaim := func() { tcpOK(b, c.Proclaim(b.Context(), nil)) }
+		check.OK(b, err)
+		proclaim := func() { check.OK(b, c.Proclaim(b.Context(), nil)) }
 		update := func() {
 			var uerr error
 			rev, uerr = kv.Update(b.Context(), "bare", value, rev)
-			tcpOK(b, uerr)
+			check.OK(b, uerr)
 		}
 		var ours, bare benchSamples
 		for b.Loop() {
@@ -277,7 +277,7 @@ func BenchmarkWaiting(b *testing.B) {
 				tcpCreate(b, js, leader.BucketConfig{MaxLease: lease})
 			} else {
 				_, err := js.CreateStream(b.Context(), tcpSealedWithoutFeed(lease))
-				tcpOK(b, err)
+				check.OK(b, err)
 			}
 			elected := make(chan time.Time, 100)
 			holder := benchCampaign(b, tcpBucket(b, js), "e", leader.Config{}, elected)
@@ -290,10 +290,10 @@ func BenchmarkWaiting(b *testing.B) {
 			}
 			<-time.After(2 * lease)
 			id, err := nc.GetClientID()
-			tcpOK(b, err)
+			check.OK(b, err)
 			heard := func() int64 {
 				z, zerr := s.Connz(&server.ConnzOptions{CID: id})
-				tcpOK(b, zerr)
+				check.OK(b, zerr)
 				return z.Conns[0].InMsgs
 			}
 			var requests int64
@@ -328,7 +328,7 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 	// A plain subscription receives all writes, including rejected ones.
 	var writes atomic.Int64
 	_, err := ops.Subscribe("$KV.E.e", func(*nats.Msg) { writes.Add(1) })
-	tcpOK(b, err)
+	check.OK(b, err)
 	stores := make([]*leader.Bucket, connections)
 	for i := range stores {
 		stores[i] = tcpBucket(b, tcpJS(b, tcpDial(b, s.ClientURL())))
@@ -345,7 +345,7 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 	bytes0, routines0 := memory()
 	for range crowd {
 		c, cerr := leader.Campaign(b.Context(), stores[len(all)%connections], "e", cfg)
-		tcpOK(b, cerr)
+		check.OK(b, cerr)
 		all = append(all, c)
 		// In waves, as processes start. If all started at once, Go would keep the
 		// descriptors of 5,000 goroutines that have long ended.
@@ -393,7 +393,7 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 	for b.Loop() {
 		before := settled()
 		began := time.Now()
-		tcpOK(b, holder.Resign(b.Context()))
+		check.OK(b, holder.Resign(b.Context()))
 		holder = <-elected
 		took = append(took, time.Since(began))
 		most = max(most, settled()-before-1) // without the release

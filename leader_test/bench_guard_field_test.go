@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -52,15 +53,15 @@ func guardWriter(tb testing.TB, nc *nats.Conn, conf jetstream.KeyValueConfig) (*
 		return err
 	})
 	s, err := js.Stream(tb.Context(), "KV_"+conf.Bucket)
-	tcpOK(tb, err)
+	check.OK(tb, err)
 	sc := s.CachedInfo().Config
 	sc.AllowAtomicPublish = true
 	_, err = js.UpdateStream(tb.Context(), sc)
-	tcpOK(tb, err)
+	check.OK(tb, err)
 	g, err := fence.OpenBucket(js, conf.Bucket)
-	tcpOK(tb, err)
+	check.OK(tb, err)
 	c, err := leader.Campaign(tb.Context(), tcpBucket(tb, js), conf.Bucket, leader.Config{Guards: []leader.Guard{g}})
-	tcpOK(tb, err)
+	check.OK(tb, err)
 	tb.Cleanup(func() { _ = c.Stop(context.Background()) })
 	for e := range c.Events(tb.Context()) {
 		if e, ok := e.(leader.Elected); ok {
@@ -83,11 +84,11 @@ func BenchmarkGuardedPut(b *testing.B) {
 				key := "k" + strconv.Itoa(n%1000)
 				began := time.Now()
 				_, err := w.Put(b.Context(), key, value)
-				tcpOK(b, err)
+				check.OK(b, err)
 				ours = append(ours, time.Since(began))
 				began = time.Now()
 				_, err = kv.Put(b.Context(), key, value)
-				tcpOK(b, err)
+				check.OK(b, err)
 				bare = append(bare, time.Since(began))
 			}
 		}
@@ -171,12 +172,9 @@ func BenchmarkGuardRaise(b *testing.B) {
 		var guards []leader.Guard
 		for range 4 {
 			conf.Bucket = "orders" + strconv.FormatInt(guardBuckets.Add(1), 10)
-			clusterPlaced(b, func() error {
-				_, err := js.CreateKeyValue(b.Context(), conf)
-				return err
-			})
+			clusterPlaced(b, func() error { return check.Err(js.CreateKeyValue(b.Context(), conf)) })
 			g, err := fence.OpenBucket(js, conf.Bucket)
-			tcpOK(b, err)
+			check.OK(b, err)
 			guards = append(guards, g)
 		}
 		b.Run("undisturbed", func(b *testing.B) {
@@ -188,7 +186,7 @@ func BenchmarkGuardRaise(b *testing.B) {
 				without = append(without, guardHandover(b, nc, nil, nil))
 				began := time.Now()
 				_, err := kv.Put(b.Context(), "bare", make([]byte, 180))
-				tcpOK(b, err)
+				check.OK(b, err)
 				update = append(update, time.Since(began))
 			}
 			b.ReportMetric(0, "ns/op")
@@ -267,7 +265,7 @@ func guardHandover(b *testing.B, nc *nats.Conn, guards []leader.Guard, zombie fu
 		<-time.After(20 * time.Millisecond)
 	}
 	began := time.Now()
-	tcpOK(b, a.Resign(b.Context()))
+	check.OK(b, a.Resign(b.Context()))
 	took := (<-second).Sub(began)
 	close(stop)
 	<-stopped

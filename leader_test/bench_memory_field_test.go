@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -56,7 +57,7 @@ func benchMemory(b *testing.B, store leader.Store, n int, oneKey bool) {
 		}
 		var err error
 		all[i], err = leader.Campaign(b.Context(), store, election, leader.Config{Clock: clock})
-		tcpOK(b, err)
+		check.OK(b, err)
 	}
 	tcpEventually(b, "all know the leader", func() bool {
 		for _, c := range all {
@@ -72,9 +73,9 @@ func benchMemory(b *testing.B, store leader.Store, n int, oneKey bool) {
 	after := scaleMemoryNow()
 	if *memoryProfiles != "" {
 		f, err := os.Create(filepath.Join(*memoryProfiles, strings.ReplaceAll(b.Name(), "/", "-")))
-		tcpOK(b, err)
-		tcpOK(b, pprof.Lookup("heap").WriteTo(f, 0))
-		tcpOK(b, f.Close())
+		check.OK(b, err)
+		check.OK(b, pprof.Lookup("heap").WriteTo(f, 0))
+		check.OK(b, f.Close())
 	}
 	each := func(after, before uint64) float64 { return (float64(after) - float64(before)) / float64(n) }
 	heap, stack := each(after.Heap, before.Heap), each(after.Stack, before.Stack)

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -44,7 +45,7 @@ func BenchmarkTransfer(b *testing.B) {
 func benchRoster(b *testing.B, js jetstream.JetStream) {
 	b.Helper()
 	s, err := js.Stream(b.Context(), "KV_E")
-	tcpOK(b, err)
+	check.OK(b, err)
 	conf := s.CachedInfo().Config
 	clusterPlaced(b, func() error {
 		_, err := leader.CreateBucket(b.Context(), js, leader.BucketConfig{Name: "E", Storage: conf.Storage, Replicas: conf.Replicas, Roster: true})
@@ -56,13 +57,13 @@ func benchRoster(b *testing.B, js jetstream.JetStream) {
 // which the leader writes anew first.
 func benchLine(b *testing.B, kv jetstream.KeyValue, c *leader.Candidate) int {
 	b.Helper()
-	tcpOK(b, c.Proclaim(b.Context(), nil))
+	check.OK(b, c.Proclaim(b.Context(), nil))
 	e, err := kv.Get(b.Context(), c.Election())
-	tcpOK(b, err)
+	check.OK(b, err)
 	var record struct {
 		Next []string `json:"next"`
 	}
-	tcpOK(b, json.Unmarshal(e.Value(), &record))
+	check.OK(b, json.Unmarshal(e.Value(), &record))
 	return len(record.Next)
 }
 
@@ -98,7 +99,7 @@ func BenchmarkDeadInQueue(b *testing.B) {
 			nc.Close()
 		}
 		began := time.Now()
-		tcpOK(b, all[0].Resign(b.Context()))
+		check.OK(b, all[0].Resign(b.Context()))
 		took = append(took, (<-next).Sub(began)) // usually the first that lives
 		for _, c := range all {
 			_ = c.Stop(context.Background()) // of the dead: that they are
@@ -130,7 +131,7 @@ func BenchmarkRoster(b *testing.B) {
 		tenths[time.Since(began)/(lease/10)%10]++
 		perKey[m.Subject[strings.LastIndexByte(m.Subject, '.'):]]++
 	})
-	tcpOK(b, err)
+	check.OK(b, err)
 	// lapse lets a number of leases pass. It returns the announcements per lease, the
 	// most announcements of one candidate, and the busiest tenth of a lease, of which
 	// the mean is 1.
@@ -154,7 +155,7 @@ func BenchmarkRoster(b *testing.B) {
 	all := make([]*leader.Candidate, 0, crowd)
 	for range crowd {
 		c, cerr := leader.Campaign(b.Context(), store, "e", leader.Config{LeaseDuration: lease, Queue: true})
-		tcpOK(b, cerr)
+		check.OK(b, cerr)
 		all = append(all, c)
 	}
 	lapse(1)

@@ -392,8 +392,7 @@ func (w *world) checker(election string) *electionChecker {
 // kv is the operator's view of the bucket.
 func (w *world) kv() jetstream.KeyValue {
 	w.Helper()
-	kv := check.Got(w.ops.js.KeyValue(w.Context(), "E"))(w)
-	return kv
+	return check.Got(w.ops.js.KeyValue(w.Context(), "E"))(w)
 }
 
 // write writes a key on the condition that it is as it was read. Candidates write so, and other

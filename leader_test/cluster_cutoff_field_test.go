@@ -111,6 +111,6 @@ func (c *cluster) cutOff(t *testing.T, victim *clusterNode, lease time.Duration)
 	t.Logf("%s cut off: nobody led for %v", victim.name, vacant)
 	check.That(t, vacant < lease, "that is more than a lease")
 	for _, one := range all {
-		tcpOK(t, one.Stop(t.Context()))
+		check.OK(t, one.Stop(t.Context()))
 	}
 }

@@ -149,7 +149,7 @@ func clusterPlaced(tb testing.TB, create func() error) {
 		if errors.As(err, &api) && api.ErrorCode == noSuitablePeers || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, leader.ErrUnreachable) {
 			return false
 		}
-		tcpOK(tb, err)
+		check.OK(tb, err)
 		return true
 	})
 }
@@ -164,7 +164,7 @@ func (c *cluster) start(n *clusterNode) {
 	n.cmd.Env = append(os.Environ(), clusterEnv+"="+n.config)
 	n.cmd.Stderr = os.Stderr
 	n.stdin = check.Got(n.cmd.StdinPipe())(c.tb)
-	tcpOK(c.tb, n.cmd.Start())
+	check.OK(c.tb, n.cmd.Start())
 }
 
 // shut ends a server in good order.
@@ -299,7 +299,7 @@ func TestClusterFault15_LeaderStays(t *testing.T) {
 		}
 	})
 	t.Run("the holder hands over", func(t *testing.T) {
-		tcpOK(t, a.Resign(t.Context()))
+		check.OK(t, a.Resign(t.Context()))
 		a.Expect(leadertest.Deposed(leader.ErrResigned))
 		b.Expect(leadertest.Elected())
 		tcpShows(t, holders, "b", "")

@@ -49,7 +49,7 @@ var features = []struct {
 		el := tcpElectionOf(t, "guards")
 		a := el.stand(tcpBucket(t, js), leader.Config{ID: "a", Guards: []leader.Guard{orders}})
 		zombie := orders.Writer(tcpTerm(a))
-		tcpOK(t, a.Stop(t.Context()))
+		check.OK(t, a.Stop(t.Context()))
 		b := el.stand(tcpBucket(t, js), leader.Config{ID: "b", Guards: []leader.Guard{orders}})
 		if _, err := orders.Writer(tcpTerm(b)).Put(t.Context(), "k", nil); err != nil {
 			return err
@@ -115,10 +115,10 @@ func TestCompatibility(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 					defer cancel()
 					_, err := js.AccountInfo(ctx) // JetStream answers
-					tcpOK(t, err)
+					check.OK(t, err)
 					err = f.try(t, js)
 					if !older(version[1:], f.since) {
-						tcpOK(t, err)
+						check.OK(t, err)
 					} else if err == nil || !strings.Contains(err.Error(), f.refusal) {
 						t.Errorf("%v does not say %q", err, f.refusal)
 					}

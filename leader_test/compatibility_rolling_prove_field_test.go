@@ -35,7 +35,7 @@ func (s *rollingServer) become(t *testing.T, version string) {
 	binary := check.Got(filepath.Abs("../.tools/nats-server-" + version))(t)
 	check.Got(os.Stat(binary))(t)
 	s.cmd = exec.Command(binary, "-c", s.config)
-	tcpOK(t, s.cmd.Start())
+	check.OK(t, s.cmd.Start())
 }
 
 func (s *rollingServer) end() {
@@ -60,7 +60,7 @@ func TestCompatibility_RollingUpdate(t *testing.T) {
 	for i := range 3 {
 		s := &rollingServer{config: filepath.Join(t.TempDir(), "server.conf")}
 		t.Cleanup(s.end)
-		tcpOK(t, os.WriteFile(s.config, fmt.Appendf(nil, `server_name: s%d, host: 127.0.0.1, port: %d
+		check.OK(t, os.WriteFile(s.config, fmt.Appendf(nil, `server_name: s%d, host: 127.0.0.1, port: %d
 			jetstream { store_dir: %q }
 			cluster { name: C, host: 127.0.0.1, port: %d, routes: [ %s ] }`,
 			i+1, ports[i], t.TempDir(), ports[i+3], strings.Join(routes, ", ")), 0o600))

@@ -116,7 +116,7 @@ func TestCrowd_LeavesNothing(t *testing.T) {
 	nc := tcpDial(t, tcpServe(t, tcpOptions(t, "")).ClientURL())
 	js := tcpJS(t, nc)
 	b, err := leader.CreateBucket(t.Context(), js, leader.BucketConfig{Name: "E", Storage: jetstream.MemoryStorage, Roster: true})
-	tcpOK(t, err)
+	check.OK(t, err)
 	clock := &timerClock{Clock: leader.SystemClock(), left: make(map[*leftTimer]bool)}
 	run := func(i int) {
 		cfg, election, is := crowdStates[i%len(crowdStates)](i)

@@ -49,7 +49,7 @@ func TestEnsure_PermissionsAreEnough(t *testing.T) {
 	b := check.Got(leader.EnsureBucket(tcpJS(t, nc), leader.BucketConfig{Name: "E", Roster: true}))(t)
 	a := tcpElectionOf(t, "a").stand(b, leader.Config{Roster: true})
 	tcpTerm(a)
-	tcpOK(t, a.Stop(t.Context()))
+	check.OK(t, a.Stop(t.Context()))
 	tcpNoFaults(t, a)
 	permDenials(t, nc)
 }

@@ -248,9 +248,9 @@ func TestEnsure_ReadersCreateNothing(t *testing.T) {
 		_, err := leader.Lookup(w.Context(), b, "e")
 		for what, err := range map[string]error{
 			"Lookup":   err,
-			"Info":     second(b.Info(w.Context())),
-			"Roster":   second(leader.Roster(w.Context(), b, "e")),
-			"StepDown": second(leader.StepDown(w.Context(), b, "e", "")),
+			"Info":     check.Err(b.Info(w.Context())),
+			"Roster":   check.Err(leader.Roster(w.Context(), b, "e")),
+			"StepDown": check.Err(leader.StepDown(w.Context(), b, "e", "")),
 		} {
 			if !errors.Is(err, leader.ErrNoBucket) || !strings.HasPrefix(err.Error(), "leader: bucket E does not exist: make it with leader.CreateBucket or leader.EnsureBucket") {
 				w.Errorf("%s: %v", what, err)

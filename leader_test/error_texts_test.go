@@ -11,18 +11,14 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// second returns the error of a call with two results.
-func second[T any](_ T, err error) error { return err }
-
 // The errors of a missing bucket and of a server without JetStream say what to do, and say
 // it once.
 func TestErrorTexts_MissingBucket(t *testing.T) {
 	bubble(t, func(w *world) {
 		open := func(name string) *leader.Bucket {
-			b := check.Got(leader.OpenBucket(w.ops.js, name))(w)
-			return b
+			return check.Got(leader.OpenBucket(w.ops.js, name))(w)
 		}
-		info := func(b *leader.Bucket) string { return fmt.Sprint(second(b.Info(w.Context()))) }
+		info := func(b *leader.Bucket) string { return fmt.Sprint(check.Err(b.Info(w.Context()))) }
 		if got, want := info(open("orders")), "leader: bucket orders does not exist: make it with leader.CreateBucket or leader.EnsureBucket, or by `natsleader bucket add orders`"; got != want {
 			w.Errorf("got  %s\nwant %s", got, want)
 		}
@@ -31,12 +27,12 @@ func TestErrorTexts_MissingBucket(t *testing.T) {
 		}
 		w.sealed()
 		b := open("E")
-		w.ok(second(b.Info(w.Context())))
+		w.ok(check.Err(b.Info(w.Context())))
 		w.deleteBucket()
 		if got, want := info(b), "leader: bucket E does not exist any more: stop all candidates, or wait for one MaxLease, before you make it again"; got != want {
 			w.Errorf("got  %s\nwant %s", got, want)
 		}
-		err := second(b.Info(w.Context()))
+		err := check.Err(b.Info(w.Context()))
 		check.That(w, errors.Is(err, leader.ErrNoBucket) && errors.Is(err, jetstream.ErrStreamNotFound),
 			"%v is not what it says", err)
 	})

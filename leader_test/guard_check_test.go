@@ -17,15 +17,13 @@ import (
 // openBucket returns the guarded bucket "orders" as this client sees it.
 func (cl *client) openBucket(t *testing.T, opts ...fence.BucketOption) *fence.Bucket {
 	t.Helper()
-	b := check.Got(fence.OpenBucket(cl.js, "orders", opts...))(t)
-	return b
+	return check.Got(fence.OpenBucket(cl.js, "orders", opts...))(t)
 }
 
 // openStream returns the guarded stream ORDERS with the guard orders.guard.
 func (cl *client) openStream(t *testing.T) *fence.Stream {
 	t.Helper()
-	s := check.Got(fence.OpenStream(cl.js, "ORDERS", "orders.guard"))(t)
-	return s
+	return check.Got(fence.OpenStream(cl.js, "ORDERS", "orders.guard"))(t)
 }
 
 // checked returns the result of a guard's check.

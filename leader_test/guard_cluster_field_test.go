@@ -31,7 +31,7 @@ func TestClusterGuard_ManyWriters(t *testing.T) {
 			put, kv := guardWriter(t, c.nc, jetstream.KeyValueConfig{Storage: storage, Replicas: 3, History: 64})
 			guardRush(t, put, kv, 64, proof.Size(10, 40), func(i int) {
 				if i == 5 {
-					tcpOK(t, kv.Delete(t.Context(), fence.DefaultGuardKey))
+					check.OK(t, kv.Delete(t.Context(), fence.DefaultGuardKey))
 				}
 			})
 		})
@@ -63,7 +63,7 @@ func TestClusterGuardCheck_GuardThatMoves(t *testing.T) {
 		g, err = fence.CreateBucket(t.Context(), c.js, cfg)
 		return err
 	})
-	tcpOK(t, checked(t.Context(), g))
+	check.OK(t, checked(t.Context(), g))
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	var moves atomic.Int64
 	go func() {
@@ -91,7 +91,7 @@ func TestClusterGuardCheck_GuardThatMoves(t *testing.T) {
 	other := check.Got(fence.OpenBucket(tcpJS(t, c.dial()), "orders"))(t)
 	checks := 0
 	tcpEventually(t, "100 checks while the guard moves 100 times", func() bool {
-		tcpOK(t, checked(t.Context(), other))
+		check.OK(t, checked(t.Context(), other))
 		checks++
 		return checks >= 100 && moves.Load() >= 100
 	})
@@ -155,7 +155,7 @@ func (f *guardAPI) serve(t *testing.T, nc *nats.Conn) {
 				_ = m.Respond(b)
 			}
 		})
-		tcpOK(t, err)
+		check.OK(t, err)
 	}
 	on("FAKE.STREAM.INFO.ORDERS", func([]byte) any { return f.info() })
 	on("FAKE.STREAM.MSG.GET.ORDERS", func([]byte) any {
@@ -165,7 +165,7 @@ func (f *guardAPI) serve(t *testing.T, nc *nats.Conn) {
 		return map[string]any{"error": map[string]any{"code": 400, "err_code": 10071, "description": "wrong last sequence: 0"}}
 	})
 	on("$SYS.REQ.ACCOUNT.PING.STATZ", f.version)
-	tcpOK(t, nc.Flush())
+	check.OK(t, nc.Flush())
 }
 
 // Each server that keeps a stream may become its leader, so each is asked.
@@ -203,7 +203,7 @@ func TestGuardVersion_EveryReplica(t *testing.T) {
 			f.mu.Unlock()
 			err := checked(t.Context(), s)
 			if k.text == "" {
-				tcpOK(t, err)
+				check.OK(t, err)
 			} else {
 				want := leader.ErrIncompatibleBucket.Error() + ": stream ORDERS needs nats-server 2.11.8 or later on all servers that keep it, " +
 					"or else some writes of earlier terms are accepted: " + k.text

@@ -31,8 +31,7 @@ func (w *world) settings(stream string) jetstream.StreamConfig {
 func (w *world) createBucket(cfg jetstream.KeyValueConfig) *fence.Bucket {
 	w.Helper()
 	cfg.Bucket = "orders"
-	b := check.Got(fence.CreateBucket(w.Context(), w.ops.js, cfg))(w)
-	return b
+	return check.Got(fence.CreateBucket(w.Context(), w.ops.js, cfg))(w)
 }
 
 // createStream makes the guarded stream ORDERS with the guard orders.guard, or
@@ -40,8 +39,7 @@ func (w *world) createBucket(cfg jetstream.KeyValueConfig) *fence.Bucket {
 func (w *world) createStream(cfg jetstream.StreamConfig) *fence.Stream {
 	w.Helper()
 	cfg.Name = "ORDERS"
-	s := check.Got(fence.CreateStream(w.Context(), w.ops.js, cfg, "orders.guard"))(w)
-	return s
+	return check.Got(fence.CreateStream(w.Context(), w.ops.js, cfg, "orders.guard"))(w)
 }
 
 // sends records the operator's requests to create and update streams from now on.
@@ -120,40 +118,6 @@ func TestCreateBucket_Keeps(t *testing.T) {
 	})
 }
 
-// CreateStream adds the settings that the guard needs.
-func TestCreateStream_Adds(t *testing.T) {
-	type config = jetstream.StreamConfig
-	for _, k := range []struct {
-		name string
-		cfg  config
-		want func(c *config)
-	}{
-		{"covered", config{Subjects: []string{"orders.>"}}, func(c *config) { c.Subjects = []string{"orders.>"} }},
-		{"not covered", config{Subjects: []string{"sold.*", "orders.new"}}, func(c *config) {
-			c.Subjects = []string{"sold.*", "orders.new", "orders.guard"}
-		}},
-		{"no subjects", config{}, func(c *config) { c.Subjects = []string{"ORDERS", "orders.guard"} }},
-		{"MaxAge", config{Subjects: []string{"orders.>"}, MaxAge: time.Minute}, func(c *config) {
-			c.AllowMsgTTL = true
-		}},
-		{"discard new", config{Subjects: []string{"orders.>"}, MaxMsgs: 10, Discard: jetstream.DiscardNew}, func(*config) {}},
-	} {
-		inBubble.run(t, k.name, func(t *testing.T, w *world) {
-			s := w.createStream(k.cfg)
-			w.ok(checked(w.Context(), s))
-			got := w.settings("ORDERS")
-			w.ok(w.ops.js.DeleteStream(w.Context(), "ORDERS"))
-			c := k.cfg
-			c.AllowAtomicPublish = true
-			c.FirstSeq = uint64(time.Now().UnixMicro())
-			k.want(&c)
-			w.stream(c)
-			want := w.settings("ORDERS")
-			check.That(t, reflect.DeepEqual(got, want), "got\n %+v\nwant\n %+v", got, want)
-		})
-	}
-}
-
 // A guarded bucket that is made anew refuses the writers of the old bucket. Writes of the
 // old bucket do not become valid again, because revisions go on rising.
 func TestRecreatedGuard_OldWriters(t *testing.T) {
@@ -213,24 +177,33 @@ func TestCreateStream_Invalid(t *testing.T) {
 		text  string
 	}{
 		{
-			"limits", nil, config{Subjects: orders, MaxMsgs: 10}, leader.ErrInvalidConfig,
+			"limits", nil,
+			config{Subjects: orders, MaxMsgs: 10},
+			leader.ErrInvalidConfig,
 			"so set, stream ORDERS drops its oldest messages when it is full (MaxMsgs 10 with discard old), and with them the guard",
 		},
 		{
-			"limits there", &config{Subjects: orders, MaxBytes: 1000}, config{}, leader.ErrIncompatibleBucket,
+			"limits there", &config{Subjects: orders, MaxBytes: 1000},
+			config{},
+			leader.ErrIncompatibleBucket,
 			"stream ORDERS exists and drops its oldest messages when it is full (MaxBytes 1000 with discard old), and with them the guard",
 		},
 		{
-			"storage", &config{Subjects: orders, Storage: jetstream.MemoryStorage}, config{}, leader.ErrIncompatibleBucket,
+			"storage", &config{Subjects: orders, Storage: jetstream.MemoryStorage},
+			config{},
+			leader.ErrIncompatibleBucket,
 			"stream ORDERS exists and is stored in Memory, which cannot be changed to File",
 		},
 		{
-			"the server's rules", &config{Subjects: orders, AllowMsgSchedules: true}, config{Discard: jetstream.DiscardNew},
+			"the server's rules", &config{Subjects: orders, AllowMsgSchedules: true},
+			config{Discard: jetstream.DiscardNew},
 			leader.ErrIncompatibleBucket, "the server refuses these settings for stream ORDERS: ",
 		},
 		{"replicas", nil, config{Subjects: orders, Replicas: 3}, leader.ErrInvalidConfig, "Replicas is more than the server can keep"},
 		{
-			"subjects of another stream", nil, config{Subjects: []string{"taken.>"}}, leader.ErrIncompatibleBucket,
+			"subjects of another stream", nil,
+			config{Subjects: []string{"taken.>"}},
+			leader.ErrIncompatibleBucket,
 			"the server refuses these settings for stream ORDERS: ",
 		},
 	} {
@@ -252,33 +225,6 @@ func TestCreateStream_Invalid(t *testing.T) {
 			}
 		})
 	}
-}
-
-// CreateBucket refuses settings that cannot work, and names them.
-func TestCreateBucket_Invalid(t *testing.T) {
-	type config = jetstream.KeyValueConfig
-	bubble(t, func(w *world) {
-		for _, k := range []struct {
-			cfg  config
-			text string
-		}{
-			{config{Bucket: "a.b"}, `bucket "a.b" is not made of`},
-			{config{Bucket: "orders", History: 65}, "History 65 is more than 64"},
-			{config{Bucket: "orders", Sources: []*jetstream.StreamSource{{Name: "x"}}}, "Sources bring all their keys without conditions"},
-			{config{Bucket: "orders", Mirror: &jetstream.StreamSource{Name: "KV_x"}}, "so set, bucket orders is a mirror of stream KV_x, and takes no writes"},
-			{config{Bucket: "orders", MaxValueSize: 100}, "so set, bucket orders takes messages of up to 100 bytes (MaxMsgSize), less than"},
-		} {
-			b, err := fence.CreateBucket(w.Context(), w.ops.js, k.cfg)
-			if b != nil || !errors.Is(err, leader.ErrInvalidConfig) || !strings.Contains(err.Error(), k.text) {
-				t.Errorf("got %v, want %q", err, k.text)
-			}
-		}
-		check.Got(w.ops.js.CreateKeyValue(w.Context(), config{Bucket: "orders", Storage: jetstream.MemoryStorage}))(w)
-		_, err := fence.CreateBucket(w.Context(), w.ops.js, config{Bucket: "orders"})
-		if want := "create bucket orders: " + leader.ErrIncompatibleBucket.Error() + ": stream KV_orders exists and is stored in Memory, which cannot be changed to File"; !errors.Is(err, leader.ErrIncompatibleBucket) || err.Error() != want {
-			t.Errorf("got\n %v\nwant\n %s", err, want)
-		}
-	})
 }
 
 // An ordinary update of the bucket disables batches, and the next CreateBucket

@@ -148,28 +148,3 @@ func TestGuards_NilOrSame(t *testing.T) {
 		}
 	})
 }
-
-// A guard with an invalid bucket, key, stream or subject is refused.
-func TestGuards_InvalidNames(t *testing.T) {
-	bubble(t, func(w *world) {
-		js := w.ops.js
-		for _, name := range []string{"", "a.b", "a b", "a*", strings.Repeat("x", 253)} {
-			b, err := fence.OpenBucket(js, name)
-			check.That(t, b == nil && errors.Is(err, leader.ErrInvalidConfig), "bucket %q: %v", name, err)
-		}
-		for _, key := range []string{"", ".a", "a.", "a b", ">", "a.*"} {
-			b, err := fence.OpenBucket(js, "orders", fence.GuardKey(key))
-			check.That(t, b == nil && errors.Is(err, leader.ErrInvalidConfig), "key %q: %v", key, err)
-		}
-		for _, name := range []string{"", "a.b", "a b", ">", "a/b", `a\b`, "a\fb", strings.Repeat("x", 256)} {
-			s, err := fence.OpenStream(js, name, "orders.guard")
-			check.That(t, s == nil && errors.Is(err, leader.ErrInvalidConfig), "stream %q: %v", name, err)
-		}
-		for _, guard := range []string{"", "orders.>", "orders.*", "orders..guard", "a b", "{{x}}"} {
-			s, err := fence.OpenStream(js, "ORDERS", guard)
-			check.That(t, s == nil && errors.Is(err, leader.ErrInvalidConfig), "guard %q: %v", guard, err)
-		}
-		check.Is(t, check.Err(fence.OpenBucket(nil, "orders")), leader.ErrInvalidConfig)
-		check.Is(t, check.Err(fence.OpenStream(nil, "ORDERS", "orders.guard")), leader.ErrInvalidConfig)
-	})
-}

@@ -146,7 +146,7 @@ func TestGuard_DeletedIsRaisedAgain(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			k, orders := guardedKit(t, 0, 1)
-			_, wa := k.lead("a", guarding("a", orders...))
+			_, wa := k.lead(guarding("a", orders...))
 			before := fenceAt(t, wa, orders[0])
 			harm(orders[0])
 			k.clock.Advance(15 * time.Second) // it looks once per lease
@@ -166,7 +166,7 @@ func TestFence_RecreatedGuard(t *testing.T) {
 	for range 100 {
 		orders[0].Put("k", nil)
 	}
-	_, wa := k.lead("a", guarding("a", orders...))
+	_, wa := k.lead(guarding("a", orders...))
 	writer := orders[0].Link("a").Guard().Writer(wa.Term())
 	if revision, err := writer.Put(t.Context(), "k", nil); revision != 102 || err != nil {
 		t.Fatal(revision, err)
@@ -184,7 +184,7 @@ func TestFence_RecreatedGuard(t *testing.T) {
 // Only a candidate that leads raises a guard again.
 func TestGuard_OnlyLeaderRaises(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
-	_, wa := k.lead("a", guarding("a", orders...))
+	_, wa := k.lead(guarding("a", orders...))
 	k.store.Link("a").Cut()
 	k.clock.Advance(12 * time.Second)
 	wa.Expect(leadertest.Fenced(leader.ErrLeaseExpired))
@@ -197,7 +197,7 @@ func TestGuard_OnlyLeaderRaises(t *testing.T) {
 // A leader that is overtaken at its guard begins a term with a greater token.
 func TestGuard_Overtaken(t *testing.T) {
 	k, orders := guardedKit(t, 0, 2)
-	_, wa := k.lead("a", guarding("a", orders...))
+	_, wa := k.lead(guarding("a", orders...))
 	first := wa.Term()
 	orders[1].Put(fence.DefaultGuardKey, []byte(`{"v":1,"election":"e","token":41,"id":"x","session":"X"}`))
 	k.clock.Advance(15 * time.Second)
@@ -214,7 +214,7 @@ func TestGuard_Overtaken(t *testing.T) {
 func TestGuard_RemembersTokens(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
 	orders[0].Put(fence.DefaultGuardKey, []byte(`{"v":1,"election":"e","token":41,"id":"x","session":"X"}`))
-	_, wa := k.lead("a", guarding("a", orders...))
+	_, wa := k.lead(guarding("a", orders...))
 	if wa.Term().Token() != 42 || k.clock.Elapsed() != 0 {
 		t.Errorf("token %d after %v", wa.Term().Token(), k.clock.Elapsed())
 	}
@@ -252,7 +252,7 @@ func TestGuard_UnfitBarsCandidate(t *testing.T) {
 // A guard is checked again after a reconnection.
 func TestGuardRecheck_Reconnection(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
-	_, wa := k.lead("a", guarding("a", orders...))
+	_, wa := k.lead(guarding("a", orders...))
 	k.clock.Advance(59 * time.Second)
 	before := orders[0].Link("a").Requests().Settings
 	k.store.Link("a").Reconnect()
@@ -266,7 +266,7 @@ func TestGuardRecheck_Reconnection(t *testing.T) {
 // reports that another server leads a guard's stream, or that its settings have changed.
 func TestGuardRecheck_EveryMinute(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
-	a, wa := k.lead("a", guarding("a", orders...))
+	a, wa := k.lead(guarding("a", orders...))
 	_, wb := k.stand("b", guarding("b", orders...))
 	wb.Expect(leadertest.Observed("a"))
 	k.clock.Advance(time.Minute - 1)
@@ -304,7 +304,7 @@ func TestGuardRecheck_EveryMinute(t *testing.T) {
 // stops does not wait for the check.
 func TestGuardRecheck_WithoutAnswer(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
-	k.lead("a", guarding("a", orders...))
+	k.lead(guarding("a", orders...))
 	b, wb := k.stand("b", guarding("b", orders...))
 	wb.Expect(leadertest.Observed("a"))
 	k.clock.Advance(time.Minute - time.Second)
@@ -345,7 +345,7 @@ func TestGuardRaise_LateIsHarmless(t *testing.T) {
 // A term has fences for its own guards only.
 func TestTerm_KnowsOnlyItsGuards(t *testing.T) {
 	k, stores := guardedKit(t, 0, 2)
-	_, wa := k.lead("a", guarding("a", stores[0]))
+	_, wa := k.lead(guarding("a", stores[0]))
 	check.Equal(t, fenceAt(t, wa, stores[0]), 1, "at revision %d")
 	revision, ok := wa.Term().Fence(stores[1].Link("a").Guard())
 	check.That(t, !ok, "it has a fence at another's guard: %d", revision)
@@ -355,7 +355,7 @@ func TestTerm_KnowsOnlyItsGuards(t *testing.T) {
 // outage once.
 func TestGuard_CostsFewRequests(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
-	_, wa := k.lead("a", guarding("a", orders...))
+	_, wa := k.lead(guarding("a", orders...))
 	_, wb := k.stand("b", guarding("b", orders...))
 	wb.Expect(leadertest.Observed("a"))
 	a, b := orders[0].Link("a"), orders[0].Link("b")

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
@@ -50,29 +49,6 @@ func TestGuardedWrite_FailsAlone(t *testing.T) {
 	})
 }
 
-// A message that is not of the stream is refused at once.
-func TestGuardedWrite_OtherStream(t *testing.T) {
-	inSealed(t, func(w *world) {
-		for _, name := range []string{"log", "other"} {
-			_, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: name, Subjects: []string{name + ".>"}, AllowAtomicPublish: true, AllowMsgSchedules: true})
-			w.ok(err)
-		}
-		g := check.Got(fence.OpenStream(w.ops.js, "log", "log.guard"))(w)
-		a := w.standAs(leader.Config{ID: "a", Guards: []leader.Guard{g}})
-		w.at(time.Second)
-		pub := g.Writer(a.lastTerm(t))
-		for subject, h := range map[string]nats.Header{
-			"other.x": nil,
-			"none.x":  nil,
-			"log.x":   {"Nats-Schedule": {"@at 2100-01-01T00:00:00Z"}, "Nats-Schedule-Target": {"log.y"}}, // stored later, without a guard
-		} {
-			_, err := pub.PublishMsg(w.Context(), &nats.Msg{Subject: subject, Header: h})
-			w.refused(err, leader.ErrInvalidConfig)
-			w.isAt(time.Second, subject)
-		}
-	})
-}
-
 // A batch can be committed again after a commit that failed.
 func TestBatch_CommittedAgain(t *testing.T) {
 	inSealed(t, func(w *world) {
@@ -99,19 +75,6 @@ func TestBatch_CommittedAgain(t *testing.T) {
 	})
 }
 
-// A writer accepts batches as soon as the stream accepts them. The settings of the stream
-// may change while the term lasts.
-func TestBatch_AcceptedOnceAllowed(t *testing.T) {
-	inSealed(t, func(w *world) {
-		check.Got(w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders"}))(w)
-		a := w.guard("a", "orders")
-		w.at(time.Second)
-		check.Got(fence.CreateBucket(w.Context(), w.ops.js, jetstream.KeyValueConfig{Bucket: "orders"}))(w)
-		check.Got(a.writer(t).Create(w.Context(), "k", nil))(w)
-		w.ok(w.ops.js.DeleteKeyValue(w.Context(), "orders")) // and it may be gone
-	})
-}
-
 // A check is not misled by a message on the subject of its probe. The subject of the
 // probe belongs to the stream, and another client writes it.
 func TestGuardCheck_ProbeSubject(t *testing.T) {
@@ -127,30 +90,5 @@ func TestGuardCheck_ProbeSubject(t *testing.T) {
 		if !b.IsLeader() {
 			t.Errorf("b saw %q", b.news())
 		}
-	})
-}
-
-// A message with an ID of its own is written once, even if the caller sends it again.
-func TestMessageID_IsWrittenOnce(t *testing.T) {
-	inSealed(t, func(w *world) {
-		s, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log.>"}, AllowAtomicPublish: true})
-		w.ok(err)
-		g := check.Got(fence.OpenStream(w.ops.js, "LOG", "log.guard"))(w)
-		a := w.standAs(leader.Config{ID: "a", Guards: []leader.Guard{g}})
-		w.at(time.Second)
-		m := &nats.Msg{Subject: "log.a", Header: nats.Header{"Nats-Msg-Id": {"1"}}}
-		check.Got(g.Writer(a.lastTerm(t)).PublishMsg(w.Context(), m))(w)
-		w.ok(a.Resign(w.Context()))
-		w.at(10 * time.Second)
-		ack := check.Got(g.Writer(a.lastTerm(t)).PublishMsg(w.Context(), m))(w)
-		check.That(t, ack.Duplicate, "%+v", ack)
-		b := g.Writer(a.lastTerm(t)).Batch()
-		b.Publish("log.b", nil)
-		b.PublishMsg(m)
-		if _, err = b.Commit(w.Context()); err == nil || !strings.Contains(err.Error(), "stored before") {
-			t.Error(err)
-		}
-		info := check.Got(s.Info(w.Context(), jetstream.WithSubjectFilter("log.*")))(w)
-		check.That(t, info.State.Subjects["log.a"] == 1 && info.State.Subjects["log.b"] == 0, "%v", info.State.Subjects)
 	})
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -54,45 +53,5 @@ func TestGuardVersion_Probe(t *testing.T) {
 		a := w.guarding(cl, cl.openStream(t))
 		w.at(time.Minute)
 		a.saw(t, "0s faulted unfit")
-	})
-}
-
-// saysVersion returns a rule for a link with which the server reports another version
-// of itself, of the same length.
-func saysVersion(is, says string) func(frame) treatment {
-	return func(f frame) treatment {
-		if i := bytes.Index(f.raw, []byte(`"_nats.ver":"`+is+`"`)); i >= 0 && f.dir == down {
-			copy(f.raw[i+len(`"_nats.ver":"`):], says)
-		}
-		return pass
-	}
-}
-
-// A candidate does not campaign while the server that leads the stream of its guard is
-// too old.
-func TestGuardVersion_OldServer(t *testing.T) {
-	inSealed(t, func(w *world) {
-		w.stream(jetstream.StreamConfig{Subjects: []string{"orders.>"}})
-		cl := w.dial("a")
-		is := cl.nc.ConnectedServerVersion()
-		cl.filter(saysVersion(is, "2.11.4"))
-		a := w.guarding(cl, cl.openStream(t))
-		w.at(time.Minute)
-		a.saw(t, "0s faulted unfit")
-		n, _ := w.messages()
-		check.That(t, n == 0, "%d messages were written", n)
-		err := checked(w.Context(), cl.openStream(t))
-		want := leader.ErrIncompatibleBucket.Error() + ": stream ORDERS needs nats-server 2.11.8 or later on all servers that keep it, " +
-			"or else some writes of earlier terms are accepted: server " + cl.nc.ConnectedServerName() +
-			", which leads the stream, is of version 2.11.4; update it"
-		check.That(t, err != nil && err.Error() == want, "got\n %v\nwant\n %s", err, want)
-		// It stands as soon as the server has been updated.
-		cl.filter(nil)
-		cl.cut()
-		cl.open()
-		w.at(2 * time.Minute)
-		if !a.IsLeader() {
-			t.Errorf("a saw %q", a.news())
-		}
 	})
 }

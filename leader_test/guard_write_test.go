@@ -165,12 +165,8 @@ func TestStreamWriter_Publishes(t *testing.T) {
 		}
 		w.ok(a.Resign(ctx))
 		w.at(10 * time.Second) // and it leads again
-		if _, err = pub.Publish(ctx, "log.a", nil); !isFenced(err) {
-			t.Error(err)
-		}
-		if _, err = pub.PublishMsg(ctx, at(last.Sequence)); !isFenced(err) {
-			t.Error(err)
-		}
+		check.Is(t, check.Err(pub.Publish(ctx, "log.a", nil)), leader.ErrFenced)
+		check.Is(t, check.Err(pub.PublishMsg(ctx, at(last.Sequence))), leader.ErrFenced)
 	})
 }
 
@@ -255,35 +251,6 @@ func TestUnknownOutcome_IsSettled(t *testing.T) {
 			})
 		}
 	}
-}
-
-// If the context of a call ends before its turn, the call has written nothing, and its
-// error says so.
-func TestUnsentWrite_IsNotUnknown(t *testing.T) {
-	inSealed(t, func(w *world) {
-		kv := w.orders()
-		a := w.guard("a", "orders")
-		w.at(time.Second)
-		put := a.writer(t)
-		a.cut()
-		w.at(2 * time.Second)
-		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
-		defer cancel()
-		_, err := put.Put(ctx, "k", nil)
-		check.That(t, errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, fence.ErrUnknownOutcome), "%v", err)
-		call := w.begin(func() error { _, err := put.Put(w.Context(), "k", []byte("after")); return err })
-		w.at(4 * time.Second)
-		call.pending()
-		a.open()
-		w.at(5 * time.Second)
-		select {
-		case <-call.done:
-			w.ok(call.err)
-		default:
-			t.Error("a write did not go on after the connection was back")
-		}
-		check.Equal(t, w.history(kv, "k"), "after", "%q")
-	})
 }
 
 // Many goroutines write single keys, batches and under conditions, on one replica; see

@@ -64,10 +64,10 @@ func (k kit) stand(id string, cfg leader.Config) (*leader.Candidate, *leadertest
 	return c, leadertest.Watch(k, k.clock, c)
 }
 
-// lead starts a candidate that is elected at once.
-func (k kit) lead(id string, cfg leader.Config) (*leader.Candidate, *leadertest.Watcher) {
+// lead starts candidate "a", which is elected at once.
+func (k kit) lead(cfg leader.Config) (*leader.Candidate, *leadertest.Watcher) {
 	k.Helper()
-	c, w := k.stand(id, cfg)
+	c, w := k.stand("a", cfg)
 	w.Expect(leadertest.Elected())
 	return c, w
 }
@@ -96,7 +96,7 @@ func TestLateWin_LeaseOfItsRecord(t *testing.T) {
 // A feed that stays deaf is reported once, and the candidate polls. It takes over when the leader is gone.
 func TestDeafFeed_LastingIsPolled(t *testing.T) {
 	k := newKit(t)
-	_, wa := k.lead("a", leader.Config{})
+	_, wa := k.lead(leader.Config{})
 	link := k.store.Link("b")
 	link.LoseFeed(-1)
 	_, wb := k.stand("b", leader.Config{})
@@ -115,7 +115,7 @@ func TestDeafFeed_LastingIsPolled(t *testing.T) {
 // A deaf feed is opened anew in time although the first read fails.
 func TestDeafFeed_FirstReadFails(t *testing.T) {
 	k := newKit(t)
-	k.lead("a", leader.Config{})
+	k.lead(leader.Config{})
 	k.clock.Advance(time.Second)
 	k.stand("b", leader.Config{})
 	k.clock.Advance(time.Second)
@@ -135,7 +135,7 @@ func TestDeafFeed_FirstReadFails(t *testing.T) {
 func TestRegressedStore_NoLeader(t *testing.T) {
 	k := newKit(t)
 	empty := k.store.Snapshot()
-	c, w := k.lead("a", leader.Config{})
+	c, w := k.lead(leader.Config{})
 	k.clock.Advance(6 * time.Second)
 	k.store.Rollback(empty)
 	k.store.Link("a").LoseReads(-1)
@@ -166,7 +166,7 @@ func TestResign_RecreatedBucket(t *testing.T) {
 	)
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t)
-		c, w := k.lead("a", leader.Config{})
+		c, w := k.lead(leader.Config{})
 		before := w.Term().Token()
 		k.clock.Advance(31 * time.Second)
 		link := k.store.Link("a")
@@ -208,7 +208,7 @@ func TestWaiter_FarAway(t *testing.T) {
 	for _, trip := range []time.Duration{110 * time.Millisecond, 150 * time.Millisecond, 200 * time.Millisecond} {
 		t.Run(trip.String(), func(t *testing.T) {
 			k := newKit(t)
-			k.lead("a", cfg)
+			k.lead(cfg)
 			link := k.store.Link("b")
 			link.Delay(trip / 2)
 			b, wb := k.stand("b", cfg)
@@ -237,7 +237,7 @@ func TestWaiter_FarAway(t *testing.T) {
 func TestFenced_FarAway(t *testing.T) {
 	k := newKit(t)
 	cfg := leader.Config{LeaseDuration: 3 * time.Second} // renewed each 500ms, of which a reply may take all
-	a, wa := k.lead("a", cfg)
+	a, wa := k.lead(cfg)
 	b, wb := k.stand("b", cfg)
 	wb.Expect(leadertest.Observed("a"))
 	k.clock.Advance(time.Second) // both have renewed and read

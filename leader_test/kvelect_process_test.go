@@ -154,8 +154,7 @@ func (f *fleet) old(name string, splay time.Duration) *kvProcess {
 func legacyKV(tb testing.TB, nc *nats.Conn, bucket string) nats.KeyValue {
 	tb.Helper()
 	js := check.Got(nc.JetStream())(tb)
-	kv := check.Got(js.KeyValue(bucket))(tb)
-	return kv
+	return check.Got(js.KeyValue(bucket))(tb)
 }
 
 // new starts a candidate.

@@ -1,10 +1,8 @@
 package leader_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -12,7 +10,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/check"
-	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -222,83 +219,6 @@ func TestKVElect_UnfitBucket(t *testing.T) {
 		_, err = leader.Campaign(w.Context(), b, "e", leader.Config{KVElect: true, LeaseDuration: 13 * time.Second})
 		wantText(t, err, leader.ErrIncompatibleBucket, "with KVElect LeaseDuration 13s is more than three quarters of the bucket's TTL 16s")
 	})
-}
-
-// Old processes and candidates never lead at the same time. A storm: all faults of both
-// kinds of processes, at random. In the end there is a leader.
-func TestKVElect_Storm(t *testing.T) {
-	seeds := uint64(proof.Size(1, 4))
-	if raceDetector {
-		seeds = 1
-	}
-	for seed := range seeds {
-		inBubble.run(t, fmt.Sprint(seed), func(t *testing.T, w *world) {
-			rng := rand.New(rand.NewPCG(seed, 6))
-			f := w.fleet(kvTTL)
-			f.storms(rng, 150)
-			for _, p := range f.olds {
-				p.open()
-			}
-			for _, c := range f.news {
-				c.open()
-			}
-			f.at(f.now() + 4*kvTTL)
-			check.That(t, f.leader() != "", "%v: nobody leads", f.now())
-			t.Logf("%d wins and losses in %v", len(f.heard()), f.now())
-		})
-	}
-}
-
-// storms injects n faults.
-func (f *fleet) storms(rng *rand.Rand, n int) {
-	f.Helper()
-	within := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }
-	for i := range 3 {
-		f.old(fmt.Sprintf("old %d", i), within(kvInterval))
-		f.new(fmt.Sprintf("new %d", i))
-	}
-	for i := range n {
-		f.at(f.now() + within(20*time.Second))
-		p, c := f.olds[len(f.olds)-1-rng.IntN(3)], f.news[len(f.news)-1-rng.IntN(3)]
-		who := p.client
-		if rng.IntN(2) == 0 {
-			who = c.client
-		}
-		// A link that is not fully open would block the client's lock.
-		if !who.nc.IsConnected() {
-			continue
-		}
-		time.AfterFunc(within(40*time.Second), who.open)
-		switch rng.IntN(10) {
-		case 0: // killed, and started again
-			p.quit()
-			p.cut()
-			f.old(fmt.Sprintf("old %d", i+3), within(kvInterval))
-		case 1:
-			c.cut()
-			f.new(fmt.Sprintf("new %d", i+3))
-		case 2:
-			go func() { _ = c.Stop(f.Context()) }()
-			f.new(fmt.Sprintf("new %d", i+3))
-		case 3, 4:
-			// It may be cut off for good, but it must return within any lease.
-			limit, cancel := context.WithTimeout(f.Context(), 4*kvTTL)
-			err := c.Resign(limit)
-			check.That(f, !errors.Is(err, context.DeadlineExceeded),
-				"%v: Resign of %s does not return: %+v", f.now(), c.ID(), c.Stats())
-			cancel()
-		case 5:
-			who.cut()
-		case 6:
-			who.blackhole([]direction{up, down}[rng.IntN(2)])
-		case 7: // the held frames arrive late
-			who.detain([]direction{up, down}[rng.IntN(2)])
-		case 8:
-			f.ok(f.kv().Delete(f.Context(), "e"))
-		case 9:
-			f.ok(f.kv().Purge(f.Context(), "e"))
-		}
-	}
 }
 
 func wantText(t *testing.T, err, is error, text string) {

@@ -127,8 +127,7 @@ func TestLateRenewal_IsRefused(t *testing.T) {
 		a.openInTurn()
 		w.at(20 * time.Second)
 		b.saw(t)
-		got := a.transitions()
-		check.That(t, strings.Join(got, "|") == "7.8s fenced expired|10s deposed expired", "a saw %q", got)
+		a.turned(t, "7.8s fenced expired", "10s deposed expired")
 		w.leads(a, b)
 	})
 }

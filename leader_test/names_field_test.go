@@ -61,22 +61,21 @@ func TestNames_AtTheirLimits(t *testing.T) {
 		{"without prefixes", func() jetstream.JetStream { return tcpJS(t, tcpDial(t, url, nats.UserInfo("hub", "x"))) }},
 		{"with the longest prefixes", func() jetstream.JetStream {
 			nc := tcpDial(t, url, nats.UserInfo("app", "x"), nats.CustomInboxPrefix(nameOf("I", longestSubject)))
-			js := check.Got(jetstream.NewWithAPIPrefix(nc, prefix))(t)
-			return js
+			return check.Got(jetstream.NewWithAPIPrefix(nc, prefix))(t)
 		}},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			hub := tcpJS(t, tcpDial(t, url, nats.UserInfo("hub", "x")))
 			bucket := nameOf("E"+k.name[:4], longestBucket)
 			_, err := leader.CreateBucket(t.Context(), hub, leader.BucketConfig{Name: bucket, MaxLease: time.Minute, Roster: true})
-			tcpOK(t, err)
+			check.OK(t, err)
 			guarded := nameOf("G"+k.name[:4], longestBucket)
 			key := nameOf("guard", longestSubject)
 			_, err = fence.CreateBucket(t.Context(), hub, jetstream.KeyValueConfig{Bucket: guarded}, fence.GuardKey(key))
-			tcpOK(t, err)
+			check.OK(t, err)
 			stream := strings.ToUpper(k.name[:4])
 			_, err = fence.CreateStream(t.Context(), hub, jetstream.StreamConfig{Name: stream, Subjects: []string{"orders." + stream + ".>"}}, nameOf("orders."+stream+".guard", longestSubject))
-			tcpOK(t, err)
+			check.OK(t, err)
 
 			js := k.js()
 			b := check.Got(leader.OpenBucket(js, bucket))(t)
@@ -104,7 +103,7 @@ func namesInUse(t *testing.T, b *leader.Bucket, gb *fence.Bucket, gs *fence.Stre
 		batch.Put(k, []byte("2"))
 		batch.Put("other", []byte("2"))
 		check.Got(batch.Commit(t.Context()))(t)
-		tcpOK(t, gb.Writer(term).Delete(t.Context(), k))
+		check.OK(t, gb.Writer(term).Delete(t.Context(), k))
 	}
 	check.Got(gs.Writer(term).Publish(t.Context(), nameOf(subjects, longestSubject), []byte("1")))(t)
 
@@ -124,7 +123,7 @@ func namesInUse(t *testing.T, b *leader.Bucket, gb *fence.Bucket, gs *fence.Stre
 		_, err = leader.Transfer(t.Context(), b, election, other.ID(), "test")
 		return !errors.Is(err, leader.ErrRequestRefused)
 	})
-	tcpOK(t, err)
+	check.OK(t, err)
 	check.Got(leader.StepDown(t.Context(), b, election, "test"))(t)
 
 	seated := nameOf("s", longestElection-len(".seat.2"))
@@ -151,15 +150,15 @@ func TestNames_BeyondTheirLimits(t *testing.T) {
 	js := tcpJS(t, nc)
 	tcpCreate(t, js, leader.BucketConfig{Roster: true})
 	check.Got(fence.CreateBucket(t.Context(), js, jetstream.KeyValueConfig{Bucket: "G"}))(t)
-	_, err := fence.CreateStream(t.Context(), js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}, "s.guard")
-	tcpOK(t, err)
+	config := jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}
+	check.Got(fence.CreateStream(t.Context(), js, config, "s.guard"))(t)
 	gb := check.Got(fence.OpenBucket(js, "G"))(t)
 	gs := check.Got(fence.OpenStream(js, "S", "s.guard"))(t)
 	b := tcpBucket(t, js)
 	own := tcpDial(t, s.ClientURL())
 	c := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, own)), leader.Config{Guards: []leader.Guard{gb, gs}})
 	term := tcpTerm(c)
-	tcpOK(t, c.Stop(t.Context()))
+	check.OK(t, c.Stop(t.Context()))
 
 	ctx, e, id := t.Context(), nameOf("e", longestElection+1), nameOf("i", longestID+1)
 	campaign := func(election string, cfg leader.Config) func() error {
@@ -174,7 +173,7 @@ func TestNames_BeyondTheirLimits(t *testing.T) {
 	prefixed := func(prefix string) func() error {
 		return func() error {
 			other := check.Got(jetstream.NewWithAPIPrefix(nc, prefix))(t)
-			_, err = leader.OpenBucket(other, "E")
+			_, err := leader.OpenBucket(other, "E")
 			return err
 		}
 	}
@@ -232,7 +231,7 @@ func TestNames_OversizedHeaders(t *testing.T) {
 	js := tcpJS(t, nc)
 	tcpCreate(t, js, leader.BucketConfig{})
 	gs, err := fence.CreateStream(t.Context(), js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}, "s.guard")
-	tcpOK(t, err)
+	check.OK(t, err)
 	c := tcpElectionOf(t, "e").stand(tcpBucket(t, js), leader.Config{Guards: []leader.Guard{gs}})
 	term := tcpTerm(c)
 	m := &nats.Msg{Subject: "s.a", Header: nats.Header{"X": {strings.Repeat("x", 4080)}}}

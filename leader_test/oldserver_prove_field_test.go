@@ -38,11 +38,11 @@ func oldServer(t *testing.T, version, config string) (url string) {
 	dir := t.TempDir()
 	port := tcpFreePorts(t, 1)[0]
 	file := filepath.Join(dir, "server.conf")
-	tcpOK(t, os.WriteFile(file, fmt.Appendf(nil, "host: 127.0.0.1, port: %d\njetstream { store_dir: %q }\n%s", port, dir, config), 0o600))
+	check.OK(t, os.WriteFile(file, fmt.Appendf(nil, "host: 127.0.0.1, port: %d\njetstream { store_dir: %q }\n%s", port, dir, config), 0o600))
 	var log bytes.Buffer
 	cmd := exec.Command(binary, "-c", file)
 	cmd.Stderr = &log
-	tcpOK(t, cmd.Start())
+	check.OK(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -194,7 +194,7 @@ func TestOldServers_CheckRefuses(t *testing.T) {
 		js := tcpJS(t, nc)
 		kv := check.Got(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"}))(t)
 		_, err := kv.Create(t.Context(), fence.DefaultGuardKey, []byte("x")) // on a condition, as a candidate does
-		tcpOK(t, err)
+		check.OK(t, err)
 		g := check.Got(fence.OpenBucket(js, "orders"))(t)
 		for range 200 {
 			if err := checked(t.Context(), g); !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), "says that it is of version 2.99.9") {
@@ -225,12 +225,11 @@ func TestOldServers_LeastVersionFences(t *testing.T) {
 	el := tcpElectionOf(t, "e")
 	var writers []*fence.BucketWriter
 	for i := range zombies + 1 {
-		var g *fence.Bucket
-		g = check.Got(fence.OpenBucket(js, "orders"))(t)
+		g := check.Got(fence.OpenBucket(js, "orders"))(t)
 		c := el.stand(b, leader.Config{ID: strconv.Itoa(i), Guards: []leader.Guard{g}})
 		writers = append(writers, g.Writer(tcpTerm(c)))
 		if i < zombies {
-			tcpOK(t, c.Stop(t.Context()))
+			check.OK(t, c.Stop(t.Context()))
 		}
 	}
 	leads := writers[zombies]
@@ -300,7 +299,7 @@ func TestOldServers_OneInACluster(t *testing.T) {
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) { denials.Add(1) }))
 	g := check.Got(fence.OpenBucket(tcpJS(t, nc), "orders"))(t)
 	for range 3 {
-		tcpOK(t, checked(t.Context(), g))
+		check.OK(t, checked(t.Context(), g))
 	}
 	n := denials.Load()
 	check.That(t, n >= 1 && n <= 2, "%d denials", n) // one for each of the other servers

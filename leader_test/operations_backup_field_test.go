@@ -28,10 +28,10 @@ func apiAsk(t *testing.T, nc *nats.Conn, subject string, data []byte, reply any)
 		return // the acknowledgement of a chunk
 	}
 	var failed struct{ Error json.RawMessage }
-	tcpOK(t, json.Unmarshal(m.Data, &failed))
+	check.OK(t, json.Unmarshal(m.Data, &failed))
 	check.Must(t, failed.Error == nil, "%s: %s", subject, failed.Error)
 	if reply != nil {
-		tcpOK(t, json.Unmarshal(m.Data, reply))
+		check.OK(t, json.Unmarshal(m.Data, reply))
 	}
 }
 
@@ -51,10 +51,10 @@ func streamSave(t *testing.T, nc *nats.Conn) streamBackup {
 		}
 		saved.chunks = append(saved.chunks, m.Data)
 		if m.Reply != "" { // the server wants to know that the chunk has arrived
-			tcpOK(t, m.Respond(nil))
+			check.OK(t, m.Respond(nil))
 		}
 	}
-	tcpOK(t, sub.Unsubscribe())
+	check.OK(t, sub.Unsubscribe())
 	return saved
 }
 
@@ -62,7 +62,7 @@ func streamSave(t *testing.T, nc *nats.Conn) streamBackup {
 // none of that name.
 func streamRestore(t *testing.T, nc *nats.Conn, saved streamBackup) {
 	t.Helper()
-	tcpOK(t, tcpJS(t, nc).DeleteStream(t.Context(), "KV_E"))
+	check.OK(t, tcpJS(t, nc).DeleteStream(t.Context(), "KV_E"))
 	request := check.Got(json.Marshal(map[string]any{"config": saved.config, "state": saved.state}))(t)
 	var answer struct {
 		To string `json:"deliver_subject"`
@@ -108,7 +108,7 @@ func TestOperations_BackupRestoredWithoutCandidates(t *testing.T) {
 		t.Helper()
 		c := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, tcpDial(t, s.ClientURL()))), cfg)
 		token := tcpTerm(c).Token()
-		tcpOK(t, c.Stop(t.Context()))
+		check.OK(t, c.Stop(t.Context()))
 		return token
 	}
 	first := lead(leader.Config{ID: "a"})

@@ -26,8 +26,8 @@ func TestOperations_LameDuckMode(t *testing.T) {
 	b := el.stand(tcpBucket(t, tcpJS(t, ofB)), leader.Config{ID: "b"})
 	b.Expect(leadertest.Observed("a"))
 
-	tcpOK(t, lame.cmd.Process.Signal(syscall.SIGUSR2))
-	tcpOK(t, lame.cmd.Wait())
+	check.OK(t, lame.cmd.Process.Signal(syscall.SIGUSR2))
+	check.OK(t, lame.cmd.Wait())
 	lame.cmd = nil
 	tcpEventually(t, "the candidates are connected to other servers", func() bool {
 		return ofA.IsConnected() && ofB.IsConnected()
@@ -37,6 +37,6 @@ func TestOperations_LameDuckMode(t *testing.T) {
 	h, ok := b.Leader()
 	check.That(t, ok && h.Token == term.Token() && b.State() == leader.StateCandidate,
 		"b is %v and believes %v", b.State(), h)
-	tcpOK(t, a.Resign(t.Context()))
+	check.OK(t, a.Resign(t.Context()))
 	b.Expect(leadertest.Elected())
 }

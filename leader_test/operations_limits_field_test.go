@@ -35,7 +35,7 @@ func TestOperations_AccountStorageUsedUp(t *testing.T) {
 	js := tcpJS(t, tcpDial(t, url))
 	tcpCreate(t, js, leader.BucketConfig{})
 	other, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "other", Subjects: []string{"other"}})
-	tcpOK(t, err)
+	check.OK(t, err)
 	el := tcpElectionOf(t, "e")
 	a := el.stand(tcpBucket(t, tcpJS(t, tcpDial(t, url))), leader.Config{ID: "a", LeaseDuration: operationLease})
 	term := tcpTerm(a)
@@ -47,7 +47,7 @@ func TestOperations_AccountStorageUsedUp(t *testing.T) {
 		check.Must(t, errors.As(err, &api) && api.ErrorCode == resourceLimits, "the storage is not used up: %v", err)
 	}
 	a.Expect(refusedFor(resourceLimits), leadertest.Fenced(leader.ErrLeaseExpired))
-	tcpOK(t, other.Purge(t.Context()))
+	check.OK(t, other.Purge(t.Context()))
 	a.Expect(leadertest.Deposed(leader.ErrLeaseExpired), leadertest.Elected())
 	next := a.Watcher.Term().Token()
 	check.That(t, next > term.Token(), "token %d after %d", next, term.Token())

@@ -84,6 +84,6 @@ func TestOperations_PeersMoved(t *testing.T) {
 
 	c.shut(avoided)
 	stays("the server was retired")
-	tcpOK(t, a.Resign(t.Context()))
+	check.OK(t, a.Resign(t.Context()))
 	b.Expect(leadertest.Elected())
 }

@@ -188,9 +188,7 @@ func TestRecreatedBucket_IsWaitedFor(t *testing.T) {
 			t.Errorf("token %d after %d", got, before)
 		}
 		w.leads(a, b)
-		if got := b.transitions(); len(got) != 0 {
-			t.Errorf("b saw %q", got)
-		}
+		b.turned(t)
 	})
 	inOrdinary(t, func(w *world) {
 		a, b := w.veterans()
@@ -211,7 +209,7 @@ func TestDeletedBucket_Fences(t *testing.T) {
 		a, b := w.veterans()
 		w.ok(w.ops.js.DeleteStream(w.Context(), "KV_E"))
 		w.at(40 * time.Second)
-		check.Equal(t, strings.Join(a.transitions(), "|"), "24.8s fenced expired", "a saw %q")
+		a.turned(t, "24.8s fenced expired")
 		w.sealed()
 		w.at(2 * time.Minute)
 		w.leads(a, b)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/backend"
-	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -95,7 +94,9 @@ func inParity(t *testing.T, script func(p *parity), kinds ...bucketKind) {
 				script(p)
 				kit = p.written()
 			})
-			check.Deep(t, real, kit)
+			if !slices.Equal(real, kit) {
+				t.Errorf("what the server (-) and the kit (+) do:\n%s", differences(real, kit))
+			}
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -117,9 +118,7 @@ func TestPartition_EndsContext(t *testing.T) {
 				"%v: the context ended with %v", w.now(), context.Cause(term.Context()))
 			w.at(30 * time.Second)
 			b.saw(t, k.elected+" observed nobody", k.elected+" pending", k.elected+" elected")
-			if got := a.transitions(); len(got) != 1 || got[0] != "7.8s fenced expired" {
-				t.Errorf("a saw %q", got)
-			}
+			a.turned(t, "7.8s fenced expired")
 			a.open()
 			w.at(40 * time.Second)
 			if got := a.transitions(); len(got) != 1 {
@@ -133,6 +132,13 @@ func TestPartition_EndsContext(t *testing.T) {
 // transitions are the news without Observed and Faulted.
 func (c *candidate) transitions() []string {
 	return c.without(" observed ", " faulted ")
+}
+
+// turned is saw for the transitions.
+func (c *candidate) turned(t *testing.T, want ...string) {
+	t.Helper()
+	got := c.transitions()
+	check.That(t, slices.Equal(got, want), "%s saw\n  %q\nwant\n  %q", c.ID(), got, want)
 }
 
 // A short outage costs no leadership.

@@ -111,12 +111,12 @@ func TestPermissions_OneElectionOnly(t *testing.T) {
 		}
 		p.request("$JS.API.STREAM.MSG.DELETE.KV_E", fmt.Sprintf(`{"seq":%d}`, 1))
 		p.request("natsleader.feed.E.b", "x")
-		tcpOK(t, p.nc.Flush())
+		check.OK(t, p.nc.Flush())
 
 		tcpRenewed(t, tcpBucket(t, admin), "b", 6)
 		check.That(t, term.Err() == nil, "b lost its term: %v", term.Err())
 		tcpNoFaults(t, holder)
-		tcpOK(t, p.nc.Flush())
+		check.OK(t, p.nc.Flush())
 		for len(heard) > 0 {
 			m := <-heard
 			check.That(t, !strings.Contains(string(m.Data), permSecret) && !strings.HasSuffix(m.Subject, ".b"),
@@ -167,7 +167,7 @@ func TestPermissions_SharedInboxes(t *testing.T) {
 	spy := permDial(t, h, "a")
 	heard := make(chan *nats.Msg, 1000)
 	check.Got(spy.ChanSubscribe("_INBOX.>", heard))(t)
-	tcpOK(t, spy.Flush())
+	check.OK(t, spy.Flush())
 	nc := tcpDial(t, h.srv.ClientURL(), nats.UserInfo("b", "x"))
 	b := tcpElectionOf(t, "b").stand(tcpBucket(t, tcpJS(t, nc)), leader.Config{Value: []byte(permSecret)})
 	tcpTerm(b)
@@ -201,8 +201,8 @@ func TestPermissions_ConsumerCreate(t *testing.T) {
 			forged <- struct{}{}
 		}
 	})
-	tcpOK(t, err)
-	tcpOK(t, admin.Conn().Flush())
+	check.OK(t, err)
+	check.OK(t, admin.Conn().Flush())
 
 	p := &permAttacker{T: t, nc: permDial(t, h, "a")}
 	p.request("$KV.E.a", `{"v":1,"state":"leading","id":"mallory","session":"m","n":1,"lease":"1s","token":1000}`,
@@ -215,7 +215,7 @@ func TestPermissions_ConsumerCreate(t *testing.T) {
 		t.Fatal("the server does not deliver the forged message")
 	}
 	// The server also sends replies to any subject, but with its own headers.
-	tcpOK(t, p.nc.PublishRequest("$JS.API.DIRECT.GET.KV_E.$KV.E.a", "natsleader.feed.E.b", nil))
+	check.OK(t, p.nc.PublishRequest("$JS.API.DIRECT.GET.KV_E.$KV.E.a", "natsleader.feed.E.b", nil))
 	<-forged
 	tcpRenewed(t, tcpBucket(t, admin), "b", 3)
 	if got, ok := waiter.Leader(); !ok || got.ID != "b" || got.Token != term.Token() {

@@ -107,7 +107,7 @@ func TestStepDown_WithoutPermission(t *testing.T) {
 	check.That(t, errors.Is(err, leader.ErrPermission) && strings.Contains(err.Error(), `"`+asks+`"`),
 		"StepDown: %v", err)
 	tcpRenewed(t, tcpBucket(t, tcpJS(t, permDial(t, h, "admin"))), "e", 3)
-	tcpOK(t, a.Stop(t.Context()))
+	check.OK(t, a.Stop(t.Context()))
 	tcpNoFaults(t, a)
 	if n := strings.Count(log.String(), "cannot be asked to hand over"); n != 1 {
 		t.Errorf("said %d times that it cannot be asked:\n%s", n, log.String())
@@ -152,7 +152,7 @@ func TestRoster_SeenByObserver(t *testing.T) {
 	told("b 3 v")
 	once := check.Got(leader.Roster(t.Context(), looks, "a"))(t)
 	check.That(t, len(once) == 1 && once[0].ID == "b" && string(once[0].Value) == "v", "%v stand", once)
-	tcpOK(t, first.Stop(t.Context()))
+	check.OK(t, first.Stop(t.Context()))
 	second.Expect(leadertest.Elected())
 	told()
 	cancel()
@@ -172,7 +172,7 @@ func TestAnnouncement_Denied(t *testing.T) {
 	a.Expect(leadertest.Elected())
 	a.Expect(leadertest.Faulted(leader.ErrPermission))
 	tcpRenewed(t, tcpBucket(t, permJS(t, h, "admin")), "a", 8) // longer than a lease
-	tcpOK(t, a.Resign(t.Context()))
+	check.OK(t, a.Resign(t.Context()))
 	a.Expect(leadertest.Elected())
 }
 
@@ -220,12 +220,12 @@ func TestGuardPermissions_AreEnough(t *testing.T) {
 	a := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, nc)), leader.Config{ID: "a", Guards: []leader.Guard{g}})
 	tcpTerm(a)
 	tcpRenewed(t, tcpBucket(t, admin), "e", 8) // more than a lease, after which it looks after the guard
-	tcpOK(t, a.Stop(t.Context()))
+	check.OK(t, a.Stop(t.Context()))
 	tcpNoFaults(t, a)
 	permDenials(t, nc)
 	kv := check.Got(admin.KeyValue(t.Context(), "orders"))(t)
 	e := check.Got(kv.Get(t.Context(), fence.DefaultGuardKey))(t)
 	var rec struct{ Election string }
-	tcpOK(t, json.Unmarshal(e.Value(), &rec))
+	check.OK(t, json.Unmarshal(e.Value(), &rec))
 	check.That(t, rec.Election == "E/e", "the guard is %s", e.Value())
 }

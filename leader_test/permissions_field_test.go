@@ -82,7 +82,7 @@ func (h *permHost) grant(t *testing.T, users ...permUser) {
 	for _, c := range conns.Conns {
 		for _, u := range users {
 			if c.AuthorizedUser == u.name {
-				tcpOK(t, h.srv.DisconnectClientByID(c.Cid))
+				check.OK(t, h.srv.DisconnectClientByID(c.Cid))
 			}
 		}
 	}
@@ -124,7 +124,7 @@ func permFeeds(t *testing.T, test func(t *testing.T, watch bool)) {
 // permDenials fails the test if the server has denied anything to the connection.
 func permDenials(t *testing.T, nc *nats.Conn) {
 	t.Helper()
-	tcpOK(t, nc.Flush())
+	check.OK(t, nc.Flush())
 	check.Is(t, nc.LastError(), nil)
 }
 
@@ -144,16 +144,16 @@ func TestPermissions_AreEnough(t *testing.T) {
 		holders := check.Got(leader.Observe(t.Context(), looksOn, "a"))(t)
 		tcpShows(t, holders, "a", "1")
 		tcpRenewed(t, tcpBucket(t, admin), "a", 6) // more than a lease
-		tcpOK(t, a.Proclaim(t.Context(), []byte("3")))
+		check.OK(t, a.Proclaim(t.Context(), []byte("3")))
 		tcpShows(t, holders, "a", "3")
 		check.That(t, term.Err() == nil, "a lost its term: %v", term.Err())
-		tcpOK(t, a.Resign(t.Context()))
+		check.OK(t, a.Resign(t.Context()))
 		b.Expect(leadertest.Elected())
 		tcpShows(t, holders, "b", "2")
 		got := check.Got(leader.Lookup(t.Context(), looksOn, "a"))(t)
 		check.That(t, got.ID == "b", "Lookup: %v", got)
-		tcpOK(t, a.Stop(t.Context()))
-		tcpOK(t, b.Stop(t.Context()))
+		check.OK(t, a.Stop(t.Context()))
+		check.OK(t, b.Stop(t.Context()))
 		for _, c := range []*tcpCandidate{a, b} {
 			tcpNoFaults(t, c)
 		}
@@ -222,10 +222,10 @@ func TestPermissions_Missing(t *testing.T) {
 					// It learns of another holder by polling.
 					b := el.stand(tcpBucket(t, permJS(t, h, "b")), leader.Config{ID: "b"})
 					b.Expect(leadertest.Observed("a"))
-					tcpOK(t, a.Resign(t.Context()))
+					check.OK(t, a.Resign(t.Context()))
 					b.Expect(leadertest.Elected())
 					a.Expect(leadertest.Observed("b"))
-					tcpOK(t, b.Stop(t.Context()))
+					check.OK(t, b.Stop(t.Context()))
 					a.Expect(leadertest.Elected())
 					return
 				}
@@ -244,7 +244,7 @@ func TestPermissions_ConsumerDelete(t *testing.T) {
 	permBucket(t, h, true, time.Second)
 	a := tcpElectionOf(t, "a").stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{})
 	tcpTerm(a)
-	tcpOK(t, a.Stop(t.Context()))
+	check.OK(t, a.Stop(t.Context()))
 	tcpNoFaults(t, a)
 }
 
@@ -264,6 +264,6 @@ func TestPermissions_TakenFromLeader(t *testing.T) {
 	a.Expect(leadertest.Faulted(leader.ErrPermission), leadertest.Fenced(leader.ErrLeaseExpired), leadertest.Deposed(leader.ErrLeaseExpired))
 	b.Expect(leadertest.Elected())
 	h.grant(t, full[0])
-	tcpOK(t, b.Stop(t.Context()))
+	check.OK(t, b.Stop(t.Context()))
 	a.Expect(leadertest.Elected())
 }

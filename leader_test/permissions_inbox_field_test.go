@@ -33,7 +33,7 @@ func TestPermissions_DeniedAppInbox(t *testing.T) {
 		}
 		nc := tcpDial(t, s.ClientURL(), opts...)
 		check.Got(nc.SubscribeSync("_INBOX.secret.x"))(t)
-		tcpOK(t, nc.Flush())
+		check.OK(t, nc.Flush())
 		check.Is(t, nc.LastError(), nats.ErrPermissionViolation)
 		b := tcpBucket(t, tcpJS(t, nc))
 
@@ -52,7 +52,7 @@ func TestPermissions_DeniedAppInbox(t *testing.T) {
 		// A request that is received and not answered.
 		quiet := tcpDial(t, s.ClientURL(), nats.UserInfo("all", "x"))
 		check.Got(quiet.SubscribeSync("quiet.>"))(t)
-		tcpOK(t, quiet.Flush())
+		check.OK(t, quiet.Flush())
 		js := check.Got(jetstream.NewWithAPIPrefix(nc, "quiet"))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()

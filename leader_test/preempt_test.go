@@ -133,7 +133,7 @@ func TestPreemption_VainNewLeader(t *testing.T) {
 	k.clock.Advance(time.Second)
 	for _, c := range cs {
 		if c.IsLeader() {
-			k.ok(c.Transfer(t.Context(), "late"))
+			check.OK(k, c.Transfer(t.Context(), "late"))
 		}
 	}
 	k.clock.Advance(time.Hour)
@@ -254,7 +254,7 @@ func (k kit) deniedOnce() (a, b, c *leader.Candidate) {
 	c, _ = k.stand("c", byPriority)
 	k.clock.Advance(defaultLease)
 	k.store.Link("b").FailWrites(1, leader.ErrPermission)
-	k.ok(a.Resign(k.Context()))
+	check.OK(k, a.Resign(k.Context()))
 	k.clock.Advance(defaultTurn)
 	check.Must(k, c.IsLeader(), "c does not lead")
 	return a, b, c
@@ -283,7 +283,7 @@ func TestDeniedCandidate_IsNamed(t *testing.T) {
 	k := newKit(t)
 	_, b, c := k.deniedOnce()
 	k.clock.Advance(time.Second)
-	k.ok(c.Transfer(t.Context(), "b"))
+	check.OK(k, c.Transfer(t.Context(), "b"))
 	k.leads(b, k.clock.Elapsed())
 	denied := k.denied()
 	check.That(t, len(denied) == 0, "%v are denied", denied)
@@ -310,7 +310,7 @@ func TestDeniedCandidates_All(t *testing.T) {
 		check.Must(t, len(ids) == 2, "%v stand", ids)
 		n := slices.IndexFunc(cs, (*leader.Candidate).IsLeader)
 		check.Must(t, n >= 0, "no candidate leads")
-		k.ok(cs[n].Transfer(t.Context(), ids[1]))
+		check.OK(k, cs[n].Transfer(t.Context(), ids[1]))
 		k.clock.Advance(defaultLease)
 	}
 }
@@ -342,7 +342,7 @@ func TestDeniedCandidate_OfSeveralSeats(t *testing.T) {
 	}
 	deniesWrites(k.store.Link("low2"))
 	for _, c := range cs[:2] { // whichever seats they have
-		k.ok(c.Resign(t.Context()))
+		check.OK(k, c.Resign(t.Context()))
 		k.clock.Advance(5 * time.Second)
 	}
 	k.clock.Advance(time.Minute)

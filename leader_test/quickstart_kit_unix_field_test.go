@@ -91,10 +91,10 @@ func compiled(tb testing.TB, program string) string {
 		return path
 	}
 	dir, err := os.MkdirTemp("", "quickstart") //nolint:usetesting // other tests use it, too
-	tcpOK(tb, err)
+	check.OK(tb, err)
 	sharedDirs = append(sharedDirs, dir)
 	source, path := filepath.Join(dir, "main.go"), filepath.Join(dir, "program")
-	tcpOK(tb, os.WriteFile(source, []byte(program), 0o600))
+	check.OK(tb, os.WriteFile(source, []byte(program), 0o600))
 	build := exec.Command("go", "build", "-o", path, source)
 	if out, err := build.CombinedOutput(); err != nil {
 		tb.Fatalf("%v\n%s", err, out)
@@ -149,7 +149,7 @@ func plantOf(tb testing.TB, program string, lease time.Duration) *plant {
 	if lease > 0 {
 		p.host.up()
 		_, err := leader.CreateBucket(tb.Context(), tcpJS(tb, tcpDial(tb, p.host.srv.ClientURL())), leader.BucketConfig{Name: "elections", MaxLease: lease})
-		tcpOK(tb, err)
+		check.OK(tb, err)
 	}
 	return p
 }
@@ -161,7 +161,7 @@ func (p *plant) start(name string, port int, takes time.Duration, env ...string)
 	q.cmd.Env = append(append(os.Environ(), fmt.Sprintf("NATS_URL=nats://127.0.0.1:%d", port), "ITEM="+takes.String()), env...)
 	q.cmd.Stderr = q.log
 	out := check.Got(q.cmd.StdoutPipe())(p)
-	tcpOK(p, q.cmd.Start())
+	check.OK(p, q.cmd.Start())
 	go q.read(bufio.NewScanner(out))
 	p.Cleanup(func() {
 		_ = q.cmd.Process.Kill()
@@ -204,7 +204,7 @@ func (q *program) read(lines *bufio.Scanner) {
 
 func (q *program) signal(s syscall.Signal) {
 	q.Helper()
-	tcpOK(q, q.cmd.Process.Signal(s))
+	check.OK(q, q.cmd.Process.Signal(s))
 }
 
 // exits waits for the end of the process, and fails the test unless it has that status.

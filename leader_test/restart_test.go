@@ -36,17 +36,14 @@ func TestRestart_QuickKeepsLeader(t *testing.T) {
 		w.at(23 * time.Second)
 		w.startServer()
 		w.at(time.Minute)
-		if got := append(a.transitions(), b.transitions()...); len(got) != 0 {
-			w.Errorf("saw %q", got)
-		}
+		a.turned(w.T)
+		b.turned(w.T)
 		now, ok := a.Term()
 		check.That(w, ok && now == term, "a leads another term")
 		w.leads(a, b)
 		w.at(60500 * time.Millisecond)
 		w.ok(a.Resign(w.Context())) // the feeds work again
-		if got := b.transitions(); strings.Join(got, "|") != "1m0.5s pending|1m0.5s elected" {
-			w.Errorf("b saw %q", got)
-		}
+		b.turned(w.T, "1m0.5s pending", "1m0.5s elected")
 	})
 }
 
@@ -57,7 +54,7 @@ func TestRestart_LongOutage(t *testing.T) {
 		a, b := w.veterans()
 		w.stopServer()
 		w.at(time.Minute)
-		check.Equal(w, strings.Join(a.transitions(), "|"), "24.8s fenced expired", "a saw %q")
+		a.turned(w.T, "24.8s fenced expired")
 		w.startServer()
 		w.at(61 * time.Second)
 		w.leads(a, b)
@@ -74,9 +71,7 @@ func TestRestart_LoneLeader(t *testing.T) {
 		w.at(30050 * time.Millisecond)
 		w.startServer()
 		w.at(31 * time.Second)
-		if got := strings.Join(a.transitions(), "|"); got != "7.8s fenced expired|30.1s deposed expired|30.1s pending|30.1s elected" {
-			t.Errorf("a saw %q", got)
-		}
+		a.turned(t, "7.8s fenced expired", "30.1s deposed expired", "30.1s pending", "30.1s elected")
 	})
 }
 
@@ -91,9 +86,7 @@ func TestRollback_IsWaitedFor(t *testing.T) {
 		w.ok(os.CopyFS(backup, os.DirFS(w.dir)))
 		w.startServer()
 		w.at(40500 * time.Millisecond)
-		if got := a.transitions(); len(got) != 0 {
-			t.Errorf("a saw %q", got)
-		}
+		a.turned(t)
 		w.stopServer()
 		w.dir = backup
 		w.startServer()

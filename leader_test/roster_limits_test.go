@@ -21,7 +21,7 @@ func TestLeavingLeader_RosterReads(t *testing.T) {
 	k.clock.Advance(5 * time.Second)
 	k.store.Link("c0").Restore()
 	k.clock.Advance(20 * time.Second)
-	k.ok(<-result)
+	check.OK(k, <-result)
 	views := k.store.Requests().Views - before
 	check.That(t, views <= 6, "%d views were asked for", views)
 }

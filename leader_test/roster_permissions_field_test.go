@@ -113,7 +113,7 @@ func TestRosterPermissions_OneRoster(t *testing.T) {
 	own := check.Got(announceWithin(t, tcpLimit, tcpBucket(t, tcpJS(t, p.nc)), "a", rosterA, "1", time.Minute))(t)
 	v := check.Got(stands(t, b, "a.b"))(t)
 	tcpEventually(t, "b sees its own", func() bool { return slices.Contains(v.take(), "B="+permSecret) })
-	tcpOK(t, p.nc.Flush())
+	check.OK(t, p.nc.Flush())
 	if len(heard) > 0 || own == 0 {
 		t.Errorf("a hears %s", (<-heard).Data)
 	}

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strconv"
 	"testing"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // scaleGate is a gate before a server.
@@ -17,9 +19,9 @@ type scaleGate struct {
 func scaleGateTo(tb testing.TB, server string) scaleGate {
 	tb.Helper()
 	u, err := url.Parse(server)
-	tcpOK(tb, err)
+	check.OK(tb, err)
 	port, err := strconv.Atoi(u.Port())
-	tcpOK(tb, err)
+	check.OK(tb, err)
 	g := gateTo(tb, port)
 	return scaleGate{g, "nats://127.0.0.1:" + strconv.Itoa(g.port)}
 }

@@ -102,7 +102,7 @@ func (l *scaleLimit) add(p *scaleProcess) {
 func (l *scaleLimit) to(share float64) {
 	l.tb.Helper()
 	if l.group != nil {
-		tcpOK(l.tb, l.group.limit(share))
+		check.OK(l.tb, l.group.limit(share))
 		return
 	}
 	end := make(chan struct{})
@@ -115,7 +115,7 @@ func (l *scaleLimit) to(share float64) {
 func (l *scaleLimit) periods() scalePeriods {
 	l.tb.Helper()
 	p, err := l.group.periods()
-	tcpOK(l.tb, err)
+	check.OK(l.tb, err)
 	return p
 }
 
@@ -154,7 +154,7 @@ func (l *scaleLimit) lift() {
 	l.tb.Helper()
 	switch {
 	case l.group != nil:
-		tcpOK(l.tb, l.group.limit(0))
+		check.OK(l.tb, l.group.limit(0))
 	case l.stop != nil:
 		l.stop()
 		l.stop = nil

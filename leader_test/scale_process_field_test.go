@@ -125,16 +125,16 @@ type scaleProcess struct {
 func scaleStart(tb testing.TB, role string, env ...string) *scaleProcess {
 	tb.Helper()
 	self, err := os.Executable()
-	tcpOK(tb, err)
+	check.OK(tb, err)
 	p := &scaleProcess{tb: tb, role: role, cmd: exec.Command(self)}
 	p.cmd.Env = append(append(os.Environ(), scaleEnv+"="+role), env...)
 	p.cmd.Stderr = os.Stderr
 	p.in, err = p.cmd.StdinPipe()
-	tcpOK(tb, err)
+	check.OK(tb, err)
 	out, err := p.cmd.StdoutPipe()
-	tcpOK(tb, err)
+	check.OK(tb, err)
 	p.out = json.NewDecoder(out)
-	tcpOK(tb, p.cmd.Start())
+	check.OK(tb, p.cmd.Start())
 	tb.Cleanup(func() {
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait()

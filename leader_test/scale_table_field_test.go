@@ -87,7 +87,7 @@ func (t *scaleTable) print(b *testing.B) {
 		for _, f := range t.figures {
 			_, _ = fmt.Fprintf(w, "%s\t%s\n", f.What, f.Measured)
 		}
-		tcpOK(b, w.Flush())
+		check.OK(b, w.Flush())
 		fmt.Printf("\n%sprocessors limited by: %s\n\n", &text, t.limited)
 	}
 	if *scaleJSON == "" {
@@ -96,6 +96,6 @@ func (t *scaleTable) print(b *testing.B) {
 	text, err := json.MarshalIndent(map[string]any{
 		"full": *scaleInFull, "go": runtime.Version(), "processors": runtime.NumCPU(), "limited": t.limited, "figures": t.figures,
 	}, "", "\t")
-	tcpOK(b, err)
-	tcpOK(b, os.WriteFile(*scaleJSON, append(text, '\n'), 0o600))
+	check.OK(b, err)
+	check.OK(b, os.WriteFile(*scaleJSON, append(text, '\n'), 0o600))
 }

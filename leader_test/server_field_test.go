@@ -41,7 +41,7 @@ func tcpOptions(tb testing.TB, config string) *server.Options {
 	tb.Helper()
 	opts := &server.Options{}
 	if config != "" {
-		tcpOK(tb, opts.ProcessConfigString(config))
+		check.OK(tb, opts.ProcessConfigString(config))
 	}
 	opts.Host, opts.NoSigs, opts.NoLog = "127.0.0.1", true, true
 	if opts.Port == 0 {
@@ -146,7 +146,7 @@ func tcpDial(tb testing.TB, url string, opts ...nats.Option) *nats.Conn {
 		if errors.Is(err, nats.ErrTimeout) || errors.As(err, &late) && late.Timeout() { // 2 s for the handshake
 			return false
 		}
-		tcpOK(tb, err)
+		check.OK(tb, err)
 		return true
 	})
 	tb.Cleanup(nc.Close)
@@ -155,15 +155,13 @@ func tcpDial(tb testing.TB, url string, opts ...nats.Option) *nats.Conn {
 
 func tcpJS(tb testing.TB, nc *nats.Conn) jetstream.JetStream {
 	tb.Helper()
-	js := check.Got(jetstream.New(nc))(tb)
-	return js
+	return check.Got(jetstream.New(nc))(tb)
 }
 
 // tcpBucket returns the bucket E.
 func tcpBucket(tb testing.TB, js jetstream.JetStream) *leader.Bucket {
 	tb.Helper()
-	b := check.Got(leader.OpenBucket(js, "E"))(tb)
-	return b
+	return check.Got(leader.OpenBucket(js, "E"))(tb)
 }
 
 // tcpCreate makes the bucket E.
@@ -171,18 +169,6 @@ func tcpCreate(tb testing.TB, js jetstream.JetStream, cfg leader.BucketConfig) {
 	tb.Helper()
 	cfg.Name = "E"
 	check.Got(leader.CreateBucket(tb.Context(), js, cfg))(tb)
-}
-
-// tcpConsumers returns how many consumers the bucket E has on the server.
-func tcpConsumers(tb testing.TB, js jetstream.JetStream) int {
-	tb.Helper()
-	s := check.Got(js.Stream(tb.Context(), "KV_E"))(tb)
-	return s.CachedInfo().State.Consumers
-}
-
-func tcpOK(tb testing.TB, err error) {
-	tb.Helper()
-	check.OK(tb, err)
 }
 
 // tcpEventually waits until ok.

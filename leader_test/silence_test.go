@@ -31,7 +31,7 @@ func (k kit) renewal() time.Time {
 // so when its last sign is a third of the lease old, and keeps its lease.
 func TestForceReconnect_LeaderKeepsItsLease(t *testing.T) {
 	k := newKit(t)
-	c, _ := k.lead("a", leader.Config{ForceReconnect: true})
+	c, _ := k.lead(leader.Config{ForceReconnect: true})
 	k.clock.Advance(time.Second)
 	term, _ := c.Term()
 	k.clock.Advance(time.Second + 500*time.Millisecond) // just after a renewal
@@ -55,7 +55,7 @@ func TestForceReconnect_LeaderKeepsItsLease(t *testing.T) {
 // the old leader's lease allows it.
 func TestForceReconnect_WaitingCandidateTakesOver(t *testing.T) {
 	k := newKit(t)
-	a, _ := k.lead("a", leader.Config{})
+	a, _ := k.lead(leader.Config{})
 	k.clock.Advance(time.Second)
 	b, wb := k.stand("b", leader.Config{ForceReconnect: true})
 	k.clock.Advance(time.Minute)
@@ -76,7 +76,7 @@ func TestForceReconnect_WaitingCandidateTakesOver(t *testing.T) {
 // the remedy, once.
 func TestForceReconnect_UnsetStays(t *testing.T) {
 	k := newKit(t)
-	c, w := k.lead("a", leader.Config{})
+	c, w := k.lead(leader.Config{})
 	k.clock.Advance(time.Second)
 	renewed := k.renewal()
 	k.store.Link("a").Isolate()
@@ -106,7 +106,7 @@ func TestForceReconnect_UnsetStays(t *testing.T) {
 // instants: a finding comes every 5 s.
 func TestForceReconnect_SilenceIsReportedAgain(t *testing.T) {
 	k := newKit(t)
-	c, _ := k.lead("a", leader.Config{})
+	c, _ := k.lead(leader.Config{})
 	k.clock.Advance(time.Second)
 	renewed := k.renewal()
 	k.store.Link("a").Isolate()
@@ -125,7 +125,7 @@ func TestForceReconnect_SilenceIsReportedAgain(t *testing.T) {
 // request for a sign are missing, since the last renewal.
 func TestSilent_WaitingCandidate(t *testing.T) {
 	k := newKit(t)
-	k.lead("a", leader.Config{})
+	k.lead(leader.Config{})
 	k.clock.Advance(time.Second)
 	b, _ := k.stand("b", leader.Config{})
 	k.clock.Advance(time.Second)
@@ -164,7 +164,7 @@ func TestSilent_IdleElection(t *testing.T) {
 // moves as well, and keeps its lease.
 func TestForceReconnect_DenialIsNoSign(t *testing.T) {
 	k := newKit(t)
-	c, _ := k.lead("a", leader.Config{ForceReconnect: true})
+	c, _ := k.lead(leader.Config{ForceReconnect: true})
 	k.clock.Advance(time.Second)
 	term, _ := c.Term()
 	link := k.store.Link("a")
@@ -181,7 +181,7 @@ func TestForceReconnect_DenialIsNoSign(t *testing.T) {
 // On a healthy server a waiting candidate that may not ask is not silent for that.
 func TestSilent_NotByDenial(t *testing.T) {
 	k := newKit(t)
-	a, _ := k.lead("a", leader.Config{})
+	a, _ := k.lead(leader.Config{})
 	k.clock.Advance(time.Second)
 	b, _ := k.stand("b", leader.Config{})
 	k.clock.Advance(time.Second)

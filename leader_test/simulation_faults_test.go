@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -60,10 +61,7 @@ func (s *simulation) applicationCalls() []fault {
 		}},
 		{"Lookup", 1, false, func(*life) bool {
 			store := s.link("lookup").store()
-			s.call("Lookup", func() error {
-				_, err := leader.Lookup(context.Background(), store, "e")
-				return err
-			})
+			s.call("Lookup", func() error { return check.Err(leader.Lookup(context.Background(), store, "e")) })
 			return true
 		}},
 	}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -163,10 +164,7 @@ func (s *simulation) transfers() []fault {
 		}},
 		{"Roster", 1, false, func(*life) bool {
 			store := s.link("operator").store()
-			s.call("Roster", func() error {
-				_, err := leader.Roster(context.Background(), store, "e")
-				return err
-			})
+			s.call("Roster", func() error { return check.Err(leader.Roster(context.Background(), store, "e")) })
 			return true
 		}},
 	}

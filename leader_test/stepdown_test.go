@@ -114,10 +114,7 @@ func TestStepDown_IsRefused(t *testing.T) {
 		check.That(t, strings.Contains(log.String(), "by=eve answer=refused"), "the log is\n%s", log.String())
 		resigning := w.begin(func() error { return a.Resign(w.Context()) })
 		w.at(2 * time.Second)
-		asking := w.begin(func() error {
-			_, err := leader.StepDown(w.Context(), w.ops.bucket(t), "e", "eve")
-			return err
-		})
+		asking := w.begin(func() error { return check.Err(leader.StepDown(w.Context(), w.ops.bucket(t), "e", "eve")) })
 		a.lastTerm(t).Release()
 		w.at(3 * time.Second)
 		asking.returned(2*time.Second, nil)

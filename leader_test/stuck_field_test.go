@@ -67,7 +67,7 @@ func (s *stall) hold(t *testing.T, nc *nats.Conn) (release func()) {
 	s.mu.Lock()
 	s.blocked, s.free = blocked, free
 	s.mu.Unlock()
-	tcpOK(t, nc.Publish("application", []byte("x")))
+	check.OK(t, nc.Publish("application", []byte("x")))
 	select {
 	case <-blocked:
 	case <-time.After(tcpLimit):
@@ -105,9 +105,9 @@ func newStalled(t *testing.T) *stalled {
 	tcpCreate(t, x.js, leader.BucketConfig{Roster: true})
 	var err error
 	x.gb, err = fence.CreateBucket(t.Context(), x.js, jetstream.KeyValueConfig{Bucket: "G"})
-	tcpOK(t, err)
+	check.OK(t, err)
 	x.gs, err = fence.CreateStream(t.Context(), x.js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}, "s.guard")
-	tcpOK(t, err)
+	check.OK(t, err)
 	x.b = tcpBucket(t, x.js)
 	x.leader = tcpElectionOf(t, "e").stand(x.b, leader.Config{Roster: true, Guards: []leader.Guard{x.gb, x.gs}})
 	x.term = tcpTerm(x.leader)

@@ -29,7 +29,7 @@ func TestQueue_OneWritePerVacancy(t *testing.T) {
 	first, rest := k.crowd(200, cfg)
 	for round := range 10 { // more than are in line
 		at, before := k.clock.Elapsed(), k.store.Requests().Writes
-		k.ok(first.Resign(t.Context()))
+		check.OK(k, first.Resign(t.Context()))
 		k.clock.Advance(0)
 		writes := k.store.Requests().Writes - before
 		h := check.Got(leader.Lookup(t.Context(), k.store, "e"))(k)

@@ -36,11 +36,6 @@ func (k kit) leads(c *leader.Candidate, since time.Duration) {
 		"at %v %v, since %v; %s was to lead since %v", k.clock.Elapsed(), h, got, c.ID(), since)
 }
 
-func (k kit) ok(err error) {
-	k.Helper()
-	check.OK(k, err)
-}
-
 // roster returns the IDs of the candidates that stand.
 func (k kit) roster() (ids []string) {
 	k.Helper()
@@ -60,7 +55,7 @@ func TestQueue_FollowsInOrder(t *testing.T) {
 		got := k.roster()
 		check.Must(t, len(got) == 4 && got[0] == fmt.Sprint("c", (round+1)%5), "round %d: %v stand", round, got)
 		before := k.store.Requests().Writes
-		k.ok(cs[round%5].Resign(t.Context()))
+		check.OK(k, cs[round%5].Resign(t.Context()))
 		k.clock.Advance(0)
 		k.leads(cs[(round+1)%5], k.clock.Elapsed())
 		writes := k.store.Requests().Writes - before
@@ -79,7 +74,7 @@ func TestQueue_DeadCostTheirTurn(t *testing.T) {
 	}
 	at := k.clock.Elapsed()
 	before := k.store.Requests().Writes
-	k.ok(cs[0].Resign(t.Context()))
+	check.OK(k, cs[0].Resign(t.Context()))
 	k.clock.Advance(499 * time.Millisecond)
 	check.Must(t, !cs[6].IsLeader(), "it did not wait for its turn")
 	k.clock.Advance(time.Millisecond)
@@ -105,7 +100,7 @@ func TestQueue_HastyLeaders(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(12, leader.Config{LeaseDuration: 10 * time.Second})
 	for i := range 11 {
-		k.ok(cs[i].Resign(t.Context()))
+		check.OK(k, cs[i].Resign(t.Context()))
 		k.clock.Advance(0)
 		k.leads(cs[i+1], k.clock.Elapsed())
 		k.clock.Advance(time.Duration(i) * time.Millisecond)
@@ -116,12 +111,12 @@ func TestQueue_HastyLeaders(t *testing.T) {
 func TestQueue_StoppedLeaves(t *testing.T) {
 	k := newKit(t)
 	cs := k.queue(4, leader.Config{})
-	k.ok(cs[1].Stop(t.Context()))
+	check.OK(k, cs[1].Stop(t.Context()))
 	k.clock.Advance(0)
 	got := k.roster()
 	check.That(t, slices.Equal(got, []string{"c2", "c3"}), "%v stand", got)
 	at := k.clock.Elapsed()
-	k.ok(cs[0].Stop(t.Context()))
+	check.OK(k, cs[0].Stop(t.Context()))
 	k.clock.Advance(0)
 	k.leads(cs[2], at)
 }
@@ -142,7 +137,7 @@ func TestPriority_FollowsInOrder(t *testing.T) {
 	check.Must(t, slices.Equal(got, []string{"high", "same", "zero", "low"}), "%v stand", got)
 	for _, next := range []*leader.Candidate{high, same, zero} { // a candidate that resigned waits
 		at := k.clock.Elapsed()
-		k.ok(first.Resign(t.Context()))
+		check.OK(k, first.Resign(t.Context()))
 		k.clock.Advance(0)
 		k.leads(next, at)
 		first = next
@@ -189,7 +184,7 @@ func TestTransfer(t *testing.T) {
 	k.clock.Advance(5 * time.Second)
 	at := k.clock.Elapsed()
 	before := k.store.Requests().Writes
-	k.ok(cs[0].Transfer(t.Context(), "c3"))
+	check.OK(k, cs[0].Transfer(t.Context(), "c3"))
 	k.clock.Settle()
 	k.leads(cs[3], at)
 	check.Equal(t, k.store.Requests().Writes-before, 2, "%d writes")
@@ -249,7 +244,7 @@ func TestTransfer_WithoutRoster(t *testing.T) {
 	k.stand("b", leader.Config{})
 	c, _ := k.stand("c", leader.Config{})
 	k.clock.Advance(time.Second)
-	k.ok(a.Transfer(t.Context(), "c"))
+	check.OK(k, a.Transfer(t.Context(), "c"))
 	k.clock.Settle()
 	k.leads(c, 2*time.Second)
 	check.Is(t, check.Err(c.TransferAny(t.Context())), leader.ErrNoRoster)
@@ -273,7 +268,7 @@ func TestSeats_FilledInOrder(t *testing.T) {
 		t.Fatalf("%v lead, and %v stand", got, stand)
 	}
 	for i := range 3 { // the candidate that has waited longest follows on each seat, at once
-		k.ok(cs[i].Resign(t.Context()))
+		check.OK(k, cs[i].Resign(t.Context()))
 		k.clock.Advance(0)
 		if !cs[i+3].IsLeader() {
 			t.Fatalf("c%d does not lead, but %v", i+3, leaders())
@@ -286,7 +281,7 @@ func TestSeats_FilledInOrder(t *testing.T) {
 	check.That(t, after.Announcements-before.Announcements <= 5,
 		"%d announcements of four candidates in a lease", after.Announcements-before.Announcements)
 	check.Deep(t, k.roster(), []string{"c6", "c0", "c1", "c2"})
-	k.ok(cs[4].Transfer(t.Context(), "c1"))
+	check.OK(k, cs[4].Transfer(t.Context(), "c1"))
 	k.clock.Settle()
 	if !cs[1].IsLeader() {
 		t.Errorf("c1 was named, and %v lead", leaders())
@@ -328,7 +323,7 @@ func TestResign_DuringTransfer(t *testing.T) {
 		synctest.Wait()
 		k.store.Link("c2").Cut()
 		term.Release()
-		k.ok(<-resign)
+		check.OK(k, <-resign)
 		k.clock.Advance(time.Second)
 		check.Is(t, <-transfer, leader.ErrNotSucceeded)
 	})
@@ -371,7 +366,7 @@ func TestLine_OversizedIsLeftOut(t *testing.T) {
 	k.clock.Advance(time.Minute)
 	check.Must(t, cs[0].IsLeader(), "it could not renew")
 	at := k.clock.Elapsed()
-	k.ok(cs[0].Resign(t.Context()))
+	check.OK(k, cs[0].Resign(t.Context()))
 	k.clock.Advance(10 * time.Second)
 	h, err := leader.Lookup(t.Context(), k.store, "e")
 	check.That(t, err == nil && h.Since.Sub(clockStart) == at, "%v since %v, %v", h, h.Since, err)
@@ -395,7 +390,7 @@ func TestResign_CutOffReturns(t *testing.T) {
 		default:
 		}
 		k.clock.Advance(1)
-		k.ok(<-resign)
+		check.OK(k, <-resign)
 		k.store.Link("c0").Restore()
 		k.clock.Advance(time.Minute)
 		check.Must(t, cs[0].IsLeader(), "it does not lead again")

@@ -35,10 +35,10 @@ func tcpHandover(t *testing.T, a, b func() *leader.Bucket, cfg leader.Config) {
 	cfg.ID, cfg.Value = "b", []byte("10.0.0.2")
 	second := el.stand(store, cfg)
 	second.Expect(leadertest.Observed("a"))
-	tcpOK(t, first.Proclaim(t.Context(), []byte("10.0.0.3")))
+	check.OK(t, first.Proclaim(t.Context(), []byte("10.0.0.3")))
 	tcpShows(t, holders, "a", "10.0.0.3")
 
-	tcpOK(t, first.Resign(t.Context()))
+	check.OK(t, first.Resign(t.Context()))
 	first.Expect(leadertest.Deposed(leader.ErrResigned))
 	term := tcpTerm(second)
 	tcpShows(t, holders, "b", "10.0.0.2")
@@ -48,7 +48,7 @@ func tcpHandover(t *testing.T, a, b func() *leader.Bucket, cfg leader.Config) {
 		"Lookup: %v, want b with token %d", h, term.Token())
 	s, _ := second.Leader()
 	check.That(t, s.ID == "b" && s.Token == term.Token(), "b believes %v", s)
-	tcpOK(t, second.Stop(t.Context()))
+	check.OK(t, second.Stop(t.Context()))
 	second.Expect(leadertest.Deposed(leader.ErrStopped))
 }
 
@@ -63,13 +63,13 @@ func tcpTakeover(t *testing.T, a, b *leader.Bucket) {
 	tcpShows(t, holders, "a", "")
 	second := el.stand(b, leader.Config{ID: "b"})
 	second.Expect(leadertest.Observed("a"), leadertest.Faulted(leader.ErrNoFeed))
-	tcpOK(t, first.Proclaim(t.Context(), []byte("10.0.0.3")))
+	check.OK(t, first.Proclaim(t.Context(), []byte("10.0.0.3")))
 	tcpShows(t, holders, "a", "10.0.0.3")
-	tcpOK(t, first.Stop(t.Context()))
+	check.OK(t, first.Stop(t.Context()))
 	first.Expect(leadertest.Deposed(leader.ErrStopped))
 	second.Expect(leadertest.Elected())
 	tcpShows(t, holders, "b", "")
-	tcpOK(t, second.Stop(t.Context()))
+	check.OK(t, second.Stop(t.Context()))
 }
 
 // tcpShows waits until the observer reports that holder.
@@ -129,29 +129,11 @@ func TestTCP_TransportsAndStorage(t *testing.T) {
 	}
 }
 
-// tcpSilentWhile fails the test if anything is sent on the connection. A candidate that
-// has just begun may still send requests, so counting starts when nothing has been sent
-// for a while.
-func tcpSilentWhile(t *testing.T, nc *nats.Conn, do func()) {
-	t.Helper()
-	var last uint64
-	since := time.Now()
-	tcpEventually(t, "the connection is silent", func() bool {
-		if n := nc.Stats().OutMsgs; n != last {
-			last, since = n, time.Now()
-		}
-		return time.Since(since) > 100*time.Millisecond
-	})
-	do()
-	check.Equal(t, nc.Stats().OutMsgs-last, 0, "%d messages were sent, want none")
-}
-
 // A leader hands over in a JetStream domain.
 func TestTCP_Domain(t *testing.T) {
 	t.Parallel()
 	domain := func(t *testing.T, url string) jetstream.JetStream {
-		js := check.Got(jetstream.NewWithDomain(tcpDial(t, url), "hub"))(t)
-		return js
+		return check.Got(jetstream.NewWithDomain(tcpDial(t, url), "hub"))(t)
 	}
 	for _, k := range []struct {
 		name  string
@@ -250,7 +232,7 @@ func TestTCP_APIPrefix(t *testing.T) {
 			tcpCreate(t, hub, cfg)
 			prefixed := func() jetstream.JetStream {
 				js, err := jetstream.NewWithAPIPrefix(tcpDial(t, s.ClientURL(), nats.UserInfo("app", "x")), "P")
-				tcpOK(t, err)
+				check.OK(t, err)
 				return js
 			}
 			if !k.heard {
@@ -301,7 +283,7 @@ func TestTCPFault01_StopBeforeServer(t *testing.T) {
 	nc := tcpDial(t, fmt.Sprintf("nats://127.0.0.1:%d", tcpFreePorts(t, 1)[0]), nats.RetryOnFailedConnect(true))
 	c := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, nc)), leader.Config{})
 	c.Expect(leadertest.Faulted(leader.ErrUnreachable))
-	tcpOK(t, c.Stop(t.Context()))
+	check.OK(t, c.Stop(t.Context()))
 	<-c.Done()
 	check.That(t, c.Err() == nil, "%v", c.Err())
 }
@@ -358,7 +340,7 @@ func TestTCPFault16_ServerRestarts(t *testing.T) {
 					from, to = b, a
 				}
 				tcpEventually(t, "the other knows", func() bool { h, _ := to.Leader(); return h.ID == from.ID() })
-				tcpOK(t, from.Resign(t.Context()))
+				check.OK(t, from.Resign(t.Context()))
 				to.Expect(leadertest.Elected())
 			})
 		}
@@ -385,7 +367,7 @@ func TestErrorTexts_NoJetStream(t *testing.T) {
 		"JetStream does not answer on $JS.API.STREAM.INFO.KV_E: it is not enabled on the server or for the account, or its domain or API prefix is wrong or out of reach": tcpDial(t, tcpServe(t, off).ClientURL()),
 		"JetStream is not enabled for the account of this connection": tcpDial(t, tcpServe(t, account).ClientURL(), nats.UserInfo("b", "x")),
 	} {
-		err := second(tcpBucket(t, tcpJS(t, nc)).Info(t.Context()))
+		err := check.Err(tcpBucket(t, tcpJS(t, nc)).Info(t.Context()))
 		check.That(t, errors.Is(err, leader.ErrUnreachable) && fmt.Sprint(err) == "leader: "+what,
 			"got  %v\nwant leader: %s", err, what)
 	}

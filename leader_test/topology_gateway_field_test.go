@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -120,7 +121,7 @@ func TestTopology_Supercluster(t *testing.T) {
 
 	// Right after the gateways are connected again a reply to west may get lost, and it tries again
 	// within a lease. If east resigned, it would follow itself by then, so it stops.
-	tcpOK(t, east.Stop(t.Context()))
+	check.OK(t, east.Stop(t.Context()))
 	east.Expect(leadertest.Deposed(leader.ErrStopped))
 	west.Expect(leadertest.Elected())
 	east = el.stand(open(c.east[1]), leader.Config{ID: "east", LeaseDuration: operationLease})

@@ -41,7 +41,7 @@ const (
 func newNkey(tb testing.TB, kind byte) *nkey {
 	tb.Helper()
 	public, secret, err := ed25519.GenerateKey(rand.Reader)
-	tcpOK(tb, err)
+	check.OK(tb, err)
 	raw := append([]byte{kind}, public...)
 	raw = binary.LittleEndian.AppendUint16(raw, crc16(raw))
 	return &nkey{base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(raw), secret}
@@ -141,7 +141,7 @@ func (s *jwtServer) update(limits map[string]int64, revoked ...string) {
 	}
 	nc := tcpDial(s.tb, s.url, s.system.issueUser(s.tb, newNkey(s.tb, keyOfUser)))
 	reply, err := nc.Request("$SYS.REQ.CLAIMS.UPDATE", []byte(s.operator.issueAccount(s.tb, s.account, limits, revocations)), tcpLimit)
-	tcpOK(s.tb, err)
+	check.OK(s.tb, err)
 	check.Must(s.tb, strings.Contains(string(reply.Data), `"code":200`),
 		"the server does not take the account: %s", reply.Data)
 }

@@ -51,7 +51,7 @@ func TestTopology_LeafCutOff(t *testing.T) {
 	joined()
 	far.Expect(leadertest.Observed("near"))
 
-	tcpOK(t, near.Resign(t.Context()))
+	check.OK(t, near.Resign(t.Context()))
 	near.Expect(leadertest.Deposed(leader.ErrResigned))
 	far.Expect(leadertest.Elected())
 	near.Expect(leadertest.Observed("far"))

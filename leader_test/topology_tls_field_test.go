@@ -43,7 +43,7 @@ func newAuthority(tb testing.TB, name string) *authority {
 	signed := ca.sign(ca.cert)
 	var err error
 	ca.cert, err = x509.ParseCertificate(signed.Certificate[0])
-	tcpOK(tb, err)
+	check.OK(tb, err)
 	return ca
 }
 

@@ -2,7 +2,6 @@ package leader_test
 
 import (
 	"errors"
-	"math"
 	"strings"
 	"testing"
 	"time"
@@ -13,68 +12,9 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// Settings that cannot work are refused by name and relation.
-func TestConfig_RefusalNamesRelation(t *testing.T) {
-	type config = leader.Config
-	bubble(t, func(w *world) {
-		store := w.ops.bucket(t) // of a bucket with unknown settings
-		for _, k := range []struct {
-			cfg  config
-			is   error
-			text string
-		}{
-			{config{LeaseDuration: -1}, leader.ErrInvalidConfig, "LeaseDuration -1ns is negative"},
-			{config{RenewDeadline: -1}, leader.ErrInvalidConfig, "RenewDeadline -1ns is negative"},
-			{config{RenewInterval: -1}, leader.ErrInvalidConfig, "RenewInterval -1ns is negative"},
-			{config{PendingPeriod: -1}, leader.ErrInvalidConfig, "PendingPeriod -1ns is negative"},
-			{config{DrainTimeout: -1}, leader.ErrInvalidConfig, "DrainTimeout -1ns is negative"},
-			{
-				config{LeaseDuration: 10 * time.Second, RenewDeadline: 12 * time.Second},
-				leader.ErrInvalidConfig,
-				"RenewDeadline 12s is not less than LeaseDuration 10s",
-			},
-			{
-				config{LeaseDuration: 10 * time.Second, RenewDeadline: 10 * time.Second},
-				leader.ErrInvalidConfig,
-				"RenewDeadline 10s is not less than LeaseDuration 10s",
-			},
-			{
-				config{RenewDeadline: 5 * time.Second, RenewInterval: 5 * time.Second},
-				leader.ErrInvalidConfig,
-				"RenewInterval 5s is not less than RenewDeadline 5s",
-			},
-			{
-				config{LeaseDuration: 5 * time.Second, RenewInterval: 6 * time.Second},
-				leader.ErrInvalidConfig,
-				"RenewInterval 6s is not less than LeaseDuration 5s",
-			},
-			{config{LeaseDuration: 400 * 24 * time.Hour}, leader.ErrInvalidConfig, "LeaseDuration 9600h0m0s is more than"},
-			{config{LeaseDuration: 1}, leader.ErrInvalidConfig, "LeaseDuration 1ns is less than 1ms"},
-			{config{MinToken: math.MaxUint64}, leader.ErrInvalidConfig, "MinToken 18446744073709551615 is more than"},
-			{config{Value: make([]byte, maxValue+1)}, leader.ErrValueTooLarge, "Value of 65537 bytes is more than 65536"},
-			{config{ID: strings.Repeat("x", 257)}, leader.ErrInvalidConfig, "ID of 257 bytes is more than 256"},
-		} {
-			c, err := leader.Campaign(w.Context(), store, "e", k.cfg)
-			if c != nil || !errors.Is(err, k.is) || !strings.Contains(err.Error(), k.text) || !strings.HasPrefix(err.Error(), "leader: ") {
-				t.Errorf("got %v, want %q", err, k.text)
-			}
-		}
-		var none *leader.Bucket
-		for _, s := range []leader.Store{nil, none} {
-			check.Is(t, check.Err(leader.Campaign(w.Context(), s, "e", config{})), leader.ErrInvalidConfig)
-		}
-	})
-}
-
 // The names of elections are those of keys.
 func TestElectionNames_AreKeys(t *testing.T) {
 	inSealed(t, func(w *world) {
-		for _, name := range []string{
-			"", ".", "a.", ".a", "a..b", "a b", "a*", ">", "a.>", "*", "ä", "a\n", "a\x00", "a:b", "a$", "a,b", "a\tb", "a\\b",
-		} {
-			c, err := leader.Campaign(w.Context(), w.ops.bucket(t), name, leader.Config{})
-			check.That(t, errors.Is(err, leader.ErrInvalidConfig) && c == nil, "%q: %v", name, err)
-		}
 		cl := w.dial("a")
 		for _, name := range []string{"a", "shards.17", "A-b_c=d/e", "0", "a.b.c.d", "/", "-", "_kv"} {
 			c := w.campaign(w.Context(), cl, name, leader.Config{ID: "a"})
@@ -82,6 +22,17 @@ func TestElectionNames_AreKeys(t *testing.T) {
 			h, err := leader.Lookup(w.Context(), cl.bucket(t), name)
 			check.That(t, err == nil && h.ID == "a", "%q: %v, %v", name, h, err)
 		}
+	})
+}
+
+// Without an ID a candidate makes one of three parts. A Bucket that is nil is refused.
+func TestCampaign_WithoutIDOrBucket(t *testing.T) {
+	inSealed(t, func(w *world) {
+		c := check.Got(leader.Campaign(w.Context(), w.dial("a").bucket(t), "e", leader.Config{}))(w)
+		check.That(t, strings.Count(c.ID(), "_") >= 2, "the ID is %q", c.ID())
+		w.ok(c.Stop(w.Context()))
+		var none *leader.Bucket
+		check.Is(t, check.Err(leader.Campaign(w.Context(), none, "e", leader.Config{})), leader.ErrInvalidConfig)
 	})
 }
 
@@ -129,43 +80,6 @@ func TestMaxLease_RaisedIsUsed(t *testing.T) {
 		got := a.transitions()
 		check.That(t, len(got) == 2 && a.IsLeader(), "a saw %q", got)
 	})
-}
-
-// The defaults follow from the settings of the bucket.
-func TestDefaults_FollowBucket(t *testing.T) {
-	for _, k := range []struct {
-		name string
-		make func(w *world)
-		want time.Duration // of the lease
-		wait time.Duration // until elected
-	}{
-		{"its MaxLease", (*world).sealed, lease, 0},
-		{"two thirds of its TTL", func(w *world) {
-			w.Helper()
-			_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{
-				Bucket: "E", TTL: 9 * time.Second, Storage: jetstream.MemoryStorage,
-			})
-			w.ok(err)
-		}, 6 * time.Second, 9 * time.Second},
-		{"15s", (*world).ordinary, 15 * time.Second, 15 * time.Second},
-		{"15s by default", func(w *world) { w.create(leader.BucketConfig{}) }, 15 * time.Second, 0},
-	} {
-		in(k.make).run(t, k.name, func(t *testing.T, w *world) {
-			cl := w.dial("a")
-			c := check.Got(leader.Campaign(w.Context(), cl.bucket(t), "e", leader.Config{}))(w)
-			w.at(k.wait)
-			term, ok := c.Term()
-			check.Must(t, ok && term.Remaining() == k.want/5*4, "it leads: %v", ok)
-			h, _ := c.Leader()
-			check.That(t, h.Lease == k.want && h.ID == c.ID() && strings.Count(c.ID(), "_") >= 2,
-				"lease %v of %s", h.Lease, h.ID)
-			w.at(k.wait + k.want/6 - 1)
-			before := w.requests(cl)
-			w.at(k.wait + k.want/6)
-			check.Equal(t, w.requests(cl)-before, 1, "%d requests when a renewal is due")
-			w.ok(c.Stop(w.Context()))
-		})
-	}
 }
 
 // Tokens are greater than MinToken.

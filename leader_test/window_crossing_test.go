@@ -55,7 +55,7 @@ func TestWindow_SlotCrosses(t *testing.T) {
 			c.clock.Advance(time.Second)
 			clock := &crossing{Clock: c.clock}
 			waiting, err := leader.Campaign(t.Context(), narrow{c.link.Backend(), clock, c.window, &c.lines}, "e", leader.Config{ID: "b"})
-			c.ok(err)
+			check.OK(c, err)
 			c.cs = append(c.cs, waiting)
 			c.clock.Advance(5 * time.Second)
 			var other backend.Place

@@ -74,7 +74,7 @@ func newCrowd(t *testing.T, opts ...leadertest.Option) *crowd {
 func (c *crowd) join(election string, cfg leader.Config) *leader.Candidate {
 	c.Helper()
 	candidate, err := leader.Campaign(c.Context(), narrow{c.link.Backend(), c.clock, c.window, &c.lines}, election, cfg)
-	c.ok(err)
+	check.OK(c, err)
 	c.cs, c.ws = append(c.cs, candidate), append(c.ws, leadertest.Watch(c, c.clock, candidate))
 	return candidate
 }

@@ -82,10 +82,7 @@ func TestTryAcquire_FailedReadForgetsNothing(t *testing.T) {
 		a, b := store.Link("a"), store.Link("b")
 		check.Got(leader.TryAcquire(t.Context(), a, "jobs", leader.Config{ID: "a"}))(t)
 		a.Cut()
-		try := func() error {
-			_, err := leader.TryAcquire(t.Context(), b, "jobs", leader.Config{ID: "b"})
-			return err
-		}
+		try := func() error { return check.Err(leader.TryAcquire(t.Context(), b, "jobs", leader.Config{ID: "b"})) }
 		if err := try(); !errors.As(err, new(*leader.HeldError)) {
 			t.Error(err)
 		}
@@ -110,10 +107,7 @@ func TestTryAcquire_MarkerWithLease(t *testing.T) {
 	store.Backend().Mark(t.Context(), "jobs", e.Value, e.Revision, func(_ uint64, err error) {
 		check.Is(t, err, nil)
 	})
-	try := func() error {
-		_, err := leader.TryAcquire(t.Context(), b, "jobs", leader.Config{ID: "b"})
-		return err
-	}
+	try := func() error { return check.Err(leader.TryAcquire(t.Context(), b, "jobs", leader.Config{ID: "b"})) }
 	for range 2 {
 		if held := new(leader.HeldError); !errors.As(try(), &held) || held.Holder.ID != "" {
 			t.Errorf("%v", try())

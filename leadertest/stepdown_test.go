@@ -1,8 +1,6 @@
 package leadertest_test
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -66,25 +64,5 @@ func TestStepDown_Twice(t *testing.T) {
 		check.OK(t, store.StepDown("jobs"))
 		a.Expect(leadertest.Deposed(leader.ErrResigned))
 		clock.Advance(16 * time.Second)
-	}
-}
-
-// leader.StepDown itself works over the kit, in a goroutine of its own.
-func TestStepDown_OfPackageLeader(t *testing.T) {
-	clock := leadertest.NewClock()
-	store := leadertest.NewStore(clock)
-	_, a := campaign(t, clock, store, "a")
-	a.Expect(leadertest.Elected())
-	token := a.Term().Token()
-	h, err := leader.StepDown(t.Context(), store, "jobs", "test")
-	check.That(t, err == nil && h.ID == "a" && h.Token == token, "StepDown: %v, %v", h, err)
-	a.Expect(leadertest.Deposed(leader.ErrResigned))
-	if _, err = leader.StepDown(t.Context(), store, "jobs", "test"); !errors.Is(err, leader.ErrNoLeader) {
-		t.Errorf("StepDown of nobody: %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err = leader.StepDown(ctx, store, "jobs", "test"); !errors.Is(err, context.Canceled) {
-		t.Errorf("StepDown without time: %v", err)
 	}
 }

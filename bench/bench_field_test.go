@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/bench/internal/kvelect"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 func TestMain(m *testing.M) {
@@ -61,9 +62,7 @@ func TestHandover_FollowerLeads(t *testing.T) {
 	t.Parallel()
 	testTurn(t, measureHandover, func(t *testing.T, _ system, c cell) {
 		t.Helper()
-		if len(c.times) == 0 {
-			t.Error("no samples")
-		}
+		check.That(t, len(c.times) != 0, "no samples")
 	})
 }
 
@@ -72,9 +71,8 @@ func TestCrash_FollowerLeads(t *testing.T) {
 	testTurn(t, measureCrash, func(t *testing.T, sys system, c cell) {
 		t.Helper()
 		// A follower that leads at once does not respect the lease.
-		if least := sys.short.Lease / 4; len(c.times) != 1 || c.times[0] < least {
-			t.Errorf("%v, want one sample of %v or more", c.times, least)
-		}
+		least := sys.short.Lease / 4
+		check.That(t, len(c.times) == 1 && c.times[0] >= least, "%v, want one sample of %v or more", c.times, least)
 	})
 }
 
@@ -82,9 +80,7 @@ func TestCutOff_OldLeaderEnds(t *testing.T) {
 	t.Parallel()
 	testTurn(t, measureCut, func(t *testing.T, sys system, c cell) {
 		t.Helper()
-		if len(c.overlaps) != 1 {
-			t.Fatalf("%d outcomes", len(c.overlaps))
-		}
+		check.Must(t, len(c.overlaps) == 1, "%d outcomes", len(c.overlaps))
 		if sys.name == "natsleader" && c.overlaps[0].both > 0 {
 			t.Errorf("two leaders for %v", c.overlaps[0].both)
 		}
@@ -95,12 +91,8 @@ func TestStopped_OldLeaderEnds(t *testing.T) {
 	t.Parallel()
 	testTurn(t, measurePause, func(t *testing.T, sys system, c cell) {
 		t.Helper()
-		if len(c.overlaps) != 1 {
-			t.Fatalf("%d outcomes", len(c.overlaps))
-		}
-		if sys.name == "natsleader" && c.overlaps[0].wrong {
-			t.Error("the first answer after the pause is that it leads")
-		}
+		check.Must(t, len(c.overlaps) == 1, "%d outcomes", len(c.overlaps))
+		check.That(t, sys.name != "natsleader" || !c.overlaps[0].wrong, "the first answer after the pause is that it leads")
 	})
 }
 
@@ -111,9 +103,7 @@ func TestLoad_IsCounted(t *testing.T) {
 			t.Parallel()
 			testTurn(t, name, func(t *testing.T, _ system, c cell) {
 				t.Helper()
-				if c.Figures.RequestsPerSecond <= 0 {
-					t.Errorf("%+v: no requests were counted", c.Figures)
-				}
+				check.That(t, c.Figures.RequestsPerSecond > 0, "%+v: no requests were counted", c.Figures)
 			})
 		})
 	}
@@ -121,9 +111,7 @@ func TestLoad_IsCounted(t *testing.T) {
 		t.Parallel()
 		testTurn(t, measureWaiting, func(t *testing.T, _ system, c cell) {
 			t.Helper()
-			if c.Figures.Candidates != 20 {
-				t.Errorf("%+v", c.Figures)
-			}
+			check.That(t, c.Figures.Candidates == 20, "%+v", c.Figures)
 		})
 	})
 }
@@ -141,9 +129,7 @@ func TestRun_Formats(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Rows) != 2 || len(r.Systems) != 2 {
-		t.Fatalf("%d rows, %d systems", len(r.Rows), len(r.Systems))
-	}
+	check.Must(t, len(r.Rows) == 2 && len(r.Systems) == 2, "%d rows, %d systems", len(r.Rows), len(r.Systems))
 	if c := r.Rows[0].Cells["bare NATS"]; c.Note == "" || c.Figures.Samples != 0 {
 		t.Errorf("%+v: want a note and no figures", c)
 	}
@@ -161,23 +147,18 @@ func TestRun_Formats(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !strings.Contains(string(svg), "prefers-color-scheme: dark") {
-		t.Error("no colours for the dark mode")
-	}
+	check.That(t, strings.Contains(string(svg), "prefers-color-scheme: dark"), "no colours for the dark mode")
 	text := r.text()
 	for _, want := range []string{"natsleader", "bare NATS", "no election: only", "github.com/nats-io/nats.go"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
-		}
+		check.That(t, strings.Contains(text, want), "no %q in\n%s", want, text)
 	}
 }
 
 func TestRun_RefusesUnknownNames(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--measure", "x"}, {"--system", "x"}, {"--many", "0"}, {"x"}} {
-		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil {
-			t.Errorf("%v: no error", args)
-		}
+		err := run(t.Context(), args, io.Discard, io.Discard)
+		check.That(t, err != nil, "%v: no error", args)
 	}
 }
 
@@ -225,7 +206,6 @@ func TestWait_EndsWithContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := wait(ctx, time.Hour); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
+	err := wait(ctx, time.Hour)
+	check.That(t, errors.Is(err, context.Canceled), "%v", err)
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // scripted is a candidate that leads for a part of the time of its bubble.
@@ -68,9 +70,7 @@ func TestPassed_UpperBound(t *testing.T) {
 				elected, both, err := passed(ctx, script(0, tt.old, tt.late), script(tt.follower, time.Hour, 0))
 				switch {
 				case tt.expires:
-					if !errors.Is(err, context.DeadlineExceeded) {
-						t.Errorf("%v, want the end of the context", err)
-					}
+					check.That(t, errors.Is(err, context.DeadlineExceeded), "%v, want the end of the context", err)
 				case errors.Is(err, errDisturbed) != tt.disturbed || err != nil && !tt.disturbed:
 					t.Errorf("%v, want disturbed: %t", err, tt.disturbed)
 				case elected.Sub(began) != tt.wantElected || both != tt.wantBoth:
@@ -165,8 +165,7 @@ func TestProcess_Believes(t *testing.T) {
 	t.Parallel()
 	for report, want := range map[string]bool{`{"Leads":false}`: false, `{"Leads":true}`: true, ``: true} {
 		p := &process{out: json.NewDecoder(strings.NewReader(report))}
-		if got := p.believes(); got != want {
-			t.Errorf("%q: %t, want %t", report, got, want)
-		}
+		got := p.believes()
+		check.That(t, got == want, "%q: %t, want %t", report, got, want)
 	}
 }

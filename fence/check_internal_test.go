@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -176,9 +177,7 @@ func TestOlderThan_Versions(t *testing.T) {
 		"2.11.7": true, "2.9.30": true, "1.99.99": true, "2.11.8": false, "2.11.10": false, "2.12.0": false, "3.0.0": false,
 		"2.11.8-RC.1": false, "2.10": false, "junk": false, "": false,
 	} {
-		if olderThan(v, "2.11.8") != want {
-			t.Errorf("%q: %v", v, !want)
-		}
+		check.That(t, olderThan(v, "2.11.8") == want, "%q: %v", v, !want)
 	}
 }
 
@@ -240,9 +239,8 @@ func TestHazard_Settings(t *testing.T) {
 	} {
 		c := config{Subjects: []string{"g.*"}}
 		k.set(&c)
-		if got := s.hazard(c); (got == "") != (k.says == "") || !strings.Contains(got, k.says) {
-			t.Errorf("%s: %q, want %q", k.name, got, k.says)
-		}
+		got := s.hazard(c)
+		check.That(t, (got == "") == (k.says == "") && strings.Contains(got, k.says), "%s: %q, want %q", k.name, got, k.says)
 	}
 }
 
@@ -284,8 +282,7 @@ func TestGuard_GoneReadsSettings(t *testing.T) {
 		if _, err := get(d); !errors.Is(err, &jetstream.APIError{ErrorCode: 10099}) {
 			t.Errorf("%v", err)
 		}
-		if n := d.reads(); n != 1 || len(d.asked) != 1 {
-			t.Errorf("%d reads, %q", n, d.asked)
-		}
+		n := d.reads()
+		check.That(t, n == 1 && len(d.asked) == 1, "%d reads, %q", n, d.asked)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -38,24 +39,18 @@ func TestSort_Replies(t *testing.T) {
 			{[]byte(`{"stream":"OTHER","seq":7}`), []error{ErrUnknownOutcome, leader.ErrIncompatibleBucket}},
 		} {
 			_, err := d.bucket.sort(d.Context(), &nats.Msg{Subject: "x"}, k.reply)
-			if err == nil {
-				t.Errorf("%s: no error", k.reply)
-			}
+			check.That(t, err != nil, "%s: no error", k.reply)
 			for class, name := range classes {
 				want := false
 				for _, e := range k.want {
 					want = want || errors.Is(e, class)
 				}
-				if errors.Is(err, class) != want {
-					t.Errorf("%s: %s %v", k.reply, name, !want)
-				}
+				check.That(t, errors.Is(err, class) == want, "%s: %s %v", k.reply, name, !want)
 			}
 			d.Move(1, true)
 		}
 		ack, err := d.bucket.sort(d.Context(), &nats.Msg{Subject: "x"}, []byte(`{"stream":"KV_B","seq":7}`))
-		if err != nil || ack.Sequence != 7 {
-			t.Errorf("%+v, %v", ack, err)
-		}
+		check.That(t, err == nil && ack.Sequence == 7, "%+v, %v", ack, err)
 	})
 }
 
@@ -80,9 +75,7 @@ func TestSort_BatchesSwitchedOff(t *testing.T) {
 				d.until(at)
 			}
 			c.is(at, leader.ErrIncompatibleBucket)
-			if d.bucket.batches() {
-				t.Error("it is taken for a stream that takes batches")
-			}
+			check.That(t, !d.bucket.batches(), "it is taken for a stream that takes batches")
 		})
 	}
 }
@@ -184,9 +177,7 @@ func TestSendDirect_MoreReplicas(t *testing.T) {
 		d.conf.Replicas = 3
 		d.replies(refused, nil)
 		d.write("a", "1").is(0)
-		if !d.bucket.replicated() {
-			t.Error("the settings were not read")
-		}
+		check.That(t, d.bucket.replicated(), "the settings were not read")
 	})
 	atDesk(t, 1, func(d *desk) {
 		d.follow(func(m *nats.Msg, nth int) []byte {

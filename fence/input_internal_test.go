@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -114,9 +115,7 @@ func TestMismatch_Errors(t *testing.T) {
 	} {
 		err := k.m.mismatch(7)
 		for _, of := range []error{jetstream.ErrKeyRevisionMismatch, &jetstream.APIError{ErrorCode: jetstream.JSErrCodeStreamWrongLastSequence}} {
-			if errors.Is(err, of) != errors.Is(k.want, of) {
-				t.Errorf("%v: is %v: %v", err, of, errors.Is(err, of))
-			}
+			check.That(t, errors.Is(err, of) == errors.Is(k.want, of), "%v: is %v: %v", err, of, errors.Is(err, of))
 		}
 		if !errors.Is(err, k.want) || !k.m.create && !strings.Contains(err.Error(), " 7, not 5") {
 			t.Errorf("%v, want %v", err, k.want)
@@ -167,15 +166,13 @@ func TestShape_Settings(t *testing.T) {
 		meta, subjects := maps.Clone(k.old.Metadata), slices.Clone(k.old.Subjects)
 		wished := append(slices.Clone(k.wish.Subjects), "s.more")
 		k.wish.Subjects = wished[:len(k.wish.Subjects)]
-		if got := s.shape(k.old, k.wish); !reflect.DeepEqual(got, k.want) {
-			t.Errorf("%s:\n%+v, want\n%+v", k.name, got, k.want)
-		}
+		got := s.shape(k.old, k.wish)
+		check.That(t, reflect.DeepEqual(got, k.want), "%s:\n%+v, want\n%+v", k.name, got, k.want)
 		if !maps.Equal(meta, k.old.Metadata) || !slices.Equal(subjects, k.old.Subjects) {
 			t.Errorf("%s: the old settings were changed", k.name)
 		}
-		if more := wished[len(wished)-1]; more != "s.more" {
-			t.Errorf("%s: the caller's array of subjects goes on with %s", k.name, more)
-		}
+		more := wished[len(wished)-1]
+		check.That(t, more == "s.more", "%s: the caller's array of subjects goes on with %s", k.name, more)
 	}
 }
 
@@ -188,15 +185,11 @@ func TestReshape_Existing(t *testing.T) {
 		t.Errorf("nothing to do: changed %v, %v, a TTL %v", changed, err, s.keeps.Load())
 	}
 	conf, changed, err := s.reshape(fit, jetstream.StreamConfig{MaxMsgsPerSubject: 1})
-	if !changed || err != nil || conf.MaxMsgsPerSubject != 1 {
-		t.Errorf("a setting: changed %v, %v", changed, err)
-	}
-	if _, changed, err = s.reshape(fit, jetstream.StreamConfig{Storage: jetstream.MemoryStorage}); changed || !errors.Is(err, leader.ErrIncompatibleBucket) {
-		t.Errorf("the storage: changed %v, %v", changed, err)
-	}
-	if _, changed, err = s.reshape(fit, jetstream.StreamConfig{Sealed: true}); changed || !errors.Is(err, leader.ErrIncompatibleBucket) {
-		t.Errorf("a hazard: changed %v, %v", changed, err)
-	}
+	check.That(t, changed && err == nil && conf.MaxMsgsPerSubject == 1, "a setting: changed %v, %v", changed, err)
+	_, changed, err = s.reshape(fit, jetstream.StreamConfig{Storage: jetstream.MemoryStorage})
+	check.That(t, !changed && errors.Is(err, leader.ErrIncompatibleBucket), "the storage: changed %v, %v", changed, err)
+	_, changed, err = s.reshape(fit, jetstream.StreamConfig{Sealed: true})
+	check.That(t, !changed && errors.Is(err, leader.ErrIncompatibleBucket), "a hazard: changed %v, %v", changed, err)
 }
 
 // What is not opened, or has the name of nothing, is refused.
@@ -245,13 +238,10 @@ func TestOpen_Invalid(t *testing.T) {
 			"a nil bucket": (*Bucket)(nil).Backend(), "a zero bucket": (&Bucket{}).Backend(),
 			"a nil stream": (*Stream)(nil).Backend(), "a zero stream": (&Stream{}).Backend(),
 		} {
-			if g != nil {
-				t.Errorf("%s is a guard", name)
-			}
+			check.That(t, g == nil, "%s is a guard", name)
 		}
-		if came := d.came(); came != "" {
-			t.Errorf("written: %s", came)
-		}
+		came := d.came()
+		check.That(t, came == "", "written: %s", came)
 	})
 }
 
@@ -280,9 +270,7 @@ func TestCreate_FirstSequence(t *testing.T) {
 			if wish == 0 {
 				want.FirstSeq = uint64(d.zero.UnixMicro())
 			}
-			if !reflect.DeepEqual(made, want) {
-				t.Errorf("%+v, want\n%+v", made, want)
-			}
+			check.That(t, reflect.DeepEqual(made, want), "%+v, want\n%+v", made, want)
 			d.follow(func(*nats.Msg, int) []byte { return silence })
 			c = d.begin(func() error {
 				_, err := CreateBucket(d.Context(), d.js, jetstream.KeyValueConfig{Bucket: "B"})
@@ -294,9 +282,7 @@ func TestCreate_FirstSequence(t *testing.T) {
 	}
 	atDesk(t, 1, func(d *desk) { // and asks for nothing that would harm the guard
 		_, err := CreateStream(d.Context(), d.js, jetstream.StreamConfig{Name: "S", NoAck: true}, "g")
-		if !errors.Is(err, leader.ErrInvalidConfig) || len(d.asked) != 0 {
-			t.Errorf("%v, %q", err, d.asked)
-		}
+		check.That(t, errors.Is(err, leader.ErrInvalidConfig) && len(d.asked) == 0, "%v, %q", err, d.asked)
 	})
 }
 
@@ -320,8 +306,6 @@ func TestCreateBucket_Settings(t *testing.T) {
 			Name: "KV_B", Subjects: []string{"$KV.B.>"}, MaxMsgsPerSubject: 64, MaxAge: time.Hour, Discard: jetstream.DiscardNew, AllowRollup: true, DenyDelete: true, AllowDirect: true,
 			Compression: jetstream.S2Compression, AllowMsgTTL: true, SubjectDeleteMarkerTTL: time.Minute, AllowAtomicPublish: true, FirstSeq: uint64(d.zero.UnixMicro()),
 		}
-		if !reflect.DeepEqual(made, want) {
-			t.Errorf("%+v, want\n%+v", made, want)
-		}
+		check.That(t, reflect.DeepEqual(made, want), "%+v, want\n%+v", made, want)
 	})
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/jsapi"
 )
 
@@ -329,9 +330,7 @@ func (c *call) is(at time.Duration, want ...error) {
 		c.d.Errorf("%v", c.err)
 	}
 	for _, e := range want {
-		if !errors.Is(c.err, e) {
-			c.d.Errorf("%v, want %v", c.err, e)
-		}
+		check.That(c.d, errors.Is(c.err, e), "%v, want %v", c.err, e)
 	}
 	if errors.Is(c.err, ErrUnknownOutcome) && !errors.Is(errors.Join(want...), ErrUnknownOutcome) {
 		c.d.Errorf("the outcome is unknown: %v", c.err)
@@ -344,17 +343,14 @@ func (c *call) waits() {
 	synctest.Wait()
 	c.d.mu.Lock()
 	defer c.d.mu.Unlock()
-	if c.ended {
-		c.d.Fatalf("it has ended after %v: %v", c.after, c.err)
-	}
+	check.Must(c.d, !c.ended, "it has ended after %v: %v", c.after, c.err)
 }
 
 // until lets time pass until d.
 func (d *desk) until(at time.Duration) {
 	d.Helper()
-	if now := time.Since(d.zero); at < now {
-		d.Fatalf("it is %v already, and not %v", now, at)
-	}
+	now := time.Since(d.zero)
+	check.Must(d, at >= now, "it is %v already, and not %v", now, at)
 	time.Sleep(at - time.Since(d.zero))
 	synctest.Wait()
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -191,9 +192,7 @@ func TestInsist_Pauses(t *testing.T) {
 		for ; at < 5*time.Second; at += 50 * time.Millisecond {
 			want = append(want, at)
 		}
-		if len(d.at) != len(want) {
-			t.Fatalf("%d tries, want %d", len(d.at), len(want))
-		}
+		check.Must(t, len(d.at) == len(want), "%d tries, want %d", len(d.at), len(want))
 		for i := range want {
 			if d.at[i] != want[i] {
 				t.Fatalf("try %d after %v, want %v", i+1, d.at[i], want[i])
@@ -302,9 +301,8 @@ func TestTake_SharesBatches(t *testing.T) {
 		}
 		q.s.api.Known.Store(&jetstream.StreamConfig{Replicas: 3})
 		q.queue = []*writeSet{set(1, 0), set(1, 0)}
-		if group = q.take(); len(group) != 1 {
-			t.Errorf("%d in a batch that the stream does not take", len(group))
-		}
+		group = q.take()
+		check.That(t, len(group) == 1, "%d in a batch that the stream does not take", len(group))
 	}
 }
 
@@ -335,9 +333,8 @@ func TestOverdue_Limits(t *testing.T) {
 			if came := d.came(); came != want {
 				t.Errorf("%s: %s", k.name, came)
 			}
-			if now, _ := d.Current(); now != revision {
-				t.Errorf("%s: the revision is %d", k.name, now)
-			}
+			now, _ := d.Current()
+			check.That(t, now == revision, "%s: the revision is %d", k.name, now)
 			d.write("b", "1").is(0)
 			if came := d.came(); k.want && came != "b=1" {
 				t.Errorf("%s: the guard moves again: %s", k.name, came)
@@ -386,9 +383,7 @@ func TestNote_UnknownOutcomeStands(t *testing.T) {
 		second.is(0)
 		d.answer(a[0])
 		first.is(0)
-		if d.w.l.head != 7 || d.w.l.bytes != 2 {
-			t.Errorf("the newest is %d, %d bytes", d.w.l.head, d.w.l.bytes)
-		}
+		check.That(t, d.w.l.head == 7 && d.w.l.bytes == 2, "the newest is %d, %d bytes", d.w.l.head, d.w.l.bytes)
 	})
 }
 
@@ -524,9 +519,8 @@ func TestExplain_GuardFound(t *testing.T) {
 					t.Error("the settings were read, although the guard is the reason")
 				}
 				d.mu.Unlock()
-				if n := d.suspected(); n != k.suspects {
-					t.Errorf("reported %d times", n)
-				}
+				n := d.suspected()
+				check.That(t, n == k.suspects, "reported %d times", n)
 				if came := d.came(); came != k.came {
 					t.Errorf("sent: %s", came)
 				}
@@ -541,9 +535,8 @@ func TestInsist_Passed(t *testing.T) {
 		d.passed = true
 		d.write("a", "1").is(0, leader.ErrFenced)
 		d.pair("a").is(0, leader.ErrFenced)
-		if came := d.came(); came != "" {
-			t.Errorf("sent: %s", came)
-		}
+		came := d.came()
+		check.That(t, came == "", "sent: %s", came)
 	})
 }
 
@@ -559,9 +552,8 @@ func TestExplain_WithoutAnswer(t *testing.T) {
 		})
 		c := d.within(time.Minute, aPut)
 		d.until(5*time.Second - 1)
-		if came := d.came(); came != "k=" {
-			t.Errorf("sent: %s", came)
-		}
+		came := d.came()
+		check.That(t, came == "k=", "sent: %s", came)
 		d.follow(nil)
 		d.until(5 * time.Second)
 		c.is(5 * time.Second)
@@ -593,9 +585,8 @@ func TestRaisedAgain_Meanwhile(t *testing.T) {
 		d.Move(3, true)
 		c := d.begin(func() error { return d.w.l.raisedAgain(d.Context(), 1) })
 		c.is(0)
-		if n := d.suspected(); n != 0 {
-			t.Errorf("reported %d times", n)
-		}
+		n := d.suspected()
+		check.That(t, n == 0, "reported %d times", n)
 	})
 }
 

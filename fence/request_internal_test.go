@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -63,9 +64,7 @@ func TestPack_Headers(t *testing.T) {
 		{"a put with replicas", 3, func(d *desk) error { return aPut(d.Context(), d.w) }, []string{"k at=1 on=guard id=A"}, 1},
 		{"an update", 1, func(d *desk) error {
 			revision, err := d.w.Update(d.Context(), "k", nil, 2)
-			if revision != 3 {
-				d.Errorf("the revision is %d", revision)
-			}
+			check.That(d, revision == 3, "the revision is %d", revision)
 			return err
 		}, []string{"k batch=A0 nth=1 at=2 on=k", "guard commit=1 batch=A0 nth=2 at=1"}, 4},
 		{"an update with replicas", 3, func(d *desk) error {
@@ -75,9 +74,7 @@ func TestPack_Headers(t *testing.T) {
 		{"a batch", 3, func(d *desk) error {
 			var revisions []uint64
 			err := aBatch(&revisions, "a", "b", "a")(d.Context(), d.w)
-			if !slices.Equal(revisions, []uint64{3, 4, 5}) {
-				d.Errorf("the revisions are %d", revisions)
-			}
+			check.That(d, slices.Equal(revisions, []uint64{3, 4, 5}), "the revisions are %d", revisions)
 			return err
 		}, []string{"a batch=A1 nth=1 at=1 on=guard id=A", "b batch=A1 nth=2", "a commit=1 batch=A1 nth=3"}, 1},
 		{"a batch after an unknown outcome", 1, func(d *desk) error {
@@ -86,9 +83,7 @@ func TestPack_Headers(t *testing.T) {
 			b.Put("a", nil)
 			b.Delete("b")
 			revisions, err := b.Commit(d.Context())
-			if !slices.Equal(revisions, []uint64{3, 4}) {
-				d.Errorf("the revisions are %d", revisions)
-			}
+			check.That(d, slices.Equal(revisions, []uint64{3, 4}), "the revisions are %d", revisions)
 			return err
 		}, []string{"a batch=A0 nth=1", "b KV-Operation=DEL batch=A0 nth=2", "guard commit=1 batch=A0 nth=3 at=1"}, 5},
 	} {
@@ -99,9 +94,8 @@ func TestPack_Headers(t *testing.T) {
 			if got := d.headers(); !slices.Equal(got, k.want) {
 				t.Errorf("%s:\n%s\nwant\n%s", k.name, strings.Join(got, "\n"), strings.Join(k.want, "\n"))
 			}
-			if now, _ := d.Current(); now != k.revision {
-				t.Errorf("%s: the guard is at %d", k.name, now)
-			}
+			now, _ := d.Current()
+			check.That(t, now == k.revision, "%s: the guard is at %d", k.name, now)
 			if d.w.l.bytes != 0 || d.w.l.unknownOutcome {
 				t.Errorf("%s: %d bytes, unknown %v", k.name, d.w.l.bytes, d.w.l.unknownOutcome)
 			}
@@ -128,9 +122,7 @@ func TestStored_RevisionsOfABatch(t *testing.T) {
 		first.is(0)
 		batch.is(0)
 		single.is(0)
-		if !slices.Equal(revisions, []uint64{3, 4}) || last != 5 {
-			t.Errorf("%d and %d", revisions, last)
-		}
+		check.That(t, slices.Equal(revisions, []uint64{3, 4}) && last == 5, "%d and %d", revisions, last)
 	})
 }
 
@@ -180,9 +172,7 @@ func TestSettle_StoredAndRejected(t *testing.T) {
 				return err
 			})
 			c.is(0)
-			if revision != 5 {
-				t.Errorf("rejected %s: the revision is %d", name, revision)
-			}
+			check.That(t, revision == 5, "rejected %s: the revision is %d", name, revision)
 		})
 	}
 }
@@ -198,9 +188,8 @@ func TestSettle_ProvenByTheSequence(t *testing.T) {
 			return nil
 		})
 		d.write("k", "1").is(0)
-		if got := d.headers(); !slices.Equal(got, []string{"k at=1 on=guard id=A", "k at=1 on=guard id=B"}) {
-			t.Errorf("%q", got)
-		}
+		got := d.headers()
+		check.That(t, slices.Equal(got, []string{"k at=1 on=guard id=A", "k at=1 on=guard id=B"}), "%q", got)
 	})
 }
 
@@ -248,9 +237,8 @@ func TestSettle_OwnMessageIsNoProof(t *testing.T) {
 				c := d.update(2)
 				d.until(5 * time.Second)
 				c.is(k.at, k.want...)
-				if got := d.suspected() > 0; got != k.suspects {
-					t.Errorf("the guard was reported: %v", got)
-				}
+				got := d.suspected() > 0
+				check.That(t, got == k.suspects, "the guard was reported: %v", got)
 			})
 		})
 	}
@@ -392,9 +380,8 @@ func TestStage_AfterMissingMessage(t *testing.T) {
 						names = append(names, text[strings.Index(text, "batch=")+6:][:2])
 					}
 				}
-				if got := strings.Join(names, " "); got != k.names {
-					t.Errorf("batches %s, want %s", got, k.names)
-				}
+				got := strings.Join(names, " ")
+				check.That(t, got == k.names, "batches %s, want %s", got, k.names)
 			})
 		})
 	}
@@ -449,9 +436,8 @@ func TestPublish_NotTaken(t *testing.T) {
 		c = d.within(time.Second, aCreate)
 		d.until(time.Second)
 		c.is(time.Second, context.DeadlineExceeded, errNotNow, leader.ErrUnreachable)
-		if now := d.nc.Stats().OutMsgs; now != sent {
-			t.Errorf("%d messages were sent", now-sent)
-		}
+		now := d.nc.Stats().OutMsgs
+		check.That(t, now == sent, "%d messages were sent", now-sent)
 	})
 }
 
@@ -479,9 +465,7 @@ func TestSettle_BatchFound(t *testing.T) {
 		first.is(0)
 		pair.is(0)
 		last.is(0)
-		if !slices.Equal(revisions, []uint64{5, 6}) {
-			t.Errorf("%d", revisions)
-		}
+		check.That(t, slices.Equal(revisions, []uint64{5, 6}), "%d", revisions)
 	})
 }
 

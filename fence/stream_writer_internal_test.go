@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -48,12 +49,8 @@ func TestStreamWriter_Duplicates(t *testing.T) {
 				var ack jetstream.PubAck
 				m := &nats.Msg{Subject: "$KV.B.k", Header: nats.Header{jetstream.MsgIDHeader: {"mine"}}}
 				d.publish(w, &ack, m).is(0)
-				if ack.Sequence != want.Sequence || ack.Duplicate != want.Duplicate {
-					t.Errorf("message %d: %+v", i+1, ack)
-				}
-				if len(m.Header) != 1 {
-					t.Errorf("the header of the caller: %v", m.Header)
-				}
+				check.That(t, ack.Sequence == want.Sequence && ack.Duplicate == want.Duplicate, "message %d: %+v", i+1, ack)
+				check.That(t, len(m.Header) == 1, "the header of the caller: %v", m.Header)
 			}
 		})
 	}
@@ -61,9 +58,7 @@ func TestStreamWriter_Duplicates(t *testing.T) {
 		d.stores(notNow)
 		var ack jetstream.PubAck
 		d.publish(d.streamWriter(), &ack, &nats.Msg{Subject: "$KV.B.k"}).is(0)
-		if ack.Sequence != 2 || ack.Duplicate {
-			t.Errorf("%+v", ack)
-		}
+		check.That(t, ack.Sequence == 2 && !ack.Duplicate, "%+v", ack)
 	})
 }
 
@@ -84,9 +79,7 @@ func TestStreamBatch_IDs(t *testing.T) {
 		c := d.publish(d.streamWriter(), &ack, batch()...)
 		d.until(5 * time.Second)
 		c.is(0)
-		if ack.Sequence != 3 {
-			t.Errorf("%+v", ack)
-		}
+		check.That(t, ack.Sequence == 3, "%+v", ack)
 	})
 }
 
@@ -136,8 +129,7 @@ func TestStreamBatch_FirstError(t *testing.T) {
 		if _, err := (&StreamBatch{}).Commit(d.Context()); !errors.Is(err, leader.ErrInvalidConfig) {
 			t.Errorf("a batch without a writer: %v", err)
 		}
-		if came := d.came(); came != "" {
-			t.Errorf("written: %s", came)
-		}
+		came := d.came()
+		check.That(t, came == "", "written: %s", came)
 	})
 }

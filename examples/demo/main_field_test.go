@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/natsleader/natsleader/examples/internal/exampletest"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -47,25 +48,17 @@ func TestDemo_LeaderAfterFaults(t *testing.T) {
 		"resign ", "crash ", "black hole ", "key deleted ", "server restart ", "server outage ", // in the table
 		"all checks held",
 	} {
-		if !strings.Contains(out, want) {
-			t.Errorf("the output lacks %q", want)
-		}
+		check.That(t, strings.Contains(out, want), "the output lacks %q", want)
 	}
 	picture, err := os.ReadFile(svg)
-	if err != nil || xml.Unmarshal(picture, new(struct{})) != nil {
-		t.Errorf("no picture: %v\n%s", err, picture)
-	}
+	check.That(t, err == nil && xml.Unmarshal(picture, new(struct{})) == nil, "no picture: %v\n%s", err, picture)
 	for _, want := range []string{">crash<", ">nobody leads for 0.", ">server restart<", "with a lease of 700ms<"} {
-		if !strings.Contains(string(picture), want) {
-			t.Errorf("the picture lacks %q", want)
-		}
+		check.That(t, strings.Contains(string(picture), want), "the picture lacks %q", want)
 	}
 	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	if strings.Count(out, " elected ") < 6 {
-		t.Error("too few failovers")
-	}
+	check.That(t, strings.Count(out, " elected ") >= 6, "too few failovers")
 	if t.Failed() {
 		t.Log(out)
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // The picture has a lane for each kind: where the leader ended, for how long nobody led, and the end
@@ -29,9 +31,7 @@ func TestSVG(t *testing.T) {
 		`M515.7 58v24`, ">crash &amp; burn<", ">nobody leads for 2.00 s<",
 		`<rect x="130.0" y="96" width="450.0" height="16" class="a"/>`, ">the same leader goes on<",
 	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("the picture lacks %s", want)
-		}
+		check.That(t, strings.Contains(got, want), "the picture lacks %s", want)
 	}
 	if t.Failed() {
 		t.Log(got)

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/natsleader/natsleader/examples/internal/exampletest"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 const election = "e"
@@ -18,7 +18,7 @@ const election = "e"
 func database(t *testing.T, dir string) *sql.DB {
 	t.Helper()
 	a, err := openAccount(dir, true)
-	exampletest.OK(t, err)
+	check.OK(t, err)
 	t.Cleanup(func() {
 		if err := a.db.Close(); err != nil {
 			t.Error(err)
@@ -45,7 +45,7 @@ func write(ctx context.Context, token uint64) func(*sql.Tx) error {
 func written(t *testing.T, db *sql.DB) (tokens []uint64) {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), `SELECT token FROM log ORDER BY n`)
-	exampletest.OK(t, err)
+	check.OK(t, err)
 	defer func() {
 		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 			t.Error(err)
@@ -53,7 +53,7 @@ func written(t *testing.T, db *sql.DB) (tokens []uint64) {
 	}()
 	for rows.Next() {
 		var token uint64
-		exampletest.OK(t, rows.Scan(&token))
+		check.OK(t, rows.Scan(&token))
 		tokens = append(tokens, token)
 	}
 	return tokens
@@ -90,15 +90,12 @@ func TestFence_FailedWrite(t *testing.T) {
 	err := fenced(ctx, db, election, 9, func(tx *sql.Tx) error {
 		return errors.Join(write(ctx, 9)(tx), broken)
 	})
-	if !errors.Is(err, broken) {
-		t.Errorf("error %v, want %v", err, broken)
-	}
+	check.That(t, errors.Is(err, broken), "error %v, want %v", err, broken)
 	if err := fenced(ctx, db, election, 8, write(ctx, 8)); err != nil {
 		t.Error(err)
 	}
-	if got, want := written(t, db), []uint64{8}; !slices.Equal(got, want) {
-		t.Errorf("written by %v, want %v", got, want)
-	}
+	got, want := written(t, db), []uint64{8}
+	check.That(t, slices.Equal(got, want), "written by %v, want %v", got, want)
 }
 
 // Tokens never fall, however many processes write at the same time.
@@ -127,7 +124,5 @@ func TestFence_TokensNeverFall(t *testing.T) {
 	for _, n := range accepted {
 		sum += n
 	}
-	if !slices.IsSorted(got) || len(got) != sum || sum == 0 {
-		t.Errorf("%d accepted, written by %v", sum, got)
-	}
+	check.That(t, slices.IsSorted(got) && len(got) == sum && sum != 0, "%d accepted, written by %v", sum, got)
 }

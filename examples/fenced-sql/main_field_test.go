@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/natsleader/natsleader/examples/internal/exampletest"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -25,13 +26,9 @@ func TestZombie_IsRefused(t *testing.T) {
 		{checked, "100 and 5 deposits of 10 make 150: nothing is lost"},
 		{unchecked, "100 and 6 deposits of 10, but the balance is 140: 20 lost"},
 	} {
-		if strings.Count(x.in, x.want) != 1 {
-			t.Errorf("the output should say once %q", x.want)
-		}
+		check.That(t, strings.Count(x.in, x.want) == 1, "the output should say once %q", x.want)
 	}
-	if strings.Contains(unchecked, "refused") {
-		t.Error("refused without the check")
-	}
+	check.That(t, !strings.Contains(unchecked, "refused"), "refused without the check")
 	if t.Failed() {
 		t.Log(out)
 	}
@@ -40,9 +37,8 @@ func TestZombie_IsRefused(t *testing.T) {
 func TestCtrlC_EndsItCleanly(t *testing.T) {
 	for _, at := range []string{"elected", "took over", "HELD UP", "GOES ON", "refused"} {
 		t.Run(at, func(t *testing.T) {
-			if out := exampletest.Run(t, example, at, 1, 0); strings.Contains(out, "deposits of") {
-				t.Errorf("it went on to the end:\n%s", out)
-			}
+			out := exampletest.Run(t, example, at, 1, 0)
+			check.That(t, !strings.Contains(out, "deposits of"), "it went on to the end:\n%s", out)
 		})
 	}
 }

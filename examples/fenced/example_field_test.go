@@ -9,8 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/natsleader/natsleader/examples/internal/exampletest"
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -37,13 +37,13 @@ func TestLateRead_CostsARefusal(t *testing.T) {
 	ctx := t.Context()
 	js := connect(t)
 	elections, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: "elections"})
-	exampletest.OK(t, err)
+	check.OK(t, err)
 	orders, err := fence.CreateBucket(ctx, js, jetstream.KeyValueConfig{Bucket: "orders"})
-	exampletest.OK(t, err)
+	check.OK(t, err)
 	kv, err := js.KeyValue(ctx, "orders")
-	exampletest.OK(t, err)
+	check.OK(t, err)
 	c, err := leader.Campaign(ctx, elections, "billing", leader.Config{Guards: []leader.Guard{orders}})
-	exampletest.OK(t, err)
+	check.OK(t, err)
 	var term *leader.Term
 	for event := range c.Events(ctx) {
 		if e, ok := event.(leader.Elected); ok {
@@ -61,12 +61,10 @@ func TestLateRead_CostsARefusal(t *testing.T) {
 	}
 	old := put("1000")
 	put("1001")
-	if err = renumber(ctx, lagging{kv, old}, orders, term); !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-		t.Errorf("after a late read: %v, want a mismatch", err)
-	}
-	if err = renumber(ctx, kv, orders, term); err != nil {
-		t.Errorf("after a read: %v", err)
-	}
+	err = renumber(ctx, lagging{kv, old}, orders, term)
+	check.That(t, errors.Is(err, jetstream.ErrKeyRevisionMismatch), "after a late read: %v, want a mismatch", err)
+	err = renumber(ctx, kv, orders, term)
+	check.That(t, err == nil, "after a read: %v", err)
 	if err = c.Stop(ctx); err != nil {
 		t.Error(err)
 	}

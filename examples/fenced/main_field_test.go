@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/natsleader/natsleader/examples/internal/exampletest"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // A server (2.15.2) that is shut down while it creates a stream leaves two goroutines behind.
@@ -57,13 +58,9 @@ func TestZombie_ServerRefuses(t *testing.T) {
 		{guarded, "what the leader wrote stands"},
 		{plain, "what the leader wrote is lost"},
 	} {
-		if strings.Count(x.in, x.want) != 1 {
-			t.Errorf("the output should say once %q", x.want)
-		}
+		check.That(t, strings.Count(x.in, x.want) == 1, "the output should say once %q", x.want)
 	}
-	if strings.Contains(plain, "refused") {
-		t.Error("a plain Put was refused")
-	}
+	check.That(t, !strings.Contains(plain, "refused"), "a plain Put was refused")
 	if t.Failed() {
 		t.Log(out)
 	}
@@ -72,9 +69,8 @@ func TestZombie_ServerRefuses(t *testing.T) {
 func TestCtrlC_EndsItCleanly(t *testing.T) {
 	for _, at := range []string{"elected", "RESIGNS", "refused"} {
 		t.Run(at, func(t *testing.T) {
-			if out := exampletest.Run(t, example, at, 1, 0); strings.Contains(out, "plain Put") {
-				t.Errorf("it went on:\n%s", out)
-			}
+			out := exampletest.Run(t, example, at, 1, 0)
+			check.That(t, !strings.Contains(out, "plain Put"), "it went on:\n%s", out)
 		})
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/examples/internal/embedded"
-	"github.com/natsleader/natsleader/examples/internal/exampletest"
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // connect connects to a server of its own.
@@ -18,17 +18,17 @@ func connect(t *testing.T) jetstream.JetStream {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
 	server, err := embedded.Start()
-	exampletest.OK(t, err)
+	check.OK(t, err)
 	t.Cleanup(func() {
 		if closing := server.Close(); closing != nil {
 			t.Error(closing)
 		}
 	})
 	nc, err := nats.Connect(server.URL())
-	exampletest.OK(t, err)
+	check.OK(t, err)
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
-	exampletest.OK(t, err)
+	check.OK(t, err)
 	return js
 }
 
@@ -37,10 +37,10 @@ func connect(t *testing.T) jetstream.JetStream {
 func TestStock_TakenUpToGuard(t *testing.T) {
 	ctx := t.Context()
 	kv, err := connect(t).CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "b"})
-	exampletest.OK(t, err)
+	check.OK(t, err)
 	put := func(key, value string) uint64 {
 		revision, failed := kv.PutString(ctx, key, value)
-		exampletest.OK(t, failed)
+		check.OK(t, failed)
 		return revision
 	}
 	put("changed", "old")
@@ -59,7 +59,7 @@ func TestStock_TakenUpToGuard(t *testing.T) {
 		done <- taken{stock, failed}
 	}()
 	put("changed", "new")
-	exampletest.OK(t, kv.Delete(ctx, "deleted"))
+	check.OK(t, kv.Delete(ctx, "deleted"))
 	select {
 	case got := <-done:
 		t.Fatalf("taken before the guard was raised: %v, %v", got.stock, got.err)
@@ -73,11 +73,8 @@ func TestStock_TakenUpToGuard(t *testing.T) {
 		t.Fatal(got.err)
 	}
 	for key, want := range map[string]string{"changed": "new", "kept": "old"} {
-		if e := got.stock[key]; e == nil || string(e.Value()) != want {
-			t.Errorf("%s is %v, want %q", key, e, want)
-		}
+		e := got.stock[key]
+		check.That(t, e != nil && string(e.Value()) == want, "%s is %v, want %q", key, e, want)
 	}
-	if len(got.stock) != 2 {
-		t.Errorf("%d keys in stock, want 2", len(got.stock))
-	}
+	check.That(t, len(got.stock) == 2, "%d keys in stock, want 2", len(got.stock))
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // The judge finds each broken promise in reports that break it, and nothing in those that do not.
@@ -27,9 +29,7 @@ func TestJudge(t *testing.T) {
 				j.heard(h.name, h.report)
 			}
 			got := strings.Join(j.broken, "\n")
-			if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
-				t.Errorf("broken: %q, not %q", got, c.want)
-			}
+			check.That(t, (c.want == "") == (got == "") && strings.Contains(got, c.want), "broken: %q, not %q", got, c.want)
 			if j.checks != len(all) && !strings.Contains(c.told, violated) {
 				t.Errorf("%d checks of %d reports", j.checks, len(all))
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/link"
 	"github.com/natsleader/natsleader/internal/proof"
 )
@@ -155,9 +156,7 @@ func TestStory_Links(t *testing.T) {
 	for _, part := range []string{
 		partAcquire, partSending, partReceive, partDeadline, partUnknown, partPending, partFenced, partWork, partContext, partRelease, partDeleted, partHint, partGuards,
 	} {
-		if !parts[part] {
-			t.Errorf("docs/protocol.md has no part %q", part)
-		}
+		check.That(t, parts[part], "docs/protocol.md has no part %q", part)
 	}
 	told := map[string]bool{}
 	for _, what := range []string{
@@ -171,9 +170,7 @@ func TestStory_Links(t *testing.T) {
 	}
 	for _, what := range []string{doRestart, doOutage, doUp, doDelete, doLease} {
 		text, part := newStory().did(what, "")
-		if text == "" || told[text] || !parts[part] {
-			t.Errorf("%s: %q, %q", what, text, part)
-		}
+		check.That(t, text != "" && !told[text] && parts[part], "%s: %q, %q", what, text, part)
 		told[text] = true
 	}
 }

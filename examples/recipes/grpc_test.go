@@ -20,7 +20,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"github.com/natsleader/natsleader/examples/internal/exampletest"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -77,7 +77,7 @@ func TestForward_ReachesLeader(t *testing.T) {
 		}
 		replica := func(id string, serves health_v1.HealthCheckResponse_ServingStatus) *leader.Candidate {
 			c, err := leader.Campaign(t.Context(), store.Link(id), "e", leader.Config{ID: id, Value: []byte(id)})
-			exampletest.OK(t, err)
+			check.OK(t, err)
 			s := grpc.NewServer(grpc.UnaryInterceptor(forward(c, connection)))
 			answers := health.NewServer()
 			answers.SetServingStatus("", serves)
@@ -88,7 +88,7 @@ func TestForward_ReachesLeader(t *testing.T) {
 			t.Cleanup(s.Stop)
 			conn, err := grpc.NewClient("passthrough:"+id, grpc.WithTransportCredentials(insecure.NewCredentials()),
 				grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return l.DialContext(ctx) }))
-			exampletest.OK(t, err)
+			check.OK(t, err)
 			conns[id] = conn
 			t.Cleanup(func() { _ = conn.Close() })
 			time.Sleep(time.Second)
@@ -108,7 +108,7 @@ func TestForward_ReachesLeader(t *testing.T) {
 			}
 		}
 		store.Link("b").Cut() // so b does not hear that a hands over, and a has not heard of another leader
-		exampletest.OK(t, a.Stop(t.Context()))
+		check.OK(t, a.Stop(t.Context()))
 		if got, code := ask("b"); code != codes.Unavailable {
 			t.Errorf("b answers %v, %v", got, code)
 		}
@@ -117,6 +117,6 @@ func TestForward_ReachesLeader(t *testing.T) {
 		if got, code := ask("b"); code != codes.OK || got != health_v1.HealthCheckResponse_NOT_SERVING {
 			t.Errorf("b answers %v, %v", got, code)
 		}
-		exampletest.OK(t, b.Stop(t.Context()))
+		check.OK(t, b.Stop(t.Context()))
 	})
 }

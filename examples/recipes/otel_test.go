@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
-	"github.com/natsleader/natsleader/examples/internal/exampletest"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 	"github.com/natsleader/natsleader/metrics"
@@ -64,31 +64,27 @@ func TestObserved_LogAndMetrics(t *testing.T) {
 	logs := sdklog.NewLoggerProvider(sdklog.WithProcessor(&records))
 	var collector metrics.Collector
 	c, err := observed(logs, &collector, leadertest.NewStore(nil), "billing")
-	exampletest.OK(t, err)
+	check.OK(t, err)
 	for e := range c.Events(t.Context()) {
 		if _, elected := e.(leader.Elected); elected {
 			break
 		}
 	}
 	producer, err := meter(&collector)
-	exampletest.OK(t, err)
+	check.OK(t, err)
 	reader := metric.NewManualReader(metric.WithProducer(producer))
 	_ = metric.NewMeterProvider(metric.WithReader(reader))
 	var all metricdata.ResourceMetrics
-	exampletest.OK(t, reader.Collect(t.Context(), &all))
+	check.OK(t, reader.Collect(t.Context(), &all))
 	var names []string
 	for _, scope := range all.ScopeMetrics {
 		for _, m := range scope.Metrics {
 			names = append(names, m.Name)
 		}
 	}
-	if !slices.Contains(names, "natsleader_is_leader") {
-		t.Errorf("metrics %q", names)
-	}
-	exampletest.OK(t, c.Stop(t.Context()))
+	check.That(t, slices.Contains(names, "natsleader_is_leader"), "metrics %q", names)
+	check.OK(t, c.Stop(t.Context()))
 	records.mu.Lock()
 	defer records.mu.Unlock()
-	if !slices.Contains(records.texts, "elected") {
-		t.Errorf("log %q", records.texts)
-	}
+	check.That(t, slices.Contains(records.texts, "elected"), "log %q", records.texts)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/natsleader/natsleader/examples/internal/exampletest"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -34,18 +34,18 @@ func embedded(options *server.Options) (*server.Server, *nats.Conn, error) {
 // A candidate leads on a server in its own process.
 func TestEmbedded_Leads(t *testing.T) {
 	s, nc, err := embedded(&server.Options{JetStream: true, StoreDir: t.TempDir(), DontListen: true, NoSigs: true})
-	exampletest.OK(t, err)
+	check.OK(t, err)
 	defer s.WaitForShutdown()
 	defer s.Shutdown()
 	defer nc.Close()
 	js, err := jetstream.New(nc)
-	exampletest.OK(t, err)
+	check.OK(t, err)
 	bucket, err := leader.EnsureBucket(js, leader.BucketConfig{Name: "elections"})
-	exampletest.OK(t, err)
+	check.OK(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	lock, err := leader.Acquire(ctx, bucket, "billing", leader.Config{})
-	exampletest.OK(t, err)
+	check.OK(t, err)
 	if err := lock.Unlock(ctx); err != nil {
 		t.Error(err)
 	}

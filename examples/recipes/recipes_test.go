@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -71,9 +72,7 @@ func TestPool_EndsTogether(t *testing.T) {
 		}
 		return nil
 	})
-	if !errors.Is(err, broken) {
-		t.Errorf("%v", err)
-	}
+	check.That(t, errors.Is(err, broken), "%v", err)
 	term := leadertest.NewTerm(t)
 	items.Store(0)
 	err = pool(term.Context(), 4, func(context.Context) error {
@@ -82,9 +81,7 @@ func TestPool_EndsTogether(t *testing.T) {
 		}
 		return nil
 	})
-	if !errors.Is(err, leader.ErrLeaseExpired) {
-		t.Errorf("%v", err)
-	}
+	check.That(t, errors.Is(err, leader.ErrLeaseExpired), "%v", err)
 }
 
 // Each shard has one leader, and each replica leads some.
@@ -116,9 +113,7 @@ func TestShards_Spread(t *testing.T) {
 			of[replica]++
 		}
 		mu.Unlock()
-		if of["a"] == 0 || of["b"] == 0 || of["c"] == 0 || len(leads) != 30 {
-			t.Errorf("replicas lead %v", of)
-		}
+		check.That(t, of["a"] != 0 && of["b"] != 0 && of["c"] != 0 && len(leads) == 30, "replicas lead %v", of)
 		cancel()
 		all.Wait()
 	})

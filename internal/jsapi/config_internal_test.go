@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // script is a JetStream API that answers each request by its next line, and repeats the last
@@ -56,9 +57,7 @@ func (s *script) wantAsked(t *wired, want ...string) {
 	synctest.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !slices.Equal(s.asked, want) {
-		t.Errorf("asked %q, want %q", s.asked, want)
-	}
+	check.That(t, slices.Equal(s.asked, want), "asked %q, want %q", s.asked, want)
 	s.asked = nil
 }
 
@@ -186,9 +185,7 @@ func TestConfig_IsRemembered(t *testing.T) {
 		want := func(what, description string, asked ...string) {
 			t.Helper()
 			c, err := t.a.Config(t.Context())
-			if err != nil || c.Description != description {
-				t.Errorf("%s: %q, %v", what, c.Description, err)
-			}
+			check.That(t, err == nil && c.Description == description, "%s: %q, %v", what, c.Description, err)
 			s.wantAsked(t, asked...)
 		}
 		if n := t.a.MaxPayload(); n != 0 {
@@ -200,9 +197,7 @@ func TestConfig_IsRemembered(t *testing.T) {
 		}
 		want("remembered", "old")
 		t.a.Reconnected(crowd)
-		if t.a.infos.expected != crowd {
-			t.Errorf("%d callers are expected", t.a.infos.expected)
-		}
+		check.That(t, t.a.infos.expected == crowd, "%d callers are expected", t.a.infos.expected)
 		want("after a reconnection", "new", info)
 		for _, tt := range []struct {
 			want  error
@@ -224,8 +219,7 @@ func TestConfig_IsRemembered(t *testing.T) {
 // The first revision of a new stream is the time in microseconds.
 func TestFirstRevision_IsTheTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		if got := FirstRevision(); got != uint64(time.Now().UnixMicro()) {
-			t.Errorf("the first revision is %d", got)
-		}
+		got := FirstRevision()
+		check.That(t, got == uint64(time.Now().UnixMicro()), "the first revision is %d", got)
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // block makes nats.go hold its lock until the result is called.
@@ -78,9 +79,8 @@ func TestConnection_Blocked(t *testing.T) {
 			ask(lost, "lost")
 		}
 		ask(t.Context(), "patient")
-		if n := runtime.NumGoroutine() - before; n > 2 {
-			t.Errorf("%d goroutines wait", n)
-		}
+		n := runtime.NumGoroutine() - before
+		check.That(t, n <= 2, "%d goroutines wait", n)
 		give()
 		for range maxLeft {
 			if r := next(); !errors.Is(r.err, backend.ErrUnreachable) || IsUnsent(r.err) == (r.what == "in flight") {
@@ -93,9 +93,7 @@ func TestConnection_Blocked(t *testing.T) {
 		}
 		release()
 		for answered, from := false, time.Now(); !answered; runtime.Gosched() {
-			if time.Since(from) > time.Minute {
-				t.Fatal("requests are rejected although nats.go goes on")
-			}
+			check.Must(t, time.Since(from) <= time.Minute, "requests are rejected although nats.go goes on")
 			_, err := t.a.Request(t.Context(), &nats.Msg{Subject: "echo"}) // rejected until the goroutine goes on
 			answered = err == nil
 		}
@@ -104,8 +102,7 @@ func TestConnection_Blocked(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if want := []string{"in flight", "patient"}; !slices.Equal(heard, want) || len(replies) != 0 {
-			t.Errorf("sent: %q", heard)
-		}
+		want := []string{"in flight", "patient"}
+		check.That(t, slices.Equal(heard, want) && len(replies) == 0, "sent: %q", heard)
 	})
 }

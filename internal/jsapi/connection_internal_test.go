@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/deadline"
 )
 
@@ -89,9 +90,8 @@ func (w *wired) wantNothingLeft(held, subscriptions int) {
 	if n := deadline.Held() - held; n != 0 {
 		w.Errorf("%d limits were not released", n)
 	}
-	if left, calls := w.a.Left(), w.a.left.Load(); left != (Left{}) || busy || calls != 0 {
-		w.Errorf("left: %+v, %d calls, busy: %v", left, calls, busy)
-	}
+	left, calls := w.a.Left(), w.a.left.Load()
+	check.That(w, left == (Left{}) && !busy && calls == 0, "left: %+v, %d calls, busy: %v", left, calls, busy)
 }
 
 // emptyPools collects twice, which empties nats.go's pool of timers. They must not get from
@@ -253,13 +253,10 @@ func TestConnection_Replies(t *testing.T) {
 		synctest.Wait()
 		subjects := make(map[string]bool)
 		for i, m := range asked[:100] {
-			if subjects[m.Reply] = true; string(m.Data) != fmt.Sprint(i) {
-				t.Fatalf("message %d is %q", i, m.Data)
-			}
+			subjects[m.Reply] = true
+			check.Must(t, string(m.Data) == fmt.Sprint(i), "message %d is %q", i, m.Data)
 		}
-		if len(subjects) != 100 {
-			t.Errorf("%d subjects of replies", len(subjects))
-		}
+		check.That(t, len(subjects) == 100, "%d subjects of replies", len(subjects))
 		time.Sleep(2 * time.Second)
 		t.want("late", late, "", backend.ErrUnreachable, time.Second)
 		if IsUnsent(late.err) || !IsUnanswered(late.err) || !errors.Is(late.err, context.DeadlineExceeded) {
@@ -278,9 +275,8 @@ func TestConnection_Replies(t *testing.T) {
 			t.want(fmt.Sprint(i), r, fmt.Sprint("x", i), nil, 2*time.Second)
 		}
 		t.want("late", late, "", backend.ErrUnreachable, time.Second)
-		if n := len(t.a.conn.pending); n != 0 {
-			t.Errorf("%d requests are kept", n)
-		}
+		n := len(t.a.conn.pending)
+		check.That(t, n == 0, "%d requests are kept", n)
 	})
 }
 
@@ -296,9 +292,7 @@ func TestConnection_Failures(t *testing.T) {
 		cancel()
 		r = t.ask(ctx, "echo", "")
 		t.want("over before", r, "", backend.ErrUnreachable, 0)
-		if !IsUnsent(r.err) {
-			t.Errorf("it was not sent: %v", r.err)
-		}
+		check.That(t, IsUnsent(r.err), "it was not sent: %v", r.err)
 
 		// A lost connection has a reply later, or none.
 		lost := t.ask(t.within(10*time.Second), "silence", "")
@@ -306,9 +300,7 @@ func TestConnection_Failures(t *testing.T) {
 		t.lose()
 		down := t.ask(t.Context(), "echo", "")
 		t.want("while disconnected", down, "", backend.ErrUnreachable, 0)
-		if !IsUnsent(down.err) {
-			t.Errorf("it was not sent: %v", down.err)
-		}
+		check.That(t, IsUnsent(down.err), "it was not sent: %v", down.err)
 		time.Sleep(5 * time.Second)
 		t.want("reconnected", t.ask(t.Context(), "echo", "x"), "x", nil, 0)
 		time.Sleep(10 * time.Second)
@@ -340,9 +332,7 @@ func TestInfo_IsShared(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if asked != 2 {
-			t.Errorf("%d requests", asked)
-		}
+		check.That(t, asked == 2, "%d requests", asked)
 	})
 }
 
@@ -375,9 +365,7 @@ func TestConnection_Drained(t *testing.T) {
 func TestConnectionOf_IsWeak(t *testing.T) {
 	var key weak.Pointer[nats.Conn]
 	withWire(t, func(t *wired) {
-		if ConnectionOf(t.a.Conn) != t.a.conn {
-			t.Error("another one")
-		}
+		check.That(t, ConnectionOf(t.a.Conn) == t.a.conn, "another one")
 		key = weak.Make(t.a.Conn)
 	})
 	for range 100 {

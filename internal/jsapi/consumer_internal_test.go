@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/testserver"
 )
 
@@ -120,9 +121,7 @@ func TestFollow_HandlesItsMessages(t *testing.T) {
 			_, err := t.a.JS.PushConsumer(undated{t.Context()}, "S", all.names[0])
 			return err == nil
 		}
-		if !exists() {
-			t.Error("a consumer was deleted without its name")
-		}
+		check.That(t, exists(), "a consumer was deleted without its name")
 		t.a.DeleteConsumer(all.names[0])
 		if synctest.Wait(); exists() {
 			t.Error("a consumer was not deleted")

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // holder has a slot of a window.
@@ -37,9 +38,7 @@ func TestDenial_EndsRequest(t *testing.T) {
 		})
 		time.Sleep(calmPause)
 		synctest.Wait()
-		if slots != 0 || after != calmPause {
-			t.Errorf("ended after %v with %d slots", after, slots)
-		}
+		check.That(t, slots == 0 && after == calmPause, "ended after %v with %d slots", after, slots)
 		t.a.window.Return(&h.Place, backend.Reply{})
 		b := t.ask(t.within(time.Minute), "denied.b", "")
 		c := t.ask(t.within(time.Minute), "denied.c", "")
@@ -47,9 +46,7 @@ func TestDenial_EndsRequest(t *testing.T) {
 		t.want("one of two", c, "", backend.ErrPermission, busyPause)
 		time.Sleep(time.Second - calmPause)
 		t.want("another", other, "", backend.ErrUnreachable, time.Second)
-		if b.replies != 0 {
-			t.Errorf("nats.go keeps the last denial only, but the one before is known: %v", b.err)
-		}
+		check.That(t, b.replies == 0, "nats.go keeps the last denial only, but the one before is known: %v", b.err)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/deadline"
 )
 
@@ -50,9 +51,7 @@ func (o *observed) wantUnwatched(t *testing.T) {
 	synctest.Wait()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.watchers != 0 {
-		t.Errorf("%d functions still wait for the end of the context", o.watchers)
-	}
+	check.That(t, o.watchers == 0, "%d functions still wait for the end of the context", o.watchers)
 }
 
 // A call of nats.go has a little more time than its context. One that takes longer is left
@@ -94,9 +93,8 @@ func TestInTime_LeavesBehind(t *testing.T) {
 					}
 					return 7, tt.err
 				}, func(value int) { late += value })
-				if d := time.Since(began); d != tt.after {
-					t.Errorf("returned after %v, not after %v", d, tt.after)
-				}
+				d := time.Since(began)
+				check.That(t, d == tt.after, "returned after %v, not after %v", d, tt.after)
 				left := int32(0)
 				if tt.returns >= leave {
 					left = 1
@@ -157,9 +155,8 @@ func TestInTime_Bound(t *testing.T) {
 		cancel()
 		time.Sleep(patience + 1)
 		synctest.Wait()
-		if n := len(replies); n != maxLeft {
-			t.Fatalf("%d calls of %d are left behind", n, maxLeft)
-		}
+		n := len(replies)
+		check.Must(t, n == maxLeft, "%d calls of %d are left behind", n, maxLeft)
 		if err := begin(); !errors.Is(err, backend.ErrUnreachable) || !IsUnsent(err) {
 			t.Errorf("with too many left behind: %v", err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // listener is a subscription, and the messages that it has handled.
@@ -53,9 +54,7 @@ func (l *listener) want(t *wired, want ...string) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !slices.Equal(l.heard, want) {
-		t.Errorf("%s: heard %q, want %q", l.sub.Subject, l.heard, want)
-	}
+	check.That(t, slices.Equal(l.heard, want), "%s: heard %q, want %q", l.sub.Subject, l.heard, want)
 }
 
 // lanes returns the number of lanes.
@@ -126,14 +125,12 @@ func TestLane_SlowHandler(t *testing.T) {
 		t.tell("slow", "4")
 		began := time.Now()
 		slow.Close()
-		if d := time.Since(began); d != 500*time.Millisecond {
-			t.Errorf("Close returned after %v", d)
-		}
+		d := time.Since(began)
+		check.That(t, d == 500*time.Millisecond, "Close returned after %v", d)
 		time.Sleep(time.Minute)
 		slow.want(t, "1", "2", "3")
-		if a, b, c := <-waits, <-waits, <-waits; !a || !b || c {
-			t.Errorf("another message waited: %v, %v, %v", a, b, c)
-		}
+		a, b, c := <-waits, <-waits, <-waits
+		check.That(t, a && b && !c, "another message waited: %v, %v, %v", a, b, c)
 		other.Close()
 	})
 }
@@ -145,9 +142,7 @@ func TestLane_EarlyMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ls lanes
 		l := ls.join("x")
-		if ls.join("y") != l || ls.join("x") != l {
-			t.Fatal("another lane")
-		}
+		check.Must(t, ls.join("y") == l && ls.join("x") == l, "another lane")
 		var heard []string
 		s := &Subscription{sub: &nats.Subscription{Subject: "x"}}
 		s.handle = func(m *nats.Msg) { heard = append(heard, string(m.Data)) }
@@ -160,9 +155,7 @@ func TestLane_EarlyMessages(t *testing.T) {
 			for _, m := range l.early {
 				kept = append(kept, string(m.Data))
 			}
-			if !slices.Equal(kept, want) {
-				t.Errorf("kept %q, want %q", kept, want)
-			}
+			check.That(t, slices.Equal(kept, want), "kept %q, want %q", kept, want)
 		}
 		send(s.sub, "1")
 		send(&nats.Subscription{Subject: "x"}, "another")
@@ -176,18 +169,14 @@ func TestLane_EarlyMessages(t *testing.T) {
 		wantKept("another", "failed")
 		send(s.sub, "3")
 		synctest.Wait()
-		if !slices.Equal(heard, []string{"1", "2", "3"}) {
-			t.Errorf("heard %q", heard)
-		}
+		check.That(t, slices.Equal(heard, []string{"1", "2", "3"}), "heard %q", heard)
 		l.opened(&Subscription{}, "y")
 		wantKept("another")
 		l.opened(&Subscription{}, "x")
 		wantKept()
 		send(&nats.Subscription{Subject: "x"}, "gone")
 		wantKept()
-		if len(l.opening) != 0 || l.size != 1 {
-			t.Errorf("%d subjects and %d subscriptions are kept", len(l.opening), l.size)
-		}
+		check.That(t, len(l.opening) == 0 && l.size == 1, "%d subjects and %d subscriptions are kept", len(l.opening), l.size)
 		other := &Subscription{sub: &nats.Subscription{Subject: "w"}}
 		ls.join("w").opened(other, "w")
 		l.remove(s.sub)
@@ -222,9 +211,7 @@ func TestLane_KeepsOrder(t *testing.T) {
 		}
 		began := time.Now()
 		h.take(&nats.Msg{Data: []byte("3")})
-		if time.Since(began) != time.Second || h.waiting() {
-			t.Error("a message that comes alone is not handled at once")
-		}
+		check.That(t, time.Since(began) == time.Second && !h.waiting(), "a message that comes alone is not handled at once")
 		h.take(&nats.Msg{Data: []byte("4")})
 		if synctest.Wait(); !slices.Equal(heard, []string{"1", "2", "3", "4"}) {
 			t.Errorf("heard %q", heard)
@@ -281,9 +268,7 @@ func TestLane_Bounds(t *testing.T) {
 			t.Errorf("%d early messages are kept", n)
 		}
 		l.opened(&Subscription{}, "x")
-		if len(ls.all) != 0 {
-			t.Error("a lane is left of a subscription that could not be made")
-		}
+		check.That(t, len(ls.all) == 0, "a lane is left of a subscription that could not be made")
 	})
 }
 
@@ -295,15 +280,12 @@ func TestLane_ConnectionClosed(t *testing.T) {
 			end(t.a.Conn)
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			if n := t.lanes(); n != 0 {
-				t.Errorf("%d lanes are left", n)
-			}
+			n := t.lanes()
+			check.That(t, n == 0, "%d lanes are left", n)
 			l.Close()
 			late := &listener{}
 			err := late.Listen(t.Context(), &t.a, "y", func(*nats.Msg) {}, func() bool { return false })
-			if !errors.Is(err, backend.ErrConnectionClosed) || t.lanes() != 0 {
-				t.Errorf("afterwards: %v", err)
-			}
+			check.That(t, errors.Is(err, backend.ErrConnectionClosed) && t.lanes() == 0, "afterwards: %v", err)
 			late.Close()
 		})
 	}

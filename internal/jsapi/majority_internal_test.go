@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 func TestMajority(t *testing.T) {
@@ -102,9 +103,7 @@ func TestMove_WaitsLongerEachTime(t *testing.T) {
 		}
 		ask(4 * time.Minute)
 		want := []time.Duration{5 * time.Second, 15 * time.Second, 35 * time.Second, 75 * time.Second, 135 * time.Second, 195 * time.Second}
-		if !slices.Equal(moves, want) {
-			t.Errorf("moved at %v, not at %v", moves, want)
-		}
+		check.That(t, slices.Equal(moves, want), "moved at %v, not at %v", moves, want)
 		if !slices.Equal(from[:min(4, len(from))], []string{"nats://one:4222", "nats://two:4222", "nats://three:4222", "nats://one:4222"}) {
 			t.Errorf("left %v", from)
 		}
@@ -114,9 +113,8 @@ func TestMove_WaitsLongerEachTime(t *testing.T) {
 		moves = nil
 		a.Signed()
 		ask(4*time.Minute + 16*time.Second)
-		if want = []time.Duration{4*time.Minute + 5*time.Second, 4*time.Minute + 15*time.Second}; !slices.Equal(moves, want) {
-			t.Errorf("after a sign moved at %v, not at %v", moves, want)
-		}
+		want = []time.Duration{4*time.Minute + 5*time.Second, 4*time.Minute + 15*time.Second}
+		check.That(t, slices.Equal(moves, want), "after a sign moved at %v, not at %v", moves, want)
 	})
 }
 
@@ -180,9 +178,7 @@ func TestMove_LongSilence(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if !slices.Equal(moves, want) {
-			t.Errorf("moved at %v, not at %v", moves, want)
-		}
+		check.That(t, slices.Equal(moves, want), "moved at %v, not at %v", moves, want)
 	})
 }
 
@@ -199,8 +195,6 @@ func TestMove_LongWait(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if len(moves) != 2 || moves[1]-moves[0] < quiet-quiet/8 {
-			t.Errorf("moved at %v", moves)
-		}
+		check.That(t, len(moves) == 2 && moves[1]-moves[0] >= quiet-quiet/8, "moved at %v", moves)
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
@@ -80,9 +81,8 @@ func TestNames_Covers(t *testing.T) {
 		{"*.b", "a.c", false},
 		{"a.>", "b.a", false},
 	} {
-		if got := Covers(tt.pattern, tt.sub); got != tt.want {
-			t.Errorf("%q covers %q: %v", tt.pattern, tt.sub, got)
-		}
+		got := Covers(tt.pattern, tt.sub)
+		check.That(t, got == tt.want, "%q covers %q: %v", tt.pattern, tt.sub, got)
 	}
 }
 

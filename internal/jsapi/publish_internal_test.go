@@ -1,6 +1,10 @@
 package jsapi
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/natsleader/natsleader/internal/check"
+)
 
 func TestAcknowledgement_WithoutJSON(t *testing.T) {
 	a := &Stream{Name: "KV_E", ack: []byte(`{"stream":"KV_E","seq":`)}
@@ -17,8 +21,7 @@ func TestAcknowledgement_WithoutJSON(t *testing.T) {
 		`{"error":{"code":400}}`:                       0,
 		``:                                             0,
 	} {
-		if got := a.acknowledged([]byte(reply)); got != want {
-			t.Errorf("%s: %d, want %d", reply, got, want)
-		}
+		got := a.acknowledged([]byte(reply))
+		check.That(t, got == want, "%s: %d, want %d", reply, got, want)
 	}
 }

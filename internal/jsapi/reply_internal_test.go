@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
@@ -44,9 +45,7 @@ func TestStore_Replies(t *testing.T) {
 				t.Errorf("%s: %d, %v, a sign: %v", name, seq, err, !t.a.isQuiet(time.Second))
 			}
 			t.a.StoreThen(t.Context(), &nats.Msg{Subject: "echo", Data: []byte(tt.answer)}, func(again uint64, later error) {
-				if again != seq || fmt.Sprint(later) != fmt.Sprint(err) {
-					t.Errorf("%s, later: %d, %v", name, again, later)
-				}
+				check.That(t, again == seq && fmt.Sprint(later) == fmt.Sprint(err), "%s, later: %d, %v", name, again, later)
 			})
 		}
 		if _, err := t.a.Store(t.within(time.Second), &nats.Msg{Subject: "silence"}); !IsUnanswered(err) {
@@ -112,13 +111,10 @@ func TestStoredEntry_Origin(t *testing.T) {
 		"no header":       {nil, false},
 	} {
 		e, ok := StoredEntry(&nats.Msg{Header: tt.h}, "S", "x")
-		if ok != tt.want || ok && e.Revision != 7 || !ok && e.Revision != 0 {
-			t.Errorf("%s: %+v, %v", name, e, ok)
-		}
+		check.That(t, ok == tt.want && (!ok || e.Revision == 7) && (ok || e.Revision == 0), "%s: %+v, %v", name, e, ok)
 	}
-	if one := (nats.Header{jetstream.SequenceHeader: {"7"}}); !IsReply(one) || IsReply(nats.Header{"X": {"y"}}) {
-		t.Error("a reply is not known by a header of the server")
-	}
+	one := (nats.Header{jetstream.SequenceHeader: {"7"}})
+	check.That(t, IsReply(one) && !IsReply(nats.Header{"X": {"y"}}), "a reply is not known by a header of the server")
 }
 
 // The error of a stream that does not exist names the bucket and says what to do.
@@ -140,9 +136,7 @@ func TestMissing_Advice(t *testing.T) {
 		a.Seen.Store(tt.seen)
 		cause := &jetstream.APIError{ErrorCode: CodeStreamNotFound}
 		err := a.refusal(cause)
-		if err.Error() != tt.want || !errors.Is(err, backend.ErrNoBucket) || !errors.Is(err, cause) {
-			t.Errorf("%q", err)
-		}
+		check.That(t, err.Error() == tt.want && errors.Is(err, backend.ErrNoBucket) && errors.Is(err, cause), "%q", err)
 	}
 }
 
@@ -202,15 +196,12 @@ func TestDenied_OfReplies(t *testing.T) {
 			t.a.Conn.Opts.UseOldRequestStyle = tt.style
 			last := fmt.Errorf("%w: nats: %s%s", nats.ErrPermissionViolation, violation, tt.what)
 			old, fresh := t.a.deniedBy(last, "x", last), t.a.deniedBy(last, "x", nil)
-			if (old != nil) != tt.old || (fresh != nil) != tt.fresh {
-				t.Errorf("%s: %v, %v", tt.what, old, fresh)
-			}
+			check.That(t, (old != nil) == tt.old && (fresh != nil) == tt.fresh, "%s: %v, %v", tt.what, old, fresh)
 			if fresh != nil && (!errors.Is(fresh, backend.ErrPermission) || fresh.Error() != "leader: permission denied: "+tt.what) {
 				t.Errorf("%s: %v", tt.what, fresh)
 			}
 		}
-		if err := t.a.deniedBy(errors.New(`"x"`), "x", nil); err != nil {
-			t.Errorf("another error: %v", err)
-		}
+		err := t.a.deniedBy(errors.New(`"x"`), "x", nil)
+		check.That(t, err == nil, "another error: %v", err)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // A request that has its reply forgets its context, which may live for long.
@@ -61,9 +62,7 @@ func TestRequest_EndsDuringWrite(t *testing.T) {
 				t.mu.Unlock()
 				close(freeze)
 				t.want("the request", r, "", backend.ErrUnreachable, tt.after)
-				if !IsUnanswered(r.err) {
-					t.Errorf("it may have been sent: %v", r.err)
-				}
+				check.That(t, IsUnanswered(r.err), "it may have been sent: %v", r.err)
 				t.want("after", t.ask(t.Context(), "echo", "x"), "x", nil, 0)
 			})
 		})
@@ -78,9 +77,7 @@ func TestConnection_RegistersWaitingRequests(t *testing.T) {
 		t.want("before", t.ask(t.Context(), "echo", "x"), "x", nil, 0)
 		never, ignore := func() bool { return true }, func(*nats.Msg, error) {}
 		ended := &request{a: &t.a, c: c, ctx: t.Context(), msg: &nats.Msg{Subject: "echo"}, stop: never, reply: ignore, stage: requestReplied}
-		if c.register(ended) || len(c.pending) != 0 {
-			t.Error("a request that has ended may be sent")
-		}
+		check.That(t, !c.register(ended) && len(c.pending) == 0, "a request that has ended may be sent")
 		c.mu.Lock()
 		c.hears, c.running = false, true // nothing is sent meanwhile
 		c.mu.Unlock()
@@ -88,9 +85,8 @@ func TestConnection_RegistersWaitingRequests(t *testing.T) {
 		if c.register(waits) || len(c.pending) != 0 || c.first != waits || waits.token != "" {
 			t.Error("a request may be sent whose reply nobody hears")
 		}
-		if left := t.a.Left(); left.Requests != 1 {
-			t.Errorf("left: %+v", left)
-		}
+		left := t.a.Left()
+		check.That(t, left.Requests == 1, "left: %+v", left)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.remove(waits)
@@ -155,9 +151,7 @@ func TestRequest_CopiesItsMessage(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		synctest.Wait()
-		if !slices.Equal(heard, []string{"mine"}) {
-			t.Errorf("sent: %q", heard)
-		}
+		check.That(t, slices.Equal(heard, []string{"mine"}), "sent: %q", heard)
 	})
 }
 
@@ -202,9 +196,7 @@ func TestRequest_RepliesOnce(t *testing.T) {
 			r.end(nil, nil)
 			r.leave()
 		}
-		if replies != 1 || c.left != 0 {
-			t.Errorf("%d replies, %d left behind", replies, c.left)
-		}
+		check.That(t, replies == 1 && c.left == 0, "%d replies, %d left behind", replies, c.left)
 	})
 }
 
@@ -219,9 +211,8 @@ func TestConnection_ListensAgain(t *testing.T) {
 		t.a.conn.deafen() // nats.go keeps the subscription here
 		t.want("in flight", r, "", backend.ErrUnreachable, 0)
 		t.want("after", t.ask(t.Context(), "echo", "y"), "y", nil, 0)
-		if n := t.a.Conn.NumSubscriptions(); n != before+1 {
-			t.Errorf("%d subscriptions, and %d before", n, before)
-		}
+		n := t.a.Conn.NumSubscriptions()
+		check.That(t, n == before+1, "%d subscriptions, and %d before", n, before)
 		t.a.Conn.Close()
 	})
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // exam is a question that callers share. Its requests are answered when the test says so.
@@ -55,9 +57,7 @@ func (e *exam) wantSent(t *testing.T, sent int, ended ...int) {
 	t.Helper()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.sent != sent || !slices.Equal(e.ended, ended) {
-		t.Errorf("%d requests were sent, given up: %v", e.sent, e.ended)
-	}
+	check.That(t, e.sent == sent && slices.Equal(e.ended, ended), "%d requests were sent, given up: %v", e.sent, e.ended)
 }
 
 // result is what a caller gets.
@@ -257,9 +257,8 @@ func TestShared_GivenUpEndsLate(t *testing.T) {
 		}()
 		began := time.Now()
 		_, ok, err := s.ask(t.Context(), func(context.Context) (int, error) { return 0, nil })
-		if d := time.Since(began); !ok || err != nil || d != time.Millisecond {
-			t.Errorf("%v, %v after %v", ok, err, d)
-		}
+		d := time.Since(began)
+		check.That(t, ok && err == nil && d == time.Millisecond, "%v, %v after %v", ok, err, d)
 		time.Sleep(time.Second)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // withhold holds back what the server sends until the result is called. No ping was sent yet
@@ -36,9 +37,7 @@ func (w *wired) wantPings(want int) {
 	w.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.pings != want {
-		w.Errorf("%d pings, want %d", w.pings, want)
-	}
+	check.That(w, w.pings == want, "%d pings, want %d", w.pings, want)
 }
 
 // opening subscribes. The result has the outcome.
@@ -133,9 +132,8 @@ func TestListen_DeniedAtOnce(t *testing.T) {
 		close(freeze)
 		<-denied
 		t.a.conn.lanes.mu.Unlock()
-		if err := <-outcome; !errors.Is(err, backend.ErrPermission) {
-			t.Errorf("%.200v", err)
-		}
+		err := <-outcome
+		check.That(t, errors.Is(err, backend.ErrPermission), "%.200v", err)
 	}, func(o *server.Options) { o.MaxControlLine = 1 << 20 })
 }
 
@@ -158,9 +156,7 @@ func TestListen_Fails(t *testing.T) {
 			left := false
 			s := &Subscription{Leave: func() { left = true }}
 			err := s.Listen(t.Context(), &t.a, tt.subject, func(*nats.Msg) {}, func() bool { return false })
-			if !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
-				t.Errorf("%q: %v", tt.subject, err)
-			}
+			check.That(t, errors.Is(err, tt.want) && (err == nil) == (tt.want == nil), "%q: %v", tt.subject, err)
 			s.Close()
 			if n := t.a.Conn.NumSubscriptions(); n > before || t.a.Left() != (Left{}) || !left {
 				t.Errorf("%q: %d subscriptions too many, left: %+v, Leave: %v", tt.subject, n-before, t.a.Left(), left)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/deadline"
 )
 
@@ -38,17 +39,15 @@ func withQueue(t *testing.T, f func(q *queue)) {
 		time.Sleep(2 * time.Hour) // all contexts have ended
 		synctest.Wait()
 		q.wantLeft(Left{})
-		if n := deadline.Held() - held; n != 0 {
-			t.Errorf("%d limits were not released", n)
-		}
+		n := deadline.Held() - held
+		check.That(t, n == 0, "%d limits were not released", n)
 	})
 }
 
 func (q *queue) wantLeft(want Left) {
 	q.Helper()
-	if got := q.Left(); got != want {
-		q.Errorf("left: %+v, want %+v", got, want)
-	}
+	got := q.Left()
+	check.That(q.T, got == want, "left: %+v, want %+v", got, want)
 }
 
 // turns has callers ask for turns, one after another, and give up after that time.
@@ -99,9 +98,8 @@ func TestTurn_GiveUpLeavesTheLine(t *testing.T) {
 		impatient := q.turns(100, time.Second)
 		second := q.turns(2, time.Minute)
 		q.wantLeft(Left{Slots: leastSlots / 2, Turns: 102})
-		if _, oldest := q.window.Waiting(time.Now()); oldest != 0 {
-			q.Errorf("the line is %v old, although no candidate waits", oldest)
-		}
+		_, oldest := q.window.Waiting(time.Now())
+		check.That(q.T, oldest == 0, "the line is %v old, although no candidate waits", oldest)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		q.wantGivenUp(time.Second, impatient...)

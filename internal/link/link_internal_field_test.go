@@ -10,6 +10,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // patience is how long a test waits for what happens at once on an idle machine.
@@ -78,9 +80,8 @@ func (w *wire) write(c net.Conn, line string) {
 func (w *wire) arrives(at *bufio.Reader, lines ...string) {
 	w.Helper()
 	for _, want := range lines {
-		if got, err := at.ReadString('\n'); err != nil || got != want+"\n" {
-			w.Fatalf("read %q, %v, not %q", got, err, want)
-		}
+		got, err := at.ReadString('\n')
+		check.Must(w, err == nil && got == want+"\n", "read %q, %v, not %q", got, err, want)
 	}
 }
 
@@ -89,9 +90,8 @@ func (w *wire) arrives(at *bufio.Reader, lines ...string) {
 func (w *wire) nothing(c net.Conn, at *bufio.Reader) {
 	w.Helper()
 	_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
-	if got, err := at.ReadString('\n'); !errors.Is(err, os.ErrDeadlineExceeded) {
-		w.Fatalf("read %q, %v", got, err)
-	}
+	got, err := at.ReadString('\n')
+	check.Must(w, errors.Is(err, os.ErrDeadlineExceeded), "read %q, %v", got, err)
 	_ = c.SetReadDeadline(time.Now().Add(patience))
 }
 
@@ -137,9 +137,8 @@ func TestLink_HoldsTheEnd(t *testing.T) {
 	_ = w.client.Close()
 	w.nothing(w.server, w.atServer)
 	w.link.Set(Works)
-	if _, err := w.atServer.ReadString('\n'); !errors.Is(err, io.EOF) {
-		t.Errorf("the end was read as %v", err)
-	}
+	_, err := w.atServer.ReadString('\n')
+	check.That(t, errors.Is(err, io.EOF), "the end was read as %v", err)
 }
 
 func TestLink_Cut(t *testing.T) {
@@ -171,9 +170,8 @@ func TestLink_Slow(t *testing.T) {
 	w.arrives(w.atServer, "one", "two")
 	w.down("three")
 	w.arrives(w.atClient, "three")
-	if took := time.Since(began); took < 2*Slowness {
-		t.Errorf("there and back took %v", took)
-	}
+	took := time.Since(began)
+	check.That(t, took >= 2*Slowness, "there and back took %v", took)
 }
 
 // A client that connects again and again over a link that holds leaves no more than the newest
@@ -185,7 +183,6 @@ func TestLink_Bounded(t *testing.T) {
 		client, server := w.connect()
 		defer func() { _, _ = client.Close(), server.Close() }()
 	}
-	if _, err := w.atServer.ReadString('\n'); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("the oldest connection goes on: %v", err)
-	}
+	_, err := w.atServer.ReadString('\n')
+	check.That(t, err != nil && !errors.Is(err, os.ErrDeadlineExceeded), "the oldest connection goes on: %v", err)
 }

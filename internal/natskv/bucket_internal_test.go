@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
 )
@@ -25,9 +26,7 @@ func TestCreateBucket_Defaults(t *testing.T) {
 			Name: "E", Description: "elections", Replicas: 1, Storage: jetstream.MemoryStorage, PurgeProtected: true,
 			MaxLease: 15 * time.Second, MaxValue: largest, FeedSubject: "natsleader.feed.E",
 		}
-		if info != want {
-			t.Fatalf("Info is %+v, want %+v", info, want)
-		}
+		check.Must(t, info == want, "Info is %+v, want %+v", info, want)
 		got, err := settingsOf(t.Context(), b)
 		if err != nil || got != (backend.Settings{PurgeProtected: true, MaxLease: 15 * time.Second, MaxValue: largest, Limit: "the server's max_payload 1048576", LastRevision: jsapi.FirstRevision() - 1}) {
 			t.Fatalf("Settings is %+v, %v", got, err)
@@ -120,9 +119,8 @@ func TestCreateBucket_IsIdempotent(t *testing.T) {
 			b := mustCreate(t, js, cfg)
 			info, err := b.api.Info(t.Context())
 			t.ok(err)
-			if live := info.Config.SubjectDeleteMarkerTTL; live < cfg.TTL || live >= cfg.TTL+time.Second {
-				t.Errorf("with TTL %v markers live for %v", cfg.TTL, live)
-			}
+			live := info.Config.SubjectDeleteMarkerTTL
+			check.That(t, live >= cfg.TTL && live < cfg.TTL+time.Second, "with TTL %v markers live for %v", cfg.TTL, live)
 			if conf, changed, err := cfg.reshape(info.Config); changed || err != nil {
 				t.Fatalf("%s would be changed from %+v to %+v, %v", cfg.Name, info.Config, conf, err)
 			}
@@ -178,9 +176,7 @@ func TestCreateBucket_Incompatible(t *testing.T) {
 			wantErr(t, err, backend.ErrIncompatibleBucket)
 			info, err := b.Info(ctx)
 			wantErr(t, err, backend.ErrIncompatibleBucket)
-			if info.Name != name || info.Replicas != 1 {
-				t.Fatalf("Info of an unfit bucket is %+v", info)
-			}
+			check.Must(t, info.Name == name && info.Replicas == 1, "Info of an unfit bucket is %+v", info)
 		}
 	})
 }
@@ -188,9 +184,7 @@ func TestCreateBucket_Incompatible(t *testing.T) {
 // Only a bucket that cannot lose a message is purge-protected.
 func TestIsPurgeProtected_Settings(t *testing.T) {
 	sealed := Config{Name: "E"}.newStream()
-	if !isPurgeProtected(sealed) {
-		t.Fatal("the default is not sealed")
-	}
+	check.Must(t, isPurgeProtected(sealed), "the default is not sealed")
 	for name, spoil := range map[string]func(*jetstream.StreamConfig){
 		"deletes":  func(c *jetstream.StreamConfig) { c.DenyDelete = false },
 		"purges":   func(c *jetstream.StreamConfig) { c.DenyPurge = false },
@@ -210,9 +204,7 @@ func TestIsPurgeProtected_Settings(t *testing.T) {
 	}
 	c := sealed
 	c.Discard, c.MaxMsgsPerSubject = jetstream.DiscardOld, 5 // without a limit nothing is evicted
-	if !isPurgeProtected(c) {
-		t.Error("history: does not count as sealed")
-	}
+	check.That(t, isPurgeProtected(c), "history: does not count as sealed")
 }
 
 // A bucket whose MaxLease cannot be read is refused with ErrIncompatibleBucket.

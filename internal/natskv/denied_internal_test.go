@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // denying runs a test in a bubble with a user x that may not write the keys below "denied".
@@ -35,9 +36,8 @@ func TestDeniedRequest_EndsAtOnce(t *testing.T) {
 			begun := time.Now()
 			_, err := update(t.Context(), b, "denied.a", "x", 0)
 			wantErr(t, err, backend.ErrPermission, `"$KV.E.denied.a"`)
-			if d := time.Since(begun); d != after {
-				t.Errorf("after %v, want %v", d, after)
-			}
+			d := time.Since(begun)
+			check.That(t, d == after, "after %v, want %v", d, after)
 			if after == time.Millisecond {
 				time.Sleep(time.Second)
 			}
@@ -71,9 +71,7 @@ func TestDeniedRequest_OthersGoOn(t *testing.T) {
 				time.Sleep(100 * time.Millisecond)
 			}
 		}
-		if b.Window().Take(new(backend.Place), backend.RankTake, unheard{}, time.Time{}) {
-			t.Error("a slot is free")
-		}
+		check.That(t, !b.Window().Take(new(backend.Place), backend.RankTake, unheard{}, time.Time{}), "a slot is free")
 		if err := <-ended; !errors.Is(err, backend.ErrUnreachable) || time.Since(begun) != time.Minute {
 			t.Errorf("%v after %v", err, time.Since(begun))
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // A candidate that learns from a late answer that there is no bucket uses the one that another
@@ -35,9 +36,7 @@ func TestEnsure_FoundMeanwhile(t *testing.T) {
 		}
 		t.ok(nc.Flush())
 		s, err := await(func(r func(backend.Settings, error)) { b.SettingsEnsured(t.Context(), r) })
-		if err != nil || s.MaxLease != time.Minute {
-			t.Errorf("the settings are %+v, %v", s, err)
-		}
+		check.That(t, err == nil && s.MaxLease == time.Minute, "the settings are %+v, %v", s, err)
 	})
 }
 
@@ -69,8 +68,7 @@ func TestEnsure_NamesTheDifference(t *testing.T) {
 		{"same Placement", Config{Placement: &jetstream.Placement{Cluster: "c", Tags: []string{"ssd"}}}, placed, ""},
 		{"Roster", Config{Roster: true}, made, "Roster false, not true"},
 	} {
-		if got := k.cfg.difference(k.there); got != k.want {
-			t.Errorf("%s: %q, want %q", k.name, got, k.want)
-		}
+		got := k.cfg.difference(k.there)
+		check.That(t, got == k.want, "%s: %q, want %q", k.name, got, k.want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/testserver"
 )
 
@@ -37,9 +38,7 @@ func TestFeed_StopEndsGoroutines(tt *testing.T) {
 			stops.Go(w.Stop)
 		}
 		stops.Wait()
-		if len(b.hub.sources) != 0 {
-			t.Fatalf("%d feeds are left", len(b.hub.sources))
-		}
+		check.Must(t, len(b.hub.sources) == 0, "%d feeds are left", len(b.hub.sources))
 	}
 	goleak.VerifyNone(t, before)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // ordinary makes a bucket that does not republish.
@@ -68,9 +69,8 @@ func TestFeed_PutsAndDeletes(t *testing.T) {
 				_, _ = kv.Put(t.Context(), "a", []byte("late"))
 				w.nothing(t)
 				time.Sleep(time.Second)
-				if n := consumersOf(t, js, "KV_E"); n != 0 {
-					t.Fatalf("%d consumers are left", n)
-				}
+				n := consumersOf(t, js, "KV_E")
+				check.Must(t, n == 0, "%d consumers are left", n)
 			})
 		})
 	}
@@ -85,9 +85,8 @@ func TestWatchFeed_LastValue(t *testing.T) {
 		_, _ = kv.Create(t.Context(), "a", []byte("1"))
 		_, _ = kv.Update(t.Context(), "a", []byte("2"), 1)
 		w := watch(t, b, "a")
-		if e := w.next(t).Entry; e.Revision != 2 || string(e.Value) != "2" {
-			t.Fatalf("told %+v", e)
-		}
+		e := w.next(t).Entry
+		check.Must(t, e.Revision == 2 && string(e.Value) == "2", "told %+v", e)
 		w.nothing(t)
 	})
 }
@@ -180,9 +179,7 @@ func TestFeed_SilentAfterStop(t *testing.T) {
 		mu.Unlock()
 		<-done
 		synctest.Wait()
-		if late {
-			t.Fatal("an event came after Stop")
-		}
+		check.Must(t, !late, "an event came after Stop")
 	})
 }
 
@@ -194,13 +191,9 @@ func TestFeed_KeepsEarlyEvents(t *testing.T) {
 	for i := range earlyEvents + 3 {
 		f.tell(backend.FeedEvent{Entry: backend.Entry{Revision: uint64(i)}})
 	}
-	if len(told) != 0 {
-		t.Fatal("told before the reply")
-	}
+	check.Must(t, len(told) == 0, "told before the reply")
 	f.begin()
-	if len(told) != earlyEvents || told[len(told)-1].Entry.Revision != earlyEvents+2 {
-		t.Fatalf("told %v", told)
-	}
+	check.Must(t, len(told) == earlyEvents && told[len(told)-1].Entry.Revision == earlyEvents+2, "told %v", told)
 }
 
 // The end of its context ends each request of a bucket's store.
@@ -230,9 +223,8 @@ func TestStoreRequests_EndOfContext(t *testing.T) {
 			time.AfterFunc(time.Minute, cancel) // longer than any time-out of nats.go
 			err := call(ctx)
 			wantErr(t, err, backend.ErrUnreachable)
-			if d := time.Since(start); d != time.Minute {
-				t.Errorf("%s took %v", name, d)
-			}
+			d := time.Since(start)
+			check.That(t, d == time.Minute, "%s took %v", name, d)
 		}
 	})
 }
@@ -250,8 +242,6 @@ func TestFeedSource_SkipsStaleMessage(t *testing.T) {
 		if newer {
 			want = crowd - 1
 		}
-		if told != want {
-			t.Errorf("newer %v: %d were told, want %d", newer, told, want)
-		}
+		check.That(t, told == want, "newer %v: %d were told, want %d", newer, told, want)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/record"
 )
 
@@ -27,9 +28,8 @@ func TestFeedSource_IsShared(t *testing.T) {
 		revision := uint64(0)
 		open := func(want int, feeds ...watching) {
 			t.Helper()
-			if n := b.api.Left().Subscriptions; n != want {
-				t.Errorf("%d subscriptions, want %d", n, want)
-			}
+			n := b.api.Left().Subscriptions
+			check.That(t, n == want, "%d subscriptions, want %d", n, want)
 			var err error
 			revision, err = update(t.Context(), b, "a", "x", revision)
 			t.ok(err)
@@ -69,9 +69,8 @@ func TestWatchFeed_NotSharedAfterReconnection(t *testing.T) {
 		watch(t, b, "a")
 		g.reconnect()
 		watch(t, b, "a")
-		if n := b.api.Left().Subscriptions; n != 2 {
-			t.Errorf("%d subscriptions", n)
-		}
+		n := b.api.Left().Subscriptions
+		check.That(t, n == 2, "%d subscriptions", n)
 	})
 }
 
@@ -120,9 +119,7 @@ func TestFeedSource_OpenedByAnother(t *testing.T) {
 					case <-time.After(time.Minute):
 						t.Error("it waits without an end")
 					}
-					if len(s.feeds) != 1 {
-						t.Errorf("%d feeds", len(s.feeds))
-					}
+					check.That(t, len(s.feeds) == 1, "%d feeds", len(s.feeds))
 					s.open(t.Context(), conf)
 				} else {
 					want := end(s, conf)
@@ -131,9 +128,8 @@ func TestFeedSource_OpenedByAnother(t *testing.T) {
 					}
 				}
 				opener.Stop()
-				if n := len(b.hub.sources); n != 0 {
-					t.Errorf("%d sources are left", n)
-				}
+				n := len(b.hub.sources)
+				check.That(t, n == 0, "%d sources are left", n)
 			})
 		})
 	}
@@ -169,9 +165,7 @@ func TestFeed_EndsWithError(t *testing.T) {
 		})
 		t.ok(err)
 		synctest.Wait()
-		if early {
-			t.Error("an event came before the feed")
-		}
+		check.That(t, !early, "an event came before the feed")
 		f.Stop()
 		f.(*Feed).deliver = func(backend.FeedEvent) { t.Error("an event came after Stop") }
 		f.(*Feed).tell(event(9))
@@ -224,22 +218,17 @@ func TestFeedSource_HeadStart(t *testing.T) {
 				}
 				r := record.Record{Phase: c.phase, ID: "a", Session: "S", Lease: 15 * time.Second, Token: 42, To: c.to, Next: c.next}
 				s.tellUnless(backend.FeedEvent{Entry: backend.Entry{Revision: 1, Value: r.Encode()}}, func() bool { return c.newer != 0 && time.Since(begun) >= c.newer })
-				if d := time.Since(begun); d != c.returned {
-					t.Errorf("returned after %v", d)
-				}
+				d := time.Since(begun)
+				check.That(t, d == c.returned, "returned after %v", d)
 				want := map[time.Duration]int{}
 				if c.first {
 					want[0] = 1
-					if order[0] != "successor" || slices.Contains(order[1:], "successor") {
-						t.Errorf("told in this order: %q", order)
-					}
+					check.That(t, order[0] == "successor" && !slices.Contains(order[1:], "successor"), "told in this order: %q", order)
 				}
 				if c.others >= 0 {
 					want[c.others] += c.feeds - want[0]
 				}
-				if fmt.Sprint(at) != fmt.Sprint(want) {
-					t.Errorf("told at %v, want %v", at, want)
-				}
+				check.That(t, fmt.Sprint(at) == fmt.Sprint(want), "told at %v, want %v", at, want)
 			})
 		})
 	}
@@ -284,8 +273,6 @@ func TestHub_MissesNoClose(t *testing.T) {
 		status <- nats.CONNECTED
 		close(status)
 		h.listen(b, status, ended)
-		if len(told) != 1 || !errors.Is(told[0].Err, backend.ErrConnectionClosed) {
-			t.Errorf("told %+v", told)
-		}
+		check.That(t, len(told) == 1 && errors.Is(told[0].Err, backend.ErrConnectionClosed), "told %+v", told)
 	})
 }

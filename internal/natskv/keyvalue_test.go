@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/natskv"
 )
 
@@ -30,12 +31,9 @@ func TestEntry_KeyValue(t *testing.T) {
 		if kv.Key() != "k" || kv.Bucket() != "" || kv.Delta() != 0 || kv.Operation() != op {
 			t.Errorf("marker %v: key %q, bucket %q, %v", marker, kv.Key(), kv.Bucket(), kv.Operation())
 		}
-		if back := natskv.EntryOf(kv); fmt.Sprint(back) != fmt.Sprint(e) {
-			t.Errorf("marker %v: %+v", marker, back)
-		}
+		back := natskv.EntryOf(kv)
+		check.That(t, fmt.Sprint(back) == fmt.Sprint(e), "marker %v: %+v", marker, back)
 	}
 	purge := natskv.EntryOf(stored{natskv.KeyValue(backend.Entry{Revision: 7, Value: []byte("v"), Created: at}, "k"), jetstream.KeyValuePurge})
-	if purge.Value != nil || !purge.Marker || purge.Revision != 7 {
-		t.Errorf("a purge: %+v", purge)
-	}
+	check.That(t, purge.Value == nil && purge.Marker && purge.Revision == 7, "a purge: %+v", purge)
 }

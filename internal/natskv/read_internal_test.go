@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // A read that is not answered in time leaves the settings known, except for several direct
@@ -27,9 +28,8 @@ func TestGet_ForgetsSettings(t *testing.T) {
 		}
 		known := func(want bool) {
 			t.Helper()
-			if got := b.api.Known.Load() != nil; got != want {
-				t.Fatalf("the settings are known: %v", got)
-			}
+			got := b.api.Known.Load() != nil
+			check.Must(t, got == want, "the settings are known: %v", got)
 		}
 		direct := b.direct
 		b.direct = "silence."

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // asking opens a feed and reads the settings of the bucket some time after each reconnection, as
@@ -50,9 +51,8 @@ func TestReconnection_SharesRequests(t *testing.T) {
 		t.ok(nc.Flush())
 		for i := range int32(2) {
 			g.reconnect()
-			if n := requests.Swap(0); n != 7 {
-				t.Errorf("reconnection %d: %d requests", i, n)
-			}
+			n := requests.Swap(0)
+			check.That(t, n == 7, "reconnection %d: %d requests", i, n)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
 )
@@ -35,9 +36,7 @@ func TestCreateBucket_RosterOnRequest(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		b := mustCreate(t, js, Config{Storage: jetstream.MemoryStorage})
-		if hasRoster(t, b) {
-			t.Error("there is a roster")
-		}
+		check.That(t, !hasRoster(t, b), "there is a roster")
 		if _, err := js.Stream(t.Context(), "KV_E_roster"); !errors.Is(err, jetstream.ErrStreamNotFound) {
 			t.Errorf("the roster's stream: %v", err)
 		}
@@ -76,12 +75,9 @@ func TestCreateBucket_RosterOnRequest(t *testing.T) {
 		}
 
 		t.ok(js.DeleteStream(t.Context(), "KV_E_roster"))
-		if hasRoster(t, b) {
-			t.Error("the roster that was deleted is there")
-		}
-		if b = mustCreate(t, js, cfg); !hasRoster(t, b) {
-			t.Error("the roster was not made anew")
-		}
+		check.That(t, !hasRoster(t, b), "the roster that was deleted is there")
+		b = mustCreate(t, js, cfg)
+		check.That(t, hasRoster(t, b), "the roster was not made anew")
 	})
 }
 
@@ -94,13 +90,9 @@ func TestRosterName_Longest(t *testing.T) {
 			for _, last := range []string{"x", "y"} {
 				name := strings.Repeat("b", n-1) + last
 				b := mustCreate(t, js, Config{Name: name, Roster: true, Storage: jetstream.MemoryStorage})
-				if !hasRoster(t, b) {
-					t.Errorf("no roster for a name of %d", n)
-				}
+				check.That(t, hasRoster(t, b), "no roster for a name of %d", n)
 				roster := wire.RosterName(name)
-				if jsapi.CheckBucketName(roster) != nil || names[roster] {
-					t.Errorf("the roster of a name of %d is %q", n, roster)
-				}
+				check.That(t, jsapi.CheckBucketName(roster) == nil && !names[roster], "the roster of a name of %d is %q", n, roster)
 				names[roster] = true
 			}
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leaks"
 	"github.com/natsleader/natsleader/internal/testserver"
 )
@@ -68,9 +69,7 @@ func bubble(t *testing.T, opts server.Options, test func(t *lab)) {
 			t.Fatal(err)
 		}
 		s.Start()
-		if !s.ReadyForConnections(time.Minute) {
-			t.Fatal("the server does not start")
-		}
+		check.Must(t, s.ReadyForConnections(time.Minute), "the server does not start")
 		t.Cleanup(func() {
 			s.Shutdown()
 			s.WaitForShutdown()
@@ -243,13 +242,9 @@ func (w watching) nothing(t *lab) {
 
 func wantErr(t *lab, err, want error, texts ...string) {
 	t.Helper()
-	if !errors.Is(err, want) {
-		t.Fatalf("got error %v, want %v", err, want)
-	}
+	check.Must(t, errors.Is(err, want), "got error %v, want %v", err, want)
 	for _, text := range texts {
-		if !strings.Contains(err.Error(), text) {
-			t.Fatalf("error %q does not contain %q", err, text)
-		}
+		check.Must(t, strings.Contains(err.Error(), text), "error %q does not contain %q", err, text)
 	}
 }
 

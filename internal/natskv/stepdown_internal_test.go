@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // full takes all slots that requests of a rank may have. The result gives them back.
@@ -66,9 +67,8 @@ func TestListen_WaitsInLine(t *testing.T) {
 		if err := <-stays; err != nil {
 			t.Error(err)
 		}
-		if n, _ := b.Window().Waiting(time.Now()); n != 0 {
-			t.Errorf("%d wait", n)
-		}
+		n, _ := b.Window().Waiting(time.Now())
+		check.That(t, n == 0, "%d wait", n)
 	})
 }
 
@@ -81,9 +81,8 @@ func TestIsInbox_Subjects(t *testing.T) {
 			"_INBOX.x": {true, true}, "_INBOX_a.x": {true, true}, "_R_.x": {true, true}, "_R_x": {},
 			"$KV.E.a": {}, "_INBOX.>": {}, "_INBOX..x": {}, "": {},
 		} {
-			if got := [2]bool{own.isInbox(subject), plain.isInbox(subject)}; got != want {
-				t.Errorf("%q: %v, want %v", subject, got, want)
-			}
+			got := [2]bool{own.isInbox(subject), plain.isInbox(subject)}
+			check.That(t, got == want, "%q: %v, want %v", subject, got, want)
 		}
 	})
 }

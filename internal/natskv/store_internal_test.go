@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // Each request to a bucket that does not exist returns ErrNoBucket.
@@ -85,12 +86,9 @@ func TestForgedHeaders_AreNotRead(t *testing.T) {
 		}})
 		t.ok(err)
 		e, err := getFrom(t.Context(), b, "a")
-		if err != nil || e.Revision != first || e.Marker {
-			t.Fatalf("got %+v, %v", e, err)
-		}
-		if e = w.next(t).Entry; e.Revision != first || !e.Created.Equal(time.Now()) {
-			t.Fatalf("told %+v", e)
-		}
+		check.Must(t, err == nil && e.Revision == first && !e.Marker, "got %+v, %v", e, err)
+		e = w.next(t).Entry
+		check.Must(t, e.Revision == first && e.Created.Equal(time.Now()), "told %+v", e)
 		// Not from the server at all: the last values are not ours.
 		for _, h := range []nats.Header{
 			{},
@@ -117,15 +115,12 @@ func TestDisconnected_SendsNothing(t *testing.T) {
 		wantErr(t, err, backend.ErrUnreachable, "reconnecting")
 		_, err = getFrom(t.Context(), b, "a")
 		wantErr(t, err, backend.ErrUnreachable)
-		if d := time.Since(start); d != 0 {
-			t.Fatalf("took %v", d)
-		}
+		d := time.Since(start)
+		check.Must(t, d == 0, "took %v", d)
 		g.set(false)
 		time.Sleep(time.Minute)
 		e, err := getFrom(t.Context(), b, "a")
-		if err != nil || e.Revision != 0 {
-			t.Fatalf("got %+v, %v: the write was kept", e, err)
-		}
+		check.Must(t, err == nil && e.Revision == 0, "got %+v, %v: the write was kept", e, err)
 		js.Conn().Close()
 		_, err = update(t.Context(), b, "a", "x", 0)
 		wantErr(t, err, backend.ErrConnectionClosed)
@@ -168,9 +163,8 @@ func TestMissingPermission_IsNamed(t *testing.T) {
 		start := time.Now()
 		_, err := await(func(r func(backend.Feed, error)) { deaf.Watch(t.Context(), "a", nil, func(backend.FeedEvent) {}, r) })
 		wantErr(t, err, backend.ErrPermission, `"natsleader.feed.E.a"`)
-		if d := time.Since(start); d != 0 {
-			t.Fatalf("took %v to notice", d)
-		}
+		d := time.Since(start)
+		check.Must(t, d == 0, "took %v to notice", d)
 
 		_, err = as("blind").Info(second())
 		wantErr(t, err, backend.ErrPermission, `"$JS.API.STREAM.INFO.KV_E"`)
@@ -196,9 +190,7 @@ func TestDomain_AsWithKV(t *testing.T) {
 		for _, js := range []jetstream.JetStream{byDomain, byPrefix} {
 			b := mustCreate(t, js, Config{})
 			actual := lastRevision(t, b) + 1
-			if b.put != "$JS.hub.API.$KV.E." {
-				t.Fatalf("puts go to %q", b.put)
-			}
+			check.Must(t, b.put == "$JS.hub.API.$KV.E.", "puts go to %q", b.put)
 			w := watch(t, b, "a")
 			if got, err := update(t.Context(), b, "a", "x", rev); err != nil || got != actual {
 				t.Fatalf("update: %d, %v", got, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // viewing is an open view of a roster with the announcements that it delivered.
@@ -29,9 +30,7 @@ func viewOf(t *lab, b *Bucket) viewing {
 	var replied atomic.Bool
 	f, err := await(func(r func(backend.Feed, error)) {
 		b.View(t.Context(), "e", func(a backend.Announcement) {
-			if !replied.Load() {
-				t.Error("an announcement came before the view")
-			}
+			check.That(t, replied.Load(), "an announcement came before the view")
 			v.told <- a
 		}, func(f backend.Feed, err error) {
 			time.Sleep(time.Second) // what there is has come
@@ -66,9 +65,8 @@ func (v viewing) saw(t *lab, want string) {
 			got = append(got, fmt.Sprintf("%s %q", a.Session[:1], a.Entry))
 		}
 	}
-	if line := strings.Join(got, ", "); line != want {
-		t.Errorf("saw %s, want %s", line, want)
-	}
+	line := strings.Join(got, ", ")
+	check.That(t, line == want, "saw %s, want %s", line, want)
 }
 
 func session(letter string) string { return strings.Repeat(letter, sessionLength) }

@@ -30,14 +30,6 @@ func (i *Interrupter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// OK ends the test if there is an error.
-func OK(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Run runs an example, presses Ctrl-C when the output contains at so many times, and
 // returns the output. It fails the test if the example fails, reports a fault, leaves
 // something behind, or has not deposed each leader that was elected. At least as many as

@@ -180,9 +180,7 @@ func TestKube_RefusesOldVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := leases.Update(t.Context(), first, updateOptions); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, check.Err(leases.Update(t.Context(), first, updateOptions)))
 	if _, err := leases.Update(t.Context(), first, updateOptions); !isConflict(err) {
 		t.Errorf("%v, want a conflict", err)
 	}
@@ -194,9 +192,8 @@ func TestKube_RefusesOldVersion(t *testing.T) {
 func TestScaled_KeepsProportions(t *testing.T) {
 	t.Parallel()
 	s := kvelectSystem().usual.scaled(kvelect.MinTTL / 10)
-	if s.Lease != kvelect.MinTTL/10 || s.Renew != kvelect.Interval(kvelect.MinTTL/10) || s.Poll != s.Renew {
-		t.Errorf("%+v", s)
-	}
+	check.That(t, s.Lease == kvelect.MinTTL/10 && s.Renew == kvelect.Interval(kvelect.MinTTL/10) && s.Poll == s.Renew,
+		"%+v", s)
 	if s := redsyncSystem().usual.scaled(time.Second); s.Poll != 250*time.Millisecond {
 		t.Errorf("%+v: the retry delay of redsync does not depend on the expiry", s)
 	}

@@ -153,9 +153,8 @@ func TestAttempt_ThreeTimes(t *testing.T) {
 			}}
 			var c cell
 			(&bench{stderr: new(strings.Builder)}).attempt(t.Context(), m, bareSystem(), &c, "t")
-			if turns != tt.wantTurns || c.Error != tt.wantError {
-				t.Errorf("%d turns, error %q, want %d and %q", turns, c.Error, tt.wantTurns, tt.wantError)
-			}
+			check.That(t, turns == tt.wantTurns && c.Error == tt.wantError,
+				"%d turns, error %q, want %d and %q", turns, c.Error, tt.wantTurns, tt.wantError)
 		})
 	}
 }

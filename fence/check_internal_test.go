@@ -156,9 +156,8 @@ func TestServerVersions_Denied(t *testing.T) {
 		d.ok(err)
 		for i, want := range []time.Duration{20 * time.Millisecond, 20 * time.Millisecond} {
 			c := d.begin(func() error {
-				if v := b.serverVersions(d.Context(), "C", []string{"s2"}); v[0] != "" {
-					t.Errorf("its version is %q", v[0])
-				}
+				v := b.serverVersions(d.Context(), "C", []string{"s2"})
+				check.That(t, v[0] == "", "its version is %q", v[0])
 				return nil
 			})
 			d.until(time.Duration(i+1) * time.Second)

@@ -144,9 +144,8 @@ func TestCompare_Conditions(t *testing.T) {
 			{"exists", conditioned(0, true), []error{jetstream.ErrKeyExists}},
 		} {
 			for i, want := range k.want {
-				if err := d.bucket.compare(k.set); !errors.Is(err, want) {
-					t.Errorf("%s, %d: %v, want %v", k.name, i+1, err, want)
-				}
+				err := d.bucket.compare(k.set)
+				check.That(t, errors.Is(err, want), "%s, %d: %v, want %v", k.name, i+1, err, want)
 			}
 		}
 		d.mu.Lock()

@@ -365,9 +365,8 @@ func (d *desk) idle() {
 	l.mu.Lock()
 	busy, direct, waits, landed := l.busy, l.direct, len(l.queue), l.directDone
 	l.mu.Unlock()
-	if busy || direct != 0 || waits != 0 || landed != nil {
-		d.Fatalf("the queue is not idle: busy %v, %d turns, %d in line, a wait for their end %v", busy, direct, waits, landed != nil)
-	}
+	check.Must(d, !busy && direct == 0 && waits == 0 && landed == nil,
+		"the queue is not idle: busy %v, %d turns, %d in line, a wait for their end %v", busy, direct, waits, landed != nil)
 	d.within(0, aBatch(new([]uint64), "x", "y")).is(time.Since(d.zero))
 }
 

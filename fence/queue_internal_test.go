@@ -119,9 +119,8 @@ func TestSubmit_EndedBefore(t *testing.T) {
 		ctx, cancel := context.WithCancel(d.Context())
 		cancel()
 		err := aPut(ctx, d.w)
-		if err == nil || err.Error() != "fence: nothing was written: context canceled" || d.came() != "" {
-			t.Errorf("%v", err)
-		}
+		check.That(t, err != nil && err.Error() == "fence: nothing was written: context canceled" && d.came() == "",
+			"%v", err)
 	})
 }
 

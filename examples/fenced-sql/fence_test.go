@@ -24,9 +24,7 @@ func database(t *testing.T, dir string) *sql.DB {
 			t.Error(err)
 		}
 	})
-	if _, err := openFence(t.Context(), a.db, election); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, check.Err(openFence(t.Context(), a.db, election)))
 	if _, err := a.db.ExecContext(t.Context(), `CREATE TABLE IF NOT EXISTS log (n INTEGER PRIMARY KEY, token BIGINT)`); err != nil {
 		t.Fatal(err)
 	}
@@ -67,9 +65,8 @@ func TestFence_LesserToken(t *testing.T) {
 		token uint64
 		want  error
 	}{{3, nil}, {3, nil}, {2, errFenced}, {7, nil}, {3, errFenced}, {6, errFenced}, {7, nil}} {
-		if err := fenced(ctx, db, election, x.token, write(ctx, x.token)); !errors.Is(err, x.want) {
-			t.Errorf("token %d: %v, want %v", x.token, err, x.want)
-		}
+		err := fenced(ctx, db, election, x.token, write(ctx, x.token))
+		check.That(t, errors.Is(err, x.want), "token %d: %v, want %v", x.token, err, x.want)
 	}
 	if got, want := written(t, db), []uint64{3, 3, 7, 7}; !slices.Equal(got, want) {
 		t.Errorf("written by %v, want %v", got, want)

@@ -201,9 +201,9 @@ func TestPlayground_Server(t *testing.T) {
 		}
 		return !v.Up
 	})
-	if err := g.ask(request{Do: doDelete}); err == nil || !strings.Contains(err.Error(), "the server is down") {
-		t.Errorf("the key was deleted on a server that is down: %v", err)
-	}
+	err := g.ask(request{Do: doDelete})
+	check.That(t, err != nil && strings.Contains(err.Error(), "the server is down"),
+		"the key was deleted on a server that is down: %v", err)
 	g.do(doUp, "")
 	g.leads("")
 	g.do(doRestart, "")
@@ -250,9 +250,8 @@ func TestPlayground_Refuses(t *testing.T) {
 		{request{Do: doLease, Lease: 500}, "a lease is from 1s to 10s, not 500ms"},
 		{request{Do: doLease, Lease: 1 << 62}, "a lease is from 1s to 10s"},
 	} {
-		if err := g.ask(c.request); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%+v: %v, not %q", c.request, err, c.want)
-		}
+		err := g.ask(c.request)
+		check.That(t, err != nil && strings.Contains(err.Error(), c.want), "%+v: %v, not %q", c.request, err, c.want)
 	}
 	if _, err := g.act(t.Context(), json.RawMessage("{")); err == nil {
 		t.Error("half a request was taken")

@@ -131,9 +131,8 @@ func TestStory(t *testing.T) {
 					text, part = n.heard(h.name, h.report)
 				}
 			}
-			if !strings.HasPrefix(text, c.want) || part != c.part {
-				t.Errorf("%q of %q, not %q of %q", text, part, c.want, c.part)
-			}
+			check.That(t, strings.HasPrefix(text, c.want) && part == c.part,
+				"%q of %q, not %q of %q", text, part, c.want, c.part)
 		})
 	}
 	text, part := newNarrator(time.Second).heard("a", report{Event: elected, Token: 7})

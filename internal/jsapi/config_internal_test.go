@@ -127,9 +127,9 @@ func TestEstablish_Requests(t *testing.T) {
 					old.Description = "new"
 					return old, changed, tt.reshape
 				}, inspect)
-				if d := time.Since(began); (tt.want == nil) != (err == nil) || !errors.Is(err, tt.want) || d != tt.after {
-					t.Errorf("%v after %v, want %v after %v", err, d, tt.want, tt.after)
-				}
+				d := time.Since(began)
+				check.That(t, (tt.want == nil) == (err == nil) && errors.Is(err, tt.want) && d == tt.after,
+					"%v after %v, want %v after %v", err, d, tt.want, tt.after)
 				known := ""
 				if c := t.a.Known.Load(); c != nil {
 					known = c.Description
@@ -170,9 +170,9 @@ func TestStream_CreateAndDelete(t *testing.T) {
 		s.wantAsked(t, create, create, create, remove, remove)
 		for what, do := range map[string]func(context.Context) error{"create": make, "delete": t.a.Delete} {
 			began := time.Now()
-			if err := do(t.within(time.Minute)); !errors.Is(err, backend.ErrUnreachable) || time.Since(began) != time.Minute {
-				t.Errorf("%s: %v after %v", what, err, time.Since(began))
-			}
+			err := do(t.within(time.Minute))
+			check.That(t, errors.Is(err, backend.ErrUnreachable) && time.Since(began) == time.Minute,
+				"%s: %v after %v", what, err, time.Since(began))
 		}
 	})
 }

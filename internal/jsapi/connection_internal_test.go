@@ -192,9 +192,7 @@ func (c *Connection) hold() {
 // serve handles the messages of a subject.
 func (w *wired) serve(subject string, handle nats.MsgHandler) {
 	w.Helper()
-	if _, err := w.replier.Subscribe(subject, handle); err != nil {
-		w.Fatal(err)
-	}
+	check.OK(w, check.Err(w.replier.Subscribe(subject, handle)))
 	w.ok(w.replier.Flush())
 }
 
@@ -227,9 +225,8 @@ func (w *wired) want(what string, r *sent, data string, err error, after time.Du
 	if r.resp != nil {
 		got = string(r.resp.Data)
 	}
-	if r.replies != 1 || got != data || !errors.Is(r.err, err) || r.after != after {
-		w.Errorf("%s: %d replies, the last with %q, %v after %v", what, r.replies, got, r.err, r.after)
-	}
+	check.That(w, r.replies == 1 && got == data && errors.Is(r.err, err) && r.after == after,
+		"%s: %d replies, the last with %q, %v after %v", what, r.replies, got, r.err, r.after)
 }
 
 func (w *wired) within(d time.Duration) context.Context {
@@ -342,9 +339,7 @@ func TestConnection_Drained(t *testing.T) {
 	withWire(t, func(t *wired) {
 		t.serve("silence", func(*nats.Msg) {})
 		slow := make(chan struct{})
-		if _, err := t.a.Conn.Subscribe("slow", func(*nats.Msg) { <-slow }); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, check.Err(t.a.Conn.Subscribe("slow", func(*nats.Msg) { <-slow })))
 		t.ok(t.a.Conn.Publish("slow", nil))
 		t.want("before", t.ask(t.Context(), "echo", "x"), "x", nil, 0)
 		r := t.ask(t.within(time.Minute), "silence", "")

@@ -90,9 +90,7 @@ func TestFollow_HandlesItsMessages(t *testing.T) {
 			if stream == "T" {
 				other.Name = f.names[0]
 			}
-			if _, err := t.a.JS.CreatePushConsumer(undated{t.Context()}, stream, other); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, check.Err(t.a.JS.CreatePushConsumer(undated{t.Context()}, stream, other)))
 		}
 		t.tell("x.3", "3")
 		t.tell("y", "foreign")
@@ -162,9 +160,8 @@ func TestFollow_Fails(t *testing.T) {
 				})
 				f := t.follow(t.within(time.Second), tt.filter, nil)
 				synctest.Wait()
-				if !errors.Is(f.err, tt.want) || !strings.HasSuffix(f.err.Error(), tt.text) || f.after != tt.after {
-					t.Errorf("%v after %v", f.err, f.after)
-				}
+				check.That(t, errors.Is(f.err, tt.want) && strings.HasSuffix(f.err.Error(), tt.text) && f.after == tt.after,
+					"%v after %v", f.err, f.after)
 				if len(f.names) == 0 || len(asked) != 1 || strings.Replace(asked[0], f.names[0], "*", 1) != tt.subject {
 					t.Errorf("asked %q with the names %q", asked, f.names)
 				} else if last := f.names[len(f.names)-1]; (last != "") != (tt.names == 1) {
@@ -183,9 +180,8 @@ func TestFollow_Denied(t *testing.T) {
 		t.consumers()
 		t.a.Conn.Opts.InboxPrefix = "denied.inbox"
 		f := t.follow(t.within(time.Second), "x", nil)
-		if !errors.Is(f.err, backend.ErrPermission) || !strings.Contains(f.err.Error(), "Subscription to") {
-			t.Errorf("a denied inbox: %v", f.err)
-		}
+		check.That(t, errors.Is(f.err, backend.ErrPermission) && strings.Contains(f.err.Error(), "Subscription to"),
+			"a denied inbox: %v", f.err)
 		f.Close()
 		t.a.Conn.Opts.InboxPrefix = "_INBOX"
 		t.a.Prefix = "denied.API."
@@ -199,9 +195,8 @@ func TestFollow_Denied(t *testing.T) {
 		f.Close()
 		t.a.Conn.Close()
 		f = t.follow(t.Context(), "x", nil)
-		if !errors.Is(f.err, backend.ErrConnectionClosed) || len(f.names) != 0 {
-			t.Errorf("without a connection: %v, %q", f.err, f.names)
-		}
+		check.That(t, errors.Is(f.err, backend.ErrConnectionClosed) && len(f.names) == 0,
+			"without a connection: %v, %q", f.err, f.names)
 		f.Close()
 		t.a.DeleteConsumer("x")
 	})

@@ -47,9 +47,8 @@ func TestNames_Limits(t *testing.T) {
 			err error
 			ok  bool
 		}{"bucket": {CheckBucketName(tt.text), tt.bucket}, "subject": {CheckSubject("it", tt.text), tt.subject}} {
-			if (got.err == nil) != got.ok || got.err != nil && !errors.Is(got.err, backend.ErrInvalidConfig) {
-				t.Errorf("%s, as a %s: %v", name, what, got.err)
-			}
+			check.That(t, (got.err == nil) == got.ok && (got.err == nil || errors.Is(got.err, backend.ErrInvalidConfig)),
+				"%s, as a %s: %v", name, what, got.err)
 		}
 	}
 }
@@ -114,9 +113,8 @@ func TestNames_Prefixes(t *testing.T) {
 			}
 		}
 		for _, js := range []jetstream.JetStream{nil, without{}} {
-			if err := CheckJetStream(js); !errors.Is(err, backend.ErrInvalidConfig) {
-				t.Errorf("without a connection: %v", err)
-			}
+			err := CheckJetStream(js)
+			check.That(t, errors.Is(err, backend.ErrInvalidConfig), "without a connection: %v", err)
 		}
 	})
 }

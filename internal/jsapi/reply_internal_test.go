@@ -82,9 +82,7 @@ func TestLastOf_Replies(t *testing.T) {
 				t.Errorf("answer %d: created at %v, with %v", i, e.Created, h)
 			}
 		}
-		if s.bodies[0] != `{"last_by_subj":"x"}` {
-			t.Errorf("asked %s", s.bodies[0])
-		}
+		check.That(t, s.bodies[0] == `{"last_by_subj":"x"}`, "asked %s", s.bodies[0])
 	})
 }
 

@@ -111,9 +111,8 @@ func TestConnection_Queue(t *testing.T) {
 	for r, _ := c.pop(); r != nil && len(order) < 10; r, _ = c.pop() {
 		order = append(order, slices.Index(requests, r))
 	}
-	if !slices.Equal(order, []int{1, 3, 2}) || c.running || c.last != nil || c.left != 0 {
-		t.Errorf("the order is %v, running: %v, %d were left", order, c.running, c.left)
-	}
+	check.That(t, slices.Equal(order, []int{1, 3, 2}) && !c.running && c.last == nil && c.left == 0,
+		"the order is %v, running: %v, %d were left", order, c.running, c.left)
 }
 
 // A zero stream sends nothing.
@@ -123,9 +122,8 @@ func TestStream_Zero(t *testing.T) {
 	a.RequestThen(t.Context(), &nats.Msg{}, func(_ *nats.Msg, err error) { got = err })
 	_, asked := a.Info(t.Context())
 	for what, err := range map[string]error{"a request": got, "a question": asked} {
-		if !errors.Is(err, backend.ErrInvalidConfig) || !errors.Is(err, backend.ErrNotOpened) || !IsUnsent(err) {
-			t.Errorf("%s: %v", what, err)
-		}
+		check.That(t, errors.Is(err, backend.ErrInvalidConfig) && errors.Is(err, backend.ErrNotOpened) && IsUnsent(err),
+			"%s: %v", what, err)
 	}
 	if err := a.Connected(); !errors.Is(err, backend.ErrNotOpened) {
 		t.Errorf("connected: %v", err)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // roundTrip is how long the requests of a census take.
@@ -41,9 +43,8 @@ func (c *census) callers(t *testing.T, n int) {
 			number, ok, err := c.ask(t.Context(), c.send)
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			if !ok || err != nil || c.sent[number-1] < asked {
-				t.Errorf("a caller of %v got the answer to request %d: %v, %v", asked, number, ok, err)
-			}
+			check.That(t, ok && err == nil && c.sent[number-1] >= asked,
+				"a caller of %v got the answer to request %d: %v, %v", asked, number, ok, err)
 			c.waits = append(c.waits, time.Since(c.began)-asked)
 		}()
 	}
@@ -138,9 +139,9 @@ func TestShared_GivesUpInPause(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		if _, ok, err := c.ask(ctx, c.send); ok || err == nil || time.Since(began) != time.Millisecond {
-			t.Errorf("%v, %v after %v", ok, err, time.Since(began))
-		}
+		_, ok, err := c.ask(ctx, c.send)
+		check.That(t, !ok && err != nil && time.Since(began) == time.Millisecond,
+			"%v, %v after %v", ok, err, time.Since(began))
 		c.want(t, 1, 1, roundTrip)
 	})
 }
@@ -165,8 +166,8 @@ func TestShared_PauseBeginsAnew(t *testing.T) {
 		for _, i := range []int{1, 7} {
 			between = append(between, c.sent[i]-c.sent[i-1])
 		}
-		if want := roundTrip + leastPause; between[0] != want || between[1] != want {
-			t.Errorf("the first pauses end after %v, not after %v; sent at %v", between, want, c.sent)
-		}
+		want := roundTrip + leastPause
+		check.That(t, between[0] == want && between[1] == want,
+			"the first pauses end after %v, not after %v; sent at %v", between, want, c.sent)
 	})
 }

@@ -79,9 +79,8 @@ func TestMaxLease_DefaultOfShortTTL(t *testing.T) {
 		for ttl, want := range map[time.Duration]time.Duration{9 * time.Second: 6 * time.Second, time.Hour: 15 * time.Second} {
 			b := mustCreate(t, js, Config{Name: "T" + ttl.String(), TTL: ttl})
 			got, err := settingsOf(t.Context(), b)
-			if err != nil || got.PurgeProtected || got.TTL != ttl || got.MaxLease != want {
-				t.Fatalf("TTL %v: %+v, %v", ttl, got, err)
-			}
+			check.Must(t, err == nil && !got.PurgeProtected && got.TTL == ttl && got.MaxLease == want,
+				"TTL %v: %+v, %v", ttl, got, err)
 		}
 	})
 }
@@ -104,9 +103,8 @@ func TestCreateBucket_KeepsSettings(t *testing.T) {
 			t.Fatalf("Info is %+v, %v", info, err)
 		}
 		c := b.api.Known.Load()
-		if c.Metadata["team"] != "infra" || c.MaxBytes != 1<<20 || c.MaxMsgsPerSubject != 1 {
-			t.Fatalf("the stream is %+v", c)
-		}
+		check.Must(t, c.Metadata["team"] == "infra" && c.MaxBytes == 1<<20 && c.MaxMsgsPerSubject == 1,
+			"the stream is %+v", c)
 	})
 }
 
@@ -235,8 +233,7 @@ func TestSettings_LargestRecord(t *testing.T) {
 		c := Config{Name: "E"}.newStream()
 		c.MaxMsgSize = k.size
 		s, err := settings(c, "E", k.payload)
-		if err != nil || s.MaxValue != k.room || s.Limit != k.limit {
-			t.Errorf("MaxMsgSize %d, payload %d: %+v, %v", k.size, k.payload, s, err)
-		}
+		check.That(t, err == nil && s.MaxValue == k.room && s.Limit == k.limit,
+			"MaxMsgSize %d, payload %d: %+v, %v", k.size, k.payload, s, err)
 	}
 }

@@ -50,9 +50,7 @@ func TestDeniedRequest_EndsAtOnce(t *testing.T) {
 func TestDeniedRequest_OthersGoOn(t *testing.T) {
 	denying(t, func(t *lab, b *Bucket) {
 		other := dial(t, t.s, nats.UserInfo("all", "x"))
-		if _, err := other.Subscribe("silence", func(*nats.Msg) {}); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, check.Err(other.Subscribe("silence", func(*nats.Msg) {})))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		ended := make(chan error, 1)

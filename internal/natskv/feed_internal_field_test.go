@@ -26,9 +26,7 @@ func TestFeed_StopEndsGoroutines(tt *testing.T) {
 	defer js.Conn().Close()
 	republishing := mustCreate(t, js, Config{Name: "R", Storage: jetstream.MemoryStorage})
 	b := ordinary(t, js, jetstream.KeyValueConfig{Storage: jetstream.MemoryStorage})
-	if _, err := settingsOf(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, check.Err(settingsOf(t.Context(), b)))
 	before := goleak.IgnoreCurrent()
 	for _, b := range []*Bucket{republishing, b} {
 		var stops sync.WaitGroup

@@ -19,9 +19,7 @@ import (
 func ordinary(t *lab, js jetstream.JetStream, cfg jetstream.KeyValueConfig) *Bucket {
 	t.Helper()
 	cfg.Bucket = "E"
-	if _, err := js.CreateKeyValue(t.Context(), cfg); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, check.Err(js.CreateKeyValue(t.Context(), cfg)))
 	return mustOpen(t, js)
 }
 
@@ -106,14 +104,11 @@ func TestFeed_Reconnection(t *testing.T) {
 		g.set(false)
 		time.Sleep(time.Minute)
 		for _, w := range feeds {
-			if e := w.next(t); !e.Reconnected || e.Err != nil || e.Entry.Revision != 0 {
-				t.Fatalf("told %+v", e)
-			}
+			e := w.next(t)
+			check.Must(t, e.Reconnected && e.Err == nil && e.Entry.Revision == 0, "told %+v", e)
 			w.nothing(t)
 		}
-		if _, err := update(t.Context(), b, "a", "heard", missed); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, check.Err(update(t.Context(), b, "a", "heard", missed)))
 		if e := feeds[1].next(t); e.Entry.Revision != missed+1 {
 			t.Fatalf("told %+v", e)
 		}
@@ -142,9 +137,7 @@ func TestWatchFeed_Reconnection(t *testing.T) {
 		wantErr(t, w.next(t).Err, backend.ErrUnreachable)
 		w.Stop()
 		again := watch(t, b, "a")
-		if _, err := update(t.Context(), b, "a", "1", 0); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, check.Err(update(t.Context(), b, "a", "1", 0)))
 		if e := again.next(t); e.Entry.Revision != 1 {
 			t.Fatalf("told %+v", e)
 		}
@@ -201,9 +194,7 @@ func TestStoreRequests_EndOfContext(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		nc := dial(t, t.s)
 		for _, subject := range []string{"$JS.hub.API.>"} { // takes requests and says nothing
-			if _, err := nc.SubscribeSync(subject); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, check.Err(nc.SubscribeSync(subject)))
 		}
 		js, err := jetstream.NewWithDomain(nc, "hub")
 		t.ok(err)

@@ -152,9 +152,7 @@ func TestFeed_EndsWithError(t *testing.T) {
 	}
 	bubble(t, server.Options{}, func(t *lab) {
 		b := ordinary(t, dialJS(t, t.s), jetstream.KeyValueConfig{})
-		if _, err := update(t.Context(), b, "a", "1", 0); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, check.Err(update(t.Context(), b, "a", "1", 0)))
 		replied, early := false, false
 		f, err := await(func(r func(backend.Feed, error)) {
 			b.Watch(t.Context(), "a", nil, func(backend.FeedEvent) { early = early || !replied }, func(f backend.Feed, err error) {
@@ -246,9 +244,7 @@ func TestFeed_ConsumerCannotForge(t *testing.T) {
 		forged := &nats.Msg{Subject: "x", Header: nats.Header{
 			"Nats-Stream": {"KV_E"}, "Nats-Subject": {"$KV.E.a"}, "Nats-Sequence": {"99"}, "Nats-Time-Stamp": {time.Now().Format(time.RFC3339Nano)},
 		}}
-		if _, err := js.PublishMsg(t.Context(), forged); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, check.Err(js.PublishMsg(t.Context(), forged)))
 		w := watch(t, b, "a")
 		if _, err := js.CreatePushConsumer(t.Context(), "X", jetstream.ConsumerConfig{DeliverSubject: "natsleader.feed.E.a", AckPolicy: jetstream.AckNonePolicy}); err != nil {
 			t.Fatal(err)

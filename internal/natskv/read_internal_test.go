@@ -73,8 +73,6 @@ func TestGet_ForgetsSettings(t *testing.T) {
 // mustInfo reads the settings of the bucket's stream.
 func mustInfo(t *lab, b *Bucket) *jetstream.StreamConfig {
 	t.Helper()
-	if _, err := b.Info(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, check.Err(b.Info(t.Context())))
 	return b.api.Known.Load()
 }

@@ -45,9 +45,7 @@ func TestReconnection_SharesRequests(t *testing.T) {
 		}
 		var requests atomic.Int32
 		nc := dial(t, t.s)
-		if _, err := nc.Subscribe("$JS.API.STREAM.INFO.KV_E", func(*nats.Msg) { requests.Add(1) }); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, check.Err(nc.Subscribe("$JS.API.STREAM.INFO.KV_E", func(*nats.Msg) { requests.Add(1) })))
 		t.ok(nc.Flush())
 		for i := range int32(2) {
 			g.reconnect()

@@ -62,9 +62,7 @@ func TestCreateBucket_RosterOnRequest(t *testing.T) {
 		// Settings that were changed are mended, but only by a call that asks for the
 		// roster.
 		c.MaxMsgsPerSubject = 5
-		if _, err := js.UpdateStream(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, check.Err(js.UpdateStream(t.Context(), c)))
 		mustCreate(t, js, Config{Storage: jetstream.MemoryStorage})
 		if got := configOf(t, js, "KV_E_roster"); got.MaxMsgsPerSubject != 5 {
 			t.Errorf("the roster was touched: %+v", got)
@@ -105,24 +103,21 @@ func TestCreateBucket_RosterTaken(t *testing.T) {
 		js := dialJS(t, t.s)
 		mustCreate(t, js, Config{Name: "S_roster"})
 		mustCreate(t, js, Config{Name: "T_roster", TTL: time.Minute})
-		if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "O_roster"}); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, check.Err(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "O_roster"})))
 		for _, name := range []string{"S", "T", "O"} {
 			before := configOf(t, js, "KV_"+name+"_roster")
 			_, err := Create(t.Context(), js, Config{Name: name, Roster: true})
-			if !errors.Is(err, backend.ErrIncompatibleBucket) || !strings.Contains(err.Error(), "KV_"+name+"_roster") {
-				t.Errorf("%s: %v", name, err)
-			}
-			if after := configOf(t, js, "KV_"+name+"_roster"); after.MaxMsgsPerSubject != before.MaxMsgsPerSubject || after.AllowMsgTTL != before.AllowMsgTTL {
-				t.Errorf("%s was changed from %+v to %+v", name, before, after)
-			}
+			check.That(t, errors.Is(err, backend.ErrIncompatibleBucket) && strings.Contains(err.Error(), "KV_"+name+"_roster"),
+				"%s: %v", name, err)
+			after := configOf(t, js, "KV_"+name+"_roster")
+			check.That(t, after.MaxMsgsPerSubject == before.MaxMsgsPerSubject && after.AllowMsgTTL == before.AllowMsgTTL,
+				"%s was changed from %+v to %+v", name, before, after)
 		}
 		mustCreate(t, js, Config{Name: "E", Roster: true})
 		for _, ttl := range []time.Duration{0, time.Minute} {
-			if _, err := Create(t.Context(), js, Config{Name: "E_roster", TTL: ttl}); !errors.Is(err, backend.ErrIncompatibleBucket) || !strings.Contains(err.Error(), `roster of bucket "E"`) {
-				t.Errorf("a bucket in place of a roster: %v", err)
-			}
+			_, err := Create(t.Context(), js, Config{Name: "E_roster", TTL: ttl})
+			check.That(t, errors.Is(err, backend.ErrIncompatibleBucket) && strings.Contains(err.Error(), `roster of bucket "E"`),
+				"a bucket in place of a roster: %v", err)
 		}
 	})
 }

@@ -40,13 +40,11 @@ func TestGet_EmptyValues(t *testing.T) {
 			if !direct {
 				c := *b.api.Known.Load()
 				c.AllowDirect = false
-				if _, err := js.UpdateStream(t.Context(), c); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, check.Err(js.UpdateStream(t.Context(), c)))
 				b = mustOpen(t, js)
 			}
 			kv, before := mustKV(t, js), lastRevision(t, b)
-			check := func(nth uint64, value string, marker bool) {
+			holds := func(nth uint64, value string, marker bool) {
 				t.Helper()
 				e, err := getFrom(t.Context(), b, "a.b")
 				revision := nth
@@ -60,16 +58,14 @@ func TestGet_EmptyValues(t *testing.T) {
 					t.Fatalf("created %v, want %v", e.Created, time.Now())
 				}
 			}
-			check(0, "", false)
+			holds(0, "", false)
 			revision, err := kv.Create(t.Context(), "a.b", []byte("v"))
 			t.ok(err)
-			check(1, "v", false)
-			if _, err := kv.Update(t.Context(), "a.b", nil, revision); err != nil {
-				t.Fatal(err)
-			}
-			check(2, "", false)
+			holds(1, "v", false)
+			check.OK(t, check.Err(kv.Update(t.Context(), "a.b", nil, revision)))
+			holds(2, "", false)
 			t.ok(kv.Delete(t.Context(), "a.b"))
-			check(3, "", true)
+			holds(3, "", true)
 		})
 	}
 }

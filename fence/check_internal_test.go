@@ -150,10 +150,8 @@ func TestServerVersions_Denied(t *testing.T) {
 	atDesk(t, 1, func(d *desk) {
 		nc := d.dial("mute")
 		defer nc.Close()
-		js, err := jetstream.New(nc)
-		d.ok(err)
-		b, err := OpenBucket(js, "B")
-		d.ok(err)
+		js := check.Got(jetstream.New(nc))(d)
+		b := check.Got(OpenBucket(js, "B"))(d)
 		for i, want := range []time.Duration{20 * time.Millisecond, 20 * time.Millisecond} {
 			c := d.begin(func() error {
 				v := b.serverVersions(d.Context(), "C", []string{"s2"})

@@ -109,10 +109,8 @@ func TestExchange_NotAnswered(t *testing.T) {
 	atDesk(t, 1, func(d *desk) { // it is stored, and no reply may be heard
 		nc := d.dial("deaf")
 		defer nc.Close()
-		js, err := jetstream.New(nc)
-		d.ok(err)
-		b, err := OpenBucket(js, "B")
-		d.ok(err)
+		js := check.Got(jetstream.New(nc))(d)
+		b := check.Got(OpenBucket(js, "B"))(d)
 		b.api.Known.Store(&d.conf)
 		w := &BucketWriter{b: b, l: &writeQueue{s: &b.guardedStream, f: &d.term}}
 		c := d.begin(func() error { return aPut(d.Context(), w) })

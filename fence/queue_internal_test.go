@@ -417,8 +417,7 @@ func TestPost_AsksForBatches(t *testing.T) {
 	}{{true, true, 0, nil}, {false, true, 0, []error{leader.ErrIncompatibleBucket}}, {true, false, 5 * time.Second, nil}} {
 		atDesk(t, 1, func(d *desk) {
 			d.conf.AllowAtomicPublish = false
-			_, err := d.bucket.settings(d.Context())
-			d.ok(err)
+			check.OK(d, check.Err(d.bucket.settings(d.Context())))
 			d.conf.AllowAtomicPublish = k.allowed
 			if !k.answered {
 				d.follow(held)

@@ -275,8 +275,7 @@ func TestSettle_Outcomes(t *testing.T) {
 	} {
 		atDesk(t, 3, func(d *desk) {
 			d.conf.Duplicates = k.window
-			_, err := d.bucket.settings(d.Context())
-			d.ok(err)
+			check.OK(d, check.Err(d.bucket.settings(d.Context())))
 			d.have("$KV.B.k", "old")
 			d.replies(k.replies...)
 			c := d.update(2)

@@ -17,10 +17,8 @@ import (
 // streamWriter returns a writer of messages to the bucket's stream.
 func (d *desk) streamWriter() *StreamWriter {
 	d.Helper()
-	s, err := OpenStream(d.js, "KV_B", guardSubject)
-	d.ok(err)
-	_, err = s.settings(d.Context())
-	d.ok(err)
+	s := check.Got(OpenStream(d.js, "KV_B", guardSubject))(d)
+	check.OK(d, check.Err(s.settings(d.Context())))
 	return &StreamWriter{s: s, l: &writeQueue{s: &s.guardedStream, f: &d.term}}
 }
 

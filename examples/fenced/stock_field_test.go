@@ -17,18 +17,15 @@ import (
 func connect(t *testing.T) jetstream.JetStream {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
-	server, err := embedded.Start()
-	check.OK(t, err)
+	server := check.Got(embedded.Start())(t)
 	t.Cleanup(func() {
 		if closing := server.Close(); closing != nil {
 			t.Error(closing)
 		}
 	})
-	nc, err := nats.Connect(server.URL())
-	check.OK(t, err)
+	nc := check.Got(nats.Connect(server.URL()))(t)
 	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	check.OK(t, err)
+	js := check.Got(jetstream.New(nc))(t)
 	return js
 }
 

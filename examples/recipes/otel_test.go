@@ -63,15 +63,13 @@ func TestObserved_LogAndMetrics(t *testing.T) {
 	var records kept
 	logs := sdklog.NewLoggerProvider(sdklog.WithProcessor(&records))
 	var collector metrics.Collector
-	c, err := observed(logs, &collector, leadertest.NewStore(nil), "billing")
-	check.OK(t, err)
+	c := check.Got(observed(logs, &collector, leadertest.NewStore(nil), "billing"))(t)
 	for e := range c.Events(t.Context()) {
 		if _, elected := e.(leader.Elected); elected {
 			break
 		}
 	}
-	producer, err := meter(&collector)
-	check.OK(t, err)
+	producer := check.Got(meter(&collector))(t)
 	reader := metric.NewManualReader(metric.WithProducer(producer))
 	_ = metric.NewMeterProvider(metric.WithReader(reader))
 	var all metricdata.ResourceMetrics

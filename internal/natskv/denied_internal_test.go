@@ -22,8 +22,7 @@ func denying(t *testing.T, test func(t *lab, b *Bucket)) {
 	}
 	bubble(t, server.Options{Users: users}, func(t *lab) {
 		mustCreate(t, dialJS(t, t.s, nats.UserInfo("all", "x")), Config{})
-		b, err := Open(dialJS(t, t.s, nats.UserInfo("x", "x")), "E")
-		t.ok(err)
+		b := check.Got(Open(dialJS(t, t.s, nats.UserInfo("x", "x")), "E"))(t)
 		test(t, b)
 	})
 }

@@ -38,8 +38,7 @@ func TestFeed_PutsAndDeletes(t *testing.T) {
 		},
 		"given": func(t *lab, js jetstream.JetStream) *Bucket {
 			mustCreate(t, js, Config{})
-			b, err := mustOpen(t, js).WithFeed("natsleader.feed.E")
-			t.ok(err)
+			b := check.Got(mustOpen(t, js).WithFeed("natsleader.feed.E"))(t)
 			return b
 		},
 	} {
@@ -99,8 +98,7 @@ func TestFeed_Reconnection(t *testing.T) {
 		feeds := []watching{watch(t, mine, "a"), watch(t, mine, "a"), watch(t, mine, "b")}
 		g.set(true)
 		synctest.Wait()
-		missed, err := update(t.Context(), b, "a", "missed", 0)
-		t.ok(err)
+		missed := check.Got(update(t.Context(), b, "a", "missed", 0))(t)
 		g.set(false)
 		time.Sleep(time.Minute)
 		for _, w := range feeds {

@@ -18,16 +18,14 @@ import (
 // configOf returns the settings of a stream.
 func configOf(t *lab, js jetstream.JetStream, stream string) jetstream.StreamConfig {
 	t.Helper()
-	s, err := js.Stream(t.Context(), stream)
-	t.ok(err)
+	s := check.Got(js.Stream(t.Context(), stream))(t)
 	return s.CachedInfo().Config
 }
 
 // hasRoster reports whether Info shows a roster.
 func hasRoster(t *lab, b *Bucket) bool {
 	t.Helper()
-	info, err := b.Info(t.Context())
-	t.ok(err)
+	info := check.Got(b.Info(t.Context()))(t)
 	return info.Roster
 }
 

@@ -131,8 +131,7 @@ func dial(t *lab, s nats.InProcessConnProvider, opts ...nats.Option) *nats.Conn 
 
 func dialJS(t *lab, s nats.InProcessConnProvider, opts ...nats.Option) jetstream.JetStream {
 	t.Helper()
-	js, err := jetstream.New(dial(t, s, opts...))
-	t.ok(err)
+	js := check.Got(jetstream.New(dial(t, s, opts...)))(t)
 	return js
 }
 
@@ -141,8 +140,7 @@ func mustCreate(t *lab, js jetstream.JetStream, cfg Config) *Bucket {
 	if cfg.Name == "" {
 		cfg.Name = "E"
 	}
-	b, err := Create(t.Context(), js, cfg)
-	t.ok(err)
+	b := check.Got(Create(t.Context(), js, cfg))(t)
 	t.buckets = append(t.buckets, b)
 	return b
 }
@@ -154,8 +152,7 @@ func mustOpen(t *lab, js jetstream.JetStream) *Bucket {
 
 func mustOpenAs(t *lab, js jetstream.JetStream, name string) *Bucket {
 	t.Helper()
-	b, err := Open(js, name)
-	t.ok(err)
+	b := check.Got(Open(js, name))(t)
 	t.buckets = append(t.buckets, b)
 	return b
 }
@@ -252,7 +249,6 @@ func wantErr(t *lab, err, want error, texts ...string) {
 // before the first.
 func lastRevision(t *lab, b *Bucket) uint64 {
 	t.Helper()
-	s, err := settingsOf(t.Context(), b)
-	t.ok(err)
+	s := check.Got(settingsOf(t.Context(), b))(t)
 	return s.LastRevision
 }

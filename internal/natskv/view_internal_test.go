@@ -80,8 +80,7 @@ func announce(t *lab, b *Bucket, letter string, entry []byte, life time.Duration
 // consumersOf returns the number of consumers of a stream.
 func consumersOf(t *lab, js jetstream.JetStream, stream string) int {
 	t.Helper()
-	s, err := js.Stream(t.Context(), stream)
-	t.ok(err)
+	s := check.Got(js.Stream(t.Context(), stream))(t)
 	return s.CachedInfo().State.Consumers
 }
 
@@ -93,11 +92,9 @@ func TestRosterView_Announcements(t *testing.T) {
 		b := mustCreate(t, js, Config{Roster: true, Storage: jetstream.MemoryStorage})
 		empty := viewOf(t, b)
 		empty.saw(t, "complete")
-		kv, err := js.KeyValue(t.Context(), "E_roster")
-		t.ok(err)
+		kv := check.Got(js.KeyValue(t.Context(), "E_roster"))(t)
 		for key, value := range map[string]string{"e." + session("A") + ".x": "another election", "e.other": "no session"} {
-			_, err = kv.PutString(t.Context(), key, value)
-			t.ok(err)
+			check.OK(t, check.Err(kv.PutString(t.Context(), key, value)))
 		}
 		t.ok(announce(t, b, "A", []byte("1"), time.Hour))
 		t.ok(announce(t, b, "B", []byte{}, 1500*time.Millisecond))
@@ -113,8 +110,7 @@ func TestRosterView_Announcements(t *testing.T) {
 		time.Sleep(time.Minute)
 		empty.saw(t, "B withdrawn, A withdrawn")
 		full.saw(t, "")
-		s, err := js.Stream(t.Context(), "KV_E_roster")
-		t.ok(err)
+		s := check.Got(js.Stream(t.Context(), "KV_E_roster"))(t)
 		if n := s.CachedInfo().State.Msgs; n != 2 { // those that are no announcements
 			t.Errorf("%d messages", n)
 		}
@@ -143,8 +139,7 @@ func TestRosterView_Ends(t *testing.T) {
 		want    string
 	}{
 		"silence": {func(t *lab, _ *gate, _, other jetstream.JetStream) {
-			s, err := other.Stream(t.Context(), "KV_E_roster")
-			t.ok(err)
+			s := check.Got(other.Stream(t.Context(), "KV_E_roster"))(t)
 			for name := range s.ConsumerNames(t.Context()).Name() {
 				t.ok(s.DeleteConsumer(t.Context(), name))
 			}

@@ -31,43 +31,30 @@ func TestMissingBucket_ErrNoBucket(t *testing.T) {
 	})
 }
 
-// Get distinguishes a key without a message, a marker and an empty value.
+// Where a bucket allows no direct gets, Get distinguishes a key without a message, a marker and an
+// empty value, too. TestParity_Writes has the others.
 func TestGet_EmptyValues(t *testing.T) {
-	for _, direct := range []bool{true, false} {
-		bubble(t, server.Options{}, func(t *lab) {
-			js := dialJS(t, t.s)
-			b := mustCreate(t, js, Config{})
-			if !direct {
-				c := *b.api.Known.Load()
-				c.AllowDirect = false
-				check.OK(t, check.Err(js.UpdateStream(t.Context(), c)))
-				b = mustOpen(t, js)
-			}
-			kv, before := mustKV(t, js), lastRevision(t, b)
-			holds := func(nth uint64, value string, marker bool) {
-				t.Helper()
-				e, err := getFrom(t.Context(), b, "a.b")
-				revision := nth
-				if nth > 0 {
-					revision += before
-				}
-				if err != nil || e.Revision != revision || string(e.Value) != value || e.Marker != marker {
-					t.Fatalf("direct %v: got %+v, %v", direct, e, err)
-				}
-				if revision != 0 && !e.Created.Equal(time.Now()) {
-					t.Fatalf("created %v, want %v", e.Created, time.Now())
-				}
-			}
-			holds(0, "", false)
-			revision, err := kv.Create(t.Context(), "a.b", []byte("v"))
-			t.ok(err)
-			holds(1, "v", false)
-			check.OK(t, check.Err(kv.Update(t.Context(), "a.b", nil, revision)))
-			holds(2, "", false)
-			t.ok(kv.Delete(t.Context(), "a.b"))
-			holds(3, "", true)
-		})
-	}
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		c := *mustCreate(t, js, Config{}).api.Known.Load()
+		c.AllowDirect = false
+		check.OK(t, check.Err(js.UpdateStream(t.Context(), c)))
+		b, kv := mustOpen(t, js), mustKV(t, js)
+		holds := func(revision uint64, value string, marker bool) {
+			t.Helper()
+			e := check.Got(getFrom(t.Context(), b, "a.b"))(t)
+			check.Must(t, e.Revision == revision && string(e.Value) == value && e.Marker == marker, "got %+v", e)
+			check.Must(t, revision == 0 || e.Created.Equal(time.Now()), "created %v", e.Created)
+		}
+		first := lastRevision(t, b) + 1
+		holds(0, "", false)
+		check.OK(t, check.Err(kv.Create(t.Context(), "a.b", []byte("v"))))
+		holds(first, "v", false)
+		check.OK(t, check.Err(kv.Update(t.Context(), "a.b", nil, first)))
+		holds(first+1, "", false)
+		t.ok(kv.Delete(t.Context(), "a.b"))
+		holds(first+2, "", true)
+	})
 }
 
 // Forged headers are not read.

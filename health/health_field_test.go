@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/natsleader/natsleader/health"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -17,9 +18,7 @@ func TestHEAD_HasNoBody(t *testing.T) {
 	defer server.Close()
 	defer server.Client().CloseIdleConnections()
 	response, err := server.Client().Head(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer response.Body.Close() //nolint:errcheck // read to its end
 	body, err := io.ReadAll(response.Body)
 	if err != nil || len(body) > 0 || response.StatusCode != 200 {

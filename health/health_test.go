@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/health"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -126,9 +127,7 @@ func TestLeader_NamesOtherLeader(t *testing.T) {
 	waiting := fields{"election": "billing", "id": "b", "state": "candidate", "is_leader": false, "leader": other}
 	k.get(h, 503, waiting)
 
-	if err := a.Proclaim(t.Context(), []byte{0xff, 0}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, a.Proclaim(t.Context(), []byte{0xff, 0}))
 	k.clock.Settle()
 	delete(other, "value")
 	other["value64"] = "/wA="
@@ -147,9 +146,7 @@ func TestLeader_NamesOtherOfSameID(t *testing.T) {
 	k.stand("a", leader.Config{Value: []byte("first")})
 	link := k.store.Link("second")
 	second, err := leader.Campaign(t.Context(), link, "billing", leader.Config{ID: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() {
 		link.Close()
 		<-second.Done()
@@ -306,9 +303,7 @@ func TestHandlers_NoContradiction(t *testing.T) {
 				for name, h := range map[string]http.Handler{"Leader": health.Leader(c[id]), "Connected": health.Connected(c[id])} {
 					w := ask(h, http.MethodGet)
 					var a answer
-					if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil {
-						t.Fatal(err)
-					}
+					check.OK(t, json.Unmarshal(w.Body.Bytes(), &a))
 					ok := a.IsLeader
 					if name == "Connected" {
 						ok = a.Connected

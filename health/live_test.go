@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/health"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -39,9 +40,7 @@ func TestLive_AfterTheEnd(t *testing.T) {
 	k := newKit(t)
 	for _, seats := range []int{0, 3} {
 		a := k.stand("a", leader.Config{Seats: seats})
-		if err := a.Stop(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, a.Stop(t.Context()))
 		k.get(health.Live(a), 200, fields{"election": "billing", "id": "a", "live": true})
 	}
 	for _, seats := range []int{0, 3} {
@@ -83,9 +82,7 @@ func TestLive_503WhenStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := &stuck{Clock: leader.SystemClock()}
 		c, err := leader.Campaign(t.Context(), leadertest.NewStore(nil), "billing", leader.Config{Clock: clock})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		synctest.Wait()
 		patience := time.Hour // of the client
 		probe := func(status int, after time.Duration) *httptest.ResponseRecorder {

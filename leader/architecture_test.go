@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // The tables of files in docs/architecture.md have one row for each file of package leader,
@@ -75,9 +77,7 @@ func TestArchitecture_NamesExist(t *testing.T) {
 			declared.Write(source)
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 	}
 	names := func(pattern, text string) []string {
 		var all []string
@@ -116,9 +116,7 @@ func TestArchitecture_NamesExist(t *testing.T) {
 func docsPage(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../docs", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return string(text)
 }
 
@@ -132,9 +130,7 @@ func goFiles(t *testing.T, dir string) []string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return files
 }
 

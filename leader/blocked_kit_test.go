@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -300,9 +301,7 @@ func lead(t *testing.T, store *gated, cfg leader.Config) *bench {
 	b := &bench{T: t, store: store, zero: time.Now()}
 	cfg.ID = "a"
 	c, err := leader.Campaign(t.Context(), store, "e", cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	b.Candidate = c
 	go func() {
 		for e := range c.Events(t.Context()) {

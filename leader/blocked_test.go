@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -117,9 +118,7 @@ func TestLogHandler_QueueIsBounded(t *testing.T) {
 		store := newPlainStore()
 		store.put([]byte("junk"))
 		c, err := leader.Campaign(t.Context(), store, "e", leader.Config{Logger: slog.New(h)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		synctest.Wait()
 		for i := range 200 { // each is an Observed event
 			store.put([]byte(fmt.Sprint("junk ", i)))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -129,9 +130,7 @@ func endsInTheStep(t *testing.T, look func(*handClock, *leader.Term)) {
 		synctest.Test(t, func(t *testing.T) {
 			clock, store := &handClock{now: time.Now()}, &deferred{plainStore: newPlainStore()}
 			c, err := leader.Campaign(t.Context(), store, "e", leader.Config{Clock: clock})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			synctest.Wait()
 			term, ok := c.Term()
 			if !ok {
@@ -195,9 +194,7 @@ func TestDeadline_AppliedByAnyInput(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				clock, store := &handClock{now: time.Now()}, newPlainStore()
 				c, err := leader.Campaign(t.Context(), store, "e", leader.Config{Clock: clock})
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, err)
 				synctest.Wait()
 				store.delivers[0](backend.FeedEvent{Err: leader.ErrUnreachable}) // another is opened
 				synctest.Wait()

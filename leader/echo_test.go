@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -35,9 +36,7 @@ func TestEcho_WakesNoLeader(t *testing.T) {
 	clock := &wokenClock{Clock: leadertest.NewClock()}
 	s := leadertest.NewStore(clock.Clock)
 	c, err := leader.Campaign(t.Context(), s.Link("a"), "e", leader.Config{ID: "a", Clock: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	clock.Advance(3 * time.Second)
 	if !c.IsLeader() {
 		t.Fatal("does not lead")

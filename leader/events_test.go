@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -211,9 +212,7 @@ func TestState_Ended(t *testing.T) {
 		if s.clock.Settle(); c.State() != leader.StateLeader {
 			t.Errorf("%d seats: %v", seats, c.State())
 		}
-		if err := c.Stop(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, c.Stop(t.Context()))
 		if c.State() != leader.StateEnded || c.Stats().State != leader.StateEnded || c.State().String() != "ended" {
 			t.Errorf("%d seats: %v, %v", seats, c.State(), c.Stats().State)
 		}
@@ -226,9 +225,7 @@ func TestEvents_EachReaderGetsAll(t *testing.T) {
 	for _, seats := range []int{0, 2} {
 		synctest.Test(t, func(t *testing.T) {
 			c, err := leader.Campaign(t.Context(), leadertest.NewStore(nil), "e", leader.Config{Seats: seats})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			type read struct{ elected, deposed []uint64 }
 			var early, late, after read
 			loop := func(r *read) {
@@ -279,9 +276,7 @@ func TestEvents_EndWithoutReaders(t *testing.T) {
 	for _, seats := range []int{0, 2} {
 		synctest.Test(t, func(t *testing.T) {
 			c, err := leader.Campaign(t.Context(), leadertest.NewStore(nil), "e", leader.Config{Seats: seats})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			const terms = 20 // more than the channel has room for
 			stopped, unread := c.Events(context.Background()), c.Events(context.Background())
 			<-stopped

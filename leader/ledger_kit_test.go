@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -296,9 +297,7 @@ func (l *ledger) stand(ctx context.Context, t *testing.T, cfg leader.Config) *le
 	t.Helper()
 	cfg.ID = "a"
 	c, err := leader.Campaign(ctx, l, "e", cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() {
 		_ = c.Stop(ended(t))
 		select {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -129,9 +130,7 @@ func TestAcquire_LeavesNoReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(nil)
 		lock, err := leader.Acquire(t.Context(), l, "e", leader.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if n := leader.Readers(lock); n != 0 {
 			t.Errorf("%d readers", n)
 		}

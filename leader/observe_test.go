@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/natskv"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -57,9 +58,7 @@ func TestObserve_ReportsOnce(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		holders, err := leader.Observe(ctx, l, "e")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		synctest.Wait() // it has seen that nobody leads, which no reader has taken
 		c := newLedgerOn(l.plainStore, nil).stand(t.Context(), t, leader.Config{})
 		time.Sleep(10 * time.Second)

@@ -10,19 +10,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 )
 
 // The quick start in the README is the body of Example, which compiles.
 func TestReadme_QuickStart(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	source, err := os.ReadFile("example_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	_, rest, _ := strings.Cut(string(readme), "```go\n")
 	shown, _, ok := strings.Cut(rest, "```")
 	if !ok {
@@ -82,9 +79,7 @@ func checkNamedTests(t *testing.T, path string, least int) (page string, tests m
 	t.Helper()
 	inRepository(t)
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	page, tests = string(text), make(map[string][]string)
 	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 	err = filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -97,9 +92,7 @@ func checkNamedTests(t *testing.T, path string, least int) (page string, tests m
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	all := "\n" + strings.Join(slices.Collect(maps.Keys(tests)), "\n") + "\n"
 	named := regexp.MustCompile("`((?:Test|Fuzz)\\w+)(\\.\\.\\.)?`").FindAllStringSubmatch(page, -1)
 	if len(named) < least {

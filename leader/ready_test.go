@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -387,9 +388,7 @@ func TestPing_EndAwaitsTheLog(t *testing.T) {
 func TestPing_WhileMailPoursIn(t *testing.T) {
 	store := newPlainStore()
 	c, err := leader.Campaign(t.Context(), store, "e", leader.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	<-c.Events(t.Context()) // the feed is open
 	var pour sync.WaitGroup
 	end := make(chan struct{})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -46,9 +47,7 @@ func TestPreemption_SeenInThisTerm(t *testing.T) {
 		c := l.stand(t.Context(), t, leader.Config{Roster: true})
 		time.Sleep(time.Second)
 		l.answer("Stands", denied)
-		if err := c.Resign(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, c.Resign(t.Context()))
 		time.Sleep(2 * plainLease)
 		l.standing[0] = preemptor(2)
 		l.answer("Stands", atOnce)

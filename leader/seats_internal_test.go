@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/record"
 )
@@ -167,9 +168,7 @@ func TestSeatPermit_KnowsHolders(t *testing.T) {
 	other := record.Record{Phase: record.PhaseLeading, ID: "b", Session: "other", Counter: 1, Lease: time.Hour, Token: 3, Seats: 2}
 	s := &quietStore{keys: map[string]backend.Entry{"e.seat.2": {Revision: 5, Value: other.Encode(), Created: testEpoch}}}
 	c, err := Campaign(t.Context(), s, "e", Config{ID: "a", Seats: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	poll, limit := time.NewTicker(time.Millisecond), time.After(time.Minute)
 	defer poll.Stop()
 	for !c.permit.holds("other") { // it is read soon

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -25,9 +26,7 @@ func TestStack_SmallForThousands(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	for i := range all {
 		c, err := leader.Campaign(t.Context(), s.Link("a"), fmt.Sprint("e.", i/2), leader.Config{Clock: clock})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		all[i] = c
 	}
 	clock.Advance(time.Minute)

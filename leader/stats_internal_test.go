@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // The Stats of a candidate with several seats add up those of the seats, except for the longest silence and the
@@ -42,9 +44,7 @@ func TestStats_OfAllSeats(t *testing.T) {
 // two errors share one.
 func TestErrorNames_AreThoseOfTheVariables(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "stats.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	seen := make(map[string]bool)
 	hump := regexp.MustCompile(`([a-z])([A-Z])`)
 	ast.Inspect(file, func(n ast.Node) bool {

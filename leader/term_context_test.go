@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -19,9 +20,7 @@ func leads(ctx context.Context, t *testing.T) (*leader.Term, *handClock) {
 	t.Helper()
 	clock := &handClock{now: time.Now()}
 	c, err := leader.Campaign(ctx, newPlainStore(), "e", leader.Config{Clock: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	synctest.Wait()
 	term, ok := c.Term()
 	if !ok {

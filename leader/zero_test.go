@@ -17,6 +17,7 @@ import (
 
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -68,9 +69,7 @@ func TestZeroValues_AreComplete(t *testing.T) {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		ast.Inspect(file, func(n ast.Node) bool {
 			spec, ok := n.(*ast.TypeSpec)
 			if !ok || !spec.Name.IsExported() {
@@ -238,13 +237,9 @@ func TestZeroArguments_AreRefused(t *testing.T) {
 		return err
 	}
 	guarded, err := fence.OpenBucket(unconnected(t), "G")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	stream, err := fence.OpenStream(unconnected(t), "S", "g")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	calls["fence.Bucket.Writer(nil).Put"] = func() error { _, err := guarded.Writer(nil).Put(ctx, "k", nil); return err }
 	calls["fence.Stream.Writer(nil).Publish"] = func() error { _, err := stream.Writer(nil).Publish(ctx, "s", nil); return err }
 	calls["StreamWriter.PublishMsg(nil)"] = func() error { _, err := stream.Writer(nil).PublishMsg(ctx, nil); return err }
@@ -266,9 +261,7 @@ func TestZeroArguments_AreRefused(t *testing.T) {
 func unconnected(t *testing.T) jetstream.JetStream {
 	t.Helper()
 	js, err := jetstream.New(&nats.Conn{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return js
 }
 
@@ -276,8 +269,6 @@ func unconnected(t *testing.T) jetstream.JetStream {
 func openUnconnected(t *testing.T) *leader.Bucket {
 	t.Helper()
 	bucket, err := leader.OpenBucket(unconnected(t), "E")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return bucket
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/natskv"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -295,9 +296,7 @@ func TestShortestLease_CostsNoMore(t *testing.T) {
 	k := newKit(t)
 	k.store.Put("e", junkRecord("leading", "X", "1ns", 0, 1))
 	holders, err := leader.Observe(t.Context(), k.store.Link("o"), "e")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	go func() {
 		for range holders { // until the end
 		}

@@ -5,18 +5,16 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // The test that the package documentation shows is that of service_test.go.
 func TestDoc_ShowsTheServiceTest(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	service, err := os.ReadFile("service_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	shown := regexp.MustCompile(`(?s)//\t(// A leader.*?\n//\t\})\n`).FindStringSubmatch(string(doc))
 	if shown == nil {
 		t.Fatal("it shows no test")

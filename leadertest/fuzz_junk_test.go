@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -145,9 +146,7 @@ func survivesJunk(t *testing.T, data []byte) {
 			ID: id, Guards: []leader.Guard{guard.Link(id).Guard()},
 			Queue: true, Priority: len(sessions), Preempt: id == "b",
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		t.Cleanup(func() {
 			link.Close()
 			guard.Link(id).Close()

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 	"github.com/natsleader/natsleader/metrics"
@@ -34,12 +35,8 @@ func benchmarkScrape(b *testing.B, n, losses int) {
 	candidates := make([]*leader.Candidate, n)
 	for i := range candidates {
 		c, err := leader.Campaign(b.Context(), link, fmt.Sprintf("service.%05d", i), leader.Config{ID: "a"})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := collector.Add(c); err != nil {
-			b.Fatal(err)
-		}
+		check.OK(b, err)
+		check.OK(b, collector.Add(c))
 		candidates[i] = c
 	}
 	clock.Advance(20 * time.Second)
@@ -74,9 +71,7 @@ func benchmarkScrape(b *testing.B, n, losses int) {
 func fetch(b *testing.B, server *httptest.Server) int64 {
 	b.Helper()
 	response, err := server.Client().Get(server.URL)
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 	defer response.Body.Close() //nolint:errcheck // nothing is written
 	size, err := io.Copy(io.Discard, response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 	"github.com/natsleader/natsleader/metrics"
@@ -410,9 +411,7 @@ func TestMetricNames_AreLinted(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(k.collector)
 	problems, err := testutil.GatherAndLint(registry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
@@ -442,9 +441,7 @@ func TestCollector_NilAndZero(t *testing.T) {
 func registryOf(t *testing.T, c prometheus.Collector) *prometheus.Registry {
 	t.Helper()
 	r := prometheus.NewPedanticRegistry()
-	if err := r.Register(c); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, r.Register(c))
 	return r
 }
 
@@ -477,9 +474,7 @@ func TestCollector_DistinctElections(t *testing.T) {
 	}
 	k.collector.Remove(b) // it was not added
 	k.expect(`is_leader 1`, "is_leader")
-	if err := a.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, a.Stop(t.Context()))
 	k.clock.Settle()
 	k.expect(`is_leader 0`, "is_leader")
 	k.add(b) // a has ended

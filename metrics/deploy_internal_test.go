@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 )
 
@@ -177,9 +178,7 @@ func TestDashboard_IsValid(t *testing.T) {
 			Links   []struct{ URL string }
 		}
 	}
-	if err := json.Unmarshal([]byte(read(t, "../deploy/grafana/dashboard.json")), &dashboard); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal([]byte(read(t, "../deploy/grafana/dashboard.json")), &dashboard))
 	seen := make(map[int]bool)
 	for _, p := range dashboard.Panels {
 		if seen[p.ID] || len(p.Targets) == 0 {
@@ -222,8 +221,6 @@ func read(t *testing.T, path string) string {
 		proof.Skip(t, "the other modules of the repository are not here")
 	}
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return string(text)
 }

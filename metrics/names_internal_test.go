@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // errorNames returns the values that the labels cause and kind can have, as package leader
@@ -14,9 +16,7 @@ import (
 func errorNames(t *testing.T) (names []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "stats.go", read(t, "../leader/stats.go"), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	ast.Inspect(file, func(n ast.Node) bool {
 		v, ok := n.(*ast.ValueSpec)
 		if !ok || v.Names[0].Name != "errorNames" {
@@ -24,9 +24,7 @@ func errorNames(t *testing.T) (names []string) {
 		}
 		for _, row := range v.Values[0].(*ast.CompositeLit).Elts {
 			name, err := strconv.Unquote(row.(*ast.CompositeLit).Elts[1].(*ast.BasicLit).Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			names = append(names, name)
 		}
 		return false

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -28,9 +29,7 @@ func TestQueue_IsTheLongest(t *testing.T) {
 	got := make(map[*prometheus.Desc]float64)
 	for metric := range ch {
 		var m dto.Metric
-		if err := metric.Write(&m); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, metric.Write(&m))
 		if len(m.GetLabel()) != 0 {
 			t.Errorf("%v has labels", metric.Desc())
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -20,12 +21,8 @@ func TestSeats_CountedTogether(t *testing.T) {
 		transitions_total{cause="none",to="leader"} 1
 		transitions_total{cause="none",to="pending"} 1
 		faults_total{kind="seats"} 1`, "is_leader", "transitions_total", "faults_total")
-	if err := a.Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := other.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, a.Resign(t.Context()))
+	check.OK(t, other.Stop(t.Context()))
 	k.clock.Advance(15 * time.Second)
 	k.expect(`
 		is_leader 1
@@ -50,9 +47,7 @@ func TestSeats_LeadersThatAreKnown(t *testing.T) {
 		leaders 2
 		seat 0
 		seats 2`, "leader_info", "leaders ", "seat")
-	if err := b.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, b.Stop(t.Context()))
 	k.clock.Advance(time.Second)
 	k.expect(`
 		leader_info{id="a",seat="1"} 1

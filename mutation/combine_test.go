@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // All mutants together are one test binary, because compiling the package takes four
@@ -51,17 +53,13 @@ func readSources(t *testing.T, dirs ...string) sources {
 	s := sources{}
 	for _, dir := range dirs {
 		files, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for _, file := range files {
 			if strings.HasSuffix(file, "_test.go") {
 				continue
 			}
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			s[path.Join(dir, filepath.Base(file))] = string(text)
 		}
 	}
@@ -104,9 +102,7 @@ func parse(t *testing.T, name, text string) parsed {
 	t.Helper()
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, name, text, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	p := parsed{pkg: file.Name.Name, text: text, funcs: map[string]*ast.FuncDecl{}, offset: func(pos token.Pos) int { return fset.Position(pos).Offset }}
 	end := 0
 	for _, d := range file.Decls {
@@ -262,13 +258,9 @@ func (s sources) overlay(t *testing.T, tested, dir string) string {
 	t.Helper()
 	replace := map[string]string{}
 	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	tests, err := filepath.Glob(filepath.Join(root, tested, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, test := range tests {
 		if _, err = os.ReadFile(test); err != nil {
 			t.Fatal(err)
@@ -282,9 +274,7 @@ func (s sources) overlay(t *testing.T, tested, dir string) string {
 		replace[filepath.Join(root, name)] = copied
 	}
 	description, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	overlay := filepath.Join(dir, "overlay.json")
 	if err = os.WriteFile(overlay, description, 0o600); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 )
 
@@ -40,9 +41,7 @@ type suite struct {
 func readSuite(t *testing.T, file string) suite {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	head, all, _ := strings.Cut(string(text), "\n\n## ")
 	head, _, _ = strings.Cut(head, "\n\n# ")
 	head, flags, _ := strings.Cut(head, " with ")
@@ -111,15 +110,11 @@ func tryMutants(t *testing.T, field bool) {
 func (s suite) caughtIn(t *testing.T, field bool) suite {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", s.by, "*_field_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var tests string
 	for _, file := range files {
 		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		tests += string(source)
 	}
 	s.field = field

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/health"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -62,9 +63,7 @@ func TestClientGo_Callbacks(t *testing.T) {
 	if first := <-told; first != "b" {
 		t.Fatal(first)
 	}
-	if err := b.Resign(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, b.Resign(t.Context()))
 	if next := <-told; next != "a" {
 		t.Fatal(next)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server/ats"
 	"go.uber.org/goleak"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -93,8 +94,6 @@ func await(t *testing.T, c *leader.Candidate) *leader.Term {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	term, err := elected(ctx, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return term
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -66,23 +67,17 @@ func connect(t *testing.T) (*nats.Conn, jetstream.JetStream) {
 	s, err := server.NewServer(&server.Options{
 		DontListen: true, JetStream: true, StoreDir: testserver.StoreDir(t), NoSigs: true, NoLog: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	s.Start()
 	t.Cleanup(func() {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
 	nc, err := nats.Connect("", nats.InProcessServer(s))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return nc, js
 }
 
@@ -90,9 +85,7 @@ func connect(t *testing.T) (*nats.Conn, jetstream.JetStream) {
 func TestOldBucket_ServesAsItIs(t *testing.T) {
 	nc, js := connect(t)
 	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "ELECTIONS", TTL: 6 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	won, lost, ended := make(chan context.Context), make(chan struct{}), make(chan error)
 	go func() {
@@ -120,9 +113,7 @@ func TestOldProcesses_PendingWin(t *testing.T) {
 	f.store = leadertest.NewStore(f.clock, leadertest.WithTTL(30*time.Second))
 	f.store.Put("billing", []byte("member 1"))
 	c, err := besideOldProcesses(t.Context(), f.store.Link("new"), "new")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() {
 		f.store.Link("new").Close()
 		<-c.Done()
@@ -159,22 +150,16 @@ func TestOldRecord_IsForeign(t *testing.T) {
 func TestOldBucket_Converted(t *testing.T) {
 	_, js := connect(t)
 	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "ELECTIONS", TTL: 30 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	last, err := kv.Put(t.Context(), "billing", []byte("member 1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	cfg := leader.BucketConfig{Name: "ELECTIONS", MaxLease: time.Second}
 	if _, err = leader.CreateBucket(t.Context(), js, cfg); !errors.Is(err, leader.ErrIncompatibleBucket) {
 		t.Errorf("while an old process may lead: %v", err)
 	}
 	cfg.Adopt = true
 	bucket, err := leader.CreateBucket(t.Context(), js, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	info, err := bucket.Info(t.Context())
 	if err != nil || !info.PurgeProtected || info.TTL != 0 {
 		t.Errorf("%+v, %v", info, err)
@@ -193,26 +178,18 @@ func TestOldBucket_Converted(t *testing.T) {
 func TestExpiryMarker_OldProcesses(t *testing.T) {
 	nc, js := connect(t)
 	old, err := nc.JetStream()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, marker := range []time.Duration{0, time.Hour} {
 		name := fmt.Sprintf("ELECTIONS%d", marker/time.Hour)
 		_, err = js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: name, TTL: time.Second, LimitMarkerTTL: marker})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		kv, err := old.KeyValue(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if _, err = kv.Create("billing", []byte("member 1")); err != nil {
 			t.Fatal(err)
 		}
 		stream, err := js.Stream(t.Context(), "KV_"+name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		limit := time.Now().Add(time.Minute)
 		for range time.Tick(10 * time.Millisecond) { // until the record is gone, or a marker in its place
 			info, failed := stream.Info(t.Context())
@@ -234,21 +211,15 @@ func TestExpiryMarker_OldProcesses(t *testing.T) {
 func TestMinToken_TokensGoOn(t *testing.T) {
 	_, js := connect(t)
 	old, err := leader.CreateBucket(t.Context(), js, leader.BucketConfig{Name: "old"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var last uint64
 	for range 3 {
 		last = reign(t, old, leader.Config{})
 	}
 	least, err := lastToken(t.Context(), js, old, "old")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	bucket, err := leader.CreateBucket(t.Context(), js, leader.BucketConfig{Name: "elections"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if next := reign(t, bucket, leader.Config{MinToken: least}); next <= last {
 		t.Errorf("token %d after %d", next, last)
 	}
@@ -259,13 +230,9 @@ func TestMinToken_TokensGoOn(t *testing.T) {
 func TestLastToken_IsOfReleasedRecord(t *testing.T) {
 	_, js := connect(t)
 	_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "ELECTIONS", TTL: 6 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	bucket, err := leader.OpenBucket(js, "ELECTIONS")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	token := reign(t, bucket, leader.Config{MinToken: 1000, KVElect: true})
 	if token != 1001 {
 		t.Errorf("token %d", token)
@@ -284,9 +251,7 @@ func TestLastToken_IsOfReleasedRecord(t *testing.T) {
 func reign(t *testing.T, bucket *leader.Bucket, cfg leader.Config) uint64 {
 	t.Helper()
 	c, err := leader.Campaign(t.Context(), bucket, "billing", cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	token := await(t, c).Token()
 	if err := c.Stop(t.Context()); err != nil {
 		t.Error(err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -67,9 +68,7 @@ func TestShape_WorksUnderEveryTerm(t *testing.T) {
 		t.Fatalf("token %d after the fence", token)
 	}
 	f.clock.Settle()
-	if err := f.store.StepDown("billing"); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, f.store.StepDown("billing"))
 	if cause := <-w.ended; !errors.Is(cause, leader.ErrResigned) {
 		t.Fatal(cause)
 	}
@@ -84,9 +83,7 @@ func TestFleet_WithBothLocks(t *testing.T) {
 	oldLocks := leadertest.NewStore(f.clock)
 	stand := func(id string) (*leader.Candidate, *leadertest.Watcher) {
 		c, err := leader.Campaign(context.Background(), oldLocks.Link(id), "billing", leader.Config{ID: id})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		t.Cleanup(func() {
 			oldLocks.Link(id).Close()
 			<-c.Done()
@@ -133,9 +130,7 @@ func TestFleet_WithBothLocks(t *testing.T) {
 	f.clock.Advance(10 * time.Second)
 	watchAfter.ExpectExactly() // the work has not ended, and ours is kept for it
 	close(finish)
-	if err := <-gone; err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, <-gone)
 	if token := await(t, after).Token(); token <= term.Token() {
 		t.Errorf("token %d after %d", token, term.Token())
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 )
 
@@ -27,9 +28,7 @@ func read(t *testing.T, patterns ...string) (all map[string]string) {
 		}
 		for _, name := range files {
 			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			all[name] = string(text)
 		}
 	}

@@ -27,9 +27,7 @@ func numbers(t *testing.T, pattern, out string) (found []int) {
 	t.Helper()
 	for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(out, -1) {
 		n, err := strconv.Atoi(m[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		found = append(found, n)
 	}
 	return found

@@ -39,9 +39,7 @@ func reported(t *testing.T, text string) heard {
 func at(t *testing.T, seconds string) int64 {
 	t.Helper()
 	s, err := strconv.ParseFloat(seconds, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return time.Unix(1_800_000_000, 0).Add(time.Duration(s * float64(time.Second))).UnixNano()
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/checker"
 	"github.com/natsleader/natsleader/internal/contract"
 	"github.com/natsleader/natsleader/leader"
@@ -16,9 +17,7 @@ import (
 func elect(t *testing.T, clock *leadertest.Clock) (c *leader.Candidate, pending leader.Pending, elected leader.Elected) {
 	t.Helper()
 	c, err := leader.Campaign(t.Context(), leadertest.NewStore(clock).Link("a"), "e", leader.Config{ID: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	clock.Advance(time.Minute)
 	for e := range c.Events(t.Context()) {
 		switch e := e.(type) {

@@ -56,23 +56,17 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 func newMovable(t *testing.T, addresses string, opts ...nats.Option) *Stream {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{DontListen: true, NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	s.Start()
 	nc, err := nats.Connect(addresses, append(opts, nats.InProcessServer(s), nats.DontRandomize(), nats.IgnoreDiscoveredServers())...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() {
 		nc.Close()
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
 	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	a := new(Stream)
 	a.Init(js, "KV_E")
 	return a

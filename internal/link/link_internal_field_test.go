@@ -30,13 +30,9 @@ type wire struct {
 func newWire(t *testing.T) *wire {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	k, err := New(listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	w := &wire{T: t, link: k, listener: listener}
 	t.Cleanup(func() {
 		k.Close()
@@ -149,9 +145,7 @@ func TestLink_Cut(t *testing.T) {
 		check.That(t, err != nil && !errors.Is(err, os.ErrDeadlineExceeded), "the connection was not broken: %v", err)
 	}
 	again, err := net.Dial("tcp", w.link.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	_ = again.SetDeadline(time.Now().Add(patience))
 	if _, err := again.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("a new connection goes over a link that is cut: %v", err)

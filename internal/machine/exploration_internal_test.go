@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/record"
 )
@@ -398,9 +399,7 @@ func TestExploration(t *testing.T) {
 func (sc *scenario) replay(t *testing.T, text string) {
 	t.Helper()
 	trace, err := parseTrace(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if w := sc.retell(trace, t.Logf); w.broken != "" {
 		t.Error(w.broken)
 	}

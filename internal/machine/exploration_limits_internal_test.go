@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 const (
@@ -82,9 +83,7 @@ func TestFoundErrors_StayFixed(t *testing.T) {
 		t.Run(found.what, func(t *testing.T) {
 			i := slices.IndexFunc(scenarios, func(sc *scenario) bool { return sc.name == found.scenario })
 			trace, err := parseTrace(found.trace)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			w := scenarios[i].retell(trace, t.Logf)
 			if w.broken != "" {
 				t.Fatal(w.broken)

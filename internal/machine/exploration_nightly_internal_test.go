@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 )
 
@@ -37,9 +38,7 @@ func TestExploration_PageIsComplete(t *testing.T) {
 		exploreToTheEnd(t, *exploreNightly)
 	}
 	page, err := os.ReadFile(nightlyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if !regexp.MustCompile(`on 20\d\d-\d\d-\d\d at commit [0-9a-f]{40},`).Match(page) {
 		t.Error("the page has no date and commit")
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/record"
 )
 
@@ -63,14 +64,10 @@ func TestTranscripts_Hold(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			got := runTranscript(t, string(want))
 			if *updateTranscripts {
-				if err := os.WriteFile(file, []byte(got), 0o666); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, os.WriteFile(file, []byte(got), 0o666))
 				return
 			}
 			wants, gots := strings.Split(string(want), "\n"), strings.Split(got, "\n")

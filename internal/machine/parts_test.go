@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // The parts of the machine keep their invariants by themselves only if nothing else writes
@@ -59,9 +61,7 @@ func checkedPackage(t *testing.T) *checked {
 	t.Helper()
 	c := &checked{fset: token.NewFileSet(), info: &types.Info{Selections: make(map[*ast.SelectorExpr]*types.Selection)}}
 	names, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, name := range names {
 		if strings.HasSuffix(name, "_test.go") {
 			continue

@@ -33,9 +33,7 @@ type lab struct {
 // ok ends the test if there is an error.
 func (t *lab) ok(err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 }
 
 // close closes a connection, after all that uses it. In a bubble nothing may be left then.
@@ -65,9 +63,7 @@ func bubble(t *testing.T, opts server.Options, test func(t *lab)) {
 		opts := opts
 		opts.DontListen, opts.JetStream, opts.StoreDir, opts.NoSigs, opts.NoLog = true, true, dir, true, true
 		s, err := server.NewServer(&opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		s.Start()
 		check.Must(t, s.ReadyForConnections(time.Minute), "the server does not start")
 		t.Cleanup(func() {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 )
 
@@ -22,9 +23,7 @@ func TestMain_WritesTotals(t *testing.T) {
 		return 7
 	})).Run()
 	got, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if want := "proof ran 5 seeds, 60 situations\n"; code != 7 || string(got) != want {
 		t.Errorf("code %d, wrote %q, want code 7, %q", code, got, want)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 )
 
@@ -26,9 +27,7 @@ func TestSkip_WritesTestAndReason(t *testing.T) {
 	proof.Skip(&s, "no browser:\n", os.ErrNotExist)
 	proof.Skip(&s, "again")
 	got, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if want := "proof\tTestX/a_b\tno browser: file does not exist\nproof\tTestX/a_b\tagain\n"; string(got) != want {
 		t.Errorf("wrote %q, want %q", got, want)
 	}
@@ -70,7 +69,5 @@ func TestSkip_IsTheOnlyWay(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 }

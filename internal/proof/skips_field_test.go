@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 )
 
@@ -40,17 +41,11 @@ func TestSkips_ListAndTests(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			root := t.TempDir()
 			script, err := os.ReadFile("../../scripts/skips")
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			for path, text := range map[string]string{"scripts/skips": string(script), ".ci/skips": list} {
 				path = filepath.Join(root, path)
-				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, os.MkdirAll(filepath.Dir(path), 0o700))
+				check.OK(t, os.WriteFile(path, []byte(text), 0o600))
 			}
 			cmd := exec.Command("bash", filepath.Join(root, "scripts/skips"), tt.step, "bash", "-c", `printf "$1" >>"$NATSLEADER_SKIPS"; exit "$2"`, "-", tt.skipped, strconv.Itoa(tt.command))
 			out, _ := cmd.CombinedOutput()

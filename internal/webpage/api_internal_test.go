@@ -11,6 +11,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // An action is for this page alone, and needs the secret if there is one. Its answer is JSON, with the text
@@ -46,9 +48,7 @@ func TestAct_Refuses(t *testing.T) {
 			Address: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, Secret: c.secret, Program: "ui",
 			Actions: map[string]Action{"do": func(context.Context, json.RawMessage) (any, error) { acted++; return 7, c.failure }},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/api/do", strings.NewReader(body))
 		for name, value := range c.headers {
 			request.Header.Set(name, value)

@@ -348,12 +348,13 @@ func (g *globals) electionNames() []string {
 func (g *globals) bucketNames() []string {
 	return g.complete(func(ctx context.Context, s *inspector) ([]string, error) {
 		var names []string
-		for name := range s.js.KeyValueStoreNames(ctx).Name() {
-			if _, err := leader.OpenBucket(s.js, name); err == nil { // others may name streams as they like
-				names = append(names, name)
+		all, err := s.buckets(ctx)
+		for _, b := range all {
+			if jsapi.CheckBucketName(b.Name) == nil { // others may name streams as they like
+				names = append(names, b.Name)
 			}
 		}
-		return names, nil
+		return names, err
 	})
 }
 

@@ -237,15 +237,29 @@ func recorded(t *testing.T, url, election string, messages uint64) {
 	})
 }
 
-func TestUsageErrors_ExitWith64(t *testing.T) {
-	for _, args := range [][]string{
-		{"nonsense"},
-		{"--nonsense"},
-		{"--timeout", "soon"},
-	} {
-		out, errs, code := outcome(t, natsleader(t, args...))
-		if code != exitUsage || out != "" || strings.Count(errs, "\n") != 1 {
-			t.Errorf("%q: exit code %d\n%s%s", args, code, out, errs)
+// fails runs the binary and checks how it fails: with one line that has all of the
+// texts.
+func fails(t *testing.T, cmd *exec.Cmd, code int, says ...string) {
+	t.Helper()
+	out, errs, got := outcome(t, cmd)
+	if got != code || strings.Count(errs, "\n") != 1 {
+		t.Errorf("%v: exit code %d, not %d\n%s%s", cmd.Args[1:], got, code, out, errs)
+	}
+	for _, s := range says {
+		if !strings.Contains(errs, s) {
+			t.Errorf("%v: does not say %q\n%s", cmd.Args[1:], s, errs)
 		}
 	}
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func withEnv(cmd *exec.Cmd, env ...string) *exec.Cmd {
+	cmd.Env = append(cmd.Env, env...)
+	return cmd
 }

@@ -3,10 +3,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -262,4 +264,66 @@ func writeFile(t *testing.T, path, text string) {
 func withEnv(cmd *exec.Cmd, env ...string) *exec.Cmd {
 	cmd.Env = append(cmd.Env, env...)
 	return cmd
+}
+
+// output collects the output of a running command.
+type output struct {
+	mu    sync.Mutex
+	lines []string
+	ended chan struct{} // closed when no process is left that could print
+}
+
+func (o *output) collect(r io.Reader) {
+	for s := bufio.NewScanner(r); s.Scan(); {
+		o.mu.Lock()
+		o.lines = append(o.lines, s.Text())
+		o.mu.Unlock()
+	}
+}
+
+func (o *output) text() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strings.Join(o.lines, "\n")
+}
+
+// started starts a command, and collects its output, in order.
+func started(tb testing.TB, cmd *exec.Cmd) *output {
+	tb.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = w, w
+	err = cmd.Start()
+	_ = w.Close()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	o := output{ended: make(chan struct{})}
+	go func() {
+		defer close(o.ended)
+		o.collect(r)
+	}()
+	tb.Cleanup(func() {
+		<-o.ended
+		_ = r.Close()
+	})
+	return &o
+}
+
+func (o *output) says(t *testing.T, what string) {
+	t.Helper()
+	eventually(t, "it prints "+what, func() bool { return strings.Contains(o.text(), what) })
+}
+
+// interrupted ends a command as Control-C does.
+func interrupted(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code := endOf(t, cmd); code != 0 {
+		t.Errorf("%v: exit code %d", cmd.Args[1:], code)
+	}
 }

@@ -142,9 +142,11 @@ func TestFollow_CannotConnect(t *testing.T) {
 		if got := out.text(); err != nil || time.Since(began) != time.Second || !strings.HasPrefix(got, "trouble ") || strings.Count(got, "trouble") != 1 {
 			w.Errorf("%v after %d tries and %v: %s", err, tries, time.Since(began), got)
 		}
+		ctx, cancel = context.WithTimeout(w.Context(), time.Minute)
+		defer cancel()
 		g, began = w.globals(), time.Now()
 		g.timeout = -1
-		if err := g.followAlways(w.Context(), out, func(*inspector) {}); codeOf(err) != exitUsage || time.Since(began) != 0 {
+		if err := g.followAlways(ctx, out, func(*inspector) {}); codeOf(err) != exitUsage || time.Since(began) != 0 {
 			w.Errorf("wrong settings: %v after %v", err, time.Since(began))
 		}
 	})

@@ -79,6 +79,7 @@ func TestWatch_EachChangeOnce(t *testing.T) {
 					time.Sleep(time.Minute)
 				}
 				a := w.campaigns("billing", leader.Config{ID: "a"})
+				time.Sleep(time.Second) // a renews its lease between two steps of the test
 				stop := w.follow(line)
 				defer stop()
 				w.notef("# a publishes its address\n")
@@ -114,6 +115,7 @@ func TestWatch_EachChangeOnce(t *testing.T) {
 func TestWatch_DeafFeedEndsNoLease(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		w.campaigns("billing", leader.Config{ID: "a", LeaseDuration: 5 * time.Second})
+		time.Sleep(time.Millisecond)
 		defer w.follow("watch")()
 		stream, err := w.js.Stream(w.Context(), "KV_elections")
 		if err != nil {

@@ -133,14 +133,14 @@ func TestWatch_DeafFeedEndsNoLease(t *testing.T) {
 	})
 }
 
-// deaf is a connection to a server that does not get what contains a text, or anything if the text is empty.
+// deaf is a connection to a server that gets only what it hears.
 type deaf struct {
 	net.Conn
-	to string
+	hears func(b []byte) bool
 }
 
-func (d deaf) Write(b []byte) (int, error) {
-	if bytes.Contains(b, []byte(d.to)) {
+func (d *deaf) Write(b []byte) (int, error) {
+	if !d.hears(b) {
 		return len(b), nil
 	}
 	return d.Conn.Write(b)
@@ -151,7 +151,9 @@ func TestWatch_InterruptedEarly(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		for to, opening := range map[string]string{"": "it connects", "$JS.API.STREAM.INFO.": "it reads the settings", "$JS.API.CONSUMER.": "it waits for its first feed"} {
 			began := time.Now()
-			w.dialled = func(c net.Conn) net.Conn { return deaf{c, to} }
+			w.dialled = func(c net.Conn) net.Conn {
+				return &deaf{c, func(b []byte) bool { return !bytes.Contains(b, []byte(to)) }}
+			}
 			stop := w.follow("watch --timeout 10m")
 			time.Sleep(time.Second)
 			stop()

@@ -42,6 +42,7 @@ type world struct {
 	mu     sync.Mutex      // of s and shown
 	away   time.Duration   // in which a message comes to the server, or from there, on new connections
 
+	served  pipes                   // where a command serves
 	dialled func(net.Conn) net.Conn // replaces each new connection; nil: none
 }
 
@@ -225,7 +226,8 @@ func (w *world) follow(line string) (stop func()) {
 	ctx, interrupt := context.WithCancel(w.Context())
 	ended := make(chan int, 1)
 	w.notef("$ natsleader %s\n", line)
-	process := stdio{stdout: noteWriter{w, ""}, stderr: noteWriter{w, "! "}, dial: w.inProcess(), life: ctx}
+	w.served = newPipes()
+	process := stdio{stdout: noteWriter{w, ""}, stderr: noteWriter{w, "! "}, dial: w.inProcess(), life: ctx, listener: w.served}
 	go func() { ended <- execute(arguments(line), process) }()
 	synctest.Wait()
 	return func() {

@@ -52,13 +52,13 @@ func (g *globals) bucketList(all, asJSON bool) error {
 	defer s.close()
 	found := []listedBucket{}
 	err = s.within(context.Background(), func(ctx context.Context) error {
-		streams := s.js.ListStreams(ctx, jetstream.WithStreamListSubject("$KV.>"))
-		for info := range streams.Info() {
-			if b, ok := newListedBucket(info); ok && (all || b.Elections) {
+		buckets, failed := s.buckets(ctx)
+		for _, b := range buckets {
+			if all || b.Elections {
 				found = append(found, b)
 			}
 		}
-		return streams.Err()
+		return failed
 	})
 	if err != nil {
 		return err
@@ -73,6 +73,17 @@ func (g *globals) bucketList(all, asJSON bool) error {
 		lines = []string{"no bucket for elections"}
 	}
 	return printResult(g.out(), asJSON, found, lines)
+}
+
+// buckets returns all buckets, but no roster.
+func (s *inspector) buckets(ctx context.Context) (found []listedBucket, err error) {
+	streams := s.js.ListStreams(ctx, jetstream.WithStreamListSubject("$KV.>"))
+	for info := range streams.Info() {
+		if b, ok := newListedBucket(info); ok {
+			found = append(found, b)
+		}
+	}
+	return found, streams.Err()
 }
 
 // newListedBucket returns false for a stream that is no bucket, and for a roster.

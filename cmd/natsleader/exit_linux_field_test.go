@@ -45,7 +45,7 @@ func TestExitCodes_OfThePage(t *testing.T) {
 		"1":   {{"status", "free", "-s", open}, {"step-down", "free", "-s", open}, {"transfer", "free", "x", "-s", open}, {"transfer", "led", "x", "-s", open}},
 		"2":   {{"doctor", "-s", without}},
 		"64":  {{"status", "--nonsense"}, {"run", "a"}, {"status", "a..b", "-s", open}, {"hold", "a", "--wait", "0s"}},
-		"69":  {{"status", "-s", "nats://127.0.0.1:1"}, {"run", "a", "-s", without, "--", "true"}, {"hold", "a", "-s", without}},
+		"69":  {{"status", "-s", denies, "--user", "u", "--password", "wrong"}, {"run", "a", "-s", without, "--", "true"}, {"hold", "a", "-s", without}},
 		"75":  {{"run", "led", "--try", "-s", open, "--", "true"}, {"hold", "led", "--try", "-s", open}},
 		"77":  {{"status", "-s", denied}, {"run", "a", "-s", denied, "--", "true"}, {"hold", "a", "-s", denied}},
 		"78":  {{"status", "-s", open, "--bucket", "nowhere"}, {"run", "a", "-s", open, "--bucket", "nowhere", "--", "true"}, {"run", "a", "-s", open, "--roster", "--", "true"}},

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 
 	"github.com/choria-io/fisk"
@@ -58,7 +57,7 @@ func (g *globals) export(address string, most int) error {
 	mux.HandleFunc("/connected", e.connected)
 	serveHTTP(listener, mux)
 	if strings.HasSuffix(address, ":0") {
-		fmt.Fprintf(os.Stderr, "natsleader: serves http://%s\n", listener.Addr())
+		_, _ = fmt.Fprintf(g.errs(), "natsleader: serves http://%s\n", listener.Addr())
 	}
 	return g.followAlways(ctx, e, func(s *inspector) {
 		if s == nil {

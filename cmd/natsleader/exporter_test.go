@@ -3,8 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -77,4 +80,68 @@ func TestSeatOfKey(t *testing.T) {
 			t.Errorf("%s: %s %d, want %s", key, election, seat, want)
 		}
 	}
+}
+
+// metricTokens are tokens as values of metrics: see tokens.
+var metricTokens = regexp.MustCompile(`9\.46684\d*e\+14`)
+
+// exported adds to the transcript what the exporter serves, but no metrics of Go and of the process.
+func (w *world) exported() {
+	w.Helper()
+	for _, path := range []string{"/metrics", "/connected", "/live"} {
+		status, body := w.get(path)
+		w.notef("GET %s: %d\n", path, status)
+		for line := range strings.Lines(body) {
+			if path != "/metrics" || strings.HasPrefix(line, "natsleader_") {
+				w.notef("  %s", metricTokens.ReplaceAllString(line, "TOKEN"))
+			}
+		}
+	}
+}
+
+// The exporter shows elections with a leader, with several, with dead candidates and without candidates, in
+// buckets that go away and come back. While the bucket cannot be read it shows no election: what it has read
+// may be wrong by then.
+func TestExporter_AllElections(t *testing.T) {
+	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
+		at := func(what string, do func() error) {
+			w.Helper()
+			w.notef("# %s\n", what)
+			if err := do(); err != nil {
+				w.Fatal(err)
+			}
+			time.Sleep(10 * time.Second)
+			w.exported()
+		}
+		defer w.follow("exporter --bucket jobs --timeout 1h -s nats://boss:boss@127.0.0.1:4222")()
+		at("there is no bucket", func() error { return nil })
+		_, body := w.get("/connected")
+		if text, err := os.ReadFile("../../docs/cli.md"); err != nil || !strings.Contains(string(text), "$ curl localhost:9847/connected\n"+strings.ReplaceAll(body, "jobs", "elections")) {
+			w.Errorf("docs/cli.md does not show\n%s%v", body, err)
+		}
+		at("the bucket is made, many has two leaders, and the holder of dead has died", func() (err error) {
+			w.bucket, err = leader.CreateBucket(w.Context(), w.js, leader.BucketConfig{Name: "jobs", MaxLease: 10 * time.Second})
+			for _, id := range []string{"a", "b"} {
+				w.campaigns("many", leader.Config{ID: id, Seats: 2})
+			}
+			record := `{"v":1,"state":"leading","id":"worker-c","session":"s","n":1,"lease":"100ms","token":1}`
+			_, failed := w.js.Publish(w.Context(), "$KV.jobs.dead", []byte(record))
+			return errors.Join(err, failed)
+		})
+		at("the server restarts", func() error { w.restart(); return nil })
+		reload := func(deny ...string) error {
+			o := w.o.Clone()
+			o.Users[1].Permissions = denied(deny...)
+			return w.s.ReloadOptions(o)
+		}
+		at("a permission is revoked", func() error { return reload("$JS.API.STREAM.INFO.>") })
+		at("it is granted again", func() error { return reload() })
+		at("the bucket is deleted", func() error { return w.js.DeleteKeyValue(w.Context(), "jobs") })
+		w.notef("# the server is gone: no metrics at once, although the limit for an answer is an hour\n")
+		w.s.Shutdown()
+		w.s.WaitForShutdown()
+		synctest.Wait()
+		w.exported()
+		w.serve()
+	}, withUser("boss", nil))
 }

@@ -75,6 +75,9 @@ func (g *globals) listen(address string) (net.Listener, error) {
 	if _, err := g.load(); err != nil {
 		return nil, err
 	}
+	if g.listener != nil {
+		return g.listener, nil
+	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("--http %s: %w", address, err)

@@ -124,29 +124,32 @@ func globalsOf(url, bucket string) *globals {
 	}
 }
 
-// A command that cannot connect says so, tries again, and ends with its context without another word. It
-// ends at once where its settings are wrong.
+// A command that cannot connect says so, tries again after a second, and ends with its context without another
+// word. It ends at once where its settings are wrong.
 func TestFollow_CannotConnect(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	out := &aSource{}
-	g := globalsOf("nats://127.0.0.1:1", "elections")
-	tries := 0
-	err := g.followAlways(ctx, out, func(*inspector) {
-		if tries++; tries == 2 {
-			cancel()
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		ctx, cancel := context.WithCancel(w.Context())
+		defer cancel()
+		out := &aSource{}
+		g := w.globals()
+		g.settings = globalsOf("nats://127.0.0.1:1", "elections").settings
+		tries, began := 0, time.Now()
+		err := g.followAlways(ctx, out, func(*inspector) {
+			if tries++; tries == 2 {
+				cancel()
+			}
+		})
+		if got := out.text(); err != nil || time.Since(began) != time.Second || !strings.HasPrefix(got, "trouble ") || strings.Count(got, "trouble") != 1 {
+			w.Errorf("%v after %d tries and %v: %s", err, tries, time.Since(began), got)
+		}
+		ctx, cancel = context.WithTimeout(w.Context(), time.Minute)
+		defer cancel()
+		g, began = w.globals(), time.Now()
+		g.timeout = -1
+		if err := g.followAlways(ctx, out, func(*inspector) {}); codeOf(err) != exitUsage || time.Since(began) != 0 {
+			w.Errorf("wrong settings: %v after %v", err, time.Since(began))
 		}
 	})
-	if got := out.text(); err != nil || tries != 2 || !strings.HasPrefix(got, "trouble ") || strings.Count(got, "trouble") != 1 {
-		t.Errorf("%v after %d tries: %s", err, tries, got)
-	}
-	ctx, cancel = context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	g = globalsOf("nats://127.0.0.1:1", "elections")
-	g.timeout = -1
-	if err := g.followAlways(ctx, out, func(*inspector) {}); codeOf(err) != exitUsage || ctx.Err() != nil {
-		t.Errorf("wrong settings: %v", err)
-	}
 }
 
 // A roster is reported when its holder and its candidates have not changed for a while. The collection
@@ -285,5 +288,39 @@ func TestWatch_LooksInTime(t *testing.T) {
 			t.Errorf("%d of %d feeds are open, %d ended", open, len(l.feeds), ended)
 		}
 		l.w.close()
+	})
+}
+
+// A command that goes on while the bucket is away leaves no connection behind, whether it could begin or
+// not. Its own end is no loss of the connection.
+func TestFollow_LeavesNoConnection(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		out := &aSource{}
+		g := w.globals()
+		followed := func(ctx context.Context, begun func(), want error) {
+			w.Helper()
+			err := g.followConnected(ctx, out, func(its *inspector) {
+				out.add("connected %v", its != nil)
+				if its != nil {
+					begun()
+				}
+			})
+			if !errors.Is(err, want) {
+				w.Error(err)
+			}
+			time.Sleep(time.Second)
+			if n := w.s.NumClients(); n != 1 {
+				w.Errorf("%d connections, one of them the test's", n)
+			}
+		}
+		g.bucket = "none"
+		followed(w.Context(), func() { t.Error("it has begun without a bucket") }, leader.ErrNoBucket)
+		g.bucket = "elections"
+		ctx, cancel := context.WithCancel(w.Context())
+		defer cancel()
+		followed(ctx, func() { time.AfterFunc(tick/2, cancel) }, nil)
+		if got := out.text(); got != "connected false, connected false, connected true, begin, end, connected false" {
+			w.Error(got)
+		}
 	})
 }

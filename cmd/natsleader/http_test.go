@@ -20,17 +20,59 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// pipes is a listener of connections in memory.
-type pipes chan net.Conn
+// pipes is a listener of connections in memory, at 127.0.0.1:80.
+type pipes struct {
+	conns chan net.Conn
+	ended context.Context
+	end   context.CancelFunc
+}
+
+func newPipes() pipes {
+	ctx, cancel := context.WithCancel(context.Background())
+	return pipes{make(chan net.Conn), ctx, cancel}
+}
 
 func (p pipes) Accept() (net.Conn, error) {
-	if c, open := <-p; open {
+	select {
+	case c := <-p.conns:
 		return c, nil
+	case <-p.ended.Done():
+		return nil, net.ErrClosed
 	}
-	return nil, net.ErrClosed
 }
-func (p pipes) Close() error   { return nil }
-func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (p pipes) Close() error {
+	p.end()
+	return nil
+}
+
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
+
+func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	p.conns <- theirs
+	return ours, nil
+}
+
+// get reads a page of the command that serves.
+func (w *world) get(path string) (status int, body string) {
+	w.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: w.served.dial}}
+	request, err := http.NewRequestWithContext(w.Context(), http.MethodGet, "http://127.0.0.1"+path, http.NoBody)
+	if err != nil {
+		w.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing is written
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
 
 // A client that sends or reads slowly loses its connection after a bounded time, and one that sends a huge
 // header at once.
@@ -50,15 +92,15 @@ func TestServeHTTP_SlowClients(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := make(pipes)
-				defer close(p)
+				p := newPipes()
+				defer p.end()
 				serveHTTP(p, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					_, _ = io.Copy(io.Discard, r.Body)
 					_, _ = w.Write([]byte("hello"))
 				}))
 				ours, theirs := net.Pipe()
 				defer ours.Close() //nolint:errcheck // a pipe
-				p <- theirs
+				p.conns <- theirs
 				began := time.Now()
 				answer := make(chan string, 1)
 				if x.reads {

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -228,28 +228,35 @@ func (s *inspector) all(ctx context.Context) ([]electionStatus, error) {
 // that there are no more. So entriesOf begins again when the watch is silent.
 func entriesOf(ctx context.Context, kv jetstream.KeyValue, what string, opts ...jetstream.WatchOpt) ([]jetstream.KeyValueEntry, error) {
 	for silence := 500 * time.Millisecond; ; silence *= 2 {
+		status, err := kv.Status(ctx)
+		if err != nil {
+			return nil, err
+		}
+		keys := 0
+		if status.History() == 1 { // each value is that of another key
+			keys = int(status.Values())
+		}
 		w, err := kv.WatchAll(ctx, opts...)
 		if err != nil {
 			return nil, err
 		}
-		entries, complete := initial(ctx, w, silence)
+		entries, complete := initial(ctx, w, keys, silence)
 		_ = w.Stop() // it may have gone with the connection
 		switch {
 		case complete:
-			slices.SortFunc(entries, func(a, b jetstream.KeyValueEntry) int {
-				return cmp.Or(strings.Compare(a.Key(), b.Key()), cmp.Compare(b.Revision(), a.Revision()))
-			})
-			// A key that changed meanwhile came twice: the newest is first.
-			return slices.CompactFunc(entries, func(a, b jetstream.KeyValueEntry) bool { return a.Key() == b.Key() }), nil
+			return slices.SortedFunc(maps.Values(entries), func(a, b jetstream.KeyValueEntry) int { return strings.Compare(a.Key(), b.Key()) }), nil
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("%w: not all %s came in time: %w", leader.ErrUnreachable, what, ctx.Err())
 		}
 	}
 }
 
-// initial returns the initial entries of a watch, and whether the watch has reported all
-// of them.
-func initial(ctx context.Context, w jetstream.KeyWatcher, silence time.Duration) (entries []jetstream.KeyValueEntry, complete bool) {
+// initial returns the newest of the initial entries of a watch, and whether the watch has reported all of them.
+// The watch counts what it has received. A key that changes meanwhile may come twice, and then the watch reports
+// the end before another key. So initial reads on until it has as many keys as the bucket had, or the watch is
+// silent.
+func initial(ctx context.Context, w jetstream.KeyWatcher, keys int, silence time.Duration) (entries map[string]jetstream.KeyValueEntry, complete bool) {
+	entries = make(map[string]jetstream.KeyValueEntry)
 	for {
 		select {
 		case e, ok := <-w.Updates():
@@ -257,11 +264,15 @@ func initial(ctx context.Context, w jetstream.KeyWatcher, silence time.Duration)
 			case !ok:
 				return entries, false
 			case e == nil:
+				complete = true
+			case entries[e.Key()] == nil || entries[e.Key()].Revision() < e.Revision():
+				entries[e.Key()] = e
+			}
+			if complete && len(entries) >= keys {
 				return entries, true
 			}
-			entries = append(entries, e)
 		case <-time.After(silence):
-			return entries, false
+			return entries, complete
 		case <-ctx.Done():
 			return entries, false
 		}
@@ -348,12 +359,13 @@ func (g *globals) electionNames() []string {
 func (g *globals) bucketNames() []string {
 	return g.complete(func(ctx context.Context, s *inspector) ([]string, error) {
 		var names []string
-		for name := range s.js.KeyValueStoreNames(ctx).Name() {
-			if _, err := leader.OpenBucket(s.js, name); err == nil { // others may name streams as they like
-				names = append(names, name)
+		all, err := s.buckets(ctx)
+		for _, b := range all {
+			if jsapi.CheckBucketName(b.Name) == nil { // others may name streams as they like
+				names = append(names, b.Name)
 			}
 		}
-		return names, nil
+		return names, err
 	})
 }
 

@@ -112,6 +112,14 @@ func (w *watches) WatchAll(ctx context.Context, _ ...jetstream.WatchOpt) (jetstr
 	return &aWatch{w: w, updates: updates}, nil
 }
 
+func (w *watches) Status(context.Context) (jetstream.KeyValueStatus, error) { return aStatus{}, nil }
+
+// aStatus is that of a bucket with two keys.
+type aStatus struct{ jetstream.KeyValueStatus }
+
+func (aStatus) History() int64 { return 1 }
+func (aStatus) Values() uint64 { return 2 }
+
 type aWatch struct {
 	w       *watches
 	updates chan jetstream.KeyValueEntry
@@ -133,6 +141,9 @@ func TestInspector_ReadsAllKeys(t *testing.T) {
 		after time.Duration
 	}{
 		"at once":           {parts: [][]jetstream.KeyValueEntry{whole}, want: "[a3 b2]"},
+		"end before a key":  {parts: [][]jetstream.KeyValueEntry{{a, newer, nil, b}}, want: "[a3 b2]"},
+		"a key has expired": {parts: [][]jetstream.KeyValueEntry{{a, nil}}, want: "[a1]", after: 500 * time.Millisecond},
+		"old after new":     {parts: [][]jetstream.KeyValueEntry{{newer, a, b, nil}}, want: "[a3 b2]"},
 		"after two silent":  {parts: [][]jetstream.KeyValueEntry{silent, silent, whole}, want: "[a3 b2]", after: 1500 * time.Millisecond},
 		"not in time":       {parts: [][]jetstream.KeyValueEntry{silent, silent, silent, silent}, want: "[]", err: leader.ErrUnreachable, after: 3 * time.Second},
 		"it cannot be read": {want: "[]", err: errOfSource},

@@ -38,6 +38,9 @@ func execute(args []string, process stdio) int {
 	}
 	g := &globals{stdio: process, completing: asked("--completion-bash")}
 	app, parsed := newApp(g, asked("--fisk-introspect"))
+	if g.completing {
+		app.Terminate(nil) // fisk has printed all by then
+	}
 	if done, err := printManual(g.out(), app, args); done {
 		return g.report(err)
 	}

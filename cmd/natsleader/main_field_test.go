@@ -3,10 +3,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -237,15 +239,91 @@ func recorded(t *testing.T, url, election string, messages uint64) {
 	})
 }
 
-func TestUsageErrors_ExitWith64(t *testing.T) {
-	for _, args := range [][]string{
-		{"nonsense"},
-		{"--nonsense"},
-		{"--timeout", "soon"},
-	} {
-		out, errs, code := outcome(t, natsleader(t, args...))
-		if code != exitUsage || out != "" || strings.Count(errs, "\n") != 1 {
-			t.Errorf("%q: exit code %d\n%s%s", args, code, out, errs)
+// fails runs the binary and checks how it fails: with one line that has all of the
+// texts.
+func fails(t *testing.T, cmd *exec.Cmd, code int, says ...string) {
+	t.Helper()
+	out, errs, got := outcome(t, cmd)
+	if got != code || strings.Count(errs, "\n") != 1 {
+		t.Errorf("%v: exit code %d, not %d\n%s%s", cmd.Args[1:], got, code, out, errs)
+	}
+	for _, s := range says {
+		if !strings.Contains(errs, s) {
+			t.Errorf("%v: does not say %q\n%s", cmd.Args[1:], s, errs)
 		}
+	}
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func withEnv(cmd *exec.Cmd, env ...string) *exec.Cmd {
+	cmd.Env = append(cmd.Env, env...)
+	return cmd
+}
+
+// output collects the output of a running command.
+type output struct {
+	mu    sync.Mutex
+	lines []string
+	ended chan struct{} // closed when no process is left that could print
+}
+
+func (o *output) collect(r io.Reader) {
+	for s := bufio.NewScanner(r); s.Scan(); {
+		o.mu.Lock()
+		o.lines = append(o.lines, s.Text())
+		o.mu.Unlock()
+	}
+}
+
+func (o *output) text() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strings.Join(o.lines, "\n")
+}
+
+// started starts a command, and collects its output, in order.
+func started(tb testing.TB, cmd *exec.Cmd) *output {
+	tb.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = w, w
+	err = cmd.Start()
+	_ = w.Close()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	o := output{ended: make(chan struct{})}
+	go func() {
+		defer close(o.ended)
+		o.collect(r)
+	}()
+	tb.Cleanup(func() {
+		<-o.ended
+		_ = r.Close()
+	})
+	return &o
+}
+
+func (o *output) says(t *testing.T, what string) {
+	t.Helper()
+	eventually(t, "it prints "+what, func() bool { return strings.Contains(o.text(), what) })
+}
+
+// interrupted ends a command as Control-C does.
+func interrupted(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code := endOf(t, cmd); code != 0 {
+		t.Errorf("%v: exit code %d", cmd.Args[1:], code)
 	}
 }

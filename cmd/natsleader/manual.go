@@ -23,8 +23,8 @@ var exitMeanings = []struct{ code, text string }{
 	{"128+n", "Signal n ended natsleader, or the command of run."},
 }
 
-// writeManual writes the manual page in troff format. The template of fisk leaves out the long help of the
-// commands and the environment variables, and does not escape what troff would take for a request.
+// writeManual writes the manual page in troff format. The template of fisk (v0.9.1) leaves out the long help of
+// the commands and the environment variables, and does not escape what troff would take for a request.
 func writeManual(w io.Writer, model *fisk.ApplicationModel) error {
 	m := &manual{}
 	summary, rest, _ := strings.Cut(model.Help, "\n")

@@ -233,9 +233,12 @@ func (s *inspector) announced(ctx context.Context) (a announced, err error) {
 	case err != nil:
 		return a, err
 	}
-	entries, err := entriesOf(ctx, kv, "of the roster", jetstream.MetaOnly(), jetstream.IgnoreDeletes())
+	entries, err := entriesOf(ctx, kv, "of the roster", jetstream.MetaOnly())
 	a.counts = map[string]int{}
 	for _, e := range entries {
+		if e.Operation() != jetstream.KeyValuePut {
+			continue
+		}
 		key := e.Key()
 		a.keys = append(a.keys, key)
 		if i := strings.LastIndexByte(key, '.'); i > 0 {

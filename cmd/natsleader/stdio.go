@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -12,13 +13,14 @@ import (
 )
 
 // stdio is what a command has of the process around it. A field that is not set is the
-// process's own. Commands that serve or supervise use the process's own always.
+// process's own. Commands that supervise use the process's own always.
 type stdio struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	dial           []nats.Option        // of each connection, after all others: tests connect to a server in their process
 	life           context.Context      // whose end interrupts a command, in place of a signal
 	synced         func() (bool, error) // reports whether the clock of the host is synchronised
+	listener       net.Listener         // on which a command serves, in place of its address
 }
 
 // clockSynced reports whether something keeps the clock of the host synchronised.

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net"
-	"os"
 
 	"github.com/choria-io/fisk"
 
@@ -75,12 +74,12 @@ func (u *ui) serve() error {
 	}
 	serveHTTP(listener, handler)
 	if !webpage.IsLoopback(listener.Addr()) {
-		fmt.Fprintf(os.Stderr, "natsleader: %s is not on this host alone: every client that can connect sees these elections and what their leaders publish\n", listener.Addr())
+		_, _ = fmt.Fprintf(u.errs(), "natsleader: %s is not on this host alone: every client that can connect sees these elections and what their leaders publish\n", listener.Addr())
 	}
 	address := "http://" + shownAddress(listener.Addr())
-	fmt.Fprintf(os.Stderr, "natsleader: serves %s\n", address)
+	_, _ = fmt.Fprintf(u.errs(), "natsleader: serves %s\n", address)
 	if u.actions {
-		fmt.Fprintf(os.Stderr, "natsleader: %s is the link for users who may ask leaders to hand over\n", webpage.Link(address, o.Secret))
+		_, _ = fmt.Fprintf(u.errs(), "natsleader: %s is the link for users who may ask leaders to hand over\n", webpage.Link(address, o.Secret))
 	}
 	return u.followAlways(ctx, state, state.connected)
 }

@@ -305,11 +305,14 @@ func (w *watcher) report(elections ...*watched) error {
 }
 
 // becomes records a state as reported, and returns the change to it. The change is dated
-// now if the record does not date it.
+// now if the record does not date it. What a leader publishes is as old as the record.
 func (x *watched) becomes(s electionStatus, st state, now time.Time) electionChange {
 	at := s.since(st)
-	if at.IsZero() {
+	switch {
+	case at.IsZero():
 		at = now
+	case st == stateLeading && x.as == st && x.last.holder.Token == s.holder.Token:
+		at = s.entry.Created
 	}
 	c := electionChange{at: at, now: s, state: st, previous: x.last}
 	x.last, x.as = &s, st

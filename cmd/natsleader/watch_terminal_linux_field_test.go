@@ -3,27 +3,84 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
 
-// The terminal is as it was after every end of watch, and watch draws for its new size.
+// terminal returns a pseudo terminal of a size. Output to its far end can be read from
+// the near one.
+func terminal(t *testing.T, rows, columns uint16) (near, far *os.File) {
+	t.Helper()
+	near, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		proof.Skip(t, "no pseudo terminals here: ", err)
+	}
+	t.Cleanup(func() { _ = near.Close() })
+	fd := int(near.Fd())
+	if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}); err != nil {
+		t.Fatal(err)
+	}
+	far, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = far.Close() })
+	return near, far
+}
+
+// onTerminal starts a command on a terminal.
+func onTerminal(t *testing.T, far *os.File, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := natsleader(t, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = far, far, far
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+// A view fits the terminal, and is drawn again for its new size. After every end the terminal is as it was.
 func TestWatch_RestoresTerminal(t *testing.T) {
 	t.Parallel()
 	url := startServer(t).ClientURL()
-	newBucket(t, url, "elections", leader.BucketConfig{})
-	campaigns(t, url, "elections", "billing", leader.Config{ID: "a"})
-	for name, ends := range map[string]func(near *os.File, p *os.Process) error{
-		"q":         func(near *os.File, _ *os.Process) error { _, err := near.WriteString("q"); return err },
-		"Control-C": func(near *os.File, _ *os.Process) error { _, err := near.WriteString("\x03"); return err },
-		"SIGTERM":   func(_ *os.File, p *os.Process) error { return p.Signal(syscall.SIGTERM) },
-		"SIGHUP":    func(_ *os.File, p *os.Process) error { return p.Signal(syscall.SIGHUP) },
+	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})
+	for i := range 9 {
+		campaigns(t, url, "elections", fmt.Sprint("e", i), leader.Config{ID: "a", Roster: true})
+	}
+	for i := range 9 {
+		stands(t, url, "e0", leader.Config{ID: fmt.Sprint("b", i), Value: []byte(strings.Repeat("x", 90)), Roster: true})
+	}
+	typed := func(keys string) func(*os.File, *os.Process) error {
+		return func(near *os.File, _ *os.Process) error { _, err := near.WriteString(keys); return err }
+	}
+	sent := func(sig syscall.Signal) func(*os.File, *os.Process) error {
+		return func(_ *os.File, p *os.Process) error { return p.Signal(sig) }
+	}
+	for name, x := range map[string]struct {
+		line       string
+		says, wide string // what it shows, and what it shows only if there is room
+		ends       func(near *os.File, p *os.Process) error
+	}{
+		"q":         {"watch", "\x1b[32mleading\x1b[0m", "LEASE LEFT", typed("q")},
+		"Control-C": {"roster e0 --watch", "more", strings.Repeat("x", 20), typed("\x03")},
+		"SIGTERM":   {"watch", " more", "LEASE LEFT", sent(syscall.SIGTERM)},
+		"SIGHUP":    {"watch", "Elections in bucket elections", "LEASE LEFT", sent(syscall.SIGHUP)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			near, far := terminal(t, 12, 100)
@@ -31,29 +88,23 @@ func TestWatch_RestoresTerminal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cmd := natsleader(t, "watch", "-s", url)
-			cmd.Stdin, cmd.Stdout, cmd.Stderr = far, far, far
-			if err = cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			screen := &output{}
-			read := make(chan struct{})
+			cmd, screen, read := onTerminal(t, far, append(strings.Fields(x.line), "-s", url)...), &output{}, make(chan struct{})
 			go func() {
 				defer close(read)
 				screen.collect(near)
 			}()
 			screen.says(t, enterScreen)
-			screen.says(t, "\x1b[32mleading\x1b[0m")
-			screen.says(t, "LEASE LEFT")
+			screen.says(t, x.says)
+			screen.says(t, x.wide)
 			if err = unix.IoctlSetWinsize(int(near.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 12, Col: 40}); err != nil {
 				t.Fatal(err)
 			}
 			eventually(t, "it draws fewer columns", func() bool {
 				frames := strings.Split(screen.text(), "\x1b[H")
 				last := frames[len(frames)-1]
-				return strings.Contains(last, "FOR") && !strings.Contains(last, "LEASE LEFT")
+				return last != "" && !strings.Contains(last, x.wide)
 			})
-			if err = ends(near, cmd.Process); err != nil {
+			if err = x.ends(near, cmd.Process); err != nil {
 				t.Fatal(err)
 			}
 			if code := endOf(t, cmd); code != 0 {
@@ -72,42 +123,29 @@ func TestWatch_RestoresTerminal(t *testing.T) {
 	}
 }
 
-// watch ends when its terminal is lost.
-func TestWatch_TerminalLost(t *testing.T) {
+// watch ends when its terminal is lost, and when it is interrupted while its terminal takes no output.
+func TestWatch_TerminalLostOrStuck(t *testing.T) {
 	t.Parallel()
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{})
-	near, far := terminal(t, 12, 100)
-	cmd := natsleader(t, "watch", "-s", url)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = far, far, far
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	for name, end := range map[string]func(t *testing.T, near *os.File, cmd *exec.Cmd){
+		"lost": func(t *testing.T, near *os.File, cmd *exec.Cmd) {
+			if err := near.Close(); err != nil {
+				t.Fatal(err)
+			}
+			endOf(t, cmd)
+		},
+		"stuck": func(t *testing.T, _ *os.File, cmd *exec.Cmd) { interrupted(t, cmd) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			near, far := terminal(t, 200, 400)
+			cmd := onTerminal(t, far, "watch", "-s", url)
+			_ = far.Close()
+			b := make([]byte, len(enterScreen)) // nothing after it is read
+			if _, err := near.Read(b); err != nil || string(b) != enterScreen {
+				t.Fatalf("%v: %q", err, b)
+			}
+			end(t, near, cmd)
+		})
 	}
-	_ = far.Close()
-	b := make([]byte, len(enterScreen))
-	if _, err := near.Read(b); err != nil || string(b) != enterScreen {
-		t.Fatalf("%v: %q", err, b)
-	}
-	if err := near.Close(); err != nil {
-		t.Fatal(err)
-	}
-	endOf(t, cmd)
-}
-
-// A terminal that takes no output does not keep watch from ending.
-func TestWatch_TerminalStuck(t *testing.T) {
-	t.Parallel()
-	url := startServer(t).ClientURL()
-	newBucket(t, url, "elections", leader.BucketConfig{})
-	near, far := terminal(t, 200, 400)
-	cmd := natsleader(t, "watch", "-s", url)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = far, far, far
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	b := make([]byte, len(enterScreen)) // nothing after it is read
-	if _, err := near.Read(b); err != nil || string(b) != enterScreen {
-		t.Fatalf("%v: %q", err, b)
-	}
-	interrupted(t, cmd)
 }

@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,10 +41,16 @@ type world struct {
 	shown  strings.Builder // the transcript of prompt
 	mu     sync.Mutex      // of s and shown
 	away   time.Duration   // in which a message comes to the server, or from there, on new connections
+
+	served  pipes                   // where a command serves
+	dialled func(net.Conn) net.Conn // replaces each new connection; nil: none
 }
 
 // update rewrites the transcripts: go test ./cmd/natsleader -update.
 var update = flag.Bool("update", false, "rewrite the transcripts of testdata and of docs/cli.md")
+
+// testdata is the directory of the transcripts, also for a test that changes its directory.
+var testdata, _ = filepath.Abs("testdata")
 
 // bubble runs a test in a world. The options change those of its server. The two collections empty
 // nats.go's pool of timers, which must not cross bubbles, so the test does not run beside others.
@@ -129,11 +136,17 @@ func (w *world) restart() {
 	w.serve()
 }
 
-// InProcessConn connects to the server that runs then.
-func (w *world) InProcessConn() (net.Conn, error) {
+// Dial connects to the server that runs then. Nothing listens on port 1 of any host.
+func (w *world) Dial(_, address string) (net.Conn, error) {
+	if strings.HasSuffix(address, ":1") {
+		return nil, syscall.ECONNREFUSED
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	far, err := w.s.InProcessConn()
+	if err == nil && w.dialled != nil {
+		far = w.dialled(far)
+	}
 	if err != nil || w.away == 0 {
 		return far, err
 	}
@@ -146,14 +159,16 @@ func (w *world) InProcessConn() (net.Conn, error) {
 func (w *world) dial() *nats.Conn {
 	w.Helper()
 	silent := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
-	nc, err := nats.Connect("", append(w.inProcess(), silent)...)
+	nc, err := nats.Connect("", append(w.inProcess(), silent, nats.Token(w.o.Authorization))...)
 	if err != nil {
 		w.Fatal(err)
 	}
 	return nc
 }
 
-func (w *world) inProcess() []nats.Option { return []nats.Option{nats.InProcessServer(w)} }
+func (w *world) inProcess() []nats.Option {
+	return []nats.Option{nats.SetCustomDialer(w), nats.SkipHostLookup()}
+}
 
 // globals returns the flags of a command that uses the bucket.
 func (w *world) globals() *globals {
@@ -173,8 +188,17 @@ func alwaysSynced() (bool, error) { return true, nil }
 func (w *world) answered(stdin, line string) (stdout, stderr string, code int) {
 	var out, errs bytes.Buffer
 	process := stdio{stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs, dial: w.inProcess(), life: w.Context(), synced: alwaysSynced}
-	code = execute(strings.Fields(line), process)
+	code = execute(arguments(line), process)
 	return tokens.ReplaceAllString(out.String(), "TOKEN"), tokens.ReplaceAllString(errs.String(), "TOKEN"), code
+}
+
+// arguments returns the arguments of a command line, in which ” is nothing.
+func arguments(line string) []string {
+	args := strings.Fields(line)
+	for i, arg := range args {
+		args[i] = strings.TrimSuffix(arg, "''")
+	}
+	return args
 }
 
 // prompt calls a command and adds to the transcript what a user sees at the prompt: the command, its
@@ -202,8 +226,9 @@ func (w *world) follow(line string) (stop func()) {
 	ctx, interrupt := context.WithCancel(w.Context())
 	ended := make(chan int, 1)
 	w.notef("$ natsleader %s\n", line)
-	process := stdio{stdout: noteWriter{w, ""}, stderr: noteWriter{w, "! "}, dial: w.inProcess(), life: ctx}
-	go func() { ended <- execute(strings.Fields(line), process) }()
+	w.served = newPipes()
+	process := stdio{stdout: noteWriter{w, ""}, stderr: noteWriter{w, "! "}, dial: w.inProcess(), life: ctx, listener: w.served}
+	go func() { ended <- execute(arguments(line), process) }()
 	synctest.Wait()
 	return func() {
 		interrupt()
@@ -242,7 +267,7 @@ func (w *world) compare() {
 	if text := w.shown.String(); !utf8.ValidString(text) || strings.ContainsFunc(text, obeyed) {
 		w.Fatalf("a terminal may obey a part of %q", text)
 	}
-	file := filepath.Join("testdata", strings.ReplaceAll(w.Name(), "/", "_")+".txt")
+	file := filepath.Join(testdata, strings.ReplaceAll(w.Name(), "/", "_")+".txt")
 	if *update {
 		if err := os.WriteFile(file, []byte(w.shown.String()), 0o600); err != nil {
 			w.Fatal(err)

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// complete adds to the transcript what the shell offers for the last word of a command line. fisk prints it to
+// the standard output of the process. What a command or a flag of fisk itself adds is left out.
+func (w *world) complete(lines ...string) {
+	w.Helper()
+	for _, line := range lines {
+		out, err := os.Create(filepath.Join(w.TempDir(), "out"))
+		if err != nil {
+			w.Fatal(err)
+		}
+		stdout := os.Stdout
+		os.Stdout = out
+		_, errs, code := w.run("--completion-bash " + line)
+		os.Stdout = stdout
+		offered, err := os.ReadFile(out.Name())
+		if err != nil || errs != "" || code != 0 {
+			w.Errorf("%s: exit code %d, %v\n%s", line, code, err, errs)
+		}
+		_ = out.Close()
+		words := strings.Fields(string(offered))
+		slices.Sort(words)
+		w.notef("$ natsleader %s\n%s\n", strings.ReplaceAll(line, "''", "<Tab>"), strings.Join(words, " "))
+	}
+}
+
+// The shell offers commands, flags, elections, candidates, buckets and contexts, and nothing where NATS does
+// not answer.
+func TestCompletion(t *testing.T) {
+	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
+		w.prompt("bucket add other")
+		w.campaigns("billing", leader.Config{ID: "leads-billing"})
+		w.campaigns("reports", leader.Config{ID: "leads-billing"})
+		w.campaigns("mail", leader.Config{ID: "leads-mail"})
+		for _, id := range []string{"web-2", "web-3", "two words", "-flag", "$HOME"} {
+			w.campaigns("billing", leader.Config{ID: id, Roster: true})
+		}
+		w.campaigns("mail", leader.Config{ID: "web-4", Roster: true})
+		other, err := leader.OpenBucket(w.js, "other")
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.bucket = other
+		w.campaigns("elsewhere", leader.Config{})
+		w.withContext("production", `{"url":"nats://127.0.0.1:1"}`)
+		w.withContext("staging", `{"url":"nats://127.0.0.1:1"}`)
+		w.complete("status --context ''")
+		w.Setenv("NATS_URL", "nats://127.0.0.1:4222")
+		w.complete("''", "bucket ''")
+		for _, command := range []string{"run", "hold", "status", "watch", "roster", "step-down", "transfer", "history"} {
+			w.complete(command + " ''")
+		}
+		w.complete("step-down --id ''", "transfer billing ''", "transfer billing we''", "transfer mail ''", "transfer --bucket other elsewhere ''")
+		w.complete("status --bucket other ''", "status --bucket ''", "status --bucket oth''", "bucket rm ''", "bucket info ''")
+		w.complete("run --succession ''", "run --log-format ''", "status --''")
+		w.complete("status --server nats://127.0.0.1:1 ''")
+	})
+}

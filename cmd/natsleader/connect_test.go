@@ -1,0 +1,118 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// writeFile writes a file, and returns its path.
+func (w *world) writeFile(path, text string) string {
+	w.Helper()
+	err := os.MkdirAll(filepath.Dir(path), 0o700)
+	if err == nil {
+		err = os.WriteFile(path, []byte(text), 0o600)
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	return path
+}
+
+// withContext writes a context for commands, and selects it.
+func (w *world) withContext(name, json string) (path string) {
+	dir := filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "nats")
+	w.writeFile(filepath.Join(dir, "context.txt"), name)
+	return w.writeFile(filepath.Join(dir, "context", name+".json"), json)
+}
+
+// powerless may not read streams: what it is denied shows that a command has connected as this user.
+var powerless = denied("$JS.API.STREAM.>")
+
+// The selected context is used. Environment variables override it, and flags override both.
+func TestConnect_FlagsOverride(t *testing.T) {
+	const nowhere = `{"url":"nats://127.0.0.1:1","user":"ada","password":"ada","creds":"nowhere.creds"}`
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		file := w.withContext("good", `{"url":"nats://127.0.0.1:4222","user":"ada","password":"ada"}`)
+		w.Chdir(filepath.Dir(file))
+		w.notef("# the context good is selected\n")
+		w.prompt("bucket ls", "bucket ls -s nats://ada:secret@127.0.0.1:1")
+		w.notef("# the context nowhere is selected\n")
+		w.withContext("nowhere", nowhere)
+		w.prompt("bucket ls", "bucket ls --context good", "bucket ls --context good.json", "bucket ls --context unknown")
+		w.prompt("bucket ls --no-context -s nats://127.0.0.1:4222 --user ada --password ada")
+		w.writeFile("nowhere.creds", "")
+		w.prompt("bucket ls")
+		w.notef("# NATS_URL, NATS_USER and NATS_PASSWORD are set, and the context is selected still\n")
+		w.writeFile("nowhere.json", `{"url":"nats://127.0.0.1:1"}`)
+		w.Setenv("NATS_URL", "nats://127.0.0.1:4222")
+		w.Setenv("NATS_USER", "ada")
+		w.Setenv("NATS_PASSWORD", "ada")
+		w.prompt("bucket ls", "bucket ls -s nats://127.0.0.1:1")
+	}, withUser("ada", powerless))
+}
+
+// An NKey, a token and the JetStream domain of the flags are used. Files that cannot be used are named, and
+// are not taken for a server that is gone.
+func TestConnect_Credentials(t *testing.T) {
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := pair.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.Chdir(w.TempDir())
+		seed, err := pair.Seed()
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.writeFile("user.nk", string(seed))
+		w.writeFile("cert.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+		w.writeFile("text", "no key and no certificate")
+		w.prompt("bucket ls --nkey user.nk", "bucket ls --nkey text")
+		for _, flag := range []string{"--creds", "--nkey", "--tlscert", "--tlskey", "--tlsca"} {
+			w.prompt("bucket ls " + flag + " nowhere")
+		}
+		w.prompt("bucket ls --tlscert cert.pem", "bucket ls --tlskey text", "bucket ls --tlscert cert.pem --tlskey text", "bucket ls --tlsca text")
+	}, withUser("ada", nil), func(o *server.Options) { o.Nkeys = []*server.NkeyUser{{Nkey: public, Permissions: powerless}} })
+}
+
+// A token is used, also as the name of a user, as `nats` does; and so is the JetStream domain.
+func TestConnect_TokenAndDomain(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.prompt("bucket ls --token opensesame", "bucket ls --user opensesame")
+		w.Setenv("NATS_TOKEN", "opensesame")
+		w.prompt("bucket ls --js-domain hub", "bucket ls --js-api-prefix $JS.hub.API")
+		w.prompt("bucket info --js-domain no", "bucket add --js-domain no", "status --js-domain no")
+		w.prompt("bucket info --bucket KV_jobs")
+	}, func(o *server.Options) { o.Authorization, o.JetStreamDomain = "opensesame", "hub" })
+}
+
+// Each command reports an account without JetStream.
+func TestConnect_AccountWithoutJetStream(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		for _, command := range []string{"status", "watch", "bucket add", "bucket info", "step-down x"} {
+			w.prompt(command + " -s nats://none:none@localhost")
+		}
+	}, func(o *server.Options) {
+		conf := filepath.Join(t.TempDir(), "server.conf")
+		text := `jetstream: enabled, no_auth_user: b
+accounts: {A: {users: [{user: none, password: none}]}, B: {jetstream: enabled, users: [{user: b, password: b}]}}`
+		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		from, err := server.ProcessConfigFile(conf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Accounts, o.Users, o.NoAuthUser = from.Accounts, from.Users, from.NoAuthUser
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -145,7 +146,7 @@ func (f *leaseFile) close() {
 	waitBriefly(f.done)
 }
 
-func registerRemaining(app *fisk.Application, _ *globals) {
+func registerRemaining(app *fisk.Application, g *globals) {
 	asJSON := false
 	cmd := app.Command("remaining", `Show for how long the lease of 'run' is good
 
@@ -155,10 +156,10 @@ and exits 1 if the lease is over. No server is asked.
 
   natsleader remaining && curl --data @next.json https://example.com/orders`)
 	cmd.Flag("json", "Print one JSON object: token, until, remaining_seconds").Short('j').UnNegatableBoolVar(&asJSON)
-	cmd.Action(func(*fisk.ParseContext) error { return showRemaining(os.Getenv(leaseVariable), asJSON) })
+	cmd.Action(func(*fisk.ParseContext) error { return showRemaining(g.out(), os.Getenv(leaseVariable), asJSON) })
 }
 
-func showRemaining(path string, asJSON bool) error {
+func showRemaining(w io.Writer, path string, asJSON bool) error {
 	if path == "" {
 		return usagef("%s is not set: 'remaining' works inside the command of 'natsleader run'", leaseVariable)
 	}
@@ -175,13 +176,13 @@ func showRemaining(path string, asJSON bool) error {
 	}
 	left := note.remaining()
 	if asJSON {
-		err = printJSON(os.Stdout, struct {
+		err = printJSON(w, struct {
 			Token     uint64    `json:"token"`
 			Until     time.Time `json:"until"`
 			Remaining float64   `json:"remaining_seconds"`
 		}{note.Token, note.Until, left.Seconds()}, "")
 	} else {
-		_, err = fmt.Println(left)
+		_, err = fmt.Fprintln(w, left)
 	}
 	if err == nil && left == 0 {
 		return exitError{code: exitFailed}

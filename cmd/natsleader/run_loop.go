@@ -209,7 +209,7 @@ func (c *runLoop) elected(t *leader.Term) {
 	switch {
 	case c.leaving:
 	case c.holder:
-		go fmt.Println(t.Token()) // nobody may read it
+		go func() { _, _ = fmt.Fprintln(c.out(), t.Token()) }() // nobody may read it
 	case c.brake.pause != nil: // it begins after the pause
 	case c.current == nil:
 		c.begin(t)

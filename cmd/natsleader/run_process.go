@@ -17,7 +17,7 @@ import (
 
 // run is the process of `natsleader run`, from the connection to the exit code.
 func (r *run) run() error {
-	c := &runLoop{run: r, seen: seenBucket{name: r.bucket}, command: newCommandMetrics(r.bucket, r.election), log: newRunLog(os.Stderr, r.election, r.logFormat, r.quiet), supervisor: &supervisorProcess{}}
+	c := &runLoop{run: r, seen: seenBucket{name: r.bucket}, command: newCommandMetrics(r.bucket, r.election), log: newRunLog(r.errs(), r.election, r.logFormat, r.quiet), supervisor: &supervisorProcess{}}
 	defer c.log.close()
 	return c.log.outcome(r.explain(c.runAll()))
 }
@@ -30,7 +30,7 @@ func (c *runLoop) runAll() error {
 		makeThreads()
 		adoptOrphans()
 	}
-	signals, reset := catchSignals()
+	signals, reset := r.catchSignals()
 	defer reset()
 	c.signals = signals
 	if r.wait > 0 {
@@ -89,9 +89,13 @@ func (c *runLoop) runAll() error {
 }
 
 // catchSignals returns the signals to natsleader, and a function that gives those that end
-// it their usual effect.
-func catchSignals() (signals chan os.Signal, reset func()) {
+// it their usual effect. If a test has set life, its end takes the place of SIGINT, and no signal is caught.
+func (r *run) catchSignals() (signals chan os.Signal, reset func()) {
 	signals = make(chan os.Signal, 8)
+	if r.life != nil {
+		stop := context.AfterFunc(r.life, func() { signals <- unix.SIGINT })
+		return signals, func() { stop() }
+	}
 	catch(signals, append(endings, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH)...)
 	catch(make(chan os.Signal, 1), unix.SIGPIPE) // the reader of the messages has ended
 	return signals, func() {

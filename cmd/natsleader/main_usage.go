@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/choria-io/fisk"
@@ -61,6 +62,9 @@ func explainUsage(app *fisk.Application, args []string, err error) error {
 	}
 	if pc != nil {
 		if rejected := rejectedValue(pc, flags, err); rejected != "" {
+			if number, ok := errors.AsType[*strconv.NumError](err); ok {
+				err = number.Err // without the name of a function of Go
+			}
 			return usagef("%s: %w", rejected, err)
 		}
 	}

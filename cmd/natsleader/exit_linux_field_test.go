@@ -12,16 +12,14 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
 // Each exit code on the page is that of a command which ends so, and the page has no others.
 // The help of run has the codes of run.
 func TestExitCodes_OfThePage(t *testing.T) {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := expect.Got(os.ReadFile(page))(t)
 	_, table, _ := strings.Cut(string(text), "\n## Exit codes\n")
 	table, _, _ = strings.Cut(table, "\n## ")
 	listed := map[string]bool{}
@@ -52,7 +50,7 @@ func TestExitCodes_OfThePage(t *testing.T) {
 		"124": {{"run", "led", "--wait", "100ms", "-s", open, "--", "true"}, {"hold", "led", "--wait", "100ms", "-s", open}},
 		"126": {{"run", "free", "-s", open, "--", "/"}},
 		"127": {{"run", "free", "-s", open, "--", "/no/such/program"}},
-		// A signal to natsleader itself: TestRunSignals_EndWaiting and TestHold_UntilSignal.
+		// A signal to natsleader itself: TestRunSignals_EndWaiting.
 		"128+n": {{"run", "free", "-s", open, "--", "sh", "-c", "kill -9 $$"}},
 	}
 	if got, want := slices.Sorted(maps.Keys(listed)), slices.Sorted(maps.Keys(cases)); !slices.Equal(got, want) {
@@ -65,9 +63,7 @@ func TestExitCodes_OfThePage(t *testing.T) {
 	for code, lines := range cases {
 		for _, args := range lines {
 			out, errs, got := outcome(t, natsleader(t, args...))
-			if got != number[code] {
-				t.Errorf("%q: exit code %d, want %s\n%s%s", args, got, code, out, errs)
-			}
+			expect.That(t, got == number[code], "%q: exit code %d, want %s\n%s%s", args, got, code, out, errs)
 		}
 	}
 	help := succeeds(t, "run", "--help")
@@ -75,9 +71,8 @@ func TestExitCodes_OfThePage(t *testing.T) {
 		if code == "0" || code == "2" {
 			continue // no code of run's own
 		}
-		if !regexp.MustCompile(`(?m)^ +` + regexp.QuoteMeta(code) + `  `).MatchString(help) {
-			t.Errorf("the help of run does not have %s", code)
-		}
+		expect.That(t, regexp.MustCompile(`(?m)^ +`+regexp.QuoteMeta(code)+`  `).MatchString(help),
+			"the help of run does not have %s", code)
 	}
 }
 
@@ -97,16 +92,14 @@ func TestBucketAdd_OneReplicaOfCluster(t *testing.T) {
 	const says = "natsleader: cluster C has 3 servers, and the bucket is on one of them: " +
 		"while that is away nobody can lead; on three it survives the loss of one: `natsleader bucket add small --replicas 3`\n"
 	for _, args := range [][]string{nil, {"--json"}} {
-		if _, errs, code := outcome(t, natsleader(t, append([]string{"bucket", "add", "small", "-s", asUser(s, "admin")}, args...)...)); code != 0 || errs != says {
-			t.Errorf("exit code %d\n%s", code, errs)
-		}
+		_, errs, code := outcome(t, natsleader(t, append([]string{"bucket", "add", "small", "-s", asUser(s, "admin")}, args...)...))
+		expect.That(t, code == 0 && errs == says, "exit code %d\n%s", code, errs)
 	}
 	if _, errs, code := outcome(t, natsleader(t, "bucket", "add", "small", "--replicas", "3", "-s", asUser(s, "admin"))); code != 0 || errs != "" {
 		t.Errorf("exit code %d\n%s", code, errs)
 	}
 	nc, _ := connectTo(t, asUser(s, "candidate")) // may not ask the servers
 	denied := &inspector{nc: nc, limit: patience}
-	if got := denied.alone(1); !strings.HasPrefix(got, "cluster C may have several servers, and ") {
-		t.Error(got)
-	}
+	got := denied.alone(1)
+	expect.That(t, strings.HasPrefix(got, "cluster C may have several servers, and "), "%v", got)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -59,18 +60,12 @@ func (w *world) get(path string) (status int, body string) {
 	w.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: w.served.dial}}
 	request, err := http.NewRequestWithContext(w.Context(), http.MethodGet, "http://127.0.0.1"+path, http.NoBody)
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.OK(w.T, err)
 	response, err := client.Do(request)
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.OK(w.T, err)
 	defer response.Body.Close() //nolint:errcheck // nothing is written
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.OK(w.T, err)
 	return response.StatusCode, string(text)
 }
 
@@ -152,10 +147,7 @@ func (h hanging) Collect(ch chan<- prometheus.Metric) {
 func TestMetricsPage_HangingScrapes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := hanging{prometheus.NewGauge(prometheus.GaugeOpts{Name: "x"}), make(chan struct{})}
-		page, err := metricsPage(h)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := expect.Got(metricsPage(h))(t)
 		began := time.Now()
 		scrape := func() string {
 			w := httptest.NewRecorder()
@@ -175,9 +167,8 @@ func TestMetricsPage_HangingScrapes(t *testing.T) {
 		for len(answers) > 0 {
 			got = append(got, <-answers)
 		}
-		if want := []string{"503 after 0s", "503 after 25s", "503 after 25s", "503 after 25s", "503 after 25s"}; !slices.Equal(got, want) {
-			t.Errorf("%q", got)
-		}
+		want := []string{"503 after 0s", "503 after 25s", "503 after 25s", "503 after 25s", "503 after 25s"}
+		expect.That(t, slices.Equal(got, want), "%q", got)
 		close(h.until)
 		synctest.Wait()
 		if got := scrape(); got != "200 after 1m0s" {
@@ -215,9 +206,7 @@ func TestExporter_Health(t *testing.T) {
 		}
 		shown := func(w *watcher) {
 			t.Helper()
-			if err := e.shown(time.Time{}, w); err != nil {
-				t.Error(err)
-			}
+			expect.OK(t, e.shown(time.Time{}, w))
 		}
 		up := func() *watcher { return &watcher{complete: true, feed: &aFeed{}} }
 		check("at first", true, false, "")
@@ -257,9 +246,8 @@ func TestUI_ActionsNeedAConnection(t *testing.T) {
 		`{"election":"a.>"}`:     "no such election",
 		`{"election":"billing"}`: "there is no connection to NATS",
 	} {
-		if answer, err := act(t.Context(), []byte(request)); err == nil || err.Error() != want {
-			t.Errorf("%s: %v, %v", request, answer, err)
-		}
+		answer, err := act(t.Context(), []byte(request))
+		expect.That(t, err != nil && err.Error() == want, "%s: %v, %v", request, answer, err)
 	}
 	if _, err := u.roster(context.Background(), "billing"); err == nil {
 		t.Error("a roster without a connection")

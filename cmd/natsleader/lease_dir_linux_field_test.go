@@ -4,6 +4,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
-	"github.com/natsleader/natsleader/leader"
 )
 
 // nobody is a user who has nothing to do with these tests.
@@ -29,9 +30,8 @@ func needsRoot(t *testing.T) {
 
 // takenOver makes a directory of another user in which links lead to a file. A lease file
 // there is valid for an hour.
-func takenOver(t *testing.T, dir, file string) {
-	t.Helper()
-	steps := []error{
+func takenOver(dir, file string) error {
+	return errors.Join(
 		os.Mkdir(dir, 0o777),
 		newLeaseNote(1, clockNow().add(time.Hour)).write(filepath.Join(dir, "lease")),
 		os.Chmod(filepath.Join(dir, "lease"), 0o644),
@@ -40,113 +40,67 @@ func takenOver(t *testing.T, dir, file string) {
 		os.Lchown(filepath.Join(dir, "lease.next"), nobody, nobody),
 		os.Chown(dir, nobody, nobody),
 		os.Chmod(dir, 0o777),
-	}
-	for _, err := range steps {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	)
 }
 
 // A directory that is not of this user, or not only, is neither written nor read nor removed.
 func TestLeaseFile_UntrustedDirectory(t *testing.T) {
 	file, check := untouched(t)
 	other := ownDir(t)
-	if err := newLeaseNote(7, clockNow().add(time.Hour)).write(filepath.Join(other, "lease")); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, newLeaseNote(7, clockNow().add(time.Hour)).write(filepath.Join(other, "lease")))
 	for _, k := range []struct {
 		name, want string
-		make       func(t *testing.T, dir string)
+		make       func(dir string) error
 	}{
-		{"of another user", "belongs to user 65534", func(t *testing.T, dir string) {
-			t.Helper()
-			needsRoot(t)
-			takenOver(t, dir, file)
+		{"of another user", "belongs to user 65534", func(dir string) error { return takenOver(dir, file) }},
+		{"for all to write", "can be written by other users", func(dir string) error {
+			return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777))
 		}},
-		{"for all to write", "can be written by other users", func(t *testing.T, dir string) {
-			t.Helper()
-			if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o777)); err != nil {
-				t.Fatal(err)
-			}
+		{"for its group to write", "can be written by other users", func(dir string) error {
+			return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o770))
 		}},
-		{"for its group to write", "can be written by other users", func(t *testing.T, dir string) {
-			t.Helper()
-			if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o770)); err != nil {
-				t.Fatal(err)
-			}
-		}},
-		{"a link to an own directory", "is a link", func(t *testing.T, dir string) {
-			t.Helper()
-			if err := os.Symlink(other, dir); err != nil {
-				t.Fatal(err)
-			}
-		}},
-		{"a link to nothing", "", func(t *testing.T, dir string) {
-			t.Helper()
-			if err := os.Symlink(filepath.Join(other, "nothing"), dir); err != nil {
-				t.Fatal(err)
-			}
-		}},
-		{"a pipe", "not a directory", func(t *testing.T, dir string) {
-			t.Helper()
-			if err := unix.Mkfifo(dir, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}},
+		{"a link to an own directory", "is a link", func(dir string) error { return os.Symlink(other, dir) }},
+		{"a link to nothing", "", func(dir string) error { return os.Symlink(filepath.Join(other, "nothing"), dir) }},
+		{"a pipe", "not a directory", func(dir string) error { return unix.Mkfifo(dir, 0o600) }},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "natsleader-1")
-			k.make(t, dir)
+			if k.name == "of another user" {
+				needsRoot(t)
+			}
+			expect.OK(t, k.make(dir))
 			path := filepath.Join(dir, "lease")
 			note := newLeaseNote(9, clockNow())
-			if err := note.write(path); err == nil || !strings.Contains(err.Error(), k.want) {
-				t.Errorf("written: %v", err)
-			}
+			err := note.write(path)
+			expect.That(t, err != nil && strings.Contains(err.Error(), k.want), "written: %v", err)
 			check()
-			cmd := natsleader(t, "remaining")
-			cmd.Env = append(cmd.Env, leaseVariable+"="+path)
-			if out, errs, code := outcome(t, cmd); code != exitFailed || (out != "" && out != "0s\n") || !strings.Contains(errs, k.want) {
-				t.Errorf("remaining: %q, %q, exit code %d", out, errs, code)
-			}
+			var out strings.Builder
+			err = showRemaining(&out, path, false)
+			expect.That(t, codeOf(err) == exitFailed && (out.Len() == 0 || out.String() == "0s\n") && strings.Contains(fmt.Sprint(err), k.want),
+				"remaining: %q, %v", &out, err)
 			removeLeaseFile(path)
-			if _, err := os.Lstat(dir); err != nil {
-				t.Errorf("removed: %v", err)
-			}
+			expect.OK(t, expect.Err(os.Lstat(dir)))
 			// A command that has not begun gets another file.
 			got, err := note.writeAnywhere(path)
-			if err != nil || got == path {
-				t.Fatalf("%s, %v", got, err)
-			}
+			expect.Must(t, err == nil && got != path, "%s, %v", got, err)
 			defer removeLeaseFile(got)
-			if _, err = readLeaseFile(got); err != nil {
-				t.Error(err)
-			}
+			expect.OK(t, expect.Err(readLeaseFile(got)))
 		})
 	}
-	if line, err := readLeaseFile(filepath.Join(other, "lease")); err != nil || !strings.Contains(string(line), `"token":7`) {
-		t.Errorf("the directory behind the link: %s, %v", line, err)
-	}
+	line := expect.Got(readLeaseFile(filepath.Join(other, "lease")))(t)
+	expect.That(t, strings.Contains(string(line), `"token":7`), "the directory behind the link: %s", line)
 }
 
 // remaining trusts no file of another user, even in a directory of its own.
 func TestRemaining_FileOfAnotherUser(t *testing.T) {
 	needsRoot(t)
 	path := filepath.Join(ownDir(t), "lease")
-	if err := newLeaseNote(7, clockNow().add(time.Hour)).write(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(path, nobody, nobody); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := readLeaseFile(path); err == nil {
-		t.Error("it is read")
-	}
-	cmd := natsleader(t, "remaining")
-	cmd.Env = append(cmd.Env, leaseVariable+"="+path)
-	if out, errs, code := outcome(t, cmd); code != exitFailed || out != "" || !strings.Contains(errs, path+" belongs to user 65534") {
-		t.Errorf("%q, %q, exit code %d", out, errs, code)
-	}
+	expect.OK(t, newLeaseNote(7, clockNow().add(time.Hour)).write(path))
+	expect.OK(t, os.Chown(path, nobody, nobody))
+	var out strings.Builder
+	err := showRemaining(&out, path, false)
+	expect.That(t, codeOf(err) == exitFailed && out.Len() == 0 && strings.Contains(fmt.Sprint(err), path+" belongs to user 65534"),
+		"%q, %v", &out, err)
 }
 
 // Another user takes over the directory while natsleader waits. The command gets another
@@ -156,17 +110,13 @@ func TestRun_LeaseDirectoryTakenOverBeforeStart(t *testing.T) {
 	needsRoot(t)
 	file, check := untouched(t)
 	s := newRunFixture(t, 0)
-	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
+	other := s.another()
 	a := s.start("a", "--", "sh", "-c", `echo "file $NATSLEADER_LEASE_FILE"; `+binary+` remaining && echo valid; exec sleep 1000`)
 	a.says(`waiting: "other" leads`)
 	dir := filepath.Dir(a.leaseFile())
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
-	takenOver(t, dir, file)
-	if err := other.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.RemoveAll(dir))
+	expect.OK(t, takenOver(dir, file))
+	expect.OK(t, other.Stop(t.Context()))
 	a.says("\nvalid\n")
 	_ = unix.Kill(a.supervisor(), unix.SIGKILL)
 	a.exits(128 + 9)
@@ -185,8 +135,7 @@ func TestRun_LeaseDirectoryTakenOverInTerm(t *testing.T) {
 	needsRoot(t)
 	file, check := untouched(t)
 	s := newRunFixture(t, 0)
-	a := s.start("a", "--", s.obedient())
-	a.waitBegun(1)
+	a := s.leads()
 	path := a.leaseFile()
 	dir := filepath.Dir(path)
 	remaining := func() (errs string, code int) {
@@ -199,7 +148,7 @@ func TestRun_LeaseDirectoryTakenOverInTerm(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
 	taken := filepath.Join(s.dir, "taken")
-	takenOver(t, taken, file)
+	expect.OK(t, takenOver(taken, file))
 	if err := unix.Renameat2(unix.AT_FDCWD, taken, unix.AT_FDCWD, dir, unix.RENAME_EXCHANGE); err != nil { // at once, before a renewal makes it again
 		t.Fatal(err)
 	}
@@ -210,12 +159,9 @@ func TestRun_LeaseDirectoryTakenOverInTerm(t *testing.T) {
 	before := renewed()
 	eventually(t, "the lease is renewed twice", func() bool { return renewed().Sub(before) > 6*time.Second })
 	check()
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.RemoveAll(dir))
 	eventually(t, "the directory is made again", func() bool { _, code := remaining(); return code == 0 })
-	a.signal(unix.SIGTERM)
-	a.exits(128 + 15)
+	a.terminated()
 	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
 		t.Errorf("left behind: %v", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 // untouched makes a file, and returns a function that fails if it was written.
@@ -12,14 +14,11 @@ func untouched(t *testing.T) (path string, check func()) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "untouched")
 	const text = "as it was"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, []byte(text), 0o600))
 	return path, func() {
 		t.Helper()
-		if now, err := os.ReadFile(path); err != nil || string(now) != text {
-			t.Errorf("the file was written: %q, %v", now, err)
-		}
+		now, err := os.ReadFile(path)
+		expect.That(t, err == nil && string(now) == text, "the file was written: %q, %v", now, err)
 	}
 }
 
@@ -27,9 +26,7 @@ func untouched(t *testing.T) (path string, check func()) {
 func ownDir(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "natsleader-1")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Mkdir(dir, 0o700))
 	return dir
 }
 
@@ -38,16 +35,11 @@ func TestLeaseFile_WrittenThroughNoLink(t *testing.T) {
 	file, check := untouched(t)
 	path := filepath.Join(ownDir(t), "lease")
 	for _, link := range []string{path + ".next", path} {
-		if err := os.Symlink(file, link); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.Symlink(file, link))
 	}
 	note := newLeaseNote(7, clockNow().add(time.Hour))
-	if err := note.write(path); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, note.write(path))
 	check()
-	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
-		t.Errorf("%v, %v", info, err)
-	}
+	info, err := os.Lstat(path)
+	expect.That(t, err == nil && info.Mode().IsRegular(), "%v, %v", info, err)
 }

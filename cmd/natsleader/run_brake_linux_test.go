@@ -1,31 +1,26 @@
 package main
 
 import (
-	"slices"
 	"testing"
 	"time"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
-// The pauses between the starts of a command that fails grow, and their number is bounded. A
-// command that has run for a minute begins again with the shortest.
+// The pauses before the starts of a command that fails again and again double, up to the longest, and their
+// number is bounded. A command that has run for a minute begins again with the shortest.
 func TestBrake_PausesGrow(t *testing.T) {
 	var b brake
-	var pauses []time.Duration
-	for range 100 {
-		pause, again := b.next(7, time.Second)
-		if !again {
-			break
-		}
-		pauses = append(pauses, pause)
+	want := firstRestart
+	for n := range 200 {
+		pause, again := b.next(200, time.Second)
+		expect.Must(t, pause == want && again, "after failure %d: a pause of %v, started again: %v; want %v", n+1, pause, again, want)
+		want = min(2*want, longestRestart)
 	}
-	want := []time.Duration{1e9, 2e9, 4e9, 8e9, 16e9, 30e9, 30e9}
-	if !slices.Equal(pauses, want) {
-		t.Errorf("%v", pauses)
-	}
-	if pause, again := b.next(7, time.Minute); pause != time.Second || !again {
-		t.Errorf("after a minute: %v, %v", pause, again)
-	}
-	if _, again := new(brake).next(0, time.Hour); again {
-		t.Error("without --restart it is started again")
-	}
+	_, again := b.next(200, time.Second)
+	expect.That(t, !again, "it is started again after the last failure that is allowed")
+	pause, again := b.next(200, time.Minute)
+	expect.That(t, pause == firstRestart && again, "after a minute: a pause of %v, started again: %v", pause, again)
+	_, again = new(brake).next(0, time.Hour)
+	expect.That(t, !again, "without --restart it is started again")
 }

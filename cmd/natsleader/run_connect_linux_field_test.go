@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"golang.org/x/sys/unix"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -43,9 +43,8 @@ func TestRunRetryConnect(t *testing.T) {
 	a := s.start("a", "--retry-connect", "--http", strings.TrimPrefix(at, "http://"), "--", s.obedient())
 	a.says("cannot connect to " + s.url)
 	for path, want := range map[string]int{"/live": 200, "/connected": 503, "/leader": 503} {
-		if got := answersWith(at + path); got != want {
-			t.Errorf("%s without a server: %d, want %d", path, got, want)
-		}
+		got := answersWith(at + path)
+		expect.That(t, got == want, "%s without a server: %d, want %d", path, got, want)
 	}
 	s.server = startServer(t, func(o *server.Options) { o.Port = port })
 	a.says("bucket elections does not exist")
@@ -57,11 +56,9 @@ func TestRunRetryConnect(t *testing.T) {
 	for path, want := range map[string]int{"/live": 200, "/connected": 200, "/leader": 200} {
 		eventually(t, path, func() bool { return answersWith(at+path) == want })
 	}
-	if said := a.text(); strings.Count(said, "(--retry-connect)") != 2 {
-		t.Errorf("%s", said)
-	}
-	a.signal(unix.SIGTERM)
-	a.exits(128 + 15)
+	said := a.text()
+	expect.That(t, strings.Count(said, "(--retry-connect)") == 2, "%s", said)
+	a.terminated()
 }
 
 // refusals is a server that refuses each connection: the first three for one reason, and all others for
@@ -69,9 +66,7 @@ func TestRunRetryConnect(t *testing.T) {
 func refusals(t *testing.T) (url string, count *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	count = new(atomic.Int64)
 	ended := make(chan struct{})
 	go func() {
@@ -115,19 +110,7 @@ func TestReach_TriesAgain(t *testing.T) {
 		if n := count.Load(); n < 12 || n > 28 { // if all pauses are as long, or as short, as they can be
 			t.Errorf("%d attempts in a minute", n)
 		}
-		if text := said.text.String(); strings.Count(text, "(--retry-connect)") != 2 {
-			t.Errorf("it has said:\n%s", text)
-		}
+		text := said.text.String()
+		expect.That(t, strings.Count(text, "(--retry-connect)") == 2, "it has said:\n%s", text)
 	})
-}
-
-// A signal ends a run that waits for a server. A run does not wait for a file that is missing.
-func TestRunRetryConnect_Ends(t *testing.T) {
-	t.Parallel()
-	s := &runFixture{T: t, dir: t.TempDir(), url: "nats://127.0.0.1:1"}
-	a := s.start("a", "--retry-connect", "--", "true")
-	a.says("cannot connect")
-	a.signal(unix.SIGTERM)
-	a.exits(128 + 15)
-	fails(t, natsleader(t, "run", "--retry-connect", "--tlsca", "/nowhere/ca", "jobs", "--", "true"), exitUsage, "/nowhere/ca")
 }

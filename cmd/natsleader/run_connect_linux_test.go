@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -27,9 +28,8 @@ func TestConnect_FailedAttemptClosesConnection(t *testing.T) {
 			log := newRunLog(new(lockedText), "jobs", logText, false)
 			c := &runLoop{run: &run{globals: in(bucket), election: "jobs", succession: s}, log: log}
 			defer c.log.close()
-			if _, _, err := c.attempt(); !errors.Is(err, want) {
-				w.Errorf("%+v: %v, not %v", s, err, want)
-			}
+			_, _, err := c.attempt()
+			expect.That(w.T, errors.Is(err, want), "%+v: %v, not %v", s, err, want)
 		}
 		attempt("nowhere", succession{kind: byRace}, leader.ErrNoBucket)
 		attempt("elections", succession{kind: byRace, roster: true}, leader.ErrNoRoster)

@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"golang.org/x/sys/unix"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -59,9 +60,7 @@ func newRunFixtureIn(t *testing.T, cfg leader.BucketConfig) *runFixture {
 func (s *runFixture) script(name, text string) string {
 	s.Helper()
 	path := filepath.Join(s.dir, name)
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
-		s.Fatal(err)
-	}
+	expect.OK(s.T, os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o700))
 	return path
 }
 
@@ -87,6 +86,14 @@ wait
 `)
 }
 
+// reacts is a command that does what its traps say.
+func (s *runFixture) reacts(traps string) string {
+	return s.script("c", s.prologue()+traps+`
+echo "begin $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
+while :; do sleep 0.05; done
+`)
+}
+
 func (s *runFixture) prologue() string {
 	return fmt.Sprintf(`cd %s
 exec 9>>lock
@@ -98,9 +105,7 @@ flock -n 9 || echo "overlap $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
 func (s *runFixture) journal() []string {
 	s.Helper()
 	data, err := os.ReadFile(filepath.Join(s.dir, "journal"))
-	if err != nil && !os.IsNotExist(err) {
-		s.Fatal(err)
-	}
+	expect.Must(s.T, err == nil || os.IsNotExist(err), "%v", err)
 	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 }
 
@@ -141,6 +146,42 @@ func (s *runFixture) start(id string, args ...string) *runProcess {
 	return s.startAt(s.url, id, args...)
 }
 
+// begins starts a run "a" with flags, whose command begins.
+func (s *runFixture) begins(command string, flags ...string) *runProcess {
+	s.Helper()
+	a := s.start("a", append(flags, "--", command)...)
+	a.waitBegun(1)
+	return a
+}
+
+// leads is begins with an obedient command.
+func (s *runFixture) leads(flags ...string) *runProcess {
+	s.Helper()
+	return s.begins(s.obedient(), flags...)
+}
+
+// complete is begins with a stubborn command, all processes of which live.
+func (s *runFixture) complete(flags ...string) *runProcess {
+	s.Helper()
+	a := s.begins(s.stubborn(), flags...)
+	a.waitComplete()
+	return a
+}
+
+// waits starts a run "b", which waits because "a" leads.
+func (s *runFixture) waits() *runProcess {
+	s.Helper()
+	b := s.start("b", "--", s.obedient())
+	b.says(`waiting: "a" leads`)
+	return b
+}
+
+// another returns a leader in the test's process.
+func (s *runFixture) another() *leader.Candidate {
+	s.Helper()
+	return campaigns(s.T, s.url, "elections", "jobs", leader.Config{ID: "other"})
+}
+
 func (s *runFixture) startAt(url, id string, args ...string) *runProcess {
 	s.Helper()
 	p := &runProcess{runFixture: s, id: id, log: filepath.Join(s.dir, id+".log"), ended: make(chan struct{})}
@@ -149,10 +190,7 @@ func (s *runFixture) startAt(url, id string, args ...string) *runProcess {
 	if !s.cgroups { // nothing depends on them
 		p.cmd.Env = append(p.cmd.Env, cgroupVariable+"=no")
 	}
-	out, err := os.Create(p.log)
-	if err != nil {
-		s.Fatal(err)
-	}
+	out := expect.Got(os.Create(p.log))(s.T)
 	defer func() { _ = out.Close() }()
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	if s.output != nil {
@@ -163,9 +201,7 @@ func (s *runFixture) startAt(url, id string, args ...string) *runProcess {
 		p.cmd.Stdin = s.terminal
 		p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	}
-	if err := p.cmd.Start(); err != nil {
-		s.Fatal(err)
-	}
+	expect.OK(s.T, p.cmd.Start())
 	go func() {
 		_ = p.cmd.Wait()
 		close(p.ended)
@@ -182,9 +218,8 @@ func (s *runFixture) startAt(url, id string, args ...string) *runProcess {
 			}
 			return len(p.processes("")) == 0
 		})
-		if said := p.text(); strings.Contains(said, "DATA RACE") || strings.Contains(said, "panic: ") {
-			s.Errorf("%s has gone wrong", id)
-		}
+		said := p.text()
+		expect.That(s.T, !strings.Contains(said, "DATA RACE") && !strings.Contains(said, "panic: "), "%s has gone wrong", id)
 		if s.Failed() {
 			s.Logf("%s has said:\n%s", id, p.text())
 		}
@@ -194,10 +229,7 @@ func (s *runFixture) startAt(url, id string, args ...string) *runProcess {
 
 func (p *runProcess) text() string {
 	p.Helper()
-	data, err := os.ReadFile(p.log)
-	if err != nil {
-		p.Fatal(err)
-	}
+	data := expect.Got(os.ReadFile(p.log))(p.T)
 	return string(data)
 }
 
@@ -220,16 +252,20 @@ func (p *runProcess) exits(code int) {
 	case <-time.After(patience):
 		p.Fatalf("%s has not ended", p.id)
 	}
-	if got := p.cmd.ProcessState.ExitCode(); got != code {
-		p.Errorf("%s: exit code %d, want %d", p.id, got, code)
-	}
+	got := p.cmd.ProcessState.ExitCode()
+	expect.That(p.T, got == code, "%s: exit code %d, want %d", p.id, got, code)
+}
+
+// terminated asks it to end, and waits until it has.
+func (p *runProcess) terminated() {
+	p.Helper()
+	p.signal(unix.SIGTERM)
+	p.exits(128 + 15)
 }
 
 func (p *runProcess) signal(sig unix.Signal) {
 	p.Helper()
-	if err := p.cmd.Process.Signal(sig); err != nil {
-		p.Fatal(err)
-	}
+	expect.OK(p.T, p.cmd.Process.Signal(sig))
 }
 
 // suspend stops natsleader while it and its supervisor agree on the end of the lease. The
@@ -265,16 +301,10 @@ func (p *runProcess) resumeTooLate() {
 func (s *runFixture) renewals() func() time.Time {
 	s.Helper()
 	_, js := connectTo(s.T, s.url)
-	kv, err := js.KeyValue(s.Context(), "elections")
-	if err != nil {
-		s.Fatal(err)
-	}
+	kv := expect.Got(js.KeyValue(s.Context(), "elections"))(s.T)
 	return func() time.Time {
 		s.Helper()
-		record, err := kv.Get(s.Context(), "jobs")
-		if err != nil {
-			s.Fatal(err)
-		}
+		record := expect.Got(kv.Get(s.Context(), "jobs"))(s.T)
 		return record.Created()
 	}
 }
@@ -339,7 +369,6 @@ func (p *runProcess) supervisor() int {
 // noneLeft fails if any process of its command lives.
 func (p *runProcess) noneLeft() {
 	p.Helper()
-	if left := p.commandProcesses(); len(left) > 0 {
-		p.Errorf("of %s's command live %d", p.id, left)
-	}
+	left := p.commandProcesses()
+	expect.That(p.T, len(left) == 0, "of %s's command live %d", p.id, left)
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 // No file and no directory of the lease stays open: each renewal writes it.
@@ -14,23 +16,17 @@ func TestLeaseFile_LeavesNothingOpen(t *testing.T) {
 	dir := ownDir(t)
 	path := filepath.Join(dir, "lease")
 	note := newLeaseNote(7, clockNow())
-	if err := note.write(path); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, note.write(path))
 	if _, err := readLeaseFile(path); err != nil {
 		t.Fatal(err)
 	}
 	stillOpen(t, "written and read", dir, nil)
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Chmod(dir, 0o777))
 	if err := note.write(path); err == nil {
 		t.Error("written where all can write")
 	}
 	stillOpen(t, "not trusted", dir, nil)
-	if err := errors.Join(os.Chmod(dir, 0o700), os.WriteFile(path+nextLease, nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, errors.Join(os.Chmod(dir, 0o700), os.WriteFile(path+nextLease, nil, 0o600)))
 	removeLeaseFile(path)
 	stillOpen(t, "removed", dir, nil)
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {

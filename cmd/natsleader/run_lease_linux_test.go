@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 // Each renewal moves the three ends of a run: of the lease, of the command and of the supervisor. If
@@ -41,11 +44,6 @@ func TestCommandRun_Extend(t *testing.T) {
 // is no later than that.
 func TestRunLoop_LooksInTime(t *testing.T) {
 	const now = instant(1e15)
-	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _, _ = out.Close(), in.Close() }()
 	for name, x := range map[string]struct {
 		run    run
 		s      *commandRun
@@ -64,9 +62,7 @@ func TestRunLoop_LooksInTime(t *testing.T) {
 		"near the end":            {s: &commandRun{lease: lease{Warn: now + 1e9 - 1, Beat: 5e8}}, wait: shortestBeat},
 	} {
 		o := &supervisorProcess{process: &os.Process{}}
-		if o.reports.pipe, err = out.SyscallConn(); err != nil {
-			t.Fatal(err)
-		}
+		withPipe(t, &o.reports)
 		c := &runLoop{run: &x.run, supervisor: o, current: x.s}
 		if wait := c.look(now); wait != x.wait || (o.killed != 0) != x.killed || x.s != nil && x.s.hung != x.killed {
 			t.Errorf("%s: again in %v, want %v; killed: %t", name, wait, x.wait, o.killed != 0)
@@ -103,9 +99,8 @@ func TestRunLoop_HoldsLeaseInDrain(t *testing.T) {
 		f.loop.look(now)
 		select {
 		case o := <-f.loop.supervisor.orders:
-			if len(o) != 1 || o[0].Do != orderHold || o[0].Lease.Warn != now.add(12*time.Second-since) || since <= 0 {
-				t.Errorf("%+v, renewed %v ago", o, since)
-			}
+			expect.That(t, len(o) == 1 && o[0].Do == orderHold && o[0].Lease.Warn == now.add(12*time.Second-since) && since > 0,
+				"%+v, renewed %v ago", o, since)
 		default:
 			t.Error("no order")
 		}
@@ -118,9 +113,7 @@ func TestLeaseNote_Remaining(t *testing.T) {
 		begun := clockNow()
 		left := leaseNote{7, until, begun.add(time.Hour).uptime()}.remaining()
 		took := clockNow().sub(begun) + 2*time.Millisecond // of rounding
-		if left > time.Hour+time.Millisecond || left < time.Hour-took {
-			t.Errorf("%v are left", left)
-		}
+		expect.That(t, left <= time.Hour+time.Millisecond && left >= time.Hour-took, "%v are left", left)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		if left := (leaseNote{Token: 7, Until: time.Now().Add(time.Minute)}).remaining(); left != time.Minute {
@@ -135,6 +128,30 @@ func TestLeaseNote_Remaining(t *testing.T) {
 	})
 }
 
+// remaining prints the time that is left, and fails when the lease is over.
+func TestRemaining_ReportsEndOfLease(t *testing.T) {
+	path := filepath.Join(ownDir(t), "lease")
+	missing := filepath.Join(t.TempDir(), "lease")
+	good, over := clockNow().add(time.Hour), clockNow().add(-time.Second)
+	for name, k := range map[string]struct {
+		note leaseNote
+		path string
+		code int
+	}{
+		"good":                   {newLeaseNote(7, good), path, 0},
+		"over":                   {newLeaseNote(7, over), path, exitFailed},
+		"the wall clock was set": {leaseNote{7, time.Now().Add(time.Hour), over.uptime()}, path, exitFailed},
+		"never led":              {newLeaseNote(0, 0), path, exitFailed},
+		"no file":                {newLeaseNote(7, good), missing, exitFailed},
+		"no command of run":      {newLeaseNote(7, good), "", exitUsage},
+	} {
+		expect.OK(t, k.note.write(path))
+		var out bytes.Buffer
+		code := codeOf(showRemaining(&out, k.path, false))
+		expect.That(t, code == k.code && (out.String() == "0s\n") == (code == exitFailed), "%s: %q, exit code %d", name, &out, code)
+	}
+}
+
 // Of several notes that wait for a disk the newest is written, and close waits for it, but no
 // longer than a second.
 func TestLeaseFile_NewestCounts(t *testing.T) {
@@ -143,21 +160,18 @@ func TestLeaseFile_NewestCounts(t *testing.T) {
 	for token := range uint64(3) {
 		f.put(leaseNote{Token: token})
 	}
-	if n := (<-f.next).Token; n != 2 {
-		t.Errorf("token %d", n)
-	}
+	n := (<-f.next).Token
+	expect.That(t, n == 2, "token %d", n)
 	f = openLeaseFile(path)
 	f.put(leaseNote{Token: 7})
 	f.close()
-	if line, err := readLeaseFile(path); err != nil || len(line) == 0 {
-		t.Errorf("%q, %v", line, err)
-	}
+	line, err := readLeaseFile(path)
+	expect.That(t, err == nil && len(line) != 0, "%q, %v", line, err)
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		(&leaseFile{next: make(chan leaseWrite), done: make(chan struct{})}).close()
-		if took := time.Since(begun); took != time.Second {
-			t.Errorf("it took %v", took)
-		}
+		took := time.Since(begun)
+		expect.That(t, took == time.Second, "it took %v", took)
 	})
 }
 
@@ -169,9 +183,7 @@ func TestLeaseFile_MovesWithoutTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	moved, err := newLeaseNote(7, clockNow()).writeAnywhere(filepath.Join(dir, "lease"))
-	if err != nil || filepath.Dir(moved) == dir {
-		t.Fatalf("%s, %v", moved, err)
-	}
+	expect.Must(t, err == nil && filepath.Dir(moved) != dir, "%s, %v", moved, err)
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("left behind: %v", err)
 	}

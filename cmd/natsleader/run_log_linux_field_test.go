@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -22,9 +21,7 @@ func TestRunLog_Text(t *testing.T) {
 	p.exits(7)
 	line := regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (INFO |WARN |ERROR) natsleader: jobs: .`)
 	for text := range strings.Lines(p.text()) {
-		if !line.MatchString(text) {
-			t.Errorf("%q", text)
-		}
+		expect.That(t, line.MatchString(text), "%q", text)
 	}
 	if !regexp.MustCompile(`(?s)command started: PID (\d+)\n.* WARN .*command ended: PID \d+, exit code 7, after \d`).MatchString(p.text()) {
 		t.Errorf("%s", p.text())
@@ -34,8 +31,7 @@ func TestRunLog_Text(t *testing.T) {
 // With --log-format json every line is an object, the error in the end, too.
 func TestRunLog_JSON(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
-	p := s.start("a", "--log-format", "json", "--once", "--", s.obedient())
-	p.waitBegun(1)
+	p := s.leads("--log-format", "json", "--once")
 	p.says("command started")
 	s.stepDown()
 	p.exits(exitLost)
@@ -53,25 +49,12 @@ func TestRunLog_JSON(t *testing.T) {
 		byMessage[strings.TrimRight(strings.Join(words[:2], " "), ":")] = last
 	}
 	for message, key := range map[string]string{"elected with": "token", "command started": "pid", "command ended": "exit_code", "asked to": "by", "lost: resigned": "cause"} {
-		if byMessage[message][key] == nil {
-			t.Errorf("%s: no %s in %v", message, key, byMessage[message])
-		}
+		expect.That(t, byMessage[message][key] != nil, "%s: no %s in %v", message, key, byMessage[message])
 	}
-	if answer := byMessage["asked to"]["answer"]; answer != "accepted" {
-		t.Errorf("the answer is %v", answer)
-	}
+	answer := byMessage["asked to"]["answer"]
+	expect.That(t, answer == "accepted", "the answer is %v", answer)
 	if last["level"] != "ERROR" || last["exit_code"] != 75.0 || last["msg"] != "leadership of jobs lost: resigned" {
 		t.Errorf("%v", last)
-	}
-}
-
-// An error is printed with --quiet, and is one object with --log-format json.
-func TestRunLog_Error(t *testing.T) {
-	for _, flag := range []string{"--log-format=text", "--log-format=json"} {
-		_, errs, code := outcome(t, natsleader(t, "run", "-q", flag, "--server", "nats://127.0.0.1:1", "jobs", "--", "true"))
-		if code != exitUnreachable || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "ERROR") || json.Valid([]byte(errs)) != strings.HasSuffix(flag, "json") {
-			t.Errorf("%s: exit code %d\n%s", flag, code, errs)
-		}
 	}
 }
 
@@ -82,18 +65,14 @@ func TestRunLog_NamesTheCause(t *testing.T) {
 	s := &runFixture{T: t, server: startServer(t), dir: t.TempDir()}
 	s.url = s.server.ClientURL()
 	newBucket(t, s.url, "elections", leader.BucketConfig{MaxLease: 15 * time.Second, Roster: true})
-	a := s.start("a", "--roster", "--", s.obedient())
-	a.waitBegun(1)
+	a := s.leads("--roster")
 	_, js := connectTo(t, s.url)
 	put(t, js, "jobs", "not a record")
 	a.says("lost: another client has overwritten the key with a foreign record")
 	if said := a.text(); strings.Contains(said, "another candidate") || !strings.Contains(said, "the key holds a foreign record at revision") {
 		t.Errorf("%s", said)
 	}
-	if err := js.DeleteStream(t.Context(), "KV_elections_roster"); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, js.DeleteStream(t.Context(), "KV_elections_roster"))
 	a.says("WARN  natsleader: jobs: roster: ")
-	a.signal(unix.SIGTERM)
-	a.exits(128 + 15)
+	a.terminated()
 }

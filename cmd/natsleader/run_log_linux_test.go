@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -19,9 +20,8 @@ func TestRunLog_RemainingSeconds(t *testing.T) {
 	c := &runLoop{run: &run{}, log: newRunLog(&out, "jobs", logJSON, false)}
 	c.handleEvent(leader.Faulted{Err: leader.ErrUnreachable, Remaining: 1500 * time.Millisecond})
 	c.log.close()
-	if said := out.String(); !strings.Contains(said, `"remaining_seconds":1.5`) {
-		t.Errorf("%s", said)
-	}
+	said := out.String()
+	expect.That(t, strings.Contains(said, `"remaining_seconds":1.5`), "%s", said)
 }
 
 // A reason why there is no connection is logged once in each outage.
@@ -30,9 +30,7 @@ func TestRunLog_Outages(t *testing.T) {
 	l := newRunLog(&out, "jobs", logText, false)
 	var o nats.Options
 	for _, set := range l.followConnection() {
-		if err := set(&o); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, set(&o))
 	}
 	for range 2 {
 		o.DisconnectedErrCB(nil, io.EOF)
@@ -41,9 +39,7 @@ func TestRunLog_Outages(t *testing.T) {
 	}
 	l.close()
 	for _, text := range []string{"no connection to NATS: EOF", "connected to NATS again"} {
-		if strings.Count(out.String(), text) != 2 {
-			t.Errorf("not twice: %q\n%s", text, &out)
-		}
+		expect.That(t, strings.Count(out.String(), text) == 2, "not twice: %q\n%s", text, &out)
 	}
 }
 
@@ -55,8 +51,7 @@ func TestRunLog_Escapes(t *testing.T) {
 		l.say("%s", "a\nb\x1b[31m")
 		_ = l.outcome(errors.New("c\nd\x1b"))
 		l.close()
-		if text := out.String(); strings.Count(text, "\n") != 2 || strings.Contains(text, "\x1b") {
-			t.Errorf("%s: %q", format, text)
-		}
+		text := out.String()
+		expect.That(t, strings.Count(text, "\n") == 2 && !strings.Contains(text, "\x1b"), "%s: %q", format, text)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -66,9 +67,8 @@ func newLoopFixture(t *testing.T, r *run) *loopFixture {
 		supervisor: &supervisorProcess{begun: clockNow(), orders: make(chan []order, 1), inbox: make(chan supervisorReport, 8)},
 	}
 	var err error
-	if f.loop.candidate, err = leader.Campaign(t.Context(), f.link, "jobs", r.config(f.loop.log)); err != nil {
-		t.Fatal(err)
-	}
+	f.loop.candidate, err = leader.Campaign(t.Context(), f.link, "jobs", r.config(f.loop.log))
+	expect.OK(t, err)
 	if r.wait > 0 {
 		f.loop.waited = time.After(r.wait)
 	}
@@ -100,9 +100,7 @@ func (f *loopFixture) takes(want ...string) {
 		}
 	default:
 	}
-	if !slices.Equal(got, want) {
-		f.Errorf("%v: orders %q, want %q", time.Since(f.begun), got, want)
-	}
+	expect.That(f.T, slices.Equal(got, want), "%v: orders %q, want %q", time.Since(f.begun), got, want)
 }
 
 // reports sends a report of the supervisor.
@@ -140,9 +138,8 @@ func (f *loopFixture) stepDown() {
 func (f *loopFixture) keeps(want bool) {
 	f.Helper()
 	synctest.Wait()
-	if h := f.store.Holder("jobs"); (h.ID == "a" && !h.Released) != want {
-		f.Errorf("%v: the key is held: %t, %+v", time.Since(f.begun), !want, h)
-	}
+	h := f.store.Holder("jobs")
+	expect.That(f.T, (h.ID == "a" && !h.Released) == want, "%v: the key is held: %t, %+v", time.Since(f.begun), !want, h)
 }
 
 // goesOn fails if the run has ended.
@@ -177,13 +174,19 @@ func (f *loopFixture) text() string {
 	return f.said.text.String()
 }
 
+// saysOnce fails unless each text is once in the log.
+func (f *loopFixture) saysOnce(texts ...string) {
+	f.Helper()
+	said := f.text()
+	for _, text := range texts {
+		expect.That(f.T, strings.Count(said, text) == 1, "not once: %s\n%s", text, said)
+	}
+}
+
 // follows starts another candidate, which leads when a hands over.
 func (f *loopFixture) follows() {
 	f.Helper()
-	c, err := leader.Campaign(f.Context(), f.store.Link("b"), "jobs", leader.Config{ID: "b"})
-	if err != nil {
-		f.Fatal(err)
-	}
+	c := expect.Got(leader.Campaign(f.Context(), f.store.Link("b"), "jobs", leader.Config{ID: "b"}))(f.T)
 	f.Cleanup(func() { <-c.Done() })
 	synctest.Wait()
 }
@@ -204,16 +207,13 @@ func TestRunLoop_KeepsTheKeyForItsCommand(t *testing.T) {
 		f.takes(orderLost, orderStop)
 		time.Sleep(time.Minute)
 		f.takes()
-		if h := f.store.Holder("jobs"); h.ID != "a" || h.Released || h.Token != first {
-			t.Errorf("the key is not kept: %+v", h)
-		}
+		h := f.store.Holder("jobs")
+		expect.That(t, h.ID == "a" && !h.Released && h.Token == first, "the key is not kept: %+v", h)
 		f.reports(commandStopped)
 		f.keeps(false)
 		time.Sleep(time.Minute)
 		f.starts()
-		if f.token <= first {
-			t.Errorf("token %d after %d", f.token, first)
-		}
+		expect.That(t, f.token > first, "token %d after %d", f.token, first)
 		f.goesOn()
 	})
 }
@@ -230,22 +230,16 @@ func TestRunLoop_NextTermAwaitsCommand(t *testing.T) {
 		f.link.Restore()
 		time.Sleep(time.Minute)
 		f.takes()
-		if strings.Count(f.text(), "elected") != 1 {
-			t.Errorf("elected before its command has ended:\n%s", f.text())
-		}
+		expect.That(t, strings.Count(f.text(), "elected") == 1, "elected before its command has ended:\n%s", f.text())
 		f.reports(commandStopped)
 		time.Sleep(time.Minute)
 		f.starts()
-		if f.token <= first {
-			t.Errorf("token %d after %d", f.token, first)
-		}
+		expect.That(t, f.token > first, "token %d after %d", f.token, first)
 		f.goesOn()
 		f.signal(unix.SIGTERM)
 		f.reports(commandStopped)
 		f.ends(128+15, 0)
-		if said := f.text(); !strings.Contains(said, "handed over") {
-			t.Errorf("it has said:\n%s", said)
-		}
+		f.saysOnce("handed over")
 	})
 }
 
@@ -262,16 +256,53 @@ func TestRunLoop_StepsDownBetweenStarts(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		f.starts()
 		f.reports(commandFailed)
-		for _, fields := range []string{`"failures":1,"pause_seconds":1}`, `"failures":2,"pause_seconds":2}`} {
-			if said := f.text(); strings.Count(said, fields) != 1 {
-				t.Errorf("not once: %s\n%s", fields, said)
-			}
-		}
+		f.saysOnce(`"failures":1,"pause_seconds":1}`, `"failures":2,"pause_seconds":2}`)
 		f.stepDown()
 		f.keeps(false)
 		time.Sleep(time.Minute)
 		f.takes()
 		f.goesOn()
+	})
+}
+
+// A command that fails once too often is given up, and with it the leadership. Each start has the token of the
+// term.
+func TestRunLoop_GivesUp(t *testing.T) {
+	inLoop(t, &run{restart: 1}, func(f *loopFixture) {
+		f.starts()
+		first := f.token
+		f.reports(commandFailed)
+		time.Sleep(firstRestart)
+		f.starts()
+		f.reports(commandFailed)
+		f.ends(3, 0)
+		f.keeps(false)
+		expect.Equal(t, f.token, first, "the second start has token %d")
+		f.saysOnce("failure 1 of 2 in a row: starting the command again in 1s",
+			"failure 2 of 2 in a row: giving up the leadership", "handed over")
+	})
+}
+
+// --delay is the time from winning to leading.
+func TestRunLoop_Delay(t *testing.T) {
+	inLoop(t, &run{delay: 5 * time.Second}, func(f *loopFixture) {
+		time.Sleep(5*time.Second - 1)
+		f.takes()
+		time.Sleep(time.Nanosecond)
+		f.starts()
+		f.saysOnce("won; leads in 5s")
+	})
+}
+
+// A leader may refuse step-down requests. Its value is in the record.
+func TestRunLoop_RefusesRequests(t *testing.T) {
+	inLoop(t, &run{refuse: true, value: "http://a:8080"}, func(f *loopFixture) {
+		f.starts()
+		expect.OK(t, f.store.StepDown("jobs"))
+		f.keeps(true)
+		f.saysOnce("asked to hand over by leadertest: refused")
+		expect.Equal(t, string(f.store.Holder("jobs").Value), "http://a:8080", "the value is %q")
+		f.takes()
 	})
 }
 
@@ -312,9 +343,8 @@ func TestRunLoop_EndsWithCommand(t *testing.T) {
 				f.ends(k.code, k.after)
 				f.keeps(false)
 				f.takes()
-				if said := f.text(); strings.Contains(said, "in a row") {
-					t.Errorf("it has said:\n%s", said)
-				}
+				said := f.text()
+				expect.That(t, !strings.Contains(said, "in a row"), "it has said:\n%s", said)
 			})
 		})
 	}
@@ -361,17 +391,20 @@ func TestRunLoop_HoldEndsWithOutcome(t *testing.T) {
 	}
 }
 
-// With --once the run ends with the first term, when the command has ended.
+// With --once the run ends with the first term, when the command has ended, also one that is notified.
 func TestRunLoop_Once(t *testing.T) {
-	inLoop(t, &run{once: true, drain: time.Hour}, func(f *loopFixture) {
-		f.starts()
-		f.stepDown()
-		f.takes(orderLost, orderStop)
-		time.Sleep(time.Minute)
-		f.goesOn()
-		f.reports(commandStopped)
-		f.ends(exitLost, 0)
-	})
+	for _, r := range []*run{{}, {won: unix.SIGUSR1, lost: unix.SIGUSR2}} {
+		r.once, r.drain = true, time.Hour
+		inLoop(t, r, func(f *loopFixture) {
+			f.starts()
+			f.stepDown()
+			f.takes(orderLost, orderStop)
+			time.Sleep(time.Minute)
+			f.goesOn()
+			f.reports(commandStopped)
+			f.ends(exitLost, 0)
+		})
+	}
 }
 
 // --wait ends a run that has not led by then, and no other.
@@ -389,9 +422,9 @@ func TestRunLoop_WaitNamesTheFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newLoopFixture(t, &run{wait: 10 * time.Second})
 		f.loop.handleEvent(leader.Faulted{Err: leader.ErrPermission})
-		if err := f.loop.waitedTooLong(); codeOf(err) != exitDenied || !errors.Is(err, leader.ErrPermission) {
-			t.Errorf("with the fault: %d, %v", codeOf(err), err)
-		}
+		err := f.loop.waitedTooLong()
+		expect.Says(t, err, leader.ErrPermission, "--wait 10s")
+		expect.Equal(t, codeOf(err), exitDenied, "with the fault: exit code %d")
 		f.loop.handleEvent(leader.Observed{})
 		if err := f.loop.waitedTooLong(); codeOf(err) != exitWaited || errors.Is(err, leader.ErrPermission) {
 			t.Errorf("after the fault: %d, %v", codeOf(err), err)
@@ -408,6 +441,8 @@ func TestRunLoop_Signals(t *testing.T) {
 		f.takes(orderSignal)
 		f.signal(unix.SIGTERM)
 		f.takes(orderStop)
+		time.Sleep(time.Minute)
+		f.keeps(true)
 		f.signal(unix.SIGINT)
 		f.takes(orderKill)
 		f.signal(unix.SIGINT)
@@ -496,9 +531,8 @@ func TestRunLoop_ElectedAtTheEnd(t *testing.T) {
 		events := f.loop.candidate.Events(context.Background())
 		f.loop.leave(nil)
 		f.loop.handOver(events)
-		if took := time.Since(f.begun); took != 0 {
-			t.Errorf("it took %v", took)
-		}
+		took := time.Since(f.begun)
+		expect.That(t, took == 0, "it took %v", took)
 		f.keeps(false)
 	})
 }
@@ -526,16 +560,13 @@ func TestRunLoop_PatienceWithStop(t *testing.T) {
 	before := clockNow()
 	c.stop()
 	by := c.current.answerBy
-	if by < before.add(12*time.Second) || by > clockNow().add(12*time.Second) {
-		t.Errorf("an answer is due in %v", by.sub(before))
-	}
+	expect.That(t, by >= before.add(12*time.Second) && by <= clockNow().add(12*time.Second),
+		"an answer is due in %v", by.sub(before))
 	c.stop()
-	if c.handleReport(supervisorReport{What: reportStarted, PID: 7}); c.current.answerBy != by {
-		t.Errorf("an answer is due in %v", c.current.answerBy.sub(before))
-	}
-	if n := len(<-c.supervisor.orders); n != 1 {
-		t.Errorf("%d orders", n)
-	}
+	c.handleReport(supervisorReport{What: reportStarted, PID: 7})
+	expect.That(t, c.current.answerBy == by, "an answer is due in %v", c.current.answerBy.sub(before))
+	n := len(<-c.supervisor.orders)
+	expect.That(t, n == 1, "%d orders", n)
 }
 
 // A supervisor that was at work for more than a second before it died does not count as one that ends as
@@ -547,16 +578,12 @@ func TestSupervisorExited_LongLivedDoesNotCount(t *testing.T) {
 		log:  newRunLog(new(lockedText), "jobs", logText, false), supervisor: &supervisorProcess{},
 	}
 	defer c.log.close()
-	if err := c.startSupervisor(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, c.startSupervisor())
 	defer func() { endSupervisor(c.supervisor) }()
 	exits := func(lived time.Duration) {
 		t.Helper()
 		before := c.supervisor
-		if before.orders == nil {
-			t.Fatalf("no other was started: %v", c.outcome)
-		}
+		expect.Must(t, before.orders != nil, "no other was started: %v", c.outcome)
 		before.begun = clockNow().add(-lived)
 		c.supervisorExited()
 		select {
@@ -564,20 +591,17 @@ func TestSupervisorExited_LongLivedDoesNotCount(t *testing.T) {
 		default:
 			t.Fatal("the one before still gets orders")
 		}
-		if !c.leaving && int64(c.supervisor.process.Pid) != c.supervisorPID.Load() {
-			t.Error("the process that is not reaped is another")
-		}
+		expect.That(t, c.leaving || int64(c.supervisor.process.Pid) == c.supervisorPID.Load(),
+			"the process that is not reaped is another")
 	}
 	for range 2 {
 		exits(-time.Hour) // it begins later: so much time may pass in this test
 	}
-	if exits(2 * time.Second); c.leaving || c.useless != 0 {
-		t.Fatalf("%d were of no use: %v", c.useless, c.outcome)
-	}
+	exits(2 * time.Second)
+	expect.Must(t, !c.leaving && c.useless == 0, "%d were of no use: %v", c.useless, c.outcome)
 	for range 2 {
-		if exits(-time.Hour); c.leaving {
-			t.Fatalf("%d were of no use: %v", c.useless, c.outcome)
-		}
+		exits(-time.Hour)
+		expect.Must(t, !c.leaving, "%d were of no use: %v", c.useless, c.outcome)
 	}
 	if exits(-time.Hour); !c.leaving || !strings.HasPrefix(c.outcome.Error(), "the supervising process ends as soon as it begins: ") {
 		t.Errorf("leaving: %t, %v", c.leaving, c.outcome)

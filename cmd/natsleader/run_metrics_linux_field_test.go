@@ -13,8 +13,7 @@ import (
 // The metrics of run show the process of the command, its starts, and how its runs ended.
 func TestRunMetrics_OfTheCommand(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
-	p := s.start("a", "--http", "127.0.0.1:0", "--", s.obedient())
-	p.waitBegun(1)
+	p := s.leads("--http", "127.0.0.1:0")
 	p.says("serves ")
 	_, rest, _ := strings.Cut(p.text(), "serves ")
 	address, _, _ := strings.Cut(rest, "\n")

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 // The process ID is 0 after the end of the command. A start that fails counts no end.
@@ -13,9 +15,7 @@ func TestCommandMetrics_CountEachEndOnce(t *testing.T) {
 	m.started(7)
 	m.ended(exitError{code: 3}, false)
 	m.ended(exitError{code: exitNotFound}, false)
-	if m.pid != 0 || !maps.Equal(m.ends, map[commandEnd]uint64{{code: 3}: 1}) {
-		t.Errorf("PID %d, %v", m.pid, m.ends)
-	}
+	expect.That(t, m.pid == 0 && maps.Equal(m.ends, map[commandEnd]uint64{{code: 3}: 1}), "PID %d, %v", m.pid, m.ends)
 }
 
 // The time of the start is that of the last run of the command.
@@ -24,8 +24,7 @@ func TestCommandMetrics_LastStart(t *testing.T) {
 		m := newCommandMetrics("elections", "jobs")
 		m.started(7)
 		time.Sleep(time.Minute)
-		if m.started(8); m.begun != time.Now() {
-			t.Errorf("started %v ago", time.Since(m.begun))
-		}
+		m.started(8)
+		expect.That(t, m.begun.Equal(time.Now()), "started %v ago", time.Since(m.begun))
 	})
 }

@@ -9,15 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
 // --notify signals the start and the end of leadership to the command.
 func TestRunNotify_Signals(t *testing.T) {
 	s := newRunFixture(t, runLease)
-	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
+	other := s.another()
 	p := s.start("a", "--notify", "USR1,USR2", "--drain", "100ms", "--", s.script("c", s.prologue()+`
 token() { sed 's/.*"token":\([0-9]*\).*/\1/' "$NATSLEADER_LEASE_FILE"; }
 trap 'echo "won $(token)" >>journal' USR1
@@ -27,29 +26,20 @@ while :; do sleep 0.05; done
 `))
 	eventually(t, "it begins without leading", func() bool { return s.count("begin a none 0") == 1 })
 	p.says(`waiting: "other" leads`)
-	if s.count("won") > 0 {
-		t.Errorf("journal: %q", s.journal())
-	}
-	if err := other.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	expect.That(t, s.count("won") == 0, "journal: %q", s.journal())
+	expect.OK(t, other.Stop(t.Context()))
 	eventually(t, "it is told of the leadership", func() bool { return s.count("won") >= 1 })
 	other = standsIn(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
 	s.stepDown()
 	eventually(t, "it is told of the loss", func() bool { return s.count("lost") >= 1 })
-	if err := other.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, other.Stop(t.Context()))
 	eventually(t, "it is told again", func() bool { return s.count("won") >= 2 })
 	p.suspend() // only the supervisor is left to send the signal
 	eventually(t, "it is told when the lease is over", func() bool { return s.count("lost") >= 2 })
 	p.resumeTooLate()
 	p.says("lost: lease not confirmed")
-	p.signal(unix.SIGTERM)
-	p.exits(128 + 15)
-	if s.count("begin") != 1 {
-		t.Errorf("journal: %q", s.journal())
-	}
+	p.terminated()
+	expect.That(t, s.count("begin") == 1, "journal: %q", s.journal())
 	for i, line := range s.journal()[1:] {
 		if strings.HasPrefix(line, "won ") != (i%2 == 0) {
 			t.Errorf("journal: %q", s.journal())
@@ -68,18 +58,6 @@ trap 'echo won >>journal; exit 9' USR1
 while :; do sleep 0.05; done
 `))
 	p.says("elected")
-	if err := os.WriteFile(filepath.Join(s.dir, "elected"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(filepath.Join(s.dir, "elected"), nil, 0o600))
 	p.exits(9)
-}
-
-// The command of --notify ends with natsleader.
-func TestRunNotify_CommandEndsWithRun(t *testing.T) {
-	s := newRunFixture(t, runLease)
-	p := s.start("a", "--notify", "USR1,USR2", "--drain", "100ms", "--", s.script("c", `trap "" USR1 USR2 TERM; sleep 1000`))
-	p.says("elected")
-	eventually(t, "the command runs", func() bool { return len(p.commandProcesses()) > 0 })
-	p.signal(unix.SIGKILL)
-	eventually(t, "nothing is left", func() bool { return len(p.processes("")) == 0 })
 }

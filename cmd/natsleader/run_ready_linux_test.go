@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -18,26 +19,17 @@ func TestServiceManager_Alive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &serviceManager{said: make(chan string, 1), pings: make(chan *leader.Candidate), every: 5 * time.Second}
 		begun := time.Now()
-		if m.alive() || time.Since(begun) != m.every {
-			t.Errorf("without a run loop, after %v", time.Since(begun))
-		}
+		expect.That(t, !m.alive() && time.Since(begun) == m.every, "without a run loop, after %v", time.Since(begun))
 		link := leadertest.NewStore(nil).Link("a")
-		c, err := leader.Campaign(t.Context(), link, "jobs", leader.Config{ID: "a"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := expect.Got(leader.Campaign(t.Context(), link, "jobs", leader.Config{ID: "a"}))(t)
 		for _, candidate := range []*leader.Candidate{nil, c} {
 			go func() { m.pinged() <- candidate }()
-			if !m.alive() {
-				t.Errorf("it does not live with %v", candidate)
-			}
+			expect.That(t, m.alive(), "it does not live with %v", candidate)
 		}
 		link.Close()
 		<-c.Done()
 		go func() { m.pinged() <- c }()
-		if m.alive() {
-			t.Error("it lives with a candidate that has ended")
-		}
+		expect.That(t, !m.alive(), "it lives with a candidate that has ended")
 	})
 }
 
@@ -54,9 +46,7 @@ func TestServiceManager_NeverBlocks(t *testing.T) {
 	})
 	var none *serviceManager
 	none.say("nobody asks")
-	if none.pinged() != nil {
-		t.Error("nobody pings")
-	}
+	expect.That(t, none.pinged() == nil, "nobody pings")
 }
 
 // A signal that the parent has set to be ignored stays so.
@@ -66,21 +56,17 @@ func TestCatch_LeavesIgnoredSignals(t *testing.T) {
 	all := make(chan os.Signal, 2)
 	catch(all, unix.SIGWINCH, unix.SIGURG)
 	defer signal.Stop(all)
-	if !signal.Ignored(unix.SIGWINCH) || signal.Ignored(unix.SIGURG) {
-		t.Error("an ignored signal is caught")
-	}
+	expect.That(t, signal.Ignored(unix.SIGWINCH) && !signal.Ignored(unix.SIGURG), "an ignored signal is caught")
 }
 
 // A signal is given by its name or its number.
 func TestParseSignal(t *testing.T) {
 	for text, want := range map[string]unix.Signal{"usr1": unix.SIGUSR1, "SIGTERM": unix.SIGTERM, " 9 ": unix.SIGKILL, "64": 64, "1": unix.SIGHUP} {
-		if got, err := parseSignal(text); err != nil || got != want {
-			t.Errorf("%q: %v, %v", text, got, err)
-		}
+		got, err := parseSignal(text)
+		expect.That(t, err == nil && got == want, "%q: %v, %v", text, got, err)
 	}
 	for _, text := range []string{"", "0", "65", "-1", "1x", "NONE"} {
-		if got, err := parseSignal(text); codeOf(err) != exitUsage {
-			t.Errorf("%q: %v, %v", text, got, err)
-		}
+		got, err := parseSignal(text)
+		expect.That(t, codeOf(err) == exitUsage, "%q: %v, %v", text, got, err)
 	}
 }

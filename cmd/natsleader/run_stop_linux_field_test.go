@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -54,8 +54,7 @@ func TestRun_ContinuesAfterStop(t *testing.T) {
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			s := newRunFixture(t, lease)
-			a := s.start("a", "--drain", "100ms", "--", s.obedient())
-			a.waitBegun(1)
+			a := s.leads("--drain", "100ms")
 			supervisor := a.supervisor()
 			k.send(a, supervisor, unix.SIGSTOP)
 			time.Sleep(k.least) // the stop lasts for some time: there is no event to wait for
@@ -65,11 +64,8 @@ func TestRun_ContinuesAfterStop(t *testing.T) {
 				return strings.HasPrefix(lines[len(lines)-1], "begin a ") && len(a.commandProcesses()) > 0 &&
 					strings.Count(a.text(), "elected") > strings.Count(a.text(), "lost: ")
 			})
-			if k.kept && a.supervisor() != supervisor {
-				t.Error("the supervisor was replaced")
-			}
-			a.signal(unix.SIGTERM)
-			a.exits(128 + 15)
+			expect.That(t, !k.kept || a.supervisor() == supervisor, "the supervisor was replaced")
+			a.terminated()
 			s.noOverlap()
 		})
 	}
@@ -87,9 +83,7 @@ func aConductor(t *testing.T, argv ...string) *runLoop {
 		candidate: campaigns(t, url, "elections", "jobs", leader.Config{ID: "a"}),
 	}
 	t.Cleanup(c.log.close)
-	if err := c.startSupervisor(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, c.startSupervisor())
 	t.Cleanup(func() { endSupervisor(c.supervisor) })
 	return c
 }
@@ -101,9 +95,8 @@ func TestRunLoop_KilledSupervisor(t *testing.T) {
 			c.supervisor.killed = clockNow() // and SIGKILL is on its way
 			c.elected(term)
 			close(c.supervisor.orders)
-			if all := reported(c.supervisor); len(all) > 0 {
-				t.Errorf("it was told to begin: %v", all)
-			}
+			all := reported(c.supervisor)
+			expect.That(t, len(all) == 0, "it was told to begin: %v", all)
 		},
 		"by others, just before": func(c *runLoop, term *leader.Term) {
 			_ = c.supervisor.process.Kill()
@@ -118,14 +111,10 @@ func TestRunLoop_KilledSupervisor(t *testing.T) {
 			killed(c, term)
 			c.supervisor = &supervisorProcess{begun: c.supervisor.begun, end: c.supervisor.end} // its orders are closed
 			c.supervisorExited()
-			if c.leaving || c.current == nil || c.current.term != term {
-				t.Fatalf("the run ends with %v", c.outcome)
-			}
+			expect.Must(t, !c.leaving && c.current != nil && c.current.term == term, "the run ends with %v", c.outcome)
 			select {
 			case b := <-c.supervisor.inbox:
-				if b.What != reportStarted {
-					t.Errorf("the next supervisor says %+v", b)
-				}
+				expect.That(t, b.What == reportStarted, "the next supervisor says %+v", b)
 			case <-time.After(patience):
 				t.Error("the command does not begin under the next supervisor")
 			}
@@ -136,29 +125,17 @@ func TestRunLoop_KilledSupervisor(t *testing.T) {
 // If a command is late, the run loop first reads a report that is unread.
 func TestRunLoop_ReadsReportsFirst(t *testing.T) {
 	process := exec.Command("sleep", "1000")
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, process.Start())
 	defer func() { _, _ = process.Process.Kill(), process.Wait() }()
-	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _, _ = out.Close(), in.Close() }()
 	o := &supervisorProcess{process: process.Process, inbox: make(chan supervisorReport, 1)}
-	if o.reports.pipe, err = out.SyscallConn(); err != nil {
-		t.Fatal(err)
-	}
+	out, in := withPipe(t, &o.reports)
 	c := &runLoop{run: &run{}, supervisor: o, current: &commandRun{leaseBy: 1}}
 	late := func(where string, killed bool) {
 		t.Helper()
-		if c.look(clockNow()); (o.killed != 0) != killed || c.current.hung != killed {
-			t.Errorf("a report is %s: killed at %d", where, o.killed)
-		}
+		c.look(clockNow())
+		expect.That(t, (o.killed != 0) == killed && c.current.hung == killed, "a report is %s: killed at %d", where, o.killed)
 	}
-	if _, err = fmt.Fprintln(in, `{"What":"ended","Stopped":true}`); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, expect.Err(fmt.Fprintln(in, `{"What":"ended","Stopped":true}`)))
 	late("in the pipe", false)
 	taken, proceed, ended := make(chan supervisorReport), make(chan bool), make(chan bool)
 	go func() {
@@ -169,9 +146,7 @@ func TestRunLoop_ReadsReportsFirst(t *testing.T) {
 		})
 		close(ended)
 	}()
-	if b := <-taken; b.What != reportEnded || !b.Stopped {
-		t.Errorf("%+v", b)
-	}
+	expect.Deep(t, <-taken, supervisorReport{What: reportEnded, Stopped: true})
 	late("on its way", false)
 	proceed <- true
 	eventually(t, "it is delivered", func() bool { return len(o.inbox) == 1 })
@@ -200,16 +175,14 @@ func TestRunLoop_LateStart(t *testing.T) {
 	c.term = term
 	by := hang()
 	for now := by.add(-7 * time.Second); now < by; now = now.add(time.Second / 2) {
-		if c.look(now); c.supervisor.killed != 0 {
-			t.Fatal("killed before its time")
-		}
+		c.look(now)
+		expect.Must(t, c.supervisor.killed == 0, "killed before its time")
 	}
 	if c.look(by); c.supervisor.killed == 0 || c.current.leaseBy <= by {
 		t.Fatalf("killed at %d; the lease ends it at %d", c.supervisor.killed, c.current.leaseBy)
 	}
-	if all := reported(c.supervisor); len(all) > 0 {
-		t.Errorf("it has reported %v", all)
-	}
+	all := reported(c.supervisor)
+	expect.That(t, len(all) == 0, "it has reported %v", all)
 	hung := c.supervisor
 	hung.begun = clockNow().add(-time.Hour) // it has lived long, and is of no use all the same
 	c.supervisorExited()
@@ -220,9 +193,7 @@ func TestRunLoop_LateStart(t *testing.T) {
 	}
 
 	endSupervisor(c.supervisor)
-	if err := c.startSupervisor(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, c.startSupervisor())
 	c.useless = 2
 	c.look(hang())
 	_ = reported(c.supervisor)
@@ -243,9 +214,8 @@ func TestRunLoop_StartOfKilledSupervisor(t *testing.T) {
 	b := <-c.supervisor.inbox
 	c.handleReport(b)
 	_ = reported(c.supervisor)
-	if err := unix.Kill(b.PID, 0); b.What != reportStarted || !errors.Is(err, unix.ESRCH) {
-		t.Fatalf("%+v: %v", b, err)
-	}
+	err := unix.Kill(b.PID, 0)
+	expect.Must(t, b.What == reportStarted && errors.Is(err, unix.ESRCH), "%+v: %v", b, err)
 	if c.supervisorExited(); c.current != nil || c.leaving || c.resigned != c.term {
 		t.Errorf("another command: %t; leaving: %t; resigned: %t", c.current != nil, c.leaving, c.resigned == c.term)
 	}
@@ -254,31 +224,19 @@ func TestRunLoop_StartOfKilledSupervisor(t *testing.T) {
 // One line reports a supervisor that does not die.
 func TestRunLoop_UnkillableSupervisor(t *testing.T) {
 	process := exec.Command("sleep", "1000")
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, process.Start())
 	defer func() { _ = process.Wait() }() // until then it exists
-	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _, _ = out.Close(), in.Close() }()
 	o := &supervisorProcess{process: process.Process}
-	if o.reports.pipe, err = out.SyscallConn(); err != nil {
-		t.Fatal(err)
-	}
+	withPipe(t, &o.reports)
 	var said strings.Builder
 	c := &runLoop{run: &run{}, supervisor: o, log: newRunLog(&said, "jobs", logText, false), holds: true, current: &commandRun{answerBy: 1}}
 	c.look(2)
 	c.look(o.killed.add(patienceWithKilled - 1))
-	if c.current.stuck {
-		t.Error("reported at once")
-	}
+	expect.That(t, !c.current.stuck, "reported at once")
 	c.look(o.killed.add(patienceWithKilled))
 	c.look(o.killed.add(2 * patienceWithKilled))
 	c.log.close()
 	want := fmt.Sprintf("cannot kill %d: it is held up in the kernel; the lease is kept until it ends", process.Process.Pid)
-	if strings.Count(said.String(), "cannot kill") != 1 || !strings.Contains(said.String(), want) {
-		t.Errorf("%q", said.String())
-	}
+	expect.That(t, strings.Count(said.String(), "cannot kill") == 1 && strings.Contains(said.String(), want),
+		"%q", said.String())
 }

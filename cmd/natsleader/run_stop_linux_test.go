@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 // endSupervisor ends a supervisor of the test's process, and returns when that has killed what was left.
@@ -25,6 +27,16 @@ func reported(o *supervisorProcess) (all []supervisorReport) {
 	return all
 }
 
+// withPipe gives a supervisor without a process the pipe of its reports.
+func withPipe(t *testing.T, r *reports) (out, in *os.File) {
+	t.Helper()
+	out, in, err := os.Pipe()
+	expect.OK(t, err)
+	t.Cleanup(func() { _, _ = out.Close(), in.Close() })
+	r.pipe = expect.Got(out.SyscallConn())(t)
+	return out, in
+}
+
 // Orders that a supervisor has not read wait for it: the last one of each kind.
 func TestSend_KeepsLastOfEachKind(t *testing.T) {
 	o := &supervisorProcess{orders: make(chan []order, 1)}
@@ -38,9 +50,7 @@ func TestSend_KeepsLastOfEachKind(t *testing.T) {
 	o.send(order{Do: orderStop})
 	close(o.orders)
 	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	o.writeOrders(in)
 	text, err := io.ReadAll(out)
 	_ = out.Close()
@@ -50,22 +60,13 @@ func TestSend_KeepsLastOfEachKind(t *testing.T) {
 {"Do":"signal","Signal":1}
 {"Do":"stop"}
 `
-	if err != nil || string(text) != want {
-		t.Errorf("%s, %v", text, err)
-	}
+	expect.That(t, err == nil && string(text) == want, "%s, %v", text, err)
 }
 
 // Lines may arrive in pieces, or several at once.
 func TestReports_AreLines(t *testing.T) {
-	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = out.Close() }()
 	var r reports
-	if r.pipe, err = out.SyscallConn(); err != nil {
-		t.Fatal(err)
-	}
+	out, in := withPipe(t, &r)
 	long := strings.Repeat("x", 10_000)
 	go func() {
 		for _, piece := range []string{`{"What":`, `"started"}` + "\n" + `{"What":"stuck","Error":"` + long, `"}` + "\nnoise\n{}\n"} {
@@ -75,7 +76,6 @@ func TestReports_AreLines(t *testing.T) {
 	}()
 	var all []supervisorReport
 	r.each(out, func(b supervisorReport) { all = append(all, b) })
-	if len(all) != 3 || all[0].What != reportStarted || all[1].Error != long || all[2].What != "" {
-		t.Errorf("%d reports", len(all))
-	}
+	expect.That(t, len(all) == 3 && all[0].What == reportStarted && all[1].Error == long && all[2].What == "",
+		"%d reports", len(all))
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -24,10 +25,7 @@ type notifications struct {
 func newNotifications(t *testing.T) (n notifications, address string) {
 	t.Helper()
 	address = filepath.Join(t.TempDir(), "notify")
-	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: address, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	socket := expect.Got(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: address, Net: "unixgram"}))(t)
 	t.Cleanup(func() { _ = socket.Close() })
 	return notifications{t, socket}, address
 }
@@ -37,10 +35,7 @@ func (n notifications) next() string {
 	n.Helper()
 	b := make([]byte, 1000)
 	_ = n.socket.SetReadDeadline(time.Now().Add(patience))
-	k, err := n.socket.Read(b)
-	if err != nil {
-		n.Fatal(err)
-	}
+	k := expect.Got(n.socket.Read(b))(n.T)
 	return string(b[:k])
 }
 
@@ -48,9 +43,7 @@ func (n notifications) next() string {
 func (n notifications) await(pattern string) {
 	n.Helper()
 	for limit := time.Now().Add(patience); !regexp.MustCompile(pattern).MatchString(n.next()); {
-		if time.Now().After(limit) {
-			n.Fatalf("no %s", pattern)
-		}
+		expect.Must(n.T, !time.Now().After(limit), "no %s", pattern)
 	}
 }
 
@@ -69,13 +62,10 @@ func TestRun_NotifiesSystemd(t *testing.T) {
 	n.await(`^WATCHDOG=1$`)
 	n.await(`^WATCHDOG=1$`)
 	eventually(t, "the command has begun", func() bool { return strings.Contains(out.text(), "environment: .") })
-	if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, cmd.Process.Signal(unix.SIGTERM))
 	n.await(`^STOPPING=1$`)
-	if code := endOf(t, cmd); code != exitSignal+int(unix.SIGTERM) {
-		t.Errorf("exit code %d", code)
-	}
+	code := endOf(t, cmd)
+	expect.That(t, code == exitSignal+int(unix.SIGTERM), "exit code %d", code)
 }
 
 // With --retry-connect it is ready, and alive, before there is a server.
@@ -87,10 +77,7 @@ func TestRun_NotifiesUnconnected(t *testing.T) {
 	started(t, cmd)
 	n.await(`^READY=1\nSTATUS=connecting$`)
 	n.await(`^WATCHDOG=1$`)
-	if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if code := endOf(t, cmd); code != exitSignal+int(unix.SIGTERM) {
-		t.Errorf("exit code %d", code)
-	}
+	expect.OK(t, cmd.Process.Signal(unix.SIGTERM))
+	code := endOf(t, cmd)
+	expect.That(t, code == exitSignal+int(unix.SIGTERM), "exit code %d", code)
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 // A sign of life comes twice in the time that systemd allows, if systemd wants signs of this process.
@@ -21,8 +23,7 @@ func TestSignsOfLife(t *testing.T) {
 		{"0", own, 0},
 		{"", "", 0},
 	} {
-		if got := signsOfLife(k.usec, k.pid); got != k.want {
-			t.Errorf("%s of %q, process %q: %v, want %v", watchdogTime, k.usec, k.pid, got, k.want)
-		}
+		got := signsOfLife(k.usec, k.pid)
+		expect.That(t, got == k.want, "%s of %q, process %q: %v, want %v", watchdogTime, k.usec, k.pid, got, k.want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -22,9 +23,8 @@ func TestRivals(t *testing.T) {
 		{1, 10, false, false}, // given up
 		{0, 11, true, true},
 	} {
-		if all := r.lead(leader.Holder{ID: "b", Seat: x.seat, Revision: x.revision}, x.another); all != x.all {
-			t.Errorf("%d: %v", i, all)
-		}
+		all := r.lead(leader.Holder{ID: "b", Seat: x.seat, Revision: x.revision}, x.another)
+		expect.That(t, all == x.all, "%d: %v", i, all)
 	}
 }
 
@@ -35,13 +35,10 @@ func TestRunTry_WaitsForDelay(t *testing.T) {
 		nc := w.dial()
 		defer nc.Close()
 		c := &runLoop{run: &run{globals: w.globals(), delay: time.Hour}}
-		if err := c.lookForLeader(w.Context(), nc, w.js, nil, leader.BucketInfo{MaxLease: time.Minute}); err != nil {
-			w.Fatal(err)
-		}
+		expect.OK(w.T, c.lookForLeader(w.Context(), nc, w.js, nil, leader.BucketInfo{MaxLease: time.Minute}))
 		began := time.Now()
 		<-c.waited
-		if took := time.Since(began); took != 2*time.Minute+time.Hour+5*time.Second {
-			w.Errorf("it waits for %v", took)
-		}
+		took := time.Since(began)
+		expect.That(w.T, took == 2*time.Minute+time.Hour+5*time.Second, "it waits for %v", took)
 	})
 }

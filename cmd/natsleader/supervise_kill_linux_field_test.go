@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 )
 
@@ -44,10 +45,8 @@ func TestRun_KillsRespawningDaemons(t *testing.T) {
 			s := newRunFixture(t, runLease)
 			s.cgroups = k.cgroups
 			t.Cleanup(func() { _ = os.WriteFile(filepath.Join(s.dir, "enough"), nil, 0o600) })
-			a := s.start("a", "--drain", "100ms", "--", s.chains())
-			a.waitBegun(1)
-			b := s.start("b", "--", s.obedient())
-			b.says(`waiting: "a" leads`)
+			a := s.begins(s.chains(), "--drain", "100ms")
+			b := s.waits()
 			k.do(a)
 			b.waitBegun(1)
 			if s.count("begin a") == 1 {
@@ -56,36 +55,6 @@ func TestRun_KillsRespawningDaemons(t *testing.T) {
 			s.noOverlap()
 		})
 	}
-}
-
-// The supervisor kills daemons that replace themselves.
-func TestSupervisor_KillsDaemons(t *testing.T) {
-	t.Setenv(cgroupVariable, "no")
-	s := &runFixture{T: t, dir: t.TempDir()}
-	t.Cleanup(func() { _ = os.WriteFile(filepath.Join(s.dir, "enough"), nil, 0o600) })
-	o := startsAlone(t, s.chains())
-	o.send(order{Do: orderStart, Lease: lease{Warn: clockNow().add(time.Hour), Kill: clockNow().add(time.Hour)}})
-	eventually(t, "it has begun", func() bool { return s.count("begin") == 1 })
-	o.send(order{Do: orderKill})
-	for b := range o.inbox {
-		if b.What == reportEnded {
-			return
-		}
-	}
-	t.Error("it has not ended in order")
-}
-
-// startsAlone starts a supervisor without a run loop.
-func startsAlone(t *testing.T, argv ...string) *supervisorProcess {
-	t.Helper()
-	o, err := newSupervisorProcess(supervision{
-		LeaseFile: []byte(filepath.Join(t.TempDir(), "lease", "lease")), StopSignal: int(unix.SIGTERM), Drain: time.Hour,
-	}, argv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { endSupervisor(o) })
-	return o
 }
 
 // The command runs in a control group of its own if one can be made. Nothing of the
@@ -136,16 +105,13 @@ while :; do sleep 0.1; done
 func TestRun_AfterKilledControlGroup(t *testing.T) {
 	s := newRunFixture(t, runLease)
 	s.cgroups = true
-	a := s.start("a", "--drain", "50ms", "--", s.stubborn())
-	a.waitComplete()
+	a := s.complete("--drain", "50ms")
 	supervisor := a.supervisor()
 	a.signal(unix.SIGSTOP)
 	eventually(t, "the command is killed", func() bool { return len(a.commandProcesses()) == 0 })
 	a.signal(unix.SIGCONT)
 	a.waitBegun(2)
 	eventually(t, "it is complete", func() bool { return len(a.commandProcesses()) >= 5 })
-	if a.supervisor() != supervisor {
-		t.Error("the supervisor was replaced")
-	}
+	expect.That(t, a.supervisor() == supervisor, "the supervisor was replaced")
 	s.noOverlap()
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 // processSet is a set of processes that react to signals.
@@ -50,9 +52,8 @@ func TestProcessKiller_StopsAllBeforeItKills(t *testing.T) {
 	if left, pause := h.round(); pause != killAgain || !slices.Equal(left, []int{7, 8}) {
 		t.Errorf("left %v, again in %v", left, pause)
 	}
-	if want := []string{"SIGSTOP 7", "SIGSTOP 8", "SIGKILL 7", "SIGKILL 8"}; !slices.Equal(p.sent, want) {
-		t.Errorf("%q", p.sent)
-	}
+	want := []string{"SIGSTOP 7", "SIGSTOP 8", "SIGKILL 7", "SIGKILL 8"}
+	expect.That(t, slices.Equal(p.sent, want), "%q", p.sent)
 	if left, _ := h.round(); len(left) > 0 {
 		t.Errorf("left %v", left)
 	}
@@ -70,12 +71,9 @@ func TestProcessKiller_PaceWhileSetChanges(t *testing.T) {
 	}
 	h := p.killer()
 	for rounds := 1; len(p.alive) > 0; rounds++ {
-		if _, pause := h.round(); pause != killAgain {
-			t.Fatalf("after %d rounds the next is in %v", rounds, pause)
-		}
-		if rounds > generations/scansInARow+2 {
-			t.Fatalf("%d rounds, %d scans", rounds, p.scanned)
-		}
+		_, pause := h.round()
+		expect.Must(t, pause == killAgain, "after %d rounds the next is in %v", rounds, pause)
+		expect.Must(t, rounds <= generations/scansInARow+2, "%d rounds, %d scans", rounds, p.scanned)
 	}
 }
 
@@ -98,27 +96,24 @@ func TestProcessKiller_GivesUpThePace(t *testing.T) {
 		for range 100 {
 			_, pause = h.round()
 		}
-		if pause != killSeldom || p.scanned > 102 {
-			t.Errorf("%s: after 100 rounds and %d scans the next is in %v", name, p.scanned, pause)
-		}
+		expect.That(t, pause == killSeldom && p.scanned <= 102,
+			"%s: after 100 rounds and %d scans the next is in %v", name, p.scanned, pause)
 	}
 }
 
 // If a group is gone, or there is none, the supervisor does without.
 func TestCgroup_IsDoneWithout(t *testing.T) {
 	for _, g := range []cgroup{"", "/nonexistent"} {
-		if _, ok := g.startIn(&syscall.SysProcAttr{}); ok {
-			t.Errorf("%q can be used", g)
-		}
+		_, ok := g.startIn(&syscall.SysProcAttr{})
+		expect.That(t, !ok, "%q can be used", g)
 		g.kill()
 		g.remove()
 	}
 	notOne := cgroup(t.TempDir())
 	attr := commandAttr()
 	started, ok := notOne.startIn(attr)
-	if _, err := syscall.ForkExec("/bin/true", []string{"true"}, &syscall.ProcAttr{Sys: attr}); !ok || err == nil {
-		t.Errorf("a process was started in %s: %v", notOne, err)
-	}
+	_, err := syscall.ForkExec("/bin/true", []string{"true"}, &syscall.ProcAttr{Sys: attr})
+	expect.That(t, ok && err != nil, "a process was started in %s: %v", notOne, err)
 	started()
 }
 
@@ -140,8 +135,7 @@ func TestCgroupDir(t *testing.T) {
 		{"0::/a\n", "30\n - cgroup2 \n", ""},
 		{"", "", ""},
 	} {
-		if got := cgroupDir(k.groups, k.mounts); got != k.want {
-			t.Errorf("%q: %q, want %q", k.groups, got, k.want)
-		}
+		got := cgroupDir(k.groups, k.mounts)
+		expect.That(t, got == k.want, "%q: %q, want %q", k.groups, got, k.want)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
-	"github.com/natsleader/natsleader/leader"
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 // If a leader, or its process, ends against its will, nothing of a command that does
@@ -85,6 +85,10 @@ func TestRun_NothingOutlivesTerm(t *testing.T) {
 				a.Fatal(err)
 			}
 		}, nil},
+		{"it is asked to", func(a *runProcess, _ *link) {
+			a.stepDown() // returns when the key is released
+			a.noneLeft()
+		}, func(a *runProcess, _ *link) { a.says("asked to hand over by the test: accepted") }},
 		{"it is asked to, while the supervisor is stopped", func(a *runProcess, _ *link) {
 			_ = unix.Kill(a.supervisor(), unix.SIGSTOP)
 			a.stepDown()
@@ -149,18 +153,6 @@ func (l *link) heal() {
 	l.open(l.proxy.Listen, l.proxy.Upstream)
 }
 
-// Nothing of a command lives when the server has stopped.
-func TestRun_ServerStopped(t *testing.T) {
-	s := newRunFixture(t, runLease)
-	p := s.start("a", "--", s.stubborn())
-	p.waitComplete()
-	s.server.Shutdown()
-	p.says("lost: lease not confirmed")
-	eventually(t, "nothing is left", func() bool { return len(p.commandProcesses()) == 0 })
-	p.signal(unix.SIGTERM)
-	p.exits(128 + 15)
-}
-
 // The supervisor is killed at the same instant as natsleader. Then the kernel ends the
 // command, and no process is left to end those that the command has started.
 func TestRun_BothParentsKilled(t *testing.T) {
@@ -180,14 +172,8 @@ func TestRun_BothParentsKilled(t *testing.T) {
 // ended.
 func TestRun_AwaitsEarlierCommand(t *testing.T) {
 	s := newRunFixture(t, runLease)
-	a := s.start("a", "--drain", "3s", "--", s.script("c", s.prologue()+`
-trap 'echo told >>journal' TERM
-echo "begin $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
-while :; do sleep 0.05; done
-`))
-	a.waitBegun(1)
-	b := s.start("b", "--", s.obedient())
-	b.says(`waiting: "a" leads`)
+	a := s.begins(s.reacts(`trap 'echo told >>journal' TERM`), "--drain", "3s")
+	b := s.waits()
 	b.signal(unix.SIGSTOP) // a shall be elected again, however late
 	a.suspend()
 	eventually(t, "the command is told to stop, and does not", func() bool { return s.count("told") > 0 })
@@ -199,63 +185,16 @@ while :; do sleep 0.05; done
 	s.noOverlap()
 }
 
-// A supervisor that is killed is replaced.
-func TestSupervisor_KilledIsReplaced(t *testing.T) {
-	s := newRunFixture(t, 15*time.Second)
-	other := campaigns(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
-	a := s.start("a", "--", "sh", "-c", "exit 6")
-	a.says(`waiting: "other" leads`)
-	supervisor := a.supervisor()
-	_ = unix.Kill(supervisor, unix.SIGKILL)
-	eventually(t, "there is another", func() bool {
-		supervisors := a.processes(supervisorVariable + "=")
-		return len(supervisors) == 1 && supervisors[0] != supervisor
-	})
-	if err := other.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	a.exits(6)
-}
-
 // The command is not killed before it must be, and no later: a drain longer than the lease ends
 // with the lease, before another command begins.
 func TestRunDrain_EndsWithLease(t *testing.T) {
 	s := newRunFixture(t, 2*runLease)
-	p := s.start("a", "--drain", "1h", "--", s.script("c", s.prologue()+`
-trap 'echo "told $(`+binary+` remaining)" >>journal; sleep 0.3; echo "finished" >>journal' TERM
-echo "begin $NATSLEADER_ID " >>journal
-while :; do sleep 0.05; done
-`))
-	p.waitBegun(1)
-	b := s.start("b", "--", s.obedient())
-	b.says(`waiting: "a" leads`)
+	p := s.begins(s.reacts(`trap 'echo "told $(`+binary+` remaining)" >>journal; sleep 0.3; echo "finished" >>journal' TERM`), "--drain", "1h")
+	b := s.waits()
 	p.signal(unix.SIGSTOP)
 	b.waitBegun(1)
-	if s.count("told 0s") != 1 || s.count("finished") != 1 {
-		t.Errorf("journal: %q", s.journal())
-	}
+	expect.That(t, s.count("told 0s") == 1 && s.count("finished") == 1, "journal: %q", s.journal())
 	p.noneLeft()
-	s.noOverlap()
-}
-
-// A command that was asked to stop takes as long as it likes, as long as the lease is
-// renewed.
-func TestRunDrain_OutlastsLease(t *testing.T) {
-	s := newRunFixture(t, runLease)
-	p := s.start("a", "--drain", "1h", "--", s.script("c", s.prologue()+`
-trap 'echo told >>journal; sleep 16; echo "finished" >>journal; exit 0' TERM
-echo "begin $NATSLEADER_ID " >>journal
-while :; do sleep 0.05; done
-`))
-	p.waitBegun(1)
-	b := s.start("b", "--", s.obedient())
-	b.says(`waiting: "a" leads`)
-	p.signal(unix.SIGTERM)
-	p.exits(128 + 15)
-	b.waitBegun(1)
-	if strings.Contains(p.text(), "lost: ") || s.count("finished") != 1 {
-		t.Errorf("journal: %q", s.journal())
-	}
 	s.noOverlap()
 }
 
@@ -266,26 +205,22 @@ func TestRun_FullPipe(t *testing.T) {
 		"natsleader is killed":           func(a *runProcess) { a.signal(unix.SIGKILL) },
 		"it is asked to":                 func(a *runProcess) { a.stepDown() },
 		"the lease is over":              func(a *runProcess) { a.signal(unix.SIGSTOP) },
-		"it is told to end, impatiently": func(a *runProcess) { a.signal(unix.SIGTERM); a.signal(unix.SIGINT) },
+		"it is told to end, impatiently": func(a *runProcess) { a.signal(unix.SIGTERM); a.signal(unix.SIGINT); <-a.ended },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newRunFixture(t, runLease)
 			r, w, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			defer func() { _, _ = r.Close(), w.Close() }()
 			s.output = w
-			a := s.start("a", "--drain", "200ms", "--", s.script("c", s.prologue()+`
+			a := s.begins(s.script("c", s.prologue()+`
 trap "" TERM PIPE
 echo "begin $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
 yes "a line for nobody" &
 yes "and another" >&2
-`))
-			a.waitBegun(1)
+`), "--drain", "200ms")
 			s.output = nil
-			b := s.start("b", "--", s.obedient())
-			b.says(`waiting: "a" leads`)
+			b := s.waits()
 			do(a)
 			b.waitBegun(1)
 			s.noOverlap()
@@ -297,32 +232,26 @@ yes "and another" >&2
 func TestRun_ClosedOutput(t *testing.T) {
 	s := newRunFixture(t, runLease)
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	s.output = w
-	a := s.start("a", "--", s.obedient())
+	a := s.leads()
 	_, _ = r.Close(), w.Close()
-	a.waitBegun(1)
 	s.stepDown() // natsleader logs that
 	a.waitBegun(2)
-	a.signal(unix.SIGTERM)
-	a.exits(128 + 15)
+	a.terminated()
 }
 
 // A command that forks without end is ended. A group that goes on forking while it is
 // killed, inside and outside of the group.
 func TestRun_EndlessForks(t *testing.T) {
 	s := newRunFixture(t, runLease)
-	a := s.start("a", "--drain", "100ms", "--", s.script("c", s.prologue()+`
+	a := s.begins(s.script("c", s.prologue()+`
 trap "" TERM
 echo "begin $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
 forks() { while :; do sleep 3 & setsid sh -c 'sleep 3 & sleep 3' & sleep 0.03; done; }
 forks & (forks) & forks
-`))
-	a.waitBegun(1)
-	b := s.start("b", "--", s.obedient())
-	b.says(`waiting: "a" leads`)
+`), "--drain", "100ms")
+	b := s.waits()
 	eventually(t, "it has many processes", func() bool { return len(a.commandProcesses()) > 40 })
 	a.signal(unix.SIGKILL)
 	b.waitBegun(1)
@@ -333,41 +262,24 @@ forks & (forks) & forks
 // The drain of a step-down may outlast the lease.
 func TestRunDrain_OfStepDown(t *testing.T) {
 	s := newRunFixture(t, 6*time.Second)
-	p := s.start("a", "--drain", "1h", "--", s.script("c", s.prologue()+`
-trap 'while `+binary+` remaining; do sleep 0.05; done; echo "over" >>journal; sleep 7; echo "finished" >>journal; exit 0' TERM
-echo "begin $NATSLEADER_ID " >>journal
-while :; do sleep 0.05; done
-`))
-	p.waitBegun(1)
-	b := s.start("b", "--", s.obedient())
-	b.says(`waiting: "a" leads`)
+	s.begins(s.reacts(`trap 'while `+binary+` remaining; do sleep 0.05; done; echo "over" >>journal; sleep 7; echo "finished" >>journal; exit 0' TERM`), "--drain", "1h")
+	b := s.waits()
 	s.stepDown()
 	b.waitBegun(1)
-	if s.count("over") != 1 || s.count("finished") != 1 {
-		t.Errorf("journal: %q", s.journal())
-	}
+	expect.That(t, s.count("over") == 1 && s.count("finished") == 1, "journal: %q", s.journal())
 	s.noOverlap()
 }
 
 // The command is in no foreground group, but may read the terminal.
 func TestRun_CtrlCInATerminal(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
-	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	terminal := expect.Got(os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0))(t)
 	defer func() { _ = terminal.Close() }()
 	number, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err = unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
+	expect.OK(t, unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCSPTLCK, 0))
 	s.terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	a := s.start("a", "--", s.script("c", s.prologue()+`
 trap 'echo "end $NATSLEADER_ID " >>journal; exit 0' TERM
 read line
@@ -383,7 +295,5 @@ while :; do sleep 0.05; done
 		t.Fatal(err)
 	}
 	a.exits(128 + 2)
-	if s.count("end a") != 1 {
-		t.Errorf("journal: %q", s.journal())
-	}
+	expect.That(t, s.count("end a") == 1, "journal: %q", s.journal())
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 // A command that ignores the stop signal is killed at the end of its drain or of its lease,
@@ -37,9 +39,7 @@ func TestManagedProcess_KilledInTime(t *testing.T) {
 			if k.again != 0 {
 				p.stop(at(k.again))
 			}
-			if p.asked {
-				t.Error("a command that has ended was asked to stop")
-			}
+			expect.That(t, !p.asked, "a command that has ended was asked to stop")
 			killer := alive.killer()
 			scan := killer.scan
 			killer.scan = func(found func(process)) { kills++; scan(found) }
@@ -60,14 +60,8 @@ func TestManagedProcess_KilledInTime(t *testing.T) {
 // signal, and nothing of it is left when the test has ended.
 func supervises(t *testing.T, conf supervision, l lease) *supervisor {
 	t.Helper()
-	sleep, err := lookUp("sleep")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := syscall.ForkExec(sleep, []string{"sleep", "1000"}, &syscall.ProcAttr{Sys: commandAttr()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	sleep := expect.Got(lookUp("sleep"))(t)
+	pid := expect.Got(syscall.ForkExec(sleep, []string{"sleep", "1000"}, &syscall.ProcAttr{Sys: commandAttr()}))(t)
 	s := &supervisor{supervision: conf, reports: make(chan supervisorReport, 8), notes: &leaseFile{next: make(chan leaseWrite, 1)}}
 	s.command = &managedProcess{pid: pid, token: 7, lease: l, begun: clockNow(), stopSignal: unix.SIGWINCH, drain: conf.Drain}
 	t.Cleanup(func() {
@@ -93,9 +87,7 @@ func ends(t *testing.T, s *supervisor, now instant) supervisorReport {
 	t.Helper()
 	eventually(t, "the command has ended", func() bool { s.act(now); return len(s.reports) > 0 })
 	b := <-s.reports
-	if s.command != nil || s.act(now) != -1 || len(s.reports) > 0 {
-		t.Errorf("there still is a command: %+v", s.command)
-	}
+	expect.That(t, s.command == nil && s.act(now) == -1 && len(s.reports) == 0, "there still is a command: %+v", s.command)
 	return b
 }
 
@@ -114,9 +106,8 @@ func TestSupervisor_ActsOnLease(t *testing.T) {
 			t.Errorf("%v before the end: again in %v, %+v", warn.sub(x.now), wait, s.command)
 		}
 	}
-	if b := ends(t, s, kill); b.What != reportEnded || b.Code != 128+9 || !b.Stopped {
-		t.Errorf("%+v", b)
-	}
+	b := ends(t, s, kill)
+	expect.That(t, b.What == reportEnded && b.Code == 128+9 && b.Stopped, "%+v", b)
 }
 
 // Each order has its effect on the command, and a command that has ended gets none.
@@ -141,16 +132,13 @@ func TestSupervisor_HandlesOrders(t *testing.T) {
 	s.handle(order{Do: orderSignal, Signal: int(unix.SIGWINCH)})
 	before = clockNow()
 	s.handle(order{Do: orderStop})
-	if !p.stopping || !p.asked || p.killAt < before.add(time.Hour) || p.killAt > clockNow().add(time.Hour) {
-		t.Errorf("stop: %+v", p)
-	}
+	expect.That(t, p.stopping && p.asked && p.killAt >= before.add(time.Hour) && p.killAt <= clockNow().add(time.Hour),
+		"stop: %+v", p)
 	s.handle(order{Do: orderKill})
-	if s.act(clockNow()); p.killed == 0 {
-		t.Fatalf("not killed: %+v", p)
-	}
-	if b := ends(t, s, clockNow()); b.What != reportEnded || b.Code != 128+9 || !b.Stopped {
-		t.Errorf("kill: %+v", b)
-	}
+	s.act(clockNow())
+	expect.Must(t, p.killed != 0, "not killed: %+v", p)
+	b := ends(t, s, clockNow())
+	expect.That(t, b.What == reportEnded && b.Code == 128+9 && b.Stopped, "kill: %+v", b)
 	for _, do := range []string{orderLease, orderHold, orderLost, orderStop, orderKill, orderSignal} {
 		s.handle(order{Do: do, Signal: 9})
 	}
@@ -177,9 +165,8 @@ func TestSupervisor_NotifiedCommandLivesOn(t *testing.T) {
 		t.Errorf("later: %+v, %+v", n, p)
 	}
 	s.orphaned = true
-	if s.act(warn + 3e9); !p.stopping || p.killAt != warn+3e9+instant(time.Hour) {
-		t.Errorf("natsleader has died: %+v", p)
-	}
+	s.act(warn + 3e9)
+	expect.That(t, p.stopping && p.killAt == warn+3e9+instant(time.Hour), "natsleader has died: %+v", p)
 	p.killAt = 0
 	if b := ends(t, s, warn+4e9); b.Code != 128+9 {
 		t.Errorf("%+v", b)
@@ -203,12 +190,9 @@ func TestSupervisor_ReportsStuckOnce(t *testing.T) {
 	for range 3 {
 		s.act(now.add(patienceWithKilled))
 	}
-	if len(s.reports) != 1 || !p.stuck {
-		t.Fatalf("%d reports, %+v", len(s.reports), p)
-	}
-	if b := <-s.reports; b.What != reportStuck || b.PID == 0 || b.Error != "it is held up in the kernel" {
-		t.Errorf("%+v", b)
-	}
+	expect.Must(t, len(s.reports) == 1 && p.stuck, "%d reports, %+v", len(s.reports), p)
+	b := <-s.reports
+	expect.That(t, b.What == reportStuck && b.PID != 0 && b.Error == "it is held up in the kernel", "%+v", b)
 }
 
 // unlikelyPID is the number of no process.
@@ -218,9 +202,7 @@ const unlikelyPID = 1 << 30
 func openFiles(t *testing.T, beginning string) map[string]bool {
 	t.Helper()
 	fds, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	open := make(map[string]bool)
 	for _, fd := range fds {
 		if name, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.HasPrefix(name, beginning) {
@@ -234,9 +216,7 @@ func openFiles(t *testing.T, beginning string) map[string]bool {
 func stillOpen(t *testing.T, when, beginning string, before map[string]bool) {
 	t.Helper()
 	for name := range openFiles(t, beginning) {
-		if !before[name] {
-			t.Errorf("%s: still open: %s", when, name)
-		}
+		expect.That(t, before[name], "%s: still open: %s", when, name)
 	}
 }
 
@@ -249,13 +229,9 @@ func TestSupervisorProcess_LeavesNoPipe(t *testing.T) {
 	}
 	stillOpen(t, "not started", pipe, before)
 	o, err := newSupervisorProcess(supervision{LeaseFile: []byte(filepath.Join(t.TempDir(), "lease", "lease"))}, []string{"true"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	o.shutDown()
-	if o.killed != 0 || !o.end.Success() {
-		t.Errorf("killed at %d: %v", o.killed, o.end)
-	}
+	expect.That(t, o.killed == 0 && o.end.Success(), "killed at %d: %v", o.killed, o.end)
 	stillOpen(t, "ended", pipe, before)
 }
 
@@ -265,9 +241,7 @@ func TestKillLeftovers_OfTheCommandOnly(t *testing.T) {
 	start := func() int {
 		t.Helper()
 		pid, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", "sleep 1000 & exec sleep 1000"}, &syscall.ProcAttr{Sys: commandAttr()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		return pid
 	}
 	adoptOrphans()
@@ -287,9 +261,8 @@ func TestKillLeftovers_OfTheCommandOnly(t *testing.T) {
 			t.Fatal("it does not end")
 		}
 		for _, group := range []int{left, other} {
-			if err := unix.Kill(-group, 0); !errors.Is(err, unix.ESRCH) {
-				t.Errorf("of the command is left: %v", err)
-			}
+			err := unix.Kill(-group, 0)
+			expect.That(t, errors.Is(err, unix.ESRCH), "of the command is left: %v", err)
 		}
 		if err := unix.Kill(stranger, 0); err != nil {
 			t.Errorf("the process from before was killed: %v", err)

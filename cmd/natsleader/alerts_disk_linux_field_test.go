@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -27,9 +28,7 @@ func TestAlerts_DiskFullAndRestored(t *testing.T) {
 	makes(t, a.js, leader.BucketConfig{Name: "small", MaxLease: 3 * time.Second})
 	server.kill()
 	backup := filepath.Join(t.TempDir(), "backup")
-	if err := os.CopyFS(backup, os.DirFS(store)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.CopyFS(backup, os.DirFS(store)))
 	server.start()
 	a.lead("small", "parts")
 	s := alertScript{t, startPrometheus(t, map[string]string{"a": a.server.URL}), time.Now()}
@@ -37,21 +36,15 @@ func TestAlerts_DiskFullAndRestored(t *testing.T) {
 
 	ballast := fillDisk(t, disk)
 	s.fire("the disk is full", "NoLeader,bucket:small,election:parts}")
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Remove(ballast))
 	server.kill() // as the runbook says
 	server.start()
 	s.end("there is room, and the server was restarted")
 	s.quiet("for longer than alerts hide one another", 150*time.Second)
 
 	server.kill()
-	if err := os.RemoveAll(store); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.CopyFS(store, os.DirFS(backup)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.RemoveAll(store))
+	expect.OK(t, os.CopyFS(store, os.DirFS(backup)))
 	server.start()
 	s.fire("the store is that of the backup", "Faulted,bucket:small,election:parts,kind:regressed}")
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/metrics"
@@ -160,17 +161,13 @@ func startScraped(t *testing.T, name, urls string) *scrapedProcess {
 	var err error
 	p.nc, err = nats.Connect(urls, nats.MaxReconnects(-1), nats.ReconnectWait(200*time.Millisecond), nats.PingInterval(time.Second),
 		nats.SetCustomDialer(p), nats.RetryOnFailedConnect(true), nats.IgnoreAuthErrorAbort(), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(p.nc.Close)
 	if p.js, err = jetstream.New(p.nc); err != nil {
 		t.Fatal(err)
 	}
 	page, err := metricsPage(&p.collector)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	p.server = httptest.NewServer(page)
 	t.Cleanup(p.server.Close)
 	return p
@@ -248,18 +245,14 @@ const timesFaster = 10
 func compressed(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../deploy/prometheus/rules.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	units := map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}
 	duration := regexp.MustCompile(`\d+[smh]\b`)
 	places := regexp.MustCompile(`\[[\dsmh:]+\]|for: \d+[smh]|offset \d+[smh]`)
 	faster := places.ReplaceAllStringFunc(string(text), func(place string) string {
 		return duration.ReplaceAllStringFunc(place, func(d string) string {
 			n, err := strconv.Atoi(d[:len(d)-1])
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			return fmt.Sprintf("%dms", time.Duration(n)*units[d[len(d)-1:]]/timesFaster/time.Millisecond)
 		})
 	})
@@ -366,14 +359,10 @@ func (p monitor) alerts(since time.Duration) []string {
 func dashboardQueries(t *testing.T) (queries []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../deploy/grafana/dashboard.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, found := range regexp.MustCompile(`"expr": ("(?:[^"\\]|\\.)*")`).FindAllSubmatch(text, -1) {
 		var query string
-		if err := json.Unmarshal(found[1], &query); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, json.Unmarshal(found[1], &query))
 		queries = append(queries, query)
 	}
 	return queries

@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 )
 
@@ -65,9 +66,7 @@ func (b browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	if err := chromedp.Do(ctx, actions...); err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, chromedp.Do(ctx, actions...))
 }
 
 // value returns that of an expression in JavaScript, as a text.
@@ -76,9 +75,7 @@ func (b browser) value(expression string) string {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
 	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](fmt.Sprintf("String(%s)", expression)))
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, err)
 	return text
 }
 
@@ -102,12 +99,8 @@ func (b browser) picture(name string) {
 		return
 	}
 	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600); err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, err)
+	expect.OK(b, os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600))
 }
 
 // scheme lets the page be light or dark.
@@ -128,17 +121,13 @@ func (b browser) accessible(what string) {
 		return
 	}
 	source, err := os.ReadFile(found[0])
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, err)
 	b.do(chromedp.Evaluate[chromedp.Void](string(source)))
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
 	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](
 		`axe.run().then((r) => r.violations.map((v) => v.id + ": " + v.help + " " + v.nodes.map((n) => n.html).join(" ")).join("\n") + "|" + r.passes.length)`, chromedp.EvalAwaitPromise))
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, err)
 	violations, passes, _ := strings.Cut(text, "|")
 	if violations != "" || passes == "0" {
 		b.Errorf("%s (%s rules hold):\n%s", what, passes, violations)

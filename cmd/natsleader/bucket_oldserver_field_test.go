@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/testserver"
 )
@@ -40,9 +41,7 @@ func TestBucketAdd_OldServer(t *testing.T) {
 func oldServer(t *testing.T, version, config string) (url string) {
 	t.Helper()
 	binary, err := filepath.Abs("../../.tools/nats-server-" + version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if _, err := os.Stat(binary); err != nil {
 		proof.Skip(t, "run make servers: ", err)
 	}
@@ -51,9 +50,7 @@ func oldServer(t *testing.T, version, config string) (url string) {
 	writeFile(t, file, fmt.Sprintf("host: 127.0.0.1, port: %d, jetstream { store_dir: %q }\n%s", port, testserver.StoreDir(t), config))
 	p := natsleader(t)
 	p.Path, p.Args = binary, []string{binary, "-c", file}
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, p.Start())
 	t.Cleanup(func() {
 		_ = p.Process.Kill()
 		_ = p.Wait()

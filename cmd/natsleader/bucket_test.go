@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -154,8 +155,6 @@ func TestBucketAdd_FailedRoster(t *testing.T) {
 		add()
 	}, func(o *server.Options) {
 		err := o.ProcessConfigString("no_auth_user: a, accounts { A { jetstream { max_streams: 2 }, users: [ { user: a } ] } }")
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 	})
 }

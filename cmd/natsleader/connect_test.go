@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -61,13 +62,9 @@ func TestConnect_FlagsOverride(t *testing.T) {
 // are not taken for a server that is gone.
 func TestConnect_Credentials(t *testing.T) {
 	pair, err := nkeys.CreateUser()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	public, err := pair.PublicKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		w.Chdir(w.TempDir())
 		seed, err := pair.Seed()
@@ -106,13 +103,9 @@ func TestConnect_AccountWithoutJetStream(t *testing.T) {
 		conf := filepath.Join(t.TempDir(), "server.conf")
 		text := `jetstream: enabled, no_auth_user: b
 accounts: {A: {users: [{user: none, password: none}]}, B: {jetstream: enabled, users: [{user: b, password: b}]}}`
-		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(conf, []byte(text), 0o600))
 		from, err := server.ProcessConfigFile(conf)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		o.Accounts, o.Users, o.NoAuthUser = from.Accounts, from.Users, from.NoAuthUser
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
@@ -79,7 +80,7 @@ func serverCluster(t *testing.T) (all []*server.Server) {
 	for i, cluster := range clusterOfThree(t) {
 		all = append(all, startServer(t, func(o *server.Options) {
 			*o = server.Options{}
-			if err := o.ProcessConfigString(fmt.Sprintf(`
+			expect.OK(t, o.ProcessConfigString(fmt.Sprintf(`
 				server_name: s%d, host: 127.0.0.1, port: -1
 				jetstream { store_dir: %q, sync_interval: always }
 				accounts {
@@ -87,9 +88,7 @@ func serverCluster(t *testing.T) (all []*server.Server) {
 					SYS { users: [ { user: operator, password: x } ] }
 				}
 				system_account: SYS
-				%s`, i+1, testserver.StoreDir(t), cluster)); err != nil {
-				t.Fatal(err)
-			}
+				%s`, i+1, testserver.StoreDir(t), cluster)))
 			candidate := server.User{Username: "candidate", Password: "x", Permissions: candidateMay(), Account: o.Users[0].Account}
 			o.Users, o.NoLog, o.NoSigs = append(o.Users, &candidate), true, true
 		}))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
@@ -38,16 +39,12 @@ func fillDisk(t *testing.T, disk string) (ballast string) {
 	t.Helper()
 	ballast = filepath.Join(disk, "ballast")
 	f, err := os.Create(ballast) //nolint:gosec // in the test's directory
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	block := make([]byte, 4096)
 	for err == nil {
 		_, err = f.Write(block)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, f.Close())
 	return ballast
 }
 
@@ -71,9 +68,7 @@ func TestDoctor_FullDisk(t *testing.T) {
 	finds(t, p.url, nil, 2)
 	productionShows(t, p.url, "store", "elections")
 
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.Remove(ballast))
 	if _, err := nc.Request("$KV.elections.filler", nil, time.Second); err == nil || !strings.Contains(err.Error(), nats.ErrTimeout.Error()) {
 		proof.Skip(t, "this server goes on when there is room: ", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -78,13 +79,9 @@ func TestDoctor_InterruptedStore(t *testing.T) {
 	newBucket(t, s.ClientURL(), "elections", leader.BucketConfig{})
 	nc, _ := connectTo(t, s.ClientURL())
 	created, err := nc.SubscribeSync("$JS.EVENT.ADVISORY.STREAM.CREATED.*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	defer l.Close() //nolint:errcheck // nothing is lost
 	go func() {
 		for near, gone := l.Accept(); gone == nil; near, gone = l.Accept() {
@@ -100,9 +97,7 @@ func TestDoctor_InterruptedStore(t *testing.T) {
 	for subject := ""; !strings.Contains(subject, ".natsleader_doctor_"); {
 		var m *nats.Msg
 		m, err = created.NextMsg(patience)
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		subject = m.Subject
 	}
 	if err = cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -172,10 +173,8 @@ func TestDoctor_FullAccount(t *testing.T) {
 			w.Errorf("%+v, %v", info, err)
 		}
 	}, func(o *server.Options) {
-		if err := o.ProcessConfigString(`no_auth_user: small, accounts {
+		expect.OK(t, o.ProcessConfigString(`no_auth_user: small, accounts {
 			A { jetstream { max_store: 20000, max_memory: 20000 }, users: [ { user: small, password: small } ] }
-			B { users: [ { user: nothing, password: nothing } ] } }`); err != nil {
-			t.Fatal(err)
-		}
+			B { users: [ { user: nothing, password: nothing } ] } }`))
 	})
 }

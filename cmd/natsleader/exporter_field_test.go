@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 // exporter is a natsleader exporter.
@@ -81,8 +83,6 @@ func pageOf(t *testing.T, address string) (status int, body string) {
 	}
 	defer response.Body.Close() //nolint:errcheck // nothing is written
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return response.StatusCode, string(text)
 }

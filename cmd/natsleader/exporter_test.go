@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -41,9 +42,7 @@ func TestExporter_IsBounded(t *testing.T) {
 		}
 	}
 	h := leader.Holder{ID: "\xff\"\n" + strings.Repeat("x", 200), Token: 7}
-	if err := e.changed(changeOf("\xff", stateLeading, h), changeOf("a", stateLeading, h), changeOf("b", stateLeading, h), changeOf("c", stateLeading, h)); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, e.changed(changeOf("\xff", stateLeading, h), changeOf("a", stateLeading, h), changeOf("b", stateLeading, h), changeOf("c", stateLeading, h)))
 	count(2, 2)
 	if id := e.shows["a"].id; cells(id) != longID || !strings.HasPrefix(id, `\xff"\n`) {
 		t.Errorf("the ID is shown as %q", id)
@@ -52,17 +51,13 @@ func TestExporter_IsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	count(1, 2)
-	if err := e.changed(changeOf("c", stateLeading, h), changeOf("a", stateLeading, h), changeOf("a", stateLeading, leader.Holder{ID: "b", Token: 8})); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, e.changed(changeOf("c", stateLeading, h), changeOf("a", stateLeading, h), changeOf("a", stateLeading, leader.Holder{ID: "b", Token: 8})))
 	count(2, 1)
 	if x := e.shows["a"]; x.terms != 2 || x.token != 8 || x.id != "b" {
 		t.Errorf("%+v", x)
 	}
 	gone := electionChange{state: stateDeleted, now: electionStatus{election: "a", gone: time.Unix(1e9, 0)}} // its marker has expired
-	if err := e.changed(gone, changeOf("\xff", stateNever, leader.Holder{}), changeOf("b", stateDeleted, leader.Holder{})); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, e.changed(gone, changeOf("\xff", stateNever, leader.Holder{}), changeOf("b", stateDeleted, leader.Holder{})))
 	count(2, 0)
 	e.trouble(errors.New("gone"))
 	if n, err := testutil.GatherAndCount(registry); err != nil || n != 1 {

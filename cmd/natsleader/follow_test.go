@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/jsm.go/natscontext"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -212,9 +213,7 @@ func TestWatch_CloseEndsLookAndFeed(t *testing.T) {
 					<-ctx.Done()
 					return look{feed: &aFeed{make(chan struct{})}, end: func() { endings <- "late feed" }}
 				}
-				if err := l.w.ticked(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, l.w.ticked(t.Context()))
 				synctest.Wait()
 				first := l.feeds[0]
 				end(l.w)
@@ -257,9 +256,7 @@ func TestWatch_LooksInTime(t *testing.T) {
 		ticks := func(n int) {
 			for range n {
 				time.Sleep(tick)
-				if err := l.w.ticked(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				expect.OK(t, l.w.ticked(t.Context()))
 				synctest.Wait()
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -31,9 +32,7 @@ func BenchmarkHistory(b *testing.B) {
 			}
 			_, js := connectTo(b, s.ClientURL())
 			kv, err := js.KeyValue(b.Context(), "elections")
-			if err != nil {
-				b.Fatal(err)
-			}
+			expect.OK(b, err)
 			const elections = 8
 			var all sync.WaitGroup
 			b.ResetTimer()
@@ -68,9 +67,7 @@ func reportSize(b *testing.B, js jetstream.JetStream, dir string) {
 	b.Helper()
 	time.Sleep(100 * time.Millisecond) // the last renewals are on their way; a few make no difference
 	stream, err := js.Stream(b.Context(), historyStream("elections"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, err)
 	state := stream.CachedInfo().State
 	if state.Msgs == 0 {
 		return

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -39,9 +40,7 @@ func BenchmarkStart(b *testing.B) {
 			start := time.Now()
 			err := cmd.Run()
 			all = append(all, time.Since(start))
-			if err != nil {
-				b.Fatal(err)
-			}
+			expect.OK(b, err)
 		}
 	}
 	figure(b, 50*time.Millisecond, all)
@@ -55,17 +54,13 @@ func BenchmarkElectedToCommand(b *testing.B) {
 	newBucket(b, url, "elections", leader.BucketConfig{})
 	_, js := connectTo(b, url)
 	kv, err := js.KeyValue(b.Context(), "elections")
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, err)
 	var all []time.Duration
 	for b.Loop() {
 		for range 20 {
 			election := fmt.Sprint("e", len(all))
 			records, err := kv.Watch(b.Context(), election)
-			if err != nil {
-				b.Fatal(err)
-			}
+			expect.OK(b, err)
 			out := succeeds(b, "run", election, "--quiet", "-s", url, "--", "date", "+%s %N")
 			for e := range records.Updates() {
 				if e == nil {
@@ -76,9 +71,7 @@ func BenchmarkElectedToCommand(b *testing.B) {
 					break
 				}
 			}
-			if err := records.Stop(); err != nil {
-				b.Fatal(err)
-			}
+			expect.OK(b, records.Stop())
 		}
 	}
 	figure(b, 20*time.Millisecond, all)
@@ -89,9 +82,7 @@ func told(b *testing.B, text string) time.Time {
 	b.Helper()
 	s, ns, _ := strings.Cut(strings.TrimSpace(text), " ")
 	seconds, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, err)
 	nanoseconds, err := strconv.ParseInt(ns, 10, 64)
 	if err != nil {
 		proof.Skip(b, "date tells no nanoseconds here: ", err)

@@ -21,6 +21,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -84,9 +85,7 @@ func startServer(tb testing.TB, opts ...func(*server.Options)) *server.Server {
 		opt(o)
 	}
 	s, err := server.NewServer(o)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.OK(tb, err)
 	s.Start()
 	tb.Cleanup(func() {
 		s.Shutdown()
@@ -102,14 +101,10 @@ func startServer(tb testing.TB, opts ...func(*server.Options)) *server.Server {
 func connectTo(tb testing.TB, url string) (*nats.Conn, jetstream.JetStream) {
 	tb.Helper()
 	nc, err := nats.Connect(url, nats.Timeout(patience))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.OK(tb, err)
 	tb.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.OK(tb, err)
 	return nc, js
 }
 
@@ -152,13 +147,9 @@ func standsIn(tb testing.TB, url, bucket, election string, cfg leader.Config) *l
 	tb.Helper()
 	_, js := connectTo(tb, url)
 	b, err := leader.OpenBucket(js, bucket)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.OK(tb, err)
 	c, err := leader.Campaign(context.WithoutCancel(tb.Context()), b, election, cfg)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.OK(tb, err)
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -174,9 +165,7 @@ func leaderSees(tb testing.TB, url, election string, n int) {
 	tb.Helper()
 	_, js := connectTo(tb, url)
 	kv, err := js.KeyValue(tb.Context(), "elections")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.OK(tb, err)
 	eventually(tb, "the leader has seen who follows", func() bool {
 		e, err := kv.Get(tb.Context(), election)
 		if err != nil {
@@ -192,9 +181,7 @@ func inLine(tb testing.TB, url, election string, ids ...string) {
 	tb.Helper()
 	_, js := connectTo(tb, url)
 	b, err := leader.OpenBucket(js, "elections")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.OK(tb, err)
 	eventually(tb, "in line are "+strings.Join(ids, ", "), func() bool {
 		var got []string
 		all, err := leader.Roster(tb.Context(), b, election)
@@ -231,9 +218,7 @@ func recorded(t *testing.T, url, election string, messages uint64) {
 	subject := "$KV.elections." + election
 	eventually(t, "the history has it", func() bool {
 		stream, err := js.Stream(t.Context(), historyStream("elections"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, err)
 		info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter(subject))
 		return err == nil && info.State.Subjects[subject] >= messages
 	})
@@ -256,9 +241,7 @@ func fails(t *testing.T, cmd *exec.Cmd, code int, says ...string) {
 
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func withEnv(cmd *exec.Cmd, env ...string) *exec.Cmd {
@@ -291,15 +274,11 @@ func (o *output) text() string {
 func started(tb testing.TB, cmd *exec.Cmd) *output {
 	tb.Helper()
 	r, w, err := os.Pipe()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.OK(tb, err)
 	cmd.Stdout, cmd.Stderr = w, w
 	err = cmd.Start()
 	_ = w.Close()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.OK(tb, err)
 	o := output{ended: make(chan struct{})}
 	go func() {
 		defer close(o.ended)
@@ -320,9 +299,7 @@ func (o *output) says(t *testing.T, what string) {
 // interrupted ends a command as Control-C does.
 func interrupted(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, cmd.Process.Signal(os.Interrupt))
 	if code := endOf(t, cmd); code != 0 {
 		t.Errorf("%v: exit code %d", cmd.Args[1:], code)
 	}

@@ -7,14 +7,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 // Every command of the table in docs/cli.md is in the manual page, with its long help, and every exit code.
 func TestManual_Complete(t *testing.T) {
 	page, err := os.ReadFile("../../docs/cli.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	out := strings.ReplaceAll(succeeds(t, "--help-man"), `\-`, "-")
 	printed(t, out, ".TH NATSLEADER 1 ", "\n.SS \"run ", "$NATSLEADER_BUCKET", strings.Split(runHelp, "\n")[0])
 	overview, rest, _ := strings.Cut(string(page), "\n## Install\n")

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/choria-io/fisk"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 // No line of the help may become a request of troff, which would drop it.
@@ -13,9 +15,7 @@ func TestManual_Escapes(t *testing.T) {
 	app.Command("go", "Go on").HelpLong("'go' goes\n  --indented").Flag("far", ".5 or more").Envar("FAR").Short('f').String()
 	app.Command("hidden", "Not shown").Hidden()
 	var b strings.Builder
-	if err := writeManual(&b, app.Model()); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, writeManual(&b, app.Model()))
 	printed(t, b.String(), "\nnatsleader \\- Do it\n", "\n\\&.profile is a file\n", "\n\\&'quoted'\n", "\nback\\eslash\n",
 		"\n\\&'go' goes\n  \\-\\-indented\n", "\n\\fB\\-f, \\-\\-far\\fR=\\fIFAR\\fR\n\\&.5 or more ($FAR)\n")
 	if strings.Contains(b.String(), "hidden") {

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -23,9 +24,7 @@ const page = "../../docs/cli.md"
 func permissionsOfThePage(t *testing.T) map[string]*server.Permissions {
 	t.Helper()
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	_, section, _ := strings.Cut(string(text), "\n## Permissions\n")
 	_, section, _ = strings.Cut(section, "```text\n")
 	section, _, _ = strings.Cut(section, "```")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/choria-io/fisk"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -30,9 +31,7 @@ func introspection(t *testing.T) json.RawMessage {
 // natsleader describes itself as a plugin.
 func TestPlugin_Introspects(t *testing.T) {
 	var model fisk.ApplicationModel
-	if err := json.Unmarshal(introspection(t), &model); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, json.Unmarshal(introspection(t), &model))
 	if model.Name != "natsleader" || model.Help == "" {
 		t.Errorf("%q: %q", model.Name, model.Help)
 	}
@@ -80,9 +79,7 @@ func natsCommand(t *testing.T, command string, args ...string) (string, int) {
 	app.UsageWriter(io.Discard)
 
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	stdout, stderr := os.Stdout, os.Stderr
 	os.Stdout, os.Stderr = out, out // the plugin inherits them
 	app.MustParseWithUsage(args)
@@ -91,9 +88,7 @@ func natsCommand(t *testing.T, command string, args ...string) (string, int) {
 		t.Fatal(err)
 	}
 	printed, err := os.ReadFile(out.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return string(printed), code
 }
 
@@ -104,9 +99,7 @@ func hermetic(t *testing.T) {
 	for _, kv := range os.Environ() {
 		if name, value, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "NATS") {
 			t.Setenv(name, value) // restores it after the test
-			if err := os.Unsetenv(name); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, os.Unsetenv(name))
 		}
 	}
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())

@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -63,18 +64,14 @@ type serverProcess struct {
 func startProcess(t *testing.T, name, config string, port int) *serverProcess {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	p := &serverProcess{name: name, url: fmt.Sprintf("nats://127.0.0.1:%d", port), cmd: exec.Command(self)}
 	p.cmd.Env = append(os.Environ(), serverEnv+"="+fmt.Sprintf("server_name: %s, host: 127.0.0.1, port: %d\n%s", name, port, config))
 	p.cmd.Stderr = os.Stderr
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, p.cmd.Start())
 	t.Cleanup(func() {
 		_ = p.stdin.Close()
 		_ = p.cmd.Process.Kill() // a process that is stopped dies, too
@@ -92,9 +89,7 @@ func startProcess(t *testing.T, name, config string, port int) *serverProcess {
 
 func (p *serverProcess) signal(t *testing.T, sig syscall.Signal) {
 	t.Helper()
-	if err := p.cmd.Process.Signal(sig); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, p.cmd.Process.Signal(sig))
 	if sig != syscall.SIGSTOP {
 		return
 	}
@@ -139,9 +134,7 @@ func productionShows(t *testing.T, url string, checks ...string) {
 	t.Helper()
 	test, _, _ := strings.Cut(t.Name(), "/")
 	text, err := os.ReadFile("../../docs/production.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	_, rest, found := strings.Cut(string(text), "<!-- performed by "+test+" -->\n```console\n")
 	_, body, shown := strings.Cut(rest, "\n")
 	want, _, _ := strings.Cut(body, "```")

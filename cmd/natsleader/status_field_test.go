@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -31,9 +32,7 @@ func manyElections(tb testing.TB, n int) string {
 		announcement := nats.NewMsg(fmt.Sprintf("$KV.elections_roster.e%05d.%s", i, anySession))
 		announcement.Header.Set(jetstream.MsgTTLHeader, "1h")
 		announcement.Data = []byte(`{"v":1,"id":"b"}`)
-		if err := errors.Join(nc.Publish(fmt.Sprintf("$KV.elections.e%05d", i), value), nc.PublishMsg(announcement)); err != nil {
-			tb.Fatal(err)
-		}
+		expect.OK(tb, errors.Join(nc.Publish(fmt.Sprintf("$KV.elections.e%05d", i), value), nc.PublishMsg(announcement)))
 	}
 	for _, name := range []string{"KV_elections", "KV_elections_roster"} {
 		eventually(tb, "the records are stored", func() bool {

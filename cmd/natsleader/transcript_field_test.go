@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -56,9 +57,7 @@ func normalised(s string) string {
 // to the last, on one server.
 func TestThePage_ShowsRealOutput(t *testing.T) {
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	stage := newStage(t)
 	var now strings.Builder // the page as it should be
 	var before, during string

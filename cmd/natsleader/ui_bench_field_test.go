@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/nats-io/nats.go/jetstream"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -22,9 +23,7 @@ func BenchmarkUI_ChangeToEye(b *testing.B) {
 	newBucket(b, url, "elections", leader.BucketConfig{})
 	_, js := connectTo(b, url)
 	kv, err := js.KeyValue(b.Context(), "elections")
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, err)
 	campaigns(b, url, "elections", "other", leader.Config{ID: "x"})
 	value := func(id string) string { return record(b, js, "other", id, time.Hour) }
 	write := func(id string) time.Time {
@@ -37,9 +36,7 @@ func BenchmarkUI_ChangeToEye(b *testing.B) {
 	}
 	write("first")
 	watch, err := kv.Watch(b.Context(), "billing", jetstream.UpdatesOnly())
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, err)
 	defer func() { _ = watch.Stop() }()
 	page := openBrowser(b, startUI(b, url).address, 1200, 700)
 	page.becomes(leaderOf, "first")
@@ -62,13 +59,9 @@ func BenchmarkUI_ChangeToEye(b *testing.B) {
 		ctx, cancel := context.WithTimeout(page.ctx, patience)
 		text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`window.seen`, chromedp.EvalAwaitPromise))
 		cancel()
-		if err != nil {
-			b.Fatal(err)
-		}
+		expect.OK(b, err)
 		ms, err := strconv.ParseFloat(text, 64)
-		if err != nil {
-			b.Fatal(err)
-		}
+		expect.OK(b, err)
 		seen = append(seen, time.Duration(ms*float64(time.Millisecond))-time.Duration(sent.UnixNano()))
 	}
 	slices.Sort(seen)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/webpage"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -39,9 +40,7 @@ func BenchmarkUI_SlowPages(b *testing.B) {
 		before, sockets := residentMB(b, u.cmd.Process.Pid), socketMB(b)
 		for range pages {
 			conn, err := net.Dial("tcp", strings.TrimPrefix(u.address, "http://"))
-			if err != nil {
-				b.Fatal(err)
-			}
+			expect.OK(b, err)
 			defer conn.Close() //nolint:errcheck // nothing was read
 			if _, err = fmt.Fprintf(conn, "GET /api/elections HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 				b.Fatal(err)
@@ -75,9 +74,7 @@ func socketMB(b *testing.B) float64 {
 func fieldOf(b *testing.B, file, word string) float64 {
 	b.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		b.Fatal(err)
-	}
+	expect.OK(b, err)
 	_, rest, _ := strings.Cut(string(text), word)
 	var n float64
 	if _, err = fmt.Sscan(rest, &n); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/nats-io/nats-server/v2/server"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
@@ -139,9 +140,7 @@ func TestUI_StartedAgain(t *testing.T) {
 	b.becomes(troubleIs+` !== ''`, "true")
 	_ = u.cmd.Wait() // it was killed
 	campaigns(t, url, "elections", "a-first", leader.Config{ID: "b"})
-	if err := a.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, a.Stop(t.Context()))
 	campaigns(t, url, "elections", "billing", leader.Config{ID: "c"})
 	startUIAt(t, url, strings.TrimPrefix(u.address, "http://"), "--allow-actions")
 	b.becomes(troubleIs, "")
@@ -252,17 +251,13 @@ func TestUI_TenThousand(t *testing.T) {
 	b.picture("ui-ten-thousand")
 	b.do(chromedp.SendKeys(chromedp.CSS("#filter"), "e00000"))
 	b.becomes(listed+" + "+leaderOf, "1a")
-	if err := first.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, first.Stop(t.Context()))
 	b.becomes(leaderOf, "nobody (was a)")
 	if _, err := chromedp.Call(b.ctx, performance.Enable, performance.EnableParams{}); err != nil {
 		t.Fatal(err)
 	}
 	all, err := chromedp.Call(b.ctx, performance.GetMetrics, cdp.Empty{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	var heap string
 	for _, m := range all.Metrics {
 		if m.Name == "JSHeapUsedSize" || m.Name == "Nodes" {
@@ -283,9 +278,7 @@ func TestUI_Pictures(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})
 	stop := func(c *leader.Candidate) {
-		if err := c.Stop(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, c.Stop(t.Context()))
 	}
 	for i, name := range []string{"billing", "invoices", "mail.outgoing", "reports.daily", "shards.1", "shards.2", "shards.3", "webhooks"} {
 		id := fmt.Sprintf("worker-%c", 'a'+i%3)
@@ -321,8 +314,6 @@ func openedBucket(t *testing.T, url string) *leader.Bucket {
 	t.Helper()
 	_, js := connectTo(t, url)
 	b, err := leader.OpenBucket(js, "elections")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	return b
 }

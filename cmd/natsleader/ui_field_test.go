@@ -19,6 +19,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/internal/webpage"
 	"github.com/natsleader/natsleader/leader"
@@ -161,9 +162,7 @@ func TestUI_Elections(t *testing.T) {
 			Kept       bool
 			Candidates []struct{ ID, Value string }
 		}
-		if err := json.Unmarshal(data, &r); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, json.Unmarshal(data, &r))
 		return r.Kept && len(r.Candidates) == 1 && r.Candidates[0].ID == "b" && r.Candidates[0].Value == "/w=="
 	})
 	if _, body, h := u.ask(http.MethodGet, "/api/record?election=billing", ""); !strings.Contains(body, `"id":"a"`) || h.Get("Natsleader-Revision") == "" {
@@ -174,9 +173,7 @@ func TestUI_Elections(t *testing.T) {
 	}
 
 	// The bucket keeps one record of the key. So b stands when the page has the one that a released.
-	if err := b.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, b.Stop(t.Context()))
 	begun := make(chan struct{})
 	go func() {
 		<-begun
@@ -200,9 +197,7 @@ func TestUI_Elections(t *testing.T) {
 	}
 
 	_, js := connectTo(t, url)
-	if err := js.DeleteKeyValue(t.Context(), "elections"); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, js.DeleteKeyValue(t.Context(), "elections"))
 	u.rows(func(rows map[string]webpage.Row, m uiMessage) bool {
 		for _, c := range m.Changes {
 			if strings.Contains(c.Text, "the key is gone") {
@@ -253,9 +248,7 @@ func TestUI_RefusesStrangers(t *testing.T) {
 	u := startUI(t, url, "--allow-actions", "--allow-host", "Ops.example")
 	u.rows(func(rows map[string]webpage.Row, _ uiMessage) bool { return rows["billing"].ID == "a" })
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(u.address, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	for _, k := range []struct {
 		what, path string
 		headers    []string

@@ -16,6 +16,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/webpage"
 	"github.com/natsleader/natsleader/leader"
@@ -145,9 +146,7 @@ func TestPlayground_Banner(t *testing.T) {
 	messages <- shown([]object{{"n": 1, "at": 1_800_000_000_000, "text": evil, "link": "https://example.invalid/"}})
 	var asked atomic.Value
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	handler, err := webpage.New(t.Context(), webpage.NewState(), webpage.Options{
 		Title: "Playground", Bucket: "test", Address: listener.Addr(), Panel: os.DirFS(page),
 		Roster: func(context.Context, string) (<-chan []leader.RosterEntry, error) { return nil, leader.ErrNoRoster },
@@ -166,9 +165,7 @@ func TestPlayground_Banner(t *testing.T) {
 			}
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	server := &http.Server{Handler: handler}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -57,9 +58,7 @@ func newLooks(t *testing.T) *looks {
 	l := &looks{t: t, out: &recorder{}, began: now}
 	l.w = newWatcher(&inspector{name: "elections", clock: serverClock{server: now, local: now}}, "", l.out)
 	l.w.look = func(_ context.Context, _ time.Duration, opening bool) look { return l.look(opening) }
-	if err := l.w.open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, l.w.open(t.Context()))
 	l.update(nil)
 	return l
 }
@@ -122,9 +121,7 @@ func TestWatch_ExpiryBeforeTakeover(t *testing.T) {
 	l.writes("leading", "a", 1, 0)
 	l.writes("leading", "a", 1, 500*time.Millisecond) // renewed
 	l.reported("0s a leads with token 1")
-	if err := l.w.lookedAt(l.look(true), true); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, l.w.lookedAt(l.look(true), true))
 	l.writes("pending", "b", 0, 1500*time.Millisecond)
 	l.update(nil)
 	l.reported("1.5s a has not renewed its lease, nobody leads", "1.5s b holds the key, and waits until no other lease can be valid")
@@ -270,9 +267,7 @@ func TestWatch_BucketMadeAgain(t *testing.T) {
 			l.update(nil)
 		}
 		tick := func() {
-			if err := l.w.report(l.w.all()...); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, l.w.report(l.w.all()...))
 		}
 		l.out.changes = nil
 		again()
@@ -327,9 +322,7 @@ func TestWatch_BucketMadeAgainAtOnce(t *testing.T) {
 
 			// Now the new feed takes the place of one that has not been given up.
 			l.created = l.began.Add(4 * time.Second)
-			if err := l.w.lookedAt(l.look(true), true); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, l.w.lookedAt(l.look(true), true))
 			l.writes("leading", "d", 4, 5*time.Second)
 			l.update(nil)
 			l.reported("5s d leads with token 4")
@@ -370,9 +363,7 @@ func TestWatch_LooksInBackground(t *testing.T) {
 	}
 	l.w.looked = time.Time{}
 	for range 3 { // one look at a time
-		if err := l.w.ticked(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, l.w.ticked(t.Context()))
 	}
 	<-asked
 	feed := &aFeed{make(chan struct{})}

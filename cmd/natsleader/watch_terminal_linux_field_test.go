@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -30,16 +31,12 @@ func terminal(t *testing.T, rows, columns uint16) (near, far *os.File) {
 		t.Fatal(err)
 	}
 	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	if err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}); err != nil {
 		t.Fatal(err)
 	}
 	far, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, err)
 	t.Cleanup(func() { _ = far.Close() })
 	return near, far
 }
@@ -49,9 +46,7 @@ func onTerminal(t *testing.T, far *os.File, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := natsleader(t, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = far, far, far
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	expect.OK(t, cmd.Start())
 	return cmd
 }
 
@@ -85,9 +80,7 @@ func TestWatch_RestoresTerminal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			near, far := terminal(t, 12, 100)
 			before, err := unix.IoctlGetTermios(int(far.Fd()), unix.TCGETS)
-			if err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, err)
 			cmd, screen, read := onTerminal(t, far, append(strings.Fields(x.line), "-s", url)...), &output{}, make(chan struct{})
 			go func() {
 				defer close(read)
@@ -130,9 +123,7 @@ func TestWatch_TerminalLostOrStuck(t *testing.T) {
 	newBucket(t, url, "elections", leader.BucketConfig{})
 	for name, end := range map[string]func(t *testing.T, near *os.File, cmd *exec.Cmd){
 		"lost": func(t *testing.T, near *os.File, cmd *exec.Cmd) {
-			if err := near.Close(); err != nil {
-				t.Fatal(err)
-			}
+			expect.OK(t, near.Close())
 			endOf(t, cmd)
 		},
 		"stuck": func(t *testing.T, _ *os.File, cmd *exec.Cmd) { interrupted(t, cmd) },

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -43,9 +44,7 @@ func TestFollower_LeaseOver(t *testing.T) {
 	reports := func(want ...state) {
 		t.Helper()
 		o.changes = nil
-		if err := w.report(w.all()...); err != nil {
-			t.Fatal(err)
-		}
+		expect.OK(t, w.report(w.all()...))
 		if len(o.changes) != len(want) || len(want) == 1 && o.changes[0].state != want[0] {
 			t.Errorf("%+v, not %v", o.changes, want)
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -330,21 +331,15 @@ func put(t *testing.T, js jetstream.JetStream, election, value string) {
 func record(tb testing.TB, js jetstream.JetStream, election, id string, lease time.Duration) string {
 	tb.Helper()
 	kv, err := js.KeyValue(tb.Context(), "elections")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.OK(tb, err)
 	e, err := kv.Get(tb.Context(), election)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.OK(tb, err)
 	var fields map[string]any
 	if err = json.Unmarshal(e.Value(), &fields); err != nil {
 		tb.Fatal(err)
 	}
 	fields["id"], fields["lease"] = id, lease.String()
 	text, err := json.Marshal(fields)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.OK(tb, err)
 	return string(text)
 }

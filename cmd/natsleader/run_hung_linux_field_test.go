@@ -55,6 +55,21 @@ func (p *runProcess) leaseFile() string {
 	return filepath.Join(found[0], "lease")
 }
 
+// A leader that cannot write the lease file anywhere hands over.
+func TestRun_LeaseFileCannotBeWritten(t *testing.T) {
+	s := newRunFixture(t, 0)
+	other := s.another()
+	a := s.start("a", "--", s.obedient())
+	a.says(`waiting: "other" leads`)
+	none := &unix.Rlimit{Cur: 0, Max: 100} // it opens no more files
+	expect.OK(t, unix.Prlimit(a.supervisor(), unix.RLIMIT_NOFILE, none, nil))
+	expect.OK(t, other.Stop(t.Context()))
+	a.exits(exitCannotRun)
+	said := a.text()
+	expect.That(t, strings.Contains(said, "cannot write the lease") && strings.Contains(said, "handed over") && s.count("begin") == 0,
+		"a has said:\n%s", said)
+}
+
 // The directory of the lease file may be cleaned away. systemd-tmpfiles removes files
 // that are old and not used.
 func TestLeaseDirectory_CleanedAway(t *testing.T) {

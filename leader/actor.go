@@ -269,7 +269,7 @@ func (a *actor) follow() *machine.Input {
 // store. Inputs and effects are large. A candidate has a small stack because the functions
 // from here to the machine pass pointers to them.
 func (a *actor) carryOut(in *machine.Input, call chan error) {
-	switch in.Kind { //nolint:exhaustive // only what is answered is put off by chance
+	switch in.Kind { //nolint:exhaustive // jitter spreads only what follows a reply
 	case machine.InRead, machine.InWritten, machine.InSettings, machine.InFeed:
 		in.Jitter = a.rng.Uint32()
 	}
@@ -417,7 +417,7 @@ func (a *actor) publish(changed bool) {
 	c := a.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if a.status.State == machine.StateLeader { // in this order: see State
+	if a.status.State == machine.StateLeader { // in this order: see stateAndTerm
 		c.leading.Store(a.term)
 		c.state.Store(uint32(StateLeader))
 	} else {

@@ -23,7 +23,7 @@ type guardDriver struct {
 	cancel context.CancelFunc // of the request in flight; nil if there is none
 	wakeAt time.Time
 	// reported has the fault that was reported when a request of that kind failed, until one
-	// succeeds. A fault of the guard itself stands with guardInRaised.
+	// succeeds. A fault of the guard itself stands with GuardInRaised.
 	reported [machine.GuardInRaised + 1]string
 
 	recheckAt time.Time          // zero: the guard has not been found fit

@@ -13,15 +13,15 @@ import (
 // mails are taken from a pool, and a candidate at rest keeps none.
 type mail struct {
 	in       machine.Input
-	entry    backend.Entry       // inHeard, inRead: becomes what the input observed
-	seen     *record.Observation // inHeard: the decoded entry, if it was decoded before
-	feed     backend.Feed        // inFeed: the feed that was opened
+	entry    backend.Entry       // InHeard, InRead: becomes what the input observed
+	seen     *record.Observation // InHeard: the decoded entry, if it was decoded before
+	feed     backend.Feed        // InFeed: the feed that was opened
 	guard    *guardMail          // of a guard, instead of in
 	listener *listenerMail       // of a request to the holder, instead of in
 	roster   *rosterMail         // of the roster, instead of in
-	from     uint64              // inHeard and others of a feed: the number of the feed
+	from     uint64              // InHeard and others of a feed: the number of the feed
 	call     chan error          // of a call that waits for an answer
-	bounded  bool                // inStop: StopTimeout applies
+	bounded  bool                // InStop: StopTimeout applies
 	sign     bool                // of a request for a sign of a majority; only the error of in counts
 }
 

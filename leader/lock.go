@@ -256,7 +256,7 @@ func (a *acquisition) note(e Event) {
 			a.held[e.Holder.Seat], a.last, a.why = e.Holder, e.Holder, ""
 		case known:
 			delete(a.held, e.Holder.Seat)
-		default: // see machine.show
+		default: // see holderReport in package machine
 			a.held[e.Holder.Seat], a.last, a.why = e.Holder, e.Holder, "its key was deleted, and the lease of its last holder may be running"
 		}
 	case Pending:

@@ -46,7 +46,7 @@ func seatOf(key string) int {
 //     permit, and gives the permit back after it has suspended it again. So at any instant
 //     all machines are suspended but at most one.
 //   - A suspended machine is neither pending, nor leading, nor fenced, whatever is lost or
-//     late. A machine in one of these states cannot be suspended (state_suspend.go; the
+//     late. A machine in one of these states cannot be suspended (machine/suspend.go; the
 //     exploration holds every step of the machine to this). So no two machines lead, or
 //     are about to.
 //   - A machine is suspended only when it cannot hold its key any more (mayHoldKey), and does

@@ -142,7 +142,7 @@ type tally struct {
 	fenced, deposed, faults     map[string]uint64 // by errorName
 
 	holds   bool
-	kept    bool // by an acknowledged write, since it has held the key
+	kept    bool // a write was acknowledged since it has held the key
 	silent  bool
 	expired bool // it is fenced because its lease was over, and no write has been acknowledged since
 	working bool // the work of a term goes on after its end

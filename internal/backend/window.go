@@ -92,7 +92,7 @@ const (
 	// leaders wait for less than twice as long. A link may take as long without any load, so the
 	// round trip must also be twice that of the fastest replies.
 	slow = 300 * time.Millisecond
-	// memory is after how many replies a faster one is largely forgotten, for a link that has
+	// After memory replies the fastest one before them is largely forgotten, because a link may have
 	// become slow.
 	memory = 1 << 16
 )

@@ -30,7 +30,7 @@ type request struct {
 	reply func(*nats.Msg, error)
 
 	stage      requestStage
-	before     error  // the last error of the connection from before the request was sent
+	before     error  // the last error of the connection from before the request was sent: a later one may be its denial
 	token      string // in Connection.pending
 	queued     bool
 	prev, next *request // in the queue

@@ -31,7 +31,7 @@ func (a *Stream) Turn(ctx context.Context) (done func(), err error) {
 	t, w := turn{granted: make(chan struct{})}, a.window
 	done = func() { w.Return(&t.place, backend.Reply{}) }
 	take := func(r backend.Rank) bool {
-		return w.Take(&t.place, r, &t, time.Time{}) // the age of the line is that of candidates, by their clocks
+		return w.Take(&t.place, r, &t, time.Time{}) // no instant: only candidates, which have clocks, count how long they wait
 	}
 	if take(backend.RankRead) {
 		return done, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
-// Durations are the times of a candidate, named as in [Config].
+// Durations are the times of a candidate, named as in Config of package leader.
 type Durations struct {
 	Lease, RenewDeadline, RenewInterval time.Duration
 	PendingPeriod, DrainTimeout         time.Duration

@@ -65,9 +65,9 @@ type GuardOp struct {
 // GuardInput is one event for the guard machine.
 type GuardInput struct {
 	Kind     guardInputKind
-	Desired  DesiredGuards           // guardInWish
-	Observed record.GuardObservation // guardInRead
-	Revision uint64                  // guardInRaised: the revision that was acknowledged
+	Desired  DesiredGuards           // GuardInDesired
+	Observed record.GuardObservation // GuardInRead
+	Revision uint64                  // GuardInRaised: the revision that was acknowledged
 	Err      error                   // of a reply
 	Jitter   uint32
 }

@@ -41,17 +41,17 @@ const (
 // Input is one input of the machine.
 type Input struct {
 	Kind     InputKind
-	Observed record.Observation // inHeard, inRead
-	Before   Sighting           // inRead: the last entry that was read in this process before this candidate
-	Revision uint64             // inWritten: acknowledged as
-	Settings backend.Settings   // inSettings
-	Guards   GuardsReport       // inGuards
-	Roster   RosterReport       // inRoster
-	To       string             // inResign: the intended successor
-	Next     bool               // inResign: in favour of the first in line
-	Value    string             // inProclaim, inResume
-	Until    time.Time          // inResume: takes no lease before then; inStop: drains no longer; zero: as configured
-	Term     uint64             // inDrained, inWorked
+	Observed record.Observation // InHeard, InRead
+	Before   Sighting           // InRead: the last entry that was read in this process before this candidate
+	Revision uint64             // InWritten: acknowledged as
+	Settings backend.Settings   // InSettings
+	Guards   GuardsReport       // InGuards
+	Roster   RosterReport       // InRoster
+	To       string             // InResign: the intended successor
+	Next     bool               // InResign: in favour of the first in line
+	Value    string             // InProclaim, InResume
+	Until    time.Time          // InResume: takes no lease before then; InStop: drains no longer; zero: as configured
+	Term     uint64             // InDrained, InWorked
 	Err      error              // of a reply, or of the feed's end
 	Jitter   uint32             // randomness for the pauses between tries
 }

@@ -116,9 +116,9 @@ func (k *keyView) keepsOut() bool {
 	return k.seen.Held() || k.seen.Kind == record.EntryForeign || k.seen.Kind == record.EntryMarker && k.seen.Rec.Lease > 0
 }
 
-// disowned reports whether a read has found the entry of that revision to be another client's. It
-// remains that when the write that it was compared with is not known any more. What only the feed
-// has delivered may be forged.
+// disowned reports whether a read has found the entry of that revision to be another client's. The
+// entry stays disowned after the write that it was compared with is forgotten. An entry that only the
+// feed has delivered may be forged, so it is not disowned.
 func (k *keyView) disowned(revision uint64) bool {
 	return k.seen.Kind == record.EntryForeign && k.seen.Revision == revision && k.readRevision == revision
 }
@@ -225,7 +225,7 @@ func (m *Machine) forget(now time.Time) {
 // holderReport is the holder as it was last reported. It has the parts of an observation that make a
 // difference to an application.
 type holderReport struct {
-	Kind    record.EntryKind // entryRecord: held; entryNothing: not held; entryForeign
+	Kind    record.EntryKind // EntryRecord: held; EntryNothing: not held; EntryForeign
 	id      string
 	Session string
 	token   uint64
@@ -239,7 +239,7 @@ func (m *Machine) currentReport(now time.Time) holderReport {
 	case m.key.seen.Kind == record.EntryUnseen && m.reported.Kind == record.EntryUnseen:
 		return m.reported
 	case m.key.seen.Kind == record.EntryForeign && now.Before(m.lapse()):
-		if m.KVElect || m.Observe { // each is somebody
+		if m.KVElect || m.Observe { // each value names a holder
 			return holderReport{Kind: record.EntryForeign, value: m.key.seen.Rec.Value}
 		}
 		return holderReport{Kind: record.EntryForeign}

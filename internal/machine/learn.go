@@ -26,7 +26,7 @@ func (m *Machine) heard(now time.Time, s record.Observation, fx *Effects) {
 		if !mine && !ignored {
 			m.renew.want()
 			m.reads.doubt()
-			m.overtaken(s) // the answer may cost it the key, and not show the record that followed
+			m.overtaken(s) // the answer may show that it has lost the key, and not who took it
 		}
 	case mine && !ignored:
 		// A winning write that was applied late, or one with a reply that is still to
@@ -230,7 +230,7 @@ func (m *Machine) learn(now time.Time, s record.Observation, fx *Effects) {
 		m.queue.publish(s.Rec.Next)
 		s.Rec.Next = ""
 	}
-	m.succeeded(now, s)
+	m.noteHandover(now, s)
 	m.key.see(s, now)
 	if s.Kind == record.EntryForeign && !m.KVElect {
 		m.fault(fmt.Errorf("%w at revision %d; it counts as held for %v", backend.ErrForeignRecord, s.Revision, m.unknownLease()), fx)

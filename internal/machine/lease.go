@@ -25,7 +25,7 @@ type write struct {
 	win   bool      // it replaces something that is not a record of its own
 	blind bool      // of a win: the entry that it replaces was not read, see confirmed
 	cond  uint64    // the revision that it replaces, 0 for nothing
-	token uint64    // that its record names, see record.asks
+	token uint64    // that its record names, see Record.Asks
 	ready time.Time // of a win: when the winner may be elected at the earliest; zero: at once
 }
 
@@ -84,8 +84,8 @@ func (l *writeLog) releaseDeadline() time.Time { return l.lastAt.Add(l.lastFor) 
 
 // renewal is when a holder writes the key again.
 //
-// electFrom counts in a pending candidate, and in one that gives up the key, as the instant
-// from which it may release it. It is zero in a leader and in a fenced candidate.
+// A pending candidate may be elected from electFrom on. A candidate that gives up the key may release
+// it from then on. It is zero in a leader and in a fenced candidate.
 type renewal struct {
 	electFrom time.Time // when a write that elects may be sent at the earliest
 	at        time.Time // when the next renewal is due
@@ -117,8 +117,8 @@ func (r *renewal) waitNoLonger() { r.electFrom = time.Time{} }
 func (m *Machine) least() uint64 { return max(m.memory.token, m.MinToken) + 1 }
 
 // standingToken returns the token of the record that the next write replaces. A pending
-// record of its own has none. Its token may be one more than lastToken, and the term for
-// which it asks may begin all the same.
+// record of its own has none. Its token may be one more than record.LastToken, because the least
+// token counts up by one, and the term for which it asks may begin all the same.
 func (m *Machine) standingToken() uint64 {
 	if m.holds() && m.key.seen.Rec.Phase == record.PhasePending {
 		return 0
@@ -352,7 +352,7 @@ func (m *Machine) renewalAfter(sent time.Time) time.Time {
 // stored handles an own write that holds the key. It was sent at sent and stored as s.
 func (m *Machine) stored(now time.Time, s record.Observation, w write, sent time.Time, fx *Effects) {
 	replaced := m.key.seen
-	m.succeeded(now, s)
+	m.noteHandover(now, s)
 	m.key.seeOwn(s, now)
 	m.writes.acknowledge(s.Rec.Counter)
 	if s.Rec.Phase != record.PhasePending {
@@ -376,7 +376,7 @@ func (m *Machine) stored(now time.Time, s record.Observation, w write, sent time
 			ready = Later(m.renew.electFrom, m.memory.notBefore) // a renewal, or what it was pending for
 		}
 		if m.shut() && m.leave.mode == Staying {
-			m.leave.withdraw(now) // it came late: there may be another that is to be led instead
+			m.leave.withdraw(now) // the win came late: meanwhile it may lead another seat
 		}
 		if m.leave.mode == resigning && now.Before(ready) && !m.shut() {
 			m.leave.stay() // it must not release this one: others would lead at once
@@ -388,7 +388,7 @@ func (m *Machine) stored(now time.Time, s record.Observation, w write, sent time
 		m.becomePending(now, ready, m.whyPending(now, ready, w, replaced), fx)
 	case StateFenced:
 		if m.term.draining || s.Rec.Phase == record.PhaseLeading {
-			m.renew.wantOnlyIf(!m.term.draining) // sent before the fence; one that is sent now elects
+			m.renew.wantOnlyIf(!m.term.draining) // sent before it was fenced; one that is sent now elects
 			return
 		}
 		m.becomePending(now, ready, m.whyPending(now, ready, w, replaced), fx)

@@ -31,7 +31,7 @@ import (
 // Machine is the state machine of one candidate. Step takes one input and returns the effects to
 // carry out. A machine is a plain value: a copy of it is a copy of the candidate, and equal machines
 // compare equal. Nothing depends on how great a revision, a token, a counter or an instant is, but for
-// the bounds of what is believed and for the phase of renewals: only their order and their distances
+// the bounds of what is believed and for Params.Phase: only their order and their distances
 // matter.
 type Machine struct {
 	Params

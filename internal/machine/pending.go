@@ -20,7 +20,7 @@ const (
 	pendingForLease // none of the others is known
 )
 
-// String returns the reason as [Pending] has it.
+// String returns the reason as the event Pending of package leader has it.
 func (r pendingReason) String() string {
 	switch r {
 	case pendingForNothing:

@@ -10,7 +10,7 @@ import (
 
 // inflight is the one request in flight, and the failures of those before it.
 //
-// late is set only while there is a request, and so is slot, slotHas. retryAt holds back
+// late is set only while there is a request. slot is slotHas exactly while there is one. retryAt holds back
 // requests of every kind. rank, slotSince and slow say how a candidate waits for a slot, and
 // are zero in any other.
 type inflight struct {
@@ -128,9 +128,9 @@ const (
 type Request struct {
 	Kind     RequestKind
 	Revision uint64        // the newest revision known when it was sent; the condition of a write
-	Rec      record.Record // reqWrite
+	Rec      record.Record // ReqWrite
 	write    write
-	Marker   bool // reqWrite: as a delete marker, so that every KV client takes the key for deleted
+	Marker   bool // ReqWrite: as a delete marker, so that every KV client takes the key for deleted
 }
 
 const (
@@ -296,7 +296,7 @@ func (m *Machine) rank(now time.Time, kind RequestKind) backend.Rank {
 		return backend.RankOverdue
 	case m.state == StateLeader && now.Before(m.tooLateAt()), m.term.draining:
 		return backend.RankHolder
-	case m.holds() && (m.leave.mode != Staying || m.raising()): // a release, or the renewal of a claim
+	case m.holds() && (m.leave.mode != Staying || m.raising()): // a release, or a renewal while it raises its guards
 		return backend.RankHolder
 	case kind == ReqWrite || m.holds():
 		return backend.RankTake
@@ -360,7 +360,7 @@ func (m *Machine) send(now time.Time, kind RequestKind, fx *Effects) {
 		m.reads.sent()
 	case ReqWrite:
 		req.Rec, req.write = m.compose(now)
-		req.Marker = m.KVElect && req.Rec.Phase == record.PhaseReleased // they wait until the key is absent
+		req.Marker = m.KVElect && req.Rec.Phase == record.PhaseReleased // processes of nats-kv-leader-elect wait until the key is absent
 		m.writes.add(now, req, m.bucket.times)
 		if req.write.win {
 			m.queue.stale()
@@ -373,8 +373,8 @@ func (m *Machine) send(now time.Time, kind RequestKind, fx *Effects) {
 }
 
 // wait returns how long a request may take before it is given up. A candidate waits longer after each
-// failure. A fenced candidate waits for as long as it has been fenced after a failure. On a slow link
-// they would otherwise give up each reply before it can arrive, and never learn which candidate leads. A leader
+// failure. After a failure a fenced candidate waits as long as it has been fenced so far. On a slow link
+// both would otherwise give up each reply before it can arrive, and never learn which candidate leads. A leader
 // has a lease to save, and a fenced candidate that drains has a key to keep: they try again soon.
 func (m *Machine) wait(now time.Time) time.Duration {
 	t := m.bucket.timing()

@@ -8,7 +8,7 @@ import (
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
-// Order is a candidate's part in the succession. Like params it never changes.
+// Order is a candidate's part in the succession. Like Params it never changes.
 type Order struct {
 	// Priority is published with the lease. Of the leaders of several seats, the one with
 	// the lowest priority gives way.
@@ -37,12 +37,12 @@ func LineOfAll(all []record.Announcement) record.Line {
 }
 
 // competes reports whether the candidate waits for the key, and could take it. A candidate
-// that may not take a lease yet does not stand. Otherwise the others would wait for its turn.
+// that may not take a lease yet does not compete. Otherwise the others would wait for its turn.
 func (m *Machine) competes(now time.Time) bool {
 	return m.eligible() && !now.Before(m.leave.cooldownUntil)
 }
 
-// eligible is stands without the instant before which the candidate takes no lease.
+// eligible is competes without the instant before which the candidate takes no lease.
 func (m *Machine) eligible() bool {
 	return m.Listed && m.bucket.known && m.leave.mode == Staying && m.key.seen.Kind != record.EntryUnseen && !m.holds() && !m.work.going && !m.work.idle &&
 		(!m.Guarded || m.guards.Fit)
@@ -119,7 +119,7 @@ func (m *Machine) ranked(now time.Time, r RosterReport, fx *Effects) {
 		m.renew.want()
 	}
 	m.queue.report(r.Line)
-	stayed := !now.Before(Later(r.Preemptor.Since, m.term.began).Add(m.bucket.times.Lease)) // both
+	stayed := !now.Before(Later(r.Preemptor.Since, m.term.began).Add(m.bucket.times.Lease)) // since the later of the two
 	if m.state == StateLeader && r.Preemptor.Session != "" && stayed && !now.Before(m.queue.yieldsFrom) {
 		m.handOver(now, r.Preemptor.Session, fx)
 	}
@@ -133,13 +133,13 @@ const PatienceDoubles = 8
 // about an hour with the default lease.
 func (m *Machine) longestPatience() time.Duration { return m.bucket.timing().Lease << PatienceDoubles }
 
-// succeeded counts a handover that failed: the record seen was released in favour of one
+// noteHandover counts a handover that failed: the record seen was released in favour of one
 // candidate, and another candidate holds the next one. All candidates see the same
 // records, so they agree on the count, whichever of them leads next. The count takes no
 // more memory for a crowd of sessions than for one. A handover that succeeds does not
 // reset the count. Otherwise a candidate that can write would make way for those that
 // cannot.
-func (m *Machine) succeeded(now time.Time, next record.Observation) {
+func (m *Machine) noteHandover(now time.Time, next record.Observation) {
 	if !m.given() || !next.Held() || m.key.seen.Rec.Names(next.Rec.ID, next.Rec.Session) {
 		return
 	}

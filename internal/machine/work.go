@@ -57,7 +57,8 @@ func (m *Machine) drainTimeout() time.Duration {
 	return m.bucket.times.Lease
 }
 
-// shut reports whether the candidate does not take the key, even if it could.
+// shut reports whether the candidate leaves the key alone even if it is free: it is suspended, its
+// work goes on, or no loop takes its terms.
 func (m *Machine) shut() bool { return m.suspended || m.work.going || m.work.idle }
 
 // drained ends a drain, because the work has ended or the time is up. A leader that was

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/term"
 )
 
-// answering is a standard input that is no file, where somebody answers questions.
+// answering is a standard input that is no file and answers questions.
 type answering interface{ answersQuestions() }
 
 // canAsk reports whether an operator can answer a question.

@@ -106,9 +106,8 @@ func TestEarly_TwoLeadIsNoExcuse(t *testing.T) {
 				srv:  &serverProcess{},
 				name: func(prefix string) string { return prefix },
 			}
-			if _, err := handover(t.Context(), p, 1); !errors.Is(err, tt.want) {
-				t.Errorf("handover: %v, want %v", err, tt.want)
-			}
+			_, err := handover(t.Context(), p, 1)
+			check.That(t, errors.Is(err, tt.want), "handover: %v, want %v", err, tt.want)
 			if _, err := cutOff(t.Context(), p); !errors.Is(err, tt.want) {
 				t.Errorf("cutOff: %v, want %v", err, tt.want)
 			}

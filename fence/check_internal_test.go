@@ -59,15 +59,13 @@ func TestProbe_Answers(t *testing.T) {
 				d.until(2 * time.Second)
 				d.until(2100 * time.Millisecond) // of a call of nats.go that is given up
 				c.is(k.at, k.want...)
-				if came := strings.ReplaceAll(d.came(), "natsleader.guard=", ""); k.writes != "" && came != k.writes {
-					t.Errorf("written: %q", came)
-				}
+				came := strings.ReplaceAll(d.came(), "natsleader.guard=", "")
+				check.That(t, k.writes == "" || came == k.writes, "written: %q", came)
 				if k.before == nil {
 					return
 				}
-				if e, err := d.bucket.api.LastOf(d.Context(), guardSubject); err != nil || k.want == nil && !e.Marker {
-					t.Errorf("the guard: %+v, %v", e, err)
-				}
+				e, err := d.bucket.api.LastOf(d.Context(), guardSubject)
+				check.That(t, err == nil && (k.want != nil || e.Marker), "the guard: %+v, %v", e, err)
 			})
 		})
 	}
@@ -139,9 +137,7 @@ func TestCheck_NoSettings(t *testing.T) {
 		c := d.check(ctx)
 		d.until(1100 * time.Millisecond)
 		c.is(time.Second, leader.ErrUnreachable)
-		if came := d.came(); came != "" {
-			t.Errorf("written: %s", came)
-		}
+		check.Equal(t, d.came(), "", "written: %s")
 	})
 }
 
@@ -272,13 +268,11 @@ func TestGuard_GoneReadsSettings(t *testing.T) {
 			return <-reply
 		})
 		c.is(0)
-		if got := d.headers(); len(got) != 1 || got[0] != "guard at=0 Nats-TTL=never" {
-			t.Errorf("%q", got)
-		}
+		got := d.headers()
+		check.That(t, len(got) == 1 && got[0] == "guard at=0 Nats-TTL=never", "%q", got)
 		d.follow(func(*nats.Msg, int) []byte { return refusal(500, 10099, "broken") })
-		if _, err := get(d); !errors.Is(err, &jetstream.APIError{ErrorCode: 10099}) {
-			t.Errorf("%v", err)
-		}
+		_, err := get(d)
+		check.That(t, errors.Is(err, &jetstream.APIError{ErrorCode: 10099}), "%v", err)
 		n := d.reads()
 		check.That(t, n == 1 && len(d.asked) == 1, "%d reads, %q", n, d.asked)
 	})

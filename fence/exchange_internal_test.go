@@ -153,9 +153,8 @@ func TestCompare_Conditions(t *testing.T) {
 		if err := d.bucket.compare(c); err != nil || c.messages[1].expected != 4 {
 			t.Errorf("a deleted key: %v, expected at %d", err, c.messages[1].expected)
 		}
-		if err := d.bucket.compare(conditioned(0, false)); !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-			t.Errorf("an update of a deleted key: %v", err)
-		}
+		err := d.bucket.compare(conditioned(0, false))
+		check.That(t, errors.Is(err, jetstream.ErrKeyRevisionMismatch), "an update of a deleted key: %v", err)
 		d.follow(func(*nats.Msg, int) []byte { return refusal(500, 10099, "broken") })
 		if err := d.bucket.compare(conditioned(0, true)); !errors.Is(err, &jetstream.APIError{ErrorCode: 10099}) || errors.Is(err, errNotNow) {
 			t.Errorf("an error: %v", err)

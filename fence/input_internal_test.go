@@ -98,9 +98,8 @@ func TestWriteSet_Check(t *testing.T) {
 		}
 	}
 	s.api.Known.Store(nil)
-	if err := (&writeSet{messages: []message{plain("u")}}).check(s); err != nil {
-		t.Errorf("a stream that is not known: %v", err)
-	}
+	err := (&writeSet{messages: []message{plain("u")}}).check(s)
+	check.That(t, err == nil, "a stream that is not known: %v", err)
 }
 
 // A condition that does not hold is the error that nats.go returns.
@@ -117,9 +116,8 @@ func TestMismatch_Errors(t *testing.T) {
 		for _, of := range []error{jetstream.ErrKeyRevisionMismatch, &jetstream.APIError{ErrorCode: jetstream.JSErrCodeStreamWrongLastSequence}} {
 			check.That(t, errors.Is(err, of) == errors.Is(k.want, of), "%v: is %v: %v", err, of, errors.Is(err, of))
 		}
-		if !errors.Is(err, k.want) || !k.m.create && !strings.Contains(err.Error(), " 7, not 5") {
-			t.Errorf("%v, want %v", err, k.want)
-		}
+		check.That(t, errors.Is(err, k.want) && (k.m.create || strings.Contains(err.Error(), " 7, not 5")),
+			"%v, want %v", err, k.want)
 	}
 }
 
@@ -168,9 +166,8 @@ func TestShape_Settings(t *testing.T) {
 		k.wish.Subjects = wished[:len(k.wish.Subjects)]
 		got := s.shape(k.old, k.wish)
 		check.That(t, reflect.DeepEqual(got, k.want), "%s:\n%+v, want\n%+v", k.name, got, k.want)
-		if !maps.Equal(meta, k.old.Metadata) || !slices.Equal(subjects, k.old.Subjects) {
-			t.Errorf("%s: the old settings were changed", k.name)
-		}
+		check.That(t, maps.Equal(meta, k.old.Metadata) && slices.Equal(subjects, k.old.Subjects),
+			"%s: the old settings were changed", k.name)
 		more := wished[len(wished)-1]
 		check.That(t, more == "s.more", "%s: the caller's array of subjects goes on with %s", k.name, more)
 	}
@@ -220,9 +217,8 @@ func TestOpen_Invalid(t *testing.T) {
 			"the guard's key":     func() error { return d.w.Delete(d.Context(), DefaultGuardKey) },
 			"a long key to write": func() error { return d.w.Purge(d.Context(), strings.Repeat("k", 1025)) },
 		} {
-			if err := open(); !errors.Is(err, leader.ErrInvalidConfig) {
-				t.Errorf("%s: %v", name, err)
-			}
+			err := open()
+			check.That(t, errors.Is(err, leader.ErrInvalidConfig), "%s: %v", name, err)
 		}
 		if _, err := OpenStream(d.js, strings.Repeat("s", 255), "g"); err != nil {
 			t.Errorf("the longest name: %v", err)
@@ -231,9 +227,8 @@ func TestOpen_Invalid(t *testing.T) {
 			t.Errorf("a key with a space: %v", err)
 		}
 		b, err := OpenBucket(d.js, "B", GuardKey("other"))
-		if d.ok(err); b.guard != "$KV.B.other" {
-			t.Errorf("the guard is %s", b.guard)
-		}
+		d.ok(err)
+		check.That(t, b.guard == "$KV.B.other", "the guard is %s", b.guard)
 		for name, g := range map[string]backend.Guard{
 			"a nil bucket": (*Bucket)(nil).Backend(), "a zero bucket": (&Bucket{}).Backend(),
 			"a nil stream": (*Stream)(nil).Backend(), "a zero stream": (&Stream{}).Backend(),

@@ -118,9 +118,7 @@ func atDesk(t *testing.T, replicas int, f func(d *desk)) {
 
 func (d *desk) ok(err error) {
 	d.Helper()
-	if err != nil {
-		d.Fatal(err)
-	}
+	check.OK(d, err)
 }
 
 // follow sets the rule for the replies from now on.
@@ -332,9 +330,8 @@ func (c *call) is(at time.Duration, want ...error) {
 	for _, e := range want {
 		check.That(c.d, errors.Is(c.err, e), "%v, want %v", c.err, e)
 	}
-	if errors.Is(c.err, ErrUnknownOutcome) && !errors.Is(errors.Join(want...), ErrUnknownOutcome) {
-		c.d.Errorf("the outcome is unknown: %v", c.err)
-	}
+	check.That(c.d, !errors.Is(c.err, ErrUnknownOutcome) || errors.Is(errors.Join(want...), ErrUnknownOutcome),
+		"the outcome is unknown: %v", c.err)
 }
 
 // waits fails the test if the call has ended.

@@ -104,9 +104,7 @@ func TestSubmit_GiveUpLeavesNothing(t *testing.T) {
 				c.is(0, k.want)
 				d.answer(msgs[0])
 				first.is(0)
-				if came := d.came(); came != k.came {
-					t.Errorf("written afterwards: %s", came)
-				}
+				check.Equal(t, d.came(), k.came, "written afterwards: %s")
 				d.idle()
 			})
 		})
@@ -146,9 +144,8 @@ func TestSubmit_GiveUpInFlight(t *testing.T) {
 		copy(data, "junk")
 		d.came()
 		d.until(600 * time.Millisecond)
-		if came := d.came(); came[:6] != "a=data" {
-			t.Errorf("sent again: %s", came)
-		}
+		came := d.came()
+		check.That(t, came[:6] == "a=data", "sent again: %s", came)
 		d.follow(nil)
 		d.until(time.Second)
 		d.idle()
@@ -209,9 +206,8 @@ func TestDrain_KeepsOrder(t *testing.T) {
 		first := d.write("b", "1")
 		second := d.pair("c")
 		third := d.write("d", "1")
-		if came := d.came(); came != "a=1 a=2" {
-			t.Fatalf("beside a batch: %s", came)
-		}
+		came := d.came()
+		check.Must(t, came == "a=1 a=2", "beside a batch: %s", came)
 		d.only("b", &b)
 		d.answer(a[0])
 		pair.is(0)
@@ -243,9 +239,8 @@ func TestDrain_AwaitsAllTurns(t *testing.T) {
 			d.only("b", &b)
 			second := d.write("b", "1")
 			c := d.pair("c")
-			if came := d.came(); came != "a=1 b=1" {
-				t.Fatalf("beside two single writes: %s", came)
-			}
+			came := d.came()
+			check.Must(t, came == "a=1 b=1", "beside two single writes: %s", came)
 			d.answer(a[0])
 			first.is(0)
 			if came := d.came(); came != "" {
@@ -295,9 +290,9 @@ func TestTake_SharesBatches(t *testing.T) {
 		q := &writeQueue{s: &guardedStream{}, f: &term{}, queue: slices.Clone(k.queue)}
 		q.s.api.Known.Store(&jetstream.StreamConfig{Replicas: 3, AllowAtomicPublish: true})
 		group := q.take()
-		if taken := len(k.queue) - len(q.queue); taken != k.want || len(group) != k.group {
-			t.Errorf("%s: %d were taken for a batch of %d", k.name, taken, len(group))
-		}
+		taken := len(k.queue) - len(q.queue)
+		check.That(t, taken == k.want && len(group) == k.group,
+			"%s: %d were taken for a batch of %d", k.name, taken, len(group))
 		q.s.api.Known.Store(&jetstream.StreamConfig{Replicas: 3})
 		q.queue = []*writeSet{set(1, 0), set(1, 0)}
 		group = q.take()
@@ -329,9 +324,8 @@ func TestOverdue_Limits(t *testing.T) {
 			if k.want {
 				want, revision = "natsleader.guard=mine a=1", 2
 			}
-			if came := d.came(); came != want {
-				t.Errorf("%s: %s", k.name, came)
-			}
+			came := d.came()
+			check.That(t, came == want, "%s: %s", k.name, came)
 			now, _ := d.Current()
 			check.That(t, now == revision, "%s: the revision is %d", k.name, now)
 			d.write("b", "1").is(0)
@@ -362,14 +356,12 @@ func TestNote_UnknownOutcomeStands(t *testing.T) {
 		d.answer(a[1])
 		second.is(5 * time.Second)
 		d.came()
-		if l := d.w.l; l.head != 2 || l.bytes != 2 || !l.unknownOutcome {
-			t.Errorf("up to %d, %d bytes, unknown %v", l.head, l.bytes, l.unknownOutcome)
-		}
+		l := d.w.l
+		check.That(t, l.head == 2 && l.bytes == 2 && l.unknownOutcome,
+			"up to %d, %d bytes, unknown %v", l.head, l.bytes, l.unknownOutcome)
 		d.follow(nil)
 		d.write("c", "1").is(5 * time.Second)
-		if came := d.came(); came != "natsleader.guard=mine c=1" {
-			t.Errorf("then %s", came)
-		}
+		check.Equal(t, d.came(), "natsleader.guard=mine c=1", "then %s")
 	})
 	atDesk(t, 1, func(d *desk) {
 		var a []*nats.Msg
@@ -476,9 +468,7 @@ func TestDeliver_FencedTogether(t *testing.T) {
 		for _, c := range calls {
 			c.is(0, leader.ErrFenced)
 		}
-		if came := d.came(); came != "b=2 c=2 d=2" {
-			t.Errorf("sent: %s", came)
-		}
+		check.Equal(t, d.came(), "b=2 c=2 d=2", "sent: %s")
 	})
 }
 
@@ -513,15 +503,12 @@ func TestExplain_GuardFound(t *testing.T) {
 				d.until(2 * time.Second)
 				c.is(k.after, k.want)
 				d.mu.Lock()
-				if slices.Contains(d.asked, "$JS.API.STREAM.INFO.KV_B") {
-					t.Error("the settings were read, although the guard is the reason")
-				}
+				check.That(t, !slices.Contains(d.asked, "$JS.API.STREAM.INFO.KV_B"),
+					"the settings were read, although the guard is the reason")
 				d.mu.Unlock()
 				n := d.suspected()
 				check.That(t, n == k.suspects, "reported %d times", n)
-				if came := d.came(); came != k.came {
-					t.Errorf("sent: %s", came)
-				}
+				check.Equal(t, d.came(), k.came, "sent: %s")
 			})
 		})
 	}

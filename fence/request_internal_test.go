@@ -91,14 +91,13 @@ func TestPack_Headers(t *testing.T) {
 			d.have("$KV.B.k", "old")
 			c := d.begin(func() error { return k.write(d) })
 			c.is(0)
-			if got := d.headers(); !slices.Equal(got, k.want) {
-				t.Errorf("%s:\n%s\nwant\n%s", k.name, strings.Join(got, "\n"), strings.Join(k.want, "\n"))
-			}
+			got := d.headers()
+			check.That(t, slices.Equal(got, k.want),
+				"%s:\n%s\nwant\n%s", k.name, strings.Join(got, "\n"), strings.Join(k.want, "\n"))
 			now, _ := d.Current()
 			check.That(t, now == k.revision, "%s: the guard is at %d", k.name, now)
-			if d.w.l.bytes != 0 || d.w.l.unknownOutcome {
-				t.Errorf("%s: %d bytes, unknown %v", k.name, d.w.l.bytes, d.w.l.unknownOutcome)
-			}
+			check.That(t, d.w.l.bytes == 0 && !d.w.l.unknownOutcome,
+				"%s: %d bytes, unknown %v", k.name, d.w.l.bytes, d.w.l.unknownOutcome)
 			d.idle()
 		})
 	}
@@ -163,9 +162,9 @@ func TestSettle_StoredAndRejected(t *testing.T) {
 				return err
 			})
 			c.is(0)
-			if now, _ := d.Current(); revision != 3 || now != 4 {
-				t.Errorf("rejected %s: the revision is %d, that of the guard %d", name, revision, now)
-			}
+			now, _ := d.Current()
+			check.That(t, revision == 3 && now == 4,
+				"rejected %s: the revision is %d, that of the guard %d", name, revision, now)
 			d.stores(reply("4"))
 			c = d.begin(func() (err error) {
 				revision, err = d.w.Put(d.Context(), "k", []byte("new"))
@@ -426,9 +425,7 @@ func TestPublish_NotTaken(t *testing.T) {
 		d.came()
 		d.publish(w, &ack, bad, &nats.Msg{Subject: "$KV.B.b"}).is(0, nats.ErrBadHeaderMsg)
 		d.publish(w, &ack, bad).is(0, nats.ErrBadHeaderMsg)
-		if came := d.came(); came != "" {
-			t.Errorf("written: %s", came)
-		}
+		check.Equal(t, d.came(), "", "written: %s")
 		sent := d.nc.Stats().OutMsgs
 		d.s.Shutdown()
 		d.came()

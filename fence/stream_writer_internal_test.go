@@ -115,9 +115,8 @@ func TestStreamBatch_FirstError(t *testing.T) {
 		b.PublishMsg(nil)
 		b.PublishMsg(noSequence)
 		b.PublishMsg(scheduled)
-		if _, err := b.Commit(d.Context()); err == nil || err.Error() != "leader: invalid configuration: the message is nil" {
-			t.Errorf("%v", err)
-		}
+		_, err := b.Commit(d.Context())
+		check.That(t, err != nil && err.Error() == "leader: invalid configuration: the message is nil", "%v", err)
 		b = w.Batch()
 		b.PublishMsg(noSequence)
 		b.PublishMsg(nil)

@@ -35,9 +35,7 @@ func (k kit) stand(id string, cfg leader.Config) *leader.Candidate {
 	cfg.ID = id
 	link := k.store.Link(id)
 	c, err := leader.Campaign(k.Context(), link, "billing", cfg)
-	if err != nil {
-		k.Fatal(err)
-	}
+	check.OK(k, err)
 	k.Cleanup(func() {
 		link.Close()
 		<-c.Done()
@@ -50,16 +48,10 @@ func (k kit) stand(id string, cfg leader.Config) *leader.Candidate {
 func (k kit) get(h http.Handler, status int, body map[string]any) {
 	k.Helper()
 	w := ask(h, http.MethodGet)
-	if w.Code != status {
-		k.Errorf("status %d, not %d: %s", w.Code, status, w.Body)
-	}
+	check.Equal(k, w.Code, status, "status %d, not %d: %s", status, w.Body)
 	var got map[string]any
-	if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
-		k.Fatal(err)
-	}
-	if !reflect.DeepEqual(got, body) {
-		k.Errorf("%s\nnot %v", w.Body, body)
-	}
+	check.OK(k, json.Unmarshal(w.Body.Bytes(), &got))
+	check.That(k, reflect.DeepEqual(got, body), "%s\nnot %v", w.Body, body)
 	for key, want := range map[string]string{"Content-Type": "application/json", "Cache-Control": "no-store"} {
 		if got := w.Result().Header.Get(key); got != want { //nolint:bodyclose // a recorder's
 			k.Errorf("%s: %q was sent", key, got)
@@ -193,9 +185,8 @@ func TestConnected_200UntilCutOff(t *testing.T) {
 
 	k.store.Link("a").Restore()
 	k.clock.Advance(time.Second)
-	if w := ask(h, http.MethodGet); w.Code != 200 {
-		t.Errorf("reconnected, and yet %d: %s", w.Code, w.Body)
-	}
+	w := ask(h, http.MethodGet)
+	check.That(t, w.Code == 200, "reconnected, and yet %d: %s", w.Code, w.Body)
 }
 
 // Connected answers 503 from the instant at which a lease could not be renewed, however short the
@@ -211,9 +202,9 @@ func TestConnected_503WhenLeaseIsOver(t *testing.T) {
 			k.store.Link("a").Cut()
 			k.clock.Advance(5*time.Second - 1)
 		}
-		if w := ask(h, http.MethodGet); w.Code != 200 || !strings.Contains(w.Body.String(), `"state":"leader"`) {
-			t.Errorf("paused %v: %d %s", paused, w.Code, w.Body)
-		}
+		w := ask(h, http.MethodGet)
+		check.That(t, w.Code == 200 && strings.Contains(w.Body.String(), `"state":"leader"`),
+			"paused %v: %d %s", paused, w.Code, w.Body)
 		if paused {
 			clock.by++
 		} else {
@@ -240,9 +231,8 @@ func TestConnected_200WhileDraining(t *testing.T) {
 		"election": "billing", "id": "a", "state": "fenced", "is_leader": false, "connected": true,
 	})
 	k.clock.Advance(time.Minute)
-	if err := <-resigned; err != nil {
-		t.Error(err)
-	}
+	err := <-resigned
+	check.That(t, err == nil, "%v", err)
 }
 
 // Connected answers 503 before the bucket has answered, so that a roll-out stops at a pod that has
@@ -258,9 +248,8 @@ func TestConnected_503BeforeTheFirstAnswer(t *testing.T) {
 	k.get(health.Connected(c), 503, body)
 	k.store.Link("a").Restore()
 	k.clock.Advance(5 * time.Second)
-	if w := ask(health.Connected(c), http.MethodGet); w.Code != 200 {
-		t.Errorf("%d %s", w.Code, w.Body)
-	}
+	w := ask(health.Connected(c), http.MethodGet)
+	check.That(t, w.Code == 200, "%d %s", w.Code, w.Body)
 }
 
 // A body contradicts neither its status nor itself, whenever the link is cut and restored, and for
@@ -308,9 +297,8 @@ func TestHandlers_NoContradiction(t *testing.T) {
 					if name == "Connected" {
 						ok = a.Connected
 						seen[fmt.Sprint(a.State, " connected ", a.Connected)]++
-						if cut[id] && leads != "" && leads != id && a.State == "fenced" && a.Connected {
-							t.Errorf("seed %d: %s leads, and %s has the answer %s", seed, leads, id, w.Body)
-						}
+						check.That(t, !cut[id] || leads == "" || leads == id || a.State != "fenced" || !a.Connected,
+							"seed %d: %s leads, and %s has the answer %s", seed, leads, id, w.Body)
 						if a.Connected && (a.Silent > lease/2. || a.Error != "" || a.State == "fenced") || !a.Connected && a.Error == "" {
 							t.Errorf("seed %d: %s", seed, w.Body)
 						}
@@ -323,9 +311,7 @@ func TestHandlers_NoContradiction(t *testing.T) {
 		}
 	}
 	for _, situation := range []string{"leader connected true", "leader connected false", "fenced connected false", "candidate connected true", "candidate connected false"} {
-		if seen[situation] == 0 {
-			t.Errorf("it never came to: %s, but to %v", situation, seen)
-		}
+		check.That(t, seen[situation] != 0, "it never came to: %s, but to %v", situation, seen)
 	}
 }
 
@@ -361,9 +347,8 @@ func TestHandlers_OnlyGETAndHEAD(t *testing.T) {
 			if w.Code != http.StatusMethodNotAllowed || sent.Get("Allow") != "GET, HEAD" || strings.Contains(w.Body.String(), "{") {
 				t.Errorf("%s: %s: %d %s, Allow: %s", name, method, w.Code, w.Body, sent.Get("Allow"))
 			}
-			if sent.Get("Cache-Control") != "no-store" {
-				t.Errorf("%s: the answer to %s may be cached", name, method)
-			}
+			check.That(t, sent.Get("Cache-Control") == "no-store",
+				"%s: the answer to %s may be cached", name, method)
 		}
 	}
 }
@@ -378,16 +363,12 @@ func TestLeader_200ForEachSeat(t *testing.T) {
 			want = http.StatusServiceUnavailable
 		}
 		w := ask(health.Leader(c), http.MethodGet)
-		if w.Code != want {
-			t.Errorf("%s: %d %s", id, w.Code, w.Body)
-		}
-		if i == 2 && !strings.Contains(w.Body.String(), `"leader":{"id":"a"`) {
-			t.Errorf("the leader on the lowest seat is not named: %s", w.Body)
-		}
+		check.That(t, w.Code == want, "%s: %d %s", id, w.Code, w.Body)
+		check.That(t, i != 2 || strings.Contains(w.Body.String(), `"leader":{"id":"a"`),
+			"the leader on the lowest seat is not named: %s", w.Body)
 		for name, h := range map[string]http.Handler{"Live": health.Live(c), "Connected": health.Connected(c)} {
-			if w := ask(h, http.MethodGet); w.Code != http.StatusOK {
-				t.Errorf("%s: %s: %d %s", id, name, w.Code, w.Body)
-			}
+			w := ask(h, http.MethodGet)
+			check.That(t, w.Code == http.StatusOK, "%s: %s: %d %s", id, name, w.Code, w.Body)
 		}
 	}
 }

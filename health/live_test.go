@@ -28,9 +28,8 @@ func TestLive_200InAnOutage(t *testing.T) {
 		for range 60 {
 			k.clock.Advance(time.Minute)
 			k.get(health.Live(c), 200, fields{"election": "billing", "id": id, "live": true})
-			if w := ask(health.Connected(c), http.MethodGet); w.Code != 503 {
-				t.Errorf("%s: connected: %d %s", id, w.Code, w.Body)
-			}
+			w := ask(health.Connected(c), http.MethodGet)
+			check.That(t, w.Code == 503, "%s: connected: %d %s", id, w.Code, w.Body)
 		}
 	}
 }
@@ -92,9 +91,8 @@ func TestLive_503WhenStuck(t *testing.T) {
 			defer cancel()
 			w := httptest.NewRecorder()
 			health.Live(c).ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody))
-			if w.Code != status || time.Since(from) != after {
-				t.Errorf("%d after %v, want %d after %v", w.Code, time.Since(from), status, after)
-			}
+			check.That(t, w.Code == status && time.Since(from) == after,
+				"%d after %v, want %d after %v", w.Code, time.Since(from), status, after)
 			return w
 		}
 		probe(200, 0)
@@ -104,9 +102,8 @@ func TestLive_503WhenStuck(t *testing.T) {
 		synctest.Wait()
 		before := runtime.NumGoroutine()
 		for range 100 {
-			if w := probe(503, time.Second); !strings.Contains(w.Body.String(), "does not answer") {
-				t.Errorf("%s", w.Body)
-			}
+			w := probe(503, time.Second)
+			check.That(t, strings.Contains(w.Body.String(), "does not answer"), "%s", w.Body)
 		}
 		if after := runtime.NumGoroutine(); after >= before+50 { // the runtime has some of its own
 			t.Errorf("%d goroutines, %d before", after, before)

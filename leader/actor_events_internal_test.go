@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // unread takes the unread events of a reader.
@@ -36,25 +38,18 @@ func lastWholeTerm(t *testing.T, events []Event) (last uint64) {
 		case Pending:
 			pending = true
 		case Elected:
-			if open != 0 || !pending || e.Term.token <= last {
-				t.Fatalf("term %d begins within %d, after %d, after a Pending: %v", e.Term.token, open, last, pending)
-			}
+			check.Must(t, open == 0 && pending && e.Term.token > last,
+				"term %d begins within %d, after %d, after a Pending: %v", e.Term.token, open, last, pending)
 			open, last, pending = e.Term.token, e.Term.token, false
 		case Fenced:
-			if e.Term.token != open {
-				t.Fatalf("term %d is fenced within %d", e.Term.token, open)
-			}
+			check.Must(t, e.Term.token == open, "term %d is fenced within %d", e.Term.token, open)
 		case Deposed:
-			if e.Term.token != open {
-				t.Fatalf("term %d ends within %d", e.Term.token, open)
-			}
+			check.Must(t, e.Term.token == open, "term %d ends within %d", e.Term.token, open)
 			open = 0
 		case Observed, Faulted:
 		}
 	}
-	if open != 0 {
-		t.Fatalf("term %d never ends", open)
-	}
+	check.Must(t, open == 0, "term %d never ends", open)
 	return last
 }
 
@@ -72,9 +67,8 @@ func TestOutbox_KeepsOrder(t *testing.T) {
 		for _, e := range events {
 			text += fmt.Sprintf("%T ", e)
 		}
-		if want := "leader.Pending leader.Elected leader.Fenced leader.Deposed leader.Observed "; text != want {
-			t.Errorf("%s, want %s", text, want)
-		}
+		want := "leader.Pending leader.Elected leader.Fenced leader.Deposed leader.Observed "
+		check.That(t, text == want, "%s, want %s", text, want)
 	}
 }
 
@@ -95,15 +89,10 @@ func TestOutbox_IsBounded(t *testing.T) {
 			}
 		}
 		for most, events := range map[int][]Event{maxUnread: unread(r), maxPast: unread(o.enter())} {
-			if len(events) > most || len(events) < most-4 {
-				t.Errorf("%d of %d are kept", len(events), most)
-			}
-			if last := lastWholeTerm(t, events); last != 999 {
-				t.Errorf("the last term is %d", last)
-			}
-			if _, observed := events[len(events)-1].(Observed); observed != others {
-				t.Errorf("the newest Observed is not the last: %v", events)
-			}
+			check.That(t, len(events) <= most && len(events) >= most-4, "%d of %d are kept", len(events), most)
+			check.Equal(t, lastWholeTerm(t, events), 999, "the last term is %d")
+			_, observed := events[len(events)-1].(Observed)
+			check.That(t, observed == others, "the newest Observed is not the last: %v", events)
 		}
 	}
 }
@@ -203,14 +192,11 @@ func TestEvents_EndWithTheContext(t *testing.T) {
 			synctest.Wait()
 			cancel()
 			synctest.Wait()
-			if n := len(c.out.readers); n != 0 {
-				t.Errorf("%d readers are left", n)
-			}
+			check.Equal(t, len(c.out.readers), 0, "%d readers are left")
 			addTerm(&c.out, 5_000)
 			for _, channel := range all {
-				if n := len(left(t, channel)); n != min(int(4*terms), maxPast) {
-					t.Errorf("%d terms: %d events are left", terms, n)
-				}
+				n := len(left(t, channel))
+				check.That(t, n == min(int(4*terms), maxPast), "%d terms: %d events are left", terms, n)
 			}
 		})
 	}
@@ -235,12 +221,12 @@ func TestEvents_EndOfUnread(t *testing.T) {
 				c.out.close()
 				for channel, before := range map[<-chan Event][]Event{reader: got, other: nil, c.Events(t.Context()): nil} {
 					events := left(t, channel)
-					if last := lastWholeTerm(t, append(before, events...)); last != terms {
-						t.Errorf("after %d events of %d terms: the last term is %d", read, terms, last)
-					}
-					if n, unread := len(events), int(4*terms)-len(before); n > maxPast || n < min(unread, maxPast-3) {
-						t.Errorf("after %d events of %d terms: %d of %d are left", read, terms, n, unread)
-					}
+					last := lastWholeTerm(t, append(before, events...))
+					check.That(t, last == terms,
+						"after %d events of %d terms: the last term is %d", read, terms, last)
+					n, unread := len(events), int(4*terms)-len(before)
+					check.That(t, n <= maxPast && n >= min(unread, maxPast-3),
+						"after %d events of %d terms: %d of %d are left", read, terms, n, unread)
 				}
 			})
 		}
@@ -269,9 +255,9 @@ func TestEvents_EndLeavesOutReports(t *testing.T) {
 						deposed++
 					}
 				}
-				if last := lastWholeTerm(t, all); len(all) > maxPast || len(all) < maxPast-3 || deposed != terms || last != 7 {
-					t.Errorf("%d seats: %d events and %d terms up to %d are left", seats, len(all), deposed, last)
-				}
+				last := lastWholeTerm(t, all)
+				check.That(t, len(all) <= maxPast && len(all) >= maxPast-3 && deposed == terms && last == 7,
+					"%d seats: %d events and %d terms up to %d are left", seats, len(all), deposed, last)
 			}
 		})
 	}
@@ -283,9 +269,8 @@ func TestOutbox_UnreadIsSmall(t *testing.T) {
 	for token := range uint64(1_000) {
 		addTerm(&o, token)
 	}
-	if o.readers != nil || cap(o.past) > 3*maxPast {
-		t.Errorf("%d readers, and room for %d events", len(o.readers), cap(o.past))
-	}
+	check.That(t, o.readers == nil && cap(o.past) <= 3*maxPast,
+		"%d readers, and room for %d events", len(o.readers), cap(o.past))
 }
 
 // Many readers come, read and go while events are added. Each gets those that come after it in order.
@@ -321,9 +306,7 @@ func TestOutbox_ManyReaders(t *testing.T) {
 	for range readers {
 		select {
 		case err := <-ended:
-			if err != nil {
-				t.Error(err)
-			}
+			check.That(t, err == nil, "%v", err)
 		case <-limit.Done():
 			t.Fatal("a reader does not end")
 		}
@@ -335,10 +318,6 @@ func TestReady_LeavesNoReader(t *testing.T) {
 	c := &Candidate{done: make(chan struct{}), loops: &loops{}}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := c.Ready(ended); err == nil {
-		t.Error("it neither leads nor follows")
-	}
-	if n := len(c.out.readers); n != 0 {
-		t.Errorf("%d readers are left", n)
-	}
+	check.That(t, c.Ready(ended) != nil, "it neither leads nor follows")
+	check.Equal(t, len(c.out.readers), 0, "%d readers are left")
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/machine"
 )
 
@@ -47,9 +48,8 @@ func TestFaultFilter_ReportsOnce(t *testing.T) {
 	var f faultFilter
 	for i := range 1000 {
 		err := fmt.Errorf("%w: %d", ErrPermission, i)
-		if !f.isNews(&machine.Input{Kind: machine.InRead, Err: err}, err) || len(f.reported) > 16 {
-			t.Fatalf("after %d faults: %d are remembered, or this one is no news", i, len(f.reported))
-		}
+		check.Must(t, f.isNews(&machine.Input{Kind: machine.InRead, Err: err}, err) && len(f.reported) <= 16,
+			"after %d faults: %d are remembered, or this one is no news", i, len(f.reported))
 	}
 }
 
@@ -69,15 +69,12 @@ func TestFaultFilter_ReportsChanges(t *testing.T) {
 			err  error
 			want bool
 		}{{first, true}, {first, false}, {second, true}, {second, false}, {first, true}, {nil, false}, {first, true}} {
-			if got := isNews(step.err); got != step.want {
-				t.Errorf("%s, step %d: news %v, want %v", name, i, got, step.want)
-			}
+			got := isNews(step.err)
+			check.That(t, got == step.want, "%s, step %d: news %v, want %v", name, i, got, step.want)
 		}
 	}
 	for range 2 {
-		if !misfit(ErrRegressed) {
-			t.Error("a bucket that has lost its memory again is no news")
-		}
+		check.That(t, misfit(ErrRegressed), "a bucket that has lost its memory again is no news")
 	}
 }
 
@@ -90,8 +87,7 @@ func TestFaultFilter_FeedIsBack(t *testing.T) {
 		news    bool
 	}{{machine.InTick, true}, {machine.InRead, false}, {machine.InFeed, true}, {machine.InSettings, false}} {
 		f.succeeded(c.success)
-		if news := f.isNews(lost, ErrNoFeed); news != c.news {
-			t.Errorf("after a success of kind %d: news %v", c.success, news)
-		}
+		news := f.isNews(lost, ErrNoFeed)
+		check.That(t, news == c.news, "after a success of kind %d: news %v", c.success, news)
 	}
 }

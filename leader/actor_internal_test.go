@@ -6,6 +6,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/record"
@@ -21,9 +22,8 @@ func TestReminder_DoublesUpToABound(t *testing.T) {
 		r.due(zero.Add(from), false, lease)
 		r.due(zero.Add(from), true, lease)
 		for next := r.at; !next.After(zero.Add(until)); next = r.at {
-			if r.due(next.Add(-1), true, lease) || !r.due(next, true, lease) || !r.at.After(next) {
-				t.Fatalf("at %v: due at the wrong time", next.Sub(zero))
-			}
+			check.Must(t, !r.due(next.Add(-1), true, lease) && r.due(next, true, lease) && r.at.After(next),
+				"at %v: due at the wrong time", next.Sub(zero))
 			at = append(at, next.Sub(zero)-from)
 		}
 		return at
@@ -34,9 +34,8 @@ func TestReminder_DoublesUpToABound(t *testing.T) {
 		pause = min(2*pause, lease<<machine.PatienceDoubles)
 	}
 	zero = zero.Add(time.Hour)
-	if got := reported(0, want[len(want)-1]); !slices.Equal(got, want) {
-		t.Errorf("reported at %v, want %v", got, want)
-	}
+	got := reported(0, want[len(want)-1])
+	check.That(t, slices.Equal(got, want), "reported at %v, want %v", got, want)
 	again := 100 * time.Hour
 	if got := reported(again, again+time.Minute); !slices.Equal(got, want[:2]) {
 		t.Errorf("after another term: reported at %v, want %v", got, want[:2])
@@ -52,9 +51,8 @@ func TestLoops_LeftBeforeTheEndOfTheTerm(t *testing.T) {
 	for _, m := range c.box.mails {
 		got = append(got, m.in.Kind)
 	}
-	if want := []machine.InputKind{machine.InNoLoop, machine.InWorked}; !slices.Equal(got, want) {
-		t.Errorf("the candidate gets the inputs %v, want %v", got, want)
-	}
+	want := []machine.InputKind{machine.InNoLoop, machine.InWorked}
+	check.That(t, slices.Equal(got, want), "the candidate gets the inputs %v, want %v", got, want)
 }
 
 // The ID of the successor is known before a call of Transfer returns.
@@ -62,14 +60,12 @@ func TestCalls_SuccessorIsKnownFirst(t *testing.T) {
 	call, taken := make(chan error, 1), ""
 	c := calls{handing: []handing{{call, "s"}}}
 	c.taken = func(id string) {
-		if taken = id; len(call) > 0 {
-			t.Error("the call was answered before")
-		}
+		taken = id
+		check.That(t, len(call) <= 0, "the call was answered before")
 	}
 	c.answerTransfers(testEpoch, &machine.Status{Seen: &record.Observation{Kind: record.EntryRecord, Rec: record.Record{ID: "b", Session: "s"}}})
-	if len(call) != 1 || <-call != nil || taken != "b" {
-		t.Errorf("the call is not answered, or %q has taken the key", taken)
-	}
+	check.That(t, len(call) == 1 && <-call == nil && taken == "b",
+		"the call is not answered, or %q has taken the key", taken)
 }
 
 // Of each thousand candidates that an application adds, these two types take most of the heap.
@@ -82,9 +78,8 @@ func TestActor_SizeClass(t *testing.T) {
 		proof.Skip(t, "for pointers of 8 bytes")
 	}
 	const header = 8
-	if n := unsafe.Sizeof(actor{}) + header; n > 3200 {
-		t.Errorf("an actor takes %d bytes, more than its size class of 3200", n)
-	}
+	n := unsafe.Sizeof(actor{}) + header
+	check.That(t, n <= 3200, "an actor takes %d bytes, more than its size class of 3200", n)
 	if n := unsafe.Sizeof(Candidate{}) + header; n > 640 {
 		t.Errorf("a Candidate takes %d bytes, more than its size class of 640", n)
 	}

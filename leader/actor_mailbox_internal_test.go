@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/machine"
 )
 
@@ -29,19 +30,15 @@ func TestMailbox_IsBounded(t *testing.T) {
 		b.put(mail{guard: &guardMail{number: int(i % 2), in: machine.GuardInput{Kind: machine.GuardInSuspect}}})
 		b.put(mail{listener: &listenerMail{answer: func([]byte) {}}})
 	}
-	if n := len(b.mails); n != 2+1+3+2+2+maxRequests {
-		t.Errorf("%d mails wait", n)
-	}
+	check.Equal(t, len(b.mails), 2+1+3+2+2+maxRequests, "%d mails wait")
 	for _, m := range b.mails {
-		if m.in.Kind == machine.InHeard && m.entry.Revision != 999 {
-			t.Errorf("revision %d of feed %d waits", m.entry.Revision, m.from)
-		}
+		check.That(t, m.in.Kind != machine.InHeard || m.entry.Revision == 999,
+			"revision %d of feed %d waits", m.entry.Revision, m.from)
 	}
 	for b.takeOr(func() {}) != nil { // and the room that it took is given back
 	}
-	if n := cap(b.mails); n > fewMails {
-		t.Errorf("there is room for %d mails after a burst", n)
-	}
+	n := cap(b.mails)
+	check.That(t, n <= fewMails, "there is room for %d mails after a burst", n)
 }
 
 // A reply or a call is not merged with mail that is already there.
@@ -50,9 +47,8 @@ func TestMailbox_KeepsWhatDiffers(t *testing.T) {
 	put := func(m mail) {
 		t.Helper()
 		n := len(b.mails)
-		if b.put(m); len(b.mails) != n+1 {
-			t.Errorf("%+v is not kept", m.in)
-		}
+		b.put(m)
+		check.That(t, len(b.mails) == n+1, "%+v is not kept", m.in)
 	}
 	put(mail{in: machine.Input{Kind: machine.InTick}})
 	put(mail{in: machine.Input{Kind: machine.InStop}})
@@ -83,9 +79,7 @@ func TestMailbox_CallsThatGaveUp(t *testing.T) {
 		for _, err := range []error{
 			c.Proclaim(ended, nil), c.Resign(ended), c.Transfer(ended, "b"), c.Stop(ended),
 		} {
-			if !errors.Is(err, context.Canceled) {
-				t.Fatal(err)
-			}
+			check.Must(t, errors.Is(err, context.Canceled), "%v", err)
 		}
 	}
 	var resign, others int

@@ -23,9 +23,7 @@ func TestArchitecture_ListsEveryFile(t *testing.T) {
 	}
 	for _, dir := range []string{"../leader", "../fence", "../leadertest", "../internal"} {
 		for _, file := range goFiles(t, dir) {
-			if n := rows[file]; n != 1 {
-				t.Errorf("the page has %d rows for %s", n, file)
-			}
+			check.Equal(t, rows[file], 1, "the page has %d rows for %s", file)
 			delete(rows, file)
 		}
 	}
@@ -41,15 +39,12 @@ func TestArchitecture_LinksResolve(t *testing.T) {
 	link := regexp.MustCompile("\\[(`?)([^\\]`]*)`?\\]\\(([^)#:]+)(?:#[^)]*)?\\)")
 	for _, name := range []string{"architecture.md", "protocol.md"} {
 		links := link.FindAllStringSubmatch(docsPage(t, name), -1)
-		if len(links) < 40 {
-			t.Errorf("%s has only %d links", name, len(links))
-		}
+		check.That(t, len(links) >= 40, "%s has only %d links", name, len(links))
 		for _, m := range links {
 			file := filepath.Join("../docs", m[3])
 			if !strings.HasSuffix(file, ".go") || m[1] == "" {
-				if _, err := os.Stat(file); err != nil {
-					t.Errorf("%s: %v", name, err)
-				}
+				_, err := os.Stat(file)
+				check.That(t, err == nil, "%s: %v", name, err)
 				continue
 			}
 			source, err := os.ReadFile(file)
@@ -89,9 +84,8 @@ func TestArchitecture_NamesExist(t *testing.T) {
 	for _, name := range []string{"architecture.md", "protocol.md"} {
 		text := strings.Join(strings.Fields(docsPage(t, name)), " ")
 		for _, test := range names("`((?:Test|Fuzz)\\w+)`", text) {
-			if !strings.Contains(declared.String(), "\nfunc "+test+"(") {
-				t.Errorf("%s names %s, and there is no such test", name, test)
-			}
+			check.That(t, strings.Contains(declared.String(), "\nfunc "+test+"("),
+				"%s names %s, and there is no such test", name, test)
 		}
 		var named []string
 		for _, list := range names("[Ss]cenarios? ((?:`[^`]+`(?:, | and )?)+)", text) {
@@ -106,9 +100,8 @@ func TestArchitecture_NamesExist(t *testing.T) {
 				t.Errorf("%s names %q, and there is no scenario, mutant or assumption of that name", name, what)
 			}
 		}
-		if name == "protocol.md" && len(named) < 50 {
-			t.Errorf("%s names only %d scenarios, mutants and assumptions", name, len(named))
-		}
+		check.That(t, name != "protocol.md" || len(named) >= 50,
+			"%s names only %d scenarios, mutants and assumptions", name, len(named))
 	}
 }
 

@@ -309,9 +309,7 @@ func lead(t *testing.T, store *gated, cfg leader.Config) *bench {
 		}
 	}()
 	synctest.Wait()
-	if !c.IsLeader() {
-		t.Fatal("does not lead")
-	}
+	check.Must(t, c.IsLeader(), "does not lead")
 	return b
 }
 
@@ -337,9 +335,8 @@ func (b *bench) told(want ...string) {
 	got := slices.DeleteFunc(slices.Clone(b.lines), func(line string) bool {
 		return strings.Contains(line, "observed") || strings.Contains(line, "faulted") || strings.Contains(line, "pending")
 	})
-	if !slices.Equal(got, want) {
-		b.Errorf("told:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	check.That(b, slices.Equal(got, want),
+		"told:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 }
 
 // scribbler is a handler that may block, and keeps the lines that it has written.

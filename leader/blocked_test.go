@@ -26,16 +26,13 @@ func TestLogHandler_Blocked(t *testing.T) {
 		b.at(3500 * time.Millisecond) // it has renewed at 3s
 		b.store.mute()
 		b.at(3*time.Second + plainDeadline - 1)
-		if term.Context().Err() != nil {
-			t.Error("the context ended too soon")
-		}
+		check.That(t, term.Context().Err() == nil, "the context ended too soon")
 		b.at(3*time.Second + plainDeadline)
 		b.told("0s elected: token 1", "7.8s fenced: token 1: "+leader.ErrLeaseExpired.Error())
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := b.Stop(ended); !errors.Is(err, context.Canceled) {
-			t.Errorf("Stop: %v", err)
-		}
+		err := b.Stop(ended)
+		check.That(t, errors.Is(err, context.Canceled), "Stop: %v", err)
 		at := time.Now()
 		<-b.Done()
 		if d := time.Since(at); d > time.Second { // for the request that is not answered
@@ -63,9 +60,8 @@ func TestLogHandler_BlockedAtTheEnd(t *testing.T) {
 			}
 			_ = b.Stop(ctx)
 			<-b.Done()
-			if got := time.Since(b.zero); got != want {
-				t.Errorf("hasty %v: Done at %v, want %v", hasty, got, want)
-			}
+			got := time.Since(b.zero)
+			check.That(t, got == want, "hasty %v: Done at %v, want %v", hasty, got, want)
 			close(release)
 			synctest.Wait()
 			if lines := h.written(); !strings.HasPrefix(lines[len(lines)-1], "deposed") {
@@ -95,13 +91,10 @@ func TestLogHandler_CallsTheCandidate(t *testing.T) {
 		close(known)
 		zero := time.Now()
 		<-c.Done()
-		if got := time.Since(zero); got != time.Second {
-			t.Errorf("Done after %v", got)
-		}
+		check.Equal(t, time.Since(zero), time.Second, "Done after %v")
 		synctest.Wait()
-		if got := strings.Join(calls, ", "); got != "Proclaim <nil>, Stats leader, Resign <nil>, Stop <nil>" {
-			t.Errorf("called: %s", got)
-		}
+		check.Equal(t, strings.Join(calls, ", "), "Proclaim <nil>, Stats leader, Resign <nil>, Stop <nil>",
+			"called: %s")
 	})
 }
 
@@ -129,9 +122,7 @@ func TestLogHandler_QueueIsBounded(t *testing.T) {
 		close(release)
 		synctest.Wait()
 		lines := h.written()
-		if len(lines) != 65 {
-			t.Errorf("%d lines are written", len(lines))
-		}
+		check.Equal(t, len(lines), 65, "%d lines are written")
 		if want := fmt.Sprintf(" dropped=%d", dropped); dropped == 0 || len(lines) < 2 || !strings.HasSuffix(lines[1], want) {
 			t.Errorf("the first line written afterwards is %q, want %q; the others are %q", lines[1], want, lines)
 		}
@@ -194,9 +185,8 @@ func TestWatchdog_EndsTheContext(t *testing.T) {
 				b.at(30 * time.Second)
 				b.told("0s elected: token 1", fmt.Sprintf("%v fenced: token 1: %v", then.at, leader.ErrLeaseExpired),
 					fmt.Sprintf("%v deposed: token 1: %v", then.at, leader.ErrLeaseExpired), fmt.Sprintf("%v elected: token %d", then.at, then.token))
-				if err := b.Stop(t.Context()); err != nil {
-					t.Error(err)
-				}
+				err := b.Stop(t.Context())
+				check.That(t, err == nil, "%v", err)
 			})
 		})
 	}
@@ -210,16 +200,14 @@ func TestStop_StoreCallHangs(t *testing.T) {
 		b.at(2 * time.Second)
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
-		if err := b.Stop(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(b.zero) != 3*time.Second {
-			t.Errorf("Stop at %v: %v", time.Since(b.zero), err)
-		}
+		err := b.Stop(ctx)
+		check.That(t, errors.Is(err, context.DeadlineExceeded) && time.Since(b.zero) == 3*time.Second,
+			"Stop at %v: %v", time.Since(b.zero), err)
 		if err := b.Proclaim(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Proclaim: %v", err)
 		}
 		b.at(10 * time.Second)
-		if b.IsLeader() {
-			t.Error("leads after its deadline")
-		}
+		check.That(t, !b.IsLeader(), "leads after its deadline")
 		unblock()
 		synctest.Wait()
 		select {
@@ -248,9 +236,8 @@ func TestStop_StoreNeverAnswers(t *testing.T) {
 			}
 			_ = b.Stop(ctx)
 			<-b.Done()
-			if got := time.Since(b.zero); got != want+time.Second {
-				b.Errorf("hasty %v: Done at %v, want %v", hasty, got, want+time.Second)
-			}
+			got := time.Since(b.zero)
+			check.That(b, got == want+time.Second, "hasty %v: Done at %v, want %v", hasty, got, want+time.Second)
 		})
 	}
 }
@@ -270,9 +257,9 @@ func TestWatchdog_StopsWithItsTerm(t *testing.T) {
 				clock := newGatedClock(store)
 				b := lead(t, store, leader.Config{Clock: clock})
 				b.at(time.Minute + time.Second/2)
-				if n, sets := clock.watchdogs(); n != 1 || sets > 20 || store.updates < 60 {
-					t.Errorf("%d watchdogs run, set %d times for %d writes", n, sets, store.updates)
-				}
+				n, sets := clock.watchdogs()
+				check.That(t, n == 1 && sets <= 20 && store.updates >= 60,
+					"%d watchdogs run, set %d times for %d writes", n, sets, store.updates)
 				end(b)
 				synctest.Wait()
 				if n, _ := clock.watchdogs(); n != 0 {

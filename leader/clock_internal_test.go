@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // "The system clock counts the time that the host was suspended": what was
@@ -13,9 +15,9 @@ func TestSystemClock_CountsTimeAsleep(t *testing.T) {
 	c := SystemClock().(*systemClock)
 	before := c.Now()
 	c.slept.Store(int64(time.Hour))
-	if gained := c.Now().Sub(before); gained < time.Hour || gained > time.Hour+time.Minute {
-		t.Errorf("after an hour asleep the clock has gone on by %v", gained)
-	}
+	gained := c.Now().Sub(before)
+	check.That(t, gained >= time.Hour && gained <= time.Hour+time.Minute,
+		"after an hour asleep the clock has gone on by %v", gained)
 }
 
 // On waking up, the wall clock has moved against the monotonic one: that is when
@@ -24,26 +26,20 @@ func TestSystemClock_RereadsTimeAsleep(t *testing.T) {
 	c := SystemClock().(*systemClock)
 	c.slept0 = sleptNow() - time.Hour // as if the host had slept for an hour since
 	before := c.Now()
-	if c.slept.Load() != 0 {
-		t.Fatal("the time asleep was read without a reason")
-	}
+	check.Must(t, c.slept.Load() == 0, "the time asleep was read without a reason")
 	c.drift.Store(int64(-time.Hour)) // as if the wall clock had been an hour behind
 	gained := c.Now().Sub(before)
-	if gained < time.Hour || gained > time.Hour+time.Minute {
-		t.Errorf("the clock has gone on by %v", gained)
-	}
+	check.That(t, gained >= time.Hour && gained <= time.Hour+time.Minute, "the clock has gone on by %v", gained)
 	c.drift.Store(int64(time.Hour))
 	c.slept0 = sleptNow() // a later reading that is less
-	if again := c.Now().Sub(before); again < gained {
-		t.Errorf("the clock went back by %v", gained-again)
-	}
+	again := c.Now().Sub(before)
+	check.That(t, again >= gained, "the clock went back by %v", gained-again)
 }
 
 // The time that the host was suspended is never negative.
 func TestTimeAsleep_IsNeverNegative(t *testing.T) {
-	if first, second := sleptNow(), sleptNow(); first < 0 || second < first-divergence {
-		t.Errorf("%v, then %v", first, second)
-	}
+	first, second := sleptNow(), sleptNow()
+	check.That(t, first >= 0 && second >= first-divergence, "%v, then %v", first, second)
 }
 
 func TestTimer_UnarmedDoesNotFire(t *testing.T) {
@@ -85,18 +81,15 @@ func TestTermErr_AsksTheClock(t *testing.T) {
 		t.Errorf("at the deadline: %v, %v", err, term.Remaining())
 	}
 	term.cancel(ErrResigned)
-	if err := term.Err(); !errors.Is(err, ErrLeaseExpired) {
-		t.Errorf("resigned after that: %v", err)
-	}
+	err := term.Err()
+	check.That(t, errors.Is(err, ErrLeaseExpired), "resigned after that: %v", err)
 }
 
 // Term.Err and Term.Token allocate nothing.
 func TestTerm_AllocatesNothing(t *testing.T) {
 	term := newTerm(t, SystemClock())
 	if n := testing.AllocsPerRun(1000, func() {
-		if term.Err() != nil || term.Token() != 3 {
-			t.Fatal("it is over")
-		}
+		check.Must(t, term.Err() == nil && term.Token() == 3, "it is over")
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/internal/wire"
@@ -42,27 +43,23 @@ func TestConfig_RefusalNamesRelation(t *testing.T) {
 		{Config{ID: strings.Repeat("x", record.MaxID+1)}, ErrInvalidConfig, "ID of 257 bytes is more than 256"},
 	} {
 		candidate, err := Campaign(t.Context(), noStore{}, "e", c.cfg)
-		if candidate != nil || !errors.Is(err, c.kind) || !strings.HasSuffix(err.Error(), ": "+c.text) {
-			t.Errorf("got %v, want %v: %s", err, c.kind, c.text)
-		}
+		check.That(t, candidate == nil && errors.Is(err, c.kind) && strings.HasSuffix(err.Error(), ": "+c.text),
+			"got %v, want %v: %s", err, c.kind, c.text)
 	}
 }
 
 // The names of elections follow the rules of keys.
 func TestElectionName_KeyRules(t *testing.T) {
 	for _, name := range []string{"", ".", ".a", "a.", "a..b", "a b", "a*", "a.>", "é", "a\n"} {
-		if err := checkElection(name, 1); !errors.Is(err, ErrInvalidConfig) {
-			t.Errorf("%q: %v", name, err)
-		}
+		err := checkElection(name, 1)
+		check.That(t, errors.Is(err, ErrInvalidConfig), "%q: %v", name, err)
 	}
 	for _, name := range []string{"a", "A9", "a.b", "a/b=c_d-e"} {
-		if err := checkElection(name, 1); err != nil {
-			t.Errorf("%q: %v", name, err)
-		}
+		err := checkElection(name, 1)
+		check.That(t, err == nil, "%q: %v", name, err)
 	}
-	if _, err := Campaign(t.Context(), nil, "e", Config{}); !errors.Is(err, ErrInvalidConfig) {
-		t.Errorf("without a store: %v", err)
-	}
+	_, err := Campaign(t.Context(), nil, "e", Config{})
+	check.That(t, errors.Is(err, ErrInvalidConfig), "without a store: %v", err)
 }
 
 // Durations that are left out come from the settings of the bucket. The defaults, as the
@@ -82,9 +79,9 @@ func TestConfig_DefaultsFromBucket(t *testing.T) {
 		{machine.Durations{Lease: 12 * s, RenewDeadline: 2 * s}, backend.Settings{MaxLease: 30 * s}, machine.Durations{Lease: 12 * s, RenewDeadline: 2 * s, RenewInterval: s, Turn: wire.DefaultTurnTimeout}},
 		{machine.Durations{}, backend.Settings{TTL: 900 * time.Millisecond}, machine.Durations{Lease: 600 * time.Millisecond, RenewDeadline: 480 * time.Millisecond, RenewInterval: 100 * time.Millisecond, Turn: 25 * time.Millisecond}},
 	} {
-		if got, err := c.want.Resolve(c.set, false); err != nil || got != c.got {
-			t.Errorf("%+v in %+v became %+v, %v, want %+v", c.want, c.set, got, err, c.got)
-		}
+		got, err := c.want.Resolve(c.set, false)
+		check.That(t, err == nil && got == c.got,
+			"%+v in %+v became %+v, %v, want %+v", c.want, c.set, got, err, c.got)
 	}
 }
 
@@ -139,9 +136,8 @@ func TestConfig_LeaseBeyondKVElect(t *testing.T) {
 		if c.text == "" && err != nil || c.text != "" && (!errors.Is(err, ErrIncompatibleBucket) || !strings.HasSuffix(err.Error(), ": "+c.text)) {
 			t.Errorf("in %+v: %v", c.set, err)
 		}
-		if text := fmt.Sprint(d.Fit(c.set, false)); strings.Contains(text, "KVElect") {
-			t.Errorf("without the setting, in %+v: %s", c.set, text)
-		}
+		text := fmt.Sprint(d.Fit(c.set, false))
+		check.That(t, !strings.Contains(text, "KVElect"), "without the setting, in %+v: %s", c.set, text)
 	}
 	// A default lease that follows from the bucket is always short enough.
 	for _, ttl := range []time.Duration{time.Second, 30 * time.Second, time.Hour} {

@@ -133,9 +133,7 @@ func endsInTheStep(t *testing.T, look func(*handClock, *leader.Term)) {
 			check.OK(t, err)
 			synctest.Wait()
 			term, ok := c.Term()
-			if !ok {
-				t.Fatal("does not lead")
-			}
+			check.Must(t, ok, "does not lead")
 			clock.move(plainInterval)
 			store.hold = true
 			clock.tick() // it renews
@@ -175,9 +173,7 @@ func endsInTheStep(t *testing.T, look func(*handClock, *leader.Term)) {
 			<-c.Done()
 		})
 	}
-	if lapsed == 0 {
-		t.Error("it was never first")
-	}
+	check.That(t, lapsed != 0, "it was never first")
 }
 
 // A call that is rejected at once, and a feed that was replaced, apply the deadlines like

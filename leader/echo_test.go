@@ -38,20 +38,14 @@ func TestEcho_WakesNoLeader(t *testing.T) {
 	c, err := leader.Campaign(t.Context(), s.Link("a"), "e", leader.Config{ID: "a", Clock: clock})
 	check.OK(t, err)
 	clock.Advance(3 * time.Second)
-	if !c.IsLeader() {
-		t.Fatal("does not lead")
-	}
+	check.Must(t, c.IsLeader(), "does not lead")
 	const renewals = 10
 	before := clock.woken.Load()
 	clock.Advance(renewals * 2500 * time.Millisecond)
-	if n := clock.woken.Load() - before; n != renewals {
-		t.Errorf("woken %d times by %d renewals", n, renewals)
-	}
+	check.Equal(t, clock.woken.Load()-before, renewals, "woken %d times by %d renewals", renewals)
 	s.Link("a").LoseReplies(1)
 	clock.Advance(2600 * time.Millisecond)
-	if silent := c.Stats().Silent; silent != 0 {
-		t.Errorf("silent for %v while the feed delivers", silent)
-	}
+	check.Equal(t, c.Stats().Silent, 0, "silent for %v while the feed delivers")
 	s.Link("a").Close()
 	<-c.Done()
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -27,9 +28,8 @@ func TestEnd_ClosesWhatOpensLate(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					l := newLedger(map[string]answers{call: tooLate})
 					c := l.stand(t.Context(), t, leader.Config{Roster: true})
-					if n := l.awaits(call); n != 1 {
-						t.Fatalf("in flight: %d of %s", n, call)
-					}
+					n := l.awaits(call)
+					check.Must(t, n == 1, "in flight: %d of %s", n, call)
 					_ = c.Stop(ended(t))
 					if after {
 						mustEnd(t, c, time.Second)
@@ -42,9 +42,8 @@ func TestEnd_ClosesWhatOpensLate(t *testing.T) {
 					if call == "Listen" {
 						answered := 0
 						l.deliver(nil, func([]byte) { answered++ })
-						if answered != 1 {
-							t.Errorf("a request at the listener of a candidate that has ended was answered %d times", answered)
-						}
+						check.Equal(t, answered, 1,
+							"a request at the listener of a candidate that has ended was answered %d times")
 					}
 					l.settled(t)
 				})
@@ -77,9 +76,8 @@ func TestEnd_GivesUpRequests(t *testing.T) {
 				l.answer("Update", whenGivenUp)
 				time.Sleep(2 * time.Second)
 			}
-			if n := l.awaits(asked); n != 1 {
-				t.Fatalf("in flight: %d of %s", n, asked)
-			}
+			n := l.awaits(asked)
+			check.Must(t, n == 1, "in flight: %d of %s", n, asked)
 			l.answer("Update", atOnce)
 			go func() { _ = c.Stop(stop) }()
 			mustEnd(t, c, want)
@@ -115,9 +113,7 @@ func TestEnd_LeavesNothing(t *testing.T) {
 					cfg.Clock = clock
 					c := l.stand(ctx, t, cfg)
 					time.Sleep(3500 * time.Millisecond) // it has renewed
-					if !c.IsLeader() {
-						t.Fatal("does not lead")
-					}
+					check.Must(t, c.IsLeader(), "does not lead")
 					l.atRest(t)
 					l.tell(backend.FeedEvent{Err: leader.ErrUnreachable})
 					time.Sleep(3 * time.Second) // it has another feed
@@ -128,12 +124,8 @@ func TestEnd_LeavesNothing(t *testing.T) {
 					}
 					end(t, l, c)
 					mustEnd(t, c, 0)
-					if n := clock.armed(); n != 0 {
-						t.Errorf("%d timers are armed", n)
-					}
-					if n := ctx.hooks.Load(); n != 0 {
-						t.Errorf("%d hooks on the context are left", n)
-					}
+					check.Equal(t, clock.armed(), 0, "%d timers are armed")
+					check.Equal(t, ctx.hooks.Load(), 0, "%d hooks on the context are left")
 					l.settled(t)
 				})
 			})

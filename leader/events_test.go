@@ -35,9 +35,7 @@ func (s *stage) stand(id string, cfg leader.Config) (*leader.Candidate, *leadert
 	s.Helper()
 	cfg.ID = id
 	c, err := leader.Campaign(context.Background(), s.store.Link(id), "jobs", cfg)
-	if err != nil {
-		s.Fatal(err)
-	}
+	check.OK(s, err)
 	s.Cleanup(func() {
 		s.store.Link(id).Close()
 		<-c.Done()
@@ -99,9 +97,7 @@ func TestPending_Reason(t *testing.T) {
 			if k.want == "" && e.Reason != "" || !strings.Contains(e.Reason, k.want) || !strings.HasSuffix(e.String(), e.Reason) {
 				t.Errorf("%q, not %q: %s", e.Reason, k.want, e)
 			}
-			if !c.IsLeader() {
-				t.Error("it does not lead in the end")
-			}
+			check.That(t, c.IsLeader(), "it does not lead in the end")
 		})
 	}
 }
@@ -159,16 +155,13 @@ func TestFenced_Kinds(t *testing.T) {
 			k.fence(s, c)
 			s.clock.Settle()
 			e := lastOf[leader.Fenced](t, w.Events())
-			if !errors.Is(e.Cause, k.cause) || !strings.HasPrefix(e.String(), k.want) {
-				t.Errorf("%s, for %v", e, e.Cause)
-			}
+			check.That(t, errors.Is(e.Cause, k.cause) && strings.HasPrefix(e.String(), k.want),
+				"%s, for %v", e, e.Cause)
 			message, _, _ := strings.Cut(k.want, ":")
 			if !strings.Contains(text.String(), "msg="+message+" ") && !strings.Contains(text.String(), "msg="+strconv.Quote(message)+" ") {
 				t.Errorf("no line %q in\n%s", message, &text)
 			}
-			if got := e.Until.Sub(start); got != k.until {
-				t.Errorf("until %v, want %v", got, k.until)
-			}
+			check.Equal(t, e.Until.Sub(start), k.until, "until %v")
 		})
 	}
 }
@@ -246,18 +239,16 @@ func TestEvents_EachReaderGetsAll(t *testing.T) {
 				if n == terms/2 {
 					go loop(&late)
 				}
-				if err = c.Resign(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				err = c.Resign(t.Context())
+				check.OK(t, err)
 				time.Sleep(time.Minute)
 			}
-			if err = c.Stop(t.Context()); err != nil {
-				t.Error(err)
-			}
+			err = c.Stop(t.Context())
+			check.That(t, err == nil, "%v", err)
 			synctest.Wait()
-			if got := early.elected; len(got) != terms+1 || !slices.Equal(got, early.deposed) {
-				t.Errorf("%d seats: the first reader got %+v", seats, early)
-			}
+			got := early.elected
+			check.That(t, len(got) == terms+1 && slices.Equal(got, early.deposed),
+				"%d seats: the first reader got %+v", seats, early)
 			// It began with the term that went on then, and with those of the past that the 32 newest events hold.
 			if got := late.elected; len(got) < terms/2+9 || !slices.Equal(got, late.deposed) || !slices.Equal(got, early.elected[terms+1-len(got):]) {
 				t.Errorf("%d seats: a later reader got %+v of %+v", seats, late, early)
@@ -282,19 +273,15 @@ func TestEvents_EndWithoutReaders(t *testing.T) {
 			<-stopped
 			for range terms { // from now on the channel has no reader
 				synctest.Wait()
-				if err = c.Resign(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				err = c.Resign(t.Context())
+				check.OK(t, err)
 				time.Sleep(time.Minute)
 			}
 			before := time.Now()
-			if err = c.Stop(t.Context()); err != nil {
-				t.Error(err)
-			}
+			err = c.Stop(t.Context())
+			check.That(t, err == nil, "%v", err)
 			<-c.Done()
-			if took := time.Since(before); took != 0 {
-				t.Errorf("it ends after %v", took)
-			}
+			check.Equal(t, time.Since(before), 0, "it ends after %v")
 			for _, events := range []<-chan leader.Event{stopped, unread} {
 				n := 0
 				var last leader.Event
@@ -306,9 +293,9 @@ func TestEvents_EndWithoutReaders(t *testing.T) {
 				default:
 					t.Errorf("%d seats: the channel is open", seats)
 				}
-				if d, ok := last.(leader.Deposed); !ok || !errors.Is(d.Cause, leader.ErrStopped) || n < 30 || n > 32 {
-					t.Errorf("%d seats: %d events are left, and the last is %v", seats, n, last)
-				}
+				d, ok := last.(leader.Deposed)
+				check.That(t, ok && errors.Is(d.Cause, leader.ErrStopped) && n >= 30 && n <= 32,
+					"%d seats: %d events are left, and the last is %v", seats, n, last)
 			}
 		})
 	}

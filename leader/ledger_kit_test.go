@@ -343,9 +343,7 @@ func mustEnd(t *testing.T, c *leader.Candidate, d time.Duration) {
 	from := time.Now()
 	select {
 	case <-c.Done():
-		if got := time.Since(from); got != d {
-			t.Errorf("Done after %v, want %v", got, d)
-		}
+		check.Equal(t, time.Since(from), d, "Done after %v")
 	case <-time.After(24 * time.Hour):
 		t.Fatal("the candidate does not end")
 	}
@@ -364,9 +362,7 @@ func (l *ledger) atRest(t *testing.T) {
 		}
 	}
 	if p := new(backend.Place); l.window != nil {
-		if !l.window.Take(p, backend.RankRead, nil, time.Now()) {
-			t.Error("a slot is kept")
-		}
+		check.That(t, l.window.Take(p, backend.RankRead, nil, time.Now()), "a slot is kept")
 		l.window.Return(p, backend.Reply{})
 	}
 }
@@ -377,20 +373,14 @@ func (l *ledger) settled(t *testing.T) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.open) > 0 || len(l.feeds) > 0 || len(l.twice) > 0 {
-		t.Errorf("open: %v and %d feeds; closed twice: %v", l.open, len(l.feeds), l.twice)
-	}
+	check.That(t, len(l.open) <= 0 && len(l.feeds) <= 0 && len(l.twice) <= 0,
+		"open: %v and %d feeds; closed twice: %v", l.open, len(l.feeds), l.twice)
 	for i, c := range l.contexts {
-		if c.ctx.Err() == nil {
-			t.Errorf("the context of request %d, %s, goes on; the request was answered: %v", i, c.call, c.answered)
-		}
+		check.That(t, c.ctx.Err() != nil,
+			"the context of request %d, %s, goes on; the request was answered: %v", i, c.call, c.answered)
 	}
 	if w := l.window; w != nil {
-		if p := new(backend.Place); !w.Take(p, backend.RankRead, nil, time.Now()) {
-			t.Error("a slot is kept")
-		}
-		if phase := w.Join(); phase != 0 {
-			t.Errorf("%d candidates too many are counted", phase)
-		}
+		check.That(t, w.Take(new(backend.Place), backend.RankRead, nil, time.Now()), "a slot is kept")
+		check.Equal(t, w.Join(), 0, "%d candidates too many are counted")
 	}
 }

@@ -46,9 +46,8 @@ func TestAcquire_GivesUpAsItWins(t *testing.T) {
 		synctest.Wait() // it has seen the end of the context
 		l.answer("Update", atOnce)
 		l.release() // and now the candidate wins
-		if h, err := leader.Lookup(t.Context(), l, "e"); err != nil || h.ID != "a" {
-			t.Fatalf("the key: %+v, %v", h, err)
-		}
+		h, err := leader.Lookup(t.Context(), l, "e")
+		check.Must(t, err == nil && h.ID == "a", "the key: %+v, %v", h, err)
 		ctx.holds.Store(false)
 		close(ctx.goOn)
 		synctest.Wait()
@@ -57,9 +56,7 @@ func TestAcquire_GivesUpAsItWins(t *testing.T) {
 		}
 		select {
 		case err := <-failed:
-			if !errors.Is(err, context.Canceled) {
-				t.Errorf("returned %v", err)
-			}
+			check.That(t, errors.Is(err, context.Canceled), "returned %v", err)
 		default:
 			t.Error("does not return")
 		}
@@ -78,9 +75,8 @@ func TestTryAcquire_SilentStore(t *testing.T) {
 		}()
 		select {
 		case err := <-failed:
-			if !errors.Is(err, context.DeadlineExceeded) || time.Since(from) != 5*time.Second {
-				t.Errorf("returned %v after %v", err, time.Since(from))
-			}
+			check.That(t, errors.Is(err, context.DeadlineExceeded) && time.Since(from) == 5*time.Second,
+				"returned %v after %v", err, time.Since(from))
 		case <-time.After(time.Hour):
 			t.Error("does not return")
 		}
@@ -108,9 +104,8 @@ func TestAcquire_ExplainsTheLastFault(t *testing.T) {
 				store := leadertest.NewStore(nil)
 				store.Link("a").FailWrites(-1, leader.ErrPermission)
 				time.AfterFunc(time.Minute, func() {
-					if err := c.learns(t.Context(), store); err != nil {
-						t.Error(err)
-					}
+					err := c.learns(t.Context(), store)
+					check.That(t, err == nil, "%v", err)
 				})
 				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 				defer cancel()
@@ -131,12 +126,9 @@ func TestAcquire_LeavesNoReader(t *testing.T) {
 		l := newLedger(nil)
 		lock, err := leader.Acquire(t.Context(), l, "e", leader.Config{})
 		check.OK(t, err)
-		if n := leader.Readers(lock); n != 0 {
-			t.Errorf("%d readers", n)
-		}
-		if err = lock.Unlock(t.Context()); err != nil {
-			t.Error(err)
-		}
+		check.Equal(t, leader.Readers(lock), 0, "%d readers")
+		err = lock.Unlock(t.Context())
+		check.That(t, err == nil, "%v", err)
 		l.settled(t)
 	})
 }
@@ -164,9 +156,9 @@ func TestEnd_AnswersCalls(t *testing.T) {
 				defer cancel()
 				returns := func(err chan error, want error, text string) {
 					t.Helper()
-					if got := <-err; !errors.Is(got, want) || !strings.Contains(got.Error(), text) {
-						t.Errorf("returned %v, want %v", got, want)
-					}
+					got := <-err
+					check.That(t, errors.Is(got, want) && strings.Contains(got.Error(), text),
+						"returned %v, want %v", got, want)
 				}
 				waits, late := make(chan error, 1), make(chan error, 1)
 				go func() { waits <- c.call(ctx, cand) }()

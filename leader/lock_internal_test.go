@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // LockSessions returns how many sessions this process asks for a lock with, or holds one with.
@@ -35,17 +37,16 @@ func TestAcquisition_HolderAfterDeletion(t *testing.T) {
 	} {
 		e := Observed{Holder: step.holder}
 		a.note(e)
-		if err := a.verdict(t.Context(), e); err == nil || !strings.Contains(err.Error(), step.held) {
-			t.Errorf("TryAcquire returns %v, want %q", err, step.held)
-		}
+		err := a.verdict(t.Context(), e)
+		check.That(t, err != nil && strings.Contains(err.Error(), step.held),
+			"TryAcquire returns %v, want %q", err, step.held)
 		if err := a.explain(context.Canceled); !strings.HasPrefix(err.Error(), step.ended) {
 			t.Errorf("Acquire returns %v, want %q", err, step.ended)
 		}
 	}
 	a.seats = 2 // "b" does not hold both
-	if err := a.explain(context.Canceled); err.Error() != "context canceled" {
-		t.Errorf("beside a free seat Acquire returns %v", err)
-	}
+	err := a.explain(context.Canceled)
+	check.That(t, err.Error() == "context canceled", "beside a free seat Acquire returns %v", err)
 	e := Pending{Seat: 2, Until: time.Now().Add(time.Hour), Reason: "a lease may be running"}
 	if held := new(HeldError); !errors.As(a.verdict(t.Context(), e), &held) || held.Holder.Seat != 2 || held.Holder.ID != "" || held.why != e.Reason {
 		t.Errorf("TryAcquire of a seat that has no holder returns %+v", held)
@@ -56,9 +57,8 @@ func TestAcquisition_HolderAfterDeletion(t *testing.T) {
 func TestUnlock_NamesBothReasons(t *testing.T) {
 	l := &Lock{c: &Candidate{election: "e"}, lost: ErrLeaseExpired}
 	want := `unlock "e", which goes on: context canceled; the lock was lost before: ` + ErrLeaseExpired.Error()
-	if err := l.unlockError("which goes on", context.Canceled); err.Error() != want || !errors.Is(err, ErrLeaseExpired) {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	err := l.unlockError("which goes on", context.Canceled)
+	check.That(t, err.Error() == want && errors.Is(err, ErrLeaseExpired), "got %v, want %s", err, want)
 }
 
 // Unlock looks for a loss before it ends the term, because the candidate may be faster than its caller.
@@ -79,12 +79,9 @@ func TestLockSessions_LostLock(t *testing.T) {
 	l.add(a)
 	for _, held := range []*Term{nil, term} {
 		a.term.Store(held)
-		if !l.has("S", owner) || l.has("S", lockOwner{id: "b"}) {
-			t.Errorf("with the term %v the lock is not its owner's alone", held)
-		}
+		check.That(t, l.has("S", owner) && !l.has("S", lockOwner{id: "b"}),
+			"with the term %v the lock is not its owner's alone", held)
 	}
 	term.cancel(ErrLeaseExpired)
-	if l.has("S", owner) {
-		t.Error("a lost lock is held")
-	}
+	check.That(t, !l.has("S", owner), "a lost lock is held")
 }

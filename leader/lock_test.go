@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -23,9 +24,7 @@ func TestAcquire_AgainAfterEachEnd(t *testing.T) {
 	acquire := func(p process, l *leadertest.Link, cfg leader.Config) *leader.Lock {
 		p.Helper()
 		lock, err := leader.Acquire(p.Context(), l, "e", cfg)
-		if err != nil {
-			p.Fatal(err)
-		}
+		check.OK(p, err)
 		return lock
 	}
 	fails := func(p process, try bool, cfg leader.Config, want error) {
@@ -36,15 +35,14 @@ func TestAcquire_AgainAfterEachEnd(t *testing.T) {
 		if try {
 			call = leader.TryAcquire
 		}
-		if _, err := call(ctx, p.own, "e", cfg); !errors.Is(err, want) && (want != nil || !errors.As(err, new(*leader.HeldError))) {
-			p.Errorf("returned %v, want %v", err, want)
-		}
+		_, err := call(ctx, p.own, "e", cfg)
+		check.That(p, errors.Is(err, want) || want == nil && errors.As(err, new(*leader.HeldError)),
+			"returned %v, want %v", err, want)
 	}
 	unlock := func(p process, lock *leader.Lock) {
 		p.Helper()
-		if err := lock.Unlock(p.Context()); err != nil {
-			p.Error(err)
-		}
+		err := lock.Unlock(p.Context())
+		check.That(p, err == nil, "%v", err)
 	}
 	for name, end := range map[string]func(process){
 		"Unlock": func(p process) { unlock(p, acquire(p, p.own, leader.Config{})) },
@@ -93,9 +91,7 @@ func TestAcquire_AgainAfterEachEnd(t *testing.T) {
 			unlock(p, first)
 			lock := acquire(p, p.other, leader.Config{Seats: 2})
 			p.own.Restore()
-			if err := <-waits; !errors.Is(err, leader.ErrInvalidConfig) {
-				p.Error(err)
-			}
+			check.Is(p, <-waits, leader.ErrInvalidConfig)
 			unlock(p, lock)
 		},
 		"held by itself": func(p process) {
@@ -122,13 +118,10 @@ func TestAcquire_AgainAfterEachEnd(t *testing.T) {
 				p := process{t, store, store.Link("own"), store.Link("other")}
 				end(p)
 				lock := acquire(p, p.own, leader.Config{})
-				if n := leader.LockSessions() - before; n != 1 {
-					t.Errorf("%d sessions are remembered beside that of the lock", n-1)
-				}
+				n := leader.LockSessions() - before
+				check.That(t, n == 1, "%d sessions are remembered beside that of the lock", n-1)
 				unlock(p, lock)
-				if n := leader.LockSessions() - before; n != 0 {
-					t.Errorf("%d sessions are remembered", n)
-				}
+				check.Equal(t, leader.LockSessions()-before, 0, "%d sessions are remembered")
 				time.Sleep(lease) // the candidate that gave up ends
 			})
 		})
@@ -143,9 +136,7 @@ func TestAcquire_AgainAfterEachEnd(t *testing.T) {
 			<-lock.Context().Done()
 			fails(p, false, leader.Config{}, leader.ErrConnectionClosed)
 			synctest.Wait()
-			if n := leader.LockSessions() - before; n != 0 {
-				t.Errorf("%d sessions are remembered", n)
-			}
+			check.Equal(t, leader.LockSessions()-before, 0, "%d sessions are remembered")
 		})
 	})
 }

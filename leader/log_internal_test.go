@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // traceKey is the key of a value that a handler reads in a context.
@@ -49,9 +51,7 @@ func TestLogQueue_DroppedIsReportedByALineThatIsWritten(t *testing.T) {
 			log.Info(fmt.Sprint(i))
 		}
 		log.Info("one too many")
-		if n := q.lost(); n != 4 {
-			t.Errorf("%d records are dropped", n)
-		}
+		check.Equal(t, q.lost(), 4, "%d records are dropped")
 		close(h.release)
 		synctest.Wait()
 		log.Info("last")

@@ -42,9 +42,8 @@ func TestLookup_SilentStore(t *testing.T) {
 				t.Errorf("%v: does not return", limit)
 			}
 			l.answer("Get", atOnce)
-			if _, err := leader.Lookup(context.Background(), l, "e"); err != nil {
-				t.Error(err)
-			}
+			_, err := leader.Lookup(context.Background(), l, "e")
+			check.That(t, err == nil, "%v", err)
 			l.settled(t)
 		})
 	}
@@ -78,9 +77,8 @@ func TestObserve_ReportsOnce(t *testing.T) {
 		next()
 		cancel()
 		next()
-		if want := []string{"holder a", "nothing", "holder ", "closed"}; !slices.Equal(got, want) {
-			t.Errorf("observed %q, want %q", got, want)
-		}
+		want := []string{"holder a", "nothing", "holder ", "closed"}
+		check.That(t, slices.Equal(got, want), "observed %q, want %q", got, want)
 	})
 }
 
@@ -91,15 +89,11 @@ func TestForeignRecord_ShowsName(t *testing.T) {
 		strings.Repeat("x", 64): strings.Repeat("x", 64), strings.Repeat("x", 65): "",
 	} {
 		h := leader.HolderOf(natskv.KeyValue(backend.Entry{Revision: 7, Value: []byte(value)}, "e"))
-		if !h.Foreign || string(h.Value) != want || h.ID != "" || h.Leads() {
-			t.Errorf("%q: %+v", value, h)
-		}
+		check.That(t, h.Foreign && string(h.Value) == want && h.ID == "" && !h.Leads(), "%q: %+v", value, h)
 		said := "a foreign record at revision 7"
 		if want != "" {
 			said = fmt.Sprintf("the foreign record %q at revision 7", want)
 		}
-		if h.String() != said {
-			t.Errorf("%q: %v", value, h)
-		}
+		check.That(t, h.String() == said, "%q: %v", value, h)
 	}
 }

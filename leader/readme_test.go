@@ -22,20 +22,14 @@ func TestReadme_QuickStart(t *testing.T) {
 	check.OK(t, err)
 	_, rest, _ := strings.Cut(string(readme), "```go\n")
 	shown, _, ok := strings.Cut(rest, "```")
-	if !ok {
-		t.Fatal("the README has no block of Go")
-	}
+	check.Must(t, ok, "the README has no block of Go")
 	_, rest, _ = strings.Cut(string(source), "func Example() {\n")
 	body, _, ok := strings.Cut(rest, "\n}\n")
-	if !ok {
-		t.Fatal("example_test.go has no Example")
-	}
-	if got := strings.ReplaceAll("\n"+body+"\n", "\n\t", "\n")[1:]; got != shown {
-		t.Errorf("Example is\n%s\nbut the README shows\n%s", got, shown)
-	}
-	if n := strings.Count(shown, "\n"); n > 25 {
-		t.Errorf("the quick start has %d lines, more than 25", n)
-	}
+	check.Must(t, ok, "example_test.go has no Example")
+	check.Equal(t, strings.ReplaceAll("\n"+body+"\n", "\n\t", "\n")[1:], shown,
+		"Example is\n%s\nbut the README shows\n%s", shown)
+	n := strings.Count(shown, "\n")
+	check.That(t, n <= 25, "the quick start has %d lines, more than 25", n)
 }
 
 // A promise without its test is none, so the names in docs/verification.md are checked. A
@@ -56,18 +50,16 @@ func TestFaults_TestsExist(t *testing.T) {
 	}
 	numbered := regexp.MustCompile(`Fault0*(\d+)`)
 	for name := range tests {
-		if m := numbered.FindStringSubmatch(name); m != nil && !strings.Contains(page, "\n## "+m[1]+". ") {
-			t.Errorf("%s is of a fault that the page does not have", name)
-		}
+		m := numbered.FindStringSubmatch(name)
+		check.That(t, m == nil || strings.Contains(page, "\n## "+m[1]+". "),
+			"%s is of a fault that the page does not have", name)
 	}
 }
 
 // The decisions name tests that exist.
 func TestDecisions_TestsExist(t *testing.T) {
 	pages, err := filepath.Glob("../docs/decisions/*.md")
-	if err != nil || len(pages) == 0 {
-		t.Fatalf("pages: %v, %v", pages, err)
-	}
+	check.Must(t, err == nil && len(pages) != 0, "pages: %v, %v", pages, err)
 	for _, page := range pages {
 		checkNamedTests(t, page, 0)
 	}
@@ -95,9 +87,7 @@ func checkNamedTests(t *testing.T, path string, least int) (page string, tests m
 	check.OK(t, err)
 	all := "\n" + strings.Join(slices.Collect(maps.Keys(tests)), "\n") + "\n"
 	named := regexp.MustCompile("`((?:Test|Fuzz)\\w+)(\\.\\.\\.)?`").FindAllStringSubmatch(page, -1)
-	if len(named) < least {
-		t.Errorf("%s names only %d tests", path, len(named))
-	}
+	check.That(t, len(named) >= least, "%s names only %d tests", path, len(named))
 	for _, m := range named {
 		want := "\n" + m[1]
 		if m[2] == "" {

@@ -32,9 +32,7 @@ func (w waiting) stand(id string, cfg leader.Config) *leader.Candidate {
 	w.Helper()
 	cfg.ID = id
 	c, err := leader.Campaign(context.Background(), w.store.Link(id), "jobs", cfg)
-	if err != nil {
-		w.Fatal(err)
-	}
+	check.OK(w, err)
 	w.Cleanup(func() {
 		ended, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -75,9 +73,9 @@ func TestReady_ColdStart(t *testing.T) {
 		time.AfterFunc(10*time.Minute, func() { w.store.Link("a").Restore() })
 		ctx, cancel := context.WithTimeout(w.Context(), 10*time.Minute-1)
 		defer cancel()
-		if err := a.Ready(ctx); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, leader.ErrUnreachable) {
-			w.Errorf("cut off: %v", err)
-		}
+		err := a.Ready(ctx)
+		check.That(w, errors.Is(err, context.DeadlineExceeded) && errors.Is(err, leader.ErrUnreachable),
+			"cut off: %v", err)
 		if err := a.Ready(w.Context()); err != nil || !a.IsLeader() {
 			w.Errorf("a: %v, leads: %v", err, a.IsLeader())
 		}
@@ -85,9 +83,8 @@ func TestReady_ColdStart(t *testing.T) {
 		if err := b.Ready(w.Context()); err != nil || b.IsLeader() {
 			w.Errorf("b: %v, leads: %v", err, b.IsLeader())
 		}
-		if h, ok := b.Leader(); !ok || h.ID != "a" {
-			w.Errorf("b follows %v", h)
-		}
+		h, ok := b.Leader()
+		check.That(w, ok && h.ID == "a", "b follows %v", h)
 		w.ready(a, nil, 0)
 		w.ready(b, nil, 0)
 	})
@@ -106,9 +103,8 @@ func TestReady_EndedContext(t *testing.T) {
 			}
 		}
 		w.store.Link("c").Cut()
-		if err := w.stand("c", leader.Config{}).Ready(ended); !errors.Is(err, errCause) {
-			w.Errorf("c: %v", err)
-		}
+		err := w.stand("c", leader.Config{}).Ready(ended)
+		check.That(w, errors.Is(err, errCause), "c: %v", err)
 	})
 }
 
@@ -118,9 +114,8 @@ func TestReady_CauseAndFault(t *testing.T) {
 	inWaiting(t, func(w waiting) {
 		w.store.Link("a").FailWrites(-1, leader.ErrPermission)
 		a := w.stand("a", leader.Config{})
-		if err := w.result(a, errCause, time.Hour); !errors.Is(err, leader.ErrPermission) {
-			w.Errorf("the fault is missing: %v", err)
-		}
+		err := w.result(a, errCause, time.Hour)
+		check.That(w, errors.Is(err, leader.ErrPermission), "the fault is missing: %v", err)
 		b := w.stand("b", leader.Config{})
 		w.ready(b, nil, 0)
 		w.ready(a, nil, 0)
@@ -177,9 +172,7 @@ func TestReady_AfterResign(t *testing.T) {
 	inWaiting(t, func(w waiting) {
 		a := w.stand("a", leader.Config{})
 		synctest.Wait()
-		if err := a.Resign(w.Context()); err != nil {
-			w.Fatal(err)
-		}
+		check.OK(w, a.Resign(w.Context()))
 		w.ready(a, nil, 1250*time.Millisecond)
 	})
 }
@@ -197,9 +190,7 @@ func TestReady_LoopLeft(t *testing.T) {
 		synctest.Wait()
 		w.ready(b, nil, 0)
 		w.ready(a, nil, 0) // it follows b
-		if err := b.Stop(w.Context()); err != nil {
-			w.Fatal(err)
-		}
+		check.OK(w, b.Stop(w.Context()))
 		synctest.Wait()
 		w.ready(a, leader.ErrNotLeader, 0)
 		go func() {
@@ -228,9 +219,8 @@ func TestReady_WorkGoesOn(t *testing.T) {
 			time.Sleep(9 * time.Second)
 			w.ready(a, leader.ErrNotReleased, 0)
 			time.Sleep(time.Hour)
-			if err := <-beside; !errors.Is(err, leader.ErrNotReleased) {
-				w.Errorf("beside the body: %v", err)
-			}
+			err := <-beside
+			check.That(w, errors.Is(err, leader.ErrNotReleased), "beside the body: %v", err)
 			break
 		}
 		synctest.Wait()
@@ -254,17 +244,14 @@ func TestReady_Ended(t *testing.T) {
 				go func() { result <- a.Ready(context.Background()) }()
 				synctest.Wait()
 				end(w, a)
-				if err := <-result; !errors.Is(err, want) {
-					w.Errorf("%d seats: %v, want %v", seats, err, want)
-				}
+				err := <-result
+				check.That(w, errors.Is(err, want), "%d seats: %v, want %v", seats, err, want)
 				<-a.Done()
 				w.ready(a, want, 0)
 			})
 		}
 	}
-	if err := new(leader.Candidate).Ready(t.Context()); !errors.Is(err, leader.ErrStopped) {
-		t.Error(err)
-	}
+	check.Is(t, new(leader.Candidate).Ready(t.Context()), leader.ErrStopped)
 }
 
 // With several seats the candidate leads on one, or knows the holders of all. It waits while a seat
@@ -281,9 +268,7 @@ func TestReady_Seats(t *testing.T) {
 			w.Errorf("a leads: %v, b leads: %v, c leads: %v", a.IsLeader(), b.IsLeader(), c.IsLeader())
 		}
 		w.store.Link("c").FailWrites(-1, leader.ErrPermission)
-		if err := a.Stop(w.Context()); err != nil {
-			w.Fatal(err)
-		}
+		check.OK(w, a.Stop(w.Context()))
 		synctest.Wait()
 		if err := w.result(c, errCause, time.Hour); !errors.Is(err, leader.ErrPermission) { // b holds one seat only
 			w.Error(err)
@@ -297,9 +282,9 @@ func ping(t *testing.T, c *leader.Candidate, want error, d time.Duration) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	from := time.Now()
-	if err := c.Ping(ctx); !errors.Is(err, want) || time.Since(from) != d {
-		t.Errorf("Ping: %v after %v, want %v after %v", err, time.Since(from), want, d)
-	}
+	err := c.Ping(ctx)
+	check.That(t, errors.Is(err, want) && time.Since(from) == d,
+		"Ping: %v after %v, want %v after %v", err, time.Since(from), want, d)
 }
 
 // Ping is answered at once while the candidate leads, while it is cut off from the store for
@@ -345,9 +330,8 @@ func TestPing_CallHangs(t *testing.T) {
 			}
 			unblock()
 			ping(t, b.Candidate, nil, 0)
-			if err := b.Stop(t.Context()); err != nil {
-				t.Error(err)
-			}
+			err := b.Stop(t.Context())
+			check.That(t, err == nil, "%v", err)
 		})
 	}
 }
@@ -405,9 +389,8 @@ func TestPing_WhileMailPoursIn(t *testing.T) {
 		})
 	}
 	for range 100 {
-		if err := c.Ping(t.Context()); err != nil {
-			t.Error(err)
-		}
+		err := c.Ping(t.Context())
+		check.That(t, err == nil, "%v", err)
 	}
 	close(end)
 	pour.Wait()
@@ -416,7 +399,5 @@ func TestPing_WhileMailPoursIn(t *testing.T) {
 
 // A zero Candidate is one that has ended.
 func TestPing_ZeroCandidate(t *testing.T) {
-	if err := new(leader.Candidate).Ping(t.Context()); !errors.Is(err, leader.ErrStopped) {
-		t.Error(err)
-	}
+	check.Is(t, new(leader.Candidate).Ping(t.Context()), leader.ErrStopped)
 }

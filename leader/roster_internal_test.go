@@ -3,6 +3,7 @@ package leader
 import (
 	"testing"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/record"
 )
 
@@ -11,8 +12,7 @@ func TestAnnouncement_ValueReplaced(t *testing.T) {
 	var s record.Announcement
 	for _, value := range []string{"\xff", "text", "\xfe\x00", ""} {
 		s.Publish(value)
-		if got := entryOf(s).Value; string(got) != value {
-			t.Errorf("%q is shown as %q", value, got)
-		}
+		got := entryOf(s).Value
+		check.That(t, string(got) == value, "%q is shown as %q", value, got)
 	}
 }

@@ -18,9 +18,7 @@ func TestRosterFault_EachOutage(t *testing.T) {
 		c := l.stand(t.Context(), t, leader.Config{Roster: true})
 		faults := func(want int) {
 			t.Helper()
-			if n := c.Stats().Faults["permission"]; n != uint64(want) {
-				t.Errorf("%d faults, want %d", n, want)
-			}
+			check.Equal(t, c.Stats().Faults["permission"], uint64(want), "%d faults, want %d", want)
 		}
 		time.Sleep(2 * plainLease) // the leader has tried twice
 		faults(1)
@@ -29,9 +27,7 @@ func TestRosterFault_EachOutage(t *testing.T) {
 		l.answer("Stands", denied)
 		time.Sleep(10 * plainLease) // the view is opened anew
 		faults(2)
-		if n := l.count(l.asked, "Stands"); n != 4 {
-			t.Errorf("the view was opened %d times", n)
-		}
+		check.Equal(t, l.count(l.asked, "Stands"), 4, "the view was opened %d times")
 	})
 }
 

@@ -16,17 +16,15 @@ import (
 // SeatKey names the keys of seats, and a key gives its seat.
 func TestSeatKey_NamesKeysOfSeats(t *testing.T) {
 	for n, want := range map[int]string{-1: "e", 0: "e", 1: "e", 2: "e.seat.2", 17: "e.seat.17"} {
-		if got := SeatKey("e", n); got != want {
-			t.Errorf("Seat %d is %q instead of %q", n, got, want)
-		}
+		got := SeatKey("e", n)
+		check.That(t, got == want, "Seat %d is %q instead of %q", n, got, want)
 	}
 	for key, want := range map[string]int{
 		"e": 1, "e.seat.2": 2, "e.seat.17": 17, "a.seat.3.seat.4": 4,
 		"e.seat.1": 1, "e.seat.0": 1, "e.seat.-2": 1, "e.seat.02": 1, "e.seat.": 1, "e.seat.x": 1, "e.seat": 1, "eseat.2": 1,
 	} {
-		if got := seatOf(key); got != want {
-			t.Errorf("%q is seat %d instead of %d", key, got, want)
-		}
+		got := seatOf(key)
+		check.That(t, got == want, "%q is seat %d instead of %d", key, got, want)
 	}
 }
 
@@ -62,36 +60,26 @@ func TestSeatPermit_WakesWaiter(t *testing.T) {
 		return ok
 	}
 	for range 2 {
-		if !take(2) {
-			t.Fatal("the permit was free, or its own")
-		}
+		check.Must(t, take(2), "the permit was free, or its own")
 	}
-	if take(1) || take(3) {
-		t.Fatal("two have the permit")
-	}
+	check.Must(t, !take(1) && !take(3), "two have the permit")
 	until := testEpoch.Add(time.Second)
 	a := &actor{Params: &machine.Params{}, seat: 2, c: &Candidate{}, timeline: newTimeline(SystemClock(), testEpoch)}
 	a.status.CooldownUntil = until
 	b.seated(a, holding{})
 	b.giveBack(b.taker, "w")
 	for i, want := range []int{1, 0, 1} {
-		if got := len(boxes[i].mails); got != want {
-			t.Errorf("seat %d was woken %d times", i+1, got)
-		}
+		got := len(boxes[i].mails)
+		check.That(t, got == want, "seat %d was woken %d times", i+1, got)
 	}
 	got, value, ok := b.take(3, &boxes[2])
-	if !ok || !got.Equal(until) || value != "w" {
-		t.Errorf("the permit says %v, %q, %v", got, value, ok)
-	}
+	check.That(t, ok && got.Equal(until) && value == "w", "the permit says %v, %q, %v", got, value, ok)
 	a.status.CooldownUntil = testEpoch
 	b.seated(a, holding{})
 	b.giveBack(b.taker, "w")
-	if got, _, _ = b.take(1, &boxes[0]); !got.Equal(until) {
-		t.Errorf("it sits out until %v", got)
-	}
-	if len(boxes[0].mails) != 1 {
-		t.Error("who waits no more was woken")
-	}
+	got, _, _ = b.take(1, &boxes[0])
+	check.That(t, got.Equal(until), "it sits out until %v", got)
+	check.That(t, len(boxes[0].mails) == 1, "who waits no more was woken")
 }
 
 // No other seat gets the permit before the key of the first seat is known. Then the seats that
@@ -100,14 +88,11 @@ func TestSeatPermit_FirstSeatFirst(t *testing.T) {
 	b := newBench(2)
 	b.unread = true
 	boxes := [2]mailbox{{bell: make(chan struct{}, 1)}, {bell: make(chan struct{}, 1)}}
-	if _, _, ok := b.take(2, &boxes[1]); ok {
-		t.Fatal("the second seat has the permit")
-	}
+	_, _, ok := b.take(2, &boxes[1])
+	check.Must(t, !ok, "the second seat has the permit")
 	b.firstRead()
 	b.firstRead()
-	if n := len(boxes[1].mails); n != 1 {
-		t.Errorf("the second seat was woken %d times", n)
-	}
+	check.Equal(t, len(boxes[1].mails), 1, "the second seat was woken %d times")
 	if _, _, ok := b.take(2, &boxes[1]); !ok {
 		t.Error("the second seat has no permit")
 	}
@@ -124,9 +109,8 @@ func TestSeatPermit_DeniedUntil(t *testing.T) {
 		b := newBench(3)
 		b.denied[1] = testEpoch
 		b.denied[seat] = testEpoch.Add(1)
-		if until := b.deniedUntil(); !until.Equal(testEpoch.Add(1)) {
-			t.Errorf("seat %d: denied until %v", seat+1, until)
-		}
+		until := b.deniedUntil()
+		check.That(t, until.Equal(testEpoch.Add(1)), "seat %d: denied until %v", seat+1, until)
 	}
 }
 
@@ -178,9 +162,7 @@ func TestSeatPermit_KnowsHolders(t *testing.T) {
 		case <-poll.C:
 		}
 	}
-	if c.permit.holds("another") {
-		t.Error("a stranger holds a seat")
-	}
+	check.That(t, !c.permit.holds("another"), "a stranger holds a seat")
 	stopping, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := c.Stop(stopping); !errors.Is(err, context.Canceled) {
@@ -198,9 +180,9 @@ func TestSeatPermit_GivesWay(t *testing.T) {
 		4: {{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}},
 	} {
 		for i, h := range holders {
-			if seat := i + 1; h.session != "" && (&seatPermit{holders: holders}).givesWay(seat) != (seat == last) {
-				t.Errorf("%v: whether seat %d gives way is wrong; only seat %d does", holders, seat, last)
-			}
+			seat := i + 1
+			check.That(t, h.session == "" || (&seatPermit{holders: holders}).givesWay(seat) == (seat == last),
+				"%v: whether seat %d gives way is wrong; only seat %d does", holders, seat, last)
 		}
 	}
 }
@@ -216,7 +198,7 @@ func TestSeatCheck_FewerSeatsInTheRecord(t *testing.T) {
 		store: &quietStore{keys: map[string]backend.Entry{"e": entry(record.PhaseReleased, "a", 3), "e.seat.5": entry(record.PhaseLeading, "b", 7)}},
 		clock: clock, election: "e", id: "c", seats: 5, try: true, seen: &sightings{new(backend.Memory), clock},
 	}
-	if err := c.compare(t.Context(), false); !errors.Is(err, backend.ErrSeats) {
-		t.Errorf("the check of 5 seats returns %v beside a holder of the fifth that is set to 7", err)
-	}
+	err := c.compare(t.Context(), false)
+	check.That(t, errors.Is(err, backend.ErrSeats),
+		"the check of 5 seats returns %v beside a holder of the fifth that is set to 7", err)
 }

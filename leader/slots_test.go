@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -70,21 +71,15 @@ func TestSlots_LearnFromReplies(t *testing.T) {
 				}
 				cand := l.stand(t.Context(), t, leader.Config{})
 				time.Sleep(20 * time.Second)
-				if cand.IsLeader() == c.waits {
-					t.Fatal("the wrong candidate leads")
-				}
+				check.Must(t, cand.IsLeader() != c.waits, "the wrong candidate leads")
 				l.answer(c.silent, whenGivenUp)
 				l.tellAll(backend.FeedEvent{Reconnected: true}) // which makes candidates read
 				time.Sleep(2500 * time.Millisecond)
 				lost := l.count(l.asked, c.silent)
 				l.answer(c.silent, atOnce)
 				time.Sleep(10 * time.Second)
-				if c.silent != "" && lost == 0 {
-					t.Errorf("no %s was lost", c.silent)
-				}
-				if got := slots(l.window); got != c.want {
-					t.Errorf("%d slots, want %d", got, c.want)
-				}
+				check.That(t, c.silent == "" || lost != 0, "no %s was lost", c.silent)
+				check.Equal(t, slots(l.window), c.want, "%d slots")
 			})
 		})
 	}
@@ -100,27 +95,18 @@ func TestSlots_UnusedGoesBack(t *testing.T) {
 		c := l.stand(t.Context(), t, leader.Config{})
 		time.Sleep(time.Second / 2)
 		own := new(backend.Place)
-		if !l.window.Take(own, backend.RankHolder, granted{}, time.Now()) {
-			t.Fatal("no slot is free")
-		}
+		check.Must(t, l.window.Take(own, backend.RankHolder, granted{}, time.Now()), "no slot is free")
 		_ = first.Stop(t.Context())
 		synctest.Wait()
-		if n := c.Stats().Queued; n != 1 {
-			t.Fatalf("%d requests wait", n)
-		}
+		n := c.Stats().Queued
+		check.Must(t, n == 1, "%d requests wait", n)
 		second := other.stand(t.Context(), t, leader.Config{})
-		if !second.IsLeader() {
-			t.Fatal("the second candidate does not lead")
-		}
+		check.Must(t, second.IsLeader(), "the second candidate does not lead")
 		l.window.Return(own, backend.Reply{})
 		synctest.Wait()
-		if n := slots(l.window); n != 1 {
-			t.Errorf("%d slots are free", n)
-		}
+		check.Equal(t, slots(l.window), 1, "%d slots are free")
 		writes := l.count(l.asked, "Update")
 		l.tell(backend.FeedEvent{Reconnected: true})
-		if l.count(l.asked, "Update") != writes || c.IsLeader() {
-			t.Error("it has used the slot")
-		}
+		check.That(t, l.count(l.asked, "Update") == writes && !c.IsLeader(), "it has used the slot")
 	})
 }

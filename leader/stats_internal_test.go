@@ -35,9 +35,8 @@ func TestStats_OfAllSeats(t *testing.T) {
 	}
 	want.Writes.Bounds, want.Writes.Counts, want.Writes.Sum = writeBounds[:], make([]uint64, len(writeBounds)+1), 3*all
 	want.Writes.Counts[0], want.Writes.Counts[1] = all, 2*all
-	if got := front.Stats(); !reflect.DeepEqual(got, want) {
-		t.Errorf("Stats are\n%+v, not\n%+v", got, want)
-	}
+	got := front.Stats()
+	check.That(t, reflect.DeepEqual(got, want), "Stats are\n%+v, not\n%+v", got, want)
 }
 
 // The name of an error in Stats is that of its variable without Err, in snake case, and no
@@ -63,23 +62,19 @@ func TestErrorNames_AreThoseOfTheVariables(t *testing.T) {
 			})
 			name, err := strconv.Unquote(pair[1].(*ast.BasicLit).Value)
 			want := strings.ToLower(hump.ReplaceAllString(variable[len("err"):], "${1}_${2}"))
-			if err != nil || name != want || seen[name] {
-				t.Errorf("%s is called %q, not %q, or another one is", variable, name, want)
-			}
+			check.That(t, err == nil && name == want && !seen[name],
+				"%s is called %q, not %q, or another one is", variable, name, want)
 			seen[name] = true
 		}
 		return false
 	})
-	if len(seen) != len(errorNames) {
-		t.Errorf("%d names were found, not %d", len(seen), len(errorNames))
-	}
+	check.Equal(t, len(seen), len(errorNames), "%d names were found, not %d", len(errorNames))
 }
 
 // An error has its own name, also where the error that it wraps has one, too.
 func TestErrorNames_TheMostSpecificCounts(t *testing.T) {
 	for _, n := range errorNames {
-		if got := errorName(n.err); got != n.name {
-			t.Errorf("%v is called %s, not %s", n.err, got, n.name)
-		}
+		got := errorName(n.err)
+		check.That(t, got == n.name, "%v is called %s, not %s", n.err, got, n.name)
 	}
 }

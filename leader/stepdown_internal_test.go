@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // The reports of the observer and the leader, in this order, and the result of StepDown.
@@ -93,9 +95,8 @@ func TestHandover(t *testing.T) {
 			} else if !closed {
 				defer close(holders)
 			}
-			if err := <-got; !errors.Is(err, c.want) {
-				t.Errorf("got %v, want %v", err, c.want)
-			}
+			err := <-got
+			check.That(t, errors.Is(err, c.want), "got %v, want %v", err, c.want)
 			cancel(nil)
 		})
 	}
@@ -113,9 +114,8 @@ func TestHandover_WaitsForOneLease(t *testing.T) {
 			}
 		}()
 		err := (&handover{of: a, succeeded: true}).wait(t.Context(), holders, nil)
-		if took := time.Since(began); !errors.Is(err, ErrNotSucceeded) || took != 16*time.Second {
-			t.Errorf("got %v after %v", err, took)
-		}
+		took := time.Since(began)
+		check.That(t, errors.Is(err, ErrNotSucceeded) && took == 16*time.Second, "got %v after %v", err, took)
 		time.Sleep(time.Minute)
 	})
 }

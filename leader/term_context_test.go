@@ -23,9 +23,7 @@ func leads(ctx context.Context, t *testing.T) (*leader.Term, *handClock) {
 	check.OK(t, err)
 	synctest.Wait()
 	term, ok := c.Term()
-	if !ok {
-		t.Fatal("does not lead")
-	}
+	check.Must(t, ok, "does not lead")
 	return term, clock
 }
 
@@ -61,9 +59,8 @@ func TestContext_AsksTheClock(t *testing.T) {
 					t.Fatalf("before the deadline: %v, %v", lead.Err(), leader.Check(children[2]))
 				}
 				clock.move(1)
-				if err := leader.Check(children[3]); name == "Check" && !errors.Is(err, leader.ErrLeaseExpired) {
-					t.Errorf("Check returned %v", err)
-				}
+				err := leader.Check(children[3])
+				check.That(t, name != "Check" || errors.Is(err, leader.ErrLeaseExpired), "Check returned %v", err)
 				if err := ask(lead); !errors.Is(err, context.Canceled) {
 					t.Errorf("it returned %v", err)
 				}
@@ -73,9 +70,7 @@ func TestContext_AsksTheClock(t *testing.T) {
 						t.Errorf("child %d ended with %v, Check returns %v", i, context.Cause(child), leader.Check(child))
 					}
 				}
-				if !called {
-					t.Error("the AfterFunc was not called")
-				}
+				check.That(t, called, "the AfterFunc was not called")
 				clean := context.WithoutCancel(children[2])
 				if got, ok := leader.TermFrom(clean); !ok || got != term || clean.Err() != nil {
 					t.Errorf("WithoutCancel: %v, %v", got, clean.Err())
@@ -102,17 +97,16 @@ func TestContext_Children(t *testing.T) {
 		if got := runtime.NumGoroutine(); got >= before+100 { // the runtime has some of its own
 			t.Errorf("%d goroutines more", got-before)
 		}
-		if at, ok := lead.Deadline(); ok {
-			t.Errorf("it has the deadline %v", at)
-		}
+		at, ok := lead.Deadline()
+		check.That(t, !ok, "it has the deadline %v", at)
 		timed, end := context.WithTimeout(lead, 2*plainDeadline) // longer than the lease
 		defer end()
 		for range 5 { // renewals prolong the lease meanwhile
 			clock.move(plainDeadline / 2)
 			clock.tick()
-			if text := fmt.Sprint(timed); !strings.Contains(text, fmt.Sprintf("leader.Term(token %d).Context", term.Token())) {
-				t.Errorf("%s", text)
-			}
+			text := fmt.Sprint(timed)
+			check.That(t, strings.Contains(text, fmt.Sprintf("leader.Term(token %d).Context", term.Token())),
+				"%s", text)
 		}
 		if lead.Err() != nil || timed.Err() != nil {
 			t.Errorf("%v, %v", lead.Err(), timed.Err())
@@ -128,15 +122,12 @@ type termOf struct{}
 
 // Check is for contexts of a term. In any other context there is no leader.
 func TestCheck_WithoutTerm(t *testing.T) {
-	if err := leader.Check(t.Context()); !errors.Is(err, leader.ErrNotLeader) {
-		t.Errorf("%v", err)
-	}
-	if _, ok := leader.TermFrom(t.Context()); ok {
-		t.Error("a term")
-	}
-	if err := leader.Check(new(leader.Term).Context()); !errors.Is(err, leader.ErrNotLeader) && !errors.Is(err, leader.ErrStopped) {
-		t.Errorf("of a zero term: %v", err)
-	}
+	check.Is(t, leader.Check(t.Context()), leader.ErrNotLeader)
+	_, ok := leader.TermFrom(t.Context())
+	check.That(t, !ok, "a term")
+	err := leader.Check(new(leader.Term).Context())
+	check.That(t, errors.Is(err, leader.ErrNotLeader) || errors.Is(err, leader.ErrStopped),
+		"of a zero term: %v", err)
 }
 
 // Where both the term and the context have ended, Check returns the cause of the term.
@@ -147,9 +138,8 @@ func TestCheck_TermBeforeContext(t *testing.T) {
 		term, clock := leads(ctx, t)
 		work, end := context.WithCancel(term.Context())
 		end()
-		if err := leader.Check(work); !errors.Is(err, context.Canceled) {
-			t.Errorf("the work alone has ended: %v", err)
-		}
+		err := leader.Check(work)
+		check.That(t, errors.Is(err, context.Canceled), "the work alone has ended: %v", err)
 		clock.move(plainDeadline)
 		if err := leader.Check(work); !errors.Is(err, leader.ErrLeaseExpired) {
 			t.Errorf("both have ended: %v", err)
@@ -162,8 +152,7 @@ func TestTermFrom_Nested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		outer, _ := leads(t.Context(), t)
 		inner, _ := leads(outer.Context(), t)
-		if got, _ := leader.TermFrom(inner.Context()); got != inner {
-			t.Errorf("%v", got)
-		}
+		got, _ := leader.TermFrom(inner.Context())
+		check.That(t, got == inner, "%v", got)
 	})
 }

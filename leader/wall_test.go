@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -38,9 +39,8 @@ func TestTryAcquire_WallTimeJumps(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := leadertest.NewStore(nil)
 			a, b := store.Link("a"), store.Link("b")
-			if _, err := leader.TryAcquire(t.Context(), a, "e", leader.Config{ID: "a"}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := leader.TryAcquire(t.Context(), a, "e", leader.Config{ID: "a"})
+			check.Must(t, err == nil, "%v", err)
 			clock := &wallClock{Clock: leader.SystemClock(), base: base, zero: time.Now()}
 			before := clock.Now()
 			try := func() error {
@@ -50,9 +50,9 @@ func TestTryAcquire_WallTimeJumps(t *testing.T) {
 			}
 			held := func() {
 				t.Helper()
-				if err := try(); !errors.As(err, new(*leader.HeldError)) {
-					t.Errorf("%v after %v: the lock is held, but: %v", jump, time.Since(clock.zero), err)
-				}
+				err := try()
+				check.That(t, errors.As(err, new(*leader.HeldError)),
+					"%v after %v: the lock is held, but: %v", jump, time.Since(clock.zero), err)
 			}
 			a.Cut()
 			held()
@@ -85,9 +85,9 @@ func TestEvents_WallTimeJumps(t *testing.T) {
 		c := l.stand(t.Context(), t, leader.Config{Clock: clock, PendingPeriod: time.Minute, DrainTimeout: time.Minute})
 		time.Sleep(2 * time.Second)
 		clock.jump.Store(3600)
-		if s := c.Stats(); s.Queued != 1 || s.QueueAge != 2*time.Second {
-			t.Errorf("%d requests have waited for %v", s.Queued, s.QueueAge)
-		}
+		s := c.Stats()
+		check.That(t, s.Queued == 1 && s.QueueAge == 2*time.Second,
+			"%d requests have waited for %v", s.Queued, s.QueueAge)
 		l.window.Return(own, backend.Reply{})
 		events := c.Events(t.Context())
 		in := func(want time.Duration) {
@@ -103,9 +103,8 @@ func TestEvents_WallTimeJumps(t *testing.T) {
 					continue
 				}
 				clock.jump.Add(3600)
-				if got := until.Sub(clock.Now()); got != want {
-					t.Errorf("%v: in %v by the clock, want %v", e, got, want)
-				}
+				got := until.Sub(clock.Now())
+				check.That(t, got == want, "%v: in %v by the clock, want %v", e, got, want)
 				return
 			}
 		}

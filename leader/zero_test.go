@@ -56,9 +56,8 @@ var zeros = []any{
 func TestZeroValues_AreComplete(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	fenced, err2 := filepath.Glob("../fence/*.go")
-	if err = errors.Join(err, err2); err != nil {
-		t.Fatal(err)
-	}
+	err = errors.Join(err, err2)
+	check.OK(t, err)
 	files = append(files, fenced...)
 	listed := make(map[string]bool)
 	for _, z := range zeros {
@@ -78,9 +77,8 @@ func TestZeroValues_AreComplete(t *testing.T) {
 			switch spec.Type.(type) {
 			case *ast.InterfaceType, *ast.FuncType:
 			default:
-				if is := file.Name.Name + "." + spec.Name.Name; !listed[is] {
-					t.Errorf("%s is missing", is)
-				}
+				is := file.Name.Name + "." + spec.Name.Name
+				check.That(t, listed[is], "%s is missing", is)
 			}
 			return true
 		})
@@ -142,15 +140,12 @@ func TestZeroValues_MethodsReturn(t *testing.T) {
 func TestZeroCandidate_HasEnded(t *testing.T) {
 	var c leader.Candidate
 	ctx := t.Context() // without an end
-	if err := c.Stop(ctx); err != nil {
-		t.Errorf("Stop: %v", err)
-	}
+	err := c.Stop(ctx)
+	check.That(t, err == nil, "Stop: %v", err)
 	for name, err := range map[string]error{
 		"Resign": c.Resign(ctx), "Proclaim": c.Proclaim(ctx, nil), "Transfer": c.Transfer(ctx, "a"),
 	} {
-		if !errors.Is(err, leader.ErrNotLeader) {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.That(t, errors.Is(err, leader.ErrNotLeader), "%s: %v", name, err)
 	}
 	for e := range c.Events(ctx) {
 		t.Error(e)
@@ -162,9 +157,8 @@ func TestZeroCandidate_HasEnded(t *testing.T) {
 		t.Errorf("Connected: %v", err)
 	}
 	<-c.Done()
-	if s := c.State(); s != leader.StateEnded || c.IsLeader() || c.Stats().State != s {
-		t.Errorf("state %v", s)
-	}
+	s := c.State()
+	check.That(t, s == leader.StateEnded && !c.IsLeader() && c.Stats().State == s, "state %v", s)
 }
 
 // A zero Term is one that is over.
@@ -175,9 +169,8 @@ func TestZeroTerm_IsOver(t *testing.T) {
 		t.Errorf("Err: %v, cause %v", err, context.Cause(term.Context()))
 	}
 	term.Release()
-	if _, ok := term.Fence(&fence.Bucket{}); ok || term.Remaining() != 0 || term.Token() != 0 {
-		t.Errorf("it has a fence, or time left, or a token")
-	}
+	_, ok := term.Fence(&fence.Bucket{})
+	check.That(t, !ok && term.Remaining() == 0 && term.Token() == 0, "it has a fence, or time left, or a token")
 }
 
 // An argument that is nil, or that its function did not make, is rejected.
@@ -250,9 +243,8 @@ func TestZeroArguments_AreRefused(t *testing.T) {
 	calls["zero Bucket.Info"] = func() error { _, err := new(leader.Bucket).Info(ctx); return err }
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
-			if err := call(); !errors.Is(err, leader.ErrInvalidConfig) {
-				t.Errorf("returned %v", err)
-			}
+			err := call()
+			check.That(t, errors.Is(err, leader.ErrInvalidConfig), "returned %v", err)
 		})
 	}
 }

@@ -206,9 +206,9 @@ func TestRecreatedBucket_Revisions(t *testing.T) {
 		term := successor.lastTerm(t)
 		check.Must(t, before.Err() == nil, "the old leader is fenced already, and this shows nothing")
 		check.That(t, term.Token() > before.Token(), "token %d after %d", term.Token(), before.Token())
-		if now, err := leader.Lookup(w.Context(), b, "e"); err != nil || now.ID != "new" || now.Revision <= held.Revision {
-			t.Errorf("%+v after %+v, %v", now, held, err)
-		}
+		now, err := leader.Lookup(w.Context(), b, "e")
+		check.That(t, err == nil && now.ID == "new" && now.Revision > held.Revision,
+			"%+v after %+v, %v", now, held, err)
 		old.open()
 		w.at(4 * time.Second)
 		check.That(t, before.Err() != nil, "the old leader leads on")

@@ -105,9 +105,7 @@ func (c *cluster) cutOff(t *testing.T, victim *clusterNode, lease time.Duration)
 		}
 		time.Sleep(time.Millisecond)
 	}
-	if !vacantSince.IsZero() {
-		t.Fatalf("%s cut off: nobody has led for %v", victim.name, time.Since(vacantSince))
-	}
+	check.Must(t, vacantSince.IsZero(), "%s cut off: nobody has led for %v", victim.name, time.Since(vacantSince))
 	t.Logf("%s cut off: nobody led for %v", victim.name, vacant)
 	check.That(t, vacant < lease, "that is more than a lease")
 	for _, one := range all {

@@ -118,7 +118,6 @@ func TestCompatibility_RollingUpdate(t *testing.T) {
 		}
 	}
 	check.Is(t, term.Err(), nil)
-	if h, err := leader.Lookup(t.Context(), tcpBucket(t, js), "e"); err != nil || h.ID != "a" || h.Token != term.Token() {
-		t.Errorf("Lookup: %v, %v", h, err)
-	}
+	h, err := leader.Lookup(t.Context(), tcpBucket(t, js), "e")
+	check.That(t, err == nil && h.ID == "a" && h.Token == term.Token(), "Lookup: %v, %v", h, err)
 }

@@ -256,9 +256,8 @@ func TestEnsure_ReadersCreateNothing(t *testing.T) {
 				w.Errorf("%s: %v", what, err)
 			}
 		}
-		if _, err = leader.ObserveRoster(w.Context(), b, "e"); !errors.Is(err, leader.ErrNoRoster) {
-			w.Errorf("ObserveRoster: %v", err)
-		}
+		_, err = leader.ObserveRoster(w.Context(), b, "e")
+		check.That(w, errors.Is(err, leader.ErrNoRoster), "ObserveRoster: %v", err)
 		w.at(time.Minute)
 		check.Equal(w, w.streams(), "", "there are %s")
 		select {

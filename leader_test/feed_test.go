@@ -77,9 +77,8 @@ func TestDeafFeed_IsRebuilt(t *testing.T) {
 		w.at(22*time.Second + 999*time.Millisecond + time.Second)
 		before = w.requests(b.client)
 		w.at(22*time.Second + 10*lease)
-		if n := w.requests(b.client) - before; n != 0 {
-			w.Errorf("b sent %d requests in 10 leases after it had rebuilt its feed", n)
-		}
+		check.Equal(w, w.requests(b.client)-before, 0,
+			"b sent %d requests in 10 leases after it had rebuilt its feed")
 		b.saw(w.T)
 		w.at(100500 * time.Millisecond)
 		w.ok(a.Resign(w.Context()))
@@ -238,9 +237,8 @@ func TestForgedFeedMessage_Leader(t *testing.T) {
 			w.leads(a, b) // b has the correct holder again
 			a.cut()
 			w.at(2 * time.Minute)
-			if got := b.transitions(); len(got) != 2 {
-				t.Errorf("b saw %q", got)
-			}
+			got := b.transitions()
+			check.That(t, len(got) == 2, "b saw %q", got)
 		})
 	}
 }
@@ -262,9 +260,8 @@ func TestForgedHeaders_OfKeyWriter(t *testing.T) {
 		w.at(time.Minute)
 		// The record says that the key is released. But no writer sends these headers, so the
 		// entry is foreign.
-		if got, want := a.transitions(), fmt.Sprintf("40s deposed preempted|%v pending", 40*time.Second+unknown); !strings.HasPrefix(strings.Join(got, "|"), want) {
-			w.Errorf("a saw %q", got)
-		}
+		got, want := a.transitions(), fmt.Sprintf("40s deposed preempted|%v pending", 40*time.Second+unknown)
+		check.That(w, strings.HasPrefix(strings.Join(got, "|"), want), "a saw %q", got)
 	})
 }
 

@@ -213,9 +213,8 @@ func TestGuardVersion_EveryReplica(t *testing.T) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			slices.Sort(f.asked)
-			if want := slices.DeleteFunc(k.replicas, func(name string) bool { return name == "me" }); !slices.Equal(f.asked, want) {
-				t.Errorf("asked %q, want %q", f.asked, want)
-			}
+			want := slices.DeleteFunc(k.replicas, func(name string) bool { return name == "me" })
+			check.That(t, slices.Equal(f.asked, want), "asked %q, want %q", f.asked, want)
 		})
 	}
 }

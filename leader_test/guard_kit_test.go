@@ -168,9 +168,8 @@ func TestFence_RecreatedGuard(t *testing.T) {
 	}
 	_, wa := k.lead(guarding("a", orders...))
 	writer := orders[0].Link("a").Guard().Writer(wa.Term())
-	if revision, err := writer.Put(t.Context(), "k", nil); revision != 102 || err != nil {
-		t.Fatal(revision, err)
-	}
+	revision, err := writer.Put(t.Context(), "k", nil)
+	check.Must(t, revision == 102 && err == nil, "%v %v", revision, err)
 	orders[0].Recreate()
 	k.clock.Advance(15 * time.Second)
 	if revision := fenceAt(t, wa, orders[0]); revision != 1 {

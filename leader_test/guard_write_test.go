@@ -160,9 +160,8 @@ func TestStreamWriter_Publishes(t *testing.T) {
 		b.Publish("log.b", []byte("4"))
 		b.PublishMsg(at(three.Sequence))
 		last := check.Got(b.Commit(ctx))(w)
-		if m, err = s.GetMsg(ctx, last.Sequence-1); err != nil || m.Subject != "log.b" {
-			t.Errorf("%v, %v", m, err)
-		}
+		m, err = s.GetMsg(ctx, last.Sequence-1)
+		check.That(t, err == nil && m.Subject == "log.b", "%v, %v", m, err)
 		w.ok(a.Resign(ctx))
 		w.at(10 * time.Second) // and it leads again
 		check.Is(t, check.Err(pub.Publish(ctx, "log.a", nil)), leader.ErrFenced)

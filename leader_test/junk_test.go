@@ -49,9 +49,8 @@ func TestJunkLease_IsForgotten(t *testing.T) {
 	_, wb := k.stand("b", leader.Config{})
 	k.store.Link("a").Close() // the pending candidate dies, and b finds its record
 	k.clock.Advance(30 * time.Second)
-	if h := k.store.Holder("e"); h.Lease > 15*time.Second {
-		t.Errorf("b writes a lease of %v", h.Lease)
-	}
+	h := k.store.Holder("e")
+	check.That(t, h.Lease <= 15*time.Second, "b writes a lease of %v", h.Lease)
 	wb.Ignore(leadertest.Observed()).ExpectExactly(leadertest.Pending(), leadertest.Elected())
 	k.record("b")
 }
@@ -63,15 +62,11 @@ func TestJunkLease_IsRespected(t *testing.T) {
 	k.store.Put("e", junkRecord("leading", "X", "8000h", 0, 1))
 	a, _ := k.stand("a", leader.Config{})
 	k.clock.Advance(100 * time.Hour)
-	if a.IsLeader() {
-		t.Fatal("a took the key of a record whose lease is good")
-	}
+	check.Must(t, !a.IsLeader(), "a took the key of a record whose lease is good")
 	k.store.Link("a").LoseFeed(1)
 	k.store.Delete("e")
 	k.clock.Advance(7500*time.Millisecond + 15*time.Second + 1) // half a lease until it reads, and one to wait
-	if !a.IsLeader() {
-		t.Fatal("a does not lead")
-	}
+	check.Must(t, a.IsLeader(), "a does not lead")
 }
 
 // A forged message on the feed delays no takeover. Issue 12, fault 3.
@@ -97,18 +92,14 @@ func TestForgedFeedMessage_Takeover(t *testing.T) {
 			k.clock.Advance(time.Second)
 			k.store.Link("a").Cut() // at 2s: it has not renewed, so b waits until 15s
 			k.clock.Advance(13*time.Second - 1)
-			if b.IsLeader() {
-				t.Error("b leads too early")
-			}
+			check.That(t, !b.IsLeader(), "b leads too early")
 			k.clock.Advance(16 * time.Second)
 			wb.Ignore(leadertest.Observed()).Expect(leadertest.Elected())
-			if token := wb.Term().Token(); token > 1000 {
-				t.Errorf("b's term has token %d", token)
-			}
+			token := wb.Term().Token()
+			check.That(t, token <= 1000, "b's term has token %d", token)
 			for _, e := range wb.Events() {
-				if e, ok := e.(leader.Elected); ok && e.Term.Err() != nil {
-					t.Errorf("%v ended", e)
-				}
+				e, ok := e.(leader.Elected)
+				check.That(t, !ok || e.Term.Err() == nil, "%v ended", e)
 			}
 		})
 	}
@@ -126,16 +117,12 @@ func TestForgedFeedMessages_DelayNoWork(t *testing.T) {
 		k.store.Forge("e", leadertest.Entry{Revision: math.MaxUint64, Value: junkRecord("released", "X", "15s", 0, 1)})
 		k.clock.Advance(10 * time.Millisecond)
 	}
-	if !b.IsLeader() {
-		t.Error("b does not lead")
-	}
+	check.That(t, b.IsLeader(), "b does not lead")
 	after := k.store.Requests()
-	if reads := after.Reads - before.Reads; reads > 100 {
-		t.Errorf("%d reads in 20 s", reads)
-	}
-	if writes := after.Writes - before.Writes; writes > 40 {
-		t.Errorf("%d writes in 20 s", writes)
-	}
+	reads := after.Reads - before.Reads
+	check.That(t, reads <= 100, "%d reads in 20 s", reads)
+	writes := after.Writes - before.Writes
+	check.That(t, writes <= 40, "%d writes in 20 s", writes)
 }
 
 // Issue 12, fault 4.
@@ -165,18 +152,14 @@ func TestJunkToken(t *testing.T) {
 					if e, ok := e.(leader.Elected); ok {
 						elected = append(elected, e.Term.Token())
 					}
-					if e, ok := e.(leader.Faulted); ok && errors.Is(e.Err, leader.ErrRegressed) {
-						t.Errorf("%v", e)
-					}
+					e, ok := e.(leader.Faulted)
+					check.That(t, !ok || !errors.Is(e.Err, leader.ErrRegressed), "%v", e)
 				}
 			}
 			h := k.store.Holder("e")
-			if !h.Leads() || h.Token > bound || len(elected) != 2 {
-				t.Fatalf("%v; elected with %d", h, elected)
-			}
-			if !c.exhausted && c.token < bound && h.Token <= c.token {
-				t.Errorf("token %d follows %d", h.Token, c.token)
-			}
+			check.Must(t, h.Leads() && h.Token <= bound && len(elected) == 2, "%v; elected with %d", h, elected)
+			check.That(t, c.exhausted || c.token >= bound || h.Token > c.token,
+				"token %d follows %d", h.Token, c.token)
 			// Its leader can still be asked to hand over, and survives a reconnection.
 			k.store.Link(h.ID).Reconnect()
 			k.clock.Advance(time.Second)
@@ -186,9 +169,8 @@ func TestJunkToken(t *testing.T) {
 			for range 100 {
 				k.clock.Advance(100 * time.Millisecond)
 			}
-			if err := <-done; err != nil {
-				t.Errorf("StepDown: %v", err)
-			}
+			err := <-done
+			check.That(t, err == nil, "StepDown: %v", err)
 		})
 	}
 }
@@ -210,9 +192,8 @@ func TestJunkTokenOfAGuard(t *testing.T) {
 				wa.Expect(leadertest.Fenced(leader.ErrFenced), faulted(leader.ErrForeignRecord, tokensExhausted))
 				k.clock.Advance(100 * time.Second)
 				for _, e := range wa.Events()[3:] {
-					if _, ok := e.(leader.Elected); ok {
-						t.Errorf("%v", e)
-					}
+					_, ok := e.(leader.Elected)
+					check.That(t, !ok, "%v", e)
 				}
 				guard.Delete(fence.DefaultGuardKey)
 				k.clock.Advance(31 * time.Second) // one lease until it looks, one that it may have to wait
@@ -221,12 +202,8 @@ func TestJunkTokenOfAGuard(t *testing.T) {
 				t.Fatalf("a does not lead: %v", wa.Events())
 			}
 			h := k.record("a")
-			if exhausted && h.Token > 1000 {
-				t.Errorf("token %d: the junk is remembered", h.Token)
-			}
-			if !exhausted && token < 1<<62 && h.Token <= token {
-				t.Errorf("token %d follows %d", h.Token, token)
-			}
+			check.That(t, !exhausted || h.Token <= 1000, "token %d: the junk is remembered", h.Token)
+			check.That(t, exhausted || token >= 1<<62 || h.Token > token, "token %d follows %d", h.Token, token)
 			k.stands(guard, h.Token)
 		})
 	}
@@ -269,19 +246,13 @@ func TestMarkerWithLease_IsWaitedFor(t *testing.T) {
 	k.store.Configure(leadertest.WithMaxLease(time.Second))
 	e := k.store.Entry("e")
 	k.store.Backend().Mark(t.Context(), "e", e.Value, e.Revision, func(_ uint64, err error) {
-		if err != nil {
-			t.Error(err)
-		}
+		check.That(t, err == nil, "%v", err)
 	})
 	b, wb := k.stand("b", leader.Config{})
 	holder, _ := b.Leader()
-	if holder.ID != "" {
-		t.Errorf("b believes that %v", holder)
-	}
+	check.That(t, holder.ID == "", "b believes that %v", holder)
 	k.clock.Advance(11 * time.Second)
-	if a.IsLeader() {
-		t.Error("a leads after its renew deadline")
-	}
+	check.That(t, !a.IsLeader(), "a leads after its renew deadline")
 	k.clock.Advance(4*time.Second - 1)
 	wb.ExpectExactly()
 	k.clock.Advance(1)
@@ -302,9 +273,8 @@ func TestShortestLease_CostsNoMore(t *testing.T) {
 		}
 	}()
 	k.clock.Advance(time.Second)
-	if n := k.store.Link("o").Requests().Reads; n > 10 {
-		t.Errorf("%d reads in a second", n)
-	}
+	n := k.store.Link("o").Requests().Reads
+	check.That(t, n <= 10, "%d reads in a second", n)
 	t.Cleanup(k.store.Link("o").Close)
 }
 
@@ -316,8 +286,7 @@ func TestOversizedRecord_IsForeign(t *testing.T) {
 		"session": []byte(`{"v":1,"state":"leading","id":"x","session":"` + strings.Repeat("X", 65) + `","n":1,"lease":"15s"}`),
 		"ID":      []byte(`{"v":1,"state":"leading","id":"` + strings.Repeat("X", 257) + `","session":"X","n":1,"lease":"15s"}`),
 	} {
-		if h := leader.HolderOf(natskv.KeyValue(backend.Entry{Revision: 1, Value: value}, "e")); !h.Foreign {
-			t.Errorf("%s: %v", name, h)
-		}
+		h := leader.HolderOf(natskv.KeyValue(backend.Entry{Revision: 1, Value: value}, "e"))
+		check.That(t, h.Foreign, "%s: %v", name, h)
 	}
 }

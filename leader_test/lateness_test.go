@@ -133,9 +133,8 @@ func TestLateness_SinceTheCandidate(t *testing.T) {
 		{1366, 1429, 0},
 		{1366, 1501, 67},
 	} {
-		if got, want := l.since(at(tt.from), at(tt.now)), time.Duration(tt.want)*time.Millisecond; got != want {
-			t.Errorf("since %d ms at %d ms: %v, want %v", tt.from, tt.now, got, want)
-		}
+		got, want := l.since(at(tt.from), at(tt.now)), time.Duration(tt.want)*time.Millisecond
+		check.That(t, got == want, "since %d ms at %d ms: %v, want %v", tt.from, tt.now, got, want)
 	}
 	machine.mu.Lock()
 	defer machine.mu.Unlock()

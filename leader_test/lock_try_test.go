@@ -180,9 +180,8 @@ func TestTryAcquire_Faults(t *testing.T) {
 		b.open()
 		ctx, cancel := context.WithCancel(w.Context())
 		cancel()
-		if _, err := leader.TryAcquire(ctx, b.bucket, "e", b.cfg); err != nil && !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
+		_, err := leader.TryAcquire(ctx, b.bucket, "e", b.cfg)
+		check.That(t, err == nil || errors.Is(err, context.Canceled), "%v", err)
 		w.at(w.now() + time.Minute)
 		w.free() // what came too late was released
 		b.nc.Close()
@@ -270,14 +269,11 @@ func TestTryAcquire_Seats(t *testing.T) {
 			lock := check.Got(seats(id).try())(w)
 			locks, held = append(locks, lock), append(held, lock.Seat())
 		}
-		if slices.Sort(held); !slices.Equal(held, []int{1, 2, 3}) {
-			t.Errorf("seats %d", held)
-		}
+		slices.Sort(held)
+		check.That(t, slices.Equal(held, []int{1, 2, 3}), "seats %d", held)
 		d := seats("d")
 		_, err := d.try()
-		if held := new(leader.HeldError); !errors.As(err, &held) {
-			t.Errorf("got %v", err)
-		}
+		check.That(t, errors.As(err, new(*leader.HeldError)), "got %v", err)
 		w.ok(locks[1].Unlock(w.Context()))
 		lock := check.Got(d.try())(w)
 		if lock.Seat() != locks[1].Seat() {

@@ -93,9 +93,8 @@ func TestObserver_AgreesWithRecord(t *testing.T) {
 		w.at(11 * time.Second) // b wrote last at 3.7s; a takes over at 9.7s
 		agree(l.saw(t, "9.7s nobody", "9.7s a"))
 		check.Got(w.kv().Put(w.Context(), "e", []byte("junk")))(w)
-		if h = l.saw(t, "11s foreign"); !h.Foreign || h.Leads() {
-			t.Errorf("observed %+v", h)
-		}
+		h = l.saw(t, "11s foreign")
+		check.That(t, h.Foreign && !h.Leads(), "observed %+v", h)
 		w.at(20 * time.Second)
 		agree(l.saw(t, "17s nobody", "17s a"))
 		w.ok(w.kv().Delete(w.Context(), "e"))
@@ -152,13 +151,11 @@ func TestLookup_ReturnsErrors(t *testing.T) {
 	bubble(t, func(w *world) {
 		check.Is(t, check.Err(leader.Lookup(w.Context(), w.ops.bucket(t), "e")), leader.ErrNoBucket)
 		w.sealed()
-		if h, err := leader.Lookup(w.Context(), w.ops.bucket(t), "e"); err != nil || h.ID != "" || h.Leads() {
-			t.Errorf("without a leader: %+v, %v", h, err)
-		}
+		h, err := leader.Lookup(w.Context(), w.ops.bucket(t), "e")
+		check.That(t, err == nil && h.ID == "" && !h.Leads(), "without a leader: %+v, %v", h, err)
 		for _, name := range []string{"", ".", "a b"} {
-			if _, err := leader.Lookup(w.Context(), w.ops.bucket(t), name); !errors.Is(err, leader.ErrInvalidConfig) {
-				t.Errorf("%q: %v", name, err)
-			}
+			_, err := leader.Lookup(w.Context(), w.ops.bucket(t), name)
+			check.That(t, errors.Is(err, leader.ErrInvalidConfig), "%q: %v", name, err)
 			if _, err := leader.Observe(w.Context(), w.ops.bucket(t), name); !errors.Is(err, leader.ErrInvalidConfig) {
 				t.Errorf("%q: %v", name, err)
 			}
@@ -189,9 +186,8 @@ func TestProclaim_ValueReachesOthers(t *testing.T) {
 				h, ok := c.Leader()
 				check.That(w, ok && string(h.Value) == string(v), "%s sees %q", c.ID(), h.Value)
 			}
-			if h, err := leader.Lookup(w.Context(), w.ops.bucket(w.T), "e"); err != nil || string(h.Value) != string(v) {
-				w.Errorf("looked up %q, %v", h.Value, err)
-			}
+			h, err := leader.Lookup(w.Context(), w.ops.bucket(w.T), "e")
+			check.That(w, err == nil && string(h.Value) == string(v), "looked up %q, %v", h.Value, err)
 		}
 		b.saw(w.T, "20.5s observed a", "20.5s observed a", "20.5s observed a")
 		w.ok(a.Proclaim(w.Context(), binary))
@@ -199,9 +195,8 @@ func TestProclaim_ValueReachesOthers(t *testing.T) {
 		w.at(time.Minute)
 		a.saw(w.T)
 		b.saw(w.T) // renewals keep the value
-		if h, _ := b.Leader(); string(h.Value) != string(binary) {
-			w.Errorf("b sees %q", h.Value)
-		}
+		h, _ := b.Leader()
+		check.That(w, string(h.Value) == string(binary), "b sees %q", h.Value)
 		w.ok(a.Resign(w.Context()))
 		synctest.Wait()
 		w.ok(b.Resign(w.Context()))

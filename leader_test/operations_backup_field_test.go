@@ -116,9 +116,8 @@ func TestOperations_BackupRestoredWithoutCandidates(t *testing.T) {
 	second := lead(leader.Config{ID: "b"})
 	check.That(t, second > first, "token %d after %d", second, first)
 	streamRestore(t, nc, saved)
-	if again := lead(leader.Config{ID: "c"}); again != second {
-		t.Errorf("after the restore the token is %d, want that of before, %d", again, second)
-	}
+	check.Equal(t, lead(leader.Config{ID: "c"}), second,
+		"after the restore the token is %d, want that of before, %d", second)
 	streamRestore(t, nc, saved)
 	next := lead(leader.Config{ID: "c", MinToken: second})
 	check.That(t, next > second, "with MinToken %d the token is %d", second, next)

@@ -121,9 +121,8 @@ func TestPartition_EndsContext(t *testing.T) {
 			a.turned(t, "7.8s fenced expired")
 			a.open()
 			w.at(40 * time.Second)
-			if got := a.transitions(); len(got) != 1 {
-				t.Errorf("a saw %q", got)
-			}
+			got := a.transitions()
+			check.That(t, len(got) == 1, "a saw %q", got)
 			w.leads(a, b)
 		})
 	}

@@ -124,12 +124,8 @@ func TestPermissions_OneElectionOnly(t *testing.T) {
 		}
 		// Even with every permission it is not purged, and no message is deleted.
 		s := check.Got(admin.Stream(t.Context(), "KV_E"))(t)
-		if err := s.Purge(t.Context()); err == nil {
-			t.Error("the stream was purged")
-		}
-		if err := s.DeleteMsg(t.Context(), 1); err == nil {
-			t.Error("a message was deleted")
-		}
+		check.That(t, s.Purge(t.Context()) != nil, "the stream was purged")
+		check.That(t, s.DeleteMsg(t.Context(), 1) != nil, "a message was deleted")
 	})
 }
 
@@ -218,9 +214,8 @@ func TestPermissions_ConsumerCreate(t *testing.T) {
 	check.OK(t, p.nc.PublishRequest("$JS.API.DIRECT.GET.KV_E.$KV.E.a", "natsleader.feed.E.b", nil))
 	<-forged
 	tcpRenewed(t, tcpBucket(t, admin), "b", 3)
-	if got, ok := waiter.Leader(); !ok || got.ID != "b" || got.Token != term.Token() {
-		t.Errorf("c believes that %v", got)
-	}
+	got, ok := waiter.Leader()
+	check.That(t, ok && got.ID == "b" && got.Token == term.Token(), "c believes that %v", got)
 	for _, e := range waiter.Watcher.Events() {
 		o, ok := e.(leader.Observed)
 		check.That(t, !ok || o.Holder.ID == "b", "c: %v", e)

@@ -109,9 +109,8 @@ func TestStepDown_WithoutPermission(t *testing.T) {
 	tcpRenewed(t, tcpBucket(t, tcpJS(t, permDial(t, h, "admin"))), "e", 3)
 	check.OK(t, a.Stop(t.Context()))
 	tcpNoFaults(t, a)
-	if n := strings.Count(log.String(), "cannot be asked to hand over"); n != 1 {
-		t.Errorf("said %d times that it cannot be asked:\n%s", n, log.String())
-	}
+	check.Equal(t, strings.Count(log.String(), "cannot be asked to hand over"), 1,
+		"said %d times that it cannot be asked:\n%s", log.String())
 }
 
 // A client that may only observe sees the roster, and its changes.

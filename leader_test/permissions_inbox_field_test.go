@@ -56,9 +56,9 @@ func TestPermissions_DeniedAppInbox(t *testing.T) {
 		js := check.Got(jetstream.NewWithAPIPrefix(nc, "quiet"))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		if _, err := leader.Lookup(ctx, tcpBucket(t, js), "e"); !errors.Is(err, leader.ErrUnreachable) || errors.Is(err, leader.ErrPermission) {
-			t.Errorf("without an answer: %v", err)
-		}
+		_, err := leader.Lookup(ctx, tcpBucket(t, js), "e")
+		check.That(t, errors.Is(err, leader.ErrUnreachable) && !errors.Is(err, leader.ErrPermission),
+			"without an answer: %v", err)
 	}
 }
 
@@ -101,8 +101,7 @@ func TestNoEcho_HandsOver(t *testing.T) {
 		check.Got(leader.StepDown(t.Context(), tcpBucket(t, js), "e", "test"))(t)
 		check.Is(t, context.Cause(term.Context()), leader.ErrResigned)
 		b.Expect(leadertest.Elected()) // it heard of the release: the lease is an hour
-		if _, err := leader.StepDown(t.Context(), tcpBucket(t, tcpJS(t, tcpDial(t, s.ClientURL()))), "e", "another connection"); err != nil {
-			t.Error(err)
-		}
+		_, err := leader.StepDown(t.Context(), tcpBucket(t, tcpJS(t, tcpDial(t, s.ClientURL()))), "e", "another connection")
+		check.That(t, err == nil, "%v", err)
 	}
 }

@@ -266,9 +266,9 @@ func TestDeniedCandidate_ForEightLeases(t *testing.T) {
 	k := newKit(t)
 	k.deniedOnce()
 	k.clock.Advance(2 * defaultLease)
-	if ids, denied := k.roster(), k.denied(); !slices.Equal(ids, []string{"a", "b"}) || !slices.Equal(denied, []string{"b"}) {
-		t.Errorf("%v stand, and %v are denied", ids, denied)
-	}
+	ids, denied := k.roster(), k.denied()
+	check.That(t, slices.Equal(ids, []string{"a", "b"}) && slices.Equal(denied, []string{"b"}),
+		"%v stand, and %v are denied", ids, denied)
 	k.clock.Advance(6*defaultLease - defaultTurn - 1)
 	check.Deep(t, k.denied(), []string{"b"})
 	k.clock.Advance(1)
@@ -337,9 +337,8 @@ func TestDeniedCandidate_OfSeveralSeats(t *testing.T) {
 	cfg.Seats = 2
 	cs := k.low(3, cfg)
 	k.clock.Advance(time.Minute)
-	if ids := k.roster(); !slices.Equal(ids, []string{"low2"}) {
-		t.Fatalf("%v stand", ids)
-	}
+	ids := k.roster()
+	check.Must(t, slices.Equal(ids, []string{"low2"}), "%v stand", ids)
 	deniesWrites(k.store.Link("low2"))
 	for _, c := range cs[:2] { // whichever seats they have
 		check.OK(k, c.Resign(t.Context()))

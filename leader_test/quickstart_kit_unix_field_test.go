@@ -218,9 +218,7 @@ func (q *program) exits(code int) {
 			return false
 		}
 	})
-	if q.code != code {
-		q.Errorf("%s exits with %d, want %d", q.name, q.code, code)
-	}
+	check.That(q, q.code == code, "%s exits with %d, want %d", q.name, q.code, code)
 }
 
 // count returns how many items of a process satisfy is. A nil process stands for all.

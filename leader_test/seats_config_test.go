@@ -48,9 +48,8 @@ func TestSeats_Disagreement(t *testing.T) {
 	k.clock.Advance(16 * time.Second)
 	check.OK(t, x.Stop(t.Context()))
 	k.clock.Advance(16 * time.Second)
-	if term, ok := a.Term(); !ok || term.Seat() != 2 {
-		t.Fatal("a is not on the second seat")
-	}
+	term, ok := a.Term()
+	check.Must(t, ok && term.Seat() == 2, "a is not on the second seat")
 	check.Equal(t, b.Stats().Faults["seats"], 3, "%d faults of a, x and d")
 
 	k = newKit(t)
@@ -95,9 +94,8 @@ func TestSeats_FirstSeatFirst(t *testing.T) {
 	k.store.Link("a").LoseReads(1)
 	a, _ := k.stand("a", leader.Config{Seats: 2})
 	k.clock.Settle()
-	if _, ok := a.Term(); ok {
-		t.Error("it leads before the first seat's key is known")
-	}
+	_, ok := a.Term()
+	check.That(t, !ok, "it leads before the first seat's key is known")
 	k.clock.Advance(3 * time.Second)
 	if term, ok := a.Term(); !ok || term.Seat() != 2 {
 		t.Errorf("it leads on seat %d", term.Seat())

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/checker"
 	"github.com/natsleader/natsleader/internal/contract"
 	"github.com/natsleader/natsleader/leader"
@@ -108,9 +109,7 @@ func (g *gallery) told(l *sitter, e leader.Event) {
 func (g *gallery) stand(n int) {
 	link := g.store.Link(fmt.Sprintf("%d-%d", n, len(g.lives)))
 	c, err := leader.Campaign(g.Context(), link, "e", leader.Config{ID: fmt.Sprint("c", n), Seats: g.seats, Logger: slog.New(g)})
-	if err != nil {
-		g.Fatal(err)
-	}
+	expect.OK(g, err)
 	unread, _ := backend.EventsOf(c)
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -204,14 +203,11 @@ func (g *gallery) run() {
 	// candidate that resigned waits before it campaigns again.
 	g.clock.Advance(6 * galleryLease)
 	g.look()
-	if n := g.check(); n != g.seats {
-		g.Errorf("%d lead on %d seats after calm", n, g.seats)
-	}
+	expect.Equal(g, g.check(), g.seats, "%d lead on %d seats after calm", g.seats)
 	before := g.terms
 	g.clock.Advance(10 * galleryLease)
-	if g.look(); g.terms != before {
-		g.Errorf("%d elections after calm", g.terms-before)
-	}
+	g.look()
+	expect.That(g, g.terms == before, "%d elections after calm", g.terms-before)
 	for _, l := range g.lives {
 		l.link.Close()
 		<-l.Done()
@@ -240,12 +236,9 @@ func TestWhateverHappens_OneSeatEach(t *testing.T) {
 		g.store = leadertest.NewStore(clock, opts...)
 		g.run()
 		terms += g.terms
-		if t.Failed() {
-			t.Fatalf("seed %d, %d seats, sealed: %v\n%s", seed, g.seats, g.sealed, strings.Join(g.trace, "\n"))
-		}
+		expect.Must(t, !t.Failed(),
+			"seed %d, %d seats, sealed: %v\n%s", seed, g.seats, g.sealed, strings.Join(g.trace, "\n"))
 	}
 	t.Logf("%d terms in %d elections", terms, n)
-	if terms < 5*n {
-		t.Error("not much has happened")
-	}
+	expect.That(t, terms >= 5*n, "not much has happened")
 }

@@ -100,9 +100,9 @@ func TestSeats_EachHasOneLeader(t *testing.T) {
 			check.That(t, h.Seat == i+1 && h.ID == b.on(i+1),
 				"%s sees %v and %s leads on seat %d", id, h, b.on(i+1), i+1)
 		}
-		if h, ok := c.Leader(); !ok || h.Seat != 1 || h.ID != all[0].ID {
-			t.Errorf("%s: the leader of the lowest seat is %v, %v", id, h, ok)
-		}
+		h, ok := c.Leader()
+		check.That(t, ok && h.Seat == 1 && h.ID == all[0].ID,
+			"%s: the leader of the lowest seat is %v, %v", id, h, ok)
 		check.That(t, c.ID() == id && c.Election() == "e", "%s is %s in %s", id, c.ID(), c.Election())
 	}
 	for range 20 { // nothing changes without a cause
@@ -132,9 +132,8 @@ func TestSeats_CrashedLeader(t *testing.T) {
 	seat2, others := b.on(2), b.waiting()
 	b.store.Link(seat2).Cut()
 	b.clock.Advance(14*time.Second - 1)
-	if by := b.on(2); by != "" {
-		t.Fatalf("%s leads on seat 2 before the lease is over", by)
-	}
+	by := b.on(2)
+	check.Must(t, by == "", "%s leads on seat 2 before the lease is over", by)
 	check.Equal(t, len(strings.Fields(b.leading())), 2, "%d others lead")
 	b.clock.Advance(1)
 	if by := b.on(2); !slices.Contains(others, by) {

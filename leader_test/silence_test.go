@@ -39,9 +39,8 @@ func TestForceReconnect_LeaderKeepsItsLease(t *testing.T) {
 		renewed := k.renewal()
 		k.store.Link("a").Isolate()
 		k.clock.AdvanceTo(renewed.Add(quiet - 1))
-		if s := c.Stats(); s.Silent != quiet-1 {
-			t.Errorf("%v after its last sign it is silent for %v", quiet-1, s.Silent)
-		}
+		s := c.Stats()
+		check.That(t, s.Silent == quiet-1, "%v after its last sign it is silent for %v", quiet-1, s.Silent)
 		k.clock.Advance(time.Second)
 		if s := c.Stats(); s.Silent != 0 || s.SinceRenewal > time.Second {
 			t.Errorf("when it has moved, it is silent for %v, and its last renewal is %v old", s.Silent, s.SinceRenewal)
@@ -81,9 +80,8 @@ func TestForceReconnect_UnsetStays(t *testing.T) {
 	renewed := k.renewal()
 	k.store.Link("a").Isolate()
 	k.clock.AdvanceTo(renewed.Add(time.Minute))
-	if s := c.Stats(); s.Silent != time.Minute || s.State != leader.StateFenced {
-		t.Errorf("after a minute: %+v", s)
-	}
+	s := c.Stats()
+	check.That(t, s.Silent == time.Minute && s.State == leader.StateFenced, "after a minute: %+v", s)
 	n := k.store.Link("a").Requests().Settings
 	check.That(t, n >= 12, "asked for a sign %d times", n)                         // each is given up before the next
 	check.Equal(t, c.Stats().Faults["no_majority"], 1, "it was reported %d times") // again when it has lasted for 80 s

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/contract"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -263,9 +264,7 @@ func (s *simulation) stand(id string) {
 	defer s.mu.Unlock()
 	s.logf("%s starts with a lease of %v and a clock of %d", l.name, l.cfg.LeaseDuration, l.clock.rate)
 	c, err := leader.Campaign(ctx, tapped(l.link, l.clock, l), "e", l.cfg)
-	if err != nil {
-		s.Fatal(err)
-	}
+	check.OK(s, err)
 	l.Candidate = c
 	l.unread, l.bell = backend.EventsOf(c)
 	s.lives = append(s.lives, l)
@@ -276,9 +275,7 @@ func (s *simulation) observe(ctx context.Context, name string) {
 	o := &looker{life: life{sim: s, name: name, link: s.link(name)}}
 	s.pass(0)
 	holders, err := leader.Observe(ctx, tapped(o.link, s.skewed(), nil), "e")
-	if err != nil {
-		s.Fatal(err)
-	}
+	check.OK(s, err)
 	s.pass(0)
 	o.holders = holders
 	s.lookers = append(s.lookers, o)

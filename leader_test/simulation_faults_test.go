@@ -107,9 +107,8 @@ func (p petitioner) Backend() backend.Store { return p }
 
 func (p petitioner) Ask(ctx context.Context, key string, request []byte, reply func([]byte, error)) {
 	var asked struct{ Token uint64 }
-	if err := json.Unmarshal(request, &asked); err != nil {
-		p.s.Error(err)
-	}
+	err := json.Unmarshal(request, &asked)
+	check.That(p.s, err == nil, "%v", err)
 	p.s.mu.Lock()
 	p.s.asked[asked.Token] = true
 	p.s.mu.Unlock()

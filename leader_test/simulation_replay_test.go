@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 )
 
@@ -25,9 +26,7 @@ func TestSimulation_IsDeterministic(t *testing.T) {
 	}
 	for seed := range uint64(max(1, seeds(100))) {
 		first := transcripts(seed)
-		if len(first) < 100 {
-			t.Fatalf("seed %d: only %d lines", seed, len(first))
-		}
+		check.Must(t, len(first) >= 100, "seed %d: only %d lines", seed, len(first))
 		same(t, seed, first, transcripts(seed))
 		before := runtime.GOMAXPROCS(1)
 		alone := transcripts(seed)

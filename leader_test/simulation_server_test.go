@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -195,7 +196,5 @@ func TestSimulation_OnServer(t *testing.T) {
 		})
 		return s
 	})
-	if *onlySeed == 0 && sum.elections < seeds(25) {
-		t.Errorf("only %d elections", sum.elections)
-	}
+	check.That(t, *onlySeed != 0 || sum.elections >= seeds(25), "only %d elections", sum.elections)
 }

@@ -193,7 +193,6 @@ func TestQueue_KeepsOrderWithoutFaults(t *testing.T) {
 		})
 		return s
 	})
-	if all.seeds >= 50 && all.elections < 4*all.seeds {
-		t.Errorf("only %d elections in %d seeds", all.elections, all.seeds)
-	}
+	check.That(t, all.seeds < 50 || all.elections >= 4*all.seeds,
+		"only %d elections in %d seeds", all.elections, all.seeds)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -83,12 +84,10 @@ func simulate(t *testing.T, n int, run course) sum {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	t.Logf("%d bytes are in use, %d after a fifth of the seeds", after.HeapAlloc, before.HeapAlloc)
-	if after.HeapAlloc > before.HeapAlloc+4<<20 {
-		t.Errorf("%d bytes are in use, %d after a fifth of the seeds", after.HeapAlloc, before.HeapAlloc)
-	}
-	if now := ownGoroutines(); now > goroutines {
-		t.Errorf("%d goroutines of the library and the client, %d before", now, goroutines)
-	}
+	check.That(t, after.HeapAlloc <= before.HeapAlloc+4<<20,
+		"%d bytes are in use, %d after a fifth of the seeds", after.HeapAlloc, before.HeapAlloc)
+	now := ownGoroutines()
+	check.That(t, now <= goroutines, "%d goroutines of the library and the client, %d before", now, goroutines)
 	t.Logf("%d elections in %d seeds; the slowest recovery took %.0f%% of its bound", all.elections, n, 100*all.slowest)
 	names := make([]string, 0, len(all.tally))
 	for what, k := range all.tally {
@@ -126,9 +125,7 @@ func TestWhateverHappens_ContractHolds(t *testing.T) {
 	all := simulate(t, seeds(1), inMemory(false, false))
 	subject(t, all, "Wipe", "Drop", "Recreate", "Rollback")
 	for _, what := range []string{"a log handler that blocks", "a store call held up", "no reader", "a request that waits for the slot"} {
-		if all.seeds >= 200 && all.tally[what] == 0 {
-			t.Errorf("%s: never", what)
-		}
+		check.That(t, all.seeds < 200 || all.tally[what] != 0, "%s: never", what)
 	}
 }
 
@@ -144,9 +141,8 @@ func TestWhateverHappens_GuardsHold(t *testing.T) {
 		return
 	}
 	for _, outcome := range []string{"accepted", "fenced", "refused", "of unknown outcome"} {
-		if all.tally["a write "+outcome] < all.seeds/4 {
-			t.Errorf("only %d writes were %s in %d seeds", all.tally["a write "+outcome], outcome, all.seeds)
-		}
+		check.That(t, all.tally["a write "+outcome] >= all.seeds/4,
+			"only %d writes were %s in %d seeds", all.tally["a write "+outcome], outcome, all.seeds)
 	}
 	caused(t, all, "guard: ", slices.Concat(ofFeeds, []string{"Close", "Erase", "Expire", "Wipe", "Drop", "Recreate", "Rollback"}))
 }
@@ -164,9 +160,8 @@ func subject(t *testing.T, all sum, except ...string) {
 	if all.seeds < 200 {
 		return
 	}
-	if all.elections < 2*all.seeds || all.tally["event fenced"] < all.seeds {
-		t.Errorf("only %d elections and %d fences in %d seeds", all.elections, all.tally["event fenced"], all.seeds)
-	}
+	check.That(t, all.elections >= 2*all.seeds && all.tally["event fenced"] >= all.seeds,
+		"only %d elections and %d fences in %d seeds", all.elections, all.tally["event fenced"], all.seeds)
 	caused(t, all, "", except)
 }
 

@@ -59,9 +59,8 @@ func TestStats(t *testing.T) {
 		t.Errorf("after the first renewal that fails:\n%+v", got)
 	}
 	clock.Advance(time.Second)
-	if got = c.Stats(); got.Silent != 3500*time.Millisecond {
-		t.Errorf("a second later it is silent for %v", got.Silent)
-	}
+	got = c.Stats()
+	check.That(t, got.Silent == 3500*time.Millisecond, "a second later it is silent for %v", got.Silent)
 	clock.Advance(20 * time.Second)
 	link.Restore()
 	clock.Advance(10 * time.Second)
@@ -86,9 +85,9 @@ func TestStats(t *testing.T) {
 	<-c.Done()
 	end := c.Stats()
 	clock.Advance(time.Hour)
-	if got = c.Stats(); !reflect.DeepEqual(got, end) || got.SinceRenewal != 0 || got.Remaining != 0 || got.Token != 0 {
-		t.Errorf("an hour after the end:\n%+v, not\n%+v", got, end)
-	}
+	got = c.Stats()
+	check.That(t, reflect.DeepEqual(got, end) && got.SinceRenewal == 0 && got.Remaining == 0 && got.Token == 0,
+		"an hour after the end:\n%+v, not\n%+v", got, end)
 }
 
 // A candidate that loses the key before its term begins counts as Pending and as unelected,
@@ -179,9 +178,8 @@ func TestSilent_EndsWithAnyAnswer(t *testing.T) {
 		if silent := c.Stats().Silent; (silent == time.Minute) != (err == leader.ErrUnreachable) || silent != 0 && silent != time.Minute { //nolint:errorlint // the very value
 			t.Errorf("%v: silent for %v", err, silent)
 		}
-		if failed = c.Stop(t.Context()); failed != nil {
-			t.Fatal(failed)
-		}
+		failed = c.Stop(t.Context())
+		check.Must(t, failed == nil, "%v", failed)
 	}
 }
 

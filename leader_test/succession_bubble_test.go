@@ -114,9 +114,8 @@ func TestTransfer_FromOutside(t *testing.T) {
 		transfer("stranger", leader.ErrRequestRefused)
 		transfer("a", leader.ErrRequestRefused) // it leads, and so it does not stand
 		cs[0].saw(t)
-		if h := transfer(c, nil); h.ID != "a" {
-			w.Errorf("%v was asked", h)
-		}
+		h := transfer(c, nil)
+		check.That(w, h.ID == "a", "%v was asked", h)
 		w.isAt(20*time.Second, "transferred")
 		w.ledBy(cs[2], cs...)
 		w.at(21 * time.Second)

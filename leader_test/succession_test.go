@@ -161,9 +161,8 @@ func TestPreempt(t *testing.T) {
 		k.clock.Advance(time.Second)
 	}
 	k.clock.Advance(30 * time.Second) // their announcements lapse
-	if ws.ExpectExactly(leadertest.Pending(), leadertest.Elected()); !low.IsLeader() {
-		t.Fatal("it was pushed out by one that comes and goes")
-	}
+	ws.ExpectExactly(leadertest.Pending(), leadertest.Elected())
+	check.Must(t, low.IsLeader(), "it was pushed out by one that comes and goes")
 	since := k.clock.Elapsed()
 	high, hs := k.stand("high", cfg)
 	k.clock.Advance(24 * time.Second)
@@ -398,8 +397,6 @@ func TestResign_CutOffReturns(t *testing.T) {
 		go func() { transfer <- cs[0].Transfer(t.Context(), "other") }()
 		synctest.Wait()
 		k.clock.Advance(20 * time.Second)
-		if err := <-transfer; err == nil {
-			t.Error("nobody has taken over")
-		}
+		check.That(t, (<-transfer) != nil, "nobody has taken over")
 	})
 }

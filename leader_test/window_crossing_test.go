@@ -63,9 +63,8 @@ func TestWindow_SlotCrosses(t *testing.T) {
 			c.link.LoseFeed(100)
 			c.clock.Advance(8 * time.Second) // the feed is silent for half a lease, so it is to read the key
 			c.link.LoseFeed(0)
-			if n, _ := c.window.Waiting(c.clock.Now()); n != 1 {
-				t.Fatalf("%d wait for the slot", n)
-			}
+			n, _ := c.window.Waiting(c.clock.Now())
+			check.Must(t, n == 1, "%d wait for the slot", n)
 			crosses := func() { c.window.Return(&other, backend.Reply{}) }
 			clock.next.Store(&crosses)
 			k.happens(holder, waiting)

@@ -112,9 +112,8 @@ func TestWindow_ManyLeadersOneSlot(t *testing.T) {
 		c.join(fmt.Sprint("e", i), leader.Config{})
 	}
 	c.clock.Advance(8 * time.Second) // four round trips each, and renewals
-	if n := c.leading(); n != 100 {
-		t.Fatalf("%d lead", n)
-	}
+	n := c.leading()
+	check.Must(t, n == 100, "%d lead", n)
 	c.clock.Advance(5 * time.Minute)
 	fenced, faults, _ := c.stats()
 	if n := c.leading(); n != 100 || fenced != 0 || faults != 0 || c.lines.most != 1 {

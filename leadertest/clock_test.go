@@ -18,9 +18,8 @@ var start = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 // A clock stands still until it is advanced.
 func TestClock_StandsStill(t *testing.T) {
 	c := leadertest.NewClock()
-	if got := c.Now(); !got.Equal(start) {
-		t.Fatalf("a new clock shows %v", got)
-	}
+	got := c.Now()
+	check.Must(t, got.Equal(start), "a new clock shows %v", got)
 	c.Advance(time.Hour)
 	c.AdvanceTo(start.Add(2 * time.Hour))
 	if got := c.Elapsed(); got != 2*time.Hour {

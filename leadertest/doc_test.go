@@ -16,11 +16,7 @@ func TestDoc_ShowsTheServiceTest(t *testing.T) {
 	service, err := os.ReadFile("service_test.go")
 	check.OK(t, err)
 	shown := regexp.MustCompile(`(?s)//\t(// A leader.*?\n//\t\})\n`).FindStringSubmatch(string(doc))
-	if shown == nil {
-		t.Fatal("it shows no test")
-	}
+	check.Must(t, shown != nil, "it shows no test")
 	code := regexp.MustCompile(`(?m)^//\t?`).ReplaceAllString("//\t"+shown[1], "")
-	if !strings.Contains(string(service), "\n"+code+"\n") {
-		t.Errorf("service_test.go has no\n%s", code)
-	}
+	check.That(t, strings.Contains(string(service), "\n"+code+"\n"), "service_test.go has no\n%s", code)
 }

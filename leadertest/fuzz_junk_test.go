@@ -209,7 +209,5 @@ func survivesJunk(t *testing.T, data []byte) {
 	if e := guard.Entry(fence.DefaultGuardKey); json.Unmarshal(e.Value, &stands) != nil || stands.Token != term.Token() {
 		t.Errorf("the guard is %s, and the term has token %d", e.Value, term.Token())
 	}
-	if a.IsLeader() && b.IsLeader() {
-		t.Error("both lead")
-	}
+	check.That(t, !a.IsLeader() || !b.IsLeader(), "both lead")
 }

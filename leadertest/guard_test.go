@@ -42,9 +42,7 @@ func (o office) stand(id string) *leadertest.Watcher {
 	o.Helper()
 	link, guard := o.store.Link(id), o.orders.Link(id).Guard()
 	c, err := leader.Campaign(o.Context(), link, "jobs", leader.Config{ID: id, Guards: []leader.Guard{guard}})
-	if err != nil {
-		o.Fatal(err)
-	}
+	check.OK(o, err)
 	return leadertest.Watch(o, o.clock, c)
 }
 
@@ -59,9 +57,8 @@ func (o office) lead() (*leadertest.Watcher, *leadertest.Writer) {
 // want fails the test unless a write returned the wanted revision and error.
 func (o office) want(revision uint64, err error, wantRevision uint64, wantErr error) {
 	o.Helper()
-	if revision != wantRevision || !errors.Is(err, wantErr) || (err == nil) != (wantErr == nil) {
-		o.Fatalf("%d %v, want %d %v", revision, err, wantRevision, wantErr)
-	}
+	check.Must(o, revision == wantRevision && errors.Is(err, wantErr) && (err == nil) == (wantErr == nil),
+		"%d %v, want %d %v", revision, err, wantRevision, wantErr)
 }
 
 // background starts a call that takes time of the clock, and returns when the call waits
@@ -164,9 +161,8 @@ func TestWriter_UnknownOutcome(t *testing.T) {
 		revision, err := first()
 		o.want(revision, err, 0, fence.ErrUnknownOutcome)
 		o.clock.Advance(3 * time.Second)
-		if e := o.orders.Entry("k"); string(e.Value) != "first" {
-			t.Fatalf("%+v", e)
-		}
+		e := o.orders.Entry("k")
+		check.Must(t, string(e.Value) == "first", "%+v", e)
 		revision, err = w.Put(t.Context(), "k", []byte("third"))
 		o.want(revision, err, 3, nil)
 		o.clock.Advance(time.Minute)
@@ -175,9 +171,8 @@ func TestWriter_UnknownOutcome(t *testing.T) {
 		if e := o.orders.Entry("k"); string(e.Value) != "third" {
 			t.Fatalf("%+v", e)
 		}
-		if revision, err = w.Put(t.Context(), "k", nil); err != nil {
-			t.Fatal(revision, err)
-		}
+		revision, err = w.Put(t.Context(), "k", nil)
+		check.Must(t, err == nil, "%v %v", revision, err)
 	})
 }
 

@@ -115,9 +115,8 @@ func TestMarker_WithoutRelease(t *testing.T) {
 func TestKVElect_UnsharableBucket(t *testing.T) {
 	clock := leadertest.NewClock()
 	s := leadertest.NewStore(clock)
-	if _, err := leader.Campaign(t.Context(), s, "jobs", leader.Config{KVElect: true}); !errors.Is(err, leader.ErrIncompatibleBucket) {
-		t.Fatal(err)
-	}
+	_, err := leader.Campaign(t.Context(), s, "jobs", leader.Config{KVElect: true})
+	check.Must(t, errors.Is(err, leader.ErrIncompatibleBucket), "%v", err)
 	s.Drop() // so that its settings are not known
 	_, w := campaignAs(t, clock, s, leader.Config{ID: "a", KVElect: true})
 	w.ExpectExactly(leadertest.Faulted(leader.ErrNoBucket))

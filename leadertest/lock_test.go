@@ -69,9 +69,8 @@ func TestTryAcquire_UnknownOutcome(t *testing.T) {
 		check.That(t, errors.Is(err, leader.ErrUnreachable) && d <= 3*time.Second, "%v after %v", err, d)
 		time.Sleep(time.Second)
 		lock := check.Got(leader.TryAcquire(t.Context(), link, "jobs", leader.Config{ID: "a"}))(t)
-		if err = lock.Unlock(t.Context()); err != nil {
-			t.Error(err)
-		}
+		err = lock.Unlock(t.Context())
+		check.That(t, err == nil, "%v", err)
 	})
 }
 
@@ -83,9 +82,8 @@ func TestTryAcquire_FailedReadForgetsNothing(t *testing.T) {
 		check.Got(leader.TryAcquire(t.Context(), a, "jobs", leader.Config{ID: "a"}))(t)
 		a.Cut()
 		try := func() error { return check.Err(leader.TryAcquire(t.Context(), b, "jobs", leader.Config{ID: "b"})) }
-		if err := try(); !errors.As(err, new(*leader.HeldError)) {
-			t.Error(err)
-		}
+		err := try()
+		check.That(t, errors.As(err, new(*leader.HeldError)), "%v", err)
 		b.LoseReads(2) // that of the check for the number of seats, which is not reported, and the candidate's
 		check.Is(t, try(), leader.ErrUnreachable)
 		time.Sleep(15 * time.Second)

@@ -202,9 +202,9 @@ func TestRoster_MadeAnewIsEmpty(t *testing.T) {
 	k.hears("0s over")
 	var gone error
 	k.store.Backend().Announce(t.Context(), "e", session("a"), []byte("1"), life, func(_ uint64, err error) { gone = err })
-	if _, err := k.view(k.store); !errors.Is(err, leader.ErrNoRoster) || !errors.Is(gone, leader.ErrNoRoster) {
-		t.Errorf("without a roster: %v, %v", err, gone)
-	}
+	_, err := k.view(k.store)
+	check.That(t, errors.Is(err, leader.ErrNoRoster) && errors.Is(gone, leader.ErrNoRoster),
+		"without a roster: %v, %v", err, gone)
 	k.store.RecreateRoster()
 	check.Got(k.view(k.store))(t)
 	k.clock.Advance(life)

@@ -41,9 +41,7 @@ func (k kit) stand(id string, cfg leader.Config) *leader.Candidate {
 	cfg.ID = id
 	link := k.store.Link(id)
 	c, err := leader.Campaign(k.Context(), link, "billing", cfg)
-	if err != nil {
-		k.Fatal(err)
-	}
+	check.OK(k, err)
 	k.Cleanup(func() {
 		link.Close()
 		<-c.Done()
@@ -55,9 +53,7 @@ func (k kit) stand(id string, cfg leader.Config) *leader.Candidate {
 // add adds the candidate to the collector.
 func (k kit) add(c *leader.Candidate) {
 	k.Helper()
-	if err := k.collector.Add(c); err != nil {
-		k.Fatal(err)
-	}
+	check.OK(k, k.collector.Add(c))
 }
 
 // expect compares the samples of the metrics that begin with one of the names, in
@@ -90,9 +86,7 @@ func scrape(tb testing.TB, c *metrics.Collector) string {
 	registry.MustRegister(c)
 	w := httptest.NewRecorder()
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
-	if w.Code != http.StatusOK {
-		tb.Fatalf("%d: %s", w.Code, w.Body)
-	}
+	check.Must(tb, w.Code == http.StatusOK, "%d: %s", w.Code, w.Body)
 	return w.Body.String()
 }
 
@@ -191,9 +185,8 @@ func TestCollector_AllMetrics(t *testing.T) {
 	k.collector.LeaderIDs = true
 	k.add(k.stand("a", leader.Config{}))
 	k.clock.Advance(6 * time.Second)
-	if err := testutil.CollectAndCompare(k.collector, strings.NewReader(strings.Replace(healthy, "GO", runtime.Version(), 1))); err != nil {
-		t.Error(err)
-	}
+	err := testutil.CollectAndCompare(k.collector, strings.NewReader(strings.Replace(healthy, "GO", runtime.Version(), 1)))
+	check.That(t, err == nil, "%v", err)
 }
 
 // A leader is one until the instant at which its lease ends.
@@ -336,9 +329,7 @@ func TestTransition_CauseHasAName(t *testing.T) {
 		want string
 	}{
 		{"resigned", leader.Config{}, func(k kit, c *leader.Candidate) {
-			if err := c.Resign(k.Context()); err != nil {
-				k.Fatal(err)
-			}
+			check.OK(k, c.Resign(k.Context()))
 		}, `candidate resigned`},
 		{"drains", leader.Config{DrainTimeout: time.Minute}, func(k kit, c *leader.Candidate) {
 			ctx, cancel := context.WithCancel(k.Context())
@@ -347,9 +338,7 @@ func TestTransition_CauseHasAName(t *testing.T) {
 			k.clock.Settle()
 		}, `fenced resigned`},
 		{"stopped", leader.Config{}, func(k kit, c *leader.Candidate) {
-			if err := c.Stop(k.Context()); err != nil {
-				k.Fatal(err)
-			}
+			check.OK(k, c.Stop(k.Context()))
 		}, `candidate stopped`},
 		{"lease expired", leader.Config{}, func(k kit, _ *leader.Candidate) {
 			k.store.Link("a").Cut()
@@ -424,14 +413,11 @@ func TestMetricNames_AreLinted(t *testing.T) {
 func TestCollector_NilAndZero(t *testing.T) {
 	var zero metrics.Collector
 	for _, c := range []*metrics.Collector{&zero, new(metrics.Collector)} {
-		if err := c.Add(nil); err == nil {
-			t.Error("Add(nil) returns nil")
-		}
+		check.That(t, c.Add(nil) != nil, "Add(nil) returns nil")
 		c.Remove(nil)
 		c.Remove(new(leader.Candidate))
-		if err := c.Add(new(leader.Candidate)); err != nil {
-			t.Errorf("Add of one that has ended: %v", err)
-		}
+		err := c.Add(new(leader.Candidate))
+		check.That(t, err == nil, "Add of one that has ended: %v", err)
 		if n, err := testutil.GatherAndCount(registryOf(t, c)); err != nil || n == 0 {
 			t.Errorf("%d series, %v", n, err)
 		}
@@ -468,9 +454,8 @@ func TestCollector_DistinctElections(t *testing.T) {
 	a, b := k.stand("a", leader.Config{}), k.stand("b", leader.Config{})
 	k.add(a)
 	for _, c := range []*leader.Candidate{a, b} {
-		if err := k.collector.Add(c); err == nil || !strings.Contains(err.Error(), `"billing"`) {
-			t.Errorf("Add: %v", err)
-		}
+		err := k.collector.Add(c)
+		check.That(t, err != nil && strings.Contains(err.Error(), `"billing"`), "Add: %v", err)
 	}
 	k.collector.Remove(b) // it was not added
 	k.expect(`is_leader 1`, "is_leader")
@@ -482,13 +467,12 @@ func TestCollector_DistinctElections(t *testing.T) {
 	k.collector.Remove(a) // it has gone already
 	k.expect(`is_leader 1`, "is_leader")
 	k.collector.Remove(b)
-	if lines := scrape(t, k.collector); strings.Contains(lines, "election=") || strings.Contains(lines, "natsleader_queue") {
-		t.Error(lines)
-	}
+	lines := scrape(t, k.collector)
+	check.That(t, !strings.Contains(lines, "election=") && !strings.Contains(lines, "natsleader_queue"),
+		"%v", lines)
 	k.collector.Remove(b)
-	if err := k.collector.Add(b); err != nil {
-		t.Error(err)
-	}
+	err := k.collector.Add(b)
+	check.That(t, err == nil, "%v", err)
 }
 
 // A scrape that nobody reads keeps no candidate from being added or removed.

@@ -30,9 +30,7 @@ func TestDeployFiles_MetricsExist(t *testing.T) {
 	close(ch)
 	for d := range ch {
 		m := descText.FindStringSubmatch(d.String())
-		if m == nil {
-			t.Fatalf("what is this: %v", d)
-		}
+		check.Must(t, m != nil, "what is this: %v", d)
 		labels[m[1]] = strings.Split(m[2], ",")
 	}
 	maps.Copy(labels, commandMetrics(t))
@@ -60,9 +58,7 @@ func TestDeployFiles_MetricsExist(t *testing.T) {
 					name = base
 				}
 			}
-			if labels[name] == nil {
-				t.Errorf("%s: there is no metric %s", path, name)
-			}
+			check.That(t, labels[name] != nil, "%s: there is no metric %s", path, name)
 			used[name] = true
 		}
 		known := slices.Concat(slices.Collect(maps.Values(labels))...)
@@ -82,9 +78,7 @@ func TestDeployFiles_MetricsExist(t *testing.T) {
 		}
 	}
 	for name := range labels {
-		if strings.HasPrefix(name, "natsleader_") && !used[name] {
-			t.Errorf("%s is not mentioned anywhere", name)
-		}
+		check.That(t, !strings.HasPrefix(name, "natsleader_") || used[name], "%s is not mentioned anywhere", name)
 	}
 }
 
@@ -103,9 +97,7 @@ func commandMetrics(t *testing.T) map[string][]string {
 			labels := strings.FieldsFunc(m[2], func(r rune) bool { return r < 'a' || r > 'z' })
 			found[of.prefix+m[1]] = append(labels, of.labels...)
 		}
-		if len(found) < n+4 {
-			t.Fatalf("%s: only %v", path, found)
-		}
+		check.Must(t, len(found) >= n+4, "%s: only %v", path, found)
 	}
 	return found
 }
@@ -119,9 +111,7 @@ func TestRunbook_SectionForEachAlert(t *testing.T) {
 		sections[strings.ReplaceAll(strings.ToLower(title), " ", "-")] = text
 	}
 	rules := strings.Split(read(t, "../deploy/prometheus/rules.yml"), "- alert: ")[1:]
-	if len(rules) == 0 {
-		t.Error("there are no alerts")
-	}
+	check.That(t, len(rules) != 0, "there are no alerts")
 	for _, rule := range rules {
 		name, _, _ := strings.Cut(rule, "\n")
 		anchor := strings.ToLower(name)
@@ -129,15 +119,11 @@ func TestRunbook_SectionForEachAlert(t *testing.T) {
 			t.Errorf("%s has no runbook_url with its anchor", name)
 		}
 		for _, part := range []string{"**Symptom.**", "**Look.**", "**Do.**"} {
-			if !strings.Contains(sections[anchor], part) {
-				t.Errorf("the section of %s has no %s", name, part)
-			}
+			check.That(t, strings.Contains(sections[anchor], part), "the section of %s has no %s", name, part)
 		}
 	}
 	for _, cause := range []string{"quorum-lost", "disk-full", "bucket-deleted", "bucket-restored", "permissions-revoked"} {
-		if !strings.Contains(sections[cause], "**Do.**") {
-			t.Errorf("%s is not there", cause)
-		}
+		check.That(t, strings.Contains(sections[cause], "**Do.**"), "%s is not there", cause)
 	}
 }
 
@@ -156,13 +142,9 @@ func TestAlerts_AreDocumented(t *testing.T) {
 		alerts("../docs/production.md", "`(Natsleader\\w+)`"),
 		alerts("../deploy/prometheus/rules_test.yml", `alertname: (\w+)`),
 	} {
-		if !slices.Equal(rules, other) {
-			t.Errorf("%v\nnot %v", other, rules)
-		}
+		check.That(t, slices.Equal(rules, other), "%v\nnot %v", other, rules)
 	}
-	if len(rules) == 0 {
-		t.Error("there are none")
-	}
+	check.That(t, len(rules) != 0, "there are none")
 }
 
 // The dashboard has a title, and each panel has an ID of its own and shows something.
@@ -181,14 +163,10 @@ func TestDashboard_IsValid(t *testing.T) {
 	check.OK(t, json.Unmarshal([]byte(read(t, "../deploy/grafana/dashboard.json")), &dashboard))
 	seen := make(map[int]bool)
 	for _, p := range dashboard.Panels {
-		if seen[p.ID] || len(p.Targets) == 0 {
-			t.Errorf("panel %d is there twice, or shows nothing", p.ID)
-		}
+		check.That(t, !seen[p.ID] && len(p.Targets) != 0, "panel %d is there twice, or shows nothing", p.ID)
 		seen[p.ID] = true
 		for _, target := range p.Targets {
-			if target.Expr == "" || target.LegendFormat == "" {
-				t.Errorf("panel %d: %+v", p.ID, target)
-			}
+			check.That(t, target.Expr != "" && target.LegendFormat != "", "panel %d: %+v", p.ID, target)
 		}
 	}
 	var selectors []string
@@ -204,13 +182,11 @@ func TestDashboard_IsValid(t *testing.T) {
 		links = append(links, p.Links...)
 	}
 	for _, link := range links {
-		if _, anchor, ok := strings.Cut(link.URL, "runbook.md#"); ok && !strings.Contains(runbook, "# "+anchor+"\n") {
-			t.Errorf("%s: the runbook has no such section", link.URL)
-		}
+		_, anchor, ok := strings.Cut(link.URL, "runbook.md#")
+		check.That(t, !ok || strings.Contains(runbook, "# "+anchor+"\n"),
+			"%s: the runbook has no such section", link.URL)
 	}
-	if dashboard.UID == "" || dashboard.Title == "" || len(seen) == 0 {
-		t.Errorf("%+v", dashboard)
-	}
+	check.That(t, dashboard.UID != "" && dashboard.Title != "" && len(seen) != 0, "%+v", dashboard)
 }
 
 // read returns a file of the repository. It skips the test in the module cache, where

@@ -29,9 +29,7 @@ func errorNames(t *testing.T) (names []string) {
 		}
 		return false
 	})
-	if len(names) < 20 {
-		t.Fatalf("only %d names were found: %v", len(names), names)
-	}
+	check.Must(t, len(names) >= 20, "only %d names were found: %v", len(names), names)
 	return names
 }
 
@@ -43,8 +41,7 @@ func TestLabelOf_LongID(t *testing.T) {
 		at + "y": at[:maxID-len("…")] + "…",
 		rune2:    rune2[:2*((maxID-len("…"))/2)] + "…",
 	} {
-		if got := labelOf(id); got != want {
-			t.Errorf("%q is %q, want %q", id, got, want)
-		}
+		got := labelOf(id)
+		check.That(t, got == want, "%q is %q, want %q", id, got, want)
 	}
 }

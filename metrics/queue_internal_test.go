@@ -35,7 +35,5 @@ func TestQueue_IsTheLongest(t *testing.T) {
 		}
 		got[metric.Desc()] = m.GetGauge().GetValue()
 	}
-	if len(got) != 2 || got[queuedDesc] != 300 || got[queueAgeDesc] != 2 {
-		t.Errorf("%v", got)
-	}
+	check.That(t, len(got) == 2 && got[queuedDesc] == 300 && got[queueAgeDesc] == 2, "%v", got)
 }

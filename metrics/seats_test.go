@@ -69,9 +69,8 @@ func TestSeats_LeadersThatAreKnown(t *testing.T) {
 func TestLeaders_EndWithTheCandidate(t *testing.T) {
 	for name, end := range map[string]func(kit, *leader.Candidate){
 		"stopped": func(k kit, c *leader.Candidate) {
-			if err := c.Stop(k.Context()); err != nil {
-				k.Error(err)
-			}
+			err := c.Stop(k.Context())
+			check.That(k, err == nil, "%v", err)
 		},
 		"its connection is closed": func(k kit, c *leader.Candidate) {
 			k.store.Link("c").Close()

@@ -262,23 +262,20 @@ func (s sources) overlay(t *testing.T, tested, dir string) string {
 	tests, err := filepath.Glob(filepath.Join(root, tested, "*_test.go"))
 	check.OK(t, err)
 	for _, test := range tests {
-		if _, err = os.ReadFile(test); err != nil {
-			t.Fatal(err)
-		}
+		_, err = os.ReadFile(test)
+		check.Must(t, err == nil, "%v", err)
 	}
 	for name, text := range s {
 		copied := filepath.Join(dir, strings.ReplaceAll(name, "/", "."))
-		if err = os.WriteFile(copied, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		err = os.WriteFile(copied, []byte(text), 0o600)
+		check.OK(t, err)
 		replace[filepath.Join(root, name)] = copied
 	}
 	description, err := json.Marshal(map[string]any{"Replace": replace})
 	check.OK(t, err)
 	overlay := filepath.Join(dir, "overlay.json")
-	if err = os.WriteFile(overlay, description, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	err = os.WriteFile(overlay, description, 0o600)
+	check.OK(t, err)
 	return overlay
 }
 

@@ -46,9 +46,8 @@ func readSuite(t *testing.T, file string) suite {
 	head, _, _ = strings.Cut(head, "\n\n# ")
 	head, flags, _ := strings.Cut(head, " with ")
 	s := suite{flags: strings.Fields(flags)}
-	if _, err = fmt.Sscanf(head, "Mutants of %s by %s", &s.of, &s.by); err != nil {
-		t.Fatalf("%s: %v", file, err)
-	}
+	_, err = fmt.Sscanf(head, "Mutants of %s by %s", &s.of, &s.by)
+	check.Must(t, err == nil, "%s: %v", file, err)
 	for section := range strings.SplitSeq(strings.TrimSpace(all), "\n\n## ") {
 		section, _, _ = strings.Cut(section, "\n\n# ")
 		title, rest, _ := strings.Cut(section, "\n")
@@ -87,9 +86,7 @@ func TestMutants_AreCaught(t *testing.T) { tryMutants(t, false) }
 func tryMutants(t *testing.T, field bool) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
-	if err != nil || len(files) == 0 {
-		t.Fatal("no mutants: ", err)
-	}
+	check.Must(t, err == nil && len(files) != 0, "no mutants:  %v", err)
 	for _, file := range files {
 		s := readSuite(t, file).caughtIn(t, field)
 		if len(s.mutants) == 0 {
@@ -141,9 +138,8 @@ func (s suite) run(t *testing.T) {
 			names = append(names, name)
 		}
 		slices.Sort(names)
-		if out, ok := one.passes(t, 0, strings.Join(slices.Compact(names), "|")); !ok {
-			t.Fatalf("the tests fail without a mutant:\n%s", out)
-		}
+		out, ok := one.passes(t, 0, strings.Join(slices.Compact(names), "|"))
+		check.Must(t, ok, "the tests fail without a mutant:\n%s", out)
 	}
 	for i, m := range s.mutants {
 		t.Run(m.name, func(t *testing.T) {
@@ -201,8 +197,6 @@ func (b binary) passes(t *testing.T, number int, name string) (string, bool) {
 	test.WaitDelay = 10 * time.Second // programs that the tests started may hold the pipe
 	test.Env = append(os.Environ(), switchEnv+"="+strconv.Itoa(number), "GOFLAGS=-overlay="+b.overlay)
 	out, err := test.CombinedOutput()
-	if ctx.Err() != nil {
-		t.Fatalf("%s takes too long:\n%s", name, out)
-	}
+	check.Must(t, ctx.Err() == nil, "%s takes too long:\n%s", name, out)
 	return string(out), err == nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -139,19 +140,15 @@ func TestTheCheckersFindWhatIsWrong(t *testing.T) {
 				}
 			}
 			v := check(h)
-			if found := strings.Join(v.broken, "\n"); breaks == "" && found != "" || !strings.Contains(found, breaks) {
-				t.Errorf("the checker says %q, want %q", found, breaks)
-			}
-			if len(v.noted) != notes {
-				t.Errorf("noted %q, want %d", v.noted, notes)
-			}
+			found := strings.Join(v.broken, "\n")
+			expect.That(t, (breaks != "" || found == "") && strings.Contains(found, breaks),
+				"the checker says %q, want %q", found, breaks)
+			expect.That(t, len(v.noted) == notes, "noted %q, want %d", v.noted, notes)
 			legal := true
 			for _, s := range stretches(h, v.terms) {
 				legal = legal && porcupine.CheckOperations(lockModel(s.initial), s.ops)
 			}
-			if legal != (lock == "") {
-				t.Errorf("a lock for porcupine: %v, want %q", legal, lock)
-			}
+			expect.Equal(t, legal, (lock == ""), "a lock for porcupine: %v, want %q", lock)
 		})
 	}
 }
@@ -170,9 +167,7 @@ func TestPorcupine_IsFastEnough(t *testing.T) {
 		l.entries = append(l.entries, entry{At: at + ms(2500), What: deposed, Token: n, Text: "lost", Context: "lost"})
 	}
 	v := check(h)
-	if len(v.broken) != 0 {
-		t.Fatal(v.broken)
-	}
+	expect.Must(t, len(v.broken) == 0, "%v", v.broken)
 	linearizable(t, h, v.terms, t.TempDir())
 }
 
@@ -194,8 +189,8 @@ func TestLeaderlessTimes_BetweenTerms(t *testing.T) {
 		{1500, 6000, []time.Duration{300 * time.Millisecond, 2 * time.Second}},
 		{5500, 9000, nil},
 	} {
-		if got := v.leaderless(ms(k.from), ms(k.to)); len(got) != len(k.want) || len(got) > 0 && got[0] != k.want[0] {
-			t.Errorf("from %d to %d: %v, want %v", k.from, k.to, got, k.want)
-		}
+		got := v.leaderless(ms(k.from), ms(k.to))
+		expect.That(t, len(got) == len(k.want) && (len(got) <= 0 || got[0] == k.want[0]),
+			"from %d to %d: %v, want %v", k.from, k.to, got, k.want)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -142,9 +143,7 @@ func (s *seat) tell(line string) { _, _ = io.WriteString(s.proc.stdin, line+"\n"
 func (d *driver) finish(s *seat) {
 	d.tb.Helper()
 	eventually(d.tb, s.proc.name+" has stopped", func() bool { return !s.proc.alive() })
-	if !s.proc.cmd.ProcessState.Success() {
-		d.tb.Fatalf("%s: %v", s.proc.name, s.proc.cmd.ProcessState)
-	}
+	expect.Must(d.tb, s.proc.cmd.ProcessState.Success(), "%s: %v", s.proc.name, s.proc.cmd.ProcessState)
 }
 
 // leading returns the latest claim of the life, if it is recent.
@@ -251,9 +250,8 @@ func (d *driver) calm() {
 				return false
 			}
 			for _, other := range d.seats {
-				if !other.proc.alive() {
-					d.tb.Fatalf("%s has died by itself: %v", other.proc.name, other.proc.cmd.ProcessState)
-				}
+				expect.Must(d.tb, other.proc.alive(),
+					"%s has died by itself: %v", other.proc.name, other.proc.cmd.ProcessState)
 				if other != s && other.lives[b].knows() != s.lives[b].id {
 					return false
 				}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -92,9 +93,8 @@ func (d *driver) checkLedgers() {
 		f := checkLedger(told)
 		f.report(d.tb, b.ledger.Bucket)
 		for _, what := range []string{register, list} {
-			if !linear(d.tb, told, f, what, d.c.dir) {
-				d.tb.Errorf("%s: the history of the %s is not known to be linearizable", b.ledger.Bucket, what)
-			}
+			expect.That(d.tb, linear(d.tb, told, f, what, d.c.dir),
+				"%s: the history of the %s is not known to be linearizable", b.ledger.Bucket, what)
 		}
 	}
 }
@@ -147,22 +147,17 @@ func TestPut_OfStoppedLeader(t *testing.T) {
 			first.tell("go " + b.cfg.Name)
 			first.proc.unpause()
 			eventually(t, "its write has come to an end", func() bool { diary.follow(t); return len(diary.attempts) > before })
-			if out := diary.attempts[before].Out; out != k.want {
-				t.Errorf("its write was %s, want %s", out, k.want)
-			}
+			expect.Equal(t, diary.attempts[before].Out, k.want, "its write was %s")
 			d.calm()
 			d.close()
 			told := d.books(b)
 			f := checkLedger(told)
 			found := strings.Join(f.broken, "\n")
 			for _, fault := range []string{"an older term's write after a newer one's", "a write after a later term began", "a lost update"} {
-				if strings.Contains(found, fault) != k.bare {
-					t.Errorf("the checker says %q", found)
-				}
+				expect.That(t, strings.Contains(found, fault) == k.bare, "the checker says %q", found)
 			}
-			if is := linear(t, told, f, register, d.c.dir); is == k.bare {
-				t.Errorf("linearizable: %v", is)
-			}
+			is := linear(t, told, f, register, d.c.dir)
+			expect.That(t, is != k.bare, "linearizable: %v", is)
 		})
 	}
 }
@@ -194,23 +189,20 @@ func TestHeldBackWrite_IsNotStored(t *testing.T) {
 		if took <= held {
 			break
 		}
-		if held > time.Minute {
-			t.Fatalf("what was held for %v arrived before the client had noticed, after %v", held, took)
-		}
+		expect.Must(t, held <= time.Minute,
+			"what was held for %v arrived before the client had noticed, after %v", held, took)
 		s.links[0].heal() // the machine is busy: hold it for longer
 		d.calm()
 	}
 	time.Sleep(held) // by then everything has arrived
 	d.calm()
-	if _, now := d.leader(b); now.Token != claim.Token {
-		t.Errorf("token %d led, now %d does", claim.Token, now.Token)
-	}
+	_, now := d.leader(b)
+	expect.That(t, now.Token == claim.Token, "token %d led, now %d does", claim.Token, now.Token)
 	d.close()
 	d.check()
 	d.checkLedgers()
-	if !slices.ContainsFunc(diary.attempts, func(a attempt) bool { return a.Out == unknown }) {
-		t.Error("every outcome was known")
-	}
+	expect.That(t, slices.ContainsFunc(diary.attempts, func(a attempt) bool { return a.Out == unknown }),
+		"every outcome was known")
 }
 
 // A write that an old leader of the stream refuses is not taken for unwritten. A server

@@ -6,6 +6,8 @@ import (
 	"os"
 	"sync"
 	"testing"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 // The kinds of journal entries.
@@ -93,9 +95,7 @@ func (l *life) follow(tb testing.TB) {
 
 func ok(tb testing.TB, err error) {
 	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	expect.OK(tb, err)
 }
 
 func encode(tb testing.TB, v any) []byte {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 // goodBooks are of two terms, which have written one value each:
@@ -123,12 +125,10 @@ func TestTheLedgersCheckerFindsWhatIsWrong(t *testing.T) {
 				}
 			}
 			f := checkLedger(*k)
-			if found := strings.Join(f.broken, "\n"); breaks == "" && found != "" || !strings.Contains(found, breaks) {
-				t.Errorf("the checker says %q, want %q", found, breaks)
-			}
-			if is := linear(t, *k, f, register, t.TempDir()); is != want {
-				t.Errorf("linearizable: %v, want %v", is, want)
-			}
+			found := strings.Join(f.broken, "\n")
+			expect.That(t, (breaks != "" || found == "") && strings.Contains(found, breaks),
+				"the checker says %q, want %q", found, breaks)
+			expect.Equal(t, linear(t, *k, f, register, t.TempDir()), want, "linearizable: %v")
 		})
 	}
 }
@@ -146,24 +146,18 @@ func TestLongHistory_Cut(t *testing.T) {
 	}
 	legal := func(ops []porcupine.Operation) bool {
 		stretches := split(0, ops)
-		if len(stretches) < 10 {
-			t.Errorf("%d stretches", len(stretches))
-		}
+		expect.That(t, len(stretches) >= 10, "%d stretches", len(stretches))
 		return !slices.ContainsFunc(stretches, func(s chainStretch) bool {
 			return !porcupine.CheckOperations(chainModel(s.initial), s.ops)
 		})
 	}
-	if !legal(good()) {
-		t.Error("a good history is illegal")
-	}
+	expect.That(t, legal(good()), "a good history is illegal")
 	for _, i := range []int{0, 999, 1000, 1001, 10_000, 19_999} {
 		for _, rev := range []uint64{0, uint64(i) - 2, uint64(i) + 5} {
 			ops := good()
 			ops[i].Input = chainOp{kind: leased, rev: rev}
 			t.Run(fmt.Sprintf("read of %d at %d", rev, i), func(t *testing.T) {
-				if legal(ops) {
-					t.Error("nothing is found")
-				}
+				expect.That(t, !legal(ops), "nothing is found")
 			})
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/contract"
 )
 
@@ -240,14 +241,11 @@ func (f *findings) report(tb testing.TB, name string) {
 	alike := make(map[string]int) // by their first words
 	for _, broken := range f.broken {
 		what, _, _ := strings.Cut(broken, ":")
-		if alike[what]++; alike[what] <= enough {
-			tb.Errorf("%s: %s", name, broken)
-		}
+		alike[what]++
+		expect.That(tb, alike[what] > enough, "%s: %s", name, broken)
 	}
 	for what, times := range alike {
-		if times > enough {
-			tb.Errorf("%s: %s: %d in all", name, what, times)
-		}
+		expect.That(tb, times <= enough, "%s: %s: %d in all", name, what, times)
 	}
 	var out []string
 	for outcome, times := range f.tallies {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 // keep gives an election a ledger, to which its leaders write.
@@ -65,9 +67,8 @@ func (c *cluster) tryLedger(ctx context.Context, spec ledgerSpec) ([]stored, err
 		return nil, err
 	}
 	state := s.CachedInfo().State
-	if state.FirstSeq != 1 || state.NumDeleted != 0 {
-		c.tb.Fatalf("%s does not keep everything: %+v", spec.Bucket, state)
-	}
+	expect.Must(c.tb, state.FirstSeq == 1 && state.NumDeleted == 0,
+		"%s does not keep everything: %+v", spec.Bucket, state)
 	consumer, err := s.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/testserver"
 )
 
@@ -120,9 +121,7 @@ func eventually(tb testing.TB, what string, so func() bool) {
 		}
 	}()
 	for ; !so(); time.Sleep(20 * time.Millisecond) {
-		if time.Since(start) > patience {
-			tb.Fatalf("not after %v: %s", patience, what)
-		}
+		expect.Must(tb, time.Since(start) <= patience, "not after %v: %s", patience, what)
 	}
 }
 

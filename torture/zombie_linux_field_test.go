@@ -10,6 +10,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -49,12 +50,9 @@ func TestZombieWorker_IsFound(t *testing.T) {
 	}
 	v := check(b.history)
 	for _, fault := range []string{"two leaders: ", "after it was paused for"} {
-		if found := strings.Join(v.broken, "\n"); !strings.Contains(found, fault) {
-			t.Errorf("the checker does not say %q: %s", fault, found)
-		}
+		found := strings.Join(v.broken, "\n")
+		expect.That(t, strings.Contains(found, fault), "the checker does not say %q: %s", fault, found)
 	}
 	s := stretches(b.history, v.terms)[0]
-	if porcupine.CheckOperations(lockModel(s.initial), s.ops) {
-		t.Error("porcupine finds nothing")
-	}
+	expect.That(t, !porcupine.CheckOperations(lockModel(s.initial), s.ops), "porcupine finds nothing")
 }

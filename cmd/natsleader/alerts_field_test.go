@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -41,9 +42,9 @@ func (s alertScript) fire(what string, want ...string) {
 	}
 	s.Logf("%v: %s: %q", time.Since(s.began).Round(time.Second), what, fired)
 	time.Sleep(40 * time.Second) // more than six minutes, for the alerts that wait longest
-	if fired = s.p.alerts(time.Since(begin)); !slices.Equal(fired, want) {
-		s.Errorf("%s: these fired:\n%s\nnot\n%s", what, strings.Join(fired, "\n"), strings.Join(want, "\n"))
-	}
+	fired = s.p.alerts(time.Since(begin))
+	expect.That(s, slices.Equal(fired, want),
+		"%s: these fired:\n%s\nnot\n%s", what, strings.Join(fired, "\n"), strings.Join(want, "\n"))
 }
 
 // end waits until no alert fires.
@@ -163,9 +164,8 @@ func (s alertScript) dashboardShows() {
 	queries := dashboardQueries(s.T)
 	for _, query := range queries {
 		series, err := s.p.series(variables.Replace(query), s.began)
-		if err != nil || series == 0 && !rare.MatchString(query) {
-			s.Errorf("the dashboard's %s: %d series, %v", query, series, err)
-		}
+		expect.That(s, err == nil && (series != 0 || rare.MatchString(query)),
+			"the dashboard's %s: %d series, %v", query, series, err)
 	}
 	s.Logf("%d queries of the dashboard", len(queries))
 }

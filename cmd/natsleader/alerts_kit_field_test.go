@@ -40,9 +40,7 @@ func tool(t *testing.T, name string) string {
 	if err == nil {
 		_, err = os.Stat(path)
 	}
-	if err != nil {
-		t.Fatalf("%v: \"make servers\" gets it", err)
-	}
+	expect.Must(t, err == nil, "%v: \"make servers\" gets it", err)
 	return path
 }
 
@@ -58,9 +56,7 @@ func (d *daemon) start() {
 	d.Helper()
 	d.cmd = exec.Command(d.args[0], d.args[1:]...) //nolint:gosec // of .tools
 	d.cmd.Stdout, d.cmd.Stderr = &d.log, &d.log
-	if err := d.cmd.Start(); err != nil {
-		d.Fatal(err)
-	}
+	expect.OK(d, d.cmd.Start())
 }
 
 func (d *daemon) kill() {
@@ -135,9 +131,7 @@ func (s *serverTrio) deny(subject string) {
 	s.Helper()
 	s.write(subject)
 	for _, each := range s.servers {
-		if err := each.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			s.Fatal(err)
-		}
+		expect.OK(s, each.cmd.Process.Signal(syscall.SIGHUP))
 	}
 }
 
@@ -163,9 +157,8 @@ func startScraped(t *testing.T, name, urls string) *scrapedProcess {
 		nats.SetCustomDialer(p), nats.RetryOnFailedConnect(true), nats.IgnoreAuthErrorAbort(), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	expect.OK(t, err)
 	t.Cleanup(p.nc.Close)
-	if p.js, err = jetstream.New(p.nc); err != nil {
-		t.Fatal(err)
-	}
+	p.js, err = jetstream.New(p.nc)
+	expect.Must(t, err == nil, "%v", err)
 	page, err := metricsPage(&p.collector)
 	expect.OK(t, err)
 	p.server = httptest.NewServer(page)
@@ -203,17 +196,13 @@ func (p *scrapedProcess) setCut(cut bool) {
 func (p *scrapedProcess) stand(bucket, election string, cfg leader.Config) *leader.Candidate {
 	p.Helper()
 	b, err := leader.OpenBucket(p.js, bucket)
-	if err != nil {
-		p.Fatal(err)
-	}
+	expect.OK(p, err)
 	cfg.ID = p.name
 	c, err := leader.Campaign(context.WithoutCancel(p.Context()), b, election, cfg)
 	if err == nil {
 		err = p.collector.Add(c)
 	}
-	if err != nil {
-		p.Fatal(err)
-	}
+	expect.OK(p, err)
 	p.Cleanup(func() {
 		p.nc.Close() // there may be no server any more
 		<-c.Done()
@@ -232,9 +221,8 @@ func (p *scrapedProcess) leave(c *leader.Candidate) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.Context(), patience)
 	defer cancel()
-	if err := c.Stop(ctx); err != nil {
-		p.Error(err)
-	}
+	err := c.Stop(ctx)
+	expect.That(p, err == nil, "%v", err)
 	p.collector.Remove(c)
 }
 
@@ -257,9 +245,8 @@ func compressed(t *testing.T) string {
 		})
 	})
 	faster = regexp.MustCompile(`(natsleader_(?:silent|unreleased)_seconds) > 60`).ReplaceAllString(faster, fmt.Sprint("$1 > ", 60/timesFaster))
-	if n := strings.Count(faster, fmt.Sprint("_seconds > ", 60/timesFaster)); n != 2 {
-		t.Fatalf("%d limits in seconds were compressed", n)
-	}
+	n := strings.Count(faster, fmt.Sprint("_seconds > ", 60/timesFaster))
+	expect.Must(t, n == 2, "%d limits in seconds were compressed", n)
 	return faster
 }
 
@@ -331,9 +318,7 @@ func (p monitor) query(expr string) []string {
 	var results []string
 	for _, r := range found {
 		labels, err := json.Marshal(r.Metric)
-		if err != nil {
-			p.Fatal(err)
-		}
+		expect.OK(p, err)
 		results = append(results, fmt.Sprintf("%s %v", strings.ReplaceAll(string(labels), `"`, ""), r.Value[1]))
 	}
 	slices.Sort(results)

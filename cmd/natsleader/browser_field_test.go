@@ -107,9 +107,8 @@ func (b browser) picture(name string) {
 func (b browser) scheme(name string) {
 	b.Helper()
 	params := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}}
-	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, params); err != nil {
-		b.Fatal(err)
-	}
+	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, params)
+	expect.Must(b, err == nil, "%v", err)
 }
 
 // accessible fails the test for each violation that axe-core finds in the page as it is.
@@ -129,7 +128,5 @@ func (b browser) accessible(what string) {
 		`axe.run().then((r) => r.violations.map((v) => v.id + ": " + v.help + " " + v.nodes.map((n) => n.html).join(" ")).join("\n") + "|" + r.passes.length)`, chromedp.EvalAwaitPromise))
 	expect.OK(b, err)
 	violations, passes, _ := strings.Cut(text, "|")
-	if violations != "" || passes == "0" {
-		b.Errorf("%s (%s rules hold):\n%s", what, passes, violations)
-	}
+	expect.That(b, violations == "" && passes != "0", "%s (%s rules hold):\n%s", what, passes, violations)
 }

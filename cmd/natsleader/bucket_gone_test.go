@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -32,8 +33,8 @@ func TestSeenBucket_Settings(t *testing.T) {
 		}
 		now := time.Unix(1000, 0)
 		longer := seenBucket{name: "e", conf: x.conf}
-		if err := longer.gone(now, nil, 2*time.Hour); !longer.until.Equal(now.Add(2*time.Hour+time.Second)) || !errors.Is(err, leader.ErrNoBucket) {
-			t.Errorf("%v, %v", longer.until, err)
-		}
+		err := longer.gone(now, nil, 2*time.Hour)
+		expect.That(t, longer.until.Equal(now.Add(2*time.Hour+time.Second)) && errors.Is(err, leader.ErrNoBucket),
+			"%v, %v", longer.until, err)
 	}
 }

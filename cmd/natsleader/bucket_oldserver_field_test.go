@@ -29,9 +29,8 @@ func TestBucketAdd_OldServer(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", code, out, errs)
 	}
 	_, js := connectTo(t, url)
-	if info, err := js.AccountInfo(t.Context()); err != nil || info.Streams != 0 {
-		t.Errorf("%+v, %v", info, err)
-	}
+	info, err := js.AccountInfo(t.Context())
+	expect.That(t, err == nil && info.Streams == 0, "%+v, %v", info, err)
 	succeeds(t, "bucket", "add", "-s", url)
 	finds(t, url, []string{"--roster"}, 1, "\nwarning server nats-server 2.10.29 ", "\nwarning roster the bucket keeps no roster",
 		" -> update the servers to nats-server 2.11 or later, then: natsleader bucket add elections --roster")

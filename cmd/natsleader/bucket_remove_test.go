@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -68,7 +69,6 @@ func TestBucketRemove_OnlyOwn(t *testing.T) {
 // The history of a bucket with a long name has a name of its own.
 func TestHistoryStream_Names(t *testing.T) {
 	a, b := historyStream(strings.Repeat("a", 252)), historyStream(strings.Repeat("a", 251)+"b")
-	if a == b || len(a) > 255 || len(b) > 255 || historyStream("e") != "natsleader_history_e" {
-		t.Errorf("%q, %q", a, b)
-	}
+	expect.That(t, a != b && len(a) <= 255 && len(b) <= 255 && historyStream("e") == "natsleader_history_e",
+		"%q, %q", a, b)
 }

@@ -17,9 +17,7 @@ import (
 // made ends a test if a part of it could not be made.
 func (w *world) made(_ any, err error) {
 	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.OK(w, err)
 }
 
 // config returns the settings of a stream.
@@ -53,9 +51,9 @@ func TestBucket_AddAndInfo(t *testing.T) {
 		conf.Placement = &jetstream.Placement{Tags: []string{"fast"}}
 		w.made(w.js.UpdateStream(w.Context(), conf))
 		w.prompt("bucket add queued --max-lease 5s --json")
-		if got := w.config("KV_queued_roster").Placement; !reflect.DeepEqual(got, conf.Placement) {
-			w.Errorf("the roster does not follow its bucket: placement %+v", got)
-		}
+		got := w.config("KV_queued_roster").Placement
+		expect.That(w, reflect.DeepEqual(got, conf.Placement),
+			"the roster does not follow its bucket: placement %+v", got)
 		w.prompt("bucket info fast --json", "bucket info --bucket short --json")
 		w.notef("# NATSLEADER_BUCKET=short\n")
 		w.Setenv("NATSLEADER_BUCKET", "short")

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -47,20 +48,15 @@ complete -C "natsleader run --dra"`,
 				cmd := withEnv(natsleader(t), "NATS_URL="+url, "BINARY="+binary, "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
 				cmd.Path, cmd.Args = path, []string{shell, "-c", script}
 				out, errs, code := outcome(t, cmd)
-				if code != 0 || errs != "" {
-					t.Errorf("exit code %d\n%s", code, errs)
-				}
+				expect.That(t, code == 0 && errs == "", "exit code %d\n%s", code, errs)
 				got = strings.Fields(out)
 				return len(got) >= 4
 			})
-			if !slices.Equal(got, []string{"billing", "elections", "other", "--drain"}) {
-				t.Errorf("%q", got)
-			}
+			expect.That(t, slices.Equal(got, []string{"billing", "elections", "other", "--drain"}), "%q", got)
 		})
 	}
 	for flag, beginning := range map[string]string{"--completion-script-zsh": "#compdef natsleader", "--completion-script-fish": "function __natsleader"} {
-		if out := succeeds(t, flag); !strings.HasPrefix(out, beginning) {
-			t.Errorf("%s: %.100q", flag, out)
-		}
+		out := succeeds(t, flag)
+		expect.That(t, strings.HasPrefix(out, beginning), "%s: %.100q", flag, out)
 	}
 }

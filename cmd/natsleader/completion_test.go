@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -16,17 +17,13 @@ func (w *world) complete(lines ...string) {
 	w.Helper()
 	for _, line := range lines {
 		out, err := os.Create(filepath.Join(w.TempDir(), "out"))
-		if err != nil {
-			w.Fatal(err)
-		}
+		expect.OK(w, err)
 		stdout := os.Stdout
 		os.Stdout = out
 		_, errs, code := w.run("--completion-bash " + line)
 		os.Stdout = stdout
 		offered, err := os.ReadFile(out.Name())
-		if err != nil || errs != "" || code != 0 {
-			w.Errorf("%s: exit code %d, %v\n%s", line, code, err, errs)
-		}
+		expect.That(w, err == nil && errs == "" && code == 0, "%s: exit code %d, %v\n%s", line, code, err, errs)
 		_ = out.Close()
 		words := strings.Fields(string(offered))
 		slices.Sort(words)
@@ -47,9 +44,7 @@ func TestCompletion(t *testing.T) {
 		}
 		w.campaigns("mail", leader.Config{ID: "web-4", Roster: true})
 		other, err := leader.OpenBucket(w.js, "other")
-		if err != nil {
-			w.Fatal(err)
-		}
+		expect.OK(w, err)
 		w.bucket = other
 		w.campaigns("elsewhere", leader.Config{})
 		w.withContext("production", `{"url":"nats://127.0.0.1:1"}`)

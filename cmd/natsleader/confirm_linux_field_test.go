@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -20,9 +21,7 @@ func TestConfirm_OnTerminal(t *testing.T) {
 	closed := natsleader(t)
 	closed.Path, closed.Args = "/bin/sh", append([]string{"sh", "-c", `exec "$@" <&-`, "sh", binary}, args...)
 	fails(t, closed, exitUsage, "--force needs --yes where it cannot ask")
-	if !c.IsLeader() {
-		t.Fatal("the key was deleted")
-	}
+	expect.Must(t, c.IsLeader(), "the key was deleted")
 	for _, x := range []struct {
 		answer string
 		code   int
@@ -33,9 +32,8 @@ func TestConfirm_OnTerminal(t *testing.T) {
 		cmd.Stdin = far
 		out := started(t, cmd)
 		out.says(t, "- Until then nobody leads.") // the prompt follows, in a line without an end
-		if _, err := near.WriteString(x.answer + "\n"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := near.WriteString(x.answer + "\n")
+		expect.Must(t, err == nil, "%v", err)
 		code := endOf(t, cmd)
 		<-out.ended
 		if code != x.code || !strings.HasSuffix(out.text(), x.says) {

@@ -19,9 +19,7 @@ func (w *world) writeFile(path, text string) string {
 	if err == nil {
 		err = os.WriteFile(path, []byte(text), 0o600)
 	}
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.OK(w, err)
 	return path
 }
 
@@ -68,9 +66,7 @@ func TestConnect_Credentials(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		w.Chdir(w.TempDir())
 		seed, err := pair.Seed()
-		if err != nil {
-			w.Fatal(err)
-		}
+		expect.OK(w, err)
 		w.writeFile("user.nk", string(seed))
 		w.writeFile("cert.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
 		w.writeFile("text", "no key and no certificate")

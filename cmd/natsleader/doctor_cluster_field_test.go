@@ -24,9 +24,7 @@ import (
 func diagnose(t *testing.T, url string, args ...string) (out string, code int) {
 	t.Helper()
 	out, errs, code := outcome(t, natsleader(t, append([]string{"doctor", "-s", url}, args...)...))
-	if errs != "" {
-		t.Fatalf("doctor %v: exit code %d\n%s%s", args, code, out, errs)
-	}
+	expect.Must(t, errs == "", "doctor %v: exit code %d\n%s%s", args, code, out, errs)
 	return regexp.MustCompile(` +`).ReplaceAllString(out, " "), code
 }
 
@@ -34,9 +32,7 @@ func diagnose(t *testing.T, url string, args ...string) (out string, code int) {
 func finds(t *testing.T, url string, args []string, code int, texts ...string) {
 	t.Helper()
 	out, got := diagnose(t, url, args...)
-	if got != code {
-		t.Errorf("exit code %d, not %d", got, code)
-	}
+	expect.Equal(t, got, code, "exit code %d, not %d", code)
 	printed(t, out, texts...)
 }
 
@@ -128,16 +124,13 @@ func TestDoctor_Cluster(t *testing.T) {
 	finds(t, candidate, []string{"--system-context", system}, 0, "\nok cluster cluster C, ", "all 3 replicas are current", "\nok sync every write is synced")
 	finds(t, candidate, nil, 0, "\nnote server not checked: versions of s", "may not publish to $SYS.REQ.ACCOUNT.PING.STATZ", "--system-context")
 	out, _ := diagnose(t, admin)
-	if strings.Contains(out, "versions of") {
-		t.Error(out)
-	}
+	expect.That(t, !strings.Contains(out, "versions of"), "%v", out)
 	for bucket, says := range map[string]string{
 		"single": "one replica: while server s", // natsleader bucket add makes it
 		"two":    "2 replicas outlive the loss of no more servers than 1 do, and are more to lose\n -> natsleader bucket add two --replicas 3",
 	} {
-		if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: bucket, Replicas: map[string]int{"two": 2}[bucket]}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: bucket, Replicas: map[string]int{"two": 2}[bucket]})
+		expect.Must(t, err == nil, "%v", err)
 		finds(t, admin, []string{"--bucket", bucket}, 1, "\nwarning replicas "+says)
 	}
 	finds(t, candidate, []string{"--lease", "8s"}, 0, "\nnote lease leases of 8s cannot promise to outlive the loss of one server")

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -106,9 +107,9 @@ func TestDoctor_LooksUnderNewLeader(t *testing.T) {
 		}))
 		e := environment{nc: nc, api: "fake.", wait: time.Second, info: info(), infoAt: began}
 		e.lookAtReplicas(w.Context())
-		if took := time.Since(began); took != time.Second+settleTime || e.looks.apart != settleTime {
-			w.Errorf("%v, and %v under the new leader", took, e.looks.apart)
-		}
+		took := time.Since(began)
+		expect.That(w, took == time.Second+settleTime && e.looks.apart == settleTime,
+			"%v, and %v under the new leader", took, e.looks.apart)
 	})
 }
 

@@ -27,9 +27,8 @@ func smallDisk(t *testing.T) string {
 		proof.Skip(t, "a tmpfs cannot be mounted here: ", err)
 	}
 	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
+		err := syscall.Unmount(dir, syscall.MNT_DETACH)
+		expect.That(t, err == nil, "%v", err)
 	})
 	return dir
 }

@@ -100,12 +100,9 @@ func TestDoctor_InterruptedStore(t *testing.T) {
 		expect.OK(t, err)
 		subject = m.Subject
 	}
-	if err = cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if code := endOf(t, cmd); code != exitSignal+int(syscall.SIGTERM) {
-		t.Errorf("exit code %d", code)
-	}
+	err = cmd.Process.Signal(syscall.SIGTERM)
+	expect.OK(t, err)
+	expect.Equal(t, endOf(t, cmd), exitSignal+int(syscall.SIGTERM), "exit code %d")
 	_, js := connectTo(t, s.ClientURL())
 	if info, err := js.AccountInfo(t.Context()); err != nil || info.Streams != 1 {
 		t.Errorf("%+v, %v", info, err)

@@ -151,9 +151,7 @@ func TestDoctor_Rosters(t *testing.T) {
 	// AllowMsgTTL is set when the roster is made, and cannot be unset. So this case is tested without a server.
 	e := &environment{name: "x", info: &jetstream.StreamInfo{Config: jetstream.StreamConfig{Replicas: 3}}}
 	wrong := strings.Join(e.wrongInRoster(jetstream.StreamConfig{Replicas: 1, MaxMsgsPerSubject: 1, SubjectDeleteMarkerTTL: time.Second}), "; ")
-	if wrong != "nothing lapses (AllowMsgTTL); 1 replicas, where the bucket has 3" {
-		t.Error(wrong)
-	}
+	expect.Equal(t, wrong, "nothing lapses (AllowMsgTTL); 1 replicas, where the bucket has 3", "%v")
 }
 
 // An account has limits of its storage and of its memory. Each bucket is subject to one of them. When the
@@ -169,9 +167,8 @@ func TestDoctor_FullAccount(t *testing.T) {
 		w.remake(leader.BucketConfig{Storage: jetstream.MemoryStorage})
 		w.publish("$KV.elections.a", strings.Repeat("x", 18_500))
 		f.show("")
-		if info, err := w.js.AccountInfo(w.Context()); err != nil || info.Streams != 1 {
-			w.Errorf("%+v, %v", info, err)
-		}
+		info, err := w.js.AccountInfo(w.Context())
+		expect.That(w, err == nil && info.Streams == 1, "%+v, %v", info, err)
 	}, func(o *server.Options) {
 		expect.OK(t, o.ProcessConfigString(`no_auth_user: small, accounts {
 			A { jetstream { max_store: 20000, max_memory: 20000 }, users: [ { user: small, password: small } ] }

@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -26,9 +27,7 @@ import (
 func printed(t *testing.T, out string, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		if !strings.Contains("\n"+out, text) {
-			t.Errorf("no %q in:\n%s", text, out)
-		}
+		expect.That(t, strings.Contains("\n"+out, text), "no %q in:\n%s", text, out)
 	}
 }
 
@@ -89,9 +88,8 @@ func TestDoctor_Load(t *testing.T) {
 		w.campaigns("billing", leader.Config{ID: "a", LeaseDuration: time.Minute})
 		w.campaigns("mail", leader.Config{ID: "b", LeaseDuration: 30 * time.Second})
 		c := w.campaigns("audit", leader.Config{ID: "c"})
-		if err := c.Stop(w.Context()); err != nil {
-			w.Error(err)
-		}
+		err := c.Stop(w.Context())
+		expect.That(w, err == nil, "%v", err)
 		f.show("", "--js-domain hub", "--js-domain elsewhere", "--bucket none --json")
 		w.prompt("doctor --lease=-3s", "doctor --election a..b", "doctor --system-context nobody's", "doctor --bucket a*b")
 	}, func(o *server.Options) { o.JetStreamDomain = "hub" })
@@ -105,9 +103,8 @@ func TestDoctor_Abandoned(t *testing.T) {
 		c := w.campaigns("released", leader.Config{ID: "a"})
 		lease := 10 * time.Second
 		text := record(w.T, w.js, "released", "b", lease)
-		if err := c.Stop(w.Context()); err != nil {
-			w.Error(err)
-		}
+		err := c.Stop(w.Context())
+		expect.That(w, err == nil, "%v", err)
 		for _, election := range []string{"df", "deleted"} {
 			put(w.T, w.js, election, text)
 		}
@@ -175,31 +172,23 @@ func TestDoctor_DisturbsNothing(t *testing.T) {
 			w.Helper()
 			for _, name := range []string{"KV_elections", "KV_elections_roster"} {
 				s, err := w.js.Stream(w.Context(), name)
-				if err != nil {
-					w.Fatal(err)
-				}
+				expect.OK(w, err)
 				states = append(states, s.CachedInfo().State)
 			}
 			return states
 		}
 		before, subscriptions := fmt.Sprint(streams()), w.s.NumSubscriptions()
 		for _, args := range []string{"--election billing", "--election new", "", "--roster", "--roster --election billing"} {
-			if _, errs, code := w.run("doctor " + args); code != 1 || errs != "" {
-				w.Errorf("%s: exit code %d\n%s", args, code, errs)
-			}
+			_, errs, code := w.run("doctor " + args)
+			expect.That(w, code == 1 && errs == "", "%s: exit code %d\n%s", args, code, errs)
 		}
-		if after := fmt.Sprint(streams()); after != before {
-			w.Errorf("before: %s\nafter: %s", before, after)
-		}
-		if n := w.s.NumSubscriptions(); n != subscriptions {
-			w.Errorf("%d subscriptions, %d before", n, subscriptions)
-		}
+		after := fmt.Sprint(streams())
+		expect.That(w, after == before, "before: %s\nafter: %s", before, after)
+		expect.Equal(w, w.s.NumSubscriptions(), subscriptions, "%d subscriptions, %d before", subscriptions)
 		if got, ok := c.Term(); !ok || got != term || term.Err() != nil {
 			w.Errorf("a leads no more: %v", term.Err())
 		}
-		if s := waiting.State(); s != leader.StateCandidate {
-			w.Errorf("b is %v", s)
-		}
+		expect.Equal(w, waiting.State(), leader.StateCandidate, "b is %v")
 		for _, c := range []*leader.Candidate{c, waiting} {
 			if s := c.Stats(); s.Refused+s.Unknown+s.FeedRebuilds != 0 || len(s.Faults) != 0 {
 				w.Errorf("%s: %+v", c.ID(), s)
@@ -228,13 +217,9 @@ func TestDoctor_Sync(t *testing.T) {
 	}
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		dir := filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "nats", "context")
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			w.Fatal(err)
-		}
+		expect.OK(w, os.MkdirAll(dir, 0o700))
 		for name, context := range map[string]string{"system": `{"user": "operator", "password": "x"}`, "other": "{}"} {
-			if err := os.WriteFile(filepath.Join(dir, name+".json"), []byte(context), 0o600); err != nil {
-				w.Fatal(err)
-			}
+			expect.OK(w, os.WriteFile(filepath.Join(dir, name+".json"), []byte(context), 0o600))
 		}
 		f := w.findingsBeside("")
 		f.show("--system-context other", "--system-context system")

@@ -53,9 +53,8 @@ func TestExitCodes_OfThePage(t *testing.T) {
 		// A signal to natsleader itself: TestRunSignals_EndWaiting.
 		"128+n": {{"run", "free", "-s", open, "--", "sh", "-c", "kill -9 $$"}},
 	}
-	if got, want := slices.Sorted(maps.Keys(listed)), slices.Sorted(maps.Keys(cases)); !slices.Equal(got, want) {
-		t.Errorf("the page lists %q, and the command has %q", got, want)
-	}
+	got, want := slices.Sorted(maps.Keys(listed)), slices.Sorted(maps.Keys(cases))
+	expect.That(t, slices.Equal(got, want), "the page lists %q, and the command has %q", got, want)
 	number := map[string]int{
 		"0": 0, "1": exitFailed, "2": severityCritical.exitCode(), "64": exitUsage, "69": exitUnreachable, "75": exitLost, "77": exitDenied,
 		"78": exitBucket, "124": exitWaited, "126": exitCannotRun, "127": exitNotFound, "128+n": 128 + 9,
@@ -95,9 +94,8 @@ func TestBucketAdd_OneReplicaOfCluster(t *testing.T) {
 		_, errs, code := outcome(t, natsleader(t, append([]string{"bucket", "add", "small", "-s", asUser(s, "admin")}, args...)...))
 		expect.That(t, code == 0 && errs == says, "exit code %d\n%s", code, errs)
 	}
-	if _, errs, code := outcome(t, natsleader(t, "bucket", "add", "small", "--replicas", "3", "-s", asUser(s, "admin"))); code != 0 || errs != "" {
-		t.Errorf("exit code %d\n%s", code, errs)
-	}
+	_, errs, code := outcome(t, natsleader(t, "bucket", "add", "small", "--replicas", "3", "-s", asUser(s, "admin")))
+	expect.That(t, code == 0 && errs == "", "exit code %d\n%s", code, errs)
 	nc, _ := connectTo(t, asUser(s, "candidate")) // may not ask the servers
 	denied := &inspector{nc: nc, limit: patience}
 	got := denied.alone(1)

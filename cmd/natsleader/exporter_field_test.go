@@ -36,12 +36,9 @@ func startExporter(t *testing.T, url string, args ...string) exporter {
 // stop ends it as a terminal does.
 func (e exporter) stop() {
 	e.Helper()
-	if err := e.cmd.Process.Signal(os.Interrupt); err != nil {
-		e.Error(err)
-	}
-	if code := endOf(e.T, e.cmd); code != 0 {
-		e.Errorf("exit code %d", code)
-	}
+	err := e.cmd.Process.Signal(os.Interrupt)
+	expect.That(e, err == nil, "%v", err)
+	expect.Equal(e, endOf(e.T, e.cmd), 0, "exit code %d")
 }
 
 // notConnected waits until /connected gives the reason.

@@ -34,9 +34,8 @@ func TestExporter_IsBounded(t *testing.T) {
 		t.Helper()
 		want := fmt.Sprintf("# HELP natsleader_bucket_elections Keys of elections and of their seats in the bucket that have metrics.\n# TYPE natsleader_bucket_elections gauge\nnatsleader_bucket_elections{bucket=\"elections\"} %d\n"+
 			"# HELP natsleader_bucket_elections_left_out Keys in the bucket that have no metrics: more than --max-elections, or no names of elections.\n# TYPE natsleader_bucket_elections_left_out gauge\nnatsleader_bucket_elections_left_out{bucket=\"elections\"} %d\n", elections, left)
-		if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "natsleader_bucket_elections", "natsleader_bucket_elections_left_out"); err != nil {
-			t.Error(err)
-		}
+		err := testutil.GatherAndCompare(registry, strings.NewReader(want), "natsleader_bucket_elections", "natsleader_bucket_elections_left_out")
+		expect.That(t, err == nil, "%v", err)
 		if n, err := testutil.GatherAndCount(registry); err != nil || n != 3+5*elections {
 			t.Errorf("%d series for %d elections, %v", n, elections, err)
 		}
@@ -44,25 +43,22 @@ func TestExporter_IsBounded(t *testing.T) {
 	h := leader.Holder{ID: "\xff\"\n" + strings.Repeat("x", 200), Token: 7}
 	expect.OK(t, e.changed(changeOf("\xff", stateLeading, h), changeOf("a", stateLeading, h), changeOf("b", stateLeading, h), changeOf("c", stateLeading, h)))
 	count(2, 2)
-	if id := e.shows["a"].id; cells(id) != longID || !strings.HasPrefix(id, `\xff"\n`) {
-		t.Errorf("the ID is shown as %q", id)
-	}
+	id := e.shows["a"].id
+	expect.That(t, cells(id) == longID && strings.HasPrefix(id, `\xff"\n`), "the ID is shown as %q", id)
 	if err := e.changed(changeOf("b", stateNever, leader.Holder{})); err != nil { // deleted, and its marker has expired
 		t.Fatal(err)
 	}
 	count(1, 2)
 	expect.OK(t, e.changed(changeOf("c", stateLeading, h), changeOf("a", stateLeading, h), changeOf("a", stateLeading, leader.Holder{ID: "b", Token: 8})))
 	count(2, 1)
-	if x := e.shows["a"]; x.terms != 2 || x.token != 8 || x.id != "b" {
-		t.Errorf("%+v", x)
-	}
+	x := e.shows["a"]
+	expect.That(t, x.terms == 2 && x.token == 8 && x.id == "b", "%+v", x)
 	gone := electionChange{state: stateDeleted, now: electionStatus{election: "a", gone: time.Unix(1e9, 0)}} // its marker has expired
 	expect.OK(t, e.changed(gone, changeOf("\xff", stateNever, leader.Holder{}), changeOf("b", stateDeleted, leader.Holder{})))
 	count(2, 0)
 	e.trouble(errors.New("gone"))
-	if n, err := testutil.GatherAndCount(registry); err != nil || n != 1 {
-		t.Errorf("%d series without the bucket, %v", n, err)
-	}
+	n, err := testutil.GatherAndCount(registry)
+	expect.That(t, err == nil && n == 1, "%d series without the bucket, %v", n, err)
 }
 
 // The key of a seat belongs to the election, and no other key does.
@@ -71,9 +67,8 @@ func TestSeatOfKey(t *testing.T) {
 		"a": "a 1", "a.seat.2": "a 2", "a.seat.1": "a.seat.1 1", "a.seat.02": "a.seat.02 1", "a.seat.x": "a.seat.x 1",
 		"a.seat.3.seat.2": "a.seat.3 2", ".seat.2": ".seat.2 1", "a.seat.-2": "a.seat.-2 1",
 	} {
-		if election, seat := seatOfKey(key); fmt.Sprint(election, " ", seat) != want {
-			t.Errorf("%s: %s %d, want %s", key, election, seat, want)
-		}
+		election, seat := seatOfKey(key)
+		expect.That(t, fmt.Sprint(election, " ", seat) == want, "%s: %s %d, want %s", key, election, seat, want)
 	}
 }
 
@@ -102,9 +97,7 @@ func TestExporter_AllElections(t *testing.T) {
 		at := func(what string, do func() error) {
 			w.Helper()
 			w.notef("# %s\n", what)
-			if err := do(); err != nil {
-				w.Fatal(err)
-			}
+			expect.OK(w, do())
 			time.Sleep(10 * time.Second)
 			w.exported()
 		}

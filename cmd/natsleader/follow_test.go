@@ -106,12 +106,9 @@ func TestFollow_ClosesOnEveryWayOut(t *testing.T) {
 						x.does(s, links)
 					}()
 				}
-				if err := followUntil(ctx, its, renderer(s), source[string](s), links); !errors.Is(err, x.err) {
-					t.Errorf("returns %v", err)
-				}
-				if got := s.text(); got != x.want {
-					t.Errorf("%s\nnot %s", got, x.want)
-				}
+				err := followUntil(ctx, its, renderer(s), source[string](s), links)
+				expect.That(t, errors.Is(err, x.err), "returns %v", err)
+				expect.Equal(t, s.text(), x.want, "%s\nnot %s", x.want)
 			})
 		})
 	}
@@ -168,9 +165,9 @@ func TestRosterWatch_Collects(t *testing.T) {
 				holders <- leader.Holder{ID: "a"}
 				time.Sleep(together - 1)
 				candidates <- []leader.RosterEntry{{ID: "b"}}
-				if got := <-w.rosters; got.holder.ID != "a" || len(got.candidates) != 1 || time.Since(from) != 2*together-1 {
-					t.Errorf("%+v after %v", got, time.Since(from))
-				}
+				got := <-w.rosters
+				expect.That(t, got.holder.ID == "a" && len(got.candidates) == 1 && time.Since(from) == 2*together-1,
+					"%+v after %v", got, time.Since(from))
 				switch way {
 				case "nobody reads":
 					holders <- leader.Holder{ID: "c"}
@@ -187,9 +184,8 @@ func TestRosterWatch_Collects(t *testing.T) {
 				synctest.Wait()
 				select {
 				case _, more := <-w.updates():
-					if err := w.update(roster{}, more); more || !errors.Is(err, leader.ErrConnectionClosed) {
-						t.Errorf("more: %v, %v", more, err)
-					}
+					err := w.update(roster{}, more)
+					expect.That(t, !more && errors.Is(err, leader.ErrConnectionClosed), "more: %v, %v", more, err)
 				default:
 					t.Error("it goes on")
 				}
@@ -228,9 +224,8 @@ func TestWatch_CloseEndsLookAndFeed(t *testing.T) {
 				default:
 					t.Error("the feed was not stopped")
 				}
-				if !slices.Equal(ended, []string{"feed", "late feed"}) || l.w.updates() != nil {
-					t.Errorf("ended: %q", ended)
-				}
+				expect.That(t, slices.Equal(ended, []string{"feed", "late feed"}) && l.w.updates() == nil,
+					"ended: %q", ended)
 				l.w.closeFeed() // once more
 			})
 		})
@@ -269,9 +264,8 @@ func TestWatch_LooksInTime(t *testing.T) {
 			t.Fatal(err)
 		}
 		ticks(15)
-		if want := []string{"2.1s false", "3.2s true", "5.3s false", "6.4s true"}; !slices.Equal(at, want) {
-			t.Errorf("%q\nnot %q", at, want)
-		}
+		want := []string{"2.1s false", "3.2s true", "5.3s false", "6.4s true"}
+		expect.That(t, slices.Equal(at, want), "%q\nnot %q", at, want)
 		synctest.Wait()
 		open := 0
 		for _, f := range l.feeds {
@@ -281,9 +275,8 @@ func TestWatch_LooksInTime(t *testing.T) {
 				open++
 			}
 		}
-		if open != 1 || len(l.feeds) != 3 || ended != 1 {
-			t.Errorf("%d of %d feeds are open, %d ended", open, len(l.feeds), ended)
-		}
+		expect.That(t, open == 1 && len(l.feeds) == 3 && ended == 1,
+			"%d of %d feeds are open, %d ended", open, len(l.feeds), ended)
 		l.w.close()
 	})
 }
@@ -302,13 +295,9 @@ func TestFollow_LeavesNoConnection(t *testing.T) {
 					begun()
 				}
 			})
-			if !errors.Is(err, want) {
-				w.Error(err)
-			}
+			expect.Is(w, err, want)
 			time.Sleep(time.Second)
-			if n := w.s.NumClients(); n != 1 {
-				w.Errorf("%d connections, one of them the test's", n)
-			}
+			expect.Equal(w, w.s.NumClients(), 1, "%d connections, one of them the test's")
 		}
 		g.bucket = "none"
 		followed(w.Context(), func() { t.Error("it has begun without a bucket") }, leader.ErrNoBucket)
@@ -316,8 +305,7 @@ func TestFollow_LeavesNoConnection(t *testing.T) {
 		ctx, cancel := context.WithCancel(w.Context())
 		defer cancel()
 		followed(ctx, func() { time.AfterFunc(tick/2, cancel) }, nil)
-		if got := out.text(); got != "connected false, connected false, connected true, begin, end, connected false" {
-			w.Error(got)
-		}
+		expect.Equal(w, out.text(), "connected false, connected false, connected true, begin, end, connected false",
+			"%v")
 	})
 }

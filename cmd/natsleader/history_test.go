@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -20,9 +21,7 @@ func TestHistory_Terms(t *testing.T) {
 		w.campaigns("billing.x", leader.Config{ID: "another election"})
 		time.Sleep(time.Second)
 		w.prompt("history billing --since 0s", "history billing --since 0s --json")
-		if err := a.Stop(w.Context()); err != nil {
-			w.Fatal(err)
-		}
+		expect.OK(w, a.Stop(w.Context()))
 		b := tokens.ReplaceAllString(record(w.T, w.js, "billing.x", "b", time.Hour), "7")
 		b = strings.Replace(b, "00:01:01", "00:03:02", 1) // since when it leads
 		c := strings.NewReplacer(`"id":"b"`, `"id":"c"`, `"token":7`, `"token":8`, "00:03:02", "00:04:02").Replace(b)
@@ -55,9 +54,8 @@ func TestHistory_TTLBucket(t *testing.T) {
 		time.Sleep(time.Minute)
 		m := nats.NewMsg("$KV.elections.other")
 		m.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupAll)
-		if _, err := w.js.PublishMsg(w.Context(), m); err != nil {
-			w.Fatal(err)
-		}
+		_, err := w.js.PublishMsg(w.Context(), m)
+		expect.Must(w, err == nil, "%v", err)
 		time.Sleep(time.Second)
 		w.prompt("status billing", "history billing")
 	})
@@ -69,9 +67,7 @@ func TestHistory_DeletedBucket(t *testing.T) {
 		w.prompt("bucket add --history 30d")
 		time.Sleep(time.Second)
 		c := w.campaigns("billing", leader.Config{ID: "a"})
-		if err := c.Stop(w.Context()); err != nil {
-			w.Fatal(err)
-		}
+		expect.OK(w, c.Stop(w.Context()))
 		time.Sleep(time.Minute)
 		w.prompt("bucket rm elections --yes", "history billing", "bucket add")
 		time.Sleep(time.Second)
@@ -92,9 +88,7 @@ func TestHistory_Troubles(t *testing.T) {
 		w.prompt("history billing -s nats://denied:denied@localhost",
 			"history billing --timeout 3s -s nats://blind:blind@localhost")
 		w.notef("# the history is lost\n")
-		if err := w.js.DeleteStream(w.Context(), historyStream("elections")); err != nil {
-			w.Fatal(err)
-		}
+		expect.OK(w, w.js.DeleteStream(w.Context(), historyStream("elections")))
 		w.prompt("bucket info", "history billing")
 		w.notef("# the history does not get the key any more\n")
 		if _, err := w.js.CreateStream(w.Context(), jetstream.StreamConfig{

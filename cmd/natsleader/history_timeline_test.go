@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 // began is when the time lines of these tests begin.
@@ -98,9 +99,8 @@ func TestTimeline_Spans(t *testing.T) {
 		for _, r := range x.revisions {
 			b.add(revisionAt(r.at, r.what))
 		}
-		if got := drawn(b.finish(revisionAt(x.now, "DEL").entry.Created)); got != x.want {
-			t.Errorf("%s: %s, not %s", x.name, got, x.want)
-		}
+		got := drawn(b.finish(revisionAt(x.now, "DEL").entry.Created))
+		expect.That(t, got == x.want, "%s: %s, not %s", x.name, got, x.want)
 	}
 }
 
@@ -121,20 +121,16 @@ func TestTimeline_At(t *testing.T) {
 		21:    "leading b",
 	} {
 		x := line.at(began.Add(time.Duration(at * float64(time.Second))))
-		if got := string(x.State) + " " + x.ID; got != want {
-			t.Errorf("at %v: %q, not %q", at, got, want)
-		}
+		got := string(x.State) + " " + x.ID
+		expect.That(t, got == want, "at %v: %q, not %q", at, got, want)
 	}
 	var took []string
 	for _, row := range line.table() {
 		took = append(took, row[2])
 	}
-	if want := []string{"FOR", "17s", "3s", "1s"}; !slices.Equal(took, want) {
-		t.Errorf("%q, not %q", took, want)
-	}
-	if !line.From.Equal(began) {
-		t.Errorf("known from %v on", line.From)
-	}
+	want := []string{"FOR", "17s", "3s", "1s"}
+	expect.That(t, slices.Equal(took, want), "%q, not %q", took, want)
+	expect.That(t, line.From.Equal(began), "known from %v on", line.From)
 }
 
 // A moment is a duration before now, or a time that may leave out its day and its zone.
@@ -156,8 +152,7 @@ func TestHistory_Moments(t *testing.T) {
 		"25:00":                "",
 	} {
 		got, err := parseMoment(text, now)
-		if (err != nil) != (want == "") || err == nil && got.Format(time.RFC3339) != want {
-			t.Errorf("%q: %v, %v", text, got.Format(time.RFC3339), err)
-		}
+		expect.That(t, (err != nil) == (want == "") && (err != nil || got.Format(time.RFC3339) == want),
+			"%q: %v, %v", text, got.Format(time.RFC3339), err)
 	}
 }

@@ -108,9 +108,8 @@ func TestServeHTTP_SlowClients(t *testing.T) {
 				if !x.reads {
 					time.Sleep(x.after - 1)
 					synctest.Wait()
-					if err := ours.SetReadDeadline(time.Time{}); err != nil {
-						t.Errorf("closed before its time: %v", err)
-					}
+					err := ours.SetReadDeadline(time.Time{})
+					expect.That(t, err == nil, "closed before its time: %v", err)
 					time.Sleep(time.Nanosecond)
 					synctest.Wait()
 					if err := ours.SetReadDeadline(time.Time{}); !errors.Is(err, io.ErrClosedPipe) {
@@ -171,9 +170,7 @@ func TestMetricsPage_HangingScrapes(t *testing.T) {
 		expect.That(t, slices.Equal(got, want), "%q", got)
 		close(h.until)
 		synctest.Wait()
-		if got := scrape(); got != "200 after 1m0s" {
-			t.Errorf("released: %s", got)
-		}
+		expect.Equal(t, scrape(), "200 after 1m0s", "released: %s")
 	})
 }
 
@@ -249,7 +246,6 @@ func TestUI_ActionsNeedAConnection(t *testing.T) {
 		answer, err := act(t.Context(), []byte(request))
 		expect.That(t, err != nil && err.Error() == want, "%s: %v, %v", request, answer, err)
 	}
-	if _, err := u.roster(context.Background(), "billing"); err == nil {
-		t.Error("a roster without a connection")
-	}
+	_, err := u.roster(context.Background(), "billing")
+	expect.That(t, err != nil, "a roster without a connection")
 }

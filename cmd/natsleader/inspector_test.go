@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -69,9 +70,7 @@ func TestInspector_Within(t *testing.T) {
 				if !errors.Is(err, x.want) && fmt.Sprintf("%T", x.want) != "*jetstream.APIError" || (err == nil) != (x.want == nil) || x.says != "" && !strings.Contains(err.Error(), x.says) {
 					t.Errorf("%v, want %v", err, x.want)
 				}
-				if took := time.Since(began); took != x.after {
-					t.Errorf("after %v, want %v", took, x.after)
-				}
+				expect.Equal(t, time.Since(began), x.after, "after %v")
 			})
 		})
 	}
@@ -159,12 +158,9 @@ func TestInspector_ReadsAllKeys(t *testing.T) {
 				for _, e := range entries {
 					got = append(got, fmt.Sprint(e.Key(), e.Revision()))
 				}
-				if fmt.Sprint(got) != x.want || !errors.Is(err, x.err) || time.Since(began) != x.after {
-					t.Errorf("%v, %v after %v", got, err, time.Since(began))
-				}
-				if kv.open != 0 {
-					t.Errorf("%d watches are open", kv.open)
-				}
+				expect.That(t, fmt.Sprint(got) == x.want && errors.Is(err, x.err) && time.Since(began) == x.after,
+					"%v, %v after %v", got, err, time.Since(began))
+				expect.Equal(t, kv.open, 0, "%d watches are open")
 			})
 		})
 	}
@@ -176,18 +172,15 @@ func TestDoctor_LeavesNoSubscription(t *testing.T) {
 		nc := w.dial()
 		defer nc.Close()
 		e := &environment{nc: nc, wait: time.Minute}
-		if err := e.listen("x")(); err != nil {
-			w.Error(err)
-		}
+		err := e.listen("x")()
+		expect.That(w, err == nil, "%v", err)
 		if _, err := e.ask(&nats.Msg{Subject: "nobody.answers"}); !errors.Is(err, nats.ErrNoResponders) {
 			w.Error(err)
 		}
 		if _, err := e.ask(&nats.Msg{Subject: "$JS.API.INFO"}); err != nil {
 			w.Error(err)
 		}
-		if n := nc.NumSubscriptions(); n != 0 {
-			w.Errorf("%d subscriptions", n)
-		}
+		expect.Equal(w, nc.NumSubscriptions(), 0, "%d subscriptions")
 	})
 }
 
@@ -211,14 +204,13 @@ func TestInspector_FeedIsNotOpenedInTime(t *testing.T) {
 					t.Fatalf("%v with code %d after %v", err, codeOf(err), took)
 				}
 				w := newWatcher(&inspector{}, "", &recorder{})
-				if failed := w.lookedAt(look{err: err}, true); failed != nil || !w.troubled {
-					t.Errorf("not reported: %v", failed)
-				}
+				failed := w.lookedAt(look{err: err}, true)
+				expect.That(t, failed == nil && w.troubled, "not reported: %v", failed)
 				ended, end := context.WithCancel(t.Context())
 				end()
-				if _, _, err = s.watch(ended, ""); !errors.Is(err, context.Canceled) || errors.Is(err, leader.ErrUnreachable) {
-					t.Errorf("given up: %v", err)
-				}
+				_, _, err = s.watch(ended, "")
+				expect.That(t, errors.Is(err, context.Canceled) && !errors.Is(err, leader.ErrUnreachable),
+					"given up: %v", err)
 			})
 		})
 	}
@@ -255,11 +247,8 @@ func TestInspector_MovesFromServerThatIsCutOff(t *testing.T) {
 		if tt.info == cutOff {
 			want = leader.ErrUnreachable
 		}
-		if err := s.heard(tt.info, tt.err); !errors.Is(err, want) {
-			t.Errorf("%s: returns %v", name, err)
-		}
-		if got != tt.want {
-			t.Errorf("%s: %+v, not %+v", name, got, tt.want)
-		}
+		err := s.heard(tt.info, tt.err)
+		expect.That(t, errors.Is(err, want), "%s: returns %v", name, err)
+		expect.That(t, got == tt.want, "%s: %+v, not %+v", name, got, tt.want)
 	}
 }

@@ -121,12 +121,11 @@ func TestRun_LeaseDirectoryTakenOverBeforeStart(t *testing.T) {
 	_ = unix.Kill(a.supervisor(), unix.SIGKILL)
 	a.exits(128 + 9)
 	check()
-	if said := a.text(); strings.Contains(said, dir+"/lease") || !strings.Contains(said, "file "+a.cmd.Dir+"/natsleader-") {
-		t.Errorf("a has said:\n%s", said)
-	}
-	if left, _ := filepath.Glob(filepath.Join(a.cmd.Dir, "natsleader-*")); len(left) != 1 || left[0] != dir {
-		t.Errorf("left behind: %v", left)
-	}
+	said := a.text()
+	expect.That(t, !strings.Contains(said, dir+"/lease") && strings.Contains(said, "file "+a.cmd.Dir+"/natsleader-"),
+		"a has said:\n%s", said)
+	left, _ := filepath.Glob(filepath.Join(a.cmd.Dir, "natsleader-*"))
+	expect.That(t, len(left) == 1 && left[0] == dir, "left behind: %v", left)
 }
 
 // Another user takes over the directory while the command runs. `natsleader remaining` fails,
@@ -144,9 +143,8 @@ func TestRun_LeaseDirectoryTakenOverInTerm(t *testing.T) {
 		_, errs, code = outcome(t, cmd)
 		return errs, code
 	}
-	if errs, code := remaining(); code != 0 {
-		t.Fatalf("exit code %d: %s", code, errs)
-	}
+	errs, code := remaining()
+	expect.Must(t, code == 0, "exit code %d: %s", code, errs)
 	taken := filepath.Join(s.dir, "taken")
 	expect.OK(t, takenOver(taken, file))
 	if err := unix.Renameat2(unix.AT_FDCWD, taken, unix.AT_FDCWD, dir, unix.RENAME_EXCHANGE); err != nil { // at once, before a renewal makes it again
@@ -162,7 +160,6 @@ func TestRun_LeaseDirectoryTakenOverInTerm(t *testing.T) {
 	expect.OK(t, os.RemoveAll(dir))
 	eventually(t, "the directory is made again", func() bool { _, code := remaining(); return code == 0 })
 	a.terminated()
-	if _, err := os.Lstat(dir); !os.IsNotExist(err) {
-		t.Errorf("left behind: %v", err)
-	}
+	_, err := os.Lstat(dir)
+	expect.That(t, os.IsNotExist(err), "left behind: %v", err)
 }

@@ -34,9 +34,8 @@ var buildBinary = sync.OnceValues(func() ([]byte, error) {
 // is killed when the test ends.
 func natsleader(tb testing.TB, args ...string) *exec.Cmd {
 	tb.Helper()
-	if out, err := buildBinary(); err != nil {
-		tb.Fatalf("go build: %v\n%s", err, out)
-	}
+	out, err := buildBinary()
+	expect.Must(tb, err == nil, "go build: %v\n%s", err, out)
 	home := tb.TempDir()
 	cmd := exec.CommandContext(tb.Context(), binary, args...)
 	cmd.Dir = home
@@ -68,9 +67,7 @@ func outcome(tb testing.TB, cmd *exec.Cmd) (stdout, stderr string, code int) {
 func succeeds(tb testing.TB, args ...string) string {
 	tb.Helper()
 	out, errs, code := outcome(tb, natsleader(tb, args...))
-	if code != 0 {
-		tb.Fatalf("natsleader %s: exit code %d\n%s%s", strings.Join(args, " "), code, out, errs)
-	}
+	expect.Must(tb, code == 0, "natsleader %s: exit code %d\n%s%s", strings.Join(args, " "), code, out, errs)
 	return out
 }
 
@@ -91,9 +88,7 @@ func startServer(tb testing.TB, opts ...func(*server.Options)) *server.Server {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	if !s.ReadyForConnections(patience) {
-		tb.Fatal("the server is not ready")
-	}
+	expect.Must(tb, s.ReadyForConnections(patience), "the server is not ready")
 	return s
 }
 
@@ -114,18 +109,15 @@ func newBucket(tb testing.TB, url, name string, cfg leader.BucketConfig) {
 	nc, js := connectTo(tb, url)
 	defer nc.Close()
 	cfg.Name = name
-	if _, err := leader.CreateBucket(tb.Context(), js, cfg); err != nil {
-		tb.Fatal(err)
-	}
+	_, err := leader.CreateBucket(tb.Context(), js, cfg)
+	expect.Must(tb, err == nil, "%v", err)
 }
 
 // eventually waits until so reports true.
 func eventually(tb testing.TB, what string, so func() bool) {
 	tb.Helper()
 	for end := time.Now().Add(patience); !so(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			tb.Fatalf("not within %v: %s", patience, what)
-		}
+		expect.Must(tb, !time.Now().After(end), "not within %v: %s", patience, what)
 	}
 }
 
@@ -153,9 +145,8 @@ func standsIn(tb testing.TB, url, bucket, election string, cfg leader.Config) *l
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if err := c.Stop(ctx); err != nil {
-			tb.Error(err)
-		}
+		err := c.Stop(ctx)
+		expect.That(tb, err == nil, "%v", err)
 	})
 	return c
 }

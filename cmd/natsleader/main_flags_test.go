@@ -3,6 +3,8 @@ package main
 import (
 	"slices"
 	"testing"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 // The command of run is taken as it is.
@@ -15,9 +17,9 @@ func TestRunArguments_AreVerbatim(t *testing.T) {
 	} {
 		g := &globals{}
 		app, _ := newApp(g, false)
-		if got := g.withoutCommand(app, x.args); !slices.Equal(got, x.parsed) || !slices.Equal(g.command, x.command) {
-			t.Errorf("%q: %q and %q", x.args, got, g.command)
-		}
+		got := g.withoutCommand(app, x.args)
+		expect.That(t, slices.Equal(got, x.parsed) && slices.Equal(g.command, x.command),
+			"%q: %q and %q", x.args, got, g.command)
 	}
 }
 
@@ -30,8 +32,7 @@ func TestSwitches_MayHaveAValue(t *testing.T) {
 		{[]string{"status", "--json=perhaps"}, []string{"status", "--json=perhaps"}},
 		{[]string{"--json=true", "status", "--", "--json=true"}, []string{"--json", "status", "--", "--json=true"}},
 	} {
-		if got := withoutValues(app, x.args); !slices.Equal(got, x.want) {
-			t.Errorf("%q: %q", x.args, got)
-		}
+		got := withoutValues(app, x.args)
+		expect.That(t, slices.Equal(got, x.want), "%q: %q", x.args, got)
 	}
 }

@@ -21,18 +21,15 @@ func TestManual_Complete(t *testing.T) {
 	_, rest, _ = strings.Cut(rest, "\n## Exit codes\n")
 	table, _, _ := strings.Cut(rest, "\n## ")
 	commands := regexp.MustCompile("(?m)^\\| \\[?`([a-z-]+)[^`]*`").FindAllStringSubmatch(overview, -1)
-	if len(commands) < 10 {
-		t.Fatalf("%d commands found in docs/cli.md", len(commands))
-	}
+	expect.Must(t, len(commands) >= 10, "%d commands found in docs/cli.md", len(commands))
 	for _, m := range commands {
 		if !strings.Contains(out, "\n.SS \""+m[1]) {
 			t.Errorf("no command %s", m[1])
 		}
 	}
 	codes := regexp.MustCompile(`(?m)^\| ([0-9][0-9, +n]*) \| `).FindAllStringSubmatch(table, -1)
-	if len(codes) != len(exitMeanings) {
-		t.Errorf("%d exit codes, docs/cli.md has %d", len(exitMeanings), len(codes))
-	}
+	expect.That(t, len(codes) == len(exitMeanings),
+		"%d exit codes, docs/cli.md has %d", len(exitMeanings), len(codes))
 	for _, m := range codes {
 		printed(t, out, "\n.TP\n"+m[1]+"\n")
 	}

@@ -18,7 +18,5 @@ func TestManual_Escapes(t *testing.T) {
 	expect.OK(t, writeManual(&b, app.Model()))
 	printed(t, b.String(), "\nnatsleader \\- Do it\n", "\n\\&.profile is a file\n", "\n\\&'quoted'\n", "\nback\\eslash\n",
 		"\n\\&'go' goes\n  \\-\\-indented\n", "\n\\fB\\-f, \\-\\-far\\fR=\\fIFAR\\fR\n\\&.5 or more ($FAR)\n")
-	if strings.Contains(b.String(), "hidden") {
-		t.Errorf("a hidden command is shown:\n%s", b.String())
-	}
+	expect.That(t, !strings.Contains(b.String(), "hidden"), "a hidden command is shown:\n%s", b.String())
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 // Columns count the cells that a terminal draws.
@@ -15,9 +17,8 @@ func TestColumns_CountCells(t *testing.T) {
 		"cafe\u0301        expired",
 		"ａｂｃｄｅ  never",
 	}
-	if got := columns(rows); !slices.Equal(got, want) {
-		t.Errorf("%q\nnot %q", got, want)
-	}
+	got := columns(rows)
+	expect.That(t, slices.Equal(got, want), "%q\nnot %q", got, want)
 }
 
 func TestShorten_CutsToCells(t *testing.T) {
@@ -35,9 +36,8 @@ func TestShorten_CutsToCells(t *testing.T) {
 		{"cafe\u0301", 4, "cafe\u0301"},
 		{"cafe\u0301s", 4, "caf…"},
 	} {
-		if got := shorten(x.text, x.most); got != x.want {
-			t.Errorf("%q in %d: %q", x.text, x.most, got)
-		}
+		got := shorten(x.text, x.most)
+		expect.That(t, got == x.want, "%q in %d: %q", x.text, x.most, got)
 	}
 }
 
@@ -47,8 +47,7 @@ func TestFormatRecent_LocalDay(t *testing.T) {
 	_, offset := noon.Zone()
 	now := noon.In(time.FixedZone("far", offset+13*60*60))
 	for before, want := range map[time.Duration]string{12 * time.Hour: "00:00:00", 12*time.Hour + time.Second: "2026-11-21 23:59:59"} {
-		if got := formatRecent(now.Add(-before), now); got != want {
-			t.Errorf("%v before: %s, not %s", before, got, want)
-		}
+		got := formatRecent(now.Add(-before), now)
+		expect.That(t, got == want, "%v before: %s, not %s", before, got, want)
 	}
 }

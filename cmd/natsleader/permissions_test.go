@@ -33,9 +33,7 @@ func permissionsOfThePage(t *testing.T) map[string]*server.Permissions {
 	var command string
 	for l := range strings.Lines(section) {
 		m := line.FindStringSubmatch(strings.TrimSuffix(l, "\n"))
-		if m == nil {
-			t.Fatalf("not a line of the list: %q", l)
-		}
+		expect.Must(t, m != nil, "not a line of the list: %q", l)
 		if m[1] != "" {
 			command = m[1]
 			all[command] = &server.Permissions{
@@ -100,23 +98,19 @@ func TestCommandPermissions_MatchPage(t *testing.T) {
 		{"step-down billing --force --yes", "step-down a --force"},
 	} {
 		all := pagePermissions[x.of]
-		if all == nil {
-			t.Fatalf("nothing about %s", x.of)
-		}
+		expect.Must(t, all != nil, "nothing about %s", x.of)
 		t.Run(x.of+": "+x.args, func(t *testing.T) {
 			feed := !strings.Contains(x.of, "no feed")
-			if code := runLimited(t, all, feed, x.args); code != 0 {
-				t.Errorf("with all of %q: exit code %d", x.of, code)
-			}
+			code := runLimited(t, all, feed, x.args)
+			expect.That(t, code == 0, "with all of %q: exit code %d", x.of, code)
 			for _, subject := range slices.Concat(all.Publish.Allow[1:], all.Subscribe.Allow) {
 				if dispensable(subject) || strings.HasSuffix(subject, "CREATE.KV_elections") || // it exists
 					strings.HasSuffix(subject, "UPDATE.KV_elections_roster") || // it does not
 					strings.HasSuffix(subject, "UPDATE.natsleader_history_elections") {
 					continue
 				}
-				if code := runLimited(t, without(all, subject), feed, x.args); (code == 0) != doesWithout(x.of, subject) {
-					t.Errorf("without %s: exit code %d", subject, code)
-				}
+				code := runLimited(t, without(all, subject), feed, x.args)
+				expect.That(t, (code == 0) == doesWithout(x.of, subject), "without %s: exit code %d", subject, code)
 			}
 		})
 	}

@@ -22,9 +22,7 @@ import (
 func introspection(t *testing.T) json.RawMessage {
 	t.Helper()
 	out, err := natsleader(t, "--fisk-introspect").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	expect.Must(t, err == nil, "%v\n%s", err, out)
 	return out
 }
 
@@ -32,9 +30,7 @@ func introspection(t *testing.T) json.RawMessage {
 func TestPlugin_Introspects(t *testing.T) {
 	var model fisk.ApplicationModel
 	expect.OK(t, json.Unmarshal(introspection(t), &model))
-	if model.Name != "natsleader" || model.Help == "" {
-		t.Errorf("%q: %q", model.Name, model.Help)
-	}
+	expect.That(t, model.Name == "natsleader" && model.Help != "", "%q: %q", model.Name, model.Help)
 	var names []string
 	var walk func(prefix string, commands []*fisk.CmdModel)
 	walk = func(prefix string, commands []*fisk.CmdModel) {
@@ -44,16 +40,13 @@ func TestPlugin_Introspects(t *testing.T) {
 				continue
 			}
 			names = append(names, prefix+c.Name)
-			if !slices.ContainsFunc(c.Flags, func(f *fisk.FlagModel) bool { return f.Name == "bucket" }) {
-				t.Errorf("%s%s: --bucket is not its own flag: `nats` would drop it", prefix, c.Name)
-			}
+			expect.That(t, slices.ContainsFunc(c.Flags, func(f *fisk.FlagModel) bool { return f.Name == "bucket" }),
+				"%s%s: --bucket is not its own flag: `nats` would drop it", prefix, c.Name)
 		}
 	}
 	walk("", model.Commands)
 	for _, name := range []string{"run", "status", "watch", "step-down", "bucket add", "bucket info", "doctor"} {
-		if !slices.Contains(names, name) {
-			t.Errorf("no command %q in %q", name, names)
-		}
+		expect.That(t, slices.Contains(names, name), "no command %q in %q", name, names)
 	}
 }
 
@@ -84,9 +77,8 @@ func natsCommand(t *testing.T, command string, args ...string) (string, int) {
 	os.Stdout, os.Stderr = out, out // the plugin inherits them
 	app.MustParseWithUsage(args)
 	os.Stdout, os.Stderr = stdout, stderr
-	if err = out.Close(); err != nil {
-		t.Fatal(err)
-	}
+	err = out.Close()
+	expect.OK(t, err)
 	printed, err := os.ReadFile(out.Name())
 	expect.OK(t, err)
 	return string(printed), code
@@ -118,15 +110,14 @@ func TestPlugin_WorksInNats(t *testing.T) {
 		{"--no-context", "-s", url, "leader", "status", "--bucket=others", "--json", "billing"},
 	} {
 		out, code := natsCommand(t, binary, args...)
-		if code != 0 || !strings.Contains(out, "Leader:    a\n") && !strings.Contains(out, `"id": "a"`) {
-			t.Errorf("nats %s: exit code %d\n%s", strings.Join(args, " "), code, out)
-		}
+		expect.That(t, code == 0 && (strings.Contains(out, "Leader:    a\n") || strings.Contains(out, `"id": "a"`)),
+			"nats %s: exit code %d\n%s", strings.Join(args, " "), code, out)
 	}
 	t.Setenv("NATS_URL", url)
 	t.Setenv("NATSLEADER_BUCKET", "others")
-	if out, code := natsCommand(t, binary, "leader", "status", "--json"); code != 0 || !strings.Contains(out, `"billing"`) {
-		t.Errorf("settings by environment: exit code %d\n%s", code, out)
-	}
+	out, code := natsCommand(t, binary, "leader", "status", "--json")
+	expect.That(t, code == 0 && strings.Contains(out, `"billing"`),
+		"settings by environment: exit code %d\n%s", code, out)
 	if out, code := natsCommand(t, binary, "leader", "bucket", "info", "others"); code != 0 || !strings.Contains(out, "others") {
 		t.Errorf("nats leader bucket info: exit code %d\n%s", code, out)
 	}
@@ -140,15 +131,9 @@ func TestPlugin_Limits(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, code := natsCommand(t, echo, "leader", "run", "billing", "--", "sort", "", "--", "file")
-	if out != "<run><billing><sort><file>" {
-		t.Errorf("the words arrive as %s", out)
-	}
-	if code != 1 {
-		t.Errorf("exit code %d", code)
-	}
+	expect.Equal(t, out, "<run><billing><sort><file>", "the words arrive as %s")
+	expect.Equal(t, code, 1, "exit code %d")
 	// A flag of `nats` that takes no value arrives with one: see withoutValues.
 	out, _ = natsCommand(t, echo, "--no-context", "leader", "status")
-	if out != "<status><--no-context=true>" {
-		t.Errorf("--no-context arrives as %s", out)
-	}
+	expect.Equal(t, out, "<status><--no-context=true>", "--no-context arrives as %s")
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -30,9 +31,7 @@ func TestRosterCommand_Succession(t *testing.T) {
 func TestRosterCommand_WithoutRoster(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		w.prompt("bucket add robbed --roster")
-		if err := w.js.DeleteKeyValue(w.Context(), "robbed_roster"); err != nil {
-			w.Fatal(err)
-		}
+		expect.OK(w, w.js.DeleteKeyValue(w.Context(), "robbed_roster"))
 		for _, bucket := range []string{"elections", "robbed"} {
 			in := " --bucket " + bucket
 			w.prompt("roster billing"+in, "roster billing --json"+in, "roster billing --watch"+in)
@@ -51,9 +50,7 @@ func TestRosterWatch_EachChangeOnce(t *testing.T) {
 				a := w.campaigns("billing", leader.Config{ID: "a", Roster: true})
 				w.campaigns("billing", leader.Config{ID: "b", Roster: true})
 				w.notef("# a stops\n")
-				if err := a.Stop(w.Context()); err != nil {
-					w.Fatal(err)
-				}
+				expect.OK(w, a.Stop(w.Context()))
 				time.Sleep(time.Minute)
 				w.notef("# the server restarts\n")
 				w.restart()
@@ -72,9 +69,7 @@ func TestRosterCommand_Denied(t *testing.T) {
 		reload := func(deny ...string) {
 			o := w.o.Clone()
 			o.Users[0].Permissions = denied(deny...)
-			if err := w.s.ReloadOptions(o); err != nil {
-				w.Fatal(err)
-			}
+			expect.OK(w, w.s.ReloadOptions(o))
 		}
 		for _, id := range []string{"a", "b", "c"} {
 			w.campaigns("billing", leader.Config{ID: id, Queue: true})

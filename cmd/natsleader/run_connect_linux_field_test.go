@@ -48,9 +48,7 @@ func TestRunRetryConnect(t *testing.T) {
 	}
 	s.server = startServer(t, func(o *server.Options) { o.Port = port })
 	a.says("bucket elections does not exist")
-	if got := answersWith(at + "/live"); got != 200 {
-		t.Errorf("/live without a bucket: %d", got)
-	}
+	expect.Equal(t, answersWith(at+"/live"), 200, "/live without a bucket: %d")
 	newBucket(t, s.url, "elections", leader.BucketConfig{MaxLease: 15 * time.Second})
 	a.waitBegun(1)
 	for path, want := range map[string]int{"/live": 200, "/connected": 200, "/leader": 200} {

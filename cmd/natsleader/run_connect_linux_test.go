@@ -35,9 +35,8 @@ func TestConnect_FailedAttemptClosesConnection(t *testing.T) {
 		attempt("elections", succession{kind: byRace, roster: true}, leader.ErrNoRoster)
 		attempt("elections", succession{kind: byQueue}, leader.ErrNoRoster)
 		attempt("elections", succession{kind: byPriority}, leader.ErrNoRoster)
-		if _, _, _, err := in("a b").open(); err == nil {
-			w.Error("a bucket of that name can be opened")
-		}
+		_, _, _, err := in("a b").open()
+		expect.That(w, err != nil, "a bucket of that name can be opened")
 		if _, err := in("nowhere").newInspector(w.Context()); !errors.Is(err, leader.ErrNoBucket) {
 			w.Errorf("no bucket: %v", err)
 		}
@@ -69,9 +68,8 @@ func TestReach_Interrupted(t *testing.T) {
 		_, _, err := c.reach()
 		return err
 	}
-	if err := reach([]os.Signal{unix.SIGUSR1, unix.SIGWINCH, unix.SIGINT}, false); codeOf(err) != 128+2 {
-		t.Errorf("interrupted: %v", err)
-	}
+	err := reach([]os.Signal{unix.SIGUSR1, unix.SIGWINCH, unix.SIGINT}, false)
+	expect.That(t, codeOf(err) == 128+2, "interrupted: %v", err)
 	if err := reach(nil, true); codeOf(err) != exitWaited || !strings.HasPrefix(err.Error(), "not connected within --wait 1h0m0s") {
 		t.Errorf("--wait is over: %v", err)
 	}

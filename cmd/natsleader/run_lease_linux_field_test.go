@@ -17,14 +17,11 @@ func TestLeaseFile_LeavesNothingOpen(t *testing.T) {
 	path := filepath.Join(dir, "lease")
 	note := newLeaseNote(7, clockNow())
 	expect.OK(t, note.write(path))
-	if _, err := readLeaseFile(path); err != nil {
-		t.Fatal(err)
-	}
+	_, err := readLeaseFile(path)
+	expect.Must(t, err == nil, "%v", err)
 	stillOpen(t, "written and read", dir, nil)
 	expect.OK(t, os.Chmod(dir, 0o777))
-	if err := note.write(path); err == nil {
-		t.Error("written where all can write")
-	}
+	expect.That(t, note.write(path) != nil, "written where all can write")
 	stillOpen(t, "not trusted", dir, nil)
 	expect.OK(t, errors.Join(os.Chmod(dir, 0o700), os.WriteFile(path+nextLease, nil, 0o600)))
 	removeLeaseFile(path)

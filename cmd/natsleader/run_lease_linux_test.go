@@ -116,12 +116,10 @@ func TestLeaseNote_Remaining(t *testing.T) {
 		expect.That(t, left <= time.Hour+time.Millisecond && left >= time.Hour-took, "%v are left", left)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		if left := (leaseNote{Token: 7, Until: time.Now().Add(time.Minute)}).remaining(); left != time.Minute {
-			t.Errorf("without that clock %v are left", left)
-		}
-		if left := (leaseNote{Token: 7, Until: time.Now().Add(-time.Minute)}).remaining(); left != 0 {
-			t.Errorf("after the end %v are left", left)
-		}
+		expect.Equal(t, (leaseNote{Token: 7, Until: time.Now().Add(time.Minute)}).remaining(), time.Minute,
+			"without that clock %v are left")
+		expect.Equal(t, (leaseNote{Token: 7, Until: time.Now().Add(-time.Minute)}).remaining(), 0,
+			"after the end %v are left")
 		if left := (leaseNote{Until: time.Now().Add(time.Minute)}).remaining(); left != 0 { // the wall clock was set
 			t.Errorf("without a term %v are left", left)
 		}

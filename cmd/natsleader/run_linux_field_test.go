@@ -165,9 +165,9 @@ func TestRun_NextAfterTheEnd(t *testing.T) {
 	b.signal(unix.SIGINT)
 	b.exits(128 + 2)
 	s.noOverlap()
-	if got := s.journal(); len(got) != 4 || !strings.HasPrefix(got[1], "end a ") || !strings.HasPrefix(got[2], "begin b ") {
-		t.Errorf("journal: %q", got)
-	}
+	got := s.journal()
+	expect.That(t, len(got) == 4 && strings.HasPrefix(got[1], "end a ") && strings.HasPrefix(got[2], "begin b "),
+		"journal: %q", got)
 	said := a.text()
 	if lines := strings.Count(said, "\n") - strings.Count(said, ": still leading"); lines != 5 || !strings.HasSuffix(said, "natsleader: jobs: handed over\n") {
 		t.Errorf("a has said:\n%s", said)

@@ -39,9 +39,8 @@ func TestRunLog_JSON(t *testing.T) {
 	var last map[string]any
 	for text := range strings.Lines(p.text()) {
 		last = nil
-		if err := json.Unmarshal([]byte(text), &last); err != nil {
-			t.Fatalf("%q: %v", text, err)
-		}
+		err := json.Unmarshal([]byte(text), &last)
+		expect.Must(t, err == nil, "%q: %v", text, err)
 		if at, err := time.Parse(time.RFC3339Nano, last["time"].(string)); err != nil || time.Since(at) > time.Hour || last["election"] != "jobs" || last["id"] != "a" {
 			t.Errorf("%q: %v", text, err)
 		}

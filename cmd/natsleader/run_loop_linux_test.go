@@ -504,9 +504,9 @@ func TestRunLoop_HandOverIsBounded(t *testing.T) {
 				}
 				f.reports(commandStopped)
 				f.ends(128+15, k.after)
-				if said := f.text(); strings.Contains(said, "not handed over: the server does not answer") != k.says {
-					t.Errorf("it has said:\n%s", said)
-				}
+				said := f.text()
+				expect.That(t, strings.Contains(said, "not handed over: the server does not answer") == k.says,
+					"it has said:\n%s", said)
 			})
 		})
 	}

@@ -21,9 +21,9 @@ func TestWaitingServer_LendsItsListener(t *testing.T) {
 	for path, want := range map[string]int{"/live": http.StatusOK, "/leader": http.StatusServiceUnavailable} {
 		answer, failed := client.Get("http://" + l.Addr().String() + path) //nolint:noctx // it has a timeout
 		expect.Must(t, failed == nil, "%v", failed)
-		if _ = answer.Body.Close(); answer.StatusCode != want || !answer.Close {
-			t.Errorf("%s: %d, the connection ends: %t", path, answer.StatusCode, answer.Close)
-		}
+		_ = answer.Body.Close()
+		expect.That(t, answer.StatusCode == want && answer.Close,
+			"%s: %d, the connection ends: %t", path, answer.StatusCode, answer.Close)
 	}
 	w.end()
 	dialed, err := net.Dial("tcp", l.Addr().String()) //nolint:noctx // of this process

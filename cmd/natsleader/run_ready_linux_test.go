@@ -40,9 +40,7 @@ func TestServiceManager_NeverBlocks(t *testing.T) {
 		m := &serviceManager{said: make(chan string, 1)}
 		m.status("a\nWATCHDOG=1")
 		m.status("lost")
-		if said := <-m.said; said != "STATUS=a WATCHDOG=1" {
-			t.Errorf("%q", said)
-		}
+		expect.Equal(t, <-m.said, "STATUS=a WATCHDOG=1", "%q")
 	})
 	var none *serviceManager
 	none.say("nobody asks")

@@ -178,9 +178,9 @@ func TestRunLoop_LateStart(t *testing.T) {
 		c.look(now)
 		expect.Must(t, c.supervisor.killed == 0, "killed before its time")
 	}
-	if c.look(by); c.supervisor.killed == 0 || c.current.leaseBy <= by {
-		t.Fatalf("killed at %d; the lease ends it at %d", c.supervisor.killed, c.current.leaseBy)
-	}
+	c.look(by)
+	expect.Must(t, c.supervisor.killed != 0 && c.current.leaseBy > by,
+		"killed at %d; the lease ends it at %d", c.supervisor.killed, c.current.leaseBy)
 	all := reported(c.supervisor)
 	expect.That(t, len(all) == 0, "it has reported %v", all)
 	hung := c.supervisor

@@ -68,9 +68,8 @@ func startProcess(t *testing.T, name, config string, port int) *serverProcess {
 	p := &serverProcess{name: name, url: fmt.Sprintf("nats://127.0.0.1:%d", port), cmd: exec.Command(self)}
 	p.cmd.Env = append(os.Environ(), serverEnv+"="+fmt.Sprintf("server_name: %s, host: 127.0.0.1, port: %d\n%s", name, port, config))
 	p.cmd.Stderr = os.Stderr
-	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
+	p.stdin, err = p.cmd.StdinPipe()
+	expect.Must(t, err == nil, "%v", err)
 	expect.OK(t, p.cmd.Start())
 	t.Cleanup(func() {
 		_ = p.stdin.Close()
@@ -95,9 +94,8 @@ func (p *serverProcess) signal(t *testing.T, sig syscall.Signal) {
 	}
 	// On a busy machine some threads of the process go on until another has taken the signal.
 	var status syscall.WaitStatus
-	if _, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != nil || !status.Stopped() {
-		t.Fatalf("the server has not stopped: %v, status %v", err, status)
-	}
+	_, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
+	expect.Must(t, err == nil && status.Stopped(), "the server has not stopped: %v, status %v", err, status)
 }
 
 // processCluster starts three servers as processes, and makes the bucket on all of them.
@@ -138,9 +136,7 @@ func productionShows(t *testing.T, url string, checks ...string) {
 	_, rest, found := strings.Cut(string(text), "<!-- performed by "+test+" -->\n```console\n")
 	_, body, shown := strings.Cut(rest, "\n")
 	want, _, _ := strings.Cut(body, "```")
-	if !found || !shown {
-		t.Fatalf("no transcript of %s", test)
-	}
+	expect.Must(t, found && shown, "no transcript of %s", test)
 	out, _, _ := outcome(t, natsleader(t, "doctor", "-s", url))
 	var got strings.Builder
 	ours := false
@@ -153,7 +149,6 @@ func productionShows(t *testing.T, url string, checks ...string) {
 			got.WriteString(line)
 		}
 	}
-	if anyServer.ReplaceAllString(got.String(), "sN") != anyServer.ReplaceAllString(want, "sN") {
-		t.Errorf("the page says\n%s\nbut it is\n%s", want, got.String())
-	}
+	expect.That(t, anyServer.ReplaceAllString(got.String(), "sN") == anyServer.ReplaceAllString(want, "sN"),
+		"the page says\n%s\nbut it is\n%s", want, got.String())
 }

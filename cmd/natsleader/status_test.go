@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -42,9 +43,7 @@ func TestStatus_ShowsEveryState(t *testing.T) {
 		w.campaigns("leading", leader.Config{ID: "a", Value: []byte("10.0.0.7:80")})
 		released := w.campaigns("released", leader.Config{ID: "a"})
 		time.Sleep(time.Second) // after the renewals
-		if err := released.Stop(w.Context()); err != nil {
-			w.Fatal(err)
-		}
+		expect.OK(w, released.Stop(w.Context()))
 		of := func(lease time.Duration, edits ...string) string {
 			return strings.NewReplacer(edits...).Replace(record(w.T, w.js, "leading", "b", lease))
 		}
@@ -58,9 +57,7 @@ func TestStatus_ShowsEveryState(t *testing.T) {
 		if err == nil {
 			err = kv.Delete(w.Context(), "deleted")
 		}
-		if err != nil {
-			w.Fatal(err)
-		}
+		expect.OK(w, err)
 		time.Sleep(2 * time.Minute)
 		put(w.T, w.js, "pending", of(time.Hour, `"leading"`, `"pending"`))
 		w.prompt("status", "status --json")
@@ -79,9 +76,7 @@ func TestStatus_EscapesForeignText(t *testing.T) {
 		w.campaigns("model", leader.Config{ID: "b"})
 		time.Sleep(time.Second) // after the renewals
 		id, err := json.Marshal(evil)
-		if err != nil {
-			w.Fatal(err)
-		}
+		expect.OK(w, err)
 		long := base64.StdEncoding.EncodeToString([]byte(evil + strings.Repeat("x", 100)))
 		const leading = `{"v":1,"state":"leading","session":"s","n":1,"lease":"1h","token":7,`
 		put(w.T, w.js, "billing", leading+fmt.Sprintf(`"id":%s,"value":%[1]s}`, id))
@@ -90,9 +85,7 @@ func TestStatus_EscapesForeignText(t *testing.T) {
 		w.bucket.Backend().Announce(w.Context(), "billing", strings.Repeat("A", 26), // Campaign takes no such ID
 			fmt.Appendf(nil, `{"v":1,"id":%s,"since":"2000-01-01T00:00:00Z","value":%[1]s}`, id), time.Hour,
 			func(_ uint64, err error) {
-				if err != nil {
-					w.Error(err)
-				}
+				expect.That(w, err == nil, "%v", err)
 			})
 		synctest.Wait()
 		w.prompt("status", "status --json", "status --roster", "roster billing", "roster billing --json")

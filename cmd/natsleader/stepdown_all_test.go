@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -31,9 +32,7 @@ func TestStepDownAll_ByID(t *testing.T) {
 		w.prompt("step-down --id web-1 --dry-run")
 		w.stepsDown("step-down --id web-1")
 		w.prompt("step-down --id web-1")
-		if !other.IsLeader() {
-			w.Error("web-10 has handed over")
-		}
+		expect.That(w, other.IsLeader(), "web-10 has handed over")
 		w.notef("# mistakes\n")
 		w.prompt("step-down --id a --host b", "step-down --id a --bucket none", "step-down --id a --force",
 			"step-down mail --force --dry-run")
@@ -102,9 +101,8 @@ func TestStepDownAll_TermIsOver(t *testing.T) {
 		s := &stepDown{globals: w.globals(), id: "a", wait: time.Minute}
 		was := electionStatus{election: "free", holder: leader.Holder{ID: "a", Token: 7}}
 		done, err := s.ask(w.Context(), w.bucket, was)
-		if err != nil || done.Leader != nil || *done.From != (leaderSummary{"a", 7}) {
-			w.Errorf("%+v, %v", done, err)
-		}
+		expect.That(w, err == nil && done.Leader == nil && *done.From == (leaderSummary{"a", 7}),
+			"%+v, %v", done, err)
 	})
 }
 
@@ -138,9 +136,8 @@ func TestStepDownAll_HostMeansIDs(t *testing.T) {
 		"":                   false,
 	} {
 		s := stepDown{host: "web-1"}
-		if got := s.means(id); got != want {
-			t.Errorf("%q: %v", id, got)
-		}
+		got := s.means(id)
+		expect.That(t, got == want, "%q: %v", id, got)
 	}
 }
 
@@ -151,8 +148,7 @@ func TestShortList_LeftOut(t *testing.T) {
 		all = append(all, electionStatus{election: name})
 	}
 	for n, want := range map[int]string{1: "a", 5: "a, b, c, d, e", 6: "a, b, c, d, e and 1 more", 7: "a, b, c, d, e and 2 more"} {
-		if got := shortList(all[:n]); got != want {
-			t.Errorf("%d elections: %q, want %q", n, got, want)
-		}
+		got := shortList(all[:n])
+		expect.That(t, got == want, "%d elections: %q, want %q", n, got, want)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -94,9 +95,8 @@ func TestStepDownForce_KeepsTheRecord(t *testing.T) {
 			put(w.T, w.js, x.election, x.record)
 			w.prompt("step-down " + x.election + " --force --yes")
 			w.noteKey(x.election, x.record)
-			if _, err = kv.Get(w.Context(), x.election); !errors.Is(err, jetstream.ErrKeyNotFound) {
-				w.Errorf("%s: other KV clients get %v", x.election, err)
-			}
+			_, err = kv.Get(w.Context(), x.election)
+			expect.That(w, errors.Is(err, jetstream.ErrKeyNotFound), "%s: other KV clients get %v", x.election, err)
 		}
 		w.notef("# a bucket in which a renewal just fits\n")
 		short, long := renewal(w.T, w.js, "a", 12*time.Second), renewal(w.T, w.js, "a", 99*time.Second)
@@ -221,9 +221,7 @@ func TestStepDownForce_Races(t *testing.T) {
 				w.Error(out)
 			}
 		}
-		if deleted != 1 {
-			w.Errorf("%d have deleted it", deleted)
-		}
+		expect.Equal(w, deleted, 1, "%d have deleted it")
 		w.noteKey("billing", record)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -21,16 +22,13 @@ func TestStepDown_HandsOver(t *testing.T) {
 		b := w.campaigns("billing", leader.Config{ID: "b"})
 		time.Sleep(time.Second) // after the renewal
 		w.prompt("step-down billing --dry-run", "step-down billing")
-		if time.Sleep(time.Second); !b.IsLeader() {
-			w.Error("b does not lead")
-		}
+		time.Sleep(time.Second)
+		expect.That(w, b.IsLeader(), "b does not lead")
 		w.prompt("step-down billing --json")
 		w.notef("# no other candidate stands\n")
 		alone := w.campaigns("alone", leader.Config{ID: "c"})
 		w.prompt("step-down alone")
-		if err := alone.Stop(w.Context()); err != nil {
-			w.Fatal(err)
-		}
+		expect.OK(w, alone.Stop(w.Context()))
 		w.prompt("step-down alone", "step-down alone --force --yes")
 	})
 }
@@ -60,9 +58,7 @@ func TestStepDown_AsksAboutLast(t *testing.T) {
 		for _, answer := range []string{"", "no"} {
 			w.answers("step-down billing", answer, nil)
 		}
-		if !a.IsLeader() {
-			w.Error("a has handed over")
-		}
+		expect.That(w, a.IsLeader(), "a has handed over")
 		w.answers("step-down billing --json", "y", nil)
 		w.notef("# another candidate stands\n")
 		w.campaigns("billing", leader.Config{ID: "b", Roster: true})

@@ -87,9 +87,8 @@ while :; do sleep 0.1; done
 				path = filepath.Join(above, filepath.Base(strings.TrimSpace(string(line))))
 				return err == nil
 			})
-			if _, err := os.Stat(filepath.Join(path, "nested")); err != nil || !strings.HasPrefix(filepath.Base(path), "natsleader-") {
-				t.Fatalf("%s: %v", path, err)
-			}
+			_, err := os.Stat(filepath.Join(path, "nested"))
+			expect.Must(t, err == nil && strings.HasPrefix(filepath.Base(path), "natsleader-"), "%s: %v", path, err)
 			do(a)
 			eventually(t, "the group is removed", func() bool {
 				_, err := os.Stat(path)

@@ -49,9 +49,8 @@ func (p *processSet) killer() *processKiller {
 func TestProcessKiller_StopsAllBeforeItKills(t *testing.T) {
 	p := &processSet{alive: []process{{pid: 7}, {pid: 8}}}
 	h := p.killer()
-	if left, pause := h.round(); pause != killAgain || !slices.Equal(left, []int{7, 8}) {
-		t.Errorf("left %v, again in %v", left, pause)
-	}
+	left, pause := h.round()
+	expect.That(t, pause == killAgain && slices.Equal(left, []int{7, 8}), "left %v, again in %v", left, pause)
 	want := []string{"SIGSTOP 7", "SIGSTOP 8", "SIGKILL 7", "SIGKILL 8"}
 	expect.That(t, slices.Equal(p.sent, want), "%q", p.sent)
 	if left, _ := h.round(); len(left) > 0 {

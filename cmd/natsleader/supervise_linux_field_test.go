@@ -81,9 +81,7 @@ func TestRun_NothingOutlivesTerm(t *testing.T) {
 			if err == nil {
 				err = kv.Delete(a.Context(), "jobs")
 			}
-			if err != nil {
-				a.Fatal(err)
-			}
+			expect.OK(a, err)
 		}, nil},
 		{"it is asked to", func(a *runProcess, _ *link) {
 			a.stepDown() // returns when the key is released
@@ -141,9 +139,7 @@ func (l *link) swallow() {
 	l.t.Helper()
 	for _, direction := range []string{"upstream", "downstream"} {
 		_, err := l.proxy.Toxics.AddToxicJson(strings.NewReader(`{"type": "timeout", "stream": "` + direction + `", "attributes": {"timeout": 0}}`))
-		if err != nil {
-			l.t.Fatal(err)
-		}
+		expect.OK(l.t, err)
 	}
 }
 

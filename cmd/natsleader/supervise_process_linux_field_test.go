@@ -45,13 +45,13 @@ func TestManagedProcess_KilledInTime(t *testing.T) {
 			killer.scan = func(found func(process)) { kills++; scan(found) }
 			p.killed, p.killer = 1, killer // of this process's own children none is killed
 			for d, wait := range map[time.Duration]time.Duration{0: lookAgain, k.killAt - time.Second: lookAgain, k.killAt - time.Millisecond: time.Millisecond, k.killAt - 1: 1} {
-				if got := p.due(at(d)); got != wait || kills != 0 {
-					t.Errorf("%v after the stop signal: %d rounds of kills, again in %v, want %v", d, kills, got, wait)
-				}
+				got := p.due(at(d))
+				expect.That(t, got == wait && kills == 0,
+					"%v after the stop signal: %d rounds of kills, again in %v, want %v", d, kills, got, wait)
 			}
-			if got := p.due(at(k.killAt)); got != killAgain || kills == 0 {
-				t.Errorf("%v after the stop signal: %d rounds of kills, again in %v", k.killAt, kills, got)
-			}
+			got := p.due(at(k.killAt))
+			expect.That(t, got == killAgain && kills != 0,
+				"%v after the stop signal: %d rounds of kills, again in %v", k.killAt, kills, got)
 		})
 	}
 }
@@ -117,9 +117,9 @@ func TestSupervisor_HandlesOrders(t *testing.T) {
 	s := supervises(t, supervision{Drain: time.Hour}, first)
 	p := s.command
 	s.handle(order{Do: orderLease, Token: 8, Lease: later})
-	if n, ok := noted(s); !ok || n.Token != 8 || n.Boottime != later.Warn.uptime() || p.lease != later || p.token != 8 {
-		t.Errorf("lease: %v, %+v, %+v", ok, n, p)
-	}
+	n, ok := noted(s)
+	expect.That(t, ok && n.Token == 8 && n.Boottime == later.Warn.uptime() && p.lease == later && p.token == 8,
+		"lease: %v, %+v, %+v", ok, n, p)
 	before := clockNow()
 	s.handle(order{Do: orderLost})
 	if n, ok := noted(s); !ok || n.Token != 8 || n.Boottime < before.uptime() || n.Boottime > clockNow().uptime() || p.lease != later || p.stopping {
@@ -154,12 +154,11 @@ func TestSupervisor_NotifiedCommandLivesOn(t *testing.T) {
 	s := supervises(t, supervision{Drain: time.Hour, Won: int(unix.SIGWINCH), Lost: int(unix.SIGURG)}, lease{Warn: warn, Kill: warn + 1e9, Beat: 1e9})
 	p := s.command
 	p.won = true
-	if wait := s.act(warn); wait != -1 || p.won || p.stopping || p.lease != (lease{}) {
-		t.Errorf("at the end of the lease: again in %v, %+v", wait, p)
-	}
-	if n, ok := noted(s); !ok || n.Token != 7 {
-		t.Errorf("%v, %+v", ok, n)
-	}
+	wait := s.act(warn)
+	expect.That(t, wait == -1 && !p.won && !p.stopping && p.lease == (lease{}),
+		"at the end of the lease: again in %v, %+v", wait, p)
+	n, ok := noted(s)
+	expect.That(t, ok && n.Token == 7, "%v, %+v", ok, n)
 	s.act(warn + 2e9)
 	if n, ok := noted(s); ok || p.stopping {
 		t.Errorf("later: %+v, %+v", n, p)
@@ -168,9 +167,8 @@ func TestSupervisor_NotifiedCommandLivesOn(t *testing.T) {
 	s.act(warn + 3e9)
 	expect.That(t, p.stopping && p.killAt == warn+3e9+instant(time.Hour), "natsleader has died: %+v", p)
 	p.killAt = 0
-	if b := ends(t, s, warn+4e9); b.Code != 128+9 {
-		t.Errorf("%+v", b)
-	}
+	b := ends(t, s, warn+4e9)
+	expect.That(t, b.Code == 128+9, "%+v", b)
 }
 
 // A process that does not die is reported once, a second after it was killed first.
@@ -264,9 +262,8 @@ func TestKillLeftovers_OfTheCommandOnly(t *testing.T) {
 			err := unix.Kill(-group, 0)
 			expect.That(t, errors.Is(err, unix.ESRCH), "of the command is left: %v", err)
 		}
-		if err := unix.Kill(stranger, 0); err != nil {
-			t.Errorf("the process from before was killed: %v", err)
-		}
+		err := unix.Kill(stranger, 0)
+		expect.That(t, err == nil, "the process from before was killed: %v", err)
 	}
 	o.strangers = nil
 	o.killLeftovers(stranger)

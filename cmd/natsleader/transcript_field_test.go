@@ -74,9 +74,8 @@ func TestThePage_ShowsRealOutput(t *testing.T) {
 		}
 		got := stage.perform(before, during, body)
 		now.WriteString("console\n" + got)
-		if !*update && normalised(got) != normalised(body) {
-			t.Errorf("the page says\n%s\nbut it is\n%s", body, got)
-		}
+		expect.That(t, *update || normalised(got) == normalised(body),
+			"the page says\n%s\nbut it is\n%s", body, got)
 	}
 	if *update && !t.Failed() {
 		if err := os.WriteFile(page, []byte(now.String()), 0o644); err != nil { //nolint:gosec // documentation
@@ -136,9 +135,7 @@ func (s *stage) play(scene string) {
 		return
 	}
 	play, ok := s.scenes()[scene]
-	if !ok {
-		s.t.Fatalf("no scene %q", scene)
-	}
+	expect.Must(s.t, ok, "no scene %q", scene)
 	play()
 }
 
@@ -146,9 +143,7 @@ func (s *stage) shell(command string) *exec.Cmd {
 	s.t.Helper()
 	cmd := withEnv(natsleader(s.t), "NATS_URL="+s.url)
 	shell, err := exec.LookPath("sh")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	expect.OK(s.t, err)
 	cmd.Path, cmd.Args = shell, []string{"sh", "-c", command}
 	s.dir = cmd.Dir
 	writeFile(s.t, filepath.Join(cmd.Dir, "worker"), "#!/bin/sh\nuntil test -e begin; do sleep 0.02; done\necho \"worker: token $NATSLEADER_TOKEN\"\nexec sleep 600\n")
@@ -166,9 +161,8 @@ func (s *stage) types(command string) string {
 	cmd := s.shell(command)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	var exit *exec.ExitError
-	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
-		s.t.Fatal(err)
-	}
+	err := cmd.Run()
+	expect.Must(s.t, err == nil || errors.As(err, &exit), "%v", err)
 	return out.String()
 }
 
@@ -183,9 +177,7 @@ func (s *stage) interrupts(command string, lines int, scene string) string {
 	s.play(scene)
 	eventually(s.t, fmt.Sprintf("%s prints %d lines", command, lines), func() bool { return strings.Count(out.text()+"\n", "\n") >= lines })
 	before := out.text()
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		s.t.Fatal(err)
-	}
+	expect.OK(s.t, cmd.Process.Signal(os.Interrupt))
 	endOf(s.t, cmd) // with whatever exit code
 	<-out.ended
 	after := strings.TrimPrefix(out.text(), before)
@@ -208,9 +200,7 @@ func (s *stage) scenes() map[string]func() {
 		s.t.Helper()
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if err := s.actors[election].Stop(ctx); err != nil {
-			s.t.Fatal(err)
-		}
+		expect.OK(s.t, s.actors[election].Stop(ctx))
 	}
 	stands := func(election string, cfg leader.Config) *leader.Candidate {
 		s.t.Helper()

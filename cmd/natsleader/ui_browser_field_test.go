@@ -70,12 +70,9 @@ func TestUI_InBrowser(t *testing.T) {
 	b.becomes(`document.getElementById('outcome').textContent`, "a has handed over, and "+evil+" leads.")
 	b.becomes(`document.querySelectorAll('#timeline .led').length`, "2")
 	b.becomes(`document.querySelectorAll('#changes li').length > 0`, "true")
-	if got := b.value(`document.images.length + document.title`); got != "0Elections in bucket elections" {
-		t.Errorf("a name or value was not shown as text: %s", got)
-	}
-	if a.IsLeader() {
-		t.Error("a leads")
-	}
+	expect.Equal(t, b.value(`document.images.length + document.title`), "0Elections in bucket elections",
+		"a name or value was not shown as text: %s")
+	expect.That(t, !a.IsLeader(), "a leads")
 
 	b.do(chromedp.EmulateViewport(400, 700, chromedp.EmulateMobile))
 	b.picture("ui-narrow-detail")
@@ -83,9 +80,8 @@ func TestUI_InBrowser(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS("#detail-close")))
 	b.picture("ui-narrow")
 	b.accessible("narrow")
-	if got := b.value(`document.documentElement.scrollWidth <= 400`); got != "true" {
-		t.Error("the page is wider than the screen")
-	}
+	expect.That(t, b.value(`document.documentElement.scrollWidth <= 400`) == "true",
+		"the page is wider than the screen")
 
 	nats.Shutdown()
 	nats.WaitForShutdown()
@@ -114,9 +110,7 @@ func TestUI_KeyboardReadOnly(t *testing.T) {
 	}
 	b.do(chromedp.KeyEvent(kb.Enter))
 	b.becomes(`document.getElementById('detail-name').textContent`, "y")
-	if got := b.value(`document.getElementById('detail-actions').hidden`); got != "true" {
-		t.Error("there are buttons")
-	}
+	expect.That(t, b.value(`document.getElementById('detail-actions').hidden`) == "true", "there are buttons")
 	b.do(chromedp.KeyEvent(kb.Escape))
 	b.becomes(`document.getElementById('detail').hidden + document.activeElement.id`, "truebody")
 	b.do(chromedp.KeyEvent("/"))
@@ -169,9 +163,8 @@ func TestUI_Secret(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS("#rows .row")))
 	note := `document.getElementById('read-only').checkVisibility() ? document.getElementById('read-only').textContent : ''`
 	b.becomes(note, "This page is read-only. To ask leaders to hand over, open the link that natsleader ui printed when it was started.")
-	if got := b.value(`document.getElementById('detail-actions').checkVisibility()`); got != "false" {
-		t.Error("there are buttons")
-	}
+	expect.That(t, b.value(`document.getElementById('detail-actions').checkVisibility()`) == "false",
+		"there are buttons")
 	b.picture("ui-read-only")
 	b.accessible("read-only")
 	b.value(`location.href = '` + u.link + `'`) // in the same page
@@ -182,9 +175,7 @@ func TestUI_Secret(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS("#step-down")))
 	b.do(chromedp.Click(chromedp.CSS("#confirm-yes")))
 	b.becomes(leaderOf, "nobody (was a)")
-	if a.IsLeader() {
-		t.Error("a leads")
-	}
+	expect.That(t, !a.IsLeader(), "a leads")
 }
 
 // A browser opens six connections to one host, and each page with an election in detail has two. A
@@ -233,9 +224,8 @@ func TestUI_TenThousand(t *testing.T) {
 	value := record(t, js, "e00000", "b", time.Hour)
 	const many = 10_000
 	for i := 1; i < many; i++ {
-		if _, err := js.PublishAsync(fmt.Sprintf("$KV.elections.e%05d", i), []byte(value)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := js.PublishAsync(fmt.Sprintf("$KV.elections.e%05d", i), []byte(value))
+		expect.Must(t, err == nil, "%v", err)
 		if i%1000 == 0 || i == many-1 {
 			<-js.PublishAsyncComplete()
 		}
@@ -265,9 +255,7 @@ func TestUI_TenThousand(t *testing.T) {
 		}
 	}
 	t.Logf("%s ms after the page was opened all are there;%s", loaded, heap)
-	if !strings.Contains(heap, "JSHeapUsedSize") {
-		t.Error("no figures")
-	}
+	expect.That(t, strings.Contains(heap, "JSHeapUsedSize"), "no figures")
 }
 
 // The pictures of docs/cli.md, which `make pictures` writes.
@@ -296,9 +284,8 @@ func TestUI_Pictures(t *testing.T) {
 		stands(t, url, "billing", leader.Config{ID: id, Roster: true, Value: fmt.Appendf(nil, "10.0.1.%d:8080", 2+i)})
 		inLine(t, url, "billing", ids[:i+1]...)
 	}
-	if _, err := leader.Transfer(t.Context(), openedBucket(t, url), "billing", "worker-b", ""); err != nil {
-		t.Fatal(err)
-	}
+	_, err := leader.Transfer(t.Context(), openedBucket(t, url), "billing", "worker-b", "")
+	expect.Must(t, err == nil, "%v", err)
 	b.becomes(`[...document.querySelectorAll('#rows .row')].filter((r) => r.innerText.includes('expired')).length`, "1")
 	b.value(`[...document.querySelectorAll('#rows .row')].find((r) => r.innerText.startsWith('billing')).click()`)
 	b.becomes(`document.querySelectorAll('#timeline .led').length`, "2")

@@ -58,9 +58,7 @@ func startUIAt(tb testing.TB, url, at string, args ...string) uiProcess {
 func (u uiProcess) ask(method, path, body string, headers ...string) (status int, answer string, h http.Header) {
 	u.Helper()
 	request, err := http.NewRequestWithContext(u.Context(), method, u.address+path, strings.NewReader(body))
-	if err != nil {
-		u.Fatal(err)
-	}
+	expect.OK(u, err)
 	for i := 0; i < len(headers); i += 2 {
 		if headers[i] == "Host" {
 			request.Host = headers[i+1]
@@ -70,14 +68,10 @@ func (u uiProcess) ask(method, path, body string, headers ...string) (status int
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 	response, err := client.Do(request)
-	if err != nil {
-		u.Fatal(err)
-	}
+	expect.OK(u, err)
 	defer response.Body.Close() //nolint:errcheck // nothing is written
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		u.Fatal(err)
-	}
+	expect.OK(u, err)
 	return response.StatusCode, string(text), response.Header
 }
 
@@ -85,13 +79,9 @@ func (u uiProcess) ask(method, path, body string, headers ...string) (status int
 func (u uiProcess) follow(path string, found func(data []byte) bool) {
 	u.Helper()
 	request, err := http.NewRequestWithContext(u.Context(), http.MethodGet, u.address+path, nil)
-	if err != nil {
-		u.Fatal(err)
-	}
+	expect.OK(u, err)
 	response, err := (&http.Client{Timeout: patience}).Do(request)
-	if err != nil {
-		u.Fatal(err)
-	}
+	expect.OK(u, err)
 	defer response.Body.Close() //nolint:errcheck // nothing is written
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, 16<<20)
@@ -122,9 +112,7 @@ func (u uiProcess) rows(found func(map[string]webpage.Row, uiMessage) bool) {
 	rows := make(map[string]webpage.Row)
 	u.follow("/api/elections", func(data []byte) bool {
 		var m uiMessage
-		if err := json.Unmarshal(data, &m); err != nil {
-			u.Fatal(err)
-		}
+		expect.OK(u, json.Unmarshal(data, &m))
 		for _, r := range m.Rows {
 			rows[r.Key] = r
 		}
@@ -165,12 +153,10 @@ func TestUI_Elections(t *testing.T) {
 		expect.OK(t, json.Unmarshal(data, &r))
 		return r.Kept && len(r.Candidates) == 1 && r.Candidates[0].ID == "b" && r.Candidates[0].Value == "/w=="
 	})
-	if _, body, h := u.ask(http.MethodGet, "/api/record?election=billing", ""); !strings.Contains(body, `"id":"a"`) || h.Get("Natsleader-Revision") == "" {
-		t.Errorf("%s %v", body, h)
-	}
-	if status, _, _ := u.ask(http.MethodGet, "/api/record?election=other", ""); status != http.StatusNotFound {
-		t.Error(status)
-	}
+	_, body, h := u.ask(http.MethodGet, "/api/record?election=billing", "")
+	expect.That(t, strings.Contains(body, `"id":"a"`) && h.Get("Natsleader-Revision") != "", "%s %v", body, h)
+	status, _, _ := u.ask(http.MethodGet, "/api/record?election=other", "")
+	expect.That(t, status == http.StatusNotFound, "%v", status)
 
 	// The bucket keeps one record of the key. So b stands when the page has the one that a released.
 	expect.OK(t, b.Stop(t.Context()))
@@ -192,28 +178,22 @@ func TestUI_Elections(t *testing.T) {
 		}
 		return rows["billing"].ID == "b" && rows["billing"].Value64
 	})
-	if got := strings.Join(texts, "|"); !strings.HasPrefix(got, "a has handed over, nobody leads|b leads with token ") {
-		t.Error(got)
-	}
+	got := strings.Join(texts, "|")
+	expect.That(t, strings.HasPrefix(got, "a has handed over, nobody leads|b leads with token "), "%v", got)
 
 	_, js := connectTo(t, url)
 	expect.OK(t, js.DeleteKeyValue(t.Context(), "elections"))
 	u.rows(func(rows map[string]webpage.Row, m uiMessage) bool {
 		for _, c := range m.Changes {
-			if strings.Contains(c.Text, "the key is gone") {
-				t.Errorf("%+v", c)
-			}
+			expect.That(t, !strings.Contains(c.Text, "the key is gone"), "%+v", c)
 		}
 		return strings.Contains(m.Error, "bucket elections is gone; b (billing) may lead until ") && rows["billing"].Trouble == int(troubleUnknown)
 	})
 	server.Shutdown()
 	u.rows(func(_ map[string]webpage.Row, m uiMessage) bool { return strings.Contains(m.Error, "connection") })
-	if err := u.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Error(err)
-	}
-	if code := endOf(t, u.cmd); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	err := u.cmd.Process.Signal(os.Interrupt)
+	expect.That(t, err == nil, "%v", err)
+	expect.Equal(t, endOf(t, u.cmd), 0, "exit code %d")
 }
 
 // When the connection was lost and has come back, the page is up to date again.
@@ -272,18 +252,14 @@ func TestUI_RefusesStrangers(t *testing.T) {
 		{"the template", "/index.html", nil, 404},
 	} {
 		status, body, h := u.ask(http.MethodGet, k.path, "", k.headers...)
-		if status != k.want {
-			t.Errorf("%s: %d, want %d\n%s", k.what, status, k.want, body)
-		}
+		expect.That(t, status == k.want, "%s: %d, want %d\n%s", k.what, status, k.want, body)
 		if csp := h.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") || !strings.Contains(csp, "frame-ancestors 'none'") {
 			t.Errorf("%s: %q", k.what, csp)
 		}
 	}
 	_, index, _ := u.ask(http.MethodGet, "/", "")
 	for _, bad := range []string{"<script>", "style=", "onclick", "://"} {
-		if strings.Contains(index, bad) {
-			t.Errorf("the page has %s", bad)
-		}
+		expect.That(t, !strings.Contains(index, bad), "the page has %s", bad)
 	}
 	const path, body = "/api/step-down", `{"election":"billing"}`
 	for what, headers := range map[string][]string{
@@ -294,17 +270,14 @@ func TestUI_RefusesStrangers(t *testing.T) {
 		"another origin":  {"Natsleader-Secret", u.secret(), "Origin", "http://evil.example"},
 		"another program": {"Natsleader-Secret", startUI(t, url, "--allow-actions").secret()},
 	} {
-		if status, answer, _ := u.ask(http.MethodPost, path+"?secret="+u.secret(), body, headers...); status != http.StatusForbidden {
-			t.Errorf("%s: %d %s", what, status, answer)
-		}
+		status, answer, _ := u.ask(http.MethodPost, path+"?secret="+u.secret(), body, headers...)
+		expect.That(t, status == http.StatusForbidden, "%s: %d %s", what, status, answer)
 	}
-	if status, answer, _ := u.ask(http.MethodPost, path, `{"election":"a.>"}`, "Natsleader-Secret", u.secret()); status != http.StatusBadRequest {
-		t.Errorf("%d %s", status, answer)
-	}
+	status, answer, _ := u.ask(http.MethodPost, path, `{"election":"a.>"}`, "Natsleader-Secret", u.secret())
+	expect.That(t, status == http.StatusBadRequest, "%d %s", status, answer)
 	for _, path := range []string{"/", "/ui.js", "/detail.js", "/api/record?election=billing"} {
-		if _, answer, h := u.ask(http.MethodGet, path, ""); strings.Contains(answer+fmt.Sprint(h), u.secret()) {
-			t.Errorf("%s tells the secret", path)
-		}
+		_, answer, h := u.ask(http.MethodGet, path, "")
+		expect.That(t, !strings.Contains(answer+fmt.Sprint(h), u.secret()), "%s tells the secret", path)
 	}
 }
 
@@ -312,9 +285,7 @@ func TestUI_RefusesStrangers(t *testing.T) {
 func (u uiProcess) secret() string {
 	u.Helper()
 	secret, found := strings.CutPrefix(u.link, u.address+"/#secret=")
-	if !found || len(secret) < 26 {
-		u.Fatalf("the link is %q", u.link)
-	}
+	expect.Must(u, found && len(secret) >= 26, "the link is %q", u.link)
 	return secret
 }
 
@@ -328,12 +299,9 @@ func TestUI_Actions(t *testing.T) {
 	stands(t, url, "billing", leader.Config{ID: "b", Roster: true})
 	inLine(t, url, "billing", "b")
 	reader, u := startUI(t, url), startUI(t, url, "--allow-actions")
-	if reader.link != "" {
-		t.Errorf("the link is %q", reader.link)
-	}
-	if status, _, _ := reader.ask(http.MethodPost, "/api/step-down", `{"election":"billing"}`); status != http.StatusNotFound {
-		t.Error(status)
-	}
+	expect.Equal(t, reader.link, "", "the link is %q")
+	status, _, _ := reader.ask(http.MethodPost, "/api/step-down", `{"election":"billing"}`)
+	expect.That(t, status == http.StatusNotFound, "%v", status)
 	act := func(path, body string) (status int, answer string) {
 		t.Helper()
 		var h http.Header
@@ -341,9 +309,7 @@ func TestUI_Actions(t *testing.T) {
 			status, answer, h = u.ask(http.MethodPost, path, body, "Natsleader-Secret", u.secret(), "Origin", u.address)
 			return status != http.StatusServiceUnavailable
 		})
-		if h.Get("Content-Type") != "application/json" {
-			t.Error(h)
-		}
+		expect.That(t, h.Get("Content-Type") == "application/json", "%v", h)
 		return status, answer
 	}
 	row := func(leader string) (token string) {
@@ -369,7 +335,5 @@ func TestUI_Actions(t *testing.T) {
 	if status, answer := act("/api/step-down", `{"election":"other"}`); status != http.StatusConflict || !strings.Contains(answer, "nobody leads other") {
 		t.Errorf("%d %s", status, answer)
 	}
-	if !a.IsLeader() {
-		t.Error("a does not lead")
-	}
+	expect.That(t, a.IsLeader(), "a does not lead")
 }

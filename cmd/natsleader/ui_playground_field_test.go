@@ -99,9 +99,9 @@ func TestPlayground_InBrowser(t *testing.T) {
 		refused = b.value(its+`dl').innerText.includes('refused\n0')`) == "false"
 	}
 	b.becomes(`[...document.querySelectorAll('.stories li')].some((x) => x.textContent.includes('woke up and wrote with token'))`, "true")
-	if got := b.value(`document.querySelector('.newest a').href`); !strings.HasPrefix(got, "https://github.com/natsleader/natsleader/blob/main/docs/protocol.md#") {
-		t.Errorf("the story leads to %s", got)
-	}
+	got := b.value(`document.querySelector('.newest a').href`)
+	expect.That(t, strings.HasPrefix(got, "https://github.com/natsleader/natsleader/blob/main/docs/protocol.md#"),
+		"the story leads to %s", got)
 	for _, name := range []string{"light", "dark"} {
 		b.scheme(name)
 		b.picture("playground-" + name)
@@ -120,9 +120,8 @@ func TestPlayground_InBrowser(t *testing.T) {
 	b.becomes(`document.getElementById('detail').hidden`, "true")
 	b.picture("playground-narrow")
 	b.accessible("narrow")
-	if got := b.value(`document.documentElement.scrollWidth <= 400`); got != "true" {
-		t.Error("the page is wider than the screen")
-	}
+	expect.That(t, b.value(`document.documentElement.scrollWidth <= 400`) == "true",
+		"the page is wider than the screen")
 	b.becomes(checksAre+`.endsWith(' checks of the promises so far, none broken.')`, "true")
 }
 
@@ -179,17 +178,15 @@ func TestPlayground_Banner(t *testing.T) {
 	}
 	b.press("a", "Kill")
 	b.becomes(`document.querySelector('.failure').innerText`, "not today")
-	if got := asked.Load(); got != `{"do":"kill","id":"a"}` {
-		t.Errorf("asked for %v", got)
-	}
+	got := asked.Load()
+	expect.That(t, got == `{"do":"kill","id":"a"}`, "asked for %v", got)
 	messages <- shown([]object{}, "two leaders at once: "+evil)
 	b.becomes(banner, "A promise is broken: two leaders at once: "+evil)
 	b.becomes(checksAre, "1,234 checks of the promises so far, 1 broken.")
 	b.picture("playground-broken")
 	b.accessible("broken")
-	if got := b.value(`document.images.length + document.title`); got != "0Playground test" {
-		t.Errorf("a text was not shown as text: %s", got)
-	}
+	expect.Equal(t, b.value(`document.images.length + document.title`), "0Playground test",
+		"a text was not shown as text: %s")
 }
 
 // The pictures of README.md and docs/playground.md, which `make pictures` writes.

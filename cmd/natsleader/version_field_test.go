@@ -7,12 +7,13 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 func TestVersion_JSON(t *testing.T) {
 	var v versionSummary
-	if err := json.Unmarshal([]byte(succeeds(t, "version", "--json")), &v); err != nil || v.Go != runtime.Version() || !strings.HasPrefix(v.Client, "v1.") {
-		t.Errorf("%+v, %v", v, err)
-	}
+	err := json.Unmarshal([]byte(succeeds(t, "version", "--json")), &v)
+	expect.That(t, err == nil && v.Go == runtime.Version() && strings.HasPrefix(v.Client, "v1."), "%+v, %v", v, err)
 	printed(t, succeeds(t, "version"), "\nnats.go:")
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 func TestVersion_OfTheBuild(t *testing.T) {
@@ -19,9 +21,7 @@ func TestVersion_OfTheBuild(t *testing.T) {
 	for _, row := range v.rows() {
 		got = append(got, strings.Join(row, " "))
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got\n%q\nwant\n%q", got, want)
-	}
+	expect.That(t, slices.Equal(got, want), "got\n%q\nwant\n%q", got, want)
 	if v := versionsOf(nil); v.Version != "unknown" || v.Client != "unknown" {
 		t.Errorf("%+v", v)
 	}

@@ -81,16 +81,12 @@ func (l *looks) look(opening bool) look {
 func (l *looks) looksAgain() {
 	l.t.Helper()
 	opening := l.w.feed == nil
-	if err := l.w.lookedAt(l.look(opening), opening); err != nil {
-		l.t.Fatal(err)
-	}
+	expect.OK(l.t, l.w.lookedAt(l.look(opening), opening))
 }
 
 func (l *looks) update(e jetstream.KeyValueEntry) {
 	l.t.Helper()
-	if err := l.w.update(e, true); err != nil {
-		l.t.Fatal(err)
-	}
+	expect.OK(l.t, l.w.update(e, true))
 }
 
 // writes delivers a record with a lease of one second.
@@ -109,9 +105,7 @@ func (l *looks) reported(want ...string) {
 		got = append(got, fmt.Sprint(c.at.Sub(l.began), " ", c.event()))
 	}
 	l.out.changes = nil
-	if !slices.Equal(got, want) {
-		l.t.Errorf("%q\nnot %q", got, want)
-	}
+	expect.That(l.t, slices.Equal(got, want), "%q\nnot %q", got, want)
 }
 
 // A lease that ended is reported also if another candidate has taken the key at once, and the feed was
@@ -159,13 +153,9 @@ func TestWatch_ReplacesDeafFeed(t *testing.T) {
 	}
 	l.w.seen = 4 // it goes on
 	l.looksAgain()
-	if l.w.feed == nil {
-		t.Error("a slow feed was given up")
-	}
+	expect.That(t, l.w.feed != nil, "a slow feed was given up")
 	l.looksAgain()
-	if l.w.feed != nil {
-		t.Error("a deaf feed was not given up")
-	}
+	expect.That(t, l.w.feed == nil, "a deaf feed was not given up")
 	l.looksAgain()
 	l.update(nil)
 	l.at = "n2"
@@ -183,9 +173,7 @@ func (l *looks) says(want ...string) {
 		got = append(got, fmt.Sprint(err))
 	}
 	l.out.troubles = nil
-	if !slices.Equal(got, want) {
-		l.t.Errorf("%q\nnot %q", got, want)
-	}
+	expect.That(l.t, slices.Equal(got, want), "%q\nnot %q", got, want)
 }
 
 // rows returns the states that a view shows, with the leaders.
@@ -204,9 +192,8 @@ func TestWatch_GoneSortsLeaders(t *testing.T) {
 		l.update(revision{key: "of-" + string(c), value: value, revision: uint64(c), created: l.began})
 	}
 	want := "bucket elections is gone; a (of-a), b (of-b), c (of-c), d (of-d), e (of-e) and 21 more may lead until "
-	if err := l.w.gone(); !strings.HasPrefix(err.Error(), want) {
-		t.Errorf("%v, want %s", err, want)
-	}
+	err := l.w.gone()
+	expect.That(t, strings.HasPrefix(err.Error(), want), "%v, want %s", err, want)
 }
 
 // A leader of a bucket that is gone may lead until the longest lease of that bucket is over, counted
@@ -225,9 +212,8 @@ func TestWatch_BucketGone(t *testing.T) {
 		until := l.began.Add(21 * time.Second)
 		wait := "bucket elections is gone; a (billing) may lead until " + formatZoned(until) + ": wait for that"
 		l.says(wait)
-		if rows := l.rows(leader.ErrNoBucket); !slices.Equal(rows, []string{"UNKNOWN a"}) {
-			t.Errorf("%q", rows)
-		}
+		rows := l.rows(leader.ErrNoBucket)
+		expect.That(t, slices.Equal(rows, []string{"UNKNOWN a"}), "%q", rows)
 		time.Sleep(time.Until(until) - 1)
 		l.looksAgain()
 		l.says() // once
@@ -274,9 +260,8 @@ func TestWatch_BucketMadeAgain(t *testing.T) {
 		time.Sleep(wire.DefaultLease - 1)
 		again()
 		l.reported()
-		if rows := l.rows(nil); !slices.Equal(rows, []string{"UNKNOWN a"}) {
-			t.Errorf("%q", rows)
-		}
+		rows := l.rows(nil)
+		expect.That(t, slices.Equal(rows, []string{"UNKNOWN a"}), "%q", rows)
 		time.Sleep(time.Nanosecond)
 		tick()
 		l.reported("1ns the key is gone, nobody leads")
@@ -339,18 +324,14 @@ func TestWatch_NotUpToDateSince(t *testing.T) {
 	l.began = l.began.Add(time.Minute)
 	l.err = errors.New("timeout")
 	l.looksAgain()
-	if !l.w.fresh.Equal(fresh) || !l.w.troubled {
-		t.Errorf("fresh at %v, not %v", l.w.fresh, fresh)
-	}
+	expect.That(t, l.w.fresh.Equal(fresh) && l.w.troubled, "fresh at %v, not %v", l.w.fresh, fresh)
 	v := l.w.view(fresh.Add(12*time.Second), l.err, "")
-	if want := "NOT UP TO DATE since " + fresh.Local().Format("15:04:05") + " (12s)"; v.trouble != want && !strings.Contains(v.trouble, formatTime(fresh)) {
-		t.Errorf("%q, not %q", v.trouble, want)
-	}
+	want := "NOT UP TO DATE since " + fresh.Local().Format("15:04:05") + " (12s)"
+	expect.That(t, v.trouble == want || strings.Contains(v.trouble, formatTime(fresh)),
+		"%q, not %q", v.trouble, want)
 	l.err = nil
 	l.looksAgain()
-	if l.w.troubled {
-		t.Error("it has not recovered")
-	}
+	expect.That(t, !l.w.troubled, "it has not recovered")
 }
 
 // A look never waits for the bucket.

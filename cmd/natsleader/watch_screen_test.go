@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -35,9 +36,8 @@ func in(t *testing.T, w *watcher, election, id string, as state, since time.Dura
 		s = electionStatus{election: election}
 	case stateLeading, statePending, stateDeleted:
 	}
-	if got := s.at(theMoment); got != as {
-		t.Fatalf("%s is %s, not %s", election, got, as)
-	}
+	got := s.at(theMoment)
+	expect.Must(t, got == as, "%s is %s, not %s", election, got, as)
 	x := &watched{now: s, last: &s, as: as}
 	w.elections[election] = x
 	return x
@@ -90,9 +90,8 @@ Recent changes
 
 q quits  / filters  ↑↓ scroll
 `
-	if got := screenOf(w.view(theMoment, nil, ""), screen{width: 80, height: 17}, false); got != want {
-		t.Errorf("it is\n%s\nnot\n%s", got, want)
-	}
+	expect.Equal(t, screenOf(w.view(theMoment, nil, ""), screen{width: 80, height: 17}, false), want,
+		"it is\n%s\nnot\n%s", want)
 }
 
 // On 40 columns the columns that matter remain.
@@ -111,9 +110,8 @@ c-released  RELEASED  NOBODY (was…  1m0s
 q quits  / filters  ↑↓ scroll
 `
 	err := fmt.Errorf("%w: the connection was lost", errUnreachable)
-	if got := screenOf(w.view(theMoment, err, ""), screen{width: 40, height: 11}, false); got != want {
-		t.Errorf("it is\n%s\nnot\n%s", got, want)
-	}
+	expect.Equal(t, screenOf(w.view(theMoment, err, ""), screen{width: 40, height: 11}, false), want,
+		"it is\n%s\nnot\n%s", want)
 }
 
 // On 200 columns everything is shown, in colours.
@@ -124,22 +122,18 @@ func TestScreen_200Columns(t *testing.T) {
 		"SINCE (UTC)", "\x1b[1;31mEXPIRED\x1b[0m", "\x1b[33mRELEASED\x1b[0m", "\x1b[32mleading\x1b[0m", "\x1b[2mb-old\x1b[0m",
 		"\x1b[1;31mNOBODY (was pod-7c9f5b6d4-x2x9q)\x1b[0m", "1795420907113241", "2026-11-23 09:01:11",
 	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in\n%s", want, got)
-		}
+		expect.That(t, strings.Contains(got, want), "no %q in\n%s", want, got)
 	}
-	if plain := screenOf(w.view(theMoment, nil, ""), screen{width: 200, height: 30}, false); strings.Contains(plain, "\x1b") {
-		t.Errorf("without colours\n%q", plain)
-	}
+	plain := screenOf(w.view(theMoment, nil, ""), screen{width: 200, height: 30}, false)
+	expect.That(t, !strings.Contains(plain, "\x1b"), "without colours\n%q", plain)
 }
 
 // A lease that is over by the last record that came is not called led while nothing comes.
 func TestScreen_LeaseUnknown(t *testing.T) {
 	w := someElections(t)
 	late := theMoment.Add(time.Minute)
-	if got := screenOf(w.view(late, errUnreachable, "a-led"), screen{width: 80, height: 20}, false); !strings.Contains(got, "a-led     UNKNOWN  worker-1") {
-		t.Errorf("it is\n%s", got)
-	}
+	got := screenOf(w.view(late, errUnreachable, "a-led"), screen{width: 80, height: 20}, false)
+	expect.That(t, strings.Contains(got, "a-led     UNKNOWN  worker-1"), "it is\n%s", got)
 	if got := screenOf(w.view(theMoment, errUnreachable, "a-led"), screen{width: 80, height: 20}, false); !strings.Contains(got, "a-led     leading  worker-1") {
 		t.Errorf("with a valid lease\n%s", got)
 	}
@@ -157,9 +151,7 @@ func TestScreen_FitsEverySize(t *testing.T) {
 			for height := 1; height <= 30; height++ {
 				on := screen{width: width, height: height, offset: height % 4, editing: height%5 == 0, filter: strings.Repeat("x", height%3)}
 				lines := v.draw(on)
-				if len(lines) != height {
-					t.Fatalf("%d lines of %d", len(lines), height)
-				}
+				expect.Must(t, len(lines) == height, "%d lines of %d", len(lines), height)
 				for _, l := range lines {
 					if text := l.paint(false); cells(text) > width || rawIn(text) {
 						t.Fatalf("%d cells of %d: %q", cells(text), width, text)
@@ -178,9 +170,7 @@ func TestScreen_Scrolls(t *testing.T) {
 	}
 	on := screen{width: 30, height: 10}
 	got := screenOf(v, on, false)
-	if !strings.Contains(got, "row4\n… and 15 more\n") {
-		t.Errorf("at the top\n%s", got)
-	}
+	expect.That(t, strings.Contains(got, "row4\n… and 15 more\n"), "at the top\n%s", got)
 	on.offset = 100
 	got = screenOf(v, on, false)
 	if !strings.Contains(got, "row19\n… 15 above and 0 more\n") || v.lastOffset(on) != 15 {
@@ -196,9 +186,8 @@ func TestLiveView_Keys(t *testing.T) {
 	typed := func(keys ...string) {
 		t.Helper()
 		for _, k := range keys {
-			if err := l.typed(k); err != nil {
-				t.Fatalf("%q: %v", k, err)
-			}
+			err := l.typed(k)
+			expect.Must(t, err == nil, "%q: %v", k, err)
 		}
 	}
 	shows := func(want ...string) {
@@ -207,33 +196,22 @@ func TestLiveView_Keys(t *testing.T) {
 		for _, r := range w.view(theMoment, nil, l.on.filter).rows {
 			got = append(got, r.cells[0])
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("with %q: %q, not %q", l.on.filter, got, want)
-		}
+		expect.That(t, slices.Equal(got, want), "with %q: %q, not %q", l.on.filter, got, want)
 	}
 	typed("/", "L", "e", "q") // q is a letter of the filter
-	if l.on.filter != "Leq" || !l.on.editing {
-		t.Errorf("%+v", l.on)
-	}
+	expect.That(t, l.on.filter == "Leq" && l.on.editing, "%+v", l.on)
 	typed("\x7f", "d\r")
 	shows("a-led", "g-led")
 	typed("j", "j", "k", "\x1b[6~", "\x1b[1;5C")
-	if l.on.offset != 11 || l.on.editing {
-		t.Errorf("%+v", l.on)
-	}
+	expect.That(t, l.on.offset == 11 && !l.on.editing, "%+v", l.on)
 	typed("\x1b")
-	if l.on.filter != "" || l.on.offset != 0 {
-		t.Errorf("%+v", l.on)
-	}
+	expect.That(t, l.on.filter == "" && l.on.offset == 0, "%+v", l.on)
 	typed("/WEB-1\r") // pasted; also the IDs of the last leaders are found
 	shows("c-released")
 	typed("/" + strings.Repeat("x", 1000))
-	if len(l.on.filter) != mostFilter {
-		t.Errorf("a filter of %d bytes", len(l.on.filter))
-	}
+	expect.Equal(t, len(l.on.filter), mostFilter, "a filter of %d bytes")
 	for _, quits := range []string{"\x03", "\rq", "Q"} {
-		if err := l.typed(quits); !errors.Is(err, errQuit) {
-			t.Errorf("%q: %v", quits, err)
-		}
+		err := l.typed(quits)
+		expect.That(t, errors.Is(err, errQuit), "%q: %v", quits, err)
 	}
 }

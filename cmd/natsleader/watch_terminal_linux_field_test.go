@@ -27,14 +27,12 @@ func terminal(t *testing.T, rows, columns uint16) (near, far *os.File) {
 	}
 	t.Cleanup(func() { _ = near.Close() })
 	fd := int(near.Fd())
-	if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
+	err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	expect.OK(t, err)
 	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	expect.OK(t, err)
-	if err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}); err != nil {
-		t.Fatal(err)
-	}
+	err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns})
+	expect.OK(t, err)
 	far, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
 	expect.OK(t, err)
 	t.Cleanup(func() { _ = far.Close() })
@@ -89,24 +87,19 @@ func TestWatch_RestoresTerminal(t *testing.T) {
 			screen.says(t, enterScreen)
 			screen.says(t, x.says)
 			screen.says(t, x.wide)
-			if err = unix.IoctlSetWinsize(int(near.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 12, Col: 40}); err != nil {
-				t.Fatal(err)
-			}
+			err = unix.IoctlSetWinsize(int(near.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 12, Col: 40})
+			expect.OK(t, err)
 			eventually(t, "it draws fewer columns", func() bool {
 				frames := strings.Split(screen.text(), "\x1b[H")
 				last := frames[len(frames)-1]
 				return last != "" && !strings.Contains(last, x.wide)
 			})
-			if err = x.ends(near, cmd.Process); err != nil {
-				t.Fatal(err)
-			}
-			if code := endOf(t, cmd); code != 0 {
-				t.Errorf("exit code %d", code)
-			}
+			err = x.ends(near, cmd.Process)
+			expect.OK(t, err)
+			expect.Equal(t, endOf(t, cmd), 0, "exit code %d")
 			after, err := unix.IoctlGetTermios(int(far.Fd()), unix.TCGETS)
-			if err != nil || *after != *before {
-				t.Errorf("%v: the settings are\n%+v\nnot\n%+v", err, after, before)
-			}
+			expect.That(t, err == nil && *after == *before,
+				"%v: the settings are\n%+v\nnot\n%+v", err, after, before)
 			_ = far.Close()
 			<-read
 			if !strings.HasSuffix(screen.text(), leaveScreen) {
@@ -133,9 +126,8 @@ func TestWatch_TerminalLostOrStuck(t *testing.T) {
 			cmd := onTerminal(t, far, "watch", "-s", url)
 			_ = far.Close()
 			b := make([]byte, len(enterScreen)) // nothing after it is read
-			if _, err := near.Read(b); err != nil || string(b) != enterScreen {
-				t.Fatalf("%v: %q", err, b)
-			}
+			_, err := near.Read(b)
+			expect.Must(t, err == nil && string(b) == enterScreen, "%v: %q", err, b)
 			end(t, near, cmd)
 		})
 	}

@@ -45,17 +45,15 @@ func TestFollower_LeaseOver(t *testing.T) {
 		t.Helper()
 		o.changes = nil
 		expect.OK(t, w.report(w.all()...))
-		if len(o.changes) != len(want) || len(want) == 1 && o.changes[0].state != want[0] {
-			t.Errorf("%+v, not %v", o.changes, want)
-		}
+		expect.That(t, len(o.changes) == len(want) && (len(want) != 1 || o.changes[0].state == want[0]),
+			"%+v, not %v", o.changes, want)
 	}
 	reports(stateLeading) // it may have been renewed since: this feed was opened before its lease was over
 	reports()
 	w.opened = now
 	reports(stateExpired)
-	if at := o.changes[0].at; !at.Equal(now.Add(-9 * time.Second)) {
-		t.Errorf("over at %v", at)
-	}
+	at := o.changes[0].at
+	expect.That(t, at.Equal(now.Add(-9*time.Second)), "over at %v", at)
 	reports()
 	w.complete = false
 	x.now.holder.Renewed = now
@@ -72,9 +70,7 @@ func TestWatch_EachChangeOnce(t *testing.T) {
 			bubble(t, leader.BucketConfig{}, func(w *world) {
 				must := func(err error) {
 					w.Helper()
-					if err != nil {
-						w.Fatal(err)
-					}
+					expect.OK(w, err)
 					time.Sleep(time.Minute)
 				}
 				a := w.campaigns("billing", leader.Config{ID: "a"})
@@ -117,14 +113,10 @@ func TestWatch_DeafFeedEndsNoLease(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		defer w.follow("watch")()
 		stream, err := w.js.Stream(w.Context(), "KV_elections")
-		if err != nil {
-			w.Fatal(err)
-		}
+		expect.OK(w, err)
 		w.notef("# the consumers are deleted\n")
 		for info := range stream.ListConsumers(w.Context()).Info() {
-			if err := stream.DeleteConsumer(w.Context(), info.Name); err != nil {
-				w.Fatal(err)
-			}
+			expect.OK(w, stream.DeleteConsumer(w.Context(), info.Name))
 		}
 		time.Sleep(time.Minute)
 		put(w.T, w.js, "mail", record(w.T, w.js, "billing", "m", time.Hour))
@@ -156,9 +148,8 @@ func TestWatch_InterruptedEarly(t *testing.T) {
 			stop := w.follow("watch --timeout 10m")
 			time.Sleep(time.Second)
 			stop()
-			if time.Since(began) != time.Second {
-				w.Errorf("while %s: it ends after %v", opening, time.Since(began))
-			}
+			expect.That(w, time.Since(began) == time.Second,
+				"while %s: it ends after %v", opening, time.Since(began))
 		}
 	})
 }

@@ -72,18 +72,15 @@ func bubble(t *testing.T, cfg leader.BucketConfig, test func(w *world), opts ...
 		w.serve()
 		nc := w.dial()
 		var err error
-		if w.js, err = jetstream.New(nc); err != nil {
-			t.Fatal(err)
-		}
+		w.js, err = jetstream.New(nc)
+		expect.Must(t, err == nil, "%v", err)
 		cfg.Name = "elections"
-		if w.bucket, err = leader.CreateBucket(t.Context(), w.js, cfg); err != nil {
-			t.Fatal(err)
-		}
+		w.bucket, err = leader.CreateBucket(t.Context(), w.js, cfg)
+		expect.Must(t, err == nil, "%v", err)
 		t.Cleanup(func() {
 			for _, c := range w.stands {
-				if err := c.Stop(context.Background()); err != nil {
-					t.Error(err)
-				}
+				err := c.Stop(context.Background())
+				expect.That(t, err == nil, "%v", err)
 			}
 			time.Sleep(time.Minute) // what was given up has ended by then
 			nc.Close()
@@ -116,13 +113,9 @@ func denied(subjects ...string) *server.Permissions {
 func (w *world) serve() {
 	w.Helper()
 	s, err := server.NewServer(w.o)
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.OK(w, err)
 	s.Start()
-	if !s.ReadyForConnections(time.Minute) {
-		w.Fatal("the server does not start")
-	}
+	expect.Must(w, s.ReadyForConnections(time.Minute), "the server does not start")
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.s = s
@@ -161,9 +154,7 @@ func (w *world) dial() *nats.Conn {
 	w.Helper()
 	silent := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
 	nc, err := nats.Connect("", append(w.inProcess(), silent, nats.Token(w.o.Authorization))...)
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.OK(w, err)
 	return nc
 }
 
@@ -265,19 +256,15 @@ func (w *world) compare() {
 		return
 	}
 	obeyed := func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
-	if text := w.shown.String(); !utf8.ValidString(text) || strings.ContainsFunc(text, obeyed) {
-		w.Fatalf("a terminal may obey a part of %q", text)
-	}
+	text := w.shown.String()
+	expect.Must(w, utf8.ValidString(text) && !strings.ContainsFunc(text, obeyed),
+		"a terminal may obey a part of %q", text)
 	file := filepath.Join(testdata, strings.ReplaceAll(w.Name(), "/", "_")+".txt")
 	if *update {
-		if err := os.WriteFile(file, []byte(w.shown.String()), 0o600); err != nil {
-			w.Fatal(err)
-		}
+		expect.OK(w, os.WriteFile(file, []byte(w.shown.String()), 0o600))
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.OK(w, err)
 	if got := strings.Split(w.shown.String(), "\n"); w.shown.String() != string(want) {
 		for i, line := range strings.Split(string(want), "\n") {
 			if i >= len(got) || got[i] != line {
@@ -297,18 +284,15 @@ var tokens = regexp.MustCompile(`\b(token )?9466848\d{8}\b`)
 func (w *world) fails(line string, code int, says string) {
 	w.Helper()
 	out, errs, got := w.run(line)
-	if got != code || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, says) {
-		w.Errorf("natsleader %s: exit code %d, want %d with %q\n%s%s", line, got, code, says, out, errs)
-	}
+	expect.That(w, got == code && out == "" && strings.Count(errs, "\n") == 1 && strings.Contains(errs, says),
+		"natsleader %s: exit code %d, want %d with %q\n%s%s", line, got, code, says, out, errs)
 }
 
 // campaigns starts a candidate. The one before it leads or waits by then.
 func (w *world) campaigns(election string, cfg leader.Config) *leader.Candidate {
 	w.Helper()
 	c, err := leader.Campaign(context.Background(), w.bucket, election, cfg)
-	if err != nil {
-		w.Fatal(err)
-	}
+	expect.OK(w, err)
 	w.stands = append(w.stands, c)
 	time.Sleep(time.Minute)
 	return c
@@ -322,9 +306,8 @@ func put(t *testing.T, js jetstream.JetStream, election, value string) {
 	m.Header.Set(jetstream.ExpectedLastSubjSeqHeader, "0")
 	m.Header.Set(jetstream.ExpectedLastSubjSeqSubjHeader, "none")
 	m.Data = []byte(value)
-	if _, err := js.PublishMsg(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
+	_, err := js.PublishMsg(t.Context(), m)
+	expect.Must(t, err == nil, "%v", err)
 }
 
 // record returns the record of a real candidate, with another ID and lease.
@@ -335,9 +318,8 @@ func record(tb testing.TB, js jetstream.JetStream, election, id string, lease ti
 	e, err := kv.Get(tb.Context(), election)
 	expect.OK(tb, err)
 	var fields map[string]any
-	if err = json.Unmarshal(e.Value(), &fields); err != nil {
-		tb.Fatal(err)
-	}
+	err = json.Unmarshal(e.Value(), &fields)
+	expect.OK(tb, err)
 	fields["id"], fields["lease"] = id, lease.String()
 	text, err := json.Marshal(fields)
 	expect.OK(tb, err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // A refusal is known by its kind, and names the last revision if the server has named it.
@@ -19,7 +20,5 @@ func TestRefusedError_NamesRevision(t *testing.T) {
 			t.Errorf("%q, not %q", e.Error(), text)
 		}
 	}
-	if text := backend.ErrNoBucket.Error(); text != "leader: the bucket does not exist" {
-		t.Errorf("an error is %q", text)
-	}
+	check.Equal(t, backend.ErrNoBucket.Error(), "leader: the bucket does not exist", "an error is %q")
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // A Memory holds what was remembered last of each key, and is bounded.
@@ -12,9 +13,8 @@ func TestMemory_Bounded(t *testing.T) {
 	var m backend.Memory
 	m.Remember("a", 1)
 	m.Remember("a", 2)
-	if got := m.Recall("a"); got != 2 || m.Recall("b") != nil {
-		t.Errorf("a is %v", got)
-	}
+	got := m.Recall("a")
+	check.That(t, got == 2 && m.Recall("b") == nil, "a is %v", got)
 	m.Remember("a", nil)
 	m.Remember("b", nil)
 	if got := m.Recall("a"); got != nil || m.Len() != 0 {
@@ -27,9 +27,7 @@ func TestMemory_Bounded(t *testing.T) {
 			t.Fatalf("%d keys; the newest is %v", m.Len(), m.Recall(key))
 		}
 	}
-	if m.Len() != backend.MemorySize {
-		t.Errorf("%d keys", m.Len())
-	}
+	check.Equal(t, m.Len(), backend.MemorySize, "%d keys")
 }
 
 // A key that is known displaces no other, although the Memory is full.
@@ -42,11 +40,9 @@ func TestMemory_KnownKeyDisplacesNone(t *testing.T) {
 		m.Remember(fmt.Sprint(i), i)
 	}
 	for i := range backend.MemorySize {
-		if got := m.Recall(fmt.Sprint(i)); got != i || m.Len() != backend.MemorySize {
-			t.Fatalf("%d is %v of %d", i, got, m.Len())
-		}
+		got := m.Recall(fmt.Sprint(i))
+		check.Must(t, got == i && m.Len() == backend.MemorySize, "%d is %v of %d", i, got, m.Len())
 	}
-	if m.Remember("another", 0); m.Len() != backend.MemorySize {
-		t.Errorf("%d keys after another one", m.Len())
-	}
+	m.Remember("another", 0)
+	check.That(t, m.Len() == backend.MemorySize, "%d keys after another one", m.Len())
 }

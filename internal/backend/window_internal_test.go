@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // waiter counts the slots that it was granted.
@@ -30,9 +32,8 @@ func TestWindow_InOrder(t *testing.T) {
 	in := NewWindow(2, 2)
 	var ws [5]waiter
 	for i := range ws {
-		if got := ws[i].take(in, RankHolder); got != (i < 2) {
-			t.Errorf("%d has a slot: %v", i, got)
-		}
+		got := ws[i].take(in, RankHolder)
+		check.That(t, got == (i < 2), "%d has a slot: %v", i, got)
 	}
 	if !ws[0].take(in, RankHolder) || ws[4].take(in, RankHolder) { // asked again
 		t.Error("a place has changed")
@@ -70,9 +71,7 @@ func TestWindow_HoldersFirst(t *testing.T) {
 			}
 		}
 	}
-	if !slices.Equal(order, []int{4, 2, 3, 1, 0}) {
-		t.Errorf("the order is %v", order)
-	}
+	check.That(t, slices.Equal(order, []int{4, 2, 3, 1, 0}), "the order is %v", order)
 }
 
 // Requests that are not answered leave slots for those of a higher rank.
@@ -86,9 +85,9 @@ func TestWindow_LeavesSlotsForHolders(t *testing.T) {
 		}
 		return n
 	}
-	if reads, takes, holders := took(RankRead), took(RankTake), took(RankHolder); reads != 16 || takes != 8 || holders != 8 {
-		t.Errorf("%d reads, %d writes, %d renewals in flight", reads, takes, holders)
-	}
+	reads, takes, holders := took(RankRead), took(RankTake), took(RankHolder)
+	check.That(t, reads == 16 && takes == 8 && holders == 8,
+		"%d reads, %d writes, %d renewals in flight", reads, takes, holders)
 }
 
 // A window that shrinks leaves slots for leaders, too, although more reads than it has slots for are
@@ -113,15 +112,13 @@ func TestWindow_ShrinksBesideReads(t *testing.T) {
 		t.Fatalf("%d slots, and %d reads in flight", in.size, in.flying[RankRead])
 	}
 	for i, want := range []bool{true, true, false, false} {
-		if got := leaders[i].take(in, RankHolder); got != want {
-			t.Errorf("leader %d has a slot: %v", i, got)
-		}
+		got := leaders[i].take(in, RankHolder)
+		check.That(t, got == want, "leader %d has a slot: %v", i, got)
 	}
 	before, _ := in.Waiting(now)
 	in.Return(&reads[0].place, Reply{})
-	if after, _ := in.Waiting(now); after != before {
-		t.Error("a slot that the window has no more is granted")
-	}
+	after, _ := in.Waiting(now)
+	check.That(t, after == before, "a slot that the window has no more is granted")
 }
 
 // A request that candidates share needs no slot, and frees none.
@@ -129,9 +126,8 @@ func TestWindow_Shared(t *testing.T) {
 	in := NewWindow(1, 1)
 	var first, waits, other waiter
 	first.take(in, RankRead)
-	if waits.take(in, RankRead) || !waits.take(in, RankShared) || !other.take(in, RankShared) {
-		t.Error("a shared request waits, or another does not")
-	}
+	check.That(t, !waits.take(in, RankRead) && waits.take(in, RankShared) && other.take(in, RankShared),
+		"a shared request waits, or another does not")
 	if in.Used() != 1 {
 		t.Errorf("%d slots are taken", in.Used())
 	}
@@ -151,33 +147,24 @@ func TestWindow_FollowsTheServer(t *testing.T) {
 		ws[i].take(in, RankHolder)
 	}
 	in.Return(&ws[0].place, Reply{})
-	if in.size != 4 {
-		t.Errorf("%d slots after a request that was not sent", in.size)
-	}
+	check.Equal(t, in.size, 4, "%d slots after a request that was not sent")
 	for i := 1; i <= 9; i++ {
 		in.Return(&ws[i].place, prompt)
 	}
-	if in.size != 10 {
-		t.Errorf("%d slots after prompt replies", in.size)
-	}
+	check.Equal(t, in.size, 10, "%d slots after prompt replies")
 	for i := 10; i < 20; i++ {
 		in.Return(&ws[i].place, late)
 	}
-	if in.size != 5 {
-		t.Errorf("%d slots after late replies to one crowd", in.size)
-	}
+	check.Equal(t, in.size, 5, "%d slots after late replies to one crowd")
 	for i := 20; i < 64; i++ {
 		in.Return(&ws[i].place, late)
 	}
-	if in.size != 4 {
-		t.Errorf("%d slots after late replies", in.size)
-	}
+	check.Equal(t, in.size, 4, "%d slots after late replies")
 	idle := NewWindow(4, 10)
 	ws[0] = waiter{}
 	ws[0].take(idle, RankHolder)
-	if idle.Return(&ws[0].place, prompt); idle.size != 4 {
-		t.Errorf("%d slots where none waits", idle.size)
-	}
+	idle.Return(&ws[0].place, prompt)
+	check.That(t, idle.size == 4, "%d slots where none waits", idle.size)
 }
 
 // On a slow link every reply takes long, and none is late. A request that is given up is a sign
@@ -191,17 +178,11 @@ func TestWindow_SlowLink(t *testing.T) {
 	for i := range 6 {
 		in.Return(&ws[i].place, Reply{Took: 500*time.Millisecond + time.Duration(i)*time.Millisecond, Limit: 625 * time.Millisecond})
 	}
-	if in.size != 10 {
-		t.Errorf("%d slots on a slow link", in.size)
-	}
+	check.Equal(t, in.size, 10, "%d slots on a slow link")
 	in.Return(&ws[6].place, Reply{Took: 150 * time.Millisecond, Lost: true})
-	if in.size != 10 {
-		t.Errorf("%d slots after a request with too little time was given up", in.size)
-	}
+	check.Equal(t, in.size, 10, "%d slots after a request with too little time was given up")
 	in.Return(&ws[7].place, Reply{Took: 1100 * time.Millisecond, Limit: 625 * time.Millisecond})
-	if in.size != 5 {
-		t.Errorf("%d slots after a reply that took twice as long", in.size)
-	}
+	check.Equal(t, in.size, 5, "%d slots after a reply that took twice as long")
 }
 
 // The line has a length and an age, in which a place without a time has no part. That leaders wait
@@ -214,16 +195,11 @@ func TestWindow_Waiting(t *testing.T) {
 	ws[4].take(in, RankOverdue)
 	in.Take(&ws[2].place, RankHolder, &ws[2], now.Add(time.Second))
 	in.Take(&ws[3].place, RankTake, &ws[3], time.Time{})
-	if n, age := in.Waiting(now.Add(3 * time.Second)); n != 4 || age != 3*time.Second {
-		t.Errorf("%d wait, for %v", n, age)
-	}
-	if !in.Report() || in.Report() {
-		t.Error("it is news twice, or never")
-	}
+	n, age := in.Waiting(now.Add(3 * time.Second))
+	check.That(t, n == 4 && age == 3*time.Second, "%d wait, for %v", n, age)
+	check.That(t, in.Report() && !in.Report(), "it is news twice, or never")
 	in.Return(&ws[0].place, prompt)
-	if in.Report() {
-		t.Error("it is news while one waits")
-	}
+	check.That(t, !in.Report(), "it is news while one waits")
 	in.Return(&ws[4].place, prompt)
 	if n, _ := in.Waiting(now); n != 2 || !in.Report() {
 		t.Errorf("%d wait, and it is no news although no leader waits", n)
@@ -248,16 +224,12 @@ func TestWindow_Phases(t *testing.T) {
 		count[in.Join()]++
 	}
 	for phase, n := range count {
-		if want := map[bool]int{true: Phases, false: 3}[phase == 0]; n != want {
-			t.Errorf("%d candidates in phase %d", n, phase)
-		}
+		check.That(t, n == map[bool]int{true: Phases, false: 3}[phase == 0], "%d candidates in phase %d", n, phase)
 	}
 	for range 3 * Phases {
 		in.Leave(new(Place))
 	}
-	if in.Join() != 0 {
-		t.Error("a single candidate has a phase")
-	}
+	check.That(t, in.Join() == 0, "a single candidate has a phase")
 }
 
 // A connection without a window has slots for all.
@@ -267,12 +239,9 @@ func TestWindow_Nil(t *testing.T) {
 	in.Return(&w.place, prompt)
 	in.Leave(&w.place)
 	in.Clear()
-	if in.Used() != 0 || !in.Has(&w.place) {
-		t.Error("slots are counted")
-	}
-	if n, age := in.Waiting(now); in.Join() != 0 || !w.take(in, RankRead) || n != 0 || age != 0 || !in.Report() {
-		t.Error("it has a bound")
-	}
+	check.That(t, in.Used() == 0 && in.Has(&w.place), "slots are counted")
+	n, age := in.Waiting(now)
+	check.That(t, in.Join() == 0 && w.take(in, RankRead) && n == 0 && age == 0 && in.Report(), "it has a bound")
 }
 
 // Clear makes room for those that wait. A request from before gives back no slot, and the next
@@ -345,9 +314,8 @@ func TestWindow_LateReplies(t *testing.T) {
 	for i := range ws {
 		ws[i].take(in, RankHolder)
 	}
-	if in.Return(&ws[0].place, Reply{Took: 1, Lost: true}); in.size != 4 {
-		t.Errorf("%d slots after a request that was given up", in.size)
-	}
+	in.Return(&ws[0].place, Reply{Took: 1, Lost: true})
+	check.That(t, in.size == 4, "%d slots after a request that was given up", in.size)
 }
 
 func absolute(d time.Duration) time.Duration { return max(d, -d) }
@@ -365,9 +333,8 @@ func TestWindow_AgeOfTheOldest(t *testing.T) {
 			in.Take(&ws[r][i].place, r, &ws[r][i], since)
 		}
 	}
-	if n, age := in.Waiting(now.Add(time.Hour)); n != 2*int(ranks) || age != time.Hour {
-		t.Errorf("%d wait, for %v", n, age)
-	}
+	n, age := in.Waiting(now.Add(time.Hour))
+	check.That(t, n == 2*int(ranks) && age == time.Hour, "%d wait, for %v", n, age)
 	in.Take(&ws[RankRead][0].place, RankTake, &ws[RankRead][0], now.Add(time.Hour))
 	if n, age := in.Waiting(now.Add(time.Hour)); n != 2*int(ranks) || age != time.Hour-time.Second {
 		t.Errorf("%d wait, for %v: a place stands at the end of another line", n, age)
@@ -389,9 +356,8 @@ func TestWindow_AgeOfTheOldest(t *testing.T) {
 	if in.Leave(&first.place); in.Used() != 0 || in.Has(&first.place) {
 		t.Errorf("%d slots are taken", in.Used())
 	}
-	if first.take(in, RankRead); in.Used() != 1 || first.granted != 0 {
-		t.Error("a place that has left is not ready for use")
-	}
+	first.take(in, RankRead)
+	check.That(t, in.Used() == 1 && first.granted == 0, "a place that has left is not ready for use")
 }
 
 // A candidate that leaves gives back its slot to one that waits, which is called without the
@@ -406,9 +372,7 @@ func TestWindow_GrantsWithoutItsLock(t *testing.T) {
 	in.Leave(&first.place)
 	select {
 	case n := <-calls.used:
-		if n != 1 {
-			t.Errorf("%d slots are taken", n)
-		}
+		check.Equal(t, n, 1, "%d slots are taken")
 	default:
 		t.Error("the one that waits has no slot, or was called with the lock held")
 	}
@@ -450,9 +414,7 @@ func TestWindow_KeepsTurns(t *testing.T) {
 			t.Errorf("%d was granted %d slots, %d are taken", want, ws[want].granted, in.Used())
 		}
 	}
-	if ws[2].granted+ws[3].granted != 0 {
-		t.Error("one that has left has a slot")
-	}
+	check.That(t, ws[2].granted+ws[3].granted == 0, "one that has left has a slot")
 }
 
 // That leaders wait for too long is news again when none waits, whether or not it has missed a
@@ -466,9 +428,8 @@ func TestWindow_Report(t *testing.T) {
 		}
 		in.Report()
 		for i, news := range []bool{false, true} {
-			if in.Return(&ws[i].place, Reply{}); in.Report() != news {
-				t.Errorf("rank %d: it is news with %d that wait: %v", r, 1-i, !news)
-			}
+			in.Return(&ws[i].place, Reply{})
+			check.That(t, in.Report() == news, "rank %d: it is news with %d that wait: %v", r, 1-i, !news)
 		}
 	}
 }

@@ -73,24 +73,21 @@ func TestCandidate(t *testing.T) {
 			for _, e := range k.events {
 				last = one.Next(e, now)
 			}
-			if last == nil && k.rule != 0 || last != nil && last.Rule != k.rule {
-				t.Errorf("breaks %v, want %v", last, k.rule)
-			}
+			check.That(t, (last != nil || k.rule == 0) && (last == nil || last.Rule == k.rule),
+				"breaks %v, want %v", last, k.rule)
 		})
 	}
 
 	one := checker.Candidate{Name: "a"}
 	one.Next(pending, now)
 	one.Next(elected, now)
-	if v := one.End(); v == nil || v.Rule != contract.DeposedOnce {
-		t.Errorf("an end within the term: %v", v)
-	}
+	v := one.End()
+	check.That(t, v != nil && v.Rule == contract.DeposedOnce, "an end within the term: %v", v)
 	one = checker.Candidate{Name: "a"}
 	deposed := resign(t, clock, c)
 	for _, e := range []leader.Event{pending, elected, deposed} {
-		if v := one.Next(e, clock.Now()); v != nil {
-			t.Errorf("%v: %v", e, v)
-		}
+		v := one.Next(e, clock.Now())
+		check.That(t, v == nil, "%v: %v", e, v)
 	}
 	if v := one.End(); v != nil {
 		t.Error(v)
@@ -110,9 +107,7 @@ func TestElection(t *testing.T) {
 	_, _, second := elect(t, clock)
 	var e checker.Election
 	a, b := e.Candidate("a"), e.Candidate("a")
-	if a.Name == b.Name {
-		t.Errorf("both are %s", a.Name)
-	}
+	check.That(t, a.Name != b.Name, "both are %s", a.Name)
 	now := clock.Now()
 	var got []contract.Rule
 	for _, step := range []struct {
@@ -123,10 +118,8 @@ func TestElection(t *testing.T) {
 			got = append(got, v.Rule)
 		}
 	}
-	if want := []contract.Rule{contract.TokenUnique, contract.OneLeader}; !slices.Equal(got, want) {
-		t.Errorf("breaks %v, want %v", got, want)
-	}
-	if vs := e.Sample(); len(vs) != 0 {
-		t.Errorf("once is enough: %v", vs)
-	}
+	want := []contract.Rule{contract.TokenUnique, contract.OneLeader}
+	check.That(t, slices.Equal(got, want), "breaks %v, want %v", got, want)
+	vs := e.Sample()
+	check.That(t, len(vs) == 0, "once is enough: %v", vs)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/contract"
 )
 
@@ -144,9 +145,8 @@ func TestCandidate(t *testing.T) {
 func TestCandidate_GoesOn(t *testing.T) {
 	var c contract.Candidate
 	for i, e := range []contract.Event{pending(4), elected(4), elected(5), of(contract.Leads, 5), deposed, pending(6), elected(6)} {
-		if v := c.Next(e); (v != nil) != (i == 2) {
-			t.Errorf("event %d: %v", i, v)
-		}
+		v := c.Next(e)
+		check.That(t, (v != nil) == (i == 2), "event %d: %v", i, v)
 	}
 	if !c.Open() || !c.Alive() || c.Stopped() {
 		t.Errorf("open: %v, alive: %v, stopped: %v", c.Open(), c.Alive(), c.Stopped())

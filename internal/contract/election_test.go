@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/contract"
 )
 
@@ -143,18 +144,14 @@ func same(t *testing.T, vs []*contract.Violation, want []contract.Rule) {
 	for _, v := range vs {
 		got = append(got, v.Rule)
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("breaks %v, want %v", vs, want)
-	}
+	check.That(t, slices.Equal(got, want), "breaks %v, want %v", vs, want)
 }
 
 // A violation of two leaders has the time for which both are known to have led.
 func TestElection_SaysHowLong(t *testing.T) {
 	var e contract.Election
 	vs := slices.Concat(e.Leads(a3, 10, 50), e.Leads(b5, 20, 30))
-	if len(vs) != 1 || vs[0].First != 20 || vs[0].Last != 30 {
-		t.Fatalf("%+v", vs)
-	}
+	check.Must(t, len(vs) == 1 && vs[0].First == 20 && vs[0].Last == 30, "%+v", vs)
 	for _, part := range []string{"two leaders: ", "a with token 3", "b with token 5"} {
 		if !strings.Contains(vs[0].String(), part) {
 			t.Errorf("%q does not say %q", vs[0].String(), part)
@@ -191,9 +188,7 @@ func TestElection_Sample(t *testing.T) {
 				return terms[i], now == "yes"
 			})...)
 			same(t, vs, k.rules)
-			if looks != 4 {
-				t.Errorf("%d looks", looks)
-			}
+			check.Equal(t, looks, 4, "%d looks")
 		})
 	}
 }

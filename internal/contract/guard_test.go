@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/contract"
 )
 
@@ -91,13 +92,11 @@ func TestRules_HaveHistories(t *testing.T) {
 	first, second := contract.PendingFirst, contract.OneLeader
 	for _, last := range []contract.Rule{contract.ObservedRises, contract.WritesInOrder} {
 		for r := first; r <= last; r++ {
-			if !broken[r] || strings.HasPrefix(r.String(), "Rule(") {
-				t.Errorf("%v: broken by a history: %v", r, broken[r])
-			}
+			check.That(t, broken[r] && !strings.HasPrefix(r.String(), "Rule("),
+				"%v: broken by a history: %v", r, broken[r])
 		}
 		first = second
 	}
-	if got := (contract.WritesInOrder + 1).String(); !strings.HasPrefix(got, "Rule(") {
-		t.Errorf("a rule after the last: %s", got)
-	}
+	got := (contract.WritesInOrder + 1).String()
+	check.That(t, strings.HasPrefix(got, "Rule("), "a rule after the last: %s", got)
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/deadline"
 )
 
@@ -45,18 +46,15 @@ func TestLimit_EndsInTime(t *testing.T) {
 				if d := time.Since(began); d != tt.after || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 					t.Errorf("%v after %v", ctx.Err(), d)
 				}
-				if deadline.Held() != before+1 {
-					t.Error("the end of a limit releases it")
-				}
+				check.That(t, deadline.Held() == before+1, "the end of a limit releases it")
 				release()
 				release()
 				if deadline.Held() != before {
 					t.Errorf("%d limits are held after the release", deadline.Held()-before)
 				}
 				ctx, release = tt.limit(t.Context())
-				if release(); ctx.Err() == nil {
-					t.Error("a release does not end the context")
-				}
+				release()
+				check.That(t, ctx.Err() != nil, "a release does not end the context")
 			})
 		})
 	}
@@ -74,9 +72,8 @@ func TestSleep_EndsInTime(t *testing.T) {
 				t.Errorf("%s: after %v, %v, %d limits are held", what, d, e, deadline.Held()-held)
 			}
 		}
-		if err := deadline.Sleep(t.Context(), time.Second); err != nil {
-			t.Errorf("a whole sleep: %v", err)
-		}
+		err := deadline.Sleep(t.Context(), time.Second)
+		check.That(t, err == nil, "a whole sleep: %v", err)
 		want("a whole sleep", time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

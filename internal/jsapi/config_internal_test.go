@@ -134,9 +134,8 @@ func TestEstablish_Requests(t *testing.T) {
 				if c := t.a.Known.Load(); c != nil {
 					known = c.Description
 				}
-				if known != tt.known || t.a.Seen.Load() != (tt.known != "") {
-					t.Errorf("the settings of %q are remembered, seen: %v", known, t.a.Seen.Load())
-				}
+				check.That(t, known == tt.known && t.a.Seen.Load() == (tt.known != ""),
+					"the settings of %q are remembered, seen: %v", known, t.a.Seen.Load())
 				s.wantAsked(t, tt.asked...)
 			})
 		})
@@ -152,9 +151,8 @@ func TestStream_CreateAndDelete(t *testing.T) {
 			remove: {`{"success":true}`, refused(CodeStreamNotFound), ""},
 		})
 		make := func(ctx context.Context) error { return t.a.Create(ctx, jetstream.StreamConfig{Name: "S"}) }
-		if err := make(t.Context()); err != nil || t.a.Known.Load().Description != "new" {
-			t.Errorf("create: %v", err)
-		}
+		err := make(t.Context())
+		check.That(t, err == nil && t.a.Known.Load().Description == "new", "create: %v", err)
 		if err := make(t.Context()); err != nil {
 			t.Errorf("create what exists: %v", err)
 		}
@@ -188,13 +186,9 @@ func TestConfig_IsRemembered(t *testing.T) {
 			check.That(t, err == nil && c.Description == description, "%s: %q, %v", what, c.Description, err)
 			s.wantAsked(t, asked...)
 		}
-		if n := t.a.MaxPayload(); n != 0 {
-			t.Errorf("the largest payload is %d before it was read", n)
-		}
+		check.Equal(t, t.a.MaxPayload(), 0, "the largest payload is %d before it was read")
 		want("read", "old", info)
-		if n := t.a.MaxPayload(); n != t.a.Conn.MaxPayload() {
-			t.Errorf("the largest payload is %d", n)
-		}
+		check.Equal(t, t.a.MaxPayload(), t.a.Conn.MaxPayload(), "the largest payload is %d")
 		want("remembered", "old")
 		t.a.Reconnected(crowd)
 		check.That(t, t.a.infos.expected == crowd, "%d callers are expected", t.a.infos.expected)
@@ -210,9 +204,8 @@ func TestConfig_IsRemembered(t *testing.T) {
 			synctest.Wait()
 			time.Sleep(time.Second)
 		}
-		if _, err := t.a.Config(t.Context()); !errors.Is(err, backend.ErrNoBucket) {
-			t.Errorf("the settings of none: %v", err)
-		}
+		_, err := t.a.Config(t.Context())
+		check.That(t, errors.Is(err, backend.ErrNoBucket), "the settings of none: %v", err)
 	})
 }
 

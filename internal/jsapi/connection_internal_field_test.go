@@ -83,23 +83,22 @@ func TestConnection_Blocked(t *testing.T) {
 		check.That(t, n <= 2, "%d goroutines wait", n)
 		give()
 		for range maxLeft {
-			if r := next(); !errors.Is(r.err, backend.ErrUnreachable) || IsUnsent(r.err) == (r.what == "in flight") {
-				t.Errorf("%s: %v", r.what, r.err)
-			}
+			r := next()
+			check.That(t, errors.Is(r.err, backend.ErrUnreachable) && IsUnsent(r.err) != (r.what == "in flight"),
+				"%s: %v", r.what, r.err)
 		}
 		ask(t.Context(), "rejected")
-		if r := next(); r.what != "rejected" || !errors.Is(r.err, backend.ErrUnreachable) || !IsUnsent(r.err) {
-			t.Errorf("%s: %v", r.what, r.err)
-		}
+		r := next()
+		check.That(t, r.what == "rejected" && errors.Is(r.err, backend.ErrUnreachable) && IsUnsent(r.err),
+			"%s: %v", r.what, r.err)
 		release()
 		for answered, from := false, time.Now(); !answered; runtime.Gosched() {
 			check.Must(t, time.Since(from) <= time.Minute, "requests are rejected although nats.go goes on")
 			_, err := t.a.Request(t.Context(), &nats.Msg{Subject: "echo"}) // rejected until the goroutine goes on
 			answered = err == nil
 		}
-		if err := t.replier.Flush(); err != nil {
-			t.Error(err)
-		}
+		err := t.replier.Flush()
+		check.That(t, err == nil, "%v", err)
 		mu.Lock()
 		defer mu.Unlock()
 		want := []string{"in flight", "patient"}

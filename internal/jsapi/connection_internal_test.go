@@ -44,9 +44,7 @@ type wired struct {
 // ok ends the test if there is an error.
 func (w *wired) ok(err error) {
 	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
+	check.OK(w, err)
 }
 
 func withWire(t *testing.T, f func(w *wired), opts ...func(*server.Options)) {
@@ -84,12 +82,9 @@ func (w *wired) wantNothingLeft(held, subscriptions int) {
 	}
 	busy := c.running || c.watched
 	c.mu.Unlock()
-	if n := w.a.Conn.NumSubscriptions(); n > subscriptions {
-		w.Errorf("nats.go has %d subscriptions too many", n-subscriptions)
-	}
-	if n := deadline.Held() - held; n != 0 {
-		w.Errorf("%d limits were not released", n)
-	}
+	n := w.a.Conn.NumSubscriptions()
+	check.That(w, n <= subscriptions, "nats.go has %d subscriptions too many", n-subscriptions)
+	check.Equal(w, deadline.Held()-held, 0, "%d limits were not released")
 	left, calls := w.a.Left(), w.a.left.Load()
 	check.That(w, left == (Left{}) && !busy && calls == 0, "left: %+v, %d calls, busy: %v", left, calls, busy)
 }
@@ -256,9 +251,8 @@ func TestConnection_Replies(t *testing.T) {
 		check.That(t, len(subjects) == 100, "%d subjects of replies", len(subjects))
 		time.Sleep(2 * time.Second)
 		t.want("late", late, "", backend.ErrUnreachable, time.Second)
-		if IsUnsent(late.err) || !IsUnanswered(late.err) || !errors.Is(late.err, context.DeadlineExceeded) {
-			t.Errorf("it was sent, and there was no reply: %v", late.err)
-		}
+		check.That(t, !IsUnsent(late.err) && IsUnanswered(late.err) && errors.Is(late.err, context.DeadlineExceeded),
+			"it was sent, and there was no reply: %v", late.err)
 		for _, m := range slices.Backward(asked) {
 			for _, text := range []string{"x" + string(m.Data), "second"} {
 				t.ok(m.Respond([]byte(text)))
@@ -325,9 +319,8 @@ func TestInfo_IsShared(t *testing.T) {
 			}()
 		}
 		for range cap(failed) {
-			if err := <-failed; !IsUnanswered(err) || !strings.Contains(err.Error(), "$JS.API.STREAM.INFO.S") {
-				t.Fatal(err)
-			}
+			err := <-failed
+			check.Must(t, IsUnanswered(err) && strings.Contains(err.Error(), "$JS.API.STREAM.INFO.S"), "%v", err)
 		}
 		check.That(t, asked == 2, "%d requests", asked)
 	})
@@ -346,9 +339,8 @@ func TestConnection_Drained(t *testing.T) {
 		synctest.Wait()
 		t.ok(t.a.Conn.Drain())
 		time.Sleep(time.Second)
-		if synctest.Wait(); r.replies != 1 || !errors.Is(r.err, backend.ErrUnreachable) {
-			t.Errorf("in flight: %+v", r)
-		}
+		synctest.Wait()
+		check.That(t, r.replies == 1 && errors.Is(r.err, backend.ErrUnreachable), "in flight: %+v", r)
 		t.want("while draining", t.ask(t.Context(), "echo", "y"), "y", nil, 0)
 		close(slow)
 		time.Sleep(time.Minute)

@@ -70,9 +70,8 @@ func TestFollow_HandlesItsMessages(t *testing.T) {
 	dir := testserver.StoreDir(t)
 	withWire(t, func(t *wired) {
 		for stream, subject := range map[string]string{"S": "x.*", "T": "y"} {
-			if _, err := t.a.JS.CreateStream(undated{t.Context()}, jetstream.StreamConfig{Name: stream, Subjects: []string{subject}, Storage: jetstream.MemoryStorage}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := t.a.JS.CreateStream(undated{t.Context()}, jetstream.StreamConfig{Name: stream, Subjects: []string{subject}, Storage: jetstream.MemoryStorage})
+			check.Must(t, err == nil, "%v", err)
 		}
 		t.tell("x.1", "old", "1")
 		t.tell("x.2", "2")
@@ -104,9 +103,8 @@ func TestFollow_HandlesItsMessages(t *testing.T) {
 			t.Errorf("Close returned after %v, left: %+v", d, t.a.Left())
 		}
 		time.Sleep(time.Minute)
-		if want := []string{"1 true", "2 true", "3 true", "4 true"}; !slices.Equal(f.heard, want) {
-			t.Errorf("heard %q, want %q", f.heard, want)
-		}
+		want := []string{"1 true", "2 true", "3 true", "4 true"}
+		check.That(t, slices.Equal(f.heard, want), "heard %q, want %q", f.heard, want)
 
 		all := t.follow(t.within(time.Minute), "x.3", nil)
 		synctest.Wait()
@@ -121,9 +119,8 @@ func TestFollow_HandlesItsMessages(t *testing.T) {
 		}
 		check.That(t, exists(), "a consumer was deleted without its name")
 		t.a.DeleteConsumer(all.names[0])
-		if synctest.Wait(); exists() {
-			t.Error("a consumer was not deleted")
-		}
+		synctest.Wait()
+		check.That(t, !exists(), "a consumer was not deleted")
 		all.Close()
 	}, func(o *server.Options) { o.JetStream, o.StoreDir = true, dir })
 }

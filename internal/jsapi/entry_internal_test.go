@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 // The value of an entry counts if a client of this library can have written it.
@@ -38,17 +40,14 @@ func TestNewEntry_OfReplies(t *testing.T) {
 		"expiry, as a reply":  {stored: of(added, nats.Header{"Nats-Marker-Reason": {"MaxAge"}})},
 	} {
 		check := func(how string, value []byte, marker, want bool) {
-			if marker != c.marker || (value != nil) != want {
-				t.Errorf("%s, %s: the value is %q, marker=%v", name, how, value, marker)
-			}
+			expect.That(t, marker == c.marker && (value != nil) == want,
+				"%s, %s: the value is %q, marker=%v", name, how, value, marker)
 		}
 		e := NewEntry(7, at, c.stored, []byte("v"))
 		check("stored", e.Value, e.Marker, c.value)
 		e, ok := StoredEntry(&nats.Msg{Header: of(c.stored, added), Data: []byte("v")}, "KV_E", "$KV.E.a")
 		check("delivered", e.Value, e.Marker, c.value)
-		if !ok || e.Revision != 7 || !e.Created.Equal(at) {
-			t.Errorf("%s: got %+v", name, e)
-		}
+		expect.That(t, ok && e.Revision == 7 && e.Created.Equal(at), "%s: got %+v", name, e)
 		e = SourcedEntry(7, at, c.stored, []byte("v"), false)
 		check("sourced", e.Value, e.Marker, c.sourced)
 		e = SourcedEntry(7, at, of(c.stored, added), []byte("v"), true)

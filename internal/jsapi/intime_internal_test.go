@@ -104,14 +104,12 @@ func TestInTime_LeavesBehind(t *testing.T) {
 				} else if value != 7 || !errors.Is(err, tt.err) || err != nil && tt.err == nil {
 					t.Errorf("got %d, %v", value, err)
 				}
-				if n := a.left.Load(); n != left {
-					t.Errorf("%d calls are left behind, not %d", n, left)
-				}
+				check.Equal(t, a.left.Load(), left, "%d calls are left behind, not %d", left)
 				time.Sleep(2 * time.Minute)
 				synctest.Wait()
-				if n := a.left.Load(); n != 0 || late != 7*tt.late || maySend != (left == 0 || tt.sends) {
-					t.Errorf("in the end %d calls are left behind, %d was released, may send: %v", n, late, maySend)
-				}
+				n := a.left.Load()
+				check.That(t, n == 0 && late == 7*tt.late && maySend == (left == 0 || tt.sends),
+					"in the end %d calls are left behind, %d was released, may send: %v", n, late, maySend)
 				ctx.wantUnwatched(t)
 			})
 		})
@@ -122,9 +120,8 @@ func TestInTime_LeavesBehind(t *testing.T) {
 func TestInTime_ForgetsItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := &observed{Context: t.Context()}
-		if _, err := InTime(ctx, new(Stream), func() (int, error) { return 0, nil }, nil); err != nil {
-			t.Error(err)
-		}
+		_, err := InTime(ctx, new(Stream), func() (int, error) { return 0, nil }, nil)
+		check.That(t, err == nil, "%v", err)
 		ctx.wantUnwatched(t)
 	})
 }
@@ -149,9 +146,8 @@ func TestInTime_Bound(t *testing.T) {
 			_, err = InTime(t.Context(), &a, func() (int, error) { return 0, nil }, nil)
 			return err
 		}
-		if err := begin(); err != nil {
-			t.Errorf("before any call is late: %v", err)
-		}
+		err := begin()
+		check.That(t, err == nil, "before any call is late: %v", err)
 		cancel()
 		time.Sleep(patience + 1)
 		synctest.Wait()
@@ -182,9 +178,8 @@ func TestSoon_WaitsForAMoment(t *testing.T) {
 				t.Errorf("a function that takes %v: returned after %v, %d limits are held", takes, d, deadline.Held()-held)
 			}
 			time.Sleep(time.Minute)
-			if synctest.Wait(); !ended {
-				t.Error("the function was not called")
-			}
+			synctest.Wait()
+			check.That(t, ended, "the function was not called")
 		})
 	}
 }

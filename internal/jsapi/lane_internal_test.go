@@ -206,16 +206,14 @@ func TestLane_KeepsOrder(t *testing.T) {
 		slow = false
 		h.take(&nats.Msg{Data: []byte("2")})
 		time.Sleep(time.Minute)
-		if synctest.Wait(); !slices.Equal(heard, []string{"1", "2"}) {
-			t.Errorf("heard %q", heard)
-		}
+		synctest.Wait()
+		check.That(t, slices.Equal(heard, []string{"1", "2"}), "heard %q", heard)
 		began := time.Now()
 		h.take(&nats.Msg{Data: []byte("3")})
 		check.That(t, time.Since(began) == time.Second && !h.waiting(), "a message that comes alone is not handled at once")
 		h.take(&nats.Msg{Data: []byte("4")})
-		if synctest.Wait(); !slices.Equal(heard, []string{"1", "2", "3", "4"}) {
-			t.Errorf("heard %q", heard)
-		}
+		synctest.Wait()
+		check.That(t, slices.Equal(heard, []string{"1", "2", "3", "4"}), "heard %q", heard)
 	})
 }
 
@@ -243,19 +241,16 @@ func TestLane_Bounds(t *testing.T) {
 				ends.Add(1)
 			}()
 		}
-		if synctest.Wait(); ends.Load() != 0 {
-			t.Error("the end does not wait for the message that is being handled")
-		}
+		synctest.Wait()
+		check.That(t, ends.Load() == 0, "the end does not wait for the message that is being handled")
 		close(release)
-		if synctest.Wait(); ends.Load() != 2 || handled != 1 {
-			t.Errorf("%d ends, %d messages handled", ends.Load(), handled)
-		}
+		synctest.Wait()
+		check.That(t, ends.Load() == 2 && handled == 1, "%d ends, %d messages handled", ends.Load(), handled)
 		h.take(&nats.Msg{})
 		h.apart = func() bool { return false }
 		h.take(&nats.Msg{})
-		if synctest.Wait(); handled != 1 || h.waiting() {
-			t.Errorf("%d messages handled after the end", handled)
-		}
+		synctest.Wait()
+		check.That(t, handled == 1 && !h.waiting(), "%d messages handled after the end", handled)
 		h.end() // nothing is being handled
 
 		var ls lanes
@@ -264,9 +259,7 @@ func TestLane_Bounds(t *testing.T) {
 			l.messages <- &nats.Msg{Sub: &nats.Subscription{Subject: "x"}}
 			synctest.Wait()
 		}
-		if n := len(l.early); n != laneQueue {
-			t.Errorf("%d early messages are kept", n)
-		}
+		check.Equal(t, len(l.early), laneQueue, "%d early messages are kept")
 		l.opened(&Subscription{}, "x")
 		check.That(t, len(ls.all) == 0, "a lane is left of a subscription that could not be made")
 	})

@@ -101,9 +101,9 @@ func TestMove_WaitsLongerEachTime(t *testing.T) {
 		if !slices.Equal(from[:min(4, len(from))], []string{"nats://one:4222", "nats://two:4222", "nats://three:4222", "nats://one:4222"}) {
 			t.Errorf("left %v", from)
 		}
-		if longest := slices.Max(pauses); longest > quiet/8 || slices.Min(pauses) == longest {
-			t.Errorf("paused for %v, not at random for up to %v", pauses, quiet/8)
-		}
+		longest := slices.Max(pauses)
+		check.That(t, longest <= quiet/8 && slices.Min(pauses) != longest,
+			"paused for %v, not at random for up to %v", pauses, quiet/8)
 		moves = nil
 		a.Signed()
 		ask(4*time.Minute + 16*time.Second)
@@ -147,9 +147,9 @@ func TestMove_Stays(t *testing.T) {
 					tt.after(a)
 				}
 				time.Sleep(2 * time.Second)
-				if url := a.Conn.ConnectedUrl(); asked.Load() != tt.refused || url != "nats://one:4222" && !a.Conn.IsClosed() {
-					t.Errorf("asked: %t, connected to %q", asked.Load(), url)
-				}
+				url := a.Conn.ConnectedUrl()
+				check.That(t, asked.Load() == tt.refused && (url == "nats://one:4222" || a.Conn.IsClosed()),
+					"asked: %t, connected to %q", asked.Load(), url)
 			})
 		})
 	}

@@ -48,9 +48,8 @@ func TestStore_Replies(t *testing.T) {
 				check.That(t, again == seq && fmt.Sprint(later) == fmt.Sprint(err), "%s, later: %d, %v", name, again, later)
 			})
 		}
-		if _, err := t.a.Store(t.within(time.Second), &nats.Msg{Subject: "silence"}); !IsUnanswered(err) {
-			t.Errorf("no reply: %v", err)
-		}
+		_, err := t.a.Store(t.within(time.Second), &nats.Msg{Subject: "silence"})
+		check.That(t, IsUnanswered(err), "no reply: %v", err)
 	})
 }
 
@@ -78,9 +77,8 @@ func TestLastOf_Replies(t *testing.T) {
 			if e.Revision != tt.revision || string(e.Value) != tt.value || e.Marker != tt.marker || (err == nil) != (tt.want == nil) || !errors.Is(err, tt.want) {
 				t.Errorf("answer %d: %+v, %v", i, e, err)
 			}
-			if e.Revision != 0 && !e.Created.Equal(at) || (h.Get(KVOperation) == KVDelete) != tt.marker {
-				t.Errorf("answer %d: created at %v, with %v", i, e.Created, h)
-			}
+			check.That(t, (e.Revision == 0 || e.Created.Equal(at)) && (h.Get(KVOperation) == KVDelete) == tt.marker,
+				"answer %d: created at %v, with %v", i, e.Created, h)
 		}
 		check.That(t, s.bodies[0] == `{"last_by_subj":"x"}`, "asked %s", s.bodies[0])
 	})
@@ -164,9 +162,8 @@ func TestFailure_Reasons(t *testing.T) {
 			}
 		}
 		t.a.Conn.Close()
-		if err := t.a.failure("x", nil, nats.ErrConnectionClosed); !errors.Is(err, backend.ErrConnectionClosed) {
-			t.Errorf("closed: %v", err)
-		}
+		err := t.a.failure("x", nil, nats.ErrConnectionClosed)
+		check.That(t, errors.Is(err, backend.ErrConnectionClosed), "closed: %v", err)
 	})
 }
 

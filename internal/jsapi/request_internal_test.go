@@ -82,9 +82,8 @@ func TestConnection_RegistersWaitingRequests(t *testing.T) {
 		c.hears, c.running = false, true // nothing is sent meanwhile
 		c.mu.Unlock()
 		waits := &request{a: &t.a, c: c, ctx: t.Context(), msg: &nats.Msg{Subject: "echo"}, stop: never, reply: ignore}
-		if c.register(waits) || len(c.pending) != 0 || c.first != waits || waits.token != "" {
-			t.Error("a request may be sent whose reply nobody hears")
-		}
+		check.That(t, !c.register(waits) && len(c.pending) == 0 && c.first == waits && waits.token == "",
+			"a request may be sent whose reply nobody hears")
 		left := t.a.Left()
 		check.That(t, left.Requests == 1, "left: %+v", left)
 		c.mu.Lock()
@@ -125,9 +124,8 @@ func TestStream_Zero(t *testing.T) {
 		check.That(t, errors.Is(err, backend.ErrInvalidConfig) && errors.Is(err, backend.ErrNotOpened) && IsUnsent(err),
 			"%s: %v", what, err)
 	}
-	if err := a.Connected(); !errors.Is(err, backend.ErrNotOpened) {
-		t.Errorf("connected: %v", err)
-	}
+	err := a.Connected()
+	check.That(t, errors.Is(err, backend.ErrNotOpened), "connected: %v", err)
 	a.Move(time.Second, func(string) bool { t.Error("it moves"); return false })
 	a.DeleteConsumer("")
 }
@@ -166,9 +164,8 @@ func TestRequest_EndsDelegated(t *testing.T) {
 			t.a.conn.primed.Store(false)
 			r := t.ask(t.within(tt.ends), "silence", "")
 			synctest.Wait()
-			if left := t.a.Left(); left.Requests != 1 {
-				t.Errorf("left: %+v", left)
-			}
+			left := t.a.Left()
+			check.That(t, left.Requests == 1, "left: %+v", left)
 			time.Sleep(2 * time.Second)
 			if tt.primed {
 				t.a.Conn.Close()

@@ -66,15 +66,13 @@ func TestListen_SharesPing(t *testing.T) {
 		givenUp := t.opening(ctx, "y")
 		t.wantPings(1)
 		cancel()
-		if err := <-givenUp; !errors.Is(err, backend.ErrUnreachable) {
-			t.Errorf("given up: %v", err)
-		}
+		err := <-givenUp
+		check.That(t, errors.Is(err, backend.ErrUnreachable), "given up: %v", err)
 		release()
 		t.wantPings(2)
 		for _, outcome := range outcomes {
-			if err := <-outcome; err != nil {
-				t.Error(err)
-			}
+			err := <-outcome
+			check.That(t, err == nil, "%v", err)
 		}
 	})
 }
@@ -96,9 +94,8 @@ func TestListen_ConnectionLost(t *testing.T) {
 				tt.end(t)
 				release()
 				time.Sleep(time.Minute)
-				if err := <-first; !errors.Is(err, tt.want) {
-					t.Errorf("in flight: %v", err)
-				}
+				err := <-first
+				check.That(t, errors.Is(err, tt.want), "in flight: %v", err)
 				// The second one's ping may be sent on the new connection, which has its subscription.
 				if err := <-second; err != nil && !errors.Is(err, tt.want) {
 					t.Errorf("gathering: %v", err)

@@ -106,9 +106,8 @@ func TestTurn_GiveUpLeavesTheLine(t *testing.T) {
 		q.wantLeft(Left{Slots: leastSlots / 2, Turns: 2})
 		time.Sleep(time.Second)
 		q.wantTurn(0, first[0])
-		if second[0].done == nil || second[1].done != nil {
-			q.Error("the second caller that waits has a turn before the first one")
-		}
+		check.That(q.T, second[0].done != nil && second[1].done == nil,
+			"the second caller that waits has a turn before the first one")
 		q.wantTurn(2*time.Second, second[0])
 		q.wantTurn(2*time.Second, second[1])
 		q.wantTurn(0, first[1:]...)

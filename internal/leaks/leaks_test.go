@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/deadline"
 	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/leaks"
@@ -48,8 +49,6 @@ func TestCheck_ReportsEach(t *testing.T) {
 			defer cancel()
 		}
 		l.Check(&got, tt.timers, keeper{{}, tt.left})
-		if !slices.Equal(got.lines, tt.want) {
-			t.Errorf("%s: %q", name, got.lines)
-		}
+		check.That(t, slices.Equal(got.lines, tt.want), "%s: %q", name, got.lines)
 	}
 }

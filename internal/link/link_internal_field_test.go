@@ -48,16 +48,11 @@ func newWire(t *testing.T) *wire {
 func (w *wire) connect() (client, server net.Conn) {
 	w.Helper()
 	client, err := net.Dial("tcp", w.link.Addr())
-	if err != nil {
-		w.Fatal(err)
-	}
-	if server, err = w.listener.Accept(); err != nil {
-		w.Fatal(err)
-	}
+	check.OK(w, err)
+	server, err = w.listener.Accept()
+	check.Must(w, err == nil, "%v", err)
 	for _, c := range []net.Conn{client, server} {
-		if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
-			w.Fatal(err)
-		}
+		check.OK(w, c.SetDeadline(time.Now().Add(patience)))
 	}
 	return client, server
 }
@@ -68,9 +63,8 @@ func (w *wire) down(line string) { w.write(w.server, line) }
 
 func (w *wire) write(c net.Conn, line string) {
 	w.Helper()
-	if _, err := io.WriteString(c, line+"\n"); err != nil {
-		w.Fatal(err)
-	}
+	_, err := io.WriteString(c, line+"\n")
+	check.Must(w, err == nil, "%v", err)
 }
 
 func (w *wire) arrives(at *bufio.Reader, lines ...string) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/record"
 )
 
@@ -30,9 +31,8 @@ func TestBucketView_BoundOnlyGrows(t *testing.T) {
 			t.Errorf("after %+v the bound is %v, not %v; known %v, %s", step.settings, b.bound, step.want, b.known, b.broken())
 		}
 	}
-	if b.doubt(); b.known || b.bound != record.MaxLease {
-		t.Errorf("after a doubt: known %v, bound %v", b.known, b.bound)
-	}
+	b.doubt()
+	check.That(t, !b.known && b.bound == record.MaxLease, "after a doubt: known %v, bound %v", b.known, b.bound)
 }
 
 // A feed that misses messages is opened anew three times, then only now and then, and

@@ -388,9 +388,7 @@ func TestExploration(t *testing.T) {
 				sc.retell(e.trace, t.Logf)
 				t.Fatalf("%s; %v", e.broken, e.trace)
 			}
-			if !e.full && sc.whole && slowdown == 1 {
-				t.Error("it was to be explored to the end")
-			}
+			check.That(t, e.full || !sc.whole || slowdown != 1, "it was to be explored to the end")
 		})
 	}
 }
@@ -400,7 +398,6 @@ func (sc *scenario) replay(t *testing.T, text string) {
 	t.Helper()
 	trace, err := parseTrace(text)
 	check.OK(t, err)
-	if w := sc.retell(trace, t.Logf); w.broken != "" {
-		t.Error(w.broken)
-	}
+	w := sc.retell(trace, t.Logf)
+	check.That(t, w.broken == "", "%v", w.broken)
 }

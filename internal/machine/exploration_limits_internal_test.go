@@ -60,9 +60,7 @@ func TestAssumptions_AreNeeded(t *testing.T) {
 				t.Fatalf("neither two leaders nor a stale write were found: %q", e.broken)
 			}
 			w := sc.retell(e.trace, t.Logf)
-			if w.broken != e.broken {
-				t.Errorf("its trace ends with %q instead of %q", w.broken, e.broken)
-			}
+			check.Equal(t, w.broken, e.broken, "its trace ends with %q instead of %q", e.broken)
 		})
 	}
 }
@@ -85,12 +83,9 @@ func TestFoundErrors_StayFixed(t *testing.T) {
 			trace, err := parseTrace(found.trace)
 			check.OK(t, err)
 			w := scenarios[i].retell(trace, t.Logf)
-			if w.broken != "" {
-				t.Fatal(w.broken)
-			}
-			if e := newExploration(scenarios[i]); !e.recovers(w, 0) {
-				t.Fatal(e.broken)
-			}
+			check.Must(t, w.broken == "", "%v", w.broken)
+			e := newExploration(scenarios[i])
+			check.Must(t, e.recovers(w, 0), "%v", e.broken)
 		})
 	}
 }

@@ -39,13 +39,11 @@ func TestExploration_PageIsComplete(t *testing.T) {
 	}
 	page, err := os.ReadFile(nightlyFile)
 	check.OK(t, err)
-	if !regexp.MustCompile(`on 20\d\d-\d\d-\d\d at commit [0-9a-f]{40},`).Match(page) {
-		t.Error("the page has no date and commit")
-	}
+	check.That(t, regexp.MustCompile(`on 20\d\d-\d\d-\d\d at commit [0-9a-f]{40},`).Match(page),
+		"the page has no date and commit")
 	rows := regexp.MustCompile(`(?m)^\| ([a-z ]+) \| (.*) \| ([\d,]+) \| ([\d,]+) \| (\d+) \| (\d+) \| (\d+) \|$`).FindAllSubmatch(page, -1)
-	if len(rows) != len(nightly)+1 {
-		t.Fatalf("the page has %d rows, want one for each of %d scenarios, and one for all", len(rows), len(nightly))
-	}
+	check.Must(t, len(rows) == len(nightly)+1,
+		"the page has %d rows, want one for each of %d scenarios, and one for all", len(rows), len(nightly))
 	var all [2]int
 	for i, row := range rows {
 		situations, transitions := uncommas(t, string(row[3])), uncommas(t, string(row[4]))
@@ -89,9 +87,7 @@ any instant. Each exploration reached its end: it visited every situation of its
 	for _, n := range nightly {
 		begin := time.Now()
 		i := slices.IndexFunc(scenarios, func(sc *scenario) bool { return sc.name == n.name && sc.total == 1 })
-		if i < 0 {
-			t.Fatalf("%s is no scenario of any one fault", n.name)
-		}
+		check.Must(t, i >= 0, "%s is no scenario of any one fault", n.name)
 		sc := scenarios[i]
 		e := sc.explore(math.MaxInt)
 		proof.Ran(len(e.order), "situations")
@@ -122,8 +118,6 @@ func commas(n int) string {
 func uncommas(t *testing.T, text string) int {
 	t.Helper()
 	n, err := strconv.Atoi(strings.ReplaceAll(text, ",", ""))
-	if err != nil || commas(n) != text {
-		t.Fatalf("%s is no number", text)
-	}
+	check.Must(t, err == nil && commas(n) == text, "%s is no number", text)
 	return n
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 )
 
@@ -52,9 +53,7 @@ func (x smallWorld[W]) explore(t *testing.T) {
 			}
 		}
 	}
-	if len(order) < x.least {
-		t.Errorf("only %d worlds were found", len(order))
-	}
+	check.That(t, len(order) >= x.least, "only %d worlds were found", len(order))
 	proof.Ran(len(order), "situations of the roster and the listener")
 	t.Logf("%d worlds, %d actions", len(order), edges)
 }

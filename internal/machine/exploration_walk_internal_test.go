@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 )
 
@@ -47,9 +48,8 @@ func TestRandomWalks(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		sc := endless[rng.IntN(len(endless))]
 		w := sc.start(say)
-		if w.stroll(rng, seed%2 == 0 && sc.old.processes == 0); w.broken != "" {
-			t.Fatalf("%s; repeat with -walk %d -v; %s", w.broken, seed, sc.name)
-		}
+		w.stroll(rng, seed%2 == 0 && sc.old.processes == 0)
+		check.Must(t, w.broken == "", "%s; repeat with -walk %d -v; %s", w.broken, seed, sc.name)
 	}
 }
 

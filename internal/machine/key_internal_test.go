@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/record"
 )
 
@@ -19,9 +20,8 @@ func TestKeyView_RemovedRevision(t *testing.T) {
 	if k.removedUpTo != 7 || k.readRevision != 0 || k.broken() != "" {
 		t.Errorf("removed up to %d, read %d, %q", k.removedUpTo, k.readRevision, k.broken())
 	}
-	if k.mayReturn(0); k.removedUpTo != 0 {
-		t.Errorf("removed up to %d", k.removedUpTo)
-	}
+	k.mayReturn(0)
+	check.That(t, k.removedUpTo == 0, "removed up to %d", k.removedUpTo)
 }
 
 // The first read that finds nothing starts the wait. Only an entry that is seen, or found,
@@ -30,12 +30,9 @@ func TestKeyView_AbsentSinceFirstRead(t *testing.T) {
 	var k keyView
 	k.notFound(epoch)
 	k.notFound(epoch.Add(tick))
-	if !k.absentSince.Equal(epoch) {
-		t.Errorf("absent since %v", k.absentSince)
-	}
-	if k.found(); !k.absentSince.IsZero() {
-		t.Errorf("absent since %v", k.absentSince)
-	}
+	check.That(t, k.absentSince.Equal(epoch), "absent since %v", k.absentSince)
+	k.found()
+	check.That(t, k.absentSince.IsZero(), "absent since %v", k.absentSince)
 }
 
 // A token that only the feed has delivered counts when the store has lost writes.
@@ -44,28 +41,22 @@ func TestMemory_HearsayCountsAfterRegress(t *testing.T) {
 	y.count(5)
 	y.count(3)
 	y.hear(9)
-	if y.token != 5 {
-		t.Errorf("token %d", y.token)
-	}
+	check.Equal(t, y.token, 5, "token %d")
 	y.void(epoch)
 	if y.token != 9 || !y.notBefore.Equal(epoch) || y.broken() != "" {
 		t.Errorf("token %d, not before %v, %q", y.token, y.notBefore, y.broken())
 	}
-	if y.void(epoch.Add(-tick)); !y.notBefore.Equal(epoch) {
-		t.Errorf("not before %v, after a second loss", y.notBefore)
-	}
+	y.void(epoch.Add(-tick))
+	check.That(t, y.notBefore.Equal(epoch), "not before %v, after a second loss", y.notBefore)
 }
 
 // A remembered lease is over when it has run out since it was last seen, and not before.
 func TestMemory_LeaseOver(t *testing.T) {
 	var y memory
-	if y.leaseOver(epoch) {
-		t.Error("no lease is over")
-	}
+	check.That(t, !y.leaseOver(epoch), "no lease is over")
 	y.keepLease(2*tick, epoch)
-	if y.leaseOver(epoch.Add(2*tick-time.Nanosecond)) || !y.leaseOver(epoch.Add(2*tick)) {
-		t.Error("the lease ends at another time")
-	}
+	check.That(t, !y.leaseOver(epoch.Add(2*tick-time.Nanosecond)) && y.leaseOver(epoch.Add(2*tick)),
+		"the lease ends at another time")
 }
 
 func (k *keyView) broken() string {

@@ -2,6 +2,8 @@ package machine
 
 import (
 	"testing"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // A read for the winner of a lost race can be replaced by the feed, unless there is another
@@ -9,18 +11,14 @@ import (
 func TestReadNeed_LostRace(t *testing.T) {
 	var r readNeed
 	r.needWinner()
-	if !r.needed || !r.lostRace {
-		t.Errorf("%+v", r)
-	}
+	check.That(t, r.needed && r.lostRace, "%+v", r)
 	r = readNeed{}
 	r.need()
-	if r.needWinner(); r.lostRace {
-		t.Errorf("the feed can replace a read that was needed before: %+v", r)
-	}
 	r.needWinner()
-	if r.needInFull(); !r.needed || r.lostRace {
-		t.Errorf("%+v", r)
-	}
+	check.That(t, !r.lostRace, "the feed can replace a read that was needed before: %+v", r)
+	r.needWinner()
+	r.needInFull()
+	check.That(t, r.needed && !r.lostRace, "%+v", r)
 }
 
 // A read that returns less than the feed delivered meanwhile is repeated.
@@ -30,13 +28,11 @@ func TestReadNeed_OldReply(t *testing.T) {
 	r.sent()
 	r.require(7)
 	r.require(5)
-	if r.answered(6); !r.needed {
-		t.Error("the reply was older than the feed, and no read is needed")
-	}
+	r.answered(6)
+	check.That(t, r.needed, "the reply was older than the feed, and no read is needed")
 	r.sent()
-	if r.answered(7); r.needed {
-		t.Error("a read is needed after the newest reply")
-	}
+	r.answered(7)
+	check.That(t, !r.needed, "a read is needed after the newest reply")
 }
 
 // A read that was put off counts as caused by a strange message when it is sent, and a read
@@ -45,13 +41,11 @@ func TestReadNeed_Causes(t *testing.T) {
 	var r readNeed
 	r.calm(epoch)
 	r.postpone()
-	if r.sent(); !r.strange || !r.needed || r.deferred || r.silence {
-		t.Errorf("put off: %+v", r)
-	}
+	r.sent()
+	check.That(t, r.strange && r.needed && !r.deferred && !r.silence, "put off: %+v", r)
 	r = readNeed{}
-	if r.sent(); !r.silence || r.strange {
-		t.Errorf("silence: %+v", r)
-	}
+	r.sent()
+	check.That(t, r.silence && !r.strange, "silence: %+v", r)
 }
 
 func (r *readNeed) broken() string {

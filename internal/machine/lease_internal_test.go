@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/record"
 )
 
@@ -16,9 +17,8 @@ func TestWriteLog_Recall(t *testing.T) {
 	}
 	l.add(epoch, Request{write: write{phase: record.PhaseLeading, cond: 1}, Rec: record.Record{Lease: tick}}, Durations{Lease: tick})
 	add(1)
-	if b, ok := l.recall(2); !ok || b.first != 1 || b.last != 2 || !b.at.Equal(epoch) {
-		t.Errorf("batch %+v, %v", b, ok)
-	}
+	b, ok := l.recall(2)
+	check.That(t, ok && b.first == 1 && b.last == 2 && b.at.Equal(epoch), "batch %+v, %v", b, ok)
 	if l.releaseDeadline() != epoch.Add(3*tick) {
 		t.Errorf("release deadline %v", l.releaseDeadline())
 	}

@@ -58,9 +58,7 @@ var updateTranscripts = flag.Bool("update", false, "rewrite the transcripts in t
 //	1.5s guard suspect        a write of the term was refused
 func TestTranscripts_Hold(t *testing.T) {
 	files, err := filepath.Glob("testdata/machine/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
-	}
+	check.Must(t, err == nil && len(files) != 0, "no transcripts: %v", err)
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			want, err := os.ReadFile(file)
@@ -76,9 +74,7 @@ func TestTranscripts_Hold(t *testing.T) {
 					t.Fatalf("%s:%d differs; it is now\n%s", file, i+1, strings.Join(gots[max(0, i-6):min(len(gots), i+8)], "\n"))
 				}
 			}
-			if len(wants) > len(gots) {
-				t.Fatalf("%s: the end is missing", file)
-			}
+			check.Must(t, len(wants) <= len(gots), "%s: the end is missing", file)
 		})
 	}
 }
@@ -122,9 +118,7 @@ func runTranscript(t *testing.T, text string) string {
 			t.Fatalf("%q comes before begin", line)
 		default:
 			at, err := time.ParseDuration(words[0])
-			if err != nil || at < s.last {
-				t.Fatalf("%q: not a time, or one in the past", line)
-			}
+			check.Must(t, err == nil && at >= s.last, "%q: not a time, or one in the past", line)
 			s.last = at
 			switch words[1] {
 			case "again":
@@ -169,9 +163,7 @@ func (s *script) begin(words []string) []string {
 			p.Listed, p.Orders = true, name == "queued"
 		case "lot":
 			part, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				s.t.Fatal(err)
-			}
+			check.OK(s.t, err)
 			p.Spread = uint32(part * (1 << 32))
 		case "turn":
 			p.Want.Turn = s.duration(value)
@@ -319,9 +311,7 @@ func (s *script) parse(line string, words []string) Input {
 	case "tick":
 		return Input{Kind: InTick}
 	case "slot":
-		if s.m.flight.slot != slotWaits {
-			s.t.Errorf("%q: it has not asked for a slot", line)
-		}
+		check.That(s.t, s.m.flight.slot == slotWaits, "%q: it has not asked for a slot", line)
 		return Input{Kind: InSlot}
 	case "ack":
 		return reply(InWritten, ReqWrite, Input{Revision: s.number(rest[0])})
@@ -334,9 +324,7 @@ func (s *script) parse(line string, words []string) Input {
 	case "unknown", "denied":
 		kinds := map[RequestKind]InputKind{ReqSettings: InSettings, ReqFeed: InFeed, ReqRead: InRead, ReqWrite: InWritten}
 		kind, ok := kinds[s.m.flight.req.Kind]
-		if !ok {
-			s.t.Fatalf("%q: nothing was asked", line)
-		}
+		check.Must(s.t, ok, "%q: nothing was asked", line)
 		return Input{Kind: kind, Err: map[string]error{"unknown": backend.ErrUnreachable, "denied": backend.ErrPermission}[word]}
 	case "read":
 		return reply(InRead, ReqRead, Input{Observed: s.sight(rest), Before: s.before})
@@ -397,9 +385,7 @@ func (s *script) parseGuard(line string, words []string) GuardInput {
 	default:
 		s.t.Fatalf("%q is not understood", line)
 	}
-	if asked.Kind != of || of == GuardNone {
-		s.t.Errorf("%q: nothing like that was asked", line)
-	}
+	check.That(s.t, asked.Kind == of && of != GuardNone, "%q: nothing like that was asked", line)
 	return in
 }
 
@@ -417,9 +403,7 @@ func (s *script) guardSight(words []string) record.GuardObservation {
 		found.Kind = record.EntryForeign
 	default:
 		token, isToken := strings.CutPrefix(words[2], "token=")
-		if !isToken {
-			s.t.Fatalf("%v has no token", words)
-		}
+		check.Must(s.t, isToken, "%v has no token", words)
 		found.Kind = record.EntryRecord
 		found.Rec = record.Guard{Format: record.Format, Election: "e", Token: s.number(token), ID: words[1], Session: words[1]}
 		if words[1] == "own" {
@@ -445,9 +429,7 @@ func (s *script) sight(words []string) record.Observation {
 		return found
 	case "own":
 		rec, ok := s.wrote[s.number(counter)]
-		if !ok {
-			s.t.Fatalf("%v was never written", words)
-		}
+		check.Must(s.t, ok, "%v was never written", words)
 		found.Rec = rec
 		return found
 	}
@@ -475,9 +457,7 @@ func (s *script) sight(words []string) record.Observation {
 			}
 		}
 	}
-	if found.Rec.Phase == record.PhaseNone {
-		s.t.Fatalf("%v has no phase", words)
-	}
+	check.Must(s.t, found.Rec.Phase != record.PhaseNone, "%v has no phase", words)
 	return found
 }
 
@@ -520,17 +500,13 @@ func (s *script) settings(words []string) backend.Settings {
 func (s *script) duration(text string) time.Duration {
 	s.t.Helper()
 	d, err := time.ParseDuration(text)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	return d
 }
 
 func (s *script) number(text string) uint64 {
 	s.t.Helper()
 	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	return n
 }

@@ -18,9 +18,7 @@ import (
 func TestParts_AreWrittenByTheirOwnMethods(t *testing.T) {
 	pkg := checkedPackage(t)
 	parts := pkg.parts(t)
-	if len(parts) < 10 {
-		t.Fatalf("the machine has only %d parts: %v", len(parts), parts)
-	}
+	check.Must(t, len(parts) >= 10, "the machine has only %d parts: %v", len(parts), parts)
 	seen := 0
 	for _, file := range pkg.files {
 		for _, d := range file.Decls {
@@ -40,9 +38,7 @@ func TestParts_AreWrittenByTheirOwnMethods(t *testing.T) {
 			})
 		}
 	}
-	if seen < 50 {
-		t.Errorf("only %d writes were found", seen)
-	}
+	check.That(t, seen >= 50, "only %d writes were found", seen)
 }
 
 // checked is package machine without its tests. Types of other packages are not known.
@@ -67,16 +63,13 @@ func checkedPackage(t *testing.T) *checked {
 			continue
 		}
 		var file *ast.File
-		if file, err = parser.ParseFile(c.fset, name, nil, 0); err != nil {
-			t.Fatal(err)
-		}
+		file, err = parser.ParseFile(c.fset, name, nil, 0)
+		check.Must(t, err == nil, "%v", err)
 		c.files = append(c.files, file)
 	}
 	conf := types.Config{Importer: noImports{}, Error: func(error) {}}
 	c.types, err = conf.Check("machine", c.fset, c.files, c.info)
-	if c.types == nil {
-		t.Fatal(err)
-	}
+	check.Must(t, c.types != nil, "%v", err)
 	return c
 }
 
@@ -85,9 +78,7 @@ func checkedPackage(t *testing.T) *checked {
 func (c *checked) parts(t *testing.T) map[string]bool {
 	t.Helper()
 	all, ok := c.types.Scope().Lookup("Machine").Type().Underlying().(*types.Struct)
-	if !ok {
-		t.Fatal("machine is no struct")
-	}
+	check.Must(t, ok, "machine is no struct")
 	parts := make(map[string]bool)
 	for field := range all.Fields() {
 		named, ok := field.Type().(*types.Named)

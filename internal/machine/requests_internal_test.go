@@ -3,14 +3,14 @@ package machine
 import (
 	"testing"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // A request is given up once, and its reply ends it whether it was given up or not.
 func TestInflight_GiveUp(t *testing.T) {
 	var f inflight
-	if f.giveUp() || f.waits() {
-		t.Error("no request is given up")
-	}
+	check.That(t, !f.giveUp() && !f.waits(), "no request is given up")
 	f.granted()
 	f.send(Request{Kind: ReqRead}, epoch, epoch.Add(tick))
 	if !f.waits() || !f.giveUp() || f.waits() || f.giveUp() || f.broken() != "" {
@@ -25,15 +25,11 @@ func TestInflight_GiveUp(t *testing.T) {
 func TestInflight_FailuresInARow(t *testing.T) {
 	var f inflight
 	f.writeFailed()
-	if n := f.failed() + f.failed(); n != 3 {
-		t.Errorf("counted to %d", n)
-	}
-	if f.succeeded(); f.fails != 0 || !f.writeFailing {
-		t.Errorf("%+v", f)
-	}
-	if f.recovered(); f.writeFailing {
-		t.Errorf("%+v", f)
-	}
+	check.Equal(t, f.failed()+f.failed(), 3, "counted to %d")
+	f.succeeded()
+	check.That(t, f.fails == 0 && f.writeFailing, "%+v", f)
+	f.recovered()
+	check.That(t, !f.writeFailing, "%+v", f)
 }
 
 func (f *inflight) broken() string {

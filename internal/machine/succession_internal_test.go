@@ -2,6 +2,8 @@ package machine
 
 import (
 	"testing"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // The wait after a handover in vain doubles up to a bound.
@@ -13,21 +15,18 @@ func TestQueueState_PatienceDoubles(t *testing.T) {
 			t.Errorf("after %d in vain: %v, not %v; %q", n+1, q.yieldsFrom.Sub(epoch), want, q.broken())
 		}
 	}
-	if q.forgetFailedHandovers(); q.failedHandovers != 0 {
-		t.Errorf("%d in vain", q.failedHandovers)
-	}
+	q.forgetFailedHandovers()
+	check.That(t, q.failedHandovers == 0, "%d in vain", q.failedHandovers)
 }
 
 // A try for the key makes the report of the roster stale, and not the line.
 func TestQueueState_StaleReport(t *testing.T) {
 	var q queueState
 	q.report("B C")
-	if q.stale(); q.reported || q.line != "B C" {
-		t.Errorf("%+v", q)
-	}
-	if q.left("B"); q.line != "C" {
-		t.Errorf("line %q", q.line)
-	}
+	q.stale()
+	check.That(t, !q.reported && q.line == "B C", "%+v", q)
+	q.left("B")
+	check.That(t, q.line == "C", "line %q", q.line)
 }
 
 func (q *queueState) broken() string {

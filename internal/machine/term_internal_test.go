@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // A claim becomes a term, whose end clears all but its number.
@@ -11,9 +13,7 @@ func TestTermState_ClaimToEnd(t *testing.T) {
 	var s termState
 	s.claim(7, 9, epoch.Add(2*tick), epoch.Add(tick))
 	s.date(ownEntry{revision: 6, created: 1})
-	if s.since != 0 {
-		t.Error("the echo of another write dates the term")
-	}
+	check.That(t, s.since == 0, "the echo of another write dates the term")
 	s.date(ownEntry{revision: 7, created: 5})
 	s.begin(epoch)
 	s.extend(epoch.Add(tick))
@@ -22,21 +22,17 @@ func TestTermState_ClaimToEnd(t *testing.T) {
 	}
 	s.fence(errors.New("cause"))
 	s.drain(epoch.Add(tick))
-	if broken := s.broken(); broken != "" {
-		t.Error(broken)
-	}
-	if s.end(); s != (termState{number: 1, began: epoch}) {
-		t.Errorf("%+v", s)
-	}
+	check.Equal(t, s.broken(), "", "%v")
+	s.end()
+	check.That(t, s == (termState{number: 1, began: epoch}), "%+v", s)
 }
 
 // A candidate that stops keeps the successor that it has named, and one that stays has none.
 func TestDeparture_Successor(t *testing.T) {
 	var d departure
 	d.resign(epoch, "B")
-	if d.stop(epoch.Add(tick)); d.mode != Stopping || d.to != "B" || !d.since.Equal(epoch.Add(tick)) {
-		t.Errorf("%+v", d)
-	}
+	d.stop(epoch.Add(tick))
+	check.That(t, d.mode == Stopping && d.to == "B" && d.since.Equal(epoch.Add(tick)), "%+v", d)
 	if d.stay(); d.mode != Staying || d.to != "" || d.broken() != "" {
 		t.Errorf("%+v, %q", d, d.broken())
 	}

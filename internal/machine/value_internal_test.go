@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/record"
 )
 
@@ -19,9 +20,7 @@ func TestMachine_AllocatesNothing(t *testing.T) {
 	leads.stepAtOnce(now, Input{Kind: InWritten, Revision: revision})
 	if n := testing.AllocsPerRun(1000, func() {
 		now = now.Add(2500 * time.Millisecond)
-		if fx := leads.stepAtOnce(now, Input{Kind: InTick}); fx.Request.Kind != ReqWrite {
-			t.Fatal("it does not renew")
-		}
+		check.Must(t, leads.stepAtOnce(now, Input{Kind: InTick}).Request.Kind == ReqWrite, "it does not renew")
 		revision++
 		leads.stepAtOnce(now, Input{Kind: InWritten, Revision: revision})
 	}); n != 0 || leads.state != StateLeader {
@@ -35,9 +34,8 @@ func TestMachine_AllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() {
 		now = now.Add(2500 * time.Millisecond)
 		held.Revision++
-		if fx := waits.stepAtOnce(now, Input{Kind: InHeard, Observed: held}); fx.Request.Kind != ReqNone {
-			t.Fatal("it asks for something")
-		}
+		check.Must(t, waits.stepAtOnce(now, Input{Kind: InHeard, Observed: held}).Request.Kind == ReqNone,
+			"it asks for something")
 	}); n != 0 {
 		t.Errorf("a candidate that waits makes %v allocations", n)
 	}
@@ -50,11 +48,7 @@ func TestMachine_IsAPlainValue(t *testing.T) {
 	s.begin([]string{"sealed", "maxlease=15s"})
 	a, b := s.m, s.m
 	a.Step(scriptOrigin, &Input{Kind: InRead, Observed: record.Observation{Kind: record.EntryNothing}})
-	if a == b || b != s.m {
-		t.Error("a copy is not independent")
-	}
+	check.That(t, a != b && b == s.m, "a copy is not independent")
 	b.Step(scriptOrigin, &Input{Kind: InRead, Observed: record.Observation{Kind: record.EntryNothing}})
-	if a != b {
-		t.Error("the same input made two machines different")
-	}
+	check.That(t, a == b, "the same input made two machines different")
 }

@@ -4,18 +4,18 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // Work is awaited from the first loop on, and a candidate that has left its last loop is idle.
 func TestWorkState_LoopsComeAndGo(t *testing.T) {
 	var w workState
 	w.begin(false)
-	if w.leave(); w != (workState{}) {
-		t.Errorf("an application without loops: %+v", w)
-	}
-	if w.take(true); w != (workState{loops: true, awaited: true, going: true}) {
-		t.Errorf("a loop that finds a leader: %+v", w)
-	}
+	w.leave()
+	check.That(t, w == (workState{}), "an application without loops: %+v", w)
+	w.take(true)
+	check.That(t, w == (workState{loops: true, awaited: true, going: true}), "a loop that finds a leader: %+v", w)
 	if w.leave(); w != (workState{loops: true, idle: true, awaited: true, going: true}) || w.broken() != "" {
 		t.Errorf("after the loop: %+v, %q", w, w.broken())
 	}
@@ -43,9 +43,7 @@ func (s *script) parseWork(word string, rest []string) Input {
 		in := Input{Kind: InStop}
 		if text, ok := strings.CutPrefix(strings.Join(rest, ""), "drain-by="); ok {
 			by, err := time.ParseDuration(text)
-			if err != nil {
-				s.t.Fatal(err)
-			}
+			check.OK(s.t, err)
 			in.Until = scriptOrigin.Add(by)
 		}
 		return in

@@ -132,9 +132,8 @@ func TestCreateBucket_Incompatible(t *testing.T) {
 		js := dialJS(t, t.s)
 		ctx := t.Context()
 		stream := func(c jetstream.StreamConfig) {
-			if _, err := js.CreateStream(ctx, c); err != nil {
-				t.Fatalf("%s: %v", c.Name, err)
-			}
+			_, err := js.CreateStream(ctx, c)
+			check.Must(t, err == nil, "%s: %v", c.Name, err)
 		}
 		own := func(name string) jetstream.StreamConfig {
 			return jetstream.StreamConfig{Name: "KV_" + name, Subjects: []string{"$KV." + name + ".>"}}
@@ -196,9 +195,8 @@ func TestIsPurgeProtected_Settings(t *testing.T) {
 		"interest": func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy },
 	} {
 		c := sealed
-		if spoil(&c); isPurgeProtected(c) {
-			t.Errorf("%s: counts as sealed", name)
-		}
+		spoil(&c)
+		check.That(t, !isPurgeProtected(c), "%s: counts as sealed", name)
 	}
 	c := sealed
 	c.Discard, c.MaxMsgsPerSubject = jetstream.DiscardOld, 5 // without a limit nothing is evicted

@@ -69,8 +69,8 @@ func TestDeniedRequest_OthersGoOn(t *testing.T) {
 			}
 		}
 		check.That(t, !b.Window().Take(new(backend.Place), backend.RankTake, unheard{}, time.Time{}), "a slot is free")
-		if err := <-ended; !errors.Is(err, backend.ErrUnreachable) || time.Since(begun) != time.Minute {
-			t.Errorf("%v after %v", err, time.Since(begun))
-		}
+		err := <-ended
+		check.That(t, errors.Is(err, backend.ErrUnreachable) && time.Since(begun) == time.Minute,
+			"%v after %v", err, time.Since(begun))
 	})
 }

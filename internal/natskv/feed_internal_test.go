@@ -107,9 +107,8 @@ func TestFeed_Reconnection(t *testing.T) {
 			w.nothing(t)
 		}
 		check.OK(t, check.Err(update(t.Context(), b, "a", "heard", missed)))
-		if e := feeds[1].next(t); e.Entry.Revision != missed+1 {
-			t.Fatalf("told %+v", e)
-		}
+		e := feeds[1].next(t)
+		check.Must(t, e.Entry.Revision == missed+1, "told %+v", e)
 		js.Conn().Close()
 		for i, w := range feeds {
 			if i == 0 {
@@ -129,9 +128,8 @@ func TestWatchFeed_Reconnection(t *testing.T) {
 		b := ordinary(t, dialJS(t, g), jetstream.KeyValueConfig{})
 		w := watch(t, b, "a")
 		g.reconnect()
-		if e := w.next(t); !e.Reconnected {
-			t.Fatalf("told %+v", e)
-		}
+		e := w.next(t)
+		check.Must(t, e.Reconnected, "told %+v", e)
 		wantErr(t, w.next(t).Err, backend.ErrUnreachable)
 		w.Stop()
 		again := watch(t, b, "a")

@@ -34,9 +34,8 @@ func TestFeedSource_IsShared(t *testing.T) {
 			revision, err = update(t.Context(), b, "a", "x", revision)
 			t.ok(err)
 			for _, w := range feeds {
-				if e := w.next(t); e.Entry.Revision != revision {
-					t.Errorf("told %+v", e)
-				}
+				e := w.next(t)
+				check.That(t, e.Entry.Revision == revision, "told %+v", e)
 				w.nothing(t)
 			}
 		}
@@ -54,9 +53,8 @@ func TestFeedSource_IsShared(t *testing.T) {
 		open(1, fourth, fifth, watch(t, b, "a"))
 
 		g.reconnect()
-		if e := fourth.next(t); !e.Reconnected {
-			t.Errorf("told %+v", e)
-		}
+		e := fourth.next(t)
+		check.That(t, e.Reconnected, "told %+v", e)
 	})
 }
 
@@ -113,9 +111,8 @@ func TestFeedSource_OpenedByAnother(t *testing.T) {
 				if end == nil {
 					select {
 					case err := <-outcome:
-						if !errors.Is(err, backend.ErrUnreachable) || time.Since(begun) != time.Second {
-							t.Errorf("%v after %v", err, time.Since(begun))
-						}
+						check.That(t, errors.Is(err, backend.ErrUnreachable) && time.Since(begun) == time.Second,
+							"%v after %v", err, time.Since(begun))
 					case <-time.After(time.Minute):
 						t.Error("it waits without an end")
 					}
@@ -123,9 +120,9 @@ func TestFeedSource_OpenedByAnother(t *testing.T) {
 					s.open(t.Context(), conf)
 				} else {
 					want := end(s, conf)
-					if err := <-outcome; !errors.Is(err, want) || time.Since(begun) != 0 {
-						t.Errorf("%v after %v", err, time.Since(begun))
-					}
+					err := <-outcome
+					check.That(t, errors.Is(err, want) && time.Since(begun) == 0,
+						"%v after %v", err, time.Since(begun))
 				}
 				opener.Stop()
 				n := len(b.hub.sources)
@@ -146,9 +143,8 @@ func TestFeed_EndsWithError(t *testing.T) {
 	} {
 		var told []backend.FeedEvent
 		f := &Feed{deliver: func(e backend.FeedEvent) { told = append(told, e) }}
-		if steps(f); len(told) != 2 || told[0].Entry.Revision != 1 || told[1].Err == nil {
-			t.Errorf("%s: %+v", name, told)
-		}
+		steps(f)
+		check.That(t, len(told) == 2 && told[0].Entry.Revision == 1 && told[1].Err != nil, "%s: %+v", name, told)
 	}
 	bubble(t, server.Options{}, func(t *lab) {
 		b := ordinary(t, dialJS(t, t.s), jetstream.KeyValueConfig{})
@@ -238,9 +234,8 @@ func TestFeed_ConsumerCannotForge(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		b := mustCreate(t, js, Config{})
-		if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "X", Subjects: []string{"x"}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "X", Subjects: []string{"x"}})
+		check.Must(t, err == nil, "%v", err)
 		forged := &nats.Msg{Subject: "x", Header: nats.Header{
 			"Nats-Stream": {"KV_E"}, "Nats-Subject": {"$KV.E.a"}, "Nats-Sequence": {"99"}, "Nats-Time-Stamp": {time.Now().Format(time.RFC3339Nano)},
 		}}

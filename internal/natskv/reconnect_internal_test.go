@@ -21,9 +21,7 @@ func asking(t *lab, b *Bucket, after time.Duration) {
 			if e.Reconnected {
 				time.AfterFunc(after, func() {
 					b.Settings(t.Context(), func(_ backend.Settings, err error) {
-						if err != nil {
-							t.Error(err)
-						}
+						check.That(t, err == nil, "%v", err)
 					})
 				})
 			}

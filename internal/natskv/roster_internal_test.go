@@ -35,9 +35,8 @@ func TestCreateBucket_RosterOnRequest(t *testing.T) {
 		js := dialJS(t, t.s)
 		b := mustCreate(t, js, Config{Storage: jetstream.MemoryStorage})
 		check.That(t, !hasRoster(t, b), "there is a roster")
-		if _, err := js.Stream(t.Context(), "KV_E_roster"); !errors.Is(err, jetstream.ErrStreamNotFound) {
-			t.Errorf("the roster's stream: %v", err)
-		}
+		_, err := js.Stream(t.Context(), "KV_E_roster")
+		check.That(t, errors.Is(err, jetstream.ErrStreamNotFound), "the roster's stream: %v", err)
 		cfg := Config{Storage: jetstream.MemoryStorage, Roster: true, MaxLease: time.Minute}
 		b = mustCreate(t, js, cfg)
 		c := configOf(t, js, "KV_E_roster")
@@ -62,9 +61,8 @@ func TestCreateBucket_RosterOnRequest(t *testing.T) {
 		c.MaxMsgsPerSubject = 5
 		check.OK(t, check.Err(js.UpdateStream(t.Context(), c)))
 		mustCreate(t, js, Config{Storage: jetstream.MemoryStorage})
-		if got := configOf(t, js, "KV_E_roster"); got.MaxMsgsPerSubject != 5 {
-			t.Errorf("the roster was touched: %+v", got)
-		}
+		got := configOf(t, js, "KV_E_roster")
+		check.That(t, got.MaxMsgsPerSubject == 5, "the roster was touched: %+v", got)
 		mustCreate(t, js, cfg)
 		if got := configOf(t, js, "KV_E_roster"); got.MaxMsgsPerSubject != 1 {
 			t.Errorf("the roster was not mended: %+v", got)

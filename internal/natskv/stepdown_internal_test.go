@@ -52,9 +52,9 @@ func TestListen_WaitsInLine(t *testing.T) {
 		}
 		defer full(b, backend.RankRead)() // reads that are never answered hold up a listener for five seconds
 		begun := time.Now()
-		if err := <-listen(t.Context()); err != nil || time.Since(begun) < 5*time.Second || time.Since(begun) > 6*time.Second {
-			t.Fatal(time.Since(begun), err)
-		}
+		err := <-listen(t.Context())
+		check.Must(t, err == nil && time.Since(begun) >= 5*time.Second && time.Since(begun) <= 6*time.Second,
+			"%v %v", time.Since(begun), err)
 		release := full(b, backend.RankTake)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

@@ -175,15 +175,13 @@ func TestDomain_AsWithKV(t *testing.T) {
 			actual := lastRevision(t, b) + 1
 			check.Must(t, b.put == "$JS.hub.API.$KV.E.", "puts go to %q", b.put)
 			w := watch(t, b, "a")
-			if got, err := update(t.Context(), b, "a", "x", rev); err != nil || got != actual {
-				t.Fatalf("update: %d, %v", got, err)
-			}
+			got, err := update(t.Context(), b, "a", "x", rev)
+			check.Must(t, err == nil && got == actual, "update: %d, %v", got, err)
 			if e, err := getFrom(t.Context(), b, "a"); err != nil || e.Revision != actual {
 				t.Fatalf("get: %+v, %v", e, err)
 			}
-			if e := w.next(t); e.Entry.Revision != actual {
-				t.Fatalf("told %+v", e)
-			}
+			e := w.next(t)
+			check.Must(t, e.Entry.Revision == actual, "told %+v", e)
 			rev = actual
 		}
 	})

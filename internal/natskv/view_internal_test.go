@@ -124,9 +124,7 @@ func TestRosterView_Announcements(t *testing.T) {
 		empty.saw(t, "C withdrawn")
 		empty.Stop()
 		time.Sleep(time.Second)
-		if n := consumersOf(t, js, "KV_E_roster"); n != 0 {
-			t.Errorf("%d consumers are left", n)
-		}
+		check.Equal(t, consumersOf(t, js, "KV_E_roster"), 0, "%d consumers are left")
 	})
 }
 

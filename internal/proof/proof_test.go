@@ -24,9 +24,8 @@ func TestMain_WritesTotals(t *testing.T) {
 	})).Run()
 	got, err := os.ReadFile(name)
 	check.OK(t, err)
-	if want := "proof ran 5 seeds, 60 situations\n"; code != 7 || string(got) != want {
-		t.Errorf("code %d, wrote %q, want code 7, %q", code, got, want)
-	}
+	want := "proof ran 5 seeds, 60 situations\n"
+	check.That(t, code == 7 && string(got) == want, "code %d, wrote %q, want code 7, %q", code, got, want)
 }
 
 func TestSize_FollowsTheTag(t *testing.T) {
@@ -34,7 +33,5 @@ func TestSize_FollowsTheTag(t *testing.T) {
 	if proof.Long {
 		want = 2
 	}
-	if got := proof.Size(1, 2); got != want {
-		t.Errorf("Size(1, 2) = %d, want %d", got, want)
-	}
+	check.Equal(t, proof.Size(1, 2), want, "Size(1, 2) = %d")
 }

@@ -28,17 +28,13 @@ func TestSkip_WritesTestAndReason(t *testing.T) {
 	proof.Skip(&s, "again")
 	got, err := os.ReadFile(name)
 	check.OK(t, err)
-	if want := "proof\tTestX/a_b\tno browser: file does not exist\nproof\tTestX/a_b\tagain\n"; string(got) != want {
-		t.Errorf("wrote %q, want %q", got, want)
-	}
-	if len(s.said) != 3 || s.said[2] != "again" {
-		t.Errorf("the test got %q", s.said)
-	}
+	want := "proof\tTestX/a_b\tno browser: file does not exist\nproof\tTestX/a_b\tagain\n"
+	check.That(t, string(got) == want, "wrote %q, want %q", got, want)
+	check.That(t, len(s.said) == 3 && s.said[2] == "again", "the test got %q", s.said)
 	t.Setenv(proof.SkipsFile, t.TempDir()) // cannot be written
 	s.said = nil
-	if proof.Skip(&s, "x"); len(s.said) == 0 || s.said[0] != "fatal" {
-		t.Errorf("the test got %q, want a failure", s.said)
-	}
+	proof.Skip(&s, "x")
+	check.That(t, len(s.said) != 0 && s.said[0] == "fatal", "the test got %q, want a failure", s.said)
 }
 
 // inRepository skips a test that needs the rest of the repository, which is not there in the
@@ -64,9 +60,8 @@ func TestSkip_IsTheOnlyWay(t *testing.T) {
 			return nil
 		}
 		text, err := os.ReadFile(path)
-		if found := plain.Find(text); found != nil {
-			t.Errorf("%s: %s) instead of proof.Skip", path, found)
-		}
+		found := plain.Find(text)
+		check.That(t, found == nil, "%s: %s) instead of proof.Skip", path, found)
 		return err
 	})
 	check.OK(t, err)

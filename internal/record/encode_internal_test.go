@@ -4,14 +4,14 @@ import (
 	"encoding/json"
 	"testing"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // A record that needs no escaping is encoded as encoding/json would encode it.
 func TestEncode_MatchesJSON(t *testing.T) {
 	for _, r := range plainRecords {
-		if !plain(r.ID) || !plain(r.Value) {
-			t.Fatalf("%+v is not plain", r)
-		}
+		check.Must(t, plain(r.ID) && plain(r.Value), "%+v is not plain", r)
 		w := wireRecord{
 			Format: Format, State: PhaseNames[r.Phase], ID: r.ID, Session: r.Session, Counter: r.Counter,
 			Lease: r.Lease.String(), Token: r.Token, Least: r.Least, Value: r.Value, Seats: r.Seats, Priority: r.Priority, Next: r.Next.sessions(), To: r.To,
@@ -30,9 +30,7 @@ func TestEncode_MatchesJSON(t *testing.T) {
 		}
 	}
 	for _, s := range []string{"\x1f", "\x7f", "\"", "\\", "é", "\xff", "\n"} {
-		if plain(s) {
-			t.Errorf("%q is plain", s)
-		}
+		check.That(t, !plain(s), "%q is plain", s)
 	}
 }
 
@@ -59,11 +57,8 @@ func TestEncode_Format(t *testing.T) {
 			Phase: PhaseLeading, ID: "a", Session: "S", Counter: 7, Lease: time.Second, Token: 9, Value: "\xff",
 		},
 	} {
-		if got := string(r.Encode()); got != want {
-			t.Errorf("got  %s\nwant %s", got, want)
-		}
-		if back, err := Decode([]byte(want)); err != nil || back != r {
-			t.Errorf("%s decodes as %+v, %v", want, back, err)
-		}
+		check.Equal(t, string(r.Encode()), want, "got  %s\nwant %s", want)
+		back, err := Decode([]byte(want))
+		check.That(t, err == nil && back == r, "%s decodes as %+v, %v", want, back, err)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // plainRecords have each field of a record, each alone and all together.
@@ -32,9 +34,9 @@ func checkPlain(t *testing.T, data []byte) (accepted bool) {
 		return false
 	}
 	var want wireRecord
-	if err := json.Unmarshal(data, &want); err != nil || !reflect.DeepEqual(got, want) {
-		t.Fatalf("%q is decoded as\n%+v, want\n%+v, %v", data, got, want, err)
-	}
+	err := json.Unmarshal(data, &want)
+	check.Must(t, err == nil && reflect.DeepEqual(got, want),
+		"%q is decoded as\n%+v, want\n%+v, %v", data, got, want, err)
 	return true
 }
 
@@ -50,9 +52,7 @@ func TestDecodePlain_AcceptsPlainRecords(t *testing.T) {
 // Decoding a record takes two allocations: the stored text, and the strings that the record keeps.
 func TestDecode_TwoAllocations(t *testing.T) {
 	text := plainRecords[1].Encode()
-	if n := testing.AllocsPerRun(100, func() { _, _ = Decode(text) }); n != 2 {
-		t.Errorf("%v allocations, want 2", n)
-	}
+	check.Equal(t, testing.AllocsPerRun(100, func() { _, _ = Decode(text) }), 2, "%v allocations")
 }
 
 // Each change of a record by one byte, or by a few in one place, is decoded as by
@@ -73,9 +73,7 @@ func TestDecodePlain_MatchesJSON(t *testing.T) {
 			}
 		}
 	}
-	if accepted < 10_000 {
-		t.Errorf("only %d of the changed records are not left to encoding/json", accepted)
-	}
+	check.That(t, accepted >= 10_000, "only %d of the changed records are not left to encoding/json", accepted)
 }
 
 // Values that encoding/json decodes in another way than a reader of plain text might.
@@ -87,8 +85,6 @@ func TestDecodePlain_LeavesToJSON(t *testing.T) {
 		`{"v":1,"next":[]}`, `{"v":1,"next":["A",]}`, `{"v":1,"next":["A","]}`, `{"v":1,"next":["A",]"]}`, `{"v":1,"next":["A"`, `{"v":1,"next":["]}`,
 		`{"v":1,"id":"\u0061"}`, `{"v":1,"id":"a}`, `{"v":1,"id":null}`, `{"v":1,"ID":"a"}`,
 	} {
-		if checkPlain(t, []byte(text)) {
-			t.Errorf("%s is accepted", text)
-		}
+		check.That(t, !checkPlain(t, []byte(text)), "%s is accepted", text)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
@@ -36,9 +37,7 @@ func TestRecord_RoundTrip(t *testing.T) {
 		want := someRecord()
 		change(&want)
 		got, err := Decode(want.Encode())
-		if err != nil || got != want {
-			t.Errorf("%+v became %+v, %v", want, got, err)
-		}
+		check.That(t, err == nil && got == want, "%+v became %+v, %v", want, got, err)
 	}
 }
 
@@ -46,9 +45,7 @@ func TestRecord_RoundTrip(t *testing.T) {
 func TestRecord_IsReadableText(t *testing.T) {
 	const want = `{"v":1,"state":"leading","id":"a","session":"S","n":7,"lease":"15s","token":42,` +
 		`"since":"2023-11-14T22:13:20.123456789Z","value":"http://10.0.0.1/?a=1&b=<2>"}`
-	if got := string(someRecord().Encode()); got != want {
-		t.Errorf("it is\n%s, want\n%s", got, want)
-	}
+	check.Equal(t, string(someRecord().Encode()), want, "it is\n%s, want\n%s", want)
 }
 
 // A value that is no record of this package is foreign.
@@ -74,9 +71,8 @@ func TestRecord_ForeignValues(t *testing.T) {
 		`{"v":2,"session":"S","lease":15}`,
 		`{"v":2,"session":["S"],"lease":"15s"}`,
 	} {
-		if r, err := Decode([]byte(text)); !errors.Is(err, backend.ErrForeignRecord) {
-			t.Errorf("%s is read as %+v, %v", text, r, err)
-		}
+		r, err := Decode([]byte(text))
+		check.That(t, errors.Is(err, backend.ErrForeignRecord), "%s is read as %+v, %v", text, r, err)
 	}
 }
 
@@ -89,9 +85,8 @@ func TestRecord_OfLaterFormat(t *testing.T) {
 		`{"v":9,"state":"leading","session":"S","lease":"15s","n":4,"unknown":[]}`: {Phase: PhaseLeading, Counter: 4},
 	} {
 		want.Session, want.Lease = "S", 15*time.Second
-		if got, err := Decode([]byte(text)); err != nil || got != want {
-			t.Errorf("%s is read as %+v, %v, want %+v", text, got, err, want)
-		}
+		got, err := Decode([]byte(text))
+		check.That(t, err == nil && got == want, "%s is read as %+v, %v, want %+v", text, got, err, want)
 	}
 }
 
@@ -109,9 +104,8 @@ func TestTermToken_LeastOrRevision(t *testing.T) {
 		{Record{Phase: PhaseLeading, Token: 7}, 9, 7},
 		{Record{Phase: PhaseReleased, Token: 7}, 9, 7},
 	} {
-		if got := c.r.TermToken(c.revision); got != c.want {
-			t.Errorf("%+v at %d has token %d, want %d", c.r, c.revision, got, c.want)
-		}
+		got := c.r.TermToken(c.revision)
+		check.That(t, got == c.want, "%+v at %d has token %d, want %d", c.r, c.revision, got, c.want)
 	}
 }
 
@@ -130,18 +124,14 @@ func FuzzDecodeRecord(f *testing.F) {
 		checkPlain(t, data)
 		r, err := Decode(data)
 		if err != nil {
-			if !errors.Is(err, backend.ErrForeignRecord) || r != (Record{}) {
-				t.Fatalf("%+v, %v", r, err)
-			}
+			check.Must(t, errors.Is(err, backend.ErrForeignRecord) && r == (Record{}), "%+v, %v", r, err)
 			return
 		}
 		if r.Phase == PhaseNone || r.Session == "" || r.Lease <= 0 || r.Lease > MaxLease || r.Token > MaxToken || r.Least > MaxToken {
 			t.Fatalf("%q is read as %+v", data, r)
 		}
 		again, err := Decode(r.Encode())
-		if err != nil || again != r {
-			t.Fatalf("%+v became %+v, %v", r, again, err)
-		}
+		check.Must(t, err == nil && again == r, "%+v became %+v, %v", r, again, err)
 	})
 }
 
@@ -159,9 +149,7 @@ func TestRecord_InvalidLine(t *testing.T) {
 		`null`:                                  "",
 	} {
 		r, err := Decode([]byte(`{"v":1,"state":"leading","session":"S","lease":"15s","next":` + next + `}`))
-		if err != nil || r.Next != want {
-			t.Errorf("%s: %q, %v", next, r.Next, err)
-		}
+		check.That(t, err == nil && r.Next == want, "%s: %q, %v", next, r.Next, err)
 	}
 }
 
@@ -181,8 +169,7 @@ func TestDecodeEntry_Marker(t *testing.T) {
 		{"nothing", nil, EntryMarker, Record{}},
 	} {
 		got := DecodeEntry(backend.Entry{Revision: 3, Value: c.value, Marker: true})
-		if want := (Observation{Revision: 3, Kind: c.kind, Rec: c.rec}); got != want {
-			t.Errorf("%s: %+v, want %+v", c.name, got, want)
-		}
+		want := (Observation{Revision: 3, Kind: c.kind, Rec: c.rec})
+		check.That(t, got == want, "%s: %+v, want %+v", c.name, got, want)
 	}
 }

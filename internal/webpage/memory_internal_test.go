@@ -15,6 +15,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // served is a page that is served over connections in memory, whose writes wait until the browser reads.
@@ -40,9 +42,8 @@ func serve(t *testing.T, state *State, o Options) served {
 	s := served{T: t, conns: make(chan net.Conn), program: newProgram(t)}
 	o.Address = s.Addr()
 	var err error
-	if s.Page, err = New(s.program, state, o); err != nil {
-		t.Fatal(err)
-	}
+	s.Page, err = New(s.program, state, o)
+	check.Must(t, err == nil, "%v", err)
 	const most = 30 * time.Second // as natsleader ui has it
 	server := &http.Server{Handler: s.Page, ReadTimeout: most, WriteTimeout: most}
 	go func() { _ = server.Serve(s) }()
@@ -60,9 +61,8 @@ func (s served) open(path string) net.Conn {
 	ours, theirs := net.Pipe()
 	s.Cleanup(func() { _ = ours.Close() })
 	s.conns <- theirs
-	if _, err := fmt.Fprintf(ours, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path); err != nil {
-		s.Fatal(err)
-	}
+	_, err := fmt.Fprintf(ours, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path)
+	check.Must(s, err == nil, "%v", err)
 	synctest.Wait()
 	return ours
 }
@@ -70,18 +70,15 @@ func (s served) open(path string) net.Conn {
 func (s served) get(path string) *http.Response {
 	s.Helper()
 	response, err := http.ReadResponse(bufio.NewReader(s.open(path)), nil)
-	if err != nil {
-		s.Fatal(err)
-	}
+	check.OK(s, err)
 	return response
 }
 
 // hasEnded fails the test unless the program has closed a connection.
 func (s served) hasEnded(c net.Conn) {
 	s.Helper()
-	if err := c.SetReadDeadline(time.Time{}); !errors.Is(err, io.ErrClosedPipe) {
-		s.Errorf("the connection is open: %v", err)
-	}
+	err := c.SetReadDeadline(time.Time{})
+	check.That(s, errors.Is(err, io.ErrClosedPipe), "the connection is open: %v", err)
 }
 
 func (s served) held() int {
@@ -120,19 +117,14 @@ func TestPages_ThousandReadNothing(t *testing.T) {
 		} else {
 			t.Logf("%d bytes for a page", got/many)
 		}
-		if got := s.held(); got != many*perPage || got > mostHeld {
-			t.Errorf("%d bytes held", got)
-		}
+		got := s.held()
+		check.That(t, got == many*perPage && got <= mostHeld, "%d bytes held", got)
 		time.Sleep(mostWrite - time.Nanosecond)
 		synctest.Wait()
-		if got := s.held(); got != many*perPage {
-			t.Errorf("%d bytes held before the time of the writes is over", got)
-		}
+		check.Equal(t, s.held(), many*perPage, "%d bytes held before the time of the writes is over")
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		if got := s.held(); got != 0 {
-			t.Errorf("%d bytes held by pages that have ended", got)
-		}
+		check.Equal(t, s.held(), 0, "%d bytes held by pages that have ended")
 		for _, c := range conns {
 			s.hasEnded(c)
 		}
@@ -151,22 +143,17 @@ func TestPages_SlowestEnds(t *testing.T) {
 			time.Sleep(time.Microsecond)
 		}
 		time.Sleep(slowWrite / 2)
-		if got := s.get("/api/elections"); got.StatusCode != http.StatusServiceUnavailable {
-			t.Errorf("a page more while none is slow: %s", got.Status)
-		}
+		got := s.get("/api/elections")
+		check.That(t, got.StatusCode == http.StatusServiceUnavailable,
+			"a page more while none is slow: %s", got.Status)
 		time.Sleep(slowWrite / 2)
 		for i := range 2 {
-			if got := s.get("/api/elections"); got.StatusCode != http.StatusOK {
-				t.Errorf("a page more: %s", got.Status)
-			}
+			got := s.get("/api/elections")
+			check.That(t, got.StatusCode == http.StatusOK, "a page more: %s", got.Status)
 			s.hasEnded(conns[i])
-			if got := s.held(); got != mostHeld {
-				t.Errorf("%d bytes held", got)
-			}
+			check.Equal(t, s.held(), mostHeld, "%d bytes held")
 		}
-		if !strings.Contains(s.next(bufio.NewReader(conns[2])), `"rows":[`) {
-			t.Error("another page gets no rows")
-		}
+		check.That(t, strings.Contains(s.next(bufio.NewReader(conns[2])), `"rows":[`), "another page gets no rows")
 	})
 }
 
@@ -175,9 +162,7 @@ func (s served) next(r *bufio.Reader) string {
 	s.Helper()
 	for {
 		line, err := r.ReadString('\n')
-		if err != nil {
-			s.Fatal(err)
-		}
+		check.OK(s, err)
 		if text, ok := strings.CutPrefix(line, "data: "); ok {
 			return text
 		}
@@ -211,18 +196,16 @@ func TestPages_RecordInParts(t *testing.T) {
 				}
 				time.Sleep(mostWrite / 4)
 			}
-			if got.String() != c.want || response.Header.Get("Natsleader-Base64") != c.base64 {
-				t.Errorf("%s: %d bytes, want %d; %v", c.key, got.Len(), len(c.want), response.Header)
-			}
+			check.That(t, got.String() == c.want && response.Header.Get("Natsleader-Base64") == c.base64,
+				"%s: %d bytes, want %d; %v", c.key, got.Len(), len(c.want), response.Header)
 		}
-		if h := s.get("/api/record?election=short").Header; h.Get("Natsleader-Revision") != "18446744073709551615" || h.Get("Natsleader-Written") != "8" {
-			t.Error(h)
-		}
+		h := s.get("/api/record?election=short").Header
+		check.That(t, h.Get("Natsleader-Revision") == "18446744073709551615" && h.Get("Natsleader-Written") == "8",
+			"%v", h)
 		before := s.held()
 		s.open("/api/record?election=long")
-		if got, want := s.held()-before, perPage+len(long); got != want {
-			t.Errorf("%d bytes held, want %d", got, want)
-		}
+		got, want := s.held()-before, perPage+len(long)
+		check.That(t, got == want, "%d bytes held, want %d", got, want)
 	})
 }
 
@@ -273,23 +256,18 @@ func TestMemory_EndsSlowest(t *testing.T) {
 			t.Fatalf("%v, %d bytes held", fresh, m.held)
 		}
 		ended := func(p *page) bool { return errors.Is(p.Flush(), errEnded) }
-		if got := []bool{ended(pages[0]), ended(pages[1]), ended(pages[2])}; !slices.Equal(got, []bool{true, false, false}) {
-			t.Errorf("ended: %v", got)
-		}
+		got := []bool{ended(pages[0]), ended(pages[1]), ended(pages[2])}
+		check.That(t, slices.Equal(got, []bool{true, false, false}), "ended: %v", got)
 		w := pages[0].w.(*aWriter)
-		if n, err := pages[0].Write([]byte("x")); n != 0 || !errors.Is(err, errEnded) || w.wrote != 0 || !w.deadline.Equal(time.Now()) {
-			t.Errorf("%d, %v, %d bytes written, until %v", n, err, w.wrote, w.deadline)
-		}
+		n, err := pages[0].Write([]byte("x"))
+		check.That(t, n == 0 && errors.Is(err, errEnded) && w.wrote == 0 && w.deadline.Equal(time.Now()),
+			"%d, %v, %d bytes written, until %v", n, err, w.wrote, w.deadline)
 		time.Sleep(slowWrite)
-		if m.open(refused, mostHeld/3) != nil {
-			t.Error("a page that has written counts as slow")
-		}
+		check.That(t, m.open(refused, mostHeld/3) == nil, "a page that has written counts as slow")
 		for _, p := range append(pages, fresh) {
 			p.close()
 			p.close()
 		}
-		if m.held != 0 || len(m.pages) != 0 {
-			t.Errorf("%d bytes held by %d pages", m.held, len(m.pages))
-		}
+		check.That(t, m.held == 0 && len(m.pages) == 0, "%d bytes held by %d pages", m.held, len(m.pages))
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -21,9 +22,7 @@ func TestRoster_Shared(t *testing.T) {
 		lists := make(chan []leader.RosterEntry)
 		observers, ended := 0, 0
 		s := serve(t, NewState(), Options{Roster: func(ctx context.Context, election string) (<-chan []leader.RosterEntry, error) {
-			if election != "billing" {
-				t.Error(election)
-			}
+			check.Equal(t, election, "billing", "%v")
 			observers++
 			context.AfterFunc(ctx, func() { ended++ })
 			return lists, nil
@@ -37,14 +36,12 @@ func TestRoster_Shared(t *testing.T) {
 		stands("x")
 		want := `{"kept":true,"candidates":[{"id":"x","priority":2,"preempt":true,"since":3,"value":"/w=="},` +
 			`{"id":"denied","priority":0,"preempt":false,"denied":true,"since":0}]}` + "\n"
-		if x, y := s.next(a), s.next(b); x != want || y != want {
-			t.Errorf("%s and %s, want %s", x, y, want)
-		}
+		x, y := s.next(a), s.next(b)
+		check.That(t, x == want && y == want, "%s and %s, want %s", x, y, want)
 		stands("y")
 		_ = first.Close()
-		if got := s.next(b); !strings.Contains(got, `"id":"y"`) {
-			t.Error(got)
-		}
+		got := s.next(b)
+		check.That(t, strings.Contains(got, `"id":"y"`), "%v", got)
 		third := s.open(path)
 		c := bufio.NewReader(third)
 		if got := s.next(c); !strings.Contains(got, `"id":"y"`) || observers != 1 || ended != 0 {
@@ -57,13 +54,9 @@ func TestRoster_Shared(t *testing.T) {
 		}
 		_, _ = second.Close(), third.Close()
 		synctest.Wait()
-		if ended != 1 {
-			t.Error("the observer goes on without a page")
-		}
+		check.That(t, ended == 1, "the observer goes on without a page")
 		last := s.open(path)
-		if observers != 2 {
-			t.Errorf("%d observers", observers)
-		}
+		check.Equal(t, observers, 2, "%d observers")
 		close(lists)
 		_ = last.SetReadDeadline(time.Now().Add(mostWrite))
 		if answer, err := io.ReadAll(last); !strings.Contains(string(answer), "Content-Length: 0\r\n") { // there was no message
@@ -87,28 +80,21 @@ func TestRoster_Errors(t *testing.T) {
 			conn := s.open("/api/roster?election=kept")
 			_ = conn.SetReadDeadline(time.Now().Add(mostWrite))
 			r := bufio.NewReader(conn)
-			if got := s.next(r); got != `{"kept":true,"error":"away","candidates":[]}`+"\n" {
-				t.Error(got)
-			}
+			check.Equal(t, s.next(r), `{"kept":true,"error":"away","candidates":[]}`+"\n", "%v")
 			for line := ""; line != "0\r\n"; { // the end of the answer
 				var err error
-				if line, err = r.ReadString('\n'); err != nil {
-					t.Fatal(err)
-				}
+				line, err = r.ReadString('\n')
+				check.Must(t, err == nil, "%v", err)
 			}
-			if asked != i+1 {
-				t.Errorf("it has asked %d times", asked)
-			}
+			check.Equal(t, asked, i+1, "it has asked %d times")
 		}
 		for i := range mostRosters {
 			r := bufio.NewReader(s.open(fmt.Sprint("/api/roster?election=", i)))
-			if got := s.next(r); !strings.HasPrefix(got, `{"kept":false,`) {
-				t.Error(got)
-			}
+			got := s.next(r)
+			check.That(t, strings.HasPrefix(got, `{"kept":false,`), "%v", got)
 		}
-		if got := s.get("/api/roster?election=one-more"); got.StatusCode != http.StatusServiceUnavailable {
-			t.Error(got.Status)
-		}
+		got := s.get("/api/roster?election=one-more")
+		check.That(t, got.StatusCode == http.StatusServiceUnavailable, "%v", got.Status)
 		s.next(bufio.NewReader(s.open("/api/roster?election=1"))) // which is observed already
 	})
 }
@@ -136,8 +122,6 @@ func TestRoster_LatePageOfEndedRoster(t *testing.T) {
 		_ = late.Close()
 		synctest.Wait()
 		s.open(path)
-		if observers != 2 || ended != 0 {
-			t.Errorf("%d observers, %d ended", observers, ended)
-		}
+		check.That(t, observers == 2 && ended == 0, "%d observers, %d ended", observers, ended)
 	})
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // The state keeps one row of each election, and the newest changes, for all pages. A page gets what it has not
@@ -26,9 +28,9 @@ func TestState_SlowReader(t *testing.T) {
 	for first := true; ; first = false {
 		m, news := s.take(p)
 		rows, changes = append(rows, m.Rows...), append(changes, m.Changes...)
-		if n := (len(m.Rows) + len(m.Changes)) * frame; n > mostMessage+frame || m.Dropped != first || m.More != (news == nil) {
-			t.Fatalf("%d bytes; %+v", n, m)
-		}
+		n := (len(m.Rows) + len(m.Changes)) * frame
+		check.Must(t, n <= mostMessage+frame && m.Dropped == first && m.More == (news == nil),
+			"%d bytes; %+v", n, m)
 		if !m.More {
 			break
 		}
@@ -40,9 +42,7 @@ func TestState_SlowReader(t *testing.T) {
 		t.Errorf("%d changes, the last %+v", len(changes), changes[len(changes)-1])
 	}
 	text, err := json.Marshal(changes[0])
-	if err != nil || !strings.Contains(string(text), `"token":"9223372036854775809"`) {
-		t.Errorf("%s %v", text, err)
-	}
+	check.That(t, err == nil && strings.Contains(string(text), `"token":"9223372036854775809"`), "%s %v", text, err)
 }
 
 // A page that reads more slowly than elections change gets all of them in turn, and the newest of each in the end.
@@ -69,9 +69,8 @@ func TestState_NoElectionWaits(t *testing.T) {
 		show(n)
 	}
 	for i := range many {
-		if n := got[fmt.Sprint("e", i)]; n != looks {
-			t.Fatalf("e%d was sent %d times in %d looks", i, n, looks)
-		}
+		n := got[fmt.Sprint("e", i)]
+		check.Must(t, n == looks, "e%d was sent %d times in %d looks", i, n, looks)
 	}
 	for m, news := s.take(p); ; m, news = s.take(p) {
 		for _, row := range m.Rows {
@@ -85,9 +84,8 @@ func TestState_NoElectionWaits(t *testing.T) {
 		}
 	}
 	for i := range many {
-		if got := newest[fmt.Sprint("e", i)]; got != n {
-			t.Fatalf("e%d has revision %d at last, want %d", i, got, n)
-		}
+		got := newest[fmt.Sprint("e", i)]
+		check.Must(t, got == n, "e%d has revision %d at last, want %d", i, got, n)
 	}
 }
 
@@ -106,14 +104,10 @@ func TestState_OnlyChanges(t *testing.T) {
 		t.Helper()
 		select {
 		case <-news:
-			if !want {
-				t.Error("it hears of nothing new")
-			}
+			check.That(t, want, "it hears of nothing new")
 			m, news = s.take(p)
 		default:
-			if want {
-				t.Error("it hears of nothing")
-			}
+			check.That(t, !want, "it hears of nothing")
 		}
 	}
 	now := func() time.Time { return time.UnixMilli(7) }
@@ -129,17 +123,12 @@ func TestState_OnlyChanges(t *testing.T) {
 	s.Show(row, nil, Change{Key: "e"})
 	s.Trouble("away")
 	hears(true)
-	if !m.Began || m.Now != 7 || m.Error != "away" || len(m.Rows) != 1 || len(m.Changes) != 1 {
-		t.Errorf("%+v", m)
-	}
+	check.That(t, m.Began && m.Now == 7 && m.Error == "away" && len(m.Rows) == 1 && len(m.Changes) == 1, "%+v", m)
 	s.Complete(now)
 	hears(true)
-	if m.Error != "" || len(m.Rows) != 0 {
-		t.Errorf("%+v", m)
-	}
-	if m, _ = s.take(s.reader()); len(m.Rows) != 2 || len(m.Changes) != 0 {
-		t.Errorf("a new page gets %+v", m)
-	}
+	check.That(t, m.Error == "" && len(m.Rows) == 0, "%+v", m)
+	m, _ = s.take(s.reader())
+	check.That(t, len(m.Rows) == 2 && len(m.Changes) == 0, "a new page gets %+v", m)
 }
 
 // What others write is bounded before a page gets it.
@@ -149,9 +138,7 @@ func TestState_CutsTexts(t *testing.T) {
 	huge := "x" + strings.Repeat("ä", 64<<10)
 	s.Show(Row{Key: "e", ID: huge, Value: huge}, nil, Change{Key: "e", ID: huge, Text: huge})
 	m, _ := s.take(p)
-	if len(m.Rows) != 1 || len(m.Changes) != 1 {
-		t.Fatalf("%+v", m)
-	}
+	check.Must(t, len(m.Rows) == 1 && len(m.Changes) == 1, "%+v", m)
 	row, change := m.Rows[0], m.Changes[0]
 	for what, k := range map[string]struct {
 		text string

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -124,9 +125,8 @@ func TestStreams_LeaveNothing(t *testing.T) {
 							if err != nil || line == "0\r\n" || strings.HasPrefix(path, "/api/record") {
 								break
 							}
-							if read += len(line); read > 1<<19 {
-								t.Fatal("the stream goes on")
-							}
+							read += len(line)
+							check.Must(t, read <= 1<<19, "the stream goes on")
 						}
 					case "there is no room":
 						response, err := http.ReadResponse(r, nil)
@@ -149,15 +149,9 @@ func TestStreams_LeaveNothing(t *testing.T) {
 						time.Sleep(mostWrite)
 					}
 					synctest.Wait()
-					if n := s.held(); n != 0 {
-						t.Errorf("%d bytes are held", n)
-					}
-					if n := len(s.rosters.all); n != 0 {
-						t.Errorf("%d rosters are observed", n)
-					}
-					if n := s.program.waiting(); n != 0 {
-						t.Errorf("%d wait for the end of the program", n)
-					}
+					check.Equal(t, s.held(), 0, "%d bytes are held")
+					check.Equal(t, len(s.rosters.all), 0, "%d rosters are observed")
+					check.Equal(t, s.program.waiting(), 0, "%d wait for the end of the program")
 				})
 			})
 		}
@@ -176,12 +170,10 @@ func TestStreams_Pulse(t *testing.T) {
 		for range 20 {
 			s.next(r)
 		}
-		if took := time.Since(begun); took != 20*Pulse {
-			t.Errorf("20 messages in %v", took)
-		}
+		check.Equal(t, time.Since(begun), 20*Pulse, "20 messages in %v")
 		s.state.Trouble("away")
-		if got := s.next(r); !strings.Contains(got, `"error":"away"`) || time.Since(begun) != 20*Pulse {
-			t.Errorf("%s after %v", got, time.Since(begun))
-		}
+		got := s.next(r)
+		check.That(t, strings.Contains(got, `"error":"away"`) && time.Since(begun) == 20*Pulse,
+			"%s after %v", got, time.Since(begun))
 	})
 }

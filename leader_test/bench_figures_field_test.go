@@ -441,7 +441,9 @@ func BenchmarkAsksTheClock(b *testing.B) {
 		b.Run(k.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				check.Must(b, k.ok(), "it does not lead")
+				if !k.ok() { // check.Must takes longer than what is measured
+					b.Fatal("it does not lead")
+				}
 			}
 		})
 	}

@@ -28,7 +28,7 @@ test: ## the tests of every module but those in real time, with a sample of each
 	go test work
 
 race: ## the same with the race detector, in random order
-	go test -race -shuffle=on -timeout=20m $$(go list work | grep -v '/mutation$$')
+	go test -race -shuffle=on -timeout=20m work
 
 # What follows prints how much of everything it ran (package internal/proof).
 COUNTED := totals=$$(mktemp) && trap 'rm -f "$$totals"' EXIT && export NATSLEADER_TOTALS="$$totals"

@@ -78,9 +78,8 @@ func TestMain(m *testing.M) {
 	os.Exit(proof.Main(m).Run())
 }
 
-// Every mutant is caught by the test that it names, which passes without the mutant. Mutants of
-// internal packages are cheap, but for those in files named slow. The others are tried with the build
-// tag prove, and those that field tests catch with both tags.
+// Every mutant is caught by the test that it names, which passes without the mutant. Without the build
+// tag prove, the changes of each must fit the sources. Those that field tests catch need the tag field, too.
 func TestMutants_AreCaught(t *testing.T) { tryMutants(t, false) }
 
 func tryMutants(t *testing.T, field bool) {
@@ -94,9 +93,6 @@ func tryMutants(t *testing.T, field bool) {
 		}
 		name := strings.TrimSuffix(filepath.Base(file), ".txt")
 		t.Run(name, func(t *testing.T) {
-			if field || !strings.HasPrefix(s.by, "internal/") || strings.HasSuffix(name, "-slow") {
-				proof.Only(t)
-			}
 			t.Parallel()
 			s.run(t)
 		})
@@ -129,6 +125,7 @@ var violation = regexp.MustCompile(`_internal_test\.go:\d+: (.*; (?:\[|repeat wi
 func (s suite) run(t *testing.T) {
 	from := readSources(t, s.of)
 	together, within := from.combined(t, s.mutants)
+	proof.Only(t)
 	one := s.build(t, together)
 	ofMachine := s.by == "internal/machine"
 	if !ofMachine { // to go so far as with a mutant takes the exploration minutes without one

@@ -3,7 +3,9 @@ package fence
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -132,4 +134,164 @@ func (b *Bucket) Backend() backend.Guard {
 		return nil
 	}
 	return b.backend()
+}
+
+// KVWriter writes keys to a guarded bucket. A [BucketWriter] is one, and so is a
+// leadertest.Writer. Code that takes a KVWriter can be tested without a server.
+type KVWriter interface {
+	Put(ctx context.Context, key string, value []byte) (revision uint64, err error)
+	Create(ctx context.Context, key string, value []byte) (revision uint64, err error)
+	Update(ctx context.Context, key string, value []byte, last uint64) (revision uint64, err error)
+	Delete(ctx context.Context, key string) error
+	Purge(ctx context.Context, key string) error
+}
+
+// BucketWriter writes to a guarded bucket as the leader of one term. The server accepts
+// its writes as long as the term's guard stands, whatever the process believes, and
+// however late a write arrives. It may be used by many goroutines at once, and after the
+// term.
+//
+// A write returns
+//
+//   - [leader.ErrFenced] if a later term has raised the guard, or if this term is over and
+//     its guard is gone. Nothing was written, and nothing ever will be.
+//   - [ErrUnknownOutcome] if it was sent and not answered, for 5 seconds or until ctx has
+//     ended. It may have been written, or may yet be, but not any more once a later write
+//     of the same term has been acknowledged.
+//   - any other error if nothing was written: [jetstream.ErrKeyExists],
+//     [jetstream.ErrKeyRevisionMismatch] for a condition of the caller's own, a rejection
+//     by the server as a *jetstream.APIError, or the error of ctx.
+//
+// A write that the server rejects only for the moment is tried again until ctx ends;
+// without a deadline, for 5 seconds. Keys, and the subjects of a [StreamWriter], have at
+// most 1024 bytes.
+type BucketWriter struct {
+	b *Bucket
+	l *writeQueue
+}
+
+// Writer returns the writer of a term. The candidate of that term must have been given
+// the bucket as one of its Guards.
+func (b *Bucket) Writer(t *leader.Term) *BucketWriter {
+	return &BucketWriter{b: b, l: queueOf(t, b, &b.guardedStream)}
+}
+
+// Put writes a key and returns its new revision.
+func (w *BucketWriter) Put(ctx context.Context, key string, value []byte) (revision uint64, err error) {
+	return w.one(ctx, func(b *BucketBatch) { b.Put(key, value) })
+}
+
+// Create writes a key that does not exist, or is deleted, and returns its
+// revision. Otherwise it returns [jetstream.ErrKeyExists].
+func (w *BucketWriter) Create(ctx context.Context, key string, value []byte) (revision uint64, err error) {
+	return w.one(ctx, func(b *BucketBatch) { b.Create(key, value) })
+}
+
+// Update writes a key if its last revision is last, and returns the new one. Otherwise it
+// returns [jetstream.ErrKeyRevisionMismatch].
+func (w *BucketWriter) Update(ctx context.Context, key string, value []byte, last uint64) (revision uint64, err error) {
+	return w.one(ctx, func(b *BucketBatch) { b.Update(key, value, last) })
+}
+
+// Delete marks a key as deleted.
+func (w *BucketWriter) Delete(ctx context.Context, key string) error {
+	_, err := w.one(ctx, func(b *BucketBatch) { b.Delete(key) })
+	return err
+}
+
+// Purge marks a key as deleted and removes its history.
+func (w *BucketWriter) Purge(ctx context.Context, key string) error {
+	_, err := w.one(ctx, func(b *BucketBatch) { b.Purge(key) })
+	return err
+}
+
+func (w *BucketWriter) one(ctx context.Context, add func(*BucketBatch)) (uint64, error) {
+	b := w.Batch()
+	add(b)
+	c, err := b.commit(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return c.ack.Sequence, nil
+}
+
+// BucketBatch is several writes that are all made, or none of them. It is not for use by
+// several goroutines. It may be committed again, as after an unknown outcome.
+//
+// On one replica the server stores a batch message by message. If it runs out of storage
+// in the middle, the outcome is unknown, and a part may have been written.
+type BucketBatch struct {
+	w        *BucketWriter
+	messages []message
+}
+
+// Batch returns an empty batch.
+func (w *BucketWriter) Batch() *BucketBatch {
+	return &BucketBatch{w: w}
+}
+
+// Put adds a write of a key.
+func (b *BucketBatch) Put(key string, value []byte) { b.add(key, message{data: value}) }
+
+// Create adds a write of a key on the condition that it does not exist, or is
+// deleted, before the batch.
+func (b *BucketBatch) Create(key string, value []byte) {
+	b.add(key, message{data: value, conditioned: true, create: true})
+}
+
+// Update adds a write of a key on the condition that its last revision before the batch
+// is last.
+func (b *BucketBatch) Update(key string, value []byte, last uint64) {
+	b.add(key, message{data: value, conditioned: true, expected: last})
+}
+
+// Delete adds a delete marker.
+func (b *BucketBatch) Delete(key string) {
+	b.add(key, message{header: nats.Header{jsapi.KVOperation: {jsapi.KVDelete}}})
+}
+
+// Purge adds a marker that also removes the history of the key.
+func (b *BucketBatch) Purge(key string) {
+	b.add(key, message{header: nats.Header{jsapi.KVOperation: {jsapi.KVPurge}, jetstream.MsgRollup: {jetstream.MsgRollupSubject}}})
+}
+
+func (b *BucketBatch) add(key string, m message) {
+	m.key, m.subject = key, key
+	if b.made() {
+		m.subject = b.w.b.pre + key
+	}
+	m.on = m.subject
+	b.messages = append(b.messages, m)
+}
+
+// Commit makes the writes and returns their revisions, in the order in which they
+// were added.
+func (b *BucketBatch) Commit(ctx context.Context) (revisions []uint64, err error) {
+	c, err := b.commit(ctx)
+	if err != nil {
+		return nil, err
+	}
+	first := c.ack.Sequence - uint64(len(c.messages)) + 1
+	for i := range c.messages {
+		revisions = append(revisions, first+uint64(i))
+	}
+	return revisions, nil
+}
+
+// made reports whether the batch's writer was made by a bucket.
+func (b *BucketBatch) made() bool { return b.w != nil && b.w.b != nil }
+
+func (b *BucketBatch) commit(ctx context.Context) (*writeSet, error) {
+	if !b.made() {
+		return nil, fmt.Errorf("%w: the writer was not made by Bucket.Writer", leader.ErrInvalidConfig)
+	}
+	for _, m := range b.messages {
+		if err := jsapi.CheckLength("key", m.key, jsapi.MaxSubject); err != nil {
+			return nil, err
+		}
+		if !wire.ValidKey(m.key) {
+			return nil, fmt.Errorf("fence: key %q: %w", m.key, jetstream.ErrInvalidKey)
+		}
+	}
+	return b.w.l.commit(ctx, b.w.b, &writeSet{messages: slices.Clone(b.messages)})
 }

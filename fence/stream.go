@@ -1,10 +1,14 @@
 package fence
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -84,4 +88,100 @@ func (s *Stream) Backend() backend.Guard {
 		return nil
 	}
 	return s.backend()
+}
+
+// StreamWriter publishes to a guarded stream as the leader of one term. The rules of
+// [BucketWriter] for writes and their errors apply to it, too. If a condition of the
+// caller's own does not hold, the error is a *jetstream.APIError with the code
+// [jetstream.JSErrCodeStreamWrongLastSequence].
+type StreamWriter struct {
+	s *Stream
+	l *writeQueue
+}
+
+// Writer returns the writer of a term. The candidate of that term must have been given
+// the stream as one of its Guards.
+func (s *Stream) Writer(t *leader.Term) *StreamWriter {
+	return &StreamWriter{s: s, l: queueOf(t, s, &s.guardedStream)}
+}
+
+// Publish writes a message to a subject of the stream.
+func (w *StreamWriter) Publish(ctx context.Context, subject string, data []byte) (*jetstream.PubAck, error) {
+	return w.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data})
+}
+
+// PublishMsg writes a message to a subject of the stream. Beside headers of the application
+// it may carry Nats-Msg-Id, Nats-TTL, Nats-Rollup for its subject, Nats-Expected-Stream, and
+// as a condition of its own Nats-Expected-Last-Subject-Sequence, also with
+// Nats-Expected-Last-Subject-Sequence-Subject. It is rejected with [leader.ErrInvalidConfig]
+// if it carries Nats-Expected-Last-Sequence, Nats-Expected-Last-Msg-Id or a Nats-Schedule
+// header. It is also rejected if one of the texts Nats-Msg-Id,
+// Nats-Expected-Last-Subject-Sequence and Nats-Batch- stands inside the name of another
+// header, in the value of a header, or in the subject of a condition. If the server knows
+// the Nats-Msg-Id of a message, the message was written before, perhaps by an earlier term,
+// and is acknowledged as a duplicate. In a batch, or together with a condition of its own,
+// it is rejected instead.
+func (w *StreamWriter) PublishMsg(ctx context.Context, m *nats.Msg) (*jetstream.PubAck, error) {
+	b := w.Batch()
+	b.PublishMsg(m)
+	return b.Commit(ctx)
+}
+
+// StreamBatch is several messages that are all written, or none of them; see
+// [BucketBatch]. It is not for use by several goroutines.
+type StreamBatch struct {
+	w        *StreamWriter
+	messages []message
+	named    bool  // one of them has a Nats-Msg-Id
+	err      error // of the first message that cannot be written
+}
+
+// Batch returns an empty batch.
+func (w *StreamWriter) Batch() *StreamBatch { return &StreamBatch{w: w} }
+
+// Publish adds a message.
+func (b *StreamBatch) Publish(subject string, data []byte) {
+	b.PublishMsg(&nats.Msg{Subject: subject, Data: data})
+}
+
+// PublishMsg adds a message, which is not changed. See [StreamWriter.PublishMsg]; its
+// condition is about the messages that were stored before the batch.
+func (b *StreamBatch) PublishMsg(m *nats.Msg) {
+	if m == nil {
+		b.err = cmp.Or(b.err, fmt.Errorf("%w: the message is nil", leader.ErrInvalidConfig))
+		return
+	}
+	to := message{subject: m.Subject, header: m.Header, data: m.Data, on: m.Subject}
+	if b.err == nil {
+		b.err = checkHeader(m.Header)
+	}
+	if text := m.Header.Get(jetstream.ExpectedLastSubjSeqHeader); text != "" {
+		seq, err := strconv.ParseUint(text, 10, 64)
+		if err != nil && b.err == nil {
+			b.err = fmt.Errorf("%w: the header %s %q is not a sequence", leader.ErrInvalidConfig, jetstream.ExpectedLastSubjSeqHeader, text)
+		}
+		to.conditioned, to.expected = true, seq
+		if on := m.Header.Get(jetstream.ExpectedLastSubjSeqSubjHeader); on != "" {
+			to.on = on
+		}
+	}
+	b.messages = append(b.messages, to)
+	b.named = b.named || m.Header.Get(jetstream.MsgIDHeader) != ""
+}
+
+// Commit writes the messages and returns the acknowledgement of the last. The sequences
+// of the messages before it are one less each.
+func (b *StreamBatch) Commit(ctx context.Context) (*jetstream.PubAck, error) {
+	switch {
+	case b.err != nil:
+		return nil, b.err
+	case b.w == nil || b.w.s == nil:
+		return nil, fmt.Errorf("%w: the writer was not made by Stream.Writer", leader.ErrInvalidConfig)
+	}
+	c, err := b.w.l.commit(ctx, b.w.s, &writeSet{messages: slices.Clone(b.messages), single: b.named})
+	if err != nil {
+		return nil, err
+	}
+	ack := c.ack
+	return &ack, nil
 }

@@ -3,9 +3,12 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/signal"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -121,3 +124,26 @@ func (p *managedProcess) sigwaits() bool {
 
 // timedwait64 is rt_sigtimedwait_time64, of 32-bit machines.
 const timedwait64 = "421"
+
+// reapAdopted reaps the processes that this one has adopted (for instance as the first
+// process of a container), whenever one has ended. It leaves the supervisor to the
+// goroutine that waits for it.
+func reapAdopted(supervisor *atomic.Int64) {
+	ended := make(chan os.Signal, 1)
+	ended <- unix.SIGCHLD // one may have ended already
+	signal.Notify(ended, unix.SIGCHLD)
+	go func() {
+		for range ended {
+			reaping.Lock()
+			all, _ := filepath.Glob("/proc/[0-9]*")
+			for _, path := range all {
+				pid, _ := strconv.Atoi(filepath.Base(path))
+				state, parent, ok := statOf(filepath.Base(path))
+				if ok && state == 'Z' && parent == os.Getpid() && int64(pid) != supervisor.Load() {
+					reapChild(pid)
+				}
+			}
+			reaping.Unlock()
+		}
+	}()
+}

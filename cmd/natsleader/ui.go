@@ -1,13 +1,20 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"sync"
+	"time"
 
 	"github.com/choria-io/fisk"
 
 	"github.com/natsleader/natsleader/internal/webpage"
+	"github.com/natsleader/natsleader/leader"
 )
 
 const uiHelp = `It serves a page that shows the elections of a bucket as they change: open it in a
@@ -90,4 +97,164 @@ func shownAddress(a net.Addr) string {
 		return net.JoinHostPort("localhost", fmt.Sprint(tcp.Port))
 	}
 	return a.String()
+}
+
+// uiState hands what a watcher reports to the pages that are open. It is a renderer.
+type uiState struct {
+	*webpage.State
+
+	mu  sync.Mutex
+	s   *inspector // nil: not connected
+	err error      // why the rows are not up to date; nil: they are
+}
+
+func (u *uiState) begin() error        { return nil }
+func (u *uiState) end()                {}
+func (u *uiState) keys() <-chan string { return nil }
+func (u *uiState) typed(string) error  { return nil }
+
+// connected takes the connection that requests of pages use, or nil.
+func (u *uiState) connected(s *inspector) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.s = s
+}
+
+// inspector returns the connection, or nil.
+func (u *uiState) inspector() *inspector {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.s
+}
+
+// changed is part of renderer, as are shown and trouble. It reaches pages at once.
+func (u *uiState) changed(changes ...change) error {
+	now := time.Now()
+	if s := u.inspector(); s != nil {
+		now = s.clock.now()
+	}
+	for _, c := range changes {
+		c, ok := c.(electionChange)
+		if !ok {
+			continue
+		}
+		key := c.now.election
+		u.Show(rowOf(&watched{now: c.now, as: c.state, was: u.Row(key).ID}, now, nil), c.now.entry.Value, webpage.Change{
+			Key: key, At: webpage.Milliseconds(c.at), State: string(c.state), ID: c.now.holder.ID, Token: c.now.holder.Token,
+			Text: c.event(), First: c.previous == nil,
+		})
+	}
+	return nil
+}
+
+// shown compares the rows with what the watcher knows. Renewals reach pages by it.
+func (u *uiState) shown(now time.Time, of viewer) error {
+	w, ok := of.(*watcher)
+	if !ok || !w.complete {
+		return nil
+	}
+	u.mu.Lock()
+	if !w.troubled && w.feed != nil {
+		u.err = nil
+		u.Complete(w.s.clock.now)
+	}
+	trouble := u.err
+	u.mu.Unlock()
+	for _, x := range w.elections {
+		if x.last != nil {
+			u.Show(rowOf(x, now, trouble), x.now.entry.Value)
+		}
+	}
+	return nil
+}
+
+func (u *uiState) trouble(err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.err = err
+	if err != nil { // nil: the watcher reads the elections again first
+		u.Trouble(errorText(err))
+	}
+}
+
+// rowOf returns the row of an election.
+func rowOf(x *watched, now time.Time, trouble error) webpage.Row {
+	s := x.now
+	row := webpage.Row{
+		Key: s.election, State: string(x.as), Trouble: int(x.troubleOf(now, trouble)), ID: s.holder.ID, Token: s.holder.Token,
+		Since: webpage.Milliseconds(s.since(x.as)), Revision: s.entry.Revision, Written: webpage.Milliseconds(s.entry.Created),
+	}
+	switch x.as {
+	case stateLeading, statePending:
+		row.Expires, row.Lease = webpage.Milliseconds(s.expires()), s.holder.Lease.Milliseconds()
+		var base string
+		row.Value, base = text(s.holder.Value)
+		if base != "" {
+			row.Value, row.Value64 = base, true
+		}
+	case stateReleased, stateExpired, stateDeleted, stateForeign, stateNever:
+		row.ID = x.was
+		if last := s.last(); last != nil {
+			row.ID, row.Token = last.ID, last.Token
+		}
+	}
+	return row
+}
+
+// roster observes the roster of an election for a page.
+func (u *uiState) roster(ctx context.Context, election string) (<-chan []leader.RosterEntry, error) {
+	s := u.inspector()
+	if s == nil || checkElection(election) != nil {
+		return nil, errors.New("no connection, or no such election")
+	}
+	all, err := leader.ObserveRoster(ctx, s.bucket, election)
+	if err != nil && !errors.Is(err, leader.ErrNoRoster) {
+		err = errors.New(errorText(err))
+	}
+	return all, err
+}
+
+// actions returns what a page may ask leaders for.
+func (u *uiState) actions() map[string]webpage.Action {
+	return map[string]webpage.Action{
+		"step-down": u.act(func(ctx context.Context, b *leader.Bucket, a uiAction) (leader.Holder, error) {
+			return leader.StepDown(ctx, b, a.Election, requester("ui"))
+		}),
+		"transfer": u.act(func(ctx context.Context, b *leader.Bucket, a uiAction) (leader.Holder, error) {
+			return leader.Transfer(ctx, b, a.Election, a.ID, requester("ui"))
+		}),
+	}
+}
+
+// uiAction is a request of the page.
+type uiAction struct {
+	Election string `json:"election"`
+	ID       string `json:"id"`           // of the candidate that is to lead; empty: the next
+	Token    uint64 `json:"token,string"` // of the term that the user has seen
+}
+
+// act answers a request that changes the leader.
+func (u *uiState) act(do func(context.Context, *leader.Bucket, uiAction) (leader.Holder, error)) webpage.Action {
+	const wait = 25 * time.Second // less than the limit of the response
+	return func(ctx context.Context, request json.RawMessage) (any, error) {
+		var a uiAction
+		if err := json.Unmarshal(request, &a); err != nil || checkElection(a.Election) != nil {
+			return nil, &webpage.Error{Status: http.StatusBadRequest, Text: "no such election"}
+		}
+		s := u.inspector()
+		if s == nil {
+			return nil, &webpage.Error{Status: http.StatusServiceUnavailable, Text: "there is no connection to NATS"}
+		}
+		if row := u.Row(a.Election); row.Token != 0 && row.Token != a.Token {
+			return nil, errors.New("another term leads than that which the page has shown: ask again")
+		}
+		ctx, cancel := context.WithTimeout(ctx, wait)
+		defer cancel()
+		was, err := do(ctx, s.bucket, a)
+		done, err := handedOver(ctx, s.bucket, a.Election, wait, was, err)
+		if err != nil {
+			return nil, errors.New(errorText(err))
+		}
+		return done, nil
+	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,3 +19,12 @@ func clockNow() instant {
 
 // uptime is the instant in the seconds of /proc/uptime.
 func (i instant) uptime() float64 { return float64(i/1e6) / 1e3 }
+
+// hostSync asks the kernel whether something keeps its clock synchronised.
+func hostSync() (bool, error) {
+	var t unix.Timex // without modes, it only reads
+	if _, err := unix.Adjtimex(&t); err != nil {
+		return false, fmt.Errorf("adjtimex: %w", err)
+	}
+	return t.Status&unix.STA_UNSYNC == 0, nil
+}

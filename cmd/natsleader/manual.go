@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"text/template"
 
 	"github.com/choria-io/fisk"
 )
 
 // exitMeanings are the exit codes for the manual page. docs/cli.md has the conditions of each command.
-var exitMeanings = []struct{ code, text string }{
+var exitMeanings = []struct{ Code, Text string }{
 	{"0", "The command succeeded."},
 	{"1", "There is no leader, the leader refuses, doctor has a warning, or another failure."},
 	{"2", "doctor found something critical."},
@@ -23,121 +24,66 @@ var exitMeanings = []struct{ code, text string }{
 	{"128+n", "Signal n ended natsleader, or the command of run."},
 }
 
-// writeManual writes the manual page in troff format. The template of fisk (v0.9.1) leaves out the long help of
+// manualPage is the manual page in troff format. The template of fisk (v0.9.1) leaves out the long help of
 // the commands and the environment variables, and does not escape what troff would take for a request.
+const manualPage = `{{define "verbatim"}}.nf
+{{escape .}}
+.fi
+{{end -}}
+{{define "flags"}}{{range .}}{{if not .Hidden}}.TP
+\fB{{with .Short}}\-{{printf "%c" .}}, {{end}}\-\-{{escape .Name}}\fR{{if not .IsBoolFlag}}=\fI{{escape .FormatPlaceHolder}}\fR{{end}}
+{{escape .Help}}{{with .Envar}} (${{escape .}}){{end}}
+{{end}}{{end}}{{end -}}
+.TH NATSLEADER 1 "" "natsleader {{.Version}}" "User Commands"
+.SH NAME
+natsleader \- {{escape (summary .Help)}}
+.SH SYNOPSIS
+\fBnatsleader\fR [\fIflags\fR] \fIcommand\fR [\fIarguments\fR]
+.SH DESCRIPTION
+{{template "verbatim" rest .Help}}.SH OPTIONS
+{{template "flags" .Flags}}.SH COMMANDS
+{{range .FlattenedCommands}}{{if not (or .Hidden (eq .Name "help")) -}}
+.SS "{{escape .FullCommand}}{{with .FlagSummary}} {{escape .}}{{end}}{{if .Args}} {{escape .ArgSummary}}{{end}}"
+{{escape (summary .Help)}}
+{{with rest .Help}}.PP
+{{template "verbatim" .}}{{end}}{{with .HelpLong}}.PP
+{{template "verbatim" .}}{{end}}{{range .Args}}{{if and .Help (not .Hidden)}}.TP
+\fI{{escape .Name}}\fR
+{{escape .Help}}
+{{end}}{{end}}{{template "flags" .Flags}}{{end}}{{end -}}
+.SH EXIT STATUS
+{{range exits}}.TP
+{{escape .Code}}
+{{escape .Text}}
+{{end}}.SH FILES
+.TP
+\fI/usr/lib/systemd/system/natsleader\-run@.service\fR
+A systemd unit that runs the command of /etc/natsleader/NAME.env while this host leads election NAME.
+.SH SEE ALSO
+https://github.com/natsleader/natsleader/blob/main/docs/cli.md
+`
+
+// writeManual writes the manual page.
 func writeManual(w io.Writer, model *fisk.ApplicationModel) error {
-	m := &manual{}
-	summary, rest, _ := strings.Cut(model.Help, "\n")
-	m.request(".TH NATSLEADER 1", `"" "natsleader `+model.Version+`" "User Commands"`)
-	m.request(".SH", "NAME")
-	m.line(`natsleader \- ` + escaped(summary))
-	m.request(".SH", "SYNOPSIS")
-	m.line(`\fBnatsleader\fR [\fIflags\fR] \fIcommand\fR [\fIarguments\fR]`)
-	m.request(".SH", "DESCRIPTION")
-	m.verbatim(strings.TrimSpace(rest))
-	m.request(".SH", "OPTIONS")
-	m.flags(model.Flags)
-	m.request(".SH", "COMMANDS")
-	for _, cmd := range model.FlattenedCommands() {
-		m.command(cmd)
+	cut := func(n int) func(string) string {
+		return func(s string) string { return strings.TrimSpace(append(strings.SplitN(s, "\n", 2), "")[n]) }
 	}
-	m.request(".SH", "EXIT STATUS")
-	for _, exit := range exitMeanings {
-		m.item(escaped(exit.code), exit.text)
-	}
-	m.request(".SH", "FILES")
-	m.item(`\fI/usr/lib/systemd/system/natsleader\-run@.service\fR`, "A systemd unit that runs the command of /etc/natsleader/NAME.env while this host leads election NAME.")
-	m.request(".SH", "SEE ALSO")
-	m.line(escaped("https://github.com/natsleader/natsleader/blob/main/docs/cli.md"))
-	_, err := io.WriteString(w, m.text.String())
-	return err
-}
-
-// manual is a manual page that is being written.
-type manual struct{ text strings.Builder }
-
-func (m *manual) line(s string)          { m.text.WriteString(s + "\n") }
-func (m *manual) request(name, s string) { m.line(name + " " + s) }
-
-// paragraph writes text that troff may fill.
-func (m *manual) paragraph(s string) {
-	for line := range strings.Lines(s) {
-		m.line(escaped(strings.TrimSpace(line)))
-	}
-}
-
-// verbatim writes text whose lines are broken already.
-func (m *manual) verbatim(s string) {
-	m.line(".nf")
-	for line := range strings.Lines(s) {
-		m.line(escaped(strings.TrimRight(line, "\n")))
-	}
-	m.line(".fi")
-}
-
-// item writes a term, which is troff, and its explanation.
-func (m *manual) item(term, s string) {
-	m.line(".TP")
-	m.line(term)
-	m.paragraph(s)
-}
-
-func (m *manual) command(cmd *fisk.CmdModel) {
-	if cmd.Hidden || cmd.Name == "help" {
-		return
-	}
-	usage := cmd.FullCommand
-	if flags := cmd.FlagSummary(); flags != "" {
-		usage += " " + flags
-	}
-	if len(cmd.Args) > 0 {
-		usage += " " + cmd.ArgSummary()
-	}
-	m.request(".SS", `"`+escaped(usage)+`"`)
-	summary, rest, _ := strings.Cut(cmd.Help, "\n")
-	m.paragraph(summary)
-	for _, long := range []string{rest, cmd.HelpLong} {
-		if long = strings.TrimSpace(long); long != "" {
-			m.line(".PP")
-			m.verbatim(long)
-		}
-	}
-	for _, arg := range cmd.Args {
-		if !arg.Hidden && arg.Help != "" {
-			m.item(`\fI`+escaped(arg.Name)+`\fR`, arg.Help)
-		}
-	}
-	m.flags(cmd.Flags)
-}
-
-func (m *manual) flags(flags []*fisk.FlagModel) {
-	for _, f := range flags {
-		if f.Hidden {
-			continue
-		}
-		name := "--" + f.Name
-		if f.Short != 0 {
-			name = "-" + string(f.Short) + ", " + name
-		}
-		term := `\fB` + escaped(name) + `\fR`
-		if !f.IsBoolFlag() {
-			term += `=\fI` + escaped(f.FormatPlaceHolder()) + `\fR`
-		}
-		help := f.Help
-		if f.Envar != "" {
-			help += " ($" + f.Envar + ")"
-		}
-		m.item(term, help)
-	}
+	page := template.New("manual").Funcs(template.FuncMap{
+		"escape": escaped, "summary": cut(0), "rest": cut(1), "exits": func() any { return exitMeanings },
+	})
+	return template.Must(page.Parse(manualPage)).Execute(w, model)
 }
 
 // escaped returns the text so that troff prints it as it is.
 func escaped(s string) string {
 	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "`", `\(ga`, `"`, `\(dq`, "^", `\(ha`, "~", `\(ti`).Replace(s)
-	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {
-		return `\&` + s
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
+			lines[i] = `\&` + line
+		}
 	}
-	return s
+	return strings.Join(lines, "\n")
 }
 
 // printManual prints the manual page if that is what the only argument asks for, and reports whether it is.

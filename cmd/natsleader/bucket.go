@@ -62,7 +62,12 @@ func registerBucket(app *fisk.Application, g *globals) {
 			g.bucket = cfg.Name
 		}
 		history.size = int64(size)
-		return g.bucketAdd(cfg, storage, history, addJSON)
+		if err := history.check(g.bucket); err != nil {
+			return err
+		}
+		return g.inspect(func(ctx context.Context, s *inspector) error {
+			return g.bucketAdd(ctx, s, cfg, storage, history, addJSON)
+		})
 	})
 	registerBucketList(bucket, g)
 
@@ -75,27 +80,19 @@ func registerBucket(app *fisk.Application, g *globals) {
 		if name != "" {
 			g.bucket = name
 		}
-		return g.bucketInfo(asJSON)
+		return g.inspect(func(ctx context.Context, s *inspector) error { return g.bucketInfo(ctx, s, asJSON) })
 	})
 	registerBucketRemove(bucket, g)
 }
 
-func (g *globals) bucketAdd(cfg leader.BucketConfig, storage string, history historySettings, asJSON bool) error {
-	if err := history.check(g.bucket); err != nil {
-		return err
-	}
-	s, err := g.openInspector()
-	if err != nil {
-		return err
-	}
-	defer s.close()
+func (g *globals) bucketAdd(ctx context.Context, s *inspector, cfg leader.BucketConfig, storage string, history historySettings, asJSON bool) error {
 	cfg.Name = g.bucket
 	if storage == "memory" {
 		cfg.Storage = jetstream.MemoryStorage
 	}
 	var info leader.BucketInfo
 	var fresh bool
-	err = s.within(context.Background(), func(ctx context.Context) error {
+	err := s.within(ctx, func(ctx context.Context) (err error) {
 		info, err = s.bucket.Info(ctx)
 		if fresh = errors.Is(err, leader.ErrNoBucket); err != nil && !fresh && !errors.Is(err, leader.ErrIncompatibleBucket) {
 			return err
@@ -112,7 +109,7 @@ func (g *globals) bucketAdd(cfg leader.BucketConfig, storage string, history his
 	if err != nil {
 		return refusedBucket(err)
 	}
-	kept, err := s.applyHistory(context.Background(), history, fresh)
+	kept, err := s.applyHistory(ctx, history, fresh)
 	if err != nil {
 		return exitf(codeOf(err), "bucket %s has its settings, but its history could not be set up: %w", g.bucket, err)
 	}
@@ -170,29 +167,17 @@ var (
 	adoptField  = regexp.MustCompile(`\b(BucketConfig\.)?Adopt\b`)
 )
 
-func (g *globals) bucketInfo(asJSON bool) error {
-	s, err := g.openInspector()
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	var info leader.BucketInfo
-	unfit := s.within(context.Background(), func(ctx context.Context) error {
-		info, err = s.bucket.Info(ctx)
-		return err
-	})
+func (g *globals) bucketInfo(ctx context.Context, s *inspector, asJSON bool) error {
+	info, unfit := answer(ctx, s, s.bucket.Info)
 	if unfit != nil && !errors.Is(unfit, leader.ErrIncompatibleBucket) {
 		return unfit
 	}
-	kept, err := s.history(context.Background())
+	kept, err := s.history(ctx)
 	if err != nil {
 		return err
 	}
-	err = printResult(g.out(), asJSON, newBucketSummary(info, unfit, kept), columns(bucketDetails(info, unfit, kept)))
-	if err == nil && unfit != nil {
-		return exitError{code: exitBucket}
-	}
-	return err
+	return exitIf(unfit != nil, exitBucket,
+		printResult(g.out(), asJSON, newBucketSummary(info, unfit, kept), columns(bucketDetails(info, unfit, kept))))
 }
 
 // bucketDetails returns all that is known of a bucket, for people.
@@ -290,7 +275,9 @@ func registerBucketList(bucket *fisk.CmdClause, g *globals) {
 	cmd := bucket.Command("ls", "List the buckets for elections").Alias("list").HelpLong(bucketListHelp)
 	cmd.Flag("all", "Also buckets that natsleader has not made").Short('a').UnNegatableBoolVar(&all)
 	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&asJSON)
-	cmd.Action(func(*fisk.ParseContext) error { return g.bucketList(all, asJSON) })
+	cmd.Action(func(*fisk.ParseContext) error {
+		return g.inspect(func(ctx context.Context, s *inspector) error { return g.bucketList(ctx, s, all, asJSON) })
+	})
 }
 
 // listedBucket describes a bucket in a list.
@@ -310,25 +297,12 @@ type listedBucket struct {
 	ttl      time.Duration
 }
 
-func (g *globals) bucketList(all, asJSON bool) error {
-	s, err := g.openInspector()
+func (g *globals) bucketList(ctx context.Context, s *inspector, all, asJSON bool) error {
+	found, err := answer(ctx, s, s.buckets)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	found := []listedBucket{}
-	err = s.within(context.Background(), func(ctx context.Context) error {
-		buckets, failed := s.buckets(ctx)
-		for _, b := range buckets {
-			if all || b.Elections {
-				found = append(found, b)
-			}
-		}
-		return failed
-	})
-	if err != nil {
-		return err
-	}
+	found = slices.DeleteFunc(found, func(b listedBucket) bool { return !all && !b.Elections })
 	slices.SortFunc(found, func(a, b listedBucket) int { return strings.Compare(a.Name, b.Name) })
 	rows := [][]string{{"BUCKET", "KEYS", "REPLICAS", "STORAGE", "MAX LEASE", "TTL", "ROSTER", "HISTORY", "DESCRIPTION"}}
 	for _, b := range found {
@@ -343,6 +317,7 @@ func (g *globals) bucketList(all, asJSON bool) error {
 
 // buckets returns all buckets, but no roster.
 func (s *inspector) buckets(ctx context.Context) (found []listedBucket, err error) {
+	found = []listedBucket{} // not nil: in JSON it is a list
 	streams := s.js.ListStreams(ctx, jetstream.WithStreamListSubject("$KV.>"))
 	for info := range streams.Info() {
 		if b, ok := newListedBucket(info); ok {

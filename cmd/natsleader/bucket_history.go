@@ -68,11 +68,11 @@ func (h historySettings) check(bucket string) error {
 // may read that.
 func (s *inspector) applyHistory(ctx context.Context, h historySettings, fresh bool) (keptHistory, error) {
 	failed := s.within(ctx, func(ctx context.Context) error {
-		of, err := s.js.Stream(ctx, "KV_"+s.name)
+		info, err := s.info(ctx)
 		if err != nil {
 			return err
 		}
-		conf := of.CachedInfo().Config
+		conf := info.Config
 		recorded := conf.Metadata[historyKey] == historyStream(s.name)
 		if h.age == 0 && !recorded && !fresh {
 			return nil
@@ -155,34 +155,22 @@ type keptHistory struct {
 
 // history reads what the bucket keeps. A bucket without a history needs no permission for it.
 func (s *inspector) history(ctx context.Context) (keptHistory, error) {
-	var kept keptHistory
-	name := ""
-	failed := s.within(ctx, func(ctx context.Context) error {
-		of, err := s.js.Stream(ctx, "KV_"+s.name)
-		if err == nil {
-			name = of.CachedInfo().Config.Metadata[historyKey]
-		}
-		return err
-	})
-	if failed != nil || name != historyStream(s.name) {
-		return kept, failed
+	bucket, err := answer(ctx, s, s.info)
+	if err != nil || bucket.Config.Metadata[historyKey] != historyStream(s.name) {
+		return keptHistory{}, err
 	}
-	kept.stream = name
-	failed = s.within(ctx, func(ctx context.Context) error {
-		stream, err := s.js.Stream(ctx, name)
-		if err == nil {
-			info := stream.CachedInfo()
-			kept.age, kept.size, kept.bytes = info.Config.MaxAge, info.Config.MaxBytes, info.State.Bytes
-		}
-		return err
-	})
+	kept := keptHistory{stream: historyStream(s.name)}
+	stream, err := answer(ctx, s, func(ctx context.Context) (jetstream.Stream, error) { return s.js.Stream(ctx, kept.stream) })
 	switch {
-	case errors.Is(failed, jetstream.ErrStreamNotFound):
+	case errors.Is(err, jetstream.ErrStreamNotFound):
 		kept.missing = true
-	case errors.Is(failed, leader.ErrPermission):
+	case errors.Is(err, leader.ErrPermission):
 		kept.unread = true
+	case err != nil:
+		return kept, err
 	default:
-		return kept, failed
+		info := stream.CachedInfo()
+		kept.age, kept.size, kept.bytes = info.Config.MaxAge, info.Config.MaxBytes, info.State.Bytes
 	}
 	return kept, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,22 +44,17 @@ func registerBucketRemove(bucket *fisk.CmdClause, g *globals) {
 	cmd.Flag("json", "Print the outcome as JSON").Short('j').UnNegatableBoolVar(&r.asJSON)
 	cmd.Action(func(*fisk.ParseContext) error {
 		g.bucket = name
-		return r.run(context.Background())
+		if !r.yes && !r.canAsk() {
+			return usagef("bucket rm needs --yes where it cannot ask: standard input is no terminal; nothing was deleted")
+		}
+		return r.inspect(r.run)
 	})
 }
 
-func (r *bucketRemoval) run(ctx context.Context) error {
-	if !r.yes && !r.canAsk() {
-		return usagef("bucket rm needs --yes where it cannot ask: standard input is no terminal; nothing was deleted")
-	}
-	s, err := r.openInspector()
-	if err != nil {
-		return err
-	}
-	defer s.close()
+func (r *bucketRemoval) run(ctx context.Context, s *inspector) error {
 	var found []*jetstream.StreamInfo
 	var all []electionStatus
-	err = s.within(ctx, func(ctx context.Context) error {
+	err := s.within(ctx, func(ctx context.Context) (err error) {
 		if found, err = r.streams(ctx, s.js); err != nil || !r.has(found) {
 			return err
 		}
@@ -74,7 +70,8 @@ func (r *bucketRemoval) run(ctx context.Context) error {
 	case len(found) == 0:
 		return exitf(exitBucket, "bucket %s does not exist; nothing was deleted", r.bucket)
 	}
-	led := ledOf(all, s.clock.now())
+	now := s.clock.now()
+	led := slices.DeleteFunc(slices.Clone(all), func(x electionStatus) bool { return !x.at(now).taken() })
 	if len(led) > 0 && !r.force {
 		return exitf(exitFailed, "bucket %s is in use: %s: stop the candidates, or delete it all the same with --force; nothing was deleted", r.bucket, describeLed(led))
 	}
@@ -126,19 +123,6 @@ func (r *bucketRemoval) streams(ctx context.Context, js jetstream.JetStream) ([]
 		found = append(found, info)
 	}
 	return found, nil
-}
-
-// ledOf returns the elections whose keys are held.
-func ledOf(all []electionStatus, now time.Time) []electionStatus {
-	var led []electionStatus
-	for _, x := range all {
-		switch x.at(now) {
-		case stateLeading, statePending, stateForeign:
-			led = append(led, x)
-		case stateReleased, stateExpired, stateDeleted, stateNever:
-		}
-	}
-	return led
 }
 
 func describeLed(led []electionStatus) string {

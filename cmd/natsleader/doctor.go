@@ -355,10 +355,7 @@ func printFindings(w io.Writer, all []finding, asJSON bool, width int) error {
 		worst = max(worst, f.Severity)
 	}
 	err := printResult(w, asJSON, map[string]any{"findings": all, "severity": worst}, lines(all, width))
-	if code := worst.exitCode(); err == nil && code != 0 {
-		return exitError{code: code}
-	}
-	return err
+	return exitIf(worst > severityNote, worst.exitCode(), err)
 }
 
 // lines returns the report for people: each finding, the advice on it, and the sum.

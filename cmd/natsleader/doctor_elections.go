@@ -31,11 +31,7 @@ func checkElections(ctx context.Context, e *environment) []finding {
 		return []finding{unknown("%v", err)}
 	}
 	s := &inspector{bucket: e.bucket, js: e.js, name: e.name, limit: e.wait} // the permission was tried above
-	var all []electionStatus
-	err := s.within(ctx, func(ctx context.Context) (err error) {
-		all, err = s.all(ctx)
-		return err
-	})
+	all, err := answer(ctx, s, s.all)
 	if err != nil {
 		return []finding{unknown("the elections cannot be read: %s", errorText(err))}
 	}
@@ -89,7 +85,7 @@ func abandoned(all []electionStatus, now time.Time) (names []string) {
 // and how many writes per second their renewals are by default.
 func renewalLoad(all []electionStatus, now time.Time) (led int, writes float64) {
 	for _, x := range all {
-		if s := x.at(now); s != stateLeading && s != statePending {
+		if !x.at(now).held() {
 			continue
 		}
 		led++

@@ -52,6 +52,14 @@ func exitf(code int, format string, args ...any) error {
 // usagef returns an error in the arguments or settings of the command.
 func usagef(format string, args ...any) error { return exitf(exitUsage, format, args...) }
 
+// exitIf returns err, and otherwise an exit code without a message if the condition holds.
+func exitIf(holds bool, code int, err error) error {
+	if err == nil && holds {
+		return exitError{code: code}
+	}
+	return err
+}
+
 // codeOf returns the exit code for the error that a command returned.
 func codeOf(err error) int {
 	if exit, ok := errors.AsType[exitError](err); ok {

@@ -47,10 +47,10 @@ func registerHistory(app *fisk.Application, g *globals) {
 	cmd.Flag("since", "Begin there; a duration, a time, or all").Default("24h").PlaceHolder("TIME").StringVar(&h.since)
 	cmd.Flag("at", "Show only the leader of that moment").PlaceHolder("TIME").StringVar(&h.at)
 	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&h.asJSON)
-	cmd.Action(func(*fisk.ParseContext) error { return h.run(context.Background()) })
+	cmd.Action(func(*fisk.ParseContext) error { return h.run() })
 }
 
-func (h *history) run(ctx context.Context) error {
+func (h *history) run() error {
 	if err := checkElection(h.election); err != nil {
 		return err
 	}
@@ -69,13 +69,13 @@ func (h *history) run(ctx context.Context) error {
 	if from.After(now) {
 		return usagef("%s is in the future", formatTime(from))
 	}
-	s, err := h.openInspector()
-	if err != nil {
-		return err
-	}
-	defer s.close()
+	return h.inspect(func(ctx context.Context, s *inspector) error { return h.read(ctx, s, from, at) })
+}
+
+// read prints the history from a moment on, or who led at a moment if that is not zero.
+func (h *history) read(ctx context.Context, s *inspector, from, at time.Time) error {
 	r := historyReader{s: s, election: h.election}
-	if err = r.open(ctx); err != nil {
+	if err := r.open(ctx); err != nil {
 		return err
 	}
 	line, err := r.read(ctx, from)
@@ -93,11 +93,8 @@ func (h *history) run(ctx context.Context) error {
 
 // show prints who led at a moment.
 func (h *history) show(x span, at, now time.Time) error {
-	err := printResult(h.out(), h.asJSON, x, []string{x.sentence(h.election, at, now)})
-	if err == nil && x.State != stateLeading {
-		return exitError{code: exitFailed}
-	}
-	return err
+	return exitIf(x.State != stateLeading, exitFailed,
+		printResult(h.out(), h.asJSON, x, []string{x.sentence(h.election, at, now)}))
 }
 
 // parseMoment returns the moment that a text names, the zero time for "all".
@@ -150,10 +147,8 @@ func (r *historyReader) open(ctx context.Context) error {
 		}
 		return err
 	})
-	unread := r.s.within(ctx, func(ctx context.Context) (err error) {
-		r.newest, err = r.s.one(ctx, r.election)
-		return err
-	})
+	newest, unread := answer(ctx, r.s, func(ctx context.Context) (electionStatus, error) { return r.s.one(ctx, r.election) })
+	r.newest = newest
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound) && errors.Is(unread, leader.ErrNoBucket):
 		return unread
@@ -226,11 +221,9 @@ func (r *historyReader) asOf(ctx context.Context, at time.Time) (x electionStatu
 	if err != nil {
 		return x, false, err
 	}
-	var m *nats.Msg
-	err = r.s.within(ctx, func(ctx context.Context) (err error) {
+	m, err := answer(ctx, r.s, func(ctx context.Context) (*nats.Msg, error) {
 		subject := jsapi.APIPrefix(r.s.js.Options()) + "DIRECT.GET." + r.info.Config.Name
-		m, err = r.s.nc.RequestWithContext(ctx, subject, request) // an end of the batch follows, which is dropped
-		return err
+		return r.s.nc.RequestWithContext(ctx, subject, request) // an end of the batch follows, which is dropped
 	})
 	if err != nil {
 		return x, false, err
@@ -277,10 +270,8 @@ func (r *historyReader) follow(ctx context.Context, from time.Time, b *timelineB
 	}
 	defer messages.Stop()
 	for {
-		var m jetstream.Msg
-		err := r.s.within(ctx, func(ctx context.Context) (err error) {
-			m, err = messages.Next(jetstream.NextContext(ctx))
-			return err
+		m, err := answer(ctx, r.s, func(ctx context.Context) (jetstream.Msg, error) {
+			return messages.Next(jetstream.NextContext(ctx))
 		})
 		if err != nil {
 			return fmt.Errorf("%w: reading the history: %w", leader.ErrUnreachable, err)

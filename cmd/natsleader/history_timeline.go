@@ -116,7 +116,7 @@ func (b *timelineBuilder) close(x electionStatus, st state) {
 func (b *timelineBuilder) expire(at time.Time) bool {
 	now := b.open()
 	over := b.last.entry.Created.Add(b.last.holder.Lease)
-	if now == nil || now.State != stateLeading && now.State != statePending || at.Before(over) {
+	if now == nil || !now.State.held() || at.Before(over) {
 		return false
 	}
 	now.Until = over

@@ -32,6 +32,12 @@ const (
 	stateNever    state = "never"    // no candidate has ever stood, as far as the bucket knows
 )
 
+// held reports whether a candidate of natsleader holds the key.
+func (s state) held() bool { return s == stateLeading || s == statePending }
+
+// taken reports whether the key is held, by a candidate or by something else.
+func (s state) taken() bool { return s.held() || s == stateForeign }
+
 // electionStatus is the newest revision of an election's key.
 type electionStatus struct {
 	election string
@@ -127,6 +133,26 @@ func (g *globals) openInspector(opts ...nats.Option) (*inspector, error) {
 	return &inspector{nc: nc, js: js, bucket: bucket, mover: mover, name: g.bucket, limit: g.timeout, denied: denied}, nil
 }
 
+// inspect calls do with an inspector, and closes it afterwards. The bucket need not exist.
+func (g *globals) inspect(do func(context.Context, *inspector) error) error {
+	s, err := g.openInspector()
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	return do(context.Background(), s)
+}
+
+// inspectBucket is inspect for a bucket that exists.
+func (g *globals) inspectBucket(do func(context.Context, *inspector) error) error {
+	return g.inspect(func(ctx context.Context, s *inspector) error {
+		if err := s.within(ctx, s.ask); err != nil {
+			return err
+		}
+		return do(ctx, s)
+	})
+}
+
 // within limits the time of an operation, and ends it when a permission turns out to be
 // missing, which otherwise looks like silence.
 func (s *inspector) within(ctx context.Context, do func(context.Context) error) error {
@@ -152,6 +178,15 @@ func (s *inspector) within(ctx context.Context, do func(context.Context) error) 
 		}
 		return fmt.Errorf("%w: %w", leader.ErrPermission, denied)
 	}
+}
+
+// answer is within, for an operation that returns a value.
+func answer[T any](ctx context.Context, s *inspector, ask func(context.Context) (T, error)) (value T, err error) {
+	err = s.within(ctx, func(ctx context.Context) (err error) {
+		value, err = ask(ctx)
+		return err
+	})
+	return value, err
 }
 
 // info returns the state of the bucket's stream, and an error if the bucket does not exist.
@@ -198,11 +233,7 @@ func (g *globals) look(ctx context.Context, election string) (*inspector, electi
 	if err != nil {
 		return nil, electionStatus{}, err
 	}
-	var x electionStatus
-	err = s.within(ctx, func(ctx context.Context) error {
-		x, err = s.one(ctx, election)
-		return err
-	})
+	x, err := answer(ctx, s, func(ctx context.Context) (electionStatus, error) { return s.one(ctx, election) })
 	if err != nil {
 		s.close()
 	}
@@ -333,11 +364,7 @@ func (g *globals) complete(list func(context.Context, *inspector) ([]string, err
 		return nil
 	}
 	defer s.close()
-	var words []string
-	_ = s.within(context.Background(), func(ctx context.Context) error {
-		words, err = list(ctx, s)
-		return err
-	})
+	words, _ := answer(context.Background(), s, func(ctx context.Context) ([]string, error) { return list(ctx, s) })
 	return words
 }
 

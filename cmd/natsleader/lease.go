@@ -185,10 +185,7 @@ func showRemaining(w io.Writer, path string, asJSON bool) error {
 	} else {
 		_, err = fmt.Fprintln(w, left)
 	}
-	if err == nil && left == 0 {
-		return exitError{code: exitFailed}
-	}
-	return err
+	return exitIf(left == 0, exitFailed, err)
 }
 
 // newLeaseFile returns the path of the lease file, in a directory of its own.

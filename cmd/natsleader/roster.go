@@ -46,17 +46,12 @@ func registerRoster(app *fisk.Application, g *globals) {
 			out := newRenderer(g.stdio, asJSON, false)
 			return follow(g, out, func(s *inspector) source[roster] { return newRosterWatcher(s, election, out) })
 		}
-		return g.printRoster(election, asJSON)
+		return g.inspectBucket(func(ctx context.Context, s *inspector) error { return g.printRoster(ctx, s, election, asJSON) })
 	})
 }
 
-func (g *globals) printRoster(election string, asJSON bool) error {
-	s, err := g.newInspector(context.Background())
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	r, err := s.readRoster(context.Background(), election)
+func (g *globals) printRoster(ctx context.Context, s *inspector, election string, asJSON bool) error {
+	r, err := s.readRoster(ctx, election)
 	if err != nil {
 		return err
 	}
@@ -78,15 +73,20 @@ func (s *inspector) readRoster(ctx context.Context, election string) (roster, er
 		if err != nil {
 			return err
 		}
-		switch x.at(s.clock.now()) {
-		case stateLeading, statePending, stateForeign:
+		if x.at(s.clock.now()).taken() {
 			r.holder = x.holder
-		case stateReleased, stateExpired, stateDeleted, stateNever:
 		}
-		r.candidates, err = leader.Roster(ctx, s.bucket, election)
+		r.candidates, err = r.others(s)(ctx)
 		return err
 	})
 	return r, err
+}
+
+// others returns what reads the candidates beside the holder.
+func (r roster) others(s *inspector) func(context.Context) ([]leader.RosterEntry, error) {
+	return func(ctx context.Context) ([]leader.RosterEntry, error) {
+		return leader.Roster(ctx, s.bucket, r.election)
+	}
 }
 
 // table lists the leader before the candidates.

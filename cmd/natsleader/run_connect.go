@@ -174,15 +174,14 @@ func (c *runLoop) lookForLeader(ctx context.Context, nc *nats.Conn, js jetstream
 			return err
 		}
 		x.holder.Seat = seat
-		switch x.at(s.clock.now()) {
-		case stateLeading, statePending, stateForeign:
+		switch st := x.at(s.clock.now()); {
+		case st.taken():
 			if c.rivals.lead(x.holder, true) {
 				return c.taken(x.holder)
 			}
-		case stateExpired:
+		case st == stateExpired:
 			c.rivals.expired[seat] = x.entry.Revision
 			longest = max(longest, x.holder.Lease)
-		case stateReleased, stateDeleted, stateNever: // free
 		}
 	}
 	c.waited = time.After(2*longest + c.delay + c.timeout)

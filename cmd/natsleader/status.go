@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/choria-io/fisk"
-
-	"github.com/natsleader/natsleader/leader"
 )
 
 const statusHelp = `Without an election it shows all of the bucket.
@@ -34,22 +32,16 @@ func registerStatus(app *fisk.Application, g *globals) {
 	cmd.Flag("roster", "Show also how many stand, and of one election who would follow").UnNegatableBoolVar(&withRoster)
 	cmd.Action(func(*fisk.ParseContext) error {
 		if election == "" {
-			return g.statusOfAll(asJSON, withRoster)
+			return g.inspectBucket(func(ctx context.Context, s *inspector) error { return g.statusOfAll(ctx, s, asJSON, withRoster) })
 		}
 		return g.statusOf(election, asJSON, withRoster)
 	})
 }
 
-func (g *globals) statusOfAll(asJSON, withRoster bool) error {
-	ctx := context.Background()
-	s, err := g.newInspector(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.close()
+func (g *globals) statusOfAll(ctx context.Context, s *inspector, asJSON, withRoster bool) error {
 	var all []electionStatus
 	var who announced
-	err = s.within(ctx, func(ctx context.Context) error {
+	err := s.within(ctx, func(ctx context.Context) (err error) {
 		if withRoster {
 			if who, err = s.announced(ctx); err != nil {
 				return err
@@ -160,11 +152,8 @@ func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
 	now := s.clock.now()
 	sum, details := x.summary(now), x.details(now)
 	if withRoster {
-		var r roster
-		if err = s.within(ctx, func(ctx context.Context) (err error) {
-			r.candidates, err = leader.Roster(ctx, s.bucket, election)
-			return err
-		}); err != nil {
+		r := roster{election: election}
+		if r.candidates, err = answer(ctx, s, r.others(s)); err != nil {
 			return err
 		}
 		n := len(r.candidates)
@@ -174,11 +163,7 @@ func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
 		}
 		details = append(details, []string{"Next:", r.next()})
 	}
-	err = printResult(g.out(), asJSON, sum, columns(details))
-	if err == nil && x.at(now) != stateLeading {
-		return exitError{code: exitFailed}
-	}
-	return err
+	return exitIf(x.at(now) != stateLeading, exitFailed, printResult(g.out(), asJSON, sum, columns(details)))
 }
 
 // details returns all that is known of an election, for people.
@@ -211,7 +196,7 @@ func (s electionStatus) details(now time.Time) [][]string {
 	case stateLeading:
 		who("%s", id)
 	}
-	if st != stateLeading && st != statePending {
+	if !st.held() {
 		return append(rows, s.lastDetails(st, moment)...)
 	}
 	if !h.Since.IsZero() {
@@ -247,10 +232,8 @@ type summary struct {
 func (s electionStatus) summary(now time.Time) summary {
 	h := s.holder
 	r := summary{Election: s.election, State: s.at(now), Revision: s.entry.Revision, Written: s.entry.Created.UTC()}
-	switch r.State {
-	case stateReleased, stateExpired:
+	if r.State == stateReleased || r.State == stateExpired {
 		r.Last = s.last()
-	case stateLeading, statePending, stateDeleted, stateForeign, stateNever:
 	}
 	if h.ID == "" {
 		return r

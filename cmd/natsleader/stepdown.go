@@ -79,7 +79,7 @@ func (s *stepDown) run(ctx context.Context) error {
 	case s.force && !s.yes && !s.canAsk():
 		return usagef("--force needs --yes where it cannot ask: standard input is no terminal; nothing was deleted")
 	case s.election == "":
-		return s.runAll(ctx)
+		return s.inspectBucket(s.runAll)
 	}
 	look, x, err := s.look(ctx, s.election)
 	if err != nil {
@@ -113,11 +113,7 @@ func (s *stepDown) confirmLast(ctx context.Context, look *inspector, x electionS
 	if s.yes || look.roster == "" { // without a roster it is not known which candidates stand
 		return nil
 	}
-	var others []leader.RosterEntry
-	err := look.within(ctx, func(ctx context.Context) (err error) {
-		others, err = leader.Roster(ctx, look.bucket, s.election)
-		return err
-	})
+	others, err := answer(ctx, look, roster{election: s.election}.others(look))
 	id, lease := printable(x.holder.ID), x.holder.Lease
 	switch {
 	case errors.Is(err, leader.ErrNoRoster):

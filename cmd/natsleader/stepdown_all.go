@@ -14,12 +14,7 @@ import (
 )
 
 // runAll asks all leaders of --id or --host.
-func (s *stepDown) runAll(ctx context.Context) error {
-	look, err := s.newInspector(ctx)
-	if err != nil {
-		return err
-	}
-	defer look.close()
+func (s *stepDown) runAll(ctx context.Context, look *inspector) error {
 	limited, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
 	all := map[asked]error{}
@@ -49,11 +44,7 @@ func askedOf(x electionStatus) asked { return asked{x.election, x.holder.ID} }
 
 // led reads the elections of the leaders that are meant. again are those whose leaders were asked before.
 func (s *stepDown) led(ctx context.Context, look *inspector, done map[asked]error) (led, again []electionStatus, err error) {
-	var all []electionStatus
-	err = look.within(ctx, func(ctx context.Context) (err error) {
-		all, err = look.all(ctx)
-		return err
-	})
+	all, err := answer(ctx, look, look.all)
 	now := look.clock.now()
 	for _, x := range all {
 		if x.at(now) != stateLeading || !s.means(x.holder.ID) || checkElection(x.election) != nil {

@@ -36,10 +36,8 @@ func (s *stepDown) deleteKey(ctx context.Context, look *inspector, x electionSta
 	if err := out.confirm(s.yes, "Delete it?", "nothing was deleted"); err != nil {
 		return err
 	}
-	var as electionStatus
-	err := look.within(ctx, func(ctx context.Context) (err error) {
-		as, err = s.remove(ctx, look, look.bucket.Backend(), x, st, info.MaxValue)
-		return err
+	as, err := answer(ctx, look, func(ctx context.Context) (electionStatus, error) {
+		return s.remove(ctx, look, look.bucket.Backend(), x, st, info.MaxValue)
 	})
 	switch {
 	case err != nil:

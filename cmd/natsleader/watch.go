@@ -182,7 +182,7 @@ func (w *watcher) update(e jetstream.KeyValueEntry, more bool) error {
 // out when the next one took the key. A candidate that waits takes the key at once, so
 // the key was expired between two of its revisions only.
 func (x *watched) replacedAfterExpiry(next electionStatus) bool {
-	if x.last == nil || x.as != stateLeading && x.as != statePending || next.holder.ID == "" {
+	if x.last == nil || !x.as.held() || next.holder.ID == "" {
 		return false
 	}
 	h, n := x.now.holder, next.holder
@@ -208,7 +208,7 @@ func (w *watcher) completed() error {
 func (w *watcher) miss(x *watched) {
 	switch now := w.s.clock.now(); {
 	case !x.mayLead.IsZero():
-	case x.as == stateLeading, x.as == statePending:
+	case x.as.held():
 		x.mayLead = now.Add(max(x.now.holder.Lease, w.bucket.longestLease()))
 	default:
 		x.lose(now)
@@ -221,7 +221,7 @@ func (w *watcher) gone() error {
 	var leaders []string
 	var longest time.Duration
 	for _, x := range w.elections {
-		if x.as == stateLeading || x.as == statePending {
+		if x.as.held() {
 			leaders = append(leaders, fmt.Sprintf("%s (%s)", shorten(printable(x.now.holder.ID), longID), printable(x.now.election)))
 			longest = max(longest, x.now.holder.Lease)
 		}

@@ -51,10 +51,7 @@ func (l *looking) abandon() {
 func (w *watcher) request(ctx context.Context, limit time.Duration, opening bool) (r look) {
 	asking, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	r.err = w.s.within(asking, func(ctx context.Context) (err error) {
-		r.info, err = w.s.info(ctx)
-		return err
-	})
+	r.info, r.err = answer(asking, w.s, w.s.info)
 	r.at = time.Now()
 	r.err = w.s.heard(r.info, r.err)
 	if r.err == nil && opening {
@@ -124,7 +121,7 @@ func (w *watcher) lookAgain(ctx context.Context) error {
 func (w *watcher) leaseOver() bool {
 	now := w.s.clock.now()
 	for _, x := range w.elections {
-		if w.complete && (x.as == stateLeading || x.as == statePending) {
+		if w.complete && x.as.held() {
 			if over := x.now.expires(); over.Before(now) && over.After(w.opened) {
 				return true
 			}

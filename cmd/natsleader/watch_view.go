@@ -28,7 +28,7 @@ const (
 // that of one that has just lost its leader, but it needs no attention.
 func (x *watched) troubleOf(now time.Time, trouble error) trouble {
 	since := x.now.since(x.as)
-	if x.as != stateLeading && x.as != statePending && (since.IsZero() || now.Sub(since) >= deadAfter) {
+	if !x.as.held() && (since.IsZero() || now.Sub(since) >= deadAfter) {
 		return troubleDead
 	}
 	if !x.mayLead.IsZero() {

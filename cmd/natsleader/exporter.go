@@ -77,6 +77,7 @@ func (g *globals) export(address string, most int) error {
 // a watcher reports, and as a collector they show it. A scrape neither waits for the watcher
 // nor asks the server.
 type electionMetrics struct {
+	offScreen
 	bucket string
 	most   int // elections that are shown
 
@@ -110,11 +111,6 @@ func seatOfKey(key string) (election string, seat int) {
 	}
 	return key, 1
 }
-
-func (*electionMetrics) begin() error        { return nil }
-func (*electionMetrics) end()                {}
-func (*electionMetrics) keys() <-chan string { return nil }
-func (*electionMetrics) typed(string) error  { return nil }
 
 // changed is part of renderer, as are shown and trouble.
 func (e *electionMetrics) changed(changes ...change) error {

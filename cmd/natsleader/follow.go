@@ -44,16 +44,7 @@ const tick = 100 * time.Millisecond
 func follow[E any](g *globals, out renderer, newSource func(*inspector) source[E]) error {
 	ctx, stop := g.untilInterrupted()
 	defer stop()
-	links := make(chan error, 2)
-	changed := func(err error) {
-		select {
-		case links <- err:
-		default: // the connection comes and goes
-		}
-	}
-	s, err := g.inspectorUntil(ctx,
-		nats.DisconnectErrHandler(func(*nats.Conn, error) { changed(fmt.Errorf("%w: the connection was lost", errUnreachable)) }),
-		nats.ReconnectHandler(func(*nats.Conn) { changed(nil) }))
+	s, links, err := g.inspectorUntil(ctx, func(*nats.Conn) error { return fmt.Errorf("%w: the connection was lost", errUnreachable) })
 	if err == nil {
 		defer s.close()
 		err = followUntil(ctx, s, out, newSource(s), links)
@@ -108,24 +99,15 @@ func (g *globals) followAlways(ctx context.Context, out renderer, connected func
 // followConnected connects, and follows all elections until ctx ends. The watcher opens its feed
 // again by itself. An error means that it could not begin.
 func (g *globals) followConnected(ctx context.Context, out renderer, connected func(*inspector)) error {
-	links := make(chan error, 2)
-	changed := func(err error) {
-		select {
-		case links <- err:
-		default: // the connection comes and goes
-		}
-	}
 	connected(nil) // to connect may take a while
-	s, err := g.inspectorUntil(ctx,
-		nats.DisconnectErrHandler(func(nc *nats.Conn, _ error) {
-			if nc.IsClosed() {
-				return // by this command, for another reason
-			}
-			lost := errors.New("the connection was lost")
-			out.trouble(lost) // at once: the watcher first waits for the connection to come back
-			changed(lost)
-		}),
-		nats.ReconnectHandler(func(*nats.Conn) { changed(nil) }))
+	s, links, err := g.inspectorUntil(ctx, func(nc *nats.Conn) error {
+		if nc.IsClosed() {
+			return nil // by this command, for another reason
+		}
+		lost := errors.New("the connection was lost")
+		out.trouble(lost) // at once: the watcher first waits for the connection to come back
+		return lost
+	})
 	if err != nil {
 		return err
 	}
@@ -171,22 +153,36 @@ func followUntil[E any](ctx context.Context, s *inspector, out renderer, from so
 	}
 }
 
-// inspectorUntil is newInspector, but ends with ctx: the connect itself takes no context.
-func (g *globals) inspectorUntil(ctx context.Context, opts ...nats.Option) (*inspector, error) {
+// inspectorUntil is newInspector, but ends with ctx: the connect itself takes no context. The channel
+// gets what lost returns when the connection is lost, and nil when it returns.
+func (g *globals) inspectorUntil(ctx context.Context, lost func(*nats.Conn) error) (*inspector, <-chan error, error) {
+	links := make(chan error, 2)
+	changed := func(err error) {
+		select {
+		case links <- err:
+		default: // the connection comes and goes
+		}
+	}
 	type opening struct {
 		s   *inspector
 		err error
 	}
 	opened := make(chan opening, 1)
 	go func() {
-		s, err := g.newInspector(ctx, opts...)
+		s, err := g.newInspector(ctx,
+			nats.DisconnectErrHandler(func(nc *nats.Conn, _ error) {
+				if err := lost(nc); err != nil {
+					changed(err)
+				}
+			}),
+			nats.ReconnectHandler(func(*nats.Conn) { changed(nil) }))
 		opened <- opening{s, err}
 	}()
 	select {
 	case its := <-opened:
-		return its.s, its.err
+		return its.s, links, its.err
 	case <-ctx.Done():
-		return nil, ctx.Err() // the process ends, and with it the connect
+		return nil, nil, ctx.Err() // the process ends, and with it the connect
 	}
 }
 
@@ -221,15 +217,26 @@ type renderer interface {
 func newRenderer(to stdio, asJSON, asLines bool) renderer {
 	switch {
 	case asJSON:
-		return jsonLines{textLines{to}}
+		return jsonLines{textLines{to: to}}
 	case asLines || !isTerminal(to.out()):
-		return textLines{to}
+		return textLines{to: to}
 	}
 	return newLiveView()
 }
 
+// offScreen is what a renderer without a terminal has in common with others.
+type offScreen struct{}
+
+func (offScreen) begin() error        { return nil }
+func (offScreen) end()                {}
+func (offScreen) keys() <-chan string { return nil }
+func (offScreen) typed(string) error  { return nil }
+
 // textLines prints a line for every change.
-type textLines struct{ to stdio }
+type textLines struct {
+	offScreen
+	to stdio
+}
 
 func (l textLines) changed(changes ...change) error {
 	lines := make([]string, len(changes))
@@ -239,10 +246,6 @@ func (l textLines) changed(changes ...change) error {
 	return printLines(l.to.out(), lines)
 }
 
-func (textLines) begin() error                  { return nil }
-func (textLines) end()                          {}
-func (textLines) keys() <-chan string           { return nil }
-func (textLines) typed(string) error            { return nil }
 func (textLines) shown(time.Time, viewer) error { return nil }
 
 func (l textLines) trouble(err error) {

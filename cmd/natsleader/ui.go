@@ -102,16 +102,12 @@ func shownAddress(a net.Addr) string {
 // uiState hands what a watcher reports to the pages that are open. It is a renderer.
 type uiState struct {
 	*webpage.State
+	offScreen
 
 	mu  sync.Mutex
 	s   *inspector // nil: not connected
 	err error      // why the rows are not up to date; nil: they are
 }
-
-func (u *uiState) begin() error        { return nil }
-func (u *uiState) end()                {}
-func (u *uiState) keys() <-chan string { return nil }
-func (u *uiState) typed(string) error  { return nil }
 
 // connected takes the connection that requests of pages use, or nil.
 func (u *uiState) connected(s *inspector) {

@@ -37,13 +37,8 @@ type bareClient struct {
 }
 
 func dialBare(addr string, s settings) (client, error) {
-	nc, err := dialNATS(addr)
+	nc, js, err := dialJetStream(addr)
 	if err != nil {
-		return nil, err
-	}
-	js, err := jetstream.New(nc)
-	if err != nil {
-		nc.Close()
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

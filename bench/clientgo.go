@@ -1,13 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -85,12 +85,7 @@ func (c *kubeClient) campaign(election, id string) candidate {
 		ReleaseOnCancel: true,
 		Name:            election,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(ctx context.Context) {
-				k.mu.Lock()
-				k.term = ctx
-				k.mu.Unlock()
-				k.set()
-			},
+			OnStartedLeading: k.lead,
 			OnStoppedLeading: func() {},
 		},
 	})
@@ -106,15 +101,6 @@ func (c *kubeClient) campaign(election, id string) candidate {
 type kubeCandidate struct {
 	running
 	err error
-
-	mu   sync.Mutex
-	term context.Context // of OnStartedLeading
-}
-
-func (k *kubeCandidate) leads() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.term != nil && k.term.Err() == nil
 }
 
 func (k *kubeCandidate) resign(ctx context.Context) error {
@@ -142,9 +128,9 @@ func serveKube() (server, error) {
 	k := &kubeServer{l: l, leases: make(map[string]*coordination.Lease)}
 	mux := http.NewServeMux()
 	const path = "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
-	mux.HandleFunc("GET "+path+"/{name}", k.get)
-	mux.HandleFunc("POST "+path, k.create)
-	mux.HandleFunc("PUT "+path+"/{name}", k.update)
+	for _, pattern := range []string{"GET " + path + "/{name}", "POST " + path, "PUT " + path + "/{name}"} {
+		mux.HandleFunc(pattern, k.serve)
+	}
 	k.s = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		k.count.Add(1)
 		mux.ServeHTTP(w, r)
@@ -157,46 +143,25 @@ func (k *kubeServer) addr() string     { return k.l.Addr().String() }
 func (k *kubeServer) requests() uint64 { return k.count.Load() }
 func (k *kubeServer) close()           { _ = k.s.Close() }
 
-func (k *kubeServer) get(w http.ResponseWriter, r *http.Request) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	lease, ok := k.leases[key(r.PathValue("namespace"), r.PathValue("name"))]
-	if !ok {
-		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound)
-		return
-	}
-	answer(w, http.StatusOK, lease)
-}
-
-func (k *kubeServer) create(w http.ResponseWriter, r *http.Request) {
+// serve answers a request to get, create or update a lease.
+func (k *kubeServer) serve(w http.ResponseWriter, r *http.Request) {
 	var lease coordination.Lease
-	if err := json.NewDecoder(r.Body).Decode(&lease); err != nil {
+	if r.Method != http.MethodGet && json.NewDecoder(r.Body).Decode(&lease) != nil {
 		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest)
 		return
 	}
+	at := r.PathValue("namespace") + "/" + cmp.Or(r.PathValue("name"), lease.Name)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	at := key(r.PathValue("namespace"), lease.Name)
-	if _, ok := k.leases[at]; ok {
+	switch old, exists := k.leases[at]; {
+	case r.Method == http.MethodPost && exists:
 		refuse(w, http.StatusConflict, metav1.StatusReasonAlreadyExists)
-		return
-	}
-	k.store(w, http.StatusCreated, at, &lease)
-}
-
-func (k *kubeServer) update(w http.ResponseWriter, r *http.Request) {
-	var lease coordination.Lease
-	if err := json.NewDecoder(r.Body).Decode(&lease); err != nil {
-		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest)
-		return
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	at := key(r.PathValue("namespace"), r.PathValue("name"))
-	old, ok := k.leases[at]
-	switch {
-	case !ok:
+	case r.Method == http.MethodPost:
+		k.store(w, http.StatusCreated, at, &lease)
+	case !exists:
 		refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+	case r.Method == http.MethodGet:
+		answer(w, http.StatusOK, old)
 	case lease.ResourceVersion != old.ResourceVersion:
 		refuse(w, http.StatusConflict, metav1.StatusReasonConflict)
 	default:
@@ -212,8 +177,6 @@ func (k *kubeServer) store(w http.ResponseWriter, code int, at string, lease *co
 	k.leases[at] = lease
 	answer(w, code, lease)
 }
-
-func key(namespace, name string) string { return strings.Join([]string{namespace, name}, "/") }
 
 func answer(w http.ResponseWriter, code int, body any) {
 	w.Header().Set("Content-Type", "application/json")

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/url"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -115,46 +114,28 @@ func (c *etcdClient) campaign(election, id string) candidate {
 		if el.Campaign(ctx, id) != nil {
 			return
 		}
-		e.mu.Lock()
 		e.session, e.election = s, el
-		e.mu.Unlock()
-		e.set()
+		e.lead(s.Ctx())
 	})
 	return e
 }
 
 type etcdCandidate struct {
 	running
-	mu       sync.Mutex
-	session  *concurrency.Session
+	session  *concurrency.Session // set before the candidate leads, as is election
 	election *concurrency.Election
-}
-
-func (e *etcdCandidate) leads() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.session == nil {
-		return false
-	}
-	select {
-	case <-e.session.Done():
-		return false
-	default:
-		return true
-	}
 }
 
 // resign ends the term first, so that the time of the handover does not contain the end of the
 // session.
 func (e *etcdCandidate) resign(ctx context.Context) error {
-	e.mu.Lock()
-	s, el := e.session, e.election
-	e.mu.Unlock()
-	if s == nil {
+	select {
+	case <-e.elected():
+	default:
 		return errors.New("does not lead")
 	}
-	err := el.Resign(ctx)
-	err = errors.Join(err, s.Close())
+	err := e.election.Resign(ctx)
+	err = errors.Join(err, e.session.Close())
 	e.cancel()
 	return err
 }

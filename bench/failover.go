@@ -32,23 +32,11 @@ func (p place) beside(ctx context.Context, election string) (leader *process, fo
 	if leader, err = p.leaderProcess(election); err != nil {
 		return nil, nil, nil, err
 	}
-	cl, err := p.dial()
+	follower, drop, err := p.follower(ctx, election, leader.believes)
 	if err != nil {
 		return nil, nil, nil, errors.Join(err, leader.kill())
 	}
-	follower = cl.campaign(election, p.name("c"))
-	end = func() {
-		follower.drop()
-		cl.close()
-		_ = leader.kill()
-	}
-	if err = p.meet(ctx); err == nil {
-		err = p.notYet(follower, leader.believes)
-	}
-	if err != nil {
-		end()
-	}
-	return leader, follower, end, err
+	return leader, follower, func() { drop(); _ = leader.kill() }, nil
 }
 
 // crash measures the time from killing the process of the leader until a follower leads.
@@ -90,30 +78,17 @@ func cutOff(ctx context.Context, p place) (overlap, error) {
 		return o, err
 	}
 	defer k.Close()
-	far, err := p.sys.dial(k.Addr(), p.s)
-	if err != nil {
-		return o, err
-	}
 	election := p.name("cut")
-	old := far.campaign(election, p.name("c"))
-	defer far.close()
-	defer old.drop()
-	if _, err = awaitElected(ctx, old, p.failover()); err != nil {
-		return o, err
-	}
-	near, err := p.dial()
+	old, end, err := p.leader(ctx, k.Addr(), election)
 	if err != nil {
 		return o, err
 	}
-	defer near.close()
-	follower := near.campaign(election, p.name("c"))
-	defer follower.drop()
-	if err = p.meet(ctx); err != nil {
+	defer end()
+	follower, drop, err := p.follower(ctx, election, old.leads)
+	if err != nil {
 		return o, err
 	}
-	if err = p.notYet(follower, old.leads); err != nil {
-		return o, err
-	}
+	defer drop()
 	if !old.leads() {
 		return o, fmt.Errorf("%w: the leader does not lead before it is cut off", errDisturbed)
 	}

@@ -63,17 +63,12 @@ func (p place) window() time.Duration {
 // waiting starts n candidates of one election that another candidate leads.
 func waiting(ctx context.Context, p place, n int) (figures, error) {
 	f := figures{Candidates: n, Samples: 1, Lease: p.s.Lease}
-	first, err := p.dial()
+	election := p.name("waiting")
+	leader, end, err := p.leader(ctx, p.srv.addr, election)
 	if err != nil {
 		return f, err
 	}
-	defer first.close()
-	election := p.name("waiting")
-	leader := first.campaign(election, p.name("c"))
-	defer leader.drop()
-	if _, err = awaitElected(ctx, leader, p.failover()); err != nil {
-		return f, err
-	}
+	defer end()
 	cl, err := p.dial()
 	if err != nil {
 		return f, err
@@ -170,16 +165,11 @@ func renewal(ctx context.Context, p place, renewals int) (figures, error) {
 		return f, err
 	}
 	defer k.Close()
-	cl, err := p.sys.dial(k.Addr(), p.s)
+	_, end, err := p.leader(ctx, k.Addr(), p.name("renewal"))
 	if err != nil {
 		return f, err
 	}
-	defer cl.close()
-	c := cl.campaign(p.name("renewal"), p.name("c"))
-	defer c.drop()
-	if _, err := awaitElected(ctx, c, p.failover()); err != nil {
-		return f, err
-	}
+	defer end()
 	if err := wait(ctx, p.s.Renew/2); err != nil {
 		return f, err
 	}

@@ -74,6 +74,41 @@ type place struct {
 
 func (p place) dial() (client, error) { return p.sys.dial(p.srv.addr, p.s) }
 
+// candidate returns a candidate on a connection of its own. end ends both.
+func (p place) candidate(addr, election string) (c candidate, end func(), err error) {
+	cl, err := p.sys.dial(addr, p.s)
+	if err != nil {
+		return nil, nil, err
+	}
+	c = cl.campaign(election, p.name("c"))
+	return c, func() { c.drop(); cl.close() }, nil
+}
+
+// leader returns a candidate that leads.
+func (p place) leader(ctx context.Context, addr, election string) (c candidate, end func(), err error) {
+	if c, end, err = p.candidate(addr, election); err != nil {
+		return nil, nil, err
+	}
+	if _, err = awaitElected(ctx, c, p.failover()); err != nil {
+		end()
+	}
+	return c, end, err
+}
+
+// follower returns a candidate that has seen a renewal of the leader.
+func (p place) follower(ctx context.Context, election string, leads func() bool) (c candidate, end func(), err error) {
+	if c, end, err = p.candidate(p.srv.addr, election); err != nil {
+		return nil, nil, err
+	}
+	if err = p.meet(ctx); err == nil {
+		err = p.notYet(c, leads)
+	}
+	if err != nil {
+		end()
+	}
+	return c, end, err
+}
+
 // patience bounds the wait for something that happens at once.
 const patience = time.Minute
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"sync"
 	"time"
 
 	natsserver "github.com/nats-io/nats-server/v2/server"
@@ -25,13 +24,8 @@ func natsleaderSystem() system {
 		ready:     30 * time.Millisecond,
 		single:    true,
 		dial: func(addr string, s settings) (client, error) {
-			nc, err := dialNATS(addr)
+			nc, js, err := dialJetStream(addr)
 			if err != nil {
-				return nil, err
-			}
-			js, err := jetstream.New(nc)
-			if err != nil {
-				nc.Close()
 				return nil, err
 			}
 			b, err := leader.EnsureBucket(js, leader.BucketConfig{Name: "elections"})
@@ -62,10 +56,7 @@ func (c *natsleaderClient) campaign(election, id string) candidate {
 			return
 		}
 		for term := range n.c.Terms() {
-			n.mu.Lock()
-			n.term = term
-			n.mu.Unlock()
-			n.set()
+			n.lead(term.Context())
 			<-term.Context().Done()
 		}
 	})
@@ -76,15 +67,6 @@ type natsleaderCandidate struct {
 	running
 	c   *leader.Candidate
 	err error
-
-	mu   sync.Mutex
-	term *leader.Term
-}
-
-func (n *natsleaderCandidate) leads() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.term != nil && n.term.Context().Err() == nil
 }
 
 func (n *natsleaderCandidate) resign(ctx context.Context) error {
@@ -149,4 +131,16 @@ func (n *natsServer) close() {
 
 func dialNATS(addr string) (*nats.Conn, error) {
 	return nats.Connect("nats://"+addr, nats.MaxReconnects(-1), nats.RetryOnFailedConnect(true), nats.Timeout(5*time.Second))
+}
+
+func dialJetStream(addr string) (*nats.Conn, jetstream.JetStream, error) {
+	nc, err := dialNATS(addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		nc.Close()
+	}
+	return nc, js, err
 }

@@ -83,53 +83,51 @@ func (s settings) scaled(lease time.Duration) settings {
 
 // measures returns the measures of a run.
 func (o options) measures() []measure {
-	many, renewals := o.many, 3
+	handovers, renewals := 12, 3
 	if o.once {
-		renewals = 2
+		handovers, renewals = 1, 2
 	}
 	all := []measure{
-		{name: measureHandover, together: polls, settings: quick, rounds: 4, turn: func(ctx context.Context, p place, c *cell) error {
-			n := 12
-			if polls(p.s) || o.once {
-				n = 1
-			}
-			s, err := handover(ctx, p, n)
-			c.times = append(c.times, s...)
-			return err
-		}},
+		{name: measureHandover, together: polls, settings: quick, rounds: 4, turn: handoverTurn(handovers)},
 		{name: measureCrash, together: always, settings: short, rounds: 4, turn: crashTurn},
 		{name: measureCut, together: always, settings: short, rounds: 3, turn: overlapTurn(cutOff)},
 		{name: measurePause, together: always, settings: short, rounds: 3, turn: overlapTurn(stopped)},
-		{name: measureWaiting, settings: equal(loadLease), rounds: 1, turn: func(ctx context.Context, p place, c *cell) (err error) {
-			c.Figures, err = waiting(ctx, p, many)
-			return err
-		}},
-		{name: measureLeading, settings: equal(loadLease), rounds: 1, turn: func(ctx context.Context, p place, c *cell) (err error) {
-			c.Figures, err = leading(ctx, p, many)
-			return err
-		}},
-		{name: measureRenewal, together: always, settings: short, rounds: 1, turn: func(ctx context.Context, p place, c *cell) (err error) {
-			c.Figures, err = renewal(ctx, p, renewals)
-			return err
-		}},
+		{name: measureWaiting, settings: equal(loadLease), rounds: 1, turn: figuresTurn(waiting, o.many)},
+		{name: measureLeading, settings: equal(loadLease), rounds: 1, turn: figuresTurn(leading, o.many)},
+		{name: measureRenewal, together: always, settings: short, rounds: 1, turn: figuresTurn(renewal, renewals)},
 	}
 	if o.full {
-		all = append(all,
-			measure{name: measureHandover + ", usual settings", full: true, together: polls, settings: usual, rounds: 3, turn: func(ctx context.Context, p place, c *cell) error {
-				s, err := handover(ctx, p, 1)
-				c.times = append(c.times, s...)
-				return err
-			}},
-			measure{name: measureCrash + ", usual settings", full: true, together: always, settings: usual, rounds: 3, turn: crashTurn},
-			measure{name: measureCut + ", usual settings", full: true, together: always, settings: usual, rounds: 3, turn: overlapTurn(cutOff)},
-			measure{name: measurePause + ", usual settings", full: true, together: always, settings: usual, rounds: 3, turn: overlapTurn(stopped)},
-		)
+		for _, m := range all[:4] {
+			m.name, m.full, m.settings, m.rounds = m.name+", usual settings", true, usual, 3
+			all = append(all, m)
+		}
+		all[len(all)-4].turn = handoverTurn(1)
 	}
 	return all
 }
 
 // loadLease is the lease of the measures with many candidates.
 const loadLease = 4 * time.Second
+
+// handoverTurn measures n handovers in a row, or one in a system that polls.
+func handoverTurn(n int) func(context.Context, place, *cell) error {
+	return func(ctx context.Context, p place, c *cell) error {
+		times := n
+		if polls(p.s) {
+			times = 1
+		}
+		s, err := handover(ctx, p, times)
+		c.times = append(c.times, s...)
+		return err
+	}
+}
+
+func figuresTurn(measure func(context.Context, place, int) (figures, error), n int) func(context.Context, place, *cell) error {
+	return func(ctx context.Context, p place, c *cell) (err error) {
+		c.Figures, err = measure(ctx, p, n)
+		return err
+	}
+}
 
 func crashTurn(ctx context.Context, p place, c *cell) error {
 	d, err := crash(ctx, p)

@@ -86,12 +86,29 @@ func systemNamed(name string) (system, bool) {
 }
 
 // running is what the candidates of most libraries have in common: a goroutine that ends with its
-// context, and a channel that is closed when the candidate leads.
+// context, a channel that is closed when the candidate leads first, and the context of its last term.
 type running struct {
 	once   sync.Once
 	won    chan struct{}
 	done   chan struct{} // closed when the goroutine has ended
 	cancel context.CancelFunc
+
+	mu   sync.Mutex
+	term context.Context // nil: none has begun
+}
+
+// lead says that a term begins.
+func (r *running) lead(term context.Context) {
+	r.mu.Lock()
+	r.term = term
+	r.mu.Unlock()
+	r.set()
+}
+
+func (r *running) leads() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.term != nil && r.term.Err() == nil
 }
 
 // start starts the goroutine.

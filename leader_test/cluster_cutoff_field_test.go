@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
+	netlink "github.com/natsleader/natsleader/internal/link"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -43,11 +44,11 @@ func clusterLinked(tb testing.TB) *cluster {
 	return c
 }
 
-// isolate cuts all routes of a server, or restores them.
-func (c *cluster) isolate(n *clusterNode, cut bool) {
+// isolate sets what all routes of a server do.
+func (c *cluster) isolate(n *clusterNode, mode string) {
 	for _, l := range c.links {
 		if l.from == n.name || l.to == n.name {
-			l.setCut(cut)
+			l.Set(mode)
 		}
 	}
 }
@@ -66,7 +67,7 @@ func TestClusterCutOff_LeadershipGoesOn(t *testing.T) {
 			victim = c.nodes[fmt.Sprintf("s%d", run%3+1)]
 		}
 		c.cutOff(t, victim, lease)
-		c.isolate(victim, false)
+		c.isolate(victim, netlink.Works)
 		c.heal()
 	}
 	proof.Ran(*cutOffs, "servers cut off")
@@ -90,7 +91,7 @@ func (c *cluster) cutOff(t *testing.T, victim *clusterNode, lease time.Duration)
 		return n
 	}
 	tcpEventually(t, "one leads", func() bool { return leads() == 1 })
-	c.isolate(victim, true)
+	c.isolate(victim, netlink.Cut)
 	began, vacantSince := time.Now(), time.Time{}
 	var vacant time.Duration
 	for time.Since(began) < lease*time.Duration(proof.Size(2, 8)) {

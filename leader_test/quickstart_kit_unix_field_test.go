@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -299,59 +298,3 @@ func (j *journal) String() string {
 	defer j.mu.Unlock()
 	return j.text.String()
 }
-
-// gate is a port through which a process reaches the server. While it is shut, packets are
-// swallowed, and sent again when it is open, as TCP does.
-type gate struct {
-	port int
-	way  sync.RWMutex // held for writing while it is shut
-}
-
-// gateTo opens a gate to a port.
-func gateTo(tb testing.TB, port int) *gate {
-	tb.Helper()
-	l := check.Got(net.Listen("tcp", "127.0.0.1:0"))(tb)
-	g := &gate{port: l.Addr().(*net.TCPAddr).Port}
-	var all sync.WaitGroup
-	tb.Cleanup(func() {
-		_ = l.Close()
-		all.Wait()
-	})
-	all.Go(func() {
-		for {
-			near, err := l.Accept()
-			if err != nil {
-				return
-			}
-			far, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-			if err != nil {
-				_ = near.Close()
-				continue
-			}
-			all.Go(func() { g.pass(near, far) })
-			all.Go(func() { g.pass(far, near) })
-		}
-	})
-	return g
-}
-
-// pass copies one direction of a connection until either end is closed.
-func (g *gate) pass(from, to net.Conn) {
-	defer func() { _, _ = from.Close(), to.Close() }()
-	buf := make([]byte, 1<<16)
-	for {
-		n, err := from.Read(buf)
-		if err != nil {
-			return
-		}
-		g.way.RLock()
-		_, err = to.Write(buf[:n])
-		g.way.RUnlock()
-		if err != nil {
-			return
-		}
-	}
-}
-
-func (g *gate) shut() { g.way.Lock() }
-func (g *gate) open() { g.way.Unlock() }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
+	netlink "github.com/natsleader/natsleader/internal/link"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -84,13 +85,13 @@ func TestQuickStart_SIGSTOP(t *testing.T) {
 func TestQuickStart_BlackHole(t *testing.T) {
 	t.Parallel()
 	p := plantOf(t, quickStart(t), startLease())
-	g := gateTo(t, p.port)
-	a := p.start("a", g.port, 2*startLease())
+	l := linkTo(t, p.port)
+	a := p.start("a", l.port, 2*startLease())
 	a.inItem()
 	first := a.current()
-	g.shut()
+	l.Set(netlink.Held)
 	tcpEventually(t, "a is fenced", func() bool { return strings.Contains(a.log.String(), "fenced") })
-	g.open()
+	l.Set(netlink.Works)
 	tcpEventually(t, "the item ends", func() bool { return a.current() != first })
 	a.works(1)
 	p.judge(nil)

@@ -4,12 +4,15 @@ package leader_test
 
 import (
 	"fmt"
+	"net/url"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/check"
+	netlink "github.com/natsleader/natsleader/internal/link"
 )
 
 // scaleSize is what a run of BenchmarkScale measures. Candidates have the default lease of
@@ -115,14 +118,15 @@ func scaleWaiting(b *testing.B, t *scaleTable, size scaleSize, oneKey bool) {
 func scaleDead(b *testing.B, t *scaleTable, size scaleSize) {
 	b.Helper()
 	w := scaleWorldOf(b)
-	g := scaleGateTo(b, w.url)
-	c := w.client(g.url)
+	u := check.Got(url.Parse(w.url))(b)
+	l := linkTo(b, check.Got(strconv.Atoi(u.Port()))(b))
+	c := w.client("nats://" + l.Addr())
 	w.lead(c, size.elections, 0)
 	time.Sleep(size.settle)
 	o := w.suffer(c, size.elections, tcpLimit, func() {
-		g.shut()
+		l.Set(netlink.Held)
 		time.Sleep(size.dead)
-		g.open()
+		l.Set(netlink.Works)
 	})
 	t.add(b, "dead", fmt.Sprintf("%d fenced, %s", o.fences, o.text), o.metrics())
 }

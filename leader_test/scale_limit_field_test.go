@@ -114,8 +114,7 @@ func (l *scaleLimit) to(share float64) {
 // periods are those of the control group.
 func (l *scaleLimit) periods() scalePeriods {
 	l.tb.Helper()
-	p, err := l.group.periods()
-	check.OK(l.tb, err)
+	p := check.Got(l.group.periods())(l.tb)
 	return p
 }
 

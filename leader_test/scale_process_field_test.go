@@ -124,15 +124,12 @@ type scaleProcess struct {
 // scaleStart starts a process, which is killed at the end of the test.
 func scaleStart(tb testing.TB, role string, env ...string) *scaleProcess {
 	tb.Helper()
-	self, err := os.Executable()
-	check.OK(tb, err)
+	self := check.Got(os.Executable())(tb)
 	p := &scaleProcess{tb: tb, role: role, cmd: exec.Command(self)}
 	p.cmd.Env = append(append(os.Environ(), scaleEnv+"="+role), env...)
 	p.cmd.Stderr = os.Stderr
-	p.in, err = p.cmd.StdinPipe()
-	check.OK(tb, err)
-	out, err := p.cmd.StdoutPipe()
-	check.OK(tb, err)
+	p.in = check.Got(p.cmd.StdinPipe())(tb)
+	out := check.Got(p.cmd.StdoutPipe())(tb)
 	p.out = json.NewDecoder(out)
 	check.OK(tb, p.cmd.Start())
 	tb.Cleanup(func() {

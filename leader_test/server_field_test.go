@@ -4,16 +4,11 @@ package leader_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
+	"fmt"
 	"log/slog"
-	"math/big"
 	"net"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -23,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/check"
+	netlink "github.com/natsleader/natsleader/internal/link"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -108,27 +104,20 @@ func tcpFreePorts(tb testing.TB, n int) []int {
 	return free
 }
 
-// tcpCertificate makes a certificate for the loopback interface that its own
-// clients trust.
-func tcpCertificate(tb testing.TB) (serve, trust *tls.Config) {
+// tcpLink is a proxy before a server, which can be cut or hold what passes.
+type tcpLink struct {
+	*netlink.Link
+	port int
+}
+
+// linkTo starts a proxy for a port of the loopback interface. The proxy ends with the test.
+func linkTo(tb testing.TB, port int) *tcpLink {
 	tb.Helper()
-	key := check.Got(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(tb)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "natsleader"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, IsCA: true, BasicConstraintsValid: true,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der := check.Got(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(tb)
-	parsed := check.Got(x509.ParseCertificate(der))(tb)
-	roots := x509.NewCertPool()
-	roots.AddCert(parsed)
-	serve = &tls.Config{
-		MinVersion:   tls.VersionTLS12,
-		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
-	}
-	return serve, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	l := check.Got(netlink.New(fmt.Sprintf("127.0.0.1:%d", port)))(tb)
+	tb.Cleanup(l.Close)
+	_, own, err := net.SplitHostPort(l.Addr())
+	check.OK(tb, err)
+	return &tcpLink{l, check.Got(strconv.Atoi(own))(tb)}
 }
 
 // tcpDial connects, and closes the connection at the end of the test.

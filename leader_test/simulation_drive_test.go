@@ -263,8 +263,7 @@ func (s *simulation) stand(id string) {
 	s.mu.Lock() // it gets only to its first rest before it is known
 	defer s.mu.Unlock()
 	s.logf("%s starts with a lease of %v and a clock of %d", l.name, l.cfg.LeaseDuration, l.clock.rate)
-	c, err := leader.Campaign(ctx, tapped(l.link, l.clock, l), "e", l.cfg)
-	check.OK(s, err)
+	c := check.Got(leader.Campaign(ctx, tapped(l.link, l.clock, l), "e", l.cfg))(s)
 	l.Candidate = c
 	l.unread, l.bell = backend.EventsOf(c)
 	s.lives = append(s.lives, l)
@@ -274,8 +273,7 @@ func (s *simulation) stand(id string) {
 func (s *simulation) observe(ctx context.Context, name string) {
 	o := &looker{life: life{sim: s, name: name, link: s.link(name)}}
 	s.pass(0)
-	holders, err := leader.Observe(ctx, tapped(o.link, s.skewed(), nil), "e")
-	check.OK(s, err)
+	holders := check.Got(leader.Observe(ctx, tapped(o.link, s.skewed(), nil), "e"))(s)
 	s.pass(0)
 	o.holders = holders
 	s.lookers = append(s.lookers, o)

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/check"
+	netlink "github.com/natsleader/natsleader/internal/link"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -79,12 +80,12 @@ func (c *supercluster) joined() {
 	})
 }
 
-func (c *supercluster) setCut(cut bool) {
+func (c *supercluster) set(mode string) {
 	c.tb.Helper()
 	for _, l := range c.links {
-		l.setCut(cut)
+		l.Set(mode)
 	}
-	if !cut {
+	if mode == netlink.Works {
 		c.joined()
 	}
 }
@@ -110,13 +111,13 @@ func TestTopology_Supercluster(t *testing.T) {
 	west := el.stand(open(c.west[0]), leader.Config{ID: "west", LeaseDuration: operationLease})
 	west.Expect(leadertest.Observed("east"))
 
-	c.setCut(true)
+	c.set(netlink.Cut)
 	west.Expect(leadertest.Faulted(leader.ErrUnreachable), leadertest.Observed(""))
 	tcpRenewed(t, open(c.east[2]), "e", 4)
 	if err := term.Err(); err != nil || west.State() != leader.StateCandidate {
 		t.Errorf("east has %v, west is %v", err, west.State())
 	}
-	c.setCut(false)
+	c.set(netlink.Works)
 	west.Expect(leadertest.Observed("east"))
 
 	// Right after the gateways are connected again a reply to west may get lost, and it tries again
@@ -126,9 +127,9 @@ func TestTopology_Supercluster(t *testing.T) {
 	west.Expect(leadertest.Elected())
 	east = el.stand(open(c.east[1]), leader.Config{ID: "east", LeaseDuration: operationLease})
 	east.Expect(leadertest.Observed("west"))
-	c.setCut(true)
+	c.set(netlink.Cut)
 	west.Expect(leadertest.Faulted(leader.ErrUnreachable), leadertest.Fenced(leader.ErrLeaseExpired))
 	east.Expect(leadertest.Observed(""), leadertest.Elected())
-	c.setCut(false)
+	c.set(netlink.Works)
 	west.Expect(leadertest.Deposed(leader.ErrLeaseExpired), leadertest.Observed("east"))
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"os"
 	"testing"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 // The two parts of a ledger that a leader writes. A ledger is a bucket with a stream
@@ -85,8 +87,7 @@ func followLines(tb testing.TB, path string, read *int64, take func(line []byte)
 	}
 	ok(tb, err)
 	defer func() { _ = f.Close() }()
-	_, err = f.Seek(*read, 0)
-	ok(tb, err)
+	expect.Got(f.Seek(*read, 0))(tb)
 	for r := bufio.NewReader(f); ; {
 		line, err := r.ReadBytes('\n')
 		if err != nil {

@@ -33,8 +33,7 @@ type section struct {
 // sections reads the cases of a file.
 func sections(t *testing.T, name string) (all []section) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	ok(t, err)
+	text := expect.Got(os.ReadFile(filepath.Join("testdata", name)))(t)
 	for _, part := range strings.Split("\n"+string(text), "\n# ")[1:] {
 		lines := strings.Split(strings.TrimSpace(part), "\n")
 		s := section{name: lines[0]}
@@ -57,16 +56,14 @@ func span(t *testing.T, text string) (from, to int64) {
 // number reads milliseconds.
 func number(t *testing.T, text string) int64 {
 	t.Helper()
-	n, err := strconv.ParseFloat(text, 64)
-	ok(t, err)
+	n := expect.Got(strconv.ParseFloat(text, 64))(t)
 	return int64(math.Round(n * float64(time.Millisecond)))
 }
 
 // token reads a token.
 func token(t *testing.T, text string) uint64 {
 	t.Helper()
-	n, err := strconv.ParseUint(text, 10, 64)
-	ok(t, err)
+	n := expect.Got(strconv.ParseUint(text, 10, 64))(t)
 	return n
 }
 

@@ -52,17 +52,14 @@ type process struct {
 
 func start(tb testing.TB, name, variable, value, output string) *process {
 	tb.Helper()
-	self, err := os.Executable()
-	ok(tb, err)
-	log, err := os.OpenFile(output, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	ok(tb, err)
+	self := expect.Got(os.Executable())(tb)
+	log := expect.Got(os.OpenFile(output, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600))(tb)
 	defer func() { _ = log.Close() }()
 	p := &process{name: name, cmd: exec.Command(self), ended: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), variable+"="+value)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	p.stdin, err = p.cmd.StdinPipe()
-	ok(tb, err)
+	p.stdin = expect.Got(p.cmd.StdinPipe())(tb)
 	ok(tb, p.cmd.Start())
 	go func() {
 		_ = p.cmd.Wait()

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -90,9 +91,7 @@ func startCluster(tb testing.TB, n int) *cluster {
 		c.up(s)
 	}
 	c.nc = c.dial(strings.Join(urls, ","))
-	var err error
-	c.js, err = jetstream.New(c.nc)
-	ok(tb, err)
+	c.js = expect.Got(jetstream.New(c.nc))(tb)
 	return c
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -36,8 +37,7 @@ func startProbe(tb testing.TB, c *cluster, bucket string) *probe {
 	tb.Helper()
 	p := &probe{last: monotonic()}
 	for _, n := range c.nodes {
-		js, err := jetstream.New(c.dial("nats://" + n.address))
-		ok(tb, err)
+		js := expect.Got(jetstream.New(c.dial("nats://" + n.address)))(tb)
 		go func() {
 			for ; tb.Context().Err() == nil; time.Sleep(50 * time.Millisecond) {
 				sent := monotonic()

@@ -36,7 +36,7 @@ func guardPlaces(b *testing.B, bench func(b *testing.B, nc *nats.Conn, conf jets
 	})
 	b.Run("three-replicas-on-file", func(b *testing.B) {
 		c := clusterStart(b)
-		bench(b, c.nc, jetstream.KeyValueConfig{Storage: jetstream.FileStorage, Replicas: 3})
+		bench(b, c.NC, jetstream.KeyValueConfig{Storage: jetstream.FileStorage, Replicas: 3})
 	})
 }
 

@@ -30,16 +30,16 @@ func (k *electionChecker) watch(id string) *checker.Candidate {
 }
 
 // next checks an event when it is read, by the candidate's clock.
-func (k *electionChecker) next(t testing.TB, at time.Duration, c *checker.Candidate, e leader.Event, now time.Time) {
+func (k *electionChecker) next(tb testing.TB, at time.Duration, c *checker.Candidate, e leader.Event, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	report(t, at, k.Next(c, e, now)...)
+	report(tb, at, k.Next(c, e, now)...)
 }
 
 // report fails the test for each violation.
-func report(t testing.TB, at time.Duration, broken ...*contract.Violation) {
-	t.Helper()
+func report(tb testing.TB, at time.Duration, broken ...*contract.Violation) {
+	tb.Helper()
 	for _, v := range broken {
-		check.That(t, v == nil, "%v: %v", at, v)
+		check.That(tb, v == nil, "%v: %v", at, v)
 	}
 }

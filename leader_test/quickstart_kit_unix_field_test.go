@@ -130,7 +130,7 @@ type plant struct {
 	testing.TB
 	path  string
 	host  *tcpHost
-	port  int
+	url   string
 	mu    sync.Mutex
 	items []*item
 }
@@ -138,12 +138,13 @@ type plant struct {
 // plantOf starts a plant. A lease of 0 leaves it to the program to make the bucket.
 func plantOf(tb testing.TB, program string, lease time.Duration) *plant {
 	tb.Helper()
-	p := &plant{TB: tb, path: *otherProgram, port: tcpFreePorts(tb, 1)[0]}
+	port := tcpFreePorts(tb, 1)[0]
+	p := &plant{TB: tb, path: *otherProgram, url: fmt.Sprint("nats://127.0.0.1:", port)}
 	if p.path == "" {
 		p.path = compiled(tb, program)
 	}
 	opts := tcpOptions(tb, "")
-	opts.Port = p.port
+	opts.Port = port
 	p.host = tcpHostOf(tb, opts)
 	if lease > 0 {
 		p.host.up()
@@ -153,11 +154,11 @@ func plantOf(tb testing.TB, program string, lease time.Duration) *plant {
 	return p
 }
 
-// start starts a process on that port.
-func (p *plant) start(name string, port int, takes time.Duration, env ...string) *program {
+// start starts a process that connects to that URL.
+func (p *plant) start(name, url string, takes time.Duration, env ...string) *program {
 	p.Helper()
 	q := &program{plant: p, name: name, log: &journal{}, cmd: exec.Command(p.path), ended: make(chan struct{})}
-	q.cmd.Env = append(append(os.Environ(), fmt.Sprintf("NATS_URL=nats://127.0.0.1:%d", port), "ITEM="+takes.String()), env...)
+	q.cmd.Env = append(append(os.Environ(), "NATS_URL="+url, "ITEM="+takes.String()), env...)
 	q.cmd.Stderr = q.log
 	out := check.Got(q.cmd.StdoutPipe())(p)
 	check.OK(p, q.cmd.Start())

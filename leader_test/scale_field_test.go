@@ -4,8 +4,7 @@ package leader_test
 
 import (
 	"fmt"
-	"net/url"
-	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,8 +117,7 @@ func scaleWaiting(b *testing.B, t *scaleTable, size scaleSize, oneKey bool) {
 func scaleDead(b *testing.B, t *scaleTable, size scaleSize) {
 	b.Helper()
 	w := scaleWorldOf(b)
-	u := check.Got(url.Parse(w.url))(b)
-	l := linkTo(b, check.Got(strconv.Atoi(u.Port()))(b))
+	l := linkTo(b, strings.TrimPrefix(w.url, "nats://"))
 	c := w.client("nats://" + l.Addr())
 	w.lead(c, size.elections, 0)
 	time.Sleep(size.settle)

@@ -6,10 +6,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
-	"strconv"
 	"testing"
 	"time"
 
@@ -105,19 +103,14 @@ func tcpFreePorts(tb testing.TB, n int) []int {
 }
 
 // tcpLink is a proxy before a server, which can be cut or hold what passes.
-type tcpLink struct {
-	*netlink.Link
-	port int
-}
+type tcpLink = netlink.Link
 
-// linkTo starts a proxy for a port of the loopback interface. The proxy ends with the test.
-func linkTo(tb testing.TB, port int) *tcpLink {
+// linkTo starts a proxy for an address. The proxy ends with the test.
+func linkTo(tb testing.TB, address string) *tcpLink {
 	tb.Helper()
-	l := check.Got(netlink.New(fmt.Sprintf("127.0.0.1:%d", port)))(tb)
+	l := check.Got(netlink.New(address))(tb)
 	tb.Cleanup(l.Close)
-	_, own, err := net.SplitHostPort(l.Addr())
-	check.OK(tb, err)
-	return &tcpLink{l, check.Got(strconv.Atoi(own))(tb)}
+	return l
 }
 
 // tcpDial connects, and closes the connection at the end of the test.

@@ -41,8 +41,8 @@ func startSupercluster(t *testing.T) *supercluster {
 		return "WEST"
 	}
 	for i := range n {
-		c.links = append(c.links, linkTo(t, gateways[i]))
-		remotes[home(i)] = append(remotes[home(i)], fmt.Sprintf(`"nats://127.0.0.1:%d"`, c.links[i].port))
+		c.links = append(c.links, linkTo(t, fmt.Sprint("127.0.0.1:", gateways[i])))
+		remotes[home(i)] = append(remotes[home(i)], fmt.Sprintf(`"nats://%s"`, c.links[i].Addr()))
 		peers[home(i)] = append(peers[home(i)], fmt.Sprintf(`"nats-route://127.0.0.1:%d"`, routes[i]))
 	}
 	for i := range n {
@@ -52,9 +52,9 @@ func startSupercluster(t *testing.T) *supercluster {
 			server_name: s%d
 			cluster { name: %s, host: 127.0.0.1, port: %d, routes: [ %s ] }
 			gateway {
-				name: %s, host: 127.0.0.1, port: %d, advertise: "127.0.0.1:%d"
+				name: %s, host: 127.0.0.1, port: %d, advertise: %q
 				gateways: [ { name: EAST, urls: [ %s ] }, { name: WEST, urls: [ %s ] } ]
-			}`, i, name, routes[i], strings.Join(peers[name], ", "), name, gateways[i], c.links[i].port,
+			}`, i, name, routes[i], strings.Join(peers[name], ", "), name, gateways[i], c.links[i].Addr(),
 			strings.Join(remotes["EAST"], ", "), strings.Join(remotes["WEST"], ", ")))
 		s := tcpServe(t, opts)
 		if name == "EAST" {

@@ -24,9 +24,9 @@ func TestTopology_LeafCutOff(t *testing.T) {
 	proof.Only(t)
 	t.Parallel()
 	hub := tcpServe(t, tcpOptions(t, `server_name: hub, jetstream { domain: hub }, leafnodes { host: 127.0.0.1, port: -1, no_advertise: true }`))
-	link := linkTo(t, tcpLeafPort(t, hub))
+	link := linkTo(t, fmt.Sprint("127.0.0.1:", tcpLeafPort(t, hub)))
 	leaf := tcpServe(t, tcpOptions(t, fmt.Sprintf(`server_name: leaf, jetstream { domain: leaf }
-		leafnodes { reconnect: "50ms", remotes: [ { url: "nats-leaf://127.0.0.1:%d" } ] }`, link.port)))
+		leafnodes { reconnect: "50ms", remotes: [ { url: "nats-leaf://%s" } ] }`, link.Addr())))
 	joined := func() {
 		t.Helper()
 		tcpEventually(t, "the leaf is connected", func() bool { return hub.NumLeafNodes() == 1 && leaf.NumLeafNodes() == 1 })

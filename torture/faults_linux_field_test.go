@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/testcluster"
 )
 
 // fault is one kind of harm. inject does the harm, and the function that it returns
@@ -77,7 +79,7 @@ func links(lease time.Duration) []fault {
 			case 1: // to the server it is connected to
 				n := d.server(s)
 				for _, l := range s.links {
-					if n != nil && l.server == n.name {
+					if n != nil && l.server == n.Name {
 						hit = append(hit, l)
 					}
 				}
@@ -126,34 +128,34 @@ func (d *driver) killAll() func() {
 
 func (d *driver) pauseCandidate() func() {
 	s := d.victim()
-	s.proc.pause()
+	s.proc.Pause()
 	from := monotonic() + int64(100*time.Millisecond) // all its threads have stopped by then
 	return func() {
 		for _, l := range s.lives {
 			l.pauses = append(l.pauses, pause{from, monotonic()})
 		}
-		s.proc.unpause()
+		s.proc.Resume()
 	}
 }
 
 // streamsLeader strikes the server that leads the stream of one of the buckets, or of a
 // ledger.
-func streamsLeader(how func(*driver, *node) func()) func(*driver) func() {
+func streamsLeader(how func(*driver, *testcluster.Node) func()) func(*driver) func() {
 	return func(d *driver) func() {
-		return how(d, d.c.leads(d.anyStream()))
+		return how(d, d.c.Leads(d.anyStream()))
 	}
 }
 
-func anyServer(how func(*driver, *node) func()) func(*driver) func() {
-	return func(d *driver) func() { return how(d, d.c.nodes[d.rng.IntN(len(d.c.nodes))]) }
+func anyServer(how func(*driver, *testcluster.Node) func()) func(*driver) func() {
+	return func(d *driver) func() { return how(d, d.c.Nodes[d.rng.IntN(len(d.c.Nodes))]) }
 }
 
 // twoServers leaves one server, which can store nothing.
-func twoServers(how func(*driver, *node) func()) func(*driver) func() {
+func twoServers(how func(*driver, *testcluster.Node) func()) func(*driver) func() {
 	return func(d *driver) func() {
 		var undo []func()
-		for _, i := range d.rng.Perm(len(d.c.nodes))[:2] {
-			undo = append(undo, how(d, d.c.nodes[i]))
+		for _, i := range d.rng.Perm(len(d.c.Nodes))[:2] {
+			undo = append(undo, how(d, d.c.Nodes[i]))
 		}
 		return func() {
 			for _, u := range undo {
@@ -163,27 +165,27 @@ func twoServers(how func(*driver, *node) func()) func(*driver) func() {
 	}
 }
 
-func (d *driver) killServer(n *node) func() {
-	n.kill()
-	return func() { d.c.up(n) }
+func (d *driver) killServer(n *testcluster.Node) func() {
+	n.Kill()
+	return n.Up
 }
 
-func (d *driver) pauseServer(n *node) func() {
-	n.pause()
-	return func() { d.c.up(n) }
+func (d *driver) pauseServer(n *testcluster.Node) func() {
+	n.Pause()
+	return n.Up
 }
 
 // cutOff separates a server from the others, but not from its clients.
-func (d *driver) cutOff(n *node) func() {
-	return harm(n.links, func(l *link) { l.swallow(toServer, otherWay) })
+func (d *driver) cutOff(n *testcluster.Node) func() {
+	return harm(d.c.links[n], func(l *link) { l.swallow(toServer, otherWay) })
 }
 
 // halfCutOff lets a server receive from the others, but not send to them, or the other
 // way round.
-func (d *driver) halfCutOff(n *node) func() {
+func (d *driver) halfCutOff(n *testcluster.Node) func() {
 	speaks := d.rng.IntN(2) == 0
-	return harm(n.links, func(l *link) {
-		if speaks == (l.server == n.name) {
+	return harm(d.c.links[n], func(l *link) {
+		if speaks == (l.server == n.Name) {
 			l.swallow(otherWay)
 		} else {
 			l.swallow(toServer)
@@ -195,8 +197,8 @@ func (d *driver) halfCutOff(n *node) func() {
 func allRoutes(how func(*link, *rand.Rand)) func(*driver) func() {
 	return func(d *driver) func() {
 		var all []*link
-		for _, n := range d.c.nodes {
-			all = append(all, n.links...)
+		for _, n := range d.c.Nodes {
+			all = append(all, d.c.links[n]...)
 		}
 		slices.SortFunc(all, func(a, b *link) int { return strings.Compare(a.proxy.Listen, b.proxy.Listen) })
 		return harm(slices.Compact(all), func(l *link) { how(l, d.rng) })
@@ -217,8 +219,8 @@ func harm(links []*link, how func(*link)) (undo func()) {
 
 // roll shuts the servers down and starts them again, one after another.
 func (d *driver) roll() func() {
-	for _, i := range d.rng.Perm(len(d.c.nodes)) {
-		d.c.nodes[i].shutdown()
+	for _, i := range d.rng.Perm(len(d.c.Nodes)) {
+		d.c.Nodes[i].Shut()
 		d.whole()
 	}
 	return nil
@@ -227,16 +229,16 @@ func (d *driver) roll() func() {
 // rollBackOne gives one server of three an earlier copy of its store. The others
 // remember.
 func (d *driver) rollBackOne() func() {
-	n := d.c.nodes[d.rng.IntN(len(d.c.nodes))]
-	n.shutdown()
-	copied := n.save(d.tb)
+	n := d.c.Nodes[d.rng.IntN(len(d.c.Nodes))]
+	n.Shut()
+	copied := save(d.tb, n)
 	d.whole()
 	for range 1 + d.rng.IntN(3) {
 		d.resign()
 		d.hold(d.spec.Lease/2, d.spec.Lease)
 	}
-	n.shutdown()
-	n.swap(d.tb, copied)
+	n.Shut()
+	swap(d.tb, n, copied)
 	d.whole()
 	return nil
 }
@@ -245,7 +247,7 @@ func (d *driver) rollBackOne() func() {
 // the error code of a refusal.
 func (d *driver) ask(do func(ctx context.Context) error) (refused int) {
 	d.tb.Helper()
-	eventually(d.tb, "the store answers the driver", func() bool {
+	testcluster.Eventually(d.tb, "the store answers the driver", func() bool {
 		ctx, cancel := context.WithTimeout(d.tb.Context(), 2*time.Second)
 		defer cancel()
 		err := do(ctx)
@@ -258,7 +260,7 @@ func (d *driver) ask(do func(ctx context.Context) error) (refused int) {
 func (d *driver) deleteKey() func() {
 	b := d.buckets[d.rng.IntN(len(d.buckets))]
 	if refused := d.ask(func(ctx context.Context) error {
-		kv, err := d.c.js.KeyValue(ctx, b.cfg.Name)
+		kv, err := d.c.JS.KeyValue(ctx, b.cfg.Name)
 		if err != nil {
 			return err
 		}
@@ -274,7 +276,7 @@ func (d *driver) deleteKey() func() {
 func (d *driver) purgeKey() func() {
 	b := d.buckets[d.rng.IntN(len(d.buckets))]
 	refused := d.ask(func(ctx context.Context) error {
-		kv, err := d.c.js.KeyValue(ctx, b.cfg.Name)
+		kv, err := d.c.JS.KeyValue(ctx, b.cfg.Name)
 		if err != nil {
 			return err
 		}
@@ -286,7 +288,7 @@ func (d *driver) purgeKey() func() {
 		return nil
 	}
 	if refused := d.ask(func(ctx context.Context) error {
-		s, err := d.c.js.Stream(ctx, "KV_"+b.cfg.Name)
+		s, err := d.c.JS.Stream(ctx, "KV_"+b.cfg.Name)
 		if err != nil {
 			return err
 		}

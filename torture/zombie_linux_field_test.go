@@ -11,6 +11,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/testcluster"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -29,7 +30,7 @@ func TestZombieWorker_IsFound(t *testing.T) {
 	b := d.buckets[0]
 	first, claim := d.leader(b)
 	first.links[0].swallow(toServer, otherWay)
-	eventually(t, "another leads", func() bool {
+	testcluster.Eventually(t, "another leads", func() bool {
 		for _, s := range d.seats {
 			if now, leads := s.lives[b].leading(t); leads && now.Token != claim.Token {
 				return true

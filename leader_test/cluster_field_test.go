@@ -7,7 +7,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -37,11 +36,8 @@ func clusterOf(tb testing.TB, n int, o testcluster.Options) *cluster {
 	o.Binaries = append(o.Binaries, make([]string, n-len(o.Binaries))...)
 	o.Connect = func(urls string) *nats.Conn { return tcpDial(tb, urls, nats.RetryOnFailedConnect(true)) }
 	c := &cluster{testcluster.New(tb, o), tb}
-	tcpEventually(tb, "the bucket can be made", func() bool {
-		ctx, cancel := context.WithTimeout(tb.Context(), 2*time.Second)
-		defer cancel()
-		_, err := leader.CreateBucket(ctx, c.JS, leader.BucketConfig{Name: "E", Replicas: 3})
-		return err == nil
+	testcluster.Until(tb, "the bucket can be made", func(ctx context.Context) error {
+		return check.Err(leader.CreateBucket(ctx, c.JS, leader.BucketConfig{Name: "E", Replicas: 3}))
 	})
 	c.Whole("E")
 	return c

@@ -233,11 +233,8 @@ func TestOldServers_LeastVersionFences(t *testing.T) {
 // stream, whichever leads it, and whichever the candidate is connected to.
 func TestOldServers_OneInACluster(t *testing.T) {
 	c := oldServers(t, "v2.11.8", "v2.11.4", "v2.11.8")
-	tcpEventually(t, "the bucket can be made", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
-		_, err := c.JS.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "orders", Replicas: 3})
-		return err == nil
+	testcluster.Until(t, "the bucket can be made", func(ctx context.Context) error {
+		return check.Err(c.JS.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "orders", Replicas: 3}))
 	})
 	// refused waits for the result of a check on each server.
 	refused := func(text string) {

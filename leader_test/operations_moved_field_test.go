@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -74,11 +73,8 @@ func TestOperations_PeersMoved(t *testing.T) {
 	avoided := c.Leads("E")
 	conf := c.Info("E").Config
 	conf.Placement = &jetstream.Placement{Tags: []string{"not-" + avoided.Name}}
-	tcpEventually(t, "the placement can be changed", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		_, err := c.JS.UpdateStream(ctx, conf)
-		return err == nil
+	testcluster.Until(t, "the placement can be changed", func(ctx context.Context) error {
+		return check.Err(c.JS.UpdateStream(ctx, conf))
 	})
 	c.movedFrom(avoided.Name)
 	stays("the placement was changed")

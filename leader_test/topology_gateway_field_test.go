@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
@@ -15,6 +14,7 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 	netlink "github.com/natsleader/natsleader/internal/link"
 	"github.com/natsleader/natsleader/internal/proof"
+	"github.com/natsleader/natsleader/internal/testcluster"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -98,11 +98,10 @@ func TestTopology_Supercluster(t *testing.T) {
 	t.Parallel()
 	c := startSupercluster(t)
 	js := tcpJS(t, tcpDial(t, c.east[0].ClientURL()))
-	tcpEventually(t, "the bucket can be made", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
-		_, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: "E", Replicas: 3, Placement: &jetstream.Placement{Cluster: "EAST"}})
-		return err == nil
+	testcluster.Until(t, "the bucket can be made", func(ctx context.Context) error {
+		return check.Err(leader.CreateBucket(ctx, js, leader.BucketConfig{
+			Name: "E", Replicas: 3, Placement: &jetstream.Placement{Cluster: "EAST"},
+		}))
 	})
 	open := func(s *server.Server) *leader.Bucket { return tcpBucket(t, tcpJS(t, tcpDial(t, s.ClientURL()))) }
 	el := tcpElectionOf(t, "e")

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/anishathalye/porcupine"
-
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -141,10 +139,7 @@ func TestTheCheckersFindWhatIsWrong(t *testing.T) {
 			expect.That(t, (breaks != "" || found == "") && strings.Contains(found, breaks),
 				"the checker says %q, want %q", found, breaks)
 			expect.That(t, len(v.noted) == notes, "noted %q, want %d", v.noted, notes)
-			legal := true
-			for _, s := range stretches(h, v.terms) {
-				legal = legal && porcupine.CheckOperations(lockModel(s.initial), s.ops)
-			}
+			legal := orderly(t, "lock", lockModel, locked(h, v.terms), t.TempDir())
 			expect.Equal(t, legal, (lock == ""), "a lock for porcupine: %v, want %q", lock)
 		})
 	}
@@ -165,7 +160,7 @@ func TestPorcupine_IsFastEnough(t *testing.T) {
 	}
 	v := check(h)
 	expect.Must(t, len(v.broken) == 0, "%v", v.broken)
-	linearizable(t, h, v.terms, t.TempDir())
+	expect.That(t, orderly(t, "lock", lockModel, locked(h, v.terms), t.TempDir()), "it is no lock")
 }
 
 // Leaderless times are those between terms.

@@ -306,7 +306,8 @@ func (d *driver) check() map[*bucket]verdict {
 			d.tb.Logf("%s: noted: %s", b.cfg.Name, noted)
 		}
 		d.tb.Logf("%s: %d processes, %d terms, the closest two %v apart", b.cfg.Name, len(b.lives), len(v.terms), v.closest)
-		linearizable(d.tb, b.history, v.terms, d.c.dir)
+		expect.That(d.tb, orderly(d.tb, "lock-"+b.cfg.Name, lockModel, locked(b.history, v.terms), d.c.dir),
+			"%s: the history of the lock is not known to be linearizable", b.cfg.Name)
 		verdicts[b] = v
 	}
 	return verdicts

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/testcluster"
 )
 
@@ -257,17 +260,34 @@ func (d *driver) ask(do func(ctx context.Context) error) (refused int) {
 	return refused
 }
 
-func (d *driver) deleteKey() func() {
-	b := d.buckets[d.rng.IntN(len(d.buckets))]
-	if refused := d.ask(func(ctx context.Context) error {
+// onKey makes a request for the key of a bucket.
+func (d *driver) onKey(b *bucket, do func(ctx context.Context, kv jetstream.KeyValue) error) (refused int) {
+	d.tb.Helper()
+	return d.ask(func(ctx context.Context) error {
 		kv, err := d.c.JS.KeyValue(ctx, b.cfg.Name)
 		if err != nil {
 			return err
 		}
-		return kv.Delete(ctx, electionName)
-	}); refused != 0 {
-		d.tb.Errorf("nats kv del was refused with %d", refused)
-	}
+		return do(ctx, kv)
+	})
+}
+
+// purge purges the stream of a bucket.
+func (d *driver) purge(b *bucket) (refused int) {
+	d.tb.Helper()
+	return d.ask(func(ctx context.Context) error {
+		s, err := d.c.JS.Stream(ctx, "KV_"+b.cfg.Name)
+		if err != nil {
+			return err
+		}
+		return s.Purge(ctx)
+	})
+}
+
+func (d *driver) deleteKey() func() {
+	b := d.buckets[d.rng.IntN(len(d.buckets))]
+	refused := d.onKey(b, func(ctx context.Context, kv jetstream.KeyValue) error { return kv.Delete(ctx, electionName) })
+	expect.That(d.tb, refused == 0, "nats kv del was refused with %d", refused)
 	return nil
 }
 
@@ -275,26 +295,12 @@ func (d *driver) deleteKey() func() {
 // bucket, it purges the stream.
 func (d *driver) purgeKey() func() {
 	b := d.buckets[d.rng.IntN(len(d.buckets))]
-	refused := d.ask(func(ctx context.Context) error {
-		kv, err := d.c.JS.KeyValue(ctx, b.cfg.Name)
-		if err != nil {
-			return err
-		}
-		return kv.Purge(ctx, electionName)
-	})
-	if sealed := b.cfg.TTL == 0; sealed != (refused == noRollup) {
-		d.tb.Errorf("%s: a purge of the key was answered with %d", b.cfg.Name, refused)
-	} else if !sealed {
-		return nil
-	}
-	if refused := d.ask(func(ctx context.Context) error {
-		s, err := d.c.JS.Stream(ctx, "KV_"+b.cfg.Name)
-		if err != nil {
-			return err
-		}
-		return s.Purge(ctx)
-	}); refused != noPurge {
-		d.tb.Errorf("%s: a purge of the stream was answered with %d", b.cfg.Name, refused)
+	refused := d.onKey(b, func(ctx context.Context, kv jetstream.KeyValue) error { return kv.Purge(ctx, electionName) })
+	sealed := b.cfg.TTL == 0
+	expect.That(d.tb, sealed == (refused == noRollup), "%s: a purge of the key was answered with %d", b.cfg.Name, refused)
+	if sealed && refused == noRollup {
+		refused = d.purge(b)
+		expect.That(d.tb, refused == noPurge, "%s: a purge of the stream was answered with %d", b.cfg.Name, refused)
 	}
 	return nil
 }

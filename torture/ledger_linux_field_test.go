@@ -27,23 +27,21 @@ func (d *driver) keep(b *bucket, storage jetstream.StorageType, spec ledgerSpec)
 // createLedger makes a bucket that forgets nothing, with a first value for each part.
 func (c *cluster) createLedger(spec ledgerSpec, storage jetstream.StorageType) {
 	c.tb.Helper()
-	testcluster.Eventually(c.tb, "the ledger can be made", func() bool {
-		ctx, cancel := context.WithTimeout(c.tb.Context(), 2*time.Second)
-		defer cancel()
-		_, err := c.JS.CreateStream(ctx, jetstream.StreamConfig{
+	testcluster.Until(c.tb, "the ledger can be made", func(ctx context.Context) error {
+		return expect.Err(c.JS.CreateStream(ctx, jetstream.StreamConfig{
 			Name: spec.stream(), Subjects: []string{spec.subject(">")}, Storage: storage, Replicas: len(c.Nodes),
 			MaxMsgsPerSubject: 1 << 40, Discard: jetstream.DiscardNew,
 			AllowDirect: true, AllowAtomicPublish: true, DenyDelete: true,
-		})
-		return err == nil
+		}))
 	})
 	for _, what := range []string{register, list} {
-		testcluster.Eventually(c.tb, "the first value is stored", func() bool {
-			ctx, cancel := context.WithTimeout(c.tb.Context(), 2*time.Second)
-			defer cancel()
+		testcluster.Until(c.tb, "the first value is stored", func(ctx context.Context) error {
 			_, err := c.JS.Publish(ctx, spec.subject(what), encode(c.tb, value{}),
 				jetstream.WithExpectLastSequencePerSubject(0), jetstream.WithRetryAttempts(0))
-			return err == nil || code(err) == notLast
+			if code(err) == notLast {
+				return nil
+			}
+			return err
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/testcluster"
 )
 
@@ -91,5 +92,5 @@ func (l *link) toxic(kind, direction, attributes string) {
 	l.tb.Helper()
 	_, err := l.proxy.Toxics.AddToxicJson(strings.NewReader(fmt.Sprintf(
 		`{"type": %q, "stream": %q, "attributes": {%s}}`, kind, direction, attributes)))
-	ok(l.tb, err)
+	expect.OK(l.tb, err)
 }

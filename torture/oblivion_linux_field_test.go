@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/testcluster"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
@@ -78,15 +79,8 @@ func (d *driver) purgeStream() func() {
 			continue
 		}
 		d.forgets("stream purged", func() {
-			if refused := d.ask(func(ctx context.Context) error {
-				s, err := d.c.JS.Stream(ctx, "KV_"+b.cfg.Name)
-				if err != nil {
-					return err
-				}
-				return s.Purge(ctx)
-			}); refused != 0 {
-				d.tb.Errorf("a purge was refused with %d", refused)
-			}
+			refused := d.purge(b)
+			expect.That(d.tb, refused == 0, "a purge was refused with %d", refused)
 		}, b)
 	}
 	return nil

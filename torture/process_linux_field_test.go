@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 // candidateEnv has the configuration of a candidate, whose process is this test binary.
@@ -37,7 +39,7 @@ func monotonic() int64 {
 func keptDir(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "natsleader-torture-") //nolint:usetesting // that one goes away
-	ok(tb, err)
+	expect.OK(tb, err)
 	tb.Cleanup(func() {
 		if tb.Failed() {
 			tb.Logf("the journals, stores and logs are in %s", dir)

@@ -59,19 +59,16 @@ func (c *cluster) dial(urls string) *nats.Conn {
 func (c *cluster) create(cfg leader.BucketConfig) {
 	c.tb.Helper()
 	cfg.Replicas = len(c.Nodes)
-	testcluster.Eventually(c.tb, "the bucket can be made", func() bool {
-		ctx, cancel := context.WithTimeout(c.tb.Context(), 2*time.Second)
-		defer cancel()
-		_, err := leader.CreateBucket(ctx, c.JS, cfg)
-		return err == nil
+	testcluster.Until(c.tb, "the bucket can be made", func(ctx context.Context) error {
+		return expect.Err(leader.CreateBucket(ctx, c.JS, cfg))
 	})
 }
 
 // swap puts another copy of the store in its place. The server is down.
 func swap(tb testing.TB, n *testcluster.Node, copied string) {
 	tb.Helper()
-	ok(tb, os.RemoveAll(n.Store))
-	ok(tb, os.CopyFS(n.Store, os.DirFS(copied)))
+	expect.OK(tb, os.RemoveAll(n.Store))
+	expect.OK(tb, os.CopyFS(n.Store, os.DirFS(copied)))
 }
 
 // save copies the store. The server is down, or it would be unclear what the copy
@@ -79,6 +76,6 @@ func swap(tb testing.TB, n *testcluster.Node, copied string) {
 func save(tb testing.TB, n *testcluster.Node) string {
 	tb.Helper()
 	copied := filepath.Join(tb.TempDir(), n.Name)
-	ok(tb, os.CopyFS(copied, os.DirFS(n.Store)))
+	expect.OK(tb, os.CopyFS(copied, os.DirFS(n.Store)))
 	return copied
 }

@@ -274,3 +274,13 @@ func Eventually(tb testing.TB, what string, so func() bool) {
 		check.Must(tb, time.Since(start) <= patience, "not after %v: %s", patience, what)
 	}
 }
+
+// Until makes a request again and again, each for two seconds at most, until it succeeds.
+func Until(tb testing.TB, what string, request func(ctx context.Context) error) {
+	tb.Helper()
+	Eventually(tb, what, func() bool {
+		ctx, cancel := context.WithTimeout(tb.Context(), 2*time.Second)
+		defer cancel()
+		return request(ctx) == nil
+	})
+}

@@ -22,7 +22,7 @@ func BenchmarkCapacity(b *testing.B) {
 		benchCapacity(b, tcpDial(b, benchServer(b).ClientURL()), jetstream.KeyValueConfig{Storage: jetstream.FileStorage})
 	})
 	b.Run("three replicas on file", func(b *testing.B) {
-		benchCapacity(b, clusterStart(b).nc, jetstream.KeyValueConfig{Storage: jetstream.FileStorage, Replicas: 3})
+		benchCapacity(b, clusterStart(b).NC, jetstream.KeyValueConfig{Storage: jetstream.FileStorage, Replicas: 3})
 	})
 }
 

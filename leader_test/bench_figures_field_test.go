@@ -71,8 +71,7 @@ func benchServer(b *testing.B) *server.Server {
 
 func benchKV(b *testing.B, nc *nats.Conn) jetstream.KeyValue {
 	b.Helper()
-	kv, err := tcpJS(b, nc).KeyValue(b.Context(), "E")
-	check.OK(b, err)
+	kv := check.Got(tcpJS(b, nc).KeyValue(b.Context(), "E"))(b)
 	return kv
 }
 
@@ -80,8 +79,7 @@ func benchKV(b *testing.B, nc *nats.Conn) jetstream.KeyValue {
 // channel.
 func benchCampaign(b *testing.B, store leader.Store, election string, cfg leader.Config, elected chan<- time.Time) *leader.Candidate {
 	b.Helper()
-	c, err := leader.Campaign(b.Context(), store, election, cfg)
-	check.OK(b, err)
+	c := check.Got(leader.Campaign(b.Context(), store, election, cfg))(b)
 	go func() {
 		for e := range c.Events(context.Background()) {
 			if _, ok := e.(leader.Elected); ok {
@@ -164,8 +162,7 @@ func benchHandovers(b *testing.B, again func() bool, dial func() *nats.Conn, war
 		benchStop(b, c)
 
 		key := "bare." + election
-		rev, err := kvA.Create(b.Context(), key, value)
-		check.OK(b, err)
+		rev := check.Got(kvA.Create(b.Context(), key, value))(b)
 		sub, err := two.Subscribe("natsleader.feed.E."+key, func(*nats.Msg) {
 			if _, uerr := kvB.Update(b.Context(), key, value, rev+1); uerr == nil {
 				second <- time.Now()
@@ -174,8 +171,7 @@ func benchHandovers(b *testing.B, again func() bool, dial func() *nats.Conn, war
 		check.OK(b, err)
 		warm()
 		began = time.Now()
-		_, err = kvA.Update(b.Context(), key, value, rev)
-		check.OK(b, err)
+		check.Got(kvA.Update(b.Context(), key, value, rev))(b)
 		bare = append(bare, (<-second).Sub(began))
 		check.OK(b, sub.Unsubscribe())
 	}
@@ -194,8 +190,7 @@ func BenchmarkRenewal(b *testing.B) {
 		defer benchStop(b, c)
 		kv := benchKV(b, nc)
 		value := make([]byte, 180)
-		rev, err := kv.Create(b.Context(), "bare", value)
-		check.OK(b, err)
+		rev := check.Got(kv.Create(b.Context(), "bare", value))(b)
 		proclaim := func() { check.OK(b, c.Proclaim(b.Context(), nil)) }
 		update := func() {
 			next, uerr := kv.Update(b.Context(), "bare", value, rev)
@@ -283,8 +278,7 @@ func BenchmarkWaiting(b *testing.B) {
 			if feed == "republished" {
 				tcpCreate(b, js, leader.BucketConfig{MaxLease: lease})
 			} else {
-				_, err := js.CreateStream(b.Context(), tcpSealedWithoutFeed(lease))
-				check.OK(b, err)
+				check.Got(js.CreateStream(b.Context(), tcpSealedWithoutFeed(lease)))(b)
 			}
 			elected := make(chan time.Time, 100)
 			holder := benchCampaign(b, tcpBucket(b, js), "e", leader.Config{}, elected)
@@ -296,11 +290,9 @@ func BenchmarkWaiting(b *testing.B) {
 				defer benchStop(b, benchCampaign(b, store, "e", leader.Config{}, elected))
 			}
 			<-time.After(2 * lease)
-			id, err := nc.GetClientID()
-			check.OK(b, err)
+			id := check.Got(nc.GetClientID())(b)
 			heard := func() int64 {
-				z, zerr := s.Connz(&server.ConnzOptions{CID: id})
-				check.OK(b, zerr)
+				z := check.Got(s.Connz(&server.ConnzOptions{CID: id}))(b)
 				return z.Conns[0].InMsgs
 			}
 			var requests int64
@@ -334,8 +326,7 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 	})
 	// A plain subscription receives all writes, including rejected ones.
 	var writes atomic.Int64
-	_, err := ops.Subscribe("$KV.E.e", func(*nats.Msg) { writes.Add(1) })
-	check.OK(b, err)
+	check.Got(ops.Subscribe("$KV.E.e", func(*nats.Msg) { writes.Add(1) }))(b)
 	stores := make([]*leader.Bucket, connections)
 	for i := range stores {
 		stores[i] = tcpBucket(b, tcpJS(b, tcpDial(b, s.ClientURL())))
@@ -351,8 +342,7 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 	}
 	bytes0, routines0 := memory()
 	for range crowd {
-		c, cerr := leader.Campaign(b.Context(), stores[len(all)%connections], "e", cfg)
-		check.OK(b, cerr)
+		c := check.Got(leader.Campaign(b.Context(), stores[len(all)%connections], "e", cfg))(b)
 		all = append(all, c)
 		// In waves, as processes start. If all started at once, Go would keep the
 		// descriptors of 5,000 goroutines that have long ended.

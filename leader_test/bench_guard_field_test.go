@@ -36,7 +36,7 @@ func guardPlaces(b *testing.B, bench func(b *testing.B, nc *nats.Conn, conf jets
 	})
 	b.Run("three-replicas-on-file", func(b *testing.B) {
 		c := clusterStart(b)
-		bench(b, c.nc, jetstream.KeyValueConfig{Storage: jetstream.FileStorage, Replicas: 3})
+		bench(b, c.NC, jetstream.KeyValueConfig{Storage: jetstream.FileStorage, Replicas: 3})
 	})
 }
 
@@ -52,14 +52,11 @@ func guardWriter(tb testing.TB, nc *nats.Conn, conf jetstream.KeyValueConfig) (*
 		kv, err = js.CreateKeyValue(tb.Context(), conf)
 		return err
 	})
-	s, err := js.Stream(tb.Context(), "KV_"+conf.Bucket)
-	check.OK(tb, err)
+	s := check.Got(js.Stream(tb.Context(), "KV_"+conf.Bucket))(tb)
 	sc := s.CachedInfo().Config
 	sc.AllowAtomicPublish = true
-	_, err = js.UpdateStream(tb.Context(), sc)
-	check.OK(tb, err)
-	g, err := fence.OpenBucket(js, conf.Bucket)
-	check.OK(tb, err)
+	check.Got(js.UpdateStream(tb.Context(), sc))(tb)
+	g := check.Got(fence.OpenBucket(js, conf.Bucket))(tb)
 	c, err := leader.Campaign(tb.Context(), tcpBucket(tb, js), conf.Bucket, leader.Config{Guards: []leader.Guard{g}})
 	check.OK(tb, err)
 	tb.Cleanup(func() { _ = c.Stop(context.Background()) })
@@ -83,12 +80,10 @@ func BenchmarkGuardedPut(b *testing.B) {
 			for range 10 {
 				key := "k" + strconv.Itoa(n%1000)
 				began := time.Now()
-				_, err := w.Put(b.Context(), key, value)
-				check.OK(b, err)
+				check.Got(w.Put(b.Context(), key, value))(b)
 				ours = append(ours, time.Since(began))
 				began = time.Now()
-				_, err = kv.Put(b.Context(), key, value)
-				check.OK(b, err)
+				check.Got(kv.Put(b.Context(), key, value))(b)
 				bare = append(bare, time.Since(began))
 			}
 		}
@@ -173,8 +168,7 @@ func BenchmarkGuardRaise(b *testing.B) {
 		for range 4 {
 			conf.Bucket = "orders" + strconv.FormatInt(guardBuckets.Add(1), 10)
 			clusterPlaced(b, func() error { return check.Err(js.CreateKeyValue(b.Context(), conf)) })
-			g, err := fence.OpenBucket(js, conf.Bucket)
-			check.OK(b, err)
+			g := check.Got(fence.OpenBucket(js, conf.Bucket))(b)
 			guards = append(guards, g)
 		}
 		b.Run("undisturbed", func(b *testing.B) {
@@ -185,8 +179,7 @@ func BenchmarkGuardRaise(b *testing.B) {
 				with = append(with, guardHandover(b, nc, guards, nil))
 				without = append(without, guardHandover(b, nc, nil, nil))
 				began := time.Now()
-				_, err := kv.Put(b.Context(), "bare", make([]byte, 180))
-				check.OK(b, err)
+				check.Got(kv.Put(b.Context(), "bare", make([]byte, 180)))(b)
 				update = append(update, time.Since(began))
 			}
 			b.ReportMetric(0, "ns/op")

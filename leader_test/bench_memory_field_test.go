@@ -55,9 +55,7 @@ func benchMemory(b *testing.B, store leader.Store, n int, oneKey bool) {
 		if oneKey {
 			election = "e"
 		}
-		var err error
-		all[i], err = leader.Campaign(b.Context(), store, election, leader.Config{Clock: clock})
-		check.OK(b, err)
+		all[i] = check.Got(leader.Campaign(b.Context(), store, election, leader.Config{Clock: clock}))(b)
 	}
 	tcpEventually(b, "all know the leader", func() bool {
 		for _, c := range all {
@@ -72,8 +70,7 @@ func benchMemory(b *testing.B, store leader.Store, n int, oneKey bool) {
 	runtime.ReadMemStats(&grown)
 	after := scaleMemoryNow()
 	if *memoryProfiles != "" {
-		f, err := os.Create(filepath.Join(*memoryProfiles, strings.ReplaceAll(b.Name(), "/", "-")))
-		check.OK(b, err)
+		f := check.Got(os.Create(filepath.Join(*memoryProfiles, strings.ReplaceAll(b.Name(), "/", "-"))))(b)
 		check.OK(b, pprof.Lookup("heap").WriteTo(f, 0))
 		check.OK(b, f.Close())
 	}

@@ -44,8 +44,7 @@ func BenchmarkTransfer(b *testing.B) {
 // benchRoster makes the roster of the bucket E.
 func benchRoster(b *testing.B, js jetstream.JetStream) {
 	b.Helper()
-	s, err := js.Stream(b.Context(), "KV_E")
-	check.OK(b, err)
+	s := check.Got(js.Stream(b.Context(), "KV_E"))(b)
 	conf := s.CachedInfo().Config
 	clusterPlaced(b, func() error {
 		_, err := leader.CreateBucket(b.Context(), js, leader.BucketConfig{Name: "E", Storage: conf.Storage, Replicas: conf.Replicas, Roster: true})
@@ -58,8 +57,7 @@ func benchRoster(b *testing.B, js jetstream.JetStream) {
 func benchLine(b *testing.B, kv jetstream.KeyValue, c *leader.Candidate) int {
 	b.Helper()
 	check.OK(b, c.Proclaim(b.Context(), nil))
-	e, err := kv.Get(b.Context(), c.Election())
-	check.OK(b, err)
+	e := check.Got(kv.Get(b.Context(), c.Election()))(b)
 	var record struct {
 		Next []string `json:"next"`
 	}
@@ -154,8 +152,7 @@ func BenchmarkRoster(b *testing.B) {
 	store := tcpBucket(b, tcpJS(b, tcpDial(b, s.ClientURL())))
 	all := make([]*leader.Candidate, 0, crowd)
 	for range crowd {
-		c, cerr := leader.Campaign(b.Context(), store, "e", leader.Config{LeaseDuration: lease, Queue: true})
-		check.OK(b, cerr)
+		c := check.Got(leader.Campaign(b.Context(), store, "e", leader.Config{LeaseDuration: lease, Queue: true}))(b)
 		all = append(all, c)
 	}
 	lapse(1)

@@ -11,8 +11,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// electionChecker checks the candidates of one election in a bubble. Time stands still
-// there until each event is read.
+// electionChecker checks the candidates of one election. In a bubble time stands still until each
+// event is read.
 type electionChecker struct {
 	mu sync.Mutex
 	checker.Election
@@ -29,17 +29,17 @@ func (k *electionChecker) watch(id string) *checker.Candidate {
 	return k.Candidate(id)
 }
 
-// next checks an event at the instant at which it was offered, by the candidate's clock.
-func (k *electionChecker) next(t *testing.T, at time.Duration, c *checker.Candidate, e leader.Event, now time.Time) {
+// next checks an event when it is read, by the candidate's clock.
+func (k *electionChecker) next(tb testing.TB, at time.Duration, c *checker.Candidate, e leader.Event, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	report(t, at, k.Next(c, e, now)...)
+	report(tb, at, k.Next(c, e, now)...)
 }
 
 // report fails the test for each violation.
-func report(t *testing.T, at time.Duration, broken ...*contract.Violation) {
-	t.Helper()
+func report(tb testing.TB, at time.Duration, broken ...*contract.Violation) {
+	tb.Helper()
 	for _, v := range broken {
-		check.That(t, v == nil, "%v: %v", at, v)
+		check.That(tb, v == nil, "%v: %v", at, v)
 	}
 }

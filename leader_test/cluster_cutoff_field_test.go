@@ -4,51 +4,39 @@ package leader_test
 
 import (
 	"flag"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
+	netlink "github.com/natsleader/natsleader/internal/link"
 	"github.com/natsleader/natsleader/internal/proof"
+	"github.com/natsleader/natsleader/internal/testcluster"
 	"github.com/natsleader/natsleader/leader"
 )
 
 var cutOffs = flag.Int("cutoffs", proof.Size(1, 3), "how many servers TestClusterCutOff cuts off, one after the other")
 
-// routeLink is the way from one server to the address of another one for routes.
-type routeLink struct {
-	*tcpLink
-	from, to string
+// linkedCluster is three servers that are connected by links, which can be cut.
+type linkedCluster struct {
+	*cluster
+	links map[*testcluster.Node][]*tcpLink // from and to a server
 }
 
-// clusterLinked starts three servers that are connected by links which can be cut.
-func clusterLinked(tb testing.TB) *cluster {
+func clusterLinked(tb testing.TB) *linkedCluster {
 	tb.Helper()
-	const n = 3
-	ports := tcpFreePorts(tb, 2*n)
-	c := &cluster{tb: tb, nodes: make(map[string]*clusterNode)}
-	name := func(i int) string { return fmt.Sprintf("s%d", i+1) }
-	c.form(ports, func(i int) string {
-		var routes []string
-		for j := range n {
-			if j != i {
-				l := linkTo(tb, ports[n+j])
-				c.links = append(c.links, routeLink{l, name(i), name(j)})
-				routes = append(routes, fmt.Sprintf(`"nats-route://127.0.0.1:%d"`, l.port))
-			}
-		}
-		return fmt.Sprintf("advertise: %q, no_advertise: true, routes: [ %s ]", "127.0.0.1:1", strings.Join(routes, ", "))
-	}, func(string) string { return "" })
-	return c
+	links := make(map[*testcluster.Node][]*tcpLink)
+	c := clusterOf(tb, 3, testcluster.Options{Route: func(from, to *testcluster.Node) string {
+		l := linkTo(tb, to.Routes)
+		links[from], links[to] = append(links[from], l), append(links[to], l)
+		return l.Addr()
+	}})
+	return &linkedCluster{c, links}
 }
 
-// isolate cuts all routes of a server, or restores them.
-func (c *cluster) isolate(n *clusterNode, cut bool) {
-	for _, l := range c.links {
-		if l.from == n.name || l.to == n.name {
-			l.setCut(cut)
-		}
+// isolate sets what all routes of a server do.
+func (c *linkedCluster) isolate(n *testcluster.Node, mode string) {
+	for _, l := range c.links[n] {
+		l.Set(mode)
 	}
 }
 
@@ -61,19 +49,19 @@ func TestClusterCutOff_LeadershipGoesOn(t *testing.T) {
 	c := clusterLinked(t)
 	const lease = 15 * time.Second
 	for run := range *cutOffs {
-		victim := c.leads()
+		victim := c.Leads("E")
 		if run > 0 {
-			victim = c.nodes[fmt.Sprintf("s%d", run%3+1)]
+			victim = c.Nodes[run%3]
 		}
 		c.cutOff(t, victim, lease)
-		c.isolate(victim, false)
-		c.heal()
+		c.isolate(victim, netlink.Works)
+		c.Whole("E")
 	}
 	proof.Ran(*cutOffs, "servers cut off")
 }
 
 // cutOff cuts a server off to which three candidates are connected.
-func (c *cluster) cutOff(t *testing.T, victim *clusterNode, lease time.Duration) {
+func (c *linkedCluster) cutOff(t *testing.T, victim *testcluster.Node, lease time.Duration) {
 	t.Helper()
 	el := tcpElectionOf(t, "e")
 	var all []*tcpCandidate
@@ -90,7 +78,7 @@ func (c *cluster) cutOff(t *testing.T, victim *clusterNode, lease time.Duration)
 		return n
 	}
 	tcpEventually(t, "one leads", func() bool { return leads() == 1 })
-	c.isolate(victim, true)
+	c.isolate(victim, netlink.Cut)
 	began, vacantSince := time.Now(), time.Time{}
 	var vacant time.Duration
 	for time.Since(began) < lease*time.Duration(proof.Size(2, 8)) {
@@ -105,8 +93,8 @@ func (c *cluster) cutOff(t *testing.T, victim *clusterNode, lease time.Duration)
 		}
 		time.Sleep(time.Millisecond)
 	}
-	check.Must(t, vacantSince.IsZero(), "%s cut off: nobody has led for %v", victim.name, time.Since(vacantSince))
-	t.Logf("%s cut off: nobody led for %v", victim.name, vacant)
+	check.Must(t, vacantSince.IsZero(), "%s cut off: nobody has led for %v", victim.Name, time.Since(vacantSince))
+	t.Logf("%s cut off: nobody led for %v", victim.Name, vacant)
 	check.That(t, vacant < lease, "that is more than a lease")
 	for _, one := range all {
 		check.OK(t, one.Stop(t.Context()))

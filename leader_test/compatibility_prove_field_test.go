@@ -108,7 +108,7 @@ func older(version, than string) bool {
 func TestCompatibility(t *testing.T) {
 	for _, version := range releases {
 		t.Run(version, func(t *testing.T) {
-			url := oldServer(t, version, "server_name: s1")
+			url := oldServers(t, version).URLs
 			for _, f := range features {
 				t.Run(f.name, func(t *testing.T) {
 					js := tcpJS(t, tcpDial(t, url))

@@ -58,16 +58,14 @@ func TestEnsure_PermissionsAreEnough(t *testing.T) {
 func TestEnsure_ClusterComesLate(t *testing.T) {
 	t.Parallel()
 	c := clusterStart(t)
-	for _, n := range c.nodes {
-		if n.name != "s1" {
-			c.kill(n)
-		}
+	for _, n := range c.Nodes[1:] {
+		n.Kill()
 	}
 	js := tcpJS(t, c.dial())
 	b := check.Got(leader.EnsureBucket(js, leader.BucketConfig{Name: "F", Replicas: 3}))(t)
 	a := tcpElectionOf(t, "e").stand(b, leader.Config{})
 	a.Expect(leadertest.Faulted(leader.ErrUnreachable))
-	c.heal()
+	c.Whole("E")
 	a.Expect(leadertest.Elected())
 	info := check.Got(b.Info(t.Context()))(t)
 	check.That(t, info.Replicas == 3, "the bucket is %+v", info)

@@ -28,7 +28,7 @@ func TestClusterGuard_ManyWriters(t *testing.T) {
 	c := clusterStart(t)
 	for name, storage := range map[string]jetstream.StorageType{"file": jetstream.FileStorage, "memory": jetstream.MemoryStorage} {
 		t.Run(name, func(t *testing.T) {
-			put, kv := guardWriter(t, c.nc, jetstream.KeyValueConfig{Storage: storage, Replicas: 3, History: 64})
+			put, kv := guardWriter(t, c.NC, jetstream.KeyValueConfig{Storage: storage, Replicas: 3, History: 64})
 			guardRush(t, put, kv, 64, proof.Size(10, 40), func(i int) {
 				if i == 5 {
 					check.OK(t, kv.Delete(t.Context(), fence.DefaultGuardKey))
@@ -37,11 +37,11 @@ func TestClusterGuard_ManyWriters(t *testing.T) {
 		})
 	}
 	t.Run("without batches", func(t *testing.T) {
-		put, kv := guardWriter(t, c.nc, jetstream.KeyValueConfig{Replicas: 3})
-		s := check.Got(c.js.Stream(t.Context(), "KV_"+kv.Bucket()))(t)
+		put, kv := guardWriter(t, c.NC, jetstream.KeyValueConfig{Replicas: 3})
+		s := check.Got(c.JS.Stream(t.Context(), "KV_"+kv.Bucket()))(t)
 		conf := s.CachedInfo().Config
 		conf.AllowAtomicPublish = false
-		check.Got(c.js.UpdateStream(t.Context(), conf))(t)
+		check.Got(c.JS.UpdateStream(t.Context(), conf))(t)
 		for g := range 16 {
 			t.Run("", func(t *testing.T) {
 				t.Parallel()
@@ -60,7 +60,7 @@ func TestClusterGuardCheck_GuardThatMoves(t *testing.T) {
 	cfg := jetstream.KeyValueConfig{Bucket: "orders", Replicas: 3}
 	var g *fence.Bucket
 	clusterPlaced(t, func() (err error) {
-		g, err = fence.CreateBucket(t.Context(), c.js, cfg)
+		g, err = fence.CreateBucket(t.Context(), c.JS, cfg)
 		return err
 	})
 	check.OK(t, checked(t.Context(), g))
@@ -97,7 +97,7 @@ func TestClusterGuardCheck_GuardThatMoves(t *testing.T) {
 	})
 	close(stop)
 	<-stopped
-	check.Is(t, check.Err(fence.CreateBucket(t.Context(), c.js, cfg)), nil)
+	check.Is(t, check.Err(fence.CreateBucket(t.Context(), c.JS, cfg)), nil)
 }
 
 // guardAPI acts as the servers of a stream on which every guard works, behind the API

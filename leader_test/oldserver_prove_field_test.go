@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/testcluster"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -30,59 +30,44 @@ import (
 // Guards on servers of earlier versions, which "make servers" builds. The results for
 // 2.11.4 are the reason why guards refuse it.
 
-// oldServer starts a server of that version.
-func oldServer(t *testing.T, version, config string) (url string) {
+// binaryOf returns the path of a server of that version.
+func binaryOf(t *testing.T, version string) string {
 	t.Helper()
 	binary := check.Got(filepath.Abs("../.tools/nats-server-" + version))(t)
 	check.Got(os.Stat(binary))(t)
-	dir := t.TempDir()
-	port := tcpFreePorts(t, 1)[0]
-	file := filepath.Join(dir, "server.conf")
-	check.OK(t, os.WriteFile(file, fmt.Appendf(nil, "host: 127.0.0.1, port: %d\njetstream { store_dir: %q }\n%s", port, dir, config), 0o600))
-	var log bytes.Buffer
-	cmd := exec.Command(binary, "-c", file)
-	cmd.Stderr = &log
-	check.OK(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("nats-server %s:\n%s", version, log.String())
-		}
-	})
-	url = "nats://127.0.0.1:" + strconv.Itoa(port)
-	tcpEventually(t, "the server answers", func() bool {
-		nc, err := nats.Connect(url)
-		if err != nil {
-			return false
-		}
-		defer nc.Close()
-		got := nc.ConnectedServerVersion()
-		check.Must(t, "v"+got == version, "%s is of version %s", binary, got)
-		return true
-	})
-	return url
+	return binary
 }
 
-// oldCluster starts a cluster of servers s1, s2 and so on of those versions. The user
-// "least" of each may not ask for versions.
-func oldCluster(t *testing.T, versions ...string) (urls []string) {
+// oldServers starts a cluster of servers of those versions, or one server. The user "least" of each may
+// not ask for versions.
+func oldServers(t *testing.T, versions ...string) *testcluster.Cluster {
 	t.Helper()
-	ports := tcpFreePorts(t, len(versions))
-	var routes []string
-	for _, p := range ports {
-		routes = append(routes, fmt.Sprintf(`"nats-route://127.0.0.1:%d"`, p))
-	}
-	for i, v := range versions {
-		urls = append(urls, oldServer(t, v, fmt.Sprintf(`
-			server_name: s%d
-			cluster { name: C, host: 127.0.0.1, port: %d, routes: [ %s ] }
-			no_auth_user: all
+	o := testcluster.Options{
+		Connect: func(urls string) *nats.Conn { return tcpDial(t, urls, nats.RetryOnFailedConnect(true)) },
+		More: func(string) string {
+			return `no_auth_user: all
 			authorization { users: [
 				{ user: all, password: x }
-				{ user: least, password: x, permissions: { publish: { deny: "$SYS.>" } } } ] }`, i+1, ports[i], strings.Join(routes, ", "))))
+				{ user: least, password: x, permissions: { publish: { deny: "$SYS.>" } } } ] }`
+		},
 	}
-	return urls
+	for _, v := range versions {
+		o.Binaries = append(o.Binaries, binaryOf(t, v))
+	}
+	c := testcluster.New(t, o)
+	for i, url := range strings.Split(c.URLs, ",") {
+		tcpEventually(t, "the server answers", func() bool {
+			nc, err := nats.Connect(url)
+			if err != nil {
+				return false
+			}
+			defer nc.Close()
+			got := nc.ConnectedServerVersion()
+			check.Must(t, "v"+got == versions[i], "%s is of version %s", o.Binaries[i], got)
+			return true
+		})
+	}
+	return c
 }
 
 // lyingConn replaces the server's version with another one for the client.
@@ -139,7 +124,7 @@ func TestOldServers_Conditions(t *testing.T) {
 	const n = 400
 	for version, sound := range map[string]bool{"v2.10.29": false, "v2.11.4": false, "v2.11.8": true} {
 		t.Run(version, func(t *testing.T) {
-			nc := tcpDial(t, oldServer(t, version, ""))
+			nc := tcpDial(t, oldServers(t, version).URLs)
 			kv := check.Got(tcpJS(t, nc).CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"}))(t)
 			stored := staleWrites(t, nc, kv, n, nil)
 			t.Logf("%s stored %d of %d writes whose condition does not hold", version, stored, n)
@@ -151,7 +136,7 @@ func TestOldServers_Conditions(t *testing.T) {
 // The table says which headers hide the condition on the least version. The reason why
 // writers refuse some headers of the caller, also on the least version.
 func TestOldServers_HidingHeaders(t *testing.T) {
-	nc := tcpDial(t, oldServer(t, "v2.11.8", ""))
+	nc := tcpDial(t, oldServers(t, "v2.11.8").URLs)
 	kv := check.Got(tcpJS(t, nc).CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"}))(t)
 	for name, value := range map[string]string{
 		"X-Nats-Expected-Last-Subject-Sequence": "1",
@@ -171,8 +156,7 @@ func TestOldServers_CheckRefuses(t *testing.T) {
 		"v2.11.4":  "which leads the stream, is of version 2.11.4; update it",
 	} {
 		t.Run(version, func(t *testing.T) {
-			url := oldServer(t, version, "server_name: s1")
-			nc := tcpDial(t, url)
+			nc := tcpDial(t, oldServers(t, version).URLs)
 			js := tcpJS(t, nc)
 			check.Got(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"}))(t)
 			g := check.Got(fence.OpenBucket(js, "orders"))(t)
@@ -190,7 +174,7 @@ func TestOldServers_CheckRefuses(t *testing.T) {
 		})
 	}
 	t.Run("v2.11.4 that tells another version", func(t *testing.T) {
-		nc := tcpDial(t, oldServer(t, "v2.11.4", "server_name: s1"), nats.SetCustomDialer(lyingDialer("v2.11.4")))
+		nc := tcpDial(t, oldServers(t, "v2.11.4").URLs, nats.SetCustomDialer(lyingDialer("v2.11.4")))
 		js := tcpJS(t, nc)
 		kv := check.Got(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"}))(t)
 		_, err := kv.Create(t.Context(), fence.DefaultGuardKey, []byte("x")) // on a condition, as a candidate does
@@ -218,7 +202,7 @@ func oldBucket(t *testing.T, js jetstream.JetStream) *leader.Bucket {
 // On the least version every zombie is fenced.
 func TestOldServers_LeastVersionFences(t *testing.T) {
 	const zombies = 100
-	js := tcpJS(t, tcpDial(t, oldServer(t, "v2.11.8", "")))
+	js := tcpJS(t, tcpDial(t, oldServers(t, "v2.11.8").URLs))
 	tcpCreate(t, js, leader.BucketConfig{})
 	b := tcpBucket(t, js)
 	kv := check.Got(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "orders"}))(t)
@@ -248,37 +232,14 @@ func TestOldServers_LeastVersionFences(t *testing.T) {
 // In a cluster that is being updated, the check covers every server that keeps the
 // stream, whichever leads it, and whichever the candidate is connected to.
 func TestOldServers_OneInACluster(t *testing.T) {
-	urls := oldCluster(t, "v2.11.8", "v2.11.4", "v2.11.8")
-	js := tcpJS(t, tcpDial(t, urls[0]))
-	var s jetstream.Stream
-	tcpEventually(t, "the bucket can be made", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
-		_, err := js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "orders", Replicas: 3})
-		if err == nil {
-			s, err = js.Stream(ctx, "KV_orders")
-		}
-		return err == nil
+	c := oldServers(t, "v2.11.8", "v2.11.4", "v2.11.8")
+	testcluster.Until(t, "the bucket can be made", func(ctx context.Context) error {
+		return check.Err(c.JS.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "orders", Replicas: 3}))
 	})
-	// lead makes a server lead the stream.
-	lead := func(name string) {
-		t.Helper()
-		tcpEventually(t, name+" leads", func() bool {
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-			defer cancel()
-			i, err := s.Info(ctx)
-			if err != nil || i.Cluster.Leader == name {
-				return err == nil
-			}
-			_, _ = js.Conn().RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN.KV_orders",
-				fmt.Appendf(nil, `{"placement": {"preferred": %q}}`, name))
-			return false
-		})
-	}
 	// refused waits for the result of a check on each server.
 	refused := func(text string) {
 		t.Helper()
-		for i, url := range urls {
+		for i, url := range strings.Split(c.URLs, ",") {
 			g := check.Got(fence.OpenBucket(tcpJS(t, tcpDial(t, url)), "orders"))(t)
 			tcpEventually(t, fmt.Sprintf("connected to s%d: %s", i+1, text), func() bool {
 				err := checked(t.Context(), g)
@@ -287,15 +248,15 @@ func TestOldServers_OneInACluster(t *testing.T) {
 			})
 		}
 	}
-	lead("s2")
+	c.Lead("orders", c.Nodes[1])
 	refused("server s2, which leads the stream, is of version 2.11.4")
-	lead("s1")
+	c.Lead("orders", c.Nodes[0])
 	refused("server s2, which may come to lead the stream, is of version 2.11.4")
 
 	// Without the permission to ask, the servers that do not lead are not known. The
 	// application is notified of one denial.
 	var denials atomic.Int32
-	nc := tcpDial(t, urls[0], nats.UserInfo("least", "x"),
+	nc := tcpDial(t, "nats://"+c.Nodes[0].Address, nats.UserInfo("least", "x"),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) { denials.Add(1) }))
 	g := check.Got(fence.OpenBucket(tcpJS(t, nc), "orders"))(t)
 	for range 3 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
+	"github.com/natsleader/natsleader/internal/testcluster"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -17,8 +18,10 @@ import (
 func TestOperations_LameDuckMode(t *testing.T) {
 	proof.Only(t)
 	t.Parallel()
-	c := clusterOf(t, 3, func(string) string { return `lame_duck_duration: "30s", lame_duck_grace_period: "100ms"` })
-	lame := c.leads()
+	c := clusterOf(t, 3, testcluster.Options{More: func(string) string {
+		return `lame_duck_duration: "30s", lame_duck_grace_period: "100ms"`
+	}})
+	lame := c.Leads("E")
 	el := tcpElectionOf(t, "e")
 	ofA, ofB := c.dialTo(lame), c.dialTo(lame)
 	a := el.stand(tcpBucket(t, tcpJS(t, ofA)), leader.Config{ID: "a", TurnTimeout: longTurn})
@@ -26,13 +29,14 @@ func TestOperations_LameDuckMode(t *testing.T) {
 	b := el.stand(tcpBucket(t, tcpJS(t, ofB)), leader.Config{ID: "b"})
 	b.Expect(leadertest.Observed("a"))
 
-	check.OK(t, lame.cmd.Process.Signal(syscall.SIGUSR2))
-	check.OK(t, lame.cmd.Wait())
-	lame.cmd = nil
+	check.OK(t, lame.Process.Cmd.Process.Signal(syscall.SIGUSR2))
+	lame.Process.Wait()
+	check.That(t, lame.Process.Cmd.ProcessState.Success(), "%v", lame.Process.Cmd.ProcessState)
+	lame.Process = nil
 	tcpEventually(t, "the candidates are connected to other servers", func() bool {
 		return ofA.IsConnected() && ofB.IsConnected()
 	})
-	tcpRenewed(t, tcpBucket(t, c.js), "e", 2)
+	tcpRenewed(t, tcpBucket(t, c.JS), "e", 2)
 	check.Is(t, term.Err(), nil)
 	h, ok := b.Leader()
 	check.That(t, ok && h.Token == term.Token() && b.State() == leader.StateCandidate,

@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
+	"github.com/natsleader/natsleader/internal/testcluster"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -22,7 +22,7 @@ import (
 func (c *cluster) movedFrom(name string) {
 	c.tb.Helper()
 	tcpEventually(c.tb, "the stream has left "+name, func() bool {
-		i := c.info()
+		i := c.Info("E")
 		if i == nil || i.Cluster.Leader == "" || i.Cluster.Leader == name || len(i.Cluster.Replicas) != 2 {
 			return false
 		}
@@ -41,7 +41,7 @@ func TestOperations_PeersMoved(t *testing.T) {
 	proof.Only(t)
 	t.Parallel()
 	// A placement by the tag not-s1 is on the three others.
-	c := clusterOf(t, 4, func(name string) string {
+	c := clusterOf(t, 4, testcluster.Options{More: func(name string) string {
 		var tags []string
 		for i := range 4 {
 			if other := fmt.Sprintf("s%d", i+1); other != name {
@@ -49,40 +49,37 @@ func TestOperations_PeersMoved(t *testing.T) {
 			}
 		}
 		return "server_tags: [ " + strings.Join(tags, ", ") + " ]"
-	})
+	}})
 	el := tcpElectionOf(t, "e")
-	a := el.stand(tcpBucket(t, tcpJS(t, c.dialTo(c.leads()))), leader.Config{ID: "a", TurnTimeout: longTurn})
+	a := el.stand(tcpBucket(t, tcpJS(t, c.dialTo(c.Leads("E")))), leader.Config{ID: "a", TurnTimeout: longTurn})
 	term := tcpTerm(a)
 	b := el.stand(tcpBucket(t, tcpJS(t, c.dial())), leader.Config{ID: "b"})
 	b.Expect(leadertest.Observed("a"))
 	stays := func(what string) {
 		t.Helper()
-		tcpRenewed(t, tcpBucket(t, c.js), "e", 2)
+		tcpRenewed(t, tcpBucket(t, c.JS), "e", 2)
 		err := term.Err()
 		check.Must(t, err == nil && b.State() == leader.StateCandidate,
 			"%s: the term has %v, b is %v", what, err, b.State())
 	}
 
-	removed := c.leads()
-	request := check.Got(json.Marshal(map[string]string{"peer": removed.name}))(t)
-	reply := check.Got(c.nc.Request("$JS.API.STREAM.PEER.REMOVE.KV_E", request, tcpLimit))(t)
+	removed := c.Leads("E")
+	request := check.Got(json.Marshal(map[string]string{"peer": removed.Name}))(t)
+	reply := check.Got(c.NC.Request("$JS.API.STREAM.PEER.REMOVE.KV_E", request, tcpLimit))(t)
 	check.Must(t, strings.Contains(string(reply.Data), `"success":true`), "PEER.REMOVE: %s", reply.Data)
-	c.movedFrom(removed.name)
+	c.movedFrom(removed.Name)
 	stays("a peer was removed")
 
-	avoided := c.leads()
-	conf := c.info().Config
-	conf.Placement = &jetstream.Placement{Tags: []string{"not-" + avoided.name}}
-	tcpEventually(t, "the placement can be changed", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		_, err := c.js.UpdateStream(ctx, conf)
-		return err == nil
+	avoided := c.Leads("E")
+	conf := c.Info("E").Config
+	conf.Placement = &jetstream.Placement{Tags: []string{"not-" + avoided.Name}}
+	testcluster.Until(t, "the placement can be changed", func(ctx context.Context) error {
+		return check.Err(c.JS.UpdateStream(ctx, conf))
 	})
-	c.movedFrom(avoided.name)
+	c.movedFrom(avoided.Name)
 	stays("the placement was changed")
 
-	c.shut(avoided)
+	avoided.Shut()
 	stays("the server was retired")
 	check.OK(t, a.Resign(t.Context()))
 	b.Expect(leadertest.Elected())

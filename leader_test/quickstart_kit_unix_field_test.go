@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -131,7 +130,7 @@ type plant struct {
 	testing.TB
 	path  string
 	host  *tcpHost
-	port  int
+	url   string
 	mu    sync.Mutex
 	items []*item
 }
@@ -139,12 +138,13 @@ type plant struct {
 // plantOf starts a plant. A lease of 0 leaves it to the program to make the bucket.
 func plantOf(tb testing.TB, program string, lease time.Duration) *plant {
 	tb.Helper()
-	p := &plant{TB: tb, path: *otherProgram, port: tcpFreePorts(tb, 1)[0]}
+	port := tcpFreePorts(tb, 1)[0]
+	p := &plant{TB: tb, path: *otherProgram, url: fmt.Sprint("nats://127.0.0.1:", port)}
 	if p.path == "" {
 		p.path = compiled(tb, program)
 	}
 	opts := tcpOptions(tb, "")
-	opts.Port = p.port
+	opts.Port = port
 	p.host = tcpHostOf(tb, opts)
 	if lease > 0 {
 		p.host.up()
@@ -154,11 +154,11 @@ func plantOf(tb testing.TB, program string, lease time.Duration) *plant {
 	return p
 }
 
-// start starts a process on that port.
-func (p *plant) start(name string, port int, takes time.Duration, env ...string) *program {
+// start starts a process that connects to that URL.
+func (p *plant) start(name, url string, takes time.Duration, env ...string) *program {
 	p.Helper()
 	q := &program{plant: p, name: name, log: &journal{}, cmd: exec.Command(p.path), ended: make(chan struct{})}
-	q.cmd.Env = append(append(os.Environ(), fmt.Sprintf("NATS_URL=nats://127.0.0.1:%d", port), "ITEM="+takes.String()), env...)
+	q.cmd.Env = append(append(os.Environ(), "NATS_URL="+url, "ITEM="+takes.String()), env...)
 	q.cmd.Stderr = q.log
 	out := check.Got(q.cmd.StdoutPipe())(p)
 	check.OK(p, q.cmd.Start())
@@ -299,59 +299,3 @@ func (j *journal) String() string {
 	defer j.mu.Unlock()
 	return j.text.String()
 }
-
-// gate is a port through which a process reaches the server. While it is shut, packets are
-// swallowed, and sent again when it is open, as TCP does.
-type gate struct {
-	port int
-	way  sync.RWMutex // held for writing while it is shut
-}
-
-// gateTo opens a gate to a port.
-func gateTo(tb testing.TB, port int) *gate {
-	tb.Helper()
-	l := check.Got(net.Listen("tcp", "127.0.0.1:0"))(tb)
-	g := &gate{port: l.Addr().(*net.TCPAddr).Port}
-	var all sync.WaitGroup
-	tb.Cleanup(func() {
-		_ = l.Close()
-		all.Wait()
-	})
-	all.Go(func() {
-		for {
-			near, err := l.Accept()
-			if err != nil {
-				return
-			}
-			far, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-			if err != nil {
-				_ = near.Close()
-				continue
-			}
-			all.Go(func() { g.pass(near, far) })
-			all.Go(func() { g.pass(far, near) })
-		}
-	})
-	return g
-}
-
-// pass copies one direction of a connection until either end is closed.
-func (g *gate) pass(from, to net.Conn) {
-	defer func() { _, _ = from.Close(), to.Close() }()
-	buf := make([]byte, 1<<16)
-	for {
-		n, err := from.Read(buf)
-		if err != nil {
-			return
-		}
-		g.way.RLock()
-		_, err = to.Write(buf[:n])
-		g.way.RUnlock()
-		if err != nil {
-			return
-		}
-	}
-}
-
-func (g *gate) shut() { g.way.Lock() }
-func (g *gate) open() { g.way.Unlock() }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
+	netlink "github.com/natsleader/natsleader/internal/link"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -29,9 +30,9 @@ func startLease() time.Duration {
 func TestQuickStart_SIGTERM(t *testing.T) {
 	t.Parallel()
 	p := plantOf(t, quickStart(t), startLease())
-	a := p.start("a", p.port, 1500*time.Millisecond)
+	a := p.start("a", p.url, 1500*time.Millisecond)
 	a.works(0)
-	b := p.start("b", p.port, 50*time.Millisecond)
+	b := p.start("b", p.url, 50*time.Millisecond)
 	a.inItem()
 	a.signal(syscall.SIGTERM)
 	a.exits(0)
@@ -47,9 +48,9 @@ func TestQuickStart_SIGTERM(t *testing.T) {
 func pair(t *testing.T) (p *plant, a, b *program) {
 	t.Helper()
 	p = plantOf(t, quickStart(t), startLease())
-	a = p.start("a", p.port, 50*time.Millisecond)
+	a = p.start("a", p.url, 50*time.Millisecond)
 	a.works(0)
-	b = p.start("b", p.port, 50*time.Millisecond)
+	b = p.start("b", p.url, 50*time.Millisecond)
 	a.works(5)
 	return p, a, b
 }
@@ -84,13 +85,13 @@ func TestQuickStart_SIGSTOP(t *testing.T) {
 func TestQuickStart_BlackHole(t *testing.T) {
 	t.Parallel()
 	p := plantOf(t, quickStart(t), startLease())
-	g := gateTo(t, p.port)
-	a := p.start("a", g.port, 2*startLease())
+	l := linkTo(t, strings.TrimPrefix(p.url, "nats://"))
+	a := p.start("a", "nats://"+l.Addr(), 2*startLease())
 	a.inItem()
 	first := a.current()
-	g.shut()
+	l.Set(netlink.Held)
 	tcpEventually(t, "a is fenced", func() bool { return strings.Contains(a.log.String(), "fenced") })
-	g.open()
+	l.Set(netlink.Works)
 	tcpEventually(t, "the item ends", func() bool { return a.current() != first })
 	a.works(1)
 	p.judge(nil)
@@ -100,7 +101,7 @@ func TestQuickStart_BlackHole(t *testing.T) {
 func TestQuickStart_Outage(t *testing.T) {
 	t.Parallel()
 	p := plantOf(t, quickStart(t), startLease())
-	a := p.start("a", p.port, 50*time.Millisecond)
+	a := p.start("a", p.url, 50*time.Millisecond)
 	a.works(5)
 	p.host.down()
 	tcpEventually(t, "a gives up its term", func() bool { return strings.Contains(a.log.String(), "fenced") })
@@ -118,7 +119,7 @@ func TestQuickStart_Outage(t *testing.T) {
 func TestQuickStart_BeforeTheServer(t *testing.T) {
 	t.Parallel()
 	p := plantOf(t, quickStart(t), 0)
-	a := p.start("a", p.port, 50*time.Millisecond)
+	a := p.start("a", p.url, 50*time.Millisecond)
 	tcpEventually(t, "a has found no server", func() bool { return strings.Contains(a.log.String(), "faulted") })
 	p.host.up()
 	a.works(5)
@@ -136,7 +137,7 @@ func TestQuickStart_ConnectionGivesUp(t *testing.T) {
 	t.Parallel()
 	shown := replaced(t, quickStart(t), "nats.MaxReconnects(-1)", "nats.MaxReconnects(1)")
 	p := plantOf(t, replaced(t, shown, "nats.RetryOnFailedConnect(true)", "nats.ReconnectWait(10*time.Millisecond)"), startLease())
-	a := p.start("a", p.port, 50*time.Millisecond)
+	a := p.start("a", p.url, 50*time.Millisecond)
 	a.works(0)
 	p.host.down()
 	a.exits(1)
@@ -200,7 +201,7 @@ func TestQuickStart_ManyStops(t *testing.T) {
 			path := plantOf(t, shown, 2*time.Second)
 			var all []*program
 			for n := range processes {
-				all = append(all, path.start("process "+strconv.Itoa(n), path.port, time.Millisecond, "ELECTION=e"+strconv.Itoa(n)))
+				all = append(all, path.start("process "+strconv.Itoa(n), path.url, time.Millisecond, "ELECTION=e"+strconv.Itoa(n)))
 			}
 			var done sync.WaitGroup
 			for _, a := range all {

@@ -153,16 +153,16 @@ func TestClusterRoster_OutlivesServer(t *testing.T) {
 	t.Parallel()
 	c := clusterStart(t)
 	clusterPlaced(t, func() error {
-		_, err := leader.CreateBucket(t.Context(), c.js, leader.BucketConfig{Name: "E", Replicas: 3, Roster: true})
+		_, err := leader.CreateBucket(t.Context(), c.JS, leader.BucketConfig{Name: "E", Replicas: 3, Roster: true})
 		return err
 	})
-	b := tcpBucket(t, c.js)
+	b := tcpBucket(t, c.JS)
 	before := check.Got(announceWithin(t, tcpLimit, b, "e", rosterA, "1", time.Hour))(t)
-	stream := check.Got(c.js.Stream(t.Context(), "KV_E_roster"))(t)
+	stream := check.Got(c.JS.Stream(t.Context(), "KV_E_roster"))(t)
 	check.Equal(t, stream.CachedInfo().Config.Replicas, 3, "%d replicas")
 	leads := stream.CachedInfo().Cluster.Leader
 	v := check.Got(stands(t, b, "e"))(t)
-	c.kill(c.nodes[leads])
+	c.Node(leads).Kill()
 	tcpEventually(t, "announcements are taken again", func() bool {
 		after, err := announce(t, b, "e", rosterB, "1", time.Hour)
 		check.That(t, err == nil || errors.Is(err, leader.ErrUnreachable), "announced: %v", err)

@@ -4,12 +4,14 @@ package leader_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/check"
+	netlink "github.com/natsleader/natsleader/internal/link"
 )
 
 // scaleSize is what a run of BenchmarkScale measures. Candidates have the default lease of
@@ -115,14 +117,14 @@ func scaleWaiting(b *testing.B, t *scaleTable, size scaleSize, oneKey bool) {
 func scaleDead(b *testing.B, t *scaleTable, size scaleSize) {
 	b.Helper()
 	w := scaleWorldOf(b)
-	g := scaleGateTo(b, w.url)
-	c := w.client(g.url)
+	l := linkTo(b, strings.TrimPrefix(w.url, "nats://"))
+	c := w.client("nats://" + l.Addr())
 	w.lead(c, size.elections, 0)
 	time.Sleep(size.settle)
 	o := w.suffer(c, size.elections, tcpLimit, func() {
-		g.shut()
+		l.Set(netlink.Held)
 		time.Sleep(size.dead)
-		g.open()
+		l.Set(netlink.Works)
 	})
 	t.add(b, "dead", fmt.Sprintf("%d fenced, %s", o.fences, o.text), o.metrics())
 }

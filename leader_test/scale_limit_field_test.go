@@ -91,7 +91,7 @@ func (l *scaleLimit) add(p *scaleProcess) {
 	if l.group == nil {
 		return
 	}
-	if err := l.group.add(p.cmd.Process.Pid); err != nil {
+	if err := l.group.add(p.Cmd.Process.Pid); err != nil {
 		l.tb.Logf("no use of %s: %v", l.group.name(), err)
 		check.Must(l.tb, len(l.all) <= 1, "another process is in it")
 		l.remove()
@@ -114,8 +114,7 @@ func (l *scaleLimit) to(share float64) {
 // periods are those of the control group.
 func (l *scaleLimit) periods() scalePeriods {
 	l.tb.Helper()
-	p, err := l.group.periods()
-	check.OK(l.tb, err)
+	p := check.Got(l.group.periods())(l.tb)
 	return p
 }
 
@@ -145,7 +144,7 @@ func (l *scaleLimit) alternate(share float64, end <-chan struct{}) {
 
 func (l *scaleLimit) signal(s syscall.Signal) {
 	for _, p := range l.all {
-		_ = p.cmd.Process.Signal(s) // it may have ended
+		_ = p.Cmd.Process.Signal(s) // it may have ended
 	}
 }
 

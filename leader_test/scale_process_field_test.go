@@ -5,14 +5,13 @@ package leader_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/testcluster"
 )
 
 // The client and the server of the scale benchmarks are processes of their own, because the
@@ -114,43 +113,29 @@ type scaleMemory struct {
 
 // scaleProcess is a process, as the benchmark sees it.
 type scaleProcess struct {
-	tb   testing.TB
-	role string
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	out  *json.Decoder
+	*testcluster.Process
+	tb  testing.TB
+	out *json.Decoder
 }
 
 // scaleStart starts a process, which is killed at the end of the test.
 func scaleStart(tb testing.TB, role string, env ...string) *scaleProcess {
 	tb.Helper()
-	self, err := os.Executable()
-	check.OK(tb, err)
-	p := &scaleProcess{tb: tb, role: role, cmd: exec.Command(self)}
-	p.cmd.Env = append(append(os.Environ(), scaleEnv+"="+role), env...)
-	p.cmd.Stderr = os.Stderr
-	p.in, err = p.cmd.StdinPipe()
-	check.OK(tb, err)
-	out, err := p.cmd.StdoutPipe()
-	check.OK(tb, err)
-	p.out = json.NewDecoder(out)
-	check.OK(tb, p.cmd.Start())
-	tb.Cleanup(func() {
-		_ = p.cmd.Process.Kill()
-		_ = p.cmd.Wait()
-	})
-	return p
+	cmd := testcluster.Self(tb, scaleEnv, role)
+	cmd.Env, cmd.Stderr = append(cmd.Env, env...), os.Stderr
+	out := check.Got(cmd.StdoutPipe())(tb)
+	return &scaleProcess{testcluster.Start(tb, role, cmd), tb, json.NewDecoder(out)}
 }
 
 // ask sends a request, and returns the reply.
 func (p *scaleProcess) ask(q scaleRequest) scaleReply {
 	p.tb.Helper()
 	var r scaleReply
-	err := json.NewEncoder(p.in).Encode(q)
+	err := json.NewEncoder(p.Stdin).Encode(q)
 	if err == nil {
 		err = p.out.Decode(&r)
 	}
-	check.Must(p.tb, err == nil, "%s: %s: %v", p.role, q.Do, err)
+	check.Must(p.tb, err == nil, "%s: %s: %v", p.Name, q.Do, err)
 	return r
 }
 

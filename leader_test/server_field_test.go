@@ -3,18 +3,11 @@
 package leader_test
 
 import (
+	"cmp"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"log/slog"
-	"math/big"
 	"net"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/check"
+	netlink "github.com/natsleader/natsleader/internal/link"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -108,27 +102,15 @@ func tcpFreePorts(tb testing.TB, n int) []int {
 	return free
 }
 
-// tcpCertificate makes a certificate for the loopback interface that its own
-// clients trust.
-func tcpCertificate(tb testing.TB) (serve, trust *tls.Config) {
+// tcpLink is a proxy before a server, which can be cut or hold what passes.
+type tcpLink = netlink.Link
+
+// linkTo starts a proxy for an address. The proxy ends with the test.
+func linkTo(tb testing.TB, address string) *tcpLink {
 	tb.Helper()
-	key := check.Got(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(tb)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "natsleader"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, IsCA: true, BasicConstraintsValid: true,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der := check.Got(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(tb)
-	parsed := check.Got(x509.ParseCertificate(der))(tb)
-	roots := x509.NewCertPool()
-	roots.AddCert(parsed)
-	serve = &tls.Config{
-		MinVersion:   tls.VersionTLS12,
-		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
-	}
-	return serve, &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	l := check.Got(netlink.New(address))(tb)
+	tb.Cleanup(l.Close)
+	return l
 }
 
 // tcpDial connects, and closes the connection at the end of the test.
@@ -187,20 +169,16 @@ func tcpEventually(tb testing.TB, what string, ok func() bool) {
 	}
 }
 
-// tcpElection is the candidates of one election. It checks that of all terms at most
-// one is alive, that tokens rise, and that there is one Deposed for each Elected.
+// tcpElection is the candidates of one election, with the checker of their events.
 type tcpElection struct {
-	tb   testing.TB
-	name string
-
-	mu    sync.Mutex
-	terms []*leader.Term
-	who   map[*leader.Term]string
+	tb      testing.TB
+	name    string
+	checker electionChecker // a context may end late, so it asks the terms alone
 }
 
 func tcpElectionOf(tb testing.TB, name string) *tcpElection {
 	tb.Helper()
-	return &tcpElection{tb: tb, name: name, who: make(map[*leader.Term]string)}
+	return &tcpElection{tb: tb, name: name}
 }
 
 // tcpCandidate is a candidate and its events.
@@ -208,82 +186,36 @@ type tcpCandidate struct {
 	*leader.Candidate
 	*leadertest.Watcher
 	began time.Time
-	read  chan struct{} // closed when the events were read to their end
 }
 
-// stand makes a candidate, which is stopped at the end of the test.
+// stand makes a candidate, which is stopped at the end of the test. Each of its events is checked,
+// whether the test reads it or not.
 func (el *tcpElection) stand(store leader.Store, cfg leader.Config) *tcpCandidate {
 	el.tb.Helper()
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.NewTextHandler(el.tb.Output(), nil))
 	}
-	began := time.Now()
+	began, clock := time.Now(), cmp.Or(cfg.Clock, leader.SystemClock())
 	lc := check.Got(leader.Campaign(el.tb.Context(), store, el.name, cfg))(el.tb)
-	c := &tcpCandidate{Candidate: lc, Watcher: leadertest.Watch(el.tb, nil, lc), began: began, read: make(chan struct{})}
-	go el.judge(c)
+	read := make(chan struct{}) // closed when the events were read to their end
+	go func() {
+		defer close(read)
+		w := el.checker.watch(lc.ID())
+		for e := range lc.Events(context.Background()) {
+			el.checker.next(el.tb, time.Since(began), w, e, clock.Now())
+		}
+		report(el.tb, time.Since(began), w.End())
+	}()
 	el.tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), tcpLimit)
 		defer cancel()
 		err := lc.Stop(ctx)
 		check.That(el.tb, err == nil, "%s: Stop: %v", lc.ID(), err)
 		<-lc.Done()
-		<-c.read
+		<-read
 		check.That(el.tb, !lc.IsLeader(), "%s leads after Stop", lc.ID())
 	})
-	return c
-}
-
-// judge checks each event, whether the test reads it or not.
-func (el *tcpElection) judge(c *tcpCandidate) {
-	defer close(c.read)
-	var open *leader.Term
-	for e := range c.Candidate.Events(context.Background()) {
-		switch e := e.(type) {
-		case leader.Elected:
-			if open != nil {
-				el.tb.Errorf("%s: elected within the term with token %d", c.ID(), open.Token())
-			}
-			open = e.Term
-			el.enter(c.ID(), e.Term)
-		case leader.Fenced:
-			el.over(c.ID(), e.Term, open, e.Cause)
-		case leader.Deposed:
-			el.over(c.ID(), e.Term, open, e.Cause)
-			open = nil
-		case leader.Pending, leader.Observed, leader.Faulted:
-		}
-	}
-	if open != nil {
-		el.tb.Errorf("%s: no Deposed for the term with token %d", c.ID(), open.Token())
-	}
-}
-
-// over checks that a term is over when its end is reported.
-func (el *tcpElection) over(id string, term, open *leader.Term, cause error) {
-	switch {
-	case term != open:
-		el.tb.Errorf("%s: the end of a term that is not the current one", id)
-	case cause == nil || context.Cause(term.Context()) != cause: //nolint:errorlint // the same, not a like one
-		el.tb.Errorf("%s: the term with token %d ended with %v, the event says %v", id, term.Token(), context.Cause(term.Context()), cause)
-	}
-}
-
-// enter adds a new term. A term that has ended before its event was read may be older
-// than the terms of the others that were read before. While it goes on it is the newest.
-func (el *tcpElection) enter(id string, term *leader.Term) {
-	el.mu.Lock()
-	defer el.mu.Unlock()
-	newest := term.Err() == nil
-	for _, o := range el.terms {
-		if o.Token() == term.Token() || newest && o.Token() > term.Token() {
-			el.tb.Errorf("%s has token %d, %s had %d before", id, term.Token(), el.who[o], o.Token())
-		}
-		if term.Err() == nil && o.Err() == nil && term.Err() == nil {
-			el.tb.Errorf("two leaders: %s with token %d and %s with %d", el.who[o], o.Token(), id, term.Token())
-		}
-	}
-	el.terms = append(el.terms, term)
-	el.who[term] = id
+	return &tcpCandidate{lc, leadertest.Watch(el.tb, nil, lc), began}
 }
 
 // tcpTerm waits until the candidate leads, and returns the term.

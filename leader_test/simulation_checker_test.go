@@ -127,13 +127,16 @@ func (s *simulation) elected(l *life, term *leader.Term) {
 	}
 	s.elections++
 	l.serves(term)
+	if l.term != nil && l.term != term && l.term.Context().Err() == nil {
+		s.failf("%s is elected before the context of its term with token %d has ended", l.name, l.term.Token())
+	}
 	l.term, l.open = term, true
 	l.tokens = append(l.tokens, term.Token())
 	s.rules(l, term)
 	now := s.election.Now()
 	s.broken(s.election.Elected(l.checker.Named(term), now, now)...)
 	for _, o := range s.lives {
-		if o != l && o.term != nil && !o.away && o.term.Context().Err() == nil && !s.amnesia {
+		if o != l && o.term != nil && o.term.Seat() == term.Seat() && !o.away && o.term.Context().Err() == nil && !s.amnesia {
 			s.failf("%s is elected before the context of %s has ended", l.name, o.name)
 		}
 	}
@@ -197,7 +200,9 @@ func (l *life) rests() {
 		l.open = l.State() == leader.StateLeader || l.State() == leader.StateFenced
 	}
 	l.unaware = l.unaware && l.heldUp()
-	s.alone()
+	if s.alone(); s.seats > 0 { // the goroutine of another seat may be at work
+		return
+	}
 	alive := l.term != nil && l.term.Context().Err() == nil
 	if leads := l.State() == leader.StateLeader; alive != leads && (leads || l.term.Err() == nil) { // the State reads the clock
 		s.failf("%s is %v, and its context is alive: %v", l.name, l.State(), alive)

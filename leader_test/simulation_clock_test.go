@@ -9,22 +9,20 @@ import (
 )
 
 // skew is the clock of one process. It shows another time of day than the clock
-// beneath, runs at another rate, and its timer can be held up, like that of a stopped
+// beneath, runs at another rate, and its timers can be held up, like those of a stopped
 // process.
 type skew struct {
 	leader.Clock
 	zero   time.Time // of the clock beneath, at the start
 	offset time.Duration
 	rate   time.Duration // thousandths of the true rate
-	rested func()        // called by the timer's owner before it waits; may be nil
-	timer  *skewTimer
+	rested func()        // called by a timer's owner before it waits; may be nil
+	timers []*skewTimer  // of a candidate, for each of its seats
+	most   int           // timers that it may have
 	scribe *scribe       // of the candidate's log; may be nil
 	held   bool          // the process is stopped
 	alarms []*alarm      // that would have fired meanwhile
 	ticks  *atomic.Int64 // alarms that run; may be nil
-
-	instant  time.Duration // when the timer's owner last came to rest
-	restless int           // how often it did so at that instant
 }
 
 // elapsed is the true time since the start.
@@ -35,23 +33,26 @@ func (c *skew) Now() time.Time {
 	return c.zero.Add(c.offset + c.elapsed()*c.rate/1000)
 }
 
-// NewTimer returns the one timer of a candidate, or that of its log.
+// NewTimer returns a timer of a candidate, or that of its log.
 func (c *skew) NewTimer(d time.Duration) leader.Timer {
 	switch {
 	case d >= 0 && c.scribe != nil && c.scribe.Timer == nil:
 		c.scribe.Timer = c.Clock.NewTimer(d)
 		return c.scribe
-	case d >= 0 || c.timer != nil:
-		panic("a candidate owns exactly one timer, and arms it by Reset")
+	case d >= 0 || len(c.timers) == c.most:
+		panic("a candidate owns exactly one timer for each seat, and arms it by Reset")
 	}
-	c.timer = &skewTimer{Timer: c.Clock.NewTimer(d), clock: c}
-	return c.timer
+	t := &skewTimer{Timer: c.Clock.NewTimer(d), clock: c}
+	c.timers = append(c.timers, t)
+	return t
 }
 
 // hold stops the timers of a process that is stopped.
 func (c *skew) hold() {
 	c.held = true
-	c.timer.Timer.Stop()
+	for _, t := range c.timers {
+		t.Timer.Stop()
+	}
 }
 
 // resume lets the timers go on. Those that were due meanwhile are due now.
@@ -65,8 +66,10 @@ func (c *skew) resume() {
 		}
 	}
 	c.alarms = nil
-	if !c.timer.due.IsZero() {
-		c.timer.Reset(max(0, c.timer.due.Sub(c.Now())))
+	for _, t := range c.timers {
+		if !t.due.IsZero() {
+			t.Reset(max(0, t.due.Sub(c.Now())))
+		}
 	}
 }
 
@@ -82,6 +85,9 @@ type skewTimer struct {
 	leader.Timer
 	clock *skew
 	due   time.Time // as the clock shows it; zero: not armed
+
+	instant  time.Duration // when the owner last came to rest
+	restless int           // how often it did so at that instant
 
 	mu      sync.Mutex
 	stalled bool // the owner is held up, and takes no part in the rest
@@ -107,10 +113,10 @@ func (t *skewTimer) Stop() bool {
 // names the seed.
 func (t *skewTimer) rest() {
 	c := t.clock
-	if now := c.elapsed(); now != c.instant {
-		c.instant, c.restless = now, 0
+	if now := c.elapsed(); now != t.instant {
+		t.instant, t.restless = now, 0
 	}
-	if c.restless++; c.restless > 10000 {
+	if t.restless++; t.restless > 10000 {
 		panic("a candidate never comes to rest")
 	}
 	if c.rested != nil {

@@ -42,6 +42,7 @@ type simulation struct {
 	calmed  bool          // faults have ceased
 	orderly bool          // there are no faults, and all wait in a queue
 	racing  bool          // no candidate waits for a turn
+	seats   int           // of the election; 0: it has one leader
 	faults  []fault
 
 	actions   []action
@@ -217,6 +218,7 @@ func (s *simulation) skewed() *skew {
 		Clock: s.clock(), zero: s.zero(),
 		offset: s.between(0, 1000*time.Hour),
 		rate:   time.Duration(1000 - spread + s.rng.IntN(2*spread+1)),
+		most:   max(1, s.seats),
 	}
 }
 
@@ -228,11 +230,14 @@ func (s *simulation) stand(id string) {
 	defer func() { s.lives[len(s.lives)-1].employ() }()
 	l := &life{sim: s, place: place{since: -1}, name: fmt.Sprintf("%s.%d", id, len(s.lives)+1), clock: s.skewed(), written: make(map[string]written)}
 	l.checker.Name = l.name
-	l.clock.rested, l.clock.scribe, l.clock.ticks = l.rests, &l.scribe, &s.ticks
+	l.clock.rested, l.clock.ticks = l.rests, &s.ticks
 	l.scribe.life = l
 	l.link = s.link(l.name)
 	l.cfg = leader.Config{
-		ID: id, Value: []byte(l.name), LeaseDuration: s.lease, MinToken: s.least, Clock: l.clock, Logger: slog.New(ear{l}),
+		ID: id, Value: []byte(l.name), LeaseDuration: s.lease, MinToken: s.least, Clock: l.clock, Seats: s.seats,
+	}
+	if l.mute = s.seats > 0; !l.mute { // a log has the lines of all seats
+		l.clock.scribe, l.cfg.Logger = &l.scribe, slog.New(ear{l})
 	}
 	if !s.uniform {
 		l.cfg.LeaseDuration = s.between(s.lease/2, s.lease)
@@ -249,7 +254,7 @@ func (s *simulation) stand(id string) {
 	if s.chance(2) {
 		l.cfg.DrainTimeout = s.drain
 	}
-	if s.chance(3) && !s.orderly {
+	if s.chance(3) && !s.orderly && s.seats == 0 {
 		l.loops = 1 + s.rng.IntN(2)
 	}
 	if s.lazy {
@@ -260,11 +265,18 @@ func (s *simulation) stand(id string) {
 	l.cancel = cancel
 	s.pass(0)
 	defer s.pass(0)
-	s.mu.Lock() // it gets only to its first rest before it is known
+	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.logf("%s starts with a lease of %v and a clock of %d", l.name, l.cfg.LeaseDuration, l.clock.rate)
-	c, err := leader.Campaign(ctx, tapped(l.link, l.clock, l), "e", l.cfg)
-	check.OK(s, err)
+	// The lock is held until the candidate is known: it gets only to its first rest. With several seats
+	// Campaign waits for the rest of each.
+	if s.seats > 0 {
+		s.mu.Unlock()
+	}
+	c := check.Got(leader.Campaign(ctx, tapped(l.link, l.clock, l), "e", l.cfg))(s)
+	if s.seats > 0 {
+		s.mu.Lock()
+	}
 	l.Candidate = c
 	l.unread, l.bell = backend.EventsOf(c)
 	s.lives = append(s.lives, l)
@@ -274,8 +286,7 @@ func (s *simulation) stand(id string) {
 func (s *simulation) observe(ctx context.Context, name string) {
 	o := &looker{life: life{sim: s, name: name, link: s.link(name)}}
 	s.pass(0)
-	holders, err := leader.Observe(ctx, tapped(o.link, s.skewed(), nil), "e")
-	check.OK(s, err)
+	holders := check.Got(leader.Observe(ctx, tapped(o.link, s.skewed(), nil), "e"))(s)
 	s.pass(0)
 	o.holders = holders
 	s.lookers = append(s.lookers, o)

@@ -59,7 +59,7 @@ func newMemory(s *simulation) *memory {
 		m.guard()
 	}
 	s.goroutines = runtime.NumGoroutine()
-	if !s.amnesia {
+	if !s.amnesia && s.seats == 0 {
 		m.bucket.Backend().Watch(s.Context(), "e", nil, func(e backend.FeedEvent) { s.stored(e.Entry) }, func(backend.Feed, error) {})
 		s.witnessed = true
 	}
@@ -266,47 +266,46 @@ func (m *memory) scripts(of func(*life) *leadertest.Link) []fault {
 			return true
 		}}
 	}
-	oneOf := func(errs ...error) error { return errs[s.rng.IntN(len(errs))] }
+	fails := func(name string, fail func(link *leadertest.Link, n int, err error), errs ...error) fault {
+		return on(name, func(link *leadertest.Link, n int) { fail(link, n, errs[s.rng.IntN(len(errs))]) })
+	}
+	ends := func(name string, end func(link *leadertest.Link, err error), errs ...error) fault {
+		return fails(name, func(link *leadertest.Link, _ int, err error) { end(link, err) }, errs...)
+	}
+	away, denied := leader.ErrUnreachable, leader.ErrPermission
+	type link = leadertest.Link
 	all := []fault{
 		on("Link.PassWrites", func(link *leadertest.Link, n int) { link.PassWrites(max(n, 1)) }),
-		on("Link.LoseWrites", func(link *leadertest.Link, n int) { link.LoseWrites(n) }),
-		on("Link.LoseReplies", func(link *leadertest.Link, n int) { link.LoseReplies(n) }),
+		on("Link.LoseWrites", (*link).LoseWrites),
+		on("Link.LoseReplies", (*link).LoseReplies),
 		on("Link.ApplyLate", func(link *leadertest.Link, n int) { link.ApplyLate(max(n, 1), s.between(0, m.longest())) }),
 		on("Link.Refuse", func(link *leadertest.Link, n int) { link.Refuse(n, s.chance(2)) }),
-		on("Link.FailWrites", func(link *leadertest.Link, n int) {
-			link.FailWrites(n, oneOf(leader.ErrUnreachable, leader.ErrPermission, leader.ErrValueTooLarge, errStrange))
-		}),
-		on("Link.LoseReads", func(link *leadertest.Link, n int) { link.LoseReads(n) }),
-		on("Link.StaleReads", func(link *leadertest.Link, n int) { link.StaleReads(n) }),
-		on("Link.FailReads", func(link *leadertest.Link, n int) {
-			link.FailReads(n, oneOf(leader.ErrUnreachable, leader.ErrPermission, errStrange))
-		}),
-		on("Link.FailSettings", func(link *leadertest.Link, n int) {
-			link.FailSettings(n, oneOf(leader.ErrUnreachable, leader.ErrPermission, leader.ErrNoBucket, leader.ErrIncompatibleBucket))
-		}),
-		on("Link.FailWatches", func(link *leadertest.Link, n int) {
-			link.FailWatches(n, oneOf(leader.ErrUnreachable, leader.ErrPermission, leader.ErrNoBucket, errStrange))
-		}),
-		on("Link.LoseFeed", func(link *leadertest.Link, n int) { link.LoseFeed(n) }),
+		fails("Link.FailWrites", (*link).FailWrites, away, denied, leader.ErrValueTooLarge, errStrange),
+		on("Link.LoseReads", (*link).LoseReads),
+		on("Link.StaleReads", (*link).StaleReads),
+		fails("Link.FailReads", (*link).FailReads, away, denied, errStrange),
+		fails("Link.FailSettings", (*link).FailSettings, away, denied, leader.ErrNoBucket, leader.ErrIncompatibleBucket),
+		fails("Link.FailWatches", (*link).FailWatches, away, denied, leader.ErrNoBucket, errStrange),
+		on("Link.LoseFeed", (*link).LoseFeed),
 		on("Link.DeafFeeds", func(link *leadertest.Link, _ int) { link.DeafFeeds() }),
-		on("Link.EndFeeds", func(link *leadertest.Link, _ int) {
-			link.EndFeeds(oneOf(leader.ErrUnreachable, leader.ErrNoBucket, errStrange))
-		}),
+		ends("Link.EndFeeds", (*link).EndFeeds, away, leader.ErrNoBucket, errStrange),
 	}
 	weight = 2 // only the order of succession depends on the roster
 	return append(all,
-		on("Link.LoseAnnouncements", func(link *leadertest.Link, n int) { link.LoseAnnouncements(n) }),
+		on("Link.LoseAnnouncements", (*link).LoseAnnouncements),
 		on("Link.AnnounceLate", func(link *leadertest.Link, n int) { link.AnnounceLate(max(n, 1), s.between(0, m.longest())) }),
-		on("Link.FailAnnouncements", func(link *leadertest.Link, n int) {
-			link.FailAnnouncements(n, oneOf(leader.ErrUnreachable, leader.ErrPermission, leader.ErrNoRoster, errStrange))
-		}),
-		on("Link.FailViews", func(link *leadertest.Link, n int) {
-			link.FailViews(n, oneOf(leader.ErrUnreachable, leader.ErrPermission, leader.ErrNoRoster, errStrange))
-		}),
-		on("Link.EndViews", func(link *leadertest.Link, _ int) {
-			link.EndViews(oneOf(leader.ErrUnreachable, leader.ErrNoRoster, errStrange))
-		}),
+		fails("Link.FailAnnouncements", (*link).FailAnnouncements, away, denied, leader.ErrNoRoster, errStrange),
+		fails("Link.FailViews", (*link).FailViews, away, denied, leader.ErrNoRoster, errStrange),
+		ends("Link.EndViews", (*link).EndViews, away, leader.ErrNoRoster, errStrange),
 	)
+}
+
+// key draws the key of one of the seats.
+func (m *memory) key() string {
+	if m.s.seats == 0 {
+		return "e"
+	}
+	return leader.SeatKey("e", 1+m.s.rng.IntN(m.s.seats))
 }
 
 // operator returns the operations of an operator on a bucket that goes on remembering.
@@ -316,9 +315,9 @@ func (m *memory) operator() []fault {
 		return nil
 	}
 	all := []fault{
-		{"Store.Delete", 1, false, func(*life) bool { b.Delete("e"); return true }},
+		{"Store.Delete", 1, false, func(*life) bool { b.Delete(m.key()); return true }},
 		{"Store.Put", 1, false, func(*life) bool {
-			b.Put("e", [][]byte{nil, []byte("junk"), []byte(`{"v":1}`)}[s.rng.IntN(3)])
+			b.Put(m.key(), [][]byte{nil, []byte("junk"), []byte(`{"v":1}`)}[s.rng.IntN(3)])
 			return true
 		}},
 		{"Store.Configure", 1, false, func(*life) bool {
@@ -347,12 +346,13 @@ func (m *memory) operator() []fault {
 		all = append(all, fault{"Store.Forge", 1, false, func(*life) bool {
 			// None of this is believed: neither a stranger's release nor these
 			// revisions.
-			e := leadertest.Entry{Revision: b.Entry("e").Revision + 1, Value: junkRecord("released", fmt.Sprintf("X%d", s.rng.Int64()), "8000h", 1<<62, 1)}
+			key := m.key()
+			e := leadertest.Entry{Revision: b.Entry(key).Revision + 1, Value: junkRecord("released", fmt.Sprintf("X%d", s.rng.Int64()), "8000h", 1<<62, 1)}
 			if s.chance(2) {
 				e.Revision = []uint64{1, math.MaxUint64}[s.rng.IntN(2)]
 				e.Value = junkRecord("leading", "X", "1ns", s.rng.Uint64(), 1)
 			}
-			b.Forge("e", e)
+			b.Forge(key, e)
 			return true
 		}})
 	}
@@ -364,7 +364,7 @@ func (m *memory) operator() []fault {
 				l.robbed = true
 			}
 			s.mu.Unlock()
-			return do("e") == nil
+			return do(m.key()) == nil
 		}}
 	}
 	if !m.settings.PurgeProtected {

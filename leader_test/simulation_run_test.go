@@ -56,7 +56,11 @@ func (s *simulation) run(unknown time.Duration) {
 	s.calm()
 	s.pass(0)
 	s.relieve()
-	if s.failures == 0 {
+	switch {
+	case s.failures > 0:
+	case s.seats > 0:
+		s.fill(unknown)
+	default:
 		s.recover(unknown)
 	}
 	s.stop()
@@ -106,6 +110,26 @@ func (s *simulation) recover(unknown time.Duration) {
 	s.agree(first)
 	s.heeded(first)
 	s.frugal()
+}
+
+// fill waits until all seats are taken for good.
+func (s *simulation) fill(unknown time.Duration) {
+	for len(s.standing()) < s.seats {
+		s.stand(s.ids[0])
+	}
+	s.wait(s.bound(unknown))
+	s.relieve()
+	leads := 0
+	for _, l := range s.standing() {
+		if l.isLeading() {
+			leads++
+		}
+	}
+	if before := s.elections; leads != s.seats {
+		s.failf("%d lead on %d seats after the last fault", leads, s.seats)
+	} else if s.wait(10 * s.lease); s.elections != before {
+		s.failf("%d elections when all seats were taken", s.elections-before)
+	}
 }
 
 // frugal checks that a waiting candidate has one goroutine, and an observer two.

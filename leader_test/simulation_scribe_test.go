@@ -137,7 +137,7 @@ func (l *life) holdUp(call func()) {
 		return
 	}
 	l.sim.count("a store call held up")
-	l.clock.timer.stall()
+	l.clock.timers[0].stall()
 	<-until
 	if before {
 		call()
@@ -150,7 +150,7 @@ func (l *life) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.next = false; s.until != nil {
-		l.clock.timer.unstall()
+		l.clock.timers[0].unstall()
 		close(s.until)
 		s.until = nil
 	}
@@ -172,6 +172,9 @@ func (l *life) muted() bool {
 
 // held are the faults of the user's code, which does not return, for long or for ever.
 func (s *simulation) held() []fault {
+	if s.seats > 0 { // there is no log, and a call is of one seat of several
+		return nil
+	}
 	return []fault{
 		{"a log handler that blocks", 2, false, func(l *life) bool {
 			s.mu.Lock()

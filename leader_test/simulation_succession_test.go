@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
@@ -180,19 +179,10 @@ func (s *simulation) orderlyCalls() []fault {
 // "In the queue nobody who stays is overtaken twice in the absence of faults", and a
 // vacancy costs one write, whichever candidates resign, stop and start.
 func TestQueue_KeepsOrderWithoutFaults(t *testing.T) {
-	all := simulate(t, seeds(4), func(t *testing.T, seed uint64, trace func(string)) (s *simulation) {
-		t.Helper()
-		synctest.Test(t, func(t *testing.T) {
-			seedSessions(t, seed)
-			s = newSimulation(t, seed, trace)
-			s.orderly = true
-			s.ids = []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"}[:2+s.rng.IntN(11)]
-			m := newMemory(s)
-			s.ground = m
-			s.run(m.unknown())
-		})
-		return s
-	})
+	all := simulate(t, seeds(4), onKit(func(s *simulation) {
+		s.orderly = true
+		s.ids = []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"}[:2+s.rng.IntN(11)]
+	}))
 	check.That(t, all.seeds < 50 || all.elections >= 4*all.seeds,
 		"only %d elections in %d seeds", all.elections, all.seeds)
 }

@@ -100,20 +100,25 @@ func simulate(t *testing.T, n int, run course) sum {
 	return all
 }
 
-// inMemory simulates on the test kit.
-func inMemory(amnesia, guarded bool) course {
+// onKit simulates on the test kit, with the settings of a class.
+func onKit(class func(s *simulation)) course {
 	return func(t *testing.T, seed uint64, trace func(string)) (s *simulation) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {
 			seedSessions(t, seed)
 			s = newSimulation(t, seed, trace)
-			s.amnesia, s.guarded = amnesia, guarded || s.chance(4)
+			class(s)
 			m := newMemory(s)
 			s.ground = m
 			s.run(m.unknown())
 		})
 		return s
 	}
+}
+
+// inMemory simulates elections with one leader.
+func inMemory(amnesia, guarded bool) course {
+	return onKit(func(s *simulation) { s.amnesia, s.guarded = amnesia, guarded || s.chance(4) })
 }
 
 // "At any instant at most one leadership context per election is alive", "every term
@@ -145,6 +150,17 @@ func TestWhateverHappens_GuardsHold(t *testing.T) {
 			"only %d writes were %s in %d seeds", all.tally["a write "+outcome], outcome, all.seeds)
 	}
 	caused(t, all, "guard: ", slices.Concat(ofFeeds, []string{"Close", "Erase", "Expire", "Wipe", "Drop", "Recreate", "Rollback"}))
+}
+
+// Each seat of an election with several leaders has at most one leader, and no candidate leads on two
+// seats. When the faults have ceased, all seats are taken. The goroutines of the seats of a candidate run
+// in no particular order, so a seed is not the same every time.
+func TestWhateverHappens_OneSeatEach(t *testing.T) {
+	all := simulate(t, seeds(20), onKit(func(s *simulation) {
+		s.seats, s.racing = 2+s.rng.IntN(3), true
+		s.ids = []string{"a", "b", "c", "d", "e", "f", "g", "h"}[:s.seats+s.rng.IntN(4)]
+	}))
+	check.That(t, all.elections >= 4*all.seeds, "only %d elections in %d seeds", all.elections, all.seeds)
 }
 
 // A store that forgets takes away the promise of one leader, and no other. The events

@@ -104,8 +104,7 @@ func newStalled(t *testing.T) *stalled {
 	x.js = tcpJS(t, x.nc)
 	tcpCreate(t, x.js, leader.BucketConfig{Roster: true})
 	var err error
-	x.gb, err = fence.CreateBucket(t.Context(), x.js, jetstream.KeyValueConfig{Bucket: "G"})
-	check.OK(t, err)
+	x.gb = check.Got(fence.CreateBucket(t.Context(), x.js, jetstream.KeyValueConfig{Bucket: "G"}))(t)
 	x.gs, err = fence.CreateStream(t.Context(), x.js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}, "s.guard")
 	check.OK(t, err)
 	x.b = tcpBucket(t, x.js)

@@ -3,6 +3,7 @@
 package leader_test
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"testing"
@@ -92,7 +93,7 @@ func tcpShows(t *testing.T, holders <-chan leader.Holder, id, value string) {
 // A leader hands over on every transport and storage.
 func TestTCP_TransportsAndStorage(t *testing.T) {
 	t.Parallel()
-	serve, trust := tcpCertificate(t)
+	ca := newAuthority(t, "ca")
 	for _, tr := range []struct {
 		name string
 		opts func(*server.Options)
@@ -101,8 +102,11 @@ func TestTCP_TransportsAndStorage(t *testing.T) {
 		{"TCP", func(*server.Options) {}, func(t *testing.T, s *server.Server) *nats.Conn {
 			return tcpDial(t, s.ClientURL())
 		}},
-		{"TLS", func(o *server.Options) { o.TLSConfig = serve; o.TLS = true }, func(t *testing.T, s *server.Server) *nats.Conn {
-			nc := tcpDial(t, s.ClientURL(), nats.Secure(trust))
+		{"TLS", func(o *server.Options) {
+			o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{ca.server()}}
+			o.TLS = true
+		}, func(t *testing.T, s *server.Server) *nats.Conn {
+			nc := tcpDial(t, s.ClientURL(), ca.secure())
 			check.Got(nc.TLSConnectionState())(t)
 			return nc
 		}},

@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/check"
+	netlink "github.com/natsleader/natsleader/internal/link"
 	"github.com/natsleader/natsleader/internal/proof"
+	"github.com/natsleader/natsleader/internal/testcluster"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -40,8 +41,8 @@ func startSupercluster(t *testing.T) *supercluster {
 		return "WEST"
 	}
 	for i := range n {
-		c.links = append(c.links, linkTo(t, gateways[i]))
-		remotes[home(i)] = append(remotes[home(i)], fmt.Sprintf(`"nats://127.0.0.1:%d"`, c.links[i].port))
+		c.links = append(c.links, linkTo(t, fmt.Sprint("127.0.0.1:", gateways[i])))
+		remotes[home(i)] = append(remotes[home(i)], fmt.Sprintf(`"nats://%s"`, c.links[i].Addr()))
 		peers[home(i)] = append(peers[home(i)], fmt.Sprintf(`"nats-route://127.0.0.1:%d"`, routes[i]))
 	}
 	for i := range n {
@@ -51,9 +52,9 @@ func startSupercluster(t *testing.T) *supercluster {
 			server_name: s%d
 			cluster { name: %s, host: 127.0.0.1, port: %d, routes: [ %s ] }
 			gateway {
-				name: %s, host: 127.0.0.1, port: %d, advertise: "127.0.0.1:%d"
+				name: %s, host: 127.0.0.1, port: %d, advertise: %q
 				gateways: [ { name: EAST, urls: [ %s ] }, { name: WEST, urls: [ %s ] } ]
-			}`, i, name, routes[i], strings.Join(peers[name], ", "), name, gateways[i], c.links[i].port,
+			}`, i, name, routes[i], strings.Join(peers[name], ", "), name, gateways[i], c.links[i].Addr(),
 			strings.Join(remotes["EAST"], ", "), strings.Join(remotes["WEST"], ", ")))
 		s := tcpServe(t, opts)
 		if name == "EAST" {
@@ -79,12 +80,12 @@ func (c *supercluster) joined() {
 	})
 }
 
-func (c *supercluster) setCut(cut bool) {
+func (c *supercluster) set(mode string) {
 	c.tb.Helper()
 	for _, l := range c.links {
-		l.setCut(cut)
+		l.Set(mode)
 	}
-	if !cut {
+	if mode == netlink.Works {
 		c.joined()
 	}
 }
@@ -97,11 +98,10 @@ func TestTopology_Supercluster(t *testing.T) {
 	t.Parallel()
 	c := startSupercluster(t)
 	js := tcpJS(t, tcpDial(t, c.east[0].ClientURL()))
-	tcpEventually(t, "the bucket can be made", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
-		_, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: "E", Replicas: 3, Placement: &jetstream.Placement{Cluster: "EAST"}})
-		return err == nil
+	testcluster.Until(t, "the bucket can be made", func(ctx context.Context) error {
+		return check.Err(leader.CreateBucket(ctx, js, leader.BucketConfig{
+			Name: "E", Replicas: 3, Placement: &jetstream.Placement{Cluster: "EAST"},
+		}))
 	})
 	open := func(s *server.Server) *leader.Bucket { return tcpBucket(t, tcpJS(t, tcpDial(t, s.ClientURL()))) }
 	el := tcpElectionOf(t, "e")
@@ -110,13 +110,13 @@ func TestTopology_Supercluster(t *testing.T) {
 	west := el.stand(open(c.west[0]), leader.Config{ID: "west", LeaseDuration: operationLease})
 	west.Expect(leadertest.Observed("east"))
 
-	c.setCut(true)
+	c.set(netlink.Cut)
 	west.Expect(leadertest.Faulted(leader.ErrUnreachable), leadertest.Observed(""))
 	tcpRenewed(t, open(c.east[2]), "e", 4)
 	if err := term.Err(); err != nil || west.State() != leader.StateCandidate {
 		t.Errorf("east has %v, west is %v", err, west.State())
 	}
-	c.setCut(false)
+	c.set(netlink.Works)
 	west.Expect(leadertest.Observed("east"))
 
 	// Right after the gateways are connected again a reply to west may get lost, and it tries again
@@ -126,9 +126,9 @@ func TestTopology_Supercluster(t *testing.T) {
 	west.Expect(leadertest.Elected())
 	east = el.stand(open(c.east[1]), leader.Config{ID: "east", LeaseDuration: operationLease})
 	east.Expect(leadertest.Observed("west"))
-	c.setCut(true)
+	c.set(netlink.Cut)
 	west.Expect(leadertest.Faulted(leader.ErrUnreachable), leadertest.Fenced(leader.ErrLeaseExpired))
 	east.Expect(leadertest.Observed(""), leadertest.Elected())
-	c.setCut(false)
+	c.set(netlink.Works)
 	west.Expect(leadertest.Deposed(leader.ErrLeaseExpired), leadertest.Observed("east"))
 }

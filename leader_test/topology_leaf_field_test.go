@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/check"
+	netlink "github.com/natsleader/natsleader/internal/link"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -23,9 +24,9 @@ func TestTopology_LeafCutOff(t *testing.T) {
 	proof.Only(t)
 	t.Parallel()
 	hub := tcpServe(t, tcpOptions(t, `server_name: hub, jetstream { domain: hub }, leafnodes { host: 127.0.0.1, port: -1, no_advertise: true }`))
-	link := linkTo(t, tcpLeafPort(t, hub))
+	link := linkTo(t, fmt.Sprint("127.0.0.1:", tcpLeafPort(t, hub)))
 	leaf := tcpServe(t, tcpOptions(t, fmt.Sprintf(`server_name: leaf, jetstream { domain: leaf }
-		leafnodes { reconnect: "50ms", remotes: [ { url: "nats-leaf://127.0.0.1:%d" } ] }`, link.port)))
+		leafnodes { reconnect: "50ms", remotes: [ { url: "nats-leaf://%s" } ] }`, link.Addr())))
 	joined := func() {
 		t.Helper()
 		tcpEventually(t, "the leaf is connected", func() bool { return hub.NumLeafNodes() == 1 && leaf.NumLeafNodes() == 1 })
@@ -42,12 +43,12 @@ func TestTopology_LeafCutOff(t *testing.T) {
 	far := el.stand(open(leaf), leader.Config{ID: "far", LeaseDuration: operationLease})
 	far.Expect(leadertest.Observed("near"))
 
-	link.setCut(true)
+	link.Set(netlink.Cut)
 	far.Expect(leadertest.Faulted(leader.ErrUnreachable), leadertest.Observed(""))
 	tcpRenewed(t, open(hub), "e", 4)
 	err := term.Err()
 	check.That(t, err == nil && far.State() == leader.StateCandidate, "near has %v, far is %v", err, far.State())
-	link.setCut(false)
+	link.Set(netlink.Works)
 	joined()
 	far.Expect(leadertest.Observed("near"))
 
@@ -55,10 +56,10 @@ func TestTopology_LeafCutOff(t *testing.T) {
 	near.Expect(leadertest.Deposed(leader.ErrResigned))
 	far.Expect(leadertest.Elected())
 	near.Expect(leadertest.Observed("far"))
-	link.setCut(true)
+	link.Set(netlink.Cut)
 	far.Expect(leadertest.Faulted(leader.ErrUnreachable), leadertest.Fenced(leader.ErrLeaseExpired))
 	near.Expect(leadertest.Observed(""), leadertest.Elected())
-	link.setCut(false)
+	link.Set(netlink.Works)
 	joined()
 	far.Expect(leadertest.Deposed(leader.ErrLeaseExpired), leadertest.Observed("near"))
 }

@@ -41,9 +41,7 @@ func newAuthority(tb testing.TB, name string) *authority {
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	signed := ca.sign(ca.cert)
-	var err error
-	ca.cert, err = x509.ParseCertificate(signed.Certificate[0])
-	check.OK(tb, err)
+	ca.cert = check.Got(x509.ParseCertificate(signed.Certificate[0]))(tb)
 	return ca
 }
 

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"os"
 	"testing"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 // The two parts of a ledger that a leader writes. A ledger is a bucket with a stream
@@ -68,33 +70,28 @@ type diary struct {
 // follow reads the attempts written since the last call.
 func (d *diary) follow(tb testing.TB) {
 	tb.Helper()
-	followLines(tb, d.path, &d.read, func(line []byte) error {
-		var a attempt
-		err := json.Unmarshal(line, &a)
-		d.attempts = append(d.attempts, a)
-		return err
-	})
+	follow(tb, d.path, &d.read, &d.attempts)
 }
 
-// followLines reads the whole lines that were appended to a file since the last call.
-func followLines(tb testing.TB, path string, read *int64, take func(line []byte) error) {
+// follow reads the whole lines that were appended to a file since the last call.
+func follow[T any](tb testing.TB, path string, read *int64, into *[]T) {
 	tb.Helper()
 	f, err := os.Open(path)
 	if os.IsNotExist(err) {
 		return // the process has not come that far
 	}
-	ok(tb, err)
+	expect.OK(tb, err)
 	defer func() { _ = f.Close() }()
-	_, err = f.Seek(*read, 0)
-	ok(tb, err)
+	expect.Got(f.Seek(*read, 0))(tb)
 	for r := bufio.NewReader(f); ; {
 		line, err := r.ReadBytes('\n')
 		if err != nil {
 			return // the rest of the line is not there yet
 		}
 		*read += int64(len(line))
-		if err := take(line); err != nil {
-			tb.Fatalf("%s: %q: %v", path, line, err)
-		}
+		var one T
+		err = json.Unmarshal(line, &one)
+		expect.Must(tb, err == nil, "%s: %q: %v", path, line, err)
+		*into = append(*into, one)
 	}
 }

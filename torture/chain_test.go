@@ -3,10 +3,8 @@ package torture_test
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/anishathalye/porcupine"
 )
@@ -112,24 +110,17 @@ func closeOpen(ops []porcupine.Operation) []porcupine.Operation {
 	return ops
 }
 
-// chainStretch is a part of a history, between two instants at which no operation was
-// in progress.
-type chainStretch struct {
-	initial uint64
-	ops     []porcupine.Operation
-}
-
 // split cuts a history, which is sorted by calls: the cost of Porcupine is the square of
 // the length.
-func split(initial uint64, ops []porcupine.Operation) []chainStretch {
+func split(initial uint64, ops []porcupine.Operation) []stretch[uint64] {
 	const enough = 1000
-	var all []chainStretch
-	s := chainStretch{initial: initial}
+	var all []stretch[uint64]
+	s := stretch[uint64]{initial: initial}
 	last, busy := initial, int64(0) // the greatest revision, and the end of all operations, so far
 	for _, o := range ops {
 		if len(s.ops) >= enough && o.Call > busy {
 			all = append(all, s)
-			s = chainStretch{initial: last}
+			s = stretch[uint64]{initial: last}
 		}
 		op, _ := o.Input.(chainOp)
 		last, busy = max(last, op.rev), max(busy, o.Return)
@@ -142,22 +133,6 @@ func split(initial uint64, ops []porcupine.Operation) []chainStretch {
 // that their calls and returns allow.
 func linear(tb testing.TB, b books, f findings, what, dir string) bool {
 	tb.Helper()
-	start := time.Now()
-	linear := true
 	initial, ops := chain(b, f, what)
-	stretches := split(initial, ops)
-	longest := 0
-	for i, s := range stretches {
-		longest = max(longest, len(s.ops))
-		result, info := porcupine.CheckOperationsVerbose(chainModel(s.initial), s.ops, 5*time.Minute)
-		if result == porcupine.Ok {
-			continue
-		}
-		linear = false
-		path := filepath.Join(dir, fmt.Sprintf("porcupine-%s-%d.html", what, i))
-		tb.Logf("porcupine: stretch %d of the %s: %s, see %s (%v)", i, what, result, path, porcupine.VisualizePath(chainModel(s.initial), info, path))
-	}
-	tb.Logf("porcupine: the %s: %d operations in %d stretches of at most %d in %v",
-		what, len(ops), len(stretches), longest, time.Since(start).Round(time.Millisecond))
-	return linear
+	return orderly(tb, what, chainModel, split(initial, ops), dir)
 }

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/anishathalye/porcupine"
-
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -33,8 +31,7 @@ type section struct {
 // sections reads the cases of a file.
 func sections(t *testing.T, name string) (all []section) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	ok(t, err)
+	text := expect.Got(os.ReadFile(filepath.Join("testdata", name)))(t)
 	for _, part := range strings.Split("\n"+string(text), "\n# ")[1:] {
 		lines := strings.Split(strings.TrimSpace(part), "\n")
 		s := section{name: lines[0]}
@@ -57,16 +54,14 @@ func span(t *testing.T, text string) (from, to int64) {
 // number reads milliseconds.
 func number(t *testing.T, text string) int64 {
 	t.Helper()
-	n, err := strconv.ParseFloat(text, 64)
-	ok(t, err)
+	n := expect.Got(strconv.ParseFloat(text, 64))(t)
 	return int64(math.Round(n * float64(time.Millisecond)))
 }
 
 // token reads a token.
 func token(t *testing.T, text string) uint64 {
 	t.Helper()
-	n, err := strconv.ParseUint(text, 10, 64)
-	ok(t, err)
+	n := expect.Got(strconv.ParseUint(text, 10, 64))(t)
 	return n
 }
 
@@ -144,10 +139,7 @@ func TestTheCheckersFindWhatIsWrong(t *testing.T) {
 			expect.That(t, (breaks != "" || found == "") && strings.Contains(found, breaks),
 				"the checker says %q, want %q", found, breaks)
 			expect.That(t, len(v.noted) == notes, "noted %q, want %d", v.noted, notes)
-			legal := true
-			for _, s := range stretches(h, v.terms) {
-				legal = legal && porcupine.CheckOperations(lockModel(s.initial), s.ops)
-			}
+			legal := orderly(t, "lock", lockModel, locked(h, v.terms), t.TempDir())
 			expect.Equal(t, legal, (lock == ""), "a lock for porcupine: %v, want %q", lock)
 		})
 	}
@@ -168,7 +160,7 @@ func TestPorcupine_IsFastEnough(t *testing.T) {
 	}
 	v := check(h)
 	expect.Must(t, len(v.broken) == 0, "%v", v.broken)
-	linearizable(t, h, v.terms, t.TempDir())
+	expect.That(t, orderly(t, "lock", lockModel, locked(h, v.terms), t.TempDir()), "it is no lock")
 }
 
 // Leaderless times are those between terms.

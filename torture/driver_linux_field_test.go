@@ -12,6 +12,7 @@ import (
 	"time"
 
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/testcluster"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -35,7 +36,7 @@ type seat struct {
 	name   string
 	links  []*link
 	number int // of processes so far
-	proc   *process
+	proc   *testcluster.Process
 	lives  map[*bucket]*life // of this process
 }
 
@@ -70,15 +71,15 @@ func (d *driver) logf(format string, args ...any) {
 
 // seat makes a place with links to all servers and puts a candidate there. The
 // candidate tries the servers in that order, or in a random one.
-func (d *driver) seat(order ...*node) *seat {
+func (d *driver) seat(order ...*testcluster.Node) *seat {
 	d.tb.Helper()
 	s := &seat{name: fmt.Sprintf("c%d", len(d.seats)+1)}
 	if len(order) == 0 {
-		order = slices.Clone(d.c.nodes)
+		order = slices.Clone(d.c.Nodes)
 		d.rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	}
 	for _, n := range order {
-		s.links = append(s.links, newLink(d.tb, n.name, n.address))
+		s.links = append(s.links, newLink(d.tb, n.Name, n.Address))
 	}
 	d.seats = append(d.seats, s)
 	d.run(s)
@@ -108,7 +109,9 @@ func (d *driver) run(s *seat) {
 		b.lives = append(b.lives, l)
 		spec.MinToken[b.cfg.Name] = b.minToken(d.tb)
 	}
-	s.proc = start(d.tb, spec.ID, candidateEnv, string(encode(d.tb, spec)), filepath.Join(d.c.dir, spec.ID+".out"))
+	cmd := testcluster.Self(d.tb, candidateEnv, string(encode(d.tb, spec)))
+	cmd.SysProcAttr = dies
+	s.proc = testcluster.StartTo(d.tb, spec.ID, cmd, filepath.Join(d.c.dir, spec.ID+".out"))
 }
 
 // minToken returns the MinToken for a candidate in the bucket. Tokens can be ahead of
@@ -131,19 +134,19 @@ func (b *bucket) minToken(tb testing.TB) uint64 {
 
 // kill ends the process of a seat at once.
 func (s *seat) kill() {
-	s.proc.kill()
+	s.proc.Kill()
 	for _, l := range s.lives {
 		l.killed = monotonic()
 	}
 }
 
-func (s *seat) tell(line string) { _, _ = io.WriteString(s.proc.stdin, line+"\n") }
+func (s *seat) tell(line string) { _, _ = io.WriteString(s.proc.Stdin, line+"\n") }
 
 // finish waits for a process that is to stop.
 func (d *driver) finish(s *seat) {
 	d.tb.Helper()
-	eventually(d.tb, s.proc.name+" has stopped", func() bool { return !s.proc.alive() })
-	expect.Must(d.tb, s.proc.cmd.ProcessState.Success(), "%s: %v", s.proc.name, s.proc.cmd.ProcessState)
+	testcluster.Eventually(d.tb, s.proc.Name+" has stopped", func() bool { return !s.proc.Alive() })
+	expect.Must(d.tb, s.proc.Cmd.ProcessState.Success(), "%s: %v", s.proc.Name, s.proc.Cmd.ProcessState)
 }
 
 // leading returns the latest claim of the life, if it is recent.
@@ -172,12 +175,12 @@ func (l *life) knows() string {
 }
 
 // server returns the server that the candidate is connected to, or nil.
-func (d *driver) server(s *seat) *node {
+func (d *driver) server(s *seat) *testcluster.Node {
 	for _, l := range s.lives {
 		l.follow(d.tb)
 		for _, e := range slices.Backward(l.entries) {
 			if e.What == connected || e.What == disconnected {
-				return d.c.node(e.Text)
+				return d.c.Node(e.Text)
 			}
 		}
 	}
@@ -189,7 +192,7 @@ func (d *driver) server(s *seat) *node {
 func (d *driver) leader(b *bucket) (found *seat, claim entry) {
 	d.tb.Helper()
 	for _, s := range d.seats {
-		if e, leads := s.lives[b].leading(d.tb); leads && s.proc.alive() {
+		if e, leads := s.lives[b].leading(d.tb); leads && s.proc.Alive() {
 			if found != nil {
 				return nil, entry{}
 			}
@@ -211,7 +214,7 @@ func (d *driver) victim() *seat {
 
 func (d *driver) whole() {
 	d.tb.Helper()
-	d.c.whole(d.streams()...)
+	d.c.Whole(d.streams()...)
 }
 
 // streams returns the buckets of all elections, and their ledgers.
@@ -244,14 +247,14 @@ func (d *driver) calm() {
 				d.tell(b)
 			}
 		}()
-		eventually(d.tb, "one leads in "+b.cfg.Name+", and all know", func() bool {
+		testcluster.Eventually(d.tb, "one leads in "+b.cfg.Name+", and all know", func() bool {
 			s, claim := d.leader(b)
 			if s == nil || time.Duration(claim.Left) < d.fence/4*3 {
 				return false
 			}
 			for _, other := range d.seats {
-				expect.Must(d.tb, other.proc.alive(),
-					"%s has died by itself: %v", other.proc.name, other.proc.cmd.ProcessState)
+				expect.Must(d.tb, other.proc.Alive(),
+					"%s has died by itself: %v", other.proc.Name, other.proc.Cmd.ProcessState)
 				if other != s && other.lives[b].knows() != s.lives[b].id {
 					return false
 				}
@@ -303,7 +306,8 @@ func (d *driver) check() map[*bucket]verdict {
 			d.tb.Logf("%s: noted: %s", b.cfg.Name, noted)
 		}
 		d.tb.Logf("%s: %d processes, %d terms, the closest two %v apart", b.cfg.Name, len(b.lives), len(v.terms), v.closest)
-		linearizable(d.tb, b.history, v.terms, d.c.dir)
+		expect.That(d.tb, orderly(d.tb, "lock-"+b.cfg.Name, lockModel, locked(b.history, v.terms), d.c.dir),
+			"%s: the history of the lock is not known to be linearizable", b.cfg.Name)
 		verdicts[b] = v
 	}
 	return verdicts

@@ -8,6 +8,11 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/testcluster"
 )
 
 // fault is one kind of harm. inject does the harm, and the function that it returns
@@ -77,7 +82,7 @@ func links(lease time.Duration) []fault {
 			case 1: // to the server it is connected to
 				n := d.server(s)
 				for _, l := range s.links {
-					if n != nil && l.server == n.name {
+					if n != nil && l.server == n.Name {
 						hit = append(hit, l)
 					}
 				}
@@ -126,34 +131,34 @@ func (d *driver) killAll() func() {
 
 func (d *driver) pauseCandidate() func() {
 	s := d.victim()
-	s.proc.pause()
+	s.proc.Pause()
 	from := monotonic() + int64(100*time.Millisecond) // all its threads have stopped by then
 	return func() {
 		for _, l := range s.lives {
 			l.pauses = append(l.pauses, pause{from, monotonic()})
 		}
-		s.proc.unpause()
+		s.proc.Resume()
 	}
 }
 
 // streamsLeader strikes the server that leads the stream of one of the buckets, or of a
 // ledger.
-func streamsLeader(how func(*driver, *node) func()) func(*driver) func() {
+func streamsLeader(how func(*driver, *testcluster.Node) func()) func(*driver) func() {
 	return func(d *driver) func() {
-		return how(d, d.c.leads(d.anyStream()))
+		return how(d, d.c.Leads(d.anyStream()))
 	}
 }
 
-func anyServer(how func(*driver, *node) func()) func(*driver) func() {
-	return func(d *driver) func() { return how(d, d.c.nodes[d.rng.IntN(len(d.c.nodes))]) }
+func anyServer(how func(*driver, *testcluster.Node) func()) func(*driver) func() {
+	return func(d *driver) func() { return how(d, d.c.Nodes[d.rng.IntN(len(d.c.Nodes))]) }
 }
 
 // twoServers leaves one server, which can store nothing.
-func twoServers(how func(*driver, *node) func()) func(*driver) func() {
+func twoServers(how func(*driver, *testcluster.Node) func()) func(*driver) func() {
 	return func(d *driver) func() {
 		var undo []func()
-		for _, i := range d.rng.Perm(len(d.c.nodes))[:2] {
-			undo = append(undo, how(d, d.c.nodes[i]))
+		for _, i := range d.rng.Perm(len(d.c.Nodes))[:2] {
+			undo = append(undo, how(d, d.c.Nodes[i]))
 		}
 		return func() {
 			for _, u := range undo {
@@ -163,27 +168,27 @@ func twoServers(how func(*driver, *node) func()) func(*driver) func() {
 	}
 }
 
-func (d *driver) killServer(n *node) func() {
-	n.kill()
-	return func() { d.c.up(n) }
+func (d *driver) killServer(n *testcluster.Node) func() {
+	n.Kill()
+	return n.Up
 }
 
-func (d *driver) pauseServer(n *node) func() {
-	n.pause()
-	return func() { d.c.up(n) }
+func (d *driver) pauseServer(n *testcluster.Node) func() {
+	n.Pause()
+	return n.Up
 }
 
 // cutOff separates a server from the others, but not from its clients.
-func (d *driver) cutOff(n *node) func() {
-	return harm(n.links, func(l *link) { l.swallow(toServer, otherWay) })
+func (d *driver) cutOff(n *testcluster.Node) func() {
+	return harm(d.c.links[n], func(l *link) { l.swallow(toServer, otherWay) })
 }
 
 // halfCutOff lets a server receive from the others, but not send to them, or the other
 // way round.
-func (d *driver) halfCutOff(n *node) func() {
+func (d *driver) halfCutOff(n *testcluster.Node) func() {
 	speaks := d.rng.IntN(2) == 0
-	return harm(n.links, func(l *link) {
-		if speaks == (l.server == n.name) {
+	return harm(d.c.links[n], func(l *link) {
+		if speaks == (l.server == n.Name) {
 			l.swallow(otherWay)
 		} else {
 			l.swallow(toServer)
@@ -195,8 +200,8 @@ func (d *driver) halfCutOff(n *node) func() {
 func allRoutes(how func(*link, *rand.Rand)) func(*driver) func() {
 	return func(d *driver) func() {
 		var all []*link
-		for _, n := range d.c.nodes {
-			all = append(all, n.links...)
+		for _, n := range d.c.Nodes {
+			all = append(all, d.c.links[n]...)
 		}
 		slices.SortFunc(all, func(a, b *link) int { return strings.Compare(a.proxy.Listen, b.proxy.Listen) })
 		return harm(slices.Compact(all), func(l *link) { how(l, d.rng) })
@@ -217,8 +222,8 @@ func harm(links []*link, how func(*link)) (undo func()) {
 
 // roll shuts the servers down and starts them again, one after another.
 func (d *driver) roll() func() {
-	for _, i := range d.rng.Perm(len(d.c.nodes)) {
-		d.c.nodes[i].shutdown()
+	for _, i := range d.rng.Perm(len(d.c.Nodes)) {
+		d.c.Nodes[i].Shut()
 		d.whole()
 	}
 	return nil
@@ -227,16 +232,16 @@ func (d *driver) roll() func() {
 // rollBackOne gives one server of three an earlier copy of its store. The others
 // remember.
 func (d *driver) rollBackOne() func() {
-	n := d.c.nodes[d.rng.IntN(len(d.c.nodes))]
-	n.shutdown()
-	copied := n.save(d.tb)
+	n := d.c.Nodes[d.rng.IntN(len(d.c.Nodes))]
+	n.Shut()
+	copied := save(d.tb, n)
 	d.whole()
 	for range 1 + d.rng.IntN(3) {
 		d.resign()
 		d.hold(d.spec.Lease/2, d.spec.Lease)
 	}
-	n.shutdown()
-	n.swap(d.tb, copied)
+	n.Shut()
+	swap(d.tb, n, copied)
 	d.whole()
 	return nil
 }
@@ -245,7 +250,7 @@ func (d *driver) rollBackOne() func() {
 // the error code of a refusal.
 func (d *driver) ask(do func(ctx context.Context) error) (refused int) {
 	d.tb.Helper()
-	eventually(d.tb, "the store answers the driver", func() bool {
+	testcluster.Eventually(d.tb, "the store answers the driver", func() bool {
 		ctx, cancel := context.WithTimeout(d.tb.Context(), 2*time.Second)
 		defer cancel()
 		err := do(ctx)
@@ -255,17 +260,34 @@ func (d *driver) ask(do func(ctx context.Context) error) (refused int) {
 	return refused
 }
 
-func (d *driver) deleteKey() func() {
-	b := d.buckets[d.rng.IntN(len(d.buckets))]
-	if refused := d.ask(func(ctx context.Context) error {
-		kv, err := d.c.js.KeyValue(ctx, b.cfg.Name)
+// onKey makes a request for the key of a bucket.
+func (d *driver) onKey(b *bucket, do func(ctx context.Context, kv jetstream.KeyValue) error) (refused int) {
+	d.tb.Helper()
+	return d.ask(func(ctx context.Context) error {
+		kv, err := d.c.JS.KeyValue(ctx, b.cfg.Name)
 		if err != nil {
 			return err
 		}
-		return kv.Delete(ctx, electionName)
-	}); refused != 0 {
-		d.tb.Errorf("nats kv del was refused with %d", refused)
-	}
+		return do(ctx, kv)
+	})
+}
+
+// purge purges the stream of a bucket.
+func (d *driver) purge(b *bucket) (refused int) {
+	d.tb.Helper()
+	return d.ask(func(ctx context.Context) error {
+		s, err := d.c.JS.Stream(ctx, "KV_"+b.cfg.Name)
+		if err != nil {
+			return err
+		}
+		return s.Purge(ctx)
+	})
+}
+
+func (d *driver) deleteKey() func() {
+	b := d.buckets[d.rng.IntN(len(d.buckets))]
+	refused := d.onKey(b, func(ctx context.Context, kv jetstream.KeyValue) error { return kv.Delete(ctx, electionName) })
+	expect.That(d.tb, refused == 0, "nats kv del was refused with %d", refused)
 	return nil
 }
 
@@ -273,26 +295,12 @@ func (d *driver) deleteKey() func() {
 // bucket, it purges the stream.
 func (d *driver) purgeKey() func() {
 	b := d.buckets[d.rng.IntN(len(d.buckets))]
-	refused := d.ask(func(ctx context.Context) error {
-		kv, err := d.c.js.KeyValue(ctx, b.cfg.Name)
-		if err != nil {
-			return err
-		}
-		return kv.Purge(ctx, electionName)
-	})
-	if sealed := b.cfg.TTL == 0; sealed != (refused == noRollup) {
-		d.tb.Errorf("%s: a purge of the key was answered with %d", b.cfg.Name, refused)
-	} else if !sealed {
-		return nil
-	}
-	if refused := d.ask(func(ctx context.Context) error {
-		s, err := d.c.js.Stream(ctx, "KV_"+b.cfg.Name)
-		if err != nil {
-			return err
-		}
-		return s.Purge(ctx)
-	}); refused != noPurge {
-		d.tb.Errorf("%s: a purge of the stream was answered with %d", b.cfg.Name, refused)
+	refused := d.onKey(b, func(ctx context.Context, kv jetstream.KeyValue) error { return kv.Purge(ctx, electionName) })
+	sealed := b.cfg.TTL == 0
+	expect.That(d.tb, sealed == (refused == noRollup), "%s: a purge of the key was answered with %d", b.cfg.Name, refused)
+	if sealed && refused == noRollup {
+		refused = d.purge(b)
+		expect.That(d.tb, refused == noPurge, "%s: a purge of the stream was answered with %d", b.cfg.Name, refused)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
+	"github.com/natsleader/natsleader/internal/testcluster"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -62,7 +63,7 @@ func tortureWriters(t *testing.T, servers int, duration time.Duration, storages 
 
 // writersFaults are the faults that a ledger in that storage outlives, and two more.
 func (d *driver) writersFaults(storages []jetstream.StorageType) []fault {
-	memory, alone := slices.Contains(storages, jetstream.MemoryStorage), len(d.c.nodes) == 1
+	memory, alone := slices.Contains(storages, jetstream.MemoryStorage), len(d.c.Nodes) == 1
 	all := slices.Concat(d.faults(), d.oblivions(), []fault{
 		{"guard deleted", "key", d.spec.Lease / 4, d.spec.Lease, (*driver).deleteGuard},
 		{"stream's leader moved", "server", 0, time.Second, (*driver).moveLeader},
@@ -134,19 +135,19 @@ func TestPut_OfStoppedLeader(t *testing.T) {
 			first, claim := d.leader(b)
 			first.tell("wait " + b.cfg.Name)
 			diary := &first.lives[b].diary
-			eventually(t, "it has checked its term", func() bool {
+			testcluster.Eventually(t, "it has checked its term", func() bool {
 				diary.follow(t)
 				return slices.ContainsFunc(diary.attempts, func(a attempt) bool { return a.Kind == waiting })
 			})
-			first.proc.pause()
+			first.proc.Pause()
 			before := len(diary.attempts)
-			eventually(t, "another leads and writes", func() bool {
+			testcluster.Eventually(t, "another leads and writes", func() bool {
 				s, now := d.leader(b)
 				return s != nil && now.Token != claim.Token && s.lives[b].works(t, *b.ledger, now.Token, claim.At)
 			})
 			first.tell("go " + b.cfg.Name)
-			first.proc.unpause()
-			eventually(t, "its write has come to an end", func() bool { diary.follow(t); return len(diary.attempts) > before })
+			first.proc.Resume()
+			testcluster.Eventually(t, "its write has come to an end", func() bool { diary.follow(t); return len(diary.attempts) > before })
 			expect.Equal(t, diary.attempts[before].Out, k.want, "its write was %s")
 			d.calm()
 			d.close()
@@ -174,7 +175,7 @@ func TestHeldBackWrite_IsNotStored(t *testing.T) {
 		leader.BucketConfig{Name: "E", MaxLease: lease})
 	b := d.buckets[0]
 	d.keep(b, jetstream.FileStorage, ledgerSpec{})
-	s := d.seat(c.nodes[0], c.nodes[0])
+	s := d.seat(c.Nodes[0], c.Nodes[0])
 	d.calm()
 	_, claim := d.leader(b)
 	diary := &s.lives[b].diary
@@ -182,7 +183,7 @@ func TestHeldBackWrite_IsNotStored(t *testing.T) {
 	for ; ; held *= 2 {
 		from := monotonic()
 		s.links[0].delay(held)
-		eventually(t, "writes go the other way", func() bool {
+		testcluster.Eventually(t, "writes go the other way", func() bool {
 			return s.lives[b].works(t, *b.ledger, claim.Token, from)
 		})
 		took := time.Duration(monotonic() - from)
@@ -227,10 +228,10 @@ func TestOldStreamLeader_Refusal(t *testing.T) {
 		d.calm()
 		_, claim := d.leader(b)
 		old := d.another(s)
-		d.move(b.ledger.Bucket, old)
+		d.c.Lead(b.ledger.Bucket, old)
 		undo := d.cutOff(old)
 		from := monotonic()
-		eventually(t, "another server leads the stream", func() bool {
+		testcluster.Eventually(t, "another server leads the stream", func() bool {
 			return s.lives[b].works(t, *b.ledger, claim.Token, from)
 		})
 		undo()

@@ -85,22 +85,12 @@ type pause struct{ from, to int64 }
 // follow reads the entries written since the last call.
 func (l *life) follow(tb testing.TB) {
 	tb.Helper()
-	followLines(tb, l.path, &l.read, func(line []byte) error {
-		var e entry
-		err := json.Unmarshal(line, &e)
-		l.entries = append(l.entries, e)
-		return err
-	})
-}
-
-func ok(tb testing.TB, err error) {
-	tb.Helper()
-	expect.OK(tb, err)
+	follow(tb, l.path, &l.read, &l.entries)
 }
 
 func encode(tb testing.TB, v any) []byte {
 	tb.Helper()
 	b, err := json.Marshal(v)
-	ok(tb, err)
+	expect.OK(tb, err)
 	return b
 }

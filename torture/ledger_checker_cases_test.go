@@ -147,7 +147,7 @@ func TestLongHistory_Cut(t *testing.T) {
 	legal := func(ops []porcupine.Operation) bool {
 		stretches := split(0, ops)
 		expect.That(t, len(stretches) >= 10, "%d stretches", len(stretches))
-		return !slices.ContainsFunc(stretches, func(s chainStretch) bool {
+		return !slices.ContainsFunc(stretches, func(s stretch[uint64]) bool {
 			return !porcupine.CheckOperations(chainModel(s.initial), s.ops)
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/testcluster"
 )
 
 // keep gives an election a ledger, to which its leaders write.
@@ -26,23 +27,21 @@ func (d *driver) keep(b *bucket, storage jetstream.StorageType, spec ledgerSpec)
 // createLedger makes a bucket that forgets nothing, with a first value for each part.
 func (c *cluster) createLedger(spec ledgerSpec, storage jetstream.StorageType) {
 	c.tb.Helper()
-	eventually(c.tb, "the ledger can be made", func() bool {
-		ctx, cancel := context.WithTimeout(c.tb.Context(), 2*time.Second)
-		defer cancel()
-		_, err := c.js.CreateStream(ctx, jetstream.StreamConfig{
-			Name: spec.stream(), Subjects: []string{spec.subject(">")}, Storage: storage, Replicas: len(c.nodes),
+	testcluster.Until(c.tb, "the ledger can be made", func(ctx context.Context) error {
+		return expect.Err(c.JS.CreateStream(ctx, jetstream.StreamConfig{
+			Name: spec.stream(), Subjects: []string{spec.subject(">")}, Storage: storage, Replicas: len(c.Nodes),
 			MaxMsgsPerSubject: 1 << 40, Discard: jetstream.DiscardNew,
 			AllowDirect: true, AllowAtomicPublish: true, DenyDelete: true,
-		})
-		return err == nil
+		}))
 	})
 	for _, what := range []string{register, list} {
-		eventually(c.tb, "the first value is stored", func() bool {
-			ctx, cancel := context.WithTimeout(c.tb.Context(), 2*time.Second)
-			defer cancel()
-			_, err := c.js.Publish(ctx, spec.subject(what), encode(c.tb, value{}),
+		testcluster.Until(c.tb, "the first value is stored", func(ctx context.Context) error {
+			_, err := c.JS.Publish(ctx, spec.subject(what), encode(c.tb, value{}),
 				jetstream.WithExpectLastSequencePerSubject(0), jetstream.WithRetryAttempts(0))
-			return err == nil || code(err) == notLast
+			if code(err) == notLast {
+				return nil
+			}
+			return err
 		})
 	}
 }
@@ -51,7 +50,7 @@ func (c *cluster) createLedger(spec ledgerSpec, storage jetstream.StorageType) {
 func (c *cluster) readLedger(spec ledgerSpec) []stored {
 	c.tb.Helper()
 	var all []stored
-	eventually(c.tb, "the ledger can be read", func() bool {
+	testcluster.Eventually(c.tb, "the ledger can be read", func() bool {
 		ctx, cancel := context.WithTimeout(c.tb.Context(), time.Minute)
 		defer cancel()
 		var err error
@@ -62,7 +61,7 @@ func (c *cluster) readLedger(spec ledgerSpec) []stored {
 }
 
 func (c *cluster) tryLedger(ctx context.Context, spec ledgerSpec) ([]stored, error) {
-	s, err := c.js.Stream(ctx, spec.stream())
+	s, err := c.JS.Stream(ctx, spec.stream())
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +142,7 @@ func (d *driver) deleteGuard() func() {
 	b := d.buckets[d.rng.IntN(len(d.buckets))]
 	guard := b.ledger.guardOf([]string{register, list}[d.rng.IntN(2)])
 	if refused := d.ask(func(ctx context.Context) error {
-		_, err := d.c.js.PublishMsg(ctx, &nats.Msg{Subject: guard, Header: nats.Header{"KV-Operation": {"DEL"}}}, jetstream.WithRetryAttempts(0))
+		_, err := d.c.JS.PublishMsg(ctx, &nats.Msg{Subject: guard, Header: nats.Header{"KV-Operation": {"DEL"}}}, jetstream.WithRetryAttempts(0))
 		return err
 	}); refused != 0 {
 		d.tb.Errorf("%s could not be deleted: %d", guard, refused)
@@ -153,6 +152,6 @@ func (d *driver) deleteGuard() func() {
 
 // moveLeader makes another server the leader of a stream.
 func (d *driver) moveLeader() func() {
-	_, _ = d.c.nc.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_"+d.anyStream(), nil, time.Second)
+	_, _ = d.c.NC.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_"+d.anyStream(), nil, time.Second)
 	return nil
 }

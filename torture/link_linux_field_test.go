@@ -11,6 +11,9 @@ import (
 
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
+
+	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/testcluster"
 )
 
 // link is the connection of one candidate, or of one server, to one server: a proxy
@@ -24,7 +27,7 @@ type link struct {
 func newLink(tb testing.TB, server, address string) *link {
 	tb.Helper()
 	l := &link{tb: tb, server: server}
-	l.open(freePort(tb), address)
+	l.open(testcluster.FreeAddress(tb), address)
 	tb.Cleanup(func() { l.proxy.Stop() })
 	return l
 }
@@ -34,7 +37,7 @@ func newLink(tb testing.TB, server, address string) *link {
 func (l *link) open(listen, address string) {
 	l.tb.Helper()
 	api := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	eventually(l.tb, "a proxy listens on "+listen, func() bool {
+	testcluster.Eventually(l.tb, "a proxy listens on "+listen, func() bool {
 		l.proxy = toxiproxy.NewProxy(api, l.server, listen, address)
 		return l.proxy.Start() == nil
 	})
@@ -89,5 +92,5 @@ func (l *link) toxic(kind, direction, attributes string) {
 	l.tb.Helper()
 	_, err := l.proxy.Toxics.AddToxicJson(strings.NewReader(fmt.Sprintf(
 		`{"type": %q, "stream": %q, "attributes": {%s}}`, kind, direction, attributes)))
-	ok(l.tb, err)
+	expect.OK(l.tb, err)
 }

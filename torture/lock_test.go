@@ -57,29 +57,49 @@ func lockModel(initial lockState) porcupine.Model {
 	}
 }
 
-// lockStretch is a history from one instant to another, through which the lock
-// keeps its memory.
-type lockStretch struct {
-	initial lockState
+// stretch is a part of a history, from one instant to another: what its model begins with, and the
+// operations.
+type stretch[S any] struct {
+	initial S
 	ops     []porcupine.Operation
 }
 
-// stretches cuts the history where the store was made to forget, because the lock is
-// no lock there.
-func stretches(h history, terms []*term) []lockStretch {
-	var all []lockStretch
+// orderly reports whether the operations of each stretch have an order, each at an instant between its
+// call and its return, that the model allows.
+func orderly[S any](tb testing.TB, what string, model func(initial S) porcupine.Model, all []stretch[S], dir string) bool {
+	tb.Helper()
+	start, legal, ops, longest := time.Now(), true, 0, 0
+	for i, s := range all {
+		ops, longest = ops+len(s.ops), max(longest, len(s.ops))
+		result, info := porcupine.CheckOperationsVerbose(model(s.initial), s.ops, 5*time.Minute)
+		if result == porcupine.Ok {
+			continue
+		}
+		legal = false
+		path := filepath.Join(dir, fmt.Sprintf("porcupine-%s-%d.html", what, i))
+		err := porcupine.VisualizePath(model(s.initial), info, path)
+		tb.Logf("porcupine: stretch %d of the %s: %s, see %s (%v)", i, what, result, path, err)
+	}
+	tb.Logf("porcupine: the %s: %d operations in %d stretches of at most %d in %v",
+		what, ops, len(all), longest, time.Since(start).Round(time.Millisecond))
+	return legal
+}
+
+// locked cuts the history of the lock where the store was made to forget, because the lock is no lock
+// there.
+func locked(h history, terms []*term) []stretch[lockState] {
+	var all []stretch[lockState]
 	var from int64
 	for _, d := range h.voids {
-		all = append(all, stretch(h, terms, from, d.from))
+		all = append(all, lockedIn(h, terms, from, d.from))
 		from = d.to
 	}
-	return append(all, stretch(h, terms, from, forever))
+	return append(all, lockedIn(h, terms, from, forever))
 }
 
 const forever = 1 << 62
 
-func stretch(h history, terms []*term, from, to int64) lockStretch {
-	var s lockStretch
+func lockedIn(h history, terms []*term, from, to int64) (s stretch[lockState]) {
 	clients := make(map[string]int)
 	for i, l := range h.lives {
 		clients[l.id] = i
@@ -120,22 +140,4 @@ func stretch(h history, terms []*term, from, to int64) lockStretch {
 		}
 	}
 	return s
-}
-
-// linearizable fails the test unless there is an order of all operations, each at
-// an instant between its call and its return, that a lock with tokens allows.
-func linearizable(tb testing.TB, h history, terms []*term, dir string) {
-	tb.Helper()
-	for i, s := range stretches(h, terms) {
-		start := time.Now()
-		result, info := porcupine.CheckOperationsVerbose(lockModel(s.initial), s.ops, 5*time.Minute)
-		tb.Logf("porcupine: stretch %d: %d operations: %s in %v", i, len(s.ops), result, time.Since(start).Round(time.Millisecond))
-		if result == porcupine.Ok {
-			continue
-		}
-		tb.Errorf("the history of the lock is not known to be linearizable: %s", result)
-		if path := filepath.Join(dir, fmt.Sprintf("porcupine%d.html", i)); porcupine.VisualizePath(lockModel(s.initial), info, path) == nil {
-			tb.Logf("see %s", path)
-		}
-	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/testcluster"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -61,7 +63,7 @@ func (d *driver) forgets(how string, do func(), buckets ...*bucket) {
 func (d *driver) remake() func() {
 	b := d.buckets[d.rng.IntN(len(d.buckets))]
 	d.forgets("bucket deleted and made anew", func() {
-		d.ask(func(ctx context.Context) error { return d.c.js.DeleteKeyValue(ctx, b.cfg.Name) })
+		d.ask(func(ctx context.Context) error { return d.c.JS.DeleteKeyValue(ctx, b.cfg.Name) })
 		if d.rng.IntN(2) == 0 {
 			d.hold(0, 2*d.spec.Lease)
 		}
@@ -77,15 +79,8 @@ func (d *driver) purgeStream() func() {
 			continue
 		}
 		d.forgets("stream purged", func() {
-			if refused := d.ask(func(ctx context.Context) error {
-				s, err := d.c.js.Stream(ctx, "KV_"+b.cfg.Name)
-				if err != nil {
-					return err
-				}
-				return s.Purge(ctx)
-			}); refused != 0 {
-				d.tb.Errorf("a purge was refused with %d", refused)
-			}
+			refused := d.purge(b)
+			expect.That(d.tb, refused == 0, "a purge was refused with %d", refused)
 		}, b)
 	}
 	return nil
@@ -94,12 +89,12 @@ func (d *driver) purgeStream() func() {
 // rollBackAll gives all servers an earlier copy of their stores, as a restored
 // backup would.
 func (d *driver) rollBackAll() func() {
-	copies := make(map[*node]string)
-	for _, n := range d.c.nodes {
-		n.shutdown()
+	copies := make(map[*testcluster.Node]string)
+	for _, n := range d.c.Nodes {
+		n.Shut()
 	}
-	for _, n := range d.c.nodes {
-		copies[n] = n.save(d.tb)
+	for _, n := range d.c.Nodes {
+		copies[n] = save(d.tb, n)
 	}
 	d.calm()
 	for range 1 + d.rng.IntN(3) {
@@ -108,9 +103,9 @@ func (d *driver) rollBackAll() func() {
 	}
 	d.calm()
 	d.forgets("all stores rolled back", func() {
-		for _, n := range d.c.nodes {
-			n.kill()
-			n.swap(d.tb, copies[n])
+		for _, n := range d.c.Nodes {
+			n.Kill()
+			swap(d.tb, n, copies[n])
 		}
 	}, d.buckets...)
 	return nil

@@ -4,7 +4,6 @@ package torture_test
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -12,7 +11,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
+	"github.com/natsleader/natsleader/internal/testcluster"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -35,9 +36,8 @@ type probe struct {
 func startProbe(tb testing.TB, c *cluster, bucket string) *probe {
 	tb.Helper()
 	p := &probe{last: monotonic()}
-	for _, n := range c.nodes {
-		js, err := jetstream.New(c.dial("nats://" + n.address))
-		ok(tb, err)
+	for _, n := range c.Nodes {
+		js := expect.Got(jetstream.New(c.dial("nats://" + n.Address)))(tb)
 		go func() {
 			for ; tb.Context().Err() == nil; time.Sleep(50 * time.Millisecond) {
 				sent := monotonic()
@@ -83,8 +83,8 @@ func TestDefaultSettings_ServerLoss(t *testing.T) {
 	d := newDriver(t, c, rand.New(rand.NewPCG(1, 1)), candidateSpec{Ping: *ping}, defaultFence, leader.BucketConfig{Name: "E"})
 	b := d.buckets[0]
 	d.keep(b, jetstream.FileStorage, ledgerSpec{})
-	holder := d.seat(c.nodes...)
-	eventually(t, "the first leads", func() bool { s, _ := d.leader(b); return s == holder })
+	holder := d.seat(c.Nodes...)
+	testcluster.Eventually(t, "the first leads", func() bool { s, _ := d.leader(b); return s == holder })
 	d.seat()
 	d.seat()
 	d.calm()
@@ -93,12 +93,12 @@ func TestDefaultSettings_ServerLoss(t *testing.T) {
 		how  string
 		lose func()
 	}{
-		{"its server, which leads the stream, killed", func() { d.move("E", d.server(holder)); d.lose((*node).kill, d.server(holder)) }},
-		{"its server, which leads the stream, paused", func() { d.move("E", d.server(holder)); d.lose((*node).pause, d.server(holder)) }},
-		{"another server, which leads the stream, killed", func() { n := d.another(holder); d.move("E", n); d.lose((*node).kill, n) }},
-		{"another server, which leads the stream, paused", func() { n := d.another(holder); d.move("E", n); d.lose((*node).pause, n) }},
-		{"its server killed", func() { d.move("E", d.another(holder)); d.lose((*node).kill, d.server(holder)) }},
-		{"its server paused", func() { d.move("E", d.another(holder)); d.lose((*node).pause, d.server(holder)) }},
+		{"its server, which leads the stream, killed", func() { d.c.Lead("E", d.server(holder)); d.lose((*testcluster.Node).Kill, d.server(holder)) }},
+		{"its server, which leads the stream, paused", func() { d.c.Lead("E", d.server(holder)); d.lose((*testcluster.Node).Pause, d.server(holder)) }},
+		{"another server, which leads the stream, killed", func() { n := d.another(holder); d.c.Lead("E", n); d.lose((*testcluster.Node).Kill, n) }},
+		{"another server, which leads the stream, paused", func() { n := d.another(holder); d.c.Lead("E", n); d.lose((*testcluster.Node).Pause, n) }},
+		{"its server killed", func() { d.c.Lead("E", d.another(holder)); d.lose((*testcluster.Node).Kill, d.server(holder)) }},
+		{"its server paused", func() { d.c.Lead("E", d.another(holder)); d.lose((*testcluster.Node).Pause, d.server(holder)) }},
 		{"rolling restart", func() { d.roll() }},
 	} {
 		for try := 1; ; try++ {
@@ -131,29 +131,16 @@ func TestDefaultSettings_ServerLoss(t *testing.T) {
 	d.checkLedgers()
 }
 
-// move makes that server the leader of a bucket's stream.
-func (d *driver) move(bucket string, n *node) {
-	eventually(d.tb, n.name+" leads the stream", func() bool {
-		if d.c.leads(bucket) == n {
-			return true
-		}
-		_, _ = d.c.nc.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_"+bucket,
-			fmt.Appendf(nil, `{"placement": {"preferred": %q}}`, n.name), time.Second)
-		time.Sleep(100 * time.Millisecond)
-		return false
-	})
-}
-
 // lose takes a server away until everything goes on without it.
-func (d *driver) lose(how func(*node), n *node) {
+func (d *driver) lose(how func(*testcluster.Node), n *testcluster.Node) {
 	how(n)
 	time.Sleep(defaultFence)
-	d.c.up(n)
+	n.Up()
 }
 
 // another returns a server that the candidate is not connected to.
-func (d *driver) another(s *seat) *node {
-	for _, n := range d.c.nodes {
+func (d *driver) another(s *seat) *testcluster.Node {
+	for _, n := range d.c.Nodes {
 		if n != d.server(s) {
 			return n
 		}

@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/anishathalye/porcupine"
-
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/testcluster"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -29,7 +28,7 @@ func TestZombieWorker_IsFound(t *testing.T) {
 	b := d.buckets[0]
 	first, claim := d.leader(b)
 	first.links[0].swallow(toServer, otherWay)
-	eventually(t, "another leads", func() bool {
+	testcluster.Eventually(t, "another leads", func() bool {
 		for _, s := range d.seats {
 			if now, leads := s.lives[b].leading(t); leads && now.Token != claim.Token {
 				return true
@@ -53,6 +52,5 @@ func TestZombieWorker_IsFound(t *testing.T) {
 		found := strings.Join(v.broken, "\n")
 		expect.That(t, strings.Contains(found, fault), "the checker does not say %q: %s", fault, found)
 	}
-	s := stretches(b.history, v.terms)[0]
-	expect.That(t, !porcupine.CheckOperations(lockModel(s.initial), s.ops), "porcupine finds nothing")
+	expect.That(t, !orderly(t, "lock", lockModel, locked(b.history, v.terms), c.dir), "porcupine finds nothing")
 }

@@ -1,6 +1,6 @@
-// Package link is the network between a client and its server in the examples and in bench: it works,
-// or does harm. Like TCP it keeps the bytes that do not pass, and delivers them late. Toxiproxy would
-// drop them, after which no connection can go on.
+// Package link is the network between a client and its server, or between two servers, in the
+// examples, in bench and in field tests: it works, or does harm. Like TCP it keeps the bytes that do
+// not pass, and delivers them late. Toxiproxy would drop them, after which no connection can go on.
 package link
 
 import (

@@ -316,14 +316,9 @@ func (s *script) parse(line string, words []string) Input {
 	case "ack":
 		return reply(InWritten, ReqWrite, Input{Revision: s.number(rest[0])})
 	case "refused":
-		refused := &backend.RefusedError{Named: len(rest) > 0}
-		if refused.Named {
-			refused.Actual = s.number(rest[0])
-		}
-		return reply(InWritten, ReqWrite, Input{Err: refused})
+		return reply(InWritten, ReqWrite, Input{Err: s.refusal(rest)})
 	case "unknown", "denied":
-		kinds := map[RequestKind]InputKind{ReqSettings: InSettings, ReqFeed: InFeed, ReqRead: InRead, ReqWrite: InWritten}
-		kind, ok := kinds[s.m.flight.req.Kind]
+		kind, ok := replyKinds[s.m.flight.req.Kind]
 		check.Must(s.t, ok, "%q: nothing was asked", line)
 		return Input{Kind: kind, Err: map[string]error{"unknown": backend.ErrUnreachable, "denied": backend.ErrPermission}[word]}
 	case "read":
@@ -373,11 +368,7 @@ func (s *script) parseGuard(line string, words []string) GuardInput {
 	case "raised":
 		in.Kind, of, in.Revision = GuardInRaised, GuardRaise, s.number(words[1])
 	case "refused":
-		refused := &backend.RefusedError{Named: len(words) > 1}
-		if refused.Named {
-			refused.Actual = s.number(words[1])
-		}
-		in.Kind, of, in.Err = GuardInRaised, GuardRaise, refused
+		in.Kind, of, in.Err = GuardInRaised, GuardRaise, s.refusal(words[1:])
 	case "unknown":
 		in.Kind, of, in.Err = guardInKinds[asked.Kind], asked.Kind, backend.ErrUnreachable
 	case "read":
@@ -387,6 +378,15 @@ func (s *script) parseGuard(line string, words []string) GuardInput {
 	}
 	check.That(s.t, asked.Kind == of && of != GuardNone, "%q: nothing like that was asked", line)
 	return in
+}
+
+// refusal reads the revision of a refusal that names one.
+func (s *script) refusal(words []string) error {
+	s.t.Helper()
+	if len(words) == 0 {
+		return refusal(false, 0)
+	}
+	return refusal(true, s.number(words[0]))
 }
 
 // guardSight reads an entry of the guard.

@@ -3,26 +3,88 @@ package jsapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/golden"
 )
 
-// exam is a question that callers share. Its requests are answered when the test says so.
+// The scripts in testdata/shared have a question that callers share, and a server that answers when the script
+// says so.
+//
+//	ask a            a caller asks
+//	leave a          and gives up
+//	reply 2 [failed] the second request is answered
+//	sleep 250ms
+//	reconnect 2      and as many callers are expected
+//
+// Below a line are the callers that have their result, which is the number of the request, and the requests so
+// far.
+func TestShared(t *testing.T) {
+	golden.Scripts(t, "shared", func(t *testing.T, file string) {
+		synctest.Test(t, func(t *testing.T) {
+			e := &exam{answers: make(map[int]chan error), leave: make(map[string]context.CancelFunc)}
+			golden.Script(t, file, func(_ string, words []string) []string { return e.do(t, words) })
+		})
+	})
+}
+
 type exam struct {
 	shared[int]
+	leave map[string]context.CancelFunc
+
 	mu      sync.Mutex
 	sent    int
 	ended   []int // the requests that were given up
 	answers map[int]chan error
+	results []string // since the last line
+	was     string   // the requests at the last line
 }
 
-func newExam() *exam { return &exam{answers: make(map[int]chan error)} }
+func (e *exam) do(t *testing.T, words []string) []string {
+	t.Helper()
+	switch what := words[1]; words[0] {
+	case "ask":
+		ctx, leave := context.WithCancel(t.Context())
+		e.leave[what] = leave
+		go func() {
+			value, ok, err := e.ask(ctx, e.send)
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.results = append(e.results, fmt.Sprintf("%s: %d %v %v", what, value, ok, err))
+		}()
+	case "leave":
+		e.leave[what]()
+	case "reply":
+		e.mu.Lock()
+		answer := e.answers[check.Got(strconv.Atoi(what))(t)]
+		e.mu.Unlock()
+		if len(words) > 2 {
+			answer <- errors.New(words[2])
+		} else {
+			answer <- nil
+		}
+	case "sleep":
+		time.Sleep(check.Got(time.ParseDuration(what))(t))
+	case "reconnect":
+		e.expect(check.Got(strconv.Atoi(what))(t))
+	}
+	synctest.Wait()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	lines := slices.Sorted(slices.Values(e.results))
+	if is := fmt.Sprintf("%d requests, given up %v", e.sent, e.ended); is != e.was {
+		lines, e.was = append(lines, is), is
+	}
+	e.results = nil
+	return lines
+}
 
 // send sends a request. Its result is its number.
 func (e *exam) send(ctx context.Context) (int, error) {
@@ -41,201 +103,6 @@ func (e *exam) send(ctx context.Context) (int, error) {
 		e.ended = append(e.ended, n)
 		return n, ctx.Err()
 	}
-}
-
-// reply answers a request.
-func (e *exam) reply(n int, err error) {
-	e.mu.Lock()
-	answer := e.answers[n]
-	e.mu.Unlock()
-	answer <- err
-	synctest.Wait()
-}
-
-// wantSent checks how many requests were sent so far, and which of them were given up.
-func (e *exam) wantSent(t *testing.T, sent int, ended ...int) {
-	t.Helper()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	check.That(t, e.sent == sent && slices.Equal(e.ended, ended), "%d requests were sent, given up: %v", e.sent, e.ended)
-}
-
-// result is what a caller gets.
-type result struct {
-	value int
-	ok    bool
-	err   error
-}
-
-// caller asks, and has its result in time.
-func (e *exam) caller(ctx context.Context) *atomic.Pointer[result] {
-	var got atomic.Pointer[result]
-	go func() {
-		value, ok, err := e.ask(ctx, e.send)
-		got.Store(&result{value, ok, err})
-	}()
-	synctest.Wait()
-	return &got
-}
-
-func wantResult(t *testing.T, who string, got *atomic.Pointer[result], want *result) {
-	t.Helper()
-	switch r := got.Load(); {
-	case r == nil && want == nil:
-	case r == nil || want == nil || r.value != want.value || r.ok != want.ok || !errors.Is(r.err, want.err):
-		t.Errorf("%s: got %+v, want %+v", who, r, want)
-	}
-}
-
-// A caller never gets the answer to a request that was sent before it asked.
-func TestShared_AnswersAreNewer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newExam()
-		a := e.caller(t.Context())
-		b, c := e.caller(t.Context()), e.caller(t.Context())
-		e.reply(1, nil)
-		wantResult(t, "a", a, &result{value: 1, ok: true})
-		wantResult(t, "b", b, nil)
-		d := e.caller(t.Context())
-		failed := errors.New("failed")
-		e.reply(2, failed)
-		wantResult(t, "b", b, &result{2, true, failed})
-		wantResult(t, "c", c, &result{2, true, failed})
-		wantResult(t, "d", d, nil)
-		e.reply(3, nil)
-		wantResult(t, "d", d, &result{value: 3, ok: true})
-		e.wantSent(t, 3)
-	})
-}
-
-// A caller that gives up takes nothing from the others. A request without a caller is
-// given up, and the next one goes at once.
-func TestShared_CallersGiveUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newExam()
-		first, leaveFirst := context.WithCancel(t.Context())
-		a := e.caller(first)
-		second, leaveSecond := context.WithCancel(t.Context())
-		b, c := e.caller(second), e.caller(t.Context())
-		leaveSecond()
-		synctest.Wait()
-		wantResult(t, "b", b, &result{err: context.Canceled})
-		wantResult(t, "c", c, nil)
-		leaveFirst()
-		synctest.Wait()
-		wantResult(t, "a", a, &result{err: context.Canceled})
-		e.wantSent(t, 2, 1)
-		e.reply(2, nil)
-		wantResult(t, "c", c, &result{value: 2, ok: true})
-
-		// The next request has lost its only caller, and is not sent.
-		a = e.caller(t.Context())
-		third, leaveThird := context.WithCancel(t.Context())
-		e.caller(third)
-		leaveThird()
-		synctest.Wait()
-		e.reply(3, nil)
-		wantResult(t, "a", a, &result{value: 3, ok: true})
-		e.wantSent(t, 3, 1)
-	})
-}
-
-// A request that is not answered holds up the next one for a moment only, and its answer
-// still counts for its own callers.
-func TestShared_LostAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newExam()
-		a := e.caller(t.Context())
-		time.Sleep(overdue / 2)
-		b := e.caller(t.Context())
-		time.Sleep(overdue/2 - 1)
-		synctest.Wait()
-		e.wantSent(t, 1)
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		c := e.caller(t.Context())
-		e.reply(1, nil)
-		wantResult(t, "a", a, &result{value: 1, ok: true})
-		e.wantSent(t, 2)
-		e.reply(2, nil)
-		wantResult(t, "b", b, &result{value: 2, ok: true})
-		time.Sleep(time.Minute)
-		d := e.caller(t.Context())
-		e.wantSent(t, 4)
-		e.reply(3, nil)
-		e.reply(4, nil)
-		wantResult(t, "c", c, &result{value: 3, ok: true})
-		wantResult(t, "d", d, &result{value: 4, ok: true})
-	})
-}
-
-// After a reconnection, the answer to an earlier request is not waited for.
-func TestShared_Reconnection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newExam()
-		a, b := e.caller(t.Context()), e.caller(t.Context())
-		e.wantSent(t, 1)
-		e.expect(2)
-		synctest.Wait()
-		e.wantSent(t, 2)
-		e.reply(2, nil)
-		wantResult(t, "b", b, &result{value: 2, ok: true})
-		e.expect(2)
-		e.reply(1, nil)
-		wantResult(t, "a", a, &result{value: 1, ok: true})
-		e.wantSent(t, 2)
-	})
-}
-
-// A round that several callers share is given up with the last of them. The context of a caller
-// that has begun a round does not end it for the others.
-func TestShared_LastCallerGivesUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newExam()
-		a := e.caller(t.Context())
-		var ends []context.CancelFunc
-		for range 3 {
-			ctx, end := context.WithCancel(t.Context())
-			ends = append(ends, end)
-			e.caller(ctx)
-		}
-		e.reply(1, nil)
-		wantResult(t, "a", a, &result{value: 1, ok: true})
-		e.wantSent(t, 2)
-		for i, end := range ends {
-			end()
-			synctest.Wait()
-			if i < 2 {
-				e.wantSent(t, 2)
-			}
-		}
-		e.wantSent(t, 2, 2)
-		b := e.caller(t.Context())
-		e.wantSent(t, 3, 2)
-		e.reply(3, nil)
-		wantResult(t, "b", b, &result{value: 3, ok: true})
-	})
-}
-
-// The limit of a request that was answered does not let the one after it go too early.
-func TestShared_LimitIsOfOneRequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newExam()
-		a := e.caller(t.Context())
-		e.reply(1, nil)
-		wantResult(t, "a", a, &result{value: 1, ok: true})
-		time.Sleep(overdue / 2)
-		e.caller(t.Context())
-		e.caller(t.Context())
-		time.Sleep(overdue - 1)
-		synctest.Wait()
-		e.wantSent(t, 2)
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		e.wantSent(t, 3)
-		e.reply(2, nil)
-		e.reply(3, nil)
-	})
 }
 
 // A request that is given up lets the next one go at once, although it has not ended yet.

@@ -5,35 +5,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
-	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/record"
 )
-
-// The bound remembers the longest lease that any settings allowed, and no longer one than a
-// record can carry.
-func TestBucketView_BoundOnlyGrows(t *testing.T) {
-	var b bucketView
-	for _, step := range []struct {
-		settings backend.Settings
-		want     time.Duration
-	}{
-		{backend.Settings{MaxLease: 3 * time.Second}, 3 * time.Second},
-		{backend.Settings{MaxLease: time.Second}, 3 * time.Second},
-		{backend.Settings{TTL: 5 * time.Second}, 5 * time.Second},
-		{backend.Settings{}, 5 * time.Second},
-		{backend.Settings{MaxLease: 1 << 62}, record.MaxLease},
-	} {
-		b.learn(step.settings)
-		if b.bound != step.want || !b.known || b.broken() != "" {
-			t.Errorf("after %+v the bound is %v, not %v; known %v, %s", step.settings, b.bound, step.want, b.known, b.broken())
-		}
-	}
-	b.doubt()
-	check.That(t, !b.known && b.bound == record.MaxLease, "after a doubt: known %v, bound %v", b.known, b.bound)
-}
 
 // A feed that misses messages is opened anew three times, then only now and then, and
 // reported once. A message that it delivers ends that.

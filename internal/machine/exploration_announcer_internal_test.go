@@ -42,13 +42,7 @@ func TestAnnouncerMachine_Explored(t *testing.T) {
 	smallWorld[announcerWorld]{
 		start: announcerWorld{m: AnnouncerMachine{Announces: true, Spread: 1 << 31}},
 		least: 500,
-		actions: func(w announcerWorld) []string {
-			var actions []string
-			add := func(may bool, action string) {
-				if may {
-					actions = append(actions, action)
-				}
-			}
+		actions: func(w announcerWorld, add func(may bool, action string)) {
 			add(!w.cancelled, "time") // a request that was cancelled is answered at once
 			add(!w.held && !w.leaves && !w.eligible, "stands")
 			add(w.eligible, "not fit")
@@ -63,7 +57,6 @@ func TestAnnouncerMachine_Explored(t *testing.T) {
 			add(w.sending == sendingStand, "answered by a roster that was lost")
 			add(w.sending != sendingNothing, "failed")
 			add(w.sending != sendingNothing, "failed, and arrived")
-			return actions
 		},
 		apply: (*announcerWorld).apply,
 	}.explore(t)

@@ -212,11 +212,7 @@ func (w *worldOf) guardDeliver(i int) {
 	q := &w.posts[i]
 	in := GuardInput{Kind: guardInKinds[q.op.Kind], Observed: q.reply.sight, Revision: q.reply.revision}
 	if q.reply.refused {
-		refused := &backend.RefusedError{Named: q.reply.named}
-		if refused.Named {
-			refused.Actual = q.reply.revision
-		}
-		in.Revision, in.Err = 0, refused
+		in.Revision, in.Err = 0, refusal(q.reply.named, q.reply.revision)
 	}
 	q.way, q.reply = nowhere, guardReply{}
 	w.guardMail(i, in)
@@ -269,79 +265,47 @@ func (w *worldOf) guardWrite(i int) {
 }
 
 // guardRequestActions adds the actions on the request at the guard.
-func (w *worldOf) guardRequestActions(i int, add func(do verb, party, arg int)) {
+func (w *worldOf) guardRequestActions(i int, add adder) {
 	p, q := &w.parties[i], &w.posts[i]
-	switch {
-	case q.way == going && !p.cut:
-		add(doGuardArrive, i, 0)
-		if p.frozen {
-			return
-		}
-		if q.op.Kind == GuardRaise {
-			if holds := w.guard.at.Revision == q.op.Revision; !holds && !w.named {
-				add(doGuardArrive, i, 1)
-			} else if holds && w.may(refuse) {
-				add(doGuardRefuse, i, 0)
-			}
-		}
-		if q.op.Kind == GuardRead && w.may(readPast) {
-			for n, s := range w.guard.past {
-				if s.Kind != record.EntryUnseen {
-					add(doGuardStale, i, n)
-				}
-			}
-		}
-		if w.may(loseRequest) {
-			add(doGuardLose, i, 0)
-		}
-	case q.way == answered && !p.cut && !p.frozen:
-		add(doGuardDeliver, i, 0)
-		if w.may(loseReply) {
-			add(doGuardLose, i, 0)
-		}
-	}
+	goes, comes := q.way == going && !p.cut, q.way == answered && !p.cut
+	raises, holds := q.op.Kind == GuardRaise, w.guard.at.Revision == q.op.Revision
+	add(goes, doGuardArrive, i, 0)
 	if p.frozen {
 		return
 	}
-	if q.way != nowhere && (q.opLate || w.may(giveUpEarly)) {
-		add(doGuardFail, i, 0)
-		if q.op.Kind == GuardRaise && q.way == going && w.may(applyLate) {
-			add(doGuardFail, i, 1)
-		}
+	add(goes && raises && !holds && !w.named, doGuardArrive, i, 1)
+	add(goes && raises && holds && w.may(refuse), doGuardRefuse, i, 0)
+	for n, s := range w.guard.past {
+		add(goes && q.op.Kind == GuardRead && w.may(readPast) && s.Kind != record.EntryUnseen, doGuardStale, i, n)
 	}
-	if p.checker.Open() && !p.cut && !q.needRead && w.guard.at.Revision != q.stand.revision {
-		add(doGuardWrite, i, 0)
-	}
-	if q.fit && w.may(guardUnfit) {
-		add(doGuardUnfit, i, 0)
-	}
+	add(goes && w.may(loseRequest), doGuardLose, i, 0)
+	add(comes, doGuardDeliver, i, 0)
+	add(comes && w.may(loseReply), doGuardLose, i, 0)
+	fails := q.way != nowhere && (q.opLate || w.may(giveUpEarly))
+	add(fails, doGuardFail, i, 0)
+	add(fails && raises && q.way == going && w.may(applyLate), doGuardFail, i, 1)
+	add(p.checker.Open() && !p.cut && !q.needRead && w.guard.at.Revision != q.stand.revision, doGuardWrite, i, 0)
+	add(q.fit && w.may(guardUnfit), doGuardUnfit, i, 0)
 }
 
 // guardTokens are the tokens that the adversary may write to the guard.
 var guardTokens = [...]uint64{record.MaxMinToken, someToken, record.MaxToken}
 
 // guardActions adds the actions on the guard.
-func (w *worldOf) guardActions(add func(do verb, party, arg int)) {
+func (w *worldOf) guardActions(add adder) {
 	g := &w.guard
 	for n := range g.ghosts {
-		if g.ghosts[n].rec.Session != "" {
-			add(doGuardGhost, 0, n)
-		}
+		add(g.ghosts[n].rec.Session != "", doGuardGhost, 0, n)
 	}
-	if w.may(guardRemove) && (g.at.Kind == record.EntryRecord || g.at.Kind == record.EntryForeign) {
-		add(doGuardRemove, 0, 0)
-	}
-	if w.may(guardOverwrite) {
-		add(doGuardOverwrite, 0, 0)
-	}
+	set := g.at.Kind == record.EntryRecord || g.at.Kind == record.EntryForeign
+	add(w.may(guardRemove) && set, doGuardRemove, 0, 0)
+	add(w.may(guardOverwrite), doGuardOverwrite, 0, 0)
 	if w.may(guardJunk) {
 		for n := range guardTokens {
-			add(doGuardOverwrite, 0, n+1)
+			add(true, doGuardOverwrite, 0, n+1)
 		}
 	}
-	if w.may(guardPurge) && g.at.Kind != record.EntryNothing {
-		add(doGuardPurge, 0, 0)
-	}
+	add(w.may(guardPurge) && g.at.Kind != record.EntryNothing, doGuardPurge, 0, 0)
 }
 
 // applyGuard applies an action that concerns the guard.
@@ -352,18 +316,12 @@ func (w *worldOf) applyGuard(a action) {
 	case doGuardArrive:
 		w.guardArrive(i, a.arg == 1)
 	case doGuardStale:
-		w.spend(readPast)
 		q.way, q.reply = answered, guardReply{sight: w.guard.past[a.arg]}
 	case doGuardRefuse:
-		w.spend(refuse)
 		q.way, q.reply = answered, guardReply{refused: true}
 	case doGuardLose:
-		if q.way == going {
-			w.spend(loseRequest)
-		} else {
-			w.spend(loseReply)
-		}
-		q.way, q.reply = lost, guardReply{}
+		w.lose(&q.way)
+		q.reply = guardReply{}
 	case doGuardDeliver:
 		w.guardDeliver(i)
 	case doGuardFail:
@@ -371,14 +329,12 @@ func (w *worldOf) applyGuard(a action) {
 	case doGuardWrite:
 		w.guardWrite(i)
 	case doGuardUnfit:
-		w.spend(guardUnfit)
 		w.guardMail(i, GuardInput{Kind: GuardInUnfit})
 	case doGuardGhost:
 		g := w.guard.ghosts[a.arg]
 		w.guard.ghosts[a.arg] = raiseGhost{}
 		w.raise(g)
 	case doGuardRemove:
-		w.spend(guardRemove)
 		w.putGuard(record.GuardObservation{Kind: record.EntryMarker}, false)
 	case doGuardOverwrite:
 		if a.arg > 0 {
@@ -390,7 +346,6 @@ func (w *worldOf) applyGuard(a action) {
 		w.spend(guardOverwrite)
 		w.putGuard(record.GuardObservation{Kind: record.EntryForeign}, false)
 	case doGuardPurge:
-		w.spend(guardPurge)
 		w.putGuard(record.GuardObservation{Kind: record.EntryNothing}, false)
 	}
 }
@@ -449,44 +404,4 @@ func guardEffectLines(fx guardEffects) []string {
 	case GuardNone:
 	}
 	return lines
-}
-
-// explainGuard describes an action in words.
-func (w *worldOf) explainGuard(a action) string {
-	q, who := &w.posts[a.party], w.parties[a.party].m.Session
-	what := map[guardOpKind]string{GuardCheck: "check", GuardRead: "reading", GuardRaise: "raising"}[q.op.Kind] + " of the guard by " + who
-	switch a.do { //nolint:exhaustive // explain has the others
-	case doGuardArrive:
-		return "the " + what + " reaches it"
-	case doGuardStale:
-		return "the " + what + " is answered from the past: " + describeGuard(w.guard.past[a.arg])
-	case doGuardRefuse:
-		return "the " + what + " is refused for no reason"
-	case doGuardLose:
-		if q.way == answered {
-			return "the reply to the " + what + " is lost"
-		}
-		return "the " + what + " is lost"
-	case doGuardDeliver:
-		return "the reply to the " + what + " arrives"
-	case doGuardFail:
-		return "the " + what + " fails" + []string{"", ", but is still on its way"}[a.arg]
-	case doGuardWrite:
-		return "a write of " + who + " is refused, and it looks at the guard"
-	case doGuardUnfit:
-		return "a check finds the guard of " + who + " not fit"
-	case doGuardGhost:
-		g := w.guard.ghosts[a.arg]
-		return fmt.Sprintf("an old raise arrives at the guard, on %d: %s token %d", g.cond, g.rec.Session, g.rec.Token)
-	case doGuardRemove:
-		return "the guard is deleted"
-	case doGuardOverwrite:
-		if a.arg > 0 {
-			return fmt.Sprintf("somebody else writes token %d to the guard", guardTokens[a.arg-1])
-		}
-		return "somebody else writes something foreign to the guard"
-	case doGuardPurge:
-		return "the guard is purged without a trace"
-	}
-	return a.String()
 }

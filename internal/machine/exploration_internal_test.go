@@ -332,7 +332,7 @@ func (w *worldOf) led() bool {
 	return w.oldIs((*oldProcess).leads)
 }
 
-// retell applies a trace and describes it in words.
+// retell applies a trace, and describes each action and what the machines did.
 func (sc *scenario) retell(trace []action, say func(format string, args ...any)) *worldOf {
 	w := sc.start(say)
 	for _, a := range trace {

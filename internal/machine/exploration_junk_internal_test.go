@@ -85,41 +85,27 @@ func (w *worldOf) forgeries() []record.Observation {
 	return all
 }
 
-// forced is the marker that `step-down --force` puts in place of what is held.
-func (w *worldOf) forced() record.Observation { return observationOfMarker(w.current.Rec) }
-
 // junkActions adds what the adversary may do to the key.
-func (w *worldOf) junkActions(add func(do verb, party, arg int)) {
-	if w.may(force) && w.current.Held() {
-		add(doForce, 0, 0)
-	}
+func (w *worldOf) junkActions(add adder) {
+	add(w.may(force) && w.current.Held(), doForce, 0, 0)
 	if w.may(junkRecord) {
 		for n := range w.junk() {
-			add(doJunk, 0, n)
+			add(true, doJunk, 0, n)
 		}
 	}
 }
 
 // forgeActions adds the forged messages that a candidate may hear.
-func (w *worldOf) forgeActions(i int, add func(do verb, party, arg int)) {
+func (w *worldOf) forgeActions(i int, add adder) {
 	if !w.parties[i].listening {
 		return
 	}
-	if w.may(forge) {
-		add(doForge, i, 0)
-	}
+	add(w.may(forge), doForge, i, 0)
 	if w.may(forgeAny) {
 		for n := range w.forgeries() {
-			add(doForge, i, n)
+			add(true, doForge, i, n)
 		}
 	}
-}
-
-// putJunk lets the adversary write.
-func (w *worldOf) putJunk(n int) {
-	w.spend(junkRecord)
-	w.put(w.junk()[n])
-	w.junked = true
 }
 
 // chained checks that tokens never fall along the records of the key, of which rec becomes the next.

@@ -1,9 +1,6 @@
 package machine
 
 import (
-	"fmt"
-	"time"
-
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/record"
 )
@@ -118,62 +115,36 @@ func (w *worldOf) expires() bool {
 	return w.old.processes > 0 && w.current.Kind != record.EntryNothing && w.age >= w.lasts()
 }
 
-func (w *worldOf) oldActions(add func(do verb, party, arg int)) {
-	if w.expires() {
-		add(doOldExpire, 0, 0)
-	}
+func (w *worldOf) oldActions(add adder) {
+	add(w.expires(), doOldExpire, 0, 0)
 	for k := range w.old.processes {
 		o := &w.olds[k]
-		if o.haunts {
-			add(doOldGhost, 0, k)
-		}
+		add(o.haunts, doOldGhost, 0, k)
 		if !o.up {
-			if w.may(restart) {
-				for delay := range int(w.old.interval) {
-					add(doOldBoot, 0, k+maxOld*delay)
-				}
+			for delay := range int(w.old.interval) {
+				add(w.may(restart), doOldBoot, 0, k+maxOld*delay)
 			}
 			continue
 		}
-		if o.op == oldIdle && o.next == 0 {
-			add(doOldCampaign, 0, k)
-		}
+		add(o.op == oldIdle && o.next == 0, doOldCampaign, 0, k)
+		goes, comes := o.way == going, o.way == answered
 		writes := o.op != oldIdle && o.op != oldGet
-		if w.may(crash) {
-			add(doOldCrash, 0, k)
-			if writes && o.way == going && w.may(applyLate) && !o.haunts {
-				add(doOldCrash, 0, k+maxOld)
-			}
-		}
-		switch o.way {
-		case going:
-			add(doOldArrive, 0, k)
-			if writes && w.may(double) && !o.haunts {
-				add(doOldArrive, 0, k+maxOld)
-			}
-			if writes && w.may(refuse) && w.current.Revision == o.cond {
-				add(doOldRefuse, 0, k)
-			}
-			if w.may(loseRequest) {
-				add(doOldLose, 0, k)
-			}
-		case answered:
-			add(doOldDeliver, 0, k)
-			if w.may(loseReply) {
-				add(doOldLose, 0, k)
-			}
-		case lost:
-			add(doOldFail, 0, k)
-		case nowhere:
-		}
-		if o.way == going && writes && w.may(applyLate) && !o.haunts {
-			add(doOldFail, 0, k+maxOld)
-		}
+		lingers := writes && goes && w.may(applyLate) && !o.haunts
+		add(w.may(crash), doOldCrash, 0, k)
+		add(w.may(crash) && lingers, doOldCrash, 0, k+maxOld)
+		add(goes, doOldArrive, 0, k)
+		add(goes && writes && w.may(double) && !o.haunts, doOldArrive, 0, k+maxOld)
+		add(goes && writes && w.may(refuse) && w.current.Revision == o.cond, doOldRefuse, 0, k)
+		add(goes && w.may(loseRequest), doOldLose, 0, k)
+		add(comes, doOldDeliver, 0, k)
+		add(comes && w.may(loseReply), doOldLose, 0, k)
+		add(o.way == lost, doOldFail, 0, k)
+		add(lingers, doOldFail, 0, k+maxOld)
 	}
 	for i := range w.times {
-		if p := &w.parties[i]; w.may(double) && p.up && p.way == going && !p.cut && p.m.flight.req.Kind == ReqWrite {
-			add(doDouble, 0, i)
-		}
+		p := &w.parties[i]
+		writes := p.up && p.way == going && !p.cut && p.m.flight.req.Kind == ReqWrite
+		add(w.may(double) && writes, doDouble, 0, i)
 	}
 }
 
@@ -184,7 +155,6 @@ func (w *worldOf) applyOld(a action) {
 	case doOldExpire:
 		w.put(record.Observation{Kind: record.EntryNothing})
 	case doOldBoot:
-		w.spend(restart)
 		*o = oldProcess{up: true, next: int8(more), haunts: o.haunts, hauntCond: o.hauntCond}
 	case doOldCampaign:
 		o.next = w.old.interval
@@ -194,7 +164,6 @@ func (w *worldOf) applyOld(a action) {
 			o.ask(oldUpdate, o.seq)
 		}
 	case doOldCrash:
-		w.spend(crash)
 		if more > 0 {
 			w.spend(applyLate)
 			o.haunt()
@@ -207,15 +176,10 @@ func (w *worldOf) applyOld(a action) {
 		}
 		w.oldArrive(o)
 	case doOldRefuse:
-		w.spend(refuse)
 		o.way, o.said = answered, oldReply{}
 	case doOldLose:
-		if o.way == going {
-			w.spend(loseRequest)
-		} else {
-			w.spend(loseReply)
-		}
-		o.way, o.said = lost, oldReply{}
+		w.lose(&o.way)
+		o.said = oldReply{}
 	case doOldDeliver:
 		w.oldAnswered(k, o.said)
 	case doOldFail:
@@ -231,14 +195,7 @@ func (w *worldOf) applyOld(a action) {
 		}
 		o.hauntCond = 0
 	case doDouble:
-		w.spend(double)
-		p := &w.parties[a.arg]
-		for g := range w.ghosts {
-			if w.ghosts[g].rec.Session == "" {
-				w.ghosts[g] = ghost{cond: p.m.flight.req.Revision, rec: p.m.flight.req.Rec, marker: p.m.flight.req.Marker}
-				break
-			}
-		}
+		w.linger(int(a.arg))
 		w.arrive(int(a.arg), false)
 	}
 }
@@ -364,39 +321,6 @@ func (w *worldOf) eachOldRevision(visit func(v *uint64)) {
 		visit(&o.said.revision)
 		visit(&o.hauntCond)
 	}
-}
-
-func (w *worldOf) explainOld(a action) string {
-	k, more := int(a.arg)%maxOld, int(a.arg)/maxOld
-	o := &w.olds[k]
-	who := fmt.Sprintf("old process %d", k)
-	what := map[oldOp]string{oldCreate: "create", oldGet: "get", oldRecreate: "create over a marker", oldUpdate: "update"}[o.op]
-	what = fmt.Sprintf("the %s of %s, on %d,", what, who, o.cond)
-	switch a.do { //nolint:exhaustive // as above
-	case doOldExpire:
-		return "the message of the key has expired"
-	case doOldBoot:
-		return fmt.Sprintf("%s starts, and campaigns in %v", who, time.Duration(more)*tick)
-	case doOldCampaign:
-		return who + " campaigns"
-	case doOldCrash:
-		return who + " crashes"
-	case doOldArrive:
-		return what + " reaches the store" + []string{"", ", and will once more"}[more]
-	case doOldRefuse:
-		return what + " is refused for no reason"
-	case doOldLose:
-		return what + " is lost, or its reply"
-	case doOldDeliver:
-		return what + " is answered"
-	case doOldFail:
-		return what + " fails" + []string{"", ", but is still on its way"}[more]
-	case doOldGhost:
-		return fmt.Sprintf("an old write of %s arrives, on %d", who, o.hauntCond)
-	case doDouble:
-		return "the write of " + w.parties[a.arg].m.Session + " reaches the store, and will once more"
-	}
-	return a.String()
 }
 
 // shared is the bucket of a fleet that moves over. Its processes wait for three

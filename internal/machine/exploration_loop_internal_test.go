@@ -11,37 +11,14 @@ import (
 // to the term, and a loop may be left at any time.
 
 // loopActions adds what the application of a candidate may do.
-func (w *worldOf) loopActions(i int, add func(do verb, party, arg int)) {
+func (w *worldOf) loopActions(i int, add adder) {
 	p := &w.parties[i]
 	if !w.loops || p.checker.Stopped() && !p.checker.works {
 		return
 	}
-	if p.checker.works {
-		add(doWorked, i, 0)
-	}
-	switch {
-	case p.m.work.idle:
-		add(doLoop, i, 0)
-	case w.may(breakOff):
-		add(doNoLoop, i, 0)
-	}
-}
-
-func (w *worldOf) applyLoop(a action) {
-	i := int(a.party)
-	p := &w.parties[i]
-	switch a.do { //nolint:exhaustive // of the application
-	case doWorked:
-		led, stays := p.leads(), p.m.leave.mode == Staying
-		if w.step(i, Input{Kind: InWorked, Term: p.m.term.number}); led && stays && p.leads() {
-			w.fail("%s leads on after the end of its work", p.m.Session)
-		}
-	case doLoop:
-		w.step(i, Input{Kind: InLoop})
-	case doNoLoop:
-		w.spend(breakOff)
-		w.step(i, Input{Kind: InNoLoop})
-	}
+	add(p.checker.works, doWorked, i, 0)
+	add(p.m.work.idle, doLoop, i, 0)
+	add(!p.m.work.idle && w.may(breakOff), doNoLoop, i, 0)
 }
 
 // calmLoop ends the work of a candidate, so that a candidate can lead in the end, and lets its

@@ -2,7 +2,6 @@ package machine
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -102,37 +101,28 @@ func (w *worldOf) toRank(i int) bool {
 	return !p.m.queue.reported || p.m.queue.line != r.Line
 }
 
-func (w *worldOf) rosterActions(i int, add func(do verb, party, arg int)) {
+func (w *worldOf) rosterActions(i int, add adder) {
 	p := &w.parties[i]
-	if w.toAnnounce(i) {
-		add(doAnnounce, i, 0)
-	}
-	if w.toWithdraw(i) {
-		add(doAnnounce, i, 1)
-	}
-	if w.toRank(i) {
-		add(doRank, i, 0)
-	}
-	if p.up && !p.frozen && !p.cut && p.m.holds() && w.rivalOf(i) != "" {
-		add(doRank, i, 1) // a rival that has stood for long shows that it is alive
-	}
+	add(w.toAnnounce(i), doAnnounce, i, 0)
+	add(w.toWithdraw(i), doAnnounce, i, 1)
+	add(w.toRank(i), doRank, i, 0)
+	// A rival that has stood for long shows that it is alive.
+	add(p.up && !p.frozen && !p.cut && p.m.holds() && w.rivalOf(i) != "", doRank, i, 1)
 	if w.may(transfer) && p.m.state == StateLeader && p.m.leave.mode == Staying {
 		for j := range w.times {
-			if j != i {
-				add(doHandOver, i, j)
-			}
+			add(j != i, doHandOver, i, j)
 		}
-		add(doHandOver, i, maxParties) // to the next
+		add(true, doHandOver, i, maxParties) // to the next
 	}
 }
 
 // lapseActions adds that the roster forgets a candidate that is dead, or holds the key.
 // This may happen at any time.
-func (w *worldOf) lapseActions(add func(do verb, party, arg int)) {
+func (w *worldOf) lapseActions(add adder) {
 	for n, s := range w.roster.stands {
 		for i := range w.times {
 			if p := &w.parties[i]; s == nobody || s == p.m.Session && p.m.holds() {
-				add(doLapse, 0, n)
+				add(true, doLapse, 0, n)
 				break
 			}
 		}
@@ -156,7 +146,6 @@ func (w *worldOf) applyRoster(a action) {
 		}
 		w.step(i, Input{Kind: InRoster, Roster: r})
 	case doHandOver:
-		w.spend(transfer)
 		in := Input{Kind: InResign, Next: a.arg == maxParties}
 		if !in.Next {
 			in.To = partyNames[a.arg]
@@ -166,21 +155,6 @@ func (w *worldOf) applyRoster(a action) {
 		left := slices.Delete(w.roster.stands[:], int(a.arg), int(a.arg)+1)
 		w.roster.stands[len(left)] = ""
 	}
-}
-
-func (w *worldOf) explainRoster(a action) string {
-	who := w.parties[a.party].m.Session
-	switch a.do { //nolint:exhaustive // explain has the others
-	case doAnnounce:
-		return who + []string{" announces itself", " withdraws its announcement"}[a.arg]
-	case doRank:
-		return fmt.Sprintf("the roster tells %s of %v%s", who, w.toldTo(int(a.party)), []string{"", ", and that the rival is alive"}[a.arg])
-	case doHandOver:
-		return who + " is told to transfer to " + append(partyNames[:], "the next")[a.arg]
-	case doLapse:
-		return "the announcement of " + w.roster.stands[a.arg] + " lapses"
-	}
-	return a.String()
 }
 
 // bury replaces the session of a process that has ended by nobody.

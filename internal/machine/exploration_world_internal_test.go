@@ -365,13 +365,29 @@ func (w *worldOf) haunt(i int) {
 	if p.m.flight.req.Kind != ReqWrite || p.way != going {
 		return
 	}
+	if w.linger(i) {
+		w.spend(applyLate)
+	}
+}
+
+// linger keeps the write in flight on its way, if there is room for it.
+func (w *worldOf) linger(i int) bool {
+	req := w.parties[i].m.flight.req
 	for g := range w.ghosts {
 		if w.ghosts[g].rec.Session == "" {
-			w.ghosts[g] = ghost{cond: p.m.flight.req.Revision, rec: p.m.flight.req.Rec, marker: p.m.flight.req.Marker}
-			w.spend(applyLate)
-			return
+			w.ghosts[g] = ghost{cond: req.Revision, rec: req.Rec, marker: req.Marker}
+			return true
 		}
 	}
+	return false
+}
+
+// refusal is the error of a write whose condition does not hold.
+func refusal(named bool, actual uint64) error {
+	if !named {
+		return &backend.RefusedError{}
+	}
+	return &backend.RefusedError{Named: true, Actual: actual}
 }
 
 // arrive lets the store answer the request in flight.
@@ -414,11 +430,7 @@ func (w *worldOf) deliver(i int) {
 	case ReqWrite:
 		in = Input{Kind: InWritten, Revision: r.revision}
 		if r.refused {
-			refused := &backend.RefusedError{Named: r.named}
-			if r.named {
-				refused.Actual = r.revision
-			}
-			in = Input{Kind: InWritten, Err: refused}
+			in = Input{Kind: InWritten, Err: refusal(r.named, r.revision)}
 		}
 	case ReqNone:
 	}

@@ -9,21 +9,6 @@ import (
 	"github.com/natsleader/natsleader/internal/record"
 )
 
-// A revision that was removed without a marker is not taken for news again, unless the
-// removal turns out to be a read of the past.
-func TestKeyView_RemovedRevision(t *testing.T) {
-	var k keyView
-	k.see(record.Observation{Revision: 7, Kind: record.EntryRecord}, epoch)
-	k.confirm(7)
-	k.removed()
-	k.see(record.Observation{Kind: record.EntryNothing}, epoch)
-	if k.removedUpTo != 7 || k.readRevision != 0 || k.broken() != "" {
-		t.Errorf("removed up to %d, read %d, %q", k.removedUpTo, k.readRevision, k.broken())
-	}
-	k.mayReturn(0)
-	check.That(t, k.removedUpTo == 0, "removed up to %d", k.removedUpTo)
-}
-
 // The first read that finds nothing starts the wait. Only an entry that is seen, or found,
 // ends it.
 func TestKeyView_AbsentSinceFirstRead(t *testing.T) {

@@ -21,20 +21,6 @@ func TestReadNeed_LostRace(t *testing.T) {
 	check.That(t, r.needed && !r.lostRace, "%+v", r)
 }
 
-// A read that returns less than the feed delivered meanwhile is repeated.
-func TestReadNeed_OldReply(t *testing.T) {
-	var r readNeed
-	r.need()
-	r.sent()
-	r.require(7)
-	r.require(5)
-	r.answered(6)
-	check.That(t, r.needed, "the reply was older than the feed, and no read is needed")
-	r.sent()
-	r.answered(7)
-	check.That(t, !r.needed, "a read is needed after the newest reply")
-}
-
 // A read that was put off counts as caused by a strange message when it is sent, and a read
 // for which there is no other reason as caused by silence.
 func TestReadNeed_Causes(t *testing.T) {

@@ -2,10 +2,7 @@ package machine
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,10 +10,9 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/golden"
 	"github.com/natsleader/natsleader/internal/record"
 )
-
-var updateTranscripts = flag.Bool("update", false, "rewrite the transcripts in testdata")
 
 // TestTranscripts_Hold runs the scripts in testdata/machine. A script
 // has a line for each input of one candidate. Below it, indented, is the reaction of the
@@ -57,26 +53,26 @@ var updateTranscripts = flag.Bool("update", false, "rewrite the transcripts in t
 //	1.5s guard read SIGHT     with SIGHT as in: none, 12 marker, 12 foreign, 12 own token=9, 12 B token=9
 //	1.5s guard suspect        a write of the term was refused
 func TestTranscripts_Hold(t *testing.T) {
-	files, err := filepath.Glob("testdata/machine/*.txt")
-	check.Must(t, err == nil && len(files) != 0, "no transcripts: %v", err)
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			want, err := os.ReadFile(file)
-			check.OK(t, err)
-			got := runTranscript(t, string(want))
-			if *updateTranscripts {
-				check.OK(t, os.WriteFile(file, []byte(got), 0o666))
-				return
+	golden.Scripts(t, "machine", func(t *testing.T, file string) {
+		var s *script
+		golden.Script(t, file, func(line string, words []string) []string {
+			if words[0] == "begin" {
+				s = &script{t: t, wrote: map[uint64]record.Record{}}
+				return s.begin(words[1:])
 			}
-			wants, gots := strings.Split(string(want), "\n"), strings.Split(got, "\n")
-			for i := range gots {
-				if i >= len(wants) || gots[i] != wants[i] {
-					t.Fatalf("%s:%d differs; it is now\n%s", file, i+1, strings.Join(gots[max(0, i-6):min(len(gots), i+8)], "\n"))
-				}
+			check.Must(t, s != nil, "%q comes before begin", line)
+			at, err := time.ParseDuration(words[0])
+			check.Must(t, err == nil && at >= s.last, "%q: not a time, or one in the past", line)
+			s.last = at
+			switch words[1] {
+			case "again":
+				return s.again()
+			case "guard":
+				return s.happen(Input{Kind: InTick}, s.parseGuard(line, words[2:]))
 			}
-			check.Must(t, len(wants) <= len(gots), "%s: the end is missing", file)
+			return s.happen(s.parse(line, words[1:]), GuardInput{})
 		})
-	}
+	})
 }
 
 // script is one candidate in a transcript.
@@ -94,47 +90,6 @@ type script struct {
 }
 
 var scriptOrigin = time.Unix(0, 0).UTC()
-
-// runTranscript returns the script with the present reactions of the machine.
-func runTranscript(t *testing.T, text string) string {
-	t.Helper()
-	var out strings.Builder
-	var s *script
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		if strings.HasPrefix(line, "  ") {
-			continue // an earlier reaction
-		}
-		out.WriteString(line + "\n")
-		words := strings.Fields(line)
-		var lines []string
-		switch {
-		case len(words) == 0 || words[0] == "#":
-			continue
-		case words[0] == "begin":
-			s = &script{t: t, wrote: map[uint64]record.Record{}}
-			lines = s.begin(words[1:])
-		case s == nil:
-			t.Fatalf("%q comes before begin", line)
-		default:
-			at, err := time.ParseDuration(words[0])
-			check.Must(t, err == nil && at >= s.last, "%q: not a time, or one in the past", line)
-			s.last = at
-			switch words[1] {
-			case "again":
-				lines = s.again()
-			case "guard":
-				lines = s.happen(Input{Kind: InTick}, s.parseGuard(line, words[2:]))
-			default:
-				lines = s.happen(s.parse(line, words[1:]), GuardInput{})
-			}
-		}
-		for _, l := range lines {
-			out.WriteString("  " + l + "\n")
-		}
-	}
-	return out.String()
-}
 
 func (s *script) begin(words []string) []string {
 	p := Params{ID: "A", Session: "A"}
@@ -316,14 +271,9 @@ func (s *script) parse(line string, words []string) Input {
 	case "ack":
 		return reply(InWritten, ReqWrite, Input{Revision: s.number(rest[0])})
 	case "refused":
-		refused := &backend.RefusedError{Named: len(rest) > 0}
-		if refused.Named {
-			refused.Actual = s.number(rest[0])
-		}
-		return reply(InWritten, ReqWrite, Input{Err: refused})
+		return reply(InWritten, ReqWrite, Input{Err: s.refusal(rest)})
 	case "unknown", "denied":
-		kinds := map[RequestKind]InputKind{ReqSettings: InSettings, ReqFeed: InFeed, ReqRead: InRead, ReqWrite: InWritten}
-		kind, ok := kinds[s.m.flight.req.Kind]
+		kind, ok := replyKinds[s.m.flight.req.Kind]
 		check.Must(s.t, ok, "%q: nothing was asked", line)
 		return Input{Kind: kind, Err: map[string]error{"unknown": backend.ErrUnreachable, "denied": backend.ErrPermission}[word]}
 	case "read":
@@ -373,11 +323,7 @@ func (s *script) parseGuard(line string, words []string) GuardInput {
 	case "raised":
 		in.Kind, of, in.Revision = GuardInRaised, GuardRaise, s.number(words[1])
 	case "refused":
-		refused := &backend.RefusedError{Named: len(words) > 1}
-		if refused.Named {
-			refused.Actual = s.number(words[1])
-		}
-		in.Kind, of, in.Err = GuardInRaised, GuardRaise, refused
+		in.Kind, of, in.Err = GuardInRaised, GuardRaise, s.refusal(words[1:])
 	case "unknown":
 		in.Kind, of, in.Err = guardInKinds[asked.Kind], asked.Kind, backend.ErrUnreachable
 	case "read":
@@ -387,6 +333,15 @@ func (s *script) parseGuard(line string, words []string) GuardInput {
 	}
 	check.That(s.t, asked.Kind == of && of != GuardNone, "%q: nothing like that was asked", line)
 	return in
+}
+
+// refusal reads the revision of a refusal that names one.
+func (s *script) refusal(words []string) error {
+	s.t.Helper()
+	if len(words) == 0 {
+		return refusal(false, 0)
+	}
+	return refusal(true, s.number(words[0]))
 }
 
 // guardSight reads an entry of the guard.

@@ -27,17 +27,6 @@ func TestTermState_ClaimToEnd(t *testing.T) {
 	check.That(t, s == (termState{number: 1, began: epoch}), "%+v", s)
 }
 
-// A candidate that stops keeps the successor that it has named, and one that stays has none.
-func TestDeparture_Successor(t *testing.T) {
-	var d departure
-	d.resign(epoch, "B")
-	d.stop(epoch.Add(tick))
-	check.That(t, d.mode == Stopping && d.to == "B" && d.since.Equal(epoch.Add(tick)), "%+v", d)
-	if d.stay(); d.mode != Staying || d.to != "" || d.broken() != "" {
-		t.Errorf("%+v, %q", d, d.broken())
-	}
-}
-
 func (t *termState) broken() string {
 	claimed := t.token != 0
 	switch {

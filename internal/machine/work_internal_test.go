@@ -2,28 +2,10 @@ package machine
 
 import (
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
 )
-
-// Work is awaited from the first loop on, and a candidate that has left its last loop is idle.
-func TestWorkState_LoopsComeAndGo(t *testing.T) {
-	var w workState
-	w.begin(false)
-	w.leave()
-	check.That(t, w == (workState{}), "an application without loops: %+v", w)
-	w.take(true)
-	check.That(t, w == (workState{loops: true, awaited: true, going: true}), "a loop that finds a leader: %+v", w)
-	if w.leave(); w != (workState{loops: true, idle: true, awaited: true, going: true}) || w.broken() != "" {
-		t.Errorf("after the loop: %+v, %q", w, w.broken())
-	}
-	w.end()
-	if w.take(false); w != (workState{loops: true, awaited: true}) || w.broken() != "" {
-		t.Errorf("the next loop: %+v, %q", w, w.broken())
-	}
-}
 
 func (w *workState) broken() string {
 	switch {

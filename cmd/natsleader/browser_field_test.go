@@ -114,13 +114,6 @@ func (b browser) scheme(name string) {
 	expect.Must(b, err == nil, "%v", err)
 }
 
-// looks is picture and accessible.
-func (b browser) looks(name string) {
-	b.Helper()
-	b.picture(name)
-	b.accessible(name)
-}
-
 // accessible fails the test for each violation that axe-core finds in the page as it is.
 func (b browser) accessible(what string) {
 	b.Helper()

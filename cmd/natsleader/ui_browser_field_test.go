@@ -3,8 +3,8 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -18,14 +18,13 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	expect "github.com/natsleader/natsleader/internal/check"
-	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
 
 const (
 	leaderOf  = `(document.querySelector('#rows .leader') || {}).textContent`
-	barOf     = `getComputedStyle(document.querySelector('#rows .bar')).transform`
+	barOf     = `getComputedStyle([...document.querySelectorAll('#rows .row')].find((r) => r.innerText.includes('leading')).querySelector('.bar')).transform`
 	listed    = `document.querySelectorAll('#rows .row').length`
 	stateIs   = `document.getElementById('detail-state').textContent`
 	rosterIs  = `document.getElementById('roster').innerText`
@@ -62,8 +61,16 @@ func (u uiProcess) kill() {
 	_ = u.cmd.Wait() // it was killed
 }
 
-// A browser shows a handover, a bar that moves, and one election with its roster; asks before an action; and shows
-// names and values as text. It connects again by itself, also to a new process, whose secret it does not know.
+// opens clicks on the row of an election.
+func (b browser) opens(election, state string) {
+	b.Helper()
+	b.value(`[...document.querySelectorAll('#rows .row')].find((r) => r.innerText.startsWith('` + election + `')).click()`)
+	b.becomes(stateIs, state)
+}
+
+// A browser shows a bar that moves, and one election with its roster; asks before an action, and shows the handover;
+// and shows names and values as text. It connects again by itself, also to a new process, whose secret it does not
+// know. `make pictures` takes the pictures of docs/cli.md here.
 func TestUI_InBrowser(t *testing.T) {
 	t.Parallel()
 	port, store := testserver.FreePort(t), testserver.StoreDir(t)
@@ -72,62 +79,85 @@ func TestUI_InBrowser(t *testing.T) {
 	}
 	nats := start()
 	url := nats.ClientURL()
-	newBucket(t, url, "elections", leader.BucketConfig{Roster: true, MaxLease: 15 * time.Second})
-	const evil = `<img src=x onerror="document.title='run'">`
-	campaigns(t, url, "elections", "billing", leader.Config{ID: "a", Roster: true, Value: []byte(evil)})
-	second := stands(t, url, "billing", leader.Config{ID: evil, Roster: true})
-	inLine(t, url, "billing", evil)
+	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})
+	worker := func(i int) leader.Config {
+		return leader.Config{ID: fmt.Sprintf("worker-%c", 'a'+i%3), Roster: true, Value: fmt.Appendf(nil, "10.0.1.%d:8080", 1+i%3)}
+	}
+	for i, name := range []string{"billing", "invoices", "mail.outgoing", "reports.daily", "shards.1", "shards.2", "shards.3", "webhooks"} {
+		campaigns(t, url, "elections", name, worker(i))
+	}
+	expect.OK(t, campaigns(t, url, "elections", "thumbnails", leader.Config{ID: "worker-b"}).Stop(t.Context()))
+	_, js := connectTo(t, url)
+	put(t, js, "search.index", record(t, js, "billing", "worker-c", 2*time.Second))
+	campaigns(t, url, "elections", "z-import", leader.Config{ID: "worker-b", PendingPeriod: time.Second})
+	second := stands(t, url, "billing", worker(1))
+	inLine(t, url, "billing", "worker-b")
+	third := stands(t, url, "billing", worker(2))
+	inLine(t, url, "billing", "worker-b", "worker-c")
 	u := startUI(t, url, "--allow-actions")
-	b := openBrowser(t, u.link, 1200, 700)
-	b.becomes(leaderOf, "a")
+	b := openBrowser(t, u.link, 1280, 560)
+	b.becomes(listed, "11")
 	before := b.value(barOf)
 	eventually(t, "the bar moves", func() bool { return b.value(barOf) != before })
-
-	b.click("#rows .row")
-	b.becomes(stateIs, "a leads")
-	b.becomes(rosterIs, evil)
-	b.becomes(`document.getElementById('record').textContent.includes('"id":"a"')`, "true")
-	b.becomes(`document.getElementById('detail-facts').innerText.includes('onerror')`, "true")
-	for _, name := range []string{"light", "dark"} {
-		b.scheme(name)
-		b.looks("ui-" + name)
+	rows := func(such string) string {
+		return `[...document.querySelectorAll('#rows .row')].filter((r) => ` + such + `).length`
 	}
+	b.becomes(rows(`r.innerText.includes('expired')`), "1")
+	b.becomes(rows(`!r.innerText.includes('leading') && r.querySelector('.track').checkVisibility({visibilityProperty: true})`), "0")
 
+	b.opens("billing", "worker-a leads")
+	b.becomes(`document.getElementById('record').textContent.includes('"id":"worker-a"')`, "true")
 	b.click("#transfer")
 	b.becomes(`document.getElementById('confirm').open`, "true")
-	b.looks("ui-confirm")
+	b.accessible("a question")
 	b.click("#confirm-yes")
-	b.becomes(leaderOf, evil)
-	b.becomes(outcomeIs, "a has handed over, and "+evil+" leads.")
+	b.becomes(outcomeIs, "worker-a has handed over, and worker-b leads.")
+	b.opens("webhooks", "worker-b leads")
+	b.opens("billing", "worker-b leads")
+	b.click("#detail-name") // the mouse is over no row in the pictures
 	b.becomes(`document.querySelectorAll('#timeline .led').length`, "2")
 	b.becomes(`document.querySelectorAll('#changes li').length > 0`, "true")
+	b.becomes(`document.querySelectorAll('#roster li').length`, "2")
+	for _, name := range []string{"light", "dark"} {
+		b.scheme(name)
+		b.picture("ui-" + name)
+		b.accessible(name)
+	}
+
+	const evil = `<img src=x onerror="document.title='run'">`
+	campaigns(t, url, "elections", "evil", leader.Config{ID: evil, Roster: true, Value: []byte(evil)})
+	stands(t, url, "evil", leader.Config{ID: evil, Roster: true})
+	b.becomes(listed, "12")
+	b.opens("evil", evil+" leads")
+	b.becomes(rosterIs, evil)
+	b.becomes(`document.getElementById('detail-facts').innerText.includes('onerror')`, "true")
 	expect.Equal(t, b.value(`document.images.length + document.title`), "0Elections in bucket elections",
 		"a name or value was not shown as text: %s")
 
 	b.do(chromedp.EmulateViewport(400, 700, chromedp.EmulateMobile))
-	b.looks("ui-narrow-detail")
+	b.accessible("one election, narrow")
 	b.click("#detail-close")
-	b.looks("ui-narrow")
+	b.accessible("narrow")
 	expect.That(t, b.value(`document.documentElement.scrollWidth <= 400`) == "true",
 		"the page is wider than the screen")
+	b.do(chromedp.EmulateViewport(1280, 560))
 
-	b.do(chromedp.EmulateViewport(1200, 700))
 	nats.Shutdown()
 	nats.WaitForShutdown()
 	b.becomes(troubleIs, "Not up to date: the connection was lost")
-	b.looks("ui-lost")
+	b.accessible("without NATS")
 	start()
 	b.becomes(troubleIs, "")
 	u.kill()
 	b.becomes(troubleIs, "This page has lost contact with natsleader ui, and tries again.")
-	campaigns(t, url, "elections", "a-first", leader.Config{ID: "b"})
-	expect.OK(t, second.Stop(t.Context()))
+	campaigns(t, url, "elections", "late", leader.Config{ID: "b"})
+	expect.OK(t, errors.Join(third.Stop(t.Context()), second.Stop(t.Context())))
 	startUI(t, url, "--allow-actions", "--http", strings.TrimPrefix(u.address, "http://"))
 	b.becomes(troubleIs, "")
-	b.becomes(listed, "2")
-	b.click("#rows .row:nth-child(2)")
-	b.becomes(stateIs, "a leads")
-	b.becomes(`[...document.querySelectorAll('#timeline span')].at(-1).title.startsWith('led by a')`, "true") // no message reported this change
+	b.becomes(listed, "13")
+	b.opens("billing", "worker-a leads")
+	b.becomes(`[...document.querySelectorAll('#timeline span')].at(-1).title.startsWith('led by worker-a')`, "true") // no message reported this change
+	b.opens("late", "b leads")
 	b.click("#step-down", "#confirm-yes")
 	b.becomes(outcomeIs, "Not done: open the link that natsleader ui printed when it was started last")
 }
@@ -154,7 +184,7 @@ func TestUI_FourPages(t *testing.T) {
 	first.becomes(note, "This page is read-only. To ask leaders to hand over, open the link that natsleader ui printed when it was started.")
 	expect.That(t, first.value(`document.getElementById('detail-actions').checkVisibility()`) == "false",
 		"there are buttons")
-	first.looks("ui-read-only")
+	first.accessible("read-only")
 	first.value(`location.href = '` + u.link + `'`) // in the same page
 	first.becomes(`location.href + (`+note+`)`, u.address+"/")
 	first.do(chromedp.Reload())
@@ -194,7 +224,6 @@ func TestUI_TenThousand(t *testing.T) {
 	}
 	b.value(`document.getElementById('body').scrollTop = 1e9`)
 	b.becomes(`[...document.querySelectorAll('#rows .row')].at(-1).querySelector('.election').textContent`, fmt.Sprintf("e%05d", many-1))
-	b.picture("ui-ten-thousand")
 	b.value(`document.getElementById('body').scrollTop = 0`)
 	b.do(chromedp.Focus(chromedp.CSS("#body")))
 	for _, key := range []string{kb.ArrowDown, kb.ArrowDown, kb.Enter} {
@@ -233,40 +262,5 @@ func putMany(tb testing.TB, url string, many int) {
 		if i%1000 == 0 || i == many-1 {
 			<-js.PublishAsyncComplete()
 		}
-	}
-}
-
-// The pictures of docs/cli.md, which `make pictures` writes.
-func TestUI_Pictures(t *testing.T) {
-	if os.Getenv("NATSLEADER_PICTURES") == "" {
-		proof.Skip(t, "make pictures runs it")
-	}
-	url := startServer(t).ClientURL()
-	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})
-	for i, name := range []string{"billing", "invoices", "mail.outgoing", "reports.daily", "shards.1", "shards.2", "shards.3", "webhooks"} {
-		id := fmt.Sprintf("worker-%c", 'a'+i%3)
-		campaigns(t, url, "elections", name, leader.Config{ID: id, Roster: true, Value: fmt.Appendf(nil, "10.0.1.%d:8080", 1+i%3)})
-	}
-	expect.OK(t, campaigns(t, url, "elections", "thumbnails", leader.Config{ID: "worker-b"}).Stop(t.Context()))
-	_, js := connectTo(t, url)
-	put(t, js, "search.index", record(t, js, "billing", "worker-c", 2*time.Second))
-	campaigns(t, url, "elections", "z-import", leader.Config{ID: "worker-b", PendingPeriod: time.Second})
-	u := startUI(t, url, "--allow-actions")
-	b := openBrowser(t, u.link, 1280, 560)
-	b.becomes(listed, "11")
-	ids := []string{"worker-b", "worker-c"}
-	for i, id := range ids {
-		stands(t, url, "billing", leader.Config{ID: id, Roster: true, Value: fmt.Appendf(nil, "10.0.1.%d:8080", 2+i)})
-		inLine(t, url, "billing", ids[:i+1]...)
-	}
-	succeeds(t, "transfer", "billing", "worker-b", "-s", url)
-	b.becomes(`[...document.querySelectorAll('#rows .row')].filter((r) => r.innerText.includes('expired')).length`, "1")
-	b.value(`[...document.querySelectorAll('#rows .row')].find((r) => r.innerText.startsWith('billing')).click()`)
-	b.becomes(`document.querySelectorAll('#timeline .led').length`, "2")
-	b.becomes(`document.querySelectorAll('#roster li').length`, "2")
-	b.becomes(`[...document.querySelectorAll('#rows .row')].filter((r) => !r.innerText.includes('leading') && r.querySelector('.track').checkVisibility({visibilityProperty: true})).length`, "0")
-	for _, name := range []string{"light", "dark"} {
-		b.scheme(name)
-		b.picture("ui-" + name)
 	}
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,12 +38,7 @@ func openBrowser(tb testing.TB, address string, width, height int64) browser {
 	}
 	ctx, cancel := chromedp.NewExecAllocator(tb.Context(), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)...)
 	tb.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	tb.Cleanup(cancel)
-	b := browser{tb, ctx}
-	if err := chromedp.Do(ctx); err != nil { // starts it, which takes a context without a limit
-		tb.Fatal(err)
-	}
+	b := browser{tb, ctx}.tab("about:blank")
 	b.do(chromedp.EmulateViewport(width, height), chromedp.Navigate(address))
 	return b
 }
@@ -54,10 +48,8 @@ func (b browser) tab(address string) browser {
 	b.Helper()
 	ctx, cancel := chromedp.NewContext(b.ctx)
 	b.Cleanup(cancel)
+	expect.OK(b, chromedp.Do(ctx)) // opens it, which takes a context without a limit
 	other := browser{b.TB, ctx}
-	if err := chromedp.Do(ctx); err != nil { // opens it, which takes a context without a limit
-		b.Fatal(err)
-	}
 	other.do(chromedp.Navigate(address))
 	return other
 }
@@ -69,14 +61,26 @@ func (b browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	expect.OK(b, chromedp.Do(ctx, actions...))
 }
 
-// value returns that of an expression in JavaScript, as a text.
-func (b browser) value(expression string) string {
+// click clicks elements, one after the other.
+func (b browser) click(selectors ...string) {
+	b.Helper()
+	for _, each := range selectors {
+		b.do(chromedp.Click(chromedp.CSS(each)))
+	}
+}
+
+// run returns the value of an expression in JavaScript, as a text. It waits for a promise.
+func (b browser) run(expression string) string {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](fmt.Sprintf("String(%s)", expression)))
-	expect.OK(b, err)
-	return text
+	return expect.Got(chromedp.Run(ctx, chromedp.Evaluate[string](expression, chromedp.EvalAwaitPromise)))(b)
+}
+
+// value is run for an expression of any type.
+func (b browser) value(expression string) string {
+	b.Helper()
+	return b.run("String(" + expression + ")")
 }
 
 // becomes waits until an expression in JavaScript has a value.
@@ -98,8 +102,7 @@ func (b browser) picture(name string) {
 	if dir == "" {
 		return
 	}
-	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-	expect.OK(b, err)
+	png := expect.Got(chromedp.Run(b.ctx, chromedp.CaptureScreenshot()))(b)
 	expect.OK(b, os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600))
 }
 
@@ -119,14 +122,9 @@ func (b browser) accessible(what string) {
 		b.Log("without axe-core: scripts/browser gets it")
 		return
 	}
-	source, err := os.ReadFile(found[0])
-	expect.OK(b, err)
+	source := expect.Got(os.ReadFile(found[0]))(b)
 	b.do(chromedp.Evaluate[chromedp.Void](string(source)))
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
-	defer cancel()
-	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](
-		`axe.run().then((r) => r.violations.map((v) => v.id + ": " + v.help + " " + v.nodes.map((n) => n.html).join(" ")).join("\n") + "|" + r.passes.length)`, chromedp.EvalAwaitPromise))
-	expect.OK(b, err)
+	text := b.run(`axe.run().then((r) => r.violations.map((v) => v.id + ": " + v.help + " " + v.nodes.map((n) => n.html).join(" ")).join("\n") + "|" + r.passes.length)`)
 	violations, passes, _ := strings.Cut(text, "|")
 	expect.That(b, violations == "" && passes != "0", "%s (%s rules hold):\n%s", what, passes, violations)
 }

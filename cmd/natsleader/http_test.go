@@ -55,18 +55,38 @@ func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
 	return ours, nil
 }
 
+// response sends a request to the command that serves. Each header is "Name: value".
+func (w *world) response(method, path, body string, headers ...string) *http.Response {
+	w.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: w.served.dial}}
+	request, err := http.NewRequestWithContext(w.Context(), method, "http://127.0.0.1"+path, strings.NewReader(body))
+	expect.OK(w.T, err)
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		if request.Header.Set(name, value); name == "Host" {
+			request.Host = value
+		}
+	}
+	response, err := client.Do(request)
+	expect.OK(w.T, err)
+	return response
+}
+
+// ask sends a request, and reads the answer.
+func (w *world) ask(method, path, body string, headers ...string) (response *http.Response, text string) {
+	w.Helper()
+	response = w.response(method, path, body, headers...)
+	defer response.Body.Close() //nolint:errcheck // nothing is written
+	all, err := io.ReadAll(response.Body)
+	expect.OK(w.T, err)
+	return response, string(all)
+}
+
 // get reads a page of the command that serves.
 func (w *world) get(path string) (status int, body string) {
 	w.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: w.served.dial}}
-	request, err := http.NewRequestWithContext(w.Context(), http.MethodGet, "http://127.0.0.1"+path, http.NoBody)
-	expect.OK(w.T, err)
-	response, err := client.Do(request)
-	expect.OK(w.T, err)
-	defer response.Body.Close() //nolint:errcheck // nothing is written
-	text, err := io.ReadAll(response.Body)
-	expect.OK(w.T, err)
-	return response.StatusCode, string(text)
+	response, text := w.ask(http.MethodGet, path, "")
+	return response.StatusCode, text
 }
 
 // A client that sends or reads slowly loses its connection after a bounded time, and one that sends a huge
@@ -232,20 +252,4 @@ func TestExporter_Health(t *testing.T) {
 		e.ticked()
 		check("it works again", true, false, "")
 	})
-}
-
-// A page acts only on a connection, and only on the term that its user has seen.
-func TestUI_ActionsNeedAConnection(t *testing.T) {
-	u := &uiState{State: nil}
-	act := u.actions()["step-down"]
-	for request, want := range map[string]string{
-		"{":                      "no such election",
-		`{"election":"a.>"}`:     "no such election",
-		`{"election":"billing"}`: "there is no connection to NATS",
-	} {
-		answer, err := act(t.Context(), []byte(request))
-		expect.That(t, err != nil && err.Error() == want, "%s: %v, %v", request, answer, err)
-	}
-	_, err := u.roster(context.Background(), "billing")
-	expect.That(t, err != nil, "a roster without a connection")
 }

@@ -3,13 +3,11 @@
 package main
 
 import (
-	"context"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
 	"github.com/nats-io/nats.go/jetstream"
 
 	expect "github.com/natsleader/natsleader/internal/check"
@@ -56,12 +54,7 @@ func BenchmarkUI_ChangeToEye(b *testing.B) {
 		sent := write(id)
 		<-watch.Updates()
 		delivered = append(delivered, time.Since(sent))
-		ctx, cancel := context.WithTimeout(page.ctx, patience)
-		text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`window.seen`, chromedp.EvalAwaitPromise))
-		cancel()
-		expect.OK(b, err)
-		ms, err := strconv.ParseFloat(text, 64)
-		expect.OK(b, err)
+		ms := expect.Got(strconv.ParseFloat(page.run(`window.seen`), 64))(b)
 		seen = append(seen, time.Duration(ms*float64(time.Millisecond))-time.Duration(sent.UnixNano()))
 	}
 	slices.Sort(seen)

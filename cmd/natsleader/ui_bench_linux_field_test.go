@@ -6,13 +6,13 @@ import (
 	"bytes"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
 	expect "github.com/natsleader/natsleader/internal/check"
-	"github.com/natsleader/natsleader/internal/webpage"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -22,20 +22,15 @@ func BenchmarkUI_SlowPages(b *testing.B) {
 	url := startServer(b).ClientURL()
 	newBucket(b, url, "elections", leader.BucketConfig{})
 	campaigns(b, url, "elections", "e00000", leader.Config{ID: "a", Value: bytes.Repeat([]byte("v"), 1400)})
-	_, js := connectTo(b, url)
-	value := []byte(record(b, js, "e00000", "b", time.Hour))
 	const many, pages = 20_000, 1000
-	for i := 1; i < many; i++ {
-		if _, err := js.PublishAsync(fmt.Sprintf("$KV.elections.e%05d", i), value); err != nil {
-			b.Fatal(err)
-		}
-		if i%1000 == 0 || i == many-1 {
-			<-js.PublishAsyncComplete()
-		}
-	}
+	putMany(b, url, many)
 	for b.Loop() {
 		u := startUI(b, url)
-		u.rows(func(rows map[string]webpage.Row, _ uiMessage) bool { return len(rows) == many })
+		eventually(b, "it has read all keys", func() bool { // in their order
+			response := expect.Got(http.Get(fmt.Sprintf("%s/api/record?election=e%05d", u.address, many-1)))(b)
+			_ = response.Body.Close()
+			return response.StatusCode == http.StatusOK
+		})
 		time.Sleep(5 * time.Second) // the collector of garbage comes to rest
 		before, sockets := residentMB(b, u.cmd.Process.Pid), socketMB(b)
 		for range pages {
@@ -54,7 +49,7 @@ func BenchmarkUI_SlowPages(b *testing.B) {
 		b.ReportMetric(most, "MB-most")
 		b.ReportMetric(mostSockets-sockets, "MB-kernel")
 		b.ReportMetric(0, "ns/op")
-		u.cmd.Process.Kill() //nolint:errcheck // it runs
+		u.kill()
 	}
 }
 

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"os"
 	"strings"
@@ -283,34 +282,7 @@ func TestPlayground_CandidateEnds(t *testing.T) {
 	g.becomes("with e", func(v view) bool { return v.seat("e").State == "candidate" })
 }
 
-// output calls a function when the program says that it serves.
-type output struct {
-	bytes.Buffer
-
-	serves func()
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	if bytes.Contains(b, []byte("is at http://")) {
-		o.serves()
-	}
-	return o.Buffer.Write(b)
-}
-
-// The program serves the page until it is interrupted, and then says how many promises were broken.
-func TestRun(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var stderr bytes.Buffer
-	stdout := output{serves: func() { time.AfterFunc(2*time.Second, cancel) }}
-	code := run(ctx, []string{"-quiet", "-http", "127.0.0.1:0", "-lease", "1s"}, &stdout, &stderr)
-	if code != 0 || stderr.Len() > 0 || !strings.Contains(stdout.String(), "The playground is at http://127.0.0.1:") ||
-		!strings.HasSuffix(stdout.String(), " checks, 0 promises broken\n") {
-		t.Errorf("exit code %d\n%s%s", code, stdout.String(), stderr.String())
-	}
-}
-
+// TestPlayground_InBrowser of cmd/natsleader starts the program with good settings.
 func TestRun_BadSettings(t *testing.T) {
 	for _, c := range []struct {
 		args []string

@@ -15,59 +15,82 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 )
 
-// An action is for this page alone, and needs the secret if there is one. Its answer is JSON, with the text
-// of an error.
-func TestAct_Refuses(t *testing.T) {
+// The page is for this host, the names of Hosts and this origin alone, and loads nothing from elsewhere. An action
+// needs the secret if there is one. Its answer is JSON, with the text of an error.
+func TestPage_Refuses(t *testing.T) {
+	const evil, navigates = "Origin: http://evil.example", "Sec-Fetch-Mode: navigate"
 	for _, c := range []struct {
-		what, secret string
-		headers      map[string]string
-		body         string
-		failure      error // of the action
-		want         int
-		answer       string
+		what    string
+		get     string // the path; empty: an action
+		headers []string
+		secret  string
+		body    string // of an action
+		failure error  // of the action
+		want    int
+		answer  string
 	}{
-		{what: "this page", headers: map[string]string{"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}, want: 200, answer: "7"},
+		{what: "the page", get: "/", want: 200},
+		{what: "by IPv6", get: "/", headers: []string{"Host: [::1]:80"}, want: 200},
+		{what: "by a proxy", get: "/", headers: []string{"Host: ops.example"}, want: 200},
+		{what: "another origin", get: "/api/elections", headers: []string{evil}, want: 403},
+		{what: "another port", get: "/api/elections", headers: []string{"Origin: http://localhost:1"}, want: 403},
+		{what: "a sandboxed frame", get: "/api/elections", headers: []string{"Origin: null"}, want: 403},
+		{what: "this origin", get: "/ui.js", headers: []string{"Origin: http://localhost", "Sec-Fetch-Site: same-origin"}, want: 200},
+		{what: "an image on another site", get: "/ui.js", headers: []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors"}, want: 403},
+		{what: "a link on another site", get: "/", headers: []string{"Sec-Fetch-Site: cross-site", navigates}, want: 200},
+		{what: "a frame on another site", get: "/ui.js", headers: []string{"Sec-Fetch-Site: cross-site", navigates}, want: 403},
+		{what: "another file", get: "/ui", want: 404},
+		{what: "the template", get: "/index.html", want: 404},
+
+		{what: "this page", headers: []string{"Origin: http://localhost", "Sec-Fetch-Site: same-origin"}, want: 200, answer: "7"},
 		{what: "no browser", want: 200},
-		{what: "a form of another site", headers: map[string]string{"Origin": "http://evil.example"}, want: 403},
-		{what: "an origin that begins like this page's", headers: map[string]string{"Origin": "http://localhost.evil.example"}, want: 403},
-		{what: "a secure origin that begins like this page's", headers: map[string]string{"Origin": "https://localhost1"}, want: 403},
-		{what: "a page of another port", headers: map[string]string{"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "navigate"}, want: 403},
-		{what: "a name that was bound to this address", headers: map[string]string{"Host": "evil.example"}, want: 403},
-		{what: "another address", headers: map[string]string{"Host": "10.0.0.1"}, want: 403},
-		{what: "no secret", secret: "s", headers: map[string]string{"Origin": "http://localhost"}, want: 403, answer: `{"error":"open the link that ui printed when it was started last"}`},
-		{what: "another secret", secret: "s", headers: map[string]string{"Natsleader-Secret": "t"}, want: 403},
-		{what: "the secret", secret: "s", headers: map[string]string{"Natsleader-Secret": "s"}, want: 200},
-		{what: "the secret in a page of another site", secret: "s", headers: map[string]string{"Natsleader-Secret": "s", "Origin": "http://evil.example"}, want: 403},
+		{what: "a name that was bound to this address", headers: []string{"Host: evil.example:80"}, want: 403},
+		{what: "another address", headers: []string{"Host: 10.0.0.1:80"}, want: 403},
+		{what: "a form of another site", headers: []string{evil}, want: 403},
+		{what: "an origin that begins like this page's", headers: []string{"Origin: http://localhost.evil.example"}, want: 403},
+		{what: "a secure origin that begins like this page's", headers: []string{"Origin: https://localhost1"}, want: 403},
+		{what: "a page of another port", headers: []string{"Sec-Fetch-Site: same-site", navigates}, want: 403},
+		{what: "no secret", secret: "s", headers: []string{"Origin: http://localhost"}, want: 403, answer: `{"error":"open the link that ui printed when it was started last"}`},
+		{what: "another secret", secret: "s", headers: []string{"Natsleader-Secret: t"}, want: 403},
+		{what: "part of the secret", secret: "st", headers: []string{"Natsleader-Secret: s"}, want: 403},
+		{what: "the secret in a cookie", secret: "s", headers: []string{"Cookie: secret=s"}, want: 403},
+		{what: "the secret", secret: "s", headers: []string{"Natsleader-Secret: s"}, want: 200},
+		{what: "the secret in a page of another site", secret: "s", headers: []string{"Natsleader-Secret: s", evil}, want: 403},
 		{what: "as much as it may have", body: `"` + strings.Repeat("x", 4<<10-2) + `"`, want: 200},
 		{what: "more", body: `"` + strings.Repeat("x", 4<<10-1) + `"`, want: 400, answer: `{"error":"http: request body too large"}`},
 		{what: "a failure", failure: errors.New("no"), want: 409, answer: `{"error":"no"}`},
 		{what: "a failure with a status", failure: fmt.Errorf("then: %w", &Error{503, "away"}), want: 503, answer: `{"error":"away"}`},
 	} {
-		acted, body := 0, cmp.Or(c.body, "{}")
+		acted, must := 0, 0
 		p, err := New(t.Context(), NewState(), Options{
-			Address: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, Secret: c.secret, Program: "ui",
+			Address: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, Hosts: []string{"Ops.example"}, Secret: c.secret, Program: "ui",
 			Actions: map[string]Action{"do": func(context.Context, json.RawMessage) (any, error) { acted++; return 7, c.failure }},
 		})
 		check.OK(t, err)
-		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/api/do", strings.NewReader(body))
-		for name, value := range c.headers {
-			request.Header.Set(name, value)
+		method, path := http.MethodPost, "/api/do"
+		if c.get != "" {
+			method, path = http.MethodGet, c.get
+		} else if c.want == http.StatusOK || c.failure != nil {
+			must = 1
 		}
-		if host := c.headers["Host"]; host != "" {
-			request.Host = host
+		request := httptest.NewRequestWithContext(t.Context(), method, "http://localhost"+path, strings.NewReader(cmp.Or(c.body, "{}")))
+		for _, header := range c.headers {
+			name, value, _ := strings.Cut(header, ": ")
+			if request.Header.Set(name, value); name == "Host" {
+				request.Host = value
+			}
 		}
 		answer := httptest.NewRecorder()
 		p.ServeHTTP(answer, request)
-		must := 0
-		if c.want == http.StatusOK || c.failure != nil {
-			must = 1
-		}
-		if answer.Code != c.want || acted != must || c.answer != "" && answer.Body.String() != c.answer+"\n" {
-			t.Errorf("%s: %d %s, acted %d times", c.what, answer.Code, answer.Body, acted)
-		}
-		sent := answer.Result().Header //nolint:bodyclose // a recorder's
-		if c.answer != "" && sent.Get("Content-Type") != "application/json" || sent.Get("Cache-Control") != "no-store" {
-			t.Errorf("%s: %v", c.what, sent)
+		body, sent := answer.Body.String(), answer.Result().Header //nolint:bodyclose // a recorder's
+		check.That(t, answer.Code == c.want && acted == must && (c.answer == "" || body == c.answer+"\n"),
+			"%s: %d %s, acted %d times", c.what, answer.Code, body, acted)
+		check.That(t, c.answer == "" || sent.Get("Content-Type") == "application/json", "%s: %v", c.what, sent)
+		csp := sent.Get("Content-Security-Policy")
+		check.That(t, strings.Contains(csp, "default-src 'none'") && !strings.Contains(csp, "unsafe") &&
+			strings.Contains(csp, "frame-ancestors 'none'") && sent.Get("Cache-Control") == "no-store", "%s: %v", c.what, sent)
+		for _, bad := range []string{"<script>", "style=", "onclick", "://"} {
+			check.That(t, c.get != "/" || !strings.Contains(body, bad), "%s has %s", c.what, bad)
 		}
 	}
 }

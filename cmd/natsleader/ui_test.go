@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/webpage"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// asks sends a request to the command that serves, and adds the answer to the transcript. Each header is "Name: value".
+func (w *world) asks(method, path, body string, headers ...string) {
+	w.Helper()
+	response, text := w.ask(method, path, body, headers...)
+	request := strings.Join(append([]string{method + " " + path, body}, headers...), " ")
+	note := fmt.Sprintf("%s: %d\n  %s\n", strings.TrimSpace(request), response.StatusCode, strings.TrimSuffix(text, "\n"))
+	_, _ = noteWriter{w, ""}.Write([]byte(note))
+}
+
+// reads follows a stream of the page until the command ends. It adds to the transcript why the page is not up to
+// date, or that it is again, and when. It adds each change, each roster, and each row that differs from the one before
+// in more than a renewal.
+func (w *world) reads(path string) {
+	w.Helper()
+	response := w.response(http.MethodGet, path, "")
+	note := noteWriter{w, path + ": "}
+	go func() {
+		defer response.Body.Close() //nolint:errcheck // nothing is written
+		trouble, rows := "", make(map[string]webpage.Row)
+		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+			data, _ := strings.CutPrefix(lines.Text(), "data: ")
+			var m struct {
+				Now        int64
+				Error      string
+				Rows       []webpage.Row
+				Changes    []json.RawMessage
+				Candidates json.RawMessage
+			}
+			if json.Unmarshal([]byte(data), &m) != nil {
+				continue // the line after a message
+			}
+			if m.Candidates != nil {
+				_, _ = fmt.Fprintln(note, data)
+				continue
+			}
+			if m.Error != trouble {
+				trouble = m.Error
+				_, _ = fmt.Fprintf(note, "%d %s\n", m.Now, cmp.Or(trouble, "up to date"))
+			}
+			for _, c := range m.Changes {
+				_, _ = fmt.Fprintf(note, "%s\n", c)
+			}
+			for _, row := range m.Rows {
+				text, _ := json.Marshal(row)
+				if row.Expires, row.Revision, row.Written = 0, 0, 0; rows[row.Key] != row {
+					_, _ = fmt.Fprintf(note, "%s\n", text)
+				}
+				rows[row.Key] = row
+			}
+		}
+	}()
+	synctest.Wait()
+}
+
+// The page gets each election, its changes with their causes, its record and its roster, also
+// after the bucket or the connection was away.
+func TestUI_Elections(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		stop := w.follow("ui --bucket jobs --allow-actions")
+		for _, path := range []string{"/api/elections", "/api/roster?election=billing"} {
+			w.reads(path)
+		}
+		for _, request := range []string{"{", `{"election":"billing"}`} {
+			w.asks(http.MethodPost, "/api/step-down", request, "Natsleader-Secret: "+w.secret())
+		}
+		at := func(what string, do func()) {
+			w.notef("# %s\n", what)
+			do()
+			time.Sleep(10*time.Second + 7*time.Millisecond) // between two ticks
+		}
+		at("the bucket is made", func() {
+			var err error
+			w.bucket, err = leader.CreateBucket(w.Context(), w.js, leader.BucketConfig{Name: "jobs", Roster: true, MaxLease: 10 * time.Second})
+			expect.OK(w, err)
+		})
+		at("a leads, and b waits", func() {
+			w.campaigns("billing", leader.Config{ID: "a", Roster: true, Value: []byte("10.0.0.1")})
+			w.campaigns("billing", leader.Config{ID: "b", Roster: true, Value: []byte{0xff}})
+		})
+		w.reads("/api/roster?election=billing")
+		w.asks(http.MethodGet, "/api/record?election=billing", "")
+		w.asks(http.MethodGet, "/api/record?election=other", "")
+		stops := func(c *leader.Candidate) func() {
+			return func() { expect.OK(w, c.Stop(w.Context())) }
+		}
+		at("b leaves", stops(w.stands[1]))
+		at("a stops", stops(w.stands[0]))
+		at("b leads", func() { w.campaigns("billing", leader.Config{ID: "b", Value: []byte{0xff}}) })
+		at("the server restarts", w.restart)
+		at("the bucket is deleted", func() { expect.OK(w, w.js.DeleteKeyValue(w.Context(), "jobs")) })
+		at("the server is gone", func() {
+			w.s.Shutdown()
+			w.s.WaitForShutdown()
+		})
+		stop()
+		w.serve()
+	})
+}
+
+// With --allow-actions the page asks leaders to hand over: for this host, the names of --allow-host and this origin
+// alone, with the secret of the link that was printed. Without it there is no link, and nothing to ask.
+func TestUI_Actions(t *testing.T) {
+	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
+		for _, id := range []string{"a", "b"} {
+			w.campaigns("billing", leader.Config{ID: id, Roster: true})
+		}
+		stop := w.follow("ui")
+		w.asks(http.MethodPost, "/api/step-down", `{"election":"billing"}`)
+		stop()
+		first := w.follow("ui --allow-actions")
+		old := w.secret()
+		first()
+		defer w.follow("ui --allow-actions --allow-host Ops.example")()
+		secret := w.secret()
+		time.Sleep(time.Second) // it is connected
+		act := func(path, body string, headers ...string) {
+			w.asks(http.MethodPost, path, body, append(headers, "Natsleader-Secret: "+secret)...)
+			time.Sleep(time.Minute) // the leader before has rested
+		}
+		token := func() string {
+			for _, c := range w.stands {
+				if term, leads := c.Term(); leads {
+					return fmt.Sprint(term.Token())
+				}
+			}
+			return "no leader"
+		}
+		term := token()
+		act("/api/transfer", `{"election":"billing","id":"b","token":"`+term+`"}`, "Host: ops.example", "Origin: https://ops.example")
+		act("/api/step-down", `{"election":"billing","token":"`+term+`"}`)
+		act("/api/step-down", `{"election":"billing","token":"`+token()+`"}`)
+		act("/api/step-down", `{"election":"other"}`)
+		act("/api/step-down", `{"election":"a.>"}`)
+		act("/api/step-down", `{"election":"billing"}`, "Host: evil.example")
+		w.asks(http.MethodPost, "/api/step-down", `{"election":"billing"}`, "Natsleader-Secret: "+old)
+		for _, path := range []string{"/", "/ui.js", "/detail.js", "/api/record?election=billing"} {
+			response, text := w.ask(http.MethodGet, path, "")
+			expect.That(w, response.StatusCode == 200 && !strings.Contains(text+fmt.Sprint(response.Header), secret), "%s: %s\n%s", path, response.Status, text)
+		}
+	})
+}
+
+// secret returns what requests for actions carry, out of the link that was printed last.
+func (w *world) secret() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text := w.shown.String()
+	_, link, _ := strings.Cut(text[strings.LastIndex(text, "! natsleader: http"):], "#secret=")
+	return link[:26]
+}

@@ -48,8 +48,7 @@ func (l *Link) next(k kind) fault {
 
 // script adds a line to the script of a kind.
 func (l *Link) script(who string, k kind, f fault) {
-	l.store.lock("Link." + who)
-	defer l.store.mu.Unlock()
+	defer l.store.lock("Link." + who)()
 	if f.n != 0 {
 		l.scripts[k] = append(l.scripts[k], f)
 	}
@@ -117,16 +116,14 @@ func (l *Link) FailWatches(n int, err error) {
 
 // LoseFeed loses the next n messages to the link's feeds.
 func (l *Link) LoseFeed(n int) {
-	l.store.lock("Link.LoseFeed")
-	defer l.store.mu.Unlock()
+	defer l.store.lock("Link.LoseFeed")()
 	l.feedLoss = n
 }
 
 // DeafFeeds makes the link's open feeds deaf for good. The feeds report no error. A
 // feed that is opened later works.
 func (l *Link) DeafFeeds() {
-	l.store.lock("Link.DeafFeeds")
-	defer l.store.mu.Unlock()
+	defer l.store.lock("Link.DeafFeeds")()
 	for _, f := range l.store.feeds {
 		if f.link == l {
 			f.deaf = true
@@ -136,24 +133,21 @@ func (l *Link) DeafFeeds() {
 
 // EndFeeds ends the link's open feeds with err.
 func (l *Link) EndFeeds(err error) {
-	l.store.lock("Link.EndFeeds")
-	defer l.store.mu.Unlock()
+	defer l.store.lock("Link.EndFeeds")()
 	l.endFeeds(err)
 }
 
 // Delay makes every message to and from this link take d longer from now on:
 // a round trip 2d.
 func (l *Link) Delay(d time.Duration) {
-	l.store.lock("Link.Delay")
-	defer l.store.mu.Unlock()
+	defer l.store.lock("Link.Delay")()
 	l.delay = d
 }
 
 // DelayFeed makes messages to the link's feeds and views take d longer from now
 // on, so that replies overtake them.
 func (l *Link) DelayFeed(d time.Duration) {
-	l.store.lock("Link.DelayFeed")
-	defer l.store.mu.Unlock()
+	defer l.store.lock("Link.DelayFeed")()
 	l.feedDelay = d
 }
 
@@ -161,8 +155,7 @@ func (l *Link) DelayFeed(d time.Duration) {
 // included, fail with [leader.ErrUnreachable] at once. Feeds and views receive nothing.
 // [Link.Restore] ends the cut.
 func (l *Link) Cut() {
-	l.store.lock("Link.Cut")
-	defer l.store.mu.Unlock()
+	defer l.store.lock("Link.Cut")()
 	if !l.closed && !l.cut {
 		l.breakOff()
 		l.cut = true
@@ -175,16 +168,14 @@ func (l *Link) Cut() {
 // their context ends. [Link.Thaw] delivers the messages that are held up,
 // [Link.Restore] drops them.
 func (l *Link) Freeze() {
-	l.store.lock("Link.Freeze")
-	defer l.store.mu.Unlock()
+	defer l.store.lock("Link.Freeze")()
 	l.frozen = !l.closed && !l.cut
 }
 
 // Thaw ends [Link.Freeze]. All messages that were held up arrive now, in order,
 // although their senders may have given up. Feeds report no reconnection.
 func (l *Link) Thaw() {
-	l.store.lock("Link.Thaw")
-	defer l.store.mu.Unlock()
+	defer l.store.lock("Link.Thaw")()
 	l.frozen = false
 	for _, arrive := range l.held {
 		l.store.time.after(0, arrive)
@@ -197,8 +188,7 @@ func (l *Link) Thaw() {
 // answers nothing else, feeds and views receive nothing, and a write is never applied. A candidate with [leader.Config].ForceReconnect ends that itself;
 // [Link.Restore] does, too.
 func (l *Link) Isolate() {
-	l.store.lock("Link.Isolate")
-	defer l.store.mu.Unlock()
+	defer l.store.lock("Link.Isolate")()
 	if l.closed || l.cut || l.past != nil {
 		return
 	}
@@ -211,8 +201,7 @@ func (l *Link) Isolate() {
 // roster end with [leader.ErrUnreachable]. Restore does nothing to a link that works, or
 // that was closed.
 func (l *Link) Restore() {
-	l.store.lock("Link.Restore")
-	defer l.store.mu.Unlock()
+	defer l.store.lock("Link.Restore")()
 	l.restore()
 }
 
@@ -226,8 +215,7 @@ func (l *Link) Reconnect() {
 // Requests, those under way included, fail with [leader.ErrConnectionClosed], and
 // the feeds and views end with it.
 func (l *Link) Close() {
-	l.store.lock("Link.Close")
-	defer l.store.mu.Unlock()
+	defer l.store.lock("Link.Close")()
 	if l.closed {
 		return
 	}
@@ -241,8 +229,7 @@ func (l *Link) Close() {
 // Heal ends all faults of the link that can end: scripts, delays, lost feed
 // messages, and the faults that [Link.Restore] ends.
 func (l *Link) Heal() {
-	l.store.lock("Link.Heal")
-	defer l.store.mu.Unlock()
+	defer l.store.lock("Link.Heal")()
 	clear(l.scripts[:])
 	l.delay, l.feedDelay, l.feedLoss = 0, 0, 0
 	l.restore()
@@ -251,9 +238,8 @@ func (l *Link) Heal() {
 // Requests returns the number of requests on this link. If it stays the same while
 // a candidate waits, waiting costs nothing.
 func (l *Link) Requests() Requests {
-	l.store.lock("Link.Requests")
-	defer l.store.mu.Unlock()
-	return l.asked
+	defer l.store.lock("Link.Requests")()
+	return l.asked.requests()
 }
 
 // The lock is held below.

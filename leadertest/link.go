@@ -19,7 +19,7 @@ import (
 type Link struct {
 	store *Store
 	name  string
-	asked Requests
+	asked counts
 
 	cut    bool
 	frozen bool
@@ -32,7 +32,7 @@ type Link struct {
 	delay     time.Duration
 	feedDelay time.Duration
 	feedLoss  int // number of feed messages to lose; negative: all
-	scripts   [6][]fault
+	scripts   [views + 1][]fault
 	raises    map[uint64]string // values written to the guard, by token
 	standings map[*leader.Term]*standing
 	memory    backend.Memory
@@ -61,6 +61,13 @@ const (
 	announcements
 	views
 )
+
+// counts are numbers of requests, by their kind.
+type counts [views + 1]int
+
+func (c counts) requests() Requests {
+	return Requests{c[settings], c[reads], c[writes], c[watches], c[announcements], c[views]}
+}
 
 // request is a request on its way to the store or back.
 type request struct {
@@ -237,19 +244,10 @@ func (l *Link) send(r *request, k kind, serve func(fault) func()) {
 	s := l.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.asked.add(k)
-	s.await(r)
-	switch {
-	case r.ctx.Err() != nil: // never sent; poll answers
-		return
-	case l.closed:
-		s.reject(r, leader.ErrConnectionClosed)
-		return
-	case l.cut:
-		s.reject(r, l.isCut())
+	l.asked[k]++
+	if !l.leaves(r) {
 		return
 	}
-	r.sent = true
 	f := l.next(k)
 	if l.past != nil && k != reads && f.what != fails {
 		return // it is never answered
@@ -278,21 +276,19 @@ func (l *Link) send(r *request, k kind, serve func(fault) func()) {
 	}
 }
 
-func (r *Requests) add(k kind) {
-	switch k {
-	case settings:
-		r.Settings++
-	case reads:
-		r.Reads++
-	case writes:
-		r.Writes++
-	case watches:
-		r.Watches++
-	case announcements:
-		r.Announcements++
-	case views:
-		r.Views++
+// leaves reports whether the request leaves the link. Otherwise it is answered with an error.
+func (l *Link) leaves(r *request) bool {
+	l.store.await(r)
+	switch {
+	case r.ctx.Err() != nil: // poll answers
+	case l.closed:
+		l.store.reject(r, leader.ErrConnectionClosed)
+	case l.cut:
+		l.store.reject(r, l.isCut())
+	default:
+		r.sent = true
 	}
+	return r.sent
 }
 
 // reached reports whether what happens in the store can become known on the link.

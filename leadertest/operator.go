@@ -24,8 +24,7 @@ type Entry struct {
 
 // Entry returns the newest message of the key; without one, a zero Entry.
 func (s *Store) Entry(key string) Entry {
-	s.lock("Store.Entry")
-	defer s.mu.Unlock()
+	defer s.lock("Store.Entry")()
 	return Entry(s.keys[key])
 }
 
@@ -54,23 +53,20 @@ func holderOf(e Entry, election string) leader.Holder {
 // Put writes a value over whatever the key holds, as `nats kv put` does, and
 // returns its revision. The value may be foreign, or empty.
 func (s *Store) Put(key string, value []byte) uint64 {
-	s.lock("Store.Put")
-	defer s.mu.Unlock()
+	defer s.lock("Store.Put")()
 	return s.put(key, value, false).Revision
 }
 
 // Delete leaves a marker, as `nats kv del` does, and returns its revision.
 func (s *Store) Delete(key string) uint64 {
-	s.lock("Store.Delete")
-	defer s.mu.Unlock()
+	defer s.lock("Store.Delete")()
 	return s.put(key, nil, true).Revision
 }
 
 // Forge delivers an entry to the open feeds of the key without storing it. A client
 // that may publish on the subject of a feed can do that.
 func (s *Store) Forge(key string, e Entry) {
-	s.lock("Store.Forge")
-	defer s.mu.Unlock()
+	defer s.lock("Store.Forge")()
 	for _, f := range s.feeds {
 		if f.key == key {
 			f.tell(backend.FeedEvent{Entry: backend.Entry(e)})
@@ -106,8 +102,7 @@ func (s *Store) Wipe() error {
 }
 
 func (s *Store) unlessProtected(what string, do func()) error {
-	s.lock("Store." + what)
-	defer s.mu.Unlock()
+	defer s.lock("Store." + what)()
 	if s.settings.PurgeProtected {
 		return fmt.Errorf("%w, so %s is not possible: make the store with WithoutPurgeProtection", errPurgeProtected, what)
 	}
@@ -119,8 +114,7 @@ func (s *Store) unlessProtected(what string, do func()) error {
 // with [leader.ErrNoBucket]. Writes and the first read of a link fail with
 // [leader.ErrUnreachable], because no stream serves them.
 func (s *Store) Drop() {
-	s.lock("Store.Drop")
-	defer s.mu.Unlock()
+	defer s.lock("Store.Drop")()
 	s.restore(Snapshot{})
 	s.gone = true
 }
@@ -129,24 +123,21 @@ func (s *Store) Drop() {
 // bucket that was not made by [leader.CreateBucket]. Open feeds live on and do not report
 // the change.
 func (s *Store) Recreate() {
-	s.lock("Store.Recreate")
-	defer s.mu.Unlock()
+	defer s.lock("Store.Recreate")()
 	s.restore(Snapshot{})
 	s.gone = false
 }
 
 // Snapshot returns the content of the store, for [Store.Rollback].
 func (s *Store) Snapshot() Snapshot {
-	s.lock("Store.Snapshot")
-	defer s.mu.Unlock()
+	defer s.lock("Store.Snapshot")()
 	return s.snapshot()
 }
 
 // Rollback makes the store forget all writes since the snapshot, the revisions
 // included. Open feeds live on and do not report the change.
 func (s *Store) Rollback(to Snapshot) {
-	s.lock("Store.Rollback")
-	defer s.mu.Unlock()
+	defer s.lock("Store.Rollback")()
 	s.restore(to)
 }
 
@@ -154,8 +145,7 @@ func (s *Store) Rollback(to Snapshot) {
 // The latency stays unless it is among them. A new TTL applies to messages that are written
 // from now on.
 func (s *Store) Configure(opts ...Option) {
-	s.lock("Store.Configure")
-	defer s.mu.Unlock()
+	defer s.lock("Store.Configure")()
 	s.settings = defaultSettings
 	for _, opt := range opts {
 		opt(s)

@@ -198,8 +198,7 @@ func (s *Store) standing(election string) []backend.Announcement {
 // DropRoster deletes the roster, which ends its views. Until [Store.RecreateRoster],
 // announcements and new views fail with [leader.ErrNoRoster].
 func (s *Store) DropRoster() {
-	s.lock("Store.DropRoster")
-	defer s.mu.Unlock()
+	defer s.lock("Store.DropRoster")()
 	s.rosterGone, s.rosterSeq = true, 0
 	clear(s.roster)
 	for _, v := range s.views {
@@ -209,8 +208,7 @@ func (s *Store) DropRoster() {
 
 // RecreateRoster makes the roster anew, empty, after [Store.DropRoster].
 func (s *Store) RecreateRoster() {
-	s.lock("Store.RecreateRoster")
-	defer s.mu.Unlock()
+	defer s.lock("Store.RecreateRoster")()
 	s.rosterGone = false
 }
 
@@ -238,8 +236,7 @@ func (l *Link) FailViews(n int, err error) {
 
 // EndViews ends the link's open views of the roster with err.
 func (l *Link) EndViews(err error) {
-	l.store.lock("Link.EndViews")
-	defer l.store.mu.Unlock()
+	defer l.store.lock("Link.EndViews")()
 	l.endViews(err)
 }
 

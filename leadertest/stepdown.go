@@ -57,20 +57,8 @@ func (l linkBackend) Ask(ctx context.Context, key string, question []byte, reply
 	defer s.mu.Unlock()
 	fail := func(err error) { reply(nil, err) }
 	r := &request{link: l.link, ctx: ctx, fail: fail, lost: fail}
-	s.await(r)
-	switch {
-	case ctx.Err() != nil: // never sent; poll answers
-		return
-	case l.link.closed:
-		s.reject(r, leader.ErrConnectionClosed)
-		return
-	case l.link.cut:
-		s.reject(r, l.link.isCut())
-		return
-	}
-	r.sent = true
-	if l.link.past != nil {
-		return // it is never answered
+	if !l.link.leaves(r) || l.link.past != nil {
+		return // in an isolated link it is never answered
 	}
 	back := func(give func()) {
 		l.link.transit(l.link.oneWay(), func() func() { return s.answer(r, give) })

@@ -139,24 +139,21 @@ func (s *Store) Backend() backend.Store { return s.Link("").Backend() }
 
 // Requests returns the number of requests on all links together.
 func (s *Store) Requests() Requests {
-	s.lock("Store.Requests")
-	defer s.mu.Unlock()
-	var sum Requests
+	defer s.lock("Store.Requests")()
+	var sum counts
 	for _, l := range s.links {
-		sum.Settings += l.asked.Settings
-		sum.Reads += l.asked.Reads
-		sum.Writes += l.asked.Writes
-		sum.Watches += l.asked.Watches
-		sum.Announcements += l.asked.Announcements
-		sum.Views += l.asked.Views
+		for k, n := range l.asked {
+			sum[k] += n
+		}
 	}
-	return sum
+	return sum.requests()
 }
 
 // lock takes the lock for a method of the test, when all is at rest.
-func (s *Store) lock(who string) {
+func (s *Store) lock(who string) (unlock func()) {
 	s.time.settle(who)
 	s.mu.Lock()
+	return s.mu.Unlock
 }
 
 // put stores a message and sends it to the feeds. The lock is held, as in

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -127,15 +126,9 @@ func (s *inspector) alone(replicas int) string {
 	}
 	e := &environment{nc: s.nc, wait: min(s.limit, time.Second)} // the number of servers that answer is not known
 	names := map[string]bool{s.nc.ConnectedServerName(): true}
-	err := e.poll(&nats.Msg{Subject: wire.VersionSubject, Data: []byte(`{"include_unused": true}`)}, func(reply []byte) bool {
-		var status struct {
-			Server struct {
-				Name, Cluster string
-				JetStream     bool
-			} `json:"server"`
-		}
-		if json.Unmarshal(reply, &status) == nil && status.Server.Cluster == cluster && status.Server.JetStream {
-			names[status.Server.Name] = true
+	err := e.poll(askVersions(), func(reply []byte) bool {
+		if got := statusOf(reply); got.Server.Cluster == cluster && got.Server.JetStream {
+			names[got.Server.Name] = true
 		}
 		return false
 	})
@@ -347,14 +340,8 @@ func newListedBucket(info *jetstream.StreamInfo) (listedBucket, bool) {
 }
 
 func (b listedBucket) row() []string {
-	is := func(b bool) string {
-		if b {
-			return "yes"
-		}
-		return "no"
-	}
 	return []string{
 		printable(b.Name), fmt.Sprint(b.Keys), fmt.Sprint(b.Replicas), b.Storage, shorten(printable(cmp.Or(b.maxLease, "-")), longID),
-		orNone(b.ttl, "none"), is(b.Roster), is(b.History), shorten(printable(b.Description), longValue),
+		orNone(b.ttl, "none"), yesNo(b.Roster), yesNo(b.History), shorten(printable(b.Description), longValue),
 	}
 }

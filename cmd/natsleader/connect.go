@@ -132,8 +132,7 @@ func (g *globals) load() (*natscontext.Context, error) {
 		{"TLS key", c.Key()},
 		{"TLS authority", c.CA()},
 	} {
-		// natscontext resolves these two when it connects.
-		if file.path == "" || strings.HasPrefix(file.path, "~") || strings.HasPrefix(file.path, "op://") {
+		if file.path == "" || resolvedLater(file.path) {
 			continue
 		}
 		f, err := os.Open(os.ExpandEnv(file.path))
@@ -163,11 +162,15 @@ func mayHaveContexts() bool {
 	return err == nil
 }
 
+// resolvedLater reports whether natscontext resolves the path when it connects.
+func resolvedLater(path string) bool {
+	return strings.HasPrefix(path, "~") || strings.HasPrefix(path, "op://")
+}
+
 // checkTLS reports files for TLS that cannot work. To the connection they would look like a
 // server that cannot be reached, or be ignored.
 func checkTLS(c *natscontext.Context) error {
 	cert, key, ca := os.ExpandEnv(c.Certificate()), os.ExpandEnv(c.Key()), os.ExpandEnv(c.CA())
-	resolvedLater := func(path string) bool { return strings.HasPrefix(path, "~") || strings.HasPrefix(path, "op://") }
 	switch {
 	case cert != "" && key == "":
 		return usagef("--tlscert %s needs --tlskey, the private key of the certificate", cert)

@@ -127,6 +127,35 @@ func (e *environment) streamServers() []string {
 	return names
 }
 
+// askVersions returns the request that servers answer with their status to an account of their own.
+func askVersions() *nats.Msg {
+	return &nats.Msg{Subject: wire.VersionSubject, Data: []byte(`{"include_unused": true}`)}
+}
+
+// serverStatus is what a server reports of itself.
+type serverStatus struct {
+	Server struct {
+		Name      string `json:"name"`
+		Version   string `json:"ver"`
+		Cluster   string `json:"cluster"`
+		JetStream bool   `json:"jetstream"`
+	} `json:"server"`
+	Data *struct { // nil: the request was not for JetStream
+		Config struct {
+			Interval time.Duration `json:"sync_interval"`
+			Always   bool          `json:"sync_always"`
+		} `json:"config"`
+	} `json:"data"`
+}
+
+// statusOf decodes a status. That of a reply which is none is empty.
+func statusOf(reply []byte) (s serverStatus) {
+	if json.Unmarshal(reply, &s) != nil {
+		return serverStatus{}
+	}
+	return s
+}
+
 // versions asks all servers for their versions, with system credentials or as every
 // account may. It returns when the servers that keep the stream have answered, or when
 // no other server answers in time.
@@ -140,20 +169,14 @@ func (e *environment) versions() (map[string]string, error) {
 		return versions, err
 	}
 	defer done()
-	m := &nats.Msg{Subject: wire.VersionSubject, Data: []byte(`{"include_unused": true}`)}
+	m := askVersions()
 	if e.system != nil {
 		m = &nats.Msg{Subject: "$SYS.REQ.SERVER.PING"}
 	}
 	missing := func(name string) bool { return versions[name] == "" }
 	err = asks.poll(m, func(reply []byte) bool {
-		var status struct {
-			Server struct {
-				Name    string `json:"name"`
-				Version string `json:"ver"`
-			} `json:"server"`
-		}
-		if json.Unmarshal(reply, &status) == nil && status.Server.Name != "" {
-			versions[status.Server.Name] = status.Server.Version
+		if got := statusOf(reply).Server; got.Name != "" {
+			versions[got.Name] = got.Version
 		}
 		return !slices.ContainsFunc(e.streamServers(), missing)
 	})
@@ -237,23 +260,13 @@ func (e *environment) judgeSync(server string, interval time.Duration) finding {
 func (e *environment) syncIntervals(names []string) (map[string]time.Duration, error) {
 	intervals := make(map[string]time.Duration)
 	err := e.poll(&nats.Msg{Subject: "$SYS.REQ.SERVER.PING.JSZ"}, func(reply []byte) bool {
-		var status struct {
-			Server struct {
-				Name string `json:"name"`
-			} `json:"server"`
-			Data *struct {
-				Config struct {
-					Interval time.Duration `json:"sync_interval"`
-					Always   bool          `json:"sync_always"`
-				} `json:"config"`
-			} `json:"data"`
-		}
-		if json.Unmarshal(reply, &status) != nil || status.Data == nil || !slices.Contains(names, status.Server.Name) {
+		got := statusOf(reply)
+		if got.Data == nil || !slices.Contains(names, got.Server.Name) {
 			return false
 		}
-		intervals[status.Server.Name] = status.Data.Config.Interval
-		if status.Data.Config.Always {
-			intervals[status.Server.Name] = 0
+		intervals[got.Server.Name] = got.Data.Config.Interval
+		if got.Data.Config.Always {
+			intervals[got.Server.Name] = 0
 		}
 		return len(intervals) == len(names)
 	})

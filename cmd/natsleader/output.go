@@ -66,25 +66,24 @@ func shorten(s string, most int) string {
 
 // columns aligns the cells of rows.
 func columns(rows [][]string) []string {
+	widths := widest(rows)
+	lines := make([]string, len(rows))
+	for i, row := range rows {
+		lines[i] = strings.TrimRight(tableRow{}.line(row, widths).paint(false), " ")
+	}
+	return lines
+}
+
+// widest returns the widths of the columns.
+func widest(rows [][]string) []int {
 	var widths []int
 	for _, row := range rows {
+		widths = append(widths, make([]int, max(0, len(row)-len(widths)))...)
 		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
 			widths[i] = max(widths[i], cells(cell))
 		}
 	}
-	lines := make([]string, len(rows))
-	for n, row := range rows {
-		var b strings.Builder
-		for i, cell := range row {
-			b.WriteString(cell)
-			b.WriteString(strings.Repeat(" ", widths[i]-cells(cell)+2))
-		}
-		lines[n] = strings.TrimRight(b.String(), " ")
-	}
-	return lines
+	return widths
 }
 
 // isTerminal reports whether a writer is a terminal that understands escape sequences.
@@ -174,3 +173,10 @@ func formatAge(d time.Duration) string {
 
 // left formats the remaining time of a lease for people.
 func left(d time.Duration) string { return fmt.Sprintf("%.1fs", max(0, d).Seconds()) }
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}

@@ -108,14 +108,11 @@ func (r roster) table(now time.Time) [][]string {
 		add("foreign", "-", "-", "-", time.Time{}, nil)
 	}
 	for i, c := range r.candidates {
-		place, preempt := fmt.Sprint(i+1), "no"
+		place := fmt.Sprint(i + 1)
 		if c.Denied {
 			place = "denied"
 		}
-		if c.Preempt {
-			preempt = "yes"
-		}
-		add(place, c.ID, fmt.Sprint(c.Priority), preempt, c.Since, c.Value)
+		add(place, c.ID, fmt.Sprint(c.Priority), yesNo(c.Preempt), c.Since, c.Value)
 	}
 	if len(rows) == 1 {
 		return [][]string{{"nobody leads " + r.election + ", and nobody stands"}}

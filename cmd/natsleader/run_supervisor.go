@@ -55,11 +55,10 @@ func newSupervisorProcess(conf supervision, argv []string) (*supervisorProcess, 
 		return nil, err
 	}
 	defer func() { _ = reportsOut.Close() }()
-	if o.reports.pipe, err = reportsIn.SyscallConn(); err != nil {
-		_, _ = ordersOut.Close(), reportsIn.Close()
-		return nil, err
+	if o.reports.pipe, err = reportsIn.SyscallConn(); err == nil {
+		o.process, err = launch(binary, conf, argv, ordersIn, reportsOut)
 	}
-	if o.process, err = launch(binary, conf, argv, ordersIn, reportsOut); err != nil {
+	if err != nil {
 		_, _ = ordersOut.Close(), reportsIn.Close()
 		return nil, err
 	}

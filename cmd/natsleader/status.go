@@ -132,8 +132,7 @@ func (s electionStatus) token() string {
 
 // painted is columns, in colours.
 func painted(rows [][]string, all []electionStatus, now time.Time) []string {
-	v := view{head: rows[0]}
-	widths := v.fit(rows, 0)
+	widths := widest(rows)
 	lines := []string{tableRow{style: styleDim}.line(rows[0], widths).paint(true)}
 	for i, row := range rows[1:] {
 		x := &watched{now: all[i], as: all[i].at(now)}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -52,26 +53,9 @@ func (s stdio) untilInterrupted() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 }
 
-func (s stdio) in() io.Reader {
-	if s.stdin == nil {
-		return os.Stdin
-	}
-	return s.stdin
-}
-
-func (s stdio) out() io.Writer {
-	if s.stdout == nil {
-		return os.Stdout
-	}
-	return s.stdout
-}
-
-func (s stdio) errs() io.Writer {
-	if s.stderr == nil {
-		return os.Stderr
-	}
-	return s.stderr
-}
+func (s stdio) in() io.Reader   { return cmp.Or[io.Reader](s.stdin, os.Stdin) }
+func (s stdio) out() io.Writer  { return cmp.Or[io.Writer](s.stdout, os.Stdout) }
+func (s stdio) errs() io.Writer { return cmp.Or[io.Writer](s.stderr, os.Stderr) }
 
 // answering is a standard input that is no file and answers questions.
 type answering interface{ answersQuestions() }

@@ -207,12 +207,7 @@ const between = 2 // cells between two columns
 // fit cuts and removes columns until the table is not wider than so many cells. It returns
 // the widths of the columns, -1 for one that is removed.
 func (v view) fit(table [][]string, width int) []int {
-	widths := make([]int, len(v.head))
-	for _, row := range table {
-		for i, cell := range row {
-			widths[i] = max(widths[i], cells(cell))
-		}
-	}
+	widths := widest(table)
 	over := func() int {
 		sum := -between - width
 		for _, w := range widths {

@@ -130,25 +130,20 @@ func (l *liveView) keys() <-chan string { return l.input }
 // typed handles keys. A terminal sends an escape sequence in one piece.
 func (l *liveView) typed(keys string) error {
 	l.fresh = false
-	switch keys {
-	case "\x1b":
-		l.on.filter, l.on.editing, l.on.offset = "", false, 0
-		return nil
-	case "\x1b[A", "\x1bOA":
-		l.scroll(-1)
-		return nil
-	case "\x1b[B", "\x1bOB":
-		l.scroll(1)
-		return nil
-	case "\x1b[5~":
-		l.scroll(-l.on.height / 2)
-		return nil
-	case "\x1b[6~":
-		l.scroll(l.on.height / 2)
-		return nil
-	}
 	if strings.HasPrefix(keys, "\x1b") {
-		return nil // a key without a meaning here
+		switch keys { // no other key has a meaning here
+		case "\x1b":
+			l.on.filter, l.on.editing, l.on.offset = "", false, 0
+		case "\x1b[A", "\x1bOA":
+			l.scroll(-1)
+		case "\x1b[B", "\x1bOB":
+			l.scroll(1)
+		case "\x1b[5~":
+			l.scroll(-l.on.height / 2)
+		case "\x1b[6~":
+			l.scroll(l.on.height / 2)
+		}
+		return nil
 	}
 	for _, r := range keys {
 		switch {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
@@ -20,7 +21,7 @@ import (
 // is slow, the bound follows that operation.
 func BenchmarkHandoverBound(b *testing.B) {
 	const handovers = 300
-	s := benchServer(b)
+	s := benchServer(b, jetstream.MemoryStorage)
 	left := handovers
 	again := func() bool { left--; return left >= 0 }
 	dial := func() *nats.Conn { return tcpDial(b, s.ClientURL()) }

@@ -15,21 +15,13 @@ import (
 // BenchmarkCapacity writes as many keys as the client and the servers can together, each on the
 // condition of its last revision, as renewals are. 256 writes are in flight.
 func BenchmarkCapacity(b *testing.B) {
-	b.Run("one replica in memory", func(b *testing.B) {
-		benchCapacity(b, tcpDial(b, benchServer(b).ClientURL()), jetstream.KeyValueConfig{Storage: jetstream.MemoryStorage})
-	})
-	b.Run("one replica on file", func(b *testing.B) {
-		benchCapacity(b, tcpDial(b, benchServer(b).ClientURL()), jetstream.KeyValueConfig{Storage: jetstream.FileStorage})
-	})
-	b.Run("three replicas on file", func(b *testing.B) {
-		benchCapacity(b, clusterStart(b).NC, jetstream.KeyValueConfig{Storage: jetstream.FileStorage, Replicas: 3})
-	})
+	benchPlaces(b, benchCapacity)
 }
 
-func benchCapacity(b *testing.B, nc *nats.Conn, conf jetstream.KeyValueConfig) {
+func benchCapacity(b *testing.B, dial func() *nats.Conn, conf jetstream.KeyValueConfig) {
 	b.Helper()
 	const crowd = 256
-	js := tcpJS(b, nc)
+	js := tcpJS(b, dial())
 	conf.Bucket = "capacity"
 	var kv jetstream.KeyValue
 	clusterPlaced(b, func() (err error) {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -47,25 +46,28 @@ func benchBoth(b *testing.B, ours, bare benchSamples) {
 	b.ReportMetric(float64(ours.at(0.5))/float64(bare.at(0.5)), "ratio")
 }
 
-// benchPlaces runs a benchmark against one embedded server in memory and
+// benchPlaces runs a benchmark against one embedded server, with one replica in memory or on file, and
 // against a cluster of three with three replicas on file.
-func benchPlaces(b *testing.B, bench func(b *testing.B, dial func() *nats.Conn)) {
+func benchPlaces(b *testing.B, bench func(b *testing.B, dial func() *nats.Conn, conf jetstream.KeyValueConfig)) {
 	b.Helper()
-	b.Run("embedded", func(b *testing.B) {
-		s := benchServer(b)
-		bench(b, func() *nats.Conn { return tcpDial(b, s.ClientURL()) })
-	})
+	for name, storage := range map[string]jetstream.StorageType{
+		"embedded": jetstream.MemoryStorage, "embedded-on-file": jetstream.FileStorage,
+	} {
+		b.Run(name, func(b *testing.B) {
+			s := benchServer(b, storage)
+			bench(b, func() *nats.Conn { return tcpDial(b, s.ClientURL()) }, jetstream.KeyValueConfig{Storage: storage})
+		})
+	}
 	b.Run("three-replicas-on-file", func(b *testing.B) {
-		c := clusterStart(b)
-		bench(b, c.dial)
+		bench(b, clusterStart(b).dial, jetstream.KeyValueConfig{Storage: jetstream.FileStorage, Replicas: 3})
 	})
 }
 
-// benchServer returns a server with the bucket E in memory.
-func benchServer(b *testing.B) *server.Server {
+// benchServer returns a server with the bucket E.
+func benchServer(b *testing.B, storage jetstream.StorageType) *server.Server {
 	b.Helper()
 	s := tcpServe(b, tcpOptions(b, ""))
-	tcpCreate(b, tcpJS(b, tcpDial(b, s.ClientURL())), leader.BucketConfig{Storage: jetstream.MemoryStorage})
+	tcpCreate(b, tcpJS(b, tcpDial(b, s.ClientURL())), leader.BucketConfig{Storage: storage})
 	return s
 }
 
@@ -100,10 +102,8 @@ func benchStop(b *testing.B, c *leader.Candidate) {
 // same idle moment, as handovers do, or while all threads are busy, where every
 // goroutine in between counts more.
 func BenchmarkHandover(b *testing.B) {
-	benchPlaces(b, func(b *testing.B, dial func() *nats.Conn) {
-		b.Helper()
+	benchPlaces(b, func(b *testing.B, dial func() *nats.Conn, _ jetstream.KeyValueConfig) {
 		benchWarmths(b, func(b *testing.B, warmth benchWarmth) {
-			b.Helper()
 			benchHandover(b, dial, warmth, leader.Config{}, (*leader.Candidate).Resign)
 		})
 	})
@@ -181,8 +181,7 @@ func benchHandovers(b *testing.B, again func() bool, dial func() *nats.Conn, war
 // BenchmarkRenewal measures a renewal, caused by Proclaim, against an update of as many
 // bytes.
 func BenchmarkRenewal(b *testing.B) {
-	benchPlaces(b, func(b *testing.B, dial func() *nats.Conn) {
-		b.Helper()
+	benchPlaces(b, func(b *testing.B, dial func() *nats.Conn, _ jetstream.KeyValueConfig) {
 		nc := dial()
 		elected := make(chan time.Time, 1)
 		c := benchCampaign(b, tcpBucket(b, tcpJS(b, nc)), "e", leader.Config{ID: "a", LeaseDuration: 15 * time.Second}, elected)
@@ -225,7 +224,7 @@ func BenchmarkCrash(b *testing.B) {
 		leaders = 50
 		lease   = 600 * time.Millisecond
 	)
-	s := benchServer(b)
+	s := benchServer(b, jetstream.MemoryStorage)
 	store := tcpBucket(b, tcpJS(b, tcpDial(b, s.ClientURL())))
 	var crash, late benchSamples
 	for n := 0; b.Loop(); n++ {
@@ -332,15 +331,6 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 		stores[i] = tcpBucket(b, tcpJS(b, tcpDial(b, s.ClientURL())))
 	}
 	all := make([]*leader.Candidate, 0, crowd)
-	memory := func() (bytes, goroutines float64) {
-		var m runtime.MemStats
-		for range 3 {
-			runtime.GC()
-		}
-		runtime.ReadMemStats(&m)
-		return float64(m.HeapAlloc + m.StackInuse), float64(runtime.NumGoroutine())
-	}
-	bytes0, routines0 := memory()
 	for range crowd {
 		c := check.Got(leader.Campaign(b.Context(), stores[len(all)%connections], "e", cfg))(b)
 		all = append(all, c)
@@ -358,8 +348,6 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 		}
 		return true
 	})
-	bytes1, routines1 := memory()
-
 	elected := make(chan *leader.Candidate, crowd)
 	var took benchSamples
 	for _, c := range all {
@@ -396,8 +384,6 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 		most = max(most, settled()-before-1) // without the release
 	}
 	b.ReportMetric(0, "ns/op")
-	b.ReportMetric((bytes1-bytes0)/crowd, "B/candidate")
-	b.ReportMetric((routines1-routines0)/crowd, "goroutines/candidate")
 	b.ReportMetric(benchMicros(took.at(0.5))/1e3, "ms-to-new-leader")
 	b.ReportMetric(benchMicros(took.at(1))/1e3, "ms-to-new-leader-worst")
 	b.ReportMetric(float64(most)/crowd, "writes/candidate/vacancy")
@@ -441,7 +427,7 @@ func BenchmarkAsksTheClock(b *testing.B) {
 
 func benchLeader(b *testing.B) *leader.Candidate {
 	b.Helper()
-	s := benchServer(b)
+	s := benchServer(b, jetstream.MemoryStorage)
 	elected := make(chan time.Time, 1)
 	c := benchCampaign(b, tcpBucket(b, tcpJS(b, tcpDial(b, s.ClientURL()))), "e", leader.Config{}, elected)
 	<-elected

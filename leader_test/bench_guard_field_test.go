@@ -22,24 +22,6 @@ import (
 // The figures of guarded writes, each beside the bare operation on the same bucket and
 // the same connection, turn by turn.
 
-// guardPlaces runs a benchmark on one replica in memory and on file, and on three
-// on file.
-func guardPlaces(b *testing.B, bench func(b *testing.B, nc *nats.Conn, conf jetstream.KeyValueConfig)) {
-	b.Helper()
-	b.Run("memory", func(b *testing.B) {
-		s := benchServer(b)
-		bench(b, tcpDial(b, s.ClientURL()), jetstream.KeyValueConfig{Storage: jetstream.MemoryStorage})
-	})
-	b.Run("file", func(b *testing.B) {
-		s := benchServer(b)
-		bench(b, tcpDial(b, s.ClientURL()), jetstream.KeyValueConfig{Storage: jetstream.FileStorage})
-	})
-	b.Run("three-replicas-on-file", func(b *testing.B) {
-		c := clusterStart(b)
-		bench(b, c.NC, jetstream.KeyValueConfig{Storage: jetstream.FileStorage, Replicas: 3})
-	})
-}
-
 var guardBuckets atomic.Int64
 
 // guardWriter returns the writer of a term that has begun, and the bare bucket.
@@ -71,9 +53,8 @@ func guardWriter(tb testing.TB, nc *nats.Conn, conf jetstream.KeyValueConfig) (*
 
 // BenchmarkGuardedPut makes one write after the other.
 func BenchmarkGuardedPut(b *testing.B) {
-	guardPlaces(b, func(b *testing.B, nc *nats.Conn, conf jetstream.KeyValueConfig) {
-		b.Helper()
-		w, kv := guardWriter(b, nc, conf)
+	benchPlaces(b, func(b *testing.B, dial func() *nats.Conn, conf jetstream.KeyValueConfig) {
+		w, kv := guardWriter(b, dial(), conf)
 		value := make([]byte, 128)
 		var ours, bare benchSamples
 		for n := 0; b.Loop(); n++ {
@@ -93,9 +74,8 @@ func BenchmarkGuardedPut(b *testing.B) {
 
 // BenchmarkGuardedThroughput writes from 64 goroutines at once, in turns of a second.
 func BenchmarkGuardedThroughput(b *testing.B) {
-	guardPlaces(b, func(b *testing.B, nc *nats.Conn, conf jetstream.KeyValueConfig) {
-		b.Helper()
-		w, kv := guardWriter(b, nc, conf)
+	benchPlaces(b, func(b *testing.B, dial func() *nats.Conn, conf jetstream.KeyValueConfig) {
+		w, kv := guardWriter(b, dial(), conf)
 		b.Run("fresh", func(b *testing.B) { guardThroughput(b, w, kv) })
 		b.Run("old", func(b *testing.B) {
 			guardFlood(b, func(key string, v []byte) error {
@@ -161,8 +141,8 @@ func guardFlood(b *testing.B, put func(key string, v []byte) error, times int64,
 // idle moment, and while the old term goes on writing as fast as it can.
 // (guard_raise_test.go asserts that one guard or several add one round trip.)
 func BenchmarkGuardRaise(b *testing.B) {
-	guardPlaces(b, func(b *testing.B, nc *nats.Conn, conf jetstream.KeyValueConfig) {
-		b.Helper()
+	benchPlaces(b, func(b *testing.B, dial func() *nats.Conn, conf jetstream.KeyValueConfig) {
+		nc := dial()
 		js := tcpJS(b, nc)
 		var guards []leader.Guard
 		for range 4 {

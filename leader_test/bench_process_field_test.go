@@ -27,7 +27,6 @@ func BenchmarkHandoverProcesses(b *testing.B) {
 	two := scaleStart(b, "b", "NATS_URL="+w.url)
 	two.do("follows")
 	benchWarmths(b, func(b *testing.B, warmth benchWarmth) {
-		b.Helper()
 		var ours, bare benchSamples
 		took := func(begin, end string) time.Duration {
 			time.Sleep(3 * benchTurn) // twice between two handovers: who resigned waits for five turns

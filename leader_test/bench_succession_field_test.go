@@ -23,18 +23,15 @@ import (
 // has no turn to wait for.
 func BenchmarkTransfer(b *testing.B) {
 	transfer := func(a *leader.Candidate, ctx context.Context) error { return a.Transfer(ctx, "b") }
-	benchPlaces(b, func(b *testing.B, dial func() *nats.Conn) {
-		b.Helper()
+	benchPlaces(b, func(b *testing.B, dial func() *nats.Conn, _ jetstream.KeyValueConfig) {
 		b.Run("without-a-roster", func(b *testing.B) {
 			benchWarmths(b, func(b *testing.B, warmth benchWarmth) {
-				b.Helper()
 				benchHandover(b, dial, warmth, leader.Config{}, transfer)
 			})
 		})
 		benchRoster(b, tcpJS(b, dial()))
 		b.Run("in-a-queue", func(b *testing.B) {
 			benchWarmths(b, func(b *testing.B, warmth benchWarmth) {
-				b.Helper()
 				benchHandover(b, dial, warmth, leader.Config{Queue: true}, transfer)
 			})
 		})
@@ -73,7 +70,7 @@ func BenchmarkDeadInQueue(b *testing.B) {
 		dead  = 5
 		turn  = 50 * time.Millisecond
 	)
-	s := benchServer(b)
+	s := benchServer(b, jetstream.MemoryStorage)
 	benchRoster(b, tcpJS(b, tcpDial(b, s.ClientURL())))
 	kv := benchKV(b, tcpDial(b, s.ClientURL()))
 	var took benchSamples

@@ -146,7 +146,7 @@ func (s *seat) tell(line string) { _, _ = io.WriteString(s.proc.Stdin, line+"\n"
 func (d *driver) finish(s *seat) {
 	d.tb.Helper()
 	testcluster.Eventually(d.tb, s.proc.Name+" has stopped", func() bool { return !s.proc.Alive() })
-	expect.Must(d.tb, s.proc.Cmd.ProcessState.Success(), "%s: %v", s.proc.Name, s.proc.Cmd.ProcessState)
+	expect.Must(d.tb, s.proc.Cmd.ProcessState.Success(), "%v", s.proc)
 }
 
 // leading returns the latest claim of the life, if it is recent.
@@ -253,8 +253,7 @@ func (d *driver) calm() {
 				return false
 			}
 			for _, other := range d.seats {
-				expect.Must(d.tb, other.proc.Alive(),
-					"%s has died by itself: %v", other.proc.Name, other.proc.Cmd.ProcessState)
+				expect.Must(d.tb, other.proc.Alive(), "it has died by itself: %v", other.proc)
 				if other != s && other.lives[b].knows() != s.lives[b].id {
 					return false
 				}

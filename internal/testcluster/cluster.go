@@ -139,7 +139,7 @@ func (n *Node) Up() {
 			n.Process = Start(n.c.tb, n.Name, cmd)
 		}
 	case !n.Process.Alive():
-		n.c.tb.Fatalf("%s has died by itself: %v", n.Name, n.Process.Cmd.ProcessState)
+		n.c.tb.Fatalf("it has died by itself: %v", n.Process)
 	case n.resume != nil:
 		n.resume()
 	default:

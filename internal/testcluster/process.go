@@ -106,3 +106,11 @@ func (p *Process) Alive() bool {
 		return true
 	}
 }
+
+// String returns the name of a process, and how it ended.
+func (p *Process) String() string {
+	if p.Alive() {
+		return p.Name
+	}
+	return fmt.Sprintf("%s: %v", p.Name, p.Cmd.ProcessState)
+}

@@ -21,7 +21,7 @@ func TestLogHandler_Blocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		h := newScribbler(func(string) { <-release })
-		b := lead(t, &gated{plainStore: newPlainStore()}, leader.Config{Logger: slog.New(h)})
+		b := lead(t, newLedger(nil), leader.Config{Logger: slog.New(h)})
 		term, _ := b.Term()
 		b.at(3500 * time.Millisecond) // it has renewed at 3s
 		b.store.mute()
@@ -49,7 +49,7 @@ func TestLogHandler_BlockedAtTheEnd(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			release := make(chan struct{})
 			h := newScribbler(func(string) { <-release })
-			b := lead(t, &gated{plainStore: newPlainStore()}, leader.Config{Logger: slog.New(h)})
+			b := lead(t, newLedger(nil), leader.Config{Logger: slog.New(h)})
 			b.at(time.Second / 2)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -154,8 +154,8 @@ func TestWatchdog_EndsTheContext(t *testing.T) {
 	} {
 		t.Run(call, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := &gated{plainStore: newPlainStore()}
-				b := lead(t, store, leader.Config{Clock: newGatedClock(store), Guards: []leader.Guard{&gatedGuard{store, new(backend.Entry)}}})
+				store := newLedger(nil)
+				b := lead(t, store, leader.Config{Clock: newLedgerClock(store), Guards: []leader.Guard{&ledgerGuard{l: store}}})
 				term, _ := b.Term()
 				b.at(3500 * time.Millisecond) // it has renewed at 3s
 				unblock := store.block(call)
@@ -253,18 +253,17 @@ func TestWatchdog_StopsWithItsTerm(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := &gated{plainStore: newPlainStore()}
-				clock := newGatedClock(store)
+				store := newLedger(nil)
+				clock := newLedgerClock(store)
 				b := lead(t, store, leader.Config{Clock: clock})
 				b.at(time.Minute + time.Second/2)
-				n, sets := clock.watchdogs()
-				check.That(t, n == 1 && sets <= 20 && store.updates >= 60,
-					"%d watchdogs run, set %d times for %d writes", n, sets, store.updates)
+				_, n := clock.armed()
+				check.That(t, n == 1 && clock.sets <= 20 && store.updates >= 60,
+					"%d watchdogs run, set %d times for %d writes", n, clock.sets, store.updates)
 				end(b)
 				synctest.Wait()
-				if n, _ := clock.watchdogs(); n != 0 {
-					t.Errorf("%d watchdogs run", n)
-				}
+				_, n = clock.armed()
+				check.Equal(t, n, 0, "%d watchdogs run")
 				ended, cancel := context.WithCancel(t.Context())
 				cancel()
 				_ = b.Stop(ended)

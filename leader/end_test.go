@@ -67,7 +67,7 @@ func TestEnd_GivesUpRequests(t *testing.T) {
 			l := newLedger(map[string]answers{call: whenGivenUp})
 			cfg, asked := leader.Config{Roster: true}, call
 			if call == "Check" {
-				cfg.Guards = []leader.Guard{l.guard()}
+				cfg.Guards = []leader.Guard{&ledgerGuard{l: l}}
 			}
 			c := l.stand(t.Context(), t, cfg)
 			if call == "a sign" {
@@ -104,8 +104,8 @@ func TestEnd_LeavesNothing(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					ctx := &hookedContext{Context: t.Context()}
-					clock := &ledgerClock{Clock: leader.SystemClock()}
 					l := newLedger(nil)
+					clock := newLedgerClock(l)
 					l.window = backend.NewWindow(1, 1)
 					for range backend.Phases - 1 {
 						l.window.Join()
@@ -124,7 +124,8 @@ func TestEnd_LeavesNothing(t *testing.T) {
 					}
 					end(t, l, c)
 					mustEnd(t, c, 0)
-					check.Equal(t, clock.armed(), 0, "%d timers are armed")
+					n, _ := clock.armed()
+					check.Equal(t, n, 0, "%d timers are armed")
 					check.Equal(t, ctx.hooks.Load(), 0, "%d hooks on the context are left")
 					l.settled(t)
 				})

@@ -29,9 +29,7 @@ func TestLogHandler_Blocked(t *testing.T) {
 		check.That(t, term.Context().Err() == nil, "the context ended too soon")
 		b.at(3*time.Second + plainDeadline)
 		b.told("0s elected: token 1", "7.8s fenced: token 1: "+leader.ErrLeaseExpired.Error())
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		err := b.Stop(ended)
+		err := b.Stop(check.Ended())
 		check.That(t, errors.Is(err, context.Canceled), "Stop: %v", err)
 		at := time.Now()
 		<-b.Done()
@@ -210,11 +208,7 @@ func TestStop_StoreCallHangs(t *testing.T) {
 		check.That(t, !b.IsLeader(), "leads after its deadline")
 		unblock()
 		synctest.Wait()
-		select {
-		case <-b.Done():
-		default:
-			t.Error("Done is open")
-		}
+		check.That(t, check.Now(b.Done()), "Done is open")
 	})
 }
 
@@ -264,9 +258,7 @@ func TestWatchdog_StopsWithItsTerm(t *testing.T) {
 				synctest.Wait()
 				_, n = clock.armed()
 				check.Equal(t, n, 0, "%d watchdogs run")
-				ended, cancel := context.WithCancel(t.Context())
-				cancel()
-				_ = b.Stop(ended)
+				_ = b.Stop(check.Ended())
 				<-b.Done()
 			})
 		})

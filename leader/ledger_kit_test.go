@@ -358,7 +358,7 @@ func (l *ledger) stand(ctx context.Context, t *testing.T, cfg leader.Config) *le
 	c, err := leader.Campaign(ctx, l, "e", cfg)
 	check.OK(t, err)
 	t.Cleanup(func() {
-		_ = c.Stop(ended(t))
+		_ = c.Stop(check.Ended())
 		select {
 		case <-c.Done():
 		case <-time.After(time.Minute): // mustEnd has reported it

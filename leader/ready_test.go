@@ -34,9 +34,7 @@ func (w waiting) stand(id string, cfg leader.Config) *leader.Candidate {
 	c, err := leader.Campaign(context.Background(), w.store.Link(id), "jobs", cfg)
 	check.OK(w, err)
 	w.Cleanup(func() {
-		ended, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = c.Stop(ended)
+		_ = c.Stop(check.Ended())
 		<-c.Done()
 	})
 	return c
@@ -299,11 +297,7 @@ func TestPing_AnsweredAtOnce(t *testing.T) {
 			ping(t, b.Candidate, nil, 0)
 			go func() { _ = b.Stop(t.Context()) }()
 			synctest.Wait() // it waits for the requests in flight
-			select {
-			case <-b.Done():
-				t.Error("it has ended already")
-			default:
-			}
+			check.That(t, !check.Now(b.Done()), "it has ended already")
 			ping(t, b.Candidate, nil, 0)
 			<-b.Done()
 			ping(t, b.Candidate, leader.ErrStopped, 0)
@@ -357,11 +351,7 @@ func TestPing_EndAwaitsTheLog(t *testing.T) {
 		b := lead(t, newLedger(nil), leader.Config{Logger: slog.New(h)})
 		go func() { _ = b.Stop(t.Context()) }()
 		synctest.Wait()
-		select {
-		case <-b.Done():
-			t.Error("it has ended already")
-		default:
-		}
+		check.That(t, !check.Now(b.Done()), "it has ended already")
 		ping(t, b.Candidate, leader.ErrStopped, 0)
 		close(release)
 		<-b.Done()

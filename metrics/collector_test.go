@@ -1,7 +1,6 @@
 package metrics_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -137,9 +136,7 @@ func TestRenewalAge_UntilReleased(t *testing.T) {
 	c := k.stand("a", leader.Config{})
 	k.add(c)
 	k.store.Link("a").Cut()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_ = c.Resign(ctx) // and goes on trying
+	_ = c.Resign(check.Ended()) // and goes on trying
 	k.clock.Advance(time.Second)
 	k.show("renewal_age", `state{state="candidate"}`)
 }
@@ -194,9 +191,7 @@ func TestTransition_CauseHasAName(t *testing.T) {
 			check.OK(k, c.Resign(k.Context()))
 		}},
 		{"drains", leader.Config{DrainTimeout: time.Minute}, func(k kit, c *leader.Candidate) {
-			ctx, cancel := context.WithCancel(k.Context())
-			cancel()
-			_ = c.Resign(ctx) // and goes on
+			_ = c.Resign(check.Ended()) // and goes on
 			k.clock.Settle()
 		}},
 		{"stopped", leader.Config{}, func(k kit, c *leader.Candidate) {

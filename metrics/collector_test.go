@@ -76,7 +76,9 @@ func (k kit) show(names ...string) {
 	k.Helper()
 	k.clock.Settle()
 	fmt.Fprintf(k.shown, "%v\n", k.clock.Elapsed())
-	short := strings.NewReplacer(`{bucket="",election="billing"}`, "", `bucket="",`, "", `election="billing",`, "", "natsleader_", "")
+	short := strings.NewReplacer(
+		`{bucket="",election="billing"}`, "", `bucket="",`, "", `election="billing",`, "", "natsleader_", "",
+	)
 	for line := range strings.Lines(scrape(k, k.collector)) {
 		line = short.Replace(line)
 		if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(line, name) }) {
@@ -123,7 +125,8 @@ func TestWaiter_HasNoRenewal(t *testing.T) {
 	k.stand("a", leader.Config{})
 	k.add(k.stand("b", leader.Config{}))
 	k.clock.Advance(time.Minute)
-	k.show("is_leader", "leaderless", "renewal_age", "renewal_duration_seconds_sum", "renewal_duration_seconds_count", "token", "transitions")
+	k.show("is_leader", "leaderless", "renewal_age", "renewal_duration_seconds_sum", "renewal_duration_seconds_count",
+		"token", "transitions")
 
 	k.store.Link("a").Cut()
 	k.clock.Advance(25 * time.Second) // b leads after 15

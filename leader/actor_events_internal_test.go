@@ -316,8 +316,6 @@ func TestOutbox_ManyReaders(t *testing.T) {
 // Ready leaves no reader behind.
 func TestReady_LeavesNoReader(t *testing.T) {
 	c := &Candidate{done: make(chan struct{}), loops: &loops{}}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	check.That(t, c.Ready(ended) != nil, "it neither leads nor follows")
+	check.That(t, c.Ready(check.Ended()) != nil, "it neither leads nor follows")
 	check.Equal(t, len(c.out.readers), 0, "%d readers are left")
 }

@@ -73,8 +73,7 @@ func TestMailbox_KeepsWhatDiffers(t *testing.T) {
 func TestMailbox_CallsThatGaveUp(t *testing.T) {
 	c := &Candidate{done: make(chan struct{})}
 	c.box.bell = make(chan struct{}, 1)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
+	ended := check.Ended()
 	for range 100 {
 		for _, err := range []error{
 			c.Proclaim(ended, nil), c.Resign(ended), c.Transfer(ended, "b"), c.Stop(ended),

@@ -112,179 +112,11 @@ func (s *plainStore) Watch(_ context.Context, _ string, instead backend.Feed, de
 	reply(f, nil)
 }
 
-// gated is a store with a gate before each call. The gate may block the call.
-type gated struct {
-	*plainStore
-	mu      sync.Mutex
-	blocked map[string]chan struct{} // by call
-	silent  bool                     // it answers nothing
-}
-
-func (g *gated) pass(call string) {
-	g.mu.Lock()
-	blocked := g.blocked[call]
-	g.mu.Unlock()
-	if blocked != nil {
-		<-blocked
-	}
-}
-
-// block makes a call not return until the function that it returns is called.
-func (g *gated) block(call string) (unblock func()) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	blocked := make(chan struct{})
-	if g.blocked == nil {
-		g.blocked = make(map[string]chan struct{})
-	}
-	g.blocked[call] = blocked
-	return func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		delete(g.blocked, call)
-		close(blocked)
-	}
-}
-
-// mute makes the store answer nothing from now on.
-func (g *gated) mute() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.silent = true
-}
-
-func (g *gated) muted() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.silent
-}
-
-// Backend returns g.
-func (g *gated) Backend() backend.Store { return g }
-
-func (g *gated) Settings(ctx context.Context, reply func(backend.Settings, error)) {
-	if g.pass("Settings"); !g.muted() {
-		g.plainStore.Settings(ctx, reply)
-	}
-}
-
-func (g *gated) Get(ctx context.Context, key string, reply func(backend.Entry, error)) {
-	if g.pass("Get"); !g.muted() {
-		g.plainStore.Get(ctx, key, reply)
-	}
-}
-
-func (g *gated) Update(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
-	if g.pass("Update"); !g.muted() {
-		g.plainStore.Update(ctx, key, value, revision, reply)
-	}
-}
-
-func (g *gated) Watch(ctx context.Context, key string, instead backend.Feed, deliver func(backend.FeedEvent), reply func(backend.Feed, error)) {
-	if g.pass("Watch"); !g.muted() {
-		g.plainStore.Watch(ctx, key, instead, deliver, reply)
-	}
-}
-
-// gatedGuard is a guard that protects nothing.
-type gatedGuard struct {
-	*gated // of its calls
-	last   *backend.Entry
-}
-
-func (gatedGuard) String() string { return "guard" }
-
-// Backend returns g.
-func (g gatedGuard) Backend() backend.Guard { return g }
-
-func (g gatedGuard) Check(_ context.Context, reply func(error)) {
-	g.pass("Check")
-	reply(nil)
-}
-
-func (g gatedGuard) Get(_ context.Context, reply func(backend.Entry, error)) { reply(*g.last, nil) }
-
-func (g gatedGuard) Update(_ context.Context, value []byte, _ uint64, reply func(uint64, error)) {
-	*g.last = backend.Entry{Revision: g.last.Revision + 1, Value: value}
-	reply(g.last.Revision, nil)
-}
-
-// gatedClock is the system's clock with timers that may block, and counts watchdogs.
-type gatedClock struct {
-	leader.Clock
-	*gated
-	mu    sync.Mutex
-	armed map[*alarm]bool
-	sets  int
-}
-
-func newGatedClock(g *gated) *gatedClock {
-	return &gatedClock{Clock: leader.SystemClock(), gated: g, armed: make(map[*alarm]bool)}
-}
-
-type gatedTimer struct {
-	leader.Timer
-	*gatedClock
-}
-
-func (c *gatedClock) NewTimer(d time.Duration) leader.Timer {
-	return gatedTimer{c.Clock.NewTimer(d), c}
-}
-
-func (t gatedTimer) Reset(d time.Duration) bool {
-	t.pass("Reset")
-	return t.Timer.Reset(d)
-}
-
-type alarm struct {
-	leader.Timer
-	c *gatedClock
-}
-
-func (c *gatedClock) set(a *alarm, armed bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.armed[a] = armed; armed {
-		c.sets++
-	}
-}
-
-// watchdogs returns how many run, and how often one was set.
-func (c *gatedClock) watchdogs() (n, sets int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, armed := range c.armed {
-		if armed {
-			n++
-		}
-	}
-	return n, c.sets
-}
-
-func (c *gatedClock) AfterFunc(d time.Duration, f func()) leader.Timer {
-	a := &alarm{c: c}
-	c.set(a, true)
-	a.Timer = c.Clock.(interface {
-		AfterFunc(d time.Duration, f func()) leader.Timer
-	}).AfterFunc(d, func() { c.set(a, false); f() })
-	return a
-}
-
-func (a *alarm) Reset(d time.Duration) bool {
-	a.c.set(a, true)
-	return a.Timer.Reset(d)
-}
-
-func (a *alarm) Stop() bool {
-	a.c.set(a, false)
-	return a.Timer.Stop()
-}
-
 // bench is a candidate in a bubble, with the events that it reported.
 type bench struct {
 	*testing.T
 	*leader.Candidate
-	store *gated
+	store *ledger
 	zero  time.Time
 	mu    sync.Mutex
 	lines []string
@@ -293,10 +125,10 @@ type bench struct {
 // inBubble runs a test with a candidate that leads at once.
 func inBubble(t *testing.T, cfg leader.Config, test func(b *bench)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(lead(t, &gated{plainStore: newPlainStore()}, cfg)) })
+	synctest.Test(t, func(t *testing.T) { test(lead(t, newLedger(nil), cfg)) })
 }
 
-func lead(t *testing.T, store *gated, cfg leader.Config) *bench {
+func lead(t *testing.T, store *ledger, cfg leader.Config) *bench {
 	t.Helper()
 	b := &bench{T: t, store: store, zero: time.Now()}
 	cfg.ID = "a"

@@ -21,7 +21,7 @@ func TestLogHandler_Blocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		h := newScribbler(func(string) { <-release })
-		b := lead(t, &gated{plainStore: newPlainStore()}, leader.Config{Logger: slog.New(h)})
+		b := lead(t, newLedger(nil), leader.Config{Logger: slog.New(h)})
 		term, _ := b.Term()
 		b.at(3500 * time.Millisecond) // it has renewed at 3s
 		b.store.mute()
@@ -29,9 +29,7 @@ func TestLogHandler_Blocked(t *testing.T) {
 		check.That(t, term.Context().Err() == nil, "the context ended too soon")
 		b.at(3*time.Second + plainDeadline)
 		b.told("0s elected: token 1", "7.8s fenced: token 1: "+leader.ErrLeaseExpired.Error())
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		err := b.Stop(ended)
+		err := b.Stop(check.Ended())
 		check.That(t, errors.Is(err, context.Canceled), "Stop: %v", err)
 		at := time.Now()
 		<-b.Done()
@@ -49,7 +47,7 @@ func TestLogHandler_BlockedAtTheEnd(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			release := make(chan struct{})
 			h := newScribbler(func(string) { <-release })
-			b := lead(t, &gated{plainStore: newPlainStore()}, leader.Config{Logger: slog.New(h)})
+			b := lead(t, newLedger(nil), leader.Config{Logger: slog.New(h)})
 			b.at(time.Second / 2)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -154,8 +152,8 @@ func TestWatchdog_EndsTheContext(t *testing.T) {
 	} {
 		t.Run(call, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := &gated{plainStore: newPlainStore()}
-				b := lead(t, store, leader.Config{Clock: newGatedClock(store), Guards: []leader.Guard{&gatedGuard{store, new(backend.Entry)}}})
+				store := newLedger(nil)
+				b := lead(t, store, leader.Config{Clock: newLedgerClock(store), Guards: []leader.Guard{&ledgerGuard{l: store}}})
 				term, _ := b.Term()
 				b.at(3500 * time.Millisecond) // it has renewed at 3s
 				unblock := store.block(call)
@@ -210,11 +208,7 @@ func TestStop_StoreCallHangs(t *testing.T) {
 		check.That(t, !b.IsLeader(), "leads after its deadline")
 		unblock()
 		synctest.Wait()
-		select {
-		case <-b.Done():
-		default:
-			t.Error("Done is open")
-		}
+		check.That(t, check.Now(b.Done()), "Done is open")
 	})
 }
 
@@ -253,21 +247,18 @@ func TestWatchdog_StopsWithItsTerm(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := &gated{plainStore: newPlainStore()}
-				clock := newGatedClock(store)
+				store := newLedger(nil)
+				clock := newLedgerClock(store)
 				b := lead(t, store, leader.Config{Clock: clock})
 				b.at(time.Minute + time.Second/2)
-				n, sets := clock.watchdogs()
-				check.That(t, n == 1 && sets <= 20 && store.updates >= 60,
-					"%d watchdogs run, set %d times for %d writes", n, sets, store.updates)
+				_, n := clock.armed()
+				check.That(t, n == 1 && clock.sets <= 20 && store.updates >= 60,
+					"%d watchdogs run, set %d times for %d writes", n, clock.sets, store.updates)
 				end(b)
 				synctest.Wait()
-				if n, _ := clock.watchdogs(); n != 0 {
-					t.Errorf("%d watchdogs run", n)
-				}
-				ended, cancel := context.WithCancel(t.Context())
-				cancel()
-				_ = b.Stop(ended)
+				_, n = clock.armed()
+				check.Equal(t, n, 0, "%d watchdogs run")
+				_ = b.Stop(check.Ended())
 				<-b.Done()
 			})
 		})

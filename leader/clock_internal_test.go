@@ -44,11 +44,7 @@ func TestTimeAsleep_IsNeverNegative(t *testing.T) {
 
 func TestTimer_UnarmedDoesNotFire(t *testing.T) {
 	timer := SystemClock().NewTimer(-1)
-	select {
-	case <-timer.C():
-		t.Error("it fired")
-	default:
-	}
+	check.That(t, !check.Now(timer.C()), "it fired")
 	timer.Reset(0)
 	<-timer.C()
 }

@@ -164,9 +164,7 @@ func endsInTheStep(t *testing.T, look func(*handClock, *leader.Term)) {
 			if over {
 				lapsed++
 			}
-			ended, cancel := context.WithCancel(t.Context())
-			cancel()
-			_ = c.Stop(ended)
+			_ = c.Stop(check.Ended())
 			if store.answer != nil {
 				store.answer()
 			}

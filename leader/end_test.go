@@ -11,14 +11,6 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// ended is a context that has ended.
-func ended(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	return ctx
-}
-
 // A feed, a listener and a view that open after the candidate has ended are closed. The candidate waits
 // a second for them and no longer.
 func TestEnd_ClosesWhatOpensLate(t *testing.T) {
@@ -30,7 +22,7 @@ func TestEnd_ClosesWhatOpensLate(t *testing.T) {
 					c := l.stand(t.Context(), t, leader.Config{Roster: true})
 					n := l.awaits(call)
 					check.Must(t, n == 1, "in flight: %d of %s", n, call)
-					_ = c.Stop(ended(t))
+					_ = c.Stop(check.Ended())
 					if after {
 						mustEnd(t, c, time.Second)
 						l.release()
@@ -67,7 +59,7 @@ func TestEnd_GivesUpRequests(t *testing.T) {
 			l := newLedger(map[string]answers{call: whenGivenUp})
 			cfg, asked := leader.Config{Roster: true}, call
 			if call == "Check" {
-				cfg.Guards = []leader.Guard{l.guard()}
+				cfg.Guards = []leader.Guard{&ledgerGuard{l: l}}
 			}
 			c := l.stand(t.Context(), t, cfg)
 			if call == "a sign" {
@@ -85,7 +77,7 @@ func TestEnd_GivesUpRequests(t *testing.T) {
 		}
 		t.Run(call, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { end(t, t.Context(), want.stop) })
-			synctest.Test(t, func(t *testing.T) { end(t, ended(t), want.hasty) })
+			synctest.Test(t, func(t *testing.T) { end(t, check.Ended(), want.hasty) })
 		})
 	}
 }
@@ -95,7 +87,7 @@ func TestEnd_GivesUpRequests(t *testing.T) {
 func TestEnd_LeavesNothing(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, l *ledger, c *leader.Candidate){
 		"Stop":              func(t *testing.T, _ *ledger, c *leader.Candidate) { _ = c.Stop(t.Context()) },
-		"Stop without time": func(t *testing.T, _ *ledger, c *leader.Candidate) { _ = c.Stop(ended(t)) },
+		"Stop without time": func(t *testing.T, _ *ledger, c *leader.Candidate) { _ = c.Stop(check.Ended()) },
 		"connection closed": func(_ *testing.T, l *ledger, _ *leader.Candidate) {
 			l.tellAll(backend.FeedEvent{Err: leader.ErrConnectionClosed})
 		},
@@ -104,8 +96,8 @@ func TestEnd_LeavesNothing(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					ctx := &hookedContext{Context: t.Context()}
-					clock := &ledgerClock{Clock: leader.SystemClock()}
 					l := newLedger(nil)
+					clock := newLedgerClock(l)
 					l.window = backend.NewWindow(1, 1)
 					for range backend.Phases - 1 {
 						l.window.Join()
@@ -124,7 +116,8 @@ func TestEnd_LeavesNothing(t *testing.T) {
 					}
 					end(t, l, c)
 					mustEnd(t, c, 0)
-					check.Equal(t, clock.armed(), 0, "%d timers are armed")
+					n, _ := clock.armed()
+					check.Equal(t, n, 0, "%d timers are armed")
 					check.Equal(t, ctx.hooks.Load(), 0, "%d hooks on the context are left")
 					l.settled(t)
 				})
@@ -146,7 +139,7 @@ func TestEnd_StatsStandStill(t *testing.T) {
 		if s := c.Stats(); s.Silent == 0 || s.SinceRenewal == 0 || s.Unreleased == 0 || s.Leaderless == 0 {
 			t.Errorf("before: %+v", s)
 		}
-		_ = c.Stop(ended(t))
+		_ = c.Stop(check.Ended())
 		mustEnd(t, c, 0)
 		before := c.Stats()
 		time.Sleep(time.Minute)

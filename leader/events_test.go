@@ -288,11 +288,7 @@ func TestEvents_EndWithoutReaders(t *testing.T) {
 				for ; len(events) > 0; n++ {
 					last = <-events
 				}
-				select {
-				case <-events:
-				default:
-					t.Errorf("%d seats: the channel is open", seats)
-				}
+				check.That(t, check.Now(events), "%d seats: the channel is open", seats)
 				d, ok := last.(leader.Deposed)
 				check.That(t, ok && errors.Is(d.Cause, leader.ErrStopped) && n >= 30 && n <= 32,
 					"%d seats: %d events are left, and the last is %v", seats, n, last)

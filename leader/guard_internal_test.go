@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/record"
 )
 
@@ -20,9 +21,5 @@ func TestFence_RaisedAnew(t *testing.T) {
 	if revision, _ := f.Current(); revision != 3 || f.Passed() {
 		t.Errorf("the guard stands at %d, passed %v", revision, f.Passed())
 	}
-	select {
-	case <-moved:
-	default:
-		t.Error("the move is not reported")
-	}
+	check.That(t, check.Now(moved), "the move is not reported")
 }

@@ -22,8 +22,9 @@ type ledger struct {
 
 	mu       sync.Mutex
 	answers  map[string]answers // by call; how it answers is "at once" if the call is not in it
-	held     []func()           // replies that never come in time
-	flying   map[string]int     // requests that are not answered, by call
+	blocked  map[string]chan struct{}
+	held     []func()       // replies that never come in time
+	flying   map[string]int // requests that are not answered, by call
 	contexts []ledgerContext
 	open     map[string]int // feeds, listeners and views
 	twice    []string       // what was closed twice
@@ -57,7 +58,10 @@ func newLedgerOn(on *plainStore, how map[string]answers) *ledger {
 	if how == nil {
 		how = make(map[string]answers)
 	}
-	return &ledger{plainStore: on, answers: how, flying: make(map[string]int), open: make(map[string]int), asked: make(map[string]int)}
+	return &ledger{
+		plainStore: on, answers: how, blocked: make(map[string]chan struct{}),
+		flying: make(map[string]int), open: make(map[string]int), asked: make(map[string]int),
+	}
 }
 
 // Backend returns l.
@@ -73,8 +77,40 @@ func (l *ledger) answer(call string, how answers) {
 	l.answers[call] = how
 }
 
+// mute makes the ledger answer nothing from now on.
+func (l *ledger) mute() {
+	for _, call := range []string{"Settings", "Get", "Update", "Watch"} {
+		l.answer(call, tooLate)
+	}
+}
+
+// block makes a call not return until the function that it returns is called.
+func (l *ledger) block(call string) (unblock func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	blocked := make(chan struct{})
+	l.blocked[call] = blocked
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.blocked, call)
+		close(blocked)
+	}
+}
+
+// pass returns when the call is not blocked.
+func (l *ledger) pass(call string) {
+	l.mu.Lock()
+	blocked := l.blocked[call]
+	l.mu.Unlock()
+	if blocked != nil {
+		<-blocked
+	}
+}
+
 // ask records a request. It calls one of the two functions once.
 func (l *ledger) ask(ctx context.Context, call string, serve func(), fail func(error)) {
+	l.pass(call)
 	l.mu.Lock()
 	l.asked[call]++
 	how, n := l.answers[call], len(l.contexts)
@@ -204,11 +240,13 @@ func (l *ledger) View(ctx context.Context, _ string, deliver func(backend.Announ
 	}, func(err error) { reply(nil, err) })
 }
 
-// ledgerGuard is a guard with the account of a ledger.
+// ledgerGuard is a guard that protects nothing, with the account of a ledger.
 type ledgerGuard struct {
-	gatedGuard
-	l *ledger
+	l    *ledger
+	last backend.Entry
 }
+
+func (*ledgerGuard) String() string { return "guard" }
 
 // Backend returns g.
 func (g *ledgerGuard) Backend() backend.Guard { return g }
@@ -217,21 +255,29 @@ func (g *ledgerGuard) Check(ctx context.Context, reply func(error)) {
 	g.l.ask(ctx, "Check", func() { reply(nil) }, reply)
 }
 
-func (l *ledger) guard() leader.Guard {
-	return &ledgerGuard{gatedGuard{&gated{plainStore: newPlainStore()}, new(backend.Entry)}, l}
+func (g *ledgerGuard) Get(_ context.Context, reply func(backend.Entry, error)) { reply(g.last, nil) }
+
+func (g *ledgerGuard) Update(_ context.Context, value []byte, _ uint64, reply func(uint64, error)) {
+	g.last = backend.Entry{Revision: g.last.Revision + 1, Value: value}
+	reply(g.last.Revision, nil)
 }
 
-// ledgerClock is the system's clock with an account of the timers that are armed.
+// ledgerClock is the system's clock with an account of the timers that are armed. A ledger may block a Reset.
 type ledgerClock struct {
 	leader.Clock
+	l      *ledger
 	mu     sync.Mutex
 	timers []*ledgerTimer
+	sets   int // how often a watchdog was armed
 }
+
+func newLedgerClock(l *ledger) *ledgerClock { return &ledgerClock{Clock: leader.SystemClock(), l: l} }
 
 type ledgerTimer struct {
 	leader.Timer
-	c     *ledgerClock
-	until time.Time // armed until then; zero: it is not
+	c        *ledgerClock
+	watchdog bool
+	until    time.Time // armed until then; zero: it is not
 }
 
 func (t *ledgerTimer) arm(d time.Duration) {
@@ -240,10 +286,12 @@ func (t *ledgerTimer) arm(d time.Duration) {
 	if t.until = (time.Time{}); d >= 0 {
 		t.until = time.Now().Add(d)
 	}
+	if d >= 0 && t.watchdog {
+		t.c.sets++
+	}
 }
 
 func (c *ledgerClock) add(t *ledgerTimer, d time.Duration) *ledgerTimer {
-	t.c = c
 	t.arm(d)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -252,28 +300,39 @@ func (c *ledgerClock) add(t *ledgerTimer, d time.Duration) *ledgerTimer {
 }
 
 func (c *ledgerClock) NewTimer(d time.Duration) leader.Timer {
-	return c.add(&ledgerTimer{Timer: c.Clock.NewTimer(d)}, d)
+	return c.add(&ledgerTimer{Timer: c.Clock.NewTimer(d), c: c}, d)
 }
 
 func (c *ledgerClock) AfterFunc(d time.Duration, f func()) leader.Timer {
-	return c.add(&ledgerTimer{Timer: c.Clock.(interface {
+	timer := c.Clock.(interface {
 		AfterFunc(d time.Duration, f func()) leader.Timer
-	}).AfterFunc(d, f)}, d)
+	}).AfterFunc(d, f)
+	return c.add(&ledgerTimer{Timer: timer, c: c, watchdog: true}, d)
 }
 
-func (t *ledgerTimer) Reset(d time.Duration) bool { t.arm(d); return t.Timer.Reset(d) }
-func (t *ledgerTimer) Stop() bool                 { t.arm(-1); return t.Timer.Stop() }
+func (t *ledgerTimer) Reset(d time.Duration) bool {
+	if !t.watchdog {
+		t.c.l.pass("Reset")
+	}
+	t.arm(d)
+	return t.Timer.Reset(d)
+}
 
-// armed returns how many timers will fire.
-func (c *ledgerClock) armed() (n int) {
+func (t *ledgerTimer) Stop() bool { t.arm(-1); return t.Timer.Stop() }
+
+// armed returns how many timers will fire, and how many of them are watchdogs.
+func (c *ledgerClock) armed() (all, watchdogs int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, t := range c.timers {
 		if t.until.After(time.Now()) {
-			n++
+			all++
+			if t.watchdog {
+				watchdogs++
+			}
 		}
 	}
-	return n
+	return all, watchdogs
 }
 
 // hookedContext counts the functions that wait for its end.
@@ -299,7 +358,7 @@ func (l *ledger) stand(ctx context.Context, t *testing.T, cfg leader.Config) *le
 	c, err := leader.Campaign(ctx, l, "e", cfg)
 	check.OK(t, err)
 	t.Cleanup(func() {
-		_ = c.Stop(ended(t))
+		_ = c.Stop(check.Ended())
 		select {
 		case <-c.Done():
 		case <-time.After(time.Minute): // mustEnd has reported it

@@ -54,12 +54,7 @@ func TestAcquire_GivesUpAsItWins(t *testing.T) {
 		if h, err := leader.Lookup(t.Context(), l, "e"); err != nil || !h.Released {
 			t.Errorf("the key: %+v, %v", h, err)
 		}
-		select {
-		case err := <-failed:
-			check.That(t, errors.Is(err, context.Canceled), "returned %v", err)
-		default:
-			t.Error("does not return")
-		}
+		check.Is(t, <-failed, context.Canceled)
 		l.settled(t)
 	})
 }
@@ -164,7 +159,7 @@ func TestEnd_AnswersCalls(t *testing.T) {
 				go func() { waits <- c.call(ctx, cand) }()
 				synctest.Wait()
 				l.answer("Settings", tooLate) // of a sign
-				_ = cand.Stop(ended(t))
+				_ = cand.Stop(check.Ended())
 				synctest.Wait()
 				go func() { late <- c.call(ctx, cand) }()
 				returns(waits, c.want, c.text)

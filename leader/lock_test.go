@@ -47,9 +47,7 @@ func TestAcquire_AgainAfterEachEnd(t *testing.T) {
 	for name, end := range map[string]func(process){
 		"Unlock": func(p process) { unlock(p, acquire(p, p.own, leader.Config{})) },
 		"Unlock without time": func(p process) {
-			ended, cancel := context.WithCancel(p.Context())
-			cancel()
-			_ = acquire(p, p.own, leader.Config{}).Unlock(ended)
+			_ = acquire(p, p.own, leader.Config{}).Unlock(check.Ended())
 		},
 		"Release": func(p process) { acquire(p, p.own, leader.Config{}).Release() },
 		"lost": func(p process) {

@@ -34,9 +34,7 @@ func (w waiting) stand(id string, cfg leader.Config) *leader.Candidate {
 	c, err := leader.Campaign(context.Background(), w.store.Link(id), "jobs", cfg)
 	check.OK(w, err)
 	w.Cleanup(func() {
-		ended, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = c.Stop(ended)
+		_ = c.Stop(check.Ended())
 		<-c.Done()
 	})
 	return c
@@ -292,18 +290,14 @@ func ping(t *testing.T, c *leader.Candidate, want error, d time.Duration) {
 func TestPing_AnsweredAtOnce(t *testing.T) {
 	for _, seats := range []int{0, 3} {
 		synctest.Test(t, func(t *testing.T) {
-			b := lead(t, &gated{plainStore: newPlainStore()}, leader.Config{Seats: seats})
+			b := lead(t, newLedger(nil), leader.Config{Seats: seats})
 			ping(t, b.Candidate, nil, 0)
 			b.store.mute()
 			b.at(6 * time.Hour)
 			ping(t, b.Candidate, nil, 0)
 			go func() { _ = b.Stop(t.Context()) }()
 			synctest.Wait() // it waits for the requests in flight
-			select {
-			case <-b.Done():
-				t.Error("it has ended already")
-			default:
-			}
+			check.That(t, !check.Now(b.Done()), "it has ended already")
 			ping(t, b.Candidate, nil, 0)
 			<-b.Done()
 			ping(t, b.Candidate, leader.ErrStopped, 0)
@@ -316,8 +310,8 @@ func TestPing_AnsweredAtOnce(t *testing.T) {
 func TestPing_CallHangs(t *testing.T) {
 	for _, call := range []string{"Update", "Check", "Reset"} {
 		synctest.Test(t, func(t *testing.T) {
-			store := &gated{plainStore: newPlainStore()}
-			b := lead(t, store, leader.Config{Clock: newGatedClock(store), Guards: []leader.Guard{&gatedGuard{store, new(backend.Entry)}}})
+			store := newLedger(nil)
+			b := lead(t, store, leader.Config{Clock: newLedgerClock(store), Guards: []leader.Guard{&ledgerGuard{l: store}}})
 			b.at(3500 * time.Millisecond)
 			unblock := store.block(call)
 			b.at(2 * time.Minute) // a renewal is due, and a check of the guard
@@ -339,7 +333,7 @@ func TestPing_CallHangs(t *testing.T) {
 // One of several seats does not answer for the others.
 func TestPing_OneSeatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := lead(t, &gated{plainStore: newPlainStore()}, leader.Config{Seats: 3})
+		b := lead(t, newLedger(nil), leader.Config{Seats: 3})
 		unblock := b.store.block("Get")
 		b.at(5 * time.Minute) // the seats that it does not lead on read their keys again
 		ping(t, b.Candidate, context.DeadlineExceeded, time.Second)
@@ -354,14 +348,10 @@ func TestPing_EndAwaitsTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		h := newScribbler(func(string) { <-release })
-		b := lead(t, &gated{plainStore: newPlainStore()}, leader.Config{Logger: slog.New(h)})
+		b := lead(t, newLedger(nil), leader.Config{Logger: slog.New(h)})
 		go func() { _ = b.Stop(t.Context()) }()
 		synctest.Wait()
-		select {
-		case <-b.Done():
-			t.Error("it has ended already")
-		default:
-		}
+		check.That(t, !check.Now(b.Done()), "it has ended already")
 		ping(t, b.Candidate, leader.ErrStopped, 0)
 		close(release)
 		<-b.Done()

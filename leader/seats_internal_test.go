@@ -163,9 +163,7 @@ func TestSeatPermit_KnowsHolders(t *testing.T) {
 		}
 	}
 	check.That(t, !c.permit.holds("another"), "a stranger holds a seat")
-	stopping, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := c.Stop(stopping); !errors.Is(err, context.Canceled) {
+	if err := c.Stop(check.Ended()); !errors.Is(err, context.Canceled) {
 		t.Errorf("Stop: %v", err)
 	}
 	<-c.Done()

@@ -12,7 +12,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -115,77 +114,19 @@ func (j *journal) add(format string, args ...any) {
 	j.lines = append(j.lines, fmt.Sprintf("%v ", at)+fmt.Sprintf(format, args...))
 }
 
-func (j *journal) want(t *testing.T, want ...string) {
-	t.Helper()
+// take waits until everything has come to rest, and takes the lines.
+func (j *journal) take() []string {
 	j.clock.Settle()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	got := fmt.Sprintf("%q", j.lines)
-	check.Must(t, got == fmt.Sprintf("%q", want), "got\n%s\nwant\n%q", got, want)
+	lines := j.lines
 	j.lines = nil
+	return lines
 }
 
-// client sends requests to a store from the goroutine of an actor and writes down
-// the answers.
-type client struct {
-	*actor
-	*journal
-	store backend.Store
-	name  string
-	feed  backend.Feed
-}
-
-func newClient(t *testing.T, j *journal, store leader.Store, name string) *client {
+func (j *journal) want(t *testing.T, want ...string) {
 	t.Helper()
-	c := &client{journal: j, store: store.Backend(), name: name}
-	c.actor = newActor(j.clock, func(*actor) {}, 0)
-	t.Cleanup(c.stop)
-	return c
-}
-
-// do runs f on the actor's goroutine and lets everything come to rest.
-func (c *client) do(f func()) {
-	c.send(f)
-	c.clock().Settle()
-}
-
-func (c *client) clock() *leadertest.Clock { return c.journal.clock }
-
-func (c *client) update(ctx context.Context, value string, revision uint64) {
-	c.do(func() {
-		c.store.Update(ctx, "k", []byte(value), revision, func(rev uint64, err error) {
-			c.send(func() { c.add("%s update %s: %d %v", c.name, value, rev, err) })
-		})
-	})
-}
-
-func (c *client) get(ctx context.Context) {
-	c.do(func() {
-		c.store.Get(ctx, "k", func(e backend.Entry, err error) {
-			c.send(func() { c.add("%s get: %d %q %t %v", c.name, e.Revision, e.Value, e.Marker, err) })
-		})
-	})
-}
-
-func (c *client) settings(ctx context.Context) {
-	c.do(func() {
-		c.store.Settings(ctx, func(s backend.Settings, err error) {
-			c.send(func() { c.add("%s settings: %t %v %d %v", c.name, s.PurgeProtected, s.MaxLease, s.LastRevision, err) })
-		})
-	})
-}
-
-func (c *client) watch(ctx context.Context) {
-	c.do(func() {
-		deliver := func(e backend.FeedEvent) {
-			c.send(func() {
-				c.add("%s hears: %d %q %t %t %v", c.name, e.Entry.Revision, e.Entry.Value, e.Entry.Marker, e.Reconnected, e.Err)
-			})
-		}
-		c.store.Watch(ctx, "k", nil, deliver, func(f backend.Feed, err error) {
-			c.send(func() { c.feed = f; c.add("%s watches: %v", c.name, err) })
-		})
-	})
+	check.Deep(t, j.take(), want)
 }
 
 // slowHandler is a log handler that takes its time, on a goroutine of its own.

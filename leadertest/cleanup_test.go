@@ -31,11 +31,7 @@ func TestWatch_EndsTheCandidate(t *testing.T) {
 					store := leadertest.NewStore(clock)
 					var c *leader.Candidate
 					t.Cleanup(func() { // after that of Watch
-						select {
-						case <-c.Done():
-						default:
-							t.Errorf("%s, %d seats: it has not ended", name, seats)
-						}
+						check.That(t, check.Now(c.Done()), "%s, %d seats: it has not ended", name, seats)
 					})
 					link := store.Link("a")
 					var err error

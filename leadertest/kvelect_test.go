@@ -1,7 +1,6 @@
 package leadertest_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -79,9 +78,7 @@ func TestMarkerRelease_TakenAtOnce(t *testing.T) {
 			_, wb := campaignAs(t, clock, s, leader.Config{ID: "b", KVElect: next})
 			wb.ExpectExactly(leadertest.Observed("a"))
 			f(s.Link("a"))
-			over, cancel := context.WithCancel(t.Context())
-			cancel()
-			_ = a.Resign(over) // it does not wait for the reply, which may be lost
+			_ = a.Resign(check.Ended()) // it does not wait for the reply, which may be lost
 			wa.Expect(leadertest.Elected(), leadertest.Deposed(leader.ErrResigned))
 			wb.Ignore(leadertest.Observed())
 			wb.ExpectExactly(leadertest.Pending(), leadertest.Elected())

@@ -3,6 +3,9 @@ package leadertest_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,320 +13,241 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/golden"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
 
 const second = time.Second
 
-func setUp(opts ...leadertest.Option) (*journal, *leadertest.Store) {
-	clock := leadertest.NewClock()
-	return &journal{clock: clock}, leadertest.NewStore(clock, opts...)
+// The scripts in testdata/store drive a store by clients, each on the link of its name.
+//
+//	store [latency=1s] [maxlease=0s] [ttl=12s] [maxvalue=3] [ordinary]
+//	advance 5s, configure [ttl=12s], snapshot, rollback
+//	s Put k x                     a method of the store
+//	a Refuse 1 true               a method of the link
+//	a get, settings, watch, unwatch, view, unview
+//	a update VALUE REVISION       of the key k
+//	a announce e b [ENTRY]        b in the election e, or its withdrawal
+//	a cancel                      ends the contexts of the requests so far
+//
+// Below a line are the results, and the replies and messages that have come, with their times.
+func TestStore(t *testing.T) {
+	golden.Scripts(t, "store", func(t *testing.T, file string) {
+		for range 10 { // the order in which goroutines run must not matter
+			s := &storeScript{t: t}
+			golden.Script(t, file, func(_ string, words []string) []string { return s.do(words) })
+		}
+	})
 }
 
-func TestStore_ComparesAndSets(t *testing.T) {
-	j, s := setUp()
-	a := newClient(t, j, s, "a")
-	ctx := t.Context()
-	a.get(ctx)
-	a.update(ctx, "x", 0)
-	a.update(ctx, "y", 0)
-	a.update(ctx, "y", 1)
-	a.get(ctx)
-	a.settings(ctx)
-	j.want(t, `0s a get: 0 "" false <nil>`, "0s a update x: 1 <nil>",
-		"0s a update y: 0 leader: compare-and-set refused: the last revision is 1",
-		"0s a update y: 2 <nil>", `0s a get: 2 "y" false <nil>`, "0s a settings: true 15s 2 <nil>")
-	got := s.Requests()
-	check.Must(t, got == (leadertest.Requests{Settings: 1, Reads: 2, Writes: 3}) && got.Total() == 6, "%+v", got)
-	e := s.Entry("k")
-	check.Must(t, string(e.Value) == "y" && e.Created.Equal(start), "%+v", e)
+type storeScript struct {
+	t       *testing.T
+	j       *journal
+	store   *leadertest.Store
+	clients map[string]*client
+	snap    leadertest.Snapshot
 }
 
-// The store delivers a write to the feeds, in their order, before it acknowledges the
-// write.
-func TestStore_FeedsBeforeAck(t *testing.T) {
-	j, s := setUp(leadertest.WithLatency(second))
-	a, b := newClient(t, j, s.Link("a"), "a"), newClient(t, j, s.Link("b"), "b")
-	ctx := t.Context()
-	b.watch(ctx)
-	a.watch(ctx)
-	j.clock.Advance(2 * second)
-	a.update(ctx, "x", 0)
-	j.clock.Advance(2 * second)
-	b.send(func() { b.feed.Stop() })
-	s.Delete("k")
-	j.clock.Advance(second)
-	j.want(t, "2s b watches: <nil>", "2s a watches: <nil>",
-		`4s b hears: 1 "x" false false <nil>`, `4s a hears: 1 "x" false false <nil>`, "4s a update x: 1 <nil>",
-		`5s a hears: 2 "" true false <nil>`)
-}
-
-// The store answers every request at the latest when its context ends.
-func TestStore_EndOfContext(t *testing.T) {
-	for range 20 {
-		j, s := setUp()
-		a := newClient(t, j, s.Link("a"), "a")
-		ctx, cancel := context.WithCancel(context.Background())
-		s.Link("a").Freeze()
-		a.get(ctx)
-		a.update(ctx, "x", 0)
-		a.watch(ctx)
-		a.settings(ctx)
-		j.clock.Advance(second)
-		a.send(cancel) // as a candidate does, while it is busy
-		j.clock.Advance(second)
-		a.get(ctx)
-		const lost = "leader: the store did not answer: context canceled"
-		j.want(t, `1s a get: 0 "" false `+lost, "1s a update x: 0 "+lost, "1s a watches: "+lost,
-			"1s a settings: false 0s 0 "+lost, `2s a get: 0 "" false `+lost)
-		s.Link("a").Thaw() // the write arrives after all
-		got := s.Entry("k")
-		check.Must(t, got.Revision == 1 && string(got.Value) == "x", "%+v", got)
-		j.want(t) // and no reply comes twice
-		a.stop()
+func (s *storeScript) do(words []string) (lines []string) {
+	s.t.Helper()
+	switch words[0] {
+	case "store":
+		clock := leadertest.NewClock()
+		store := leadertest.NewStore(clock, s.options(words)...)
+		*s = storeScript{t: s.t, j: &journal{clock: clock}, store: store, clients: map[string]*client{}}
+	case "configure":
+		s.store.Configure(s.options(words)...)
+	case "advance":
+		s.j.clock.Advance(check.Got(time.ParseDuration(words[1]))(s.t))
+	case "snapshot":
+		s.snap = s.store.Snapshot()
+	case "rollback":
+		s.store.Rollback(s.snap)
+	case "s":
+		lines = s.invoke(s.store, words[1:])
+	default:
+		c, link := s.clients[words[0]], s.store.Link(words[0])
+		if c == nil {
+			c = newClient(s.t, s.j, link, words[0])
+			s.clients[words[0]] = c
+		}
+		if !c.request(s.t, words[1], append(words[2:], "", "", "")) {
+			lines = s.invoke(link, words[1:])
+		}
 	}
+	return append(lines, s.j.take()...)
 }
 
-// Cut loses the messages that are on their way.
-func TestLink_CutLosesMessages(t *testing.T) {
-	j, s := setUp(leadertest.WithLatency(second))
-	link := s.Link("a")
-	a := newClient(t, j, link, "a")
-	ctx := t.Context()
-	a.watch(ctx)
-	j.clock.Advance(2 * second)
-	a.update(ctx, "x", 0)
-	link.Cut()
-	a.get(ctx)
-	s.Put("k", []byte("y"))
-	j.clock.Advance(5 * second)
-	link.Restore()
-	j.clock.Advance(second)
-	const cut = `leader: the store did not answer: link "a" is cut`
-	j.want(t, "2s a watches: <nil>", "2s a update x: 0 "+cut, `2s a get: 0 "" false `+cut,
-		`8s a hears: 0 "" false true <nil>`)
-	got := s.Entry("k")
-	check.Must(t, got.Revision == 1, "%+v", got)
-}
-
-// Restore drops the messages that Freeze held up.
-func TestLink_RestoreDropsFrozen(t *testing.T) {
-	j, s := setUp()
-	link := s.Link("a")
-	a := newClient(t, j, link, "a")
-	ctx, cancel := context.WithCancel(context.Background())
-	link.Freeze()
-	a.update(ctx, "x", 0)
-	link.Restore()
-	a.send(cancel)
-	j.clock.Advance(second)
-	link.Reconnect()
-	j.want(t, "0s a update x: 0 leader: the store did not answer: context canceled")
-	got := s.Entry("k")
-	check.Must(t, got.Revision == 0, "%+v", got)
-}
-
-// A link works off its script in order.
-func TestLink_ScriptOrder(t *testing.T) {
-	j, s := setUp()
-	link := s.Link("a")
-	a := newClient(t, j, link, "a")
-	ctx, cancel := context.WithCancel(context.Background())
-	link.PassWrites(1)
-	link.Refuse(1, false)
-	link.Refuse(1, true)
-	link.FailWrites(1, leader.ErrPermission)
-	link.LoseWrites(1)
-	link.LoseReplies(1)
-	link.ApplyLate(1, time.Minute)
-	for i, v := range []string{"a", "b", "c", "d", "e", "f", "g"} {
-		a.update(ctx, v, uint64(min(i, 1)))
+func (s *storeScript) options(words []string) (opts []leadertest.Option) {
+	s.t.Helper()
+	for _, word := range words[1:] {
+		name, value, _ := strings.Cut(word, "=")
+		d, _ := time.ParseDuration(value)
+		n, _ := strconv.Atoi(value)
+		opts = append(opts, map[string]leadertest.Option{
+			"latency": leadertest.WithLatency(d), "maxlease": leadertest.WithMaxLease(d), "ttl": leadertest.WithTTL(d),
+			"maxvalue": leadertest.WithMaxValue(n), "ordinary": leadertest.WithoutPurgeProtection(),
+		}[name])
 	}
-	j.want(t, "0s a update a: 1 <nil>", "0s a update b: 0 leader: compare-and-set refused",
-		"0s a update c: 0 leader: compare-and-set refused: the last revision is 1",
-		"0s a update d: 0 leader: permission denied")
-	if got := s.Entry("k"); string(got.Value) != "f" {
-		t.Fatalf("%+v", got)
+	return opts
+}
+
+// invoke calls a method by its name, and returns its results.
+func (s *storeScript) invoke(on any, words []string) (lines []string) {
+	s.t.Helper()
+	method := reflect.ValueOf(on).MethodByName(words[0])
+	check.Must(s.t, method.IsValid(), "there is no method %s", words[0])
+	var args []reflect.Value
+	for i := range method.Type().NumIn() {
+		arg := reflect.New(method.Type().In(i)).Elem()
+		if i+1 < len(words) {
+			text := words[i+1]
+			switch to := arg.Addr().Interface().(type) {
+			case *int:
+				*to = check.Got(strconv.Atoi(text))(s.t)
+			case *bool:
+				*to = text == "true"
+			case *string:
+				*to = text
+			case *[]byte:
+				*to = []byte(text)
+			case *time.Duration:
+				*to = check.Got(time.ParseDuration(text))(s.t)
+			case *error:
+				*to = map[string]error{
+					"denied": leader.ErrPermission, "unfit": leader.ErrIncompatibleBucket, "nofeed": leader.ErrNoFeed,
+					"unreachable": leader.ErrUnreachable, "noroster": leader.ErrNoRoster,
+				}[text]
+				check.Must(s.t, *to != nil, "there is no error %s", text)
+			}
+		}
+		args = append(args, arg)
 	}
-	a.send(cancel)
-	j.clock.Advance(0)
-	const lost = ": 0 leader: the store did not answer: context canceled"
-	j.want(t, "0s a update e"+lost, "0s a update f"+lost, "0s a update g"+lost)
-	link.Cut()
-	s.Rollback(leadertest.Snapshot{})
-	s.Put("k", nil)
-	j.clock.Advance(time.Minute) // "g" was conditioned on revision 1
-	if got := s.Entry("k"); got.Revision != 2 || string(got.Value) != "g" || got.Created.Sub(start) != time.Minute {
-		t.Fatalf("%+v", got)
+	for _, result := range method.Call(args) {
+		switch v := result.Interface().(type) {
+		case leadertest.Entry:
+			at := time.Duration(0)
+			if !v.Created.IsZero() {
+				at = v.Created.Sub(start)
+			}
+			lines = append(lines, fmt.Sprintf("%d %q marker=%t, created at %v", v.Revision, v.Value, v.Marker, at))
+		default:
+			lines = append(lines, fmt.Sprintf("%+v", v))
+		}
 	}
+	return lines
 }
 
-// Reads can be stale or lost, and can fail.
-func TestLink_ReadFaults(t *testing.T) {
-	j, s := setUp()
-	link := s.Link("a")
-	a := newClient(t, j, link, "a")
-	ctx, cancel := context.WithCancel(context.Background())
-	s.Put("k", []byte("x"))
-	s.Delete("k")
-	link.StaleReads(1)
-	link.FailReads(1, leader.ErrPermission)
-	link.LoseReads(1)
-	link.FailSettings(1, leader.ErrIncompatibleBucket)
-	link.FailWatches(-1, leader.ErrNoFeed)
-	for range 4 {
-		a.get(ctx)
+// client sends requests to a store from the goroutine of an actor, as a candidate does, and writes down the
+// replies.
+type client struct {
+	*actor
+	*journal
+	store      backend.Store
+	name       string
+	ctx        context.Context // of its requests
+	end        context.CancelFunc
+	feed, view backend.Feed
+}
+
+func newClient(t *testing.T, j *journal, store leader.Store, name string) *client {
+	t.Helper()
+	c := &client{journal: j, store: store.Backend(), name: name}
+	c.ctx, c.end = context.WithCancel(context.Background())
+	c.actor = newActor(j.clock, func(*actor) {}, 0)
+	t.Cleanup(c.stop)
+	return c
+}
+
+// note writes a line on the goroutine of the actor.
+func (c *client) note(format string, args ...any) {
+	c.send(func() { c.add(c.name+" "+format, args...) })
+}
+
+const life = 45 * time.Second
+
+// session returns the session of a candidate with that name of one letter.
+func session(name string) string { return strings.Repeat(strings.ToUpper(name), 26) }
+
+// request sends a request, or reports that there is none of that name.
+func (c *client) request(t *testing.T, name string, words []string) bool {
+	t.Helper()
+	ctx := c.ctx
+	var do func()
+	switch name {
+	case "update":
+		revision := check.Got(strconv.ParseUint(words[1], 10, 64))(t)
+		do = func() {
+			c.store.Update(ctx, "k", []byte(words[0]), revision, func(r uint64, err error) {
+				c.note("update %s: %d %v", words[0], r, err)
+			})
+		}
+	case "get":
+		do = func() {
+			c.store.Get(ctx, "k", func(e backend.Entry, err error) { c.note("get: %d %q %t %v", e.Revision, e.Value, e.Marker, err) })
+		}
+	case "settings":
+		do = func() {
+			c.store.Settings(ctx, func(s backend.Settings, err error) {
+				c.note("settings: %t %v %d %v", s.PurgeProtected, s.MaxLease, s.LastRevision, err)
+			})
+		}
+	case "watch":
+		do = func() {
+			c.store.Watch(ctx, "k", nil, func(e backend.FeedEvent) {
+				c.note("receives: %d %q %t %t %v", e.Entry.Revision, e.Entry.Value, e.Entry.Marker, e.Reconnected, e.Err)
+			}, func(f backend.Feed, err error) {
+				c.send(func() { c.feed = f })
+				c.note("watches: %v", err)
+			})
+		}
+	case "unwatch":
+		do = func() { c.feed.Stop() }
+	case "announce":
+		var entry []byte
+		if words[2] != "" {
+			entry = []byte(words[2])
+		}
+		do = func() {
+			c.store.Announce(ctx, words[0], session(words[1]), entry, life, func(r uint64, err error) {
+				c.note("announce %s %s: %d %v", words[1], words[2], r, err)
+			})
+		}
+	case "view":
+		do = func() {
+			c.store.View(ctx, "e", c.viewed, func(f backend.Feed, err error) {
+				c.send(func() { c.view = f })
+				c.note("views: %v", err)
+			})
+		}
+	case "unview":
+		do = func() { c.view.Stop() }
+	case "cancel":
+		do = c.end
+		c.ctx, c.end = context.WithCancel(context.Background())
+	default:
+		return false
 	}
-	a.settings(ctx)
-	a.watch(ctx)
-	a.watch(ctx)
-	link.Heal()
-	a.watch(ctx)
-	a.send(cancel)
-	j.clock.Settle()
-	j.want(t, `0s a get: 1 "x" false <nil>`, `0s a get: 0 "" false leader: permission denied`, `0s a get: 2 "" true <nil>`,
-		"0s a settings: false 0s 0 leader: the bucket is not fit for this election",
-		"0s a watches: leader: no feed, polling instead", "0s a watches: leader: no feed, polling instead", "0s a watches: <nil>",
-		`0s a get: 0 "" false leader: the store did not answer: context canceled`)
-	got := link.Requests()
-	check.Must(t, got == (leadertest.Requests{Settings: 1, Reads: 4, Watches: 3}), "%+v", got)
+	c.send(do)
+	return true
 }
 
-// Feeds can be deaf, lossy or late, and can end.
-func TestLink_FeedFaults(t *testing.T) {
-	j, s := setUp()
-	link := s.Link("a")
-	a := newClient(t, j, link, "a")
-	ctx := t.Context()
-	a.watch(ctx)
-	link.DelayFeed(second)
-	s.Put("k", []byte("x"))
-	link.DelayFeed(0)
-	s.Put("k", []byte("y")) // does not overtake
-	link.LoseFeed(1)
-	s.Put("k", []byte("lost"))
-	j.clock.Advance(second)
-	link.DeafFeeds()
-	s.Put("k", []byte("unheard"))
-	a.watch(ctx)
-	s.Put("k", []byte("z"))
-	link.EndFeeds(leader.ErrUnreachable)
-	s.Put("k", []byte("unheard"))
-	j.clock.Advance(second)
-	j.want(t, "0s a watches: <nil>", `1s a hears: 1 "x" false false <nil>`, `1s a hears: 2 "y" false false <nil>`,
-		"1s a watches: <nil>", `1s a hears: 5 "z" false false <nil>`,
-		`1s a hears: 0 "" false false leader: the store did not answer`,
-		`1s a hears: 0 "" false false leader: the store did not answer`)
-}
-
-func TestLink_CloseIsForGood(t *testing.T) {
-	j, s := setUp()
-	link := s.Link("a")
-	a := newClient(t, j, link, "a")
-	ctx := t.Context()
-	a.watch(ctx)
-	link.Freeze()
-	a.get(ctx)
-	link.Close()
-	link.Close()
-	link.Heal()
-	a.update(ctx, "x", 0)
-	const closed = "leader: the NATS connection is closed"
-	j.want(t, "0s a watches: <nil>", `0s a hears: 0 "" false false `+closed, `0s a get: 0 "" false `+closed, "0s a update x: 0 "+closed)
-}
-
-// A delay takes as long in each direction.
-func TestLink_DelaysBothDirections(t *testing.T) {
-	j, s := setUp()
-	s.Link("a").Delay(second)
-	a := newClient(t, j, s.Link("a"), "a")
-	a.update(t.Context(), "x", 0)
-	j.clock.Advance(time.Minute)
-	j.want(t, "2s a update x: 1 <nil>")
-	got := s.Entry("k").Created.Sub(start)
-	check.Must(t, got == second, "stored at %v", got)
-}
-
-// A purge-protected store refuses each operation that would remove messages.
-func TestStore_PurgeProtectedRefuses(t *testing.T) {
-	_, s := setUp()
-	s.Put("k", nil)
-	for _, err := range []error{s.Purge("k"), s.Expire("k"), s.Erase("k"), s.Wipe()} {
-		check.That(t, err != nil && strings.Contains(err.Error(), "the bucket is purge-protected"), "%v", err)
+// viewed notes what a view delivers.
+func (c *client) viewed(a backend.Announcement) {
+	who := strings.ToLower(a.Session[:min(len(a.Session), 1)])
+	switch {
+	case errors.Is(a.Err, leader.ErrUnreachable):
+		c.note("sees the end")
+	case a.Err != nil:
+		c.note("sees the end: %v", a.Err)
+	case a.Complete:
+		c.note("sees all")
+	case a.Entry == nil:
+		c.note("sees %s withdraw", who)
+	default:
+		c.note("sees %s=%s", who, a.Entry)
 	}
-	check.Must(t, s.Delete("k") == 2 && s.Entry("k").Marker, "%+v", s.Entry("k"))
-}
-
-func TestStore_UnprotectedForgets(t *testing.T) {
-	_, s := setUp(leadertest.WithoutPurgeProtection(), leadertest.WithMaxLease(0))
-	check := func(err error, revision uint64, marker bool) {
-		t.Helper()
-		e := s.Entry("k")
-		check.Must(t, err == nil && e.Revision == revision && e.Marker == marker, "%+v %v", e, err)
-	}
-	s.Put("k", []byte("x"))
-	check(s.Purge("k"), 2, true)
-	check(s.Expire("k"), 0, false)
-	s.Put("k", []byte("x"))
-	check(s.Expire("k"), 4, true)
-	check(s.Erase("k"), 0, false)
-	s.Put("k", []byte("x"))
-	check(s.Wipe(), 0, false)
-	snap := s.Snapshot()
-	s.Put("k", []byte("x"))
-	check(nil, 6, false)
-	s.Rollback(snap)
-	check(nil, 0, false)
-	s.Put("k", []byte("x"))
-	check(nil, 6, false)
-	s.Recreate()
-	s.Put("k", []byte("x"))
-	check(nil, 1, false)
-}
-
-// A dropped bucket does not exist.
-func TestStore_DroppedBucket(t *testing.T) {
-	j, s := setUp(leadertest.WithMaxValue(3))
-	a := newClient(t, j, s, "a")
-	ctx := t.Context()
-	a.update(ctx, "long", 0)
-	s.Drop()
-	a.settings(ctx)
-	a.watch(ctx)
-	a.get(ctx)
-	a.update(ctx, "x", 0)
-	s.Recreate()
-	s.Configure(leadertest.WithoutPurgeProtection(), leadertest.WithMaxLease(time.Minute))
-	a.settings(ctx)
-	const no = "leader: the bucket does not exist"
-	j.want(t, "0s a update long: 0 leader: value too large", "0s a settings: false 0s 0 "+no, "0s a watches: "+no,
-		`0s a get: 0 "" false `+no, "0s a update x: 0 leader: the store did not answer: no responders",
-		"0s a settings: false 1m0s 0 <nil>")
-}
-
-// A store with a TTL leaves a marker where a record expires, and then nothing.
-func TestStore_TTLLeavesMarker(t *testing.T) {
-	j, s := setUp(leadertest.WithTTL(12 * second))
-	a := newClient(t, j, s, "a")
-	ctx := t.Context()
-	a.settings(ctx)
-	a.watch(ctx)
-	a.update(ctx, "x", 0)
-	j.clock.Advance(5 * second)
-	a.update(ctx, "y", 1)
-	j.clock.Advance(6 * second)
-	snap := s.Snapshot()
-	j.clock.Advance(7 * second)
-	j.clock.Advance(10 * second)
-	check.Must(t, s.Entry("k").Revision == 3, "%+v", s.Entry("k"))
-	j.clock.Advance(second)
-	check.Must(t, s.Entry("k").Revision == 0, "%+v", s.Entry("k"))
-	s.Rollback(snap) // its message is overdue
-	j.want(t, "0s a settings: false 8s 0 <nil>", "0s a watches: <nil>",
-		`0s a hears: 1 "x" false false <nil>`, "0s a update x: 1 <nil>",
-		`5s a hears: 2 "y" false false <nil>`, "5s a update y: 2 <nil>",
-		`17s a hears: 3 "" true false <nil>`, `29s a hears: 3 "" true false <nil>`)
 }
 
 // A store without a clock lives in the time of the bubble.

@@ -1,7 +1,6 @@
 package metrics_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -77,7 +76,9 @@ func (k kit) show(names ...string) {
 	k.Helper()
 	k.clock.Settle()
 	fmt.Fprintf(k.shown, "%v\n", k.clock.Elapsed())
-	short := strings.NewReplacer(`{bucket="",election="billing"}`, "", `bucket="",`, "", `election="billing",`, "", "natsleader_", "")
+	short := strings.NewReplacer(
+		`{bucket="",election="billing"}`, "", `bucket="",`, "", `election="billing",`, "", "natsleader_", "",
+	)
 	for line := range strings.Lines(scrape(k, k.collector)) {
 		line = short.Replace(line)
 		if slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(line, name) }) {
@@ -124,7 +125,8 @@ func TestWaiter_HasNoRenewal(t *testing.T) {
 	k.stand("a", leader.Config{})
 	k.add(k.stand("b", leader.Config{}))
 	k.clock.Advance(time.Minute)
-	k.show("is_leader", "leaderless", "renewal_age", "renewal_duration_seconds_sum", "renewal_duration_seconds_count", "token", "transitions")
+	k.show("is_leader", "leaderless", "renewal_age", "renewal_duration_seconds_sum", "renewal_duration_seconds_count",
+		"token", "transitions")
 
 	k.store.Link("a").Cut()
 	k.clock.Advance(25 * time.Second) // b leads after 15
@@ -137,9 +139,7 @@ func TestRenewalAge_UntilReleased(t *testing.T) {
 	c := k.stand("a", leader.Config{})
 	k.add(c)
 	k.store.Link("a").Cut()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_ = c.Resign(ctx) // and goes on trying
+	_ = c.Resign(check.Ended()) // and goes on trying
 	k.clock.Advance(time.Second)
 	k.show("renewal_age", `state{state="candidate"}`)
 }
@@ -194,9 +194,7 @@ func TestTransition_CauseHasAName(t *testing.T) {
 			check.OK(k, c.Resign(k.Context()))
 		}},
 		{"drains", leader.Config{DrainTimeout: time.Minute}, func(k kit, c *leader.Candidate) {
-			ctx, cancel := context.WithCancel(k.Context())
-			cancel()
-			_ = c.Resign(ctx) // and goes on
+			_ = c.Resign(check.Ended()) // and goes on
 			k.clock.Settle()
 		}},
 		{"stopped", leader.Config{}, func(k kit, c *leader.Candidate) {

@@ -48,6 +48,10 @@ func (w *waiter) Granted() { w.s.granted = append(w.s.granted, w.n) }
 
 var now = time.Unix(1<<30, 0)
 
+var rankNames = map[string]Rank{
+	"read": RankRead, "take": RankTake, "holder": RankHolder, "overdue": RankOverdue, "shared": RankShared,
+}
+
 func (s *windowScript) do(t *testing.T, words []string) (lines []string) {
 	t.Helper()
 	var requests, slots []int
@@ -56,7 +60,7 @@ func (s *windowScript) do(t *testing.T, words []string) (lines []string) {
 		name, value, isOption := strings.Cut(word, "=")
 		first, last, isRange := strings.Cut(word, "-")
 		n, err := strconv.Atoi(first)
-		r, isRank := map[string]Rank{"read": RankRead, "take": RankTake, "holder": RankHolder, "overdue": RankOverdue, "shared": RankShared}[word]
+		r, isRank := rankNames[word]
 		switch {
 		case isOption:
 			options[name] = s.duration(t, value)
@@ -120,7 +124,8 @@ func (s *windowScript) do(t *testing.T, words []string) (lines []string) {
 		}
 	}
 	wait, age := s.in.Waiting(s.at)
-	is := fmt.Sprintf("%d slots, %d taken, %d have one, %d wait for up to %v, round trip %v", s.in.size, s.in.Used(), have, wait, age, s.in.fastest)
+	is := fmt.Sprintf("%d slots, %d taken, %d have one, %d wait for up to %v, round trip %v",
+		s.in.size, s.in.Used(), have, wait, age, s.in.fastest)
 	if is != s.was {
 		lines = append(lines, is)
 	}

@@ -2,6 +2,7 @@
 package check
 
 import (
+	"context"
 	"errors"
 	"reflect"
 	"strings"
@@ -73,5 +74,22 @@ func Got[T any](value T, err error) func(tb testing.TB) T {
 		tb.Helper()
 		OK(tb, err)
 		return value
+	}
+}
+
+// Ended returns a context that has ended.
+func Ended() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// Now reports whether a channel is closed, or has a value, which it takes.
+func Now[T any](channel <-chan T) bool {
+	select {
+	case <-channel:
+		return true
+	default:
+		return false
 	}
 }

@@ -184,8 +184,7 @@ func TestRequest_EndsDelegated(t *testing.T) {
 func TestRequest_RepliesOnce(t *testing.T) {
 	withWire(t, func(t *wired) {
 		c, replies := t.a.conn, 0
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
+		ctx := check.Ended()
 		r := &request{a: &t.a, c: c, ctx: ctx, msg: &nats.Msg{Subject: "x"}, stop: func() bool { return true }, reply: func(*nats.Msg, error) { replies++ }}
 		for range 2 {
 			r.end(nil, nil)
@@ -216,8 +215,7 @@ func TestConnection_ListensAgain(t *testing.T) {
 func TestConnection_BoundsThoseLeftBehind(t *testing.T) {
 	withWire(t, func(t *wired) {
 		c := t.a.conn
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
+		ctx := check.Ended()
 		leave := func(n int) {
 			for range n {
 				(&request{a: &t.a, c: c, ctx: ctx, reply: func(*nats.Msg, error) {}}).leave()

@@ -79,9 +79,7 @@ func TestFeedSource_OpenedByAnother(t *testing.T) {
 	for name, end := range map[string]func(s *source, conf jetstream.StreamConfig) error{
 		"waits": nil,
 		"gives up": func(s *source, conf jetstream.StreamConfig) error {
-			ended, cancel := context.WithCancel(context.Background())
-			cancel()
-			s.open(ended, conf)
+			s.open(check.Ended(), conf)
 			return nil
 		},
 		"is refused": func(s *source, _ jetstream.StreamConfig) error {

@@ -69,7 +69,7 @@ func (s *aSource) changed(...change) error            { return nil }
 func (s *aSource) shown(now time.Time, _ viewer) error {
 	return s.step("shown at %v", now.Sub(time.Unix(9, 0)))
 }
-func (s *aSource) trouble(err error) { s.add("trouble %v", err) }
+func (s *aSource) trouble(err error) { s.add("trouble %.14v", err) }
 
 // However the following of a source ends, the source is closed, and a view that has begun is ended.
 func TestFollow_ClosesOnEveryWayOut(t *testing.T) {
@@ -122,30 +122,40 @@ func globalsOf(url, bucket string) *globals {
 	}
 }
 
-// A command that cannot connect says so, tries again after a second, and ends with its context without another
-// word. It ends at once where its settings are wrong.
-func TestFollow_CannotConnect(t *testing.T) {
+// A command that cannot connect or has no bucket says so, tries again after a second, and ends with its context without
+// another word. Its own end is no loss of the connection. It ends at once where its settings are wrong. It leaves no
+// connection behind.
+func TestFollow_Always(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
-		ctx, cancel := context.WithCancel(w.Context())
-		defer cancel()
-		out := &aSource{}
-		g := w.globals()
-		g.settings = globalsOf("nats://127.0.0.1:1", "elections").settings
-		tries, began := 0, time.Now()
-		err := g.followAlways(ctx, out, func(*inspector) {
-			if tries++; tries == 2 {
-				cancel()
-			}
-		})
-		if got := out.text(); err != nil || time.Since(began) != time.Second || !strings.HasPrefix(got, "trouble ") || strings.Count(got, "trouble") != 1 {
-			w.Errorf("%v after %d tries and %v: %s", err, tries, time.Since(began), got)
-		}
-		ctx, cancel = context.WithTimeout(w.Context(), time.Minute)
-		defer cancel()
-		g, began = w.globals(), time.Now()
-		g.timeout = -1
-		if err := g.followAlways(ctx, out, func(*inspector) {}); codeOf(err) != exitUsage || time.Since(began) != 0 {
-			w.Errorf("wrong settings: %v after %v", err, time.Since(began))
+		for _, x := range []struct {
+			what  string
+			set   func(g *globals)
+			tries int // before its context ends
+			want  string
+			code  int
+			after time.Duration
+		}{
+			{"no server", func(g *globals) { g.settings = globalsOf("nats://127.0.0.1:1", "").settings }, 2, "connected false, trouble cannot connect, connected false", 0, time.Second},
+			{"no bucket", func(g *globals) { g.bucket = "none" }, 2, "connected false, trouble bucket none do, connected false", 0, time.Second},
+			{"wrong settings", func(g *globals) { g.timeout = -1 }, 2, "connected false", exitUsage, 0},
+			{"its end", func(*globals) {}, 9, "connected false, connected true, begin, end, connected false", 0, tick / 2},
+		} {
+			ctx, cancel := context.WithCancel(w.Context())
+			out, g, began := &aSource{}, w.globals(), time.Now()
+			x.set(g)
+			err := g.followAlways(ctx, out, func(its *inspector) {
+				out.add("connected %v", its != nil)
+				if x.tries--; x.tries == 0 {
+					cancel()
+				} else if its != nil {
+					time.AfterFunc(tick/2, cancel)
+				}
+			})
+			cancel()
+			took := time.Since(began)
+			time.Sleep(time.Second)
+			expect.That(w, codeOf(err) == x.code && took == x.after && out.text() == x.want, "%s: %v after %v: %s", x.what, err, took, out.text())
+			expect.Equal(w, w.s.NumClients(), 1, "%s: %d connections, one of them the test's", x.what)
 		}
 	})
 }
@@ -278,34 +288,5 @@ func TestWatch_LooksInTime(t *testing.T) {
 		expect.That(t, open == 1 && len(l.feeds) == 3 && ended == 1,
 			"%d of %d feeds are open, %d ended", open, len(l.feeds), ended)
 		l.w.close()
-	})
-}
-
-// A command that goes on while the bucket is away leaves no connection behind, whether it could begin or
-// not. Its own end is no loss of the connection.
-func TestFollow_LeavesNoConnection(t *testing.T) {
-	bubble(t, leader.BucketConfig{}, func(w *world) {
-		out := &aSource{}
-		g := w.globals()
-		followed := func(ctx context.Context, begun func(), want error) {
-			w.Helper()
-			err := g.followConnected(ctx, out, func(its *inspector) {
-				out.add("connected %v", its != nil)
-				if its != nil {
-					begun()
-				}
-			})
-			expect.Is(w, err, want)
-			time.Sleep(time.Second)
-			expect.Equal(w, w.s.NumClients(), 1, "%d connections, one of them the test's")
-		}
-		g.bucket = "none"
-		followed(w.Context(), func() { t.Error("it has begun without a bucket") }, leader.ErrNoBucket)
-		g.bucket = "elections"
-		ctx, cancel := context.WithCancel(w.Context())
-		defer cancel()
-		followed(ctx, func() { time.AfterFunc(tick/2, cancel) }, nil)
-		expect.Equal(w, out.text(), "connected false, connected false, connected true, begin, end, connected false",
-			"%v")
 	})
 }

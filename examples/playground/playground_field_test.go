@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,11 +78,9 @@ func (g game) becomes(what string, is func(v view) bool) {
 func (g game) leads(before string) (id string) {
 	g.Helper()
 	g.becomes("led by another than "+before, func(v view) bool {
-		for _, s := range v.Seats {
-			if s.State == "leader" && !s.Frozen && s.ID != before && s.Link == link.Works {
-				id = s.ID
-			}
-		}
+		id = v.first(func(s seatView) bool {
+			return s.State == "leader" && !s.Frozen && s.ID != before && s.Link == link.Works
+		}).ID
 		return id != ""
 	})
 	return id
@@ -105,12 +104,12 @@ func (g game) ask(r request) error {
 
 // seat returns what is shown of a candidate.
 func (v view) seat(id string) seatView {
-	for _, s := range v.Seats {
-		if s.ID == id {
-			return s
-		}
-	}
-	return seatView{}
+	return v.first(func(s seatView) bool { return s.ID == id })
+}
+
+// first returns the first seat of which is reports true, or none.
+func (v view) first(is func(seatView) bool) seatView {
+	return append(slices.DeleteFunc(slices.Clone(v.Seats), func(s seatView) bool { return !is(s) }), seatView{})[0]
 }
 
 // Whatever is done to a leader, another leads, and the one before waits when it is over.
@@ -142,10 +141,8 @@ func TestPlayground_Zombie(t *testing.T) {
 	g := newGame(t, leastLease)
 	// It may be frozen between two items, and then writes nothing when it wakes up.
 	refused := false
-	for range 20 {
-		if refused {
-			return
-		}
+	for n := 0; !refused; n++ {
+		check.Must(t, n < 20, "no late write was refused")
 		was := g.leads("")
 		g.becomes("at work", func(v view) bool { return v.seat(was).Stored > 0 })
 		g.do(doFreeze, was)
@@ -157,13 +154,13 @@ func TestPlayground_Zombie(t *testing.T) {
 			return s.State == "candidate" || s.State == "leader" && s.Token != before.seat(was).Token
 		})
 		g.becomes("news", func(v view) bool {
-			for _, s := range v.Stories {
-				refused = refused || s.N > before.Stories[len(before.Stories)-1].N && strings.HasPrefix(s.Text, was+" woke up and wrote")
-			}
+			newest := before.Stories[len(before.Stories)-1].N
+			refused = slices.ContainsFunc(v.Stories, func(s story) bool {
+				return s.N > newest && strings.HasPrefix(s.Text, was+" woke up and wrote")
+			})
 			return refused || v.seat(was).Stored > before.seat(was).Stored || v.Checks > before.Checks+100
 		})
 	}
-	t.Error("no late write was refused")
 }
 
 // A slow link shortens the lease of a leader, which goes on.
@@ -179,7 +176,7 @@ func TestPlayground_Slow(t *testing.T) {
 	}
 }
 
-// The leader of a server that goes away does not lead, and somebody does when it is back. A restart
+// The leader of a server that goes away does not lead, and a candidate leads when it is back. A restart
 // is as short as a leader survives, or not. A deleted key is taken again.
 func TestPlayground_Server(t *testing.T) {
 	t.Parallel()
@@ -193,12 +190,7 @@ func TestPlayground_Server(t *testing.T) {
 	}
 	g.do(doOutage, "")
 	g.becomes("without a leader", func(v view) bool {
-		for _, s := range v.Seats {
-			if s.State == "leader" {
-				return false
-			}
-		}
-		return !v.Up
+		return !v.Up && v.first(func(s seatView) bool { return s.State == "leader" }).ID == ""
 	})
 	err := g.ask(request{Do: doDelete})
 	check.That(t, err != nil && strings.Contains(err.Error(), "the server is down"),
@@ -208,12 +200,7 @@ func TestPlayground_Server(t *testing.T) {
 	g.do(doRestart, "")
 	g.becomes("in contact", func(v view) bool { return v.Up && ledBy() != "" })
 	g.becomes("waited for", func(v view) bool { // a candidate has opened its watch again
-		for _, s := range v.Seats {
-			if s.State == "candidate" && s.Patience > 1 {
-				return true
-			}
-		}
-		return false
+		return v.first(func(s seatView) bool { return s.State == "candidate" && s.Patience > 1 }).ID != ""
 	})
 	id := g.leads("")
 	before := g.state.Row(electionName).Token
@@ -222,21 +209,14 @@ func TestPlayground_Server(t *testing.T) {
 	g.becomes("led again", func(view) bool { return ledBy() != "" && g.state.Row(electionName).Token > before })
 }
 
-// All candidates start again for another lease.
-func TestPlayground_Lease(t *testing.T) {
+// All candidates start again for another lease. What cannot be done is refused, with the reason.
+func TestPlayground_Requests(t *testing.T) {
 	t.Parallel()
 	g := newGame(t, leastLease)
-	first, _ := g.view()
 	check.OK(t, g.ask(request{Do: doLease, Lease: 2000}))
 	id := g.leads("")
 	v, _ := g.view()
-	check.That(t, v.Lease == 2000 && v.seat(id).Left <= 2000 && len(v.Seats) == len(first.Seats), "%+v", v)
-}
-
-// What cannot be done is refused, and said so.
-func TestPlayground_Refuses(t *testing.T) {
-	t.Parallel()
-	g := newGame(t, leastLease)
+	check.That(t, v.Lease == 2000 && v.seat(id).Left <= 2000 && len(v.Seats) == 5, "%+v", v)
 	g.do(doKill, "e")
 	for _, c := range []struct {
 		request

@@ -132,9 +132,9 @@ func (n *narrator) did(what, id string) (text, part string) {
 	case doRestart:
 		return "The server was restarted on the same store. A leader goes on if it renews in time: the record and its revision have survived.", partUnknown
 	case doOutage:
-		return "The server is down. A leader cannot renew and ends its own term before its lease is over. Nobody else can take the key either.", partDeadline
+		return "The server is down. A leader cannot renew and ends its own term before its lease is over. No other candidate can take the key either.", partDeadline
 	case doUp:
-		return "The server is up again on the same store. Whoever waits for a lease waits for what is left of it, and no longer.", partReceive
+		return "The server is up again on the same store. A candidate that waits for a lease waits for what is left of it, and no longer.", partReceive
 	case doDelete:
 		return fmt.Sprintf("The key was deleted. A leader finds that its record is gone and ends its term. A deleted key names no lease, so the next waits for %v, the longest that the bucket allows.", longestLease), partDeleted
 	case doLease:
@@ -159,7 +159,7 @@ func (n *narrator) heard(id string, r report) (text, part string) {
 		return text, part
 	case fenced:
 		if n.leader != "" && n.leader != id {
-			return fmt.Sprintf("%s finds that its term is over (%s). By its own clock it was over before %s led: whoever asked the context was told so.", id, r.Text, n.leader), partContext
+			return fmt.Sprintf("%s finds that its term is over (%s). By its own clock it was over before %s led, and its context had ended by then.", id, r.Text, n.leader), partContext
 		}
 		n.leader, n.over = "", at
 		return fmt.Sprintf("%s has ended its term (%s). It ends before its lease does, so no other leads yet.", id, r.Text), partFenced

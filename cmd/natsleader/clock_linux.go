@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clockNow reads CLOCK_BOOTTIME, which all processes of the machine share and which
+// bootTime reads CLOCK_BOOTTIME, which all processes of the machine share and which
 // goes on while the machine is suspended. /proc/uptime shows it.
-func clockNow() instant {
+func bootTime() instant {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
 		return instant(time.Now().UnixNano()) // before Linux 2.6.39, the same for all processes

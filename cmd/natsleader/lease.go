@@ -23,6 +23,9 @@ type instant int64
 func (i instant) add(d time.Duration) instant { return i + instant(d) }
 func (i instant) sub(o instant) time.Duration { return time.Duration(i - o) }
 
+// clockNow reads the clock. A test in a bubble replaces it.
+var clockNow = bootTime
+
 // wall returns the wall clock's time at the instant, if the clock is not set meanwhile.
 func (i instant) wall() time.Time { return time.Now().Add(i.sub(clockNow())) }
 

@@ -39,7 +39,7 @@ func (b *brake) next(most int, ran time.Duration) (pause time.Duration, again bo
 
 // finished handles the end of the command, as the supervisor reports it.
 func (c *runLoop) finished(b supervisorReport) {
-	if s := c.current; s != nil {
+	if s := c.current; s != nil && s.begun {
 		level := slog.LevelInfo
 		if b.Code != 0 && !b.Stopped {
 			level = slog.LevelWarn

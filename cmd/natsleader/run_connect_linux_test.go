@@ -1,13 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"io"
+	"net"
 	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"golang.org/x/sys/unix"
 
 	expect "github.com/natsleader/natsleader/internal/check"
@@ -25,7 +30,7 @@ func TestConnect_FailedAttemptClosesConnection(t *testing.T) {
 		attempt := func(bucket string, s succession, want error) {
 			w.Helper()
 			s.seats = 1
-			log := newRunLog(new(lockedText), "jobs", logText, false)
+			log := newRunLog(io.Discard, "jobs", logText, false)
 			c := &runLoop{run: &run{globals: in(bucket), election: "jobs", succession: s}, log: log}
 			defer c.log.close()
 			_, _, err := c.attempt()
@@ -52,7 +57,7 @@ func TestReach_Interrupted(t *testing.T) {
 	reach := func(signals []os.Signal, waited bool) error {
 		c := &runLoop{
 			run: &run{globals: globalsOf("nats://127.0.0.1:1", "none"), retryConnect: true, wait: time.Hour},
-			log: newRunLog(new(lockedText), "jobs", logText, false),
+			log: newRunLog(io.Discard, "jobs", logText, false),
 		}
 		defer c.log.close()
 		all := make(chan os.Signal, len(signals))
@@ -73,4 +78,35 @@ func TestReach_Interrupted(t *testing.T) {
 	if err := reach(nil, true); codeOf(err) != exitWaited || !strings.HasPrefix(err.Error(), "not connected within --wait 1h0m0s") {
 		t.Errorf("--wait is over: %v", err)
 	}
+}
+
+// away is a server that no connection reaches: at the first three attempts for one reason, then for another.
+type away struct{ attempts int }
+
+func (a *away) Dial(string, string) (net.Conn, error) {
+	if a.attempts++; a.attempts > 3 {
+		return nil, unix.EHOSTDOWN
+	}
+	return nil, unix.ECONNREFUSED
+}
+
+// The pauses between attempts grow to 5 s, half more or less. Each reason is logged once, and --wait ends
+// with the last one.
+func TestReach_TriesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said bytes.Buffer
+		g, server := globalsOf("nats://server", "elections"), new(away)
+		g.dial = []nats.Option{nats.SetCustomDialer(server), nats.SkipHostLookup()}
+		c := &runLoop{
+			run: &run{globals: g, retryConnect: true, wait: time.Minute},
+			log: newRunLog(&said, "jobs", logText, false), waited: time.After(time.Minute),
+		}
+		_, _, err := c.reach()
+		c.log.close()
+		expect.Equal(t, fmt.Sprint(err), "not connected within --wait 1m0s: cannot connect to nats://server: host is down", "%s")
+		expect.Equal(t, codeOf(err), exitWaited, "exit code %d")
+		n := server.attempts // between those with the shortest and with the longest pauses
+		expect.That(t, n >= 12 && n <= 28, "%d attempts in a minute", n)
+		expect.That(t, strings.Count(said.String(), "(--retry-connect)") == 2, "it has said:\n%s", &said)
+	})
 }

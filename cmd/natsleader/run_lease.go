@@ -50,9 +50,9 @@ func (c *runLoop) look(now instant) time.Duration {
 		return time.Hour
 	}
 	switch {
-	case c.term == nil && s.term != nil && c.holds:
+	case c.term == nil && s.term != nil:
 		// A leader that was asked to step down keeps the key, and no other candidate
-		// leads as long as the key is renewed.
+		// leads as long as the key is renewed. Without the key SinceRenewal is 0.
 		if stats := c.candidate.Stats(); stats.SinceRenewal > 0 &&
 			s.extend(now, stats.LeaseDuration-leaseMargin(stats.LeaseDuration)-stats.SinceRenewal, stats.LeaseDuration) {
 			c.supervisor.send(order{Do: orderHold, Lease: s.lease})
@@ -70,7 +70,7 @@ func (c *runLoop) look(now instant) time.Duration {
 		s.hung = true
 		c.supervisor.kill()
 		if now >= c.supervisor.killed.add(patienceWithKilled) && c.supervisor.process.Signal(unix.Signal(0)) == nil {
-			c.handleReport(supervisorReport{What: reportStuck, PID: c.supervisor.process.Pid, Error: "it is held up in the kernel"})
+			c.handleReport(supervisorReport{What: reportStuck, PID: c.supervisor.pid, Error: "it is held up in the kernel"})
 		}
 	}
 	wait := longestBeat

@@ -70,43 +70,6 @@ func TestRunLoop_LooksInTime(t *testing.T) {
 	}
 }
 
-// While a leader that was asked to step down keeps the key, the supervisor learns that the command
-// may live on.
-func TestRunLoop_HoldsLeaseInDrain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newLoopFixture(t, &run{drain: time.Hour})
-		events := f.loop.candidate.Events(t.Context())
-		f.loop.handleEvent(<-events)
-		for f.loop.term == nil {
-			f.loop.handleEvent(<-events)
-		}
-		f.takes(orderStart)
-		f.stepDown()
-		for f.loop.term != nil {
-			f.loop.handleEvent(<-events)
-		}
-		f.takes(orderLost, orderStop)
-		time.Sleep(6 * time.Second)
-		synctest.Wait()
-		now := clockNow().add(6 * time.Second)
-		f.loop.holds = false
-		f.loop.look(now)
-		f.loop.holds = true
-		if len(f.loop.supervisor.orders) > 0 {
-			t.Errorf("without the key: %+v", <-f.loop.supervisor.orders)
-		}
-		since := f.loop.candidate.Stats().SinceRenewal
-		f.loop.look(now)
-		select {
-		case o := <-f.loop.supervisor.orders:
-			expect.That(t, len(o) == 1 && o[0].Do == orderHold && o[0].Lease.Warn == now.add(12*time.Second-since) && since > 0,
-				"%+v, renewed %v ago", o, since)
-		default:
-			t.Error("no order")
-		}
-	})
-}
-
 // The time that is left is that until the end of the lease, by the clock that cannot be set.
 func TestLeaseNote_Remaining(t *testing.T) {
 	for _, until := range []time.Time{{}, time.Now().Add(-time.Hour)} {

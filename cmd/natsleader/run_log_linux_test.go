@@ -6,23 +6,11 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
 	expect "github.com/natsleader/natsleader/internal/check"
-	"github.com/natsleader/natsleader/leader"
 )
-
-// A fault of a leader is logged with the time that its lease has left, in seconds.
-func TestRunLog_RemainingSeconds(t *testing.T) {
-	var out bytes.Buffer
-	c := &runLoop{run: &run{}, log: newRunLog(&out, "jobs", logJSON, false)}
-	c.handleEvent(leader.Faulted{Err: leader.ErrUnreachable, Remaining: 1500 * time.Millisecond})
-	c.log.close()
-	said := out.String()
-	expect.That(t, strings.Contains(said, `"remaining_seconds":1.5`), "%s", said)
-}
 
 // A reason why there is no connection is logged once in each outage.
 func TestRunLog_Outages(t *testing.T) {

@@ -24,6 +24,7 @@ type runLoop struct {
 	conf          supervision
 	log           *runLog
 	candidate     *leader.Candidate
+	supervise     func(supervision, []string) (*supervisorProcess, error) // newSupervisorProcess, but for tests
 	supervisor    *supervisorProcess
 	supervisorPID atomic.Int64 // process ID of the supervisor
 	useless       int          // how many supervisors in a row ended within a second, or began no command in time
@@ -115,12 +116,12 @@ func (c *runLoop) loop() error {
 
 // startSupervisor starts a supervisor.
 func (c *runLoop) startSupervisor() error {
-	o, err := newSupervisorProcess(c.conf, c.argv)
+	o, err := c.supervise(c.conf, c.argv)
 	if err != nil {
 		return fmt.Errorf("supervisor: %w", err)
 	}
 	c.supervisor = o
-	c.supervisorPID.Store(int64(o.process.Pid))
+	c.supervisorPID.Store(int64(o.pid))
 	return nil
 }
 
@@ -226,11 +227,11 @@ func (c *runLoop) over(t *leader.Term, cause error) {
 	}
 	c.term, c.lapsed = nil, errors.Is(cause, leader.ErrLeaseExpired)
 	c.manager.status("does not lead: " + errorText(cause))
+	text := errorText(cause)
+	if errors.Is(cause, leader.ErrPreempted) && errors.Is(c.fault, leader.ErrForeignRecord) {
+		text = "another client has overwritten the key with a foreign record"
+	}
 	if c.resigned != t || !errors.Is(cause, leader.ErrResigned) {
-		text := errorText(cause)
-		if errors.Is(cause, leader.ErrPreempted) && errors.Is(c.fault, leader.ErrForeignRecord) {
-			text = "another client has overwritten the key with a foreign record"
-		}
 		c.log.log(slog.LevelWarn, fields{"token", t.Token(), "cause", text}, "lost: %s", text)
 	}
 	if c.won == 0 {
@@ -246,7 +247,7 @@ func (c *runLoop) over(t *leader.Term, cause error) {
 	case c.held != nil:
 		c.leave(c.outcome)
 	case c.once:
-		c.leave(exitError{code: exitLost, err: fmt.Errorf("leadership of %s lost: %w", c.election, cause)})
+		c.leave(exitError{code: exitLost, err: fmt.Errorf("leadership of %s lost: %s", c.election, text)})
 	}
 	switch {
 	case c.current == nil || c.current.term != t:
@@ -360,7 +361,7 @@ func (c *runLoop) supervisorExited() {
 		c.begin(s.term)
 	default:
 		switch {
-		case s.stuck: // the reason why that has taken so long was logged
+		case s.stuck, late: // the reason was logged
 		case s.hung:
 			c.log.warn("the supervising process did not work in time: it was killed, and the command with it")
 		case s.begun:

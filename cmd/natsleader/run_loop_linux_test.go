@@ -1,14 +1,17 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,590 +23,399 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// loopFixture is a run loop in a bubble, with a candidate of a store in memory. The test is its
-// supervisor, so no command runs.
-type loopFixture struct {
+// story is a run loop in a bubble, with a candidate of a store in memory and with supervisors that
+// start no command. A script says what happens, and the transcript shows what the run loop does.
+type story struct {
 	*testing.T
 	loop    *runLoop
 	store   *leadertest.Store
 	link    *leadertest.Link
 	signals chan os.Signal
-	said    lockedText
-	ended   chan error
+	ended   chan struct{}
 	begun   time.Time
-	token   uint64 // of the last order to start
+
+	process     *idleProcess // of the last supervisor
+	immortal    atomic.Bool  // supervisors do not die when they are killed
+	pids        int
+	state, text string
+	renewed     string // the last order with a new lease
+
+	mu    sync.Mutex
+	noted []note
 }
 
-type lockedText struct {
-	mu   sync.Mutex
-	text bytes.Buffer
+// note is a line of the transcript. Lines of one instant are in the order of their kinds, because
+// the goroutines that cause them are in no order.
+type note struct {
+	at   time.Duration
+	kind int
+	text string
 }
 
-func (l *lockedText) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-// inLoop runs a test with a run loop.
-func inLoop(t *testing.T, r *run, do func(*loopFixture)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		f := newLoopFixture(t, r)
-		go func() { f.ended <- f.loop.loop() }()
-		synctest.Wait()
-		do(f)
-	})
-}
-
-// newLoopFixture returns a run loop that has not begun.
-func newLoopFixture(t *testing.T, r *run) *loopFixture {
-	t.Helper()
-	r.globals, r.election, r.id = &globals{bucket: "elections"}, "jobs", "a"
-	f := &loopFixture{T: t, store: leadertest.NewStore(nil), signals: make(chan os.Signal), ended: make(chan error, 1), begun: time.Now()}
-	f.link = f.store.Link("a")
-	f.loop = &runLoop{
-		run: r, log: newRunLog(&f.said, "jobs", r.logFormat, false), signals: f.signals, seen: seenBucket{name: "elections"},
-		supervisor: &supervisorProcess{begun: clockNow(), orders: make(chan []order, 1), inbox: make(chan supervisorReport, 8)},
-	}
-	var err error
-	f.loop.candidate, err = leader.Campaign(t.Context(), f.link, "jobs", r.config(f.loop.log))
-	expect.OK(t, err)
-	if r.wait > 0 {
-		f.loop.waited = time.After(r.wait)
-	}
-	t.Cleanup(func() {
-		f.link.Close() // the run ends with its candidate, and with its command
-		<-f.loop.candidate.Done()
-		synctest.Wait()
-		f.loop.supervisor.inbox <- supervisorReport{What: reportEnded}
-		synctest.Wait()
-		f.loop.log.close()
-	})
-	return f
-}
-
-// takes fails unless these orders wait for the supervisor, apart from renewals of the lease.
-func (f *loopFixture) takes(want ...string) {
-	f.Helper()
-	synctest.Wait()
-	var got []string
-	select {
-	case waiting := <-f.loop.supervisor.orders:
-		for _, o := range waiting {
-			if o.Do == orderStart {
-				f.token = o.Token
-			}
-			if o.Do != orderLease && o.Do != orderHold {
-				got = append(got, o.Do)
-			}
-		}
-	default:
-	}
-	expect.That(f.T, slices.Equal(got, want), "%v: orders %q, want %q", time.Since(f.begun), got, want)
-}
-
-// reports sends a report of the supervisor.
-func (f *loopFixture) reports(b supervisorReport) {
-	f.Helper()
-	f.loop.supervisor.inbox <- b
-	synctest.Wait()
-}
-
-// starts starts the command.
-func (f *loopFixture) starts() {
-	f.Helper()
-	f.takes(orderStart)
-	f.reports(supervisorReport{What: reportStarted, PID: 7})
-}
-
-func (f *loopFixture) signal(sig unix.Signal) {
-	f.Helper()
-	select {
-	case f.signals <- sig:
-		synctest.Wait()
-	case <-time.After(time.Minute):
-		f.Fatalf("nobody takes %v", sig)
-	}
-}
-
-// stepDown asks the leader to hand over. It does not wait until it has.
-func (f *loopFixture) stepDown() {
-	f.Helper()
-	go func() { _ = f.store.StepDown("jobs") }()
-	synctest.Wait()
-}
-
-// keeps fails unless the key is held, or is not.
-func (f *loopFixture) keeps(want bool) {
-	f.Helper()
-	synctest.Wait()
-	h := f.store.Holder("jobs")
-	expect.That(f.T, (h.ID == "a" && !h.Released) == want, "%v: the key is held: %t, %+v", time.Since(f.begun), !want, h)
-}
-
-// goesOn fails if the run has ended.
-func (f *loopFixture) goesOn() {
-	f.Helper()
-	synctest.Wait()
-	select {
-	case err := <-f.ended:
-		f.Fatalf("%v: the run has ended: %v\n%s", time.Since(f.begun), err, f.text())
-	default:
-	}
-}
-
-// ends fails unless the run ends with an exit code after a time.
-func (f *loopFixture) ends(code int, after time.Duration) {
-	f.Helper()
-	begun := time.Now()
-	select {
-	case err := <-f.ended:
-		if took := time.Since(begun); codeOf(err) != code || took != after {
-			f.Errorf("ended with %d after %v, want %d after %v: %v", codeOf(err), took, code, after, err)
-		}
-	case <-time.After(time.Hour):
-		f.Fatalf("the run goes on\n%s", f.text())
-	}
-}
-
-func (f *loopFixture) text() string {
-	synctest.Wait()
-	f.said.mu.Lock()
-	defer f.said.mu.Unlock()
-	return f.said.text.String()
-}
-
-// saysOnce fails unless each text is once in the log.
-func (f *loopFixture) saysOnce(texts ...string) {
-	f.Helper()
-	said := f.text()
-	for _, text := range texts {
-		expect.That(f.T, strings.Count(said, text) == 1, "not once: %s\n%s", text, said)
-	}
-}
-
-// follows starts another candidate, which leads when a hands over.
-func (f *loopFixture) follows() {
-	f.Helper()
-	c := expect.Got(leader.Campaign(f.Context(), f.store.Link("b"), "jobs", leader.Config{ID: "b"}))(f.T)
-	f.Cleanup(func() { <-c.Done() })
-	synctest.Wait()
-}
-
-var (
-	commandEnded   = supervisorReport{What: reportEnded}
-	commandFailed  = supervisorReport{What: reportEnded, Code: 3}
-	commandStopped = supervisorReport{What: reportEnded, Code: 128 + 15, Stopped: true}
+const (
+	ofProcess = iota // of a supervisor
+	ofPipe           // to a supervisor
+	ofOrder
+	ofRequest
+	ofLog
+	ofEnd
 )
 
-// A leader that steps down keeps the key until its command has ended, and then begins again
-// with its next term.
-func TestRunLoop_KeepsTheKeyForItsCommand(t *testing.T) {
-	inLoop(t, &run{drain: time.Hour}, func(f *loopFixture) {
-		f.starts()
-		first := f.token
-		f.stepDown()
-		f.takes(orderLost, orderStop)
-		time.Sleep(time.Minute)
-		f.takes()
-		h := f.store.Holder("jobs")
-		expect.That(t, h.ID == "a" && !h.Released && h.Token == first, "the key is not kept: %+v", h)
-		f.reports(commandStopped)
-		f.keeps(false)
-		time.Sleep(time.Minute)
-		f.starts()
-		expect.That(t, f.token > first, "token %d after %d", f.token, first)
-		f.goesOn()
-	})
+func (s *story) notef(kind int, format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noted = append(s.noted, note{time.Since(s.begun), kind, fmt.Sprintf(format, args...)})
 }
 
-// After the loss of its lease natsleader does not lead again before its command has ended. The next
-// command begins with the next term, whose lease is valid at the end.
-func TestRunLoop_NextTermAwaitsCommand(t *testing.T) {
-	inLoop(t, &run{drain: time.Hour}, func(f *loopFixture) {
-		f.starts()
-		first := f.token
-		f.link.Cut()
-		time.Sleep(20 * time.Second)
-		f.takes(orderLost, orderStop)
-		f.link.Restore()
-		time.Sleep(time.Minute)
-		f.takes()
-		expect.That(t, strings.Count(f.text(), "elected") == 1, "elected before its command has ended:\n%s", f.text())
-		f.reports(commandStopped)
-		time.Sleep(time.Minute)
-		f.starts()
-		expect.That(t, f.token > first, "token %d after %d", f.token, first)
-		f.goesOn()
-		f.signal(unix.SIGTERM)
-		f.reports(commandStopped)
-		f.ends(128+15, 0)
-		f.saysOnce("handed over")
-	})
+// Write adds lines of the log.
+func (s *story) Write(b []byte) (int, error) {
+	for line := range strings.Lines(string(b)) {
+		if _, text, found := strings.Cut(line, " natsleader: jobs: "); found { // the beginning has the time and the level
+			line = strings.Fields(line)[1] + " " + text
+		}
+		kind := ofLog
+		if strings.Contains(line, "asked to hand over") { // of the candidate's goroutine
+			kind = ofRequest
+		}
+		s.notef(kind, "%s", strings.TrimSuffix(line, "\n"))
+	}
+	return len(b), nil
 }
 
-// A leader without a running command gives up the key at once, and starts nothing after it.
-func TestRunLoop_StepsDownBetweenStarts(t *testing.T) {
-	inLoop(t, &run{drain: time.Hour, restart: 5, logFormat: logJSON}, func(f *loopFixture) {
-		f.follows()
-		f.starts()
-		f.reports(commandFailed)
-		f.takes()
-		f.keeps(true)
-		time.Sleep(firstRestart - 1)
-		f.takes()
-		time.Sleep(time.Nanosecond)
-		f.starts()
-		f.reports(commandFailed)
-		f.saysOnce(`"failures":1,"pause_seconds":1}`, `"failures":2,"pause_seconds":2}`)
-		f.stepDown()
-		f.keeps(false)
-		time.Sleep(time.Minute)
-		f.takes()
-		f.goesOn()
-	})
+// useBubbleClock has commands and supervisors read the clock of the bubble.
+func useBubbleClock(t *testing.T) {
+	t.Helper()
+	clockNow = func() instant { return instant(time.Now().UnixNano()) }
+	t.Cleanup(func() { clockNow = bootTime })
 }
 
-// A command that fails once too often is given up, and with it the leadership. Each start has the token of the
-// term.
-func TestRunLoop_GivesUp(t *testing.T) {
-	inLoop(t, &run{restart: 1}, func(f *loopFixture) {
-		f.starts()
-		first := f.token
-		f.reports(commandFailed)
-		time.Sleep(firstRestart)
-		f.starts()
-		f.reports(commandFailed)
-		f.ends(3, 0)
-		f.keeps(false)
-		expect.Equal(t, f.token, first, "the second start has token %d")
-		f.saysOnce("failure 1 of 2 in a row: starting the command again in 1s",
-			"failure 2 of 2 in a row: giving up the leadership", "handed over")
+// newStory returns a run loop that has not begun.
+func newStory(t *testing.T, r *run) *story {
+	t.Helper()
+	useBubbleClock(t)
+	r.globals, r.election, r.id = &globals{bucket: "elections"}, "jobs", "a"
+	s := &story{T: t, store: leadertest.NewStore(nil), signals: make(chan os.Signal), begun: time.Now(), pids: 100}
+	s.link = s.store.Link("a")
+	s.loop = &runLoop{
+		run: r, log: newRunLog(s, "jobs", r.logFormat, false), signals: s.signals, seen: seenBucket{name: "elections"},
+		command: newCommandMetrics("elections", "jobs"), supervise: s.supervise,
+	}
+	expect.OK(t, s.loop.startSupervisor())
+	s.loop.candidate = expect.Got(leader.Campaign(t.Context(), s.link, "jobs", r.config(s.loop.log)))(t)
+	id := "a"
+	s.loop.log.id.Store(&id)
+	if r.wait > 0 {
+		s.loop.waited = time.After(r.wait)
+	}
+	t.Cleanup(func() {
+		s.link.Close()
+		<-s.loop.candidate.Done()
+		if s.immortal.Store(false); s.ended != nil {
+			<-s.ended // the run ends with its candidate, when its command has not ended in time
+		} else {
+			s.loop.supervisor.shutDown()
+		}
+		s.loop.log.close()
 	})
+	return s
 }
 
-// --delay is the time from winning to leading.
-func TestRunLoop_Delay(t *testing.T) {
-	inLoop(t, &run{delay: 5 * time.Second}, func(f *loopFixture) {
-		time.Sleep(5*time.Second - 1)
-		f.takes()
-		time.Sleep(time.Nanosecond)
-		f.starts()
-		f.saysOnce("won; leads in 5s")
+// supervise starts a supervisor that starts no command, as newSupervisorProcess starts one that does.
+func (s *story) supervise(supervision, []string) (*supervisorProcess, error) {
+	s.pids++
+	o := &supervisorProcess{begun: clockNow(), pid: s.pids, orders: make(chan []order, 1), inbox: make(chan supervisorReport, 8)}
+	withPipe(s.T, &o.reports)
+	p := &idleProcess{s: s, pid: s.pids}
+	p.die = sync.OnceFunc(func() {
+		p.dead = true
+		close(o.inbox)
 	})
+	o.process, s.process = p, p
+	s.notef(ofProcess, "supervisor %d begins", o.pid)
+	go func() {
+		for waiting := range o.orders {
+			for _, one := range waiting {
+				s.ordered(one)
+			}
+		}
+		s.notef(ofPipe, "supervisor %d gets no more orders", o.pid)
+		p.die()
+	}()
+	return o, nil
 }
 
-// A leader may refuse step-down requests. Its value is in the record.
-func TestRunLoop_RefusesRequests(t *testing.T) {
-	inLoop(t, &run{refuse: true, value: "http://a:8080"}, func(f *loopFixture) {
-		f.starts()
-		expect.OK(t, f.store.StepDown("jobs"))
-		f.keeps(true)
-		f.saysOnce("asked to hand over by leadertest: refused")
-		expect.Equal(t, string(f.store.Holder("jobs").Value), "http://a:8080", "the value is %q")
-		f.takes()
-	})
+// ordered adds an order to the transcript. Of the new leases since the last step only the last is shown, without
+// its time, since the run loop looks for them now and then.
+func (s *story) ordered(o order) {
+	text := "order " + o.Do
+	if o.Token != 0 {
+		text += fmt.Sprint(" ", o.Token)
+	}
+	if begun := instant(s.begun.UnixNano()); o.Lease.Warn != 0 {
+		text += fmt.Sprintf(", stop by %v, kill by %v", o.Lease.Warn.sub(begun), o.Lease.Kill.sub(begun))
+	}
+	if o.Signal != 0 {
+		text += " " + signalName(unix.Signal(o.Signal))
+	}
+	if o.Do == orderLease || o.Do == orderHold {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.renewed = text
+		return
+	}
+	s.notef(ofOrder, "%s", text)
 }
 
-// A signal ends a run between two starts at once.
-func TestRunLoop_SignalBetweenStarts(t *testing.T) {
-	inLoop(t, &run{drain: time.Hour, restart: 5}, func(f *loopFixture) {
-		f.starts()
-		f.reports(commandFailed)
-		f.signal(unix.SIGTERM)
-		f.ends(128+15, 0)
-		f.keeps(false)
-		f.takes()
-	})
+// idleProcess is the process of a supervisor that starts no command.
+type idleProcess struct {
+	s            *story
+	pid          int
+	killed, dead bool
+	die          func()
 }
 
-// A command is started again only if it has failed, while it leads and within the bound.
-func TestRunLoop_EndsWithCommand(t *testing.T) {
-	for name, k := range map[string]struct {
-		conf  run
-		end   supervisorReport
-		code  int
-		after time.Duration
+func (p *idleProcess) Wait() (*os.ProcessState, error) { return nil, nil }
+
+func (p *idleProcess) Signal(os.Signal) error { return nil }
+
+func (p *idleProcess) Kill() error {
+	if !p.killed {
+		p.s.notef(ofProcess, "supervisor %d is killed", p.pid)
+	}
+	if p.killed = true; !p.s.immortal.Load() {
+		p.die()
+	}
+	return nil
+}
+
+// tell performs a script of steps, and adds what happens to the transcript.
+func (s *story) tell(script string) {
+	s.Helper()
+	s.ended = make(chan struct{})
+	go func() {
+		defer close(s.ended)
+		err := s.loop.log.outcome(s.loop.loop())
+		s.loop.supervisor.shutDown()
+		s.notef(ofEnd, "exit code %d", codeOf(err))
+	}()
+	s.happened()
+	for step := range strings.SplitSeq(script, ", ") {
+		s.text += "> " + step + "\n"
+		s.step(step)
+		s.happened()
+	}
+}
+
+// happened adds what has happened since it was called last.
+func (s *story) happened() {
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slices.SortStableFunc(s.noted, func(a, b note) int {
+		if a.at != b.at {
+			return int(a.at - b.at)
+		}
+		if a.kind != b.kind || a.kind != ofPipe {
+			return a.kind - b.kind
+		}
+		return strings.Compare(a.text, b.text)
+	})
+	for _, n := range s.noted {
+		s.text += fmt.Sprintf("%-9v %s\n", n.at, n.text)
+	}
+	if s.noted = nil; s.renewed != "" {
+		s.text += fmt.Sprintf("%-9s %s\n", "", s.renewed)
+		s.renewed = ""
+	}
+	h := s.store.Holder("jobs")
+	state := strings.TrimSpace(fmt.Sprintf("%s holds the key %s", h.ID, h.Value))
+	switch {
+	case h.Foreign:
+		state = "the key is foreign"
+	case h.ID == "":
+		state = "the key is free"
+	}
+	if state += fmt.Sprintf(", supervisor %d", s.loop.supervisorPID.Load()); state != s.state {
+		s.text += fmt.Sprintf("%-9v %s\n", time.Since(s.begun), state)
+		s.state = state
+	}
+}
+
+// step performs a step of a script: some time, a signal, or what its name says.
+func (s *story) step(step string) {
+	s.Helper()
+	words := strings.Fields(step)
+	number := func() int { return expect.Got(strconv.Atoi(words[1]))(s.T) }
+	report := func(b supervisorReport) {
+		expect.Must(s.T, !s.process.dead, "%s: the supervisor is dead\n%s", step, s.text)
+		s.loop.supervisor.inbox <- b
+	}
+	switch words[0] {
+	case "started":
+		report(supervisorReport{What: reportStarted, PID: 7})
+	case "ends": // with an exit code
+		report(supervisorReport{What: reportEnded, Code: number()})
+	case "stopped":
+		report(supervisorReport{What: reportEnded, Code: 128 + 15, Stopped: true})
+	case "failed":
+		report(supervisorReport{What: reportFailed, Code: exitNotFound, Error: "no such command"})
+	case "not": // sent, because the command does not handle the signal
+		report(supervisorReport{What: reportNotSent})
+	case "immortal": // supervisors that are killed
+		s.immortal.Store(true)
+	case "dies": // the supervisor
+		s.process.die()
+	case "transfer": // to whoever waits
+		go func() { _ = s.store.StepDown("jobs") }()
+	case "follower":
+		c := expect.Got(leader.Campaign(s.Context(), s.store.Link("b"), "jobs", leader.Config{ID: "b"}))(s.T)
+		s.Cleanup(func() { <-c.Done() })
+	case "foreign": // another client overwrites the key
+		s.store.Put("jobs", []byte("foreign"))
+	case "cut":
+		s.link.Cut()
+	case "freeze":
+		s.link.Freeze()
+	case "restore":
+		s.link.Restore()
+	case "metrics":
+		page := httptest.NewRecorder()
+		expect.Got(answers(s.loop.candidate, s.loop.command))(s.T).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+		for line := range strings.Lines(page.Body.String()) {
+			if strings.HasPrefix(line, "natsleader_command_") || strings.HasPrefix(line, "natsleader_leader_info") {
+				s.text += line
+			}
+		}
+	default:
+		if d, err := time.ParseDuration(step); err == nil {
+			time.Sleep(d)
+			return
+		}
+		select {
+		case s.signals <- unix.SignalNum(step):
+		case <-time.After(time.Minute):
+			s.Fatalf("the run loop does not read %s\n%s", step, s.text)
+		}
+	}
+}
+
+// The run loop starts and stops a command with its leadership, and ends with it.
+func TestRunLoop(t *testing.T) {
+	const won, lost = unix.SIGUSR1, unix.SIGUSR2
+	for _, k := range []struct {
+		name   string
+		run    run
+		script string
 	}{
-		"it ends well":           {run{restart: 5}, commandEnded, 0, 0},
-		"it fails":               {run{}, commandFailed, 3, 0},
-		"it ends well, and hold": {run{hold: 10 * time.Second}, commandEnded, 0, 10 * time.Second},
-		"it fails, and hold":     {run{hold: 10 * time.Second}, commandFailed, 3, 10 * time.Second},
-		"it cannot be run":       {run{restart: 5, hold: time.Minute}, supervisorReport{What: reportFailed, Code: exitNotFound, Error: "no"}, exitNotFound, 0},
+		// A leader that steps down keeps the key until its command has ended, and begins again with its next term.
+		{"KeepsTheKeyForItsCommand", run{drain: time.Hour}, "started, transfer, 59s, stopped, 2s, started"},
+		// After the loss of its lease natsleader does not lead again before its command has ended. The lease of the
+		// next term is valid at the end.
+		{"NextTermAwaitsCommand", run{drain: time.Hour}, "started, cut, 13s, restore, 1s, stopped, 2s, started, SIGTERM, stopped"},
+		// A leader without a running command gives up the key at once, and starts nothing after it.
+		{"StepsDownBetweenStarts", run{restart: 5, logFormat: logJSON}, "follower, started, ends 3, 1s, started, ends 3, transfer, 59s"},
+		// A command that fails once too often is given up, and with it the leadership.
+		{"GivesUp", run{restart: 1}, "started, ends 3, metrics, 1s, started, metrics, ends 3"},
+		{"SignalBetweenStarts", run{restart: 5}, "started, ends 3, SIGTERM"},
+		{"JSON", run{once: true, logFormat: logJSON}, "started, cut, 3s, restore, transfer, stopped"},
+		{"Delay", run{delay: 5 * time.Second}, "5s, started"},
+		{"RefusesRequests", run{refuse: true, value: "http://a:8080"}, "started, transfer"},
+		{"CommandSucceeds", run{restart: 5}, "started, ends 0"},
+		{"CommandFails", run{}, "started, ends 3"},
+		{"CommandNotFound", run{restart: 5, hold: time.Minute}, "failed, metrics"},
+		{"HoldAfterSuccess", run{hold: 10 * time.Second}, "started, ends 0, 10s"},
+		{"HoldAfterFailure", run{hold: 10 * time.Second}, "started, ends 3, 10s"},
+		// A signal and the loss of the leadership end --hold with the outcome of the command.
+		{"SignalDuringHold", run{hold: time.Hour, once: true}, "started, ends 3, 59s, SIGTERM"},
+		{"LossDuringHold", run{hold: time.Hour, once: true}, "started, ends 3, 59s, transfer"},
+		{"Once", run{once: true, drain: time.Hour}, "started, transfer, 59s, stopped"},
+		{"OnceNotified", run{once: true, drain: time.Hour, won: won, lost: lost}, "started, transfer, 59s, stopped"},
+		{"Wait", run{wait: 10 * time.Second}, "started, 59s"},
+		{"WaitIsOver", run{wait: 10 * time.Second, delay: time.Hour}, "10s"},
+		// The first signal stops the command, the second kills it once, and the exit code is that of the first.
+		{"Signals", run{drain: time.Hour}, "started, SIGUSR1, SIGTERM, 59s, SIGINT, SIGINT, stopped"},
+		{"SignalsOfNotify", run{won: won, lost: lost}, "started, SIGUSR1, SIGUSR2, SIGWINCH"},
+		{"SIGHUP", run{delay: time.Hour}, "SIGHUP"},
+		{"SIGQUIT", run{delay: time.Hour}, "SIGQUIT"},
+		// A notified command goes on when its term is over. The key is kept for the drain.
+		{"NotifiedCommandGoesOn", run{won: won, lost: lost, drain: 3 * time.Second}, "not sent, started, transfer, 2.999999999s, 1ns, 59s, ends 0"},
+		{"NotifiedCommandRestarts", run{won: won, lost: lost, restart: 1, delay: time.Hour}, "started, ends 3, 1s, started, ends 3"},
+		// At the end a leader waits for a server that does not answer: 5 s with a valid lease, 1 s otherwise or after a
+		// second signal, and not at all after another signal.
+		{"HandOverWithValidLease", run{drain: time.Hour}, "started, freeze, SIGTERM, stopped, 59s"},
+		{"HandOverAfterLease", run{drain: time.Hour}, "started, freeze, 14s, SIGTERM, stopped, 59s"},
+		{"HandOverAfterSecondSignal", run{drain: time.Hour}, "started, freeze, SIGTERM, SIGTERM, stopped, 59s"},
+		{"SignalDuringHandOver", run{drain: time.Hour}, "started, freeze, SIGTERM, stopped, SIGWINCH, SIGTERM"},
+		// A command that its supervisor has ended while the lease is valid does not end the run: the leader hands over,
+		// and begins again. It logs the loss of its next term.
+		{"CommandEndedByLateSupervisor", run{}, "started, stopped, 2s, started, transfer"},
+		// A supervisor has the drain and two seconds to stop the command. A start that it reports meanwhile and an
+		// order to stop for another reason give it no more.
+		{"PatienceWithStop", run{drain: 10 * time.Second}, "SIGTERM, 1s, started, transfer, 59s"},
+		// A supervisor has seven seconds to start the command, however often the lease is renewed. After the third
+		// that does not the run ends.
+		{"LateStart", run{}, "59s"},
+		{"StartInTime", run{}, "6s, started, 59s"},
+		{"SupervisorDies", run{}, "started, dies"},
+		// The third supervisor in a row that lives for less than a second ends the run.
+		{"SupervisorsEndAtOnce", run{}, "dies, dies, 2s, dies, dies, dies, dies"},
+		// No order goes to a supervisor that was killed. The next one starts the command.
+		{"KilledSupervisor", run{}, "immortal, 7s, stopped, 2s, dies, started"},
+		// A supervisor that starts the command just as it is killed takes the command with it.
+		{"StartOfKilledSupervisor", run{}, "immortal, 7s, started, dies, 59s"},
+		{"UnkillableSupervisor", run{drain: time.Hour}, "started, immortal, cut, 59s"},
+		// While a leader that was asked to step down keeps the key, the supervisor learns that the command may live on.
+		{"LosesKeyInDrain", run{drain: time.Hour}, "started, transfer, 2.6s, foreign, 1s, stopped"},
+		{"Overwritten", run{once: true}, "started, foreign, stopped"},
+		{"HoldsLeaseInDrain", run{drain: time.Hour}, "started, transfer, 6s, cut, 30s, dies"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inLoop(t, &k.conf, func(f *loopFixture) {
-				f.takes(orderStart)
-				if k.end.What == reportEnded {
-					f.reports(supervisorReport{What: reportStarted, PID: 7})
-				}
-				f.reports(k.end)
-				f.keeps(k.after > 0)
-				f.ends(k.code, k.after)
-				f.keeps(false)
-				f.takes()
-				said := f.text()
-				expect.That(t, !strings.Contains(said, "in a row"), "it has said:\n%s", said)
+		t.Run(k.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStory(t, &k.run)
+				s.tell(k.script)
+				compareTranscript(t, s.text)
 			})
 		})
 	}
-}
-
-// A command that the supervisor has ended while the lease is valid is not the end of the run: the
-// leader hands over, and begins again. It logs the loss of its next term.
-func TestRunLoop_CommandEndedByLateSupervisor(t *testing.T) {
-	inLoop(t, &run{}, func(f *loopFixture) {
-		f.starts()
-		f.reports(commandStopped)
-		f.keeps(false)
-		f.goesOn()
-		if said := f.text(); !strings.Contains(said, "its supervisor was held up; handing over") || strings.Contains(said, "lost: ") {
-			t.Errorf("it has said:\n%s", said)
-		}
-		time.Sleep(time.Minute)
-		f.starts()
-		f.stepDown()
-		f.takes(orderLost, orderStop)
-		if said := f.text(); strings.Count(said, "lost: resigned") != 1 {
-			t.Errorf("it has said:\n%s", said)
-		}
-	})
-}
-
-// While --hold goes on, a signal and the loss of the leadership end the run with the outcome of
-// the command.
-func TestRunLoop_HoldEndsWithOutcome(t *testing.T) {
-	for name, do := range map[string]func(*loopFixture){
-		"a signal": func(f *loopFixture) { f.signal(unix.SIGTERM) },
-		"the loss": func(f *loopFixture) { f.stepDown() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			inLoop(t, &run{hold: time.Hour, once: true}, func(f *loopFixture) {
-				f.starts()
-				f.reports(commandFailed)
-				time.Sleep(time.Minute)
-				do(f)
-				f.ends(3, 0)
-				f.keeps(false)
-			})
-		})
-	}
-}
-
-// With --once the run ends with the first term, when the command has ended, also one that is notified.
-func TestRunLoop_Once(t *testing.T) {
-	for _, r := range []*run{{}, {won: unix.SIGUSR1, lost: unix.SIGUSR2}} {
-		r.once, r.drain = true, time.Hour
-		inLoop(t, r, func(f *loopFixture) {
-			f.starts()
-			f.stepDown()
-			f.takes(orderLost, orderStop)
-			time.Sleep(time.Minute)
-			f.goesOn()
-			f.reports(commandStopped)
-			f.ends(exitLost, 0)
-		})
-	}
-}
-
-// --wait ends a run that has not led by then, and no other.
-func TestRunLoop_Wait(t *testing.T) {
-	inLoop(t, &run{wait: 10 * time.Second}, func(f *loopFixture) {
-		f.starts()
-		time.Sleep(time.Minute)
-		f.goesOn()
-		f.takes()
-	})
-}
-
-// The outcome of --wait has the fault of the candidate, unless the candidate has read the key since.
-func TestRunLoop_WaitNamesTheFault(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newLoopFixture(t, &run{wait: 10 * time.Second})
-		f.loop.handleEvent(leader.Faulted{Err: leader.ErrPermission})
-		err := f.loop.waitedTooLong()
-		expect.Says(t, err, leader.ErrPermission, "--wait 10s")
-		expect.Equal(t, codeOf(err), exitDenied, "with the fault: exit code %d")
-		f.loop.handleEvent(leader.Observed{})
-		if err := f.loop.waitedTooLong(); codeOf(err) != exitWaited || errors.Is(err, leader.ErrPermission) {
-			t.Errorf("after the fault: %d, %v", codeOf(err), err)
-		}
-	})
-}
-
-// The first signal stops the command, the second kills it once, and the exit code is that of the
-// first. Other signals go to the command, except for those that natsleader itself sends to it.
-func TestRunLoop_Signals(t *testing.T) {
-	inLoop(t, &run{drain: time.Hour}, func(f *loopFixture) {
-		f.starts()
-		f.signal(unix.SIGUSR1)
-		f.takes(orderSignal)
-		f.signal(unix.SIGTERM)
-		f.takes(orderStop)
-		time.Sleep(time.Minute)
-		f.keeps(true)
-		f.signal(unix.SIGINT)
-		f.takes(orderKill)
-		f.signal(unix.SIGINT)
-		f.takes()
-		f.goesOn()
-		f.reports(commandStopped)
-		f.ends(128+15, 0)
-		f.keeps(false)
-	})
-	inLoop(t, &run{won: unix.SIGUSR1, lost: unix.SIGUSR2}, func(f *loopFixture) {
-		f.starts()
-		f.signal(unix.SIGUSR1)
-		f.signal(unix.SIGUSR2)
-		f.takes()
-		f.signal(unix.SIGWINCH)
-		f.takes(orderSignal)
-	})
-}
-
-// A notified command goes on when the term is over. The key is kept for the drain.
-func TestRunLoop_NotifiedCommandGoesOn(t *testing.T) {
-	inLoop(t, &run{won: unix.SIGUSR1, lost: unix.SIGUSR2, drain: 3 * time.Second}, func(f *loopFixture) {
-		f.starts()
-		f.stepDown()
-		f.takes(orderLost)
-		time.Sleep(3*time.Second - 1)
-		f.keeps(true)
-		time.Sleep(time.Nanosecond)
-		f.keeps(false)
-		time.Sleep(time.Minute)
-		f.takes()
-		f.goesOn()
-		f.reports(commandEnded)
-		f.ends(0, 0)
-	})
-}
-
-// At the end a leader waits for a server that does not answer: 5 s with a lease that is valid, 1 s
-// otherwise, and not at all after another signal.
-func TestRunLoop_HandOverIsBounded(t *testing.T) {
-	for name, k := range map[string]struct {
-		frozen time.Duration // before the signal
-		hurry  bool
-		after  time.Duration
-		says   bool
-	}{
-		"the lease is valid": {0, false, 5 * time.Second, true},
-		"the lease is over":  {20 * time.Second, false, time.Second, false},
-		"a second signal":    {0, true, time.Second, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inLoop(t, &run{drain: time.Hour}, func(f *loopFixture) {
-				f.starts()
-				f.link.Freeze()
-				time.Sleep(k.frozen)
-				f.signal(unix.SIGTERM)
-				if k.hurry {
-					f.signal(unix.SIGTERM)
-				}
-				f.reports(commandStopped)
-				f.ends(128+15, k.after)
-				said := f.text()
-				expect.That(t, strings.Contains(said, "not handed over: the server does not answer") == k.says,
-					"it has said:\n%s", said)
-			})
-		})
-	}
-	inLoop(t, &run{drain: time.Hour}, func(f *loopFixture) {
-		f.starts()
-		f.link.Freeze()
-		f.signal(unix.SIGTERM)
-		f.reports(commandStopped)
-		f.signal(unix.SIGWINCH)
-		f.goesOn()
-		f.signal(unix.SIGTERM)
-		f.ends(128+15, 0)
-	})
 }
 
 // A candidate that was elected just before the end hands over at once.
 func TestRunLoop_ElectedAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newLoopFixture(t, &run{drain: time.Hour})
+		s := newStory(t, &run{drain: time.Hour})
 		synctest.Wait()
-		f.keeps(true)
-		events := f.loop.candidate.Events(context.Background())
-		f.loop.leave(nil)
-		f.loop.handOver(events)
-		took := time.Since(f.begun)
-		expect.That(t, took == 0, "it took %v", took)
-		f.keeps(false)
+		events := s.loop.candidate.Events(context.Background())
+		s.loop.leave(nil)
+		s.loop.handOver(events)
+		expect.Equal(t, time.Since(s.begun), 0, "it took %v")
+		expect.That(t, s.store.Holder("jobs").Released, "the key is held")
 	})
 }
 
 // The first outcome of a run counts. An election that comes with it starts nothing.
 func TestRunLoop_FirstOutcomeCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newLoopFixture(t, &run{drain: time.Hour})
+		s := newStory(t, &run{drain: time.Hour})
 		first := errors.New("first")
-		f.loop.leave(first)
-		f.loop.leave(errors.New("second"))
-		term, _ := f.loop.candidate.Term()
-		if f.loop.elected(term); f.loop.outcome != first || f.loop.current != nil { //nolint:errorlint // itself
-			t.Errorf("%v, %+v", f.loop.outcome, f.loop.current)
-		}
-		f.takes()
+		s.loop.leave(first)
+		s.loop.leave(errors.New("second"))
+		term, _ := s.loop.candidate.Term()
+		s.loop.elected(term)
+		expect.Is(t, s.loop.outcome, first)
+		expect.That(t, s.loop.current == nil, "it starts %+v", s.loop.current)
 	})
 }
 
-// A supervisor has the drain and two seconds to stop the command. A start that it reports
-// meanwhile gives it no more.
-func TestRunLoop_PatienceWithStop(t *testing.T) {
-	c := &runLoop{run: &run{drain: 10 * time.Second}, log: newRunLog(new(lockedText), "jobs", logText, false), supervisor: &supervisorProcess{orders: make(chan []order, 1)}, current: &commandRun{}}
-	defer c.log.close()
-	before := clockNow()
-	c.stop()
-	by := c.current.answerBy
-	expect.That(t, by >= before.add(12*time.Second) && by <= clockNow().add(12*time.Second),
-		"an answer is due in %v", by.sub(before))
-	c.stop()
-	c.handleReport(supervisorReport{What: reportStarted, PID: 7})
-	expect.That(t, c.current.answerBy == by, "an answer is due in %v", c.current.answerBy.sub(before))
-	n := len(<-c.supervisor.orders)
-	expect.That(t, n == 1, "%d orders", n)
-}
-
-// A supervisor that was at work for more than a second before it died does not count as one that ends as
-// soon as it begins. The third of those in a row ends the run.
-func TestSupervisorExited_LongLivedDoesNotCount(t *testing.T) {
-	c := &runLoop{
-		run:  &run{argv: []string{"true"}},
-		conf: supervision{LeaseFile: []byte(filepath.Join(t.TempDir(), "lease", "lease"))},
-		log:  newRunLog(new(lockedText), "jobs", logText, false), supervisor: &supervisorProcess{},
-	}
-	defer c.log.close()
-	expect.OK(t, c.startSupervisor())
-	defer func() { endSupervisor(c.supervisor) }()
-	exits := func(lived time.Duration) {
-		t.Helper()
-		before := c.supervisor
-		expect.Must(t, before.orders != nil, "no other was started: %v", c.outcome)
-		before.begun = clockNow().add(-lived)
-		c.supervisorExited()
-		select {
-		case <-before.orders: // closed
-		default:
-			t.Fatal("the one before still gets orders")
-		}
-		expect.That(t, c.leaving || int64(c.supervisor.process.Pid) == c.supervisorPID.Load(),
-			"the process that is not reaped is another")
-	}
-	for range 2 {
-		exits(-time.Hour) // it begins later: so much time may pass in this test
-	}
-	exits(2 * time.Second)
-	expect.Must(t, !c.leaving && c.useless == 0, "%d were of no use: %v", c.useless, c.outcome)
-	for range 2 {
-		exits(-time.Hour)
-		expect.Must(t, !c.leaving, "%d were of no use: %v", c.useless, c.outcome)
-	}
-	if exits(-time.Hour); !c.leaving || !strings.HasPrefix(c.outcome.Error(), "the supervising process ends as soon as it begins: ") {
-		t.Errorf("leaving: %t, %v", c.leaving, c.outcome)
-	}
+// The outcome of --wait has the fault of the candidate, unless the candidate has read the key since.
+func TestRunLoop_WaitNamesTheFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStory(t, &run{wait: 10 * time.Second})
+		s.loop.handleEvent(leader.Faulted{Err: leader.ErrPermission})
+		err := s.loop.waitedTooLong()
+		expect.Says(t, err, leader.ErrPermission, "--wait 10s")
+		expect.Equal(t, codeOf(err), exitDenied, "with the fault: exit code %d")
+		s.loop.handleEvent(leader.Observed{})
+		err = s.loop.waitedTooLong()
+		expect.That(t, codeOf(err) == exitWaited && !errors.Is(err, leader.ErrPermission), "after the fault: %v", err)
+	})
 }

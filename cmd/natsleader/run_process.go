@@ -17,7 +17,10 @@ import (
 
 // run is the process of `natsleader run`, from the connection to the exit code.
 func (r *run) run() error {
-	c := &runLoop{run: r, seen: seenBucket{name: r.bucket}, command: newCommandMetrics(r.bucket, r.election), log: newRunLog(r.errs(), r.election, r.logFormat, r.quiet), supervisor: &supervisorProcess{}}
+	c := &runLoop{
+		run: r, seen: seenBucket{name: r.bucket}, command: newCommandMetrics(r.bucket, r.election),
+		log: newRunLog(r.errs(), r.election, r.logFormat, r.quiet), supervise: newSupervisorProcess, supervisor: &supervisorProcess{},
+	}
 	defer c.log.close()
 	return c.log.outcome(r.explain(c.runAll()))
 }

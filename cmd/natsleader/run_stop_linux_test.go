@@ -1,31 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
 	expect "github.com/natsleader/natsleader/internal/check"
 )
-
-// endSupervisor ends a supervisor of the test's process, and returns when that has killed what was left.
-// Until then it kills all new children of the process, which are those of other tests.
-func endSupervisor(o *supervisorProcess) {
-	if o.orders == nil {
-		return
-	}
-	o.shutDown()
-	_ = reported(o)
-}
-
-// reported returns the reports of a supervisor until it ends.
-func reported(o *supervisorProcess) (all []supervisorReport) {
-	for b := range o.inbox {
-		all = append(all, b)
-	}
-	return all
-}
 
 // withPipe gives a supervisor without a process the pipe of its reports.
 func withPipe(t *testing.T, r *reports) (out, in *os.File) {
@@ -78,4 +62,37 @@ func TestReports_AreLines(t *testing.T) {
 	r.each(out, func(b supervisorReport) { all = append(all, b) })
 	expect.That(t, len(all) == 3 && all[0].What == reportStarted && all[1].Error == long && all[2].What == "",
 		"%d reports", len(all))
+}
+
+// If a command is late, the run loop first reads a report that is unread.
+func TestRunLoop_ReadsReportsFirst(t *testing.T) {
+	o := &supervisorProcess{process: &os.Process{}, inbox: make(chan supervisorReport, 1)}
+	out, in := withPipe(t, &o.reports)
+	c := &runLoop{run: &run{}, supervisor: o, current: &commandRun{leaseBy: 1}}
+	late := func(where string, killed bool) {
+		t.Helper()
+		c.look(clockNow())
+		expect.That(t, (o.killed != 0) == killed && c.current.hung == killed, "a report is %s: killed at %d", where, o.killed)
+	}
+	expect.OK(t, expect.Err(fmt.Fprintln(in, `{"What":"ended","Stopped":true}`)))
+	late("in the pipe", false)
+	taken, proceed, ended := make(chan supervisorReport), make(chan bool), make(chan bool)
+	go func() {
+		o.reports.each(out, func(b supervisorReport) {
+			taken <- b
+			<-proceed
+			o.inbox <- b
+		})
+		close(ended)
+	}()
+	expect.Deep(t, <-taken, supervisorReport{What: reportEnded, Stopped: true})
+	late("on its way", false)
+	for proceed <- true; len(o.inbox) == 0; runtime.Gosched() {
+	}
+	late("delivered", false)
+	for <-o.inbox; o.unread(); runtime.Gosched() {
+	}
+	late("read", true)
+	_ = in.Close()
+	<-ended
 }

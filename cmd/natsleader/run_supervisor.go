@@ -17,7 +17,8 @@ import (
 
 // supervisorProcess is natsleader's side of a supervisor that was started.
 type supervisorProcess struct {
-	process *os.Process
+	process child
+	pid     int
 	begun   instant
 	killed  instant          // by kill, and when first: it runs no command any more; 0: not yet
 	end     *os.ProcessState // set before inbox is closed; nil: not known
@@ -28,6 +29,13 @@ type supervisorProcess struct {
 	// is left.
 	inbox     chan supervisorReport
 	strangers map[int]bool // children of this process from before
+}
+
+// child is a process that was started.
+type child interface {
+	Kill() error
+	Signal(sig os.Signal) error
+	Wait() (*os.ProcessState, error)
 }
 
 // newSupervisorProcess starts a supervisor for a command.
@@ -55,13 +63,15 @@ func newSupervisorProcess(conf supervision, argv []string) (*supervisorProcess, 
 		return nil, err
 	}
 	defer func() { _ = reportsOut.Close() }()
+	var process *os.Process
 	if o.reports.pipe, err = reportsIn.SyscallConn(); err == nil {
-		o.process, err = launch(binary, conf, argv, ordersIn, reportsOut)
+		process, err = launch(binary, conf, argv, ordersIn, reportsOut)
 	}
 	if err != nil {
 		_, _ = ordersOut.Close(), reportsIn.Close()
 		return nil, err
 	}
+	o.process, o.pid = process, process.Pid
 	go o.writeOrders(ordersOut)
 	go o.readReports(reportsIn)
 	return o, nil

@@ -249,30 +249,33 @@ func (w *world) notef(format string, args ...any) {
 	_, _ = fmt.Fprintf(&w.shown, format, args...)
 }
 
-// compare compares the transcript with the file, or writes the file.
+// compare compares the transcript of prompt.
 func (w *world) compare() {
 	w.Helper()
-	if w.shown.Len() == 0 {
-		return
+	if w.shown.Len() > 0 {
+		compareTranscript(w.T, w.shown.String())
 	}
+}
+
+// compareTranscript compares a transcript with testdata/NAME OF THE TEST.txt, or writes the file.
+func compareTranscript(t *testing.T, text string) {
+	t.Helper()
 	obeyed := func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
-	text := randoms.ReplaceAllString(w.shown.String(), "${1}RANDOM")
-	expect.Must(w, utf8.ValidString(text) && !strings.ContainsFunc(text, obeyed),
-		"a terminal may obey a part of %q", text)
-	file := filepath.Join(testdata, strings.ReplaceAll(w.Name(), "/", "_")+".txt")
+	text = randoms.ReplaceAllString(text, "${1}RANDOM")
+	expect.Must(t, utf8.ValidString(text) && !strings.ContainsFunc(text, obeyed), "a terminal may obey a part of %q", text)
+	file := filepath.Join(testdata, strings.ReplaceAll(t.Name(), "/", "_")+".txt")
 	if *update {
-		expect.OK(w, os.WriteFile(file, []byte(text), 0o600))
+		expect.OK(t, os.WriteFile(file, []byte(text), 0o600))
 	}
-	want, err := os.ReadFile(file)
-	expect.OK(w, err)
+	want := expect.Got(os.ReadFile(file))(t)
 	if got := strings.Split(text, "\n"); text != string(want) {
 		for i, line := range strings.Split(string(want), "\n") {
 			if i >= len(got) || got[i] != line {
-				w.Errorf("%s:%d: %q is wanted\n%s", file, i+1, line, strings.Join(got[max(0, min(i, len(got))-5):min(i+5, len(got))], "\n"))
+				t.Errorf("%s:%d: %q is wanted\n%s", file, i+1, line, strings.Join(got[max(0, min(i, len(got))-5):min(i+5, len(got))], "\n"))
 				return
 			}
 		}
-		w.Errorf("%s has only the beginning of\n%s", file, text)
+		t.Errorf("%s has only the beginning of\n%s", file, text)
 	}
 }
 

@@ -26,15 +26,7 @@ func (w *world) requests(cl *client) int64 {
 }
 
 // A waiting candidate sends no requests.
-func TestWaiter_SendsNoRequests(t *testing.T) {
-	kinds(t, func(w *world) {
-		_, b := w.veterans()
-		before := w.requests(b.client)
-		w.at(20500*time.Millisecond + 10*lease)
-		check.Equal(w, w.requests(b.client)-before, 0, "b sent %d requests in 10 leases")
-		b.saw(w.T)
-	})
-}
+func TestWaiter_SendsNoRequests(t *testing.T) { story(t) }
 
 // A leader sends one request per interval.
 func TestLeader_RequestsPerInterval(t *testing.T) {
@@ -142,20 +134,7 @@ func TestCandidate_WithoutFeed(t *testing.T) {
 
 // A feed that is not opened in time is reported, and each fault of the feed again once a feed was
 // open in between.
-func TestFeed_NotOpenedIsReported(t *testing.T) {
-	kinds(t, func(w *world) {
-		a := w.behind(treat(drop, func(f frame) bool {
-			return f.dir == up && (strings.HasPrefix(f.subject, "$JS.API.CONSUMER.") || strings.HasPrefix(string(f.raw), "PING"))
-		}))
-		w.at(30 * time.Second)
-		got := a.news()
-		check.That(w, got[0] == "1s faulted no feed" && strings.Count(strings.Join(got, "|"), "faulted") == 1,
-			"a saw %q", got)
-		a.open()
-		w.at(40 * time.Second)
-		a.saw(w.T)
-	})
-}
+func TestFeed_NotOpenedIsReported(t *testing.T) { story(t) }
 
 // With a wrong feed subject, a candidate falls back to reads of the key.
 func TestFeedSubject_WrongIsPolled(t *testing.T) {

@@ -105,6 +105,7 @@ type stage struct {
 	locks  map[string]*leader.Lock
 	sent   map[string]int64 // requests of a client that were counted before
 	clocks map[string]*jumpy
+	past   leadertest.Snapshot // of the kit
 
 	from    time.Duration // the transcript begins
 	without []string      // what contains one of these is left out of it
@@ -149,6 +150,7 @@ var kits = map[string][]leadertest.Option{
 	"small kit":       {leadertest.WithMaxValue(300)},
 	"slow kit":        {leadertest.WithLatency(5 * time.Millisecond)},
 	"kit of 10s":      {leadertest.WithMaxLease(10 * time.Second)},
+	"kit of 1m":       {leadertest.WithMaxLease(time.Minute)},
 	"kit with a TTL":  {leadertest.WithTTL(time.Hour), leadertest.WithMaxLease(15 * time.Second)},
 }
 

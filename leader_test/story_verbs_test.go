@@ -1,6 +1,7 @@
 package leader_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -132,8 +133,23 @@ func init() { // the verbs use one another
 			s.client(who).refuse(s.world, check.Got(strconv.Atoi(args[0]))(s), len(args) > 1)
 		},
 		"link": func(s *stage, who string, args []string) { s.method(s.kit.Link(who), args) },
-		"sent": func(s *stage, who string, _ []string) {
-			n := s.requests(s.client(who))
+		"sent": func(s *stage, who string, args []string) { // requests of the kinds, or of all kinds
+			var n int64
+			if s.kit == nil {
+				n = s.requests(s.client(who))
+			} else {
+				all := s.kit.Requests()
+				if who != "store" {
+					all = s.kit.Link(who).Requests()
+				}
+				for _, kind := range args {
+					n += reflect.ValueOf(all).FieldByName(kind).Int()
+				}
+				if len(args) == 0 {
+					n = int64(all.Total())
+				}
+				who = strings.Join(append([]string{who}, args...), " ")
+			}
 			if before, ok := s.sent[who]; ok {
 				s.note(who, "sent %d", n-before)
 			}
@@ -146,14 +162,14 @@ func init() { // the verbs use one another
 			s.note(key, "purged: %v", s.kv().Purge(s.Context(), key) == nil)
 		},
 		"put": func(s *stage, key string, args []string) { s.write(s.kv(), key, strings.Join(args, " ")) },
-		"found": func(s *stage, key string, _ []string) {
+		"found": func(s *stage, key string, args []string) {
 			h, err := leader.Lookup(s.Context(), s.store("operator"), key)
 			s.ok(err)
 			since := "never"
 			if !h.Since.IsZero() {
 				since = h.Since.Sub(s.zero).String()
 			}
-			s.note(key, "is held by %s since %s", holderName(h), since)
+			s.note(key, "is held by %s since %s", cmp.Or(strings.Join(args, ""), holderName(h)), since)
 		},
 		"waited-for": func(s *stage, key string, args []string) {
 			all, err := leader.Roster(s.Context(), s.store("operator"), key)
@@ -190,9 +206,12 @@ func init() { // the verbs use one another
 			of := check.Got(s.ops.js.Stream(s.Context(), stream))(s)
 			s.note(stream, "its last message deleted: %v", of.DeleteMsg(s.Context(), of.CachedInfo().State.LastSeq) == nil)
 		},
-		"down":  func(s *stage, _ string, _ []string) { s.stopServer() },
-		"up":    func(s *stage, _ string, _ []string) { s.startServer() },
-		"store": func(s *stage, _ string, args []string) { s.method(s.kit, args) },
+		"down":        func(s *stage, _ string, _ []string) { s.stopServer() },
+		"up":          func(s *stage, _ string, _ []string) { s.startServer() },
+		"snapshot":    func(s *stage, _ string, _ []string) { s.past = s.kit.Snapshot() },
+		"rolled-back": func(s *stage, _ string, _ []string) { s.kit.Rollback(s.past) },
+		"configured":  func(s *stage, _ string, args []string) { s.kit.Configure(kits[strings.Join(args, " ")]...) },
+		"store":       func(s *stage, _ string, args []string) { s.method(s.kit, args) },
 
 		// A lock.
 		"acquires": func(s *stage, who string, args []string) { s.acquires(leader.Acquire, who, args) },

@@ -98,14 +98,15 @@ func (sc *scene) rewrite(t *testing.T, lines []string) {
 // stage is where a scene is played: a server or a kit, with all actors by their names.
 type stage struct {
 	*world
-	kit    *leadertest.Store // nil: on the server
-	dialed map[string]*client
-	cast   map[string]*candidate
-	cancel map[string]context.CancelFunc // ends the context given to Campaign
-	locks  map[string]*leader.Lock
-	sent   map[string]int64 // requests of a client that were counted before
-	clocks map[string]*jumpy
-	past   leadertest.Snapshot // of the kit
+	kit     *leadertest.Store // nil: on the server
+	dialed  map[string]*client
+	cast    map[string]*candidate
+	cancel  map[string]context.CancelFunc // ends the context given to Campaign
+	locks   map[string]*leader.Lock
+	sent    map[string]int64 // requests of a client that were counted before
+	clocks  map[string]*jumpy
+	buckets map[string]leader.Store // in which an actor acquires locks
+	past    leadertest.Snapshot     // of the kit
 
 	from    time.Duration // the transcript begins
 	without []string      // what contains one of these is left out of it
@@ -160,7 +161,7 @@ func (sc *scene) playIn(t *testing.T, place, way string) (lines []string) {
 	play := func(w *world, kit *leadertest.Store) {
 		s := &stage{
 			world: w, kit: kit, dialed: map[string]*client{}, cast: map[string]*candidate{}, cancel: map[string]context.CancelFunc{},
-			locks: map[string]*leader.Lock{}, sent: map[string]int64{}, clocks: map[string]*jumpy{},
+			locks: map[string]*leader.Lock{}, sent: map[string]int64{}, clocks: map[string]*jumpy{}, buckets: map[string]leader.Store{},
 		}
 		s.from, _ = time.ParseDuration(sc.header("from "))
 		s.without, s.untimed = words(sc.header("without ")), words(sc.header("untimed "))

@@ -126,6 +126,7 @@ func init() { // the verbs use one another
 			s.client(who).cut()
 			deliver(s.world, "$KV.E.e")
 		},
+		"deafened": func(s *stage, who string, _ []string) { s.client(who).deafen() },
 		"first-write-late": func(s *stage, who string, _ []string) {
 			s.client(who).filter(firstWrite())
 		},
@@ -219,9 +220,8 @@ func init() { // the verbs use one another
 		"unlocked": func(s *stage, lock string, args []string) {
 			ctx := s.within(args)
 			s.call(lock, "Unlock", func() (any, error) {
-				err := s.locks[lock].Unlock(ctx)
-				if err != nil {
-					return fmt.Sprintf("%v (%s)", err, errorNames(err)), nil
+				if err := s.locks[lock].Unlock(ctx); err != nil {
+					return textOf(err), nil
 				}
 				return nil, nil
 			})
@@ -287,6 +287,15 @@ func errorNames(err error) string {
 		}
 	}
 	return name
+}
+
+// textOf returns the text of an error, and the names of the errors that it is.
+func textOf(err error) string {
+	text := err.Error()
+	if names := errorNames(err); names != text {
+		text += " (" + names + ")"
+	}
+	return text
 }
 
 // config reads settings by their names, like Seats=2 and Queue.
@@ -460,12 +469,19 @@ func (s *stage) acquires(call func(context.Context, leader.Store, string, leader
 		args = args[2:]
 	}
 	cfg := s.config(args)
-	cfg.ID, cfg.LeaseDuration = who, lease
-	b := s.store(who)
+	cfg.ID, cfg.LeaseDuration = cmp.Or(cfg.ID, who), lease
+	if s.buckets[who] == nil {
+		s.buckets[who] = s.store(who)
+	}
+	b := s.buckets[who]
 	go func() {
 		lock, err := call(ctx, b, "e", cfg)
 		if s.locked(lock); err != nil {
-			s.noteLast(name, "is not acquired: %v", err)
+			text, held := textOf(err), new(leader.HeldError)
+			if errors.As(err, &held) {
+				text, _, _ = strings.Cut(text, " leads") // on whichever seat
+			}
+			s.noteLast(name, "is not acquired: %s", text)
 			return
 		}
 		s.noting.Lock()

@@ -130,6 +130,8 @@ func causeName(err error) string {
 	switch text := fmt.Sprint(err); {
 	case strings.Contains(text, guardDeleted):
 		return "guard deleted"
+	case strings.Contains(text, "Config.ForceReconnect"):
+		return "no majority, and ForceReconnect is unset"
 	case strings.Contains(text, guardTaken):
 		return "guard taken"
 	}

@@ -87,7 +87,6 @@ type setting func(t *testing.T, test func(w *world))
 var (
 	inBubble   = setting(bubble)
 	inSealed   = in((*world).sealed)
-	inExpiring = in((*world).expiring)
 	inOrdinary = in((*world).ordinary)
 	inRostered = in((*world).rostered)
 )

@@ -26,25 +26,10 @@ func (w *world) requests(cl *client) int64 {
 }
 
 // A waiting candidate sends no requests.
-func TestWaiter_SendsNoRequests(t *testing.T) {
-	kinds(t, func(w *world) {
-		_, b := w.veterans()
-		before := w.requests(b.client)
-		w.at(20500*time.Millisecond + 10*lease)
-		check.Equal(w, w.requests(b.client)-before, 0, "b sent %d requests in 10 leases")
-		b.saw(w.T)
-	})
-}
+func TestWaiter_SendsNoRequests(t *testing.T) { story(t) }
 
 // A leader sends one request per interval.
-func TestLeader_RequestsPerInterval(t *testing.T) {
-	kinds(t, func(w *world) {
-		a, _ := w.veterans()
-		before := w.requests(a.client)
-		w.at(20500*time.Millisecond + 10*lease)
-		check.Equal(w, w.requests(a.client)-before, int64(10*lease/interval), "a sent %d requests in 10 leases")
-	})
-}
+func TestLeader_RequestsPerInterval(t *testing.T) { story(t) }
 
 // deafen loses all messages for the subscriptions that get the next message of the feed
 // from now on. A subscription that is made later receives its messages.
@@ -65,41 +50,9 @@ func (l *link) deafen() {
 	})
 }
 
-// A deaf feed is noticed within half a lease, and opened anew.
-func TestDeafFeed_IsRebuilt(t *testing.T) {
-	kinds(t, func(w *world) {
-		a, b := w.veterans()
-		before := w.requests(b.client)
-		b.deafen()
-		w.at(23 * time.Second) // half a lease after the renewal of 20s, the last that it received
-		noticed := w.requests(b.client) - before
-		check.That(w, noticed != 0, "b has not looked")
-		w.at(22*time.Second + 999*time.Millisecond + time.Second)
-		before = w.requests(b.client)
-		w.at(22*time.Second + 10*lease)
-		check.Equal(w, w.requests(b.client)-before, 0,
-			"b sent %d requests in 10 leases after it had rebuilt its feed")
-		b.saw(w.T)
-		w.at(100500 * time.Millisecond)
-		w.ok(a.Resign(w.Context()))
-		b.saw(w.T, "1m40.5s observed nobody", "1m40.5s pending", "1m40.5s elected")
-	})
-}
-
-// A candidate with a deaf feed asks for the settings a third of a lease after the last message of
-// the feed, and reads the key exactly half a lease after it.
-func TestDeafFeed_ReadAfterHalfALease(t *testing.T) {
-	kinds(t, func(w *world) {
-		_, b := w.veterans()
-		before := w.requests(b.client)
-		b.deafen()
-		w.at(23*time.Second - 1)
-		check.Equal(w, w.requests(b.client)-before, 1, "b sent %d requests before it was to read")
-		w.at(23 * time.Second)
-		n := w.requests(b.client) - before
-		check.That(w, n >= 2, "b has not looked")
-	})
-}
+// A deaf feed is opened anew. The candidate asks for the settings a third of a lease after the last
+// message of the feed, and reads the key exactly half a lease after it.
+func TestDeafFeed_IsRebuilt(t *testing.T) { story(t) }
 
 // A watch feed whose consumer is deleted is opened anew.
 func TestWatchFeed_DeletedConsumer(t *testing.T) {
@@ -142,20 +95,7 @@ func TestCandidate_WithoutFeed(t *testing.T) {
 
 // A feed that is not opened in time is reported, and each fault of the feed again once a feed was
 // open in between.
-func TestFeed_NotOpenedIsReported(t *testing.T) {
-	kinds(t, func(w *world) {
-		a := w.behind(treat(drop, func(f frame) bool {
-			return f.dir == up && (strings.HasPrefix(f.subject, "$JS.API.CONSUMER.") || strings.HasPrefix(string(f.raw), "PING"))
-		}))
-		w.at(30 * time.Second)
-		got := a.news()
-		check.That(w, got[0] == "1s faulted no feed" && strings.Count(strings.Join(got, "|"), "faulted") == 1,
-			"a saw %q", got)
-		a.open()
-		w.at(40 * time.Second)
-		a.saw(w.T)
-	})
-}
+func TestFeed_NotOpenedIsReported(t *testing.T) { story(t) }
 
 // With a wrong feed subject, a candidate falls back to reads of the key.
 func TestFeedSubject_WrongIsPolled(t *testing.T) {

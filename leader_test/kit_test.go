@@ -74,43 +74,10 @@ func (k kit) lead(cfg leader.Config) (*leader.Candidate, *leadertest.Watcher) {
 
 // A win with a lost reply counts with the deadline that it was sent with. Other
 // candidates wait for the lease in its record, whatever the bucket allows by now.
-func TestLateWin_LeaseOfItsRecord(t *testing.T) {
-	k := newKit(t, leadertest.WithMaxLease(10*time.Second))
-	k.store.Link("a").LoseReplies(1)
-	a, wa := k.stand("a", leader.Config{})
-	k.clock.Settle()
-	_, wb := k.stand("b", leader.Config{})
-	k.store.Configure(leadertest.WithMaxLease(time.Minute))
-	k.clock.Advance(time.Second)
-	k.store.Link("a").Reconnect()
-	wa.Ignore(leadertest.Faulted()).Expect(leadertest.Elected())
-	k.store.Link("a").Cut()
-	k.clock.Advance(7*time.Second - 1) // 8 s after sending is the deadline
-	check.Must(t, a.IsLeader(), "fenced too early")
-	k.clock.Advance(1)
-	check.Must(t, !a.IsLeader(), "it leads longer than the lease that it was elected with")
-	k.clock.Advance(10 * time.Second)
-	wb.Expect(leadertest.Elected())
-}
+func TestLateWin_LeaseOfItsRecord(t *testing.T) { story(t) }
 
 // A feed that stays deaf is reported once, and the candidate polls. It takes over when the leader is gone.
-func TestDeafFeed_LastingIsPolled(t *testing.T) {
-	k := newKit(t)
-	_, wa := k.lead(leader.Config{})
-	link := k.store.Link("b")
-	link.LoseFeed(-1)
-	_, wb := k.stand("b", leader.Config{})
-	k.clock.Advance(time.Minute)
-	before := link.Requests().Reads
-	k.clock.Advance(time.Minute)
-	reads := link.Requests().Reads - before
-	check.That(t, reads >= 24, "%d reads in a minute", reads) // one every 2.5 s
-	wa.ExpectExactly()
-	wb.ExpectExactly(leadertest.Observed("a"), leadertest.Faulted(leader.ErrNoFeed))
-	k.store.Link("a").Cut()
-	k.clock.Advance(15*time.Second + 2500*time.Millisecond)
-	wb.Expect(leadertest.Pending(), leadertest.Elected())
-}
+func TestDeafFeed_LastingIsPolled(t *testing.T) { story(t) }
 
 // A deaf feed is opened anew in time although the first read fails.
 func TestDeafFeed_FirstReadFails(t *testing.T) {
@@ -132,29 +99,10 @@ func TestDeafFeed_FirstReadFails(t *testing.T) {
 
 // A leader that was deposed because the store regressed does not report itself as the
 // leader.
-func TestRegressedStore_NoLeader(t *testing.T) {
-	k := newKit(t)
-	empty := k.store.Snapshot()
-	c, w := k.lead(leader.Config{})
-	k.clock.Advance(6 * time.Second)
-	k.store.Rollback(empty)
-	k.store.Link("a").LoseReads(-1)
-	k.clock.Advance(10 * time.Second)
-	w.Expect(leadertest.Deposed(leader.ErrRegressed))
-	h, ok := c.Leader()
-	check.That(t, !ok, "it says that %v", h)
-}
+func TestRegressedStore_NoLeader(t *testing.T) { story(t) }
 
 // Stop does not wait for a pending write by which no candidate may lead.
-func TestStop_PendingWrite(t *testing.T) {
-	k := newKit(t, leadertest.WithTTL(time.Hour), leadertest.WithMaxLease(15*time.Second))
-	link := k.store.Link("a")
-	link.LoseWrites(-1)
-	c, _ := k.stand("a", leader.Config{})
-	k.clock.Advance(time.Second)
-	link.Cut()
-	check.OK(t, c.Stop(t.Context())) // without moving the clock
-}
+func TestStop_PendingWrite(t *testing.T) { story(t) }
 
 // A candidate that resigns while it is cut off, from a bucket that is made anew
 // meanwhile, gets an answer and campaigns again. The read after a lost release finds no
@@ -203,34 +151,7 @@ func TestResign_RecreatedBucket(t *testing.T) {
 // A waiting candidate further away than one interval learns of the leader and takes over.
 // A candidate waits for as long as a round trip takes in the end, even if it waits for
 // one interval at first.
-func TestWaiter_FarAway(t *testing.T) {
-	cfg := leader.Config{LeaseDuration: 600 * time.Millisecond, RenewInterval: 100 * time.Millisecond}
-	for _, trip := range []time.Duration{110 * time.Millisecond, 150 * time.Millisecond, 200 * time.Millisecond} {
-		t.Run(trip.String(), func(t *testing.T) {
-			k := newKit(t)
-			k.lead(cfg)
-			link := k.store.Link("b")
-			link.Delay(trip / 2)
-			b, wb := k.stand("b", cfg)
-			k.clock.Advance(2 * time.Second) // the feed is not believed before a read is answered
-			wb.Expect(leadertest.Observed("a"))
-			before := link.Requests()
-			k.clock.Advance(8 * time.Second)
-			check.Equal(t, link.Requests(), before, "it waited with %+v, after %+v", before)
-			k.store.Link("a").Close() // after the renewal of 10s
-			// Half a trip until b has received that. Then its write is given up, and it
-			// reads.
-			k.clock.Advance(trip/2 + cfg.LeaseDuration + cfg.RenewInterval + trip - 1)
-			check.That(t, !b.IsLeader(), "it leads too early")
-			k.clock.Advance(1)
-			wb.Expect(leadertest.Elected())
-			k.clock.Advance(time.Minute)
-			if !b.IsLeader() {
-				t.Errorf("it does not stay the leader: %v", wb.Events())
-			}
-		})
-	}
-}
+func TestWaiter_FarAway(t *testing.T) { story(t) }
 
 // A leader whose link becomes slower than a leader waits for a reply is fenced. Then it waits for as
 // long as a round trip takes in the end, learns who leads, and waits for its turn.

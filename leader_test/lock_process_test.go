@@ -1,7 +1,6 @@
 package leader_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -79,40 +78,7 @@ func TestAcquire_TwiceWaiting(t *testing.T) {
 }
 
 // A process may hold several seats of a lock. It does not wait when it holds all of them.
-func TestAcquire_AllSeatsHeldByThisProcess(t *testing.T) {
-	inSealed(t, func(w *world) {
-		a := w.semaphore("a", 2)
-		first := a.acquire()
-		b := w.semaphore("b", 2).acquire()
-		second := a.wait(w.Context())
-		second.pending() // b holds the other seat
-		w.ok(b.Unlock(w.Context()))
-		second.returned(0, nil)
-		a.wait(w.Context()).refused()
-		w.ok(first.Unlock(w.Context()))
-		third := a.wait(w.Context())
-		third.returned(0, nil)
-	})
-}
+func TestAcquire_AllSeatsHeldByThisProcess(t *testing.T) { story(t) }
 
 // A lock that was lost, or given up by an Unlock that goes on, is waited for: it comes free.
-func TestAcquire_OwnLockComesFree(t *testing.T) {
-	inSealed(t, func(w *world) {
-		a, again := w.locker("a"), w.locker("a")
-		lock := a.acquire()
-		a.detain(down)
-		ended, cancel := context.WithCancel(w.Context())
-		cancel()
-		check.Is(t, lock.Unlock(ended), context.Canceled)
-		next := again.wait(w.Context())
-		a.open()
-		next.returned(0, nil)
-		w.at(500 * time.Millisecond)
-		again.cut()
-		w.at(deadline)
-		last := a.wait(w.Context())
-		last.pending()
-		w.at(deadline + lease) // it has not seen the record before
-		last.returned(deadline+lease, nil)
-	})
-}
+func TestAcquire_OwnLockComesFree(t *testing.T) { story(t) }

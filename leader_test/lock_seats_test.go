@@ -1,7 +1,6 @@
 package leader_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -114,51 +113,14 @@ func TestLock_OtherNumberOfSeatsAbove(t *testing.T) {
 
 // A holder that has crashed refuses nothing for longer than its lease. Acquire waits for that.
 // TryAcquire refuses the lock until the process has seen the record for the lease.
-func TestLock_OtherNumberOfSeatsCrashed(t *testing.T) {
-	inSealed(t, func(w *world) {
-		a := w.locker("a")
-		a.acquire()
-		a.cut()
-		b, c := w.semaphore("b", 2), w.semaphore("c", 2)
-		_, err := b.try()
-		w.disagrees(err, 2, "a", 1)
-		waits := c.wait(w.Context())
-		w.at(lease - 1)
-		waits.pending()
-		_, err = b.try()
-		w.disagrees(err, 2, "a", 1)
-		w.at(lease)
-		waits.returned(lease, nil)
-		check.Got(b.try())(w)
-		w.isAt(lease, "TryAcquire")
-	})
-}
+func TestLock_OtherNumberOfSeatsCrashed(t *testing.T) { story(t) }
 
 // A holder that unlocks while the check waits for its renewal refuses nothing.
-func TestLock_OtherNumberOfSeatsUnlocked(t *testing.T) {
-	inSealed(t, func(w *world) {
-		lock := w.locker("a").acquire()
-		b := w.semaphore("b", 2).wait(w.Context())
-		w.at(lease / 12)
-		w.ok(lock.Unlock(w.Context()))
-		w.at(lease)
-		b.returned(lease/6, nil)
-	})
-}
+func TestLock_OtherNumberOfSeatsUnlocked(t *testing.T) { story(t) }
 
 // A context that ends while the check waits for a renewal ends Acquire, with the disagreement
 // in the text.
-func TestLock_OtherNumberOfSeatsGivesUp(t *testing.T) {
-	inSealed(t, func(w *world) {
-		w.locker("a").acquire()
-		ctx, cancel := context.WithTimeout(w.Context(), lease/12)
-		defer cancel()
-		b := w.semaphore("b", 2).wait(ctx)
-		w.at(lease)
-		b.returned(lease/12, context.DeadlineExceeded)
-		w.disagrees(b.err, 2, "a", 1)
-	})
-}
+func TestLock_OtherNumberOfSeatsGivesUp(t *testing.T) { story(t) }
 
 // Holders with another number that come while Acquire waits refuse it as well, whether it
 // would wait for them or has won a seat that they do not know of.
@@ -194,17 +156,4 @@ func TestLock_OtherNumberOfSeatsLater(t *testing.T) {
 }
 
 // A check that gets no answer delays the lock, and does not refuse it.
-func TestLock_OtherNumberOfSeatsUnread(t *testing.T) {
-	inSealed(t, func(w *world) {
-		b := w.semaphore("b", 2)
-		b.detain(down)
-		waits := b.wait(w.Context())
-		w.at(3 * time.Second)
-		waits.pending()
-		b.open()
-		w.at(time.Minute)
-		if waits.returned(waits.at, nil); waits.lock == nil || waits.lock.Err() != nil {
-			t.Error(waits.err)
-		}
-	})
-}
+func TestLock_OtherNumberOfSeatsUnread(t *testing.T) { story(t) }

@@ -14,23 +14,7 @@ import (
 // A candidate that does not know whether it has won takes no other seat. The reply to the
 // winning write is lost, and the write itself is stored later, when the other seat is
 // long free.
-func TestSeats_UnknownWin(t *testing.T) {
-	k := newKit(t)
-	link := k.store.Link("a")
-	link.ApplyLate(1, 4*time.Second)
-	a, w := k.stand("a", leader.Config{Seats: 2})
-	k.clock.Advance(time.Millisecond)
-	check.Must(t, link.Requests().Writes == 1, "%d writes at once", link.Requests().Writes)
-	k.clock.Advance(time.Minute)
-	w.Expect(leadertest.Elected())
-	all := 0
-	for n := range 2 {
-		if e := k.store.Entry(leader.SeatKey("e", n+1)); e.Revision > 0 {
-			all++
-		}
-	}
-	check.That(t, all == 1 && a.IsLeader(), "it has written %d seats", all)
-}
+func TestSeats_UnknownWin(t *testing.T) { story(t) }
 
 // late is a store that stores a write to one key only when the test calls kept.
 type late struct {

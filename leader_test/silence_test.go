@@ -2,9 +2,6 @@ package leader_test
 
 import (
 	"context"
-	"errors"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -29,112 +26,23 @@ func (k kit) renewal() time.Time {
 
 // A server that has lost its routes answers reads and nothing else. A leader there that may move does
 // so when its last sign is a third of the lease old, and keeps its lease.
-func TestForceReconnect_LeaderKeepsItsLease(t *testing.T) {
-	k := newKit(t)
-	c, _ := k.lead(leader.Config{ForceReconnect: true})
-	k.clock.Advance(time.Second)
-	term, _ := c.Term()
-	k.clock.Advance(time.Second + 500*time.Millisecond) // just after a renewal
-	for range 10 {
-		renewed := k.renewal()
-		k.store.Link("a").Isolate()
-		k.clock.AdvanceTo(renewed.Add(quiet - 1))
-		s := c.Stats()
-		check.That(t, s.Silent == quiet-1, "%v after its last sign it is silent for %v", quiet-1, s.Silent)
-		k.clock.Advance(time.Second)
-		if s := c.Stats(); s.Silent != 0 || s.SinceRenewal > time.Second {
-			t.Errorf("when it has moved, it is silent for %v, and its last renewal is %v old", s.Silent, s.SinceRenewal)
-		}
-	}
-	check.That(t, term.Err() == nil, "%v", term.Err())
-	check.Equal(t, c.Stats().Faults["no_majority"], 0, "it was reported %d times, though a move was enough")
-}
+func TestForceReconnect_LeaderKeepsItsLease(t *testing.T) { story(t) }
 
 // A waiting candidate there finds out by a request for the settings, moves, and takes over as soon as
 // the old leader's lease allows it.
-func TestForceReconnect_WaitingCandidateTakesOver(t *testing.T) {
-	k := newKit(t)
-	a, _ := k.lead(leader.Config{})
-	k.clock.Advance(time.Second)
-	b, wb := k.stand("b", leader.Config{ForceReconnect: true})
-	k.clock.Advance(time.Minute)
-	n := k.store.Link("b").Requests().Total()
-	check.That(t, n <= 4, "%d requests of a candidate that hears renewals", n)
-	renewed := k.renewal()
-	k.store.Link("a").Close()
-	<-a.Done()
-	k.store.Link("b").Isolate()
-	k.clock.AdvanceTo(renewed.Add(quiet - 1))
-	s := b.Stats()
-	check.That(t, s.Silent == 0 && s.FeedRebuilds == 0, "before it has waited for the settings: %+v", s)
-	k.clock.AdvanceTo(renewed.Add(15*time.Second + 100*time.Millisecond))
-	wb.Expect(leadertest.Elected())
-}
+func TestForceReconnect_WaitingCandidateTakesOver(t *testing.T) { story(t) }
 
 // A candidate whose connection must not move stays, is silent since the last sign, and a fault names
 // the remedy, once.
-func TestForceReconnect_UnsetStays(t *testing.T) {
-	k := newKit(t)
-	c, w := k.lead(leader.Config{})
-	k.clock.Advance(time.Second)
-	renewed := k.renewal()
-	k.store.Link("a").Isolate()
-	k.clock.AdvanceTo(renewed.Add(time.Minute))
-	s := c.Stats()
-	check.That(t, s.Silent == time.Minute && s.State == leader.StateFenced, "after a minute: %+v", s)
-	n := k.store.Link("a").Requests().Settings
-	check.That(t, n >= 12, "asked for a sign %d times", n)                         // each is given up before the next
-	check.Equal(t, c.Stats().Faults["no_majority"], 1, "it was reported %d times") // again when it has lasted for 80 s
-	w.Expect(leadertest.Match("the remedy", func(e leader.Event) bool {
-		f, ok := e.(leader.Faulted)
-		return ok && errors.Is(f.Err, leader.ErrUnreachable) && strings.Contains(f.Err.Error(), "Config.ForceReconnect")
-	}))
-	k.store.Link("a").Restore()
-	k.clock.Advance(time.Second)
-	if s := c.Stats(); s.Silent != 0 || s.State != leader.StateLeader {
-		t.Errorf("on another server: %+v", s)
-	}
-	renewed = k.renewal()
-	k.store.Link("a").Isolate()
-	k.clock.AdvanceTo(renewed.Add(2 * quiet))
-	check.Equal(t, c.Stats().Faults["no_majority"], 2, "soon after the next silence has begun, %d were reported")
-}
+func TestForceReconnect_UnsetStays(t *testing.T) { story(t) }
 
 // A silence that lasts is reported again after each 16 findings. The fake clock has the exact
 // instants: a finding comes every 5 s.
-func TestForceReconnect_SilenceIsReportedAgain(t *testing.T) {
-	k := newKit(t)
-	c, _ := k.lead(leader.Config{})
-	k.clock.Advance(time.Second)
-	renewed := k.renewal()
-	k.store.Link("a").Isolate()
-	var reported []time.Duration
-	for at := time.Second; at <= 3*time.Minute; at += time.Second {
-		k.clock.AdvanceTo(renewed.Add(at))
-		for n := c.Stats().Faults["no_majority"]; uint64(len(reported)) < n; {
-			reported = append(reported, at)
-		}
-	}
-	want := []time.Duration{quiet, 16 * quiet, 32 * quiet}
-	check.That(t, slices.Equal(reported, want), "it was reported after %v, not after %v", reported, want)
-}
+func TestForceReconnect_SilenceIsReportedAgain(t *testing.T) { story(t) }
 
 // A waiting candidate whose reads are all answered is silent when a renewal and the answer to its
 // request for a sign are missing, since the last renewal.
-func TestSilent_WaitingCandidate(t *testing.T) {
-	k := newKit(t)
-	k.lead(leader.Config{})
-	k.clock.Advance(time.Second)
-	b, _ := k.stand("b", leader.Config{})
-	k.clock.Advance(time.Second)
-	renewed := k.renewal()
-	k.store.Link("b").Isolate()
-	k.clock.AdvanceTo(renewed.Add(quiet - 1))
-	before := b.Stats().Silent
-	k.clock.AdvanceTo(renewed.Add(quiet))
-	after := b.Stats().Silent
-	check.That(t, before == 0 && after == quiet, "silent for %v, and then for %v", before, after)
-}
+func TestSilent_WaitingCandidate(t *testing.T) { story(t) }
 
 // Where no renewal is due there is nothing to be silent about: an election without a leader sends no
 // request for a sign. When a read is lost, the candidate asks at once.
@@ -160,42 +68,10 @@ func TestSilent_IdleElection(t *testing.T) {
 
 // A server that is cut off denies a request by itself. So a leader that may not ask for the settings
 // moves as well, and keeps its lease.
-func TestForceReconnect_DenialIsNoSign(t *testing.T) {
-	k := newKit(t)
-	c, _ := k.lead(leader.Config{ForceReconnect: true})
-	k.clock.Advance(time.Second)
-	term, _ := c.Term()
-	link := k.store.Link("a")
-	link.FailSettings(-1, leader.ErrPermission)
-	renewed := k.renewal()
-	link.Isolate()
-	k.clock.AdvanceTo(renewed.Add(quiet))
-	k.clock.Advance(time.Second)
-	s := c.Stats()
-	check.That(t, s.Silent == 0 && term.Err() == nil,
-		"a second after it was to move: %v, silent for %v", term.Err(), s.Silent)
-}
+func TestForceReconnect_DenialIsNoSign(t *testing.T) { story(t) }
 
 // On a healthy server a waiting candidate that may not ask is not silent for that.
-func TestSilent_NotByDenial(t *testing.T) {
-	k := newKit(t)
-	a, _ := k.lead(leader.Config{})
-	k.clock.Advance(time.Second)
-	b, _ := k.stand("b", leader.Config{})
-	k.clock.Advance(time.Second)
-	k.store.Link("b").FailSettings(-1, leader.ErrPermission)
-	k.renewal()
-	k.store.Link("a").Close()
-	<-a.Done()
-	before := k.store.Link("b").Requests().Settings
-	for range 120 {
-		k.clock.Advance(100 * time.Millisecond)
-		s := b.Stats()
-		check.Must(t, s.Silent == 0, "silent for %v", s.Silent)
-	}
-	n := k.store.Link("b").Requests().Settings - before
-	check.That(t, n != 0, "it has not asked")
-}
+func TestSilent_NotByDenial(t *testing.T) { story(t) }
 
 // heldStore holds back the replies to requests for the settings, once the test says so.
 type heldStore struct {

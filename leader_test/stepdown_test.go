@@ -2,7 +2,6 @@ package leader_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"log/slog"
 	"strings"
@@ -21,35 +20,7 @@ import (
 const asks = "natsleader.ask.E.e"
 
 // On request, a leader hands over in order, and StepDown returns when it has.
-func TestStepDown(t *testing.T) {
-	kinds(t, func(w *world) {
-		var log bytes.Buffer
-		a := w.standAs(leader.Config{ID: "a", DrainTimeout: 3 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		w.at(20 * time.Second)
-		b := w.stand("b")
-		w.at(20500 * time.Millisecond)
-		a.news()
-		b.news()
-		token := a.lastTerm(t).Token()
-		var asked leader.Holder
-		call := w.begin(func() (err error) {
-			asked, err = leader.StepDown(w.Context(), w.dial("operator").bucket(t), "e", "jane@laptop")
-			return err
-		})
-		w.at(22500 * time.Millisecond)
-		call.pending()
-		a.saw(t, "20.5s fenced resigned")
-		a.lastTerm(t).Release()
-		w.at(w.now())
-		call.returned(22500*time.Millisecond, nil)
-		check.That(t, asked.ID == "a" && asked.Token == token, "StepDown returned %v", asked)
-		b.saw(t, "22.5s observed nobody", "22.5s pending", "22.5s elected")
-		w.leads(a, b)
-		if want := `msg="asked to hand over" election=e id=a token=`; !strings.Contains(log.String(), want) || !strings.Contains(log.String(), "by=jane@laptop answer=accepted") {
-			t.Errorf("the log is\n%s", log.String())
-		}
-	})
-}
+func TestStepDown(t *testing.T) { story(t) }
 
 // petitionOf returns a request to step down, as any client may send it.
 func petitionOf(session string, token uint64) []byte {
@@ -118,53 +89,17 @@ func TestStepDown_IsRefused(t *testing.T) {
 		a.lastTerm(t).Release()
 		w.at(3 * time.Second)
 		asking.returned(2*time.Second, nil)
+		check.That(t, strings.Contains(log.String(), `msg="asked to hand over" election=e id=a token=`) && strings.Contains(log.String(), "by=eve answer=accepted"),
+			"the log is\n%s", log.String())
 		resigning.returned(2*time.Second, nil)
 	})
 }
 
 // There is no leader to ask, no leader that listens, or no time.
-func TestStepDown_ReachesNoLeader(t *testing.T) {
-	inSealed(t, func(w *world) {
-		operator := w.dial("operator").bucket(t)
-		step := func(ctx context.Context) error {
-			_, err := leader.StepDown(ctx, operator, "e", "test")
-			return err
-		}
-		check.Is(t, step(w.Context()), leader.ErrNoLeader)
-		a := w.stand("a")
-		w.at(time.Second)
-		a.cut()
-		call := w.begin(func() error { return step(w.Context()) })
-		w.at(6 * time.Second)
-		call.returned(6*time.Second, leader.ErrUnreachable)
-		a.open()
-		w.at(20 * time.Second)
-		a.news()
-		ctx, cancel := context.WithCancel(w.Context())
-		cancel()
-		check.Is(t, step(ctx), context.Canceled)
-		w.leads(a)
-		check.Is(t, step(w.Context()), nil) // it listens again after a reconnection
-		a.saw(t, "20s deposed resigned", "20s observed nobody")
-	})
-}
+func TestStepDown_ReachesNoLeader(t *testing.T) { story(t) }
 
 // StepDown also works if the leader's answer is lost.
-func TestStepDown_AnswerIsLost(t *testing.T) {
-	inSealed(t, func(w *world) {
-		a := w.stand("a")
-		w.at(time.Second)
-		a.news()
-		a.treat(drop, func(f frame) bool { return f.dir == up && strings.HasPrefix(string(f.body), `{"v":1,"answer"`) })
-		call := w.begin(func() error {
-			_, err := leader.StepDown(w.Context(), w.dial("operator").bucket(t), "e", "test")
-			return err
-		})
-		w.at(1500 * time.Millisecond)
-		call.returned(time.Second, nil)
-		a.saw(t, "1s deposed resigned", "1s observed nobody")
-	})
-}
+func TestStepDown_AnswerIsLost(t *testing.T) { story(t) }
 
 // A draining leader answers a repeated request, and is not pushed any further.
 func TestStepDown_OfDrainingLeader(t *testing.T) {

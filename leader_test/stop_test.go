@@ -1,7 +1,6 @@
 package leader_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -31,167 +30,19 @@ func (c *candidate) ended(t *testing.T, want error) {
 }
 
 // A stopped leader is replaced at the same instant.
-func TestStop_HandsOverAtOnce(t *testing.T) {
-	kinds(t, func(w *world) {
-		a, b := w.veterans()
-		w.ok(a.Stop(w.Context()))
-		w.isAt(20500*time.Millisecond, "Stop returned")
-		a.ended(t, nil)
-		a.saw(t, "20.5s deposed stopped")
-		b.saw(t, "20.5s observed nobody", "20.5s pending", "20.5s elected")
-	})
-}
+func TestStop_HandsOverAtOnce(t *testing.T) { story(t) }
 
 // Fault 2 of docs/faults.md: the end of the context.
-func TestContextEnd_StopsGracefully(t *testing.T) {
-	kinds(t, func(w *world) {
-		ctx, cancel := context.WithCancel(w.Context())
-		a := w.campaign(ctx, w.dial("a"), "e", leader.Config{ID: "a"})
-		w.at(20 * time.Second)
-		b := w.stand("b")
-		w.at(20500 * time.Millisecond)
-		a.news()
-		b.news()
-		term := a.lastTerm(t)
-		check.That(t, term.Context().Err() == nil, "the term is over before")
-		cancel()
-		a.saw(t, "20.5s deposed stopped")
-		a.ended(t, nil)
-		check.Is(t, context.Cause(term.Context()), leader.ErrStopped)
-		b.saw(t, "20.5s observed nobody", "20.5s pending", "20.5s elected")
-	})
-}
+func TestContextEnd_StopsGracefully(t *testing.T) { story(t) }
 
-func TestContextEnd_Drains(t *testing.T) {
-	inSealed(t, func(w *world) {
-		ctx, cancel := context.WithCancel(w.Context())
-		a := w.campaign(ctx, w.dial("a"), "e", leader.Config{ID: "a", DrainTimeout: 10 * time.Second})
-		w.at(3500 * time.Millisecond)
-		a.news()
-		cancel()
-		w.at(9 * time.Second)
-		a.saw(t, "3.5s fenced stopped")
-		a.lastTerm(t).Release()
-		a.saw(t, "9s deposed stopped")
-		a.ended(t, nil)
-	})
-}
+func TestContextEnd_Drains(t *testing.T) { story(t) }
 
 // A context that has ended before the campaign makes no leader.
-func TestContextEnd_BeforeCampaign(t *testing.T) {
-	inSealed(t, func(w *world) {
-		ctx, cancel := context.WithCancel(w.Context())
-		cancel()
-		a := w.campaign(ctx, w.dial("a"), "e", leader.Config{ID: "a"})
-		w.at(time.Minute)
-		a.saw(t)
-		a.ended(t, nil)
-	})
-}
+func TestContextEnd_BeforeCampaign(t *testing.T) { story(t) }
 
 // Fault 1 of docs/faults.md: Stop twice, and in every state. No candidate leads
 // afterwards.
-func TestStop_ReturnsInEveryState(t *testing.T) {
-	for _, k := range []struct {
-		name  string
-		bring func(w *world) *candidate // into the state
-		state leader.State
-		took  time.Duration
-		saw   string
-	}{
-		{"that waits", func(w *world) *candidate {
-			w.sealed()
-			w.stand("b")
-			w.at(time.Second)
-			a := w.stand("a")
-			w.at(3500 * time.Millisecond)
-			return a
-		}, leader.StateCandidate, 0, ""},
-		{"that is pending", func(w *world) *candidate {
-			w.ordinary()
-			a := w.stand("a")
-			w.at(3500 * time.Millisecond)
-			return a
-		}, leader.StatePending, 0, ""},
-		{"that leads", func(w *world) *candidate {
-			w.sealed()
-			a := w.stand("a")
-			w.at(3500 * time.Millisecond)
-			return a
-		}, leader.StateLeader, 0, "deposed stopped"},
-		{"that is fenced", func(w *world) *candidate {
-			w.sealed()
-			a := w.stand("a")
-			w.at(3500 * time.Millisecond)
-			a.blackhole(up, down)
-			w.at(8500 * time.Millisecond) // it wrote last at 7.75s, and that may still arrive
-			return a
-		}, leader.StateFenced, 5250 * time.Millisecond, "deposed expired"},
-		{"that leads without a server", func(w *world) *candidate {
-			w.sealed()
-			a := w.stand("a")
-			w.at(3500 * time.Millisecond)
-			a.cut()
-			return a
-		}, leader.StateLeader, 5500 * time.Millisecond, "deposed stopped"}, // it wrote last at 3s
-		{"that sits out", func(w *world) *candidate {
-			w.sealed()
-			a := w.stand("a")
-			w.at(3500 * time.Millisecond)
-			w.ok(a.Resign(w.Context()))
-			return a
-		}, leader.StateCandidate, 0, ""},
-		{"that has no bucket", func(w *world) *candidate {
-			a := w.stand("a")
-			w.at(3500 * time.Millisecond)
-			return a
-		}, leader.StateCandidate, 0, ""},
-		{"that has no server", func(w *world) *candidate {
-			cl := w.dial("a")
-			cl.cut()
-			w.at(time.Second)
-			a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
-			w.at(3500 * time.Millisecond)
-			return a
-		}, leader.StateCandidate, 0, ""},
-		{"that waits for the answer to its first request", func(w *world) *candidate {
-			w.sealed()
-			cl := w.dial("a")
-			cl.blackhole(down)
-			a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a"})
-			w.at(500 * time.Millisecond)
-			return a
-		}, leader.StateCandidate, 0, ""},
-		{"that has just begun", func(w *world) *candidate {
-			w.sealed()
-			return w.stand("a")
-		}, 0, 0, "any"},
-	} {
-		inBubble.run(t, k.name, func(t *testing.T, w *world) {
-			a := k.bring(w)
-			check.Must(t, k.state == 0 || a.State() == k.state, "a is %v", a.State())
-			if k.saw != "any" {
-				a.news()
-			}
-			at := w.now()
-			calls := []*call{}
-			for range 3 {
-				calls = append(calls, w.begin(func() error { return a.Stop(w.Context()) }))
-			}
-			time.Sleep(k.took)
-			for _, c := range calls {
-				c.returned(at+k.took, nil)
-			}
-			w.begin(func() error { return a.Stop(w.Context()) }).returned(at+k.took, nil)
-			a.ended(t, nil)
-			got := strings.Join(a.news(), "|")
-			check.That(t, k.saw == "any" || strings.Contains(got, k.saw), "a saw %q, want %q", got, k.saw)
-			a.open()
-			w.at(w.now() + time.Minute)
-			a.saw(t)
-		})
-	}
-}
+func TestStop_ReturnsInEveryState(t *testing.T) { story(t) }
 
 // Fault 1 of docs/faults.md: Stop from inside the event loop.
 func TestStop_FromTheEventLoop(t *testing.T) {
@@ -221,90 +72,17 @@ func TestStop_FromTheEventLoop(t *testing.T) {
 
 // Fault 1 of docs/faults.md: Stop while the write that wins is in flight; fault 7: it is
 // applied, and then released.
-func TestStop_ReleasesWinInFlight(t *testing.T) {
-	inSealed(t, func(w *world) {
-		a := w.behind(treat(hold, isWrite))
-		w.at(100 * time.Millisecond)
-		b := w.stand("b")
-		// b is behind it in the queue.
-		w.at(100 * time.Millisecond)
-		b.saw(t, "100ms pending", "100ms elected")
-		w.ok(b.Stop(w.Context()))
-		w.at(200 * time.Millisecond)
-		stop := w.begin(func() error { return a.Stop(w.Context()) })
-		w.at(500 * time.Millisecond)
-		stop.pending()
-		a.open() // refused: b has written
-		stop.returned(500*time.Millisecond, nil)
-		a.saw(t, "100ms observed b", "100ms observed nobody")
-		w.at(time.Minute)
-		a.saw(t)
-	})
-	inSealed(t, func(w *world) {
-		a := w.behind(treat(hold, isWrite))
-		w.at(200 * time.Millisecond)
-		stop := w.begin(func() error { return a.Stop(w.Context()) })
-		w.at(500 * time.Millisecond)
-		stop.pending()
-		a.open() // accepted, and released at once
-		stop.returned(500*time.Millisecond, nil)
-		a.saw(t)
-		b := w.stand("b")
-		b.saw(t, "500ms pending", "500ms elected")
-	})
-}
+func TestStop_ReleasesWinInFlight(t *testing.T) { story(t) }
 
 // The release of a stopped leader follows a renewal that is in flight. Fault 1 of
 // docs/faults.md: Stop while a renewal is in flight.
-func TestStop_ReleasesAfterRenewal(t *testing.T) {
-	inSealed(t, func(w *world) {
-		a, b := w.pair()
-		a.detain(down)
-		w.at(4100 * time.Millisecond)
-		stop := w.begin(func() error { return a.Stop(w.Context()) })
-		a.saw(t, "4.1s deposed stopped")
-		w.at(4200 * time.Millisecond)
-		stop.pending()
-		b.saw(t)
-		a.open()
-		stop.returned(4200*time.Millisecond, nil)
-		b.saw(t, "4.2s observed nobody", "4.2s pending", "4.2s elected")
-	})
-}
+func TestStop_ReleasesAfterRenewal(t *testing.T) { story(t) }
 
 // Stop ends the candidate when the context of the call ends.
-func TestStop_EndsWithItsContext(t *testing.T) {
-	inSealed(t, func(w *world) {
-		a := w.standAs(leader.Config{ID: "a", DrainTimeout: time.Hour})
-		w.at(3500 * time.Millisecond)
-		a.news()
-		a.blackhole(up, down)
-		ctx, cancel := context.WithTimeout(w.Context(), 2*time.Second)
-		defer cancel()
-		stop := w.begin(func() error { return a.Stop(ctx) })
-		w.at(5 * time.Second)
-		a.saw(t, "3.5s fenced stopped", "4.25s faulted unreachable")
-		stop.pending()
-		w.at(5500 * time.Millisecond)
-		stop.returned(5500*time.Millisecond, context.DeadlineExceeded)
-		a.saw(t, "5.5s deposed stopped")
-		a.ended(t, nil)
-	})
-}
+func TestStop_EndsWithItsContext(t *testing.T) { story(t) }
 
 // A candidate that stops while it is pending for a lease releases nothing.
-func TestStop_WhilePending(t *testing.T) {
-	inOrdinary(t, func(w *world) {
-		a := w.stand("a")
-		w.at(3500 * time.Millisecond)
-		w.ok(a.Stop(w.Context()))
-		w.isAt(3500*time.Millisecond, "Stop returned")
-		b := w.stand("b")
-		w.at(time.Minute)
-		// The last write of a was at 3s; b received it at 3.5s.
-		b.saw(t, "3.5s observed a pending", "9.5s observed nobody", "9.5s pending", "9.5s elected")
-	})
-}
+func TestStop_WhilePending(t *testing.T) { story(t) }
 
 // Fault 2 of docs/faults.md: a panic in a worker.
 func TestWorkerPanic_IsOneLoss(t *testing.T) {

@@ -152,51 +152,10 @@ func as(petition []byte, other map[string]any) []byte {
 	return data
 }
 
-func TestTransfer_IsRefused(t *testing.T) {
-	inRostered(t, func(w *world) {
-		cfg := leader.Config{ID: "a", Queue: true, RefuseRequests: true}
-		a := w.standAs(cfg)
-		w.at(time.Second)
-		cfg.ID = "b"
-		b := w.standAs(cfg)
-		w.at(5 * time.Second)
-		for _, id := range []string{"b", ""} {
-			_, err := leader.Transfer(w.Context(), w.ops.bucket(t), "e", id, "eve")
-			check.That(w, errors.Is(err, leader.ErrRequestRefused), "Transfer to %q: %v", id, err)
-		}
-		w.ledBy(a, a, b)
-	})
-}
+func TestTransfer_IsRefused(t *testing.T) { story(t) }
 
 // A missing roster is reported once, and a queue is a race.
-func TestQueue_WithoutRoster(t *testing.T) {
-	inSealed(t, func(w *world) {
-		a := w.standAs(leader.Config{ID: "a", Queue: true})
-		w.at(time.Second)
-		b := w.standAs(leader.Config{ID: "b", Queue: true})
-		w.at(time.Minute)
-		for c, at := range map[*candidate]string{a: "0s", b: "1s"} {
-			got := c.without("pending", "elected", "observed")
-			check.That(w, slices.Equal(got, []string{at + " faulted no roster"}), "%s saw %q", c.ID(), got)
-		}
-		w.ok(a.Resign(w.Context()))
-		w.isAt(time.Minute, "resigned")
-		w.at(w.now())
-		b.saw(t, "1m0s observed nobody", "1m0s pending", "1m0s elected")
-		w.at(3 * time.Minute)
-		b.saw(t)
-
-		// Made later, it is used: a stands behind c.
-		w.rosterOf()
-		c := w.standAs(leader.Config{ID: "c", Queue: true})
-		w.at(3*time.Minute + 3*lease)
-		w.ledBy(b, a, b, c)
-		all := check.Got(leader.Roster(w.Context(), w.ops.bucket(t), "e"))(w)
-		check.That(w, len(all) == 2, "%v stand", all)
-		w.ok(b.Resign(w.Context()))
-		w.isAt(3*time.Minute+3*lease, "resigned")
-	})
-}
+func TestQueue_WithoutRoster(t *testing.T) { story(t) }
 
 // rosterOf makes the roster of the existing bucket E.
 func (w *world) rosterOf() {
@@ -234,42 +193,10 @@ func TestRoster_LostIsFilledAgain(t *testing.T) {
 
 // The leader's connection is lost and comes back, and its view is opened anew. A
 // candidate's connection is lost, and it keeps its place.
-func TestQueue_Reconnections(t *testing.T) {
-	inRostered(t, func(w *world) {
-		cs := w.queue("a", "b", "c")
-		cs[0].cut()
-		cs[1].cut()
-		w.at(21 * time.Second)
-		cs[0].open()
-		cs[1].open()
-		w.at(25 * time.Second)
-		d := w.standAs(leader.Config{ID: "d", Queue: true})
-		w.at(30 * time.Second)
-		w.ledBy(cs[0], append(cs, d)...)
-		w.follow("b", "c", "d")
-		w.begin(func() error { return cs[0].Transfer(w.Context(), "d") }).returned(30*time.Second, nil) // seen by the new view
-		w.at(40 * time.Second)
-		w.ok(d.Resign(w.Context()))
-		w.ledBy(cs[1], append(cs, d)...)
-	})
-}
+func TestQueue_Reconnections(t *testing.T) { story(t) }
 
 // A restart of the server with the roster on file changes nothing.
-func TestQueue_OutlivesRestart(t *testing.T) {
-	bubble(t, func(w *world) {
-		w.rosterOf()
-		cs := w.queue("a", "b", "c")
-		w.stopServer()
-		w.at(21 * time.Second)
-		w.startServer()
-		w.at(30 * time.Second)
-		w.ledBy(cs[0], cs...)
-		w.follow("b", "c")
-		w.ok(cs[0].Resign(w.Context()))
-		w.isAt(30*time.Second, "resigned")
-		w.ledBy(cs[1], cs...)
-	})
-}
+func TestQueue_OutlivesRestart(t *testing.T) { story(t) }
 
 // Among many candidates on one connection, the next leader receives the release first.
 // The others learn only of its term.

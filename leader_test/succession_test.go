@@ -1,12 +1,9 @@
 package leader_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
@@ -48,102 +45,23 @@ func (k kit) roster() (ids []string) {
 
 // The candidate that has waited longest follows, at once and with one write. A
 // candidate that resigns goes to the end.
-func TestQueue_FollowsInOrder(t *testing.T) {
-	k := newKit(t)
-	cs := k.queue(5, leader.Config{})
-	for round := range 12 {
-		got := k.roster()
-		check.Must(t, len(got) == 4 && got[0] == fmt.Sprint("c", (round+1)%5), "round %d: %v stand", round, got)
-		before := k.store.Requests().Writes
-		check.OK(k, cs[round%5].Resign(t.Context()))
-		k.clock.Advance(0)
-		k.leads(cs[(round+1)%5], k.clock.Elapsed())
-		writes := k.store.Requests().Writes - before
-		check.That(t, writes == 2, "round %d: a handover took %d writes, want the release and one more", round, writes)
-		k.clock.Advance(20 * time.Second)
-	}
-}
+func TestQueue_FollowsInOrder(t *testing.T) { story(t) }
 
 // Candidates that died in the queue cost a turn each, and the next candidate leads
 // after them.
-func TestQueue_DeadCostTheirTurn(t *testing.T) {
-	k := newKit(t)
-	cs := k.queue(10, leader.Config{TurnTimeout: 100 * time.Millisecond})
-	for i := 1; i <= 5; i++ {
-		k.store.Link(cs[i].ID()).Cut()
-	}
-	at := k.clock.Elapsed()
-	before := k.store.Requests().Writes
-	check.OK(k, cs[0].Resign(t.Context()))
-	k.clock.Advance(499 * time.Millisecond)
-	check.Must(t, !cs[6].IsLeader(), "it did not wait for its turn")
-	k.clock.Advance(time.Millisecond)
-	k.leads(cs[6], at+500*time.Millisecond)
-	k.clock.Advance(time.Second)
-	if writes := k.store.Requests().Writes - before; writes > 3 {
-		t.Errorf("%d writes", writes) // the release, the one that elects, and a renewal with the new line
-	}
-}
+func TestQueue_DeadCostTheirTurn(t *testing.T) { story(t) }
 
 // A leader that dies is followed by the first in line one lease after its last renewal.
-func TestQueue_FollowsDeadLeader(t *testing.T) {
-	k := newKit(t)
-	cs := k.queue(4, leader.Config{})
-	k.store.Link("c0").Cut()
-	renewed, _ := cs[1].Leader()
-	k.clock.AdvanceTo(renewed.Renewed.Add(15 * time.Second))
-	k.leads(cs[1], k.clock.Elapsed())
-}
+func TestQueue_FollowsDeadLeader(t *testing.T) { story(t) }
 
 // In a queue no candidate that stays is overtaken, however soon leaders resign.
-func TestQueue_HastyLeaders(t *testing.T) {
-	k := newKit(t)
-	cs := k.queue(12, leader.Config{LeaseDuration: 10 * time.Second})
-	for i := range 11 {
-		check.OK(k, cs[i].Resign(t.Context()))
-		k.clock.Advance(0)
-		k.leads(cs[i+1], k.clock.Elapsed())
-		k.clock.Advance(time.Duration(i) * time.Millisecond)
-	}
-}
+func TestQueue_HastyLeaders(t *testing.T) { story(t) }
 
 // A candidate that stops leaves the roster, and no other candidate waits for it.
-func TestQueue_StoppedLeaves(t *testing.T) {
-	k := newKit(t)
-	cs := k.queue(4, leader.Config{})
-	check.OK(k, cs[1].Stop(t.Context()))
-	k.clock.Advance(0)
-	got := k.roster()
-	check.That(t, slices.Equal(got, []string{"c2", "c3"}), "%v stand", got)
-	at := k.clock.Elapsed()
-	check.OK(k, cs[0].Stop(t.Context()))
-	k.clock.Advance(0)
-	k.leads(cs[2], at)
-}
+func TestQueue_StoppedLeaves(t *testing.T) { story(t) }
 
 // The highest priority follows, and the longest waiting among equals.
-func TestPriority_FollowsInOrder(t *testing.T) {
-	k := newKit(t)
-	stand := func(id string, priority int) *leader.Candidate {
-		c, _ := k.stand(id, leader.Config{Queue: true, Priority: priority})
-		k.clock.Advance(time.Second)
-		return c
-	}
-	first := stand("first", 0)
-	stand("low", -1)
-	zero, high, same := stand("zero", 0), stand("high", 5), stand("same", 5)
-	k.clock.Advance(10 * time.Second)
-	got := k.roster()
-	check.Must(t, slices.Equal(got, []string{"high", "same", "zero", "low"}), "%v stand", got)
-	for _, next := range []*leader.Candidate{high, same, zero} { // a candidate that resigned waits
-		at := k.clock.Elapsed()
-		check.OK(k, first.Resign(t.Context()))
-		k.clock.Advance(0)
-		k.leads(next, at)
-		first = next
-		k.clock.Advance(time.Second)
-	}
-}
+func TestPriority_FollowsInOrder(t *testing.T) { story(t) }
 
 // With Preempt the leader hands over in order to a higher priority that has stood for a
 // lease, and to none that comes and goes.
@@ -176,27 +94,7 @@ func TestPreempt(t *testing.T) {
 }
 
 // Transfer names the next leader, which leads at once, while the others wait.
-func TestTransfer(t *testing.T) {
-	k := newKit(t)
-	cs := k.queue(4, leader.Config{TurnTimeout: 200 * time.Millisecond})
-	k.stand("racer", leader.Config{}) // would be first without the name
-	k.clock.Advance(5 * time.Second)
-	at := k.clock.Elapsed()
-	before := k.store.Requests().Writes
-	check.OK(k, cs[0].Transfer(t.Context(), "c3"))
-	k.clock.Settle()
-	k.leads(cs[3], at)
-	check.Equal(t, k.store.Requests().Writes-before, 2, "%d writes")
-	k.clock.Advance(time.Second)
-	if err := cs[3].Transfer(t.Context(), "stranger"); !errors.Is(err, leader.ErrRequestRefused) || !strings.Contains(err.Error(), notStanding) || !cs[3].IsLeader() {
-		t.Errorf("to a stranger: %v", err)
-	}
-	check.Is(t, cs[1].Transfer(t.Context(), "c2"), leader.ErrNotLeader)
-	check.Is(t, cs[3].Transfer(t.Context(), ""), leader.ErrInvalidConfig)
-	if id, err := cs[3].TransferAny(t.Context()); err != nil || id != "c1" {
-		t.Errorf("to anybody: %q, %v", id, err)
-	}
-}
+func TestTransfer(t *testing.T) { story(t) }
 
 // A named successor that is gone costs one turn, and the caller gets an error, which names the holder.
 func TestTransfer_ToTheDead(t *testing.T) {
@@ -220,35 +118,10 @@ func TestTransfer_ToTheDead(t *testing.T) {
 }
 
 // If its successor does not take over, a leader leads again after a few turns.
-func TestQueue_LeaderReturns(t *testing.T) {
-	k := newKit(t)
-	cs := k.queue(2, leader.Config{TurnTimeout: 200 * time.Millisecond})
-	k.store.Link("c1").Cut()
-	at := k.clock.Elapsed()
-	result := make(chan error, 1)
-	go func() { result <- cs[0].Transfer(t.Context(), "c1") }()
-	for cs[0].IsLeader() {
-		k.clock.Settle()
-	}
-	k.clock.Advance(2 * time.Second)
-	check.Is(t, <-result, leader.ErrNotSucceeded)
-	k.leads(cs[0], at+1200*time.Millisecond)
-}
+func TestQueue_LeaderReturns(t *testing.T) { story(t) }
 
 // Without a roster a race works as before, and a leader can still name a successor.
-func TestTransfer_WithoutRoster(t *testing.T) {
-	k := newKit(t)
-	a, _ := k.stand("a", leader.Config{})
-	k.clock.Advance(time.Second)
-	k.stand("b", leader.Config{})
-	c, _ := k.stand("c", leader.Config{})
-	k.clock.Advance(time.Second)
-	check.OK(k, a.Transfer(t.Context(), "c"))
-	k.clock.Settle()
-	k.leads(c, 2*time.Second)
-	check.Is(t, check.Err(c.TransferAny(t.Context())), leader.ErrNoRoster)
-	check.Equal(t, k.store.Requests().Announcements, 0, "%d announcements")
-}
+func TestTransfer_WithoutRoster(t *testing.T) { story(t) }
 
 // Several seats are filled in the order of one roster. Each candidate stands in it
 // once, and no leader stands in it.
@@ -310,23 +183,7 @@ func TestPriority_OneSeatGivesWay(t *testing.T) {
 }
 
 // A Resign during a handover returns when the key is given up.
-func TestResign_DuringTransfer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := newKit(t)
-		cs := k.queue(3, leader.Config{DrainTimeout: 5 * time.Second})
-		term, _ := cs[0].Term()
-		transfer, resign := make(chan error, 1), make(chan error, 1)
-		go func() { transfer <- cs[0].Transfer(t.Context(), "c2") }()
-		synctest.Wait()
-		go func() { resign <- cs[0].Resign(t.Context()) }()
-		synctest.Wait()
-		k.store.Link("c2").Cut()
-		term.Release()
-		check.OK(k, <-resign)
-		k.clock.Advance(time.Second)
-		check.Is(t, <-transfer, leader.ErrNotSucceeded)
-	})
-}
+func TestResign_DuringTransfer(t *testing.T) { story(t) }
 
 // TransferAny returns the candidate that took the key of the seat that was given up.
 func TestTransferAny_OfASeat(t *testing.T) {
@@ -359,44 +216,8 @@ func TestPriority_FickleRival(t *testing.T) {
 }
 
 // In a bucket for small records, a leader goes on without publishing the line.
-func TestLine_OversizedIsLeftOut(t *testing.T) {
-	k := newKit(t, leadertest.WithMaxValue(300))
-	cs := k.queue(12, leader.Config{})
-	k.clock.Advance(time.Minute)
-	check.Must(t, cs[0].IsLeader(), "it could not renew")
-	at := k.clock.Elapsed()
-	check.OK(k, cs[0].Resign(t.Context()))
-	k.clock.Advance(10 * time.Second)
-	h, err := leader.Lookup(t.Context(), k.store, "e")
-	check.That(t, err == nil && h.Since.Sub(clockStart) == at, "%v since %v, %v", h, h.Since, err)
-}
+func TestLine_OversizedIsLeftOut(t *testing.T) { story(t) }
 
 // A Resign that is cut off returns when its lease keeps no other candidate out any
 // more.
-func TestResign_CutOffReturns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		k := newKit(t)
-		cs := k.queue(1, leader.Config{})
-		k.store.Link("c0").Cut()
-		resign, transfer := make(chan error, 1), make(chan error, 1)
-		go func() { resign <- cs[0].Resign(t.Context()) }()
-		synctest.Wait()
-		k.clock.Advance(14*time.Second - 1) // it has renewed its lease of 15s a second ago
-		synctest.Wait()
-		select {
-		case err := <-resign:
-			t.Fatalf("it returned %v at %v", err, k.clock.Elapsed())
-		default:
-		}
-		k.clock.Advance(1)
-		check.OK(k, <-resign)
-		k.store.Link("c0").Restore()
-		k.clock.Advance(time.Minute)
-		check.Must(t, cs[0].IsLeader(), "it does not lead again")
-		k.store.Link("c0").Cut()
-		go func() { transfer <- cs[0].Transfer(t.Context(), "other") }()
-		synctest.Wait()
-		k.clock.Advance(20 * time.Second)
-		check.That(t, (<-transfer) != nil, "nobody has taken over")
-	})
-}
+func TestResign_CutOffReturns(t *testing.T) { story(t) }

@@ -1,0 +1,493 @@
+package leader_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// verbs are what an actor of a story can do.
+var verbs map[string]func(s *stage, who string, args []string)
+
+func init() { // the verbs use one another
+	verbs = map[string]func(s *stage, who string, args []string){
+		// A candidate.
+		"campaigns": (*stage).campaigns,
+		"stops": func(s *stage, who string, args []string) {
+			ctx := s.within(args)
+			s.call(who, "Stop", func() (any, error) { return nil, s.cast[who].Stop(ctx) })
+		},
+		"resigns": func(s *stage, who string, _ []string) {
+			s.call(who, "Resign", func() (any, error) { return nil, s.cast[who].Resign(s.Context()) })
+		},
+		"transfers": func(s *stage, who string, args []string) {
+			if len(args) == 0 {
+				s.call(who, "TransferAny", func() (any, error) { return s.cast[who].TransferAny(s.Context()) })
+				return
+			}
+			s.call(who, "Transfer", func() (any, error) { return nil, s.cast[who].Transfer(s.Context(), args[0]) })
+		},
+		"proclaims": func(s *stage, who string, args []string) {
+			ctx := s.within(args[1:])
+			s.call(who, "Proclaim", func() (any, error) { return nil, s.cast[who].Proclaim(ctx, []byte(args[0])) })
+		},
+		"releases": func(s *stage, who string, args []string) {
+			s.cast[who].lastTerm(s.T).Release()
+		},
+		"releases-first": func(s *stage, who string, _ []string) { s.cast[who].terms[0].Release() },
+		"cancels":        func(s *stage, who string, _ []string) { s.cancel[who]() },
+		"works":          (*stage).works,
+		"jumps": func(s *stage, who string, args []string) {
+			s.clocks[who].ahead.Add(int64(s.duration(args[0])))
+		},
+		"is": func(s *stage, who string, _ []string) { s.note(who, "is %v", s.cast[who].State()) },
+		"term": func(s *stage, who string, _ []string) { // the newest
+			c, term := s.cast[who], s.cast[who].lastTerm(s.T)
+			now, led := c.Term()
+			check.That(s, led == (term.Err() == nil) && led == c.IsLeader() && (!led || now == term), "%s leads in one sense only", who)
+			check.Equal(s, causeName(context.Cause(term.Context())), causeName(term.Err()), "the context ends with %s")
+			if led {
+				s.note(who, "its term is valid for %v", term.Remaining())
+				return
+			}
+			s.note(who, "its term is over: %s", causeName(term.Err()))
+		},
+		"knows": func(s *stage, who string, _ []string) {
+			h, ok := s.cast[who].Leader()
+			if !ok {
+				h = leader.Holder{}
+			}
+			s.note(who, "knows that %s leads", holderName(h))
+		},
+		"counts": func(s *stage, who string, args []string) {
+			stats := reflect.ValueOf(s.cast[who].Stats())
+			for _, name := range args {
+				s.note(who, "has %s %v", name, stats.FieldByName(name))
+			}
+		},
+		"drained": func(s *stage, who string, _ []string) { s.note(who, "Drained %v", s.cast[who].drained()) },
+		"leads": func(s *stage, who string, args []string) { // and these believe it
+			var all []*candidate
+			for _, id := range append(args, who) {
+				if id != "somebody" {
+					all = append(all, s.cast[id])
+				}
+			}
+			if led := s.leads(all...); who != "somebody" {
+				check.Equal(s, led.ID(), who, "%s leads")
+			}
+		},
+		"sees": func(s *stage, who string, _ []string) {
+			for _, h := range s.cast[who].Leaders() {
+				s.note(who, "sees %s on seat %d", h.ID, h.Seat)
+			}
+		},
+
+		// A connection.
+		"dials": func(s *stage, who string, _ []string) { s.client(who, nats.RetryOnFailedConnect(true)) },
+		"cut": func(s *stage, who string, _ []string) {
+			if s.kit != nil {
+				s.kit.Link(who).Cut()
+				return
+			}
+			s.client(who).cut()
+		},
+		"back": func(s *stage, who string, _ []string) {
+			if s.kit != nil {
+				s.kit.Link(who).Restore()
+				return
+			}
+			s.client(who).open()
+		},
+		"closes": func(s *stage, who string, _ []string) {
+			if s.kit != nil {
+				s.kit.Link(who).Close()
+				return
+			}
+			s.client(who).nc.Close()
+		},
+		"caught-up": func(s *stage, who string, _ []string) { s.client(who).openInTurn() },
+		"loses":     func(s *stage, who string, args []string) { s.client(who).treat(drop, frames(args)) },
+		"delays":    func(s *stage, who string, args []string) { s.client(who).treat(hold, frames(args)) },
+		"gone-with-a-write-under-way": func(s *stage, who string, _ []string) {
+			deliver := s.client(who).takeHeld()
+			s.client(who).cut()
+			deliver(s.world, "$KV.E.e")
+		},
+		"deafened": func(s *stage, who string, _ []string) { s.client(who).deafen() },
+		"first-write-late": func(s *stage, who string, _ []string) {
+			s.client(who).filter(firstWrite())
+		},
+		"refused": func(s *stage, who string, args []string) {
+			s.client(who).refuse(s.world, check.Got(strconv.Atoi(args[0]))(s), len(args) > 1)
+		},
+		"link": func(s *stage, who string, args []string) { s.method(s.kit.Link(who), args) },
+		"sent": func(s *stage, who string, args []string) { // requests of the kinds, or of all kinds
+			var n int64
+			if s.kit == nil {
+				n = s.requests(s.client(who))
+			} else {
+				all := s.kit.Requests()
+				if who != "store" {
+					all = s.kit.Link(who).Requests()
+				}
+				for _, kind := range args {
+					n += reflect.ValueOf(all).FieldByName(kind).Int()
+				}
+				if len(args) == 0 {
+					n = int64(all.Total())
+				}
+				who = strings.Join(append([]string{who}, args...), " ")
+			}
+			if before, ok := s.sent[who]; ok {
+				s.note(who, "sent %d", n-before)
+			}
+			s.sent[who] = n
+		},
+
+		// An operator, by the name of the key, or of another thing.
+		"deleted": func(s *stage, key string, _ []string) { s.ok(s.kv().Delete(s.Context(), key)) },
+		"purged": func(s *stage, key string, _ []string) {
+			s.note(key, "purged: %v", s.kv().Purge(s.Context(), key) == nil)
+		},
+		"put": func(s *stage, key string, args []string) { s.write(s.kv(), key, strings.Join(args, " ")) },
+		"found": func(s *stage, key string, args []string) {
+			h, err := leader.Lookup(s.Context(), s.store("operator"), key)
+			s.ok(err)
+			since := "never"
+			if !h.Since.IsZero() {
+				since = h.Since.Sub(s.zero).String()
+			}
+			s.note(key, "is held by %s since %s", cmp.Or(strings.Join(args, ""), holderName(h)), since)
+		},
+		"waited-for": func(s *stage, key string, args []string) {
+			all, err := leader.Roster(s.Context(), s.store("operator"), key)
+			if s.ok(err); len(args) > 0 {
+				s.note(key, "is waited for by %d", len(all))
+				return
+			}
+			for _, h := range all {
+				s.note(key, "is waited for by %s%s", h.ID, map[bool]string{true: " (denied)"}[h.Denied])
+			}
+		},
+		"stepped-down": func(s *stage, key string, args []string) {
+			s.call(key, "StepDown", func() (any, error) {
+				h, err := leader.StepDown(s.Context(), s.store("operator"), key, "jane@laptop")
+				return h.ID, err
+			})
+		},
+		"handed-to": func(s *stage, key string, args []string) {
+			s.call(key, "Transfer", func() (any, error) {
+				h, err := leader.Transfer(s.Context(), s.store("operator"), key, strings.Join(args, ""), "jane@laptop")
+				return h.ID, err
+			})
+		},
+		"gone": func(s *stage, stream string, _ []string) { s.ok(s.ops.js.DeleteStream(s.Context(), stream)) },
+		"made": func(s *stage, place string, _ []string) { places[place](s.world) },
+		"emptied": func(s *stage, stream string, _ []string) {
+			s.note(stream, "emptied: %v", check.Got(s.ops.js.Stream(s.Context(), stream))(s).Purge(s.Context()) == nil)
+		},
+		"rolled-up": func(s *stage, subject string, _ []string) {
+			_, err := s.ops.js.PublishMsg(s.Context(), &nats.Msg{Subject: subject, Header: nats.Header{"Nats-Rollup": {"all"}}, Data: []byte("x")})
+			s.note(subject, "rolled up: %v", err == nil)
+		},
+		"last-message-deleted": func(s *stage, stream string, _ []string) {
+			of := check.Got(s.ops.js.Stream(s.Context(), stream))(s)
+			s.note(stream, "its last message deleted: %v", of.DeleteMsg(s.Context(), of.CachedInfo().State.LastSeq) == nil)
+		},
+		"down":        func(s *stage, _ string, _ []string) { s.stopServer() },
+		"up":          func(s *stage, _ string, _ []string) { s.startServer() },
+		"snapshot":    func(s *stage, _ string, _ []string) { s.past = s.kit.Snapshot() },
+		"rolled-back": func(s *stage, _ string, _ []string) { s.kit.Rollback(s.past) },
+		"configured":  func(s *stage, _ string, args []string) { s.kit.Configure(kits[strings.Join(args, " ")]...) },
+		"store":       func(s *stage, _ string, args []string) { s.method(s.kit, args) },
+
+		// A lock.
+		"acquires": func(s *stage, who string, args []string) { s.acquires(leader.Acquire, who, args) },
+		"tries":    func(s *stage, who string, args []string) { s.acquires(leader.TryAcquire, who, args) },
+		"unlocked": func(s *stage, lock string, args []string) {
+			ctx := s.within(args)
+			s.call(lock, "Unlock", func() (any, error) {
+				if err := s.locks[lock].Unlock(ctx); err != nil {
+					return textOf(err), nil
+				}
+				return nil, nil
+			})
+		},
+		"released": func(s *stage, lock string, _ []string) { s.locks[lock].Release() },
+		"held":     func(s *stage, lock string, _ []string) { s.note(lock, "Err: %s", causeName(s.locks[lock].Err())) },
+	}
+}
+
+// client returns the connection of an actor, and makes it if there is none.
+func (s *stage) client(who string, opts ...nats.Option) *client {
+	s.Helper()
+	if s.dialed[who] == nil {
+		s.dialed[who] = s.dial(who, opts...)
+	}
+	return s.dialed[who]
+}
+
+// store returns the bucket over the connection of an actor.
+func (s *stage) store(who string) leader.Store {
+	s.Helper()
+	if s.kit != nil {
+		return s.kit.Link(who)
+	}
+	return s.client(who).bucket(s.T)
+}
+
+// within returns a context that ends after the time after "within". "within 0s" has ended.
+func (s *stage) within(args []string) context.Context {
+	s.Helper()
+	if len(args) < 2 || args[0] != "within" {
+		return s.Context()
+	}
+	ctx, cancel := context.WithTimeout(s.Context(), s.duration(args[1]))
+	s.Cleanup(cancel)
+	return ctx
+}
+
+func (s *stage) duration(text string) time.Duration { return check.Got(time.ParseDuration(text))(s) }
+
+// call makes a call, which may take time, and notes what it returns.
+func (s *stage) call(who, name string, f func() (any, error)) {
+	go func() {
+		got, err := f()
+		switch {
+		case err != nil:
+			s.noteLast(who, "%s returns %s", name, errorNames(err))
+		case got != nil:
+			s.noteLast(who, "%s returns %v", name, got)
+		default:
+			s.noteLast(who, "%s returns", name)
+		}
+	}()
+	synctest.Wait()
+}
+
+// errorNames returns the names of the errors that an error is, and otherwise its text.
+func errorNames(err error) string {
+	name := causeName(err)
+	for _, of := range []error{context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, of) && name != fmt.Sprint(err) {
+			name += " and " + of.Error()
+		}
+	}
+	return name
+}
+
+// textOf returns the text of an error, and the names of the errors that it is.
+func textOf(err error) string {
+	text := err.Error()
+	if names := errorNames(err); names != text {
+		text += " (" + names + ")"
+	}
+	return text
+}
+
+// config reads settings by their names, like Seats=2 and Queue.
+func (s *stage) config(args []string) (cfg leader.Config) {
+	s.Helper()
+	v := reflect.ValueOf(&cfg).Elem()
+	for _, arg := range args {
+		name, value, _ := strings.Cut(arg, "=")
+		field := v.FieldByName(name)
+		check.Must(s, field.IsValid(), "no setting %q", name)
+		if value == "" {
+			value = "true"
+		}
+		field.Set(s.parse(value, field.Type()))
+	}
+	return cfg
+}
+
+// parse reads a value of that type.
+func (s *stage) parse(text string, as reflect.Type) reflect.Value {
+	s.Helper()
+	switch as {
+	case reflect.TypeFor[time.Duration]():
+		return reflect.ValueOf(s.duration(text))
+	case reflect.TypeFor[bool]():
+		return reflect.ValueOf(text == "true")
+	case reflect.TypeFor[int]():
+		return reflect.ValueOf(check.Got(strconv.Atoi(text))(s))
+	case reflect.TypeFor[error]():
+		return reflect.ValueOf(map[string]error{
+			"permission": leader.ErrPermission, "unreachable": leader.ErrUnreachable, "no-bucket": leader.ErrNoBucket,
+		}[text])
+	default:
+		return reflect.ValueOf(text).Convert(as)
+	}
+}
+
+// method calls a method by its name.
+func (s *stage) method(of any, args []string) {
+	s.Helper()
+	m := reflect.ValueOf(of).MethodByName(args[0])
+	check.Must(s, m.IsValid(), "%T has no %s", of, args[0])
+	var in []reflect.Value
+	for i, arg := range args[1:] {
+		in = append(in, s.parse(arg, m.Type().In(i)))
+	}
+	m.Call(in)
+}
+
+// campaigns makes a candidate.
+func (s *stage) campaigns(who string, args []string) {
+	s.Helper()
+	election := "e"
+	if len(args) > 1 && args[0] == "for" {
+		election, args = args[1], args[2:]
+	}
+	ctx, cancel := context.WithCancel(s.Context())
+	s.Cleanup(cancel)
+	s.cancel[who] = cancel
+	if len(args) > 0 && args[0] == "too-late" {
+		cancel()
+		args = args[1:]
+	}
+	s.clocks[who] = &jumpy{Clock: leader.SystemClock()}
+	if len(args) > 0 && args[0] == "jumpy" {
+		args = args[1:]
+	} else {
+		delete(s.clocks, who)
+	}
+	cfg := s.config(args)
+	cfg.ID = who
+	if clock := s.clocks[who]; clock != nil {
+		cfg.Clock = clock
+	}
+	if s.kit == nil {
+		c := s.campaign(ctx, s.client(who), election, cfg)
+		s.cast[who] = c
+		go s.ending(c)
+		return
+	}
+	link := s.kit.Link(who)
+	c := &candidate{Candidate: check.Got(leader.Campaign(ctx, link, election, cfg))(s), read: make(chan struct{})}
+	go c.record(s.T, s.zero, s.checker(election))
+	s.cast[who] = c
+	go s.ending(c)
+	s.Cleanup(func() {
+		link.Close()
+		<-c.read
+	})
+}
+
+// ending notes the end of a candidate.
+func (s *stage) ending(c *candidate) {
+	<-c.Done()
+	<-c.read
+	if err := c.Err(); err != nil {
+		s.noteLast(c.ID(), "ends: %s", causeName(err))
+		return
+	}
+	s.noteLast(c.ID(), "ends")
+}
+
+// works starts a loop over the terms of a candidate. The body works on for a while after the end of
+// its context, or ends in another way after that time.
+func (s *stage) works(who string, args []string) {
+	s.Helper()
+	d, how := s.duration(args[0]), strings.Join(args[1:], "")
+	body := func(term *leader.Term) bool {
+		s.note(who, "begins to work")
+		defer s.note(who, "ends its work")
+		if how == "" {
+			<-term.Context().Done()
+		}
+		if how == "release" {
+			term.Release()
+			how = ""
+		}
+		time.Sleep(d)
+		switch how {
+		case "panic":
+			panic("of a worker")
+		case "Goexit":
+			runtime.Goexit()
+		}
+		return how != "break"
+	}
+	end := make(chan struct{})
+	s.Cleanup(func() { <-end }) // the context of the test, and so the candidate, has ended then
+	go func() {
+		defer close(end)
+		defer s.note(who, "leaves the loop")
+		defer func() { _ = recover() }()
+		for term := range s.cast[who].Terms() {
+			if !body(term) {
+				return
+			}
+		}
+	}()
+}
+
+// frames returns whether a frame is of one of these kinds.
+func frames(kinds []string) func(frame) bool {
+	is := map[string]func(f frame) bool{
+		"requests": func(f frame) bool { return f.dir == up },
+		"replies":  func(f frame) bool { return f.dir == down },
+		"writes":   isWrite,
+		"acks": func(f frame) bool {
+			return f.dir == down && strings.Contains(string(f.body), `"stream":"KV_E"`) && strings.Contains(string(f.body), `"seq"`)
+		},
+		"answers": func(f frame) bool { return f.dir == up && strings.HasPrefix(string(f.body), `{"v":1,"answer"`) },
+		"pongs":   func(f frame) bool { return f.dir == down && strings.HasPrefix(string(f.raw), "PONG") },
+		"opening": func(f frame) bool {
+			return f.dir == up && (strings.HasPrefix(f.subject, "$JS.API.CONSUMER.") || strings.HasPrefix(string(f.raw), "PING"))
+		},
+	}
+	return func(f frame) bool {
+		for _, kind := range kinds {
+			if is[kind](f) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// acquires is a call of Acquire or TryAcquire, for the lock of that name.
+func (s *stage) acquires(call func(context.Context, leader.Store, string, leader.Config) (*leader.Lock, error), who string, args []string) {
+	s.Helper()
+	name, ctx := args[0], s.within(args[1:])
+	if args = args[1:]; ctx != s.Context() {
+		args = args[2:]
+	}
+	cfg := s.config(args)
+	cfg.ID, cfg.LeaseDuration = cmp.Or(cfg.ID, who), lease
+	if s.buckets[who] == nil {
+		s.buckets[who] = s.store(who)
+	}
+	b := s.buckets[who]
+	go func() {
+		lock, err := call(ctx, b, "e", cfg)
+		if s.locked(lock); err != nil {
+			text, held := textOf(err), new(leader.HeldError)
+			if errors.As(err, &held) {
+				text, _, _ = strings.Cut(text, " leads") // on whichever seat
+			}
+			s.noteLast(name, "is not acquired: %s", text)
+			return
+		}
+		s.noting.Lock()
+		s.locks[name] = lock
+		s.noting.Unlock()
+		s.noteLast(name, "is acquired, seat %d", lock.Seat())
+	}()
+	synctest.Wait()
+}

@@ -64,8 +64,8 @@ func bubble(t *testing.T, cfg leader.BucketConfig, test func(w *world), opts ...
 	runtime.GC()
 	runtime.GC()
 	dir := testserver.StoreDir(t)
-	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t, o: &server.Options{DontListen: true, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true}}
+	alone(t, func(w *world) {
+		w.o = &server.Options{DontListen: true, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true}
 		for _, opt := range opts {
 			opt(w.o)
 		}
@@ -73,14 +73,14 @@ func bubble(t *testing.T, cfg leader.BucketConfig, test func(w *world), opts ...
 		nc := w.dial()
 		var err error
 		w.js, err = jetstream.New(nc)
-		expect.Must(t, err == nil, "%v", err)
+		expect.OK(w, err)
 		cfg.Name = "elections"
-		w.bucket, err = leader.CreateBucket(t.Context(), w.js, cfg)
-		expect.Must(t, err == nil, "%v", err)
-		t.Cleanup(func() {
+		w.bucket, err = leader.CreateBucket(w.Context(), w.js, cfg)
+		expect.OK(w, err)
+		w.Cleanup(func() {
 			for _, c := range w.stands {
 				err := c.Stop(context.Background())
-				expect.That(t, err == nil, "%v", err)
+				expect.That(w, err == nil, "%v", err)
 			}
 			time.Sleep(time.Minute) // what was given up has ended by then
 			nc.Close()
@@ -88,6 +88,15 @@ func bubble(t *testing.T, cfg leader.BucketConfig, test func(w *world), opts ...
 			w.s.WaitForShutdown()
 			time.Sleep(time.Second) // the loops that flush the server's store end at their next turn
 		})
+		test(w)
+	})
+}
+
+// alone runs a test in a world without a server.
+func alone(t *testing.T, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{T: t}
 		test(w)
 		w.compare()
 	})

@@ -16,8 +16,7 @@ import (
 func (w *world) complete(lines ...string) {
 	w.Helper()
 	for _, line := range lines {
-		out, err := os.Create(filepath.Join(w.TempDir(), "out"))
-		expect.OK(w, err)
+		out := expect.Got(os.Create(filepath.Join(w.TempDir(), "out")))(w)
 		stdout := os.Stdout
 		os.Stdout = out
 		_, errs, code := w.run("--completion-bash " + line)
@@ -43,8 +42,7 @@ func TestCompletion(t *testing.T) {
 			w.campaigns("billing", leader.Config{ID: id, Roster: true})
 		}
 		w.campaigns("mail", leader.Config{ID: "web-4", Roster: true})
-		other, err := leader.OpenBucket(w.js, "other")
-		expect.OK(w, err)
+		other := expect.Got(leader.OpenBucket(w.js, "other"))(w)
 		w.bucket = other
 		w.campaigns("elsewhere", leader.Config{})
 		w.withContext("production", `{"url":"nats://127.0.0.1:1"}`)

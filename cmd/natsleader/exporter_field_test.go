@@ -36,8 +36,7 @@ func startExporter(t *testing.T, url string, args ...string) exporter {
 // stop ends it as a terminal does.
 func (e exporter) stop() {
 	e.Helper()
-	err := e.cmd.Process.Signal(os.Interrupt)
-	expect.That(e, err == nil, "%v", err)
+	expect.OK(e, e.cmd.Process.Signal(os.Interrupt))
 	expect.Equal(e, endOf(e.T, e.cmd), 0, "exit code %d")
 }
 
@@ -79,7 +78,6 @@ func pageOf(t *testing.T, address string) (status int, body string) {
 		return 0, err.Error() // the caller tries again, or prints it
 	}
 	defer response.Body.Close() //nolint:errcheck // nothing is written
-	text, err := io.ReadAll(response.Body)
-	expect.OK(t, err)
+	text := expect.Got(io.ReadAll(response.Body))(t)
 	return response.StatusCode, string(text)
 }

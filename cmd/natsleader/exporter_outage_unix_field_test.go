@@ -22,16 +22,17 @@ func (e exporter) unread(why string) {
 func TestExporter_BucketUnread(t *testing.T) {
 	t.Parallel()
 	const led = `election_led{bucket="elections",election="billing",seat="1"} 1`
-	all := processCluster(t)
-	campaigns(t, all["s1"].url, "elections", "billing", leader.Config{LeaseDuration: 5 * time.Second}) // which its Stop waits for
-	e := startExporter(t, all["s1"].url)
+	c := startTrio(t, "")
+	c.makes(leader.BucketConfig{Name: "elections"})
+	campaigns(t, c.url("admin"), "elections", "billing", leader.Config{LeaseDuration: 5 * time.Second}) // which its Stop waits for
+	e := startExporter(t, c.servers[0].url)
 	e.shows(led)
-	all["s1"].signal(t, syscall.SIGSTOP)
+	c.servers[0].signal(syscall.SIGSTOP)
 	e.unread("the connection was lost")
-	all["s1"].signal(t, syscall.SIGCONT)
+	c.servers[0].signal(syscall.SIGCONT)
 	e.shows(led)
-	for _, name := range []string{"s2", "s3"} {
-		all[name].signal(t, syscall.SIGKILL)
+	for _, s := range c.servers[1:] {
+		s.kill()
 	}
 	e.unread("the cluster has lost its quorum")
 	e.stop()

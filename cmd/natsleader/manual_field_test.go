@@ -13,8 +13,7 @@ import (
 
 // Every command of the table in docs/cli.md is in the manual page, with its long help, and every exit code.
 func TestManual_Complete(t *testing.T) {
-	page, err := os.ReadFile("../../docs/cli.md")
-	expect.OK(t, err)
+	page := expect.Got(os.ReadFile("../../docs/cli.md"))(t)
 	out := strings.ReplaceAll(succeeds(t, "--help-man"), `\-`, "-")
 	printed(t, out, ".TH NATSLEADER 1 ", "\n.SS \"run ", "$NATSLEADER_BUCKET", strings.Split(runHelp, "\n")[0])
 	overview, rest, _ := strings.Cut(string(page), "\n## Install\n")

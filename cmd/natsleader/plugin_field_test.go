@@ -71,16 +71,13 @@ func natsCommand(t *testing.T, command string, args ...string) (string, int) {
 	app.ErrorWriter(io.Discard)
 	app.UsageWriter(io.Discard)
 
-	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	expect.OK(t, err)
+	out := expect.Got(os.Create(filepath.Join(t.TempDir(), "out")))(t)
 	stdout, stderr := os.Stdout, os.Stderr
 	os.Stdout, os.Stderr = out, out // the plugin inherits them
 	app.MustParseWithUsage(args)
 	os.Stdout, os.Stderr = stdout, stderr
-	err = out.Close()
-	expect.OK(t, err)
-	printed, err := os.ReadFile(out.Name())
-	expect.OK(t, err)
+	expect.OK(t, out.Close())
+	printed := expect.Got(os.ReadFile(out.Name()))(t)
 	return string(printed), code
 }
 

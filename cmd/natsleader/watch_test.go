@@ -60,8 +60,7 @@ func TestWatch_DeafFeedEndsNoLease(t *testing.T) {
 		w.campaigns("billing", leader.Config{ID: "a", LeaseDuration: 5 * time.Second})
 		time.Sleep(time.Millisecond)
 		defer w.follow("watch")()
-		stream, err := w.js.Stream(w.Context(), "KV_elections")
-		expect.OK(w, err)
+		stream := expect.Got(w.js.Stream(w.Context(), "KV_elections"))(w)
 		w.notef("# the consumers are deleted\n")
 		for info := range stream.ListConsumers(w.Context()).Info() {
 			expect.OK(w, stream.DeleteConsumer(w.Context(), info.Name))

@@ -84,7 +84,7 @@ func TestAlerts_InAnHourOfFaults(t *testing.T) {
 	ghost := startScraped(t, "ghost", trio.url("admin")) // no target
 	ghost.lead("elections", "ghost")
 	for _, bucket := range []string{"elections", "doomed"} {
-		targets["exporter-"+bucket] = startExporter(t, trio.url("admin"), "--bucket", bucket).address
+		targets["exporter-"+bucket] = startExporter(t, trio.url("admin"), bucket)
 	}
 	s := alertScript{t, startPrometheus(t, targets), time.Now()}
 	s.quiet("all is well", 20*time.Second)

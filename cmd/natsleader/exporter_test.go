@@ -3,10 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,6 +101,10 @@ func TestExporter_AllElections(t *testing.T) {
 			time.Sleep(10 * time.Second)
 			w.exported()
 		}
+		var silent atomic.Bool
+		w.dialled = func(c net.Conn) net.Conn {
+			return &deaf{c, func(b []byte) bool { return !silent.Load() || !strings.Contains(string(b), "$JS.API.") }}
+		}
 		defer w.follow("exporter --bucket jobs --timeout 1h -s nats://boss:boss@127.0.0.1:4222")()
 		at("there is no bucket", func() error { return nil })
 		_, body := w.get("/connected")
@@ -114,6 +120,9 @@ func TestExporter_AllElections(t *testing.T) {
 			_, failed := w.js.Publish(w.Context(), "$KV.jobs.dead", []byte(record))
 			return errors.Join(err, failed)
 		})
+		at("the cluster has lost its quorum: JetStream does not answer", func() error { silent.Store(true); return nil })
+		at("it answers again", func() error { silent.Store(false); return nil })
+		w.dialled = nil
 		at("the server restarts", func() error { w.restart(); return nil })
 		reload := func(deny ...string) error {
 			o := w.o.Clone()

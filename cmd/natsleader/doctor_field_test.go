@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	expect "github.com/natsleader/natsleader/internal/check"
@@ -139,8 +138,7 @@ func TestBucketAdd_OldServer(t *testing.T) {
 	url := startNATS(t, "2.10.29", "old", fmt.Sprintf("jetstream { store_dir: %q }", testserver.StoreDir(t))).url
 	fails(t, natsleader(t, "bucket", "add", "-s", url, "--roster"), exitBucket, "update the servers to nats-server 2.11")
 	_, js := connectTo(t, url)
-	info, err := js.AccountInfo(t.Context())
-	expect.That(t, err == nil && info.Streams == 0, "%+v, %v", info, err)
+	expect.Equal(t, expect.Got(js.AccountInfo(t.Context()))(t).Streams, 0, "%d streams")
 	succeeds(t, "bucket", "add", "-s", url)
 	finds(t, url, []string{"--roster"}, 1, "\nwarning server nats-server 2.10.29 ", "\nwarning roster the bucket keeps no roster",
 		" -> update the servers to nats-server 2.11 or later, then: natsleader bucket add elections --roster")
@@ -168,16 +166,12 @@ func TestDoctor_InterruptedStore(t *testing.T) {
 	cmd := natsleader(t, "doctor", "-s", "nats://"+l.Addr().String())
 	started(t, cmd)
 	for subject := ""; !strings.Contains(subject, ".natsleader_doctor_"); {
-		var m *nats.Msg
-		m = expect.Got(created.NextMsg(patience))(t)
-		subject = m.Subject
+		subject = expect.Got(created.NextMsg(patience))(t).Subject
 	}
 	expect.OK(t, cmd.Process.Signal(syscall.SIGTERM))
 	expect.Equal(t, endOf(t, cmd), exitSignal+int(syscall.SIGTERM), "exit code %d")
 	_, js := connectTo(t, s.ClientURL())
-	if info, err := js.AccountInfo(t.Context()); err != nil || info.Streams != 1 {
-		t.Errorf("%+v, %v", info, err)
-	}
+	expect.Equal(t, expect.Got(js.AccountInfo(t.Context()))(t).Streams, 1, "%d streams")
 }
 
 // On a cluster, bucket add with one replica says how many servers there are, and what to give. More replicas than the

@@ -4,10 +4,14 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	expect "github.com/natsleader/natsleader/internal/check"
 )
 
 // The metrics of run show the process of the command, its starts, and how its runs ended.
@@ -21,7 +25,7 @@ func TestRunMetrics_OfTheCommand(t *testing.T) {
 		t.Helper()
 		var body string
 		eventually(t, strings.Join(samples, ", "), func() bool {
-			_, body = pageOf(t, address+"/metrics")
+			body = pageOf(t, address+"/metrics")
 			for _, sample := range samples {
 				if !regexp.MustCompile(`(?m)^` + sample + `$`).MatchString(body) {
 					return false
@@ -38,7 +42,19 @@ func TestRunMetrics_OfTheCommand(t *testing.T) {
 	shows(`natsleader_command_exits_total{bucket="elections",code="0",election="jobs",stopped="true"} 1`)
 	p.waitBegun(2)
 	shows(`natsleader_command_starts_total{` + labels + `} 2`)
-	if _, body := pageOf(t, address+"/metrics"); strings.Contains(body, `stopped="false"`) {
+	if body := pageOf(t, address+"/metrics"); strings.Contains(body, `stopped="false"`) {
 		t.Error(fmt.Sprint("it counts an end that natsleader did not ask for:\n", body))
 	}
+}
+
+// pageOf reads a page of an HTTP server.
+func pageOf(t *testing.T, address string) string {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	response, err := client.Get(address)
+	if err != nil {
+		return err.Error() // the caller tries again, or prints it
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing is written
+	return string(expect.Got(io.ReadAll(response.Body))(t))
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	expect "github.com/natsleader/natsleader/internal/check"
-	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -19,12 +18,9 @@ import (
 func TestAlerts_DiskFullAndRestored(t *testing.T) {
 	t.Parallel()
 	disk := smallDisk(t)
-	port, store := testserver.FreePort(t), filepath.Join(disk, "js")
-	config := filepath.Join(t.TempDir(), "s.conf")
-	text := fmt.Sprintf("host: 127.0.0.1, port: %d\njetstream { store_dir: %q, max_file_store: 1GB }", port, store)
-	writeFile(t, config, text)
-	server := startDaemon(t, tool(t, "nats-server-v2.11.8"), "-c", config)
-	a := startScraped(t, "a", fmt.Sprintf("nats://127.0.0.1:%d", port))
+	store := filepath.Join(disk, "js")
+	server := startNATS(t, "2.11.8", "s1", fmt.Sprintf("jetstream { store_dir: %q, max_file_store: 1GB }", store))
+	a := startScraped(t, "a", server.url)
 	makes(t, a.js, leader.BucketConfig{Name: "small", MaxLease: 3 * time.Second})
 	server.kill()
 	backup := filepath.Join(t.TempDir(), "backup")

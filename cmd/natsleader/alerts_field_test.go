@@ -58,20 +58,15 @@ func (s alertScript) end(what string) {
 // of one name in two buckets fire none.
 func TestAlerts_InAnHourOfFaults(t *testing.T) {
 	t.Parallel()
-	trio := startTrio(t)
-	op := startScraped(t, "operator", trio.urls)
-	create := func(bucket string) { makes(t, op.js, leader.BucketConfig{Name: bucket, Replicas: 3}) }
+	trio := startTrio(t, "2.11.8")
+	op := startScraped(t, "operator", trio.url("admin"))
 	for _, bucket := range []string{"elections", "second", "doomed"} {
-		create(bucket)
+		trio.makes(leader.BucketConfig{Name: bucket})
 	}
 	targets := make(map[string]string)
 	all := make(map[string]*scrapedProcess)
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
-		urls := trio.urls
-		if name == "d" {
-			urls = strings.ReplaceAll(urls, "admin", "clerk")
-		}
-		all[name] = startScraped(t, name, urls)
+		all[name] = startScraped(t, name, trio.url(map[bool]string{true: "candidate", false: "admin"}[name == "d"]))
 		targets[name] = all[name].server.URL
 	}
 	shards := make(map[string]*leader.Candidate)
@@ -86,22 +81,19 @@ func TestAlerts_InAnHourOfFaults(t *testing.T) {
 	all["e"].stand("elections", "mail", leader.Config{})
 	all["e"].stand("elections", "north", leader.Config{})
 	all["e"].stand("elections", "south", leader.Config{})
-	ghost := startScraped(t, "ghost", trio.urls) // no target
+	ghost := startScraped(t, "ghost", trio.url("admin")) // no target
 	ghost.lead("elections", "ghost")
 	for _, bucket := range []string{"elections", "doomed"} {
-		targets["exporter-"+bucket] = startExporter(t, trio.urls, "--bucket", bucket).address
+		targets["exporter-"+bucket] = startExporter(t, trio.url("admin"), bucket)
 	}
 	s := alertScript{t, startPrometheus(t, targets), time.Now()}
 	s.quiet("all is well", 20*time.Second)
 
-	var lost int
-	eventually(t, "the stream has a leader", func() bool {
-		_, err := fmt.Sscanf(leadsStream(t, op.js), "s%d", &lost)
-		return err == nil
-	})
-	trio.servers[lost-1].kill()
+	var lost *serverProcess
+	eventually(t, "the stream has a leader", func() bool { lost = trio.leads(op.js); return lost != nil })
+	lost.kill()
 	s.quiet("a server of three is killed", 25*time.Second)
-	trio.servers[lost-1].start()
+	lost.start()
 	s.quiet("it is back", 15*time.Second)
 
 	// The lease is compressed as well, for an alert about its end. It is too short to outlive the
@@ -113,7 +105,7 @@ func TestAlerts_InAnHourOfFaults(t *testing.T) {
 
 	ghost.setCut(true)
 	all["f"].setCut(true)
-	trio.deny("$KV.elections.mail")
+	trio.permit("$KV.elections.mail")
 	for _, name := range []string{"b", "c"} {
 		all[name].leave(shards[name])
 	}
@@ -127,8 +119,8 @@ func TestAlerts_InAnHourOfFaults(t *testing.T) {
 
 	ghost.setCut(false)
 	all["f"].setCut(false)
-	trio.deny("")
-	create("doomed")
+	trio.permit()
+	trio.makes(leader.BucketConfig{Name: "doomed"})
 	for _, name := range []string{"b", "c"} {
 		all[name].stand("elections", "shards", leader.Config{Seats: 2})
 	}

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,14 +12,12 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -32,108 +29,6 @@ import (
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/metrics"
 )
-
-// tool returns a program of .tools, which `make servers` fills.
-func tool(t *testing.T, name string) string {
-	t.Helper()
-	path, err := filepath.Abs("../../.tools/" + name)
-	if err == nil {
-		_, err = os.Stat(path)
-	}
-	expect.Must(t, err == nil, "%v: \"make servers\" gets it", err)
-	return path
-}
-
-// daemon is a process that can be killed and started again.
-type daemon struct {
-	*testing.T
-	args []string
-	cmd  *exec.Cmd
-	log  bytes.Buffer
-}
-
-func (d *daemon) start() {
-	d.Helper()
-	d.cmd = exec.Command(d.args[0], d.args[1:]...) //nolint:gosec // of .tools
-	d.cmd.Stdout, d.cmd.Stderr = &d.log, &d.log
-	expect.OK(d, d.cmd.Start())
-}
-
-func (d *daemon) kill() {
-	if d.cmd != nil {
-		_ = d.cmd.Process.Kill()
-		_ = d.cmd.Wait()
-		d.cmd = nil
-	}
-}
-
-func startDaemon(t *testing.T, args ...string) *daemon {
-	t.Helper()
-	d := &daemon{T: t, args: args}
-	d.start()
-	t.Cleanup(func() {
-		d.kill()
-		if t.Failed() {
-			text := d.log.String()
-			t.Logf("%s:\n%s", filepath.Base(args[0]), text[max(0, len(text)-2000):])
-		}
-	})
-	return d
-}
-
-// serverTrio is a cluster of three server processes.
-type serverTrio struct {
-	*testing.T
-	dir     string
-	servers []*daemon // s1, s2, s3
-	ports   []int
-	cluster []string // the part of each configuration
-	urls    string   // for the client
-}
-
-// startTrio starts the cluster. The user "clerk" may do everything at first.
-func startTrio(t *testing.T) *serverTrio {
-	t.Helper()
-	s := &serverTrio{T: t, dir: t.TempDir(), cluster: clusterOfThree(t)}
-	var urls []string
-	for range 3 {
-		s.ports = append(s.ports, testserver.FreePort(t))
-		urls = append(urls, fmt.Sprintf("nats://admin:x@127.0.0.1:%d", s.ports[len(s.ports)-1]))
-	}
-	s.urls = strings.Join(urls, ",")
-	s.write("")
-	for i := range 3 {
-		s.servers = append(s.servers, startDaemon(t, tool(t, "nats-server-v2.11.8"), "-c", filepath.Join(s.dir, fmt.Sprintf("s%d.conf", i+1))))
-	}
-	return s
-}
-
-// write writes the configurations. clerk may not publish to what is denied.
-func (s *serverTrio) write(denied string) {
-	s.Helper()
-	for i := range 3 {
-		permissions := ""
-		if denied != "" {
-			permissions = fmt.Sprintf(", permissions: {publish: {deny: %q}}", denied)
-		}
-		config := fmt.Sprintf(`
-			server_name: s%d, host: 127.0.0.1, port: %d
-			jetstream { store_dir: %q }
-			%s
-			authorization { users: [ {user: admin, password: x}, {user: clerk, password: x%s} ] }`,
-			i+1, s.ports[i], filepath.Join(s.dir, fmt.Sprint(i)), s.cluster[i], permissions)
-		writeFile(s.T, filepath.Join(s.dir, fmt.Sprintf("s%d.conf", i+1)), config)
-	}
-}
-
-// deny takes a permission from clerk, or gives all back.
-func (s *serverTrio) deny(subject string) {
-	s.Helper()
-	s.write(subject)
-	for _, each := range s.servers {
-		expect.OK(s, each.cmd.Process.Signal(syscall.SIGHUP))
-	}
-}
 
 // scrapedProcess stands for a process: one connection, which can be cut, and its metrics.
 type scrapedProcess struct {
@@ -157,10 +52,8 @@ func startScraped(t *testing.T, name, urls string) *scrapedProcess {
 		nats.SetCustomDialer(p), nats.RetryOnFailedConnect(true), nats.IgnoreAuthErrorAbort(), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 	expect.OK(t, err)
 	t.Cleanup(p.nc.Close)
-	p.js, err = jetstream.New(p.nc)
-	expect.Must(t, err == nil, "%v", err)
-	page, err := metricsPage(&p.collector)
-	expect.OK(t, err)
+	p.js = expect.Got(jetstream.New(p.nc))(t)
+	page := expect.Got(metricsPage(&p.collector))(t)
 	p.server = httptest.NewServer(page)
 	t.Cleanup(p.server.Close)
 	return p
@@ -195,8 +88,7 @@ func (p *scrapedProcess) setCut(cut bool) {
 // stand starts a candidate that is scraped.
 func (p *scrapedProcess) stand(bucket, election string, cfg leader.Config) *leader.Candidate {
 	p.Helper()
-	b, err := leader.OpenBucket(p.js, bucket)
-	expect.OK(p, err)
+	b := expect.Got(leader.OpenBucket(p.js, bucket))(p)
 	cfg.ID = p.name
 	c, err := leader.Campaign(context.WithoutCancel(p.Context()), b, election, cfg)
 	if err == nil {
@@ -221,9 +113,20 @@ func (p *scrapedProcess) leave(c *leader.Candidate) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.Context(), patience)
 	defer cancel()
-	err := c.Stop(ctx)
-	expect.That(p, err == nil, "%v", err)
+	expect.OK(p, c.Stop(ctx))
 	p.collector.Remove(c)
+}
+
+// startExporter starts an exporter, and returns its address.
+func startExporter(t *testing.T, url, bucket string) string {
+	t.Helper()
+	cmd := natsleader(t, "--server", url, "exporter", "--http", "127.0.0.1:0", "--bucket", bucket)
+	out := started(t, cmd)
+	t.Cleanup(func() { _ = cmd.Wait() }) // the test's context has killed it
+	out.says(t, "serves http://")
+	_, rest, _ := strings.Cut(out.text(), "serves ")
+	address, _, _ := strings.Cut(rest, "\n")
+	return address
 }
 
 // timesFaster is by how much the hour is compressed.
@@ -232,15 +135,13 @@ const timesFaster = 10
 // compressed returns the rules with durations that are so much shorter.
 func compressed(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../deploy/prometheus/rules.yml")
-	expect.OK(t, err)
+	text := expect.Got(os.ReadFile("../../deploy/prometheus/rules.yml"))(t)
 	units := map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}
 	duration := regexp.MustCompile(`\d+[smh]\b`)
 	places := regexp.MustCompile(`\[[\dsmh:]+\]|for: \d+[smh]|offset \d+[smh]`)
 	faster := places.ReplaceAllStringFunc(string(text), func(place string) string {
 		return duration.ReplaceAllStringFunc(place, func(d string) string {
-			n, err := strconv.Atoi(d[:len(d)-1])
-			expect.OK(t, err)
+			n := expect.Got(strconv.Atoi(d[:len(d)-1]))(t)
 			return fmt.Sprintf("%dms", time.Duration(n)*units[d[len(d)-1:]]/timesFaster/time.Millisecond)
 		})
 	})
@@ -317,8 +218,7 @@ func (p monitor) query(expr string) []string {
 	}
 	var results []string
 	for _, r := range found {
-		labels, err := json.Marshal(r.Metric)
-		expect.OK(p, err)
+		labels := expect.Got(json.Marshal(r.Metric))(p)
 		results = append(results, fmt.Sprintf("%s %v", strings.ReplaceAll(string(labels), `"`, ""), r.Value[1]))
 	}
 	slices.Sort(results)
@@ -343,8 +243,7 @@ func (p monitor) alerts(since time.Duration) []string {
 // dashboardQueries returns the queries of panels and annotations in the shipped dashboard.
 func dashboardQueries(t *testing.T) (queries []string) {
 	t.Helper()
-	text, err := os.ReadFile("../../deploy/grafana/dashboard.json")
-	expect.OK(t, err)
+	text := expect.Got(os.ReadFile("../../deploy/grafana/dashboard.json"))(t)
 	for _, found := range regexp.MustCompile(`"expr": ("(?:[^"\\]|\\.)*")`).FindAllSubmatch(text, -1) {
 		var query string
 		expect.OK(t, json.Unmarshal(found[1], &query))

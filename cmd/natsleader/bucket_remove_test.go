@@ -30,7 +30,7 @@ func TestBucketRemove(t *testing.T) {
 		c := w.campaigns("billing", leader.Config{ID: "a"})
 		w.prompt("bucket rm elections", "bucket rm --yes", "bucket rm elections --yes")
 		crashed := record(w.T, w.js, "billing", "x", time.Nanosecond)
-		w.made(nil, c.Stop(w.Context()))
+		expect.OK(w, c.Stop(w.Context()))
 		put(w.T, w.js, "crashed", crashed)
 		put(w.T, w.js, "foreign", "not ours")
 		time.Sleep(time.Second) // by the server's clock the lease of x is over
@@ -56,7 +56,7 @@ func TestBucketRemove_OnlyOwn(t *testing.T) {
 		w.noteStreams()
 		w.prompt("bucket add left --roster --history 1d", "bucket rm left_roster --yes")
 		w.notef("# the stream of left is deleted\n")
-		w.made(nil, w.js.DeleteStream(w.Context(), "KV_left"))
+		expect.OK(w, w.js.DeleteStream(w.Context(), "KV_left"))
 		w.prompt("bucket rm left --yes")
 		w.noteStreams()
 		w.prompt("bucket rm left --yes --history", "bucket rm plain --yes --force")

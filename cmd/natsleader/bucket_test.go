@@ -23,8 +23,7 @@ func (w *world) made(_ any, err error) {
 // config returns the settings of a stream.
 func (w *world) config(stream string) jetstream.StreamConfig {
 	w.Helper()
-	s, err := w.js.Stream(w.Context(), stream)
-	w.made(s, err)
+	s := expect.Got(w.js.Stream(w.Context(), stream))(w)
 	return s.CachedInfo().Config
 }
 
@@ -36,7 +35,7 @@ func (w *world) noteStreams() {
 	for name := range all.Name() {
 		names = append(names, name)
 	}
-	w.made(nil, all.Err())
+	expect.OK(w, all.Err())
 	slices.Sort(names)
 	w.notef("# streams: %s\n", strings.Join(names, ", "))
 }
@@ -83,24 +82,19 @@ func TestBucketInfo_ReportsUnfit(t *testing.T) {
 // in terms of the flags.
 func TestBucketAdd_Adopt(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
-		kv, err := w.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "old", History: 5})
-		w.made(kv, err)
+		kv := expect.Got(w.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "old", History: 5}))(w)
 		for i := range 5 {
 			w.made(kv.PutString(w.Context(), "config", fmt.Sprint(i)))
 		}
 		revisions := func() {
-			var all []jetstream.KeyValueEntry
-			all, err = kv.History(w.Context(), "config")
-			w.made(all, err)
-			w.notef("# config has %s\n", plural(len(all), "revision"))
+			w.notef("# config has %s\n", plural(len(expect.Got(kv.History(w.Context(), "config"))(w)), "revision"))
 		}
 		w.prompt("bucket add old")
 		revisions()
 		w.prompt("bucket add old --adopt")
 		revisions()
 		w.notef("# a key that is no election\n")
-		odd, err := w.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "odd"})
-		w.made(odd, err)
+		odd := expect.Got(w.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "odd"}))(w)
 		w.made(odd.PutString(w.Context(), "key", "\x1b]0;title\a"))
 		w.prompt("bucket add odd")
 		w.notef("# a longer lease that may be running\n")
@@ -116,7 +110,7 @@ func TestBucketAdd_History(t *testing.T) {
 			"bucket add --history 1d --history-size 1KB", "bucket add --history 30d", "bucket add --max-lease 20s",
 			"bucket add --history 36h", "bucket add --history 1d --history-size 10MB", "bucket add --json")
 		w.notef("# the stream of the history is deleted\n")
-		w.made(nil, w.js.DeleteStream(w.Context(), historyStream("elections")))
+		expect.OK(w, w.js.DeleteStream(w.Context(), historyStream("elections")))
 		w.prompt("bucket info", "bucket add")
 		w.noteStreams()
 	})
@@ -152,7 +146,6 @@ func TestBucketAdd_FailedRoster(t *testing.T) {
 		remove("other")
 		add()
 	}, func(o *server.Options) {
-		err := o.ProcessConfigString("no_auth_user: a, accounts { A { jetstream { max_streams: 2 }, users: [ { user: a } ] } }")
-		expect.OK(t, err)
+		expect.OK(t, o.ProcessConfigString("no_auth_user: a, accounts { A { jetstream { max_streams: 2 }, users: [ { user: a } ] } }"))
 	})
 }

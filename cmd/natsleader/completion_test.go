@@ -11,21 +11,27 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
+// stdoutOf returns what a function prints to the standard output and error of the process.
+func stdoutOf(tb testing.TB, do func()) string {
+	tb.Helper()
+	out := expect.Got(os.Create(filepath.Join(tb.TempDir(), "out")))(tb)
+	stdout, stderr := os.Stdout, os.Stderr
+	os.Stdout, os.Stderr = out, out
+	do()
+	os.Stdout, os.Stderr = stdout, stderr
+	expect.OK(tb, out.Close())
+	return string(expect.Got(os.ReadFile(out.Name()))(tb))
+}
+
 // complete adds to the transcript what the shell offers for the last word of a command line. fisk prints it to
 // the standard output of the process. What a command or a flag of fisk itself adds is left out.
 func (w *world) complete(lines ...string) {
 	w.Helper()
 	for _, line := range lines {
-		out, err := os.Create(filepath.Join(w.TempDir(), "out"))
-		expect.OK(w, err)
-		stdout := os.Stdout
-		os.Stdout = out
-		_, errs, code := w.run("--completion-bash " + line)
-		os.Stdout = stdout
-		offered, err := os.ReadFile(out.Name())
-		expect.That(w, err == nil && errs == "" && code == 0, "%s: exit code %d, %v\n%s", line, code, err, errs)
-		_ = out.Close()
-		words := strings.Fields(string(offered))
+		words := strings.Fields(stdoutOf(w, func() {
+			_, errs, code := w.run("--completion-bash " + line)
+			expect.That(w, errs == "" && code == 0, "%s: exit code %d\n%s", line, code, errs)
+		}))
 		slices.Sort(words)
 		w.notef("$ natsleader %s\n%s\n", strings.ReplaceAll(line, "''", "<Tab>"), strings.Join(words, " "))
 	}
@@ -43,9 +49,7 @@ func TestCompletion(t *testing.T) {
 			w.campaigns("billing", leader.Config{ID: id, Roster: true})
 		}
 		w.campaigns("mail", leader.Config{ID: "web-4", Roster: true})
-		other, err := leader.OpenBucket(w.js, "other")
-		expect.OK(w, err)
-		w.bucket = other
+		w.bucket = expect.Got(leader.OpenBucket(w.js, "other"))(w)
 		w.campaigns("elsewhere", leader.Config{})
 		w.withContext("production", `{"url":"nats://127.0.0.1:1"}`)
 		w.withContext("staging", `{"url":"nats://127.0.0.1:1"}`)

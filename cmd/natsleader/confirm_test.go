@@ -28,6 +28,6 @@ func (w *world) answers(line, answer string, meanwhile func()) {
 	var screen bytes.Buffer
 	process := stdio{stdin: operator{meanwhile, answer, &screen}, stdout: &screen, stderr: &screen, dial: w.inProcess()}
 	code := execute(strings.Fields(line), process)
-	w.notef("$ natsleader %s\n%s", line, tokens.ReplaceAllString(screen.String(), "TOKEN"))
+	w.notef("$ natsleader %s\n%s", line, screen.String())
 	w.ended(code)
 }

@@ -59,14 +59,11 @@ func TestConnect_FlagsOverride(t *testing.T) {
 // An NKey, a token and the JetStream domain of the flags are used. Files that cannot be used are named, and
 // are not taken for a server that is gone.
 func TestConnect_Credentials(t *testing.T) {
-	pair, err := nkeys.CreateUser()
-	expect.OK(t, err)
-	public, err := pair.PublicKey()
-	expect.OK(t, err)
+	pair := expect.Got(nkeys.CreateUser())(t)
+	public := expect.Got(pair.PublicKey())(t)
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		w.Chdir(w.TempDir())
-		seed, err := pair.Seed()
-		expect.OK(w, err)
+		seed := expect.Got(pair.Seed())(w)
 		w.writeFile("user.nk", string(seed))
 		w.writeFile("cert.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
 		w.writeFile("text", "no key and no certificate")
@@ -100,8 +97,7 @@ func TestConnect_AccountWithoutJetStream(t *testing.T) {
 		text := `jetstream: enabled, no_auth_user: b
 accounts: {A: {users: [{user: none, password: none}]}, B: {jetstream: enabled, users: [{user: b, password: b}]}}`
 		expect.OK(t, os.WriteFile(conf, []byte(text), 0o600))
-		from, err := server.ProcessConfigFile(conf)
-		expect.OK(t, err)
+		from := expect.Got(server.ProcessConfigFile(conf))(t)
 		o.Accounts, o.Users, o.NoAuthUser = from.Accounts, from.Users, from.NoAuthUser
 	})
 }

@@ -18,7 +18,7 @@ import (
 
 // report adds findings to the transcript.
 func (w *world) report(title string, found ...finding) {
-	w.notef("# %s\n%s\n", title, strings.ReplaceAll(strings.Join(lines(found, 0), "\n"), server.VERSION, "VERSION"))
+	w.notef("# %s\n%s\n", title, strings.Join(lines(found, 0), "\n"))
 }
 
 // Doctor compares two looks at the servers of the stream, and counts without the missing ones
@@ -30,7 +30,7 @@ func TestDoctor_Replicas(t *testing.T) {
 	offline, silent := peer{Offline: true, Active: time.Minute}, peer{Active: time.Minute}
 	quiet := peer{Current: true, Active: 6 * time.Second}
 	behind := func(lag uint64, active time.Duration) peer { return peer{Lag: lag, Active: active} }
-	bubble(t, leader.BucketConfig{}, func(w *world) {
+	alone(t, func(w *world) {
 		for _, k := range []struct {
 			name       string
 			b, was, is peer // server b, and server c in the two looks
@@ -68,7 +68,7 @@ func TestDoctor_Replicas(t *testing.T) {
 
 // A stream without a leader, and one that lacks a server, are reported.
 func TestDoctor_VacantReplica(t *testing.T) {
-	bubble(t, leader.BucketConfig{}, func(w *world) {
+	alone(t, func(w *world) {
 		c := &jetstream.ClusterInfo{Name: "C", Leader: "a"}
 		e := environment{info: &jetstream.StreamInfo{Cluster: c}, looks: newReplicaLooks(c), name: "elections"}
 		check := func(replicas, servers int) {
@@ -85,6 +85,9 @@ func TestDoctor_VacantReplica(t *testing.T) {
 		w.report("in memory", checkStorage(w.Context(), &e)...)
 		e.info.Cluster = &jetstream.ClusterInfo{Name: "C"}
 		w.report("no leader", checkCluster(w.Context(), &e)...)
+		for _, e.asked = range []time.Duration{lossOfServer - 1, lossOfServer} {
+			w.report(fmt.Sprint("leases of ", e.asked), checkLease(w.Context(), &e)...)
+		}
 	})
 }
 

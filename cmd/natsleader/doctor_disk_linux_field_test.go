@@ -15,7 +15,6 @@ import (
 
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
-	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -27,8 +26,7 @@ func smallDisk(t *testing.T) string {
 		proof.Skip(t, "a tmpfs cannot be mounted here: ", err)
 	}
 	t.Cleanup(func() {
-		err := syscall.Unmount(dir, syscall.MNT_DETACH)
-		expect.That(t, err == nil, "%v", err)
+		expect.OK(t, syscall.Unmount(dir, syscall.MNT_DETACH))
 	})
 	return dir
 }
@@ -52,7 +50,7 @@ func fillDisk(t *testing.T, disk string) (ballast string) {
 // the server is restarted; the scratch stream cannot see that, and the elections do.
 func TestDoctor_FullDisk(t *testing.T) {
 	disk := smallDisk(t)
-	p := startProcess(t, "s1", fmt.Sprintf("jetstream { store_dir: %q, max_file_store: 1GB }", filepath.Join(disk, "js")), testserver.FreePort(t))
+	p := startNATS(t, "", "s1", fmt.Sprintf("jetstream { store_dir: %q, max_file_store: 1GB }", filepath.Join(disk, "js")))
 	newBucket(t, p.url, "elections", leader.BucketConfig{})
 	nc, js := connectTo(t, p.url)
 	put(t, js, "df", `{"v":1,"state":"leading","id":"worker-c","session":"s","n":1,"lease":"100ms","token":1}`)

@@ -26,7 +26,7 @@ func (w *world) remake(cfg leader.BucketConfig) {
 func (w *world) remove(stream string) {
 	w.Helper()
 	if err := w.js.DeleteStream(w.Context(), stream); !errors.Is(err, jetstream.ErrStreamNotFound) {
-		w.made(nil, err)
+		expect.OK(w, err)
 	}
 }
 

@@ -52,15 +52,11 @@ func (f findings) show(lines ...string) {
 	}
 }
 
-// madeUp are the names that doctor makes up, and inboxes.
-var madeUp = regexp.MustCompile(`(natsleader[._]doctor[._])\w{12}|(_INBOX\.)[\w.]+`)
-
 // doctor calls doctor. It returns the report without what is known, the exit code, and the findings of
 // the report.
 func (w *world) doctor(line string, known map[string]bool) (shown string, code int, found map[string]bool) {
 	out, errs, code := w.run("doctor " + line)
-	out = madeUp.ReplaceAllString(strings.ReplaceAll(out, server.VERSION, "VERSION"), "${1}${2}X")
-	report, sum, _ := strings.Cut(out, "\n\n")
+	report, sum, _ := strings.Cut(repeatable(out), "\n\n")
 	if known == nil {
 		sum = "\n" + sum
 	}
@@ -88,8 +84,7 @@ func TestDoctor_Load(t *testing.T) {
 		w.campaigns("billing", leader.Config{ID: "a", LeaseDuration: time.Minute})
 		w.campaigns("mail", leader.Config{ID: "b", LeaseDuration: 30 * time.Second})
 		c := w.campaigns("audit", leader.Config{ID: "c"})
-		err := c.Stop(w.Context())
-		expect.That(w, err == nil, "%v", err)
+		expect.OK(w, c.Stop(w.Context()))
 		f.show("", "--js-domain hub", "--js-domain elsewhere", "--bucket none --json")
 		w.prompt("doctor --lease=-3s", "doctor --election a..b", "doctor --system-context nobody's", "doctor --bucket a*b")
 	}, func(o *server.Options) { o.JetStreamDomain = "hub" })
@@ -103,8 +98,7 @@ func TestDoctor_Abandoned(t *testing.T) {
 		c := w.campaigns("released", leader.Config{ID: "a"})
 		lease := 10 * time.Second
 		text := record(w.T, w.js, "released", "b", lease)
-		err := c.Stop(w.Context())
-		expect.That(w, err == nil, "%v", err)
+		expect.OK(w, c.Stop(w.Context()))
 		for _, election := range []string{"df", "deleted"} {
 			put(w.T, w.js, election, text)
 		}
@@ -171,8 +165,7 @@ func TestDoctor_DisturbsNothing(t *testing.T) {
 		streams := func() (states []jetstream.StreamState) {
 			w.Helper()
 			for _, name := range []string{"KV_elections", "KV_elections_roster"} {
-				s, err := w.js.Stream(w.Context(), name)
-				expect.OK(w, err)
+				s := expect.Got(w.js.Stream(w.Context(), name))(w)
 				states = append(states, s.CachedInfo().State)
 			}
 			return states
@@ -241,8 +234,7 @@ func TestDoctor_Store(t *testing.T) {
 		nc := w.dial()
 		defer nc.Close()
 		synctest.Wait() // for the advisory about the bucket
-		created, err := nc.SubscribeSync("$JS.EVENT.ADVISORY.STREAM.CREATED.*")
-		w.made(created, err)
+		created := expect.Got(nc.SubscribeSync("$JS.EVENT.ADVISORY.STREAM.CREATED.*"))(w)
 		synctest.Wait() // for the subscription
 		f := w.findingsBeside("--read-only")
 		f.show("--read-only", as("undeleted"))
@@ -278,7 +270,7 @@ func TestDoctor_Store(t *testing.T) {
 
 // The time of day is of no consequence, so no finding is worse than a note.
 func TestDoctor_Clocks(t *testing.T) {
-	bubble(t, leader.BucketConfig{}, func(w *world) {
+	alone(t, func(w *world) {
 		now := time.Now()
 		for _, k := range []struct {
 			name        string
@@ -302,7 +294,7 @@ func TestDoctor_Clocks(t *testing.T) {
 
 // Many renewals are a note, and more than a server carries are a warning.
 func TestDoctor_JudgesLoad(t *testing.T) {
-	bubble(t, leader.BucketConfig{}, func(w *world) {
+	alone(t, func(w *world) {
 		stored := time.Now()
 		of := func(n int, state string) []electionStatus {
 			value := fmt.Appendf(nil, `{"v":1,"state":%q,"id":"a","session":"s","n":1,"lease":"6s","token":1}`, state)

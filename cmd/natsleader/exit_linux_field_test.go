@@ -74,30 +74,3 @@ func TestExitCodes_OfThePage(t *testing.T) {
 			"the help of run does not have %s", code)
 	}
 }
-
-// More replicas than the cluster has servers are a mistake in the flags, and the bucket stays
-// as it was.
-func TestBucketAdd_BeyondTheCluster(t *testing.T) {
-	t.Parallel()
-	url := asUser(serverCluster(t)[0], "admin")
-	fails(t, natsleader(t, "bucket", "add", "big", "--replicas", "5", "-s", url), exitUsage, "the cluster has too few servers with room for --replicas")
-	fails(t, natsleader(t, "bucket", "info", "big", "-s", url), exitBucket, "bucket big does not exist")
-}
-
-// On a cluster, bucket add with one replica says how many servers there are, and what to give.
-func TestBucketAdd_OneReplicaOfCluster(t *testing.T) {
-	t.Parallel()
-	s := serverCluster(t)[0]
-	const says = "natsleader: cluster C has 3 servers, and the bucket is on one of them: " +
-		"while that is away nobody can lead; on three it survives the loss of one: `natsleader bucket add small --replicas 3`\n"
-	for _, args := range [][]string{nil, {"--json"}} {
-		_, errs, code := outcome(t, natsleader(t, append([]string{"bucket", "add", "small", "-s", asUser(s, "admin")}, args...)...))
-		expect.That(t, code == 0 && errs == says, "exit code %d\n%s", code, errs)
-	}
-	_, errs, code := outcome(t, natsleader(t, "bucket", "add", "small", "--replicas", "3", "-s", asUser(s, "admin")))
-	expect.That(t, code == 0 && errs == "", "exit code %d\n%s", code, errs)
-	nc, _ := connectTo(t, asUser(s, "candidate")) // may not ask the servers
-	denied := &inspector{nc: nc, limit: patience}
-	got := denied.alone(1)
-	expect.That(t, strings.HasPrefix(got, "cluster C may have several servers, and "), "%v", got)
-}

@@ -31,8 +31,7 @@ func BenchmarkHistory(b *testing.B) {
 				succeeds(b, "bucket", "add", "--history", "1d", "-s", s.ClientURL())
 			}
 			_, js := connectTo(b, s.ClientURL())
-			kv, err := js.KeyValue(b.Context(), "elections")
-			expect.OK(b, err)
+			kv := expect.Got(js.KeyValue(b.Context(), "elections"))(b)
 			const elections = 8
 			var all sync.WaitGroup
 			b.ResetTimer()
@@ -66,15 +65,14 @@ func renews(b *testing.B, kv jetstream.KeyValue, i, times int) {
 func reportSize(b *testing.B, js jetstream.JetStream, dir string) {
 	b.Helper()
 	time.Sleep(100 * time.Millisecond) // the last renewals are on their way; a few make no difference
-	stream, err := js.Stream(b.Context(), historyStream("elections"))
-	expect.OK(b, err)
+	stream := expect.Got(js.Stream(b.Context(), historyStream("elections")))(b)
 	state := stream.CachedInfo().State
 	if state.Msgs == 0 {
 		return
 	}
 	disk := int64(0)
 	root := filepath.Join(dir, "jetstream", "$G", "streams", historyStream("elections"), "msgs")
-	if err = filepath.WalkDir(root, func(_ string, d fs.DirEntry, err error) error {
+	if err := filepath.WalkDir(root, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}

@@ -2,7 +2,7 @@ package main
 
 import (
 	"fmt"
-	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,14 +11,15 @@ import (
 	expect "github.com/natsleader/natsleader/internal/check"
 )
 
-// began is when the time lines of these tests begin.
-var began = time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC)
+// second is so many seconds after the begin of the time lines of these tests.
+func second(n float64) time.Time {
+	return time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC).Add(time.Duration(n * float64(time.Second)))
+}
 
-// revisionAt is a revision of the key, so many seconds after began. Its text is the state of
-// a record with its ID, token, and perhaps the second since which it leads, "DEL" for a marker, or anything else for a foreign value.
+// revisionAt is a revision of the key. Its text is the state of a record with its ID, token, and perhaps the second since
+// which it leads, "DEL" for a marker, or anything else for a foreign value.
 func revisionAt(seconds float64, what string) electionStatus {
-	at := began.Add(time.Duration(seconds * float64(time.Second)))
-	e := backend.Entry{Revision: uint64(1000 + 100*seconds), Created: at} //nolint:gosec // small
+	e := backend.Entry{Revision: uint64(1000 + 100*seconds), Created: second(seconds)} //nolint:gosec // small
 	state, id, isRecord := strings.Cut(what, " ")
 	switch {
 	case what == "DEL":
@@ -26,111 +27,72 @@ func revisionAt(seconds float64, what string) electionStatus {
 	case !isRecord:
 		e.Value = []byte(what)
 	default:
-		var token, since int
+		var token int
+		var since float64
 		var begin string
-		if n, _ := fmt.Sscanf(id, "%s %d since %d", &id, &token, &since); n == 3 {
-			begin = fmt.Sprintf(`,"since":%q`, began.Add(time.Duration(since)*time.Second).Format(time.RFC3339))
+		if n, _ := fmt.Sscanf(id, "%s %d since %g", &id, &token, &since); n == 3 {
+			begin = fmt.Sprintf(`,"since":%q`, second(since).Format(time.RFC3339))
 		}
 		e.Value = fmt.Appendf(nil, `{"v":1,"state":%q,"id":%q,"session":"s-%s","n":1,"lease":"15s","token":%d%s}`, state, id, id, token, begin)
 	}
 	return newElectionStatus("billing", e)
 }
 
-// drawn is a time line as text: for each span its state or ID, token, begin, end and reason.
-func drawn(t timeline) string {
-	var all []string
-	seconds := func(at time.Time) string { return fmt.Sprintf("%g", at.Sub(began).Seconds()) }
-	for _, x := range t.Spans {
-		what, until := string(x.State), ""
-		if x.State == stateLeading {
-			what = fmt.Sprintf("%s/%d", x.ID, x.Token)
+// timelineOf returns the time line of revisions, each after its second, as it is known at a second.
+func timelineOf(revisions string, now float64) timeline {
+	b := timelineBuilder{election: "billing", from: second(-3600)}
+	for each := range strings.SplitSeq(revisions, ", ") {
+		if text, what, some := strings.Cut(each, " "); some {
+			at, _ := strconv.ParseFloat(text, 64)
+			b.add(revisionAt(at, what))
 		}
-		if !x.Until.IsZero() {
-			until = seconds(x.Until)
-		}
-		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s-%s %s", what, seconds(x.Since), until, x.Ended)))
 	}
-	return strings.Join(all, ", ")
+	return b.finish(second(now))
 }
 
-// A time line is made of what the key held, one after the other.
+// A time line is made of what the key held, one after the other. The table has the length of each span.
 func TestTimeline_Spans(t *testing.T) {
-	type revision struct {
-		at   float64
-		what string
-	}
-	for _, x := range []struct {
-		name      string
-		revisions []revision
-		now       float64
-		want      string
-	}{
-		{"nothing", nil, 10, ""},
-		{"renewals", []revision{{0, "leading a 7"}, {2.5, "leading a 7"}, {5, "leading a 7"}}, 6, "a/7 0-"},
-		{"handover", []revision{{0, "leading a 7"}, {5, "released a 7"}, {5.5, "leading b 8"}}, 6, "a/7 0-5 released, released 5-5.5, b/8 5.5-"},
-		{"handover without the release", []revision{{0, "leading a 7"}, {5, "leading b 8"}}, 6, "a/7 0-5 replaced, b/8 5-"},
-		{"a term that was not seen", []revision{{0, "leading a 7"}, {5, "released b 8"}}, 6, "a/7 0-5 replaced, released 5-"},
-		{"the same candidate again", []revision{{0, "leading a 7"}, {5, "leading a 8"}}, 6, "a/7 0-5 replaced, a/8 5-"},
-		{"expiry", []revision{{0, "leading a 7"}, {2, "leading a 7"}, {20, "leading b 8"}}, 21, "a/7 0-17 expired, expired 17-20, b/8 20-"},
-		{"expiry at the very moment", []revision{{0, "leading a 7"}, {15, "leading b 8"}}, 21, "a/7 0-15 expired, b/8 15-"},
-		{"expiry until now", []revision{{0, "leading a 7"}}, 20, "a/7 0-15 expired, expired 15-"},
-		{
-			"expiry before it led",
-			[]revision{{0, "pending a 7"}, {20, "leading b 8"}},
-			21,
-			"pending 0-15, expired 15-20, b/8 20-",
-		},
-		{"expiry before it led, until now", []revision{{0, "pending a 7"}}, 20, "pending 0-15, expired 15-"},
-		{"renewed late", []revision{{0, "leading a 7"}, {40, "leading a 7"}}, 41, "a/7 0-"},
-		{
-			"deleted",
-			[]revision{{0, "leading a 7"}, {5, "DEL"}, {6, "pending b 0"}, {20, "leading b 9"}},
-			21,
-			"a/7 0-5 deleted, deleted 5-6, pending 6-20, b/9 20-",
-		},
-		{"deleted, without the marker", []revision{{0, "leading a 7"}, {6, "pending b 0"}, {20, "leading b 9"}}, 21, "a/7 0-6 replaced, pending 6-20, b/9 20-"},
-		{"expired, then the marker", []revision{{0, "leading a 7"}, {16, "DEL"}}, 21, "a/7 0-15 expired, expired 15-16, deleted 16-"},
-		{"overwritten", []revision{{0, "leading a 7"}, {5, "hello"}}, 21, "a/7 0-5 overwritten, foreign 5-"},
-		{"out of order", []revision{{0, "leading a 7"}, {5, "released a 7"}, {2.5, "leading a 7"}}, 21, "a/7 0-5 released, released 5-"},
-		{"a clock that went back", []revision{{0, "leading a 7"}, {5, "released a 7"}, {6, "leading b 8 since 3"}}, 7, "a/7 0-5 released, released 5-6, b/8 6-"},
-		{"free at first", []revision{{0, "released z 3"}, {5, "leading a 7"}}, 6, "released 0-5, a/7 5-"},
-	} {
-		b := timelineBuilder{election: "billing", from: began}
-		for _, r := range x.revisions {
-			b.add(revisionAt(r.at, r.what))
+	alone(t, func(w *world) {
+		for _, x := range []struct {
+			name, revisions string
+			now             float64
+		}{
+			{"nothing", "", 10},
+			{"renewals", "0 leading a 7, 2.5 leading a 7, 5 leading a 7", 6},
+			{"handover", "0 leading a 7, 5 released a 7, 6 leading b 8", 7},
+			{"handover in half a second", "0 leading a 7, 5 released a 7, 5.5 leading b 8", 7},
+			{"handover without the release", "0 leading a 7, 5 leading b 8", 6},
+			{"a term that was not seen", "0 leading a 7, 5 released b 8", 6},
+			{"the same candidate again", "0 leading a 7, 5 leading a 8", 6},
+			{"expiry", "0 leading a 7, 2 leading a 7, 20 leading b 8", 21},
+			{"expiry at the very moment", "0 leading a 7, 15 leading b 8", 21},
+			{"expiry until now", "0 leading a 7", 20},
+			{"expiry before it led", "0 pending a 7, 20 leading b 8", 21},
+			{"expiry before it led, until now", "0 pending a 7", 20},
+			{"renewed late", "0 leading a 7, 40 leading a 7", 41},
+			{"deleted", "0 leading a 7, 5 DEL, 6 pending b 0, 20 leading b 9", 21},
+			{"deleted, without the marker", "0 leading a 7, 6 pending b 0, 20 leading b 9", 21},
+			{"expired, then the marker", "0 leading a 7, 16 DEL", 21},
+			{"overwritten", "0 leading a 7, 5 hello", 21},
+			{"out of order", "0 leading a 7, 5 released a 7, 2.5 leading a 7", 21},
+			{"a clock that went back", "0 leading a 7, 5 released a 7, 6 leading b 8 since 3", 7},
+			{"free at first", "0 released z 3, 5 leading a 7", 6},
+		} {
+			line := timelineOf(x.revisions, x.now)
+			w.notef("# %s\n%s\n", x.name, strings.Join(columns(line.table()), "\n"))
 		}
-		got := drawn(b.finish(revisionAt(x.now, "DEL").entry.Created))
-		expect.That(t, got == x.want, "%s: %s, not %s", x.name, got, x.want)
-	}
+	})
 }
 
-// Each moment has one leader, or none, or is not known. The table has the length of each span.
+// Each moment has one leader, or none, or is not known.
 func TestTimeline_At(t *testing.T) {
-	b := timelineBuilder{election: "billing", from: began.Add(-time.Hour)}
-	for _, x := range []electionStatus{revisionAt(0, "leading a 7"), revisionAt(2, "leading a 7"), revisionAt(20, "leading b 8")} {
-		b.add(x)
-	}
-	line := b.finish(began.Add(21 * time.Second))
-	for at, want := range map[float64]string{
-		-1:    " ",
-		0:     "leading a",
-		16.99: "leading a",
-		17:    "expired ",
-		19.99: "expired ",
-		20:    "leading b",
-		21:    "leading b",
-	} {
-		x := line.at(began.Add(time.Duration(at * float64(time.Second))))
-		got := string(x.State) + " " + x.ID
-		expect.That(t, got == want, "at %v: %q, not %q", at, got, want)
-	}
-	var took []string
-	for _, row := range line.table() {
-		took = append(took, row[2])
-	}
-	want := []string{"FOR", "17s", "3s", "1s"}
-	expect.That(t, slices.Equal(took, want), "%q, not %q", took, want)
-	expect.That(t, line.From.Equal(began), "known from %v on", line.From)
+	alone(t, func(w *world) {
+		line := timelineOf("0 leading a 7, 2 leading a 7, 20 leading b 8", 21)
+		w.notef("# known from %s\n", formatTime(line.From))
+		for _, at := range []float64{-1, 0, 16.99, 17, 19.99, 20, 21} {
+			w.notef("%g: %s\n", at, line.at(second(at)).sentence("billing", second(at), second(21)))
+		}
+	})
 }
 
 // A moment is a duration before now, or a time that may leave out its day and its zone.

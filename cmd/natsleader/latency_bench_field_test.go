@@ -53,14 +53,12 @@ func BenchmarkElectedToCommand(b *testing.B) {
 	url := startServer(b).ClientURL()
 	newBucket(b, url, "elections", leader.BucketConfig{})
 	_, js := connectTo(b, url)
-	kv, err := js.KeyValue(b.Context(), "elections")
-	expect.OK(b, err)
+	kv := expect.Got(js.KeyValue(b.Context(), "elections"))(b)
 	var all []time.Duration
 	for b.Loop() {
 		for range 20 {
 			election := fmt.Sprint("e", len(all))
-			records, err := kv.Watch(b.Context(), election)
-			expect.OK(b, err)
+			records := expect.Got(kv.Watch(b.Context(), election))(b)
 			out := succeeds(b, "run", election, "--quiet", "-s", url, "--", "date", "+%s %N")
 			for e := range records.Updates() {
 				if e == nil {
@@ -81,8 +79,7 @@ func BenchmarkElectedToCommand(b *testing.B) {
 func told(b *testing.B, text string) time.Time {
 	b.Helper()
 	s, ns, _ := strings.Cut(strings.TrimSpace(text), " ")
-	seconds, err := strconv.ParseInt(s, 10, 64)
-	expect.OK(b, err)
+	seconds := expect.Got(strconv.ParseInt(s, 10, 64))(b)
 	nanoseconds, err := strconv.ParseInt(ns, 10, 64)
 	if err != nil {
 		proof.Skip(b, "date tells no nanoseconds here: ", err)

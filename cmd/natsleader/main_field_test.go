@@ -81,8 +81,7 @@ func startServer(tb testing.TB, opts ...func(*server.Options)) *server.Server {
 	for _, opt := range opts {
 		opt(o)
 	}
-	s, err := server.NewServer(o)
-	expect.OK(tb, err)
+	s := expect.Got(server.NewServer(o))(tb)
 	s.Start()
 	tb.Cleanup(func() {
 		s.Shutdown()
@@ -95,11 +94,10 @@ func startServer(tb testing.TB, opts ...func(*server.Options)) *server.Server {
 // connectTo returns a connection of the test itself.
 func connectTo(tb testing.TB, url string) (*nats.Conn, jetstream.JetStream) {
 	tb.Helper()
-	nc, err := nats.Connect(url, nats.Timeout(patience))
-	expect.OK(tb, err)
+	emptyTimerPool() // a test before this one may have run in a bubble
+	nc := expect.Got(nats.Connect(url, nats.Timeout(patience)))(tb)
 	tb.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	expect.OK(tb, err)
+	js := expect.Got(jetstream.New(nc))(tb)
 	return nc, js
 }
 
@@ -138,10 +136,8 @@ func stands(tb testing.TB, url, election string, cfg leader.Config) *leader.Cand
 func standsIn(tb testing.TB, url, bucket, election string, cfg leader.Config) *leader.Candidate {
 	tb.Helper()
 	_, js := connectTo(tb, url)
-	b, err := leader.OpenBucket(js, bucket)
-	expect.OK(tb, err)
-	c, err := leader.Campaign(context.WithoutCancel(tb.Context()), b, election, cfg)
-	expect.OK(tb, err)
+	b := expect.Got(leader.OpenBucket(js, bucket))(tb)
+	c := expect.Got(leader.Campaign(context.WithoutCancel(tb.Context()), b, election, cfg))(tb)
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -155,8 +151,7 @@ func standsIn(tb testing.TB, url, bucket, election string, cfg leader.Config) *l
 func leaderSees(tb testing.TB, url, election string, n int) {
 	tb.Helper()
 	_, js := connectTo(tb, url)
-	kv, err := js.KeyValue(tb.Context(), "elections")
-	expect.OK(tb, err)
+	kv := expect.Got(js.KeyValue(tb.Context(), "elections"))(tb)
 	eventually(tb, "the leader has seen who follows", func() bool {
 		e, err := kv.Get(tb.Context(), election)
 		if err != nil {
@@ -171,8 +166,7 @@ func leaderSees(tb testing.TB, url, election string, n int) {
 func inLine(tb testing.TB, url, election string, ids ...string) {
 	tb.Helper()
 	_, js := connectTo(tb, url)
-	b, err := leader.OpenBucket(js, "elections")
-	expect.OK(tb, err)
+	b := expect.Got(leader.OpenBucket(js, "elections"))(tb)
 	eventually(tb, "in line are "+strings.Join(ids, ", "), func() bool {
 		var got []string
 		all, err := leader.Roster(tb.Context(), b, election)
@@ -208,8 +202,7 @@ func recorded(t *testing.T, url, election string, messages uint64) {
 	_, js := connectTo(t, url)
 	subject := "$KV.elections." + election
 	eventually(t, "the history has it", func() bool {
-		stream, err := js.Stream(t.Context(), historyStream("elections"))
-		expect.OK(t, err)
+		stream := expect.Got(js.Stream(t.Context(), historyStream("elections")))(t)
 		info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter(subject))
 		return err == nil && info.State.Subjects[subject] >= messages
 	})

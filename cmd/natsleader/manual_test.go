@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -9,14 +11,35 @@ import (
 	expect "github.com/natsleader/natsleader/internal/check"
 )
 
-// No line of the help may become a request of troff, which would drop it.
+// No line of the help may become a request of troff, which would drop it, and no hidden command is shown.
 func TestManual_Escapes(t *testing.T) {
 	app := fisk.New("x", "Do it\n\n.profile is a file\n'quoted'\nback\\slash")
 	app.Command("go", "Go on").HelpLong("'go' goes\n  --indented").Flag("far", ".5 or more").Envar("FAR").Short('f').String()
 	app.Command("hidden", "Not shown").Hidden()
+	alone(t, func(w *world) {
+		expect.OK(w, writeManual(noteWriter{w, ""}, app.Model()))
+	})
+}
+
+// Every command of the table in docs/cli.md is in the manual page, with its long help, and every exit code.
+func TestManual_Complete(t *testing.T) {
+	page := expect.Got(os.ReadFile("../../docs/cli.md"))(t)
 	var b strings.Builder
-	expect.OK(t, writeManual(&b, app.Model()))
-	printed(t, b.String(), "\nnatsleader \\- Do it\n", "\n\\&.profile is a file\n", "\n\\&'quoted'\n", "\nback\\eslash\n",
-		"\n\\&'go' goes\n  \\-\\-indented\n", "\n\\fB\\-f, \\-\\-far\\fR=\\fIFAR\\fR\n\\&.5 or more ($FAR)\n")
-	expect.That(t, !strings.Contains(b.String(), "hidden"), "a hidden command is shown:\n%s", b.String())
+	expect.Equal(t, execute([]string{"--help-man"}, stdio{stdout: &b}), 0, "exit code %d")
+	out := strings.ReplaceAll(b.String(), `\-`, "-")
+	printed(t, out, ".TH NATSLEADER 1 ", "\n.SS \"run ", "$NATSLEADER_BUCKET", strings.Split(runHelp, "\n")[0])
+	overview, rest, _ := strings.Cut(string(page), "\n## Install\n")
+	_, rest, _ = strings.Cut(rest, "\n## Exit codes\n")
+	table, _, _ := strings.Cut(rest, "\n## ")
+	commands := regexp.MustCompile("(?m)^\\| \\[?`([a-z-]+)[^`]*`").FindAllStringSubmatch(overview, -1)
+	expect.Must(t, len(commands) >= 10, "%d commands found in docs/cli.md", len(commands))
+	for _, m := range commands {
+		printed(t, out, "\n.SS \""+m[1])
+	}
+	codes := regexp.MustCompile(`(?m)^\| ([0-9][0-9, +n]*) \| `).FindAllStringSubmatch(table, -1)
+	expect.That(t, len(codes) == len(exitMeanings),
+		"%d exit codes, docs/cli.md has %d", len(exitMeanings), len(codes))
+	for _, m := range codes {
+		printed(t, out, "\n.TP\n"+m[1]+"\n")
+	}
 }

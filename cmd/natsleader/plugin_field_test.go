@@ -21,9 +21,7 @@ import (
 // for, and keeps (natscli, plugins/plugins.go).
 func introspection(t *testing.T) json.RawMessage {
 	t.Helper()
-	out, err := natsleader(t, "--fisk-introspect").CombinedOutput()
-	expect.Must(t, err == nil, "%v\n%s", err, out)
-	return out
+	return json.RawMessage(succeeds(t, "--fisk-introspect"))
 }
 
 // natsleader describes itself as a plugin.
@@ -31,22 +29,22 @@ func TestPlugin_Introspects(t *testing.T) {
 	var model fisk.ApplicationModel
 	expect.OK(t, json.Unmarshal(introspection(t), &model))
 	expect.That(t, model.Name == "natsleader" && model.Help != "", "%q: %q", model.Name, model.Help)
-	var names []string
-	var walk func(prefix string, commands []*fisk.CmdModel)
-	walk = func(prefix string, commands []*fisk.CmdModel) {
-		for _, c := range commands {
+	names := make(map[string]bool)
+	var walk func(group *fisk.CmdGroupModel)
+	walk = func(group *fisk.CmdGroupModel) {
+		for _, c := range group.Commands {
 			if c.CmdGroupModel != nil && len(c.Commands) > 0 {
-				walk(c.Name+" ", c.Commands)
+				walk(c.CmdGroupModel)
 				continue
 			}
-			names = append(names, prefix+c.Name)
+			names[c.Name] = true
 			expect.That(t, slices.ContainsFunc(c.Flags, func(f *fisk.FlagModel) bool { return f.Name == "bucket" }),
-				"%s%s: --bucket is not its own flag: `nats` would drop it", prefix, c.Name)
+				"%s: --bucket is not its own flag: `nats` would drop it", c.Name)
 		}
 	}
-	walk("", model.Commands)
-	for _, name := range []string{"run", "status", "watch", "step-down", "bucket add", "bucket info", "doctor"} {
-		expect.That(t, slices.Contains(names, name), "no command %q in %q", name, names)
+	walk(model.CmdGroupModel)
+	for _, name := range []string{"run", "status", "watch", "step-down", "add", "info", "doctor"} {
+		expect.That(t, names[name], "no command %q in %v", name, names)
 	}
 }
 
@@ -63,25 +61,13 @@ func natsCommand(t *testing.T, command string, args ...string) (string, int) {
 	app.Flag("connection-name", "Nickname").Default("NATS CLI").String()
 	app.Flag("context", "Configuration context").Envar("NATS_CONTEXT").String()
 	app.Flag("no-context", "Disable the selected context").UnNegatableBool()
-	if _, err := app.ExternalPluginCommand(command, introspection(t), "leader", ""); err != nil {
-		t.Fatal(err)
-	}
+	expect.Got(app.ExternalPluginCommand(command, introspection(t), "leader", ""))(t)
 	code := 0
 	app.Terminate(func(c int) { code = c })
 	app.ErrorWriter(io.Discard)
 	app.UsageWriter(io.Discard)
-
-	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	expect.OK(t, err)
-	stdout, stderr := os.Stdout, os.Stderr
-	os.Stdout, os.Stderr = out, out // the plugin inherits them
-	app.MustParseWithUsage(args)
-	os.Stdout, os.Stderr = stdout, stderr
-	err = out.Close()
-	expect.OK(t, err)
-	printed, err := os.ReadFile(out.Name())
-	expect.OK(t, err)
-	return string(printed), code
+	printed := stdoutOf(t, func() { app.MustParseWithUsage(args) }) // the plugin inherits the outputs
+	return printed, code
 }
 
 // hermetic keeps the settings of the user that runs the tests away from a plugin, which
@@ -104,32 +90,25 @@ func TestPlugin_WorksInNats(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "others", leader.BucketConfig{})
 	campaigns(t, url, "others", "billing", leader.Config{ID: "a"})
-	for _, args := range [][]string{
-		{"--server", url, "leader", "status", "billing", "--bucket", "others"},
-		{"leader", "status", "billing", "--bucket=others", "-s", url, "--timeout", "10s", "--connection-name", "x"},
-		{"--no-context", "-s", url, "leader", "status", "--bucket=others", "--json", "billing"},
-	} {
+	works := func(says string, args ...string) {
+		t.Helper()
 		out, code := natsCommand(t, binary, args...)
-		expect.That(t, code == 0 && (strings.Contains(out, "Leader:    a\n") || strings.Contains(out, `"id": "a"`)),
-			"nats %s: exit code %d\n%s", strings.Join(args, " "), code, out)
+		expect.That(t, code == 0 && strings.Contains(out, says), "nats %q: exit code %d\n%s", args, code, out)
 	}
+	works("Leader:    a\n", "--server", url, "leader", "status", "billing", "--bucket", "others")
+	works("Leader:    a\n", "leader", "status", "billing", "--bucket=others", "-s", url, "--timeout", "10s", "--connection-name", "x")
+	works(`"id": "a"`, "--no-context", "-s", url, "leader", "status", "--bucket=others", "--json", "billing")
 	t.Setenv("NATS_URL", url)
 	t.Setenv("NATSLEADER_BUCKET", "others")
-	out, code := natsCommand(t, binary, "leader", "status", "--json")
-	expect.That(t, code == 0 && strings.Contains(out, `"billing"`),
-		"settings by environment: exit code %d\n%s", code, out)
-	if out, code := natsCommand(t, binary, "leader", "bucket", "info", "others"); code != 0 || !strings.Contains(out, "others") {
-		t.Errorf("nats leader bucket info: exit code %d\n%s", code, out)
-	}
+	works(`"billing"`, "leader", "status", "--json")
+	works("others", "leader", "bucket", "info", "others")
 }
 
 // The limits of a plugin, as docs/cli.md describes them.
 func TestPlugin_Limits(t *testing.T) {
 	hermetic(t)
 	echo := filepath.Join(t.TempDir(), "echo")
-	if err := os.WriteFile(echo, []byte("#!/bin/sh\nprintf '<%s>' \"$@\"\nexit 75\n"), 0o755); err != nil { //nolint:gosec // it is run
-		t.Fatal(err)
-	}
+	expect.OK(t, os.WriteFile(echo, []byte("#!/bin/sh\nprintf '<%s>' \"$@\"\nexit 75\n"), 0o755)) //nolint:gosec // it is run
 	out, code := natsCommand(t, echo, "leader", "run", "billing", "--", "sort", "", "--", "file")
 	expect.Equal(t, out, "<run><billing><sort><file>", "the words arrive as %s")
 	expect.Equal(t, code, 1, "exit code %d")

@@ -3,11 +3,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,8 +27,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// serverEnv is the configuration of a server that runs as a process of its own, so that it can
-// be killed and stopped. The test binary starts itself again with this variable.
+// serverEnv is the configuration file of a server. With this variable the test binary is a server of the release that
+// this module uses.
 const serverEnv = "NATSLEADER_TEST_SERVER"
 
 func init() {
@@ -34,48 +37,107 @@ func init() {
 	}
 }
 
-// serveNATS runs a server. It ends when its standard input is closed, so that it does not outlive
-// the test.
+// serveNATS runs a server. It ends when its standard input is closed, so that it does not outlive the test.
 func serveNATS(config string) int {
-	opts := &server.Options{}
-	if err := opts.ProcessConfigString(config); err != nil {
-		_, _ = fmt.Fprintln(os.Stderr, err)
-		return 2
+	opts, err := server.ProcessConfigFile(config)
+	if err == nil {
+		opts.NoLog = true
+		var s *server.Server
+		if s, err = server.NewServer(opts); err == nil {
+			s.Start()
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			return 0
+		}
 	}
-	opts.NoSigs, opts.NoLog = true, true
-	s, err := server.NewServer(opts)
-	if err != nil {
-		_, _ = fmt.Fprintln(os.Stderr, err)
-		return 2
+	_, _ = fmt.Fprintln(os.Stderr, err)
+	return 2
+}
+
+// tool returns a program of .tools, which `make servers` fills.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs("../../.tools/" + name)
+	if err == nil {
+		_, err = os.Stat(path)
 	}
-	s.Start()
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	return 0
+	expect.Must(t, err == nil, "%v: \"make servers\" gets it", err)
+	return path
+}
+
+// daemon is a process that can be stopped, killed and started again. It ends with the test.
+type daemon struct {
+	*testing.T
+	args  []string
+	cmd   *exec.Cmd
+	stdin io.Closer
+	log   bytes.Buffer
+}
+
+func startDaemon(t *testing.T, args ...string) *daemon {
+	t.Helper()
+	d := &daemon{T: t, args: args}
+	d.start()
+	t.Cleanup(func() {
+		d.kill()
+		if t.Failed() {
+			text := d.log.String()
+			t.Logf("%s:\n%s", filepath.Base(args[0]), text[max(0, len(text)-2000):])
+		}
+	})
+	return d
+}
+
+func (d *daemon) start() {
+	d.Helper()
+	d.cmd = exec.Command(d.args[0], d.args[1:]...) //nolint:gosec // of .tools, or the test itself
+	d.cmd.Env = append(os.Environ(), serverEnv+"="+d.args[len(d.args)-1])
+	d.cmd.Stdout, d.cmd.Stderr = &d.log, &d.log
+	d.stdin = expect.Got(d.cmd.StdinPipe())(d)
+	expect.OK(d, d.cmd.Start())
+}
+
+// kill ends the process, also one that is stopped.
+func (d *daemon) kill() {
+	if d.cmd != nil {
+		_ = d.cmd.Process.Kill()
+		_ = d.stdin.Close()
+		_ = d.cmd.Wait()
+		d.cmd = nil
+	}
+}
+
+// signal sends a signal, and waits until a process that it stops has stopped.
+func (d *daemon) signal(sig syscall.Signal) {
+	d.Helper()
+	expect.OK(d, d.cmd.Process.Signal(sig))
+	if sig != syscall.SIGSTOP {
+		return
+	}
+	// On a busy machine some threads of the process go on until another has taken the signal.
+	var status syscall.WaitStatus
+	_, err := syscall.Wait4(d.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
+	expect.Must(d, err == nil && status.Stopped(), "the process has not stopped: %v, status %v", err, status)
 }
 
 // serverProcess is a server as a process.
 type serverProcess struct {
+	*daemon
 	name, url string
-	cmd       *exec.Cmd
-	stdin     io.Closer
 }
 
-// startProcess starts a server on that port. It is killed when the test ends.
-func startProcess(t *testing.T, name, config string, port int) *serverProcess {
+// startNATS starts a server of a release; empty: of the one that this module uses.
+func startNATS(t *testing.T, release, name, config string) *serverProcess {
 	t.Helper()
-	self, err := os.Executable()
-	expect.OK(t, err)
-	p := &serverProcess{name: name, url: fmt.Sprintf("nats://127.0.0.1:%d", port), cmd: exec.Command(self)}
-	p.cmd.Env = append(os.Environ(), serverEnv+"="+fmt.Sprintf("server_name: %s, host: 127.0.0.1, port: %d\n%s", name, port, config))
-	p.cmd.Stderr = os.Stderr
-	p.stdin, err = p.cmd.StdinPipe()
-	expect.Must(t, err == nil, "%v", err)
-	expect.OK(t, p.cmd.Start())
-	t.Cleanup(func() {
-		_ = p.stdin.Close()
-		_ = p.cmd.Process.Kill() // a process that is stopped dies, too
-		_ = p.cmd.Wait()
-	})
+	port, file := testserver.FreePort(t), filepath.Join(t.TempDir(), name+".conf")
+	writeFile(t, file, fmt.Sprintf("server_name: %s, host: 127.0.0.1, port: %d\n%s", name, port, config))
+	var args []string
+	if release == "" {
+		self := expect.Got(os.Executable())(t)
+		args = []string{self, file}
+	} else {
+		args = []string{tool(t, "nats-server-v"+release), "-c", file}
+	}
+	p := &serverProcess{startDaemon(t, args...), name, fmt.Sprintf("nats://127.0.0.1:%d", port)}
 	eventually(t, name+" answers", func() bool {
 		nc, err := nats.Connect(p.url)
 		if err == nil {
@@ -86,42 +148,121 @@ func startProcess(t *testing.T, name, config string, port int) *serverProcess {
 	return p
 }
 
-func (p *serverProcess) signal(t *testing.T, sig syscall.Signal) {
+// clusterOfThree returns the part of the configuration of each of three servers that makes them a cluster.
+func clusterOfThree(t *testing.T) (parts []string) {
 	t.Helper()
-	expect.OK(t, p.cmd.Process.Signal(sig))
-	if sig != syscall.SIGSTOP {
-		return
+	var ports []any
+	for range 3 {
+		ports = append(ports, testserver.FreePort(t))
 	}
-	// On a busy machine some threads of the process go on until another has taken the signal.
-	var status syscall.WaitStatus
-	_, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
-	expect.Must(t, err == nil && status.Stopped(), "the server has not stopped: %v, status %v", err, status)
+	for _, port := range ports {
+		parts = append(parts, fmt.Sprintf("jetstream { store_dir: %q, sync_interval: always }\n", testserver.StoreDir(t))+
+			fmt.Sprintf("cluster { name: C, host: 127.0.0.1, port: %d, routes: [ ", port)+
+			fmt.Sprintf(`"nats-route://127.0.0.1:%d", "nats-route://127.0.0.1:%d", "nats-route://127.0.0.1:%d" ] }`, ports...))
+	}
+	return parts
 }
 
-// processCluster starts three servers as processes, and makes the bucket on all of them.
-func processCluster(t *testing.T) map[string]*serverProcess {
-	t.Helper()
-	all := make(map[string]*serverProcess)
-	for i, cluster := range clusterOfThree(t) {
-		name := fmt.Sprintf("s%d", i+1)
-		all[name] = startProcess(t, name, fmt.Sprintf("jetstream { store_dir: %q }\n%s", testserver.StoreDir(t), cluster), testserver.FreePort(t))
-	}
-	_, js := connectTo(t, all["s1"].url)
-	makes(t, js, leader.BucketConfig{Name: "elections", Replicas: 3})
-	eventually(t, "all replicas are current", func() bool { return current(t, js) })
-	return all
+// trio is a cluster of three servers, s1, s2 and s3, which sync every write. They know the users candidate and operator,
+// who is of the system account. Who gives no name may do everything.
+type trio struct {
+	*testing.T
+	servers []*serverProcess
+	users   string // the file with the users
 }
 
-// leadsStream returns the server that leads the bucket's stream, empty if none answers.
-func leadsStream(t *testing.T, js jetstream.JetStream) string {
+func startTrio(t *testing.T, release string) *trio {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	c := &trio{T: t, users: filepath.Join(t.TempDir(), "users.conf")}
+	c.permit()
+	for i, part := range clusterOfThree(t) {
+		c.servers = append(c.servers, startNATS(t, release, fmt.Sprint("s", i+1), fmt.Sprintf("include \"../%s/users.conf\"\n%s", filepath.Base(filepath.Dir(c.users)), part)))
+	}
+	return c
+}
+
+// permit writes what the candidate may do: everything that it takes to campaign, but not to publish to what is denied.
+func (c *trio) permit(denied ...string) {
+	c.Helper()
+	may := candidateMay()
+	may.Publish.Deny = denied
+	text := expect.Got(json.Marshal(may))(c)
+	writeFile(c.T, c.users, fmt.Sprintf(`
+		accounts {
+			A { jetstream: enabled, users: [ { user: admin, password: x }, { user: candidate, password: x, permissions: %s } ] }
+			SYS { users: [ { user: operator, password: x } ] }
+		}
+		system_account: SYS, no_auth_user: admin
+	`, strings.ReplaceAll(string(text), `\u003e`, ">")))
+	for _, s := range c.servers {
+		s.signal(syscall.SIGHUP)
+	}
+}
+
+// asUser returns the URL for a user.
+func asUser(url, name string) string { return strings.Replace(url, "nats://", "nats://"+name+":x@", 1) }
+
+// url returns the URLs of all servers, for a user.
+func (c *trio) url(user string) string {
+	var urls []string
+	for _, s := range c.servers {
+		urls = append(urls, asUser(s.url, user))
+	}
+	return strings.Join(urls, ",")
+}
+
+// makes makes a bucket on all servers, which may have just begun.
+func (c *trio) makes(cfg leader.BucketConfig) jetstream.JetStream {
+	c.Helper()
+	_, js := connectTo(c.T, c.url("admin"))
+	cfg.Replicas = 3
+	makes(c.T, js, cfg)
+	eventually(c, "all replicas are current", func() bool { return current(c.T, js, cfg.Name) })
+	return js
+}
+
+// leads returns the server that leads the stream of the bucket elections; nil if none answers.
+func (c *trio) leads(js jetstream.JetStream) *serverProcess {
+	c.Helper()
+	if info := cluster(c.T, js, "elections"); info != nil {
+		for _, s := range c.servers {
+			if s.name == info.Leader {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// cluster returns which servers keep a bucket; nil if none answers.
+func cluster(t *testing.T, js jetstream.JetStream, bucket string) *jetstream.ClusterInfo {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	s, err := js.Stream(ctx, "KV_elections")
-	if err != nil || s.CachedInfo().Cluster == nil {
-		return ""
+	s, err := js.Stream(ctx, "KV_"+bucket)
+	if err != nil {
+		return nil
 	}
-	return s.CachedInfo().Cluster.Leader
+	return s.CachedInfo().Cluster
+}
+
+// current reports whether a bucket has two followers that are up to date.
+func current(t *testing.T, js jetstream.JetStream, bucket string) bool {
+	t.Helper()
+	info := cluster(t, js, bucket)
+	return info != nil && len(info.Replicas) == 2 &&
+		!slices.ContainsFunc(info.Replicas, func(p *jetstream.PeerInfo) bool { return !p.Current || p.Offline })
+}
+
+// makes makes a bucket on a server or cluster that may have just begun.
+func makes(t *testing.T, js jetstream.JetStream, cfg leader.BucketConfig) {
+	t.Helper()
+	eventually(t, cfg.Name+" can be made", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := leader.CreateBucket(ctx, js, cfg)
+		return err == nil
+	})
 }
 
 var anyServer = regexp.MustCompile(`\bs\d\b`)
@@ -131,8 +272,7 @@ var anyServer = regexp.MustCompile(`\bs\d\b`)
 func productionShows(t *testing.T, url string, checks ...string) {
 	t.Helper()
 	test, _, _ := strings.Cut(t.Name(), "/")
-	text, err := os.ReadFile("../../docs/production.md")
-	expect.OK(t, err)
+	text := expect.Got(os.ReadFile("../../docs/production.md"))(t)
 	_, rest, found := strings.Cut(string(text), "<!-- performed by "+test+" -->\n```console\n")
 	_, body, shown := strings.Cut(rest, "\n")
 	want, _, _ := strings.Cut(body, "```")

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"regexp"
 	"strings"
 	"sync"
@@ -32,10 +31,8 @@ func pending(renewal string) string {
 // noteKey adds what is in a key of the bucket to the transcript. record is what was written to it.
 func (w *world) noteKey(election, record string) {
 	w.Helper()
-	stream, err := w.js.Stream(w.Context(), "KV_elections")
-	w.made(stream, err)
-	m, err := stream.GetLastMsgForSubject(w.Context(), "$KV.elections."+election)
-	w.made(m, err)
+	stream := expect.Got(w.js.Stream(w.Context(), "KV_elections"))(w)
+	m := expect.Got(stream.GetLastMsgForSubject(w.Context(), "$KV.elections."+election))(w)
 	text := map[string]string{record: "the record", "": "nothing"}[string(m.Data)]
 	if op := m.Header.Get("KV-Operation"); op != "" {
 		text = "the marker " + op + " with " + text
@@ -65,10 +62,9 @@ func TestStepDownForce_Unconfirmed(t *testing.T) {
 		record := renewal(w.T, w.js, "a", time.Hour)
 		put(w.T, w.js, "billing", record)
 		for _, stdin := range []string{"", "y\ny\n"} {
-			if out, errs, code := w.answered(stdin, "step-down billing --force"); code != exitUsage || out != "" ||
-				!strings.Contains(errs, "--yes") || !strings.Contains(errs, "nothing was deleted") {
-				w.Errorf("%q: exit code %d\n%s%s", stdin, code, out, errs)
-			}
+			out, errs, code := w.answered(stdin, "step-down billing --force")
+			w.notef("$ natsleader step-down billing --force < %q\n%s%s", stdin, out, errs)
+			w.ended(code)
 		}
 		for _, answer := range []string{"n", ""} {
 			w.answers("step-down billing --force", answer, nil)
@@ -83,8 +79,7 @@ func TestStepDownForce_KeepsTheRecord(t *testing.T) {
 	bubble(t, leader.BucketConfig{MaxLease: 15 * time.Second}, func(w *world) {
 		w.campaigns("model", leader.Config{ID: "a"})
 		leading := renewal(w.T, w.js, "a", 12*time.Second)
-		kv, err := w.js.KeyValue(w.Context(), "elections")
-		w.made(kv, err)
+		kv := expect.Got(w.js.KeyValue(w.Context(), "elections"))(w)
 		for _, x := range []struct{ election, record string }{
 			{"leading", leading},
 			{"pending", pending(leading)},
@@ -95,8 +90,7 @@ func TestStepDownForce_KeepsTheRecord(t *testing.T) {
 			put(w.T, w.js, x.election, x.record)
 			w.prompt("step-down " + x.election + " --force --yes")
 			w.noteKey(x.election, x.record)
-			_, err = kv.Get(w.Context(), x.election)
-			expect.That(w, errors.Is(err, jetstream.ErrKeyNotFound), "%s: other KV clients get %v", x.election, err)
+			expect.Is(w, expect.Err(kv.Get(w.Context(), x.election)), jetstream.ErrKeyNotFound)
 		}
 		w.notef("# a bucket in which a renewal just fits\n")
 		short, long := renewal(w.T, w.js, "a", 12*time.Second), renewal(w.T, w.js, "a", 99*time.Second)
@@ -111,8 +105,7 @@ func TestStepDownForce_KeepsTheRecord(t *testing.T) {
 		w.prompt("step-down long --force --yes")
 		w.noteKey("long", long)
 		w.notef("# a bucket that bounds no lease\n")
-		plain, err := w.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "plain"})
-		w.made(plain, err)
+		plain := expect.Got(w.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "plain"}))(w)
 		w.made(plain.PutString(w.Context(), "foreign", "\x1b]0;title\a"))
 		w.prompt("step-down foreign --force --yes --bucket plain")
 	})
@@ -188,19 +181,12 @@ func TestStepDownForce_Races(t *testing.T) {
 		w.campaigns("model", leader.Config{ID: "a"})
 		record := renewal(w.T, w.js, "a", time.Hour)
 		put(w.T, w.js, "billing", record)
-		kv, err := w.js.KeyValue(w.Context(), "elections")
-		w.made(kv, err)
+		kv := expect.Got(w.js.KeyValue(w.Context(), "elections"))(w)
 		var all sync.WaitGroup
 		all.Go(func() {
-			for { // until a renewal is rejected, as a leader would
-				e, err := kv.Get(w.Context(), "billing")
-				if err == nil {
-					_, err = kv.Update(w.Context(), "billing", []byte(record), e.Revision())
-				}
-				if err != nil {
-					return
-				}
-				time.Sleep(time.Millisecond)
+			revision, err := expect.Got(kv.Get(w.Context(), "billing"))(w).Revision(), error(nil)
+			for ; err == nil; time.Sleep(time.Millisecond) { // until a renewal is rejected, as a leader would
+				revision, err = kv.Update(w.Context(), "billing", []byte(record), revision)
 			}
 		})
 		outcomes := make(chan string, 4)
@@ -211,13 +197,12 @@ func TestStepDownForce_Races(t *testing.T) {
 			})
 		}
 		all.Wait()
-		close(outcomes)
 		deleted := 0
-		for out := range outcomes {
-			switch {
-			case strings.HasSuffix(out, "\ndeleted\n"):
+		for range cap(outcomes) {
+			out := <-outcomes
+			if strings.HasSuffix(out, "\ndeleted\n") {
 				deleted++
-			case !strings.Contains(out, "nothing was deleted") && !strings.Contains(out, "nothing to delete"):
+			} else if !strings.Contains(out, "nothing was deleted") && !strings.Contains(out, "nothing to delete") {
 				w.Error(out)
 			}
 		}

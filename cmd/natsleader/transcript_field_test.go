@@ -56,8 +56,7 @@ func normalised(s string) string {
 // The page shows what the command prints. The page's transcripts are run, from the first
 // to the last, on one server.
 func TestThePage_ShowsRealOutput(t *testing.T) {
-	text, err := os.ReadFile(page)
-	expect.OK(t, err)
+	text := expect.Got(os.ReadFile(page))(t)
 	stage := newStage(t)
 	var now strings.Builder // the page as it should be
 	var before, during string
@@ -142,8 +141,7 @@ func (s *stage) play(scene string) {
 func (s *stage) shell(command string) *exec.Cmd {
 	s.t.Helper()
 	cmd := withEnv(natsleader(s.t), "NATS_URL="+s.url)
-	shell, err := exec.LookPath("sh")
-	expect.OK(s.t, err)
+	shell := expect.Got(exec.LookPath("sh"))(s.t)
 	cmd.Path, cmd.Args = shell, []string{"sh", "-c", command}
 	s.dir = cmd.Dir
 	writeFile(s.t, filepath.Join(cmd.Dir, "worker"), "#!/bin/sh\nuntil test -e begin; do sleep 0.02; done\necho \"worker: token $NATSLEADER_TOKEN\"\nexec sleep 600\n")

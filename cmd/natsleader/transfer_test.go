@@ -34,18 +34,3 @@ func TestTransfer_ByID(t *testing.T) {
 		w.fails("transfer billing "+strings.Repeat("x", 10_000), exitUsage, "10000 bytes")
 	})
 }
-
-// transfer reports a leader that refuses, is silent or is slow.
-func TestTransfer_RefusedOrSlow(t *testing.T) {
-	bubble(t, leader.BucketConfig{}, func(w *world) {
-		w.campaigns("refused", leader.Config{ID: "a", RefuseRequests: true})
-		put(w.T, w.js, "silent", record(w.T, w.js, "refused", "b", time.Hour))
-		c := w.campaigns("slow", leader.Config{ID: "c", DrainTimeout: time.Hour})
-		term, _ := c.Term()
-		defer term.Release()
-		w.prompt("transfer refused b", "transfer silent c")
-		begun := time.Now()
-		w.prompt("transfer slow d --wait 1s")
-		w.notef("# after %v\n", time.Since(begun))
-	})
-}

@@ -1,9 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"testing"
 
@@ -11,18 +12,22 @@ import (
 )
 
 func TestVersion_OfTheBuild(t *testing.T) {
-	v := versionsOf(&debug.BuildInfo{
-		Main:     debug.Module{Version: "v1.2.3"},
-		Deps:     []*debug.Module{{Path: "github.com/nats-io/nats.go", Version: "v1.55.0"}, {Path: "x", Version: "v1"}},
-		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "0123abcd"}, {Key: "vcs.modified", Value: "true"}},
+	alone(t, func(w *world) {
+		for _, build := range []*debug.BuildInfo{nil, {
+			Main:     debug.Module{Version: "v1.2.3"},
+			Deps:     []*debug.Module{{Path: "github.com/nats-io/nats.go", Version: "v1.55.0"}, {Path: "x", Version: "v1"}},
+			Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "0123abcd"}, {Key: "vcs.modified", Value: "true"}},
+		}} {
+			text := strings.Join(columns(versionsOf(build).rows()), "\n")
+			w.notef("%s\n", strings.NewReplacer(runtime.Version(), "GO", runtime.GOOS+"/"+runtime.GOARCH, "PLATFORM").Replace(text))
+		}
 	})
-	want := []string{"Version: v1.2.3", "Commit: 0123abcd, and changes", "Go: " + runtime.Version() + " " + v.Platform, "nats.go: v1.55.0"}
-	var got []string
-	for _, row := range v.rows() {
-		got = append(got, strings.Join(row, " "))
-	}
-	expect.That(t, slices.Equal(got, want), "got\n%q\nwant\n%q", got, want)
-	if v := versionsOf(nil); v.Version != "unknown" || v.Client != "unknown" {
-		t.Errorf("%+v", v)
-	}
+}
+
+func TestVersion_JSON(t *testing.T) {
+	var out bytes.Buffer
+	expect.Equal(t, execute([]string{"version", "--json"}, stdio{stdout: &out}), 0, "exit code %d")
+	var v versionSummary
+	expect.OK(t, json.Unmarshal(out.Bytes(), &v))
+	expect.That(t, v.Go == runtime.Version() && strings.HasPrefix(v.Client, "v1."), "%+v", v)
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,12 +35,40 @@ type aFeed struct{ stopped chan struct{} }
 func (f *aFeed) Updates() <-chan jetstream.KeyValueEntry { return nil }
 func (f *aFeed) Stop() error                             { close(f.stopped); return nil }
 
+func (f *aFeed) isOpen() bool {
+	select {
+	case <-f.stopped:
+		return false
+	default:
+		return true
+	}
+}
+
+// recorder is a renderer that adds the changes and the troubles to the transcript of a world.
+type recorder struct{ *world }
+
+func (r recorder) changed(changes ...change) error {
+	for _, c := range changes {
+		r.notef("%s  %s\n", c.time().Format(clock), c.text())
+	}
+	return nil
+}
+
+func (r recorder) begin() error                  { return nil }
+func (r recorder) end()                          { /* no terminal */ }
+func (r recorder) keys() <-chan string           { return nil }
+func (r recorder) typed(string) error            { return nil }
+func (r recorder) shown(time.Time, viewer) error { return nil }
+func (r recorder) trouble(err error)             { r.notef("! %v\n", err) }
+
+// clock is how transcripts show the time. A bubble begins at midnight.
+const clock = "15:04:05.999999999"
+
 // looks is a bucket that a watcher looks at.
 type looks struct {
-	t       *testing.T
+	*world
 	w       *watcher
-	out     *recorder
-	began   time.Time // the server's
+	began   time.Time // the server's time at each look
 	created time.Time // when the stream was
 	last    uint64    // revision
 	at      string    // the leader of the stream
@@ -55,19 +81,32 @@ type looks struct {
 func newLooks(t *testing.T) *looks {
 	t.Helper()
 	now := time.Now()
-	l := &looks{t: t, out: &recorder{}, began: now}
-	l.w = newWatcher(&inspector{name: "elections", clock: serverClock{server: now, local: now}}, "", l.out)
+	l := &looks{world: &world{T: t}, began: now}
+	l.w = newWatcher(&inspector{name: "elections", clock: serverClock{server: now, local: now}}, "", recorder{l.world})
 	l.w.look = func(_ context.Context, _ time.Duration, opening bool) look { return l.look(opening) }
 	expect.OK(t, l.w.open(t.Context()))
 	l.update(nil)
 	return l
 }
 
+// atBucket runs a test of looks in a bubble, and compares the transcript.
+func atBucket(t *testing.T, test func(l *looks)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLooks(t)
+		test(l)
+		l.compare()
+	})
+}
+
 func (l *looks) look(opening bool) look {
 	if l.err != nil {
 		return look{err: l.err}
 	}
-	info := &jetstream.StreamInfo{Config: l.conf, Created: l.created, TimeStamp: l.began, State: jetstream.StreamState{LastSeq: l.last}, Cluster: &jetstream.ClusterInfo{Leader: l.at}}
+	info := &jetstream.StreamInfo{
+		Config: l.conf, Created: l.created, TimeStamp: l.began, State: jetstream.StreamState{LastSeq: l.last},
+		Cluster: &jetstream.ClusterInfo{Leader: l.at},
+	}
 	r := look{info: info, at: time.Now(), end: func() {}}
 	if opening {
 		f := &aFeed{make(chan struct{})}
@@ -79,219 +118,188 @@ func (l *looks) look(opening bool) look {
 
 // looksAgain lets the watcher handle one look.
 func (l *looks) looksAgain() {
-	l.t.Helper()
-	opening := l.w.feed == nil
-	expect.OK(l.t, l.w.lookedAt(l.look(opening), opening))
+	l.Helper()
+	l.looked(l.w.feed == nil)
+}
+
+// looked lets the watcher handle a look, and adds to the transcript which feeds are open then.
+func (l *looks) looked(opening bool) {
+	l.Helper()
+	l.notef("# %s: a look\n", time.Now().Format(clock))
+	expect.OK(l, l.w.lookedAt(l.look(opening), opening))
+	synctest.Wait() // for feeds that are given up
+	l.notef("# open feeds:")
+	for i, f := range l.feeds {
+		if f.isOpen() {
+			l.notef(" %d", i+1)
+		}
+	}
+	l.notef("\n")
 }
 
 func (l *looks) update(e jetstream.KeyValueEntry) {
-	l.t.Helper()
-	expect.OK(l.t, l.w.update(e, true))
+	l.Helper()
+	expect.OK(l, l.w.update(e, true))
 }
 
 // writes delivers a record with a lease of one second.
 func (l *looks) writes(state, id string, token int, after time.Duration) {
-	l.t.Helper()
+	l.Helper()
 	l.written++
+	created := l.began.Add(after)
+	l.notef("# %s: %s writes %s\n", created.Format(clock), id, state)
 	value := fmt.Sprintf(`{"v":1,"state":%q,"id":%q,"session":"s-%s","n":1,"lease":"1s","token":%d}`, state, id, id, token)
-	l.update(revision{key: "billing", value: value, revision: l.written, created: l.began.Add(after)})
+	l.update(revision{key: "billing", value: value, revision: l.written, created: created})
 }
 
-// reported checks the changes since the call before.
-func (l *looks) reported(want ...string) {
-	l.t.Helper()
-	var got []string
-	for _, c := range l.out.changes {
-		got = append(got, fmt.Sprint(c.at.Sub(l.began), " ", c.event()))
-	}
-	l.out.changes = nil
-	expect.That(l.t, slices.Equal(got, want), "%q\nnot %q", got, want)
+// ticks lets the watcher report what the passage of time has changed.
+func (l *looks) ticks() {
+	l.Helper()
+	l.notef("# %s: a tick\n", time.Now().Format(clock))
+	expect.OK(l, l.w.report(l.w.all()...))
+}
+
+// shows adds to the transcript what a terminal shows at a moment.
+func (l *looks) shows(now time.Time, trouble error) {
+	l.notef("%s\n", screenOf(l.w.view(now, trouble, ""), screen{width: 110, height: 12}, false))
 }
 
 // A lease that ended is reported also if another candidate has taken the key at once, and the feed was
-// replaced just before.
+// replaced just before. The lease of b is valid when c takes the key, so it was lost by force. A holder that hands
+// over late has not fallen silent.
 func TestWatch_ExpiryBeforeTakeover(t *testing.T) {
-	l := newLooks(t)
-	l.writes("leading", "a", 1, 0)
-	l.writes("leading", "a", 1, 500*time.Millisecond) // renewed
-	l.reported("0s a leads with token 1")
-	expect.OK(t, l.w.lookedAt(l.look(true), true))
-	l.writes("pending", "b", 0, 1500*time.Millisecond)
-	l.update(nil)
-	l.reported("1.5s a has not renewed its lease, nobody leads", "1.5s b holds the key, and waits until no other lease can be valid")
-	l.writes("pending", "b", 0, 1550*time.Millisecond) // renewed
-	l.reported()
-	l.writes("leading", "b", 2, 1600*time.Millisecond)
-	l.reported("1.6s b leads with token 2")
-	l.writes("leading", "c", 3, 1700*time.Millisecond) // the lease of b was valid: it was lost by force
-	l.reported("1.7s c leads with token 3")
-	l.writes("released", "c", 3, 3*time.Second) // a holder that hands over late has not fallen silent
-	l.reported("3s c has handed over, nobody leads")
+	atBucket(t, func(l *looks) {
+		l.writes("leading", "a", 1, 0)
+		l.writes("leading", "a", 1, 500*time.Millisecond)
+		l.looked(true)
+		l.writes("pending", "b", 0, 1500*time.Millisecond)
+		l.update(nil)
+		l.writes("pending", "b", 1, 1550*time.Millisecond)
+		l.writes("leading", "b", 2, 1600*time.Millisecond)
+		l.writes("leading", "c", 3, 1700*time.Millisecond)
+		l.writes("released", "c", 3, 3*time.Second)
+	})
 }
 
 // What a feed did not deliver is not reported as an expiry.
 func TestWatch_NoExpiryInGap(t *testing.T) {
-	l := newLooks(t)
-	l.writes("leading", "a", 1, 0)
-	l.reported("0s a leads with token 1")
-	l.w.connection(errUnreachable)
-	<-l.feeds[0].stopped
-	l.looksAgain()
-	l.writes("leading", "b", 2, 10*time.Second)
-	l.update(nil)
-	l.reported("10s b leads with token 2")
+	atBucket(t, func(l *looks) {
+		l.writes("leading", "a", 1, 0)
+		l.w.connection(errUnreachable)
+		l.looksAgain()
+		l.writes("leading", "b", 2, 10*time.Second)
+		l.update(nil)
+	})
 }
 
-// A feed that is deaf, or that was opened before the stream changed its leader, is
-// replaced.
+// A lease is over when a feed that was opened afterwards has nothing newer.
+func TestWatch_LeaseOver(t *testing.T) {
+	atBucket(t, func(l *looks) {
+		l.writes("leading", "a", 1, 0)
+		time.Sleep(10 * time.Second)
+		l.ticks()
+		l.began = time.Now()
+		l.looked(true)
+		l.writes("leading", "a", 1, -10*time.Second) // delivered again
+		l.ticks()                                    // perhaps a newer record of the feed has not come
+		l.update(nil)
+		l.looked(true)
+		l.writes("leading", "a", 1, 0)
+		l.ticks()
+		l.update(nil)
+	})
+}
+
+// A feed that is deaf, or that was opened before the stream changed its leader, is replaced. One that is slow is not.
 func TestWatch_ReplacesDeafFeed(t *testing.T) {
-	l := newLooks(t)
-	l.last = 5
-	l.looksAgain()
-	if l.w.feed == nil || l.w.behind != 5 {
-		t.Errorf("behind %d", l.w.behind)
-	}
-	l.w.seen = 4 // it goes on
-	l.looksAgain()
-	expect.That(t, l.w.feed != nil, "a slow feed was given up")
-	l.looksAgain()
-	expect.That(t, l.w.feed == nil, "a deaf feed was not given up")
-	l.looksAgain()
-	l.update(nil)
-	l.at = "n2"
-	l.looksAgain()
-	if len(l.feeds) != 2 || l.w.feed != nil {
-		t.Errorf("%d feeds", len(l.feeds))
-	}
-}
-
-// says checks the troubles since the call before.
-func (l *looks) says(want ...string) {
-	l.t.Helper()
-	var got []string
-	for _, err := range l.out.troubles {
-		got = append(got, fmt.Sprint(err))
-	}
-	l.out.troubles = nil
-	expect.That(l.t, slices.Equal(got, want), "%q\nnot %q", got, want)
-}
-
-// rows returns the states that a view shows, with the leaders.
-func (l *looks) rows(trouble error) (rows []string) {
-	for _, r := range l.w.view(l.w.s.clock.now(), trouble, "").rows {
-		rows = append(rows, r.cells[columnState]+" "+r.cells[columnLeader])
-	}
-	return rows
+	atBucket(t, func(l *looks) {
+		l.last = 5
+		l.looksAgain()
+		l.w.seen = 4
+		l.looksAgain()
+		l.looksAgain()
+		l.looksAgain()
+		l.update(nil)
+		l.at = "n2"
+		l.looksAgain()
+	})
 }
 
 // The leaders of a bucket that is gone have the same order at each look, so the reason stays the same.
 func TestWatch_GoneSortsLeaders(t *testing.T) {
-	l := newLooks(t)
-	for c := 'z'; c >= 'a'; c-- {
-		value := fmt.Sprintf(`{"v":1,"state":"leading","id":"%c","session":"s","n":1,"lease":"1h","token":1}`, c)
-		l.update(revision{key: "of-" + string(c), value: value, revision: uint64(c), created: l.began})
-	}
-	want := "bucket elections is gone; a (of-a), b (of-b), c (of-c), d (of-d), e (of-e) and 21 more may lead until "
-	err := l.w.gone()
-	expect.That(t, strings.HasPrefix(err.Error(), want), "%v, want %s", err, want)
+	atBucket(t, func(l *looks) {
+		for c := 'z'; c >= 'a'; c-- {
+			value := fmt.Sprintf(`{"v":1,"state":"leading","id":"%c","session":"s","n":1,"lease":"1h","token":1}`, c)
+			l.update(revision{key: "of-" + string(c), value: value, revision: uint64(c), created: l.began})
+		}
+		l.notef("! %v\n", l.w.gone())
+	})
 }
 
 // A leader of a bucket that is gone may lead until the longest lease of that bucket is over, counted
 // from the look that did not find it. Before that watch does not report that nobody leads, and does
-// not advise to make a bucket.
+// not advise to make a bucket. Each advice is printed once.
 func TestWatch_BucketGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLooks(t)
+	atBucket(t, func(l *looks) {
 		l.conf = jetstream.StreamConfig{Replicas: 3, Metadata: map[string]string{wire.MaxLeaseKey: "20s", wire.RosterKey: "elections_roster"}}
 		l.looksAgain()
 		l.writes("leading", "a", 1, 0)
 		time.Sleep(500 * time.Millisecond)
-		l.out.changes = nil
 		l.err = fmt.Errorf("%w: not found", leader.ErrNoBucket)
 		l.looksAgain()
-		until := l.began.Add(21 * time.Second)
-		wait := "bucket elections is gone; a (billing) may lead until " + formatZoned(until) + ": wait for that"
-		l.says(wait)
-		rows := l.rows(leader.ErrNoBucket)
-		expect.That(t, slices.Equal(rows, []string{"UNKNOWN a"}), "%q", rows)
-		time.Sleep(time.Until(until) - 1)
+		l.shows(time.Now(), leader.ErrNoBucket)
+		time.Sleep(20*time.Second + 500*time.Millisecond - 1)
 		l.looksAgain()
-		l.says() // once
-		l.reported()
-
 		time.Sleep(time.Nanosecond)
 		l.looksAgain()
-		l.says("bucket elections is gone, and every lease in it is over: `natsleader bucket add elections --replicas 3 --storage file --max-lease 20s --roster` makes it again")
-		l.reported("21s the key is gone, nobody leads")
 		l.looksAgain()
-		l.says() // once
-		l.reported()
-		if rows := l.rows(leader.ErrNoBucket); !slices.Equal(rows, []string{"DELETED NOBODY (was a)"}) {
-			t.Errorf("%q", rows)
-		}
-
-		// The bucket is made again, and deleted again: the bound is another.
+		l.shows(time.Now(), leader.ErrNoBucket)
+		l.notef("# the bucket is made again, and deleted again\n")
 		l.err, l.began = nil, time.Now()
 		l.looksAgain()
 		l.update(nil)
-		l.says("<nil>")
 		l.err = leader.ErrNoBucket
 		l.looksAgain()
-		l.says("bucket elections is gone; a leader may lead until " + formatZoned(l.began.Add(21*time.Second)) + ": wait for that")
 	})
 }
 
 // A bucket that is made again between two looks does not end the lease of a leader of the old one.
 func TestWatch_BucketMadeAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLooks(t)
-		l.writes("leading", "a", 1, 0)
+	atBucket(t, func(l *looks) {
 		again := func() {
 			l.w.closeFeed()
 			l.began = time.Now()
 			l.looksAgain()
 			l.update(nil)
 		}
-		tick := func() {
-			expect.OK(t, l.w.report(l.w.all()...))
-		}
-		l.out.changes = nil
+		l.writes("leading", "a", 1, 0)
 		again()
 		time.Sleep(wire.DefaultLease - 1)
 		again()
-		l.reported()
-		rows := l.rows(nil)
-		expect.That(t, slices.Equal(rows, []string{"UNKNOWN a"}), "%q", rows)
+		l.shows(time.Now(), nil)
 		time.Sleep(time.Nanosecond)
-		tick()
-		l.reported("1ns the key is gone, nobody leads")
+		l.ticks()
 		l.writes("leading", "b", 9, 0)
 		again()
 		l.writes("leading", "c", 10, 0)
-		l.out.changes = nil
 		time.Sleep(wire.DefaultLease)
-		tick()
-		l.reported() // a record is there
+		l.ticks() // a record is there
 	})
 }
 
-// A bucket that was deleted and made again between two looks has ended the feed, whatever the
-// revisions of the new bucket. A record there is not older than one of the old bucket because its
-// revision is lower, and between the two no lease has run out.
+// A bucket that was deleted and made again between two looks has ended the feed, whatever the revisions of the new
+// bucket. A record there is not older than one of the old bucket because its revision is lower, and between the two no
+// lease has run out.
 func TestWatch_BucketMadeAgainAtOnce(t *testing.T) {
-	for _, open := range []bool{false, true} { // there was a record when the next feed was opened
-		synctest.Test(t, func(t *testing.T) {
-			l := newLooks(t)
-			l.last, l.written = 100, 99
+	atBucket(t, func(l *looks) {
+		for _, open := range []bool{false, true} {
+			l.notef("# there is a record when the next feed is opened: %v\n", open)
+			l.created, l.last, l.written = l.began, 100, 99
+			l.looked(true)
+			l.update(nil)
 			l.writes("leading", "a", 1, 0)
-			l.reported("0s a leads with token 1")
 			l.created, l.last, l.written = l.began.Add(time.Second), 1, 0
 			l.looksAgain()
-			select {
-			case <-l.feeds[0].stopped:
-			case <-time.After(time.Second):
-				t.Error("the feed of the old bucket was not given up")
-			}
 			l.looksAgain()
 			if !open {
 				l.update(nil)
@@ -300,55 +308,51 @@ func TestWatch_BucketMadeAgainAtOnce(t *testing.T) {
 			if open {
 				l.update(nil)
 			}
-			l.reported("2s b leads with token 2")
+			l.notef("# the same revision comes once more\n")
 			l.written = 0
-			l.writes("leading", "c", 3, 3*time.Second) // the same revision once more
-			l.reported()
-
-			// Now the new feed takes the place of one that has not been given up.
+			l.writes("leading", "c", 3, 3*time.Second)
+			l.notef("# the new feed replaces one that has not been given up\n")
 			l.created = l.began.Add(4 * time.Second)
-			expect.OK(t, l.w.lookedAt(l.look(true), true))
+			l.looked(true)
 			l.writes("leading", "d", 4, 5*time.Second)
 			l.update(nil)
-			l.reported("5s d leads with token 4")
-		})
-	}
+		}
+	})
 }
 
 // The instant since which a view is not up to date is the last at which it was.
 func TestWatch_NotUpToDateSince(t *testing.T) {
-	l := newLooks(t)
-	l.began = l.began.Add(time.Minute)
-	l.looksAgain()
-	fresh := l.began
-	l.began = l.began.Add(time.Minute)
-	l.err = errors.New("timeout")
-	l.looksAgain()
-	expect.That(t, l.w.fresh.Equal(fresh) && l.w.troubled, "fresh at %v, not %v", l.w.fresh, fresh)
-	v := l.w.view(fresh.Add(12*time.Second), l.err, "")
-	want := "NOT UP TO DATE since " + fresh.Local().Format("15:04:05") + " (12s)"
-	expect.That(t, v.trouble == want || strings.Contains(v.trouble, formatTime(fresh)),
-		"%q, not %q", v.trouble, want)
-	l.err = nil
-	l.looksAgain()
-	expect.That(t, !l.w.troubled, "it has not recovered")
+	atBucket(t, func(l *looks) {
+		l.began = l.began.Add(time.Minute)
+		l.looksAgain()
+		l.began = l.began.Add(time.Minute)
+		l.err = errors.New("timeout")
+		l.looksAgain()
+		l.shows(l.began, l.err)
+		l.err = nil
+		l.looksAgain()
+	})
 }
 
-// A look never waits for the bucket.
+// A look never waits for the bucket. There is one look at a time, and one that is given up stops the feed that it opens.
 func TestWatch_LooksInBackground(t *testing.T) {
-	l := newLooks(t)
-	asked, answer := make(chan struct{}), make(chan look)
-	l.w.look = func(context.Context, time.Duration, bool) look {
-		close(asked)
-		return <-answer
-	}
-	l.w.looked = time.Time{}
-	for range 3 { // one look at a time
-		expect.OK(t, l.w.ticked(t.Context()))
-	}
-	<-asked
-	feed := &aFeed{make(chan struct{})}
-	l.w.connection(errUnreachable) // gives the look up
-	answer <- look{feed: feed, end: func() {}}
-	<-feed.stopped
+	synctest.Test(t, func(t *testing.T) {
+		l := newLooks(t)
+		feed := &aFeed{make(chan struct{})}
+		l.w.looked = time.Time{}
+		asked, answer := 0, make(chan struct{})
+		l.w.look = func(context.Context, time.Duration, bool) look {
+			asked++
+			<-answer
+			return look{feed: feed, end: func() {}}
+		}
+		for range 3 {
+			expect.OK(t, l.w.ticked(t.Context()))
+			time.Sleep(2 * lookEvery)
+		}
+		l.w.connection(errUnreachable)
+		close(answer)
+		synctest.Wait()
+		expect.That(t, asked == 1 && !feed.isOpen(), "%d looks, the late feed is open: %v", asked, feed.isOpen())
+	})
 }

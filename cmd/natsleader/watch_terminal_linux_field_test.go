@@ -27,14 +27,10 @@ func terminal(t *testing.T, rows, columns uint16) (near, far *os.File) {
 	}
 	t.Cleanup(func() { _ = near.Close() })
 	fd := int(near.Fd())
-	err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
-	expect.OK(t, err)
-	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	expect.OK(t, err)
-	err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns})
-	expect.OK(t, err)
-	far, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	expect.OK(t, err)
+	expect.OK(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
+	n := expect.Got(unix.IoctlGetInt(fd, unix.TIOCGPTN))(t)
+	expect.OK(t, unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}))
+	far = expect.Got(os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0))(t)
 	t.Cleanup(func() { _ = far.Close() })
 	return near, far
 }
@@ -77,8 +73,7 @@ func TestWatch_RestoresTerminal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			near, far := terminal(t, 12, 100)
-			before, err := unix.IoctlGetTermios(int(far.Fd()), unix.TCGETS)
-			expect.OK(t, err)
+			before := expect.Got(unix.IoctlGetTermios(int(far.Fd()), unix.TCGETS))(t)
 			cmd, screen, read := onTerminal(t, far, append(strings.Fields(x.line), "-s", url)...), &output{}, make(chan struct{})
 			go func() {
 				defer close(read)
@@ -87,15 +82,13 @@ func TestWatch_RestoresTerminal(t *testing.T) {
 			screen.says(t, enterScreen)
 			screen.says(t, x.says)
 			screen.says(t, x.wide)
-			err = unix.IoctlSetWinsize(int(near.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 12, Col: 40})
-			expect.OK(t, err)
+			expect.OK(t, unix.IoctlSetWinsize(int(near.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 12, Col: 40}))
 			eventually(t, "it draws fewer columns", func() bool {
 				frames := strings.Split(screen.text(), "\x1b[H")
 				last := frames[len(frames)-1]
 				return last != "" && !strings.Contains(last, x.wide)
 			})
-			err = x.ends(near, cmd.Process)
-			expect.OK(t, err)
+			expect.OK(t, x.ends(near, cmd.Process))
 			expect.Equal(t, endOf(t, cmd), 0, "exit code %d")
 			after, err := unix.IoctlGetTermios(int(far.Fd()), unix.TCGETS)
 			expect.That(t, err == nil && *after == *before,

@@ -6,61 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/natsleader/natsleader/internal/backend"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
-
-// recorder is a renderer that records the changes.
-type recorder struct {
-	changes  []electionChange
-	troubles []error // nil: it is over
-}
-
-func (r *recorder) changed(changes ...change) error {
-	for _, c := range changes {
-		r.changes = append(r.changes, c.(electionChange))
-	}
-	return nil
-}
-
-func (r *recorder) begin() error                  { return nil }
-func (r *recorder) end()                          {}
-func (r *recorder) keys() <-chan string           { return nil }
-func (r *recorder) typed(string) error            { return nil }
-func (r *recorder) shown(time.Time, viewer) error { return nil }
-func (r *recorder) trouble(err error)             { r.troubles = append(r.troubles, err) }
-
-// A lease is over when a feed that was opened afterwards has nothing newer.
-func TestFollower_LeaseOver(t *testing.T) {
-	now := time.Now()
-	var o recorder
-	w := newWatcher(&inspector{clock: serverClock{server: now, local: now}}, "", &o)
-	w.complete, w.opened = true, now.Add(-time.Minute)
-	x := &watched{now: electionStatus{election: "a", entry: backend.Entry{Revision: 1}, holder: leader.Holder{
-		ID: "w", Token: 1, Lease: time.Second, Renewed: now.Add(-10 * time.Second), Since: now.Add(-time.Hour),
-	}}}
-	w.elections["a"] = x
-	reports := func(want ...state) {
-		t.Helper()
-		o.changes = nil
-		expect.OK(t, w.report(w.all()...))
-		expect.That(t, len(o.changes) == len(want) && (len(want) != 1 || o.changes[0].state == want[0]),
-			"%+v, not %v", o.changes, want)
-	}
-	reports(stateLeading) // it may have been renewed since: this feed was opened before its lease was over
-	reports()
-	w.opened = now
-	reports(stateExpired)
-	at := o.changes[0].at
-	expect.That(t, at.Equal(now.Add(-9*time.Second)), "over at %v", at)
-	reports()
-	w.complete = false
-	x.now.holder.Renewed = now
-	reports()
-	w.complete = true
-	reports(stateLeading)
-}
 
 // watch reports each change once, and goes on after a restart of the server. The leader of a bucket that is
 // deleted may lead until its lease is over, and no line advises to make the bucket before that.
@@ -112,8 +60,7 @@ func TestWatch_DeafFeedEndsNoLease(t *testing.T) {
 		w.campaigns("billing", leader.Config{ID: "a", LeaseDuration: 5 * time.Second})
 		time.Sleep(time.Millisecond)
 		defer w.follow("watch")()
-		stream, err := w.js.Stream(w.Context(), "KV_elections")
-		expect.OK(w, err)
+		stream := expect.Got(w.js.Stream(w.Context(), "KV_elections"))(w)
 		w.notef("# the consumers are deleted\n")
 		for info := range stream.ListConsumers(w.Context()).Info() {
 			expect.OK(w, stream.DeleteConsumer(w.Context(), info.Name))

@@ -53,34 +53,35 @@ var update = flag.Bool("update", false, "rewrite the transcripts of testdata and
 // testdata is the directory of the transcripts, also for a test that changes its directory.
 var testdata, _ = filepath.Abs("testdata")
 
-// bubble runs a test in a world. The options change those of its server. The two collections empty
-// nats.go's pool of timers, which must not cross bubbles, so the test does not run beside others.
+// emptyTimerPool empties nats.go's pool of timers, which must not cross the border of a bubble.
+func emptyTimerPool() {
+	runtime.GC() // what is in a pool survives one collection
+	runtime.GC()
+}
+
+// bubble runs a test in a world, and never beside others. The options change those of its server.
 func bubble(t *testing.T, cfg leader.BucketConfig, test func(w *world), opts ...func(*server.Options)) {
 	t.Helper()
 	// natscontext reads the selected context of the user.
 	for _, name := range []string{"HOME", "XDG_CONFIG_HOME"} {
 		t.Setenv(name, t.TempDir())
 	}
-	runtime.GC()
-	runtime.GC()
+	emptyTimerPool()
 	dir := testserver.StoreDir(t)
-	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t, o: &server.Options{DontListen: true, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true}}
+	alone(t, func(w *world) {
+		w.o = &server.Options{DontListen: true, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true}
 		for _, opt := range opts {
 			opt(w.o)
 		}
 		w.serve()
 		nc := w.dial()
-		var err error
-		w.js, err = jetstream.New(nc)
-		expect.Must(t, err == nil, "%v", err)
+		w.js = expect.Got(jetstream.New(nc))(w)
 		cfg.Name = "elections"
-		w.bucket, err = leader.CreateBucket(t.Context(), w.js, cfg)
-		expect.Must(t, err == nil, "%v", err)
-		t.Cleanup(func() {
+		w.bucket = expect.Got(leader.CreateBucket(w.Context(), w.js, cfg))(w)
+		w.Cleanup(func() {
 			for _, c := range w.stands {
 				err := c.Stop(context.Background())
-				expect.That(t, err == nil, "%v", err)
+				expect.That(w, err == nil, "%v", err)
 			}
 			time.Sleep(time.Minute) // what was given up has ended by then
 			nc.Close()
@@ -88,6 +89,15 @@ func bubble(t *testing.T, cfg leader.BucketConfig, test func(w *world), opts ...
 			w.s.WaitForShutdown()
 			time.Sleep(time.Second) // the loops that flush the server's store end at their next turn
 		})
+		test(w)
+	})
+}
+
+// alone runs a test in a world without a server.
+func alone(t *testing.T, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{T: t}
 		test(w)
 		w.compare()
 	})
@@ -112,8 +122,7 @@ func denied(subjects ...string) *server.Permissions {
 // serve starts the server.
 func (w *world) serve() {
 	w.Helper()
-	s, err := server.NewServer(w.o)
-	expect.OK(w, err)
+	s := expect.Got(server.NewServer(w.o))(w)
 	s.Start()
 	expect.Must(w, s.ReadyForConnections(time.Minute), "the server does not start")
 	w.mu.Lock()
@@ -153,8 +162,7 @@ func (w *world) Dial(_, address string) (net.Conn, error) {
 func (w *world) dial() *nats.Conn {
 	w.Helper()
 	silent := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
-	nc, err := nats.Connect("", append(w.inProcess(), silent, nats.Token(w.o.Authorization))...)
-	expect.OK(w, err)
+	nc := expect.Got(nats.Connect("", append(w.inProcess(), silent, nats.Token(w.o.Authorization))...))(w)
 	return nc
 }
 
@@ -181,7 +189,7 @@ func (w *world) answered(stdin, line string) (stdout, stderr string, code int) {
 	var out, errs bytes.Buffer
 	process := stdio{stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs, dial: w.inProcess(), life: w.Context(), synced: alwaysSynced}
 	code = execute(arguments(line), process)
-	return tokens.ReplaceAllString(out.String(), "TOKEN"), tokens.ReplaceAllString(errs.String(), "TOKEN"), code
+	return out.String(), errs.String(), code
 }
 
 // arguments returns the arguments of a command line, in which ” is nothing.
@@ -237,7 +245,7 @@ type noteWriter struct {
 
 func (n noteWriter) Write(b []byte) (int, error) {
 	for line := range strings.Lines(string(b)) {
-		n.w.notef("%s%s", n.mark, tokens.ReplaceAllString(line, "TOKEN"))
+		n.w.notef("%s%s", n.mark, line)
 	}
 	return len(b), nil
 }
@@ -246,7 +254,13 @@ func (n noteWriter) Write(b []byte) (int, error) {
 func (w *world) notef(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, _ = fmt.Fprintf(&w.shown, format, args...)
+	_, _ = w.shown.WriteString(repeatable(fmt.Sprintf(format, args...)))
+}
+
+// repeatable returns a text without what differs from one run to the next.
+func repeatable(text string) string {
+	text = tokens.ReplaceAllString(strings.ReplaceAll(text, server.VERSION, "VERSION"), "TOKEN")
+	return madeUp.ReplaceAllString(text, "${1}${2}${3}X")
 }
 
 // compare compares the transcript of prompt.
@@ -279,9 +293,12 @@ func compareTranscript(t *testing.T, text string) {
 	}
 }
 
-// tokens are fencing tokens and revisions, which begin at the time in microseconds at which the bucket was made. How many
-// renewals come before a revision is a race of goroutines.
-var tokens = regexp.MustCompile(`\b(token )?9466848\d{8}\b`)
+// tokens are fencing tokens and revisions, also as values of metrics. They begin at the time in microseconds at which the
+// bucket was made. How many renewals come before a revision is a race of goroutines.
+var tokens = regexp.MustCompile(`\b(token )?9466848\d{8}\b|\b9\.46684\d*e\+14`)
+
+// madeUp are names that doctor makes up, inboxes, and names of consumers.
+var madeUp = regexp.MustCompile(`(natsleader[._]doctor[._])\w{12}|(_INBOX\.)[\w.]+|(CONSUMER\.CREATE\.\w+\.)\w{22}`)
 
 // randoms are secrets, and the sessions of candidates.
 var randoms = regexp.MustCompile(`(?i)((?:secret|session|next)\W+)[A-Z2-7]{26}\b`)
@@ -297,8 +314,7 @@ func (w *world) fails(line string, code int, says string) {
 // campaigns starts a candidate. The one before it leads or waits by then.
 func (w *world) campaigns(election string, cfg leader.Config) *leader.Candidate {
 	w.Helper()
-	c, err := leader.Campaign(context.Background(), w.bucket, election, cfg)
-	expect.OK(w, err)
+	c := expect.Got(leader.Campaign(context.Background(), w.bucket, election, cfg))(w)
 	w.stands = append(w.stands, c)
 	time.Sleep(time.Minute)
 	return c
@@ -319,15 +335,13 @@ func put(t *testing.T, js jetstream.JetStream, election, value string) {
 // record returns the record of a real candidate, with another ID and lease.
 func record(tb testing.TB, js jetstream.JetStream, election, id string, lease time.Duration) string {
 	tb.Helper()
-	kv, err := js.KeyValue(tb.Context(), "elections")
-	expect.OK(tb, err)
+	kv := expect.Got(js.KeyValue(tb.Context(), "elections"))(tb)
 	e, err := kv.Get(tb.Context(), election)
 	expect.OK(tb, err)
 	var fields map[string]any
 	err = json.Unmarshal(e.Value(), &fields)
 	expect.OK(tb, err)
 	fields["id"], fields["lease"] = id, lease.String()
-	text, err := json.Marshal(fields)
-	expect.OK(tb, err)
+	text := expect.Got(json.Marshal(fields))(tb)
 	return string(text)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	_ "embed"
 	"fmt"
 	"io"
 	"strings"
@@ -26,42 +27,9 @@ var exitMeanings = []struct{ Code, Text string }{
 
 // manualPage is the manual page in troff format. The template of fisk (v0.9.1) leaves out the long help of
 // the commands and the environment variables, and does not escape what troff would take for a request.
-const manualPage = `{{define "verbatim"}}.nf
-{{escape .}}
-.fi
-{{end -}}
-{{define "flags"}}{{range .}}{{if not .Hidden}}.TP
-\fB{{with .Short}}\-{{printf "%c" .}}, {{end}}\-\-{{escape .Name}}\fR{{if not .IsBoolFlag}}=\fI{{escape .FormatPlaceHolder}}\fR{{end}}
-{{escape .Help}}{{with .Envar}} (${{escape .}}){{end}}
-{{end}}{{end}}{{end -}}
-.TH NATSLEADER 1 "" "natsleader {{.Version}}" "User Commands"
-.SH NAME
-natsleader \- {{escape (summary .Help)}}
-.SH SYNOPSIS
-\fBnatsleader\fR [\fIflags\fR] \fIcommand\fR [\fIarguments\fR]
-.SH DESCRIPTION
-{{template "verbatim" rest .Help}}.SH OPTIONS
-{{template "flags" .Flags}}.SH COMMANDS
-{{range .FlattenedCommands}}{{if not (or .Hidden (eq .Name "help")) -}}
-.SS "{{escape .FullCommand}}{{with .FlagSummary}} {{escape .}}{{end}}{{if .Args}} {{escape .ArgSummary}}{{end}}"
-{{escape (summary .Help)}}
-{{with rest .Help}}.PP
-{{template "verbatim" .}}{{end}}{{with .HelpLong}}.PP
-{{template "verbatim" .}}{{end}}{{range .Args}}{{if and .Help (not .Hidden)}}.TP
-\fI{{escape .Name}}\fR
-{{escape .Help}}
-{{end}}{{end}}{{template "flags" .Flags}}{{end}}{{end -}}
-.SH EXIT STATUS
-{{range exits}}.TP
-{{escape .Code}}
-{{escape .Text}}
-{{end}}.SH FILES
-.TP
-\fI/usr/lib/systemd/system/natsleader\-run@.service\fR
-A systemd unit that runs the command of /etc/natsleader/NAME.env while this host leads election NAME.
-.SH SEE ALSO
-https://github.com/natsleader/natsleader/blob/main/docs/cli.md
-`
+//
+//go:embed manual.tmpl
+var manualPage string
 
 // writeManual writes the manual page.
 func writeManual(w io.Writer, model *fisk.ApplicationModel) error {

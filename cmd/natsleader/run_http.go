@@ -3,11 +3,16 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strconv"
+	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/natsleader/natsleader/health"
 	"github.com/natsleader/natsleader/leader"
@@ -99,3 +104,84 @@ type lentListener struct{ *net.TCPListener }
 
 // Close ends a call of Accept. By then the server is shutting down, and takes the timeout for its end.
 func (l *lentListener) Close() error { return l.SetDeadline(time.Unix(1, 0)) }
+
+// commandMetrics are the metrics of the command of run. They have one series for each
+// outcome that was seen, and three others. A nil commandMetrics counts nothing.
+type commandMetrics struct {
+	mu     sync.Mutex
+	pid    int
+	begun  time.Time // of the last run of the command
+	starts uint64
+	ends   map[commandEnd]uint64
+
+	pidDesc, startsDesc, beganDesc, exitsDesc *prometheus.Desc
+}
+
+// commandEnd is how a run of the command ended.
+type commandEnd struct {
+	code    int
+	stopped bool // natsleader had asked it to stop
+}
+
+func newCommandMetrics(bucket, election string) *commandMetrics {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("natsleader_command_"+name, help, labels, prometheus.Labels{"bucket": bucket, "election": election})
+	}
+	return &commandMetrics{
+		ends:       make(map[commandEnd]uint64),
+		pidDesc:    desc("pid", "Process ID of the command, 0 while it does not run."),
+		startsDesc: desc("starts_total", "How often the command was started."),
+		beganDesc:  desc("start_timestamp_seconds", "When the command was last started, as a Unix time."),
+		exitsDesc:  desc("exits_total", "Ends of the command, by exit code, and by whether natsleader had asked it to stop. After a signal the code is 128 plus the number of the signal.", "code", "stopped"),
+	}
+}
+
+// started counts a start of the command.
+func (m *commandMetrics) started(pid int) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pid, m.begun = pid, time.Now()
+	m.starts++
+}
+
+// ended counts the end of the command, if it had started.
+func (m *commandMetrics) ended(outcome error, stopped bool) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.pid == 0 {
+		return
+	}
+	m.pid = 0
+	code := exitFailed
+	if exit, ok := errors.AsType[exitError](outcome); ok {
+		code = exit.code
+	}
+	m.ends[commandEnd{code & 0xff, stopped}]++
+}
+
+// Describe sends the descriptions.
+func (m *commandMetrics) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{m.pidDesc, m.startsDesc, m.beganDesc, m.exitsDesc} {
+		ch <- d
+	}
+}
+
+// Collect sends the metrics.
+func (m *commandMetrics) Collect(ch chan<- prometheus.Metric) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ch <- prometheus.MustNewConstMetric(m.pidDesc, prometheus.GaugeValue, float64(m.pid))
+	ch <- prometheus.MustNewConstMetric(m.startsDesc, prometheus.CounterValue, float64(m.starts))
+	if !m.begun.IsZero() {
+		ch <- prometheus.MustNewConstMetric(m.beganDesc, prometheus.GaugeValue, float64(m.begun.UnixMilli())/1e3)
+	}
+	for end, n := range m.ends {
+		ch <- prometheus.MustNewConstMetric(m.exitsDesc, prometheus.CounterValue, float64(n), strconv.Itoa(end.code), strconv.FormatBool(end.stopped))
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -156,4 +157,99 @@ func (a *Stream) status() (nats.Status, error) {
 	default:
 		return s, fmt.Errorf("%w: the connection is %v", backend.ErrUnreachable, strings.ToLower(s.String()))
 	}
+}
+
+// The window of a stream on a connection. A server does all that it can with a few requests in
+// flight, and with more than mostSlots each one only waits longer.
+const (
+	leastSlots = 32
+	mostSlots  = 512
+)
+
+// Window returns the window for requests to the stream on its connection; nil for a zero value.
+// Each stream has its own: one that hangs must not keep the elections of another waiting.
+func (a *Stream) Window() *backend.Window { return a.window }
+
+// urgent is after what time in line a request goes before the reads of waiting candidates.
+const urgent = 5 * time.Second
+
+// Turn waits until the connection has a slot for a request. The request has the rank of a waiting
+// candidate's read, and that of its write after some time, because reads that the server does not
+// answer may have all slots of theirs. done gives the slot back. If ctx ends before, the error is
+// unsent and ErrUnreachable. The requests of a key are sent by candidates that have a slot already.
+func (a *Stream) Turn(ctx context.Context) (done func(), err error) {
+	t, w := turn{granted: make(chan struct{})}, a.window
+	done = func() { w.Return(&t.place, backend.Reply{}) }
+	take := func(r backend.Rank) bool {
+		return w.Take(&t.place, r, &t, time.Time{}) // no instant: only candidates, which have clocks, count how long they wait
+	}
+	if take(backend.RankRead) {
+		return done, nil
+	}
+	waited, cancel := deadline.Within(context.Background(), urgent)
+	defer cancel()
+	for late := waited.Done(); ; {
+		select {
+		case <-t.granted:
+			return done, nil
+		case <-late:
+			if late = nil; take(backend.RankTake) {
+				return done, nil
+			}
+		case <-ctx.Done():
+			done() // or leaves the line
+			return nil, unsent{fmt.Errorf("%w: too many requests to stream %s are in flight: %w", backend.ErrUnreachable, a.Name, ctx.Err())}
+		}
+	}
+}
+
+// turn waits for a slot.
+type turn struct {
+	place   backend.Place
+	granted chan struct{}
+}
+
+// Granted implements [backend.Waiter].
+func (t *turn) Granted() { close(t.granted) }
+
+// Left is what a stream and its connection hold. Tests require in the end that it is empty.
+type Left struct {
+	Subscriptions int // of the connection, that were not closed
+	Slots         int // of the stream's window
+	Turns         int // of callers that wait for a slot of that window
+	Requests      int // of the connection, without a reply so far
+	Feeds         int // of the bucket, with its listeners on the connection itself
+}
+
+// Left returns what the stream and its connection hold at the moment. A zero stream holds nothing.
+func (a *Stream) Left() Left {
+	if a.conn == nil {
+		return Left{}
+	}
+	turns, _ := a.window.Waiting(time.Time{})
+	return Left{Subscriptions: a.conn.subscriptions(), Slots: a.window.Used(), Turns: turns, Requests: a.conn.requests()}
+}
+
+// subscriptions returns the number of subscriptions that were not closed.
+func (c *Connection) subscriptions() int {
+	c.lanes.mu.Lock()
+	defer c.lanes.mu.Unlock()
+	n := int(c.lone.Load())
+	for _, l := range c.lanes.all {
+		n += l.size
+	}
+	return n
+}
+
+// requests returns the number of requests that wait to be sent or for their replies.
+func (c *Connection) requests() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := len(c.pending) + len(c.delegated)
+	for r := c.first; r != nil; r = r.next {
+		if r.stage == requestWaits { // the others are pending or delegated, too
+			n++
+		}
+	}
+	return n
 }

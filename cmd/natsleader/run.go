@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"net"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -75,6 +74,7 @@ type run struct {
 	id, value    string
 	lease, delay time.Duration
 	drain, wait  time.Duration
+	waitGiven    bool
 	stopName     string
 	notifyNames  string
 	http         string
@@ -125,7 +125,7 @@ func (r *run) registerCandidate(cmd *fisk.CmdClause) {
 	cmd.Flag("id", "What others see; by default host, process and a random part").PlaceHolder("ID").StringVar(&r.id)
 	cmd.Flag("value", "Published with the lease, an address for instance").PlaceHolder("VALUE").StringVar(&r.value)
 	cmd.Flag("try", "Lead now or never: end if another candidate leads").UnNegatableBoolVar(&r.try)
-	cmd.Flag("wait", "Longest time to wait for the first leadership; by default for ever").PlaceHolder("DURATION").DurationVar(&r.wait)
+	cmd.Flag("wait", "Longest time to wait for the first leadership; by default for ever").PlaceHolder("DURATION").IsSetByUser(&r.waitGiven).DurationVar(&r.wait)
 	cmd.Flag("retry-connect", "Wait for NATS and for the bucket, instead of ending if they are not there at the start").UnNegatableBoolVar(&r.retryConnect)
 	cmd.Flag("delay", "Least time from winning to leading").PlaceHolder("DURATION").DurationVar(&r.delay)
 	r.succession.register(cmd)
@@ -136,8 +136,8 @@ func (r *run) registerCandidate(cmd *fisk.CmdClause) {
 }
 
 // checkAndRun rejects what is wrong before any server is asked, and runs.
-func (r *run) checkAndRun(pc *fisk.ParseContext) error {
-	if err := r.check(pc); err != nil {
+func (r *run) checkAndRun(*fisk.ParseContext) error {
+	if err := r.check(); err != nil {
 		return err
 	}
 	return r.run()
@@ -184,11 +184,11 @@ func flagAfterCommand(pc *fisk.ParseContext) string {
 }
 
 // check checks everything that can be wrong without asking a server.
-func (r *run) check(pc *fisk.ParseContext) error {
+func (r *run) check() error {
 	if err := checkElection(r.election); err != nil {
 		return err
 	}
-	if err := r.checkDurations(pc); err != nil {
+	if err := r.checkDurations(); err != nil {
 		return err
 	}
 	if err := r.succession.check(r.lease); err != nil {
@@ -219,7 +219,7 @@ func (r *run) check(pc *fisk.ParseContext) error {
 	return nil
 }
 
-func (r *run) checkDurations(pc *fisk.ParseContext) error {
+func (r *run) checkDurations() error {
 	const (
 		longest  = 1000 * time.Hour
 		shortest = 50 * time.Millisecond // of a lease that is renewed most of the time
@@ -237,20 +237,14 @@ func (r *run) checkDurations(pc *fisk.ParseContext) error {
 			return usagef("--%s %v is more than %v", flag.name, flag.d, longest)
 		}
 	}
-	switch given := func(name string) bool {
-		return slices.ContainsFunc(pc.Elements, func(e *fisk.ParseElement) bool {
-			flag, ok := e.Clause.(*fisk.FlagClause)
-			return ok && flag.Model().Name == name
-		})
-	}; {
-	case r.wait == 0 && given("wait"):
+	switch {
+	case r.wait == 0 && r.waitGiven:
 		return usagef("--wait 0s: --try leads now or never, and without --wait it waits for ever")
 	case r.try && r.wait > 0:
 		return usagef("--try does not wait: leave out --wait %v", r.wait)
 	case r.try && r.retryConnect:
 		return usagef("--try does not wait: leave out --retry-connect")
-	}
-	if r.wait > 0 && r.wait <= r.delay {
+	case r.wait > 0 && r.wait <= r.delay:
 		return usagef("--wait %v is over before --delay %v: it would never lead", r.wait, r.delay)
 	}
 	return nil

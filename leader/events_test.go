@@ -34,8 +34,7 @@ func newStage(t *testing.T, opts ...leadertest.Option) *stage {
 func (s *stage) stand(id string, cfg leader.Config) (*leader.Candidate, *leadertest.Watcher) {
 	s.Helper()
 	cfg.ID = id
-	c, err := leader.Campaign(context.Background(), s.store.Link(id), "jobs", cfg)
-	check.OK(s, err)
+	c := check.Got(leader.Campaign(context.Background(), s.store.Link(id), "jobs", cfg))(s)
 	s.Cleanup(func() {
 		s.store.Link(id).Close()
 		<-c.Done()

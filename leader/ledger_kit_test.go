@@ -355,8 +355,7 @@ func (h *hookedContext) AfterFunc(f func()) (stop func() bool) {
 func (l *ledger) stand(ctx context.Context, t *testing.T, cfg leader.Config) *leader.Candidate {
 	t.Helper()
 	cfg.ID = "a"
-	c, err := leader.Campaign(ctx, l, "e", cfg)
-	check.OK(t, err)
+	c := check.Got(leader.Campaign(ctx, l, "e", cfg))(t)
 	t.Cleanup(func() {
 		_ = c.Stop(check.Ended())
 		select {

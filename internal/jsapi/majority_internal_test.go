@@ -55,8 +55,7 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 // newMovable connects to one server by the addresses of some, and returns a stream of that connection.
 func newMovable(t *testing.T, addresses string, opts ...nats.Option) *Stream {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{DontListen: true, NoSigs: true, NoLog: true})
-	check.OK(t, err)
+	s := check.Got(server.NewServer(&server.Options{DontListen: true, NoSigs: true, NoLog: true}))(t)
 	s.Start()
 	nc, err := nats.Connect(addresses, append(opts, nats.InProcessServer(s), nats.DontRandomize(), nats.IgnoreDiscoveredServers())...)
 	check.OK(t, err)
@@ -65,8 +64,7 @@ func newMovable(t *testing.T, addresses string, opts ...nats.Option) *Stream {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	js, err := jetstream.New(nc)
-	check.OK(t, err)
+	js := check.Got(jetstream.New(nc))(t)
 	a := new(Stream)
 	a.Init(js, "KV_E")
 	return a

@@ -16,27 +16,12 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// waiting is a bubble with a store, and the call of Ready for its candidates.
-type waiting struct {
-	*testing.T
-	store *leadertest.Store
-}
+// waiting is a stage in the time of a bubble.
+type waiting struct{ *stage }
 
 func inWaiting(t *testing.T, test func(w waiting)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(waiting{t, leadertest.NewStore(nil)}) })
-}
-
-// stand starts a candidate on the link of its ID, which ends with the test.
-func (w waiting) stand(id string, cfg leader.Config) *leader.Candidate {
-	w.Helper()
-	cfg.ID = id
-	c := check.Got(leader.Campaign(context.Background(), w.store.Link(id), "jobs", cfg))(w)
-	w.Cleanup(func() {
-		_ = c.Stop(check.Ended())
-		<-c.Done()
-	})
-	return c
+	synctest.Test(t, func(t *testing.T) { test(waiting{&stage{T: t, store: leadertest.NewStore(nil)}}) })
 }
 
 var errCause = errors.New("the caller has had enough")

@@ -320,8 +320,8 @@ func (t *ledgerTimer) Reset(d time.Duration) bool {
 
 func (t *ledgerTimer) Stop() bool { t.arm(-1); return t.Timer.Stop() }
 
-// armed returns how many timers will fire, and how many of them are watchdogs.
-func (c *ledgerClock) armed() (all, watchdogs int) {
+// armed returns how many timers will fire, how many of them are watchdogs, and how often one was armed.
+func (c *ledgerClock) armed() (all, watchdogs, sets int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, t := range c.timers {
@@ -332,7 +332,7 @@ func (c *ledgerClock) armed() (all, watchdogs int) {
 			}
 		}
 	}
-	return all, watchdogs
+	return all, watchdogs, c.sets
 }
 
 // hookedContext counts the functions that wait for its end.

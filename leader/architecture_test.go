@@ -108,8 +108,7 @@ func TestArchitecture_NamesExist(t *testing.T) {
 // docsPage reads a page of docs.
 func docsPage(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("../docs", name))
-	check.OK(t, err)
+	text := check.Got(os.ReadFile(filepath.Join("../docs", name)))(t)
 	return string(text)
 }
 

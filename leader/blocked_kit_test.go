@@ -132,8 +132,7 @@ func lead(t *testing.T, store *ledger, cfg leader.Config) *bench {
 	t.Helper()
 	b := &bench{T: t, store: store, zero: time.Now()}
 	cfg.ID = "a"
-	c, err := leader.Campaign(t.Context(), store, "e", cfg)
-	check.OK(t, err)
+	c := check.Got(leader.Campaign(t.Context(), store, "e", cfg))(t)
 	b.Candidate = c
 	go func() {
 		for e := range c.Events(t.Context()) {

@@ -77,8 +77,7 @@ func TestTermErr_AsksTheClock(t *testing.T) {
 		t.Errorf("at the deadline: %v, %v", err, term.Remaining())
 	}
 	term.cancel(ErrResigned)
-	err := term.Err()
-	check.That(t, errors.Is(err, ErrLeaseExpired), "resigned after that: %v", err)
+	check.Is(t, term.Err(), ErrLeaseExpired)
 }
 
 // Term.Err and Term.Token allocate nothing.

@@ -129,8 +129,7 @@ func endsInTheStep(t *testing.T, look func(*handClock, *leader.Term)) {
 	for n := 1; n <= 12; n++ {
 		synctest.Test(t, func(t *testing.T) {
 			clock, store := &handClock{now: time.Now()}, &deferred{plainStore: newPlainStore()}
-			c, err := leader.Campaign(t.Context(), store, "e", leader.Config{Clock: clock})
-			check.OK(t, err)
+			c := check.Got(leader.Campaign(t.Context(), store, "e", leader.Config{Clock: clock}))(t)
 			synctest.Wait()
 			term, ok := c.Term()
 			check.Must(t, ok, "does not lead")
@@ -187,8 +186,7 @@ func TestDeadline_AppliedByAnyInput(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				clock, store := &handClock{now: time.Now()}, newPlainStore()
-				c, err := leader.Campaign(t.Context(), store, "e", leader.Config{Clock: clock})
-				check.OK(t, err)
+				c := check.Got(leader.Campaign(t.Context(), store, "e", leader.Config{Clock: clock}))(t)
 				synctest.Wait()
 				store.delivers[0](backend.FeedEvent{Err: leader.ErrUnreachable}) // another is opened
 				synctest.Wait()

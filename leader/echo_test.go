@@ -35,8 +35,7 @@ func (t wokenTimer) Wake() {
 func TestEcho_WakesNoLeader(t *testing.T) {
 	clock := &wokenClock{Clock: leadertest.NewClock()}
 	s := leadertest.NewStore(clock.Clock)
-	c, err := leader.Campaign(t.Context(), s.Link("a"), "e", leader.Config{ID: "a", Clock: clock})
-	check.OK(t, err)
+	c := check.Got(leader.Campaign(t.Context(), s.Link("a"), "e", leader.Config{ID: "a", Clock: clock}))(t)
 	clock.Advance(3 * time.Second)
 	check.Must(t, c.IsLeader(), "does not lead")
 	const renewals = 10

@@ -116,7 +116,7 @@ func TestEnd_LeavesNothing(t *testing.T) {
 					}
 					end(t, l, c)
 					mustEnd(t, c, 0)
-					n, _ := clock.armed()
+					n, _, _ := clock.armed()
 					check.Equal(t, n, 0, "%d timers are armed")
 					check.Equal(t, ctx.hooks.Load(), 0, "%d hooks on the context are left")
 					l.settled(t)

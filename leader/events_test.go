@@ -31,15 +31,22 @@ func newStage(t *testing.T, opts ...leadertest.Option) *stage {
 	return &stage{t, clock, leadertest.NewStore(clock, opts...)}
 }
 
-func (s *stage) stand(id string, cfg leader.Config) (*leader.Candidate, *leadertest.Watcher) {
+// stand starts a candidate on the link of its ID, which ends with the test.
+func (s *stage) stand(id string, cfg leader.Config) *leader.Candidate {
 	s.Helper()
 	cfg.ID = id
-	c, err := leader.Campaign(context.Background(), s.store.Link(id), "jobs", cfg)
-	check.OK(s, err)
+	c := check.Got(leader.Campaign(context.Background(), s.store.Link(id), "jobs", cfg))(s)
 	s.Cleanup(func() {
 		s.store.Link(id).Close()
 		<-c.Done()
 	})
+	return c
+}
+
+// watched is stand with a watcher.
+func (s *stage) watched(id string, cfg leader.Config) (*leader.Candidate, *leadertest.Watcher) {
+	s.Helper()
+	c := s.stand(id, cfg)
 	return c, leadertest.Watch(s, s.clock, c)
 }
 
@@ -67,7 +74,7 @@ func TestPending_Reason(t *testing.T) {
 		want   string
 	}{
 		"at once":        {},
-		"released":       {before: func(s *stage) { c, _ := s.stand("b", leader.Config{}); s.clock.Settle(); _ = c.Stop(s.Context()) }},
+		"released":       {before: func(s *stage) { c := s.stand("b", leader.Config{}); s.clock.Settle(); _ = c.Stop(s.Context()) }},
 		"PendingPeriod":  {cfg: leader.Config{PendingPeriod: 3 * time.Second}, want: "PendingPeriod"},
 		"guards":         {guard: true, want: "guards"},
 		"never seen":     {opts: []leadertest.Option{leadertest.WithoutPurgeProtection()}, want: "not purge-protected"},
@@ -87,7 +94,7 @@ func TestPending_Reason(t *testing.T) {
 			if k.guard {
 				k.cfg.Guards = []leader.Guard{s.store.Link("a").Guard()}
 			}
-			c, w := s.stand("a", k.cfg)
+			c, w := s.watched("a", k.cfg)
 			s.clock.Settle()
 			if k.after != nil {
 				k.after(s)
@@ -117,7 +124,7 @@ func TestPending_Leaderless(t *testing.T) {
 // A fault while a candidate drains leaves it no time, because it does not lead.
 func TestFaulted_DrainingHasNoTime(t *testing.T) {
 	s := newStage(t)
-	c, w := s.stand("a", leader.Config{DrainTimeout: time.Minute})
+	c, w := s.watched("a", leader.Config{DrainTimeout: time.Minute})
 	s.clock.Settle()
 	s.begin(c, c.Resign)
 	s.store.Link("a").FailWrites(1, leader.ErrPermission)
@@ -148,7 +155,7 @@ func TestFenced_Kinds(t *testing.T) {
 			var text lines
 			s := newStage(t)
 			start := s.clock.Now()
-			c, w := s.stand("a", leader.Config{
+			c, w := s.watched("a", leader.Config{
 				DrainTimeout: 4 * time.Second, Guards: []leader.Guard{s.store.Link("a").Guard()}, Logger: slog.New(slog.NewTextHandler(&text, nil)),
 			})
 			s.clock.Settle()
@@ -201,7 +208,7 @@ func (l *lines) String() string {
 func TestState_Ended(t *testing.T) {
 	for _, seats := range []int{0, 2} {
 		s := newStage(t)
-		c, _ := s.stand("a", leader.Config{Seats: seats})
+		c := s.stand("a", leader.Config{Seats: seats})
 		if s.clock.Settle(); c.State() != leader.StateLeader {
 			t.Errorf("%d seats: %v", seats, c.State())
 		}

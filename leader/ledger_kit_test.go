@@ -320,8 +320,8 @@ func (t *ledgerTimer) Reset(d time.Duration) bool {
 
 func (t *ledgerTimer) Stop() bool { t.arm(-1); return t.Timer.Stop() }
 
-// armed returns how many timers will fire, and how many of them are watchdogs.
-func (c *ledgerClock) armed() (all, watchdogs int) {
+// armed returns how many timers will fire, how many of them are watchdogs, and how often one was armed.
+func (c *ledgerClock) armed() (all, watchdogs, sets int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, t := range c.timers {
@@ -332,7 +332,7 @@ func (c *ledgerClock) armed() (all, watchdogs int) {
 			}
 		}
 	}
-	return all, watchdogs
+	return all, watchdogs, c.sets
 }
 
 // hookedContext counts the functions that wait for its end.
@@ -355,8 +355,7 @@ func (h *hookedContext) AfterFunc(f func()) (stop func() bool) {
 func (l *ledger) stand(ctx context.Context, t *testing.T, cfg leader.Config) *leader.Candidate {
 	t.Helper()
 	cfg.ID = "a"
-	c, err := leader.Campaign(ctx, l, "e", cfg)
-	check.OK(t, err)
+	c := check.Got(leader.Campaign(ctx, l, "e", cfg))(t)
 	t.Cleanup(func() {
 		_ = c.Stop(check.Ended())
 		select {

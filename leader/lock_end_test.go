@@ -99,8 +99,7 @@ func TestAcquire_ExplainsTheLastFault(t *testing.T) {
 				store := leadertest.NewStore(nil)
 				store.Link("a").FailWrites(-1, leader.ErrPermission)
 				time.AfterFunc(time.Minute, func() {
-					err := c.learns(t.Context(), store)
-					check.That(t, err == nil, "%v", err)
+					check.Is(t, c.learns(t.Context(), store), nil)
 				})
 				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 				defer cancel()

@@ -23,8 +23,7 @@ func TestAcquire_AgainAfterEachEnd(t *testing.T) {
 	}
 	acquire := func(p process, l *leadertest.Link, cfg leader.Config) *leader.Lock {
 		p.Helper()
-		lock, err := leader.Acquire(p.Context(), l, "e", cfg)
-		check.OK(p, err)
+		lock := check.Got(leader.Acquire(p.Context(), l, "e", cfg))(p)
 		return lock
 	}
 	fails := func(p process, try bool, cfg leader.Config, want error) {
@@ -41,8 +40,7 @@ func TestAcquire_AgainAfterEachEnd(t *testing.T) {
 	}
 	unlock := func(p process, lock *leader.Lock) {
 		p.Helper()
-		err := lock.Unlock(p.Context())
-		check.That(p, err == nil, "%v", err)
+		check.Is(p, lock.Unlock(p.Context()), nil)
 	}
 	for name, end := range map[string]func(process){
 		"Unlock": func(p process) { unlock(p, acquire(p, p.own, leader.Config{})) },

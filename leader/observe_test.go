@@ -42,8 +42,7 @@ func TestLookup_SilentStore(t *testing.T) {
 				t.Errorf("%v: does not return", limit)
 			}
 			l.answer("Get", atOnce)
-			_, err := leader.Lookup(context.Background(), l, "e")
-			check.That(t, err == nil, "%v", err)
+			check.Is(t, check.Err(leader.Lookup(context.Background(), l, "e")), nil)
 			l.settled(t)
 		})
 	}
@@ -56,8 +55,7 @@ func TestObserve_ReportsOnce(t *testing.T) {
 		l := newLedger(nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		holders, err := leader.Observe(ctx, l, "e")
-		check.OK(t, err)
+		holders := check.Got(leader.Observe(ctx, l, "e"))(t)
 		synctest.Wait() // it has seen that nobody leads, which no reader has taken
 		c := newLedgerOn(l.plainStore, nil).stand(t.Context(), t, leader.Config{})
 		time.Sleep(10 * time.Second)

@@ -16,10 +16,8 @@ import (
 
 // The quick start in the README is the body of Example, which compiles.
 func TestReadme_QuickStart(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
-	check.OK(t, err)
-	source, err := os.ReadFile("example_test.go")
-	check.OK(t, err)
+	readme := check.Got(os.ReadFile("../README.md"))(t)
+	source := check.Got(os.ReadFile("example_test.go"))(t)
 	_, rest, _ := strings.Cut(string(readme), "```go\n")
 	shown, _, ok := strings.Cut(rest, "```")
 	check.Must(t, ok, "the README has no block of Go")

@@ -16,28 +16,12 @@ import (
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// waiting is a bubble with a store, and the call of Ready for its candidates.
-type waiting struct {
-	*testing.T
-	store *leadertest.Store
-}
+// waiting is a stage in the time of a bubble.
+type waiting struct{ *stage }
 
 func inWaiting(t *testing.T, test func(w waiting)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(waiting{t, leadertest.NewStore(nil)}) })
-}
-
-// stand starts a candidate on the link of its ID, which ends with the test.
-func (w waiting) stand(id string, cfg leader.Config) *leader.Candidate {
-	w.Helper()
-	cfg.ID = id
-	c, err := leader.Campaign(context.Background(), w.store.Link(id), "jobs", cfg)
-	check.OK(w, err)
-	w.Cleanup(func() {
-		_ = c.Stop(check.Ended())
-		<-c.Done()
-	})
-	return c
+	synctest.Test(t, func(t *testing.T) { test(waiting{&stage{T: t, store: leadertest.NewStore(nil)}}) })
 }
 
 var errCause = errors.New("the caller has had enough")
@@ -112,8 +96,7 @@ func TestReady_CauseAndFault(t *testing.T) {
 	inWaiting(t, func(w waiting) {
 		w.store.Link("a").FailWrites(-1, leader.ErrPermission)
 		a := w.stand("a", leader.Config{})
-		err := w.result(a, errCause, time.Hour)
-		check.That(w, errors.Is(err, leader.ErrPermission), "the fault is missing: %v", err)
+		check.Is(w, w.result(a, errCause, time.Hour), leader.ErrPermission)
 		b := w.stand("b", leader.Config{})
 		w.ready(b, nil, 0)
 		w.ready(a, nil, 0)
@@ -217,8 +200,7 @@ func TestReady_WorkGoesOn(t *testing.T) {
 			time.Sleep(9 * time.Second)
 			w.ready(a, leader.ErrNotReleased, 0)
 			time.Sleep(time.Hour)
-			err := <-beside
-			check.That(w, errors.Is(err, leader.ErrNotReleased), "beside the body: %v", err)
+			check.Is(w, <-beside, leader.ErrNotReleased)
 			break
 		}
 		synctest.Wait()
@@ -324,8 +306,7 @@ func TestPing_CallHangs(t *testing.T) {
 			}
 			unblock()
 			ping(t, b.Candidate, nil, 0)
-			err := b.Stop(t.Context())
-			check.That(t, err == nil, "%v", err)
+			check.Is(t, b.Stop(t.Context()), nil)
 		})
 	}
 }
@@ -361,8 +342,7 @@ func TestPing_EndAwaitsTheLog(t *testing.T) {
 // Ping is answered while the mail never ends.
 func TestPing_WhileMailPoursIn(t *testing.T) {
 	store := newPlainStore()
-	c, err := leader.Campaign(t.Context(), store, "e", leader.Config{})
-	check.OK(t, err)
+	c := check.Got(leader.Campaign(t.Context(), store, "e", leader.Config{}))(t)
 	<-c.Events(t.Context()) // the feed is open
 	var pour sync.WaitGroup
 	end := make(chan struct{})
@@ -379,8 +359,7 @@ func TestPing_WhileMailPoursIn(t *testing.T) {
 		})
 	}
 	for range 100 {
-		err := c.Ping(t.Context())
-		check.That(t, err == nil, "%v", err)
+		check.Is(t, c.Ping(t.Context()), nil)
 	}
 	close(end)
 	pour.Wait()

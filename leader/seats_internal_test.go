@@ -151,8 +151,7 @@ func (quietFeed) Stop() {}
 func TestSeatPermit_KnowsHolders(t *testing.T) {
 	other := record.Record{Phase: record.PhaseLeading, ID: "b", Session: "other", Counter: 1, Lease: time.Hour, Token: 3, Seats: 2}
 	s := &quietStore{keys: map[string]backend.Entry{"e.seat.2": {Revision: 5, Value: other.Encode(), Created: testEpoch}}}
-	c, err := Campaign(t.Context(), s, "e", Config{ID: "a", Seats: 2})
-	check.OK(t, err)
+	c := check.Got(Campaign(t.Context(), s, "e", Config{ID: "a", Seats: 2}))(t)
 	poll, limit := time.NewTicker(time.Millisecond), time.After(time.Minute)
 	defer poll.Stop()
 	for !c.permit.holds("other") { // it is read soon
@@ -163,9 +162,7 @@ func TestSeatPermit_KnowsHolders(t *testing.T) {
 		}
 	}
 	check.That(t, !c.permit.holds("another"), "a stranger holds a seat")
-	if err := c.Stop(check.Ended()); !errors.Is(err, context.Canceled) {
-		t.Errorf("Stop: %v", err)
-	}
+	check.Is(t, c.Stop(check.Ended()), context.Canceled)
 	<-c.Done()
 }
 

@@ -25,8 +25,7 @@ func TestStack_SmallForThousands(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for i := range all {
-		c, err := leader.Campaign(t.Context(), s.Link("a"), fmt.Sprint("e.", i/2), leader.Config{Clock: clock})
-		check.OK(t, err)
+		c := check.Got(leader.Campaign(t.Context(), s.Link("a"), fmt.Sprint("e.", i/2), leader.Config{Clock: clock}))(t)
 		all[i] = c
 	}
 	clock.Advance(time.Minute)

@@ -42,8 +42,7 @@ func TestStats_OfAllSeats(t *testing.T) {
 // The name of an error in Stats is that of its variable without Err, in snake case, and no
 // two errors share one.
 func TestErrorNames_AreThoseOfTheVariables(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "stats.go", nil, 0)
-	check.OK(t, err)
+	file := check.Got(parser.ParseFile(token.NewFileSet(), "stats.go", nil, 0))(t)
 	seen := make(map[string]bool)
 	hump := regexp.MustCompile(`([a-z])([A-Z])`)
 	ast.Inspect(file, func(n ast.Node) bool {

@@ -19,8 +19,7 @@ import (
 func leads(ctx context.Context, t *testing.T) (*leader.Term, *handClock) {
 	t.Helper()
 	clock := &handClock{now: time.Now()}
-	c, err := leader.Campaign(ctx, newPlainStore(), "e", leader.Config{Clock: clock})
-	check.OK(t, err)
+	c := check.Got(leader.Campaign(ctx, newPlainStore(), "e", leader.Config{Clock: clock}))(t)
 	synctest.Wait()
 	term, ok := c.Term()
 	check.Must(t, ok, "does not lead")
@@ -61,9 +60,7 @@ func TestContext_AsksTheClock(t *testing.T) {
 				clock.move(1)
 				err := leader.Check(children[3])
 				check.That(t, name != "Check" || errors.Is(err, leader.ErrLeaseExpired), "Check returned %v", err)
-				if err := ask(lead); !errors.Is(err, context.Canceled) {
-					t.Errorf("it returned %v", err)
-				}
+				check.Is(t, ask(lead), context.Canceled)
 				synctest.Wait()
 				for i, child := range children {
 					if !errors.Is(context.Cause(child), leader.ErrLeaseExpired) || !errors.Is(leader.Check(child), leader.ErrLeaseExpired) {
@@ -138,12 +135,9 @@ func TestCheck_TermBeforeContext(t *testing.T) {
 		term, clock := leads(ctx, t)
 		work, end := context.WithCancel(term.Context())
 		end()
-		err := leader.Check(work)
-		check.That(t, errors.Is(err, context.Canceled), "the work alone has ended: %v", err)
+		check.Is(t, leader.Check(work), context.Canceled)
 		clock.move(plainDeadline)
-		if err := leader.Check(work); !errors.Is(err, leader.ErrLeaseExpired) {
-			t.Errorf("both have ended: %v", err)
-		}
+		check.Is(t, leader.Check(work), leader.ErrLeaseExpired)
 	})
 }
 

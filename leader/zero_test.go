@@ -56,8 +56,7 @@ var zeros = []any{
 func TestZeroValues_AreComplete(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	fenced, err2 := filepath.Glob("../fence/*.go")
-	err = errors.Join(err, err2)
-	check.OK(t, err)
+	check.OK(t, errors.Join(err, err2))
 	files = append(files, fenced...)
 	listed := make(map[string]bool)
 	for _, z := range zeros {
@@ -67,8 +66,7 @@ func TestZeroValues_AreComplete(t *testing.T) {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		check.OK(t, err)
+		file := check.Got(parser.ParseFile(token.NewFileSet(), name, nil, 0))(t)
 		ast.Inspect(file, func(n ast.Node) bool {
 			spec, ok := n.(*ast.TypeSpec)
 			if !ok || !spec.Name.IsExported() {
@@ -150,12 +148,8 @@ func TestZeroCandidate_HasEnded(t *testing.T) {
 	for e := range c.Events(ctx) {
 		t.Error(e)
 	}
-	if err := c.Ready(ctx); !errors.Is(err, leader.ErrStopped) {
-		t.Errorf("Ready: %v", err)
-	}
-	if err := c.Stats().Connected(); !errors.Is(err, leader.ErrStopped) {
-		t.Errorf("Connected: %v", err)
-	}
+	check.Is(t, c.Ready(ctx), leader.ErrStopped)
+	check.Is(t, c.Stats().Connected(), leader.ErrStopped)
 	<-c.Done()
 	s := c.State()
 	check.That(t, s == leader.StateEnded && !c.IsLeader() && c.Stats().State == s, "state %v", s)
@@ -229,10 +223,8 @@ func TestZeroArguments_AreRefused(t *testing.T) {
 		_, err := fence.CreateStream(ctx, js, jetstream.StreamConfig{Name: "S"}, "g")
 		return err
 	}
-	guarded, err := fence.OpenBucket(unconnected(t), "G")
-	check.OK(t, err)
-	stream, err := fence.OpenStream(unconnected(t), "S", "g")
-	check.OK(t, err)
+	guarded := check.Got(fence.OpenBucket(unconnected(t), "G"))(t)
+	stream := check.Got(fence.OpenStream(unconnected(t), "S", "g"))(t)
 	calls["fence.Bucket.Writer(nil).Put"] = func() error { _, err := guarded.Writer(nil).Put(ctx, "k", nil); return err }
 	calls["fence.Stream.Writer(nil).Publish"] = func() error { _, err := stream.Writer(nil).Publish(ctx, "s", nil); return err }
 	calls["StreamWriter.PublishMsg(nil)"] = func() error { _, err := stream.Writer(nil).PublishMsg(ctx, nil); return err }
@@ -243,8 +235,7 @@ func TestZeroArguments_AreRefused(t *testing.T) {
 	calls["zero Bucket.Info"] = func() error { _, err := new(leader.Bucket).Info(ctx); return err }
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
-			err := call()
-			check.That(t, errors.Is(err, leader.ErrInvalidConfig), "returned %v", err)
+			check.Is(t, call(), leader.ErrInvalidConfig)
 		})
 	}
 }
@@ -252,15 +243,13 @@ func TestZeroArguments_AreRefused(t *testing.T) {
 // unconnected is a JetStream on a connection that was never made.
 func unconnected(t *testing.T) jetstream.JetStream {
 	t.Helper()
-	js, err := jetstream.New(&nats.Conn{})
-	check.OK(t, err)
+	js := check.Got(jetstream.New(&nats.Conn{}))(t)
 	return js
 }
 
 // openUnconnected is a bucket of a connection that is not made.
 func openUnconnected(t *testing.T) *leader.Bucket {
 	t.Helper()
-	bucket, err := leader.OpenBucket(unconnected(t), "E")
-	check.OK(t, err)
+	bucket := check.Got(leader.OpenBucket(unconnected(t), "E"))(t)
 	return bucket
 }

@@ -11,10 +11,8 @@ import (
 
 // The test that the package documentation shows is that of service_test.go.
 func TestDoc_ShowsTheServiceTest(t *testing.T) {
-	doc, err := os.ReadFile("doc.go")
-	check.OK(t, err)
-	service, err := os.ReadFile("service_test.go")
-	check.OK(t, err)
+	doc := check.Got(os.ReadFile("doc.go"))(t)
+	service := check.Got(os.ReadFile("service_test.go"))(t)
 	shown := regexp.MustCompile(`(?s)//\t(// A leader.*?\n//\t\})\n`).FindStringSubmatch(string(doc))
 	check.Must(t, shown != nil, "it shows no test")
 	code := regexp.MustCompile(`(?m)^//\t?`).ReplaceAllString("//\t"+shown[1], "")

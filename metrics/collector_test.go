@@ -245,8 +245,7 @@ func TestMetricNames_AreLinted(t *testing.T) {
 	k.store.Put("billing", []byte("what is no record"))
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(k.collector)
-	problems, err := testutil.GatherAndLint(registry)
-	check.OK(t, err)
+	problems := check.Got(testutil.GatherAndLint(registry))(t)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
@@ -317,8 +316,7 @@ func TestCollector_DistinctElections(t *testing.T) {
 	check.That(t, !strings.Contains(lines, "election=") && !strings.Contains(lines, "natsleader_queue"),
 		"%v", lines)
 	k.collector.Remove(b)
-	err := k.collector.Add(b)
-	check.That(t, err == nil, "%v", err)
+	check.Is(t, k.collector.Add(b), nil)
 }
 
 // A scrape that nobody reads keeps no candidate from being added or removed.

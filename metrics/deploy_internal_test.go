@@ -196,7 +196,6 @@ func read(t *testing.T, path string) string {
 	if _, err := os.Stat("../go.mod"); err != nil {
 		proof.Skip(t, "the other modules of the repository are not here")
 	}
-	text, err := os.ReadFile(path)
-	check.OK(t, err)
+	text := check.Got(os.ReadFile(path))(t)
 	return string(text)
 }

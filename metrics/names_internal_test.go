@@ -15,16 +15,14 @@ import (
 // has them in a table.
 func errorNames(t *testing.T) (names []string) {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "stats.go", read(t, "../leader/stats.go"), 0)
-	check.OK(t, err)
+	file := check.Got(parser.ParseFile(token.NewFileSet(), "stats.go", read(t, "../leader/stats.go"), 0))(t)
 	ast.Inspect(file, func(n ast.Node) bool {
 		v, ok := n.(*ast.ValueSpec)
 		if !ok || v.Names[0].Name != "errorNames" {
 			return true
 		}
 		for _, row := range v.Values[0].(*ast.CompositeLit).Elts {
-			name, err := strconv.Unquote(row.(*ast.CompositeLit).Elts[1].(*ast.BasicLit).Value)
-			check.OK(t, err)
+			name := check.Got(strconv.Unquote(row.(*ast.CompositeLit).Elts[1].(*ast.BasicLit).Value))(t)
 			names = append(names, name)
 		}
 		return false

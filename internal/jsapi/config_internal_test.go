@@ -153,15 +153,11 @@ func TestStream_CreateAndDelete(t *testing.T) {
 		make := func(ctx context.Context) error { return t.a.Create(ctx, jetstream.StreamConfig{Name: "S"}) }
 		err := make(t.Context())
 		check.That(t, err == nil && t.a.Known.Load().Description == "new", "create: %v", err)
-		if err := make(t.Context()); err != nil {
-			t.Errorf("create what exists: %v", err)
-		}
+		check.Is(t, make(t.Context()), nil)
 		if err := make(t.Context()); err == nil || !strings.Contains(err.Error(), "stream S") {
 			t.Errorf("create without resources: %v", err)
 		}
-		if err := t.a.Delete(t.Context()); err != nil {
-			t.Errorf("delete: %v", err)
-		}
+		check.Is(t, t.a.Delete(t.Context()), nil)
 		if err := t.a.Delete(t.Context()); !errors.Is(err, backend.ErrNoBucket) || !strings.Contains(err.Error(), "any more") == (t.a.Again != "") {
 			t.Errorf("delete what does not exist: %v", err)
 		}
@@ -204,8 +200,7 @@ func TestConfig_IsRemembered(t *testing.T) {
 			synctest.Wait()
 			time.Sleep(time.Second)
 		}
-		_, err := t.a.Config(t.Context())
-		check.That(t, errors.Is(err, backend.ErrNoBucket), "the settings of none: %v", err)
+		check.Is(t, check.Err(t.a.Config(t.Context())), backend.ErrNoBucket)
 	})
 }
 

@@ -266,8 +266,7 @@ func TestConnection_Replies(t *testing.T) {
 			t.want(fmt.Sprint(i), r, fmt.Sprint("x", i), nil, 2*time.Second)
 		}
 		t.want("late", late, "", backend.ErrUnreachable, time.Second)
-		n := len(t.a.conn.pending)
-		check.That(t, n == 0, "%d requests are kept", n)
+		check.Equal(t, len(t.a.conn.pending), 0, "%d requests are kept")
 	})
 }
 

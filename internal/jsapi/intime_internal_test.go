@@ -158,9 +158,7 @@ func TestInTime_Bound(t *testing.T) {
 		}
 		ends <- struct{}{}
 		synctest.Wait()
-		if err := begin(); err != nil {
-			t.Errorf("with one less: %v", err)
-		}
+		check.Is(t, begin(), nil)
 		close(ends)
 	})
 }

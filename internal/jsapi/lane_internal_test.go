@@ -273,8 +273,7 @@ func TestLane_ConnectionClosed(t *testing.T) {
 			end(t.a.Conn)
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			n := t.lanes()
-			check.That(t, n == 0, "%d lanes are left", n)
+			check.Equal(t, t.lanes(), 0, "%d lanes are left")
 			l.Close()
 			late := &listener{}
 			err := late.Listen(t.Context(), &t.a, "y", func(*nats.Msg) {}, func() bool { return false })

@@ -55,8 +55,7 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 // newMovable connects to one server by the addresses of some, and returns a stream of that connection.
 func newMovable(t *testing.T, addresses string, opts ...nats.Option) *Stream {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{DontListen: true, NoSigs: true, NoLog: true})
-	check.OK(t, err)
+	s := check.Got(server.NewServer(&server.Options{DontListen: true, NoSigs: true, NoLog: true}))(t)
 	s.Start()
 	nc, err := nats.Connect(addresses, append(opts, nats.InProcessServer(s), nats.DontRandomize(), nats.IgnoreDiscoveredServers())...)
 	check.OK(t, err)
@@ -65,8 +64,7 @@ func newMovable(t *testing.T, addresses string, opts ...nats.Option) *Stream {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	js, err := jetstream.New(nc)
-	check.OK(t, err)
+	js := check.Got(jetstream.New(nc))(t)
 	a := new(Stream)
 	a.Init(js, "KV_E")
 	return a
@@ -155,40 +153,38 @@ func TestMove_Stays(t *testing.T) {
 	}
 }
 
-// A silence of hours leaves the waits at a minute. Its moves are more than a duration has bits.
-func TestMove_LongSilence(t *testing.T) {
+// moves returns when a connection moves that is asked to again and again.
+func moves(t *testing.T, quiet, step, until time.Duration) (at []time.Duration) {
 	bubble(t, func(t *testing.T) {
 		a := newMovable(t, "nats://one,nats://two")
-		const quiet, step = 5 * time.Second, 5 * time.Second
-		want := []time.Duration{5 * time.Second, 15 * time.Second, 35 * time.Second, 75 * time.Second}
-		for len(want) < 70 {
-			want = append(want, want[len(want)-1]+time.Minute)
-		}
-		var moves []time.Duration
-		for began := time.Now(); time.Since(began) <= want[len(want)-1]; time.Sleep(step) {
+		for began := time.Now(); time.Since(began) <= until; time.Sleep(step) {
 			a.Move(quiet, func(string) bool {
-				moves = append(moves, time.Since(began).Truncate(step))
+				at = append(at, time.Since(began))
 				return true
 			})
 		}
 		synctest.Wait()
-		check.That(t, slices.Equal(moves, want), "moved at %v, not at %v", moves, want)
 	})
+	return at
+}
+
+// A silence of hours leaves the waits at a minute. Its moves are more than a duration has bits.
+func TestMove_LongSilence(t *testing.T) {
+	const step = 5 * time.Second
+	want := []time.Duration{step, 15 * time.Second, 35 * time.Second, 75 * time.Second}
+	for len(want) < 70 {
+		want = append(want, want[len(want)-1]+time.Minute)
+	}
+	got := moves(t, step, step, want[len(want)-1])
+	for i := range got {
+		got[i] = got[i].Truncate(step)
+	}
+	check.Deep(t, got, want)
 }
 
 // The bound of a minute shortens no wait that is longer than a minute.
 func TestMove_LongWait(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		a := newMovable(t, "nats://one,nats://two")
-		const quiet = 10 * time.Minute
-		var moves []time.Duration
-		for began := time.Now(); time.Since(began) < 25*time.Minute; time.Sleep(time.Minute) {
-			a.Move(quiet, func(string) bool {
-				moves = append(moves, time.Since(began))
-				return true
-			})
-		}
-		synctest.Wait()
-		check.That(t, len(moves) == 2 && moves[1]-moves[0] >= quiet-quiet/8, "moved at %v", moves)
-	})
+	const quiet = 10 * time.Minute
+	at := moves(t, quiet, time.Minute, 24*time.Minute)
+	check.That(t, len(at) == 2 && at[1]-at[0] >= quiet-quiet/8, "moved at %v", at)
 }

@@ -113,8 +113,7 @@ func TestNames_Prefixes(t *testing.T) {
 			}
 		}
 		for _, js := range []jetstream.JetStream{nil, without{}} {
-			err := CheckJetStream(js)
-			check.That(t, errors.Is(err, backend.ErrInvalidConfig), "without a connection: %v", err)
+			check.Is(t, CheckJetStream(js), backend.ErrInvalidConfig)
 		}
 	})
 }

@@ -162,8 +162,7 @@ func TestFailure_Reasons(t *testing.T) {
 			}
 		}
 		t.a.Conn.Close()
-		err := t.a.failure("x", nil, nats.ErrConnectionClosed)
-		check.That(t, errors.Is(err, backend.ErrConnectionClosed), "closed: %v", err)
+		check.Is(t, t.a.failure("x", nil, nats.ErrConnectionClosed), backend.ErrConnectionClosed)
 	})
 }
 

@@ -124,8 +124,7 @@ func TestStream_Zero(t *testing.T) {
 		check.That(t, errors.Is(err, backend.ErrInvalidConfig) && errors.Is(err, backend.ErrNotOpened) && IsUnsent(err),
 			"%s: %v", what, err)
 	}
-	err := a.Connected()
-	check.That(t, errors.Is(err, backend.ErrNotOpened), "connected: %v", err)
+	check.Is(t, a.Connected(), backend.ErrNotOpened)
 	a.Move(time.Second, func(string) bool { t.Error("it moves"); return false })
 	a.DeleteConsumer("")
 }

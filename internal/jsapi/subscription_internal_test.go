@@ -66,13 +66,11 @@ func TestListen_SharesPing(t *testing.T) {
 		givenUp := t.opening(ctx, "y")
 		t.wantPings(1)
 		cancel()
-		err := <-givenUp
-		check.That(t, errors.Is(err, backend.ErrUnreachable), "given up: %v", err)
+		check.Is(t, <-givenUp, backend.ErrUnreachable)
 		release()
 		t.wantPings(2)
 		for _, outcome := range outcomes {
-			err := <-outcome
-			check.That(t, err == nil, "%v", err)
+			check.Is(t, <-outcome, nil)
 		}
 	})
 }
@@ -94,8 +92,7 @@ func TestListen_ConnectionLost(t *testing.T) {
 				tt.end(t)
 				release()
 				time.Sleep(time.Minute)
-				err := <-first
-				check.That(t, errors.Is(err, tt.want), "in flight: %v", err)
+				check.Is(t, <-first, tt.want)
 				// The second one's ping may be sent on the new connection, which has its subscription.
 				if err := <-second; err != nil && !errors.Is(err, tt.want) {
 					t.Errorf("gathering: %v", err)
@@ -129,8 +126,7 @@ func TestListen_DeniedAtOnce(t *testing.T) {
 		close(freeze)
 		<-denied
 		t.a.conn.lanes.mu.Unlock()
-		err := <-outcome
-		check.That(t, errors.Is(err, backend.ErrPermission), "%.200v", err)
+		check.Is(t, <-outcome, backend.ErrPermission)
 	}, func(o *server.Options) { o.MaxControlLine = 1 << 20 })
 }
 

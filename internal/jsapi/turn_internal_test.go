@@ -39,8 +39,7 @@ func withQueue(t *testing.T, f func(q *queue)) {
 		time.Sleep(2 * time.Hour) // all contexts have ended
 		synctest.Wait()
 		q.wantLeft(Left{})
-		n := deadline.Held() - held
-		check.That(t, n == 0, "%d limits were not released", n)
+		check.Equal(t, deadline.Held()-held, 0, "%d limits were not released")
 	})
 }
 

@@ -35,9 +35,6 @@ func (b *bucketView) learn(s backend.Settings) {
 // promise sets the durations that the candidate keeps to.
 func (b *bucketView) promise(times Durations) { b.times = times }
 
-// resolved returns the durations, for the status. They are zero before the settings are known.
-func (b *bucketView) resolved() *Durations { return &b.times }
-
 // timing returns the durations of the candidate, also before it knows the bucket.
 func (b *bucketView) timing() Durations { return b.times.OrDefault() }
 

@@ -396,8 +396,7 @@ func TestExploration(t *testing.T) {
 // replay describes what happens in a trace, and fails if it breaks a promise.
 func (sc *scenario) replay(t *testing.T, text string) {
 	t.Helper()
-	trace, err := parseTrace(text)
-	check.OK(t, err)
+	trace := check.Got(parseTrace(text))(t)
 	w := sc.retell(trace, t.Logf)
 	check.That(t, w.broken == "", "%v", w.broken)
 }

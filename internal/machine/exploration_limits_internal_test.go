@@ -80,8 +80,7 @@ func TestFoundErrors_StayFixed(t *testing.T) {
 	} {
 		t.Run(found.what, func(t *testing.T) {
 			i := slices.IndexFunc(scenarios, func(sc *scenario) bool { return sc.name == found.scenario })
-			trace, err := parseTrace(found.trace)
-			check.OK(t, err)
+			trace := check.Got(parseTrace(found.trace))(t)
 			w := scenarios[i].retell(trace, t.Logf)
 			check.Must(t, w.broken == "", "%v", w.broken)
 			e := newExploration(scenarios[i])

@@ -37,8 +37,7 @@ func TestExploration_PageIsComplete(t *testing.T) {
 	if *exploreNightly != "" {
 		exploreToTheEnd(t, *exploreNightly)
 	}
-	page, err := os.ReadFile(nightlyFile)
-	check.OK(t, err)
+	page := check.Got(os.ReadFile(nightlyFile))(t)
 	check.That(t, regexp.MustCompile(`on 20\d\d-\d\d-\d\d at commit [0-9a-f]{40},`).Match(page),
 		"the page has no date and commit")
 	rows := regexp.MustCompile(`(?m)^\| ([a-z ]+) \| (.*) \| ([\d,]+) \| ([\d,]+) \| (\d+) \| (\d+) \| (\d+) \|$`).FindAllSubmatch(page, -1)

@@ -66,7 +66,7 @@ func (m *Machine) absorb(now time.Time, in *Input, fx *Effects) {
 		m.bucket.doubt()
 		m.reads.need()
 		m.queue.permitted()
-		m.flight.startAnew(now)
+		m.flight.fails, m.flight.retryAt = 0, now
 		m.giveUp(fx) // the request in flight was lost with the old connection
 	case InFeedLost:
 		m.feed.lost(now)
@@ -133,7 +133,7 @@ func (m *Machine) answered(now time.Time, in *Input, fx *Effects) {
 		m.settle(now, req, in, fx)
 	case InFeed:
 		m.feed.opened()
-		m.reads.needAll() // for what was stored before the feed was open
+		m.reads.needed, m.reads.silence = true, false // for what was stored before the feed was open
 		m.flight.succeeded()
 	case InTick, InHeard, InReconnected, InFeedLost, InClosed, InGuards, InRoster, InResign, InStop, InAbandon, InDrained, InWorked, InLoop, InNoLoop, InProclaim, InSuspend, InResume, InSlot:
 	}
@@ -200,7 +200,7 @@ func (m *Machine) stop(now, until time.Time, fx *Effects) {
 		m.stepDown(now, until, backend.ErrStopped, fx)
 	case StateFenced:
 		if m.term.draining {
-			m.term.hurry(until)
+			m.term.drainBy = Earlier(m.term.drainBy, until)
 		} else {
 			m.becomeCandidate(fx)
 		}

@@ -28,9 +28,6 @@ type ownEntry struct {
 	created  int64
 }
 
-// newest returns the newest revision known, for the status.
-func (k *keyView) newest() *record.Observation { return &k.seen }
-
 // see takes a revision that is not an own write.
 func (k *keyView) see(s record.Observation, now time.Time) {
 	k.seen, k.seenAt, k.absentSince, k.behind = s, now, time.Time{}, 0
@@ -39,18 +36,12 @@ func (k *keyView) see(s record.Observation, now time.Time) {
 // seeOwn takes an own write that is stored.
 func (k *keyView) seeOwn(s record.Observation, now time.Time) { k.seen, k.seenAt = s, now }
 
-// noteOwn keeps an own write that the feed delivered.
-func (k *keyView) noteOwn(s record.Observation) { k.own = ownEntry{s.Revision, s.Created} }
-
 // recall takes back the time at which the entry seen was received to when it was first
 // received in this process.
 func (k *keyView) recall(at time.Time) { k.seenAt = Earlier(k.seenAt, at) }
 
 // confirm records that a read has shown the revision.
 func (k *keyView) confirm(revision uint64) { k.readRevision = revision }
-
-// wasRead records that the reply to a read has arrived.
-func (k *keyView) wasRead(now time.Time) { k.readAt = now }
 
 // found records that a read did not miss a message.
 func (k *keyView) found() { k.absentSince = time.Time{} }
@@ -61,12 +52,6 @@ func (k *keyView) notFound(now time.Time) {
 		k.absentSince = now
 	}
 }
-
-// lagged counts a read that returned less than the feed had delivered before it.
-func (k *keyView) lagged() { k.behind = min(k.behind+1, mute) }
-
-// caughtUp records that a read returned the revision seen.
-func (k *keyView) caughtUp() { k.behind = 0 }
 
 // removed records that the message seen was removed without a marker. It is not to be
 // taken for newer than nothing, and only the store shows that nothing is there.

@@ -17,7 +17,7 @@ func (m *Machine) heard(now time.Time, s record.Observation, fx *Effects) {
 	ignored := now.Before(m.reads.calmUntil) && m.leave.mode == Staying // a candidate reads when that is over
 	m.feed.delivered()
 	if mine {
-		m.key.noteOwn(s)
+		m.key.own = ownEntry{s.Revision, s.Created}
 		m.term.date(m.key.own)
 	}
 	switch {
@@ -25,7 +25,7 @@ func (m *Machine) heard(now time.Time, s record.Observation, fx *Effects) {
 	case m.holds():
 		if !mine && !ignored {
 			m.renew.want()
-			m.reads.doubt()
+			m.reads.strange = true
 			m.overtaken(s) // the answer may show that it has lost the key, and not who took it
 		}
 	case mine && !ignored:
@@ -59,7 +59,7 @@ func (m *Machine) heard(now time.Time, s record.Observation, fx *Effects) {
 // reply to that read may be older.
 func (m *Machine) overtaken(s record.Observation) {
 	if m.flight.req.Kind == ReqRead {
-		m.reads.require(s.Revision)
+		m.reads.atLeast = max(m.reads.atLeast, s.Revision)
 	}
 }
 
@@ -103,7 +103,7 @@ func (m *Machine) read(now time.Time, req Request, in *Input, fx *Effects) {
 	m.note(now, s)
 	silent := m.reads.silence
 	m.reads.answered(s.Revision)
-	m.key.wasRead(now)
+	m.key.readAt = now
 	if s.Kind != record.EntryNothing || m.key.seen.Revision == 0 || m.bucket.settings.PurgeProtected {
 		m.key.found()
 	} else {
@@ -140,11 +140,11 @@ func (m *Machine) read(now time.Time, req Request, in *Input, fx *Effects) {
 		case m.disproved(now):
 			m.regress(now, fx)
 		default:
-			m.key.lagged()
+			m.key.behind = min(m.key.behind+1, mute)
 			m.pace(now, in.Jitter)
 		}
 	case s.Revision == m.key.seen.Revision:
-		m.key.caughtUp()
+		m.key.behind = 0
 		if !m.flight.writeFailing {
 			m.flight.succeeded()
 		}
@@ -209,7 +209,7 @@ func (m *Machine) calmReads(now time.Time, nothingNew bool) {
 	if m.reads.strange && nothingNew {
 		m.reads.calm(now.Add(m.bucket.timing().RenewInterval / 4))
 	}
-	m.reads.cleared()
+	m.reads.strange = false
 }
 
 // learn takes a revision that is not an own write. If the candidate held the key, it no
@@ -227,7 +227,7 @@ func (m *Machine) learn(now time.Time, s record.Observation, fx *Effects) {
 		m.memory.keepLease(m.memory.lease, now) // a lease may have been renewed until a moment ago
 	}
 	if s.Kind == record.EntryRecord {
-		m.queue.publish(s.Rec.Next)
+		m.queue.line = s.Rec.Next
 		s.Rec.Next = ""
 	}
 	m.noteHandover(now, s)

@@ -197,7 +197,7 @@ func (m *Machine) expire(now time.Time, fx *Effects) {
 		m.giveUp(fx)
 	}
 	if m.isCongested() && !now.Before(m.congestedAt()) {
-		m.flight.tooSlow()
+		m.flight.slow = true
 		m.fault(backend.ErrCongested, fx)
 	}
 	m.forget(now)
@@ -375,12 +375,6 @@ func (t *termState) fence(cause error) { t.cause = cause }
 
 // drain gives the work of the term time until an instant.
 func (t *termState) drain(until time.Time) { t.draining, t.drainBy = true, until }
-
-// hurry brings the end of a drain forward to an instant.
-func (t *termState) hurry(until time.Time) { t.drainBy = Earlier(t.drainBy, until) }
-
-// drained ends a drain, and not the term.
-func (t *termState) drained() { t.draining, t.drainBy = false, time.Time{} }
 
 // end clears what belongs to a term, but for its number and when it began.
 func (t *termState) end() {

@@ -63,12 +63,6 @@ func (f *inflight) granted() {
 	f.slot, f.rank, f.slotSince, f.slow = slotHas, 0, time.Time{}, false
 }
 
-// unused gives a slot back for which there is no request any more.
-func (f *inflight) unused() { f.slot = slotNone }
-
-// tooSlow records that it was reported that a leader waits for too long.
-func (f *inflight) tooSlow() { f.slow = true }
-
 // send records a request.
 func (f *inflight) send(req Request, now, deadline time.Time) {
 	f.req, f.sentAt, f.deadline = req, now, deadline
@@ -108,9 +102,6 @@ func (f *inflight) recovered() { f.fails, f.writeFailing = 0, false }
 
 // retryFrom sets when the next request may be sent.
 func (f *inflight) retryFrom(at time.Time) { f.retryAt = at }
-
-// startAnew ends the row of failures on a new connection.
-func (f *inflight) startAnew(now time.Time) { f.fails, f.retryAt = 0, now }
 
 // RequestKind is the kind of a request to the store.
 type RequestKind uint8
@@ -274,7 +265,7 @@ func (m *Machine) plan(now time.Time, fx *Effects) {
 	switch a := m.next(now); {
 	case a.kind == ReqNone || a.at.After(now):
 		if m.flight.req.Kind == ReqNone && m.flight.slot == slotHas {
-			m.flight.unused()
+			m.flight.slot = slotNone
 		}
 	case m.flight.slot == slotHas:
 		m.send(now, a.kind, fx)
@@ -458,9 +449,6 @@ func (r *readNeed) need() { r.needed = true }
 // needOnlyIf asks for a read, or withdraws that a read is needed.
 func (r *readNeed) needOnlyIf(needed bool) { r.needed = needed }
 
-// needAll asks for a read of what was stored before the feed was open.
-func (r *readNeed) needAll() { r.needed, r.silence = true, false }
-
 // needInFull asks for a read that the feed cannot replace.
 func (r *readNeed) needInFull() { r.needed, r.lostRace = true, false }
 
@@ -470,17 +458,11 @@ func (r *readNeed) needWinner() {
 	r.needed = true
 }
 
-// doubt records that a renewal which is wanted follows a strange message.
-func (r *readNeed) doubt() { r.strange = true }
-
 // needToClear asks for a read because of a strange message.
 func (r *readNeed) needToClear() { r.needed, r.strange = true, true }
 
 // postpone puts off the read because of a strange message until calmUntil.
 func (r *readNeed) postpone() { r.deferred = true }
-
-// require asks for another read if the one in flight returns less than the revision.
-func (r *readNeed) require(revision uint64) { r.atLeast = max(r.atLeast, revision) }
 
 // satisfied records that no read is needed any more.
 func (r *readNeed) satisfied() { r.needed = false }
@@ -504,6 +486,3 @@ func (r *readNeed) answered(revision uint64) {
 
 // calm makes strange messages no reason to read until an instant.
 func (r *readNeed) calm(until time.Time) { r.calmUntil = until }
-
-// cleared records that the store has answered after a strange message.
-func (r *readNeed) cleared() { r.strange = false }

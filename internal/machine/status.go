@@ -60,7 +60,7 @@ type Status struct {
 func (m *Machine) Status(now time.Time) Status {
 	return Status{
 		State: m.state, Done: m.done, Err: m.err, Value: m.value,
-		Holds: m.holds(), MayHold: m.mayHoldKey(), Seen: m.key.newest(), SeenAt: m.sightedAt(), Reported: &m.reported,
+		Holds: m.holds(), MayHold: m.mayHoldKey(), Seen: &m.key.seen, SeenAt: m.sightedAt(), Reported: &m.reported,
 		Term: m.term.number, LeaseUntil: m.term.leaseUntil, Draining: m.term.draining && m.leave.mode != Staying,
 		Leaving: m.leave.mode, To: m.leave.to, Abandoned: m.abandoned(now), CooldownUntil: m.leave.cooldownUntil,
 		Working: m.work.going, Offers: m.work.loops && !m.work.idle, Idle: m.work.idle,
@@ -68,7 +68,7 @@ func (m *Machine) Status(now time.Time) Status {
 		Line: m.queue.line, Ranked: m.queue.reported, FailedHandovers: m.queue.failedHandovers,
 		Dated:   m.state == StateLeader && m.term.since != 0 && m.feed.deaf == 0,
 		Queued:  m.flight.slot == slotWaits,
-		Settled: m.bucket.known, Times: m.bucket.resolved(), Written: m.writes.counter, Stored: m.writes.acked,
+		Settled: m.bucket.known, Times: &m.bucket.times, Written: m.writes.counter, Stored: m.writes.acked,
 		Writing: m.flight.req.Rec.Phase, Guards: m.guards, Desired: m.desiredGuards(),
 	}
 }

@@ -75,9 +75,6 @@ type queueState struct {
 	deniedUntil     time.Time // a write was denied: it follows after all others until then
 }
 
-// publish takes the line that a holder published.
-func (q *queueState) publish(l record.Line) { q.line = l }
-
 // report takes the line of the own view of the roster.
 func (q *queueState) report(l record.Line) { q.line, q.reported = l, true }
 

@@ -74,7 +74,7 @@ func (m *Machine) drained(now time.Time, fx *Effects) {
 	case m.work.going:
 		m.withdraw(now, fx)
 	default:
-		m.term.drained()
+		m.term.draining, m.term.drainBy = false, time.Time{}
 		m.renew.want()
 	}
 }

@@ -19,8 +19,7 @@ func TestCreateBucket_Defaults(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		b := mustCreate(t, js, Config{Storage: jetstream.MemoryStorage, Description: "elections"})
-		info, err := b.Info(t.Context())
-		t.ok(err)
+		info := check.Got(b.Info(t.Context()))(t)
 		largest := int(js.Conn().MaxPayload()) - wire.Headroom
 		want := Info{
 			Name: "E", Description: "elections", Replicas: 1, Storage: jetstream.MemoryStorage, PurgeProtected: true,
@@ -57,17 +56,13 @@ func TestBucketConfig_InvalidSettings(t *testing.T) {
 			`of 253 bytes is more than 252`:          {Name: strings.Repeat("x", 253)},
 			`MaxLease 2s is not less than TTL 100ms`: {Name: "E", MaxLease: 2 * time.Second, TTL: 100 * time.Millisecond},
 		} {
-			_, err := Create(t.Context(), js, cfg)
-			wantErr(t, err, backend.ErrInvalidConfig, text)
+			wantErr(t, check.Err(Create(t.Context(), js, cfg)), backend.ErrInvalidConfig, text)
 		}
-		_, err := Open(nil, "E")
-		wantErr(t, err, backend.ErrInvalidConfig, "js is nil")
-		_, err = new(Bucket).WithFeed("feed")
-		wantErr(t, err, backend.ErrInvalidConfig, "js is nil")
+		wantErr(t, check.Err(Open(nil, "E")), backend.ErrInvalidConfig, "js is nil")
+		wantErr(t, check.Err(new(Bucket).WithFeed("feed")), backend.ErrInvalidConfig, "js is nil")
 		open := mustOpen(t, js)
 		for _, prefix := range []string{"", "a.", ".a", "a..b", "a.*", "a.>", "a b"} {
-			_, err := open.WithFeed(prefix)
-			wantErr(t, err, backend.ErrInvalidConfig, "the prefix of the feed")
+			wantErr(t, check.Err(open.WithFeed(prefix)), backend.ErrInvalidConfig, "the prefix of the feed")
 		}
 	})
 }
@@ -115,8 +110,7 @@ func TestCreateBucket_IsIdempotent(t *testing.T) {
 		js := dialJS(t, t.s)
 		for _, cfg := range []Config{{Name: "A"}, {Name: "B", TTL: 1500 * time.Millisecond, MaxLease: time.Second}, {Name: "C", TTL: 100 * time.Millisecond}, {Name: "D", TTL: 2 * time.Second}} {
 			b := mustCreate(t, js, cfg)
-			info, err := b.api.Info(t.Context())
-			t.ok(err)
+			info := check.Got(b.api.Info(t.Context()))(t)
 			live := info.Config.SubjectDeleteMarkerTTL
 			check.That(t, live >= cfg.TTL && live < cfg.TTL+time.Second, "with TTL %v markers live for %v", cfg.TTL, live)
 			if conf, changed, err := cfg.reshape(info.Config); changed || err != nil {
@@ -159,8 +153,7 @@ func TestCreateBucket_Incompatible(t *testing.T) {
 			"mirror": "is a mirror", "other": "is no bucket", "noack": "acknowledges nothing", "queue": "not by limits",
 			"msgttl": "cannot be purge-protected", "sources": "has sources", "republish": "republishes", "overlap": "overlap",
 		} {
-			_, err := Create(ctx, js, Config{Name: name})
-			wantErr(t, err, backend.ErrIncompatibleBucket, text, name)
+			wantErr(t, check.Err(Create(ctx, js, Config{Name: name})), backend.ErrIncompatibleBucket, text, name)
 		}
 		_, err := Create(ctx, js, Config{Name: "sealed", TTL: time.Minute})
 		wantErr(t, err, backend.ErrIncompatibleBucket, "denies purges")
@@ -169,8 +162,7 @@ func TestCreateBucket_Incompatible(t *testing.T) {
 
 		for _, name := range []string{"mirror", "other", "noack", "queue"} {
 			b := mustOpenAs(t, js, name)
-			_, err := settingsOf(ctx, b)
-			wantErr(t, err, backend.ErrIncompatibleBucket)
+			wantErr(t, check.Err(settingsOf(ctx, b)), backend.ErrIncompatibleBucket)
 			info, err := b.Info(ctx)
 			wantErr(t, err, backend.ErrIncompatibleBucket)
 			check.Must(t, info.Name == name && info.Replicas == 1, "Info of an unfit bucket is %+v", info)

@@ -33,8 +33,7 @@ func TestDeniedRequest_EndsAtOnce(t *testing.T) {
 	denying(t, func(t *lab, b *Bucket) {
 		for _, after := range []time.Duration{20 * time.Millisecond, time.Millisecond, 20 * time.Millisecond} {
 			begun := time.Now()
-			_, err := update(t.Context(), b, "denied.a", "x", 0)
-			wantErr(t, err, backend.ErrPermission, `"$KV.E.denied.a"`)
+			wantErr(t, check.Err(update(t.Context(), b, "denied.a", "x", 0)), backend.ErrPermission, `"$KV.E.denied.a"`)
 			d := time.Since(begun)
 			check.That(t, d == after, "after %v, want %v", d, after)
 			if after == time.Millisecond {

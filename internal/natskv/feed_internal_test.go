@@ -192,8 +192,7 @@ func TestStoreRequests_EndOfContext(t *testing.T) {
 		for _, subject := range []string{"$JS.hub.API.>"} { // takes requests and says nothing
 			check.OK(t, check.Err(nc.SubscribeSync(subject)))
 		}
-		js, err := jetstream.NewWithDomain(nc, "hub")
-		t.ok(err)
+		js := check.Got(jetstream.NewWithDomain(nc, "hub"))(t)
 		b := mustOpen(t, js)
 		b.api.Known.Store(&jetstream.StreamConfig{Name: "KV_E", AllowDirect: true}) // a watch feed
 		for name, call := range map[string]func(context.Context) error{

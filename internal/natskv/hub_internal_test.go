@@ -67,8 +67,7 @@ func TestWatchFeed_NotSharedAfterReconnection(t *testing.T) {
 		watch(t, b, "a")
 		g.reconnect()
 		watch(t, b, "a")
-		n := b.api.Left().Subscriptions
-		check.That(t, n == 2, "%d subscriptions", n)
+		check.Equal(t, b.api.Left().Subscriptions, 2, "%d subscriptions")
 	})
 }
 
@@ -123,8 +122,7 @@ func TestFeedSource_OpenedByAnother(t *testing.T) {
 						"%v after %v", err, time.Since(begun))
 				}
 				opener.Stop()
-				n := len(b.hub.sources)
-				check.That(t, n == 0, "%d sources are left", n)
+				check.Equal(t, len(b.hub.sources), 0, "%d sources are left")
 			})
 		})
 	}

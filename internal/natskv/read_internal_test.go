@@ -33,8 +33,7 @@ func TestGet_ForgetsSettings(t *testing.T) {
 		}
 		direct := b.direct
 		b.direct = "silence."
-		silent, err := js.Conn().SubscribeSync("silence.>")
-		t.ok(err)
+		silent := check.Got(js.Conn().SubscribeSync("silence.>"))(t)
 		for range 2 {
 			for range mostUnanswered - 1 {
 				wantErr(t, read(time.Second), backend.ErrUnreachable)
@@ -51,8 +50,7 @@ func TestGet_ForgetsSettings(t *testing.T) {
 		}
 		known(false)
 		t.ok(silent.Unsubscribe())
-		_, err = b.Info(t.Context())
-		t.ok(err)
+		check.OK(t, check.Err(b.Info(t.Context())))
 		wantErr(t, read(time.Minute), nats.ErrNoResponders)
 		known(false)
 		b.direct = direct
@@ -60,8 +58,7 @@ func TestGet_ForgetsSettings(t *testing.T) {
 		// The stream is gone.
 		conf := *mustInfo(t, b)
 		conf.AllowDirect = false
-		_, err = js.UpdateStream(t.Context(), conf)
-		t.ok(err)
+		check.OK(t, check.Err(js.UpdateStream(t.Context(), conf)))
 		mustInfo(t, b)
 		t.ok(js.DeleteStream(t.Context(), "KV_E"))
 		known(true)

@@ -35,8 +35,7 @@ func TestCreateBucket_RosterOnRequest(t *testing.T) {
 		js := dialJS(t, t.s)
 		b := mustCreate(t, js, Config{Storage: jetstream.MemoryStorage})
 		check.That(t, !hasRoster(t, b), "there is a roster")
-		_, err := js.Stream(t.Context(), "KV_E_roster")
-		check.That(t, errors.Is(err, jetstream.ErrStreamNotFound), "the roster's stream: %v", err)
+		check.Is(t, check.Err(js.Stream(t.Context(), "KV_E_roster")), jetstream.ErrStreamNotFound)
 		cfg := Config{Storage: jetstream.MemoryStorage, Roster: true, MaxLease: time.Minute}
 		b = mustCreate(t, js, cfg)
 		c := configOf(t, js, "KV_E_roster")

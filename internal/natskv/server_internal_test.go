@@ -62,8 +62,7 @@ func bubble(t *testing.T, opts server.Options, test func(t *lab)) {
 	synctest.Test(t, func(t *testing.T) {
 		opts := opts
 		opts.DontListen, opts.JetStream, opts.StoreDir, opts.NoSigs, opts.NoLog = true, true, dir, true, true
-		s, err := server.NewServer(&opts)
-		check.OK(t, err)
+		s := check.Got(server.NewServer(&opts))(t)
 		s.Start()
 		check.Must(t, s.ReadyForConnections(time.Minute), "the server does not start")
 		t.Cleanup(func() {
@@ -155,8 +154,7 @@ func mustOpenAs(t *lab, js jetstream.JetStream, name string) *Bucket {
 
 func mustKV(t *lab, js jetstream.JetStream) jetstream.KeyValue {
 	t.Helper()
-	kv, err := js.KeyValue(t.Context(), "E")
-	t.ok(err)
+	kv := check.Got(js.KeyValue(t.Context(), "E"))(t)
 	return kv
 }
 

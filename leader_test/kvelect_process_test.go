@@ -99,8 +99,8 @@ func (p *kvProcess) quit() {
 // expiring.
 func (w *world) kvElect() {
 	w.Helper()
-	_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "E", TTL: kvTTL, Storage: jetstream.MemoryStorage})
-	w.ok(err)
+	cfg := jetstream.KeyValueConfig{Bucket: "E", TTL: kvTTL, Storage: jetstream.MemoryStorage}
+	check.Got(w.ops.js.CreateKeyValue(w.Context(), cfg))(w)
 }
 
 // legacyKV opens the bucket by the older of the two APIs of nats.go.

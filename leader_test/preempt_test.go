@@ -20,10 +20,7 @@ var (
 	preemptor  = leader.Config{Queue: true, Priority: 10, Preempt: true}
 )
 
-const (
-	defaultLease = 15 * time.Second
-	defaultTurn  = 250 * time.Millisecond
-)
+const defaultLease = 15 * time.Second
 
 // low makes candidates of priority 0, of which the first leads.
 func (k kit) low(n int, cfg leader.Config) (cs []*leader.Candidate) {
@@ -241,23 +238,6 @@ func TestPreemption_DeniedIsPassedOver(t *testing.T) {
 			}
 		})
 	}
-}
-
-// deniedOnce makes a leader a and a candidate b, whose write was denied when it was its turn,
-// so that c leads. It returns all three.
-func (k kit) deniedOnce() (a, b, c *leader.Candidate) {
-	k.Helper()
-	a, _ = k.stand("a", byPriority)
-	k.clock.Advance(time.Second)
-	b, _ = k.stand("b", byPriority)
-	k.clock.Advance(time.Second)
-	c, _ = k.stand("c", byPriority)
-	k.clock.Advance(defaultLease)
-	k.store.Link("b").FailWrites(1, leader.ErrPermission)
-	check.OK(k, a.Resign(k.Context()))
-	k.clock.Advance(defaultTurn)
-	check.Must(k, c.IsLeader(), "c does not lead")
-	return a, b, c
 }
 
 // A candidate counts as denied for exactly eight leases after the denied write. Then it has

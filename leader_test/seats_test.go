@@ -69,17 +69,6 @@ func (b *bench) on(seat int) string {
 	return ""
 }
 
-// waiting returns the candidates that do not lead, in the order of their names.
-func (b *bench) waiting() []string {
-	var all []string
-	for _, id := range b.ids {
-		if !b.cs[id].IsLeader() {
-			all = append(all, id)
-		}
-	}
-	return all
-}
-
 func (b *bench) full() {
 	b.Helper()
 	n := len(strings.Fields(b.leading()))

@@ -145,7 +145,12 @@ var places = map[string]func(w *world){
 	"sealed": (*world).sealed, "expiring": (*world).expiring, "ordinary": (*world).ordinary, "rostered": (*world).rostered,
 	"roster": (*world).rosterOf, "default": func(w *world) { w.create(leader.BucketConfig{}) }, // a lease of 15 s
 	"no bucket": func(*world) {},
-	"KVElect":   (*world).kvElect,
+	"one consumer": func(w *world) {
+		check.Got(w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{
+			Name: "KV_E", Subjects: []string{"$KV.E.>"}, MaxMsgsPerSubject: 1, AllowDirect: true, MaxConsumers: 1,
+		}))(w)
+	},
+	"KVElect": (*world).kvElect,
 	"rostered with a TTL": func(w *world) {
 		w.create(leader.BucketConfig{MaxLease: lease, TTL: lease * 3 / 2, Storage: jetstream.MemoryStorage, Roster: true})
 	},
@@ -167,8 +172,10 @@ func (sc *scene) playIn(t *testing.T, place, way string) (lines []string) {
 	t.Helper()
 	play := func(w *world, kit *leadertest.Store) {
 		s := &stage{
-			world: w, kit: kit, dialed: map[string]*client{}, cast: map[string]*candidate{}, cancel: map[string]context.CancelFunc{},
-			locks: map[string]*leader.Lock{}, sent: map[string]int64{}, clocks: map[string]*jumpy{}, buckets: map[string]leader.Store{},
+			world: w, kit: kit, dialed: map[string]*client{}, cast: map[string]*candidate{},
+			cancel: map[string]context.CancelFunc{},
+			locks:  map[string]*leader.Lock{}, sent: map[string]int64{}, clocks: map[string]*jumpy{},
+			buckets: map[string]leader.Store{},
 		}
 		s.from, _ = time.ParseDuration(sc.header("from "))
 		s.without, s.untimed = words(sc.header("without ")), words(sc.header("untimed "))

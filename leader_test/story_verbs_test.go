@@ -57,7 +57,8 @@ func init() { // the verbs use one another
 		"term": func(s *stage, who string, _ []string) { // the newest
 			c, term := s.cast[who], s.cast[who].lastTerm(s.T)
 			now, led := c.Term()
-			check.That(s, led == (term.Err() == nil) && led == c.IsLeader() && (!led || now == term), "%s leads in one sense only", who)
+			check.That(s, led == (term.Err() == nil) && led == c.IsLeader() && (!led || now == term),
+				"%s leads in one sense only", who)
 			check.Equal(s, causeName(context.Cause(term.Context())), causeName(term.Err()), "the context ends with %s")
 			if led {
 				s.note(who, "its term is valid for %v", term.Remaining())
@@ -179,6 +180,10 @@ func init() { // the verbs use one another
 				s.note(key, "was released")
 			}
 		},
+		"lease": func(s *stage, key string, _ []string) {
+			h := check.Got(leader.Lookup(s.Context(), s.store("operator"), key))(s)
+			s.note(key, "keeps others out for %v", h.Lease)
+		},
 		"waited-for": func(s *stage, key string, args []string) {
 			all, err := leader.Roster(s.Context(), s.store("operator"), key)
 			if s.ok(err); len(args) > 0 {
@@ -212,7 +217,8 @@ func init() { // the verbs use one another
 			s.note(stream, "emptied: %v", check.Got(s.ops.js.Stream(s.Context(), stream))(s).Purge(s.Context()) == nil)
 		},
 		"rolled-up": func(s *stage, subject string, _ []string) {
-			_, err := s.ops.js.PublishMsg(s.Context(), &nats.Msg{Subject: subject, Header: nats.Header{"Nats-Rollup": {"all"}}, Data: []byte("x")})
+			m := &nats.Msg{Subject: subject, Header: nats.Header{"Nats-Rollup": {"all"}}, Data: []byte("x")}
+			_, err := s.ops.js.PublishMsg(s.Context(), m)
 			s.note(subject, "rolled up: %v", err == nil)
 		},
 		"last-message-deleted": func(s *stage, stream string, _ []string) {
@@ -290,7 +296,7 @@ func (s *stage) call(who, name string, f func() (any, error)) {
 		got, err := f()
 		switch {
 		case err != nil:
-			s.noteLast(who, "%s returns %s", name, errorNames(err))
+			s.noteLast(who, "%s returns %s", name, causeName(err))
 		case got != nil:
 			s.noteLast(who, "%s returns %v", name, got)
 		default:
@@ -470,7 +476,8 @@ func frames(kinds []string) func(frame) bool {
 		"replies":  func(f frame) bool { return f.dir == down },
 		"writes":   isWrite,
 		"acks": func(f frame) bool {
-			return f.dir == down && strings.Contains(string(f.body), `"stream":"KV_E"`) && strings.Contains(string(f.body), `"seq"`)
+			return f.dir == down && strings.Contains(string(f.body), `"stream":"KV_E"`) &&
+				strings.Contains(string(f.body), `"seq"`)
 		},
 		"answers": func(f frame) bool { return f.dir == up && strings.HasPrefix(string(f.body), `{"v":1,"answer"`) },
 		"pongs":   func(f frame) bool { return f.dir == down && strings.HasPrefix(string(f.raw), "PONG") },
@@ -489,7 +496,9 @@ func frames(kinds []string) func(frame) bool {
 }
 
 // acquires is a call of Acquire or TryAcquire, for the lock of that name.
-func (s *stage) acquires(call func(context.Context, leader.Store, string, leader.Config) (*leader.Lock, error), who string, args []string) {
+func (s *stage) acquires(
+	call func(context.Context, leader.Store, string, leader.Config) (*leader.Lock, error), who string, args []string,
+) {
 	s.Helper()
 	name, ctx := args[0], s.within(args[1:])
 	if args = args[1:]; ctx != s.Context() {

@@ -40,17 +40,6 @@ func (w *world) ledBy(want *candidate, all ...*candidate) {
 	}
 }
 
-// follow fails the test unless these candidates stand, in that order.
-func (w *world) follow(want ...string) {
-	w.Helper()
-	all := check.Got(leader.Roster(w.Context(), w.ops.bucket(w.T), "e"))(w)
-	var ids []string
-	for _, s := range all {
-		ids = append(ids, s.ID)
-	}
-	check.That(w, slices.Equal(ids, want), "at %v %q stand, want %q", w.now(), ids, want)
-}
-
 // unrostered deletes the roster.
 func (w *world) unrostered() {
 	w.Helper()

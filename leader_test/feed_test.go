@@ -72,26 +72,7 @@ func TestWatchFeed_DeletedConsumer(t *testing.T) {
 }
 
 // A candidate without a feed polls.
-func TestCandidate_WithoutFeed(t *testing.T) {
-	bubble(t, func(w *world) {
-		_, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{
-			Name: "KV_E", Subjects: []string{"$KV.E.>"}, MaxMsgsPerSubject: 1, AllowDirect: true, MaxConsumers: 1,
-		})
-		w.ok(err)
-		a := w.stand("a") // it has the only consumer
-		w.at(12 * time.Second)
-		b := w.stand("b")
-		w.at(20500 * time.Millisecond)
-		b.saw(t, "12s faulted no feed", "12s observed a")
-		a.news()
-		w.ok(a.Resign(w.Context()))
-		w.at(40 * time.Second)
-		got := b.transitions()
-		check.Must(t, len(got) == 2, "b saw %q", got)
-		at := check.Got(time.ParseDuration(strings.TrimSuffix(got[1], " elected")))(w)
-		check.That(t, at <= 20500*time.Millisecond+interval, "b was elected at %v", at)
-	})
-}
+func TestCandidate_WithoutFeed(t *testing.T) { story(t) }
 
 // A feed that is not opened in time is reported, and each fault of the feed again once a feed was
 // open in between.

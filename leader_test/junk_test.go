@@ -37,37 +37,11 @@ func (k kit) record(id string) leader.Holder {
 }
 
 // The lease of a junk record is forgotten with the record. Issue 12, fault 3.
-func TestJunkLease_IsForgotten(t *testing.T) {
-	k := newKit(t)
-	_, wa := k.stand("a", leader.Config{})
-	wa.Ignore(leadertest.Observed()).ExpectExactly(leadertest.Pending(), leadertest.Elected())
-	k.clock.Advance(time.Second)
-	k.store.Put("e", junkRecord("leading", "X", "8000h", 0, 1))
-	k.clock.Settle()
-	k.store.Delete("e")
-	k.clock.Advance(time.Second)
-	_, wb := k.stand("b", leader.Config{})
-	k.store.Link("a").Close() // the pending candidate dies, and b finds its record
-	k.clock.Advance(30 * time.Second)
-	h := k.store.Holder("e")
-	check.That(t, h.Lease <= 15*time.Second, "b writes a lease of %v", h.Lease)
-	wb.Ignore(leadertest.Observed()).ExpectExactly(leadertest.Pending(), leadertest.Elected())
-	k.record("b")
-}
+func TestJunkLease_IsForgotten(t *testing.T) { story(t) }
 
 // Issue 12, fault 3: a candidate respects a junk record as long as it stands, and
 // notices by itself that the record does not stand any more.
-func TestJunkLease_IsRespected(t *testing.T) {
-	k := newKit(t)
-	k.store.Put("e", junkRecord("leading", "X", "8000h", 0, 1))
-	a, _ := k.stand("a", leader.Config{})
-	k.clock.Advance(100 * time.Hour)
-	check.Must(t, !a.IsLeader(), "a took the key of a record whose lease is good")
-	k.store.Link("a").LoseFeed(1)
-	k.store.Delete("e")
-	k.clock.Advance(7500*time.Millisecond + 15*time.Second + 1) // half a lease until it reads, and one to wait
-	check.Must(t, a.IsLeader(), "a does not lead")
-}
+func TestJunkLease_IsRespected(t *testing.T) { story(t) }
 
 // A forged message on the feed delays no takeover. Issue 12, fault 3.
 func TestForgedFeedMessage_Takeover(t *testing.T) {

@@ -2,10 +2,7 @@ package leader_test
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/check"
-	"github.com/natsleader/natsleader/leader"
 )
 
 // kvProcess runs the algorithm of nats-kv-leader-elect, written from its description,
@@ -99,55 +95,12 @@ func (p *kvProcess) quit() {
 	p.leads.Store(false)
 }
 
-// fleet is a set of old processes and candidates on one key.
-type fleet struct {
-	*world
-	ttl time.Duration
-
-	mu   sync.Mutex
-	olds []*kvProcess
-	news []*candidate
-	said []string // the wins and losses
-}
-
-// fleet makes a bucket as such processes have it: with a TTL, and nothing else. It is
-// in memory, see expiring.
-func (w *world) fleet(ttl time.Duration) *fleet {
+// kvElect makes a bucket as such processes have it: with a TTL, and nothing else. It is in memory, see
+// expiring.
+func (w *world) kvElect() {
 	w.Helper()
-	_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "E", TTL: ttl, Storage: jetstream.MemoryStorage})
-	w.ok(err)
-	f := &fleet{world: w, ttl: ttl}
-	w.Cleanup(f.retire)
-	return f
-}
-
-// retire ends the old processes.
-func (f *fleet) retire() {
-	f.mu.Lock()
-	olds := slices.Clone(f.olds)
-	f.mu.Unlock()
-	for _, p := range olds {
-		p.quit()
-		p.open()
-		<-p.done
-		p.nc.Close()
-	}
-}
-
-func (f *fleet) interval() time.Duration { return f.ttl / 4 * 3 }
-
-// old starts a process that campaigns when the splay is over.
-func (f *fleet) old(name string, splay time.Duration) *kvProcess {
-	f.Helper()
-	cl := f.dial(name)
-	kv := legacyKV(f.T, cl.nc, "E")
-	ctx, cancel := context.WithCancel(context.Background())
-	p := &kvProcess{client: cl, name: name, kv: kv, told: f.tells, end: cancel, done: make(chan struct{})}
-	f.mu.Lock()
-	f.olds = append(f.olds, p)
-	f.mu.Unlock()
-	go p.run(ctx, f.interval(), splay)
-	return p
+	cfg := jetstream.KeyValueConfig{Bucket: "E", TTL: kvTTL, Storage: jetstream.MemoryStorage}
+	check.Got(w.ops.js.CreateKeyValue(w.Context(), cfg))(w)
 }
 
 // legacyKV opens the bucket by the older of the two APIs of nats.go.
@@ -157,93 +110,58 @@ func legacyKV(tb testing.TB, nc *nats.Conn, bucket string) nats.KeyValue {
 	return check.Got(js.KeyValue(bucket))(tb)
 }
 
-// new starts a candidate.
-func (f *fleet) new(id string) *candidate {
-	f.Helper()
-	c := f.campaign(f.Context(), f.dial(id), "e", leader.Config{
-		ID: id, KVElect: true, LeaseDuration: 15 * time.Second, Logger: slog.New(fleetEar{fleet: f, id: id}),
+// runs starts a process of nats-kv-leader-elect that campaigns when the splay is over.
+func (s *stage) runs(who string, args []string) {
+	s.Helper()
+	cl := s.client(who)
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &kvProcess{client: cl, name: who, kv: legacyKV(s.T, cl.nc, "E"), end: cancel, done: make(chan struct{})}
+	p.told = func(_ *kvProcess, what string) {
+		s.note(who, "%s", what)
+		s.judge()
+	}
+	s.noting.Lock()
+	s.olds = append(s.olds, p)
+	s.noting.Unlock()
+	s.Cleanup(func() {
+		p.quit()
+		p.open()
+		<-p.done
+		p.nc.Close()
 	})
-	f.mu.Lock()
-	f.news = append(f.news, c)
-	f.mu.Unlock()
-	return c
-}
-
-// fleetEar checks for two leaders at the moment at which a candidate is about to report
-// that it leads.
-type fleetEar struct {
-	slog.Handler // none
-	*fleet
-	id string
-}
-
-func (fleetEar) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
-func (e fleetEar) WithAttrs([]slog.Attr) slog.Handler             { return e }
-
-func (e fleetEar) Handle(_ context.Context, r slog.Record) error {
-	if r.Message == "elected" {
-		e.note(e.id + " elected")
-		e.judge()
-	}
-	return nil
-}
-
-// tells records a notification of a process.
-func (f *fleet) tells(p *kvProcess, what string) {
-	f.note(p.name + " " + what)
-	f.judge()
-}
-
-func (f *fleet) note(what string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.said = append(f.said, fmt.Sprintf("%v %s", f.now(), what))
-}
-
-// heard returns the wins and losses since it was last called.
-func (f *fleet) heard() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	said := f.said
-	f.said = nil
-	return said
-}
-
-// leaders returns all current leaders.
-func (f *fleet) leaders() (olds, news []string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, p := range f.olds {
-		if p.leads.Load() {
-			olds = append(olds, p.name)
-		}
-	}
-	for _, c := range f.news {
-		if c.IsLeader() {
-			news = append(news, c.ID())
-		}
-	}
-	return olds, news
+	go p.run(ctx, kvInterval, s.duration(args[0]))
 }
 
 // judge fails the test if there are two leaders.
-func (f *fleet) judge() {
-	olds, news := f.leaders()
-	check.That(f, len(olds)+len(news) <= 1, "%v: two leaders: %v and %v", f.now(), olds, news)
-}
-
-// leader returns the current leader, or "".
-func (f *fleet) leader() string {
-	olds, news := f.leaders()
-	if both := append(olds, news...); len(both) > 0 {
-		return both[0]
+func (s *stage) judge() {
+	s.noting.Lock()
+	defer s.noting.Unlock()
+	var leaders []string
+	for _, p := range s.olds {
+		if p.leads.Load() {
+			leaders = append(leaders, p.name)
+		}
 	}
-	return ""
+	for id, c := range s.cast {
+		if c.IsLeader() {
+			leaders = append(leaders, id)
+		}
+	}
+	check.That(s, len(leaders) <= 1, "%v: two leaders: %q", s.now(), leaders)
 }
 
-// heardIs fails the test unless exactly these wins and losses have occurred.
-func (f *fleet) heardIs(t *testing.T, want ...string) {
-	t.Helper()
-	got := f.heard()
-	check.That(t, slices.Equal(got, want), "heard\n  %q\nwant\n  %q", got, want)
+// judging checks for two leaders at the moment at which a candidate is about to report that it leads.
+type judging struct {
+	slog.Handler // none
+	*stage
+}
+
+func (judging) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+func (j judging) WithAttrs([]slog.Attr) slog.Handler             { return j }
+
+func (j judging) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "elected" {
+		j.judge()
+	}
+	return nil
 }

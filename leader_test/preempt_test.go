@@ -20,10 +20,7 @@ var (
 	preemptor  = leader.Config{Queue: true, Priority: 10, Preempt: true}
 )
 
-const (
-	defaultLease = 15 * time.Second
-	defaultTurn  = 250 * time.Millisecond
-)
+const defaultLease = 15 * time.Second
 
 // low makes candidates of priority 0, of which the first leads.
 func (k kit) low(n int, cfg leader.Config) (cs []*leader.Candidate) {
@@ -243,51 +240,13 @@ func TestPreemption_DeniedIsPassedOver(t *testing.T) {
 	}
 }
 
-// deniedOnce makes a leader a and a candidate b, whose write was denied when it was its turn,
-// so that c leads. It returns all three.
-func (k kit) deniedOnce() (a, b, c *leader.Candidate) {
-	k.Helper()
-	a, _ = k.stand("a", byPriority)
-	k.clock.Advance(time.Second)
-	b, _ = k.stand("b", byPriority)
-	k.clock.Advance(time.Second)
-	c, _ = k.stand("c", byPriority)
-	k.clock.Advance(defaultLease)
-	k.store.Link("b").FailWrites(1, leader.ErrPermission)
-	check.OK(k, a.Resign(k.Context()))
-	k.clock.Advance(defaultTurn)
-	check.Must(k, c.IsLeader(), "c does not lead")
-	return a, b, c
-}
-
 // A candidate counts as denied for exactly eight leases after the denied write. Then it has
 // its place again.
-func TestDeniedCandidate_ForEightLeases(t *testing.T) {
-	k := newKit(t)
-	k.deniedOnce()
-	k.clock.Advance(2 * defaultLease)
-	ids, denied := k.roster(), k.denied()
-	check.That(t, slices.Equal(ids, []string{"a", "b"}) && slices.Equal(denied, []string{"b"}),
-		"%v stand, and %v are denied", ids, denied)
-	k.clock.Advance(6*defaultLease - defaultTurn - 1)
-	check.Deep(t, k.denied(), []string{"b"})
-	k.clock.Advance(1)
-	if ids, denied := k.roster(), k.denied(); !slices.Equal(ids, []string{"b", "a"}) || len(denied) != 0 {
-		t.Errorf("at the end %v stand, and %v are denied", ids, denied)
-	}
-}
+func TestDeniedCandidate_ForEightLeases(t *testing.T) { story(t) }
 
 // A candidate that counts as denied may be named as the successor, and takes the key at once
 // if it may write by then.
-func TestDeniedCandidate_IsNamed(t *testing.T) {
-	k := newKit(t)
-	_, b, c := k.deniedOnce()
-	k.clock.Advance(time.Second)
-	check.OK(k, c.Transfer(t.Context(), "b"))
-	k.leads(b, k.clock.Elapsed())
-	denied := k.denied()
-	check.That(t, len(denied) == 0, "%v are denied", denied)
-}
+func TestDeniedCandidate_IsNamed(t *testing.T) { story(t) }
 
 // When no candidate may write, the waiting ones stay in the roster, and one leads within a
 // lease of the grant. Then it can hand over to each of the others.
@@ -317,39 +276,7 @@ func TestDeniedCandidates_All(t *testing.T) {
 
 // If no other candidate takes it, a candidate that is denied tries for a free key as
 // before.
-func TestDeniedCandidate_TakesFreeKey(t *testing.T) {
-	k := newKit(t)
-	link := k.store.Link("a")
-	link.FailWrites(-1, leader.ErrPermission)
-	a, _ := k.stand("a", byPriority)
-	k.clock.Advance(time.Minute)
-	ids := k.denied()
-	check.That(t, slices.Equal(ids, []string{"a"}), "%v are denied", ids)
-	link.Heal()
-	k.clock.Advance(defaultLease)
-	check.That(t, a.IsLeader(), "it does not lead")
-}
+func TestDeniedCandidate_TakesFreeKey(t *testing.T) { story(t) }
 
 // A candidate that may not write the key of one seat counts as denied on all.
-func TestDeniedCandidate_OfSeveralSeats(t *testing.T) {
-	k := newKit(t)
-	cfg := byPriority
-	cfg.Seats = 2
-	cs := k.low(3, cfg)
-	k.clock.Advance(time.Minute)
-	ids := k.roster()
-	check.Must(t, slices.Equal(ids, []string{"low2"}), "%v stand", ids)
-	deniesWrites(k.store.Link("low2"))
-	for _, c := range cs[:2] { // whichever seats they have
-		check.OK(k, c.Resign(t.Context()))
-		k.clock.Advance(5 * time.Second)
-	}
-	k.clock.Advance(time.Minute)
-	check.Deep(t, k.denied(), []string{"low2"})
-	k.store.Link("low2").Heal()
-	k.store.Link("low2").Reconnect()
-	k.clock.Advance(time.Minute)
-	if ids := k.denied(); len(ids) != 0 {
-		t.Errorf("%v are denied", ids)
-	}
-}
+func TestDeniedCandidate_OfSeveralSeats(t *testing.T) { story(t) }

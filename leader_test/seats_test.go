@@ -1,8 +1,6 @@
 package leader_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,17 +69,6 @@ func (b *bench) on(seat int) string {
 	return ""
 }
 
-// waiting returns the candidates that do not lead, in the order of their names.
-func (b *bench) waiting() []string {
-	var all []string
-	for _, id := range b.ids {
-		if !b.cs[id].IsLeader() {
-			all = append(all, id)
-		}
-	}
-	return all
-}
-
 func (b *bench) full() {
 	b.Helper()
 	n := len(strings.Fields(b.leading()))
@@ -126,43 +113,10 @@ func TestSeats_ConcurrentStart(t *testing.T) {
 }
 
 // The seat of a leader that dies is taken one lease after its last renewal.
-func TestSeats_CrashedLeader(t *testing.T) {
-	b := newBench(t, 3, "a b c d e")
-	b.clock.Advance(time.Second) // the lease is 15 s, and was renewed at 0
-	seat2, others := b.on(2), b.waiting()
-	b.store.Link(seat2).Cut()
-	b.clock.Advance(14*time.Second - 1)
-	by := b.on(2)
-	check.Must(t, by == "", "%s leads on seat 2 before the lease is over", by)
-	check.Equal(t, len(strings.Fields(b.leading())), 2, "%d others lead")
-	b.clock.Advance(1)
-	if by := b.on(2); !slices.Contains(others, by) {
-		t.Fatalf("%q leads on seat 2 when the lease is over", by)
-	}
-	b.full()
-	b.store.Link(seat2).Restore()
-	b.clock.Advance(time.Minute)
-	b.full()
-	check.That(t, !b.cs[seat2].IsLeader(), "%s leads again", seat2)
-	b.ws[seat2].Ignore(leadertest.Faulted(), leadertest.Observed()).
-		ExpectExactly(leadertest.Pending(), leadertest.Elected(), leadertest.Fenced(leader.ErrLeaseExpired), leadertest.Deposed(leader.ErrLeaseExpired))
-}
+func TestSeats_CrashedLeader(t *testing.T) { story(t) }
 
 // A candidate that resigns its seat waits five turns before it campaigns for any seat.
-func TestSeats_ResignWaitsOnAll(t *testing.T) {
-	b := newBench(t, 3, "a b c d")
-	resigned, waits := b.on(3), b.waiting()[0]
-	check.Is(t, b.cs[waits].Resign(t.Context()), leader.ErrNotLeader)
-	check.OK(t, b.cs[resigned].Resign(t.Context()))
-	check.That(t, b.on(3) == waits, "%s lead", b.leading())
-	b.clock.Advance(time.Second)
-	check.OK(t, b.cs[b.on(1)].Stop(t.Context()))
-	b.clock.Advance(250*time.Millisecond - 1)
-	check.That(t, b.on(1) == "", "%s leads on seat 1", b.on(1))
-	b.clock.Advance(1)
-	check.That(t, b.on(1) == resigned, "%q leads on seat 1, five turns after %s has resigned", b.on(1), resigned)
-	b.full()
-}
+func TestSeats_ResignWaitsOnAll(t *testing.T) { story(t) }
 
 // A leader whose seat is deleted keeps away from all seats.
 func TestSeats_DeletedSeat(t *testing.T) {
@@ -189,84 +143,16 @@ func TestSeats_DeletedSeat(t *testing.T) {
 }
 
 // Stop ends a candidate on all seats.
-func TestSeats_StopEndsAll(t *testing.T) {
-	b := newBench(t, 3, "a b c d")
-	for _, id := range b.ids {
-		c := b.cs[id]
-		check.OK(t, c.Stop(t.Context()))
-		<-c.Done()
-		err := c.Err()
-		check.That(t, err == nil && c.State() == leader.StateEnded && !c.IsLeader(), "%s: %v, %v", id, err, c.State())
-		check.Is(t, c.Stop(t.Context()), nil)
-		check.Is(t, c.Resign(t.Context()), leader.ErrNotLeader)
-		var elected, deposed int
-		for e := range c.Events(t.Context()) {
-			if _, ok := e.(leader.Elected); ok {
-				elected++
-			}
-			if _, ok := e.(leader.Deposed); ok {
-				deposed++
-			}
-		}
-		check.That(t, elected == 1 && deposed == 1, "%s: %d elected and %d deposed", id, elected, deposed)
-	}
-	for n := range 3 {
-		key := leader.SeatKey("e", n+1)
-		h := b.store.Holder(key)
-		check.That(t, h.Released && h.Seat == n+1, "seat %d: %v", n+1, h)
-	}
-}
+func TestSeats_StopEndsAll(t *testing.T) { story(t) }
 
 // A candidate whose context ends, or whose connection closes, ends on all seats.
-func TestSeats_ContextEndsAll(t *testing.T) {
-	k := newKit(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	a := check.Got(leader.Campaign(ctx, k.store.Link("a"), "e", leader.Config{Seats: 2}))(t)
-	b, _ := k.stand("b", leader.Config{Seats: 2})
-	k.clock.Settle()
-	cancel()
-	<-a.Done()
-	k.store.Link("b").Close()
-	<-b.Done()
-	check.That(t, a.Err() == nil && errors.Is(b.Err(), leader.ErrConnectionClosed),
-		"Err is %v and %v", a.Err(), b.Err())
-}
+func TestSeats_ContextEndsAll(t *testing.T) { story(t) }
 
 // A value that was published on one seat goes to the next.
-func TestSeats_Proclaim(t *testing.T) {
-	b := newBench(t, 2, "")
-	b.stand("a", leader.Config{Value: []byte("first")})
-	b.clock.Settle()
-	b.stand("b", leader.Config{})
-	b.clock.Settle()
-	was, _ := b.cs["a"].Term()
-	check.OK(t, b.cs["a"].Proclaim(t.Context(), []byte("second")))
-	if h, err := leader.Lookup(t.Context(), b.store, leader.SeatKey("e", was.Seat())); err != nil || string(h.Value) != "second" || h.Seat != was.Seat() {
-		t.Errorf("%v with value %q: %v", h, h.Value, err)
-	}
-	b.stand("c", leader.Config{})
-	b.clock.Settle()
-	check.OK(t, b.cs["a"].Resign(t.Context())) // c takes its seat
-	check.Is(t, b.cs["a"].Proclaim(t.Context(), nil), leader.ErrNotLeader)
-	check.OK(t, b.cs["b"].Stop(t.Context()))
-	b.clock.Advance(15 * time.Second)
-	now, ok := b.cs["a"].Term()
-	check.Must(t, ok && now.Seat() != was.Seat(), "%s lead", b.leading())
-	h, err := leader.Lookup(t.Context(), b.store, leader.SeatKey("e", now.Seat()))
-	check.That(t, err == nil && string(h.Value) == "second", "on seat %d it publishes %q: %v", now.Seat(), h.Value, err)
-}
+func TestSeats_Proclaim(t *testing.T) { story(t) }
 
 // The leader of one seat can be asked to hand over.
-func TestSeats_StepDownOfOneSeat(t *testing.T) {
-	b := newBench(t, 3, "a b c d")
-	asked, waits, key := b.on(2), b.waiting()[0], leader.SeatKey("e", 2)
-	check.OK(t, b.store.StepDown(key))
-	check.That(t, b.on(2) == waits, "%s lead, and %s waited", b.leading(), waits)
-	b.ws[asked].Expect(leadertest.Deposed(leader.ErrResigned))
-	b.full()
-	h, err := leader.Lookup(t.Context(), b.store, key)
-	check.That(t, err == nil && h.ID == waits && h.Seat == 2, "%v, %v", h, err)
-}
+func TestSeats_StepDownOfOneSeat(t *testing.T) { story(t) }
 
 // Observed names the seat of the leader.
 func TestSeats_ObservedNamesSeat(t *testing.T) {

@@ -157,35 +157,8 @@ func TestLog(t *testing.T) {
 
 // A server that answers is not silent, even if the answer is that a bucket or a
 // permission is missing. No process should be restarted for that.
-func TestSilent_EndsWithAnyAnswer(t *testing.T) {
-	for _, err := range []error{leader.ErrNoBucket, leader.ErrPermission, leader.ErrUnreachable} {
-		clock := leadertest.NewClock()
-		link := leadertest.NewStore(clock).Link("a")
-		link.FailSettings(1000, err)
-		c, failed := leader.Campaign(t.Context(), link, "e", leader.Config{ID: "a"})
-		check.Must(t, failed == nil, "%v", failed)
-		clock.Advance(time.Minute)
-		if silent := c.Stats().Silent; (silent == time.Minute) != (err == leader.ErrUnreachable) || silent != 0 && silent != time.Minute { //nolint:errorlint // the very value
-			t.Errorf("%v: silent for %v", err, silent)
-		}
-		failed = c.Stop(t.Context())
-		check.Must(t, failed == nil, "%v", failed)
-	}
-}
+func TestSilent_EndsWithAnyAnswer(t *testing.T) { story(t) }
 
 // A win that only a read has shown is no renewal, and neither is a renewal of an
 // earlier term.
-func TestSinceRenewal_IsOfThisClaim(t *testing.T) {
-	clock, link, c, w := statsOf(t, 0, leader.Config{})
-	check.Equal(t, c.Stats().SinceRenewal, time.Second, "a second after it was elected: %v")
-	check.OK(t, c.Resign(t.Context()))
-	check.Equal(t, c.Stats().SinceRenewal, 0, "after the release: %v")
-	link.LoseReplies(1) // to the write that wins
-	clock.Advance(30 * time.Second)
-	w.Expect(leadertest.Elected())
-	for !c.IsLeader() {
-		clock.Advance(time.Second)
-	}
-	got := c.Stats().SinceRenewal
-	check.That(t, got <= 15*time.Second, "when it leads again: %v", got)
-}
+func TestSinceRenewal_IsOfThisClaim(t *testing.T) { story(t) }

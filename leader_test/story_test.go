@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -106,6 +108,7 @@ type stage struct {
 	sent    map[string]int64 // requests of a client that were counted before
 	clocks  map[string]*jumpy
 	buckets map[string]leader.Store // in which an actor acquires locks
+	olds    []*kvProcess            // of nats-kv-leader-elect
 	past    leadertest.Snapshot     // of the kit
 
 	from    time.Duration // the transcript begins
@@ -142,6 +145,15 @@ var places = map[string]func(w *world){
 	"sealed": (*world).sealed, "expiring": (*world).expiring, "ordinary": (*world).ordinary, "rostered": (*world).rostered,
 	"roster": (*world).rosterOf, "default": func(w *world) { w.create(leader.BucketConfig{}) }, // a lease of 15 s
 	"no bucket": func(*world) {},
+	"one consumer": func(w *world) {
+		check.Got(w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{
+			Name: "KV_E", Subjects: []string{"$KV.E.>"}, MaxMsgsPerSubject: 1, AllowDirect: true, MaxConsumers: 1,
+		}))(w)
+	},
+	"KVElect": (*world).kvElect,
+	"rostered with a TTL": func(w *world) {
+		w.create(leader.BucketConfig{MaxLease: lease, TTL: lease * 3 / 2, Storage: jetstream.MemoryStorage, Roster: true})
+	},
 }
 
 // kits are the options of the stores in memory that a scene may be played in. Their lease is 15 s.
@@ -160,8 +172,10 @@ func (sc *scene) playIn(t *testing.T, place, way string) (lines []string) {
 	t.Helper()
 	play := func(w *world, kit *leadertest.Store) {
 		s := &stage{
-			world: w, kit: kit, dialed: map[string]*client{}, cast: map[string]*candidate{}, cancel: map[string]context.CancelFunc{},
-			locks: map[string]*leader.Lock{}, sent: map[string]int64{}, clocks: map[string]*jumpy{}, buckets: map[string]leader.Store{},
+			world: w, kit: kit, dialed: map[string]*client{}, cast: map[string]*candidate{},
+			cancel: map[string]context.CancelFunc{},
+			locks:  map[string]*leader.Lock{}, sent: map[string]int64{}, clocks: map[string]*jumpy{},
+			buckets: map[string]leader.Store{},
 		}
 		s.from, _ = time.ParseDuration(sc.header("from "))
 		s.without, s.untimed = words(sc.header("without ")), words(sc.header("untimed "))

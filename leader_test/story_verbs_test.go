@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"runtime"
 	"strconv"
@@ -56,7 +57,8 @@ func init() { // the verbs use one another
 		"term": func(s *stage, who string, _ []string) { // the newest
 			c, term := s.cast[who], s.cast[who].lastTerm(s.T)
 			now, led := c.Term()
-			check.That(s, led == (term.Err() == nil) && led == c.IsLeader() && (!led || now == term), "%s leads in one sense only", who)
+			check.That(s, led == (term.Err() == nil) && led == c.IsLeader() && (!led || now == term),
+				"%s leads in one sense only", who)
 			check.Equal(s, causeName(context.Cause(term.Context())), causeName(term.Err()), "the context ends with %s")
 			if led {
 				s.note(who, "its term is valid for %v", term.Remaining())
@@ -171,6 +173,16 @@ func init() { // the verbs use one another
 				since = h.Since.Sub(s.zero).String()
 			}
 			s.note(key, "is held by %s since %s", cmp.Or(strings.Join(args, ""), holderName(h)), since)
+			if len(h.Value) > 0 {
+				s.note(key, "with the value %q", h.Value)
+			}
+			if h.Released {
+				s.note(key, "was released")
+			}
+		},
+		"lease": func(s *stage, key string, _ []string) {
+			h := check.Got(leader.Lookup(s.Context(), s.store("operator"), key))(s)
+			s.note(key, "keeps others out for %v", h.Lease)
 		},
 		"waited-for": func(s *stage, key string, args []string) {
 			all, err := leader.Roster(s.Context(), s.store("operator"), key)
@@ -196,11 +208,17 @@ func init() { // the verbs use one another
 		},
 		"gone": func(s *stage, stream string, _ []string) { s.ok(s.ops.js.DeleteStream(s.Context(), stream)) },
 		"made": func(s *stage, place string, _ []string) { places[place](s.world) },
+		"grew": func(s *stage, stream string, _ []string) { // by so many messages since it was asked last
+			last := int64(check.Got(s.ops.js.Stream(s.Context(), stream))(s).CachedInfo().State.LastSeq)
+			s.note(stream, "grew by %d", last-s.sent[stream])
+			s.sent[stream] = last
+		},
 		"emptied": func(s *stage, stream string, _ []string) {
 			s.note(stream, "emptied: %v", check.Got(s.ops.js.Stream(s.Context(), stream))(s).Purge(s.Context()) == nil)
 		},
 		"rolled-up": func(s *stage, subject string, _ []string) {
-			_, err := s.ops.js.PublishMsg(s.Context(), &nats.Msg{Subject: subject, Header: nats.Header{"Nats-Rollup": {"all"}}, Data: []byte("x")})
+			m := &nats.Msg{Subject: subject, Header: nats.Header{"Nats-Rollup": {"all"}}, Data: []byte("x")}
+			_, err := s.ops.js.PublishMsg(s.Context(), m)
 			s.note(subject, "rolled up: %v", err == nil)
 		},
 		"last-message-deleted": func(s *stage, stream string, _ []string) {
@@ -213,6 +231,16 @@ func init() { // the verbs use one another
 		"rolled-back": func(s *stage, _ string, _ []string) { s.kit.Rollback(s.past) },
 		"configured":  func(s *stage, _ string, args []string) { s.kit.Configure(kits[strings.Join(args, " ")]...) },
 		"store":       func(s *stage, _ string, args []string) { s.method(s.kit, args) },
+
+		// A process of nats-kv-leader-elect.
+		"runs": (*stage).runs,
+		"quits": func(s *stage, who string, _ []string) {
+			for _, p := range s.olds {
+				if p.name == who {
+					p.quit()
+				}
+			}
+		},
 
 		// A lock.
 		"acquires": func(s *stage, who string, args []string) { s.acquires(leader.Acquire, who, args) },
@@ -268,7 +296,7 @@ func (s *stage) call(who, name string, f func() (any, error)) {
 		got, err := f()
 		switch {
 		case err != nil:
-			s.noteLast(who, "%s returns %s", name, errorNames(err))
+			s.noteLast(who, "%s returns %s", name, causeName(err))
 		case got != nil:
 			s.noteLast(who, "%s returns %v", name, got)
 		default:
@@ -367,35 +395,40 @@ func (s *stage) campaigns(who string, args []string) {
 	}
 	cfg := s.config(args)
 	cfg.ID = who
+	if cfg.KVElect {
+		cfg.Logger = slog.New(judging{stage: s})
+	}
 	if clock := s.clocks[who]; clock != nil {
 		cfg.Clock = clock
 	}
 	if s.kit == nil {
-		c := s.campaign(ctx, s.client(who), election, cfg)
-		s.cast[who] = c
-		go s.ending(c)
+		s.join(s.campaign(ctx, s.client(who), election, cfg))
 		return
 	}
 	link := s.kit.Link(who)
 	c := &candidate{Candidate: check.Got(leader.Campaign(ctx, link, election, cfg))(s), read: make(chan struct{})}
 	go c.record(s.T, s.zero, s.checker(election))
-	s.cast[who] = c
-	go s.ending(c)
+	s.join(c)
 	s.Cleanup(func() {
 		link.Close()
 		<-c.read
 	})
 }
 
-// ending notes the end of a candidate.
-func (s *stage) ending(c *candidate) {
-	<-c.Done()
-	<-c.read
-	if err := c.Err(); err != nil {
-		s.noteLast(c.ID(), "ends: %s", causeName(err))
-		return
-	}
-	s.noteLast(c.ID(), "ends")
+// join adds a candidate, and notes its end.
+func (s *stage) join(c *candidate) {
+	s.noting.Lock()
+	s.cast[c.ID()] = c
+	s.noting.Unlock()
+	go func() {
+		<-c.Done()
+		<-c.read
+		if err := c.Err(); err != nil {
+			s.noteLast(c.ID(), "ends: %s", causeName(err))
+			return
+		}
+		s.noteLast(c.ID(), "ends")
+	}()
 }
 
 // works starts a loop over the terms of a candidate. The body works on for a while after the end of
@@ -443,7 +476,8 @@ func frames(kinds []string) func(frame) bool {
 		"replies":  func(f frame) bool { return f.dir == down },
 		"writes":   isWrite,
 		"acks": func(f frame) bool {
-			return f.dir == down && strings.Contains(string(f.body), `"stream":"KV_E"`) && strings.Contains(string(f.body), `"seq"`)
+			return f.dir == down && strings.Contains(string(f.body), `"stream":"KV_E"`) &&
+				strings.Contains(string(f.body), `"seq"`)
 		},
 		"answers": func(f frame) bool { return f.dir == up && strings.HasPrefix(string(f.body), `{"v":1,"answer"`) },
 		"pongs":   func(f frame) bool { return f.dir == down && strings.HasPrefix(string(f.raw), "PONG") },
@@ -462,7 +496,9 @@ func frames(kinds []string) func(frame) bool {
 }
 
 // acquires is a call of Acquire or TryAcquire, for the lock of that name.
-func (s *stage) acquires(call func(context.Context, leader.Store, string, leader.Config) (*leader.Lock, error), who string, args []string) {
+func (s *stage) acquires(
+	call func(context.Context, leader.Store, string, leader.Config) (*leader.Lock, error), who string, args []string,
+) {
 	s.Helper()
 	name, ctx := args[0], s.within(args[1:])
 	if args = args[1:]; ctx != s.Context() {

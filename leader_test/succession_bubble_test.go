@@ -10,9 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -43,17 +40,6 @@ func (w *world) ledBy(want *candidate, all ...*candidate) {
 	}
 }
 
-// follow fails the test unless these candidates stand, in that order.
-func (w *world) follow(want ...string) {
-	w.Helper()
-	all := check.Got(leader.Roster(w.Context(), w.ops.bucket(w.T), "e"))(w)
-	var ids []string
-	for _, s := range all {
-		ids = append(ids, s.ID)
-	}
-	check.That(w, slices.Equal(ids, want), "at %v %q stand, want %q", w.now(), ids, want)
-}
-
 // unrostered deletes the roster.
 func (w *world) unrostered() {
 	w.Helper()
@@ -62,39 +48,7 @@ func (w *world) unrostered() {
 
 // The candidate that has waited longest follows at once, with the only write. A
 // candidate that resigned stands behind the others when its time is over.
-func TestQueue_OnAServer(t *testing.T) {
-	for name, ttl := range map[string]time.Duration{"sealed": 0, "with a TTL": lease * 3 / 2} {
-		inBubble.run(t, name, func(t *testing.T, w *world) {
-			w.create(leader.BucketConfig{MaxLease: lease, TTL: ttl, Storage: jetstream.MemoryStorage, Roster: true})
-			cs := w.queue("a", "b", "c", "d")
-			w.follow("b", "c", "d")
-			var writes []string
-			_, err := w.ops.nc.Subscribe("$KV.E.e", func(m *nats.Msg) { writes = append(writes, field(m.Data, "state")) })
-			w.ok(err)
-			w.ok(w.ops.nc.Flush())
-			w.at(20100 * time.Millisecond)
-			cs[1].detain(up) // or the others might hear of the release and of the successor at once
-			w.ok(cs[0].Resign(w.Context()))
-			cs[2].saw(t, "20.1s observed nobody")
-			cs[1].openInTurn()
-			w.at(20200 * time.Millisecond)
-			w.isAt(20200*time.Millisecond, "resigned")
-			check.That(w, len(writes) == 2, "a handover took the writes %q", writes)
-			cs[0].saw(t, "20.1s deposed resigned", "20.1s observed nobody", "20.1s observed b")
-			cs[1].saw(t, "20.1s observed nobody", "20.1s pending", "20.1s elected")
-			cs[2].saw(t, "20.1s observed b")
-			w.follow("c", "d")
-			w.at(27 * time.Second)
-			w.follow("c", "d", "a")
-			cs[1].cut() // dies: a lease after its last renewal the next one leads
-			h, _ := cs[2].Leader()
-			expires := h.Renewed.Sub(w.zero) + lease
-			w.at(expires)
-			cs[2].saw(t, fmt.Sprintf("%v observed nobody", expires), fmt.Sprintf("%v pending", expires), fmt.Sprintf("%v elected", expires))
-			cs[1].open()
-		})
-	}
-}
+func TestQueue_OnAServer(t *testing.T) { story(t) }
 
 // From outside: to a named candidate with the longest ID, to the next one, and requests that are
 // refused.

@@ -161,59 +161,16 @@ func TestSeats_FilledInOrder(t *testing.T) {
 }
 
 // Of several leaders, the one with the lowest priority gives way to a higher priority.
-func TestPriority_OneSeatGivesWay(t *testing.T) {
-	k := newKit(t)
-	cfg := leader.Config{Queue: true, Seats: 3, LeaseDuration: 10 * time.Second}
-	var cs []*leader.Candidate
-	for i, priority := range []int{1, 0, 2} {
-		cfg.Priority = priority
-		c, _ := k.stand(fmt.Sprint("c", i), cfg)
-		cs = append(cs, c)
-		k.clock.Advance(time.Second)
-	}
-	cfg.Priority, cfg.Preempt = 5, true
-	high, _ := k.stand("high", cfg)
-	k.clock.Advance(time.Minute)
-	check.That(t, high.IsLeader() && cs[0].IsLeader() && !cs[1].IsLeader() && cs[2].IsLeader(),
-		"%v lead", high.Leaders())
-	for _, i := range []int{0, 2} {
-		s := cs[i].Stats()
-		check.That(t, s.Elected == 1, "c%d led %d times, not once", i, s.Elected)
-	}
-}
+func TestPriority_OneSeatGivesWay(t *testing.T) { story(t) }
 
 // A Resign during a handover returns when the key is given up.
 func TestResign_DuringTransfer(t *testing.T) { story(t) }
 
 // TransferAny returns the candidate that took the key of the seat that was given up.
-func TestTransferAny_OfASeat(t *testing.T) {
-	k := newKit(t)
-	cs := k.queue(4, leader.Config{Seats: 3})
-	id, err := cs[2].TransferAny(t.Context())
-	check.That(t, err == nil && id == "c3", "%q, %v", id, err)
-}
+func TestTransferAny_OfASeat(t *testing.T) { story(t) }
 
 // A rival that restarts again and again hides no rival that stays.
-func TestPriority_FickleRival(t *testing.T) {
-	k := newKit(t)
-	cfg := leader.Config{Queue: true, LeaseDuration: 10 * time.Second}
-	k.stand("low", cfg)
-	k.clock.Advance(time.Second)
-	cfg.Priority, cfg.Preempt = 1, true
-	middle, _ := k.stand("middle", cfg)
-	cfg.Priority = 2
-	for i := range 6 {
-		name := fmt.Sprint("fickle", i)
-		c, _ := k.stand(name, cfg)
-		k.clock.Advance(8 * time.Second)
-		k.store.Link(name).Close()
-		<-c.Done()
-	}
-	if !middle.IsLeader() {
-		h, _ := middle.Leader()
-		t.Errorf("%v", h)
-	}
-}
+func TestPriority_FickleRival(t *testing.T) { story(t) }
 
 // In a bucket for small records, a leader goes on without publishing the line.
 func TestLine_OversizedIsLeftOut(t *testing.T) { story(t) }

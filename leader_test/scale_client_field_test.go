@@ -17,7 +17,7 @@ import (
 
 // scaleCrowd is the candidates of one process. Nothing reads their events.
 type scaleCrowd struct {
-	store *leader.Bucket
+	store leader.Store
 	all   []*leader.Candidate
 	end   chan struct{} // ends the watch
 	least chan int      // its result
@@ -34,9 +34,8 @@ func scaleClient(url string) (func(scaleRequest) (scaleReply, error), error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &scaleCrowd{}
-	c.store, err = leader.OpenBucket(js, "E")
-	return c.serve, err
+	store, err := leader.OpenBucket(js, "E")
+	return (&scaleCrowd{store: store}).serve, err
 }
 
 func (c *scaleCrowd) serve(q scaleRequest) (r scaleReply, err error) {

@@ -218,6 +218,18 @@ func (el *tcpElection) stand(store leader.Store, cfg leader.Config) *tcpCandidat
 	return &tcpCandidate{lc, leadertest.Watch(el.tb, nil, lc), began}
 }
 
+// pair makes a candidate that leads and one that knows it.
+func (el *tcpElection) pair(a, b leader.Store, cfg leader.Config) (first, second *tcpCandidate, term *leader.Term) {
+	el.tb.Helper()
+	cfg.ID = "a"
+	first = el.stand(a, cfg)
+	term = tcpTerm(first)
+	cfg.ID = "b"
+	second = el.stand(b, cfg)
+	second.Expect(leadertest.Observed("a"))
+	return first, second, term
+}
+
 // tcpTerm waits until the candidate leads, and returns the term.
 func tcpTerm(c *tcpCandidate) *leader.Term {
 	c.Expect(leadertest.Elected())

@@ -5,7 +5,6 @@ package leader_test
 import (
 	"context"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -47,24 +46,11 @@ func BenchmarkMemory(b *testing.B) {
 // benchMemory measures n candidates. Their elections are those of a scaleCrowd.
 func benchMemory(b *testing.B, store leader.Store, n int, oneKey bool) {
 	b.Helper()
-	clock := leader.SystemClock()
 	before := scaleMemoryNow()
-	all := make([]*leader.Candidate, n)
-	for i := range all {
-		election := fmt.Sprintf("e.%d", i)
-		if oneKey {
-			election = "e"
-		}
-		all[i] = check.Got(leader.Campaign(b.Context(), store, election, leader.Config{Clock: clock}))(b)
-	}
-	tcpEventually(b, "all know the leader", func() bool {
-		for _, c := range all {
-			if !scaleKnows(c) {
-				return false
-			}
-		}
-		return true
-	})
+	c := &scaleCrowd{store: store}
+	check.OK(b, c.campaign(scaleRequest{Number: n, OneKey: oneKey}))
+	c.until(time.Now(), tcpLimit, scaleKnows)
+	check.Must(b, c.first(scaleKnows) == n, "not all know the leader")
 	time.Sleep(scaleSample.settle + 3*time.Second) // the length of a measurement: each has renewed once
 	var grown runtime.MemStats                     // before the garbage collector makes the stacks smaller
 	runtime.ReadMemStats(&grown)
@@ -82,11 +68,11 @@ func benchMemory(b *testing.B, store leader.Store, n int, oneKey bool) {
 	b.ReportMetric(each(grown.StackInuse, before.Stack), "B-stack-grown")
 	b.ReportMetric(heap+stack, "B")
 	b.ReportMetric(float64(after.Goroutines-before.Goroutines)/float64(n), "goroutines")
-	for _, c := range all {
-		go c.Stop(context.Background()) //nolint:errcheck // it ends with the process at the latest
+	for _, a := range c.all {
+		go a.Stop(context.Background()) //nolint:errcheck // it ends with the process at the latest
 	}
-	for _, c := range all {
-		<-c.Done()
+	for _, a := range c.all {
+		<-a.Done()
 	}
-	runtime.KeepAlive(all)
+	runtime.KeepAlive(c)
 }

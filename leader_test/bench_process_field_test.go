@@ -4,7 +4,6 @@ package leader_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"testing"
@@ -62,28 +61,16 @@ type benchHand struct {
 }
 
 // benchHandOf connects and campaigns, and returns what serves requests.
-func benchHandOf(url, id string) (func(scaleRequest) (scaleReply, error), error) {
+func benchHandOf(url, id string) func(scaleRequest) scaleReply {
 	h := &benchHand{id: id, elected: make(chan time.Time, 1), updated: make(chan time.Time, 1)}
 	ctx := context.Background()
-	var js jetstream.JetStream
-	var store *leader.Bucket
-	var err error
-	for _, step := range []func() error{
-		func() (err error) { h.nc, err = nats.Connect(url); return err },
-		func() (err error) { js, err = jetstream.New(h.nc); return err },
-		func() (err error) { h.kv, err = js.KeyValue(ctx, "E"); return err },
-		func() (err error) { _, err = h.kv.Put(ctx, "bare", nil); return err },
-		func() (err error) { _, err = h.nc.Subscribe("natsleader.feed.E.bare", h.follow); return err },
-		func() (err error) { store, err = leader.OpenBucket(js, "E"); return err },
-		func() (err error) {
-			h.c, err = leader.Campaign(ctx, store, "e", leader.Config{ID: id, TurnTimeout: benchTurn})
-			return err
-		},
-	} {
-		if err = step(); err != nil {
-			return nil, err
-		}
-	}
+	h.nc = scaleMust(nats.Connect(url))
+	js := scaleMust(jetstream.New(h.nc))
+	h.kv = scaleMust(js.KeyValue(ctx, "E"))
+	scaleMust(h.kv.Put(ctx, "bare", nil))
+	scaleMust(h.nc.Subscribe("natsleader.feed.E.bare", h.follow))
+	store := scaleMust(leader.OpenBucket(js, "E"))
+	h.c = scaleMust(leader.Campaign(ctx, store, "e", leader.Config{ID: id, TurnTimeout: benchTurn}))
 	go func() {
 		for e := range h.c.Events(ctx) {
 			if _, ok := e.(leader.Elected); ok {
@@ -91,7 +78,7 @@ func benchHandOf(url, id string) (func(scaleRequest) (scaleReply, error), error)
 			}
 		}
 	}()
-	return h.serve, nil
+	return h.serve
 }
 
 // update writes a value as long as a record, which begins with the name of its writer.
@@ -111,7 +98,7 @@ func (h *benchHand) follow(m *nats.Msg) {
 	}
 }
 
-func (h *benchHand) serve(q scaleRequest) (r scaleReply, err error) {
+func (h *benchHand) serve(q scaleRequest) (r scaleReply) {
 	ctx, cancel := context.WithTimeout(context.Background(), tcpLimit)
 	defer cancel()
 	r.At = time.Now()
@@ -119,34 +106,28 @@ func (h *benchHand) serve(q scaleRequest) (r scaleReply, err error) {
 	case "warm":
 		time.Sleep(q.Limit)
 		for range q.Number {
-			err = errors.Join(err, h.nc.Flush())
+			scaleOK(h.nc.Flush())
 		}
 	case "read":
-		var e jetstream.KeyValueEntry
-		if e, err = h.kv.Get(ctx, "bare"); err == nil {
-			h.revision = e.Revision()
-		}
+		h.revision = scaleMust(h.kv.Get(ctx, "bare")).Revision()
 	case "update":
-		err = h.update(h.id, h.revision)
+		scaleOK(h.update(h.id, h.revision))
 	case "resign":
-		err = h.c.Resign(ctx)
+		scaleOK(h.c.Resign(ctx))
 	case "follows":
-		for err == nil {
-			if l, ok := h.c.Leader(); ok && l.ID != h.id {
-				break
-			}
+		for l, ok := h.c.Leader(); !ok || l.ID == h.id; l, ok = h.c.Leader() {
 			time.Sleep(time.Millisecond)
-			err = ctx.Err()
+			scaleOK(ctx.Err())
 		}
 	case "updated", "elected":
 		from := map[string]chan time.Time{"updated": h.updated, "elected": h.elected}[q.Do]
 		select {
 		case r.At = <-from:
 		case <-ctx.Done():
-			err = ctx.Err()
+			scaleOK(ctx.Err())
 		}
 	default:
-		err = fmt.Errorf("no request %q", q.Do)
+		scaleOK(fmt.Errorf("no request %q", q.Do))
 	}
-	return r, err
+	return r
 }

@@ -125,6 +125,34 @@ func holderName(h leader.Holder) string {
 	}
 }
 
+// namedError is an error that an application may distinguish.
+type namedError struct {
+	err  error
+	name string
+}
+
+// causes are the errors of events.
+var causes = []namedError{
+	{leader.ErrResigned, "resigned"},
+	{leader.ErrStopped, "stopped"},
+	{leader.ErrLeaseExpired, "expired"},
+	{leader.ErrPreempted, "preempted"},
+	{leader.ErrDeleted, "deleted"},
+	{leader.ErrRegressed, "regressed"},
+	{leader.ErrFenced, "overtaken"},
+	{leader.ErrConnectionClosed, "closed"},
+	{leader.ErrNotReleased, "not released"},
+	{leader.ErrNoFeed, "no feed"},
+	{leader.ErrCongested, "congested"},
+	{leader.ErrForeignRecord, "foreign"},
+	{leader.ErrNoBucket, "no bucket"},
+	{leader.ErrNoRoster, "no roster"},
+	{leader.ErrPermission, "permission"},
+	{leader.ErrIncompatibleBucket, "unfit"},
+	{leader.ErrValueTooLarge, "too large"},
+	{leader.ErrUnreachable, "unreachable"},
+}
+
 // causeName returns the name of the first of these that the error is.
 func causeName(err error) string {
 	switch text := fmt.Sprint(err); {
@@ -135,29 +163,7 @@ func causeName(err error) string {
 	case strings.Contains(text, guardTaken):
 		return "guard taken"
 	}
-	for _, s := range []struct {
-		err  error
-		name string
-	}{
-		{leader.ErrResigned, "resigned"},
-		{leader.ErrStopped, "stopped"},
-		{leader.ErrLeaseExpired, "expired"},
-		{leader.ErrPreempted, "preempted"},
-		{leader.ErrDeleted, "deleted"},
-		{leader.ErrRegressed, "regressed"},
-		{leader.ErrFenced, "overtaken"},
-		{leader.ErrConnectionClosed, "closed"},
-		{leader.ErrNotReleased, "not released"},
-		{leader.ErrNoFeed, "no feed"},
-		{leader.ErrCongested, "congested"},
-		{leader.ErrForeignRecord, "foreign"},
-		{leader.ErrNoBucket, "no bucket"},
-		{leader.ErrNoRoster, "no roster"},
-		{leader.ErrPermission, "permission"},
-		{leader.ErrIncompatibleBucket, "unfit"},
-		{leader.ErrValueTooLarge, "too large"},
-		{leader.ErrUnreachable, "unreachable"},
-	} {
+	for _, s := range causes {
 		if errors.Is(err, s.err) {
 			return s.name
 		}

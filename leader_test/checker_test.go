@@ -31,6 +31,7 @@ func (k *electionChecker) watch(id string) *checker.Candidate {
 
 // next checks an event when it is read, by the candidate's clock.
 func (k *electionChecker) next(tb testing.TB, at time.Duration, c *checker.Candidate, e leader.Event, now time.Time) {
+	tb.Helper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	report(tb, at, k.Next(c, e, now)...)

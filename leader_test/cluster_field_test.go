@@ -88,13 +88,10 @@ func TestClusterFault15_LeaderStays(t *testing.T) {
 	proof.Only(t)
 	t.Parallel()
 	c := clusterStart(t)
-	el := tcpElectionOf(t, "e")
 	first := c.Leads("E")
 	// Both are on the server that leads the stream, which is lost first.
-	a := el.stand(tcpBucket(t, tcpJS(t, c.dialTo(first))), leader.Config{ID: "a", TurnTimeout: longTurn})
-	term := tcpTerm(a)
-	b := el.stand(tcpBucket(t, tcpJS(t, c.dialTo(first))), leader.Config{ID: "b"})
-	b.Expect(leadertest.Observed("a"))
+	a, b, term := tcpElectionOf(t, "e").pair(tcpBucket(t, tcpJS(t, c.dialTo(first))),
+		tcpBucket(t, tcpJS(t, c.dialTo(first))), leader.Config{TurnTimeout: longTurn})
 	holders := check.Got(leader.Observe(t.Context(), tcpBucket(t, tcpJS(t, c.dial())), "e"))(t)
 	tcpShows(t, holders, "a", "")
 	stays := func(t *testing.T, what string) {

@@ -14,7 +14,6 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/testcluster"
 	"github.com/natsleader/natsleader/leader"
-	"github.com/natsleader/natsleader/leadertest"
 )
 
 // A cluster is updated from the oldest supported release to the newest, server by server, and the
@@ -43,11 +42,7 @@ func TestCompatibility_RollingUpdate(t *testing.T) {
 		c.Whole("E")
 		tcpRenewed(t, tcpBucket(t, js), "e", 1)
 	}
-	el := tcpElectionOf(t, "e")
-	a := el.stand(tcpBucket(t, js), leader.Config{ID: "a"})
-	term := tcpTerm(a)
-	b := el.stand(tcpBucket(t, dial()), leader.Config{ID: "b"})
-	b.Expect(leadertest.Observed("a"))
+	_, _, term := tcpElectionOf(t, "e").pair(tcpBucket(t, js), tcpBucket(t, dial()), leader.Config{})
 	for _, version := range releases[1:] {
 		for _, n := range c.Nodes {
 			n.Become(binaryOf(t, version))

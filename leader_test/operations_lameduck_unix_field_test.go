@@ -22,12 +22,9 @@ func TestOperations_LameDuckMode(t *testing.T) {
 		return `lame_duck_duration: "30s", lame_duck_grace_period: "100ms"`
 	}})
 	lame := c.Leads("E")
-	el := tcpElectionOf(t, "e")
 	ofA, ofB := c.dialTo(lame), c.dialTo(lame)
-	a := el.stand(tcpBucket(t, tcpJS(t, ofA)), leader.Config{ID: "a", TurnTimeout: longTurn})
-	term := tcpTerm(a)
-	b := el.stand(tcpBucket(t, tcpJS(t, ofB)), leader.Config{ID: "b"})
-	b.Expect(leadertest.Observed("a"))
+	a, b, term := tcpElectionOf(t, "e").pair(tcpBucket(t, tcpJS(t, ofA)),
+		tcpBucket(t, tcpJS(t, ofB)), leader.Config{TurnTimeout: longTurn})
 
 	check.OK(t, lame.Process.Cmd.Process.Signal(syscall.SIGUSR2))
 	lame.Process.Wait()

@@ -50,11 +50,8 @@ func TestOperations_PeersMoved(t *testing.T) {
 		}
 		return "server_tags: [ " + strings.Join(tags, ", ") + " ]"
 	}})
-	el := tcpElectionOf(t, "e")
-	a := el.stand(tcpBucket(t, tcpJS(t, c.dialTo(c.Leads("E")))), leader.Config{ID: "a", TurnTimeout: longTurn})
-	term := tcpTerm(a)
-	b := el.stand(tcpBucket(t, tcpJS(t, c.dial())), leader.Config{ID: "b"})
-	b.Expect(leadertest.Observed("a"))
+	a, b, term := tcpElectionOf(t, "e").pair(tcpBucket(t, tcpJS(t, c.dialTo(c.Leads("E")))),
+		tcpBucket(t, tcpJS(t, c.dial())), leader.Config{TurnTimeout: longTurn})
 	stays := func(what string) {
 		t.Helper()
 		tcpRenewed(t, tcpBucket(t, c.JS), "e", 2)

@@ -233,39 +233,19 @@ func await[T any](p *parity, ask func(ctx context.Context, reply func(T, error))
 	return a
 }
 
-// parityErrors are the errors that an application may distinguish.
-var parityErrors = []struct {
-	err  error
-	name string
-}{
+// parityErrors are the errors of events and of calls.
+var parityErrors = append([]namedError{
 	{leader.ErrInvalidConfig, "invalid"},
 	{leader.ErrNotLeader, "not leader"},
 	{leader.ErrNoLeader, "no leader"},
 	{leader.ErrRequestRefused, "request refused"},
 	{leader.ErrNotSucceeded, "not taken"},
-	{leader.ErrValueTooLarge, "too large"},
-	{leader.ErrForeignRecord, "foreign"},
-	{leader.ErrUnreachable, "unreachable"},
-	{leader.ErrNoBucket, "no bucket"},
-	{leader.ErrNoRoster, "no roster"},
-	{leader.ErrIncompatibleBucket, "unfit"},
-	{leader.ErrPermission, "permission"},
-	{leader.ErrNoFeed, "no feed"},
-	{leader.ErrCongested, "congested"},
 	{fence.ErrUnknownOutcome, "unknown outcome"},
-	{leader.ErrFenced, "fenced"},
-	{leader.ErrConnectionClosed, "closed"},
-	{leader.ErrStopped, "stopped"},
-	{leader.ErrResigned, "resigned"},
-	{leader.ErrPreempted, "preempted"},
-	{leader.ErrDeleted, "deleted"},
-	{leader.ErrLeaseExpired, "expired"},
-	{leader.ErrRegressed, "regressed"},
 	{jetstream.ErrKeyExists, "key exists"},
 	{jetstream.ErrKeyRevisionMismatch, "revision mismatch"},
 	{jetstream.ErrInvalidKey, "invalid key"},
 	{context.DeadlineExceeded, "deadline"},
-}
+}, causes...)
 
 // name returns the names of the errors that an error matches.
 func (p *parity) name(err error) string {
@@ -325,18 +305,20 @@ func (p *parity) get(s leader.Store, key string) backend.Entry {
 }
 
 func (p *parity) update(s leader.Store, key, value string, at uint64) uint64 {
-	a := await(p, func(ctx context.Context, reply func(uint64, error)) {
-		s.Backend().Update(ctx, key, []byte(value), at, reply)
-	})
-	p.say("update %.20q to %.20q at %d: %d, %s after %s", key, value, p.rev("key", at), p.rev("key", a.value), p.name(a.err), took(a.took))
-	return a.value
+	return p.write("update", s.Backend().Update, key, value, at)
 }
 
 func (p *parity) mark(s leader.Store, key, value string, at uint64) uint64 {
-	a := await(p, func(ctx context.Context, reply func(uint64, error)) {
-		s.Backend().Mark(ctx, key, []byte(value), at, reply)
-	})
-	p.say("mark %.20q with %.20q at %d: %d, %s after %s", key, value, p.rev("key", at), p.rev("key", a.value), p.name(a.err), took(a.took))
+	return p.write("mark", s.Backend().Mark, key, value, at)
+}
+
+// parityWrite is a method of a store that writes.
+type parityWrite func(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error))
+
+func (p *parity) write(how string, to parityWrite, key, value string, at uint64) uint64 {
+	a := await(p, func(ctx context.Context, reply func(uint64, error)) { to(ctx, key, []byte(value), at, reply) })
+	p.say("%s %.20q to %.20q at %d: %d, %s after %s",
+		how, key, value, p.rev("key", at), p.rev("key", a.value), p.name(a.err), took(a.took))
 	return a.value
 }
 
@@ -354,7 +336,12 @@ func (p *parity) watch(s leader.Store, key, name string) (stop func()) {
 			}
 		}, reply)
 	})
-	p.say("watch %.20q: %s after %s", key, p.name(a.err), took(a.took))
+	return p.opened("watch", key, a)
+}
+
+// opened writes down how a feed was opened.
+func (p *parity) opened(what, key string, a answerOf[backend.Feed]) (stop func()) {
+	p.say("%s %.20q: %s after %s", what, key, p.name(a.err), took(a.took))
 	return func() {
 		if a.value != nil {
 			a.value.Stop()
@@ -387,12 +374,7 @@ func (p *parity) stands(s leader.Store, election, name string) (stop func()) {
 			}
 		}, reply)
 	})
-	p.say("stands %.20q: %s after %s", election, p.name(a.err), took(a.took))
-	return func() {
-		if a.value != nil {
-			a.value.Stop()
-		}
-	}
+	return p.opened("stands", election, a)
 }
 
 // pass lets time pass.

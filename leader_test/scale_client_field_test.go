@@ -17,49 +17,40 @@ import (
 
 // scaleCrowd is the candidates of one process. Nothing reads their events.
 type scaleCrowd struct {
-	store *leader.Bucket
+	store leader.Store
 	all   []*leader.Candidate
 	end   chan struct{} // ends the watch
 	least chan int      // its result
 }
 
 // scaleClient connects, and returns what serves requests.
-func scaleClient(url string) (func(scaleRequest) (scaleReply, error), error) {
+func scaleClient(url string) func(scaleRequest) scaleReply {
 	// Reconnection as a program has it that sets nothing.
-	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
-	if err != nil {
-		return nil, err
-	}
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return nil, err
-	}
-	c := &scaleCrowd{}
-	c.store, err = leader.OpenBucket(js, "E")
-	return c.serve, err
+	nc := scaleMust(nats.Connect(url, nats.MaxReconnects(-1), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})))
+	return (&scaleCrowd{store: scaleMust(leader.OpenBucket(scaleMust(jetstream.New(nc)), "E"))}).serve
 }
 
-func (c *scaleCrowd) serve(q scaleRequest) (r scaleReply, err error) {
+func (c *scaleCrowd) serve(q scaleRequest) (r scaleReply) {
 	began := time.Now()
 	switch q.Do {
 	case "campaign":
-		err = c.campaign(q)
+		scaleOK(c.campaign(q))
 	case "until all lead":
 		c.until(began, q.Limit, (*leader.Candidate).IsLeader)
 	case "until all know":
 		c.until(began, q.Limit, scaleKnows)
 	case "cpu":
-		return r, nil
+		return r
 	case "memory":
 		r.Memory = scaleMemoryNow()
-		return r, nil
+		return r
 	case "watch":
 		c.end, c.least = make(chan struct{}), make(chan int)
 		go c.watch(c.end, c.least)
 	case "least":
 		close(c.end)
 		r.Leads = <-c.least
-		return r, nil
+		return r
 	case "status":
 		for _, a := range c.all {
 			s := a.Stats()
@@ -67,10 +58,10 @@ func (c *scaleCrowd) serve(q scaleRequest) (r scaleReply, err error) {
 			r.Faults += scaleSum(s.Faults)
 		}
 	default:
-		err = fmt.Errorf("no request %q", q.Do)
+		scaleOK(fmt.Errorf("no request %q", q.Do))
 	}
 	r.Took, r.Leads = time.Since(began), c.leads()
-	return r, err
+	return r
 }
 
 // campaign adds candidates to those that are there.

@@ -23,45 +23,48 @@ const scaleEnv = "NATSLEADER_TEST_SCALE"
 
 func init() {
 	if role := os.Getenv(scaleEnv); role != "" {
-		os.Exit(scaleProcessMain(role))
+		scaleProcessMain(role)
+		os.Exit(0)
 	}
 }
 
-func scaleProcessMain(role string) int {
-	var serve func(scaleRequest) (scaleReply, error)
-	var err error
+func scaleProcessMain(role string) {
+	var serve func(scaleRequest) scaleReply
 	switch role {
 	case "server":
-		serve, err = scaleServer(os.Getenv(scaleEnv + "_STORE"))
+		serve = scaleServer(os.Getenv(scaleEnv + "_STORE"))
 	case "client":
-		serve, err = scaleClient(os.Getenv("NATS_URL"))
+		serve = scaleClient(os.Getenv("NATS_URL"))
 	case "a", "b":
-		serve, err = benchHandOf(os.Getenv("NATS_URL"), role)
-	default:
-		err = fmt.Errorf("no role %q", role)
+		serve = benchHandOf(os.Getenv("NATS_URL"), role)
 	}
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
-	for q := (scaleRequest{}); err == nil; q = (scaleRequest{}) {
-		if in.Decode(&q) != nil {
-			return 0
-		}
-		var r scaleReply
-		if r, err = serve(q); err == nil {
-			r.CPU, err = scaleProcessorTime()
-		}
-		if err == nil {
-			err = out.Encode(r)
-		}
+	for q := (scaleRequest{}); in.Decode(&q) == nil; q = (scaleRequest{}) {
+		r := serve(q)
+		r.CPU = scaleProcessorTime()
+		scaleOK(out.Encode(r))
 	}
-	_, _ = fmt.Fprintln(os.Stderr, role+":", err)
-	return 1
+}
+
+// scaleOK ends the process if there is an error. The test reads that in place of a reply.
+func scaleOK(err error) {
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, os.Getenv(scaleEnv)+":", err)
+		os.Exit(1)
+	}
+}
+
+// scaleMust is the value of a call without an error.
+func scaleMust[T any](v T, err error) T {
+	scaleOK(err)
+	return v
 }
 
 // scaleProcessorTime returns the time that this process has spent on processors.
-func scaleProcessorTime() (time.Duration, error) {
+func scaleProcessorTime() time.Duration {
 	var u syscall.Rusage
-	err := syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err
+	scaleOK(syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // scaleRequest is a request to a process of either role.

@@ -30,19 +30,16 @@ func TestScale_HalfTheProcessorTime(t *testing.T) {
 	)
 	w := scaleLimited(t)
 	c := w.client(w.url)
-	if w.limit.group == nil {
-		proof.Skip(t, "no control group can be made here")
-	}
 	w.lead(c, elections, lease)
 	client, server := w.shares(c, func() { time.Sleep(2 * interval) }) // all renew twice
 	share := (client + server) / 2
 	var limited scalePeriods
 	o := w.suffer(c, elections, tcpLimit, func() {
-		before := w.limit.periods()
-		w.limit.to(share)
+		before := check.Got(w.limit.periods())(t)
+		check.OK(t, w.limit.limit(share))
 		time.Sleep(lease + interval) // longer than any lease
-		limited = w.limit.periods().since(before)
-		w.limit.lift()
+		limited = check.Got(w.limit.periods())(t).since(before)
+		check.OK(t, w.limit.limit(0))
 	})
 	t.Logf("limited by %s to %.0f%% of a processor, which was used up in %d of %d periods: at least %d lead, %d were fenced, %s; %+v",
 		w.limit.name(), 100*share, limited.throttled, limited.all, o.least, o.fences, o.text, o.counts)
@@ -72,9 +69,9 @@ func scaleQuota(b *testing.B, t *scaleTable, size scaleSize, share float64) {
 	w.lead(c, size.elections, 0)
 	time.Sleep(size.settle)
 	o := w.suffer(c, size.elections, size.back, func() {
-		w.limit.to(share)
+		check.OK(b, w.limit.limit(share))
 		time.Sleep(size.limited)
-		w.limit.lift()
+		check.OK(b, w.limit.limit(0))
 	})
 	t.add(b, fmt.Sprintf("quota-%.0f", 100*share), fmt.Sprintf("at least %d lead, %s", o.least, o.text), o.metrics())
 	t.limited = w.limit.name()

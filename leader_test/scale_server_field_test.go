@@ -29,44 +29,29 @@ type scaleHost struct {
 }
 
 // scaleServer starts a server with the bucket E on file, and returns what serves requests.
-func scaleServer(store string) (func(scaleRequest) (scaleReply, error), error) {
-	h := &scaleHost{}
-	opts := &server.Options{
+func scaleServer(store string) func(scaleRequest) scaleReply {
+	h := &scaleHost{srv: scaleMust(server.NewServer(&server.Options{
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
 		JetStream: true, DisableJetStreamBanner: true, StoreDir: store,
-	}
-	var err error
-	if h.srv, err = server.NewServer(opts); err != nil {
-		return nil, err
-	}
+	}))}
 	h.srv.Start()
 	if !h.srv.ReadyForConnections(tcpLimit) {
-		return nil, errors.New("it does not start")
+		scaleOK(errors.New("it does not start"))
 	}
-	return h.serve, h.count()
+	h.count()
+	return h.serve
 }
 
 // count makes the bucket, and begins to count. A subscriber gets a copy of each request of
 // the JetStream API, also of those that the server drops. Renewals are not among them: 4,000
 // copies a second would show in the processor time.
-func (h *scaleHost) count() error {
-	nc, err := nats.Connect("", nats.InProcessServer(h.srv))
-	if err != nil {
-		return err
-	}
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return err
-	}
+func (h *scaleHost) count() {
+	nc := scaleMust(nats.Connect("", nats.InProcessServer(h.srv)))
 	ctx, cancel := context.WithTimeout(context.Background(), tcpLimit)
 	defer cancel()
-	if _, err = leader.CreateBucket(ctx, js, leader.BucketConfig{Name: "E"}); err != nil {
-		return err
-	}
-	if h.own, err = nc.GetClientID(); err != nil {
-		return err
-	}
-	sub, err := nc.Subscribe("$JS.API.>", func(m *nats.Msg) {
+	scaleMust(leader.CreateBucket(ctx, scaleMust(jetstream.New(nc)), leader.BucketConfig{Name: "E"}))
+	h.own = scaleMust(nc.GetClientID())
+	sub := scaleMust(nc.Subscribe("$JS.API.>", func(m *nats.Msg) {
 		switch {
 		case strings.HasPrefix(m.Subject, "$JS.API.STREAM.INFO."):
 			h.info.Add(1)
@@ -75,76 +60,52 @@ func (h *scaleHost) count() error {
 		default:
 			h.other.Add(1)
 		}
-	})
-	if err != nil {
-		return err
-	}
-	if err = sub.SetPendingLimits(-1, -1); err != nil {
-		return err
-	}
-	if err = nc.Flush(); err != nil {
-		return err
-	}
-	h.received, h.stored, err = h.totals()
-	return err
+	}))
+	scaleOK(sub.SetPendingLimits(-1, -1))
+	scaleOK(nc.Flush())
+	h.received, h.stored = h.totals()
 }
 
 // totals returns how many messages the server has received from clients, and the last
 // sequence of the bucket.
-func (h *scaleHost) totals() (received, stored int64, err error) {
-	v, err := h.srv.Varz(nil)
-	if err != nil {
-		return 0, 0, err
-	}
-	z, err := h.srv.Jsz(&server.JSzOptions{Streams: true})
-	if err != nil {
-		return 0, 0, err
-	}
-	for _, a := range z.AccountDetails {
+func (h *scaleHost) totals() (received, stored int64) {
+	for _, a := range scaleMust(h.srv.Jsz(&server.JSzOptions{Streams: true})).AccountDetails {
 		for _, s := range a.Streams {
 			stored += int64(s.State.LastSeq)
 		}
 	}
-	return v.InMsgs, stored, nil
+	return scaleMust(h.srv.Varz(nil)).InMsgs, stored
 }
 
-func (h *scaleHost) serve(q scaleRequest) (r scaleReply, err error) {
+func (h *scaleHost) serve(q scaleRequest) (r scaleReply) {
 	switch q.Do {
 	case "url":
 		r.URL = h.srv.ClientURL()
 	case "cpu":
 	case "counts":
-		r.Counts, err = h.counts()
+		r.Counts = h.counts()
 	case "kick":
-		err = h.kick()
+		h.kick()
 	default:
-		err = fmt.Errorf("no request %q", q.Do)
+		scaleOK(fmt.Errorf("no request %q", q.Do))
 	}
-	return r, err
+	return r
 }
 
 // counts returns what the server has received. Every message that a client sends is a
 // request of the API or a write of a key.
-func (h *scaleHost) counts() (scaleCounts, error) {
-	received, stored, err := h.totals()
+func (h *scaleHost) counts() scaleCounts {
+	received, stored := h.totals()
 	c := scaleCounts{StreamInfo: h.info.Load(), DirectGets: h.gets.Load(), OtherAPI: h.other.Load(), Stored: stored - h.stored}
 	c.NotStored = received - h.received - c.StreamInfo - c.DirectGets - c.OtherAPI - c.Stored
-	return c, err
+	return c
 }
 
 // kick closes the connections of the clients.
-func (h *scaleHost) kick() error {
-	z, err := h.srv.Connz(&server.ConnzOptions{Limit: 1 << 10})
-	if err != nil {
-		return err
-	}
-	for _, c := range z.Conns {
-		if c.Cid == h.own {
-			continue
-		}
-		if err := h.srv.DisconnectClientByID(c.Cid); err != nil {
-			return err
+func (h *scaleHost) kick() {
+	for _, c := range scaleMust(h.srv.Connz(&server.ConnzOptions{Limit: 1 << 10})).Conns {
+		if c.Cid != h.own {
+			scaleOK(h.srv.DisconnectClientByID(c.Cid))
 		}
 	}
-	return nil
 }

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/testserver"
 )
 
 // scaleWorld is a server and its clients, each a process.
 type scaleWorld struct {
 	tb     testing.TB
-	limit  *scaleLimit // nil: none
+	limit  scaleGroup // nil: none
 	server *scaleProcess
 	url    string
 }
@@ -27,12 +28,21 @@ func scaleWorldOf(tb testing.TB) *scaleWorld {
 	return w
 }
 
-// scaleLimited starts a server, and limits it and its clients when asked to.
+// scaleLimited starts a server, and limits it and its clients when asked to. Where no control group can
+// do that the test is skipped.
 func scaleLimited(tb testing.TB) *scaleWorld {
 	tb.Helper()
-	w := &scaleWorld{tb: tb, limit: scaleLimitOf(tb)}
+	w := &scaleWorld{tb: tb, limit: scaleNewGroup()}
+	if w.limit == nil {
+		proof.Skip(tb, "no control group can be made here")
+	}
+	tb.Cleanup(func() { // when the processes have ended
+		tcpEventually(tb, "the control group can be removed", func() bool { return w.limit.remove() == nil })
+	})
 	w.start()
-	w.limit.add(w.server)
+	if err := w.limit.add(w.server.Cmd.Process.Pid); err != nil {
+		proof.Skip(tb, "no process can be moved to a control group: ", err)
+	}
 	return w
 }
 
@@ -47,7 +57,7 @@ func (w *scaleWorld) client(url string) *scaleProcess {
 	w.tb.Helper()
 	c := scaleStart(w.tb, "client", "NATS_URL="+url)
 	if w.limit != nil {
-		w.limit.add(c)
+		check.OK(w.tb, w.limit.add(c.Cmd.Process.Pid))
 	}
 	return c
 }

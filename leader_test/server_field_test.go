@@ -17,6 +17,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/check"
 	netlink "github.com/natsleader/natsleader/internal/link"
+	"github.com/natsleader/natsleader/internal/testcluster"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -153,21 +154,8 @@ func tcpCreate(tb testing.TB, js jetstream.JetStream, cfg leader.BucketConfig) {
 	check.Got(leader.CreateBucket(tb.Context(), js, cfg))(tb)
 }
 
-// tcpEventually waits until ok.
-func tcpEventually(tb testing.TB, what string, ok func() bool) {
-	tb.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.NewTimer(tcpLimit)
-	defer limit.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-limit.C:
-			tb.Fatalf("not within %v: %s", tcpLimit, what)
-		}
-	}
-}
+// tcpEventually waits until a condition holds.
+var tcpEventually = testcluster.Eventually
 
 // tcpElection is the candidates of one election, with the checker of their events.
 type tcpElection struct {
@@ -216,6 +204,18 @@ func (el *tcpElection) stand(store leader.Store, cfg leader.Config) *tcpCandidat
 		check.That(el.tb, !lc.IsLeader(), "%s leads after Stop", lc.ID())
 	})
 	return &tcpCandidate{lc, leadertest.Watch(el.tb, nil, lc), began}
+}
+
+// pair makes a candidate that leads and one that knows it.
+func (el *tcpElection) pair(a, b leader.Store, cfg leader.Config) (first, second *tcpCandidate, term *leader.Term) {
+	el.tb.Helper()
+	cfg.ID = "a"
+	first = el.stand(a, cfg)
+	term = tcpTerm(first)
+	cfg.ID = "b"
+	second = el.stand(b, cfg)
+	second.Expect(leadertest.Observed("a"))
+	return first, second, term
 }
 
 // tcpTerm waits until the candidate leads, and returns the term.

@@ -15,11 +15,9 @@ import (
 
 // resource is a guarded bucket of the test kit, with the checker's knowledge of it.
 type resource struct {
-	number   int
-	store    *leadertest.Store
-	settings backend.Settings
-	delay    time.Duration // of a new link
-	past     []leadertest.Snapshot
+	vault
+	number int
+	delay  time.Duration // of a new link
 
 	// Guarded by sim.mu.
 	guard   contract.Guard
@@ -42,7 +40,8 @@ func (m *memory) guard() {
 	s := m.s
 	for i := range 1 + s.rng.IntN(5)/4 {
 		r := &resource{
-			number: i, store: leadertest.NewStore(m.time), settings: backend.Settings{PurgeProtected: s.chance(2)},
+			vault:   vault{store: leadertest.NewStore(m.time), settings: backend.Settings{PurgeProtected: s.chance(2)}},
+			number:  i,
 			raisers: make(map[uint64]*life), stored: make(map[string]uint64),
 		}
 		r.store.Configure(options(r.settings)...)
@@ -104,31 +103,14 @@ func (m *memory) guardFaults() []fault {
 	if !s.amnesia {
 		return named(all)
 	}
-	forgetting := func(name string, forget func(r *resource) bool) {
-		on(name, 1, func(r *resource) bool {
+	for _, how := range []string{"Erase", "Expire", "Wipe", "Recreate", "Drop", "Rollback"} {
+		on("Store."+how, 1, func(r *resource) bool {
 			s.mu.Lock()
 			r.forgets = true
 			s.mu.Unlock()
-			return forget(r)
+			return s.forgets(&r.vault, how, fence.DefaultGuardKey)
 		})
 	}
-	forgetting("Store.Erase", func(r *resource) bool { return r.store.Erase(fence.DefaultGuardKey) == nil })
-	forgetting("Store.Expire", func(r *resource) bool { return r.store.Expire(fence.DefaultGuardKey) == nil })
-	forgetting("Store.Wipe", func(r *resource) bool { return r.store.Wipe() == nil })
-	forgetting("Store.Recreate", func(r *resource) bool { r.store.Recreate(); return true })
-	forgetting("Store.Drop", func(r *resource) bool {
-		r.store.Drop()
-		s.later(s.between(0, 3*s.lease), r.store.Recreate)
-		return true
-	})
-	forgetting("Store.Rollback", func(r *resource) bool {
-		if len(r.past) == 0 || s.chance(2) {
-			r.past = append(r.past, r.store.Snapshot())
-			return false
-		}
-		r.store.Rollback(r.past[s.rng.IntN(len(r.past))])
-		return true
-	})
 	return named(all)
 }
 

@@ -16,13 +16,11 @@ import (
 // memory is the ground made of the test kit: leadertest.Store and leadertest.Clock. All
 // is at rest before anything happens.
 type memory struct {
-	s        *simulation
-	time     *leadertest.Clock
-	begun    leader.Timer // its owner counts as busy from Wake to Stop
-	bucket   *leadertest.Store
-	settings backend.Settings
-	past     []leadertest.Snapshot
-	latency  time.Duration
+	s     *simulation
+	time  *leadertest.Clock
+	begun leader.Timer // its owner counts as busy from Wake to Stop
+	vault
+	latency time.Duration
 }
 
 // newMemory draws a bucket.
@@ -54,13 +52,13 @@ func newMemory(s *simulation) *memory {
 		opts = append(opts, leadertest.WithMaxLease(0))
 		m.settings.MaxLease = 0
 	}
-	m.bucket = leadertest.NewStore(clock, opts...)
+	m.store = leadertest.NewStore(clock, opts...)
 	if s.guarded {
 		m.guard()
 	}
 	s.goroutines = runtime.NumGoroutine()
 	if !s.amnesia && s.seats == 0 {
-		m.bucket.Backend().Watch(s.Context(), "e", nil, func(e backend.FeedEvent) { s.stored(e.Entry) }, func(backend.Feed, error) {})
+		m.store.Backend().Watch(s.Context(), "e", nil, func(e backend.FeedEvent) { s.stored(e.Entry) }, func(backend.Feed, error) {})
 		s.witnessed = true
 	}
 	return m
@@ -91,7 +89,7 @@ func (c kitLink) store() leader.Store { return c.Link }
 
 func (c kitLink) close() { c.Close() }
 
-func (m *memory) link(name string) simulatedLink { return kitLink{m.bucket.Link(name)} }
+func (m *memory) link(name string) simulatedLink { return kitLink{m.store.Link(name)} }
 
 // longest is the longest delay of a message.
 func (m *memory) longest() time.Duration { return 2 * m.s.lease }
@@ -115,11 +113,11 @@ func options(s backend.Settings) (opts []leadertest.Option) {
 // calm ends all faults.
 func (m *memory) calm() {
 	if m.s.amnesia {
-		m.bucket.Recreate()
+		m.store.Recreate()
 	}
-	m.bucket.Configure(options(m.settings)...)
+	m.store.Configure(options(m.settings)...)
 	if !m.s.chance(4) { // else the candidates do without it
-		m.bucket.RecreateRoster()
+		m.store.RecreateRoster()
 	}
 	m.calmGuards()
 	for _, l := range m.s.lives {
@@ -310,7 +308,7 @@ func (m *memory) key() string {
 
 // operator returns the operations of an operator on a bucket that goes on remembering.
 func (m *memory) operator() []fault {
-	s, b := m.s, m.bucket
+	s, b := m.s, m.store
 	if s.least > 0 { // the records alone remember the tokens
 		return nil
 	}
@@ -374,19 +372,40 @@ func (m *memory) operator() []fault {
 }
 
 // forgetting returns the faults that void the promise of one leader.
-func (m *memory) forgetting() []fault {
-	s, b := m.s, m.bucket
-	return []fault{
-		{"Store.Rollback", 4, false, func(*life) bool {
-			if len(m.past) == 0 || s.chance(2) {
-				m.past = append(m.past, b.Snapshot())
-				return false
-			}
-			b.Rollback(m.past[s.rng.IntN(len(m.past))])
-			return true
-		}},
-		{"Store.Recreate", 4, false, func(*life) bool { b.Recreate(); return true }},
-		{"Store.Drop", 4, false, func(*life) bool { b.Drop(); s.later(s.between(0, 3*s.lease), b.Recreate); return true }},
-		{"Store.Wipe", 4, false, func(*life) bool { return b.Wipe() == nil }},
+func (m *memory) forgetting() (all []fault) {
+	for _, how := range []string{"Rollback", "Recreate", "Drop", "Wipe"} {
+		all = append(all, fault{"Store." + how, 4, false, func(*life) bool { return m.s.forgets(&m.vault, how, "e") }})
 	}
+	return all
+}
+
+// vault is a bucket of the test kit, and how it was before.
+type vault struct {
+	store    *leadertest.Store
+	settings backend.Settings
+	past     []leadertest.Snapshot
+}
+
+// forgets makes a bucket forget something in one of the ways of the test kit. false: it had no effect.
+func (s *simulation) forgets(v *vault, how, key string) bool {
+	switch how {
+	case "Erase":
+		return v.store.Erase(key) == nil
+	case "Expire":
+		return v.store.Expire(key) == nil
+	case "Wipe":
+		return v.store.Wipe() == nil
+	case "Recreate":
+		v.store.Recreate()
+	case "Drop":
+		v.store.Drop()
+		s.later(s.between(0, 3*s.lease), v.store.Recreate)
+	case "Rollback":
+		if len(v.past) == 0 || s.chance(2) {
+			v.past = append(v.past, v.store.Snapshot())
+			return false
+		}
+		v.store.Rollback(v.past[s.rng.IntN(len(v.past))])
+	}
+	return true
 }

@@ -72,12 +72,23 @@ func ownGoroutines() int {
 	return n
 }
 
+// noMore returns a check that no more goroutines run than now.
+func noMore(t *testing.T) func() {
+	t.Helper()
+	before := goroutines()
+	return func() {
+		t.Helper()
+		n := goroutines()
+		check.That(t, n <= before, "%d goroutines, %d before", n, before)
+	}
+}
+
 // A thousand terms leave nothing behind. Fault 14 of docs/faults.md.
 func TestSoak_ThousandTerms(t *testing.T) {
 	inSealed(t, func(w *world) {
 		a, b := w.stand("a"), w.stand("b")
 		elected := 0
-		var before int
+		var bounded func()
 		var mem, after runtime.MemStats
 		for elected < proof.Size(300, 1000) {
 			w.at(w.now() + lease + interval/2)
@@ -91,7 +102,7 @@ func TestSoak_ThousandTerms(t *testing.T) {
 			a.news()
 			b.news()
 			if elected == 100 {
-				before = goroutines()
+				bounded = noMore(t)
 				a.forget()
 				b.forget()
 				runtime.GC()
@@ -100,8 +111,7 @@ func TestSoak_ThousandTerms(t *testing.T) {
 		}
 		a.forget()
 		b.forget()
-		n := goroutines()
-		check.That(t, n <= before, "%d goroutines, %d before", n, before)
+		bounded()
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 		check.That(t, after.HeapAlloc <= mem.HeapAlloc+4<<20, "%d bytes, %d before", after.HeapAlloc, mem.HeapAlloc)
@@ -131,12 +141,11 @@ func TestSoak_OneDay(t *testing.T) {
 			w.at(longLease)
 			b := w.standAs(leader.Config{ID: "b", LeaseDuration: longLease})
 			w.at(time.Hour)
-			before := goroutines()
+			bounded := noMore(t)
 			a.news()
 			b.news()
 			w.at(hours())
-			n := goroutines()
-			check.That(t, n <= before, "%d goroutines, %d before", n, before)
+			bounded()
 			a.saw(t)
 			b.saw(t)
 			w.leads(a, b)
@@ -155,7 +164,7 @@ func TestSoak_DayWithoutServer(t *testing.T) {
 		}
 		w.at(20500 * time.Millisecond)
 		w.leads(all...)
-		before := goroutines()
+		bounded := noMore(t)
 		for _, c := range all {
 			c.cut()
 		}
@@ -165,8 +174,7 @@ func TestSoak_DayWithoutServer(t *testing.T) {
 		}
 		w.at(hours() + time.Hour)
 		w.leads(all...)
-		n := goroutines()
-		check.That(t, n <= before, "%d goroutines, %d before", n, before)
+		bounded()
 	})
 }
 

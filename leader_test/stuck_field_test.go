@@ -83,6 +83,16 @@ func (s *stall) hold(t *testing.T, nc *nats.Conn) (release func()) {
 	return release
 }
 
+// inTime waits until a channel is closed.
+func inTime(t *testing.T, what string, closed <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-closed:
+	case <-time.After(20 * time.Second):
+		t.Fatalf("not in time: %s", what)
+	}
+}
+
 // stalled is a connection to a server with the buckets E and G and the stream S, and a
 // term of an election of E with guards.
 type stalled struct {
@@ -103,10 +113,8 @@ func newStalled(t *testing.T) *stalled {
 	x.nc = tcpDial(t, s.ClientURL(), nats.SetCustomDialer(x.stall))
 	x.js = tcpJS(t, x.nc)
 	tcpCreate(t, x.js, leader.BucketConfig{Roster: true})
-	var err error
 	x.gb = check.Got(fence.CreateBucket(t.Context(), x.js, jetstream.KeyValueConfig{Bucket: "G"}))(t)
-	x.gs, err = fence.CreateStream(t.Context(), x.js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}, "s.guard")
-	check.OK(t, err)
+	x.gs = check.Got(fence.CreateStream(t.Context(), x.js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}, "s.guard"))(t)
 	x.b = tcpBucket(t, x.js)
 	x.leader = tcpElectionOf(t, "e").stand(x.b, leader.Config{Roster: true, Guards: []leader.Guard{x.gb, x.gs}})
 	x.term = tcpTerm(x.leader)
@@ -129,45 +137,38 @@ func TestBlockedConnection_CallsEnd(t *testing.T) {
 		calls = append(calls, call{what, f, want})
 	}
 	late := leader.ErrUnreachable
-	add("Lookup", late, func(ctx context.Context) error { _, err := leader.Lookup(ctx, x.b, "e"); return err })
+	add("Lookup", late, func(ctx context.Context) error { return check.Err(leader.Lookup(ctx, x.b, "e")) })
 	add("Observe", nil, func(ctx context.Context) error {
 		holders, err := leader.Observe(ctx, x.b, "e")
 		for range holders {
 		}
 		return err
 	})
-	add("Roster", late, func(ctx context.Context) error { _, err := leader.Roster(ctx, x.b, "e"); return err })
-	add("ObserveRoster", late, func(ctx context.Context) error { _, err := leader.ObserveRoster(ctx, x.b, "e"); return err })
-	add("StepDown", late, func(ctx context.Context) error { _, err := leader.StepDown(ctx, x.b, "e", ""); return err })
-	add("Transfer", late, func(ctx context.Context) error { _, err := leader.Transfer(ctx, x.b, "e", "b", ""); return err })
-	add("Info", late, func(ctx context.Context) error { _, err := x.b.Info(ctx); return err })
+	add("Roster", late, func(ctx context.Context) error { return check.Err(leader.Roster(ctx, x.b, "e")) })
+	add("ObserveRoster", late, func(ctx context.Context) error { return check.Err(leader.ObserveRoster(ctx, x.b, "e")) })
+	add("StepDown", late, func(ctx context.Context) error { return check.Err(leader.StepDown(ctx, x.b, "e", "")) })
+	add("Transfer", late, func(ctx context.Context) error { return check.Err(leader.Transfer(ctx, x.b, "e", "b", "")) })
+	add("Info", late, func(ctx context.Context) error { return check.Err(x.b.Info(ctx)) })
 	add("CreateBucket", late, func(ctx context.Context) error {
-		_, err := leader.CreateBucket(ctx, x.js, leader.BucketConfig{Name: "new"})
-		return err
+		return check.Err(leader.CreateBucket(ctx, x.js, leader.BucketConfig{Name: "new"}))
 	})
 	add("fence.CreateBucket", late, func(ctx context.Context) error {
-		_, err := fence.CreateBucket(ctx, x.js, jetstream.KeyValueConfig{Bucket: "new"})
-		return err
+		return check.Err(fence.CreateBucket(ctx, x.js, jetstream.KeyValueConfig{Bucket: "new"}))
 	})
-	add("Check", late, func(ctx context.Context) error {
-		checked := make(chan error, 1)
-		x.gb.Backend().Check(ctx, func(err error) { checked <- err })
-		return <-checked
-	})
+	add("Check", late, func(ctx context.Context) error { return checked(ctx, x.gb) })
 	nothing := context.DeadlineExceeded
 	// Writes that may not go beside others are sent without the context of their
 	// caller.
-	add("Put", nothing, func(ctx context.Context) error { _, err := x.gb.Writer(x.term).Put(ctx, "k", nil); return err })
-	add("Create", nothing, func(ctx context.Context) error { _, err := x.gb.Writer(x.term).Create(ctx, "k", nil); return err })
+	add("Put", nothing, func(ctx context.Context) error { return check.Err(x.gb.Writer(x.term).Put(ctx, "k", nil)) })
+	add("Create", nothing, func(ctx context.Context) error { return check.Err(x.gb.Writer(x.term).Create(ctx, "k", nil)) })
 	add("Delete", nothing, func(ctx context.Context) error { return x.gb.Writer(x.term).Delete(ctx, "k") })
 	add("Commit", nothing, func(ctx context.Context) error {
 		b := x.gb.Writer(x.term).Batch()
 		b.Put("a", nil)
 		b.Put("b", nil)
-		_, err := b.Commit(ctx)
-		return err
+		return check.Err(b.Commit(ctx))
 	})
-	add("Publish", nothing, func(ctx context.Context) error { _, err := x.gs.Writer(x.term).Publish(ctx, "s.a", nil); return err })
+	add("Publish", nothing, func(ctx context.Context) error { return check.Err(x.gs.Writer(x.term).Publish(ctx, "s.a", nil)) })
 	add("Campaign", nil, func(ctx context.Context) error {
 		background := context.WithoutCancel(ctx)
 		began := time.Now()
@@ -229,11 +230,7 @@ func TestBlockedConnection_Store(t *testing.T) {
 		x.b.Backend().Listen(ctx, "k", func([]byte, func([]byte)) {}, func(func(func()), error) { replies.Done() })
 		x.b.Backend().Ask(ctx, "k", nil, func([]byte, error) { replies.Done() })
 	}()
-	select {
-	case <-returned:
-	case <-time.After(20 * time.Second):
-		t.Fatal("a method has not returned")
-	}
+	inTime(t, "the return of all methods", returned)
 	replies.Wait() // the context has ended
 }
 
@@ -244,20 +241,12 @@ func TestBlockedConnection_Fences(t *testing.T) {
 	c := tcpElectionOf(t, "brief").stand(x.b, leader.Config{LeaseDuration: time.Second})
 	term := tcpTerm(c)
 	x.hold(t, x.nc)
-	select {
-	case <-term.Context().Done():
-	case <-time.After(20 * time.Second):
-		t.Fatal("the context of the leadership lives on")
-	}
+	inTime(t, "the end of the term's context", term.Context().Done())
 	c.Expect(leadertest.Fenced(leader.ErrLeaseExpired))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_ = c.Stop(ctx)
-	select {
-	case <-c.Done():
-	case <-time.After(20 * time.Second):
-		t.Fatal("Done is open")
-	}
+	inTime(t, "the end of the candidate", c.Done())
 }
 
 // Calls that wait for the lock do not accumulate without bound. Beyond a number of

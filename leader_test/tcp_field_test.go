@@ -318,13 +318,8 @@ func TestTCPFault16_ServerRestarts(t *testing.T) {
 				} else {
 					check.Got(js.CreateStream(t.Context(), tcpSealedWithoutFeed(k.lease)))(t)
 				}
-				el := tcpElectionOf(t, "e")
-				cfg.ID = "a"
-				a := el.stand(tcpBucket(t, tcpJS(t, tcpDial(t, s.ClientURL()))), cfg)
-				term := tcpTerm(a)
-				cfg.ID = "b"
-				b := el.stand(tcpBucket(t, tcpJS(t, tcpDial(t, s.ClientURL()))), cfg)
-				b.Expect(leadertest.Observed("a"))
+				open := func() *leader.Bucket { return tcpBucket(t, tcpJS(t, tcpDial(t, s.ClientURL()))) }
+				a, b, term := tcpElectionOf(t, "e").pair(open(), open(), cfg)
 
 				host.down()
 				if !k.keeps {
@@ -336,7 +331,7 @@ func TestTCPFault16_ServerRestarts(t *testing.T) {
 					tcpRenewed(t, tcpBucket(t, js), "e", 2)
 					check.That(t, term.Err() == nil, "a lost its term: %v", term.Err())
 				} else {
-					tcpEventually(t, "somebody leads again", func() bool { return a.IsLeader() || b.IsLeader() })
+					tcpEventually(t, "one leads again", func() bool { return a.IsLeader() || b.IsLeader() })
 				}
 				// They still receive each other's changes.
 				from, to := a, b

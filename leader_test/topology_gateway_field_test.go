@@ -105,10 +105,7 @@ func TestTopology_Supercluster(t *testing.T) {
 	})
 	open := func(s *server.Server) *leader.Bucket { return tcpBucket(t, tcpJS(t, tcpDial(t, s.ClientURL()))) }
 	el := tcpElectionOf(t, "e")
-	east := el.stand(open(c.east[1]), leader.Config{ID: "east", LeaseDuration: operationLease})
-	term := tcpTerm(east)
-	west := el.stand(open(c.west[0]), leader.Config{ID: "west", LeaseDuration: operationLease})
-	west.Expect(leadertest.Observed("east"))
+	east, west, term := el.pair(open(c.east[1]), open(c.west[0]), leader.Config{LeaseDuration: operationLease})
 
 	c.set(netlink.Cut)
 	west.Expect(leadertest.Faulted(leader.ErrUnreachable), leadertest.Observed(""))
@@ -117,18 +114,18 @@ func TestTopology_Supercluster(t *testing.T) {
 		t.Errorf("east has %v, west is %v", err, west.State())
 	}
 	c.set(netlink.Works)
-	west.Expect(leadertest.Observed("east"))
+	west.Expect(leadertest.Observed("a"))
 
 	// Right after the gateways are connected again a reply to west may get lost, and it tries again
 	// within a lease. If east resigned, it would follow itself by then, so it stops.
 	check.OK(t, east.Stop(t.Context()))
 	east.Expect(leadertest.Deposed(leader.ErrStopped))
 	west.Expect(leadertest.Elected())
-	east = el.stand(open(c.east[1]), leader.Config{ID: "east", LeaseDuration: operationLease})
-	east.Expect(leadertest.Observed("west"))
+	east = el.stand(open(c.east[1]), leader.Config{ID: "a", LeaseDuration: operationLease})
+	east.Expect(leadertest.Observed("b"))
 	c.set(netlink.Cut)
 	west.Expect(leadertest.Faulted(leader.ErrUnreachable), leadertest.Fenced(leader.ErrLeaseExpired))
 	east.Expect(leadertest.Observed(""), leadertest.Elected())
 	c.set(netlink.Works)
-	west.Expect(leadertest.Deposed(leader.ErrLeaseExpired), leadertest.Observed("east"))
+	west.Expect(leadertest.Deposed(leader.ErrLeaseExpired), leadertest.Observed("a"))
 }

@@ -37,11 +37,8 @@ func TestTopology_LeafCutOff(t *testing.T) {
 		js := check.Got(jetstream.NewWithDomain(tcpDial(t, s.ClientURL()), "hub"))(t)
 		return tcpBucket(t, js)
 	}
-	el := tcpElectionOf(t, "e")
-	near := el.stand(open(hub), leader.Config{ID: "near", LeaseDuration: operationLease, TurnTimeout: longTurn})
-	term := tcpTerm(near)
-	far := el.stand(open(leaf), leader.Config{ID: "far", LeaseDuration: operationLease})
-	far.Expect(leadertest.Observed("near"))
+	near, far, term := tcpElectionOf(t, "e").pair(open(hub),
+		open(leaf), leader.Config{LeaseDuration: operationLease, TurnTimeout: longTurn})
 
 	link.Set(netlink.Cut)
 	far.Expect(leadertest.Faulted(leader.ErrUnreachable), leadertest.Observed(""))
@@ -50,16 +47,16 @@ func TestTopology_LeafCutOff(t *testing.T) {
 	check.That(t, err == nil && far.State() == leader.StateCandidate, "near has %v, far is %v", err, far.State())
 	link.Set(netlink.Works)
 	joined()
-	far.Expect(leadertest.Observed("near"))
+	far.Expect(leadertest.Observed("a"))
 
 	check.OK(t, near.Resign(t.Context()))
 	near.Expect(leadertest.Deposed(leader.ErrResigned))
 	far.Expect(leadertest.Elected())
-	near.Expect(leadertest.Observed("far"))
+	near.Expect(leadertest.Observed("b"))
 	link.Set(netlink.Cut)
 	far.Expect(leadertest.Faulted(leader.ErrUnreachable), leadertest.Fenced(leader.ErrLeaseExpired))
 	near.Expect(leadertest.Observed(""), leadertest.Elected())
 	link.Set(netlink.Works)
 	joined()
-	far.Expect(leadertest.Deposed(leader.ErrLeaseExpired), leadertest.Observed("near"))
+	far.Expect(leadertest.Deposed(leader.ErrLeaseExpired), leadertest.Observed("a"))
 }

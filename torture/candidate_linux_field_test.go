@@ -34,7 +34,7 @@ const electionName = "torture"
 
 // stand is the process of a candidate. It has one connection, and a worker in the
 // election of each bucket, and it obeys the lines of its standard input.
-func stand(spec candidateSpec) int {
+func stand(spec candidateSpec) {
 	workers := make(map[string]*worker)
 	tell := func(e entry) {
 		for _, w := range workers {
@@ -43,13 +43,9 @@ func stand(spec candidateSpec) int {
 		}
 	}
 	for bucket, path := range spec.Journal {
-		j, err := openJournal(path)
-		if err != nil {
-			return failed(err)
-		}
-		workers[bucket] = &worker{journal: j, zombie: spec.Zombie}
+		workers[bucket] = &worker{journal: must(openJournal(path)), zombie: spec.Zombie}
 	}
-	nc, err := nats.Connect(strings.Join(spec.URLs, ","),
+	nc := must(nats.Connect(strings.Join(spec.URLs, ","),
 		nats.Name(spec.ID),
 		nats.DontRandomize(),
 		nats.MaxReconnects(-1),
@@ -61,34 +57,19 @@ func stand(spec candidateSpec) int {
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			_, _ = fmt.Fprintln(os.Stderr, time.Now().Format(time.StampMilli), err)
 		}),
-	)
-	if err != nil {
-		return failed(err)
-	}
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return failed(err)
-	}
+	))
+	js := must(jetstream.New(nc))
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	var all sync.WaitGroup
 	for bucket, w := range workers {
 		w.journal.write(entry{At: monotonic(), What: began})
-		b, err := leader.OpenBucket(js, bucket)
-		if err != nil {
-			return failed(err)
-		}
 		cfg := leader.Config{ID: spec.ID, LeaseDuration: spec.Lease, MinToken: spec.MinToken[bucket]}
 		if l, writes := spec.Ledger[bucket]; writes {
-			if w.desk, err = openDesk(js, spec.ID, l); err != nil {
-				return failed(err)
-			}
+			w.desk = openDesk(js, spec.ID, l)
 			cfg.Guards = w.desk.guards()
 		}
-		w.candidate, err = leader.Campaign(ctx, b, electionName, cfg)
-		if err != nil {
-			return failed(err)
-		}
+		w.candidate = must(leader.Campaign(ctx, must(leader.OpenBucket(js, bucket)), electionName, cfg))
 		w.hurry = make(chan struct{}, 1)
 		all.Go(w.run)
 	}
@@ -125,14 +106,9 @@ func stand(spec candidateSpec) int {
 				}
 				w.journal.write(entry{At: monotonic(), What: ended})
 			}
-			return 0
+			return
 		}
 	}
-}
-
-func failed(err error) int {
-	_, _ = fmt.Fprintln(os.Stderr, err)
-	return 2
 }
 
 const (

@@ -4,6 +4,7 @@ package torture_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"testing"
 
@@ -18,11 +19,19 @@ const candidateEnv = "NATSLEADER_TORTURE_CANDIDATE"
 func init() {
 	if config := os.Getenv(candidateEnv); config != "" {
 		var spec candidateSpec
-		if err := json.Unmarshal([]byte(config), &spec); err != nil {
-			os.Exit(failed(err))
-		}
-		os.Exit(stand(spec))
+		must(0, json.Unmarshal([]byte(config), &spec))
+		stand(spec)
+		os.Exit(0)
 	}
+}
+
+// must is the value of a call without an error. An error ends the process.
+func must[T any](v T, err error) T {
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	return v
 }
 
 // monotonic reads the machine's clock that all processes share: Go's own, with the same

@@ -63,21 +63,16 @@ type desk struct {
 	scribing sync.WaitGroup
 }
 
-func openDesk(js jetstream.JetStream, id string, spec ledgerSpec) (*desk, error) {
+func openDesk(js jetstream.JetStream, id string, spec ledgerSpec) *desk {
 	k := &desk{spec: spec, id: id, nc: js.Conn(), goOn: make(chan struct{}, 1), quit: make(chan struct{})}
-	var err error
-	if k.log, err = openJournal(spec.Diary); err != nil {
-		return nil, err
-	}
+	k.log = must(openJournal(spec.Diary))
 	if spec.Bare {
-		k.kv, err = js.KeyValue(context.Background(), spec.Bucket)
-		return k, err
+		k.kv = must(js.KeyValue(context.Background(), spec.Bucket))
+		return k
 	}
-	if k.register, err = fence.OpenBucket(js, spec.Bucket); err != nil {
-		return nil, err
-	}
-	k.list, err = fence.OpenStream(js, spec.stream(), spec.guardOf(list))
-	return k, err
+	k.register = must(fence.OpenBucket(js, spec.Bucket))
+	k.list = must(fence.OpenStream(js, spec.stream(), spec.guardOf(list)))
+	return k
 }
 
 func (k *desk) guards() []leader.Guard {

@@ -270,7 +270,7 @@ func Eventually(tb testing.TB, what string, so func() bool) {
 			tb.Logf("took %v: %s", took.Round(time.Millisecond), what)
 		}
 	}()
-	for ; !so(); time.Sleep(20 * time.Millisecond) {
+	for ; !so(); time.Sleep(5 * time.Millisecond) {
 		check.Must(tb, time.Since(start) <= patience, "not after %v: %s", patience, what)
 	}
 }

@@ -194,25 +194,19 @@ func TestExporter_Health(t *testing.T) {
 		e := newElectionMetrics("elections", 9)
 		check := func(what string, live, connected bool, why string) {
 			t.Helper()
-			for path, x := range map[string]struct {
-				handler http.HandlerFunc
-				ok      bool
-				body    string
-			}{
-				"live":      {e.live, live, fmt.Sprintf(`{"bucket":"elections","live":%v}`, live)},
-				"connected": {e.connected, connected, fmt.Sprintf(`{"bucket":"elections","connected":%v%s}`, connected, why)},
-			} {
+			status := map[bool]int{true: http.StatusOK, false: http.StatusServiceUnavailable}
+			const page = `%d {"bucket":"elections",`
+			want := fmt.Sprintf(page+`"live":%v}`+"\n"+page+`"connected":%v%s}`+"\n",
+				status[live], live, status[connected], connected, why)
+			got := ""
+			for _, answers := range []http.HandlerFunc{e.live, e.connected} {
 				w := httptest.NewRecorder()
-				x.handler(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/"+path, http.NoBody))
+				answers(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody))
 				sent := w.Result().Header //nolint:bodyclose // a recorder's
-				want := http.StatusOK
-				if !x.ok {
-					want = http.StatusServiceUnavailable
-				}
-				if w.Code != want || w.Body.String() != x.body+"\n" || sent.Get("Content-Type") != "application/json" || sent.Get("Cache-Control") != "no-store" {
-					t.Errorf("%s: %s: %d %v %s", what, path, w.Code, sent, w.Body)
-				}
+				expect.Equal(t, sent.Get("Content-Type")+" "+sent.Get("Cache-Control"), "application/json no-store", "%s")
+				got += fmt.Sprintln(w.Code, strings.TrimSpace(w.Body.String()))
 			}
+			expect.Equal(t, got, want, what+": %s")
 		}
 		shown := func(w *watcher) {
 			t.Helper()

@@ -13,7 +13,9 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/natskv"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -72,16 +74,6 @@ func TestInspector_Within(t *testing.T) {
 	}
 }
 
-// aKey is an entry of a bucket that is watched.
-type aKey struct {
-	jetstream.KeyValueEntry
-	key      string
-	revision uint64
-}
-
-func (k aKey) Key() string      { return k.key }
-func (k aKey) Revision() uint64 { return k.revision }
-
 // watches is a bucket whose watches report what a test wants, each the next part of it. If it is slow, it
 // opens a watch when the context has ended.
 type watches struct {
@@ -126,7 +118,10 @@ func (a *aWatch) Stop() error                             { a.w.open--; return n
 // entriesOf begins again when a watch is silent, each time more patiently. It returns the newest entry of
 // every key, and leaves no watch open.
 func TestInspector_ReadsAllKeys(t *testing.T) {
-	a, b, newer := aKey{key: "a", revision: 1}, aKey{key: "b", revision: 2}, aKey{key: "a", revision: 3}
+	entry := func(key string, revision uint64) jetstream.KeyValueEntry {
+		return natskv.KeyValue(backend.Entry{Revision: revision}, key)
+	}
+	a, b, newer := entry("a", 1), entry("b", 2), entry("a", 3)
 	whole := []jetstream.KeyValueEntry{b, a, newer, nil}
 	silent := []jetstream.KeyValueEntry{b}
 	for name, x := range map[string]struct {
@@ -168,14 +163,9 @@ func TestDoctor_LeavesNoSubscription(t *testing.T) {
 		nc := w.dial()
 		defer nc.Close()
 		e := &environment{nc: nc, wait: time.Minute}
-		err := e.listen("x")()
-		expect.That(w, err == nil, "%v", err)
-		if _, err := e.ask(&nats.Msg{Subject: "nobody.answers"}); !errors.Is(err, nats.ErrNoResponders) {
-			w.Error(err)
-		}
-		if _, err := e.ask(&nats.Msg{Subject: "$JS.API.INFO"}); err != nil {
-			w.Error(err)
-		}
+		expect.OK(w, e.listen("x")())
+		expect.Is(w, expect.Err(e.ask(&nats.Msg{Subject: "nobody.answers"})), nats.ErrNoResponders)
+		expect.OK(w, expect.Err(e.ask(&nats.Msg{Subject: "$JS.API.INFO"})))
 		expect.Equal(w, nc.NumSubscriptions(), 0, "%d subscriptions")
 	})
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/testserver"
@@ -77,8 +79,8 @@ func TestUI_InBrowser(t *testing.T) {
 	start := func() *server.Server {
 		return startServer(t, func(o *server.Options) { o.Port, o.StoreDir = port, store })
 	}
-	nats := start()
-	url := nats.ClientURL()
+	first := start()
+	url := first.ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})
 	worker := func(i int) leader.Config {
 		return leader.Config{ID: fmt.Sprintf("worker-%c", 'a'+i%3), Roster: true, Value: fmt.Appendf(nil, "10.0.1.%d:8080", 1+i%3)}
@@ -142,8 +144,8 @@ func TestUI_InBrowser(t *testing.T) {
 		"the page is wider than the screen")
 	b.do(chromedp.EmulateViewport(1280, 560))
 
-	nats.Shutdown()
-	nats.WaitForShutdown()
+	first.Shutdown()
+	first.WaitForShutdown()
 	b.becomes(troubleIs, "Not up to date: the connection was lost")
 	b.accessible("without NATS")
 	start()
@@ -256,8 +258,16 @@ func putMany(tb testing.TB, url string, many int) {
 	tb.Helper()
 	_, js := connectTo(tb, url)
 	value := []byte(record(tb, js, "e00000", "b", time.Hour))
+	storeMany(tb, js, many, func(i int) *nats.Msg {
+		return &nats.Msg{Subject: fmt.Sprintf("$KV.elections.e%05d", i), Data: value}
+	})
+}
+
+// storeMany stores a message for each number from 1 to many-1.
+func storeMany(tb testing.TB, js jetstream.JetStream, many int, message func(i int) *nats.Msg) {
+	tb.Helper()
 	for i := 1; i < many; i++ {
-		_, err := js.PublishAsync(fmt.Sprintf("$KV.elections.e%05d", i), value)
+		_, err := js.PublishMsgAsync(message(i))
 		expect.OK(tb, err)
 		if i%1000 == 0 || i == many-1 {
 			<-js.PublishAsyncComplete()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -231,13 +230,10 @@ func TestSeenBucket_Settings(t *testing.T) {
 		{jetstream.StreamConfig{Replicas: 1, Metadata: map[string]string{wire.MaxLeaseKey: "`reboot`"}}, "--replicas 1 --storage file", wire.DefaultLease},
 	} {
 		b := seenBucket{name: "e", conf: x.conf}
-		if line := b.addLine(); line != "natsleader bucket add e "+x.flags || b.longestLease() != x.lease {
-			t.Errorf("%v, %s", b.longestLease(), line)
-		}
+		expect.Equal(t, b.addLine(), "natsleader bucket add e "+x.flags, "%s")
+		expect.Equal(t, b.longestLease(), x.lease, "%v")
 		now := time.Unix(1000, 0)
-		longer := seenBucket{name: "e", conf: x.conf}
-		err := longer.gone(now, nil, 2*time.Hour)
-		expect.That(t, longer.until.Equal(now.Add(2*time.Hour+time.Second)) && errors.Is(err, leader.ErrNoBucket),
-			"%v, %v", longer.until, err)
+		expect.Is(t, b.gone(now, nil, 2*time.Hour), leader.ErrNoBucket)
+		expect.Equal(t, b.until.Sub(now), 2*time.Hour+time.Second, "%v")
 	}
 }

@@ -110,9 +110,8 @@ func TestExplainFailure(t *testing.T) {
 		{context.DeadlineExceeded, leader.Holder{}, exitUnreachable, context.DeadlineExceeded.Error()},
 		{other, named, exitFailed, "other"},
 	} {
-		if err := explainFailure(x.err, "billing", x.was, 3*time.Second); codeOf(err) != x.code || err.Error() != x.says {
-			t.Errorf("%d: %d, %v", i, codeOf(err), err)
-		}
+		err := explainFailure(x.err, "billing", x.was, 3*time.Second)
+		expect.That(t, codeOf(err) == x.code && err.Error() == x.says, "%d: %d, %v", i, codeOf(err), err)
 	}
 }
 
@@ -198,9 +197,8 @@ func TestStepDownAll_EndsWithGreatestCode(t *testing.T) {
 		for j, code := range []int{exitFailed, exitWaited, exitUnreachable, exitFailed, exitUnreachable} {
 			all[asked{fmt.Sprint(i, j), "a"}] = exitError{code, errors.New("no")}
 		}
-		if err := s.end(all, again); codeOf(err) != exitWaited || err.Error() != "5 of 6 leaders have not handed over" {
-			t.Fatalf("%d: %v", codeOf(err), err)
-		}
+		err := s.end(all, again)
+		expect.Must(t, codeOf(err) == exitWaited && err.Error() == "5 of 6 leaders have not handed over", "%d: %v", codeOf(err), err)
 	}
 }
 

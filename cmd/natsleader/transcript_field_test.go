@@ -77,9 +77,7 @@ func TestThePage_ShowsRealOutput(t *testing.T) {
 			"the page says\n%s\nbut it is\n%s", body, got)
 	}
 	if *update && !t.Failed() {
-		if err := os.WriteFile(page, []byte(now.String()), 0o644); err != nil { //nolint:gosec // documentation
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(page, []byte(now.String()), 0o644)) //nolint:gosec // documentation
 	}
 }
 

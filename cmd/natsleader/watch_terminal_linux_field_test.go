@@ -95,9 +95,7 @@ func TestWatch_RestoresTerminal(t *testing.T) {
 				"%v: the settings are\n%+v\nnot\n%+v", err, after, before)
 			_ = far.Close()
 			<-read
-			if !strings.HasSuffix(screen.text(), leaveScreen) {
-				t.Errorf("it ends with %q", screen.text()[max(0, len(screen.text())-80):])
-			}
+			expect.That(t, strings.HasSuffix(screen.text(), leaveScreen), "it ends with %q", screen.text()[max(0, len(screen.text())-80):])
 		})
 	}
 }

@@ -80,8 +80,8 @@ func TestBucketInfo_ReportsUnfit(t *testing.T) {
 	})
 }
 
-// With --adopt, bucket add takes a bucket although it holds something else. What package leader refuses is told
-// in terms of the flags.
+// With --adopt, bucket add takes a bucket although it holds something else. An error of package leader
+// names the flags.
 func TestBucketAdd_Adopt(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		kv := expect.Got(w.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "old", History: 5}))(w)
@@ -105,7 +105,7 @@ func TestBucketAdd_Adopt(t *testing.T) {
 	})
 }
 
-// bucket add keeps a history that it is not told about, and changes the one that it is.
+// bucket add keeps the history without flags for it, and changes it with them.
 func TestBucketAdd_History(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		w.prompt("bucket add --history 30s", "bucket add --history 0s", "bucket add --history-size 1GB",

@@ -90,7 +90,7 @@ func TestDoctor_Load(t *testing.T) {
 	}, func(o *server.Options) { o.JetStreamDomain = "hub" })
 }
 
-// Elections that nobody has renewed or taken for more than a lease are a warning, and those that were given
+// Elections that no candidate has renewed or taken for more than a lease are a warning, and those that were given
 // up in order, or ended just now, are none. The advice works: to lead and release the election once.
 func TestDoctor_Abandoned(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
@@ -195,7 +195,7 @@ func TestDoctor_LosesConnection(t *testing.T) {
 	})
 }
 
-// Only a system account is told when servers sync to disk.
+// Only a system account can read when servers sync to disk.
 func TestDoctor_Sync(t *testing.T) {
 	withOperator := func(o *server.Options) {
 		sys := server.NewAccount("SYS")

@@ -79,7 +79,7 @@ func TestHistory_DeletedBucket(t *testing.T) {
 	})
 }
 
-// history says what it cannot know: without a stream, without a permission, and behind.
+// history prints what it cannot know: without a stream, without a permission, and behind.
 func TestHistory_Troubles(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		w.prompt("history billing --bucket other", "history billing", "history b*", "history billing --since soon",

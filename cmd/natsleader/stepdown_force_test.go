@@ -40,7 +40,7 @@ func (w *world) noteKey(election, record string) {
 	w.notef("# the key of %s holds %s\n", election, text)
 }
 
-// step-down --force deletes the key and says what that means.
+// step-down --force deletes the key and prints what follows from that.
 func TestStepDownForce_DeletesKey(t *testing.T) {
 	bubble(t, leader.BucketConfig{MaxLease: 6 * time.Second}, func(w *world) {
 		a := w.campaigns("billing", leader.Config{ID: "a", RefuseRequests: true})

@@ -94,7 +94,7 @@ func TestStepDown_RosterDenied(t *testing.T) {
 	}, withUser("limited", denied("$JS.API.CONSUMER.>")))
 }
 
-// Each way in which a request fails has its exit code. What is not known of the leader is not said.
+// Each way in which a request fails has its exit code. The text leaves out what is not known of the leader.
 func TestExplainFailure(t *testing.T) {
 	named := leader.Holder{ID: "a"}
 	other := errors.New("other")
@@ -221,7 +221,7 @@ func TestStepDownAll_HostMeansIDs(t *testing.T) {
 	}
 }
 
-// A list of elections says how many it leaves out.
+// A list of elections counts those that it leaves out.
 func TestShortList_LeftOut(t *testing.T) {
 	var all []electionStatus
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {

@@ -406,7 +406,7 @@ func TestWatch_DeafFeedEndsNoLease(t *testing.T) {
 	})
 }
 
-// deaf is a connection to a server that gets only what it hears.
+// deaf is a connection to a server that gets only a part of what is written.
 type deaf struct {
 	net.Conn
 	hears func(b []byte) bool

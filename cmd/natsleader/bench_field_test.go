@@ -4,7 +4,7 @@ package main
 
 import (
 	"fmt"
-	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -160,18 +160,9 @@ func reportSize(b *testing.B, js jetstream.JetStream, dir string) {
 		return
 	}
 	disk := int64(0)
-	root := filepath.Join(dir, "jetstream", "$G", "streams", historyStream("elections"), "msgs")
-	if err := filepath.WalkDir(root, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		info, err := d.Info()
-		if err == nil {
-			disk += info.Size()
-		}
-		return err
-	}); err != nil {
-		b.Fatal(err)
+	files := filepath.Join(dir, "jetstream", "$G", "streams", historyStream("elections"), "msgs", "*")
+	for _, file := range expect.Got(filepath.Glob(files))(b) {
+		disk += expect.Got(os.Stat(file))(b).Size()
 	}
 	b.ReportMetric(float64(state.Bytes)/float64(state.Msgs), "counted-B/renewal")
 	b.ReportMetric(float64(disk)/float64(state.Msgs), "disk-B/renewal")

@@ -13,8 +13,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// A full disk fires that nobody leads, and a store that was restored from a backup fires the fault
-// that has that name. The server is one process, because all disks of a cluster would have to be full.
+// A full disk fires NoLeader, and a store that was restored from a backup fires Faulted with the kind regressed. The
+// server is one process, because all disks of a cluster would have to be full.
 func TestAlerts_DiskFullAndRestored(t *testing.T) {
 	t.Parallel()
 	disk := smallDisk(t)

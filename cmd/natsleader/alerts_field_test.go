@@ -25,9 +25,9 @@ type alertScript struct {
 func (s alertScript) quiet(what string, d time.Duration) {
 	s.Helper()
 	time.Sleep(d) // a proof that nothing happens takes its time
-	if fired := s.p.alerts(d); len(fired) > 0 {
-		s.Errorf("%s: these fired: %q\nof\n%s", what, fired, strings.Join(s.p.query(`{__name__=~"natsleader_(leaders|seat|silent_seconds|bucket_up|faults_total|renewal_age_seconds|writes_unknown_total)"}`), "\n"))
-	}
+	fired := s.p.alerts(d)
+	samples := s.p.query(`{__name__=~"natsleader_(leaders|seat|silent_seconds|bucket_up|faults_total|renewal_age_seconds|writes_unknown_total)"}`)
+	expect.That(s, len(fired) == 0, "%s: these fired: %q\nof\n%s", what, fired, strings.Join(samples, "\n"))
 	s.Logf("%v: quiet: %s", time.Since(s.began).Round(time.Second), what)
 }
 
@@ -50,6 +50,9 @@ func (s alertScript) fire(what string, want ...string) {
 // end waits until no alert fires.
 func (s alertScript) end(what string) {
 	s.Helper()
+	for limit := time.Now().Add(3 * time.Minute); len(s.p.alerts(0)) > 0 && time.Now().Before(limit); {
+		time.Sleep(time.Second)
+	}
 	eventually(s, what, func() bool { return len(s.p.alerts(0)) == 0 })
 }
 
@@ -78,9 +81,9 @@ func TestAlerts_InAnHourOfFaults(t *testing.T) {
 	all["d"].lead("elections", "mail")
 	all["f"].lead("elections", "north")
 	all["f"].lead("elections", "south")
-	all["e"].stand("elections", "mail", leader.Config{})
-	all["e"].stand("elections", "north", leader.Config{})
-	all["e"].stand("elections", "south", leader.Config{})
+	for _, election := range []string{"mail", "north", "south"} {
+		all["e"].stand("elections", election, leader.Config{})
+	}
 	ghost := startScraped(t, "ghost", trio.url("admin")) // no target
 	ghost.lead("elections", "ghost")
 	for _, bucket := range []string{"elections", "doomed"} {
@@ -123,9 +126,6 @@ func TestAlerts_InAnHourOfFaults(t *testing.T) {
 	trio.makes(leader.BucketConfig{Name: "doomed"})
 	for _, name := range []string{"b", "c"} {
 		all[name].stand("elections", "shards", leader.Config{Seats: 2})
-	}
-	for limit := time.Now().Add(3 * time.Minute); len(s.p.alerts(0)) > 0 && time.Now().Before(limit); {
-		time.Sleep(time.Second)
 	}
 	s.end("all alerts are over")
 	s.quiet("after the repairs, for longer than alerts hide one another", 150*time.Second)

@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -111,9 +110,7 @@ func (p *scrapedProcess) lead(bucket, election string) {
 // leave stops a candidate and its metrics.
 func (p *scrapedProcess) leave(c *leader.Candidate) {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(p.Context(), patience)
-	defer cancel()
-	expect.OK(p, c.Stop(ctx))
+	expect.OK(p, c.Stop(p.Context()))
 	p.collector.Remove(c)
 }
 
@@ -136,13 +133,11 @@ const timesFaster = 10
 func compressed(t *testing.T) string {
 	t.Helper()
 	text := expect.Got(os.ReadFile("../../deploy/prometheus/rules.yml"))(t)
-	units := map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}
 	duration := regexp.MustCompile(`\d+[smh]\b`)
 	places := regexp.MustCompile(`\[[\dsmh:]+\]|for: \d+[smh]|offset \d+[smh]`)
 	faster := places.ReplaceAllStringFunc(string(text), func(place string) string {
 		return duration.ReplaceAllStringFunc(place, func(d string) string {
-			n := expect.Got(strconv.Atoi(d[:len(d)-1]))(t)
-			return fmt.Sprintf("%dms", time.Duration(n)*units[d[len(d)-1:]]/timesFaster/time.Millisecond)
+			return fmt.Sprintf("%dms", (expect.Got(time.ParseDuration(d))(t) / timesFaster).Milliseconds())
 		})
 	})
 	faster = regexp.MustCompile(`(natsleader_(?:silent|unreleased)_seconds) > 60`).ReplaceAllString(faster, fmt.Sprint("$1 > ", 60/timesFaster))

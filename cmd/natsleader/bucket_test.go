@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -78,8 +80,8 @@ func TestBucketInfo_ReportsUnfit(t *testing.T) {
 	})
 }
 
-// With --adopt, bucket add takes a bucket although it holds something else. What package leader refuses is told
-// in terms of the flags.
+// With --adopt, bucket add takes a bucket although it holds something else. An error of package leader
+// names the flags.
 func TestBucketAdd_Adopt(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		kv := expect.Got(w.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "old", History: 5}))(w)
@@ -103,7 +105,7 @@ func TestBucketAdd_Adopt(t *testing.T) {
 	})
 }
 
-// bucket add keeps a history that it is not told about, and changes the one that it is.
+// bucket add keeps the history without flags for it, and changes it with them.
 func TestBucketAdd_History(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		w.prompt("bucket add --history 30s", "bucket add --history 0s", "bucket add --history-size 1GB",
@@ -148,4 +150,90 @@ func TestBucketAdd_FailedRoster(t *testing.T) {
 	}, func(o *server.Options) {
 		expect.OK(t, o.ProcessConfigString("no_auth_user: a, accounts { A { jetstream { max_streams: 2 }, users: [ { user: a } ] } }"))
 	})
+}
+
+// bucket ls lists the buckets for elections, and with --all every bucket.
+func TestBucketList(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.prompt("bucket rm elections --yes", "bucket ls", "bucket ls --json")
+		w.made(w.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "plain", Description: "\x1b]0;title\a"}))
+		w.made(w.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: "ORDERS", Subjects: []string{"orders"}}))
+		w.prompt("bucket add --roster --history 30d --description shop", "bucket add short --ttl 1m --storage memory")
+		w.campaigns("billing", leader.Config{ID: "a"})
+		w.prompt("bucket ls", "bucket ls --json", "bucket ls --all")
+	})
+}
+
+// bucket rm deletes a bucket with its roster, and with its history if that is asked for, but no bucket that is in use.
+func TestBucketRemove(t *testing.T) {
+	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
+		w.prompt("bucket add --history 30d")
+		c := w.campaigns("billing", leader.Config{ID: "a"})
+		w.prompt("bucket rm elections", "bucket rm --yes", "bucket rm elections --yes")
+		crashed := record(w.T, w.js, "billing", "x", time.Nanosecond)
+		expect.OK(w, c.Stop(w.Context()))
+		put(w.T, w.js, "crashed", crashed)
+		put(w.T, w.js, "foreign", "not ours")
+		time.Sleep(time.Second) // by the server's clock the lease of x is over
+		w.prompt("bucket rm elections --yes")
+		put(w.T, w.js, "other", "not ours")
+		w.prompt("bucket rm elections --yes")
+		w.answers("bucket rm elections --force", "", nil)
+		w.noteStreams()
+		w.prompt("bucket rm elections --yes --force --history --json")
+		w.noteStreams()
+		w.prompt("bucket rm elections --yes")
+	})
+}
+
+// bucket rm leaves alone what natsleader has not made, and deletes what is left of a bucket.
+func TestBucketRemove_OnlyOwn(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		for _, name := range []string{"plain", "mine_roster"} {
+			w.made(w.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: name}))
+		}
+		w.made(w.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: historyStream("mine")}))
+		w.prompt("bucket rm plain --yes", "bucket add mine", "bucket add mine --history 1d", "bucket rm mine --yes")
+		w.noteStreams()
+		w.prompt("bucket add left --roster --history 1d", "bucket rm left_roster --yes")
+		w.notef("# the stream of left is deleted\n")
+		expect.OK(w, w.js.DeleteStream(w.Context(), "KV_left"))
+		w.prompt("bucket rm left --yes")
+		w.noteStreams()
+		w.prompt("bucket rm left --yes --history", "bucket rm plain --yes --force")
+		w.noteStreams()
+		w.answers("bucket rm elections", "yes", nil)
+		w.noteStreams()
+	})
+}
+
+// The history of a bucket with a long name has a name of its own.
+func TestHistoryStream_Names(t *testing.T) {
+	a, b := historyStream(strings.Repeat("a", 252)), historyStream(strings.Repeat("a", 251)+"b")
+	expect.That(t, a != b && len(a) <= 255 && len(b) <= 255 && historyStream("e") == "natsleader_history_e",
+		"%q, %q", a, b)
+}
+
+// The advice repeats the settings that the bucket had, and the bound is the longest lease that they allow.
+func TestSeenBucket_Settings(t *testing.T) {
+	for _, x := range []struct {
+		conf  jetstream.StreamConfig
+		flags string
+		lease time.Duration
+	}{
+		{jetstream.StreamConfig{Replicas: 1}, "--replicas 1 --storage file", wire.DefaultLease},
+		{jetstream.StreamConfig{Replicas: 5, Storage: jetstream.MemoryStorage, MaxAge: time.Hour}, "--replicas 5 --storage memory --ttl 1h0m0s", time.Hour},
+		{
+			jetstream.StreamConfig{Replicas: 3, MaxAge: time.Hour, Metadata: map[string]string{wire.MaxLeaseKey: "1m", wire.RosterKey: "x"}},
+			"--replicas 3 --storage file --max-lease 1m0s --ttl 1h0m0s --roster", time.Minute,
+		},
+		{jetstream.StreamConfig{Replicas: 1, Metadata: map[string]string{wire.MaxLeaseKey: "`reboot`"}}, "--replicas 1 --storage file", wire.DefaultLease},
+	} {
+		b := seenBucket{name: "e", conf: x.conf}
+		expect.Equal(t, b.addLine(), "natsleader bucket add e "+x.flags, "%s")
+		expect.Equal(t, b.longestLease(), x.lease, "%v")
+		now := time.Unix(1000, 0)
+		expect.Is(t, b.gone(now, nil, 2*time.Hour), leader.ErrNoBucket)
+		expect.Equal(t, b.until.Sub(now), 2*time.Hour+time.Second, "%v")
+	}
 }

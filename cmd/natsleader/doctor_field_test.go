@@ -90,7 +90,8 @@ func TestDoctor_Cluster(t *testing.T) {
 				eventually(t, "doctor finds that two servers are lost", func() bool {
 					// Either a server still answers, or none does.
 					out, code = diagnose(t, witness, "--timeout", "3s")
-					return code == 2 && (strings.Contains(out, "servers are missing: nothing can be written") || strings.Contains(out, "has no leader"))
+					return code == 2 &&
+						(strings.Contains(out, "servers are missing: nothing can be written") || strings.Contains(out, "has no leader"))
 				})
 			}
 		})
@@ -162,7 +163,7 @@ func TestDoctor_InterruptedStore(t *testing.T) {
 			}
 		}
 	}()
-	// Doctor hears 300 ms later that its stream was created, and has two requests more to send.
+	// The answer that its stream was created reaches doctor 300 ms later, and has two requests more to send.
 	cmd := natsleader(t, "doctor", "-s", "nats://"+l.Addr().String())
 	started(t, cmd)
 	for subject := ""; !strings.Contains(subject, ".natsleader_doctor_"); {
@@ -174,7 +175,7 @@ func TestDoctor_InterruptedStore(t *testing.T) {
 	expect.Equal(t, expect.Got(js.AccountInfo(t.Context()))(t).Streams, 1, "%d streams")
 }
 
-// On a cluster, bucket add with one replica says how many servers there are, and what to give. More replicas than the
+// On a cluster, bucket add with one replica prints how many servers there are, and the flag for three. More replicas than the
 // cluster has servers are a mistake in the flags, and no bucket is made.
 func TestBucketAdd_Cluster(t *testing.T) {
 	t.Parallel()

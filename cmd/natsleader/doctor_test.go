@@ -90,7 +90,7 @@ func TestDoctor_Load(t *testing.T) {
 	}, func(o *server.Options) { o.JetStreamDomain = "hub" })
 }
 
-// Elections that nobody has renewed or taken for more than a lease are a warning, and those that were given
+// Elections that no candidate has renewed or taken for more than a lease are a warning, and those that were given
 // up in order, or ended just now, are none. The advice works: to lead and release the election once.
 func TestDoctor_Abandoned(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
@@ -108,10 +108,7 @@ func TestDoctor_Abandoned(t *testing.T) {
 		f.show("")
 		time.Sleep(time.Nanosecond)
 		f.show("")
-		c = w.campaigns("df", leader.Config{ID: "a"})
-		if err := c.Stop(w.Context()); err != nil {
-			w.Error(err)
-		}
+		expect.OK(w, w.campaigns("df", leader.Config{ID: "a"}).Stop(w.Context()))
 		f.show("")
 	})
 }
@@ -178,14 +175,12 @@ func TestDoctor_DisturbsNothing(t *testing.T) {
 		after := fmt.Sprint(streams())
 		expect.That(w, after == before, "before: %s\nafter: %s", before, after)
 		expect.Equal(w, w.s.NumSubscriptions(), subscriptions, "%d subscriptions, %d before", subscriptions)
-		if got, ok := c.Term(); !ok || got != term || term.Err() != nil {
-			w.Errorf("a leads no more: %v", term.Err())
-		}
+		got, _ := c.Term()
+		expect.That(w, got == term && term.Err() == nil, "a leads no more: %v", term.Err())
 		expect.Equal(w, waiting.State(), leader.StateCandidate, "b is %v")
 		for _, c := range []*leader.Candidate{c, waiting} {
-			if s := c.Stats(); s.Refused+s.Unknown+s.FeedRebuilds != 0 || len(s.Faults) != 0 {
-				w.Errorf("%s: %+v", c.ID(), s)
-			}
+			s := c.Stats()
+			expect.That(w, s.Refused+s.Unknown+s.FeedRebuilds == 0 && len(s.Faults) == 0, "%s: %+v", c.ID(), s)
 		}
 	})
 }
@@ -200,7 +195,7 @@ func TestDoctor_LosesConnection(t *testing.T) {
 	})
 }
 
-// Only a system account is told when servers sync to disk.
+// Only a system account can read when servers sync to disk.
 func TestDoctor_Sync(t *testing.T) {
 	withOperator := func(o *server.Options) {
 		sys := server.NewAccount("SYS")
@@ -235,13 +230,16 @@ func TestDoctor_Store(t *testing.T) {
 		defer nc.Close()
 		synctest.Wait() // for the advisory about the bucket
 		created := expect.Got(nc.SubscribeSync("$JS.EVENT.ADVISORY.STREAM.CREATED.*"))(w)
+		pending := func(want int) {
+			w.Helper()
+			n, _, err := created.Pending()
+			expect.That(w, err == nil && n == want, "%d streams were created, %v", n, err)
+		}
 		synctest.Wait() // for the subscription
 		f := w.findingsBeside("--read-only")
 		f.show("--read-only", as("undeleted"))
 		time.Sleep(time.Second)
-		if n, _, err := created.Pending(); err != nil || n != 0 {
-			w.Errorf("%d streams, %v", n, err)
-		}
+		pending(0)
 		f.show("")
 		// A server may handle a request before one that was sent earlier.
 		w.made(nc.Subscribe("$JS.slow.API.>", func(m *nats.Msg) {
@@ -259,12 +257,8 @@ func TestDoctor_Store(t *testing.T) {
 		synctest.Wait() // for the subscription
 		f.show("--js-domain slow", "--js-domain slow --timeout 500ms")
 		time.Sleep(time.Second)
-		if n, _, err := created.Pending(); err != nil || n != 2 {
-			w.Errorf("%d streams, %v", n, err)
-		}
-		if info, err := w.js.AccountInfo(w.Context()); err != nil || info.Streams != 1 {
-			w.Errorf("%+v, %v", info, err)
-		}
+		pending(2)
+		w.noteStreams()
 	}, withUser("undeleted", undeleted))
 }
 

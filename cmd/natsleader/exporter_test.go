@@ -98,7 +98,7 @@ func TestExporter_AllElections(t *testing.T) {
 			w.Helper()
 			w.notef("# %s\n", what)
 			expect.OK(w, do())
-			time.Sleep(10 * time.Second)
+			time.Sleep(lookEvery + lookLimit)
 			w.exported()
 		}
 		var silent atomic.Bool
@@ -108,9 +108,9 @@ func TestExporter_AllElections(t *testing.T) {
 		defer w.follow("exporter --bucket jobs --timeout 1h -s nats://boss:boss@127.0.0.1:4222")()
 		at("there is no bucket", func() error { return nil })
 		_, body := w.get("/connected")
-		if text, err := os.ReadFile("../../docs/cli.md"); err != nil || !strings.Contains(string(text), "$ curl localhost:9847/connected\n"+strings.ReplaceAll(body, "jobs", "elections")) {
-			w.Errorf("docs/cli.md does not show\n%s%v", body, err)
-		}
+		text := string(expect.Got(os.ReadFile(page))(w))
+		expect.That(w, strings.Contains(text, "$ curl localhost:9847/connected\n"+strings.ReplaceAll(body, "jobs", "elections")),
+			"docs/cli.md does not show\n%s", body)
 		at("the bucket is made, many has two leaders, and the holder of dead has died", func() (err error) {
 			w.bucket, err = leader.CreateBucket(w.Context(), w.js, leader.BucketConfig{Name: "jobs", MaxLease: 10 * time.Second})
 			for _, id := range []string{"a", "b"} {

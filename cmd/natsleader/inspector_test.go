@@ -189,7 +189,7 @@ func TestInspector_FeedIsNotOpenedInTime(t *testing.T) {
 				if took := time.Since(began); codeOf(err) != exitUnreachable || took != s.limit {
 					t.Fatalf("%v with code %d after %v", err, codeOf(err), took)
 				}
-				w := newWatcher(&inspector{}, "", recorder{&world{T: t}})
+				w := newWatcher(&inspector{}, "", recorder{w: &world{T: t}})
 				failed := w.lookedAt(look{err: err}, true)
 				expect.That(t, failed == nil && w.troubled, "not reported: %v", failed)
 				ended, end := context.WithCancel(t.Context())

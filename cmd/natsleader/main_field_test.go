@@ -213,13 +213,9 @@ func recorded(t *testing.T, url, election string, messages uint64) {
 func fails(t *testing.T, cmd *exec.Cmd, code int, says ...string) {
 	t.Helper()
 	out, errs, got := outcome(t, cmd)
-	if got != code || strings.Count(errs, "\n") != 1 {
-		t.Errorf("%v: exit code %d, not %d\n%s%s", cmd.Args[1:], got, code, out, errs)
-	}
+	expect.That(t, got == code && strings.Count(errs, "\n") == 1, "%v: exit code %d, not %d\n%s%s", cmd.Args[1:], got, code, out, errs)
 	for _, s := range says {
-		if !strings.Contains(errs, s) {
-			t.Errorf("%v: does not say %q\n%s", cmd.Args[1:], s, errs)
-		}
+		expect.That(t, strings.Contains(errs, s), "%v: does not say %q\n%s", cmd.Args[1:], s, errs)
 	}
 }
 

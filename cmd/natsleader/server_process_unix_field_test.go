@@ -176,7 +176,8 @@ func startTrio(t *testing.T, release string) *trio {
 	c := &trio{T: t, users: filepath.Join(t.TempDir(), "users.conf")}
 	c.permit()
 	for i, part := range clusterOfThree(t) {
-		c.servers = append(c.servers, startNATS(t, release, fmt.Sprint("s", i+1), fmt.Sprintf("include \"../%s/users.conf\"\n%s", filepath.Base(filepath.Dir(c.users)), part)))
+		users := "../" + filepath.Base(filepath.Dir(c.users)) + "/users.conf" // a path is relative to the file with the include
+		c.servers = append(c.servers, startNATS(t, release, fmt.Sprint("s", i+1), fmt.Sprintf("include %q\n%s", users, part)))
 	}
 	return c
 }

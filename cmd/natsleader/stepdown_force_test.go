@@ -40,7 +40,7 @@ func (w *world) noteKey(election, record string) {
 	w.notef("# the key of %s holds %s\n", election, text)
 }
 
-// step-down --force deletes the key and says what that means.
+// step-down --force deletes the key and prints what follows from that.
 func TestStepDownForce_DeletesKey(t *testing.T) {
 	bubble(t, leader.BucketConfig{MaxLease: 6 * time.Second}, func(w *world) {
 		a := w.campaigns("billing", leader.Config{ID: "a", RefuseRequests: true})
@@ -155,19 +155,13 @@ func TestStepDownForce_ShownHolderOnly(t *testing.T) {
 		for _, x := range []struct {
 			meanwhile string
 			times     int
-			says      string
-		}{
-			{a, 2, ""},
-			{b, 1, "b leads between with token 7 by now; nothing was deleted"},
-		} {
+		}{{a, 2}, {b, 1}} {
 			put(w.T, w.js, "between", a)
 			look, shown, err := g.look(w.Context(), "between")
 			w.made(look, err)
 			bucket := &renewing{look.bucket.Backend(), func() { put(w.T, w.js, "between", x.meanwhile) }, x.times}
 			_, err = (&stepDown{globals: g, election: "between"}).remove(w.Context(), look, bucket, shown, stateLeading, 0)
-			if bucket.times != 0 || (err == nil) != (x.says == "") || err != nil && err.Error() != x.says {
-				w.Errorf("%d renewals are left, %v, want %q", bucket.times, err, x.says)
-			}
+			w.notef("# %d renewals are left: %v\n", bucket.times, err)
 			w.noteKey("between", x.meanwhile)
 			look.close()
 		}

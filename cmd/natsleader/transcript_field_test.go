@@ -3,9 +3,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -57,7 +55,7 @@ func normalised(s string) string {
 // to the last, on one server.
 func TestThePage_ShowsRealOutput(t *testing.T) {
 	text := expect.Got(os.ReadFile(page))(t)
-	stage := newStage(t)
+	stage := &stage{t: t, url: startServer(t).ClientURL(), actors: map[string]*leader.Candidate{}}
 	var now strings.Builder // the page as it should be
 	var before, during string
 	blocks := strings.Split(string(text), "```")
@@ -77,9 +75,7 @@ func TestThePage_ShowsRealOutput(t *testing.T) {
 			"the page says\n%s\nbut it is\n%s", body, got)
 	}
 	if *update && !t.Failed() {
-		if err := os.WriteFile(page, []byte(now.String()), 0o644); err != nil { //nolint:gosec // documentation
-			t.Fatal(err)
-		}
+		expect.OK(t, os.WriteFile(page, []byte(now.String()), 0o644)) //nolint:gosec // documentation
 	}
 }
 
@@ -100,11 +96,6 @@ type stage struct {
 	actors  map[string]*leader.Candidate
 	printed func() string // by the command that runs
 	dir     string        // of the command that runs
-}
-
-func newStage(t *testing.T) *stage {
-	t.Helper()
-	return &stage{t: t, url: startServer(t).ClientURL(), actors: map[string]*leader.Candidate{}}
 }
 
 // perform runs the commands of a transcript, and returns the transcript. Scenes are
@@ -130,24 +121,20 @@ func (s *stage) perform(before, during, body string) string {
 
 func (s *stage) play(scene string) {
 	s.t.Helper()
-	if scene == "" {
-		return
+	if scene != "" {
+		play, ok := s.scenes()[scene]
+		expect.Must(s.t, ok, "no scene %q", scene)
+		play()
 	}
-	play, ok := s.scenes()[scene]
-	expect.Must(s.t, ok, "no scene %q", scene)
-	play()
 }
 
 func (s *stage) shell(command string) *exec.Cmd {
 	s.t.Helper()
 	cmd := withEnv(natsleader(s.t), "NATS_URL="+s.url)
-	shell := expect.Got(exec.LookPath("sh"))(s.t)
-	cmd.Path, cmd.Args = shell, []string{"sh", "-c", command}
+	cmd.Path, cmd.Args = expect.Got(exec.LookPath("sh"))(s.t), []string{"sh", "-c", command}
 	s.dir = cmd.Dir
-	writeFile(s.t, filepath.Join(cmd.Dir, "worker"), "#!/bin/sh\nuntil test -e begin; do sleep 0.02; done\necho \"worker: token $NATSLEADER_TOKEN\"\nexec sleep 600\n")
-	if err := os.Chmod(filepath.Join(cmd.Dir, "worker"), 0o700); err != nil { //nolint:gosec // it is run
-		s.t.Fatal(err)
-	}
+	const worker = "#!/bin/sh\nuntil test -e begin; do sleep 0.02; done\necho \"worker: token $NATSLEADER_TOKEN\"\nexec sleep 600\n"
+	expect.OK(s.t, os.WriteFile(filepath.Join(cmd.Dir, "worker"), []byte(worker), 0o700)) //nolint:gosec // it is run
 	cmd.Env = append(cmd.Env, "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
 	return cmd
 }
@@ -155,13 +142,10 @@ func (s *stage) shell(command string) *exec.Cmd {
 // types runs a command to its end.
 func (s *stage) types(command string) string {
 	s.t.Helper()
-	var out bytes.Buffer
 	cmd := s.shell(command)
-	cmd.Stdout, cmd.Stderr = &out, &out
-	var exit *exec.ExitError
-	err := cmd.Run()
-	expect.Must(s.t, err == nil || errors.As(err, &exit), "%v", err)
-	return out.String()
+	out, err := cmd.CombinedOutput()
+	expect.Must(s.t, cmd.ProcessState != nil, "%v", err)
+	return string(out)
 }
 
 // interrupts runs a command, plays a scene after the command's first output, and types
@@ -232,12 +216,15 @@ func (s *stage) scenes() map[string]func() {
 			campaign("billing", "worker-b", "10.0.0.8:8080", 0)
 		},
 		"line": func() {
-			s.actors["web-1"] = stands("invoices", leader.Config{ID: "web-1", Value: []byte("10.0.1.1:80"), Queue: true, TurnTimeout: longTurn})
-			eventually(s.t, "web-1 leads", s.actors["web-1"].IsLeader)
-			s.actors["web-2"] = stands("invoices", leader.Config{ID: "web-2", Value: []byte("10.0.1.2:80"), Queue: true, TurnTimeout: longTurn})
-			leaderSees(s.t, s.url, "invoices", 1) // web-2 is the first in line
-			s.actors["web-3"] = stands("invoices", leader.Config{ID: "web-3", Value: []byte("10.0.1.3:80"), Queue: true, TurnTimeout: longTurn, Priority: 10})
-			leaderSees(s.t, s.url, "invoices", 2)
+			for i, cfg := range []leader.Config{
+				{ID: "web-1", Value: []byte("10.0.1.1:80")},
+				{ID: "web-2", Value: []byte("10.0.1.2:80")}, // the first in line
+				{ID: "web-3", Value: []byte("10.0.1.3:80"), Priority: 10},
+			} {
+				cfg.Queue, cfg.TurnTimeout = true, longTurn
+				s.actors[cfg.ID] = stands("invoices", cfg)
+				leaderSees(s.t, s.url, "invoices", i)
+			}
 		},
 		"rested": func() { leaderSees(s.t, s.url, "invoices", 2) }, // the candidate that has handed over stands again
 		"past": func() {

@@ -14,7 +14,7 @@ import (
 // theMoment is when the views of these tests are drawn.
 var theMoment = time.Date(2026, 11, 23, 9, 2, 11, 0, time.UTC)
 
-// holds adds an election to a watcher. Its record was written so long ago, and says since when its candidate leads.
+// holds adds an election to a watcher: its candidate leads for since, and its record is as old as written.
 func (w *watcher) holds(election, state, id string, since, written time.Duration) *watched {
 	value := fmt.Appendf(nil, `{"v":1,"state":%q,"id":%q,"session":"s","n":1,"lease":"15s","token":1795420907113241,"since":%q,"value":"10.0.0.1:8080"}`,
 		state, id, theMoment.Add(-since).Format(time.RFC3339))
@@ -55,7 +55,7 @@ func screenOf(v view, on screen, colour bool) string {
 	return strings.NewReplacer("\x1b[0m", "]", "\x1b", "").Replace(strings.TrimRight(strings.Join(lines, "\n"), "\n") + "\n")
 }
 
-// A view shows the elections in trouble first, and says so without colours, too. On a narrow terminal the columns
+// A view shows the elections in trouble first, also without colours. On a narrow terminal the columns
 // that matter remain. A lease that is over by the last record that came is not called led while nothing comes.
 func TestScreen(t *testing.T) {
 	alone(t, func(w *world) {
@@ -101,7 +101,7 @@ func TestScreen_FitsEverySize(t *testing.T) {
 	}
 }
 
-// Keys filter, scroll and quit. Scrolling shows every row, and the last line says what is hidden.
+// Keys filter, scroll and quit. Scrolling shows every row, and the last line counts what is hidden.
 func TestLiveView_Keys(t *testing.T) {
 	alone(t, func(w *world) {
 		e := someElections()

@@ -2,13 +2,348 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/backend"
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/natskv"
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
+
+// aFeed is a feed from which a test passes on the updates itself.
+type aFeed struct{ stopped chan struct{} }
+
+func (f *aFeed) Updates() <-chan jetstream.KeyValueEntry { return nil }
+func (f *aFeed) Stop() error                             { close(f.stopped); return nil }
+
+func (f *aFeed) isOpen() bool {
+	select {
+	case <-f.stopped:
+		return false
+	default:
+		return true
+	}
+}
+
+// recorder is a renderer that adds the changes and the troubles to the transcript of a world.
+type recorder struct {
+	w *world
+	renderer
+}
+
+func (r recorder) changed(changes ...change) error {
+	for _, c := range changes {
+		r.w.notef("%s  %s\n", c.time().Format(clock), c.text())
+	}
+	return nil
+}
+
+func (r recorder) trouble(err error) { r.w.notef("! %v\n", err) }
+
+// clock is how transcripts show the time. A bubble begins at midnight.
+const clock = "15:04:05.999999999"
+
+// looks is a bucket that a watcher looks at.
+type looks struct {
+	*world
+	w       *watcher
+	began   time.Time // the server's time at each look
+	created time.Time // when the stream was
+	last    uint64    // revision
+	at      string    // the leader of the stream
+	conf    jetstream.StreamConfig
+	err     error
+	feeds   []*aFeed
+	written uint64
+}
+
+func newLooks(t *testing.T) *looks {
+	t.Helper()
+	now := time.Now()
+	l := &looks{world: &world{T: t}, began: now}
+	l.w = newWatcher(&inspector{name: "elections", clock: serverClock{server: now, local: now}}, "", recorder{w: l.world})
+	l.w.look = func(_ context.Context, _ time.Duration, opening bool) look { return l.look(opening) }
+	expect.OK(t, l.w.open(t.Context()))
+	l.update(nil)
+	return l
+}
+
+// atBucket runs a test of looks in a bubble, and compares the transcript.
+func atBucket(t *testing.T, test func(l *looks)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLooks(t)
+		test(l)
+		l.compare()
+	})
+}
+
+func (l *looks) look(opening bool) look {
+	if l.err != nil {
+		return look{err: l.err}
+	}
+	info := &jetstream.StreamInfo{
+		Config: l.conf, Created: l.created, TimeStamp: l.began, State: jetstream.StreamState{LastSeq: l.last},
+		Cluster: &jetstream.ClusterInfo{Leader: l.at},
+	}
+	r := look{info: info, at: time.Now(), end: func() {}}
+	if opening {
+		f := &aFeed{make(chan struct{})}
+		l.feeds = append(l.feeds, f)
+		r.feed = f
+	}
+	return r
+}
+
+// looksAgain lets the watcher handle one look.
+func (l *looks) looksAgain() {
+	l.Helper()
+	l.looked(l.w.feed == nil)
+}
+
+// looked lets the watcher handle a look, and adds to the transcript which feeds are open then.
+func (l *looks) looked(opening bool) {
+	l.Helper()
+	l.notef("# %s: a look\n", time.Now().Format(clock))
+	expect.OK(l, l.w.lookedAt(l.look(opening), opening))
+	synctest.Wait() // for feeds that are given up
+	l.notef("# open feeds:")
+	for i, f := range l.feeds {
+		if f.isOpen() {
+			l.notef(" %d", i+1)
+		}
+	}
+	l.notef("\n")
+}
+
+func (l *looks) update(e jetstream.KeyValueEntry) {
+	l.Helper()
+	expect.OK(l, l.w.update(e, true))
+}
+
+// writes delivers a record with a lease of one second.
+func (l *looks) writes(state, id string, token int, after time.Duration) {
+	l.Helper()
+	l.written++
+	created := l.began.Add(after)
+	l.notef("# %s: %s writes %s\n", created.Format(clock), id, state)
+	value := fmt.Appendf(nil, `{"v":1,"state":%q,"id":%q,"session":"s-%s","n":1,"lease":"1s","token":%d}`, state, id, id, token)
+	l.update(natskv.KeyValue(backend.Entry{Value: value, Revision: l.written, Created: created}, "billing"))
+}
+
+// ticks lets the watcher report what the passage of time has changed.
+func (l *looks) ticks() {
+	l.Helper()
+	l.notef("# %s: a tick\n", time.Now().Format(clock))
+	expect.OK(l, l.w.report(l.w.all()...))
+}
+
+// shows adds to the transcript what a terminal shows at a moment.
+func (l *looks) shows(now time.Time, trouble error) {
+	l.notef("%s\n", screenOf(l.w.view(now, trouble, ""), screen{width: 110, height: 12}, false))
+}
+
+// A lease that ended is reported also if another candidate has taken the key at once, and the feed was
+// replaced just before. The lease of b is valid when c takes the key, so it was lost by force. A holder that hands
+// over late has not fallen silent.
+func TestWatch_ExpiryBeforeTakeover(t *testing.T) {
+	atBucket(t, func(l *looks) {
+		l.writes("leading", "a", 1, 0)
+		l.writes("leading", "a", 1, 500*time.Millisecond)
+		l.looked(true)
+		l.writes("pending", "b", 0, 1500*time.Millisecond)
+		l.update(nil)
+		l.writes("pending", "b", 1, 1550*time.Millisecond)
+		l.writes("leading", "b", 2, 1600*time.Millisecond)
+		l.writes("leading", "c", 3, 1700*time.Millisecond)
+		l.writes("released", "c", 3, 3*time.Second)
+	})
+}
+
+// What a feed did not deliver is not reported as an expiry.
+func TestWatch_NoExpiryInGap(t *testing.T) {
+	atBucket(t, func(l *looks) {
+		l.writes("leading", "a", 1, 0)
+		l.w.connection(errUnreachable)
+		l.looksAgain()
+		l.writes("leading", "b", 2, 10*time.Second)
+		l.update(nil)
+	})
+}
+
+// A lease is over when a feed that was opened afterwards has nothing newer.
+func TestWatch_LeaseOver(t *testing.T) {
+	atBucket(t, func(l *looks) {
+		l.writes("leading", "a", 1, 0)
+		time.Sleep(10 * time.Second)
+		l.ticks()
+		l.began = time.Now()
+		l.looked(true)
+		l.writes("leading", "a", 1, -10*time.Second) // delivered again
+		l.ticks()                                    // perhaps a newer record of the feed has not come
+		l.update(nil)
+		l.looked(true)
+		l.writes("leading", "a", 1, 0)
+		l.ticks()
+		l.update(nil)
+	})
+}
+
+// A feed that is deaf, or that was opened before the stream changed its leader, is replaced. One that is slow is not.
+func TestWatch_ReplacesDeafFeed(t *testing.T) {
+	atBucket(t, func(l *looks) {
+		l.last = 5
+		l.looksAgain()
+		l.w.seen = 4
+		l.looksAgain()
+		l.looksAgain()
+		l.looksAgain()
+		l.update(nil)
+		l.at = "n2"
+		l.looksAgain()
+	})
+}
+
+// The leaders of a bucket that is gone have the same order at each look, so the reason stays the same.
+func TestWatch_GoneSortsLeaders(t *testing.T) {
+	atBucket(t, func(l *looks) {
+		for c := 'z'; c >= 'a'; c-- {
+			value := fmt.Appendf(nil, `{"v":1,"state":"leading","id":"%c","session":"s","n":1,"lease":"1h","token":1}`, c)
+			l.update(natskv.KeyValue(backend.Entry{Value: value, Revision: uint64(c), Created: l.began}, "of-"+string(c)))
+		}
+		l.notef("! %v\n", l.w.gone())
+	})
+}
+
+// A leader of a bucket that is gone may lead until the longest lease of that bucket is over, counted
+// from the look that did not find it. Before that watch does not report that nobody leads, and does
+// not advise to make a bucket. Each advice is printed once.
+func TestWatch_BucketGone(t *testing.T) {
+	atBucket(t, func(l *looks) {
+		l.conf = jetstream.StreamConfig{Replicas: 3, Metadata: map[string]string{wire.MaxLeaseKey: "20s", wire.RosterKey: "elections_roster"}}
+		l.looksAgain()
+		l.writes("leading", "a", 1, 0)
+		time.Sleep(500 * time.Millisecond)
+		l.err = fmt.Errorf("%w: not found", leader.ErrNoBucket)
+		l.looksAgain()
+		l.shows(time.Now(), leader.ErrNoBucket)
+		time.Sleep(20*time.Second + 500*time.Millisecond - 1)
+		l.looksAgain()
+		time.Sleep(time.Nanosecond)
+		l.looksAgain()
+		l.looksAgain()
+		l.shows(time.Now(), leader.ErrNoBucket)
+		l.notef("# the bucket is made again, and deleted again\n")
+		l.err, l.began = nil, time.Now()
+		l.looksAgain()
+		l.update(nil)
+		l.err = leader.ErrNoBucket
+		l.looksAgain()
+	})
+}
+
+// A bucket that is made again between two looks does not end the lease of a leader of the old one.
+func TestWatch_BucketMadeAgain(t *testing.T) {
+	atBucket(t, func(l *looks) {
+		again := func() {
+			l.w.closeFeed()
+			l.began = time.Now()
+			l.looksAgain()
+			l.update(nil)
+		}
+		l.writes("leading", "a", 1, 0)
+		again()
+		time.Sleep(wire.DefaultLease - 1)
+		again()
+		l.shows(time.Now(), nil)
+		time.Sleep(time.Nanosecond)
+		l.ticks()
+		l.writes("leading", "b", 9, 0)
+		again()
+		l.writes("leading", "c", 10, 0)
+		time.Sleep(wire.DefaultLease)
+		l.ticks() // a record is there
+	})
+}
+
+// A bucket that was deleted and made again between two looks has ended the feed, whatever the revisions of the new
+// bucket. A record there is not older than one of the old bucket because its revision is lower, and between the two no
+// lease has run out.
+func TestWatch_BucketMadeAgainAtOnce(t *testing.T) {
+	atBucket(t, func(l *looks) {
+		for _, open := range []bool{false, true} {
+			l.notef("# there is a record when the next feed is opened: %v\n", open)
+			l.created, l.last, l.written = l.began, 100, 99
+			l.looked(true)
+			l.update(nil)
+			l.writes("leading", "a", 1, 0)
+			l.created, l.last, l.written = l.began.Add(time.Second), 1, 0
+			l.looksAgain()
+			l.looksAgain()
+			if !open {
+				l.update(nil)
+			}
+			l.writes("leading", "b", 2, 2*time.Second)
+			if open {
+				l.update(nil)
+			}
+			l.notef("# the same revision comes once more\n")
+			l.written = 0
+			l.writes("leading", "c", 3, 3*time.Second)
+			l.notef("# the new feed replaces one that has not been given up\n")
+			l.created = l.began.Add(4 * time.Second)
+			l.looked(true)
+			l.writes("leading", "d", 4, 5*time.Second)
+			l.update(nil)
+		}
+	})
+}
+
+// The instant since which a view is not up to date is the last at which it was.
+func TestWatch_NotUpToDateSince(t *testing.T) {
+	atBucket(t, func(l *looks) {
+		l.began = l.began.Add(time.Minute)
+		l.looksAgain()
+		l.began = l.began.Add(time.Minute)
+		l.err = errors.New("timeout")
+		l.looksAgain()
+		l.shows(l.began, l.err)
+		l.err = nil
+		l.looksAgain()
+	})
+}
+
+// A look never waits for the bucket. There is one look at a time, and one that is given up stops the feed that it opens.
+func TestWatch_LooksInBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLooks(t)
+		feed := &aFeed{make(chan struct{})}
+		l.w.looked = time.Time{}
+		asked, answer := 0, make(chan struct{})
+		l.w.look = func(context.Context, time.Duration, bool) look {
+			asked++
+			<-answer
+			return look{feed: feed, end: func() {}}
+		}
+		for range 3 {
+			expect.OK(t, l.w.ticked(t.Context()))
+			time.Sleep(2 * lookEvery)
+		}
+		l.w.connection(errUnreachable)
+		close(answer)
+		synctest.Wait()
+		expect.That(t, asked == 1 && !feed.isOpen(), "%d looks, the late feed is open: %v", asked, feed.isOpen())
+	})
+}
 
 // watch reports each change once, and goes on after a restart of the server. The leader of a bucket that is
 // deleted may lead until its lease is over, and no line advises to make the bucket before that.
@@ -71,7 +406,7 @@ func TestWatch_DeafFeedEndsNoLease(t *testing.T) {
 	})
 }
 
-// deaf is a connection to a server that gets only what it hears.
+// deaf is a connection to a server that gets only a part of what is written.
 type deaf struct {
 	net.Conn
 	hears func(b []byte) bool

@@ -95,9 +95,7 @@ func TestWatch_RestoresTerminal(t *testing.T) {
 				"%v: the settings are\n%+v\nnot\n%+v", err, after, before)
 			_ = far.Close()
 			<-read
-			if !strings.HasSuffix(screen.text(), leaveScreen) {
-				t.Errorf("it ends with %q", screen.text()[max(0, len(screen.text())-80):])
-			}
+			expect.That(t, strings.HasSuffix(screen.text(), leaveScreen), "it ends with %q", screen.text()[max(0, len(screen.text())-80):])
 		})
 	}
 }
@@ -123,5 +121,37 @@ func TestWatch_TerminalLostOrStuck(t *testing.T) {
 			expect.Must(t, err == nil && string(b) == enterScreen, "%v: %q", err, b)
 			end(t, near, cmd)
 		})
+	}
+}
+
+// A command asks a question on a terminal, and reads the answer there. Without a terminal, or without
+// standard input, it does not ask.
+func TestConfirm_OnTerminal(t *testing.T) {
+	url := startServer(t).ClientURL()
+	newBucket(t, url, "elections", leader.BucketConfig{})
+	c := campaigns(t, url, "elections", "billing", leader.Config{ID: "a"})
+	args := []string{"step-down", "billing", "--force", "-s", url}
+	fails(t, natsleader(t, args...), exitUsage, "--force needs --yes where it cannot ask")
+	closed := natsleader(t)
+	closed.Path, closed.Args = "/bin/sh", append([]string{"sh", "-c", `exec "$@" <&-`, "sh", binary}, args...)
+	fails(t, closed, exitUsage, "--force needs --yes where it cannot ask")
+	expect.Must(t, c.IsLeader(), "the key was deleted")
+	for _, x := range []struct {
+		answer string
+		code   int
+		says   string
+	}{{"n", exitFailed, "natsleader: error: nothing was deleted"}, {"y", 0, "deleted"}} {
+		near, far := terminal(t, 24, 80)
+		cmd := natsleader(t, args...)
+		cmd.Stdin = far
+		out := started(t, cmd)
+		out.says(t, "- Until then nobody leads.") // the prompt follows, in a line without an end
+		_, err := near.WriteString(x.answer + "\n")
+		expect.Must(t, err == nil, "%v", err)
+		code := endOf(t, cmd)
+		<-out.ended
+		if code != x.code || !strings.HasSuffix(out.text(), x.says) {
+			t.Errorf("%q: exit code %d\n%s", x.answer, code, out.text())
+		}
 	}
 }

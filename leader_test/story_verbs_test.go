@@ -306,11 +306,12 @@ func (s *stage) call(who, name string, f func() (any, error)) {
 	synctest.Wait()
 }
 
-// errorNames returns the names of the errors that an error is, and otherwise its text.
+// errorNames returns the names of the errors that an error is, and otherwise its text. Whether a request
+// that is not answered ends by its own limit or by that of its caller is chance if both end at one instant.
 func errorNames(err error) string {
 	name := causeName(err)
 	for _, of := range []error{context.Canceled, context.DeadlineExceeded} {
-		if errors.Is(err, of) && name != fmt.Sprint(err) {
+		if errors.Is(err, of) && name != fmt.Sprint(err) && name != "unreachable" {
 			name += " and " + of.Error()
 		}
 	}

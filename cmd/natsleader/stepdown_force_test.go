@@ -49,7 +49,9 @@ func TestStepDownForce_DeletesKey(t *testing.T) {
 			begun := time.Now()
 			w.prompt(line)
 			<-term.Context().Done()
-			w.notef("# a finds out after %v, from the feed\n", time.Since(begun))
+			d := time.Since(begun)
+			expect.That(w, d < time.Second, "a finds out after %v, by its next renewal", d)
+			w.notef("# a finds out from the feed\n")
 			time.Sleep(time.Minute)
 		}
 	})

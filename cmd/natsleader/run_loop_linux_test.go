@@ -265,7 +265,7 @@ func (s *story) step(step string) {
 		s.immortal.Store(true)
 	case "dies": // the supervisor
 		s.process.die()
-	case "transfer": // to whoever waits
+	case "transfer": // to the candidate that waits
 		go func() { _ = s.store.StepDown("jobs") }()
 	case "follower":
 		c := expect.Got(leader.Campaign(s.Context(), s.store.Link("b"), "jobs", leader.Config{ID: "b"}))(s.T)

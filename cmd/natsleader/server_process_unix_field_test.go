@@ -163,8 +163,8 @@ func clusterOfThree(t *testing.T) (parts []string) {
 	return parts
 }
 
-// trio is a cluster of three servers, s1, s2 and s3, which sync every write. They know the users candidate and operator,
-// who is of the system account. Who gives no name may do everything.
+// trio is a cluster of three servers, s1, s2 and s3, which sync every write. They know the users candidate and operator.
+// The operator is of the system account. A client without a user name may do everything.
 type trio struct {
 	*testing.T
 	servers []*serverProcess

@@ -238,8 +238,8 @@ over to the candidate with that ID, which leads after two round trips; without a
 ID to the next of the roster. All others wait for a moment before they try. The
 one that has handed over stays a candidate.
 
-The exit code is 1 if nobody leads, the leader refuses, nobody of that ID stands,
-or another leads then; 69 if the leader does not answer; and 124 if it has not
+The exit code is 1 if there is no leader, the leader refuses, no candidate with that
+ID waits, or another leads then; 69 if the leader does not answer; and 124 if it has not
 handed over in time.
 
   natsleader transfer billing web-2

@@ -38,7 +38,8 @@ type Machine struct {
 	state State
 	value string // published with the lease
 
-	// The parts. Each states its invariant, and only its own methods write its fields.
+	// The parts. Each states its invariant. A change that the invariant is about is a method of the part, and the
+	// tests look for a broken invariant after each step.
 	bucket bucketView
 	feed   feedHealth
 	key    keyView

@@ -190,19 +190,27 @@ func TestCreateStream_Invalid(t *testing.T) {
 		text       string
 	}{
 		{
-			"the server's rules", config{Subjects: orders, AllowMsgSchedules: true}, config{Discard: jetstream.DiscardNew},
+			"the server's rules",
+			config{Subjects: orders, AllowMsgSchedules: true},
+			config{Discard: jetstream.DiscardNew},
 			leader.ErrIncompatibleBucket, refuses,
 		},
 		{
-			"replicas", config{}, config{Subjects: orders, Replicas: 3},
+			"replicas",
+			config{},
+			config{Subjects: orders, Replicas: 3},
 			leader.ErrInvalidConfig, "Replicas is more than the server can keep",
 		},
 		{
-			"subjects of another stream", config{}, config{Subjects: []string{"taken.>"}},
+			"subjects of another stream",
+			config{},
+			config{Subjects: []string{"taken.>"}},
 			leader.ErrIncompatibleBucket, refuses,
 		},
 		{
-			"a storage that cannot be changed", config{Subjects: orders, Storage: jetstream.MemoryStorage}, config{},
+			"a storage that cannot be changed",
+			config{Subjects: orders, Storage: jetstream.MemoryStorage},
+			config{},
 			leader.ErrIncompatibleBucket, "stream ORDERS exists and is stored in Memory, which cannot be changed to File",
 		},
 	} {

@@ -213,7 +213,7 @@ func TestOpen_Invalid(t *testing.T) {
 				return err
 			},
 			"no writer":           func() error { _, err := (&BucketBatch{}).Commit(d.Context()); return err },
-			"an unguarded bucket": func() error { return aPut(d.Context(), &BucketWriter{b: d.bucket}) },
+			"an unguarded bucket": func() error { return (&BucketWriter{b: d.bucket}).Delete(d.Context(), "k") },
 			"the guard's key":     func() error { return d.w.Delete(d.Context(), DefaultGuardKey) },
 			"a long key to write": func() error { return d.w.Purge(d.Context(), strings.Repeat("k", 1025)) },
 		} {
@@ -260,7 +260,7 @@ func TestCreate_FirstSequence(t *testing.T) {
 				_, err := CreateStream(d.Context(), d.js, jetstream.StreamConfig{Name: "S", FirstSeq: wish}, "g")
 				return err
 			})
-			c.is(0)
+			c.is(0, nil)
 			want := jetstream.StreamConfig{Name: "S", Subjects: []string{"S", "g"}, AllowAtomicPublish: true, FirstSeq: wish}
 			if wish == 0 {
 				want.FirstSeq = uint64(d.zero.UnixMicro())
@@ -281,26 +281,29 @@ func TestCreate_FirstSequence(t *testing.T) {
 	})
 }
 
-// A new bucket is as js.CreateKeyValue makes it, and takes batches.
-func TestCreateBucket_Settings(t *testing.T) {
+// A batch with messages that cannot be written is rejected as a whole, with the error of the first of
+// them.
+func TestStreamBatch_FirstError(t *testing.T) {
+	fine := &nats.Msg{Subject: "$KV.B.a"}
+	scheduled := &nats.Msg{Subject: "$KV.B.a", Header: nats.Header{"Nats-Schedule": {"x"}}}
+	noSequence := &nats.Msg{Subject: "$KV.B.a", Header: nats.Header{jetstream.ExpectedLastSubjSeqHeader: {"x"}}}
 	atDesk(t, 1, func(d *desk) {
-		var made jetstream.StreamConfig
-		d.follow(func(m *nats.Msg, _ int) []byte {
-			switch {
-			case strings.HasPrefix(m.Subject, "$JS.API.STREAM.INFO."):
-				return refusal(404, jsapi.CodeStreamNotFound, "stream not found")
-			case strings.HasPrefix(m.Subject, "$JS.API.STREAM.CREATE."):
-				_ = json.Unmarshal(m.Data, &made)
-				return encode(map[string]any{"config": made})
+		for _, k := range []struct {
+			says     string
+			messages []*nats.Msg
+		}{
+			{"the message is nil", []*nats.Msg{nil, noSequence, scheduled}},
+			{"the message is nil", []*nats.Msg{fine, nil, scheduled}},
+			{"carries no guard", []*nats.Msg{scheduled, fine}},
+			{"is not a sequence", []*nats.Msg{noSequence, nil}},
+		} {
+			b := d.streamWriter().Batch()
+			for _, m := range k.messages {
+				b.PublishMsg(m)
 			}
-			return nil
-		})
-		_, err := CreateBucket(d.Context(), d.js, jetstream.KeyValueConfig{Bucket: "B", History: 64, TTL: time.Hour, Compression: true, LimitMarkerTTL: time.Minute})
-		d.ok(err)
-		want := jetstream.StreamConfig{
-			Name: "KV_B", Subjects: []string{"$KV.B.>"}, MaxMsgsPerSubject: 64, MaxAge: time.Hour, Discard: jetstream.DiscardNew, AllowRollup: true, DenyDelete: true, AllowDirect: true,
-			Compression: jetstream.S2Compression, AllowMsgTTL: true, SubjectDeleteMarkerTTL: time.Minute, AllowAtomicPublish: true, FirstSeq: uint64(d.zero.UnixMicro()),
+			check.Says(t, check.Err(b.Commit(d.Context())), leader.ErrInvalidConfig, k.says)
 		}
-		check.That(t, reflect.DeepEqual(made, want), "%+v, want\n%+v", made, want)
+		check.Is(t, check.Err((&StreamBatch{}).Commit(d.Context())), leader.ErrInvalidConfig)
+		check.Equal(t, d.came(), "", "written: %s")
 	})
 }

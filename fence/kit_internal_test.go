@@ -1,11 +1,10 @@
 package fence
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,7 +38,6 @@ type desk struct {
 	rule    func(m *nats.Msg, nth int) []byte // the reply; nil: as a stream replies
 	tries   int                               // to write, single or batch; the rule has their number, or 0
 	got     []*nats.Msg                       // writes, in the order of their arrival
-	at      []time.Duration                   // when they came
 	asked   []string                          // the API requests
 	conf    jetstream.StreamConfig
 	cluster *jetstream.ClusterInfo
@@ -93,7 +91,7 @@ func atDesk(t *testing.T, replicas int, f func(d *desk)) {
 		defer s.Shutdown()
 		d.s = s
 		d.nc = d.dial("writer")
-		defer d.nc.Close()
+		defer func() { d.nc.Close() }() // a test may have taken another user
 		d.replier = d.dial("replier")
 		defer d.replier.Close()
 		for _, subject := range []string{">", "$SYS.REQ.ACCOUNT.PING.STATZ"} {
@@ -139,7 +137,7 @@ func (d *desk) serve(m *nats.Msg) {
 	if strings.HasPrefix(m.Subject, "$JS.API.") || strings.HasPrefix(m.Subject, "$SYS.") {
 		d.asked = append(d.asked, m.Subject)
 	} else {
-		d.got, d.at = append(d.got, m), append(d.at, time.Since(d.zero))
+		d.got = append(d.got, m)
 		if len(d.got) > 5000 { // it would never end, and no time passes
 			d.Errorf("more and more writes of %s", m.Subject)
 			go d.nc.Close()
@@ -159,13 +157,6 @@ func (d *desk) serve(m *nats.Msg) {
 	if m.Reply != "" && string(reply) != string(silence) {
 		_ = m.Respond(reply)
 	}
-}
-
-// answer replies to a write whose reply a rule has held back.
-func (d *desk) answer(m *nats.Msg) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	_ = m.Respond(d.apply(m))
 }
 
 // apply does what a stream does with a message, and returns its reply. d is locked.
@@ -257,16 +248,8 @@ func (d *desk) came() string {
 	for _, m := range d.got {
 		all = append(all, strings.TrimPrefix(m.Subject, "$KV.B.")+"="+string(m.Data))
 	}
-	d.got, d.at, d.asked = nil, nil, nil
+	d.got, d.asked = nil, nil
 	return strings.Join(all, " ")
-}
-
-// reads returns how many messages were read since came was called.
-func (d *desk) reads() int {
-	synctest.Wait()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return strings.Count(strings.Join(d.asked, " "), "STREAM.MSG.GET.")
 }
 
 func encode(v any) []byte {
@@ -290,6 +273,19 @@ var (
 	refused = refusal(400, 10164, "wrong last sequence")
 )
 
+const guardSubject = "$KV.B.natsleader.guard"
+
+// named is the refusal that names a sequence.
+func named(sequence string) []byte { return refusal(400, 10071, "wrong last sequence: "+sequence) }
+
+// streamWriter returns a writer of messages to the bucket's stream.
+func (d *desk) streamWriter() *StreamWriter {
+	d.Helper()
+	s := check.Got(OpenStream(d.js, "KV_B", guardSubject))(d)
+	check.OK(d, check.Err(s.settings(d.Context())))
+	return &StreamWriter{s: s, l: &writeQueue{s: &s.guardedStream, f: &d.term}}
+}
+
 // call is a write that was begun.
 type call struct {
 	d     *desk
@@ -311,36 +307,14 @@ func (d *desk) begin(f func() error) *call {
 	return c
 }
 
-// is reports whether the call has ended at that time with that error, and with no other of
-// those that say what became of the write. A nil error is success.
-func (c *call) is(at time.Duration, want ...error) {
-	c.d.Helper()
-	want = slices.DeleteFunc(want, func(e error) bool { return e == nil })
-	synctest.Wait()
-	c.d.mu.Lock()
-	defer c.d.mu.Unlock()
-	switch {
-	case !c.ended:
-		c.d.Fatalf("it has not ended after %v", time.Since(c.d.zero))
-	case c.after != at:
-		c.d.Errorf("it ended after %v, want %v: %v", c.after, at, c.err)
-	case len(want) == 0 && c.err != nil:
-		c.d.Errorf("%v", c.err)
-	}
-	for _, e := range want {
-		check.That(c.d, errors.Is(c.err, e), "%v, want %v", c.err, e)
-	}
-	check.That(c.d, !errors.Is(c.err, ErrUnknownOutcome) || errors.Is(errors.Join(want...), ErrUnknownOutcome),
-		"the outcome is unknown: %v", c.err)
-}
-
-// waits fails the test if the call has ended.
-func (c *call) waits() {
+// is fails the test unless the call has ended at that time with that error. A nil error is success.
+func (c *call) is(at time.Duration, want error) {
 	c.d.Helper()
 	synctest.Wait()
 	c.d.mu.Lock()
 	defer c.d.mu.Unlock()
-	check.Must(c.d, !c.ended, "it has ended after %v: %v", c.after, c.err)
+	check.Must(c.d, c.ended && c.after == at && errors.Is(c.err, want),
+		"ended %v after %v, want %v: %v, want %v", c.ended, c.after, at, c.err, want)
 }
 
 // until lets time pass until d.
@@ -352,68 +326,6 @@ func (d *desk) until(at time.Duration) {
 	synctest.Wait()
 }
 
-// idle fails the test unless the queue is as if nothing had been written, and takes a batch
-// at once.
-func (d *desk) idle() {
-	d.Helper()
-	d.follow(nil)
-	synctest.Wait()
-	l := d.w.l
-	l.mu.Lock()
-	busy, direct, waits, landed := l.busy, l.direct, len(l.queue), l.directDone
-	l.mu.Unlock()
-	check.Must(d, !busy && direct == 0 && waits == 0 && landed == nil,
-		"the queue is not idle: busy %v, %d turns, %d in line, a wait for their end %v", busy, direct, waits, landed != nil)
-	d.within(0, aBatch(new([]uint64), "x", "y")).is(time.Since(d.zero))
-}
-
-// write begins a Put.
-func (d *desk) write(key, value string) *call {
-	return d.begin(func() error {
-		_, err := d.w.Put(d.Context(), key, []byte(value))
-		return err
-	})
-}
-
-// within begins a write that has so much time, or any time if that is 0.
-func (d *desk) within(limit time.Duration, write func(ctx context.Context, w *BucketWriter) error) *call {
-	return d.begin(func() error {
-		ctx := d.Context()
-		if limit > 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, limit)
-			defer cancel()
-		}
-		return write(ctx, d.w)
-	})
-}
-
-func aPut(ctx context.Context, w *BucketWriter) error {
-	_, err := w.Put(ctx, "k", nil)
-	return err
-}
-
-func aCreate(ctx context.Context, w *BucketWriter) error {
-	_, err := w.Create(ctx, "k", nil)
-	return err
-}
-
-// aBatch returns a batch of Puts: key, or key=value.
-func aBatch(revisions *[]uint64, puts ...string) func(ctx context.Context, w *BucketWriter) error {
-	return func(ctx context.Context, w *BucketWriter) (err error) {
-		b := w.Batch()
-		for _, put := range puts {
-			key, value, _ := strings.Cut(put, "=")
-			b.Put(key, []byte(value))
-		}
-		*revisions, err = b.Commit(ctx)
-		return err
-	}
-}
-
-// pair begins a batch of two writes of a key.
-func (d *desk) pair(key string) *call { return d.within(0, aBatch(new([]uint64), key+"=1", key+"=2")) }
-
 // term implements [backend.Fence]: a term whose guard has the value "mine".
 type term struct {
 	lock     sync.Mutex
@@ -423,6 +335,13 @@ type term struct {
 	suspects int
 	over     chan struct{}
 	value    []byte
+	watch    func(text string) // is called when the guard moves or is reported; nil: is not
+}
+
+func (f *term) watched(text string) {
+	if f.watch != nil {
+		f.watch(text)
+	}
 }
 
 func (f *term) Current() (uint64, <-chan struct{}) {
@@ -436,6 +355,7 @@ func (f *term) Move(revision uint64, anew bool) {
 	defer f.lock.Unlock()
 	if revision > f.revision || anew {
 		f.revision = revision
+		f.watched(fmt.Sprintf("the guard is at %d", revision))
 		close(f.moved)
 		f.moved = make(chan struct{})
 	}
@@ -470,12 +390,7 @@ func (f *term) Suspect() {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	f.suspects++
-}
-
-func (f *term) suspected() int {
-	f.lock.Lock()
-	defer f.lock.Unlock()
-	return f.suspects
+	f.watched("the guard is reported")
 }
 
 func (f *term) Over() <-chan struct{}        { return f.over }

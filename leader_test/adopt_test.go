@@ -143,19 +143,6 @@ func TestCreateBucket_LowersNoMaxLease(t *testing.T) {
 	}
 }
 
-// CreateBucket refuses a MaxLease that cannot work.
-func TestCreateBucket_InvalidMaxLease(t *testing.T) {
-	bubble(t, func(w *world) {
-		for d, text := range map[time.Duration]string{
-			time.Millisecond: "MaxLease 1ms is less than 100ms", 1000 * time.Hour: "MaxLease 1000h0m0s is more than 24h0m0s",
-		} {
-			_, err := leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", MaxLease: d})
-			check.That(t, errors.Is(err, leader.ErrInvalidConfig) && strings.HasSuffix(err.Error(), text),
-				"%v: %v", d, err)
-		}
-	})
-}
-
 // The roster of a bucket is no bucket for elections, whichever way it was opened. Nothing is
 // written to it.
 func TestRosterBucket_HoldsNoElections(t *testing.T) {

@@ -39,21 +39,6 @@ func TestEnsure_Denied(t *testing.T) {
 	check.That(t, faults == 1, "%d faults, want one", faults)
 }
 
-// A client that may create the bucket needs no other permission than a candidate's for that.
-func TestEnsure_PermissionsAreEnough(t *testing.T) {
-	t.Parallel()
-	u := permRoster(permAnnouncer(permList("a", "a", false), "a"), "a")
-	u.pub = append(u.pub, "$JS.API.STREAM.CREATE.KV_E", "$JS.API.STREAM.CREATE.KV_E_roster")
-	h := permServer(t, u)
-	nc := permDial(t, h, "a")
-	b := check.Got(leader.EnsureBucket(tcpJS(t, nc), leader.BucketConfig{Name: "E", Roster: true}))(t)
-	a := tcpElectionOf(t, "a").stand(b, leader.Config{Roster: true})
-	tcpTerm(a)
-	check.OK(t, a.Stop(t.Context()))
-	tcpNoFaults(t, a)
-	permDenials(t, nc)
-}
-
 // The bucket has three replicas, and one server of the cluster is up at first.
 func TestEnsure_ClusterComesLate(t *testing.T) {
 	t.Parallel()

@@ -278,18 +278,22 @@ func TestEnsure_ReadersCreateNothing(t *testing.T) {
 	})
 }
 
-// Settings that cannot work are an error of EnsureBucket.
+// Settings that cannot work are an error of EnsureBucket, and of CreateBucket.
 func TestEnsure_InvalidConfig(t *testing.T) {
 	bubble(t, func(w *world) {
 		for text, cfg := range map[string]leader.BucketConfig{
-			`bucket "a.b" is not`:               {Name: "a.b"},
-			`Replicas 2 is not 1, 3 or 5`:       {Name: "E", Replicas: 2},
-			`MaxLease -1s is negative`:          {Name: "E", MaxLease: -time.Second},
-			`Adopt is for CreateBucket`:         {Name: "E", Adopt: true},
-			`MaxLease 10s is not less than TTL`: {Name: "E", MaxLease: 10 * time.Second, TTL: 10 * time.Second},
+			`bucket "a.b" is not`:                   {Name: "a.b"},
+			`Replicas 2 is not 1, 3 or 5`:           {Name: "E", Replicas: 2},
+			`MaxLease -1s is negative`:              {Name: "E", MaxLease: -time.Second},
+			`MaxLease 1ms is less than 100ms`:       {Name: "E", MaxLease: time.Millisecond},
+			`MaxLease 1000h0m0s is more than 24h0m`: {Name: "E", MaxLease: 1000 * time.Hour},
+			`MaxLease 10s is not less than TTL`:     {Name: "E", MaxLease: 10 * time.Second, TTL: 10 * time.Second},
 		} {
 			check.Says(w, check.Err(leader.EnsureBucket(w.ops.js, cfg)), leader.ErrInvalidConfig, text)
+			check.Says(w, check.Err(leader.CreateBucket(w.Context(), w.ops.js, cfg)), leader.ErrInvalidConfig, text)
 		}
+		adopt := leader.BucketConfig{Name: "E", Adopt: true}
+		check.Says(w, check.Err(leader.EnsureBucket(w.ops.js, adopt)), leader.ErrInvalidConfig, `Adopt is for CreateBucket`)
 		check.Is(w, check.Err(leader.EnsureBucket(nil, leader.BucketConfig{Name: "E"})), leader.ErrInvalidConfig)
 	})
 }

@@ -83,26 +83,6 @@ func TestGuardRaise_OneRoundTrip(t *testing.T) {
 	}
 }
 
-// A candidate that cannot raise its guard within a lease hands over.
-func TestGuardRaise_DeniedHandsOver(t *testing.T) {
-	k, orders := guardedKit(t, 0, 1)
-	orders[0].Link("a").FailWrites(-1, leader.ErrPermission)
-	a, wa := k.stand("a", guarding("a", orders...))
-	k.clock.Settle()
-	_, wb := k.stand("b", guarding("b", orders...))
-	k.clock.Advance(15*time.Second - 1)
-	wb.ExpectExactly(leadertest.Observed("a"))
-	check.Must(t, a.State() == leader.StatePending && !a.IsLeader(), "%v", a.State())
-	k.clock.Advance(1)
-	wb.Expect(leadertest.Elected())
-	k.stands(orders[0], wb.Term().Token())
-	wa.Expect(leadertest.Pending(), leadertest.Faulted(leader.ErrPermission), leadertest.Observed("b"))
-	k.store.Link("b").Close()
-	orders[0].Link("a").Heal()
-	k.clock.Advance(15 * time.Second)
-	wa.Expect(leadertest.Elected())
-}
-
 // A candidate that stops before its guard is raised releases the key.
 func TestStop_BeforeGuardIsRaised(t *testing.T) {
 	k, orders := guardedKit(t, 0, 1)
@@ -113,50 +93,6 @@ func TestStop_BeforeGuardIsRaised(t *testing.T) {
 	check.OK(t, a.Stop(t.Context())) // without moving the clock
 	wb.Expect(leadertest.Elected())
 	wa.ExpectExactly(leadertest.Pending(), leadertest.Faulted(leader.ErrUnreachable))
-}
-
-// A guard that was raised too late does not make a leader. The guard is raised, and the
-// lease has run out meanwhile.
-func TestGuardRaise_TooLate(t *testing.T) {
-	k, orders := guardedKit(t, 0, 1)
-	orders[0].Link("a").ApplyLate(1, time.Hour) // and later requests wait
-	a, wa := k.stand("a", guarding("a", orders...))
-	k.clock.Settle()
-	orders[0].Link("a").Freeze()
-	k.store.Link("a").Cut()
-	k.clock.Advance(13 * time.Second)
-	orders[0].Link("a").Thaw()
-	k.clock.Settle()
-	k.stands(orders[0], 1)
-	check.Must(t, !a.IsLeader(), "it leads, and its lease is over")
-	k.store.Link("a").Restore()
-	k.clock.Advance(time.Minute)
-	wa.Expect(leadertest.Elected())
-	k.stands(orders[0], wa.Term().Token())
-}
-
-// A leader raises a guard again that was deleted, overwritten or erased.
-func TestGuard_DeletedIsRaisedAgain(t *testing.T) {
-	for what, harm := range map[string]func(s *leadertest.Store){
-		"deleted":     func(s *leadertest.Store) { s.Delete(fence.DefaultGuardKey) },
-		"overwritten": func(s *leadertest.Store) { s.Put(fence.DefaultGuardKey, []byte("junk")) },
-		"erased": func(s *leadertest.Store) {
-			check.Is(t, s.Erase(fence.DefaultGuardKey), nil)
-		},
-	} {
-		t.Run(what, func(t *testing.T) {
-			k, orders := guardedKit(t, 0, 1)
-			_, wa := k.lead(guarding("a", orders...))
-			before := fenceAt(t, wa, orders[0])
-			harm(orders[0])
-			k.clock.Advance(15 * time.Second) // it looks once per lease
-			wa.ExpectExactly(faulted(leader.ErrDeleted, guardDeleted))
-			k.stands(orders[0], wa.Term().Token())
-			after := fenceAt(t, wa, orders[0])
-			check.That(t, after > before && after == orders[0].Entry(fence.DefaultGuardKey).Revision,
-				"the fence was at %d and is at %d", before, after)
-		})
-	}
 }
 
 // The fence of a term follows a guard that is raised in a bucket made anew. The stream
@@ -180,19 +116,6 @@ func TestFence_RecreatedGuard(t *testing.T) {
 	}
 }
 
-// Only a candidate that leads raises a guard again.
-func TestGuard_OnlyLeaderRaises(t *testing.T) {
-	k, orders := guardedKit(t, 0, 1)
-	_, wa := k.lead(guarding("a", orders...))
-	k.store.Link("a").Cut()
-	k.clock.Advance(12 * time.Second)
-	wa.Expect(leadertest.Fenced(leader.ErrLeaseExpired))
-	deleted := orders[0].Delete(fence.DefaultGuardKey)
-	k.clock.Advance(time.Minute)
-	e := orders[0].Entry(fence.DefaultGuardKey)
-	check.That(t, e.Revision == deleted, "somebody has raised the guard: %s", e.Value)
-}
-
 // A leader that is overtaken at its guard begins a term with a greater token.
 func TestGuard_Overtaken(t *testing.T) {
 	k, orders := guardedKit(t, 0, 2)
@@ -207,45 +130,6 @@ func TestGuard_Overtaken(t *testing.T) {
 	for _, s := range orders {
 		k.stands(s, 42)
 	}
-}
-
-// A bucket made anew does not remember the tokens, but the guard does.
-func TestGuard_RemembersTokens(t *testing.T) {
-	k, orders := guardedKit(t, 0, 1)
-	orders[0].Put(fence.DefaultGuardKey, []byte(`{"v":1,"election":"e","token":41,"id":"x","session":"X"}`))
-	_, wa := k.lead(guarding("a", orders...))
-	if wa.Term().Token() != 42 || k.clock.Elapsed() != 0 {
-		t.Errorf("token %d after %v", wa.Term().Token(), k.clock.Elapsed())
-	}
-	k.stands(orders[0], 42)
-}
-
-// A candidate does not change the guard of another election.
-func TestGuard_ForeignIsLeftAlone(t *testing.T) {
-	k, orders := guardedKit(t, 0, 1)
-	other := orders[0].Put(fence.DefaultGuardKey, []byte(`{"v":1,"election":"other","token":1,"id":"x","session":"X"}`))
-	_, wa := k.stand("a", guarding("a", orders...))
-	k.clock.Advance(time.Minute)
-	wa.ExpectExactly(faulted(leader.ErrIncompatibleBucket, guardTaken)) // before it tries for the key
-	e := orders[0].Entry(fence.DefaultGuardKey)
-	check.Must(t, e.Revision == other, "it was overwritten: %s", e.Value)
-	orders[0].Delete(fence.DefaultGuardKey)
-	k.clock.Advance(time.Minute)
-	wa.Expect(leadertest.Elected())
-}
-
-// A candidate whose guard is unfit does not try for the key.
-func TestGuard_UnfitBarsCandidate(t *testing.T) {
-	k, orders := guardedKit(t, 0, 2)
-	orders[1].Link("a").FailSettings(-1, leader.ErrIncompatibleBucket)
-	_, wa := k.stand("a", guarding("a", orders...))
-	k.clock.Advance(time.Minute)
-	wa.ExpectExactly(leadertest.Faulted(leader.ErrIncompatibleBucket))
-	n := k.store.Link("a").Requests().Writes
-	check.Must(t, n == 0, "%d writes", n)
-	orders[1].Link("a").Heal()
-	k.clock.Advance(10 * time.Second)
-	wa.Expect(leadertest.Elected())
 }
 
 // A guard is checked again after a reconnection.
@@ -341,15 +225,6 @@ func TestGuardRaise_LateIsHarmless(t *testing.T) {
 	check.Equal(t, orders[0].Entry(fence.DefaultGuardKey).Revision, 2, "the guard was raised %d times")
 }
 
-// A term has fences for its own guards only.
-func TestTerm_KnowsOnlyItsGuards(t *testing.T) {
-	k, stores := guardedKit(t, 0, 2)
-	_, wa := k.lead(guarding("a", stores[0]))
-	check.Equal(t, fenceAt(t, wa, stores[0]), 1, "at revision %d")
-	revision, ok := wa.Term().Fence(stores[1].Link("a").Guard())
-	check.That(t, !ok, "it has a fence at another's guard: %d", revision)
-}
-
 // A leader reads its guard once in a lease, checks it once a minute, and reports an
 // outage once.
 func TestGuard_CostsFewRequests(t *testing.T) {
@@ -387,4 +262,39 @@ func TestGuardRaise_DeniedBacksOff(t *testing.T) {
 	check.That(t, n <= 20, "%d raises in 10 s", n)
 	wa.Ignore(leadertest.Observed())
 	wa.ExpectExactly(leadertest.Pending(), leadertest.Faulted(leader.ErrPermission))
+}
+
+// A candidate whose guard is unfit, or another election's, does not try for the key, and does not
+// change the guard.
+func TestGuard_UnfitBarsCandidate(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil, mend func(s *leadertest.Store)
+		text        string
+	}{
+		"unfit": {
+			func(s *leadertest.Store) { s.Link("a").FailSettings(-1, leader.ErrIncompatibleBucket) },
+			func(s *leadertest.Store) { s.Link("a").Heal() }, "",
+		},
+		"another election's": {
+			func(s *leadertest.Store) {
+				s.Put(fence.DefaultGuardKey, []byte(`{"v":1,"election":"other","token":1,"id":"x","session":"X"}`))
+			},
+			func(s *leadertest.Store) { s.Delete(fence.DefaultGuardKey) }, guardTaken,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k, orders := guardedKit(t, 0, 2)
+			c.spoil(orders[1])
+			before := orders[1].Entry(fence.DefaultGuardKey).Revision
+			_, wa := k.stand("a", guarding("a", orders...))
+			k.clock.Advance(time.Minute)
+			wa.ExpectExactly(faulted(leader.ErrIncompatibleBucket, c.text))
+			writes := k.store.Link("a").Requests().Writes
+			after := orders[1].Entry(fence.DefaultGuardKey).Revision
+			check.That(t, writes == 0 && after == before, "%d writes, the guard at %d was at %d", writes, after, before)
+			c.mend(orders[1])
+			k.clock.Advance(time.Minute)
+			wa.Expect(leadertest.Elected())
+		})
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -52,34 +51,23 @@ func (w *world) refused(err, want error) {
 	}
 }
 
-// A writer stores the messages that the bucket of nats.go would store.
+// A writer stores the messages that the bucket of nats.go would store. TestParity_GuardedWrites has the
+// errors of conditions that do not hold.
 func TestBucketWriter_MatchesKV(t *testing.T) {
 	inSealed(t, func(w *world) {
 		kv := w.orders()
 		a := w.guard("a", "orders")
 		w.at(time.Second)
 		ctx, put := w.Context(), a.writer(t)
-
 		rev := check.Got(put.Put(ctx, "k", []byte("1")))(w)
 		e := check.Got(kv.Get(ctx, "k"))(w)
-		check.That(t, e.Revision() == rev && string(e.Value()) == "1",
-			"revision %d is %q, Put said %d", e.Revision(), e.Value(), rev)
-		rev2 := check.Got(put.Update(ctx, "k", []byte("2"), rev))(w)
-		_, err := put.Update(ctx, "k", []byte("x"), rev)
-		w.refused(err, jetstream.ErrKeyRevisionMismatch)
-		_, err = put.Create(ctx, "k", []byte("x"))
-		w.refused(err, jetstream.ErrKeyExists)
-		_, err = put.Update(ctx, "none", []byte("x"), rev)
-		w.refused(err, jetstream.ErrKeyRevisionMismatch)
+		check.Equal(t, e.Revision(), rev, "revision %d")
+		check.Got(put.Update(ctx, "k", []byte("2"), rev))(w)
 		w.ok(put.Delete(ctx, "k"))
-		rev3, err := put.Create(ctx, "k", []byte("3")) // a deleted key does not exist
-		w.ok(err)
-		got := w.history(kv, "k")
-		check.That(t, got == "1 2 KeyValueDeleteOp 3" && rev3 > rev2, "%q, revision %d after %d", got, rev3, rev2)
+		check.Got(put.Create(ctx, "k", []byte("3")))(w)
+		check.Equal(t, w.history(kv, "k"), "1 2 KeyValueDeleteOp 3", "%q")
 		w.ok(put.Purge(ctx, "k"))
 		check.Equal(t, w.history(kv, "k"), "KeyValuePurgeOp", "%q")
-		_, err = put.Update(ctx, "zero", []byte("1"), 0) // there is none
-		w.ok(err)
 		w.guarded(kv, a)
 	})
 }
@@ -129,57 +117,34 @@ func TestBatch_IsAtomic(t *testing.T) {
 	})
 }
 
+// A StreamWriter publishes messages with their headers, one by one and in batches, until its term ends.
 func TestStreamWriter_Publishes(t *testing.T) {
 	inSealed(t, func(w *world) {
-		s, err := w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log.>"}, AllowAtomicPublish: true})
-		w.ok(err)
+		conf := jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log.>"}, AllowAtomicPublish: true}
+		s := check.Got(w.ops.js.CreateStream(w.Context(), conf))(w)
 		g := check.Got(fence.OpenStream(w.ops.js, "LOG", "log.guard"))(w)
 		a := w.standAs(leader.Config{ID: "a", Guards: []leader.Guard{g}})
 		w.at(time.Second)
 		ctx, pub := w.Context(), g.Writer(a.lastTerm(t))
 		one := check.Got(pub.Publish(ctx, "log.a", []byte("1")))(w)
-		id := &nats.Msg{Subject: "log.a", Header: nats.Header{"Nats-Msg-Id": {"id"}, "X": {"y"}}, Data: []byte("2")}
-		two := check.Got(pub.PublishMsg(ctx, id))(w)
-		again := check.Got(pub.PublishMsg(ctx, id))(w)
-		if two.Duplicate || !again.Duplicate || again.Sequence != two.Sequence || two.Sequence != one.Sequence+1 {
-			t.Errorf("%+v, %+v, %+v", one, two, again)
-		}
+		named := &nats.Msg{Subject: "log.a", Header: nats.Header{"Nats-Msg-Id": {"id"}, "X": {"y"}}, Data: []byte("2")}
+		two := check.Got(pub.PublishMsg(ctx, named))(w)
+		again := check.Got(pub.PublishMsg(ctx, named))(w)
+		check.That(t, !two.Duplicate && again.Duplicate && again.Sequence == two.Sequence && two.Sequence == one.Sequence+1,
+			"%+v, %+v, %+v", one, two, again)
 		m := check.Got(s.GetMsg(ctx, two.Sequence))(w)
 		check.That(t, m.Header.Get("X") == "y" && string(m.Data) == "2", "%v %q", m.Header, m.Data)
-
-		at := func(seq uint64) *nats.Msg {
-			return &nats.Msg{Subject: "log.a", Header: nats.Header{"Nats-Expected-Last-Subject-Sequence": {strconv.FormatUint(seq, 10)}}}
-		}
-		three := check.Got(pub.PublishMsg(ctx, at(two.Sequence)))(w)
-		_, err = pub.PublishMsg(ctx, at(two.Sequence))
-		var api *jetstream.APIError
-		if !errors.As(err, &api) || api.ErrorCode != jetstream.JSErrCodeStreamWrongLastSequence || isFenced(err) {
-			t.Error(err)
-		}
 		b := pub.Batch()
 		b.Publish("log.b", []byte("4"))
-		b.PublishMsg(at(three.Sequence))
+		on := nats.Header{"Nats-Expected-Last-Subject-Sequence": {fmt.Sprint(two.Sequence)}}
+		b.PublishMsg(&nats.Msg{Subject: "log.a", Header: on})
 		last := check.Got(b.Commit(ctx))(w)
-		m, err = s.GetMsg(ctx, last.Sequence-1)
-		check.That(t, err == nil && m.Subject == "log.b", "%v, %v", m, err)
+		m = check.Got(s.GetMsg(ctx, last.Sequence-1))(w)
+		check.Equal(t, m.Subject, "log.b", "%s")
 		w.ok(a.Resign(ctx))
 		w.at(10 * time.Second) // and it leads again
 		check.Is(t, check.Err(pub.Publish(ctx, "log.a", nil)), leader.ErrFenced)
-		check.Is(t, check.Err(pub.PublishMsg(ctx, at(last.Sequence))), leader.ErrFenced)
-	})
-}
-
-// Without atomic batches, single writes still work, and no others do.
-func TestStreamWithoutBatches(t *testing.T) {
-	inSealed(t, func(w *world) {
-		check.Got(w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "orders"}))(w)
-		a := w.guard("a", "orders")
-		w.at(time.Second)
-		put := a.writer(t)
-		rev := check.Got(put.Put(w.Context(), "k", nil))(w)
-		if _, err := put.Update(w.Context(), "k", nil, rev); !errors.Is(err, leader.ErrIncompatibleBucket) || !strings.Contains(err.Error(), "AllowAtomicPublish") {
-			t.Error(err)
-		}
+		check.Is(t, check.Err(pub.PublishMsg(ctx, named)), leader.ErrFenced)
 	})
 }
 
@@ -318,4 +283,30 @@ func guardRush(t *testing.T, put *fence.BucketWriter, kv jetstream.KeyValue, gor
 		})
 	}
 	wg.Wait()
+}
+
+// A batch can be committed again after a commit that failed.
+func TestBatch_CommittedAgain(t *testing.T) {
+	inSealed(t, func(w *world) {
+		kv := w.orders()
+		a := w.guard("a", "orders")
+		w.at(time.Second)
+		put := a.writer(t)
+		b := put.Batch()
+		b.Put("x", []byte("1"))
+		b.Put("y", []byte("1"))
+		a.cut()
+		w.at(1500 * time.Millisecond)
+		ctx, cancel := context.WithTimeout(w.Context(), 500*time.Millisecond)
+		defer cancel()
+		_, err := b.Commit(ctx)
+		w.refused(err, context.DeadlineExceeded)
+		check.That(t, strings.Contains(err.Error(), "the connection is"), "%v does not say why", err)
+		a.open()
+		w.at(4 * time.Second)
+		for range 2 {
+			check.Got(b.Commit(w.Context()))(w)
+		}
+		check.Equal(t, w.history(kv, "x"), "1 1", "%q")
+	})
 }

@@ -5,7 +5,6 @@ package leader_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,7 +16,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -47,9 +45,7 @@ func TestPedantic_PermissionIsNamed(t *testing.T) {
 func TestPreemption_DeniedByAServer(t *testing.T) {
 	t.Parallel()
 	full := func(name string) permUser { return permRoster(permAnnouncer(permList(name, "a", false), "a"), "a") }
-	denied := full("high")
-	denied.pub = slices.DeleteFunc(slices.Clone(denied.pub), func(s string) bool { return s == "$KV.E.a" })
-	h := permServer(t, full("low0"), full("low1"), denied)
+	h := permServer(t, full("low0"), full("low1"), full("high").without("$KV.E."))
 	tcpCreate(t, permJS(t, h, "admin"), leader.BucketConfig{MaxLease: time.Second, Storage: jetstream.MemoryStorage, Roster: true})
 	el := tcpElectionOf(t, "a")
 	stand := func(name string, cfg leader.Config) *tcpCandidate {
@@ -173,58 +169,4 @@ func TestAnnouncement_Denied(t *testing.T) {
 	tcpRenewed(t, tcpBucket(t, permJS(t, h, "admin")), "a", 8) // longer than a lease
 	check.OK(t, a.Resign(t.Context()))
 	a.Expect(leadertest.Elected())
-}
-
-// permGuard returns the permissions that a candidate needs for the guard of the bucket
-// "orders".
-func permGuard(name string) permUser {
-	u := permList(name, "e", false)
-	u.pub = append(u.pub, "$JS.API.STREAM.INFO.KV_orders", "$JS.API.STREAM.MSG.GET.KV_orders", "$KV.orders."+fence.DefaultGuardKey)
-	return u
-}
-
-// Each permission for a guard that is missing is named by its subject, before the key
-// is won. When it is granted, the candidate is elected without help.
-func TestGuardPermissions_Missing(t *testing.T) {
-	t.Parallel()
-	for _, subject := range []string{"$JS.API.STREAM.INFO.KV_orders", "$JS.API.STREAM.MSG.GET.KV_orders", "$KV.orders." + fence.DefaultGuardKey} {
-		t.Run(subject, func(t *testing.T) {
-			full := permGuard("a")
-			h := permServer(t, full.without(subject))
-			admin := permBucket(t, h, false, time.Second)
-			check.Got(fence.CreateBucket(t.Context(), admin, jetstream.KeyValueConfig{Bucket: "orders"}))(t)
-			nc := permDial(t, h, "a")
-			g := check.Got(fence.OpenBucket(tcpJS(t, nc), "orders"))(t)
-			a := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, nc)), leader.Config{ID: "a", Guards: []leader.Guard{g}})
-			a.Expect(leadertest.Match("Faulted that names "+subject, func(e leader.Event) bool {
-				f, ok := e.(leader.Faulted)
-				return ok && errors.Is(f.Err, leader.ErrPermission) &&
-					strings.HasPrefix(f.Err.Error(), "guard of bucket orders: ") && strings.Contains(f.Err.Error(), `"`+subject+`"`)
-			}))
-			check.That(t, a.State() == leader.StateCandidate, "a is %v", a.State())
-			h.grant(t, full)
-			a.Expect(leadertest.Elected())
-		})
-	}
-}
-
-// A candidate needs no other permission.
-func TestGuardPermissions_AreEnough(t *testing.T) {
-	t.Parallel()
-	h := permServer(t, permGuard("a"))
-	admin := permBucket(t, h, false, time.Second)
-	check.Got(fence.CreateBucket(t.Context(), admin, jetstream.KeyValueConfig{Bucket: "orders"}))(t)
-	nc := permDial(t, h, "a")
-	g := check.Got(fence.OpenBucket(tcpJS(t, nc), "orders"))(t)
-	a := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, nc)), leader.Config{ID: "a", Guards: []leader.Guard{g}})
-	tcpTerm(a)
-	tcpRenewed(t, tcpBucket(t, admin), "e", 8) // more than a lease, after which it looks after the guard
-	check.OK(t, a.Stop(t.Context()))
-	tcpNoFaults(t, a)
-	permDenials(t, nc)
-	kv := check.Got(admin.KeyValue(t.Context(), "orders"))(t)
-	e := check.Got(kv.Get(t.Context(), fence.DefaultGuardKey))(t)
-	var rec struct{ Election string }
-	check.OK(t, json.Unmarshal(e.Value(), &rec))
-	check.That(t, rec.Election == "E/e", "the guard is %s", e.Value())
 }

@@ -14,14 +14,15 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
 
-// without returns the user without the permission that contains the text.
+// without returns the user without the permissions that begin with the text.
 func (u permUser) without(text string) permUser {
-	lacks := func(s string) bool { return strings.Contains(s, text) }
+	lacks := func(s string) bool { return strings.HasPrefix(s, text) }
 	u.pub = slices.DeleteFunc(slices.Clone(u.pub), lacks)
 	u.sub = slices.DeleteFunc(slices.Clone(u.sub), lacks)
 	return u
@@ -163,84 +164,129 @@ func TestPermissions_AreEnough(t *testing.T) {
 	})
 }
 
-// permObserver returns the permissions that the documentation lists for an observer.
-func permObserver(name string, watch bool) permUser {
-	u := permList(name, "a", watch)
-	u.pub = slices.DeleteFunc(u.pub, func(s string) bool { return s == "$KV.E.a" })
-	return u.without("natsleader.ask")
+// permFull returns the permissions of a candidate in a roster, with the guard of the bucket "orders",
+// that may create the bucket of elections and the roster.
+func permFull(name string) permUser {
+	u := permRoster(permAnnouncer(permGuard(name), "a"), "a")
+	u.pub = append(u.pub, "$JS.API.STREAM.CREATE.KV_E", "$JS.API.STREAM.CREATE.KV_E_roster")
+	return u
 }
 
-// Each permission that is missing is named by its subject. When it is granted, the
-// candidate is elected without help.
+// permGuard returns the permissions of a candidate with the guard of the bucket "orders".
+func permGuard(name string) permUser {
+	u := permList(name, "a", false)
+	u.pub = append(u.pub, "$JS.API.STREAM.INFO.KV_orders", "$JS.API.STREAM.MSG.GET.KV_orders", "$KV.orders."+fence.DefaultGuardKey)
+	return u
+}
+
+// permObserver returns the permissions that the documentation lists for an observer.
+func permObserver(name string, watch bool) permUser {
+	return permList(name, "a", watch).without("$KV.E.").without("natsleader.ask")
+}
+
+// permOrders makes the guarded bucket "orders", and opens it for a connection.
+func permOrders(t *testing.T, admin jetstream.JetStream, nc *nats.Conn) *fence.Bucket {
+	t.Helper()
+	check.Got(fence.CreateBucket(t.Context(), admin, jetstream.KeyValueConfig{Bucket: "orders"}))(t)
+	return check.Got(fence.OpenBucket(tcpJS(t, nc), "orders"))(t)
+}
+
+// So are those for a candidate with everything: it creates its bucket and its roster, announces itself
+// and raises a guard.
+func TestPermissions_AreEnoughForAll(t *testing.T) {
+	t.Parallel()
+	h := permServer(t, permFull("a"))
+	admin := permJS(t, h, "admin")
+	nc := permDial(t, h, "a")
+	g := permOrders(t, admin, nc)
+	b := check.Got(leader.EnsureBucket(tcpJS(t, nc), leader.BucketConfig{Name: "E", MaxLease: time.Second, Roster: true}))(t)
+	a := tcpElectionOf(t, "a").stand(b, leader.Config{ID: "a", Roster: true, Guards: []leader.Guard{g}})
+	tcpTerm(a)
+	tcpRenewed(t, tcpBucket(t, admin), "a", 8) // more than a lease, after which it looks after the guard
+	e := check.Got(check.Got(admin.KeyValue(t.Context(), "orders"))(t).Get(t.Context(), fence.DefaultGuardKey))(t)
+	check.That(t, strings.Contains(string(e.Value()), `"election":"E/a"`), "the guard is %s", e.Value())
+	check.OK(t, a.Stop(t.Context()))
+	tcpNoFaults(t, a)
+	permDenials(t, nc)
+}
+
+// Each permission that is missing is named by its subject. When it is granted, the candidate is elected
+// without help. Without a permission for the feed the candidate polls.
 func TestPermissions_Missing(t *testing.T) {
 	t.Parallel()
-	permFeeds(t, func(t *testing.T, watch bool) {
-		type missing struct {
-			what, names string
-			feed        bool // only the feed needs it: the candidate polls
-		}
-		cases := []missing{
-			{"STREAM.INFO", `"$JS.API.STREAM.INFO.KV_E"`, false},
-			{"_INBOX", `"_INBOX_a.`, false},
-		}
+	republished, watched, guarded := permList("a", "a", false), permList("a", "a", true), permGuard("a")
+	for _, k := range []struct {
+		full  permUser
+		lacks string // the beginning of the permission
+	}{
+		{republished, "$JS.API.STREAM.INFO"},
+		{republished, "$JS.API.DIRECT.GET"},
+		{republished, "$KV.E."},
+		{republished, "_INBOX"},
+		{republished, "natsleader.feed"},
+		{watched, "$JS.API.STREAM.INFO"},
+		{watched, "_INBOX"},
+		{watched, "$JS.API.CONSUMER.CREATE"},
+		{guarded, "$JS.API.STREAM.INFO.KV_orders"},
+		{guarded, "$JS.API.STREAM.MSG.GET.KV_orders"},
+		{guarded, "$KV.orders."},
+	} {
+		name := "without " + k.lacks
+		watch := slices.Equal(k.full.pub, watched.pub)
 		if watch {
-			cases = append(cases, missing{"CONSUMER.CREATE", `"$JS.API.CONSUMER.CREATE.KV_E.*.$KV.E.a"`, true})
-		} else {
-			cases = append(cases, missing{"natsleader.feed", `"natsleader.feed.E.a"`, true},
-				missing{"DIRECT.GET", `"$JS.API.DIRECT.GET.KV_E.$KV.E.a"`, false},
-				missing{"put", `"$KV.E.a"`, false})
+			name = "watched, " + name
 		}
-		for _, k := range cases {
-			t.Run(k.what, func(t *testing.T) {
-				t.Parallel()
-				full := permList("a", "a", watch)
-				less := full.without(k.what)
-				if k.what == "put" {
-					less = permObserver("a", watch)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			less, missing := k.full.without(k.lacks), ""
+			for _, s := range slices.Concat(k.full.pub, k.full.sub) {
+				if strings.HasPrefix(s, k.lacks) {
+					missing = `"` + strings.TrimSuffix(s, ">")
 				}
-				h := permServer(t, less, permList("b", "a", watch))
-				permBucket(t, h, watch, 15*time.Second)
-				el := tcpElectionOf(t, "a")
-				a := el.stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{ID: "a", TurnTimeout: longTurn})
-				denied := leadertest.Match("Faulted that names "+k.names, func(e leader.Event) bool {
-					f, ok := e.(leader.Faulted)
-					return ok && errors.Is(f.Err, leader.ErrPermission) && strings.Contains(f.Err.Error(), k.names) &&
-						errors.Is(f.Err, leader.ErrNoFeed) == k.feed
-				})
-				a.Expect(denied)
-				if k.feed {
-					defer func() { // reported once, however often it is tried
-						n := 0
-						for _, e := range a.Watcher.Events() {
-							if f, ok := e.(leader.Faulted); ok && errors.Is(f.Err, leader.ErrNoFeed) && errors.Is(f.Err, leader.ErrPermission) {
-								n++
-							}
-						}
-						check.That(t, n == 1, "%d faults, want one", n)
-					}()
-					tcpEventually(t, "a leads without a feed", a.IsLeader)
-					// It learns of another holder by polling.
-					b := el.stand(tcpBucket(t, permJS(t, h, "b")), leader.Config{ID: "b"})
-					b.Expect(leadertest.Observed("a"))
-					check.OK(t, a.Resign(t.Context()))
-					b.Expect(leadertest.Elected())
-					a.Expect(leadertest.Observed("b"))
-					check.OK(t, b.Stop(t.Context()))
-					a.Expect(leadertest.Elected())
-					return
-				}
+			}
+			h := permServer(t, less, permList("b", "a", watch))
+			admin := permBucket(t, h, watch, 15*time.Second)
+			nc := permDial(t, h, "a")
+			cfg := leader.Config{ID: "a", TurnTimeout: longTurn}
+			prefix := ""
+			if len(k.full.pub) > len(republished.pub) && !watch {
+				cfg.Guards, prefix = []leader.Guard{permOrders(t, admin, nc)}, "guard of bucket orders: "
+			}
+			feed := strings.Contains(k.lacks, "feed") || strings.Contains(k.lacks, "CONSUMER")
+			el := tcpElectionOf(t, "a")
+			a := el.stand(tcpBucket(t, tcpJS(t, nc)), cfg)
+			denied := func(e leader.Event) bool {
+				f, ok := e.(leader.Faulted)
+				return ok && errors.Is(f.Err, leader.ErrPermission) && errors.Is(f.Err, leader.ErrNoFeed) == feed
+			}
+			a.Expect(leadertest.Match("Faulted that names "+missing, func(e leader.Event) bool {
+				text := e.String()
+				return denied(e) && strings.Contains(text, missing) && strings.Contains(text, prefix)
+			}))
+			if !feed {
 				check.That(t, a.State() == leader.StateCandidate, "a is %v", a.State())
-				h.grant(t, full)
+				h.grant(t, k.full)
 				a.Expect(leadertest.Elected())
-			})
-		}
-	})
+				return
+			}
+			tcpEventually(t, "a leads without a feed", a.IsLeader)
+			b := el.stand(tcpBucket(t, permJS(t, h, "b")), leader.Config{ID: "b"})
+			b.Expect(leadertest.Observed("a"))
+			check.OK(t, a.Resign(t.Context()))
+			b.Expect(leadertest.Elected())
+			a.Expect(leadertest.Observed("b"))
+			check.OK(t, b.Stop(t.Context()))
+			a.Expect(leadertest.Elected())
+			n := len(slices.DeleteFunc(a.Watcher.Events(), func(e leader.Event) bool { return !denied(e) }))
+			check.Equal(t, n, 1, "%d faults") // however often it is tried
+		})
+	}
 }
 
 // CONSUMER.DELETE is for tidiness. Without it, nothing is reported and nothing fails.
 func TestPermissions_ConsumerDelete(t *testing.T) {
 	t.Parallel()
-	h := permServer(t, permList("a", "a", true).without("CONSUMER.DELETE"))
+	h := permServer(t, permList("a", "a", true).without("$JS.API.CONSUMER.DELETE"))
 	permBucket(t, h, true, time.Second)
 	a := tcpElectionOf(t, "a").stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{})
 	tcpTerm(a)

@@ -11,8 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
@@ -47,11 +45,11 @@ func (o office) stand(id string) *leadertest.Watcher {
 }
 
 // lead starts a candidate, "a", that is elected.
-func (o office) lead() (*leadertest.Watcher, *leadertest.Writer) {
+func (o office) lead() *leadertest.Writer {
 	o.Helper()
 	w := o.stand("a")
 	w.Expect(leadertest.Elected())
-	return w, o.orders.Link("a").Guard().Writer(w.Term())
+	return o.orders.Link("a").Guard().Writer(w.Term())
 }
 
 // want fails the test unless a write returned the wanted revision and error.
@@ -78,72 +76,13 @@ func background(do func() (uint64, error)) (answer func() (uint64, error)) {
 	}
 }
 
-// The writer of a term writes until a later term has raised the guard.
-func TestGuard_FencesEarlierWriter(t *testing.T) {
-	o := newOffice(t)
-	wa, a := o.lead()
-	ctx := t.Context()
-	revision, err := a.Put(ctx, "k", []byte("a"))
-	o.want(revision, err, 2, nil) // the guard was 1
-	e := o.orders.Entry("k")
-	check.Must(t, e.Revision == 2 && string(e.Value) == "a", "%+v", e)
-	wb := o.stand("b")
-	o.store.Link("a").Cut()
-	o.clock.Advance(15 * time.Second)
-	wa.Expect(leadertest.Fenced(leader.ErrLeaseExpired))
-	wb.Expect(leadertest.Elected())
-	revision, err = a.Put(ctx, "k", []byte("late"))
-	o.want(revision, err, 0, leader.ErrFenced)
-	revision, err = o.orders.Link("b").Guard().Writer(wb.Term()).Put(ctx, "k", []byte("b"))
-	o.want(revision, err, 4, nil)
-}
-
-// A writer heeds the conditions of its caller.
-func TestWriter_Conditions(t *testing.T) {
-	o := newOffice(t, leadertest.WithMaxValue(1024))
-	_, w := o.lead()
-	ctx := t.Context()
-	none := []byte(nil)
-	for _, step := range []struct {
-		revision uint64
-		err      error
-		do       func() (uint64, error)
-	}{
-		{2, nil, func() (uint64, error) { return w.Create(ctx, "k", none) }},
-		{0, jetstream.ErrKeyExists, func() (uint64, error) { return w.Create(ctx, "k", none) }},
-		{3, nil, func() (uint64, error) { return w.Update(ctx, "k", none, 2) }},
-		{0, jetstream.ErrKeyRevisionMismatch, func() (uint64, error) { return w.Update(ctx, "k", none, 2) }},
-		{0, nil, func() (uint64, error) { return 0, w.Delete(ctx, "k") }},
-		{5, nil, func() (uint64, error) { return w.Create(ctx, "k", none) }},
-		{0, nil, func() (uint64, error) { return 0, w.Purge(ctx, "k") }},
-		{7, nil, func() (uint64, error) { return w.Update(ctx, "k", none, 6) }},
-		{8, nil, func() (uint64, error) { return w.Update(ctx, "new", none, 0) }},
-		{0, leader.ErrValueTooLarge, func() (uint64, error) { return w.Put(ctx, "k", make([]byte, 1025)) }},
-		{0, jetstream.ErrInvalidKey, func() (uint64, error) { return w.Put(ctx, ".k", none) }},
-		{0, leader.ErrInvalidConfig, func() (uint64, error) { return w.Put(ctx, fence.DefaultGuardKey, none) }},
-	} {
-		revision, err := step.do()
-		o.want(revision, err, step.revision, step.err)
-	}
-	e := o.orders.Entry("k")
-	check.Must(t, e.Revision == 7 && !e.Marker, "%+v", e)
-}
-
 // The writer of a purge-protected bucket does not purge.
 func TestWriter_PurgeProtected(t *testing.T) {
 	o := newOffice(t)
 	o.orders.Configure()
-	_, w := o.lead()
+	w := o.lead()
 	err := w.Purge(t.Context(), "k")
 	check.Must(t, err != nil && strings.Contains(err.Error(), "the bucket is purge-protected"), "%v", err)
-}
-
-// The writer of a term without the guard is refused.
-func TestWriter_TermWithoutGuard(t *testing.T) {
-	o := newOffice(t)
-	w, _ := o.lead()
-	_, err := o.orders.Link("b").Guard().Writer(w.Term()).Put(t.Context(), "k", nil)
-	o.want(0, err, 0, leader.ErrInvalidConfig)
 }
 
 // A write of unknown outcome is stored before later writes or never. fence.BucketWriter
@@ -152,7 +91,7 @@ func TestWriter_TermWithoutGuard(t *testing.T) {
 func TestWriter_UnknownOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOffice(t)
-		_, w := o.lead()
+		w := o.lead()
 		o.orders.Link("a").ApplyLate(2, 8*time.Second)
 		first := background(func() (uint64, error) { return w.Put(t.Context(), "k", []byte("first")) })
 		o.clock.Advance(5*time.Second - 1)
@@ -188,7 +127,7 @@ func TestWriter_LostReplyIsUnknown(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := newOffice(t)
-				_, w := o.lead()
+				w := o.lead()
 				link := o.orders.Link("a")
 				how(link)
 				put := background(func() (uint64, error) { return w.Put(t.Context(), "k", nil) })
@@ -238,7 +177,7 @@ func TestWriter_RetriesFailedWrites(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := newOffice(t)
-				_, w := o.lead()
+				w := o.lead()
 				mend := hinder(o)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				given := background(func() (uint64, error) { return w.Put(ctx, "k", nil) })
@@ -261,47 +200,15 @@ func TestWriter_RetriesFailedWrites(t *testing.T) {
 	}
 }
 
-// A writer waits until the leader has raised a deleted guard again. The writer notifies
-// the leader, which raises the guard without waiting for its next check.
-func TestWriter_WaitsForDeletedGuard(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := newOffice(t)
-		watch, w := o.lead()
-		o.orders.Delete(fence.DefaultGuardKey)
-		revision, err := w.Put(t.Context(), "k", nil) // the clock does not move
-		o.want(revision, err, 4, nil)
-		watch.Expect(leadertest.Faulted(leader.ErrDeleted))
-		watch.ExpectExactly()
-	})
-}
-
-// A deleted guard fences the writer of a term that is over.
-func TestWriter_OfEndedTerm(t *testing.T) {
-	o := newOffice(t)
-	watch, w := o.lead()
-	o.store.Link("a").Close()
-	watch.Expect(leadertest.Deposed())
-	revision, err := w.Put(t.Context(), "k", nil)
-	o.want(revision, err, 2, nil) // no later term has begun
-	o.orders.Delete(fence.DefaultGuardKey)
-	revision, err = w.Put(t.Context(), "k", nil)
-	o.want(revision, err, 0, leader.ErrFenced)
-}
-
-// A writer reports that another election has taken the guard.
-func TestWriter_GuardTakenByAnother(t *testing.T) {
-	o := newOffice(t)
-	_, w := o.lead()
-	o.orders.Put(fence.DefaultGuardKey, []byte(`{"v":1,"election":"other","token":1,"id":"x","session":"X"}`))
-	revision, err := w.Put(t.Context(), "k", nil)
-	o.want(revision, err, 0, leader.ErrIncompatibleBucket)
-}
-
-// A writer returns other errors as they are.
+// A writer writes one message each time, and returns other errors as they are.
 func TestWriter_OtherErrors(t *testing.T) {
 	o := newOffice(t)
-	_, w := o.lead()
+	w := o.lead()
 	link := o.orders.Link("a")
+	for _, at := range []uint64{2, 3} { // the guard was 1
+		revision, err := w.Put(t.Context(), "k", nil)
+		o.want(revision, err, at, nil)
+	}
 	link.FailWrites(1, leader.ErrPermission)
 	revision, err := w.Put(t.Context(), "k", nil)
 	o.want(revision, err, 0, leader.ErrPermission)
@@ -317,7 +224,7 @@ func TestWriter_OtherErrors(t *testing.T) {
 // A writer is for many goroutines at the same time.
 func TestWriter_ConcurrentUse(t *testing.T) {
 	o := newOffice(t)
-	_, w := o.lead()
+	w := o.lead()
 	var all sync.WaitGroup
 	for i := range 64 {
 		all.Go(func() {

@@ -50,7 +50,7 @@ func TestExitCodes_OfThePage(t *testing.T) {
 		"124": {{"run", "led", "--wait", "100ms", "-s", open, "--", "true"}, {"hold", "led", "--wait", "100ms", "-s", open}},
 		"126": {{"run", "free", "-s", open, "--", "/"}},
 		"127": {{"run", "free", "-s", open, "--", "/no/such/program"}},
-		// A signal to natsleader itself: TestRunSignals_EndWaiting.
+		// A signal to natsleader itself: TestRunLoop.
 		"128+n": {{"run", "free", "-s", open, "--", "sh", "-c", "kill -9 $$"}},
 	}
 	got, want := slices.Sorted(maps.Keys(listed)), slices.Sorted(maps.Keys(cases))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -10,26 +11,31 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// holds starts `natsleader hold`, which prints the token, and returns a function that waits for its end and tells
-// of it in the transcript.
+// holds starts `natsleader hold`, which prints the token, and returns a function that waits for its end and adds its
+// log to the transcript.
 func holds(w *world, line string) (ended func()) {
 	w.Helper()
 	var errs bytes.Buffer
-	code := make(chan int)
+	code := make(chan int, 1)
 	w.notef("$ natsleader %s &\n", line)
 	go func() {
 		process := stdio{stdout: noteWriter{w, ""}, stderr: &errs, dial: w.inProcess(), life: w.Context()}
 		code <- execute(strings.Fields(line), process)
 	}()
-	time.Sleep(time.Minute)
+	time.Sleep(59 * time.Second) // between two renewals
 	return func() {
 		w.Helper()
 		w.notef("# natsleader %s has ended\n", line)
+		time.Sleep(5 * time.Second)
+		expect.Must(w, len(code) == 1, "it goes on\n%s", &w.shown)
 		end := <-code
-		_, _ = noteWriter{w, "! "}.Write(errs.Bytes())
+		_, _ = noteWriter{w, "! "}.Write(lineTimes.ReplaceAll(errs.Bytes(), nil))
 		w.ended(end)
 	}
 }
+
+// lineTimes are the times of the lines of a log, and the lines that another goroutine logs at the same time.
+var lineTimes = regexp.MustCompile(`(?m)^2000-\S+ (INFO .*asked to hand over.*\n)?`)
 
 // hold prints the token and holds the leadership until a signal.
 func TestHold_UntilSignal(t *testing.T) {
@@ -50,7 +56,99 @@ func TestHold_ExitCodes(t *testing.T) {
 		w.prompt("hold jobs --id b --try", "hold jobs --id b --wait 1s", "hold jobs true", "step-down jobs")
 		ended()
 		w.prompt("hold jobs --bucket other --quiet", "hold jobs --bucket other --quiet --log-format json")
-		w.prompt("hold jobs --retry-connect --tlsca /nowhere/ca")
+		w.prompt("hold jobs --retry-connect --tlsca /nowhere/ca", "hold jobs -s nats://localhost:1", "hold jobs --lease 1h")
+		w.prompt("hold jobs --turn-timeout 15s", "hold jobs --kv-elect", "hold jobs --http 127.0.0.1:99999", "hold jobs --roster")
+	})
+}
+
+// With --retry-connect hold waits for the server and for the bucket. It is alive meanwhile, and not ready.
+func TestHold_RetryConnect(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		pages := func(when string) {
+			w.notef("# %s\n", when)
+			for _, path := range []string{"/live", "/connected", "/leader"} {
+				status, _ := w.get(path)
+				w.notef("%s: %d\n", path, status)
+			}
+		}
+		w.s.Shutdown()
+		w.s.WaitForShutdown()
+		stop := w.follow("hold jobs --id a --bucket late --retry-connect --http :80 --quiet")
+		pages("without a server")
+		w.serve()
+		time.Sleep(10 * time.Second)
+		pages("without the bucket")
+		w.prompt("bucket add late")
+		time.Sleep(10 * time.Second)
+		pages("with the bucket")
+		stop()
+	})
+}
+
+// A line about a foreign record names no other candidate, and one about the roster does not look as if the lease
+// were at stake.
+func TestHold_NamesTheCause(t *testing.T) {
+	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
+		ended := holds(w, "hold jobs --id a --roster")
+		expect.OK(w, w.js.DeleteStream(w.Context(), "KV_elections_roster"))
+		time.Sleep(time.Minute)
+		put(w.T, w.js, "jobs", "not a record")
+		ended()
+	})
+}
+
+// When the bucket is deleted, the leader and the waiting candidate log the holder and the end of its lease, and how to
+// make the bucket again only when that is over.
+func TestHold_DeletedBucket(t *testing.T) {
+	bubble(t, leader.BucketConfig{MaxLease: 5 * time.Second}, func(w *world) {
+		a, b := holds(w, "hold jobs --id a"), holds(w, "hold jobs --id b")
+		expect.OK(w, w.js.DeleteKeyValue(w.Context(), "elections"))
+		time.Sleep(time.Minute)
+		a()
+		w.prompt("bucket add elections --max-lease 5s")
+		time.Sleep(time.Minute)
+		w.prompt("step-down jobs")
+		b()
+	})
+}
+
+// Candidates follow one another in the queue, and one of higher priority takes over.
+func TestHold_Succession(t *testing.T) {
+	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
+		const queue = " --succession queue --turn-timeout 2s"
+		a := holds(w, "hold jobs --id a --value 10.0.0.7:80"+queue)
+		b := holds(w, "hold jobs --id b"+queue)
+		c := holds(w, "hold jobs --id c --roster")
+		w.prompt("status jobs", "transfer jobs c")
+		a()
+		w.prompt("step-down jobs")
+		c()
+		w.prompt("step-down jobs --yes")
+		b()
+		low := holds(w, "hold mail --id low --succession priority --priority 1")
+		high := holds(w, "hold mail --id high --succession priority --priority 2 --preempt")
+		low()
+		w.prompt("step-down mail --yes")
+		high()
+	})
+}
+
+// Of several that start with --try at once, one leads.
+func TestHold_TryAtOnce(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		codes := make(chan int, 3)
+		for range cap(codes) {
+			go func() {
+				_, _, code := w.run("hold nightly --try")
+				codes <- code
+			}()
+		}
+		time.Sleep(time.Hour)
+		expect.Equal(w, len(codes), 2, "%d have ended")
+		w.run("step-down nightly")
+		for range cap(codes) {
+			expect.Equal(w, <-codes, exitLost, "exit code %d")
+		}
 	})
 }
 

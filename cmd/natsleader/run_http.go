@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,6 +25,9 @@ func (r *run) listen() (net.Listener, error) {
 	if r.http == "" {
 		return nil, nil
 	}
+	if r.listener != nil {
+		return r.listener, nil
+	}
 	l, err := net.Listen("tcp", r.http)
 	if err != nil {
 		return nil, fmt.Errorf("--http %s: %w", r.http, err)
@@ -31,17 +35,7 @@ func (r *run) listen() (net.Listener, error) {
 	return l, nil
 }
 
-// serve answers for the candidate and its command until the listener is closed.
-func serve(l net.Listener, c *leader.Candidate, command *commandMetrics) error {
-	h, err := answers(c, command)
-	if err != nil {
-		return err
-	}
-	serveHTTP(l, h)
-	return nil
-}
-
-// answers returns the handler of --http.
+// answers returns the handler of --http for a candidate and its command.
 func answers(c *leader.Candidate, command *commandMetrics) (http.Handler, error) {
 	collector := &metrics.Collector{LeaderIDs: true} // of one election
 	if err := collector.Add(c); err != nil {
@@ -59,51 +53,21 @@ func answers(c *leader.Candidate, command *commandMetrics) (http.Handler, error)
 	return mux, nil
 }
 
-// waitingServer answers health checks on the address of --http while there is no candidate
-// yet. With --retry-connect that may take long, and the process is not to be restarted for
-// it.
-type waitingServer struct {
-	server *http.Server
-	lent   *lentListener
-	done   chan struct{}
-}
+// pages is the handler of --http. While there is no candidate yet, it shows that the process lives: with
+// --retry-connect that may take long, and the process is not to be restarted for it.
+type pages struct{ ofCandidate atomic.Pointer[http.Handler] }
 
-// answerWhileWaiting serves a listener until end is called. The listener stays open.
-func answerWhileWaiting(l net.Listener) *waitingServer {
-	tcp, ok := l.(*net.TCPListener)
-	if !ok {
-		return nil
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("/live", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"live":true}`+"\n") })
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+func (p *pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch h := p.ofCandidate.Load(); {
+	case h != nil:
+		(*h).ServeHTTP(w, r)
+	case r.URL.Path == "/live":
+		_, _ = io.WriteString(w, `{"live":true}`+"\n")
+	default:
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = io.WriteString(w, `{"error":"not connected to NATS yet"}`+"\n")
-	})
-	w := &waitingServer{server: &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}, lent: &lentListener{tcp}, done: make(chan struct{})}
-	w.server.SetKeepAlivesEnabled(false) // the next request is for the candidate
-	go func() {
-		defer close(w.done)
-		_ = w.server.Serve(w.lent)
-	}()
-	return w
-}
-
-// end ends the answers, and returns when the listener is free for another server.
-func (w *waitingServer) end() {
-	if w == nil {
-		return
 	}
-	_ = w.server.Close()
-	<-w.done
-	_ = w.lent.SetDeadline(time.Time{})
 }
-
-// lentListener is a listener that stays open when its server is closed.
-type lentListener struct{ *net.TCPListener }
-
-// Close ends a call of Accept. By then the server is shutting down, and takes the timeout for its end.
-func (l *lentListener) Close() error { return l.SetDeadline(time.Unix(1, 0)) }
 
 // commandMetrics are the metrics of the command of run. They have one series for each
 // outcome that was seen, and three others. A nil commandMetrics counts nothing.

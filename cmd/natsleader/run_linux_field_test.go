@@ -132,28 +132,6 @@ func TestRun_ExitCode(t *testing.T) {
 	}
 }
 
-// run ends at once where it cannot begin.
-func TestRun_CannotBegin(t *testing.T) {
-	s := newRunFixture(t, runLease)
-	for _, k := range []struct {
-		name string
-		args []string
-		code int
-		says string
-	}{
-		{"nobody listens", []string{"--server", "nats://127.0.0.1:1", "jobs"}, exitUnreachable, "cannot connect"},
-		{"no bucket", []string{"--server", s.url, "--bucket", "other", "jobs"}, exitBucket, "natsleader bucket add"},
-		{"a longer lease than the bucket allows", []string{"--server", s.url, "--lease", "1h", "jobs"}, exitBucket, "MaxLease"},
-		{"a turn as long as the lease", []string{"--server", s.url, "--turn-timeout", "15s", "jobs"}, exitUsage, "--turn-timeout 15s is not less than the lease, which is the bucket's MaxLease 15s"},
-		{"old processes", []string{"--server", s.url, "--kv-elect", "jobs"}, exitBucket, "KVElect needs a bucket with a TTL, and this has none"},
-		{"an address that is taken", []string{"--server", s.url, "--http", strings.TrimPrefix(s.url, "nats://"), "jobs"}, exitFailed, "--http"},
-	} {
-		out, errs, code := outcome(t, natsleader(t, append(append([]string{"run"}, k.args...), "--", "echo", "begun")...))
-		expect.That(t, code == k.code && out == "" && strings.Contains(errs, k.says) && strings.Count(errs, "\n") == 1,
-			"%s: exit code %d, want %d\n%s%s", k.name, code, k.code, out, errs)
-	}
-}
-
 // The second command begins when nothing of the first is left.
 func TestRun_NextAfterTheEnd(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
@@ -172,19 +150,6 @@ func TestRun_NextAfterTheEnd(t *testing.T) {
 	if lines := strings.Count(said, "\n") - strings.Count(said, ": still leading"); lines != 5 || !strings.HasSuffix(said, "natsleader: jobs: handed over\n") {
 		t.Errorf("a has said:\n%s", said)
 	}
-}
-
-// Signals end a run that waits.
-func TestRunSignals_EndWaiting(t *testing.T) {
-	s := newRunFixture(t, 15*time.Second)
-	s.another()
-	for _, sig := range []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM} {
-		p := s.start(sig.String(), "--", s.obedient())
-		p.says(`waiting: "other" leads`)
-		p.signal(sig)
-		p.exits(128 + int(sig))
-	}
-	expect.That(t, s.count("begin") == 0, "journal: %q", s.journal())
 }
 
 // stepDown asks the leader to hand over, as `natsleader step-down` does.
@@ -244,27 +209,5 @@ func TestRunSignals_ToAllProcesses(t *testing.T) {
 	}
 	b.waitBegun(1)
 	p.exits(128 + 15)
-	s.noOverlap()
-}
-
-// When the bucket is deleted, the leader and the waiting candidate name the holder and the end of its lease, and
-// how to make the bucket again only when that is over.
-func TestRun_DeletedBucket(t *testing.T) {
-	s := newRunFixtureIn(t, leader.BucketConfig{MaxLease: 5 * time.Second})
-	a := s.leads()
-	b := s.start("b", "--", s.obedient())
-	b.says("waiting: ")
-	_, js := connectTo(t, s.url)
-	expect.OK(t, js.DeleteKeyValue(t.Context(), "elections"))
-	const wait, again = "bucket elections is gone; a may lead until ", "every lease in it is over: `natsleader bucket add elections --replicas 1 --storage file --max-lease 5s` makes it again"
-	for _, p := range []*runProcess{a, b} {
-		p.says(wait)
-		p.says(again)
-		if said := p.text(); strings.Count(said, "bucket add") != 1 || strings.Index(said, wait) > strings.Index(said, again) {
-			t.Errorf("%s", said)
-		}
-	}
-	newBucket(t, s.url, "elections", leader.BucketConfig{MaxLease: 5 * time.Second})
-	eventually(t, "a command runs again", func() bool { return s.count("begin") == 2 })
 	s.noOverlap()
 }

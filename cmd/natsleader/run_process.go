@@ -44,8 +44,10 @@ func (c *runLoop) runAll() error {
 	if err != nil {
 		return err
 	}
+	served := new(pages)
 	if listener != nil {
 		defer func() { _ = listener.Close() }()
+		serveHTTP(listener, served)
 	}
 	if !r.holder {
 		var path string
@@ -67,9 +69,7 @@ func (c *runLoop) runAll() error {
 	if r.retryConnect {
 		c.manager.say("READY=1\nSTATUS=connecting")
 	}
-	waiting := answerWhileWaiting(listener)
 	nc, bucket, err := c.reach()
-	waiting.end()
 	if err != nil {
 		return err
 	}
@@ -81,9 +81,11 @@ func (c *runLoop) runAll() error {
 	c.log.id.Store(&id)
 	c.manager.say("READY=1\nSTATUS=stands in " + r.election)
 	if listener != nil {
-		if err = serve(listener, c.candidate, c.command); err != nil {
+		h, err := answers(c.candidate, c.command)
+		if err != nil {
 			return err
 		}
+		served.ofCandidate.Store(&h)
 		if strings.HasSuffix(r.http, ":0") {
 			c.log.say("serves http://%s", listener.Addr())
 		}

@@ -117,8 +117,10 @@ func (s *simulation) fill(unknown time.Duration) {
 	for len(s.standing()) < s.seats {
 		s.stand(s.ids[0])
 	}
-	s.wait(s.bound(unknown))
-	s.relieve()
+	for until := s.now() + s.bound(unknown); s.now() < until; {
+		s.wait(s.lease / 4)
+		s.relieve() // a term that ended since then, or else its candidate waits for the work
+	}
 	leads := 0
 	for _, l := range s.standing() {
 		if l.isLeading() {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	_ "embed"
 	"fmt"
 	"io"
@@ -31,7 +32,7 @@ var exitMeanings = []struct{ Code, Text string }{
 //go:embed manual.tmpl
 var manualPage string
 
-// writeManual writes the manual page.
+// writeManual writes the manual page, in one piece: `natsleader --help-man | grep -q` closes the pipe early.
 func writeManual(w io.Writer, model *fisk.ApplicationModel) error {
 	cut := func(n int) func(string) string {
 		return func(s string) string { return strings.TrimSpace(append(strings.SplitN(s, "\n", 2), "")[n]) }
@@ -39,7 +40,12 @@ func writeManual(w io.Writer, model *fisk.ApplicationModel) error {
 	page := template.New("manual").Funcs(template.FuncMap{
 		"escape": escaped, "summary": cut(0), "rest": cut(1), "exits": func() any { return exitMeanings },
 	})
-	return template.Must(page.Parse(manualPage)).Execute(w, model)
+	var text bytes.Buffer
+	if err := template.Must(page.Parse(manualPage)).Execute(&text, model); err != nil {
+		return err
+	}
+	_, err := w.Write(text.Bytes())
+	return err
 }
 
 // escaped returns the text so that troff prints it as it is.

@@ -21,6 +21,20 @@ func TestManual_Escapes(t *testing.T) {
 	})
 }
 
+// The page is written in one piece, or a reader that has seen enough ends natsleader by SIGPIPE.
+func TestManual_InOnePiece(t *testing.T) {
+	var pieces pieces
+	expect.OK(t, writeManual(&pieces, fisk.New("x", "Do it").Model()))
+	expect.Equal(t, pieces, 1, "%d pieces")
+}
+
+type pieces int
+
+func (p *pieces) Write(b []byte) (int, error) {
+	*p++
+	return len(b), nil
+}
+
 // Every command of the table in docs/cli.md is in the manual page, with its long help, and every exit code.
 func TestManual_Complete(t *testing.T) {
 	page := expect.Got(os.ReadFile("../../docs/cli.md"))(t)

@@ -11,15 +11,15 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// holds starts `natsleader hold`, which prints the token, and returns a function that waits for its end and adds its
-// log to the transcript.
+// holds starts `natsleader hold`, and returns a function that waits for its end and adds the token that it has printed
+// and its log to the transcript. They come then, because another command prints in the instant in which it is elected.
 func holds(w *world, line string) (ended func()) {
 	w.Helper()
-	var errs bytes.Buffer
+	var out, errs bytes.Buffer
 	code := make(chan int, 1)
 	w.notef("$ natsleader %s &\n", line)
 	go func() {
-		process := stdio{stdout: noteWriter{w, ""}, stderr: &errs, dial: w.inProcess(), life: w.Context()}
+		process := stdio{stdout: &out, stderr: &errs, dial: w.inProcess(), life: w.Context()}
 		code <- execute(strings.Fields(line), process)
 	}()
 	time.Sleep(59 * time.Second) // between two renewals
@@ -29,6 +29,7 @@ func holds(w *world, line string) (ended func()) {
 		time.Sleep(5 * time.Second)
 		expect.Must(w, len(code) == 1, "it goes on\n%s", &w.shown)
 		end := <-code
+		w.notef("%s", &out)
 		_, _ = noteWriter{w, "! "}.Write(lineTimes.ReplaceAll(errs.Bytes(), nil))
 		w.ended(end)
 	}

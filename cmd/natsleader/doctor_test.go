@@ -172,6 +172,7 @@ func TestDoctor_DisturbsNothing(t *testing.T) {
 			_, errs, code := w.run("doctor " + args)
 			expect.That(w, code == 1 && errs == "", "%s: exit code %d\n%s", args, code, errs)
 		}
+		time.Sleep(time.Second) // the server has seen the end of the last connection
 		after := fmt.Sprint(streams())
 		expect.That(w, after == before, "before: %s\nafter: %s", before, after)
 		expect.Equal(w, w.s.NumSubscriptions(), subscriptions, "%d subscriptions, %d before", subscriptions)

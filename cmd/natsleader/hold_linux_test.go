@@ -15,11 +15,12 @@ import (
 // and its log to the transcript. They come then, because another command prints in the instant in which it is elected.
 func holds(w *world, line string) (ended func()) {
 	w.Helper()
-	var out, errs bytes.Buffer
+	out := &backgroundOutput{w: w}
+	var errs bytes.Buffer
 	code := make(chan int, 1)
 	w.notef("$ natsleader %s &\n", line)
 	go func() {
-		process := stdio{stdout: &out, stderr: &errs, dial: w.inProcess(), life: w.Context()}
+		process := stdio{stdout: out, stderr: &errs, dial: w.inProcess(), life: w.Context()}
 		code <- execute(strings.Fields(line), process)
 	}()
 	time.Sleep(59 * time.Second) // between two renewals
@@ -29,10 +30,28 @@ func holds(w *world, line string) (ended func()) {
 		time.Sleep(5 * time.Second)
 		expect.Must(w, len(code) == 1, "it goes on\n%s", &w.shown)
 		end := <-code
-		w.notef("%s", &out)
+		w.notef("%s", out.text())
 		_, _ = noteWriter{w, "! "}.Write(lineTimes.ReplaceAll(errs.Bytes(), nil))
 		w.ended(end)
 	}
+}
+
+// backgroundOutput keeps what a command prints. hold prints its token in a goroutine of its own.
+type backgroundOutput struct {
+	w    *world
+	kept bytes.Buffer
+}
+
+func (o *backgroundOutput) Write(b []byte) (int, error) {
+	o.w.mu.Lock()
+	defer o.w.mu.Unlock()
+	return o.kept.Write(b)
+}
+
+func (o *backgroundOutput) text() string {
+	o.w.mu.Lock()
+	defer o.w.mu.Unlock()
+	return o.kept.String()
 }
 
 // lineTimes are the times of the lines of a log, and the lines that another goroutine logs at the same time.

@@ -101,6 +101,7 @@ func TestBucketAdd_Adopt(t *testing.T) {
 		w.prompt("bucket add odd")
 		w.notef("# a longer lease that may be running\n")
 		w.campaigns("billing", leader.Config{ID: "a"})
+		time.Sleep(time.Second) // between two renewals
 		w.prompt("bucket add --max-lease 5s")
 	})
 }

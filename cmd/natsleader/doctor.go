@@ -302,14 +302,17 @@ func (e *environment) ask(m *nats.Msg) (reply []byte, err error) {
 // reply comes in time. The server answers a ping after it has refused a message, so a
 // missing permission is reported at once.
 func (e *environment) poll(m *nats.Msg, take func(reply []byte) (enough bool)) error {
-	sub, err := e.nc.SubscribeSync(e.nc.NewInbox())
-	if err != nil {
-		return err
-	}
-	defer sub.Unsubscribe() //nolint:errcheck // it may be gone with the connection
-	m.Reply = sub.Subject
-	if err := e.try(func() error { return e.nc.PublishMsg(m) }); err != nil {
-		return err
+	var sub *nats.Subscription
+	refused := e.try(func() (err error) { // a refused inbox counts, too
+		if sub, err = e.nc.SubscribeSync(e.nc.NewInbox()); err != nil {
+			return err
+		}
+		m.Reply = sub.Subject
+		return e.nc.PublishMsg(m)
+	})
+	defer sub.Unsubscribe() //nolint:errcheck // it may be gone with the connection; of nil, too
+	if refused != nil {
+		return refused
 	}
 	for end := time.Now().Add(e.wait); ; {
 		reply, err := sub.NextMsg(time.Until(end))

@@ -59,17 +59,25 @@ func TestArchitecture_LinksResolve(t *testing.T) {
 	}
 }
 
-// The tests, the scenarios of the exploration and the mutants that the pages name exist.
+// The tests, the scenarios of the exploration and the mutants that the pages name exist, and so do the
+// names in code that are no links.
 func TestArchitecture_NamesExist(t *testing.T) {
 	inRepository(t)
 	var declared strings.Builder
-	for _, dir := range []string{"../leader", "../leader_test", "../leadertest", "../internal", "../mutation", "../cmd"} {
+	words := make(map[string]bool)
+	for _, dir := range []string{"../leader", "../leader_test", "../leadertest", "../fence", "../internal", "../mutation", "../cmd"} {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") && !strings.Contains(path, "mutation/testdata/") {
+			inMutants := strings.Contains(path, "mutation/testdata/")
+			if err != nil || d.IsDir() || filepath.Ext(path) != ".go" && !inMutants {
 				return err
 			}
 			source, err := os.ReadFile(path)
-			declared.Write(source)
+			for _, word := range regexp.MustCompile(`\w+`).FindAllString(string(source), -1) {
+				words[word] = true
+			}
+			if inMutants || strings.HasSuffix(path, "_test.go") {
+				declared.Write(source)
+			}
 			return err
 		})
 		check.OK(t, err)
@@ -80,6 +88,9 @@ func TestArchitecture_NamesExist(t *testing.T) {
 			all = append(all, m[1])
 		}
 		return all
+	}
+	for _, name := range names("`([a-z]+[A-Z]\\w*[^X`])`", docsPage(t, "architecture.md")) { // becomeX is a pattern
+		check.That(t, words[name], "architecture.md names %s, and nothing has this name", name)
 	}
 	for _, name := range []string{"architecture.md", "protocol.md"} {
 		text := strings.Join(strings.Fields(docsPage(t, name)), " ")

@@ -176,6 +176,11 @@ func (b *Bucket) Writer(t *leader.Term) *BucketWriter {
 	return &BucketWriter{b: b, l: queueOf(t, b, &b.guardedStream)}
 }
 
+// GuardRevision returns the revision at which the guard stands for the term, or 0 if the term has
+// no such guard. The writes of earlier terms have lower revisions, those of this term greater ones.
+// It changes when the candidate has to raise the guard again.
+func (w *BucketWriter) GuardRevision() uint64 { return w.l.guardRevision() }
+
 // Put writes a key and returns its new revision.
 func (w *BucketWriter) Put(ctx context.Context, key string, value []byte) (revision uint64, err error) {
 	return w.one(ctx, func(b *BucketBatch) { b.Put(key, value) })

@@ -58,6 +58,15 @@ func queueOf(t *leader.Term, g leader.Guard, s *guardedStream) *writeQueue {
 	return f.Shared(func() any { return &writeQueue{s: s, f: f} }).(*writeQueue)
 }
 
+// guardRevision returns the revision at which the guard stands for the term, or 0.
+func (l *writeQueue) guardRevision() uint64 {
+	if l == nil {
+		return 0
+	}
+	revision, _ := l.f.Current()
+	return revision
+}
+
 // submit writes the change and returns when its outcome is known.
 func (l *writeQueue) submit(ctx context.Context, c *writeSet) error {
 	_, patient := ctx.Deadline() // the caller has set how long

@@ -105,6 +105,11 @@ func (s *Stream) Writer(t *leader.Term) *StreamWriter {
 	return &StreamWriter{s: s, l: queueOf(t, s, &s.guardedStream)}
 }
 
+// GuardRevision returns the revision at which the guard stands for the term, or 0 if the term has
+// no such guard. The messages of earlier terms have lower revisions, those of this term greater ones.
+// It changes when the candidate has to raise the guard again.
+func (w *StreamWriter) GuardRevision() uint64 { return w.l.guardRevision() }
+
 // Publish writes a message to a subject of the stream.
 func (w *StreamWriter) Publish(ctx context.Context, subject string, data []byte) (*jetstream.PubAck, error) {
 	return w.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data})

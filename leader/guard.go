@@ -16,7 +16,7 @@ import (
 // Before a term begins the candidate has raised each of its guards: it has written the
 // term's token there, on the condition that the guard is as the candidate found it. So
 // the write can never replace a greater token. From then on the revision of that write
-// stands for the term. See [Term.Fence].
+// stands for the term.
 //
 // Guards are compared with ==. Only this module implements them.
 type Guard interface {

@@ -163,33 +163,6 @@ func (t *Term) Remaining() time.Duration {
 	return t.left(t.elapsed())
 }
 
-// Fence returns the revision at which the guard stands for this term. A write to the
-// guarded resource is the leader's if it is conditioned on that revision being the
-// guard's last. Fence returns false for a guard that was not given to [Campaign]. The
-// revision changes when the guard is raised again.
-//
-// The writers of package fence do this by themselves.
-func (t *Term) Fence(g Guard) (revision uint64, ok bool) {
-	f := t.fence(g)
-	if f == nil {
-		return 0, false
-	}
-	revision, _ = f.Current()
-	return revision, true
-}
-
-// Suspect reports to the candidate that a write of this term was rejected although the
-// guard should stand. The candidate then reads the guard at once, instead of once in a
-// lease, and raises it again if it was deleted. Suspect does nothing for a guard that was
-// not given to [Campaign].
-//
-// The writers of package fence call it by themselves.
-func (t *Term) Suspect(g Guard) {
-	if f := t.fence(g); f != nil {
-		f.suspect()
-	}
-}
-
 // Release reports that the work of this term is over, so that a leader that is stepping
 // down need not wait for the whole DrainTimeout. With a DrainTimeout, the candidate does not
 // campaign again before Release was called. Release may be called more than once, from any

@@ -163,8 +163,8 @@ func TestZeroTerm_IsOver(t *testing.T) {
 		t.Errorf("Err: %v, cause %v", err, context.Cause(term.Context()))
 	}
 	term.Release()
-	_, ok := term.Fence(&fence.Bucket{})
-	check.That(t, !ok && term.Remaining() == 0 && term.Token() == 0, "it has a fence, or time left, or a token")
+	revision := new(fence.Bucket).Writer(&term).GuardRevision()
+	check.That(t, revision == 0 && term.Remaining() == 0 && term.Token() == 0, "it has a guard, or time left, or a token")
 }
 
 // An argument that is nil, or that its function did not make, is rejected.

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -73,7 +74,7 @@ func (w *world) guarded(kv jetstream.KeyValue, g *guardian) {
 	token, revision := w.standing(kv)
 	check.That(w, token == term.Token(),
 		"%v: the guard stands at %d, the term of %s is %d", w.now(), token, g.ID(), term.Token())
-	got, ok := term.Fence(g.guards[0])
+	got, ok := backend.GuardRevision(term, g.guards[0])
 	check.That(w, ok && got == revision,
 		"%v: Fence of %s is %d, %v, the guard's revision is %d", w.now(), g.ID(), got, ok, revision)
 }

@@ -233,7 +233,7 @@ func (s *simulation) heeded(first *life) {
 	term, _ := first.current()
 	for _, r := range s.resources {
 		stands := r.store.Entry(fence.DefaultGuardKey).Revision
-		if fence, ok := term.Fence(r.link(first).Guard()); !ok || fence != stands {
+		if fence, ok := backend.GuardRevision(term, r.link(first).Guard()); !ok || fence != stands {
 			s.failf("%s leads, and its fence is at revision %d, guard %d at %d", first.name, fence, r.number, stands)
 		}
 	}

@@ -146,7 +146,7 @@ func (t *Term) overtake() {
 		panic(err) // it was made of JSON
 	}
 	orders.Put(fence.DefaultGuardKey, value)
-	t.Suspect(*t.guard)
+	backend.FenceOf(t.Term, *t.guard).Suspect()
 }
 
 // Released reports whether the code under test has called [leader.Term.Release].

@@ -114,7 +114,7 @@ const (
 )
 
 func (w *Writer) write(ctx context.Context, p *writing) (uint64, error) {
-	_, known := w.term.Fence(w.guard)
+	_, known := backend.GuardRevision(w.term, w.guard)
 	switch {
 	case !known:
 		return 0, fmt.Errorf("%w: the guard of %s is not among the Guards of the term's candidate", leader.ErrInvalidConfig, w.guard)
@@ -138,7 +138,7 @@ func (w *Writer) write(ctx context.Context, p *writing) (uint64, error) {
 func (p *writing) try() {
 	l := p.guard.link
 	s, st := l.store, p.standing
-	told, _ := p.term.Fence(p.guard)
+	told, _ := backend.GuardRevision(p.term, p.guard)
 	s.mu.Lock()
 	if told != st.told {
 		st.told, st.revision = told, told
@@ -188,10 +188,10 @@ func (p *writing) refused(guard backend.Entry) {
 	case found.Election != "" && found.Election != decode([]byte(own)).Election:
 		p.end(0, fmt.Errorf("leadertest: nothing was written: %w: the guard is another election's", leader.ErrIncompatibleBucket))
 	case found.Token > token, p.term.Context().Err() != nil:
-		p.term.Suspect(p.guard)
+		backend.FenceOf(p.term, p.guard).Suspect()
 		p.end(0, leader.ErrFenced)
 	default:
-		p.term.Suspect(p.guard)
+		backend.FenceOf(p.term, p.guard).Suspect()
 		p.pause(errGuardDeleted)
 	}
 }

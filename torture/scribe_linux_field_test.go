@@ -267,8 +267,7 @@ func (s *scribe) lookUp(what string) (uint64, bool) {
 	defer cancel()
 	floor := s.floor.Load()
 	if !s.spec.Bare {
-		raised, _ := s.term.Fence(s.desk.register)
-		floor = max(floor, raised)
+		floor = max(floor, s.register.GuardRevision())
 	}
 	revision, err := s.last(ctx, what, floor)
 	if err != nil || s.term.Err() != nil {

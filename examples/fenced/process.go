@@ -78,8 +78,9 @@ func (p *process) serve(ctx context.Context, c *leader.Candidate) (err error) {
 func (p *process) lead(ctx context.Context, c *leader.Candidate, term *leader.Term) error {
 	put := p.kv.Put
 	if p.guarded {
-		put = p.orders.Writer(term).Put
-		raised, _ := term.Fence(p.orders)
+		writer := p.orders.Writer(term)
+		put = writer.Put
+		raised := writer.GuardRevision()
 		p.tl.Say(p.name, "finds", "token %d, and the guard stands at revision %d", term.Token(), raised)
 		stock, err := takeStock(ctx, p.kv, raised)
 		if err != nil {

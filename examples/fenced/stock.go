@@ -10,7 +10,7 @@ import (
 )
 
 // takeStock returns the keys of a guarded bucket as earlier terms have left them.
-// raised is the revision of the guard that Term.Fence returns.
+// raised is the GuardRevision of the writer.
 //
 // A watch delivers the data of one replica, which may lag. But it delivers writes in
 // the order of their revisions. Once it has delivered the guard of this term, it has

@@ -5,6 +5,17 @@ package backend
 // applications.
 var FenceOf func(term, guard any) Fence
 
+// GuardRevision returns the revision at which a guard stands for a *leader.Term, or false if the
+// term has no such guard.
+func GuardRevision(term, guard any) (revision uint64, ok bool) {
+	f := FenceOf(term, guard)
+	if f == nil {
+		return 0, false
+	}
+	revision, _ = f.Current()
+	return revision, true
+}
+
 // Fence is the status of a term at one guard. It has the revision that all of the term's
 // writers condition their writes on, and finds out the meaning of a rejection. Its methods
 // may be called from any goroutine.

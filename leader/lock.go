@@ -21,11 +21,9 @@ import (
 // again by another call of Acquire or TryAcquire. Unlock is still to be called, and returns the
 // cause of the loss.
 //
-// The methods of the Term are those of every term. Context, Err and [Check] ask the clock
-// whether the lock is still held. Token is the fencing token. Release does not wait for the
-// store, so it must not be the last thing that a program does.
+// Its methods may be called from any goroutine.
 type Lock struct {
-	*Term
+	term    *Term
 	c       *Candidate
 	session string
 	once    sync.Once
@@ -242,7 +240,7 @@ func (a *acquisition) lock(t *Term) *Lock {
 		ownLocks.remove(a.session)
 		a.c.toAll(machine.InStop)
 	})
-	return &Lock{Term: t, c: a.c, session: a.session}
+	return &Lock{term: t, c: a.c, session: a.session}
 }
 
 // note remembers what the events show.
@@ -315,6 +313,35 @@ func isPassing(err error) bool {
 	return false
 }
 
+// Context returns the context of the lock, which asks the clock as that of every term does: see
+// [Term.Context]. It ends when the lock is lost or given up.
+func (l *Lock) Context() context.Context { return l.Term().Context() }
+
+// Err returns nil while the lock is held, and then the cause with which its context has ended.
+// Like the Err of the context it asks the clock first.
+func (l *Lock) Err() error { return l.Term().Err() }
+
+// Token returns the fencing token. It is greater than that of each earlier holder of the lock.
+func (l *Lock) Token() uint64 { return l.Term().Token() }
+
+// Term returns the term of the lock, for code that takes a term: a writer of package fence, the
+// number of the seat, the time that remains. The lock is given up by Unlock, not by
+// [Term.Release].
+func (l *Lock) Term() *Term {
+	if l == nil || l.term == nil {
+		return new(Term)
+	}
+	return l.term
+}
+
+// Proclaim changes the value that is published with the lock. See [Candidate.Proclaim].
+func (l *Lock) Proclaim(ctx context.Context, value []byte) error {
+	if l == nil || l.c == nil {
+		return fmt.Errorf("value of a Lock that Acquire or TryAcquire has not returned: %w", ErrNotLeader)
+	}
+	return l.c.Proclaim(ctx, value)
+}
+
 // Unlock gives the lock up: its context ends with [ErrResigned], and the key is released. The
 // work has to have ended. Unlock returns nil when the lock was held until this call, and the
 // key is released, or is known to be another's, or no longer keeps other candidates out. It
@@ -335,7 +362,7 @@ func (l *Lock) Unlock(ctx context.Context) error {
 		return fmt.Errorf("unlock of a Lock that Acquire or TryAcquire has not returned: %w", ErrNotLeader)
 	}
 	l.giveUp()
-	l.finish()
+	l.term.finish()
 	l.c.toAll(machine.InStop)
 	select {
 	case <-l.c.Done():
@@ -352,14 +379,6 @@ func (l *Lock) Unlock(ctx context.Context) error {
 		return l.unlockError("whose key was not released", ErrConnectionClosed)
 	}
 	return l.unlockError("", nil)
-}
-
-// Release is Unlock without a wait for the store. See [Term.Release].
-func (l *Lock) Release() {
-	if l != nil && l.c != nil {
-		l.giveUp()
-		l.Term.Release()
-	}
 }
 
 // giveUp remembers, once, whether the lock was lost before it is given up. From then on this

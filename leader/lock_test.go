@@ -47,7 +47,6 @@ func TestAcquire_AgainAfterEachEnd(t *testing.T) {
 		"Unlock without time": func(p process) {
 			_ = acquire(p, p.own, leader.Config{}).Unlock(check.Ended())
 		},
-		"Release": func(p process) { acquire(p, p.own, leader.Config{}).Release() },
 		"lost": func(p process) {
 			lock := acquire(p, p.own, leader.Config{})
 			p.own.Cut()

@@ -82,7 +82,7 @@ func TestLock_OtherNumberOfSeatsAbove(t *testing.T) {
 		var others []*leader.Lock
 		for _, id := range []string{"x", "y", "z"} {
 			lock := w.semaphore(id, 3).acquire()
-			if lock.Seat() == 3 {
+			if lock.Term().Seat() == 3 {
 				above = lock
 			} else {
 				others = append(others, lock)
@@ -141,7 +141,7 @@ func TestLock_OtherNumberOfSeatsLater(t *testing.T) {
 			other := 3 - seats
 			a := w.semaphore("a", other)
 			lock := check.Got(a.try())(w)
-			check.Must(t, lock.Seat() == 1, "a is on seat %d", lock.Seat())
+			check.Must(t, lock.Term().Seat() == 1, "a is on seat %d", lock.Term().Seat())
 			w.at(2 * time.Second)
 			b.open()
 			w.at(2*time.Second + lease)

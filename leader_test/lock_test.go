@@ -112,7 +112,7 @@ func TestLock_UnlockedAfterLoss(t *testing.T) { story(t) }
 func TestUnlock_LostLockReturnsCause(t *testing.T) { story(t) }
 
 // A lock that its process handed over at the request of an operator was lost, too, and
-// Release does not hide that.
+// the Release of its term does not hide that.
 func TestUnlock_HandedOverReturnsCause(t *testing.T) { story(t) }
 
 // Where the time of a lost lock's Unlock is over, the error has both.
@@ -122,12 +122,13 @@ func TestUnlock_LostLockWithoutTime(t *testing.T) { story(t) }
 func TestUnlock_ZeroLock(t *testing.T) {
 	for _, lock := range []*leader.Lock{nil, {}} {
 		check.Is(t, lock.Unlock(t.Context()), leader.ErrNotLeader)
-		lock.Release()
+		check.Is(t, lock.Proclaim(t.Context(), nil), leader.ErrNotLeader)
+		check.Is(t, lock.Err(), leader.ErrStopped)
+		check.Equal(t, lock.Token(), 0, "a lock that nobody has acquired has the token %d")
 	}
 }
 
-// Unlock may be called more than once, at once and later, and Release does the same without a
-// wait.
+// Unlock may be called more than once, at once and later, and without time to wait.
 func TestUnlock_MoreThanOnce(t *testing.T) { story(t) }
 
 // With a context that has ended Unlock does not wait, and the key is released all the same.

@@ -254,7 +254,7 @@ func init() { // the verbs use one another
 				return nil, nil
 			})
 		},
-		"released": func(s *stage, lock string, _ []string) { s.locks[lock].Release() },
+		"released": func(s *stage, lock string, _ []string) { s.locks[lock].Term().Release() },
 		"held":     func(s *stage, lock string, _ []string) { s.note(lock, "Err: %s", causeName(s.locks[lock].Err())) },
 	}
 }
@@ -524,7 +524,7 @@ func (s *stage) acquires(
 		s.noting.Lock()
 		s.locks[name] = lock
 		s.noting.Unlock()
-		s.noteLast(name, "is acquired, seat %d", lock.Seat())
+		s.noteLast(name, "is acquired, seat %d", lock.Term().Seat())
 	}()
 	synctest.Wait()
 }

@@ -2,7 +2,6 @@ package leader
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -121,11 +120,13 @@ func (t *Term) Context() context.Context {
 }
 
 // termOver is the context of a zero Term.
-var termOver = func() context.Context {
+var termOver = endedWith(ErrStopped)
+
+func endedWith(cause error) context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	cancel(ErrStopped)
+	cancel(cause)
 	return ctx
-}()
+}
 
 // Token returns the fencing token. It is greater than that of every earlier term of the
 // election.
@@ -187,78 +188,4 @@ func (t *Term) send(kind machine.InputKind) {
 
 func init() {
 	backend.Released = func(term any) bool { return term.(*Term).freed.Load() }
-}
-
-// leadership is the context of a term. Its Err and Done ask the clock before they answer, so
-// the end of the lease is seen at once by a process that was paused.
-//
-// It adds no goroutine for contexts that are derived from it. The context package finds the
-// context inside by Value, and sees by the channel of Done that both end together. So a
-// derived context also has the cause. An AfterFunc method would lose that.
-type leadership struct {
-	context.Context //nolint:containedctx // ended by the term, with the cause
-	term            *Term
-}
-
-// ended is Err without a look at the clock.
-func (l *leadership) ended() error { return l.Context.Err() }
-
-// Err implements [context.Context].
-func (l *leadership) Err() error {
-	if err := l.ended(); err != nil {
-		return err
-	}
-	if t := l.term; t.left(t.elapsed()) > 0 || t.lapse() > 0 {
-		return nil
-	}
-	return l.ended()
-}
-
-// Done implements [context.Context].
-func (l *leadership) Done() <-chan struct{} {
-	_ = l.Err() // ends the context if the lease is over
-	return l.Context.Done()
-}
-
-// Value implements [context.Context].
-func (l *leadership) Value(key any) any {
-	if key == (termKey{}) {
-		return l.term
-	}
-	return l.Context.Value(key)
-}
-
-// String names the context in the texts of contexts that are derived from it. Without it,
-// package fmt would read the fields of the term, and those are not for all goroutines.
-func (l *leadership) String() string {
-	return fmt.Sprintf("leader.Term(token %d).Context", l.term.token)
-}
-
-// termKey is the key of the term in its context.
-type termKey struct{}
-
-// TermFrom returns the term to whose context ctx belongs, or false. ctx may be derived from
-// that context in any way, also by [context.WithoutCancel].
-func TermFrom(ctx context.Context) (*Term, bool) {
-	t, ok := ctx.Value(termKey{}).(*Term)
-	return t, ok
-}
-
-// Check returns nil while ctx is alive and the term to which it belongs leads. If the term is
-// over, it returns the cause, as [Term.Err] does. If only ctx has ended, it returns the cause
-// of that, such as [context.DeadlineExceeded]. It returns [ErrNotLeader] if ctx belongs to no
-// term.
-//
-// Check asks the clock. So it is exact for contexts that are derived from the context of a
-// term, as those of [context.WithTimeout] or of an errgroup. Their own Err is late after a
-// pause of the process.
-func Check(ctx context.Context) error {
-	t, ok := TermFrom(ctx)
-	if !ok {
-		return ErrNotLeader
-	}
-	if err := t.Err(); err != nil {
-		return err
-	}
-	return context.Cause(ctx)
 }

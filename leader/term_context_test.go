@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,6 +112,91 @@ func TestContext_Children(t *testing.T) {
 		time.Sleep(2*plainDeadline + 1)
 		if !errors.Is(timed.Err(), context.DeadlineExceeded) {
 			t.Errorf("the timeout of a child gives %v", timed.Err())
+		}
+	})
+}
+
+// Exact makes a context ask the clock that package context has derived from a term's, at any depth.
+func TestExact_AsksTheClock(t *testing.T) {
+	type key struct{}
+	for name, derive := range map[string]func(context.Context) (context.Context, context.CancelFunc){
+		"the same":    func(ctx context.Context) (context.Context, context.CancelFunc) { return ctx, func() {} },
+		"WithCancel":  context.WithCancel,
+		"WithTimeout": func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, time.Hour) },
+		"a timeout in another": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, end := context.WithTimeout(ctx, time.Hour)
+			inner, cancel := context.WithTimeout(context.WithValue(leader.Exact(ctx), key{}, 1), time.Hour)
+			return inner, func() { cancel(); end() }
+		},
+	} {
+		for _, asked := range []string{"Err", "Done"} {
+			t.Run(name+"/"+asked, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					term, clock := leads(t.Context(), t)
+					derived, cancel := derive(term.Context())
+					defer cancel()
+					work := leader.Exact(derived)
+					clock.move(plainDeadline - 1)
+					check.OK(t, work.Err())
+					clock.move(1)
+					if asked == "Done" {
+						<-work.Done()
+					}
+					check.Is(t, work.Err(), context.Canceled)
+					check.Is(t, context.Cause(work), leader.ErrLeaseExpired)
+					check.Is(t, derived.Err(), context.Canceled)
+					check.That(t, strings.Contains(fmt.Sprint(work), "leader.Exact(leader.Term(token") ||
+						strings.Contains(fmt.Sprint(work), "leader.Exact(context."), "its text is %v", work)
+				})
+			})
+		}
+	}
+}
+
+// The end of a context of its own does not end the term, and one that has been cut off from the term
+// does not end with it.
+func TestExact_EndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		term, clock := leads(t.Context(), t)
+		timed, cancel := context.WithTimeout(term.Context(), time.Second)
+		defer cancel()
+		work, free := leader.Exact(timed), leader.Exact(context.WithoutCancel(timed))
+		time.Sleep(time.Second)
+		check.Is(t, work.Err(), context.DeadlineExceeded)
+		check.OK(t, term.Context().Err())
+		clock.move(plainDeadline)
+		check.OK(t, free.Err())
+		check.Is(t, term.Err(), leader.ErrLeaseExpired)
+	})
+}
+
+// A context of no term has no leader.
+func TestExact_WithoutTerm(t *testing.T) {
+	work := leader.Exact(t.Context())
+	<-work.Done()
+	check.Is(t, context.Cause(work), leader.ErrNotLeader)
+}
+
+// A goroutine that asks while another ends the term finds the derived context ended.
+func TestExact_TwoThatAskAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 200 {
+			ctx, cancel := context.WithCancel(t.Context())
+			term, clock := leads(ctx, t)
+			work := make([]context.Context, 4)
+			for i := range work {
+				timed, end := context.WithTimeout(term.Context(), time.Hour)
+				defer end()
+				work[i] = leader.Exact(timed)
+			}
+			clock.move(plainDeadline)
+			var all sync.WaitGroup
+			for _, w := range work {
+				all.Go(func() { check.Is(t, w.Err(), context.Canceled) })
+			}
+			all.Wait()
+			cancel()
+			synctest.Wait()
 		}
 	})
 }

@@ -403,12 +403,14 @@ func BenchmarkAsksTheClock(b *testing.B) {
 	lead := term.Context()
 	child, cancel := context.WithTimeout(lead, time.Hour)
 	defer cancel()
+	exact := leader.Exact(child)
 	for _, k := range []struct {
 		name string
 		ok   func() bool
 	}{
 		{"time.Now", func() bool { return !time.Now().IsZero() }},
 		{"Context.Err", func() bool { return lead.Err() == nil }},
+		{"Exact.Err", func() bool { return exact.Err() == nil }},
 		{"Context.Done", func() bool { return lead.Done() != nil }},
 		{"Check", func() bool { return leader.Check(child) == nil }},
 		{"Term.Err", func() bool { return term.Err() == nil }},

@@ -102,14 +102,14 @@ tidy-check: ## fail where `make tidy` would change something
 
 # What a program pulls in with the importable packages of the root module. Every requirement of
 # the root module is in the module graph of each program that imports one of them.
-deps-check: ## fail if an importable package imports more than the standard library and nats.go, or the root module requires more
+deps-check: ## fail if an importable package imports more than the standard library, nats.go and golang.org/x/sync, or the root module requires more
 	@extra=$$(go list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' ./leader ./fence ./leadertest ./health \
-		| grep -v -e '^github.com/natsleader/natsleader/' -e '^github.com/nats-io/nats.go' \
+		| grep -v -e '^github.com/natsleader/natsleader/' -e '^github.com/nats-io/nats.go' -e '^golang.org/x/sync' \
 		| xargs -r go list -f '{{.ImportPath}} {{.Module.Path}}' \
 		| grep -v -w -F -f <(go list -deps -f '{{with .Module}}{{.Path}}{{end}}' github.com/nats-io/nats.go/jetstream | sort -u) || true); \
 	if [ -n "$$extra" ]; then echo "unexpected dependencies:"; echo "$$extra"; exit 1; fi
 	@direct=$$(sed -n '/^require/,/^)/s/^\t\([^ ]*\) [^ ]*$$/\1/p' go.mod | xargs); \
-	if [ "$$direct" != "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go go.uber.org/goleak" ]; then echo "the root module requires $$direct"; exit 1; fi
+	if [ "$$direct" != "github.com/nats-io/nats-server/v2 github.com/nats-io/nats.go go.uber.org/goleak golang.org/x/sync" ]; then echo "the root module requires $$direct"; exit 1; fi
 
 vulnerabilities: ## known vulnerabilities in what is used: needs vuln.go.dev
 	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 work

@@ -2,9 +2,13 @@ package leader_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -90,6 +94,39 @@ func ExampleConfig_drainTimeout() {
 	// Output:
 	// a finishes its item. Does b lead? false
 	// a has finished it. Does b lead? true
+}
+
+// Several goroutines share the work of a term. The body ends when the last of them has ended. Exact
+// makes the context of the group ask the clock, as that of the term does.
+func ExampleExact() {
+	store := leadertest.NewStore(leadertest.NewClock()) // in production a leader.Bucket
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	c, err := leader.Campaign(ctx, store.Link("a"), "billing", leader.Config{ID: "a"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var done atomic.Int32
+	for term := range c.Terms() {
+		group, lead := errgroup.WithContext(term.Context())
+		lead = leader.Exact(lead)
+		for range 3 {
+			group.Go(func() error {
+				for lead.Err() == nil {
+					if done.Add(1) == 100 { // an item of work
+						return errors.New("item 100 fails") // ends the others, too
+					}
+				}
+				return context.Cause(lead)
+			})
+		}
+		fmt.Println("the work of the term has ended:", group.Wait())
+		stop() // or else the candidate campaigns again after one lease
+	}
+	fmt.Println("the candidate has ended, error:", c.Err())
+	// Output:
+	// the work of the term has ended: item 100 fails
+	// the candidate has ended, error: <nil>
 }
 
 // Contexts that are derived from that of a term do not ask the clock. Check does.

@@ -87,9 +87,9 @@ func (a *actor) stepSilence() {
 // could move.
 func (a *actor) noMajority(movable bool) error {
 	if movable && !a.mayMove {
-		return fmt.Errorf("%w; Config.ForceReconnect lets the connection move to another server", backend.ErrNoMajority)
+		return fmt.Errorf("%w; Config.ForceReconnect lets the connection move to another server", ErrNoMajority)
 	}
-	return backend.ErrNoMajority
+	return ErrNoMajority
 }
 
 // askForSign requests the settings, unless that request is in flight.

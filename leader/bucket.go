@@ -181,7 +181,7 @@ func OpenBucket(js jetstream.JetStream, name string) (*Bucket, error) {
 // create nothing. They return [ErrNoBucket], or wait, until there is a bucket.
 //
 // An existing bucket is never changed. If it differs from cfg, each candidate goes on with
-// the bucket as it is, and reports once, in a [Faulted] event with [ErrInvalidConfig], the
+// the bucket as it is, and reports once, in a [Faulted] event with [ErrBucketDiffers], the
 // first setting that differs. Settings that have a default of their own in cfg are not
 // compared. In a bucket that no election can work with, such as the roster of another bucket,
 // candidates report [ErrIncompatibleBucket]. Use [CreateBucket] to change a bucket.

@@ -100,7 +100,7 @@ type Config struct {
 	TurnTimeout time.Duration
 	// Seats is the number of leaders that the election has at once, at most 1000; 0 and 1:
 	// one. All candidates of an election should set the same number; a candidate that finds
-	// another number reports [ErrInvalidConfig], and [Acquire] returns it. Seats cannot be
+	// another number reports [ErrSeatsDiffer], and [Acquire] returns it. Seats cannot be
 	// combined with Guards, which protect the writes of one leader. See docs/succession.md in
 	// the repository.
 	Seats int

@@ -20,8 +20,7 @@ var (
 	// ErrPreempted ends a term when its key was found to hold another's record.
 	ErrPreempted error = backend.ErrPreempted
 	// ErrDeleted ends a term when its key was found deleted, purged, expired or gone with
-	// its bucket. As the Err of a [Faulted] event it reports that the guard of the term was
-	// deleted or overwritten behind the leader's back. The leader raises the guard again.
+	// its bucket.
 	ErrDeleted error = backend.ErrDeleted
 	// ErrRegressed ends a term during which the store was found to have forgotten
 	// acknowledged writes (a restored backup, a bucket deleted and created again). It is
@@ -41,13 +40,16 @@ var (
 // Errors that the package returns or reports in a [Faulted] event.
 var (
 	// ErrInvalidConfig is returned for settings that cannot work. The text names the setting
-	// and the relation that does not hold. As the Err of a [Faulted] event it reports that
-	// another candidate of the election is set to another number of seats, or that the bucket
-	// is not as [EnsureBucket] would have made it. The text names that candidate and both
-	// numbers, or the setting. The candidate goes on with its own number, or with the bucket
-	// as it is. It also reports settings with which the server cannot make the bucket of
-	// EnsureBucket. [Acquire] and [TryAcquire] return it for another number of seats.
+	// and the relation that does not hold. As the Err of a [Faulted] event it reports settings
+	// with which the server cannot make the bucket of [EnsureBucket].
 	ErrInvalidConfig error = backend.ErrInvalidConfig
+	// ErrSeatsDiffer reports that another candidate of the election is set to another number of
+	// seats. The text names that candidate and both numbers. The candidate goes on with its own
+	// number. [Acquire] and [TryAcquire] return it.
+	ErrSeatsDiffer error = backend.ErrSeatsDiffer
+	// ErrBucketDiffers reports that the bucket is not as [EnsureBucket] would have made it. The
+	// text names the setting. The candidate goes on with the bucket as it is.
+	ErrBucketDiffers error = backend.ErrBucketDiffers
 	// ErrNotLeader is returned by [Candidate.Proclaim], [Candidate.Resign],
 	// [Candidate.Transfer] and [Candidate.TransferAny] when the candidate does not lead, by
 	// [Candidate.Ready] when it is not to lead, and by [Lock.Unlock] of a nil or zero Lock.
@@ -65,15 +67,18 @@ var (
 	// ErrValueTooLarge is returned for a value of more than 64 KiB, or that does not fit
 	// into a record of the bucket.
 	ErrValueTooLarge error = backend.ErrValueTooLarge
-	// ErrForeignRecord reports that the key holds a value that is not a record of this
-	// package, or that the record or a guard has a token so great that no term can have
-	// counted up to it. Then no candidate is elected until it has been deleted, and the text
-	// names the token.
+	// ErrForeignRecord reports that the key holds a value that is not a record of this package.
+	// No candidate is elected until it has been deleted.
 	ErrForeignRecord error = backend.ErrForeignRecord
+	// ErrTokensExhausted is an ErrForeignRecord: the record or a guard has a token so great that
+	// no term can have counted up to it. The text names the token.
+	ErrTokensExhausted = backend.ErrTokensExhausted
 	// ErrUnreachable reports that the store did not answer: the connection is down, the
-	// request timed out, or there are no responders. The text names it if the server of the
-	// connection answers only reads.
+	// request timed out, or there are no responders.
 	ErrUnreachable error = backend.ErrUnreachable
+	// ErrNoMajority is an ErrUnreachable: the server of the connection answers reads, and nothing
+	// that needs a majority of the servers. See [Config].ForceReconnect.
+	ErrNoMajority = backend.ErrNoMajority
 	// ErrNoBucket reports that the bucket, or the stream of a guard, does not exist.
 	ErrNoBucket error = backend.ErrNoBucket
 	// ErrNoRoster reports that the bucket keeps no roster: [BucketConfig].Roster, or
@@ -82,10 +87,14 @@ var (
 	ErrNoRoster error = backend.ErrNoRoster
 	// ErrIncompatibleBucket reports that an election, or this candidate's settings, cannot
 	// work with the settings of the bucket, or that a guarded bucket or stream does not
-	// protect its guard. The text names the setting. It also reports a guard that stands for
-	// another election. That guard is left alone until it is deleted, while a value that is
-	// no guard at all is overwritten.
+	// protect its guard. The text names the setting.
 	ErrIncompatibleBucket error = backend.ErrIncompatibleBucket
+	// ErrGuardTaken is an ErrIncompatibleBucket: the guard stands for another election. It is left
+	// alone until it is deleted, while a value that is no guard at all is overwritten.
+	ErrGuardTaken = backend.ErrGuardTaken
+	// ErrGuardDeleted reports that the guard of the term was deleted or overwritten behind the
+	// leader's back. The leader raises the guard again.
+	ErrGuardDeleted error = backend.ErrGuardDeleted
 	// ErrPermission reports a subject that the connection may not use. The text names it.
 	ErrPermission error = backend.ErrPermission
 	// ErrNotReleased reports that the work of a term goes on although DrainTimeout is over, or

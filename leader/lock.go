@@ -73,7 +73,7 @@ func (e *HeldError) Error() string {
 // [Bucket] of the process. A Lock of another name, or a [Candidate], does not matter.
 // Goroutines that exclude each other by Acquire need a Config.ID each.
 //
-// Acquire returns [ErrInvalidConfig] if a holder is set to another number of Seats. The text has
+// Acquire returns [ErrSeatsDiffer] if a holder is set to another number of Seats. The text has
 // both numbers and both IDs. Acquire first waits for a renewal, or until the lease of that holder
 // is over, to see whether the holder lives. It knows of holders on seats above its own number by
 // the record of seat 1, and not if that was deleted or never written. Of two calls that begin at
@@ -112,7 +112,7 @@ func lockError(call, election string, err error) error {
 // try to the next. Processes that seldom try, as a job that is started once a day, use Acquire
 // with a context that ends after one or two leases.
 //
-// TryAcquire returns [ErrInvalidConfig] for a holder that is set to another number of Seats, as
+// TryAcquire returns [ErrSeatsDiffer] for a holder that is set to another number of Seats, as
 // Acquire does, but at once. A holder that has crashed counts as above.
 //
 // A fault of the store is returned as an error at once, with the errors of [Faulted] events,
@@ -294,7 +294,7 @@ func (a *acquisition) verdict(ctx context.Context, e Event) error {
 		switch {
 		case a.try && !isPassing(e.Err):
 			return e.Err
-		case !a.try && errors.Is(e.Err, backend.ErrSeats):
+		case !a.try && errors.Is(e.Err, ErrSeatsDiffer):
 			return a.check.compare(ctx, true)
 		}
 	case Elected, Fenced, Deposed:
@@ -305,9 +305,9 @@ func (a *acquisition) verdict(ctx context.Context, e Event) error {
 // isPassing reports whether a candidate can be elected at once in spite of a fault.
 func isPassing(err error) bool {
 	switch {
-	case errors.Is(err, backend.ErrTokensExhausted):
+	case errors.Is(err, ErrTokensExhausted):
 		return false
-	case errors.Is(err, ErrNoFeed), errors.Is(err, ErrForeignRecord), errors.Is(err, backend.ErrSeats), errors.Is(err, backend.ErrBucketDiffers), errors.Is(err, backend.ErrGuardDeleted):
+	case errors.Is(err, ErrNoFeed), errors.Is(err, ErrForeignRecord), errors.Is(err, ErrSeatsDiffer), errors.Is(err, ErrBucketDiffers), errors.Is(err, ErrGuardDeleted):
 		return true
 	}
 	return false

@@ -32,7 +32,7 @@ type seatCheck struct {
 // the lock reports the fault, if it lasts.
 const checkLimit = 2 * time.Second
 
-// compare returns an error with backend.ErrSeats if a holder lives that is set to another number. As a
+// compare returns an error with [ErrSeatsDiffer] if a holder lives that is set to another number. As a
 // rule it reads one key. The record of the first seat stays there when it is released. It
 // names the number of its last holder, and so the seats to look at beyond those of the lock.
 // If it names the number of the lock, compare looks at the other seats only with all.

@@ -71,7 +71,7 @@ func TestAcquire_AgainAfterEachEnd(t *testing.T) {
 		},
 		"another number of seats": func(p process) {
 			lock := acquire(p, p.other, leader.Config{})
-			fails(p, false, leader.Config{Seats: 2}, leader.ErrInvalidConfig)
+			fails(p, false, leader.Config{Seats: 2}, leader.ErrSeatsDiffer)
 			unlock(p, lock)
 		},
 		"another number of seats, later": func(p process) {
@@ -86,7 +86,7 @@ func TestAcquire_AgainAfterEachEnd(t *testing.T) {
 			unlock(p, first)
 			lock := acquire(p, p.other, leader.Config{Seats: 2})
 			p.own.Restore()
-			check.Is(p, <-waits, leader.ErrInvalidConfig)
+			check.Is(p, <-waits, leader.ErrSeatsDiffer)
 			unlock(p, lock)
 		},
 		"held by itself": func(p process) {

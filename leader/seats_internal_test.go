@@ -194,6 +194,6 @@ func TestSeatCheck_FewerSeatsInTheRecord(t *testing.T) {
 		clock: clock, election: "e", id: "c", seats: 5, try: true, seen: &sightings{new(backend.Memory), clock},
 	}
 	err := c.compare(t.Context(), false)
-	check.That(t, errors.Is(err, backend.ErrSeats),
+	check.That(t, errors.Is(err, ErrSeatsDiffer),
 		"the check of 5 seats returns %v beside a holder of the fifth that is set to 7", err)
 }

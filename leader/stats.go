@@ -79,9 +79,8 @@ type Stats struct {
 	Pending, Elected, Unelected uint64
 	// Fenced and Deposed count the events of these names by their Cause, Faults counts the
 	// Faulted events by their Err. The keys are the names of the package's errors without Err,
-	// as "lease_expired" for [ErrLeaseExpired]. Further keys of Faults are "no_majority",
-	// "guard_taken", "guard_deleted", "tokens_exhausted", "seats" and "bucket_differs", each for a fault that
-	// docs/contract.md in the repository lists, and "other".
+	// as "lease_expired" for [ErrLeaseExpired], or "other" for an error of the server that is none
+	// of them. A fault that matches two, as ErrNoMajority, counts as the narrower one.
 	Fenced, Deposed, Faults map[string]uint64
 }
 
@@ -265,23 +264,23 @@ var errorNames = [...]struct {
 }{
 	{ErrRegressed, "regressed"},
 	{ErrFenced, "fenced"},
-	{backend.ErrGuardTaken, "guard_taken"},
-	{backend.ErrGuardDeleted, "guard_deleted"},
+	{ErrGuardTaken, "guard_taken"},
+	{ErrGuardDeleted, "guard_deleted"},
 	{ErrNotReleased, "not_released"},
 	{ErrNoFeed, "no_feed"},
 	{ErrCongested, "congested"},
 	{ErrNoBucket, "no_bucket"},
 	{ErrNoRoster, "no_roster"},
 	{ErrIncompatibleBucket, "incompatible_bucket"},
-	{backend.ErrTokensExhausted, "tokens_exhausted"},
+	{ErrTokensExhausted, "tokens_exhausted"},
 	{ErrForeignRecord, "foreign_record"},
 	{ErrValueTooLarge, "value_too_large"},
 	{ErrPermission, "permission"},
 	{ErrConnectionClosed, "connection_closed"},
-	{backend.ErrNoMajority, "no_majority"},
+	{ErrNoMajority, "no_majority"},
 	{ErrUnreachable, "unreachable"},
-	{backend.ErrSeats, "seats"},
-	{backend.ErrBucketDiffers, "bucket_differs"},
+	{ErrSeatsDiffer, "seats_differ"},
+	{ErrBucketDiffers, "bucket_differs"},
 	{ErrResigned, "resigned"},
 	{ErrStopped, "stopped"},
 	{ErrLeaseExpired, "lease_expired"},

@@ -165,7 +165,7 @@ func TestEnsure_ReportsDifferenceOnce(t *testing.T) {
 			w.ok(c.Stop(w.Context()))
 			var told []string
 			for e := range c.Events(w.Context()) {
-				if f, ok := e.(leader.Faulted); ok && errors.Is(f.Err, leader.ErrInvalidConfig) {
+				if f, ok := e.(leader.Faulted); ok && errors.Is(f.Err, leader.ErrBucketDiffers) {
 					told = append(told, f.Err.Error())
 				}
 			}

@@ -24,7 +24,7 @@ func (w *world) semaphore(id string, seats int) *process {
 func (w *world) disagrees(err error, seats int, holder string, others int) {
 	w.Helper()
 	want := fmt.Sprintf("%q is set to %d, %q to %d; give all the same Config.Seats", "b", seats, holder, others)
-	check.That(w, errors.Is(err, leader.ErrInvalidConfig) && strings.Contains(err.Error(), want),
+	check.That(w, errors.Is(err, leader.ErrSeatsDiffer) && strings.Contains(err.Error(), want),
 		"at %v: %v, want %s", w.now(), err, want)
 }
 
@@ -59,7 +59,7 @@ func TestLock_OtherNumberOfSeats(t *testing.T) {
 				again := b.wait(w.Context())
 				again.pending()
 				w.at(lease / 3)
-				again.returned(lease/12+lease/6, leader.ErrInvalidConfig) // after the first renewal
+				again.returned(lease/12+lease/6, leader.ErrSeatsDiffer) // after the first renewal
 				w.disagrees(again.err, asks, "a", has)
 				w.unwritten(1)
 				same := w.semaphore("c", one.holder).wait(w.Context()) // who agrees waits, or has a seat
@@ -100,7 +100,7 @@ func TestLock_OtherNumberOfSeatsAbove(t *testing.T) {
 			at := w.now()
 			asked := b.wait(w.Context())
 			w.at(at + lease)
-			asked.returned(at+lease/6, leader.ErrInvalidConfig)
+			asked.returned(at+lease/6, leader.ErrSeatsDiffer)
 		}
 		w.ok(above.Err())
 		w.ok(above.Unlock(w.Context()))
@@ -145,7 +145,7 @@ func TestLock_OtherNumberOfSeatsLater(t *testing.T) {
 			w.at(2 * time.Second)
 			b.open()
 			w.at(2*time.Second + lease)
-			waits.returned(waits.at, leader.ErrInvalidConfig)
+			waits.returned(waits.at, leader.ErrSeatsDiffer)
 			w.disagrees(waits.err, seats, "a", other)
 			w.ok(lock.Err())
 			w.at(2*time.Second + 2*lease)

@@ -40,6 +40,9 @@ const (
 	ErrNoRoster       = Error("the bucket keeps no roster (BucketConfig.Roster or `natsleader bucket add --roster` makes one)")
 	ErrNotReleased    = Error("not released")
 	ErrNoFeed         = Error("no feed, polling instead")
+	ErrGuardDeleted   = Error("the guard was deleted or overwritten")
+	ErrBucketDiffers  = Error("the bucket differs from the settings of EnsureBucket")
+	ErrSeatsDiffer    = Error("the candidates disagree on the number of seats")
 	ErrCongested      = Error("renewals wait too long for their turn on the connection: lead fewer elections in this process or on this connection, give it more CPU, or use longer leases")
 )
 
@@ -47,8 +50,7 @@ const (
 // make usable.
 var ErrNotOpened = errors.New("was not made by leader.OpenBucket, fence.OpenBucket, fence.OpenStream or their Create functions")
 
-// detail is an error with a text and a name in leader.Stats of its own. Applications match the
-// more general error of which it is a case, because they can do the same about both.
+// detail is a case of a more general error, which it matches, too.
 type detail struct {
 	of   Error
 	text string
@@ -60,7 +62,8 @@ func (d detail) Error() string { return "leader: " + d.text }
 // Unwrap returns the more general error.
 func (d detail) Unwrap() error { return d.of }
 
-// Details of errors that package leader exports.
+// Cases of the errors above. Package leader exports those about which an application can do
+// something else than about the general one.
 var (
 	ErrNotStanding     error = detail{ErrRequestRefused, "not standing in the election"}
 	ErrNoneStands      error = detail{ErrRequestRefused, "no other candidate stands in the election"}
@@ -68,10 +71,7 @@ var (
 	ErrRosterUnread    error = detail{ErrNoRoster, "the leader has not read the roster yet: try again"}
 	ErrNoMajority      error = detail{ErrUnreachable, "reads are answered, and nothing that needs a majority of the servers: the server of this connection is cut off from the others, or the cluster has lost its quorum"}
 	ErrGuardTaken      error = detail{ErrIncompatibleBucket, wire.GuardTaken}
-	ErrGuardDeleted    error = detail{ErrDeleted, "the guard was deleted or overwritten"}
 	ErrTokensExhausted error = detail{ErrForeignRecord, "a token is too great to be followed"}
-	ErrBucketDiffers   error = detail{ErrInvalidConfig, "the bucket differs from the settings of EnsureBucket"}
-	ErrSeats           error = detail{ErrInvalidConfig, "the candidates disagree on the number of seats"}
 )
 
 // ErrNotTryable keeps leader.TryAcquire from a bucket in which an empty key is not free at once.

@@ -162,6 +162,7 @@ func TestExact_EndsWithItsContext(t *testing.T) {
 		defer cancel()
 		work, free := leader.Exact(timed), leader.Exact(context.WithoutCancel(timed))
 		time.Sleep(time.Second)
+		synctest.Wait()
 		check.Is(t, work.Err(), context.DeadlineExceeded)
 		check.OK(t, term.Context().Err())
 		clock.move(plainDeadline)

@@ -104,8 +104,8 @@ type Config struct {
 	// combined with Guards, which protect the writes of one leader. See docs/succession.md in
 	// the repository.
 	Seats int
-	// RefuseRequests makes a leader refuse to hand over when [StepDown] or [Transfer], or a
-	// candidate with Preempt, asks it to. Each request of StepDown or Transfer to the
+	// RefuseRequests makes a leader refuse to hand over when [StepDown] or a
+	// candidate with Preempt asks it to. Each request of StepDown to the
 	// leader's session is logged, refused or not, with the name that the requester gave.
 	RefuseRequests bool
 	// KVElect lets the candidate share its key with processes that still run

@@ -6,8 +6,8 @@ import "github.com/natsleader/natsleader/internal/backend"
 // term's context, the Cause of its [Deposed] event, and the result of [Term.Err].
 var (
 	// ErrResigned ends a term that was handed over: by [Candidate.Resign],
-	// [Candidate.Transfer] or [Candidate.TransferAny], at the request of [StepDown] or
-	// [Transfer], or to a candidate with [Config].Preempt. It also ends a lock that was given
+	// [Candidate.Transfer] or [Candidate.TransferAny], at the request of [StepDown],
+	// or to a candidate with [Config].Preempt. It also ends a lock that was given
 	// up by [Lock.Unlock].
 	ErrResigned error = backend.ErrResigned
 	// ErrStopped ends a term when its candidate was stopped, by [Candidate.Stop] or by the
@@ -54,14 +54,13 @@ var (
 	// [Candidate.Transfer] and [Candidate.TransferAny] when the candidate does not lead, by
 	// [Candidate.Ready] when it is not to lead, and by [Lock.Unlock] of a nil or zero Lock.
 	ErrNotLeader error = backend.ErrNotLeader
-	// ErrNoLeader is returned by [StepDown] and [Transfer] when there is no leader.
+	// ErrNoLeader is returned by [StepDown] when there is no leader.
 	ErrNoLeader error = backend.ErrNoLeader
-	// ErrRequestRefused is returned by [StepDown] and [Transfer] when the leader is set to
-	// refuse requests, or does not know this request. [Transfer], [Candidate.Transfer] and
-	// [Candidate.TransferAny] return it when no candidate with that ID, or no other candidate
+	// ErrRequestRefused is returned by [StepDown] when the leader is set to refuse requests, or
+	// does not know this request. StepDown, [Candidate.Transfer] and [Candidate.TransferAny] return it when no candidate with that ID, or no other candidate
 	// at all, waits in the election. The leader goes on leading.
 	ErrRequestRefused error = backend.ErrRequestRefused
-	// ErrNotSucceeded is returned by [Candidate.Transfer] and [Transfer] when the leader has
+	// ErrNotSucceeded is returned by [Candidate.Transfer] and [StepDown] when the leader has
 	// handed over and the candidate that it named has not taken the key.
 	ErrNotSucceeded error = backend.ErrNotSucceeded
 	// ErrValueTooLarge is returned for a value of more than 64 KiB, or that does not fit

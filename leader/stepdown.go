@@ -31,11 +31,23 @@ const (
 	answerOver     = "over" // the term of the request has ended: a later one leads
 )
 
+// StepDownOptions say who asks, and who is to lead next. The zero value leaves both open.
+type StepDownOptions struct {
+	// By names the requester in the leader's log.
+	By string
+	// To is the ID of the candidate that is to lead next.
+	To string
+	// Next asks for the next candidate of the roster, in place of To.
+	Next bool
+}
+
 // StepDown asks the leader of the election to hand over in an orderly way, as by
 // [Candidate.Resign]: its term ends with [ErrResigned], its work is drained, and it stays a
-// candidate, which lets all others try first. StepDown waits until the key is released or
-// another's, and returns the Holder that was asked. by names the requester in the
-// leader's log.
+// candidate, which lets all others try first. With To or Next it hands over to that candidate, as
+// by [Candidate.TransferTo] and [Candidate.TransferNext].
+//
+// StepDown returns the Holder that was asked. It waits until the key is released or another's,
+// and with To or Next until there is a next leader.
 //
 // With several seats StepDown asks the leader of one: election is then the result of
 // [SeatKey]. That leader lets others try first on all seats.
@@ -43,11 +55,25 @@ const (
 // A client that may publish on the subject natsleader.ask.<bucket>.<election> can make
 // the leader hand over: see docs/permissions.md in the repository.
 //
-// Errors: [ErrNoLeader] if there is no leader, [ErrRequestRefused], [ErrUnreachable] if
-// the leader neither answers nor hands over within 5 s, those of [Lookup], and that of
-// ctx, after which the leader may still hand over.
-func StepDown(ctx context.Context, store Store, election, by string) (Holder, error) {
-	return ask(ctx, store, election, wire.StepDownRequest{Do: wire.DoStepDown, By: by})
+// Errors: [ErrNoLeader] if there is no leader, [ErrRequestRefused] if it refuses or no candidate
+// with the ID of To waits, [ErrUnreachable] if the leader neither answers nor hands over within
+// 5 s, those of [Lookup], and that of ctx, after which the leader may still hand over. With To or
+// Next also [ErrNotSucceeded] if another candidate leads then, or none within one lease, and
+// [ErrInvalidConfig] for both of them.
+func StepDown(ctx context.Context, store Store, election string, opts StepDownOptions) (Holder, error) {
+	p := wire.StepDownRequest{Do: wire.DoStepDown, To: opts.To, By: opts.By}
+	if opts.To != "" || opts.Next {
+		p.Do = wire.DoTransfer
+	}
+	if opts.To != "" {
+		if opts.Next {
+			return Holder{}, fmt.Errorf("%w: StepDownOptions with To %q and Next: leave one out", ErrInvalidConfig, opts.To)
+		}
+		if err := checkSuccessor(opts.To); err != nil {
+			return Holder{}, err
+		}
+	}
+	return ask(ctx, store, election, p)
 }
 
 // ask sends a request to the leader, and waits for its effect.
@@ -291,21 +317,4 @@ func (a *actor) mayHandOver(m *mail) bool {
 		m.call <- err
 	}
 	return err == nil
-}
-
-// Transfer asks the leader of the election to hand over to the candidate with that ID, as
-// by [Candidate.Transfer], or to the next candidate of the roster if id is empty. It
-// waits for the next leader, and returns the Holder that was asked. by names the
-// requester in the leader's log.
-//
-// Errors: those of [StepDown], which also documents the permission that is needed;
-// [ErrRequestRefused] also if no candidate with that ID waits; and [ErrNotSucceeded] if
-// another candidate leads then, or none within one lease.
-func Transfer(ctx context.Context, store Store, election, id, by string) (Holder, error) {
-	if id != "" {
-		if err := checkSuccessor(id); err != nil {
-			return Holder{}, err
-		}
-	}
-	return ask(ctx, store, election, wire.StepDownRequest{Do: wire.DoTransfer, To: id, By: by})
 }

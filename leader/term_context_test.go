@@ -120,9 +120,11 @@ func TestContext_Children(t *testing.T) {
 func TestExact_AsksTheClock(t *testing.T) {
 	type key struct{}
 	for name, derive := range map[string]func(context.Context) (context.Context, context.CancelFunc){
-		"the same":    func(ctx context.Context) (context.Context, context.CancelFunc) { return ctx, func() {} },
-		"WithCancel":  context.WithCancel,
-		"WithTimeout": func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, time.Hour) },
+		"the same":   func(ctx context.Context) (context.Context, context.CancelFunc) { return ctx, func() {} },
+		"WithCancel": context.WithCancel,
+		"WithTimeout": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Hour)
+		},
 		"a timeout in another": func(ctx context.Context) (context.Context, context.CancelFunc) {
 			ctx, end := context.WithTimeout(ctx, time.Hour)
 			inner, cancel := context.WithTimeout(context.WithValue(leader.Exact(ctx), key{}, 1), time.Hour)

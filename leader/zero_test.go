@@ -46,6 +46,7 @@ var zeros = []any{
 	leader.RosterEntry{},
 	leader.State(0),
 	leader.Stats{},
+	leader.StepDownOptions{},
 	&leader.Term{},
 	new(leader.Bucket).Backend(),
 	&fence.Bucket{}, &fence.BucketBatch{}, &fence.BucketWriter{},
@@ -190,8 +191,7 @@ func TestZeroArguments_AreRefused(t *testing.T) {
 		add("Lookup", func() error { _, err := leader.Lookup(ctx, store, "e"); return err })
 		add("Roster", func() error { _, err := leader.Roster(ctx, store, "e"); return err })
 		add("ObserveRoster", func() error { _, err := leader.ObserveRoster(ctx, store, "e"); return err })
-		add("StepDown", func() error { _, err := leader.StepDown(ctx, store, "e", "me"); return err })
-		add("Transfer", func() error { _, err := leader.Transfer(ctx, store, "e", "a", "me"); return err })
+		add("StepDown", func() error { _, err := leader.StepDown(ctx, store, "e", leader.StepDownOptions{By: "me"}); return err })
 	}
 	bucket := openUnconnected(t)
 	for name, g := range map[string]leader.Guard{

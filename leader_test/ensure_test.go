@@ -250,7 +250,7 @@ func TestEnsure_ReadersCreateNothing(t *testing.T) {
 			"Lookup":   err,
 			"Info":     check.Err(b.Info(w.Context())),
 			"Roster":   check.Err(leader.Roster(w.Context(), b, "e")),
-			"StepDown": check.Err(leader.StepDown(w.Context(), b, "e", "")),
+			"StepDown": check.Err(leader.StepDown(w.Context(), b, "e", leader.StepDownOptions{By: ""})),
 		} {
 			if !errors.Is(err, leader.ErrNoBucket) || !strings.HasPrefix(err.Error(), "leader: bucket E does not exist: make it with leader.CreateBucket or leader.EnsureBucket") {
 				w.Errorf("%s: %v", what, err)

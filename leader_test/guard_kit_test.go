@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -40,7 +41,7 @@ func (k kit) stands(s *leadertest.Store, token uint64) {
 // fenceAt returns the revision that the writes of a's term are conditioned on.
 func fenceAt(t *testing.T, w *leadertest.Watcher, s *leadertest.Store) uint64 {
 	t.Helper()
-	revision, ok := w.Term().Fence(s.Link("a").Guard())
+	revision, ok := backend.GuardRevision(w.Term(), s.Link("a").Guard())
 	check.Must(t, ok, "the term does not know its guard")
 	return revision
 }

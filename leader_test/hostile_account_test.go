@@ -118,7 +118,7 @@ func (w *world) guardOf(g *guardian) uint64 {
 func TestHostile_AccountsHandOver(t *testing.T) {
 	inAccounts(t, func(h *hostileClient, b1, b2 *guardian) {
 		elections := check.Got(leader.OpenBucket(h.ops.js, "elections"))(h)
-		asked, err := leader.StepDown(h.Context(), elections, "billing", "jane@laptop")
+		asked, err := leader.StepDown(h.Context(), elections, "billing", leader.StepDownOptions{By: "jane@laptop"})
 		check.That(t, err == nil && asked.ID == "b1", "StepDown: %v, %v", asked, err)
 		b1.saw(t, "2s deposed resigned", "2s observed nobody", "2s observed b2")
 		b2.saw(t, "2s observed nobody", "2s pending", "2s elected")

@@ -139,7 +139,10 @@ func TestJunkToken(t *testing.T) {
 			k.clock.Advance(time.Second)
 			k.record(h.ID)
 			done := make(chan error, 1)
-			go func() { _, err := leader.StepDown(context.Background(), k.store.Link("op"), "e", "test"); done <- err }()
+			go func() {
+				_, err := leader.StepDown(context.Background(), k.store.Link("op"), "e", leader.StepDownOptions{By: "test"})
+				done <- err
+			}()
 			for range 100 {
 				k.clock.Advance(100 * time.Millisecond)
 			}

@@ -120,11 +120,11 @@ func namesInUse(t *testing.T, b *leader.Bucket, gb *fence.Bucket, gs *fence.Stre
 	check.Got(leader.ObserveRoster(ctx, b, election))(t)
 	var err error
 	tcpEventually(t, "the other has announced itself, and takes over", func() bool {
-		_, err = leader.Transfer(t.Context(), b, election, other.ID(), "test")
+		_, err = leader.StepDown(t.Context(), b, election, leader.StepDownOptions{To: other.ID(), By: "test"})
 		return !errors.Is(err, leader.ErrRequestRefused)
 	})
 	check.OK(t, err)
-	check.Got(leader.StepDown(t.Context(), b, election, "test"))(t)
+	check.Got(leader.StepDown(t.Context(), b, election, leader.StepDownOptions{By: "test"}))(t)
 
 	seated := nameOf("s", longestElection-len(".seat.2"))
 	tcpElectionOf(t, seated).stand(b, leader.Config{Seats: 2}).Expect(leadertest.Elected())
@@ -193,9 +193,15 @@ func TestNames_BeyondTheirLimits(t *testing.T) {
 		{"Lookup", "election of 513 bytes", func() error { _, err := leader.Lookup(ctx, b, e); return err }},
 		{"Roster", "election of 513 bytes", func() error { _, err := leader.Roster(ctx, b, e); return err }},
 		{"ObserveRoster", "election of 513 bytes", func() error { _, err := leader.ObserveRoster(ctx, b, e); return err }},
-		{"StepDown", "election of 513 bytes", func() error { _, err := leader.StepDown(ctx, b, e, ""); return err }},
-		{"Transfer", "election of 513 bytes", func() error { _, err := leader.Transfer(ctx, b, e, "", ""); return err }},
-		{"Transfer to", "the ID of the successor of 257 bytes", func() error { _, err := leader.Transfer(ctx, b, "e", id, ""); return err }},
+		{"StepDown", "election of 513 bytes", func() error { _, err := leader.StepDown(ctx, b, e, leader.StepDownOptions{By: ""}); return err }},
+		{"Transfer", "election of 513 bytes", func() error {
+			_, err := leader.StepDown(ctx, b, e, leader.StepDownOptions{Next: true, By: ""})
+			return err
+		}},
+		{"Transfer to", "the ID of the successor of 257 bytes", func() error {
+			_, err := leader.StepDown(ctx, b, "e", leader.StepDownOptions{To: id, Next: id == "", By: ""})
+			return err
+		}},
 		{"Transfer to no text", "is not valid UTF-8", func() error { return c.Transfer(ctx, "\xff") }},
 		{"OpenBucket", "the name of the bucket of 253 bytes is more than 252", func() error { _, err := leader.OpenBucket(js, nameOf("E", 253)); return err }},
 		{"API prefix", "the prefix of the JetStream API of 1025 bytes is more than 1024", prefixed(nameOf("P", 1024))},

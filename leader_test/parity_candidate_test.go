@@ -107,10 +107,16 @@ func TestParity_Candidates(t *testing.T) {
 		b := p.campaign(sb, "e", cfg)
 		p.pass(time.Second)
 		lookup()
-		p.result("step down", func() error { _, err := leader.StepDown(p.Context(), so, "e", "me"); return err })
+		p.result("step down", func() error {
+			_, err := leader.StepDown(p.Context(), so, "e", leader.StepDownOptions{By: "me"})
+			return err
+		})
 		p.pass(time.Second)
 		lookup()
-		p.result("transfer to nobody", func() error { _, err := leader.Transfer(p.Context(), so, "e", "nobody", "me"); return err })
+		p.result("transfer to nobody", func() error {
+			_, err := leader.StepDown(p.Context(), so, "e", leader.StepDownOptions{To: "nobody", By: "me"})
+			return err
+		})
 		p.pass(20 * time.Second)
 		lookup()
 		for _, c := range []*leader.Candidate{a, b} {

@@ -151,7 +151,10 @@ func TestParity_RecreatedBucket(t *testing.T) {
 		p.watch(s, "e", "second feed")()
 		p.watch(fresh, "e", "third feed")()
 		p.result("lookup", func() error { _, err := leader.Lookup(p.Context(), s, "e"); return err })
-		p.result("step down", func() error { _, err := leader.StepDown(p.Context(), s, "e", "me"); return err })
+		p.result("step down", func() error {
+			_, err := leader.StepDown(p.Context(), s, "e", leader.StepDownOptions{By: "me"})
+			return err
+		})
 		p.recreate()
 		p.begin()
 		p.pass(time.Second)
@@ -249,9 +252,18 @@ func TestParity_Requests(t *testing.T) {
 		<-closed
 		p.pass(time.Millisecond)
 		ask("e", "gone")
-		p.result("step down", func() error { _, err := leader.StepDown(p.Context(), s, "e", "me"); return err })
+		p.result("step down", func() error {
+			_, err := leader.StepDown(p.Context(), s, "e", leader.StepDownOptions{By: "me"})
+			return err
+		})
 		p.put("e", "foreign")
-		p.result("step down", func() error { _, err := leader.StepDown(p.Context(), s, "e", "me"); return err })
-		p.result("transfer", func() error { _, err := leader.Transfer(p.Context(), s, "e", "b", "me"); return err })
+		p.result("step down", func() error {
+			_, err := leader.StepDown(p.Context(), s, "e", leader.StepDownOptions{By: "me"})
+			return err
+		})
+		p.result("transfer", func() error {
+			_, err := leader.StepDown(p.Context(), s, "e", leader.StepDownOptions{To: "b", By: "me"})
+			return err
+		})
 	}, bucketSealed)
 }

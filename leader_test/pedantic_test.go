@@ -97,7 +97,7 @@ func (w *world) pedantic(cl *client, cfg leader.Config) *candidate {
 	w.ok(a.Proclaim(w.Context(), []byte("1")))
 	h := check.Got(leader.Lookup(w.Context(), cl.bucket(w.T), "e"))(w)
 	check.That(w, h.ID == "a", "Lookup: %v", h)
-	check.Got(leader.StepDown(w.Context(), cl.bucket(w.T), "e", "operator"))(w)
+	check.Got(leader.StepDown(w.Context(), cl.bucket(w.T), "e", leader.StepDownOptions{By: "operator"}))(w)
 	w.at(w.now() + 2*lease)
 	w.ledBy(a, a)
 	return a

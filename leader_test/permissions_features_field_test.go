@@ -82,7 +82,7 @@ func TestStepDown_AnswerDenied(t *testing.T) {
 	a := tcpElectionOf(t, "a").stand(tcpBucket(t, tcpJS(t, permDial(t, h, "a"))), leader.Config{ID: "a"})
 	a.Expect(leadertest.Elected())
 	nc := permDial(t, h, "b")
-	asked, err := leader.StepDown(t.Context(), tcpBucket(t, tcpJS(t, nc)), "a", "b")
+	asked, err := leader.StepDown(t.Context(), tcpBucket(t, tcpJS(t, nc)), "a", leader.StepDownOptions{By: "b"})
 	check.That(t, err == nil && asked.ID == "a", "StepDown: %v, %v", asked, err)
 	a.Expect(leadertest.Deposed(leader.ErrResigned))
 	permDenials(t, nc)
@@ -99,7 +99,7 @@ func TestStepDown_WithoutPermission(t *testing.T) {
 	a := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, permDial(t, h, "a"))), leader.Config{ID: "a", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	a.Expect(leadertest.Elected())
 	nc := permDial(t, h, "b")
-	_, err := leader.StepDown(t.Context(), tcpBucket(t, tcpJS(t, nc)), "e", "b")
+	_, err := leader.StepDown(t.Context(), tcpBucket(t, tcpJS(t, nc)), "e", leader.StepDownOptions{By: "b"})
 	check.That(t, errors.Is(err, leader.ErrPermission) && strings.Contains(err.Error(), `"`+asks+`"`),
 		"StepDown: %v", err)
 	tcpRenewed(t, tcpBucket(t, tcpJS(t, permDial(t, h, "admin"))), "e", 3)

@@ -47,7 +47,7 @@ func TestPermissions_DeniedAppInbox(t *testing.T) {
 		check.Is(t, <-heard, nil)
 		c := tcpElectionOf(t, "e").stand(b, leader.Config{})
 		c.Expect(leadertest.Elected())
-		check.Is(t, check.Err(leader.StepDown(t.Context(), b, "e", "test")), nil)
+		check.Is(t, check.Err(leader.StepDown(t.Context(), b, "e", leader.StepDownOptions{By: "test"})), nil)
 
 		// A request that is received and not answered.
 		quiet := tcpDial(t, s.ClientURL(), nats.UserInfo("all", "x"))
@@ -98,10 +98,10 @@ func TestNoEcho_HandsOver(t *testing.T) {
 		term := tcpTerm(a)
 		b := el.stand(tcpBucket(t, js), leader.Config{ID: "b"})
 		b.Expect(leadertest.Observed("a"))
-		check.Got(leader.StepDown(t.Context(), tcpBucket(t, js), "e", "test"))(t)
+		check.Got(leader.StepDown(t.Context(), tcpBucket(t, js), "e", leader.StepDownOptions{By: "test"}))(t)
 		check.Is(t, context.Cause(term.Context()), leader.ErrResigned)
 		b.Expect(leadertest.Elected()) // it heard of the release: the lease is an hour
-		_, err := leader.StepDown(t.Context(), tcpBucket(t, tcpJS(t, tcpDial(t, s.ClientURL()))), "e", "another connection")
+		_, err := leader.StepDown(t.Context(), tcpBucket(t, tcpJS(t, tcpDial(t, s.ClientURL()))), "e", leader.StepDownOptions{By: "another connection"})
 		check.That(t, err == nil, "%v", err)
 	}
 }

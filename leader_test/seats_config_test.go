@@ -113,5 +113,5 @@ func TestNames_OfSeats(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	check.Is(t, check.Err(leader.Observe(ctx, k.store, seat)), nil)
-	check.Is(t, check.Err(leader.StepDown(t.Context(), k.store, seat, "")), leader.ErrNoLeader)
+	check.Is(t, check.Err(leader.StepDown(t.Context(), k.store, seat, leader.StepDownOptions{By: ""})), leader.ErrNoLeader)
 }

@@ -119,7 +119,7 @@ func (a *arena) faults() []fault {
 			p := s.petitioner()
 			s.call("StepDown", func() error {
 				defer cancel()
-				_, err := leader.StepDown(ctx, p, "e", "operator")
+				_, err := leader.StepDown(ctx, p, "e", leader.StepDownOptions{By: "operator"})
 				return err
 			})
 			return l.isLeading()
@@ -129,7 +129,7 @@ func (a *arena) faults() []fault {
 			p, to := s.petitioner(), s.ids[s.rng.IntN(len(s.ids))]
 			s.call("Transfer to "+to, func() error {
 				defer cancel()
-				_, err := leader.Transfer(ctx, p, "e", to, "operator")
+				_, err := leader.StepDown(ctx, p, "e", leader.StepDownOptions{To: to, Next: to == "", By: "operator"})
 				return err
 			})
 			return l.isLeading()

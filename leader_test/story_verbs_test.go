@@ -196,13 +196,15 @@ func init() { // the verbs use one another
 		},
 		"stepped-down": func(s *stage, key string, args []string) {
 			s.call(key, "StepDown", func() (any, error) {
-				h, err := leader.StepDown(s.Context(), s.store("operator"), key, "jane@laptop")
+				h, err := leader.StepDown(s.Context(), s.store("operator"), key, leader.StepDownOptions{By: "jane@laptop"})
 				return h.ID, err
 			})
 		},
 		"handed-to": func(s *stage, key string, args []string) {
 			s.call(key, "Transfer", func() (any, error) {
-				h, err := leader.Transfer(s.Context(), s.store("operator"), key, strings.Join(args, ""), "jane@laptop")
+				to := strings.Join(args, "")
+				h, err := leader.StepDown(s.Context(), s.store("operator"), key,
+					leader.StepDownOptions{To: to, Next: to == "", By: "jane@laptop"})
 				return h.ID, err
 			})
 		},

@@ -146,8 +146,12 @@ func TestBlockedConnection_CallsEnd(t *testing.T) {
 	})
 	add("Roster", late, func(ctx context.Context) error { return check.Err(leader.Roster(ctx, x.b, "e")) })
 	add("ObserveRoster", late, func(ctx context.Context) error { return check.Err(leader.ObserveRoster(ctx, x.b, "e")) })
-	add("StepDown", late, func(ctx context.Context) error { return check.Err(leader.StepDown(ctx, x.b, "e", "")) })
-	add("Transfer", late, func(ctx context.Context) error { return check.Err(leader.Transfer(ctx, x.b, "e", "b", "")) })
+	add("StepDown", late, func(ctx context.Context) error {
+		return check.Err(leader.StepDown(ctx, x.b, "e", leader.StepDownOptions{}))
+	})
+	add("Transfer", late, func(ctx context.Context) error {
+		return check.Err(leader.StepDown(ctx, x.b, "e", leader.StepDownOptions{To: "b"}))
+	})
 	add("Info", late, func(ctx context.Context) error { return check.Err(x.b.Info(ctx)) })
 	add("CreateBucket", late, func(ctx context.Context) error {
 		return check.Err(leader.CreateBucket(ctx, x.js, leader.BucketConfig{Name: "new"}))

@@ -57,7 +57,7 @@ func TestTransfer_FromOutside(t *testing.T) {
 		operator := w.dial("jane").bucket(t)
 		transfer := func(id string, want error) leader.Holder {
 			w.Helper()
-			h, err := leader.Transfer(w.Context(), operator, "e", id, "jane@laptop")
+			h, err := leader.StepDown(w.Context(), operator, "e", leader.StepDownOptions{To: id, Next: id == "", By: "jane@laptop"})
 			check.That(w, errors.Is(err, want), "at %v Transfer to %q: %v, want %v", w.now(), id, err, want)
 			return h
 		}

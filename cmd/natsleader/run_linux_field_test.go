@@ -159,7 +159,7 @@ func (s *runFixture) stepDown() {
 	b := expect.Got(leader.OpenBucket(js, "elections"))(s.T)
 	ctx, cancel := context.WithTimeout(s.Context(), patience)
 	defer cancel()
-	holder, err := leader.StepDown(ctx, b, "jobs", "the test")
+	holder, err := leader.StepDown(ctx, b, "jobs", leader.StepDownOptions{By: "the test"})
 	expect.Must(s.T, err == nil && holder.ID != "", "%v, %v", holder, err)
 }
 

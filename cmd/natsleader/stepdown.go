@@ -137,7 +137,7 @@ func (s *stepDown) confirmLast(ctx context.Context, look *inspector, x electionS
 
 // ask asks the leader of an election to hand over. A term that is over by then needs no request.
 func (s *stepDown) ask(ctx context.Context, bucket *leader.Bucket, x electionStatus) (handover, error) {
-	was, err := leader.StepDown(ctx, bucket, x.election, requester("step-down"))
+	was, err := leader.StepDown(ctx, bucket, x.election, leader.StepDownOptions{By: requester("step-down")})
 	switch {
 	case errors.Is(err, leader.ErrNoLeader):
 		return handover{Election: x.election, From: &leaderSummary{x.holder.ID, x.holder.Token}}, nil
@@ -278,7 +278,7 @@ func (t *transfer) run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.wait)
 	defer cancel()
-	was, err := leader.Transfer(ctx, look.bucket, t.election, t.id, requester("transfer"))
+	was, err := leader.StepDown(ctx, look.bucket, t.election, leader.StepDownOptions{To: t.id, Next: t.id == "", By: requester("transfer")})
 	if errors.Is(err, leader.ErrRequestRefused) && strings.Contains(err.Error(), wire.NoRosterReason) {
 		return exitf(exitFailed, "%s reads no roster, so it does not know the next candidate: name one (natsleader "+
 			"transfer %s ID), or start the candidates with --roster (natsleader run) or Config.Roster", printable(was.ID), t.election)

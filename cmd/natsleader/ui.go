@@ -214,10 +214,10 @@ func (u *uiState) roster(ctx context.Context, election string) (<-chan []leader.
 func (u *uiState) actions() map[string]webpage.Action {
 	return map[string]webpage.Action{
 		"step-down": u.act(func(ctx context.Context, b *leader.Bucket, a uiAction) (leader.Holder, error) {
-			return leader.StepDown(ctx, b, a.Election, requester("ui"))
+			return leader.StepDown(ctx, b, a.Election, leader.StepDownOptions{By: requester("ui")})
 		}),
 		"transfer": u.act(func(ctx context.Context, b *leader.Bucket, a uiAction) (leader.Holder, error) {
-			return leader.Transfer(ctx, b, a.Election, a.ID, requester("ui"))
+			return leader.StepDown(ctx, b, a.Election, leader.StepDownOptions{To: a.ID, Next: a.ID == "", By: requester("ui")})
 		}),
 	}
 }

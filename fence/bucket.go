@@ -8,7 +8,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
@@ -57,7 +56,7 @@ func OpenBucket(js jetstream.JetStream, name string, opts ...BucketOption) (*Buc
 		return nil, err
 	}
 	b := &Bucket{name: name, pre: "$KV." + name + "."}
-	b.api.Init(js, "KV_"+name)
+	b.init(js, "KV_"+name)
 	b.api.Make = "make it with fence.CreateBucket"
 	b.title, b.guard, b.whole = b.String(), b.pre+DefaultGuardKey, b.pre+">"
 	b.to = b.api.PutPrefix("")
@@ -127,14 +126,6 @@ func CreateBucket(ctx context.Context, js jetstream.JetStream, cfg jetstream.Key
 
 // String names the bucket.
 func (b *Bucket) String() string { return "bucket " + b.name }
-
-// Backend is for this module. It returns nil for a Bucket that was not opened.
-func (b *Bucket) Backend() backend.Guard {
-	if b == nil {
-		return nil
-	}
-	return b.backend()
-}
 
 // KVWriter writes keys to a guarded bucket. A [BucketWriter] is one, and so is a
 // leadertest.Writer. Code that takes a KVWriter can be tested without a server.

@@ -14,6 +14,7 @@ import (
 
 // guardedStream is a stream that has messages which only the leader may write.
 type guardedStream struct {
+	guardSeal
 	api   jsapi.Stream
 	title string // for people: "bucket orders"
 	guard string // the subject of the guard, in the stream
@@ -24,12 +25,12 @@ type guardedStream struct {
 	muted atomic.Bool // the connection may not ask servers for their versions
 }
 
-// backend returns the guard as the port sees it; nil: it was not opened.
-func (s *guardedStream) backend() backend.Guard {
-	if s.api.Opened() != nil {
-		return nil
-	}
-	return guardBackend{s}
+// guardSeal keeps the method that returns the backend out of the documentation.
+type guardSeal = backend.Seal[backend.Guard]
+
+func (s *guardedStream) init(js jetstream.JetStream, stream string) {
+	s.api.Init(js, stream)
+	s.guardSeal = backend.NewSeal[backend.Guard](guardBackend{s})
 }
 
 // guardBackend is the backend of a guarded bucket or stream.

@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
@@ -40,7 +39,7 @@ func OpenStream(js jetstream.JetStream, stream, guard string) (*Stream, error) {
 		return nil, fmt.Errorf("%w: guard %q: nats-server may take it for the header %s", leader.ErrInvalidConfig, guard, hidden)
 	}
 	s := &Stream{}
-	s.api.Init(js, stream)
+	s.init(js, stream)
 	s.api.Make = "make it with fence.CreateStream"
 	s.title, s.guard, s.whole = s.String(), guard, guard
 	return s, nil
@@ -81,14 +80,6 @@ func CreateStream(ctx context.Context, js jetstream.JetStream, cfg jetstream.Str
 
 // String names the stream.
 func (s *Stream) String() string { return "stream " + s.api.Name }
-
-// Backend is for this module. It returns nil for a Stream that was not opened.
-func (s *Stream) Backend() backend.Guard {
-	if s == nil {
-		return nil
-	}
-	return s.backend()
-}
 
 // StreamWriter publishes to a guarded stream as the leader of one term. The rules of
 // [BucketWriter] for writes and their errors apply to it, too. If a condition of the

@@ -101,19 +101,17 @@ type BucketInfo struct {
 // continues. While 64 calls of a Bucket, or 64 requests of the connection, have waited in vain,
 // further ones fail at once.
 type Bucket struct {
-	kv    *natskv.Bucket // nil in a zero value
-	clock Clock          // one for all candidates, so that they can compare instants
-}
+	storeSeal // of a *natskv.Bucket
 
-// Backend is for this module.
-func (b *Bucket) Backend() backend.Store { return b.store() }
+	clock Clock // one for all candidates, so that they can compare instants
+}
 
 // store returns the backend. Its methods report that a zero value was not opened.
 func (b *Bucket) store() *natskv.Bucket {
-	if b.kv == nil {
-		return new(natskv.Bucket)
+	if kv, ok := b.Backend().(*natskv.Bucket); ok {
+		return kv
 	}
-	return b.kv
+	return new(natskv.Bucket)
 }
 
 func (b *Bucket) defaultClock() Clock { return b.clock }
@@ -160,7 +158,7 @@ func (b *Bucket) defaultClock() Clock { return b.clock }
 // an existing stream that cannot be brought to them, [ErrPermission], [ErrUnreachable],
 // [ErrConnectionClosed], and other errors of the server as a *jetstream.APIError.
 func CreateBucket(ctx context.Context, js jetstream.JetStream, cfg BucketConfig) (*Bucket, error) {
-	return opened(natskv.Create(ctx, js, natskv.Config(cfg)))
+	return bucketOf(natskv.Create(ctx, js, natskv.Config(cfg)))
 }
 
 // OpenBucket returns a bucket that exists, or is created later by another client. It sends
@@ -168,7 +166,7 @@ func CreateBucket(ctx context.Context, js jetstream.JetStream, cfg BucketConfig)
 // in a [Faulted] event if no election can work with it, as in the roster of another bucket.
 // See [EnsureBucket] for a bucket that candidates create. Errors: [ErrInvalidConfig].
 func OpenBucket(js jetstream.JetStream, name string) (*Bucket, error) {
-	return opened(natskv.Open(js, name))
+	return bucketOf(natskv.Open(js, name))
 }
 
 // EnsureBucket returns a bucket that its candidates create if it does not exist. It sends no
@@ -198,14 +196,14 @@ func OpenBucket(js jetstream.JetStream, name string) (*Bucket, error) {
 //
 // Errors: [ErrInvalidConfig] for settings that cannot work, and for Adopt.
 func EnsureBucket(js jetstream.JetStream, cfg BucketConfig) (*Bucket, error) {
-	return opened(natskv.Ensure(js, natskv.Config(cfg)))
+	return bucketOf(natskv.Ensure(js, natskv.Config(cfg)))
 }
 
-func opened(kv *natskv.Bucket, err error) (*Bucket, error) {
+func bucketOf(kv *natskv.Bucket, err error) (*Bucket, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Bucket{kv: kv, clock: SystemClock()}, nil
+	return &Bucket{backend.NewSeal[backend.Store](kv), SystemClock()}, nil
 }
 
 // WithFeedSubject returns another Bucket for the same bucket, with another subject on which
@@ -215,7 +213,7 @@ func opened(kv *natskv.Bucket, err error) (*Bucket, error) {
 // prefix is not checked against those settings. If nothing arrives on the subject,
 // candidates fall back to reading the key. Errors: [ErrInvalidConfig].
 func (b *Bucket) WithFeedSubject(prefix string) (*Bucket, error) {
-	return opened(b.store().WithFeed(prefix))
+	return bucketOf(b.store().WithFeed(prefix))
 }
 
 // Info reads the settings of the bucket from the server. Errors: [ErrNoBucket] if it does

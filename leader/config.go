@@ -256,7 +256,7 @@ func checkSeats(cfg Config) error {
 // checkGuards rejects guards that are missing or listed twice.
 func checkGuards(guards []Guard) error {
 	for i, g := range guards {
-		if g == nil || g.Backend() == nil {
+		if opened(g) == nil {
 			return fmt.Errorf("%w: Guards[%d] is nil, or %w", ErrInvalidConfig, i, backend.ErrNotOpened)
 		}
 		if !reflect.TypeOf(g).Comparable() {

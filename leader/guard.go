@@ -22,10 +22,11 @@ import (
 type Guard interface {
 	// String names the resource for people, such as "bucket orders".
 	fmt.Stringer
-	// Backend is for this module; applications do not call it. It returns nil for a guard
-	// that was not opened.
-	Backend() backend.Guard
+	sealedGuard
 }
+
+// sealedGuard keeps the method that returns the backend out of the documentation.
+type sealedGuard = backend.Sealed[backend.Guard]
 
 // fence implements [backend.Fence]: the status of a term at one guard.
 type fence struct {

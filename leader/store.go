@@ -2,9 +2,9 @@ package leader
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/natsleader/natsleader/internal/backend"
-	"github.com/natsleader/natsleader/internal/natskv"
 )
 
 // Store is a bucket of elections, which only this module implements: a [Bucket] on a NATS
@@ -13,20 +13,30 @@ import (
 // A Store with a method Clock() Clock has a time of its own, which is then the default of
 // [Config].Clock.
 type Store interface {
-	// Backend is for this module; applications do not call it.
-	Backend() backend.Store
+	sealedStore
+}
+
+// sealedStore and storeSeal keep the method that returns the backend out of the documentation.
+type (
+	sealedStore = backend.Sealed[backend.Store]
+	storeSeal   = backend.Seal[backend.Store]
+)
+
+// opened returns the backend of a store or guard: nil if that is nil, a nil pointer, or was not opened.
+func opened[B any](s backend.Sealed[B]) (b B) {
+	if v := reflect.ValueOf(s); v.IsValid() && (v.Kind() != reflect.Pointer || !v.IsNil()) {
+		b = s.Backend()
+	}
+	return b
 }
 
 // backendOf returns the backend of a store that was opened.
 func backendOf(store Store) (backend.Store, error) {
-	if b, ok := store.(*Bucket); store == nil || ok && b == nil {
-		return nil, fmt.Errorf("%w: the store is nil", ErrInvalidConfig)
+	b := opened(store)
+	if b == nil {
+		return nil, fmt.Errorf("%w: the store is nil, or %w", ErrInvalidConfig, backend.ErrNotOpened)
 	}
-	s := store.Backend()
-	if b, ok := s.(*natskv.Bucket); ok && !b.IsOpen() {
-		return nil, fmt.Errorf("%w: the store is a Bucket that %w", ErrInvalidConfig, backend.ErrNotOpened)
-	}
-	return s, nil
+	return b, nil
 }
 
 // backendFor returns the backend of a store that was opened, for a call that names the key of an election.

@@ -18,6 +18,7 @@ import (
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/natskv"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -48,7 +49,7 @@ var zeros = []any{
 	leader.Stats{},
 	leader.StepDownOptions{},
 	&leader.Term{},
-	new(leader.Bucket).Backend(),
+	new(natskv.Bucket),
 	&fence.Bucket{}, &fence.BucketBatch{}, &fence.BucketWriter{},
 	&fence.Stream{}, &fence.StreamBatch{}, &fence.StreamWriter{},
 }

@@ -17,6 +17,8 @@ import (
 // Its methods beyond [leader.Store] are for the test. They first wait until all
 // is at rest, as [Clock.Settle] does.
 type Link struct {
+	storeSeal
+
 	store *Store
 	name  string
 	asked counts
@@ -89,9 +91,6 @@ func unreachable(why error) error { return fmt.Errorf("%w: %w", leader.ErrUnreac
 
 // Clock returns the clock of the store's time, the default of Config.Clock.
 func (l *Link) Clock() leader.Clock { return l.store.clock }
-
-// Backend is for this module.
-func (l *Link) Backend() backend.Store { return linkBackend{l} }
 
 // linkBackend is the backend of a [Link].
 type linkBackend struct{ link *Link }

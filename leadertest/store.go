@@ -27,6 +27,8 @@ import (
 // The methods beyond leader.Store are for the test only. They first wait until all is at
 // rest, as [Clock.Settle] does, so that it is always clear which events came before.
 type Store struct {
+	storeSeal
+
 	mu       sync.Mutex
 	time     schedule
 	clock    leader.Clock
@@ -48,6 +50,12 @@ type Store struct {
 	rosterGone bool
 	views      []*view
 }
+
+// storeSeal and guardSeal keep the method that returns the backend out of the documentation.
+type (
+	storeSeal = backend.Seal[backend.Store]
+	guardSeal = backend.Seal[backend.Guard]
+)
 
 // Option is a setting for [NewStore] and [Store.Configure]. Options apply in order.
 type Option func(*Store)
@@ -111,6 +119,7 @@ func NewStore(clock *Clock, opts ...Option) *Store {
 	for _, opt := range opts {
 		opt(s)
 	}
+	s.storeSeal = s.link("").storeSeal
 	s.time.onRest(s.poll)
 	return s
 }
@@ -129,13 +138,11 @@ func (s *Store) link(name string) *Link {
 	l := s.links[name]
 	if l == nil {
 		l = &Link{store: s, name: name}
+		l.storeSeal = backend.NewSeal[backend.Store](linkBackend{l})
 		s.links[name] = l
 	}
 	return l
 }
-
-// Backend is that of Link(""). It is for this module.
-func (s *Store) Backend() backend.Store { return s.Link("").Backend() }
 
 // Requests returns the number of requests on all links together.
 func (s *Store) Requests() Requests {

@@ -111,9 +111,6 @@ func Create(ctx context.Context, js jetstream.JetStream, cfg Config) (*Bucket, e
 	return b, nil
 }
 
-// IsOpen reports whether the bucket was opened.
-func (b *Bucket) IsOpen() bool { return b.api.Conn != nil }
-
 // Name returns the name of the bucket.
 func (b *Bucket) Name() string { return b.name }
 

@@ -1,0 +1,17 @@
+package backend
+
+// Sealed is the method of leader.Store, for a Store, and of leader.Guard, for a Guard. Those
+// embed it under an unexported alias, so that their documentation does not show it.
+type Sealed[P any] interface {
+	Backend() P
+}
+
+// Seal has the method of [Sealed] for the exported types that embed it, also under an
+// unexported alias. The zero value has no port.
+type Seal[P any] struct{ port P }
+
+// NewSeal returns the seal of a port.
+func NewSeal[P any](port P) Seal[P] { return Seal[P]{port} }
+
+// Backend returns the port, or nil if there is none.
+func (s Seal[P]) Backend() P { return s.port }

@@ -14,8 +14,8 @@ import (
 	"github.com/natsleader/natsleader/health"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/golden"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
-	"github.com/natsleader/natsleader/leadertest"
 )
 
 // kit is a fake clock, a store, and what handlers have answered. At the end of the test the answers must

@@ -13,8 +13,8 @@ import (
 
 	"github.com/natsleader/natsleader/health"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
-	"github.com/natsleader/natsleader/leadertest"
 )
 
 // In an outage of NATS, Live answers 200 for ever, for a candidate that led and for one that

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
-	"github.com/natsleader/natsleader/leadertest"
 )
 
 var memoryProfiles = flag.String("memory.profiles", "", "BenchmarkMemory writes heap profiles to this directory; run it with -memprofilerate=1")

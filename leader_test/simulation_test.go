@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/internal/proof"
-	"github.com/natsleader/natsleader/leadertest"
 )
 
 var (

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
-	"github.com/natsleader/natsleader/leadertest"
 )
 
 // In an hour without NATS the probes of the Kubernetes manifest restart no pod. None is ready.

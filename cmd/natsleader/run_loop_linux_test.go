@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
-	"github.com/natsleader/natsleader/leadertest"
 )
 
 // story is a run loop in a bubble, with a candidate of a store in memory and with supervisors that

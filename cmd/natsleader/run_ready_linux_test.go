@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
-	"github.com/natsleader/natsleader/leadertest"
 )
 
 // A sign of life needs the run loop, and its candidate as soon as there is one.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/natsleader/natsleader/health"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
-	"github.com/natsleader/natsleader/leadertest"
 )
 
 // callbacks are those of client-go.

@@ -13,8 +13,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
-	"github.com/natsleader/natsleader/leadertest"
 )
 
 // mainTests runs the tests with the server's access time service, which is never

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
-	"github.com/natsleader/natsleader/leadertest"
+	"github.com/natsleader/natsleader/internal/leadertest"
 )
 
 // Calls from other goroutines do not make a candidate late. A wake-up that was already

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
-	"github.com/natsleader/natsleader/leadertest"
 )
 
 // verdict is a TB that keeps the first failure.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
-	"github.com/natsleader/natsleader/leadertest"
+	"github.com/natsleader/natsleader/internal/leadertest"
 )
 
 // start is the time that every new clock shows.

@@ -13,8 +13,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
-	"github.com/natsleader/natsleader/leadertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

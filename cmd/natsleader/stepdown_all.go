@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -78,13 +80,11 @@ const mostAtOnce = 64
 
 // pass asks for each election, and prints the outcomes as they come.
 func (s *stepDown) pass(ctx context.Context, bucket *leader.Bucket, led []electionStatus, done map[asked]error) {
-	var all sync.WaitGroup
+	var all errgroup.Group
+	all.SetLimit(mostAtOnce)
 	var mu sync.Mutex
-	slots := make(chan struct{}, mostAtOnce)
 	for _, x := range led {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
+		all.Go(func() error {
 			outcome, err := s.ask(ctx, bucket, x)
 			mu.Lock()
 			defer mu.Unlock()
@@ -94,9 +94,10 @@ func (s *stepDown) pass(ctx context.Context, bucket *leader.Bucket, led []electi
 			if done[askedOf(x)] = err; err != nil {
 				_, _ = fmt.Fprintf(s.errs(), "natsleader: %s: %s\n", x.election, errorText(err))
 			}
+			return nil // one failure ends no other request
 		})
 	}
-	all.Wait()
+	_ = all.Wait()
 }
 
 func (s *stepDown) print(done handover) error {

@@ -161,18 +161,9 @@ func TestStepDownAll_Silent(t *testing.T) {
 		for i := range mostAtOnce + 1 {
 			put(w.T, w.js, fmt.Sprint("silent-", i), renewal(w.T, w.js, "dead", time.Hour))
 		}
-		ended := make(chan struct{})
-		go func() {
-			defer close(ended)
-			began := time.Now()
-			w.stepsDown("step-down --id dead")
-			w.notef("# after %v\n", time.Since(began))
-		}()
-		select {
-		case <-ended:
-		case <-time.After(time.Minute):
-			w.Fatal("requests that have ended keep their place")
-		}
+		began := time.Now()
+		w.stepsDown("step-down --id dead")
+		w.notef("# after %v\n", time.Since(began))
 	})
 }
 

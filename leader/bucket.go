@@ -78,28 +78,14 @@ type BucketInfo struct {
 	Roster bool
 }
 
-// Bucket is a JetStream key-value bucket whose keys are elections. It is the [Store] for
-// NATS. Any number of candidates may use it at once. It needs no closing.
+// Bucket is a JetStream key-value bucket whose keys are elections. It is the [Store] for NATS. Any
+// number of candidates may use it at once. It needs no closing, and it never touches the handlers
+// of the connection. While the connection is down, it hands nothing over to nats.go, because a
+// write that waits in the reconnect buffer may be applied a minute later.
 //
-// A Bucket never touches the handlers of the connection. While the connection is down, it
-// hands nothing over to nats.go, because a write that waits in the reconnect buffer may
-// be applied a minute later.
-//
-// Only the last error of the connection distinguishes a missing permission from silence.
-// That error is one slot for all users of the connection. A request that is denied ends as
-// soon as it is there, some 20 ms and a round trip after the request was sent. If many requests are
-// denied at the same time, some of them end with [ErrUnreachable], when their time is over. Others
-// do not wait for them. Of many subscriptions that are
-// denied at the same time, one is reported. The others look alive, and a candidate finds by a
-// read within half a lease that its feed is not.
-//
-// nats.go does not send while it dials, or while the network swallows the data that it
-// writes. It then blocks its callers, whatever their contexts say, for
-// nats.FlusherTimeout, a minute by default. The methods of a Bucket do not wait for that.
-// They return [ErrUnreachable] soon after their contexts have ended. One goroutine for the
-// requests of the connection, and one for each other call, is left behind until nats.go
-// continues. While 64 calls of a Bucket, or 64 requests of the connection, have waited in vain,
-// further ones fail at once.
+// Its methods return [ErrUnreachable] soon after their contexts have ended, also while nats.go
+// blocks its callers. docs/contract.md has more about connections that hang, and about missing
+// permissions.
 type Bucket struct {
 	storeSeal // of a *natskv.Bucket
 
@@ -116,83 +102,53 @@ func (b *Bucket) store() *natskv.Bucket {
 
 func (b *Bucket) defaultClock() Clock { return b.clock }
 
-// CreateBucket creates the bucket, or updates it if it exists, and returns it as
-// [OpenBucket] does. An ordinary bucket of that name is brought to these settings. It
-// keeps its metadata, limits of size and other settings that do not matter to an
-// election, and a republication that can serve as a feed. If nothing needs to change,
-// nothing is written. A bucket that was not made by CreateBucket and holds anything but
-// records of elections is rejected, see [BucketConfig].Adopt.
+// CreateBucket creates the bucket, or updates it if it exists, and returns it as [OpenBucket]
+// does. An ordinary bucket of that name is brought to these settings. It keeps the settings that
+// do not matter to an election. If nothing needs to change, nothing is written. A bucket that
+// CreateBucket has not made and that holds anything but records of elections is rejected, see
+// [BucketConfig].Adopt.
 //
-// The revisions of a new bucket begin at the Unix time in microseconds, and so do its
-// tokens. So no revision is used twice, and tokens go on rising, when a bucket is deleted
-// and created again. But a leader that is cut off meanwhile continues until its lease is
-// over, while another candidate leads. Only a resource that compares tokens is safe from
-// that. Stop all candidates before you delete a bucket.
+// Without a TTL the bucket is purge-protected: nothing but a delete marker removes a record, and
+// clients cannot undo that. `nats kv del` works on it, and `nats kv purge` is refused. Make a
+// bucket purge-protected while no candidate campaigns. With a TTL a client that may write one key
+// can wipe all others, and the winner of an empty key waits. Both kinds work with
+// jetstream.KeyValue and republish their messages below "natsleader.feed.", the name of the bucket
+// and a dot. Allow no client to publish there.
 //
-// Without a TTL the bucket is purge-protected: it denies deletes of messages, purges and
-// roll-ups, has no per-message TTL, keeps one message for each key and refuses new
-// messages when full. So `nats kv del` works on it, and `nats kv purge` is refused. A
-// client that may write one key cannot wipe another with the header Nats-Rollup. Clients
-// cannot undo the protection. Make a bucket purge-protected before its first election, or
-// while no candidate campaigns, because a candidate cannot know of a record that was
-// purged just before.
+// Tokens go on rising when a bucket is deleted and created again. But a leader that is cut off
+// meanwhile continues until its lease is over. Stop all candidates before you delete a bucket.
 //
-// With a TTL the server requires roll-ups and cannot deny purges (nats-server,
-// checkStreamCfg), so such a bucket promises less. A client that may write a key of it,
-// or purge its stream, can wipe all other keys. An empty key may have had a record a
-// moment ago, so its winner waits. Expired records leave a marker for one TTL, in whole
-// seconds.
+// The roster is the bucket with the name of this one and "_roster". It needs nats-server 2.11. If
+// it cannot be created, the bucket is neither created nor changed. docs/contract.md has the rest.
 //
-// Both kinds work with jetstream.KeyValue and the nats tool. Both republish their
-// messages below "natsleader.feed.", the name of the bucket and a dot. Allow no client to
-// publish there.
-//
-// The roster is the bucket with the name of this one and "_roster". If that name is
-// longer than 252 bytes, it is cut and made unique by a hash. The roster is an ordinary
-// bucket with message TTLs, and has the storage and placement of this one. In memory it
-// would be lost with the server, and nothing creates it again. The announcement of a
-// candidate lapses after three of its leases. It needs nats-server 2.11. If the roster cannot
-// be created, the bucket is not created or changed either.
-//
-// Errors: [ErrInvalidConfig] for settings that cannot work, [ErrIncompatibleBucket] for
-// an existing stream that cannot be brought to them, [ErrPermission], [ErrUnreachable],
+// Errors: [ErrInvalidConfig] for settings that cannot work, [ErrIncompatibleBucket] for an
+// existing stream that cannot be brought to them, [ErrPermission], [ErrUnreachable],
 // [ErrConnectionClosed], and other errors of the server as a *jetstream.APIError.
 func CreateBucket(ctx context.Context, js jetstream.JetStream, cfg BucketConfig) (*Bucket, error) {
 	return bucketOf(natskv.Create(ctx, js, natskv.Config(cfg)))
 }
 
-// OpenBucket returns a bucket that exists, or is created later by another client. It sends
-// no request; a candidate checks the bucket by itself, and reports [ErrIncompatibleBucket]
-// in a [Faulted] event if no election can work with it, as in the roster of another bucket.
-// See [EnsureBucket] for a bucket that candidates create. Errors: [ErrInvalidConfig].
+// OpenBucket returns a bucket that exists, or that another client creates later. It sends no
+// request. A candidate reports [ErrIncompatibleBucket] in a [Faulted] event if no election can
+// work with the bucket. Errors: [ErrInvalidConfig].
 func OpenBucket(js jetstream.JetStream, name string) (*Bucket, error) {
 	return bucketOf(natskv.Open(js, name))
 }
 
 // EnsureBucket returns a bucket that its candidates create if it does not exist. It sends no
-// request, so it works before there is a server (nats.RetryOnFailedConnect). The first
-// candidate that learns from the server that there is no bucket creates it with these
-// settings, and with a roster if cfg.Roster is set. Any number of processes may do that at
-// the same time: one of them creates the bucket, and the others use it. A candidate that
-// cannot create the bucket reports the reason in a [Faulted] event, for example
-// [ErrPermission], and tries again with growing pauses. Observers and functions like [Lookup]
-// create nothing. They return [ErrNoBucket], or wait, until there is a bucket.
+// request, so it works before there is a server (nats.RetryOnFailedConnect). Any number of
+// processes may use it at the same time: one of them creates the bucket, with a roster if
+// cfg.Roster is set. A candidate that cannot create it reports the reason in a [Faulted] event,
+// and tries again with growing pauses. [Observe] and [Lookup] create nothing.
 //
-// An existing bucket is never changed. If it differs from cfg, each candidate goes on with
-// the bucket as it is, and reports once, in a [Faulted] event with [ErrBucketDiffers], the
-// first setting that differs. Settings that have a default of their own in cfg are not
-// compared. In a bucket that no election can work with, such as the roster of another bucket,
-// candidates report [ErrIncompatibleBucket]. Use [CreateBucket] to change a bucket.
+// An existing bucket is never changed. If it differs from cfg, each candidate goes on with the
+// bucket as it is, and reports the first setting that differs, once, in a [Faulted] event with
+// [ErrBucketDiffers]. Settings that have a default of their own in cfg are not compared.
 //
-// A bucket that was found once through this Bucket, or one that [Bucket.WithFeedSubject] made
-// of it, is not created again. If it is deleted, candidates report [ErrNoBucket] until there
-// is a bucket again. But a process that has never seen the bucket creates it, and a candidate
-// leads in it at once. A leader of the deleted bucket that is connected finds out when it
-// hears of the first record of its election in the new bucket, or else at its next renewal.
-// A leader that is cut off from NATS at that time goes on until its lease is over, so there
-// are two leaders for up to one lease. Only a resource that compares tokens is safe from that.
-// So stop all candidates before you delete a bucket, or let no candidate start for one
-// MaxLease. docs/production.md in the repository has more about that.
+// A bucket that was found once through this Bucket is not created again. If it is deleted,
+// candidates report [ErrNoBucket] until there is one. But a process that has never seen the bucket
+// creates it, and leads in it at once. A leader of the deleted bucket that is cut off from NATS
+// then goes on until its lease is over. Stop all candidates before you delete a bucket.
 //
 // Errors: [ErrInvalidConfig] for settings that cannot work, and for Adopt.
 func EnsureBucket(js jetstream.JetStream, cfg BucketConfig) (*Bucket, error) {
@@ -206,12 +162,10 @@ func bucketOf(kv *natskv.Bucket, err error) (*Bucket, error) {
 	return &Bucket{backend.NewSeal[backend.Store](kv), SystemClock()}, nil
 }
 
-// WithFeedSubject returns another Bucket for the same bucket, with another subject on which
-// its republished messages arrive: prefix, a dot and the key. The two share no feeds, and
-// the new one reads the settings itself. It is needed where an account imports these
-// messages with a prefix of its own; otherwise the stream's settings name the subject. The
-// prefix is not checked against those settings. If nothing arrives on the subject,
-// candidates fall back to reading the key. Errors: [ErrInvalidConfig].
+// WithFeedSubject returns another Bucket for the same bucket, with another subject on which its
+// republished messages arrive: prefix, a dot and the key. It is needed where an account imports
+// these messages with a prefix of its own. If nothing arrives on the subject, candidates read the
+// key instead. Errors: [ErrInvalidConfig].
 func (b *Bucket) WithFeedSubject(prefix string) (*Bucket, error) {
 	return bucketOf(b.store().WithFeed(prefix))
 }

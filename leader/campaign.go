@@ -198,25 +198,23 @@ func newCandidate(store backend.Store, election string, cfg Config, p machine.Pa
 // noLog is the logger of the candidates without Config.Logger.
 var noLog = slog.New(slog.DiscardHandler)
 
-// Events returns a channel of the candidate's events, in order. Each call returns a channel of its own,
-// which gets every event, beginning with the events so far, the newest 32 of them. So several readers
-// take nothing from one another. The channel is closed after the last event of a candidate that has
-// ended, and when ctx ends. Events that are in the channel then can still be read.
+// Events returns a channel of the candidate's events, in order. Each call returns a channel of its
+// own, which gets every event, beginning with the events so far, the newest 32 of them. The
+// channel is closed after the last event of a candidate that has ended, and when ctx ends. Events
+// that are in the channel then can still be read.
 //
 //	for event := range c.Events(ctx) {
 //		log.Print(event)
 //	}
 //
-// Call it once for each reader, before a loop with a select and not in each round of it, because each
-// call begins anew with the events so far. A reader that stops reading ends ctx. Otherwise its channel
-// and its unread events remain until the candidate ends. A reader that needs the last Deposed
-// passes a ctx that does not end together with the context given to [Campaign], for example
-// context.Background().
+// Call it once for each reader, before a loop with a select and not in each round of it. A reader
+// that stops reading ends ctx. A reader that needs the last Deposed passes a ctx that does not end
+// together with the context given to [Campaign].
 //
 // The candidate never waits for a reader. Of more than 1,024 events that a reader has not read, it
 // leaves out Observed and Faulted that a later one replaces, and then the events of whole terms,
-// the oldest first. The same holds for more than 32 events so far, and for more than 32 that are unread
-// when the candidate ends.
+// the oldest first. The same holds for more than 32 events so far, and for more than 32 that are
+// unread when the candidate ends.
 func (c *Candidate) Events(ctx context.Context) <-chan Event {
 	ended := ctx.Done() // the code of the caller, which may panic
 	return c.reader().channel(ended)
@@ -236,9 +234,8 @@ func (c *Candidate) ID() string { return c.id }
 // Election returns the name of the election.
 func (c *Candidate) Election() string { return c.election }
 
-// State returns the state. It never blocks. It reads the clock, as [Candidate.IsLeader]
-// does: a leader is fenced as soon as its lease is over, even before the candidate has
-// noticed. From the moment when Done is closed it returns [StateEnded].
+// State returns the state. It never blocks. It reads the clock: a leader is fenced as soon as its
+// lease is over, even before the candidate has noticed.
 func (c *Candidate) State() State {
 	s, _ := c.stateAndTerm()
 	return s
@@ -317,14 +314,12 @@ func (c *Candidate) Proclaim(ctx context.Context, value []byte) error {
 	return c.call(ctx, machine.Input{Kind: machine.InProclaim, Value: string(value)})
 }
 
-// Resign hands over and stays a candidate. It campaigns again if no other candidate has
-// taken the key after a few turns, each of [Config].TurnTimeout: five, and one more for each
-// candidate in line, but at most one lease. With [Config].KVElect it waits one lease. Work
-// whose end is awaited keeps the key up to DrainTimeout. Resign returns nil when the release
-// is acknowledged, when the key is known to be another's, or when the candidate's last record
-// keeps no other candidate out any more. It returns [ErrNotLeader] if the candidate does not
-// lead, or the error of ctx; the key is given up all the same. With several seats the
-// candidate waits on all of them.
+// Resign hands over and stays a candidate. It campaigns again if no other candidate has taken the
+// key after a few turns, at most one lease. Work whose end is awaited keeps the key up to
+// DrainTimeout. Resign returns nil when the release is acknowledged, when the key is known to be
+// another's, or when the candidate's last record keeps no other candidate out any more. It returns
+// [ErrNotLeader] if the candidate does not lead, or the error of ctx; the key is given up all the
+// same.
 func (c *Candidate) Resign(ctx context.Context) error {
 	return c.call(ctx, machine.Input{Kind: machine.InResign})
 }
@@ -360,11 +355,9 @@ func (c *Candidate) Stop(ctx context.Context) error {
 	}
 }
 
-// Done returns a channel that is closed when the candidate has ended and none of its
-// goroutines runs any more.
-//
-// The only code that may still run is a handler of the log that blocks for more than a
-// second, and for a second a goroutine that then leaves the connection where it is.
+// Done returns a channel that is closed when the candidate has ended and none of its goroutines
+// runs any more. A handler of the log that blocks for more than a second may still run, and for a
+// second a goroutine that then leaves the connection where it is.
 func (c *Candidate) Done() <-chan struct{} {
 	if c.done == nil {
 		return ended

@@ -5,25 +5,20 @@ import (
 	"time"
 )
 
-// Clock is the only source of time of the candidates' rules. Timeouts of requests use the
-// time of the process. The fake is leadertest.Clock. The methods of a Clock and of its
-// timers must return at once, and Now must never return less to one goroutine than it has
-// returned to another before.
+// Clock is the source of time of a candidate's rules. Timeouts of requests use the time of the
+// process. The fake is leadertest.Clock. The methods of a Clock and of its timers must return at
+// once, and Now must never return less to one goroutine than it has returned to it before.
 //
-// A Clock may also have a method AfterFunc(time.Duration, func()) Timer that calls the
-// function in a goroutine of its own after that time, as [time.AfterFunc] does. The Stop of
-// that Timer does not wait for the function. With it a
-// term's context ends in time even if the candidate's goroutine is held up, whatever the
-// reason. SystemClock has it.
+// A Clock may also have a method AfterFunc(time.Duration, func()) Timer, as [time.AfterFunc]. With
+// it a term's context ends in time even if the candidate's goroutine is held up. SystemClock has
+// it.
 type Clock interface {
 	// Now returns the time. Only differences between its results matter.
 	Now() time.Time
-	// NewTimer returns a timer that fires after d. If d is negative, the timer is not armed
-	// before its first Reset. A candidate makes exactly one timer with a negative d, or one
-	// for each of its seats. With a Logger, and if these timers have a method Wake, it makes
-	// one more with a positive d, for all seats together, and stops it at once. That one is
-	// never armed again: its Wake is called for each log record that is queued, and its Stop
-	// when all are written.
+	// NewTimer returns a timer that fires after d. If d is negative, the timer is not armed before
+	// its first Reset: a candidate makes one of these for each of its seats. With a Logger, and if
+	// the timers have a method Wake, it makes one more with a positive d and stops it at once; its
+	// Wake is called for each log record that is queued, and its Stop when all are written.
 	NewTimer(d time.Duration) Timer
 }
 
@@ -47,9 +42,8 @@ type alarmClock interface {
 	AfterFunc(d time.Duration, f func()) Timer
 }
 
-// SystemClock returns the clock of the operating system. On Linux it also counts the time
-// during which the host was suspended, so that a lease does not survive a night in which
-// the laptop slept. Go's own monotonic clock stands still during that time
+// SystemClock returns the clock of the operating system. On Linux it also counts the time during
+// which the host was suspended, when Go's own monotonic clock stands still
 // (golang.org/issue/24595).
 func SystemClock() Clock {
 	c := &systemClock{base: time.Now()}

@@ -5,14 +5,11 @@ import "github.com/natsleader/natsleader/internal/backend"
 // Causes of an ended term. One of them, possibly wrapped, is [context.Cause] of the
 // term's context, the Cause of its [Deposed] event, and the result of [Term.Err].
 var (
-	// ErrResigned ends a term that was handed over: by [Candidate.Resign],
-	// [Candidate.Transfer] or [Candidate.TransferAny], at the request of [StepDown],
-	// or to a candidate with [Config].Preempt. It also ends a lock that was given
-	// up by [Lock.Unlock].
+	// ErrResigned ends a term that was handed over: by Resign or a transfer, at the request of
+	// [StepDown], for a candidate that preempts, or by [Lock.Unlock].
 	ErrResigned error = backend.ErrResigned
-	// ErrStopped ends a term when its candidate was stopped, by [Candidate.Stop] or by the
-	// end of the context given to [Campaign]. [Candidate.Ping], [Candidate.Ready] and
-	// [Stats.Connected] return it once the candidate has ended.
+	// ErrStopped ends a term when its candidate was stopped, by [Candidate.Stop] or by the end of
+	// the context given to [Campaign]. Methods of a candidate that has ended return it.
 	ErrStopped error = backend.ErrStopped
 	// ErrLeaseExpired ends a term when its lease was not confirmed before its renew
 	// deadline.
@@ -22,15 +19,12 @@ var (
 	// ErrDeleted ends a term when its key was found deleted, purged, expired or gone with
 	// its bucket.
 	ErrDeleted error = backend.ErrDeleted
-	// ErrRegressed ends a term during which the store was found to have forgotten
-	// acknowledged writes (a restored backup, a bucket deleted and created again). It is
-	// also the Err of a [Faulted] event. A server that led the stream and is cut off from
-	// the others may answer from the past for some 10 s, which looks the same. That costs a
-	// wait, never safety.
+	// ErrRegressed ends a term during which the store was found to have forgotten acknowledged
+	// writes: a restored backup, or a bucket that was deleted and created again. It is also the
+	// Err of a [Faulted] event.
 	ErrRegressed error = backend.ErrRegressed
-	// ErrFenced ends a term when a later term was found to have raised one of its guards.
-	// The writers of package fence return it for a write of a term if its guard does not
-	// stand any more: the server has rejected the write, and nothing was written.
+	// ErrFenced ends a term when a later term was found to have raised one of its guards. The
+	// writers of package fence return it for a write that the server has rejected.
 	ErrFenced error = backend.ErrFenced
 	// ErrConnectionClosed ends a term, and its candidate, because the
 	// application closed the NATS connection.
@@ -39,9 +33,9 @@ var (
 
 // Errors that the package returns or reports in a [Faulted] event.
 var (
-	// ErrInvalidConfig is returned for settings that cannot work. The text names the setting
-	// and the relation that does not hold. As the Err of a [Faulted] event it reports settings
-	// with which the server cannot make the bucket of [EnsureBucket].
+	// ErrInvalidConfig is returned for settings that cannot work. The text names the setting and
+	// the relation that does not hold. In a [Faulted] event it reports settings with which the
+	// server cannot make the bucket of [EnsureBucket].
 	ErrInvalidConfig error = backend.ErrInvalidConfig
 	// ErrSeatsDiffer reports that another candidate of the election is set to another number of
 	// seats. The text names that candidate and both numbers. The candidate goes on with its own
@@ -56,9 +50,9 @@ var (
 	ErrNotLeader error = backend.ErrNotLeader
 	// ErrNoLeader is returned by [StepDown] when there is no leader.
 	ErrNoLeader error = backend.ErrNoLeader
-	// ErrRequestRefused is returned by [StepDown] when the leader is set to refuse requests, or
-	// does not know this request. StepDown, [Candidate.Transfer] and [Candidate.TransferAny] return it when no candidate with that ID, or no other candidate
-	// at all, waits in the election. The leader goes on leading.
+	// ErrRequestRefused is returned for a handover that the leader is set to refuse, or does not
+	// know, and for one to a candidate that does not wait in the election. The leader goes on
+	// leading.
 	ErrRequestRefused error = backend.ErrRequestRefused
 	// ErrNotSucceeded is returned by [Candidate.Transfer] and [StepDown] when the leader has
 	// handed over and the candidate that it named has not taken the key.
@@ -80,16 +74,15 @@ var (
 	ErrNoMajority = backend.ErrNoMajority
 	// ErrNoBucket reports that the bucket, or the stream of a guard, does not exist.
 	ErrNoBucket error = backend.ErrNoBucket
-	// ErrNoRoster reports that the bucket keeps no roster: [BucketConfig].Roster, or
-	// `natsleader bucket add --roster`, makes one. [Candidate.TransferAny] also returns it for
-	// a candidate that has neither [Config].Queue nor Roster, or has not read the roster yet.
+	// ErrNoRoster reports that the bucket keeps no roster, see [BucketConfig].Roster. A transfer
+	// to any candidate returns it also before the roster was read.
 	ErrNoRoster error = backend.ErrNoRoster
-	// ErrIncompatibleBucket reports that an election, or this candidate's settings, cannot
-	// work with the settings of the bucket, or that a guarded bucket or stream does not
-	// protect its guard. The text names the setting.
+	// ErrIncompatibleBucket reports that an election, or this candidate's settings, cannot work
+	// with the bucket, or that a guarded bucket or stream does not protect its guard. The text
+	// names the setting.
 	ErrIncompatibleBucket error = backend.ErrIncompatibleBucket
 	// ErrGuardTaken is an ErrIncompatibleBucket: the guard stands for another election. It is left
-	// alone until it is deleted, while a value that is no guard at all is overwritten.
+	// alone until it is deleted.
 	ErrGuardTaken = backend.ErrGuardTaken
 	// ErrGuardDeleted reports that the guard of the term was deleted or overwritten behind the
 	// leader's back. The leader raises the guard again.
@@ -99,17 +92,14 @@ var (
 	// ErrNotReleased reports that the work of a term goes on although DrainTimeout is over, or
 	// that another candidate leads. The text names the token. The candidate does not campaign
 	// before the work has ended. It reports ErrNotReleased again after one lease, and then at
-	// intervals that double. [Candidate.Ready] returns it as soon as work outlives its term.
+	// intervals that double.
 	ErrNotReleased error = backend.ErrNotReleased
 	// ErrNoFeed reports that the candidate receives no changes and polls instead, until a
 	// feed works.
 	ErrNoFeed error = backend.ErrNoFeed
-	// ErrCongested reports that the request of a leader, as a rule a renewal, has waited for its
-	// turn on the connection for half of RenewDeadline or longer. The leader reports it when its
-	// turn comes, or when it is too late to renew the lease. A [Bucket] has a limited number of
-	// requests in flight, and all candidates that use it share them. If the process gets too
-	// little processor time, or the server is too slow for so many elections, leaders will be
-	// fenced. One leader of the Bucket reports it, and none does again until no leader
-	// waits. [Stats].Queued and QueueAge show the line before that.
+	// ErrCongested reports that a request of a leader has waited for its turn on the connection
+	// for half of RenewDeadline or longer: the process or the server is too slow for so many
+	// elections. One leader of the [Bucket] reports it, and none does again until no leader waits.
+	// See [Stats].Queued.
 	ErrCongested error = backend.ErrCongested
 )

@@ -12,16 +12,14 @@ import (
 	"github.com/natsleader/natsleader/internal/machine"
 )
 
-// Lock is a term that the application asked for by [Acquire] or [TryAcquire], and gives back
-// by Unlock. The zero value is a lock that is over. A Lock must not be copied.
+// Lock is a term that the application asked for by [Acquire] or [TryAcquire], and gives back by
+// Unlock. The zero value is a lock that is over. A Lock must not be copied. Its methods may be
+// called from any goroutine.
 //
-// A lock can be lost, as every term. Its context then ends, with the cause, and the work has
-// to end. Meanwhile the key is kept for the work, up to DrainTimeout, or for one lease if
-// none is set. A lost lock does not come back, and neither does one that was given up. Lock
-// again by another call of Acquire or TryAcquire. Unlock is still to be called, and returns the
-// cause of the loss.
-//
-// Its methods may be called from any goroutine.
+// A lock can be lost, as every term. Its context then ends, with the cause, and the work has to
+// end. Meanwhile the key is kept for the work, up to DrainTimeout, or for one lease if none is
+// set. A lost lock does not come back. Unlock is still to be called, and returns the cause of the
+// loss.
 type Lock struct {
 	term    *Term
 	c       *Candidate
@@ -53,32 +51,21 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("leader: the lock %q is held: %s", e.Election, e.Holder)
 }
 
-// Acquire campaigns in the election until it is elected, and returns the term as a Lock. The
-// lock is held until [Lock.Unlock] is called, or until it is lost. All settings of cfg have
-// the meaning that they have for [Campaign], but for StopTimeout, which does not apply. With
-// Seats there are as many locks: a semaphore.
+// Acquire campaigns in the election until it is elected, and returns the term as a Lock. The lock
+// is held until [Lock.Unlock] is called, or until it is lost. The settings of cfg mean what they
+// mean for [Campaign], but for StopTimeout, which does not apply. The record of a lock stays in
+// the bucket for ever, so names must be from a bounded set.
 //
-// The record of a lock stays in the bucket for ever, so names must be from a bounded set.
+// ctx bounds the waiting, and the values that it carries are those of the lock's context. Its end
+// does not end a lock that was acquired. If ctx ends first, Acquire returns its error at once,
+// with the holder and the last fault if these are known. While the store cannot be reached,
+// Acquire waits.
 //
-// ctx bounds the waiting, and the values that it carries are those of the lock's context. Its
-// end does not end a lock that was acquired. If ctx ends first, Acquire returns its error at
-// once, with the holder and the last fault if these are known. Its candidate then ends by
-// itself. If that has just won the key, it releases it. Otherwise the errors are those of
-// Campaign, [ErrConnectionClosed] if the application closes the connection, and the two
-// below. While the store cannot be reached, Acquire waits.
-//
-// Acquire does not wait for its own process. It returns a *[HeldError] if a Lock that was
-// acquired in this process, by the same Config.ID or also without one, holds the lock (with
-// Seats, if such locks hold all seats) and was neither given up nor lost. That counts for every
-// [Bucket] of the process. A Lock of another name, or a [Candidate], does not matter.
-// Goroutines that exclude each other by Acquire need a Config.ID each.
-//
-// Acquire returns [ErrSeatsDiffer] if a holder is set to another number of Seats. The text has
-// both numbers and both IDs. Acquire first waits for a renewal, or until the lease of that holder
-// is over, to see whether the holder lives. It knows of holders on seats above its own number by
-// the record of seat 1, and not if that was deleted or never written. Of two calls that begin at
-// once with different numbers, while nobody holds the lock, both may succeed. The one with the
-// greater number then logs the disagreement.
+// Errors: those of Campaign; that of ctx; [ErrConnectionClosed] if the application closes the
+// connection; [ErrSeatsDiffer] if a living holder is set to another number of seats; and a
+// *[HeldError] if a Lock of this process with the same Config.ID, or also without one, holds the
+// lock. So goroutines that exclude each other need a Config.ID each. docs/howto/locks.md has the
+// rest.
 func Acquire(ctx context.Context, store Store, election string, cfg Config) (*Lock, error) {
 	l, err := acquire(ctx, store, election, cfg, false)
 	return l, lockError("acquire", election, err)
@@ -101,29 +88,21 @@ func lockError(call, election string, err error) error {
 	return fmt.Errorf("%s lock %q: %w", call, election, err)
 }
 
-// TryAcquire is Acquire for an application that does not wait while another holds the lock.
-// It returns in the time of a few requests, and in 5 s at most if ctx has no deadline.
+// TryAcquire is Acquire for an application that does not wait while another holds the lock. It
+// returns in the time of a few requests, and in 5 s at most if ctx has no deadline.
 //
-// If the lock is held, TryAcquire returns a *[HeldError]. With Seats that may also be so if the
-// key of a free seat was deleted less than one lease ago. A holder that has crashed still
-// holds it until its lease is over. One try cannot find that out: it takes two in the same
-// process, with the same store and Clock, as long apart as the lease, with no renewal between
-// them. For that the process remembers 1,024 keys of each store, so keep the [Bucket] from one
-// try to the next. Processes that seldom try, as a job that is started once a day, use Acquire
-// with a context that ends after one or two leases.
+// If the lock is held, TryAcquire returns a *[HeldError]. A holder that has crashed still holds it
+// until its lease is over. One try cannot find that out: it takes two in the same process, with
+// the same [Bucket] and Clock, as long apart as the lease, with no renewal between them. Processes
+// that seldom try, as a job that is started once a day, use Acquire with a context that ends after
+// one or two leases.
 //
-// TryAcquire returns [ErrSeatsDiffer] for a holder that is set to another number of Seats, as
-// Acquire does, but at once. A holder that has crashed counts as above.
-//
-// A fault of the store is returned as an error at once, with the errors of [Faulted] events,
-// such as [ErrUnreachable], [ErrNoBucket] and [ErrPermission]. [ErrInvalidConfig] is also
-// returned for settings that make a candidate wait: Roster, Queue, PendingPeriod and
-// KVElect. [ErrIncompatibleBucket] is also returned for a bucket that is not
-// purge-protected, because a key that is empty there is not free at once.
-//
-// TryAcquire relies on the bucket to forget nothing between two tries. If it loses
-// acknowledged writes, as one that is restored from a backup, let all candidates of the
-// election stop for one lease first.
+// A fault of the store is returned as an error at once, with the errors of [Faulted] events, for
+// example [ErrUnreachable], [ErrNoBucket] and [ErrPermission]. [ErrInvalidConfig] is also returned
+// for settings that make a candidate wait, and [ErrIncompatibleBucket] for a bucket that is not
+// purge-protected, because an empty key is not free at once there. If the bucket loses
+// acknowledged writes between two tries, let all candidates of the election stop for one lease
+// first.
 func TryAcquire(ctx context.Context, store Store, election string, cfg Config) (*Lock, error) {
 	if err := cfg.checkTry(); err != nil {
 		return nil, err
@@ -342,21 +321,15 @@ func (l *Lock) Proclaim(ctx context.Context, value []byte) error {
 	return l.c.Proclaim(ctx, value)
 }
 
-// Unlock gives the lock up: its context ends with [ErrResigned], and the key is released. The
-// work has to have ended. Unlock returns nil when the lock was held until this call, and the
-// key is released, or is known to be another's, or no longer keeps other candidates out. It
-// may be called more than once.
+// Unlock gives the lock up: its context ends with [ErrResigned], and the key is released. The work
+// has to have ended. Unlock returns nil if the lock was held until this call. It may be called
+// more than once.
 //
-// If the lock was lost before, Unlock does the same and then returns an error with the cause,
-// which is one of those of [Term.Context], for example [ErrLeaseExpired]. Another process may have
-// held the lock while the work went on. The cause is [ErrResigned] if the lock was handed over,
-// as by [StepDown].
-//
-// If ctx ends first, Unlock returns its error, and the lock is given up all the same, as long
-// as the program runs. While the store cannot be reached, that takes up to one lease.
-// Unlock returns [ErrConnectionClosed] if the application has closed the connection before
-// the key was released. Others then wait until the lease is over. Unlock of a nil or zero Lock
-// returns [ErrNotLeader].
+// If the lock was lost before, Unlock returns an error with the cause, one of those of
+// [Term.Context]. Another process may have held the lock while the work went on. If ctx ends
+// first, Unlock returns its error, and the lock is given up all the same, in up to one lease while
+// the store cannot be reached. It returns [ErrConnectionClosed] if the application has closed the
+// connection before the key was released, and [ErrNotLeader] for a nil or zero Lock.
 func (l *Lock) Unlock(ctx context.Context) error {
 	if l == nil || l.c == nil {
 		return fmt.Errorf("unlock of a Lock that Acquire or TryAcquire has not returned: %w", ErrNotLeader)

@@ -477,10 +477,11 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p machine.Params) *
 	}
 	if p.Listed {
 		p.Spread = a.rng.Uint32()
+		q, _ := cfg.Succession.queue()
 		a.roster = &rosterParts{announcer: rosterAnnouncer{
 			AnnouncerMachine: machine.AnnouncerMachine{Announces: c.permit == nil || a.seat == 1, Spread: p.Spread},
 			roster:           c.store, election: c.election, session: p.Session,
-			entry: record.Announcement{Format: record.AnnouncementFormat, ID: p.ID, Priority: p.Priority, Preempt: cfg.Preempt},
+			entry: record.Announcement{Format: record.AnnouncementFormat, ID: p.ID, Priority: q.Priority, Preempt: q.Preempt},
 		}}
 		if c.permit != nil {
 			a.roster.announcer.election = c.permit.election

@@ -108,9 +108,6 @@ func prepare(store Store, election string, cfg *Config) (b backend.Store, p mach
 	if err = checkElection(election, cfg.Seats); err != nil {
 		return nil, p, err
 	}
-	if err = cfg.checkSuccession(); err != nil {
-		return nil, p, err
-	}
 	if b, err = backendOf(store); err != nil {
 		return nil, p, err
 	}
@@ -125,7 +122,10 @@ func prepare(store Store, election string, cfg *Config) (b backend.Store, p mach
 	}
 	p = machine.Params{
 		ID: cfg.ID, Session: crand.Text(), Want: want, MinToken: cfg.MinToken, Guarded: len(cfg.Guards) > 0, KVElect: cfg.KVElect,
-		Order: machine.Order{Orders: cfg.Queue, Listed: cfg.Roster || cfg.Queue, Priority: cfg.Priority},
+	}
+	if cfg.Succession != nil {
+		q, waits := cfg.Succession.queue()
+		p.Order = machine.Order{Orders: waits, Listed: true, Priority: q.Priority}
 	}
 	if cfg.Seats > 1 {
 		p.Seats = cfg.Seats

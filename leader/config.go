@@ -72,31 +72,13 @@ type Config struct {
 	// If it cannot raise them within one lease after it has won the lease, it hands over and
 	// waits one lease before it campaigns again. Default: none.
 	Guards []Guard
-	// Roster makes the candidate announce itself in the bucket's roster (see
-	// [BucketConfig].Roster) while it waits for the key: one small write for each lease.
-	// While it leads, it publishes the order of its successors with its lease.
-	// Queue implies Roster. If the bucket keeps no roster, that is a Faulted event with
-	// [ErrNoRoster], and no candidate has to wait for a turn.
-	Roster bool
-	// Queue makes the candidate wait for its turn to take a free key. Candidates of a higher
-	// Priority go first, and among equals those that have waited longer, each for TurnTimeout.
-	// The order is that of the roster, as the last leader has published it with its lease. So
-	// one write takes a free key, however many candidates wait. Safety does not depend on the
-	// order. The compare-and-set decides which try succeeds, so a candidate that ignores the
-	// order cannot cause two leaders. Default: the candidate tries at once, like all others.
-	Queue bool
-	// Priority is for Queue: candidates of a higher priority go first. Default: 0.
-	Priority int
-	// Preempt makes a leader of lower priority hand over to this candidate in an orderly
-	// way, as by [Candidate.Transfer]. The leader does so one to two leases after this
-	// candidate has begun to wait, and not before it has led for one lease. After a handover
-	// in vain the leaders wait for 2, 4, 8 and so on, at most 256 leases before the next.
-	// Preempt needs Queue, and a leader that has a roster and no RefuseRequests.
-	Preempt bool
-	// TurnTimeout is how long the candidate waits for each candidate before it in the order
-	// to take a free key, before it tries itself. It waits as long for the successor that a
-	// leader has named. TurnTimeout should be several round trips. Default: 250 ms, or a
-	// quarter of RenewInterval if that is shorter.
+	// Succession is [Queue], [Listed], or nil. Default: nil, the candidate tries for a free key
+	// at once, like all others, and is not in the bucket's roster.
+	Succession Succession
+	// TurnTimeout is how long the candidate waits for another to take a free key, before it tries
+	// itself: for the successor that a leader has named, and in a [Queue] for each candidate
+	// before it. It should be several round trips. Default: 250 ms, or a quarter of RenewInterval
+	// if that is shorter.
 	TurnTimeout time.Duration
 	// Seats is the number of leaders that the election has at once, at most 1000; 0 and 1:
 	// one. All candidates of an election should set the same number; a candidate that finds
@@ -105,7 +87,7 @@ type Config struct {
 	// the repository.
 	Seats int
 	// RefuseRequests makes a leader refuse to hand over when [StepDown] or a
-	// candidate with Preempt asks it to. Each request of StepDown to the
+	// candidate in a [Queue] with Preempt asks it to. Each request of StepDown to the
 	// leader's session is logged, refused or not, with the name that the requester gave.
 	RefuseRequests bool
 	// KVElect lets the candidate share its key with processes that still run
@@ -158,16 +140,32 @@ type Config struct {
 	sightings *sightings // for Acquire and TryAcquire
 }
 
-// checkSuccession returns an error for settings that contradict each other.
-func (c *Config) checkSuccession() error {
-	switch {
-	case !c.Queue && c.Priority != 0:
-		return fmt.Errorf("%w: Priority %d is for candidates with Queue: set Queue, too", ErrInvalidConfig, c.Priority)
-	case !c.Queue && c.Preempt:
-		return fmt.Errorf("%w: Preempt is for candidates with Queue: set Queue, too", ErrInvalidConfig)
-	}
-	return nil
+// Succession is a candidate's part in the order in which candidates take a free key: [Queue] or
+// [Listed]. Both announce the candidate in the bucket's roster (see [BucketConfig].Roster) while it
+// waits for the key, by one small write for each lease, and make it publish the order of its
+// successors while it leads. If the bucket keeps no roster, that is a [Faulted] event with
+// [ErrNoRoster], and no candidate waits for a turn.
+type Succession interface{ queue() (q Queue, waits bool) }
+
+// Listed is the [Succession] of a candidate that is in the roster and tries for a free key at once.
+type Listed struct{}
+
+// Queue is the [Succession] of a candidate that waits for its turn to take a free key. Candidates
+// of a higher Priority go first, and among equals those that have waited longer, each for
+// [Config].TurnTimeout. So one write takes a free key, however many candidates wait. Safety does
+// not depend on the order: the server decides which try succeeds.
+type Queue struct {
+	Priority int
+	// Preempt makes a leader of lower priority hand over to this candidate, as by
+	// [Candidate.Transfer], one to two leases after this candidate has begun to wait, and not
+	// before it has led for one lease. After a handover that this candidate did not use, leaders
+	// wait for 2, 4, 8 and so on, at most 256 leases. The leader needs a Succession, too, and no
+	// RefuseRequests.
+	Preempt bool
 }
+
+func (Listed) queue() (Queue, bool)  { return Queue{}, false }
+func (q Queue) queue() (Queue, bool) { return q, true }
 
 // defaultStopTimeout leaves a container time to end before `docker stop` kills it after 10 s.
 const defaultStopTimeout = 8 * time.Second

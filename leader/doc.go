@@ -47,7 +47,7 @@
 //
 // [EnsureBucket], [CreateBucket] and [OpenBucket] are for buckets. [Acquire] and [TryAcquire]
 // are locks. [Observe] and [Lookup] find the leader. [StepDown] asks it to hand
-// over. [Config].Queue gives an order of succession, [Config].Seats several leaders,
+// over. [Config].Succession gives an order, [Config].Seats several leaders,
 // [Config].KVElect a key that is shared with nats-kv-leader-elect. Package leadertest tests all
 // of it on a fake clock.
 //

@@ -118,7 +118,7 @@ func (c *Config) checkTry() error {
 	for _, s := range []struct {
 		name string
 		set  bool
-	}{{"Roster", c.Roster}, {"Queue", c.Queue}, {"PendingPeriod", c.PendingPeriod > 0}, {"KVElect", c.KVElect}} {
+	}{{"Succession", c.Succession != nil}, {"PendingPeriod", c.PendingPeriod > 0}, {"KVElect", c.KVElect}} {
 		if s.set {
 			return fmt.Errorf("%w: %s is for candidates that wait, and TryAcquire does not: leave it out, or use Acquire", ErrInvalidConfig, s.name)
 		}

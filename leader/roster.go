@@ -19,7 +19,7 @@ import (
 
 // Roster reads once which candidates wait in an election, in the order in which they
 // would follow. The holder of the key is not among them, nor is a candidate without
-// [Config].Roster. A candidate that died stays in the roster until its announcement
+// a [Succession]. A candidate that died stays in the roster until its announcement
 // lapses, three leases after the last one.
 //
 // Errors are those of [Lookup], and [ErrNoRoster].

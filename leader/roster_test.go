@@ -15,7 +15,7 @@ import (
 func TestRosterFault_EachOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(map[string]answers{"Stands": denied})
-		c := l.stand(t.Context(), t, leader.Config{Roster: true})
+		c := l.stand(t.Context(), t, leader.Config{Succession: leader.Listed{}})
 		faults := func(want int) {
 			t.Helper()
 			check.Equal(t, c.Stats().Faults["permission"], uint64(want), "%d faults, want %d", want)
@@ -40,7 +40,7 @@ func TestPreemption_SeenInThisTerm(t *testing.T) {
 			return backend.Announcement{Session: strings.Repeat("B", 26), Revision: revision, Entry: []byte(`{"v":1,"id":"b","priority":1,"preempt":true}`)}
 		}
 		l.standing = []backend.Announcement{preemptor(1)}
-		c := l.stand(t.Context(), t, leader.Config{Roster: true})
+		c := l.stand(t.Context(), t, leader.Config{Succession: leader.Listed{}})
 		time.Sleep(time.Second)
 		l.answer("Stands", denied)
 		check.OK(t, c.Resign(t.Context()))

@@ -39,9 +39,11 @@ var zeros = []any{
 	leader.Fenced{},
 	&leader.HeldError{},
 	leader.Holder{},
+	leader.Listed{},
 	&leader.Lock{},
 	leader.Observed{},
 	leader.Pending{},
+	leader.Queue{},
 	&backend.RefusedError{},
 	backend.Settings{},
 	leader.RosterEntry{},
@@ -183,7 +185,7 @@ func TestZeroArguments_AreRefused(t *testing.T) {
 			})
 		}
 		add("Campaign with a roster", func() error {
-			_, err := leader.Campaign(ctx, store, "e", leader.Config{Roster: true})
+			_, err := leader.Campaign(ctx, store, "e", leader.Config{Succession: leader.Listed{}})
 			return err
 		})
 		add("Acquire", func() error { _, err := leader.Acquire(ctx, store, "e", leader.Config{}); return err })

@@ -32,7 +32,7 @@ func BenchmarkTransfer(b *testing.B) {
 		benchRoster(b, tcpJS(b, dial()))
 		b.Run("in-a-queue", func(b *testing.B) {
 			benchWarmths(b, func(b *testing.B, warmth benchWarmth) {
-				benchHandover(b, dial, warmth, leader.Config{Queue: true}, transfer)
+				benchHandover(b, dial, warmth, leader.Config{Succession: leader.Queue{}}, transfer)
 			})
 		})
 	})
@@ -81,7 +81,7 @@ func BenchmarkDeadInQueue(b *testing.B) {
 		elected := first
 		for i := range queue {
 			conns = append(conns, tcpDial(b, s.ClientURL()))
-			cfg := leader.Config{ID: fmt.Sprint("c", i), Queue: true, TurnTimeout: turn}
+			cfg := leader.Config{ID: fmt.Sprint("c", i), Succession: leader.Queue{}, TurnTimeout: turn}
 			all = append(all, benchCampaign(b, tcpBucket(b, tcpJS(b, conns[i])), fmt.Sprint("dead", n), cfg, elected))
 			if i == 0 {
 				<-first
@@ -149,7 +149,7 @@ func BenchmarkRoster(b *testing.B) {
 	store := tcpBucket(b, tcpJS(b, tcpDial(b, s.ClientURL())))
 	all := make([]*leader.Candidate, 0, crowd)
 	for range crowd {
-		c := check.Got(leader.Campaign(b.Context(), store, "e", leader.Config{LeaseDuration: lease, Queue: true}))(b)
+		c := check.Got(leader.Campaign(b.Context(), store, "e", leader.Config{LeaseDuration: lease, Succession: leader.Queue{}}))(b)
 		all = append(all, c)
 	}
 	lapse(1)

@@ -78,8 +78,8 @@ var features = []struct {
 			return err
 		}
 		el := tcpElectionOf(t, "roster")
-		el.stand(b, leader.Config{ID: "a", Queue: true}).Expect(leadertest.Elected())
-		el.stand(b, leader.Config{ID: "b", Queue: true})
+		el.stand(b, leader.Config{ID: "a", Succession: leader.Queue{}}).Expect(leadertest.Elected())
+		el.stand(b, leader.Config{ID: "b", Succession: leader.Queue{}})
 		tcpEventually(t, "b stands", func() bool {
 			all, err := leader.Roster(t.Context(), b, "roster")
 			return err == nil && slices.ContainsFunc(all, func(e leader.RosterEntry) bool { return e.ID == "b" })

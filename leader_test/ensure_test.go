@@ -70,7 +70,11 @@ func TestEnsure_FirstCandidateCreates(t *testing.T) {
 			check.Equal(w, w.streams(), "", "there are %s before there is a candidate")
 			ca := w.standOn(a, of[a], leader.Config{ID: "a"})
 			ca.saw(w.T, "1s pending", "1s elected")
-			cb := w.standOn(b, of[b], leader.Config{ID: "b", Roster: roster})
+			asB := leader.Config{ID: "b"}
+			if roster {
+				asB.Succession = leader.Listed{}
+			}
+			cb := w.standOn(b, of[b], asB)
 			cb.saw(w.T, "1s observed a")
 			info := check.Got(of[b].Info(w.Context()))(w)
 			if info.MaxLease != lease || !info.PurgeProtected || info.Roster != roster || info.Description != "elections" || info.FeedSubject == "" {

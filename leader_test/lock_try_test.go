@@ -128,13 +128,13 @@ func TestTryAcquire_UnfitBucket(t *testing.T) { story(t) }
 func TestTryAcquire_Config(t *testing.T) {
 	store := leadertest.NewStore(leadertest.NewClock())
 	for name, cfg := range map[string]leader.Config{
-		"Roster": {Roster: true}, "Queue": {Queue: true}, "Queue ": {Queue: true, Preempt: true}, "PendingPeriod": {PendingPeriod: time.Second},
-		"KVElect": {KVElect: true}, "Priority": {Priority: 1}, "Seats": {Seats: -1}, "LeaseDuration": {LeaseDuration: -1},
+		"Succession": {Succession: leader.Listed{}}, "Succession ": {Succession: leader.Queue{}}, "PendingPeriod": {PendingPeriod: time.Second},
+		"KVElect": {KVElect: true}, "Seats": {Seats: -1}, "LeaseDuration": {LeaseDuration: -1},
 	} {
 		_, err := leader.TryAcquire(t.Context(), store, "e", cfg)
 		check.Says(t, err, leader.ErrInvalidConfig, strings.TrimSpace(name))
 	}
-	check.Is(t, check.Err(leader.Acquire(t.Context(), store, "e", leader.Config{Priority: 1})), leader.ErrInvalidConfig)
+	check.Is(t, check.Err(leader.Acquire(t.Context(), store, "e", leader.Config{Seats: -1})), leader.ErrInvalidConfig)
 	check.Equal(t, store.Requests().Total(), 0, "%d requests")
 }
 

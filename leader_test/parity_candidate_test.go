@@ -69,8 +69,6 @@ func TestParity_Campaign(t *testing.T) {
 			{MinToken: 1 << 63},
 			{Seats: -1},
 			{Seats: 2, KVElect: true},
-			{Priority: 1},
-			{Preempt: true},
 			{Guards: []leader.Guard{nil}},
 			{ID: strings.Repeat("i", 300)},
 			{Value: make([]byte, maxValue+1)},

@@ -32,8 +32,8 @@ func TestPedantic_EveryFeature(t *testing.T) {
 		},
 		"Queue and Roster": func(w *world, cl *client) {
 			w.rostered()
-			a := w.pedantic(cl, leader.Config{Queue: true})
-			b := w.campaign(w.Context(), cl, "e", leader.Config{ID: "b", Queue: true})
+			a := w.pedantic(cl, leader.Config{Succession: leader.Queue{}})
+			b := w.campaign(w.Context(), cl, "e", leader.Config{ID: "b", Succession: leader.Queue{}})
 			w.at(w.now() + 2*lease)
 			all := check.Got(leader.Roster(w.Context(), cl.bucket(w.T), "e"))(w)
 			check.That(w, len(all) == 1 && all[0].ID == "b", "the roster: %v", all)
@@ -42,7 +42,7 @@ func TestPedantic_EveryFeature(t *testing.T) {
 		},
 		"Seats": func(w *world, cl *client) {
 			w.rostered()
-			c := w.mute(w.Context(), cl, "e", leader.Config{ID: "a", Seats: 2, Queue: true})
+			c := w.mute(w.Context(), cl, "e", leader.Config{ID: "a", Seats: 2, Succession: leader.Queue{}})
 			w.at(w.now() + 2*lease)
 			check.That(w, c.IsLeader(), "it does not lead")
 			w.ok(c.Stop(w.Context()))
@@ -58,7 +58,7 @@ func TestPedantic_EveryFeature(t *testing.T) {
 			check.Got(fence.CreateBucket(w.Context(), cl.js, jetstream.KeyValueConfig{Bucket: "others"}))(w)
 		},
 		"EnsureBucket": func(w *world, cl *client) {
-			c := w.standOn(cl, cl.ensured(w, leader.BucketConfig{Roster: true}), leader.Config{ID: "a", Queue: true})
+			c := w.standOn(cl, cl.ensured(w, leader.BucketConfig{Roster: true}), leader.Config{ID: "a", Succession: leader.Queue{}})
 			w.at(w.now() + 2*lease)
 			check.That(w, c.IsLeader(), "it does not lead")
 		},

@@ -15,9 +15,9 @@ import (
 // Preemptors that do not take the key that a leader gives up for them.
 
 var (
-	byPriority = leader.Config{Queue: true}
-	racing     = leader.Config{Roster: true}
-	preemptor  = leader.Config{Queue: true, Priority: 10, Preempt: true}
+	byPriority = leader.Config{Succession: leader.Queue{}}
+	racing     = leader.Config{Succession: leader.Listed{}}
+	preemptor  = leader.Config{Succession: leader.Queue{Priority: 10, Preempt: true}}
 )
 
 const defaultLease = 15 * time.Second
@@ -72,7 +72,7 @@ func (k kit) hourly(hours int, cs ...*leader.Candidate) (changes []int) {
 func TestPreemption_VainGrowsRarer(t *testing.T) {
 	for _, low := range []leader.Config{byPriority, racing} {
 		for preemptors := 2; preemptors <= 3; preemptors++ {
-			t.Run(fmt.Sprintf("queue=%v/%d preemptors", low.Queue, preemptors), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%T/%d preemptors", low.Succession, preemptors), func(t *testing.T) {
 				k := newKit(t)
 				cs := k.low(3, low)
 				for i := range preemptors {
@@ -165,13 +165,11 @@ func TestPreemption_AmongVainOnes(t *testing.T) {
 		},
 	} {
 		for _, low := range []leader.Config{byPriority, racing} {
-			t.Run(fmt.Sprintf("%s/queue=%v", name, low.Queue), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/%T", name, low.Succession), func(t *testing.T) {
 				k := newKit(t)
 				cs := k.low(2, low)
 				others(k, 0)
-				cfg := preemptor
-				cfg.Priority = 5
-				fine, _ := k.stand("fine", cfg)
+				fine, _ := k.stand("fine", leader.Config{Succession: leader.Queue{Priority: 5, Preempt: true}})
 				for n := range 8 {
 					others(k, n+1)
 				}

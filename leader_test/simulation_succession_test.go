@@ -27,7 +27,7 @@ type win struct {
 // follows draws the succession of a candidate.
 func (s *simulation) follows(cfg *leader.Config) {
 	if s.orderly {
-		cfg.Queue = true
+		cfg.Succession = leader.Queue{}
 		return
 	}
 	if s.racing {
@@ -36,11 +36,11 @@ func (s *simulation) follows(cfg *leader.Config) {
 	switch s.rng.IntN(6) {
 	case 0:
 	case 1:
-		cfg.Roster = true
+		cfg.Succession = leader.Listed{}
 	case 2, 3:
-		cfg.Queue = true
+		cfg.Succession = leader.Queue{}
 	default:
-		cfg.Queue, cfg.Priority, cfg.Preempt = true, s.rng.IntN(3), s.chance(2)
+		cfg.Succession = leader.Queue{Priority: s.rng.IntN(3), Preempt: s.chance(2)}
 	}
 	if s.chance(2) {
 		cfg.TurnTimeout = s.between(s.lease/100, s.lease/8)
@@ -79,8 +79,10 @@ func (t tap) Announce(ctx context.Context, election, session string, entry []byt
 // preempted reports whether a candidate of a higher priority that wants to lead has
 // stood for a lease. Clocks deviate by a tenth. The lock is held.
 func (s *simulation) preempted(l *life) bool {
+	low, _ := l.cfg.Succession.(leader.Queue)
 	return slices.ContainsFunc(s.lives, func(o *life) bool {
-		return o.cfg.Preempt && o.cfg.Priority > l.cfg.Priority && o.since >= 0 && s.now()-o.since >= l.cfg.LeaseDuration*10/11
+		high, _ := o.cfg.Succession.(leader.Queue)
+		return high.Preempt && high.Priority > low.Priority && o.since >= 0 && s.now()-o.since >= l.cfg.LeaseDuration*10/11
 	})
 }
 

@@ -332,10 +332,21 @@ func textOf(err error) string {
 // config reads settings by their names, like Seats=2 and Queue.
 func (s *stage) config(args []string) (cfg leader.Config) {
 	s.Helper()
-	v := reflect.ValueOf(&cfg).Elem()
+	var queue leader.Queue
 	for _, arg := range args {
 		name, value, _ := strings.Cut(arg, "=")
-		field := v.FieldByName(name)
+		switch name {
+		case "Listed":
+			cfg.Succession = leader.Listed{}
+			continue
+		case "Queue":
+			cfg.Succession = &queue
+			continue
+		}
+		field := reflect.ValueOf(&cfg).Elem().FieldByName(name)
+		if ofQueue := reflect.ValueOf(&queue).Elem().FieldByName(name); ofQueue.IsValid() {
+			field = ofQueue
+		}
 		check.Must(s, field.IsValid(), "no setting %q", name)
 		if value == "" {
 			value = "true"

@@ -14,7 +14,7 @@ import (
 // queue makes candidates that wait in a queue, a second apart. The first one leads.
 func (k kit) queue(n int, cfg leader.Config) (cs []*leader.Candidate) {
 	k.Helper()
-	cfg.Queue = true
+	cfg.Succession = leader.Queue{}
 	for i := range n {
 		c, _ := k.stand(fmt.Sprint("c", i), cfg)
 		cs = append(cs, c)
@@ -67,10 +67,10 @@ func TestPriority_FollowsInOrder(t *testing.T) { story(t) }
 // lease, and to none that comes and goes.
 func TestPreempt(t *testing.T) {
 	k := newKit(t)
-	cfg := leader.Config{Queue: true, LeaseDuration: 10 * time.Second, DrainTimeout: 3 * time.Second}
+	cfg := leader.Config{Succession: leader.Queue{}, LeaseDuration: 10 * time.Second, DrainTimeout: 3 * time.Second}
 	low, ws := k.stand("low", cfg)
 	k.clock.Advance(time.Second)
-	cfg.Priority, cfg.Preempt = 1, true
+	cfg.Succession = leader.Queue{Priority: 1, Preempt: true}
 	for range 5 { // each stands for less than a lease
 		c, _ := k.stand("fickle", cfg)
 		k.clock.Advance(9 * time.Second)

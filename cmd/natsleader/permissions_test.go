@@ -102,13 +102,17 @@ func runLimited(t *testing.T, p *server.Permissions, feed bool, args string) (co
 		if !feed {
 			w.change("KV_elections", func(c *jetstream.StreamConfig) { c.RePublish = nil })
 		}
-		w.campaigns("billing", leader.Config{ID: "a", Roster: roster})
+		a := leader.Config{ID: "a"}
+		if roster {
+			a.Succession = leader.Listed{}
+		}
+		w.campaigns("billing", a)
 		if strings.HasPrefix(args, "history") {
 			w.run("bucket add --history 1d")
 			time.Sleep(time.Minute)
 		}
 		if strings.HasPrefix(args, "transfer") {
-			w.campaigns("billing", leader.Config{ID: "b", Roster: true})
+			w.campaigns("billing", leader.Config{ID: "b", Succession: leader.Listed{}})
 		}
 		ctx, interrupt := context.WithTimeout(w.Context(), time.Minute)
 		defer interrupt()

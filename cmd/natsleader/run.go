@@ -327,6 +327,11 @@ func (s *succession) fit(info leader.BucketInfo, lease time.Duration) error {
 
 // apply sets the succession in the configuration of a candidate.
 func (s *succession) apply(cfg *leader.Config) {
-	cfg.Roster, cfg.Queue, cfg.Priority = s.roster, s.kind != byRace, s.priority
-	cfg.Preempt, cfg.TurnTimeout, cfg.Seats, cfg.KVElect = s.preempt, s.turn, s.seats, s.kvElect
+	switch {
+	case s.kind != byRace:
+		cfg.Succession = leader.Queue{Priority: s.priority, Preempt: s.preempt}
+	case s.roster:
+		cfg.Succession = leader.Listed{}
+	}
+	cfg.TurnTimeout, cfg.Seats, cfg.KVElect = s.turn, s.seats, s.kvElect
 }

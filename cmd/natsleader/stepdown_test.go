@@ -70,7 +70,7 @@ func TestStepDown_RefusedOrSlow(t *testing.T) {
 // step-down asks if no other candidate is in the roster. Where it cannot ask, it does nothing without --yes.
 func TestStepDown_AsksAboutLast(t *testing.T) {
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
-		a := w.campaigns("billing", leader.Config{ID: "a", Roster: true})
+		a := w.campaigns("billing", leader.Config{ID: "a", Succession: leader.Listed{}})
 		w.prompt("step-down billing")
 		for _, answer := range []string{"", "no"} {
 			w.answers("step-down billing", answer, nil)
@@ -78,7 +78,7 @@ func TestStepDown_AsksAboutLast(t *testing.T) {
 		expect.That(w, a.IsLeader(), "a has handed over")
 		w.answers("step-down billing --json", "y", nil)
 		w.notef("# another candidate stands\n")
-		w.campaigns("billing", leader.Config{ID: "b", Roster: true})
+		w.campaigns("billing", leader.Config{ID: "b", Succession: leader.Listed{}})
 		w.prompt("step-down billing")
 		w.notef("# the leader of alone has not announced itself\n")
 		w.campaigns("alone", leader.Config{ID: "c"})
@@ -89,7 +89,7 @@ func TestStepDown_AsksAboutLast(t *testing.T) {
 // A roster that may not be read does not keep step-down from asking the leader.
 func TestStepDown_RosterDenied(t *testing.T) {
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
-		w.campaigns("billing", leader.Config{ID: "a", Roster: true})
+		w.campaigns("billing", leader.Config{ID: "a", Succession: leader.Listed{}})
 		w.prompt("step-down billing " + as("limited"))
 	}, withUser("limited", denied("$JS.API.CONSUMER.>")))
 }
@@ -146,7 +146,7 @@ func TestStepDownAll_ByID(t *testing.T) {
 func TestStepDownAll_WholeHost(t *testing.T) {
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
 		for _, id := range []string{"h_1_aaaaaa", "h_2_bbbbbb", "elsewhere"} {
-			w.campaigns("billing", leader.Config{ID: id, Queue: true, TurnTimeout: longTurn})
+			w.campaigns("billing", leader.Config{ID: id, Succession: leader.Queue{}, TurnTimeout: longTurn})
 		}
 		time.Sleep(time.Second) // after the renewal
 		w.prompt("step-down --host h --dry-run --json", "step-down --host h --json")
@@ -231,9 +231,9 @@ const longTurn = 2 * time.Second
 // transfer hands over to the candidate that is named, or to the next.
 func TestTransfer_ToNamed(t *testing.T) {
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
-		w.campaigns("billing", leader.Config{ID: "a", Roster: true})
-		w.campaigns("billing", leader.Config{ID: "b", Queue: true})
-		w.campaigns("billing", leader.Config{ID: "c", Queue: true})
+		w.campaigns("billing", leader.Config{ID: "a", Succession: leader.Listed{}})
+		w.campaigns("billing", leader.Config{ID: "b", Succession: leader.Queue{}})
+		w.campaigns("billing", leader.Config{ID: "c", Succession: leader.Queue{}})
 		w.prompt("transfer billing a", "transfer billing x", "transfer billing c")
 		time.Sleep(time.Minute)
 		w.prompt("transfer billing")

@@ -50,10 +50,10 @@ func TestWatch_RestoresTerminal(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})
 	for i := range 9 {
-		campaigns(t, url, "elections", fmt.Sprint("e", i), leader.Config{ID: "a", Roster: true})
+		campaigns(t, url, "elections", fmt.Sprint("e", i), leader.Config{ID: "a", Succession: leader.Listed{}})
 	}
 	for i := range 9 {
-		stands(t, url, "e0", leader.Config{ID: fmt.Sprint("b", i), Value: []byte(strings.Repeat("x", 90)), Roster: true})
+		stands(t, url, "e0", leader.Config{ID: fmt.Sprint("b", i), Value: []byte(strings.Repeat("x", 90)), Succession: leader.Listed{}})
 	}
 	typed := func(keys string) func(*os.File, *os.Process) error {
 		return func(near *os.File, _ *os.Process) error { _, err := near.WriteString(keys); return err }

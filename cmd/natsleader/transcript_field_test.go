@@ -203,7 +203,7 @@ func (s *stage) scenes() map[string]func() {
 			stop("cleanup")
 		},
 		"successor": func() {
-			c := stands("billing", leader.Config{ID: "worker-a", Value: []byte("10.0.0.7:8080"), Roster: true})
+			c := stands("billing", leader.Config{ID: "worker-a", Value: []byte("10.0.0.7:8080"), Succession: leader.Listed{}})
 			inLine(s.t, s.url, "billing", "worker-a")
 			eventually(s.t, "worker-a knows who leads", func() bool { _, ok := c.Leader(); return ok })
 		},
@@ -217,11 +217,11 @@ func (s *stage) scenes() map[string]func() {
 		},
 		"line": func() {
 			for i, cfg := range []leader.Config{
-				{ID: "web-1", Value: []byte("10.0.1.1:80")},
-				{ID: "web-2", Value: []byte("10.0.1.2:80")}, // the first in line
-				{ID: "web-3", Value: []byte("10.0.1.3:80"), Priority: 10},
+				{ID: "web-1", Value: []byte("10.0.1.1:80"), Succession: leader.Queue{}},
+				{ID: "web-2", Value: []byte("10.0.1.2:80"), Succession: leader.Queue{}}, // the first in line
+				{ID: "web-3", Value: []byte("10.0.1.3:80"), Succession: leader.Queue{Priority: 10}},
 			} {
-				cfg.Queue, cfg.TurnTimeout = true, longTurn
+				cfg.TurnTimeout = longTurn
 				s.actors[cfg.ID] = stands("invoices", cfg)
 				leaderSees(s.t, s.url, "invoices", i)
 			}
@@ -237,7 +237,7 @@ func (s *stage) scenes() map[string]func() {
 		},
 		"joins": func() {
 			s.shows("next: web-3, web-2")
-			s.actors["web-4"] = stands("invoices", leader.Config{ID: "web-4", Roster: true})
+			s.actors["web-4"] = stands("invoices", leader.Config{ID: "web-4", Succession: leader.Listed{}})
 			s.shows("web-2, web-4")
 			stop("web-4")
 		},

@@ -64,7 +64,7 @@ func newestFirst(ctx context.Context, store leader.Store, build string) (*leader
 	if err != nil {
 		return nil, err
 	}
-	return leader.Campaign(ctx, store, "billing", leader.Config{Queue: true, Priority: number})
+	return leader.Campaign(ctx, store, "billing", leader.Config{Succession: leader.Queue{Priority: number}})
 }
 
 func stopNow(c *leader.Candidate) error {

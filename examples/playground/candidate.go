@@ -80,7 +80,7 @@ func stand(id, url string, lease time.Duration, in io.Reader, out io.Writer) err
 		return err
 	}
 	m.c, err = leader.Campaign(context.Background(), bucket, electionName, leader.Config{
-		ID: id, LeaseDuration: lease, Guards: []leader.Guard{m.items}, Roster: true,
+		ID: id, LeaseDuration: lease, Guards: []leader.Guard{m.items}, Succession: leader.Listed{},
 	})
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ func shards(ctx context.Context, store leader.Store, replica string, n int, work
 		group.Go(func() error {
 			sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", shard, replica))
 			c, err := leader.Campaign(ctx, store, fmt.Sprintf("shard.%d", shard), leader.Config{
-				Queue: true, Preempt: true, Priority: int(binary.BigEndian.Uint16(sum[:])),
+				Succession: leader.Queue{Priority: int(binary.BigEndian.Uint16(sum[:])), Preempt: true},
 			})
 			if err != nil {
 				return err

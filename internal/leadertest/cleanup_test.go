@@ -36,7 +36,7 @@ func TestWatch_EndsTheCandidate(t *testing.T) {
 					link := store.Link("a")
 					var err error
 					c, err = leader.Campaign(t.Context(), link, "jobs", leader.Config{
-						ID: "a", Seats: seats, DrainTimeout: time.Hour, Roster: true, Logger: slog.New(slog.DiscardHandler),
+						ID: "a", Seats: seats, DrainTimeout: time.Hour, Succession: leader.Listed{}, Logger: slog.New(slog.DiscardHandler),
 					})
 					check.OK(t, err)
 					leadertest.Watch(t, clock, c).Expect(leadertest.Elected())

@@ -141,25 +141,20 @@ type Config struct {
 }
 
 // Succession is a candidate's part in the order in which candidates take a free key: [Queue] or
-// [Listed]. Both announce the candidate in the bucket's roster (see [BucketConfig].Roster) while it
-// waits for the key, by one small write for each lease, and make it publish the order of its
-// successors while it leads. If the bucket keeps no roster, that is a [Faulted] event with
-// [ErrNoRoster], and no candidate waits for a turn.
+// [Listed]. Both announce it in the bucket's roster ([BucketConfig].Roster) while it waits, by one
+// small write per lease. If there is no roster, it reports [ErrNoRoster], and no candidate waits for a
+// turn. docs/succession.md in the repository has more.
 type Succession interface{ queue() (q Queue, waits bool) }
 
-// Listed is the [Succession] of a candidate that is in the roster and tries for a free key at once.
+// Listed makes the candidate try for a free key at once.
 type Listed struct{}
 
-// Queue is the [Succession] of a candidate that waits for its turn to take a free key. Candidates
-// of a higher Priority go first, and among equals those that have waited longer, each for
-// [Config].TurnTimeout. So one write takes a free key, however many candidates wait. Safety does
-// not depend on the order: the server decides which try succeeds.
+// Queue makes the candidate wait for its turn: after those of a higher Priority, and after those
+// that have waited longer, one [Config].TurnTimeout for each. Safety does not depend on the order.
 type Queue struct {
 	Priority int
-	// Preempt makes a leader of lower priority hand over to this candidate, as by
-	// [Candidate.Transfer], one to two leases after this candidate has begun to wait, and not
-	// before it has led for one lease. After a handover that this candidate did not use, leaders
-	// wait for 2, 4, 8 and so on, at most 256 leases. The leader needs a Succession, too, and no
+	// Preempt makes a leader of lower priority hand over to this candidate, one to two leases
+	// after this candidate has begun to wait. The leader needs a Succession and no
 	// RefuseRequests.
 	Preempt bool
 }

@@ -196,8 +196,8 @@ func look(c *leader.Candidate, s leader.Stats) report {
 	// After a pause of the process, Leader still returns the candidate itself, which is not
 	// reported. If its state is candidate, also after the call of Leader, the leader is
 	// another candidate that has been given the same ID.
-	h, ok := c.Leader()
-	if ok && (h.ID != r.ID || r.State == candidate && c.State().String() == candidate) {
+	h := c.Leader()
+	if h.State == leader.HolderLeading && (h.ID != r.ID || r.State == candidate && c.State().String() == candidate) {
 		r.Leader = &other{ID: h.ID, Token: h.Token, Since: h.Since}
 		if utf8.Valid(h.Value) {
 			r.Leader.Value = string(h.Value)

@@ -434,7 +434,7 @@ func (a *actor) publish(changed bool) {
 	c.tally.holds, c.tally.lease = holds, a.status.Times.Lease
 	c.tally.kept = c.tally.kept && holds
 	c.tally.works(a.status.Working && a.status.State != machine.StateLeader, c.since)
-	c.tally.seesLeader(c.holder.Leads() && !c.holds, c.since)
+	c.tally.seesLeader(c.holder.State == HolderLeading && !c.holds, c.since)
 	a.requests.skipsOwnRecords.Store(a.status.Dated && !c.tally.silent)
 }
 

@@ -172,8 +172,8 @@ func TestWatchdog_EndsTheContext(t *testing.T) {
 				if !errors.Is(context.Cause(term.Context()), leader.ErrLeaseExpired) {
 					t.Fatalf("the context ended with %v", context.Cause(term.Context()))
 				}
-				if _, leads := b.Leader(); b.IsLeader() || b.State() != leader.StateFenced || leads || b.Stats().State != leader.StateFenced {
-					t.Errorf("%v, leads: %v", b.State(), leads)
+				if h := b.Leader(); b.IsLeader() || b.State() != leader.StateFenced || h.State != leader.HolderPending || b.Stats().State != leader.StateFenced {
+					t.Errorf("%v, and names %v", b.State(), h)
 				}
 				b.told("0s elected: token 1") // its goroutine does not get to more
 				b.at(20 * time.Second)

@@ -279,15 +279,14 @@ func (c *Candidate) IsLeader() bool {
 	return ok
 }
 
-// Leader returns the holder that is believed to lead, possibly the candidate itself, and
-// true. Otherwise it returns false, with the Holder of the key if one is shown: one that
-// does not lead (yet), or the candidate itself while it is fenced. With several seats Leader
-// returns the leader of the lowest seat that has one; see [Candidate.Leaders]. After its end a
-// candidate does not read the key any more, so it believes in no leader, and Leader returns false.
-func (c *Candidate) Leader() (Holder, bool) {
+// Leader returns the holder of the key, possibly the candidate itself, without a request. Its State
+// is [HolderLeading] if it is believed to lead. A candidate that holds the key in StateFenced
+// returns itself as [HolderPending], and one that has ended returns [HolderNone]. With several
+// seats Leader returns the leader of the lowest seat that has one; see [Candidate.Leaders].
+func (c *Candidate) Leader() Holder {
 	for _, seat := range c.seats {
-		if h, ok := seat.Leader(); ok {
-			return h, true
+		if h := seat.Leader(); h.State == HolderLeading {
+			return h
 		}
 	}
 	if c.seats != nil {
@@ -295,14 +294,18 @@ func (c *Candidate) Leader() (Holder, bool) {
 	}
 	t := c.leading.Load()
 	over := t != nil && t.Err() != nil
-	select {
-	case <-c.Done():
-		over = true
-	default:
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.holder, c.holder.Leads() && !c.holds && !over
+	h := c.holder
+	select {
+	case <-c.Done():
+		return Holder{Seat: h.Seat}
+	default:
+	}
+	if h.State == HolderLeading && (c.holds || over) {
+		h.State = HolderPending
+	}
+	return h
 }
 
 // Proclaim changes the value that is published with the lease. It returns nil when a
@@ -443,7 +446,7 @@ func (c *Candidate) Leaders() []Holder {
 	}
 	var holders []Holder
 	for _, seat := range seats {
-		if h, ok := seat.Leader(); ok {
+		if h := seat.Leader(); h.State == HolderLeading {
 			holders = append(holders, h)
 		}
 	}

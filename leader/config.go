@@ -119,7 +119,7 @@ type Config struct {
 	// It gets details of failures for debugging, and nothing while all is well. The message
 	// is the event's name; of Fenced it is fenced, draining or fenced by a later term. The keys
 	// are election, id, seat if there are several, and as far as they apply token, until,
-	// reason, cause, holder, pending, foreign, err and remaining. A request to hand over adds
+	// reason, cause, holder, state, err and remaining. A request to hand over adds
 	// token, by and answer. A handover for Preempt adds to and priority. Details add request.
 	//
 	// Four warnings are no events. One comes with each move of the connection (from). The

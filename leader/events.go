@@ -131,24 +131,51 @@ func (e Faulted) String() string {
 // clockFormat is how the text of an event shows an instant.
 const clockFormat = "15:04:05.000"
 
-// Holder is the holder of the key of an election, or of one of its seats. Its zero value,
-// and every other value with an empty ID that is not Foreign, means that the key has no
-// leader.
+// HolderState is the state of the key of an election, or of one of its seats.
+type HolderState uint8
+
+// The values of a HolderState.
+const (
+	// HolderNone is the state of a key without a holder, and of a key that was not read yet.
+	HolderNone HolderState = iota
+	// HolderPending holds the key and does not lead, because an earlier lease may be valid.
+	HolderPending
+	// HolderLeading leads.
+	HolderLeading
+	// HolderReleased has given the key up, and the key has no holder. The Token is that of its term or
+	// of an earlier one. Only [HolderOf] and [Lookup] return it; elsewhere it is HolderNone.
+	HolderReleased
+	// HolderForeign is the state of a key with a value that is not a record of this package. The
+	// key counts as held. Beside processes of nats-kv-leader-elect, the Value is the name of the
+	// process that wrote it, which may lead.
+	HolderForeign
+)
+
+// String returns the name of the state in lower case.
+func (s HolderState) String() string {
+	switch s {
+	case HolderNone:
+		return "none"
+	case HolderPending:
+		return "pending"
+	case HolderLeading:
+		return "leading"
+	case HolderReleased:
+		return "released"
+	case HolderForeign:
+		return "foreign"
+	default:
+		return fmt.Sprintf("HolderState(%d)", uint8(s))
+	}
+}
+
+// Holder is the holder of the key of an election, or of one of its seats.
 type Holder struct {
-	ID    string    // of the candidate
+	State HolderState
+	ID    string    // of the candidate, if it is pending or leads
 	Value []byte    // published with the lease; not to be changed. For a foreign record, its text if that is short
-	Token uint64    // of the term; while Pending, the least that it will have
-	Since time.Time // the server's time of the write that began the term; zero while Pending or not known
-	// Pending reports that the holder does not lead yet.
-	Pending bool
-	// Foreign reports that the key holds a value that is not a record of this package. The
-	// key counts as held, by a holder that cannot be named: ID is empty. Beside processes of
-	// nats-kv-leader-elect, Value has the name of the process that wrote it, which may lead.
-	Foreign bool
-	// Released reports that the key holds a record that was given up. Token may then be that
-	// of the term that gave it up, or of an earlier one. Only [HolderOf] and [Lookup]
-	// distinguish such a key from a key without a record.
-	Released bool
+	Token uint64    // of the term; while it is pending, the least that it will have
+	Since time.Time // the server's time of the write that began the term; zero while it is pending or not known
 	// Lease is how long other candidates wait after the last renewal.
 	Lease time.Duration
 	// Renewed is the server's time of the last renewal that was seen when the
@@ -161,25 +188,24 @@ type Holder struct {
 	Seat int
 }
 
-// Leads reports whether the holder leads: there is a holder, it has a name, and it is not
-// merely pending.
-func (h Holder) Leads() bool { return h.ID != "" && !h.Pending && !h.Foreign }
+// held reports whether the key has a holder.
+func (h Holder) held() bool { return h.State != HolderNone && h.State != HolderReleased }
 
 // String returns a line for a log.
 func (h Holder) String() string {
-	switch {
-	case h.Foreign:
+	switch h.State {
+	case HolderForeign:
 		if len(h.Value) > 0 {
 			return fmt.Sprintf("the foreign record %q at revision %d%s", h.Value, h.Revision, onSeat(h.Seat))
 		}
 		return fmt.Sprintf("a foreign record at revision %d%s", h.Revision, onSeat(h.Seat))
-	case h.ID == "":
-		return "nobody leads" + onSeat(h.Seat)
-	case h.Pending:
+	case HolderPending:
 		return fmt.Sprintf("%q is pending%s with token %d or more", h.ID, onSeat(h.Seat), h.Token)
-	default:
+	case HolderLeading:
 		return fmt.Sprintf("%q leads%s with token %d", h.ID, onSeat(h.Seat), h.Token)
+	case HolderNone, HolderReleased:
 	}
+	return "nobody leads" + onSeat(h.Seat)
 }
 
 // onSeat names a seat, except for the first, because most elections have no other.

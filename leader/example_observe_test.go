@@ -25,7 +25,7 @@ func ExampleObserve() {
 		log.Fatal(err)
 	}
 	for h := range holders { // at once, at each change, and until ctx has ended
-		if h.Leads() {
+		if h.State == leader.HolderLeading {
 			fmt.Printf("%s leads with token %d at %s\n", h.ID, h.Token, h.Value)
 			cancel()
 		}

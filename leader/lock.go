@@ -229,7 +229,7 @@ func (a *acquisition) note(e Event) {
 		a.fault = nil
 		_, known := a.held[e.Holder.Seat]
 		switch {
-		case e.Holder.ID != "" || e.Holder.Foreign:
+		case e.Holder.held():
 			a.held[e.Holder.Seat], a.last, a.why = e.Holder, e.Holder, ""
 		case known:
 			delete(a.held, e.Holder.Seat)

@@ -51,7 +51,7 @@ func TestAcquire_GivesUpAsItWins(t *testing.T) {
 		ctx.holds.Store(false)
 		close(ctx.goOn)
 		synctest.Wait()
-		if h, err := leader.Lookup(t.Context(), l, "e"); err != nil || !h.Released {
+		if h, err := leader.Lookup(t.Context(), l, "e"); err != nil || h.State != leader.HolderReleased {
 			t.Errorf("the key: %+v, %v", h, err)
 		}
 		check.Is(t, <-failed, context.Canceled)

@@ -33,7 +33,7 @@ func TestAcquisition_HolderAfterDeletion(t *testing.T) {
 		ended  string // the text of Acquire, at the end of its context
 	}{
 		{Holder{Seat: 1}, "its key was deleted", "context canceled"},
-		{Holder{Seat: 1, ID: "b"}, `"b" leads`, `context canceled while "b" leads`},
+		{Holder{Seat: 1, State: HolderLeading, ID: "b"}, `"b" leads`, `context canceled while "b" leads`},
 	} {
 		e := Observed{Holder: step.holder}
 		a.note(e)

@@ -35,8 +35,8 @@ func (c *Candidate) logEvent(values context.Context, e Event) {
 		msg, attrs = "deposed", append(attrs, slog.Uint64("token", e.Term.Token()), slog.String("cause", e.Cause.Error()))
 	case Observed:
 		msg, attrs = "observed", append(attrs, slog.String("holder", e.Holder.ID), slog.Uint64("token", e.Holder.Token))
-		if e.Holder.Pending || e.Holder.Foreign {
-			attrs = append(attrs, slog.Bool("pending", e.Holder.Pending), slog.Bool("foreign", e.Holder.Foreign))
+		if e.Holder.held() && e.Holder.State != HolderLeading {
+			attrs = append(attrs, slog.String("state", e.Holder.State.String()))
 		}
 	case Faulted:
 		level, msg, attrs = slog.LevelWarn, "faulted", append(attrs, slog.String("err", e.Err.Error()))

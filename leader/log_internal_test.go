@@ -71,10 +71,13 @@ func TestLogEvent_Holder(t *testing.T) {
 	h := stalled{make(chan struct{}), new([]string)}
 	close(h.release)
 	c := &Candidate{log: slog.New(h)}
-	for _, holder := range []Holder{{ID: "b", Token: 3}, {ID: "b", Pending: true}, {Foreign: true}} {
+	for _, holder := range []Holder{{State: HolderLeading, ID: "b", Token: 3}, {State: HolderPending, ID: "b"}, {State: HolderForeign}, {}} {
 		c.logEvent(context.WithValue(t.Context(), traceKey{}, "t1"), Observed{Holder: holder})
 	}
-	want := []string{"t1 observed holder=b token=3", "t1 observed holder=b token=0 pending=true foreign=false", "t1 observed holder= token=0 pending=false foreign=true"}
+	want := []string{
+		"t1 observed holder=b token=3", "t1 observed holder=b token=0 state=pending",
+		"t1 observed holder= token=0 state=foreign", "t1 observed holder= token=0",
+	}
 	if !slices.Equal(*h.lines, want) {
 		t.Errorf("written: %q, want %q", *h.lines, want)
 	}

@@ -52,9 +52,7 @@ func Observe(ctx context.Context, store Store, election string) (<-chan Holder, 
 	return holders, nil
 }
 
-// Lookup reads the holder of the key of an election once. A Holder with an empty ID means
-// that there is none, unless it is Foreign: then the key holds a value that is no record of
-// this package, and counts as held. One read cannot show whether the lease is still valid:
+// Lookup reads the holder of the key of an election once. One read cannot show whether the lease is still valid:
 // compare Renewed and Lease, or use [Observe]. On a replicated bucket the answer may come
 // from a replica that lags.
 //
@@ -119,8 +117,8 @@ func (h *Holder) date(s record.Observation) {
 // lease is still valid cannot be known from it. An entry of nats.go has no headers, so HolderOf
 // believes a record that candidates reject because of its headers.
 //
-// For a nil entry, which a jetstream.KeyWatcher sends after those that stood, it returns a
-// Holder that stands for none.
+// For a nil entry, which a jetstream.KeyWatcher sends after those that stood, it returns
+// [HolderNone].
 func HolderOf(e jetstream.KeyValueEntry) Holder {
 	if e == nil {
 		return Holder{Seat: 1}
@@ -132,15 +130,16 @@ func HolderOf(e jetstream.KeyValueEntry) Holder {
 func holderOf(s record.Observation, seat int) Holder {
 	switch {
 	case s.Kind == record.EntryForeign:
-		return Holder{Seat: seat, Foreign: true, Value: publishedValue(s.Rec.Value), Revision: s.Revision, Renewed: serverTime(s.Created)}
+		return Holder{Seat: seat, State: HolderForeign, Value: publishedValue(s.Rec.Value), Revision: s.Revision, Renewed: serverTime(s.Created)}
 	case !s.Held():
 		if s.Kind != record.EntryRecord {
 			return Holder{Seat: seat}
 		}
-		return Holder{Seat: seat, Released: true, Token: s.Rec.Token, Revision: s.Revision}
+		return Holder{Seat: seat, State: HolderReleased, Token: s.Rec.Token, Revision: s.Revision}
 	}
-	h := Holder{
-		Seat: seat, ID: s.Rec.ID, Pending: s.Rec.Phase == record.PhasePending, Value: publishedValue(s.Rec.Value),
+	h := Holder{Seat: seat, State: HolderLeading, ID: s.Rec.ID, Value: publishedValue(s.Rec.Value)}
+	if s.Rec.Phase == record.PhasePending {
+		h.State = HolderPending
 	}
 	h.date(s)
 	return h

@@ -87,7 +87,7 @@ func TestForeignRecord_ShowsName(t *testing.T) {
 		strings.Repeat("x", 64): strings.Repeat("x", 64), strings.Repeat("x", 65): "",
 	} {
 		h := leader.HolderOf(natskv.KeyValue(backend.Entry{Revision: 7, Value: []byte(value)}, "e"))
-		check.That(t, h.Foreign && string(h.Value) == want && h.ID == "" && !h.Leads(), "%q: %+v", value, h)
+		check.That(t, h.State == leader.HolderForeign && string(h.Value) == want && h.ID == "", "%q: %+v", value, h)
 		said := "a foreign record at revision 7"
 		if want != "" {
 			said = fmt.Sprintf("the foreign record %q at revision 7", want)

@@ -6,7 +6,7 @@ import (
 )
 
 // Ready waits until the candidate leads or knows the holder that it follows, and then returns nil. It follows
-// the holder of the key, also one that is Pending or Foreign. With several seats it leads on one of
+// the holder of the key, also one that is pending or foreign. With several seats it leads on one of
 // them, or knows the holders of all. Ready returns nil at once, whatever ctx is, if that is so
 // when it is called. After the loss of a leader Ready waits again, for the next one.
 //
@@ -33,7 +33,7 @@ func (c *Candidate) Ready(ctx context.Context) error {
 			case Faulted:
 				fault = e.Err
 			case Observed:
-				if e.Holder.ID != "" || e.Holder.Foreign {
+				if e.Holder.held() {
 					fault = nil
 				}
 			case Pending, Elected:
@@ -96,8 +96,7 @@ func (c *Candidate) knowsRole() (bool, error) {
 func (c *Candidate) look() (other, working bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	held := c.holder.ID != "" || c.holder.Foreign
-	return held && !c.holds && c.leading.Load() == nil, c.tally.working
+	return c.holder.held() && !c.holds && c.leading.Load() == nil, c.tally.working
 }
 
 // pulse is a channel on which a candidate's goroutine sends whenever it has nothing else to

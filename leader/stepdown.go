@@ -88,8 +88,8 @@ func ask(ctx context.Context, store Store, election string, p wire.StepDownReque
 	}
 	h := holderOf(s, seatOf(election))
 	switch {
-	case h.Leads():
-	case h.ID == "" && !h.Foreign:
+	case h.State == HolderLeading:
+	case !h.held():
 		return h, fmt.Errorf("%w: election %q is free", ErrNoLeader, election)
 	default:
 		return h, fmt.Errorf("%w: %s", ErrNoLeader, h)
@@ -152,9 +152,9 @@ func (o *handover) take(ctx context.Context, now Holder, ok bool) (done bool, er
 	if !ok {
 		return true, cmp.Or(ctx.Err(), ErrConnectionClosed)
 	}
-	o.vacant = !now.Leads()
-	o.led = o.led || now.Leads() && now.Token == o.of.Token
-	if now.Leads() && now.Token > o.of.Token {
+	o.vacant = now.State != HolderLeading
+	o.led = o.led || !o.vacant && now.Token == o.of.Token
+	if !o.vacant && now.Token > o.of.Token {
 		if o.succeeded && (now.ID == o.of.ID || o.to != "" && now.ID != o.to) {
 			return true, fmt.Errorf("%w: %s", ErrNotSucceeded, now)
 		}

@@ -14,12 +14,12 @@ import (
 // "a" was asked, and led with token 5.
 func TestHandover(t *testing.T) {
 	var (
-		a       = Holder{ID: "a", Token: 5}
-		before  = Holder{ID: "z", Token: 4}
-		after   = Holder{ID: "b", Token: 6}
-		pending = Holder{ID: "b", Token: 6, Pending: true}
+		a       = Holder{State: HolderLeading, ID: "a", Token: 5}
+		before  = Holder{State: HolderLeading, ID: "z", Token: 4}
+		after   = Holder{State: HolderLeading, ID: "b", Token: 6}
+		pending = Holder{State: HolderPending, ID: "b", Token: 6}
 		nobody  = Holder{}
-		foreign = Holder{Foreign: true}
+		foreign = Holder{State: HolderForeign}
 
 		accepted = answer{stepDownReply: stepDownReply{Answer: answerAccepted}}
 		over     = answer{stepDownReply: stepDownReply{Answer: answerOver}}
@@ -106,9 +106,9 @@ func TestHandover(t *testing.T) {
 func TestHandover_WaitsForOneLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		holders, began := make(chan Holder), time.Now()
-		a := Holder{ID: "a", Token: 5, Lease: 10 * time.Second}
+		a := Holder{State: HolderLeading, ID: "a", Token: 5, Lease: 10 * time.Second}
 		go func() {
-			for _, next := range []Holder{a, {}, {ID: "b", Token: 6, Pending: true}} {
+			for _, next := range []Holder{a, {}, {State: HolderPending, ID: "b", Token: 6}} {
 				holders <- next
 				time.Sleep(6 * time.Second)
 			}

@@ -39,6 +39,7 @@ var zeros = []any{
 	leader.Fenced{},
 	&leader.HeldError{},
 	leader.Holder{},
+	leader.HolderState(0),
 	leader.Listed{},
 	&leader.Lock{},
 	leader.Observed{},

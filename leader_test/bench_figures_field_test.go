@@ -150,7 +150,7 @@ func benchHandovers(b *testing.B, again func() bool, dial func() *nats.Conn, war
 		<-first
 		cfg.ID, cfg.TurnTimeout = "b", 0
 		c := benchCampaign(b, storeB, election, cfg, second)
-		tcpEventually(b, "b listens", func() bool { _, ok := c.Leader(); return ok })
+		tcpEventually(b, "b listens", func() bool { return c.Leader().State == leader.HolderLeading })
 		if cfg.Succession != nil {
 			tcpEventually(b, "a knows that b is next", func() bool { return benchLine(b, kvA, a) == 1 })
 		}
@@ -244,7 +244,7 @@ func BenchmarkCrash(b *testing.B) {
 				nc.Close()
 				began := time.Now()
 				<-time.After(lease / 10) // its last write may still be on its way
-				h, _ := c.Leader()
+				h := c.Leader()
 				at := <-second
 				mu.Lock()
 				crash = append(crash, at.Sub(began))
@@ -337,12 +337,12 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 		// In waves, as processes start. If all started at once, Go would keep the
 		// descriptors of 5,000 goroutines that have long ended.
 		if len(all)%50 == 0 {
-			tcpEventually(b, "the last one knows the leader", func() bool { _, ok := c.Leader(); return ok })
+			tcpEventually(b, "the last one knows the leader", func() bool { return c.Leader().State == leader.HolderLeading })
 		}
 	}
 	tcpEventually(b, "all know the leader", func() bool {
 		for _, c := range all {
-			if _, ok := c.Leader(); !ok {
+			if c.Leader().State != leader.HolderLeading {
 				return false
 			}
 		}
@@ -368,7 +368,7 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 				last, since = n, time.Now()
 			}
 			return time.Since(since) > 300*time.Millisecond && !slices.ContainsFunc(all, func(c *leader.Candidate) bool {
-				h, _ := c.Leader()
+				h := c.Leader()
 				return h.ID != holder.ID()
 			})
 		})

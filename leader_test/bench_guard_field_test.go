@@ -225,7 +225,7 @@ func guardHandover(b *testing.B, nc *nats.Conn, guards []leader.Guard, zombie fu
 	a := benchCampaign(b, store, "e", leader.Config{ID: "a", Guards: guards, TurnTimeout: longTurn}, first)
 	<-first
 	c := benchCampaign(b, store, "e", leader.Config{ID: "b", Guards: guards}, second)
-	tcpEventually(b, "b listens", func() bool { _, ok := c.Leader(); return ok })
+	tcpEventually(b, "b listens", func() bool { return c.Leader().State == leader.HolderLeading })
 	<-time.After(50 * time.Millisecond) // in which both look at their guards
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {

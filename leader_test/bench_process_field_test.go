@@ -115,7 +115,7 @@ func (h *benchHand) serve(q scaleRequest) (r scaleReply) {
 	case "resign":
 		scaleOK(h.c.Resign(ctx))
 	case "follows":
-		for l, ok := h.c.Leader(); !ok || l.ID == h.id; l, ok = h.c.Leader() {
+		for l := h.c.Leader(); l.State != leader.HolderLeading || l.ID == h.id; l = h.c.Leader() {
 			time.Sleep(time.Millisecond)
 			scaleOK(ctx.Err())
 		}

@@ -113,16 +113,16 @@ func describe(e leader.Event) string {
 }
 
 func holderName(h leader.Holder) string {
-	switch {
-	case h.Foreign:
+	switch h.State {
+	case leader.HolderForeign:
 		return "foreign"
-	case h.ID == "":
-		return "nobody"
-	case h.Pending:
+	case leader.HolderPending:
 		return h.ID + " pending"
-	default:
+	case leader.HolderLeading:
 		return h.ID
+	case leader.HolderNone, leader.HolderReleased:
 	}
+	return "nobody"
 }
 
 // namedError is an error that an application may distinguish.

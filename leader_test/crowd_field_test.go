@@ -79,10 +79,10 @@ var crowdStates = []func(i int) (leader.Config, string, func(*leader.Candidate) 
 		return leader.Config{}, fmt.Sprint("many.", i), (*leader.Candidate).IsLeader
 	},
 	func(i int) (leader.Config, string, func(*leader.Candidate) bool) { // it waits, beside many others
-		return leader.Config{LeaseDuration: 2 * time.Second}, fmt.Sprint("few.", i%4), func(c *leader.Candidate) bool { _, known := c.Leader(); return known }
+		return leader.Config{LeaseDuration: 2 * time.Second}, fmt.Sprint("few.", i%4), func(c *leader.Candidate) bool { return c.Leader().State == leader.HolderLeading }
 	},
 	func(i int) (leader.Config, string, func(*leader.Candidate) bool) { // likewise, in the order of succession
-		return leader.Config{LeaseDuration: 2 * time.Second, Succession: leader.Queue{}}, fmt.Sprint("few.", i%4), func(c *leader.Candidate) bool { _, known := c.Leader(); return known }
+		return leader.Config{LeaseDuration: 2 * time.Second, Succession: leader.Queue{}}, fmt.Sprint("few.", i%4), func(c *leader.Candidate) bool { return c.Leader().State == leader.HolderLeading }
 	},
 }
 

@@ -67,8 +67,8 @@ func (w *world) leads(all ...*candidate) *candidate {
 	}
 	check.Must(w, first != nil, "%v: nobody leads", w.now())
 	for _, c := range all {
-		h, ok := c.Leader()
-		check.That(w, ok && h.ID == first.ID() && h.Token == first.lastTerm(w.T).Token(),
+		h := c.Leader()
+		check.That(w, h.State == leader.HolderLeading && h.ID == first.ID() && h.Token == first.lastTerm(w.T).Token(),
 			"%v: %s believes that %v", w.now(), c.ID(), h)
 	}
 	return first

@@ -30,7 +30,7 @@ func junkRecord(state, session, lease string, token, counter uint64) []byte {
 func (k kit) record(id string) leader.Holder {
 	k.Helper()
 	h := k.store.Holder("e")
-	if !h.Leads() || h.ID != id {
+	if h.State != leader.HolderLeading || h.ID != id {
 		k.Fatalf("the key says that %v, want %s: %s", h, id, k.store.Entry("e").Value)
 	}
 	return h
@@ -131,7 +131,7 @@ func TestJunkToken(t *testing.T) {
 				}
 			}
 			h := k.store.Holder("e")
-			check.Must(t, h.Leads() && h.Token <= bound && len(elected) == 2, "%v; elected with %d", h, elected)
+			check.Must(t, h.State == leader.HolderLeading && h.Token <= bound && len(elected) == 2, "%v; elected with %d", h, elected)
 			check.That(t, c.exhausted || c.token >= bound || h.Token > c.token,
 				"token %d follows %d", h.Token, c.token)
 			// Its leader can still be asked to hand over, and survives a reconnection.
@@ -226,7 +226,7 @@ func TestMarkerWithLease_IsWaitedFor(t *testing.T) {
 		check.That(t, err == nil, "%v", err)
 	})
 	b, wb := k.stand("b", leader.Config{})
-	holder, _ := b.Leader()
+	holder := b.Leader()
 	check.That(t, holder.ID == "", "b believes that %v", holder)
 	k.clock.Advance(11 * time.Second)
 	check.That(t, !a.IsLeader(), "a leads after its renew deadline")
@@ -264,6 +264,6 @@ func TestOversizedRecord_IsForeign(t *testing.T) {
 		"ID":      []byte(`{"v":1,"state":"leading","id":"` + strings.Repeat("X", 257) + `","session":"X","n":1,"lease":"15s"}`),
 	} {
 		h := leader.HolderOf(natskv.KeyValue(backend.Entry{Revision: 1, Value: value}, "e"))
-		check.That(t, h.Foreign, "%s: %v", name, h)
+		check.That(t, h.State == leader.HolderForeign, "%s: %v", name, h)
 	}
 }

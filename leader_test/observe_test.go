@@ -71,7 +71,7 @@ func TestObserver_AgreesWithRecord(t *testing.T) {
 		agree := func(h leader.Holder) {
 			t.Helper()
 			got := check.Got(leader.Lookup(w.Context(), eye.bucket(t), "e"))(w)
-			if got.ID != h.ID || !h.Pending && got.Token != h.Token || got.Pending != h.Pending || string(got.Value) != string(h.Value) || !got.Since.Equal(h.Since) {
+			if got.ID != h.ID || h.State == leader.HolderLeading && got.Token != h.Token || got.State != h.State || string(got.Value) != string(h.Value) || !got.Since.Equal(h.Since) {
 				t.Errorf("%v: looked up %+v, observed %+v", w.now(), got, h)
 			}
 		}
@@ -79,7 +79,7 @@ func TestObserver_AgreesWithRecord(t *testing.T) {
 		w.at(500 * time.Millisecond)
 		a := w.standAs(leader.Config{ID: "a", Value: []byte("there")})
 		h := l.saw(t, "500ms a")
-		if h.Token != a.lastTerm(t).Token() || string(h.Value) != "there" || h.Lease != lease || !h.Since.Equal(w.zero.Add(500*time.Millisecond)) || !h.Leads() {
+		if h.Token != a.lastTerm(t).Token() || string(h.Value) != "there" || h.Lease != lease || !h.Since.Equal(w.zero.Add(500*time.Millisecond)) || h.State != leader.HolderLeading {
 			t.Errorf("observed %+v", h)
 		}
 		agree(h)
@@ -94,14 +94,14 @@ func TestObserver_AgreesWithRecord(t *testing.T) {
 		agree(l.saw(t, "9.7s nobody", "9.7s a"))
 		check.Got(w.kv().Put(w.Context(), "e", []byte("junk")))(w)
 		h = l.saw(t, "11s foreign")
-		check.That(t, h.Foreign && !h.Leads(), "observed %+v", h)
+		check.That(t, h.State == leader.HolderForeign, "observed %+v", h)
 		w.at(20 * time.Second)
 		agree(l.saw(t, "17s nobody", "17s a"))
 		w.ok(w.kv().Delete(w.Context(), "e"))
 		agree(l.saw(t, "20s nobody"))
 		w.at(22 * time.Second)
 		h = l.saw(t, "21s a pending")
-		check.That(t, !h.Leads() && h.Since.IsZero(), "observed %+v", h)
+		check.That(t, h.State == leader.HolderPending && h.Since.IsZero(), "observed %+v", h)
 		agree(h)
 		w.at(30 * time.Second)
 		agree(l.saw(t, "26s a"))
@@ -152,7 +152,7 @@ func TestLookup_ReturnsErrors(t *testing.T) {
 		check.Is(t, check.Err(leader.Lookup(w.Context(), w.ops.bucket(t), "e")), leader.ErrNoBucket)
 		w.sealed()
 		h, err := leader.Lookup(w.Context(), w.ops.bucket(t), "e")
-		check.That(t, err == nil && h.ID == "" && !h.Leads(), "without a leader: %+v, %v", h, err)
+		check.That(t, err == nil && h.State == leader.HolderNone, "without a leader: %+v, %v", h, err)
 		for _, name := range []string{"", ".", "a b"} {
 			_, err := leader.Lookup(w.Context(), w.ops.bucket(t), name)
 			check.That(t, errors.Is(err, leader.ErrInvalidConfig), "%q: %v", name, err)
@@ -183,8 +183,8 @@ func TestProclaim_ValueReachesOthers(t *testing.T) {
 			w.isAt(20500*time.Millisecond, "Proclaim returned")
 			synctest.Wait()
 			for _, c := range []*candidate{a, b} {
-				h, ok := c.Leader()
-				check.That(w, ok && string(h.Value) == string(v), "%s sees %q", c.ID(), h.Value)
+				h := c.Leader()
+				check.That(w, h.State == leader.HolderLeading && string(h.Value) == string(v), "%s sees %q", c.ID(), h.Value)
 			}
 			h, err := leader.Lookup(w.Context(), w.ops.bucket(w.T), "e")
 			check.That(w, err == nil && string(h.Value) == string(v), "looked up %q, %v", h.Value, err)
@@ -195,13 +195,13 @@ func TestProclaim_ValueReachesOthers(t *testing.T) {
 		w.at(time.Minute)
 		a.saw(w.T)
 		b.saw(w.T) // renewals keep the value
-		h, _ := b.Leader()
+		h := b.Leader()
 		check.That(w, string(h.Value) == string(binary), "b sees %q", h.Value)
 		w.ok(a.Resign(w.Context()))
 		synctest.Wait()
 		w.ok(b.Resign(w.Context()))
 		w.at(2 * time.Minute)
-		if h, _ := w.leads(a, b).Leader(); h.ID == "a" && string(h.Value) != string(binary) {
+		if h := w.leads(a, b).Leader(); h.ID == "a" && string(h.Value) != string(binary) {
 			w.Errorf("a later term publishes %q", h.Value)
 		}
 	})

@@ -35,8 +35,8 @@ func TestOperations_LameDuckMode(t *testing.T) {
 	})
 	tcpRenewed(t, tcpBucket(t, c.JS), "e", 2)
 	check.Is(t, term.Err(), nil)
-	h, ok := b.Leader()
-	check.That(t, ok && h.Token == term.Token() && b.State() == leader.StateCandidate,
+	h := b.Leader()
+	check.That(t, h.State == leader.HolderLeading && h.Token == term.Token() && b.State() == leader.StateCandidate,
 		"b is %v and believes %v", b.State(), h)
 	check.OK(t, a.Resign(t.Context()))
 	b.Expect(leadertest.Elected())

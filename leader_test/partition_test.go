@@ -93,7 +93,7 @@ func TestAccessors_ReturnDuringOutage(t *testing.T) {
 			at := w.now()
 			for _, c := range []*candidate{a, b} {
 				_, _ = c.Term()
-				_, _ = c.Leader()
+				_ = c.Leader()
 				_, _, _, _, _ = c.State(), c.IsLeader(), c.ID(), c.Err(), c.Done()
 			}
 			term := a.lastTerm(t)

@@ -214,8 +214,8 @@ func TestPermissions_ConsumerCreate(t *testing.T) {
 	check.OK(t, p.nc.PublishRequest("$JS.API.DIRECT.GET.KV_E.$KV.E.a", "natsleader.feed.E.b", nil))
 	<-forged
 	tcpRenewed(t, tcpBucket(t, admin), "b", 3)
-	got, ok := waiter.Leader()
-	check.That(t, ok && got.ID == "b" && got.Token == term.Token(), "c believes that %v", got)
+	got := waiter.Leader()
+	check.That(t, got.State == leader.HolderLeading && got.ID == "b" && got.Token == term.Token(), "c believes that %v", got)
 	for _, e := range waiter.Watcher.Events() {
 		o, ok := e.(leader.Observed)
 		check.That(t, !ok || o.Holder.ID == "b", "c: %v", e)

@@ -81,8 +81,7 @@ func (c *scaleCrowd) campaign(q scaleRequest) error {
 }
 
 func scaleKnows(a *leader.Candidate) bool {
-	_, ok := a.Leader()
-	return ok
+	return a.Leader().State == leader.HolderLeading
 }
 
 // until waits until all candidates are as wanted, or for the limit. A look ends at the first

@@ -66,7 +66,7 @@ func TestSeats_LateWinIsReleased(t *testing.T) {
 	k.clock.Settle()
 	h := k.store.Holder("e")
 	check.Must(t, h.ID == "a", "the late write was not stored: %v", h)
-	for !k.store.Holder("e").Released {
+	for k.store.Holder("e").State != leader.HolderReleased {
 		k.clock.Advance(time.Second)
 		check.Must(t, seat2(), "it leads no more on seat 2")
 		check.Must(t, k.clock.Elapsed() <= 10*time.Minute, "it never released seat 1")

@@ -211,7 +211,7 @@ func (l *life) rests() {
 		s.failf("%s leads: %v; its last term is good: %v", l.name, ok, l.leads())
 	}
 	s.trusted(l)
-	if h, ok := l.Leader(); ok {
+	if h := l.Leader(); h.State == leader.HolderLeading {
 		s.names(&l.names, l.name, h)
 	}
 }

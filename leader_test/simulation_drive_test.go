@@ -189,7 +189,7 @@ func (s *simulation) look(o *looker) {
 		defer s.mu.Unlock()
 		s.logf("%s is told: %v", o.name, h)
 		o.last = h
-		if h.Leads() {
+		if h.State == leader.HolderLeading {
 			s.names(&o.names, o.name, h)
 		}
 	default:

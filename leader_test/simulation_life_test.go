@@ -196,8 +196,8 @@ func logged(e leader.Event) string {
 		return logLine("deposed", slog.Uint64Value(e.Term.Token()), slog.StringValue(e.Cause.Error()))
 	case leader.Observed:
 		line := []slog.Value{slog.StringValue(e.Holder.ID), slog.Uint64Value(e.Holder.Token)}
-		if e.Holder.Pending || e.Holder.Foreign {
-			line = append(line, slog.BoolValue(e.Holder.Pending), slog.BoolValue(e.Holder.Foreign))
+		if s := e.Holder.State; s == leader.HolderPending || s == leader.HolderForeign {
+			line = append(line, slog.StringValue(s.String()))
 		}
 		return logLine("observed", line...)
 	case leader.Faulted:

@@ -162,28 +162,27 @@ func (s *simulation) agree(first *life) {
 	s.call("Lookup", func() error {
 		h, err := leader.Lookup(context.Background(), s.link("lookup").store(), "e")
 		if err == nil {
-			s.agrees(first, "Lookup", h, h.Leads())
+			s.agrees(first, "Lookup", h)
 		}
 		return err
 	})
 	s.wait(s.lease / 4)
 	for _, l := range s.standing() {
-		h, ok := l.Leader()
-		s.agrees(first, l.name, h, ok)
+		s.agrees(first, l.name, l.Leader())
 	}
 	for _, o := range s.lookers {
 		// An observer whose feeds were deaf too often polls, less often than a short lease ends.
-		for i := 0; i < 16 && !o.last.Leads(); i++ {
+		for i := 0; i < 16 && o.last.State != leader.HolderLeading; i++ {
 			s.wait(s.lease / 4)
 		}
-		s.agrees(first, o.name, o.last, o.last.Leads())
+		s.agrees(first, o.name, o.last)
 	}
 }
 
-func (s *simulation) agrees(first *life, who string, h leader.Holder, ok bool) {
+func (s *simulation) agrees(first *life, who string, h leader.Holder) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !ok || h.ID != first.ID() || h.Token != first.term.Token() {
+	if h.State != leader.HolderLeading || h.ID != first.ID() || h.Token != first.term.Token() {
 		s.failf("%s leads with token %d, and to %s %v", first.name, first.term.Token(), who, h)
 	}
 }

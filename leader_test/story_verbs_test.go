@@ -67,11 +67,11 @@ func init() { // the verbs use one another
 			s.note(who, "its term is over: %s", causeName(term.Err()))
 		},
 		"knows": func(s *stage, who string, _ []string) {
-			h, ok := s.cast[who].Leader()
-			if !ok {
-				h = leader.Holder{}
+			h, does := s.cast[who].Leader(), "leads"
+			if h.State == leader.HolderPending {
+				h.State, does = leader.HolderLeading, "holds the key"
 			}
-			s.note(who, "knows that %s leads", holderName(h))
+			s.note(who, "knows that %s %s", holderName(h), does)
 		},
 		"counts": func(s *stage, who string, args []string) {
 			stats := reflect.ValueOf(s.cast[who].Stats())
@@ -176,7 +176,7 @@ func init() { // the verbs use one another
 			if len(h.Value) > 0 {
 				s.note(key, "with the value %q", h.Value)
 			}
-			if h.Released {
+			if h.State == leader.HolderReleased {
 				s.note(key, "was released")
 			}
 		},

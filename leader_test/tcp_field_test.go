@@ -45,9 +45,9 @@ func tcpHandover(t *testing.T, a, b func() *leader.Bucket, cfg leader.Config) {
 	tcpShows(t, holders, "b", "10.0.0.2")
 	first.Expect(leadertest.Observed("b"))
 	h := check.Got(leader.Lookup(t.Context(), store, el.name))(t)
-	check.That(t, h.ID == "b" && h.Token == term.Token() && !h.Pending,
+	check.That(t, h.ID == "b" && h.Token == term.Token() && h.State == leader.HolderLeading,
 		"Lookup: %v, want b with token %d", h, term.Token())
-	s, _ := second.Leader()
+	s := second.Leader()
 	check.That(t, s.ID == "b" && s.Token == term.Token(), "b believes %v", s)
 	check.OK(t, second.Stop(t.Context()))
 	second.Expect(leadertest.Deposed(leader.ErrStopped))
@@ -81,7 +81,7 @@ func tcpShows(t *testing.T, holders <-chan leader.Holder, id, value string) {
 	for {
 		select {
 		case h := <-holders:
-			if h.ID == id && string(h.Value) == value && h.Leads() {
+			if h.ID == id && string(h.Value) == value && h.State == leader.HolderLeading {
 				return
 			}
 		case <-limit.C:
@@ -338,7 +338,7 @@ func TestTCPFault16_ServerRestarts(t *testing.T) {
 				if b.IsLeader() {
 					from, to = b, a
 				}
-				tcpEventually(t, "the other knows", func() bool { h, _ := to.Leader(); return h.ID == from.ID() })
+				tcpEventually(t, "the other knows", func() bool { h := to.Leader(); return h.ID == from.ID() })
 				check.OK(t, from.Resign(t.Context()))
 				to.Expect(leadertest.Elected())
 			})

@@ -226,7 +226,7 @@ func (w *worker) hear(e leader.Event) {
 		w.term = nil
 	case leader.Observed:
 		seen := entry{At: at, What: observed}
-		if e.Holder.Leads() {
+		if e.Holder.State == leader.HolderLeading {
 			seen.ID, seen.Token = e.Holder.ID, e.Holder.Token
 		}
 		w.journal.write(seen)

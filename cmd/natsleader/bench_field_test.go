@@ -70,7 +70,7 @@ func BenchmarkElectedToCommand(b *testing.B) {
 				if e == nil {
 					continue // there was none before
 				}
-				if h := leader.HolderOf(e); h.Leads() {
+				if h := leader.HolderOf(e); h.State == leader.HolderLeading {
 					all = append(all, printedTime(b, out).Sub(h.Since))
 					break
 				}

@@ -38,7 +38,7 @@ func checkElections(ctx context.Context, e *environment) []finding {
 	var foreign, long []string
 	for _, x := range all {
 		switch most := e.settings.MaxLease; {
-		case x.holder.Foreign:
+		case x.holder.State == leader.HolderForeign:
 			foreign = append(foreign, x.election)
 		case most > 0 && keptLease(x) > most:
 			long = append(long, fmt.Sprintf("%s (%v)", x.election, keptLease(x)))

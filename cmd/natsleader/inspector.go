@@ -57,15 +57,15 @@ func (s electionStatus) at(now time.Time) state {
 		return stateDeleted
 	case s.entry.Revision == 0:
 		return stateNever
-	case h.Released: // perhaps according to a marker
+	case h.State == leader.HolderReleased: // perhaps according to a marker
 		return stateReleased
 	case s.entry.Marker:
 		return stateDeleted
-	case h.Foreign:
+	case h.State == leader.HolderForeign:
 		return stateForeign
 	case s.remaining(now) <= 0:
 		return stateExpired
-	case h.Pending:
+	case h.State == leader.HolderPending:
 		return statePending
 	}
 	return stateLeading

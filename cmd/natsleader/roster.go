@@ -99,13 +99,14 @@ func (r roster) table(now time.Time) [][]string {
 		}
 		rows = append(rows, row)
 	}
-	switch h := r.holder; {
-	case h.Leads():
+	switch h := r.holder; h.State {
+	case leader.HolderLeading:
 		add("leads", h.ID, "-", "-", h.Since, h.Value)
-	case h.Pending:
+	case leader.HolderPending:
 		add("pending", h.ID, "-", "-", h.Since, h.Value)
-	case h.Foreign:
+	case leader.HolderForeign:
 		add("foreign", "-", "-", "-", time.Time{}, nil)
+	case leader.HolderNone, leader.HolderReleased:
 	}
 	for i, c := range r.candidates {
 		place := fmt.Sprint(i + 1)
@@ -185,7 +186,7 @@ type candidateSummary struct {
 func (r roster) summary() rosterSummary {
 	s := rosterSummary{Election: r.election, Candidates: []candidateSummary{}}
 	if h := r.holder; h.ID != "" {
-		s.Leader = &holderSummary{ID: h.ID, Pending: h.Pending, Token: h.Token, Since: h.Since.UTC()}
+		s.Leader = &holderSummary{ID: h.ID, Pending: h.State == leader.HolderPending, Token: h.Token, Since: h.Since.UTC()}
 		s.Leader.Value, s.Leader.Value64 = text(h.Value)
 	}
 	for _, c := range r.candidates {
@@ -351,7 +352,7 @@ func (w *rosterWatcher) view(now time.Time, trouble error, filter string) view {
 
 // same reports whether there is no change to report. A renewal is none.
 func (r roster) same(o roster) bool {
-	return r.holder.Foreign == o.holder.Foreign && reflect.DeepEqual(r.summary(), o.summary())
+	return r.holder.State == o.holder.State && reflect.DeepEqual(r.summary(), o.summary())
 }
 
 // rosterChange is a roster that has changed.

@@ -182,7 +182,7 @@ func (c *runLoop) handleEvent(e leader.Event) {
 func (c *runLoop) bucketGone() error {
 	first := c.seen.until.IsZero()
 	var leaders []string
-	holder, _ := c.candidate.Leader()
+	holder := c.candidate.Leader()
 	if holder.ID != "" {
 		leaders = []string{shorten(printable(holder.ID), longID)}
 	}
@@ -198,7 +198,14 @@ func (c *runLoop) bucketBack() { c.seen.until, c.remake = time.Time{}, nil }
 
 // another reports whether another candidate, or a foreign record, holds the key.
 func (c *runLoop) another(h leader.Holder) bool {
-	return h.ID != c.candidate.ID() && h.ID != "" || h.Foreign
+	switch h.State {
+	case leader.HolderPending, leader.HolderLeading:
+		return h.ID != c.candidate.ID()
+	case leader.HolderForeign:
+		return true
+	case leader.HolderNone, leader.HolderReleased:
+	}
+	return false
 }
 
 func (c *runLoop) elected(t *leader.Term) {

@@ -229,11 +229,12 @@ func (s *story) happened() {
 	}
 	h := s.store.Holder("jobs")
 	state := strings.TrimSpace(fmt.Sprintf("%s holds the key %s", h.ID, h.Value))
-	switch {
-	case h.Foreign:
+	switch h.State {
+	case leader.HolderForeign:
 		state = "the key is foreign"
-	case h.ID == "":
+	case leader.HolderNone, leader.HolderReleased:
 		state = "the key is free"
+	case leader.HolderPending, leader.HolderLeading:
 	}
 	if state += fmt.Sprintf(", supervisor %d", s.loop.supervisorPID.Load()); state != s.state {
 		s.text += fmt.Sprintf("%-9v %s\n", time.Since(s.begun), state)
@@ -388,7 +389,7 @@ func TestRunLoop_ElectedAtTheEnd(t *testing.T) {
 		s.loop.leave(nil)
 		s.loop.handOver(events)
 		expect.Equal(t, time.Since(s.begun), 0, "it took %v")
-		expect.That(t, s.store.Holder("jobs").Released, "the key is held")
+		expect.That(t, s.store.Holder("jobs").State == leader.HolderReleased, "the key is held")
 	})
 }
 

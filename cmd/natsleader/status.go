@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/choria-io/fisk"
+
+	"github.com/natsleader/natsleader/leader"
 )
 
 const statusHelp = `Without an election it shows all of the bucket.
@@ -124,7 +126,7 @@ func (s electionStatus) overview(st state, now time.Time) []string {
 
 // token returns the token of a holder. That of a pending holder will be at least the one of its record.
 func (s electionStatus) token() string {
-	if s.holder.Pending {
+	if s.holder.State == leader.HolderPending {
 		return fmt.Sprint(s.holder.Token) + "+"
 	}
 	return fmt.Sprint(s.holder.Token)
@@ -260,9 +262,9 @@ type lastTerm struct {
 func (s electionStatus) last() *lastTerm {
 	h := s.holder
 	switch {
-	case !s.gone.IsZero() || h.Foreign || h.Pending: // a pending holder has not led
+	case !s.gone.IsZero() || h.State == leader.HolderForeign || h.State == leader.HolderPending: // a pending holder has not led
 		return nil
-	case h.Released:
+	case h.State == leader.HolderReleased:
 		var record struct{ ID, To string }
 		if json.Unmarshal(s.entry.Value, &record) != nil || record.ID == "" {
 			return nil
@@ -286,7 +288,7 @@ func (s electionStatus) lastDetails(st state, moment func(time.Time) string) [][
 		return unknown("the record of the last term is gone with the key")
 	case st == stateForeign:
 		return unknown("another program has overwritten the record of the last term")
-	case s.holder.Pending:
+	case s.holder.State == leader.HolderPending:
 		return [][]string{{"Last:", "not known: " + printable(s.holder.ID) + " took the key, and its lease ended before it led"}}
 	case l == nil:
 		return unknown("the record does not name the leader")

@@ -199,7 +199,7 @@ func handedOver(
 		return done, err
 	}
 	for h := range holders {
-		if h.Leads() && h.Token > was.Token {
+		if h.State == leader.HolderLeading && h.Token > was.Token {
 			done.Leader = &leaderSummary{h.ID, h.Token}
 			break
 		}

@@ -168,7 +168,7 @@ func (g *globals) leaderIDs() []string {
 		all, err := s.all(ctx)
 		var ids []string
 		for _, x := range all {
-			if x.holder.Leads() && unquoted(x.holder.ID) {
+			if x.holder.State == leader.HolderLeading && unquoted(x.holder.ID) {
 				ids = append(ids, x.holder.ID)
 			}
 		}

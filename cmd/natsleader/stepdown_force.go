@@ -66,7 +66,7 @@ func (s *stepDown) deleteKey(ctx context.Context, look *inspector, x electionSta
 // records do not fit beside the marker's header. most is [leader.BucketInfo].MaxValue.
 func keeps(x electionStatus, most int) bool {
 	const header = len("KV-Operation: DEL\r\n")
-	return !x.holder.Foreign && (most == 0 || len(x.entry.Value)+header <= most)
+	return x.holder.State != leader.HolderForeign && (most == 0 || len(x.entry.Value)+header <= most)
 }
 
 // waits describes for how long candidates wait when the record is deleted.

@@ -205,7 +205,7 @@ func (s *stage) scenes() map[string]func() {
 		"successor": func() {
 			c := stands("billing", leader.Config{ID: "worker-a", Value: []byte("10.0.0.7:8080"), Succession: leader.Listed{}})
 			inLine(s.t, s.url, "billing", "worker-a")
-			eventually(s.t, "worker-a knows who leads", func() bool { _, ok := c.Leader(); return ok })
+			eventually(s.t, "worker-a knows who leads", func() bool { return c.Leader().State == leader.HolderLeading })
 		},
 		"handover": func() {
 			// The bucket keeps the newest record only. A record that is replaced before

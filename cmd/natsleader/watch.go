@@ -186,7 +186,7 @@ func (x *watched) replacedAfterExpiry(next electionStatus) bool {
 		return false
 	}
 	h, n := x.now.holder, next.holder
-	another := n.ID != h.ID || !n.Pending && !h.Pending && n.Token != h.Token
+	another := n.ID != h.ID || n.State == leader.HolderLeading && h.State == leader.HolderLeading && n.Token != h.Token
 	return another && !x.now.expires().After(next.entry.Created)
 }
 

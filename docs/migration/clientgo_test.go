@@ -34,7 +34,7 @@ func runOrDie(ctx context.Context, store leader.Store, identity string, on callb
 	mux.Handle("/healthz", health.Live(c)) // NewLeaderHealthzAdaptor
 	go func() {
 		for event := range c.Events(ctx) { // looks on
-			if e, ok := event.(leader.Observed); ok && e.Holder.Leads() {
+			if e, ok := event.(leader.Observed); ok && e.Holder.State == leader.HolderLeading {
 				on.onNewLeader(e.Holder.ID)
 			}
 		}

@@ -140,7 +140,7 @@ func TestOldRecord_IsForeign(t *testing.T) {
 	}
 	foreign := leadertest.Match("Observed a foreign record", func(e leader.Event) bool {
 		o, ok := e.(leader.Observed)
-		return ok && o.Holder.Foreign && !o.Holder.Leads()
+		return ok && o.Holder.State == leader.HolderForeign
 	})
 	w.Expect(foreign)
 	w.Ignore(leadertest.Observed(), leadertest.Faulted(leader.ErrForeignRecord)).ExpectExactly()
@@ -165,7 +165,7 @@ func TestOldBucket_Converted(t *testing.T) {
 		t.Errorf("%+v, %v", info, err)
 	}
 	h, err := leader.Lookup(t.Context(), bucket, "billing")
-	if err != nil || !h.Foreign || h.Revision != last {
+	if err != nil || h.State != leader.HolderForeign || h.Revision != last {
 		t.Errorf("%+v, %v", h, err)
 	}
 	if token := reign(t, bucket, leader.Config{}); token <= last {
@@ -238,7 +238,7 @@ func TestLastToken_IsOfReleasedRecord(t *testing.T) {
 		t.Errorf("token %d", token)
 	}
 	h, err := leader.Lookup(t.Context(), bucket, "billing")
-	if err != nil || !h.Released || h.Token != token {
+	if err != nil || h.State != leader.HolderReleased || h.Token != token {
 		t.Errorf("%+v, %v", h, err)
 	}
 	last, err := lastToken(t.Context(), js, bucket, "ELECTIONS")

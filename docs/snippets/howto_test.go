@@ -25,8 +25,8 @@ func (l Leader) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		l.Local.ServeHTTP(w, r)
 		return
 	}
-	h, ok := l.Candidate.Leader() // from memory; with the Value that the leader has published
-	if !ok || r.Header.Get("X-Forwarded-By") != "" {
+	h := l.Candidate.Leader() // from memory; with the Value that the leader has published
+	if h.State != leader.HolderLeading || r.Header.Get("X-Forwarded-By") != "" {
 		w.Header().Set("Retry-After", "1") // no leader, or it has just changed
 		http.Error(w, "no leader", http.StatusServiceUnavailable)
 		return
@@ -45,7 +45,7 @@ func follow(ctx context.Context, store leader.Store, address *atomic.Value) erro
 		return err
 	}
 	for h := range holders { // at once, and whenever it changes, until ctx ends
-		if h.Leads() {
+		if h.State == leader.HolderLeading {
 			address.Store(string(h.Value))
 		} else {
 			address.Store("")

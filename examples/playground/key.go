@@ -82,20 +82,13 @@ func (k *keyView) read(e jetstream.KeyValueEntry) {
 	}
 	h := leader.HolderOf(e)
 	row := webpage.Row{
-		Key: electionName, ID: h.ID, Token: h.Token, Since: webpage.Milliseconds(h.Since), Lease: h.Lease.Milliseconds(),
+		Key: electionName, State: h.State.String(), ID: h.ID, Token: h.Token, Since: webpage.Milliseconds(h.Since), Lease: h.Lease.Milliseconds(),
 		Expires: webpage.Milliseconds(h.Renewed.Add(h.Lease)), Revision: e.Revision(), Written: webpage.Milliseconds(e.Created()),
 	}
-	switch {
-	case h.Released:
-		row.State = stateReleased
-	case h.ID == "":
+	if h.State == leader.HolderNone || h.State == leader.HolderForeign {
 		row.State = stateDeleted
-	case h.Pending:
-		row.State = statePending
-	default:
-		row.State = stateLeading
 	}
-	if h.ID == "" || h.Released {
+	if h.State != leader.HolderPending && h.State != leader.HolderLeading {
 		row.ID, row.Token, row.Expires, row.Lease, row.Since = k.last, max(h.Token, k.row.Token), 0, 0, row.Written
 	} else {
 		k.last = h.ID

@@ -32,8 +32,8 @@ func forward(c *leader.Candidate, connection func(address string) (*grpc.ClientC
 		if c.IsLeader() { // asks the clock
 			return handler(ctx, request)
 		}
-		h, ok := c.Leader() // from memory; with the Value that the leader has published
-		if !ok || len(metadata.ValueFromIncomingContext(ctx, "forwarded-by")) > 0 {
+		h := c.Leader() // from memory; with the Value that the leader has published
+		if h.State != leader.HolderLeading || len(metadata.ValueFromIncomingContext(ctx, "forwarded-by")) > 0 {
 			return nil, status.Error(codes.Unavailable, "no leader") // clients try again
 		}
 		conn, err := connection(string(h.Value))

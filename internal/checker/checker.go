@@ -39,7 +39,7 @@ func (c *Candidate) Next(e leader.Event, now time.Time) *contract.Violation {
 		in.Kind, in.Cause = contract.Deposed, e.Cause
 		c.lost(&in, e.Term)
 	case leader.Observed:
-		if in.Kind, in.Seat = contract.Observed, e.Holder.Seat; e.Holder.Leads() {
+		if in.Kind, in.Seat = contract.Observed, e.Holder.Seat; e.Holder.State == leader.HolderLeading {
 			in.Token = e.Holder.Token
 		}
 	case leader.Faulted:

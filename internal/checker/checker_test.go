@@ -53,6 +53,9 @@ func TestCandidate(t *testing.T) {
 	c, pending, elected := elect(t, clock)
 	_, _, another := elect(t, clock)
 	early := leader.Deposed{Term: elected.Term, Cause: leader.ErrResigned} // before the end
+	observed := func(token uint64) leader.Observed {
+		return leader.Observed{Holder: leader.Holder{State: leader.HolderLeading, Token: token}}
+	}
 	now := clock.Now()
 	for _, k := range []struct {
 		name   string
@@ -62,7 +65,7 @@ func TestCandidate(t *testing.T) {
 		{"a term", 0, []leader.Event{leader.Observed{}, pending, elected, leader.Faulted{}}},
 		{"no Pending", contract.PendingFirst, []leader.Event{elected}},
 		{"elected too early", contract.NotBeforeUntil, []leader.Event{leader.Pending{Until: now.Add(1)}, elected}},
-		{"an earlier leader", contract.ObservedRises, []leader.Event{leader.Observed{Holder: leader.Holder{ID: "b", Token: 5}}, leader.Observed{Holder: leader.Holder{ID: "b", Token: 4}}}},
+		{"an earlier leader", contract.ObservedRises, []leader.Event{observed(5), observed(4)}},
 		{"a context that is alive", contract.ContextFirst, []leader.Event{pending, elected, early}},
 		{"fenced in a context that is alive", contract.ContextFirst, []leader.Event{pending, elected, leader.Fenced{Term: early.Term, Cause: early.Cause}}},
 		{"another term with the same token", contract.OwnTerm, []leader.Event{pending, elected, leader.Deposed{Term: another.Term, Cause: leader.ErrResigned}}},

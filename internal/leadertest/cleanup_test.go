@@ -61,7 +61,7 @@ func TestLeader_ByTheRecord(t *testing.T) {
 	leads := func(id string) {
 		t.Helper()
 		h := store.Leader("jobs")
-		check.That(t, h.ID == id && (id != "" || h.Seat == 0 && !h.Released && !h.Foreign),
+		check.That(t, h.ID == id && (id != "" || h.Seat == 0 && h.State == leader.HolderNone),
 			"%v: %v, want %q", clock.Elapsed(), h, id)
 	}
 	leads("")

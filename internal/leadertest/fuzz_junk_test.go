@@ -202,7 +202,7 @@ func survivesJunk(t *testing.T, data []byte) {
 	if !ok {
 		t.Fatalf("nobody leads %v after all junk was deleted; the key holds %s", junkIsGone, store.Entry("e").Value)
 	}
-	if h := store.Holder("e"); !h.Leads() || h.ID != c.ID() || h.Token != term.Token() {
+	if h := store.Holder("e"); h.State != leader.HolderLeading || h.ID != c.ID() || h.Token != term.Token() {
 		t.Errorf("the key says that %v, and %s leads with token %d", h, c.ID(), term.Token())
 	}
 	var stands struct{ Token uint64 }

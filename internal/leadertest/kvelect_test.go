@@ -26,8 +26,8 @@ func TestKVElect_WaitsTwice(t *testing.T) {
 	c, w := campaignAs(t, clock, foreignAt(clock), leader.Config{ID: "a", KVElect: true})
 	clock.Advance(30*second - 1)
 	w.ExpectExactly(leadertest.Observed())
-	h, leads := c.Leader()
-	check.Must(t, !leads && h.Foreign && string(h.Value) == "old", "%+v, %v", h, leads)
+	h := c.Leader()
+	check.Must(t, h.State == leader.HolderForeign && string(h.Value) == "old", "%+v", h)
 	clock.Advance(1)
 	w.ExpectExactly(leadertest.Observed(), leadertest.Pending())
 	clock.Advance(30*second - 1)
@@ -57,7 +57,7 @@ func TestKVElect_ReleasesByMarker(t *testing.T) {
 		check.OK(t, a.Resign(t.Context()))
 		e := s.Entry("jobs")
 		h := s.Holder("jobs")
-		check.Must(t, e.Marker == kvElect && h.Released, "KVElect %v: %+v", kvElect, e)
+		check.Must(t, e.Marker == kvElect && h.State == leader.HolderReleased, "KVElect %v: %+v", kvElect, e)
 	}
 }
 

@@ -50,7 +50,7 @@ func TestLock_LateWin(t *testing.T) {
 		check.Is(t, err, context.DeadlineExceeded)
 		check.Equal(t, store.Requests().Writes, 1, "%d writes")
 		time.Sleep(time.Minute)
-		if h, err := leader.Lookup(t.Context(), store, "jobs"); err != nil || !h.Released {
+		if h, err := leader.Lookup(t.Context(), store, "jobs"); err != nil || h.State != leader.HolderReleased {
 			t.Errorf("the key: %+v, %v", h, err)
 		}
 		check.Equal(t, store.Requests().Writes, 2, "%d writes")

@@ -62,7 +62,7 @@ func Faulted(errs ...error) Matcher {
 func Observed(ids ...string) Matcher {
 	return of(call("Observed", ids), func(e leader.Observed) bool {
 		for _, id := range ids {
-			if e.Holder.ID == id && !e.Holder.Foreign {
+			if e.Holder.ID == id && e.Holder.State != leader.HolderForeign {
 				return true
 			}
 		}

@@ -40,7 +40,7 @@ func (s *Store) Holder(election string) leader.Holder {
 // earlier, at its RenewDeadline.
 func (s *Store) Leader(election string) leader.Holder {
 	h := s.Holder(election)
-	if !h.Leads() || h.Renewed.Add(h.Lease).Compare(s.time.Now()) <= 0 {
+	if h.State != leader.HolderLeading || h.Renewed.Add(h.Lease).Compare(s.time.Now()) <= 0 {
 		return leader.Holder{}
 	}
 	return h

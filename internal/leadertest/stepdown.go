@@ -102,7 +102,7 @@ func (s *Store) carry(e *ear, request []byte, then func(answer []byte)) {
 func (s *Store) StepDown(election string) error {
 	entry := s.Entry(election)
 	h := holderOf(entry, election)
-	if !h.Leads() {
+	if h.State != leader.HolderLeading {
 		return fmt.Errorf("%w: election %q: %s", leader.ErrNoLeader, election, h)
 	}
 	var record struct{ Session string }

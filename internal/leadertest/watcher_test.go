@@ -38,7 +38,7 @@ var (
 	errOdd   = errors.New("odd")
 	faulted  = leader.Faulted{Err: fmt.Errorf("wrapped: %w", errOdd)}
 	pending  = leader.Pending{Token: 7}
-	observed = leader.Observed{Holder: leader.Holder{ID: "b"}}
+	observed = leader.Observed{Holder: leader.Holder{State: leader.HolderLeading, ID: "b"}}
 	nobody   = leader.Observed{}
 )
 

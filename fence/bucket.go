@@ -127,8 +127,8 @@ func CreateBucket(ctx context.Context, js jetstream.JetStream, cfg jetstream.Key
 // String names the bucket.
 func (b *Bucket) String() string { return "bucket " + b.name }
 
-// KVWriter writes keys to a guarded bucket. A [BucketWriter] is one, and so is a
-// leadertest.Writer. Code that takes a KVWriter can be tested without a server.
+// KVWriter writes keys to a guarded bucket. A [BucketWriter] is one, and so is the
+// writer of a leadertest.Link. Code that takes a KVWriter can be tested without a server.
 type KVWriter interface {
 	Put(ctx context.Context, key string, value []byte) (revision uint64, err error)
 	Create(ctx context.Context, key string, value []byte) (revision uint64, err error)

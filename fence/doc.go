@@ -52,6 +52,6 @@
 //
 // [BucketWriter] explains the errors. docs/fencing.md in the repository has the reasons, how a
 // new leader reads what earlier terms have written, and fences for databases and HTTP
-// services. leadertest.Guard is a guard in memory for tests. Its writers and a BucketWriter are
+// services. A leadertest.Link has a guard in memory for tests. Its writers and a BucketWriter are
 // both a [KVWriter].
 package fence

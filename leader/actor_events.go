@@ -182,7 +182,7 @@ func takeAll(events <-chan Event) (all eventList) {
 
 func init() {
 	backend.EventsOf = func(candidate any) (next func() (any, bool), bell <-chan struct{}) {
-		r := candidate.(*Candidate).reader() //nolint:forcetypeassert // package leadertest has no other
+		r := candidate.(*Candidate).reader() //nolint:forcetypeassert // the test kit has no other
 		return func() (any, bool) { return r.next() }, r.bell
 	}
 }

@@ -10,8 +10,8 @@ import (
 
 // Guard is a candidate's access to a resource that only the leader may write. One key of
 // the resource is the guard. The resource conditions every write of the leader on the
-// guard's revision. A fence.Bucket and a fence.Stream are guards in NATS, a
-// leadertest.Guard is one in memory.
+// guard's revision. A fence.Bucket and a fence.Stream are guards in NATS, and a
+// leadertest.Link has one in memory.
 //
 // Before a term begins the candidate has raised each of its guards: it has written the
 // term's token there, on the condition that the guard is as the candidate found it. So

@@ -23,13 +23,13 @@ func Example() {
 		t.Fatalf("Campaign: %v", err)
 	}
 	w := leadertest.Watch(t, clock, candidate)
-	w.Expect(leadertest.Elected())
+	w.Expect(leader.Elected{})
 	worker := startWorker(w.Term().Context())
 
 	link.Cut()
 	clock.Advance(15 * time.Second)
 	fmt.Println("the worker ended:", <-worker)
-	w.Ignore(leadertest.Faulted()).ExpectExactly(leadertest.Fenced(leader.ErrLeaseExpired))
+	w.Expect(leader.Fenced{Cause: leader.ErrLeaseExpired})
 	// Output: the worker ended: leader: lease not confirmed before the renew deadline
 }
 
@@ -41,11 +41,11 @@ func ship(ctx context.Context, orders fence.KVWriter, order string) error {
 
 // The writes of a worker are refused once another candidate leads, although the worker
 // does not look at its context.
-func ExampleGuard() {
+func ExampleLink_guard() {
 	defer t.end()
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock)
-	orders := leadertest.NewStore(clock, leadertest.WithoutPurgeProtection())
+	orders := leadertest.NewStore(clock) // the bucket that only the leader may write
 	stand := func(id string) *leadertest.Watcher {
 		guards := []leader.Guard{orders.Link(id).Guard()}
 		candidate, err := leader.Campaign(context.Background(), store.Link(id), "jobs", leader.Config{ID: id, Guards: guards})
@@ -55,15 +55,15 @@ func ExampleGuard() {
 		return leadertest.Watch(t, clock, candidate)
 	}
 	wa, wb := stand("a"), stand("b")
-	wa.Expect(leadertest.Elected())
-	zombie := orders.Link("a").Guard().Writer(wa.Term())
+	wa.Expect(leader.Elected{})
+	zombie := orders.Link("a").Writer(wa.Term())
 	fmt.Println("a ships 1:", ship(context.Background(), zombie, "order-1"))
 
 	store.Link("a").Cut()
 	clock.Advance(15 * time.Second)
-	wb.Expect(leadertest.Elected())
+	wb.Expect(leader.Elected{})
 	fmt.Println("a ships 2:", ship(context.Background(), zombie, "order-2"))
-	fmt.Printf("order 1 is %q, order 2 is %q\n", orders.Entry("order-1").Value, orders.Entry("order-2").Value)
+	fmt.Printf("order 1 is %q, order 2 is %q\n", orders.Value("order-1"), orders.Value("order-2"))
 	// Output:
 	// a ships 1: <nil>
 	// a ships 2: leader: fenced: the guard of the term does not stand any more
@@ -73,7 +73,7 @@ func ExampleGuard() {
 // A term of its own is all that code needs which takes a *leader.Term.
 func ExampleNewTerm() {
 	defer t.end()
-	term := leadertest.NewTerm(t, leadertest.WithToken(7))
+	term := leadertest.NewTerm(t, leader.Config{MinToken: 6})
 	work := func(term *leader.Term) { // the code under test
 		defer term.Release()
 		<-term.Context().Done()

@@ -139,7 +139,7 @@ func TestBiller_Lead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tokens []uint64
 		b := &biller{bill: func(_ context.Context, token uint64) { tokens = append(tokens, token) }}
-		term := leadertest.NewTerm(t, leadertest.WithToken(7))
+		term := leadertest.NewTerm(t, leader.Config{MinToken: 6})
 		ended := make(chan struct{})
 		go func() {
 			b.lead(term.Term)

@@ -66,14 +66,14 @@ func shards(ctx context.Context, store leader.Store, replica string, n int, work
 func TestPool_EndsTogether(t *testing.T) {
 	broken := errors.New("broken")
 	var items atomic.Int32
-	err := pool(leadertest.NewTerm(t).Context(), 4, func(context.Context) error {
+	err := pool(leadertest.NewTerm(t, leader.Config{}).Context(), 4, func(context.Context) error {
 		if items.Add(1) == 10 {
 			return broken
 		}
 		return nil
 	})
 	check.That(t, errors.Is(err, broken), "%v", err)
-	term := leadertest.NewTerm(t)
+	term := leadertest.NewTerm(t, leader.Config{})
 	items.Store(0)
 	err = pool(term.Context(), 4, func(context.Context) error {
 		if items.Add(1) == 1 {

@@ -1,5 +1,5 @@
 // Package backend has the interfaces between package leader and what keeps its records: a
-// bucket on a NATS server, or the store in memory of package leadertest. Applications do not
+// bucket on a NATS server, or the store in memory of the test kit. Applications do not
 // use it.
 //
 // Every method of these interfaces returns at once, without waiting for the bucket, and

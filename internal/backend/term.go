@@ -1,5 +1,5 @@
 package backend
 
 // Released reports whether Release of a *leader.Term has been called. Package leader sets it:
-// package leadertest shows it to tests, while applications have no use for it.
+// the test kit shows it, while applications have no use for it.
 var Released func(term any) bool

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -74,15 +73,6 @@ func background(do func() (uint64, error)) (answer func() (uint64, error)) {
 		<-done
 		return revision, err
 	}
-}
-
-// The writer of a purge-protected bucket does not purge.
-func TestWriter_PurgeProtected(t *testing.T) {
-	o := newOffice(t)
-	o.orders.Configure()
-	w := o.lead()
-	err := w.Purge(t.Context(), "k")
-	check.Must(t, err != nil && strings.Contains(err.Error(), "the bucket is purge-protected"), "%v", err)
 }
 
 // A write of unknown outcome is stored before later writes or never. fence.BucketWriter

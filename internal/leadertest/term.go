@@ -30,20 +30,13 @@ type Term struct {
 // termElection is the name of the election of a [Term].
 const termElection = "term"
 
-// WithToken sets the token of a term of [NewTerm], from 1 to 1<<61 + 1. The default is 1.
-func WithToken(token uint64) func(*leader.Config) {
-	return func(cfg *leader.Config) { cfg.MinToken = token - 1 }
-}
-
-// NewTerm returns a term that leads. The settings of its candidate are the zero Config with
-// the given changes, such as [WithToken] or a function that sets Guards or RenewDeadline.
-// The candidate ends at the end of the test, and with it the term. NewTerm fails the test
-// for settings with which a candidate does not lead at once.
-func NewTerm(tb TB, settings ...func(*leader.Config)) *Term {
+// NewTerm returns a term that leads, of a candidate with these settings. Clock is not among them: the
+// time is the term's own. The candidate ends at the end of the test, and with it the term. NewTerm
+// fails the test for settings with which a candidate does not lead at once.
+func NewTerm(tb TB, cfg leader.Config) *Term {
 	tb.Helper()
-	cfg := leader.Config{ID: "leader"}
-	for _, set := range settings {
-		set(&cfg)
+	if cfg.ID == "" {
+		cfg.ID = "leader"
 	}
 	clock := NewClock()
 	t := &Term{Term: new(leader.Term), tb: tb, clock: clock, store: NewStore(clock, WithMaxLease(0))}

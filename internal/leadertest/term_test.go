@@ -20,21 +20,18 @@ func everywhere(t *testing.T, test func(t *testing.T)) {
 	t.Run("process", test)
 }
 
-// guarded returns a guard, in the process' time, and the setting for it.
-func guarded() (leadertest.Guard, func(*leader.Config)) {
-	guard := leadertest.NewStore(nil, leadertest.WithoutPurgeProtection()).Link("").Guard()
-	return guard, func(cfg *leader.Config) { cfg.Guards = []leader.Guard{guard} }
-}
+// guard returns a guard in the process' time.
+func guard() leadertest.Guard { return leadertest.NewStore(nil).Link("").Guard() }
 
 // A term leads until the test ends it.
 func TestNewTerm_Leads(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
-		term := leadertest.NewTerm(t)
+		term := leadertest.NewTerm(t, leader.Config{})
 		if term.Token() != 1 || term.Err() != nil || term.Context().Err() != nil || term.Remaining() != 12*time.Second {
 			t.Errorf("token %d, %v, %v, %v", term.Token(), term.Err(), term.Context().Err(), term.Remaining())
 		}
 		for _, token := range []uint64{1, 2, 77, 1<<61 + 1} {
-			check.Equal(t, leadertest.NewTerm(t, leadertest.WithToken(token)).Token(), token, "token %d")
+			check.Equal(t, leadertest.NewTerm(t, leader.Config{MinToken: token - 1}).Token(), token, "token %d")
 		}
 	})
 }
@@ -42,7 +39,7 @@ func TestNewTerm_Leads(t *testing.T) {
 // In a bubble, hours may pass, and the term leads.
 func TestNewTerm_OutlastsTheBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		term := leadertest.NewTerm(t)
+		term := leadertest.NewTerm(t, leader.Config{})
 		time.Sleep(24 * time.Hour)
 		check.That(t, term.Err() == nil && term.Remaining() == 12*time.Second, "%v, %v", term.Err(), term.Remaining())
 	})
@@ -57,8 +54,7 @@ func TestTermEnd_EachCause(t *testing.T) {
 			leader.ErrRegressed, leader.ErrConnectionClosed, leader.ErrFenced,
 		} {
 			for _, wait := range []time.Duration{0, 12*time.Second - 1} {
-				_, guarding := guarded()
-				term := leadertest.NewTerm(t, guarding, func(cfg *leader.Config) { cfg.DrainTimeout = time.Minute })
+				term := leadertest.NewTerm(t, leader.Config{Guards: []leader.Guard{guard()}, DrainTimeout: time.Minute})
 				term.Advance(wait)
 				check.Must(t, term.Err() == nil, "after %v: %v", wait, term.Err())
 				term.End(cause)
@@ -75,7 +71,7 @@ func TestTermEnd_EachCause(t *testing.T) {
 func TestTermEnd_NoSuchCause(t *testing.T) {
 	for _, cause := range []error{nil, errOdd, leader.ErrNoBucket, leader.ErrFenced} {
 		v := &failing{T: t}
-		leadertest.NewTerm(v).End(cause)
+		leadertest.NewTerm(v, leader.Config{}).End(cause)
 		check.That(t, v.said != "", "it takes %v", cause)
 	}
 }
@@ -97,12 +93,9 @@ func (v *failing) Fatalf(format string, args ...any) {
 // NewTerm fails the test for settings that are wrong, or with which nobody leads at once.
 func TestNewTerm_BadSettings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, set := range []func(*leader.Config){
-			func(cfg *leader.Config) { cfg.LeaseDuration = -1 },
-			func(cfg *leader.Config) { cfg.PendingPeriod = time.Hour },
-		} {
+		for _, cfg := range []leader.Config{{LeaseDuration: -1}, {PendingPeriod: time.Hour}} {
 			v := &failing{T: t}
-			term := leadertest.NewTerm(v, set)
+			term := leadertest.NewTerm(v, cfg)
 			check.That(t, v.said != "" && term.Err() != nil, "said %q, and the term has %v", v.said, term.Err())
 		}
 	})
@@ -111,7 +104,7 @@ func TestNewTerm_BadSettings(t *testing.T) {
 // Advance shrinks the lease until the term ends.
 func TestTermAdvance_ShrinksTheLease(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
-		term := leadertest.NewTerm(t, func(cfg *leader.Config) { cfg.LeaseDuration = time.Minute })
+		term := leadertest.NewTerm(t, leader.Config{LeaseDuration: time.Minute})
 		term.Advance(40 * time.Second)
 		term.Advance(8*time.Second - 1)
 		check.That(t, term.Remaining() == 1 && term.Err() == nil, "%v remains, %v", term.Remaining(), term.Err())
@@ -125,7 +118,7 @@ func TestTermAdvance_ShrinksTheLease(t *testing.T) {
 // end.
 func TestTermReleased_BeforeAndAfter(t *testing.T) {
 	for _, early := range []bool{false, true} {
-		term := leadertest.NewTerm(t)
+		term := leadertest.NewTerm(t, leader.Config{})
 		check.That(t, !term.Released(), "released from the beginning")
 		if early {
 			term.Release()
@@ -140,8 +133,8 @@ func TestTermReleased_BeforeAndAfter(t *testing.T) {
 // A term writes through its guards until a later term has raised them.
 func TestNewTerm_Guards(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
-		guard, guarding := guarded()
-		term := leadertest.NewTerm(t, guarding, leadertest.WithToken(7))
+		guard := guard()
+		term := leadertest.NewTerm(t, leader.Config{Guards: []leader.Guard{guard}, MinToken: 6})
 		var w fence.KVWriter = guard.Writer(term.Term)
 		check.Is(t, check.Err(w.Put(t.Context(), "order", []byte("shipped"))), nil)
 		term.End(leader.ErrFenced)

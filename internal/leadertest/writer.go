@@ -76,16 +76,8 @@ func (w *Writer) Delete(ctx context.Context, key string) error {
 	return err
 }
 
-// Purge marks a key as deleted, too. It fails for a purge-protected bucket.
-func (w *Writer) Purge(ctx context.Context, key string) error {
-	_, err := w.write(ctx, &writing{key: key, marker: true, allow: func(backend.Entry) error {
-		if w.guard.link.store.settings.PurgeProtected {
-			return errPurgeProtected
-		}
-		return nil
-	}})
-	return err
-}
+// Purge marks a key as deleted, too.
+func (w *Writer) Purge(ctx context.Context, key string) error { return w.Delete(ctx, key) }
 
 // writing is one write on its way. It runs in events of the store's time. The
 // goroutine of its caller only waits for the end.

@@ -1,0 +1,147 @@
+package leadertest_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// verdict is a TB that keeps the failure of a watcher.
+type verdict struct {
+	*testing.T
+	said string
+}
+
+func (v *verdict) Fatalf(format string, args ...any) { v.said = fmt.Sprintf(format, args...) }
+
+// campaign starts a candidate, which ends with the test.
+func campaign(tb leadertest.TB, clock *leadertest.Clock, store leader.Store, cfg leader.Config) *leadertest.Watcher {
+	tb.Helper()
+	c, err := leader.Campaign(context.Background(), store, "jobs", cfg)
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	return leadertest.Watch(tb, clock, c)
+}
+
+// An expected event is compared in its type and in what is set of its cause, its error and its holder.
+func TestExpect_ComparesWhatIsSet(t *testing.T) {
+	for _, k := range []struct {
+		expected leader.Event
+		comes    bool
+	}{
+		{leader.Pending{}, true},
+		{leader.Elected{}, true},
+		{leader.Observed{}, true},
+		{leader.Observed{Holder: leader.Holder{ID: "b"}}, true},
+		{leader.Observed{Holder: leader.Holder{ID: "c"}}, false},
+		{leader.Faulted{}, true},
+		{leader.Faulted{Err: leader.ErrUnreachable}, true},
+		{leader.Faulted{Err: leader.ErrPermission}, false},
+		{leader.Fenced{}, true},
+		{leader.Fenced{Cause: leader.ErrLeaseExpired}, true},
+		{leader.Fenced{Cause: leader.ErrResigned}, false},
+		{leader.Deposed{}, true},
+		{leader.Deposed{Cause: leader.ErrLeaseExpired}, true},
+		{leader.Deposed{Cause: leader.ErrStopped}, false},
+	} {
+		clock := leadertest.NewClock()
+		store := leadertest.NewStore(clock)
+		v := &verdict{T: t}
+		a := campaign(v, clock, store.Link("a"), leader.Config{ID: "a"})
+		campaign(t, clock, store.Link("b"), leader.Config{ID: "b"})
+		store.Link("a").Cut()
+		clock.Advance(20 * time.Second)
+		store.Link("a").Restore()
+		clock.Advance(time.Second)
+		a.Expect(k.expected)
+		check.That(t, (v.said == "") == k.comes, "%T: %s", k.expected, v.said)
+	}
+	clock := leadertest.NewClock()
+	v := &verdict{T: t}
+	w := campaign(v, clock, leadertest.NewStore(clock), leader.Config{ID: "a"})
+	w.Expect(leader.Elected{})
+	w.Expect(leader.Pending{})
+	check.That(t, v.said != "", "an event is found before the last one that was expected")
+}
+
+// Faults of a link end a guarded write as they do in production, after as long a time.
+func TestLink_FaultsOfWrites(t *testing.T) {
+	for name, k := range map[string]struct {
+		fault func(orders *leadertest.Link)
+		takes time.Duration
+		err   error
+	}{
+		"none":     {func(*leadertest.Link) {}, 0, nil},
+		"slow":     {func(l *leadertest.Link) { l.Delay(time.Second) }, 2 * time.Second, nil},
+		"cut":      {func(l *leadertest.Link) { l.Cut() }, 5 * time.Second, leader.ErrUnreachable},
+		"frozen":   {func(l *leadertest.Link) { l.Freeze() }, 5 * time.Second, fence.ErrUnknownOutcome},
+		"restored": {func(l *leadertest.Link) { l.Freeze(); l.Restore() }, 0, nil},
+		"closed":   {func(l *leadertest.Link) { l.Close() }, 0, leader.ErrConnectionClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				orders := leadertest.NewStore(nil)
+				link := orders.Link("a")
+				w := campaign(t, nil, leadertest.NewStore(nil), leader.Config{ID: "a", Guards: []leader.Guard{link.Guard()}})
+				w.Expect(leader.Elected{})
+				k.fault(orders.Link("a"))
+				begun := time.Now()
+				_, err := link.Writer(w.Term()).Put(t.Context(), "order-1", []byte("shipped"))
+				check.Is(t, err, k.err)
+				check.Equal(t, time.Since(begun), k.takes, "it takes %v", time.Since(begun))
+				check.Equal(t, string(orders.Value("order-1")) == "shipped", k.err == nil, "it is written")
+			})
+		})
+	}
+}
+
+// The bucket's settings decide on the lease, and on how long an empty key is waited for.
+func TestConfigure_DecidesOnTheLease(t *testing.T) {
+	for _, k := range []struct {
+		bucket      leader.BucketConfig
+		waits, term time.Duration
+	}{
+		{leader.BucketConfig{}, 0, 12 * time.Second},
+		{leader.BucketConfig{MaxLease: 30 * time.Second}, 0, 24 * time.Second},
+		{leader.BucketConfig{TTL: 15 * time.Second}, 15 * time.Second, 8 * time.Second},
+		{leader.BucketConfig{TTL: 15 * time.Second, MaxLease: 12 * time.Second}, 15 * time.Second, 9600 * time.Millisecond},
+	} {
+		clock := leadertest.NewClock()
+		store := leadertest.NewStore(clock)
+		store.Configure(leader.BucketConfig{TTL: time.Hour}) // the last ones count
+		store.Configure(k.bucket)
+		w := campaign(t, clock, store.Link("a"), leader.Config{ID: "a"})
+		for ; store.Leader("jobs").ID == "" && clock.Now().Second() < 59; clock.Advance(time.Second) {
+		}
+		check.Equal(t, clock.Now().Second(), int(k.waits.Seconds()), "elected after %d s with %+v", k.bucket)
+		check.Equal(t, w.Term().Remaining(), k.term, "%v remains with %+v", k.bucket)
+	}
+}
+
+// A leader hands over when it is asked, and ends its term when another value is put over its key.
+func TestStore_EndsTerms(t *testing.T) {
+	clock := leadertest.NewClock()
+	store := leadertest.NewStore(clock)
+	check.Is(t, store.StepDown("jobs"), leader.ErrNoLeader)
+	w := campaign(t, clock, store, leader.Config{ID: "a"})
+	check.OK(t, store.StepDown("jobs"))
+	w.Expect(leader.Deposed{Cause: leader.ErrResigned})
+	clock.Advance(15 * time.Second)
+	w.Expect(leader.Elected{})
+	store.Put("jobs", []byte("another's"))
+	clock.Settle()
+	w.Expect(leader.Deposed{Cause: leader.ErrPreempted})
+	check.Deep(t, store.Leader("jobs"), leader.Holder{})
+}

@@ -40,6 +40,23 @@ func describeRecord(r record.Record) string {
 	if r.To != "" {
 		text += " to " + r.To
 	}
+	if r.NeverLed {
+		text += " never led"
+	}
+	return text + describeLast(r.Last)
+}
+
+func describeLast(l record.Last) string {
+	if l == (record.Last{}) {
+		return ""
+	}
+	text := fmt.Sprintf(", after %s token %d until %v", l.ID, l.Token, time.Duration(l.Until))
+	if l.Released {
+		text += " released"
+	}
+	if l.Value != "" {
+		text += fmt.Sprintf(" value %q", l.Value)
+	}
 	return text
 }
 
@@ -104,7 +121,7 @@ func effectLines(origin time.Time, fx Effects) []string {
 		case NotePending:
 			add("Pending: token %d or more, not before %v", n.Token, n.Until.Sub(origin))
 		case NoteElected:
-			add("Elected: token %d, good until %v", n.Token, n.Until.Sub(origin))
+			add("Elected: token %d, good until %v%s", n.Token, n.Until.Sub(origin), describeLast(n.Last))
 		case NoteFenced:
 			add("Fenced: token %d: %v", n.Token, n.Err)
 		case NoteDeposed:

@@ -26,6 +26,7 @@ func (w *worldOf) renumber() {
 		w.posts[i].forget(&w.parties[i])
 	}
 	w.forgetRaises()
+	w.forgetLast()
 	for i := len(w.times); i < maxParties; i++ {
 		w.parties[i] = party{}
 	}

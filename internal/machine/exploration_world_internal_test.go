@@ -47,6 +47,7 @@ type surroundings struct {
 	age     int8 // of the newest message, in ticks
 	junked  bool // the entry of the key is the adversary's
 	bogus   bool // and so is that of the guard
+	ledLast string
 }
 
 // party is a candidate with its clock, its connection and its feed.
@@ -64,6 +65,7 @@ type party struct {
 	cut       bool                  // nothing reaches the store, nor comes from it
 	robbed    bool                  // another writer has replaced a record of this session
 	before    Sighting              // what the process has read before its candidate began
+	heirOf    string                // who led last before its next term
 	patient   time.Time             // it has seen a handover in vain, and gives way to no rival before then
 }
 
@@ -274,6 +276,7 @@ func (w *worldOf) step(i int, in Input) {
 				w.fail("%s is elected with token %d, and knows of %d", p.m.Session, n.Token, knows)
 			}
 			w.top = n.Token
+			w.inherits(p, n)
 			if w.guarded {
 				w.stood(i, n.Token)
 			}
@@ -491,6 +494,7 @@ func (w *worldOf) put(s record.Observation) {
 			w.parties[i].robbed = w.parties[i].robbed || w.parties[i].m.Session == was.Session
 		}
 	}
+	w.bequeath(s)
 	w.past[1], w.past[0] = w.past[0], w.current
 	w.current, w.junked = s, false
 	w.vacant, w.age = s.Kind == record.EntryMarker || s.Kind == record.EntryNothing, 0

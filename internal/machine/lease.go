@@ -201,7 +201,7 @@ func (m *Machine) earliestLead() time.Time {
 func (m *Machine) compose(now time.Time) (record.Record, write) {
 	rec := record.Record{ID: m.ID, Session: m.Session, Counter: m.writes.counter + 1, Lease: m.bucket.times.Lease, Seats: m.Seats, Value: m.value}
 	w := write{cond: m.key.seen.Revision}
-	elects := false
+	elects, last := false, m.lastLeader()
 	switch {
 	case m.leave.mode != Staying && !m.term.draining:
 		w.phase = record.PhaseReleased
@@ -215,22 +215,28 @@ func (m *Machine) compose(now time.Time) (record.Record, write) {
 		w.win, w.blind = true, !m.confirmed()
 		w.ready = m.earliestLead()
 		elects = m.bucket.times.PendingPeriod == 0 && !now.Before(w.ready)
+		if m.Inherits && last.ID != "" && m.fit(last.Value) == nil {
+			m.value, rec.Value = last.Value, last.Value
+		}
 	}
 	switch {
 	case w.phase == record.PhaseReleased:
 		rec.Token = m.memory.token
 		rec.To = m.leave.to
+		rec.NeverLed, rec.Last = !m.past.led, m.past.last
 	case w.phase == record.PhaseLeading:
 		rec.Token, rec.Since = m.term.token, m.term.since
 	case elects:
 		w.phase = record.PhaseElect
 		rec.Least = m.least()
+		m.past = pastState{last: last}
 	default:
 		// A candidate that replaces a pending record must wait as long as its writer, which
 		// may have lost the memory of the lease for which it waits since the store lost writes.
 		w.phase = record.PhasePending
 		rec.Lease = max(m.unknownLease(), m.memory.notBefore.Sub(now))
 		rec.Least = m.least()
+		rec.Last, m.past = last, pastState{last: last}
 	}
 	rec.Phase = w.phase
 	w.token = rec.Asks()
@@ -357,6 +363,9 @@ func (m *Machine) stored(now time.Time, s record.Observation, w write, sent time
 	m.writes.acknowledge(s.Rec.Counter)
 	if s.Rec.Phase != record.PhasePending {
 		m.count(s, true)
+	}
+	if w.win && m.past.led {
+		m.past = pastState{} // a write from before the last term, into a key that was emptied since
 	}
 	if s.Rec.Phase == record.PhaseReleased {
 		// The feed may have delivered a successor's record before this reply came.

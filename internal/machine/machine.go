@@ -48,6 +48,7 @@ type Machine struct {
 	writes writeLog
 	renew  renewal
 	term   termState
+	past   pastState
 	work   workState
 	queue  queueState
 	leave  departure
@@ -78,6 +79,7 @@ type Params struct {
 	Guarded  bool // has guards, which stand before a term begins
 	Observe  bool // looks on and never writes
 	Tries    bool // does not wait for another lease
+	Inherits bool // begins with the value that the last leader has published
 	KVElect  bool // shares the key with processes of nats-kv-leader-elect
 	Phase    int  // of the renew interval, in which its renewals are due; 0: any
 	Order
@@ -135,6 +137,7 @@ type Note struct {
 	Err   error
 	// Deposed: the end of the work was awaited, and has come.
 	Drained bool
+	Last    record.Last // Elected: the last leader before
 }
 
 type noteKind uint8
@@ -241,7 +244,8 @@ func (m *Machine) becomeLeader(now time.Time, fx *Effects) {
 	m.term.begin(now)
 	m.work.begin(m.awaitsWork())
 	m.renew.waitNoLonger()
-	fx.Notes = append(fx.Notes, Note{Event: NoteElected, Term: m.term.number, Token: m.term.token, Until: m.term.leaseUntil})
+	fx.Notes = append(fx.Notes, Note{Event: NoteElected, Term: m.term.number, Token: m.term.token, Until: m.term.leaseUntil, Last: m.past.last})
+	m.past = pastState{led: true}
 }
 
 // becomeFenced ends the term's context while the candidate may still hold the key. If the
@@ -381,6 +385,30 @@ func (t *termState) drain(until time.Time) { t.draining, t.drainBy = true, until
 func (t *termState) end() {
 	t.unclaim()
 	t.cause, t.draining, t.drainBy = nil, false, time.Time{}
+}
+
+// pastState is the last leader before the candidate.
+//
+// No last leader is kept while led is set: it is the candidate itself.
+type pastState struct {
+	last record.Last // before the write that has won the key, or that elects again
+	led  bool        // the candidate has led since that write
+}
+
+// lastLeader returns the last leader before the next term of the candidate. An entry that was
+// not read names none.
+func (m *Machine) lastLeader() record.Last {
+	switch {
+	case m.holds() && !m.past.led:
+		return m.past.last
+	case m.holds() && m.key.own.revision == m.key.seen.Revision:
+		s := m.key.seen
+		s.Created = m.key.own.created
+		return s.Leader()
+	case m.holds() || m.confirmed():
+		return m.key.seen.Leader()
+	}
+	return record.Last{}
 }
 
 // departure is how far the candidate is in giving up the key.

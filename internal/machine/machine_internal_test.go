@@ -19,7 +19,7 @@ import (
 // machine. -update writes the reactions anew, and the difference is the review. A comment
 // names the sentence of the protocol that a passage checks.
 //
-//	begin sealed|ordinary [maxlease=15s] [ttl=20s] [lease=10s] [interval=2s] [pending=3s] [drain=5s] [mintoken=9] [observe] [kvelect]
+//	begin sealed|ordinary [maxlease=15s] [ttl=20s] [lease=10s] [interval=2s] [pending=3s] [drain=5s] [mintoken=9] [observe] [kvelect] [inherits]
 //	                          a new candidate A at 0s, with its settings known and a feed open
 //	1.5s tick                 nothing but time, at 1.5s
 //	1.5s ack 12               its write is stored at revision 12
@@ -124,6 +124,8 @@ func (s *script) begin(words []string) []string {
 			p.Want.Turn = s.duration(value)
 		case "kvelect":
 			p.KVElect = true
+		case "inherits":
+			p.Inherits = true
 		case "phase":
 			p.Phase = int(s.number(value))
 		case "window":
@@ -402,6 +404,12 @@ func (s *script) sight(words []string) record.Observation {
 			found.Rec.Next = record.LineOf(strings.Split(value, ","))
 		case name == "to":
 			found.Rec.To = value
+		case name == "value":
+			found.Rec.Value = value
+		case name == "after":
+			found.Rec.Last = record.Last{ID: value, Token: 1, Value: "of " + value}
+		case name == "never-led":
+			found.Rec.NeverLed = true
 		case isPair:
 			s.t.Fatalf("%q is not understood", word)
 		default:

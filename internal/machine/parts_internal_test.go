@@ -19,6 +19,7 @@ func (m *Machine) brokenInvariant() string {
 		{"reads", m.reads.broken()},
 		{"writes", m.writes.broken()},
 		{"term", m.term.broken()},
+		{"past", m.past.broken()},
 		{"work", m.work.broken()},
 		{"queue", m.queue.broken()},
 		{"leave", m.leave.broken()},

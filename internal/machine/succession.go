@@ -197,7 +197,7 @@ func (m *Machine) curtail(rec *record.Record) {
 		room -= wire.MarkRoom
 	}
 	// JSON makes six bytes of one at most. Most buckets take far more.
-	most := 512 + 6*(len(rec.ID)+len(rec.Session)+len(rec.Value)+len(rec.To)) + len(rec.Next) + 2*record.MaxLine
+	most := 512 + 6*(len(rec.ID)+len(rec.Session)+len(rec.Value)+len(rec.To)+len(rec.Last.ID)+len(rec.Last.Value)) + len(rec.Next) + 2*record.MaxLine
 	if m.bucket.settings.MaxValue == 0 || most <= room {
 		return
 	}
@@ -206,6 +206,9 @@ func (m *Machine) curtail(rec *record.Record) {
 	}
 	if len(rec.Encode()) > room {
 		rec.To = ""
+	}
+	if len(rec.Encode()) > room {
+		rec.Last = record.Last{}
 	}
 }
 

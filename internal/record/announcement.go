@@ -2,10 +2,8 @@ package record
 
 import (
 	"cmp"
-	"encoding/base64"
 	"encoding/json"
 	"time"
-	"unicode/utf8"
 
 	"github.com/natsleader/natsleader/internal/backend"
 )
@@ -30,14 +28,7 @@ type Announcement struct {
 const AnnouncementFormat = 1
 
 // Publish sets the value.
-func (s *Announcement) Publish(value string) {
-	s.Value, s.Binary = "", ""
-	if utf8.ValidString(value) {
-		s.Value = value
-	} else {
-		s.Binary = base64.StdEncoding.EncodeToString([]byte(value))
-	}
-}
+func (s *Announcement) Publish(value string) { s.Value, s.Binary = wireValue(value) }
 
 // Encode returns the announcement as JSON.
 func (s *Announcement) Encode() []byte {

@@ -16,6 +16,9 @@ func TestEncode_MatchesJSON(t *testing.T) {
 			Format: Format, State: PhaseNames[r.Phase], ID: r.ID, Session: r.Session, Counter: r.Counter,
 			Lease: r.Lease.String(), Token: r.Token, Least: r.Least, Value: r.Value, Seats: r.Seats, Priority: r.Priority, Next: r.Next.sessions(), To: r.To,
 		}
+		if r.hasLast() {
+			w.Last = r.Last.wire()
+		}
 		if r.Since != 0 {
 			w.Since = time.Unix(0, r.Since).UTC()
 		}
@@ -55,6 +58,13 @@ func TestEncode_Format(t *testing.T) {
 		},
 		`{"v":1,"state":"leading","id":"a","session":"S","n":7,"lease":"1s","token":9,"value64":"/w=="}`: {
 			Phase: PhaseLeading, ID: "a", Session: "S", Counter: 7, Lease: time.Second, Token: 9, Value: "\xff",
+		},
+		`{"v":1,"state":"released","id":"a","session":"S","n":8,"lease":"1s","token":9,"last":{}}`: {
+			Phase: PhaseReleased, ID: "a", Session: "S", Counter: 8, Lease: time.Second, Token: 9, NeverLed: true,
+		},
+		`{"v":1,"state":"pending","id":"a","session":"S","n":9,"lease":"1s","least":9,"last":{"id":"b","token":8,"until":"2023-11-14T22:13:20Z","released":true,"value64":"/w=="}}`: {
+			Phase: PhasePending, ID: "a", Session: "S", Counter: 9, Lease: time.Second, Least: 9,
+			Last: Last{ID: "b", Token: 8, Until: 1700000000_000000000, Released: true, Value: "\xff"},
 		},
 	} {
 		check.Equal(t, string(r.Encode()), want, "got  %s\nwant %s", want)

@@ -11,7 +11,7 @@ import (
 // 10 allocations and 0.10 bare updates per renewal, and 0.08 bare operations per handover from idle
 // (docs/performance.md).
 func (r Record) encodePlain() []byte {
-	b := make([]byte, 0, 320+len(r.ID)+len(r.Session)+len(r.Value)+len(r.Next)+2*MaxLine+len(r.To))
+	b := make([]byte, 0, 320+len(r.ID)+len(r.Session)+len(r.Value)+len(r.Next)+2*MaxLine+len(r.To)+len(r.Last.ID)+len(r.Last.Value))
 	text := func(name, value string) { b = append(append(append(append(b, name...), '"'), value...), '"') }
 	number := func(name string, n uint64) { b = strconv.AppendUint(append(b, name...), n, 10) }
 	number(`{"v":`, Format)
@@ -29,9 +29,12 @@ func (r Record) encodePlain() []byte {
 	if r.Least != 0 {
 		number(`,"least":`, r.Least)
 	}
-	if r.Since != 0 {
-		b = append(time.Unix(0, r.Since).UTC().AppendFormat(append(b, `,"since":"`...), time.RFC3339Nano), '"')
+	instant := func(name string, at int64) {
+		if at != 0 {
+			b = append(time.Unix(0, at).UTC().AppendFormat(append(b, name...), time.RFC3339Nano), '"')
+		}
 	}
+	instant(`,"since":"`, r.Since)
 	if r.Value != "" {
 		text(`,"value":`, r.Value)
 	}
@@ -44,6 +47,23 @@ func (r Record) encodePlain() []byte {
 	}
 	if r.To != "" {
 		text(`,"to":`, r.To)
+	}
+	if r.hasLast() {
+		b = append(b, `,"last":{`...)
+		if l := r.Last; l.ID != "" {
+			text(`"id":`, l.ID)
+			if l.Token != 0 {
+				number(`,"token":`, l.Token)
+			}
+			instant(`,"until":"`, l.Until)
+			if l.Released {
+				b = append(b, `,"released":true`...)
+			}
+			if l.Value != "" {
+				text(`,"value":`, l.Value)
+			}
+		}
+		b = append(b, '}')
 	}
 	return append(b, '}')
 }
@@ -73,9 +93,7 @@ func decodePlain(data []byte) (w wireRecord, ok bool) {
 	w.Seats = p.integer(`,"seats":`)
 	w.Token = p.unsigned(`,"token":`)
 	w.Least = p.unsigned(`,"least":`)
-	if p.skip(`,"since":"`) {
-		p.require(w.Since.UnmarshalText([]byte(p.text(""))) == nil)
-	}
+	p.instant(`,"since":"`, &w.Since)
 	w.Value = p.text(`,"value":"`)
 	w.Priority = p.integer(`,"priority":`)
 	if p.skip(`,"next":["`) {
@@ -84,6 +102,17 @@ func decodePlain(data []byte) (w wireRecord, ok bool) {
 		p.require(found && !slices.ContainsFunc(w.Next, func(s string) bool { return !plain(s) }))
 	}
 	w.To = p.text(`,"to":"`)
+	if p.skip(`,"last":{`) {
+		w.Last = new(wireLast)
+		if p.skip(`"id":"`) {
+			w.Last.ID = p.text("")
+			w.Last.Token = p.unsigned(`,"token":`)
+			p.instant(`,"until":"`, &w.Last.Until)
+			w.Last.Released = p.skip(`,"released":true`)
+			w.Last.Value = p.text(`,"value":"`)
+		}
+		p.require(p.skip("}"))
+	}
 	return w, w.Format == Format && !p.failed && p.rest == "}"
 }
 
@@ -111,6 +140,13 @@ func (p *plainReader) text(name string) string {
 	p.rest = rest
 	p.require(found && plain(s))
 	return s
+}
+
+// instant reads an instant. The name includes the opening quote.
+func (p *plainReader) instant(name string, at *time.Time) {
+	if p.skip(name) {
+		p.require(at.UnmarshalText([]byte(p.text(""))) == nil)
+	}
 }
 
 // digits reads an integer. JSON allows no leading zeros, which strconv would accept.

@@ -19,6 +19,12 @@ var plainRecords = []Record{
 	{Phase: PhaseReleased, ID: "a", Session: "S", Counter: 4, Lease: time.Second, Token: 9, Value: "{}[]/"},
 	{Phase: PhaseLeading, ID: "a", Session: "S", Counter: 5, Lease: time.Second, Token: 9, Seats: 3, Priority: -5, Next: "B C"},
 	{Phase: PhaseReleased, ID: "a", Session: "S", Counter: 6, Lease: time.Second, Token: 9, Value: "x", Priority: 7, Next: "B", To: "b"},
+	{Phase: PhaseReleased, ID: "a", Session: "S", Lease: time.Second, Token: 8, To: "b", NeverLed: true},
+	{
+		Phase: PhaseReleased, ID: "a", Session: "S", Lease: time.Second, Token: 8, NeverLed: true,
+		Last: Last{ID: "b", Token: 7, Until: 1700000000_123456789, Released: true, Value: "up to 4711"},
+	},
+	{Phase: PhasePending, ID: "a", Session: "S", Lease: time.Second, Least: 8, Last: Last{ID: "b"}},
 	{
 		Phase: PhaseLeading, ID: "a", Session: "S", Counter: 1<<64 - 1, Lease: time.Second, Seats: -3, Token: 9, Least: 10, Since: 1700000000_123456789,
 		Value: "v", Priority: 70, Next: "B C D", To: "b",
@@ -83,7 +89,7 @@ func TestDecodePlain_LeavesToJSON(t *testing.T) {
 		`{"v":1,"n":}`, `{"v":1,"n":-1}`, `{"v":1,"n":01}`, `{"v":1,"n":00}`, `{"v":1,"seats":-01}`, `{"v":1,"seats":-}`, `{"v":1,"seats":+1}`, `{"v":1,"n":1e3}`,
 		`{"v":1,"n":18446744073709551616}`, `{"v":1,"seats":9223372036854775808}`, `{"v":1,"n":1,"n":2}`,
 		`{"v":1,"next":[]}`, `{"v":1,"next":["A",]}`, `{"v":1,"next":["A","]}`, `{"v":1,"next":["A",]"]}`, `{"v":1,"next":["A"`, `{"v":1,"next":["]}`,
-		`{"v":1,"id":"\u0061"}`, `{"v":1,"id":"a}`, `{"v":1,"id":null}`, `{"v":1,"ID":"a"}`,
+		`{"v":1,"id":"\u0061"}`, `{"v":1,"id":"a}`, `{"v":1,"last":{"id":"a"`, `{"v":1,"last":{"id":"a"}`, `{"v":1,"last":{"token":7}}`, `{"v":1,"id":null}`, `{"v":1,"ID":"a"}`,
 	} {
 		check.That(t, !checkPlain(t, []byte(text)), "%s is accepted", text)
 	}

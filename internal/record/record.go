@@ -4,13 +4,11 @@ package record
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/wire"
@@ -34,8 +32,8 @@ const (
 	// MaxID keeps records small.
 	MaxID = 256
 	// maxRecordSize is more than the size of any record of this package: JSON turns one byte
-	// into six at most, and the value is much of the record.
-	maxRecordSize = 8 * wire.MaxValue
+	// into six at most, and two values are much of the record.
+	maxRecordSize = 16 * wire.MaxValue
 )
 
 // Phase is the stage that the writer of a record had reached when it sent the record.
@@ -66,6 +64,8 @@ type Record struct {
 	Priority int    // of its writer
 	Next     Line   // the successors, in this order
 	To       string // PhaseReleased: the named successor, an ID or a session
+	NeverLed bool   // PhaseReleased: its writer has not led since it won the key
+	Last     Last   // PhasePending, and with NeverLed: the last leader before its writer
 }
 
 // KnownToken returns the token to remember when its record is gone: the token itself, or
@@ -113,6 +113,7 @@ type wireRecord struct {
 	Priority int       `json:"priority,omitempty"`
 	Next     []string  `json:"next,omitempty"`
 	To       string    `json:"to,omitempty"`
+	Last     *wireLast `json:"last,omitempty"` // with PhaseReleased: NeverLed
 }
 
 // PhaseNames has the texts of the phases in a stored record.
@@ -122,7 +123,7 @@ var PhaseNames = map[Phase]string{
 
 // Encode returns the record as JSON.
 func (r Record) Encode() []byte {
-	if plain(r.ID) && plain(r.Session) && plain(r.Value) && plain(string(r.Next)) && plain(r.To) {
+	if plain(r.ID) && plain(r.Session) && plain(r.Value) && plain(string(r.Next)) && plain(r.To) && plain(r.Last.ID) && plain(r.Last.Value) {
 		return r.encodePlain()
 	}
 	w := wireRecord{
@@ -132,10 +133,9 @@ func (r Record) Encode() []byte {
 	if r.Since != 0 {
 		w.Since = time.Unix(0, r.Since).UTC()
 	}
-	if utf8.ValidString(r.Value) {
-		w.Value = r.Value
-	} else {
-		w.Binary = base64.StdEncoding.EncodeToString([]byte(r.Value))
+	w.Value, w.Binary = wireValue(r.Value)
+	if r.hasLast() {
+		w.Last = r.Last.wire()
 	}
 	var b bytes.Buffer
 	b.Grow(256)
@@ -180,7 +180,7 @@ func Decode(data []byte) (Record, error) {
 	}
 	r := Record{
 		ID: w.ID, Session: w.Session, Counter: w.Counter, Lease: lease,
-		Token: w.Token, Least: w.Least, Seats: w.Seats, Value: w.Value, Priority: w.Priority, To: w.To,
+		Token: w.Token, Least: w.Least, Seats: w.Seats, Priority: w.Priority, To: w.To,
 	}
 	if len(r.To) > MaxID {
 		r.To = ""
@@ -188,15 +188,9 @@ func Decode(data []byte) (Record, error) {
 	if !slices.ContainsFunc(w.Next, unfitForLine) {
 		r.Next = LineOf(w.Next)
 	}
-	if since := w.Since.UnixNano(); time.Unix(0, since).Equal(w.Since) { // false for a year that does not fit
-		r.Since = since
-	}
-	if w.Binary != "" {
-		b, err := base64.StdEncoding.DecodeString(w.Binary)
-		if err != nil {
-			return Record{}, fmt.Errorf("%w: value: %w", backend.ErrForeignRecord, err)
-		}
-		r.Value = string(b)
+	r.Since = instantOf(w.Since)
+	if r.Value, err = valueOf(w.Value, w.Binary); err != nil {
+		return Record{}, fmt.Errorf("%w: value: %w", backend.ErrForeignRecord, err)
 	}
 	for p := PhasePending; p <= PhaseReleased; p++ { // without the cost of a range over the map
 		if PhaseNames[p] == w.State {
@@ -208,6 +202,10 @@ func Decode(data []byte) (Record, error) {
 		r.Phase = PhaseLeading // the careful reading: the key is held for that lease
 	case r.Phase == PhaseNone:
 		return Record{}, fmt.Errorf("%w: state %q", backend.ErrForeignRecord, w.State)
+	}
+	if r.Phase == PhasePending || r.Phase == PhaseReleased {
+		r.NeverLed = r.Phase == PhaseReleased && w.Last != nil
+		r.Last = w.Last.decode()
 	}
 	r.cloneTexts()
 	return r, nil
@@ -234,8 +232,8 @@ func decodeJSON(data []byte) (wireRecord, error) {
 // cloneTexts puts the strings into one of their own, because decodePlain cuts them out of the
 // stored text, which would stay in memory as long as the record.
 func (r *Record) cloneTexts() {
-	all := strings.Join([]string{r.ID, r.Session, r.Value, string(r.Next), r.To}, "")
-	for _, s := range []*string{&r.ID, &r.Session, &r.Value, (*string)(&r.Next), &r.To} {
+	all := strings.Join([]string{r.ID, r.Session, r.Value, string(r.Next), r.To, r.Last.ID, r.Last.Value}, "")
+	for _, s := range []*string{&r.ID, &r.Session, &r.Value, (*string)(&r.Next), &r.To, &r.Last.ID, &r.Last.Value} {
 		n := len(*s)
 		*s, all = all[:n], all[n:]
 	}

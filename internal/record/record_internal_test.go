@@ -26,6 +26,11 @@ func TestRecord_RoundTrip(t *testing.T) {
 		func(r *Record) { r.Phase, r.Token, r.Least, r.Since = PhasePending, 0, 43, 0 },
 		func(r *Record) { r.Phase, r.Token, r.Least, r.Since = PhaseElect, 0, 43, 0 },
 		func(r *Record) { r.Phase = PhaseReleased },
+		func(r *Record) { r.Phase, r.NeverLed = PhaseReleased, true },
+		func(r *Record) {
+			*r = Record{Phase: PhasePending, Session: "S", Lease: time.Second, Value: strings.Repeat("\x00", wire.MaxValue)}
+			r.Last = Last{ID: "b", Token: MaxToken, Until: 1, Value: r.Value}
+		},
 		func(r *Record) { r.Value = "" },
 		func(r *Record) { r.Value = "\xff\x00binary" },
 		func(r *Record) { r.Value = strings.Repeat("\x00", wire.MaxValue) },
@@ -150,6 +155,46 @@ func TestRecord_InvalidLine(t *testing.T) {
 	} {
 		r, err := Decode([]byte(`{"v":1,"state":"leading","session":"S","lease":"15s","next":` + next + `}`))
 		check.That(t, err == nil && r.Next == want, "%s: %q, %v", next, r.Next, err)
+	}
+}
+
+// A last leader that no candidate can have stored is none, and the record is read all the same.
+func TestRecord_InvalidLast(t *testing.T) {
+	for last, want := range map[string]Last{
+		`{"id":"b","token":7}`:                                              {ID: "b", Token: 7},
+		`{"id":"b","until":"0001-01-01T00:00:00Z"}`:                         {ID: "b"},
+		`{"token":7,"value":"x"}`:                                           {},
+		`{"id":"` + strings.Repeat("b", MaxID+1) + `"}`:                     {},
+		`{"id":"b","token":4611686018427387905}`:                            {},
+		`{"id":"b","value64":"?"}`:                                          {},
+		`{"id":"b","value":"` + strings.Repeat("x", wire.MaxValue+1) + `"}`: {},
+		`null`: {},
+	} {
+		r, err := Decode([]byte(`{"v":1,"state":"pending","session":"S","lease":"15s","last":` + last + `}`))
+		check.That(t, err == nil && r.Last == want, "%s: %+v, %v", last, r.Last, err)
+	}
+}
+
+// The last leader of an entry is its writer, or the one that a writer which has not led names.
+func TestObservation_Leader(t *testing.T) {
+	before := Last{ID: "b", Token: 7, Until: 5, Value: "x"}
+	for _, c := range []struct {
+		name string
+		kind EntryKind
+		rec  Record
+		want Last
+	}{
+		{"no record", EntryMarker, Record{Token: 9}, Last{}},
+		{"leading", EntryRecord, Record{Phase: PhaseLeading, ID: "a", Token: 9, Value: "v"}, Last{ID: "a", Token: 9, Until: 3, Value: "v"}},
+		{"elected", EntryRecord, Record{Phase: PhaseElect, ID: "a", Least: 9}, Last{ID: "a", Token: 12, Until: 3}},
+		{"released", EntryRecord, Record{Phase: PhaseReleased, ID: "a", Token: 9}, Last{ID: "a", Token: 9, Until: 3, Released: true}},
+		{"pending", EntryRecord, Record{Phase: PhasePending, ID: "a", Least: 9, Last: before}, before},
+		{"pending, first", EntryRecord, Record{Phase: PhasePending, ID: "a", Least: 9}, Last{}},
+		{"gave up", EntryRecord, Record{Phase: PhaseReleased, ID: "a", Token: 9, NeverLed: true, Last: before}, before},
+		{"gave up, first", EntryRecord, Record{Phase: PhaseReleased, ID: "a", Token: 9, NeverLed: true}, Last{}},
+	} {
+		got := Observation{Revision: 12, Kind: c.kind, Rec: c.rec, Created: 3}.Leader()
+		check.That(t, got == c.want, "%s: %+v, want %+v", c.name, got, c.want)
 	}
 }
 

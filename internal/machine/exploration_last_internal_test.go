@@ -1,0 +1,63 @@
+package machine
+
+import "github.com/natsleader/natsleader/internal/record"
+
+// The last leader in the exploration: each term names the last one before it as the world has seen it,
+// also after candidates that won the key and gave it up. None is known once the key was deleted.
+
+// remembersLast reports whether the last leader is compared. A store that forgets, and a feed that lies,
+// may hide one.
+func (w *worldOf) remembersLast() bool { return !w.void && w.limits[forgeAny] == 0 }
+
+// bequeath notes who led last before the writer of an entry that is being stored.
+func (w *worldOf) bequeath(s record.Observation) {
+	was, wins := w.current, s.Rec.Phase == record.PhasePending || s.Rec.Phase == record.PhaseElect
+	switch {
+	case !w.remembersLast():
+	case s.Kind != record.EntryRecord:
+		w.ledLast = ""
+	case wins && !(was.Held() && was.Rec.Session == s.Rec.Session):
+		if was.Held() && was.Rec.Phase != record.PhasePending {
+			w.ledLast = was.Rec.ID // it was elected, and may have crashed before it learned that
+		}
+		for i := range w.parties {
+			if p := &w.parties[i]; p.m.Session == s.Rec.Session {
+				p.heirOf = w.ledLast
+			}
+		}
+	}
+}
+
+// inherits checks whom a term names as the last leader before it.
+func (w *worldOf) inherits(p *party, n Note) {
+	if !w.remembersLast() {
+		return
+	}
+	if n.Last.ID != p.heirOf {
+		w.fail("%s is elected after %q, and names %q", p.m.Session, p.heirOf, n.Last.ID)
+	}
+	p.heirOf = p.m.ID
+	if w.current.Rec.Session == p.m.Session {
+		w.ledLast = p.m.ID
+	}
+}
+
+// forgetLast drops what is only shown, or is set again before it is looked at.
+func (w *worldOf) forgetLast() {
+	w.eachRecord(func(r *record.Record) { r.Last.Token = 0 })
+	for i := range w.parties {
+		p := &w.parties[i]
+		p.m.past.last.Token = 0
+		if !p.up || !p.m.mayHoldKey() {
+			p.m.past, p.heirOf = pastState{}, ""
+		}
+	}
+}
+
+// broken returns the invariant that does not hold, or an empty string.
+func (p *pastState) broken() string {
+	if p.led && p.last != (record.Last{}) {
+		return "it has led, and keeps another last leader"
+	}
+	return ""
+}

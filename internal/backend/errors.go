@@ -31,6 +31,7 @@ const (
 	ErrPreempted      = Error("another candidate holds the key")
 	ErrDeleted        = Error("the key was deleted")
 	ErrRegressed      = Error("the store has lost acknowledged writes")
+	ErrStalled        = Error("the work of the term has not asked its context for StallTimeout")
 	ErrFenced         = Error("fenced: the guard of the term does not stand any more")
 	ErrNotLeader      = Error("not the leader")
 	ErrNoLeader       = Error("nobody leads")

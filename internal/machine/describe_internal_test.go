@@ -63,7 +63,7 @@ func describeLast(l record.Last) string {
 var inputNames = map[InputKind]string{
 	InTick: "tick", InHeard: "heard", InReconnected: "reconnected", InFeedLost: "feed lost", InClosed: "closed",
 	InRead: "read", InWritten: "written", InSettings: "settings", InFeed: "feed", InResign: "resign", InStop: "stop",
-	InAbandon: "abandon", InDrained: "drained", InWorked: "worked", InLoop: "loop", InNoLoop: "no loop", InProclaim: "proclaim", InGuards: "guards", InRoster: "roster", InSuspend: "bar", InResume: "open", InSlot: "slot",
+	InAbandon: "abandon", InDrained: "drained", InWorked: "worked", InLoop: "loop", InNoLoop: "no loop", InProclaim: "proclaim", InGuards: "guards", InRoster: "roster", InSuspend: "bar", InResume: "open", InSlot: "slot", InStalled: "stalled",
 }
 
 func describeInput(in Input) string {

@@ -206,6 +206,10 @@ func (w *worldOf) apply(a action) {
 		if w.step(i, Input{Kind: InWorked, Term: p.m.term.number}); led && stays && p.leads() {
 			w.fail("%s leads on after the end of its work", p.m.Session)
 		}
+	case doStall:
+		if w.step(i, Input{Kind: InStalled}); p.leads() {
+			w.fail("%s leads on while its work hangs", p.m.Session)
+		}
 	case doOpen:
 		eager, counter, before := p.m.wantsKey(p.now), p.m.writes.counter, p.m.flight.rank
 		w.step(i, Input{Kind: InResume})
@@ -251,7 +255,7 @@ func (w *worldOf) apply(a action) {
 // costs has the trouble that an action uses up, if that does not depend on the situation.
 var costs = map[verb]limited{
 	doStale: readPast, doRefuse: refuse, doMute: loseFeed, doEndFeed: endFeed, doReconnect: reconnect, doCrash: crash, doBoot: restart,
-	doResign: resign, doStop: stop, doClose: closeConnection, doRelease: release, doNoLoop: breakOff, doHandOver: transfer,
+	doResign: resign, doStop: stop, doClose: closeConnection, doRelease: release, doNoLoop: breakOff, doStall: stall, doHandOver: transfer,
 	doRemove: remove, doPurge: purge, doOverwrite: overwrite, doForce: force, doJunk: junkRecord, doRemake: remake, doRollBack: rollBack,
 	doGuardStale: readPast, doGuardRefuse: refuse, doGuardUnfit: guardUnfit, doGuardRemove: guardRemove, doGuardPurge: guardPurge,
 	doOldBoot: restart, doOldCrash: crash, doOldRefuse: refuse, doDouble: double,

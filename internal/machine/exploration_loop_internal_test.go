@@ -13,6 +13,7 @@ import (
 // loopActions adds what the application of a candidate may do.
 func (w *worldOf) loopActions(i int, add adder) {
 	p := &w.parties[i]
+	add(w.may(stall) && p.m.work.going, doStall, i, 0)
 	if !w.loops || p.checker.Stopped() && !p.checker.works {
 		return
 	}
@@ -61,11 +62,14 @@ var loopScenarios = []*scenario{
 		times:  inTurn(1, ticks(7, 6, 0, 0), ticks(7, 6, 0, 0)),
 		limits: upTo(2, resign, breakOff, loseReply, applyLate), total: 3, from: aLeads,
 	},
+	{name: "stalled", stall: tick, settings: tight, times: equal, limits: upTo(2, stall, release, resign, stop, late, loseReply, applyLate), total: 3, from: aLeads},
+	{name: "stalled, loops", stall: tick, loops: true, settings: tight, times: equal, limits: upTo(1, stall, breakOff, freeze, cutOff, loseFeed, late, loseReply, loseRequest, resign, stop), total: 3, from: aLeads},
 	{name: "loops, broken off", loops: true, settings: tight, times: equal, limits: upTo(2, breakOff, resign, late, loseReply), total: 3},
 }
 
 var loopEndless = []*scenario{
 	{name: "loops", loops: true, settings: tight, times: equal, limits: upTo(unlimited, breaking...)},
 	{name: "loops, ordinary", loops: true, settings: expiring, times: []Durations{ticks(3, 2, 2, 4), ticks(3, 2, 0, 2)}, limits: upTo(unlimited, append(breaking, purge)...)},
+	{name: "stalled", stall: tick, settings: tight, times: equal, limits: upTo(unlimited, append(promised, stall)...)},
 	{name: "loops, guarded", loops: true, guarded: true, settings: tight, times: equal, limits: upTo(unlimited, append(troubled, breakOff)...)},
 }

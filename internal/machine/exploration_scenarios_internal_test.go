@@ -41,6 +41,7 @@ const (
 	closeConnection
 	release  // of a term
 	breakOff // the loop over the terms
+	stall    // the work hangs
 	transfer
 	guardRemove // the operator deletes the guard
 	guardOverwrite
@@ -60,6 +61,7 @@ type scenario struct {
 	settings   backend.Settings
 	belief     [maxParties]backend.Settings // the settings that a candidate is given, if not these
 	times      []Durations                  // of each candidate
+	stall      time.Duration                // their StallTimeout
 	minToken   uint64
 	limits     map[limited]uint8
 	total      uint8

@@ -205,7 +205,7 @@ func (w *worldOf) boot(i int) {
 	name := partyNames[i]
 	w.posts[i] = post{}
 	*p = party{up: true, now: p.now, before: p.before, checker: checker{void: w.void, forged: w.limits[forgeAny] > 0, exact: w.paces[i] > 0}, m: New(Params{
-		ID: name, Session: name + "+", Want: w.times[i], MinToken: p.m.MinToken, Guarded: w.guarded, KVElect: w.old.processes > 0 && !w.old.alone, Order: w.orders[i],
+		ID: name, Session: name + "+", Want: w.times[i], MinToken: p.m.MinToken, Guarded: w.guarded, Stall: w.stall, KVElect: w.old.processes > 0 && !w.old.alone, Order: w.orders[i],
 	}, "")}
 	if p.now.IsZero() {
 		p.now = epoch

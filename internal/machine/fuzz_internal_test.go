@@ -25,7 +25,7 @@ func FuzzMachine(f *testing.F) {
 		}
 		first := next()
 		settings := []backend.Settings{tight, roomy, expiring, {}}[first%4]
-		m := New(Params{ID: "A", Session: "A", Want: ticks(3, 2, time.Duration(next()%3), time.Duration(next()%3)), Guarded: first >= 128, KVElect: first&64 != 0, Order: []Order{{}, queued, {Listed: true}}[first/4%3]}, "")
+		m := New(Params{ID: "A", Session: "A", Want: ticks(3, 2, time.Duration(next()%3), time.Duration(next()%3)), Guarded: first >= 128, KVElect: first&64 != 0, Stall: time.Duration(first & 32), Order: []Order{{}, queued, {Listed: true}}[first/4%3]}, "")
 		check := checker{void: true, exact: true}
 		now := epoch
 		for range 1000 {
@@ -47,7 +47,7 @@ func FuzzMachine(f *testing.F) {
 }
 
 func fuzzInput(m *Machine, settings backend.Settings, next func() int) Input {
-	in := Input{Kind: InputKind(next() % int(InSlot+1)), Jitter: uint32(next()) << 24}
+	in := Input{Kind: InputKind(next() % int(InStalled+1)), Jitter: uint32(next()) << 24}
 	in.Observed = fuzzObservation(next)
 	switch in.Kind {
 	case InRead, InWritten, InSettings, InFeed:
@@ -90,7 +90,7 @@ func fuzzInput(m *Machine, settings backend.Settings, next func() int) Input {
 		in.Roster = RosterReport{Line: fuzzLine(next), Preemptor: Preemptor{Session: []string{"", "B", "C"}[next()%3]}}
 	case InResign:
 		in.To, in.Next = []string{"", "", "A", "B"}[next()%4], next()%4 == 1
-	case InTick, InHeard, InReconnected, InClosed, InStop, InAbandon, InLoop, InNoLoop, InProclaim, InSuspend, InResume, InSlot:
+	case InTick, InHeard, InReconnected, InClosed, InStop, InAbandon, InLoop, InNoLoop, InProclaim, InSuspend, InResume, InSlot, InStalled:
 	}
 	return in
 }

@@ -35,7 +35,8 @@ const (
 	InProclaim
 	InSuspend // for seats
 	InResume
-	InSlot // there is a slot for the request that is due
+	InSlot    // there is a slot for the request that is due
+	InStalled // the work of the term hangs
 )
 
 // Input is one input of the machine.
@@ -105,6 +106,8 @@ func (m *Machine) absorb(now time.Time, in *Input, fx *Effects) {
 		if m.flight.slot == slotWaits {
 			m.flight.granted()
 		}
+	case InStalled:
+		m.stalled(now, fx)
 	}
 }
 
@@ -135,7 +138,7 @@ func (m *Machine) answered(now time.Time, in *Input, fx *Effects) {
 		m.feed.opened()
 		m.reads.needed, m.reads.silence = true, false // for what was stored before the feed was open
 		m.flight.succeeded()
-	case InTick, InHeard, InReconnected, InFeedLost, InClosed, InGuards, InRoster, InResign, InStop, InAbandon, InDrained, InWorked, InLoop, InNoLoop, InProclaim, InSuspend, InResume, InSlot:
+	case InTick, InHeard, InReconnected, InFeedLost, InClosed, InGuards, InRoster, InResign, InStop, InAbandon, InDrained, InWorked, InLoop, InNoLoop, InProclaim, InSuspend, InResume, InSlot, InStalled:
 	}
 }
 

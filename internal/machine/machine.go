@@ -73,7 +73,8 @@ func New(p Params, value string) Machine {
 type Params struct {
 	ID       string
 	Session  string
-	Want     Durations // as configured; zero where the bucket decides
+	Want     Durations     // as configured; zero where the bucket decides
+	Stall    time.Duration // work hangs after that time; 0: it is not watched
 	MinToken uint64
 	Seats    int  // published for all candidates of the election; 0: one
 	Guarded  bool // has guards, which stand before a term begins

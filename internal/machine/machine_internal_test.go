@@ -19,7 +19,7 @@ import (
 // machine. -update writes the reactions anew, and the difference is the review. A comment
 // names the sentence of the protocol that a passage checks.
 //
-//	begin sealed|ordinary [maxlease=15s] [ttl=20s] [lease=10s] [interval=2s] [pending=3s] [drain=5s] [mintoken=9] [observe] [kvelect] [inherits]
+//	begin sealed|ordinary [maxlease=15s] [ttl=20s] [lease=10s] [interval=2s] [pending=3s] [drain=5s] [mintoken=9] [stall=1m] [observe] [kvelect] [inherits]
 //	                          a new candidate A at 0s, with its settings known and a feed open
 //	1.5s tick                 nothing but time, at 1.5s
 //	1.5s ack 12               its write is stored at revision 12
@@ -29,7 +29,7 @@ import (
 //	1.5s settings last=12 ... its settings, as for begin
 //	1.5s feed ok|lost
 //	1.5s again                a new candidate of the same process begins, with what was seen
-//	1.5s resign, stop, abandon, drained, proclaim VALUE, reconnected, closed
+//	1.5s resign, stop, abandon, drained, stalled, proclaim VALUE, reconnected, closed
 //
 // After begin ... window the candidate waits for each slot. After phase=4 its renewals are due
 // in that phase of the interval:
@@ -112,6 +112,8 @@ func (s *script) begin(words []string) []string {
 			p.Observe = true
 		case "guarded":
 			p.Guarded = true
+		case "stall":
+			p.Stall = s.duration(value)
 		case "id":
 			p.ID = value
 		case "listed", "queued":
@@ -299,7 +301,7 @@ func (s *script) parse(line string, words []string) Input {
 		return Input{Kind: InRoster, Roster: s.roster(rest)}
 	case "abandon":
 		return Input{Kind: InAbandon}
-	case "drained", "worked", "loop", "unloop", "stop":
+	case "drained", "worked", "stalled", "loop", "unloop", "stop":
 		return s.parseWork(word, rest)
 	case "proclaim":
 		return Input{Kind: InProclaim, Value: rest[0]}

@@ -7,14 +7,15 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// The end of the work of a term is awaited if a DrainTimeout is set, or if the application
-// takes its terms in a loop over Candidate.Terms. Then the work of two terms never goes on at
+// The end of the work of a term is awaited if a DrainTimeout or a StallTimeout is set, or if the
+// application takes its terms in a loop over Candidate.Terms. Then the work of two terms never goes on at
 // once in one candidate: while the work of a term goes on, no other term begins.
 //
 //   - A leader that steps down, and one that is fenced, drains: it keeps the key without
 //     leading, until the work has ended or the time is up.
 //   - Afterwards a candidate with work that goes on does not take the key. It releases a key
 //     that it wins by a write that it had sent before.
+//   - A leader whose work hangs steps down, for a cause that may come again.
 //   - A candidate without a loop, after it had one, does not take the key either. It gives up
 //     a key that it holds.
 
@@ -46,10 +47,12 @@ func (w *workState) take(leads bool) {
 func (w *workState) leave() { w.idle = w.loops }
 
 // awaitsWork reports whether the end of the work is awaited.
-func (m *Machine) awaitsWork() bool { return m.bucket.times.DrainTimeout > 0 || m.work.loops }
+func (m *Machine) awaitsWork() bool {
+	return m.bucket.times.DrainTimeout > 0 || m.Stall > 0 || m.work.loops
+}
 
-// drainTimeout returns how long the candidate keeps the key for work that goes on. An
-// application that loops and sets no DrainTimeout is given one lease.
+// drainTimeout returns how long the candidate keeps the key for work that goes on: one lease
+// without a DrainTimeout.
 func (m *Machine) drainTimeout() time.Duration {
 	if d := m.bucket.times.DrainTimeout; d > 0 {
 		return d
@@ -82,6 +85,14 @@ func (m *Machine) drained(now time.Time, fx *Effects) {
 // NotReleased returns the fault that the work of a term goes on after its end.
 func NotReleased(token uint64) error {
 	return fmt.Errorf("%w: the work of the term with token %d goes on, and the candidate does not campaign before it ends: return from the loop's body, or call Term.Release", backend.ErrNotReleased, token)
+}
+
+// stalled steps down, because the work of the term hangs.
+func (m *Machine) stalled(now time.Time, fx *Effects) {
+	if m.state == StateLeader && m.work.going {
+		m.leave.withdraw(now)
+		m.stepDown(now, time.Time{}, backend.ErrStalled, fx)
+	}
 }
 
 // worked ends the work of a term, and hands over if the term still leads. Of an earlier term

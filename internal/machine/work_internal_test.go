@@ -29,6 +29,8 @@ func (s *script) parseWork(word string, rest []string) Input {
 			in.Until = scriptOrigin.Add(by)
 		}
 		return in
+	case "stalled":
+		return Input{Kind: InStalled}
 	case "loop":
 		return Input{Kind: InLoop}
 	case "unloop":

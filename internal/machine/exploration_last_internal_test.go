@@ -7,7 +7,7 @@ import "github.com/natsleader/natsleader/internal/record"
 
 // remembersLast reports whether the last leader is compared. A store that forgets, and a feed that lies,
 // may hide one.
-func (w *worldOf) remembersLast() bool { return !w.void && w.limits[forgeAny] == 0 }
+func (w *worldOf) remembersLast() bool { return !w.void && w.limits[forgeAny]+w.limits[rollBack] == 0 }
 
 // bequeath notes who led last before the writer of an entry that is being stored.
 func (w *worldOf) bequeath(s record.Observation) {

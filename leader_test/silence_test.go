@@ -115,11 +115,11 @@ func TestSilence_AsksOneAtATime(t *testing.T) {
 	renewed := k.renewal()
 	store.held.hold = make(chan struct{}) // the candidate rests
 	link.Isolate()
-	k.clock.AdvanceTo(renewed.Add(4 * quiet))
+	k.clock.Advance(renewed.Add(4 * quiet).Sub(k.clock.Now()))
 	check.Equal(t, len(store.held.asks), 1, "%d requests are in flight")
 	close(store.held.hold)
 	store.held.sent.Wait()
-	k.clock.AdvanceTo(renewed.Add(5*quiet - 1))
+	k.clock.Advance(renewed.Add(5*quiet - 1).Sub(k.clock.Now()))
 	check.Equal(t, len(store.held.asks), 2, "after the reply to the first, %d requests were sent")
 	link.Close()
 	select {
@@ -141,7 +141,7 @@ func TestSilence_EndGivesUpTheRequest(t *testing.T) {
 		renewed := k.renewal()
 		store.held.hold = make(chan struct{}) // the candidate rests
 		link.Isolate()
-		k.clock.AdvanceTo(renewed.Add(quiet - 500*time.Millisecond))
+		k.clock.Advance(renewed.Add(quiet - 500*time.Millisecond).Sub(k.clock.Now()))
 		<-store.held.asks
 		if way == "closed" {
 			link.Close()

@@ -19,8 +19,7 @@ const patience = 30 * time.Second
 // start is the time that every new [Clock] shows.
 var start = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Clock is a [leader.Clock] that moves only in [Clock.Advance] and
-// [Clock.AdvanceTo].
+// Clock is a [leader.Clock] that moves only in [Clock.Advance].
 //
 // Everything that happens in its time is an event in one queue: ticks of timers, and the
 // messages of a [Store]. The queue is in the order of time and then of scheduling. One
@@ -97,20 +96,7 @@ func (c *Clock) Advance(d time.Duration) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.advance(c.now.Add(d))
-}
-
-// AdvanceTo moves the clock to t as [Clock.Advance] does. It panics if t has passed.
-func (c *Clock) AdvanceTo(t time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if t.Before(c.now) {
-		panic(fmt.Sprintf("leadertest: AdvanceTo(%v): it is %v already", t, c.now))
-	}
-	c.advance(t)
-}
-
-func (c *Clock) advance(target time.Time) {
+	target := c.now.Add(d)
 	for {
 		c.await("Advance")
 		at, ok := c.queue.next()

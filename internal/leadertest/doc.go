@@ -10,8 +10,8 @@
 //
 // The promises of a [Clock]:
 //
-//   - Time moves only in [Clock.Advance] and [Clock.AdvanceTo], from one event to the next. Two events that
-//     are due at the same instant run one after the other, in the order in which they were scheduled.
+//   - Time moves only in [Clock.Advance], from one event to the next. Two events that are due at the same
+//     instant run one after the other, in the order in which they were scheduled.
 //   - No event runs before all candidates of the clock are at rest, and both Advance and [Clock.Settle]
 //     return when they are. So the test does not race with a timer that is about to be armed, nor with the
 //     effects of a tick.

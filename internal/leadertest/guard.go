@@ -16,18 +16,18 @@ import (
 //
 // The guard itself is the key [fence.DefaultGuardKey] of the bucket. The actions of an
 // operator on it are methods of the Store: Delete, Put over it, Drop.
-type Guard struct {
-	guardSeal
-	link *Link
-}
+type Guard struct{ link *Link }
 
 // Guard returns the bucket of the link as a guard, to be given to [leader.Campaign] by one
 // candidate. Each call returns the same guard. By default a guarded bucket is like a store
 // that is not purge-protected ([WithoutPurgeProtection]).
-func (l *Link) Guard() Guard { return Guard{backend.NewSeal[backend.Guard](guardBackend{l}), l} }
+func (l *Link) Guard() Guard { return Guard{l} }
 
 // String names the link.
 func (g Guard) String() string { return fmt.Sprintf("link %q", g.link.name) }
+
+// Backend returns the port, for package leader.
+func (g Guard) Backend() backend.Guard { return guardBackend(g) }
 
 // guardBackend is the backend of a [Guard].
 type guardBackend struct{ link *Link }

@@ -17,8 +17,6 @@ import (
 // Its methods beyond [leader.Store] are for the test. They first wait until all
 // is at rest, as [Clock.Settle] does.
 type Link struct {
-	storeSeal
-
 	store *Store
 	name  string
 	asked counts
@@ -91,6 +89,9 @@ func unreachable(why error) error { return fmt.Errorf("%w: %w", leader.ErrUnreac
 
 // Clock returns the clock of the store's time, the default of Config.Clock.
 func (l *Link) Clock() leader.Clock { return l.store.clock }
+
+// Backend returns the port, for package leader.
+func (l *Link) Backend() backend.Store { return linkBackend{l} }
 
 // linkBackend is the backend of a [Link].
 type linkBackend struct{ link *Link }

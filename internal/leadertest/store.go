@@ -27,8 +27,6 @@ import (
 // The methods beyond leader.Store are for the test only. They first wait until all is at
 // rest, as [Clock.Settle] does, so that it is always clear which events came before.
 type Store struct {
-	storeSeal
-
 	mu       sync.Mutex
 	time     schedule
 	clock    leader.Clock
@@ -50,12 +48,6 @@ type Store struct {
 	rosterGone bool
 	views      []*view
 }
-
-// storeSeal and guardSeal keep the method that returns the backend out of the documentation.
-type (
-	storeSeal = backend.Seal[backend.Store]
-	guardSeal = backend.Seal[backend.Guard]
-)
 
 // Option is a setting for [NewStore] and [Store.Configure]. Options apply in order.
 type Option func(*Store)
@@ -119,13 +111,15 @@ func NewStore(clock *Clock, opts ...Option) *Store {
 	for _, opt := range opts {
 		opt(s)
 	}
-	s.storeSeal = s.link("").storeSeal
 	s.time.onRest(s.poll)
 	return s
 }
 
 // Clock returns the clock of the store's time, the default of Config.Clock.
 func (s *Store) Clock() leader.Clock { return s.clock }
+
+// Backend is that of Link(""), for package leader.
+func (s *Store) Backend() backend.Store { return s.Link("").Backend() }
 
 // Link returns the link of that name. The first call makes it, without faults.
 func (s *Store) Link(name string) *Link {
@@ -138,7 +132,6 @@ func (s *Store) link(name string) *Link {
 	l := s.links[name]
 	if l == nil {
 		l = &Link{store: s, name: name}
-		l.storeSeal = backend.NewSeal[backend.Store](linkBackend{l})
 		s.links[name] = l
 	}
 	return l

@@ -18,7 +18,7 @@ func TestRosterFault_EachOutage(t *testing.T) {
 		c := l.stand(t.Context(), t, leader.Config{Succession: leader.Listed{}})
 		faults := func(want int) {
 			t.Helper()
-			check.Equal(t, c.Stats().Faults["permission"], uint64(want), "%d faults, want %d", want)
+			check.Equal(t, c.Stats().Faults[leader.ErrPermission], uint64(want), "%d faults, want %d", want)
 		}
 		time.Sleep(2 * plainLease) // the leader has tried twice
 		faults(1)

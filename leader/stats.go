@@ -55,15 +55,14 @@ type Stats struct {
 	Unreleased time.Duration
 	// Leaderless is the total time during which no leader was known to the candidate.
 	Leaderless time.Duration
-	// Writes is the histogram of the acknowledged writes of the record, including those that
-	// take and release the key, by the time until the acknowledgement.
-	Writes struct {
-		Bounds []time.Duration // in ascending order; the same in all Stats
-		// Counts[i] is the number of writes that took no longer than Bounds[i], and longer than
-		// the bound before. One more element counts those that took longer than all bounds.
-		Counts []uint64
-		Sum    time.Duration
-	}
+	// WriteCounts is the histogram of the acknowledged writes of the record, including those that
+	// take and release the key. WriteCounts[i] is the number of writes that took no longer than
+	// WriteBounds[i], and longer than the bound before. One more element counts those that took
+	// longer than all bounds. WriteBounds is in ascending order, and the same in all Stats.
+	// WriteSum is the time that all of them took together.
+	WriteCounts []uint64
+	WriteBounds []time.Duration
+	WriteSum    time.Duration
 	// Refused counts the writes of the record that were rejected because their condition did
 	// not hold.
 	Refused uint64
@@ -78,10 +77,9 @@ type Stats struct {
 	// candidate was Pending and lost the key, or gave it up, before it was elected.
 	Pending, Elected, Unelected uint64
 	// Fenced and Deposed count the events of these names by their Cause, Faults counts the
-	// Faulted events by their Err. The keys are the names of the package's errors without Err,
-	// as "lease_expired" for [ErrLeaseExpired], or "other" for an error of the server that is none
-	// of them. A fault that matches two, as ErrNoMajority, counts as the narrower one.
-	Fenced, Deposed, Faults map[string]uint64
+	// Faulted events by their Err. The keys are errors of this package, or nil for an error that
+	// matches none of them. An error that matches two, as ErrNoMajority, counts as the narrower one.
+	Fenced, Deposed, Faults map[error]uint64
 }
 
 // Connected returns nil while the bucket serves the candidate, and otherwise an error that says
@@ -106,7 +104,7 @@ func (s Stats) Connected() error {
 // errNotAnswered reports that a candidate has not learned yet what its lease is.
 const errNotAnswered = backend.Error("the settings of the bucket are not known yet")
 
-// writeTimes is a histogram with the bounds of [Stats].Writes.
+// writeTimes is a histogram with the bounds of [Stats].WriteBounds.
 type writeTimes struct {
 	counts [len(writeBounds) + 1]uint64
 	sum    time.Duration
@@ -138,7 +136,7 @@ type tally struct {
 	lease   time.Duration
 
 	pending, elected, unelected uint64
-	fenced, deposed, faults     map[string]uint64 // by errorName
+	fenced, deposed, faults     map[error]uint64 // by countedAs
 
 	holds   bool
 	kept    bool // a write was acknowledged since it has held the key
@@ -241,12 +239,12 @@ func (c *Candidate) transits(before, after State, events []Event) {
 			t.expired = false
 		case Fenced:
 			t.expired = errors.Is(e.Cause, ErrLeaseExpired)
-			count(&t.fenced, errorName(e.Cause))
+			count(&t.fenced, countedAs(e.Cause))
 		case Deposed:
 			deposed, t.expired = true, false
-			count(&t.deposed, errorName(e.Cause))
+			count(&t.deposed, countedAs(e.Cause))
 		case Faulted:
-			count(&t.faults, errorName(e.Err))
+			count(&t.faults, countedAs(e.Err))
 		case Observed:
 		}
 	}
@@ -255,46 +253,22 @@ func (c *Candidate) transits(before, after State, events []Event) {
 	}
 }
 
-// errorNames are the names of causes and faults in [Stats], and so in metrics. They stay when
-// the text of an error changes. Of the names of an error that matches several, the first
-// counts.
-var errorNames = [...]struct {
-	err  error
-	name string
-}{
-	{ErrRegressed, "regressed"},
-	{ErrFenced, "fenced"},
-	{ErrGuardTaken, "guard_taken"},
-	{ErrGuardDeleted, "guard_deleted"},
-	{ErrNotReleased, "not_released"},
-	{ErrNoFeed, "no_feed"},
-	{ErrCongested, "congested"},
-	{ErrNoBucket, "no_bucket"},
-	{ErrNoRoster, "no_roster"},
-	{ErrIncompatibleBucket, "incompatible_bucket"},
-	{ErrTokensExhausted, "tokens_exhausted"},
-	{ErrForeignRecord, "foreign_record"},
-	{ErrValueTooLarge, "value_too_large"},
-	{ErrPermission, "permission"},
-	{ErrConnectionClosed, "connection_closed"},
-	{ErrNoMajority, "no_majority"},
-	{ErrUnreachable, "unreachable"},
-	{ErrSeatsDiffer, "seats_differ"},
-	{ErrBucketDiffers, "bucket_differs"},
-	{ErrResigned, "resigned"},
-	{ErrStopped, "stopped"},
-	{ErrLeaseExpired, "lease_expired"},
-	{ErrPreempted, "preempted"},
-	{ErrDeleted, "deleted"},
+// counted are the causes and faults that [Stats] counts. Of those that an error matches, the
+// first counts.
+var counted = [...]error{
+	ErrRegressed, ErrFenced, ErrGuardTaken, ErrGuardDeleted, ErrNotReleased, ErrNoFeed, ErrCongested, ErrNoBucket,
+	ErrNoRoster, ErrIncompatibleBucket, ErrTokensExhausted, ErrForeignRecord, ErrValueTooLarge, ErrPermission,
+	ErrConnectionClosed, ErrNoMajority, ErrUnreachable, ErrSeatsDiffer, ErrBucketDiffers, ErrResigned, ErrStopped,
+	ErrLeaseExpired, ErrPreempted, ErrDeleted,
 }
 
-func errorName(err error) string {
-	for _, n := range errorNames {
-		if errors.Is(err, n.err) {
-			return n.name
+func countedAs(err error) error {
+	for _, kind := range counted {
+		if errors.Is(err, kind) {
+			return kind
 		}
 	}
-	return "other"
+	return nil
 }
 
 // Stats returns a snapshot. It never blocks. With several seats, the fields about the
@@ -325,10 +299,10 @@ func (c *Candidate) stats(state State, term *Term) Stats {
 	if term != nil {
 		s.take(term)
 	}
-	s.Writes.Bounds, s.Writes.Counts = slices.Clone(writeBounds[:]), make([]uint64, len(writeBounds)+1)
+	s.WriteBounds, s.WriteCounts = slices.Clone(writeBounds[:]), make([]uint64, len(writeBounds)+1)
 	if t.writes != nil {
-		copy(s.Writes.Counts, t.writes.counts[:])
-		s.Writes.Sum = t.writes.sum
+		copy(s.WriteCounts, t.writes.counts[:])
+		s.WriteSum = t.writes.sum
 	}
 	if c.window != nil {
 		s.Queued, s.QueueAge = c.window.Waiting(c.clock.Now())
@@ -357,15 +331,15 @@ func (s *Stats) take(term *Term) {
 	s.State, s.Expired = StateFenced, errors.Is(term.Err(), ErrLeaseExpired)
 }
 
-func count(counts *map[string]uint64, name string) { addAll(counts, map[string]uint64{name: 1}) }
+func count(counts *map[error]uint64, err error) { addAll(counts, map[error]uint64{err: 1}) }
 
 // addAll adds the counts of a map to those of another one, which may be nil.
-func addAll(sums *map[string]uint64, counts map[string]uint64) {
+func addAll(sums *map[error]uint64, counts map[error]uint64) {
 	if *sums == nil && len(counts) > 0 {
-		*sums = make(map[string]uint64)
+		*sums = make(map[error]uint64)
 	}
-	for name, n := range counts {
-		(*sums)[name] += n
+	for err, n := range counts {
+		(*sums)[err] += n
 	}
 }
 
@@ -382,10 +356,10 @@ func (c *Candidate) allStats(state State, term *Term) Stats {
 		all.Silent = max(all.Silent, s.Silent)
 		all.Unreleased = max(all.Unreleased, s.Unreleased)
 		all.Leaderless += s.Leaderless
-		for i, n := range s.Writes.Counts {
-			all.Writes.Counts[i] += n
+		for i, n := range s.WriteCounts {
+			all.WriteCounts[i] += n
 		}
-		all.Writes.Sum += s.Writes.Sum
+		all.WriteSum += s.WriteSum
 		all.Refused += s.Refused
 		all.Unknown += s.Unknown
 		all.FeedRebuilds += s.FeedRebuilds

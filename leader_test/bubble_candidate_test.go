@@ -150,6 +150,7 @@ var causes = []namedError{
 	{leader.ErrPermission, "permission"},
 	{leader.ErrIncompatibleBucket, "unfit"},
 	{leader.ErrValueTooLarge, "too large"},
+	{leader.ErrNoMajority, "no majority"},
 	{leader.ErrUnreachable, "unreachable"},
 }
 

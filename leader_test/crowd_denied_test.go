@@ -87,7 +87,7 @@ func TestEnsure_DeniedTriesSlowDown(t *testing.T) {
 		}
 		check.Equal(w, w.streams(), "", "there are %s without the roster")
 		c.saw(w.T, "2.5s faulted permission")
-		check.Equal(w, c.Stats().Faults["permission"], 1, "%d faults")
+		check.Equal(w, c.Stats().Faults[leader.ErrPermission], 1, "%d faults")
 	})
 }
 

@@ -178,7 +178,7 @@ func TestEnsure_ReportsDifferenceOnce(t *testing.T) {
 				told[1] != prefix+"has TTL 1h0m0s, not none; it is used as it is" {
 				w.Errorf("%s: %q", c.Election(), told)
 			}
-			n := c.Stats().Faults["bucket_differs"]
+			n := c.Stats().Faults[leader.ErrBucketDiffers]
 			check.That(w, n == 2, "%s: counted %d times", c.Election(), n)
 		}
 	})

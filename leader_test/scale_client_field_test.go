@@ -140,7 +140,7 @@ func (c *scaleCrowd) watch(end <-chan struct{}, least chan<- int) {
 	}
 }
 
-func scaleSum(counts map[string]uint64) (n int) {
+func scaleSum(counts map[error]uint64) (n int) {
 	for _, k := range counts {
 		n += int(k)
 	}

@@ -31,7 +31,7 @@ func TestSeats_Disagreement(t *testing.T) {
 		if len(errs) != 1 || !errors.Is(errs[0], leader.ErrSeatsDiffer) || !strings.Contains(errs[0].Error(), otherSeats+": "+want) {
 			t.Errorf("%v: %v", one, errs)
 		}
-		n := b.Stats().Faults["seats_differ"]
+		n := b.Stats().Faults[leader.ErrSeatsDiffer]
 		check.That(t, n == 1, "%v: %d faults counted", one, n)
 	}
 	k := newKit(t)
@@ -50,7 +50,7 @@ func TestSeats_Disagreement(t *testing.T) {
 	k.clock.Advance(16 * time.Second)
 	term, ok := a.Term()
 	check.Must(t, ok && term.Seat() == 2, "a is not on the second seat")
-	check.Equal(t, b.Stats().Faults["seats_differ"], 3, "%d faults of a, x and d")
+	check.Equal(t, b.Stats().Faults[leader.ErrSeatsDiffer], 3, "%d faults of a, x and d")
 
 	k = newKit(t)
 	k.stand("a", leader.Config{})

@@ -222,7 +222,7 @@ func TestSeats_StatsAreTotals(t *testing.T) {
 			t.Fatalf("%+v", s)
 		}
 		n := uint64(0)
-		for _, c := range s.Writes.Counts {
+		for _, c := range s.WriteCounts {
 			n += c
 		}
 		elected := s.Elected

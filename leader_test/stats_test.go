@@ -44,10 +44,10 @@ func TestStats(t *testing.T) {
 		Pending: 1, Elected: 1,
 	}
 	got := c.Stats()
-	want.Writes = got.Writes
-	want.Writes.Sum, want.Writes.Counts = 10*time.Millisecond, make([]uint64, len(got.Writes.Bounds)+1)
-	want.Writes.Counts[3] = 1 // of 10 ms, the bound included
-	if !reflect.DeepEqual(got, want) || got.Writes.Bounds[3] != 10*time.Millisecond || !slices.IsSorted(got.Writes.Bounds) {
+	want.WriteBounds = got.WriteBounds
+	want.WriteSum, want.WriteCounts = 10*time.Millisecond, make([]uint64, len(got.WriteBounds)+1)
+	want.WriteCounts[3] = 1 // of 10 ms, the bound included
+	if !reflect.DeepEqual(got, want) || got.WriteBounds[3] != 10*time.Millisecond || !slices.IsSorted(got.WriteBounds) {
 		t.Fatalf("a leader has\n%+v, not\n%+v", got, want)
 	}
 
@@ -55,7 +55,7 @@ func TestStats(t *testing.T) {
 	link.Cut()
 	clock.Advance(2500 * time.Millisecond)
 	got = c.Stats()
-	if got.Silent != 2500*time.Millisecond || got.Unknown != 1 || !maps.Equal(got.Faults, map[string]uint64{"unreachable": 1}) {
+	if got.Silent != 2500*time.Millisecond || got.Unknown != 1 || !maps.Equal(got.Faults, map[error]uint64{leader.ErrUnreachable: 1}) {
 		t.Errorf("after the first renewal that fails:\n%+v", got)
 	}
 	clock.Advance(time.Second)
@@ -69,15 +69,15 @@ func TestStats(t *testing.T) {
 	if got.Silent != 0 || got.State != leader.StateLeader || got.Token <= want.Token || got.FeedRebuilds > 1 {
 		t.Errorf("when it leads again:\n%+v", got)
 	}
-	once := map[string]uint64{"lease_expired": 1}
+	once := map[error]uint64{leader.ErrLeaseExpired: 1}
 	if got.Pending != 2 || got.Elected != 2 || got.Unelected != 0 || !maps.Equal(got.Fenced, once) || !maps.Equal(got.Deposed, once) {
 		t.Errorf("when it leads again, it has counted\n%+v", got)
 	}
-	for _, counts := range []map[string]uint64{got.Fenced, got.Deposed, got.Faults} { // they are copies
-		counts["other"]++
+	for _, counts := range []map[error]uint64{got.Fenced, got.Deposed, got.Faults} { // they are copies
+		counts[nil]++
 	}
 	again := c.Stats()
-	check.That(t, again.Fenced["other"]+again.Deposed["other"]+again.Faults["other"] == 0,
+	check.That(t, again.Fenced[nil]+again.Deposed[nil]+again.Faults[nil] == 0,
 		"the maps of a snapshot are those of the next: %+v", again)
 	check.That(t, got.Leaderless > toLead+10*time.Second, "nobody led for %v", got.Leaderless)
 

@@ -76,7 +76,15 @@ func init() { // the verbs use one another
 		"counts": func(s *stage, who string, args []string) {
 			stats := reflect.ValueOf(s.cast[who].Stats())
 			for _, name := range args {
-				s.note(who, "has %s %v", name, stats.FieldByName(name))
+				value := stats.FieldByName(name).Interface()
+				if counts, ok := value.(map[error]uint64); ok {
+					named := make(map[string]uint64)
+					for err, n := range counts {
+						named[causeName(err)] += n
+					}
+					value = named
+				}
+				s.note(who, "has %s %v", name, value)
 			}
 		},
 		"drained": func(s *stage, who string, _ []string) { s.note(who, "Drained %v", s.cast[who].drained()) },

@@ -99,7 +99,7 @@ func (c *crowd) stats() (fenced, faults, congested uint64) {
 		for _, n := range s.Faults {
 			faults += n
 		}
-		congested += s.Faults["congested"]
+		congested += s.Faults[leader.ErrCongested]
 	}
 	return fenced, faults, congested
 }

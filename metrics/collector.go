@@ -39,8 +39,8 @@
 // exports its two metrics once, without a label, as the greatest value of its candidates. Aggregate them
 // over collectors and processes with max. The sum would count a connection more than once.
 //
-// A cause or kind is a key of Fenced, Deposed or Faults in [leader.Stats], as in
-// lease_expired for leader.ErrLeaseExpired. Series with a cause or kind appear when they
+// A cause or kind is the name of a key of Fenced, Deposed or Faults in [leader.Stats], as in
+// lease_expired for leader.ErrLeaseExpired, or other for nil. Series with a cause or kind appear when they
 // are first counted.
 //
 // A candidate has 33 series, one more once it knows its lease, another while it holds the
@@ -93,10 +93,10 @@ func keyOf(c *leader.Candidate) key { return key{c.Stats().Bucket, c.Election()}
 // Add adds a candidate. Its metrics are collected until it is removed, also after its end.
 // It takes the place of a candidate of the same election that has ended. While a collected
 // candidate of the same election runs, Add returns an error that names the election. Add
-// also returns an error if candidate is nil.
+// also returns an error if there is no candidate, because it is nil.
 func (c *Collector) Add(candidate *leader.Candidate) error {
 	if candidate == nil {
-		return errors.New("metrics: the candidate is nil")
+		return errors.New("metrics: there is no candidate")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -35,8 +35,8 @@ func TestDeployFiles_MetricsExist(t *testing.T) {
 	}
 	maps.Copy(labels, commandMetrics(t))
 	values := map[string][]string{
-		"cause": append(errorNames(t), "none"),
-		"kind":  append(errorNames(t), "other"),
+		"cause": append(slices.Collect(maps.Values(errorNames)), "other", "none"),
+		"kind":  append(slices.Collect(maps.Values(errorNames)), "other"),
 	}
 	for _, s := range states {
 		values["state"] = append(values["state"], s.String())

@@ -4,6 +4,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,24 +13,36 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 )
 
-// errorNames returns the values that the labels cause and kind can have, as package leader
-// has them in a table.
-func errorNames(t *testing.T) (names []string) {
-	t.Helper()
-	file := check.Got(parser.ParseFile(token.NewFileSet(), "stats.go", read(t, "../leader/stats.go"), 0))(t)
-	ast.Inspect(file, func(n ast.Node) bool {
-		v, ok := n.(*ast.ValueSpec)
-		if !ok || v.Names[0].Name != "errorNames" {
-			return true
-		}
-		for _, row := range v.Values[0].(*ast.CompositeLit).Elts {
-			name := check.Got(strconv.Unquote(row.(*ast.CompositeLit).Elts[1].(*ast.BasicLit).Value))(t)
-			names = append(names, name)
-		}
-		return false
-	})
-	check.Must(t, len(names) >= 20, "only %d names were found: %v", len(names), names)
-	return names
+// The name of each error that package leader counts is that of its variable without Err, in snake case.
+func TestErrorNames_AreThoseOfTheVariables(t *testing.T) {
+	table := func(path, name string) (rows []ast.Expr) {
+		file := check.Got(parser.ParseFile(token.NewFileSet(), path, read(t, path), 0))(t)
+		ast.Inspect(file, func(n ast.Node) bool {
+			if v, ok := n.(*ast.ValueSpec); ok && v.Names[0].Name == name {
+				rows = v.Values[0].(*ast.CompositeLit).Elts
+			}
+			return rows == nil
+		})
+		return rows
+	}
+	var counted []string
+	for _, row := range table("../leader/stats.go", "counted") {
+		counted = append(counted, row.(*ast.Ident).Name)
+	}
+	check.Must(t, len(counted) >= 20, "only %d errors are counted: %v", len(counted), counted)
+	hump := regexp.MustCompile(`([a-z])([A-Z])`)
+	var named []string
+	for _, row := range table("scrape.go", "errorNames") {
+		pair := row.(*ast.KeyValueExpr)
+		variable := pair.Key.(*ast.SelectorExpr).Sel.Name
+		name := check.Got(strconv.Unquote(pair.Value.(*ast.BasicLit).Value))(t)
+		want := strings.ToLower(hump.ReplaceAllString(variable[len("Err"):], "${1}_${2}"))
+		check.Equal(t, name, want, variable+" is called %q, not %q")
+		named = append(named, variable)
+	}
+	slices.Sort(counted)
+	slices.Sort(named)
+	check.Deep(t, named, counted)
 }
 
 // An ID of the greatest length is a label as it is. Of a longer one the end is cut, without a half of a rune.

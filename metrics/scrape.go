@@ -55,6 +55,47 @@ func byState(name string) map[leader.State]*dto.LabelPair {
 	return labels
 }
 
+// errorNames are the values of the labels cause and kind. They stay when the text of an error changes.
+var errorNames = map[error]string{
+	leader.ErrRegressed:          "regressed",
+	leader.ErrFenced:             "fenced",
+	leader.ErrGuardTaken:         "guard_taken",
+	leader.ErrGuardDeleted:       "guard_deleted",
+	leader.ErrNotReleased:        "not_released",
+	leader.ErrNoFeed:             "no_feed",
+	leader.ErrCongested:          "congested",
+	leader.ErrNoBucket:           "no_bucket",
+	leader.ErrNoRoster:           "no_roster",
+	leader.ErrIncompatibleBucket: "incompatible_bucket",
+	leader.ErrTokensExhausted:    "tokens_exhausted",
+	leader.ErrForeignRecord:      "foreign_record",
+	leader.ErrValueTooLarge:      "value_too_large",
+	leader.ErrPermission:         "permission",
+	leader.ErrConnectionClosed:   "connection_closed",
+	leader.ErrNoMajority:         "no_majority",
+	leader.ErrUnreachable:        "unreachable",
+	leader.ErrSeatsDiffer:        "seats_differ",
+	leader.ErrBucketDiffers:      "bucket_differs",
+	leader.ErrResigned:           "resigned",
+	leader.ErrStopped:            "stopped",
+	leader.ErrLeaseExpired:       "lease_expired",
+	leader.ErrPreempted:          "preempted",
+	leader.ErrDeleted:            "deleted",
+}
+
+// named returns counts by the names of their errors. All without a name are one, other.
+func named(counts map[error]uint64) map[string]uint64 {
+	sums := make(map[string]uint64, len(counts))
+	for err, n := range counts {
+		name, ok := errorNames[err]
+		if !ok {
+			name = "other"
+		}
+		sums[name] += n
+	}
+	return sums
+}
+
 // send sends all metrics.
 func (to scrape) send(s leader.Stats) {
 	own := []*dto.LabelPair{to.bucket, to.election}
@@ -72,19 +113,19 @@ func (to scrape) send(s leader.Stats) {
 	if s.SinceRenewal > 0 || s.State != leader.StateCandidate && s.State != leader.StateEnded {
 		to.gauge(renewalAgeDesc, s.SinceRenewal.Seconds(), own)
 	}
-	to.ch <- &histogram{s.Writes.Bounds, s.Writes.Counts, s.Writes.Sum, own}
+	to.ch <- &histogram{s.WriteBounds, s.WriteCounts, s.WriteSum, own}
 	to.transition(noCause, leader.StatePending, s.Pending)
 	to.transition(noCause, leader.StateLeader, s.Elected)
 	to.transition(noCause, leader.StateCandidate, s.Unelected)
-	for cause, n := range s.Fenced {
+	for cause, n := range named(s.Fenced) {
 		to.transition(to.causes.pair("cause", cause), leader.StateFenced, n)
 	}
-	for cause, n := range s.Deposed {
+	for cause, n := range named(s.Deposed) {
 		to.transition(to.causes.pair("cause", cause), leader.StateCandidate, n)
 	}
 	to.counter(writesRefusedDesc, float64(s.Refused), own)
 	to.counter(writesUnknownDesc, float64(s.Unknown), own)
-	for kind, n := range s.Faults {
+	for kind, n := range named(s.Faults) {
 		to.counter(faultsDesc, float64(n), []*dto.LabelPair{to.bucket, to.election, to.kinds.pair("kind", kind)})
 	}
 	to.counter(feedRebuildsDesc, float64(s.FeedRebuilds), own)

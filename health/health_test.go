@@ -16,6 +16,7 @@ import (
 	"github.com/natsleader/natsleader/internal/golden"
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // kit is a fake clock, a store, and what handlers have answered. At the end of the test the answers must
@@ -25,11 +26,12 @@ type kit struct {
 	clock *leadertest.Clock
 	store *leadertest.Store
 	said  *strings.Builder
+	seats int // of the election
 }
 
 func newKit(t *testing.T) kit {
 	clock := leadertest.NewClock()
-	k := kit{t, clock, leadertest.NewStore(clock), new(strings.Builder)}
+	k := kit{t, clock, leadertest.NewStore(clock), new(strings.Builder), 1}
 	t.Cleanup(func() {
 		if k.said.Len() > 0 {
 			golden.Check(t, k.said.String())
@@ -48,7 +50,7 @@ func (k kit) standOn(name, id string, cfg leader.Config) *leader.Candidate {
 	k.Helper()
 	cfg.ID = id
 	link := k.store.Link(name)
-	c := check.Got(leader.Campaign(k.Context(), link, "billing", cfg))(k)
+	c := check.Got(leader.Campaign(k.Context(), seats.Of(link, k.seats), "billing", cfg))(k)
 	k.Cleanup(func() {
 		link.Close()
 		<-c.Done()
@@ -312,8 +314,9 @@ func TestHandlers_OnlyGETAndHEAD(t *testing.T) {
 // Leader answers 200 for the leader of each seat.
 func TestLeader_200ForEachSeat(t *testing.T) {
 	k := newKit(t)
+	k.seats = 2
 	for _, id := range []string{"a", "b", "c"} {
-		c := k.stand(id, leader.Config{Seats: 2})
+		c := k.stand(id, leader.Config{})
 		k.get(health.Leader(c), health.Live(c), health.Connected(c))
 	}
 }

@@ -36,13 +36,13 @@ func TestLive_200InAnOutage(t *testing.T) {
 // Live answers 200 after Stop, and 503 with the reason after an end with an error.
 func TestLive_AfterTheEnd(t *testing.T) {
 	k := newKit(t)
-	for _, seats := range []int{0, 3} {
-		a := k.stand("a", leader.Config{Seats: seats})
+	for _, k.seats = range []int{0, 3} {
+		a := k.stand("a", leader.Config{})
 		check.OK(t, a.Stop(t.Context()))
 		k.get(health.Live(a))
 	}
-	for _, seats := range []int{0, 3} {
-		b := k.stand("b", leader.Config{Seats: seats})
+	for _, k.seats = range []int{0, 3} {
+		b := k.stand("b", leader.Config{})
 		k.store.Link("b").Close()
 		<-b.Done()
 		k.get(health.Live(b))

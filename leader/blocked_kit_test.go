@@ -14,6 +14,7 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // The durations of a candidate on a plainStore.
@@ -132,7 +133,7 @@ func lead(t *testing.T, store *ledger, cfg leader.Config) *bench {
 	t.Helper()
 	b := &bench{T: t, store: store, zero: time.Now()}
 	cfg.ID = "a"
-	c := check.Got(leader.Campaign(t.Context(), store, "e", cfg))(t)
+	c := check.Got(leader.Campaign(t.Context(), seats.Of(store, store.seats), "e", cfg))(t)
 	b.Candidate = c
 	go func() {
 		for e := range c.Events(t.Context()) {

@@ -58,8 +58,7 @@ type Candidate struct {
 // ctx ends or [Candidate.Stop] is called. The end of ctx is a graceful stop, which
 // [Config].StopTimeout bounds: the term ends, work is drained, the key is released. The name
 // of the election follows the rules of KV keys. It has at most 512 bytes, including the
-// suffix of the last seat with Seats, and is not the key of a seat (see [SeatKey]) of another
-// election.
+// suffix of the last seat of package seats, and is not the key of a seat of another election.
 //
 // Campaign fails only for settings that cannot work, with [ErrInvalidConfig],
 // [ErrValueTooLarge] or [ErrIncompatibleBucket]. A store that cannot be reached, a bucket
@@ -102,16 +101,17 @@ func prepare(store Store, election string, cfg *Config) (b backend.Store, p mach
 	if err = checkGuards(cfg.Guards); err != nil {
 		return nil, p, err
 	}
-	if err = checkSeats(*cfg); err != nil {
+	_, marks := unmarked(store)
+	if err = checkSeats(marks, len(cfg.Guards)); err != nil {
 		return nil, p, err
 	}
-	if err = checkElection(election, cfg.Seats); err != nil {
+	if err = checkElection(election, marks.Seats); err != nil {
 		return nil, p, err
 	}
 	if b, err = backendOf(store); err != nil {
 		return nil, p, err
 	}
-	if err = admits(b, want, cfg.KVElect); err != nil {
+	if err = admits(b, want, marks.KVElect); err != nil {
 		return nil, p, err
 	}
 	if cfg.Clock == nil {
@@ -121,14 +121,14 @@ func prepare(store Store, election string, cfg *Config) (b backend.Store, p mach
 		cfg.ID = defaultID()
 	}
 	p = machine.Params{
-		ID: cfg.ID, Session: crand.Text(), Want: want, MinToken: cfg.MinToken, Guarded: len(cfg.Guards) > 0, KVElect: cfg.KVElect,
+		ID: cfg.ID, Session: crand.Text(), Want: want, MinToken: cfg.MinToken, Guarded: len(cfg.Guards) > 0, KVElect: marks.KVElect,
 	}
 	if cfg.Succession != nil {
 		q, waits := cfg.Succession.queue()
 		p.Order = machine.Order{Orders: waits, Listed: true, Priority: q.Priority}
 	}
-	if cfg.Seats > 1 {
-		p.Seats = cfg.Seats
+	if marks.Seats > 1 {
+		p.Seats = marks.Seats
 	}
 	return b, p, nil
 }
@@ -464,7 +464,7 @@ func startOnSeats(ctx context.Context, store backend.Store, election string, cfg
 	owner.permit = b
 	cfg.Clock, cfg.Logger = owner.clock, nil // the seats log through the owner's
 	for n := 1; n <= p.Seats; n++ {
-		c := newCandidate(store, SeatKey(election, n), cfg, p)
+		c := newCandidate(store, wire.SeatKey(election, n), cfg, p)
 		c.permit, c.loops = b, owner.loops
 		c.log, c.logs = owner.log.With(slog.Int("seat", n)), owner.logs
 		a := newActor(ctx, c, cfg, p)

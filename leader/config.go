@@ -80,29 +80,10 @@ type Config struct {
 	// before it. It should be several round trips. Default: 250 ms, or a quarter of RenewInterval
 	// if that is shorter.
 	TurnTimeout time.Duration
-	// Seats is the number of leaders that the election has at once, at most 1000; 0 and 1:
-	// one. All candidates of an election should set the same number; a candidate that finds
-	// another number reports [ErrSeatsDiffer], and [Acquire] returns it. Seats cannot be
-	// combined with Guards, which protect the writes of one leader. See docs/succession.md in
-	// the repository.
-	Seats int
 	// RefuseRequests makes a leader refuse to hand over when [StepDown] or a
 	// candidate in a [Queue] with Preempt asks it to. Each request of StepDown to the
 	// leader's session is logged, refused or not, with the name that the requester gave.
 	RefuseRequests bool
-	// KVElect lets the candidate share its key with processes that still run
-	// nats-kv-leader-elect, or choria's election. There is one leader among all of them
-	// while a fleet moves over, one process at a time. All candidates of the election must
-	// set KVElect until the last of those processes is gone. It can then be dropped, one
-	// candidate at a time.
-	//
-	// KVElect needs the bucket of those processes, which has a TTL. LeaseDuration must be at
-	// most three quarters of that TTL. RenewDeadline must be at most half of it, because
-	// after a delete of the key one of those processes may lead three quarters of a TTL
-	// after the tick at which it tried; the remaining quarter is for its requests. Half of
-	// the TTL is the default of RenewDeadline if it is less than 80% of the lease. KVElect
-	// cannot be combined with Seats. docs/kvelect.md in the repository has the rest.
-	KVElect bool
 	// ForceReconnect lets the candidate move the connection of its bucket to another server, by
 	// nats.Conn.ForceReconnect, when no sign of a majority of the servers has come for a third of
 	// the lease although the connection is up. That is so at a server that has lost its routes: it
@@ -206,10 +187,10 @@ func checkElection(name string, seats int) error {
 	if err := checkKey(name); err != nil {
 		return err
 	}
-	if n := seatOf(name); n > 1 {
-		return fmt.Errorf("%w: election %q has the name of seat %d of election %q", ErrInvalidConfig, name, n, name[:strings.LastIndex(name, seatInfix)])
+	if of, n := wire.SeatOf(name); n > 1 {
+		return fmt.Errorf("%w: election %q has the name of seat %d of election %q", ErrInvalidConfig, name, n, of)
 	}
-	if suffix := SeatKey(name, seats)[len(name):]; len(name)+len(suffix) > maxElection {
+	if suffix := wire.SeatKey(name, seats)[len(name):]; len(name)+len(suffix) > maxElection {
 		return fmt.Errorf("%w: election of %d bytes is more than %d, which leave room for %s of the last seat", ErrInvalidConfig, len(name), maxElection-len(suffix), suffix)
 	}
 	return nil
@@ -232,16 +213,15 @@ func checkID(what, id string) error {
 
 const maxSeats = 1000
 
-func checkSeats(cfg Config) error {
+// checkSeats rejects a number of seats that cannot be, and what several seats exclude.
+func checkSeats(is backend.Marked, guards int) error {
 	switch {
-	case cfg.Seats < 0:
-		return fmt.Errorf("%w: Seats %d is negative", ErrInvalidConfig, cfg.Seats)
-	case cfg.Seats > maxSeats:
-		return fmt.Errorf("%w: Seats %d is more than %d", ErrInvalidConfig, cfg.Seats, maxSeats)
-	case cfg.Seats > 1 && len(cfg.Guards) > 0:
-		return fmt.Errorf("%w: Seats %d is more than 1 with Guards, which protect what one leader writes", ErrInvalidConfig, cfg.Seats)
-	case cfg.Seats > 1 && cfg.KVElect:
-		return fmt.Errorf("%w: Seats %d is more than 1 with KVElect, beside processes that know one leader", ErrInvalidConfig, cfg.Seats)
+	case is.Seats < 0 || is.Seats > maxSeats:
+		return fmt.Errorf("%w: the %d seats of seats.Of are not from 1 to %d", ErrInvalidConfig, is.Seats, maxSeats)
+	case is.Seats > 1 && guards > 0:
+		return fmt.Errorf("%w: the %d seats of seats.Of are more than 1 with Guards, which protect what one leader writes: leave out one of the two", ErrInvalidConfig, is.Seats)
+	case is.Seats > 1 && is.KVElect:
+		return fmt.Errorf("%w: the %d seats of seats.Of are more than 1 with kvelect.Beside, for processes that know one leader: leave out one of the two", ErrInvalidConfig, is.Seats)
 	}
 	return nil
 }

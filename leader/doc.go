@@ -47,8 +47,8 @@
 //
 // [EnsureBucket], [CreateBucket] and [OpenBucket] are for buckets. [Acquire] and [TryAcquire]
 // are locks. [Observe] and [Lookup] find the leader. [StepDown] asks it to hand
-// over. [Config].Succession gives an order, [Config].Seats several leaders,
-// [Config].KVElect a key that is shared with nats-kv-leader-elect. Package leadertest tests all
+// over. [Config].Succession gives an order, package seats several leaders,
+// package kvelect a key that is shared with nats-kv-leader-elect. Package leadertest tests all
 // of it on a fake clock.
 //
 // These pages are in the folder docs of the repository

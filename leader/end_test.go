@@ -92,11 +92,12 @@ func TestEnd_LeavesNothing(t *testing.T) {
 			l.tellAll(backend.FeedEvent{Err: leader.ErrConnectionClosed})
 		},
 	} {
-		for _, cfg := range []leader.Config{{Succession: leader.Listed{}}, {Seats: 3}} {
+		for seats, cfg := range map[int]leader.Config{1: {Succession: leader.Listed{}}, 3: {}} {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					ctx := &hookedContext{Context: t.Context()}
 					l := newLedger(nil)
+					l.seats = seats
 					clock := newLedgerClock(l)
 					l.window = backend.NewWindow(1, 1)
 					for range backend.Phases - 1 {
@@ -111,7 +112,7 @@ func TestEnd_LeavesNothing(t *testing.T) {
 					time.Sleep(3 * time.Second) // it has another feed
 					l.tell(backend.FeedEvent{Err: leader.ErrConnectionClosed})
 					open, asked := l.count(l.open, "feed"), l.count(l.asked, "Watch")
-					if open != max(1, cfg.Seats) || asked != open+1 || !c.IsLeader() {
+					if open != seats || asked != open+1 || !c.IsLeader() {
 						t.Errorf("%d feeds are open, %d were opened; it leads: %v", open, asked, c.IsLeader())
 					}
 					end(t, l, c)

@@ -184,7 +184,7 @@ type Holder struct {
 	// Revision is the revision of the record that was seen.
 	Revision uint64
 	// Seat is the number of the seat that is held, or free: 1 for the election's own key, n
-	// for the key that [SeatKey] names.
+	// for the key that seats.Key names.
 	Seat int
 }
 

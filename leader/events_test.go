@@ -17,6 +17,7 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // stage is a store in memory with candidates that end with the test.
@@ -24,18 +25,19 @@ type stage struct {
 	*testing.T
 	clock *leadertest.Clock
 	store *leadertest.Store
+	seats int // of the elections of the candidates that it starts
 }
 
 func newStage(t *testing.T, opts ...leadertest.Option) *stage {
 	clock := leadertest.NewClock()
-	return &stage{t, clock, leadertest.NewStore(clock, opts...)}
+	return &stage{T: t, clock: clock, store: leadertest.NewStore(clock, opts...)}
 }
 
 // stand starts a candidate on the link of its ID, which ends with the test.
 func (s *stage) stand(id string, cfg leader.Config) *leader.Candidate {
 	s.Helper()
 	cfg.ID = id
-	c := check.Got(leader.Campaign(context.Background(), s.store.Link(id), "jobs", cfg))(s)
+	c := check.Got(leader.Campaign(context.Background(), seats.Of(s.store.Link(id), s.seats), "jobs", cfg))(s)
 	s.Cleanup(func() {
 		s.store.Link(id).Close()
 		<-c.Done()
@@ -208,7 +210,8 @@ func (l *lines) String() string {
 func TestState_Ended(t *testing.T) {
 	for _, seats := range []int{0, 2} {
 		s := newStage(t)
-		c := s.stand("a", leader.Config{Seats: seats})
+		s.seats = seats
+		c := s.stand("a", leader.Config{})
 		if s.clock.Settle(); c.State() != leader.StateLeader {
 			t.Errorf("%d seats: %v", seats, c.State())
 		}
@@ -222,9 +225,9 @@ func TestState_Ended(t *testing.T) {
 // A reader that begins late gets the newest of the events so far, in whole terms, and goes on from
 // there. It takes nothing from a reader that has been there from the beginning.
 func TestEvents_EachReaderGetsAll(t *testing.T) {
-	for _, seats := range []int{0, 2} {
+	for _, several := range []int{0, 2} {
 		synctest.Test(t, func(t *testing.T) {
-			c, err := leader.Campaign(t.Context(), leadertest.NewStore(nil), "e", leader.Config{Seats: seats})
+			c, err := leader.Campaign(t.Context(), seats.Of(leadertest.NewStore(nil), several), "e", leader.Config{})
 			check.OK(t, err)
 			type read struct{ elected, deposed []uint64 }
 			var early, late, after read
@@ -255,14 +258,14 @@ func TestEvents_EachReaderGetsAll(t *testing.T) {
 			synctest.Wait()
 			got := early.elected
 			check.That(t, len(got) == terms+1 && slices.Equal(got, early.deposed),
-				"%d seats: the first reader got %+v", seats, early)
+				"%d seats: the first reader got %+v", several, early)
 			// It began with the term that went on then, and with those of the past that the 32 newest events hold.
 			if got := late.elected; len(got) < terms/2+9 || !slices.Equal(got, late.deposed) || !slices.Equal(got, early.elected[terms+1-len(got):]) {
-				t.Errorf("%d seats: a later reader got %+v of %+v", seats, late, early)
+				t.Errorf("%d seats: a later reader got %+v of %+v", several, late, early)
 			}
 			loop(&after)
 			if got := after.elected; len(got) < 9 || len(got) > 10 || !slices.Equal(got, after.deposed) || !slices.Equal(got, early.elected[terms+1-len(got):]) {
-				t.Errorf("%d seats: after the end a reader got %+v of %+v", seats, after, early)
+				t.Errorf("%d seats: after the end a reader got %+v of %+v", several, after, early)
 			}
 		})
 	}
@@ -271,9 +274,9 @@ func TestEvents_EachReaderGetsAll(t *testing.T) {
 // A candidate with readers that have stopped reading ends at once. When Done is closed, their channels are,
 // too, and they can read on.
 func TestEvents_EndWithoutReaders(t *testing.T) {
-	for _, seats := range []int{0, 2} {
+	for _, several := range []int{0, 2} {
 		synctest.Test(t, func(t *testing.T) {
-			c, err := leader.Campaign(t.Context(), leadertest.NewStore(nil), "e", leader.Config{Seats: seats})
+			c, err := leader.Campaign(t.Context(), seats.Of(leadertest.NewStore(nil), several), "e", leader.Config{})
 			check.OK(t, err)
 			const terms = 20 // more than the channel has room for
 			stopped, unread := c.Events(context.Background()), c.Events(context.Background())
@@ -295,10 +298,10 @@ func TestEvents_EndWithoutReaders(t *testing.T) {
 				for ; len(events) > 0; n++ {
 					last = <-events
 				}
-				check.That(t, check.Now(events), "%d seats: the channel is open", seats)
+				check.That(t, check.Now(events), "%d seats: the channel is open", several)
 				d, ok := last.(leader.Deposed)
 				check.That(t, ok && errors.Is(d.Cause, leader.ErrStopped) && n >= 30 && n <= 32,
-					"%d seats: %d events are left, and the last is %v", seats, n, last)
+					"%d seats: %d events are left, and the last is %v", several, n, last)
 			}
 		})
 	}

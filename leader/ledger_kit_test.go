@@ -12,11 +12,13 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // ledger is a store in the time of a bubble that keeps account: of the requests, their contexts, and
 // what they have opened.
 type ledger struct {
+	seats int // of the election of its candidate
 	*plainStore
 	window *backend.Window // may be nil
 
@@ -355,7 +357,7 @@ func (h *hookedContext) AfterFunc(f func()) (stop func() bool) {
 func (l *ledger) stand(ctx context.Context, t *testing.T, cfg leader.Config) *leader.Candidate {
 	t.Helper()
 	cfg.ID = "a"
-	c := check.Got(leader.Campaign(ctx, l, "e", cfg))(t)
+	c := check.Got(leader.Campaign(ctx, seats.Of(l, l.seats), "e", cfg))(t)
 	t.Cleanup(func() {
 		_ = c.Stop(check.Ended())
 		select {

@@ -104,7 +104,7 @@ func lockError(call, election string, err error) error {
 // acknowledged writes between two tries, let all candidates of the election stop for one lease
 // first.
 func TryAcquire(ctx context.Context, store Store, election string, cfg Config) (*Lock, error) {
-	if err := cfg.checkTry(); err != nil {
+	if err := cfg.checkTry(store); err != nil {
 		return nil, err
 	}
 	ctx, cancel := deadline.Limit(ctx)
@@ -114,11 +114,12 @@ func TryAcquire(ctx context.Context, store Store, election string, cfg Config) (
 }
 
 // checkTry returns an error for settings with which a candidate waits.
-func (c *Config) checkTry() error {
+func (c *Config) checkTry(store Store) error {
+	_, marks := unmarked(store)
 	for _, s := range []struct {
 		name string
 		set  bool
-	}{{"Succession", c.Succession != nil}, {"PendingPeriod", c.PendingPeriod > 0}, {"KVElect", c.KVElect}} {
+	}{{"Succession", c.Succession != nil}, {"PendingPeriod", c.PendingPeriod > 0}, {"kvelect.Beside", marks.KVElect}} {
 		if s.set {
 			return fmt.Errorf("%w: %s is for candidates that wait, and TryAcquire does not: leave it out, or use Acquire", ErrInvalidConfig, s.name)
 		}
@@ -153,7 +154,7 @@ func newAcquisition(ctx context.Context, store Store, election string, cfg Confi
 	if try {
 		cfg.sightings = sightingsOf(b, cfg.Clock)
 	}
-	a := &acquisition{session: p.Session, owner: ownerOf(name, b), try: try, seats: max(cfg.Seats, 1), held: make(map[int]Holder)}
+	a := &acquisition{session: p.Session, owner: ownerOf(name, b), try: try, seats: max(p.Seats, 1), held: make(map[int]Holder)}
 	a.check = seatCheck{store: b, clock: cfg.Clock, election: election, id: p.ID, seats: a.seats, try: try, seen: cfg.sightings}
 	if err = a.check.compare(ctx, false); err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
 	"github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // seatCheck compares the number of seats of a lock with that of the holders. Locks with
@@ -39,7 +40,7 @@ const checkLimit = 2 * time.Second
 func (c *seatCheck) compare(ctx context.Context, all bool) error {
 	last := c.seats
 	for n := 1; n <= last; n++ {
-		key := SeatKey(c.election, n)
+		key := wire.SeatKey(c.election, n)
 		s, err := c.read(ctx, key)
 		if err != nil {
 			return nil //nolint:nilerr // see checkLimit

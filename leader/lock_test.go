@@ -10,6 +10,7 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // After each way in which a lock, or the wait for one, ends, the process may ask for the lock
@@ -21,12 +22,12 @@ func TestAcquire_AgainAfterEachEnd(t *testing.T) {
 		store      *leadertest.Store
 		own, other *leadertest.Link
 	}
-	acquire := func(p process, l *leadertest.Link, cfg leader.Config) *leader.Lock {
+	acquire := func(p process, l leader.Store, cfg leader.Config) *leader.Lock {
 		p.Helper()
 		lock := check.Got(leader.Acquire(p.Context(), l, "e", cfg))(p)
 		return lock
 	}
-	fails := func(p process, try bool, cfg leader.Config, want error) {
+	failsOn := func(p process, store leader.Store, try bool, cfg leader.Config, want error) {
 		p.Helper()
 		ctx, cancel := context.WithTimeout(p.Context(), lease)
 		defer cancel()
@@ -34,9 +35,13 @@ func TestAcquire_AgainAfterEachEnd(t *testing.T) {
 		if try {
 			call = leader.TryAcquire
 		}
-		_, err := call(ctx, p.own, "e", cfg)
+		_, err := call(ctx, store, "e", cfg)
 		check.That(p, errors.Is(err, want) || want == nil && errors.As(err, new(*leader.HeldError)),
 			"returned %v, want %v", err, want)
+	}
+	fails := func(p process, try bool, cfg leader.Config, want error) {
+		p.Helper()
+		failsOn(p, p.own, try, cfg, want)
 	}
 	unlock := func(p process, lock *leader.Lock) {
 		p.Helper()
@@ -71,7 +76,7 @@ func TestAcquire_AgainAfterEachEnd(t *testing.T) {
 		},
 		"another number of seats": func(p process) {
 			lock := acquire(p, p.other, leader.Config{})
-			fails(p, false, leader.Config{Seats: 2}, leader.ErrSeatsDiffer)
+			failsOn(p, seats.Of(p.own, 2), false, leader.Config{}, leader.ErrSeatsDiffer)
 			unlock(p, lock)
 		},
 		"another number of seats, later": func(p process) {
@@ -84,7 +89,7 @@ func TestAcquire_AgainAfterEachEnd(t *testing.T) {
 			synctest.Wait()
 			p.own.Cut()
 			unlock(p, first)
-			lock := acquire(p, p.other, leader.Config{Seats: 2})
+			lock := acquire(p, seats.Of(p.other, 2), leader.Config{})
 			p.own.Restore()
 			check.Is(p, <-waits, leader.ErrSeatsDiffer)
 			unlock(p, lock)
@@ -104,7 +109,7 @@ func TestAcquire_AgainAfterEachEnd(t *testing.T) {
 			fails(p, true, leader.Config{}, leader.ErrUnreachable)
 			p.own.Restore()
 		},
-		"invalid settings": func(p process) { fails(p, false, leader.Config{Seats: -1}, leader.ErrInvalidConfig) },
+		"invalid settings": func(p process) { failsOn(p, seats.Of(p.own, -1), false, leader.Config{}, leader.ErrInvalidConfig) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -217,8 +217,9 @@ func TestReady_Ended(t *testing.T) {
 			leader.ErrConnectionClosed: func(w waiting, _ *leader.Candidate) { w.store.Link("a").Close() },
 		} {
 			inWaiting(t, func(w waiting) {
+				w.seats = seats
 				w.store.Link("a").Cut()
-				a := w.stand("a", leader.Config{Seats: seats})
+				a := w.stand("a", leader.Config{})
 				time.Sleep(time.Minute)
 				result := make(chan error, 1)
 				go func() { result <- a.Ready(context.Background()) }()
@@ -238,11 +239,12 @@ func TestReady_Ended(t *testing.T) {
 // is free.
 func TestReady_Seats(t *testing.T) {
 	inWaiting(t, func(w waiting) {
-		a := w.stand("a", leader.Config{Seats: 2})
+		w.seats = 2
+		a := w.stand("a", leader.Config{})
 		w.ready(a, nil, 0)
-		b := w.stand("b", leader.Config{Seats: 2, PendingPeriod: time.Minute})
+		b := w.stand("b", leader.Config{PendingPeriod: time.Minute})
 		w.ready(b, nil, time.Minute)
-		c := w.stand("c", leader.Config{Seats: 2})
+		c := w.stand("c", leader.Config{})
 		w.ready(c, nil, 0)
 		if !a.IsLeader() || !b.IsLeader() || c.IsLeader() {
 			w.Errorf("a leads: %v, b leads: %v, c leads: %v", a.IsLeader(), b.IsLeader(), c.IsLeader())
@@ -272,7 +274,9 @@ func ping(t *testing.T, c *leader.Candidate, want error, d time.Duration) {
 func TestPing_AnsweredAtOnce(t *testing.T) {
 	for _, seats := range []int{0, 3} {
 		synctest.Test(t, func(t *testing.T) {
-			b := lead(t, newLedger(nil), leader.Config{Seats: seats})
+			l := newLedger(nil)
+			l.seats = seats
+			b := lead(t, l, leader.Config{})
 			ping(t, b.Candidate, nil, 0)
 			b.store.mute()
 			b.at(6 * time.Hour)
@@ -314,7 +318,9 @@ func TestPing_CallHangs(t *testing.T) {
 // One of several seats does not answer for the others.
 func TestPing_OneSeatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := lead(t, newLedger(nil), leader.Config{Seats: 3})
+		l := newLedger(nil)
+		l.seats = 3
+		b := lead(t, l, leader.Config{})
 		unblock := b.store.block("Get")
 		b.at(5 * time.Minute) // the seats that it does not lead on read their keys again
 		ping(t, b.Candidate, context.DeadlineExceeded, time.Second)

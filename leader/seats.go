@@ -4,36 +4,18 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/wire"
 )
-
-// SeatKey returns the key of a seat of an election with several leaders. For seat 1, and
-// anything less, that is the election's own key, so that an election with one leader can
-// come to have more. The key of a seat is a name for [Observe], [Lookup] and [StepDown].
-// [Campaign] rejects the key of a seat above 1.
-func SeatKey(election string, n int) string {
-	if n <= 1 {
-		return election
-	}
-	return election + seatInfix + strconv.Itoa(n)
-}
-
-const seatInfix = ".seat."
 
 // seatOf returns the number of the seat that the key belongs to.
 func seatOf(key string) int {
-	if i := strings.LastIndex(key, seatInfix); i >= 0 {
-		if n, err := strconv.Atoi(key[i+len(seatInfix):]); err == nil && SeatKey(key[:i], n) == key {
-			return n
-		}
-	}
-	return 1
+	_, n := wire.SeatOf(key)
+	return n
 }
 
 // seatPermit is the state that the seats of one candidate share. The candidate has a machine
@@ -305,7 +287,7 @@ func seatsOf(r record.Record) int { return max(r.Seats, 1) }
 // disagreement returns the error for a candidate and a record that are set to different
 // numbers of seats.
 func disagreement(id string, seats int, r record.Record) error {
-	return fmt.Errorf("%w: %q is set to %d, %q to %d; give all the same Config.Seats", ErrSeatsDiffer, id, seats, r.ID, seatsOf(r))
+	return fmt.Errorf("%w: %q is set to %d, %q to %d; give all the same number in seats.Of", ErrSeatsDiffer, id, seats, r.ID, seatsOf(r))
 }
 
 // leave records that a seat has ended. The last one ends the candidate.

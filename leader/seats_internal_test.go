@@ -13,21 +13,6 @@ import (
 	"github.com/natsleader/natsleader/internal/record"
 )
 
-// SeatKey names the keys of seats, and a key gives its seat.
-func TestSeatKey_NamesKeysOfSeats(t *testing.T) {
-	for n, want := range map[int]string{-1: "e", 0: "e", 1: "e", 2: "e.seat.2", 17: "e.seat.17"} {
-		got := SeatKey("e", n)
-		check.That(t, got == want, "Seat %d is %q instead of %q", n, got, want)
-	}
-	for key, want := range map[string]int{
-		"e": 1, "e.seat.2": 2, "e.seat.17": 17, "a.seat.3.seat.4": 4,
-		"e.seat.1": 1, "e.seat.0": 1, "e.seat.-2": 1, "e.seat.02": 1, "e.seat.": 1, "e.seat.x": 1, "e.seat": 1, "eseat.2": 1,
-	} {
-		got := seatOf(key)
-		check.That(t, got == want, "%q is seat %d instead of %d", key, got, want)
-	}
-}
-
 // A record contains the number of seats.
 func TestRecord_NumberOfSeats(t *testing.T) {
 	for _, id := range []string{"plain", "not \"plain\""} {
@@ -151,7 +136,7 @@ func (quietFeed) Stop() {}
 func TestSeatPermit_KnowsHolders(t *testing.T) {
 	other := record.Record{Phase: record.PhaseLeading, ID: "b", Session: "other", Counter: 1, Lease: time.Hour, Token: 3, Seats: 2}
 	s := &quietStore{keys: map[string]backend.Entry{"e.seat.2": {Revision: 5, Value: other.Encode(), Created: testEpoch}}}
-	c := check.Got(Campaign(t.Context(), s, "e", Config{ID: "a", Seats: 2}))(t)
+	c := check.Got(Campaign(t.Context(), backend.Marked{Sealed: s, Seats: 2}, "e", Config{ID: "a"}))(t)
 	poll, limit := time.NewTicker(time.Millisecond), time.After(time.Minute)
 	defer poll.Stop()
 	for !c.permit.holds("other") { // it is read soon

@@ -20,7 +20,7 @@ type Stats struct {
 	Bucket string
 	State  State
 	// Seats is the number of leaders that the candidate lets the election have, 1 without
-	// [Config].Seats. Seat is the number of the seat that it leads on now; 0 if none.
+	// package seats. Seat is the number of the seat that it leads on now; 0 if none.
 	Seats, Seat int
 	// Token of the term that is led now; 0 if none.
 	Token uint64

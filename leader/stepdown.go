@@ -50,7 +50,7 @@ type StepDownOptions struct {
 // and with To or Next until there is a next leader.
 //
 // With several seats StepDown asks the leader of one: election is then the result of
-// [SeatKey]. That leader lets others try first on all seats.
+// seats.Key. That leader lets others try first on all seats.
 //
 // A client that may publish on the subject natsleader.ask.<bucket>.<election> can make
 // the leader hand over: see docs/permissions.md in the repository.

@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 
@@ -8,7 +9,8 @@ import (
 )
 
 // Store is a bucket of elections, which only this module implements: a [Bucket] on a NATS
-// server, or a leadertest.Store or leadertest.Link in memory.
+// server, or a leadertest.Store or leadertest.Link in memory. Packages seats and kvelect make one
+// for elections with several leaders and for keys shared with nats-kv-leader-elect.
 //
 // A Store with a method Clock() Clock has a time of its own, which is then the default of
 // [Config].Clock.
@@ -30,8 +32,20 @@ func opened[B any](s backend.Sealed[B]) (b B) {
 	return b
 }
 
+// unmarked returns the store without the marks of packages seats and kvelect, and the marks.
+func unmarked(store Store) (_ Store, marks backend.Marked) {
+	for {
+		m, ok := store.(backend.Marked)
+		if !ok {
+			return store, marks
+		}
+		store, marks.Seats, marks.KVElect = m.Sealed, cmp.Or(marks.Seats, m.Seats), marks.KVElect || m.KVElect
+	}
+}
+
 // backendOf returns the backend of a store that was opened.
 func backendOf(store Store) (backend.Store, error) {
+	store, _ = unmarked(store)
 	b := opened(store)
 	if b == nil {
 		return nil, fmt.Errorf("%w: the store is nil, or %w", ErrInvalidConfig, backend.ErrNotOpened)
@@ -50,6 +64,7 @@ func backendFor(store Store, election string) (backend.Store, error) {
 
 // clockOf returns the clock of the store's time.
 func clockOf(store Store) Clock {
+	store, _ = unmarked(store)
 	if s, ok := store.(interface{ Clock() Clock }); ok {
 		return s.Clock()
 	}

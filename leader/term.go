@@ -138,7 +138,7 @@ func (t *Term) Token() uint64 {
 }
 
 // Seat returns the number of the seat that the term leads: 1 for the election's own key,
-// as in every election with one leader, and n for the key that [SeatKey] names.
+// as in every election with one leader, and n for the key that seats.Key names.
 func (t *Term) Seat() int {
 	if t == nil {
 		return 0

@@ -20,6 +20,7 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/natskv"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // zeros are the zero values of all exported types of packages leader and fence that have
@@ -179,9 +180,9 @@ func TestZeroArguments_AreRefused(t *testing.T) {
 	calls := map[string]func() error{}
 	for name, store := range map[string]leader.Store{"nil": nil, "nil Bucket": (*leader.Bucket)(nil), "zero Bucket": &leader.Bucket{}} {
 		add := func(call string, f func() error) { calls[call+" with "+name] = f }
-		for seats := range 3 {
-			add([]string{"Campaign", "Campaign for a seat", "Campaign for two seats"}[seats], func() error {
-				_, err := leader.Campaign(ctx, store, "e", leader.Config{Seats: seats})
+		for n := range 3 {
+			add([]string{"Campaign", "Campaign for a seat", "Campaign for two seats"}[n], func() error {
+				_, err := leader.Campaign(ctx, seats.Of(store, n), "e", leader.Config{})
 				return err
 			})
 		}

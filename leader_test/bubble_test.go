@@ -19,6 +19,7 @@ import (
 	"github.com/natsleader/natsleader/internal/leaks"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // The durations of most tests: a lease of 6 s and the library's settings for it.
@@ -245,7 +246,21 @@ type client struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
 	stands string // the bucket in which it stands; empty: E
+	mark   mark   // of the stores of its candidates and locks
 }
+
+// mark is what package seats or kvelect says of a store. nil is nothing.
+type mark func(leader.Store) leader.Store
+
+func (m mark) of(store leader.Store) leader.Store {
+	if m == nil {
+		return store
+	}
+	return m(store)
+}
+
+// seated is the mark of elections with n leaders.
+func seated(n int) mark { return func(s leader.Store) leader.Store { return seats.Of(s, n) } }
 
 func (w *world) dial(name string, opts ...nats.Option) *client {
 	w.Helper()
@@ -373,7 +388,7 @@ func (w *world) mute(ctx context.Context, cl *client, election string, cfg leade
 	if cfg.LeaseDuration == 0 {
 		cfg.LeaseDuration = lease
 	}
-	lc := check.Got(leader.Campaign(ctx, cl.bucket(w.T), election, cfg))(w)
+	lc := check.Got(leader.Campaign(ctx, cl.mark.of(cl.bucket(w.T)), election, cfg))(w)
 	return &candidate{Candidate: lc, client: cl, clock: cfg.Clock}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // features are what docs/compatibility.md lists, with the first version that has each, and what the
@@ -34,7 +35,7 @@ var features = []struct {
 	}},
 	{name: "seats", since: "2.10.0", try: func(t *testing.T, js jetstream.JetStream) error {
 		for _, id := range []string{"a", "b"} {
-			tcpElectionOf(t, "seats").stand(tcpBucket(t, js), leader.Config{ID: id, Seats: 2}).Expect(leadertest.Elected())
+			tcpElectionOf(t, "seats").stand(seats.Of(tcpBucket(t, js), 2), leader.Config{ID: id}).Expect(leadertest.Elected())
 		}
 		return nil
 	}},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // ensured returns the bucket E of EnsureBucket, as a process with that client sees it.
@@ -147,7 +148,7 @@ func TestEnsure_ReportsDifferenceOnce(t *testing.T) {
 		cl := w.dial("a")
 		b := cl.ensured(w, leader.BucketConfig{})
 		one := check.Got(leader.Campaign(w.Context(), b, "one", leader.Config{ID: "a", LeaseDuration: lease}))(w)
-		several, err := leader.Campaign(w.Context(), b, "several", leader.Config{ID: "a", Seats: 3, LeaseDuration: lease})
+		several, err := leader.Campaign(w.Context(), seats.Of(b, 3), "several", leader.Config{ID: "a", LeaseDuration: lease})
 		w.ok(err)
 		w.at(time.Minute)
 		cl.cut()

@@ -44,11 +44,12 @@ type kit struct {
 	*testing.T
 	clock *leadertest.Clock
 	store *leadertest.Store
+	mark  mark // of the stores of its candidates
 }
 
 func newKit(t *testing.T, opts ...leadertest.Option) kit {
 	clock := leadertest.NewClock()
-	return kit{t, clock, leadertest.NewStore(clock, opts...)}
+	return kit{t, clock, leadertest.NewStore(clock, opts...), nil}
 }
 
 // stand starts a candidate on the link of its name.
@@ -56,7 +57,7 @@ func (k kit) stand(id string, cfg leader.Config) (*leader.Candidate, *leadertest
 	k.Helper()
 	cfg.ID = id
 	link := k.store.Link(id)
-	c := check.Got(leader.Campaign(k.Context(), link, "e", cfg))(k)
+	c := check.Got(leader.Campaign(k.Context(), k.mark.of(link), "e", cfg))(k)
 	k.Cleanup(func() {
 		link.Close()
 		<-c.Done()

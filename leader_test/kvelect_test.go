@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/kvelect"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -30,7 +31,7 @@ func TestKVElect_Handover(t *testing.T) { story(t) }
 // An old leader that dies is replaced after two TTLs.
 func TestKVElect_DeadOldLeader(t *testing.T) { story(t) }
 
-// Without the setting KVElect, each record of an old process is a fault.
+// Without kvelect.Beside, each record of an old process is a fault.
 func TestKVElect_Unset(t *testing.T) { story(t) }
 
 // A key that is deleted under an old leader is led when the old leader must have noticed.
@@ -44,19 +45,19 @@ func TestKVElect_CutOffIsFenced(t *testing.T) { story(t) }
 // and 8 of docs/faults.md: writes with lost replies, on either side.
 func TestKVElect_LostReplies(t *testing.T) { story(t) }
 
-// The setting KVElect is refused for a bucket in which it cannot work.
+// kvelect.Beside is refused for a bucket in which it cannot work.
 func TestKVElect_UnfitBucket(t *testing.T) {
 	inSealed(t, func(w *world) {
 		b := w.ops.bucket(t)
 		check.Got(b.Info(w.Context()))(w)
-		_, err := leader.Campaign(w.Context(), b, "e", leader.Config{KVElect: true})
-		wantText(t, err, leader.ErrIncompatibleBucket, "KVElect needs a bucket with a TTL, and this has none")
+		_, err := leader.Campaign(w.Context(), kvelect.Beside(b), "e", leader.Config{})
+		wantText(t, err, leader.ErrIncompatibleBucket, "kvelect.Beside needs a bucket with a TTL, and this has none")
 		w.ok(w.ops.js.DeleteKeyValue(w.Context(), "E"))
 		check.Got(w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "E", TTL: 16 * time.Second, Storage: jetstream.MemoryStorage}))(w)
 		b = w.ops.bucket(t)
 		check.Got(b.Info(w.Context()))(w)
-		_, err = leader.Campaign(w.Context(), b, "e", leader.Config{KVElect: true, LeaseDuration: 13 * time.Second})
-		wantText(t, err, leader.ErrIncompatibleBucket, "with KVElect LeaseDuration 13s is more than three quarters of the bucket's TTL 16s")
+		_, err = leader.Campaign(w.Context(), kvelect.Beside(b), "e", leader.Config{LeaseDuration: 13 * time.Second})
+		wantText(t, err, leader.ErrIncompatibleBucket, "with kvelect.Beside LeaseDuration 13s is more than three quarters of the bucket's TTL 16s")
 	})
 }
 

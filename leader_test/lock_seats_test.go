@@ -9,13 +9,14 @@ import (
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // semaphore returns a process that asks for the lock with that number of seats.
 func (w *world) semaphore(id string, seats int) *process {
 	w.Helper()
 	p := w.process(id)
-	p.cfg.Seats = seats
+	p.mark = seated(seats)
 	return p
 }
 
@@ -23,7 +24,7 @@ func (w *world) semaphore(id string, seats int) *process {
 // holder.
 func (w *world) disagrees(err error, seats int, holder string, others int) {
 	w.Helper()
-	want := fmt.Sprintf("%q is set to %d, %q to %d; give all the same Config.Seats", "b", seats, holder, others)
+	want := fmt.Sprintf("%q is set to %d, %q to %d; give all the same number in seats.Of", "b", seats, holder, others)
 	check.That(w, errors.Is(err, leader.ErrSeatsDiffer) && strings.Contains(err.Error(), want),
 		"at %v: %v, want %s", w.now(), err, want)
 }
@@ -32,7 +33,7 @@ func (w *world) disagrees(err error, seats int, holder string, others int) {
 func (w *world) unwritten(n int) {
 	w.Helper()
 	for seat := n + 1; seat < n+4; seat++ {
-		_, err := w.kv().Get(w.Context(), leader.SeatKey("e", seat))
+		_, err := w.kv().Get(w.Context(), seats.Key("e", seat))
 		check.That(w, err != nil, "seat %d has been written", seat)
 	}
 }
@@ -46,7 +47,9 @@ func TestLock_OtherNumberOfSeats(t *testing.T) {
 			inSealed(t, func(w *world) {
 				has, asks := max(one.holder, 1), max(one.asks, 1)
 				if candidate {
-					w.standAs(leader.Config{ID: "a", Seats: one.holder})
+					a := w.dial("a")
+					a.mark = seated(one.holder)
+					w.campaign(w.Context(), a, "e", leader.Config{ID: "a"})
 					w.at(0)
 				} else {
 					w.semaphore("a", one.holder).acquire()
@@ -91,7 +94,7 @@ func TestLock_OtherNumberOfSeatsAbove(t *testing.T) {
 		for _, lock := range others {
 			w.ok(lock.Unlock(w.Context()))
 		}
-		holder := check.Got(leader.Lookup(w.Context(), w.ops.bucket(t), leader.SeatKey("e", 3)))(w)
+		holder := check.Got(leader.Lookup(w.Context(), w.ops.bucket(t), seats.Key("e", 3)))(w)
 		w.at(lease / 12)
 		for range 2 {
 			b := w.semaphore("b", 1)
@@ -125,20 +128,20 @@ func TestLock_OtherNumberOfSeatsGivesUp(t *testing.T) { story(t) }
 // Holders with another number that come while Acquire waits refuse it as well, whether it
 // would wait for them or has won a seat that they do not know of.
 func TestLock_OtherNumberOfSeatsLater(t *testing.T) {
-	for _, seats := range []int{1, 2} {
+	for _, number := range []int{1, 2} {
 		inSealed(t, func(w *world) {
 			var locks []*leader.Lock
-			for n := range seats {
-				locks = append(locks, w.semaphore(fmt.Sprint("x", n), seats).acquire())
+			for n := range number {
+				locks = append(locks, w.semaphore(fmt.Sprint("x", n), number).acquire())
 			}
-			b := w.semaphore("b", seats)
+			b := w.semaphore("b", number)
 			waits := b.wait(w.Context())
 			w.at(time.Second)
 			b.cut()
 			for _, lock := range locks {
 				w.ok(lock.Unlock(w.Context()))
 			}
-			other := 3 - seats
+			other := 3 - number
 			a := w.semaphore("a", other)
 			lock := check.Got(a.try())(w)
 			check.Must(t, lock.Term().Seat() == 1, "a is on seat %d", lock.Term().Seat())
@@ -146,10 +149,10 @@ func TestLock_OtherNumberOfSeatsLater(t *testing.T) {
 			b.open()
 			w.at(2*time.Second + lease)
 			waits.returned(waits.at, leader.ErrSeatsDiffer)
-			w.disagrees(waits.err, seats, "a", other)
+			w.disagrees(waits.err, number, "a", other)
 			w.ok(lock.Err())
 			w.at(2*time.Second + 2*lease)
-			h, err := leader.Lookup(w.Context(), a.bucket, leader.SeatKey("e", 2))
+			h, err := leader.Lookup(w.Context(), a.bucket, seats.Key("e", 2))
 			check.That(t, err == nil && h.ID == "", "seat 2: %v, %v", h, err)
 		})
 	}

@@ -25,7 +25,7 @@ func (w *world) locker(id string) *locker {
 // acquire fails the test unless the lock is acquired now.
 func (l *locker) acquire() *leader.Lock {
 	l.w.Helper()
-	lock, err := leader.Acquire(l.w.Context(), l.bucket(l.w.T), "e", l.cfg)
+	lock, err := leader.Acquire(l.w.Context(), l.mark.of(l.bucket(l.w.T)), "e", l.cfg)
 	l.w.ok(err)
 	l.w.locked(lock)
 	return lock
@@ -41,7 +41,7 @@ func (l *locker) wait(ctx context.Context) *waiting {
 	l.w.Helper()
 	b, p := l.bucket(l.w.T), &waiting{}
 	p.call = l.w.begin(func() (err error) {
-		p.lock, err = leader.Acquire(ctx, b, "e", l.cfg)
+		p.lock, err = leader.Acquire(ctx, l.mark.of(b), "e", l.cfg)
 		l.w.locked(p.lock)
 		return err
 	})

@@ -16,7 +16,9 @@ import (
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
+	"github.com/natsleader/natsleader/kvelect"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // process is a process that tries for the lock "e" on one Bucket.
@@ -32,7 +34,7 @@ func (w *world) process(id string) *process {
 }
 
 func (p *process) try() (*leader.Lock, error) {
-	lock, err := leader.TryAcquire(p.w.Context(), p.bucket, "e", p.cfg)
+	lock, err := leader.TryAcquire(p.w.Context(), p.mark.of(p.bucket), "e", p.cfg)
 	p.w.locked(lock)
 	return lock, err
 }
@@ -127,14 +129,18 @@ func TestTryAcquire_UnfitBucket(t *testing.T) { story(t) }
 // Settings with which a candidate waits are refused, and those that no candidate can have.
 func TestTryAcquire_Config(t *testing.T) {
 	store := leadertest.NewStore(leadertest.NewClock())
+	for name, marked := range map[string]leader.Store{"kvelect.Beside": kvelect.Beside(store), "-1 seats": seats.Of(store, -1)} {
+		_, err := leader.TryAcquire(t.Context(), marked, "e", leader.Config{})
+		check.Says(t, err, leader.ErrInvalidConfig, name)
+	}
 	for name, cfg := range map[string]leader.Config{
 		"Succession": {Succession: leader.Listed{}}, "Succession ": {Succession: leader.Queue{}}, "PendingPeriod": {PendingPeriod: time.Second},
-		"KVElect": {KVElect: true}, "Seats": {Seats: -1}, "LeaseDuration": {LeaseDuration: -1},
+		"LeaseDuration": {LeaseDuration: -1},
 	} {
 		_, err := leader.TryAcquire(t.Context(), store, "e", cfg)
 		check.Says(t, err, leader.ErrInvalidConfig, strings.TrimSpace(name))
 	}
-	check.Is(t, check.Err(leader.Acquire(t.Context(), store, "e", leader.Config{Seats: -1})), leader.ErrInvalidConfig)
+	check.Is(t, check.Err(leader.Acquire(t.Context(), seats.Of(store, -1), "e", leader.Config{})), leader.ErrInvalidConfig)
 	check.Equal(t, store.Requests().Total(), 0, "%d requests")
 }
 
@@ -174,7 +180,7 @@ func TestTryAcquire_Seats(t *testing.T) {
 	inSealed(t, func(w *world) {
 		seats := func(id string) *process {
 			p := w.process(id)
-			p.cfg.Seats = 3
+			p.mark = seated(3)
 			return p
 		}
 		var locks []*leader.Lock

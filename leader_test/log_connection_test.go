@@ -14,6 +14,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // warnings is a handler of a log that keeps the warnings about the connection, and about a
@@ -70,9 +71,9 @@ func TestLog_ReconnectionGivenUp(t *testing.T) {
 			{nats.MaxReconnects(0), []string{givesUp + "0" + instead}},
 			{nats.NoReconnect(), []string{givesUp + "0" + instead}},
 		} {
-			for _, seats := range []int{0, 3} {
+			for _, n := range []int{0, 3} {
 				h := &warnings{}
-				c, err := leader.Campaign(w.Context(), w.dial("a", k.opt).bucket(t), "e", leader.Config{Seats: seats, Logger: slog.New(h)})
+				c, err := leader.Campaign(w.Context(), seats.Of(w.dial("a", k.opt).bucket(t), n), "e", leader.Config{Logger: slog.New(h)})
 				w.ok(err)
 				w.at(w.now() + time.Minute)
 				h.were(w, k.want...)
@@ -115,12 +116,12 @@ func TestLog_ConnectionClosed(t *testing.T) {
 			w.at(w.now() + time.Minute)
 		}, []string{givesUp + "3" + instead, "the connection gave up reconnecting, which ended the candidate" + instead + "; err=nats: no servers available for connection"}, leader.ErrConnectionClosed},
 	} {
-		for _, seats := range []int{0, 3} {
+		for _, n := range []int{0, 3} {
 			inSealed.run(t, k.name, func(t *testing.T, w *world) {
 				h, cl := &warnings{}, w.dial("a", k.opts...)
 				ctx, cancel := context.WithCancel(w.Context())
 				defer cancel()
-				c, err := leader.Campaign(ctx, cl.bucket(t), "e", leader.Config{Seats: seats, Logger: slog.New(h)})
+				c, err := leader.Campaign(ctx, seats.Of(cl.bucket(t), n), "e", leader.Config{Logger: slog.New(h)})
 				w.ok(err)
 				w.at(time.Minute)
 				check.Must(w, c.IsLeader(), "it does not lead")

@@ -17,6 +17,7 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // The limits of names, in bytes, as the package documents them.
@@ -126,9 +127,9 @@ func namesInUse(t *testing.T, b *leader.Bucket, gb *fence.Bucket, gs *fence.Stre
 	check.OK(t, err)
 	check.Got(leader.StepDown(t.Context(), b, election, leader.StepDownOptions{By: "test"}))(t)
 
-	seated := nameOf("s", longestElection-len(".seat.2"))
-	tcpElectionOf(t, seated).stand(b, leader.Config{Seats: 2}).Expect(leadertest.Elected())
-	check.Got(leader.Lookup(t.Context(), b, leader.SeatKey(seated, 2)))(t)
+	long := nameOf("s", longestElection-len(".seat.2"))
+	tcpElectionOf(t, long).stand(seats.Of(b, 2), leader.Config{}).Expect(leadertest.Elected())
+	check.Got(leader.Lookup(t.Context(), b, seats.Key(long, 2)))(t)
 }
 
 // tcpLeads waits until one of two candidates leads, and returns it first.
@@ -183,9 +184,11 @@ func TestNames_BeyondTheirLimits(t *testing.T) {
 		call       func() error
 	}{
 		{"Campaign", "election of 513 bytes is more than 512", campaign(e, leader.Config{})},
-		{"Campaign with seats", "election of 505 bytes is more than 502, which leave room for .seat.1000 of the last seat", campaign(nameOf("e", 505), leader.Config{Seats: 1000})},
+		{"Campaign with seats", "election of 505 bytes is more than 502, which leave room for .seat.1000 of the last seat", func() error {
+			return check.Err(leader.Campaign(ctx, seats.Of(b, 1000), nameOf("e", 505), leader.Config{}))
+		}},
 		{"Campaign for a seat", `election "x.seat.2" has the name of seat 2 of election "x"`, campaign("x.seat.2", leader.Config{})},
-		{"Campaign for seats of a seat", `election "x.seat.2" has the name of seat 2 of election "x"`, campaign("x.seat.2", leader.Config{Seats: 3})},
+		{"Campaign for seats of a seat", `election "x.seat.2" has the name of seat 2 of election "x"`, func() error { return check.Err(leader.Campaign(ctx, seats.Of(b, 3), "x.seat.2", leader.Config{})) }},
 		{"ID", "ID of 257 bytes is more than 256", campaign("x", leader.Config{ID: id})},
 		{"ID that is no text", `ID "\xff" is not valid UTF-8`, campaign("x", leader.Config{ID: "\xff"})},
 		{"ID of two lines", `ID "a\nb" contains a control character`, campaign("x", leader.Config{ID: "a\nb"})},

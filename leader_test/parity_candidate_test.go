@@ -13,7 +13,9 @@ import (
 
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/kvelect"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // campaign makes a candidate and writes down its transitions.
@@ -65,10 +67,7 @@ func TestParity_Campaign(t *testing.T) {
 			{LeaseDuration: 2 * time.Second, RenewInterval: 3 * time.Second},
 			{RenewDeadline: 20 * time.Second},
 			{TurnTimeout: 20 * time.Second},
-			{KVElect: true},
 			{MinToken: 1 << 63},
-			{Seats: -1},
-			{Seats: 2, KVElect: true},
 			{Guards: []leader.Guard{nil}},
 			{ID: strings.Repeat("i", 300)},
 			{Value: make([]byte, maxValue+1)},
@@ -77,6 +76,11 @@ func TestParity_Campaign(t *testing.T) {
 				cfg.ID = fmt.Sprint("c", i)
 			}
 			if c := p.campaign(s, "e", cfg); c != nil {
+				p.result("stop", func() error { return c.Stop(p.Context()) })
+			}
+		}
+		for i, marked := range []leader.Store{kvelect.Beside(s), seats.Of(s, -1), seats.Of(kvelect.Beside(s), 2)} {
+			if c := p.campaign(marked, "e", leader.Config{ID: fmt.Sprint("m", i)}); c != nil {
 				p.result("stop", func() error { return c.Stop(p.Context()) })
 			}
 		}

@@ -42,7 +42,8 @@ func TestPedantic_EveryFeature(t *testing.T) {
 		},
 		"Seats": func(w *world, cl *client) {
 			w.rostered()
-			c := w.mute(w.Context(), cl, "e", leader.Config{ID: "a", Seats: 2, Succession: leader.Queue{}})
+			cl.mark = seated(2)
+			c := w.mute(w.Context(), cl, "e", leader.Config{ID: "a", Succession: leader.Queue{}})
 			w.at(w.now() + 2*lease)
 			check.That(w, c.IsLeader(), "it does not lead")
 			w.ok(c.Stop(w.Context()))

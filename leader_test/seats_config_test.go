@@ -10,16 +10,20 @@ import (
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
+	"github.com/natsleader/natsleader/kvelect"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // A disagreement on the number of seats is reported once per candidate.
 func TestSeats_Disagreement(t *testing.T) {
 	for _, one := range []struct{ a, b int }{{2, 3}, {3, 2}, {0, 2}, {2, 1}} {
 		k := newKit(t)
-		k.stand("a", leader.Config{Seats: one.a})
+		k.mark = seated(one.a)
+		k.stand("a", leader.Config{})
 		k.clock.Settle()
-		b, wb := k.stand("b", leader.Config{Seats: one.b})
+		k.mark = seated(one.b)
+		b, wb := k.stand("b", leader.Config{})
 		k.clock.Advance(time.Minute)
 		var errs []error
 		for _, e := range wb.Events() {
@@ -35,8 +39,9 @@ func TestSeats_Disagreement(t *testing.T) {
 		check.That(t, n == 1, "%v: %d faults counted", one, n)
 	}
 	k := newKit(t)
-	stand := func(id string, seats int) *leader.Candidate {
-		c, _ := k.stand(id, leader.Config{Seats: seats})
+	stand := func(id string, n int) *leader.Candidate {
+		k.mark = seated(n)
+		c, _ := k.stand(id, leader.Config{})
 		k.clock.Settle()
 		return c
 	}
@@ -54,7 +59,8 @@ func TestSeats_Disagreement(t *testing.T) {
 
 	k = newKit(t)
 	k.stand("a", leader.Config{})
-	_, wb := k.stand("b", leader.Config{Seats: 1})
+	k.mark = seated(1)
+	_, wb := k.stand("b", leader.Config{})
 	k.clock.Advance(time.Minute)
 	wb.Ignore(leadertest.Observed()).ExpectExactly()
 }
@@ -62,20 +68,27 @@ func TestSeats_Disagreement(t *testing.T) {
 // Numbers of seats that cannot work are refused.
 func TestSeats_InvalidAreRefused(t *testing.T) {
 	k := newKit(t)
-	for want, cfg := range map[string]leader.Config{
-		"Seats -1 is negative":               {Seats: -1},
-		"Seats 1001 is more than 1000":       {Seats: 1001},
-		"Seats 2 is more than 1 with Guards": {Seats: 2, Guards: []leader.Guard{k.store.Link("a").Guard()}},
+	link := k.store.Link("a")
+	guarded := leader.Config{Guards: []leader.Guard{link.Guard()}}
+	for _, one := range []struct {
+		want  string
+		store leader.Store
+		cfg   leader.Config
+	}{
+		{"the -1 seats of seats.Of are not from 1 to 1000", seats.Of(link, -1), leader.Config{}},
+		{"the 1001 seats of seats.Of are not from 1 to 1000", seats.Of(link, 1001), leader.Config{}},
+		{"the 2 seats of seats.Of are more than 1 with Guards", seats.Of(link, 2), guarded},
+		{"the 2 seats of seats.Of are more than 1 with kvelect.Beside", seats.Of(kvelect.Beside(link), 2), leader.Config{}},
+		{"the 3 seats of seats.Of are more than 1 with kvelect.Beside", kvelect.Beside(seats.Of(link, 3)), leader.Config{}},
+		{"the 4 seats of seats.Of are more than 1 with Guards", seats.Of(seats.Of(seats.Of(link, 3), 4), 0), guarded},
 	} {
-		c, err := leader.Campaign(t.Context(), k.store.Link("a"), "e", cfg)
-		check.That(t, c == nil && errors.Is(err, leader.ErrInvalidConfig) && strings.Contains(err.Error(), want),
-			"%s: %v", want, err)
+		check.Says(t, check.Err(leader.Campaign(t.Context(), one.store, "e", one.cfg)), leader.ErrInvalidConfig, one.want)
 	}
 	for _, election := range []string{"", "a b"} {
-		_, err := leader.Campaign(t.Context(), k.store.Link("a"), election, leader.Config{Seats: 2})
+		_, err := leader.Campaign(t.Context(), seats.Of(link, 2), election, leader.Config{})
 		check.That(t, errors.Is(err, leader.ErrInvalidConfig), "election %q: %v", election, err)
 	}
-	check.Is(t, check.Err(leader.Campaign(t.Context(), nil, "e", leader.Config{Seats: 2})), leader.ErrInvalidConfig)
+	check.Is(t, check.Err(leader.Campaign(t.Context(), seats.Of(nil, 2), "e", leader.Config{})), leader.ErrInvalidConfig)
 }
 
 // A candidate that starts takes the first seat if that is free. If it cannot read the first
@@ -84,7 +97,9 @@ func TestSeats_FirstSeatFirst(t *testing.T) {
 	inSealed(t, func(w *world) {
 		for i := range 20 {
 			election := fmt.Sprint("e", i)
-			c := w.campaign(w.Context(), w.dial("a"), election, leader.Config{ID: "a", Seats: 3})
+			cl := w.dial("a")
+			cl.mark = seated(3)
+			c := w.campaign(w.Context(), cl, election, leader.Config{ID: "a"})
 			w.at(w.now())
 			term, ok := c.Term()
 			check.That(t, ok && term.Seat() == 1, "%s: it leads on seat %d", election, term.Seat())
@@ -92,7 +107,8 @@ func TestSeats_FirstSeatFirst(t *testing.T) {
 	})
 	k := newKit(t)
 	k.store.Link("a").LoseReads(1)
-	a, _ := k.stand("a", leader.Config{Seats: 2})
+	k.mark = seated(2)
+	a, _ := k.stand("a", leader.Config{})
 	k.clock.Settle()
 	_, ok := a.Term()
 	check.That(t, !ok, "it leads before the first seat's key is known")
@@ -103,12 +119,13 @@ func TestSeats_FirstSeatFirst(t *testing.T) {
 }
 
 // A client that only observes, or sends requests, can name a seat by the result of
-// leader.SeatKey.
+// seats.Key.
 func TestNames_OfSeats(t *testing.T) {
 	k := newKit(t)
-	k.stand("a", leader.Config{Seats: 2})
+	k.mark = seated(2)
+	k.stand("a", leader.Config{})
 	k.clock.Advance(time.Second)
-	seat := leader.SeatKey("e", 2)
+	seat := seats.Key("e", 2)
 	check.Is(t, check.Err(leader.Lookup(t.Context(), k.store, seat)), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

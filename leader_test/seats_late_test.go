@@ -9,6 +9,7 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // A candidate that does not know whether it has won takes no other seat. The reply to the
@@ -44,8 +45,8 @@ func TestSeats_LateWinIsReleased(t *testing.T) {
 	k := newKit(t, leadertest.WithoutPurgeProtection())
 	own := k.store.Link("a")
 	link := &late{Store: own.Backend(), key: "e"}
-	k.store.Put(leader.SeatKey("e", 2), []byte("not free yet"))
-	a := check.Got(leader.Campaign(t.Context(), link, "e", leader.Config{ID: "a", Seats: 2, Clock: k.clock}))(t)
+	k.store.Put(seats.Key("e", 2), []byte("not free yet"))
+	a := check.Got(leader.Campaign(t.Context(), seats.Of(link, 2), "e", leader.Config{ID: "a", Clock: k.clock}))(t)
 	defer func() { own.Close(); <-a.Done() }()
 	w := leadertest.Watch(t, k.clock, a)
 	for link.kept == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // bench is a number of candidates for the seats of one election.
@@ -35,7 +36,7 @@ func newBench(t *testing.T, seats int, ids string, opts ...leadertest.Option) *b
 
 func (b *bench) stand(id string, cfg leader.Config) {
 	b.Helper()
-	cfg.Seats = b.seats
+	b.mark = seated(b.seats)
 	b.cs[id], b.ws[id] = b.kit.stand(id, cfg)
 }
 
@@ -124,7 +125,7 @@ func TestSeats_DeletedSeat(t *testing.T) {
 	b.clock.Advance(time.Second)
 	check.OK(t, b.cs[b.on(1)].Stop(t.Context())) // seat 1 is free, and there is no candidate to take it
 	id := b.on(2)
-	b.store.Delete(leader.SeatKey("e", 2))
+	b.store.Delete(seats.Key("e", 2))
 	b.clock.Settle()
 	b.ws[id].Expect(leadertest.Deposed(leader.ErrDeleted))
 	if b.cs[id].State() != leader.StateCandidate {

@@ -16,6 +16,7 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/contract"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // simulation is one seed: candidates, their faults, and a checker. Everything random is
@@ -234,7 +235,7 @@ func (s *simulation) stand(id string) {
 	l.scribe.life = l
 	l.link = s.link(l.name)
 	l.cfg = leader.Config{
-		ID: id, Value: []byte(l.name), LeaseDuration: s.lease, MinToken: s.least, Clock: l.clock, Seats: s.seats,
+		ID: id, Value: []byte(l.name), LeaseDuration: s.lease, MinToken: s.least, Clock: l.clock,
 	}
 	if l.mute = s.seats > 0; !l.mute { // a log has the lines of all seats
 		l.clock.scribe, l.cfg.Logger = &l.scribe, slog.New(ear{l})
@@ -273,7 +274,7 @@ func (s *simulation) stand(id string) {
 	if s.seats > 0 {
 		s.mu.Unlock()
 	}
-	c := check.Got(leader.Campaign(ctx, tapped(l.link, l.clock, l), "e", l.cfg))(s)
+	c := check.Got(leader.Campaign(ctx, seats.Of(tapped(l.link, l.clock, l), s.seats), "e", l.cfg))(s)
 	if s.seats > 0 {
 		s.mu.Lock()
 	}

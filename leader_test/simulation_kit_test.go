@@ -11,6 +11,7 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // memory is the ground made of the test kit: leadertest.Store and leadertest.Clock. All
@@ -303,7 +304,7 @@ func (m *memory) key() string {
 	if m.s.seats == 0 {
 		return "e"
 	}
-	return leader.SeatKey("e", 1+m.s.rng.IntN(m.s.seats))
+	return seats.Key("e", 1+m.s.rng.IntN(m.s.seats))
 }
 
 // operator returns the operations of an operator on a bucket that goes on remembering.

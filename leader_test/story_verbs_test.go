@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/kvelect"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -337,8 +338,8 @@ func textOf(err error) string {
 	return text
 }
 
-// config reads settings by their names, like Seats=2 and Queue.
-func (s *stage) config(args []string) (cfg leader.Config) {
+// config reads settings by their names, like LeaseDuration=15s, and words like Queue, Seats=2 and KVElect.
+func (s *stage) config(args []string) (cfg leader.Config, m mark) {
 	s.Helper()
 	var queue leader.Queue
 	for _, arg := range args {
@@ -349,6 +350,12 @@ func (s *stage) config(args []string) (cfg leader.Config) {
 			continue
 		case "Queue":
 			cfg.Succession = &queue
+			continue
+		case "KVElect":
+			cfg.Logger, m = slog.New(judging{stage: s}), kvelect.Beside
+			continue
+		case "Seats":
+			m = seated(check.Got(strconv.Atoi(value))(s))
 			continue
 		}
 		field := reflect.ValueOf(&cfg).Elem().FieldByName(name)
@@ -361,7 +368,7 @@ func (s *stage) config(args []string) (cfg leader.Config) {
 		}
 		field.Set(s.parse(value, field.Type()))
 	}
-	return cfg
+	return cfg, m
 }
 
 // parse reads a value of that type.
@@ -415,20 +422,19 @@ func (s *stage) campaigns(who string, args []string) {
 	} else {
 		delete(s.clocks, who)
 	}
-	cfg := s.config(args)
+	cfg, mark := s.config(args)
 	cfg.ID = who
-	if cfg.KVElect {
-		cfg.Logger = slog.New(judging{stage: s})
-	}
 	if clock := s.clocks[who]; clock != nil {
 		cfg.Clock = clock
 	}
 	if s.kit == nil {
-		s.join(s.campaign(ctx, s.client(who), election, cfg))
+		cl := s.client(who)
+		cl.mark = mark
+		s.join(s.campaign(ctx, cl, election, cfg))
 		return
 	}
 	link := s.kit.Link(who)
-	c := &candidate{Candidate: check.Got(leader.Campaign(ctx, link, election, cfg))(s), read: make(chan struct{})}
+	c := &candidate{Candidate: check.Got(leader.Campaign(ctx, mark.of(link), election, cfg))(s), read: make(chan struct{})}
 	go c.record(s.T, s.zero, s.checker(election))
 	s.join(c)
 	s.Cleanup(func() {
@@ -526,12 +532,12 @@ func (s *stage) acquires(
 	if args = args[1:]; ctx != s.Context() {
 		args = args[2:]
 	}
-	cfg := s.config(args)
+	cfg, mark := s.config(args)
 	cfg.ID, cfg.LeaseDuration = cmp.Or(cfg.ID, who), lease
 	if s.buckets[who] == nil {
 		s.buckets[who] = s.store(who)
 	}
-	b := s.buckets[who]
+	b := mark.of(s.buckets[who])
 	go func() {
 		lock, err := call(ctx, b, "e", cfg)
 		if s.locked(lock); err != nil {

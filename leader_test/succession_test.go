@@ -9,6 +9,7 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // queue makes candidates that wait in a queue, a second apart. The first one leads.
@@ -100,7 +101,8 @@ func TestTransfer(t *testing.T) { story(t) }
 func TestTransfer_ToTheDead(t *testing.T) {
 	for seat, by := range map[int]string{1: `"c1" leads with token`, 2: `"c2" leads on seat 2 with token`} {
 		k := newKit(t)
-		cs := k.queue(4, leader.Config{Seats: seat, TurnTimeout: 200 * time.Millisecond})
+		k.mark = seated(seat)
+		cs := k.queue(4, leader.Config{TurnTimeout: 200 * time.Millisecond})
 		k.store.Link("c3").Cut()
 		at, from := k.clock.Elapsed(), cs[seat-1]
 		result := make(chan error, 1)
@@ -110,7 +112,7 @@ func TestTransfer_ToTheDead(t *testing.T) {
 		}
 		k.clock.Advance(time.Second)
 		check.Says(t, <-result, leader.ErrNotSucceeded, by)
-		h := check.Got(leader.Lookup(t.Context(), k.store, leader.SeatKey("e", seat)))(k)
+		h := check.Got(leader.Lookup(t.Context(), k.store, seats.Key("e", seat)))(k)
 		if got := h.Since.Sub(clockStart); h.ID != cs[seat].ID() || got != at+200*time.Millisecond {
 			t.Errorf("%v since %v, want %s since %v", h, got, cs[seat].ID(), at+200*time.Millisecond)
 		}
@@ -127,7 +129,8 @@ func TestTransfer_WithoutRoster(t *testing.T) { story(t) }
 // once, and no leader stands in it.
 func TestSeats_FilledInOrder(t *testing.T) {
 	k := newKit(t)
-	cs := k.queue(7, leader.Config{Seats: 3, TurnTimeout: 100 * time.Millisecond})
+	k.mark = seated(3)
+	cs := k.queue(7, leader.Config{TurnTimeout: 100 * time.Millisecond})
 	k.clock.Advance(20 * time.Second)
 	leaders := func() (ids []string) {
 		for _, h := range cs[6].Leaders() {

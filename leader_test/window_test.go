@@ -73,7 +73,7 @@ func newCrowd(t *testing.T, opts ...leadertest.Option) *crowd {
 // join starts a candidate in an election.
 func (c *crowd) join(election string, cfg leader.Config) *leader.Candidate {
 	c.Helper()
-	candidate, err := leader.Campaign(c.Context(), narrow{c.link.Backend(), c.clock, c.window, &c.lines}, election, cfg)
+	candidate, err := leader.Campaign(c.Context(), c.mark.of(narrow{c.link.Backend(), c.clock, c.window, &c.lines}), election, cfg)
 	check.OK(c, err)
 	c.cs, c.ws = append(c.cs, candidate), append(c.ws, leadertest.Watch(c, c.clock, candidate))
 	return candidate
@@ -176,7 +176,8 @@ func TestWindow_LeadersFirst(t *testing.T) {
 func TestWindow_Seats(t *testing.T) {
 	c := newCrowd(t, leadertest.WithLatency(5*time.Millisecond))
 	for i := range 5 {
-		c.join("e", leader.Config{ID: fmt.Sprint("c", i), Seats: 3})
+		c.mark = seated(3)
+		c.join("e", leader.Config{ID: fmt.Sprint("c", i)})
 	}
 	c.clock.Advance(5 * time.Second)
 	for range 10 {

@@ -21,6 +21,7 @@ import (
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/metrics"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // kit is a fake clock, a store, and what its collector has shown. At the end of the test that must be what
@@ -31,11 +32,12 @@ type kit struct {
 	store     *leadertest.Store
 	collector *metrics.Collector
 	shown     *strings.Builder
+	seats     int // of the election
 }
 
 func newKit(t *testing.T, opts ...leadertest.Option) kit {
 	clock := leadertest.NewClock()
-	k := kit{t, clock, leadertest.NewStore(clock, opts...), new(metrics.Collector), new(strings.Builder)}
+	k := kit{t, clock, leadertest.NewStore(clock, opts...), new(metrics.Collector), new(strings.Builder), 1}
 	t.Cleanup(func() {
 		if k.shown.Len() > 0 {
 			golden.Check(t, k.shown.String())
@@ -48,7 +50,7 @@ func newKit(t *testing.T, opts ...leadertest.Option) kit {
 func (k kit) anew(name string) kit {
 	clock := leadertest.NewClock()
 	fmt.Fprintln(k.shown, name)
-	return kit{k.T, clock, leadertest.NewStore(clock), &metrics.Collector{LeaderIDs: true}, k.shown}
+	return kit{k.T, clock, leadertest.NewStore(clock), &metrics.Collector{LeaderIDs: true}, k.shown, 1}
 }
 
 // stand starts a candidate on the link of its name.
@@ -56,7 +58,7 @@ func (k kit) stand(id string, cfg leader.Config) *leader.Candidate {
 	k.Helper()
 	cfg.ID = id
 	link := k.store.Link(id)
-	c := check.Got(leader.Campaign(k.Context(), link, "billing", cfg))(k)
+	c := check.Got(leader.Campaign(k.Context(), seats.Of(link, k.seats), "billing", cfg))(k)
 	k.Cleanup(func() {
 		link.Close()
 		<-c.Done()

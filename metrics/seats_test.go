@@ -13,8 +13,10 @@ import (
 // A candidate of several seats counts as one: its counters go on from seat to seat.
 func TestSeats_CountedTogether(t *testing.T) {
 	k := newKit(t)
-	other := k.stand("b", leader.Config{Seats: 3})
-	a := k.stand("a", leader.Config{Seats: 2})
+	k.seats = 3
+	other := k.stand("b", leader.Config{})
+	k.seats = 2
+	a := k.stand("a", leader.Config{})
 	k.add(a)
 	k.show("is_leader", "transitions_total", "faults_total")
 	check.OK(t, a.Resign(t.Context()))
@@ -27,10 +29,10 @@ func TestSeats_CountedTogether(t *testing.T) {
 // nobody leads, and no series of an earlier leader is left.
 func TestSeats_LeadersThatAreKnown(t *testing.T) {
 	k := newKit(t)
-	k.collector.LeaderIDs = true
-	k.stand("a", leader.Config{Seats: 2})
-	b := k.stand("b", leader.Config{Seats: 2})
-	k.add(k.stand("c", leader.Config{Seats: 2}))
+	k.collector.LeaderIDs, k.seats = true, 2
+	k.stand("a", leader.Config{})
+	b := k.stand("b", leader.Config{})
+	k.add(k.stand("c", leader.Config{}))
 	k.clock.Advance(time.Second)
 	k.show("leader_info", "leaders ", "seat")
 	check.OK(t, b.Stop(t.Context()))
@@ -49,11 +51,12 @@ func TestLeaders_EndWithTheCandidate(t *testing.T) {
 	for _, seats := range []int{1, 2} {
 		for _, closed := range []bool{false, true} {
 			k := all.anew(fmt.Sprintf("%d seats, its connection is closed: %v", seats, closed))
-			k.stand("a", leader.Config{Seats: seats})
+			k.seats = seats
+			k.stand("a", leader.Config{})
 			if seats == 2 {
-				k.stand("b", leader.Config{Seats: seats})
+				k.stand("b", leader.Config{})
 			}
-			c := k.stand("c", leader.Config{Seats: seats})
+			c := k.stand("c", leader.Config{})
 			k.add(c)
 			k.clock.Advance(time.Second)
 			k.show("leaders ")

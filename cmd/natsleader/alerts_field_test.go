@@ -76,7 +76,7 @@ func TestAlerts_InAnHourOfFaults(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		all[name].stand("elections", "billing", leader.Config{})
 		all[name].stand("second", "billing", leader.Config{})
-		shards[name] = all[name].stand("elections", "shards", leader.Config{Seats: 2})
+		shards[name] = all[name].standOnSeats("elections", "shards", 2, leader.Config{})
 	}
 	all["d"].lead("elections", "mail")
 	all["f"].lead("elections", "north")
@@ -125,7 +125,7 @@ func TestAlerts_InAnHourOfFaults(t *testing.T) {
 	trio.permit()
 	trio.makes(leader.BucketConfig{Name: "doomed"})
 	for _, name := range []string{"b", "c"} {
-		all[name].stand("elections", "shards", leader.Config{Seats: 2})
+		all[name].standOnSeats("elections", "shards", 2, leader.Config{})
 	}
 	s.end("all alerts are over")
 	s.quiet("after the repairs, for longer than alerts hide one another", 150*time.Second)

@@ -27,6 +27,7 @@ import (
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/metrics"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // scrapedProcess stands for a process: one connection, which can be cut, and its metrics.
@@ -87,9 +88,14 @@ func (p *scrapedProcess) setCut(cut bool) {
 // stand starts a candidate that is scraped.
 func (p *scrapedProcess) stand(bucket, election string, cfg leader.Config) *leader.Candidate {
 	p.Helper()
+	return p.standOnSeats(bucket, election, 1, cfg)
+}
+
+func (p *scrapedProcess) standOnSeats(bucket, election string, n int, cfg leader.Config) *leader.Candidate {
+	p.Helper()
 	b := expect.Got(leader.OpenBucket(p.js, bucket))(p)
 	cfg.ID = p.name
-	c, err := leader.Campaign(context.WithoutCancel(p.Context()), b, election, cfg)
+	c, err := leader.Campaign(context.WithoutCancel(p.Context()), seats.Of(b, n), election, cfg)
 	if err == nil {
 		err = p.collector.Add(c)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/choria-io/fisk"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 const exporterHelp = `It serves metrics for Prometheus of all elections of a bucket, also of those
@@ -102,16 +102,6 @@ func newElectionMetrics(bucket string, most int) *electionMetrics {
 	return &electionMetrics{bucket: bucket, most: most, shows: make(map[string]*exportedElection), left: make(map[string]bool), beat: time.Now()}
 }
 
-// seatOfKey returns the election and the number of the seat that a key belongs to.
-func seatOfKey(key string) (election string, seat int) {
-	if i := strings.LastIndex(key, ".seat."); i > 0 {
-		if n, err := strconv.Atoi(key[i+len(".seat."):]); err == nil && n > 1 && leader.SeatKey(key[:i], n) == key {
-			return key[:i], n
-		}
-	}
-	return key, 1
-}
-
 // changed is part of renderer, as are shown and trouble.
 func (e *electionMetrics) changed(changes ...change) error {
 	e.mu.Lock()
@@ -138,7 +128,7 @@ func (e *electionMetrics) take(c electionChange) {
 		return
 	case x == nil:
 		delete(e.left, key)
-		election, seat := seatOfKey(key)
+		election, seat := wire.SeatOf(key)
 		x = &exportedElection{election: election, seat: strconv.Itoa(seat)}
 		e.shows[key] = x
 	}

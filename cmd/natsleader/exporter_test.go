@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +18,7 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // changeOf returns a change to a holder.
@@ -53,17 +53,6 @@ func TestExporter_IsBounded(t *testing.T) {
 		e.trouble(errors.New("gone"))
 		shows("the bucket is gone")
 	})
-}
-
-// The key of a seat belongs to the election, and no other key does.
-func TestSeatOfKey(t *testing.T) {
-	for key, want := range map[string]string{
-		"a": "a 1", "a.seat.2": "a 2", "a.seat.1": "a.seat.1 1", "a.seat.02": "a.seat.02 1", "a.seat.x": "a.seat.x 1",
-		"a.seat.3.seat.2": "a.seat.3 2", ".seat.2": ".seat.2 1", "a.seat.-2": "a.seat.-2 1",
-	} {
-		election, seat := seatOfKey(key)
-		expect.That(t, fmt.Sprint(election, " ", seat) == want, "%s: %s %d, want %s", key, election, seat, want)
-	}
 }
 
 // noteMetrics adds the metrics of a page to the transcript, but none of Go and of the process.
@@ -114,7 +103,7 @@ func TestExporter_AllElections(t *testing.T) {
 		at("the bucket is made, many has two leaders, and the holder of dead has died", func() (err error) {
 			w.bucket, err = leader.CreateBucket(w.Context(), w.js, leader.BucketConfig{Name: "jobs", MaxLease: 10 * time.Second})
 			for _, id := range []string{"a", "b"} {
-				w.campaigns("many", leader.Config{ID: id, Seats: 2})
+				w.campaignsOn(seats.Of(w.bucket, 2), "many", leader.Config{ID: id})
 			}
 			record := `{"v":1,"state":"leading","id":"worker-c","session":"s","n":1,"lease":"100ms","token":1}`
 			_, failed := w.js.Publish(w.Context(), "$KV.jobs.dead", []byte(record))

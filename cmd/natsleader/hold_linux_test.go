@@ -9,6 +9,7 @@ import (
 
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // holds starts `natsleader hold`, and returns a function that waits for its end and adds the token that it has printed
@@ -176,7 +177,7 @@ func TestHold_TryAtOnce(t *testing.T) {
 func TestRunTry_Seats(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		ended := holds(w, "hold jobs --id a --seats 2 --try --quiet")
-		w.campaigns("jobs", leader.Config{ID: "b", Seats: 2})
+		w.campaignsOn(seats.Of(w.bucket, 2), "jobs", leader.Config{ID: "b"})
 		w.prompt("hold jobs --id c --seats 2 --try --quiet", "hold jobs --id c --seats 2 --try", "step-down jobs")
 		ended()
 	})

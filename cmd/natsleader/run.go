@@ -13,7 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/natsleader/natsleader/internal/wire"
+	"github.com/natsleader/natsleader/kvelect"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 const runHelp = `Stands in the election, and runs the command whenever it leads, and only then.
@@ -333,5 +335,13 @@ func (s *succession) apply(cfg *leader.Config) {
 	case s.roster:
 		cfg.Succession = leader.Listed{}
 	}
-	cfg.TurnTimeout, cfg.Seats, cfg.KVElect = s.turn, s.seats, s.kvElect
+	cfg.TurnTimeout = s.turn
+}
+
+// of returns the store of a candidate.
+func (s *succession) of(store leader.Store) leader.Store {
+	if store = seats.Of(store, s.seats); s.kvElect {
+		store = kvelect.Beside(store)
+	}
+	return store
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // reach connects, reads the settings of the bucket, and checks that they fit and that the
@@ -127,7 +128,7 @@ func (c *runLoop) checkBucket(nc *nats.Conn, js jetstream.JetStream, bucket *lea
 		read = func(key string) func() error { return e.send("DIRECT.GET.KV_"+c.bucket+"."+key, "") }
 	}
 	for seat := 1; seat <= c.succession.seats; seat++ {
-		key := leader.SeatKey(c.election, seat)
+		key := seats.Key(c.election, seat)
 		if err = denied(func() error { return nc.PublishMsg(e.impossible(c.bucket, key)) }); err != nil {
 			return err
 		}
@@ -169,7 +170,7 @@ func (c *runLoop) lookForLeader(ctx context.Context, nc *nats.Conn, js jetstream
 	}
 	longest := max(info.MaxLease, c.lease, wire.DefaultLease)
 	for seat := 1; seat <= c.succession.seats; seat++ {
-		x, err := s.one(ctx, leader.SeatKey(c.election, seat))
+		x, err := s.one(ctx, seats.Key(c.election, seat))
 		if err != nil {
 			return err
 		}

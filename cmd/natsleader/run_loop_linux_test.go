@@ -101,7 +101,7 @@ func newStory(t *testing.T, r *run) *story {
 		command: newCommandMetrics("elections", "jobs"), supervise: s.supervise,
 	}
 	expect.OK(t, s.loop.startSupervisor())
-	s.loop.candidate = expect.Got(leader.Campaign(t.Context(), s.link, "jobs", r.config(s.loop.log)))(t)
+	s.loop.candidate = expect.Got(leader.Campaign(t.Context(), r.succession.of(s.link), "jobs", r.config(s.loop.log)))(t)
 	id := "a"
 	s.loop.log.id.Store(&id)
 	if r.wait > 0 {

@@ -74,7 +74,7 @@ func (c *runLoop) runAll() error {
 		return err
 	}
 	defer nc.Close()
-	if c.candidate, err = leader.Campaign(context.Background(), bucket, r.election, r.config(c.log)); err != nil {
+	if c.candidate, err = leader.Campaign(context.Background(), r.succession.of(bucket), r.election, r.config(c.log)); err != nil {
 		return err
 	}
 	id := c.candidate.ID()

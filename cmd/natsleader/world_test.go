@@ -314,7 +314,12 @@ func (w *world) fails(line string, code int, says string) {
 // campaigns starts a candidate. The one before it leads or waits by then.
 func (w *world) campaigns(election string, cfg leader.Config) *leader.Candidate {
 	w.Helper()
-	c := expect.Got(leader.Campaign(context.Background(), w.bucket, election, cfg))(w)
+	return w.campaignsOn(w.bucket, election, cfg)
+}
+
+func (w *world) campaignsOn(store leader.Store, election string, cfg leader.Config) *leader.Candidate {
+	w.Helper()
+	c := expect.Got(leader.Campaign(context.Background(), store, election, cfg))(w)
 	w.stands = append(w.stands, c)
 	time.Sleep(time.Minute)
 	return c

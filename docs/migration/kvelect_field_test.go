@@ -17,6 +17,7 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/internal/testserver"
+	"github.com/natsleader/natsleader/kvelect"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -42,10 +43,7 @@ func campaignForBilling(ctx context.Context, nc *nats.Conn, name string, log *sl
 
 // besideOldProcesses stands on the key that old processes stand on, too.
 func besideOldProcesses(ctx context.Context, bucket leader.Store, name string) (*leader.Candidate, error) {
-	return leader.Campaign(ctx, bucket, "billing", leader.Config{
-		ID:      name,
-		KVElect: true, // until the last old process is gone
-	})
+	return leader.Campaign(ctx, kvelect.Beside(bucket), "billing", leader.Config{ID: name})
 }
 
 // lastToken is the MinToken for the candidates of another bucket.
@@ -233,7 +231,7 @@ func TestLastToken_IsOfReleasedRecord(t *testing.T) {
 	check.OK(t, err)
 	bucket, err := leader.OpenBucket(js, "ELECTIONS")
 	check.OK(t, err)
-	token := reign(t, bucket, leader.Config{MinToken: 1000, KVElect: true})
+	token := reign(t, kvelect.Beside(bucket), leader.Config{MinToken: 1000})
 	if token != 1001 {
 		t.Errorf("token %d", token)
 	}
@@ -248,7 +246,7 @@ func TestLastToken_IsOfReleasedRecord(t *testing.T) {
 }
 
 // reign leads for a moment, and returns the term's token.
-func reign(t *testing.T, bucket *leader.Bucket, cfg leader.Config) uint64 {
+func reign(t *testing.T, bucket leader.Store, cfg leader.Config) uint64 {
 	t.Helper()
 	c, err := leader.Campaign(t.Context(), bucket, "billing", cfg)
 	check.OK(t, err)

@@ -20,11 +20,18 @@ func campaign(t *testing.T, clock *leadertest.Clock, s *leadertest.Store, id str
 	return campaignAs(t, clock, s, leader.Config{ID: id})
 }
 
-func campaignAs(t *testing.T, clock *leadertest.Clock, s *leadertest.Store, cfg leader.Config) (*leader.Candidate, *leadertest.Watcher) {
+func campaignAs(t *testing.T, clock *leadertest.Clock, s *leadertest.Store, cfg leader.Config, marks ...mark) (*leader.Candidate, *leadertest.Watcher) {
 	t.Helper()
-	c := check.Got(leader.Campaign(context.Background(), s.Link(cfg.ID), "jobs", cfg))(t)
+	store := leader.Store(s.Link(cfg.ID))
+	for _, with := range marks {
+		store = with(store)
+	}
+	c := check.Got(leader.Campaign(context.Background(), store, "jobs", cfg))(t)
 	return c, leadertest.Watch(t, clock, c)
 }
+
+// mark is a function like kvelect.Beside.
+type mark = func(leader.Store) leader.Store
 
 func isElected(e leader.Event) bool { _, ok := e.(leader.Elected); return ok }
 

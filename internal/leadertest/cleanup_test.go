@@ -9,6 +9,7 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // Watch ends the candidate at the end of the test, whatever holds up a graceful stop: a fake
@@ -21,7 +22,7 @@ func TestWatch_EndsTheCandidate(t *testing.T) {
 		"slow":    func(_ *leadertest.Store, link *leadertest.Link) { link.Delay(time.Second) },
 		"dropped": func(store *leadertest.Store, _ *leadertest.Link) { store.Drop() },
 	} {
-		for _, seats := range []int{0, 3} {
+		for _, n := range []int{0, 3} {
 			for _, fake := range []bool{false, true} {
 				test := func(t *testing.T) {
 					var clock *leadertest.Clock
@@ -31,12 +32,12 @@ func TestWatch_EndsTheCandidate(t *testing.T) {
 					store := leadertest.NewStore(clock)
 					var c *leader.Candidate
 					t.Cleanup(func() { // after that of Watch
-						check.That(t, check.Now(c.Done()), "%s, %d seats: it has not ended", name, seats)
+						check.That(t, check.Now(c.Done()), "%s, %d seats: it has not ended", name, n)
 					})
 					link := store.Link("a")
 					var err error
-					c, err = leader.Campaign(t.Context(), link, "jobs", leader.Config{
-						ID: "a", Seats: seats, DrainTimeout: time.Hour, Succession: leader.Listed{}, Logger: slog.New(slog.DiscardHandler),
+					c, err = leader.Campaign(t.Context(), seats.Of(link, n), "jobs", leader.Config{
+						ID: "a", DrainTimeout: time.Hour, Succession: leader.Listed{}, Logger: slog.New(slog.DiscardHandler),
 					})
 					check.OK(t, err)
 					leadertest.Watch(t, clock, c).Expect(leadertest.Elected())

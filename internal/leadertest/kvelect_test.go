@@ -7,6 +7,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
+	"github.com/natsleader/natsleader/kvelect"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -23,7 +24,7 @@ func foreignAt(clock *leadertest.Clock) *leadertest.Store {
 // takes the key, and before it leads.
 func TestKVElect_WaitsTwice(t *testing.T) {
 	clock := leadertest.NewClock()
-	c, w := campaignAs(t, clock, foreignAt(clock), leader.Config{ID: "a", KVElect: true})
+	c, w := campaignAs(t, clock, foreignAt(clock), leader.Config{ID: "a"}, kvelect.Beside)
 	clock.Advance(30*second - 1)
 	w.ExpectExactly(leadertest.Observed())
 	h := c.Leader()
@@ -36,8 +37,7 @@ func TestKVElect_WaitsTwice(t *testing.T) {
 	w.ExpectExactly(leadertest.Elected())
 }
 
-// Without KVElect, a candidate leads at once after a foreign record that it waited for.
-// Candidates without KVElect behave as before.
+// Without kvelect.Beside, a candidate leads at once after a foreign record that it waited for.
 func TestForeignRecord_OneWait(t *testing.T) {
 	clock := leadertest.NewClock()
 	_, w := campaignAs(t, clock, foreignAt(clock), leader.Config{ID: "a"})
@@ -49,15 +49,15 @@ func TestForeignRecord_OneWait(t *testing.T) {
 
 // A candidate beside nats-kv-leader-elect gives up the key by a marker.
 func TestKVElect_ReleasesByMarker(t *testing.T) {
-	for _, kvElect := range []bool{true, false} {
+	for kvElect, beside := range map[bool][]mark{true: {kvelect.Beside}, false: nil} {
 		clock := leadertest.NewClock()
 		s := leadertest.NewStore(clock, leadertest.WithTTL(30*second))
-		a, _ := campaignAs(t, clock, s, leader.Config{ID: "a", KVElect: kvElect})
+		a, _ := campaignAs(t, clock, s, leader.Config{ID: "a"}, beside...)
 		clock.Advance(40 * second)
 		check.OK(t, a.Resign(t.Context()))
 		e := s.Entry("jobs")
 		h := s.Holder("jobs")
-		check.Must(t, e.Marker == kvElect && h.State == leader.HolderReleased, "KVElect %v: %+v", kvElect, e)
+		check.Must(t, e.Marker == kvElect && h.State == leader.HolderReleased, "beside %v: %+v", kvElect, e)
 	}
 }
 
@@ -70,12 +70,12 @@ func TestMarkerRelease_TakenAtOnce(t *testing.T) {
 		func(l *leadertest.Link) { l.LoseReplies(1) },
 		func(l *leadertest.Link) { l.DelayFeed(second) },
 	} {
-		for _, next := range []bool{true, false} {
+		for _, next := range [][]mark{{kvelect.Beside}, nil} {
 			clock := leadertest.NewClock()
 			s := leadertest.NewStore(clock, leadertest.WithTTL(30*second))
-			a, wa := campaignAs(t, clock, s, leader.Config{ID: "a", KVElect: true})
+			a, wa := campaignAs(t, clock, s, leader.Config{ID: "a"}, kvelect.Beside)
 			clock.Advance(40 * second)
-			_, wb := campaignAs(t, clock, s, leader.Config{ID: "b", KVElect: next})
+			_, wb := campaignAs(t, clock, s, leader.Config{ID: "b"}, next...)
 			wb.ExpectExactly(leadertest.Observed("a"))
 			f(s.Link("a"))
 			_ = a.Resign(check.Ended()) // it does not wait for the reply, which may be lost
@@ -94,7 +94,7 @@ func TestMarkerRelease_TakenAtOnce(t *testing.T) {
 func TestMarker_WithoutRelease(t *testing.T) {
 	clock := leadertest.NewClock()
 	s := leadertest.NewStore(clock, leadertest.WithTTL(30*second))
-	_, w := campaignAs(t, clock, s, leader.Config{ID: "a", KVElect: true})
+	_, w := campaignAs(t, clock, s, leader.Config{ID: "a"}, kvelect.Beside)
 	clock.Advance(40 * second)
 	w.Expect(leadertest.Elected())
 	s.Delete("jobs")
@@ -106,16 +106,14 @@ func TestMarker_WithoutRelease(t *testing.T) {
 	w.ExpectExactly(leadertest.Elected())
 }
 
-// A candidate with KVElect reports a bucket that cannot be shared with
-// nats-kv-leader-elect. A candidate with KVElect reports a bucket that cannot be shared
-// with nats-kv-leader- elect.
+// A candidate beside nats-kv-leader-elect reports a bucket that cannot be shared with it.
 func TestKVElect_UnsharableBucket(t *testing.T) {
 	clock := leadertest.NewClock()
 	s := leadertest.NewStore(clock)
-	_, err := leader.Campaign(t.Context(), s, "jobs", leader.Config{KVElect: true})
+	_, err := leader.Campaign(t.Context(), kvelect.Beside(s), "jobs", leader.Config{})
 	check.Must(t, errors.Is(err, leader.ErrIncompatibleBucket), "%v", err)
 	s.Drop() // so that its settings are not known
-	_, w := campaignAs(t, clock, s, leader.Config{ID: "a", KVElect: true})
+	_, w := campaignAs(t, clock, s, leader.Config{ID: "a"}, kvelect.Beside)
 	w.ExpectExactly(leadertest.Faulted(leader.ErrNoBucket))
 	s.Recreate()
 	clock.Advance(5 * second)

@@ -1,6 +1,10 @@
 package wire
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
 
 // MaxElection is the limit for the key of an election in bytes, with the suffix of its seat.
 // Package jsapi has the limits of the other names, and the reason for them (names.go).
@@ -34,4 +38,25 @@ func ValidKey(key string) bool {
 
 func alphanumeric(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+}
+
+// SeatInfix separates an election and the number of a seat in the key of a seat.
+const SeatInfix = ".seat."
+
+// SeatKey returns the key of seat n of an election, which is the election's own for the first.
+func SeatKey(election string, n int) string {
+	if n <= 1 {
+		return election
+	}
+	return election + SeatInfix + strconv.Itoa(n)
+}
+
+// SeatOf returns the election and the number of the seat that a key belongs to.
+func SeatOf(key string) (election string, n int) {
+	if i := strings.LastIndex(key, SeatInfix); i > 0 {
+		if n, err := strconv.Atoi(key[i+len(SeatInfix):]); err == nil && n > 1 && SeatKey(key[:i], n) == key {
+			return key[:i], n
+		}
+	}
+	return key, 1
 }

@@ -1,4 +1,4 @@
-package leader_test
+package seats_test
 
 import (
 	"context"
@@ -7,16 +7,17 @@ import (
 
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // A semaphore: of any number of workers at most three work at once. When one of them
 // ends, another takes its seat.
-func ExampleConfig_seats() {
+func ExampleOf() {
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock) // in production a leader.Bucket, and no clock
 	workers := make(map[string]*leader.Candidate)
 	for _, id := range []string{"ann", "bob", "cid", "dan", "eve"} {
-		c, err := leader.Campaign(context.Background(), store.Link(id), "imports", leader.Config{ID: id, Seats: 3})
+		c, err := leader.Campaign(context.Background(), seats.Of(store.Link(id), 3), "imports", leader.Config{ID: id})
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -26,7 +26,7 @@
 // of a Deployment then waits for pods that are not ready because they do not lead, unless
 // maxUnavailable is 100%.
 //
-// The body is one JSON object. All three have
+// The body is one JSON object. For a nil candidate it is an error, with 503. All three have
 //
 //	election                 the name of the election
 //	id                       of the candidate
@@ -70,11 +70,9 @@ import (
 
 // Leader returns a handler that answers 200 while [leader.Term.Err] of the candidate's term
 // is nil. Otherwise it answers 503, and names the candidate that leads instead. It asks the
-// clock, not a flag, so a process that was stopped for an hour answers 503 at once. A nil
-// candidate is treated as one that has ended.
+// clock, not a flag, so a process that was stopped for an hour answers 503 at once.
 func Leader(c *leader.Candidate) http.Handler {
-	c = some(c)
-	return handler(func(context.Context) (any, bool) {
+	return handler(c, func(context.Context) (any, bool) {
 		r := look(c, c.Stats())
 		return r, r.IsLeader
 	})
@@ -84,16 +82,11 @@ func Leader(c *leader.Candidate) http.Handler {
 // with an error (leader.Candidate.Err), or if its goroutine does not answer a Ping within a
 // second, because a call of the Store, a Guard or the Clock hangs. After leader.Candidate.Stop
 // and the end of the context given to Campaign it answers 200: the process is about to end
-// by itself. A nil candidate is reported as an error.
+// by itself.
 //
 // Live waits for the goroutine and for nothing else. It reads neither the state nor the clock.
 func Live(c *leader.Candidate) http.Handler {
-	if c == nil {
-		return handler(func(context.Context) (any, bool) {
-			return liveness{Error: "there is no candidate"}, false
-		})
-	}
-	return handler(func(ctx context.Context) (any, bool) {
+	return handler(c, func(ctx context.Context) (any, bool) {
 		err := ping(ctx, c)
 		r := liveness{Election: c.Election(), ID: c.ID(), Live: err == nil}
 		if err != nil {
@@ -126,11 +119,9 @@ func ping(ctx context.Context, c *leader.Candidate) error {
 // of the servers has come for more than half of the candidate's lease ([leader.Stats].Silent), and
 // while the candidate is fenced because it could not renew its lease. Otherwise it answers 503,
 // with the reason as error. So a candidate that is cut off answers 503 before another leads in its
-// place, and one that has never reached its bucket does so from the beginning. A nil candidate is
-// treated as one that has ended.
+// place, and one that has never reached its bucket does so from the beginning.
 func Connected(c *leader.Candidate) http.Handler {
-	c = some(c)
-	return handler(func(context.Context) (any, bool) {
+	return handler(c, func(context.Context) (any, bool) {
 		s := c.Stats()
 		r, err := look(c, s), s.Connected()
 		connected := err == nil
@@ -143,14 +134,6 @@ func Connected(c *leader.Candidate) http.Handler {
 		r.Connected, r.Silent = &connected, s.Silent.Seconds()
 		return r, connected
 	})
-}
-
-// some returns c, or a candidate that has ended if c is nil.
-func some(c *leader.Candidate) *leader.Candidate {
-	if c == nil {
-		return new(leader.Candidate)
-	}
-	return c
 }
 
 var candidate = leader.StateCandidate.String()
@@ -208,8 +191,11 @@ func look(c *leader.Candidate, s leader.Stats) report {
 	return r
 }
 
-// handler serves what report returns, as JSON.
-func handler(report func(context.Context) (body any, ok bool)) http.Handler {
+// handler serves what report returns, as JSON, or an error if there is no candidate.
+func handler(c *leader.Candidate, report func(context.Context) (body any, ok bool)) http.Handler {
+	if c == nil {
+		report = func(context.Context) (any, bool) { return map[string]string{"error": "there is no candidate"}, false }
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Cache-Control", "no-store")

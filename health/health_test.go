@@ -321,7 +321,7 @@ func TestLeader_200ForEachSeat(t *testing.T) {
 	}
 }
 
-// A nil candidate is treated as one that has ended.
+// Each handler reports that there is no candidate.
 func TestHandlers_NilCandidate(t *testing.T) {
 	newKit(t).get(health.Leader(nil), health.Connected(nil), health.Live(nil))
 }

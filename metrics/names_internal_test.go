@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/leader"
 )
 
 // The name of each error that package leader counts is that of its variable without Err, in snake case.
@@ -37,12 +39,18 @@ func TestErrorNames_AreThoseOfTheVariables(t *testing.T) {
 		variable := pair.Key.(*ast.SelectorExpr).Sel.Name
 		name := check.Got(strconv.Unquote(pair.Value.(*ast.BasicLit).Value))(t)
 		want := strings.ToLower(hump.ReplaceAllString(variable[len("Err"):], "${1}_${2}"))
-		check.Equal(t, name, want, variable+" is called %q, not %q")
+		check.Equal(t, name, want, "%q is the name of "+variable)
 		named = append(named, variable)
 	}
 	slices.Sort(counted)
 	slices.Sort(named)
 	check.Deep(t, named, counted)
+}
+
+// Errors without a name are counted together.
+func TestNamed_Other(t *testing.T) {
+	got := named(map[error]uint64{leader.ErrStopped: 1, nil: 2, errors.ErrUnsupported: 4})
+	check.Deep(t, got, map[string]uint64{"stopped": 1, "other": 6})
 }
 
 // An ID of the greatest length is a label as it is. Of a longer one the end is cut, without a half of a rune.

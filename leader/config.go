@@ -28,6 +28,10 @@ type Config struct {
 	// Value is published with the lease, for example an address; at most 64 KiB. Every
 	// renewal carries it. [Candidate.Proclaim] changes it.
 	Value []byte
+	// Inherit makes each term begin with the value of the leader before it ([Term.Previous]) in place
+	// of Value, so that a mark of progress survives every crash. If no leader is known, the value is
+	// what the candidate has published last.
+	Inherit bool
 	// LeaseDuration is how long other candidates wait after the last renewal before they
 	// take over. Default: the bucket's MaxLease; in a bucket without one 15 s, or two thirds
 	// of its TTL if that is shorter. It must not be longer than the bucket's MaxLease or

@@ -145,6 +145,11 @@ func holderOf(s record.Observation, seat int) Holder {
 	return h
 }
 
+// pastHolder returns a holder that has led.
+func pastHolder(l record.Last, seat int) Holder {
+	return Holder{Seat: seat, ID: l.ID, Token: l.Token, Value: publishedValue(l.Value), Renewed: serverTime(l.Until), Released: l.Released}
+}
+
 // publishedValue returns nil if no value is published.
 func publishedValue(value string) []byte {
 	if value == "" {

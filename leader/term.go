@@ -8,6 +8,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/machine"
+	"github.com/natsleader/natsleader/internal/record"
 )
 
 // Term is one leadership: from an [Elected] event to the [Deposed] event of the same
@@ -17,6 +18,7 @@ type Term struct {
 	cancel  context.CancelCauseFunc
 	token   uint64
 	seat    int
+	last    record.Last // the last leader before
 	clock   Clock
 	start   time.Time    // the time that until counts from
 	until   atomic.Int64 // the lease is valid until this long after start
@@ -144,6 +146,20 @@ func (t *Term) Seat() int {
 		return 0
 	}
 	return t.seat
+}
+
+// Previous returns the leader before this term, as its candidate found it in the key: the ID, the
+// token, the last Value, and as Renewed the server's time of its last write. Released reports that
+// it gave the key up; otherwise its lease has expired. If the same candidate led before, Renewed may
+// be zero. A leader that crashed as soon as its key was won may not have learned that it led.
+//
+// Previous returns a Holder without an ID if none is known: in the first term, and after the key was
+// deleted, held a foreign value or was read too late. It sends no request.
+func (t *Term) Previous() Holder {
+	if t == nil {
+		return Holder{}
+	}
+	return pastHolder(t.last, t.seat)
 }
 
 // Err returns nil while the term leads, and then the cause with which the context has ended.

@@ -133,6 +133,7 @@ func (s *simulation) elected(l *life, term *leader.Term) {
 	l.term, l.open = term, true
 	l.tokens = append(l.tokens, term.Token())
 	s.rules(l, term)
+	s.succeeds(l, term)
 	now := s.election.Now()
 	s.broken(s.election.Elected(l.checker.Named(term), now, now)...)
 	for _, o := range s.lives {
@@ -272,6 +273,7 @@ func (s *simulation) stored(e backend.Entry) {
 	for _, o := range s.lives {
 		o.robbed = o.robbed || o != l
 	}
+	s.ancestry.stored(l, e.Revision, e.Value)
 	if l == nil {
 		s.logf("stored %d %q", e.Revision, e.Value)
 		return

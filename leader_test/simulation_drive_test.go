@@ -58,6 +58,7 @@ type simulation struct {
 	lives     []*life
 	sessions  map[string]*life
 	witnessed bool
+	ancestry  ancestry
 	wins      []win
 	petitions []context.CancelFunc // of requests that may wait for ever
 	tickets   int                  // announcements that began a stand
@@ -235,7 +236,7 @@ func (s *simulation) stand(id string) {
 	l.scribe.life = l
 	l.link = s.link(l.name)
 	l.cfg = leader.Config{
-		ID: id, Value: []byte(l.name), LeaseDuration: s.lease, MinToken: s.least, Clock: l.clock,
+		ID: id, Value: []byte(l.name), LeaseDuration: s.lease, MinToken: s.least, Clock: l.clock, Inherit: len(s.lives)%2 == 1,
 	}
 	if l.mute = s.seats > 0; !l.mute { // a log has the lines of all seats
 		l.clock.scribe, l.cfg.Logger = &l.scribe, slog.New(ear{l})

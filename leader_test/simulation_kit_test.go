@@ -60,7 +60,7 @@ func newMemory(s *simulation) *memory {
 	s.goroutines = runtime.NumGoroutine()
 	if !s.amnesia && s.seats == 0 {
 		m.store.Backend().Watch(s.Context(), "e", nil, func(e backend.FeedEvent) { s.stored(e.Entry) }, func(backend.Feed, error) {})
-		s.witnessed = true
+		s.witnessed, s.ancestry = true, ancestry{of: make(map[uint64]past), traceless: !m.settings.PurgeProtected}
 	}
 	return m
 }

@@ -215,6 +215,7 @@ func (m *Machine) compose(now time.Time) (record.Record, write) {
 		w.win, w.blind = true, !m.confirmed()
 		w.ready = m.earliestLead()
 		elects = m.bucket.times.PendingPeriod == 0 && !now.Before(w.ready)
+		m.past = pastState{last: last}
 		if m.Inherits && last.ID != "" && m.fit(last.Value) == nil {
 			m.value, rec.Value = last.Value, last.Value
 		}
@@ -229,14 +230,13 @@ func (m *Machine) compose(now time.Time) (record.Record, write) {
 	case elects:
 		w.phase = record.PhaseElect
 		rec.Least = m.least()
-		m.past = pastState{last: last}
 	default:
 		// A candidate that replaces a pending record must wait as long as its writer, which
 		// may have lost the memory of the lease for which it waits since the store lost writes.
 		w.phase = record.PhasePending
 		rec.Lease = max(m.unknownLease(), m.memory.notBefore.Sub(now))
 		rec.Least = m.least()
-		rec.Last, m.past = last, pastState{last: last}
+		rec.Last = last
 	}
 	rec.Phase = w.phase
 	w.token = rec.Asks()
@@ -357,15 +357,19 @@ func (m *Machine) renewalAfter(sent time.Time) time.Time {
 
 // stored handles an own write that holds the key. It was sent at sent and stored as s.
 func (m *Machine) stored(now time.Time, s record.Observation, w write, sent time.Time, fx *Effects) {
-	replaced := m.key.seen
+	replaced, last := m.key.seen, m.lastLeader()
 	m.noteHandover(now, s)
 	m.key.seeOwn(s, now)
 	m.writes.acknowledge(s.Rec.Counter)
 	if s.Rec.Phase != record.PhasePending {
 		m.count(s, true)
 	}
-	if w.win && m.past.led {
+	switch {
+	case !m.past.led:
+	case w.win:
 		m.past = pastState{} // a write from before the last term, into a key that was emptied since
+	case s.Rec.Phase == record.PhaseElect || s.Rec.Phase == record.PhasePending:
+		m.past = pastState{last: last}
 	}
 	if s.Rec.Phase == record.PhaseReleased {
 		// The feed may have delivered a successor's record before this reply came.

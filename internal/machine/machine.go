@@ -392,7 +392,7 @@ func (t *termState) end() {
 //
 // No last leader is kept while led is set: it is the candidate itself.
 type pastState struct {
-	last record.Last // before the write that has won the key, or that elects again
+	last record.Last // before the write that has won the key, or that has begun to elect again
 	led  bool        // the candidate has led since that write
 }
 

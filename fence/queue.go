@@ -37,6 +37,7 @@ const (
 type writeQueue struct {
 	s *guardedStream
 	f backend.Fence
+	t *leader.Term
 
 	mu             sync.Mutex
 	queue          []*writeSet
@@ -55,7 +56,7 @@ func queueOf(t *leader.Term, g leader.Guard, s *guardedStream) *writeQueue {
 	if f == nil {
 		return nil
 	}
-	return f.Shared(func() any { return &writeQueue{s: s, f: f} }).(*writeQueue)
+	return f.Shared(func() any { return &writeQueue{s: s, f: f, t: t} }).(*writeQueue)
 }
 
 // guardRevision returns the revision at which the guard stands for the term, or 0.

@@ -14,7 +14,7 @@
 // ask leader.Term.Err itself before each step that matters.
 //
 // In Kubernetes the liveness probe goes to [Live]. Then a pod is started anew if its
-// candidate has ended with an error, or is stuck. A silence of NATS is no reason to start a
+// candidate has ended with an error, or is stuck, or its work is. A silence of NATS is no reason to start a
 // pod anew, because the candidate goes on by itself when NATS is back. So the liveness probe
 // never goes to [Connected], or an outage of NATS restarts every pod. It never goes to
 // [Leader], or every pod but one is killed again and again.
@@ -79,8 +79,9 @@ func Leader(c *leader.Candidate) http.Handler {
 }
 
 // Live returns a handler that answers 200 while the candidate works, and 503 once it has ended
-// with an error (leader.Candidate.Err), or if its goroutine does not answer a Ping within a
-// second, because a call of the Store, a Guard or the Clock hangs. After leader.Candidate.Stop
+// with an error (leader.Candidate.Err), or if [leader.Candidate.Ping] fails: because a call of the
+// Store, a Guard or the Clock hangs for a second, or because the work of a term hangs
+// ([leader.Config].StallTimeout) after the candidate has handed over. After leader.Candidate.Stop
 // and the end of the context given to Campaign it answers 200: the process is about to end
 // by itself.
 //
@@ -108,6 +109,8 @@ func ping(ctx context.Context, c *leader.Candidate) error {
 	switch {
 	case errors.Is(err, leader.ErrStopped): // Err waits for nothing any more
 		return c.Err()
+	case errors.Is(err, leader.ErrStalled):
+		return err
 	case err != nil:
 		return fmt.Errorf("the goroutine of the candidate does not answer: %w", err)
 	}
@@ -117,7 +120,8 @@ func ping(ctx context.Context, c *leader.Candidate) error {
 // Connected returns a handler that answers 200 while [leader.Stats.Connected] returns nil: from
 // when the bucket has answered until the candidate has ended, except while no sign of a majority
 // of the servers has come for more than half of the candidate's lease ([leader.Stats].Silent), and
-// while the candidate is fenced because it could not renew its lease. Otherwise it answers 503,
+// while the candidate is fenced because it could not renew its lease, and while its work hangs
+// ([leader.Stats].Stalled). Otherwise it answers 503,
 // with the reason as error. So a candidate that is cut off answers 503 before another leads in its
 // place, and one that has never reached its bucket does so from the beginning.
 func Connected(c *leader.Candidate) http.Handler {

@@ -49,6 +49,25 @@ func TestLive_AfterTheEnd(t *testing.T) {
 	}
 }
 
+// A candidate whose work hangs is not connected from when it drains on, and not live from when it has
+// handed over until the work ends. Another candidate leads meanwhile. The handlers are no sign of work.
+func TestLive_503WhileWorkHangs(t *testing.T) {
+	k := newKit(t)
+	a := k.stand("a", leader.Config{StallTimeout: 20 * time.Second, DrainTimeout: 10 * time.Second})
+	term, ok := a.Term()
+	check.Must(t, ok, "a does not lead")
+	k.stand("b", leader.Config{})
+	k.clock.Advance(19 * time.Second)
+	k.get(health.Live(a), health.Connected(a), health.Leader(a))
+	k.clock.Advance(time.Second)
+	k.get(health.Live(a), health.Connected(a), health.Leader(a))
+	k.clock.Advance(10 * time.Second)
+	k.get(health.Live(a), health.Connected(a), health.Leader(a))
+	term.Release()
+	k.clock.Settle()
+	k.get(health.Live(a), health.Connected(a))
+}
+
 // stuck is a clock that may hang.
 type stuck struct {
 	leader.Clock

@@ -106,6 +106,9 @@ func (a *actor) read() bool {
 func (a *actor) rest() {
 	wake := machine.Earlier(a.guards.wakeAt(a.wake), a.listener.wakeAt())
 	wake = machine.Earlier(wake, machine.Earlier(a.roster.wakeAt(), a.silenceAt()))
+	if t := a.watched(); t != nil {
+		wake = machine.Earlier(wake, a.base.Add(t.work.next))
+	}
 	a.arm(machine.Earlier(wake, machine.Earlier(a.reminder.at, a.stopBy)))
 }
 
@@ -181,7 +184,7 @@ func (a *actor) receive(m *mail) {
 		if !a.status.Queued || !a.c.window.Has(&a.requests.place) {
 			m.in.Kind = machine.InTick // the slot has been used or given back since it was granted
 		}
-	case machine.InTick, machine.InGuards, machine.InRoster, machine.InResign, machine.InDrained, machine.InWorked, machine.InLoop, machine.InNoLoop, machine.InProclaim, machine.InSuspend, machine.InResume:
+	case machine.InTick, machine.InGuards, machine.InRoster, machine.InResign, machine.InDrained, machine.InWorked, machine.InLoop, machine.InNoLoop, machine.InProclaim, machine.InSuspend, machine.InResume, machine.InStalled:
 	}
 	a.step(&m.in, m.call)
 	switch {
@@ -259,6 +262,9 @@ func (a *actor) follow() *machine.Input {
 	}
 	if in := a.tell(); in != nil {
 		return in
+	}
+	if t := a.watched(); t != nil && t.work.hangs(a.now().Sub(a.base)) {
+		return &machine.Input{Kind: machine.InStalled}
 	}
 	a.remind()
 	return a.syncSeat()
@@ -404,6 +410,7 @@ func (a *actor) begin(n machine.Note) *Term {
 	t.until.Store(int64(n.Until.Sub(a.base)))
 	ctx, cancel := context.WithCancelCause(a.values)
 	t.ctx, t.cancel = leadership{ctx, t}, cancel
+	t.work.begin(a.Stall, t.elapsed())
 	for i := range a.guards {
 		t.fences = append(t.fences, a.guards[i].fence(t, &a.c.box))
 	}
@@ -434,6 +441,7 @@ func (a *actor) publish(changed bool) {
 	c.tally.holds, c.tally.lease = holds, a.status.Times.Lease
 	c.tally.kept = c.tally.kept && holds
 	c.tally.works(a.status.Working && a.status.State != machine.StateLeader, c.since)
+	c.hangs.Store(c.tally.working && c.tally.stalled && a.status.State != machine.StateFenced)
 	c.tally.seesLeader(c.holder.State == HolderLeading && !c.holds, c.since)
 	a.requests.skipsOwnRecords.Store(a.status.Dated && !c.tally.silent)
 }
@@ -470,7 +478,7 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p machine.Params) *
 	r := &a.requests
 	r.c, r.settings, r.values = c, c.store.Settings, a.values
 	r.own = []byte(`"session":"` + p.Session + `"`)
-	p.Phase = c.window.Join()
+	p.Phase = int32(c.window.Join())
 	a.calls = calls{session: p.Session, seat: a.seat, taken: c.setTaker}
 	if b, ok := c.store.(*natskv.Bucket); ok && !p.Observe { // an observer may not create a bucket
 		a.bucket, a.requests.settings = b, b.SettingsEnsured

@@ -2,6 +2,7 @@ package leader
 
 import (
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/machine"
@@ -38,6 +39,41 @@ func (a *actor) offerTerm() {
 		t.offered = true
 		a.c.loops.offer(t)
 	}
+}
+
+// workWatch notices that the work of a term does not ask its context any more. Only the candidate's
+// goroutine uses it, but for asked. Its instants count from the start of the candidate.
+type workWatch struct {
+	timeout     time.Duration // Config.StallTimeout; 0: it is off
+	asked       atomic.Int64  // when the work has asked last
+	since, next time.Duration // the silence counts from since; the next look
+}
+
+// begin begins to watch the work of a term.
+func (w *workWatch) begin(timeout, now time.Duration) {
+	w.timeout, w.since, w.next = timeout, now, now
+	w.asked.Store(int64(now))
+}
+
+// hangs looks, if it is time, and reports whether the work has been silent for the timeout. The
+// time by which a look is late does not count: the process has been stopped, or the candidate's
+// goroutine was held up. There are four looks in the timeout, so a shorter stop is of no account.
+func (w *workWatch) hangs(now time.Duration) bool {
+	if now < w.next {
+		return false
+	}
+	late := now - w.next
+	w.since = min(now, max(w.since, time.Duration(w.asked.Load()))+late)
+	w.next = min(now+w.timeout/4, w.since+w.timeout)
+	return now >= w.since+w.timeout
+}
+
+// watched returns the term that leads, if its work is watched and has not ended.
+func (a *actor) watched() *Term {
+	if a.Stall == 0 || a.status.State != machine.StateLeader || !a.status.Working {
+		return nil
+	}
+	return a.term
 }
 
 // reminder decides when to report again that the candidate does not campaign because of its

@@ -52,6 +52,8 @@ type Candidate struct {
 	err     error
 	holds   bool // the holder is this candidate, which does not lead
 	cut     bool // it ended because its connection was closed, perhaps while it was stopping
+
+	hangs atomic.Bool // it has handed over because its work hangs, and the work goes on
 }
 
 // Campaign makes a candidate and starts it. The candidate campaigns in the election until
@@ -82,6 +84,9 @@ func prepare(store Store, election string, cfg *Config) (b backend.Store, p mach
 		return nil, p, err
 	}
 	if err = cfg.checkStop(); err != nil {
+		return nil, p, err
+	}
+	if err = cfg.checkStall(); err != nil {
 		return nil, p, err
 	}
 	if want.Lease > 0 { // the other durations follow from it
@@ -121,7 +126,7 @@ func prepare(store Store, election string, cfg *Config) (b backend.Store, p mach
 		cfg.ID = defaultID()
 	}
 	p = machine.Params{
-		ID: cfg.ID, Session: crand.Text(), Want: want, MinToken: cfg.MinToken, Guarded: len(cfg.Guards) > 0, Inherits: cfg.Inherit, KVElect: marks.KVElect,
+		ID: cfg.ID, Session: crand.Text(), Want: want, Stall: cfg.StallTimeout, MinToken: cfg.MinToken, Guarded: len(cfg.Guards) > 0, Inherits: cfg.Inherit, KVElect: marks.KVElect,
 	}
 	if cfg.Succession != nil {
 		q, waits := cfg.Succession.queue()
@@ -257,7 +262,7 @@ func (c *Candidate) stateAndTerm() (State, *Term) {
 		}
 		switch t := c.leading.Load(); {
 		case t == nil: // it has just changed
-		case t.Err() != nil:
+		case t.over() != nil:
 			return StateFenced, t
 		default:
 			return s, t
@@ -267,7 +272,7 @@ func (c *Candidate) stateAndTerm() (State, *Term) {
 
 // Term returns the term that the candidate leads now, or false. It reads the clock.
 func (c *Candidate) Term() (*Term, bool) {
-	if t := c.seatHeld().leading.Load(); t != nil && t.Err() == nil {
+	if t := c.seatHeld().leading.Load(); t != nil && t.over() == nil {
 		return t, true
 	}
 	return nil, false
@@ -293,7 +298,7 @@ func (c *Candidate) Leader() Holder {
 		return c.seats[0].Leader()
 	}
 	t := c.leading.Load()
-	over := t != nil && t.Err() != nil
+	over := t != nil && t.over() != nil
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h := c.holder

@@ -61,6 +61,18 @@ type Config struct {
 	// Default: one lease for an application that uses Terms, but no longer than StopTimeout
 	// allows at the end; 0 for others, which is not at all.
 	DrainTimeout time.Duration
+	// StallTimeout makes the candidate notice work that hangs: if the work of a term has not asked
+	// for that long whether the term still leads, the term ends with [ErrStalled], and the candidate
+	// drains, hands over, and does not campaign again before the work has ended. So work that is not
+	// in a loop over Terms has to call [Term.Release].
+	//
+	// The work asks by [Check], by Err and Done of [Term.Context] and [Exact], by [Term.Err], and by
+	// each write of package fence, in any of its goroutines. The methods of Candidate, and so the
+	// handlers of package health and the metrics, do not ask for it. A select asks once, when it
+	// calls Done. So a worker that may wait for longer has a ticker in its select, and a long item
+	// of work calls Check at times. While the process is stopped, no time passes for the work.
+	// At least 1 s. Default: 0, work may be silent for ever.
+	StallTimeout time.Duration
 	// StopTimeout bounds the graceful stop that the end of the context given to [Campaign]
 	// begins, the drain included. A drain ends 2 s before, or a quarter of StopTimeout before
 	// if that is less, so that time is left to release the key. It must be longer than a
@@ -159,6 +171,18 @@ func (c *Config) checkStop() error {
 		return fmt.Errorf("%w: StopTimeout %v is not more than DrainTimeout %v, which it bounds: raise it, or leave it out", ErrInvalidConfig, c.StopTimeout, c.DrainTimeout)
 	}
 	return nil
+}
+
+// minStall is less than any pause of a healthy process on a busy host.
+const minStall = time.Second
+
+// checkStall returns an error for a StallTimeout that cannot work.
+func (c *Config) checkStall() error {
+	if c.StallTimeout == 0 || c.StallTimeout >= minStall {
+		return nil
+	}
+	return fmt.Errorf("%w: StallTimeout %v is less than %v, the least that is no mere delay: raise it, or leave it out",
+		ErrInvalidConfig, c.StallTimeout, minStall)
 }
 
 // stopTimeout returns the bound of a stop, or its default.

@@ -32,6 +32,8 @@ func TestConfig_RefusalNamesRelation(t *testing.T) {
 		{Config{DrainTimeout: -s}, ErrInvalidConfig, "DrainTimeout -1s is negative"},
 		{Config{StopTimeout: time.Microsecond}, ErrInvalidConfig, "StopTimeout 1µs is less than 1ms"},
 		{Config{StopTimeout: 10 * s, DrainTimeout: 10 * s}, ErrInvalidConfig, "StopTimeout 10s is not more than DrainTimeout 10s, which it bounds: raise it, or leave it out"},
+		{Config{StallTimeout: -s}, ErrInvalidConfig, "StallTimeout -1s is less than 1s, the least that is no mere delay: raise it, or leave it out"},
+		{Config{StallTimeout: s - 1}, ErrInvalidConfig, "StallTimeout 999.999999ms is less than 1s, the least that is no mere delay: raise it, or leave it out"},
 		{Config{LeaseDuration: 10 * s, RenewDeadline: 12 * s}, ErrInvalidConfig, "RenewDeadline 12s is not less than LeaseDuration 10s"},
 		{Config{LeaseDuration: 10 * s, RenewDeadline: 10 * s}, ErrInvalidConfig, "RenewDeadline 10s is not less than LeaseDuration 10s"},
 		{Config{RenewDeadline: 8 * s, RenewInterval: 8 * s}, ErrInvalidConfig, "RenewInterval 8s is not less than RenewDeadline 8s"},

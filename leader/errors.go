@@ -11,6 +11,8 @@ var (
 	// ErrStopped ends a term when its candidate was stopped, by [Candidate.Stop] or by the end of
 	// the context given to [Campaign]. Methods of a candidate that has ended return it.
 	ErrStopped error = backend.ErrStopped
+	// ErrStalled ends a term whose work has not asked its context for [Config].StallTimeout.
+	ErrStalled error = backend.ErrStalled
 	// ErrLeaseExpired ends a term when its lease was not confirmed before its renew
 	// deadline.
 	ErrLeaseExpired error = backend.ErrLeaseExpired

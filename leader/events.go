@@ -36,7 +36,7 @@ type Elected struct {
 //     it, and is elected again with a new term if no other candidate has taken the key. If
 //     the work of the term goes on, it first waits for the end of the work, until Until at
 //     the latest.
-//   - [ErrResigned] or [ErrStopped]: the leader steps down, and keeps the key until
+//   - [ErrResigned], [ErrStopped] or [ErrStalled]: the leader steps down, and keeps the key until
 //     [Term.Release] is called or Until has come. This is called draining.
 //   - [ErrFenced]: a later term has raised one of the guards. The server accepts no guarded
 //     write of this term any more.
@@ -50,7 +50,7 @@ type Fenced struct {
 // kind returns which kind of fence it is, as the log has it.
 func (e Fenced) kind() string {
 	switch {
-	case errors.Is(e.Cause, ErrResigned), errors.Is(e.Cause, ErrStopped):
+	case errors.Is(e.Cause, ErrResigned), errors.Is(e.Cause, ErrStopped), errors.Is(e.Cause, ErrStalled):
 		return "draining"
 	case errors.Is(e.Cause, ErrFenced):
 		return "fenced by a later term"

@@ -52,7 +52,7 @@ func (l *lockSessions) has(session string, o lockOwner) bool {
 		return false
 	}
 	t := a.term.Load()
-	return t == nil || t.Err() == nil
+	return t == nil || t.over() == nil
 }
 
 // waitsForItself reports whether other locks of the same owner hold all seats.

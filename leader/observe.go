@@ -147,7 +147,11 @@ func holderOf(s record.Observation, seat int) Holder {
 
 // pastHolder returns a holder that has led.
 func pastHolder(l record.Last, seat int) Holder {
-	return Holder{Seat: seat, ID: l.ID, Token: l.Token, Value: publishedValue(l.Value), Renewed: serverTime(l.Until), Released: l.Released}
+	h := Holder{Seat: seat, ID: l.ID, Token: l.Token, Value: publishedValue(l.Value), Renewed: serverTime(l.Until)}
+	if l.Released {
+		h.State = HolderReleased
+	}
+	return h
 }
 
 // publishedValue returns nil if no value is published.

@@ -14,8 +14,9 @@ import (
 // [Faulted], for example [ErrUnreachable] or [ErrPermission]. If ctx
 // ends first, Ready returns the cause of ctx, and the last fault if no holder was seen since.
 //
-// Ready does not wait where the candidate takes no key and waits for the application. While no
-// other candidate is known to hold the key, it returns [ErrNotReleased] if the work of a term goes
+// Ready does not wait where the candidate takes no key and waits for the application. It returns
+// [ErrStalled] while the work of a term that has ended so goes on. While no other candidate is
+// known to hold the key, it returns [ErrNotReleased] if the work of a term goes
 // on after the end of the term, and [ErrNotLeader] if the application has left its loop over
 // [Candidate.Terms]. Once the candidate has ended, Ready returns [Candidate.Err], or [ErrStopped]
 // if that is nil.
@@ -75,12 +76,14 @@ func (c *Candidate) knowsRole() (bool, error) {
 	if seats == nil {
 		seats = []*Candidate{c}
 	}
-	follows, works := true, false
+	follows, works, stalled := true, false, false
 	for _, seat := range seats {
-		other, working := seat.look()
-		follows, works = follows && other, works || working
+		other, working, hangs := seat.look()
+		follows, works, stalled = follows && other, works || working, stalled || hangs
 	}
 	switch {
+	case stalled:
+		return true, fmt.Errorf("%w; %q takes no key before it has ended", ErrStalled, c.id)
 	case c.IsLeader() || follows:
 		return true, nil
 	case works:
@@ -92,11 +95,11 @@ func (c *Candidate) knowsRole() (bool, error) {
 }
 
 // look reports whether another candidate holds the key, and whether the work of an own term goes on
-// after the end of the term.
-func (c *Candidate) look() (other, working bool) {
+// after the end of the term, and hangs.
+func (c *Candidate) look() (other, working, hangs bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.holder.held() && !c.holds && c.leading.Load() == nil, c.tally.working
+	return c.holder.held() && !c.holds && c.leading.Load() == nil, c.tally.working, c.tally.working && c.tally.stalled
 }
 
 // pulse is a channel on which a candidate's goroutine sends whenever it has nothing else to
@@ -116,8 +119,9 @@ func (p pulse) beat() {
 // Ping returns nil when the candidate's goroutine has answered. The goroutine answers at
 // once, also while NATS is silent, unless a call of the Store, a Guard or the Clock has
 // not returned. With several seats the goroutine of each seat answers. Ping returns the error of
-// ctx if ctx ends first, and [ErrStopped] once the candidate has ended. Package health has a
-// handler for liveness probes that calls it.
+// ctx if ctx ends first, [ErrStopped] once the candidate has ended, and [ErrStalled] if it has
+// handed over because its work hangs, and the work goes on. Package health has a handler for
+// liveness probes that calls it.
 func (c *Candidate) Ping(ctx context.Context) error {
 	seats := c.seats
 	if seats == nil {
@@ -130,7 +134,10 @@ func (c *Candidate) Ping(ctx context.Context) error {
 		}
 		select {
 		case _, lives := <-seat.pulse:
-			if lives {
+			switch {
+			case lives && seat.hangs.Load():
+				return ErrStalled
+			case lives:
 				result = nil
 			}
 		case <-ctx.Done():

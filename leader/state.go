@@ -20,6 +20,7 @@ import "github.com/natsleader/natsleader/internal/machine"
 //	Leader     Fenced     the lease is not confirmed in time              Fenced, ErrLeaseExpired
 //	                      it steps down, and its work goes on             Fenced, ErrResigned
 //	                      it stops, and its work goes on                  Fenced, ErrStopped
+//	                      its work hangs                                  Fenced, ErrStalled
 //	                      a later term has raised a guard                 Fenced, ErrFenced
 //	                      the connection was closed                       Fenced, ErrConnectionClosed
 //	Leader     Candidate  it steps down, or stops, and no work goes on    Deposed, ErrResigned or ErrStopped

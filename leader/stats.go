@@ -53,6 +53,8 @@ type Stats struct {
 	// Unreleased is how long the work of a term has gone on after the end of the term. It is 0
 	// if that work has ended, or if nothing awaits its end. See [Config].DrainTimeout.
 	Unreleased time.Duration
+	// Stalled reports that this is work of a term that has ended with [ErrStalled].
+	Stalled bool
 	// Leaderless is the total time during which no leader was known to the candidate.
 	Leaderless time.Duration
 	// WriteCounts is the histogram of the acknowledged writes of the record, including those that
@@ -83,9 +85,9 @@ type Stats struct {
 }
 
 // Connected returns nil while the bucket serves the candidate, and otherwise an error that says
-// what is wrong: [ErrStopped] after the end of the candidate, [ErrLeaseExpired] while Expired is set,
-// [ErrUnreachable] while Silent is more than half of LeaseDuration, and another error before the
-// settings of the bucket are known. A candidate that is cut off is not Connected any more before
+// what is wrong: [ErrStopped] after the end of the candidate, [ErrStalled] while Stalled is set,
+// [ErrLeaseExpired] while Expired is set, [ErrUnreachable] while Silent is more than half of
+// LeaseDuration, and another error before the settings of the bucket are known. A candidate that is cut off is not Connected any more before
 // another leads in its place.
 func (s Stats) Connected() error {
 	switch {
@@ -93,6 +95,8 @@ func (s Stats) Connected() error {
 		return ErrStopped
 	case s.LeaseDuration == 0:
 		return errNotAnswered
+	case s.Stalled:
+		return ErrStalled
 	case s.Expired:
 		return fmt.Errorf("%w, and no write has been acknowledged since", ErrLeaseExpired)
 	case s.Silent > s.LeaseDuration/2:
@@ -143,6 +147,7 @@ type tally struct {
 	silent  bool
 	expired bool // it is fenced because its lease was over, and no write has been acknowledged since
 	working bool // the work of a term goes on after its end
+	stalled bool // and it was the cause of that
 	led     bool // a leader is known here
 
 	renewed    time.Duration // kept: when the newest of those writes was sent
@@ -236,9 +241,9 @@ func (c *Candidate) transits(before, after State, events []Event) {
 			t.pending++
 		case Elected:
 			t.elected++
-			t.expired = false
+			t.expired, t.stalled = false, false
 		case Fenced:
-			t.expired = errors.Is(e.Cause, ErrLeaseExpired)
+			t.expired, t.stalled = errors.Is(e.Cause, ErrLeaseExpired), errors.Is(e.Cause, ErrStalled)
 			count(&t.fenced, countedAs(e.Cause))
 		case Deposed:
 			deposed, t.expired = true, false
@@ -258,7 +263,7 @@ func (c *Candidate) transits(before, after State, events []Event) {
 var counted = [...]error{
 	ErrRegressed, ErrFenced, ErrGuardTaken, ErrGuardDeleted, ErrNotReleased, ErrNoFeed, ErrCongested, ErrNoBucket,
 	ErrNoRoster, ErrIncompatibleBucket, ErrTokensExhausted, ErrForeignRecord, ErrValueTooLarge, ErrPermission,
-	ErrConnectionClosed, ErrNoMajority, ErrUnreachable, ErrSeatsDiffer, ErrBucketDiffers, ErrResigned, ErrStopped,
+	ErrConnectionClosed, ErrNoMajority, ErrUnreachable, ErrSeatsDiffer, ErrBucketDiffers, ErrResigned, ErrStopped, ErrStalled,
 	ErrLeaseExpired, ErrPreempted, ErrDeleted,
 }
 
@@ -314,7 +319,7 @@ func (c *Candidate) stats(state State, term *Term) Stats {
 		s.Silent = now - t.signed
 	}
 	if t.working {
-		s.Unreleased = now - t.ended
+		s.Unreleased, s.Stalled = now-t.ended, t.stalled
 	}
 	if !t.led {
 		s.Leaderless += now - t.ledAt
@@ -328,7 +333,7 @@ func (s *Stats) take(term *Term) {
 		s.State, s.Seat, s.Token, s.Remaining = StateLeader, term.Seat(), term.Token(), remaining
 		return
 	}
-	s.State, s.Expired = StateFenced, errors.Is(term.Err(), ErrLeaseExpired)
+	s.State, s.Expired = StateFenced, errors.Is(term.over(), ErrLeaseExpired)
 }
 
 func count(counts *map[error]uint64, err error) { addAll(counts, map[error]uint64{err: 1}) }
@@ -354,7 +359,7 @@ func (c *Candidate) allStats(state State, term *Term) Stats {
 		}
 		s := seat.Stats()
 		all.Silent = max(all.Silent, s.Silent)
-		all.Unreleased = max(all.Unreleased, s.Unreleased)
+		all.Unreleased, all.Stalled = max(all.Unreleased, s.Unreleased), all.Stalled || s.Stalled
 		all.Leaderless += s.Leaderless
 		for i, n := range s.WriteCounts {
 			all.WriteCounts[i] += n

@@ -27,6 +27,7 @@ type Term struct {
 	freed   atomic.Bool  // Release was called
 	offered bool         // to the loops of Terms; only the candidate's goroutine uses it
 	fences  []*fence     // one for each guard of its candidate
+	work    workWatch
 
 	// The candidate's goroutine holds mu while it steps the machine and prolongs the lease.
 	// A reader of the context, or the watchdog, that finds the lease over holds mu while it
@@ -99,7 +100,7 @@ func (t *Term) left(elapsed time.Duration) time.Duration {
 
 // Context returns the context of the leadership. It ends when the term does, before
 // another candidate can be elected. [context.Cause] returns the reason: [ErrResigned],
-// [ErrStopped], [ErrLeaseExpired], [ErrPreempted], [ErrDeleted], [ErrRegressed],
+// [ErrStopped], [ErrStalled], [ErrLeaseExpired], [ErrPreempted], [ErrDeleted], [ErrRegressed],
 // [ErrFenced] or [ErrConnectionClosed]. The context carries the values of the context
 // given to [Campaign], and has no Deadline, because each renewal moves the end.
 //
@@ -149,8 +150,8 @@ func (t *Term) Seat() int {
 }
 
 // Previous returns the leader before this term, as its candidate found it in the key: the ID, the
-// token, the last Value, and as Renewed the server's time of its last write. Released reports that
-// it gave the key up; otherwise its lease has expired. If the same candidate led before, Renewed may
+// token, the last Value, and as Renewed the server's time of its last write. Its State is
+// [HolderReleased] if it gave the key up, and [HolderNone] if its lease has expired. If the same candidate led before, Renewed may
 // be zero. A leader that crashed as soon as its key was won may not have learned that it led.
 //
 // Previous returns a Holder without an ID if none is known: in the first term, and after the key was
@@ -167,6 +168,14 @@ func (t *Term) Previous() Holder {
 func (t *Term) Err() error {
 	if ctx := t.Context(); ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// over is Err for code that is not the work of the term.
+func (t *Term) over() error {
+	if _, err := t.ctx.check(); err != nil {
+		return context.Cause(&t.ctx)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // leadership is the context of a term. Its Err and Done ask the clock before they answer, so
@@ -21,13 +22,23 @@ func (l *leadership) ended() error { return l.Context.Err() }
 
 // Err implements [context.Context].
 func (l *leadership) Err() error {
-	if err := l.ended(); err != nil {
-		return err
+	elapsed, err := l.check()
+	if w := &l.term.work; w.timeout > 0 && err == nil {
+		w.asked.Store(int64(elapsed))
 	}
-	if t := l.term; t.left(t.elapsed()) > 0 || t.lapse() > 0 {
-		return nil
+	return err
+}
+
+// check is Err for code that is not the work of the term. It also returns the time since the start.
+func (l *leadership) check() (elapsed time.Duration, err error) {
+	if err = l.ended(); err != nil {
+		return 0, err
 	}
-	return l.ended()
+	t := l.term
+	if elapsed = t.elapsed(); t.left(elapsed) > 0 || t.lapse() > 0 {
+		return elapsed, nil
+	}
+	return elapsed, l.ended()
 }
 
 // Done implements [context.Context].

@@ -397,10 +397,15 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 
 // BenchmarkAsksTheClock has all that a worker may ask before each item, beside time.Now.
 func BenchmarkAsksTheClock(b *testing.B) {
-	c := benchLeader(b)
-	term, ok := c.Term()
-	check.Must(b, ok, "no term")
+	led := func(cfg leader.Config) (*leader.Candidate, *leader.Term) {
+		c := benchLeader(b, cfg)
+		term, ok := c.Term()
+		check.Must(b, ok, "no term")
+		return c, term
+	}
+	c, term := led(leader.Config{})
 	lead := term.Context()
+	_, watched := led(leader.Config{StallTimeout: time.Hour})
 	child, cancel := context.WithTimeout(lead, time.Hour)
 	defer cancel()
 	exact := leader.Exact(child)
@@ -410,6 +415,7 @@ func BenchmarkAsksTheClock(b *testing.B) {
 	}{
 		{"time.Now", func() bool { return !time.Now().IsZero() }},
 		{"Context.Err", func() bool { return lead.Err() == nil }},
+		{"Context.Err/StallTimeout", func() bool { return watched.Context().Err() == nil }},
 		{"Exact.Err", func() bool { return exact.Err() == nil }},
 		{"Context.Done", func() bool { return lead.Done() != nil }},
 		{"Check", func() bool { return leader.Check(child) == nil }},
@@ -427,11 +433,11 @@ func BenchmarkAsksTheClock(b *testing.B) {
 	}
 }
 
-func benchLeader(b *testing.B) *leader.Candidate {
+func benchLeader(b *testing.B, cfg leader.Config) *leader.Candidate {
 	b.Helper()
 	s := benchServer(b, jetstream.MemoryStorage)
 	elected := make(chan time.Time, 1)
-	c := benchCampaign(b, tcpBucket(b, tcpJS(b, tcpDial(b, s.ClientURL()))), "e", leader.Config{}, elected)
+	c := benchCampaign(b, tcpBucket(b, tcpJS(b, tcpDial(b, s.ClientURL()))), "e", cfg, elected)
 	<-elected
 	b.Cleanup(func() { benchStop(b, c) })
 	return c

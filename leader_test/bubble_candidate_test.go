@@ -135,6 +135,7 @@ type namedError struct {
 var causes = []namedError{
 	{leader.ErrResigned, "resigned"},
 	{leader.ErrStopped, "stopped"},
+	{leader.ErrStalled, "stalled"},
 	{leader.ErrLeaseExpired, "expired"},
 	{leader.ErrPreempted, "preempted"},
 	{leader.ErrDeleted, "deleted"},

@@ -54,6 +54,22 @@ func init() { // the verbs use one another
 		"jumps": func(s *stage, who string, args []string) {
 			s.clocks[who].ahead.Add(int64(s.duration(args[0])))
 		},
+		"asks": func(s *stage, who string, args []string) { // whether the newest term leads, in one way
+			term := s.cast[who].lastTerm(s.T)
+			lead, child := term.Context(), context.WithValue(term.Context(), &verbs, who)
+			map[string]func(){
+				"Err": func() { _ = lead.Err() }, "Done": func() { lead.Done() }, "Term.Err": func() { _ = term.Err() },
+				"Check":     func() { _ = leader.Check(child) },
+				"Exact.Err": func() { _ = leader.Exact(child).Err() }, "Exact.Done": func() { leader.Exact(child).Done() },
+			}[args[0]]()
+		},
+		"ready": func(s *stage, who string, _ []string) {
+			s.note(who, "is ready: %s", causeName(s.cast[who].Ready(s.within([]string{"within", "0s"}))))
+		},
+		"is-leader": func(s *stage, who string, _ []string) { s.note(who, "is the leader: %v", s.cast[who].IsLeader()) },
+		"pings": func(s *stage, who string, _ []string) {
+			s.note(who, "Ping: %s", causeName(s.cast[who].Ping(s.Context())))
+		},
 		"is": func(s *stage, who string, _ []string) { s.note(who, "is %v", s.cast[who].State()) },
 		"term": func(s *stage, who string, _ []string) { // the newest
 			c, term := s.cast[who], s.cast[who].lastTerm(s.T)

@@ -77,6 +77,7 @@ var errorNames = map[error]string{
 	leader.ErrSeatsDiffer:        "seats_differ",
 	leader.ErrBucketDiffers:      "bucket_differs",
 	leader.ErrResigned:           "resigned",
+	leader.ErrStalled:            "stalled",
 	leader.ErrStopped:            "stopped",
 	leader.ErrLeaseExpired:       "lease_expired",
 	leader.ErrPreempted:          "preempted",

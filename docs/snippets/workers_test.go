@@ -34,6 +34,22 @@ func queue(lead context.Context, jobs <-chan job) {
 	}
 }
 
+func quiet(lead context.Context, jobs <-chan job, stallTimeout time.Duration) {
+	sign := time.NewTicker(stallTimeout / 3)
+	defer sign.Stop()
+	for lead.Err() == nil { // shows that the work goes on
+		select {
+		case <-lead.Done():
+		case <-sign.C:
+		case j := <-jobs:
+			if lead.Err() != nil {
+				return
+			}
+			j.do(lead)
+		}
+	}
+}
+
 func poll(lead context.Context, pause time.Duration, item func(context.Context)) {
 	for lead.Err() == nil { // asks the clock
 		item(lead)

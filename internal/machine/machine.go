@@ -76,13 +76,13 @@ type Params struct {
 	Want     Durations     // as configured; zero where the bucket decides
 	Stall    time.Duration // work hangs after that time; 0: it is not watched
 	MinToken uint64
-	Seats    int  // published for all candidates of the election; 0: one
-	Guarded  bool // has guards, which stand before a term begins
-	Observe  bool // looks on and never writes
-	Tries    bool // does not wait for another lease
-	Inherits bool // begins with the value that the last leader has published
-	KVElect  bool // shares the key with processes of nats-kv-leader-elect
-	Phase    int  // of the renew interval, in which its renewals are due; 0: any
+	Seats    int   // published for all candidates of the election; 0: one
+	Guarded  bool  // has guards, which stand before a term begins
+	Observe  bool  // looks on and never writes
+	Tries    bool  // does not wait for another lease
+	Inherits bool  // begins with the value that the last leader has published
+	KVElect  bool  // shares the key with processes of nats-kv-leader-elect
+	Phase    int32 // of the renew interval, in which its renewals are due; 0: any
 	Order
 }
 

@@ -129,7 +129,7 @@ func (s *script) begin(words []string) []string {
 		case "inherits":
 			p.Inherits = true
 		case "phase":
-			p.Phase = int(s.number(value))
+			p.Phase = int32(s.number(value))
 		case "window":
 			window = true
 		default:

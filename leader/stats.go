@@ -87,8 +87,8 @@ type Stats struct {
 // Connected returns nil while the bucket serves the candidate, and otherwise an error that says
 // what is wrong: [ErrStopped] after the end of the candidate, [ErrStalled] while Stalled is set,
 // [ErrLeaseExpired] while Expired is set, [ErrUnreachable] while Silent is more than half of
-// LeaseDuration, and another error before the settings of the bucket are known. A candidate that is cut off is not Connected any more before
-// another leads in its place.
+// LeaseDuration, and another error before the settings of the bucket are known. A candidate that is
+// cut off is not Connected any more before another leads in its place.
 func (s Stats) Connected() error {
 	switch {
 	case s.State == StateEnded || s.State == 0:
@@ -263,8 +263,8 @@ func (c *Candidate) transits(before, after State, events []Event) {
 var counted = [...]error{
 	ErrRegressed, ErrFenced, ErrGuardTaken, ErrGuardDeleted, ErrNotReleased, ErrNoFeed, ErrCongested, ErrNoBucket,
 	ErrNoRoster, ErrIncompatibleBucket, ErrTokensExhausted, ErrForeignRecord, ErrValueTooLarge, ErrPermission,
-	ErrConnectionClosed, ErrNoMajority, ErrUnreachable, ErrSeatsDiffer, ErrBucketDiffers, ErrResigned, ErrStopped, ErrStalled,
-	ErrLeaseExpired, ErrPreempted, ErrDeleted,
+	ErrConnectionClosed, ErrNoMajority, ErrUnreachable, ErrSeatsDiffer, ErrBucketDiffers, ErrResigned, ErrStopped,
+	ErrStalled, ErrLeaseExpired, ErrPreempted, ErrDeleted,
 }
 
 func countedAs(err error) error {

@@ -114,8 +114,8 @@ deps-check: ## fail if an importable package imports more than the standard libr
 vulnerabilities: ## known vulnerabilities in what is used: needs vuln.go.dev
 	go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 work
 
-compatibility: ## exported names against those of the last release
-	scripts/compatibility
+compatibility: ## write what the packages export to internal/api/testdata, where a review sees each change
+	go test ./internal/api -update
 
 rehearsal: ## install and import a release of this tree, as users do
 	scripts/rehearsal

@@ -67,13 +67,13 @@ var (
 	ErrForeignRecord error = backend.ErrForeignRecord
 	// ErrTokensExhausted is an ErrForeignRecord: the record or a guard has a token so great that
 	// no term can have counted up to it. The text names the token.
-	ErrTokensExhausted = backend.ErrTokensExhausted
+	ErrTokensExhausted error = backend.ErrTokensExhausted
 	// ErrUnreachable reports that the store did not answer: the connection is down, the
 	// request timed out, or there are no responders.
 	ErrUnreachable error = backend.ErrUnreachable
 	// ErrNoMajority is an ErrUnreachable: the server of the connection answers reads, and nothing
 	// that needs a majority of the servers. See [Config].ForceReconnect.
-	ErrNoMajority = backend.ErrNoMajority
+	ErrNoMajority error = backend.ErrNoMajority
 	// ErrNoBucket reports that the bucket, or the stream of a guard, does not exist.
 	ErrNoBucket error = backend.ErrNoBucket
 	// ErrNoRoster reports that the bucket keeps no roster, see [BucketConfig].Roster. A transfer
@@ -85,7 +85,7 @@ var (
 	ErrIncompatibleBucket error = backend.ErrIncompatibleBucket
 	// ErrGuardTaken is an ErrIncompatibleBucket: the guard stands for another election. It is left
 	// alone until it is deleted.
-	ErrGuardTaken = backend.ErrGuardTaken
+	ErrGuardTaken error = backend.ErrGuardTaken
 	// ErrGuardDeleted reports that the guard of the term was deleted or overwritten behind the
 	// leader's back. The leader raises the guard again.
 	ErrGuardDeleted error = backend.ErrGuardDeleted

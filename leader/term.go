@@ -18,7 +18,7 @@ type Term struct {
 	cancel  context.CancelCauseFunc
 	token   uint64
 	seat    int
-	last    record.Last // the last leader before
+	last    record.PackedLast // the last leader before
 	clock   Clock
 	start   time.Time    // the time that until counts from
 	until   atomic.Int64 // the lease is valid until this long after start
@@ -160,7 +160,7 @@ func (t *Term) Previous() Holder {
 	if t == nil {
 		return Holder{}
 	}
-	return pastHolder(t.last, t.seat)
+	return pastHolder(t.last.Unpack(), t.seat)
 }
 
 // Err returns nil while the term leads, and then the cause with which the context has ended.

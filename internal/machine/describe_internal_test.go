@@ -46,8 +46,9 @@ func describeRecord(r record.Record) string {
 	return text + describeLast(r.Last)
 }
 
-func describeLast(l record.Last) string {
-	if l == (record.Last{}) {
+func describeLast(p record.PackedLast) string {
+	l := p.Unpack()
+	if p == "" {
 		return ""
 	}
 	text := fmt.Sprintf(", after %s token %d until %v", l.ID, l.Token, time.Duration(l.Until))

@@ -33,8 +33,8 @@ func (w *worldOf) inherits(p *party, n Note) {
 	if !w.remembersLast() {
 		return
 	}
-	if n.Last.ID != p.heirOf {
-		w.fail("%s is elected after %q, and names %q", p.m.Session, p.heirOf, n.Last.ID)
+	if last := n.Last.Unpack(); last.ID != p.heirOf {
+		w.fail("%s is elected after %q, and names %q", p.m.Session, p.heirOf, last.ID)
 	}
 	p.heirOf = p.m.ID
 	if w.current.Rec.Session == p.m.Session {
@@ -44,19 +44,26 @@ func (w *worldOf) inherits(p *party, n Note) {
 
 // forgetLast drops what is only shown, or is set again before it is looked at.
 func (w *worldOf) forgetLast() {
-	w.eachRecord(func(r *record.Record) { r.Last.Token = 0 })
+	w.eachRecord(func(r *record.Record) { dropToken(&r.Last) })
 	for i := range w.parties {
 		p := &w.parties[i]
-		p.m.past.last.Token = 0
+		dropToken(&p.m.past.last)
 		if !p.up || !p.m.mayHoldKey() {
 			p.m.past, p.heirOf = pastState{}, ""
 		}
 	}
 }
 
+// dropToken drops the token of a last leader.
+func dropToken(p *record.PackedLast) {
+	l := p.Unpack()
+	l.Token = 0
+	*p = l.Pack()
+}
+
 // broken returns the invariant that does not hold, or an empty string.
 func (p *pastState) broken() string {
-	if p.led && p.last != (record.Last{}) {
+	if p.led && p.last != "" {
 		return "it has led, and keeps another last leader"
 	}
 	return ""

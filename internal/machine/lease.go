@@ -201,7 +201,7 @@ func (m *Machine) earliestLead() time.Time {
 func (m *Machine) compose(now time.Time) (record.Record, write) {
 	rec := record.Record{ID: m.ID, Session: m.Session, Counter: m.writes.counter + 1, Lease: m.bucket.times.Lease, Seats: m.Seats, Value: m.value}
 	w := write{cond: m.key.seen.Revision}
-	elects, last := false, m.lastLeader()
+	elects := false
 	switch {
 	case m.leave.mode != Staying && !m.term.draining:
 		w.phase = record.PhaseReleased
@@ -215,8 +215,8 @@ func (m *Machine) compose(now time.Time) (record.Record, write) {
 		w.win, w.blind = true, !m.confirmed()
 		w.ready = m.earliestLead()
 		elects = m.bucket.times.PendingPeriod == 0 && !now.Before(w.ready)
-		m.past = pastState{last: last}
-		if m.Inherits && last.ID != "" && m.fit(last.Value) == nil {
+		m.past = pastState{last: m.lastLeader()}
+		if last := m.past.last.Unpack(); m.Inherits && last.ID != "" && m.fit(last.Value) == nil {
 			m.value, rec.Value = last.Value, last.Value
 		}
 	}
@@ -236,7 +236,9 @@ func (m *Machine) compose(now time.Time) (record.Record, write) {
 		w.phase = record.PhasePending
 		rec.Lease = max(m.unknownLease(), m.memory.notBefore.Sub(now))
 		rec.Least = m.least()
-		rec.Last = last
+		if rec.Last = m.past.last; !w.win {
+			rec.Last = m.lastLeader()
+		}
 	}
 	rec.Phase = w.phase
 	w.token = rec.Asks()
@@ -357,19 +359,17 @@ func (m *Machine) renewalAfter(sent time.Time) time.Time {
 
 // stored handles an own write that holds the key. It was sent at sent and stored as s.
 func (m *Machine) stored(now time.Time, s record.Observation, w write, sent time.Time, fx *Effects) {
-	replaced, last := m.key.seen, m.lastLeader()
+	replaced := m.key.seen
+	if again := s.Rec.Phase == record.PhaseElect || s.Rec.Phase == record.PhasePending; m.past.led && w.win {
+		m.past = pastState{} // a write from before the last term, into a key that was emptied since
+	} else if m.past.led && again {
+		m.past = pastState{last: m.lastLeader()}
+	}
 	m.noteHandover(now, s)
 	m.key.seeOwn(s, now)
 	m.writes.acknowledge(s.Rec.Counter)
 	if s.Rec.Phase != record.PhasePending {
 		m.count(s, true)
-	}
-	switch {
-	case !m.past.led:
-	case w.win:
-		m.past = pastState{} // a write from before the last term, into a key that was emptied since
-	case s.Rec.Phase == record.PhaseElect || s.Rec.Phase == record.PhasePending:
-		m.past = pastState{last: last}
 	}
 	if s.Rec.Phase == record.PhaseReleased {
 		// The feed may have delivered a successor's record before this reply came.

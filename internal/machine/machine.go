@@ -138,7 +138,7 @@ type Note struct {
 	Err   error
 	// Deposed: the end of the work was awaited, and has come.
 	Drained bool
-	Last    record.Last // Elected: the last leader before
+	Last    record.PackedLast // Elected: the last leader before
 }
 
 type noteKind uint8
@@ -392,24 +392,22 @@ func (t *termState) end() {
 //
 // No last leader is kept while led is set: it is the candidate itself.
 type pastState struct {
-	last record.Last // before the write that has won the key, or that has begun to elect again
-	led  bool        // the candidate has led since that write
+	last record.PackedLast // before the write that has won the key, or that has begun to elect again
+	led  bool              // the candidate has led since that write
 }
 
 // lastLeader returns the last leader before the next term of the candidate. An entry that was
 // not read names none.
-func (m *Machine) lastLeader() record.Last {
-	switch {
+func (m *Machine) lastLeader() record.PackedLast {
+	switch seen := &m.key.seen; {
 	case m.holds() && !m.past.led:
 		return m.past.last
-	case m.holds() && m.key.own.revision == m.key.seen.Revision:
-		s := m.key.seen
-		s.Created = m.key.own.created
-		return s.Leader()
+	case m.holds() && m.key.own.revision == seen.Revision:
+		return seen.Leader(m.key.own.created)
 	case m.holds() || m.confirmed():
-		return m.key.seen.Leader()
+		return seen.Leader(seen.Created)
 	}
-	return record.Last{}
+	return ""
 }
 
 // departure is how far the candidate is in giving up the key.
@@ -417,9 +415,9 @@ func (m *Machine) lastLeader() record.Last {
 // A candidate that stays has no intended successor.
 type departure struct {
 	mode          leaving
+	recurs        bool      // what made it leave may come again as soon as it leads
 	since         time.Time // when it began to leave
 	to            string    // the intended successor: an ID or a session
-	recurs        bool      // what made it leave may come again as soon as it leads
 	cooldownUntil time.Time // the candidate takes no lease before then
 }
 

@@ -409,7 +409,7 @@ func (s *script) sight(words []string) record.Observation {
 		case name == "value":
 			found.Rec.Value = value
 		case name == "after":
-			found.Rec.Last = record.Last{ID: value, Token: 1, Value: "of " + value}
+			found.Rec.Last = record.Last{ID: value, Token: 1, Value: "of " + value}.Pack()
 		case name == "never-led":
 			found.Rec.NeverLed = true
 		case isPair:

@@ -16,16 +16,16 @@ import (
 type inflight struct {
 	slot      slot
 	rank      backend.Rank // with which it waits
-	slotSince time.Time    // when it began to wait
 	slow      bool         // it was reported that a leader waits for too long
+	slotSince time.Time    // when it began to wait
 
 	req      Request
 	sentAt   time.Time
 	deadline time.Time // when it is given up
 	late     bool      // it was given up; its reply is still to come
 
-	fails        int       // in a row
 	writeFailing bool      // the last write failed; reads that succeed do not end the row
+	fails        int       // in a row
 	retryAt      time.Time // no request before then
 }
 
@@ -118,10 +118,10 @@ const (
 // Request is the one request to the store at a time.
 type Request struct {
 	Kind     RequestKind
+	Marker   bool          // ReqWrite: as a delete marker, so that every KV client takes the key for deleted
 	Revision uint64        // the newest revision known when it was sent; the condition of a write
 	Rec      record.Record // ReqWrite
 	write    write
-	Marker   bool // ReqWrite: as a delete marker, so that every KV client takes the key for deleted
 }
 
 const (
@@ -435,12 +435,12 @@ func backOff(base, most time.Duration, failures int, jitter uint32) time.Duratio
 // there. A holder asks the store with its next renewal in any case.
 type readNeed struct {
 	needed    bool      // a read is needed before anything is concluded
-	atLeast   uint64    // another read is needed if the one in flight returns less than this
 	lostRace  bool      // that read is only to find the winner; the feed may be faster
 	silence   bool      // the read that is due is made because the feed is silent
 	strange   bool      // the read or renewal that is due follows a strange message of the feed
-	calmUntil time.Time // before this, strange messages are no reason to read
 	deferred  bool      // there was one before calmUntil, so a read is due then
+	atLeast   uint64    // another read is needed if the one in flight returns less than this
+	calmUntil time.Time // before this, strange messages are no reason to read
 }
 
 // need asks for a read.

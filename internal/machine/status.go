@@ -25,23 +25,23 @@ type Status struct {
 	// The term, and how it ends.
 	Term          uint64 // number of the term, or of the last one
 	LeaseUntil    time.Time
-	Draining      bool // it keeps the key, for work that goes on, until it gives the key up
-	Leaving       leaving
 	To            string    // the intended successor
-	Abandoned     bool      // it resigns, and its last write no longer keeps others out
 	CooldownUntil time.Time // it takes no lease before then
-	Working       bool      // the work of the last term goes on
-	Offers        bool      // the application takes its terms in a loop
-	Idle          bool      // the application has left its loop, so the candidate takes no lease
+	Draining      bool      // it keeps the key, for work that goes on, until it gives the key up
+	Leaving       leaving
+	Abandoned     bool // it resigns, and its last write no longer keeps others out
+	Working       bool // the work of the last term goes on
+	Offers        bool // the application takes its terms in a loop
+	Idle          bool // the application has left its loop, so the candidate takes no lease
 
 	// Standing for election.
 	Suspended       bool
 	Taking          bool        // it waits for a slot to write to take its key now
 	WantsKey        bool        // being suspended is all that keeps it from writing to take its key now
 	Eligible        bool        // it waits for the key, and could take it from cooldownUntil on
+	Ranked          bool        // its own view of the roster has reported since the last try for the key
 	DeniedUntil     time.Time   // a write was denied: it follows after all others until then
 	Line            record.Line // the order in which others follow
-	Ranked          bool        // its own view of the roster has reported since the last try for the key
 	FailedHandovers uint32      // in a row
 
 	// Requests.

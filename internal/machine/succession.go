@@ -197,7 +197,7 @@ func (m *Machine) curtail(rec *record.Record) {
 		room -= wire.MarkRoom
 	}
 	// JSON makes six bytes of one at most. Most buckets take far more.
-	most := 512 + 6*(len(rec.ID)+len(rec.Session)+len(rec.Value)+len(rec.To)+len(rec.Last.ID)+len(rec.Last.Value)) + len(rec.Next) + 2*record.MaxLine
+	most := 512 + 6*(len(rec.ID)+len(rec.Session)+len(rec.Value)+len(rec.To)+len(rec.Last)) + len(rec.Next) + 2*record.MaxLine
 	if m.bucket.settings.MaxValue == 0 || most <= room {
 		return
 	}
@@ -208,7 +208,7 @@ func (m *Machine) curtail(rec *record.Record) {
 		rec.To = ""
 	}
 	if len(rec.Encode()) > room {
-		rec.Last = record.Last{}
+		rec.Last = ""
 	}
 }
 

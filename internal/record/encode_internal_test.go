@@ -17,7 +17,7 @@ func TestEncode_MatchesJSON(t *testing.T) {
 			Lease: r.Lease.String(), Token: r.Token, Least: r.Least, Value: r.Value, Seats: r.Seats, Priority: r.Priority, Next: r.Next.sessions(), To: r.To,
 		}
 		if r.hasLast() {
-			w.Last = r.Last.wire()
+			w.Last = r.Last.Unpack().wire()
 		}
 		if r.Since != 0 {
 			w.Since = time.Unix(0, r.Since).UTC()
@@ -64,7 +64,7 @@ func TestEncode_Format(t *testing.T) {
 		},
 		`{"v":1,"state":"pending","id":"a","session":"S","n":9,"lease":"1s","least":9,"last":{"id":"b","token":8,"until":"2023-11-14T22:13:20Z","released":true,"value64":"/w=="}}`: {
 			Phase: PhasePending, ID: "a", Session: "S", Counter: 9, Lease: time.Second, Least: 9,
-			Last: Last{ID: "b", Token: 8, Until: 1700000000_000000000, Released: true, Value: "\xff"},
+			Last: Last{ID: "b", Token: 8, Until: 1700000000_000000000, Released: true, Value: "\xff"}.Pack(),
 		},
 	} {
 		check.Equal(t, string(r.Encode()), want, "got  %s\nwant %s", want)

@@ -2,6 +2,7 @@ package record
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"time"
 	"unicode/utf8"
 
@@ -17,21 +18,53 @@ type Last struct {
 	Value    string
 }
 
-// Leader returns the last leader that the entry shows: its writer, or the leader before a writer that
-// has not led. A writer that was elected may have crashed before it learned that.
-func (s Observation) Leader() Last {
-	switch r := s.Rec; {
-	case s.Kind != EntryRecord:
+// PackedLast is a Last in one string, or empty for the zero Last. Records are copied often, and a
+// candidate's stack has 8 kB.
+type PackedLast string
+
+// Pack returns the last leader in one string. One without a proper ID is none.
+func (l Last) Pack() PackedLast {
+	if l.ID == "" || len(l.ID) > MaxID {
+		return ""
+	}
+	b := binary.BigEndian.AppendUint64(make([]byte, 0, 18+len(l.ID)+len(l.Value)), l.Token)
+	b = binary.BigEndian.AppendUint64(b, uint64(l.Until))
+	if b = append(b, 0, byte(len(l.ID)-1)); l.Released {
+		b[16] = 1
+	}
+	return PackedLast(append(append(b, l.ID...), l.Value...))
+}
+
+// Unpack returns the last leader. It copies nothing.
+func (p PackedLast) Unpack() Last {
+	if p == "" {
 		return Last{}
+	}
+	var head [16]byte
+	copy(head[:], p)
+	texts, id := string(p[18:]), int(p[17])+1
+	return Last{
+		ID: texts[:id], Value: texts[id:], Released: p[16] == 1,
+		Token: binary.BigEndian.Uint64(head[:]), Until: int64(binary.BigEndian.Uint64(head[8:])),
+	}
+}
+
+// Leader returns the last leader that the entry shows: its writer, or the leader before a writer that
+// has not led. A writer that was elected may have crashed before it learned that. The entry was created
+// at that time, in Unix nanoseconds.
+func (s *Observation) Leader(created int64) PackedLast {
+	switch r := &s.Rec; {
+	case s.Kind != EntryRecord:
+		return ""
 	case r.Phase == PhasePending || r.NeverLed:
 		return r.Last
 	default:
-		return Last{ID: r.ID, Token: r.TermToken(s.Revision), Until: s.Created, Released: r.Phase == PhaseReleased, Value: r.Value}
+		return Last{ID: r.ID, Token: r.TermToken(s.Revision), Until: created, Released: r.Phase == PhaseReleased, Value: r.Value}.Pack()
 	}
 }
 
 // hasLast reports whether the record names the last leader, perhaps as none.
-func (r *Record) hasLast() bool { return r.NeverLed || r.Phase == PhasePending && r.Last != (Last{}) }
+func (r *Record) hasLast() bool { return r.NeverLed || r.Phase == PhasePending && r.Last != "" }
 
 // wireLast is the last leader as it is stored.
 type wireLast struct {
@@ -52,16 +85,16 @@ func (l Last) wire() *wireLast {
 	return w
 }
 
-// decode returns the last leader, or none if a candidate cannot have stored it.
-func (w *wireLast) decode() Last {
+// pack returns the last leader, or none if a candidate cannot have stored it.
+func (w *wireLast) pack() PackedLast {
 	if w == nil || w.ID == "" || len(w.ID) > MaxID || w.Token > MaxToken {
-		return Last{}
+		return ""
 	}
 	value, err := valueOf(w.Value, w.Binary)
 	if err != nil || len(value) > wire.MaxValue {
-		return Last{}
+		return ""
 	}
-	return Last{ID: w.ID, Token: w.Token, Until: instantOf(w.Until), Released: w.Released, Value: value}
+	return Last{ID: w.ID, Token: w.Token, Until: instantOf(w.Until), Released: w.Released, Value: value}.Pack()
 }
 
 // wireValue returns a value as it is stored: as text, or in base64 if it is not UTF-8.
@@ -87,3 +120,6 @@ func instantOf(t time.Time) int64 {
 	}
 	return 0
 }
+
+// plain reports whether JSON shows the texts as they are.
+func (l Last) plain() bool { return plain(l.ID) && plain(l.Value) }

@@ -11,7 +11,7 @@ import (
 // 10 allocations and 0.10 bare updates per renewal, and 0.08 bare operations per handover from idle
 // (docs/performance.md).
 func (r Record) encodePlain() []byte {
-	b := make([]byte, 0, 320+len(r.ID)+len(r.Session)+len(r.Value)+len(r.Next)+2*MaxLine+len(r.To)+len(r.Last.ID)+len(r.Last.Value))
+	b := make([]byte, 0, 320+len(r.ID)+len(r.Session)+len(r.Value)+len(r.Next)+2*MaxLine+len(r.To)+len(r.Last))
 	text := func(name, value string) { b = append(append(append(append(b, name...), '"'), value...), '"') }
 	number := func(name string, n uint64) { b = strconv.AppendUint(append(b, name...), n, 10) }
 	number(`{"v":`, Format)
@@ -50,7 +50,7 @@ func (r Record) encodePlain() []byte {
 	}
 	if r.hasLast() {
 		b = append(b, `,"last":{`...)
-		if l := r.Last; l.ID != "" {
+		if l := r.Last.Unpack(); l.ID != "" {
 			text(`"id":`, l.ID)
 			if l.Token != 0 {
 				number(`,"token":`, l.Token)

@@ -22,9 +22,9 @@ var plainRecords = []Record{
 	{Phase: PhaseReleased, ID: "a", Session: "S", Lease: time.Second, Token: 8, To: "b", NeverLed: true},
 	{
 		Phase: PhaseReleased, ID: "a", Session: "S", Lease: time.Second, Token: 8, NeverLed: true,
-		Last: Last{ID: "b", Token: 7, Until: 1700000000_123456789, Released: true, Value: "up to 4711"},
+		Last: Last{ID: "b", Token: 7, Until: 1700000000_123456789, Released: true, Value: "up to 4711"}.Pack(),
 	},
-	{Phase: PhasePending, ID: "a", Session: "S", Lease: time.Second, Least: 8, Last: Last{ID: "b"}},
+	{Phase: PhasePending, ID: "a", Session: "S", Lease: time.Second, Least: 8, Last: Last{ID: "b"}.Pack()},
 	{
 		Phase: PhaseLeading, ID: "a", Session: "S", Counter: 1<<64 - 1, Lease: time.Second, Seats: -3, Token: 9, Least: 10, Since: 1700000000_123456789,
 		Value: "v", Priority: 70, Next: "B C D", To: "b",

@@ -52,6 +52,7 @@ const (
 // of the machine that holds one.
 type Record struct {
 	Phase    Phase
+	NeverLed bool // PhaseReleased: its writer has not led since it won the key
 	ID       string
 	Session  string        // a nonce for every Campaign call
 	Counter  uint64        // number of this write in its session
@@ -61,11 +62,10 @@ type Record struct {
 	Since    int64         // server's time of the write that began the term, Unix nanoseconds; 0: not known
 	Seats    int           // number of leaders that its writer is set to; 0: one
 	Value    string
-	Priority int    // of its writer
-	Next     Line   // the successors, in this order
-	To       string // PhaseReleased: the named successor, an ID or a session
-	NeverLed bool   // PhaseReleased: its writer has not led since it won the key
-	Last     Last   // PhasePending, and with NeverLed: the last leader before its writer
+	Priority int        // of its writer
+	Next     Line       // the successors, in this order
+	To       string     // PhaseReleased: the named successor, an ID or a session
+	Last     PackedLast // PhasePending, and with NeverLed: the last leader before its writer
 }
 
 // KnownToken returns the token to remember when its record is gone: the token itself, or
@@ -123,7 +123,7 @@ var PhaseNames = map[Phase]string{
 
 // Encode returns the record as JSON.
 func (r Record) Encode() []byte {
-	if plain(r.ID) && plain(r.Session) && plain(r.Value) && plain(string(r.Next)) && plain(r.To) && plain(r.Last.ID) && plain(r.Last.Value) {
+	if plain(r.ID) && plain(r.Session) && plain(r.Value) && plain(string(r.Next)) && plain(r.To) && r.Last.Unpack().plain() {
 		return r.encodePlain()
 	}
 	w := wireRecord{
@@ -135,7 +135,7 @@ func (r Record) Encode() []byte {
 	}
 	w.Value, w.Binary = wireValue(r.Value)
 	if r.hasLast() {
-		w.Last = r.Last.wire()
+		w.Last = r.Last.Unpack().wire()
 	}
 	var b bytes.Buffer
 	b.Grow(256)
@@ -205,7 +205,7 @@ func Decode(data []byte) (Record, error) {
 	}
 	if r.Phase == PhasePending || r.Phase == PhaseReleased {
 		r.NeverLed = r.Phase == PhaseReleased && w.Last != nil
-		r.Last = w.Last.decode()
+		r.Last = w.Last.pack()
 	}
 	r.cloneTexts()
 	return r, nil
@@ -232,8 +232,8 @@ func decodeJSON(data []byte) (wireRecord, error) {
 // cloneTexts puts the strings into one of their own, because decodePlain cuts them out of the
 // stored text, which would stay in memory as long as the record.
 func (r *Record) cloneTexts() {
-	all := strings.Join([]string{r.ID, r.Session, r.Value, string(r.Next), r.To, r.Last.ID, r.Last.Value}, "")
-	for _, s := range []*string{&r.ID, &r.Session, &r.Value, (*string)(&r.Next), &r.To, &r.Last.ID, &r.Last.Value} {
+	all := strings.Join([]string{r.ID, r.Session, r.Value, string(r.Next), r.To}, "")
+	for _, s := range []*string{&r.ID, &r.Session, &r.Value, (*string)(&r.Next), &r.To} {
 		n := len(*s)
 		*s, all = all[:n], all[n:]
 	}

@@ -29,7 +29,7 @@ func TestRecord_RoundTrip(t *testing.T) {
 		func(r *Record) { r.Phase, r.NeverLed = PhaseReleased, true },
 		func(r *Record) {
 			*r = Record{Phase: PhasePending, Session: "S", Lease: time.Second, Value: strings.Repeat("\x00", wire.MaxValue)}
-			r.Last = Last{ID: "b", Token: MaxToken, Until: 1, Value: r.Value}
+			r.Last = Last{ID: "b", Token: MaxToken, Until: 1, Value: r.Value}.Pack()
 		},
 		func(r *Record) { r.Value = "" },
 		func(r *Record) { r.Value = "\xff\x00binary" },
@@ -171,7 +171,7 @@ func TestRecord_InvalidLast(t *testing.T) {
 		`null`: {},
 	} {
 		r, err := Decode([]byte(`{"v":1,"state":"pending","session":"S","lease":"15s","last":` + last + `}`))
-		check.That(t, err == nil && r.Last == want, "%s: %+v, %v", last, r.Last, err)
+		check.That(t, err == nil && r.Last == want.Pack(), "%s: %+v, %v", last, r.Last, err)
 	}
 }
 
@@ -188,12 +188,13 @@ func TestObservation_Leader(t *testing.T) {
 		{"leading", EntryRecord, Record{Phase: PhaseLeading, ID: "a", Token: 9, Value: "v"}, Last{ID: "a", Token: 9, Until: 3, Value: "v"}},
 		{"elected", EntryRecord, Record{Phase: PhaseElect, ID: "a", Least: 9}, Last{ID: "a", Token: 12, Until: 3}},
 		{"released", EntryRecord, Record{Phase: PhaseReleased, ID: "a", Token: 9}, Last{ID: "a", Token: 9, Until: 3, Released: true}},
-		{"pending", EntryRecord, Record{Phase: PhasePending, ID: "a", Least: 9, Last: before}, before},
+		{"pending", EntryRecord, Record{Phase: PhasePending, ID: "a", Least: 9, Last: before.Pack()}, before},
 		{"pending, first", EntryRecord, Record{Phase: PhasePending, ID: "a", Least: 9}, Last{}},
-		{"gave up", EntryRecord, Record{Phase: PhaseReleased, ID: "a", Token: 9, NeverLed: true, Last: before}, before},
+		{"gave up", EntryRecord, Record{Phase: PhaseReleased, ID: "a", Token: 9, NeverLed: true, Last: before.Pack()}, before},
 		{"gave up, first", EntryRecord, Record{Phase: PhaseReleased, ID: "a", Token: 9, NeverLed: true}, Last{}},
 	} {
-		got := Observation{Revision: 12, Kind: c.kind, Rec: c.rec, Created: 3}.Leader()
+		s := Observation{Revision: 12, Kind: c.kind, Rec: c.rec}
+		got := s.Leader(3).Unpack()
 		check.That(t, got == c.want, "%s: %+v, want %+v", c.name, got, c.want)
 	}
 }

@@ -145,6 +145,8 @@ const (
 	// HolderReleased has given the key up, and the key has no holder. The Token is that of its term or
 	// of an earlier one. Only [HolderOf] and [Lookup] return it; elsewhere it is HolderNone.
 	HolderReleased
+	// HolderExpired has led until its lease expired. Only [Term.Previous] returns it.
+	HolderExpired
 	// HolderForeign is the state of a key with a value that is not a record of this package. The
 	// key counts as held. Beside processes of nats-kv-leader-elect, the Value is the name of the
 	// process that wrote it, which may lead.
@@ -162,6 +164,8 @@ func (s HolderState) String() string {
 		return "leading"
 	case HolderReleased:
 		return "released"
+	case HolderExpired:
+		return "expired"
 	case HolderForeign:
 		return "foreign"
 	default:
@@ -189,7 +193,9 @@ type Holder struct {
 }
 
 // held reports whether the key has a holder.
-func (h Holder) held() bool { return h.State != HolderNone && h.State != HolderReleased }
+func (h Holder) held() bool {
+	return h.State == HolderPending || h.State == HolderLeading || h.State == HolderForeign
+}
 
 // String returns a line for a log.
 func (h Holder) String() string {
@@ -203,7 +209,7 @@ func (h Holder) String() string {
 		return fmt.Sprintf("%q is pending%s with token %d or more", h.ID, onSeat(h.Seat), h.Token)
 	case HolderLeading:
 		return fmt.Sprintf("%q leads%s with token %d", h.ID, onSeat(h.Seat), h.Token)
-	case HolderNone, HolderReleased:
+	case HolderNone, HolderReleased, HolderExpired:
 	}
 	return "nobody leads" + onSeat(h.Seat)
 }

@@ -148,8 +148,12 @@ func holderOf(s record.Observation, seat int) Holder {
 // pastHolder returns a holder that has led.
 func pastHolder(l record.Last, seat int) Holder {
 	h := Holder{Seat: seat, ID: l.ID, Token: l.Token, Value: publishedValue(l.Value), Renewed: serverTime(l.Until)}
-	if l.Released {
+	switch {
+	case l.ID == "":
+	case l.Released:
 		h.State = HolderReleased
+	default:
+		h.State = HolderExpired
 	}
 	return h
 }

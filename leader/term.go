@@ -27,7 +27,6 @@ type Term struct {
 	freed   atomic.Bool  // Release was called
 	offered bool         // to the loops of Terms; only the candidate's goroutine uses it
 	fences  []*fence     // one for each guard of its candidate
-	work    workWatch
 
 	// The candidate's goroutine holds mu while it steps the machine and prolongs the lease.
 	// A reader of the context, or the watchdog, that finds the lease over holds mu while it
@@ -100,7 +99,7 @@ func (t *Term) left(elapsed time.Duration) time.Duration {
 
 // Context returns the context of the leadership. It ends when the term does, before
 // another candidate can be elected. [context.Cause] returns the reason: [ErrResigned],
-// [ErrStopped], [ErrStalled], [ErrLeaseExpired], [ErrPreempted], [ErrDeleted], [ErrRegressed],
+// [ErrStopped], [ErrLeaseExpired], [ErrPreempted], [ErrDeleted], [ErrRegressed],
 // [ErrFenced] or [ErrConnectionClosed]. The context carries the values of the context
 // given to [Campaign], and has no Deadline, because each renewal moves the end.
 //
@@ -141,7 +140,7 @@ func (t *Term) Token() uint64 {
 }
 
 // Seat returns the number of the seat that the term leads: 1 for the election's own key,
-// as in every election with one leader, and n for the key that seats.Key names.
+// as in every election with one leader, and n for the key that [SeatKey] names.
 func (t *Term) Seat() int {
 	if t == nil {
 		return 0
@@ -149,13 +148,12 @@ func (t *Term) Seat() int {
 	return t.seat
 }
 
-// Previous returns the leader before this term, as its candidate found it in the key: the ID, the
-// token, the last Value, and as Renewed the server's time of its last write. Its State is
-// [HolderReleased] if it gave the key up, and [HolderNone] if its lease has expired. If the same candidate led before, Renewed may
-// be zero. A leader that crashed as soon as its key was won may not have learned that it led.
-//
-// Previous returns a Holder without an ID if none is known: in the first term, and after the key was
-// deleted, held a foreign value or was read too late. It sends no request.
+// Previous returns the last leader before this term, as its candidate found it in the key, without a
+// request. The State is [HolderReleased] if it gave the key up, [HolderExpired] if its lease expired,
+// and [HolderNone] if none is known: in the first term, and after the key was deleted or held a foreign
+// record. The Value is its last one. Renewed is the server's time of its last write, and may be zero if
+// the same candidate led before. A leader that crashed when it had won the key may not have learned
+// that it led.
 func (t *Term) Previous() Holder {
 	if t == nil {
 		return Holder{}
@@ -168,14 +166,6 @@ func (t *Term) Previous() Holder {
 func (t *Term) Err() error {
 	if ctx := t.Context(); ctx.Err() != nil {
 		return context.Cause(ctx)
-	}
-	return nil
-}
-
-// over is Err for code that is not the work of the term.
-func (t *Term) over() error {
-	if _, err := t.ctx.check(); err != nil {
-		return context.Cause(&t.ctx)
 	}
 	return nil
 }

@@ -120,7 +120,7 @@ func holderName(h leader.Holder) string {
 		return h.ID + " pending"
 	case leader.HolderLeading:
 		return h.ID
-	case leader.HolderNone, leader.HolderReleased:
+	case leader.HolderNone, leader.HolderReleased, leader.HolderExpired:
 	}
 	return "nobody"
 }

@@ -83,6 +83,19 @@ func init() { // the verbs use one another
 			}
 			s.note(who, "its term is over: %s", causeName(term.Err()))
 		},
+		"follows": func(s *stage, who string, _ []string) { // in its newest term
+			h := s.cast[who].lastTerm(s.T).Previous()
+			if h.State == leader.HolderNone {
+				check.Deep(s, h, leader.Holder{Seat: h.Seat})
+				s.note(who, "follows nobody that is known")
+				return
+			}
+			at := "an unknown time"
+			if !h.Renewed.IsZero() {
+				at = h.Renewed.Sub(s.zero).String()
+			}
+			s.note(who, "follows %s on seat %d, %s at %s with %q", h.ID, h.Seat, h.State, at, h.Value)
+		},
 		"knows": func(s *stage, who string, _ []string) {
 			h, does := s.cast[who].Leader(), "leads"
 			if h.State == leader.HolderPending {

@@ -106,7 +106,7 @@ func (r roster) table(now time.Time) [][]string {
 		add("pending", h.ID, "-", "-", h.Since, h.Value)
 	case leader.HolderForeign:
 		add("foreign", "-", "-", "-", time.Time{}, nil)
-	case leader.HolderNone, leader.HolderReleased:
+	case leader.HolderNone, leader.HolderReleased, leader.HolderExpired:
 	}
 	for i, c := range r.candidates {
 		place := fmt.Sprint(i + 1)

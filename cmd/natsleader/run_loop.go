@@ -203,7 +203,7 @@ func (c *runLoop) another(h leader.Holder) bool {
 		return h.ID != c.candidate.ID()
 	case leader.HolderForeign:
 		return true
-	case leader.HolderNone, leader.HolderReleased:
+	case leader.HolderNone, leader.HolderReleased, leader.HolderExpired:
 	}
 	return false
 }

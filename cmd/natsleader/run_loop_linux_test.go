@@ -232,7 +232,7 @@ func (s *story) happened() {
 	switch h.State {
 	case leader.HolderForeign:
 		state = "the key is foreign"
-	case leader.HolderNone, leader.HolderReleased:
+	case leader.HolderNone, leader.HolderReleased, leader.HolderExpired:
 		state = "the key is free"
 	case leader.HolderPending, leader.HolderLeading:
 	}

@@ -396,18 +396,16 @@ type pastState struct {
 	led  bool              // the candidate has led since that write
 }
 
-// lastLeader returns the last leader before the next term of the candidate. An entry that was
-// not read names none.
+// lastLeader returns the last leader before the next term of the candidate.
 func (m *Machine) lastLeader() record.PackedLast {
 	switch seen := &m.key.seen; {
 	case m.holds() && !m.past.led:
 		return m.past.last
 	case m.holds() && m.key.own.revision == seen.Revision:
 		return seen.Leader(m.key.own.created)
-	case m.holds() || m.confirmed():
+	default:
 		return seen.Leader(seen.Created)
 	}
-	return ""
 }
 
 // departure is how far the candidate is in giving up the key.

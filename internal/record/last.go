@@ -54,7 +54,7 @@ func (p PackedLast) Unpack() Last {
 // at that time, in Unix nanoseconds.
 func (s *Observation) Leader(created int64) PackedLast {
 	switch r := &s.Rec; {
-	case s.Kind != EntryRecord:
+	case s.Kind != EntryRecord, r.TermToken(s.Revision) > LastToken: // no record, or junk
 		return ""
 	case r.Phase == PhasePending || r.NeverLed:
 		return r.Last

@@ -185,6 +185,7 @@ func TestObservation_Leader(t *testing.T) {
 		want Last
 	}{
 		{"no record", EntryMarker, Record{Token: 9}, Last{}},
+		{"junk", EntryRecord, Record{Phase: PhaseLeading, ID: "a", Token: LastToken + 1}, Last{}},
 		{"leading", EntryRecord, Record{Phase: PhaseLeading, ID: "a", Token: 9, Value: "v"}, Last{ID: "a", Token: 9, Until: 3, Value: "v"}},
 		{"elected", EntryRecord, Record{Phase: PhaseElect, ID: "a", Least: 9}, Last{ID: "a", Token: 12, Until: 3}},
 		{"released", EntryRecord, Record{Phase: PhaseReleased, ID: "a", Token: 9}, Last{ID: "a", Token: 9, Until: 3, Released: true}},

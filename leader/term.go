@@ -27,6 +27,7 @@ type Term struct {
 	freed   atomic.Bool  // Release was called
 	offered bool         // to the loops of Terms; only the candidate's goroutine uses it
 	fences  []*fence     // one for each guard of its candidate
+	work    workWatch
 
 	// The candidate's goroutine holds mu while it steps the machine and prolongs the lease.
 	// A reader of the context, or the watchdog, that finds the lease over holds mu while it
@@ -99,7 +100,7 @@ func (t *Term) left(elapsed time.Duration) time.Duration {
 
 // Context returns the context of the leadership. It ends when the term does, before
 // another candidate can be elected. [context.Cause] returns the reason: [ErrResigned],
-// [ErrStopped], [ErrLeaseExpired], [ErrPreempted], [ErrDeleted], [ErrRegressed],
+// [ErrStopped], [ErrStalled], [ErrLeaseExpired], [ErrPreempted], [ErrDeleted], [ErrRegressed],
 // [ErrFenced] or [ErrConnectionClosed]. The context carries the values of the context
 // given to [Campaign], and has no Deadline, because each renewal moves the end.
 //
@@ -140,7 +141,7 @@ func (t *Term) Token() uint64 {
 }
 
 // Seat returns the number of the seat that the term leads: 1 for the election's own key,
-// as in every election with one leader, and n for the key that [SeatKey] names.
+// as in every election with one leader, and n for the key that seats.Key names.
 func (t *Term) Seat() int {
 	if t == nil {
 		return 0
@@ -166,6 +167,14 @@ func (t *Term) Previous() Holder {
 func (t *Term) Err() error {
 	if ctx := t.Context(); ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// over is Err for code that is not the work of the term.
+func (t *Term) over() error {
+	if _, err := t.ctx.check(); err != nil {
+		return context.Cause(&t.ctx)
 	}
 	return nil
 }

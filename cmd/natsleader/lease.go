@@ -306,6 +306,7 @@ func removeLeaseFile(path string) {
 		if err != nil {
 			return
 		}
+		_ = dir.Remove(signSocket) // if --stall has made it
 		_ = dir.Remove(filepath.Base(path) + nextLease)
 		_ = dir.Remove(filepath.Base(path))
 		_ = dir.Close()

@@ -38,6 +38,10 @@ long the lease is good.
 With --try the run ends if another candidate leads: once for all hosts that start
 it at about the same time, if --hold is longer than their times are apart.
 
+With --stall the command gives a sign of life at times, as a service of systemd
+with WatchdogSec does: it sends WATCHDOG=1 to the socket in NOTIFY_SOCKET. If none
+comes for that long, the command is ended as at any loss, and another leads.
+
 With --notify the first signal is not sent to a command that would die of it, for
 it does not handle it (Linux). A line says so; the file of the lease tells anyway.
 
@@ -76,6 +80,7 @@ type run struct {
 	id, value    string
 	lease, delay time.Duration
 	drain, wait  time.Duration
+	stall        time.Duration
 	waitGiven    bool
 	stopName     string
 	notifyNames  string
@@ -105,6 +110,7 @@ func registerRun(app *fisk.Application, g *globals) {
 	cmd.Flag("hold", "Keep the leadership for this long after the command has ended").PlaceHolder("DURATION").DurationVar(&r.hold)
 	cmd.Flag("restart", "While it leads, start a command that fails again, so many times in a row, with growing pauses").PlaceHolder("N").IntVar(&r.restart)
 	cmd.Flag("drain", "Time from the stop signal to SIGKILL, if the lease allows").Default("10s").DurationVar(&r.drain)
+	cmd.Flag("stall", "End a command that gives no sign of life for this long, and hand over").PlaceHolder("DURATION").DurationVar(&r.stall)
 	cmd.Flag("stop-signal", "What tells the command to stop").Default("TERM").StringVar(&r.stopName)
 	cmd.Flag("notify", "Run the command always, and tell it by signals when it leads and when not").PlaceHolder("WON,LOST").StringVar(&r.notifyNames)
 	cmd.Action(func(pc *fisk.ParseContext) error {
@@ -229,7 +235,7 @@ func (r *run) checkDurations() error {
 	for _, flag := range []struct {
 		name        string
 		d, shortest time.Duration
-	}{{"lease", r.lease, shortest}, {"wait", r.wait, 0}, {"drain", r.drain, time.Millisecond}, {"delay", r.delay, time.Millisecond}, {"hold", r.hold, 0}, {"turn-timeout", r.succession.turn, time.Millisecond}} {
+	}{{"lease", r.lease, shortest}, {"wait", r.wait, 0}, {"drain", r.drain, time.Millisecond}, {"delay", r.delay, time.Millisecond}, {"stall", r.stall, time.Second}, {"hold", r.hold, 0}, {"turn-timeout", r.succession.turn, time.Millisecond}} {
 		switch {
 		case flag.d < 0:
 			return usagef("--%s %v is negative", flag.name, flag.d)
@@ -260,7 +266,7 @@ const untilGone = 24 * time.Hour
 func (r *run) config(log *runLog) leader.Config {
 	cfg := leader.Config{
 		ID: r.id, Value: []byte(r.value),
-		LeaseDuration: r.lease, PendingPeriod: r.delay, DrainTimeout: untilGone + r.drain,
+		LeaseDuration: r.lease, PendingPeriod: r.delay, DrainTimeout: untilGone + r.drain, StallTimeout: r.stall,
 		RefuseRequests: r.refuse, Logger: log.logger(), ForceReconnect: true,
 	}
 	r.succession.apply(&cfg)

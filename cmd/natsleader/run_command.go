@@ -47,9 +47,14 @@ func (s *commandRun) extend(now instant, left, length time.Duration) bool {
 // work, and returns the time until the next look. It kills no supervisor with an unread
 // report, which may say that the command has ended in time.
 func (c *runLoop) look(now instant) time.Duration {
+	most := time.Hour
+	if c.needsNoSign() {
+		c.sign()
+		most = c.stall / 4
+	}
 	s := c.current
 	if s == nil {
-		return time.Hour
+		return most
 	}
 	switch {
 	case c.term == nil && s.term != nil:
@@ -75,7 +80,7 @@ func (c *runLoop) look(now instant) time.Duration {
 			c.handleReport(supervisorReport{What: reportStuck, PID: c.supervisor.pid, Error: "it is held up in the kernel"})
 		}
 	}
-	wait := longestBeat
+	wait := min(longestBeat, most)
 	if s.lease.Warn != 0 {
 		wait = s.lease.Beat
 		if s.lease.Warn.sub(now) < 2*wait { // the end is near: an extension must not come late

@@ -29,6 +29,7 @@ type runLoop struct {
 	supervisorPID atomic.Int64 // process ID of the supervisor
 	useless       int          // how many supervisors in a row ended within a second, or began no command in time
 	signals       <-chan os.Signal
+	signs         <-chan struct{} // signs of life of the command; nil: it need not give any
 	waited        <-chan time.Time
 	command       *commandMetrics
 	manager       *serviceManager
@@ -95,6 +96,8 @@ func (c *runLoop) loop() error {
 			}
 		case sig := <-c.signals:
 			c.signalled(sig)
+		case <-c.signs:
+			c.sign()
 		case <-c.waited:
 			c.waited = nil
 			c.leave(c.waitedTooLong())
@@ -238,6 +241,10 @@ func (c *runLoop) over(t *leader.Term, cause error) {
 	if errors.Is(cause, leader.ErrPreempted) && errors.Is(c.fault, leader.ErrForeignRecord) {
 		text = "another client has overwritten the key with a foreign record"
 	}
+	stalled := errors.Is(cause, leader.ErrStalled)
+	if stalled {
+		text = fmt.Sprintf("the command has given no sign of life for %v (--stall)", c.stall)
+	}
 	if c.resigned != t || !errors.Is(cause, leader.ErrResigned) {
 		c.log.log(slog.LevelWarn, fields{"token", t.Token(), "cause", text}, "lost: %s", text)
 	}
@@ -258,7 +265,7 @@ func (c *runLoop) over(t *leader.Term, cause error) {
 	}
 	switch {
 	case c.current == nil || c.current.term != t:
-	case c.won == 0:
+	case c.won == 0 || stalled:
 		c.stop()
 	default:
 		c.current.term, c.current.lease = nil, lease{}
@@ -315,6 +322,7 @@ func (c *runLoop) handleReport(b supervisorReport) {
 	switch b.What {
 	case reportStarted:
 		if s := c.current; s != nil {
+			c.sign() // the command has its whole time for the first
 			s.begun, s.pid, s.since = true, b.PID, clockNow()
 			if !s.ending {
 				s.answerBy = 0

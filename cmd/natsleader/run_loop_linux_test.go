@@ -31,6 +31,7 @@ type story struct {
 	store   *leadertest.Store
 	link    *leadertest.Link
 	signals chan os.Signal
+	signs   chan struct{} // nil: without --stall
 	ended   chan struct{}
 	begun   time.Time
 
@@ -96,8 +97,11 @@ func newStory(t *testing.T, r *run) *story {
 	r.globals, r.election, r.id = &globals{bucket: "elections"}, "jobs", "a"
 	s := &story{T: t, store: leadertest.NewStore(nil), signals: make(chan os.Signal), begun: time.Now(), pids: 100}
 	s.link = s.store.Link("a")
+	if r.stall > 0 {
+		s.signs = make(chan struct{})
+	}
 	s.loop = &runLoop{
-		run: r, log: newRunLog(s, "jobs", r.logFormat, false), signals: s.signals, seen: seenBucket{name: "elections"},
+		run: r, log: newRunLog(s, "jobs", r.logFormat, false), signals: s.signals, signs: s.signs, seen: seenBucket{name: "elections"},
 		command: newCommandMetrics("elections", "jobs"), supervise: s.supervise,
 	}
 	expect.OK(t, s.loop.startSupervisor())
@@ -264,6 +268,8 @@ func (s *story) step(step string) {
 		report(supervisorReport{What: reportNotSent})
 	case "immortal": // supervisors that are killed
 		s.immortal.Store(true)
+	case "sign":
+		s.signs <- struct{}{}
 	case "dies": // the supervisor
 		s.process.die()
 	case "transfer": // to the candidate that waits
@@ -368,6 +374,15 @@ func TestRunLoop(t *testing.T) {
 		// While a leader that was asked to step down keeps the key, the supervisor learns that the command may live on.
 		{"LosesKeyInDrain", run{drain: time.Hour}, "started, transfer, 2.6s, foreign, 1s, stopped"},
 		{"Overwritten", run{once: true}, "started, foreign, stopped"},
+		// A command that gives no sign of life in time is ended as at any loss, and begins again with the next term.
+		{"Stalled", run{stall: 10 * time.Second, drain: time.Hour}, "6.1s, started, 9.999999999s, sign, 9.999999999s, 1ns, 59s, stopped, 15s, started"},
+		{"StalledOnce", run{stall: 10 * time.Second, drain: time.Hour, once: true}, "started, 10s, stopped"},
+		// natsleader ends a command under --notify that hangs, and itself with it.
+		{"StalledNotified", run{stall: 10 * time.Second, won: won, lost: lost, drain: time.Hour}, "started, 10s, stopped"},
+		// No signs are awaited between two commands, after the last, nor from a command that was told to end.
+		{"StallBetweenStarts", run{stall: time.Second, restart: 5}, "started, ends 3, 1s, started, ends 3, 2s, started, 900ms"},
+		{"StallDuringHold", run{stall: time.Second, hold: time.Minute}, "started, ends 0, 1m"},
+		{"StallDuringStop", run{stall: time.Second, drain: time.Hour}, "started, SIGTERM, 59s, stopped"},
 		{"HoldsLeaseInDrain", run{drain: time.Hour}, "started, transfer, 6s, cut, 30s, dies"},
 	} {
 		t.Run(k.name, func(t *testing.T) {

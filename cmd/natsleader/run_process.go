@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -58,6 +59,14 @@ func (c *runLoop) runAll() error {
 		c.conf = supervision{
 			Election: r.election, Bucket: r.bucket, LeaseFile: []byte(path),
 			StopSignal: int(r.stopSignal), Drain: r.drain, Won: int(r.won), Lost: int(r.lost),
+		}
+		if r.stall > 0 {
+			socket, err := listenForSigns(filepath.Dir(path))
+			if err != nil {
+				return err
+			}
+			defer func() { _ = socket.Close() }()
+			c.conf.Stall, c.conf.Socket, c.signs = r.stall, []byte(socket.LocalAddr().String()), signsOn(socket)
 		}
 		if err = c.startSupervisor(); err != nil { // it gets ready during the connect
 			return err

@@ -23,11 +23,13 @@ type serviceManager struct {
 	every  time.Duration          // between two signs of life; 0: none is wanted
 }
 
-// The environment of sd_notify(3) and sd_watchdog_enabled(3). The command gets none of it.
+// The environment of sd_notify(3) and sd_watchdog_enabled(3). The command gets
+// none of it but by --stall.
 const (
 	notifySocket = "NOTIFY_SOCKET"
 	watchdogTime = "WATCHDOG_USEC"
 	watchdogPID  = "WATCHDOG_PID"
+	signOfLife   = "WATCHDOG=1"
 )
 
 // newServiceManager returns nil where no service manager asks.
@@ -99,7 +101,7 @@ func (m *serviceManager) run() {
 			m.send(message)
 		case <-tick:
 			if m.alive() {
-				m.send("WATCHDOG=1")
+				m.send(signOfLife)
 			}
 		}
 	}

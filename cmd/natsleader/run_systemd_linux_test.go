@@ -9,6 +9,15 @@ import (
 	expect "github.com/natsleader/natsleader/internal/check"
 )
 
+// A message of a command gives a sign of life if a line of it does.
+func TestSigns_AmongOtherLines(t *testing.T) {
+	for message, want := range map[string]bool{
+		"WATCHDOG=1": true, "READY=1\nWATCHDOG=1\n": true, "": false, "READY=1": false, "WATCHDOG=trigger": false, "WATCHDOG=10": false,
+	} {
+		expect.Equal(t, isSign(message), want, "of "+strconv.Quote(message)+": %t")
+	}
+}
+
 // A sign of life comes twice in the time that systemd allows, if systemd wants signs of this process.
 func TestSignsOfLife(t *testing.T) {
 	own := strconv.Itoa(os.Getpid())

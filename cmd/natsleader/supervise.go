@@ -187,6 +187,9 @@ func (s *supervisor) start(o order) {
 			env = append(env, name+"="+value)
 		}
 	}
+	if s.Stall > 0 {
+		env = append(env, notifySocket+"="+string(s.Socket), fmt.Sprintf("%s=%d", watchdogTime, s.Stall.Microseconds()))
+	}
 	pid, err := s.spawn(env)
 	if err != nil {
 		s.reports <- supervisorReport{What: reportFailed, Code: codeOf(err), Error: err.Error()}

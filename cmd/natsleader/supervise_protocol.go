@@ -24,6 +24,10 @@ type supervision struct {
 	StopSignal       int
 	Drain            time.Duration // from the stop signal to SIGKILL, if the lease allows
 
+	// Stall is how often the command has to give a sign of life, at the socket. 0: it need not.
+	Stall  time.Duration
+	Socket []byte
+
 	// Won and Lost are the signals to the command. 0: it is started and ended instead.
 	Won, Lost int
 }

@@ -16,7 +16,7 @@ func (w *worldOf) bequeath(s record.Observation) {
 	case !w.remembersLast():
 	case s.Kind != record.EntryRecord:
 		w.ledLast = ""
-	case wins && !(was.Held() && was.Rec.Session == s.Rec.Session):
+	case wins && (!was.Held() || was.Rec.Session != s.Rec.Session):
 		if was.Held() && was.Rec.Phase != record.PhasePending {
 			w.ledLast = was.Rec.ID // it was elected, and may have crashed before it learned that
 		}

@@ -26,7 +26,7 @@ type Bucket struct {
 	pre  string // of a key's subject
 }
 
-// BucketOption is an option of [OpenBucket] and [CreateBucket].
+// BucketOption is an option of [OpenBucket] and [CreateOrUpdateBucket].
 type BucketOption func(*Bucket) error
 
 // GuardKey sets the key that is the guard, of at most 1024 bytes, in place of
@@ -57,7 +57,7 @@ func OpenBucket(js jetstream.JetStream, name string, opts ...BucketOption) (*Buc
 	}
 	b := &Bucket{name: name, pre: "$KV." + name + "."}
 	b.init(js, "KV_"+name)
-	b.api.Make = "make it with fence.CreateBucket"
+	b.api.Make = "make it with fence.CreateOrUpdateBucket"
 	b.title, b.guard, b.whole = b.String(), b.pre+DefaultGuardKey, b.pre+">"
 	b.to = b.api.PutPrefix("")
 	for _, opt := range opts {
@@ -71,7 +71,7 @@ func OpenBucket(js jetstream.JetStream, name string, opts ...BucketOption) (*Buc
 	return b, nil
 }
 
-// CreateBucket creates the bucket, or updates it if it exists, so that it keeps its guard
+// CreateOrUpdateBucket creates the bucket, or updates it if it exists, so that it keeps its guard
 // and takes atomic batches, and returns it as [OpenBucket] does. A new bucket is the result
 // of js.CreateKeyValue for cfg, with three differences. It has AllowAtomicPublish. With a
 // TTL it has AllowMsgTTL, so that the guard never expires. Its revisions begin at the Unix
@@ -95,7 +95,7 @@ func OpenBucket(js jetstream.JetStream, name string, opts ...BucketOption) (*Buc
 // [leader.ErrIncompatibleBucket] for an existing bucket that cannot be brought to them, or
 // if the server rejects them, [leader.ErrPermission], [leader.ErrUnreachable],
 // [leader.ErrConnectionClosed], and other errors of the server as a *jetstream.APIError.
-func CreateBucket(ctx context.Context, js jetstream.JetStream, cfg jetstream.KeyValueConfig, opts ...BucketOption) (*Bucket, error) {
+func CreateOrUpdateBucket(ctx context.Context, js jetstream.JetStream, cfg jetstream.KeyValueConfig, opts ...BucketOption) (*Bucket, error) {
 	b, err := OpenBucket(js, cfg.Bucket, opts...)
 	if err != nil {
 		return nil, err

@@ -73,7 +73,7 @@ func (l *writeQueue) commit(ctx context.Context, g leader.Guard, c *writeSet) (*
 	if l == nil {
 		return nil, fmt.Errorf("%w: %s is not among the Guards of the term's candidate", leader.ErrInvalidConfig, g)
 	}
-	_ = l.t.Err() // a write is a sign that the work goes on
+	_ = l.t.Context().Err() // a write is a sign that the work goes on
 	if err := c.check(l.s); err != nil {
 		return nil, err
 	}

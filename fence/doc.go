@@ -1,7 +1,7 @@
 // Package fence has buckets and streams in NATS that only the leader of an election may
 // write. The server rejects the writes of every earlier term, however late they arrive.
 //
-//	orders, err := fence.CreateBucket(ctx, js, jetstream.KeyValueConfig{Bucket: "orders"})
+//	orders, err := fence.CreateOrUpdateBucket(ctx, js, jetstream.KeyValueConfig{Bucket: "orders"})
 //	...
 //	c, err := leader.Campaign(ctx, elections, "billing", leader.Config{Guards: []leader.Guard{orders}})
 //	...

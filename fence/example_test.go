@@ -26,7 +26,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	orders, err := fence.CreateBucket(ctx, js, jetstream.KeyValueConfig{Bucket: "orders"})
+	orders, err := fence.CreateOrUpdateBucket(ctx, js, jetstream.KeyValueConfig{Bucket: "orders"})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -204,11 +204,11 @@ func TestOpen_Invalid(t *testing.T) {
 			"a hiding guard":    func() error { _, err := OpenStream(d.js, "S", "g.Nats-Msg-Id"); return err },
 			"a long name":       func() error { _, err := OpenStream(d.js, strings.Repeat("s", 256), "g"); return err },
 			"history": func() error {
-				_, err := CreateBucket(d.Context(), d.js, jetstream.KeyValueConfig{Bucket: "B", History: 65})
+				_, err := CreateOrUpdateBucket(d.Context(), d.js, jetstream.KeyValueConfig{Bucket: "B", History: 65})
 				return err
 			},
 			"sources": func() error {
-				_, err := CreateBucket(d.Context(), d.js, jetstream.KeyValueConfig{Bucket: "B", Sources: []*jetstream.StreamSource{{Name: "S"}}})
+				_, err := CreateOrUpdateBucket(d.Context(), d.js, jetstream.KeyValueConfig{Bucket: "B", Sources: []*jetstream.StreamSource{{Name: "S"}}})
 				return err
 			},
 			"no writer":           func() error { _, err := (&BucketBatch{}).Commit(d.Context()); return err },
@@ -250,7 +250,7 @@ func TestCreate_FirstSequence(t *testing.T) {
 				return nil
 			})
 			c := d.begin(func() error {
-				_, err := CreateStream(d.Context(), d.js, jetstream.StreamConfig{Name: "S", FirstSeq: wish}, "g")
+				_, err := CreateOrUpdateStream(d.Context(), d.js, jetstream.StreamConfig{Name: "S", FirstSeq: wish}, "g")
 				return err
 			})
 			c.is(0, nil)
@@ -261,7 +261,7 @@ func TestCreate_FirstSequence(t *testing.T) {
 			check.That(t, reflect.DeepEqual(made, want), "%+v, want\n%+v", made, want)
 			d.follow(func(*nats.Msg, int) []byte { return silence })
 			c = d.begin(func() error {
-				_, err := CreateBucket(d.Context(), d.js, jetstream.KeyValueConfig{Bucket: "B"})
+				_, err := CreateOrUpdateBucket(d.Context(), d.js, jetstream.KeyValueConfig{Bucket: "B"})
 				return err
 			})
 			d.until(5100 * time.Millisecond)
@@ -269,7 +269,7 @@ func TestCreate_FirstSequence(t *testing.T) {
 		})
 	}
 	atDesk(t, 1, func(d *desk) { // and asks for nothing that would harm the guard
-		_, err := CreateStream(d.Context(), d.js, jetstream.StreamConfig{Name: "S", NoAck: true}, "g")
+		_, err := CreateOrUpdateStream(d.Context(), d.js, jetstream.StreamConfig{Name: "S", NoAck: true}, "g")
 		check.That(t, errors.Is(err, leader.ErrInvalidConfig) && len(d.asked) == 0, "%v, %q", err, d.asked)
 	})
 }

@@ -303,7 +303,7 @@ func (l *writeQueue) post(ctx context.Context, live []*writeSet, revision uint64
 		}
 	}
 	if (conditioned || !one) && !l.s.batches() {
-		return fmt.Errorf("%w: stream %s: several messages at once, or a condition beside the guard, need AllowAtomicPublish: fence.CreateBucket or fence.CreateStream sets it, on nats-server 2.12 or later", leader.ErrIncompatibleBucket, l.s.api.Name)
+		return fmt.Errorf("%w: stream %s: several messages at once, or a condition beside the guard, need AllowAtomicPublish: fence.CreateOrUpdateBucket or fence.CreateOrUpdateStream sets it, on nats-server 2.12 or later", leader.ErrIncompatibleBucket, l.s.api.Name)
 	}
 	if move && one && !conditioned {
 		moved, err := l.s.moveGuard(ctx, l.f, revision)

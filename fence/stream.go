@@ -40,12 +40,12 @@ func OpenStream(js jetstream.JetStream, stream, guard string) (*Stream, error) {
 	}
 	s := &Stream{}
 	s.init(js, stream)
-	s.api.Make = "make it with fence.CreateStream"
+	s.api.Make = "make it with fence.CreateOrUpdateStream"
 	s.title, s.guard, s.whole = s.String(), guard, guard
 	return s, nil
 }
 
-// CreateStream creates the stream, or updates it if it exists, so that it contains the
+// CreateOrUpdateStream creates the stream, or updates it if it exists, so that it contains the
 // subject guard, keeps it and takes atomic batches, and returns it as [OpenStream] does. It
 // switches AllowAtomicPublish on. If the stream has a MaxAge, it also switches AllowMsgTTL
 // on, so that the guard never expires. It adds the guard's subject to Subjects unless they
@@ -57,13 +57,13 @@ func OpenStream(js jetstream.JetStream, stream, guard string) (*Stream, error) {
 // be the same, because it cannot be changed. If nothing needs to change, nothing is
 // written.
 //
-// CreateStream does not make limits safe, because that would change the nature of a
+// CreateOrUpdateStream does not make limits safe, because that would change the nature of a
 // stream. With MaxMsgs or MaxBytes, Discard must be jetstream.DiscardNew. The stream
 // then rejects messages when it is full, including those that raise the guard.
 // MaxMsgsPerSubject and MaxAge keep the guard and may be used freely.
 //
-// Errors: those of [CreateBucket].
-func CreateStream(ctx context.Context, js jetstream.JetStream, cfg jetstream.StreamConfig, guard string) (*Stream, error) {
+// Errors: those of [CreateOrUpdateBucket].
+func CreateOrUpdateStream(ctx context.Context, js jetstream.JetStream, cfg jetstream.StreamConfig, guard string) (*Stream, error) {
 	s, err := OpenStream(js, cfg.Name, guard)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@
 // At any instant at most one replica answers 200, or as many as the election has seats. The
 // load balancer checks only now and then. So for one interval of its checks it may still
 // send requests to a leader that was deposed, and the code that serves the requests has to
-// ask leader.Term.Err itself before each step that matters.
+// ask leader.Err itself before each step that matters.
 //
 // In Kubernetes the liveness probe goes to [Live]. Then a pod is started anew if its
 // candidate has ended with an error, or is stuck, or its work is. A silence of NATS is no reason to start a
@@ -68,7 +68,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// Leader returns a handler that answers 200 while [leader.Term.Err] of the candidate's term
+// Leader returns a handler that answers 200 while [leader.Err] of the candidate's term
 // is nil. Otherwise it answers 503, and names the candidate that leads instead. It asks the
 // clock, not a flag, so a process that was stopped for an hour answers 503 at once.
 func Leader(c *leader.Candidate) http.Handler {

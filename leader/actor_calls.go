@@ -13,13 +13,13 @@ import (
 type calls struct {
 	session    string // the candidate's own
 	seat       int
-	taken      func(id string) // keeps the ID of the candidate that took the key after a Transfer
+	taken      func(id string) // keeps the ID of the candidate that took the key after a TransferTo
 	resigning  []chan error
 	handing    []handing
 	proclaimed []proclamation
 }
 
-// handing is a call of Transfer that waits until a candidate takes the key.
+// handing is a call of TransferTo that waits until a candidate takes the key.
 type handing struct {
 	call chan error
 	to   string // an ID or a session
@@ -72,7 +72,7 @@ func (c *calls) answer(now time.Time, s *machine.Status) {
 	}
 }
 
-// answerTransfers answers the calls of Transfer when another holder of the key is seen, or
+// answerTransfers answers the calls of TransferTo when another holder of the key is seen, or
 // when this candidate may take the key again and no other has taken it.
 func (c *calls) answerTransfers(now time.Time, s *machine.Status) {
 	seen := s.Seen

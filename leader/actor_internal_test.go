@@ -55,7 +55,7 @@ func TestLoops_LeftBeforeTheEndOfTheTerm(t *testing.T) {
 	check.That(t, slices.Equal(got, want), "the candidate gets the inputs %v, want %v", got, want)
 }
 
-// The ID of the successor is known before a call of Transfer returns.
+// The ID of the successor is known before a call of TransferTo returns.
 func TestCalls_SuccessorIsKnownFirst(t *testing.T) {
 	call, taken := make(chan error, 1), ""
 	c := calls{handing: []handing{{call, "s"}}}

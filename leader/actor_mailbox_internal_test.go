@@ -76,7 +76,7 @@ func TestMailbox_CallsThatGaveUp(t *testing.T) {
 	ended := check.Ended()
 	for range 100 {
 		for _, err := range []error{
-			c.Proclaim(ended, nil), c.Resign(ended), c.Transfer(ended, "b"), c.Stop(ended),
+			c.Proclaim(ended, nil), c.Resign(ended), c.TransferTo(ended, "b"), c.Stop(ended),
 		} {
 			check.Must(t, errors.Is(err, context.Canceled), "%v", err)
 		}

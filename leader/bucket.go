@@ -10,7 +10,7 @@ import (
 	"github.com/natsleader/natsleader/internal/natskv"
 )
 
-// BucketConfig holds the settings of a bucket for [CreateBucket] and [EnsureBucket].
+// BucketConfig holds the settings of a bucket for [CreateOrUpdateBucket] and [EnsureBucket].
 type BucketConfig struct {
 	// Name of the bucket: letters, digits, '-' and '_'. Its stream is called KV_ and the
 	// name.
@@ -42,11 +42,11 @@ type BucketConfig struct {
 	// Placement selects the servers that keep the bucket. Default: the server chooses, and
 	// an existing bucket stays where it is.
 	Placement *jetstream.Placement
-	// Roster makes CreateBucket create, or update, the bucket beside this one in which
+	// Roster makes CreateOrUpdateBucket create, or update, the bucket beside this one in which
 	// candidates announce themselves. EnsureBucket creates it with the bucket. Default: that
 	// bucket is left alone, even if it exists.
 	Roster bool
-	// Adopt lets CreateBucket turn an existing bucket into one for elections although the
+	// Adopt lets CreateOrUpdateBucket turn an existing bucket into one for elections although the
 	// bucket holds values that are not records of an election, or several revisions of a
 	// key. All but the newest revision of each key are dropped. Without a TTL the bucket
 	// denies purges from then on, which cannot be undone. Default: such a bucket is rejected
@@ -62,7 +62,7 @@ type BucketInfo struct {
 	Storage     jetstream.StorageType
 	Placement   *jetstream.Placement // nil: anywhere
 	// PurgeProtected reports that only a delete marker can remove a record, and that no
-	// record expires. See [CreateBucket].
+	// record expires. See [CreateOrUpdateBucket].
 	PurgeProtected bool
 	// MaxLease is the longest lease that a candidate may ask for; 0: unlimited.
 	MaxLease time.Duration
@@ -74,7 +74,7 @@ type BucketInfo struct {
 	// FeedSubject is the prefix of the subject of a key's feed; a dot and the key follow.
 	// Empty: candidates watch the key with a consumer instead.
 	FeedSubject string
-	// Roster reports whether the bucket has a roster that CreateBucket has made.
+	// Roster reports whether the bucket has a roster that CreateOrUpdateBucket has made.
 	Roster bool
 }
 
@@ -102,10 +102,10 @@ func (b *Bucket) store() *natskv.Bucket {
 
 func (b *Bucket) defaultClock() Clock { return b.clock }
 
-// CreateBucket creates the bucket, or updates it if it exists, and returns it as [OpenBucket]
+// CreateOrUpdateBucket creates the bucket, or updates it if it exists, and returns it as [OpenBucket]
 // does. An ordinary bucket of that name is brought to these settings. It keeps the settings that
 // do not matter to an election. If nothing needs to change, nothing is written. A bucket that
-// CreateBucket has not made and that holds anything but records of elections is rejected, see
+// CreateOrUpdateBucket has not made and that holds anything but records of elections is rejected, see
 // [BucketConfig].Adopt.
 //
 // Without a TTL the bucket is purge-protected: nothing but a delete marker removes a record, and
@@ -124,7 +124,7 @@ func (b *Bucket) defaultClock() Clock { return b.clock }
 // Errors: [ErrInvalidConfig] for settings that cannot work, [ErrIncompatibleBucket] for an
 // existing stream that cannot be brought to them, [ErrPermission], [ErrUnreachable],
 // [ErrConnectionClosed], and other errors of the server as a *jetstream.APIError.
-func CreateBucket(ctx context.Context, js jetstream.JetStream, cfg BucketConfig) (*Bucket, error) {
+func CreateOrUpdateBucket(ctx context.Context, js jetstream.JetStream, cfg BucketConfig) (*Bucket, error) {
 	return bucketOf(natskv.Create(ctx, js, natskv.Config(cfg)))
 }
 

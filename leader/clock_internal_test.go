@@ -69,22 +69,22 @@ func TestTermErr_AsksTheClock(t *testing.T) {
 	clock := &stillClock{now: time.Unix(100, 0)}
 	term := newTerm(t, clock)
 	clock.now = clock.now.Add(10*time.Second - 1)
-	if err := term.Err(); err != nil || term.Remaining() != 1 {
+	if err := Err(term.Context()); err != nil || term.Remaining() != 1 {
 		t.Errorf("just before the deadline: %v, %v", err, term.Remaining())
 	}
 	clock.now = clock.now.Add(1)
-	if err := term.Err(); !errors.Is(err, ErrLeaseExpired) || term.Remaining() != 0 || term.ctx.ended() == nil {
+	if err := Err(term.Context()); !errors.Is(err, ErrLeaseExpired) || term.Remaining() != 0 || term.ctx.ended() == nil {
 		t.Errorf("at the deadline: %v, %v", err, term.Remaining())
 	}
 	term.cancel(ErrResigned)
-	check.Is(t, term.Err(), ErrLeaseExpired)
+	check.Is(t, Err(term.Context()), ErrLeaseExpired)
 }
 
-// Term.Err and Term.Token allocate nothing.
+// Err and Term.Token allocate nothing.
 func TestTerm_AllocatesNothing(t *testing.T) {
 	term := newTerm(t, SystemClock())
 	if n := testing.AllocsPerRun(1000, func() {
-		check.Must(t, term.Err() == nil && term.Token() == 3, "it is over")
+		check.Must(t, Err(term.Context()) == nil && term.Token() == 3, "it is over")
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

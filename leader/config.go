@@ -66,11 +66,11 @@ type Config struct {
 	// drains, hands over, and does not campaign again before the work has ended. So work that is not
 	// in a loop over Terms has to call [Term.Release].
 	//
-	// The work asks by [Check], by Err and Done of [Term.Context] and [Exact], by [Term.Err], and by
+	// The work asks by [Err], by Err and Done of [Term.Context] and [Exact], and by
 	// each write of package fence, in any of its goroutines. The methods of Candidate, and so the
 	// handlers of package health and the metrics, do not ask for it. A select asks once, when it
 	// calls Done. So a worker that may wait for longer has a ticker in its select, and a long item
-	// of work calls Check at times. While the process is stopped, no time passes for the work.
+	// of work calls [Err] at times. While the process is stopped, no time passes for the work.
 	// At least 1 s. Default: 0, work may be silent for ever.
 	StallTimeout time.Duration
 	// StopTimeout bounds the graceful stop that the end of the context given to [Campaign]

@@ -177,8 +177,8 @@ func endsInTheStep(t *testing.T, look func(*handClock, *leader.Term)) {
 // all other input, although the timer is late.
 func TestDeadline_AppliedByAnyInput(t *testing.T) {
 	for name, come := range map[string]func(c *leader.Candidate, store *plainStore){
-		"a Transfer that is refused":    func(c *leader.Candidate, _ *plainStore) { _ = c.Transfer(context.Background(), c.ID()) },
-		"a TransferAny that is refused": func(c *leader.Candidate, _ *plainStore) { _, _ = c.TransferAny(context.Background()) },
+		"a TransferTo that is refused":   func(c *leader.Candidate, _ *plainStore) { _ = c.TransferTo(context.Background(), c.ID()) },
+		"a TransferNext that is refused": func(c *leader.Candidate, _ *plainStore) { _, _ = c.TransferNext(context.Background()) },
 		"a feed that was replaced": func(_ *leader.Candidate, store *plainStore) {
 			store.delivers[0](backend.FeedEvent{Reconnected: true})
 		},

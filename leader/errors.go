@@ -3,7 +3,7 @@ package leader
 import "github.com/natsleader/natsleader/internal/backend"
 
 // Causes of an ended term. One of them, possibly wrapped, is [context.Cause] of the
-// term's context, the Cause of its [Deposed] event, and the result of [Term.Err].
+// term's context, the Cause of its [Deposed] event, and the result of [Err].
 var (
 	// ErrResigned ends a term that was handed over: by Resign or a transfer, at the request of
 	// [StepDown], for a candidate that preempts, or by [Lock.Unlock].
@@ -47,7 +47,7 @@ var (
 	// text names the setting. The candidate goes on with the bucket as it is.
 	ErrBucketDiffers error = backend.ErrBucketDiffers
 	// ErrNotLeader is returned by [Candidate.Proclaim], [Candidate.Resign],
-	// [Candidate.Transfer] and [Candidate.TransferAny] when the candidate does not lead, by
+	// [Candidate.TransferTo] and [Candidate.TransferNext] when the candidate does not lead, by
 	// [Candidate.Ready] when it is not to lead, and by [Lock.Unlock] of a nil or zero Lock.
 	ErrNotLeader error = backend.ErrNotLeader
 	// ErrNoLeader is returned by [StepDown] when there is no leader.
@@ -56,7 +56,7 @@ var (
 	// know, and for one to a candidate that does not wait in the election. The leader goes on
 	// leading.
 	ErrRequestRefused error = backend.ErrRequestRefused
-	// ErrNotSucceeded is returned by [Candidate.Transfer] and [StepDown] when the leader has
+	// ErrNotSucceeded is returned by [Candidate.TransferTo] and [StepDown] when the leader has
 	// handed over and the candidate that it named has not taken the key.
 	ErrNotSucceeded error = backend.ErrNotSucceeded
 	// ErrValueTooLarge is returned for a value of more than 64 KiB, or that does not fit

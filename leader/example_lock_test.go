@@ -99,7 +99,7 @@ func (e elector) IsLeader(context.Context) error {
 
 // The Locker and the Elector of gocron. With a Locker, as with every one for gocron, a job that
 // takes less time than the clocks of two hosts differ runs twice: hold the lock for longer.
-// With an Elector a job goes on when the leadership ends: ask leader.Check in its steps.
+// With an Elector a job goes on when the leadership ends: ask leader.Err in its steps.
 func Example_gocron() {
 	var _ gocronLocker = locker{}
 	var _ gocronElector = elector{}

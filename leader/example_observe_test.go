@@ -37,7 +37,7 @@ func ExampleObserve() {
 }
 
 // The leader hands over to a candidate by name. All others wait.
-func ExampleCandidate_Transfer() {
+func ExampleCandidate_TransferTo() {
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock) // in production a leader.Bucket, and no clock
 	all := make(map[string]*leader.Candidate)
@@ -49,7 +49,7 @@ func ExampleCandidate_Transfer() {
 		clock.Settle()
 		all[id] = c
 	}
-	err := all["a"].Transfer(context.Background(), "c") // returns when c holds the key
+	err := all["a"].TransferTo(context.Background(), "c") // returns when c holds the key
 	clock.Settle()
 	fmt.Println("error:", err)
 	for _, id := range []string{"a", "b", "c"} {

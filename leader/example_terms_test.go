@@ -129,8 +129,8 @@ func ExampleExact() {
 	// the candidate has ended, error: <nil>
 }
 
-// Contexts that are derived from that of a term do not ask the clock. Check does.
-func ExampleCheck() {
+// Contexts that are derived from that of a term do not ask the clock. Err does.
+func ExampleErr() {
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock) // in production a leader.Bucket, and no clock
 	c, err := leader.Campaign(context.Background(), store.Link("a"), "billing", leader.Config{ID: "a"})
@@ -142,10 +142,10 @@ func ExampleCheck() {
 	ctx, cancel := context.WithTimeout(term.Context(), time.Hour)
 	defer cancel()
 
-	fmt.Println(leader.Check(ctx))
+	fmt.Println(leader.Err(ctx))
 	store.Link("a").Cut()
 	clock.Advance(12 * time.Second)
-	fmt.Println(leader.Check(ctx))
+	fmt.Println(leader.Err(ctx))
 
 	store.Link("a").Close()
 	<-c.Done()

@@ -174,7 +174,7 @@ func (a *acquisition) wait(ctx context.Context) (*Lock, error) {
 		var err error
 		select {
 		case t := <-a.terms:
-			if err = a.accept(ctx, t); err == nil && t.Err() == nil {
+			if err = a.accept(ctx, t); err == nil && t.over() == nil {
 				return a.lock(t), nil
 			}
 			t.finish() // it is over, or refused
@@ -205,7 +205,7 @@ func (a *acquisition) wait(ctx context.Context) (*Lock, error) {
 // accept returns an error if the lock must not be held although its key was won. On another
 // seat than the first, the first may have been taken meanwhile for another number of seats.
 func (a *acquisition) accept(ctx context.Context, t *Term) error {
-	if t.Seat() == 1 || t.Err() != nil {
+	if t.Seat() == 1 || t.over() != nil {
 		return nil
 	}
 	return a.check.compare(ctx, false)
@@ -299,7 +299,11 @@ func (l *Lock) Context() context.Context { return l.Term().Context() }
 
 // Err returns nil while the lock is held, and then the cause with which its context has ended.
 // Like the Err of the context it asks the clock first.
-func (l *Lock) Err() error { return l.Term().Err() }
+func (l *Lock) Err() error {
+	ctx := l.Context()
+	_ = ctx.Err() // asks the clock
+	return context.Cause(ctx)
+}
 
 // Token returns the fencing token. It is greater than that of each earlier holder of the lock.
 func (l *Lock) Token() uint64 { return l.Term().Token() }

@@ -127,7 +127,7 @@ func TestAcquire_LeavesNoReader(t *testing.T) {
 	})
 }
 
-// A Resign, a Transfer and a Proclaim that wait when the candidate ends return, and so does one that comes
+// A Resign, a TransferTo and a Proclaim that wait when the candidate ends return, and so does one that comes
 // while the candidate ends.
 func TestEnd_AnswersCalls(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -137,7 +137,7 @@ func TestEnd_AnswersCalls(t *testing.T) {
 		text    string
 	}{
 		"Resign":   {func(ctx context.Context, c *leader.Candidate) error { return c.Resign(ctx) }, tooLate, leader.ErrStopped, "before the release was acknowledged"},
-		"Transfer": {func(ctx context.Context, c *leader.Candidate) error { return c.Transfer(ctx, "b") }, atOnce, leader.ErrStopped, "before another candidate"},
+		"Transfer": {func(ctx context.Context, c *leader.Candidate) error { return c.TransferTo(ctx, "b") }, atOnce, leader.ErrStopped, "before another candidate"},
 		"Proclaim": {func(ctx context.Context, c *leader.Candidate) error { return c.Proclaim(ctx, []byte("x")) }, tooLate, leader.ErrNotLeader, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -67,8 +67,8 @@ func TestUnlock_IsNoLoss(t *testing.T) {
 	term.box = &mailbox{bell: make(chan struct{}, 1), wake: func() { term.cancel(ErrResigned) }}
 	l := &Lock{term: term, c: &Candidate{done: make(chan struct{})}}
 	close(l.c.done)
-	if err := l.Unlock(t.Context()); err != nil || !errors.Is(term.Err(), ErrResigned) {
-		t.Errorf("Unlock returns %v, and the term ended with %v", err, term.Err())
+	if err := l.Unlock(t.Context()); err != nil || !errors.Is(Err(term.Context()), ErrResigned) {
+		t.Errorf("Unlock returns %v, and the term ended with %v", err, Err(term.Context()))
 	}
 }
 

@@ -245,30 +245,30 @@ func presentOnce(ctx context.Context, to backend.Requests, election string, requ
 	return stepDownReply{}, fmt.Errorf("%w: the leader's answer is %q", ErrUnreachable, v.Answer)
 }
 
-// Transfer hands over to the candidate with that ID, as by [Candidate.Resign], and stays
+// TransferTo hands over to the candidate with that ID, as by [Candidate.Resign], and stays
 // a candidate. The released record names the successor. The successor takes the key as
 // soon as it receives the release. All other candidates wait for one
 // [Config].TurnTimeout, and then follow in their own way. A roster is not needed. With a
 // roster, an ID that is not in it is rejected as soon as the leader has read the roster,
 // some milliseconds after its election.
 //
-// Transfer returns nil when the successor holds the key. It returns [ErrNotSucceeded]
+// TransferTo returns nil when the successor holds the key. It returns [ErrNotSucceeded]
 // when another candidate holds it, or when none has taken it while this candidate waited,
 // for a few turns and at most one lease. It returns [ErrStopped] when this candidate has
 // ended before the outcome is known. [ErrNotLeader], and [ErrRequestRefused] if no candidate
 // with that ID waits, change nothing. After the error of ctx the key is given up all the
 // same.
-func (c *Candidate) Transfer(ctx context.Context, id string) error {
+func (c *Candidate) TransferTo(ctx context.Context, id string) error {
 	if err := checkSuccessor(id); err != nil {
 		return err
 	}
 	return c.call(ctx, machine.Input{Kind: machine.InResign, To: id})
 }
 
-// TransferAny is Transfer to the next candidate of the roster. It returns that
+// TransferNext is TransferTo for the next candidate of the roster. It returns that
 // candidate's ID. Further errors: [ErrRequestRefused] if no other candidate is in
 // the roster, [ErrNoRoster] if the candidate has no roster, or has not read it yet.
-func (c *Candidate) TransferAny(ctx context.Context) (string, error) {
+func (c *Candidate) TransferNext(ctx context.Context) (string, error) {
 	seat := c.seatHeld()
 	if err := seat.call(ctx, machine.Input{Kind: machine.InResign, Next: true}); err != nil {
 		return "", err
@@ -278,7 +278,7 @@ func (c *Candidate) TransferAny(ctx context.Context) (string, error) {
 	return seat.taker, nil
 }
 
-// setTaker keeps the ID of the candidate that took the key after a Transfer.
+// setTaker keeps the ID of the candidate that took the key after a TransferTo.
 func (c *Candidate) setTaker(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -110,7 +110,7 @@ func (t *Term) left(elapsed time.Duration) time.Duration {
 // not cured by that: ask Err after each wait and before each item of work.
 //
 // Contexts derived from this one end with it and have its cause, but their own Err does not
-// ask the clock. [Check] does, at any depth.
+// ask the clock. [Err] does, at any depth.
 //
 // Two timers end the context at the deadline if no code asks: the candidate's, and one of
 // the term's own. The second waits for nothing that holds up the candidate. It needs a
@@ -162,16 +162,18 @@ func (t *Term) Previous() Holder {
 	return pastHolder(t.last.Unpack(), t.seat)
 }
 
-// Err returns nil while the term leads, and then the cause with which the context has ended.
-// Like the Err of the context it asks the clock first. See [Term.Context].
-func (t *Term) Err() error {
+// ask returns nil while the term leads, and then the cause with which the context has ended. It is the
+// question of the work. Once it has returned a cause, the contexts that package context has derived
+// from that of the term have ended, too.
+func (t *Term) ask() error {
 	if ctx := t.Context(); ctx.Err() != nil {
-		return context.Cause(ctx)
+		return context.Cause(ctx) // waits until those contexts have ended
 	}
 	return nil
 }
 
-// over is Err for code that is not the work of the term.
+// over returns nil while the term leads, and then the cause with which the context has ended. Unlike
+// ask it is no sign that the work goes on.
 func (t *Term) over() error {
 	if _, err := t.ctx.check(); err != nil {
 		return context.Cause(&t.ctx)

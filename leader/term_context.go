@@ -99,36 +99,32 @@ type exact struct {
 	term            *Term
 }
 
-// Err implements [context.Context]. Once Term.Err has returned a cause, the contexts that package
-// context has derived from the context of the term have ended, too.
+// Err implements [context.Context].
 func (e *exact) Err() error {
-	_ = e.term.Err()
+	_ = e.term.ask()
 	return e.Context.Err()
 }
 
 // Done implements [context.Context].
 func (e *exact) Done() <-chan struct{} {
-	_ = e.term.Err()
+	_ = e.term.ask()
 	return e.Context.Done()
 }
 
 // String names the context in the texts of contexts that are derived from it.
 func (e *exact) String() string { return fmt.Sprintf("leader.Exact(%v)", e.Context) }
 
-// Check returns nil while ctx is alive and the term to which it belongs leads. If the term is
-// over, it returns the cause, as [Term.Err] does. If only ctx has ended, it returns the cause
-// of that, such as [context.DeadlineExceeded]. It returns [ErrNotLeader] if ctx belongs to no
-// term.
+// Err returns nil while ctx is alive and the term to which it belongs leads. If the term is over, it
+// returns the cause, one of those of [Term.Context]. If only ctx has ended, it returns the cause of
+// that, for example [context.DeadlineExceeded]. It returns [ErrNotLeader] if ctx belongs to no term.
 //
-// Check asks the clock. So it is exact for contexts that are derived from the context of a
-// term, as those of [context.WithTimeout] or of an errgroup. Their own Err is late after a
-// pause of the process.
-func Check(ctx context.Context) error {
+// Err asks the clock. So it is exact, for the context of a term and for all that are derived from it.
+func Err(ctx context.Context) error {
 	t, ok := TermFrom(ctx)
 	if !ok {
 		return ErrNotLeader
 	}
-	if err := t.Err(); err != nil {
+	if err := t.ask(); err != nil {
 		return err
 	}
 	return context.Cause(ctx)

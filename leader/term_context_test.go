@@ -32,11 +32,10 @@ func leads(ctx context.Context, t *testing.T) (*leader.Term, *handClock) {
 func TestContext_AsksTheClock(t *testing.T) {
 	type key struct{}
 	for name, ask := range map[string]func(context.Context) error{
-		"Err":      context.Context.Err,
-		"Done":     func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
-		"Check":    func(ctx context.Context) error { _ = leader.Check(ctx); return ctx.Err() },
-		"Term.Err": func(ctx context.Context) error { t, _ := leader.TermFrom(ctx); _ = t.Err(); return ctx.Err() },
-		"a child":  func(ctx context.Context) error { c, end := context.WithCancel(ctx); defer end(); return c.Err() },
+		"Err":        context.Context.Err,
+		"Done":       func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+		"leader.Err": func(ctx context.Context) error { _ = leader.Err(ctx); return ctx.Err() },
+		"a child":    func(ctx context.Context) error { c, end := context.WithCancel(ctx); defer end(); return c.Err() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -55,17 +54,17 @@ func TestContext_AsksTheClock(t *testing.T) {
 				context.AfterFunc(lead, func() { called = true })
 
 				clock.move(plainDeadline - 1)
-				if lead.Err() != nil || leader.Check(children[2]) != nil || lead.Value(key{}) != 1 {
-					t.Fatalf("before the deadline: %v, %v", lead.Err(), leader.Check(children[2]))
+				if lead.Err() != nil || leader.Err(children[2]) != nil || lead.Value(key{}) != 1 {
+					t.Fatalf("before the deadline: %v, %v", lead.Err(), leader.Err(children[2]))
 				}
 				clock.move(1)
-				err := leader.Check(children[3])
+				err := leader.Err(children[3])
 				check.That(t, name != "Check" || errors.Is(err, leader.ErrLeaseExpired), "Check returned %v", err)
 				check.Is(t, ask(lead), context.Canceled)
 				synctest.Wait()
 				for i, child := range children {
-					if !errors.Is(context.Cause(child), leader.ErrLeaseExpired) || !errors.Is(leader.Check(child), leader.ErrLeaseExpired) {
-						t.Errorf("child %d ended with %v, Check returns %v", i, context.Cause(child), leader.Check(child))
+					if !errors.Is(context.Cause(child), leader.ErrLeaseExpired) || !errors.Is(leader.Err(child), leader.ErrLeaseExpired) {
+						t.Errorf("child %d ended with %v, Err returns %v", i, context.Cause(child), leader.Err(child))
 					}
 				}
 				check.That(t, called, "the AfterFunc was not called")
@@ -169,7 +168,7 @@ func TestExact_EndsWithItsContext(t *testing.T) {
 		check.OK(t, term.Context().Err())
 		clock.move(plainDeadline)
 		check.OK(t, free.Err())
-		check.Is(t, term.Err(), leader.ErrLeaseExpired)
+		check.Is(t, leader.Err(term.Context()), leader.ErrLeaseExpired)
 	})
 }
 
@@ -206,27 +205,27 @@ func TestExact_TwoThatAskAtOnce(t *testing.T) {
 
 type termOf struct{}
 
-// Check is for contexts of a term. In any other context there is no leader.
-func TestCheck_WithoutTerm(t *testing.T) {
-	check.Is(t, leader.Check(t.Context()), leader.ErrNotLeader)
+// Err is for contexts of a term. In any other context there is no leader.
+func TestErr_WithoutTerm(t *testing.T) {
+	check.Is(t, leader.Err(t.Context()), leader.ErrNotLeader)
 	_, ok := leader.TermFrom(t.Context())
 	check.That(t, !ok, "a term")
-	err := leader.Check(new(leader.Term).Context())
+	err := leader.Err(new(leader.Term).Context())
 	check.That(t, errors.Is(err, leader.ErrNotLeader) || errors.Is(err, leader.ErrStopped),
 		"of a zero term: %v", err)
 }
 
-// Where both the term and the context have ended, Check returns the cause of the term.
-func TestCheck_TermBeforeContext(t *testing.T) {
+// Where both the term and the context have ended, Err returns the cause of the term.
+func TestErr_TermBeforeContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		term, clock := leads(ctx, t)
 		work, end := context.WithCancel(term.Context())
 		end()
-		check.Is(t, leader.Check(work), context.Canceled)
+		check.Is(t, leader.Err(work), context.Canceled)
 		clock.move(plainDeadline)
-		check.Is(t, leader.Check(work), leader.ErrLeaseExpired)
+		check.Is(t, leader.Err(work), leader.ErrLeaseExpired)
 	})
 }
 

@@ -47,7 +47,7 @@ import (
 // context given to [Campaign].
 //
 // A body that is to hand over returns. It must not wait for [Candidate.Resign],
-// [Candidate.Transfer], [Candidate.Stop] or [Candidate.Done], because each of them waits for
+// [Candidate.TransferTo], [Candidate.Stop] or [Candidate.Done], because each of them waits for
 // the body. A body after which the program is to end cancels the context given to [Campaign]
 // and returns.
 //
@@ -68,7 +68,7 @@ func (c *Candidate) Terms() iter.Seq[*Term] {
 		for {
 			select {
 			case t := <-terms:
-				if t.Err() != nil {
+				if t.over() != nil {
 					t.finish()
 				} else if !c.loops.work(c, t, yield) {
 					return

@@ -147,7 +147,7 @@ func TestZeroCandidate_HasEnded(t *testing.T) {
 	err := c.Stop(ctx)
 	check.That(t, err == nil, "Stop: %v", err)
 	for name, err := range map[string]error{
-		"Resign": c.Resign(ctx), "Proclaim": c.Proclaim(ctx, nil), "Transfer": c.Transfer(ctx, "a"),
+		"Resign": c.Resign(ctx), "Proclaim": c.Proclaim(ctx, nil), "Transfer": c.TransferTo(ctx, "a"),
 	} {
 		check.That(t, errors.Is(err, leader.ErrNotLeader), "%s: %v", name, err)
 	}
@@ -165,9 +165,7 @@ func TestZeroCandidate_HasEnded(t *testing.T) {
 func TestZeroTerm_IsOver(t *testing.T) {
 	var term leader.Term
 	<-term.Context().Done()
-	if err := term.Err(); !errors.Is(err, leader.ErrStopped) || !errors.Is(context.Cause(term.Context()), err) {
-		t.Errorf("Err: %v, cause %v", err, context.Cause(term.Context()))
-	}
+	check.Is(t, context.Cause(term.Context()), leader.ErrStopped)
 	term.Release()
 	revision := new(fence.Bucket).Writer(&term).GuardRevision()
 	check.That(t, revision == 0 && term.Remaining() == 0 && term.Token() == 0, "it has a guard, or time left, or a token")
@@ -210,8 +208,8 @@ func TestZeroArguments_AreRefused(t *testing.T) {
 	}
 	calls["OpenBucket"] = func() error { _, err := leader.OpenBucket(js, "E"); return err }
 	calls["WithFeedSubject"] = func() error { _, err := new(leader.Bucket).WithFeedSubject("feed"); return err }
-	calls["CreateBucket"] = func() error {
-		_, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: "E"})
+	calls["CreateOrUpdateBucket"] = func() error {
+		_, err := leader.CreateOrUpdateBucket(ctx, js, leader.BucketConfig{Name: "E"})
 		return err
 	}
 	calls["fence.OpenBucket"] = func() error { _, err := fence.OpenBucket(js, "E"); return err }
@@ -220,12 +218,12 @@ func TestZeroArguments_AreRefused(t *testing.T) {
 		return err
 	}
 	calls["fence.OpenStream"] = func() error { _, err := fence.OpenStream(js, "S", "g"); return err }
-	calls["fence.CreateBucket"] = func() error {
-		_, err := fence.CreateBucket(ctx, js, jetstream.KeyValueConfig{Bucket: "E"})
+	calls["fence.CreateOrUpdateBucket"] = func() error {
+		_, err := fence.CreateOrUpdateBucket(ctx, js, jetstream.KeyValueConfig{Bucket: "E"})
 		return err
 	}
-	calls["fence.CreateStream"] = func() error {
-		_, err := fence.CreateStream(ctx, js, jetstream.StreamConfig{Name: "S"}, "g")
+	calls["fence.CreateOrUpdateStream"] = func() error {
+		_, err := fence.CreateOrUpdateStream(ctx, js, jetstream.StreamConfig{Name: "S"}, "g")
 		return err
 	}
 	guarded := check.Got(fence.OpenBucket(unconnected(t), "G"))(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// CreateBucket refuses a bucket of an application. A mistyped name must not cost an
+// CreateOrUpdateBucket refuses a bucket of an application. A mistyped name must not cost an
 // application its data.
 func TestCreateBucket_RefusesForeignBucket(t *testing.T) {
 	const record = `{"v":1,"state":"released","id":"a","session":"s","n":3,"lease":"15s","token":1}`
@@ -65,7 +65,7 @@ func TestCreateBucket_RefusesForeignBucket(t *testing.T) {
 				w.ok(k.fill(w, kv))
 			}
 			before := w.settings("KV_E")
-			_, err := leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E"})
+			_, err := leader.CreateOrUpdateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E"})
 			if k.text == "" {
 				w.ok(err)
 				return
@@ -75,7 +75,7 @@ func TestCreateBucket_RefusesForeignBucket(t *testing.T) {
 			if after := w.settings("KV_E"); after.DenyPurge || after.MaxMsgsPerSubject != before.MaxMsgsPerSubject || len(after.Metadata[`natsleader.max_lease`]) > 0 {
 				t.Errorf("it was changed: %+v", after)
 			}
-			b := check.Got(leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", Adopt: true}))(w)
+			b := check.Got(leader.CreateOrUpdateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", Adopt: true}))(w)
 			if info, err := b.Info(w.Context()); err != nil || !info.PurgeProtected {
 				t.Errorf("not adopted: %+v, %v", info, err)
 			}
@@ -84,11 +84,11 @@ func TestCreateBucket_RefusesForeignBucket(t *testing.T) {
 	}
 }
 
-// CreateBucket refuses a MaxLease below a running lease. A MaxLease below a lease that
+// CreateOrUpdateBucket refuses a MaxLease below a running lease. A MaxLease below a lease that
 // may be running would let another candidate lead beside its holder.
 func TestCreateBucket_LowersNoMaxLease(t *testing.T) {
 	lower := func(w *world) error {
-		_, err := leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", MaxLease: time.Second})
+		_, err := leader.CreateOrUpdateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", MaxLease: time.Second})
 		return err
 	}
 	refused := func(w *world, who string) {
@@ -150,7 +150,7 @@ func TestRosterBucket_HoldsNoElections(t *testing.T) {
 	inRostered(t, func(w *world) {
 		before := w.settings("KV_E_roster")
 		cl := w.dial("a")
-		_, err := leader.CreateBucket(w.Context(), cl.js, leader.BucketConfig{Name: "E_roster"})
+		_, err := leader.CreateOrUpdateBucket(w.Context(), cl.js, leader.BucketConfig{Name: "E_roster"})
 		check.Says(t, err, leader.ErrIncompatibleBucket, fmt.Sprintf(text, "exists and "))
 		opened := check.Got(leader.OpenBucket(cl.js, "E_roster"))(w)
 		ensured := check.Got(leader.EnsureBucket(cl.js, leader.BucketConfig{Name: "E_roster"}))(w)
@@ -191,14 +191,14 @@ func TestRecreatedBucket_Revisions(t *testing.T) {
 		successor := w.apart("new")
 		w.at(3 * time.Second)
 		term := successor.lastTerm(t)
-		check.Must(t, before.Err() == nil, "the old leader is fenced already, and this shows nothing")
+		check.Must(t, leader.Err(before.Context()) == nil, "the old leader is fenced already, and this shows nothing")
 		check.That(t, term.Token() > before.Token(), "token %d after %d", term.Token(), before.Token())
 		now, err := leader.Lookup(w.Context(), b, "e")
 		check.That(t, err == nil && now.ID == "new" && now.Revision > held.Revision,
 			"%+v after %+v, %v", now, held, err)
 		old.open()
 		w.at(4 * time.Second)
-		check.That(t, before.Err() != nil, "the old leader leads on")
+		check.That(t, leader.Err(before.Context()) != nil, "the old leader leads on")
 		if now, err := leader.Lookup(w.Context(), b, "e"); err != nil || now.ID != "new" {
 			t.Errorf("its record was overwritten: %+v, %v", now, err)
 		}

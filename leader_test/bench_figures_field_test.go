@@ -418,8 +418,7 @@ func BenchmarkAsksTheClock(b *testing.B) {
 		{"Context.Err/StallTimeout", func() bool { return watched.Context().Err() == nil }},
 		{"Exact.Err", func() bool { return exact.Err() == nil }},
 		{"Context.Done", func() bool { return lead.Done() != nil }},
-		{"Check", func() bool { return leader.Check(child) == nil }},
-		{"Term.Err", func() bool { return term.Err() == nil }},
+		{"leader.Err", func() bool { return leader.Err(child) == nil }},
 		{"IsLeader", c.IsLeader},
 	} {
 		b.Run(k.name, func(b *testing.B) {

@@ -22,7 +22,7 @@ import (
 // BenchmarkTransfer is BenchmarkHandover by Transfer to the other candidate, which then
 // has no turn to wait for.
 func BenchmarkTransfer(b *testing.B) {
-	transfer := func(a *leader.Candidate, ctx context.Context) error { return a.Transfer(ctx, "b") }
+	transfer := func(a *leader.Candidate, ctx context.Context) error { return a.TransferTo(ctx, "b") }
 	benchPlaces(b, func(b *testing.B, dial func() *nats.Conn, _ jetstream.KeyValueConfig) {
 		b.Run("without-a-roster", func(b *testing.B) {
 			benchWarmths(b, func(b *testing.B, warmth benchWarmth) {
@@ -44,7 +44,7 @@ func benchRoster(b *testing.B, js jetstream.JetStream) {
 	s := check.Got(js.Stream(b.Context(), "KV_E"))(b)
 	conf := s.CachedInfo().Config
 	clusterPlaced(b, func() error {
-		_, err := leader.CreateBucket(b.Context(), js, leader.BucketConfig{Name: "E", Storage: conf.Storage, Replicas: conf.Replicas, Roster: true})
+		_, err := leader.CreateOrUpdateBucket(b.Context(), js, leader.BucketConfig{Name: "E", Storage: conf.Storage, Replicas: conf.Replicas, Roster: true})
 		return err
 	})
 }

@@ -321,13 +321,13 @@ func (w *world) ordinary() {
 func (w *world) create(cfg leader.BucketConfig) {
 	w.Helper()
 	cfg.Name = "E"
-	_, err := leader.CreateBucket(w.Context(), w.ops.js, cfg)
+	_, err := leader.CreateOrUpdateBucket(w.Context(), w.ops.js, cfg)
 	for range 3 {
 		if err == nil || !strings.Contains(err.Error(), "creating store for stream") {
 			break
 		}
 		time.Sleep(time.Microsecond) // the server is still removing the files of a stream of that name
-		_, err = leader.CreateBucket(w.Context(), w.ops.js, cfg)
+		_, err = leader.CreateOrUpdateBucket(w.Context(), w.ops.js, cfg)
 	}
 	w.ok(err)
 }

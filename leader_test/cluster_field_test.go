@@ -37,7 +37,7 @@ func clusterOf(tb testing.TB, n int, o testcluster.Options) *cluster {
 	o.Connect = func(urls string) *nats.Conn { return tcpDial(tb, urls, nats.RetryOnFailedConnect(true)) }
 	c := &cluster{testcluster.New(tb, o), tb}
 	testcluster.Until(tb, "the bucket can be made", func(ctx context.Context) error {
-		return check.Err(leader.CreateBucket(ctx, c.JS, leader.BucketConfig{Name: "E", Replicas: 3}))
+		return check.Err(leader.CreateOrUpdateBucket(ctx, c.JS, leader.BucketConfig{Name: "E", Replicas: 3}))
 	})
 	c.Whole("E")
 	return c
@@ -97,7 +97,7 @@ func TestClusterFault15_LeaderStays(t *testing.T) {
 	stays := func(t *testing.T, what string) {
 		t.Helper()
 		tcpRenewed(t, tcpBucket(t, c.JS), "e", 2)
-		err := term.Err()
+		err := leader.Err(term.Context())
 		check.Must(t, err == nil, "%s: the term ended: %v", what, err)
 		s := b.State()
 		check.Must(t, s == leader.StateCandidate, "%s: b is %v", what, s)

@@ -40,7 +40,7 @@ var features = []struct {
 		return nil
 	}},
 	{name: "guards", since: "2.11.8", refusal: "nats-server 2.11.8 or later", try: func(t *testing.T, js jetstream.JetStream) error {
-		orders, err := fence.CreateBucket(t.Context(), js, jetstream.KeyValueConfig{Bucket: "orders"})
+		orders, err := fence.CreateOrUpdateBucket(t.Context(), js, jetstream.KeyValueConfig{Bucket: "orders"})
 		if err == nil {
 			err = checked(t.Context(), orders)
 		}
@@ -59,7 +59,7 @@ var features = []struct {
 		return nil
 	}},
 	{name: "batches", since: "2.12.0", refusal: "nats-server 2.12 or later", try: func(t *testing.T, js jetstream.JetStream) error {
-		stock, err := fence.CreateBucket(t.Context(), js, jetstream.KeyValueConfig{Bucket: "stock"})
+		stock, err := fence.CreateOrUpdateBucket(t.Context(), js, jetstream.KeyValueConfig{Bucket: "stock"})
 		if err == nil && checked(t.Context(), stock) != nil {
 			proof.Skip(t, "there are no guards")
 		}
@@ -74,7 +74,7 @@ var features = []struct {
 		return err
 	}},
 	{name: "roster", since: "2.11.0", refusal: "nats-server 2.11 or later", try: func(t *testing.T, js jetstream.JetStream) error {
-		b, err := leader.CreateBucket(t.Context(), js, leader.BucketConfig{Name: "listed", Roster: true})
+		b, err := leader.CreateOrUpdateBucket(t.Context(), js, leader.BucketConfig{Name: "listed", Roster: true})
 		if err != nil {
 			return err
 		}

@@ -50,7 +50,7 @@ func TestCompatibility_RollingUpdate(t *testing.T) {
 			t.Logf("%s is of version %s", n.Name, version)
 		}
 	}
-	check.Is(t, term.Err(), nil)
+	check.Is(t, leader.Err(term.Context()), nil)
 	h, err := leader.Lookup(t.Context(), tcpBucket(t, js), "e")
 	check.That(t, err == nil && h.ID == "a" && h.Token == term.Token(), "Lookup: %v, %v", h, err)
 }

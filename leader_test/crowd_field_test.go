@@ -115,7 +115,7 @@ func crowdWait(t *testing.T, what string, is func() bool) {
 func TestCrowd_LeavesNothing(t *testing.T) {
 	nc := tcpDial(t, tcpServe(t, tcpOptions(t, "")).ClientURL())
 	js := tcpJS(t, nc)
-	b, err := leader.CreateBucket(t.Context(), js, leader.BucketConfig{Name: "E", Storage: jetstream.MemoryStorage, Roster: true})
+	b, err := leader.CreateOrUpdateBucket(t.Context(), js, leader.BucketConfig{Name: "E", Storage: jetstream.MemoryStorage, Roster: true})
 	check.OK(t, err)
 	clock := &timerClock{Clock: leader.SystemClock(), left: make(map[*leftTimer]bool)}
 	run := func(i int) {

@@ -230,11 +230,11 @@ func TestEnsure_DeletedUnderLeader(t *testing.T) {
 			w.deleteBucket()
 			b := w.standEnsured("b", cfg)
 			b.saw(w.T, "10s pending", "10s elected")
-			check.Equal(w, term.Err() == nil, isCut, "a leads: %v")
+			check.Equal(w, leader.Err(term.Context()) == nil, isCut, "a leads: %v")
 			newer := b.lastTerm(w.T).Token()
 			check.That(w, newer > term.Token(), "tokens %d, then %d", term.Token(), newer)
 			w.at(10*time.Second + deadline)
-			check.That(w, term.Err() != nil, "the term of a goes on beyond its lease")
+			check.That(w, leader.Err(term.Context()) != nil, "the term of a goes on beyond its lease")
 			cl.open()
 			w.ok(a.Stop(w.Context()))
 		})
@@ -257,7 +257,7 @@ func TestEnsure_ReadersCreateNothing(t *testing.T) {
 			"Roster":   check.Err(leader.Roster(w.Context(), b, "e")),
 			"StepDown": check.Err(leader.StepDown(w.Context(), b, "e", leader.StepDownOptions{By: ""})),
 		} {
-			if !errors.Is(err, leader.ErrNoBucket) || !strings.HasPrefix(err.Error(), "leader: bucket E does not exist: make it with leader.CreateBucket or leader.EnsureBucket") {
+			if !errors.Is(err, leader.ErrNoBucket) || !strings.HasPrefix(err.Error(), "leader: bucket E does not exist: make it with leader.CreateOrUpdateBucket or leader.EnsureBucket") {
 				w.Errorf("%s: %v", what, err)
 			}
 		}
@@ -283,7 +283,7 @@ func TestEnsure_ReadersCreateNothing(t *testing.T) {
 	})
 }
 
-// Settings that cannot work are an error of EnsureBucket, and of CreateBucket.
+// Settings that cannot work are an error of EnsureBucket, and of CreateOrUpdateBucket.
 func TestEnsure_InvalidConfig(t *testing.T) {
 	bubble(t, func(w *world) {
 		for text, cfg := range map[string]leader.BucketConfig{
@@ -295,10 +295,10 @@ func TestEnsure_InvalidConfig(t *testing.T) {
 			`MaxLease 10s is not less than TTL`:     {Name: "E", MaxLease: 10 * time.Second, TTL: 10 * time.Second},
 		} {
 			check.Says(w, check.Err(leader.EnsureBucket(w.ops.js, cfg)), leader.ErrInvalidConfig, text)
-			check.Says(w, check.Err(leader.CreateBucket(w.Context(), w.ops.js, cfg)), leader.ErrInvalidConfig, text)
+			check.Says(w, check.Err(leader.CreateOrUpdateBucket(w.Context(), w.ops.js, cfg)), leader.ErrInvalidConfig, text)
 		}
 		adopt := leader.BucketConfig{Name: "E", Adopt: true}
-		check.Says(w, check.Err(leader.EnsureBucket(w.ops.js, adopt)), leader.ErrInvalidConfig, `Adopt is for CreateBucket`)
+		check.Says(w, check.Err(leader.EnsureBucket(w.ops.js, adopt)), leader.ErrInvalidConfig, `Adopt is for CreateOrUpdateBucket`)
 		check.Is(w, check.Err(leader.EnsureBucket(nil, leader.BucketConfig{Name: "E"})), leader.ErrInvalidConfig)
 	})
 }

@@ -19,7 +19,7 @@ func TestErrorTexts_MissingBucket(t *testing.T) {
 			return check.Got(leader.OpenBucket(w.ops.js, name))(w)
 		}
 		info := func(b *leader.Bucket) string { return fmt.Sprint(check.Err(b.Info(w.Context()))) }
-		got, want := info(open("orders")), "leader: bucket orders does not exist: make it with leader.CreateBucket or leader.EnsureBucket, or by `natsleader bucket add orders`"
+		got, want := info(open("orders")), "leader: bucket orders does not exist: make it with leader.CreateOrUpdateBucket or leader.EnsureBucket, or by `natsleader bucket add orders`"
 		check.That(w, got == want, "got  %s\nwant %s", got, want)
 		if got, want := info(open("KV_orders")), "leader: bucket KV_orders does not exist: KV_ is the prefix of its stream; the name of the bucket may be orders"; got != want {
 			w.Errorf("got  %s\nwant %s", got, want)

@@ -99,7 +99,7 @@ func TestGuardCheck_SafeStream(t *testing.T) {
 			w.ok(checked(w.Context(), s))
 			after, _ := w.messages()
 			check.That(t, after == before, "a check wrote %d messages over a guard", after-before)
-			check.That(t, term.Err() == nil, "the term ended: %v", term.Err())
+			check.That(t, leader.Err(term.Context()) == nil, "the term ended: %v", leader.Err(term.Context()))
 		})
 	}
 }
@@ -144,6 +144,6 @@ func TestGuardCheck_NoConditions(t *testing.T) {
 			"the guard is %d %s, was %d %s", is.Sequence, is.Data, was.Sequence, was.Data)
 		w.at(time.Minute)
 		a.saw(t, "6s faulted guard deleted") // it has no condition
-		check.That(t, term.Err() == nil, "the term ended: %v", term.Err())
+		check.That(t, leader.Err(term.Context()) == nil, "the term ended: %v", leader.Err(term.Context()))
 	})
 }

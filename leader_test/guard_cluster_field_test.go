@@ -53,7 +53,7 @@ func TestClusterGuardCheck_GuardThatMoves(t *testing.T) {
 	cfg := jetstream.KeyValueConfig{Bucket: "orders", Replicas: 3}
 	var g *fence.Bucket
 	clusterPlaced(t, func() (err error) {
-		g, err = fence.CreateBucket(t.Context(), c.JS, cfg)
+		g, err = fence.CreateOrUpdateBucket(t.Context(), c.JS, cfg)
 		return err
 	})
 	check.OK(t, checked(t.Context(), g))
@@ -90,5 +90,5 @@ func TestClusterGuardCheck_GuardThatMoves(t *testing.T) {
 	})
 	close(stop)
 	<-stopped
-	check.Is(t, check.Err(fence.CreateBucket(t.Context(), c.JS, cfg)), nil)
+	check.Is(t, check.Err(fence.CreateOrUpdateBucket(t.Context(), c.JS, cfg)), nil)
 }

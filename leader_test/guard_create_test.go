@@ -30,7 +30,7 @@ func (w *world) settings(stream string) jetstream.StreamConfig {
 func (w *world) createBucket(cfg jetstream.KeyValueConfig) *fence.Bucket {
 	w.Helper()
 	cfg.Bucket = "orders"
-	return check.Got(fence.CreateBucket(w.Context(), w.ops.js, cfg))(w)
+	return check.Got(fence.CreateOrUpdateBucket(w.Context(), w.ops.js, cfg))(w)
 }
 
 // sends records the operator's requests to create and update streams from now on.
@@ -128,7 +128,7 @@ func TestRecreatedGuard_OldWriters(t *testing.T) {
 	})
 }
 
-// An ordinary update of the bucket disables batches, and the next CreateBucket
+// An ordinary update of the bucket disables batches, and the next CreateOrUpdateBucket
 // enables them again. The leader leads on.
 func TestGuardedBucket_OrdinaryUpdate(t *testing.T) {
 	inSealed(t, func(w *world) {
@@ -166,11 +166,11 @@ func TestCreateBucket_Concurrently(t *testing.T) {
 		cl := w.dial("b")
 		w.ops.detain(down) // the first client is answered after the second has created it
 		first := w.begin(func() error {
-			_, err := fence.CreateBucket(w.Context(), w.ops.js, jetstream.KeyValueConfig{Bucket: "orders", Description: "x"})
+			_, err := fence.CreateOrUpdateBucket(w.Context(), w.ops.js, jetstream.KeyValueConfig{Bucket: "orders", Description: "x"})
 			return err
 		})
 		first.pending()
-		check.Got(fence.CreateBucket(w.Context(), cl.js, jetstream.KeyValueConfig{Bucket: "orders"}))(w)
+		check.Got(fence.CreateOrUpdateBucket(w.Context(), cl.js, jetstream.KeyValueConfig{Bucket: "orders"}))(w)
 		w.ops.open()
 		first.returned(0, nil)
 		check.Equal(t, w.settings("KV_orders").Description, "x", "description %q")
@@ -221,7 +221,7 @@ func TestCreateStream_Invalid(t *testing.T) {
 			}
 			before, _ := w.ops.js.Stream(w.Context(), "ORDERS")
 			k.cfg.Name = "ORDERS"
-			err := check.Err(fence.CreateStream(w.Context(), w.ops.js, k.cfg, "orders.guard"))
+			err := check.Err(fence.CreateOrUpdateStream(w.Context(), w.ops.js, k.cfg, "orders.guard"))
 			check.Says(t, err, k.is, k.is.Error()+": "+k.text)
 			after, _ := w.ops.js.Stream(w.Context(), "ORDERS")
 			check.Must(t, (after != nil) == (before != nil), "the stream was created or deleted")

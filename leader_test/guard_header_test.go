@@ -29,7 +29,7 @@ func headerNames(f frame) (names []string) {
 // least version of guards.
 func TestGuardHeaders_DistinctNames(t *testing.T) {
 	bubble(t, func(w *world) {
-		check.Got(leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", Roster: true}))(w)
+		check.Got(leader.CreateOrUpdateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", Roster: true}))(w)
 		w.createBucket(jetstream.KeyValueConfig{TTL: time.Hour})
 		cl := w.dial("a")
 		sent := make(map[string]bool)

@@ -21,7 +21,7 @@ func TestGuard_BucketAppearsLater(t *testing.T) {
 	inSealed(t, func(w *world) {
 		cl := w.dial("a")
 		b := cl.openBucket(t)
-		if err := checked(w.Context(), b); !errors.Is(err, leader.ErrNoBucket) || err.Error() != "leader: bucket orders does not exist: make it with fence.CreateBucket" {
+		if err := checked(w.Context(), b); !errors.Is(err, leader.ErrNoBucket) || err.Error() != "leader: bucket orders does not exist: make it with fence.CreateOrUpdateBucket" {
 			t.Errorf("got %v", err)
 		}
 		a := w.guarding(cl, b)
@@ -62,7 +62,7 @@ func TestGuard_OutlivesMaxAge(t *testing.T) {
 	} {
 		inSealed.run(t, name, func(t *testing.T, w *world) {
 			c.Name, c.Storage, c.Subjects = "ORDERS", jetstream.MemoryStorage, []string{"orders.>"}
-			s := check.Got(fence.CreateStream(w.Context(), w.ops.js, c, "orders.guard"))(w)
+			s := check.Got(fence.CreateOrUpdateStream(w.Context(), w.ops.js, c, "orders.guard"))(w)
 			w.ok(checked(w.Context(), s))
 			check.Got(w.ops.js.Publish(w.Context(), "orders.new", nil))(w)
 			w.at(10 * time.Minute)

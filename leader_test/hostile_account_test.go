@@ -30,7 +30,7 @@ func inAccounts(t *testing.T, test func(h *hostileClient, b1, b2 *guardian)) {
 		opts.NoAuthUser = "operator"
 		return opts
 	}, func(w *world) {
-		_, err := leader.CreateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "elections", MaxLease: lease})
+		_, err := leader.CreateOrUpdateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "elections", MaxLease: lease})
 		w.ok(err)
 		stand := func(id string) *guardian {
 			cl := w.dial(id, nats.UserInfo("billing", "x"))
@@ -58,7 +58,7 @@ func inAccounts(t *testing.T, test func(h *hostileClient, b1, b2 *guardian)) {
 // ownOrders makes the guarded bucket in the account of a client.
 func (w *world) ownOrders(js jetstream.JetStream) {
 	w.Helper()
-	check.Got(fence.CreateBucket(w.Context(), js, jetstream.KeyValueConfig{Bucket: "orders"}))(w)
+	check.Got(fence.CreateOrUpdateBucket(w.Context(), js, jetstream.KeyValueConfig{Bucket: "orders"}))(w)
 }
 
 // A client of another account disturbs nothing, wherever the server sends the replies to

@@ -73,7 +73,7 @@ func TestForgedFeedMessage_Takeover(t *testing.T) {
 			check.That(t, token <= 1000, "b's term has token %d", token)
 			for _, e := range wb.Events() {
 				e, ok := e.(leader.Elected)
-				check.That(t, !ok || e.Term.Err() == nil, "%v ended", e)
+				check.That(t, !ok || leader.Err(e.Term.Context()) == nil, "%v ended", e)
 			}
 		})
 	}

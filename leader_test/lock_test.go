@@ -78,7 +78,7 @@ func TestLock_PassesOn(t *testing.T) {
 		b := w.locker("b").wait(w.Context())
 		w.at(20 * time.Second)
 		b.pending()
-		err := leader.Check(first.Context())
+		err := leader.Err(first.Context())
 		check.That(t, err == nil && first.Context().Value(key{}) == "value", "the lock: %v", err)
 		w.ok(first.Unlock(w.Context()))
 		b.returned(20*time.Second, nil)

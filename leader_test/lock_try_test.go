@@ -207,7 +207,7 @@ func TestTryAcquire_Seats(t *testing.T) {
 func TestTryAcquire_Guards(t *testing.T) {
 	inSealed(t, func(w *world) {
 		a := w.process("a")
-		guarded := check.Got(fence.CreateBucket(w.Context(), a.js, jetstream.KeyValueConfig{Bucket: "G"}))(w)
+		guarded := check.Got(fence.CreateOrUpdateBucket(w.Context(), a.js, jetstream.KeyValueConfig{Bucket: "G"}))(w)
 		a.cfg.Guards = []leader.Guard{guarded}
 		lock := check.Got(a.try())(w)
 		check.Got(guarded.Writer(lock.Term()).Put(w.Context(), "k", []byte("v")))(w)

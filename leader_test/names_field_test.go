@@ -68,14 +68,14 @@ func TestNames_AtTheirLimits(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			hub := tcpJS(t, tcpDial(t, url, nats.UserInfo("hub", "x")))
 			bucket := nameOf("E"+k.name[:4], longestBucket)
-			_, err := leader.CreateBucket(t.Context(), hub, leader.BucketConfig{Name: bucket, MaxLease: time.Minute, Roster: true})
+			_, err := leader.CreateOrUpdateBucket(t.Context(), hub, leader.BucketConfig{Name: bucket, MaxLease: time.Minute, Roster: true})
 			check.OK(t, err)
 			guarded := nameOf("G"+k.name[:4], longestBucket)
 			key := nameOf("guard", longestSubject)
-			_, err = fence.CreateBucket(t.Context(), hub, jetstream.KeyValueConfig{Bucket: guarded}, fence.GuardKey(key))
+			_, err = fence.CreateOrUpdateBucket(t.Context(), hub, jetstream.KeyValueConfig{Bucket: guarded}, fence.GuardKey(key))
 			check.OK(t, err)
 			stream := strings.ToUpper(k.name[:4])
-			_, err = fence.CreateStream(t.Context(), hub, jetstream.StreamConfig{Name: stream, Subjects: []string{"orders." + stream + ".>"}}, nameOf("orders."+stream+".guard", longestSubject))
+			_, err = fence.CreateOrUpdateStream(t.Context(), hub, jetstream.StreamConfig{Name: stream, Subjects: []string{"orders." + stream + ".>"}}, nameOf("orders."+stream+".guard", longestSubject))
 			check.OK(t, err)
 
 			js := k.js()
@@ -150,9 +150,9 @@ func TestNames_BeyondTheirLimits(t *testing.T) {
 	nc := tcpDial(t, s.ClientURL())
 	js := tcpJS(t, nc)
 	tcpCreate(t, js, leader.BucketConfig{Roster: true})
-	check.Got(fence.CreateBucket(t.Context(), js, jetstream.KeyValueConfig{Bucket: "G"}))(t)
+	check.Got(fence.CreateOrUpdateBucket(t.Context(), js, jetstream.KeyValueConfig{Bucket: "G"}))(t)
 	config := jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}
-	check.Got(fence.CreateStream(t.Context(), js, config, "s.guard"))(t)
+	check.Got(fence.CreateOrUpdateStream(t.Context(), js, config, "s.guard"))(t)
 	gb := check.Got(fence.OpenBucket(js, "G"))(t)
 	gs := check.Got(fence.OpenStream(js, "S", "s.guard"))(t)
 	b := tcpBucket(t, js)
@@ -205,7 +205,7 @@ func TestNames_BeyondTheirLimits(t *testing.T) {
 			_, err := leader.StepDown(ctx, b, "e", leader.StepDownOptions{To: id, Next: id == "", By: ""})
 			return err
 		}},
-		{"Transfer to no text", "is not valid UTF-8", func() error { return c.Transfer(ctx, "\xff") }},
+		{"Transfer to no text", "is not valid UTF-8", func() error { return c.TransferTo(ctx, "\xff") }},
 		{"OpenBucket", "the name of the bucket of 253 bytes is more than 252", func() error { _, err := leader.OpenBucket(js, nameOf("E", 253)); return err }},
 		{"API prefix", "the prefix of the JetStream API of 1025 bytes is more than 1024", prefixed(nameOf("P", 1024))},
 		{"FeedSubject", "the prefix of the feed of 1025 bytes", func() error { _, err := b.WithFeedSubject(nameOf("f", 1025)); return err }},
@@ -239,7 +239,7 @@ func TestNames_OversizedHeaders(t *testing.T) {
 	nc := tcpDial(t, s.ClientURL())
 	js := tcpJS(t, nc)
 	tcpCreate(t, js, leader.BucketConfig{})
-	gs, err := fence.CreateStream(t.Context(), js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}, "s.guard")
+	gs, err := fence.CreateOrUpdateStream(t.Context(), js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}, "s.guard")
 	check.OK(t, err)
 	c := tcpElectionOf(t, "e").stand(tcpBucket(t, js), leader.Config{Guards: []leader.Guard{gs}})
 	term := tcpTerm(c)

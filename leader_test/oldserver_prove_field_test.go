@@ -192,7 +192,7 @@ func TestOldServers_CheckRefuses(t *testing.T) {
 }
 
 // oldBucket makes the bucket E on a server that may not have everything that
-// CreateBucket asks for.
+// CreateOrUpdateBucket asks for.
 func oldBucket(t *testing.T, js jetstream.JetStream) *leader.Bucket {
 	t.Helper()
 	check.Got(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "E"}))(t)

@@ -34,7 +34,7 @@ func TestOperations_LameDuckMode(t *testing.T) {
 		return ofA.IsConnected() && ofB.IsConnected()
 	})
 	tcpRenewed(t, tcpBucket(t, c.JS), "e", 2)
-	check.Is(t, term.Err(), nil)
+	check.Is(t, leader.Err(term.Context()), nil)
 	h := b.Leader()
 	check.That(t, h.State == leader.HolderLeading && h.Token == term.Token() && b.State() == leader.StateCandidate,
 		"b is %v and believes %v", b.State(), h)

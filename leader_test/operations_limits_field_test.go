@@ -73,9 +73,9 @@ func TestOperations_AccountStreamsUsedUp(t *testing.T) {
 	url := tcpAccount(t, "max_streams: 1", "")
 	js := tcpJS(t, tcpDial(t, url))
 	tcpCreate(t, js, leader.BucketConfig{MaxLease: tcpLong})
-	_, err := leader.CreateBucket(t.Context(), js, leader.BucketConfig{Name: "F"})
+	_, err := leader.CreateOrUpdateBucket(t.Context(), js, leader.BucketConfig{Name: "F"})
 	var api *jetstream.APIError
-	check.That(t, errors.As(err, &api) && api.ErrorCode == streamsUsedUp, "CreateBucket: %v", err)
+	check.That(t, errors.As(err, &api) && api.ErrorCode == streamsUsedUp, "CreateOrUpdateBucket: %v", err)
 	open := func() *leader.Bucket { return tcpBucket(t, tcpJS(t, tcpDial(t, url))) }
 	tcpHandover(t, open, open, leader.Config{})
 }

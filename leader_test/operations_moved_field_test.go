@@ -55,7 +55,7 @@ func TestOperations_PeersMoved(t *testing.T) {
 	stays := func(what string) {
 		t.Helper()
 		tcpRenewed(t, tcpBucket(t, c.JS), "e", 2)
-		err := term.Err()
+		err := leader.Err(term.Context())
 		check.Must(t, err == nil && b.State() == leader.StateCandidate,
 			"%s: the term has %v, b is %v", what, err, b.State())
 	}

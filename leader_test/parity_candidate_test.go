@@ -123,9 +123,9 @@ func TestParity_Candidates(t *testing.T) {
 		lookup()
 		for _, c := range []*leader.Candidate{a, b} {
 			p.result("resign", func() error { return c.Resign(p.Context()) })
-			p.result("transfer", func() error { return c.Transfer(p.Context(), "nobody") })
-			p.result("transfer", func() error { return c.Transfer(p.Context(), "") })
-			p.result("transfer any", func() error { _, err := c.TransferAny(p.Context()); return err })
+			p.result("transfer", func() error { return c.TransferTo(p.Context(), "nobody") })
+			p.result("transfer", func() error { return c.TransferTo(p.Context(), "") })
+			p.result("transfer any", func() error { _, err := c.TransferNext(p.Context()); return err })
 			p.result("proclaim", func() error { return c.Proclaim(p.Context(), []byte("v")) })
 			p.result("proclaim", func() error { return c.Proclaim(p.Context(), make([]byte, maxValue+1)) })
 			p.pass(20 * time.Second)
@@ -173,7 +173,7 @@ var errNoGuard = errors.New("no guard")
 func (p *parity) guarded(name string) guardedParity {
 	switch o := p.operator.(type) {
 	case *realOperator:
-		_, err := fence.CreateBucket(p.Context(), o.ops.js, jetstream.KeyValueConfig{Bucket: "G", Storage: jetstream.MemoryStorage})
+		_, err := fence.CreateOrUpdateBucket(p.Context(), o.ops.js, jetstream.KeyValueConfig{Bucket: "G", Storage: jetstream.MemoryStorage})
 		o.ok(err)
 		g, err := fence.OpenBucket(o.dial(name+"'s writer").js, "G")
 		o.ok(err)

@@ -97,7 +97,7 @@ func TestAccessors_ReturnDuringOutage(t *testing.T) {
 				_, _, _, _, _ = c.State(), c.IsLeader(), c.ID(), c.Err(), c.Done()
 			}
 			term := a.lastTerm(t)
-			_, _, _ = term.Err(), term.Remaining(), term.Token()
+			_, _, _ = leader.Err(term.Context()), term.Remaining(), term.Token()
 			w.isAt(at, "answered")
 		}
 	})

@@ -37,7 +37,7 @@ func TestPedantic_EveryFeature(t *testing.T) {
 			w.at(w.now() + 2*lease)
 			all := check.Got(leader.Roster(w.Context(), cl.bucket(w.T), "e"))(w)
 			check.That(w, len(all) == 1 && all[0].ID == "b", "the roster: %v", all)
-			check.Got(a.TransferAny(w.Context()))(w)
+			check.Got(a.TransferNext(w.Context()))(w)
 			w.ledBy(b, a, b)
 		},
 		"Seats": func(w *world, cl *client) {
@@ -56,18 +56,18 @@ func TestPedantic_EveryFeature(t *testing.T) {
 			a := w.pedantic(cl, leader.Config{Guards: []leader.Guard{b, s}})
 			check.Got(b.Writer(a.lastTerm(w.T)).Put(w.Context(), "k", []byte("1")))(w)
 			check.Got(s.Writer(a.lastTerm(w.T)).Publish(w.Context(), "orders.new", []byte("1")))(w)
-			check.Got(fence.CreateBucket(w.Context(), cl.js, jetstream.KeyValueConfig{Bucket: "others"}))(w)
+			check.Got(fence.CreateOrUpdateBucket(w.Context(), cl.js, jetstream.KeyValueConfig{Bucket: "others"}))(w)
 		},
 		"EnsureBucket": func(w *world, cl *client) {
 			c := w.standOn(cl, cl.ensured(w, leader.BucketConfig{Roster: true}), leader.Config{ID: "a", Succession: leader.Queue{}})
 			w.at(w.now() + 2*lease)
 			check.That(w, c.IsLeader(), "it does not lead")
 		},
-		"a bucket that CreateBucket looks through": func(w *world, cl *client) {
+		"a bucket that CreateOrUpdateBucket looks through": func(w *world, cl *client) {
 			w.ordinary()
 			w.standAs(leader.Config{ID: "a"})
 			w.at(w.now() + time.Second)
-			check.Got(leader.CreateBucket(w.Context(), cl.js, leader.BucketConfig{Name: "E"}))(w)
+			check.Got(leader.CreateOrUpdateBucket(w.Context(), cl.js, leader.BucketConfig{Name: "E"}))(w)
 		},
 		"a step-down request that is to be answered on a wildcard": func(w *world, cl *client) {
 			w.sealed()

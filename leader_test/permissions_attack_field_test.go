@@ -114,7 +114,7 @@ func TestPermissions_OneElectionOnly(t *testing.T) {
 		check.OK(t, p.nc.Flush())
 
 		tcpRenewed(t, tcpBucket(t, admin), "b", 6)
-		check.That(t, term.Err() == nil, "b lost its term: %v", term.Err())
+		check.That(t, leader.Err(term.Context()) == nil, "b lost its term: %v", leader.Err(term.Context()))
 		tcpNoFaults(t, holder)
 		check.OK(t, p.nc.Flush())
 		for len(heard) > 0 {

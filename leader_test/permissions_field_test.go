@@ -147,7 +147,7 @@ func TestPermissions_AreEnough(t *testing.T) {
 		tcpRenewed(t, tcpBucket(t, admin), "a", 6) // more than a lease
 		check.OK(t, a.Proclaim(t.Context(), []byte("3")))
 		tcpShows(t, holders, "a", "3")
-		check.That(t, term.Err() == nil, "a lost its term: %v", term.Err())
+		check.That(t, leader.Err(term.Context()) == nil, "a lost its term: %v", leader.Err(term.Context()))
 		check.OK(t, a.Resign(t.Context()))
 		b.Expect(leadertest.Elected())
 		tcpShows(t, holders, "b", "2")
@@ -187,7 +187,7 @@ func permObserver(name string, watch bool) permUser {
 // permOrders makes the guarded bucket "orders", and opens it for a connection.
 func permOrders(t *testing.T, admin jetstream.JetStream, nc *nats.Conn) *fence.Bucket {
 	t.Helper()
-	check.Got(fence.CreateBucket(t.Context(), admin, jetstream.KeyValueConfig{Bucket: "orders"}))(t)
+	check.Got(fence.CreateOrUpdateBucket(t.Context(), admin, jetstream.KeyValueConfig{Bucket: "orders"}))(t)
 	return check.Got(fence.OpenBucket(tcpJS(t, nc), "orders"))(t)
 }
 

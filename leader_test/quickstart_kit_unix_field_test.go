@@ -60,7 +60,7 @@ var asked time.Time // when the loop checked the lease, if the loop records that
 // An item begins over its lease if the loop found the lease valid less than a second before. No
 // check helps a process that is stopped between the check and the item.
 func item(ctx context.Context, token uint64) {
-	over := leader.Check(ctx) != nil && (asked.IsZero() || time.Since(asked) < time.Second)
+	over := leader.Err(ctx) != nil && (asked.IsZero() || time.Since(asked) < time.Second)
 	note("begins", token, over)
 	d, _ := time.ParseDuration(os.Getenv("ITEM"))
 	time.Sleep(d)
@@ -148,7 +148,7 @@ func plantOf(tb testing.TB, program string, lease time.Duration) *plant {
 	p.host = tcpHostOf(tb, opts)
 	if lease > 0 {
 		p.host.up()
-		_, err := leader.CreateBucket(tb.Context(), tcpJS(tb, tcpDial(tb, p.host.srv.ClientURL())), leader.BucketConfig{Name: "elections", MaxLease: lease})
+		_, err := leader.CreateOrUpdateBucket(tb.Context(), tcpJS(tb, tcpDial(tb, p.host.srv.ClientURL())), leader.BucketConfig{Name: "elections", MaxLease: lease})
 		check.OK(tb, err)
 	}
 	return p

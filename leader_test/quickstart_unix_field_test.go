@@ -173,7 +173,7 @@ var shapes = map[string]string{
 			case <-ticker.C:
 			case <-work.Done():
 			}
-			if asked = time.Now(); leader.Check(work) != nil {
+			if asked = time.Now(); leader.Err(work) != nil {
 				break
 			}
 			item(work, term.Token())

@@ -153,7 +153,7 @@ func TestClusterRoster_OutlivesServer(t *testing.T) {
 	t.Parallel()
 	c := clusterStart(t)
 	clusterPlaced(t, func() error {
-		_, err := leader.CreateBucket(t.Context(), c.JS, leader.BucketConfig{Name: "E", Replicas: 3, Roster: true})
+		_, err := leader.CreateOrUpdateBucket(t.Context(), c.JS, leader.BucketConfig{Name: "E", Replicas: 3, Roster: true})
 		return err
 	})
 	b := tcpBucket(t, c.JS)

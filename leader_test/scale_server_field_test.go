@@ -49,7 +49,7 @@ func (h *scaleHost) count() {
 	nc := scaleMust(nats.Connect("", nats.InProcessServer(h.srv)))
 	ctx, cancel := context.WithTimeout(context.Background(), tcpLimit)
 	defer cancel()
-	scaleMust(leader.CreateBucket(ctx, scaleMust(jetstream.New(nc)), leader.BucketConfig{Name: "E"}))
+	scaleMust(leader.CreateOrUpdateBucket(ctx, scaleMust(jetstream.New(nc)), leader.BucketConfig{Name: "E"}))
 	h.own = scaleMust(nc.GetClientID())
 	sub := scaleMust(nc.Subscribe("$JS.API.>", func(m *nats.Msg) {
 		switch {

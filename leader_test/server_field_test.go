@@ -151,7 +151,7 @@ func tcpBucket(tb testing.TB, js jetstream.JetStream) *leader.Bucket {
 func tcpCreate(tb testing.TB, js jetstream.JetStream, cfg leader.BucketConfig) {
 	tb.Helper()
 	cfg.Name = "E"
-	check.Got(leader.CreateBucket(tb.Context(), js, cfg))(tb)
+	check.Got(leader.CreateOrUpdateBucket(tb.Context(), js, cfg))(tb)
 }
 
 // tcpEventually waits until a condition holds.

@@ -174,7 +174,7 @@ func (l *life) look() (contract.Term, bool) {
 	if l.term == nil {
 		return contract.Term{}, false
 	}
-	return l.checker.Named(l.term), l.term.Err() == nil
+	return l.checker.Named(l.term), leader.Err(l.term.Context()) == nil
 }
 
 // alone checks that at most one candidate leads, by its own account.
@@ -205,7 +205,7 @@ func (l *life) rests() {
 		return
 	}
 	alive := l.term != nil && l.term.Context().Err() == nil
-	if leads := l.State() == leader.StateLeader; alive != leads && (leads || l.term.Err() == nil) { // the State reads the clock
+	if leads := l.State() == leader.StateLeader; alive != leads && (leads || leader.Err(l.term.Context()) == nil) { // the State reads the clock
 		s.failf("%s is %v, and its context is alive: %v", l.name, l.State(), alive)
 	}
 	if term, ok := l.Term(); ok != l.leads() || ok && term != l.term {
@@ -227,7 +227,7 @@ func (s *simulation) trusted(l *life) {
 
 // overdue checks, at rest, that no context of a running process has outlived its lease.
 func (s *simulation) overdue(l *life) {
-	if l.term != nil && !l.away && l.term.Err() != nil && l.term.Context().Err() == nil {
+	if l.term != nil && !l.away && leader.Err(l.term.Context()) != nil && l.term.Context().Err() == nil {
 		s.failf("%s: its lease is over, and its context is alive", l.name)
 	}
 }

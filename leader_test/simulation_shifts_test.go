@@ -138,7 +138,7 @@ func (s *simulation) shifts() {
 		s.mu.Lock()
 		duty := l.duty
 		s.mu.Unlock()
-		if duty != nil && !duty.planned && duty.term.Err() != nil {
+		if duty != nil && !duty.planned && leader.Err(duty.term.Context()) != nil {
 			duty.planned = true
 			s.plan(l, s.between(0, 2*s.drain), func() { s.begin(func() { l.discharge(duty.term) }) })
 		}
@@ -166,7 +166,7 @@ func (p *looper) plan() {
 		return
 	}
 	body.early = body.early || !s.calmed && s.chance(40)
-	if body.early || body.term.Err() != nil {
+	if body.early || leader.Err(body.term.Context()) != nil {
 		body.planned = true
 		how := []ending{returns, returns, returns, returns, breaks, panics}[s.rng.IntN(6)]
 		most := 2 * s.lease
@@ -218,14 +218,14 @@ func (s *simulation) relieve() {
 		s.mu.Lock()
 		duty := l.duty
 		s.mu.Unlock()
-		if duty != nil && duty.term.Err() != nil {
+		if duty != nil && leader.Err(duty.term.Context()) != nil {
 			s.begin(func() { l.discharge(duty.term) })
 		}
 		for _, p := range l.loopers {
 			s.mu.Lock()
 			body := p.shift
 			s.mu.Unlock()
-			if body != nil && body.term.Err() != nil {
+			if body != nil && leader.Err(body.term.Context()) != nil {
 				p.end(body, returns)
 			}
 			p.goOn()

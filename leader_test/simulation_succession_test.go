@@ -153,14 +153,14 @@ func (s *simulation) transfers() []fault {
 	}
 	anyID := func() string { return append(s.ids, "nobody")[s.rng.IntN(len(s.ids)+1)] }
 	return []fault{
-		{"Candidate.Transfer", 3, false, func(l *life) bool {
+		{"Candidate.TransferTo", 3, false, func(l *life) bool {
 			leads, to := l.isLeading(), anyID()
-			call(l, l.name+": Transfer to "+to, func(ctx context.Context) (string, error) { return to, l.Transfer(ctx, to) })
+			call(l, l.name+": Transfer to "+to, func(ctx context.Context) (string, error) { return to, l.TransferTo(ctx, to) })
 			return leads
 		}},
-		{"Candidate.TransferAny", 2, false, func(l *life) bool {
+		{"Candidate.TransferNext", 2, false, func(l *life) bool {
 			leads := l.isLeading()
-			call(l, l.name+": TransferAny", func(ctx context.Context) (string, error) { _, err := l.TransferAny(ctx); return "", err })
+			call(l, l.name+": TransferNext", func(ctx context.Context) (string, error) { _, err := l.TransferNext(ctx); return "", err })
 			return leads
 		}},
 		{"Roster", 1, false, func(*life) bool {

@@ -58,7 +58,7 @@ func TestStop_FromTheEventLoop(t *testing.T) {
 				case leader.Elected:
 					won++
 					w.ok(a.Stop(w.Context()))
-					check.That(t, e.Term.Err() != nil, "the term is alive after Stop")
+					check.That(t, leader.Err(e.Term.Context()) != nil, "the term is alive after Stop")
 				case leader.Deposed:
 					lost++
 				case leader.Pending, leader.Fenced, leader.Observed, leader.Faulted:

@@ -36,10 +36,10 @@ func init() { // the verbs use one another
 		},
 		"transfers": func(s *stage, who string, args []string) {
 			if len(args) == 0 {
-				s.call(who, "TransferAny", func() (any, error) { return s.cast[who].TransferAny(s.Context()) })
+				s.call(who, "TransferNext", func() (any, error) { return s.cast[who].TransferNext(s.Context()) })
 				return
 			}
-			s.call(who, "Transfer", func() (any, error) { return nil, s.cast[who].Transfer(s.Context(), args[0]) })
+			s.call(who, "Transfer", func() (any, error) { return nil, s.cast[who].TransferTo(s.Context(), args[0]) })
 		},
 		"proclaims": func(s *stage, who string, args []string) {
 			ctx := s.within(args[1:])
@@ -58,9 +58,9 @@ func init() { // the verbs use one another
 			term := s.cast[who].lastTerm(s.T)
 			lead, child := term.Context(), context.WithValue(term.Context(), &verbs, who)
 			map[string]func(){
-				"Err": func() { _ = lead.Err() }, "Done": func() { lead.Done() }, "Term.Err": func() { _ = term.Err() },
-				"Check":     func() { _ = leader.Check(child) },
-				"Exact.Err": func() { _ = leader.Exact(child).Err() }, "Exact.Done": func() { leader.Exact(child).Done() },
+				"Err": func() { _ = lead.Err() }, "Done": func() { lead.Done() },
+				"leader.Err": func() { _ = leader.Err(child) },
+				"Exact.Err":  func() { _ = leader.Exact(child).Err() }, "Exact.Done": func() { leader.Exact(child).Done() },
 			}[args[0]]()
 		},
 		"ready": func(s *stage, who string, _ []string) {
@@ -74,14 +74,14 @@ func init() { // the verbs use one another
 		"term": func(s *stage, who string, _ []string) { // the newest
 			c, term := s.cast[who], s.cast[who].lastTerm(s.T)
 			now, led := c.Term()
-			check.That(s, led == (term.Err() == nil) && led == c.IsLeader() && (!led || now == term),
+			check.That(s, led == (leader.Err(term.Context()) == nil) && led == c.IsLeader() && (!led || now == term),
 				"%s leads in one sense only", who)
-			check.Equal(s, causeName(context.Cause(term.Context())), causeName(term.Err()), "the context ends with %s")
+			check.Equal(s, causeName(context.Cause(term.Context())), causeName(leader.Err(term.Context())), "the context ends with %s")
 			if led {
 				s.note(who, "its term is valid for %v", term.Remaining())
 				return
 			}
-			s.note(who, "its term is over: %s", causeName(term.Err()))
+			s.note(who, "its term is over: %s", causeName(leader.Err(term.Context())))
 		},
 		"follows": func(s *stage, who string, _ []string) { // in its newest term
 			h := s.cast[who].lastTerm(s.T).Previous()

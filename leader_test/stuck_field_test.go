@@ -113,8 +113,8 @@ func newStalled(t *testing.T) *stalled {
 	x.nc = tcpDial(t, s.ClientURL(), nats.SetCustomDialer(x.stall))
 	x.js = tcpJS(t, x.nc)
 	tcpCreate(t, x.js, leader.BucketConfig{Roster: true})
-	x.gb = check.Got(fence.CreateBucket(t.Context(), x.js, jetstream.KeyValueConfig{Bucket: "G"}))(t)
-	x.gs = check.Got(fence.CreateStream(t.Context(), x.js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}, "s.guard"))(t)
+	x.gb = check.Got(fence.CreateOrUpdateBucket(t.Context(), x.js, jetstream.KeyValueConfig{Bucket: "G"}))(t)
+	x.gs = check.Got(fence.CreateOrUpdateStream(t.Context(), x.js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}, "s.guard"))(t)
 	x.b = tcpBucket(t, x.js)
 	x.leader = tcpElectionOf(t, "e").stand(x.b, leader.Config{Succession: leader.Listed{}, Guards: []leader.Guard{x.gb, x.gs}})
 	x.term = tcpTerm(x.leader)
@@ -153,11 +153,11 @@ func TestBlockedConnection_CallsEnd(t *testing.T) {
 		return check.Err(leader.StepDown(ctx, x.b, "e", leader.StepDownOptions{To: "b"}))
 	})
 	add("Info", late, func(ctx context.Context) error { return check.Err(x.b.Info(ctx)) })
-	add("CreateBucket", late, func(ctx context.Context) error {
-		return check.Err(leader.CreateBucket(ctx, x.js, leader.BucketConfig{Name: "new"}))
+	add("CreateOrUpdateBucket", late, func(ctx context.Context) error {
+		return check.Err(leader.CreateOrUpdateBucket(ctx, x.js, leader.BucketConfig{Name: "new"}))
 	})
-	add("fence.CreateBucket", late, func(ctx context.Context) error {
-		return check.Err(fence.CreateBucket(ctx, x.js, jetstream.KeyValueConfig{Bucket: "new"}))
+	add("fence.CreateOrUpdateBucket", late, func(ctx context.Context) error {
+		return check.Err(fence.CreateOrUpdateBucket(ctx, x.js, jetstream.KeyValueConfig{Bucket: "new"}))
 	})
 	add("Check", late, func(ctx context.Context) error { return checked(ctx, x.gb) })
 	nothing := context.DeadlineExceeded

@@ -175,7 +175,7 @@ func TestQueue_NextHearsFirst(t *testing.T) {
 		for _, c := range all {
 			c.news()
 		}
-		w.ok(a.Transfer(w.Context(), "c7"))
+		w.ok(a.TransferTo(w.Context(), "c7"))
 		w.isAt(20*time.Second, "transferred")
 		w.at(21 * time.Second)
 		next[7].saw(t, "20s observed nobody", "20s pending", "20s elected")

@@ -106,7 +106,7 @@ func TestTransfer_ToTheDead(t *testing.T) {
 		k.store.Link("c3").Cut()
 		at, from := k.clock.Elapsed(), cs[seat-1]
 		result := make(chan error, 1)
-		go func() { result <- from.Transfer(t.Context(), "c3") }()
+		go func() { result <- from.TransferTo(t.Context(), "c3") }()
 		for from.IsLeader() {
 			k.clock.Settle()
 		}
@@ -156,7 +156,7 @@ func TestSeats_FilledInOrder(t *testing.T) {
 	check.That(t, after.Announcements-before.Announcements <= 5,
 		"%d announcements of four candidates in a lease", after.Announcements-before.Announcements)
 	check.Deep(t, k.roster(), []string{"c6", "c0", "c1", "c2"})
-	check.OK(k, cs[4].Transfer(t.Context(), "c1"))
+	check.OK(k, cs[4].TransferTo(t.Context(), "c1"))
 	k.clock.Settle()
 	if !cs[1].IsLeader() {
 		t.Errorf("c1 was named, and %v lead", leaders())
@@ -169,7 +169,7 @@ func TestPriority_OneSeatGivesWay(t *testing.T) { story(t) }
 // A Resign during a handover returns when the key is given up.
 func TestResign_DuringTransfer(t *testing.T) { story(t) }
 
-// TransferAny returns the candidate that took the key of the seat that was given up.
+// TransferNext returns the candidate that took the key of the seat that was given up.
 func TestTransferAny_OfASeat(t *testing.T) { story(t) }
 
 // A rival that restarts again and again hides no rival that stays.

@@ -324,12 +324,12 @@ func TestTCPFault16_ServerRestarts(t *testing.T) {
 				host.down()
 				if !k.keeps {
 					a.Expect(leadertest.Fenced(leader.ErrLeaseExpired))
-					check.Is(t, term.Err(), leader.ErrLeaseExpired)
+					check.Is(t, leader.Err(term.Context()), leader.ErrLeaseExpired)
 				}
 				host.up()
 				if k.keeps {
 					tcpRenewed(t, tcpBucket(t, js), "e", 2)
-					check.That(t, term.Err() == nil, "a lost its term: %v", term.Err())
+					check.That(t, leader.Err(term.Context()) == nil, "a lost its term: %v", leader.Err(term.Context()))
 				} else {
 					tcpEventually(t, "one leads again", func() bool { return a.IsLeader() || b.IsLeader() })
 				}

@@ -99,7 +99,7 @@ func TestTopology_Supercluster(t *testing.T) {
 	c := startSupercluster(t)
 	js := tcpJS(t, tcpDial(t, c.east[0].ClientURL()))
 	testcluster.Until(t, "the bucket can be made", func(ctx context.Context) error {
-		return check.Err(leader.CreateBucket(ctx, js, leader.BucketConfig{
+		return check.Err(leader.CreateOrUpdateBucket(ctx, js, leader.BucketConfig{
 			Name: "E", Replicas: 3, Placement: &jetstream.Placement{Cluster: "EAST"},
 		}))
 	})
@@ -110,7 +110,7 @@ func TestTopology_Supercluster(t *testing.T) {
 	c.set(netlink.Cut)
 	west.Expect(leadertest.Faulted(leader.ErrUnreachable), leadertest.Observed(""))
 	tcpRenewed(t, open(c.east[2]), "e", 4)
-	if err := term.Err(); err != nil || west.State() != leader.StateCandidate {
+	if err := leader.Err(term.Context()); err != nil || west.State() != leader.StateCandidate {
 		t.Errorf("east has %v, west is %v", err, west.State())
 	}
 	c.set(netlink.Works)

@@ -43,7 +43,7 @@ func TestTopology_LeafCutOff(t *testing.T) {
 	link.Set(netlink.Cut)
 	far.Expect(leadertest.Faulted(leader.ErrUnreachable), leadertest.Observed(""))
 	tcpRenewed(t, open(hub), "e", 4)
-	err := term.Err()
+	err := leader.Err(term.Context())
 	check.That(t, err == nil && far.State() == leader.StateCandidate, "near has %v, far is %v", err, far.State())
 	link.Set(netlink.Works)
 	joined()

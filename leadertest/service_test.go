@@ -37,7 +37,7 @@ func (b *biller) Run(ctx context.Context, elections leader.Store) error {
 // lead bills during one term. It does not cut off a bill.
 func (b *biller) lead(term *leader.Term) {
 	ctx := term.Context()
-	for term.Err() == nil {
+	for leader.Err(term.Context()) == nil {
 		b.bill(context.WithoutCancel(ctx), term.Token())
 		select {
 		case <-ctx.Done():

@@ -175,7 +175,7 @@ func (w *worker) run() {
 // little, by one pace, and never too much.
 func (w *worker) claim() {
 	now := monotonic()
-	err := w.term.Err()
+	err := leader.Err(w.term.Context())
 	if w.zombie && errors.Is(err, leader.ErrLeaseExpired) {
 		err = nil
 	}
@@ -238,7 +238,7 @@ func (w *worker) hear(e leader.Event) {
 // lose writes down a loss, and what the term says of it.
 func (w *worker) lose(at int64, what string, t *leader.Term, cause error) {
 	e := entry{At: at, What: what, Token: t.Token(), Text: cause.Error(), Left: int64(t.Remaining())}
-	if ended, err := context.Cause(t.Context()), t.Err(); ended != nil && err != nil {
+	if ended, err := context.Cause(t.Context()), leader.Err(t.Context()); ended != nil && err != nil {
 		if e.Context = ended.Error(); e.Context == e.Text {
 			e.Context = err.Error()
 		}

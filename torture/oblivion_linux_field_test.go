@@ -111,7 +111,7 @@ func (d *driver) rollBackAll() func() {
 	return nil
 }
 
-// sealed is the purge-protected bucket that CreateBucket makes by default.
+// sealed is the purge-protected bucket that CreateOrUpdateBucket makes by default.
 func sealed(lease time.Duration) leader.BucketConfig {
 	return leader.BucketConfig{Name: "sealed", MaxLease: lease}
 }

@@ -117,7 +117,7 @@ func (s *scribe) work(duty func()) {
 	var over time.Time
 	for {
 		pace := livePace
-		if s.term.Err() != nil {
+		if leader.Err(s.term.Context()) != nil {
 			pace = latePace
 			if over.IsZero() {
 				over = time.Now()
@@ -270,7 +270,7 @@ func (s *scribe) lookUp(what string) (uint64, bool) {
 		floor = max(floor, s.register.GuardRevision())
 	}
 	revision, err := s.last(ctx, what, floor)
-	if err != nil || s.term.Err() != nil {
+	if err != nil || leader.Err(s.term.Context()) != nil {
 		return 0, false
 	}
 	s.sees(revision)

@@ -60,7 +60,7 @@ func (c *cluster) create(cfg leader.BucketConfig) {
 	c.tb.Helper()
 	cfg.Replicas = len(c.Nodes)
 	testcluster.Until(c.tb, "the bucket can be made", func(ctx context.Context) error {
-		return expect.Err(leader.CreateBucket(ctx, c.JS, cfg))
+		return expect.Err(leader.CreateOrUpdateBucket(ctx, c.JS, cfg))
 	})
 }
 

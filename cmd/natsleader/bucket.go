@@ -100,7 +100,7 @@ func (g *globals) bucketAdd(ctx context.Context, s *inspector, cfg leader.Bucket
 			cfg.Storage = info.Storage // file, if it does not exist
 		}
 		cfg.Roster = cfg.Roster || info.Roster // the roster then gets the replicas of the bucket
-		if _, err = leader.CreateBucket(ctx, s.js, cfg); err == nil {
+		if _, err = leader.CreateOrUpdateBucket(ctx, s.js, cfg); err == nil {
 			info, err = s.bucket.Info(ctx)
 		}
 		return err

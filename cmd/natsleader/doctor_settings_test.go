@@ -21,7 +21,7 @@ func (w *world) remake(cfg leader.BucketConfig) {
 	w.Helper()
 	w.remove("KV_elections")
 	cfg.Name = "elections"
-	w.made(leader.CreateBucket(w.Context(), w.js, cfg))
+	w.made(leader.CreateOrUpdateBucket(w.Context(), w.js, cfg))
 }
 
 // remove deletes a stream, if there is one.
@@ -91,7 +91,7 @@ func TestDoctor_BadBuckets(t *testing.T) {
 			{"none", func(*world) {}, ""},
 			{"it acknowledges nothing", sealed(func(c *config) { c.NoAck = true }), ""},
 			{"a mirror", func(w *world) {
-				w.made(leader.CreateBucket(w.Context(), w.js, leader.BucketConfig{Name: "mirrored"}))
+				w.made(leader.CreateOrUpdateBucket(w.Context(), w.js, leader.BucketConfig{Name: "mirrored"}))
 				ordinary(jetstream.KeyValueConfig{Mirror: &jetstream.StreamSource{Name: "mirrored"}})(w)
 			}, ""},
 			{"with a source", sealed(func(c *config) { c.Sources = []*jetstream.StreamSource{{Name: "KV_elsewhere"}} }), ""},

@@ -177,7 +177,7 @@ func TestDoctor_DisturbsNothing(t *testing.T) {
 		expect.That(w, after == before, "before: %s\nafter: %s", before, after)
 		expect.Equal(w, w.s.NumSubscriptions(), subscriptions, "%d subscriptions, %d before", subscriptions)
 		got, _ := c.Term()
-		expect.That(w, got == term && term.Err() == nil, "a leads no more: %v", term.Err())
+		expect.That(w, got == term && leader.Err(term.Context()) == nil, "a leads no more: %v", leader.Err(term.Context()))
 		expect.Equal(w, waiting.State(), leader.StateCandidate, "b is %v")
 		for _, c := range []*leader.Candidate{c, waiting} {
 			s := c.Stats()

@@ -101,7 +101,7 @@ func TestExporter_AllElections(t *testing.T) {
 		expect.That(w, strings.Contains(text, "$ curl localhost:9847/connected\n"+strings.ReplaceAll(body, "jobs", "elections")),
 			"docs/cli.md does not show\n%s", body)
 		at("the bucket is made, many has two leaders, and the holder of dead has died", func() (err error) {
-			w.bucket, err = leader.CreateBucket(w.Context(), w.js, leader.BucketConfig{Name: "jobs", MaxLease: 10 * time.Second})
+			w.bucket, err = leader.CreateOrUpdateBucket(w.Context(), w.js, leader.BucketConfig{Name: "jobs", MaxLease: 10 * time.Second})
 			for _, id := range []string{"a", "b"} {
 				w.campaignsOn(seats.Of(w.bucket, 2), "many", leader.Config{ID: id})
 			}

@@ -107,7 +107,7 @@ func newBucket(tb testing.TB, url, name string, cfg leader.BucketConfig) {
 	nc, js := connectTo(tb, url)
 	defer nc.Close()
 	cfg.Name = name
-	_, err := leader.CreateBucket(tb.Context(), js, cfg)
+	_, err := leader.CreateOrUpdateBucket(tb.Context(), js, cfg)
 	expect.Must(tb, err == nil, "%v", err)
 }
 

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/natsleader/natsleader/leader"
 )
 
 // With --stall the command finds the environment of sd_notify(3) and sd_watchdog_enabled(3), and gives
@@ -57,6 +59,6 @@ func (c *runLoop) needsNoSign() bool {
 // sign shows the candidate that the work of its term goes on.
 func (c *runLoop) sign() {
 	if c.term != nil {
-		_ = c.term.Err()
+		_ = leader.Err(c.term.Context())
 	}
 }

@@ -261,7 +261,7 @@ func makes(t *testing.T, js jetstream.JetStream, cfg leader.BucketConfig) {
 	eventually(t, cfg.Name+" can be made", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		_, err := leader.CreateBucket(ctx, js, cfg)
+		_, err := leader.CreateOrUpdateBucket(ctx, js, cfg)
 		return err == nil
 	})
 }

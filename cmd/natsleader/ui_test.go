@@ -88,7 +88,7 @@ func TestUI_Elections(t *testing.T) {
 		}
 		at("the bucket is made", func() {
 			var err error
-			w.bucket, err = leader.CreateBucket(w.Context(), w.js, leader.BucketConfig{Name: "jobs", Roster: true, MaxLease: 10 * time.Second})
+			w.bucket, err = leader.CreateOrUpdateBucket(w.Context(), w.js, leader.BucketConfig{Name: "jobs", Roster: true, MaxLease: 10 * time.Second})
 			expect.OK(w, err)
 		})
 		at("a leads, and b waits", func() {

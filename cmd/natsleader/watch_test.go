@@ -381,7 +381,7 @@ func TestWatch_EachChangeOnce(t *testing.T) {
 				w.notef("# the bucket is deleted, and made again\n")
 				must(m.Stop(w.Context()))
 				must(w.js.DeleteKeyValue(w.Context(), "elections"))
-				_, err = leader.CreateBucket(w.Context(), w.js, leader.BucketConfig{Name: "elections"})
+				_, err = leader.CreateOrUpdateBucket(w.Context(), w.js, leader.BucketConfig{Name: "elections"})
 				must(err)
 			})
 		})

@@ -77,7 +77,7 @@ func bubble(t *testing.T, cfg leader.BucketConfig, test func(w *world), opts ...
 		nc := w.dial()
 		w.js = expect.Got(jetstream.New(nc))(w)
 		cfg.Name = "elections"
-		w.bucket = expect.Got(leader.CreateBucket(w.Context(), w.js, cfg))(w)
+		w.bucket = expect.Got(leader.CreateOrUpdateBucket(w.Context(), w.js, cfg))(w)
 		w.Cleanup(func() {
 			for _, c := range w.stands {
 				err := c.Stop(context.Background())

@@ -126,7 +126,7 @@ func ExampleRun() {
 			fmt.Println(err)
 			break
 		}
-		fmt.Println("enqueued, and shut down:", term.Err())
+		fmt.Println("enqueued, and shut down:", leader.Err(term.Context()))
 	}
 	// Output: enqueued, and shut down: leader: stopped
 }

@@ -53,14 +53,14 @@ func traced(c *leader.Candidate, tracer trace.Tracer, term *leader.Term, yield f
 	ended := make(chan struct{})
 	stop := context.AfterFunc(term.Context(), func() {
 		defer close(ended)
-		end(span, term.Err())
+		end(span, leader.Err(term.Context()))
 	})
 	defer func() { // also if the body panics
 		if !stop() {
 			<-ended // the span ends in its own goroutine
 			return
 		}
-		cause := term.Err()
+		cause := leader.Err(term.Context())
 		if cause == nil {
 			cause = leader.ErrResigned // the end of the body hands over
 		}

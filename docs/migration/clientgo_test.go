@@ -70,7 +70,7 @@ func TestClientGo_Callbacks(t *testing.T) {
 	term := <-started
 	f.store.Link("a").Cut()
 	f.clock.Advance(10*time.Second - 1)
-	if term.Err() != nil {
+	if leader.Err(term) != nil {
 		t.Fatal("fenced before RenewDeadline")
 	}
 	f.clock.Advance(1)

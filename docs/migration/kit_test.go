@@ -77,7 +77,7 @@ func (f fake) stand(election, id string) (*leader.Candidate, *leadertest.Watcher
 // elected blocks until c leads, by its events.
 func elected(ctx context.Context, c *leader.Candidate) (*leader.Term, error) {
 	for event := range c.Events(ctx) {
-		if e, ok := event.(leader.Elected); ok && e.Term.Err() == nil {
+		if e, ok := event.(leader.Elected); ok && leader.Err(e.Term.Context()) == nil {
 			return e.Term, nil
 		}
 	}

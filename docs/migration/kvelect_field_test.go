@@ -144,7 +144,7 @@ func TestOldRecord_IsForeign(t *testing.T) {
 	w.Ignore(leadertest.Observed(), leadertest.Faulted(leader.ErrForeignRecord)).ExpectExactly()
 }
 
-// CreateBucket removes the TTL from the bucket of the old processes, and tokens go on.
+// CreateOrUpdateBucket removes the TTL from the bucket of the old processes, and tokens go on.
 func TestOldBucket_Converted(t *testing.T) {
 	_, js := connect(t)
 	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "ELECTIONS", TTL: 30 * time.Second})
@@ -152,11 +152,11 @@ func TestOldBucket_Converted(t *testing.T) {
 	last, err := kv.Put(t.Context(), "billing", []byte("member 1"))
 	check.OK(t, err)
 	cfg := leader.BucketConfig{Name: "ELECTIONS", MaxLease: time.Second}
-	if _, err = leader.CreateBucket(t.Context(), js, cfg); !errors.Is(err, leader.ErrIncompatibleBucket) {
+	if _, err = leader.CreateOrUpdateBucket(t.Context(), js, cfg); !errors.Is(err, leader.ErrIncompatibleBucket) {
 		t.Errorf("while an old process may lead: %v", err)
 	}
 	cfg.Adopt = true
-	bucket, err := leader.CreateBucket(t.Context(), js, cfg)
+	bucket, err := leader.CreateOrUpdateBucket(t.Context(), js, cfg)
 	check.OK(t, err)
 	info, err := bucket.Info(t.Context())
 	if err != nil || !info.PurgeProtected || info.TTL != 0 {
@@ -208,7 +208,7 @@ func TestExpiryMarker_OldProcesses(t *testing.T) {
 // The tokens of a new bucket go on with MinToken.
 func TestMinToken_TokensGoOn(t *testing.T) {
 	_, js := connect(t)
-	old, err := leader.CreateBucket(t.Context(), js, leader.BucketConfig{Name: "old"})
+	old, err := leader.CreateOrUpdateBucket(t.Context(), js, leader.BucketConfig{Name: "old"})
 	check.OK(t, err)
 	var last uint64
 	for range 3 {
@@ -216,7 +216,7 @@ func TestMinToken_TokensGoOn(t *testing.T) {
 	}
 	least, err := lastToken(t.Context(), js, old, "old")
 	check.OK(t, err)
-	bucket, err := leader.CreateBucket(t.Context(), js, leader.BucketConfig{Name: "elections"})
+	bucket, err := leader.CreateOrUpdateBucket(t.Context(), js, leader.BucketConfig{Name: "elections"})
 	check.OK(t, err)
 	if next := reign(t, bucket, leader.Config{MinToken: least}); next <= last {
 		t.Errorf("token %d after %d", next, last)

@@ -83,7 +83,7 @@ func crew(lead context.Context, workers int, work func(context.Context)) {
 func withTimeout(lead context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(lead, 5*time.Second)
 	defer cancel()
-	if err := leader.Check(ctx); err != nil { // ctx.Err would not ask the clock
+	if err := leader.Err(ctx); err != nil { // ctx.Err would not ask the clock
 		return err
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, http.NoBody)

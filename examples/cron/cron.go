@@ -29,7 +29,7 @@ type process struct {
 // serve stands in the election and runs the job whenever this process leads,
 // until ctx ends.
 func (p *process) serve(ctx context.Context, js jetstream.JetStream) error {
-	bucket, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: bucketName})
+	bucket, err := leader.CreateOrUpdateBucket(ctx, js, leader.BucketConfig{Name: bucketName})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/natsleader/natsleader/examples/internal/timeline"
 	"github.com/natsleader/natsleader/internal/link"
+	"github.com/natsleader/natsleader/leader"
 )
 
 // polling is how often chaos looks whether the leader goes on.
@@ -153,7 +154,7 @@ func quietReign(playing context.Context, cr *crew, pause func() time.Duration) (
 			}
 			select {
 			case <-time.After(d):
-				if r.term.Err() == nil {
+				if leader.Err(r.term.Context()) == nil {
 					return r, true
 				}
 			case <-playing.Done():

@@ -116,7 +116,7 @@ func (k *electionChecker) elected(w *worker, term *leader.Term) time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for t := range k.alive {
-		if t.Err() != nil {
+		if leader.Err(t.Context()) != nil {
 			k.end(t, now) // its AfterFunc is on the way
 		}
 	}
@@ -159,7 +159,7 @@ func (k *electionChecker) leader() (reign, bool) {
 		return reign{}, false
 	}
 	last := k.reigns[len(k.reigns)-1]
-	return last, last.term.Err() == nil
+	return last, leader.Err(last.term.Context()) == nil
 }
 
 // since returns the reigns from number n on, and a channel that is closed at the

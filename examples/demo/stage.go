@@ -68,7 +68,7 @@ func newStage(ctx context.Context, o options) (_ *stage, err error) {
 	defer cancel()
 	// A candidate that finds the key deleted waits for the longest lease that may
 	// be running. A MaxLease that is no longer than needed keeps that wait short.
-	bucket, err := leader.CreateBucket(ctx, js, leader.BucketConfig{
+	bucket, err := leader.CreateOrUpdateBucket(ctx, js, leader.BucketConfig{
 		Name: bucketName, Description: "elections of the natsleader demo", MaxLease: o.lease,
 	})
 	if err != nil {

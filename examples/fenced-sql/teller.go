@@ -24,7 +24,7 @@ type teller struct {
 
 // run stands in the election until ctx ends.
 func (t *teller) run(ctx context.Context, js jetstream.JetStream) error {
-	bucket, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: "natsleader-examples"})
+	bucket, err := leader.CreateOrUpdateBucket(ctx, js, leader.BucketConfig{Name: "natsleader-examples"})
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (t *teller) work(ctx context.Context, c *leader.Candidate, term *leader.Ter
 		return err
 	}
 	t.tl.Say(t.name, "took over", "the balance is %d", balance)
-	for n := 1; n <= 3 && term.Err() == nil; n++ {
+	for n := 1; n <= 3 && leader.Err(term.Context()) == nil; n++ {
 		t.wait(ctx, n, term)
 		if balance, err = t.account.balance(ctx); err != nil {
 			return err

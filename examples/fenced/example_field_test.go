@@ -36,9 +36,9 @@ func (l lagging) Get(context.Context, string) (jetstream.KeyValueEntry, error) {
 func TestLateRead_CostsARefusal(t *testing.T) {
 	ctx := t.Context()
 	js := connect(t)
-	elections, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: "elections"})
+	elections, err := leader.CreateOrUpdateBucket(ctx, js, leader.BucketConfig{Name: "elections"})
 	check.OK(t, err)
-	orders, err := fence.CreateBucket(ctx, js, jetstream.KeyValueConfig{Bucket: "orders"})
+	orders, err := fence.CreateOrUpdateBucket(ctx, js, jetstream.KeyValueConfig{Bucket: "orders"})
 	check.OK(t, err)
 	kv, err := js.KeyValue(ctx, "orders")
 	check.OK(t, err)

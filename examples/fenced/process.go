@@ -28,11 +28,11 @@ type process struct {
 
 // run stands in the election until ctx ends.
 func (p *process) run(ctx context.Context, js jetstream.JetStream) error {
-	elections, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: "natsleader-examples"})
+	elections, err := leader.CreateOrUpdateBucket(ctx, js, leader.BucketConfig{Name: "natsleader-examples"})
 	if err != nil {
 		return err
 	}
-	p.orders, err = fence.CreateBucket(ctx, js, jetstream.KeyValueConfig{Bucket: p.bucket})
+	p.orders, err = fence.CreateOrUpdateBucket(ctx, js, jetstream.KeyValueConfig{Bucket: p.bucket})
 	if err != nil {
 		return err
 	}

@@ -159,7 +159,7 @@ func (m *member) sample(ctx context.Context) {
 	var said time.Time
 	for ctx.Err() == nil {
 		asked := time.Now()
-		if term, ok := m.c.Term(); ok && term.Err() == nil {
+		if term, ok := m.c.Term(); ok && leader.Err(term.Context()) == nil {
 			// It was valid when it answered, and so it was when it was asked.
 			if r.Token != term.Token() {
 				r = report{Token: term.Token(), From: asked.UnixNano()}

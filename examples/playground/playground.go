@@ -77,10 +77,10 @@ func open(ctx context.Context, lease time.Duration) (_ *playground, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err = leader.CreateBucket(ctx, js, leader.BucketConfig{Name: bucketName, MaxLease: longestLease, Roster: true}); err != nil {
+	if _, err = leader.CreateOrUpdateBucket(ctx, js, leader.BucketConfig{Name: bucketName, MaxLease: longestLease, Roster: true}); err != nil {
 		return nil, err
 	}
-	if _, err = fence.CreateBucket(ctx, js, jetstream.KeyValueConfig{Bucket: itemsName}); err != nil {
+	if _, err = fence.CreateOrUpdateBucket(ctx, js, jetstream.KeyValueConfig{Bucket: itemsName}); err != nil {
 		return nil, err
 	}
 	if p.kv, err = js.KeyValue(ctx, bucketName); err != nil {

@@ -29,7 +29,7 @@ func pool(lead context.Context, workers int, item func(context.Context) error) e
 	for range workers {
 		group.Go(func() error {
 			for {
-				if err := leader.Check(ctx); err != nil { // asks the clock; ctx.Err may be late
+				if err := leader.Err(ctx); err != nil { // asks the clock; ctx.Err may be late
 					return err
 				}
 				if err := item(ctx); err != nil {

@@ -23,7 +23,7 @@ type replica struct {
 // serve stands in the election and runs the workers whenever this replica
 // leads, until ctx ends.
 func (r *replica) serve(ctx context.Context, js jetstream.JetStream) error {
-	bucket, err := leader.CreateBucket(ctx, js, leader.BucketConfig{Name: "natsleader-examples"})
+	bucket, err := leader.CreateOrUpdateBucket(ctx, js, leader.BucketConfig{Name: "natsleader-examples"})
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (r *replica) lead(term *leader.Term) {
 	if err := crew.Wait(); err != nil { // the other workers were cancelled with it
 		r.tl.Say(r.name, "failed", "%v", err)
 	}
-	if term.Err() == nil {
+	if leader.Err(term.Context()) == nil {
 		r.tl.Say(r.name, "RESIGNS", "has led for long enough")
 	}
 }
@@ -66,8 +66,8 @@ func (r *replica) lead(term *leader.Term) {
 func (r *replica) work(ctx context.Context, token uint64, number int) error {
 	for items := 0; ; items++ {
 		// The context is derived from that of the term, so its own Err is late after a
-		// pause of the process. Check asks the clock.
-		if leader.Check(ctx) != nil {
+		// pause of the process. leader.Err asks the clock.
+		if leader.Err(ctx) != nil {
 			r.tl.Say(r.name, "ended", "token %d, worker %d after %d items", token, number, items)
 			return nil
 		}

@@ -76,4 +76,4 @@ var (
 )
 
 // ErrNotTryable keeps leader.TryAcquire from a bucket in which an empty key is not free at once.
-var ErrNotTryable = fmt.Errorf("%w: it is not purge-protected, so a key that is empty is not free at once, as TryAcquire needs it: make it by CreateBucket or EnsureBucket without a TTL, or use Acquire", ErrIncompatibleBucket)
+var ErrNotTryable = fmt.Errorf("%w: it is not purge-protected, so a key that is empty is not free at once, as TryAcquire needs it: make it by CreateOrUpdateBucket or EnsureBucket without a TTL, or use Acquire", ErrIncompatibleBucket)

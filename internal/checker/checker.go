@@ -59,10 +59,10 @@ func (c *Candidate) lost(in *contract.Event, term *leader.Term) {
 // Ending returns the cause with which a term has ended. It is nil while the term's context
 // is alive, and while the term is valid.
 func Ending(term *leader.Term) error {
-	if cause := context.Cause(term.Context()); cause == nil || cause == term.Err() { //nolint:errorlint // the same, not a like one
+	if cause := context.Cause(term.Context()); cause == nil || cause == leader.Err(term.Context()) { //nolint:errorlint // the same, not a like one
 		return cause
 	}
-	return term.Err()
+	return leader.Err(term.Context())
 }
 
 // End returns the rule that is broken if the candidate offers no further event, or nil.
@@ -127,6 +127,6 @@ func (e *Election) Next(c *Candidate, ev leader.Event, now time.Time) (vs []*con
 func (e *Election) Sample() []*contract.Violation {
 	return e.contract.Sample(len(e.terms), func(i int) (contract.Term, bool) {
 		term := e.terms[i].term
-		return e.terms[i].name, term.Err() == nil || e.Contexts && term.Context().Err() == nil
+		return e.terms[i].name, leader.Err(term.Context()) == nil || e.Contexts && term.Context().Err() == nil
 	})
 }

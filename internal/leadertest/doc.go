@@ -2,7 +2,7 @@
 // says so, a watcher of events, and terms. The tests of this module use it. The public package of the same
 // name wraps the part that tests of applications need.
 //
-// A [Store] answers as a bucket of [leader.CreateBucket] does on a server with one replica, or with
+// A [Store] answers as a bucket of [leader.CreateOrUpdateBucket] does on a server with one replica, or with
 // [WithoutPurgeProtection] as a bucket of js.CreateKeyValue. It checks keys and sizes, and returns errors
 // that match those of package leader. Tests of this module run the same scripts on both. A Store cannot be
 // a bucket without a feed of republished messages, where feeds end with the connection. Nor can it be a

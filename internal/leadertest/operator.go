@@ -120,7 +120,7 @@ func (s *Store) Drop() {
 }
 
 // Recreate deletes the bucket and makes it anew, empty. The next revision is 1, as in a
-// bucket that was not made by [leader.CreateBucket]. Open feeds live on and do not report
+// bucket that was not made by [leader.CreateOrUpdateBucket]. Open feeds live on and do not report
 // the change.
 func (s *Store) Recreate() {
 	defer s.lock("Store.Recreate")()

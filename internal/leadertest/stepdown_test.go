@@ -23,7 +23,7 @@ func TestStepDown(t *testing.T) {
 	first := a.Term()
 	check.OK(t, store.StepDown("jobs"))
 	clock.Advance(20*time.Millisecond - 1) // to the store, and to the leader
-	check.OK(t, first.Err())
+	check.OK(t, leader.Err(first.Context()))
 	clock.Advance(1)
 	a.Expect(leadertest.Fenced(leader.ErrResigned))
 	first.Release()
@@ -49,7 +49,7 @@ func TestStepDown_DoesNothing(t *testing.T) {
 			c.fault(store.Link("a"))
 			check.OK(t, store.StepDown("jobs"))
 			clock.Advance(time.Second)
-			check.Is(t, a.Term().Err(), nil)
+			check.Is(t, leader.Err(a.Term().Context()), nil)
 		})
 	}
 }

@@ -52,7 +52,7 @@ type Store struct {
 // Option is a setting for [NewStore] and [Store.Configure]. Options apply in order.
 type Option func(*Store)
 
-// WithTTL makes the store a bucket of [leader.CreateBucket] with a TTL. Records expire d
+// WithTTL makes the store a bucket of [leader.CreateOrUpdateBucket] with a TTL. Records expire d
 // after they were written. Expiry leaves a marker, and the marker disappears without a
 // trace another d later. MaxLease becomes two thirds of d if that is less.
 func WithTTL(d time.Duration) Option {

@@ -27,8 +27,8 @@ func guard() leadertest.Guard { return leadertest.NewStore(nil).Link("").Guard()
 func TestNewTerm_Leads(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		term := leadertest.NewTerm(t, leader.Config{})
-		if term.Token() != 1 || term.Err() != nil || term.Context().Err() != nil || term.Remaining() != 12*time.Second {
-			t.Errorf("token %d, %v, %v, %v", term.Token(), term.Err(), term.Context().Err(), term.Remaining())
+		if term.Token() != 1 || leader.Err(term.Context()) != nil || term.Context().Err() != nil || term.Remaining() != 12*time.Second {
+			t.Errorf("token %d, %v, %v, %v", term.Token(), leader.Err(term.Context()), term.Context().Err(), term.Remaining())
 		}
 		for _, token := range []uint64{1, 2, 77, 1<<61 + 1} {
 			check.Equal(t, leadertest.NewTerm(t, leader.Config{MinToken: token - 1}).Token(), token, "token %d")
@@ -41,7 +41,7 @@ func TestNewTerm_OutlastsTheBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		term := leadertest.NewTerm(t, leader.Config{})
 		time.Sleep(24 * time.Hour)
-		check.That(t, term.Err() == nil && term.Remaining() == 12*time.Second, "%v, %v", term.Err(), term.Remaining())
+		check.That(t, leader.Err(term.Context()) == nil && term.Remaining() == 12*time.Second, "%v, %v", leader.Err(term.Context()), term.Remaining())
 	})
 }
 
@@ -56,10 +56,10 @@ func TestTermEnd_EachCause(t *testing.T) {
 			for _, wait := range []time.Duration{0, 12*time.Second - 1} {
 				term := leadertest.NewTerm(t, leader.Config{Guards: []leader.Guard{guard()}, DrainTimeout: time.Minute})
 				term.Advance(wait)
-				check.Must(t, term.Err() == nil, "after %v: %v", wait, term.Err())
+				check.Must(t, leader.Err(term.Context()) == nil, "after %v: %v", wait, leader.Err(term.Context()))
 				term.End(cause)
-				if !errors.Is(term.Err(), cause) || !errors.Is(context.Cause(term.Context()), cause) || term.Remaining() != 0 {
-					t.Errorf("%v after %v: %v, %v", cause, wait, term.Err(), context.Cause(term.Context()))
+				if !errors.Is(leader.Err(term.Context()), cause) || !errors.Is(context.Cause(term.Context()), cause) || term.Remaining() != 0 {
+					t.Errorf("%v after %v: %v, %v", cause, wait, leader.Err(term.Context()), context.Cause(term.Context()))
 				}
 				term.End(leader.ErrDeleted) // has ended
 			}
@@ -96,7 +96,7 @@ func TestNewTerm_BadSettings(t *testing.T) {
 		for _, cfg := range []leader.Config{{LeaseDuration: -1}, {PendingPeriod: time.Hour}} {
 			v := &failing{T: t}
 			term := leadertest.NewTerm(v, cfg)
-			check.That(t, v.said != "" && term.Err() != nil, "said %q, and the term has %v", v.said, term.Err())
+			check.That(t, v.said != "" && leader.Err(term.Context()) != nil, "said %q, and the term has %v", v.said, leader.Err(term.Context()))
 		}
 	})
 }
@@ -107,7 +107,7 @@ func TestTermAdvance_ShrinksTheLease(t *testing.T) {
 		term := leadertest.NewTerm(t, leader.Config{LeaseDuration: time.Minute})
 		term.Advance(40 * time.Second)
 		term.Advance(8*time.Second - 1)
-		check.That(t, term.Remaining() == 1 && term.Err() == nil, "%v remains, %v", term.Remaining(), term.Err())
+		check.That(t, term.Remaining() == 1 && leader.Err(term.Context()) == nil, "%v remains, %v", term.Remaining(), leader.Err(term.Context()))
 		term.Advance(1)
 		check.Is(t, context.Cause(term.Context()), leader.ErrLeaseExpired)
 		term.Advance(time.Hour)

@@ -106,7 +106,7 @@ const (
 )
 
 func (w *Writer) write(ctx context.Context, p *writing) (uint64, error) {
-	_ = w.term.Err() // a write is a sign that the work goes on
+	_ = leader.Err(w.term.Context()) // a write is a sign that the work goes on
 	_, known := backend.GuardRevision(w.term, w.guard)
 	switch {
 	case !known:

@@ -39,7 +39,7 @@ type inspection struct {
 
 // inspect rejects changes that would destroy an application's data, or would let a lease
 // that may be running be longer than MaxLease. It does not read the content of a bucket
-// of CreateBucket if MaxLease is not lowered.
+// of CreateOrUpdateBucket if MaxLease is not lowered.
 func (b *Bucket) inspect(ctx context.Context, adopt bool, info *jetstream.StreamInfo, conf jetstream.StreamConfig) error {
 	_, own := info.Config.Metadata[wire.MaxLeaseKey]
 	i := inspection{stream: b.api.Name, now: info.TimeStamp, strange: !own && !adopt}

@@ -73,7 +73,7 @@ func Open(js jetstream.JetStream, name string) (*Bucket, error) {
 	}
 	b := &Bucket{name: name, pre: "$KV." + name + "."}
 	b.api.Init(js, "KV_"+b.name)
-	b.api.Make = "make it with leader.CreateBucket or leader.EnsureBucket, or by `natsleader bucket add " + b.name + "`"
+	b.api.Make = "make it with leader.CreateOrUpdateBucket or leader.EnsureBucket, or by `natsleader bucket add " + b.name + "`"
 	b.api.Again = "stop all candidates, or wait for one MaxLease, before you make it again"
 	b.direct = b.api.Prefix + "DIRECT.GET." + b.api.Name + "." + b.pre
 	b.put = b.api.PutPrefix(b.pre)

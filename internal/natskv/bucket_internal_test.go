@@ -36,7 +36,7 @@ func TestCreateBucket_Defaults(t *testing.T) {
 	})
 }
 
-// The error of CreateBucket names each setting that cannot work.
+// The error of CreateOrUpdateBucket names each setting that cannot work.
 func TestBucketConfig_InvalidSettings(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)

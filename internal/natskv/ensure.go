@@ -24,7 +24,7 @@ func Ensure(js jetstream.JetStream, cfg Config) (*Bucket, error) {
 		return nil, err
 	}
 	if cfg.Adopt {
-		return nil, fmt.Errorf("%w: Adopt is for CreateBucket: EnsureBucket changes no bucket", backend.ErrInvalidConfig)
+		return nil, fmt.Errorf("%w: Adopt is for CreateOrUpdateBucket: EnsureBucket changes no bucket", backend.ErrInvalidConfig)
 	}
 	b.ensure = &cfg
 	return b, nil
@@ -38,7 +38,7 @@ func Ensure(js jetstream.JetStream, cfg Config) (*Bucket, error) {
 // a deleted stream, so that case cannot be distinguished from a first deployment. To be safe,
 // every winner in every bucket younger than MaxLease would have to wait, not only those of the
 // process that created it. Each first deployment would begin with 15 s without a leader, for
-// the sake of an operation that is documented as unsafe for CreateBucket likewise.
+// the sake of an operation that is documented as unsafe for CreateOrUpdateBucket likewise.
 func (b *Bucket) SettingsEnsured(ctx context.Context, reply func(backend.Settings, error)) {
 	if b.ensure == nil {
 		b.Settings(ctx, reply)

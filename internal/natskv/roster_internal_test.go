@@ -92,7 +92,7 @@ func TestRosterName_Longest(t *testing.T) {
 	})
 }
 
-// CreateBucket refuses to use an existing bucket as a roster, and does not change it.
+// CreateOrUpdateBucket refuses to use an existing bucket as a roster, and does not change it.
 func TestCreateBucket_RosterTaken(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)

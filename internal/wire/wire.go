@@ -82,7 +82,7 @@ const (
 )
 
 const (
-	// FeedPrefix is the prefix of the subjects to which a bucket of leader.CreateBucket
+	// FeedPrefix is the prefix of the subjects to which a bucket of leader.CreateOrUpdateBucket
 	// republishes. The name of the bucket, a dot and the key follow.
 	FeedPrefix = "natsleader.feed."
 	// AskPrefix is the prefix of the subject of requests to a holder. The name of the

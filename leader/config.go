@@ -245,11 +245,11 @@ const maxSeats = 1000
 func checkSeats(is backend.Marked, guards int) error {
 	switch {
 	case is.Seats < 0 || is.Seats > maxSeats:
-		return fmt.Errorf("%w: the %d seats of seats.Of are not from 1 to %d", ErrInvalidConfig, is.Seats, maxSeats)
+		return fmt.Errorf("%w: %d seats are not from 1 to %d", ErrInvalidConfig, is.Seats, maxSeats)
 	case is.Seats > 1 && guards > 0:
-		return fmt.Errorf("%w: the %d seats of seats.Of are more than 1 with Guards, which protect what one leader writes: leave out one of the two", ErrInvalidConfig, is.Seats)
+		return fmt.Errorf("%w: %d seats with Guards, which protect what one leader writes: leave out one of the two", ErrInvalidConfig, is.Seats)
 	case is.Seats > 1 && is.KVElect:
-		return fmt.Errorf("%w: the %d seats of seats.Of are more than 1 with kvelect.Beside, for processes that know one leader: leave out one of the two", ErrInvalidConfig, is.Seats)
+		return fmt.Errorf("%w: %d seats beside nats-kv-leader-elect, whose processes know one leader: leave out one of the two", ErrInvalidConfig, is.Seats)
 	}
 	return nil
 }

@@ -130,8 +130,8 @@ func TestConfig_LeaseBeyondKVElect(t *testing.T) {
 	}{
 		{backend.Settings{TTL: 20 * time.Second}, ""},
 		{backend.Settings{TTL: 30 * time.Second, MaxLease: 15 * time.Second}, ""},
-		{backend.Settings{TTL: 19 * time.Second}, "with kvelect.Beside LeaseDuration 15s is more than three quarters of the bucket's TTL 19s"},
-		{backend.Settings{MaxLease: 15 * time.Second, PurgeProtected: true}, "kvelect.Beside needs a bucket with a TTL, and this has none"},
+		{backend.Settings{TTL: 19 * time.Second}, "beside nats-kv-leader-elect LeaseDuration 15s is more than three quarters of the bucket's TTL 19s"},
+		{backend.Settings{MaxLease: 15 * time.Second, PurgeProtected: true}, "beside nats-kv-leader-elect a bucket needs a TTL, and this has none"},
 		{backend.Settings{TTL: 14 * time.Second}, "LeaseDuration 15s is more than the bucket's TTL 14s"},
 	} {
 		err := d.Fit(c.set, true)
@@ -139,7 +139,7 @@ func TestConfig_LeaseBeyondKVElect(t *testing.T) {
 			t.Errorf("in %+v: %v", c.set, err)
 		}
 		text := fmt.Sprint(d.Fit(c.set, false))
-		check.That(t, !strings.Contains(text, "kvelect"), "without the setting, in %+v: %s", c.set, text)
+		check.That(t, !strings.Contains(text, "nats-kv"), "without the setting, in %+v: %s", c.set, text)
 	}
 	// A default lease that follows from the bucket is always short enough.
 	for _, ttl := range []time.Duration{time.Second, 30 * time.Second, time.Hour} {

@@ -287,7 +287,7 @@ func seatsOf(r record.Record) int { return max(r.Seats, 1) }
 // disagreement returns the error for a candidate and a record that are set to different
 // numbers of seats.
 func disagreement(id string, seats int, r record.Record) error {
-	return fmt.Errorf("%w: %q is set to %d, %q to %d; give all the same number in seats.Of", ErrSeatsDiffer, id, seats, r.ID, seatsOf(r))
+	return fmt.Errorf("%w: %q is set to %d, %q to %d; give all the same number", ErrSeatsDiffer, id, seats, r.ID, seatsOf(r))
 }
 
 // leave records that a seat has ended. The last one ends the candidate.

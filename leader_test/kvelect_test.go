@@ -51,13 +51,13 @@ func TestKVElect_UnfitBucket(t *testing.T) {
 		b := w.ops.bucket(t)
 		check.Got(b.Info(w.Context()))(w)
 		_, err := leader.Campaign(w.Context(), kvelect.Beside(b), "e", leader.Config{})
-		wantText(t, err, leader.ErrIncompatibleBucket, "kvelect.Beside needs a bucket with a TTL, and this has none")
+		wantText(t, err, leader.ErrIncompatibleBucket, "beside nats-kv-leader-elect a bucket needs a TTL, and this has none")
 		w.ok(w.ops.js.DeleteKeyValue(w.Context(), "E"))
 		check.Got(w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "E", TTL: 16 * time.Second, Storage: jetstream.MemoryStorage}))(w)
 		b = w.ops.bucket(t)
 		check.Got(b.Info(w.Context()))(w)
 		_, err = leader.Campaign(w.Context(), kvelect.Beside(b), "e", leader.Config{LeaseDuration: 13 * time.Second})
-		wantText(t, err, leader.ErrIncompatibleBucket, "with kvelect.Beside LeaseDuration 13s is more than three quarters of the bucket's TTL 16s")
+		wantText(t, err, leader.ErrIncompatibleBucket, "beside nats-kv-leader-elect LeaseDuration 13s is more than three quarters of the bucket's TTL 16s")
 	})
 }
 

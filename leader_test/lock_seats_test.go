@@ -24,7 +24,7 @@ func (w *world) semaphore(id string, seats int) *process {
 // holder.
 func (w *world) disagrees(err error, seats int, holder string, others int) {
 	w.Helper()
-	want := fmt.Sprintf("%q is set to %d, %q to %d; give all the same number in seats.Of", "b", seats, holder, others)
+	want := fmt.Sprintf("%q is set to %d, %q to %d; give all the same number", "b", seats, holder, others)
 	check.That(w, errors.Is(err, leader.ErrSeatsDiffer) && strings.Contains(err.Error(), want),
 		"at %v: %v, want %s", w.now(), err, want)
 }

@@ -75,12 +75,12 @@ func TestSeats_InvalidAreRefused(t *testing.T) {
 		store leader.Store
 		cfg   leader.Config
 	}{
-		{"the -1 seats of seats.Of are not from 1 to 1000", seats.Of(link, -1), leader.Config{}},
-		{"the 1001 seats of seats.Of are not from 1 to 1000", seats.Of(link, 1001), leader.Config{}},
-		{"the 2 seats of seats.Of are more than 1 with Guards", seats.Of(link, 2), guarded},
-		{"the 2 seats of seats.Of are more than 1 with kvelect.Beside", seats.Of(kvelect.Beside(link), 2), leader.Config{}},
-		{"the 3 seats of seats.Of are more than 1 with kvelect.Beside", kvelect.Beside(seats.Of(link, 3)), leader.Config{}},
-		{"the 4 seats of seats.Of are more than 1 with Guards", seats.Of(seats.Of(seats.Of(link, 3), 4), 0), guarded},
+		{"-1 seats are not from 1 to 1000", seats.Of(link, -1), leader.Config{}},
+		{"1001 seats are not from 1 to 1000", seats.Of(link, 1001), leader.Config{}},
+		{"2 seats with Guards", seats.Of(link, 2), guarded},
+		{"2 seats beside nats-kv-leader-elect", seats.Of(kvelect.Beside(link), 2), leader.Config{}},
+		{"3 seats beside nats-kv-leader-elect", kvelect.Beside(seats.Of(link, 3)), leader.Config{}},
+		{"4 seats with Guards", seats.Of(seats.Of(seats.Of(link, 3), 4), 0), guarded},
 	} {
 		check.Says(t, check.Err(leader.Campaign(t.Context(), one.store, "e", one.cfg)), leader.ErrInvalidConfig, one.want)
 	}

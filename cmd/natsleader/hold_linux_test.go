@@ -74,11 +74,11 @@ func TestHold_UntilSignal(t *testing.T) {
 func TestHold_ExitCodes(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		ended := holds(w, "hold jobs --id a --quiet")
-		w.prompt("hold jobs --id b --try", "hold jobs --id b --wait 1s", "hold jobs true", "step-down jobs")
+		w.prompt("hold jobs --id b --try", "hold jobs --id b --wait 1s", "hold jobs --id b --wait 1s --kv-elect", "hold jobs true", "step-down jobs")
 		ended()
 		w.prompt("hold jobs --bucket other --quiet", "hold jobs --bucket other --quiet --log-format json")
 		w.prompt("hold jobs --retry-connect --tlsca /nowhere/ca", "hold jobs -s nats://localhost:1", "hold jobs --lease 1h")
-		w.prompt("hold jobs --turn-timeout 15s", "hold jobs --kv-elect", "hold jobs --http 127.0.0.1:99999", "hold jobs --roster")
+		w.prompt("hold jobs --turn-timeout 15s", "hold jobs --http 127.0.0.1:99999", "hold jobs --roster")
 	})
 }
 
@@ -176,7 +176,7 @@ func TestHold_TryAtOnce(t *testing.T) {
 // With several seats --try ends if all of them are taken.
 func TestRunTry_Seats(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
-		ended := holds(w, "hold jobs --id a --seats 2 --try --quiet")
+		ended := holds(w, "hold jobs --id a --seats 2 --try")
 		w.campaignsOn(seats.Of(w.bucket, 2), "jobs", leader.Config{ID: "b"})
 		w.prompt("hold jobs --id c --seats 2 --try --quiet", "hold jobs --id c --seats 2 --try", "step-down jobs")
 		ended()

@@ -106,11 +106,11 @@ func (d Durations) Fit(s backend.Settings, kvElect bool) error {
 	case s.TTL > 0 && d.Lease > s.TTL:
 		return fmt.Errorf("%w: LeaseDuration %v is more than the bucket's TTL %v", backend.ErrIncompatibleBucket, d.Lease, s.TTL)
 	case kvElect && s.TTL == 0:
-		return fmt.Errorf("%w: kvelect.Beside needs a bucket with a TTL, and this has none", backend.ErrIncompatibleBucket)
+		return fmt.Errorf("%w: beside nats-kv-leader-elect a bucket needs a TTL, and this has none", backend.ErrIncompatibleBucket)
 	case kvElect && d.RenewDeadline > s.TTL/2:
-		return fmt.Errorf("%w: with kvelect.Beside RenewDeadline %v is more than half of the bucket's TTL %v", backend.ErrIncompatibleBucket, d.RenewDeadline, s.TTL)
+		return fmt.Errorf("%w: beside nats-kv-leader-elect RenewDeadline %v is more than half of the bucket's TTL %v", backend.ErrIncompatibleBucket, d.RenewDeadline, s.TTL)
 	case kvElect && d.Lease > s.TTL/4*3:
-		return fmt.Errorf("%w: with kvelect.Beside LeaseDuration %v is more than three quarters of the bucket's TTL %v", backend.ErrIncompatibleBucket, d.Lease, s.TTL)
+		return fmt.Errorf("%w: beside nats-kv-leader-elect LeaseDuration %v is more than three quarters of the bucket's TTL %v", backend.ErrIncompatibleBucket, d.Lease, s.TTL)
 	}
 	return nil
 }

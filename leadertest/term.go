@@ -31,8 +31,9 @@ func (t *Term) Advance(d time.Duration) { t.kit.Advance(d) }
 
 // End ends the term with a cause, as that cause ends a term in production, and returns when the context
 // has ended: one of [leader.ErrResigned], ErrStopped, ErrLeaseExpired, ErrPreempted, ErrDeleted,
-// ErrRegressed, ErrConnectionClosed, or ErrFenced if a guard of this package ([Link.Guard]) is among the
-// Guards of the settings. It fails the test for any other cause, and does nothing to a term that has ended.
+// ErrRegressed, ErrConnectionClosed, ErrFenced if a guard of this package ([Link.Guard]) is among the
+// Guards of the settings, or ErrStalled if they have a StallTimeout. It fails the test for any other
+// cause, and does nothing to a term that has ended.
 func (t *Term) End(cause error) {
 	t.tb.Helper()
 	t.kit.End(cause)

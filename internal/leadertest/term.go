@@ -25,6 +25,7 @@ type Term struct {
 	candidate *leader.Candidate
 	stop      context.CancelFunc
 	guard     *Guard // one of its candidate's; nil: there is none
+	stall     time.Duration
 }
 
 // termElection is the name of the election of a [Term].
@@ -39,7 +40,8 @@ func NewTerm(tb TB, cfg leader.Config) *Term {
 		cfg.ID = "leader"
 	}
 	clock := NewClock()
-	t := &Term{Term: new(leader.Term), tb: tb, clock: clock, store: NewStore(clock, WithMaxLease(0))}
+	t := &Term{Term: new(leader.Term), tb: tb, clock: clock, stall: cfg.StallTimeout}
+	t.store = NewStore(clock, WithMaxLease(0))
 	for _, g := range cfg.Guards {
 		if g, ok := g.(Guard); ok {
 			t.guard = &g
@@ -73,9 +75,9 @@ func (t *Term) Advance(d time.Duration) {
 
 // End ends the term with a cause, as that cause ends a term in production, and returns when
 // the context has ended: one of [leader.ErrResigned], ErrStopped, ErrLeaseExpired,
-// ErrPreempted, ErrDeleted, ErrRegressed, ErrConnectionClosed, or ErrFenced if a [Guard] is
-// among the Guards of the settings. It fails the test for any other cause, and does nothing
-// to a term that has ended.
+// ErrPreempted, ErrDeleted, ErrRegressed, ErrConnectionClosed, ErrFenced if a [Guard] is
+// among the Guards of the settings, or ErrStalled if they have a StallTimeout. It fails the
+// test for any other cause, and does nothing to a term that has ended.
 func (t *Term) End(cause error) {
 	t.tb.Helper()
 	if t.Context().Err() != nil {
@@ -105,6 +107,9 @@ func (t *Term) End(cause error) {
 		link.Close()
 	case errors.Is(cause, leader.ErrFenced) && t.guard != nil:
 		t.overtake()
+	case errors.Is(cause, leader.ErrStalled) && t.stall > 0:
+		link.Restore() // or the lease would be over before
+		t.clock.Advance(t.stall)
 	default:
 		t.tb.Fatalf("leadertest: this term cannot end with %v", cause)
 		return

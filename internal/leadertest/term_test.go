@@ -51,10 +51,12 @@ func TestTermEnd_EachCause(t *testing.T) {
 	everywhere(t, func(t *testing.T) {
 		for _, cause := range []error{
 			leader.ErrResigned, leader.ErrStopped, leader.ErrLeaseExpired, leader.ErrPreempted, leader.ErrDeleted,
-			leader.ErrRegressed, leader.ErrConnectionClosed, leader.ErrFenced,
+			leader.ErrRegressed, leader.ErrConnectionClosed, leader.ErrFenced, leader.ErrStalled,
 		} {
 			for _, wait := range []time.Duration{0, 12*time.Second - 1} {
-				term := leadertest.NewTerm(t, leader.Config{Guards: []leader.Guard{guard()}, DrainTimeout: time.Minute})
+				term := leadertest.NewTerm(t, leader.Config{
+					Guards: []leader.Guard{guard()}, DrainTimeout: time.Minute, StallTimeout: time.Minute,
+				})
 				term.Advance(wait)
 				check.Must(t, leader.Err(term.Context()) == nil, "after %v: %v", wait, leader.Err(term.Context()))
 				term.End(cause)
@@ -69,7 +71,7 @@ func TestTermEnd_EachCause(t *testing.T) {
 
 // End fails the test for what ends no term.
 func TestTermEnd_NoSuchCause(t *testing.T) {
-	for _, cause := range []error{nil, errOdd, leader.ErrNoBucket, leader.ErrFenced} {
+	for _, cause := range []error{nil, errOdd, leader.ErrNoBucket, leader.ErrFenced, leader.ErrStalled} {
 		v := &failing{T: t}
 		leadertest.NewTerm(v, leader.Config{}).End(cause)
 		check.That(t, v.said != "", "it takes %v", cause)

@@ -58,8 +58,8 @@ type Config struct {
 	// for work that goes on: until [Term.Release] is called, or the body of the loop over
 	// [Candidate.Terms] has ended. With a DrainTimeout the candidate does not campaign again
 	// before that, even if the time is up. If the time is up, it reports [ErrNotReleased].
-	// Default: one lease for an application that uses Terms, but no longer than StopTimeout
-	// allows at the end; 0 for others, which is not at all.
+	// Default: one lease for an application that uses Terms or sets StallTimeout, but no longer
+	// than StopTimeout allows at the end; 0 for others, which is not at all.
 	DrainTimeout time.Duration
 	// StallTimeout makes the candidate notice work that hangs: if the work of a term has not asked
 	// for that long whether the term still leads, the term ends with [ErrStalled], and the candidate

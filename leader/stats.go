@@ -359,7 +359,7 @@ func (c *Candidate) allStats(state State, term *Term) Stats {
 		}
 		s := seat.Stats()
 		all.Silent = max(all.Silent, s.Silent)
-		all.Unreleased, all.Stalled = max(all.Unreleased, s.Unreleased), all.Stalled || s.Stalled
+		all.Unreleased = max(all.Unreleased, s.Unreleased)
 		all.Leaderless += s.Leaderless
 		for i, n := range s.WriteCounts {
 			all.WriteCounts[i] += n

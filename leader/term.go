@@ -191,10 +191,10 @@ func (t *Term) Remaining() time.Duration {
 }
 
 // Release reports that the work of this term is over, so that a leader that is stepping
-// down need not wait for the whole DrainTimeout. With a DrainTimeout, the candidate does not
-// campaign again before Release was called. Release may be called more than once, from any
-// goroutine, and before the term has ended. In a loop over [Candidate.Terms] the end of the
-// body releases the term.
+// down need not wait for the whole DrainTimeout. With a DrainTimeout or a StallTimeout the
+// candidate does not campaign again before Release was called. Release may be called more than
+// once, from any goroutine, and before the term has ended. In a loop over [Candidate.Terms] the
+// end of the body releases the term.
 func (t *Term) Release() {
 	if t == nil {
 		return

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -61,8 +62,8 @@ func (c *runLoop) runAll() error {
 			StopSignal: int(r.stopSignal), Drain: r.drain, Won: int(r.won), Lost: int(r.lost),
 		}
 		if r.stall > 0 {
-			socket, err := listenForSigns(filepath.Dir(path))
-			if err != nil {
+			var socket *net.UnixConn
+			if socket, err = listenForSigns(filepath.Dir(path)); err != nil {
 				return err
 			}
 			defer func() { _ = socket.Close() }()

@@ -68,8 +68,8 @@ func TestRun_NotifiesSystemd(t *testing.T) {
 	expect.That(t, code == exitSignal+int(unix.SIGTERM), "exit code %d", code)
 }
 
-// A command that gives signs of life goes on, also beside other messages. One that ceases to is ended, and
-// another candidate leads.
+// A command that gives signs of life goes on, also beside other messages, and while natsleader itself is stopped
+// for a while. One that ceases to is ended, and another candidate leads.
 func TestRun_Stall(t *testing.T) {
 	s := newRunFixture(t, 0)
 	a := s.start("a", "--stall", "2s", "--drain", "1s", "--", "sh", "-c", `echo "signs: $WATCHDOG_USEC at $NOTIFY_SOCKET."; trap '' TERM; while :; do sleep 0.1; done`)
@@ -78,9 +78,16 @@ func TestRun_Stall(t *testing.T) {
 	socket := expect.Got(net.Dial("unixgram", asked.FindStringSubmatch(a.text())[1]))(t)
 	defer func() { _ = socket.Close() }()
 	s.waits()
-	for begun := time.Now(); time.Since(begun) < 5*time.Second; time.Sleep(100 * time.Millisecond) {
-		expect.Got(socket.Write([]byte("STATUS=works\nWATCHDOG=1\n")))(t)
+	works := func() {
+		for begun := time.Now(); time.Since(begun) < 3*time.Second; time.Sleep(100 * time.Millisecond) {
+			expect.Got(socket.Write([]byte("STATUS=works\nWATCHDOG=1\n")))(t)
+		}
 	}
+	works()
+	a.signal(unix.SIGSTOP)
+	time.Sleep(3 * time.Second)
+	a.signal(unix.SIGCONT)
+	works()
 	expect.That(t, !strings.Contains(a.text(), "lost"), "a has said:\n%s", a.text())
 	eventually(t, "b leads", func() bool { return s.count("begin b ") == 1 })
 	expect.That(t, strings.Contains(a.text(), "lost: the command has given no sign of life for 2s (--stall)"), "a has said:\n%s", a.text())

@@ -46,11 +46,10 @@ type BucketConfig struct {
 	// candidates announce themselves. EnsureBucket creates it with the bucket. Default: that
 	// bucket is left alone, even if it exists.
 	Roster bool
-	// Adopt lets CreateOrUpdateBucket turn an existing bucket into one for elections although the
-	// bucket holds values that are not records of an election, or several revisions of a
-	// key. All but the newest revision of each key are dropped. Without a TTL the bucket
-	// denies purges from then on, which cannot be undone. Default: such a bucket is rejected
-	// with [ErrIncompatibleBucket]. It is not for EnsureBucket.
+	// Adopt lets CreateOrUpdateBucket take an existing bucket although it holds values that are not records of an
+	// election, or several revisions of a key. All but the newest revision of each key are dropped. Without a TTL
+	// the bucket denies purges from then on, which cannot be undone. Default: such a bucket is rejected with
+	// [ErrIncompatibleBucket].
 	Adopt bool
 }
 

@@ -56,16 +56,15 @@ type Candidate struct {
 	hangs atomic.Bool // it has handed over because its work hangs, and the work goes on
 }
 
-// Campaign makes a candidate and starts it. The candidate campaigns in the election until
-// ctx ends or [Candidate.Stop] is called. The end of ctx is a graceful stop, which
-// [Config].StopTimeout bounds: the term ends, work is drained, the key is released. The name
-// of the election follows the rules of KV keys. It has at most 512 bytes, including the
-// suffix of the last seat of package seats, and is not the key of a seat of another election.
+// Campaign makes a candidate and starts it. The candidate campaigns in the election until ctx ends
+// or [Candidate.Stop] is called. The end of ctx is a graceful stop, which [Config].StopTimeout
+// bounds: the term ends, work is drained, the key is released. The name of the election follows
+// the rules of KV keys, has at most 512 bytes, and is not the key of a seat of another election
+// (package seats).
 //
-// Campaign fails only for settings that cannot work, with [ErrInvalidConfig],
-// [ErrValueTooLarge] or [ErrIncompatibleBucket]. A store that cannot be reached, a bucket
-// that does not exist yet and a missing permission are [Faulted] events, and the
-// candidate tries again, however long it takes.
+// Campaign fails only for settings that cannot work, with [ErrInvalidConfig], [ErrValueTooLarge]
+// or [ErrIncompatibleBucket]. A store that cannot be reached, a bucket that does not exist yet and
+// a missing permission are [Faulted] events, and the candidate tries again, however long it takes.
 func Campaign(ctx context.Context, store Store, election string, cfg Config) (*Candidate, error) {
 	b, p, err := prepare(store, election, &cfg)
 	if err != nil {

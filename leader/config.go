@@ -32,61 +32,46 @@ type Config struct {
 	// of Value, so that a mark of progress survives every crash. If no leader is known, the value is
 	// what the candidate has published last.
 	Inherit bool
-	// LeaseDuration is how long other candidates wait after the last renewal before they
-	// take over. Default: the bucket's MaxLease; in a bucket without one 15 s, or two thirds
-	// of its TTL if that is shorter. It must not be longer than the bucket's MaxLease or
-	// TTL. In a bucket without MaxLease all candidates of an election must use the same
-	// LeaseDuration.
+	// LeaseDuration is how long other candidates wait after the last renewal before they take over. Default: the
+	// bucket's MaxLease; in a bucket without one 15 s, or two thirds of its TTL if that is shorter. It must not be
+	// longer than MaxLease or TTL. In a bucket without MaxLease all candidates of an election must use the same.
 	LeaseDuration time.Duration
-	// RenewDeadline is the time from sending the last renewal that was confirmed, by its
-	// acknowledgement or by a read, until the leader is fenced. The rest of the lease is the
-	// margin for clocks that run at different rates and for work to stop: an item of work
-	// that takes less has ended before others lead, even if the leader is cut off. Default:
-	// 80% of the lease.
+	// RenewDeadline is the time from sending the last renewal that was confirmed until the leader is fenced. The
+	// rest of the lease is the margin for clocks that run at different rates and for work to stop. Default: 80% of
+	// the lease.
 	RenewDeadline time.Duration
 	// RenewInterval is the time from one renewal to the next. Default: a sixth of the lease.
-	// If it is more than half of the lease, every waiting candidate reads the key once for
-	// each renewal.
 	RenewInterval time.Duration
-	// MinToken is a lower bound: tokens are greater. If the bucket may be newer than a
-	// protected resource, set it to the greatest token that the resource has accepted. At
-	// most 1<<61.
+	// MinToken is a lower bound: tokens are greater. If the bucket may be newer than a protected resource, set it to
+	// the greatest token that the resource has accepted. At most 1<<61.
 	MinToken uint64
 	// PendingPeriod is the least time from winning the key to leading. Default: 0.
 	PendingPeriod time.Duration
-	// DrainTimeout is how long a candidate whose term has ended keeps the key, without leading,
-	// for work that goes on: until [Term.Release] is called, or the body of the loop over
-	// [Candidate.Terms] has ended. With a DrainTimeout the candidate does not campaign again
-	// before that, even if the time is up. If the time is up, it reports [ErrNotReleased].
-	// Default: one lease for an application that uses Terms or sets StallTimeout, but no longer
-	// than StopTimeout allows at the end; 0 for others, which is not at all.
+	// DrainTimeout is how long a candidate whose term has ended keeps the key, without leading, for work that goes
+	// on: until [Term.Release] is called, or the body of the loop over [Candidate.Terms] has ended. The candidate
+	// does not campaign again before that. If the time is up, it reports [ErrNotReleased]. Default: one lease for an
+	// application that uses Terms or sets StallTimeout, but no longer than StopTimeout allows at the end; 0 for
+	// others, which is not at all.
 	DrainTimeout time.Duration
-	// StallTimeout makes the candidate notice work that hangs: if the work of a term has not asked
-	// for that long whether the term still leads, the term ends with [ErrStalled], and the candidate
-	// drains, hands over, and does not campaign again before the work has ended. So work that is not
-	// in a loop over Terms has to call [Term.Release].
+	// StallTimeout makes the candidate notice work that hangs: if the work of a term has not asked for that long
+	// whether the term still leads, the term ends with [ErrStalled], and the candidate drains, hands over, and does
+	// not campaign again before the work has ended. So work that is not in a loop over Terms has to call
+	// [Term.Release].
 	//
-	// The work asks by [Err], by Err and Done of [Term.Context] and [Exact], and by
-	// each write of package fence, in any of its goroutines. The methods of Candidate, and so the
-	// handlers of package health and the metrics, do not ask for it. A select asks once, when it
-	// calls Done. So a worker that may wait for longer has a ticker in its select, and a long item
-	// of work calls [Err] at times. While the process is stopped, no time passes for the work.
-	// At least 1 s. Default: 0, work may be silent for ever.
+	// The work asks by [Err], by Err and Done of [Term.Context] and [Exact], and by each write of package fence, in
+	// any of its goroutines. A select asks once, when it calls Done: a worker that may wait for longer has a ticker
+	// in its select, and a long item of work calls [Err] at times. At least 1 s. Default: 0, work may be silent for
+	// ever.
 	StallTimeout time.Duration
-	// StopTimeout bounds the graceful stop that the end of the context given to [Campaign]
-	// begins, the drain included. A drain ends 2 s before, or a quarter of StopTimeout before
-	// if that is less, so that time is left to release the key. It must be longer than a
-	// DrainTimeout that is set. Negative: there is no bound. Default: 8 s, or DrainTimeout and
-	// 2 s if that is longer. `docker stop` kills a container after 10 s, and Kubernetes a pod
-	// after 30 s. A handler of the log, or a call of the store, that does not return may add
-	// 2 s. [Acquire] ignores StopTimeout.
+	// StopTimeout bounds the graceful stop that the end of the context given to [Campaign] begins, the drain
+	// included. The drain ends 2 s before, or a quarter of StopTimeout if that is less. It must be longer than a
+	// DrainTimeout that is set. Negative: there is no bound. Default: 8 s, or DrainTimeout and 2 s if that is
+	// longer. A handler of the log, or a call of the store, that does not return may add 2 s.
 	StopTimeout time.Duration
-	// Guards are the resources that only the leader may write. Before a term begins, the
-	// candidate has raised each of them to the term's token, so that no write of an earlier
-	// term is accepted any more. All candidates of an election should name the same guards.
-	// A candidate does not try for the lease until it has found all of them fit.
-	// If it cannot raise them within one lease after it has won the lease, it hands over and
-	// waits one lease before it campaigns again. Default: none.
+	// Guards are the resources that only the leader may write. Before a term begins, the candidate raises each of
+	// them to the term's token, so that no write of an earlier term is accepted any more. All candidates of an
+	// election should name the same guards. A candidate that cannot raise them within one lease hands over. Default:
+	// none.
 	Guards []Guard
 	// Succession is [Queue], [Listed], or nil. Default: nil, the candidate tries for a free key
 	// at once, like all others, and is not in the bucket's roster.
@@ -96,42 +81,28 @@ type Config struct {
 	// before it. It should be several round trips. Default: 250 ms, or a quarter of RenewInterval
 	// if that is shorter.
 	TurnTimeout time.Duration
-	// RefuseRequests makes a leader refuse to hand over when [StepDown] or a
-	// candidate in a [Queue] with Preempt asks it to. Each request of StepDown to the
-	// leader's session is logged, refused or not, with the name that the requester gave.
+	// RefuseRequests makes a leader refuse to hand over when [StepDown] or a candidate in a [Queue] with Preempt
+	// asks it to. Each request of StepDown is logged, with the name of the requester.
 	RefuseRequests bool
 	// ForceReconnect lets the candidate move the connection of its bucket to another server, by
-	// nats.Conn.ForceReconnect, when no sign of a majority of the servers has come for a third of
-	// the lease although the connection is up. That is so at a server that has lost its routes: it
-	// keeps its connections and answers reads, but no write. A leader that moves in time keeps
-	// its lease. Requests of the application that are in flight on the connection fail then, and
-	// its handlers of disconnections are called. While no sign comes, the connection moves again
-	// after twice, four times and so on as long, at most a minute. Default: the connection stays,
-	// and a Faulted event with [ErrUnreachable] says so.
+	// nats.Conn.ForceReconnect, when no sign of a majority of the servers has come for a third of the lease although
+	// the connection is up: its server answers reads, but no writes. A leader that moves in time keeps its lease.
+	// Requests of the application that are in flight on the connection fail then. Default: the connection stays, and
+	// a Faulted event with [ErrNoMajority] says so.
 	ForceReconnect bool
 	// Clock is the source of time. Default: [SystemClock], or the clock of the store if it
 	// has one.
 	Clock Clock
-	// Logger gets a record for every event: Faulted as a warning, the others as information.
-	// It gets details of failures for debugging, and nothing while all is well. The message
-	// is the event's name; of Fenced it is fenced, draining or fenced by a later term. The keys
-	// are election, id, seat if there are several, and as far as they apply token, until,
-	// reason, cause, holder, state, err and remaining. A request to hand over adds
-	// token, by and answer. A handover for Preempt adds to and priority. Details add request.
+	// Logger gets a record for every event: Faulted as a warning, the others as information. It gets details of
+	// failures for debugging, and nothing while all is well. The message is the event's name; of Fenced it is
+	// fenced, draining or fenced by a later term. The keys are election, id, seat if there are several, and as far
+	// as they apply token, until, reason, cause, holder, state, err and remaining. A request to hand over adds
+	// token, by and answer. A handover for Preempt adds to and priority. Details add request. Warnings without an
+	// event have their remedy in an attribute. Default: none.
 	//
-	// Four warnings are no events. One comes with each move of the connection (from). The
-	// others have the remedy in their attribute instead: one when the candidate begins, if the
-	// connection gives up reconnecting (tries), one at its end, if the connection was closed
-	// before it was stopped, and one that repeats while no loop over [Candidate.Terms] takes
-	// terms any more. Default: none.
-	//
-	// The handler, including its method Enabled, is called by a goroutine that exists only
-	// while there is something to write. It is called in the order of the records, which may
-	// be after an event has been received. A handler that blocks delays nothing else, and
-	// may call any method of the candidate. While it blocks, 64 records wait; those for
-	// debugging wait only while fewer than 32 do. Further records are dropped and counted in
-	// [Stats].LogDropped. The next record that is written has their number in its attribute
-	// dropped. A handler that panics ends the process.
+	// A handler that blocks delays nothing else, and may call any method of the candidate. While it blocks, 64
+	// records wait. Further ones are dropped and counted in [Stats].LogDropped, and in the attribute dropped of the
+	// next record. A handler that panics ends the process.
 	Logger *slog.Logger
 
 	sightings *sightings // for Acquire and TryAcquire

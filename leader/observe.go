@@ -14,14 +14,11 @@ import (
 	"github.com/natsleader/natsleader/internal/record"
 )
 
-// Observe reports the holder of the key of an election on a channel: at once when it is
-// known, even if there is none, and again whenever it changes, until ctx ends or the
-// application closes the connection, and the channel is closed. A slow reader gets the
-// newest holder. Observe fails only for a name that is not that of an election or seat, and
-// for a store that is nil or was not opened, with [ErrInvalidConfig]; while the store cannot
-// be reached it tries again.
-//
-// An observer needs less permission than a candidate and never writes.
+// Observe reports the holder of the key of an election on a channel: at once when it is known,
+// even if there is none, and again whenever it changes, until ctx ends or the application closes
+// the connection, and the channel is closed. A slow reader gets the newest holder. While the store
+// cannot be reached, Observe tries again. An observer never writes. Errors: [ErrInvalidConfig] for
+// the name of no election or seat, and for a store that was not opened.
 func Observe(ctx context.Context, store Store, election string) (<-chan Holder, error) {
 	b, err := backendFor(store, election)
 	if err != nil {
@@ -52,13 +49,12 @@ func Observe(ctx context.Context, store Store, election string) (<-chan Holder, 
 	return holders, nil
 }
 
-// Lookup reads the holder of the key of an election once. One read cannot show whether the lease is still valid:
-// compare Renewed and Lease, or use [Observe]. On a replicated bucket the answer may come
-// from a replica that lags.
+// Lookup reads the holder of the key of an election once. One read cannot show whether the lease
+// is still valid: compare Renewed and Lease, or use [Observe]. On a replicated bucket the answer
+// may come from a replica that lags. Lookup waits for 5 s at most if ctx has no deadline.
 //
 // Errors are [ErrInvalidConfig], [ErrNoBucket], [ErrPermission], [ErrUnreachable],
-// [ErrConnectionClosed] and that of ctx. Lookup waits for 5 s at most if ctx has no
-// deadline.
+// [ErrConnectionClosed] and that of ctx.
 func Lookup(ctx context.Context, store Store, election string) (Holder, error) {
 	b, err := backendFor(store, election)
 	if err != nil {

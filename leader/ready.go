@@ -5,21 +5,16 @@ import (
 	"fmt"
 )
 
-// Ready waits until the candidate leads or knows the holder that it follows, and then returns nil. It follows
-// the holder of the key, also one that is pending or foreign. With several seats it leads on one of
-// them, or knows the holders of all. Ready returns nil at once, whatever ctx is, if that is so
-// when it is called. After the loss of a leader Ready waits again, for the next one.
+// Ready waits until the candidate leads or knows the holder that it follows, also one that is
+// pending or foreign, and then returns nil. With several seats it leads on one of them, or knows
+// the holders of all. Ready waits through every [Faulted]. If ctx ends first, it returns the cause
+// of ctx, and the last fault if no holder was seen since.
 //
-// Ready goes on waiting while the candidate is Pending, holds back after a Resign, or reports a
-// [Faulted], for example [ErrUnreachable] or [ErrPermission]. If ctx
-// ends first, Ready returns the cause of ctx, and the last fault if no holder was seen since.
-//
-// Ready does not wait where the candidate takes no key and waits for the application. It returns
-// [ErrStalled] while the work of a term that has ended so goes on. While no other candidate is
-// known to hold the key, it returns [ErrNotReleased] if the work of a term goes
-// on after the end of the term, and [ErrNotLeader] if the application has left its loop over
-// [Candidate.Terms]. Once the candidate has ended, Ready returns [Candidate.Err], or [ErrStopped]
-// if that is nil.
+// Ready does not wait where the candidate waits for the application. It returns [ErrStalled] while
+// the work of a term that has ended so goes on. While no other candidate is known to hold the key,
+// it returns [ErrNotReleased] if the work of a term goes on after the end of the term, and
+// [ErrNotLeader] if the application has left its loop over [Candidate.Terms]. Once the candidate
+// has ended, it returns [Candidate.Err], or [ErrStopped] if that is nil.
 func (c *Candidate) Ready(ctx context.Context) error {
 	if known, err := c.knowsRole(); known {
 		return err
@@ -116,12 +111,11 @@ func (p pulse) beat() {
 	}
 }
 
-// Ping returns nil when the candidate's goroutine has answered. The goroutine answers at
-// once, also while NATS is silent, unless a call of the Store, a Guard or the Clock has
-// not returned. With several seats the goroutine of each seat answers. Ping returns the error of
-// ctx if ctx ends first, [ErrStopped] once the candidate has ended, and [ErrStalled] if it has
-// handed over because its work hangs, and the work goes on. Package health has a handler for
-// liveness probes that calls it.
+// Ping returns nil when the candidate's goroutine has answered. It answers at once, also while
+// NATS is silent, unless a call of the Store, a Guard or the Clock has not returned. Ping returns
+// the error of ctx if ctx ends first, [ErrStopped] once the candidate has ended, and [ErrStalled]
+// if it has handed over because its work hangs, and the work goes on. It is for liveness probes,
+// see package health.
 func (c *Candidate) Ping(ctx context.Context) error {
 	seats := c.seats
 	if seats == nil {

@@ -27,41 +27,34 @@ type Stats struct {
 	// Remaining is how long the lease is valid, as [Term.Remaining] returns it; 0 if the
 	// candidate does not lead.
 	Remaining time.Duration
-	// SinceRenewal is the time since the newest acknowledged write by which the candidate
-	// keeps the key was sent. It is 0 unless the candidate holds the key, and while only a
-	// read has shown that it does.
+	// SinceRenewal is the time since the newest acknowledged write by which the candidate keeps the key was sent; 0
+	// unless it holds the key.
 	SinceRenewal time.Duration
 	// LeaseDuration is the candidate's own; 0 until the bucket's settings are
 	// known.
 	LeaseDuration time.Duration
-	// Silent is the time since the last sign that a majority of the servers is there: an
-	// acknowledged write, a newer revision of the key, or an answer to a request for the
-	// bucket's settings, even if that is an error. It is 0 unless a request was not answered,
-	// or a renewal is missing, since that sign. An answered read is no sign, because a server
-	// that is cut off from the others answers it, too.
+	// Silent is the time since the last sign that a majority of the servers is there. It is 0 unless a request was
+	// not answered, or a renewal is missing, since that sign. An answered read is no sign, because a server that is
+	// cut off from the others answers it, too.
 	Silent time.Duration
 	// Expired reports that the candidate is fenced because its lease was over, and that no write
 	// that keeps the key has been acknowledged since. See [Stats.Connected].
 	Expired bool
-	// Queued is the number of requests that wait for their turn to be sent to the bucket, and
-	// QueueAge is how long the first of them has waited. They are those of the [Bucket], so all
-	// candidates on it have the same. Aggregate them with the maximum, not with the
-	// sum. Both are 0 while no request waits, and for a store without a limit on the requests
-	// in flight. See [ErrCongested].
+	// Queued is the number of requests that wait for their turn to be sent to the bucket, and QueueAge is how long
+	// the first of them has waited. All candidates on a [Bucket] have the same: aggregate them with the maximum, not
+	// with the sum. See [ErrCongested].
 	Queued   int
 	QueueAge time.Duration
-	// Unreleased is how long the work of a term has gone on after the end of the term. It is 0
-	// if that work has ended, or if nothing awaits its end. See [Config].DrainTimeout.
+	// Unreleased is how long the work of a term has gone on after the end of the term; 0 if it has ended, or if
+	// nothing awaits its end. See [Config].DrainTimeout.
 	Unreleased time.Duration
 	// Stalled reports that this is work of a term that has ended with [ErrStalled].
 	Stalled bool
 	// Leaderless is the total time during which no leader was known to the candidate.
 	Leaderless time.Duration
-	// WriteCounts is the histogram of the acknowledged writes of the record, including those that
-	// take and release the key. WriteCounts[i] is the number of writes that took no longer than
-	// WriteBounds[i], and longer than the bound before. One more element counts those that took
-	// longer than all bounds. WriteBounds is in ascending order, and the same in all Stats.
-	// WriteSum is the time that all of them took together.
+	// WriteCounts is the histogram of the acknowledged writes of the record. WriteCounts[i] is the number of writes
+	// that took no longer than WriteBounds[i], and longer than the bound before. One more element counts those that
+	// took longer than all bounds. WriteSum is the time that all of them took together.
 	WriteCounts []uint64
 	WriteBounds []time.Duration
 	WriteSum    time.Duration

@@ -41,23 +41,15 @@ type StepDownOptions struct {
 	Next bool
 }
 
-// StepDown asks the leader of the election to hand over in an orderly way, as by
-// [Candidate.Resign]: its term ends with [ErrResigned], its work is drained, and it stays a
-// candidate, which lets all others try first. With To or Next it hands over to that candidate, as
-// by [Candidate.TransferTo] and [Candidate.TransferNext].
-//
-// StepDown returns the Holder that was asked. It waits until the key is released or another's,
-// and with To or Next until there is a next leader.
-//
-// With several seats StepDown asks the leader of one: election is then the result of
-// seats.Key. That leader lets others try first on all seats.
-//
-// A client that may publish on the subject natsleader.ask.<bucket>.<election> can make
-// the leader hand over: see docs/permissions.md in the repository.
+// StepDown asks the leader of the election to hand over as by [Candidate.Resign], and with To or
+// Next as by [Candidate.TransferTo] and [Candidate.TransferNext]. It returns the Holder that was
+// asked, when the key is released or another's, and with To or Next when there is a next leader.
+// With several seats election is the result of seats.Key. Who may publish on
+// natsleader.ask.<bucket>.<election> can make the leader hand over: see docs/permissions.md.
 //
 // Errors: [ErrNoLeader] if there is no leader, [ErrRequestRefused] if it refuses or no candidate
-// with the ID of To waits, [ErrUnreachable] if the leader neither answers nor hands over within
-// 5 s, those of [Lookup], and that of ctx, after which the leader may still hand over. With To or
+// with the ID of To waits, [ErrUnreachable] if the leader neither answers nor hands over within 5
+// s, those of [Lookup], and that of ctx, after which the leader may still hand over. With To or
 // Next also [ErrNotSucceeded] if another candidate leads then, or none within one lease, and
 // [ErrInvalidConfig] for both of them.
 func StepDown(ctx context.Context, store Store, election string, opts StepDownOptions) (Holder, error) {
@@ -245,18 +237,14 @@ func presentOnce(ctx context.Context, to backend.Requests, election string, requ
 	return stepDownReply{}, fmt.Errorf("%w: the leader's answer is %q", ErrUnreachable, v.Answer)
 }
 
-// TransferTo hands over to the candidate with that ID, as by [Candidate.Resign], and stays
-// a candidate. The released record names the successor. The successor takes the key as
-// soon as it receives the release. All other candidates wait for one
-// [Config].TurnTimeout, and then follow in their own way. A roster is not needed. With a
-// roster, an ID that is not in it is rejected as soon as the leader has read the roster,
-// some milliseconds after its election.
+// TransferTo hands over to the candidate with that ID, as by [Candidate.Resign], and stays a
+// candidate. The successor takes the key as soon as it receives the release. All other candidates
+// wait for one [Config].TurnTimeout. A roster is not needed.
 //
-// TransferTo returns nil when the successor holds the key. It returns [ErrNotSucceeded]
-// when another candidate holds it, or when none has taken it while this candidate waited,
-// for a few turns and at most one lease. It returns [ErrStopped] when this candidate has
-// ended before the outcome is known. [ErrNotLeader], and [ErrRequestRefused] if no candidate
-// with that ID waits, change nothing. After the error of ctx the key is given up all the
+// TransferTo returns nil when the successor holds the key. It returns [ErrNotSucceeded] when
+// another candidate holds it, or none has taken it within a few turns and at most one lease, and
+// [ErrStopped] when this candidate has ended before. [ErrNotLeader], and [ErrRequestRefused] if no
+// candidate with that ID waits, change nothing. After the error of ctx the key is given up all the
 // same.
 func (c *Candidate) TransferTo(ctx context.Context, id string) error {
 	if err := checkSuccessor(id); err != nil {

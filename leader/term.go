@@ -98,23 +98,17 @@ func (t *Term) left(elapsed time.Duration) time.Duration {
 	return max(0, time.Duration(t.until.Load())-elapsed)
 }
 
-// Context returns the context of the leadership. It ends when the term does, before
-// another candidate can be elected. [context.Cause] returns the reason: [ErrResigned],
-// [ErrStopped], [ErrStalled], [ErrLeaseExpired], [ErrPreempted], [ErrDeleted], [ErrRegressed],
-// [ErrFenced] or [ErrConnectionClosed]. The context carries the values of the context
-// given to [Campaign], and has no Deadline, because each renewal moves the end.
+// Context returns the context of the leadership. It ends when the term does, before another
+// candidate can be elected. [context.Cause] returns the reason: [ErrResigned], [ErrStopped],
+// [ErrStalled], [ErrLeaseExpired], [ErrPreempted], [ErrDeleted], [ErrRegressed], [ErrFenced] or
+// [ErrConnectionClosed]. The context carries the values of the context given to [Campaign], and
+// has no Deadline, because each renewal moves the end.
 //
-// Its methods Err and Done ask the clock first. If the lease is over, they end the context
-// with [ErrLeaseExpired]. So a process that was stopped for a while finds the end as soon as
-// it asks, before any timer has fired. A select that has asked for Done before the pause is
-// not cured by that: ask Err after each wait and before each item of work.
-//
-// Contexts derived from this one end with it and have its cause, but their own Err does not
-// ask the clock. [Err] does, at any depth.
-//
-// Two timers end the context at the deadline if no code asks: the candidate's, and one of
-// the term's own. The second waits for nothing that holds up the candidate. It needs a
-// method of the [Clock], which the system's clock has.
+// Its methods Err and Done ask the clock first. If the lease is over, they end the context with
+// ErrLeaseExpired. So a process that was stopped for a while finds the end as soon as it asks,
+// before any timer has fired. A select that has asked for Done before the pause is not cured by
+// that: ask Err after each wait and before each item of work. Contexts derived from this one end
+// with it and have its cause, but do not ask the clock: see [Exact] and [Err].
 func (t *Term) Context() context.Context {
 	if t == nil || t.ctx.term == nil {
 		return termOver
@@ -190,11 +184,10 @@ func (t *Term) Remaining() time.Duration {
 	return t.left(t.elapsed())
 }
 
-// Release reports that the work of this term is over, so that a leader that is stepping
-// down need not wait for the whole DrainTimeout. With a DrainTimeout or a StallTimeout the
-// candidate does not campaign again before Release was called. Release may be called more than
-// once, from any goroutine, and before the term has ended. In a loop over [Candidate.Terms] the
-// end of the body releases the term.
+// Release reports that the work of this term is over. With a DrainTimeout, the candidate does not
+// campaign again before Release was called. Release may be called more than once, from any
+// goroutine, and before the term has ended. In a loop over [Candidate.Terms] the end of the body
+// releases the term.
 func (t *Term) Release() {
 	if t == nil {
 		return

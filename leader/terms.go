@@ -7,8 +7,8 @@ import (
 	"github.com/natsleader/natsleader/internal/machine"
 )
 
-// Terms returns the terms to which the candidate is elected, for a loop whose body is the
-// work of the leader:
+// Terms returns the terms to which the candidate is elected, for a loop whose body is the work of
+// the leader:
 //
 //	for term := range c.Terms() {
 //		for lead := term.Context(); lead.Err() == nil; {
@@ -16,8 +16,7 @@ import (
 //		}
 //	}
 //
-// Work that waits asks after each wait, because a process may be stopped there for a minute,
-// and select then picks among what is ready at random:
+// Work that waits asks after each wait, because select picks among what is ready at random:
 //
 //	for lead := term.Context(); lead.Err() == nil; {
 //		select {
@@ -30,35 +29,22 @@ import (
 //		}
 //	}
 //
-// When the body ends, the term is released. If it still leads then, the candidate hands over
-// and waits one lease before it campaigns again, so that work that fails at once does not
-// make the leadership change in a tight circle.
+// When the body ends, the term is released. If it still leads then, the candidate hands over and
+// waits one lease before it campaigns again.
 //
-// While a body runs, no other term of the candidate begins. If the term ends during the body,
-// the candidate keeps the key, if it still has it, for the work, without leading, up to
-// DrainTimeout, or for one lease if none is set. If the body ends in that time, the candidate
-// can be elected again at once. Otherwise other candidates can be elected, and this one
-// reports [ErrNotReleased] and does not campaign until the body has ended. So the work of two
-// terms of one candidate never overlaps, and that of two candidates only if a body outlives
-// that time, or another candidate has taken the key.
+// While a body runs, no other term of the candidate begins. If the term ends during the body, the
+// candidate keeps the key for the work, without leading, up to DrainTimeout. If the body takes
+// longer, other candidates can be elected, and this one reports [ErrNotReleased] and does not
+// campaign until the body has ended.
 //
-// After a break, a return, a panic or a runtime.Goexit in the body, the candidate does not
-// campaign until another loop begins. It does not end: call [Candidate.Stop], or end the
-// context given to [Campaign].
+// After a break, a return or a panic in the body, the candidate does not campaign until another
+// loop begins. To end it, call [Candidate.Stop], or end the context given to [Campaign]. The loop
+// ends when the candidate has ended and the body has returned, and [Candidate.Err] then returns
+// the reason. A body must not wait for [Candidate.Resign], [Candidate.TransferTo],
+// [Candidate.Stop] or [Candidate.Done], nor run another loop, because each waits for the body.
 //
-// A body that is to hand over returns. It must not wait for [Candidate.Resign],
-// [Candidate.TransferTo], [Candidate.Stop] or [Candidate.Done], because each of them waits for
-// the body. A body after which the program is to end cancels the context given to [Campaign]
-// and returns.
-//
-// A loop ends when the candidate has ended and the body has returned. [Candidate.Err] then
-// returns the reason. The NATS connection may be closed after that, and need not be. A loop
-// cannot leave a body that does not return. A program that must end nevertheless waits for
-// [Candidate.Done] in another goroutine.
-//
-// A term that is over before a loop could take it is released and left out. Each term goes to
-// one loop if there are several. A loop must not be run within a body of the same candidate:
-// it would wait for that body. Terms is independent of [Candidate.Events].
+// A term that is over before a loop could take it is left out. Each term goes to one loop if there
+// are several. Terms is independent of [Candidate.Events].
 func (c *Candidate) Terms() iter.Seq[*Term] {
 	return func(yield func(*Term) bool) {
 		if c.done == nil { // of a zero Candidate

@@ -142,4 +142,4 @@ func transfer(lead context.Context, db *sql.DB, token uint64) error {
 
 type job struct{ do func(context.Context) }
 
-var _ = []any{eachTerm, queue, poll, steps, crew, withTimeout, finish, consume, transfer}
+var _ = []any{eachTerm, queue, quiet, poll, steps, crew, withTimeout, finish, consume, transfer}

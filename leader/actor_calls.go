@@ -60,7 +60,7 @@ func (c *calls) answer(now time.Time, s *machine.Status) {
 	if len(c.proclaimed) > 0 {
 		c.proclaimed = slices.DeleteFunc(c.proclaimed, func(p proclamation) bool {
 			switch {
-			case s.State != machine.StateLeader || s.Term != p.term:
+			case s.State != machine.StateLeader && (s.State != machine.StateFenced || !s.Working) || s.Term != p.term:
 				p.call <- ErrNotLeader
 			case s.Stored >= p.counter:
 				p.call <- nil

@@ -313,8 +313,8 @@ func (c *Candidate) Leader() Holder {
 }
 
 // Proclaim changes the value that is published with the lease. It returns nil when a
-// record with the value is stored, [ErrNotLeader] if the candidate does not lead or its
-// term ends first, [ErrValueTooLarge] if the value cannot be stored, or the error of ctx.
+// record with the value is stored, [ErrNotLeader] if the candidate neither leads nor drains, or
+// ceases to first, [ErrValueTooLarge] if the value cannot be stored, or the error of ctx.
 // After the error of ctx the value may still be published. Later terms of the candidate
 // publish it, too.
 func (c *Candidate) Proclaim(ctx context.Context, value []byte) error {

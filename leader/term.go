@@ -206,5 +206,6 @@ func (t *Term) send(kind machine.InputKind) {
 }
 
 func init() {
+	backend.ClockOf = func(candidate any) any { return candidate.(*Candidate).clock }
 	backend.Released = func(term any) bool { return term.(*Term).freed.Load() }
 }

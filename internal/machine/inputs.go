@@ -243,9 +243,9 @@ func (m *Machine) quit(now time.Time, fx *Effects) {
 	m.done = true
 }
 
-// proclaim changes the published value.
+// proclaim changes the published value. Work that goes on after its term can publish what it has done.
 func (m *Machine) proclaim(value string, fx *Effects) {
-	if m.state != StateLeader {
+	if m.state != StateLeader && !m.term.draining {
 		fx.Denied = backend.ErrNotLeader
 		return
 	}

@@ -1,0 +1,248 @@
+// Package schedule runs a job at the slots of a calendar, on the one process that leads:
+//
+//	s, err := schedule.Campaign(ctx, bucket, "report", schedule.Config{Calendar: schedule.Every(10 * time.Second)})
+//	...
+//	for slot := range s.Slots() {
+//		report(slot.Term.Context(), slot.Time) // the work
+//	}
+//	return s.Candidate().Err()
+//
+// The leader marks each slot as begun before the work and as done after it, in the value that it
+// publishes with its lease. So the next leader knows how far the last one came. It is given a slot
+// that was begun and not done (Slot.Begun), the newest slot that nobody has begun, and a list of
+// those before that (Slot.Missed). A crash costs the slots of one lease, and none goes unreported.
+//
+// The marks are two small writes for each slot. They are lost if the key of the election is deleted.
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// Calendar returns the first slot after an instant, or the zero Time if there is none. All candidates
+// of an election have the same calendar, in the same time zone. A Schedule of github.com/robfig/cron
+// is a Calendar.
+type Calendar interface {
+	Next(after time.Time) time.Time
+}
+
+// Every returns a calendar with a slot at each multiple of d in UTC: with an hour, at each full hour.
+func Every(d time.Duration) Calendar { return every(d) }
+
+type every time.Duration
+
+func (e every) Next(after time.Time) time.Time {
+	return after.Truncate(time.Duration(e)).Add(time.Duration(e))
+}
+
+// Config configures a candidate and its calendar. The value of the candidate is for the marks, so Value
+// must be empty and the election is for this calendar alone.
+type Config struct {
+	leader.Config
+	Calendar Calendar
+}
+
+// Schedule is a candidate that works at the slots of a calendar while it leads.
+type Schedule struct {
+	candidate *leader.Candidate
+	calendar  Calendar
+	clock     leader.Clock
+	patience  time.Duration // a wait is no longer
+	mark      mark          // the last one that this process knows
+}
+
+// maxWait is after which time the clock is read again while the next slot is far, because the wall
+// clock may have been set.
+const maxWait = time.Minute
+
+// Campaign starts a candidate as [leader.Campaign] does, with the same errors. [leader.ErrInvalidConfig]
+// is also returned for a Calendar that is missing or stands still, and for a Value.
+func Campaign(ctx context.Context, store leader.Store, election string, cfg Config) (*Schedule, error) {
+	switch now := time.Now(); {
+	case cfg.Calendar == nil:
+		return nil, fmt.Errorf("%w: no Calendar: use schedule.Every, for example", leader.ErrInvalidConfig)
+	case len(cfg.Value) > 0:
+		return nil, fmt.Errorf("%w: Value is set, and the marks of the schedule take its place: leave it out", leader.ErrInvalidConfig)
+	case !cfg.Calendar.Next(now).IsZero() && !cfg.Calendar.Next(now).After(now):
+		return nil, fmt.Errorf("%w: the slot of the Calendar after %v is not after it: is its period positive?", leader.ErrInvalidConfig, now)
+	}
+	cfg.Inherit = true
+	c, err := leader.Campaign(ctx, store, election, cfg.Config)
+	if err != nil {
+		return nil, err
+	}
+	s := &Schedule{candidate: c, calendar: cfg.Calendar, clock: backend.ClockOf(c).(leader.Clock), patience: maxWait}
+	if cfg.StallTimeout > 0 { // each wait is a sign of life
+		s.patience = min(maxWait, cfg.StallTimeout/2)
+	}
+	return s, nil
+}
+
+// Candidate returns the candidate, to stop it and to watch it. Its Terms and Proclaim are for Slots
+// alone.
+func (s *Schedule) Candidate() *leader.Candidate { return s.candidate }
+
+// Slot is a slot that is due.
+type Slot struct {
+	Time time.Time
+	// Term is the term in which the slot is to be worked. Its context is that of the work.
+	Term *leader.Term
+	// Begun reports that an earlier leader has begun the slot, and not marked it as done. Work it again
+	// for a job that must run at least once; continue for one that must run at most once.
+	Begun bool
+	// Missed has the slots before Time that no leader has begun, oldest first, and of more than 100
+	// the newest 100. They are not yielded themselves.
+	Missed []time.Time
+
+	s    *Schedule
+	done bool
+}
+
+// maxMissed bounds Slot.Missed.
+const maxMissed = 100
+
+// Slots yields each slot that is due while the candidate leads: a slot at its time, and at the
+// beginning of a term those that the last leader has left behind. The first leader of an election
+// begins with the first slot after its election. Work that takes longer than to the next slot
+// makes that late, and those in between are Missed.
+//
+// The end of the loop's body marks the slot as done if the term still leads. After the term, and to
+// leave the loop, call [Slot.Done] if the work is complete. A slot that is not marked as done is
+// yielded by the next leader, with Begun. The loop ends with the candidate. As in a loop over
+// [leader.Candidate.Terms], break hands over and takes no further term.
+func (s *Schedule) Slots() iter.Seq[*Slot] {
+	return func(yield func(*Slot) bool) {
+		timer := s.clock.NewTimer(-1)
+		defer timer.Stop()
+		for term := range s.candidate.Terms() {
+			if !s.serve(term, timer, yield) {
+				return
+			}
+		}
+	}
+}
+
+// serve yields the slots of one term. It returns false if the application has left the loop.
+func (s *Schedule) serve(term *leader.Term, timer leader.Timer, yield func(*Slot) bool) bool {
+	lead := term.Context()
+	if p := term.Previous(); p.State != leader.HolderNone {
+		s.mark = parseMark(p.Value)
+	}
+	if s.mark.at.IsZero() && s.set(lead, mark{at: s.clock.Now()}) != nil {
+		return true
+	}
+	for {
+		slot := s.next(lead, timer)
+		if slot == nil {
+			return true
+		}
+		slot.Term, slot.s = term, s
+		if !slot.Begun && s.set(lead, mark{at: slot.Time, begun: true}) != nil {
+			return true
+		}
+		if lead.Err() != nil {
+			return true
+		}
+		if !yield(slot) {
+			return false
+		}
+		if !slot.done && (lead.Err() != nil || slot.Done(lead) != nil) {
+			return true
+		}
+	}
+}
+
+// Done marks the slot as done. It returns nil when the mark is stored, [leader.ErrNotLeader] if the
+// term is over and the candidate keeps its key no longer, or the error of ctx. The context of the
+// term has ended by then, so call it with another one.
+func (s *Slot) Done(ctx context.Context) error {
+	if s.done {
+		return nil
+	}
+	err := s.s.set(ctx, mark{at: s.Time})
+	s.done = err == nil
+	return err
+}
+
+// next waits for the next slot. It returns nil if the term ends first.
+func (s *Schedule) next(lead context.Context, timer leader.Timer) *Slot {
+	for lead.Err() == nil {
+		now := s.clock.Now()
+		if s.mark.begun {
+			return &Slot{Time: s.mark.at.In(now.Location()), Begun: true}
+		}
+		after := s.mark.at.In(now.Location())
+		if slots := due(s.calendar, after, now); len(slots) > 0 {
+			last := len(slots) - 1
+			return &Slot{Time: slots[last], Missed: slots[:last]}
+		}
+		if after.Before(now) {
+			after = now
+		}
+		wait := s.patience
+		if next := s.calendar.Next(after); !next.IsZero() {
+			wait = min(wait, next.Sub(now))
+		}
+		timer.Reset(wait)
+		select {
+		case <-lead.Done():
+		case <-timer.C():
+		}
+		timer.Stop()
+	}
+	return nil
+}
+
+// due returns the slots after an instant up to now, the newest of them if there are many. It
+// looks back twice as far each time, so that a long absence costs little.
+func due(calendar Calendar, after, now time.Time) (slots []time.Time) {
+	for back := time.Second; ; back *= 2 {
+		from, all := now.Add(-back), false
+		if back <= 0 || from.Before(after) {
+			from, all = after, true
+		}
+		slots = slots[:0]
+		for t := calendar.Next(from); !t.IsZero() && !t.After(now); t = calendar.Next(t) {
+			slots = append(slots, t)
+		}
+		if n := len(slots) - maxMissed - 1; all || n >= 0 {
+			return slots[max(n, 0):]
+		}
+	}
+}
+
+// mark is how far the leaders have come: a slot, and whether it was only begun.
+type mark struct {
+	at    time.Time
+	begun bool
+}
+
+// set publishes a mark.
+func (s *Schedule) set(ctx context.Context, m mark) error {
+	state := "done "
+	if m.begun {
+		state = "begun "
+	}
+	err := s.candidate.Proclaim(ctx, []byte(state+m.at.UTC().Format(time.RFC3339Nano)))
+	if err == nil {
+		s.mark = m
+	}
+	return err
+}
+
+// parseMark returns the mark that a leader has published, or the zero mark for another value.
+func parseMark(value []byte) mark {
+	state, text, _ := strings.Cut(string(value), " ")
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || state != "done" && state != "begun" {
+		return mark{}
+	}
+	return mark{at, state == "begun"}
+}

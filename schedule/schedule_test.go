@@ -1,0 +1,332 @@
+package schedule_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/leadertest"
+	"github.com/natsleader/natsleader/schedule"
+)
+
+// office is a bubble with processes that work at the slots of a calendar. The lease is 15 s.
+type office struct {
+	*testing.T
+	store *leadertest.Store
+	begun time.Time
+	mu    sync.Mutex
+	lines []string
+}
+
+// open runs a test in a bubble.
+func open(t *testing.T, test func(o *office)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		test(&office{T: t, store: leadertest.NewStore(nil), begun: time.Now()})
+	})
+}
+
+func (o *office) say(format string, args ...any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lines = append(o.lines, time.Since(o.begun).String()+" "+fmt.Sprintf(format, args...))
+}
+
+// at returns an instant of the bubble as the time since its beginning.
+func (o *office) at(t time.Time) string { return t.Sub(o.begun).String() }
+
+// hire starts a process. Its work at each slot is said, and does work unless that is nil. The process
+// ends with the test, or with the function returned.
+func (o *office) hire(id string, cfg schedule.Config, work func(*schedule.Slot) bool) (end func()) {
+	o.Helper()
+	ctx, cancel := context.WithCancel(o.Context())
+	cfg.ID = id
+	s := check.Got(schedule.Campaign(ctx, o.store.Link(id), "job", cfg))(o.T)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for slot := range s.Slots() {
+			text := o.at(slot.Time)
+			if slot.Begun {
+				text += ", begun"
+			}
+			for i, missed := range slot.Missed {
+				if text += ", missed"; i == 1 && len(slot.Missed) > 4 {
+					text += fmt.Sprintf(" %d more", len(slot.Missed)-1)
+					break
+				}
+				text += " " + o.at(missed)
+			}
+			o.say("%s %s", id, text)
+			if work != nil && !work(slot) {
+				break
+			}
+		}
+		<-s.Candidate().Done()
+	}()
+	end = func() {
+		cancel()
+		<-ended
+	}
+	o.Cleanup(end)
+	synctest.Wait()
+	return end
+}
+
+// pass lets time pass.
+func (o *office) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// expect compares what was said since the last call.
+func (o *office) expect(want ...string) {
+	o.Helper()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	check.Equal(o.T, strings.Join(o.lines, "\n"), strings.Join(want, "\n"), "it is\n%s\nwant\n%s", strings.Join(want, "\n"))
+	o.lines = nil
+}
+
+var everyTen = schedule.Config{Calendar: schedule.Every(10 * time.Second)}
+
+// Each slot is worked once, also over a handover. Without a crash none is missed.
+func TestSlots_HandoverMissesNone(t *testing.T) {
+	open(t, func(o *office) {
+		end := o.hire("a", everyTen, nil)
+		o.hire("b", everyTen, nil)
+		o.pass(25 * time.Second)
+		end()
+		o.pass(20 * time.Second)
+		o.expect("10s a 10s", "20s a 20s", "30s b 30s", "40s b 40s")
+	})
+}
+
+// A crash costs the slots of one lease. The next leader works the newest one, with a list of the others.
+// When the first leads again, it goes on where the second has ended.
+func TestSlots_AfterCrash(t *testing.T) {
+	open(t, func(o *office) {
+		three := schedule.Config{Calendar: schedule.Every(3 * time.Second)}
+		o.hire("a", three, nil)
+		end := o.hire("b", three, nil)
+		o.pass(7 * time.Second)
+		o.store.Link("a").Cut() // the last renewal was the mark at 6s
+		o.pass(15 * time.Second)
+		o.expect("3s a 3s", "6s a 6s", "21s b 21s, missed 9s, missed 12s, missed 15s, missed 18s")
+		o.store.Link("a").Restore()
+		end()
+		o.pass(3 * time.Second)
+		o.expect("24s a 24s")
+	})
+}
+
+// A slot that was begun and not done is yielded again. A job that must run at most once leaves it out.
+func TestSlots_CrashInWork(t *testing.T) {
+	open(t, func(o *office) {
+		o.hire("a", everyTen, func(s *schedule.Slot) bool {
+			if o.at(s.Time) == "20s" {
+				<-s.Term.Context().Done()
+				o.say("a stops")
+			}
+			return true
+		})
+		o.hire("b", everyTen, nil)
+		o.pass(21 * time.Second)
+		o.store.Link("a").Cut()
+		o.pass(30 * time.Second)
+		o.expect("10s a 10s", "20s a 20s", "32s a stops", "35s b 20s, begun", "35s b 30s", "40s b 40s", "50s b 50s")
+	})
+}
+
+// Work that a handover interrupts is not done. Work that ends after its term is, if Done says so, and
+// the next leader does not repeat it.
+func TestSlots_DoneWhileDraining(t *testing.T) {
+	for done, want := range map[bool][]string{false: {"26s b 20s, begun", "30s b 30s"}, true: {"30s b 30s"}} {
+		open(t, func(o *office) {
+			cfg := everyTen
+			cfg.DrainTimeout = 7 * time.Second
+			end := o.hire("a", cfg, func(s *schedule.Slot) bool {
+				if o.at(s.Time) == "20s" {
+					<-s.Term.Context().Done()
+					time.Sleep(5 * time.Second)
+					if done {
+						check.OK(o.T, s.Done(o.Context()))
+						check.OK(o.T, s.Done(o.Context()))
+					}
+				}
+				return true
+			})
+			o.hire("b", everyTen, nil)
+			o.pass(21 * time.Second)
+			end()
+			o.pass(9*time.Second + 1)
+			o.expect(append([]string{"10s a 10s", "20s a 20s"}, want...)...)
+		})
+	}
+}
+
+// Leaving the loop hands over, and leaves the slot to the next leader unless it was Done.
+func TestSlots_Break(t *testing.T) {
+	for done, want := range map[bool][]string{false: {"10s b 10s, begun", "20s b 20s"}, true: {"20s b 20s"}} {
+		open(t, func(o *office) {
+			o.hire("a", everyTen, func(s *schedule.Slot) bool {
+				check.That(o.T, !done || s.Done(s.Term.Context()) == nil, "it is not done")
+				return false
+			})
+			o.hire("b", everyTen, nil)
+			o.pass(21 * time.Second)
+			o.expect(append([]string{"10s a 10s"}, want...)...)
+		})
+	}
+}
+
+// Work that takes longer than to the next slot makes that late, and those in between are missed.
+func TestSlots_LongWork(t *testing.T) {
+	open(t, func(o *office) {
+		o.hire("a", everyTen, func(s *schedule.Slot) bool {
+			if o.at(s.Time) == "10s" {
+				time.Sleep(25 * time.Second)
+			}
+			return true
+		})
+		o.pass(41 * time.Second)
+		o.expect("10s a 10s", "35s a 30s, missed 20s", "40s a 40s")
+	})
+}
+
+// A leader has said where it began before its first slot. One that crashes before it has worked any slot
+// passes on what the leader before it has said.
+func TestSlots_CrashBeforeFirstSlot(t *testing.T) {
+	open(t, func(o *office) {
+		end := o.hire("a", everyTen, nil)
+		o.hire("b", everyTen, nil)
+		o.pass(5 * time.Second)
+		end()
+		o.pass(4 * time.Second)
+		o.store.Link("b").Cut()
+		o.hire("c", everyTen, nil)
+		o.pass(20 * time.Second)
+		o.expect("24s c 20s, missed 10s")
+	})
+}
+
+// After a long absence the newest 100 of the missed slots are listed.
+func TestSlots_LongAbsence(t *testing.T) {
+	open(t, func(o *office) {
+		end := o.hire("a", everyTen, nil)
+		o.pass(11 * time.Second)
+		end()
+		o.pass(1000 * time.Hour)
+		o.hire("b", everyTen, nil)
+		o.expect("10s a 10s", "1000h0m11s b 1000h0m10s, missed 999h43m30s, missed 99 more")
+	})
+}
+
+// A process that stood still finds its lease over. It works the newest slot in its next term.
+func TestSlots_ProcessPaused(t *testing.T) {
+	open(t, func(o *office) {
+		clock := &paused{Clock: leader.SystemClock()}
+		cfg := everyTen
+		cfg.Clock = clock
+		o.hire("a", cfg, nil)
+		o.pass(5 * time.Second)
+		clock.by.Store(int64(20 * time.Second))
+		o.pass(11 * time.Second)
+		o.expect("7.5s a 20s, missed 10s", "10s a 30s")
+	})
+}
+
+// paused is the clock of a process that was paused. Its timers take no notice.
+type paused struct {
+	leader.Clock
+	by atomic.Int64
+}
+
+func (p *paused) Now() time.Time { return p.Clock.Now().Add(time.Duration(p.by.Load())) }
+
+// While the next slot is far, the calendar is asked again each minute: the wall clock may have been set.
+func TestSlots_AskedEachMinute(t *testing.T) {
+	open(t, func(o *office) {
+		var next atomic.Pointer[at]
+		next.Store(&at{o.begun.Add(time.Hour)})
+		o.hire("a", schedule.Config{Calendar: changing{&next}}, nil)
+		o.pass(30 * time.Second)
+		next.Store(&at{o.begun.Add(40 * time.Second)})
+		o.pass(time.Minute)
+		o.expect("1m0s a 40s")
+	})
+}
+
+type changing struct{ *atomic.Pointer[at] }
+
+func (c changing) Next(after time.Time) time.Time { return c.Load().Next(after) }
+
+// A calendar may end. The candidate then leads on without work.
+func TestSlots_CalendarEnds(t *testing.T) {
+	open(t, func(o *office) {
+		o.hire("a", schedule.Config{Calendar: at{o.begun.Add(90 * time.Second), o.begun.Add(100 * time.Second)}}, nil)
+		o.pass(time.Hour)
+		o.expect("1m30s a 1m30s", "1m40s a 1m40s")
+		check.Equal(t, o.store.Leader("job").ID, "a", "%q leads")
+	})
+}
+
+// at is a calendar with these slots.
+type at []time.Time
+
+func (a at) Next(after time.Time) time.Time {
+	for _, t := range a {
+		if t.After(after) {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+// A wait for the next slot is no work that hangs.
+func TestSlots_WaitIsNoStall(t *testing.T) {
+	open(t, func(o *office) {
+		cfg := schedule.Config{Calendar: schedule.Every(time.Hour)}
+		cfg.StallTimeout = 10 * time.Second
+		o.hire("a", cfg, nil)
+		first := o.store.Leader("job").Token
+		o.pass(2 * time.Hour)
+		o.expect("1h0m0s a 1h0m0s", "2h0m0s a 2h0m0s")
+		check.Equal(t, o.store.Leader("job").Token, first, "the term has token %d")
+	})
+}
+
+// The value of an election that was used otherwise is no mark.
+func TestSlots_ForeignValue(t *testing.T) {
+	open(t, func(o *office) {
+		ctx, cancel := context.WithCancel(o.Context())
+		c := check.Got(leader.Campaign(ctx, o.store.Link("c"), "job", leader.Config{Value: []byte("since 2000-01-01T00:00:00Z")}))(t)
+		o.pass(time.Minute)
+		cancel()
+		<-c.Done()
+		o.hire("a", everyTen, nil)
+		o.pass(10 * time.Second)
+		o.expect("1m10s a 1m10s")
+	})
+}
+
+// The calendar and the value are checked.
+func TestCampaign_Config(t *testing.T) {
+	for text, cfg := range map[string]schedule.Config{
+		"no Calendar": {},
+		"period":      {Calendar: schedule.Every(0)},
+		"Value":       {Calendar: schedule.Every(time.Hour), Config: leader.Config{Value: []byte("x")}},
+		"negative":    {Calendar: schedule.Every(time.Hour), Config: leader.Config{StopTimeout: 1}},
+	} {
+		s, err := schedule.Campaign(t.Context(), leadertest.NewStore(leadertest.NewClock()), "job", cfg)
+		check.That(t, s == nil && errors.Is(err, leader.ErrInvalidConfig), "%s: %v, %v", text, s, err)
+	}
+}

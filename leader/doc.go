@@ -30,7 +30,7 @@
 //     candidate sends no requests.
 //
 // A lease bounds what a leader may believe. It cannot stop an item that outlives it. Ask the
-// context before each item, also after each wait ([Err] for contexts derived from it). Let
+// context before each item, also after each wait, and wrap contexts derived from it by [Exact]. Let
 // the resource refuse late writes: in NATS by [Config].Guards and package fence, elsewhere by
 // comparing tokens.
 //
@@ -47,9 +47,10 @@
 //
 // [EnsureBucket], [CreateOrUpdateBucket] and [OpenBucket] are for buckets. [Acquire] and [TryAcquire]
 // are locks. [Observe] and [Lookup] find the leader. [StepDown] asks it to hand
-// over. [Config].Succession gives an order, package seats several leaders,
-// package kvelect a key that is shared with nats-kv-leader-elect. Package leadertest tests all
-// of it on a fake clock.
+// over. [Term.Previous] names the leader before, and [Config].StallTimeout notices work that
+// hangs. [Config].Succession gives an order, package seats several leaders, package kvelect a
+// key that is shared with nats-kv-leader-elect. Package leadertest tests all of it on a fake
+// clock.
 //
 // These pages are in the folder docs of the repository
 // (https://github.com/natsleader/natsleader/tree/main/docs): tutorial.md, howto/workers.md,

@@ -183,9 +183,6 @@ func (s *Schedule) next(lead context.Context, timer leader.Timer) *Slot {
 			last := len(slots) - 1
 			return &Slot{Time: slots[last], Missed: slots[:last]}
 		}
-		if after.Before(now) {
-			after = now
-		}
 		wait := s.patience
 		if next := s.calendar.Next(after); !next.IsZero() {
 			wait = min(wait, next.Sub(now))

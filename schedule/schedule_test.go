@@ -218,6 +218,22 @@ func TestSlots_CrashBeforeFirstSlot(t *testing.T) {
 	})
 }
 
+// A calendar may count from the slot before: the time of the work does not shift it.
+func TestSlots_CountedFromSlotBefore(t *testing.T) {
+	open(t, func(o *office) {
+		o.hire("a", schedule.Config{Calendar: later(10 * time.Second)}, func(*schedule.Slot) bool {
+			time.Sleep(3 * time.Second)
+			return true
+		})
+		o.pass(35 * time.Second)
+		o.expect("10s a 10s", "20s a 20s", "30s a 30s")
+	})
+}
+
+type later time.Duration
+
+func (l later) Next(after time.Time) time.Time { return after.Add(time.Duration(l)) }
+
 // After a long absence the newest 100 of the missed slots are listed.
 func TestSlots_LongAbsence(t *testing.T) {
 	open(t, func(o *office) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/schedule"
 )
 
 // Leader serves requests on the leader, and forwards them on all other replicas.
@@ -98,4 +100,33 @@ func migrate(ctx context.Context, store leader.Store, up func(context.Context) e
 	return errors.Join(err, lock.Unlock(context.WithoutCancel(ctx)))
 }
 
-var _ = []any{follow, publishAddress, newestFirst, stopNow, nightly, migrate, Leader{}}
+func everyTenSeconds(ctx context.Context, store leader.Store, poll func(context.Context, time.Time) error) error {
+	s, err := schedule.Campaign(ctx, store, "poll", schedule.Config{Calendar: schedule.Every(10 * time.Second)})
+	if err != nil {
+		return err
+	}
+	for slot := range s.Slots() {
+		if err := poll(slot.Term.Context(), slot.Time); err != nil {
+			slog.Warn("poll", "slot", slot.Time, "err", err)
+		}
+	}
+	return s.Candidate().Err()
+}
+
+func nightlyOnce(ctx context.Context, store leader.Store, calendar schedule.Calendar, report func(context.Context, time.Time)) error {
+	s, err := schedule.Campaign(ctx, store, "nightly", schedule.Config{Calendar: calendar})
+	if err != nil {
+		return err
+	}
+	for slot := range s.Slots() {
+		if slot.Begun || len(slot.Missed) > 0 {
+			slog.Error("nightly", "interrupted", slot.Begun, "slot", slot.Time, "missed", slot.Missed)
+		}
+		if !slot.Begun { // at most once; without this line at least once
+			report(slot.Term.Context(), slot.Time)
+		}
+	}
+	return s.Candidate().Err()
+}
+
+var _ = []any{follow, publishAddress, newestFirst, stopNow, nightly, migrate, everyTenSeconds, nightlyOnce, Leader{}}

@@ -11,6 +11,7 @@ import (
 	"github.com/natsleader/natsleader/examples/internal/scaffold"
 	"github.com/natsleader/natsleader/examples/internal/timeline"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/schedule"
 )
 
 const (
@@ -36,39 +37,29 @@ func (p *process) serve(ctx context.Context, js jetstream.JetStream) error {
 	if p.ledger, err = openLedger(ctx, js); err != nil {
 		return err
 	}
-	c, err := leader.Campaign(ctx, bucket, "cron", leader.Config{ID: p.name})
+	jobs, err := schedule.Campaign(ctx, bucket, "cron", schedule.Config{
+		Config: leader.Config{ID: p.name}, Calendar: schedule.Every(every),
+	})
 	if err != nil {
 		return err
 	}
+	c := jobs.Candidate()
 	var others sync.WaitGroup
 	defer others.Wait()
 	others.Go(func() { scaffold.Report(p.tl, p.name, c) })
 
-	for term := range c.Terms() {
-		others.Go(func() { p.handOver(ctx, c, term) }) // for the example
-		p.schedule(term)
+	var term *leader.Term
+	for slot := range jobs.Slots() {
+		if term != slot.Term { // for the example
+			term = slot.Term
+			others.Go(func() { p.handOver(ctx, c, slot.Term) })
+		}
+		for _, missed := range slot.Missed {
+			p.tl.Say(p.name, "missed", "token %d, the run of %s", term.Token(), missed.Format(time.TimeOnly))
+		}
+		p.book(term.Context(), term.Token(), slot.Time)
 	}
 	return c.Err()
-}
-
-// schedule runs the job on every slot of the clock until the term ends. Slots
-// are times of day, so the schedule outlives a change of leaders.
-func (p *process) schedule(term *leader.Term) {
-	lead := term.Context()
-	for {
-		slot := time.Now().Truncate(every).Add(every)
-		select {
-		case <-lead.Done():
-			return
-		case <-time.After(time.Until(slot)):
-		}
-		// After a pause of the process both cases of the select are ready, and it
-		// may have picked the second. Err asks the clock.
-		if lead.Err() != nil {
-			return
-		}
-		p.book(lead, term.Token(), slot)
-	}
 }
 
 // book runs the job for one slot. The lease makes it unlikely that two leaders

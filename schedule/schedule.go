@@ -133,7 +133,7 @@ func (s *Schedule) Slots() iter.Seq[*Slot] {
 func (s *Schedule) serve(term *leader.Term, timer leader.Timer, yield func(*Slot) bool) bool {
 	lead := term.Context()
 	if p := term.Previous(); p.State != leader.HolderNone {
-		s.mark = parseMark(p.Value)
+		s.mark = parseMark(p.Value, s.clock.Now())
 	}
 	if s.mark.at.IsZero() && s.set(lead, mark{at: s.clock.Now()}) != nil {
 		return true
@@ -234,11 +234,12 @@ func (s *Schedule) set(ctx context.Context, m mark) error {
 	return err
 }
 
-// parseMark returns the mark that a leader has published, or the zero mark for another value.
-func parseMark(value []byte) mark {
+// parseMark returns the mark that a leader has published, or the zero mark for another value. A mark
+// ahead of the clock by more than a day is no leader's: it would end the schedule until then.
+func parseMark(value []byte, now time.Time) mark {
 	state, text, _ := strings.Cut(string(value), " ")
 	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || state != "done" && state != "begun" {
+	if err != nil || state != "done" && state != "begun" || at.After(now.Add(24*time.Hour)) {
 		return mark{}
 	}
 	return mark{at, state == "begun"}

@@ -320,18 +320,20 @@ func TestSlots_WaitIsNoStall(t *testing.T) {
 	})
 }
 
-// The value of an election that was used otherwise is no mark.
+// The value of an election that was used otherwise is no mark, and neither is one far ahead of the clock.
 func TestSlots_ForeignValue(t *testing.T) {
-	open(t, func(o *office) {
-		ctx, cancel := context.WithCancel(o.Context())
-		c := check.Got(leader.Campaign(ctx, o.store.Link("c"), "job", leader.Config{Value: []byte("since 2000-01-01T00:00:00Z")}))(t)
-		o.pass(time.Minute)
-		cancel()
-		<-c.Done()
-		o.hire("a", everyTen, nil)
-		o.pass(10 * time.Second)
-		o.expect("1m10s a 1m10s")
-	})
+	for _, value := range []string{"since 2000-01-01T00:00:00Z", "done 9999-01-01T00:00:00Z", "begun 2000-01-02T00:01:01Z"} {
+		open(t, func(o *office) {
+			ctx, cancel := context.WithCancel(o.Context())
+			c := check.Got(leader.Campaign(ctx, o.store.Link("c"), "job", leader.Config{Value: []byte(value)}))(t)
+			o.pass(time.Minute)
+			cancel()
+			<-c.Done()
+			o.hire("a", everyTen, nil)
+			o.pass(10 * time.Second)
+			o.expect("1m10s a 1m10s")
+		})
+	}
 }
 
 // The calendar and the value are checked.

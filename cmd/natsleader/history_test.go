@@ -26,8 +26,8 @@ func TestHistory_Terms(t *testing.T) {
 		w.prompt("history billing --since 0s", "history billing --since 0s --json")
 		expect.OK(w, a.Stop(w.Context()))
 		b := tokens.ReplaceAllString(record(w.T, w.js, "billing.x", "b", time.Hour), "7")
-		b = strings.Replace(b, "00:01:01", "00:03:02", 1) // since when it leads
-		c := strings.NewReplacer(`"id":"b"`, `"id":"c"`, `"token":7`, `"token":8`, "00:03:02", "00:04:02").Replace(b)
+		b = strings.Replace(b, "00:01:02", "00:03:04", 1) // since when it leads
+		c := strings.NewReplacer(`"id":"b"`, `"id":"c"`, `"token":7`, `"token":8`, "00:03:04", "00:04:04").Replace(b)
 		pending := strings.NewReplacer("leading", "pending", "1h0m0s", "1m0s").Replace(b)
 		for _, value := range []string{b, c, "", pending, "hello"} {
 			time.Sleep(time.Minute)

@@ -321,7 +321,7 @@ func (w *world) campaignsOn(store leader.Store, election string, cfg leader.Conf
 	w.Helper()
 	c := expect.Got(leader.Campaign(context.Background(), store, election, cfg))(w)
 	w.stands = append(w.stands, c)
-	time.Sleep(time.Minute)
+	time.Sleep(time.Minute + time.Second) // between two renewals
 	return c
 }
 

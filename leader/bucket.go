@@ -12,39 +12,32 @@ import (
 
 // BucketConfig holds the settings of a bucket for [CreateOrUpdateBucket] and [EnsureBucket].
 type BucketConfig struct {
-	// Name of the bucket: letters, digits, '-' and '_'. Its stream is called KV_ and the
-	// name.
+	// Name of the bucket: letters, digits, '-' and '_'. Its stream is called KV_ and the name.
 	Name string
 	// Description is for people. Empty keeps that of an existing bucket.
 	Description string
-	// Replicas is 1, 3 or 5. Default 0: a new bucket gets 1, an existing one keeps its
-	// number.
+	// Replicas is 1, 3 or 5. Default 0: a new bucket gets 1, an existing one keeps its number.
 	Replicas int
-	// Storage cannot be changed once the bucket exists. Default:
-	// jetstream.FileStorage.
+	// Storage cannot be changed once the bucket exists. Default: jetstream.FileStorage.
 	Storage jetstream.StorageType
-	// MaxLease is the longest lease that a candidate may ask for, from 100 ms to 24 h. A
-	// candidate that cannot know which lease was running waits as long as MaxLease. Default:
-	// the MaxLease of the existing bucket if it is less than TTL, or else 15s, or two thirds
-	// of TTL if that is shorter.
+	// MaxLease is the longest lease that a candidate may ask for, from 100 ms to 24 h. A candidate that cannot know
+	// which lease was running waits as long as MaxLease. Default: the MaxLease of the existing bucket if it is less
+	// than TTL, or else 15s, or two thirds of TTL if that is shorter.
 	//
-	// MaxLease cannot be lowered while a longer lease may be running. A longer lease may be
-	// running until the record that is held with it, or the deletion of a key, is older than
-	// that lease plus one minute by the server's clock. Candidates learn of a change when
-	// they next connect. Have all of them reconnect after MaxLease was lowered. After it was
-	// raised, have all of them reconnect before longer leases are used.
+	// MaxLease cannot be lowered while a longer lease may be running. A longer lease may be running until the record
+	// that is held with it, or the deletion of a key, is older than that lease plus one minute by the server's
+	// clock. Candidates learn of a change when they next connect. Have all of them reconnect after MaxLease was
+	// lowered. After it was raised, have all of them reconnect before longer leases are used.
 	MaxLease time.Duration
-	// TTL is the time after which the bucket drops records, at least 100ms.
-	// Default 0: records stay until they are replaced, and the bucket is
-	// purge-protected. With a TTL, a candidate that finds the key empty waits one TTL
+	// TTL is the time after which the bucket drops records, at least 100ms. Default 0: records stay until they are
+	// replaced, and the bucket is purge-protected. With a TTL, a candidate that finds the key empty waits one TTL
 	// before it leads, even in a new election. Keep the TTL short or set none.
 	TTL time.Duration
-	// Placement selects the servers that keep the bucket. Default: the server chooses, and
-	// an existing bucket stays where it is.
+	// Placement selects the servers that keep the bucket. Default: the server chooses, and an existing bucket stays
+	// where it is.
 	Placement *jetstream.Placement
-	// Roster makes CreateOrUpdateBucket create, or update, the bucket beside this one in which
-	// candidates announce themselves. EnsureBucket creates it with the bucket. Default: that
-	// bucket is left alone, even if it exists.
+	// Roster makes CreateOrUpdateBucket create, or update, the bucket beside this one in which candidates announce
+	// themselves. EnsureBucket creates it with the bucket. Default: that bucket is left alone, even if it exists.
 	Roster bool
 	// Adopt lets CreateOrUpdateBucket take an existing bucket although it holds values that are not records of an
 	// election, or several revisions of a key. All but the newest revision of each key are dropped. Without a TTL
@@ -60,18 +53,17 @@ type BucketInfo struct {
 	Replicas    int
 	Storage     jetstream.StorageType
 	Placement   *jetstream.Placement // nil: anywhere
-	// PurgeProtected reports that only a delete marker can remove a record, and that no
-	// record expires. See [CreateOrUpdateBucket].
+	// PurgeProtected reports that only a delete marker can remove a record, and that no record expires. See
+	// [CreateOrUpdateBucket].
 	PurgeProtected bool
 	// MaxLease is the longest lease that a candidate may ask for; 0: unlimited.
 	MaxLease time.Duration
 	// TTL is the time after which the bucket drops records; 0: never.
 	TTL time.Duration
-	// MaxValue is the largest record in bytes that the bucket and the connection take; 0:
-	// unlimited.
+	// MaxValue is the largest record in bytes that the bucket and the connection take; 0: unlimited.
 	MaxValue int
-	// FeedSubject is the prefix of the subject of a key's feed; a dot and the key follow.
-	// Empty: candidates watch the key with a consumer instead.
+	// FeedSubject is the prefix of the subject of a key's feed; a dot and the key follow. Empty: candidates watch
+	// the key with a consumer instead.
 	FeedSubject string
 	// Roster reports whether the bucket has a roster that CreateOrUpdateBucket has made.
 	Roster bool

@@ -15,10 +15,10 @@ import (
 type Clock interface {
 	// Now returns the time. Only differences between its results matter.
 	Now() time.Time
-	// NewTimer returns a timer that fires after d. If d is negative, the timer is not armed before
-	// its first Reset: a candidate makes one of these for each of its seats. With a Logger, and if
-	// the timers have a method Wake, it makes one more with a positive d and stops it at once; its
-	// Wake is called for each log record that is queued, and its Stop when all are written.
+	// NewTimer returns a timer that fires after d. If d is negative, the timer is not armed before its first Reset:
+	// a candidate makes one of these for each of its seats. With a Logger, and if the timers have a method Wake, it
+	// makes one more with a positive d and stops it at once; its Wake is called for each log record that is queued,
+	// and its Stop when all are written.
 	NewTimer(d time.Duration) Timer
 }
 

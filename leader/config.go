@@ -21,16 +21,15 @@ import (
 // A lease of less than 12 s cannot promise to outlive the loss of one NATS
 // server out of three, which stops all writes for 5 to 8 s.
 type Config struct {
-	// ID names the candidate to others: at most 256 bytes of UTF-8 without control
-	// characters. Default: host, process ID and six random characters. Two candidates with
-	// the same ID are safe.
+	// ID names the candidate to others: at most 256 bytes of UTF-8 without control characters. Default: host,
+	// process ID and six random characters. Two candidates with the same ID are safe.
 	ID string
-	// Value is published with the lease, for example an address; at most 64 KiB. Every
-	// renewal carries it. [Candidate.Proclaim] changes it.
+	// Value is published with the lease, for example an address; at most 64 KiB. Every renewal carries it.
+	// [Candidate.Proclaim] changes it.
 	Value []byte
-	// Inherit makes each term begin with the value of the leader before it ([Term.Previous]) in place
-	// of Value, so that a mark of progress survives every crash. If no leader is known, the value is
-	// what the candidate has published last.
+	// Inherit makes each term begin with the value of the leader before it ([Term.Previous]) in place of Value, so
+	// that a mark of progress survives every crash. If no leader is known, the value is what the candidate has
+	// published last.
 	Inherit bool
 	// LeaseDuration is how long other candidates wait after the last renewal before they take over. Default: the
 	// bucket's MaxLease; in a bucket without one 15 s, or two thirds of its TTL if that is shorter. It must not be
@@ -73,13 +72,12 @@ type Config struct {
 	// election should name the same guards. A candidate that cannot raise them within one lease hands over. Default:
 	// none.
 	Guards []Guard
-	// Succession is [Queue], [Listed], or nil. Default: nil, the candidate tries for a free key
-	// at once, like all others, and is not in the bucket's roster.
+	// Succession is [Queue], [Listed], or nil. Default: nil, the candidate tries for a free key at once, like all
+	// others, and is not in the bucket's roster.
 	Succession Succession
-	// TurnTimeout is how long the candidate waits for another to take a free key, before it tries
-	// itself: for the successor that a leader has named, and in a [Queue] for each candidate
-	// before it. It should be several round trips. Default: 250 ms, or a quarter of RenewInterval
-	// if that is shorter.
+	// TurnTimeout is how long the candidate waits for another to take a free key, before it tries itself: for the
+	// successor that a leader has named, and in a [Queue] for each candidate before it. It should be several round
+	// trips. Default: 250 ms, or a quarter of RenewInterval if that is shorter.
 	TurnTimeout time.Duration
 	// RefuseRequests makes a leader refuse to hand over when [StepDown] or a candidate in a [Queue] with Preempt
 	// asks it to. Each request of StepDown is logged, with the name of the requester.
@@ -90,8 +88,7 @@ type Config struct {
 	// Requests of the application that are in flight on the connection fail then. Default: the connection stays, and
 	// a Faulted event with [ErrNoMajority] says so.
 	ForceReconnect bool
-	// Clock is the source of time. Default: [SystemClock], or the clock of the store if it
-	// has one.
+	// Clock is the source of time. Default: [SystemClock], or the clock of the store if it has one.
 	Clock Clock
 	// Logger gets a record for every event: Faulted as a warning, the others as information. It gets details of
 	// failures for debugging, and nothing while all is well. The message is the event's name; of Fenced it is
@@ -121,9 +118,8 @@ type Listed struct{}
 // that have waited longer, one [Config].TurnTimeout for each. Safety does not depend on the order.
 type Queue struct {
 	Priority int
-	// Preempt makes a leader of lower priority hand over to this candidate, one to two leases
-	// after this candidate has begun to wait. The leader needs a Succession and no
-	// RefuseRequests.
+	// Preempt makes a leader of lower priority hand over to this candidate, one to two leases after this candidate
+	// has begun to wait. The leader needs a Succession and no RefuseRequests.
 	Preempt bool
 }
 
@@ -166,8 +162,7 @@ func (c *Config) stopTimeout() time.Duration {
 
 // Limits of the names that callers choose, in bytes, beside those in package jsapi.
 const (
-	// maxElection is for the key of an election, with the suffix of its seat. See
-	// [jsapi.MaxSubject].
+	// maxElection is for the key of an election, with the suffix of its seat. See [jsapi.MaxSubject].
 	maxElection = wire.MaxElection
 )
 

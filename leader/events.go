@@ -63,8 +63,8 @@ func (e Fenced) kind() string {
 type Deposed struct {
 	Term  *Term
 	Cause error // as context.Cause of the term's context
-	// Drained reports that the end of the work was awaited (see [Config].DrainTimeout) and has
-	// come: the term was released.
+	// Drained reports that the end of the work was awaited (see [Config].DrainTimeout) and has come: the term was
+	// released.
 	Drained bool
 }
 
@@ -76,9 +76,9 @@ type Observed struct {
 // Faulted reports that the store misbehaved. The candidate goes on.
 type Faulted struct {
 	Err error
-	// Remaining is how long the lease was still valid when the event was made, if the
-	// candidate leads; 0 if it does not. From it, a leader with failing renewals knows how
-	// much time its work has. [Term.Remaining] returns the present value.
+	// Remaining is how long the lease was still valid when the event was made, if the candidate leads; 0 if it does
+	// not. From it, a leader with failing renewals knows how much time its work has. [Term.Remaining] returns the
+	// present value.
 	Remaining time.Duration
 }
 
@@ -142,14 +142,13 @@ const (
 	HolderPending
 	// HolderLeading leads.
 	HolderLeading
-	// HolderReleased has given the key up, and the key has no holder. The Token is that of its term or
-	// of an earlier one. Only [HolderOf] and [Lookup] return it; elsewhere it is HolderNone.
+	// HolderReleased has given the key up, and the key has no holder. The Token is that of its term or of an earlier
+	// one. Only [HolderOf] and [Lookup] return it; elsewhere it is HolderNone.
 	HolderReleased
 	// HolderExpired has led until its lease expired. Only [Term.Previous] returns it.
 	HolderExpired
-	// HolderForeign is the state of a key with a value that is not a record of this package. The
-	// key counts as held. Beside processes of nats-kv-leader-elect, the Value is the name of the
-	// process that wrote it, which may lead.
+	// HolderForeign is the state of a key with a value that is not a record of this package. The key counts as held.
+	// Beside processes of nats-kv-leader-elect, the Value is the name of the process that wrote it, which may lead.
 	HolderForeign
 )
 
@@ -182,13 +181,12 @@ type Holder struct {
 	Since time.Time // the server's time of the write that began the term; zero while it is pending or not known
 	// Lease is how long other candidates wait after the last renewal.
 	Lease time.Duration
-	// Renewed is the server's time of the last renewal that was seen when the
-	// Holder was made.
+	// Renewed is the server's time of the last renewal that was seen when the Holder was made.
 	Renewed time.Time
 	// Revision is the revision of the record that was seen.
 	Revision uint64
-	// Seat is the number of the seat that is held, or free: 1 for the election's own key, n
-	// for the key that seats.Key names.
+	// Seat is the number of the seat that is held, or free: 1 for the election's own key, n for the key that
+	// seats.Key names.
 	Seat int
 }
 

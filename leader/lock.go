@@ -32,9 +32,9 @@ type Lock struct {
 // that the same process holds.
 type HeldError struct {
 	Election string
-	// Holder holds the lock; of a lock with several seats it is the one that was seen last.
-	// Its ID is empty if the holder cannot be named: the key holds a foreign record, or it
-	// was deleted and the lease of its last holder may be running.
+	// Holder holds the lock; of a lock with several seats it is the one that was seen last. Its ID is empty if the
+	// holder cannot be named: the key holds a foreign record, or it was deleted and the lease of its last holder may
+	// be running.
 	Holder Holder
 	why    string // why the lock is not free although no holder is known
 	own    bool   // this process holds it

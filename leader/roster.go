@@ -183,9 +183,9 @@ type RosterEntry struct {
 	Priority int
 	Preempt  bool      // asks a leader of lower priority to hand over
 	Since    time.Time // when it began to wait, by its own clock
-	// Denied reports that the server denied the candidate's last write of the key, eight
-	// leases ago at most, and that the candidate has not reconnected since. The candidate
-	// follows after all others, and tries for a free key when they have not taken it.
+	// Denied reports that the server denied the candidate's last write of the key, eight leases ago at most, and
+	// that the candidate has not reconnected since. The candidate follows after all others, and tries for a free key
+	// when they have not taken it.
 	Denied bool
 }
 

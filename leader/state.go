@@ -43,9 +43,9 @@ const (
 	StatePending
 	// StateLeader leads: the term's context is alive.
 	StateLeader
-	// StateFenced has led: the term's context has ended, and the candidate may still hold
-	// the key. Either its lease was not confirmed in time, or it steps down and waits for
-	// [Term.Release], or a later term has raised one of its guards. [Fenced] reports which.
+	// StateFenced has led: the term's context has ended, and the candidate may still hold the key. Either its lease
+	// was not confirmed in time, or it steps down and waits for [Term.Release], or a later term has raised one of
+	// its guards. [Fenced] reports which.
 	StateFenced
 	// StateEnded is the state of a candidate that has ended: [Candidate.Done] is closed.
 	StateEnded

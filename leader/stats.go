@@ -19,26 +19,24 @@ type Stats struct {
 	// Bucket is the name of the bucket, empty for a store in memory.
 	Bucket string
 	State  State
-	// Seats is the number of leaders that the candidate lets the election have, 1 without
-	// package seats. Seat is the number of the seat that it leads on now; 0 if none.
+	// Seats is the number of leaders that the candidate lets the election have, 1 without package seats. Seat is the
+	// number of the seat that it leads on now; 0 if none.
 	Seats, Seat int
 	// Token of the term that is led now; 0 if none.
 	Token uint64
-	// Remaining is how long the lease is valid, as [Term.Remaining] returns it; 0 if the
-	// candidate does not lead.
+	// Remaining is how long the lease is valid, as [Term.Remaining] returns it; 0 if the candidate does not lead.
 	Remaining time.Duration
 	// SinceRenewal is the time since the newest acknowledged write by which the candidate keeps the key was sent; 0
 	// unless it holds the key.
 	SinceRenewal time.Duration
-	// LeaseDuration is the candidate's own; 0 until the bucket's settings are
-	// known.
+	// LeaseDuration is the candidate's own; 0 until the bucket's settings are known.
 	LeaseDuration time.Duration
 	// Silent is the time since the last sign that a majority of the servers is there. It is 0 unless a request was
 	// not answered, or a renewal is missing, since that sign. An answered read is no sign, because a server that is
 	// cut off from the others answers it, too.
 	Silent time.Duration
-	// Expired reports that the candidate is fenced because its lease was over, and that no write
-	// that keeps the key has been acknowledged since. See [Stats.Connected].
+	// Expired reports that the candidate is fenced because its lease was over, and that no write that keeps the key
+	// has been acknowledged since. See [Stats.Connected].
 	Expired bool
 	// Queued is the number of requests that wait for their turn to be sent to the bucket, and QueueAge is how long
 	// the first of them has waited. All candidates on a [Bucket] have the same: aggregate them with the maximum, not
@@ -58,22 +56,20 @@ type Stats struct {
 	WriteCounts []uint64
 	WriteBounds []time.Duration
 	WriteSum    time.Duration
-	// Refused counts the writes of the record that were rejected because their condition did
-	// not hold.
+	// Refused counts the writes of the record that were rejected because their condition did not hold.
 	Refused uint64
-	// Unknown counts the writes that failed otherwise, mostly because they were not
-	// answered in time or at all.
+	// Unknown counts the writes that failed otherwise, mostly because they were not answered in time or at all.
 	Unknown uint64
 	// FeedRebuilds counts the feeds that were opened, except for the first.
 	FeedRebuilds uint64
 	// LogDropped counts the log records that were dropped because [Config].Logger blocked.
 	LogDropped uint64
-	// Pending and Elected count the events of these names. Unelected counts how often the
-	// candidate was Pending and lost the key, or gave it up, before it was elected.
+	// Pending and Elected count the events of these names. Unelected counts how often the candidate was Pending and
+	// lost the key, or gave it up, before it was elected.
 	Pending, Elected, Unelected uint64
-	// Fenced and Deposed count the events of these names by their Cause, Faults counts the
-	// Faulted events by their Err. The keys are errors of this package, or nil for an error that
-	// matches none of them. An error that matches two, as ErrNoMajority, counts as the narrower one.
+	// Fenced and Deposed count the events of these names by their Cause, Faults counts the Faulted events by their
+	// Err. The keys are errors of this package, or nil for an error that matches none of them. An error that matches
+	// two, as ErrNoMajority, counts as the narrower one.
 	Fenced, Deposed, Faults map[error]uint64
 }
 

@@ -269,7 +269,8 @@ func (c *Candidate) stateAndTerm() (State, *Term) {
 	}
 }
 
-// Term returns the term that the candidate leads now, or false. It reads the clock.
+// Term returns the term that the candidate leads now, by the clock, or false. It is for code
+// outside the loop over [Candidate.Terms], as a handler that needs the token.
 func (c *Candidate) Term() (*Term, bool) {
 	if t := c.seatHeld().leading.Load(); t != nil && t.over() == nil {
 		return t, true
@@ -277,7 +278,8 @@ func (c *Candidate) Term() (*Term, bool) {
 	return nil, false
 }
 
-// IsLeader reports whether the candidate leads now. It reads the clock, not a flag.
+// IsLeader reports whether the candidate leads now, by the clock. It is for status pages and
+// handlers; work asks its context.
 func (c *Candidate) IsLeader() bool {
 	_, ok := c.Term()
 	return ok

@@ -65,13 +65,13 @@ const maxWait = time.Minute
 // Campaign starts a candidate as [leader.Campaign] does, with the same errors. [leader.ErrInvalidConfig]
 // is also returned for a Calendar that is missing or stands still, and for a Value.
 func Campaign(ctx context.Context, store leader.Store, election string, cfg Config) (*Schedule, error) {
-	switch now := time.Now(); {
+	switch some := time.Unix(0, 0); {
 	case cfg.Calendar == nil:
 		return nil, fmt.Errorf("%w: no Calendar: use schedule.Every, for example", leader.ErrInvalidConfig)
 	case len(cfg.Value) > 0:
 		return nil, fmt.Errorf("%w: Value is set, and the marks of the schedule take its place: leave it out", leader.ErrInvalidConfig)
-	case !cfg.Calendar.Next(now).IsZero() && !cfg.Calendar.Next(now).After(now):
-		return nil, fmt.Errorf("%w: the slot of the Calendar after %v is not after it: is its period positive?", leader.ErrInvalidConfig, now)
+	case !cfg.Calendar.Next(some).IsZero() && !cfg.Calendar.Next(some).After(some):
+		return nil, fmt.Errorf("%w: the slot of the Calendar after %v is not after it: is its period positive?", leader.ErrInvalidConfig, some)
 	}
 	cfg.Inherit = true
 	c, err := leader.Campaign(ctx, store, election, cfg.Config)

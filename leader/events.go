@@ -145,7 +145,7 @@ const (
 	// HolderReleased has given the key up, and the key has no holder. The Token is that of its term or of an earlier
 	// one. Only [HolderOf] and [Lookup] return it; elsewhere it is HolderNone.
 	HolderReleased
-	// HolderExpired has led until its lease expired. Only [Term.Previous] returns it.
+	// HolderExpired has led until its lease expired: in [Holder].Last and of [Term.Previous].
 	HolderExpired
 	// HolderForeign is the state of a key with a value that is not a record of this package. The key counts as held.
 	// Beside processes of nats-kv-leader-elect, the Value is the name of the process that wrote it, which may lead.
@@ -188,6 +188,9 @@ type Holder struct {
 	// Seat is the number of the seat that is held, or free: 1 for the election's own key, n for the key that
 	// seats.Key names.
 	Seat int
+	// Last is the last leader of a key whose holder does not lead: a HolderReleased or a HolderExpired
+	// with its ID, token, last value, and as Renewed the time of its last write. It is nil if none is known.
+	Last *Holder
 }
 
 // held reports whether the key has a holder.

@@ -70,7 +70,7 @@ func Lookup(ctx context.Context, store Store, election string) (Holder, error) {
 // holderShown returns the holder of the key, as far as it is to be reported, on a seat.
 func holderShown(s *machine.Status, seat int) Holder {
 	if s.Reported.Kind == record.EntryNothing || s.Reported.Kind == record.EntryUnseen {
-		return Holder{Seat: seat}
+		return Holder{Seat: seat, Last: lastOf(s.Seen, seat)}
 	}
 	return holderOf(*s.Seen, seat)
 }
@@ -131,11 +131,11 @@ func holderOf(s record.Observation, seat int) Holder {
 		if s.Kind != record.EntryRecord {
 			return Holder{Seat: seat}
 		}
-		return Holder{Seat: seat, State: HolderReleased, Token: s.Rec.Token, Revision: s.Revision}
+		return Holder{Seat: seat, State: HolderReleased, Token: s.Rec.Token, Revision: s.Revision, Last: lastOf(&s, seat)}
 	}
 	h := Holder{Seat: seat, State: HolderLeading, ID: s.Rec.ID, Value: publishedValue(s.Rec.Value)}
 	if s.Rec.Phase == record.PhasePending {
-		h.State = HolderPending
+		h.State, h.Last = HolderPending, lastOf(&s, seat)
 	}
 	h.date(s)
 	return h
@@ -152,6 +152,15 @@ func pastHolder(l record.Last, seat int) Holder {
 		h.State = HolderExpired
 	}
 	return h
+}
+
+// lastOf returns the last leader that a revision of the key shows, or nil.
+func lastOf(s *record.Observation, seat int) *Holder {
+	h := pastHolder(s.Leader(s.Created).Unpack(), seat)
+	if h.State == HolderNone {
+		return nil
+	}
+	return &h
 }
 
 // publishedValue returns nil if no value is published.

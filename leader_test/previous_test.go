@@ -1,6 +1,15 @@
 package leader_test
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
+	"github.com/natsleader/natsleader/leader"
+)
 
 // A term names the last leader, also after one that crashed, and none after the key was deleted.
 func TestPrevious_NamesLastLeader(t *testing.T) { story(t) }
@@ -13,3 +22,48 @@ func TestPrevious_OnEachSeat(t *testing.T) { story(t) }
 
 // With Inherit each term begins with the value of the last one, until a candidate without it leads.
 func TestInherit_KeepsValue(t *testing.T) { story(t) }
+
+// Where nobody leads, Observe, Lookup and the candidates show the last leader as the past. A pending
+// holder has one, too.
+func TestHolder_Last(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		holders := check.Got(leader.Observe(t.Context(), store.Link("o"), "e"))(t)
+		campaign := func(id string, cfg leader.Config) *leader.Candidate {
+			cfg.ID = id
+			c := check.Got(leader.Campaign(t.Context(), store.Link(id), "e", cfg))(t)
+			synctest.Wait()
+			return c
+		}
+		expect := func(state leader.HolderState, last string) {
+			t.Helper()
+			synctest.Wait()
+			observed, looked := <-holders, check.Got(leader.Lookup(t.Context(), store.Link("o"), "e"))(t)
+			if last == "" {
+				check.That(t, observed.Last == nil && looked.Last == nil, "%v and %v", observed.Last, looked.Last)
+				return
+			}
+			check.Equal(t, observed.State, state, "it is %v")
+			got := fmt.Sprintf("%s %v %s %v", observed.Last.ID, observed.Last.State, observed.Last.Value, observed.Last.Token != 0)
+			check.Equal(t, got, last, "Observe: %s, want %s", last)
+			if looked.State != leader.HolderLeading { // a record shows no end of its lease
+				check.Deep(t, looked.Last, observed.Last)
+			}
+		}
+		expect(leader.HolderNone, "")
+		a := campaign("a", leader.Config{Value: []byte("x")})
+		expect(leader.HolderLeading, "")
+		check.OK(t, a.Stop(t.Context()))
+		expect(leader.HolderNone, "a released x true")
+		b := campaign("b", leader.Config{PendingPeriod: time.Minute})
+		expect(leader.HolderPending, "a released x true")
+		check.OK(t, b.Stop(t.Context()))
+		time.Sleep(time.Minute)
+		expect(leader.HolderNone, "a released x true")
+		campaign("c", leader.Config{Value: []byte("y")})
+		expect(leader.HolderLeading, "")
+		store.Link("c").Cut()
+		time.Sleep(time.Minute)
+		expect(leader.HolderNone, "c expired y true")
+	})
+}

@@ -217,6 +217,9 @@ func init() { // the verbs use one another
 			if h.State == leader.HolderReleased {
 				s.note(key, "was released")
 			}
+			if l := h.Last; l != nil {
+				s.note(key, "was led by %s, %s at %v with %q", l.ID, l.State, l.Renewed.Sub(s.zero), l.Value)
+			}
 		},
 		"lease": func(s *stage, key string, _ []string) {
 			h := check.Got(leader.Lookup(s.Context(), s.store("operator"), key))(s)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -255,27 +256,29 @@ type lastTerm struct {
 	Ended     time.Time `json:"ended"`               // by the server's clock
 	Reason    string    `json:"reason"`              // released or expired
 	Successor string    `json:"successor,omitempty"` // the candidate that the leader left the key to
+	Value     string    `json:"value,omitempty"`     // the last one, unless it is that of the holder
+	Value64   string    `json:"value64,omitempty"`   // one that is not UTF-8, in base64
 }
 
-// last returns the term that the newest record belongs to, if that term has ended and the
-// record names its leader. A record does not tell why a leader handed over.
+// last returns the last term, if it has ended and the newest record names its leader. A record does
+// not tell why a leader handed over.
 func (s electionStatus) last() *lastTerm {
 	h := s.holder
 	switch {
-	case !s.gone.IsZero() || h.State == leader.HolderForeign || h.State == leader.HolderPending: // a pending holder has not led
+	case !s.gone.IsZero():
 		return nil
-	case h.State == leader.HolderReleased:
-		var record struct{ ID, To string }
-		if json.Unmarshal(s.entry.Value, &record) != nil || record.ID == "" {
-			return nil
+	case h.Last != nil:
+		t := &lastTerm{ID: h.Last.ID, Token: h.Last.Token, Ended: h.Last.Renewed.UTC(), Reason: h.Last.State.String()}
+		t.Value, t.Value64 = text(h.Last.Value)
+		var record struct{ To string }
+		if json.Unmarshal(s.entry.Value, &record) == nil {
+			t.Successor = record.To
 		}
-		return &lastTerm{ID: record.ID, Token: h.Token, Ended: s.entry.Created.UTC(), Reason: string(stateReleased), Successor: record.To}
-	case h.ID == "":
+		return t
+	case h.State != leader.HolderLeading:
 		return nil
 	}
-	return &lastTerm{
-		ID: h.ID, Token: h.Token, Since: h.Since.UTC(), Ended: s.expires().UTC(), Reason: string(stateExpired),
-	}
+	return &lastTerm{ID: h.ID, Token: h.Token, Since: h.Since.UTC(), Ended: s.expires().UTC(), Reason: string(stateExpired)}
 }
 
 // lastDetails returns who led last and why the term ended, for people.
@@ -288,7 +291,7 @@ func (s electionStatus) lastDetails(st state, moment func(time.Time) string) [][
 		return unknown("the record of the last term is gone with the key")
 	case st == stateForeign:
 		return unknown("another program has overwritten the record of the last term")
-	case s.holder.State == leader.HolderPending:
+	case l == nil && s.holder.State == leader.HolderPending:
 		return [][]string{{"Last:", "not known: " + printable(s.holder.ID) + " took the key, and its lease ended before it led"}}
 	case l == nil:
 		return unknown("the record does not name the leader")
@@ -301,12 +304,16 @@ func (s electionStatus) lastDetails(st state, moment func(time.Time) string) [][
 			rows = append(rows, []string{"Since:", moment(l.Since)})
 		}
 		why := "it did not renew its lease: it has died, hangs, or cannot write to the bucket"
-		if st != stateExpired {
+		if l.Reason != string(stateExpired) {
 			why = "it handed over in order"
 			if l.Successor != "" {
 				why += ", to " + printable(l.Successor)
 			}
 		}
-		return append(rows, []string{"Ended:", moment(l.Ended) + ": " + why})
+		rows = append(rows, []string{"Ended:", moment(l.Ended) + ": " + why})
+		if value := cmp.Or(l.Value, l.Value64); value != "" {
+			rows = append(rows, []string{"Value:", printable(value)})
+		}
+		return rows
 	}
 }

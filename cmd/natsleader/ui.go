@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -191,7 +192,7 @@ func rowOf(x *watched, now time.Time, trouble error) webpage.Row {
 	case stateReleased, stateExpired, stateDeleted, stateForeign, stateNever:
 		row.ID = x.was
 		if last := s.last(); last != nil {
-			row.ID, row.Token = last.ID, last.Token
+			row.ID, row.Token, row.Value, row.Value64 = last.ID, last.Token, cmp.Or(last.Value, last.Value64), last.Value64 != ""
 		}
 	}
 	return row

@@ -56,6 +56,7 @@ type Schedule struct {
 	clock     leader.Clock
 	patience  time.Duration // a wait is no longer
 	mark      mark          // the last one that this process knows
+	complete  time.Time     // the newest slot whose work is complete here; its mark may be lost
 }
 
 // maxWait is after which time the clock is read again while the next slot is far, because the wall
@@ -94,12 +95,14 @@ type Slot struct {
 	Time time.Time
 	// Term is the term in which the slot is to be worked. Its context is that of the work.
 	Term *leader.Term
-	// Begun reports that an earlier leader has begun the slot, and not marked it as done. Work it again
-	// for a job that must run at least once; continue for one that must run at most once.
+	// Begun reports that a leader has begun the slot, and has not marked it as done. Work it again for
+	// a job that must run at least once; continue for one that must run at most once.
 	Begun bool
-	// Missed has the slots before Time that no leader has begun, oldest first, and of more than 100
-	// the newest 100. They are not yielded themselves.
+	// Missed has the slots between After and Time, oldest first, and of more than 100 the newest 100.
+	// No leader has begun them, and they are not yielded. After is the last slot that was begun or
+	// done before this one, or when the first leader was elected.
 	Missed []time.Time
+	After  time.Time
 
 	s    *Schedule
 	done bool
@@ -135,7 +138,14 @@ func (s *Schedule) serve(term *leader.Term, timer leader.Timer, yield func(*Slot
 	if p := term.Previous(); p.State != leader.HolderNone {
 		s.mark = parseMark(p.Value, s.clock.Now())
 	}
-	if s.mark.at.IsZero() && s.set(lead, mark{at: s.clock.Now()}) != nil {
+	var err error
+	switch {
+	case s.mark.at.IsZero():
+		err = s.set(lead, mark{at: s.clock.Now()})
+	case s.mark.begun && s.mark.at.Equal(s.complete):
+		err = s.set(lead, mark{at: s.complete})
+	}
+	if err != nil {
 		return true
 	}
 	for {
@@ -144,28 +154,31 @@ func (s *Schedule) serve(term *leader.Term, timer leader.Timer, yield func(*Slot
 			return true
 		}
 		slot.Term, slot.s = term, s
-		if !slot.Begun && s.set(lead, mark{at: slot.Time, begun: true}) != nil {
+		before, kept := s.mark, context.WithoutCancel(lead) // a mark that was sent counts, also after the term
+		if !slot.Begun && s.set(kept, mark{at: slot.Time, begun: true}) != nil {
 			return true
 		}
 		if lead.Err() != nil {
+			_ = s.set(kept, before) // the slot was not begun, and the next leader works it
 			return true
 		}
 		if !yield(slot) {
 			return false
 		}
 		if !slot.done && (lead.Err() != nil || slot.Done(lead) != nil) {
-			return true
+			return true // the mark of complete work follows at the next election
 		}
 	}
 }
 
-// Done marks the slot as done. It returns nil when the mark is stored, [leader.ErrNotLeader] if the
-// term is over and the candidate keeps its key no longer, or the error of ctx. The context of the
-// term has ended by then, so call it with another one.
+// Done marks the slot as done, once. It returns nil when the mark is stored, [leader.ErrNotLeader] if
+// the term is over and the candidate keeps its key no longer, or the error of ctx. After the term, whose
+// context has ended, it needs another ctx, and may take one RenewInterval.
 func (s *Slot) Done(ctx context.Context) error {
 	if s.done {
 		return nil
 	}
+	s.s.complete = s.Time
 	err := s.s.set(ctx, mark{at: s.Time})
 	s.done = err == nil
 	return err
@@ -181,7 +194,7 @@ func (s *Schedule) next(lead context.Context, timer leader.Timer) *Slot {
 		after := s.mark.at.In(now.Location())
 		if slots := due(s.calendar, after, now); len(slots) > 0 {
 			last := len(slots) - 1
-			return &Slot{Time: slots[last], Missed: slots[:last]}
+			return &Slot{Time: slots[last], Missed: slots[:last], After: after}
 		}
 		wait := s.patience
 		if next := s.calendar.Next(after); !next.IsZero() {

@@ -173,6 +173,37 @@ func TestSlots_DoneWhileDraining(t *testing.T) {
 	}
 }
 
+// A slot that is marked as begun while the leader stops is left to the next one, as if it was not begun.
+func TestSlots_StopAsSlotBegins(t *testing.T) {
+	open(t, func(o *office) {
+		end := o.hire("a", everyTen, nil)
+		o.hire("b", everyTen, nil)
+		o.pass(19 * time.Second)
+		o.store.Link("a").Delay(50 * time.Millisecond)
+		o.pass(1050 * time.Millisecond) // the mark is stored, and its reply is on the way
+		end()
+		o.pass(10 * time.Second)
+		o.expect("10s a 10s", "22.75s b 20s", "30s b 30s") // the mark is taken back by the next renewal
+	})
+}
+
+// Work that was complete when its mark could not be stored is not given out again by the process that
+// has done it.
+func TestSlots_MarkIsLost(t *testing.T) {
+	open(t, func(o *office) {
+		o.hire("a", everyTen, func(s *schedule.Slot) bool {
+			time.Sleep(2 * time.Second)
+			return true
+		})
+		o.pass(21 * time.Second)
+		o.store.Link("a").Cut()
+		o.pass(20 * time.Second)
+		o.store.Link("a").Restore()
+		o.pass(10 * time.Second)
+		o.expect("10s a 10s", "20s a 20s", "41s a 40s, missed 30s", "50s a 50s")
+	})
+}
+
 // Leaving the loop hands over, and leaves the slot to the next leader unless it was Done.
 func TestSlots_Break(t *testing.T) {
 	for done, want := range map[bool][]string{false: {"10s b 10s, begun", "20s b 20s"}, true: {"20s b 20s"}} {

@@ -103,22 +103,23 @@ func finish(lead context.Context, publish func(context.Context) error) error {
 	return publish(ctx) // ends by itself within the drain
 }
 
-func consume(lead context.Context, consumer jetstream.Consumer, do func(context.Context, jetstream.Msg) error) error {
+func consume(lead context.Context, consumer jetstream.Consumer, do func(context.Context, jetstream.Msg) error) {
 	for lead.Err() == nil {
-		batch, err := consumer.Fetch(1, jetstream.FetchContext(lead))
-		if err != nil {
-			return err
+		batch, err := consumer.Fetch(1, jetstream.FetchMaxWait(time.Second))
+		if err != nil { // an outage: the lease says when to give up
+			time.Sleep(time.Second)
+			continue
 		}
 		for msg := range batch.Messages() {
-			if lead.Err() != nil || do(lead, msg) != nil {
-				return msg.Nak()
-			}
-			if err := msg.Ack(); err != nil {
-				return err
+			switch {
+			case lead.Err() != nil: // the next leader gets it after AckWait
+			case do(lead, msg) != nil:
+				_ = msg.Nak()
+			default:
+				_ = msg.Ack()
 			}
 		}
 	}
-	return nil
 }
 
 func transfer(lead context.Context, db *sql.DB, token uint64) error {

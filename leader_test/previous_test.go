@@ -44,6 +44,7 @@ func TestHolder_Last(t *testing.T) {
 				return
 			}
 			check.Equal(t, observed.State, state, "it is %v")
+			check.Must(t, observed.Last != nil, "Observe names no last leader: %+v", observed)
 			got := fmt.Sprintf("%s %v %s %v", observed.Last.ID, observed.Last.State, observed.Last.Value, observed.Last.Token != 0)
 			check.Equal(t, got, last, "Observe: %s, want %s", last)
 			if looked.State != leader.HolderLeading { // a record shows no end of its lease

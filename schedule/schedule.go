@@ -12,7 +12,8 @@
 // that was begun and not done (Slot.Begun), the newest slot that nobody has begun, and a list of
 // those before that (Slot.Missed). A crash costs the slots of one lease, and none goes unreported.
 //
-// The marks are two small writes for each slot. They are lost if the key of the election is deleted.
+// The marks are two small writes for each slot. They are lost if the key of the election is deleted. A
+// schedule has one leader, so it is not for a store of package seats.
 package schedule
 
 import (

@@ -6,8 +6,10 @@ import "github.com/natsleader/natsleader/internal/record"
 // also after candidates that won the key and gave it up. None is known once the key was deleted.
 
 // remembersLast reports whether the last leader is compared. A store that forgets, and a feed that lies,
-// may hide one.
-func (w *worldOf) remembersLast() bool { return !w.void && w.limits[forgeAny]+w.limits[rollBack] == 0 }
+// may hide one. So may a purge under a leader that raises its guards.
+func (w *worldOf) remembersLast() bool {
+	return !w.void && w.limits[forgeAny]+w.limits[rollBack] == 0 && (!w.guarded || w.limits[purge] == 0)
+}
 
 // bequeath notes who led last before the writer of an entry that is being stored.
 func (w *worldOf) bequeath(s record.Observation) {
@@ -16,24 +18,26 @@ func (w *worldOf) bequeath(s record.Observation) {
 	case !w.remembersLast():
 	case s.Kind != record.EntryRecord:
 		w.ledLast = ""
+	case s.Rec.Phase == record.PhaseLeading && !w.guarded:
+		w.ledLast = s.Rec.ID
 	case wins && (!was.Held() || was.Rec.Session != s.Rec.Session):
 		if was.Held() && was.Rec.Phase != record.PhasePending {
 			w.ledLast = was.Rec.ID // it was elected, and may have crashed before it learned that
 		}
 		for i := range w.parties {
-			if p := &w.parties[i]; p.m.Session == s.Rec.Session {
+			if p := &w.parties[i]; p.m.Session == s.Rec.Session && p.m.state != StateLeader { // or it is a write from before its term
 				p.heirOf = w.ledLast
 			}
 		}
 	}
 }
 
-// inherits checks whom a term names as the last leader before it.
+// inherits checks whom a term names as the last leader before it. After a purge it may name none.
 func (w *worldOf) inherits(p *party, n Note) {
 	if !w.remembersLast() {
 		return
 	}
-	if last := n.Last.Unpack(); last.ID != p.heirOf {
+	if last := n.Last.Unpack(); last.ID != p.heirOf && (last.ID != "" || w.limits[purge] == 0) {
 		w.fail("%s is elected after %q, and names %q", p.m.Session, p.heirOf, last.ID)
 	}
 	p.heirOf = p.m.ID

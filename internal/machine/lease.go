@@ -360,7 +360,7 @@ func (m *Machine) renewalAfter(sent time.Time) time.Time {
 // stored handles an own write that holds the key. It was sent at sent and stored as s.
 func (m *Machine) stored(now time.Time, s record.Observation, w write, sent time.Time, fx *Effects) {
 	replaced := m.key.seen
-	if again := s.Rec.Phase == record.PhaseElect || s.Rec.Phase == record.PhasePending; m.past.led && w.win {
+	if again := m.state != StateLeader && s.Rec.Phase != record.PhaseLeading && s.Rec.Phase != record.PhaseReleased; m.past.led && w.win {
 		m.past = pastState{} // a write from before the last term, into a key that was emptied since
 	} else if m.past.led && again {
 		m.past = pastState{last: m.lastLeader()}

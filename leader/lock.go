@@ -28,8 +28,8 @@ type Lock struct {
 	lost    error // why the lock was lost before it was given up; set by once
 }
 
-// HeldError is returned by [TryAcquire] for a lock that is not free, and by [Acquire] for one
-// that the same process holds.
+// HeldError is returned by [TryAcquire] for a lock that is not free, and by [Acquire] for one that the
+// same process holds, or that another holds when ctx ends: it then wraps the error of ctx.
 type HeldError struct {
 	Election string
 	// Holder holds the lock; of a lock with several seats it is the one that was seen last. Its ID is empty if the
@@ -38,6 +38,7 @@ type HeldError struct {
 	Holder Holder
 	why    string // why the lock is not free although no holder is known
 	own    bool   // this process holds it
+	waited error  // of the context that ended the wait
 }
 
 // Error names the election, the ID of the holder and its token.
@@ -48,8 +49,15 @@ func (e *HeldError) Error() string {
 	if e.own {
 		return fmt.Sprintf("leader: the lock %q is held by this process: %s; unlock it first, or give callers that wait for each other a Config.ID each", e.Election, e.Holder)
 	}
-	return fmt.Sprintf("leader: the lock %q is held: %s", e.Election, e.Holder)
+	text := fmt.Sprintf("leader: the lock %q is held: %s", e.Election, e.Holder)
+	if e.waited != nil {
+		text += ", and " + e.waited.Error()
+	}
+	return text
 }
+
+// Unwrap returns the error of the context that ended the wait of Acquire, or nil.
+func (e *HeldError) Unwrap() error { return e.waited }
 
 // Acquire campaigns in the election until it is elected, and returns the term as a Lock. The lock
 // is held until [Lock.Unlock] is called, or until it is lost. The settings of cfg mean what they
@@ -226,12 +234,11 @@ func (a *acquisition) lock(t *Term) *Lock {
 // note remembers what the events show.
 func (a *acquisition) note(e Event) {
 	switch e := e.(type) {
-	case Observed:
-		a.fault = nil
+	case Observed: // without a holder perhaps only the clock has spoken, so a fault is kept
 		_, known := a.held[e.Holder.Seat]
 		switch {
 		case e.Holder.held():
-			a.held[e.Holder.Seat], a.last, a.why = e.Holder, e.Holder, ""
+			a.held[e.Holder.Seat], a.last, a.why, a.fault = e.Holder, e.Holder, "", nil
 		case known:
 			delete(a.held, e.Holder.Seat)
 		default: // see holderReport in package machine
@@ -247,11 +254,11 @@ func (a *acquisition) note(e Event) {
 
 // explain adds what is known of the lock to the error of a context.
 func (a *acquisition) explain(err error) error {
-	if len(a.held) == a.seats && a.why == "" {
-		err = fmt.Errorf("%w while %s", err, a.last)
-	}
 	if a.fault != nil {
 		err = fmt.Errorf("%w; the last fault: %w", err, a.fault)
+	}
+	if len(a.held) == a.seats && a.why == "" {
+		err = &HeldError{Election: a.c.election, Holder: a.last, waited: err}
 	}
 	return err
 }

@@ -91,7 +91,12 @@ func TestAcquire_ExplainsTheLastFault(t *testing.T) {
 		"a holder": {func(ctx context.Context, store *leadertest.Store) error {
 			_, err := leader.TryAcquire(ctx, store.Link("b"), "e", leader.Config{ID: "b"})
 			return err
-		}, `while "b" leads`},
+		}, `is held: "b" leads`},
+		"a holder, and nothing since": {func(ctx context.Context, store *leadertest.Store) error {
+			_, err := leader.TryAcquire(ctx, store.Link("b"), "e", leader.Config{ID: "b"})
+			store.Link("a").Cut()
+			return err
+		}, "the last fault"},
 		"Pending": {func(_ context.Context, store *leadertest.Store) error { store.Link("a").Heal(); return nil }, "deadline exceeded"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +109,8 @@ func TestAcquire_ExplainsTheLastFault(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 				defer cancel()
 				_, err := leader.Acquire(ctx, store.Link("a"), "e", leader.Config{ID: "a", PendingPeriod: time.Hour})
-				if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, leader.ErrPermission) != (name == "nothing") {
+				check.Is(t, err, context.DeadlineExceeded)
+				if !strings.Contains(err.Error(), c.want) || errors.Is(err, leader.ErrPermission) != (name == "nothing") {
 					t.Errorf("returned %v, want %q", err, c.want)
 				}
 				store.Link("a").Close()

@@ -33,16 +33,16 @@ func TestAcquisition_HolderAfterDeletion(t *testing.T) {
 		ended  string // the text of Acquire, at the end of its context
 	}{
 		{Holder{Seat: 1}, "its key was deleted", "context canceled"},
-		{Holder{Seat: 1, State: HolderLeading, ID: "b"}, `"b" leads`, `context canceled while "b" leads`},
+		{Holder{Seat: 1, State: HolderLeading, ID: "b"}, `"b" leads`, `is held: "b" leads with token 0, and context canceled`},
 	} {
 		e := Observed{Holder: step.holder}
 		a.note(e)
 		err := a.verdict(t.Context(), e)
 		check.That(t, err != nil && strings.Contains(err.Error(), step.held),
 			"TryAcquire returns %v, want %q", err, step.held)
-		if err := a.explain(context.Canceled); !strings.HasPrefix(err.Error(), step.ended) {
-			t.Errorf("Acquire returns %v, want %q", err, step.ended)
-		}
+		err = a.explain(context.Canceled)
+		check.Is(t, err, context.Canceled)
+		check.That(t, strings.HasSuffix(err.Error(), step.ended), "Acquire returns %v, want %q", err, step.ended)
 	}
 	a.seats = 2 // "b" does not hold both
 	err := a.explain(context.Canceled)

@@ -174,7 +174,7 @@ func (s *Schedule) serve(term *leader.Term, timer leader.Timer, yield func(*Slot
 
 // Done marks the slot as done, once. It returns nil when the mark is stored, [leader.ErrNotLeader] if
 // the term is over and the candidate keeps its key no longer, or the error of ctx. After the term, whose
-// context has ended, it needs another ctx, and may take one RenewInterval.
+// context has ended, it needs another ctx.
 func (s *Slot) Done(ctx context.Context) error {
 	if s.done {
 		return nil

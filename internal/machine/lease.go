@@ -401,7 +401,8 @@ func (m *Machine) stored(now time.Time, s record.Observation, w write, sent time
 		m.becomePending(now, ready, m.whyPending(now, ready, w, replaced), fx)
 	case StateFenced:
 		if m.term.draining || s.Rec.Phase == record.PhaseLeading {
-			m.renew.wantOnlyIf(!m.term.draining) // sent before it was fenced; one that is sent now elects
+			// It was sent before the fence, and one that is sent now elects, or has what was proclaimed since.
+			m.renew.wantOnlyIf(!m.term.draining || s.Rec.Value != m.value)
 			return
 		}
 		m.becomePending(now, ready, m.whyPending(now, ready, w, replaced), fx)

@@ -58,6 +58,7 @@ type Schedule struct {
 	patience  time.Duration // a wait is no longer
 	mark      mark          // the last one that this process knows
 	complete  time.Time     // the newest slot whose work is complete here; its mark may be lost
+	timer     leader.Timer  // of the loop; nil before its first wait, because a fake clock waits for a timer to be set
 }
 
 // maxWait is after which time the clock is read again while the next slot is far, because the wall
@@ -123,10 +124,8 @@ const maxMissed = 100
 // [leader.Candidate.Terms], break hands over and takes no further term.
 func (s *Schedule) Slots() iter.Seq[*Slot] {
 	return func(yield func(*Slot) bool) {
-		timer := s.clock.NewTimer(-1)
-		defer timer.Stop()
 		for term := range s.candidate.Terms() {
-			if !s.serve(term, timer, yield) {
+			if !s.serve(term, yield) {
 				return
 			}
 		}
@@ -134,7 +133,7 @@ func (s *Schedule) Slots() iter.Seq[*Slot] {
 }
 
 // serve yields the slots of one term. It returns false if the application has left the loop.
-func (s *Schedule) serve(term *leader.Term, timer leader.Timer, yield func(*Slot) bool) bool {
+func (s *Schedule) serve(term *leader.Term, yield func(*Slot) bool) bool {
 	lead := term.Context()
 	if p := term.Previous(); p.State != leader.HolderNone {
 		s.mark = parseMark(p.Value, s.clock.Now())
@@ -150,7 +149,7 @@ func (s *Schedule) serve(term *leader.Term, timer leader.Timer, yield func(*Slot
 		return true
 	}
 	for {
-		slot := s.next(lead, timer)
+		slot := s.next(lead)
 		if slot == nil {
 			return true
 		}
@@ -186,7 +185,7 @@ func (s *Slot) Done(ctx context.Context) error {
 }
 
 // next waits for the next slot. It returns nil if the term ends first.
-func (s *Schedule) next(lead context.Context, timer leader.Timer) *Slot {
+func (s *Schedule) next(lead context.Context) *Slot {
 	for lead.Err() == nil {
 		now := s.clock.Now()
 		if s.mark.begun {
@@ -201,12 +200,15 @@ func (s *Schedule) next(lead context.Context, timer leader.Timer) *Slot {
 		if next := s.calendar.Next(after); !next.IsZero() {
 			wait = min(wait, next.Sub(now))
 		}
-		timer.Reset(wait)
+		if s.timer == nil {
+			s.timer = s.clock.NewTimer(-1)
+		}
+		s.timer.Reset(wait)
 		select {
 		case <-lead.Done():
-		case <-timer.C():
+		case <-s.timer.C():
 		}
-		timer.Stop()
+		s.timer.Stop()
 	}
 	return nil
 }

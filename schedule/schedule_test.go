@@ -367,6 +367,30 @@ func TestSlots_ForeignValue(t *testing.T) {
 	}
 }
 
+// A candidate that is stopped before or while it is elected ends, and needs no time of a fake clock for it.
+func TestSlots_StopAtOnce(t *testing.T) {
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			store := leadertest.NewStore(leadertest.NewClock())
+			s := check.Got(schedule.Campaign(ctx, store, "job", everyTen))(t)
+			cancel()
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				for range s.Slots() {
+					t.Error("a slot of a stopped candidate")
+				}
+			}()
+			select {
+			case <-ended:
+			case <-time.After(time.Minute):
+				t.Error("the loop goes on")
+			}
+		})
+	}
+}
+
 // The calendar and the value are checked.
 func TestCampaign_Config(t *testing.T) {
 	for text, cfg := range map[string]schedule.Config{

@@ -24,10 +24,8 @@ type BucketConfig struct {
 	// which lease was running waits as long as MaxLease. Default: the MaxLease of the existing bucket if it is less
 	// than TTL, or else 15s, or two thirds of TTL if that is shorter.
 	//
-	// MaxLease cannot be lowered while a longer lease may be running. A longer lease may be running until the record
-	// that is held with it, or the deletion of a key, is older than that lease plus one minute by the server's
-	// clock. Candidates learn of a change when they next connect. Have all of them reconnect after MaxLease was
-	// lowered. After it was raised, have all of them reconnect before longer leases are used.
+	// MaxLease cannot be lowered while a longer lease may be running. Candidates learn of a change when they next
+	// connect: have all of them reconnect after MaxLease was lowered, and before longer leases are used.
 	MaxLease time.Duration
 	// TTL is the time after which the bucket drops records, at least 100ms. Default 0: records stay until they are
 	// replaced, and the bucket is purge-protected. With a TTL, a candidate that finds the key empty waits one TTL

@@ -65,15 +65,13 @@ func (e *HeldError) Unwrap() error { return e.waited }
 // the bucket for ever, so names must be from a bounded set.
 //
 // ctx bounds the waiting, and the values that it carries are those of the lock's context. Its end
-// does not end a lock that was acquired. If ctx ends first, Acquire returns its error at once,
-// with the holder and the last fault if these are known. While the store cannot be reached,
-// Acquire waits.
+// does not end a lock that was acquired. While the store cannot be reached, Acquire waits.
 //
-// Errors: those of Campaign; that of ctx; [ErrConnectionClosed] if the application closes the
-// connection; [ErrSeatsDiffer] if a living holder is set to another number of seats; and a
-// *[HeldError] if a Lock of this process with the same Config.ID, or also without one, holds the
-// lock. So goroutines that exclude each other need a Config.ID each. docs/howto/locks.md has the
-// rest.
+// Errors: those of Campaign; that of ctx, with the last fault, and as a *[HeldError] if another
+// holds the lock then; [ErrConnectionClosed] if the application closes the connection;
+// [ErrSeatsDiffer] if a living holder is set to another number of seats; and a *HeldError at once
+// if a Lock of this process with the same Config.ID, or also without one, holds the lock. So
+// goroutines that exclude each other need a Config.ID each. docs/howto/locks.md has the rest.
 func Acquire(ctx context.Context, store Store, election string, cfg Config) (*Lock, error) {
 	l, err := acquire(ctx, store, election, cfg, false)
 	return l, lockError("acquire", election, err)

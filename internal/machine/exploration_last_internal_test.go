@@ -32,12 +32,13 @@ func (w *worldOf) bequeath(s record.Observation) {
 	}
 }
 
-// inherits checks whom a term names as the last leader before it. After a purge it may name none.
+// inherits checks whom a term names as the last leader before it. After a purge it may name none, or one
+// from before the purge, in a record that was written before and stored after it.
 func (w *worldOf) inherits(p *party, n Note) {
 	if !w.remembersLast() {
 		return
 	}
-	if last := n.Last.Unpack(); last.ID != p.heirOf && (last.ID != "" || w.limits[purge] == 0) {
+	if last := n.Last.Unpack(); last.ID != p.heirOf && (last.ID != "" && p.heirOf != "" || w.limits[purge] == 0) {
 		w.fail("%s is elected after %q, and names %q", p.m.Session, p.heirOf, last.ID)
 	}
 	p.heirOf = p.m.ID

@@ -146,7 +146,7 @@ func (t *Term) Seat() int {
 // Previous returns the last leader before this term, as its candidate found it in the key, without a
 // request. The State is [HolderReleased] if it gave the key up, [HolderExpired] if its lease expired,
 // and [HolderNone] if none is known: in the first term, and after the key was deleted or held a foreign
-// record. The Value is its last one. Renewed is the server's time of its last write, and may be zero if
+// record. A write that was under way at the deletion may still name an earlier leader. The Value is its last one. Renewed is the server's time of its last write, and may be zero if
 // the same candidate led before. A leader that crashed when it had won the key may not have learned
 // that it led.
 func (t *Term) Previous() Holder {

@@ -3,7 +3,8 @@ package machine
 import "github.com/natsleader/natsleader/internal/record"
 
 // The last leader in the exploration: each term names the last one before it as the world has seen it,
-// also after candidates that won the key and gave it up. None is known once the key was deleted.
+// also after candidates that won the key and gave it up. Once the key was
+// deleted none is known, but for a write that was under way.
 
 // remembersLast reports whether the last leader is compared. A store that forgets, and a feed that lies,
 // may hide one. So may a purge under a leader that raises its guards.

@@ -1,7 +1,6 @@
 package leader_test
 
 import (
-	"context"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -29,15 +28,13 @@ func (c *crossing) Now() time.Time {
 // something else. It uses the slot for what is due then, or gives it back. It never uses the slot
 // twice, although the mail is still to come.
 func TestWindow_SlotCrosses(t *testing.T) {
-	gone, cancel := context.WithCancel(t.Context()) // of a caller that does not wait for the outcome
-	cancel()
 	for name, k := range map[string]struct {
 		happens func(holder, waiting *leader.Candidate)
 		leads   bool
 	}{
 		"with a release, so that it writes in place of the read": {
 			func(holder, _ *leader.Candidate) {
-				_ = holder.Resign(gone)
+				_ = holder.Resign(withoutWaiting())
 			}, true,
 		},
 		"with a renewal, so that nothing is due": {
@@ -45,7 +42,7 @@ func TestWindow_SlotCrosses(t *testing.T) {
 		},
 		"with its end": {
 			func(_, waiting *leader.Candidate) {
-				_ = waiting.Stop(gone)
+				_ = waiting.Stop(withoutWaiting())
 			}, false,
 		},
 	} {
@@ -110,9 +107,7 @@ func TestWindow_LateReportOfSlot(t *testing.T) {
 		close(reported)
 	}()
 	<-slow.called
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	_ = holder.Resign(gone)
+	_ = holder.Resign(withoutWaiting())
 	c.clock.Advance(time.Second)
 	check.Must(t, waiting.IsLeader(), "the candidate has not used its slot")
 	check.Must(t, c.window.Take(&first, backend.RankHolder, nil, c.clock.Now()), "the candidate has kept its slot")

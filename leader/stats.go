@@ -173,7 +173,7 @@ func (c *Candidate) settle(in *machine.Input, asked, quiet time.Duration, p reco
 	defer c.mu.Unlock()
 	t := &c.tally
 	refused := errors.Is(in.Err, backend.ErrRefused)
-	if isUnanswered(in.Err) {
+	if isUnanswered(in.Err) || refused { // a leader of the stream that is cut off refuses a write while one of the key is under way
 		t.unanswered(asked, quiet)
 	}
 	switch {

@@ -28,6 +28,10 @@ func (k kit) renewal() time.Time {
 // so when its last sign is a third of the lease old, and keeps its lease.
 func TestForceReconnect_LeaderKeepsItsLease(t *testing.T) { story(t) }
 
+// The leader of a stream that is cut off refuses a write at once while an earlier one of the key is under
+// way. Then no request is unanswered, and the leader moves as well.
+func TestForceReconnect_LeaderIsRefused(t *testing.T) { story(t) }
+
 // A waiting candidate there finds out by a request for the settings, moves, and takes over as soon as
 // the old leader's lease allows it.
 func TestForceReconnect_WaitingCandidateTakesOver(t *testing.T) { story(t) }

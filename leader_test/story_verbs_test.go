@@ -15,6 +15,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/kvelect"
 	"github.com/natsleader/natsleader/leader"
@@ -415,7 +416,7 @@ func (s *stage) parse(text string, as reflect.Type) reflect.Value {
 		return reflect.ValueOf(check.Got(strconv.Atoi(text))(s))
 	case reflect.TypeFor[error]():
 		return reflect.ValueOf(map[string]error{
-			"permission": leader.ErrPermission, "unreachable": leader.ErrUnreachable, "no-bucket": leader.ErrNoBucket,
+			"permission": leader.ErrPermission, "unreachable": leader.ErrUnreachable, "no-bucket": leader.ErrNoBucket, "refused": new(backend.RefusedError),
 		}[text])
 	default:
 		return reflect.ValueOf(text).Convert(as)

@@ -9,8 +9,9 @@
 //
 // The leader marks each slot as begun before the work and as done after it, in the value that it
 // publishes with its lease. So the next leader knows how far the last one came. It is given a slot
-// that was begun and not done (Slot.Begun), the newest slot that nobody has begun, and a list of
-// those before that (Slot.Missed). A crash costs the slots of one lease, and none goes unreported.
+// that was begun and not done (Slot.Begun), and the newest slot that no leader has begun. Each comes with the
+// list of the slots that were missed before it (Slot.Missed), until it is done. A crash costs the slots of one
+// lease, and none goes unreported.
 //
 // The marks are two small writes for each slot. They are lost if the key of the election is deleted. A
 // schedule has one leader, so it is not for a store of package seats.
@@ -18,6 +19,7 @@ package schedule
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -101,8 +103,8 @@ type Slot struct {
 	// a job that must run at least once; continue for one that must run at most once.
 	Begun bool
 	// Missed has the slots between After and Time, oldest first, and of more than 100 the newest 100.
-	// No leader has begun them, and they are not yielded. After is the last slot that was begun or
-	// done before this one, or when the first leader was elected.
+	// No leader has begun them, and they are not yielded. After is the last slot that was yielded
+	// before Time, or when the first leader was elected.
 	Missed []time.Time
 	After  time.Time
 
@@ -154,12 +156,7 @@ func (s *Schedule) serve(term *leader.Term, yield func(*Slot) bool) bool {
 			return true
 		}
 		slot.Term, slot.s = term, s
-		before, kept := s.mark, context.WithoutCancel(lead) // a mark that was sent counts, also after the term
-		if !slot.Begun && s.set(kept, mark{at: slot.Time, begun: true}) != nil {
-			return true
-		}
-		if lead.Err() != nil {
-			_ = s.set(kept, before) // the slot was not begun, and the next leader works it
+		if !slot.Begun && !s.begin(lead, slot) {
 			return true
 		}
 		if !yield(slot) {
@@ -169,6 +166,30 @@ func (s *Schedule) serve(term *leader.Term, yield func(*Slot) bool) bool {
 			return true // the mark of complete work follows at the next election
 		}
 	}
+}
+
+// begin marks a slot as begun, and reports whether the term goes on. A mark that was sent counts, so begin
+// waits for its outcome also after a term that is handed over. Then the slot was not begun, and the next
+// leader works it. A term that is lost stores no mark.
+func (s *Schedule) begin(lead context.Context, slot *Slot) bool {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(lead))
+	defer cancel()
+	defer context.AfterFunc(lead, func() {
+		if !handsOver(context.Cause(lead)) {
+			cancel()
+		}
+	})()
+	before := s.mark
+	err := s.set(ctx, mark{at: slot.Time, begun: true, after: slot.After})
+	if err == nil && lead.Err() != nil {
+		_ = s.set(ctx, before)
+	}
+	return err == nil && lead.Err() == nil
+}
+
+// handsOver reports whether a term with that cause keeps its key until its work has ended.
+func handsOver(cause error) bool {
+	return errors.Is(cause, leader.ErrResigned) || errors.Is(cause, leader.ErrStopped) || errors.Is(cause, leader.ErrStalled)
 }
 
 // Done marks the slot as done, once. It returns nil when the mark is stored, [leader.ErrNotLeader] if
@@ -188,8 +209,9 @@ func (s *Slot) Done(ctx context.Context) error {
 func (s *Schedule) next(lead context.Context) *Slot {
 	for lead.Err() == nil {
 		now := s.clock.Now()
-		if s.mark.begun {
-			return &Slot{Time: s.mark.at.In(now.Location()), Begun: true}
+		if m := s.mark; m.begun {
+			at, after := m.at.In(now.Location()), m.after.In(now.Location())
+			return &Slot{Time: at, Begun: true, Missed: due(s.calendar, after, at.Add(-1)), After: after}
 		}
 		after := s.mark.at.In(now.Location())
 		if slots := due(s.calendar, after, now); len(slots) > 0 {
@@ -231,19 +253,24 @@ func due(calendar Calendar, after, now time.Time) (slots []time.Time) {
 	}
 }
 
-// mark is how far the leaders have come: a slot, and whether it was only begun.
+// mark is how far the leaders have come: a slot, and whether it was only begun, after which one.
 type mark struct {
 	at    time.Time
 	begun bool
+	after time.Time
+}
+
+// String returns the value that is published.
+func (m mark) String() string {
+	if m.begun {
+		return "begun " + m.at.UTC().Format(time.RFC3339Nano) + " after " + m.after.UTC().Format(time.RFC3339Nano)
+	}
+	return "done " + m.at.UTC().Format(time.RFC3339Nano)
 }
 
 // set publishes a mark.
 func (s *Schedule) set(ctx context.Context, m mark) error {
-	state := "done "
-	if m.begun {
-		state = "begun "
-	}
-	err := s.candidate.Proclaim(ctx, []byte(state+m.at.UTC().Format(time.RFC3339Nano)))
+	err := s.candidate.Proclaim(ctx, []byte(m.String()))
 	if err == nil {
 		s.mark = m
 	}
@@ -253,10 +280,18 @@ func (s *Schedule) set(ctx context.Context, m mark) error {
 // parseMark returns the mark that a leader has published, or the zero mark for another value. A mark
 // ahead of the clock by more than a day is no leader's: it would end the schedule until then.
 func parseMark(value []byte, now time.Time) mark {
-	state, text, _ := strings.Cut(string(value), " ")
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || state != "done" && state != "begun" || at.After(now.Add(24*time.Hour)) {
+	text, after, begun := strings.Cut(string(value), " after ")
+	state, text, _ := strings.Cut(text, " ")
+	m := mark{begun: begun}
+	var err error
+	if m.at, err = time.Parse(time.RFC3339Nano, text); err != nil || m.at.After(now.Add(24*time.Hour)) {
 		return mark{}
 	}
-	return mark{at, state == "begun"}
+	if begun {
+		m.after, err = time.Parse(time.RFC3339Nano, after)
+	}
+	if err != nil || state != map[bool]string{false: "done", true: "begun"}[begun] || !m.after.Before(m.at) {
+		return mark{}
+	}
+	return m
 }

@@ -146,6 +146,54 @@ func TestSlots_CrashInWork(t *testing.T) {
 	})
 }
 
+// A leader that was given the list of missed slots, and crashes in the slot that came with it, leaves the list
+// to the next one. So does one that stops there.
+func TestSlots_CrashKeepsMissed(t *testing.T) {
+	const again = " c 40s, begun, missed 20s, missed 30s"
+	for stops, want := range map[bool][]string{
+		false: {"1m0s" + again, "1m0s c 1m0s, missed 50s"},
+		true:  {"46s" + again, "50s c 50s", "1m0s c 1m0s"},
+	} {
+		open(t, func(o *office) {
+			end := o.hire("a", everyTen, nil)
+			o.pass(11 * time.Second)
+			end()
+			o.pass(34 * time.Second)
+			end = o.hire("b", everyTen, func(s *schedule.Slot) bool {
+				<-s.Term.Context().Done()
+				return true
+			})
+			o.hire("c", everyTen, nil)
+			o.pass(time.Second)
+			if stops {
+				end()
+			} else {
+				o.store.Link("b").Cut()
+			}
+			o.pass(15 * time.Second)
+			o.expect(append([]string{"10s a 10s", "45s b 40s, missed 20s, missed 30s"}, want...)...)
+		})
+	}
+}
+
+// A leader that is cut off between two slots leads again as soon as its own lease is over and NATS is back.
+func TestSlots_CutBetweenSlots(t *testing.T) {
+	open(t, func(o *office) {
+		cfg := everyTen
+		cfg.DrainTimeout = 6 * time.Second // the candidate waits for the loop
+		o.hire("a", cfg, func(*schedule.Slot) bool {
+			time.Sleep(3 * time.Second)
+			return true
+		})
+		o.pass(16 * time.Second)
+		o.store.Link("a").Freeze()
+		o.pass(20 * time.Second)
+		o.store.Link("a").Restore()
+		o.pass(5 * time.Second)
+		o.expect("10s a 10s", "36s a 30s, missed 20s", "40s a 40s")
+	})
+}
+
 // Work that a handover interrupts is not done. Work that ends after its term is, if Done says so, and
 // the next leader does not repeat it.
 func TestSlots_DoneWhileDraining(t *testing.T) {
@@ -353,7 +401,8 @@ func TestSlots_WaitIsNoStall(t *testing.T) {
 
 // The value of an election that was used otherwise is no mark, and neither is one far ahead of the clock.
 func TestSlots_ForeignValue(t *testing.T) {
-	for _, value := range []string{"since 2000-01-01T00:00:00Z", "done 9999-01-01T00:00:00Z", "begun 2000-01-02T00:01:01Z"} {
+	for _, value := range []string{"since 2000-01-01T00:00:00Z", "done 9999-01-01T00:00:00Z", "begun 2000-01-02T00:01:01Z after 2000-01-01T00:00:00Z",
+		"begun 2000-01-01T00:00:00Z", "done 2000-01-01T00:00:00Z after 1999-01-01T00:00:00Z", "begun 2000-01-01T00:00:00Z after 2000-01-01T00:00:00Z"} {
 		open(t, func(o *office) {
 			ctx, cancel := context.WithCancel(o.Context())
 			c := check.Got(leader.Campaign(ctx, o.store.Link("c"), "job", leader.Config{Value: []byte(value)}))(t)

@@ -80,6 +80,22 @@ func crew(lead context.Context, workers int, work func(context.Context)) {
 	all.Wait() // the body is over when the last one has ended, and not before
 }
 
+func crewWithLimit(lead context.Context, workers int, limit time.Duration, item func(context.Context)) {
+	ctx, stop := context.WithCancel(lead)
+	defer stop()
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for leader.Err(ctx) == nil {
+				late := time.AfterFunc(limit, stop)
+				item(ctx)
+				late.Stop()
+			}
+		})
+	}
+	all.Wait() // an item that hangs keeps it here: no worker asks, and StallTimeout ends the term
+}
+
 func withTimeout(lead context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(lead, 5*time.Second)
 	defer cancel()
@@ -143,4 +159,4 @@ func transfer(lead context.Context, db *sql.DB, token uint64) error {
 
 type job struct{ do func(context.Context) }
 
-var _ = []any{eachTerm, queue, quiet, poll, steps, crew, withTimeout, finish, consume, transfer}
+var _ = []any{eachTerm, queue, quiet, poll, steps, crew, crewWithLimit, withTimeout, finish, consume, transfer}

@@ -432,7 +432,7 @@ func (a *actor) publish(changed bool) {
 		c.leading.Store(nil)
 	}
 	if changed {
-		c.session, c.holder = a.status.Reported.Session, holderShown(&a.status, a.seat)
+		c.holder = holderShown(&a.status, a.seat)
 	} else if a.status.Reported.Kind == record.EntryRecord && a.status.Seen.Revision != c.holder.Revision {
 		c.holder.date(*a.status.Seen)
 	}

@@ -48,7 +48,7 @@ type rosterMail struct {
 	revision uint64       // announced
 	err      error        // announced, viewOpened
 	feed     backend.Feed // viewOpened
-	view     *view        // viewOpened, viewChanged
+	view     *record.View // viewOpened, viewChanged
 }
 
 type rosterNews uint8

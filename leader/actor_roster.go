@@ -144,7 +144,7 @@ func (a *actor) rosterFault(err error) {
 // machine, which decides when, and the view of the roster.
 type rosterWatcher struct {
 	machine.WatcherMachine
-	view       *view // nil: it is not open
+	view       *record.View // nil: it is not open
 	feed       backend.Feed
 	cancel     context.CancelFunc // of the opening that is going on; nil if there is none
 	closing    int                // views that are being left
@@ -192,9 +192,9 @@ func (a *actor) stepWatcher(in machine.WatcherInput) *machine.Input {
 func (l *rosterWatcher) open(values context.Context, h *rosterAnnouncer, priority int, box *mailbox) {
 	var ctx context.Context
 	ctx, l.cancel = context.WithCancel(values)
-	var v *view
-	v = newView(priority, func() { box.put(mail{roster: &rosterMail{kind: viewChanged, view: v}}) })
-	h.roster.View(ctx, h.election, v.take, func(f backend.Feed, err error) {
+	var v *record.View
+	v = record.NewView(priority, func() { box.put(mail{roster: &rosterMail{kind: viewChanged, view: v}}) })
+	h.roster.View(ctx, h.election, v.Take, func(f backend.Feed, err error) {
 		if !box.put(mail{roster: &rosterMail{kind: viewOpened, view: v, feed: f, err: err}}) && f != nil {
 			f.Stop() // the candidate has ended without waiting any longer
 		}
@@ -229,7 +229,7 @@ func (a *actor) viewOpened(m *rosterMail) *machine.Input {
 }
 
 // readView returns the input that has the candidates of the roster, or nil.
-func (a *actor) readView(v *view) *machine.Input {
+func (a *actor) readView(v *record.View) *machine.Input {
 	l := &a.roster.watcher
 	if v != l.view {
 		return nil // it is being opened, or closed
@@ -237,7 +237,7 @@ func (a *actor) readView(v *view) *machine.Input {
 	if a.c.permit != nil {
 		l.changes = a.c.permit.changed()
 	}
-	all, complete, err := v.order(a.holding)
+	all, complete, err := v.Order(a.holding)
 	switch {
 	case err != nil:
 		a.rosterFault(err)

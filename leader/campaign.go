@@ -44,14 +44,13 @@ type Candidate struct {
 
 	start time.Time // when it began, by the clock
 
-	mu      sync.Mutex // held for moments only
-	tally   tally
-	holder  Holder
-	session string // the holder's
-	taker   string // ID of the candidate that took the key after the last Transfer
-	err     error
-	holds   bool // the holder is this candidate, which does not lead
-	cut     bool // it ended because its connection was closed, perhaps while it was stopping
+	mu     sync.Mutex // held for moments only
+	tally  tally
+	holder Holder
+	taker  string // ID of the candidate that took the key after the last Transfer
+	err    error
+	holds  bool // the holder is this candidate, which does not lead
+	cut    bool // it ended because its connection was closed, perhaps while it was stopping
 
 	hangs atomic.Bool // it has handed over because its work hangs, and the work goes on
 }

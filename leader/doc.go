@@ -48,9 +48,9 @@
 // [EnsureBucket], [CreateOrUpdateBucket] and [OpenBucket] are for buckets. [Acquire] and [TryAcquire]
 // are locks. [Observe] and [Lookup] find the leader. [StepDown] asks it to hand
 // over. [Term.Previous] names the leader before, and [Config].StallTimeout notices work that
-// hangs. [Config].Succession gives an order, package seats several leaders, package kvelect a
-// key that is shared with nats-kv-leader-elect. Package leadertest tests all of it on a fake
-// clock.
+// hangs. [Config].Succession gives an order, package roster the candidates that wait in it, package
+// seats several leaders, package kvelect a key that is shared with nats-kv-leader-elect. Package
+// leadertest tests all of it on a fake clock.
 //
 // These pages are in the folder docs of the repository
 // (https://github.com/natsleader/natsleader/tree/main/docs): tutorial.md, howto/workers.md,

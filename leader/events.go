@@ -191,6 +191,8 @@ type Holder struct {
 	// Last is the last leader of a key whose holder does not lead: a HolderReleased or a HolderExpired
 	// with its ID, token, last value, and as Renewed the time of its last write. It is nil if none is known.
 	Last *Holder
+
+	session string // of the candidate that holds the key
 }
 
 // held reports whether the key has a holder.

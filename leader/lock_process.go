@@ -73,5 +73,5 @@ func (a *acquisition) waitsForItself() bool {
 func (c *Candidate) holderSession() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.session
+	return c.holder.session
 }

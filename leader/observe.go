@@ -14,6 +14,11 @@ import (
 	"github.com/natsleader/natsleader/internal/record"
 )
 
+func init() {
+	backend.StoreFor = backendFor
+	backend.SessionOf = func(holder any) string { return holder.(Holder).session }
+}
+
 // Observe reports the holder of the key of an election on a channel: at once when it is known,
 // even if there is none, and again whenever it changes, until ctx ends or the application closes
 // the connection, and the channel is closed. A slow reader gets the newest holder. While the store
@@ -133,7 +138,7 @@ func holderOf(s record.Observation, seat int) Holder {
 		}
 		return Holder{Seat: seat, State: HolderReleased, Token: s.Rec.Token, Revision: s.Revision, Last: lastOf(&s, seat)}
 	}
-	h := Holder{Seat: seat, State: HolderLeading, ID: s.Rec.ID, Value: publishedValue(s.Rec.Value)}
+	h := Holder{Seat: seat, State: HolderLeading, ID: s.Rec.ID, Value: publishedValue(s.Rec.Value), session: s.Rec.Session}
 	if s.Rec.Phase == record.PhasePending {
 		h.State, h.Last = HolderPending, lastOf(&s, seat)
 	}

@@ -286,7 +286,7 @@ func (a *actor) mayHandOver(m *mail) bool {
 	var all []record.Announcement
 	complete := false
 	if p := a.roster; p != nil && p.watcher.view != nil {
-		all, complete, _ = p.watcher.view.order(a.holding)
+		all, complete, _ = p.watcher.view.Order(a.holding)
 	}
 	var err error
 	switch to := m.in.To; {

@@ -54,7 +54,7 @@ func backendOf(store Store) (backend.Store, error) {
 }
 
 // backendFor returns the backend of a store that was opened, for a call that names the key of an election.
-func backendFor(store Store, election string) (backend.Store, error) {
+func backendFor(store sealedStore, election string) (backend.Store, error) {
 	b, err := backendOf(store)
 	if err != nil {
 		return nil, err

@@ -20,6 +20,7 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/natskv"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
 	"github.com/natsleader/natsleader/seats"
 )
 
@@ -48,7 +49,6 @@ var zeros = []any{
 	leader.Queue{},
 	&backend.RefusedError{},
 	backend.Settings{},
-	leader.RosterEntry{},
 	leader.State(0),
 	leader.Stats{},
 	leader.StepDownOptions{},
@@ -192,8 +192,8 @@ func TestZeroArguments_AreRefused(t *testing.T) {
 		add("TryAcquire", func() error { _, err := leader.TryAcquire(ctx, store, "e", leader.Config{}); return err })
 		add("Observe", func() error { _, err := leader.Observe(ctx, store, "e"); return err })
 		add("Lookup", func() error { _, err := leader.Lookup(ctx, store, "e"); return err })
-		add("Roster", func() error { _, err := leader.Roster(ctx, store, "e"); return err })
-		add("ObserveRoster", func() error { _, err := leader.ObserveRoster(ctx, store, "e"); return err })
+		add("roster.Lookup", func() error { _, err := roster.Lookup(ctx, store, "e"); return err })
+		add("roster.Observe", func() error { _, err := roster.Observe(ctx, store, "e"); return err })
 		add("StepDown", func() error { _, err := leader.StepDown(ctx, store, "e", leader.StepDownOptions{By: "me"}); return err })
 	}
 	bucket := openUnconnected(t)

@@ -18,6 +18,7 @@ import (
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
 	"github.com/natsleader/natsleader/seats"
 )
 
@@ -82,8 +83,8 @@ var features = []struct {
 		el.stand(b, leader.Config{ID: "a", Succession: leader.Queue{}}).Expect(leadertest.Elected())
 		el.stand(b, leader.Config{ID: "b", Succession: leader.Queue{}})
 		tcpEventually(t, "b stands", func() bool {
-			all, err := leader.Roster(t.Context(), b, "roster")
-			return err == nil && slices.ContainsFunc(all, func(e leader.RosterEntry) bool { return e.ID == "b" })
+			all, err := roster.Lookup(t.Context(), b, "roster")
+			return err == nil && slices.ContainsFunc(all, func(e roster.Entry) bool { return e.ID == "b" })
 		})
 		return nil
 	}},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
 	"github.com/natsleader/natsleader/seats"
 )
 
@@ -254,14 +255,14 @@ func TestEnsure_ReadersCreateNothing(t *testing.T) {
 		for what, err := range map[string]error{
 			"Lookup":   err,
 			"Info":     check.Err(b.Info(w.Context())),
-			"Roster":   check.Err(leader.Roster(w.Context(), b, "e")),
+			"Roster":   check.Err(roster.Lookup(w.Context(), b, "e")),
 			"StepDown": check.Err(leader.StepDown(w.Context(), b, "e", leader.StepDownOptions{By: ""})),
 		} {
 			if !errors.Is(err, leader.ErrNoBucket) || !strings.HasPrefix(err.Error(), "leader: bucket E does not exist: make it with leader.CreateOrUpdateBucket or leader.EnsureBucket") {
 				w.Errorf("%s: %v", what, err)
 			}
 		}
-		_, err = leader.ObserveRoster(w.Context(), b, "e")
+		_, err = roster.Observe(w.Context(), b, "e")
 		check.That(w, errors.Is(err, leader.ErrNoRoster), "ObserveRoster: %v", err)
 		w.at(time.Minute)
 		check.Equal(w, w.streams(), "", "there are %s")

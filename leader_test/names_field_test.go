@@ -17,6 +17,7 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
 	"github.com/natsleader/natsleader/seats"
 )
 
@@ -115,10 +116,10 @@ func namesInUse(t *testing.T, b *leader.Bucket, gb *fence.Bucket, gs *fence.Stre
 	<-holders
 	brief, enough := context.WithTimeout(t.Context(), time.Second)
 	defer enough()
-	if _, err := leader.Roster(brief, b, election); err != nil && !errors.Is(err, leader.ErrUnreachable) { // another account receives nothing
+	if _, err := roster.Lookup(brief, b, election); err != nil && !errors.Is(err, leader.ErrUnreachable) { // another account receives nothing
 		t.Error(err)
 	}
-	check.Got(leader.ObserveRoster(ctx, b, election))(t)
+	check.Got(roster.Observe(ctx, b, election))(t)
 	var err error
 	tcpEventually(t, "the other has announced itself, and takes over", func() bool {
 		_, err = leader.StepDown(t.Context(), b, election, leader.StepDownOptions{To: other.ID(), By: "test"})
@@ -194,8 +195,8 @@ func TestNames_BeyondTheirLimits(t *testing.T) {
 		{"ID of two lines", `ID "a\nb" contains a control character`, campaign("x", leader.Config{ID: "a\nb"})},
 		{"Observe", "election of 513 bytes", func() error { _, err := leader.Observe(ctx, b, e); return err }},
 		{"Lookup", "election of 513 bytes", func() error { _, err := leader.Lookup(ctx, b, e); return err }},
-		{"Roster", "election of 513 bytes", func() error { _, err := leader.Roster(ctx, b, e); return err }},
-		{"ObserveRoster", "election of 513 bytes", func() error { _, err := leader.ObserveRoster(ctx, b, e); return err }},
+		{"Roster", "election of 513 bytes", func() error { _, err := roster.Lookup(ctx, b, e); return err }},
+		{"ObserveRoster", "election of 513 bytes", func() error { _, err := roster.Observe(ctx, b, e); return err }},
 		{"StepDown", "election of 513 bytes", func() error { _, err := leader.StepDown(ctx, b, e, leader.StepDownOptions{By: ""}); return err }},
 		{"Transfer", "election of 513 bytes", func() error {
 			_, err := leader.StepDown(ctx, b, e, leader.StepDownOptions{Next: true, By: ""})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
 )
 
 // keys are names, some of which are not valid.
@@ -216,12 +217,12 @@ func TestParity_Roster(t *testing.T) {
 		p.announce(s, "e", rosterC, "{}", 1500*time.Millisecond)
 		p.pass(1800 * time.Millisecond)
 		p.pass(time.Second)
-		p.result("roster", func() error { _, err := leader.Roster(p.Context(), s, "e"); return err })
+		p.result("roster", func() error { _, err := roster.Lookup(p.Context(), s, "e"); return err })
 		stop()
 		p.dropRoster()
 		p.announce(s, "e", rosterA, "1", 5*time.Second)
 		p.stands(s, "e", "view")()
-		p.result("roster", func() error { _, err := leader.Roster(p.Context(), s, "e"); return err })
+		p.result("roster", func() error { _, err := roster.Lookup(p.Context(), s, "e"); return err })
 	}, bucketSealed)
 }
 

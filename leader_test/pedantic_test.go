@@ -10,6 +10,7 @@ import (
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
 )
 
 // pedantic makes the server refuse messages to subjects with wildcards. nats.go closes the
@@ -35,7 +36,7 @@ func TestPedantic_EveryFeature(t *testing.T) {
 			a := w.pedantic(cl, leader.Config{Succession: leader.Queue{}})
 			b := w.campaign(w.Context(), cl, "e", leader.Config{ID: "b", Succession: leader.Queue{}})
 			w.at(w.now() + 2*lease)
-			all := check.Got(leader.Roster(w.Context(), cl.bucket(w.T), "e"))(w)
+			all := check.Got(roster.Lookup(w.Context(), cl.bucket(w.T), "e"))(w)
 			check.That(w, len(all) == 1 && all[0].ID == "b", "the roster: %v", all)
 			check.Got(a.TransferNext(w.Context()))(w)
 			w.ledBy(b, a, b)

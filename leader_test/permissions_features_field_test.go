@@ -19,6 +19,7 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
 )
 
 // A pedantic client needs a wider permission for the roster. The error names it.
@@ -31,11 +32,11 @@ func TestPedantic_PermissionIsNamed(t *testing.T) {
 	b := tcpBucket(t, tcpJS(t, tcpDial(t, h.srv.ClientURL(), nats.UserInfo("a", "x"), nats.CustomInboxPrefix("_INBOX_a"), pedantic)))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	check.Says(t, check.Err(leader.Roster(ctx, b, "a")), leader.ErrPermission, `Publish to "`+wider+`"`)
+	check.Says(t, check.Err(roster.Lookup(ctx, b, "a")), leader.ErrPermission, `Publish to "`+wider+`"`)
 	u.pub = append(u.pub, wider)
 	h.grant(t, u)
 	tcpEventually(t, "it may", func() bool {
-		_, err := leader.Roster(t.Context(), b, "a")
+		_, err := roster.Lookup(t.Context(), b, "a")
 		return err == nil
 	})
 }
@@ -59,8 +60,8 @@ func TestPreemption_DeniedByAServer(t *testing.T) {
 	bucket := tcpBucket(t, permJS(t, h, "admin"))
 	stands := func(denied bool) func() bool {
 		return func() bool {
-			all := check.Got(leader.Roster(t.Context(), bucket, "a"))(t)
-			return slices.ContainsFunc(all, func(s leader.RosterEntry) bool { return s.ID == "high" && s.Denied == denied })
+			all := check.Got(roster.Lookup(t.Context(), bucket, "a"))(t)
+			return slices.ContainsFunc(all, func(s roster.Entry) bool { return s.ID == "high" && s.Denied == denied })
 		}
 	}
 	tcpEventually(t, "it stands", stands(false))
@@ -121,7 +122,7 @@ func TestRoster_SeenByObserver(t *testing.T) {
 	looks := tcpBucket(t, tcpJS(t, nc))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	all := check.Got(leader.ObserveRoster(ctx, looks, "a"))(t)
+	all := check.Got(roster.Observe(ctx, looks, "a"))(t)
 	told := func(want ...string) {
 		t.Helper()
 		var ids []string
@@ -145,7 +146,7 @@ func TestRoster_SeenByObserver(t *testing.T) {
 	store := tcpBucket(t, permJS(t, h, "b"))
 	second := el.stand(store, leader.Config{ID: "b", Succession: leader.Queue{Priority: 3}, Value: []byte("v")})
 	told("b 3 v")
-	once := check.Got(leader.Roster(t.Context(), looks, "a"))(t)
+	once := check.Got(roster.Lookup(t.Context(), looks, "a"))(t)
 	check.That(t, len(once) == 1 && once[0].ID == "b" && string(once[0].Value) == "v", "%v stand", once)
 	check.OK(t, first.Stop(t.Context()))
 	second.Expect(leadertest.Elected())

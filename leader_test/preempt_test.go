@@ -10,6 +10,7 @@ import (
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
 )
 
 // Preemptors that do not take the key that a leader gives up for them.
@@ -184,7 +185,7 @@ func TestPreemption_AmongVainOnes(t *testing.T) {
 // denied returns the IDs in the roster whose writes are denied.
 func (k kit) denied() (ids []string) {
 	k.Helper()
-	all := check.Got(leader.Roster(k.Context(), k.store, "e"))(k)
+	all := check.Got(roster.Lookup(k.Context(), k.store, "e"))(k)
 	for _, s := range all {
 		if s.Denied {
 			ids = append(ids, s.ID)

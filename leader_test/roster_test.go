@@ -13,6 +13,7 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
 )
 
 // Sessions of candidates.
@@ -119,7 +120,7 @@ func TestRoster_TellsWhoWaits(t *testing.T) {
 	k.clock.Advance(time.Minute)
 	wants := func(id string, since time.Duration) {
 		t.Helper()
-		all, err := leader.Roster(t.Context(), k.store, "e")
+		all, err := roster.Lookup(t.Context(), k.store, "e")
 		if check.OK(k, err); len(all) != 1 || all[0].ID != id || all[0].Since.Sub(clockStart) != since {
 			t.Errorf("at %v the roster is %+v, want %s since %v", k.clock.Elapsed(), all, id, since)
 		}

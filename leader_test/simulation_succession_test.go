@@ -8,6 +8,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
 )
 
 // place is the place of a candidate in the queue, as its announcements show it.
@@ -165,7 +166,7 @@ func (s *simulation) transfers() []fault {
 		}},
 		{"Roster", 1, false, func(*life) bool {
 			store := s.link("operator").store()
-			s.call("Roster", func() error { return check.Err(leader.Roster(context.Background(), store, "e")) })
+			s.call("Roster", func() error { return check.Err(roster.Lookup(context.Background(), store, "e")) })
 			return true
 		}},
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/kvelect"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
 )
 
 // verbs are what an actor of a story can do.
@@ -227,7 +228,7 @@ func init() { // the verbs use one another
 			s.note(key, "keeps others out for %v", h.Lease)
 		},
 		"waited-for": func(s *stage, key string, args []string) {
-			all, err := leader.Roster(s.Context(), s.store("operator"), key)
+			all, err := roster.Lookup(s.Context(), s.store("operator"), key)
 			if s.ok(err); len(args) > 0 {
 				s.note(key, "is waited for by %d", len(all))
 				return

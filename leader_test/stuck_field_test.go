@@ -20,6 +20,7 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
 )
 
 // stall is a connection to a server on which writes can be made to block, as they do
@@ -144,8 +145,8 @@ func TestBlockedConnection_CallsEnd(t *testing.T) {
 		}
 		return err
 	})
-	add("Roster", late, func(ctx context.Context) error { return check.Err(leader.Roster(ctx, x.b, "e")) })
-	add("ObserveRoster", late, func(ctx context.Context) error { return check.Err(leader.ObserveRoster(ctx, x.b, "e")) })
+	add("Roster", late, func(ctx context.Context) error { return check.Err(roster.Lookup(ctx, x.b, "e")) })
+	add("ObserveRoster", late, func(ctx context.Context) error { return check.Err(roster.Observe(ctx, x.b, "e")) })
 	add("StepDown", late, func(ctx context.Context) error {
 		return check.Err(leader.StepDown(ctx, x.b, "e", leader.StepDownOptions{}))
 	})

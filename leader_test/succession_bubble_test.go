@@ -12,6 +12,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
 )
 
 // queue makes candidates that wait in a queue, a second apart, until 20 s. The first
@@ -131,7 +132,7 @@ func TestRoster_LostIsFilledAgain(t *testing.T) {
 		}
 		w.rostered()
 		w.at(20*time.Second + 5*lease)
-		all := check.Got(leader.Roster(w.Context(), w.ops.bucket(t), "e"))(w)
+		all := check.Got(roster.Lookup(w.Context(), w.ops.bucket(t), "e"))(w)
 		check.Must(w, len(all) == 3, "%v stand", all)
 		w.ok(cs[0].Resign(w.Context()))
 		w.isAt(20*time.Second+5*lease, "resigned")

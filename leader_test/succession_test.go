@@ -9,6 +9,7 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
 	"github.com/natsleader/natsleader/seats"
 )
 
@@ -37,7 +38,7 @@ func (k kit) leads(c *leader.Candidate, since time.Duration) {
 // roster returns the IDs of the candidates that stand.
 func (k kit) roster() (ids []string) {
 	k.Helper()
-	all := check.Got(leader.Roster(k.Context(), k.store, "e"))(k)
+	all := check.Got(roster.Lookup(k.Context(), k.store, "e"))(k)
 	for _, s := range all {
 		ids = append(ids, s.ID)
 	}

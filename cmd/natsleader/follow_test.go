@@ -15,6 +15,7 @@ import (
 
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
 )
 
 // steps records what happens, in order.
@@ -169,12 +170,12 @@ func TestRosterWatch_Collects(t *testing.T) {
 				w := newRosterWatcher(&inspector{}, "billing", &aSource{})
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				holders, candidates := make(chan leader.Holder), make(chan []leader.RosterEntry)
-				go w.collect(ctx, roster{election: "billing"}, holders, candidates)
+				holders, candidates := make(chan leader.Holder), make(chan []roster.Entry)
+				go w.collect(ctx, lineup{election: "billing"}, holders, candidates)
 				from := time.Now()
 				holders <- leader.Holder{ID: "a"}
 				time.Sleep(together - 1)
-				candidates <- []leader.RosterEntry{{ID: "b"}}
+				candidates <- []roster.Entry{{ID: "b"}}
 				got := <-w.rosters
 				expect.That(t, got.holder.ID == "a" && len(got.candidates) == 1 && time.Since(from) == 2*together-1,
 					"%+v after %v", got, time.Since(from))
@@ -194,7 +195,7 @@ func TestRosterWatch_Collects(t *testing.T) {
 				synctest.Wait()
 				select {
 				case _, more := <-w.updates():
-					err := w.update(roster{}, more)
+					err := w.update(lineup{}, more)
 					expect.That(t, !more && errors.Is(err, leader.ErrConnectionClosed), "more: %v, %v", more, err)
 				default:
 					t.Error("it goes on")

@@ -24,6 +24,7 @@ import (
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
 )
 
 var buildBinary = sync.OnceValues(func() ([]byte, error) {
@@ -169,7 +170,7 @@ func inLine(tb testing.TB, url, election string, ids ...string) {
 	b := expect.Got(leader.OpenBucket(js, "elections"))(tb)
 	eventually(tb, "in line are "+strings.Join(ids, ", "), func() bool {
 		var got []string
-		all, err := leader.Roster(tb.Context(), b, election)
+		all, err := roster.Lookup(tb.Context(), b, election)
 		for _, s := range all {
 			got = append(got, s.ID)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
 )
 
 const rosterHelp = `It shows who leads the election, and below that who stands, in the order in which
@@ -44,7 +45,7 @@ func registerRoster(app *fisk.Application, g *globals) {
 		}
 		if watch {
 			out := newRenderer(g.stdio, asJSON, false)
-			return follow(g, out, func(s *inspector) source[roster] { return newRosterWatcher(s, election, out) })
+			return follow(g, out, func(s *inspector) source[lineup] { return newRosterWatcher(s, election, out) })
 		}
 		return g.inspectBucket(func(ctx context.Context, s *inspector) error { return g.printRoster(ctx, s, election, asJSON) })
 	})
@@ -58,16 +59,16 @@ func (g *globals) printRoster(ctx context.Context, s *inspector, election string
 	return printResult(g.out(), asJSON, r.summary(), columns(r.table(s.clock.now())))
 }
 
-// roster is the holder of an election's key, and the candidates that stand beside it.
-type roster struct {
+// lineup is the holder of an election's key, and the candidates that stand beside it.
+type lineup struct {
 	election   string
 	holder     leader.Holder // zero: none
-	candidates []leader.RosterEntry
+	candidates []roster.Entry
 }
 
 // readRoster reads the holder and the candidates.
-func (s *inspector) readRoster(ctx context.Context, election string) (roster, error) {
-	r := roster{election: election}
+func (s *inspector) readRoster(ctx context.Context, election string) (lineup, error) {
+	r := lineup{election: election}
 	err := s.within(ctx, func(ctx context.Context) error {
 		x, err := s.one(ctx, election)
 		if err != nil {
@@ -83,14 +84,14 @@ func (s *inspector) readRoster(ctx context.Context, election string) (roster, er
 }
 
 // others returns what reads the candidates beside the holder.
-func (r roster) others(s *inspector) func(context.Context) ([]leader.RosterEntry, error) {
-	return func(ctx context.Context) ([]leader.RosterEntry, error) {
-		return leader.Roster(ctx, s.bucket, r.election)
+func (r lineup) others(s *inspector) func(context.Context) ([]roster.Entry, error) {
+	return func(ctx context.Context) ([]roster.Entry, error) {
+		return roster.Lookup(ctx, s.bucket, r.election)
 	}
 }
 
 // table lists the leader before the candidates.
-func (r roster) table(now time.Time) [][]string {
+func (r lineup) table(now time.Time) [][]string {
 	rows := [][]string{{"PLACE", "ID", "PRIORITY", "PREEMPT", "SINCE", "FOR", "VALUE"}}
 	add := func(place, id, priority, preempt string, since time.Time, value []byte) {
 		row := []string{place, shorten(printable(id), longID), priority, preempt, "-", "-", shorten(printable(string(value)), longValue)}
@@ -125,7 +126,7 @@ func (r roster) table(now time.Time) [][]string {
 const mostNext = 3
 
 // next names the first candidates, for a line.
-func (r roster) next() string {
+func (r lineup) next() string {
 	if len(r.candidates) == 0 {
 		return "nobody stands"
 	}
@@ -145,10 +146,10 @@ func (r roster) next() string {
 }
 
 // first returns the candidates that a line names.
-func (r roster) first() []leader.RosterEntry { return r.candidates[:min(len(r.candidates), mostNext)] }
+func (r lineup) first() []roster.Entry { return r.candidates[:min(len(r.candidates), mostNext)] }
 
 // line describes a roster in one line. No ID is quoted in it.
-func (r roster) line() string {
+func (r lineup) line() string {
 	who := printable(strings.Replace(r.holder.String(), strconv.Quote(r.holder.ID), r.holder.ID, 1))
 	if len(r.candidates) == 0 {
 		return who + "; " + r.next()
@@ -183,7 +184,7 @@ type candidateSummary struct {
 	Value64  string    `json:"value64,omitempty"`
 }
 
-func (r roster) summary() rosterSummary {
+func (r lineup) summary() rosterSummary {
 	s := rosterSummary{Election: r.election, Candidates: []candidateSummary{}}
 	if h := r.holder; h.ID != "" {
 		s.Leader = &holderSummary{ID: h.ID, Pending: h.State == leader.HolderPending, Token: h.Token, Since: h.Since.UTC()}
@@ -257,13 +258,13 @@ type rosterWatcher struct {
 	election string
 	out      renderer
 
-	rosters  chan roster // each when nothing has changed for a while
+	rosters  chan lineup // each when nothing has changed for a while
 	end      context.CancelFunc
-	reported roster
+	reported lineup
 }
 
 func newRosterWatcher(s *inspector, election string, out renderer) *rosterWatcher {
-	return &rosterWatcher{s: s, election: election, out: out, rosters: make(chan roster), end: func() {}}
+	return &rosterWatcher{s: s, election: election, out: out, rosters: make(chan lineup), end: func() {}}
 }
 
 // open reports the roster as it is. It fails if a permission is missing.
@@ -277,7 +278,7 @@ func (w *rosterWatcher) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	candidates, err := leader.ObserveRoster(ctx, w.s.bucket, w.election)
+	candidates, err := roster.Observe(ctx, w.s.bucket, w.election)
 	if err != nil {
 		return err
 	}
@@ -289,7 +290,7 @@ func (w *rosterWatcher) close() { w.end() }
 
 // collect puts the holder and the candidates together, until ctx ends or the connection
 // is closed.
-func (w *rosterWatcher) collect(ctx context.Context, now roster, holders <-chan leader.Holder, candidates <-chan []leader.RosterEntry) {
+func (w *rosterWatcher) collect(ctx context.Context, now lineup, holders <-chan leader.Holder, candidates <-chan []roster.Entry) {
 	defer close(w.rosters)
 	settled := time.NewTimer(together)
 	for {
@@ -312,9 +313,9 @@ func (w *rosterWatcher) collect(ctx context.Context, now roster, holders <-chan 
 	}
 }
 
-func (w *rosterWatcher) updates() <-chan roster { return w.rosters }
+func (w *rosterWatcher) updates() <-chan lineup { return w.rosters }
 
-func (w *rosterWatcher) update(now roster, more bool) error {
+func (w *rosterWatcher) update(now lineup, more bool) error {
 	switch {
 	case !more:
 		return leader.ErrConnectionClosed
@@ -324,7 +325,7 @@ func (w *rosterWatcher) update(now roster, more bool) error {
 	return w.report(now)
 }
 
-func (w *rosterWatcher) report(now roster) error {
+func (w *rosterWatcher) report(now lineup) error {
 	w.reported = now
 	return w.out.changed(rosterChange{now, w.s.clock.now()})
 }
@@ -351,13 +352,13 @@ func (w *rosterWatcher) view(now time.Time, trouble error, filter string) view {
 }
 
 // same reports whether there is no change to report. A renewal is none.
-func (r roster) same(o roster) bool {
+func (r lineup) same(o lineup) bool {
 	return r.holder.State == o.holder.State && reflect.DeepEqual(r.summary(), o.summary())
 }
 
 // rosterChange is a roster that has changed.
 type rosterChange struct {
-	roster
+	lineup
 	at time.Time // the server's
 }
 

@@ -154,7 +154,7 @@ func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
 	now := s.clock.now()
 	sum, details := x.summary(now), x.details(now)
 	if withRoster {
-		r := roster{election: election}
+		r := lineup{election: election}
 		if r.candidates, err = answer(ctx, s, r.others(s)); err != nil {
 			return err
 		}

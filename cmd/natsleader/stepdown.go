@@ -15,6 +15,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
 )
 
 const stepDownHelp = `The leader ends its term, finishes its work within its drain timeout, and hands
@@ -113,7 +114,7 @@ func (s *stepDown) confirmLast(ctx context.Context, look *inspector, x electionS
 	if s.yes || look.roster == "" { // without a roster it is not known which candidates stand
 		return nil
 	}
-	others, err := answer(ctx, look, roster{election: s.election}.others(look))
+	others, err := answer(ctx, look, lineup{election: s.election}.others(look))
 	id, lease := printable(x.holder.ID), x.holder.Lease
 	switch {
 	case errors.Is(err, leader.ErrNoRoster):
@@ -296,7 +297,7 @@ func (t *transfer) candidateIDs() []string {
 		return nil
 	}
 	return t.complete(func(ctx context.Context, s *inspector) ([]string, error) {
-		stand, err := leader.Roster(ctx, s.bucket, t.election)
+		stand, err := roster.Lookup(ctx, s.bucket, t.election)
 		var ids []string
 		for _, c := range stand {
 			if unquoted(c.ID) {

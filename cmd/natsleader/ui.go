@@ -16,6 +16,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/webpage"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
 )
 
 const uiHelp = `It serves a page that shows the elections of a bucket as they change: open it in a
@@ -199,12 +200,12 @@ func rowOf(x *watched, now time.Time, trouble error) webpage.Row {
 }
 
 // roster observes the roster of an election for a page.
-func (u *uiState) roster(ctx context.Context, election string) (<-chan []leader.RosterEntry, error) {
+func (u *uiState) roster(ctx context.Context, election string) (<-chan []roster.Entry, error) {
 	s := u.inspector()
 	if s == nil || checkElection(election) != nil {
 		return nil, errors.New("no connection, or no such election")
 	}
-	all, err := leader.ObserveRoster(ctx, s.bucket, election)
+	all, err := roster.Observe(ctx, s.bucket, election)
 	if err != nil && !errors.Is(err, leader.ErrNoRoster) {
 		err = errors.New(errorText(err))
 	}

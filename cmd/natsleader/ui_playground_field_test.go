@@ -19,6 +19,7 @@ import (
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/webpage"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
 )
 
 // examples is the module of the playground, which tests here because the browser is here.
@@ -134,7 +135,7 @@ func TestPlayground_Banner(t *testing.T) {
 	expect.OK(t, err)
 	handler, err := webpage.New(t.Context(), webpage.NewState(), webpage.Options{
 		Title: "Playground", Bucket: "test", Address: listener.Addr(), Panel: os.DirFS(examples + "/playground/page"),
-		Roster: func(context.Context, string) (<-chan []leader.RosterEntry, error) { return nil, leader.ErrNoRoster },
+		Roster: func(context.Context, string) (<-chan []roster.Entry, error) { return nil, leader.ErrNoRoster },
 		Actions: map[string]webpage.Action{"do": func(_ context.Context, request json.RawMessage) (any, error) {
 			asked.Store(string(request))
 			return nil, &webpage.Error{Status: http.StatusBadRequest, Text: "not today"}

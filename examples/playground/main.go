@@ -28,6 +28,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/webpage"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -155,8 +156,8 @@ func (p *playground) page(ctx context.Context, address net.Addr) (http.Handler, 
 	return webpage.New(ctx, p.state, webpage.Options{
 		Title: "Playground of natsleader: bucket", Bucket: bucketName, Program: "the playground", Version: "from source",
 		Address: address, AllowHost: "the playground is for this host alone",
-		Roster: func(ctx context.Context, election string) (<-chan []leader.RosterEntry, error) {
-			return leader.ObserveRoster(ctx, bucket, election)
+		Roster: func(ctx context.Context, election string) (<-chan []roster.Entry, error) {
+			return roster.Observe(ctx, bucket, election)
 		},
 		Actions: map[string]webpage.Action{"do": p.act},
 		Open:    electionName, Panel: panel, Feed: p.feed,

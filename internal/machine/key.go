@@ -212,7 +212,7 @@ func (m *Machine) forget(now time.Time) {
 type holderReport struct {
 	Kind    record.EntryKind // EntryRecord: held; EntryNothing: not held; EntryForeign
 	id      string
-	Session string
+	session string
 	token   uint64
 	pending bool
 	value   string // published; of a foreign record its name
@@ -231,9 +231,9 @@ func (m *Machine) currentReport(now time.Time) holderReport {
 	case m.key.seen.Held() && (m.holds() || now.Before(m.lapse())):
 		r := m.key.seen.Rec
 		if r.Phase == record.PhasePending { // its token grows with every renewal, and is no news
-			return holderReport{Kind: record.EntryRecord, id: r.ID, Session: r.Session, pending: true, value: r.Value}
+			return holderReport{Kind: record.EntryRecord, id: r.ID, session: r.Session, pending: true, value: r.Value}
 		}
-		return holderReport{Kind: record.EntryRecord, id: r.ID, Session: r.Session, token: r.TermToken(m.key.seen.Revision), value: r.Value}
+		return holderReport{Kind: record.EntryRecord, id: r.ID, session: r.Session, token: r.TermToken(m.key.seen.Revision), value: r.Value}
 	default:
 		return holderReport{Kind: record.EntryNothing}
 	}

@@ -14,7 +14,7 @@ type Announcement struct {
 	ID       string    `json:"id"`
 	Priority int       `json:"priority,omitempty"`
 	Preempt  bool      `json:"preempt,omitempty"`
-	Denied   bool      `json:"denied,omitempty"` // see RosterEntry
+	Denied   bool      `json:"denied,omitempty"` // see roster.Entry
 	Ticket   uint64    `json:"ticket,omitempty"` // revision of the first announcement; 0: this is it
 	Since    time.Time `json:"since"`
 	Value    string    `json:"value,omitempty"`
@@ -29,6 +29,15 @@ const AnnouncementFormat = 1
 
 // Publish sets the value.
 func (s *Announcement) Publish(value string) { s.Value, s.Binary = wireValue(value) }
+
+// Published returns the value, or nil if there is none or it cannot be decoded.
+func (s *Announcement) Published() []byte {
+	value, err := valueOf(s.Value, s.Binary)
+	if err != nil || value == "" {
+		return nil
+	}
+	return []byte(value)
+}
 
 // Encode returns the announcement as JSON.
 func (s *Announcement) Encode() []byte {

@@ -72,3 +72,16 @@ func TestEncode_Format(t *testing.T) {
 		check.That(t, err == nil && back == r, "%s decodes as %+v, %v", want, back, err)
 	}
 }
+
+// A value that is not UTF-8 is announced in another field than a text. Each replaces the other. A value
+// that cannot be decoded is left out.
+func TestAnnouncement_ValueReplaced(t *testing.T) {
+	var s Announcement
+	for _, value := range []string{"\xff", "text", "\xfe\x00", ""} {
+		s.Publish(value)
+		got := s.Published()
+		check.That(t, string(got) == value && (got == nil) == (value == ""), "%q is shown as %q", value, got)
+	}
+	s.Binary = "/wAA?"
+	check.That(t, s.Published() == nil, "%q is shown as %q", s.Binary, s.Published())
+}

@@ -15,7 +15,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
 )
 
 //go:embed files
@@ -33,7 +33,7 @@ type Options struct {
 	AllowHost string
 	// Roster observes the roster of an election until ctx ends. It may return ErrNoRoster of package
 	// leader.
-	Roster func(ctx context.Context, election string) (<-chan []leader.RosterEntry, error)
+	Roster func(ctx context.Context, election string) (<-chan []roster.Entry, error)
 	// Actions are what the page may ask for, by name. Without them it is read-only.
 	Actions map[string]Action
 	// Secret is what a request for an action carries: see [Link]. Empty: every client that can connect may act.
@@ -62,7 +62,7 @@ type Page struct {
 // New returns a page, whose streams end with ctx.
 func New(ctx context.Context, state *State, o Options) (*Page, error) {
 	p := &Page{Options: o, ctx: ctx, state: state, memory: newMemory(), hosts: map[string]bool{"localhost": true}}
-	p.rosters.all = make(map[string]*roster)
+	p.rosters.all = make(map[string]*sharedRoster)
 	for _, h := range o.Hosts {
 		p.hosts[strings.ToLower(h)] = true
 	}

@@ -16,11 +16,11 @@ const mostRosters = 32
 // rosters are those that pages show. All pages that show one share its observer and its messages.
 type rosters struct {
 	mu  sync.Mutex
-	all map[string]*roster
+	all map[string]*sharedRoster
 }
 
-// roster is that of an election.
-type roster struct {
+// sharedRoster is the roster of an election.
+type sharedRoster struct {
 	pages int                // that show it
 	stop  context.CancelFunc // ends its observer
 	text  []byte             // the newest message
@@ -81,7 +81,7 @@ func (p *Page) serveRoster(w http.ResponseWriter, r *http.Request) {
 
 // openRoster returns the roster of an election, which is observed from the first page on until the last
 // one has closed it. It returns nil if there are too many.
-func (p *Page) openRoster(election string) *roster {
+func (p *Page) openRoster(election string) *sharedRoster {
 	p.rosters.mu.Lock()
 	defer p.rosters.mu.Unlock()
 	its := p.rosters.all[election]
@@ -90,7 +90,7 @@ func (p *Page) openRoster(election string) *roster {
 			return nil
 		}
 		ctx, stop := context.WithCancel(p.ctx)
-		its = &roster{stop: stop, news: make(chan struct{})}
+		its = &sharedRoster{stop: stop, news: make(chan struct{})}
 		p.rosters.all[election] = its
 		go p.observe(ctx, election, its)
 	}
@@ -98,7 +98,7 @@ func (p *Page) openRoster(election string) *roster {
 	return its
 }
 
-func (p *Page) closeRoster(election string, its *roster) {
+func (p *Page) closeRoster(election string, its *sharedRoster) {
 	p.rosters.mu.Lock()
 	defer p.rosters.mu.Unlock()
 	if its.pages--; its.pages == 0 {
@@ -108,14 +108,14 @@ func (p *Page) closeRoster(election string, its *roster) {
 }
 
 // forgetRoster lets the next page that shows an election observe its roster anew. The caller has the lock.
-func (p *Page) forgetRoster(election string, its *roster) {
+func (p *Page) forgetRoster(election string, its *sharedRoster) {
 	if p.rosters.all[election] == its {
 		delete(p.rosters.all, election)
 	}
 }
 
 // observe hands a roster to the pages until ctx ends.
-func (p *Page) observe(ctx context.Context, election string, its *roster) {
+func (p *Page) observe(ctx context.Context, election string, its *sharedRoster) {
 	lists, err := p.Roster(ctx, election)
 	switch {
 	case errors.Is(err, leader.ErrNoRoster): // it stays so, and a page does not ask again
@@ -141,7 +141,7 @@ func (p *Page) observe(ctx context.Context, election string, its *roster) {
 }
 
 // tell hands a message to the pages that show a roster.
-func (p *Page) tell(its *roster, is standing) {
+func (p *Page) tell(its *sharedRoster, is standing) {
 	text, _ := json.Marshal(is) // it has only texts and numbers
 	p.rosters.mu.Lock()
 	defer p.rosters.mu.Unlock()

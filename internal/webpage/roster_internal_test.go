@@ -14,14 +14,15 @@ import (
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
 )
 
 // All pages that show an election share one observer of its roster, which ends with the last of them.
 func TestRoster_Shared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lists := make(chan []leader.RosterEntry)
+		lists := make(chan []roster.Entry)
 		observers, ended := 0, 0
-		s := serve(t, NewState(), Options{Roster: func(ctx context.Context, election string) (<-chan []leader.RosterEntry, error) {
+		s := serve(t, NewState(), Options{Roster: func(ctx context.Context, election string) (<-chan []roster.Entry, error) {
 			check.Equal(t, election, "billing", "%v")
 			observers++
 			context.AfterFunc(ctx, func() { ended++ })
@@ -31,7 +32,7 @@ func TestRoster_Shared(t *testing.T) {
 		first, second := s.open(path), s.open(path)
 		a, b := bufio.NewReader(first), bufio.NewReader(second)
 		stands := func(id string) {
-			lists <- []leader.RosterEntry{{ID: id, Priority: 2, Preempt: true, Since: time.UnixMilli(3), Value: []byte{0xff}}, {ID: "denied", Denied: true}}
+			lists <- []roster.Entry{{ID: id, Priority: 2, Preempt: true, Since: time.UnixMilli(3), Value: []byte{0xff}}, {ID: "denied", Denied: true}}
 		}
 		stands("x")
 		want := `{"kept":true,"candidates":[{"id":"x","priority":2,"preempt":true,"since":3,"value":"/w=="},` +
@@ -69,7 +70,7 @@ func TestRoster_Shared(t *testing.T) {
 func TestRoster_Errors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
-		s := serve(t, NewState(), Options{Roster: func(_ context.Context, election string) (<-chan []leader.RosterEntry, error) {
+		s := serve(t, NewState(), Options{Roster: func(_ context.Context, election string) (<-chan []roster.Entry, error) {
 			if election == "kept" {
 				asked++
 				return nil, errors.New("away")
@@ -104,12 +105,12 @@ func TestRoster_Errors(t *testing.T) {
 func TestRoster_LatePageOfEndedRoster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		observers, ended := 0, 0
-		s := serve(t, NewState(), Options{Roster: func(ctx context.Context, _ string) (<-chan []leader.RosterEntry, error) {
+		s := serve(t, NewState(), Options{Roster: func(ctx context.Context, _ string) (<-chan []roster.Entry, error) {
 			observers++
 			if observers == 1 {
 				return nil, errors.New("away")
 			}
-			lists := make(chan []leader.RosterEntry)
+			lists := make(chan []roster.Entry)
 			context.AfterFunc(ctx, func() {
 				ended++
 				close(lists)

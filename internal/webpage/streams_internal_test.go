@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
-	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
 )
 
 // program is the context of a program. It counts what waits for the end of the program.
@@ -50,8 +50,8 @@ func (p *program) AfterFunc(f func()) (stop func() bool) {
 func endless() Options {
 	return Options{
 		Feed: func(context.Context) func() (any, bool) { return func() (any, bool) { return "news", true } },
-		Roster: func(ctx context.Context, _ string) (<-chan []leader.RosterEntry, error) {
-			lists := make(chan []leader.RosterEntry)
+		Roster: func(ctx context.Context, _ string) (<-chan []roster.Entry, error) {
+			lists := make(chan []roster.Entry)
 			go func() {
 				defer close(lists)
 				lists <- nil

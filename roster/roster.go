@@ -101,7 +101,9 @@ func (r *reader) read(holder leader.Holder) (all []Entry, complete bool, err err
 	holds := backend.SessionOf(holder)
 	stands, complete, err := r.view.Order(func(session string) bool { return session == holds })
 	for _, s := range stands {
-		all = append(all, Entry{ID: s.ID, Value: s.Published(), Priority: s.Priority, Preempt: s.Preempt, Since: s.Since, Denied: s.Denied})
+		all = append(all, Entry{
+			ID: s.ID, Value: s.Published(), Priority: s.Priority, Preempt: s.Preempt, Since: s.Since, Denied: s.Denied,
+		})
 	}
 	return all, complete, err
 }
@@ -114,8 +116,6 @@ func (r *reader) observe(ctx context.Context, holders <-chan leader.Holder, list
 	defer func() {
 		if r.feed != nil {
 			r.feed.Stop()
-		}
-		for range holders { // until the observer of the key has ended
 		}
 	}()
 	var holder leader.Holder

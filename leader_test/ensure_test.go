@@ -253,17 +253,17 @@ func TestEnsure_ReadersCreateNothing(t *testing.T) {
 		holders := check.Got(leader.Observe(ctx, b, "e"))(w)
 		_, err := leader.Lookup(w.Context(), b, "e")
 		for what, err := range map[string]error{
-			"Lookup":   err,
-			"Info":     check.Err(b.Info(w.Context())),
-			"Roster":   check.Err(roster.Lookup(w.Context(), b, "e")),
-			"StepDown": check.Err(leader.StepDown(w.Context(), b, "e", leader.StepDownOptions{By: ""})),
+			"Lookup":        err,
+			"Info":          check.Err(b.Info(w.Context())),
+			"roster.Lookup": check.Err(roster.Lookup(w.Context(), b, "e")),
+			"StepDown":      check.Err(leader.StepDown(w.Context(), b, "e", leader.StepDownOptions{By: ""})),
 		} {
 			if !errors.Is(err, leader.ErrNoBucket) || !strings.HasPrefix(err.Error(), "leader: bucket E does not exist: make it with leader.CreateOrUpdateBucket or leader.EnsureBucket") {
 				w.Errorf("%s: %v", what, err)
 			}
 		}
 		_, err = roster.Observe(w.Context(), b, "e")
-		check.That(w, errors.Is(err, leader.ErrNoRoster), "ObserveRoster: %v", err)
+		check.That(w, errors.Is(err, leader.ErrNoRoster), "roster.Observe: %v", err)
 		w.at(time.Minute)
 		check.Equal(w, w.streams(), "", "there are %s")
 		select {

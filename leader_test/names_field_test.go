@@ -195,8 +195,8 @@ func TestNames_BeyondTheirLimits(t *testing.T) {
 		{"ID of two lines", `ID "a\nb" contains a control character`, campaign("x", leader.Config{ID: "a\nb"})},
 		{"Observe", "election of 513 bytes", func() error { _, err := leader.Observe(ctx, b, e); return err }},
 		{"Lookup", "election of 513 bytes", func() error { _, err := leader.Lookup(ctx, b, e); return err }},
-		{"Roster", "election of 513 bytes", func() error { _, err := roster.Lookup(ctx, b, e); return err }},
-		{"ObserveRoster", "election of 513 bytes", func() error { _, err := roster.Observe(ctx, b, e); return err }},
+		{"roster.Lookup", "election of 513 bytes", func() error { _, err := roster.Lookup(ctx, b, e); return err }},
+		{"roster.Observe", "election of 513 bytes", func() error { _, err := roster.Observe(ctx, b, e); return err }},
 		{"StepDown", "election of 513 bytes", func() error { _, err := leader.StepDown(ctx, b, e, leader.StepDownOptions{By: ""}); return err }},
 		{"Transfer", "election of 513 bytes", func() error {
 			_, err := leader.StepDown(ctx, b, e, leader.StepDownOptions{Next: true, By: ""})

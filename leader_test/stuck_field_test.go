@@ -145,8 +145,8 @@ func TestBlockedConnection_CallsEnd(t *testing.T) {
 		}
 		return err
 	})
-	add("Roster", late, func(ctx context.Context) error { return check.Err(roster.Lookup(ctx, x.b, "e")) })
-	add("ObserveRoster", late, func(ctx context.Context) error { return check.Err(roster.Observe(ctx, x.b, "e")) })
+	add("roster.Lookup", late, func(ctx context.Context) error { return check.Err(roster.Lookup(ctx, x.b, "e")) })
+	add("roster.Observe", late, func(ctx context.Context) error { return check.Err(roster.Observe(ctx, x.b, "e")) })
 	add("StepDown", late, func(ctx context.Context) error {
 		return check.Err(leader.StepDown(ctx, x.b, "e", leader.StepDownOptions{}))
 	})

@@ -8,12 +8,15 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// Store is a bucket of elections, which only this module implements: a [Bucket] on a NATS
-// server, or a leadertest.Store or leadertest.Link in memory. Packages seats and kvelect make one
-// for elections with several leaders and for keys shared with nats-kv-leader-elect.
+// Store is a bucket of elections: a [Bucket] on a NATS server, or a leadertest.Store or
+// leadertest.Link in memory. Only this module implements it. Packages seats and kvelect make one
+// for several leaders and for keys shared with nats-kv-leader-elect. A Store with a method Clock()
+// Clock sets the default of [Config].Clock.
 //
-// A Store with a method Clock() Clock has a time of its own, which is then the default of
-// [Config].Clock.
+// The errors of every Store are [ErrNoBucket], [ErrPermission], [ErrUnreachable] and
+// [ErrConnectionClosed], and [ErrInvalidConfig] for a name that can be no election. When ctx ends,
+// the error is its error, ErrUnreachable, or both. If ctx has no deadline, calls that only read or
+// write the bucket end after 5 s.
 type Store interface {
 	sealedStore
 }

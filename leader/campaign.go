@@ -17,9 +17,13 @@ import (
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
-// Candidate is a candidate in one election. [Campaign] makes it. Its methods may be
-// called from any goroutine, at any time and any number of times. The zero value is a
-// candidate that has ended.
+// Candidate is a candidate in one election. [Campaign] makes it. Its methods may be called from any
+// goroutine and any number of times. Those without a ctx return at once. If a ctx ends first, its
+// method returns the error of ctx, and what it has begun goes on. The zero value is a candidate
+// that has ended.
+//
+// A key is given up when its release is acknowledged, when it is known to be another's, or when the
+// candidate's last record keeps no other candidate out any more.
 type Candidate struct {
 	id        string
 	election  string
@@ -55,15 +59,14 @@ type Candidate struct {
 	hangs atomic.Bool // it has handed over because its work hangs, and the work goes on
 }
 
-// Campaign makes a candidate and starts it. The candidate campaigns in the election until ctx ends
-// or [Candidate.Stop] is called. The end of ctx is a graceful stop, which [Config].StopTimeout
-// bounds: the term ends, work is drained, the key is released. The name of the election follows
-// the rules of KV keys, has at most 512 bytes, and is not the key of a seat of another election
-// (package seats).
+// Campaign starts a candidate. It campaigns in the election until ctx ends or [Candidate.Stop] is
+// called. The end of ctx is a graceful stop, which [Config].StopTimeout bounds: the term ends,
+// work is drained, the key is released. The name of the election follows the rules of KV keys, has
+// at most 512 bytes, and is not the key of a seat of another election (package seats).
 //
 // Campaign fails only for settings that cannot work, with [ErrInvalidConfig], [ErrValueTooLarge]
-// or [ErrIncompatibleBucket]. A store that cannot be reached, a bucket that does not exist yet and
-// a missing permission are [Faulted] events, and the candidate tries again, however long it takes.
+// or [ErrIncompatibleBucket]. The candidate reports all other faults, as an absent server, bucket
+// or permission, and tries again, however long it takes.
 func Campaign(ctx context.Context, store Store, election string, cfg Config) (*Candidate, error) {
 	b, p, err := prepare(store, election, &cfg)
 	if err != nil {
@@ -201,23 +204,15 @@ func newCandidate(store backend.Store, election string, cfg Config, p machine.Pa
 // noLog is the logger of the candidates without Config.Logger.
 var noLog = slog.New(slog.DiscardHandler)
 
-// Events returns a channel of the candidate's events, in order. Each call returns a channel of its
-// own, which gets every event, beginning with the events so far, the newest 32 of them. The
-// channel is closed after the last event of a candidate that has ended, and when ctx ends. Events
-// that are in the channel then can still be read.
+// Events returns a channel of the candidate's events, in order, beginning with the newest 32 of
+// those so far. Each call returns a channel of its own: call Events once for each reader, before a
+// loop with a select. The channel is closed after the last event of a candidate that has ended,
+// and when ctx ends. What is in it then can still be read.
 //
-//	for event := range c.Events(ctx) {
-//		log.Print(event)
-//	}
-//
-// Call it once for each reader, before a loop with a select and not in each round of it. A reader
-// that stops reading ends ctx. A reader that needs the last Deposed passes a ctx that does not end
-// together with the context given to [Campaign].
-//
-// The candidate never waits for a reader. Of more than 1,024 events that a reader has not read, it
-// leaves out Observed and Faulted that a later one replaces, and then the events of whole terms,
-// the oldest first. The same holds for more than 32 events so far, and for more than 32 that are
-// unread when the candidate ends.
+// A reader that stops reading ends ctx. A reader that needs the last [Deposed] passes a ctx that
+// outlives the one given to [Campaign]. The candidate never waits for a reader. Of more than 1,024
+// unread events it leaves out Observed and Faulted that a later one replaces, and then the events
+// of whole terms, the oldest first. Of those unread when the candidate ends, 32 remain.
 func (c *Candidate) Events(ctx context.Context) <-chan Event {
 	ended := ctx.Done() // the code of the caller, which may panic
 	return c.reader().channel(ended)
@@ -237,8 +232,8 @@ func (c *Candidate) ID() string { return c.id }
 // Election returns the name of the election.
 func (c *Candidate) Election() string { return c.election }
 
-// State returns the state. It never blocks. It reads the clock: a leader is fenced as soon as its
-// lease is over, even before the candidate has noticed.
+// State returns the state, by the clock: a leader is fenced as soon as its lease is over, even
+// before the candidate has noticed.
 func (c *Candidate) State() State {
 	s, _ := c.stateAndTerm()
 	return s
@@ -277,17 +272,16 @@ func (c *Candidate) Term() (*Term, bool) {
 	return nil, false
 }
 
-// IsLeader reports whether the candidate leads now, by the clock. It is for status pages and
-// handlers; work asks its context.
+// IsLeader reports whether the candidate leads now, by the clock. Work asks its context instead.
 func (c *Candidate) IsLeader() bool {
 	_, ok := c.Term()
 	return ok
 }
 
-// Leader returns the holder of the key, possibly the candidate itself, without a request. Its State
-// is [HolderLeading] if it is believed to lead. A candidate that holds the key in StateFenced
-// returns itself as [HolderPending], and one that has ended returns [HolderNone]. With several
-// seats Leader returns the leader of the lowest seat that has one; see [Candidate.Leaders].
+// Leader returns the holder of the key, possibly the candidate itself, without a request. A holder
+// that is believed to lead is [HolderLeading]. A candidate in StateFenced returns itself as
+// [HolderPending], and one that has ended returns [HolderNone]. With several seats it is the
+// leader of the lowest seat that has one.
 func (c *Candidate) Leader() Holder {
 	for _, seat := range c.seats {
 		if h := seat.Leader(); h.State == HolderLeading {
@@ -313,21 +307,17 @@ func (c *Candidate) Leader() Holder {
 	return h
 }
 
-// Proclaim changes the value that is published with the lease. It returns nil when a
-// record with the value is stored, [ErrNotLeader] if the candidate neither leads nor drains, or
-// ceases to first, [ErrValueTooLarge] if the value cannot be stored, or the error of ctx.
-// After the error of ctx the value may still be published. Later terms of the candidate
-// publish it, too.
+// Proclaim changes the value that is published with the lease, in later terms of the candidate,
+// too. It returns nil when a record with the value is stored, [ErrValueTooLarge], or
+// [ErrNotLeader] if the candidate neither leads nor drains, or ceases to first.
 func (c *Candidate) Proclaim(ctx context.Context, value []byte) error {
 	return c.call(ctx, machine.Input{Kind: machine.InProclaim, Value: string(value)})
 }
 
-// Resign hands over and stays a candidate. It campaigns again if no other candidate has taken the
-// key after a few turns, at most one lease. Work whose end is awaited keeps the key up to
-// DrainTimeout. Resign returns nil when the release is acknowledged, when the key is known to be
-// another's, or when the candidate's last record keeps no other candidate out any more. It returns
-// [ErrNotLeader] if the candidate does not lead, or the error of ctx; the key is given up all the
-// same.
+// Resign hands over and stays a candidate, which campaigns again if no other candidate takes the
+// key within a few turns, at most one lease. Work may keep the key for [Config].DrainTimeout.
+// Resign returns nil when the key is given up, [ErrNotLeader] if the candidate does not lead, or
+// [ErrStopped] if it ends before the release is acknowledged.
 func (c *Candidate) Resign(ctx context.Context) error {
 	return c.call(ctx, machine.Input{Kind: machine.InResign})
 }
@@ -347,10 +337,9 @@ func (c *Candidate) call(ctx context.Context, in machine.Input) error {
 	}
 }
 
-// Stop hands over and ends the candidate. It returns nil when the candidate has ended:
-// the key is released, or is known to be another's, or the candidate's last record keeps
-// no other candidate out any more. If ctx ends first, the candidate ends at once without
-// waiting for work or for the store, and Stop returns the error of ctx.
+// Stop hands over and ends the candidate. It returns nil when the key is given up and
+// [Candidate.Done] is closed. If ctx ends first, the candidate ends at once, without waiting for
+// work or for the store.
 func (c *Candidate) Stop(ctx context.Context) error {
 	c.toAll(machine.InStop)
 	select {
@@ -364,8 +353,7 @@ func (c *Candidate) Stop(ctx context.Context) error {
 }
 
 // Done returns a channel that is closed when the candidate has ended and none of its goroutines
-// runs any more. A handler of the log that blocks for more than a second may still run, and for a
-// second a goroutine that then leaves the connection where it is.
+// runs any more, but for code of others that hangs (docs/contract.md).
 func (c *Candidate) Done() <-chan struct{} {
 	if c.done == nil {
 		return ended
@@ -378,9 +366,8 @@ var ended = make(chan struct{})
 
 func init() { close(ended) }
 
-// Err returns the reason why the candidate ended. It is nil while the candidate runs,
-// after Stop and after the end of the context given to Campaign, and
-// [ErrConnectionClosed] if the application closed the connection.
+// Err returns nil while the candidate runs, after Stop and after the end of the context given to
+// [Campaign], and [ErrConnectionClosed] if it ended because the application closed the connection.
 func (c *Candidate) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -441,9 +428,8 @@ func (c *Candidate) toAll(kind machine.InputKind) {
 	}
 }
 
-// Leaders returns the holders that are believed to lead, possibly with the candidate
-// itself, in the order of their seats. Seats without a leader are left out. In an
-// election with one leader it is the result of [Candidate.Leader].
+// Leaders returns the holders that are believed to lead, in the order of their seats: with one
+// seat, one or none.
 func (c *Candidate) Leaders() []Holder {
 	seats := c.seats
 	if seats == nil {

@@ -2,8 +2,8 @@ package leader
 
 import "github.com/natsleader/natsleader/internal/backend"
 
-// Causes of an ended term. One of them, possibly wrapped, is [context.Cause] of the term's context, the
-// Cause of its [Deposed] event, and the result of [Err].
+// Causes of an ended term. One of them, possibly wrapped, is [context.Cause] of the term's context,
+// the Cause of its [Deposed] event, and the result of [Err].
 var (
 	// ErrResigned ends a term that was handed over: also by [StepDown], to a candidate that preempts, by [Lock.Unlock].
 	ErrResigned error = backend.ErrResigned
@@ -25,8 +25,9 @@ var (
 	ErrConnectionClosed error = backend.ErrConnectionClosed
 )
 
-// Errors that functions return, or that candidates report. To report an error is to emit a [Faulted]
-// event with it, and to go on. The text of an error names the setting, token, subject or candidate.
+// Errors that functions return, or that candidates report. To report an error is to emit a
+// [Faulted] event with it, and to go on. The text of an error names the setting, token, subject or
+// candidate.
 var (
 	// ErrInvalidConfig reports settings that cannot work: together, or for a bucket that a server is to make.
 	ErrInvalidConfig error = backend.ErrInvalidConfig

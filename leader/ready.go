@@ -5,16 +5,15 @@ import (
 	"fmt"
 )
 
-// Ready waits until the candidate leads or knows the holder that it follows, also one that is
-// pending or foreign, and then returns nil. With several seats it leads on one of them, or knows
-// the holders of all. Ready waits through every [Faulted]. If ctx ends first, it returns the cause
-// of ctx, and the last fault if no holder was seen since.
+// Ready waits until the candidate leads or knows the holder that it follows, be it pending or
+// foreign, and returns nil. With several seats the candidate leads on one, or knows the holders of
+// all. Faults do not end the wait. If ctx ends first, Ready returns its cause, and the last fault
+// if no holder was seen since.
 //
-// Ready does not wait where the candidate waits for the application. It returns [ErrStalled] while
-// the work of a term that has ended so goes on. While no other candidate is known to hold the key,
-// it returns [ErrNotReleased] if the work of a term goes on after the end of the term, and
-// [ErrNotLeader] if the application has left its loop over [Candidate.Terms]. Once the candidate
-// has ended, it returns [Candidate.Err], or [ErrStopped] if that is nil.
+// Where the candidate waits for the application, Ready returns at once: [ErrStalled] while work
+// that has hung goes on, and, if no other candidate holds the key, [ErrNotReleased] while the work
+// of an ended term goes on, and [ErrNotLeader] after the loop over Terms was left. Once the
+// candidate has ended, Ready returns [Candidate.Err], or [ErrStopped] if that is nil.
 func (c *Candidate) Ready(ctx context.Context) error {
 	if known, err := c.knowsRole(); known {
 		return err
@@ -111,11 +110,10 @@ func (p pulse) beat() {
 	}
 }
 
-// Ping returns nil when the candidate's goroutine has answered. It answers at once, also while
-// NATS is silent, unless a call of the Store, a Guard or the Clock has not returned. Ping returns
-// the error of ctx if ctx ends first, [ErrStopped] once the candidate has ended, and [ErrStalled]
-// if it has handed over because its work hangs, and the work goes on. It is for liveness probes,
-// see package health.
+// Ping returns nil when the candidate's goroutine has answered: at once, also while NATS is
+// silent, unless a call of the Store, a Guard or the Clock hangs. It returns [ErrStopped] once the
+// candidate has ended, and [ErrStalled] if it has handed over because its work hangs, and the work
+// goes on. It is for liveness probes, see package health.
 func (c *Candidate) Ping(ctx context.Context) error {
 	seats := c.seats
 	if seats == nil {

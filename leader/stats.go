@@ -265,9 +265,9 @@ func countedAs(err error) error {
 	return nil
 }
 
-// Stats returns a snapshot. It never blocks. With several seats, the fields about the
-// lease are those of the seat that the candidate is on, or tries to take. Totals are
-// those of all seats together, Leaderless included, and Silent is the longest.
+// Stats returns a snapshot. With several seats, the fields about the lease are those of the seat
+// that the candidate is on, or tries to take. Totals are sums over all seats, Silent and
+// Unreleased the longest.
 func (c *Candidate) Stats() Stats {
 	state, term := c.stateAndTerm()
 	if c.seats != nil {

@@ -237,15 +237,14 @@ func presentOnce(ctx context.Context, to backend.Requests, election string, requ
 	return stepDownReply{}, fmt.Errorf("%w: the leader's answer is %q", ErrUnreachable, v.Answer)
 }
 
-// TransferTo hands over to the candidate with that ID, as by [Candidate.Resign], and stays a
-// candidate. The successor takes the key as soon as it receives the release. All other candidates
-// wait for one [Config].TurnTimeout. A roster is not needed.
+// TransferTo is Resign with a successor, the candidate with that ID. The successor takes the key
+// as soon as it receives the release, while all others wait for one [Config].TurnTimeout. A roster
+// is not needed.
 //
 // TransferTo returns nil when the successor holds the key. It returns [ErrNotSucceeded] when
 // another candidate holds it, or none has taken it within a few turns and at most one lease, and
-// [ErrStopped] when this candidate has ended before. [ErrNotLeader], and [ErrRequestRefused] if no
-// candidate with that ID waits, change nothing. After the error of ctx the key is given up all the
-// same.
+// [ErrStopped] if the candidate ends before. [ErrNotLeader], [ErrInvalidConfig] for no valid ID,
+// and [ErrRequestRefused] if the roster does not have that ID change nothing.
 func (c *Candidate) TransferTo(ctx context.Context, id string) error {
 	if err := checkSuccessor(id); err != nil {
 		return err
@@ -253,9 +252,8 @@ func (c *Candidate) TransferTo(ctx context.Context, id string) error {
 	return c.call(ctx, machine.Input{Kind: machine.InResign, To: id})
 }
 
-// TransferNext is TransferTo for the next candidate of the roster. It returns that
-// candidate's ID. Further errors: [ErrRequestRefused] if no other candidate is in
-// the roster, [ErrNoRoster] if the candidate has no roster, or has not read it yet.
+// TransferNext is TransferTo for the next candidate of the roster, and returns its ID. It returns
+// [ErrRequestRefused] if the roster has no other candidate, and [ErrNoRoster].
 func (c *Candidate) TransferNext(ctx context.Context) (string, error) {
 	seat := c.seatHeld()
 	if err := seat.call(ctx, machine.Input{Kind: machine.InResign, Next: true}); err != nil {

@@ -8,15 +8,8 @@ import (
 )
 
 // Terms returns the terms to which the candidate is elected, for a loop whose body is the work of
-// the leader:
-//
-//	for term := range c.Terms() {
-//		for lead := term.Context(); lead.Err() == nil; {
-//			item(lead, term.Token())
-//		}
-//	}
-//
-// Work that waits asks after each wait, because select picks among what is ready at random:
+// the leader, as in the package documentation. Work that waits asks after each wait, because
+// select picks among what is ready at random:
 //
 //	for lead := term.Context(); lead.Err() == nil; {
 //		select {
@@ -29,13 +22,10 @@ import (
 //		}
 //	}
 //
-// When the body ends, the term is released. If it still leads then, the candidate hands over and
-// waits one lease before it campaigns again.
-//
-// While a body runs, no other term of the candidate begins. If the term ends during the body, the
-// candidate keeps the key for the work, without leading, up to DrainTimeout. If the body takes
-// longer, other candidates can be elected, and this one reports [ErrNotReleased] and does not
-// campaign until the body has ended.
+// While a body runs, no other term of the candidate begins. The end of the body releases the term.
+// If the term still leads then, the candidate hands over and waits one lease before it campaigns
+// again. If the term ends before the body, the candidate keeps the key for the work, without
+// leading, up to [Config].DrainTimeout, after which others can lead.
 //
 // After a break, a return or a panic in the body, the candidate does not campaign until another
 // loop begins. To end it, call [Candidate.Stop], or end the context given to [Campaign]. The loop
@@ -43,8 +33,8 @@ import (
 // the reason. A body must not wait for [Candidate.Resign], [Candidate.TransferTo],
 // [Candidate.Stop] or [Candidate.Done], nor run another loop, because each waits for the body.
 //
-// A term that is over before a loop could take it is left out. Each term goes to one loop if there
-// are several. Terms is independent of [Candidate.Events].
+// A term that is over before a loop could take it is left out. Of several loops, each term goes to
+// one.
 func (c *Candidate) Terms() iter.Seq[*Term] {
 	return func(yield func(*Term) bool) {
 		if c.done == nil { // of a zero Candidate

@@ -17,89 +17,67 @@ import (
 )
 
 // Config configures a candidate. The zero value works.
-//
-// A lease of less than 12 s cannot promise to outlive the loss of one NATS
-// server out of three, which stops all writes for 5 to 8 s.
 type Config struct {
-	// ID names the candidate to others: at most 256 bytes of UTF-8 without control characters. Default: host,
-	// process ID and six random characters. Two candidates with the same ID are safe.
+	// ID names the candidate to others: at most 256 bytes of UTF-8 without control characters. Two candidates with the
+	// same ID are safe. Default: host, process ID and six random characters.
 	ID string
-	// Value is published with the lease, for example an address; at most 64 KiB. Every renewal carries it.
-	// [Candidate.Proclaim] changes it.
+	// Value is published with the lease, for example an address; at most 64 KiB. [Candidate.Proclaim] changes it.
 	Value []byte
-	// Inherit makes each term begin with the value of the leader before it ([Term.Previous]) in place of Value, so
-	// that a mark of progress survives every crash. If no leader is known, the value is what the candidate has
-	// published last.
+	// Inherit makes each term begin with the last value of the leader before it ([Term.Previous]) in place of Value. If
+	// no leader is known, the value is what the candidate has published last.
 	Inherit bool
-	// LeaseDuration is how long other candidates wait after the last renewal before they take over. Default: the
-	// bucket's MaxLease; in a bucket without one 15 s, or two thirds of its TTL if that is shorter. It must not be
-	// longer than MaxLease or TTL. In a bucket without MaxLease all candidates of an election must use the same.
+	// LeaseDuration is how long other candidates wait after the last renewal before they take over. It must not be longer
+	// than the bucket's MaxLease or TTL. In a bucket without MaxLease all candidates of an election must use the same.
+	// A lease of less than 12 s may not outlive the loss of one NATS server of three. Default: MaxLease; in a bucket
+	// without one 15 s, or two thirds of its TTL if that is shorter.
 	LeaseDuration time.Duration
-	// RenewDeadline is the time from sending the last renewal that was confirmed until the leader is fenced. The
-	// rest of the lease is the margin for clocks that run at different rates and for work to stop. Default: 80% of
-	// the lease.
+	// RenewDeadline is the time from sending the last confirmed renewal until the leader is fenced. The rest of the lease
+	// is the margin for clocks that run at different rates and for work to stop. Default: 80% of the lease.
 	RenewDeadline time.Duration
 	// RenewInterval is the time from one renewal to the next. Default: a sixth of the lease.
 	RenewInterval time.Duration
-	// MinToken is a lower bound: tokens are greater. If the bucket may be newer than a protected resource, set it to
-	// the greatest token that the resource has accepted. At most 1<<61.
+	// MinToken is a lower bound: tokens are greater. If the bucket may be newer than a protected resource, set it to the
+	// greatest token that the resource has accepted. At most 1<<61.
 	MinToken uint64
 	// PendingPeriod is the least time from winning the key to leading. Default: 0.
 	PendingPeriod time.Duration
-	// DrainTimeout is how long a candidate whose term has ended keeps the key, without leading, for work that goes
-	// on: until [Term.Release] is called, or the body of the loop over [Candidate.Terms] has ended. The candidate
-	// does not campaign again before that. If the time is up, it reports [ErrNotReleased]. Default: one lease for an
-	// application that uses Terms or sets StallTimeout, but no longer than StopTimeout allows at the end; 0 for
-	// others, which is not at all.
+	// DrainTimeout is how long a candidate whose term has ended keeps the key, without leading, for work that goes on.
+	// Work ends with the body of the loop over [Candidate.Terms], or by a call of [Term.Release]. The candidate does not
+	// campaign before that, and reports [ErrNotReleased] when the time is up. Default: one lease with Terms or
+	// StallTimeout, but no longer than StopTimeout allows; otherwise 0, and the end of work is not awaited.
 	DrainTimeout time.Duration
-	// StallTimeout makes the candidate notice work that hangs: if the work of a term has not asked for that long
-	// whether the term still leads, the term ends with [ErrStalled], and the candidate drains, hands over, and does
-	// not campaign again before the work has ended. So work that is not in a loop over Terms has to call
-	// [Term.Release].
-	//
-	// The work asks by [Err], by Err and Done of [Term.Context] and [Exact], and by each write of package fence, in
-	// any of its goroutines. A select asks once, when it calls Done: a worker that may wait for longer has a ticker
-	// in its select, and a long item of work calls [Err] at times. At least 1 s. Default: 0, work may be silent for
-	// ever.
+	// StallTimeout makes the candidate notice work that hangs: if the work of a term has not asked for that long whether
+	// the term leads, the term ends with [ErrStalled], and the candidate hands over. See DrainTimeout for the end of work.
+	// Work asks by [Err], by Err and Done of [Term.Context] and [Exact], and by each write of package fence, in any of its
+	// goroutines. A select asks once, when it calls Done: a worker that may wait for longer has a ticker in its select,
+	// and a long item of work calls Err at times. At least 1 s. Default: 0, work may be silent for ever.
 	StallTimeout time.Duration
-	// StopTimeout bounds the graceful stop that the end of the context given to [Campaign] begins, the drain
-	// included. The drain ends 2 s before, or a quarter of StopTimeout if that is less. It must be longer than a
-	// DrainTimeout that is set. Negative: there is no bound. Default: 8 s, or DrainTimeout and 2 s if that is
-	// longer. A handler of the log, or a call of the store, that does not return may add 2 s.
+	// StopTimeout bounds the graceful stop at the end of the context given to [Campaign], with the drain, which ends 2 s
+	// before, or a quarter of StopTimeout if that is less. It must be longer than a DrainTimeout that is set. Negative:
+	// there is no bound. Default: 8 s, or DrainTimeout and 2 s if that is longer.
 	StopTimeout time.Duration
-	// Guards are the resources that only the leader may write. Before a term begins, the candidate raises each of
-	// them to the term's token, so that no write of an earlier term is accepted any more. All candidates of an
-	// election should name the same guards. A candidate that cannot raise them within one lease hands over. Default:
-	// none.
+	// Guards are the resources that only the leader may write. All candidates of an election should name the same. A
+	// candidate that cannot raise them within one lease hands over. Default: none.
 	Guards []Guard
-	// Succession is [Queue], [Listed], or nil. Default: nil, the candidate tries for a free key at once, like all
-	// others, and is not in the bucket's roster.
+	// Succession is [Queue] or [Listed]. Default: nil, the candidate tries for a free key at once, and is in no roster.
 	Succession Succession
-	// TurnTimeout is how long the candidate waits for another to take a free key, before it tries itself: for the
-	// successor that a leader has named, and in a [Queue] for each candidate before it. It should be several round
-	// trips. Default: 250 ms, or a quarter of RenewInterval if that is shorter.
+	// TurnTimeout is how long the candidate leaves a free key to the successor that a leader has named, and in a [Queue]
+	// to each candidate before it. It should be several round trips. Default: 250 ms, or a quarter of RenewInterval if
+	// that is shorter.
 	TurnTimeout time.Duration
-	// RefuseRequests makes a leader refuse to hand over when [StepDown] or a candidate in a [Queue] with Preempt
-	// asks it to. Each request of StepDown is logged, with the name of the requester.
+	// RefuseRequests makes a leader refuse to hand over at the request of [StepDown], or of a [Queue] with Preempt.
 	RefuseRequests bool
-	// ForceReconnect lets the candidate move the connection of its bucket to another server, by
-	// nats.Conn.ForceReconnect, when no sign of a majority of the servers has come for a third of the lease although
-	// the connection is up: its server answers reads, but no writes. A leader that moves in time keeps its lease.
-	// Requests of the application that are in flight on the connection fail then. Default: the connection stays, and
-	// a Faulted event with [ErrNoMajority] says so.
+	// ForceReconnect lets the candidate move the connection of its bucket to another server (nats.Conn.ForceReconnect)
+	// when there was no sign of a majority of the servers for a third of the lease although the connection is up. A leader
+	// that moves in time keeps its lease. Requests of the application that are in flight fail then. Default: the
+	// connection stays, and the candidate reports [ErrNoMajority].
 	ForceReconnect bool
 	// Clock is the source of time. Default: [SystemClock], or the clock of the store if it has one.
 	Clock Clock
-	// Logger gets a record for every event: Faulted as a warning, the others as information. It gets details of
-	// failures for debugging, and nothing while all is well. The message is the event's name; of Fenced it is
-	// fenced, draining or fenced by a later term. The keys are election, id, seat if there are several, and as far
-	// as they apply token, until, reason, cause, holder, state, err and remaining. A request to hand over adds
-	// token, by and answer. A handover for Preempt adds to and priority. Details add request. Warnings without an
-	// event have their remedy in an attribute. Default: none.
-	//
-	// A handler that blocks delays nothing else, and may call any method of the candidate. While it blocks, 64
-	// records wait. Further ones are dropped and counted in [Stats].LogDropped, and in the attribute dropped of the
-	// next record. A handler that panics ends the process.
+	// Logger gets a record for every event, Faulted as a warning and the others as information, and details of failures
+	// for debugging. docs/production.md has the messages and keys. A handler that blocks delays nothing: 64 records wait,
+	// and further ones are dropped and counted ([Stats].LogDropped). It may call any method of the candidate. A handler
+	// that panics ends the process. Default: none.
 	Logger *slog.Logger
 
 	sightings *sightings // for Acquire and TryAcquire
@@ -107,19 +85,19 @@ type Config struct {
 
 // Succession is a candidate's part in the order in which candidates take a free key: [Queue] or
 // [Listed]. Both announce it in the bucket's roster ([BucketConfig].Roster) while it waits, by one
-// small write per lease. If there is no roster, it reports [ErrNoRoster], and no candidate waits for a
-// turn. docs/succession.md in the repository has more.
+// small write per lease. Without a roster it reports [ErrNoRoster], and no candidate waits for a
+// turn. See docs/succession.md.
 type Succession interface{ queue() (q Queue, waits bool) }
 
 // Listed makes the candidate try for a free key at once.
 type Listed struct{}
 
-// Queue makes the candidate wait for its turn: after those of a higher Priority, and after those
-// that have waited longer, one [Config].TurnTimeout for each. Safety does not depend on the order.
+// Queue makes the candidate wait for its turn, one [Config].TurnTimeout for each candidate with a
+// higher Priority, or of the same that has waited longer. Safety does not depend on the order.
 type Queue struct {
 	Priority int
-	// Preempt makes a leader of lower priority hand over to this candidate, one to two leases after this candidate
-	// has begun to wait. The leader needs a Succession and no RefuseRequests.
+	// Preempt makes a leader of lower priority hand over to this candidate, one to two leases after this candidate has
+	// begun to wait. The leader needs a Succession and no RefuseRequests.
 	Preempt bool
 }
 

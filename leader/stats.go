@@ -16,68 +16,42 @@ import (
 // Stats is a snapshot of a candidate, for metrics and health checks. Totals are since
 // [Campaign].
 type Stats struct {
-	// Bucket is the name of the bucket, empty for a store in memory.
-	Bucket string
-	State  State
-	// Seats is the number of leaders that the candidate lets the election have, 1 without package seats. Seat is the
-	// number of the seat that it leads on now; 0 if none.
-	Seats, Seat int
-	// Token of the term that is led now; 0 if none.
-	Token uint64
-	// Remaining is how long the lease is valid, as [Term.Remaining] returns it; 0 if the candidate does not lead.
-	Remaining time.Duration
-	// SinceRenewal is the time since the newest acknowledged write by which the candidate keeps the key was sent; 0
-	// unless it holds the key.
-	SinceRenewal time.Duration
-	// LeaseDuration is the candidate's own; 0 until the bucket's settings are known.
-	LeaseDuration time.Duration
-	// Silent is the time since the last sign that a majority of the servers is there. It is 0 unless a request was
-	// not answered, or a renewal is missing, since that sign. An answered read is no sign, because a server that is
-	// cut off from the others answers it, too.
-	Silent time.Duration
-	// Expired reports that the candidate is fenced because its lease was over, and that no write that keeps the key
-	// has been acknowledged since. See [Stats.Connected].
-	Expired bool
-	// Queued is the number of requests that wait for their turn to be sent to the bucket, and QueueAge is how long
-	// the first of them has waited. All candidates on a [Bucket] have the same: aggregate them with the maximum, not
-	// with the sum. See [ErrCongested].
-	Queued   int
-	QueueAge time.Duration
-	// Unreleased is how long the work of a term has gone on after the end of the term; 0 if it has ended, or if
-	// nothing awaits its end. See [Config].DrainTimeout.
-	Unreleased time.Duration
-	// Stalled reports that this is work of a term that has ended with [ErrStalled].
-	Stalled bool
-	// Leaderless is the total time during which no leader was known to the candidate.
-	Leaderless time.Duration
-	// WriteCounts is the histogram of the acknowledged writes of the record. WriteCounts[i] is the number of writes
-	// that took no longer than WriteBounds[i], and longer than the bound before. One more element counts those that
-	// took longer than all bounds. WriteSum is the time that all of them took together.
-	WriteCounts []uint64
-	WriteBounds []time.Duration
-	WriteSum    time.Duration
-	// Refused counts the writes of the record that were rejected because their condition did not hold.
-	Refused uint64
-	// Unknown counts the writes that failed otherwise, mostly because they were not answered in time or at all.
-	Unknown uint64
-	// FeedRebuilds counts the feeds that were opened, except for the first.
-	FeedRebuilds uint64
-	// LogDropped counts the log records that were dropped because [Config].Logger blocked.
-	LogDropped uint64
-	// Pending and Elected count the events of these names. Unelected counts how often the candidate was Pending and
-	// lost the key, or gave it up, before it was elected.
+	Bucket        string // its name; empty for a store in memory
+	State         State
+	Seats, Seat   int           // seats of the election, 1 without package seats; seat of the term, 0 if none
+	Token         uint64        // of the term that is led now; 0 if none
+	Remaining     time.Duration // as [Term.Remaining]; 0 if the candidate does not lead
+	SinceRenewal  time.Duration // since the newest acknowledged write of a key that it holds was sent; 0 if it holds none
+	LeaseDuration time.Duration // the candidate's own; 0 until the bucket's settings are known
+	// Silent is the time since the last sign that a majority of the servers is there: not an answered read. It is 0
+	// unless a request was not answered, or a renewal is missing, since that sign.
+	Silent     time.Duration
+	Expired    bool          // it is fenced by the end of its lease, and no write of the key was acknowledged since
+	Queued     int           // requests that wait for their turn on the [Bucket]; the same for all of its candidates
+	QueueAge   time.Duration // how long the first of them has waited
+	Unreleased time.Duration // how long work has gone on after its term; 0 if none does, or its end is not awaited
+	Stalled    bool          // that is the work of a term that has ended with [ErrStalled]
+	Leaderless time.Duration // total time during which the candidate knew no leader
+	// WriteCounts is the histogram of the acknowledged writes of the record: WriteCounts[i] took no longer than
+	// WriteBounds[i], and longer than the bound before; one more element counts the longest. WriteSum is their total.
+	WriteCounts  []uint64
+	WriteBounds  []time.Duration
+	WriteSum     time.Duration
+	Refused      uint64 // writes of the record that were rejected because their condition did not hold
+	Unknown      uint64 // writes that failed otherwise, mostly because they were not answered in time
+	FeedRebuilds uint64 // feeds that were opened after the first
+	LogDropped   uint64 // log records that were dropped because [Config].Logger blocked
+	// Pending and Elected count these events. Unelected counts the Pending that have ended without an Elected.
 	Pending, Elected, Unelected uint64
-	// Fenced and Deposed count the events of these names by their Cause, Faults counts the Faulted events by their
-	// Err. The keys are errors of this package, or nil for an error that matches none of them. An error that matches
-	// two, as ErrNoMajority, counts as the narrower one.
+	// Fenced and Deposed count these events by Cause, Faults counts Faulted by Err. The keys are errors of this package,
+	// of two that match the narrower one, or nil for an error that matches none.
 	Fenced, Deposed, Faults map[error]uint64
 }
 
-// Connected returns nil while the bucket serves the candidate, and otherwise an error that says
-// what is wrong: [ErrStopped] after the end of the candidate, [ErrStalled] while Stalled is set,
-// [ErrLeaseExpired] while Expired is set, [ErrUnreachable] while Silent is more than half of
-// LeaseDuration, and another error before the settings of the bucket are known. A candidate that is
-// cut off is not Connected any more before another leads in its place.
+// Connected returns nil while the bucket serves the candidate, and otherwise what is wrong:
+// [ErrStopped] after its end, [ErrStalled] or [ErrLeaseExpired] while Stalled or Expired is set,
+// [ErrUnreachable] while Silent is more than half of LeaseDuration, and another error before the
+// settings of the bucket are known. A candidate that is cut off gets an error before another leads.
 func (s Stats) Connected() error {
 	switch {
 	case s.State == StateEnded || s.State == 0:

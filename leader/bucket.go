@@ -12,14 +12,10 @@ import (
 
 // BucketConfig holds the settings of a bucket for [CreateOrUpdateBucket] and [EnsureBucket].
 type BucketConfig struct {
-	// Name of the bucket: letters, digits, '-' and '_'. Its stream is called KV_ and the name.
-	Name string
-	// Description is for people. Empty keeps that of an existing bucket.
-	Description string
-	// Replicas is 1, 3 or 5. Default 0: a new bucket gets 1, an existing one keeps its number.
-	Replicas int
-	// Storage cannot be changed once the bucket exists. Default: jetstream.FileStorage.
-	Storage jetstream.StorageType
+	Name        string                // letters, digits, '-' and '_'; its stream is called KV_ and the name
+	Description string                // for people; empty keeps that of an existing bucket
+	Replicas    int                   // 1, 3 or 5; default 0: a new bucket gets 1, an existing one keeps its number
+	Storage     jetstream.StorageType // cannot be changed once the bucket exists; default: jetstream.FileStorage
 	// MaxLease is the longest lease that a candidate may ask for, from 100 ms to 24 h. A candidate that cannot know
 	// which lease is running waits for MaxLease. Default: that of the existing bucket if it is less than TTL, or else
 	// 15 s, or two thirds of TTL if that is shorter. MaxLease cannot be lowered while a longer lease may be running.
@@ -28,9 +24,8 @@ type BucketConfig struct {
 	// TTL is the time after which the bucket drops records, at least 100 ms. Default 0: the bucket is purge-protected.
 	// With a TTL, the winner of an empty key waits one TTL before it leads, and a client that may write one key of the
 	// bucket can wipe all.
-	TTL time.Duration
-	// Placement selects the servers that keep the bucket. Default: the server chooses, or those of an existing bucket.
-	Placement *jetstream.Placement
+	TTL       time.Duration
+	Placement *jetstream.Placement // of the servers; default: the server chooses, an existing bucket stays where it is
 	// Roster creates or updates the bucket Name_roster, too, in which candidates announce themselves. If that fails, this
 	// bucket stays as it is. It needs nats-server 2.11. Default: that bucket is left alone, even if it exists.
 	Roster bool

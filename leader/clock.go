@@ -6,35 +6,24 @@ import (
 )
 
 // Clock is the source of time of a candidate's rules. Timeouts of requests use the time of the
-// process. The fake is leadertest.Clock. The methods of a Clock and of its timers must return at
-// once, and Now must never return less to one goroutine than it has returned to it before.
+// process. The fake is leadertest.Clock; docs/architecture.md has what a fake of your own may
+// need. Methods of a Clock and of its timers must return at once, and Now must never return less
+// to one goroutine than before.
 //
 // A Clock may also have a method AfterFunc(time.Duration, func()) Timer, as [time.AfterFunc]. With
-// it a term's context ends in time even if the candidate's goroutine is held up. SystemClock has
-// it.
+// it, as with SystemClock, a term's context ends in time even if the candidate's goroutine is held
+// up.
 type Clock interface {
-	// Now returns the time. Only differences between its results matter.
-	Now() time.Time
-	// NewTimer returns a timer that fires after d. If d is negative, the timer is not armed before its first Reset:
-	// a candidate makes one of these for each of its seats. With a Logger, and if the timers have a method Wake, it
-	// makes one more with a positive d and stops it at once; its Wake is called for each log record that is queued,
-	// and its Stop when all are written.
-	NewTimer(d time.Duration) Timer
+	Now() time.Time                 // only differences between its results matter
+	NewTimer(d time.Duration) Timer // fires after d, or, if d is negative, not before its first Reset
 }
 
-// Timer has the semantics of [time.Timer] since Go 1.23: after Reset or Stop
-// has returned, no tick of an earlier setting arrives.
-//
-// A candidate calls Reset or Stop as the last thing before it waits, so that a fake clock
-// knows when the candidate has come to rest. If the timers of a fake also have a method
-// Wake(), it is called when a waiting candidate is handed work.
+// Timer has the semantics of [time.Timer] since Go 1.23: after Reset or Stop has returned, no tick
+// of an earlier setting arrives.
 type Timer interface {
-	// C is the channel on which the tick arrives.
-	C() <-chan time.Time
-	// Reset arms the timer to fire after d.
-	Reset(d time.Duration) bool
-	// Stop disarms the timer.
-	Stop() bool
+	C() <-chan time.Time        // on which the tick arrives
+	Reset(d time.Duration) bool // arms the timer to fire after d
+	Stop() bool                 // disarms the timer
 }
 
 // alarmClock is the optional interface of a Clock.
@@ -43,8 +32,7 @@ type alarmClock interface {
 }
 
 // SystemClock returns the clock of the operating system. On Linux it also counts the time during
-// which the host was suspended, when Go's own monotonic clock stands still
-// (golang.org/issue/24595).
+// which the host was suspended (golang.org/issue/24595).
 func SystemClock() Clock {
 	c := &systemClock{base: time.Now()}
 	c.slept0 = sleptNow()

@@ -20,9 +20,8 @@ import (
 type Config struct {
 	// ID names the candidate to others: at most 256 bytes of UTF-8 without control characters. Two candidates with the
 	// same ID are safe. Default: host, process ID and six random characters.
-	ID string
-	// Value is published with the lease, for example an address; at most 64 KiB. [Candidate.Proclaim] changes it.
-	Value []byte
+	ID    string
+	Value []byte // published with the lease; at most 64 KiB. [Candidate.Proclaim] changes it
 	// Inherit makes each term begin with the last value of the leader before it ([Term.Previous]) in place of Value. If
 	// no leader is known, the value is what the candidate has published last.
 	Inherit bool
@@ -34,16 +33,14 @@ type Config struct {
 	// RenewDeadline is the time from sending the last confirmed renewal until the leader is fenced. The rest of the lease
 	// is the margin for clocks that run at different rates and for work to stop. Default: 80% of the lease.
 	RenewDeadline time.Duration
-	// RenewInterval is the time from one renewal to the next. Default: a sixth of the lease.
-	RenewInterval time.Duration
+	RenewInterval time.Duration // from one renewal to the next. Default: a sixth of the lease
 	// MinToken is a lower bound: tokens are greater. If the bucket may be newer than a protected resource, set it to the
 	// greatest token that the resource has accepted. At most 1<<61.
-	MinToken uint64
-	// PendingPeriod is the least time from winning the key to leading. Default: 0.
-	PendingPeriod time.Duration
+	MinToken      uint64
+	PendingPeriod time.Duration // the least time from winning the key to leading. Default: 0
 	// DrainTimeout is how long a candidate whose term has ended keeps the key, without leading, for work that goes on.
 	// Work ends with the body of the loop over [Candidate.Terms], or by a call of [Term.Release]. The candidate does not
-	// campaign before that, and reports [ErrNotReleased] when the time is up. Default: one lease with Terms or
+	// campaign before that, and reports [ErrNotReleased] when the time is up. Default: one lease with Terms, a [Lock] or
 	// StallTimeout, but no longer than StopTimeout allows; otherwise 0, and the end of work is not awaited.
 	DrainTimeout time.Duration
 	// StallTimeout makes the candidate notice work that hangs: if the work of a term has not asked for that long whether
@@ -58,22 +55,19 @@ type Config struct {
 	StopTimeout time.Duration
 	// Guards are the resources that only the leader may write. All candidates of an election should name the same. A
 	// candidate that cannot raise them within one lease hands over. Default: none.
-	Guards []Guard
-	// Succession is [Queue] or [Listed]. Default: nil, the candidate tries for a free key at once, and is in no roster.
-	Succession Succession
+	Guards     []Guard
+	Succession Succession // [Queue] or [Listed]. Default: nil, it tries for a free key at once, and is in no roster
 	// TurnTimeout is how long the candidate leaves a free key to the successor that a leader has named, and in a [Queue]
 	// to each candidate before it. It should be several round trips. Default: 250 ms, or a quarter of RenewInterval if
 	// that is shorter.
-	TurnTimeout time.Duration
-	// RefuseRequests makes a leader refuse to hand over at the request of [StepDown], or of a [Queue] with Preempt.
-	RefuseRequests bool
+	TurnTimeout    time.Duration
+	RefuseRequests bool // a leader refuses to hand over at the request of [StepDown], or of a [Queue] with Preempt
 	// ForceReconnect lets the candidate move the connection of its bucket to another server (nats.Conn.ForceReconnect)
 	// when there was no sign of a majority of the servers for a third of the lease although the connection is up. A leader
 	// that moves in time keeps its lease. Requests of the application that are in flight fail then. Default: the
 	// connection stays, and the candidate reports [ErrNoMajority].
 	ForceReconnect bool
-	// Clock is the source of time. Default: [SystemClock], or the clock of the store if it has one.
-	Clock Clock
+	Clock          Clock // source of time. Default: [SystemClock], or the clock of the store if it has one
 	// Logger gets a record for every event, Faulted as a warning and the others as information, and details of failures
 	// for debugging. docs/production.md has the messages and keys. A handler that blocks delays nothing: 64 records wait,
 	// and further ones are dropped and counted ([Stats].LogDropped). It may call any method of the candidate. A handler

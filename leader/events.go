@@ -21,7 +21,7 @@ type Pending struct {
 	Token  uint64    // the least token that the term may get
 	Until  time.Time // when the candidate may be elected at the earliest, by its clock
 	Reason string    // why it may not lead yet, for a person; empty: it leads at once
-	Seat   int       // seat of the key; see [Term.Seat]
+	Seat   int       // see [Term.Seat]
 }
 
 // Elected reports that a term has begun.
@@ -29,18 +29,17 @@ type Elected struct {
 	Term *Term
 }
 
-// Fenced reports that the term's context has ended while the candidate may still hold the
-// key. The Cause states which of these has happened:
+// Fenced reports that the term's context has ended while the candidate may still hold the key,
+// because of its Cause:
 //
-//   - [ErrLeaseExpired]: the lease was not confirmed in time. The candidate tries to renew
-//     it, and is elected again with a new term if no other candidate has taken the key. If
-//     the work of the term goes on, it first waits for the end of the work, until Until at
-//     the latest.
-//   - [ErrResigned], [ErrStopped] or [ErrStalled]: the leader steps down, and keeps the key until
-//     [Term.Release] is called or Until has come. This is called draining.
+//   - [ErrLeaseExpired]: the lease was not confirmed in time. The candidate waits for the end of
+//     work, until Until at the latest, and tries to renew the lease. It is elected again, with a
+//     new term, if no other candidate has taken the key.
+//   - [ErrResigned], [ErrStopped] or [ErrStalled]: the leader drains. It keeps the key for the
+//     work, until Until at the latest.
 //   - [ErrFenced]: a later term has raised one of the guards. The server accepts no guarded
 //     write of this term any more.
-//   - [ErrConnectionClosed]: the application has closed the connection. The candidate ends.
+//   - [ErrConnectionClosed]: the candidate ends.
 type Fenced struct {
 	Term  *Term
 	Cause error     // as context.Cause of the term's context
@@ -61,11 +60,9 @@ func (e Fenced) kind() string {
 
 // Deposed reports that a term is over for good. There is exactly one for every Elected.
 type Deposed struct {
-	Term  *Term
-	Cause error // as context.Cause of the term's context
-	// Drained reports that the end of the work was awaited (see [Config].DrainTimeout) and has come: the term was
-	// released.
-	Drained bool
+	Term    *Term
+	Cause   error // as context.Cause of the term's context
+	Drained bool  // the end of the work was awaited ([Config].DrainTimeout), and has come
 }
 
 // Observed reports that the candidate has seen another holder, or none.
@@ -73,13 +70,10 @@ type Observed struct {
 	Holder Holder
 }
 
-// Faulted reports that the store misbehaved. The candidate goes on.
+// Faulted reports an error from which the candidate goes on.
 type Faulted struct {
-	Err error
-	// Remaining is how long the lease was still valid when the event was made, if the candidate leads; 0 if it does
-	// not. From it, a leader with failing renewals knows how much time its work has. [Term.Remaining] returns the
-	// present value.
-	Remaining time.Duration
+	Err       error
+	Remaining time.Duration // how long the lease was valid then; 0 if the candidate does not lead
 }
 
 func (Pending) event()  {}
@@ -136,19 +130,15 @@ type HolderState uint8
 
 // The values of a HolderState.
 const (
-	// HolderNone is the state of a key without a holder, and of a key that was not read yet.
-	HolderNone HolderState = iota
-	// HolderPending holds the key and does not lead, because an earlier lease may be valid.
-	HolderPending
-	// HolderLeading leads.
-	HolderLeading
-	// HolderReleased has given the key up, and the key has no holder. The Token is that of its term or of an earlier
-	// one. Only [HolderOf] and [Lookup] return it; elsewhere it is HolderNone.
+	HolderNone    HolderState = iota // no holder, or not read yet
+	HolderPending                    // holds the key and does not lead, because an earlier lease may be valid
+	HolderLeading                    // leads
+	// HolderReleased has given the key up. Its Token may be an earlier one. Only [HolderOf], [Lookup], [Holder].Last and
+	// [Term.Previous] return it: elsewhere such a key has HolderNone.
 	HolderReleased
-	// HolderExpired has led until its lease expired: in [Holder].Last and of [Term.Previous].
-	HolderExpired
-	// HolderForeign is the state of a key with a value that is not a record of this package. The key counts as held.
-	// Beside processes of nats-kv-leader-elect, the Value is the name of the process that wrote it, which may lead.
+	HolderExpired // has led until its lease expired: in [Holder].Last and of [Term.Previous]
+	// HolderForeign is a value that is not a record of this package. The key counts as held. With kvelect.Beside, the
+	// Value of the Holder is the name of the process that wrote it, which may lead.
 	HolderForeign
 )
 
@@ -174,22 +164,17 @@ func (s HolderState) String() string {
 
 // Holder is the holder of the key of an election, or of one of its seats.
 type Holder struct {
-	State HolderState
-	ID    string    // of the candidate, if it is pending or leads
-	Value []byte    // published with the lease; not to be changed. For a foreign record, its text if that is short
-	Token uint64    // of the term; while it is pending, the least that it will have
-	Since time.Time // the server's time of the write that began the term; zero while it is pending or not known
-	// Lease is how long other candidates wait after the last renewal.
-	Lease time.Duration
-	// Renewed is the server's time of the last renewal that was seen when the Holder was made.
-	Renewed time.Time
-	// Revision is the revision of the record that was seen.
-	Revision uint64
-	// Seat is the number of the seat that is held, or free: 1 for the election's own key, n for the key that
-	// seats.Key names.
-	Seat int
-	// Last is the last leader of a key whose holder does not lead: a HolderReleased or a HolderExpired
-	// with its ID, token, last value, and as Renewed the time of its last write. It is nil if none is known.
+	State    HolderState
+	ID       string        // of the candidate, if it is pending or leads
+	Value    []byte        // published with the lease, not to be changed; of a foreign record its text, if that is short
+	Token    uint64        // of the term; while it is pending, the least that it will have
+	Since    time.Time     // the server's time of the write that began the term; zero while it is pending or not known
+	Lease    time.Duration // how long other candidates wait after the last renewal
+	Renewed  time.Time     // the server's time of the last renewal that was seen when the Holder was made
+	Revision uint64        // of the record
+	Seat     int           // see [Term.Seat]
+	// Last is the last leader of a key whose holder does not lead: a HolderReleased or a HolderExpired with its ID,
+	// token, last value, and as Renewed the time of its last write. It is nil if none is known.
 	Last *Holder
 
 	session string // of the candidate that holds the key

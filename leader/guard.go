@@ -8,17 +8,11 @@ import (
 	"github.com/natsleader/natsleader/internal/record"
 )
 
-// Guard is a candidate's access to a resource that only the leader may write. One key of
-// the resource is the guard. The resource conditions every write of the leader on the
-// guard's revision. A fence.Bucket and a fence.Stream are guards in NATS, and a
-// leadertest.Link has one in memory.
+// Guard is a resource that only the leader may write: a fence.Bucket or a fence.Stream in NATS, or
+// a leadertest.Link in memory. Only this module implements it. Guards are compared with ==.
 //
-// Before a term begins the candidate has raised each of its guards: it has written the
-// term's token there, on the condition that the guard is as the candidate found it. So
-// the write can never replace a greater token. From then on the revision of that write
-// stands for the term.
-//
-// Guards are compared with ==. Only this module implements them.
+// Before a term begins, the candidate raises each of its guards to the term's token. From then on
+// the resource accepts no write of an earlier term. See docs/fencing.md.
 type Guard interface {
 	// String names the resource for people, such as "bucket orders".
 	fmt.Stringer

@@ -13,13 +13,12 @@ import (
 )
 
 // Lock is a term that the application asked for by [Acquire] or [TryAcquire], and gives back by
-// Unlock. The zero value is a lock that is over. A Lock must not be copied. Its methods may be
-// called from any goroutine.
+// Unlock. Its methods may be called from any goroutine. A Lock must not be copied. The zero value
+// is a lock that is over.
 //
 // A lock can be lost, as every term. Its context then ends, with the cause, and the work has to
-// end. Meanwhile the key is kept for the work, up to DrainTimeout, or for one lease if none is
-// set. A lost lock does not come back. Unlock is still to be called, and returns the cause of the
-// loss.
+// end, for which the key is kept up to [Config].DrainTimeout. A lost lock does not come back.
+// Unlock is still to be called.
 type Lock struct {
 	term    *Term
 	c       *Candidate
@@ -28,13 +27,12 @@ type Lock struct {
 	lost    error // why the lock was lost before it was given up; set by once
 }
 
-// HeldError is returned by [TryAcquire] for a lock that is not free, and by [Acquire] for one that the
-// same process holds, or that another holds when ctx ends: it then wraps the error of ctx.
+// HeldError is returned by [TryAcquire] for a lock that is not free, and by [Acquire] for one that
+// the same process holds, or that another holds when ctx ends.
 type HeldError struct {
 	Election string
-	// Holder holds the lock; of a lock with several seats it is the one that was seen last. Its ID is empty if the
-	// holder cannot be named: the key holds a foreign record, or it was deleted and the lease of its last holder may
-	// be running.
+	// Holder holds the lock; with several seats it is the one that was seen last. Its ID is empty if it cannot be named:
+	// the key holds a foreign record, or it was deleted and the lease of its last holder may be running.
 	Holder Holder
 	why    string // why the lock is not free although no holder is known
 	own    bool   // this process holds it
@@ -56,22 +54,21 @@ func (e *HeldError) Error() string {
 	return text
 }
 
-// Unwrap returns the error of the context that ended the wait of Acquire, or nil.
+// Unwrap returns the error of the ctx that ended the wait of Acquire, or nil.
 func (e *HeldError) Unwrap() error { return e.waited }
 
-// Acquire campaigns in the election until it is elected, and returns the term as a Lock. The lock
-// is held until [Lock.Unlock] is called, or until it is lost. The settings of cfg mean what they
-// mean for [Campaign], but for StopTimeout, which does not apply. The record of a lock stays in
-// the bucket for ever, so names must be from a bounded set.
+// Acquire campaigns in the election until it is elected, and returns the term as a Lock, which is
+// held until [Lock.Unlock] is called, or until it is lost. ctx bounds only the waiting. The
+// context of the lock carries its values. While the store cannot be reached, Acquire waits.
+// [Config].StopTimeout does not apply. The record of a lock stays in the bucket for ever, so names
+// must be from a bounded set.
 //
-// ctx bounds the waiting, and the values that it carries are those of the lock's context. Its end
-// does not end a lock that was acquired. While the store cannot be reached, Acquire waits.
+// Goroutines that exclude each other need a Config.ID each: if a Lock of this process with the
+// same Config.ID, or also without one, holds the lock, Acquire returns a *[HeldError] at once.
 //
-// Errors: those of Campaign; that of ctx, with the last fault, and as a *[HeldError] if another
-// holds the lock then; [ErrConnectionClosed] if the application closes the connection;
-// [ErrSeatsDiffer] if a living holder is set to another number of seats; and a *HeldError at once
-// if a Lock of this process with the same Config.ID, or also without one, holds the lock. So
-// goroutines that exclude each other need a Config.ID each. docs/howto/locks.md has the rest.
+// Other errors: those of [Campaign]; that of ctx, with the last fault, and as a *HeldError if
+// another holds the lock then; [ErrConnectionClosed]; and [ErrSeatsDiffer] if a living holder is
+// set to another number of seats. See docs/howto/locks.md.
 func Acquire(ctx context.Context, store Store, election string, cfg Config) (*Lock, error) {
 	l, err := acquire(ctx, store, election, cfg, false)
 	return l, lockError("acquire", election, err)
@@ -94,21 +91,17 @@ func lockError(call, election string, err error) error {
 	return fmt.Errorf("%s lock %q: %w", call, election, err)
 }
 
-// TryAcquire is Acquire for an application that does not wait while another holds the lock. It
-// returns in the time of a few requests, and in 5 s at most if ctx has no deadline.
+// TryAcquire is Acquire without the wait for another holder: it then returns a *[HeldError]. It
+// takes a few requests, and 5 s at most if ctx has no deadline.
 //
-// If the lock is held, TryAcquire returns a *[HeldError]. A holder that has crashed still holds it
-// until its lease is over. One try cannot find that out: it takes two in the same process, with
-// the same [Bucket] and Clock, as long apart as the lease, with no renewal between them. Processes
-// that seldom try, as a job that is started once a day, use Acquire with a context that ends after
-// one or two leases.
+// A holder that has crashed holds the lock until its lease is over. Only a second try finds that
+// out, one lease after the first, in the same process with the same [Bucket] and Clock, if there
+// was no renewal between them. Processes that seldom try, as a job that is started once a day, use
+// Acquire with a ctx that ends after one or two leases.
 //
-// A fault of the store is returned as an error at once, with the errors of [Faulted] events, for
-// example [ErrUnreachable], [ErrNoBucket] and [ErrPermission]. [ErrInvalidConfig] is also returned
-// for settings that make a candidate wait, and [ErrIncompatibleBucket] for a bucket that is not
-// purge-protected, because an empty key is not free at once there. If the bucket loses
-// acknowledged writes between two tries, let all candidates of the election stop for one lease
-// first.
+// Other errors: those of Acquire; at once those that candidates report, as [ErrUnreachable];
+// [ErrInvalidConfig] also for settings that make a candidate wait; and [ErrIncompatibleBucket]
+// also for a bucket that is not purge-protected.
 func TryAcquire(ctx context.Context, store Store, election string, cfg Config) (*Lock, error) {
 	if err := cfg.checkTry(store); err != nil {
 		return nil, err
@@ -298,24 +291,23 @@ func isPassing(err error) bool {
 	return false
 }
 
-// Context returns the context of the lock, which asks the clock as that of every term does: see
-// [Term.Context]. It ends when the lock is lost or given up.
+// Context returns the context of the lock's term, see [Term.Context]. It ends when the lock is
+// lost or given up.
 func (l *Lock) Context() context.Context { return l.Term().Context() }
 
-// Err returns nil while the lock is held, and then the cause with which its context has ended.
-// Like the Err of the context it asks the clock first.
+// Err returns nil while the lock is held, by the clock, and then the cause with which its context
+// has ended.
 func (l *Lock) Err() error {
 	ctx := l.Context()
 	_ = ctx.Err() // asks the clock
 	return context.Cause(ctx)
 }
 
-// Token returns the fencing token. It is greater than that of each earlier holder of the lock.
+// Token returns the fencing token, which is greater than that of each earlier holder.
 func (l *Lock) Token() uint64 { return l.Term().Token() }
 
-// Term returns the term of the lock, for code that takes a term: a writer of package fence, the
-// number of the seat, the time that remains. The lock is given up by Unlock, not by
-// [Term.Release].
+// Term returns the term of the lock, for code that takes a term, as a writer of package fence.
+// Unlock gives the lock up, and not [Term.Release].
 func (l *Lock) Term() *Term {
 	if l == nil || l.term == nil {
 		return new(Term)
@@ -323,7 +315,7 @@ func (l *Lock) Term() *Term {
 	return l.term
 }
 
-// Proclaim changes the value that is published with the lock. See [Candidate.Proclaim].
+// Proclaim changes the value that is published with the lock, as [Candidate.Proclaim].
 func (l *Lock) Proclaim(ctx context.Context, value []byte) error {
 	if l == nil || l.c == nil {
 		return fmt.Errorf("value of a Lock that Acquire or TryAcquire has not returned: %w", ErrNotLeader)
@@ -331,15 +323,15 @@ func (l *Lock) Proclaim(ctx context.Context, value []byte) error {
 	return l.c.Proclaim(ctx, value)
 }
 
-// Unlock gives the lock up: its context ends with [ErrResigned], and the key is released. The work
-// has to have ended. Unlock returns nil if the lock was held until this call. It may be called
-// more than once.
+// Unlock gives the lock up, after the work has ended: its context ends with [ErrResigned], and the
+// key is released. Unlock returns nil if the lock was held until this call. It may be called more
+// than once.
 //
-// If the lock was lost before, Unlock returns an error with the cause, one of those of
-// [Term.Context]. Another process may have held the lock while the work went on. If ctx ends
-// first, Unlock returns its error, and the lock is given up all the same, in up to one lease while
-// the store cannot be reached. It returns [ErrConnectionClosed] if the application has closed the
-// connection before the key was released, and [ErrNotLeader] for a nil or zero Lock.
+// If the lock was lost before, Unlock returns an error with the cause: another process may have
+// held the lock while the work went on. If ctx ends first, Unlock returns its error, and the lock
+// is given up all the same, in up to one lease while the store cannot be reached. It returns
+// [ErrConnectionClosed] if the application has closed the connection before the release, and
+// [ErrNotLeader] for a nil or zero Lock.
 func (l *Lock) Unlock(ctx context.Context) error {
 	if l == nil || l.c == nil {
 		return fmt.Errorf("unlock of a Lock that Acquire or TryAcquire has not returned: %w", ErrNotLeader)

@@ -20,10 +20,10 @@ func init() {
 }
 
 // Observe reports the holder of the key of an election on a channel: at once when it is known,
-// even if there is none, and again whenever it changes, until ctx ends or the application closes
-// the connection, and the channel is closed. A slow reader gets the newest holder. While the store
-// cannot be reached, Observe tries again. An observer never writes. Errors: [ErrInvalidConfig] for
-// the name of no election or seat, and for a store that was not opened.
+// even if there is none, and again whenever it changes. A slow reader gets the newest holder. The
+// channel is closed when ctx ends or the application closes the connection. While the store cannot
+// be reached, Observe tries again. It never writes. Errors: [ErrInvalidConfig] for the name of no
+// election or seat, and for a store that was not opened.
 func Observe(ctx context.Context, store Store, election string) (<-chan Holder, error) {
 	b, err := backendFor(store, election)
 	if err != nil {
@@ -55,11 +55,8 @@ func Observe(ctx context.Context, store Store, election string) (<-chan Holder, 
 }
 
 // Lookup reads the holder of the key of an election once. One read cannot show whether the lease
-// is still valid: compare Renewed and Lease, or use [Observe]. On a replicated bucket the answer
-// may come from a replica that lags. Lookup waits for 5 s at most if ctx has no deadline.
-//
-// Errors are [ErrInvalidConfig], [ErrNoBucket], [ErrPermission], [ErrUnreachable],
-// [ErrConnectionClosed] and that of ctx.
+// is still valid: compare Renewed and Lease, or use [Observe]. A replicated bucket may answer from
+// a replica that lags. Errors: those of every [Store].
 func Lookup(ctx context.Context, store Store, election string) (Holder, error) {
 	b, err := backendFor(store, election)
 	if err != nil {
@@ -114,12 +111,10 @@ func (h *Holder) date(s record.Observation) {
 	}
 }
 
-// HolderOf returns the holder that one revision of an election's key names. Whether its
-// lease is still valid cannot be known from it. An entry of nats.go has no headers, so HolderOf
-// believes a record that candidates reject because of its headers.
-//
-// For a nil entry, which a jetstream.KeyWatcher sends after those that stood, it returns
-// [HolderNone].
+// HolderOf returns the holder that one revision of an election's key names, without a word on
+// whether its lease is valid. It believes a record that candidates reject because of its headers,
+// which an entry of nats.go does not have. For a nil entry, which a jetstream.KeyWatcher sends
+// after those that stood, it returns [HolderNone].
 func HolderOf(e jetstream.KeyValueEntry) Holder {
 	if e == nil {
 		return Holder{Seat: 1}

@@ -37,18 +37,11 @@ type State uint8
 
 // The states of a candidate.
 const (
-	// StateCandidate waits for the key, tries to take it, or has just given it up.
-	StateCandidate State = iota + 1
-	// StatePending holds the key, but an earlier lease may still be valid.
-	StatePending
-	// StateLeader leads: the term's context is alive.
-	StateLeader
-	// StateFenced has led: the term's context has ended, and the candidate may still hold the key. Either its lease
-	// was not confirmed in time, or it steps down and waits for [Term.Release], or a later term has raised one of
-	// its guards. [Fenced] reports which.
-	StateFenced
-	// StateEnded is the state of a candidate that has ended: [Candidate.Done] is closed.
-	StateEnded
+	StateCandidate State = iota + 1 // waits for the key, tries to take it, or has just given it up
+	StatePending                    // holds the key, but an earlier lease may still be valid
+	StateLeader                     // leads: the term's context is alive
+	StateFenced                     // has led, and may still hold the key: the term's context has ended, see [Fenced]
+	StateEnded                      // has ended: [Candidate.Done] is closed
 )
 
 // The states of the machine have the same numbers.

@@ -31,27 +31,22 @@ const (
 	answerOver     = "over" // the term of the request has ended: a later one leads
 )
 
-// StepDownOptions say who asks, and who is to lead next. The zero value leaves both open.
+// StepDownOptions say who asks, and who is to lead next.
 type StepDownOptions struct {
-	// By names the requester in the leader's log.
-	By string
-	// To is the ID of the candidate that is to lead next.
-	To string
-	// Next asks for the next candidate of the roster, in place of To.
-	Next bool
+	By   string // names the requester in the leader's log
+	To   string // ID of the candidate that is to lead next
+	Next bool   // the next candidate of the roster is to lead, in place of To
 }
 
-// StepDown asks the leader of the election to hand over as by [Candidate.Resign], and with To or
-// Next as by [Candidate.TransferTo] and [Candidate.TransferNext]. It returns the Holder that was
-// asked, when the key is released or another's, and with To or Next when there is a next leader.
-// With several seats election is the result of seats.Key. Who may publish on
-// natsleader.ask.<bucket>.<election> can make the leader hand over: see docs/permissions.md.
+// StepDown asks the leader to hand over, as by [Candidate.Resign], and with To or Next as by
+// [Candidate.TransferTo] and [Candidate.TransferNext]. It returns the Holder that was asked, when
+// the key is released or another's, and with To or Next when there is a next leader. With several
+// seats election is the result of seats.Key. docs/permissions.md has who may ask.
 //
-// Errors: [ErrNoLeader] if there is no leader, [ErrRequestRefused] if it refuses or no candidate
-// with the ID of To waits, [ErrUnreachable] if the leader neither answers nor hands over within 5
-// s, those of [Lookup], and that of ctx, after which the leader may still hand over. With To or
-// Next also [ErrNotSucceeded] if another candidate leads then, or none within one lease, and
-// [ErrInvalidConfig] for both of them.
+// Errors: [ErrNoLeader]; [ErrRequestRefused] if the leader refuses, or no candidate with the ID of
+// To waits; [ErrUnreachable] if it neither answers nor hands over within 5 s; those of every
+// [Store]; with To or Next [ErrNotSucceeded] if another candidate leads then, or none within one
+// lease, and [ErrInvalidConfig] for both. After the error of ctx the leader may still hand over.
 func StepDown(ctx context.Context, store Store, election string, opts StepDownOptions) (Holder, error) {
 	p := wire.StepDownRequest{Do: wire.DoStepDown, To: opts.To, By: opts.By}
 	if opts.To != "" || opts.Next {

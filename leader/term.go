@@ -99,16 +99,15 @@ func (t *Term) left(elapsed time.Duration) time.Duration {
 }
 
 // Context returns the context of the leadership. It ends when the term does, before another
-// candidate can be elected. [context.Cause] returns the reason: [ErrResigned], [ErrStopped],
-// [ErrStalled], [ErrLeaseExpired], [ErrPreempted], [ErrDeleted], [ErrRegressed], [ErrFenced] or
-// [ErrConnectionClosed]. The context carries the values of the context given to [Campaign], and
-// has no Deadline, because each renewal moves the end.
+// candidate can be elected. [context.Cause] returns the cause, [ErrResigned] or one of the errors
+// beside it. The context carries the values of the context given to [Campaign], and has no
+// Deadline, because each renewal moves the end.
 //
-// Its methods Err and Done ask the clock first. If the lease is over, they end the context with
-// ErrLeaseExpired. So a process that was stopped for a while finds the end as soon as it asks,
-// before any timer has fired. A select that has asked for Done before the pause is not cured by
-// that: ask Err after each wait and before each item of work. Contexts derived from this one end
-// with it and have its cause, but do not ask the clock: see [Exact] and [Err].
+// Err and Done ask the clock first, and end the context with [ErrLeaseExpired] if the lease is
+// over. So they are exact also after a pause of the process, before any timer has fired. A select
+// that called Done before the pause is not: ask Err after each wait and before each item of work.
+// Contexts derived from this one end with it and have its cause, but do not ask the clock: see
+// [Exact] and [Err].
 func (t *Term) Context() context.Context {
 	if t == nil || t.ctx.term == nil {
 		return termOver
@@ -125,7 +124,7 @@ func endedWith(cause error) context.Context {
 	return ctx
 }
 
-// Token returns the fencing token. It is greater than that of every earlier term of the
+// Token returns the fencing token, which is greater than that of every earlier term of the
 // election.
 func (t *Term) Token() uint64 {
 	if t == nil { // of a zero event
@@ -134,8 +133,8 @@ func (t *Term) Token() uint64 {
 	return t.token
 }
 
-// Seat returns the number of the seat that the term leads: 1 for the election's own key,
-// as in every election with one leader, and n for the key that seats.Key names.
+// Seat returns the number of the seat that the term leads: 1 for the election's own key, as in
+// every election with one leader, and n for the key that seats.Key names.
 func (t *Term) Seat() int {
 	if t == nil {
 		return 0
@@ -143,12 +142,12 @@ func (t *Term) Seat() int {
 	return t.seat
 }
 
-// Previous returns the last leader before this term, as its candidate found it in the key, without a
-// request. The State is [HolderReleased] if it gave the key up, [HolderExpired] if its lease expired,
-// and [HolderNone] if none is known: in the first term, and after the key was deleted or held a foreign
-// record. A write that was under way at the deletion may still name an earlier leader. The Value is its last one. Renewed is the server's time of its last write, and may be zero if
-// the same candidate led before. A leader that crashed when it had won the key may not have learned
-// that it led.
+// Previous returns the last leader before this term, as its candidate found it in the key, without
+// a request. The State is [HolderReleased] if it gave the key up, [HolderExpired] if its lease
+// expired, and [HolderNone] if none is known: in the first term, and after the key was deleted or
+// held a foreign record. The Value is its last one. Renewed is the server's time of its last
+// write, and may be zero if the same candidate led before. See docs/contract.md for leaders that
+// crashed or were deleted.
 func (t *Term) Previous() Holder {
 	if t == nil {
 		return Holder{}
@@ -175,8 +174,8 @@ func (t *Term) over() error {
 	return nil
 }
 
-// Remaining returns how long the lease is valid from now on if it is not renewed. It
-// returns 0 if the lease is over or the context has ended.
+// Remaining returns how long the lease is valid if it is not renewed; 0 if it is over or the
+// context has ended.
 func (t *Term) Remaining() time.Duration {
 	if t == nil || t.ctx.term == nil || t.ctx.ended() != nil {
 		return 0
@@ -184,10 +183,9 @@ func (t *Term) Remaining() time.Duration {
 	return t.left(t.elapsed())
 }
 
-// Release reports that the work of this term is over. With a DrainTimeout, the candidate does not
-// campaign again before Release was called. Release may be called more than once, from any
-// goroutine, and before the term has ended. In a loop over [Candidate.Terms] the end of the body
-// releases the term.
+// Release reports that the work of this term is over, see [Config].DrainTimeout. The end of the
+// body of a loop over [Candidate.Terms] does so, too. Release may be called before the term has
+// ended, more than once, and from any goroutine.
 func (t *Term) Release() {
 	if t == nil {
 		return

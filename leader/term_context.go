@@ -64,24 +64,23 @@ func (l *leadership) String() string {
 // termKey is the key of the term in its context.
 type termKey struct{}
 
-// TermFrom returns the term to whose context ctx belongs, or false. ctx may be derived from
-// that context in any way, also by [context.WithoutCancel].
+// TermFrom returns the term to whose context ctx belongs, or false. ctx may be derived from that
+// context in any way, also by [context.WithoutCancel].
 func TermFrom(ctx context.Context) (*Term, bool) {
 	t, ok := ctx.Value(termKey{}).(*Term)
 	return t, ok
 }
 
-// Exact returns ctx with an Err and a Done that ask the clock, as those of [Term.Context] do. It is
-// for contexts that are derived from the context of a term, as those of [context.WithTimeout] or of
-// an errgroup, whose own Err and Done are late after a pause of the process:
+// Exact returns ctx with an Err and a Done that ask the clock, as those of [Term.Context] do. It
+// is for contexts that are derived from the context of a term, by [context.WithTimeout] or an
+// errgroup, whose own Err and Done are late after a pause of the process:
 //
 //	ctx, cancel := context.WithTimeout(lead, time.Minute)
 //	defer cancel()
 //	ctx = leader.Exact(ctx)
 //
-// The result ends when ctx does, with the same cause. Contexts that are derived from it need an Exact
-// of their own. For a ctx that belongs to no term Exact returns a context that has ended with
-// [ErrNotLeader].
+// The result ends when ctx does, with the same cause. Contexts that are derived from it need an
+// Exact of their own. For a ctx of no term, it has ended with [ErrNotLeader].
 func Exact(ctx context.Context) context.Context {
 	t, ok := TermFrom(ctx)
 	if !ok {
@@ -114,11 +113,10 @@ func (e *exact) Done() <-chan struct{} {
 // String names the context in the texts of contexts that are derived from it.
 func (e *exact) String() string { return fmt.Sprintf("leader.Exact(%v)", e.Context) }
 
-// Err returns nil while ctx is alive and the term to which it belongs leads. If the term is over, it
-// returns the cause, one of those of [Term.Context]. If only ctx has ended, it returns the cause of
-// that, for example [context.DeadlineExceeded]. It returns [ErrNotLeader] if ctx belongs to no term.
-//
-// Err asks the clock. So it is exact, for the context of a term and for all that are derived from it.
+// Err returns nil while ctx is alive and the term to which it belongs leads. It asks the clock, so
+// it is exact for all contexts that are derived from that of a term. If the term is over, Err
+// returns its cause. If only ctx has ended, it returns the cause of that, for example
+// [context.DeadlineExceeded]. It returns [ErrNotLeader] if ctx belongs to no term.
 func Err(ctx context.Context) error {
 	t, ok := TermFrom(ctx)
 	if !ok {

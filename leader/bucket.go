@@ -10,7 +10,7 @@ import (
 	"github.com/natsleader/natsleader/internal/natskv"
 )
 
-// BucketConfig holds the settings of a bucket for [CreateOrUpdateBucket] and [EnsureBucket].
+// BucketConfig holds the settings of a bucket.
 type BucketConfig struct {
 	Name        string                // letters, digits, '-' and '_'; its stream is called KV_ and the name
 	Description string                // for people; empty keeps that of an existing bucket
@@ -25,7 +25,7 @@ type BucketConfig struct {
 	// With a TTL, the winner of an empty key waits one TTL before it leads, and a client that may write one key of the
 	// bucket can wipe all.
 	TTL       time.Duration
-	Placement *jetstream.Placement // of the servers; default: the server chooses, an existing bucket stays where it is
+	Placement *jetstream.Placement // which servers; default: the server chooses, an existing bucket stays where it is
 	// Roster creates or updates the bucket Name_roster, too, in which candidates announce themselves. If that fails, this
 	// bucket stays as it is. It needs nats-server 2.11. Default: that bucket is left alone, even if it exists.
 	Roster bool
@@ -49,13 +49,13 @@ type BucketInfo struct {
 	Roster         bool                 // see [BucketConfig].Roster
 }
 
-// Bucket is a JetStream key-value bucket whose keys are elections. It is the [Store] for NATS. Any
+// Bucket is a JetStream key-value bucket whose keys are elections: the [Store] for NATS. Any
 // number of candidates may use it at once. It needs no closing, and never touches the handlers of
 // the connection. Its methods return soon after their contexts have ended, also while nats.go
 // blocks its callers.
 //
 // Stop all candidates before you delete a bucket or restore a backup: a leader that is cut off
-// goes on until its lease is over, while another may lead in the new one (docs/production.md).
+// goes on until its lease is over, while another may lead (docs/production.md).
 type Bucket struct {
 	storeSeal // of a *natskv.Bucket
 
@@ -73,17 +73,16 @@ func (b *Bucket) store() *natskv.Bucket {
 func (b *Bucket) defaultClock() Clock { return b.clock }
 
 // CreateOrUpdateBucket creates the bucket, or brings an existing one to these settings, and
-// returns it as [OpenBucket] does. Settings that do not matter to an election stay as they are. A
-// bucket that holds anything but records of elections is rejected, see [BucketConfig].Adopt.
+// returns it as [OpenBucket] does. A bucket that holds anything but records of elections is
+// rejected, see [BucketConfig].Adopt.
 //
 // Without a TTL the bucket is purge-protected: only a delete marker removes a record, so `nats kv
 // del` works and `nats kv purge` is refused. Clients cannot undo that. Make an existing bucket
 // purge-protected while no candidate campaigns. The bucket republishes its messages below
 // "natsleader.feed.", its name and a dot: allow no client to publish there.
 //
-// Errors: [ErrInvalidConfig], [ErrIncompatibleBucket] for an existing stream that cannot be
-// brought to the settings, those of every [Store], and others of the server as a
-// *jetstream.APIError.
+// Errors: [ErrInvalidConfig]; [ErrIncompatibleBucket] for a stream that cannot be brought to the
+// settings; those of every [Store]; others of the server as a *jetstream.APIError.
 func CreateOrUpdateBucket(ctx context.Context, js jetstream.JetStream, cfg BucketConfig) (*Bucket, error) {
 	return bucketOf(natskv.Create(ctx, js, natskv.Config(cfg)))
 }
@@ -97,7 +96,8 @@ func OpenBucket(js jetstream.JetStream, name string) (*Bucket, error) {
 
 // EnsureBucket returns a bucket that its candidates create if it does not exist. [Observe] and
 // [Lookup] create nothing. EnsureBucket sends no request, so it works before there is a server
-// (nats.RetryOnFailedConnect), and in any number of processes at once.
+// (nats.RetryOnFailedConnect), and in any number of processes at once. Errors: [ErrInvalidConfig]
+// for settings that cannot work, and for Adopt.
 //
 // An existing bucket is never changed. If it differs from what cfg sets, or has another TTL or
 // Storage, candidates report [ErrBucketDiffers] once.
@@ -105,8 +105,6 @@ func OpenBucket(js jetstream.JetStream, name string) (*Bucket, error) {
 // A bucket that is deleted after it was seen through this Bucket is not created again, and
 // candidates report [ErrNoBucket]. But a process that has never seen it creates it, and leads in
 // it at once.
-//
-// Errors: [ErrInvalidConfig] for settings that cannot work, and for Adopt.
 func EnsureBucket(js jetstream.JetStream, cfg BucketConfig) (*Bucket, error) {
 	return bucketOf(natskv.Ensure(js, natskv.Config(cfg)))
 }

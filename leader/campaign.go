@@ -17,13 +17,11 @@ import (
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
-// Candidate is a candidate in one election. [Campaign] makes it. Its methods may be called from any
-// goroutine and any number of times. Those without a ctx return at once. If a ctx ends first, its
-// method returns the error of ctx, and what it has begun goes on. The zero value is a candidate
-// that has ended.
-//
-// A key is given up when its release is acknowledged, when it is known to be another's, or when the
-// candidate's last record keeps no other candidate out any more.
+// Candidate is a candidate in one election. [Campaign] makes it. Its methods may be called from
+// any goroutine and any number of times. Those without a ctx return at once. If a ctx ends first,
+// its method returns the error of ctx, and what it has begun goes on. A key is given up when its
+// release is acknowledged, when it is known to be another's, or when the candidate's last record
+// keeps no other candidate out any more. The zero value is a candidate that has ended.
 type Candidate struct {
 	id        string
 	election  string
@@ -226,7 +224,7 @@ func (c *Candidate) reader() *eventReader {
 	return c.out.enter()
 }
 
-// ID returns the ID under which others see the candidate: Config.ID or its default.
+// ID returns Config.ID or its default.
 func (c *Candidate) ID() string { return c.id }
 
 // Election returns the name of the election.
@@ -278,9 +276,9 @@ func (c *Candidate) IsLeader() bool {
 	return ok
 }
 
-// Leader returns the holder of the key, possibly the candidate itself, without a request. A holder
-// that is believed to lead is [HolderLeading]. A candidate in StateFenced returns itself as
-// [HolderPending], and one that has ended returns [HolderNone]. With several seats it is the
+// Leader returns the holder of the key, possibly the candidate itself, without a request. It is
+// [HolderLeading] if it is believed to lead. A candidate in StateFenced returns itself as
+// [HolderPending], and one that has ended [HolderNone]. With several seats Leader returns the
 // leader of the lowest seat that has one.
 func (c *Candidate) Leader() Holder {
 	for _, seat := range c.seats {
@@ -352,8 +350,8 @@ func (c *Candidate) Stop(ctx context.Context) error {
 	}
 }
 
-// Done returns a channel that is closed when the candidate has ended and none of its goroutines
-// runs any more, but for code of others that hangs (docs/contract.md).
+// Done returns a channel that is closed when the candidate and all of its goroutines have ended.
+// docs/contract.md has the exceptions.
 func (c *Candidate) Done() <-chan struct{} {
 	if c.done == nil {
 		return ended
@@ -366,8 +364,9 @@ var ended = make(chan struct{})
 
 func init() { close(ended) }
 
-// Err returns nil while the candidate runs, after Stop and after the end of the context given to
-// [Campaign], and [ErrConnectionClosed] if it ended because the application closed the connection.
+// Err returns [ErrConnectionClosed] if the candidate has ended because the application closed the
+// connection. It returns nil while the candidate runs, after Stop, and after the end of the
+// context given to [Campaign].
 func (c *Candidate) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

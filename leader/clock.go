@@ -6,13 +6,12 @@ import (
 )
 
 // Clock is the source of time of a candidate's rules. Timeouts of requests use the time of the
-// process. The fake is leadertest.Clock; docs/architecture.md has what a fake of your own may
-// need. Methods of a Clock and of its timers must return at once, and Now must never return less
-// to one goroutine than before.
+// process. The fake is leadertest.Clock (docs/architecture.md has what another may need). Methods
+// of a Clock and of its timers must return at once, and Now must never return less to one
+// goroutine than before.
 //
-// A Clock may also have a method AfterFunc(time.Duration, func()) Timer, as [time.AfterFunc]. With
-// it, as with SystemClock, a term's context ends in time even if the candidate's goroutine is held
-// up.
+// With a method AfterFunc(time.Duration, func()) Timer, as SystemClock has it, a term's context
+// ends in time even if the candidate's goroutine is held up.
 type Clock interface {
 	Now() time.Time                 // only differences between its results matter
 	NewTimer(d time.Duration) Timer // fires after d, or, if d is negative, not before its first Reset
@@ -32,7 +31,7 @@ type alarmClock interface {
 }
 
 // SystemClock returns the clock of the operating system. On Linux it also counts the time during
-// which the host was suspended (golang.org/issue/24595).
+// which the host was suspended.
 func SystemClock() Clock {
 	c := &systemClock{base: time.Now()}
 	c.slept0 = sleptNow()

@@ -57,15 +57,13 @@ type Config struct {
 	// candidate that cannot raise them within one lease hands over. Default: none.
 	Guards     []Guard
 	Succession Succession // [Queue] or [Listed]. Default: nil, it tries for a free key at once, and is in no roster
-	// TurnTimeout is how long the candidate leaves a free key to the successor that a leader has named, and in a [Queue]
-	// to each candidate before it. It should be several round trips. Default: 250 ms, or a quarter of RenewInterval if
-	// that is shorter.
+	// TurnTimeout is how long the candidate leaves a free key to a named successor, and in a [Queue] to each candidate
+	// before it. It should be several round trips. Default: 250 ms, or a quarter of RenewInterval if that is shorter.
 	TurnTimeout    time.Duration
 	RefuseRequests bool // a leader refuses to hand over at the request of [StepDown], or of a [Queue] with Preempt
 	// ForceReconnect lets the candidate move the connection of its bucket to another server (nats.Conn.ForceReconnect)
-	// when there was no sign of a majority of the servers for a third of the lease although the connection is up. A leader
-	// that moves in time keeps its lease. Requests of the application that are in flight fail then. Default: the
-	// connection stays, and the candidate reports [ErrNoMajority].
+	// when it is up, but has shown no sign of a majority of the servers for a third of the lease. Requests of the
+	// application that are in flight fail then. Default: it stays, and the candidate reports [ErrNoMajority].
 	ForceReconnect bool
 	Clock          Clock // source of time. Default: [SystemClock], or the clock of the store if it has one
 	// Logger gets a record for every event, Faulted as a warning and the others as information, and details of failures
@@ -78,9 +76,9 @@ type Config struct {
 }
 
 // Succession is a candidate's part in the order in which candidates take a free key: [Queue] or
-// [Listed]. Both announce it in the bucket's roster ([BucketConfig].Roster) while it waits, by one
-// small write per lease. Without a roster it reports [ErrNoRoster], and no candidate waits for a
-// turn. See docs/succession.md.
+// [Listed]. Both announce it in the bucket's roster ([BucketConfig].Roster), by one small write
+// per lease. Without a roster it reports [ErrNoRoster], and no candidate waits for a turn. See
+// docs/succession.md.
 type Succession interface{ queue() (q Queue, waits bool) }
 
 // Listed makes the candidate try for a free key at once.

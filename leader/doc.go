@@ -43,7 +43,6 @@
 // several leaders, package kvelect a key that is shared with nats-kv-leader-elect. Package leadertest
 // tests all of it on a fake clock.
 //
-// The pages that this documentation names, as docs/contract.md with the contract in full, are in
-// the repository (https://github.com/natsleader/natsleader/tree/main/docs). Begin with
-// docs/tutorial.md, docs/howto/workers.md and docs/howto/stopping.md.
+// The pages in docs are at https://github.com/natsleader/natsleader/tree/main/docs. Begin with
+// tutorial.md, howto/workers.md and howto/stopping.md. contract.md is the contract in full.
 package leader

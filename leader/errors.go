@@ -5,7 +5,7 @@ import "github.com/natsleader/natsleader/internal/backend"
 // Causes of an ended term. One of them, possibly wrapped, is [context.Cause] of the term's context,
 // the Cause of its [Deposed] event, and the result of [Err].
 var (
-	// ErrResigned ends a term that was handed over: also by [StepDown], to a candidate that preempts, by [Lock.Unlock].
+	// ErrResigned ends a term that was handed over, by Resign, a transfer, [StepDown], [Queue].Preempt or [Lock.Unlock].
 	ErrResigned error = backend.ErrResigned
 	// ErrStopped ends a term whose candidate was stopped, by [Candidate.Stop] or the end of the context of [Campaign].
 	ErrStopped error = backend.ErrStopped
@@ -17,7 +17,7 @@ var (
 	ErrPreempted error = backend.ErrPreempted
 	// ErrDeleted ends a term whose key was found deleted, purged, expired or gone with its bucket.
 	ErrDeleted error = backend.ErrDeleted
-	// ErrRegressed ends a term whose bucket has lost acknowledged writes: it was restored, or made anew. Also reported.
+	// ErrRegressed ends a term whose bucket has lost acknowledged writes: it was restored or made anew. Also reported.
 	ErrRegressed error = backend.ErrRegressed
 	// ErrFenced ends a term when a later one has raised a guard. Package fence returns it for a rejected write.
 	ErrFenced error = backend.ErrFenced
@@ -29,7 +29,7 @@ var (
 // [Faulted] event with it, and to go on. The text of an error names the setting, token, subject or
 // candidate.
 var (
-	// ErrInvalidConfig reports settings that cannot work: together, or for a bucket that a server is to make.
+	// ErrInvalidConfig reports a setting that cannot work, or settings that contradict each other.
 	ErrInvalidConfig error = backend.ErrInvalidConfig
 	// ErrSeatsDiffer reports that another candidate of the election is set to another number of seats.
 	ErrSeatsDiffer error = backend.ErrSeatsDiffer
@@ -45,9 +45,9 @@ var (
 	ErrNotSucceeded error = backend.ErrNotSucceeded
 	// ErrValueTooLarge reports a value of more than 64 KiB, or one that does not fit into a record of the bucket.
 	ErrValueTooLarge error = backend.ErrValueTooLarge
-	// ErrForeignRecord reports a key with an unknown kind of value. It counts as held until no lease can be running.
+	// ErrForeignRecord reports a value that is no record. Its key counts as held until no lease can be running.
 	ErrForeignRecord error = backend.ErrForeignRecord
-	// ErrTokensExhausted is an ErrForeignRecord, with too great a token. No candidate is elected until it is deleted.
+	// ErrTokensExhausted is an ErrForeignRecord with too great a token. No candidate is elected until it is deleted.
 	ErrTokensExhausted error = backend.ErrTokensExhausted
 	// ErrUnreachable reports that the store did not answer: no connection, no answer in time, or no responders.
 	ErrUnreachable error = backend.ErrUnreachable
@@ -70,7 +70,6 @@ var (
 	ErrNotReleased error = backend.ErrNotReleased
 	// ErrNoFeed reports that the candidate receives no changes, and polls until a feed works.
 	ErrNoFeed error = backend.ErrNoFeed
-	// ErrCongested reports that a leader's request has waited for its turn for half of RenewDeadline, because the process
-	// or the server is too slow for so many elections. One leader of the [Bucket] reports it. See docs/production.md.
+	// ErrCongested reports that a leader's request has waited for its turn for half of RenewDeadline (docs/production.md).
 	ErrCongested error = backend.ErrCongested
 )

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Event is emitted by a candidate on the channels of [Candidate.Events]. It is one of
-// [Pending], [Elected], [Fenced], [Deposed], [Observed] and [Faulted].
+// Event is emitted by a candidate on the channels of [Candidate.Events]: a [Pending], [Elected],
+// [Fenced], [Deposed], [Observed] or [Faulted]. Its String is a line for a log.
 //
 //sumtype:decl
 type Event interface {
@@ -29,16 +29,14 @@ type Elected struct {
 	Term *Term
 }
 
-// Fenced reports that the term's context has ended while the candidate may still hold the key,
-// because of its Cause:
+// Fenced reports that the term's context has ended while the candidate may still hold the key:
 //
-//   - [ErrLeaseExpired]: the lease was not confirmed in time. The candidate waits for the end of
-//     work, until Until at the latest, and tries to renew the lease. It is elected again, with a
-//     new term, if no other candidate has taken the key.
-//   - [ErrResigned], [ErrStopped] or [ErrStalled]: the leader drains. It keeps the key for the
+//   - [ErrLeaseExpired]: when work has ended, or at Until, the candidate tries to renew the
+//     lease. It is elected again, with a new term, if no other candidate has taken the key.
+//   - [ErrResigned], [ErrStopped], [ErrStalled]: the leader drains. It keeps the key for the
 //     work, until Until at the latest.
-//   - [ErrFenced]: a later term has raised one of the guards. The server accepts no guarded
-//     write of this term any more.
+//   - [ErrFenced]: a later term has raised a guard, and no guarded write of this one is
+//     accepted.
 //   - [ErrConnectionClosed]: the candidate ends.
 type Fenced struct {
 	Term  *Term
@@ -58,7 +56,7 @@ func (e Fenced) kind() string {
 	}
 }
 
-// Deposed reports that a term is over for good. There is exactly one for every Elected.
+// Deposed reports, once for every Elected, that the term is over for good.
 type Deposed struct {
 	Term    *Term
 	Cause   error // as context.Cause of the term's context
@@ -83,7 +81,6 @@ func (Deposed) event()  {}
 func (Observed) event() {}
 func (Faulted) event()  {}
 
-// String returns a line for a log.
 func (e Pending) String() string {
 	s := fmt.Sprintf("pending%s: token at least %d, not before %s", onSeat(e.Seat), e.Token, e.Until.Format(clockFormat))
 	if e.Reason != "" {
@@ -92,12 +89,10 @@ func (e Pending) String() string {
 	return s
 }
 
-// String returns a line for a log.
 func (e Elected) String() string {
 	return fmt.Sprintf("elected%s: token %d", onSeat(e.Term.Seat()), e.Term.Token())
 }
 
-// String returns a line for a log.
 func (e Fenced) String() string {
 	s := fmt.Sprintf("%s%s: token %d: %v", e.kind(), onSeat(e.Term.Seat()), e.Term.Token(), e.Cause)
 	if !e.Until.IsZero() {
@@ -106,15 +101,12 @@ func (e Fenced) String() string {
 	return s
 }
 
-// String returns a line for a log.
 func (e Deposed) String() string {
 	return fmt.Sprintf("deposed%s: token %d: %v", onSeat(e.Term.Seat()), e.Term.Token(), e.Cause)
 }
 
-// String returns a line for a log.
 func (e Observed) String() string { return "observed: " + e.Holder.String() }
 
-// String returns a line for a log.
 func (e Faulted) String() string {
 	if e.Remaining > 0 {
 		return fmt.Sprintf("faulted: %v; the lease is good for %v", e.Err, e.Remaining.Round(time.Millisecond))

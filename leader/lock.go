@@ -27,8 +27,7 @@ type Lock struct {
 	lost    error // why the lock was lost before it was given up; set by once
 }
 
-// HeldError is returned by [TryAcquire] for a lock that is not free, and by [Acquire] for one that
-// the same process holds, or that another holds when ctx ends.
+// HeldError is returned by [TryAcquire] and [Acquire] for a lock that is not free.
 type HeldError struct {
 	Election string
 	// Holder holds the lock; with several seats it is the one that was seen last. Its ID is empty if it cannot be named:
@@ -67,8 +66,8 @@ func (e *HeldError) Unwrap() error { return e.waited }
 // same Config.ID, or also without one, holds the lock, Acquire returns a *[HeldError] at once.
 //
 // Other errors: those of [Campaign]; that of ctx, with the last fault, and as a *HeldError if
-// another holds the lock then; [ErrConnectionClosed]; and [ErrSeatsDiffer] if a living holder is
-// set to another number of seats. See docs/howto/locks.md.
+// another holds the lock then; [ErrConnectionClosed]; and [ErrSeatsDiffer] if a living holder has
+// another number of seats. docs/howto/locks.md has more.
 func Acquire(ctx context.Context, store Store, election string, cfg Config) (*Lock, error) {
 	l, err := acquire(ctx, store, election, cfg, false)
 	return l, lockError("acquire", election, err)
@@ -96,12 +95,12 @@ func lockError(call, election string, err error) error {
 //
 // A holder that has crashed holds the lock until its lease is over. Only a second try finds that
 // out, one lease after the first, in the same process with the same [Bucket] and Clock, if there
-// was no renewal between them. Processes that seldom try, as a job that is started once a day, use
-// Acquire with a ctx that ends after one or two leases.
+// was no renewal between them. Processes that seldom try, as a daily job, use Acquire with a ctx
+// that ends after one or two leases.
 //
 // Other errors: those of Acquire; at once those that candidates report, as [ErrUnreachable];
-// [ErrInvalidConfig] also for settings that make a candidate wait; and [ErrIncompatibleBucket]
-// also for a bucket that is not purge-protected.
+// [ErrInvalidConfig] for settings that make a candidate wait; and [ErrIncompatibleBucket] for a
+// bucket that is not purge-protected.
 func TryAcquire(ctx context.Context, store Store, election string, cfg Config) (*Lock, error) {
 	if err := cfg.checkTry(store); err != nil {
 		return nil, err
@@ -291,8 +290,7 @@ func isPassing(err error) bool {
 	return false
 }
 
-// Context returns the context of the lock's term, see [Term.Context]. It ends when the lock is
-// lost or given up.
+// Context returns the context of the lock's term, see [Term.Context].
 func (l *Lock) Context() context.Context { return l.Term().Context() }
 
 // Err returns nil while the lock is held, by the clock, and then the cause with which its context
@@ -303,7 +301,7 @@ func (l *Lock) Err() error {
 	return context.Cause(ctx)
 }
 
-// Token returns the fencing token, which is greater than that of each earlier holder.
+// Token returns the fencing token, which is greater than that of every earlier holder.
 func (l *Lock) Token() uint64 { return l.Term().Token() }
 
 // Term returns the term of the lock, for code that takes a term, as a writer of package fence.
@@ -315,7 +313,7 @@ func (l *Lock) Term() *Term {
 	return l.term
 }
 
-// Proclaim changes the value that is published with the lock, as [Candidate.Proclaim].
+// Proclaim changes the value that is published, as [Candidate.Proclaim].
 func (l *Lock) Proclaim(ctx context.Context, value []byte) error {
 	if l == nil || l.c == nil {
 		return fmt.Errorf("value of a Lock that Acquire or TryAcquire has not returned: %w", ErrNotLeader)
@@ -329,7 +327,7 @@ func (l *Lock) Proclaim(ctx context.Context, value []byte) error {
 //
 // If the lock was lost before, Unlock returns an error with the cause: another process may have
 // held the lock while the work went on. If ctx ends first, Unlock returns its error, and the lock
-// is given up all the same, in up to one lease while the store cannot be reached. It returns
+// is given up all the same, in up to one lease while the store cannot be reached. Other errors:
 // [ErrConnectionClosed] if the application has closed the connection before the release, and
 // [ErrNotLeader] for a nil or zero Lock.
 func (l *Lock) Unlock(ctx context.Context) error {

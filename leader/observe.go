@@ -22,8 +22,7 @@ func init() {
 // Observe reports the holder of the key of an election on a channel: at once when it is known,
 // even if there is none, and again whenever it changes. A slow reader gets the newest holder. The
 // channel is closed when ctx ends or the application closes the connection. While the store cannot
-// be reached, Observe tries again. It never writes. Errors: [ErrInvalidConfig] for the name of no
-// election or seat, and for a store that was not opened.
+// be reached, Observe tries again. It never writes. Errors: [ErrInvalidConfig].
 func Observe(ctx context.Context, store Store, election string) (<-chan Holder, error) {
 	b, err := backendFor(store, election)
 	if err != nil {
@@ -111,10 +110,10 @@ func (h *Holder) date(s record.Observation) {
 	}
 }
 
-// HolderOf returns the holder that one revision of an election's key names, without a word on
-// whether its lease is valid. It believes a record that candidates reject because of its headers,
-// which an entry of nats.go does not have. For a nil entry, which a jetstream.KeyWatcher sends
-// after those that stood, it returns [HolderNone].
+// HolderOf returns the holder that one revision of an election's key names, whether its lease is
+// valid or not. It believes a record that candidates reject because of its headers, which an entry
+// of nats.go does not have. For a nil entry, which a jetstream.KeyWatcher sends after those that
+// stood, it returns [HolderNone].
 func HolderOf(e jetstream.KeyValueEntry) Holder {
 	if e == nil {
 		return Holder{Seat: 1}

@@ -30,7 +30,7 @@ type Stats struct {
 	Queued     int           // requests that wait for their turn on the [Bucket]; the same for all of its candidates
 	QueueAge   time.Duration // how long the first of them has waited
 	Unreleased time.Duration // how long work has gone on after its term; 0 if none does, or its end is not awaited
-	Stalled    bool          // that is the work of a term that has ended with [ErrStalled]
+	Stalled    bool          // the term of that work has ended with [ErrStalled]
 	Leaderless time.Duration // total time during which the candidate knew no leader
 	// WriteCounts is the histogram of the acknowledged writes of the record: WriteCounts[i] took no longer than
 	// WriteBounds[i], and longer than the bound before; one more element counts the longest. WriteSum is their total.

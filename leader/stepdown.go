@@ -234,12 +234,11 @@ func presentOnce(ctx context.Context, to backend.Requests, election string, requ
 
 // TransferTo is Resign with a successor, the candidate with that ID. The successor takes the key
 // as soon as it receives the release, while all others wait for one [Config].TurnTimeout. A roster
-// is not needed.
-//
-// TransferTo returns nil when the successor holds the key. It returns [ErrNotSucceeded] when
-// another candidate holds it, or none has taken it within a few turns and at most one lease, and
-// [ErrStopped] if the candidate ends before. [ErrNotLeader], [ErrInvalidConfig] for no valid ID,
-// and [ErrRequestRefused] if the roster does not have that ID change nothing.
+// is not needed. TransferTo returns nil when the successor holds the key. It returns
+// [ErrNotSucceeded] when another candidate holds it, or none has taken it within a few turns and
+// at most one lease, and [ErrStopped] if the candidate ends before. [ErrNotLeader],
+// [ErrInvalidConfig] for no valid ID, and [ErrRequestRefused] if the roster does not have that ID
+// change nothing.
 func (c *Candidate) TransferTo(ctx context.Context, id string) error {
 	if err := checkSuccessor(id); err != nil {
 		return err
@@ -248,7 +247,7 @@ func (c *Candidate) TransferTo(ctx context.Context, id string) error {
 }
 
 // TransferNext is TransferTo for the next candidate of the roster, and returns its ID. It returns
-// [ErrRequestRefused] if the roster has no other candidate, and [ErrNoRoster].
+// [ErrRequestRefused] if there is none, and [ErrNoRoster].
 func (c *Candidate) TransferNext(ctx context.Context) (string, error) {
 	seat := c.seatHeld()
 	if err := seat.call(ctx, machine.Input{Kind: machine.InResign, Next: true}); err != nil {

@@ -8,10 +8,9 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// Store is a bucket of elections: a [Bucket] on a NATS server, or a leadertest.Store or
-// leadertest.Link in memory. Only this module implements it. Packages seats and kvelect make one
-// for several leaders and for keys shared with nats-kv-leader-elect. A Store with a method Clock()
-// Clock sets the default of [Config].Clock.
+// Store is a bucket of elections: a [Bucket] on a NATS server, a leadertest.Store or
+// leadertest.Link in memory, or one of these with the settings of package seats or kvelect. Only
+// this module implements it.
 //
 // The errors of every Store are [ErrNoBucket], [ErrPermission], [ErrUnreachable] and
 // [ErrConnectionClosed], and [ErrInvalidConfig] for a name that can be no election. When ctx ends,

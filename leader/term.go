@@ -99,9 +99,9 @@ func (t *Term) left(elapsed time.Duration) time.Duration {
 }
 
 // Context returns the context of the leadership. It ends when the term does, before another
-// candidate can be elected. [context.Cause] returns the cause, [ErrResigned] or one of the errors
-// beside it. The context carries the values of the context given to [Campaign], and has no
-// Deadline, because each renewal moves the end.
+// candidate can be elected. [context.Cause] returns one of the errors from [ErrResigned] to
+// [ErrConnectionClosed]. The context carries the values of the context given to [Campaign], and
+// has no Deadline, because each renewal moves the end.
 //
 // Err and Done ask the clock first, and end the context with [ErrLeaseExpired] if the lease is
 // over. So they are exact also after a pause of the process, before any timer has fired. A select
@@ -124,8 +124,7 @@ func endedWith(cause error) context.Context {
 	return ctx
 }
 
-// Token returns the fencing token, which is greater than that of every earlier term of the
-// election.
+// Token returns the fencing token, which is greater than that of every earlier term.
 func (t *Term) Token() uint64 {
 	if t == nil { // of a zero event
 		return 0
@@ -133,8 +132,8 @@ func (t *Term) Token() uint64 {
 	return t.token
 }
 
-// Seat returns the number of the seat that the term leads: 1 for the election's own key, as in
-// every election with one leader, and n for the key that seats.Key names.
+// Seat returns the number of the seat that the term leads: 1 for the election's own key, and n for
+// the key that seats.Key names.
 func (t *Term) Seat() int {
 	if t == nil {
 		return 0
@@ -146,8 +145,7 @@ func (t *Term) Seat() int {
 // a request. The State is [HolderReleased] if it gave the key up, [HolderExpired] if its lease
 // expired, and [HolderNone] if none is known: in the first term, and after the key was deleted or
 // held a foreign record. The Value is its last one. Renewed is the server's time of its last
-// write, and may be zero if the same candidate led before. See docs/contract.md for leaders that
-// crashed or were deleted.
+// write, and may be zero if the same candidate led before. docs/contract.md has more.
 func (t *Term) Previous() Holder {
 	if t == nil {
 		return Holder{}

@@ -72,8 +72,8 @@ func TermFrom(ctx context.Context) (*Term, bool) {
 }
 
 // Exact returns ctx with an Err and a Done that ask the clock, as those of [Term.Context] do. It
-// is for contexts that are derived from the context of a term, by [context.WithTimeout] or an
-// errgroup, whose own Err and Done are late after a pause of the process:
+// is for contexts derived from that of a term, by [context.WithTimeout] or an errgroup, whose own
+// Err and Done are late after a pause of the process:
 //
 //	ctx, cancel := context.WithTimeout(lead, time.Minute)
 //	defer cancel()

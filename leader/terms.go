@@ -8,8 +8,8 @@ import (
 )
 
 // Terms returns the terms to which the candidate is elected, for a loop whose body is the work of
-// the leader, as in the package documentation. Work that waits asks after each wait, because
-// select picks among what is ready at random:
+// the leader. Work that waits asks after each wait, because select picks among what is ready at
+// random:
 //
 //	for lead := term.Context(); lead.Err() == nil; {
 //		select {
@@ -29,12 +29,9 @@ import (
 //
 // After a break, a return or a panic in the body, the candidate does not campaign until another
 // loop begins. To end it, call [Candidate.Stop], or end the context given to [Campaign]. The loop
-// ends when the candidate has ended and the body has returned, and [Candidate.Err] then returns
-// the reason. A body must not wait for [Candidate.Resign], [Candidate.TransferTo],
-// [Candidate.Stop] or [Candidate.Done], nor run another loop, because each waits for the body.
-//
-// A term that is over before a loop could take it is left out. Of several loops, each term goes to
-// one.
+// ends when the candidate has ended and the body has returned. [Candidate.Err] then has the
+// reason. A body must not wait for [Candidate.Resign], [Candidate.TransferTo], [Candidate.Stop] or
+// [Candidate.Done], nor run another loop, because each waits for the body.
 func (c *Candidate) Terms() iter.Seq[*Term] {
 	return func(yield func(*Term) bool) {
 		if c.done == nil { // of a zero Candidate

@@ -31,12 +31,12 @@ type Elected struct {
 
 // Fenced reports that the term's context has ended while the candidate may still hold the key:
 //
-//   - [ErrLeaseExpired]: when work has ended, or at Until, the candidate tries to renew the
-//     lease. It is elected again, with a new term, if no other candidate has taken the key.
+//   - [ErrLeaseExpired]: the candidate tries to renew the lease. It is elected again, with a new
+//     term, once its work has ended, if no other candidate has taken the key.
 //   - [ErrResigned], [ErrStopped], [ErrStalled]: the leader drains. It keeps the key for the
 //     work, until Until at the latest.
-//   - [ErrFenced]: a later term has raised a guard, and no guarded write of this one is
-//     accepted.
+//   - [ErrFenced]: a later term has raised a guard. No guarded write of this term is accepted
+//     any more.
 //   - [ErrConnectionClosed]: the candidate ends.
 type Fenced struct {
 	Term  *Term

@@ -62,8 +62,8 @@ func (e *HeldError) Unwrap() error { return e.waited }
 // [Config].StopTimeout does not apply. The record of a lock stays in the bucket for ever, so names
 // must be from a bounded set.
 //
-// Goroutines that exclude each other need a Config.ID each: if a Lock of this process with the
-// same Config.ID, or also without one, holds the lock, Acquire returns a *[HeldError] at once.
+// Goroutines that exclude each other need a Config.ID each: if a Lock of this process holds the
+// lock under the same Config.ID, or neither has one, Acquire returns a *[HeldError] at once.
 //
 // Other errors: those of [Campaign]; that of ctx, with the last fault, and as a *HeldError if
 // another holds the lock then; [ErrConnectionClosed]; and [ErrSeatsDiffer] if a living holder has
@@ -90,8 +90,8 @@ func lockError(call, election string, err error) error {
 	return fmt.Errorf("%s lock %q: %w", call, election, err)
 }
 
-// TryAcquire is Acquire without the wait for another holder: it then returns a *[HeldError]. It
-// takes a few requests, and 5 s at most if ctx has no deadline.
+// TryAcquire is Acquire, but returns a *[HeldError] where Acquire would wait for another holder.
+// It takes a few requests, and 5 s at most if ctx has no deadline.
 //
 // A holder that has crashed holds the lock until its lease is over. Only a second try finds that
 // out, one lease after the first, in the same process with the same [Bucket] and Clock, if there

@@ -46,7 +46,8 @@ type StepDownOptions struct {
 // Errors: [ErrNoLeader]; [ErrRequestRefused] if the leader refuses, or no candidate with the ID of
 // To waits; [ErrUnreachable] if it neither answers nor hands over within 5 s; those of every
 // [Store]; with To or Next [ErrNotSucceeded] if another candidate leads then, or none within one
-// lease, and [ErrInvalidConfig] for both. After the error of ctx the leader may still hand over.
+// lease; [ErrInvalidConfig] if both are set. After the error of ctx the leader may still hand
+// over.
 func StepDown(ctx context.Context, store Store, election string, opts StepDownOptions) (Holder, error) {
 	p := wire.StepDownRequest{Do: wire.DoStepDown, To: opts.To, By: opts.By}
 	if opts.To != "" || opts.Next {
@@ -237,8 +238,8 @@ func presentOnce(ctx context.Context, to backend.Requests, election string, requ
 // is not needed. TransferTo returns nil when the successor holds the key. It returns
 // [ErrNotSucceeded] when another candidate holds it, or none has taken it within a few turns and
 // at most one lease, and [ErrStopped] if the candidate ends before. [ErrNotLeader],
-// [ErrInvalidConfig] for no valid ID, and [ErrRequestRefused] if the roster does not have that ID
-// change nothing.
+// [ErrInvalidConfig] for an ID that is not valid, and [ErrRequestRefused] if the roster does not
+// have the ID change nothing.
 func (c *Candidate) TransferTo(ctx context.Context, id string) error {
 	if err := checkSuccessor(id); err != nil {
 		return err

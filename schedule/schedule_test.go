@@ -401,8 +401,14 @@ func TestSlots_WaitIsNoStall(t *testing.T) {
 
 // The value of an election that was used otherwise is no mark, and neither is one far ahead of the clock.
 func TestSlots_ForeignValue(t *testing.T) {
-	for _, value := range []string{"since 2000-01-01T00:00:00Z", "done 9999-01-01T00:00:00Z", "begun 2000-01-02T00:01:01Z after 2000-01-01T00:00:00Z",
-		"begun 2000-01-01T00:00:00Z", "done 2000-01-01T00:00:00Z after 1999-01-01T00:00:00Z", "begun 2000-01-01T00:00:00Z after 2000-01-01T00:00:00Z"} {
+	for _, value := range []string{
+		"since 2000-01-01T00:00:00Z",
+		"done 9999-01-01T00:00:00Z",
+		"begun 2000-01-02T00:01:01Z after 2000-01-01T00:00:00Z",
+		"begun 2000-01-01T00:00:00Z",
+		"done 2000-01-01T00:00:00Z after 1999-01-01T00:00:00Z",
+		"begun 2000-01-01T00:00:00Z after 2000-01-01T00:00:00Z",
+	} {
 		open(t, func(o *office) {
 			ctx, cancel := context.WithCancel(o.Context())
 			c := check.Got(leader.Campaign(ctx, o.store.Link("c"), "job", leader.Config{Value: []byte(value)}))(t)

@@ -47,7 +47,7 @@ func TestCrewWithLimit_Hangs(t *testing.T) {
 		if b.IsLeader() {
 			t.Error("b leads too early")
 		}
-		time.Sleep(1)
+		time.Sleep(1 * time.Nanosecond)
 		synctest.Wait()
 		if !b.IsLeader() || a.Ping(t.Context()) == nil {
 			t.Errorf("b leads: %t; a is alive: %v", b.IsLeader(), a.Ping(t.Context()))

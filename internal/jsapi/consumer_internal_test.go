@@ -35,7 +35,10 @@ type follower struct {
 func (w *wired) follow(ctx context.Context, filter string, handle func()) *follower {
 	w.Helper()
 	f, began := &follower{}, time.Now()
-	f.info, f.err = w.a.Follow(ctx, &f.Subscription, jetstream.ConsumerConfig{FilterSubject: filter}, func(name string) { f.names = append(f.names, name) }, func(m *nats.Msg, meta *nats.MsgMetadata) {
+	f.info, f.err = w.a.Follow(ctx, &f.Subscription, jetstream.ConsumerConfig{FilterSubject: filter}, func(name string) {
+		f.names = append(f.names, name)
+		synctest.Wait() // a denial of the inbox has arrived
+	}, func(m *nats.Msg, meta *nats.MsgMetadata) {
 		if handle != nil {
 			handle()
 		}

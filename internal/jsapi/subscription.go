@@ -143,7 +143,7 @@ func (undated) Deadline() (time.Time, bool) { return time.Unix(1<<40, 0), true }
 func (a *Stream) Follow(ctx context.Context, s *Subscription, conf jetstream.ConsumerConfig, named func(string), handle func(m *nats.Msg, meta *nats.MsgMetadata)) (*jetstream.ConsumerInfo, error) {
 	inbox := a.Conn.NewInbox()
 	name := inbox[strings.LastIndexByte(inbox, '.')+1:]
-	_, err := s.subscribe(a, inbox, func(m *nats.Msg) {
+	before, err := s.subscribe(a, inbox, func(m *nats.Msg) {
 		meta, err := m.Metadata()
 		if err != nil {
 			handle(m, nil)
@@ -166,7 +166,6 @@ func (a *Stream) Follow(ctx context.Context, s *Subscription, conf jetstream.Con
 		// connection for good when it hears that.
 		conf.FilterSubject, conf.FilterSubjects = "", []string{filter}
 	}
-	before := a.Conn.LastError()
 	made, err := a.JS.CreatePushConsumer(undated{ctx}, a.Name, conf)
 	if err == nil {
 		return made.CachedInfo(), a.denied(inbox, before)

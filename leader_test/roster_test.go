@@ -1,6 +1,7 @@
 package leader_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -131,4 +132,14 @@ func TestRoster_TellsWhoWaits(t *testing.T) {
 	k.store.Link("c0").FailWrites(-1, leader.ErrPermission)
 	k.clock.Advance(time.Minute)
 	wants("c0", 73250*time.Millisecond) // when its cooldown was over
+}
+
+// A leader publishes its priority, so that a rival of several leaders asks the right one.
+func TestRoster_LeadersPriority(t *testing.T) {
+	k := newKit(t)
+	k.mark = seated(2)
+	k.lead(leader.Config{Succession: leader.Queue{Priority: 5}})
+	k.clock.Advance(10 * time.Second)
+	value := k.store.Entry("e").Value
+	check.That(t, field(value, "state") == "leading" && bytes.Contains(value, []byte(`"priority":5`)), "%s", value)
 }

@@ -379,7 +379,7 @@ func TestRunLoop(t *testing.T) {
 		{"StalledOnce", run{stall: 10 * time.Second, drain: time.Hour, once: true}, "started, 10s, stopped"},
 		// natsleader ends a command under --notify that hangs, and itself with it.
 		{"StalledNotified", run{stall: 10 * time.Second, won: won, lost: lost, drain: time.Hour}, "started, 10s, stopped"},
-		// No signs are awaited between two commands, after the last, nor from a command that was told to end.
+		// No signs are awaited between two commands, after the last, nor from a command that is being stopped.
 		{"StallBetweenStarts", run{stall: time.Second, restart: 5}, "started, ends 3, 1s, started, ends 3, 2s, started, 900ms"},
 		{"StallDuringHold", run{stall: time.Second, hold: time.Minute}, "started, ends 0, 1m"},
 		{"StallDuringStop", run{stall: time.Second, drain: time.Hour}, "started, SIGTERM, 59s, stopped"},

@@ -28,11 +28,11 @@ type Announcement struct {
 const AnnouncementFormat = 1
 
 // Publish sets the value.
-func (s *Announcement) Publish(value string) { s.Value, s.Binary = wireValue(value) }
+func (s *Announcement) Publish(value string) { s.Value, s.Binary = WireValue(value) }
 
 // Published returns the value, or nil if there is none or it cannot be decoded.
 func (s *Announcement) Published() []byte {
-	value, err := valueOf(s.Value, s.Binary)
+	value, err := ValueOf(s.Value, s.Binary)
 	if err != nil || value == "" {
 		return nil
 	}

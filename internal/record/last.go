@@ -81,7 +81,7 @@ func (l Last) wire() *wireLast {
 	if l.Until != 0 {
 		w.Until = time.Unix(0, l.Until).UTC()
 	}
-	w.Value, w.Binary = wireValue(l.Value)
+	w.Value, w.Binary = WireValue(l.Value)
 	return w
 }
 
@@ -90,22 +90,23 @@ func (w *wireLast) pack() PackedLast {
 	if w == nil || w.ID == "" || len(w.ID) > MaxID || w.Token > MaxToken {
 		return ""
 	}
-	value, err := valueOf(w.Value, w.Binary)
+	value, err := ValueOf(w.Value, w.Binary)
 	if err != nil || len(value) > wire.MaxValue {
 		return ""
 	}
 	return Last{ID: w.ID, Token: w.Token, Until: instantOf(w.Until), Released: w.Released, Value: value}.Pack()
 }
 
-// wireValue returns a value as it is stored: as text, or in base64 if it is not UTF-8.
-func wireValue(value string) (text, binary string) {
+// WireValue returns a value as it is stored: as text, or in base64 if it is not UTF-8.
+func WireValue(value string) (text, binary string) {
 	if utf8.ValidString(value) {
 		return value, ""
 	}
 	return "", base64.StdEncoding.EncodeToString([]byte(value))
 }
 
-func valueOf(text, binary string) (string, error) {
+// ValueOf returns the value that is stored as one of these.
+func ValueOf(text, binary string) (string, error) {
 	if binary == "" {
 		return text, nil
 	}

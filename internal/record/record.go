@@ -133,7 +133,7 @@ func (r Record) Encode() []byte {
 	if r.Since != 0 {
 		w.Since = time.Unix(0, r.Since).UTC()
 	}
-	w.Value, w.Binary = wireValue(r.Value)
+	w.Value, w.Binary = WireValue(r.Value)
 	if r.hasLast() {
 		w.Last = r.Last.Unpack().wire()
 	}
@@ -189,7 +189,7 @@ func Decode(data []byte) (Record, error) {
 		r.Next = LineOf(w.Next)
 	}
 	r.Since = instantOf(w.Since)
-	if r.Value, err = valueOf(w.Value, w.Binary); err != nil {
+	if r.Value, err = ValueOf(w.Value, w.Binary); err != nil {
 		return Record{}, fmt.Errorf("%w: value: %w", backend.ErrForeignRecord, err)
 	}
 	for p := PhasePending; p <= PhaseReleased; p++ { // without the cost of a range over the map

@@ -1,0 +1,180 @@
+package group
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+)
+
+// Worker is a member that shards can be granted to.
+type Worker struct {
+	Session Session
+	Weight  int  // its share, relative to that of others
+	Most    int  // how many shards it takes; 0: any number
+	Leaves  bool // it takes none, and gives up those that it has
+}
+
+// Newest is the newest known term of a member.
+type Newest struct {
+	Session  Session
+	Revision uint64 // of the record that shows it
+}
+
+// Assigner spreads shards over workers.
+type Assigner struct {
+	Workers []Worker
+	// Everyone has the newest known term of each member, also of those that take no shards.
+	Everyone []Newest
+	// Over and Freed are what the stored records show of a term, for a shard by its number. They may be late.
+	Over  func(Session) bool
+	Freed func(s Session, shard int, since uint64) bool
+	// Held reports whether the shards of a term that is over wait for a later term of the same member.
+	Held func(Session) bool
+}
+
+// Assign changes the grants so that they are spread evenly, with as few moves as that takes, and returns the
+// shards that were granted anew, in order. What cannot be moved yet stays: a shard whose predecessor is not known
+// to have stopped.
+func (a *Assigner) Assign(grants []Grant) (moved []int) {
+	has := make([]int, len(a.Workers)) // how many each worker has
+	var loose []int                    // shards without a worker
+	number, newest := make(map[Session]int, len(a.Workers)), make(map[string]int, len(a.Workers))
+	for i, w := range a.Workers {
+		number[w.Session], newest[w.Session.ID] = i, i
+	}
+	for i, g := range grants {
+		switch w, ok := number[g.Owner]; {
+		case ok:
+			has[w]++
+		case g.Owner == (Session{}) && a.settled(i, g) || a.over(g.Owner) && !a.Held(g.Owner):
+			loose = append(loose, i)
+		}
+	}
+	want := a.spread(has, len(loose))
+	for i := len(grants) - 1; i >= 0; i-- {
+		if w, ok := number[grants[i].Owner]; ok && has[w] > want[w] && a.settled(i, grants[i]) {
+			has[w]--
+			loose = append(loose, i)
+		}
+	}
+	loose = slices.DeleteFunc(loose, func(i int) bool { // a member that is back gets what it had
+		w, ok := newest[grants[i].Owner.ID]
+		if !ok || a.Workers[w].Session == grants[i].Owner || has[w] >= want[w] {
+			return false
+		}
+		has[w]++
+		a.grant(i, &grants[i], a.Workers[w].Session)
+		moved = append(moved, i)
+		return true
+	})
+	next := 0
+	for _, i := range loose {
+		for next < len(want) && has[next] >= want[next] {
+			next++
+		}
+		switch {
+		case next < len(want):
+			has[next]++
+			a.grant(i, &grants[i], a.Workers[next].Session)
+			moved = append(moved, i)
+		case grants[i].Owner != (Session{}):
+			a.grant(i, &grants[i], Session{})
+			moved = append(moved, i)
+		}
+	}
+	slices.Sort(moved)
+	return moved
+}
+
+// Move grants one shard to a worker, if it can be moved, and reports whether it has.
+func (a *Assigner) Move(shard int, g *Grant, to Session) bool {
+	if g.Owner == to || !a.over(g.Owner) && !a.settled(shard, *g) {
+		return false
+	}
+	a.grant(shard, g, to)
+	return true
+}
+
+// grant grants a shard that may be moved.
+func (a *Assigner) grant(shard int, g *Grant, to Session) {
+	next := Grant{Owner: to}
+	switch {
+	case !a.settled(shard, *g): // then its owner is over, and never worked on it or does not any more
+		next.Pred = g.Pred
+	case g.Owner != (Session{}) && !a.over(g.Owner):
+		next.Pred = g.Owner
+	}
+	*g = next
+}
+
+// settled reports whether no other term than the owner's works on a shard: the predecessor has stopped. Of a shard
+// that has neither an owner nor a predecessor any term may be the predecessor, because its map may have been lost.
+func (a *Assigner) settled(shard int, g Grant) bool {
+	switch {
+	case g.Pred != (Session{}):
+		return a.Freed(g.Pred, shard, g.Since)
+	case g.Owner != (Session{}):
+		return true
+	}
+	for _, n := range a.Everyone {
+		// A record from before the map was lost does not show that there is no later term.
+		if n.Revision < g.Since || !a.Freed(n.Session, shard, g.Since) {
+			return false
+		}
+	}
+	return true
+}
+
+// over reports whether a term is over. The zero Session is none.
+func (a *Assigner) over(s Session) bool { return s != (Session{}) && a.Over(s) }
+
+// spread returns how many shards each worker is to have, of those that they have and of some that are loose. Where
+// the shares leave a choice, who has more keeps more.
+func (a *Assigner) spread(has []int, loose int) []int {
+	left := loose
+	for _, n := range has {
+		left += n
+	}
+	q := queue{workers: a.Workers, has: has, want: make([]int, len(has))}
+	for i := range has {
+		if q.room(i) {
+			q.next = append(q.next, i)
+		}
+	}
+	heap.Init(&q)
+	for ; left > 0 && len(q.next) > 0; left-- {
+		i := q.next[0]
+		if q.want[i]++; q.room(i) {
+			heap.Fix(&q, 0)
+		} else {
+			heap.Pop(&q)
+		}
+	}
+	return q.want
+}
+
+// queue has the workers that take one more shard, by who is to get the next one.
+type queue struct {
+	workers         []Worker
+	has, want, next []int
+}
+
+// room reports whether a worker takes one more shard.
+func (q *queue) room(i int) bool {
+	w := &q.workers[i]
+	return !w.Leaves && w.Weight > 0 && (w.Most <= 0 || q.want[i] < w.Most)
+}
+
+func (q *queue) Less(x, y int) bool {
+	i, j := q.next[x], q.next[y]
+	l, r := (q.want[i]+1)*q.workers[j].Weight, (q.want[j]+1)*q.workers[i].Weight // (want+1)/weight, without fractions
+	return cmp.Or(cmp.Compare(l, r), cmp.Compare(q.has[j]-q.want[j], q.has[i]-q.want[i]), cmp.Compare(i, j)) < 0
+}
+
+func (q *queue) Len() int      { return len(q.next) }
+func (q *queue) Swap(x, y int) { q.next[x], q.next[y] = q.next[y], q.next[x] }
+func (q *queue) Push(any)      {}
+func (q *queue) Pop() any {
+	q.next = q.next[:len(q.next)-1]
+	return nil
+}

@@ -1,0 +1,412 @@
+package group
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/wire"
+)
+
+const (
+	// Format is the format of the stored values that this version writes.
+	Format = 1
+	// MaxPages is the greatest number of pages of a group. A member publishes a revision for each.
+	MaxPages = 100
+	// MaxPageSize is the greatest number of shards on a page.
+	MaxPageSize = 1000
+	// MaxMembers is the greatest number of members of a group.
+	MaxMembers = 2000
+	// MaxWeight is the greatest weight of a member.
+	MaxWeight = 1_000_000
+	// MaxHold bounds for how long a damaged value can keep shards without an owner.
+	MaxHold = wire.MostMaxLease
+	// maxSize is more than the size of any page or registry: it has up to 2,000 sessions, and JSON turns
+	// one byte of an ID into six at most.
+	maxSize = 4 << 20
+)
+
+var (
+	// ErrForeign is the error for a stored value that no member has written.
+	ErrForeign = errors.New("not written by a member of a group")
+	// ErrLaterFormat is the error for a stored value whose format this version does not know.
+	ErrLaterFormat = errors.New("written by a later version")
+)
+
+// Layout is how many shards a group has, and how they are put on pages. It is fixed by the first member.
+type Layout struct {
+	Shards   int `json:"shards"`
+	PageSize int `json:"page"` // shards on each page but the last
+}
+
+// Pages returns the number of pages.
+func (l Layout) Pages() int { return (l.Shards + l.PageSize - 1) / l.PageSize }
+
+// Page returns the first shard of a page, and how many it has.
+func (l Layout) Page(page int) (first, n int) {
+	first = page * l.PageSize
+	return first, min(l.PageSize, l.Shards-first)
+}
+
+// check returns an error if no group has this layout.
+func (l Layout) check() error {
+	switch {
+	case l.PageSize < 1 || l.PageSize > MaxPageSize:
+		return fmt.Errorf("%w: pages of %d shards", ErrForeign, l.PageSize)
+	case l.Shards < 1 || l.Shards > MaxPages*l.PageSize:
+		return fmt.Errorf("%w: %d shards on pages of %d", ErrForeign, l.Shards, l.PageSize)
+	}
+	return nil
+}
+
+// wireSession is a session as it is stored.
+type wireSession struct {
+	ID    string `json:"id"`
+	Token uint64 `json:"token"`
+}
+
+// check returns an error if no member has this session.
+func (s wireSession) check() error {
+	switch {
+	case s.ID == "" || len(s.ID) > record.MaxID:
+		return fmt.Errorf("%w: ID of %d bytes", ErrForeign, len(s.ID))
+	case s.Token == 0 || s.Token > record.LastToken:
+		return fmt.Errorf("%w: token %d of %q", ErrForeign, s.Token, s.ID)
+	}
+	return nil
+}
+
+// Registry is what all members of a group agree on.
+type Registry struct {
+	Layout
+	// Base is added to the revision of a grant for the token of the shard. Unix microseconds of the first
+	// member let tokens rise when the bucket is deleted and made again.
+	Base    uint64
+	Members []Session
+}
+
+type wireRegistry struct {
+	Format int `json:"v"`
+	Layout
+	Base    uint64        `json:"base"`
+	Members []wireSession `json:"members"`
+}
+
+// Encode returns the registry as JSON.
+func (r Registry) Encode() []byte {
+	w := wireRegistry{Format: Format, Layout: r.Layout, Base: r.Base, Members: []wireSession{}}
+	for _, s := range r.Members {
+		w.Members = append(w.Members, wireSession(s))
+	}
+	return encode(w)
+}
+
+// DecodeRegistry decodes a registry.
+func DecodeRegistry(value []byte) (Registry, error) {
+	var w wireRegistry
+	if err := decode(value, maxSize, &w); err != nil {
+		return Registry{}, err
+	}
+	if err := w.check(); err != nil {
+		return Registry{}, err
+	}
+	switch {
+	case w.Base > record.MaxMinToken:
+		return Registry{}, fmt.Errorf("%w: base %d", ErrForeign, w.Base)
+	case len(w.Members) > MaxMembers:
+		return Registry{}, fmt.Errorf("%w: %d members", ErrForeign, len(w.Members))
+	}
+	r, ids := Registry{Layout: w.Layout, Base: w.Base}, make(map[string]bool)
+	for _, s := range w.Members {
+		if err := s.check(); err != nil {
+			return Registry{}, err
+		}
+		if ids[s.ID] {
+			return Registry{}, fmt.Errorf("%w: %q is a member twice", ErrForeign, s.ID)
+		}
+		ids[s.ID] = true
+		r.Members = append(r.Members, Session(s))
+	}
+	return r, nil
+}
+
+// wirePage is a page as it is stored. Shards with the same grant share an entry.
+type wirePage struct {
+	Format   int           `json:"v"`
+	Page     int           `json:"page"`
+	Shards   int           `json:"shards"` // of the group
+	Base     uint64        `json:"base"`
+	Sessions []wireSession `json:"sessions"`
+	Grants   []wireGrant   `json:"grants"`
+}
+
+// wireGrant is a grant of some shards, as an array: it is repeated often.
+type wireGrant struct {
+	owner  int // the number of the session, from 1; 0: none
+	since  uint64
+	pred   int
+	shards string // ranges, from the first of the page
+	list   []int  // of Encode
+}
+
+func (g wireGrant) MarshalJSON() ([]byte, error) {
+	return json.Marshal([]any{g.owner, g.since, g.pred, ranges(g.list)})
+}
+
+func (g *wireGrant) UnmarshalJSON(data []byte) error {
+	fields := []any{&g.owner, &g.since, &g.pred, &g.shards}
+	err := json.Unmarshal(data, &fields)
+	if err == nil && len(fields) != 4 {
+		err = fmt.Errorf("a grant of %d fields", len(fields))
+	}
+	return err
+}
+
+// EncodePage returns the grants of the shards of a page as JSON.
+func (l Layout) EncodePage(page int, base uint64, grants []Grant) []byte {
+	w := wirePage{Format: Format, Page: page, Shards: l.Shards, Base: base, Sessions: []wireSession{}}
+	sessions, entries := map[Session]int{{}: 0}, make(map[Grant]int)
+	number := func(s Session) int {
+		if _, ok := sessions[s]; !ok {
+			w.Sessions = append(w.Sessions, wireSession(s))
+			sessions[s] = len(w.Sessions)
+		}
+		return sessions[s]
+	}
+	for i, g := range grants {
+		n, ok := entries[g]
+		if !ok {
+			n = len(w.Grants)
+			entries[g] = n
+			w.Grants = append(w.Grants, wireGrant{owner: number(g.Owner), since: g.Since, pred: number(g.Pred)})
+		}
+		w.Grants[n].list = append(w.Grants[n].list, i)
+	}
+	return encode(w)
+}
+
+// DecodePage decodes a page that is stored at a revision, and resolves its grants. Each shard of the page has to
+// have a grant: a shard that lost its grant could be granted to another beside its owner.
+func (l Layout) DecodePage(page int, value []byte, revision uint64) (Map, error) {
+	var w wirePage
+	if err := decode(value, maxSize, &w); err != nil {
+		return Map{}, err
+	}
+	if w.Page != page || w.Shards != l.Shards {
+		return Map{}, fmt.Errorf("%w: page %d of %d shards, not page %d of %d", ErrForeign, w.Page, w.Shards, page, l.Shards)
+	}
+	if w.Base > record.MaxMinToken {
+		return Map{}, fmt.Errorf("%w: base %d", ErrForeign, w.Base)
+	}
+	sessions := make([]Session, 1, 1+len(w.Sessions))
+	for _, s := range w.Sessions {
+		if err := s.check(); err != nil {
+			return Map{}, err
+		}
+		sessions = append(sessions, Session(s))
+	}
+	_, n := l.Page(page)
+	m := Map{Revision: revision, Base: w.Base, Grants: make([]Grant, n)}
+	granted := make([]bool, n)
+	for _, g := range w.Grants {
+		switch {
+		case g.owner < 0 || g.pred < 0 || max(g.owner, g.pred) >= len(sessions):
+			return Map{}, fmt.Errorf("%w: sessions %d and %d of %d", ErrForeign, g.owner, g.pred, len(w.Sessions))
+		case g.since > revision:
+			return Map{}, fmt.Errorf("%w: a grant of revision %d at revision %d", ErrForeign, g.since, revision)
+		}
+		shards, err := numbers(g.shards, n)
+		if err != nil {
+			return Map{}, err
+		}
+		for _, i := range shards {
+			if granted[i] {
+				return Map{}, fmt.Errorf("%w: shard %d has two grants", ErrForeign, i)
+			}
+			granted[i] = true
+			m.Grants[i] = Grant{Owner: sessions[g.owner], Since: g.since, Pred: sessions[g.pred]}
+		}
+	}
+	if i := slices.Index(granted, false); i >= 0 {
+		return Map{}, fmt.Errorf("%w: shard %d has no grant", ErrForeign, i)
+	}
+	m.Resolve()
+	return m, nil
+}
+
+// Published is what a member publishes with its lease.
+type Published struct {
+	Reports []Report // by the number of the page; all are equal in Left
+	Weight  int
+	Most    int // see Worker
+	// Hold is for how long after the end of a term its shards wait for a later term of the same member.
+	Hold  time.Duration
+	Value string // of the application
+}
+
+// wireMember is what a member publishes as it is stored.
+type wireMember struct {
+	Format int            `json:"v"`
+	Seen   map[int]uint64 `json:"seen,omitempty"` // by page; 0 if there is none
+	Busy   string         `json:"busy,omitempty"` // ranges
+	Left   bool           `json:"left,omitempty"`
+	Weight int            `json:"weight"`
+	Most   int            `json:"most,omitempty"`
+	Hold   string         `json:"hold,omitempty"`
+	Value  string         `json:"value,omitempty"`
+	Binary string         `json:"value64,omitempty"` // a value that is not UTF-8, in base64
+}
+
+// EncodeMember returns what a member publishes as JSON, or an error if that is too large to be published.
+func (l Layout) EncodeMember(p Published) ([]byte, error) {
+	w := wireMember{Format: Format, Seen: make(map[int]uint64), Weight: p.Weight, Most: p.Most}
+	var busy []int
+	for page, r := range p.Reports {
+		w.Left = w.Left || r.Left
+		if r.Seen != 0 {
+			w.Seen[page] = r.Seen
+		}
+		first, _ := l.Page(page)
+		for _, i := range r.Busy {
+			busy = append(busy, first+i)
+		}
+	}
+	w.Busy = ranges(busy)
+	if p.Hold != 0 {
+		w.Hold = p.Hold.String()
+	}
+	w.Value, w.Binary = record.WireValue(p.Value)
+	value := encode(w)
+	if len(value) > wire.MaxValue {
+		return nil, fmt.Errorf("a member publishes %d bytes, which is more than %d: its value has %d bytes, and it stops %d shards",
+			len(value), wire.MaxValue, len(p.Value), len(busy))
+	}
+	return value, nil
+}
+
+// DecodeMember decodes what a member has published in a record that is stored at a revision. The reports have all
+// pages.
+func (l Layout) DecodeMember(value []byte, revision uint64) (Published, error) {
+	var w wireMember
+	if err := decode(value, wire.MaxValue, &w); err != nil {
+		return Published{}, err
+	}
+	p := Published{Reports: make([]Report, l.Pages()), Weight: w.Weight, Most: w.Most}
+	for i := range p.Reports {
+		p.Reports[i].Left = w.Left
+	}
+	for page, seen := range w.Seen {
+		switch {
+		case page < 0 || page >= len(p.Reports):
+			return Published{}, fmt.Errorf("%w: page %d of %d", ErrForeign, page, len(p.Reports))
+		case seen > revision:
+			return Published{}, fmt.Errorf("%w: has seen revision %d at revision %d", ErrForeign, seen, revision)
+		}
+		p.Reports[page].Seen = seen
+	}
+	if w.Busy != "" {
+		busy, err := numbers(w.Busy, l.Shards)
+		if err != nil {
+			return Published{}, err
+		}
+		for _, i := range busy {
+			r := &p.Reports[i/l.PageSize]
+			r.Busy = append(r.Busy, i%l.PageSize)
+		}
+	}
+	var err error
+	if w.Hold != "" {
+		if p.Hold, err = time.ParseDuration(w.Hold); err != nil {
+			return Published{}, fmt.Errorf("%w: hold %.20q", ErrForeign, w.Hold)
+		}
+	}
+	switch {
+	case w.Weight < 1 || w.Weight > MaxWeight:
+		return Published{}, fmt.Errorf("%w: weight %d", ErrForeign, w.Weight)
+	case w.Most < 0:
+		return Published{}, fmt.Errorf("%w: at most %d shards", ErrForeign, w.Most)
+	case p.Hold < 0 || p.Hold > MaxHold:
+		return Published{}, fmt.Errorf("%w: hold %v", ErrForeign, p.Hold)
+	}
+	if p.Value, err = record.ValueOf(w.Value, w.Binary); err != nil {
+		return Published{}, fmt.Errorf("%w: value: %w", ErrForeign, err)
+	}
+	return p, nil
+}
+
+// encode returns a value as JSON.
+func encode(v any) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // people read it
+	if err := enc.Encode(v); err != nil {
+		panic(err) // strings and numbers
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// decode decodes a value of this format.
+func decode(value []byte, size int, v any) error {
+	if len(value) > size {
+		return fmt.Errorf("%w: %d bytes", ErrForeign, len(value))
+	}
+	var head struct {
+		Format int `json:"v"`
+	}
+	err := json.Unmarshal(value, &head)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrForeign, err)
+	case head.Format > Format:
+		return fmt.Errorf("%w: format %d", ErrLaterFormat, head.Format)
+	case head.Format < Format:
+		return fmt.Errorf("%w: format %d", ErrForeign, head.Format)
+	}
+	if err := json.Unmarshal(value, v); err != nil {
+		return fmt.Errorf("%w: %w", ErrForeign, err)
+	}
+	return nil
+}
+
+// ranges returns rising numbers as a text: 0-9,14.
+func ranges(list []int) string {
+	var b []byte
+	for i := 0; i < len(list); i++ {
+		first := list[i]
+		for i+1 < len(list) && list[i+1] == list[i]+1 {
+			i++
+		}
+		b = strconv.AppendInt(append(b, ','), int64(first), 10)
+		if list[i] != first {
+			b = strconv.AppendInt(append(b, '-'), int64(list[i]), 10)
+		}
+	}
+	return strings.TrimPrefix(string(b), ",")
+}
+
+// numbers returns the numbers of a text that ranges has made. They rise, and are less than n.
+func numbers(text string, n int) (list []int, err error) {
+	next := 0
+	for part := range strings.SplitSeq(text, ",") {
+		low, high, isRange := strings.Cut(part, "-")
+		if !isRange {
+			high = low
+		}
+		first, err1 := strconv.Atoi(low)
+		last, err2 := strconv.Atoi(high)
+		if err1 != nil || err2 != nil || first < next || last < first || last >= n {
+			return nil, fmt.Errorf("%w: %.20q is no range of %d to %d", ErrForeign, part, next, n-1)
+		}
+		for ; first <= last; first++ {
+			list = append(list, first)
+		}
+		next = last + 1
+	}
+	return list, nil
+}

@@ -1,0 +1,56 @@
+package group
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/wire"
+)
+
+// The keys of a group are below its name. No ID of a member makes the key of something else.
+const (
+	assigners = ".shard.assigner"
+	registry  = ".shard.map"
+	pages     = ".shard.page."
+	members   = ".shard.member."
+)
+
+// CheckKeys returns an error that names the rule if a group of this name, with a member of this ID, has no valid keys.
+func CheckKeys(name, id string) error {
+	key := MemberKey(name, id)
+	switch {
+	case !wire.ValidKey(name):
+		return fmt.Errorf("the name of group %q is not made of letters, digits and -/_=. or has an empty part", name)
+	case len(id) <= record.MaxID && len(key) > wire.MaxElection: // else the ID itself is too long
+		return fmt.Errorf("the name of the group and the ID make a key of %d bytes, which is more than %d: shorten one of them",
+			len(key), wire.MaxElection)
+	}
+	return nil
+}
+
+// AssignerKey returns the election of the group's assigner.
+func AssignerKey(name string) string { return name + assigners }
+
+// RegistryKey returns the key of the registry.
+func RegistryKey(name string) string { return name + registry }
+
+// PageKey returns the key of a page of the map.
+func PageKey(name string, page int) string { return name + pages + strconv.Itoa(page) }
+
+// MemberKey returns the election of a member. A byte of the ID that a key cannot have is written as = and two
+// digits.
+func MemberKey(name, id string) string {
+	var b strings.Builder
+	b.WriteString(name + members)
+	for i := range len(id) {
+		switch c := id[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_':
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "=%02X", c)
+		}
+	}
+	return b.String()
+}

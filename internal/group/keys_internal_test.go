@@ -1,0 +1,25 @@
+package group
+
+import (
+	"testing"
+
+	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/wire"
+)
+
+// Whatever the IDs of members are, no two keys of a group are the same, and all are valid.
+func TestKeys(t *testing.T) {
+	check.Equal(t, MemberKey("jobs", "Host-1_b.example/é"), "jobs.shard.member.Host-1_b=2Eexample=2F=C3=A9", "%s")
+	seen := make(map[string]string)
+	for what, key := range map[string]string{
+		"assigner": AssignerKey("jobs"), "registry": RegistryKey("jobs"), "page 0": PageKey("jobs", 0), "page 10": PageKey("jobs", 10),
+		"a": MemberKey("jobs", "a"), "A": MemberKey("jobs", "A"), ".": MemberKey("jobs", "."), "..": MemberKey("jobs", ".."), "=2E": MemberKey("jobs", "=2E"),
+		"0": MemberKey("jobs", "0"), ".seat.2": MemberKey("jobs", ".seat.2"), "a b": MemberKey("jobs", "a b"), "a*b": MemberKey("jobs", "a*b"), "a>": MemberKey("jobs", "a>"),
+	} {
+		check.That(t, seen[key] == "", "%s and %s have the key %s", what, seen[key], key)
+		seen[key] = what
+		check.OK(t, wire.CheckElection(key))
+		_, seat := wire.SeatOf(key)
+		check.Equal(t, seat, 1, "seat %d of an election has the key of a group")
+	}
+}

@@ -14,14 +14,14 @@ import (
 )
 
 // The tables of files in docs/architecture.md have one row for each file of package leader,
-// packages fence, roster, seats, kvelect, schedule, leadertest and the internal packages, but for tests.
+// packages fence, roster, seats, kvelect, schedule, shard, leadertest and the internal packages, but for tests.
 func TestArchitecture_ListsEveryFile(t *testing.T) {
-	row := regexp.MustCompile(`(?m)^\| \[[\w/]+\.go\]\((\.\./(?:leader|fence|roster|seats|kvelect|schedule|leadertest|internal)/[^)]+\.go)\) \|`)
+	row := regexp.MustCompile(`(?m)^\| \[[\w/]+\.go\]\((\.\./(?:leader|fence|roster|seats|kvelect|schedule|shard|leadertest|internal)/[^)]+\.go)\) \|`)
 	rows := make(map[string]int)
 	for _, m := range row.FindAllStringSubmatch(docsPage(t, "architecture.md"), -1) {
 		rows[filepath.Join("../docs", m[1])]++
 	}
-	for _, dir := range []string{"../leader", "../fence", "../roster", "../seats", "../kvelect", "../schedule", "../leadertest", "../internal"} {
+	for _, dir := range []string{"../leader", "../fence", "../roster", "../seats", "../kvelect", "../schedule", "../shard", "../leadertest", "../internal"} {
 		for _, file := range goFiles(t, dir) {
 			check.Equal(t, rows[file], 1, "the page has %d rows for %s", file)
 			delete(rows, file)

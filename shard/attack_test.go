@@ -1,0 +1,101 @@
+package shard_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/group"
+)
+
+// by returns the live process of a member.
+func (f *fleet) by(id string) *process {
+	for _, p := range f.live() {
+		if p.id == id {
+			return p
+		}
+	}
+	f.t.Fatalf("no %s", id)
+	return nil
+}
+
+// The registry drops a member by a prune that is applied late: after the member has begun another term and was granted
+// shards, because nothing has changed the registry meanwhile. The loss of the page alone then gives its shards away at once.
+func TestPruneThatIsLate_DropsNoMemberThatIsBack(t *testing.T) {
+	for pass := range 5 { // writes of the assigner before the prune
+		synctest.Test(t, func(t *testing.T) {
+			f := settled(t, 3, 12)
+			a := f.assigner()
+			c := f.by("c")
+			if a == c {
+				t.Fatal("c is the assigner")
+			}
+			a.disturb(4 * lease)
+			if pass > 0 {
+				a.link.PassWrites(pass)
+			}
+			a.link.ApplyLate(1, 12*time.Second)
+			c.leave()
+			<-c.member.Done()
+			time.Sleep(100 * time.Millisecond)
+			c = f.start("c")
+			for range 250 { // until the registry has dropped c although it is granted shards
+				time.Sleep(50 * time.Millisecond)
+				e := f.store.Entry(group.RegistryKey(named))
+				r, err := group.DecodeRegistry(e.Value)
+				if err == nil && len(r.Members) == 2 {
+					t.Logf("pass %d: dropped at %v: %+v", pass, time.Since(f.from), r.Members)
+					break
+				}
+				if time.Since(f.from) > 10*time.Second+18*time.Second {
+					c.link.DeafFeeds()
+				}
+			}
+			c.disturb(4 * lease)
+			c.link.DeafFeeds()
+			f.store.Delete(group.PageKey(named, 0))
+			time.Sleep(4 * lease)
+			f.stop()
+		})
+	}
+}
+
+// A member has the base of a registry that was lost, while it is a member of the next one, whose feed it has missed and
+// which it cannot read: the reply to its registration was lost. A shard that another had with the new base moves to it.
+func TestOldBase_LetsNoTokenFall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := settled(t, 3, 12)
+		b := f.by("b")
+		if f.assigner() == b {
+			t.Fatal("b is the assigner")
+		}
+		for _, p := range f.live() {
+			p.disturb(20 * lease)
+			if p != b {
+				p.link.LoseFeed(map[bool]int{true: 3, false: 2}[p == f.assigner()])
+			}
+		}
+		b.link.LoseReplies(1)
+		f.store.Delete(group.RegistryKey(named))
+		time.Sleep(oneWay + oneWay/2)
+		b.link.DeafFeeds()
+		time.Sleep(100 * time.Millisecond)
+		b.link.FailReads(100000, errNoReply)
+		b.link.EndFeeds(errNoReply)
+		time.Sleep(50 * time.Second)
+		r, err := group.DecodeRegistry(f.store.Entry(group.RegistryKey(named)).Value)
+		t.Logf("%+v %v", r.Members, err)
+		b.link.LoseFeed(2)
+		d := f.start("d")
+		time.Sleep(10 * time.Second)
+		d.leave()
+		<-d.member.Done()
+		time.Sleep(10 * time.Second)
+		b.link.Heal()
+		time.Sleep(lease)
+		f.stop()
+	})
+}
+
+var errNoReply = errors.New("no reply")

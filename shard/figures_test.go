@@ -1,0 +1,246 @@
+package shard_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/group"
+	"github.com/natsleader/natsleader/internal/leadertest"
+	"github.com/natsleader/natsleader/leader"
+)
+
+const oneWay = 5 * time.Millisecond
+
+// settled starts members, and waits until they are at rest.
+func settled(t *testing.T, members, shards int) *fleet {
+	f := newFleet(t, shards, leadertest.WithLatency(oneWay))
+	for i := range members {
+		f.start(string(rune('a' + i)))
+		time.Sleep(time.Second)
+	}
+	time.Sleep(lease)
+	check.Equal(t, f.uneven(), "", "after the start: %s")
+	return f
+}
+
+// gaps calls do, lets some time pass, and returns how often shards began after do, and the longest time for which
+// one had no work.
+func (f *fleet) gaps(do func(), d time.Duration) (moves int, longest time.Duration) {
+	f.mu.Lock()
+	from, before := time.Now(), f.begins
+	f.mu.Unlock()
+	do()
+	time.Sleep(d)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.ledger {
+		if e.begun.Before(from) {
+			continue
+		}
+		longest = max(longest, e.begun.Sub(e.ended))
+	}
+	return f.begins - before, longest
+}
+
+// When one of N+1 joins, at most ceil(M/(N+1)) shards move. A shard has no owner for the time of a write and a delivery
+// after its work has ended, and for that in which the new owner begins to observe the old one, if the work ends sooner.
+func TestNinthMember_TakesItsShare(t *testing.T) {
+	for _, hangs := range []time.Duration{0, time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			f := settled(t, 8, 64)
+			for _, p := range f.live() {
+				p.hangs = hangs
+			}
+			from, even := time.Now(), time.Duration(0)
+			moves, gap := f.gaps(func() {
+				ninth := f.start("i")
+				for (f.uneven() != "" || ninth.owns() == 0) && even < lease {
+					time.Sleep(oneWay)
+					even = time.Since(from)
+				}
+				check.Equal(t, ninth.owns(), 7, "the ninth member has %d shards")
+			}, lease)
+			check.That(t, moves <= 8 && moves >= 7, "%d moves", moves)
+			check.Equal(t, f.uneven(), "", "%s")
+			t.Logf("a ninth member, work ends after %v: %d moves, even after %v, the longest gap is %v", hangs, moves, even, gap)
+			check.That(t, gap <= 6*oneWay, "a gap of %v", gap)
+			f.stop()
+		})
+	}
+}
+
+// Members that start at once.
+func TestColdStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 64, leadertest.WithLatency(oneWay))
+		from, even := time.Now(), time.Duration(0)
+		for i := range 8 {
+			f.start(string(rune('a' + i)))
+		}
+		for f.uneven() != "" && even < lease {
+			time.Sleep(oneWay)
+			even = time.Since(from)
+		}
+		time.Sleep(lease)
+		t.Logf("8 members start at once: even after %v, %d grants", even, f.begins)
+		check.That(t, even < time.Second, "even after %v", even)
+		check.Equal(t, f.uneven(), "", "%s")
+		check.That(t, even <= time.Second && f.begins <= 2*64, "even after %v, %d grants", even, f.begins)
+		f.stop()
+	})
+}
+
+// A member that stops hands its shards over.
+func TestMemberThatStops_HandsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := settled(t, 8, 64)
+		for _, assigner := range []bool{false, true} {
+			p := f.live()[0]
+			for _, q := range f.live() {
+				if (q == f.assigner()) == assigner {
+					p = q
+				}
+			}
+			moves, gap := f.gaps(p.leave, lease)
+			check.That(t, gap <= 20*oneWay, "a gap of %v", gap)
+			t.Logf("%s stops, the assigner: %v: %d moves, the longest gap is %v", p.name, assigner, moves, gap)
+			check.Equal(t, f.uneven(), "", "%s")
+			check.That(t, moves <= 10, "%d moves", moves)
+		}
+		f.stop()
+	})
+}
+
+// Where the work on one shard goes on after a member was to stop, its other shards move at once.
+func TestMemberThatStops_WorkThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := settled(t, 4, 64)
+		p := f.live()[1]
+		p.hangs, p.once = drain/2, true
+		moves, gap := f.gaps(p.leave, drain/5)
+		check.That(t, moves == 15 && gap <= 20*oneWay, "while work hangs: %d moves, a gap of %v", moves, gap)
+		moves, gap = f.gaps(func() {}, drain)
+		check.That(t, moves == 1 && gap <= 20*oneWay, "afterwards: %d moves, a gap of %v", moves, gap)
+		check.Equal(t, f.uneven(), "", "%s")
+		f.stop()
+	})
+}
+
+// A member that dies leaves its shards without an owner for a lease and two writes. The death of the assigner stops no
+// shard of another.
+func TestMemberThatDies_LosesItsShards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := settled(t, 8, 64)
+		for _, assigner := range []bool{false, true} {
+			p := f.live()[0]
+			for _, q := range f.live() {
+				if (q == f.assigner()) == assigner {
+					p = q
+				}
+			}
+			moves, gap := f.gaps(p.kill, 3*lease)
+			check.That(t, gap <= lease+20*oneWay, "a gap of %v", gap)
+			t.Logf("%s dies, the assigner: %v: %d moves, the longest gap is %v", p.name, assigner, moves, gap)
+			check.That(t, gap < lease+10*oneWay, "a gap of %v", gap)
+			check.Equal(t, f.uneven(), "", "%s")
+			check.That(t, moves <= 10, "%d moves", moves)
+		}
+		f.stop()
+	})
+}
+
+// In a rolling restart each member stops, and starts again under the same ID.
+func TestRollingRestart(t *testing.T) {
+	for _, down := range []time.Duration{200 * time.Millisecond, 3 * time.Second, 20 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			f := settled(t, 4, 64)
+			moves, gap := f.gaps(func() {
+				for _, p := range f.live() {
+					p.leave()
+					<-p.member.Done()
+					time.Sleep(down)
+					f.start(p.id)
+					time.Sleep(5 * time.Second)
+				}
+			}, 3*lease)
+			check.Equal(t, f.uneven(), "", "%s")
+			t.Logf("a rolling restart of 4 members with 64 shards, each down for %v: %d moves, the longest gap is %v", down, moves, gap)
+			check.That(t, moves <= 2*64 && gap <= 20*oneWay, "%d moves, a gap of %v", moves, gap)
+			f.stop()
+		})
+	}
+}
+
+// At rest the cost does not depend on the number of shards.
+func TestRest_CostsLittle(t *testing.T) {
+	for _, size := range [][2]int{{4, 16}, {8, 64}, {8, 640}, {24, 64}} {
+		synctest.Test(t, func(t *testing.T) {
+			f := settled(t, size[0], size[1])
+			assigner := f.assigner()
+			before := map[*process]leadertest.Requests{}
+			for _, p := range f.live() {
+				before[p] = p.link.Requests()
+			}
+			time.Sleep(10 * time.Minute)
+			most, its := 0.0, 0.0
+			for p, was := range before {
+				each := float64(p.link.Requests().Total()-was.Total()) / 600
+				if p == assigner {
+					its = each
+				} else {
+					most = max(most, each)
+				}
+			}
+			t.Logf("%d members, %d shards: %.3f requests/s at most, of the assigner %.3f", size[0], size[1], most, its)
+			check.That(t, most <= 0.5 && its <= 1.5, "%.3f requests/s, of the assigner %.3f", most, its)
+			f.stop()
+		})
+	}
+}
+
+// A feed whose opening is not answered is opened again: a member goes on to follow the map.
+func TestFeedThatIsNotAnswered_IsOpenedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := settled(t, 2, 64)
+		b := f.live()[1]
+		b.disturb(lease)
+		b.link.Isolate()
+		b.link.EndFeeds(leader.ErrUnreachable)
+		time.Sleep(3 * time.Second)
+		b.link.Restore()
+		f.start("c")
+		time.Sleep(lease)
+		check.Equal(t, f.uneven(), "", "%s")
+		f.stop()
+	})
+}
+
+// An operator deletes the registry and the page of a group, while a member misses that for some time. The registry that
+// the others make anew does not name the member, so they do not wait for it.
+func TestLostRegistryAndPage_TakeNoShardFromOneWhoMissesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := settled(t, 3, 12)
+		f.live()[2].link.DeafFeeds()
+		f.store.Delete(group.PageKey(named, 0))
+		f.store.Delete(group.RegistryKey(named))
+		time.Sleep(10 * lease)
+		check.Equal(t, f.uneven(), "", "%s")
+		f.stop()
+	})
+}
+
+// A member that died before the registry was lost is in no registry. Its shards get another owner all the same.
+func TestLostRegistry_DeadMemberLosesItsShards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := settled(t, 4, 12)
+		f.live()[3].kill()
+		time.Sleep(time.Second)
+		f.store.Delete(group.RegistryKey(named))
+		f.assigner().leave()
+		time.Sleep(3 * lease)
+		check.Equal(t, f.uneven(), "", "%s")
+		f.stop()
+	})
+}

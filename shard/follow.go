@@ -1,0 +1,188 @@
+package shard
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
+)
+
+// follower keeps the newest entry of one key of the store. A feed is a hint: it may lose messages. So the key is
+// read when the feed opens, when the connection was lost, and now and then.
+type follower struct {
+	store backend.Store
+	key   string
+	again time.Duration // after which silence the key is read
+	bell  bell          // is rung when there is a newer entry, and when the key was first read
+
+	erasable bool // a read that finds nothing shows that the key was erased, as by a purge of the stream
+	looks    bell // is rung when the key is to be read
+
+	mu     sync.Mutex
+	newest backend.Entry
+	read   bool
+}
+
+const (
+	openAgain = time.Second
+	rollAgain = time.Minute
+)
+
+// pageAgain is how often a page is read. All pages together cost one read in 20 s.
+func (m *Member) pageAgain() time.Duration { return time.Duration(m.layout.Pages()) * 20 * time.Second }
+
+// followMap follows the registry or a page until ctx ends.
+func followMap(ctx context.Context, store backend.Store, key string, rings bell, again time.Duration) *follower {
+	f := newFollower(store, key, rings, again)
+	f.erasable = true
+	go f.run(ctx)
+	return f
+}
+
+// follow follows the record of a member until ctx ends. Its member writes a record that is missing anew.
+func follow(ctx context.Context, store backend.Store, key string, rings bell, again time.Duration) *follower {
+	f := newFollower(store, key, rings, again)
+	go f.run(ctx)
+	return f
+}
+
+func newFollower(store backend.Store, key string, rings bell, again time.Duration) *follower {
+	return &follower{store: store, key: key, bell: rings, again: again, looks: make(bell, 1)}
+}
+
+// entry returns the newest entry that is known.
+func (f *follower) entry() backend.Entry {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.newest
+}
+
+// take takes an entry that was read or delivered, and reports whether it is newer than the one before.
+func (f *follower) take(e backend.Entry) (newer bool) {
+	f.mu.Lock()
+	first := !f.read
+	if newer = e.Revision > f.newest.Revision; newer {
+		f.newest = e
+	}
+	f.read = true
+	f.mu.Unlock()
+	if newer || first {
+		f.bell.ring()
+	}
+	return newer
+}
+
+// erase forgets an entry that a read did not find, unless there is a newer one.
+func (f *follower) erase(revision uint64) {
+	f.mu.Lock()
+	gone := f.erasable && revision != 0 && f.newest.Revision == revision
+	if gone {
+		f.newest = backend.Entry{}
+	}
+	f.mu.Unlock()
+	if gone {
+		f.bell.ring()
+	}
+}
+
+// look reads the key soon.
+func (f *follower) look() { f.looks.ring() }
+
+// known reports whether the key was read.
+func (f *follower) known() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.read
+}
+
+func (f *follower) run(ctx context.Context) {
+	var last backend.Feed
+	for ctx.Err() == nil {
+		last = f.listen(ctx, last)
+		sleep(ctx, openAgain)
+	}
+	if last != nil {
+		last.Stop()
+	}
+}
+
+// listen opens a feed in place of the last one, and returns it when it has ended.
+func (f *follower) listen(ctx context.Context, instead backend.Feed) backend.Feed {
+	ended, heard := make(chan struct{}), make(bell, 1)
+	var once sync.Once
+	feed, err := await(ctx, func(ctx context.Context, reply func(backend.Feed, error)) {
+		f.store.Watch(ctx, f.key, instead, func(e backend.FeedEvent) {
+			switch {
+			case e.Err != nil:
+				once.Do(func() { close(ended) })
+			case e.Reconnected:
+				f.looks.ring()
+			case e.Entry.Revision != 0:
+				f.take(e.Entry)
+				heard.ring()
+			}
+		}, reply)
+	})
+	if err != nil {
+		return nil
+	}
+	again := time.NewTimer(0)
+	defer again.Stop()
+	for known := false; ; known = true {
+		silent := false
+		select {
+		case <-ctx.Done():
+			return feed
+		case <-ended:
+			return feed
+		case <-heard:
+			again.Reset(f.again)
+			continue
+		case <-f.looks:
+		case <-again.C:
+			silent = known
+		}
+		before := f.entry().Revision
+		e, err := get(ctx, f.store, f.key)
+		if err == nil && e.Revision == 0 {
+			f.erase(before)
+		}
+		switch {
+		case err != nil:
+			again.Reset(openAgain)
+			continue
+		case f.take(e) && silent:
+			return feed // it is deaf
+		}
+		again.Reset(f.again)
+	}
+}
+
+// get reads the newest entry of a key.
+func get(ctx context.Context, store backend.Store, key string) (backend.Entry, error) {
+	return await(ctx, func(ctx context.Context, reply func(backend.Entry, error)) { store.Get(ctx, key, reply) })
+}
+
+// update writes an entry on the condition that its last revision is still that one, and returns the new one.
+func update(ctx context.Context, store backend.Store, key string, value []byte, revision uint64) (uint64, error) {
+	return await(ctx, func(ctx context.Context, reply func(uint64, error)) { store.Update(ctx, key, value, revision, reply) })
+}
+
+// await waits for the reply to a request, for 5 s at most.
+func await[T any](ctx context.Context, send func(context.Context, func(T, error))) (T, error) {
+	type reply struct {
+		value T
+		err   error
+	}
+	ctx, cancel := deadline.Within(ctx, deadline.Default)
+	defer cancel()
+	replies := make(chan reply, 1)
+	send(ctx, func(v T, err error) { replies <- reply{v, err} })
+	got := <-replies // soon after ctx has ended, at the latest
+	return got.value, got.err
+}
+
+// sleep waits, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) { _ = deadline.Sleep(ctx, d) } //nolint:unparam // each call says how long

@@ -1,0 +1,593 @@
+package shard_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/group"
+	"github.com/natsleader/natsleader/internal/leadertest"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/shard"
+)
+
+// logs keeps what members log.
+type logs struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// count returns how many lines contain a text.
+func (l *logs) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), text)
+}
+
+func (l *logs) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// member joins a group with a link of its own, until the test stops it.
+func member(t *testing.T, store *leadertest.Store, cfg shard.Config) (*shard.Member, *leadertest.Link) {
+	t.Helper()
+	link := store.Link(fmt.Sprintf("%s-%v", cfg.ID, time.Now().UnixNano()))
+	cfg.LeaseDuration = lease
+	return check.Got(shard.Join(context.Background(), link, named, cfg))(t), link
+}
+
+// left waits until a member has left. The test fails if that takes longer.
+func left(t *testing.T, m *shard.Member, within time.Duration) {
+	t.Helper()
+	from := time.Now()
+	<-m.Done()
+	d := time.Since(from)
+	check.That(t, d <= within, "the member left after %v, and not within %v", d, within)
+}
+
+// owned returns how many shards each process works on, by ID, and how many shards have no owner.
+func (f *fleet) owned() (has map[string]int, without int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	has, without = map[string]int{}, f.shards
+	for i := range f.ledger {
+		for _, w := range f.ledger[i].works {
+			if w.s.Context().Err() == nil {
+				has[w.p.id]++
+				without--
+			}
+		}
+	}
+	return has, without
+}
+
+// granted returns how many grants there were, and who has the newest of each shard.
+func (f *fleet) granted() (grants int, to []*process) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range f.ledger {
+		to = append(to, e.by)
+	}
+	return f.begins, to
+}
+
+// grants returns how many grants there were.
+func (f *fleet) grants() int {
+	n, _ := f.granted()
+	return n
+}
+
+// Join rejects settings that cannot work. The error names the setting, its bound, and what to do.
+func TestJoin_RejectsSettings(t *testing.T) {
+	long := strings.Repeat("x", 256)
+	for name, c := range map[string]struct {
+		group string
+		cfg   shard.Config
+		want  error
+		text  string
+	}{
+		"no shards":       {named, shard.Config{}, leader.ErrInvalidConfig, "Shards is 0: set it from 1 to 100000"},
+		"many shards":     {named, shard.Config{Shards: 100_001}, leader.ErrInvalidConfig, "Shards is 100001: set it from 1 to 100000"},
+		"weight":          {named, shard.Config{Shards: 1, Weight: -1}, leader.ErrInvalidConfig, "Weight is -1: set it from 1 to 1000000, or 0 for the default"},
+		"great weight":    {named, shard.Config{Shards: 1, Weight: 1_000_001}, leader.ErrInvalidConfig, "Weight is 1000001: set"},
+		"most":            {named, shard.Config{Shards: 1, Most: -1}, leader.ErrInvalidConfig, "Most is -1: set 0 for any number"},
+		"hold":            {named, shard.Config{Shards: 1, Hold: -1}, leader.ErrInvalidConfig, "Hold is -1ns: set it from 0 to"},
+		"long hold":       {named, shard.Config{Shards: 1, Hold: group.MaxHold + 1}, leader.ErrInvalidConfig, "Hold is"},
+		"value":           {named, shard.Config{Shards: 1, Value: make([]byte, 4097)}, leader.ErrValueTooLarge, "Value of 4097 bytes is more than 4096"},
+		"long ID":         {named, shard.Config{Shards: 1, ID: long + "x"}, leader.ErrInvalidConfig, "ID of 257 bytes is more than 256"},
+		"ID in key":       {named, shard.Config{Shards: 1, ID: strings.Repeat(".", 200)}, leader.ErrInvalidConfig, "make a key of 620 bytes, which is more than 512: shorten one of them"},
+		"ID of control":   {named, shard.Config{Shards: 1, ID: "a\nb"}, leader.ErrInvalidConfig, "control character"},
+		"no name":         {"", shard.Config{Shards: 1}, leader.ErrInvalidConfig, `the name of group "" is not made of`},
+		"name":            {"my orders", shard.Config{Shards: 1}, leader.ErrInvalidConfig, `the name of group "my orders" is not made of letters`},
+		"long name":       {long + long, shard.Config{Shards: 1}, leader.ErrInvalidConfig, "shorten one of them"},
+		"stop in a drain": {named, shard.Config{Shards: 1, DrainTimeout: 9 * time.Second, StopTimeout: 8 * time.Second}, leader.ErrInvalidConfig, "StopTimeout 8s is not more than DrainTimeout 9s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := leadertest.NewStore(nil)
+				m, err := shard.Join(t.Context(), store, c.group, c.cfg)
+				check.Says(t, err, c.want, c.text)
+				check.That(t, m == nil, "a member beside the error")
+				time.Sleep(time.Minute)
+				check.Equal(t, store.Requests().Total(), 0, "%d requests")
+			})
+		})
+	}
+	check.Is(t, check.Err(shard.Join(t.Context(), nil, named, shard.Config{Shards: 1})), leader.ErrInvalidConfig)
+}
+
+// Members without an ID choose different ones.
+func TestJoin_ChoosesID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 8)
+		f.start("")
+		f.start("")
+		time.Sleep(lease)
+		check.Equal(t, f.uneven(), "", "%s")
+		f.stop()
+	})
+}
+
+// A member with another number of shards ends. Others go on.
+func TestShardsDiffer_EndsTheMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 12)
+		f.start("a")
+		f.start("b")
+		time.Sleep(lease)
+		begins := f.grants()
+		m, _ := member(t, f.store, shard.Config{Shards: 13, ID: "c"})
+		for range m.Shards() {
+			t.Error("a shard is granted")
+		}
+		check.Says(t, m.Err(), shard.ErrShardsDiffer, "Shards is 13, and group orders has 12")
+		time.Sleep(4 * lease)
+		check.Equal(t, f.uneven(), "", "%s")
+		check.Equal(t, f.grants(), begins, "%d grants")
+		f.stop()
+	})
+}
+
+// Of two members with one ID the second gets no shards while the first lives, and logs that. After a crash the next one
+// waits for the lease only.
+func TestTwoMembersOfOneID(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var log logs
+			f := newFleet(t, 8)
+			f.config = func(_ string, cfg *shard.Config) { cfg.Logger = log.logger() }
+			first := f.start("a")
+			time.Sleep(lease)
+			const line = `level=WARN msg="waits for another member of the same ID`
+			if crash {
+				first.kill()
+			}
+			second := f.start("a")
+			time.Sleep(2 * time.Minute)
+			if !crash {
+				check.Equal(t, f.grants(), 8, "%d grants")
+				check.That(t, log.count(line) >= 1 && log.count(line) <= 2, "%d warnings in two minutes", log.count(line))
+				first.leave()
+				time.Sleep(2 * lease)
+			} else {
+				check.Equal(t, log.count(line), 0, "%d warnings")
+			}
+			_, to := f.granted()
+			for i, p := range to {
+				check.That(t, p == second, "shard %d was not granted to the second member", i)
+			}
+			f.stop()
+		})
+	}
+}
+
+// Pages and the registry that are deleted or replaced are made anew. No shard has two owners meanwhile, which the fleet
+// checks, and the members share the shards again, also with a new one.
+func TestDamage_IsRepaired(t *testing.T) {
+	page, registry := group.PageKey(named, 0), group.RegistryKey(named)
+	for name, do := range map[string]func(*fleet) error{
+		"page deleted": func(f *fleet) error { f.store.Delete(page); return nil },
+		"page purged":  func(f *fleet) error { return f.store.Purge(page) },
+		"page of junk": func(f *fleet) error { f.store.Put(page, []byte("junk")); return nil },
+		"page empty":   func(f *fleet) error { f.store.Put(page, nil); return nil },
+		"page of others": func(f *fleet) error {
+			f.store.Put(page, group.Layout{Shards: 7, PageSize: 1000}.EncodePage(0, 1, make([]group.Grant, 7)))
+			return nil
+		},
+		"page erased":      func(f *fleet) error { return f.store.Erase(page) },
+		"registry erased":  func(f *fleet) error { return f.store.Erase(registry) },
+		"bucket wiped":     func(f *fleet) error { return f.store.Wipe() },
+		"registry deleted": func(f *fleet) error { f.store.Delete(registry); return nil },
+		"registry purged":  func(f *fleet) error { return f.store.Purge(registry) },
+		"registry of junk": func(f *fleet) error { f.store.Put(registry, []byte(`{"v":1}`)); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log logs
+				f := newFleet(t, 12, leadertest.WithoutPurgeProtection(), leadertest.WithLatency(oneWay))
+				f.config = func(_ string, cfg *shard.Config) { cfg.Logger = log.logger() }
+				for _, id := range []string{"a", "b", "c"} {
+					f.start(id)
+					time.Sleep(time.Second)
+				}
+				time.Sleep(lease)
+				check.OK(t, do(f))
+				time.Sleep(2 * lease)
+				if strings.Contains(name, "erased") || strings.Contains(name, "wiped") { // the next read finds it
+					time.Sleep(5 * lease)
+				}
+				check.Equal(t, f.uneven(), "", "after the damage: %s")
+				f.start("d")
+				time.Sleep(2 * lease)
+				check.Equal(t, f.uneven(), "", "with one more: %s")
+				n, logged := log.count("level=WARN msg=\"replaces a value that is no"), strings.Contains(name, "junk") || strings.Contains(name, "others")
+				check.That(t, (n > 0) == logged && n <= 3, "%d warnings", n)
+				f.stop()
+			})
+		})
+	}
+}
+
+// A page or a registry of a later format is left alone, and reported once. The members go on with what they have, and
+// share the shards again when it is gone.
+func TestLaterFormat_IsLeftAlone(t *testing.T) {
+	for key, line := range map[string]string{
+		group.PageKey(named, 0):  `msg="moves no shards: upgrade this program"`,
+		group.RegistryKey(named): `msg="does not join the group: upgrade this program"`,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var log logs
+			f := newFleet(t, 12, leadertest.WithLatency(oneWay))
+			f.config = func(id string, cfg *shard.Config) { cfg.Logger = log.logger() }
+			f.start("a")
+			f.start("b")
+			time.Sleep(lease)
+			begins, good := f.grants(), f.store.Entry(key).Value
+			revision := f.store.Put(key, []byte(`{"v":2}`))
+			time.Sleep(2 * lease)
+			f.start("c")
+			time.Sleep(2 * lease)
+			check.Equal(t, f.store.Entry(key).Revision, revision, "%d is the revision")
+			check.Equal(t, f.grants(), begins, "%d grants")
+			_, without := f.owned()
+			check.Equal(t, without, 0, "%d without an owner")
+			check.That(t, log.count(line) >= 1 && log.count(line) <= 3, "%d reports", log.count(line))
+			f.store.Put(key, good)
+			time.Sleep(3 * lease)
+			check.Equal(t, f.uneven(), "", "%s")
+			f.stop()
+		})
+	}
+}
+
+// A member that is back under its ID within Hold gets its shards back, and nothing else moves. After Hold they move.
+func TestHold_KeepsThePlace(t *testing.T) {
+	for _, c := range []struct {
+		end  func(*process)
+		down time.Duration
+		back bool
+	}{
+		{(*process).leave, time.Second, true},
+		{(*process).leave, 29 * time.Second, true},
+		{(*process).leave, 40 * time.Second, false},
+		{(*process).kill, time.Second, true},
+		{(*process).kill, lease + 25*time.Second, true},
+		{(*process).kill, lease + 40*time.Second, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, 12, leadertest.WithLatency(oneWay))
+			f.config = func(_ string, cfg *shard.Config) { cfg.Hold = 30 * time.Second }
+			for _, id := range []string{"a", "b", "c"} {
+				f.start(id)
+				time.Sleep(time.Second)
+			}
+			time.Sleep(lease)
+			check.Equal(t, f.uneven(), "", "%s")
+			begins, before := f.granted()
+			p := f.live()[1]
+			c.end(p)
+			time.Sleep(c.down)
+			if !c.back {
+				check.Equal(t, f.grants()-begins, 4, "%d moves after Hold")
+				check.Equal(t, f.uneven(), "", "%s")
+			} else {
+				check.Equal(t, f.grants()-begins, 0, "%d moves within Hold")
+				f.start(p.id)
+				time.Sleep(2 * lease)
+				check.Equal(t, f.grants()-begins, 4, "%d grants")
+				_, after := f.granted()
+				for i, q := range after {
+					check.Equal(t, q.id, before[i].id, "%s has shard %d", i)
+				}
+			}
+			f.stop()
+		})
+	}
+}
+
+// Shares follow Weight, and Most bounds them. Shards for which there is no room have no owner until there is.
+func TestShares(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 12)
+		f.config = func(id string, cfg *shard.Config) {
+			switch id {
+			case "heavy":
+				cfg.Weight = 2
+			case "few":
+				cfg.Most = 3
+			}
+		}
+		share := func(want map[string]int, without int) {
+			t.Helper()
+			time.Sleep(2 * lease)
+			has, free := f.owned()
+			check.Deep(t, has, want)
+			check.Equal(t, free, without, "%d have no owner")
+		}
+		f.start("few")
+		share(map[string]int{"few": 3}, 9)
+		one := f.start("one")
+		share(map[string]int{"few": 3, "one": 9}, 0)
+		f.start("heavy")
+		share(map[string]int{"few": 3, "one": 3, "heavy": 6}, 0)
+		one.leave()
+		share(map[string]int{"few": 3, "heavy": 9}, 0)
+		f.stop()
+	})
+}
+
+// Work that ends although its shard is still granted begins again after 5 s.
+func TestBodyThatReturns_BeginsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 1, ID: "a"})
+		time.AfterFunc(31*time.Second, func() { _ = m.Stop(context.Background()) })
+		var begins []time.Duration
+		from, token := time.Now(), uint64(0)
+		for s := range m.Shards() {
+			if len(begins) == 0 {
+				from, token = time.Now(), s.Token()
+			}
+			check.Equal(t, s.Token(), token, "%d is the token")
+			begins = append(begins, time.Since(from).Round(time.Second))
+			s.Release()
+			s.Release()
+			check.Is(t, context.Cause(s.Context()), context.Canceled)
+		}
+		check.OK(t, m.Err())
+		check.Equal(t, fmt.Sprint(begins), "[0s 5s 10s 15s 20s 25s 30s]", "%s")
+	})
+}
+
+// Work that does not end keeps its shard, and only that one, for the drain. Then others have it, and the log names it.
+func TestBodyThatDoesNotEnd_IsGivenUp(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		drain, expects time.Duration
+	}{{"DrainTimeout", 5 * time.Second, 5 * time.Second}, {"one lease", 0, lease}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log logs
+				store := leadertest.NewStore(nil)
+				hangs := make(chan struct{})
+				m, _ := member(t, store, shard.Config{Shards: 8, ID: "a", DrainTimeout: c.drain, Logger: log.logger()})
+				var causes sync.Map
+				go func() {
+					for s := range m.Shards() {
+						go func() {
+							<-s.Context().Done()
+							causes.Store(s.Number(), context.Cause(s.Context()))
+							<-hangs
+							s.Release()
+						}()
+					}
+				}()
+				time.Sleep(lease)
+				from := time.Now()
+				other, _ := member(t, store, shard.Config{Shards: 8, ID: "b"})
+				n := 0
+				for s := range other.Shards() {
+					cause, _ := causes.Load(s.Number())
+					check.Is(t, cause.(error), shard.ErrMoved)
+					d := time.Since(from)
+					check.That(t, d >= c.expects && d < c.expects+2*time.Second, "shard %d begins after %v", s.Number(), d)
+					check.Equal(t, log.count(fmt.Sprintf("shard=%d ", s.Number())), 1, "%d warnings of shard %d", s.Number())
+					defer s.Release()
+					if n++; n == 4 {
+						break
+					}
+				}
+				close(hangs)
+				check.OK(t, m.Stop(t.Context()))
+				left(t, other, lease)
+			})
+		})
+	}
+}
+
+// Work that does not end after the lease has expired does not keep its member from the group for ever.
+func TestBodyThatDoesNotEnd_LosesItsTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, link := member(t, leadertest.NewStore(nil), shard.Config{Shards: 1, ID: "a", DrainTimeout: 3 * lease, StopTimeout: time.Minute})
+		var first, second *shard.Shard
+		for s := range m.Shards() {
+			if second = s; first != nil {
+				break
+			}
+			first = s
+			link.Cut()
+			time.AfterFunc(2*lease, link.Restore)
+			time.AfterFunc(8*lease, func() { _ = m.Stop(check.Ended()) })
+		}
+		check.Is(t, context.Cause(first.Context()), leader.ErrLeaseExpired)
+		check.That(t, second.Token() > first.Token(), "token %d after %d", second.Token(), first.Token())
+		check.Is(t, m.Stop(check.Ended()), context.Canceled)
+	})
+}
+
+// After SIGTERM work that does not end keeps its shard, and only that one. The member is gone within StopTimeout.
+func TestStop_WithWorkThatDoesNotEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 8, leadertest.WithLatency(oneWay))
+		hangs := make(chan struct{})
+		m, _ := member(t, f.store, shard.Config{Shards: 8, ID: "a", StopTimeout: stop})
+		go func() {
+			for s := range m.Shards() {
+				go func() {
+					defer s.Release()
+					<-s.Context().Done()
+					if s.Number() == 0 {
+						check.Is(t, context.Cause(s.Context()), leader.ErrStopped)
+						<-hangs
+					}
+				}()
+			}
+		}()
+		time.Sleep(time.Second)
+		f.start("b")
+		time.Sleep(lease)
+		from := time.Now()
+		go m.Stop(context.Background()) //nolint:errcheck // it is awaited
+		time.Sleep(time.Second)
+		has, without := f.owned()
+		check.That(t, has["b"] >= 7, "a second after the stop: %v, without an owner: %d", has, without)
+		<-m.Done()
+		check.That(t, time.Since(from) <= stop, "the member left after %v", time.Since(from))
+		time.Sleep(2 * lease)
+		check.Equal(t, f.uneven(), "", "%s")
+		close(hangs)
+		f.stop()
+	})
+}
+
+// Stop with a context that ends returns its error, and the member has left.
+func TestStop_WithoutPatience(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			m, link := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4, ID: "a"})
+			go func() {
+				for s := range m.Shards() {
+					if cut {
+						s.Release()
+					} // else the work never ends
+				}
+			}()
+			time.Sleep(lease)
+			if cut {
+				link.Cut()
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			from := time.Now()
+			check.Is(t, m.Stop(ctx), context.DeadlineExceeded)
+			check.Equal(t, time.Since(from), time.Second, "Stop took %v")
+			left(t, m, 0)
+			check.OK(t, m.Err())
+			check.OK(t, m.Stop(t.Context()))
+		})
+	}
+}
+
+// With a context that has ended a member leaves at once, without shards.
+func TestJoin_WithEndedContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := check.Got(shard.Join(check.Ended(), leadertest.NewStore(nil), named, shard.Config{Shards: 4}))(t)
+		for range m.Shards() {
+			t.Error("a shard is granted")
+		}
+		left(t, m, 0)
+		check.OK(t, m.Err())
+	})
+}
+
+// A member ends with its connection.
+func TestConnectionClosed_EndsTheMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, link := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4, ID: "a"})
+		time.AfterFunc(lease, link.Close)
+		n := 0
+		for s := range m.Shards() {
+			n++
+			go func() {
+				defer s.Release()
+				<-s.Context().Done()
+				check.Is(t, context.Cause(s.Context()), leader.ErrConnectionClosed)
+			}()
+		}
+		check.Equal(t, n, 4, "%d shards")
+		check.Is(t, m.Err(), leader.ErrConnectionClosed)
+	})
+}
+
+// A loop that is left by a break or a panic leaves the group: its shards are worked by others.
+func TestLoopThatIsLeft_LeavesTheGroup(t *testing.T) {
+	for _, panics := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, 8, leadertest.WithLatency(oneWay))
+			m, _ := member(t, f.store, shard.Config{Shards: 8, ID: "a", StopTimeout: stop})
+			var first *shard.Shard
+			func() {
+				defer func() { check.Equal(t, recover() != nil, panics, "a panic: %v") }()
+				for s := range m.Shards() {
+					if s.Number() != 0 { // those may move
+						go func() {
+							defer s.Release()
+							<-s.Context().Done()
+						}()
+						continue
+					}
+					first = s
+					time.Sleep(lease)
+					f.start("b")
+					time.Sleep(lease)
+					if panics {
+						panic("in the body")
+					}
+					break
+				}
+			}()
+			<-first.Context().Done()
+			check.Is(t, context.Cause(first.Context()), leader.ErrStopped)
+			first.Release()
+			left(t, m, time.Second)
+			time.Sleep(lease)
+			check.Equal(t, f.uneven(), "", "%s")
+			f.stop()
+		})
+	}
+}
+
+// The shard of a context is that of one derived from it, too.
+func TestFrom(t *testing.T) {
+	_, ok := shard.From(t.Context())
+	check.That(t, !ok, "a shard of no context")
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 2, ID: "a"})
+		n := 0
+		for s := range m.Shards() {
+			child, cancel := context.WithTimeout(context.WithoutCancel(s.Context()), time.Second)
+			defer cancel()
+			for _, ctx := range []context.Context{s.Context(), child} {
+				got, ok := shard.From(ctx)
+				check.That(t, ok && got == s, "%v, %v for shard %d", got, ok, s.Number())
+				_, ok = leader.TermFrom(ctx)
+				check.That(t, ok, "no term")
+			}
+			s.Release()
+			if n++; n == 2 {
+				break
+			}
+		}
+		check.OK(t, m.Stop(t.Context()))
+	})
+}

@@ -1,0 +1,283 @@
+package shard
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/group"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// Member is a member of a group.
+type Member struct {
+	name   string
+	cfg    Config
+	store  leader.Store
+	port   backend.Store
+	layout group.Layout
+	work   *leader.Candidate // the member's own election
+	assign *leader.Candidate // the group's
+	stop   context.CancelFunc
+	log    *slog.Logger
+	bell   bell
+	grants chan *Shard
+	done   chan struct{}
+	takers sync.WaitGroup // of watch.take
+
+	mu       sync.Mutex
+	released []*Shard
+	err      error
+	base     uint64            // of the newest registry
+	granting time.Time         // from when on this process may grant shards
+	warned   map[string]uint64 // the revision of each key that was last logged
+}
+
+// bell wakes a goroutine.
+type bell chan struct{}
+
+func (b bell) ring() {
+	select {
+	case b <- struct{}{}:
+	default: // it is going to look anyway
+	}
+}
+
+// Join makes this process a member of a group, until ctx ends or [Member.Stop] is called. The end of ctx is a graceful
+// stop, which [Config].StopTimeout bounds. The name follows the rules of KV keys.
+//
+// Join fails only for settings that cannot work, with [leader.ErrInvalidConfig], [leader.ErrValueTooLarge] or
+// [leader.ErrIncompatibleBucket]. The member tries again after all other faults, however long it takes, but for those of
+// [Member.Err].
+func Join(ctx context.Context, store leader.Store, name string, cfg Config) (*Member, error) {
+	if err := cfg.check(name); err != nil {
+		return nil, err
+	}
+	port, err := backend.StoreFor(store, group.AssignerKey(name))
+	if err != nil {
+		return nil, err
+	}
+	m := &Member{
+		name: name, cfg: cfg, store: store, port: port, layout: group.Layout{Shards: cfg.Shards, PageSize: pageSize},
+		log: slog.New(slog.DiscardHandler), bell: make(bell, 1), grants: make(chan *Shard), done: make(chan struct{}),
+		warned: make(map[string]uint64),
+	}
+	value, err := m.publication(nil)
+	if err != nil {
+		return nil, err
+	}
+	ctx, m.stop = context.WithCancel(ctx)
+	if m.assign, err = leader.Campaign(ctx, store, group.AssignerKey(name), cfg.election()); err != nil {
+		m.stop()
+		return nil, err
+	}
+	m.cfg.ID = m.assign.ID() // the default, if it was empty
+	works := m.cfg.election()
+	works.Value = value
+	if m.work, err = leader.Campaign(ctx, store, group.MemberKey(name, m.cfg.ID), works); err != nil {
+		m.stop()
+		return nil, err
+	}
+	if cfg.Logger != nil {
+		m.log = cfg.Logger.With(slog.String("group", name), slog.String("id", m.cfg.ID))
+	}
+	go m.run()
+	return m, nil
+}
+
+// publication returns what the member publishes.
+func (m *Member) publication(reports []group.Report) ([]byte, error) {
+	return m.layout.EncodeMember(group.Published{
+		Reports: reports, Weight: max(m.cfg.Weight, 1), Most: m.cfg.Most, Hold: m.cfg.Hold, Value: string(m.cfg.Value),
+	})
+}
+
+// run runs the terms of both elections.
+func (m *Member) run() {
+	var all sync.WaitGroup
+	all.Go(func() {
+		for term := range m.work.Terms() {
+			m.serve(term)
+		}
+	})
+	all.Go(func() {
+		for term := range m.assign.Terms() {
+			m.spread(term)
+		}
+	})
+	all.Go(m.succeed)
+	all.Go(m.warnOfTwin)
+	<-m.work.Done()
+	<-m.assign.Done()
+	all.Wait()
+	m.takers.Wait()
+	m.stop()
+	close(m.done)
+}
+
+// warnOfTwin logs each minute that the key of the member is held under its own ID.
+func (m *Member) warnOfTwin() {
+	each := time.NewTicker(time.Minute)
+	defer each.Stop()
+	for {
+		select {
+		case <-each.C:
+		case <-m.work.Done():
+			return
+		}
+		if h := m.work.Leader(); h.State == leader.HolderLeading && h.ID == m.work.ID() && !m.work.IsLeader() {
+			m.log.Warn("waits for another member of the same ID: give each an ID of its own, or, after a crash, wait for the lease to expire",
+				"lease", h.Lease, "token", h.Token)
+		}
+	}
+}
+
+// warn logs, once for each revision of a key, that its value cannot be used.
+func (m *Member) warn(key string, revision uint64, msg string, err error) {
+	m.mu.Lock()
+	known := m.warned[key] == revision
+	m.warned[key] = revision
+	m.mu.Unlock()
+	if !known {
+		m.log.Warn(msg, "key", key, "revision", revision, "err", err)
+	}
+}
+
+// successors is how many members stand in the election of the member that is the assigner.
+const successors = 3
+
+// succeed stands in the election of the member that is the assigner, if this is one of the first members: when its
+// process dies, another becomes the assigner, and its term as a member is over at the same time.
+func (m *Member) succeed() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	rings, id := make(bell, 1), ""
+	w, events := m.watch(ctx, rings, time.Minute), m.assign.Events(ctx)
+	roll := followMap(ctx, m.port, group.RegistryKey(m.name), rings, rollAgain)
+	for {
+		select {
+		case e, ok := <-events:
+			if !ok {
+				return
+			}
+			if o, ok := e.(leader.Observed); ok && o.Holder.State == leader.HolderLeading && o.Holder.ID != m.work.ID() {
+				id = o.Holder.ID
+				w.only(map[string]bool{id: true})
+			}
+		case <-rings:
+		case <-m.assign.Done():
+			return
+		}
+		r, err := group.DecodeRegistry(roll.entry().Value)
+		if err != nil || id == "" {
+			continue
+		}
+		first := slices.DeleteFunc(r.Members, func(s group.Session) bool { return s.ID == id })
+		if slices.ContainsFunc(first[:min(successors, len(first))], func(s group.Session) bool { return s.ID == m.work.ID() }) {
+			w.take(id, 0)
+		}
+	}
+}
+
+// Shards yields each shard that this process is to work on, as it is granted, until the member has left. The body
+// starts the work, on a goroutine of its own, and does not wait for it. The member takes shards from the group whether or
+// not a loop runs. After a break, a return or a panic in the body, the member leaves the group, as by [Member.Stop].
+func (m *Member) Shards() iter.Seq[*Shard] {
+	return func(yield func(*Shard) bool) {
+		left := true
+		defer func() {
+			if left {
+				m.stop()
+			}
+		}()
+		for {
+			select {
+			case s := <-m.grants:
+				if !yield(s) {
+					return
+				}
+			case <-m.done:
+				left = false
+				return
+			}
+		}
+	}
+}
+
+// Stop leaves the group: the contexts of all shards end with [leader.ErrStopped], and each shard moves when its work has
+// ended. Stop returns nil when the member has left. If ctx ends first, the member leaves at once, without waiting for
+// work or for the store, and Stop returns the error of ctx.
+func (m *Member) Stop(ctx context.Context) error {
+	m.stop()
+	err := m.work.Stop(ctx)
+	if again := m.assign.Stop(ctx); err == nil {
+		err = again
+	}
+	<-m.done
+	return err
+}
+
+// Done is closed when the member has left.
+func (m *Member) Done() <-chan struct{} { return m.done }
+
+// Err returns why the member has left: [ErrShardsDiffer], or [leader.ErrConnectionClosed] because the application closed
+// the connection. It returns nil while the member has not ended by itself, and if it was stopped.
+func (m *Member) Err() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err != nil {
+		return m.err
+	}
+	return m.work.Err()
+}
+
+// fail ends the member with an error.
+func (m *Member) fail(err error) {
+	m.mu.Lock()
+	if m.err == nil {
+		m.err = err
+	}
+	m.mu.Unlock()
+	m.stop()
+}
+
+func (m *Member) release(s *Shard) {
+	m.mu.Lock()
+	m.released = append(m.released, s)
+	m.mu.Unlock()
+	m.bell.ring()
+}
+
+// takeReleased returns the shards whose work has ended.
+func (m *Member) takeReleased() []*Shard {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.released
+	m.released = nil
+	return s
+}
+
+// mayGrant takes the base of a registry, and returns from when on shards may be granted. If the registry is another than
+// before, as in a bucket that was made anew, that is when every member has lost its term or read its map again. Until then
+// members that the registry does not know may work under a map that is lost.
+func (m *Member) mayGrant(base uint64) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.base != base && m.base != 0 {
+		m.granting = time.Now().Add(max(m.work.Leader().Lease, m.assign.Leader().Lease) + m.pageAgain())
+	}
+	m.base = base
+	return m.granting
+}
+
+// nextBase returns the base of a registry that is made anew. It is greater than that of the one before, if this process
+// knows that one, also if the clock of another process was ahead.
+func (m *Member) nextBase() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return max(uint64(time.Now().UnixMicro()), m.base+1)
+}

@@ -1,0 +1,263 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/group"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// restart is the pause before work begins again that has ended although the shard is still granted.
+const restart = 5 * time.Second
+
+// shift is the work of one term of a member.
+type shift struct {
+	*Member
+	lead    context.Context //nolint:containedctx // of the term
+	ctx     context.Context //nolint:containedctx // until the work has ended
+	self    group.Session
+	roll    *follower // of the registry
+	base    uint64
+	pages   []*page
+	works   map[int]*Shard
+	drain   time.Duration // how long work may go on after the end of its context
+	watched *watch
+	said    []byte
+	saying  chan error // has the outcome of the publication in flight; nil: none is
+	again   <-chan time.Time
+	joining bool              // a goroutine registers the member
+	joined  chan struct{}     // is told when that has ended
+	rests   map[int]time.Time // until when work is not begun again that has ended early
+}
+
+// page is a page of the map.
+type page struct {
+	follower *follower
+	first    int
+	member   *group.Member
+}
+
+// serve works on the shards that are granted to one term.
+func (m *Member) serve(term *leader.Term) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(term.Context())) // also while the work drains
+	defer cancel()
+	s := &shift{
+		Member: m, lead: term.Context(), ctx: ctx, self: group.Session{ID: m.work.ID(), Token: term.Token()},
+		works: make(map[int]*Shard), joined: make(chan struct{}, 1), rests: make(map[int]time.Time), watched: m.watch(ctx, m.bell, 5*time.Second),
+	}
+	if s.drain = m.cfg.DrainTimeout; s.drain == 0 {
+		s.drain = m.work.Leader().Lease
+	}
+	s.roll = followMap(ctx, m.port, group.RegistryKey(m.name), m.bell, rollAgain)
+	for i := range m.layout.Pages() {
+		first, _ := m.layout.Page(i)
+		s.pages = append(s.pages, &page{followMap(ctx, m.port, group.PageKey(m.name, i), m.bell, m.pageAgain()), first, group.NewMember(s.self)})
+	}
+	ends := s.lead.Done()
+	for {
+		s.step()
+		if s.lead.Err() != nil && len(s.works) == 0 && s.saying == nil {
+			return
+		}
+		select {
+		case <-ends:
+			ends = nil
+			for _, p := range s.pages {
+				p.member.Leave()
+			}
+			for _, w := range s.works {
+				s.end(w)
+			}
+		case <-m.bell:
+		case err := <-s.saying:
+			if s.saying = nil; err != nil {
+				s.said = nil
+				s.again = time.After(openAgain)
+			}
+		case <-s.again:
+			s.again = nil
+		case <-s.joined:
+			s.joining = false
+		case <-m.work.Done():
+			return // work that has not ended is given up
+		}
+	}
+}
+
+// step does what is due.
+func (s *shift) step() {
+	for _, done := range s.takeReleased() {
+		if s.works[done.number] == done {
+			delete(s.works, done.number)
+			p := s.pages[done.number/s.layout.PageSize]
+			if p.member.Ended(done.number - p.first) {
+				s.rests[done.number] = time.Now().Add(restart)
+				time.AfterFunc(restart, s.bell.ring)
+			}
+		}
+	}
+	s.giveUp()
+	s.join()
+	reports, awaited := make([]group.Report, len(s.pages)), make(map[string]bool)
+	for i, p := range s.pages {
+		s.receive(i, p)
+		if s.lead.Err() == nil && s.base != 0 {
+			s.start(p, awaited)
+		}
+		reports[i] = p.member.Report()
+	}
+	s.watched.only(awaited)
+	value, err := s.publication(reports)
+	if err != nil || s.saying != nil || s.again != nil || slices.Equal(value, s.said) {
+		return
+	}
+	s.said, s.saying = value, make(chan error, 1)
+	saying := s.saying
+	go func() { saying <- s.work.Proclaim(s.ctx, value) }()
+}
+
+// end gives the work on a shard, whose context ends, some time.
+func (s *shift) end(w *Shard) {
+	if w.until.IsZero() {
+		w.until = time.Now().Add(s.drain)
+		time.AfterFunc(s.drain, s.bell.ring)
+	}
+}
+
+// giveUp gives up the work that has not ended in time.
+func (s *shift) giveUp() {
+	for n, w := range s.works {
+		if w.until.IsZero() || time.Now().Before(w.until) {
+			continue
+		}
+		delete(s.works, n)
+		p := s.pages[n/s.layout.PageSize]
+		p.member.Ended(n - p.first)
+		s.log.Warn("work on a shard goes on, and others can work on it: call Release when the context of the shard has ended",
+			"shard", n, "token", w.token, "after", s.drain)
+	}
+}
+
+// receive takes the newest revision of a page.
+func (s *shift) receive(i int, p *page) {
+	e := p.follower.entry()
+	if e.Revision == 0 {
+		return
+	}
+	next, err := s.layout.DecodePage(i, e.Value, e.Revision)
+	if err != nil { // it is lost: an assigner makes it anew
+		return
+	}
+	for _, n := range p.member.Receive(next) {
+		w := s.works[p.first+n]
+		w.cancel(ErrMoved)
+		s.end(w)
+	}
+}
+
+// start begins the work on the shards of a page that may begin, and notes for which members the others wait.
+func (s *shift) start(p *page, awaited map[string]bool) {
+	_, n := s.layout.Page(p.first / s.layout.PageSize)
+	for i := range n {
+		pred, waits := p.member.Waits(i)
+		if !waits || time.Now().Before(s.rests[p.first+i]) {
+			continue
+		}
+		var stands group.Standing
+		if pred != (group.Session{}) {
+			stands = s.watched.standing(pred, p.first/s.layout.PageSize)
+		}
+		if !p.member.Start(i, stands) {
+			awaited[pred.ID] = true
+			continue
+		}
+		ctx, cancel := context.WithCancelCause(s.lead)
+		w := &Shard{m: s.Member, number: p.first + i, token: p.member.Token(i), cancel: cancel}
+		w.ctx = leader.Exact(context.WithValue(ctx, shardKey{}, w))
+		s.works[w.number] = w
+		go func() {
+			select {
+			case s.grants <- w:
+			case <-ctx.Done():
+				w.Release()
+			}
+		}()
+	}
+}
+
+// join sees to it that the member is in the registry, while its term lasts.
+func (s *shift) join() {
+	e := s.roll.entry()
+	r, err := group.DecodeRegistry(e.Value)
+	if err == nil {
+		s.base = r.Base
+		s.mayGrant(r.Base)
+	}
+	isMember := slices.Contains(r.Members, s.self) // with its token, so that a prune on its way for an earlier term fails
+	if isMember || s.joining || s.lead.Err() != nil || !s.roll.known() {
+		return
+	}
+	s.joining = true
+	go func() {
+		for s.lead.Err() == nil {
+			done, err := s.registerOnce(s.ctx, s.roll, s.self)
+			if errors.Is(err, ErrShardsDiffer) {
+				s.fail(err)
+			}
+			if done {
+				break
+			}
+			if refused := new(backend.RefusedError); !errors.As(err, &refused) { // else another was first: try again at once
+				sleep(s.lead, openAgain)
+			}
+		}
+		s.joined <- struct{}{}
+	}()
+}
+
+// registerOnce adds a member to the registry, and makes the registry if there is none.
+func (m *Member) registerOnce(ctx context.Context, roll *follower, self group.Session) (done bool, err error) {
+	e, err := get(ctx, m.port, group.RegistryKey(m.name))
+	if err != nil {
+		return false, err
+	}
+	r := group.Registry{Layout: m.layout, Base: m.nextBase()}
+	if e.Revision != 0 && !e.Marker {
+		switch was, junk := group.DecodeRegistry(e.Value); {
+		case junk == nil:
+			r = was
+		case errors.Is(junk, group.ErrLaterFormat):
+			m.warn(group.RegistryKey(m.name), e.Revision, "does not join the group: upgrade this program", junk)
+			return false, junk
+		default:
+			m.warn(group.RegistryKey(m.name), e.Revision, "replaces a value that is no registry of a group", junk)
+		}
+		if r.Shards != m.layout.Shards {
+			return false, fmt.Errorf("%w: Shards is %d, and group %s has %d: set the same, or use another group",
+				ErrShardsDiffer, m.layout.Shards, m.name, r.Shards)
+		}
+	}
+	if slices.Contains(r.Members, self) {
+		roll.take(e)
+		return true, nil
+	}
+	r.Members = slices.DeleteFunc(r.Members, func(s group.Session) bool { return s.ID == self.ID })
+	if len(r.Members) >= group.MaxMembers {
+		full := fmt.Errorf("group %s has %d members, which is the most", m.name, len(r.Members))
+		m.warn(group.RegistryKey(m.name), e.Revision, "waits until another member has left", full)
+		return false, full
+	}
+	r.Members = append(r.Members, self)
+	value := r.Encode()
+	revision, err := update(ctx, m.port, group.RegistryKey(m.name), value, e.Revision)
+	if err != nil {
+		return false, err
+	}
+	roll.take(backend.Entry{Revision: revision, Value: value})
+	return true, nil
+}

@@ -1,0 +1,67 @@
+// Package shard shares a fixed number of shards evenly among the members of a group: partitions, tenants, devices, each
+// of which exactly one process is to work on.
+//
+//	m, err := shard.Join(ctx, bucket, "orders", shard.Config{Shards: 50, ID: hostname})
+//	...
+//	for s := range m.Shards() { // each shard that this process is to work on, as it is granted
+//		workers.Go(func() {
+//			defer s.Release() // the work is over: the shard may move
+//			for lead := s.Context(); lead.Err() == nil; { // asks the clock
+//				item(lead, s.Number(), s.Token())
+//			}
+//		})
+//	}
+//	return m.Err()
+package shard
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// ErrMoved is the cause with which the context of a shard ends that is granted to another member.
+var ErrMoved = errors.New("shard: granted to another member")
+
+// Shard is one grant of a shard to this process. Its methods may be called from any goroutine.
+type Shard struct {
+	m        *Member
+	number   int
+	token    uint64
+	ctx      context.Context //nolint:containedctx // it is what a shard is
+	cancel   context.CancelCauseFunc
+	until    time.Time // when work that has to end is given up; zero: it need not end. The goroutine of the term uses it
+	released sync.Once
+}
+
+// shardKey is the key of the shard in its context.
+type shardKey struct{}
+
+// From returns the shard to whose context ctx belongs, or false. ctx may be derived from that context in any way, also
+// by [context.WithoutCancel].
+func From(ctx context.Context) (*Shard, bool) {
+	s, ok := ctx.Value(shardKey{}).(*Shard)
+	return s, ok
+}
+
+// Number returns the number of the shard, from 0.
+func (s *Shard) Number() int { return s.number }
+
+// Token returns the fencing token of the grant. It is greater than that of each earlier owner of the shard.
+func (s *Shard) Token() uint64 { return s.token }
+
+// Context returns the context of the work. It ends before another process can own the shard. Err and Done ask the
+// clock. [context.Cause] returns [ErrMoved], or the cause of the end of the member's term, for example
+// [leader.ErrLeaseExpired] or [leader.ErrStopped]; after Release, [context.Canceled]. The work has [Config].DrainTimeout
+// to end and to call Release. Then another process can work on the shard, and the member logs a warning.
+func (s *Shard) Context() context.Context { return s.ctx }
+
+// Release says that the work on the shard is over, so that the shard can move, and ends its context. If the shard is still
+// granted to this process, [Member.Shards] yields it again after 5 s. Calls after the first one do nothing.
+func (s *Shard) Release() {
+	s.released.Do(func() {
+		s.cancel(nil)
+		s.m.release(s)
+	})
+}

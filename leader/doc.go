@@ -41,7 +41,7 @@
 // [Term.Previous] names the leader before. [Config].StallTimeout notices work that hangs.
 // [Config].Succession gives an order, package roster the candidates that wait in it, package seats
 // several leaders, package kvelect a key that is shared with nats-kv-leader-elect. Package leadertest
-// tests all of it on a fake clock.
+// tests all of it on a fake clock. Package shard shares many shards evenly among many processes.
 //
 // The pages in docs are at https://github.com/natsleader/natsleader/tree/main/docs. Begin with
 // tutorial.md, howto/workers.md and howto/stopping.md. contract.md is the contract in full.

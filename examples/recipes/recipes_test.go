@@ -3,15 +3,9 @@ package recipes_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
-	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
@@ -41,27 +35,6 @@ func pool(lead context.Context, workers int, item func(context.Context) error) e
 	return group.Wait() // the body of the loop ends after the last goroutine
 }
 
-// shards stands in n elections. For each of them another replica comes first in the order.
-func shards(ctx context.Context, store leader.Store, replica string, n int, work func(lead context.Context, shard int)) error {
-	group, ctx := errgroup.WithContext(ctx)
-	for shard := range n {
-		group.Go(func() error {
-			sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", shard, replica))
-			c, err := leader.Campaign(ctx, store, fmt.Sprintf("shard.%d", shard), leader.Config{
-				Succession: leader.Queue{Priority: int(binary.BigEndian.Uint16(sum[:])), Preempt: true},
-			})
-			if err != nil {
-				return err
-			}
-			for term := range c.Terms() {
-				work(term.Context(), shard)
-			}
-			return c.Err() // nil if ctx has ended
-		})
-	}
-	return group.Wait()
-}
-
 // An error of one goroutine ends all of a pool, and so does the end of the term.
 func TestPool_EndsTogether(t *testing.T) {
 	broken := errors.New("broken")
@@ -82,39 +55,4 @@ func TestPool_EndsTogether(t *testing.T) {
 		return nil
 	})
 	check.That(t, errors.Is(err, leader.ErrLeaseExpired), "%v", err)
-}
-
-// Each shard has one leader, and each replica leads some.
-func TestShards_Spread(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := leadertest.NewStore(nil)
-		ctx, cancel := context.WithCancel(t.Context())
-		var mu sync.Mutex
-		leads := map[int]string{}
-		var all sync.WaitGroup
-		for _, replica := range []string{"a", "b", "c"} {
-			all.Go(func() {
-				err := shards(ctx, store.Link(replica), replica, 30, func(lead context.Context, shard int) {
-					mu.Lock()
-					leads[shard] = replica
-					mu.Unlock()
-					<-lead.Done()
-				})
-				if err != nil {
-					t.Error(err)
-				}
-			})
-			time.Sleep(time.Second)
-		}
-		time.Sleep(10 * time.Minute)
-		mu.Lock()
-		of := map[string]int{}
-		for _, replica := range leads {
-			of[replica]++
-		}
-		mu.Unlock()
-		check.That(t, of["a"] != 0 && of["b"] != 0 && of["c"] != 0 && len(leads) == 30, "replicas lead %v", of)
-		cancel()
-		all.Wait()
-	})
 }

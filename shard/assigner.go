@@ -20,6 +20,7 @@ type assigner struct {
 	stand *watch
 
 	registered []group.Session
+	due        time.Time // when the plan is to be made again, because shards wait for their member no longer; zero: not
 }
 
 // spread spreads the shards while this process leads the group's election.
@@ -27,7 +28,7 @@ func (m *Member) spread(term *leader.Term) {
 	ctx, cancel := context.WithCancel(term.Context())
 	defer cancel()
 	rings := make(bell, 1)
-	a := &assigner{Member: m, ctx: ctx, stand: m.watch(ctx, rings, term.Remaining()/2), roll: followMap(ctx, m.port, group.RegistryKey(m.name), rings, 15*time.Second)}
+	a := &assigner{Member: m, ctx: ctx, stand: m.watch(ctx, rings, m.lease()/2), roll: followMap(ctx, m.port, group.RegistryKey(m.name), rings, 15*time.Second)}
 	for i := range m.layout.Pages() {
 		a.pages = append(a.pages, followMap(ctx, m.port, group.PageKey(m.name, i), rings, m.pageAgain()))
 	}
@@ -36,9 +37,14 @@ func (m *Member) spread(term *leader.Term) {
 			sleep(ctx, openAgain)
 			continue
 		}
+		var due <-chan time.Time
+		if !a.due.IsZero() {
+			due = time.After(time.Until(a.due))
+		}
 		select {
 		case <-ctx.Done():
 		case <-rings:
+		case <-due:
 		}
 	}
 }
@@ -50,7 +56,7 @@ func (a *assigner) step() bool {
 	if err != nil || roll.Layout != a.layout {
 		return true
 	}
-	a.registered = roll.Members
+	a.registered, a.due = roll.Members, time.Time{}
 	needed := make(map[string]bool) // members, and others that the plan asks for
 	defer func() { a.stand.only(needed) }()
 	standing := func(s group.Session, page int) group.Standing {
@@ -159,17 +165,19 @@ func (a *assigner) write(i int, read, base uint64, grants []group.Grant) bool {
 	return true
 }
 
-// held reports whether the shards of a term that is over wait for its member, and looks again when they do not any more.
+// held reports whether the shards of a term that is over wait for its member, and notes when they do not any more.
 func (a *assigner) held(of group.Session) bool {
 	s := a.stand.see(of.ID)
-	left := s.published.Hold - time.Since(s.ended)
 	if s.leads && s.last.ID == of.ID { // it is back, and gets them when it has registered
 		return s.published.Hold > 0 && !slices.Contains(a.registered, s.newest(of.ID).Session)
 	}
-	if left <= 0 {
+	until := s.ended.Add(s.published.Hold)
+	if !time.Now().Before(until) {
 		return false
 	}
-	time.AfterFunc(left, a.stand.bell.ring)
+	if a.due.IsZero() || until.Before(a.due) {
+		a.due = until
+	}
 	return true
 }
 

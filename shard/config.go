@@ -31,7 +31,6 @@ type Config struct {
 	LeaseDuration, RenewDeadline, RenewInterval time.Duration
 	DrainTimeout, StopTimeout                   time.Duration
 	ForceReconnect                              bool
-	Clock                                       leader.Clock
 	Logger                                      *slog.Logger
 }
 
@@ -68,6 +67,6 @@ func (c *Config) check(name string) error {
 func (c *Config) election() leader.Config {
 	return leader.Config{
 		ID: c.ID, LeaseDuration: c.LeaseDuration, RenewDeadline: c.RenewDeadline, RenewInterval: c.RenewInterval,
-		DrainTimeout: c.DrainTimeout, StopTimeout: c.StopTimeout, ForceReconnect: c.ForceReconnect, Clock: c.Clock, Logger: c.Logger,
+		DrainTimeout: c.DrainTimeout, StopTimeout: c.StopTimeout, ForceReconnect: c.ForceReconnect, Logger: c.Logger,
 	}
 }

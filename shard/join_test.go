@@ -498,6 +498,22 @@ func TestStop_WithoutPatience(t *testing.T) {
 	}
 }
 
+// A member does not wait for the key of a dead member, which it wants to take, when it leaves.
+func TestStop_LeavesTheKeyOfADeadMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 8, leadertest.WithLatency(oneWay))
+		a, b := f.start("a"), f.start("b")
+		time.Sleep(time.Second)
+		b.kill()
+		time.Sleep(time.Second)
+		a.link.Freeze()
+		a.leave()
+		from := time.Now()
+		check.Is(t, a.member.Stop(check.Ended()), context.Canceled)
+		check.Equal(t, time.Since(from), 0, "Stop took %v")
+	})
+}
+
 // With a context that has ended a member leaves at once, without shards.
 func TestJoin_WithEndedContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -51,7 +51,7 @@ func (m *Member) serve(term *leader.Term) {
 		works: make(map[int]*Shard), joined: make(chan struct{}, 1), rests: make(map[int]time.Time), watched: m.watch(ctx, m.bell, 5*time.Second),
 	}
 	if s.drain = m.cfg.DrainTimeout; s.drain == 0 {
-		s.drain = m.work.Leader().Lease
+		s.drain = m.lease()
 	}
 	s.roll = followMap(ctx, m.port, group.RegistryKey(m.name), m.bell, rollAgain)
 	for i := range m.layout.Pages() {

@@ -255,7 +255,7 @@ func (s *simulation) rest() {
 		s.mu.Unlock()
 		return
 	}
-	time.Sleep(lease)
+	time.Sleep(2 * time.Minute) // until each key was read: so long can a feed be deaf
 	before, assigner := map[*process]leadertest.Requests{}, s.assigner()
 	for _, p := range s.live() {
 		before[p] = p.link.Requests()

@@ -109,7 +109,7 @@ func (w *watch) take(id string, least uint64) {
 	}
 	cfg := w.cfg.election()
 	cfg.ID, cfg.Inherit, cfg.Logger = "", true, nil // the record still shows Hold, and is no record of a member
-	c, err := leader.Campaign(s.ctx, w.store, group.MemberKey(w.name, id), cfg)
+	c, err := leader.Campaign(context.WithoutCancel(s.ctx), w.store, group.MemberKey(w.name, id), cfg)
 	if err != nil {
 		return
 	}
@@ -117,6 +117,8 @@ func (w *watch) take(id string, least uint64) {
 	w.takers.Add(1)
 	go func(ended chan struct{}) {
 		defer w.takers.Done()
+		stop := context.AfterFunc(s.ctx, func() { _ = c.Stop(s.ctx) }) // at once: the member does not wait for it
+		defer stop()
 		for range c.Terms() {
 			break // which gives the key up
 		}

@@ -3,6 +3,7 @@ package shard
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -68,7 +69,8 @@ func (a *assigner) step() bool {
 		Freed: func(s group.Session, shard int, since uint64) bool {
 			return standing(s, shard/a.layout.PageSize).Freed(shard%a.layout.PageSize, since)
 		},
-		Held: a.held,
+		Held:  a.held,
+		Asked: roll.Asked,
 	}
 	var all []group.Grant
 	base := roll.Base
@@ -117,7 +119,7 @@ func (a *assigner) step() bool {
 		plan.Everyone = append(plan.Everyone, newest)
 		if s.leads && s.valid && newest.Session == m && s.last.ID == m.ID { // the registry is not pruned of a term that has shards
 			p := s.published
-			plan.Workers = append(plan.Workers, group.Worker{Session: newest.Session, Weight: p.Weight, Most: p.Most, Leaves: p.Reports[0].Left && p.Hold == 0})
+			plan.Workers = append(plan.Workers, group.Worker{Session: newest.Session, Weight: p.Weight, Most: p.Most, Leaves: p.Reports[0].Left && p.Hold == 0 || slices.Contains(roll.Drained, m.ID)})
 		}
 	}
 	if time.Now().Before(a.mayGrant(roll.Base)) {
@@ -181,17 +183,24 @@ func (a *assigner) held(of group.Session) bool {
 	return true
 }
 
-// prune removes the members that are gone, and have no shards, from the registry.
+// prune removes from the registry the members that are gone, and have no shards, and what operators have asked for and is
+// done.
 func (a *assigner) prune(roll group.Registry, read uint64, plan *group.Assigner, grants []group.Grant) bool {
 	owns := make(map[string]bool)
 	for _, g := range grants {
 		owns[g.Owner.ID] = true
 	}
-	n := len(roll.Members)
-	roll.Members = slices.DeleteFunc(roll.Members, func(m group.Session) bool {
-		return !owns[m.ID] && plan.Over(m)
+	members, asked, drained := len(roll.Members), len(roll.Asked), len(roll.Drained)
+	isMember := make(map[string]bool)
+	roll.Members = slices.DeleteFunc(slices.Clone(roll.Members), func(m group.Session) bool {
+		gone := !owns[m.ID] && plan.Over(m)
+		isMember[m.ID] = !gone
+		return gone
 	})
-	if len(roll.Members) == n {
+	roll.Drained = slices.DeleteFunc(slices.Clone(roll.Drained), func(id string) bool { return !isMember[id] })
+	roll.Asked = maps.Clone(roll.Asked)
+	maps.DeleteFunc(roll.Asked, func(shard int, _ string) bool { return !plan.Pending(shard, grants[shard]) })
+	if len(roll.Members) == members && len(roll.Asked) == asked && len(roll.Drained) == drained {
 		return true
 	}
 	value := roll.Encode()

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -28,6 +29,8 @@ type Member struct {
 	grants chan *Shard
 	done   chan struct{}
 	takers sync.WaitGroup // of watch.take
+
+	drained atomic.Bool // by an operator, when a term of this process was last in the registry
 
 	mu       sync.Mutex
 	released []*Shard

@@ -199,6 +199,9 @@ func (s *shift) join() {
 		s.mayGrant(r.Base)
 	}
 	isMember := slices.Contains(r.Members, s.self) // with its token, so that a prune on its way for an earlier term fails
+	if isMember {
+		s.drained.Store(slices.Contains(r.Drained, s.self.ID))
+	}
 	if isMember || s.joining || s.lead.Err() != nil || !s.roll.known() {
 		return
 	}
@@ -253,6 +256,10 @@ func (m *Member) registerOnce(ctx context.Context, roll *follower, self group.Se
 		return false, full
 	}
 	r.Members = append(r.Members, self)
+	r.Drained = slices.DeleteFunc(r.Drained, func(id string) bool { return id == self.ID }) // perhaps the process before this one
+	if m.drained.Load() {
+		r.Drained = append(r.Drained, self.ID)
+	}
 	value := r.Encode()
 	revision, err := update(ctx, m.port, group.RegistryKey(m.name), value, e.Revision)
 	if err != nil {

@@ -3,6 +3,7 @@ package group
 import (
 	"cmp"
 	"container/heap"
+	"maps"
 	"slices"
 )
 
@@ -13,6 +14,9 @@ type Worker struct {
 	Most    int  // how many shards it takes; 0: any number
 	Leaves  bool // it takes none, and gives up those that it has
 }
+
+// takes reports whether the worker takes shards.
+func (w *Worker) takes() bool { return !w.Leaves && w.Weight > 0 }
 
 // Newest is the newest known term of a member.
 type Newest struct {
@@ -30,17 +34,26 @@ type Assigner struct {
 	Freed func(s Session, shard int, since uint64) bool
 	// Held reports whether the shards of a term that is over wait for a later term of the same member.
 	Held func(Session) bool
+	// Asked has the members that an operator wants shards to be moved to, by the number of the shard.
+	Asked map[int]string
 }
 
-// Assign changes the grants so that they are spread evenly, with as few moves as that takes, and returns the
-// shards that were granted anew, in order. What cannot be moved yet stays: a shard whose predecessor is not known
-// to have stopped.
+// Assign moves the shards that are asked for, and changes the grants so that they are spread evenly, with as few moves as
+// that takes. It returns the shards that were granted anew, in order. What cannot be moved yet stays: a shard whose
+// predecessor is not known to have stopped.
 func (a *Assigner) Assign(grants []Grant) (moved []int) {
 	has := make([]int, len(a.Workers)) // how many each worker has
 	var loose []int                    // shards without a worker
 	number, newest := make(map[Session]int, len(a.Workers)), make(map[string]int, len(a.Workers))
 	for i, w := range a.Workers {
 		number[w.Session], newest[w.Session.ID] = i, i
+	}
+	asked := make(map[int]bool) // that have moved
+	for _, i := range slices.Sorted(maps.Keys(a.Asked)) {
+		if w, ok := newest[a.Asked[i]]; ok && a.Workers[w].takes() && a.Move(i, &grants[i], a.Workers[w].Session) {
+			asked[i] = true
+			moved = append(moved, i)
+		}
 	}
 	for i, g := range grants {
 		switch w, ok := number[g.Owner]; {
@@ -52,7 +65,7 @@ func (a *Assigner) Assign(grants []Grant) (moved []int) {
 	}
 	want := a.spread(has, len(loose))
 	for i := len(grants) - 1; i >= 0; i-- {
-		if w, ok := number[grants[i].Owner]; ok && has[w] > want[w] && a.settled(i, grants[i]) {
+		if w, ok := number[grants[i].Owner]; ok && has[w] > want[w] && !asked[i] && a.settled(i, grants[i]) {
 			has[w]--
 			loose = append(loose, i)
 		}
@@ -84,6 +97,16 @@ func (a *Assigner) Assign(grants []Grant) (moved []int) {
 	}
 	slices.Sort(moved)
 	return moved
+}
+
+// Pending reports whether a shard that is asked for may yet move: its member takes shards, and has not got it.
+func (a *Assigner) Pending(shard int, g Grant) bool {
+	for i := range a.Workers {
+		if w := &a.Workers[i]; w.Session.ID == a.Asked[shard] {
+			return w.takes() && g.Owner != w.Session
+		}
+	}
+	return false
 }
 
 // Move grants one shard to a worker, if it can be moved, and reports whether it has.
@@ -162,7 +185,7 @@ type queue struct {
 // room reports whether a worker takes one more shard.
 func (q *queue) room(i int) bool {
 	w := &q.workers[i]
-	return !w.Leaves && w.Weight > 0 && (w.Most <= 0 || q.want[i] < w.Most)
+	return w.takes() && (w.Most <= 0 || q.want[i] < w.Most)
 }
 
 func (q *queue) Less(x, y int) bool {

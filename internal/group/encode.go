@@ -23,6 +23,8 @@ const (
 	MaxPageSize = 1000
 	// MaxMembers is the greatest number of members of a group.
 	MaxMembers = 2000
+	// MaxAsked is the greatest number of shards that operators have asked to move and that have not moved.
+	MaxAsked = 1000
 	// MaxWeight is the greatest weight of a member.
 	MaxWeight = 1_000_000
 	// MaxHold bounds for how long a damaged value can keep shards without an owner.
@@ -89,18 +91,22 @@ type Registry struct {
 	// member let tokens rise when the bucket is deleted and made again.
 	Base    uint64
 	Members []Session
+	Drained []string       // IDs of members that operators want to have no shards
+	Asked   map[int]string // see Assigner
 }
 
 type wireRegistry struct {
 	Format int `json:"v"`
 	Layout
-	Base    uint64        `json:"base"`
-	Members []wireSession `json:"members"`
+	Base    uint64         `json:"base"`
+	Members []wireSession  `json:"members"`
+	Drained []string       `json:"drained,omitempty"`
+	Asked   map[int]string `json:"asked,omitempty"`
 }
 
 // Encode returns the registry as JSON.
 func (r Registry) Encode() []byte {
-	w := wireRegistry{Format: Format, Layout: r.Layout, Base: r.Base, Members: []wireSession{}}
+	w := wireRegistry{Format: Format, Layout: r.Layout, Base: r.Base, Members: []wireSession{}, Drained: r.Drained, Asked: r.Asked}
 	for _, s := range r.Members {
 		w.Members = append(w.Members, wireSession(s))
 	}
@@ -121,8 +127,15 @@ func DecodeRegistry(value []byte) (Registry, error) {
 		return Registry{}, fmt.Errorf("%w: base %d", ErrForeign, w.Base)
 	case len(w.Members) > MaxMembers:
 		return Registry{}, fmt.Errorf("%w: %d members", ErrForeign, len(w.Members))
+	case len(w.Drained) > MaxMembers || len(w.Asked) > MaxAsked:
+		return Registry{}, fmt.Errorf("%w: %d drained members, %d shards asked for", ErrForeign, len(w.Drained), len(w.Asked))
 	}
-	r, ids := Registry{Layout: w.Layout, Base: w.Base}, make(map[string]bool)
+	for i := range w.Asked {
+		if i < 0 || i >= w.Shards {
+			return Registry{}, fmt.Errorf("%w: shard %d of %d is asked for", ErrForeign, i, w.Shards)
+		}
+	}
+	r, ids := Registry{Layout: w.Layout, Base: w.Base, Drained: w.Drained, Asked: w.Asked}, make(map[string]bool)
 	for _, s := range w.Members {
 		if err := s.check(); err != nil {
 			return Registry{}, err

@@ -1,0 +1,116 @@
+package shard_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/group"
+	"github.com/natsleader/natsleader/internal/leadertest"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/shard"
+)
+
+// ownerOf returns who is granted a shard.
+func ownerOf(t *testing.T, f *fleet, i int) string {
+	t.Helper()
+	return check.Got(shard.Lookup(t.Context(), f.store, named))(t).Owners[i].ID
+}
+
+// asked returns what operators have asked for and is not done.
+func asked(t *testing.T, f *fleet) (drained []string, moves int) {
+	t.Helper()
+	r := check.Got(group.DecodeRegistry(f.store.Entry(group.RegistryKey(named)).Value))(t)
+	return r.Drained, len(r.Asked)
+}
+
+// A shard moves to the member that is asked for when its work has ended, and another one comes back for it. A request that
+// cannot be met is dropped.
+func TestMove_Exchanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 8, leadertest.WithLatency(oneWay))
+		check.Is(t, shard.Move(t.Context(), f.store, named, 0, "a"), shard.ErrNoGroup)
+		a := f.start("a")
+		time.Sleep(time.Second)
+		b := f.start("b")
+		time.Sleep(time.Second)
+		check.Is(t, shard.Move(t.Context(), f.store, named, 0, "c"), shard.ErrNoMember)
+		check.Says(t, shard.Move(t.Context(), f.store, named, 8, "a"), leader.ErrInvalidConfig, "shard 8 of group orders: choose one from 0 to 7")
+		check.Is(t, shard.Move(t.Context(), f.store, named, -1, "a"), leader.ErrInvalidConfig)
+		check.Equal(t, ownerOf(t, f, 0), "a", "%s owns it")
+		begins := f.grants()
+		f.mu.Lock()
+		a.hangs = time.Second
+		f.mu.Unlock()
+		check.OK(t, shard.Move(t.Context(), f.store, named, 0, "b"))
+		time.Sleep(time.Second / 2)
+		check.Equal(t, ownerOf(t, f, 0), "b", "%s owns it")
+		time.Sleep(3 * time.Second)
+		check.Equal(t, f.grants()-begins, 2, "%d moves")
+		check.Equal(t, f.uneven(), "", "%s")
+		check.Equal(t, b.owns(), 4, "b owns %d")
+		time.Sleep(4 * lease)
+		check.Equal(t, f.grants()-begins, 2, "%d moves at rest")
+		check.Equal(t, ownerOf(t, f, 0), "b", "%s owns it")
+
+		check.OK(t, shard.Drain(t.Context(), f.store, named, "b"))
+		time.Sleep(time.Second)
+		check.OK(t, shard.Move(t.Context(), f.store, named, 0, "b")) // b takes none
+		time.Sleep(time.Second)
+		_, moves := asked(t, f)
+		check.Equal(t, moves, 0, "%d requests are kept")
+		check.Equal(t, ownerOf(t, f, 0), "a", "%s owns it")
+		f.stop()
+	})
+}
+
+// A drained member has no shards, also in its next term, until it is undrained or its process has ended.
+func TestDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 8, leadertest.WithLatency(oneWay))
+		f.config = func(_ string, cfg *shard.Config) { cfg.Hold = 30 * time.Second }
+		check.Is(t, shard.Drain(t.Context(), f.store, named, "a"), shard.ErrNoGroup)
+		f.start("a")
+		b := f.start("b")
+		time.Sleep(time.Second)
+		has := func(p *process, want int) {
+			t.Helper()
+			time.Sleep(time.Second)
+			check.Equal(t, p.owns(), want, "it owns %d")
+			_, without := f.owned()
+			check.Equal(t, without, 0, "%d shards without an owner")
+		}
+		has(b, 4)
+		check.Is(t, shard.Drain(t.Context(), f.store, named, "c"), shard.ErrNoMember)
+		for range 2 {
+			check.OK(t, shard.Drain(t.Context(), f.store, named, "b"))
+			has(b, 0)
+		}
+		check.OK(t, shard.Undrain(t.Context(), f.store, named, "b"))
+		has(b, 4)
+		check.OK(t, shard.Drain(t.Context(), f.store, named, "b"))
+		has(b, 0)
+		b.link.Cut()
+		time.Sleep(2 * lease)
+		b.link.Restore()
+		time.Sleep(lease)
+		has(b, 0)
+		drained, _ := asked(t, f)
+		check.Deep(t, drained, []string{"b"})
+		b.leave()
+		time.Sleep(time.Second)
+		b = f.start("b")
+		has(b, 4)
+		drained, _ = asked(t, f)
+		check.Equal(t, len(drained), 0, "%d members are drained")
+
+		// The mark of a member that is gone goes, too.
+		check.OK(t, shard.Drain(t.Context(), f.store, named, "b"))
+		b.kill()
+		time.Sleep(4 * lease)
+		drained, _ = asked(t, f)
+		check.Equal(t, len(drained), 0, "%d members are drained")
+		f.stop()
+	})
+}

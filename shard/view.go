@@ -1,0 +1,355 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
+	"github.com/natsleader/natsleader/internal/group"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// View is what the store shows of a group. It is not to be changed.
+type View struct {
+	Owners   []Owner       // by the number of the shard; empty if there is no group
+	Members  []Peer        // by ID, those that are gone and still have shards included
+	Assigner leader.Holder // of the election whose leader spreads the shards
+}
+
+// Owner is the member that a shard is granted to.
+type Owner struct {
+	State OwnerState
+	ID    string // empty without an owner
+	Token uint64 // of the grant
+	Value []byte // that the member publishes; nil if it publishes none, or is gone
+	From  string // the member whose work has to end first, while the owner waits
+}
+
+// OwnerState says whether the owner of a shard works on it.
+type OwnerState uint8
+
+// The states of an owner.
+const (
+	OwnerNone   OwnerState = iota // the shard has no owner
+	OwnerWaits                    // until the work of another member has ended
+	OwnerWorks                    // or is about to begin
+	OwnerIsGone                   // its term is over, and the shard is to be granted to another
+)
+
+// String returns a word for a log.
+func (s OwnerState) String() string {
+	if int(s) < len(ownerStates) {
+		return ownerStates[s]
+	}
+	return fmt.Sprintf("OwnerState(%d)", uint8(s))
+}
+
+var ownerStates = [...]string{OwnerNone: "none", OwnerWaits: "waits", OwnerWorks: "works", OwnerIsGone: "gone"}
+
+// Peer is a member of a group, as the store shows it.
+type Peer struct {
+	ID           string
+	Value        []byte
+	Weight, Most int
+	Hold         time.Duration
+	Shards       int           // that are granted to it, in whichever state
+	Leaves       bool          // it gives up its shards because it stops
+	Drained      bool          // by [Drain]
+	Holder       leader.Holder // of the member's election
+}
+
+// Lookup reads once who owns the shards of a group. Whether the lease of an owner is still valid one read cannot show:
+// use [Observe]. It sends a request for each page of 1,000 shards and each member. Errors: [ErrNoGroup], and those of
+// every [leader.Store].
+func Lookup(ctx context.Context, store leader.Store, name string) (View, error) {
+	port, err := openStore(store, name)
+	if err != nil {
+		return View{}, err
+	}
+	ctx, cancel := deadline.Limit(ctx)
+	defer cancel()
+	s := sights{name: name, holders: make(map[string]leader.Holder)}
+	if s.registry, _, err = readRegistry(ctx, port, name); err != nil {
+		return View{}, err
+	}
+	pages := make([]backend.Entry, s.registry.Pages())
+	var reads errgroup.Group
+	reads.SetLimit(lookups)
+	for i := range pages {
+		reads.Go(func() (err error) {
+			pages[i], err = get(ctx, port, group.PageKey(name, i))
+			return err
+		})
+	}
+	reads.Go(func() (err error) {
+		s.assigner, err = leader.Lookup(ctx, store, group.AssignerKey(name))
+		return err
+	})
+	if err := reads.Wait(); err != nil {
+		return View{}, err
+	}
+	s.take(pages)
+	var mu sync.Mutex
+	for id := range s.members() {
+		reads.Go(func() error {
+			h, err := leader.Lookup(ctx, store, group.MemberKey(name, id))
+			mu.Lock()
+			defer mu.Unlock()
+			s.holders[id] = h
+			return err
+		})
+	}
+	if err := reads.Wait(); err != nil {
+		return View{}, err
+	}
+	return s.view(), nil
+}
+
+// lookups is how many requests of a Lookup are under way at once.
+const lookups = 16
+
+// Observe reports on a channel who owns the shards of a group: at once when it is known, even if there is no such group,
+// and again whenever it changes, until ctx ends or the application closes the connection. Then the channel is closed. A
+// slow reader gets the newest view. While the store cannot be reached, Observe tries again. It never writes. Errors:
+// [leader.ErrInvalidConfig].
+func Observe(ctx context.Context, store leader.Store, name string) (<-chan View, error) {
+	port, err := openStore(store, name)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	o := &observer{
+		Member: &Member{name: name, port: port}, store: store, ctx: ctx, rings: make(bell, 1), holders: make(map[string]leader.Holder),
+		ends: make(map[string]context.CancelFunc),
+	}
+	assigner, err := leader.Observe(ctx, store, group.AssignerKey(name))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	views := make(chan View)
+	go func() {
+		defer close(views)
+		defer cancel()
+		o.run(assigner, views)
+	}()
+	return views, nil
+}
+
+// observer follows what the store shows of a group.
+type observer struct {
+	*Member
+	store    leader.Store
+	ctx      context.Context //nolint:containedctx // until which it follows
+	rings    bell
+	assigner *leader.Holder
+	pages    []*follower
+	left     context.CancelFunc // ends the following of the pages
+	ends     map[string]context.CancelFunc
+
+	mu      sync.Mutex
+	holders map[string]leader.Holder // of the elections of the members, once they are known
+}
+
+func (o *observer) run(assigner <-chan leader.Holder, views chan<- View) {
+	roll := followMap(o.ctx, o.port, group.RegistryKey(o.name), o.rings, rollAgain)
+	var newest View
+	var out chan<- View // nil while there is nothing to send
+	for first := true; ; {
+		select {
+		case h, open := <-assigner:
+			if !open {
+				return
+			}
+			o.assigner = &h
+		case <-o.rings:
+		case out <- newest:
+			out = nil
+			continue
+		}
+		if view, known := o.look(roll); known && (first || !reflect.DeepEqual(view, newest)) {
+			newest, out, first = view, views, false
+		}
+	}
+}
+
+// look returns what is known, and whether that is all.
+func (o *observer) look(roll *follower) (view View, known bool) {
+	if known = roll.known(); !known || o.assigner == nil {
+		return View{}, false
+	}
+	s := sights{name: o.name, assigner: *o.assigner, holders: make(map[string]leader.Holder)}
+	var err error
+	if s.registry, err = group.DecodeRegistry(roll.entry().Value); err != nil {
+		return View{Assigner: s.assigner}, true
+	}
+	if o.layout != s.registry.Layout {
+		if o.left != nil {
+			o.left()
+		}
+		o.layout, o.pages = s.registry.Layout, nil
+		var ctx context.Context
+		ctx, o.left = context.WithCancel(o.ctx)
+		for i := range o.layout.Pages() {
+			o.pages = append(o.pages, followMap(ctx, o.port, group.PageKey(o.name, i), o.rings, o.pageAgain()))
+		}
+	}
+	pages := make([]backend.Entry, len(o.pages))
+	for i, p := range o.pages {
+		known = known && p.known()
+		pages[i] = p.entry()
+	}
+	s.take(pages)
+	members := s.members()
+	for id, end := range o.ends {
+		if !members[id] {
+			end()
+			delete(o.ends, id)
+		}
+	}
+	for id := range members {
+		if o.ends[id] == nil {
+			o.follow(id)
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for id := range members {
+		h, isKnown := o.holders[id]
+		known = known && isKnown
+		s.holders[id] = h
+	}
+	return s.view(), known
+}
+
+// follow follows the election of a member.
+func (o *observer) follow(id string) {
+	var ctx context.Context
+	ctx, o.ends[id] = context.WithCancel(o.ctx)
+	holders, err := leader.Observe(ctx, o.store, group.MemberKey(o.name, id))
+	if err != nil {
+		return // no member has this ID
+	}
+	go func() {
+		for h := range holders {
+			o.mu.Lock()
+			o.holders[id] = h
+			o.mu.Unlock()
+			o.rings.ring()
+		}
+	}()
+}
+
+// sights are what was read of a group.
+type sights struct {
+	name     string
+	registry group.Registry
+	grants   []group.Grant
+	bases    []uint64 // by the number of the page
+	assigner leader.Holder
+	holders  map[string]leader.Holder // of the elections of the members, by ID
+}
+
+// take takes the pages. The shards of a page that is lost have no owner.
+func (s *sights) take(pages []backend.Entry) {
+	for i, e := range pages {
+		m, err := s.registry.DecodePage(i, e.Value, e.Revision)
+		if err != nil {
+			_, n := s.registry.Page(i)
+			m.Grants = make([]group.Grant, n)
+		}
+		s.grants, s.bases = append(s.grants, m.Grants...), append(s.bases, m.Base)
+	}
+}
+
+// members returns the IDs of all that are members, or that the map names.
+func (s *sights) members() map[string]bool {
+	ids := make(map[string]bool)
+	for _, m := range s.registry.Members {
+		ids[m.ID] = true
+	}
+	for _, g := range s.grants {
+		ids[g.Owner.ID], ids[g.Pred.ID] = true, true
+	}
+	delete(ids, "")
+	return ids
+}
+
+// term is the newest term of a member that the record of its election shows.
+type term struct {
+	leader.Holder
+	leads     bool
+	published group.Published
+	valid     bool // published could be decoded
+}
+
+// standing returns what the record shows of a term, about a page.
+func (t *term) standing(of group.Session, page int) group.Standing {
+	switch {
+	case t.Token > of.Token || t.Token == of.Token && t.State == leader.HolderReleased:
+		return group.Standing{Over: true}
+	case t.Token == of.Token && t.leads && t.valid:
+		return group.Standing{Report: t.published.Reports[page]}
+	default:
+		return group.Standing{}
+	}
+}
+
+// view returns what the sights show.
+func (s *sights) view() View {
+	v := View{Assigner: s.assigner, Owners: make([]Owner, len(s.grants))}
+	terms, shards := make(map[string]*term), make(map[string]int)
+	for id, h := range s.holders {
+		t := &term{Holder: h, leads: h.State == leader.HolderLeading}
+		if !t.leads && h.Last != nil {
+			t.Holder = *h.Last
+		}
+		p, err := s.registry.DecodeMember(t.Value, h.Revision)
+		t.published, t.valid = p, err == nil
+		terms[id] = t
+	}
+	for i, g := range s.grants {
+		if g.Owner == (group.Session{}) {
+			continue
+		}
+		page, t := i/s.registry.PageSize, terms[g.Owner.ID]
+		o := Owner{State: OwnerIsGone, ID: g.Owner.ID, Token: s.bases[page] + g.Since}
+		shards[o.ID]++
+		if t.leads && t.ID == g.Owner.ID && t.Token == g.Owner.Token {
+			o.State, o.Value = OwnerWorks, value(t.published)
+			if pred := terms[g.Pred.ID]; pred != nil && !pred.standing(g.Pred, page).Freed(i%s.registry.PageSize, g.Since) {
+				o.State, o.From = OwnerWaits, g.Pred.ID
+			}
+		}
+		v.Owners[i] = o
+	}
+	for _, id := range slices.Sorted(maps.Keys(terms)) {
+		if shards[id] == 0 && !slices.ContainsFunc(s.registry.Members, func(m group.Session) bool { return m.ID == id }) {
+			continue // the map names it as a predecessor
+		}
+		t := terms[id]
+		m := Peer{ID: id, Shards: shards[id], Drained: slices.Contains(s.registry.Drained, id), Holder: s.holders[id]}
+		if t.valid {
+			p := t.published
+			m.Value, m.Weight, m.Most, m.Hold, m.Leaves = value(p), p.Weight, p.Most, p.Hold, p.Reports[0].Left
+		}
+		v.Members = append(v.Members, m)
+	}
+	return v
+}
+
+// value returns the value of a member's application.
+func value(p group.Published) []byte {
+	if p.Value == "" {
+		return nil
+	}
+	return []byte(p.Value)
+}

@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"log/slog"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -406,7 +407,7 @@ func (a *actor) fault(err error) {
 
 // begin makes the term of an election.
 func (a *actor) begin(n machine.Note) *Term {
-	t := &Term{token: n.Token, seat: a.seat, last: n.Last, clock: a.c.clock, start: a.start, box: &a.c.box, number: n.Term}
+	t := &Term{token: n.Token, seat: a.seat, last: n.Last, clock: a.c.clock, start: a.start, until: new(atomic.Int64), box: &a.c.box, number: n.Term}
 	t.until.Store(int64(n.Until.Sub(a.base)))
 	ctx, cancel := context.WithCancelCause(a.values)
 	t.ctx, t.cancel = leadership{ctx, t}, cancel

@@ -45,12 +45,12 @@ func newGuardDrivers(c *Candidate, p machine.Params, guards []Guard) guardDriver
 	if b, ok := c.store.(*natskv.Bucket); ok {
 		election = b.Name() + "/" + election
 	}
-	var all guardDrivers
+	return guardDriversFor(guards, machine.GuardParams{ID: p.ID, Session: p.Session, Election: election})
+}
+
+func guardDriversFor(guards []Guard, p machine.GuardParams) (all guardDrivers) {
 	for i, g := range guards {
-		all = append(all, guardDriver{
-			number: i, guard: g, asks: g.Backend(),
-			GuardMachine: machine.GuardMachine{GuardParams: machine.GuardParams{ID: p.ID, Session: p.Session, Election: election}},
-		})
+		all = append(all, guardDriver{number: i, guard: g, asks: g.Backend(), GuardMachine: machine.GuardMachine{GuardParams: p}})
 	}
 	return all
 }
@@ -128,34 +128,50 @@ func (s *guardDriver) checkAgain(values context.Context, now time.Time, box *mai
 // reported takes a message about a guard. It returns the input for the machine, or nil.
 func (a *actor) reported(m *guardMail) *machine.Input {
 	s := &a.guards[m.number]
+	if in, ok := s.answered(m, a.now()); ok {
+		a.stepGuard(s, in)
+		return a.tell()
+	}
+	return nil
+}
+
+// answered takes a message about the guard, and returns the input for the guard machine, or false.
+func (s *guardDriver) answered(m *guardMail, now time.Time) (in machine.GuardInput, ok bool) {
 	s.cleanUp(m)
 	if m.rechecked {
 		// A guard that is not fit any more is left to the guard machine, which checks it
 		// itself, again and again until it is fit. A server that does not reply proves
 		// nothing.
-		s.recheckAt = a.now().Add(recheckEvery)
+		s.recheckAt = now.Add(recheckEvery)
 		if m.in.Err == nil || errors.Is(m.in.Err, ErrUnreachable) {
-			return nil
+			return m.in, false
 		}
 		s.recheckAt = time.Time{}
-		m.in = machine.GuardInput{Kind: machine.GuardInUnfit}
+		return machine.GuardInput{Kind: machine.GuardInUnfit}, true
 	}
 	if m.in.Kind == machine.GuardInChecked && m.in.Err == nil {
-		s.recheckAt = a.now().Add(recheckEvery)
+		s.recheckAt = now.Add(recheckEvery)
 	}
 	if m.in.Err == nil && m.in.Kind != machine.GuardInSuspect && m.in.Kind != machine.GuardInUnfit {
 		s.reported[m.in.Kind] = ""
 	}
-	a.stepGuard(s, m.in)
-	return a.tell()
+	return m.in, true
 }
 
 // stepGuard steps the guard machine of a guard and carries out the effects.
 func (a *actor) stepGuard(s *guardDriver, in machine.GuardInput) {
 	in.Jitter = a.rng.Uint32()
-	fx := s.Step(a.now(), a.status.Times.OrDefault().Lease, in)
-	if s.Raised && a.term != nil && a.term.token == s.Desired.Token {
-		a.term.fences[s.number].Move(s.Seen.Revision, in.Kind == machine.GuardInRaised && in.Err == nil)
+	if fault := s.step(a.values, &a.c.box, a.now(), a.status.Times.OrDefault().Lease, in, a.term); fault != nil {
+		a.fault(fault)
+	}
+}
+
+// step steps the guard machine for a term, which may be nil, and carries out the effects. It returns a fault that is to be
+// reported, or nil.
+func (s *guardDriver) step(values context.Context, box *mailbox, now time.Time, lease time.Duration, in machine.GuardInput, term *Term) (fault error) {
+	fx := s.Step(now, lease, in)
+	if s.Raised && term != nil && term.token == s.Desired.Token {
+		term.fences[s.number].Move(s.Seen.Revision, in.Kind == machine.GuardInRaised && in.Err == nil)
 	}
 	if fx.Fault != nil {
 		kind := in.Kind
@@ -164,7 +180,7 @@ func (a *actor) stepGuard(s *guardDriver, in machine.GuardInput) {
 		}
 		if text := fx.Fault.Error(); text != s.reported[kind] {
 			s.reported[kind] = text
-			a.fault(fmt.Errorf("guard of %s: %w", s.guard, fx.Fault))
+			fault = fmt.Errorf("guard of %s: %w", s.guard, fx.Fault)
 		}
 	}
 	s.wakeAt = fx.Wake
@@ -172,8 +188,9 @@ func (a *actor) stepGuard(s *guardDriver, in machine.GuardInput) {
 		s.cancel()
 	}
 	if fx.Op.Kind != machine.GuardNone {
-		s.send(a.values, fx.Op, &a.c.box)
+		s.send(values, fx.Op, box)
 	}
+	return fault
 }
 
 // send sends a request to the guard. The reply goes to the mailbox.

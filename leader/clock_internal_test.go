@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -57,7 +58,7 @@ func (c *stillClock) NewTimer(time.Duration) Timer { panic("no timer") }
 
 func newTerm(t *testing.T, clock Clock) *Term {
 	t.Helper()
-	term := &Term{token: 3, clock: clock, start: clock.Now()}
+	term := &Term{token: 3, clock: clock, start: clock.Now(), until: new(atomic.Int64)}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	term.ctx, term.cancel = leadership{ctx, term}, cancel
 	term.until.Store(int64(10 * time.Second))

@@ -20,13 +20,14 @@ type Term struct {
 	seat    int
 	last    record.PackedLast // the last leader before
 	clock   Clock
-	start   time.Time    // the time that until counts from
-	until   atomic.Int64 // the lease is valid until this long after start
-	box     *mailbox     // of its candidate
-	number  uint64       // the machine's number of the term
-	freed   atomic.Bool  // Release was called
-	offered bool         // to the loops of Terms; only the candidate's goroutine uses it
-	fences  []*fence     // one for each guard of its candidate
+	start   time.Time     // the time that until counts from
+	until   *atomic.Int64 // the lease is valid until this long after start
+	box     *mailbox      // of its candidate; nil: it has none
+	number  uint64        // the machine's number of the term
+	release func()        // of a subterm: is called by the first Release
+	freed   atomic.Bool   // Release was called
+	offered bool          // to the loops of Terms; only the candidate's goroutine uses it
+	fences  []*fence      // one for each guard of its candidate
 	work    workWatch
 
 	// The candidate's goroutine holds mu while it steps the machine and prolongs the lease.
@@ -188,8 +189,11 @@ func (t *Term) Release() {
 	if t == nil {
 		return
 	}
-	t.freed.Store(true)
-	t.send(machine.InDrained)
+	if t.freed.Swap(true) || t.release == nil {
+		t.send(machine.InDrained)
+		return
+	}
+	t.release()
 }
 
 // finish releases the term and, if it still leads, hands over.

@@ -26,6 +26,10 @@ type Config struct {
 	// meanwhile. Default: 0.
 	Hold time.Duration
 
+	// Guards returns the guards of a shard, each used for that shard alone, as those of [leader.Config]: before its work
+	// begins they are raised to its token, and from then on they refuse the writes of earlier owners. See docs/fencing.md.
+	Guards func(shard int) []leader.Guard
+
 	// These are those of [leader.Config]. DrainTimeout is how long the work on a shard may go on after the end of its
 	// context, before another member can work on the shard. Default: one lease.
 	LeaseDuration, RenewDeadline, RenewInterval time.Duration

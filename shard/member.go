@@ -2,6 +2,7 @@ package shard
 
 import (
 	"context"
+	"crypto/rand"
 	"iter"
 	"log/slog"
 	"slices"
@@ -16,19 +17,20 @@ import (
 
 // Member is a member of a group.
 type Member struct {
-	name   string
-	cfg    Config
-	store  leader.Store
-	port   backend.Store
-	layout group.Layout
-	work   *leader.Candidate // the member's own election
-	assign *leader.Candidate // the group's
-	stop   context.CancelFunc
-	log    *slog.Logger
-	bell   bell
-	grants chan *Shard
-	done   chan struct{}
-	takers sync.WaitGroup // of watch.take
+	name    string
+	cfg     Config
+	store   leader.Store
+	port    backend.Store
+	layout  group.Layout
+	work    *leader.Candidate // the member's own election
+	assign  *leader.Candidate // the group's
+	stop    context.CancelFunc
+	log     *slog.Logger
+	bell    bell
+	grants  chan *Shard
+	session string // in guards
+	done    chan struct{}
+	takers  sync.WaitGroup // of watch.take
 
 	drained atomic.Bool // by an operator, when a term of this process was last in the registry
 
@@ -66,7 +68,7 @@ func Join(ctx context.Context, store leader.Store, name string, cfg Config) (*Me
 	}
 	m := &Member{
 		name: name, cfg: cfg, store: store, port: port, layout: group.Layout{Shards: cfg.Shards, PageSize: pageSize},
-		log: slog.New(slog.DiscardHandler), bell: make(bell, 1), grants: make(chan *Shard), done: make(chan struct{}),
+		log: slog.New(slog.DiscardHandler), bell: make(bell, 1), grants: make(chan *Shard), session: rand.Text(), done: make(chan struct{}),
 		warned: make(map[string]uint64),
 	}
 	value, err := m.publication(nil)

@@ -176,17 +176,43 @@ func (s *shift) start(p *page, awaited map[string]bool) {
 			awaited[pred.ID] = true
 			continue
 		}
-		ctx, cancel := context.WithCancelCause(s.lead)
-		w := &Shard{m: s.Member, number: p.first + i, token: p.member.Token(i), cancel: cancel}
-		w.ctx = leader.Exact(context.WithValue(ctx, shardKey{}, w))
+		w := &Shard{number: p.first + i, token: p.member.Token(i)}
+		var ctx context.Context
+		ctx, w.cancel = context.WithCancelCause(context.WithValue(s.lead, shardKey{}, w))
 		s.works[w.number] = w
-		go func() {
-			select {
-			case s.grants <- w:
-			case <-ctx.Done():
-				w.Release()
-			}
-		}()
+		go s.begin(ctx, w)
+	}
+}
+
+// begin raises the guards of a shard, and passes it on to the loop over Shards.
+func (s *shift) begin(ctx context.Context, w *Shard) {
+	var guards []leader.Guard
+	if s.cfg.Guards != nil {
+		guards = s.cfg.Guards(w.number)
+	}
+	raised, cancel := make(chan struct{}), w.cancel
+	term, _ := backend.NewSubterm(ctx, backend.Subterm{
+		Token: w.token, Owner: group.ShardName(s.name, w.number), ID: s.self.ID, Session: s.session, Guards: guards, Lease: s.lease(),
+		Raised: func() { close(raised) },
+		Fault: func(err error) {
+			s.log.Warn("the work on a shard does not begin before its guard stands", "shard", w.number, "token", w.token, "err", err)
+		},
+		Released: func() {
+			cancel(nil)
+			s.release(w)
+		},
+	})
+	w.term = term.(*leader.Term) //nolint:forcetypeassert // package leader has made it
+	select {
+	case <-raised:
+	case <-w.Context().Done():
+		w.Release()
+		return
+	}
+	select {
+	case s.grants <- w:
+	case <-w.Context().Done():
+		w.Release()
 	}
 }
 

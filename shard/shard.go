@@ -17,8 +17,9 @@ package shard
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
+
+	"github.com/natsleader/natsleader/leader"
 )
 
 // ErrMoved is the cause with which the context of a shard ends that is granted to another member.
@@ -26,13 +27,11 @@ var ErrMoved = errors.New("shard: granted to another member")
 
 // Shard is one grant of a shard to this process. Its methods may be called from any goroutine.
 type Shard struct {
-	m        *Member
-	number   int
-	token    uint64
-	ctx      context.Context //nolint:containedctx // it is what a shard is
-	cancel   context.CancelCauseFunc
-	until    time.Time // when work that has to end is given up; zero: it need not end. The goroutine of the term uses it
-	released sync.Once
+	number int
+	token  uint64
+	term   *leader.Term
+	cancel context.CancelCauseFunc
+	until  time.Time // when work that has to end is given up; zero: it need not end. The goroutine of the member uses it
 }
 
 // shardKey is the key of the shard in its context.
@@ -55,13 +54,12 @@ func (s *Shard) Token() uint64 { return s.token }
 // clock. [context.Cause] returns [ErrMoved], or the cause of the end of the member's term, for example
 // [leader.ErrLeaseExpired] or [leader.ErrStopped]; after Release, [context.Canceled]. The work has [Config].DrainTimeout
 // to end and to call Release. Then another process can work on the shard, and the member logs a warning.
-func (s *Shard) Context() context.Context { return s.ctx }
+func (s *Shard) Context() context.Context { return s.term.Context() }
+
+// Term returns the term of the shard, for package fence and other code that takes one. It has the context and the token of
+// the shard, and the lease of the member's term. [leader.TermFrom] finds it in the context of the shard.
+func (s *Shard) Term() *leader.Term { return s.term }
 
 // Release says that the work on the shard is over, so that the shard can move, and ends its context. If the shard is still
 // granted to this process, [Member.Shards] yields it again after 5 s. Calls after the first one do nothing.
-func (s *Shard) Release() {
-	s.released.Do(func() {
-		s.cancel(nil)
-		s.m.release(s)
-	})
-}
+func (s *Shard) Release() { s.term.Release() }

@@ -1,8 +1,31 @@
 package backend
 
+import (
+	"context"
+	"time"
+)
+
 // Released reports whether Release of a *leader.Term has been called. Package leader sets it:
 // the test kit shows it, while applications have no use for it.
 var Released func(term any) bool
 
 // ClockOf returns the leader.Clock of a *leader.Candidate, for package schedule. Package leader sets it.
 var ClockOf func(candidate any) any
+
+// Subterm is a term within that of a leader: of one of the things that it works on.
+type Subterm struct {
+	Token              uint64
+	Owner, ID, Session string // of the guards
+	Guards             any    // []leader.Guard
+	Lease              time.Duration
+	// Raised is called once, when all guards stand at the token. Fault is called for what is wrong with one of them.
+	// Both are called on a goroutine of the subterm, or before NewSubterm returns.
+	Raised func()
+	Fault  func(error)
+	// Released is called by the first Release of the term.
+	Released func()
+}
+
+// NewSubterm returns a *leader.Term that leads while the term does to whose context ctx belongs, and a function that ends it
+// with a cause. Its context is derived from ctx. Package leader sets it, for package shard.
+var NewSubterm func(ctx context.Context, s Subterm) (term any, end context.CancelCauseFunc)

@@ -259,6 +259,39 @@ func TestAssign_Large(t *testing.T) {
 	}
 }
 
+// A shard that is asked for moves, and another one moves back for it, so that all stays even. A request that is met, or
+// cannot be, is not pending.
+func TestAssign_Asked(t *testing.T) {
+	f, grants := newFleet(3), make([]Grant, 9)
+	f.assign(grants, 1)
+	a, b, c := f.Workers[0].Session, f.Workers[1].Session, f.Workers[2].Session
+	check.That(t, grants[0].Owner == a && grants[8].Owner == c, "%+v", grants)
+	f.Asked = map[int]string{8: a.ID, 7: "nobody", 1: a.ID}
+	check.That(t, f.Pending(8, grants[8]) && !f.Pending(7, grants[7]) && !f.Pending(1, grants[1]), "what is pending")
+	check.Equal(t, fmt.Sprint(f.assign(grants, 2)), "[2 8]", "%s moved")
+	check.That(t, grants[8] == Grant{Owner: a, Pred: c, Since: 2} && grants[2] == Grant{Owner: c, Pred: a, Since: 2}, "%+v", grants)
+	check.Equal(t, len(f.assign(grants, 3)), 0, "%d moved")
+	check.That(t, !f.Pending(8, grants[8]), "it is pending")
+
+	// A shard in motion waits.
+	f.standing[a] = Standing{Report: Report{Seen: 3}}
+	f.Asked = map[int]string{2: b.ID, 5: a.ID}
+	f.assign(grants, 4)
+	f.standing[a] = Standing{Report: Report{Seen: 1}}
+	check.That(t, grants[2].Owner == b && grants[5].Owner == a, "%+v", grants)
+	f.standing[c] = Standing{Report: Report{Seen: 3}}
+	f.Asked = map[int]string{2: a.ID}
+	check.That(t, f.Pending(2, grants[2]), "it is not pending")
+	check.Equal(t, len(f.assign(grants, 5)), 0, "%d moved")
+
+	// A member that leaves takes none.
+	f.Workers[2].Leaves = true
+	f.Asked = map[int]string{0: c.ID}
+	check.That(t, !f.Pending(0, grants[0]), "it is pending")
+	f.assign(grants, 6)
+	check.Equal(t, f.shares(grants)[2], 1, "c has %d: the shard in motion")
+}
+
 // One shard moves only if nobody works on it but its owner.
 func TestMove(t *testing.T) {
 	none, a, b, p := Session{}, Session{"a", 1}, Session{"b", 1}, Session{"p", 1}

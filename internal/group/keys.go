@@ -39,6 +39,9 @@ func RegistryKey(name string) string { return name + registry }
 // PageKey returns the key of a page of the map.
 func PageKey(name string, page int) string { return name + pages + strconv.Itoa(page) }
 
+// ShardName names a shard in the guards of its owner, which have a name where others have that of an election.
+func ShardName(name string, shard int) string { return name + ".shard." + strconv.Itoa(shard) }
+
 // MemberKey returns the election of a member. A byte of the ID that a key cannot have is written as = and two
 // digits.
 func MemberKey(name, id string) string {

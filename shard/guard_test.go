@@ -1,0 +1,155 @@
+package shard_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/group"
+	"github.com/natsleader/natsleader/internal/leadertest"
+	"github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/shard"
+)
+
+// guarded is a group of two shards, each with a resource of its own that only its owner may write.
+type guarded struct {
+	*testing.T
+	group  *leadertest.Store
+	orders [2]*leadertest.Store
+	logs   logs
+}
+
+func newGuarded(t *testing.T) *guarded {
+	return &guarded{T: t, group: leadertest.NewStore(nil), orders: [2]*leadertest.Store{leadertest.NewStore(nil), leadertest.NewStore(nil)}}
+}
+
+// join lets a member join, and returns the shards that it gets.
+func (g *guarded) join(id string) <-chan *shard.Shard {
+	m := check.Got(shard.Join(g.Context(), g.group.Link(id), named, shard.Config{
+		Shards: 2, ID: id, LeaseDuration: lease, Logger: g.logs.logger(),
+		Guards: func(n int) []leader.Guard { return []leader.Guard{g.orders[n].Link(id).Guard()} },
+	}))(g)
+	shards := make(chan *shard.Shard, 100)
+	go func() {
+		for s := range m.Shards() {
+			shards <- s
+			context.AfterFunc(s.Context(), s.Release)
+		}
+	}()
+	return shards
+}
+
+func (g *guarded) writer(id string, s *shard.Shard) fence.KVWriter {
+	return g.orders[s.Number()].Link(id).Guard().Writer(s.Term())
+}
+
+func (g *guarded) guard(n int) record.GuardObservation {
+	e := g.orders[n].Entry(fence.DefaultGuardKey)
+	return record.DecodeGuard(backend.Entry{Revision: e.Revision, Value: e.Value})
+}
+
+// Only the owner of a shard writes to its resource, also while an earlier one has not noticed that it is not the owner.
+func TestGuards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t)
+		as := g.join("a")
+		time.Sleep(time.Second)
+		check.Equal(t, len(as), 2, "a has %d shards")
+		var moved *shard.Shard
+		held := [2]*shard.Shard{<-as, <-as}
+		for _, s := range held {
+			term, _ := leader.TermFrom(s.Context())
+			check.That(t, term == s.Term() && term.Token() == s.Token(), "the term of shard %d has token %d, and not %d", s.Number(), term.Token(), s.Token())
+			check.That(t, term.Remaining() > 0 && term.Remaining() <= 12*time.Second, "it remains %v", term.Remaining())
+			check.OK(t, leader.Err(s.Context()))
+			_, err := g.writer("a", s).Put(t.Context(), "k", []byte("a"))
+			check.OK(t, err)
+			check.Equal(t, g.guard(s.Number()).Rec.Token, s.Token(), "the guard stands at %d")
+			check.Equal(t, g.guard(s.Number()).Rec.Election, group.ShardName(named, s.Number()), "the guard stands for %s")
+		}
+		bs := g.join("b")
+		time.Sleep(time.Second)
+		check.Equal(t, len(bs), 1, "b has %d shards")
+		b := <-bs
+		for _, s := range held {
+			if s.Number() == b.Number() {
+				moved = s
+			}
+		}
+		check.Is(t, leader.Err(moved.Context()), shard.ErrMoved)
+		_, err := g.writer("a", moved).Put(t.Context(), "k", []byte("late"))
+		check.Is(t, err, leader.ErrFenced)
+		_, err = g.writer("b", b).Put(t.Context(), "k", []byte("b"))
+		check.OK(t, err)
+		check.That(t, b.Token() > moved.Token(), "%d after %d", b.Token(), moved.Token())
+	})
+}
+
+// The work of a shard begins when its guard stands, and not before. The other shards do not wait for it.
+func TestGuards_WorkWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t)
+		link := g.orders[1].Link("a")
+		link.Freeze()
+		as := g.join("a")
+		time.Sleep(lease)
+		check.Equal(t, len(as), 1, "%d shards have begun")
+		check.Equal(t, (<-as).Number(), 0, "shard %d has begun")
+		check.That(t, g.logs.count("does not begin before its guard stands") > 0, "nothing is logged")
+		bs := g.join("b") // shard 1 moves, although it has not begun
+		time.Sleep(time.Second)
+		check.Equal(t, len(bs), 1, "b has %d shards")
+		link.Restore()
+		time.Sleep(lease)
+		check.Equal(t, len(as), 0, "a has %d shards more")
+	})
+}
+
+// A guard that was lost is raised again. A guard that a later owner has raised ends the context of the shard.
+func TestGuards_LostAndPassed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t)
+		as := g.join("a")
+		time.Sleep(time.Second)
+		s := <-as
+		orders, w := g.orders[s.Number()], g.writer("a", s)
+		orders.Delete(fence.DefaultGuardKey)
+		_, err := w.Put(t.Context(), "k", nil)
+		check.That(t, err == nil || errors.Is(err, fence.ErrUnknownOutcome), "%v", err)
+		time.Sleep(time.Second)
+		check.Equal(t, g.guard(s.Number()).Rec.Token, s.Token(), "the guard stands at %d")
+		check.OK(t, s.Context().Err())
+
+		later := g.guard(s.Number()).Rec
+		later.Token, later.Session = s.Token()+1, "LATER"
+		orders.Put(fence.DefaultGuardKey, later.Encode())
+		time.Sleep(2 * lease)
+		check.Is(t, context.Cause(s.Context()), leader.ErrFenced)
+		_, err = w.Put(t.Context(), "k", nil)
+		check.Is(t, err, leader.ErrFenced)
+		check.Equal(t, g.guard(s.Number()).Rec.Token, later.Token, "the guard stands at %d")
+	})
+}
+
+// A guard that cannot be used is named in the log, and the shard does not begin.
+func TestGuards_Invalid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, l := leadertest.NewStore(nil), new(logs)
+		m := check.Got(shard.Join(t.Context(), store, named, shard.Config{
+			Shards: 1, ID: "a", Logger: l.logger(), Guards: func(int) []leader.Guard { return []leader.Guard{nil} },
+		}))(t)
+		go func() {
+			for range m.Shards() {
+				t.Error("a shard has begun")
+			}
+		}()
+		time.Sleep(lease)
+		check.Equal(t, l.count("Guards[0] is nil"), 1, "it is logged %d times")
+	})
+}

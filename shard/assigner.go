@@ -29,7 +29,7 @@ func (m *Member) spread(term *leader.Term) {
 	ctx, cancel := context.WithCancel(term.Context())
 	defer cancel()
 	rings := make(bell, 1)
-	a := &assigner{Member: m, ctx: ctx, stand: m.watch(ctx, rings, m.lease()/2), roll: followMap(ctx, m.port, group.RegistryKey(m.name), rings, 15*time.Second)}
+	a := &assigner{Member: m, ctx: ctx, stand: m.watch(ctx, rings, m.assign.Stats().LeaseDuration/2), roll: followMap(ctx, m.port, group.RegistryKey(m.name), rings, 15*time.Second)}
 	for i := range m.layout.Pages() {
 		a.pages = append(a.pages, followMap(ctx, m.port, group.PageKey(m.name, i), rings, m.pageAgain()))
 	}

@@ -250,8 +250,6 @@ func (m *Member) fail(err error) {
 	m.stop()
 }
 
-func (m *Member) lease() time.Duration { return m.work.Stats().LeaseDuration }
-
 func (m *Member) release(s *Shard) {
 	m.mu.Lock()
 	m.released = append(m.released, s)

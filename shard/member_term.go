@@ -25,6 +25,7 @@ type shift struct {
 	base    uint64
 	pages   []*page
 	works   map[int]*Shard
+	lease   time.Duration
 	drain   time.Duration // how long work may go on after the end of its context
 	watched *watch
 	said    []byte
@@ -48,10 +49,10 @@ func (m *Member) serve(term *leader.Term) {
 	defer cancel()
 	s := &shift{
 		Member: m, lead: term.Context(), ctx: ctx, self: group.Session{ID: m.work.ID(), Token: term.Token()},
-		works: make(map[int]*Shard), joined: make(chan struct{}, 1), rests: make(map[int]time.Time), watched: m.watch(ctx, m.bell, 5*time.Second),
+		lease: m.work.Stats().LeaseDuration, works: make(map[int]*Shard), joined: make(chan struct{}, 1), rests: make(map[int]time.Time), watched: m.watch(ctx, m.bell, 5*time.Second),
 	}
 	if s.drain = m.cfg.DrainTimeout; s.drain == 0 {
-		s.drain = m.lease()
+		s.drain = s.lease
 	}
 	s.roll = followMap(ctx, m.port, group.RegistryKey(m.name), m.bell, rollAgain)
 	for i := range m.layout.Pages() {
@@ -192,7 +193,7 @@ func (s *shift) begin(ctx context.Context, w *Shard) {
 	}
 	raised, cancel := make(chan struct{}), w.cancel
 	term, _ := backend.NewSubterm(ctx, backend.Subterm{
-		Token: w.token, Owner: group.ShardName(s.name, w.number), ID: s.self.ID, Session: s.session, Guards: guards, Lease: s.lease(),
+		Token: w.token, Owner: group.ShardName(s.name, w.number), ID: s.self.ID, Session: s.session, Guards: guards, Lease: s.lease,
 		Raised: func() { close(raised) },
 		Fault: func(err error) {
 			s.log.Warn("the work on a shard does not begin before its guard stands", "shard", w.number, "token", w.token, "err", err)

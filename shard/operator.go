@@ -74,7 +74,7 @@ func ask(ctx context.Context, store leader.Store, name, id string, add func(*gro
 		if !slices.ContainsFunc(r.Members, func(s group.Session) bool { return s.ID == id }) {
 			return fmt.Errorf("%w: %q in group %s", ErrNoMember, id, name)
 		}
-		if err := add(&r); err != nil {
+		if err = add(&r); err != nil {
 			return err
 		}
 		if _, err = update(ctx, port, group.RegistryKey(name), r.Encode(), revision); err == nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/natsleader/natsleader/shard"
 )
 
-// ownerOf returns who is granted a shard.
-func ownerOf(t *testing.T, f *fleet, i int) string {
+// ownerOfFirst returns who is granted shard 0.
+func ownerOfFirst(t *testing.T, f *fleet) string {
 	t.Helper()
-	return check.Got(shard.Lookup(t.Context(), f.store, named))(t).Owners[i].ID
+	return check.Got(shard.Lookup(t.Context(), f.store, named))(t).Owners[0].ID
 }
 
 // asked returns what operators have asked for and is not done.
@@ -38,21 +38,21 @@ func TestMove_Exchanges(t *testing.T) {
 		check.Is(t, shard.Move(t.Context(), f.store, named, 0, "c"), shard.ErrNoMember)
 		check.Says(t, shard.Move(t.Context(), f.store, named, 8, "a"), leader.ErrInvalidConfig, "shard 8 of group orders: choose one from 0 to 7")
 		check.Is(t, shard.Move(t.Context(), f.store, named, -1, "a"), leader.ErrInvalidConfig)
-		check.Equal(t, ownerOf(t, f, 0), "a", "%s owns it")
+		check.Equal(t, ownerOfFirst(t, f), "a", "%s owns it")
 		begins := f.grants()
 		f.mu.Lock()
 		a.hangs = time.Second
 		f.mu.Unlock()
 		check.OK(t, shard.Move(t.Context(), f.store, named, 0, "b"))
 		time.Sleep(time.Second / 2)
-		check.Equal(t, ownerOf(t, f, 0), "b", "%s owns it")
+		check.Equal(t, ownerOfFirst(t, f), "b", "%s owns it")
 		time.Sleep(3 * time.Second)
 		check.Equal(t, f.grants()-begins, 2, "%d moves")
 		check.Equal(t, f.uneven(), "", "%s")
 		check.Equal(t, b.owns(), 4, "b owns %d")
 		time.Sleep(4 * lease)
 		check.Equal(t, f.grants()-begins, 2, "%d moves at rest")
-		check.Equal(t, ownerOf(t, f, 0), "b", "%s owns it")
+		check.Equal(t, ownerOfFirst(t, f), "b", "%s owns it")
 
 		check.OK(t, shard.Drain(t.Context(), f.store, named, "b"))
 		time.Sleep(time.Second)
@@ -60,7 +60,7 @@ func TestMove_Exchanges(t *testing.T) {
 		time.Sleep(time.Second)
 		_, moves := asked(t, f)
 		check.Equal(t, moves, 0, "%d requests are kept")
-		check.Equal(t, ownerOf(t, f, 0), "a", "%s owns it")
+		check.Equal(t, ownerOfFirst(t, f), "a", "%s owns it")
 		f.stop()
 	})
 }

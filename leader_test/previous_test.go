@@ -68,3 +68,50 @@ func TestHolder_Last(t *testing.T) {
 		expect(leader.HolderNone, "c expired y true")
 	})
 }
+
+// The feeds are deaf while a second candidate leads. The next read shows who led last: Observe reports it, and
+// a candidate that may not take the key shows it without an event.
+func TestHolder_LastAfterDeafFeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, from := leadertest.NewStore(nil), time.Now()
+		store.Link("guard").FailSettings(-1, leader.ErrNoBucket) // so that w may not take the key
+		guards := []leader.Guard{store.Link("guard").Guard()}
+		lead := func(id string) {
+			c := check.Got(leader.Campaign(t.Context(), store.Link(id), "e", leader.Config{ID: id}))(t)
+			time.Sleep(time.Second)
+			check.OK(t, c.Stop(t.Context()))
+		}
+		lead("a")
+		holders := check.Got(leader.Observe(t.Context(), store.Link("o"), "e"))(t)
+		w := check.Got(leader.Campaign(t.Context(), store.Link("w"), "e", leader.Config{ID: "w", Guards: guards}))(t)
+		events := w.Events(t.Context())
+		observed := func() (h leader.Holder) {
+			select {
+			case h = <-holders:
+			case <-time.After(time.Minute):
+			}
+			return h
+		}
+		last := func(h leader.Holder) string {
+			check.Must(t, h.Last != nil, "no last leader: %+v", h)
+			return fmt.Sprintf("%v: %v, last %s, until %v", time.Since(from), h.State, h.Last.ID, h.Last.Renewed.Sub(from))
+		}
+		check.Equal(t, last(observed()), "1s: none, last a, until 1s", "%s")
+		synctest.Wait()
+		store.Link("o").DeafFeeds()
+		store.Link("w").DeafFeeds()
+		lead("b")
+		check.Equal(t, last(observed()), "8.5s: none, last b, until 2s", "%s")
+		synctest.Wait()
+		check.Equal(t, last(w.Leader()), "8.5s: none, last b, until 2s", "%s")
+		for more := true; more; synctest.Wait() {
+			select {
+			case e := <-events:
+				_, ok := e.(leader.Observed)
+				check.That(t, !ok, "%v", e)
+			default:
+				more = false
+			}
+		}
+	})
+}

@@ -33,9 +33,8 @@ type checker struct {
 	exact bool
 }
 
-// check returns the rule that a step broke, or an empty string. known is the revision
-// that the candidate knew before.
-func (p *checker) check(m *Machine, known uint64, now time.Time, in Input, fx Effects) string {
+// check returns the rule that a step broke, or an empty string.
+func (p *checker) check(m *Machine, before view, now time.Time, in Input, fx Effects) string {
 	if in.Kind == InStop || in.Kind == InAbandon {
 		p.Next(contract.Event{Kind: contract.Stopped})
 	}
@@ -78,14 +77,62 @@ func (p *checker) check(m *Machine, known uint64, now time.Time, in Input, fx Ef
 		return "it sleeps past the renew deadline"
 	case !fx.done && fx.Wake.IsZero() && m.flight.slot == slotNone:
 		return "it sleeps for ever"
-	case !toldOf(m.key.seen, known, in):
+	case !toldOf(m.key.seen, before.revision, in):
 		return fmt.Sprintf("it knows of revision %d, which it was never told of", m.key.seen.Revision)
+	}
+	if broken := before.checkShown(m, fx); broken != "" {
+		return broken
 	}
 	if fx.Request.Kind == ReqWrite {
 		if fx.Request.Rec.Phase != record.PhaseReleased {
 			p.keepsOutUntil = now.Add(fx.Request.Rec.Lease)
 		}
 		return p.checkWrite(m, now, fx.Request)
+	}
+	return ""
+}
+
+// view is what a machine knew and showed before a step.
+type view struct {
+	revision uint64       // the newest that it knew
+	reported holderReport // the application sees another holder once this has changed
+	holder   holderReport // what the application would see if it looked now
+}
+
+func (m *Machine) view() view {
+	s, h := &m.key.seen, holderReport{Kind: m.reported.Kind}
+	switch h.Kind {
+	case record.EntryForeign:
+		if m.Observe || m.KVElect {
+			h.value = s.Rec.Value
+		}
+	case record.EntryRecord:
+		h.id, h.session, h.value, h.pending = s.Rec.ID, s.Rec.Session, s.Rec.Value, s.Rec.Phase == record.PhasePending
+		if !h.pending {
+			h.token = s.Rec.TermToken(s.Revision)
+		}
+	case record.EntryUnseen, record.EntryNothing, record.EntryMarker:
+	}
+	if h.pending || h.Kind == record.EntryNothing {
+		h.last = s.Leader(s.Created)
+	}
+	return view{s.Revision, m.reported, h}
+}
+
+// checkShown checks that the application sees each change of the holder and of the last leader, and that
+// an observer is notified of each, once, until it is to stop.
+func (v view) checkShown(m *Machine, fx Effects) string {
+	now, noted := m.view(), 0
+	for _, n := range fx.Notes {
+		if n.Event == NoteObserved {
+			noted++
+		}
+	}
+	switch changed := now.holder != v.holder; {
+	case changed != (now.reported != v.reported):
+		return fmt.Sprintf("the holder has changed: %v, and the application sees %+v, then %+v", changed, v.reported, now.reported)
+	case m.Observe && m.leave.mode != Stopping && changed != (noted == 1), noted > 1:
+		return fmt.Sprintf("the holder has changed: %v, and the observer is notified %d times", changed, noted)
 	}
 	return ""
 }

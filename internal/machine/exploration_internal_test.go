@@ -253,7 +253,7 @@ func (w *worldOf) calm() {
 			w.step(i, Input{Kind: InResume})
 		}
 		w.calmLoop(i)
-		up = up || p.up && !p.checker.Stopped()
+		up = up || p.up && !p.checker.Stopped() && !p.m.Observe
 	}
 	for k := range w.olds {
 		w.olds[k].haunts, w.olds[k].hauntCond = false, 0

@@ -42,6 +42,20 @@ func (w *worldOf) renumber() {
 	if w.guarded {
 		w.renumberGuard()
 	}
+	w.renumberReports()
+}
+
+// renumberReports renumbers the holders that were last reported. Each is that of the entry seen, before
+// or after its lease has expired.
+func (w *worldOf) renumberReports() {
+	for i := range w.times {
+		m := &w.parties[i].m
+		at := m.key.seenAt
+		if m.reported.Kind == record.EntryNothing {
+			at = m.lapse()
+		}
+		m.reported = m.currentReport(at)
+	}
 }
 
 // horizon returns a duration that is longer than all that are added to an instant. An
@@ -101,7 +115,6 @@ func (p *party) forget(w *worldOf) {
 	// last revision bounds how far away the next one may be, and in this world only the
 	// greatest one is far away.
 	m.key.own, m.term.elected, m.term.since, m.writes.acked, m.bucket.settings.LastRevision = ownEntry{}, 0, 0, 0, 0
-	m.reported = holderReport{Kind: m.reported.Kind}
 	m.term.number = 1
 	// The counts of failures are capped where they are used.
 	m.flight.fails, m.feed.fails = min(m.flight.fails, 6), min(m.feed.fails, 6)
@@ -313,6 +326,7 @@ func (w *worldOf) renumberSessions() {
 		older[i]++
 		n++
 	})
+	w.renumberReports()
 }
 
 var olderNames = func() (names [maxParties][8]string) {

@@ -82,6 +82,7 @@ type scenario struct {
 	gated      bool // gates are closed and opened at any time
 	loops      bool // the applications take their terms in loops, and work for any time
 	window     bool // a candidate waits for a slot for any time
+	observes   bool // the last of them is an observer
 	remembers  bool // processes outlive their candidates, and the next ones begin with what was seen
 	old        oldWorld
 }
@@ -165,6 +166,15 @@ var scenarios = slices.Concat([]*scenario{
 	{name: "sealed", settings: tight, times: equal, limits: upTo(1, promised...), total: 1},
 	{name: "ordinary", settings: expiring, times: equal, limits: upTo(1, append(promised, purge)...), total: 1},
 	{name: "leases", settings: roomy, times: unequal, limits: upTo(1, promised...), total: 1},
+	{
+		name: "observed", observes: true, settings: expiring, times: equal, total: 1,
+		limits: upTo(1, append(promised, purge)...),
+	},
+	// B is deaf while A gives the key up and takes it again.
+	{
+		name: "observed, deaf", observes: true, settings: tight, times: equal, total: 4, from: aLeads,
+		limits: upTo(3, resign, cutOff, loseFeed, endFeed, crash, restart, remove),
+	},
 	{name: "pending", settings: tight, times: []Durations{ticks(3, 2, 2, 0), ticks(3, 2, 0, 0)}, limits: upTo(1, promised...), total: 1},
 	{name: "drain", settings: tight, times: []Durations{ticks(3, 2, 0, 4), ticks(3, 2, 0, 0)}, limits: upTo(1, promised...), total: 1},
 	{name: "handover", settings: tight, drains: true, times: []Durations{ticks(3, 2, 0, 4), ticks(3, 2, 0, 3)}, limits: upTo(2, resign, stop, release)},
@@ -287,6 +297,10 @@ var endless = slices.Concat([]*scenario{
 	{name: "pending and drain", settings: tight, times: []Durations{ticks(3, 2, 2, 4), ticks(3, 2, 0, 2)}, limits: upTo(unlimited, promised...)},
 	{name: "tokens", settings: tight, minToken: above, times: equal, limits: upTo(unlimited, late, freeze, cutOff, loseReply, crash, resign, stop, release)},
 	{name: "three", settings: tight, times: append(equal, equal[0]), limits: upTo(unlimited, promised...)},
+	{
+		name: "observed", observes: true, settings: expiring, times: append(equal, equal[0]),
+		limits: upTo(unlimited, append(promised, purge)...),
+	},
 	{name: "queue", listed: true, orders: lined, settings: tight, times: inTurn(1, short, short, short), limits: upTo(unlimited, append(promised, transfer)...)},
 	{name: "preempt", listed: true, preempt: true, priorities: [maxParties]int{1, 0, 2}, orders: lined, settings: expiring, times: inTurn(1, short, ticks(3, 2, 0, 2)), limits: upTo(unlimited, append(promised, purge, transfer)...)},
 	{name: "forged", settings: tight, times: equal, limits: upTo(unlimited, append(promised, forgeAny, force)...)},

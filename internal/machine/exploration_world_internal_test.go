@@ -206,6 +206,7 @@ func (w *worldOf) boot(i int) {
 	w.posts[i] = post{}
 	*p = party{up: true, now: p.now, before: p.before, checker: checker{void: w.void, forged: w.limits[forgeAny] > 0, exact: w.paces[i] > 0}, m: New(Params{
 		ID: name, Session: name + "+", Want: w.times[i], MinToken: p.m.MinToken, Guarded: w.guarded, Stall: w.stall, KVElect: w.old.processes > 0 && !w.old.alone, Order: w.orders[i],
+		Observe: w.observes && i == len(w.times)-1,
 	}, "")}
 	if p.now.IsZero() {
 		p.now = epoch
@@ -249,7 +250,7 @@ func (w *worldOf) advance(p *party, in Input) Effects {
 // step steps a machine and does the work of the actor.
 func (w *worldOf) step(i int, in Input) {
 	p := &w.parties[i]
-	known, before, held, was, knows := p.m.key.seen.Revision, p.m.state, p.m.holds(), p.m.key.seen, w.knownTo(p)
+	view, before, held, was, knows := p.m.view(), p.m.state, p.m.holds(), p.m.key.seen, w.knownTo(p)
 	fx := w.advance(p, in)
 	if w.say != nil {
 		w.tell("%s %s: %v->%v%s", p.m.Session, describeInput(in), before, p.m.state, describeEffects(p.now, fx))
@@ -257,7 +258,7 @@ func (w *worldOf) step(i int, in Input) {
 	if w.did != nil {
 		w.did(p.now, fx)
 	}
-	if broken := p.checker.check(&p.m, known, p.now, in, fx); broken != "" {
+	if broken := p.checker.check(&p.m, view, p.now, in, fx); broken != "" {
 		w.fail("%s: %s", p.m.Session, broken)
 	}
 	if has, asks := p.m.flight.slot == slotHas, p.m.flight.req.Kind != ReqNone; has != asks {

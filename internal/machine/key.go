@@ -215,7 +215,8 @@ type holderReport struct {
 	session string
 	token   uint64
 	pending bool
-	value   string // published; of a foreign record its name
+	value   string            // published; of a foreign record its name
+	last    record.PackedLast // the last leader, while the holder does not lead
 }
 
 // currentReport returns the holder of the key to report.
@@ -229,26 +230,32 @@ func (m *Machine) currentReport(now time.Time) holderReport {
 		}
 		return holderReport{Kind: record.EntryForeign}
 	case m.key.seen.Held() && (m.holds() || now.Before(m.lapse())):
-		r := m.key.seen.Rec
-		if r.Phase == record.PhasePending { // its token grows with every renewal, and is no news
-			return holderReport{Kind: record.EntryRecord, id: r.ID, session: r.Session, pending: true, value: r.Value}
+		r := &m.key.seen.Rec
+		s := holderReport{Kind: record.EntryRecord, id: r.ID, session: r.Session, value: r.Value}
+		if s.pending = r.Phase == record.PhasePending; s.pending {
+			s.last = m.key.seen.Leader(m.key.seen.Created)
+		} else { // a pending holder's token grows with every renewal, and is no news
+			s.token = r.TermToken(m.key.seen.Revision)
 		}
-		return holderReport{Kind: record.EntryRecord, id: r.ID, session: r.Session, token: r.TermToken(m.key.seen.Revision), value: r.Value}
+		return s
 	default:
-		return holderReport{Kind: record.EntryNothing}
+		return holderReport{Kind: record.EntryNothing, last: m.key.seen.Leader(m.key.seen.Created)}
 	}
 }
 
 // show reports another holder, or none, unless that was reported before. At first, only
 // an observer is notified that there is no leader, and a candidate that does not wait, if the
-// key is not free all the same.
+// key is not free all the same. Only an observer is notified of another last leader alone.
 func (m *Machine) show(now time.Time, fx *Effects) {
-	s := m.currentReport(now)
-	if s == m.reported {
+	s, was := m.currentReport(now), m.reported
+	m.reported = s
+	if !m.Observe {
+		was.last = s.last // Candidate.Leader shows it, and no candidate acts on it
+	}
+	if s == was {
 		return
 	}
-	first := m.reported.Kind == record.EntryUnseen
-	m.reported = s
+	first := was.Kind == record.EntryUnseen
 	kept := m.Tries && m.key.keepsOut() && now.Before(m.lapse())
 	if m.holds() || m.leave.mode == Stopping || first && s.Kind == record.EntryNothing && !m.Observe && !kept {
 		return

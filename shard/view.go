@@ -285,10 +285,24 @@ func (s *sights) members() map[string]bool {
 
 // term is the newest term of a member that the record of its election shows.
 type term struct {
-	leader.Holder
-	leads     bool
-	published group.Published
-	valid     bool // published could be decoded
+	leader.Holder // that leads, or the last leader
+	leads         bool
+	published     group.Published
+	valid         bool // published could be decoded
+}
+
+// termOf returns the newest term that the holder of the election of a member shows. A holder that has not led shows that
+// of the last leader, if one is known.
+func termOf(l group.Layout, h leader.Holder) *term {
+	t := &term{leads: h.State == leader.HolderLeading}
+	if t.leads {
+		t.Holder = h
+	} else if h.Last != nil {
+		t.Holder = *h.Last
+	}
+	p, err := l.DecodeMember(t.Value, h.Revision)
+	t.published, t.valid = p, err == nil
+	return t
 }
 
 // standing returns what the record shows of a term, about a page.
@@ -308,13 +322,7 @@ func (s *sights) view() View {
 	v := View{Assigner: s.assigner, Owners: make([]Owner, len(s.grants))}
 	terms, shards := make(map[string]*term), make(map[string]int)
 	for id, h := range s.holders {
-		t := &term{Holder: h, leads: h.State == leader.HolderLeading}
-		if !t.leads && h.Last != nil {
-			t.Holder = *h.Last
-		}
-		p, err := s.registry.DecodeMember(t.Value, h.Revision)
-		t.published, t.valid = p, err == nil
-		terms[id] = t
+		terms[id] = termOf(s.registry.Layout, h)
 	}
 	for i, g := range s.grants {
 		if g.Owner == (group.Session{}) {

@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -21,6 +23,9 @@ import (
 // candidateSpec is the configuration of a candidate's process.
 type candidateSpec struct {
 	ID       string
+	Shards   int           // of the group that it joins in each bucket; 0: it stands in an election
+	Member   string        // its ID in the group
+	Hold     time.Duration // as a member
 	URLs     []string // of its links, in the order in which it tries them
 	Ping     time.Duration
 	Lease    time.Duration     // 0: the default
@@ -32,9 +37,11 @@ type candidateSpec struct {
 
 const electionName = "torture"
 
-// stand is the process of a candidate. It has one connection, and a worker in the
-// election of each bucket, and it obeys the lines of its standard input.
+// stand is the process of a candidate, or of a member of a group. It has one connection, and a
+// worker in the election or group of each bucket. It obeys the lines of its standard input, and SIGTERM.
 func stand(spec candidateSpec) {
+	terminate := make(chan os.Signal, 1)
+	signal.Notify(terminate, syscall.SIGTERM)
 	workers := make(map[string]*worker)
 	tell := func(e entry) {
 		for _, w := range workers {
@@ -64,6 +71,10 @@ func stand(spec candidateSpec) {
 	var all sync.WaitGroup
 	for bucket, w := range workers {
 		w.journal.write(entry{At: monotonic(), What: began})
+		if spec.Shards > 0 {
+			all.Go(func() { w.share(ctx, must(leader.OpenBucket(js, bucket)), spec) })
+			continue
+		}
 		cfg := leader.Config{ID: spec.ID, LeaseDuration: spec.Lease, MinToken: spec.MinToken[bucket]}
 		if l, writes := spec.Ledger[bucket]; writes {
 			w.desk = openDesk(js, spec.ID, l)
@@ -84,6 +95,11 @@ func stand(spec candidateSpec) {
 	}()
 	for {
 		select {
+		case <-terminate:
+			for _, w := range workers {
+				w.hasten()
+			}
+			stop()
 		case line := <-lines:
 			switch order, bucket, _ := strings.Cut(line, " "); order {
 			case "resign":
@@ -93,11 +109,6 @@ func stand(spec candidateSpec) {
 				workers[bucket].desk.waits.Store(true)
 			case "go":
 				workers[bucket].desk.goOn <- struct{}{}
-			default: // it is to stop
-				for _, w := range workers {
-					w.hasten()
-				}
-				stop()
 			}
 		case <-stopped:
 			for _, w := range workers {
@@ -117,7 +128,78 @@ const (
 	rush   = 5 * time.Millisecond  // before the end of a lease, claims without a pause
 )
 
-// worker does the work of a leader: it claims, as often as it can, to lead.
+// post is what a process holds: a term of an election, or a shard. It claims, as often as it can, to hold it.
+type post struct {
+	journal *journal
+	shard   string // empty: a term
+	token   uint64
+	ctx     context.Context
+	left    func() time.Duration // until the lease runs out; 0: the context has ended
+	zombie  bool
+	over    bool // it was seen to be over
+
+	first, now int64         // claims that are not written yet; first 0: none
+	remained   time.Duration // of the lease at the last claim
+}
+
+// claim writes "I held it at now" if that is so.
+//
+// The clock is read before the context is checked. A context that is alive when it is
+// checked has been alive since it began, because one that has ended stays so (which is
+// checked, too). So it was alive at the earlier reading of the clock. If the process is
+// stopped between the two, it finds the context ended when it continues, and claims
+// nothing. If it is stopped after the check, the claim is written late, but it is for
+// the earlier instant. In the other order, a process that is stopped between the check
+// and the clock would claim an instant long after its lease. So claims may cover too
+// little, by one pace, and never too much.
+func (p *post) claim() {
+	now := monotonic()
+	err := leader.Err(p.ctx)
+	if p.zombie && errors.Is(err, leader.ErrLeaseExpired) {
+		err = nil
+	}
+	switch {
+	case err != nil:
+		p.over = true
+		p.flush()
+		return
+	case p.over:
+		p.write(entry{At: now, What: revived})
+	}
+	if p.first == 0 {
+		p.first = now
+	}
+	p.now, p.remained = now, p.left()
+	if p.now-p.first >= int64(stride) {
+		p.flush()
+	}
+}
+
+// flush writes the claims since the last flush as one stretch.
+func (p *post) flush() {
+	if p.first != 0 {
+		p.write(entry{At: p.now, What: leads, From: p.first, Left: int64(p.remained)})
+		p.first = 0
+	}
+}
+
+// lose writes down the end of the context.
+func (p *post) lose(at int64, what string, cause error) {
+	e := entry{At: at, What: what, Text: cause.Error(), Left: int64(p.left())}
+	if ended, err := context.Cause(p.ctx), leader.Err(p.ctx); ended != nil && err != nil {
+		if e.Context = ended.Error(); e.Context == e.Text {
+			e.Context = err.Error()
+		}
+	}
+	p.write(e)
+}
+
+func (p *post) write(e entry) {
+	e.Shard, e.Token = p.shard, p.token
+	p.journal.write(e)
+}
+
+// worker does the work of a leader, or of a member of a group.
 type worker struct {
 	candidate *leader.Candidate
 	journal   *journal
@@ -126,10 +208,7 @@ type worker struct {
 	hurried   bool
 	zombie    bool
 
-	term       *leader.Term // from Elected to Deposed
-	over       bool         // the term was seen to be over
-	first, now int64        // claims that are not written yet; first 0: none
-	left       time.Duration
+	post *post // from Elected to Deposed
 }
 
 func (w *worker) hasten() {
@@ -142,10 +221,10 @@ func (w *worker) hasten() {
 func (w *worker) run() {
 	for events := w.candidate.Events(context.Background()); ; {
 		var next <-chan time.Time
-		if w.term != nil {
-			w.claim()
+		if w.post != nil {
+			w.post.claim()
 			wait := pace
-			if !w.over && (w.hurried || w.term.Remaining() < rush) {
+			if !w.post.over && (w.hurried || w.post.left() < rush) {
 				wait = 0
 			}
 			next = time.After(wait)
@@ -163,45 +242,8 @@ func (w *worker) run() {
 	}
 }
 
-// claim writes "I led at now" if that is so.
-//
-// The clock is read before the term is checked. A term that is valid when it is checked
-// has been valid since it began, because a term that is over stays over (which is
-// checked, too). So it was valid at the earlier reading of the clock. If the process is
-// stopped between the two, it finds the term over when it continues, and claims
-// nothing. If it is stopped after the check, the claim is written late, but it is for
-// the earlier instant. In the other order, a process that is stopped between the check
-// and the clock would claim an instant long after its lease. So claims may cover too
-// little, by one pace, and never too much.
-func (w *worker) claim() {
-	now := monotonic()
-	err := leader.Err(w.term.Context())
-	if w.zombie && errors.Is(err, leader.ErrLeaseExpired) {
-		err = nil
-	}
-	switch {
-	case err != nil:
-		w.over = true
-		w.flush()
-		return
-	case w.over:
-		w.journal.write(entry{At: now, What: revived, Token: w.term.Token()})
-	}
-	if w.first == 0 {
-		w.first = now
-	}
-	w.now, w.left = now, w.term.Remaining()
-	if w.now-w.first >= int64(stride) {
-		w.flush()
-	}
-}
-
-// flush writes the claims since the last flush as one stretch.
-func (w *worker) flush() {
-	if w.first != 0 {
-		w.journal.write(entry{At: w.now, What: leads, Token: w.term.Token(), From: w.first, Left: int64(w.left)})
-		w.first = 0
-	}
+func (w *worker) of(t *leader.Term) *post {
+	return &post{journal: w.journal, token: t.Token(), ctx: t.Context(), left: t.Remaining, zombie: w.zombie}
 }
 
 // hear writes down an event, at the instant at which it was heard.
@@ -214,16 +256,16 @@ func (w *worker) hear(e leader.Event) {
 		left := e.Until.Sub(leader.SystemClock().Now())
 		w.journal.write(entry{At: at, What: pending, Token: e.Token, Left: int64(left)})
 	case leader.Elected:
-		w.journal.write(entry{At: at, What: elected, Token: e.Term.Token()})
-		w.term, w.over, w.hurried = e.Term, false, false
+		w.post, w.hurried = w.of(e.Term), false
+		w.post.write(entry{At: at, What: elected})
 		if w.desk != nil {
 			w.desk.employ(e.Term)
 		}
 	case leader.Fenced:
-		w.lose(at, fenced, e.Term, e.Cause)
+		w.of(e.Term).lose(at, fenced, e.Cause)
 	case leader.Deposed:
-		w.lose(at, deposed, e.Term, e.Cause)
-		w.term = nil
+		w.of(e.Term).lose(at, deposed, e.Cause)
+		w.post = nil
 	case leader.Observed:
 		seen := entry{At: at, What: observed}
 		if e.Holder.State == leader.HolderLeading {
@@ -235,26 +277,21 @@ func (w *worker) hear(e leader.Event) {
 	}
 }
 
-// lose writes down a loss, and what the term says of it.
-func (w *worker) lose(at int64, what string, t *leader.Term, cause error) {
-	e := entry{At: at, What: what, Token: t.Token(), Text: cause.Error(), Left: int64(t.Remaining())}
-	if ended, err := context.Cause(t.Context()), leader.Err(t.Context()); ended != nil && err != nil {
-		if e.Context = ended.Error(); e.Context == e.Text {
-			e.Context = err.Error()
-		}
-	}
-	w.journal.write(e)
-}
-
 // flushBefore writes the claims before the event that ends them. A zombie ignores that
 // event for a while.
 func (w *worker) flushBefore(e leader.Event) {
-	if _, lost := e.(leader.Deposed); lost && w.zombie && w.term != nil {
-		for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(pace) {
-			w.claim()
-		}
+	if w.post == nil {
+		return
 	}
-	if w.term != nil {
-		w.flush()
+	if _, lost := e.(leader.Deposed); lost {
+		w.post.haunt()
+	}
+	w.post.flush()
+}
+
+// haunt lets a zombie claim for a while after the end of its context.
+func (p *post) haunt() {
+	for end := time.Now().Add(time.Second); p.zombie && time.Now().Before(end); time.Sleep(pace) {
+		p.claim()
 	}
 }

@@ -21,6 +21,27 @@ type history struct {
 	fence time.Duration
 }
 
+// of returns the history of one shard. A member is a candidate for it, whose Pending is not seen.
+func (h history) of(shard string) history {
+	lives := h.lives
+	h.lives = nil
+	for _, l := range lives {
+		own := *l
+		own.entries = nil
+		for _, e := range l.entries {
+			if e.Shard != "" && e.Shard != shard {
+				continue
+			}
+			if e.What == elected {
+				own.entries = append(own.entries, entry{At: e.At, What: pending, Token: e.Token})
+			}
+			own.entries = append(own.entries, e)
+		}
+		h.lives = append(h.lives, &own)
+	}
+	return h
+}
+
 type void struct {
 	from, to int64
 	how      string

@@ -5,9 +5,12 @@ package torture_test
 import (
 	"fmt"
 	"io"
+	"iter"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -26,6 +29,7 @@ type driver struct {
 	spec  candidateSpec // what all candidates have in common
 	fence time.Duration
 
+	made    int // seats
 	seats   []*seat
 	buckets []*bucket
 	steps   []step
@@ -34,6 +38,8 @@ type driver struct {
 // seat is a place for a candidate. Its processes come and go, and its links stay.
 type seat struct {
 	name   string
+	member string // the ID of its process in a group
+	stays  bool   // all its processes have that one
 	links  []*link
 	number int // of processes so far
 	proc   *testcluster.Process
@@ -43,6 +49,7 @@ type seat struct {
 // bucket is one election, with all that was written about it.
 type bucket struct {
 	cfg    leader.BucketConfig
+	shards int         // of the group in it; 0: an election
 	ledger *ledgerSpec // its leader writes to it; nil: no ledger
 	history
 }
@@ -58,7 +65,7 @@ func newDriver(tb testing.TB, c *cluster, rng *rand.Rand, spec candidateSpec, fe
 	d := &driver{tb: tb, c: c, rng: rng, start: time.Now(), spec: spec, fence: fence}
 	for _, cfg := range buckets {
 		c.create(cfg)
-		d.buckets = append(d.buckets, &bucket{cfg: cfg, history: history{fence: fence}})
+		d.buckets = append(d.buckets, &bucket{cfg: cfg, shards: spec.Shards, history: history{fence: fence}})
 	}
 	d.whole()
 	return d
@@ -73,7 +80,8 @@ func (d *driver) logf(format string, args ...any) {
 // candidate tries the servers in that order, or in a random one.
 func (d *driver) seat(order ...*testcluster.Node) *seat {
 	d.tb.Helper()
-	s := &seat{name: fmt.Sprintf("c%d", len(d.seats)+1)}
+	d.made++
+	s := &seat{name: fmt.Sprintf("c%d", d.made), stays: d.made%2 == 0}
 	if len(order) == 0 {
 		order = slices.Clone(d.c.Nodes)
 		d.rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
@@ -92,6 +100,10 @@ func (d *driver) run(s *seat) {
 	s.number++
 	spec := d.spec
 	spec.ID, spec.URLs = fmt.Sprintf("%s.%d", s.name, s.number), nil
+	if s.member = spec.ID; s.stays {
+		s.member, spec.Hold = s.name, spec.Lease/2
+	}
+	spec.Member = s.member
 	spec.Journal, spec.MinToken, spec.Ledger = make(map[string]string), make(map[string]uint64), make(map[string]ledgerSpec)
 	for _, l := range s.links {
 		spec.URLs = append(spec.URLs, "nats://"+l.proxy.Listen)
@@ -139,6 +151,9 @@ func (s *seat) kill() {
 		l.killed = monotonic()
 	}
 }
+
+// stop asks the process of a seat to stop.
+func (s *seat) stop() { _ = s.proc.Cmd.Process.Signal(syscall.SIGTERM) }
 
 func (s *seat) tell(line string) { _, _ = io.WriteString(s.proc.Stdin, line+"\n") }
 
@@ -188,9 +203,12 @@ func (d *driver) server(s *seat) *testcluster.Node {
 }
 
 // leader returns the leader in the bucket and its latest claim. It returns nil if there
-// is none, or more than one.
+// is none, or more than one. In a group it is the assigner.
 func (d *driver) leader(b *bucket) (found *seat, claim entry) {
 	d.tb.Helper()
+	if b.shards > 0 {
+		return d.assigner(b), entry{}
+	}
 	for _, s := range d.seats {
 		if e, leads := s.lives[b].leading(d.tb); leads && s.proc.Alive() {
 			if found != nil {
@@ -203,10 +221,11 @@ func (d *driver) leader(b *bucket) (found *seat, claim entry) {
 }
 
 // victim returns the leader in one of the buckets, or any candidate if there is no
-// leader.
+// leader. In a group it is the assigner or any member.
 func (d *driver) victim() *seat {
 	d.tb.Helper()
-	if s, _ := d.leader(d.buckets[d.rng.IntN(len(d.buckets))]); s != nil {
+	b := d.buckets[d.rng.IntN(len(d.buckets))]
+	if s, _ := d.leader(b); s != nil && (b.shards == 0 || d.rng.IntN(2) == 0) {
 		return s
 	}
 	return d.seats[d.rng.IntN(len(d.seats))]
@@ -236,7 +255,7 @@ func (d *driver) anyStream() string {
 
 // calm waits until the servers are whole, exactly one candidate in every bucket leads,
 // renews and writes, and all candidates know it. So all candidates have seen the latest
-// token.
+// token. In a group each shard has one owner, and all members have as many, but for one.
 func (d *driver) calm() {
 	d.tb.Helper()
 	d.whole()
@@ -248,18 +267,29 @@ func (d *driver) calm() {
 			}
 		}()
 		testcluster.Eventually(d.tb, "one leads in "+b.cfg.Name+", and all know", func() bool {
+			if b.shards > 0 {
+				return d.shared(b)
+			}
 			s, claim := d.leader(b)
 			if s == nil || time.Duration(claim.Left) < d.fence/4*3 {
 				return false
 			}
+			d.alive()
 			for _, other := range d.seats {
-				expect.Must(d.tb, other.proc.Alive(), "it has died by itself: %v", other.proc)
 				if other != s && other.lives[b].knows() != s.lives[b].id {
 					return false
 				}
 			}
 			return b.ledger == nil || s.lives[b].works(d.tb, *b.ledger, claim.Token, since)
 		})
+	}
+}
+
+// alive fails the test if a process has ended by itself.
+func (d *driver) alive() {
+	d.tb.Helper()
+	for _, s := range d.seats {
+		expect.Must(d.tb, s.proc.Alive(), "it has died by itself: %v", s.proc)
 	}
 }
 
@@ -282,39 +312,61 @@ func (d *driver) hold(least, most time.Duration) {
 func (d *driver) close() {
 	d.tb.Helper()
 	for _, s := range d.seats {
-		s.tell("stop")
+		s.stop()
 	}
 	for _, s := range d.seats {
 		d.finish(s)
 	}
 }
 
-// check reads all journals and fails the test if they show a broken promise.
-func (d *driver) check() map[*bucket]verdict {
+// check reads all journals and fails the test if they show a broken promise. It returns a verdict on each election
+// and on each shard.
+func (d *driver) check() (verdicts []verdict) {
 	d.tb.Helper()
-	verdicts := make(map[*bucket]verdict)
 	for _, b := range d.buckets {
 		for _, l := range b.lives {
 			l.follow(d.tb)
 		}
-		v := check(b.history)
-		for _, broken := range v.broken {
-			d.tb.Errorf("%s: %s", b.cfg.Name, broken)
+		var locks []stretch[lockState]
+		terms, closest := 0, time.Duration(-1)
+		for what, h := range b.histories() {
+			v := check(h)
+			for _, broken := range v.broken {
+				d.tb.Errorf("%s%s: %s", b.cfg.Name, what, broken)
+			}
+			for _, noted := range v.noted {
+				d.tb.Logf("%s%s: noted: %s", b.cfg.Name, what, noted)
+			}
+			if terms += len(v.terms); closest < 0 || v.closest >= 0 && v.closest < closest {
+				closest = v.closest
+			}
+			verdicts, locks = append(verdicts, v), append(locks, locked(h, v.terms)...)
 		}
-		for _, noted := range v.noted {
-			d.tb.Logf("%s: noted: %s", b.cfg.Name, noted)
-		}
-		d.tb.Logf("%s: %d processes, %d terms, the closest two %v apart", b.cfg.Name, len(b.lives), len(v.terms), v.closest)
-		expect.That(d.tb, orderly(d.tb, "lock-"+b.cfg.Name, lockModel, locked(b.history, v.terms), d.c.dir),
+		d.tb.Logf("%s: %d processes, %d terms, the closest two %v apart", b.cfg.Name, len(b.lives), terms, closest)
+		expect.That(d.tb, orderly(d.tb, "lock-"+b.cfg.Name, lockModel, locks, d.c.dir),
 			"%s: the history of the lock is not known to be linearizable", b.cfg.Name)
-		verdicts[b] = v
 	}
 	return verdicts
 }
 
+// histories are those of an election, or of each shard of a group.
+func (b *bucket) histories() iter.Seq2[string, history] {
+	return func(yield func(string, history) bool) {
+		if b.shards == 0 {
+			yield("", b.history)
+			return
+		}
+		for n := range b.shards {
+			if !yield(fmt.Sprintf(", shard %d", n), b.of(strconv.Itoa(n))) {
+				return
+			}
+		}
+	}
+}
+
 // table logs, for each kind of fault, how often it was injected, how often there was no
 // leader, and for how long.
-func (d *driver) table(verdicts map[*bucket]verdict) {
+func (d *driver) table(verdicts []verdict) {
 	d.tb.Helper()
 	type row struct {
 		times int
@@ -335,7 +387,7 @@ func (d *driver) table(verdicts map[*bucket]verdict) {
 		}
 	}
 	slices.Sort(kinds)
-	out := fmt.Sprintf("%-40s %5s %10s %9s %9s %9s\n", "nobody led, in "+fmt.Sprint(len(d.buckets))+" elections", "times", "leaderless", "median", "p99", "worst")
+	out := fmt.Sprintf("%-40s %5s %10s %9s %9s %9s\n", fmt.Sprintf("nobody led, in %d elections or shards", len(verdicts)), "times", "leaderless", "median", "p99", "worst")
 	for _, k := range kinds {
 		r := rows[k]
 		slices.Sort(r.gaps)

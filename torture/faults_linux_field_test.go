@@ -95,8 +95,13 @@ func links(lease time.Duration) []fault {
 	return all
 }
 
+// resign lets a leader resign. In a group a member stops and starts again.
 func (d *driver) resign() func() {
 	b := d.buckets[d.rng.IntN(len(d.buckets))]
+	if b.shards > 0 {
+		d.stop()()
+		return nil
+	}
 	if s, _ := d.leader(b); s != nil {
 		s.tell("resign " + b.cfg.Name)
 	}
@@ -105,7 +110,7 @@ func (d *driver) resign() func() {
 
 func (d *driver) stop() func() {
 	s := d.victim()
-	s.tell("stop")
+	s.stop()
 	return func() {
 		d.finish(s)
 		d.run(s)
@@ -286,7 +291,8 @@ func (d *driver) purge(b *bucket) (refused int) {
 
 func (d *driver) deleteKey() func() {
 	b := d.buckets[d.rng.IntN(len(d.buckets))]
-	refused := d.onKey(b, func(ctx context.Context, kv jetstream.KeyValue) error { return kv.Delete(ctx, electionName) })
+	key := d.key(b)
+	refused := d.onKey(b, func(ctx context.Context, kv jetstream.KeyValue) error { return kv.Delete(ctx, key) })
 	expect.That(d.tb, refused == 0, "nats kv del was refused with %d", refused)
 	return nil
 }
@@ -295,7 +301,8 @@ func (d *driver) deleteKey() func() {
 // bucket, it purges the stream.
 func (d *driver) purgeKey() func() {
 	b := d.buckets[d.rng.IntN(len(d.buckets))]
-	refused := d.onKey(b, func(ctx context.Context, kv jetstream.KeyValue) error { return kv.Purge(ctx, electionName) })
+	key := d.key(b)
+	refused := d.onKey(b, func(ctx context.Context, kv jetstream.KeyValue) error { return kv.Purge(ctx, key) })
 	sealed := b.cfg.TTL == 0
 	expect.That(d.tb, sealed == (refused == noRollup), "%s: a purge of the key was answered with %d", b.cfg.Name, refused)
 	if sealed && refused == noRollup {

@@ -31,6 +31,7 @@ const (
 type entry struct {
 	At    int64  `json:"at"`
 	What  string `json:"what"`
+	Shard string `json:"shard,omitempty"` // that a member of a group writes of
 	Token uint64 `json:"token,omitempty"`
 	From  int64  `json:"from,omitempty"`
 	Left  int64  `json:"left,omitempty"` // at At, until the lease would have run out

@@ -159,6 +159,18 @@ func TestShardsDiffer_EndsTheMember(t *testing.T) {
 	})
 }
 
+// A bucket that drops the map ends the member.
+func TestBucketWithTTL_EndsTheMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := member(t, leadertest.NewStore(nil, leadertest.WithTTL(time.Hour)), shard.Config{Shards: 4, ID: "a"})
+		time.AfterFunc(lease, func() { _ = m.Stop(context.Background()) })
+		for range m.Shards() {
+			t.Error("a shard is granted")
+		}
+		check.Says(t, m.Err(), leader.ErrIncompatibleBucket, "a group needs a bucket without a TTL, and this one has 1h0m0s")
+	})
+}
+
 // Of two members with one ID the second gets no shards while the first lives, and logs that. After a crash the next one
 // waits for the lease only.
 func TestTwoMembersOfOneID(t *testing.T) {

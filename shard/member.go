@@ -3,6 +3,7 @@ package shard
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"iter"
 	"log/slog"
 	"slices"
@@ -116,12 +117,29 @@ func (m *Member) run() {
 	})
 	all.Go(m.succeed)
 	all.Go(m.warnOfTwin)
+	ctx, cancel := context.WithCancel(context.Background())
+	all.Go(func() { m.checkBucket(ctx) })
 	<-m.work.Done()
+	cancel()
 	<-m.assign.Done()
 	all.Wait()
 	m.takers.Wait()
 	m.stop()
 	close(m.done)
+}
+
+// checkBucket ends the member if the bucket drops values, and so the map, which is not written at rest.
+func (m *Member) checkBucket(ctx context.Context) {
+	for ctx.Err() == nil {
+		settings, err := await(ctx, m.port.Settings)
+		if err == nil && settings.TTL > 0 {
+			m.fail(fmt.Errorf("%w: a group needs a bucket without a TTL, and this one has %v", leader.ErrIncompatibleBucket, settings.TTL))
+		}
+		if err == nil {
+			return
+		}
+		sleep(ctx, openAgain)
+	}
 }
 
 // warnOfTwin logs each minute that the key of the member is held under its own ID.
@@ -229,8 +247,8 @@ func (m *Member) Stop(ctx context.Context) error {
 // Done is closed when the member has left.
 func (m *Member) Done() <-chan struct{} { return m.done }
 
-// Err returns why the member has left: [ErrShardsDiffer], or [leader.ErrConnectionClosed] because the application closed
-// the connection. It returns nil while the member has not ended by itself, and if it was stopped.
+// Err returns why the member has left: [ErrShardsDiffer], [leader.ErrIncompatibleBucket] because the bucket has a TTL, or
+// [leader.ErrConnectionClosed] because the application closed the connection. It returns nil while the member has not ended by itself, and if it was stopped.
 func (m *Member) Err() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

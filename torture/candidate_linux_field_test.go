@@ -26,7 +26,7 @@ type candidateSpec struct {
 	Shards   int           // of the group that it joins in each bucket; 0: it stands in an election
 	Member   string        // its ID in the group
 	Hold     time.Duration // as a member
-	URLs     []string // of its links, in the order in which it tries them
+	URLs     []string      // of its links, in the order in which it tries them
 	Ping     time.Duration
 	Lease    time.Duration     // 0: the default
 	Journal  map[string]string // a path for each bucket that it stands in

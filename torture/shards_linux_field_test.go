@@ -38,16 +38,8 @@ func (w *worker) share(ctx context.Context, bucket leader.Store, spec candidateS
 // work claims a shard until the end of its context, and a while longer.
 func (w *worker) work(s *shard.Shard) {
 	defer s.Release()
-	term, _ := leader.TermFrom(s.Context())
-	p := &post{
-		journal: w.journal, shard: strconv.Itoa(s.Number()), token: s.Token(), ctx: s.Context(), zombie: w.zombie,
-		left: func() time.Duration {
-			if leader.Err(s.Context()) != nil {
-				return 0
-			}
-			return term.Remaining()
-		},
-	}
+	p := w.of(s.Term())
+	p.shard = strconv.Itoa(s.Number())
 	p.write(entry{At: monotonic(), What: elected})
 	for ; s.Context().Err() == nil; time.Sleep(shardPace) {
 		p.claim()

@@ -7,11 +7,14 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/group"
+	"github.com/natsleader/natsleader/internal/testcluster"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/shard"
 )
@@ -136,11 +139,13 @@ func (d *driver) join() func() {
 	}
 }
 
-// groupFaults are the faults that a group outlives.
+// groupFaults are the faults that a group outlives, and a bucket that is deleted.
 func (d *driver) groupFaults() []fault {
 	lease := d.spec.Lease
-	all := slices.Concat(d.faults(), []fault{{"a member joins and leaves", "candidate", lease, 3 * lease, (*driver).join}})
-	return slices.DeleteFunc(all, func(f fault) bool { return f.kind == "leader resigns" })
+	all := slices.Concat(d.faults(), d.oblivions(), []fault{{"a member joins and leaves", "candidate", lease, 3 * lease, (*driver).join}})
+	return slices.DeleteFunc(all, func(f fault) bool {
+		return slices.Contains([]string{"leader resigns", "stream purged", "all stores rolled back"}, f.kind)
+	})
 }
 
 // Faults of any kind between processes that share shards. No shard has two owners, its tokens rise, and work that moves
@@ -157,4 +162,30 @@ func TestTorture_Shards(t *testing.T) {
 	d.calm()
 	d.torture(*duration, d.groupFaults)
 	d.close()
+}
+
+// Work that goes on after the end of its context, although its lease has expired, is found.
+func TestZombieMember_IsFound(t *testing.T) {
+	t.Parallel()
+	const lease = time.Second
+	d := newDriver(t, startCluster(t, 1), rand.New(rand.NewPCG(1, 1)),
+		candidateSpec{Lease: lease, Ping: time.Second, Shards: 4, Zombie: true}, lease, sealed(lease))
+	b := d.buckets[0]
+	d.seat()
+	d.seat()
+	d.calm()
+	first := d.seats[0]
+	first.proc.Pause()
+	testcluster.Eventually(t, "the other has all shards", func() bool { return len(d.seats[1].lives[b].holds(t, 0)) == b.shards })
+	first.proc.Resume()
+	d.calm()
+	for _, s := range d.seats {
+		s.kill()
+		s.lives[b].follow(t)
+	}
+	var found []string
+	for _, h := range b.histories() {
+		found = append(found, check(h).broken...)
+	}
+	expect.That(t, strings.Contains(strings.Join(found, "\n"), "two leaders: "), "the checker finds %q", found)
 }

@@ -93,6 +93,7 @@ func (a *assigner) step() bool {
 			}
 			return a.write(i, read[i], roll.Base, make([]group.Grant, n))
 		}
+		a.least(i, m.Revision, m.Base)
 		all, base = append(all, m.Grants...), max(base, m.Base)
 	}
 	ready := true
@@ -157,7 +158,7 @@ func forget(grants []group.Grant, plan *group.Assigner) []group.Grant {
 
 // write writes a page, on the condition that the newest is the one at a revision, which the grants were made from.
 func (a *assigner) write(i int, read, base uint64, grants []group.Grant) bool {
-	value, f := a.layout.EncodePage(i, base, grants), a.pages[i]
+	value, f := a.layout.EncodePage(i, a.least(i, read, base), grants), a.pages[i]
 	revision, err := update(a.ctx, a.port, group.PageKey(a.name, i), value, read)
 	if err != nil {
 		f.look() // it was perhaps written by another

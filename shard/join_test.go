@@ -159,6 +159,29 @@ func TestShardsDiffer_EndsTheMember(t *testing.T) {
 	})
 }
 
+// A bucket that is restored from a backup lets no token fall, as long as the assigner remembers.
+func TestRollback_LetsNoTokenFall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := settled(t, 3, 12)
+		backup := f.store.Snapshot()
+		for range 3 {
+			d := f.start("d")
+			time.Sleep(lease)
+			d.leave()
+			time.Sleep(lease)
+		}
+		for _, p := range f.live() {
+			p.disturb(20 * lease)
+		}
+		f.store.Rollback(backup)
+		time.Sleep(4 * lease)
+		f.start("e")
+		time.Sleep(4 * lease)
+		check.Equal(t, f.uneven(), "", "%s")
+		f.stop()
+	})
+}
+
 // A bucket that drops the map ends the member.
 func TestBucketWithTTL_EndsTheMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/group"
+	"github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -40,6 +41,7 @@ type Member struct {
 	err      error
 	base     uint64            // of the newest registry
 	granting time.Time         // from when on this process may grant shards
+	tokens   []uint64          // by the number of a page, the greatest that this process knows
 	warned   map[string]uint64 // the revision of each key that was last logged
 }
 
@@ -72,6 +74,7 @@ func Join(ctx context.Context, store leader.Store, name string, cfg Config) (*Me
 		log: slog.New(slog.DiscardHandler), bell: make(bell, 1), grants: make(chan *Shard), session: rand.Text(), done: make(chan struct{}),
 		warned: make(map[string]uint64),
 	}
+	m.tokens = make([]uint64, m.layout.Pages())
 	value, err := m.publication(nil)
 	if err != nil {
 		return nil, err
@@ -295,6 +298,19 @@ func (m *Member) mayGrant(base uint64) time.Time {
 	}
 	m.base = base
 	return m.granting
+}
+
+// least returns the base for a page in place of one with a revision and a base. It is greater than that one if the page was
+// newer once, as in a bucket that was restored from a backup, so that tokens rise all the same.
+func (m *Member) least(page int, revision, base uint64) uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := &m.tokens[page]
+	*known = max(*known, base+revision)
+	if next := *known - revision; next <= record.MaxMinToken {
+		return next
+	}
+	return base
 }
 
 // nextBase returns the base of a registry that is made anew. It is greater than that of the one before, if this process

@@ -154,6 +154,7 @@ func (s *shift) receive(i int, p *page) {
 	if err != nil { // it is lost: an assigner makes it anew
 		return
 	}
+	s.least(i, next.Revision, next.Base)
 	for _, n := range p.member.Receive(next) {
 		w := s.works[p.first+n]
 		w.cancel(ErrMoved)

@@ -139,12 +139,12 @@ func (d *driver) join() func() {
 	}
 }
 
-// groupFaults are the faults that a group outlives, and a bucket that is deleted.
+// groupFaults are the faults that a group outlives, and those that make its bucket forget.
 func (d *driver) groupFaults() []fault {
 	lease := d.spec.Lease
 	all := slices.Concat(d.faults(), d.oblivions(), []fault{{"a member joins and leaves", "candidate", lease, 3 * lease, (*driver).join}})
 	return slices.DeleteFunc(all, func(f fault) bool {
-		return slices.Contains([]string{"leader resigns", "stream purged", "all stores rolled back"}, f.kind)
+		return slices.Contains([]string{"leader resigns", "stream purged"}, f.kind)
 	})
 }
 

@@ -43,7 +43,9 @@ type Assigner struct {
 // predecessor is not known to have stopped.
 func (a *Assigner) Assign(grants []Grant) (moved []int) {
 	has := make([]int, len(a.Workers)) // how many each worker has
+	due := make([]int, len(a.Workers)) // the same, with those that an earlier term of it had and that come back to it
 	var loose []int                    // shards without a worker
+	free := 0                          // how many of them come back to no worker
 	number, newest := make(map[Session]int, len(a.Workers)), make(map[string]int, len(a.Workers))
 	for i, w := range a.Workers {
 		number[w.Session], newest[w.Session.ID] = i, i
@@ -59,11 +61,17 @@ func (a *Assigner) Assign(grants []Grant) (moved []int) {
 		switch w, ok := number[g.Owner]; {
 		case ok:
 			has[w]++
+			due[w]++
 		case g.Owner == (Session{}) && a.settled(i, g) || a.over(g.Owner) && !a.Held(g.Owner):
 			loose = append(loose, i)
+			if w, ok := newest[g.Owner.ID]; ok {
+				due[w]++
+			} else {
+				free++
+			}
 		}
 	}
-	want := a.spread(has, len(loose))
+	want := a.spread(due, free)
 	for i := len(grants) - 1; i >= 0; i-- {
 		if w, ok := number[grants[i].Owner]; ok && has[w] > want[w] && !asked[i] && a.settled(i, grants[i]) {
 			has[w]--

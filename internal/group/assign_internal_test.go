@@ -215,9 +215,9 @@ func TestAssign_Shares(t *testing.T) {
 }
 
 // The shards of a term that is over wait for the member, if its place is held. Each member that is back gets those that
-// it had. If it does not come back, they are spread.
+// it had, also one more than others. If it does not come back, they are spread.
 func TestAssign_Held(t *testing.T) {
-	f, grants := newFleet(3), make([]Grant, 9)
+	f, grants := newFleet(3), make([]Grant, 10)
 	f.assign(grants, 1)
 	before, old := slices.Clone(grants), slices.Clone(f.Workers)
 	for _, w := range old[:2] {
@@ -232,16 +232,16 @@ func TestAssign_Held(t *testing.T) {
 		w.Session.Token++
 		f.Workers = append(f.Workers, w)
 	}
-	check.Deep(t, f.assign(back, 3), []int{0, 1, 2, 3, 4, 5})
-	for i, g := range before[:6] {
+	check.Deep(t, f.assign(back, 3), []int{0, 1, 2, 3, 4, 5, 6})
+	for i, g := range before[:7] {
 		check.Equal(t, back[i], Grant{Owner: Session{g.Owner.ID, 6}, Since: 3}, "%+v")
 	}
-	check.Deep(t, back[6:], before[6:])
+	check.Deep(t, back[7:], before[7:])
 
 	f.Workers = old[2:]
 	f.join(Worker{Weight: 1})
-	check.Deep(t, f.assign(grants, 3), []int{0, 1, 2, 3, 4, 5})
-	check.Deep(t, f.shares(grants), []int{5, 4})
+	check.Deep(t, f.assign(grants, 3), []int{0, 1, 2, 3, 4, 5, 6})
+	check.Deep(t, f.shares(grants), []int{5, 5})
 }
 
 // Shards that are granted together are beside each other, so that a page has few entries.

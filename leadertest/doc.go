@@ -32,6 +32,12 @@
 // Code that takes a *leader.Term needs no election. [NewTerm] returns a term that leads until the test ends
 // it, with the cause that the test names.
 //
+// # Shards
+//
+// A service that calls [shard.Join] is tested in a bubble, as above: another member that joins takes shards from
+// it, with [shard.ErrMoved], and Link.Cut ends the others. The test in docs/howto/shards.md has twenty lines. Code
+// that takes a *shard.Shard gets one of [NewShard].
+//
 // # A fake clock
 //
 // A [Clock] moves only when the test says so. It fits a test that makes the candidates itself and looks at

@@ -9,6 +9,7 @@ import (
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
+	"github.com/natsleader/natsleader/shard"
 )
 
 // A worker of the user's own stops when leadership is lost. In a test, t is the
@@ -93,6 +94,31 @@ func ExampleNewTerm() {
 	// Output:
 	// remaining: 2s
 	// the work of term 7 ends: leader: another candidate holds the key
+	// released: true
+}
+
+// A shard of its own is all that code needs which takes a *shard.Shard.
+func ExampleNewShard() {
+	defer t.end()
+	s := leadertest.NewShard(t, 12, 7)
+	work := func(s *shard.Shard) { // the code under test
+		defer s.Release()
+		<-s.Context().Done()
+		fmt.Println("the work on shard", s.Number(), "with token", s.Token(), "ends:", context.Cause(s.Context()))
+	}
+	ended := make(chan struct{})
+	go func() {
+		work(s.Shard)
+		close(ended)
+	}()
+
+	fmt.Println("released:", s.Released())
+	s.End(shard.ErrMoved)
+	<-ended
+	fmt.Println("released:", s.Released())
+	// Output:
+	// released: false
+	// the work on shard 12 with token 7 ends: shard: granted to another member
 	// released: true
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
+	"github.com/natsleader/natsleader/shard"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -144,4 +145,29 @@ func TestStore_EndsTerms(t *testing.T) {
 	clock.Settle()
 	w.Expect(leader.Deposed{Cause: leader.ErrPreempted})
 	check.Deep(t, store.Leader("jobs"), leader.Holder{})
+}
+
+// A shard ends with the cause that the test names, once, and its context finds it.
+func TestNewShard_EndsAsNamed(t *testing.T) {
+	for _, cause := range []error{
+		shard.ErrMoved, leader.ErrLeaseExpired, leader.ErrStopped, leader.ErrDeleted, leader.ErrConnectionClosed,
+	} {
+		s := leadertest.NewShard(t, 12, 7)
+		ctx, cancel := context.WithCancel(s.Context())
+		defer cancel()
+		found, ok := shard.From(ctx)
+		check.That(t, ok && found == s.Shard, "the context of the shard finds %v", found)
+		check.OK(t, leader.Err(ctx))
+		s.End(cause)
+		check.Is(t, context.Cause(s.Context()), cause)
+		s.End(leader.ErrPreempted)
+		check.Is(t, context.Cause(s.Context()), cause)
+	}
+	v := &verdict{T: t}
+	s := leadertest.NewShard(t, 0, 1)
+	leadertest.NewShard(v, 0, 1).End(leader.ErrStalled)
+	check.Equal(t, v.said, "leadertest: this term cannot end with "+leader.ErrStalled.Error(), "%q")
+	s.Release()
+	s.Release()
+	check.That(t, s.Released(), "Release is not noted")
 }

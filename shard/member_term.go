@@ -178,9 +178,7 @@ func (s *shift) start(p *page, awaited map[string]bool) {
 			awaited[pred.ID] = true
 			continue
 		}
-		w := &Shard{number: p.first + i, token: p.member.Token(i)}
-		var ctx context.Context
-		ctx, w.cancel = context.WithCancelCause(context.WithValue(s.lead, shardKey{}, w))
+		w, ctx := newShard(s.lead, p.first+i, p.member.Token(i))
 		s.works[w.number] = w
 		go s.begin(ctx, w)
 	}

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -32,6 +33,23 @@ type Shard struct {
 	term   *leader.Term
 	cancel context.CancelCauseFunc
 	until  time.Time // when work that has to end is given up; zero: it need not end. The goroutine of the member uses it
+}
+
+// newShard returns a shard within a term of a member, and the context for the shard's own term.
+func newShard(lead context.Context, number int, token uint64) (s *Shard, ctx context.Context) {
+	s = &Shard{number: number, token: token}
+	ctx, s.cancel = context.WithCancelCause(context.WithValue(lead, shardKey{}, s))
+	return s, ctx
+}
+
+func init() {
+	backend.NewShard = func(lead context.Context, number int, token uint64) (any, context.CancelCauseFunc) {
+		s, ctx := newShard(lead, number, token)
+		cancel := s.cancel
+		term, _ := backend.NewSubterm(ctx, backend.Subterm{Token: token, Raised: func() {}, Released: func() { cancel(nil) }})
+		s.term = term.(*leader.Term) //nolint:forcetypeassert // package leader has made it
+		return s, cancel
+	}
 }
 
 // shardKey is the key of the shard in its context.

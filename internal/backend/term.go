@@ -29,3 +29,7 @@ type Subterm struct {
 // NewSubterm returns a *leader.Term that leads while the term does to whose context ctx belongs, and a function that ends it
 // with a cause. Its context is derived from ctx. Package leader sets it, for package shard.
 var NewSubterm func(ctx context.Context, s Subterm) (term any, end context.CancelCauseFunc)
+
+// NewShard returns a *shard.Shard of no member, in the context of a term, and a function that ends it with a cause. Package
+// shard sets it, for package leadertest.
+var NewShard func(lead context.Context, number int, token uint64) (shard any, end context.CancelCauseFunc)

@@ -1,10 +1,19 @@
 package snippets_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"hash/fnv"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,6 +92,212 @@ func TestShards_AreShared(t *testing.T) {
 		stops["b"]()
 		stops["c"]()
 		processes.Wait()
+	})
+}
+
+// A member loses shards to one that joins, and the others with its connection.
+func TestShards_AreLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		var mu sync.Mutex
+		ends := make(map[error]int)
+		item := func(ctx context.Context, _ int, _ uint64) {
+			<-ctx.Done()
+			mu.Lock()
+			ends[context.Cause(ctx)]++
+			mu.Unlock()
+		}
+		var processes sync.WaitGroup
+		t.Cleanup(processes.Wait)
+		for _, id := range []string{"a", "b"} {
+			processes.Go(func() { _ = shards(t.Context(), store.Link(id), id, item) })
+			time.Sleep(time.Second) // a owns 50 shards, until b takes 25
+		}
+		store.Link("a").Cut()
+		time.Sleep(12 * time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		if want := (map[error]int{shard.ErrMoved: 25, leader.ErrLeaseExpired: 25}); !maps.Equal(ends, want) {
+			t.Errorf("the work ended with %v", ends)
+		}
+	})
+}
+
+// Owners forwards requests to the processes that own their shards.
+type Owners struct {
+	Next   http.RoundTripper // such as http.DefaultTransport
+	newest atomic.Pointer[shard.View]
+}
+
+// Follow keeps the newest view of the group, until ctx ends.
+func (o *Owners) Follow(ctx context.Context, bucket leader.Store) error {
+	views, err := shard.Observe(ctx, bucket, "orders")
+	if err != nil {
+		return err
+	}
+	for v := range views { // at once, and whenever it changes
+		o.newest.Store(&v)
+	}
+	return ctx.Err()
+}
+
+// address returns what the owner of the shard of a key has published; empty if there is none.
+func (o *Owners) address(key string) string {
+	v := o.newest.Load()
+	if v == nil || len(v.Owners) == 0 {
+		return ""
+	}
+	return string(v.Owners[shardOf(key, uint64(len(v.Owners)))].Value)
+}
+
+// RoundTrip sends a request to the owner, and again while there is none or it has just changed. After 5 s it answers 503.
+func (o *Owners) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body []byte // to send it again
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+	}
+	for late := time.After(5 * time.Second); ; {
+		out := r.Clone(r.Context())
+		out.Body = io.NopCloser(bytes.NewReader(body))
+		if out.URL.Host = o.address(r.URL.Path); out.URL.Host != "" {
+			resp, err := o.Next.RoundTrip(out)
+			if err != nil || resp.StatusCode != http.StatusMisdirectedRequest {
+				return resp, err // after another error the owner may have done the work
+			}
+			_ = resp.Body.Close()
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-late:
+			return &http.Response{StatusCode: http.StatusServiceUnavailable, Body: http.NoBody, Request: r}, nil
+		case <-r.Context().Done():
+			return nil, context.Cause(r.Context())
+		}
+	}
+}
+
+func gateway(o *Owners) http.Handler {
+	return &httputil.ReverseProxy{Transport: o, Rewrite: func(p *httputil.ProxyRequest) { p.Out.URL.Scheme = "http" }}
+}
+
+// Owned serves requests for the shards that this process owns.
+type Owned struct {
+	Serve  func(s *shard.Shard, w http.ResponseWriter, r *http.Request)
+	mu     sync.Mutex
+	served map[int]*served // by the number of the shard
+}
+
+type served struct {
+	*shard.Shard
+	requests sync.WaitGroup
+}
+
+// work lets requests for a shard be served until it ends. The loop over Shards starts it.
+func (o *Owned) work(s *shard.Shard) {
+	defer s.Release()
+	it := &served{Shard: s}
+	o.mu.Lock()
+	o.served[s.Number()] = it
+	o.mu.Unlock()
+	<-s.Context().Done()
+	o.mu.Lock()
+	if o.served[s.Number()] == it {
+		delete(o.served, s.Number())
+	}
+	o.mu.Unlock()
+	it.requests.Wait() // for those under way
+}
+
+func (o *Owned) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	o.mu.Lock()
+	s := o.served[shardOf(r.URL.Path, 50)]
+	if s == nil || s.Context().Err() != nil { // asks the clock
+		o.mu.Unlock()
+		http.Error(w, "another process owns the shard", http.StatusMisdirectedRequest)
+		return
+	}
+	s.requests.Add(1)
+	o.mu.Unlock()
+	defer s.requests.Done()
+	o.Serve(s.Shard, w, r)
+}
+
+// network connects a gateway to the processes that serve.
+type network struct {
+	processes map[string]http.Handler // by address
+	misses    int                     // requests to a process that was not the owner any more
+}
+
+func (n *network) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	n.processes[r.URL.Host].ServeHTTP(w, r)
+	if w.Code == http.StatusMisdirectedRequest {
+		n.misses++
+	}
+	return w.Result(), nil
+}
+
+// Each request for a key reaches the owner of its shard, also while a member joins and one stops. Without an owner it
+// fails after a while.
+func TestGateway_FindsTheOwner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		n := &network{processes: make(map[string]http.Handler)}
+		var processes sync.WaitGroup
+		t.Cleanup(processes.Wait)
+		stops := make(map[string]context.CancelFunc)
+		start := func(id string) {
+			owned := &Owned{served: make(map[int]*served), Serve: func(s *shard.Shard, w http.ResponseWriter, r *http.Request) {
+				check.OK(t, s.Context().Err())
+				body := check.Got(io.ReadAll(r.Body))(t)
+				time.Sleep(3 * time.Millisecond)
+				_, _ = fmt.Fprintf(w, "%s %s", id, body)
+			}}
+			n.processes[id+":80"] = owned
+			ctx, cancel := context.WithCancel(t.Context())
+			stops[id] = cancel
+			m := check.Got(shard.Join(ctx, store.Link(id), "orders", shard.Config{Shards: 50, ID: id, Value: []byte(id + ":80")}))(t)
+			processes.Go(func() {
+				for s := range m.Shards() {
+					processes.Go(func() { owned.work(s) })
+				}
+			})
+		}
+		owners := &Owners{Next: n}
+		store.Link("gateway").Delay(10 * time.Millisecond) // or it never has an old view
+		processes.Go(func() { check.Is(t, owners.Follow(t.Context(), store.Link("gateway")), context.Canceled) })
+		handler := gateway(owners)
+		send := func(customer int) (code int, text string) {
+			w := httptest.NewRecorder()
+			url := fmt.Sprintf("http://gateway/customer-%d", customer)
+			handler.ServeHTTP(w, httptest.NewRequest(http.MethodPost, url, strings.NewReader("pays")))
+			return w.Code, w.Body.String()
+		}
+		serves := func(ids ...string) {
+			t.Helper()
+			for i := range 500 {
+				code, text := send(i)
+				id, body, _ := strings.Cut(text, " ")
+				check.That(t, code == http.StatusOK && body == "pays" && slices.Contains(ids, id), "%d %q", code, text)
+			}
+		}
+		start("a")
+		serves("a")
+		start("b")
+		serves("a", "b")
+		stops["a"]()
+		serves("a", "b")
+		serves("b")
+		check.That(t, n.misses > 0, "no request has reached an earlier owner")
+		stops["b"]()
+		time.Sleep(time.Second)
+		began := time.Now()
+		code, text := send(17)
+		check.That(t, code == http.StatusServiceUnavailable, "%d %q", code, text)
+		check.Equal(t, time.Since(began), 5*time.Second, "503 after %v, want %v")
 	})
 }
 

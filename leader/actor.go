@@ -506,7 +506,7 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p machine.Params) *
 	c.pulse = make(pulse)
 	if w, ok := a.timer.(interface{ Wake() }); ok {
 		c.box.wake = w.Wake
-		c.logs.follow(c.clock)
+		c.followLog()
 	}
 	return a
 }

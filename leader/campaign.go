@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/logqueue"
 	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/internal/wire"
@@ -28,11 +29,11 @@ type Candidate struct {
 	store     backend.Store
 	window    *backend.Window // of the store's connection; nil: it has none
 	clock     Clock
-	log       *slog.Logger // with the election and the ID
-	logs      *logQueue    // behind log, shared by all seats; nil: nothing is logged
-	seats     []*Candidate // one for each seat, if there are several; this candidate only represents them
-	sightings *sightings   // of earlier candidates of this process; nil: none are taken for known
-	permit    *seatPermit  // shared by the candidate and all of its seats, if there are several
+	log       *slog.Logger    // with the election and the ID
+	logs      *logqueue.Queue // behind log, shared by all seats; nil: nothing is logged
+	seats     []*Candidate    // one for each seat, if there are several; this candidate only represents them
+	sightings *sightings      // of earlier candidates of this process; nil: none are taken for known
+	permit    *seatPermit     // shared by the candidate and all of its seats, if there are several
 
 	box   mailbox
 	loops *loops // over the terms, of all seats
@@ -189,7 +190,7 @@ func newCandidate(store backend.Store, election string, cfg Config, p machine.Pa
 	if c.log == nil {
 		c.log = noLog
 	} else {
-		c.logs, c.log = newLogQueue(c.log)
+		c.logs, c.log = logqueue.New(c.log, maxLogLines)
 		c.log = c.log.With(slog.String("election", election), slog.String("id", p.ID))
 	}
 	if w, ok := store.(interface{ Window() *backend.Window }); ok {
@@ -345,7 +346,7 @@ func (c *Candidate) Stop(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		c.toAll(machine.InAbandon)
-		c.logs.abandon()
+		c.logs.Abandon()
 		return ctx.Err()
 	}
 }
@@ -402,7 +403,7 @@ func (c *Candidate) finish(values context.Context, err error, cut bool) {
 func (c *Candidate) end(values context.Context) {
 	c.out.close()
 	c.logClosed(values, c.cut)
-	c.logs.flush()
+	c.logs.Flush()
 	close(c.done)
 }
 

@@ -258,7 +258,7 @@ func (c *Candidate) stats(state State, term *Term) Stats {
 	s := Stats{
 		State: state, Seats: 1, LeaseDuration: t.lease, Expired: t.expired, Leaderless: t.leaderless,
 		Refused: t.refused, Unknown: t.unknown, FeedRebuilds: max(t.feeds, 1) - 1,
-		LogDropped: c.logs.lost(), Pending: t.pending, Elected: t.elected, Unelected: t.unelected,
+		LogDropped: c.logs.Lost(), Pending: t.pending, Elected: t.elected, Unelected: t.unelected,
 		Fenced: maps.Clone(t.fenced), Deposed: maps.Clone(t.deposed), Faults: maps.Clone(t.faults),
 	}
 	if b, ok := c.store.(*natskv.Bucket); ok {

@@ -36,6 +36,15 @@ type Assigner struct {
 	Held func(Session) bool
 	// Asked has the members that an operator wants shards to be moved to, by the number of the shard.
 	Asked map[int]string
+	// Found is what Assign found, before it moved what was not asked for.
+	Found Found
+}
+
+// Found is the state of a map.
+type Found struct {
+	Unowned int // shards without an owner whose term may go on
+	Moving  int // shards that have one, and whose predecessor is not known to have stopped
+	Uneven  int // shards that have to move from one worker to another until the spread is even
 }
 
 // Assign moves the shards that are asked for, and changes the grants so that they are spread evenly, with as few moves as
@@ -57,8 +66,16 @@ func (a *Assigner) Assign(grants []Grant) (moved []int) {
 			moved = append(moved, i)
 		}
 	}
+	a.Found = Found{}
 	for i, g := range grants {
-		switch w, ok := number[g.Owner]; {
+		w, ok := number[g.Owner]
+		switch {
+		case !ok && (g.Owner == (Session{}) || a.Over(g.Owner)):
+			a.Found.Unowned++
+		case !a.settled(i, g):
+			a.Found.Moving++
+		}
+		switch {
 		case ok:
 			has[w]++
 			due[w]++
@@ -72,6 +89,9 @@ func (a *Assigner) Assign(grants []Grant) (moved []int) {
 		}
 	}
 	want := a.spread(due, free)
+	for w, n := range has {
+		a.Found.Uneven += max(0, n-want[w])
+	}
 	for i := len(grants) - 1; i >= 0; i-- {
 		if w, ok := number[grants[i].Owner]; ok && has[w] > want[w] && !asked[i] && a.settled(i, grants[i]) {
 			has[w]--

@@ -146,10 +146,16 @@ func TestAssign_AnySituation(t *testing.T) {
 			}
 			return !slices.ContainsFunc(preds, func(s Session) bool { return !f.standing[s].Freed(i, g.Since) })
 		}
-		got := make(map[Session]int)
+		got, found := make(map[Session]int), Found{Uneven: f.Found.Uneven}
 		for i, g := range grants {
 			was := before[i]
 			over := f.standing[was.Owner].Over
+			switch {
+			case was.Owner == (Session{}) || over:
+				found.Unowned++
+			case !settled(i, was):
+				found.Moving++
+			}
 			if g.Owner == (Session{}) && room && (was.Owner != (Session{}) || settled(i, was)) {
 				say("no owner in spite of room")
 			}
@@ -175,6 +181,7 @@ func TestAssign_AnySituation(t *testing.T) {
 		if !slices.Equal(moved, changed) {
 			say(fmt.Sprint(moved, " named as moved"))
 		}
+		check.Equal(t, f.Found, found, "%v found")
 		shares, had := f.shares(grants), f.shares(before)
 		for i, w := range f.Workers {
 			if got[w.Session] > 0 && (!takes(w) || w.Most > 0 && shares[i] > w.Most || shares[i] < had[i]) {
@@ -184,6 +191,33 @@ func TestAssign_AnySituation(t *testing.T) {
 		if f.Assign(grants) != nil {
 			say("moves again")
 		}
+	}
+}
+
+// What is uneven is what has to move, also what cannot move yet.
+func TestAssign_Uneven(t *testing.T) {
+	for _, c := range []struct {
+		workers               []Worker
+		pred                  Session
+		uneven, moving, moves int
+	}{
+		{[]Worker{{Weight: 1}}, Session{}, 0, 0, 0},
+		{[]Worker{{Weight: 1}, {Weight: 1}}, Session{}, 3, 0, 3},
+		{[]Worker{{Weight: 1}, {Weight: 1}}, Session{"silent", 1}, 3, 6, 0},
+		{[]Worker{{Weight: 1, Leaves: true}, {Weight: 1}, {Weight: 1}}, Session{}, 6, 0, 6},
+	} {
+		f, grants := newFleet(0), make([]Grant, 6)
+		for _, w := range c.workers {
+			f.join(w)
+		}
+		for i := range grants {
+			grants[i] = Grant{Owner: f.Workers[0].Session, Since: 3, Pred: c.pred}
+		}
+		moved := f.Assign(grants)
+		check.Equal(t, f.Found, Found{Uneven: c.uneven, Moving: c.moving}, "%v found")
+		check.Equal(t, len(moved), c.moves, "%d moves")
+		f.Assign(grants) // moved, and not seen yet
+		check.Equal(t, f.Found.Uneven, c.uneven-c.moves, "%d uneven")
 	}
 }
 

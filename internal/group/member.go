@@ -17,17 +17,22 @@ type work struct {
 // NewMember returns a term that has seen no map yet.
 func NewMember(self Session) *Member { return &Member{self: self} }
 
-// Receive takes a map that was read or delivered, with its grants resolved, and returns the shards whose work is
-// to be stopped. A map that is older than another one is ignored.
-func (m *Member) Receive(next Map) (stop []int) {
+// Receive takes a map that was read or delivered, with its grants resolved. It returns the shards that are granted to
+// this term anew, and those whose work is to be stopped. A map that is older than another one is ignored.
+func (m *Member) Receive(next Map) (granted, stop []int) {
 	if next.Revision <= m.seen.Revision {
-		return nil
+		return nil, nil
+	}
+	for i, g := range next.Grants {
+		if g.Owner == m.self && !m.grants(i, g.Since) {
+			granted = append(granted, i)
+		}
 	}
 	m.seen = next
 	for len(m.work) < len(next.Grants) {
 		m.work = append(m.work, work{})
 	}
-	return m.stop()
+	return granted, m.stop()
 }
 
 // Leave begins no work any more, and returns the shards whose work is to be stopped.
@@ -90,6 +95,16 @@ func (m *Member) Report() Report {
 		}
 	}
 	return r
+}
+
+// Granted returns how many shards are granted to this term.
+func (m *Member) Granted() (n int) {
+	for i := range m.seen.Grants {
+		if m.seen.Grants[i].Owner == m.self {
+			n++
+		}
+	}
+	return n
 }
 
 // Token returns the token of a shard that is granted to this term.

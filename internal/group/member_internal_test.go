@@ -20,45 +20,45 @@ func TestMember_Script(t *testing.T) {
 			start 0 | start 1 | start 0 | start 2
 			map 4 3a b b | map 5 3a b b
 			end 2`, `
-			map 3 a b a: []; works on []; seen 3 []
+			map 3 a b a: [0 2] stops []; works on []; seen 3 []
 			start 0: true; works on [0:3]; seen 3 []
 			start 1: false; works on [0:3]; seen 3 []
 			start 0: false; works on [0:3]; seen 3 []
 			start 2: true; works on [0:3 2:3]; seen 3 []
-			map 4 3a b b: [2]; works on [0:3 2:3!]; seen 4 [2]
-			map 5 3a b b: []; works on [0:3 2:3!]; seen 5 [2]
+			map 4 3a b b: [] stops [2]; works on [0:3 2:3!]; seen 4 [2]
+			map 5 3a b b: [] stops []; works on [0:3 2:3!]; seen 5 [2]
 			end 2: false; works on [0:3]; seen 5 []`},
 		{"older maps are ignored", `
 			map 3 a | start 0
 			map 2 b | map 3 b`, `
-			map 3 a: []; works on []; seen 3 []
+			map 3 a: [0] stops []; works on []; seen 3 []
 			start 0: true; works on [0:3]; seen 3 []
-			map 2 b: []; works on [0:3]; seen 3 []
-			map 3 b: []; works on [0:3]; seen 3 []`},
+			map 2 b: [] stops []; works on [0:3]; seen 3 []
+			map 3 b: [] stops []; works on [0:3]; seen 3 []`},
 		{"a later grant of the same shard begins when the work under the earlier one has ended", `
 			map 3 a | start 0
 			map 5 5a | start 0 | end 0 | start 0`, `
-			map 3 a: []; works on []; seen 3 []
+			map 3 a: [0] stops []; works on []; seen 3 []
 			start 0: true; works on [0:3]; seen 3 []
-			map 5 5a: [0]; works on [0:3!]; seen 5 [0]
+			map 5 5a: [0] stops [0]; works on [0:3!]; seen 5 [0]
 			start 0: false; works on [0:3!]; seen 5 [0]
 			end 0: false; works on []; seen 5 []
 			start 0: true; works on [0:5]; seen 5 []`},
 		{"work that ends by itself begins again", `
 			map 3 a | start 0 | end 0 | start 0`, `
-			map 3 a: []; works on []; seen 3 []
+			map 3 a: [0] stops []; works on []; seen 3 []
 			start 0: true; works on [0:3]; seen 3 []
 			end 0: true; works on []; seen 3 []
 			start 0: true; works on [0:3]; seen 3 []`},
 		{"a grant to another term of the member is not its", `
 			map 3 A | start 0`, `
-			map 3 A: []; works on []; seen 3 []
+			map 3 A: [] stops []; works on []; seen 3 []
 			start 0: false; works on []; seen 3 []`},
 		{"the predecessor has to be freed", `
 			map 3 ap | start 0
 			freed 2 | start 0 | busy 3 | start 0 | freed 3 | start 0
 			map 4 4aq | start 0 | end 0 | start 0 | over | start 0`, `
-			map 3 ap: []; works on []; seen 3 []
+			map 3 ap: [0] stops []; works on []; seen 3 []
 			start 0: false; works on []; seen 3 []
 			freed 2: ; works on []; seen 3 []
 			start 0: false; works on []; seen 3 []
@@ -66,7 +66,7 @@ func TestMember_Script(t *testing.T) {
 			start 0: false; works on []; seen 3 []
 			freed 3: ; works on []; seen 3 []
 			start 0: true; works on [0:3]; seen 3 []
-			map 4 4aq: [0]; works on [0:3!]; seen 4 [0]
+			map 4 4aq: [0] stops [0]; works on [0:3!]; seen 4 [0]
 			start 0: false; works on [0:3!]; seen 4 [0]
 			end 0: false; works on []; seen 4 []
 			start 0: false; works on []; seen 4 []
@@ -77,26 +77,26 @@ func TestMember_Script(t *testing.T) {
 			map 4 b 3a 3a 3a b
 			leave | leave | start 3 | end 1 | start 1
 			map 5 5b 3a 3a 3a 5a | start 4`, `
-			map 3 a a a a b: []; works on []; seen 3 []
+			map 3 a a a a b: [0 1 2 3] stops []; works on []; seen 3 []
 			start 0: true; works on [0:3]; seen 3 []
 			start 1: true; works on [0:3 1:3]; seen 3 []
 			start 2: true; works on [0:3 1:3 2:3]; seen 3 []
-			map 4 b 3a 3a 3a b: [0]; works on [0:3! 1:3 2:3]; seen 4 [0]
+			map 4 b 3a 3a 3a b: [] stops [0]; works on [0:3! 1:3 2:3]; seen 4 [0]
 			leave: [1 2]; works on [0:3! 1:3! 2:3!]; seen 4, left [0 1 2]
 			leave: []; works on [0:3! 1:3! 2:3!]; seen 4, left [0 1 2]
 			start 3: false; works on [0:3! 1:3! 2:3!]; seen 4, left [0 1 2]
 			end 1: false; works on [0:3! 2:3!]; seen 4, left [0 2]
 			start 1: false; works on [0:3! 2:3!]; seen 4, left [0 2]
-			map 5 5b 3a 3a 3a 5a: []; works on [0:3! 2:3!]; seen 5, left [0 2]
+			map 5 5b 3a 3a 3a 5a: [4] stops []; works on [0:3! 2:3!]; seen 5, left [0 2]
 			start 4: false; works on [0:3! 2:3!]; seen 5, left [0 2]`},
 		{"a map with fewer shards takes the others away", `
 			map 3 a a | start 1
 			map 4 3a | start 1 | map 5 3a 5a | start 1 | end 1 | start 1`, `
-			map 3 a a: []; works on []; seen 3 []
+			map 3 a a: [0 1] stops []; works on []; seen 3 []
 			start 1: true; works on [1:3]; seen 3 []
-			map 4 3a: [1]; works on [1:3!]; seen 4 [1]
+			map 4 3a: [] stops [1]; works on [1:3!]; seen 4 [1]
 			start 1: false; works on [1:3!]; seen 4 [1]
-			map 5 3a 5a: []; works on [1:3!]; seen 5 [1]
+			map 5 3a 5a: [1] stops []; works on [1:3!]; seen 5 [1]
 			start 1: false; works on [1:3!]; seen 5 [1]
 			end 1: false; works on []; seen 5 []
 			start 1: true; works on [1:5]; seen 5 []`},
@@ -115,7 +115,8 @@ func TestMember_Script(t *testing.T) {
 			var result any = ""
 			switch words[0] {
 			case "map":
-				result = m.Receive(mapOf(uint64(n), words[2:]))
+				granted, stop := m.Receive(mapOf(uint64(n), words[2:]))
+				result = fmt.Sprint(granted, " stops ", stop)
 			case "leave":
 				result = m.Leave()
 			case "start":

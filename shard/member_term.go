@@ -155,7 +155,8 @@ func (s *shift) receive(i int, p *page) {
 		return
 	}
 	s.least(i, next.Revision, next.Base)
-	for _, n := range p.member.Receive(next) {
+	_, stop := p.member.Receive(next)
+	for _, n := range stop {
 		w := s.works[p.first+n]
 		w.cancel(ErrMoved)
 		s.end(w)

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/testcluster"
 	"github.com/natsleader/natsleader/internal/testserver"
@@ -170,4 +171,59 @@ func TestServer_Forgets(t *testing.T) {
 		return check.Err(leader.CreateOrUpdateBucket(ctx, servers.JS, c.bucket))
 	})
 	c.shared(3)
+}
+
+// A server refuses the writes of a shard's earlier owner.
+func TestServer_GuardsOfShards(t *testing.T) {
+	s := check.Got(server.NewServer(&server.Options{DontListen: true, NoSigs: true, JetStream: true, StoreDir: testserver.StoreDir(t)}))(t)
+	s.Start()
+	t.Cleanup(s.Shutdown)
+	check.Must(t, s.ReadyForConnections(10*time.Second), "the server is not ready")
+	const shards = 4
+	var writers [shards]*fence.BucketWriter // of the first member
+	join := func(id string, put func(w *fence.BucketWriter, s *shard.Shard)) {
+		nc := check.Got(nats.Connect("", nats.InProcessServer(s)))(t)
+		js := check.Got(jetstream.New(nc))(t)
+		b := check.Got(leader.EnsureBucket(js, leader.BucketConfig{Name: "G", Storage: jetstream.MemoryStorage}))(t)
+		check.Got(fence.CreateOrUpdateBucket(t.Context(), js, jetstream.KeyValueConfig{Bucket: "orders"}))(t)
+		var guards [shards]*fence.Bucket
+		for n := range guards {
+			guards[n] = check.Got(fence.OpenBucket(js, "orders", fence.GuardKey(fmt.Sprintf("guard.%d", n))))(t)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		m := check.Got(shard.Join(ctx, b, "orders", shard.Config{
+			Shards: shards, ID: id, Guards: func(n int) []leader.Guard { return []leader.Guard{guards[n]} },
+		}))(t)
+		t.Cleanup(func() {
+			cancel()
+			<-m.Done()
+			nc.Close()
+		})
+		go func() {
+			for s := range m.Shards() {
+				context.AfterFunc(s.Context(), s.Release)
+				put(guards[s.Number()].Writer(s.Term()), s)
+			}
+		}()
+	}
+	begun := make(chan int, 100)
+	join("a", func(w *fence.BucketWriter, s *shard.Shard) {
+		writers[s.Number()] = w
+		_, err := w.Put(t.Context(), fmt.Sprint(s.Number()), []byte("a"))
+		check.OK(t, err)
+		begun <- s.Number()
+	})
+	for range shards {
+		<-begun
+	}
+	join("b", func(w *fence.BucketWriter, s *shard.Shard) {
+		_, err := w.Put(t.Context(), fmt.Sprint(s.Number()), []byte("b"))
+		check.OK(t, err)
+		begun <- s.Number()
+	})
+	for range shards / 2 {
+		n := <-begun
+		_, err := writers[n].Put(t.Context(), fmt.Sprint(n), []byte("late"))
+		check.Is(t, err, leader.ErrFenced)
+	}
 }

@@ -3,6 +3,7 @@ package snippets_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -18,6 +19,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
@@ -43,11 +48,48 @@ func shards(ctx context.Context, bucket leader.Store, hostname string, item func
 	return m.Err() // nil if ctx has ended
 }
 
+// guardedShards writes under the guard of each shard that is granted to this process, until ctx ends.
+func guardedShards(ctx context.Context, js jetstream.JetStream, bucket leader.Store, hostname string) error {
+	guards := make([]*fence.Bucket, 50)
+	for n := range guards {
+		var err error
+		if guards[n], err = fence.OpenBucket(js, "orders", fence.GuardKey(fmt.Sprintf("guard.%d", n))); err != nil {
+			return err
+		}
+	}
+	m, err := shard.Join(ctx, bucket, "orders", shard.Config{
+		Shards: 50, ID: hostname, Guards: func(n int) []leader.Guard { return []leader.Guard{guards[n]} },
+	})
+	if err != nil {
+		return err
+	}
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	for s := range m.Shards() {
+		workers.Go(func() {
+			defer s.Release()
+			orders := guards[s.Number()].Writer(s.Term())
+			for lead := s.Context(); lead.Err() == nil; {
+				if _, err := orders.Put(lead, fmt.Sprintf("%d.next", s.Number()), []byte("1001")); errors.Is(err, leader.ErrFenced) {
+					return // another owner works on the shard; nothing was written
+				}
+			}
+		})
+	}
+	return m.Err()
+}
+
 // shardOf returns the shard of a key: its FNV-1a hash of 64 bits, modulo the number of shards.
 func shardOf(key string, shards uint64) int {
 	h := fnv.New64a()
 	h.Write([]byte(key))
 	return int(h.Sum64() % shards)
+}
+
+// A process that is to end opens its guards, and asks for nothing: shard/server_field_test.go has writes.
+func TestGuardedShards_End(t *testing.T) {
+	js := check.Got(jetstream.New(new(nats.Conn)))(t)
+	check.OK(t, guardedShards(check.Ended(), js, leadertest.NewStore(nil), "a"))
 }
 
 // Three processes share 50 shards, and two of them the shards of the one that stops.

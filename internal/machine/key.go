@@ -211,10 +211,10 @@ func (m *Machine) forget(now time.Time) {
 // difference to an application.
 type holderReport struct {
 	Kind    record.EntryKind // EntryRecord: held; EntryNothing: not held; EntryForeign
+	pending bool
 	id      string
 	session string
 	token   uint64
-	pending bool
 	value   string            // published; of a foreign record its name
 	last    record.PackedLast // the last leader, while the holder does not lead
 }

@@ -35,23 +35,23 @@ type Status struct {
 	Idle          bool // the application has left its loop, so the candidate takes no lease
 
 	// Standing for election.
-	Suspended       bool
-	Taking          bool        // it waits for a slot to write to take its key now
-	WantsKey        bool        // being suspended is all that keeps it from writing to take its key now
-	Eligible        bool        // it waits for the key, and could take it from cooldownUntil on
-	Ranked          bool        // its own view of the roster has reported since the last try for the key
 	DeniedUntil     time.Time   // a write was denied: it follows after all others until then
 	Line            record.Line // the order in which others follow
 	FailedHandovers uint32      // in a row
+	Suspended       bool
+	Taking          bool // it waits for a slot to write to take its key now
+	WantsKey        bool // being suspended is all that keeps it from writing to take its key now
+	Eligible        bool // it waits for the key, and could take it from cooldownUntil on
+	Ranked          bool // its own view of the roster has reported since the last try for the key
 
 	// Requests.
 	Dated   bool         // it leads, knows when its term began, and trusts its feed: an own record heard changes nothing
 	Queued  bool         // it waits for a slot
 	Settled bool         // the settings of the bucket are known since the connection was last made
+	Writing record.Phase // of the write in flight
 	Times   *Durations   // zero before the settings are known
 	Written uint64       // counter of the last write sent
 	Stored  uint64       // counter of the newest write known to be stored
-	Writing record.Phase // of the write in flight
 	Guards  GuardsReport
 	Desired DesiredGuards
 }

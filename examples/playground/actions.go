@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/natsleader/natsleader/examples/internal/child"
 	"github.com/natsleader/natsleader/internal/link"
 	"github.com/natsleader/natsleader/internal/webpage"
 )
@@ -140,19 +141,19 @@ func (p *playground) actOn(s *seat, what string) error {
 		return unable("%s is frozen and hears nothing", s.id)
 	case what == doFreeze && frozen, what == doThaw && !frozen:
 		return nil // it is so
-	case what == doFreeze && !canFreeze:
+	case what == doFreeze && !child.CanFreeze:
 		return unable("processes cannot be frozen on this system")
 	}
 	switch what {
 	case doResign:
 		p.did(what, s.id)
-		proc.tell("resign")
+		proc.Tell("resign")
 	case doKill:
 		p.did(what, s.id)
 		p.mu.Lock()
 		s.proc, s.frozen = nil, false
 		p.mu.Unlock()
-		proc.kill()
+		proc.Kill()
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.narrator.died(s.id, time.Now())
@@ -162,9 +163,9 @@ func (p *playground) actOn(s *seat, what string) error {
 		return p.start(s)
 	case doFreeze, doThaw:
 		p.did(what, s.id)
-		do := proc.freeze
+		do := proc.Freeze
 		if what == doThaw {
-			do = proc.thaw
+			do = proc.Thaw
 		}
 		p.mu.Lock()
 		s.frozen = what == doFreeze

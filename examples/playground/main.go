@@ -50,7 +50,7 @@ func main() {
 	os.Exit(code)
 }
 
-// isCandidate reports whether this is the process of a candidate: see startProcess.
+// isCandidate reports whether this is the process of a candidate: see start.
 func isCandidate() bool {
 	return len(os.Args) == 5 && os.Args[1] == "candidate" && os.Getenv(roleVariable) != ""
 }

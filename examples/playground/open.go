@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+
+	"github.com/natsleader/natsleader/examples/internal/child"
 )
 
 // openBrowser opens an address in the browser of the user, if there is one.
@@ -19,7 +21,7 @@ func openBrowser(address string) {
 	default:
 		return
 	}
-	separate(cmd) // Ctrl-C is not for the browser
+	child.Separate(cmd) // Ctrl-C is not for the browser
 	if cmd.Start() == nil {
 		go func() { _ = cmd.Wait() }() // it may fail: the address is printed, too
 	}

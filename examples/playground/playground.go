@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/examples/internal/child"
 	"github.com/natsleader/natsleader/examples/internal/embedded"
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/link"
@@ -24,8 +26,8 @@ type seat struct {
 	link *link.Link
 
 	// The others are guarded by the lock of the playground.
-	proc    *process // nil: it was killed, or has ended
-	life    int      // how many processes have stood here
+	proc    *child.Process // nil: it was killed, or has ended
+	life    int            // how many processes have stood here
 	frozen  bool
 	latest  report // with the state of the candidate
 	stored  int    // writes
@@ -131,25 +133,31 @@ func (p *playground) start(s *seat) error {
 	s.latest, s.frozen = report{}, false
 	lease := p.lease
 	p.mu.Unlock()
-	proc, err := startProcess(s.id, "nats://"+s.link.Addr(), lease, func(r report) { p.heard(s, life, name, r) })
+	args := []string{"candidate", s.id, "nats://" + s.link.Addr(), lease.String()}
+	proc, err := child.Start(roleVariable, args, func(line []byte) {
+		var r report
+		if json.Unmarshal(line, &r) == nil { // the last line of a killed process may be cut
+			p.heard(s, life, name, r)
+		}
+	})
 	if err != nil {
-		return err
+		return fmt.Errorf("start candidate %s: %w", s.id, err)
 	}
 	p.mu.Lock()
 	s.proc = proc
 	p.mu.Unlock()
 	go func() {
-		<-proc.ended
+		<-proc.Ended
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if s.proc == proc { // nobody has ended it
 			s.proc = nil
 			p.narrator.died(s.id, time.Now())
-			why := proc.said()
+			why := proc.Errors()
 			if why != "" {
 				p.tell(fmt.Sprintf("The process of %s has ended: %s", s.id, why), partAcquire)
 			}
-			if proc.failed() {
+			if proc.Failed() {
 				p.judge.say(fmt.Sprintf("the process of %s has failed: %s", name, why))
 			}
 			p.signal()
@@ -195,7 +203,7 @@ func (p *playground) signal() {
 
 // stopAll asks all candidates to stop, the leader last, so that the key is not handed around.
 func (p *playground) stopAll() {
-	var leaders, others []*process
+	var leaders, others []*child.Process
 	p.mu.Lock()
 	for _, s := range p.seats {
 		s.link.Set(link.Works)
@@ -203,7 +211,7 @@ func (p *playground) stopAll() {
 			continue
 		}
 		if s.frozen {
-			_ = s.proc.thaw() // it ends below either way
+			_ = s.proc.Thaw() // it ends below either way
 			s.frozen = false
 		}
 		if s.latest.State == "leader" {
@@ -214,10 +222,10 @@ func (p *playground) stopAll() {
 		s.proc = nil
 	}
 	p.mu.Unlock()
-	for _, some := range [][]*process{others, leaders} {
+	for _, some := range [][]*child.Process{others, leaders} {
 		var all sync.WaitGroup
 		for _, proc := range some {
-			all.Go(func() { proc.stop(3 * time.Second) })
+			all.Go(func() { proc.Stop(3 * time.Second) })
 		}
 		all.Wait()
 	}

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/natsleader/natsleader/examples/internal/child"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/link"
 	"github.com/natsleader/natsleader/internal/proof"
@@ -135,7 +136,7 @@ func TestPlayground_LeaderLost(t *testing.T) {
 // A leader that is frozen in its work writes when it wakes up, and the guard refuses that.
 func TestPlayground_Zombie(t *testing.T) {
 	t.Parallel()
-	if !canFreeze {
+	if !child.CanFreeze {
 		proof.Skip(t, "processes cannot be frozen on this system")
 	}
 	g := newGame(t, leastLease)
@@ -245,7 +246,7 @@ func TestPlayground_CandidateEnds(t *testing.T) {
 	g.mu.Lock()
 	proc := g.seats[4].proc
 	g.mu.Unlock()
-	_ = proc.in.Close()
+	proc.Quit()
 	g.becomes("without e", func(v view) bool { return v.seat("e").State == "killed" })
 	g.mu.Lock()
 	g.lease = -time.Second // of which the library says that it is wrong

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/natsleader/natsleader/examples/internal/child"
 	"github.com/natsleader/natsleader/internal/webpage"
 )
 
@@ -42,7 +43,7 @@ func (p *playground) view() (view, <-chan struct{}) {
 	defer p.mu.Unlock()
 	v := view{
 		Now: time.Now().UnixMilli(), Lease: p.lease.Milliseconds(), Least: leastLease.Milliseconds(), Most: longestLease.Milliseconds(),
-		Up: p.up, Freezes: canFreeze, Stories: append([]story{}, p.stories...), Checks: p.judge.checks, Broken: append([]string{}, p.judge.broken...),
+		Up: p.up, Freezes: child.CanFreeze, Stories: append([]story{}, p.stories...), Checks: p.judge.checks, Broken: append([]string{}, p.judge.broken...),
 	}
 	for _, s := range p.seats {
 		is := seatView{

@@ -1,4 +1,4 @@
-// Package torture_test runs elections between processes on servers that are processes,
+// Package torture_test runs elections and groups between processes on servers that are processes,
 // injects faults of every kind, and checks the journals that the candidates wrote.
 //
 // A run is repeated with its -seed: the same faults in the same order, though not with

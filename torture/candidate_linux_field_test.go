@@ -71,13 +71,16 @@ func stand(spec candidateSpec) {
 	var all sync.WaitGroup
 	for bucket, w := range workers {
 		w.journal.write(entry{At: monotonic(), What: began})
+		l, writes := spec.Ledger[bucket]
+		if writes {
+			w.desk = openDesk(js, spec.ID, l)
+		}
 		if spec.Shards > 0 {
 			all.Go(func() { w.share(ctx, must(leader.OpenBucket(js, bucket)), spec) })
 			continue
 		}
 		cfg := leader.Config{ID: spec.ID, LeaseDuration: spec.Lease, MinToken: spec.MinToken[bucket]}
-		if l, writes := spec.Ledger[bucket]; writes {
-			w.desk = openDesk(js, spec.ID, l)
+		if writes {
 			cfg.Guards = w.desk.guards()
 		}
 		w.candidate = must(leader.Campaign(ctx, must(leader.OpenBucket(js, bucket)), electionName, cfg))

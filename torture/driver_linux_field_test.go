@@ -100,7 +100,7 @@ func (d *driver) run(s *seat) {
 	s.number++
 	spec := d.spec
 	spec.ID, spec.URLs = fmt.Sprintf("%s.%d", s.name, s.number), nil
-	if s.member = spec.ID; s.stays {
+	if s.member = spec.ID; s.stays && d.buckets[0].ledger == nil { // or the IDs in guards would not name the process
 		s.member, spec.Hold = s.name, spec.Lease/2
 	}
 	spec.Member = s.member

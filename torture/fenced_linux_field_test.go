@@ -5,6 +5,7 @@ package torture_test
 import (
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -108,7 +109,11 @@ func (d *driver) books(b *bucket) books {
 		l.follow(d.tb)
 		l.diary.follow(d.tb)
 	}
-	return books{lives: b.lives, voids: b.voids, guarded: !b.ledger.Bare, ledger: d.c.readLedger(*b.ledger)}
+	lives := b.lives
+	if b.shards > 0 {
+		lives = b.of(strconv.Itoa(writing)).lives
+	}
+	return books{lives: lives, voids: b.voids, guarded: !b.ledger.Bare, ledger: d.c.readLedger(*b.ledger)}
 }
 
 // A leader is stopped between the check of its term and its write. It goes on when

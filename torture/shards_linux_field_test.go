@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/proof"
@@ -26,11 +28,21 @@ const shardPace = 5 * time.Millisecond
 // tidying is how long the work on a shard goes on after the end of its context, at most.
 const tidying = 100 * time.Millisecond
 
+// writing is the shard whose owners write to a ledger, if there is one.
+const writing = 0
+
 // share works on the shards of a member until it has left.
 func (w *worker) share(ctx context.Context, bucket leader.Store, spec candidateSpec) {
-	m := must(shard.Join(ctx, bucket, electionName, shard.Config{
-		Shards: spec.Shards, ID: spec.Member, Hold: spec.Hold, LeaseDuration: spec.Lease,
-	}))
+	cfg := shard.Config{Shards: spec.Shards, ID: spec.Member, Hold: spec.Hold, LeaseDuration: spec.Lease}
+	if w.desk != nil {
+		cfg.Guards = func(n int) []leader.Guard {
+			if n != writing {
+				return nil
+			}
+			return w.desk.guards()
+		}
+	}
+	m := must(shard.Join(ctx, bucket, electionName, cfg))
 	var works sync.WaitGroup
 	for s := range m.Shards() {
 		works.Go(func() { w.work(s) })
@@ -45,6 +57,9 @@ func (w *worker) work(s *shard.Shard) {
 	p := w.of(s.Term())
 	p.shard = strconv.Itoa(s.Number())
 	p.write(entry{At: monotonic(), What: elected})
+	if w.desk != nil && s.Number() == writing {
+		w.desk.employ(s.Term())
+	}
 	for ; s.Context().Err() == nil; time.Sleep(shardPace) {
 		p.claim()
 	}
@@ -176,6 +191,29 @@ func TestTorture_Shards(t *testing.T) {
 			}
 		}
 	}
+	d.close()
+}
+
+// The owners of a shard write through its guards, and ignore the ends of their contexts. No write of an earlier owner is
+// accepted after a later one was granted the shard or has written.
+func TestTorture_OnlyNewestOwnerWrites(t *testing.T) {
+	proof.Only(t)
+	t.Parallel()
+	const lease = 2 * time.Second
+	d := newDriver(t, startCluster(t, 3), seeded(t),
+		candidateSpec{Lease: lease, Ping: time.Second, Shards: 8}, lease*8/10, sealed(lease))
+	d.keep(d.buckets[0], jetstream.FileStorage, ledgerSpec{})
+	for range 4 {
+		d.seat()
+	}
+	defer func() {
+		d.table(d.check())
+		d.checkLedgers()
+	}()
+	d.calm()
+	d.torture(*duration, func() []fault {
+		return slices.DeleteFunc(d.groupFaults(), func(f fault) bool { return f.kind == "all stores rolled back" })
+	})
 	d.close()
 }
 

@@ -642,3 +642,19 @@ func TestFrom(t *testing.T) {
 		check.OK(t, m.Stop(t.Context()))
 	})
 }
+
+// The assigner reads the records of members by its lease, also if the member's own election begins late.
+func TestAssigner_ReadsByItsLease(t *testing.T) {
+	for range 8 { // in half of them, it is the member's own election whose request fails
+		synctest.Test(t, func(t *testing.T) {
+			store := leadertest.NewStore(nil, leadertest.WithLatency(oneWay))
+			link := store.Link("a")
+			link.FailSettings(1, leader.ErrUnreachable)
+			m := check.Got(shard.Join(context.Background(), link, named, shard.Config{ID: "a", Shards: 8}))(t)
+			time.Sleep(lease)
+			requests := link.Requests().Total()
+			check.That(t, requests < 60, "%d requests", requests)
+			check.OK(t, m.Stop(t.Context()))
+		})
+	}
+}

@@ -30,7 +30,7 @@ type Owner struct {
 	ID    string // empty without an owner
 	Token uint64 // of the grant
 	Value []byte // that the member publishes; nil if it publishes none, or is gone
-	From  string // the member whose work has to end first, while the owner waits
+	From  string // the member whose work has to end first; empty if there is none
 }
 
 // OwnerState says whether the owner of a shard works on it.
@@ -325,19 +325,21 @@ func (s *sights) view() View {
 		terms[id] = termOf(s.registry.Layout, h)
 	}
 	for i, g := range s.grants {
+		page, o := i/s.registry.PageSize, &v.Owners[i]
+		if pred := terms[g.Pred.ID]; pred != nil && !pred.standing(g.Pred, page).Freed(i%s.registry.PageSize, g.Since) {
+			o.From = g.Pred.ID
+		}
 		if g.Owner == (group.Session{}) {
 			continue
 		}
-		page, t := i/s.registry.PageSize, terms[g.Owner.ID]
-		o := Owner{State: OwnerIsGone, ID: g.Owner.ID, Token: s.bases[page] + g.Since}
+		o.State, o.ID, o.Token = OwnerIsGone, g.Owner.ID, s.bases[page]+g.Since
 		shards[o.ID]++
-		if t.leads && t.ID == g.Owner.ID && t.Token == g.Owner.Token {
+		if t := terms[o.ID]; t.leads && t.ID == o.ID && t.Token == g.Owner.Token {
 			o.State, o.Value = OwnerWorks, value(t.published)
-			if pred := terms[g.Pred.ID]; pred != nil && !pred.standing(g.Pred, page).Freed(i%s.registry.PageSize, g.Since) {
-				o.State, o.From = OwnerWaits, g.Pred.ID
+			if o.From != "" {
+				o.State = OwnerWaits
 			}
 		}
-		v.Owners[i] = o
 	}
 	for _, id := range slices.Sorted(maps.Keys(terms)) {
 		if shards[id] == 0 && !slices.ContainsFunc(s.registry.Members, func(m group.Session) bool { return m.ID == id }) {

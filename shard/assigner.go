@@ -5,6 +5,8 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -16,12 +18,12 @@ import (
 type assigner struct {
 	*Member
 	ctx   context.Context //nolint:containedctx // of the term
-	roll  *follower
-	pages []*follower
+	roll  *decoded[group.Registry]
+	pages []*decoded[group.Map]
 	stand *watch
 
-	registered []group.Session
-	due        time.Time // when the plan is to be made again, because shards wait for their member no longer; zero: not
+	planned bool      // nothing is to be done until something changes
+	due     time.Time // when the plan is to be made again, because shards wait for their member no longer; zero: not
 }
 
 // spread spreads the shards while this process leads the group's election.
@@ -29,9 +31,9 @@ func (m *Member) spread(term *leader.Term) {
 	ctx, cancel := context.WithCancel(term.Context())
 	defer cancel()
 	rings := make(bell, 1)
-	a := &assigner{Member: m, ctx: ctx, stand: m.watch(ctx, rings, m.assign.Stats().LeaseDuration/2), roll: followMap(ctx, m.port, group.RegistryKey(m.name), rings, 15*time.Second)}
+	a := &assigner{Member: m, ctx: ctx, stand: m.watch(ctx, rings, m.assign.Stats().LeaseDuration/2), roll: m.roll(ctx, rings, 15*time.Second)}
 	for i := range m.layout.Pages() {
-		a.pages = append(a.pages, followMap(ctx, m.port, group.PageKey(m.name, i), rings, m.pageAgain()))
+		a.pages = append(a.pages, m.page(ctx, i, rings))
 	}
 	for ctx.Err() == nil {
 		if !a.step() {
@@ -50,51 +52,65 @@ func (m *Member) spread(term *leader.Term) {
 	}
 }
 
-// step assigns the shards once. It returns false if it is to be tried again.
+// step assigns the shards, if something has changed on which the plan depends. It returns false if it is to be tried again.
 func (a *assigner) step() bool {
-	rolls := a.roll.entry()
-	roll, err := group.DecodeRegistry(rolls.Value)
-	if err != nil || roll.Layout != a.layout {
+	changed := a.roll.refresh()
+	for _, p := range a.pages {
+		changed = p.refresh() || changed
+	}
+	changed = a.stand.refresh() || changed
+	if changed || !a.planned || !a.due.IsZero() && !time.Now().Before(a.due) {
+		a.planned = a.plan()
+	}
+	return a.planned
+}
+
+// plan assigns the shards once. It returns false if it is to be tried again.
+func (a *assigner) plan() bool {
+	roll := a.roll.value
+	if a.roll.err != nil || roll.Layout != a.layout {
 		return true
 	}
-	a.registered, a.due = roll.Members, time.Time{}
+	a.due = time.Time{}
 	needed := make(map[string]bool) // members, and others that the plan asks for
 	defer func() { a.stand.only(needed) }()
-	standing := func(s group.Session, page int) group.Standing {
-		needed[s.ID] = true
-		return a.stand.standing(s, page)
+	terms := make(map[group.Session]standing)
+	standing := func(s group.Session) standing {
+		t, ok := terms[s]
+		if !ok {
+			needed[s.ID] = true
+			t = a.stand.standing(s)
+			terms[s] = t
+		}
+		return t
 	}
 	plan := &group.Assigner{
-		Over: func(s group.Session) bool { return standing(s, 0).Over },
+		Over: func(s group.Session) bool { return standing(s).over },
 		Freed: func(s group.Session, shard int, since uint64) bool {
-			return standing(s, shard/a.layout.PageSize).Freed(shard%a.layout.PageSize, since)
+			return standing(s).about(shard/a.layout.PageSize).Freed(shard%a.layout.PageSize, since)
 		},
 		Held:  a.held,
 		Asked: roll.Asked,
 	}
 	var all []group.Grant
 	base := roll.Base
-	read := make([]uint64, len(a.pages)) // the revisions that the plan is made from
-	for i, f := range a.pages {
-		_, n := a.layout.Page(i)
-		isKnown, e := f.known(), f.entry() // in this order: the key may be read meanwhile
-		read[i] = e.Revision
-		m, err := a.layout.DecodePage(i, e.Value, e.Revision)
-		if err != nil { // there is none, or it was lost
-			if !isKnown {
+	for i, p := range a.pages {
+		if p.err != nil { // there is none, or it was lost
+			if !p.isRead {
 				return true
 			}
-			if errors.Is(err, group.ErrLaterFormat) {
-				a.warn(group.PageKey(a.name, i), e.Revision, "moves no shards: upgrade this program", err)
+			if errors.Is(p.err, group.ErrLaterFormat) {
+				a.warn(group.PageKey(a.name, i), p.at.Revision, "moves no shards: upgrade this program", p.err)
 				return true
 			}
-			if len(e.Value) > 0 {
-				a.warn(group.PageKey(a.name, i), e.Revision, "replaces a value that is no page of a group", err)
+			if len(p.at.Value) > 0 {
+				a.warn(group.PageKey(a.name, i), p.at.Revision, "replaces a value that is no page of a group", p.err)
 			}
-			return a.write(i, read[i], roll.Base, make([]group.Grant, n))
+			_, n := a.layout.Page(i)
+			return a.write(i, roll.Base, make([]group.Grant, n))
 		}
-		a.least(i, m.Revision, m.Base)
-		all, base = append(all, m.Grants...), max(base, m.Base)
+		a.least(i, p.value.Revision, p.value.Base)
+		all, base = append(all, p.value.Grants...), max(base, p.value.Base)
 	}
 	ready := true
 	var lost uint64 // the newest revision of a page that was made anew
@@ -131,40 +147,43 @@ func (a *assigner) step() bool {
 	}
 	moved := plan.Assign(all)
 	if len(moved) == 0 {
-		return lost != 0 || a.prune(roll, rolls.Revision, plan, all)
+		return lost != 0 || a.prune(plan, all)
 	}
-	ok := true
+	forget(all, plan)
+	var writes sync.WaitGroup
+	var failed atomic.Bool
 	for i := range a.pages {
 		first, n := a.layout.Page(i)
-		for _, shard := range moved {
-			if shard >= first && shard < first+n {
-				ok = a.write(i, read[i], base, forget(all[first:first+n], plan)) && ok
-				break
-			}
+		if at, _ := slices.BinarySearch(moved, first); at < len(moved) && moved[at] < first+n {
+			writes.Go(func() {
+				if !a.write(i, base, all[first:first+n]) {
+					failed.Store(true)
+				}
+			})
 		}
 	}
-	return ok
+	writes.Wait()
+	return !failed.Load()
 }
 
 // forget forgets the predecessors whose terms are over.
-func forget(grants []group.Grant, plan *group.Assigner) []group.Grant {
+func forget(grants []group.Grant, plan *group.Assigner) {
 	for i := range grants {
 		if g := &grants[i]; g.Pred != (group.Session{}) && plan.Over(g.Pred) {
 			g.Pred = group.Session{}
 		}
 	}
-	return grants
 }
 
-// write writes a page, on the condition that the newest is the one at a revision, which the grants were made from.
-func (a *assigner) write(i int, read, base uint64, grants []group.Grant) bool {
-	value, f := a.layout.EncodePage(i, a.least(i, read, base), grants), a.pages[i]
-	revision, err := update(a.ctx, a.port, group.PageKey(a.name, i), value, read)
+// write writes a page, on the condition that the newest is the one which the grants were made from.
+func (a *assigner) write(i int, base uint64, grants []group.Grant) bool {
+	value, p := a.layout.EncodePage(i, a.least(i, a.pages[i].at.Revision, base), grants), a.pages[i]
+	revision, err := update(a.ctx, a.port, group.PageKey(a.name, i), value, p.at.Revision)
 	if err != nil {
-		f.look() // it was perhaps written by another
+		p.look() // it was perhaps written by another
 		return false
 	}
-	f.take(backend.Entry{Revision: revision, Value: value})
+	p.take(backend.Entry{Revision: revision, Value: value})
 	return true
 }
 
@@ -172,7 +191,7 @@ func (a *assigner) write(i int, read, base uint64, grants []group.Grant) bool {
 func (a *assigner) held(of group.Session) bool {
 	s := a.stand.see(of.ID)
 	if s.leads && s.last.ID == of.ID { // it is back, and gets them when it has registered
-		return s.published.Hold > 0 && !slices.Contains(a.registered, s.newest(of.ID).Session)
+		return s.published.Hold > 0 && !slices.Contains(a.roll.value.Members, s.newest(of.ID).Session)
 	}
 	until := s.ended.Add(s.published.Hold)
 	if !time.Now().Before(until) {
@@ -186,7 +205,8 @@ func (a *assigner) held(of group.Session) bool {
 
 // prune removes from the registry the members that are gone, and have no shards, and what operators have asked for and is
 // done.
-func (a *assigner) prune(roll group.Registry, read uint64, plan *group.Assigner, grants []group.Grant) bool {
+func (a *assigner) prune(plan *group.Assigner, grants []group.Grant) bool {
+	roll := a.roll.value
 	owns := make(map[string]bool)
 	for _, g := range grants {
 		owns[g.Owner.ID] = true
@@ -205,7 +225,7 @@ func (a *assigner) prune(roll group.Registry, read uint64, plan *group.Assigner,
 		return true
 	}
 	value := roll.Encode()
-	revision, err := update(a.ctx, a.port, group.RegistryKey(a.name), value, read)
+	revision, err := update(a.ctx, a.port, group.RegistryKey(a.name), value, a.roll.at.Revision)
 	if err != nil {
 		a.roll.look()
 		return false

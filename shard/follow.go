@@ -7,6 +7,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
+	"github.com/natsleader/natsleader/internal/group"
 )
 
 // follower keeps the newest entry of one key of the store. A feed is a hint: it may lose messages. So the key is
@@ -85,6 +86,47 @@ func (f *follower) erase(revision uint64) {
 	if gone {
 		f.bell.ring()
 	}
+}
+
+// decoded is the value of a key of the map that is followed, decoded once for each entry. One goroutine uses it.
+type decoded[T any] struct {
+	*follower
+	of     func(backend.Entry) (T, error)
+	isRead bool          // the key was read before at was taken
+	at     backend.Entry // that value and err are of
+	value  T
+	err    error
+}
+
+func decode[T any](f *follower, of func(backend.Entry) (T, error)) *decoded[T] {
+	v := &decoded[T]{follower: f, of: of}
+	v.value, v.err = of(v.at)
+	return v
+}
+
+// refresh takes the newest entry, and reports whether that has changed anything.
+func (v *decoded[T]) refresh() (changed bool) {
+	isRead, e := v.known(), v.entry() // in this order: the key may be read meanwhile
+	changed = isRead != v.isRead
+	if v.isRead = isRead; e.Revision != v.at.Revision {
+		changed, v.at = true, e
+		v.value, v.err = v.of(e)
+	}
+	return changed
+}
+
+// roll follows the registry until ctx ends.
+func (m *Member) roll(ctx context.Context, rings bell, again time.Duration) *decoded[group.Registry] {
+	return decode(followMap(ctx, m.port, group.RegistryKey(m.name), rings, again), func(e backend.Entry) (group.Registry, error) {
+		return group.DecodeRegistry(e.Value)
+	})
+}
+
+// page follows a page until ctx ends.
+func (m *Member) page(ctx context.Context, page int, rings bell) *decoded[group.Map] {
+	return decode(followMap(ctx, m.port, group.PageKey(m.name, page), rings, m.pageAgain()), func(e backend.Entry) (group.Map, error) {
+		return m.layout.DecodePage(page, e.Value, e.Revision)
+	})
 }
 
 // look reads the key soon.

@@ -204,6 +204,7 @@ func (m *Member) succeed() {
 		}
 		first := slices.DeleteFunc(r.Members, func(s group.Session) bool { return s.ID == id })
 		if slices.ContainsFunc(first[:min(successors, len(first))], func(s group.Session) bool { return s.ID == m.work.ID() }) {
+			w.refresh()
 			w.take(id, 0)
 		}
 	}

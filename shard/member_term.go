@@ -21,7 +21,7 @@ type shift struct {
 	lead    context.Context //nolint:containedctx // of the term
 	ctx     context.Context //nolint:containedctx // until the work has ended
 	self    group.Session
-	roll    *follower // of the registry
+	roll    *decoded[group.Registry]
 	base    uint64
 	pages   []*page
 	works   map[int]*Shard
@@ -38,9 +38,13 @@ type shift struct {
 
 // page is a page of the map.
 type page struct {
-	follower *follower
-	first    int
-	member   *group.Member
+	*decoded[group.Map]
+	first  int
+	member *group.Member
+	// What follows is of the member, until it changes.
+	changed bool
+	waits   []int // shards that are granted to it, and whose work has not begun
+	report  group.Report
 }
 
 // serve works on the shards that are granted to one term.
@@ -54,10 +58,10 @@ func (m *Member) serve(term *leader.Term) {
 	if s.drain = m.cfg.DrainTimeout; s.drain == 0 {
 		s.drain = s.lease
 	}
-	s.roll = followMap(ctx, m.port, group.RegistryKey(m.name), m.bell, rollAgain)
+	s.roll = m.roll(ctx, m.bell, rollAgain)
 	for i := range m.layout.Pages() {
 		first, _ := m.layout.Page(i)
-		s.pages = append(s.pages, &page{followMap(ctx, m.port, group.PageKey(m.name, i), m.bell, m.pageAgain()), first, group.NewMember(s.self)})
+		s.pages = append(s.pages, &page{decoded: m.page(ctx, i, m.bell), first: first, member: group.NewMember(s.self), changed: true})
 	}
 	ends := s.lead.Done()
 	for {
@@ -70,6 +74,7 @@ func (m *Member) serve(term *leader.Term) {
 			ends = nil
 			for _, p := range s.pages {
 				p.member.Leave()
+				p.changed = true
 			}
 			for _, w := range s.works {
 				s.end(w)
@@ -95,8 +100,7 @@ func (s *shift) step() {
 	for _, done := range s.takeReleased() {
 		if s.works[done.number] == done {
 			delete(s.works, done.number)
-			p := s.pages[done.number/s.layout.PageSize]
-			if p.member.Ended(done.number - p.first) {
+			if s.ended(done.number) {
 				s.rests[done.number] = time.Now().Add(restart)
 				time.AfterFunc(restart, s.bell.ring)
 			}
@@ -104,13 +108,24 @@ func (s *shift) step() {
 	}
 	s.giveUp()
 	s.join()
+	s.watched.refresh()
 	reports, awaited := make([]group.Report, len(s.pages)), make(map[string]bool)
 	for i, p := range s.pages {
-		s.receive(i, p)
-		if s.lead.Err() == nil && s.base != 0 {
-			s.start(p, awaited)
+		s.receive(p)
+		if p.changed {
+			p.changed, p.report = false, p.member.Report()
+			p.waits = p.waits[:0]
+			_, n := s.layout.Page(i)
+			for shard := range n {
+				if _, waits := p.member.Waits(shard); waits {
+					p.waits = append(p.waits, shard)
+				}
+			}
 		}
-		reports[i] = p.member.Report()
+		if s.lead.Err() == nil && s.base != 0 {
+			s.start(i, p, awaited)
+		}
+		reports[i] = p.report
 	}
 	s.watched.only(awaited)
 	value, err := s.publication(reports)
@@ -137,25 +152,27 @@ func (s *shift) giveUp() {
 			continue
 		}
 		delete(s.works, n)
-		p := s.pages[n/s.layout.PageSize]
-		p.member.Ended(n - p.first)
+		s.ended(n)
 		s.log.Warn("work on a shard goes on, and others can work on it: call Release when the context of the shard has ended",
 			"shard", n, "token", w.token, "after", s.drain)
 	}
 }
 
-// receive takes the newest revision of a page.
-func (s *shift) receive(i int, p *page) {
-	e := p.follower.entry()
-	if e.Revision == 0 {
+// ended notes that the work on a shard has ended, and reports whether it has ended by itself.
+func (s *shift) ended(n int) (early bool) {
+	p := s.pages[n/s.layout.PageSize]
+	p.changed = true
+	return p.member.Ended(n - p.first)
+}
+
+// receive takes the newest revision of a page. One that is lost an assigner makes anew.
+func (s *shift) receive(p *page) {
+	if !p.refresh() || p.err != nil {
 		return
 	}
-	next, err := s.layout.DecodePage(i, e.Value, e.Revision)
-	if err != nil { // it is lost: an assigner makes it anew
-		return
-	}
-	s.least(i, next.Revision, next.Base)
-	_, stop := p.member.Receive(next)
+	p.changed = true
+	s.least(p.first/s.layout.PageSize, p.value.Revision, p.value.Base)
+	_, stop := p.member.Receive(p.value)
 	for _, n := range stop {
 		w := s.works[p.first+n]
 		w.cancel(ErrMoved)
@@ -164,16 +181,15 @@ func (s *shift) receive(i int, p *page) {
 }
 
 // start begins the work on the shards of a page that may begin, and notes for which members the others wait.
-func (s *shift) start(p *page, awaited map[string]bool) {
-	_, n := s.layout.Page(p.first / s.layout.PageSize)
-	for i := range n {
+func (s *shift) start(n int, p *page, awaited map[string]bool) {
+	for _, i := range p.waits {
 		pred, waits := p.member.Waits(i)
 		if !waits || time.Now().Before(s.rests[p.first+i]) {
 			continue
 		}
 		var stands group.Standing
 		if pred != (group.Session{}) {
-			stands = s.watched.standing(pred, p.first/s.layout.PageSize)
+			stands = s.watched.standing(pred).about(n)
 		}
 		if !p.member.Start(i, stands) {
 			awaited[pred.ID] = true
@@ -219,9 +235,9 @@ func (s *shift) begin(ctx context.Context, w *Shard) {
 
 // join sees to it that the member is in the registry, while its term lasts.
 func (s *shift) join() {
-	e := s.roll.entry()
-	r, err := group.DecodeRegistry(e.Value)
-	if err == nil {
+	s.roll.refresh()
+	r := s.roll.value
+	if s.roll.err == nil {
 		s.base = r.Base
 		s.mayGrant(r.Base)
 	}
@@ -229,13 +245,13 @@ func (s *shift) join() {
 	if isMember {
 		s.drained.Store(slices.Contains(r.Drained, s.self.ID))
 	}
-	if isMember || s.joining || s.lead.Err() != nil || !s.roll.known() {
+	if isMember || s.joining || s.lead.Err() != nil || !s.roll.isRead {
 		return
 	}
 	s.joining = true
 	go func() {
 		for s.lead.Err() == nil {
-			done, err := s.registerOnce(s.ctx, s.roll, s.self)
+			done, err := s.registerOnce(s.ctx, s.roll.follower, s.self)
 			if errors.Is(err, ErrShardsDiffer) {
 				s.fail(err)
 			}

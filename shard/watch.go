@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/leader"
@@ -30,40 +31,60 @@ type sight struct {
 	published group.Published // by the newest term
 	valid     bool            // published could be decoded
 	ended     time.Time       // when the newest term of the member was first seen to be over
-	taker     chan struct{}   // closed when the candidate that stands in the election, to take the key, has ended
+	taker     chan struct{}   // closed when the candidate that stands in the election, to take the key, has ended; nil: there is none
 }
 
 func (m *Member) watch(ctx context.Context, rings bell, again time.Duration) *watch {
 	return &watch{Member: m, ctx: ctx, bell: rings, again: again, known: make(map[string]*sight)}
 }
 
-// see returns what the newest record of a member shows, and begins to follow it.
+// see returns what the newest record of a member showed at the last refresh, and begins to follow it.
 func (w *watch) see(id string) *sight {
 	s := w.known[id]
 	if s == nil {
-		s = &sight{taker: make(chan struct{})}
-		close(s.taker)
+		s = new(sight)
 		s.ctx, s.cancel = context.WithCancel(w.ctx)
 		s.follower = follow(s.ctx, w.port, group.MemberKey(w.name, id), w.bell, w.again)
 		w.known[id] = s
 	}
-	known, e := s.follower.known(), s.follower.entry() // in this order: the record may be read meanwhile
-	s.known = known
-	if e.Revision == s.revision {
-		return s
+	return s
+}
+
+// refresh takes the newest records, and reports whether they show more than renewals, or whether a candidate has ended
+// that was to take a key.
+func (w *watch) refresh() (changed bool) {
+	for id, s := range w.known {
+		known, e := s.follower.known(), s.follower.entry() // in this order: the record may be read meanwhile
+		changed = changed || known != s.known
+		if s.known = known; e.Revision != s.revision {
+			changed = s.take(id, e, w.layout) || changed
+		}
+		select {
+		case <-s.taker:
+			s.taker, changed = nil, true
+		default:
+		}
 	}
+	return changed
+}
+
+// take takes a record, and reports whether it is more than a renewal.
+func (s *sight) take(id string, e backend.Entry, l group.Layout) bool {
 	s.revision = e.Revision
 	o := record.DecodeEntry(e)
-	last := o.Leader(0).Unpack()
-	s.leads = o.Held() && o.Rec.Phase != record.PhasePending
-	if s.last = last; s.leads && last.ID == id {
+	last, leads := o.Leader(0).Unpack(), o.Held() && o.Rec.Phase != record.PhasePending
+	last.Until = 0
+	if s.valid && last == s.last && leads == s.leads {
+		return false
+	}
+	if s.last, s.leads = last, leads; leads && last.ID == id {
 		s.ended = time.Time{}
 	} else if s.ended.IsZero() {
 		s.ended = time.Now()
 	}
-	p, err := w.layout.DecodeMember([]byte(last.Value), e.Revision)
+	p, err := l.DecodeMember([]byte(last.Value), e.Revision)
 	s.published, s.valid = p, err == nil
-	return s
+	return true
 }
 
 // only ends the following of all other members.
@@ -81,17 +102,30 @@ func (s *sight) newest(id string) group.Newest {
 	return group.Newest{Session: group.Session{ID: id, Token: s.last.Token}, Revision: s.revision}
 }
 
-// standing returns what the record of a member shows of a term, about a page. The term is over when its record was
-// released, or when a later term has begun.
-func (w *watch) standing(of group.Session, page int) group.Standing {
+// standing is what the record of a member shows of a term.
+type standing struct {
+	over    bool           // the record was released, or a later term has begun
+	reports []group.Report // by the page; nil: none is known
+}
+
+// about returns what it shows about a page.
+func (t standing) about(page int) group.Standing {
+	if t.reports == nil {
+		return group.Standing{Over: t.over}
+	}
+	return group.Standing{Report: t.reports[page]}
+}
+
+// standing returns what the newest record of a member shows of a term.
+func (w *watch) standing(of group.Session) standing {
 	s := w.see(of.ID)
 	switch {
 	case s.last.Token > of.Token || s.last.Token == of.Token && s.last.Released:
-		return group.Standing{Over: true}
+		return standing{over: true}
 	case s.last.Token == of.Token && s.leads && s.valid:
-		return group.Standing{Report: s.published.Reports[page]}
+		return standing{reports: s.published.Reports}
 	default:
-		return group.Standing{}
+		return standing{}
 	}
 }
 
@@ -99,12 +133,7 @@ func (w *watch) standing(of group.Session, page int) group.Standing {
 // the term is over. A key that was given up is left alone, unless that record is older than a revision.
 func (w *watch) take(id string, least uint64) {
 	s := w.see(id)
-	if s.last.Released && s.revision >= least || !s.known {
-		return
-	}
-	select {
-	case <-s.taker:
-	default:
+	if s.last.Released && s.revision >= least || !s.known || s.taker != nil {
 		return
 	}
 	cfg := w.cfg.election()

@@ -1,0 +1,173 @@
+package shard_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
+	"github.com/natsleader/natsleader/internal/proof"
+	"github.com/natsleader/natsleader/shard"
+)
+
+// meter is the link of a process that counts what it receives, and keeps a copy of its own, as a process does.
+type meter struct {
+	*leadertest.Link
+	bytes atomic.Int64 // of feeds and reads
+}
+
+func (m *meter) Backend() backend.Store { return metered{m.Link.Backend(), m} }
+
+type metered struct {
+	backend.Store
+	meter *meter
+}
+
+func (b metered) received(e backend.Entry) backend.Entry {
+	b.meter.bytes.Add(int64(len(e.Value)))
+	e.Value = bytes.Clone(e.Value)
+	return e
+}
+
+func (b metered) Get(ctx context.Context, key string, reply func(backend.Entry, error)) {
+	b.Store.Get(ctx, key, func(e backend.Entry, err error) { reply(b.received(e), err) })
+}
+
+func (b metered) Watch(ctx context.Context, key string, instead backend.Feed, deliver func(backend.FeedEvent), reply func(backend.Feed, error)) {
+	b.Store.Watch(ctx, key, instead, func(e backend.FeedEvent) {
+		e.Entry = b.received(e.Entry)
+		deliver(e)
+	}, reply)
+}
+
+// crowd is many members that do nothing with their shards.
+type crowd struct {
+	t       *testing.T
+	store   *leadertest.Store
+	shards  int
+	owned   atomic.Int64
+	members []*one
+}
+
+type one struct {
+	*meter
+	member *shard.Member
+	cancel context.CancelFunc
+}
+
+// start starts one more member.
+func (c *crowd) start() {
+	name := fmt.Sprintf("worker-%04d", len(c.members))
+	ctx, cancel := context.WithCancel(context.Background())
+	o := &one{meter: &meter{Link: c.store.Link(name)}, cancel: cancel}
+	var err error
+	o.member, err = shard.Join(ctx, o, named, shard.Config{Shards: c.shards, ID: name})
+	check.OK(c.t, err)
+	c.members = append(c.members, o)
+	go func() {
+		for s := range o.member.Shards() {
+			c.owned.Add(1)
+			context.AfterFunc(s.Context(), func() { c.owned.Add(-1); s.Release() })
+		}
+	}()
+}
+
+// received returns how many MB all members have received since the last call.
+func (c *crowd) received() (mb float64) {
+	for _, o := range c.members {
+		mb += float64(o.bytes.Swap(0)) / 1e6
+	}
+	return mb
+}
+
+func (c *crowd) requests() (n int) {
+	for _, o := range c.members {
+		n += o.Requests().Total()
+	}
+	return n
+}
+
+// until waits until all shards are owned, and returns how long that took.
+func (c *crowd) until() time.Duration {
+	from := time.Now()
+	for c.owned.Load() != int64(c.shards) && time.Since(from) < 10*lease {
+		time.Sleep(100 * time.Millisecond)
+	}
+	check.Equal(c.t, c.owned.Load(), int64(c.shards), "%d shards have an owner")
+	return time.Since(from)
+}
+
+// usage is what this process has used.
+type usage struct {
+	processor time.Duration
+	allocated uint64 // in bytes, in all
+	memory    uint64 // in bytes, in use
+}
+
+func used() usage {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return usage{time.Duration(u.Utime.Nano() + u.Stime.Nano()), m.TotalAlloc, m.HeapAlloc + m.StackInuse}
+}
+
+// With many shards a member sends no more requests at rest, and receives little when another dies. Nothing is decoded or
+// planned at rest.
+func TestManyShards_CostLittle(t *testing.T) {
+	for _, members := range []int{10, 100}[:proof.Size(1, 2)] {
+		synctest.Test(t, func(t *testing.T) {
+			c := &crowd{t: t, store: leadertest.NewStore(nil, leadertest.WithLatency(oneWay)), shards: 1000 * members}
+			from := used()
+			for range members {
+				c.start()
+			}
+			took := c.until()
+			started := used()
+			t.Logf("%d members with %d shards start in %v, %v of processor, %.1f MB received by all",
+				members, c.shards, took, started.processor-from.processor, c.received())
+			time.Sleep(3 * lease)
+
+			rest, n := used(), c.requests()
+			c.received()
+			const span = 4 * lease
+			time.Sleep(span)
+			now, each := used(), float64(c.requests()-n)/span.Seconds()/float64(members)
+			memory, busy := (now.memory-from.memory)/uint64(members), float64(now.allocated-rest.allocated)/span.Seconds()/float64(members)
+			received := c.received()
+			t.Logf("at rest for each member: %.3f requests/s, %d kB of memory, %.0f µs of processor/s, %.1f kB/s allocated, %.2f kB/s received",
+				each, memory/1000, float64((now.processor-rest.processor).Microseconds())/span.Seconds()/float64(members), busy/1000, 1000*received/span.Seconds()/float64(members))
+			check.That(t, each < 0.5, "%.3f requests/s", each)
+			check.That(t, busy < 10e3*slowdown, "%.1f kB/s are allocated", busy/1000)
+
+			dead := c.members[members/2]
+			c.members = slices.Delete(c.members, members/2, members/2+1)
+			dead.Close()
+			dead.cancel()
+			time.Sleep(span)
+			died := c.received()
+			check.Equal(t, c.owned.Load(), int64(c.shards), "%d shards have an owner")
+			t.Logf("in the minute of the death of one: %.2f MB received by all, at rest %.2f MB", died, received)
+			check.That(t, died < received+0.03*float64(members), "%.2f MB, at rest %.2f", died, received)
+			check.That(t, memory < 2.5e6 || members > 10, "%d bytes of memory", memory)
+			for _, o := range c.members {
+				o.cancel()
+			}
+			for _, o := range c.members {
+				<-o.member.Done()
+			}
+			time.Sleep(lease)
+		})
+	}
+}

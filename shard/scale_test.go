@@ -53,8 +53,7 @@ func (b metered) Watch(ctx context.Context, key string, instead backend.Feed, de
 type crowd struct {
 	t       *testing.T
 	store   *leadertest.Store
-	shards  int
-	owned   atomic.Int64
+	owners  []atomic.Pointer[shard.Shard] // by the number of the shard
 	members []*one
 }
 
@@ -70,15 +69,28 @@ func (c *crowd) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	o := &one{meter: &meter{Link: c.store.Link(name)}, cancel: cancel}
 	var err error
-	o.member, err = shard.Join(ctx, o, named, shard.Config{Shards: c.shards, ID: name})
+	o.member, err = shard.Join(ctx, o, named, shard.Config{Shards: len(c.owners), ID: name})
 	check.OK(c.t, err)
 	c.members = append(c.members, o)
 	go func() {
 		for s := range o.member.Shards() {
-			c.owned.Add(1)
-			context.AfterFunc(s.Context(), func() { c.owned.Add(-1); s.Release() })
+			c.owners[s.Number()].Store(s)
 		}
 	}()
+}
+
+// owned returns how many shards have an owner, and releases the others.
+func (c *crowd) owned() (n int) {
+	for i := range c.owners {
+		switch s := c.owners[i].Load(); {
+		case s == nil:
+		case s.Context().Err() == nil:
+			n++
+		default:
+			s.Release()
+		}
+	}
+	return n
 }
 
 // received returns how many MB all members have received since the last call.
@@ -96,13 +108,13 @@ func (c *crowd) requests() (n int) {
 	return n
 }
 
-// until waits until all shards are owned, and returns how long that took.
-func (c *crowd) until() time.Duration {
+// even waits until all shards are owned, and returns how long that took.
+func (c *crowd) even() time.Duration {
 	from := time.Now()
-	for c.owned.Load() != int64(c.shards) && time.Since(from) < 10*lease {
+	for c.owned() != len(c.owners) && time.Since(from) < 3*lease {
 		time.Sleep(100 * time.Millisecond)
 	}
-	check.Equal(c.t, c.owned.Load(), int64(c.shards), "%d shards have an owner")
+	check.Equal(c.t, c.owned(), len(c.owners), "%d shards have an owner")
 	return time.Since(from)
 }
 
@@ -128,15 +140,15 @@ func used() usage {
 func TestManyShards_CostLittle(t *testing.T) {
 	for _, members := range []int{10, 100}[:proof.Size(1, 2)] {
 		synctest.Test(t, func(t *testing.T) {
-			c := &crowd{t: t, store: leadertest.NewStore(nil, leadertest.WithLatency(oneWay)), shards: 1000 * members}
+			c := &crowd{t: t, store: leadertest.NewStore(nil, leadertest.WithLatency(oneWay)), owners: make([]atomic.Pointer[shard.Shard], 1000*members)}
 			from := used()
 			for range members {
 				c.start()
 			}
-			took := c.until()
+			took := c.even()
 			started := used()
 			t.Logf("%d members with %d shards start in %v, %v of processor, %.1f MB received by all",
-				members, c.shards, took, started.processor-from.processor, c.received())
+				members, len(c.owners), took, started.processor-from.processor, c.received())
 			time.Sleep(3 * lease)
 
 			rest, n := used(), c.requests()
@@ -157,13 +169,15 @@ func TestManyShards_CostLittle(t *testing.T) {
 			dead.cancel()
 			time.Sleep(span)
 			died := c.received()
-			check.Equal(t, c.owned.Load(), int64(c.shards), "%d shards have an owner")
+			c.even()
 			t.Logf("in the minute of the death of one: %.2f MB received by all, at rest %.2f MB", died, received)
 			check.That(t, died < received+0.03*float64(members), "%.2f MB, at rest %.2f", died, received)
 			check.That(t, memory < 2.5e6 || members > 10, "%d bytes of memory", memory)
 			for _, o := range c.members {
 				o.cancel()
 			}
+			time.Sleep(oneWay)
+			c.owned()
 			for _, o := range c.members {
 				<-o.member.Done()
 			}

@@ -173,6 +173,7 @@ func (s *shift) receive(p *page) {
 	p.changed = true
 	s.least(p.first/s.layout.PageSize, p.value.Revision, p.value.Base)
 	_, stop := p.member.Receive(p.value)
+	p.value = group.Map{} // the member has what it needs
 	for _, n := range stop {
 		w := s.works[p.first+n]
 		w.cancel(ErrMoved)

@@ -1,5 +1,7 @@
 package group
 
+import "slices"
+
 // Member is one term of a member: which shards of a map it works on.
 type Member struct {
 	self Session
@@ -27,6 +29,9 @@ func (m *Member) Receive(next Map) (granted, stop []int) {
 		if g.Owner == m.self && !m.grants(i, g.Since) {
 			granted = append(granted, i)
 		}
+	}
+	if !slices.ContainsFunc(next.Grants, func(g Grant) bool { return g.Owner == m.self }) {
+		next.Grants = nil // most pages of a large map are of others
 	}
 	m.seen = next
 	for len(m.work) < len(next.Grants) {

@@ -87,7 +87,7 @@ func (a *assigner) plan() bool {
 	plan := &group.Assigner{
 		Over: func(s group.Session) bool { return standing(s).over },
 		Freed: func(s group.Session, shard int, since uint64) bool {
-			return standing(s).about(shard/a.layout.PageSize).Freed(shard%a.layout.PageSize, since)
+			return a.freed(standing(s), shard, since)
 		},
 		Held:  a.held,
 		Asked: roll.Asked,
@@ -133,6 +133,8 @@ func (a *assigner) plan() bool {
 		}
 		a.stand.take(m.ID, lost)
 		newest := s.newest(m.ID)
+		t := standing(newest.Session)
+		newest.Freed = func(shard int, since uint64) bool { return a.freed(t, shard, since) }
 		plan.Everyone = append(plan.Everyone, newest)
 		if s.leads && s.valid && newest.Session == m && s.last.ID == m.ID { // the registry is not pruned of a term that has shards
 			p := s.published
@@ -164,6 +166,11 @@ func (a *assigner) plan() bool {
 	}
 	writes.Wait()
 	return !failed.Load()
+}
+
+// freed reports whether a term does not work on a shard, and never will under a page before that revision.
+func (a *assigner) freed(t standing, shard int, since uint64) bool {
+	return t.about(shard/a.layout.PageSize).Freed(shard%a.layout.PageSize, since)
 }
 
 // forget forgets the predecessors whose terms are over.

@@ -22,6 +22,8 @@ func (w *Worker) takes() bool { return !w.Leaves && w.Weight > 0 }
 type Newest struct {
 	Session  Session
 	Revision uint64 // of the record that shows it
+	// Freed is that of the Assigner, of this term: it is asked for each shard of a map that was lost.
+	Freed func(shard int, since uint64) bool
 }
 
 // Assigner spreads shards over workers.
@@ -169,7 +171,7 @@ func (a *Assigner) settled(shard int, g Grant) bool {
 	}
 	for _, n := range a.Everyone {
 		// A record from before the map was lost does not show that there is no later term.
-		if n.Revision < g.Since || !a.Freed(n.Session, shard, g.Since) {
+		if n.Revision < g.Since || !n.Freed(shard, g.Since) {
 			return false
 		}
 	}

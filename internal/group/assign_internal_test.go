@@ -36,6 +36,9 @@ func (f *fleet) join(w Worker) {
 	f.standing[w.Session] = Standing{Report: Report{Seen: 1 << 60}}
 }
 
+// newest returns a term, with what its record shows now.
+func (f *fleet) newest(s Session, revision uint64) Newest { return Newest{s, revision, f.standing[s].Freed} }
+
 // shares returns how many shards each worker has.
 func (f *fleet) shares(grants []Grant) []int {
 	n := make([]int, len(f.Workers))
@@ -104,7 +107,7 @@ func state(rng *rand.Rand) (f *fleet, grants []Grant) {
 	for i, w := range f.Workers {
 		all = append(all, w.Session)
 		f.standing[w.Session] = Standing{Report: Report{Seen: uint64(5 + i), Busy: []int{rng.IntN(8)}}}
-		f.Everyone = append(f.Everyone, Newest{w.Session, uint64(5 + i)})
+		f.Everyone = append(f.Everyone, f.newest(w.Session, uint64(5+i)))
 		before := Session{w.Session.ID, 4}
 		f.standing[before], all = Standing{Over: true}, append(all, before)
 	}
@@ -353,7 +356,7 @@ func TestMove(t *testing.T) {
 	} {
 		f, g := newFleet(0), c.was
 		f.standing[a] = Standing{Over: c.aOver, Report: Report{Seen: 8}}
-		f.Everyone = []Newest{{a, 8}}
+		f.Everyone = []Newest{f.newest(a, 8)}
 		if c.pSeen {
 			f.standing[p] = Standing{Report: Report{Seen: 7}}
 		}
@@ -371,7 +374,7 @@ func BenchmarkAssign(b *testing.B) {
 	for _, size := range []struct{ shards, workers int }{{10_000, 10}, {100_000, 100}} {
 		f, grants := newFleet(size.workers), make([]Grant, size.shards)
 		for _, w := range f.Workers {
-			f.Everyone = append(f.Everyone, Newest{w.Session, 1})
+			f.Everyone = append(f.Everyone, f.newest(w.Session, 1))
 		}
 		b.Run(fmt.Sprint(size.shards, " first"), func(b *testing.B) {
 			for b.Loop() {

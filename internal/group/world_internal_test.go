@@ -187,7 +187,8 @@ func (w *model) assigner() *Assigner {
 	for i := range w.size {
 		k := &w.keys[i]
 		if k.token != 0 {
-			a.Everyone = append(a.Everyone, Newest{Session{name(uint8(i)), uint64(k.token)}, uint64(k.at)})
+			s := Session{name(uint8(i)), uint64(k.token)}
+			a.Everyone = append(a.Everyone, Newest{s, uint64(k.at), func(shard int, since uint64) bool { return a.Freed(s, shard, since) }})
 		}
 		if k.token != 0 && !k.over && !k.junk {
 			a.Workers = append(a.Workers, Worker{Session: Session{name(uint8(i)), uint64(k.token)}, Weight: 1, Leaves: k.report.left})

@@ -19,13 +19,16 @@ import (
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/checker"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/shard"
 )
 
-// The buckets and the election of the playground.
+// The buckets, the election and the group of the playground.
 const (
 	bucketName   = "playground"
 	itemsName    = "playground-items" // that only the leader may write
 	electionName = "work"
+	groupName    = "tenants"
+	shards       = 12 // of the group
 	longestLease = 10 * time.Second
 )
 
@@ -86,7 +89,20 @@ func stand(id, url string, lease time.Duration, in io.Reader, out io.Writer) err
 		return err
 	}
 	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	group, err := shard.Join(ctx, bucket, groupName, shard.Config{Shards: shards, ID: id, LeaseDuration: lease})
+	if err != nil {
+		return err
+	}
 	var all sync.WaitGroup
+	all.Go(func() {
+		for s := range group.Shards() {
+			all.Go(func() {
+				defer s.Release()
+				<-s.Context().Done()
+			})
+		}
+	})
 	all.Go(m.read)
 	all.Go(func() { m.sample(ctx) })
 	all.Go(func() { m.see(ctx, js) })
@@ -98,6 +114,7 @@ func stand(id, url string, lease time.Duration, in io.Reader, out io.Writer) err
 	m.obey(bufio.NewScanner(in))
 	limit, cancel := context.WithTimeout(context.Background(), lease)
 	defer cancel()
+	all.Go(func() { _ = group.Stop(limit) }) // the page shows its shards elsewhere
 	err = m.c.Stop(limit)
 	stop()
 	all.Wait()

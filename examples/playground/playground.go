@@ -18,6 +18,7 @@ import (
 	"github.com/natsleader/natsleader/internal/link"
 	"github.com/natsleader/natsleader/internal/webpage"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/shard"
 )
 
 // seat is the place of one candidate, in which one process after another stands.
@@ -46,7 +47,8 @@ type playground struct {
 	mu       sync.Mutex
 	seats    []*seat
 	lease    time.Duration
-	up       bool // the server
+	up       bool          // the server
+	owners   []shard.Owner // of the group's shards
 	judge    judge
 	narrator *narrator
 	stories  []story
@@ -79,9 +81,22 @@ func open(ctx context.Context, lease time.Duration) (_ *playground, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err = leader.CreateOrUpdateBucket(ctx, js, leader.BucketConfig{Name: bucketName, MaxLease: longestLease, Roster: true}); err != nil {
+	bucket, err := leader.CreateOrUpdateBucket(ctx, js, leader.BucketConfig{Name: bucketName, MaxLease: longestLease, Roster: true})
+	if err != nil {
 		return nil, err
 	}
+	views, err := shard.Observe(ctx, bucket, groupName)
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		for v := range views {
+			p.mu.Lock()
+			p.owners = v.Owners
+			p.signal()
+			p.mu.Unlock()
+		}
+	}()
 	if _, err = fence.CreateOrUpdateBucket(ctx, js, jetstream.KeyValueConfig{Bucket: itemsName}); err != nil {
 		return nil, err
 	}

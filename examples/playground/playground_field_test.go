@@ -113,6 +113,28 @@ func (v view) first(is func(seatView) bool) seatView {
 	return append(slices.DeleteFunc(slices.Clone(v.Seats), func(s seatView) bool { return !is(s) }), seatView{})[0]
 }
 
+// The candidates share the shards of a group, and those that are left take the shards of one that was killed.
+func TestPlayground_SharesShards(t *testing.T) {
+	t.Parallel()
+	g := newGame(t, leastLease)
+	shared := func(among int) {
+		t.Helper()
+		g.becomes("shared", func(v view) bool {
+			has, owners := 0, 0
+			for _, s := range v.Seats {
+				n := len(s.Shards)
+				if has += n; n >= shards/among && n <= (shards+among-1)/among {
+					owners++
+				}
+			}
+			return has == shards && owners == among
+		})
+	}
+	shared(5)
+	g.do(doKill, "c")
+	shared(4)
+}
+
 // Whatever is done to a leader, another leads, and the one before waits when it is over.
 func TestPlayground_LeaderLost(t *testing.T) {
 	t.Parallel()

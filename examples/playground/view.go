@@ -6,6 +6,7 @@ import (
 
 	"github.com/natsleader/natsleader/examples/internal/child"
 	"github.com/natsleader/natsleader/internal/webpage"
+	"github.com/natsleader/natsleader/shard"
 )
 
 // view is what the panel of the page shows. Numbers of 64 bits are texts, because JavaScript rounds
@@ -35,6 +36,7 @@ type seatView struct {
 	Patience int64  `json:"patience,omitempty"`
 	Stored   int    `json:"stored"`
 	Refused  int    `json:"refused"`
+	Shards   []int  `json:"shards"` // on which it works, as the store shows it
 }
 
 // view returns what the panel shows now, and a channel that is closed when there is something new.
@@ -49,6 +51,11 @@ func (p *playground) view() (view, <-chan struct{}) {
 		is := seatView{
 			ID: s.id, State: s.latest.State, Frozen: s.frozen, Link: s.link.Mode(), Token: s.latest.Token,
 			At: s.latest.At / int64(time.Millisecond), Left: s.latest.Left, Patience: s.latest.Patience, Stored: s.stored, Refused: s.refused,
+		}
+		for n, o := range p.owners {
+			if o.ID == s.id && o.State == shard.OwnerWorks {
+				is.Shards = append(is.Shards, n)
+			}
 		}
 		switch {
 		case s.proc == nil:

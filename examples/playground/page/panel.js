@@ -86,7 +86,7 @@ async function ask(request) {
 function card(id) {
   const c = {
     state: make("span", { className: "is" }), bar: make("div", { className: "bar" }), time: make("p", { className: "time" }),
-    token: make("p", { className: "token" }), stored: make("dd"), refused: make("dd"),
+    token: make("p", { className: "token" }), shards: make("p", { className: "token" }), stored: make("dd"), refused: make("dd"),
     link: make("select", {}, ...links.map(([value, text]) => new Option(text, value))),
     resign: button("Resign", () => ask({ do: "resign", id })),
     kill: button("Kill", () => ask({ do: c.is.state === "killed" ? "start" : "kill", id })),
@@ -97,7 +97,7 @@ function card(id) {
     make("dt", { textContent: "Writes stored" }), c.stored, make("dt", { textContent: "Writes refused" }), c.refused);
   c.el = make("section", { className: "seat" },
     make("h2", {}, make("span", { className: "name", textContent: id }), " ", c.state),
-    make("div", { className: "track" }, c.bar), c.time, c.token, c.facts,
+    make("div", { className: "track" }, c.bar), c.time, c.token, c.shards, c.facts,
     make("label", {}, "Its link ", c.link), make("p", { className: "buttons" }, c.resign, c.kill, c.freeze));
   c.el.setAttribute("aria-label", `Candidate ${id}`);
   seats.append(c.el);
@@ -128,6 +128,7 @@ function draw(is) {
   c.el.className = `seat ${shown}`;
   set(c.state, is.frozen ? "is frozen" : words[is.state]);
   set(c.token, is.token ? `Token ${is.token}` : "No token yet");
+  set(c.shards, is.shards ? `Shards ${is.shards.join(", ")}` : "No shards");
   set(c.stored, String(is.stored));
   set(c.refused, String(is.refused));
   c.refused.classList.toggle("some", is.refused > 0);

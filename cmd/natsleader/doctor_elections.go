@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/natskv"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
@@ -35,9 +37,12 @@ func checkElections(ctx context.Context, e *environment) []finding {
 	if err != nil {
 		return []finding{unknown("the elections cannot be read: %s", errorText(err))}
 	}
+	elections, groups := withoutGroups(all)
 	var foreign, long []string
 	for _, x := range all {
+		name, isElection, _ := group.NameOf(x.election)
 		switch most := e.settings.MaxLease; {
+		case slices.Contains(groups, name) && !isElection: // a part of the map
 		case x.holder.State == leader.HolderForeign:
 			foreign = append(foreign, x.election)
 		case most > 0 && keptLease(x) > most:
@@ -54,7 +59,7 @@ func checkElections(ctx context.Context, e *environment) []finding {
 			advise("raise MaxLease, or restart these candidates with shorter leases: others may not wait for all of them; if no candidate has such a lease, delete the key with: nats kv del "+e.name+" ELECTION"))
 	}
 	clock := serverClock{e.info.TimeStamp, e.infoAt}
-	if idle := abandoned(all, clock.now()); len(idle) > 0 {
+	if idle := abandoned(elections, clock.now()); len(idle) > 0 {
 		found = append(found, severityWarning.of("nobody renews or takes %s: writes fail, or all candidates are gone", some(idle)).
 			advise("start its candidates; if they run, see their logs, and whether the servers have room: one whose disk was full refuses writes until it is restarted; "+
 				"if an election is not used any more, lead and release it once: natsleader run --bucket "+e.name+" ELECTION -- true"))
@@ -65,7 +70,11 @@ func checkElections(ctx context.Context, e *environment) []finding {
 		found = append(found, f)
 	}
 	if len(found) == 0 {
-		found = append(found, fine("%d elections, all records are sound; %s", len(all), load))
+		found = append(found, fine("%d elections, all records are sound; %s", len(elections), load))
+	}
+	s.clock = clock
+	for _, name := range groups {
+		found = append(found, judgeGroup(ctx, s, name, all)...)
 	}
 	return found
 }

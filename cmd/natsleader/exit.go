@@ -160,7 +160,7 @@ func waitBriefly(done <-chan struct{}) {
 // These prefixes of the libraries' errors mean nothing to a reader of the command's
 // output.
 var (
-	sentinelPrefix  = regexp.MustCompile(`(^|: )leader: `)
+	sentinelPrefix  = regexp.MustCompile(`(^|: )(?:leader|shard): `)
 	violationPrefix = regexp.MustCompile(`nats: permissions violation: Permissions Violation for (Publish|Subscription) to `)
 )
 

@@ -74,6 +74,7 @@ func newApp(g *globals, introspected bool) (*fisk.Application, *bool) {
 	registerExporter(app, g)
 	registerUI(app, g)
 	registerRoster(app, g)
+	registerShards(app, g)
 	registerStepDown(app, g)
 	registerTransfer(app, g)
 	registerHistory(app, g)

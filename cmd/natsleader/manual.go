@@ -14,7 +14,7 @@ import (
 // exitMeanings are the exit codes for the manual page. docs/cli.md has the conditions of each command.
 var exitMeanings = []struct{ Code, Text string }{
 	{"0", "The command succeeded."},
-	{"1", "There is no leader, the leader refuses, doctor has a warning, or another failure."},
+	{"1", "There is no leader, the leader refuses, a shard has no owner, doctor has a warning, or another failure."},
 	{"2", "doctor found something critical."},
 	{"64", "A flag, an argument, a context or a file cannot be used."},
 	{"69", "NATS, JetStream or the leader does not answer."},

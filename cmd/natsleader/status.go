@@ -13,7 +13,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-const statusHelp = `Without an election it shows all of the bucket.
+const statusHelp = `Without an election it shows all of the bucket, and each group of shards as one row:
+see shards.
 
 The remaining lease is how long others wait before they take over if the
 leader falls silent from now on. It is counted by the server's clock.
@@ -57,27 +58,37 @@ func (g *globals) statusOfAll(ctx context.Context, s *inspector, asJSON, withRos
 		return err
 	}
 	now := s.clock.now()
-	summaries := make([]summary, len(all))
+	all, groups := withoutGroups(all)
+	summaries := make([]any, len(all))
 	rows := [][]string{overviewHead(now)}
 	last := len(rows[0]) - 1
 	if withRoster {
 		rows[0] = slices.Insert(rows[0], last, "STAND")
 	}
 	for i, x := range all {
-		summaries[i] = x.summary(now)
+		sum := x.summary(now)
 		row := x.overview(x.at(now), now)
 		if withRoster {
 			n := who.stand(x)
-			summaries[i].Stand = &n
+			sum.Stand = &n
 			row = slices.Insert(row, last, fmt.Sprint(n))
 		}
+		summaries[i] = sum
 		rows = append(rows, row)
+	}
+	for _, name := range groups {
+		sum := s.briefly(ctx, name)
+		row := sum.overview()
+		if withRoster {
+			row = slices.Insert(row, last, "-")
+		}
+		summaries, rows = append(summaries, sum), append(rows, row)
 	}
 	lines := columns(rows)
 	if colourful(g.out()) {
 		lines = painted(rows, all, now)
 	}
-	if len(all) == 0 {
+	if len(summaries) == 0 {
 		lines = []string{fmt.Sprintf("no election in bucket %s yet", g.bucket)}
 	}
 	return printResult(g.out(), asJSON, summaries, lines)
@@ -138,6 +149,10 @@ func painted(rows [][]string, all []electionStatus, now time.Time) []string {
 	widths := widest(rows)
 	lines := []string{tableRow{style: styleDim}.line(rows[0], widths).paint(true)}
 	for i, row := range rows[1:] {
+		if i >= len(all) { // a group
+			lines = append(lines, tableRow{}.line(row, widths).paint(true))
+			continue
+		}
 		x := &watched{now: all[i], as: all[i].at(now)}
 		lines = append(lines, x.styled(row, x.troubleOf(now, nil)).line(row, widths).paint(true))
 	}

@@ -69,7 +69,12 @@ func (s *stepDown) means(id string) bool {
 	if s.host == "" {
 		return id == s.id
 	}
-	rest, ok := strings.CutPrefix(id, s.host)
+	return onHost(id, s.host)
+}
+
+// onHost reports whether an ID is that of a host, or one that was made on it.
+func onHost(id, host string) bool {
+	rest, ok := strings.CutPrefix(id, host)
 	return ok && (rest == "" || madeID.MatchString(rest))
 }
 

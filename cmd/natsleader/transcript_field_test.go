@@ -9,12 +9,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/shard"
 )
 
 // normal removes from a transcript the parts that differ from one run to the next.
@@ -224,6 +226,18 @@ func (s *stage) scenes() map[string]func() {
 				cfg.TurnTimeout = longTurn
 				s.actors[cfg.ID] = stands("invoices", cfg)
 				leaderSees(s.t, s.url, "invoices", i)
+			}
+		},
+		"group": func() {
+			_, js := connectTo(s.t, s.url)
+			bucket := expect.Got(leader.OpenBucket(js, "elections"))(s.t)
+			for i, id := range []string{"web-1", "web-2"} {
+				works(s.t, bucket, "orders", shard.Config{ID: id, Shards: 24, Hold: 30 * time.Second, Value: fmt.Appendf(nil, "10.0.2.%d:80", i+1)})
+				eventually(s.t, "the shards are spread", func() bool {
+					v, err := shard.Lookup(s.t.Context(), bucket, "orders")
+					waits := slices.ContainsFunc(v.Owners, func(o shard.Owner) bool { return o.State != shard.OwnerWorks })
+					return err == nil && !waits && len(v.Members) == i+1 && v.Members[i].Shards == 24/(i+1)
+				})
 			}
 		},
 		"rested": func() { leaderSees(s.t, s.url, "invoices", 2) }, // the candidate that has handed over stands again

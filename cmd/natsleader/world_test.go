@@ -295,7 +295,7 @@ func compareTranscript(t *testing.T, text string) {
 
 // tokens are fencing tokens and revisions, also as values of metrics. They begin at the time in microseconds at which the
 // bucket was made. How many renewals come before a revision is a race of goroutines.
-var tokens = regexp.MustCompile(`\b(token )?94668\d{10}\b|\b9\.46684\d*e\+14`)
+var tokens = regexp.MustCompile(`\b(token )?(?:94668\d{10}|18933\d{11})\b|\b9\.46684\d*e\+14`)
 
 // madeUp are names that doctor makes up, inboxes, and names of consumers.
 var madeUp = regexp.MustCompile(`(natsleader[._]doctor[._])\w{12}|(_INBOX\.)[\w.]+|(CONSUMER\.CREATE\.\w+\.)\w{22}`)

@@ -169,7 +169,7 @@ type wireGrant struct {
 }
 
 func (g wireGrant) MarshalJSON() ([]byte, error) {
-	return json.Marshal([]any{g.owner, g.since, g.pred, ranges(g.list)})
+	return json.Marshal([]any{g.owner, g.since, g.pred, Ranges(g.list)})
 }
 
 func (g *wireGrant) UnmarshalJSON(data []byte) error {
@@ -290,7 +290,7 @@ func (l Layout) EncodeMember(p Published) ([]byte, error) {
 			busy = append(busy, first+i)
 		}
 	}
-	w.Busy = ranges(busy)
+	w.Busy = Ranges(busy)
 	if p.Hold != 0 {
 		w.Hold = p.Hold.String()
 	}
@@ -387,8 +387,8 @@ func decode(value []byte, size int, v any) error {
 	return nil
 }
 
-// ranges returns rising numbers as a text: 0-9,14.
-func ranges(list []int) string {
+// Ranges returns rising numbers as a text: 0-9,14.
+func Ranges(list []int) string {
 	var b []byte
 	for i := 0; i < len(list); i++ {
 		first := list[i]
@@ -403,7 +403,7 @@ func ranges(list []int) string {
 	return strings.TrimPrefix(string(b), ",")
 }
 
-// numbers returns the numbers of a text that ranges has made. They rise, and are less than n.
+// numbers returns the numbers of a text that Ranges has made. They rise, and are less than n.
 func numbers(text string, n int) (list []int, err error) {
 	next := 0
 	for part := range strings.SplitSeq(text, ",") {

@@ -57,3 +57,11 @@ func MemberKey(name, id string) string {
 	}
 	return b.String()
 }
+
+// NameOf returns the name of the group that a key would belong to, and whether the key is that of an election.
+func NameOf(key string) (name string, election, ok bool) {
+	i := max(0, strings.LastIndex(key, ".shard."))
+	name, rest := key[:i], key[i:]
+	election = rest == assigners || strings.HasPrefix(rest, members)
+	return name, election, name != "" && (election || rest == registry || strings.HasPrefix(rest, pages))
+}

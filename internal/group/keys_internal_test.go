@@ -21,5 +21,14 @@ func TestKeys(t *testing.T) {
 		check.OK(t, wire.CheckElection(key))
 		_, seat := wire.SeatOf(key)
 		check.Equal(t, seat, 1, "seat %d of an election has the key of a group")
+		name, election, ok := NameOf(key)
+		check.That(t, ok && name == "jobs", "%s is of group %q", key, name)
+		check.Equal(t, election, what != "registry" && what[:1] != "p", "%v: "+key+" is an election")
 	}
+	for _, key := range []string{"jobs", "jobs.shard", "jobs.shard.a", ".shard.map", "jobs.shard.map.a"} {
+		_, _, ok := NameOf(key)
+		check.That(t, !ok, "%s is of a group", key)
+	}
+	name, _, _ := NameOf(RegistryKey(MemberKey("jobs", "a")))
+	check.Equal(t, name, "jobs.shard.member.a", "%s")
 }

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/shard"
+)
+
+// worker is a member of a group.
+type worker struct {
+	*shard.Member
+	nc    *nats.Conn   // that only it uses
+	hangs atomic.Int64 // how long its work goes on after the end of its context
+}
+
+// dies lets nothing of the member reach the server any more.
+func (m *worker) dies() { m.nc.Close() }
+
+// joins starts a member, and waits until it has its share.
+func (w *world) joins(id string, cfg shard.Config) *worker {
+	w.Helper()
+	nc := w.dial()
+	bucket := expect.Got(leader.OpenBucket(expect.Got(jetstream.New(nc))(w), "elections"))(w)
+	cfg.ID, cfg.Shards = id, 8
+	w.Cleanup(nc.Close)
+	m := works(w, bucket, "orders", cfg)
+	m.nc = nc
+	time.Sleep(10 * time.Second)
+	return m
+}
+
+// works starts a member of a group that works on its shards.
+func works(tb testing.TB, store leader.Store, group string, cfg shard.Config) *worker {
+	tb.Helper()
+	m := &worker{Member: expect.Got(shard.Join(context.Background(), store, group, cfg))(tb)}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for s := range m.Shards() {
+			go func() {
+				<-s.Context().Done()
+				time.Sleep(time.Duration(m.hangs.Load()))
+				s.Release()
+			}()
+		}
+	}()
+	tb.Cleanup(func() {
+		_ = m.Stop(context.Background()) // its connection may be closed
+		<-ended
+	})
+	return m
+}
+
+// shards shows the members of a group, the owner of a shard, what moves and what has no owner.
+func TestShards(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.prompt("shards orders", "shards orders --json", "shards orders --shard 7", "shards a.*")
+		a := w.joins("a", shard.Config{Value: []byte("10.0.0.7:80")})
+		w.prompt("shards orders")
+		b := w.joins("b", shard.Config{Value: []byte("\xff\x1b[2J"), Weight: 2, Most: 3, Hold: time.Minute})
+		w.prompt("shards orders", "shards show orders --json", "shards orders --shard 0", "shards orders --key customer-17")
+		w.prompt("shards orders --json --shard 7", "shards --json orders --key order-4711")
+		w.prompt("shards orders --shard 8", "shards orders --shard=-1", "shards orders --shard 1 --key x", "shards")
+		w.notef("# the work of a does not end\n")
+		a.hangs.Store(int64(10 * time.Second))
+		w.joins("c", shard.Config{})
+		a.hangs.Store(0)
+		time.Sleep(10 * time.Second)
+		a.hangs.Store(int64(10 * time.Second))
+		w.prompt("shards move orders 0 b --wait 2s", "shards orders", "shards orders --shard 0", "shards orders --json --shard 0")
+		time.Sleep(20 * time.Second)
+		a.hangs.Store(0)
+		w.notef("# b dies, and its shards wait for a member of the same ID\n")
+		b.dies()
+		time.Sleep(14 * time.Second)
+		w.prompt("shards orders --shard 5")
+		time.Sleep(4 * time.Second)
+		w.prompt("shards orders --shard 5", "shards orders", "shards orders --json --shard 5")
+		w.notef("# a dies, too\n")
+		a.dies()
+		time.Sleep(2 * time.Minute)
+		w.prompt("shards orders")
+		w.complete("shards ''", "shards show ''", "shards move ''", "shards drain orders ''", "shards move orders 0 ''")
+	})
+}
+
+// Operators move a shard, drain members and undrain them. What cannot be done is said before, or after the wait.
+func TestShardsSteer(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.prompt("shards move orders 0 a", "shards drain orders a")
+		w.joins("web-2_7_x", shard.Config{})
+		a := w.joins("web-1", shard.Config{Most: 6})
+		w.prompt("shards move orders 7 web-2_7_x", "shards move orders 7 web-2_7_x", "shards move orders 7 web-2_7_x --json", "shards orders")
+		w.prompt("shards move orders 8 web-1", "shards move orders -1 web-1", "shards move orders 0 web-3")
+		w.prompt("shards drain orders", "shards drain orders web-1 --host web-1", "shards drain orders web-3", "shards drain orders --host web-3")
+		w.notef("# web-1 alone takes 6 of 8 shards\n")
+		w.prompt("shards drain orders web-2_7_x", "shards orders")
+		w.answers("shards drain orders --host web-2", "n", nil)
+		w.answers("shards drain orders --host web-2", "y", nil)
+		w.prompt("shards orders", "shards move orders 0 web-2_7_x", "shards undrain orders --host web-2 --json")
+		time.Sleep(10 * time.Second)
+		w.prompt("shards orders", "shards undrain orders web-3")
+		w.notef("# the work of web-1 does not end at once\n")
+		a.hangs.Store(int64(10 * time.Second))
+		w.prompt("shards drain orders web-1 --wait 5s", "shards drain orders web-1 --json", "shards undrain orders web-1")
+		time.Sleep(10 * time.Second)
+		a.hangs.Store(0)
+		w.prompt("shards drain orders web-1 --json")
+		w.prompt("shards move orders 1 web-1")
+		w.notef("# another program overwrites the key of the assigner\n")
+		put(w.T, w.js, "orders.shard.assigner", "junk")
+		time.Sleep(time.Second)
+		w.prompt("shards undrain orders web-1", "shards move orders 1 web-1 --wait 5s", "shards orders")
+		w.notef("# web-1 dies\n")
+		a.dies()
+		time.Sleep(time.Minute)
+		w.prompt("shards move orders 1 web-1", "shards orders")
+	})
+}
+
+// shards --watch reports each change once, of the group and of one shard, also after the server was away.
+func TestShardsWatch(t *testing.T) {
+	for name, flags := range map[string]string{"people": "", "programs": " --json", "shard": " --shard 7"} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, leader.BucketConfig{}, func(w *world) {
+				stop := w.follow("shards orders --watch" + flags)
+				w.joins("a", shard.Config{Value: []byte("10.0.0.7:80")}).hangs.Store(int64(1050 * time.Millisecond)) // between two ticks
+				b := w.joins("b", shard.Config{})
+				w.notef("# b leaves\n")
+				expect.OK(w, b.Stop(w.Context()))
+				time.Sleep(time.Minute)
+				w.notef("# the server restarts\n")
+				w.restart()
+				time.Sleep(time.Minute)
+				w.joins("c", shard.Config{})
+				stop()
+			})
+		})
+	}
+}
+
+// doctor and status know groups: their keys are no elections that are silent or foreign.
+func TestShards_DoctorAndStatus(t *testing.T) {
+	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
+		f := w.findingsBeside("")
+		a := w.joins("a", shard.Config{})
+		b := w.joins("b", shard.Config{Hold: time.Minute})
+		w.campaigns("billing", leader.Config{ID: "x"})
+		f.show("")
+		w.prompt("status", "status --json", "status --roster")
+		w.notef("# b dies\n")
+		b.dies()
+		time.Sleep(20 * time.Second)
+		f.show("")
+		w.prompt("status")
+		w.notef("# a is drained\n")
+		w.prompt("shards drain orders a --yes")
+		f.show("")
+		w.notef("# a dies, too\n")
+		a.dies()
+		time.Sleep(time.Minute)
+		f.show("")
+		w.prompt("status")
+		w.notef("# a later version is back as a\n")
+		var fields map[string]any
+		expect.OK(w, json.Unmarshal([]byte(record(w.T, w.js, "orders.shard.member.a", "a", time.Hour)), &fields))
+		fields["value"] = `{"v":2}`
+		put(w.T, w.js, "orders.shard.member.a", string(expect.Got(json.Marshal(fields))(w)))
+		f.show("")
+		w.notef("# others overwrite keys of the group\n")
+		for _, key := range []string{"page.0", "member.a", "assigner", "map"} {
+			w.publish("$KV.elections.orders.shard."+key, "junk")
+			f.show("")
+		}
+		w.prompt("status", "status --json")
+		w.publish("$KV.elections.orders.shard.map", `{"v":2}`)
+		f.show("")
+	})
+}
+
+// A group whose members have left needs no attention.
+func TestShards_DoctorAllLeft(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		f := w.findingsBeside("")
+		expect.OK(w, w.joins("a", shard.Config{}).Stop(w.Context()))
+		time.Sleep(20 * time.Second) // its process may have taken its own key meanwhile, to give it up
+		f.show("")
+		w.publish("$KV.elections.orders.shard.page.0", `{"v":2}`)
+		f.show("")
+	})
+}

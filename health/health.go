@@ -49,6 +49,15 @@
 //	connected                the result of Connected
 //	silent_seconds           the time since the last sign of a majority of the servers, if one is missing
 //
+// [Member] and [MemberLive] are for a member of a group of package shard, in place of Connected and Live of its
+// election. Their bodies have group, id and error, and live or
+//
+//	connected, silent_seconds  of the election of the member, whose lease all its shards share
+//	owned, granted, draining   shards that it works on, has been granted, and that end
+//	assigner                   ID of the assigner
+//	members, unowned, moving   of the group, if this process is the assigner, as in shard.Stats
+//	uneven
+//
 // All fields of a body but leader are of one instant, so they do not contradict each other. A
 // candidate that leads is_leader, and is in the state leader. One that is connected is not fenced,
 // unless it steps down or its work goes on. Unknown fields are left out. The body is as public as the handler's address, and that of
@@ -66,13 +75,14 @@ import (
 
 	"github.com/natsleader/natsleader/internal/deadline"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/shard"
 )
 
 // Leader returns a handler that answers 200 while [leader.Err] of the candidate's term
 // is nil. Otherwise it answers 503, and names the candidate that leads instead. It asks the
 // clock, not a flag, so a process that was stopped for an hour answers 503 at once.
 func Leader(c *leader.Candidate) http.Handler {
-	return handler(c, func(context.Context) (any, bool) {
+	return handler(c != nil, func(context.Context) (any, bool) {
 		r := look(c, c.Stats())
 		return r, r.IsLeader
 	})
@@ -87,7 +97,7 @@ func Leader(c *leader.Candidate) http.Handler {
 //
 // Live waits for the goroutine and for nothing else. It reads neither the state nor the clock.
 func Live(c *leader.Candidate) http.Handler {
-	return handler(c, func(ctx context.Context) (any, bool) {
+	return handler(c != nil, func(ctx context.Context) (any, bool) {
 		err := ping(ctx, c)
 		r := liveness{Election: c.Election(), ID: c.ID(), Live: err == nil}
 		if err != nil {
@@ -97,12 +107,53 @@ func Live(c *leader.Candidate) http.Handler {
 	})
 }
 
+// MemberLive returns a handler that answers 200 while the member works, and 503 once it has ended with an error
+// (shard.Member.Err), or if [shard.Member.Ping] fails or takes longer than a second.
+func MemberLive(m *shard.Member) http.Handler {
+	return handler(m != nil, func(ctx context.Context) (any, bool) {
+		err := ping(ctx, m)
+		r := liveness{Group: m.Group(), ID: m.ID(), Live: err == nil}
+		if err != nil {
+			r.Error = err.Error()
+		}
+		return r, r.Live
+	})
+}
+
+// Member returns a handler that answers 200 while [leader.Stats.Connected] of the member's own election returns nil.
+// Otherwise it answers 503, with the reason as error.
+func Member(m *shard.Member) http.Handler {
+	return handler(m != nil, func(context.Context) (any, bool) {
+		s := m.Stats()
+		err := s.Election.Connected()
+		connected := err == nil
+		if s.Election.State == leader.StateEnded && m.Err() != nil {
+			err = m.Err()
+		}
+		r := memberReport{
+			Group: m.Group(), ID: m.ID(), Connected: connected, Silent: s.Election.Silent.Seconds(),
+			Owned: s.Owned, Granted: s.Granted, Draining: s.Draining, Assigner: s.Assigner,
+		}
+		if s.Assigns {
+			r.groupReport = &groupReport{s.Members, s.Unowned, s.Moving, s.Uneven}
+		}
+		if err != nil {
+			r.Error = err.Error()
+		}
+		return r, connected
+	})
+}
+
 // liveLimit is the time in which a goroutine has to answer. A goroutine that is not held up
 // answers as soon as a processor runs it.
 const liveLimit = time.Second
 
-// ping returns nil if the candidate is well, and what is wrong otherwise.
-func ping(ctx context.Context, c *leader.Candidate) error {
+// ping returns nil if a candidate or a member is well, and what is wrong otherwise.
+func ping(ctx context.Context, c interface {
+	Ping(ctx context.Context) error
+	Err() error
+},
+) error {
 	limited, cancel := deadline.Within(ctx, liveLimit)
 	defer cancel()
 	err := c.Ping(limited)
@@ -112,7 +163,7 @@ func ping(ctx context.Context, c *leader.Candidate) error {
 	case errors.Is(err, leader.ErrStalled):
 		return err
 	case err != nil:
-		return fmt.Errorf("the goroutine of the candidate does not answer: %w", err)
+		return fmt.Errorf("a goroutine does not answer: %w", err)
 	}
 	return nil
 }
@@ -125,7 +176,7 @@ func ping(ctx context.Context, c *leader.Candidate) error {
 // with the reason as error. So a candidate that is cut off answers 503 before another leads in its
 // place, and one that has never reached its bucket does so from the beginning.
 func Connected(c *leader.Candidate) http.Handler {
-	return handler(c, func(context.Context) (any, bool) {
+	return handler(c != nil, func(context.Context) (any, bool) {
 		s := c.Stats()
 		r, err := look(c, s), s.Connected()
 		connected := err == nil
@@ -142,15 +193,38 @@ func Connected(c *leader.Candidate) http.Handler {
 
 var candidate = leader.StateCandidate.String()
 
-// liveness is the body of Live.
+// liveness is the body of Live and MemberLive.
 type liveness struct {
-	Election string `json:"election"`
+	Election string `json:"election,omitempty"`
+	Group    string `json:"group,omitempty"`
 	ID       string `json:"id"`
 	Live     bool   `json:"live"`
 	Error    string `json:"error,omitempty"`
 }
 
-// report is the body of the other handlers.
+// memberReport is the body of Member.
+type memberReport struct {
+	Group     string  `json:"group"`
+	ID        string  `json:"id"`
+	Owned     int     `json:"owned"`
+	Granted   int     `json:"granted"`
+	Draining  int     `json:"draining"`
+	Assigner  string  `json:"assigner,omitempty"`
+	Connected bool    `json:"connected"`
+	Silent    float64 `json:"silent_seconds,omitempty"`
+	Error     string  `json:"error,omitempty"`
+	*groupReport
+}
+
+// groupReport is what the assigner adds.
+type groupReport struct {
+	Members int `json:"members"`
+	Unowned int `json:"unowned"`
+	Moving  int `json:"moving"`
+	Uneven  int `json:"uneven"`
+}
+
+// report is the body of Leader and Connected.
 type report struct {
 	Election  string  `json:"election"`
 	ID        string  `json:"id"`
@@ -195,10 +269,10 @@ func look(c *leader.Candidate, s leader.Stats) report {
 	return r
 }
 
-// handler serves what report returns, as JSON, or an error if there is no candidate.
-func handler(c *leader.Candidate, report func(context.Context) (body any, ok bool)) http.Handler {
-	if c == nil {
-		report = func(context.Context) (any, bool) { return map[string]string{"error": "there is no candidate"}, false }
+// handler serves what report returns, as JSON, or an error if there is no candidate or member.
+func handler(exists bool, report func(context.Context) (body any, ok bool)) http.Handler {
+	if !exists {
+		report = func(context.Context) (any, bool) { return map[string]string{"error": "there is no candidate or member"}, false }
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

@@ -35,6 +35,26 @@
 //	natsleader_queue_age_seconds              for how long the oldest of them has waited
 //	natsleader_build_info{version,goversion}  1: the version of this library in the program
 //
+// A member of a group of package shard ([Collector.AddMember]) has these, with the labels bucket and group:
+//
+//	natsleader_shards_owned                   shards that it works on
+//	natsleader_shards_granted                 shards that are granted to it, work that has not begun included
+//	natsleader_shards_draining                shards whose context has ended, and whose work goes on
+//	natsleader_shards_busy_seconds            for how long the longest of that work has gone on
+//	natsleader_shards_assigners               1 if it knows the assigner, 0 otherwise
+//	natsleader_shards_moves_total{reason}     shards that it, as the assigner, has granted anew; once there is one
+//	natsleader_shards_rebalance_age_seconds   since the last of them
+//
+// The assigner of a group adds
+//
+//	natsleader_shards_members                 members that live
+//	natsleader_shards_unowned                 shards without an owner that lives
+//	natsleader_shards_moving                  shards whose owner waits until the work of another member has ended
+//	natsleader_shards_uneven                  shards that have to move until the spread is even
+//
+// Of the election of the member, whose lease all its shards share, a scrape has the metrics of its writes, faults, feeds,
+// transitions and silence, with GROUP.shard.member as the election of every member: so no label has the ID.
+//
 // The queue belongs to a connection, which thousands of candidates may share. A collector
 // exports its two metrics once, without a label, as the greatest value of its candidates. Aggregate them
 // over collectors and processes with max. The sum would count a connection more than once.
@@ -62,6 +82,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/shard"
 )
 
 // Collector collects the metrics of candidates, each of another election. Elections of the
@@ -78,9 +99,10 @@ type Collector struct {
 
 	mu         sync.Mutex
 	candidates map[key]*leader.Candidate
+	members    map[key]*shard.Member
 }
 
-// key names an election.
+// key names an election, or a group.
 type key struct{ bucket, election string }
 
 func (k key) compare(other key) int {
@@ -101,18 +123,55 @@ func (c *Collector) Add(candidate *leader.Candidate) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := keyOf(candidate)
-	if old := c.candidates[k]; old != nil {
-		select {
-		case <-old.Done():
-		default:
-			return fmt.Errorf("metrics: a candidate of election %q is collected already: remove it first, or use another collector", k.election)
-		}
+	if old := c.candidates[k]; old != nil && lives(old.Done()) {
+		return fmt.Errorf("metrics: a candidate of election %q is collected already: remove it first, or use another collector", k.election)
 	}
 	if c.candidates == nil {
 		c.candidates = make(map[key]*leader.Candidate)
 	}
 	c.candidates[k] = candidate
 	return nil
+}
+
+func lives(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return false
+	default:
+		return true
+	}
+}
+
+// AddMember adds a member of a group, as Add adds a candidate.
+func (c *Collector) AddMember(m *shard.Member) error {
+	if m == nil {
+		return errors.New("metrics: there is no member")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := keyOfMember(m)
+	if old := c.members[k]; old != nil && lives(old.Done()) {
+		return fmt.Errorf("metrics: a member of group %q is collected already: remove it first, or use another collector", k.election)
+	}
+	if c.members == nil {
+		c.members = make(map[key]*shard.Member)
+	}
+	c.members[k] = m
+	return nil
+}
+
+func keyOfMember(m *shard.Member) key { return key{m.Stats().Election.Bucket, m.Group()} }
+
+// RemoveMember removes a member. A member that is not collected, or nil, is ignored.
+func (c *Collector) RemoveMember(m *shard.Member) {
+	if m == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := keyOfMember(m); c.members[k] == m {
+		delete(c.members, k)
+	}
 }
 
 // Remove removes a candidate. A candidate that is not collected, or nil, is ignored.
@@ -134,7 +193,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect asks each candidate once for its Stats, so that its metrics agree with
+// Collect asks each candidate and member once for its Stats, so that its metrics agree with
 // one another.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	c.mu.Lock()
@@ -142,6 +201,10 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	// The registry sorts by labels, which is quick if they are sorted.
 	for _, k := range slices.SortedFunc(maps.Keys(c.candidates), key.compare) {
 		candidates = append(candidates, c.candidates[k])
+	}
+	var members []*shard.Member
+	for _, k := range slices.SortedFunc(maps.Keys(c.members), key.compare) {
+		members = append(members, c.members[k])
 	}
 	c.mu.Unlock()
 	buckets, causes, kinds := make(labels), make(labels), make(labels)
@@ -153,7 +216,14 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		to.send(s)
 		to.leaders(candidate.Leaders(), c.LeaderIDs)
 	}
-	if len(candidates) > 0 {
+	for _, m := range members {
+		s := m.Stats()
+		longest.include(s.Election)
+		to := scrape{ch, buckets.pair("bucket", s.Election.Bucket), label("election", m.Group()+".shard.member"), causes, kinds}
+		to.works(s.Election)
+		to.member(s, label("group", m.Group()))
+	}
+	if len(candidates)+len(members) > 0 {
 		longest.send(ch)
 	}
 	ch <- buildInfo()
@@ -216,7 +286,18 @@ var (
 		"For how long the work of a term has gone on after the end of the term, 0 if it has ended.")
 	silentDesc = describe("silent_seconds",
 		"For how long no sign of a majority of the servers has come, 0 unless one is missing.")
-	queuedDesc = describeAll("queued_requests",
+	ownedDesc        = describeAll("shards_owned", "Shards that the member works on.", "bucket", "group")
+	grantedDesc      = describeAll("shards_granted", "Shards that are granted to the member, work that has not begun included.", "bucket", "group")
+	drainingDesc     = describeAll("shards_draining", "Shards whose context has ended, and whose work goes on.", "bucket", "group")
+	busyDesc         = describeAll("shards_busy_seconds", "For how long the longest of that work has gone on after the end of its context.", "bucket", "group")
+	assignersDesc    = describeAll("shards_assigners", "Whether the member knows the assigner of the group.", "bucket", "group")
+	movesDesc        = describeAll("shards_moves_total", "Shards that the member, as the assigner, has granted anew.", "bucket", "group", "reason")
+	rebalanceAgeDesc = describeAll("shards_rebalance_age_seconds", "Time since the last of these moves.", "bucket", "group")
+	membersDesc      = describeAll("shards_members", "Members that live, as the assigner knows them.", "bucket", "group")
+	unownedDesc      = describeAll("shards_unowned", "Shards without an owner that lives.", "bucket", "group")
+	movingDesc       = describeAll("shards_moving", "Shards whose owner waits until the work of another member has ended.", "bucket", "group")
+	unevenDesc       = describeAll("shards_uneven", "Shards that have to move until the spread is even.", "bucket", "group")
+	queuedDesc       = describeAll("queued_requests",
 		"Requests that wait for their turn on the connection: the most of all candidates.")
 	queueAgeDesc = describeAll("queue_age_seconds",
 		"For how long the oldest request has waited for its turn on the connection: the longest of all candidates.")

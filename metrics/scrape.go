@@ -12,6 +12,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/shard"
 )
 
 // scrape sends the metrics of one candidate. Its samples share their labels. The
@@ -108,6 +109,13 @@ func (to scrape) send(s leader.Stats) {
 	to.gauge(seatsDesc, float64(s.Seats), own)
 	to.gauge(tokenDesc, float64(s.Token), own)
 	to.gauge(leaseRemainingDesc, s.Remaining.Seconds(), own)
+	to.counter(leaderlessDesc, s.Leaderless.Seconds(), own)
+	to.works(s)
+}
+
+// works sends the metrics that do not say who leads.
+func (to scrape) works(s leader.Stats) {
+	own := []*dto.LabelPair{to.bucket, to.election}
 	if s.LeaseDuration > 0 {
 		to.gauge(leaseDurationDesc, s.LeaseDuration.Seconds(), own)
 	}
@@ -130,10 +138,31 @@ func (to scrape) send(s leader.Stats) {
 		to.counter(faultsDesc, float64(n), []*dto.LabelPair{to.bucket, to.election, to.kinds.pair("kind", kind)})
 	}
 	to.counter(feedRebuildsDesc, float64(s.FeedRebuilds), own)
-	to.counter(leaderlessDesc, s.Leaderless.Seconds(), own)
 	to.counter(logDroppedDesc, float64(s.LogDropped), own)
 	to.gauge(unreleasedDesc, s.Unreleased.Seconds(), own)
 	to.gauge(silentDesc, s.Silent.Seconds(), own)
+}
+
+// member sends the metrics of a member of a group.
+func (to scrape) member(s shard.Stats, group *dto.LabelPair) {
+	own := []*dto.LabelPair{to.bucket, group}
+	to.gauge(ownedDesc, float64(s.Owned), own)
+	to.gauge(grantedDesc, float64(s.Granted), own)
+	to.gauge(drainingDesc, float64(s.Draining), own)
+	to.gauge(busyDesc, s.Busy.Seconds(), own)
+	to.gauge(assignersDesc, indicator(s.Assigner != ""), own)
+	for reason, n := range s.Moves {
+		to.counter(movesDesc, float64(n), []*dto.LabelPair{to.bucket, group, label("reason", reason.String())})
+	}
+	if len(s.Moves) > 0 {
+		to.gauge(rebalanceAgeDesc, s.SinceRebalance.Seconds(), own)
+	}
+	if s.Assigns {
+		to.gauge(membersDesc, float64(s.Members), own)
+		to.gauge(unownedDesc, float64(s.Unowned), own)
+		to.gauge(movingDesc, float64(s.Moving), own)
+		to.gauge(unevenDesc, float64(s.Uneven), own)
+	}
 }
 
 // leaders sends the leaders that the candidate knows, with their IDs if they are asked for.

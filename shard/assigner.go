@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -35,6 +34,7 @@ func (m *Member) spread(term *leader.Term) {
 	for i := range m.layout.Pages() {
 		a.pages = append(a.pages, m.page(ctx, i, rings))
 	}
+	defer m.survey(nil)
 	for ctx.Err() == nil {
 		if !a.step() {
 			sleep(ctx, openAgain)
@@ -100,11 +100,11 @@ func (a *assigner) plan() bool {
 				return true
 			}
 			if errors.Is(p.err, group.ErrLaterFormat) {
-				a.warn(group.PageKey(a.name, i), p.at.Revision, "moves no shards: upgrade this program", p.err)
+				a.damaged(group.PageKey(a.name, i), p.at.Revision, "moves no shards: upgrade this program", p.err)
 				return true
 			}
 			if len(p.at.Value) > 0 {
-				a.warn(group.PageKey(a.name, i), p.at.Revision, "replaces a value that is no page of a group", p.err)
+				a.damaged(group.PageKey(a.name, i), p.at.Revision, "replaces a value that is no page of a group", p.err)
 			}
 			_, n := a.layout.Page(i)
 			return a.write(i, roll.Base, make([]group.Grant, n))
@@ -148,24 +148,71 @@ func (a *assigner) plan() bool {
 		return true
 	}
 	moved := plan.Assign(all)
+	a.survey(&figures{plan.Found, len(plan.Workers)})
 	if len(moved) == 0 {
 		return lost != 0 || a.prune(plan, all)
 	}
 	forget(all, plan)
 	var writes sync.WaitGroup
-	var failed atomic.Bool
+	written := make([]bool, len(moved))
 	for i := range a.pages {
 		first, n := a.layout.Page(i)
-		if at, _ := slices.BinarySearch(moved, first); at < len(moved) && moved[at] < first+n {
+		from, _ := slices.BinarySearch(moved, first)
+		to, _ := slices.BinarySearch(moved, first+n)
+		if from < to {
 			writes.Go(func() {
-				if !a.write(i, base, all[first:first+n]) {
-					failed.Store(true)
+				if a.write(i, base, all[first:first+n]) {
+					for at := range written[from:to] {
+						written[from+at] = true
+					}
 				}
 			})
 		}
 	}
 	writes.Wait()
-	return !failed.Load()
+	moves := make(map[Reason]int)
+	for at, shard := range moved {
+		if to := all[shard].Owner; written[at] && to != (group.Session{}) {
+			moves[a.reason(shard, plan, &roll, to)]++
+		}
+	}
+	a.rebalance(moves)
+	return !slices.Contains(written, false)
+}
+
+// reason returns why a shard was granted to a term.
+func (a *assigner) reason(shard int, plan *group.Assigner, roll *group.Registry, to group.Session) Reason {
+	was := plan.Before[shard]
+	switch {
+	case was == (group.Session{}):
+		return ReasonUnowned
+	case roll.Asked[shard] == to.ID, slices.Contains(roll.Drained, was.ID):
+		return ReasonAsked
+	case was.ID == to.ID:
+		return ReasonReturned
+	}
+	switch s := a.stand.see(was.ID); {
+	case s.last.Token == was.Token && s.valid && s.published.Reports[0].Left:
+		return ReasonLeft
+	case plan.Over(was):
+		return ReasonDied
+	default:
+		return ReasonUneven
+	}
+}
+
+// rebalance reports and counts what the assigner has granted anew.
+func (m *Member) rebalance(moves map[Reason]int) {
+	if len(moves) == 0 {
+		return
+	}
+	m.mu.Lock()
+	m.rebalanced = time.Now()
+	for r, n := range moves {
+		m.moves[r] += n
+	}
+	m.mu.Unlock()
+	m.emit(Rebalanced{moves})
 }
 
 // freed reports whether a term does not work on a shard, and never will under a page before that revision.

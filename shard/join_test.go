@@ -204,7 +204,7 @@ func TestTwoMembersOfOneID(t *testing.T) {
 			f.config = func(_ string, cfg *shard.Config) { cfg.Logger = log.logger() }
 			first := f.start("a")
 			time.Sleep(lease)
-			const line = `level=WARN msg="waits for another member of the same ID`
+			const line = `level=WARN msg=faulted group=orders id=a err="waits for another member of the same ID`
 			if crash {
 				first.kill()
 			}
@@ -266,7 +266,7 @@ func TestDamage_IsRepaired(t *testing.T) {
 				f.start("d")
 				time.Sleep(2 * lease)
 				check.Equal(t, f.uneven(), "", "with one more: %s")
-				n, logged := log.count("level=WARN msg=\"replaces a value that is no"), strings.Contains(name, "junk") || strings.Contains(name, "others")
+				n, logged := log.count(": replaces a value that is no"), strings.Contains(name, "junk") || strings.Contains(name, "others")
 				check.That(t, (n > 0) == logged && n <= 3, "%d warnings", n)
 				f.stop()
 			})
@@ -278,8 +278,8 @@ func TestDamage_IsRepaired(t *testing.T) {
 // share the shards again when it is gone.
 func TestLaterFormat_IsLeftAlone(t *testing.T) {
 	for key, line := range map[string]string{
-		group.PageKey(named, 0):  `msg="moves no shards: upgrade this program"`,
-		group.RegistryKey(named): `msg="does not join the group: upgrade this program"`,
+		group.PageKey(named, 0):  `: moves no shards: upgrade this program: `,
+		group.RegistryKey(named): `: does not join the group: upgrade this program: `,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var log logs
@@ -436,7 +436,8 @@ func TestBodyThatDoesNotEnd_IsGivenUp(t *testing.T) {
 					check.Is(t, cause.(error), shard.ErrMoved)
 					d := time.Since(from)
 					check.That(t, d >= c.expects && d < c.expects+2*time.Second, "shard %d begins after %v", s.Number(), d)
-					check.Equal(t, log.count(fmt.Sprintf("shard=%d ", s.Number())), 1, "%d warnings of shard %d", s.Number())
+					synctest.Wait()
+					check.Equal(t, log.count(fmt.Sprintf("call Release when the context of the shard has ended\" group=orders id=a shard=%d ", s.Number())), 1, "%d warnings of shard %d", s.Number())
 					defer s.Release()
 					if n++; n == 4 {
 						break
@@ -546,6 +547,29 @@ func TestStop_LeavesTheKeyOfADeadMember(t *testing.T) {
 		from := time.Now()
 		check.Is(t, a.member.Stop(check.Ended()), context.Canceled)
 		check.Equal(t, time.Since(from), 0, "Stop took %v")
+	})
+}
+
+// A member that leaves just when it has taken the key of a dead member gives the key up, so that the next member of that
+// ID need not wait for a lease.
+func TestStop_GivesUpTheKeyOfADeadMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 8, leadertest.WithLatency(oneWay))
+		a := f.start("a")
+		time.Sleep(time.Second)
+		f.start("b")
+		dead := f.start("dead")
+		time.Sleep(lease)
+		dead.kill()
+		for f.store.Holder(group.MemberKey(named, "dead")).ID == "dead" {
+			time.Sleep(time.Millisecond)
+		}
+		a.leave() // the acknowledgement is on its way
+		time.Sleep(time.Second)
+		again := f.start("dead")
+		time.Sleep(time.Second)
+		check.Equal(t, again.owns(), 4, "%d shards after a second")
+		f.stop()
 	})
 }
 

@@ -13,36 +13,47 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/group"
+	"github.com/natsleader/natsleader/internal/logqueue"
 	"github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/leader"
 )
 
 // Member is a member of a group.
 type Member struct {
-	name    string
-	cfg     Config
-	store   leader.Store
-	port    backend.Store
-	layout  group.Layout
-	work    *leader.Candidate // the member's own election
-	assign  *leader.Candidate // the group's
-	stop    context.CancelFunc
-	log     *slog.Logger
-	bell    bell
-	grants  chan *Shard
-	session string // in guards
-	done    chan struct{}
-	takers  sync.WaitGroup // of watch.take
+	name     string
+	cfg      Config
+	store    leader.Store
+	port     backend.Store
+	layout   group.Layout
+	work     *leader.Candidate // the member's own election
+	assign   *leader.Candidate // the group's
+	stop     context.CancelFunc
+	logs     *logqueue.Queue
+	log      *slog.Logger
+	values   context.Context //nolint:containedctx // of Join, for the log
+	events   *feed
+	shift    atomic.Pointer[shift] // of the term; nil: there is none
+	bell     bell
+	grants   chan *Shard
+	session  string // in guards
+	done     chan struct{}
+	takers   sync.WaitGroup  // of watch.take
+	patience context.Context //nolint:containedctx // until when takers may give up their keys
 
 	drained atomic.Bool // by an operator, when a term of this process was last in the registry
 
-	mu       sync.Mutex
-	released []*Shard
-	err      error
-	base     uint64            // of the newest registry
-	granting time.Time         // from when on this process may grant shards
-	tokens   []uint64          // by the number of a page, the greatest that this process knows
-	warned   map[string]uint64 // the revision of each key that was last logged
+	mu         sync.Mutex
+	released   []*Shard
+	err        error
+	base       uint64            // of the newest registry
+	granting   time.Time         // from when on this process may grant shards
+	tokens     []uint64          // by the number of a page, the greatest that this process knows
+	reported   map[string]string // by keys the revision, and by kinds of requests the failure, that was last reported
+	faults     uint64
+	tally      tally
+	figures    *figures
+	moves      map[Reason]int
+	rebalanced time.Time // when the last of the moves was
 }
 
 // bell wakes a goroutine.
@@ -70,11 +81,12 @@ func Join(ctx context.Context, store leader.Store, name string, cfg Config) (*Me
 		return nil, err
 	}
 	m := &Member{
-		name: name, cfg: cfg, store: store, port: port, layout: group.Layout{Shards: cfg.Shards, PageSize: pageSize},
+		name: name, cfg: cfg, store: store, layout: group.Layout{Shards: cfg.Shards, PageSize: pageSize},
 		log: slog.New(slog.DiscardHandler), bell: make(bell, 1), grants: make(chan *Shard), session: rand.Text(), done: make(chan struct{}),
-		warned: make(map[string]uint64),
+		reported: make(map[string]string), moves: make(map[Reason]int), events: newFeed(), values: context.WithoutCancel(ctx),
 	}
 	m.tokens = make([]uint64, m.layout.Pages())
+	m.port = requests{port, m}
 	value, err := m.publication(nil)
 	if err != nil {
 		return nil, err
@@ -92,7 +104,8 @@ func Join(ctx context.Context, store leader.Store, name string, cfg Config) (*Me
 		return nil, err
 	}
 	if cfg.Logger != nil {
-		m.log = cfg.Logger.With(slog.String("group", name), slog.String("id", m.cfg.ID))
+		m.logs, m.log = logqueue.New(cfg.Logger, maxEvents)
+		m.log = m.log.With(slog.String("group", name), slog.String("id", m.cfg.ID))
 	}
 	go m.run()
 	return m, nil
@@ -107,6 +120,9 @@ func (m *Member) publication(reports []group.Report) ([]byte, error) {
 
 // run runs the terms of both elections.
 func (m *Member) run() {
+	var hurry context.CancelFunc
+	m.patience, hurry = context.WithCancel(m.values)
+	defer hurry()
 	var all sync.WaitGroup
 	all.Go(func() {
 		for term := range m.work.Terms() {
@@ -119,15 +135,18 @@ func (m *Member) run() {
 		}
 	})
 	all.Go(m.succeed)
-	all.Go(m.warnOfTwin)
+	all.Go(m.watchWork)
 	ctx, cancel := context.WithCancel(context.Background())
 	all.Go(func() { m.checkBucket(ctx) })
 	<-m.work.Done()
 	cancel()
 	<-m.assign.Done()
+	hurry()
 	all.Wait()
 	m.takers.Wait()
 	m.stop()
+	m.events.close()
+	m.logs.Flush()
 	close(m.done)
 }
 
@@ -145,31 +164,31 @@ func (m *Member) checkBucket(ctx context.Context) {
 	}
 }
 
-// warnOfTwin logs each minute that the key of the member is held under its own ID.
-func (m *Member) warnOfTwin() {
+// watchWork reports the faults of the member's own election, and each minute that its key is held under its own ID.
+func (m *Member) watchWork() {
 	each := time.NewTicker(time.Minute)
 	defer each.Stop()
-	for {
+	for events := m.work.Events(context.Background()); ; {
 		select {
 		case <-each.C:
-		case <-m.work.Done():
-			return
+		case e, ok := <-events:
+			if !ok {
+				return
+			}
+			m.faultOf(e)
+			continue
 		}
 		if h := m.work.Leader(); h.State == leader.HolderLeading && h.ID == m.work.ID() && !m.work.IsLeader() {
-			m.log.Warn("waits for another member of the same ID: give each an ID of its own, or, after a crash, wait for the lease to expire",
-				"lease", h.Lease, "token", h.Token)
+			m.fault(fmt.Errorf("waits for another member of the same ID, whose token is %d: give each an ID of its own, or, after a crash, "+
+				"wait for the lease of %v to expire", h.Token, h.Lease))
 		}
 	}
 }
 
-// warn logs, once for each revision of a key, that its value cannot be used.
-func (m *Member) warn(key string, revision uint64, msg string, err error) {
-	m.mu.Lock()
-	known := m.warned[key] == revision
-	m.warned[key] = revision
-	m.mu.Unlock()
-	if !known {
-		m.log.Warn(msg, "key", key, "revision", revision, "err", err)
+// faultOf hands a fault of an election, which has logged and counted it, to the readers of the events.
+func (m *Member) faultOf(e leader.Event) {
+	if f, ok := e.(leader.Faulted); ok {
+		m.events.add(Faulted{f.Err})
 	}
 }
 
@@ -190,6 +209,7 @@ func (m *Member) succeed() {
 			if !ok {
 				return
 			}
+			m.faultOf(e)
 			if o, ok := e.(leader.Observed); ok && o.Holder.State == leader.HolderLeading && o.Holder.ID != m.work.ID() {
 				id = o.Holder.ID
 				w.only(map[string]bool{id: true})
@@ -244,9 +264,18 @@ func (m *Member) Stop(ctx context.Context) error {
 	if again := m.assign.Stop(ctx); err == nil {
 		err = again
 	}
+	if err != nil {
+		m.logs.Abandon()
+	}
 	<-m.done
 	return err
 }
+
+// Group returns the name of the group.
+func (m *Member) Group() string { return m.name }
+
+// ID returns Config.ID or its default.
+func (m *Member) ID() string { return m.cfg.ID }
 
 // Done is closed when the member has left.
 func (m *Member) Done() <-chan struct{} { return m.done }

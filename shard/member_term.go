@@ -1,9 +1,11 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -28,6 +30,8 @@ type shift struct {
 	lease   time.Duration
 	drain   time.Duration // how long work may go on after the end of its context
 	watched *watch
+	left    bool          // the term has ended
+	pulse   chan struct{} // answers Ping
 	said    []byte
 	saying  chan error // has the outcome of the publication in flight; nil: none is
 	again   <-chan time.Time
@@ -45,6 +49,7 @@ type page struct {
 	changed bool
 	waits   []int // shards that are granted to it, and whose work has not begun
 	report  group.Report
+	granted int
 }
 
 // serve works on the shards that are granted to one term.
@@ -53,7 +58,8 @@ func (m *Member) serve(term *leader.Term) {
 	defer cancel()
 	s := &shift{
 		Member: m, lead: term.Context(), ctx: ctx, self: group.Session{ID: m.work.ID(), Token: term.Token()},
-		lease: m.work.Stats().LeaseDuration, works: make(map[int]*Shard), joined: make(chan struct{}, 1), rests: make(map[int]time.Time), watched: m.watch(ctx, m.bell, 5*time.Second),
+		lease: m.work.Stats().LeaseDuration, works: make(map[int]*Shard), joined: make(chan struct{}, 1), rests: make(map[int]time.Time), pulse: make(chan struct{}),
+		watched: m.watch(ctx, m.bell, 5*time.Second),
 	}
 	if s.drain = m.cfg.DrainTimeout; s.drain == 0 {
 		s.drain = s.lease
@@ -63,6 +69,9 @@ func (m *Member) serve(term *leader.Term) {
 		first, _ := m.layout.Page(i)
 		s.pages = append(s.pages, &page{decoded: m.page(ctx, i, m.bell), first: first, member: group.NewMember(s.self), changed: true})
 	}
+	m.shift.Store(s)
+	defer m.count(tally{})
+	defer m.shift.Store(nil)
 	ends := s.lead.Done()
 	for {
 		s.step()
@@ -72,14 +81,8 @@ func (m *Member) serve(term *leader.Term) {
 		select {
 		case <-ends:
 			ends = nil
-			for _, p := range s.pages {
-				p.member.Leave()
-				p.changed = true
-			}
-			for _, w := range s.works {
-				s.end(w)
-			}
 		case <-m.bell:
+		case s.pulse <- struct{}{}:
 		case err := <-s.saying:
 			if s.saying = nil; err != nil {
 				s.said = nil
@@ -90,30 +93,29 @@ func (m *Member) serve(term *leader.Term) {
 		case <-s.joined:
 			s.joining = false
 		case <-m.work.Done():
-			return // work that has not ended is given up
+			s.leave()
+			s.takeEnded()
+			for _, n := range s.numbers() {
+				s.giveUp(s.works[n])
+			}
+			return
 		}
 	}
 }
 
 // step does what is due.
 func (s *shift) step() {
-	for _, done := range s.takeReleased() {
-		if s.works[done.number] == done {
-			delete(s.works, done.number)
-			if s.ended(done.number) {
-				s.rests[done.number] = time.Now().Add(restart)
-				time.AfterFunc(restart, s.bell.ring)
-			}
-		}
-	}
-	s.giveUp()
+	s.leave()
+	s.takeEnded()
 	s.join()
 	s.watched.refresh()
-	reports, awaited := make([]group.Report, len(s.pages)), make(map[string]bool)
-	for i, p := range s.pages {
+	for _, p := range s.pages {
 		s.receive(p)
+	}
+	t, reports, awaited := s.drains(), make([]group.Report, len(s.pages)), make(map[string]bool)
+	for i, p := range s.pages {
 		if p.changed {
-			p.changed, p.report = false, p.member.Report()
+			p.changed, p.report, p.granted = false, p.member.Report(), p.member.Granted()
 			p.waits = p.waits[:0]
 			_, n := s.layout.Page(i)
 			for shard := range n {
@@ -126,7 +128,10 @@ func (s *shift) step() {
 			s.start(i, p, awaited)
 		}
 		reports[i] = p.report
+		t.granted += p.granted
 	}
+	t.works = len(s.works)
+	s.count(t)
 	s.watched.only(awaited)
 	value, err := s.publication(reports)
 	if err != nil || s.saying != nil || s.again != nil || slices.Equal(value, s.said) {
@@ -137,24 +142,80 @@ func (s *shift) step() {
 	go func() { saying <- s.work.Proclaim(s.ctx, value) }()
 }
 
-// end gives the work on a shard, whose context ends, some time.
-func (s *shift) end(w *Shard) {
-	if w.until.IsZero() {
-		w.until = time.Now().Add(s.drain)
-		time.AfterFunc(s.drain, s.bell.ring)
+// leave stops all work when the term has ended.
+func (s *shift) leave() {
+	if s.left || s.lead.Err() == nil {
+		return
+	}
+	s.left = true
+	for _, p := range s.pages {
+		p.member.Leave()
+		p.changed = true
+	}
+	for _, n := range s.numbers() {
+		s.end(s.works[n])
 	}
 }
 
-// giveUp gives up the work that has not ended in time.
-func (s *shift) giveUp() {
-	for n, w := range s.works {
-		if w.until.IsZero() || time.Now().Before(w.until) {
-			continue
+// numbers returns the numbers of the shards that have work, in order.
+func (s *shift) numbers() []int { return slices.Sorted(maps.Keys(s.works)) }
+
+// takeEnded takes the work that has ended.
+func (s *shift) takeEnded() {
+	for _, done := range s.takeReleased() {
+		if s.works[done.number] == done {
+			delete(s.works, done.number)
+			if s.ended(done.number) {
+				s.rests[done.number] = time.Now().Add(restart)
+				time.AfterFunc(restart, s.bell.ring)
+			}
+			if done.hasBegun() {
+				s.emit(Released{Shard: done})
+			}
 		}
-		delete(s.works, n)
-		s.ended(n)
-		s.log.Warn("work on a shard goes on, and others can work on it: call Release when the context of the shard has ended",
-			"shard", n, "token", w.token, "after", s.drain)
+	}
+}
+
+// end gives the work on a shard, whose context has ended, some time.
+func (s *shift) end(w *Shard) {
+	if !w.until.IsZero() {
+		return
+	}
+	w.until = time.Now().Add(s.drain)
+	time.AfterFunc(s.drain, s.bell.ring)
+	cause := cmp.Or(context.Cause(w.over), context.Cause(s.lead)) // the end of the term reaches w a moment later
+	if ended := errors.Is(cause, context.Canceled); w.hasBegun() && !ended {
+		s.emit(Revoked{w, cause})
+	}
+}
+
+// drains gives up the work that has not ended in time, and counts the other work that is to end.
+func (s *shift) drains() (t tally) {
+	var late []int
+	for n, w := range s.works {
+		switch ended := w.until.Add(-s.drain); {
+		case w.until.IsZero():
+		case !time.Now().Before(w.until):
+			late = append(late, n)
+		default:
+			if t.draining++; t.oldest.IsZero() || ended.Before(t.oldest) {
+				t.oldest = ended
+			}
+		}
+	}
+	slices.Sort(late)
+	for _, n := range late {
+		s.giveUp(s.works[n])
+	}
+	return t
+}
+
+// giveUp gives up work that goes on.
+func (s *shift) giveUp(w *Shard) {
+	delete(s.works, w.number)
+	s.ended(w.number)
+	if w.hasBegun() {
+		s.emit(Released{Shard: w, Late: true})
 	}
 }
 
@@ -172,8 +233,13 @@ func (s *shift) receive(p *page) {
 	}
 	p.changed = true
 	s.least(p.first/s.layout.PageSize, p.value.Revision, p.value.Base)
-	_, stop := p.member.Receive(p.value)
+	granted, stop := p.member.Receive(p.value)
 	p.value = group.Map{} // the member has what it needs
+	for _, n := range granted {
+		if !s.left {
+			s.emit(Granted{p.first + n, p.member.Token(n)})
+		}
+	}
 	for _, n := range stop {
 		w := s.works[p.first+n]
 		w.cancel(ErrMoved)
@@ -196,24 +262,24 @@ func (s *shift) start(n int, p *page, awaited map[string]bool) {
 			awaited[pred.ID] = true
 			continue
 		}
-		w, ctx := newShard(s.lead, p.first+i, p.member.Token(i))
+		w := newShard(s.lead, p.first+i, p.member.Token(i))
 		s.works[w.number] = w
-		go s.begin(ctx, w)
+		go s.begin(w)
 	}
 }
 
 // begin raises the guards of a shard, and passes it on to the loop over Shards.
-func (s *shift) begin(ctx context.Context, w *Shard) {
+func (s *shift) begin(w *Shard) {
 	var guards []leader.Guard
 	if s.cfg.Guards != nil {
 		guards = s.cfg.Guards(w.number)
 	}
 	raised, cancel := make(chan struct{}), w.cancel
-	term, _ := backend.NewSubterm(ctx, backend.Subterm{
+	term, _ := backend.NewSubterm(w.over, backend.Subterm{
 		Token: w.token, Owner: group.ShardName(s.name, w.number), ID: s.self.ID, Session: s.session, Guards: guards, Lease: s.lease,
 		Raised: func() { close(raised) },
 		Fault: func(err error) {
-			s.log.Warn("the work on a shard does not begin before its guard stands", "shard", w.number, "token", w.token, "err", err)
+			s.fault(fmt.Errorf("the work on shard %d does not begin before its guard stands: %w", w.number, err))
 		},
 		Released: func() {
 			cancel(nil)
@@ -227,6 +293,10 @@ func (s *shift) begin(ctx context.Context, w *Shard) {
 		w.Release()
 		return
 	}
+	w.once.Do(func() {
+		w.began = true
+		s.emit(Started{w})
+	})
 	select {
 	case s.grants <- w:
 	case <-w.Context().Done():
@@ -279,10 +349,10 @@ func (m *Member) registerOnce(ctx context.Context, roll *follower, self group.Se
 		case junk == nil:
 			r = was
 		case errors.Is(junk, group.ErrLaterFormat):
-			m.warn(group.RegistryKey(m.name), e.Revision, "does not join the group: upgrade this program", junk)
+			m.damaged(group.RegistryKey(m.name), e.Revision, "does not join the group: upgrade this program", junk)
 			return false, junk
 		default:
-			m.warn(group.RegistryKey(m.name), e.Revision, "replaces a value that is no registry of a group", junk)
+			m.damaged(group.RegistryKey(m.name), e.Revision, "replaces a value that is no registry of a group", junk)
 		}
 		if r.Shards != m.layout.Shards {
 			return false, fmt.Errorf("%w: Shards is %d, and group %s has %d: set the same, or use another group",
@@ -296,7 +366,7 @@ func (m *Member) registerOnce(ctx context.Context, roll *follower, self group.Se
 	r.Members = slices.DeleteFunc(r.Members, func(s group.Session) bool { return s.ID == self.ID })
 	if len(r.Members) >= group.MaxMembers {
 		full := fmt.Errorf("group %s has %d members, which is the most", m.name, len(r.Members))
-		m.warn(group.RegistryKey(m.name), e.Revision, "waits until another member has left", full)
+		m.damaged(group.RegistryKey(m.name), e.Revision, "waits until another member has left", full)
 		return false, full
 	}
 	r.Members = append(r.Members, self)

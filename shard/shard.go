@@ -17,6 +17,7 @@ package shard
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -31,22 +32,25 @@ type Shard struct {
 	number int
 	token  uint64
 	term   *leader.Term
+	over   context.Context //nolint:containedctx // that of the term is derived from it
 	cancel context.CancelCauseFunc
+	once   sync.Once // work begins, or never will
+	began  bool
 	until  time.Time // when work that has to end is given up; zero: it need not end. The goroutine of the member uses it
 }
 
-// newShard returns a shard within a term of a member, and the context for the shard's own term.
-func newShard(lead context.Context, number int, token uint64) (s *Shard, ctx context.Context) {
-	s = &Shard{number: number, token: token}
-	ctx, s.cancel = context.WithCancelCause(context.WithValue(lead, shardKey{}, s))
-	return s, ctx
+// newShard returns a shard within a term of a member.
+func newShard(lead context.Context, number int, token uint64) *Shard {
+	s := &Shard{number: number, token: token}
+	s.over, s.cancel = context.WithCancelCause(context.WithValue(lead, shardKey{}, s))
+	return s
 }
 
 func init() {
 	backend.NewShard = func(lead context.Context, number int, token uint64) (any, context.CancelCauseFunc) {
-		s, ctx := newShard(lead, number, token)
+		s := newShard(lead, number, token)
 		cancel := s.cancel
-		term, _ := backend.NewSubterm(ctx, backend.Subterm{Token: token, Raised: func() {}, Released: func() { cancel(nil) }})
+		term, _ := backend.NewSubterm(s.over, backend.Subterm{Token: token, Raised: func() {}, Released: func() { cancel(nil) }})
 		s.term = term.(*leader.Term) //nolint:forcetypeassert // package leader has made it
 		return s, cancel
 	}
@@ -81,3 +85,9 @@ func (s *Shard) Term() *leader.Term { return s.term }
 // Release says that the work on the shard is over, so that the shard can move, and ends its context. If the shard is still
 // granted to this process, [Member.Shards] yields it again after 5 s. Calls after the first one do nothing.
 func (s *Shard) Release() { s.term.Release() }
+
+// hasBegun reports whether work on the shard has begun. If not, it never will.
+func (s *Shard) hasBegun() bool {
+	s.once.Do(func() {})
+	return s.began
+}

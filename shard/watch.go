@@ -146,12 +146,12 @@ func (w *watch) take(id string, least uint64) {
 	w.takers.Add(1)
 	go func(ended chan struct{}) {
 		defer w.takers.Done()
-		stop := context.AfterFunc(s.ctx, func() { _ = c.Stop(s.ctx) }) // at once: the member does not wait for it
+		stop := context.AfterFunc(s.ctx, func() { _ = c.Stop(w.patience) }) // a key that it has just won is given up
 		defer stop()
 		for range c.Terms() {
 			break // which gives the key up
 		}
-		_ = c.Stop(s.ctx) // its error is that of ctx
+		_ = c.Stop(w.patience) // its error is that of the context
 		<-c.Done()
 		s.follower.look()
 		sleep(s.ctx, openAgain)

@@ -38,6 +38,8 @@ type Assigner struct {
 	Held func(Session) bool
 	// Asked has the members that an operator wants shards to be moved to, by the number of the shard.
 	Asked map[int]string
+	// Before has the owners before of the shards that Assign has granted anew.
+	Before map[int]Session
 	// Found is what Assign found, before it moved what was not asked for.
 	Found Found
 }
@@ -157,7 +159,10 @@ func (a *Assigner) grant(shard int, g *Grant, to Session) {
 	case g.Owner != (Session{}) && !a.over(g.Owner):
 		next.Pred = g.Owner
 	}
-	*g = next
+	if a.Before == nil {
+		a.Before = make(map[int]Session)
+	}
+	a.Before[shard], *g = g.Owner, next
 }
 
 // settled reports whether no other term than the owner's works on a shard: the predecessor has stopped. Of a shard

@@ -1,0 +1,54 @@
+package health_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/health"
+	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/golden"
+	"github.com/natsleader/natsleader/internal/leadertest"
+	"github.com/natsleader/natsleader/shard"
+)
+
+// A member is connected while its lease is valid, and live until it has ended with an error. The assigner knows the group.
+func TestMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, from, said := leadertest.NewStore(nil), time.Now(), new(strings.Builder)
+		ask := func(members ...*shard.Member) {
+			synctest.Wait()
+			for _, m := range members {
+				w, live := ask(health.Member(m), http.MethodGet), ask(health.MemberLive(m), http.MethodGet)
+				fmt.Fprintf(said, "%v: %d %s%d %s", time.Since(from), w.Code, w.Body, live.Code, live.Body)
+			}
+		}
+		join := func(id string, shards int) *shard.Member {
+			m := check.Got(shard.Join(t.Context(), store.Link(id), "orders", shard.Config{ID: id, Shards: shards}))(t)
+			go func() {
+				for s := range m.Shards() {
+					go func() {
+						defer s.Release()
+						<-s.Context().Done()
+					}()
+				}
+			}()
+			time.Sleep(time.Second)
+			return m
+		}
+		a, b := join("a", 5), join("b", 5)
+		ask(a, b)
+		store.Link("b").Cut()
+		time.Sleep(12 * time.Second)
+		ask(a, b)
+		store.Link("b").Restore()
+		ask(join("c", 6), nil)
+		check.OK(t, a.Stop(t.Context()))
+		check.OK(t, b.Stop(t.Context()))
+		ask(a)
+		golden.Check(t, said.String())
+	})
+}

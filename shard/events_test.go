@@ -1,0 +1,266 @@
+package shard_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/golden"
+	"github.com/natsleader/natsleader/internal/group"
+	"github.com/natsleader/natsleader/internal/leadertest"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/shard"
+)
+
+// tape has the events of members and what their Stats say.
+type tape struct {
+	strings.Builder
+	from time.Time
+}
+
+// events writes down what a channel has, by shards: those of different shards have no order at one instant.
+func (to *tape) events(of string, ch <-chan shard.Event) {
+	synctest.Wait()
+	var lines []string
+	for len(ch) > 0 {
+		lines = append(lines, fmt.Sprintf("%s: %v\n", of, <-ch))
+	}
+	number := regexp.MustCompile(`shard=\d+|$`)
+	slices.SortStableFunc(lines, func(a, b string) int { return strings.Compare(number.FindString(a), number.FindString(b)) })
+	to.WriteString(regexp.MustCompile(`token.\d+`).ReplaceAllString(strings.Join(lines, ""), "token T"))
+}
+
+// stats writes down the figures of members.
+func (to *tape) stats(of ...*shard.Member) {
+	synctest.Wait()
+	for _, m := range of {
+		s := m.Stats()
+		fmt.Fprintf(to, "%v %s of %s: connected: %v, owned %d, granted %d, draining %d for %v, assigner %q %v, moves %v, %v ago; %d members, unowned %d, moving %d, uneven %d\n",
+			time.Since(to.from), m.ID(), m.Group(), s.Election.Connected(), s.Owned, s.Granted, s.Draining, s.Busy.Round(time.Second/10), s.Assigner, s.Assigns, s.Moves, s.SinceRebalance.Round(time.Second/10), s.Members, s.Unowned, s.Moving, s.Uneven)
+	}
+}
+
+// bodies runs the work of a member. That of shard 3 goes on for some time after its end.
+func bodies(m *shard.Member, hangs time.Duration) {
+	go func() {
+		for s := range m.Shards() {
+			go func() {
+				defer s.Release()
+				<-s.Context().Done()
+				if s.Number() == 3 {
+					time.Sleep(hangs)
+				}
+			}()
+		}
+	}()
+}
+
+// Members report each step of a shard, the assigner what it moves and why, and Stats agree. A reader that comes later
+// reads the same.
+func TestEventsAndStats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, to := leadertest.NewStore(nil, leadertest.WithLatency(oneWay)), tape{from: time.Now()}
+		a, link := member(t, store, shard.Config{Shards: 4, ID: "a", DrainTimeout: drain})
+		events := a.Events(t.Context())
+		bodies(a, drain+time.Minute)
+		time.Sleep(time.Second)
+		to.events("a", events)
+		to.stats(a)
+		b, _ := member(t, store, shard.Config{Shards: 4, ID: "b", DrainTimeout: drain})
+		bodies(b, 0)
+		time.Sleep(time.Second)
+		to.stats(a, b)
+		time.Sleep(drain)
+		to.stats(a, b)
+		to.events("a", events)
+		to.events("b", b.Events(t.Context()))
+		link.Cut()
+		time.Sleep(12*time.Second + time.Millisecond)
+		to.stats(a)
+		time.Sleep(lease)
+		to.stats(b)
+		link.Restore()
+		time.Sleep(lease)
+		check.OK(t, a.Stop(t.Context()))
+		to.stats(a)
+		to.events("a", events)
+		_, open := <-events
+		check.That(t, !open, "the channel is open after the end")
+		time.Sleep(time.Second)
+		to.stats(b)
+		check.OK(t, b.Stop(t.Context()))
+		to.events("b", b.Events(t.Context()))
+		time.Sleep(2 * time.Minute) // for the work that goes on
+		golden.Check(t, to.String())
+	})
+}
+
+// Each reason of a move has its name.
+func TestRebalanced_Reasons(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 6, leadertest.WithLatency(oneWay))
+		f.config = func(id string, cfg *shard.Config) {
+			if id == "held" {
+				cfg.Hold = time.Minute
+			}
+		}
+		first := f.start("first")
+		time.Sleep(time.Second)
+		is := func(want string) {
+			t.Helper()
+			time.Sleep(2 * lease)
+			check.Equal(t, fmt.Sprint(first.member.Stats().Moves), want, "%s")
+		}
+		is("map[unowned:6]")
+		held := f.start("held")
+		is("map[unowned:6 uneven:3]")
+		held.leave()
+		time.Sleep(time.Second)
+		held = f.start("held")
+		is("map[unowned:6 uneven:3 returned:3]")
+		third := f.start("third")
+		is("map[unowned:6 uneven:5 returned:3]")
+		third.leave()
+		is("map[unowned:6 uneven:5 left:2 returned:3]")
+		third = f.start("third")
+		is("map[unowned:6 uneven:7 left:2 returned:3]")
+		third.kill()
+		is("map[unowned:6 uneven:7 left:2 died:2 returned:3]")
+		check.OK(t, shard.Drain(t.Context(), f.store, named, "held"))
+		is("map[unowned:6 uneven:7 left:2 died:2 returned:3 asked:3]")
+		f.stop()
+	})
+}
+
+// Of more events than there is room for the oldest are lost. A reader leaves with its context, and nothing waits for one
+// that does not read.
+func TestEvents_SlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 2100, ID: "a"})
+		ctx, cancel := context.WithCancel(t.Context())
+		slow, gone := m.Events(t.Context()), m.Events(ctx)
+		time.Sleep(time.Second)
+		cancel()
+		synctest.Wait()
+		check.Equal(t, len(slow), 4096, "%d events")
+		check.Equal(t, len(gone), 4096, "%d events")
+		first := (<-slow).(shard.Granted)
+		check.Equal(t, (<-m.Events(check.Ended())).(shard.Granted), first, "%v first for a later reader")
+		check.OK(t, m.Stop(t.Context()))
+		n := 1
+		for range slow {
+			n++
+		}
+		check.Equal(t, n, 4096+1, "%d events to the end")
+	})
+}
+
+// A request that the server denies, and a value that is damaged, are faults: reported and logged once while they last,
+// and counted.
+func TestFaulted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log logs
+		store := leadertest.NewStore(nil)
+		m, link := member(t, store, shard.Config{Shards: 1, ID: "a", Logger: log.logger()})
+		events := m.Events(t.Context())
+		faults := func(want ...string) {
+			t.Helper()
+			time.Sleep(10 * time.Minute)
+			var got []string
+			for len(events) > 0 {
+				if f, ok := (<-events).(shard.Faulted); ok {
+					got = append(got, f.Err.Error())
+					check.Equal(t, log.count(strconv.Quote(f.Err.Error())), 1, "%d lines of %v", f)
+				}
+			}
+			slices.Sort(got)
+			check.Deep(t, got, want)
+		}
+		faults()
+		link.FailReads(1<<20, leader.ErrPermission)
+		faults("read of orders.shard.map: leader: permission denied", "read of orders.shard.page.0: leader: permission denied")
+		link.Heal()
+		faults()
+		link.FailReads(1<<20, leader.ErrPermission)
+		time.Sleep(10 * time.Minute)
+		check.Equal(t, log.count("read of orders.shard.map: "), 2, "%d reports")
+		before := m.Stats().Election.Faults[nil]
+		link.Heal()
+		for len(events) > 0 {
+			<-events
+		}
+		revision := store.Put(group.PageKey(named, 0), []byte("{"))
+		faults(fmt.Sprintf("orders.shard.page.0 at revision %d: replaces a value that is no page of a group: not written by a member of a group: unexpected end of JSON input", revision))
+		check.Equal(t, m.Stats().Election.Faults[nil], before+1, "%d faults")
+		check.OK(t, m.Stop(t.Context()))
+	})
+}
+
+// blocked is the handler of a log that does not return before release.
+type blocked struct {
+	slog.Handler
+	release chan struct{}
+}
+
+func (b blocked) Handle(context.Context, slog.Record) error { <-b.release; return nil }
+func (b blocked) WithAttrs([]slog.Attr) slog.Handler        { return b }
+
+// A handler of the log that blocks holds up nothing, but for a second at the end, and what it misses is counted.
+func TestLogger_Blocked(t *testing.T) {
+	for _, patient := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			b := blocked{slog.NewTextHandler(io.Discard, nil), make(chan struct{})}
+			defer close(b.release)
+			m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4200, ID: "a", Logger: slog.New(b)})
+			n := 0
+			for s := range m.Shards() {
+				go func() {
+					defer s.Release()
+					<-s.Context().Done()
+				}()
+				if n++; n == 4200 {
+					break
+				}
+			}
+			synctest.Wait()
+			dropped := m.Stats().Election.LogDropped
+			check.That(t, dropped > 0, "%d records are dropped", dropped)
+			from := time.Now()
+			if patient {
+				<-m.Done()
+			} else {
+				check.Is(t, m.Stop(check.Ended()), context.Canceled)
+			}
+			d := time.Since(from)
+			check.That(t, d <= 2*time.Second && (patient || d == 0), "the member left after %v", d)
+		})
+	}
+}
+
+// Ping is answered while the member lives, also without NATS and between its terms.
+func TestPing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, link := member(t, leadertest.NewStore(nil), shard.Config{Shards: 5, ID: "a"})
+		check.OK(t, m.Ping(t.Context()))
+		time.Sleep(time.Second)
+		check.OK(t, m.Ping(t.Context()))
+		link.Cut()
+		for range 60 {
+			check.OK(t, m.Ping(t.Context()))
+			time.Sleep(time.Second)
+		}
+		link.Restore()
+		time.Sleep(lease)
+		check.OK(t, m.Stop(t.Context()))
+		check.Is(t, m.Ping(t.Context()), leader.ErrStopped)
+	})
+}

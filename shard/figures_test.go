@@ -8,6 +8,7 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/leadertest"
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -171,6 +172,22 @@ func TestRollingRestart(t *testing.T) {
 			f.stop()
 		})
 	}
+}
+
+// A member that restarts while others stand in its election, because it was the assigner, has its share soon.
+func TestAssignerThatRestarts_IsSoonBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := settled(t, 5, 10)
+		for i := 0; i < proof.Size(100, 600)/slowdown && !t.Failed(); i++ { // in some, another stands down when it has just taken the key
+			p := f.assigner()
+			p.leave()
+			<-p.member.Done()
+			f.start(p.id)
+			time.Sleep(time.Second)
+			check.Equal(t, f.uneven(), "", "%s")
+		}
+		f.stop()
+	})
 }
 
 // At rest the cost does not depend on the number of shards.

@@ -54,6 +54,7 @@ func TestPages_CodeCompiles(t *testing.T) {
 		least          int // blocks
 	}{
 		{[]string{"../howto/*.md", "../tutorial.md"}, []string{"*_test.go", "../../leader/example_test.go"}, 10},
+		{[]string{"../../README.md"}, []string{"shards_test.go", "../../leader/example_test.go"}, 2},
 		{[]string{"../migration.md"}, []string{"../migration/*_test.go"}, 7},
 		{[]string{"../recipes.md"}, []string{"../../examples/recipes/*_test.go"}, 1},
 		{[]string{"../fencing.md"}, []string{"../../examples/fenced*/*.go", "../../fence/example_test.go", "shards_test.go"}, 5},

@@ -669,11 +669,11 @@ func TestFrom(t *testing.T) {
 
 // The assigner reads the records of members by its lease, also if the member's own election begins late.
 func TestAssigner_ReadsByItsLease(t *testing.T) {
-	for range 8 { // in half of them, it is the member's own election whose request fails
+	for range 20 { // in some of them, it is the member's own election whose request fails, beside that of the member
 		synctest.Test(t, func(t *testing.T) {
 			store := leadertest.NewStore(nil, leadertest.WithLatency(oneWay))
 			link := store.Link("a")
-			link.FailSettings(1, leader.ErrUnreachable)
+			link.FailSettings(2, leader.ErrUnreachable)
 			m := check.Got(shard.Join(context.Background(), link, named, shard.Config{ID: "a", Shards: 8}))(t)
 			time.Sleep(lease)
 			requests := link.Requests().Total()

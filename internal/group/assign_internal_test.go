@@ -37,7 +37,9 @@ func (f *fleet) join(w Worker) {
 }
 
 // newest returns a term, with what its record shows now.
-func (f *fleet) newest(s Session, revision uint64) Newest { return Newest{s, revision, f.standing[s].Freed} }
+func (f *fleet) newest(s Session, revision uint64) Newest {
+	return Newest{s, revision, f.standing[s].Freed}
+}
 
 // shares returns how many shards each worker has.
 func (f *fleet) shares(grants []Grant) []int {

@@ -682,3 +682,18 @@ func TestAssigner_ReadsByItsLease(t *testing.T) {
 		})
 	}
 }
+
+// A process does not take its own key when its member gives it up: another process of the same ID begins at once.
+func TestStop_LeavesItsKeyFree(t *testing.T) {
+	for range 100 { // a race of goroutines
+		synctest.Test(t, func(t *testing.T) {
+			store := leadertest.NewStore(nil)
+			m := check.Got(shard.Join(context.Background(), store.Link("a"), named, shard.Config{ID: "a", Shards: 8}))(t)
+			time.Sleep(lease)
+			check.OK(t, m.Stop(t.Context()))
+			time.Sleep(time.Second)
+			h := check.Got(leader.Lookup(t.Context(), store, group.MemberKey(named, "a")))(t)
+			check.Equal(t, h.State, leader.HolderReleased, "the key is %v")
+		})
+	}
+}

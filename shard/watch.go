@@ -133,7 +133,7 @@ func (w *watch) standing(of group.Session) standing {
 // the term is over. A key that was given up is left alone, unless that record is older than a revision.
 func (w *watch) take(id string, least uint64) {
 	s := w.see(id)
-	if s.last.Released && s.revision >= least || !s.known || s.taker != nil {
+	if s.last.Released && s.revision >= least || !s.known || s.taker != nil || id == w.work.ID() { // its own the member takes by itself
 		return
 	}
 	cfg := w.cfg.election()

@@ -192,9 +192,16 @@ func TestShards_DoctorAllLeft(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		f := w.findingsBeside("")
 		expect.OK(w, w.joins("a", shard.Config{}).Stop(w.Context()))
-		time.Sleep(20 * time.Second) // its process may have taken its own key meanwhile, to give it up
 		f.show("")
 		w.publish("$KV.elections.orders.shard.page.0", `{"v":2}`)
 		f.show("")
+	})
+}
+
+// watch shows the elections of a group, and not its map.
+func TestShards_WatchedElections(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.joins("a", shard.Config{})
+		w.follow("watch")()
 	})
 }

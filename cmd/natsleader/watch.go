@@ -13,6 +13,7 @@ import (
 	"github.com/choria-io/fisk"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/natskv"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -152,6 +153,10 @@ func (w *watcher) update(e jetstream.KeyValueEntry, more bool) error {
 		return nil
 	case e == nil:
 		return w.completed()
+	}
+	if _, election, ok := group.NameOf(e.Key()); ok && !election { // the map of a group
+		w.seen = max(w.seen, e.Revision())
+		return nil
 	}
 	x := w.elections[e.Key()]
 	if x == nil {

@@ -146,6 +146,9 @@ func DecodeRegistry(value []byte) (Registry, error) {
 		ids[s.ID] = true
 		r.Members = append(r.Members, Session(s))
 	}
+	if w.Base == 0 { // members wait for the base
+		return Registry{}, fmt.Errorf("%w: no base", ErrForeign)
+	}
 	return r, nil
 }
 

@@ -94,12 +94,12 @@ func TestMember_Size(t *testing.T) {
 // A registry is stored as this JSON, and comes back as it was.
 func TestRegistry_Format(t *testing.T) {
 	for want, r := range map[string]Registry{
-		`{"v":1,"shards":1,"page":1,"base":0,"members":[]}`: {Layout: Layout{1, 1}},
+		`{"v":1,"shards":1,"page":1,"base":1,"members":[]}`: {Layout: Layout{1, 1}, Base: 1},
 		`{"v":1,"shards":100000,"page":1000,"base":2305843009213693952,"members":[{"id":"a","token":5},{"id":"b","token":4611686014132420608}]}`: {
 			Layout: Layout{100_000, 1000}, Base: record.MaxMinToken, Members: []Session{{"a", 5}, {"b", record.LastToken}},
 		},
-		`{"v":1,"shards":9,"page":1,"base":0,"members":[{"id":"a","token":5}],"drained":["a"],"asked":{"0":"a","8":"a"}}`: {
-			Layout: Layout{9, 1}, Members: []Session{{"a", 5}}, Drained: []string{"a"}, Asked: map[int]string{0: "a", 8: "a"},
+		`{"v":1,"shards":9,"page":1,"base":1,"members":[{"id":"a","token":5}],"drained":["a"],"asked":{"0":"a","8":"a"}}`: {
+			Layout: Layout{9, 1}, Base: 1, Members: []Session{{"a", 5}}, Drained: []string{"a"}, Asked: map[int]string{0: "a", 8: "a"},
 		},
 	} {
 		check.Equal(t, string(r.Encode()), want, "got  %s\nwant %s", want)
@@ -170,7 +170,7 @@ func TestDecode_Junk(t *testing.T) {
 			`{"v":1,"shards":5,"page":5,"asked":{"-1":"a"}}`:                                        "shard -1 of 5 is asked for",
 			`{"v":1,"shards":2000,"page":1000,"asked":{` + strings.Join(wishes(1001), ",") + `}}`:   "0 drained members, 1001 shards asked for",
 			`{"v":1,"shards":5,"page":5,"drained":["a"` + strings.Repeat(`,"a"`, MaxMembers) + `]}`: "2001 drained members",
-			"[]": "cannot unmarshal array", `{"v":1}`: "pages of 0 shards",
+			"[]": "cannot unmarshal array", `{"v":1}`: "pages of 0 shards", `{"v":1,"shards":5,"page":5}`: "no base",
 			`{"v":1,"shards":5,"page":-1}`:                                                                       "pages of -1 shards",
 			`{"v":1,"shards":5,"page":1001}`:                                                                     "pages of 1001 shards",
 			`{"v":1,"shards":0,"page":10}`:                                                                       "0 shards on pages of 10",

@@ -144,13 +144,16 @@ func (a *assigner) plan() bool {
 	if time.Now().Before(a.mayGrant(roll.Base)) {
 		return false
 	}
+	if lost > a.roll.at.Revision { // it may lack a member that works under the page which was lost, unless the write succeeds
+		return a.enroll(roll)
+	}
 	if !ready {
 		return true
 	}
 	moved := plan.Assign(all)
 	a.survey(&figures{plan.Found, len(plan.Workers)})
 	if len(moved) == 0 {
-		return lost != 0 || a.prune(plan, all)
+		return a.prune(plan, all)
 	}
 	forget(all, plan)
 	var writes sync.WaitGroup
@@ -278,11 +281,17 @@ func (a *assigner) prune(plan *group.Assigner, grants []group.Grant) bool {
 	if len(roll.Members) == members && len(roll.Asked) == asked && len(roll.Drained) == drained {
 		return true
 	}
+	return a.enroll(roll)
+}
+
+// enroll writes the registry, on the condition that the newest is the one that was read. It returns false if it is to be tried again.
+func (a *assigner) enroll(roll group.Registry) bool {
 	value := roll.Encode()
 	revision, err := update(a.ctx, a.port, group.RegistryKey(a.name), value, a.roll.at.Revision)
 	if err != nil {
 		a.roll.look()
-		return false
+		refused := new(backend.RefusedError)
+		return errors.As(err, &refused) // the plan is made again with the newer one
 	}
 	a.roll.take(backend.Entry{Revision: revision, Value: value})
 	return true

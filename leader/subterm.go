@@ -54,7 +54,7 @@ func (k *guardKeeper) run() {
 		m := k.box.takeOr(func() {})
 		if m == nil {
 			if at := k.guards.wakeAt(time.Time{}); over != nil && !at.IsZero() {
-				timer.Reset(max(0, at.Sub(k.now())))
+				timer.Reset(max(time.Nanosecond, at.Sub(k.now())))
 			}
 			select {
 			case <-k.box.bell:

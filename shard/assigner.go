@@ -42,7 +42,7 @@ func (m *Member) spread(term *leader.Term) {
 		}
 		var due <-chan time.Time
 		if !a.due.IsZero() {
-			due = time.After(time.Until(a.due))
+			due = time.After(max(time.Until(a.due), time.Nanosecond))
 		}
 		select {
 		case <-ctx.Done():

@@ -44,7 +44,7 @@ func (to *tape) stats(of ...*shard.Member) {
 	synctest.Wait()
 	for _, m := range of {
 		s := m.Stats()
-		fmt.Fprintf(to, "%v %s of %s: connected: %v, owned %d, granted %d, draining %d for %v, assigner %q %v, moves %v, %v ago; %d members, unowned %d, moving %d, uneven %d\n",
+		_, _ = fmt.Fprintf(to, "%v %s of %s: connected: %v, owned %d, granted %d, draining %d for %v, assigner %q %v, moves %v, %v ago; %d members, unowned %d, moving %d, uneven %d\n",
 			time.Since(to.from), m.ID(), m.Group(), s.Election.Connected(), s.Owned, s.Granted, s.Draining, s.Busy.Round(time.Second/10), s.Assigner, s.Assigns, s.Moves, s.SinceRebalance.Round(time.Second/10), s.Members, s.Unowned, s.Moving, s.Uneven)
 	}
 }
@@ -125,7 +125,7 @@ func TestRebalanced_Reasons(t *testing.T) {
 		is("map[unowned:6 uneven:3]")
 		held.leave()
 		time.Sleep(time.Second)
-		held = f.start("held")
+		f.start("held")
 		is("map[unowned:6 uneven:3 returned:3]")
 		third := f.start("third")
 		is("map[unowned:6 uneven:5 returned:3]")
@@ -218,7 +218,7 @@ func (b blocked) WithAttrs([]slog.Attr) slog.Handler        { return b }
 func TestLogger_Blocked(t *testing.T) {
 	for _, patient := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			b := blocked{slog.NewTextHandler(io.Discard, nil), make(chan struct{})}
+			b := blocked{slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug}), make(chan struct{})}
 			defer close(b.release)
 			m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4200, ID: "a", Logger: slog.New(b)})
 			n := 0

@@ -272,7 +272,9 @@ func look(c *leader.Candidate, s leader.Stats) report {
 // handler serves what report returns, as JSON, or an error if there is no candidate or member.
 func handler(exists bool, report func(context.Context) (body any, ok bool)) http.Handler {
 	if !exists {
-		report = func(context.Context) (any, bool) { return map[string]string{"error": "there is no candidate or member"}, false }
+		report = func(context.Context) (any, bool) {
+			return map[string]string{"error": "there is no candidate or member"}, false
+		}
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

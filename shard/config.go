@@ -15,23 +15,27 @@ type Config struct {
 	// Shards is the number of shards, at most 100,000. All members say the same. It is fixed by the first one.
 	Shards int
 	// ID names the member to others, as [leader.Config].ID, with the same default. No two members of a group have the
-	// same: the second one gets no shards while the first one lives, and logs a warning each minute.
+	// same: the second one gets no shards while the first one lives, and logs a warning each minute. A key with the record
+	// of the member stays in the bucket for each ID. So let an ID stay over restarts, and do not make one for each process.
 	ID    string
 	Value []byte // published for routing, such as an address; at most 4 KiB
 	// Weight is the member's share of the shards, relative to that of others. Default: 1.
 	Weight int
 	// Most bounds how many shards the member takes. Default: 0, any number.
 	Most int
-	// Hold is how long the shards wait for a member of the same ID when this one's term is over. Nothing moves
-	// meanwhile. Default: 0.
+	// Hold is how long the shards wait for a member of the same ID when this one's term is over: after a stop, and, one
+	// lease later, after a crash. Nothing moves meanwhile. A new assigner waits for as long again. To let a member go for
+	// good, [Drain] it before it stops. Default: 0.
 	Hold time.Duration
 
 	// Guards returns the guards of a shard, each used for that shard alone, as those of [leader.Config]: before its work
-	// begins they are raised to its token, and from then on they refuse the writes of earlier owners. See docs/fencing.md.
+	// begins they are raised to its token, and from then on they refuse the writes of earlier owners. It is called on
+	// goroutines of the shards, at the same time. See docs/fencing.md.
 	Guards func(shard int) []leader.Guard
 
 	// These are those of [leader.Config]. DrainTimeout is how long the work on a shard may go on after the end of its
-	// context, before another member can work on the shard. Default: one lease.
+	// context, before another member can work on the shard. Default: one lease. It does not bound the time after the end of
+	// the lease, when others work at once, and the member gets no shards before that work has ended.
 	LeaseDuration, RenewDeadline, RenewInterval time.Duration
 	DrainTimeout, StopTimeout                   time.Duration
 	ForceReconnect                              bool

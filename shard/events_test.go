@@ -148,6 +148,11 @@ func TestEvents_SlowReader(t *testing.T) {
 		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 2100, ID: "a"})
 		ctx, cancel := context.WithCancel(t.Context())
 		slow, gone := m.Events(t.Context()), m.Events(ctx)
+		go func() {
+			for s := range m.Shards() {
+				context.AfterFunc(s.Context(), s.Release)
+			}
+		}()
 		time.Sleep(time.Second)
 		cancel()
 		synctest.Wait()

@@ -15,6 +15,7 @@ import (
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/seats"
 	"github.com/natsleader/natsleader/shard"
 )
 
@@ -156,6 +157,45 @@ func TestShardsDiffer_EndsTheMember(t *testing.T) {
 		check.Equal(t, f.uneven(), "", "%s")
 		check.Equal(t, f.grants(), begins, "%d grants")
 		f.stop()
+	})
+}
+
+// A registry whose pages have another size is a group that this program does not know. Its members are left alone.
+func TestAnotherPageSize_IsLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, l := leadertest.NewStore(nil), new(logs)
+		r := group.Registry{Layout: group.Layout{Shards: 4, PageSize: 500}, Base: 1, Members: []group.Session{{ID: "z", Token: 1}}}
+		store.Put(group.RegistryKey(named), r.Encode())
+		m, _ := member(t, store, shard.Config{Shards: 4, ID: "a", Logger: l.logger()})
+		time.Sleep(4 * lease)
+		check.Equal(t, string(store.Entry(group.RegistryKey(named)).Value), string(r.Encode()), "the registry is %s")
+		check.Equal(t, l.count("upgrade this program"), 1, "it is logged %d times")
+		check.OK(t, m.Stop(t.Context()))
+	})
+}
+
+// A store of package seats is none for a group: two members of one ID would lead.
+func TestJoin_RejectsSeats(t *testing.T) {
+	_, err := shard.Join(t.Context(), seats.Of(leadertest.NewStore(nil), 2), named, shard.Config{Shards: 4})
+	check.Says(t, err, leader.ErrInvalidConfig, "pass the bucket itself")
+}
+
+// Work that no loop has taken has no events, and does not count as owned.
+func TestShards_WithoutALoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4, ID: "a"})
+		events := m.Events(t.Context())
+		time.Sleep(lease)
+		s := m.Stats()
+		check.That(t, s.Owned == 0 && s.Granted == 4, "%d of %d", s.Owned, s.Granted)
+		check.OK(t, m.Stop(t.Context()))
+		for e := range events {
+			switch e.(type) {
+			case shard.Started, shard.Revoked, shard.Released:
+				t.Error(e)
+			case shard.Granted, shard.Rebalanced, shard.Faulted:
+			}
+		}
 	})
 }
 

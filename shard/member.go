@@ -76,7 +76,7 @@ func Join(ctx context.Context, store leader.Store, name string, cfg Config) (*Me
 	if err := cfg.check(name); err != nil {
 		return nil, err
 	}
-	port, err := backend.StoreFor(store, group.AssignerKey(name))
+	port, err := openStore(store, name)
 	if err != nil {
 		return nil, err
 	}
@@ -244,6 +244,10 @@ func (m *Member) Shards() iter.Seq[*Shard] {
 		for {
 			select {
 			case s := <-m.grants:
+				if s.work.CompareAndSwap(workNone, workBegun) {
+					m.emit(Started{s})
+					m.bell.ring() // to count it
+				}
 				if !yield(s) {
 					return
 				}

@@ -130,7 +130,11 @@ func (s *shift) step() {
 		reports[i] = p.report
 		t.granted += p.granted
 	}
-	t.works = len(s.works)
+	for _, w := range s.works {
+		if w.work.Load() == workBegun {
+			t.works++
+		}
+	}
 	s.count(t)
 	s.watched.only(awaited)
 	value, err := s.publication(reports)
@@ -293,10 +297,6 @@ func (s *shift) begin(w *Shard) {
 		w.Release()
 		return
 	}
-	w.once.Do(func() {
-		w.began = true
-		s.emit(Started{w})
-	})
 	select {
 	case s.grants <- w:
 	case <-w.Context().Done():
@@ -353,6 +353,11 @@ func (m *Member) registerOnce(ctx context.Context, roll *follower, self group.Se
 			return false, junk
 		default:
 			m.damaged(group.RegistryKey(m.name), e.Revision, "replaces a value that is no registry of a group", junk)
+		}
+		if r.PageSize != m.layout.PageSize {
+			err := fmt.Errorf("pages of %d shards, not %d", r.PageSize, m.layout.PageSize)
+			m.damaged(group.RegistryKey(m.name), e.Revision, "does not join the group: upgrade this program", err)
+			return false, err
 		}
 		if r.Shards != m.layout.Shards {
 			return false, fmt.Errorf("%w: Shards is %d, and group %s has %d: set the same, or use another group",

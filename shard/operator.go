@@ -20,8 +20,8 @@ var (
 )
 
 // Move asks the group to move a shard to the member of an ID, once the work on it has ended. If that makes the spread
-// uneven, another shard leaves that member. Move returns when the request is stored. Observe reports the move. A
-// request that cannot be met is dropped. Errors: [ErrNoGroup], [ErrNoMember], [leader.ErrInvalidConfig] for a number
+// uneven, another shard leaves that member. Move returns when the request is stored. [Observe] reports the move. A
+// request that cannot be met is dropped, such as one for a member that is drained. Errors: [ErrNoGroup], [ErrNoMember], [leader.ErrInvalidConfig] for a number
 // that the group does not have, and those of every [leader.Store].
 func Move(ctx context.Context, store leader.Store, name string, shard int, id string) error {
 	return ask(ctx, store, name, id, func(r *group.Registry) error {
@@ -38,9 +38,9 @@ func Move(ctx context.Context, store leader.Store, name string, shard int, id st
 	})
 }
 
-// Drain asks the group to move all shards away from the member of an ID, each once its work has ended. The member takes
-// no shards until [Undrain], or until its process has ended and another joins under the ID. Drain returns when the
-// request is stored. Its errors are [ErrNoGroup], [ErrNoMember], and those of every [leader.Store].
+// Drain asks the group to move all shards away from the member of an ID, each once its work has ended. Shards for which
+// no other member has room are without an owner then. The member takes no shards until [Undrain], or until its process has
+// ended and another joins under the ID. Drain returns when the request is stored. Its errors are [ErrNoGroup], [ErrNoMember], and those of every [leader.Store].
 func Drain(ctx context.Context, store leader.Store, name, id string) error {
 	return ask(ctx, store, name, id, func(r *group.Registry) error {
 		if !slices.Contains(r.Drained, id) {
@@ -91,6 +91,9 @@ func openStore(store leader.Store, name string) (backend.Store, error) {
 	if err := group.CheckKeys(name, ""); err != nil {
 		return nil, fmt.Errorf("%w: %w", leader.ErrInvalidConfig, err)
 	}
+	if _, marked := store.(backend.Marked); marked {
+		return nil, fmt.Errorf("%w: a store of package seats or kvelect, of whose elections a group has none: pass the bucket itself", leader.ErrInvalidConfig)
+	}
 	return backend.StoreFor(store, group.AssignerKey(name))
 }
 
@@ -105,7 +108,7 @@ func readRegistry(ctx context.Context, port backend.Store, name string) (group.R
 	case e.Revision == 0 || e.Marker:
 		return r, 0, fmt.Errorf("%w: %s", ErrNoGroup, name)
 	case err != nil:
-		return r, 0, fmt.Errorf("%w: the key %s is %w", ErrNoGroup, group.RegistryKey(name), err)
+		return r, 0, fmt.Errorf("%w: the registry of group %s is %w", leader.ErrForeignRecord, name, err)
 	}
 	return r, e.Revision, nil
 }

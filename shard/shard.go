@@ -17,7 +17,7 @@ package shard
 import (
 	"context"
 	"errors"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -34,9 +34,8 @@ type Shard struct {
 	term   *leader.Term
 	over   context.Context //nolint:containedctx // that of the term is derived from it
 	cancel context.CancelCauseFunc
-	once   sync.Once // work begins, or never will
-	began  bool
-	until  time.Time // when work that has to end is given up; zero: it need not end. The goroutine of the member uses it
+	work   atomic.Uint32 // workNone, workBegun or workNever
+	until  time.Time     // when work that has to end is given up; zero: it need not end. The goroutine of the member uses it
 }
 
 // newShard returns a shard within a term of a member.
@@ -75,7 +74,8 @@ func (s *Shard) Token() uint64 { return s.token }
 // Context returns the context of the work. It ends before another process can own the shard. Err and Done ask the
 // clock. [context.Cause] returns [ErrMoved], or the cause of the end of the member's term, for example
 // [leader.ErrLeaseExpired] or [leader.ErrStopped]; after Release, [context.Canceled]. The work has [Config].DrainTimeout
-// to end and to call Release. Then another process can work on the shard, and the member logs a warning.
+// to end and to call Release, after [leader.ErrLeaseExpired] only the rest of the lease. Then another process can work on
+// the shard, and the member logs a warning.
 func (s *Shard) Context() context.Context { return s.term.Context() }
 
 // Term returns the term of the shard, for package fence and other code that takes one. It has the context and the token of
@@ -83,11 +83,18 @@ func (s *Shard) Context() context.Context { return s.term.Context() }
 func (s *Shard) Term() *leader.Term { return s.term }
 
 // Release says that the work on the shard is over, so that the shard can move, and ends its context. If the shard is still
-// granted to this process, [Member.Shards] yields it again after 5 s. Calls after the first one do nothing.
+// granted to this process, [Member.Shards] yields it again after 5 s, with the same token. Calls after the first one do
+// nothing.
 func (s *Shard) Release() { s.term.Release() }
 
-// hasBegun reports whether work on the shard has begun. If not, it never will.
+const (
+	workNone  = iota // a loop over Shards has not taken the shard yet
+	workBegun        // it has
+	workNever        // it will not, as far as events tell: the shard was given up before
+)
+
+// hasBegun reports whether a loop has taken the shard. If not, no event will tell that one does.
 func (s *Shard) hasBegun() bool {
-	s.once.Do(func() {})
-	return s.began
+	s.work.CompareAndSwap(workNone, workNever)
+	return s.work.Load() == workBegun
 }

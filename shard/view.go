@@ -67,8 +67,8 @@ type Peer struct {
 }
 
 // Lookup reads once who owns the shards of a group. Whether the lease of an owner is still valid one read cannot show:
-// use [Observe]. It sends a request for each page of 1,000 shards and each member. Errors: [ErrNoGroup], and those of
-// every [leader.Store].
+// use [Observe]. It sends a request for each page of 1,000 shards and each member. Errors: [ErrNoGroup],
+// [leader.ErrForeignRecord] for a group that this program does not know to read, and those of every [leader.Store].
 func Lookup(ctx context.Context, store leader.Store, name string) (View, error) {
 	port, err := openStore(store, name)
 	if err != nil {

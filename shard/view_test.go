@@ -98,7 +98,7 @@ func TestLookup(t *testing.T) {
 		check.Equal(t, look(), "12 none; c has 0, leading, drained", "%s")
 		f.store.Put(group.RegistryKey(named), []byte("junk"))
 		_, err = shard.Lookup(t.Context(), f.store, named)
-		check.Says(t, err, shard.ErrNoGroup, "the key orders.shard.map is not written by a member of a group")
+		check.Says(t, err, leader.ErrForeignRecord, "the registry of group orders is not written by a member of a group")
 		link := f.store.Link("cut")
 		link.Cut()
 		_, err = shard.Lookup(t.Context(), link, named)

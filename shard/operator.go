@@ -40,7 +40,9 @@ func Move(ctx context.Context, store leader.Store, name string, shard int, id st
 
 // Drain asks the group to move all shards away from the member of an ID, each once its work has ended. Shards for which
 // no other member has room are without an owner then. The member takes no shards until [Undrain], or until its process has
-// ended and another joins under the ID. Drain returns when the request is stored. Its errors are [ErrNoGroup], [ErrNoMember], and those of every [leader.Store].
+// ended and another joins under the ID. A process that was cut off before it learned of the request, until others had its
+// shards, takes shards again. Drain returns when the request is stored. Its errors are [ErrNoGroup], [ErrNoMember], and
+// those of every [leader.Store].
 func Drain(ctx context.Context, store leader.Store, name, id string) error {
 	return ask(ctx, store, name, id, func(r *group.Registry) error {
 		if !slices.Contains(r.Drained, id) {

@@ -16,7 +16,7 @@
 //  4. A shard whose predecessor is not known to have stopped is granted to another only if its owner's term is
 //     over. The predecessor is then kept.
 //  5. A map that was lost is made anew without owners. A shard without an owner and a predecessor is granted when
-//     every member has seen that, or a later record shows that its term is over.
+//     every member of a registry written after it has seen that, or a later record shows that its term is over.
 package group
 
 import "slices"

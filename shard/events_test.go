@@ -3,7 +3,6 @@ package shard_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"regexp"
 	"slices"
@@ -216,6 +215,7 @@ type blocked struct {
 	release chan struct{}
 }
 
+func (b blocked) Enabled(context.Context, slog.Level) bool  { return true }
 func (b blocked) Handle(context.Context, slog.Record) error { <-b.release; return nil }
 func (b blocked) WithAttrs([]slog.Attr) slog.Handler        { return b }
 
@@ -223,7 +223,7 @@ func (b blocked) WithAttrs([]slog.Attr) slog.Handler        { return b }
 func TestLogger_Blocked(t *testing.T) {
 	for _, patient := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			b := blocked{slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug}), make(chan struct{})}
+			b := blocked{slog.DiscardHandler, make(chan struct{})}
 			defer close(b.release)
 			m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4200, ID: "a", Logger: slog.New(b)})
 			n := 0

@@ -355,7 +355,7 @@ func (m *Member) registerOnce(ctx context.Context, roll *follower, self group.Se
 			m.damaged(group.RegistryKey(m.name), e.Revision, "replaces a value that is no registry of a group", junk)
 		}
 		if r.PageSize != m.layout.PageSize {
-			err := fmt.Errorf("pages of %d shards, not %d", r.PageSize, m.layout.PageSize)
+			err = fmt.Errorf("pages of %d shards, not %d", r.PageSize, m.layout.PageSize)
 			m.damaged(group.RegistryKey(m.name), e.Revision, "does not join the group: upgrade this program", err)
 			return false, err
 		}

@@ -111,7 +111,8 @@ func TestGuards_WorkWaits(t *testing.T) {
 	})
 }
 
-// A guard that was lost is raised again. A guard that a later owner has raised ends the context of the shard.
+// A guard that was lost is raised again. A guard that a later owner has raised ends the context of the shard, and the log
+// reports why the work does not begin again.
 func TestGuards_LostAndPassed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t)
@@ -131,6 +132,7 @@ func TestGuards_LostAndPassed(t *testing.T) {
 		orders.Put(fence.DefaultGuardKey, later.Encode())
 		time.Sleep(2 * lease)
 		check.Is(t, context.Cause(s.Context()), leader.ErrFenced)
+		check.That(t, g.logs.count("does not begin: a guard stands at a later token") > 0, "nothing is logged")
 		_, err = w.Put(t.Context(), "k", nil)
 		check.Is(t, err, leader.ErrFenced)
 		check.Equal(t, g.guard(s.Number()).Rec.Token, later.Token, "the guard stands at %d")

@@ -294,6 +294,9 @@ func (s *shift) begin(w *Shard) {
 	select {
 	case <-raised:
 	case <-w.Context().Done():
+		if err := context.Cause(w.Context()); errors.Is(err, leader.ErrFenced) {
+			s.fault(fmt.Errorf("the work on shard %d does not begin: a guard stands at a later token than %d: %w", w.number, w.token, err))
+		}
 		w.Release()
 		return
 	}

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"maps"
@@ -21,8 +22,10 @@ type assigner struct {
 	pages []*decoded[group.Map]
 	stand *watch
 
-	planned bool      // nothing is to be done until something changes
-	due     time.Time // when the plan is to be made again, because shards wait for their member no longer; zero: not
+	said    []byte
+	saying  chan error // has the outcome of the publication in flight; nil: none is
+	planned bool       // nothing is to be done until something changes
+	due     time.Time  // when the plan is to be made again, because shards wait for their member no longer; zero: not
 }
 
 // spread spreads the shards while this process leads the group's election.
@@ -36,7 +39,9 @@ func (m *Member) spread(term *leader.Term) {
 	}
 	defer m.survey(nil)
 	for ctx.Err() == nil {
-		if !a.step() {
+		done := a.step()
+		a.publish()
+		if !done {
 			sleep(ctx, openAgain)
 			continue
 		}
@@ -48,8 +53,31 @@ func (m *Member) spread(term *leader.Term) {
 		case <-ctx.Done():
 		case <-rings:
 		case <-due:
+		case err := <-a.saying:
+			if a.saying = nil; err != nil {
+				a.said = nil
+				sleep(ctx, openAgain)
+			}
 		}
 	}
+}
+
+// publish publishes which revisions the pages have.
+func (a *assigner) publish() {
+	revisions := make([]uint64, len(a.pages))
+	for i, p := range a.pages {
+		revisions[i] = p.entry().Revision
+	}
+	value := group.EncodeAssigner(revisions)
+	if a.saying != nil || bytes.Equal(value, a.said) {
+		return
+	}
+	a.said, a.saying = value, make(chan error, 1)
+	saying := a.saying
+	go func() {
+		saying <- a.assign.Proclaim(a.ctx, value)
+		a.bell.ring() // of the member, which is no observer of its own election
+	}()
 }
 
 // step assigns the shards, if something has changed on which the plan depends. It returns false if it is to be tried again.

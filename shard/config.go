@@ -45,8 +45,8 @@ type Config struct {
 // maxValue bounds Config.Value. The rest of what a member publishes names the shards that it stops.
 const maxValue = 4 << 10
 
-// pageSize is how many shards are on each page of the map.
-const pageSize = 1000
+// pageSize is how many shards are on each page of the map. Tests have smaller pages.
+var pageSize = 1000
 
 // ErrShardsDiffer is the error of a member that has another number of shards than the group.
 var ErrShardsDiffer = errors.New("shard: another number of shards than the group")

@@ -10,6 +10,7 @@ import (
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/shard"
 )
 
 const oneWay = 5 * time.Millisecond
@@ -188,6 +189,34 @@ func TestAssignerThatRestarts_IsSoonBack(t *testing.T) {
 		}
 		f.stop()
 	})
+}
+
+// A member whose feeds lose the messages of a page reads it when it hears of its revision from the assigner, however many
+// pages the group has: after the next renewal, or, if it hears nothing, when the lease of the assigner seems to be over.
+func TestLostMessageOfAPage_IsReadSoon(t *testing.T) {
+	defer shard.SetPageSize(shard.SetPageSize(4))
+	for _, c := range []struct {
+		lose   func(*leadertest.Link)
+		within time.Duration
+	}{
+		{func(l *leadertest.Link) { l.LoseFeed(12) }, lease / 2},
+		{(*leadertest.Link).DeafFeeds, lease + 5*time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := settled(t, 3, 64) // a page is read by itself each 320 s
+			live := f.live()
+			c.lose(live[2].link)
+			check.OK(t, shard.Drain(t.Context(), f.store, named, live[1].id))
+			from := time.Now()
+			for _, without := f.owned(); live[1].owns() > 0 || without > 0; _, without = f.owned() {
+				if time.Since(from) > c.within {
+					t.Fatalf("after %v: %s", c.within, f.uneven())
+				}
+				time.Sleep(time.Second / 10)
+			}
+			f.stop()
+		})
+	}
 }
 
 // At rest the cost does not depend on the number of shards.

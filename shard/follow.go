@@ -21,9 +21,10 @@ type follower struct {
 	erasable bool // a read that finds nothing shows that the key was erased, as by a purge of the stream
 	looks    bell // is rung when the key is to be read
 
-	mu     sync.Mutex
-	newest backend.Entry
-	read   bool
+	mu       sync.Mutex
+	newest   backend.Entry
+	expected uint64 // a revision that the key has, as another says
+	read     bool
 }
 
 const (
@@ -129,6 +130,26 @@ func (m *Member) page(ctx context.Context, page int, rings bell) *decoded[group.
 	})
 }
 
+// expect takes note of a revision that the key has, as another says. If it is not delivered, the key is read.
+func (f *follower) expect(revision uint64) {
+	f.mu.Lock()
+	f.expected = revision
+	f.mu.Unlock()
+	if f.isBehind() {
+		time.AfterFunc(openAgain, func() {
+			if f.isBehind() {
+				f.look()
+			}
+		})
+	}
+}
+
+func (f *follower) isBehind() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.newest.Revision < f.expected
+}
+
 // look reads the key soon.
 func (f *follower) look() { f.looks.ring() }
 
@@ -190,7 +211,7 @@ func (f *follower) listen(ctx context.Context, instead backend.Feed) backend.Fee
 		case <-due:
 			silent = true
 		}
-		before := f.entry().Revision
+		before, behind := f.entry().Revision, f.isBehind()
 		e, err := get(ctx, f.store, f.key)
 		if err == nil && e.Revision == 0 {
 			f.erase(before)
@@ -199,8 +220,11 @@ func (f *follower) listen(ctx context.Context, instead backend.Feed) backend.Fee
 		case err != nil:
 			again.Reset(openAgain)
 			continue
-		case f.take(e) && silent:
+		case f.take(e) && (silent || behind):
 			return feed // it is deaf
+		case f.isBehind(): // a replica that lags has answered
+			again.Reset(openAgain)
+			continue
 		}
 		again.Reset(f.again)
 	}

@@ -210,6 +210,7 @@ func (m *Member) succeed() {
 				return
 			}
 			m.faultOf(e)
+			m.bell.ring() // the assigner perhaps names newer pages
 			if o, ok := e.(leader.Observed); ok && o.Holder.State == leader.HolderLeading && o.Holder.ID != m.work.ID() {
 				id = o.Holder.ID
 				w.only(map[string]bool{id: true})
@@ -321,14 +322,17 @@ func (m *Member) takeReleased() []*Shard {
 	return s
 }
 
+// hearing is how long, beside a lease, the message of a lost page may take to a member.
+const hearing = 20 * time.Second
+
 // mayGrant takes the base of a registry, and returns from when on shards may be granted. If the registry is another than
-// before, as in a bucket that was made anew, that is when every member has lost its term or read its map again. Until then
-// members that the registry does not know may work under a map that is lost.
+// before, as in a bucket that was made anew, that is when every member has lost its term or heard from the assigner, so that
+// it has read its map again. Until then members that the registry does not know may work under a map that is lost.
 func (m *Member) mayGrant(base uint64) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.base != base && m.base != 0 {
-		m.granting = time.Now().Add(max(m.work.Leader().Lease, m.assign.Leader().Lease) + m.pageAgain())
+		m.granting = time.Now().Add(max(m.work.Leader().Lease, m.assign.Leader().Lease) + hearing)
 	}
 	m.base = base
 	return m.granting

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -30,6 +31,7 @@ type shift struct {
 	lease   time.Duration
 	drain   time.Duration // how long work may go on after the end of its context
 	watched *watch
+	heard   []byte        // what the assigner has published
 	left    bool          // the term has ended
 	pulse   chan struct{} // answers Ping
 	said    []byte
@@ -108,6 +110,7 @@ func (s *shift) step() {
 	s.leave()
 	s.takeEnded()
 	s.join()
+	s.hear()
 	s.watched.refresh()
 	for _, p := range s.pages {
 		s.receive(p)
@@ -249,6 +252,28 @@ func (s *shift) receive(p *page) {
 		w.cancel(ErrMoved)
 		s.end(w)
 	}
+}
+
+// hear takes note of the revisions of the pages that the assigner has published, so that a page whose message was lost is
+// read.
+func (s *shift) hear() {
+	h := s.assign.Leader()
+	if bytes.Equal(h.Value, s.heard) {
+		return
+	}
+	s.heard = h.Value
+	for i, revision := range published(s.layout, h) {
+		s.pages[i].expect(revision)
+	}
+}
+
+// published returns the revisions of the pages that an assigner has published, if it has.
+func published(l group.Layout, assigner leader.Holder) []uint64 {
+	revisions, err := l.DecodeAssigner(assigner.Value, assigner.Revision)
+	if err != nil || assigner.State != leader.HolderLeading {
+		return nil
+	}
+	return revisions
 }
 
 // start begins the work on the shards of a page that may begin, and notes for which members the others wait.

@@ -379,12 +379,16 @@ func (f *fleet) assigner() *process {
 
 // grant shows the grant of a shard in the store.
 func (f *fleet) grant(i int) string {
-	e := f.store.Entry(group.PageKey(named, 0))
-	m, err := group.Layout{Shards: f.shards, PageSize: 1000}.DecodePage(0, e.Value, e.Revision)
+	r, err := group.DecodeRegistry(f.store.Entry(group.RegistryKey(named)).Value)
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("%+v", m.Grants[i])
+	e := f.store.Entry(group.PageKey(named, i/r.PageSize))
+	m, err := r.DecodePage(i/r.PageSize, e.Value, e.Revision)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%+v", m.Grants[i%r.PageSize])
 }
 
 // watch adds to the trace which terms the elections have.

@@ -14,6 +14,7 @@ import (
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/shard"
 )
 
 var (
@@ -311,6 +312,7 @@ func simulate(t *testing.T, sample, full int, deletes bool) {
 	for ; seed < first+n; seed++ {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 31))
+			defer shard.SetPageSize(shard.SetPageSize([]int{1000, 10}[rng.IntN(2)]))
 			s := &simulation{fleet: newFleet(t, 64, leadertest.WithLatency(time.Duration(rng.IntN(3))*time.Millisecond)), rng: rng, tally: tally, deletes: deletes, registry: rng.IntN(2) == 0}
 			if *onlySeed != 0 {
 				s.trace = func(line string) { t.Log(line) }

@@ -202,6 +202,9 @@ func (o *observer) look(roll *follower) (view View, known bool) {
 			o.pages = append(o.pages, followMap(ctx, o.port, group.PageKey(o.name, i), o.rings, o.pageAgain()))
 		}
 	}
+	for i, revision := range published(o.layout, s.assigner) {
+		o.pages[i].expect(revision)
+	}
 	pages := make([]backend.Entry, len(o.pages))
 	for i, p := range o.pages {
 		known = known && p.known()

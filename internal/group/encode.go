@@ -356,6 +356,27 @@ func (l Layout) DecodeMember(value []byte, revision uint64) (Published, error) {
 	return p, nil
 }
 
+// wireAssigner is what an assigner publishes as it is stored.
+type wireAssigner struct {
+	Format int      `json:"v"`
+	Pages  []uint64 `json:"pages"`
+}
+
+// EncodeAssigner returns what an assigner publishes as JSON: the newest revision of each page that it knows.
+func EncodeAssigner(pages []uint64) []byte { return encode(wireAssigner{Format, pages}) }
+
+// DecodeAssigner decodes what an assigner has published in a record that is stored at a revision.
+func (l Layout) DecodeAssigner(value []byte, revision uint64) (pages []uint64, err error) {
+	var w wireAssigner
+	if err := decode(value, wire.MaxValue, &w); err != nil {
+		return nil, err
+	}
+	if len(w.Pages) != l.Pages() || slices.Max(w.Pages) > revision {
+		return nil, fmt.Errorf("%w: revisions %v of %d pages at revision %d", ErrForeign, w.Pages, l.Pages(), revision)
+	}
+	return w.Pages, nil
+}
+
 // encode returns a value as JSON.
 func encode(v any) []byte {
 	var b bytes.Buffer

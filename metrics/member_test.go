@@ -1,6 +1,7 @@
 package metrics_test
 
 import (
+	"context"
 	"regexp"
 	"runtime"
 	"strings"
@@ -22,6 +23,11 @@ func TestMember_AllMetrics(t *testing.T) {
 		store := leadertest.NewStore(nil)
 		join := func(id string) *shard.Member {
 			m := check.Got(shard.Join(t.Context(), store.Link(id), "orders", shard.Config{ID: id, Shards: 5}))(t)
+			go func() {
+				for s := range m.Shards() {
+					context.AfterFunc(s.Context(), s.Release)
+				}
+			}()
 			time.Sleep(time.Second)
 			return m
 		}

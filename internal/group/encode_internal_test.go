@@ -225,3 +225,15 @@ func FuzzDecodeGroup(f *testing.F) {
 		}
 	})
 }
+
+// What an assigner publishes names a revision for each page, none of which is later than its record.
+func TestAssigner_Format(t *testing.T) {
+	l := Layout{Shards: 25, PageSize: 10}
+	want := `{"v":1,"pages":[7,0,9]}`
+	check.Equal(t, string(EncodeAssigner([]uint64{7, 0, 9})), want, "%s")
+	check.Deep(t, check.Got(l.DecodeAssigner([]byte(want), 9))(t), []uint64{7, 0, 9})
+	for _, junk := range []string{"", "{}", `{"v":1}`, `{"v":1,"pages":[7,0]}`, `{"v":1,"pages":[7,0,9,9]}`, `{"v":1,"pages":[7,0,10]}`, `{"v":1,"pages":[7,0,-1]}`} {
+		_, err := l.DecodeAssigner([]byte(junk), 9)
+		check.Is(t, err, ErrForeign)
+	}
+}

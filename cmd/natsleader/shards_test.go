@@ -202,6 +202,7 @@ func TestShards_DoctorAllLeft(t *testing.T) {
 func TestShards_WatchedElections(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		w.joins("a", shard.Config{})
+		time.Sleep(time.Minute)
 		w.follow("watch")()
 	})
 }

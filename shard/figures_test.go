@@ -1,6 +1,7 @@
 package shard_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -217,6 +218,28 @@ func TestLostMessageOfAPage_IsReadSoon(t *testing.T) {
 			f.stop()
 		})
 	}
+}
+
+// Members that all stop, one after the other, and start again have their shards soon, although they stand in the elections
+// of those that have gone before.
+func TestAllRestart_HaveTheirShardsSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 12)
+		f.config = func(_ string, cfg *shard.Config) { cfg.Hold = 25 * time.Second }
+		for range proof.Size(60, 300) / slowdown {
+			var all []*process
+			for _, id := range []string{"a", "b", "c"} {
+				all = append(all, f.start(id))
+				time.Sleep(time.Second / 2)
+			}
+			time.Sleep(2 * time.Second)
+			check.Must(t, f.uneven() == "", "after a start: %s", f.uneven())
+			for _, p := range slices.Backward(all) { // the assigner is the last, or the first
+				p.leave()
+				<-p.member.Done()
+			}
+		}
+	})
 }
 
 // At rest the cost does not depend on the number of shards.

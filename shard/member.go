@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -39,6 +40,7 @@ type Member struct {
 	done     chan struct{}
 	takers   sync.WaitGroup  // of watch.take
 	patience context.Context //nolint:containedctx // until when takers may give up their keys
+	hurry    context.CancelFunc
 
 	drained atomic.Bool // by an operator, when a term of this process was last in the registry
 
@@ -107,9 +109,13 @@ func Join(ctx context.Context, store leader.Store, name string, cfg Config) (*Me
 		m.logs, m.log = logqueue.New(cfg.Logger, maxEvents)
 		m.log = m.log.With(slog.String("group", name), slog.String("id", m.cfg.ID))
 	}
-	go m.run()
+	m.patience, m.hurry = context.WithCancel(m.values)
+	go m.run(ctx)
 	return m, nil
 }
+
+// defaultStopTimeout is that of [leader.Config].
+const defaultStopTimeout = 8 * time.Second
 
 // publication returns what the member publishes.
 func (m *Member) publication(reports []group.Report) ([]byte, error) {
@@ -119,10 +125,13 @@ func (m *Member) publication(reports []group.Report) ([]byte, error) {
 }
 
 // run runs the terms of both elections.
-func (m *Member) run() {
-	var hurry context.CancelFunc
-	m.patience, hurry = context.WithCancel(m.values)
-	defer hurry()
+func (m *Member) run(ctx context.Context) {
+	defer m.hurry()
+	context.AfterFunc(ctx, func() { // a key that a taker holds is given up in the time of a stop
+		if d := cmp.Or(m.cfg.StopTimeout, defaultStopTimeout); d > 0 {
+			time.AfterFunc(d, m.hurry)
+		}
+	})
 	var all sync.WaitGroup
 	all.Go(func() {
 		for term := range m.work.Terms() {
@@ -136,12 +145,11 @@ func (m *Member) run() {
 	})
 	all.Go(m.succeed)
 	all.Go(m.watchWork)
-	ctx, cancel := context.WithCancel(context.Background())
-	all.Go(func() { m.checkBucket(ctx) })
+	checks, cancel := context.WithCancel(context.Background())
+	all.Go(func() { m.checkBucket(checks) })
 	<-m.work.Done()
 	cancel()
 	<-m.assign.Done()
-	hurry()
 	all.Wait()
 	m.takers.Wait()
 	m.stop()
@@ -270,6 +278,7 @@ func (m *Member) Stop(ctx context.Context) error {
 		err = again
 	}
 	if err != nil {
+		m.hurry()
 		m.logs.Abandon()
 	}
 	<-m.done

@@ -13,6 +13,7 @@ import (
 	"github.com/choria-io/fisk"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
@@ -118,7 +119,10 @@ func (e *electionMetrics) changed(changes ...change) error {
 func (e *electionMetrics) take(c electionChange) {
 	key := c.now.election
 	x := e.shows[key]
+	name, _, ofGroup := group.NameOf(key)
 	switch {
+	case ofGroup && key != group.AssignerKey(name): // a member: the group takes care of it
+		return
 	case c.state == stateNever || !c.now.gone.IsZero(): // its key is gone
 		delete(e.shows, key)
 		delete(e.left, key)

@@ -27,7 +27,7 @@ func changeOf(election string, s state, h leader.Holder) change {
 }
 
 // The exporter shows no more elections than it is allowed to, counts the others, and shows
-// no name or ID that a client made up to spoil the page.
+// no name or ID that a client made up to spoil the page. It shows the assigner of a group, and not its members.
 func TestExporter_IsBounded(t *testing.T) {
 	alone(t, func(w *world) {
 		e := newElectionMetrics("elections", 2)
@@ -42,14 +42,15 @@ func TestExporter_IsBounded(t *testing.T) {
 			w.noteMetrics(page.Body.String())
 		}
 		h := leader.Holder{ID: "\xff\"\n" + strings.Repeat("x", 200), Token: 7}
-		shows("four keys, one of which is the name of no election", changeOf("\xff", stateLeading, h), changeOf("a", stateLeading, h),
-			changeOf("b", stateLeading, h), changeOf("c", stateLeading, h))
-		shows("b was deleted, and its marker has expired", changeOf("b", stateNever, leader.Holder{}))
+		const b = "b.shard.assigner"
+		shows("five keys, one of which is the name of no election, and one that of a member", changeOf("\xff", stateLeading, h),
+			changeOf("b.shard.member.a", stateLeading, h), changeOf("a", stateLeading, h), changeOf(b, stateLeading, h), changeOf("c", stateLeading, h))
+		shows("b was deleted, and its marker has expired", changeOf(b, stateNever, leader.Holder{}))
 		shows("c is still there, and a has another leader", changeOf("c", stateLeading, h),
 			changeOf("a", stateLeading, h), changeOf("a", stateLeading, leader.Holder{ID: "b", Token: 8}))
 		gone := electionChange{state: stateDeleted, now: electionStatus{election: "a", gone: time.Unix(1e9, 0)}}
 		shows("the marker of a has expired, and only that of b is left", gone, changeOf("\xff", stateNever, leader.Holder{}),
-			changeOf("b", stateDeleted, leader.Holder{}))
+			changeOf(b, stateDeleted, leader.Holder{}))
 		e.trouble(errors.New("gone"))
 		shows("the bucket is gone")
 	})

@@ -7,21 +7,25 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/choria-io/fisk"
 
+	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/webpage"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/roster"
+	"github.com/natsleader/natsleader/shard"
 )
 
-const uiHelp = `It serves a page that shows the elections of a bucket as they change: open it in a
-browser. It needs the permissions of watch. The page is read-only without
---allow-actions.
+const uiHelp = `It serves a page that shows the elections of a bucket as they change, and each group of
+shards as one row that opens: open it in a browser. It needs the permissions of watch,
+and for groups those of shards. The page is read-only without --allow-actions.
 
 With --allow-actions it prints a link with a secret, which is new at each start. A
 user who opens the page by that link can ask leaders to hand over. For all other users
@@ -69,7 +73,7 @@ func (u *ui) serve() error {
 		return err
 	}
 	defer func() { _ = listener.Close() }()
-	state := &uiState{State: webpage.NewState()}
+	state := &uiState{State: webpage.NewState(), groups: make(map[string]*uiGroup)}
 	o := webpage.Options{
 		Title: "Elections in bucket", Bucket: u.bucket, Program: "natsleader ui", Version: version().Version,
 		Address: listener.Addr(), Hosts: u.hosts, AllowHost: "natsleader ui --allow-host NAME allows one", Roster: state.roster,
@@ -106,10 +110,22 @@ type uiState struct {
 	*webpage.State
 	offScreen
 
-	mu  sync.Mutex
-	s   *inspector // nil: not connected
-	err error      // why the rows are not up to date; nil: they are
+	mu     sync.Mutex
+	s      *inspector          // nil: not connected
+	err    error               // why the rows are not up to date; nil: they are
+	groups map[string]*uiGroup // that are observed, until the connection is closed
 }
+
+// uiGroup is a group as pages show it.
+type uiGroup struct {
+	brief   string
+	unowned bool   // some shards are without an owner, or nothing is known of them
+	text    []byte // as the command shards prints it
+	hash    uint64 // of the text
+}
+
+// mostGroups is how many groups are observed at once, each with a subscription for every member and page.
+const mostGroups = 32
 
 // connected takes the connection that requests of pages use, or nil.
 func (u *uiState) connected(s *inspector) {
@@ -137,7 +153,7 @@ func (u *uiState) changed(changes ...change) error {
 			continue
 		}
 		key := c.now.election
-		u.Show(rowOf(&watched{now: c.now, as: c.state, was: u.Row(key).ID}, now, nil), c.now.entry.Value, webpage.Change{
+		u.show(&watched{now: c.now, as: c.state, was: u.Row(key).ID}, now, nil, webpage.Change{
 			Key: key, At: webpage.Milliseconds(c.at), State: string(c.state), ID: c.now.holder.ID, Token: c.now.holder.Token,
 			Text: c.event(), First: c.previous == nil,
 		})
@@ -160,10 +176,61 @@ func (u *uiState) shown(now time.Time, of viewer) error {
 	u.mu.Unlock()
 	for _, x := range w.elections {
 		if x.last != nil {
-			u.Show(rowOf(x, now, trouble), x.now.entry.Value)
+			u.show(x, now, trouble)
 		}
 	}
 	return nil
+}
+
+// show shows the row of an election, with its record. That of a group's assigner is the row of the group, whose record
+// lists the members. Their own elections are not shown.
+func (u *uiState) show(x *watched, now time.Time, why error, changes ...webpage.Change) {
+	key, row, record := x.now.election, rowOf(x, now, why), x.now.entry.Value
+	if name, _, ok := group.NameOf(key); ok {
+		if key != group.AssignerKey(name) {
+			return
+		}
+		g := u.group(name)
+		record, row.Group, row.Value, row.Value64, row.Revision = g.text, name, g.brief, false, g.hash
+		if g.unowned && row.Trouble == int(troubleNone) {
+			row.Trouble = int(troubleExpired)
+		}
+	}
+	u.Show(row, record, changes...)
+}
+
+// group returns what is known of a group, which is observed from the first call on.
+func (u *uiState) group(name string) uiGroup {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	g := u.groups[name]
+	switch {
+	case g != nil:
+		return *g
+	case len(u.groups) >= mostGroups:
+		return uiGroup{brief: fmt.Sprintf("not known: more than %d groups", mostGroups)}
+	}
+	g = &uiGroup{brief: "not read yet"}
+	u.groups[name] = g
+	views, err := shard.Observe(context.Background(), u.s.bucket, name)
+	if err != nil {
+		g.brief = "not known: " + errorText(err)
+		return *g
+	}
+	go func() {
+		for v := range views {
+			x := sharing{group: name, only: -1, view: v}
+			brief, text, hash := x.brief(), []byte(strings.Join(x.lines(), "\n")), fnv.New64a()
+			_, _ = hash.Write(text)
+			if brief.Shards == 0 {
+				brief.Error = "no member has joined it, or its map is of another version or program"
+			}
+			u.mu.Lock()
+			*g = uiGroup{brief.text(), brief.NoOwner > 0 || brief.Error != "", text, hash.Sum64()}
+			u.mu.Unlock()
+		}
+	}()
+	return *g
 }
 
 func (u *uiState) trouble(err error) {

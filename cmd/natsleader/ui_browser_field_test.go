@@ -22,6 +22,7 @@ import (
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/shard"
 )
 
 const (
@@ -71,7 +72,7 @@ func (b browser) opens(election, state string) {
 }
 
 // A browser shows a bar that moves, and one election with its roster; asks before an action, and shows the handover;
-// and shows names and values as text. It connects again by itself, also to a new process, whose secret it does not
+// and shows names and values as text. A group is one row that opens to its members. It connects again by itself, also to a new process, whose secret it does not
 // know. `make pictures` takes the pictures of docs/cli.md here.
 func TestUI_InBrowser(t *testing.T) {
 	t.Parallel()
@@ -136,6 +137,20 @@ func TestUI_InBrowser(t *testing.T) {
 	expect.Equal(t, b.value(`document.images.length + document.title`), "0Elections in bucket elections",
 		"a name or value was not shown as text: %s")
 
+	grouped := expect.Got(leader.OpenBucket(js, "elections"))(t)
+	summary := `document.getElementById('summary').textContent.split(', ').at(-1)`
+	works(t, grouped, "tenants", shard.Config{ID: "worker-a", Shards: 8, Value: []byte(evil)})
+	b.becomes(summary, "1 group")
+	b.becomes(listed, "13")
+	b.becomes(rows(`r.innerText.startsWith('tenants\ngroup\nworker-a')`), "1")
+	b.opens("tenants", "8 shards, 1 members")
+	shown := `document.getElementById('record').textContent.split('\n').filter((l) => l.includes('lives')).map((l) => l.slice(0, 20)).join()`
+	b.becomes(shown, "worker-a  lives  8  ")
+	works(t, grouped, "tenants", shard.Config{ID: "worker-b", Shards: 8})
+	b.becomes(shown, "worker-a  lives  4  ,worker-b  lives  4  ")
+	b.accessible("a group")
+	b.opens("evil", evil+" leads")
+
 	b.do(chromedp.EmulateViewport(400, 700, chromedp.EmulateMobile))
 	b.accessible("one election, narrow")
 	b.click("#detail-close")
@@ -156,7 +171,7 @@ func TestUI_InBrowser(t *testing.T) {
 	expect.OK(t, errors.Join(third.Stop(t.Context()), second.Stop(t.Context())))
 	startUI(t, url, "--allow-actions", "--http", strings.TrimPrefix(u.address, "http://"))
 	b.becomes(troubleIs, "")
-	b.becomes(listed, "13")
+	b.becomes(listed, "14")
 	b.opens("billing", "worker-a leads")
 	b.becomes(`[...document.querySelectorAll('#timeline span')].at(-1).title.startsWith('led by worker-a')`, "true") // no message reported this change
 	b.opens("late", "b leads")

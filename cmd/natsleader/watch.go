@@ -154,7 +154,8 @@ func (w *watcher) update(e jetstream.KeyValueEntry, more bool) error {
 	case e == nil:
 		return w.completed()
 	}
-	if _, election, ok := group.NameOf(e.Key()); ok && !election { // the map of a group
+	_, election, ofGroup := group.NameOf(e.Key())
+	if ofGroup && !election { // the map of a group
 		w.seen = max(w.seen, e.Revision())
 		return nil
 	}
@@ -171,6 +172,16 @@ func (w *watcher) update(e jetstream.KeyValueEntry, more bool) error {
 		return nil
 	}
 	now := newElectionStatus(e.Key(), natskv.EntryOf(e))
+	h := &now.holder
+	if ofGroup { // its processes publish for each other, with every move
+		h.Value = nil
+		if h.Last != nil {
+			h.Last.Value = nil
+		}
+	}
+	if h.State == leader.HolderLeading && h.Since.IsZero() && x.as == stateLeading && h.Token == x.now.holder.Token {
+		h.Since = x.now.since(stateLeading) // a leader may not know it
+	}
 	if w.complete {
 		w.fresh = now.entry.Created
 	}

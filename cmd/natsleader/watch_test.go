@@ -198,6 +198,18 @@ func TestWatch_LeaseOver(t *testing.T) {
 	})
 }
 
+// A leader that does not know since when it leads has led since the first record of its term.
+func TestWatch_UnknownSince(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLooks(t)
+		for i, since := range []time.Duration{0, 0, 2, 2} {
+			l.writes("leading", "a", 1+i/2, time.Duration(i))
+			got := l.w.elections["billing"].now.since(stateLeading)
+			expect.Equal(t, got, l.began.Add(since), "the term began at %v")
+		}
+	})
+}
+
 // A feed that is deaf, or that was opened before the stream changed its leader, is replaced. One that is slow is not.
 func TestWatch_ReplacesDeafFeed(t *testing.T) {
 	atBucket(t, func(l *looks) {

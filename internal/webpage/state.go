@@ -33,6 +33,7 @@ type election struct {
 // because JavaScript rounds them.
 type Row struct {
 	Key      string `json:"key"`
+	Group    string `json:"group,omitempty"`        // whose assigner is elected, and whose row this is
 	State    string `json:"state"`                  // leading, pending, released, deleted, expired, foreign, never
 	Trouble  int    `json:"trouble"`                // how much attention it needs, as table.js has it: 0 is the most
 	ID       string `json:"id,omitempty"`           // of the holder that leads or is pending, or led last
@@ -226,7 +227,7 @@ func (s *State) take(p *reader) (update, <-chan struct{}) {
 	for ; p.shown < p.then && p.next < len(s.elections) && size < mostMessage; p.next++ {
 		if row := s.elections[p.next].row; s.shownAt[p.next] > p.shown {
 			m.Rows = append(m.Rows, row)
-			size += frame + len(row.Key) + len(row.ID) + len(row.Value)
+			size += frame + len(row.Key) + len(row.Group) + len(row.ID) + len(row.Value)
 		}
 	}
 	if p.next == len(s.elections) {

@@ -133,16 +133,22 @@ export class Detail {
     this.row = row;
     const st = stateOf(row);
     const leads = row.state === "leading";
-    $("detail-name").textContent = row.key;
+    $("detail-name").textContent = row.group ? `Group ${row.group}` : row.key;
+    $("record-title").textContent = row.group ? "Members" : "Record as stored";
+    $("record").classList.toggle("members", Boolean(row.group));
+    const above = $(row.group ? "detail-actions" : "roster");
+    if (above.nextElementSibling !== $("stored")) above.after($("stored"));
     const state = $("detail-state");
     state.className = row.trouble === attention.dead ? "" : st;
-    state.textContent = leads ? `${row.id} leads` : row.state === "pending" ? `${row.id} holds the key, and does not lead yet` : `Nobody leads: ${st}`;
+    state.textContent = row.group && leads ? row.value : leads ? `${row.id} leads` :
+      row.state === "pending" ? `${row.id} holds the key, and does not lead yet` : `${row.group ? "There is no assigner" : "Nobody leads"}: ${st}`;
     const facts = [];
     if (row.token) facts.push([leads || row.state === "pending" ? "Token" : "Last token", row.token]);
     if (row.since) facts.push(["Since", new Date(row.since).toLocaleString()]);
     if (!leads && row.id && row.state !== "pending") facts.push(["Led last", row.id]);
     if (row.lease) facts.push(["Lease", `${row.lease / 1000}s`]);
-    if (row.value) facts.push([row.value64 ? "Publishes (base64)" : "Publishes", row.value]);
+    if (row.group) facts.push(leads ? ["Assigner", row.id] : ["Shards", row.value]);
+    else if (row.value) facts.push([row.value64 ? "Publishes (base64)" : "Publishes", row.value]);
     $("detail-facts").replaceChildren(...facts.flatMap(([name, value]) => {
       const dt = document.createElement("dt");
       const dd = document.createElement("dd");
@@ -166,7 +172,7 @@ export class Detail {
       if (!response.ok || key !== this.key) return;
       const text = await response.text();
       const its = (name) => response.headers.get(`Natsleader-${name}`);
-      $("record-note").textContent = its("Revision") !== "0" ? `Revision ${its("Revision")}, written ${new Date(Number(its("Written"))).toLocaleString()}` + (its("Base64") ? ", in base64" : "") : "There is no record.";
+      $("record-note").textContent = this.row.group ? "" : its("Revision") !== "0" ? `Revision ${its("Revision")}, written ${new Date(Number(its("Written"))).toLocaleString()}` + (its("Base64") ? ", in base64" : "") : "There is no record.";
       $("record").textContent = text;
       $("record").hidden = text === "";
     } catch { /* the trouble is shown above the table */ }

@@ -33,6 +33,7 @@ export function age(ms) {
 // stateOf returns the word for the state of a row, which does not depend on colours.
 export function stateOf(row) {
   if (row.trouble === attention.unknown) return "unknown";
+  if (row.group && row.state === "leading") return row.trouble === attention.none ? "group" : "unowned";
   return row.state;
 }
 
@@ -195,7 +196,7 @@ export class Table {
     const st = stateOf(row);
     el.key = row.key;
     el.className = "row" + (row.trouble === attention.dead ? " dead" : "") + (row.key === this.selected ? " selected" : "");
-    set(el.cells.election, row.key);
+    set(el.cells.election, row.group || row.key);
     set(el.cells.state, st);
     el.cells.state.className = `state ${st}`;
     const leads = row.state === "leading" || row.state === "pending";
@@ -267,6 +268,7 @@ export class Table {
 
   // spoken describes a row for a screen reader.
   spoken(row) {
+    if (row.group) return `group ${row.group}: ${stateOf(row)}, ${row.value}`;
     return row.state === "leading" ? `${row.key}: ${row.id} leads` : `${row.key}: ${stateOf(row)}`;
   }
 }

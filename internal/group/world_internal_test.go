@@ -91,9 +91,78 @@ type world struct {
 	budget  uint8           // how many faults may still happen
 }
 
+// order renames members and shards: it has the new number of each.
+type order struct {
+	members [maxMembers]uint8
+	shards  [maxShards]uint8
+}
+
+// orders returns all orders of some members and shards. The first one renames nothing.
+func orders(members, shards int) (all []order) {
+	for _, m := range [][maxMembers]uint8{{0, 1, 2}, {1, 0, 2}, {0, 2, 1}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}[:[]int{1, 1, 2, 6}[members]] {
+		for _, s := range [][maxShards]uint8{{0, 1}, {1, 0}}[:shards] {
+			all = append(all, order{m, s})
+		}
+	}
+	return all
+}
+
+// back returns the order that undoes o.
+func (o order) back() (b order) {
+	for i, to := range o.members {
+		b.members[to] = uint8(i)
+	}
+	for i, to := range o.shards {
+		b.shards[to] = uint8(i)
+	}
+	return b
+}
+
+func (o *order) session(s session) session {
+	if s.token != 0 {
+		s.id = o.members[s.id]
+	}
+	return s
+}
+
+func (o *order) shardMap(m *shardMap) shardMap {
+	r := shardMap{revision: m.revision}
+	for s, g := range m.grants {
+		r.grants[o.shards[s]] = grant{o.session(g.owner), g.since, o.session(g.pred)}
+	}
+	return r
+}
+
+func (o *order) report(r *report) {
+	busy := r.busy
+	for s, to := range o.shards {
+		r.busy[to] = busy[s]
+	}
+}
+
+// world returns the same world with other names.
+func (o *order) world(w *world) world {
+	r := *w
+	for i, to := range o.members {
+		r.members[to], r.keys[to], r.old[to] = w.members[i], w.keys[i], w.old[i]
+		p := &r.members[to]
+		p.seen = o.shardMap(&p.seen)
+		for s, to := range o.shards {
+			p.work[to] = w.members[i].work[s]
+		}
+		o.report(&p.sent.report)
+		o.report(&p.ghost.report)
+		o.report(&r.keys[to].report)
+		o.report(&r.old[to].report)
+	}
+	r.now, r.before, r.pending = o.shardMap(&w.now), o.shardMap(&w.before), o.shardMap(&w.pending)
+	return r
+}
+
 // model is a world with its rules.
 type model struct {
 	world
+	orders       []order
 	size, shards int
 	faults       string // the kinds that may happen
 	broken       string // the promise that was broken
@@ -296,11 +365,19 @@ func (w *model) actions() (all []action) {
 	for i := range w.size {
 		k := &w.keys[i]
 		add(k.token != 0 && k.over && k.at < w.orphans(), "touch", i, 0)
-		add(fault("late view") && w.old[i].token != 0 && w.plannedLate(i) != nil, "late view", i, 0)
+		if fault("late view") && w.old[i].token != 0 {
+			for by := range w.orders {
+				add(w.plannedLate(i, by).revision != 0, "late view", i, by)
+			}
+		}
 	}
-	changed := w.planned()
-	add(changed != nil && w.pending.revision == 0 && fault("plan"), "plan", 0, 0)
-	add(changed != nil, "plan and store", 0, 0)
+	for by := range w.orders {
+		if w.planned(by).revision == 0 {
+			break
+		}
+		add(w.pending.revision == 0 && fault("plan"), "plan", 0, by)
+		add(true, "plan and store", 0, by)
+	}
 	add(w.pending.revision != 0, "store", 0, 0)
 	return all
 }
@@ -315,20 +392,24 @@ func (w *model) startable(i, shard int) bool {
 	return waits && m.Start(shard, w.standing(pred))
 }
 
-// planned returns the map as an assigner changes it, or nil.
-func (w *model) planned() *Map {
-	m := w.now.wide(w.shards)
-	if len(w.assigner().Assign(m.Grants)) == 0 {
-		return nil
+// planned returns the map as an assigner changes it that has members and shards in that order. Its revision is 0 if
+// there is nothing to change, which does not depend on the order.
+func (w *model) planned(by int) shardMap {
+	o := &w.orders[by]
+	as := model{world: o.world(&w.world), size: w.size, shards: w.shards}
+	m := as.now.wide(w.shards)
+	if len(as.assigner().Assign(m.Grants)) == 0 {
+		return shardMap{}
 	}
-	return &m
+	changed, back := narrowMap(m), o.back()
+	return back.shardMap(&changed)
 }
 
 // plannedLate is planned by an assigner that knows an older record of a member.
-func (w *model) plannedLate(i int) *Map {
+func (w *model) plannedLate(i, by int) shardMap {
 	late := *w
 	late.keys[i] = w.old[i]
-	return late.planned()
+	return late.planned(by)
 }
 
 // orphans returns the newest revision that left shards without an owner and a predecessor, or 0.
@@ -426,15 +507,17 @@ func (w *model) do(a action) {
 		w.put(a.i, key{token: k.token + 1, over: true, age: lease})
 	case "late view":
 		w.budget--
-		w.store(*w.plannedLate(a.i))
+		late := w.plannedLate(a.i, a.j)
+		w.store(late.wide(w.shards))
 	case "wipe":
 		w.budget--
 		w.store(Map{Grants: make([]Grant, w.shards)})
 	case "plan":
 		w.budget--
-		w.pending = narrowMap(*w.planned())
+		w.pending = w.planned(a.j)
 	case "plan and store":
-		w.store(*w.planned())
+		next := w.planned(a.j)
+		w.store(next.wide(w.shards))
 	case "store":
 		if w.pending.revision == w.now.revision {
 			w.store(w.pending.wide(w.shards))

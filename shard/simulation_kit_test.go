@@ -65,6 +65,7 @@ type process struct {
 	link   *leadertest.Link
 	member *shard.Member
 	cancel context.CancelFunc
+	config shard.Config
 
 	// under the lock of the fleet
 	dead    bool          // it was killed: none of its work runs any more
@@ -115,6 +116,7 @@ func (f *fleet) start(id string) *process {
 	if f.config != nil {
 		f.config(id, &cfg)
 	}
+	p.config = cfg
 	m, err := shard.Join(ctx, p.link, named, cfg)
 	if err != nil {
 		f.t.Fatalf("%s: %v", p.name, err)
@@ -298,7 +300,8 @@ func (f *fleet) live() (live []*process) {
 	return live
 }
 
-// uneven says in which way the shards are not spread evenly over the live processes, each owned; "" if they are.
+// uneven says in which way the shards are not spread evenly over the live processes by their weights, each owned if one
+// has room; "" if they are.
 func (f *fleet) uneven() string {
 	live := f.live()
 	f.mu.Lock()
@@ -316,12 +319,19 @@ func (f *fleet) uneven() string {
 			without = append(without, i)
 		}
 	}
-	least, most, text := f.shards, 0, ""
+	even, text := true, ""
 	for _, p := range live {
-		least, most = min(least, has[p]), max(most, has[p])
 		text += fmt.Sprintf(" %s:%d", p.name, has[p])
+		if c := p.config; c.Most > 0 && has[p] >= c.Most {
+			even = even && has[p] == c.Most
+			continue
+		}
+		even = even && len(without) == 0
+		for _, q := range live {
+			even = even && has[q]*max(1, p.config.Weight) <= (has[p]+1)*max(1, q.config.Weight)
+		}
 	}
-	if len(without) == 0 && most <= least+1 {
+	if even && len(live) > 0 {
 		return ""
 	}
 	for _, i := range without {

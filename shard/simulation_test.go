@@ -1,6 +1,7 @@
 package shard_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -28,8 +29,9 @@ type simulation struct {
 	rng   *rand.Rand
 	tally map[string]int
 	fresh int // new IDs
-	// deletes lets an operator delete keys.
-	deletes, registry bool
+	pages int
+	// deletes lets an operator delete keys, operates ask for moves.
+	deletes, registry, operates bool
 }
 
 func (s *simulation) chance(n int) bool { return s.rng.IntN(n) == 0 }
@@ -134,6 +136,52 @@ func (s *simulation) delete(p *process) {
 	s.store.Delete(key)
 }
 
+// operate lets an operator ask for something that concerns a process.
+func (s *simulation) operate(p *process) {
+	i, what := s.rng.IntN(s.shards), []string{"move", "drain", "undrain"}[s.rng.IntN(3)]
+	s.mu.Lock()
+	s.say("an operator asks: %s %s, or %d to it", what, p.id, i)
+	s.mu.Unlock()
+	var err error
+	switch what {
+	case "move":
+		err = shard.Move(s.t.Context(), s.store, named, i, p.id)
+	case "drain":
+		err = shard.Drain(s.t.Context(), s.store, named, p.id)
+	case "undrain":
+		err = shard.Undrain(s.t.Context(), s.store, named, p.id)
+	}
+	if err == nil {
+		s.tally[what]++
+	}
+}
+
+// undrain lets all members take shards again, also those that are joining.
+func (s *simulation) undrain() {
+	for _, p := range s.live() {
+		err := shard.ErrNoMember
+		for range 60 {
+			if err = shard.Undrain(s.t.Context(), s.store, named, p.id); !errors.Is(err, shard.ErrNoMember) {
+				break
+			}
+			time.Sleep(time.Second)
+		}
+		check.OK(s.t, err)
+	}
+}
+
+// settings gives members weights and bounds by their IDs, and the group a time for which shards wait.
+func settings(seed uint64) func(id string, cfg *shard.Config) {
+	return func(id string, cfg *shard.Config) {
+		n := int(seed/4) + int(id[len(id)-1])
+		cfg.Weight = 1 + n%3
+		if n%4 == 0 {
+			cfg.Most = 5
+		}
+		cfg.Hold = time.Duration(seed%4) * lease / 6
+	}
+}
+
 // hang lets the work of a process go on after the end of its context, for some time.
 func (s *simulation) hang(p *process) {
 	d := s.between(0, drain)
@@ -189,6 +237,10 @@ func (s *simulation) run(members int) {
 				continue
 			}
 		}
+		if s.operates && s.chance(3) {
+			s.operate(live[s.rng.IntN(len(live))])
+			continue
+		}
 		if s.deletes && s.chance(5) {
 			s.delete(live[s.rng.IntN(len(live))])
 			continue
@@ -218,6 +270,9 @@ func (s *simulation) run(members int) {
 	s.mu.Lock()
 	s.say("the faults have ended")
 	s.mu.Unlock()
+	if s.operates {
+		s.undrain()
+	}
 	s.recover()
 	s.rest()
 	s.stop()
@@ -279,7 +334,7 @@ func (s *simulation) rest() {
 		s.mu.Unlock()
 		now := p.link.Requests()
 		s.mu.Lock()
-		if n := now.Total() - was.Total(); float64(n) > most*span.Seconds()+4 { // the span has one more of some, and settings are read again
+		if n := now.Total() - was.Total(); float64(n) > most*span.Seconds()+4+float64(s.pages) { // the span has one more of some, and settings are read again
 			s.fail("at rest %s sends %d requests in %v: %+v after %+v", p.name, n, span, now, was)
 		}
 	}
@@ -288,12 +343,15 @@ func (s *simulation) rest() {
 // No two members own a shard at once, tokens rise, and work that moves between healthy members ends before it begins
 // again, whatever happens to processes and links. When the faults have ceased, each shard is owned, all are spread
 // evenly, nothing moves, and it costs little.
-func TestWhateverHappens_OneOwner(t *testing.T) { simulate(t, 30, 150, false) }
+func TestWhateverHappens_OneOwner(t *testing.T) { simulate(t, 30, 300, false, false) }
 
 // The same holds when an operator deletes the keys of the group, or writes something else over them.
-func TestWhateverIsDeleted_OneOwner(t *testing.T) { simulate(t, 10, 50, true) }
+func TestWhateverIsDeleted_OneOwner(t *testing.T) { simulate(t, 10, 200, true, false) }
 
-func simulate(t *testing.T, sample, full int, deletes bool) {
+// The same holds when members have weights, bounds and Hold, and operators move shards and drain members.
+func TestWhateverIsAsked_OneOwner(t *testing.T) { simulate(t, 10, 300, false, true) }
+
+func simulate(t *testing.T, sample, full int, deletes, operates bool) {
 	n := uint64(*simulations)
 	if n == 0 {
 		n = uint64(proof.Size(sample, full) / slowdown)
@@ -312,8 +370,12 @@ func simulate(t *testing.T, sample, full int, deletes bool) {
 	for ; seed < first+n; seed++ {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 31))
-			defer shard.SetPageSize(shard.SetPageSize([]int{1000, 10}[rng.IntN(2)]))
-			s := &simulation{fleet: newFleet(t, 64, leadertest.WithLatency(time.Duration(rng.IntN(3))*time.Millisecond)), rng: rng, tally: tally, deletes: deletes, registry: rng.IntN(2) == 0}
+			small := rng.IntN(2)
+			defer shard.SetPageSize(shard.SetPageSize([]int{1000, 10}[small]))
+			s := &simulation{pages: 1 + 6*small, fleet: newFleet(t, 64, leadertest.WithLatency(time.Duration(rng.IntN(3))*time.Millisecond)), rng: rng, tally: tally, deletes: deletes, registry: rng.IntN(2) == 0}
+			if s.operates = operates; operates {
+				s.config = settings(seed)
+			}
 			if *onlySeed != 0 {
 				s.trace = func(line string) { t.Log(line) }
 			}

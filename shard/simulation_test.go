@@ -334,7 +334,8 @@ func (s *simulation) rest() {
 		s.mu.Unlock()
 		now := p.link.Requests()
 		s.mu.Lock()
-		if n := now.Total() - was.Total(); float64(n) > most*span.Seconds()+4+float64(s.pages) { // the span has one more of some, and settings are read again
+		// The span has one more of some, settings are read again, and all pages may be read in it.
+		if n := now.Total() - was.Total(); float64(n) > most*span.Seconds()+4+float64(s.pages) {
 			s.fail("at rest %s sends %d requests in %v: %+v after %+v", p.name, n, span, now, was)
 		}
 	}
@@ -372,7 +373,10 @@ func simulate(t *testing.T, sample, full int, deletes, operates bool) {
 			rng := rand.New(rand.NewPCG(seed, 31))
 			small := rng.IntN(2)
 			defer shard.SetPageSize(shard.SetPageSize([]int{1000, 10}[small]))
-			s := &simulation{pages: 1 + 6*small, fleet: newFleet(t, 64, leadertest.WithLatency(time.Duration(rng.IntN(3))*time.Millisecond)), rng: rng, tally: tally, deletes: deletes, registry: rng.IntN(2) == 0}
+			s := &simulation{
+				fleet: newFleet(t, 64, leadertest.WithLatency(time.Duration(rng.IntN(3))*time.Millisecond)), rng: rng, tally: tally,
+				pages: 1 + 6*small, deletes: deletes, registry: rng.IntN(2) == 0,
+			}
 			if s.operates = operates; operates {
 				s.config = settings(seed)
 			}

@@ -169,7 +169,8 @@ func (e *exploration) next() action {
 	all := e.actions()
 	i := slices.IndexFunc(all, func(a action) bool {
 		switch a.what {
-		case "restart", "reap", "campaign", "send", "arrive", "reply", "receive", "end", "start", "release", "store", "touch", "plan and store":
+		case "restart", "reap", "campaign", "send", "arrive", "reply", "receive", "end", "start", "release", "store", "touch",
+			"plan and store":
 			return a.what != "store" || e.pending.revision == e.now.revision
 		default:
 			return false
@@ -228,7 +229,10 @@ func (e *exploration) trace(i int32) string {
 // explore visits up to most situations, and reports whether these are all.
 func explore(t *testing.T, members, shards int, faults string, budget uint8, most int) *exploration {
 	t.Helper()
-	e := &exploration{model: model{size: members, shards: shards, faults: faults, orders: orders(members, shards)}, seen: make(map[world]int32), well: make(map[world]uint8)}
+	e := &exploration{
+		model: model{size: members, shards: shards, faults: faults, orders: orders(members, shards)},
+		seen:  make(map[world]int32), well: make(map[world]uint8),
+	}
 	for i := range members {
 		e.members[i].up = true
 	}
@@ -310,7 +314,11 @@ func TestWalks(t *testing.T) {
 	walks := proof.Size(2000, 15_000) / slowdown
 	for n := range walks {
 		members, shards := 2+n%2, 1+n/2%2
-		e := &exploration{model: model{size: members, shards: shards, orders: orders(members, shards), faults: "move, crash, lost, leave, delete, older, plan, wipe, late view"}, well: make(map[world]uint8)}
+		const faults = "move, crash, lost, leave, delete, older, plan, wipe, late view"
+		e := &exploration{
+			model: model{size: members, shards: shards, faults: faults, orders: orders(members, shards)},
+			well:  make(map[world]uint8),
+		}
 		for i := range e.size {
 			e.members[i].up = true
 		}

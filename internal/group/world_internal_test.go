@@ -99,7 +99,8 @@ type order struct {
 
 // orders returns all orders of some members and shards. The first one renames nothing.
 func orders(members, shards int) (all []order) {
-	for _, m := range [][maxMembers]uint8{{0, 1, 2}, {1, 0, 2}, {0, 2, 1}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}[:[]int{1, 1, 2, 6}[members]] {
+	names := [][maxMembers]uint8{{0, 1, 2}, {1, 0, 2}, {0, 2, 1}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}}
+	for _, m := range names[:[]int{1, 1, 2, 6}[members]] {
 		for _, s := range [][maxShards]uint8{{0, 1}, {1, 0}}[:shards] {
 			all = append(all, order{m, s})
 		}

@@ -174,6 +174,27 @@ func TestAnotherPageSize_IsLeftAlone(t *testing.T) {
 	})
 }
 
+// In an outage work that has ended is not reported as work that goes on.
+func TestOutage_IsNoWorkThatGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := new(logs)
+		m, link := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4, ID: "a", Logger: l.logger()})
+		go func() {
+			for s := range m.Shards() {
+				context.AfterFunc(s.Context(), s.Release)
+			}
+		}()
+		time.Sleep(lease)
+		link.Freeze()
+		time.Sleep(4 * lease)
+		check.Equal(t, l.count("not released"), 0, "it is logged %d times")
+		link.Restore()
+		time.Sleep(lease)
+		check.Equal(t, m.Stats().Owned, 4, "it owns %d")
+		check.OK(t, m.Stop(t.Context()))
+	})
+}
+
 // A store of package seats is none for a group: two members of one ID would lead.
 func TestJoin_RejectsSeats(t *testing.T) {
 	_, err := shard.Join(t.Context(), seats.Of(leadertest.NewStore(nil), 2), named, shard.Config{Shards: 4})

@@ -77,7 +77,8 @@ func (m *Member) serve(term *leader.Term) {
 	ends := s.lead.Done()
 	for {
 		s.step()
-		if s.lead.Err() != nil && len(s.works) == 0 && s.saying == nil {
+		// After the end of the lease a report is of no use, and the next term is not to wait for its answer.
+		if err := s.lead.Err(); err != nil && len(s.works) == 0 && (s.saying == nil || errors.Is(context.Cause(s.lead), leader.ErrLeaseExpired)) {
 			return
 		}
 		select {

@@ -157,8 +157,8 @@ func TestEvents_SlowReader(t *testing.T) {
 		synctest.Wait()
 		check.Equal(t, len(slow), 4096, "%d events")
 		check.Equal(t, len(gone), 4096, "%d events")
-		first := (<-slow).(shard.Granted)
-		check.Equal(t, (<-m.Events(check.Ended())).(shard.Granted), first, "%v first for a later reader")
+		first := <-slow
+		check.Equal(t, <-m.Events(check.Ended()), first, "%v first for a later reader")
 		check.OK(t, m.Stop(t.Context()))
 		n := 1
 		for range slow {

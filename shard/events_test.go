@@ -189,6 +189,7 @@ func TestFaulted(t *testing.T) {
 			slices.Sort(got)
 			check.Deep(t, got, want)
 		}
+		time.Sleep(617 * time.Millisecond) // a read that is under way when reads begin to fail succeeds, and ends the fault
 		faults()
 		link.FailReads(1<<20, leader.ErrPermission)
 		faults("read of orders.shard.map: leader: permission denied", "read of orders.shard.page.0: leader: permission denied")

@@ -135,6 +135,7 @@ type KVWriter interface {
 	Update(ctx context.Context, key string, value []byte, last uint64) (revision uint64, err error)
 	Delete(ctx context.Context, key string) error
 	Purge(ctx context.Context, key string) error
+	GuardRevision() uint64
 }
 
 // BucketWriter writes to a guarded bucket as the leader of one term. The server accepts

@@ -18,7 +18,7 @@
 //	time.Sleep(12 * time.Second)
 //	synctest.Wait()                // a has lost its lease, and stopped
 //
-// The file service_test.go in the directory of this package has such tests, for copying. Three things
+// The file service_test.go in the directory of this package has such tests, for copying. Four things
 // matter there:
 //
 //   - time.Sleep lets time pass. synctest.Wait waits until all goroutines are at rest, and comes before
@@ -26,6 +26,8 @@
 //   - Candidates have IDs. The pauses between failed tries depend on the IDs.
 //   - A service ends before its bubble does: the context of the test ends, and the clean-up (tb.Cleanup)
 //     waits until the service has returned.
+//   - No goroutine holds a sync.Mutex while it sleeps or waits. Time stands still in a bubble while another goroutine
+//     waits for that Mutex. A channel of one element in its place lets time pass.
 //
 // # A part that takes a term
 //
@@ -35,8 +37,8 @@
 // # Shards
 //
 // A service that calls [shard.Join] is tested in a bubble, as above: another member that joins takes shards from
-// it, with [shard.ErrMoved], and Link.Cut ends the others. The test in docs/howto/shards.md has twenty lines. Code
-// that takes a *shard.Shard gets one of [NewShard].
+// it, with [shard.ErrMoved], and Link.Cut ends the others. Code that takes a *shard.Shard gets one of [NewShard], with
+// guards or without. docs/howto/shards.md has a test of each kind.
 //
 // # A fake clock
 //
@@ -47,6 +49,6 @@
 // # Guarded writes
 //
 // A second store can be the bucket that only the leader may write, in place of a fence.Bucket. Its links make
-// the guard of a candidate ([Link.Guard]) and the writers of a term ([Link.Writer]). Their faults make writes
-// fail, or leave their outcome unknown.
+// the guards of candidates and shards ([Link.Guard]) and the writers of their terms ([Link.Writer]). Their faults make
+// writes fail, or leave their outcome unknown. [Store.Value] reads what was written.
 package leadertest

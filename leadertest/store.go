@@ -126,10 +126,12 @@ func (l *Link) Delay(d time.Duration) { l.kit.Delay(d) }
 func (l *Link) Close() { l.kit.Close() }
 
 // Guard returns the bucket as a resource that only the leader may write, for [leader.Config].Guards of
-// one candidate. The guard is the key [fence.DefaultGuardKey] of the store. Faults of the link apply to
-// it, and to its writers.
-func (l *Link) Guard() leader.Guard { return l.kit.Guard() }
+// one candidate, or for one shard of [shard.Config].Guards. The guard is the key [fence.DefaultGuardKey] of the store, or
+// another one. Faults of the link apply to it, and to its writers.
+func (l *Link) Guard(key ...string) leader.Guard { return l.kit.Guard(key...) }
 
-// Writer returns a writer of a term whose candidate was given the [Link.Guard]. It returns the errors of a
-// fence.BucketWriter. With a [Clock], a write returns without an Advance if the link has no faults.
-func (l *Link) Writer(term *leader.Term) fence.KVWriter { return l.kit.Guard().Writer(term) }
+// Writer returns a writer of a term whose candidate or shard was given the [Link.Guard] of the same key. It returns the
+// errors of a fence.BucketWriter. With a [Clock], a write returns without an Advance if the link has no faults.
+func (l *Link) Writer(term *leader.Term, key ...string) fence.KVWriter {
+	return l.kit.Guard(key...).Writer(term)
+}

@@ -46,10 +46,11 @@ func newShard(lead context.Context, number int, token uint64) *Shard {
 }
 
 func init() {
-	backend.NewShard = func(lead context.Context, number int, token uint64) (any, context.CancelCauseFunc) {
-		s := newShard(lead, number, token)
+	backend.NewShard = func(lead context.Context, number int, sub backend.Subterm) (any, context.CancelCauseFunc) {
+		s := newShard(lead, number, sub.Token)
 		cancel := s.cancel
-		term, _ := backend.NewSubterm(s.over, backend.Subterm{Token: token, Raised: func() {}, Released: func() { cancel(nil) }})
+		sub.Released = func() { cancel(nil) }
+		term, _ := backend.NewSubterm(s.over, sub)
 		s.term = term.(*leader.Term) //nolint:forcetypeassert // package leader has made it
 		return s, cancel
 	}

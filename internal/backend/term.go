@@ -30,6 +30,6 @@ type Subterm struct {
 // with a cause. Its context is derived from ctx. Package leader sets it, for package shard.
 var NewSubterm func(ctx context.Context, s Subterm) (term any, end context.CancelCauseFunc)
 
-// NewShard returns a *shard.Shard of no member, in the context of a term, and a function that ends it with a cause. Package
-// shard sets it, for package leadertest.
-var NewShard func(lead context.Context, number int, token uint64) (shard any, end context.CancelCauseFunc)
+// NewShard returns a *shard.Shard of no member, in the context of a term, and a function that ends it with a cause. Of s it
+// takes the guards, and the functions that are called for them. Package shard sets it, for package leadertest.
+var NewShard func(lead context.Context, number int, s Subterm) (shard any, end context.CancelCauseFunc)

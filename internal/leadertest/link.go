@@ -33,8 +33,8 @@ type Link struct {
 	feedDelay time.Duration
 	feedLoss  int // number of feed messages to lose; negative: all
 	scripts   [views + 1][]fault
-	raises    map[uint64]string // values written to the guard, by token
-	standings map[*leader.Term]*standing
+	raises    map[raise]string // values written to guards
+	standings map[termAt]*standing
 	memory    backend.Memory
 }
 

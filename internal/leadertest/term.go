@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -106,7 +105,7 @@ func (t *Term) End(cause error) {
 	case errors.Is(cause, leader.ErrConnectionClosed):
 		link.Close()
 	case errors.Is(cause, leader.ErrFenced) && t.guard != nil:
-		t.overtake()
+		t.guard.Overtake(t.Term)
 	case errors.Is(cause, leader.ErrStalled) && t.stall > 0:
 		link.Restore() // or the lease would be over before
 		t.clock.Advance(t.stall)
@@ -130,10 +129,10 @@ func (t *Term) resign() {
 	_ = t.candidate.Resign(ended) // it resigns all the same
 }
 
-// overtake raises the guard as a later term does.
-func (t *Term) overtake() {
-	orders := t.guard.link.store
-	value := orders.Entry(fence.DefaultGuardKey).Value
+// Overtake raises the guard of a term as a later term does.
+func (g Guard) Overtake(t *leader.Term) {
+	orders := g.link.store
+	value := orders.Entry(g.key).Value
 	var raised map[string]any
 	if err := json.Unmarshal(value, &raised); err != nil {
 		panic(fmt.Sprintf("leadertest: the guard of the term is %q: %v", value, err))
@@ -143,8 +142,8 @@ func (t *Term) overtake() {
 	if err != nil {
 		panic(err) // it was made of JSON
 	}
-	orders.Put(fence.DefaultGuardKey, value)
-	backend.FenceOf(t.Term, *t.guard).Suspect()
+	orders.Put(g.key, value)
+	backend.FenceOf(t, g).Suspect()
 }
 
 // Released reports whether the code under test has called [leader.Term.Release].

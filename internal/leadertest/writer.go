@@ -44,6 +44,12 @@ type Writer struct {
 	standing *standing
 }
 
+// GuardRevision returns the revision at which the guard stands for the term, or 0 if the term has no such guard.
+func (w *Writer) GuardRevision() uint64 {
+	revision, _ := backend.GuardRevision(w.term, w.guard)
+	return revision
+}
+
 // Put writes a key and returns its new revision.
 func (w *Writer) Put(ctx context.Context, key string, value []byte) (uint64, error) {
 	return w.write(ctx, &writing{key: key, value: value})
@@ -111,7 +117,7 @@ func (w *Writer) write(ctx context.Context, p *writing) (uint64, error) {
 	switch {
 	case !known:
 		return 0, fmt.Errorf("%w: the guard of %s is not among the Guards of the term's candidate", leader.ErrInvalidConfig, w.guard)
-	case p.key == fence.DefaultGuardKey:
+	case p.key == w.guard.key:
 		return 0, fmt.Errorf("%w: %s is the guard, which only candidates write", leader.ErrInvalidConfig, p.key)
 	case !wire.ValidKey(p.key):
 		return 0, fmt.Errorf("leadertest: key %q: %w", p.key, jetstream.ErrInvalidKey)
@@ -139,7 +145,7 @@ func (p *writing) try() {
 	revision := st.revision
 	s.mu.Unlock()
 	l.send(&request{link: l, ctx: p.ctx, fail: p.failed, lost: p.lost}, writes, func(f fault) func() {
-		guard, last := s.keys[fence.DefaultGuardKey], s.keys[p.key]
+		guard, last := s.keys[p.guard.key], s.keys[p.key]
 		switch {
 		case s.gone:
 			return func() { p.failed(unreachable(errNotServed)) }
@@ -158,7 +164,7 @@ func (p *writing) try() {
 			// A later write of the term has been acknowledged. No earlier write of
 			// unknown outcome may come after it.
 			st.doubt = false
-			st.revision = s.put(fence.DefaultGuardKey, guard.Value, false).Revision
+			st.revision = s.put(p.guard.key, guard.Value, false).Revision
 		}
 		return func() { p.end(e.Revision, nil) }
 	})
@@ -169,7 +175,7 @@ func (p *writing) try() {
 func (p *writing) refused(guard backend.Entry) {
 	l, token := p.guard.link, p.term.Token()
 	l.store.mu.Lock()
-	own := l.raises[token]
+	own := l.raises[raise{p.guard.key, token}]
 	stands := string(guard.Value) == own
 	if stands { // perhaps raised again, and the candidate does not know yet
 		p.standing.revision = guard.Revision

@@ -137,7 +137,7 @@ func (w *watch) take(id string, least uint64) {
 		return
 	}
 	cfg := w.cfg.election()
-	cfg.ID, cfg.Inherit, cfg.Logger = "", true, nil // the record still shows Hold, and is no record of a member
+	cfg.Inherit, cfg.Logger = true, nil // the record still shows Hold, and names this member, as no record of the other does
 	c, err := leader.Campaign(context.WithoutCancel(s.ctx), w.store, group.MemberKey(w.name, id), cfg)
 	if err != nil {
 		return

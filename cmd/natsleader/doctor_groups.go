@@ -8,8 +8,25 @@ import (
 
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/leader"
-	"github.com/natsleader/natsleader/shard"
 )
+
+// isGroup reports whether a name without a record of an election is that of a group, as far as this connection may read it.
+func (s *inspector) isGroup(ctx context.Context, name string) bool {
+	x, err := answer(ctx, s, func(ctx context.Context) (electionStatus, error) { return s.one(ctx, name) })
+	if err != nil || x.entry.Revision > 0 {
+		return false
+	}
+	x, err = answer(ctx, s, func(ctx context.Context) (electionStatus, error) { return s.one(ctx, group.RegistryKey(name)) })
+	if err == nil {
+		_, err = group.DecodeRegistry(x.entry.Value)
+	}
+	return err == nil || errors.Is(err, group.ErrLaterFormat)
+}
+
+// isNoElection is the error for the name of a group in the place of an election.
+func isNoElection(name string) error {
+	return exitf(exitFailed, "%s is a group of shards, and no election: see natsleader shards %s; the election of its assigner is %s", name, name, group.AssignerKey(name))
+}
 
 // withoutGroups returns the keys that no group has, and the groups of which a registry is there.
 func withoutGroups(all []electionStatus) (elections []electionStatus, groups []string) {
@@ -50,15 +67,14 @@ func judgeGroup(ctx context.Context, s *inspector, name string, all []electionSt
 	for _, m := range x.view.Members {
 		st := memberState(m)
 		states[st] = append(states[st], printable(m.ID))
-		if _, err := registry.DecodeMember(m.Holder.Value, m.Holder.Revision); err != nil && st != memberGone {
+		if _, err := registry.DecodeMember(m.Holder.Value, m.Holder.Revision); err != nil && !isPast(st) {
 			found = append(found, judgeValue(title, group.MemberKey(name, m.ID), err))
 		}
 	}
-	lives := len(x.view.Members) - len(states[memberGone])
-	died := slices.ContainsFunc(x.view.Members, func(m shard.Peer) bool { return m.Holder.State != leader.HolderReleased })
+	lives := len(x.view.Members) - len(states[memberGone]) - len(states[memberLeft])
 	none, shards := x.unowned(), len(x.view.Owners)
 	switch {
-	case lives == 0 && !died:
+	case lives == 0 && len(states[memberGone]) == 0:
 		return append(found, fine("%s: %d shards, all members have left", title, shards))
 	case lives == 0:
 		found = append(found, severityWarning.of("%s: no member lives; these are gone: %s", title, some(states[memberGone])).advise("start its members"))
@@ -66,6 +82,9 @@ func judgeGroup(ctx context.Context, s *inspector, name string, all []electionSt
 		text := fmt.Sprintf("%s: %d of %d shards have no owner: %s", title, len(none), shards, shorten(group.Ranges(none), longValue))
 		if gone := states[memberGone]; len(gone) > 0 {
 			text += "; these members are gone: " + some(gone)
+		}
+		if left := states[memberLeft]; len(left) > 0 {
+			text += "; these have left: " + some(left)
 		}
 		found = append(found, severityWarning.of("%s", text).
 			advise("look again after the lease and the Hold of the members; if it stays, start more members, raise Most, or undrain members: natsleader shards "+name))

@@ -79,8 +79,11 @@ func (h *history) read(ctx context.Context, s *inspector, from, at time.Time) er
 		return err
 	}
 	line, err := r.read(ctx, from)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case len(line.Spans) == 0 && s.isGroup(ctx, h.election):
+		return isNoElection(h.election)
 	}
 	for _, note := range r.notes {
 		_, _ = fmt.Fprintf(h.errs(), "natsleader: %s\n", note)

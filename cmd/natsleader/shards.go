@@ -1,12 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"hash/fnv"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/choria-io/fisk"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/leader"
@@ -14,9 +19,9 @@ import (
 )
 
 const shardsHelp = `A group shares its shards among its members: processes that join it with package
-shard. A member is gone if its lease is over or it has left. Its shards have no owner
-until they are granted to others. A shard moves while its new owner waits until the work
-of another member has ended.
+shard. A member is gone if its lease is over, and left if it has stopped. Its shards have
+no owner until they are granted to others, and then it is named for a day as past. A
+shard moves while its new owner waits until the work of another member has ended.
 
 With --shard or --key it shows the owner of one shard. The shard of a key is its FNV-1a
 hash of 64 bits, modulo the number of shards.
@@ -65,6 +70,11 @@ func (v *shardsView) run() error {
 		if err := x.read(ctx, s); err != nil {
 			return err
 		}
+		if x.only < 0 {
+			if err := x.readPast(ctx, s); err != nil {
+				return err
+			}
+		}
 		return exitIf(len(x.unowned()) > 0, exitFailed, printResult(v.out(), v.asJSON, x.summary(), x.lines()))
 	})
 }
@@ -76,6 +86,63 @@ type sharing struct {
 	byKey bool
 	only  int // the shard that is shown; -1: all
 	view  shard.View
+	now   time.Time    // by the server's clock, of a view that was read; zero: it was observed, which shows no renewals
+	past  []pastMember // the newest first
+}
+
+// pastMember was a member until some time ago.
+type pastMember struct {
+	ID    string    `json:"id"`
+	State string    `json:"state"` // memberLeft or memberGone
+	Ended time.Time `json:"ended"` // when others saw the end of its term
+}
+
+// longPast is how long a member that has left or is gone is shown.
+const longPast = 24 * time.Hour
+
+// mostPast is how many records are read for that.
+const mostPast = 500
+
+// readPast reads the records of those that are no members any more. The key of each ID stays in the bucket.
+func (x *sharing) readPast(ctx context.Context, s *inspector) error {
+	keys, err := answer(ctx, s, func(ctx context.Context) (keys map[string]uint64, err error) {
+		stream, err := s.js.Stream(ctx, "KV_"+s.name)
+		if err == nil {
+			var info *jetstream.StreamInfo
+			if info, err = stream.Info(ctx, jetstream.WithSubjectFilter("$KV."+s.name+"."+group.MemberKey(x.group, "")+">")); err == nil {
+				keys = info.State.Subjects
+			}
+		}
+		return keys, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, m := range x.view.Members {
+		delete(keys, "$KV."+s.name+"."+group.MemberKey(x.group, m.ID))
+	}
+	if len(keys) > mostPast {
+		return nil
+	}
+	var mu sync.Mutex
+	var reads errgroup.Group
+	reads.SetLimit(16)
+	for subject := range keys {
+		reads.Go(func() error {
+			key := strings.TrimPrefix(subject, "$KV."+s.name+".")
+			e, err := s.one(ctx, key)
+			p := shard.Peer{ID: group.MemberOf(key), Holder: e.holder}
+			if at := e.entry.Created; err == nil && x.now.Sub(at) < longPast && e.at(x.now) != stateLeading {
+				mu.Lock()
+				defer mu.Unlock()
+				x.past = append(x.past, pastMember{p.ID, memberState(p), at})
+			}
+			return err
+		})
+	}
+	_, err = answer(ctx, s, func(context.Context) (struct{}, error) { return struct{}{}, reads.Wait() })
+	slices.SortFunc(x.past, func(a, b pastMember) int { return cmp.Or(b.Ended.Compare(a.Ended), strings.Compare(a.ID, b.ID)) })
+	return err
 }
 
 // read reads the group. A lease that is over by the server's clock ends the ownership: one read cannot show that.
@@ -84,8 +151,9 @@ func (x *sharing) read(ctx context.Context, s *inspector) error {
 	if err != nil {
 		return err
 	}
+	now := s.clock.now()
 	over := func(h leader.Holder) leader.Holder {
-		if h.State == leader.HolderLeading && !h.Renewed.Add(h.Lease).After(s.clock.now()) {
+		if h.State == leader.HolderLeading && !h.Renewed.Add(h.Lease).After(now) {
 			h.State = leader.HolderExpired
 		}
 		return h
@@ -95,14 +163,16 @@ func (x *sharing) read(ctx context.Context, s *inspector) error {
 	for i := range v.Members {
 		m := &v.Members[i]
 		m.Holder = over(m.Holder)
-		gone[m.ID] = memberState(*m) == memberGone
+		gone[m.ID] = isPast(memberState(*m))
 	}
 	for i := range v.Owners {
 		if o := &v.Owners[i]; gone[o.ID] {
 			o.State, o.Value = shard.OwnerIsGone, nil
 		}
 	}
-	return x.take(v)
+	err = x.take(v)
+	x.now = now
+	return err
 }
 
 // take takes a view of the group, and returns an error if it has no such shard.
@@ -126,12 +196,18 @@ const (
 	memberLives   = "lives"
 	memberDrained = "drained" // by an operator
 	memberLeaves  = "leaves"  // it stops
-	memberGone    = "gone"    // its term is over
+	memberLeft    = "left"    // it has stopped
+	memberGone    = "gone"    // its lease is over
 )
 
+// isPast reports whether the term of a member is over.
+func isPast(state string) bool { return state == memberLeft || state == memberGone }
+
 func memberState(p shard.Peer) string {
-	switch {
-	case p.Holder.State != leader.HolderLeading || p.Holder.ID != p.ID:
+	switch h := p.Holder; {
+	case h.State != leader.HolderLeading && h.Last != nil && h.Last.State == leader.HolderReleased && h.Last.ID == p.ID:
+		return memberLeft
+	case h.State != leader.HolderLeading || h.ID != p.ID:
 		return memberGone
 	case p.Leaves:
 		return memberLeaves

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,9 +12,15 @@ import (
 	"github.com/natsleader/natsleader/shard"
 )
 
+// columnRemaining is where the table has the rest of the lease, if that is known.
+const columnRemaining = 2
+
 // table lists the members.
 func (x *sharing) table() [][]string {
 	rows := [][]string{{"MEMBER", "STATE", "SHARDS", "WEIGHT", "MOST", "HOLD", "NUMBERS", "VALUE"}}
+	if !x.now.IsZero() {
+		rows[0] = slices.Insert(rows[0], columnRemaining, "LEASE LEFT")
+	}
 	for i, m := range x.members() {
 		row := []string{
 			shorten(printable(m.ID), longID), m.State, fmt.Sprint(len(m.Shards)), "-", "-", "-",
@@ -27,6 +34,13 @@ func (x *sharing) table() [][]string {
 		}
 		if m.Hold > 0 {
 			row[5] = x.view.Members[i].Hold.String()
+		}
+		if !x.now.IsZero() {
+			remaining := "-"
+			if m.Remaining != nil {
+				remaining = left(time.Duration(*m.Remaining * float64(time.Second)))
+			}
+			row = slices.Insert(row, columnRemaining, remaining)
 		}
 		rows = append(rows, row)
 	}
@@ -51,7 +65,15 @@ func (x *sharing) details() [][]string {
 	if n > 0 {
 		moving = fmt.Sprintf("%d: %s", n, some(moves))
 	}
-	return append(rows, []string{"Moving:", moving}, []string{"Assigner:", x.assigner()})
+	rows = append(rows, []string{"Moving:", moving}, []string{"Assigner:", x.assigner()})
+	if len(x.past) > 0 {
+		past := []string{}
+		for _, p := range x.past {
+			past = append(past, fmt.Sprintf("%s %s %s ago", printable(p.ID), p.State, formatAge(x.now.Sub(p.Ended))))
+		}
+		rows = append(rows, []string{"Past:", some(past)})
+	}
+	return rows
 }
 
 func (x *sharing) assigner() string {
@@ -134,6 +156,8 @@ type sharingSummary struct {
 	NoOwner  []int           `json:"no_owner"`
 	Moving   []shardMove     `json:"moving"`
 	Members  []memberSummary `json:"members"`
+	Past     []pastMember    `json:"past,omitempty"`
+	Changes  []memberChange  `json:"changes,omitempty"` // with --watch
 }
 
 type memberSummary struct {
@@ -145,6 +169,8 @@ type memberSummary struct {
 	Hold    float64 `json:"hold_seconds,omitempty"`
 	Value   string  `json:"value,omitempty"`
 	Value64 string  `json:"value64,omitempty"`
+
+	Remaining *float64 `json:"remaining_seconds,omitempty"` // of its lease, if that is known
 }
 
 // ownerSummary describes the owner of a shard for programs.
@@ -171,6 +197,10 @@ func (x *sharing) members() []memberSummary {
 	for _, p := range x.view.Members {
 		m := memberSummary{ID: p.ID, State: memberState(p), Shards: append([]int{}, has[p.ID]...), Weight: p.Weight, Most: p.Most, Hold: p.Hold.Seconds()}
 		m.Value, m.Value64 = text(p.Value)
+		if !x.now.IsZero() && !isPast(m.State) {
+			remaining := p.Holder.Renewed.Add(p.Holder.Lease).Sub(x.now).Seconds()
+			m.Remaining = &remaining
+		}
 		all = append(all, m)
 	}
 	return all
@@ -182,7 +212,7 @@ func (x *sharing) summary() any { return x.summaryAt(time.Time{}) }
 func (x *sharing) summaryAt(at time.Time) any {
 	n := len(x.view.Owners)
 	if x.only < 0 || x.only >= n { // or there is no group
-		s := sharingSummary{Time: at, Group: x.group, Shards: n, NoOwner: append([]int{}, x.unowned()...), Moving: append([]shardMove{}, x.moves()...), Members: x.members()}
+		s := sharingSummary{Time: at, Group: x.group, Shards: n, NoOwner: append([]int{}, x.unowned()...), Moving: append([]shardMove{}, x.moves()...), Members: x.members(), Past: x.past}
 		if h := x.view.Assigner; h.State == leader.HolderLeading {
 			s.Assigner = h.ID
 		}
@@ -220,7 +250,7 @@ func (s *inspector) briefly(ctx context.Context, name string) groupSummary {
 func (x *sharing) brief() groupSummary {
 	g := groupSummary{Group: x.group, Shards: len(x.view.Owners), NoOwner: len(x.unowned())}
 	for _, p := range x.view.Members {
-		if memberState(p) != memberGone {
+		if !isPast(memberState(p)) {
 			g.Members++
 		}
 	}

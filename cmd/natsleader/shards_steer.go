@@ -134,6 +134,8 @@ func (s *steer) move(ctx context.Context, look *inspector, x *sharing) error {
 		switch memberState(x.view.Members[i]) {
 		case memberGone:
 			return exitf(exitFailed, "%s takes no shards: it is gone", id)
+		case memberLeft:
+			return exitf(exitFailed, "%s takes no shards: it has left the group", id)
 		case memberLeaves:
 			return exitf(exitFailed, "%s takes no shards: it leaves the group", id)
 		case memberDrained:
@@ -198,7 +200,8 @@ type drained struct {
 
 type drainedMember struct {
 	ID     string `json:"id"`
-	Shards int    `json:"shards,omitempty"` // that it has given up
+	Shards int    `json:"shards,omitempty"` // that it had
+	State  string `json:"state,omitempty"`  // memberDrained: it has given them up; memberLeft or memberGone: others have got them
 }
 
 func (s *steer) drain(ctx context.Context, look *inspector, x *sharing) error {
@@ -209,14 +212,12 @@ func (s *steer) drain(ctx context.Context, look *inspector, x *sharing) error {
 	if err := s.confirmDrain(x, chosen); err != nil {
 		return err
 	}
-	done, lines, ids := drained{Group: s.group}, []string{}, make(map[string]bool)
+	ids := make(map[string]bool)
 	for _, m := range chosen {
 		if err := look.within(ctx, func(ctx context.Context) error { return shard.Drain(ctx, look.bucket, s.group, m.ID) }); err != nil {
 			return err
 		}
 		ids[m.ID] = true
-		done.Members = append(done.Members, drainedMember{m.ID, len(m.Shards)})
-		lines = append(lines, fmt.Sprintf("%s is drained: it has given up %d shards", printable(m.ID), len(m.Shards)))
 	}
 	var left []int
 	if err := s.until(ctx, look, x, func() (bool, error) {
@@ -228,11 +229,34 @@ func (s *steer) drain(ctx context.Context, look *inspector, x *sharing) error {
 		}
 		return len(left) == 0, nil
 	}, func() (what, why string) {
-		return fmt.Sprintf("%d shards have not left %s", len(left), s.whose()), "the work on " + group.Ranges(left) + " has not ended"
+		return fmt.Sprintf("%d shards have not left %s", len(left), s.whose()), s.whyNot(x, left)
 	}); err != nil {
 		return err
 	}
+	done, lines, now := drained{Group: s.group}, []string{}, x.members()
+	for _, m := range chosen {
+		id, n, state := printable(m.ID), len(m.Shards), memberGone // if it is no member any more
+		if i := slices.IndexFunc(now, func(p memberSummary) bool { return p.ID == m.ID }); i >= 0 {
+			state = now[i].State
+		}
+		line := fmt.Sprintf("%s is drained: it has given up %d shards", id, n)
+		if isPast(state) {
+			line = fmt.Sprintf("%s is no member any more: others take its %d shards, as far as they have room", id, n)
+		} else {
+			state = memberDrained
+		}
+		done.Members = append(done.Members, drainedMember{m.ID, n, state})
+		lines = append(lines, line)
+	}
 	return printResult(s.out(), s.asJSON, done, lines)
+}
+
+// whyNot returns why shards have not left the members that are drained.
+func (s *steer) whyNot(x *sharing, left []int) string {
+	if slices.ContainsFunc(left, func(i int) bool { return x.view.Owners[i].State != shard.OwnerIsGone }) {
+		return "the work on " + group.Ranges(left) + " has not ended"
+	}
+	return group.Ranges(left) + " wait for a member of the same ID until its Hold is over"
 }
 
 func (s *steer) whose() string { return printable(cmp.Or(s.id, s.host)) }

@@ -34,7 +34,7 @@ func (w *world) joins(id string, cfg shard.Config) *worker {
 	w.Cleanup(nc.Close)
 	m := works(w, bucket, "orders", cfg)
 	m.nc = nc
-	time.Sleep(10 * time.Second)
+	time.Sleep(11 * time.Second) // no renewal is due
 	return m
 }
 
@@ -77,7 +77,7 @@ func TestShards(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		a.hangs.Store(int64(10 * time.Second))
 		w.prompt("shards move orders 0 b --wait 2s", "shards orders", "shards orders --shard 0", "shards orders --json --shard 0")
-		time.Sleep(20 * time.Second)
+		time.Sleep(20700 * time.Millisecond) // no renewal is due after that
 		a.hangs.Store(0)
 		w.notef("# b dies, and its shards wait for a member of the same ID\n")
 		b.dies()
@@ -96,34 +96,52 @@ func TestShards(t *testing.T) {
 // Operators move a shard, drain members and undrain them. What cannot be done is said before, or after the wait.
 func TestShardsSteer(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
+		orders := func() {
+			time.Sleep(1100 * time.Millisecond) // no renewal is due
+			w.prompt("shards orders")
+		}
 		w.prompt("shards move orders 0 a", "shards drain orders a")
 		w.joins("web-2_7_x", shard.Config{})
 		a := w.joins("web-1", shard.Config{Most: 6})
-		w.prompt("shards move orders 7 web-2_7_x", "shards move orders 7 web-2_7_x", "shards move orders 7 web-2_7_x --json", "shards orders")
+		w.prompt("shards move orders 7 web-2_7_x", "shards move orders 7 web-2_7_x", "shards move orders 7 web-2_7_x --json")
+		orders()
 		w.prompt("shards move orders 8 web-1", "shards move orders -1 web-1", "shards move orders 0 web-3")
 		w.prompt("shards drain orders", "shards drain orders web-1 --host web-1", "shards drain orders web-3", "shards drain orders --host web-3")
 		w.notef("# web-1 alone takes 6 of 8 shards\n")
-		w.prompt("shards drain orders web-2_7_x", "shards orders")
+		w.prompt("shards drain orders web-2_7_x")
+		orders()
 		w.answers("shards drain orders --host web-2", "n", nil)
 		w.answers("shards drain orders --host web-2", "y", nil)
-		w.prompt("shards orders", "shards move orders 0 web-2_7_x", "shards undrain orders --host web-2 --json")
-		time.Sleep(10 * time.Second)
-		w.prompt("shards orders", "shards undrain orders web-3")
+		orders()
+		w.prompt("shards move orders 0 web-2_7_x", "shards undrain orders --host web-2 --json")
+		time.Sleep(11 * time.Second)
+		orders()
+		w.prompt("shards undrain orders web-3")
 		w.notef("# the work of web-1 does not end at once\n")
 		a.hangs.Store(int64(10 * time.Second))
 		w.prompt("shards drain orders web-1 --wait 5s", "shards drain orders web-1 --json", "shards undrain orders web-1")
-		time.Sleep(10 * time.Second)
+		time.Sleep(11 * time.Second)
 		a.hangs.Store(0)
 		w.prompt("shards drain orders web-1 --json")
 		w.prompt("shards move orders 1 web-1")
 		w.notef("# another program overwrites the key of the assigner\n")
 		put(w.T, w.js, "orders.shard.assigner", "junk")
 		time.Sleep(time.Second)
-		w.prompt("shards undrain orders web-1", "shards move orders 1 web-1 --wait 5s", "shards orders")
+		w.prompt("shards undrain orders web-1", "shards move orders 1 web-1 --wait 5s")
+		orders()
 		w.notef("# web-1 dies\n")
 		a.dies()
 		time.Sleep(time.Minute)
-		w.prompt("shards move orders 1 web-1", "shards orders")
+		w.prompt("shards move orders 1 web-1")
+		orders()
+		w.notef("# web-3 dies, and is drained at once\n")
+		w.joins("web-3", shard.Config{}).dies()
+		w.prompt("shards drain orders web-3")
+		orders()
+		w.notef("# web-4 dies, and its shards wait for a member of the same ID\n")
+		w.joins("web-4", shard.Config{Hold: time.Minute}).dies()
+		time.Sleep(20 * time.Second)
+		w.prompt("shards drain orders web-4", "shards drain orders web-4 --json --wait 1m")
 	})
 }
 
@@ -132,8 +150,13 @@ func TestShardsWatch(t *testing.T) {
 	for name, flags := range map[string]string{"people": "", "programs": " --json", "shard": " --shard 7"} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, leader.BucketConfig{}, func(w *world) {
-				stop := w.follow("shards orders --watch" + flags)
-				w.joins("a", shard.Config{Value: []byte("10.0.0.7:80")}).hangs.Store(int64(1050 * time.Millisecond)) // between two ticks
+				follow := func() (stop func()) {
+					stop = w.follow("shards orders --watch" + flags)
+					time.Sleep(tick / 2) // nothing happens at a tick
+					return stop
+				}
+				stop := follow()
+				w.joins("a", shard.Config{Value: []byte("10.0.0.7:80")}).hangs.Store(int64(time.Second))
 				b := w.joins("b", shard.Config{})
 				w.notef("# b leaves\n")
 				expect.OK(w, b.Stop(w.Context()))
@@ -141,7 +164,25 @@ func TestShardsWatch(t *testing.T) {
 				w.notef("# the server restarts\n")
 				w.restart()
 				time.Sleep(time.Minute)
-				w.joins("c", shard.Config{})
+				c := w.joins("c", shard.Config{})
+				stop()
+				w.notef("# c is drained, and not any more\n")
+				stop = follow()
+				time.Sleep(time.Second)
+				w.run("shards drain orders c")
+				time.Sleep(time.Second)
+				w.run("shards undrain orders c")
+				time.Sleep(11 * time.Second)
+				w.notef("# c dies\n")
+				c.dies()
+				time.Sleep(20 * time.Second)
+				w.notef("# d dies, and is back before its Hold is over\n")
+				w.joins("d", shard.Config{Hold: time.Minute}).dies()
+				time.Sleep(20 * time.Second)
+				d := w.joins("d", shard.Config{Hold: 30 * time.Second})
+				w.notef("# d dies again, and its Hold is over\n")
+				d.dies()
+				time.Sleep(time.Minute)
 				stop()
 			})
 		})
@@ -184,6 +225,21 @@ func TestShards_DoctorAndStatus(t *testing.T) {
 		w.prompt("status", "status --json")
 		w.publish("$KV.elections.orders.shard.map", `{"v":2}`)
 		f.show("")
+	})
+}
+
+// The name of a group is that of no election. The key of a member that has died shows who took it.
+func TestShards_InPlaceOfElections(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.prompt("status orders")
+		w.joins("a", shard.Config{})
+		b := w.joins("b", shard.Config{Value: []byte("10.0.0.7:80")})
+		w.prompt("bucket add --history 1d")
+		w.prompt("status orders", "status orders --json", "watch orders", "history orders", "step-down orders", "transfer orders", "status orders.shard.member.b")
+		b.dies()
+		time.Sleep(20 * time.Second)
+		w.follow("watch orders.shard.member.b")()
+		w.prompt("status orders.shard.member.b", "status orders.shard.member.b --json")
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/choria-io/fisk"
 
+	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -22,7 +23,8 @@ leader falls silent from now on. It is counted by the server's clock.
 With --roster it also shows how many stand, and of one election who would follow.
 The bucket must keep a roster: see bucket add --roster.
 
-The exit code is 0 if somebody leads the election, and 1 if nobody does:
+The exit code is 0 if somebody leads the election, and 1 if nobody does. Of a group it
+is 0 if each shard has an owner:
 
   natsleader status billing || echo nobody at the wheel
   natsleader status --json | jq -r '.[] | select(.state == "leading").id'`
@@ -167,6 +169,10 @@ func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
 	}
 	defer s.close()
 	now := s.clock.now()
+	if of := (sharing{group: election, only: -1}); x.at(now) == stateNever && of.read(ctx, s) == nil {
+		details := append(of.details(), []string{"Members:", fmt.Sprintf("%d: natsleader shards %s", of.brief().Members, election)})
+		return exitIf(len(of.unowned()) > 0, exitFailed, printResult(g.out(), asJSON, of.brief(), columns(details)))
+	}
 	sum, details := x.summary(now), x.details(now)
 	if withRoster {
 		r := lineup{election: election}
@@ -199,7 +205,11 @@ func (s electionStatus) details(now time.Time) [][]string {
 	case stateDeleted:
 		who("nobody: the key was deleted or has expired at %s", written)
 	case stateReleased:
-		who("nobody: given up in order at %s", written)
+		how := "given up in order"
+		if l := s.last(); l != nil && l.Reason == reasonTaken {
+			how = fmt.Sprintf("%s took the key, because the lease of the member was over, and gave it up", printable(l.ID))
+		}
+		who("nobody: %s at %s", how, written)
 	case stateForeign:
 		what := "something"
 		if len(h.Value) > 0 {
@@ -223,7 +233,11 @@ func (s electionStatus) details(now time.Time) [][]string {
 		[]string{"Token:", s.token()},
 		[]string{"Lease:", fmt.Sprintf("%v, %s left", h.Lease, left(s.remaining(now)))})
 	if len(h.Value) > 0 {
-		rows = append(rows, []string{"Value:", printable(string(h.Value))})
+		label := "Value:"
+		if _, _, ofGroup := group.NameOf(s.election); ofGroup { // its processes publish for each other
+			label = "Internal:"
+		}
+		rows = append(rows, []string{label, printable(string(h.Value))})
 	}
 	return rows
 }
@@ -269,10 +283,20 @@ type lastTerm struct {
 	Token     uint64    `json:"token,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
 	Ended     time.Time `json:"ended"`               // by the server's clock
-	Reason    string    `json:"reason"`              // released or expired
+	Reason    string    `json:"reason"`              // released, expired or taken
 	Successor string    `json:"successor,omitempty"` // the candidate that the leader left the key to
 	Value     string    `json:"value,omitempty"`     // the last one, unless it is that of the holder
 	Value64   string    `json:"value64,omitempty"`   // one that is not UTF-8, in base64
+}
+
+// reasonTaken is the reason for the end of a term that another member of a group has begun with the key of a silent
+// member, to end the term of that one.
+const reasonTaken = "taken"
+
+// taker reports whether a candidate of that ID has taken the key of a member, which only the member leads.
+func (s electionStatus) taker(id string) bool {
+	member := group.MemberOf(s.election)
+	return member != "" && id != "" && id != member
 }
 
 // last returns the last term, if it has ended and the newest record names its leader. A record does
@@ -285,6 +309,9 @@ func (s electionStatus) last() *lastTerm {
 	case h.Last != nil:
 		t := &lastTerm{ID: h.Last.ID, Token: h.Last.Token, Ended: h.Last.Renewed.UTC(), Reason: h.Last.State.String()}
 		t.Value, t.Value64 = text(h.Last.Value)
+		if s.taker(t.ID) {
+			t.Reason, t.Value, t.Value64 = reasonTaken, "", "" // the value is that of the member
+		}
 		var record struct{ To string }
 		if json.Unmarshal(s.entry.Value, &record) == nil {
 			t.Successor = record.To
@@ -319,7 +346,10 @@ func (s electionStatus) lastDetails(st state, moment func(time.Time) string) [][
 			rows = append(rows, []string{"Since:", moment(l.Since)})
 		}
 		why := "it did not renew its lease: it has died, hangs, or cannot write to the bucket"
-		if l.Reason != string(stateExpired) {
+		switch {
+		case l.Reason == reasonTaken:
+			why = "it took the key only to end the term of the member, which had not renewed its lease"
+		case l.Reason != string(stateExpired):
 			why = "it handed over in order"
 			if l.Successor != "" {
 				why += ", to " + printable(l.Successor)

@@ -92,7 +92,7 @@ func (s *stepDown) run(ctx context.Context) error {
 	case s.force:
 		return s.deleteKey(ctx, look, x)
 	case x.at(now) != stateLeading:
-		return nobodyLeads(s.election)
+		return look.nobodyLeads(ctx, s.election)
 	case s.dryRun:
 		return s.show([]electionStatus{x}, now)
 	}
@@ -147,6 +147,13 @@ func (s *stepDown) ask(ctx context.Context, bucket *leader.Bucket, x electionSta
 			"the key instead", printable(was.ID), x.election)
 	}
 	return handedOver(ctx, bucket, x.election, s.wait, was, err)
+}
+
+func (s *inspector) nobodyLeads(ctx context.Context, election string) error {
+	if s.isGroup(ctx, election) {
+		return isNoElection(election)
+	}
+	return nobodyLeads(election)
 }
 
 func nobodyLeads(election string) error {
@@ -271,7 +278,7 @@ func (t *transfer) run(ctx context.Context) error {
 	defer look.close()
 	switch {
 	case x.at(look.clock.now()) != stateLeading:
-		return nobodyLeads(t.election)
+		return look.nobodyLeads(ctx, t.election)
 	case x.holder.ID == t.id:
 		already := &leaderSummary{x.holder.ID, x.holder.Token}
 		return printResult(t.out(), t.asJSON, handover{Election: t.election, From: already, Leader: already},

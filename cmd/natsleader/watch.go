@@ -413,6 +413,9 @@ func (c electionChange) event() string {
 	case statePending:
 		return id + " holds the key, and waits until no other lease can be valid"
 	case stateReleased:
+		if l := c.now.last(); l != nil && l.Reason == reasonTaken {
+			return printable(l.ID) + " has taken the key, because the lease of the member was over, nobody leads"
+		}
 		if c.previous != nil && c.previous.holder.ID != "" {
 			return printable(c.previous.holder.ID) + " has handed over, nobody leads"
 		}

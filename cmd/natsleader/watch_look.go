@@ -62,6 +62,9 @@ func (w *watcher) request(ctx context.Context, limit time.Duration, opening bool
 
 // open opens a feed that begins with the current entries of all keys.
 func (w *watcher) open(ctx context.Context) error {
+	if w.election != "" && w.s.isGroup(ctx, w.election) {
+		return isNoElection(w.election)
+	}
 	r := w.look(ctx, w.s.limit, true)
 	if r.err == nil {
 		w.install(r)

@@ -2,6 +2,7 @@ package group
 
 import (
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -56,6 +57,16 @@ func MemberKey(name, id string) string {
 		}
 	}
 	return b.String()
+}
+
+// MemberOf returns the ID of the member whose election has a key, or "" for a key that is no member's.
+func MemberOf(key string) string {
+	_, id, _ := strings.Cut(key[max(0, strings.LastIndex(key, members)):], members)
+	id, err := url.PathUnescape(strings.ReplaceAll(id, "=", "%"))
+	if err != nil {
+		return "" // others may write any key
+	}
+	return id
 }
 
 // NameOf returns the name of the group that a key would belong to, and whether the key is that of an election.

@@ -25,6 +25,12 @@ func TestKeys(t *testing.T) {
 		check.That(t, ok && name == "jobs", "%s is of group %q", key, name)
 		check.Equal(t, election, what != "registry" && what[:1] != "p", "%v: "+key+" is an election")
 	}
+	for _, id := range []string{"a", "=2E", "a b", "é", ".shard.member.b", ""} {
+		check.Equal(t, MemberOf(MemberKey("jobs", id)), id, "%q")
+	}
+	for _, key := range []string{"jobs", AssignerKey("jobs"), "jobs.shard.member.a=2"} {
+		check.Equal(t, MemberOf(key), "", key+" is of member %s")
+	}
 	for _, key := range []string{"jobs", "jobs.shard", "jobs.shard.a", ".shard.map", "jobs.shard.map.a"} {
 		_, _, ok := NameOf(key)
 		check.That(t, !ok, "%s is of a group", key)

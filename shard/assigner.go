@@ -166,7 +166,7 @@ func (a *assigner) plan() bool {
 		plan.Everyone = append(plan.Everyone, newest)
 		if s.leads && s.valid && newest.Session == m && s.last.ID == m.ID { // the registry is not pruned of a term that has shards
 			p := s.published
-			plan.Workers = append(plan.Workers, group.Worker{Session: newest.Session, Weight: p.Weight, Most: p.Most, Leaves: p.Reports[0].Left && p.Hold == 0 || slices.Contains(roll.Drained, m.ID)})
+			plan.Workers = append(plan.Workers, group.Worker{Session: newest.Session, Weight: p.Weight, Most: p.Most, Leaves: p.Reports[0].Left && p.Hold == 0 || slices.Contains(roll.Drained, m.ID), Late: p.Late})
 		}
 	}
 	if time.Now().Before(a.mayGrant(roll.Base)) {
@@ -223,7 +223,7 @@ func (a *assigner) reason(shard int, plan *group.Assigner, roll *group.Registry,
 		return ReasonReturned
 	}
 	switch s := a.stand.see(was.ID); {
-	case s.last.Token == was.Token && s.valid && s.published.Reports[0].Left:
+	case s.last.Token == was.Token && (s.last.Released || s.valid && s.published.Reports[0].Left):
 		return ReasonLeft
 	case plan.Over(was):
 		return ReasonDied

@@ -224,13 +224,18 @@ func (m *Member) fault(err error) {
 
 // damaged reports, once for each revision of a key, that its value cannot be used.
 func (m *Member) damaged(key string, revision uint64, what string, err error) {
-	m.mu.Lock()
-	known := m.reported[key] == fmt.Sprint(revision)
-	m.reported[key] = fmt.Sprint(revision)
-	m.mu.Unlock()
-	if !known {
+	if m.isNews(key, revision) {
 		m.fault(fmt.Errorf("%s at revision %d: %s: %w", key, revision, what, err))
 	}
+}
+
+// isNews reports whether a number is not the one that was last reported of a thing.
+func (m *Member) isNews(what string, n uint64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.reported[what] == fmt.Sprint(n)
+	m.reported[what] = fmt.Sprint(n)
+	return !known
 }
 
 // requests is a store that reports requests which fail for other reasons than a silence or an earlier write.

@@ -31,10 +31,7 @@ func newGuarded(t *testing.T) *guarded {
 
 // join lets a member join, and returns the shards that it gets.
 func (g *guarded) join(id string) <-chan *shard.Shard {
-	m := check.Got(shard.Join(g.Context(), g.group.Link(id), named, shard.Config{
-		Shards: 2, ID: id, LeaseDuration: lease, Logger: g.logs.logger(),
-		Guards: func(n int) []leader.Guard { return []leader.Guard{g.orders[n].Link(id).Guard()} },
-	}))(g)
+	m := g.member(id)
 	shards := make(chan *shard.Shard, 100)
 	go func() {
 		for s := range m.Shards() {
@@ -43,6 +40,13 @@ func (g *guarded) join(id string) <-chan *shard.Shard {
 		}
 	}()
 	return shards
+}
+
+func (g *guarded) member(id string) *shard.Member {
+	return check.Got(shard.Join(g.Context(), g.group.Link(id), named, shard.Config{
+		Shards: 2, ID: id, LeaseDuration: lease, DrainTimeout: drain, Logger: g.logs.logger(),
+		Guards: func(n int) []leader.Guard { return []leader.Guard{g.orders[n].Link(id).Guard()} },
+	}))(g)
 }
 
 func (g *guarded) writer(id string, s *shard.Shard) fence.KVWriter {
@@ -101,7 +105,7 @@ func TestGuards_WorkWaits(t *testing.T) {
 		time.Sleep(lease)
 		check.Equal(t, len(as), 1, "%d shards have begun")
 		check.Equal(t, (<-as).Number(), 0, "shard %d has begun")
-		check.That(t, g.logs.count("does not begin before its guard stands") > 0, "nothing is logged")
+		check.That(t, g.logs.count("err=\"shard 1, whose work does not begin before its guards stand: guard of ") > 0, "nothing is logged")
 		bs := g.join("b") // shard 1 moves, although it has not begun
 		time.Sleep(time.Second)
 		check.Equal(t, len(bs), 1, "b has %d shards")
@@ -132,10 +136,50 @@ func TestGuards_LostAndPassed(t *testing.T) {
 		orders.Put(fence.DefaultGuardKey, later.Encode())
 		time.Sleep(2 * lease)
 		check.Is(t, context.Cause(s.Context()), leader.ErrFenced)
-		check.That(t, g.logs.count("does not begin: a guard stands at a later token") > 0, "nothing is logged")
+		check.Equal(t, g.logs.count("does not begin: a guard stands at a later token"), 1, "it is logged %d times")
 		_, err = w.Put(t.Context(), "k", nil)
 		check.Is(t, err, leader.ErrFenced)
 		check.Equal(t, g.guard(s.Number()).Rec.Token, later.Token, "the guard stands at %d")
+	})
+}
+
+// Work that does not end after a later guard has ended its context is given up after the drain. Then another member has the
+// shard, with a token that is greater.
+func TestGuards_WorkThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t)
+		m := g.member("a")
+		held := make(chan *shard.Shard, 2)
+		go func() {
+			for s := range m.Shards() {
+				held <- s // the work never ends
+			}
+		}()
+		time.Sleep(time.Second)
+		s, other := <-held, <-held
+		later := g.guard(s.Number()).Rec
+		later.Token, later.Session = s.Token()+1, "LATER"
+		g.orders[s.Number()].Put(fence.DefaultGuardKey, later.Encode())
+		<-s.Context().Done()
+		time.Sleep(drain - time.Millisecond)
+		stats := m.Stats()
+		check.That(t, stats.Owned == 1 && stats.Draining == 1 && stats.Busy == drain-time.Millisecond, "before the drain is over: %+v", stats)
+		time.Sleep(time.Second)
+		bs := g.join("b")
+		time.Sleep(time.Second)
+		moved := <-bs
+		check.That(t, moved.Number() == s.Number() && moved.Token() > later.Token, "shard %d with token %d after %d", moved.Number(), moved.Token(), later.Token)
+		n := 0
+		for e := range m.Events(check.Ended()) {
+			if r, ok := e.(shard.Revoked); ok && r.Shard == s {
+				check.Is(t, r.Cause, leader.ErrFenced)
+				n++
+			}
+		}
+		check.Equal(t, n, 1, "it is revoked %d times")
+		s.Release()
+		other.Release()
+		check.OK(t, m.Stop(t.Context()))
 	})
 }
 

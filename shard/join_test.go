@@ -174,7 +174,7 @@ func TestAnotherPageSize_IsLeftAlone(t *testing.T) {
 	})
 }
 
-// In an outage work that has ended is not reported as work that goes on.
+// In an outage work that has ended is not reported as work that goes on, also not by a stop.
 func TestOutage_IsNoWorkThatGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := new(logs)
@@ -191,7 +191,9 @@ func TestOutage_IsNoWorkThatGoesOn(t *testing.T) {
 		link.Restore()
 		time.Sleep(lease)
 		check.Equal(t, m.Stats().Owned, 4, "it owns %d")
+		link.Freeze()
 		check.OK(t, m.Stop(t.Context()))
+		check.Equal(t, l.count("not released"), 0, "after a stop it is logged %d times")
 	})
 }
 
@@ -512,22 +514,95 @@ func TestBodyThatDoesNotEnd_IsGivenUp(t *testing.T) {
 	}
 }
 
-// Work that does not end after the lease has expired does not keep its member from the group for ever.
+// A shard whose work goes on after the drain does not begin beside it in the same process. It has another owner, or none,
+// until that work has ended.
+func TestBodyThatDoesNotEnd_KeepsTheShardAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		join := func(id string) (*shard.Member, <-chan *shard.Shard) {
+			m, _ := member(t, store, shard.Config{Shards: 2, ID: id, DrainTimeout: drain})
+			begun := make(chan *shard.Shard, 10)
+			go func() {
+				for s := range m.Shards() {
+					begun <- s
+					if id != "a" {
+						context.AfterFunc(s.Context(), s.Release)
+					}
+				}
+			}()
+			time.Sleep(lease)
+			return m, begun
+		}
+		a, as := join("a")
+		held := map[int]*shard.Shard{}
+		for range 2 {
+			s := <-as
+			held[s.Number()] = s
+		}
+		is := func(what string, busy time.Duration, draining, granted, unowned int) {
+			t.Helper()
+			s := a.Stats()
+			check.That(t, s.Busy == busy && s.Draining == draining && s.Granted == granted && s.Owned == granted && s.Unowned == unowned && s.Moving == 0 && len(as) == 0, "%s: %+v", what, s)
+		}
+		b, bs := join("b")
+		moved := <-bs
+		is("b has it", lease, 1, 1, 0)
+		check.OK(t, b.Stop(t.Context()))
+		time.Sleep(4 * lease)
+		is("b has left", 5*lease, 1, 1, 1)
+		c, cs := join("c")
+		again := <-cs
+		is("c has it", 6*lease, 1, 1, 0)
+		check.That(t, again.Number() == moved.Number() && again.Token() > moved.Token(), "%d has %d", again.Number(), again.Token())
+		check.OK(t, c.Stop(t.Context()))
+		time.Sleep(time.Second)
+		is("c has left", 6*lease+time.Second, 1, 1, 1)
+		held[moved.Number()].Release()
+		time.Sleep(time.Second)
+		s := <-as
+		is("the work has ended", 0, 0, 2, 0)
+		check.That(t, s.Number() == moved.Number() && s.Token() > again.Token(), "%d has %d", s.Number(), s.Token())
+		check.Is(t, a.Stop(check.Ended()), context.Canceled)
+		check.Equal(t, a.Stats().Draining, 2, "%d drain after the end")
+		s.Release()
+		check.Equal(t, a.Stats().Draining, 1, "%d drain after the end")
+	})
+}
+
+// Work that does not end after the lease has expired keeps its own shard away from its member, and no others, and the
+// member in the group.
 func TestBodyThatDoesNotEnd_LosesItsTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, link := member(t, leadertest.NewStore(nil), shard.Config{Shards: 1, ID: "a", DrainTimeout: 3 * lease, StopTimeout: time.Minute})
-		var first, second *shard.Shard
-		for s := range m.Shards() {
-			if second = s; first != nil {
-				break
+		m, link := member(t, leadertest.NewStore(nil), shard.Config{Shards: 2, ID: "a", DrainTimeout: 3 * lease, StopTimeout: time.Minute})
+		begun := make(chan *shard.Shard, 10)
+		go func() {
+			for s := range m.Shards() {
+				begun <- s
+				if s.Number() == 1 {
+					context.AfterFunc(s.Context(), s.Release)
+				}
 			}
-			first = s
-			link.Cut()
-			time.AfterFunc(2*lease, link.Restore)
-			time.AfterFunc(8*lease, func() { _ = m.Stop(check.Ended()) })
+		}()
+		time.Sleep(lease)
+		var first *shard.Shard
+		for range 2 {
+			if s := <-begun; s.Number() == 0 {
+				first = s
+			}
 		}
+		link.Cut()
+		time.AfterFunc(2*lease, link.Restore)
+		time.Sleep(8 * lease)
 		check.Is(t, context.Cause(first.Context()), leader.ErrLeaseExpired)
-		check.That(t, second.Token() > first.Token(), "token %d after %d", second.Token(), first.Token())
+		s := m.Stats()
+		check.That(t, s.Owned == 1 && s.Granted == 1 && s.Draining == 1 && s.Unowned == 1 && s.Busy > 6*lease, "%+v", s)
+		check.Equal(t, (<-begun).Number(), 1, "shard %d has begun again")
+		check.Equal(t, len(begun), 0, "%d more")
+		first.Release()
+		time.Sleep(time.Second)
+		second := <-begun
+		check.That(t, second.Number() == 0 && second.Token() > first.Token(), "shard %d with token %d after %d", second.Number(), second.Token(), first.Token())
+		check.Equal(t, m.Stats().Draining, 0, "%d drain")
 		check.Is(t, m.Stop(check.Ended()), context.Canceled)
 	})
 }

@@ -46,6 +46,7 @@ type Member struct {
 
 	mu         sync.Mutex
 	released   []*Shard
+	draining   map[int]*Shard // by the number, shards whose context has ended, and whose work goes on
 	err        error
 	base       uint64            // of the newest registry
 	granting   time.Time         // from when on this process may grant shards
@@ -85,7 +86,7 @@ func Join(ctx context.Context, store leader.Store, name string, cfg Config) (*Me
 	m := &Member{
 		name: name, cfg: cfg, store: store, layout: group.Layout{Shards: cfg.Shards, PageSize: pageSize},
 		log: slog.New(slog.DiscardHandler), bell: make(bell, 1), grants: make(chan *Shard), session: rand.Text(), done: make(chan struct{}),
-		reported: make(map[string]string), moves: make(map[Reason]int), events: newFeed(), values: context.WithoutCancel(ctx),
+		reported: make(map[string]string), moves: make(map[Reason]int), draining: make(map[int]*Shard), events: newFeed(), values: context.WithoutCancel(ctx),
 	}
 	m.tokens = make([]uint64, m.layout.Pages())
 	m.port = requests{port, m}
@@ -120,7 +121,7 @@ const defaultStopTimeout = 8 * time.Second
 // publication returns what the member publishes.
 func (m *Member) publication(reports []group.Report) ([]byte, error) {
 	return m.layout.EncodeMember(group.Published{
-		Reports: reports, Weight: max(m.cfg.Weight, 1), Most: m.cfg.Most, Hold: m.cfg.Hold, Value: string(m.cfg.Value),
+		Reports: reports, Late: m.late(), Weight: max(m.cfg.Weight, 1), Most: m.cfg.Most, Hold: m.cfg.Hold, Value: string(m.cfg.Value),
 	})
 }
 
@@ -318,6 +319,9 @@ func (m *Member) fail(err error) {
 func (m *Member) release(s *Shard) {
 	m.mu.Lock()
 	m.released = append(m.released, s)
+	if m.draining[s.number] == s {
+		delete(m.draining, s.number)
+	}
 	m.mu.Unlock()
 	m.bell.ring()
 }
@@ -329,6 +333,43 @@ func (m *Member) takeReleased() []*Shard {
 	s := m.released
 	m.released = nil
 	return s
+}
+
+// drain notes that the work on a shard has to end, unless it has.
+func (m *Member) drain(s *Shard) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s.ended = time.Now(); !slices.Contains(m.released, s) {
+		m.draining[s.number] = s
+	}
+}
+
+// giveUp notes that others can work on a shard, and reports whether its work goes on.
+func (m *Member) giveUp(s *Shard) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.late = m.draining[s.number] == s
+	return s.late
+}
+
+// drains reports whether the work on a shard goes on although its context has ended.
+func (m *Member) drains(shard int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.draining[shard] != nil
+}
+
+// late returns the shards whose work was given up and goes on, as far as a member can publish them.
+func (m *Member) late() (shards []int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for n, s := range m.draining {
+		if s.late {
+			shards = append(shards, n)
+		}
+	}
+	slices.Sort(shards)
+	return shards[:min(len(shards), group.MaxLate)]
 }
 
 // hearing is how long, beside a lease, the message of a lost page may take to a member.

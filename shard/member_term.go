@@ -29,7 +29,7 @@ type shift struct {
 	pages   []*page
 	works   map[int]*Shard
 	lease   time.Duration
-	drain   time.Duration // how long work may go on after the end of its context
+	patient time.Duration // how long work may go on after the end of its context
 	watched *watch
 	heard   []byte        // what the assigner has published
 	left    bool          // the term has ended
@@ -57,28 +57,29 @@ type page struct {
 // serve works on the shards that are granted to one term.
 func (m *Member) serve(term *leader.Term) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(term.Context())) // also while the work drains
-	defer cancel()
 	s := &shift{
 		Member: m, lead: term.Context(), ctx: ctx, self: group.Session{ID: m.work.ID(), Token: term.Token()},
 		lease: m.work.Stats().LeaseDuration, works: make(map[int]*Shard), joined: make(chan struct{}, 1), rests: make(map[int]time.Time), pulse: make(chan struct{}),
 		watched: m.watch(ctx, m.bell, 5*time.Second),
 	}
-	if s.drain = m.cfg.DrainTimeout; s.drain == 0 {
-		s.drain = s.lease
-	}
+	s.patient = cmp.Or(m.cfg.DrainTimeout, s.lease)
 	s.roll = m.roll(ctx, m.bell, rollAgain)
 	for i := range m.layout.Pages() {
 		first, _ := m.layout.Page(i)
 		s.pages = append(s.pages, &page{decoded: m.page(ctx, i, m.bell), first: first, member: group.NewMember(s.self), changed: true})
 	}
 	m.shift.Store(s)
+	defer func() {
+		if cancel(); s.saying != nil {
+			<-s.saying // or the next term publishes it
+		}
+	}()
 	defer m.count(tally{})
 	defer m.shift.Store(nil)
 	ends := s.lead.Done()
 	for {
 		s.step()
-		// After the end of the lease a report is of no use, and the next term is not to wait for its answer.
-		if err := s.lead.Err(); err != nil && len(s.works) == 0 && (s.saying == nil || errors.Is(context.Cause(s.lead), leader.ErrLeaseExpired)) {
+		if s.lead.Err() != nil && len(s.works) == 0 {
 			return
 		}
 		select {
@@ -98,9 +99,7 @@ func (m *Member) serve(term *leader.Term) {
 		case <-m.work.Done():
 			s.leave()
 			s.takeEnded()
-			for _, n := range s.numbers() {
-				s.giveUp(s.works[n])
-			}
+			s.giveUpAll(s.numbers())
 			return
 		}
 	}
@@ -116,7 +115,7 @@ func (s *shift) step() {
 	for _, p := range s.pages {
 		s.receive(p)
 	}
-	t, reports, awaited := s.drains(), make([]group.Report, len(s.pages)), make(map[string]bool)
+	t, reports, awaited := s.watchWorks(), make([]group.Report, len(s.pages)), make(map[string]bool)
 	for i, p := range s.pages {
 		if p.changed {
 			p.changed, p.report, p.granted = false, p.member.Report(), p.member.Granted()
@@ -133,11 +132,6 @@ func (s *shift) step() {
 		}
 		reports[i] = p.report
 		t.granted += p.granted
-	}
-	for _, w := range s.works {
-		if w.work.Load() == workBegun {
-			t.works++
-		}
 	}
 	s.count(t)
 	s.watched.only(awaited)
@@ -186,44 +180,51 @@ func (s *shift) takeEnded() {
 
 // end gives the work on a shard, whose context has ended, some time.
 func (s *shift) end(w *Shard) {
-	if !w.until.IsZero() {
+	if !w.ended.IsZero() {
 		return
 	}
-	w.until = time.Now().Add(s.drain)
-	time.AfterFunc(s.drain, s.bell.ring)
-	cause := cmp.Or(context.Cause(w.over), context.Cause(s.lead)) // the end of the term reaches w a moment later
-	if ended := errors.Is(cause, context.Canceled); w.hasBegun() && !ended {
+	s.drain(w)
+	time.AfterFunc(s.patient, s.bell.ring)
+	if !w.hasBegun() {
+		return
+	}
+	cause := cmp.Or(context.Cause(w.Context()), context.Cause(s.lead)) // the end of the term reaches w a moment later
+	if ended := errors.Is(cause, context.Canceled); !ended {
 		s.emit(Revoked{w, cause})
 	}
 }
 
-// drains gives up the work that has not ended in time, and counts the other work that is to end.
-func (s *shift) drains() (t tally) {
+// watchWorks gives up the work that has not ended in time, and counts the shards that are worked on.
+func (s *shift) watchWorks() (t tally) {
 	var late []int
 	for n, w := range s.works {
-		switch ended := w.until.Add(-s.drain); {
-		case w.until.IsZero():
-		case !time.Now().Before(w.until):
-			late = append(late, n)
-		default:
-			if t.draining++; t.oldest.IsZero() || ended.Before(t.oldest) {
-				t.oldest = ended
+		begun := w.work.Load() == workBegun
+		if begun && s.cfg.Guards != nil && errors.Is(context.Cause(w.Context()), leader.ErrFenced) { // a guard has ended it, not the map
+			s.end(w)
+		}
+		switch {
+		case !w.ended.IsZero():
+			if time.Since(w.ended) >= s.patient {
+				late = append(late, n)
 			}
+		case begun:
+			t.owned++
 		}
 	}
 	slices.Sort(late)
-	for _, n := range late {
-		s.giveUp(s.works[n])
-	}
+	s.giveUpAll(late)
 	return t
 }
 
-// giveUp gives up work that goes on.
-func (s *shift) giveUp(w *Shard) {
-	delete(s.works, w.number)
-	s.ended(w.number)
-	if w.hasBegun() {
-		s.emit(Released{Shard: w, Late: true})
+// giveUpAll gives up work that goes on.
+func (s *shift) giveUpAll(shards []int) {
+	for _, n := range shards {
+		w := s.works[n]
+		delete(s.works, n)
+		s.ended(n)
+		if late := s.giveUp(w); w.hasBegun() {
+			s.emit(Released{w, late})
+		}
 	}
 }
 
@@ -281,7 +282,7 @@ func published(l group.Layout, assigner leader.Holder) []uint64 {
 func (s *shift) start(n int, p *page, awaited map[string]bool) {
 	for _, i := range p.waits {
 		pred, waits := p.member.Waits(i)
-		if !waits || time.Now().Before(s.rests[p.first+i]) {
+		if !waits || time.Now().Before(s.rests[p.first+i]) || s.drains(p.first+i) {
 			continue
 		}
 		var stands group.Standing
@@ -303,13 +304,14 @@ func (s *shift) begin(w *Shard) {
 	var guards []leader.Guard
 	if s.cfg.Guards != nil {
 		guards = s.cfg.Guards(w.number)
+		defer func() { context.AfterFunc(w.Context(), s.bell.ring) }() // a guard can end the work
 	}
 	raised, cancel := make(chan struct{}), w.cancel
 	term, _ := backend.NewSubterm(w.over, backend.Subterm{
 		Token: w.token, Owner: group.ShardName(s.name, w.number), ID: s.self.ID, Session: s.session, Guards: guards, Lease: s.lease,
 		Raised: func() { close(raised) },
 		Fault: func(err error) {
-			s.fault(fmt.Errorf("the work on shard %d does not begin before its guard stands: %w", w.number, err))
+			s.fault(fmt.Errorf("shard %d, whose work does not begin before its guards stand: %w", w.number, err))
 		},
 		Released: func() {
 			cancel(nil)
@@ -320,7 +322,8 @@ func (s *shift) begin(w *Shard) {
 	select {
 	case <-raised:
 	case <-w.Context().Done():
-		if err := context.Cause(w.Context()); errors.Is(err, leader.ErrFenced) {
+		err := context.Cause(w.Context())
+		if errors.Is(err, leader.ErrFenced) && s.isNews(group.ShardName(s.name, w.number), w.token) { // not each time it begins again
 			s.fault(fmt.Errorf("the work on shard %d does not begin: a guard stands at a later token than %d: %w", w.number, w.token, err))
 		}
 		w.Release()

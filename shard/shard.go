@@ -35,7 +35,8 @@ type Shard struct {
 	over   context.Context //nolint:containedctx // that of the term is derived from it
 	cancel context.CancelCauseFunc
 	work   atomic.Uint32 // workNone, workBegun or workNever
-	until  time.Time     // when work that has to end is given up; zero: it need not end. The goroutine of the member uses it
+	ended  time.Time     // when the work was to end; zero: it need not end. The goroutine of the member sets it once
+	late   bool          // it was given up; under the lock of the member
 }
 
 // newShard returns a shard within a term of a member.

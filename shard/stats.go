@@ -16,7 +16,7 @@ type Stats struct {
 	Election leader.Stats
 	Owned    int            // shards that the member works on
 	Granted  int            // shards that the map grants to it, work that has not begun included
-	Draining int            // shards whose context has ended, and whose work goes on
+	Draining int            // shards whose context has ended, and whose work goes on, also after DrainTimeout
 	Busy     time.Duration  // how long the longest of that work has gone on after the end of its context
 	Assigner string         // ID of the assigner; empty if none is known
 	Moves    map[Reason]int // shards that this process, as the assigner, has granted anew
@@ -46,9 +46,9 @@ func (m *Member) Stats() Stats {
 		}
 		s.Election.Faults[nil] += m.faults
 	}
-	s.Owned, s.Granted, s.Draining = m.tally.works-m.tally.draining, m.tally.granted, m.tally.draining
-	if !m.tally.oldest.IsZero() {
-		s.Busy = time.Since(m.tally.oldest)
+	s.Owned, s.Granted, s.Draining = m.tally.owned, m.tally.granted, len(m.draining)
+	for _, w := range m.draining {
+		s.Busy = max(s.Busy, time.Since(w.ended))
 	}
 	s.Moves = maps.Clone(m.moves)
 	if !m.rebalanced.IsZero() {
@@ -60,11 +60,8 @@ func (m *Member) Stats() Stats {
 	return s
 }
 
-// tally counts the shards of a member.
-type tally struct {
-	works, granted, draining int
-	oldest                   time.Time // when the context of the oldest work that drains ended; zero: none does
-}
+// tally counts the shards of a term of a member.
+type tally struct{ owned, granted int }
 
 // figures are what an assigner has found.
 type figures struct {

@@ -37,7 +37,7 @@ func shown(v shard.View) string {
 	slices.Sort(lines)
 	for _, m := range v.Members {
 		text := fmt.Sprintf("%s has %d, %v", m.ID, m.Shards, m.Holder.State)
-		if m.Leaves {
+		if m.Leaves && m.Holder.State == leader.HolderLeading {
 			text += ", leaves"
 		}
 		if m.Drained {
@@ -167,6 +167,6 @@ func TestObserve_LostPage(t *testing.T) {
 		check.Equal(t, look(), "1001 a works; a has 1001, leading", "%s")
 		f.stop()
 		f.store.Delete(group.PageKey(named, 1))
-		check.Equal(t, look(), "1 none; 1000 a gone; a has 1000, released, leaves", "%s")
+		check.Equal(t, look(), "1 none; 1000 a gone; a has 1000, released", "%s")
 	})
 }

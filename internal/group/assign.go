@@ -13,10 +13,16 @@ type Worker struct {
 	Weight  int  // its share, relative to that of others
 	Most    int  // how many shards it takes; 0: any number
 	Leaves  bool // it takes none, and gives up those that it has
+	// Late has the shards on which its process still works under an earlier grant, although others may own them. It takes
+	// none of these.
+	Late []int
 }
 
 // takes reports whether the worker takes shards.
 func (w *Worker) takes() bool { return !w.Leaves && w.Weight > 0 }
+
+// late reports whether the worker does not take this one.
+func (w *Worker) late(shard int) bool { return slices.Contains(w.Late, shard) }
 
 // Newest is the newest known term of a member.
 type Newest struct {
@@ -55,6 +61,12 @@ type Found struct {
 // that takes. It returns the shards that were granted anew, in order. What cannot be moved yet stays: a shard whose
 // predecessor is not known to have stopped.
 func (a *Assigner) Assign(grants []Grant) (moved []int) {
+	late := make(map[int]bool) // shards that some worker does not take; they move only to have an owner
+	for _, w := range a.Workers {
+		for _, i := range w.Late {
+			late[i] = true
+		}
+	}
 	has := make([]int, len(a.Workers)) // how many each worker has
 	due := make([]int, len(a.Workers)) // the same, with those that an earlier term of it had and that come back to it
 	var loose []int                    // shards without a worker
@@ -65,7 +77,7 @@ func (a *Assigner) Assign(grants []Grant) (moved []int) {
 	}
 	asked := make(map[int]bool) // that have moved
 	for _, i := range slices.Sorted(maps.Keys(a.Asked)) {
-		if w, ok := newest[a.Asked[i]]; ok && a.Workers[w].takes() && a.Move(i, &grants[i], a.Workers[w].Session) {
+		if w, ok := newest[a.Asked[i]]; ok && a.Workers[w].takes() && !a.Workers[w].late(i) && a.Move(i, &grants[i], a.Workers[w].Session) {
 			asked[i] = true
 			moved = append(moved, i)
 		}
@@ -80,12 +92,12 @@ func (a *Assigner) Assign(grants []Grant) (moved []int) {
 			a.Found.Moving++
 		}
 		switch {
-		case ok:
+		case ok && !(a.Workers[w].late(i) && a.settled(i, g)):
 			has[w]++
 			due[w]++
-		case g.Owner == (Session{}) && a.settled(i, g) || a.over(g.Owner) && !a.Held(g.Owner):
+		case ok || g.Owner == (Session{}) && a.settled(i, g) || a.over(g.Owner) && !a.Held(g.Owner):
 			loose = append(loose, i)
-			if w, ok := newest[g.Owner.ID]; ok {
+			if w, ok := newest[g.Owner.ID]; ok && !a.Workers[w].late(i) {
 				due[w]++
 			} else {
 				free++
@@ -96,20 +108,34 @@ func (a *Assigner) Assign(grants []Grant) (moved []int) {
 	for w, n := range has {
 		a.Found.Uneven += max(0, n-want[w])
 	}
-	for i := len(grants) - 1; i >= 0; i-- {
-		if w, ok := number[grants[i].Owner]; ok && has[w] > want[w] && !asked[i] && a.settled(i, grants[i]) {
-			has[w]--
-			loose = append(loose, i)
+	place := func(i, w int) {
+		to := Session{} // if there is no such worker
+		if w < len(has) {
+			has[w]++
+			to = a.Workers[w].Session
 		}
+		if to != grants[i].Owner {
+			a.grant(i, &grants[i], to)
+			moved = append(moved, i)
+		}
+	}
+	for i := len(grants) - 1; i >= 0; i-- {
+		w, ok := number[grants[i].Owner]
+		if !ok || has[w] <= want[w] || asked[i] || !a.settled(i, grants[i]) {
+			continue
+		}
+		if late[i] && (a.Workers[w].takes() || a.Workers[w].late(i)) { // it stays, or is loose already
+			continue
+		}
+		has[w]--
+		loose = append(loose, i)
 	}
 	loose = slices.DeleteFunc(loose, func(i int) bool { // a member that is back gets what it had
 		w, ok := newest[grants[i].Owner.ID]
-		if !ok || a.Workers[w].Session == grants[i].Owner || has[w] >= want[w] {
+		if !ok || a.Workers[w].Session == grants[i].Owner || has[w] >= want[w] || a.Workers[w].late(i) {
 			return false
 		}
-		has[w]++
-		a.grant(i, &grants[i], a.Workers[w].Session)
-		moved = append(moved, i)
+		place(i, w)
 		return true
 	})
 	next := 0
@@ -117,18 +143,26 @@ func (a *Assigner) Assign(grants []Grant) (moved []int) {
 		for next < len(want) && has[next] >= want[next] {
 			next++
 		}
-		switch {
-		case next < len(want):
-			has[next]++
-			a.grant(i, &grants[i], a.Workers[next].Session)
-			moved = append(moved, i)
-		case grants[i].Owner != (Session{}):
-			a.grant(i, &grants[i], Session{})
-			moved = append(moved, i)
+		w := next
+		if late[i] {
+			w = a.elsewhere(i, has, want)
 		}
+		place(i, w)
 	}
 	slices.Sort(moved)
 	return moved
+}
+
+// elsewhere returns the worker that is to have a shard which not all take, perhaps beyond its share, or how many there are.
+func (a *Assigner) elsewhere(shard int, has, want []int) int {
+	best := len(has)
+	for i := range a.Workers {
+		w := &a.Workers[i]
+		if w.takes() && !w.late(shard) && (w.Most <= 0 || has[i] < w.Most) && (best == len(has) || has[i]-want[i] < has[best]-want[best]) {
+			best = i
+		}
+	}
+	return best
 }
 
 // Pending reports whether a shard that is asked for may yet move: its member takes shards, and has not got it.

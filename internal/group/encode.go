@@ -25,6 +25,8 @@ const (
 	MaxMembers = 2000
 	// MaxAsked is the greatest number of shards that operators have asked to move and that have not moved.
 	MaxAsked = 1000
+	// MaxLate is the greatest number of shards that a member names whose work goes on too long.
+	MaxLate = 1000
 	// MaxWeight is the greatest weight of a member.
 	MaxWeight = 1_000_000
 	// MaxHold bounds for how long a damaged value can keep shards without an owner.
@@ -259,6 +261,7 @@ func (l Layout) DecodePage(page int, value []byte, revision uint64) (Map, error)
 // Published is what a member publishes with its lease.
 type Published struct {
 	Reports []Report // by the number of the page; all are equal in Left
+	Late    []int    // see Worker; at most MaxLate
 	Weight  int
 	Most    int // see Worker
 	// Hold is for how long after the end of a term its shards wait for a later term of the same member.
@@ -271,6 +274,7 @@ type wireMember struct {
 	Format int            `json:"v"`
 	Seen   map[int]uint64 `json:"seen,omitempty"` // by page; 0 if there is none
 	Busy   string         `json:"busy,omitempty"` // ranges
+	Late   string         `json:"late,omitempty"`
 	Left   bool           `json:"left,omitempty"`
 	Weight int            `json:"weight"`
 	Most   int            `json:"most,omitempty"`
@@ -293,7 +297,7 @@ func (l Layout) EncodeMember(p Published) ([]byte, error) {
 			busy = append(busy, first+i)
 		}
 	}
-	w.Busy = Ranges(busy)
+	w.Busy, w.Late = Ranges(busy), Ranges(p.Late)
 	if p.Hold != 0 {
 		w.Hold = p.Hold.String()
 	}
@@ -337,6 +341,11 @@ func (l Layout) DecodeMember(value []byte, revision uint64) (Published, error) {
 		}
 	}
 	var err error
+	if w.Late != "" {
+		if p.Late, err = numbers(w.Late, l.Shards); err != nil {
+			return Published{}, err
+		}
+	}
 	if w.Hold != "" {
 		if p.Hold, err = time.ParseDuration(w.Hold); err != nil {
 			return Published{}, fmt.Errorf("%w: hold %.20q", ErrForeign, w.Hold)

@@ -172,8 +172,8 @@ func TestNewShard_EndsAsNamed(t *testing.T) {
 	check.That(t, s.Released(), "Release is not noted")
 }
 
-// Shards in one bucket each have a guard of their own. A later owner of one does not concern the writes of the other, and
-// what was written before is below the revision of the guard.
+// Shards in one bucket each have a guard of their own. A later owner of one does not concern the writes of the other,
+// and what was written before is below the revision of the guard.
 func TestNewShard_WritesUnderItsGuard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		orders := leadertest.NewStore(nil)
@@ -185,14 +185,16 @@ func TestNewShard_WritesUnderItsGuard(t *testing.T) {
 			shards[key] = s
 			w := link.Writer(s.Term(), key)
 			check.That(t, w.GuardRevision() == uint64(2+2*i), "guard %s stands at %d", key, w.GuardRevision())
-			check.Equal(t, check.Got(w.Put(t.Context(), fmt.Sprintf("%d.count", 7+i), []byte("2")))(t), uint64(3+2*i), "revision %d")
+			revision := check.Got(w.Put(t.Context(), fmt.Sprintf("%d.count", 7+i), []byte("2")))(t)
+			check.Equal(t, revision, uint64(3+2*i), "revision %d")
 		}
-		check.Is(t, check.Err(link.Writer(shards["7.guard"].Term(), "8.guard").Put(t.Context(), "k", nil)), leader.ErrInvalidConfig)
-		check.Equal(t, link.Writer(shards["7.guard"].Term()).GuardRevision(), 0, "another guard stands at %d")
-		shards["7.guard"].End(leader.ErrFenced)
-		check.Is(t, context.Cause(shards["7.guard"].Context()), leader.ErrFenced)
-		check.Is(t, check.Err(link.Writer(shards["7.guard"].Term(), "7.guard").Put(t.Context(), "7.count", []byte("3"))), leader.ErrFenced)
-		check.OK(t, check.Err(link.Writer(shards["8.guard"].Term(), "8.guard").Put(t.Context(), "8.count", []byte("3"))))
+		s, other := shards["7.guard"], link.Writer(shards["8.guard"].Term(), "8.guard")
+		check.Is(t, check.Err(link.Writer(s.Term(), "8.guard").Put(t.Context(), "k", nil)), leader.ErrInvalidConfig)
+		check.Equal(t, link.Writer(s.Term()).GuardRevision(), 0, "another guard stands at %d")
+		s.End(leader.ErrFenced)
+		check.Is(t, context.Cause(s.Context()), leader.ErrFenced)
+		check.Is(t, check.Err(link.Writer(s.Term(), "7.guard").Put(t.Context(), "7.count", []byte("3"))), leader.ErrFenced)
+		check.OK(t, check.Err(other.Put(t.Context(), "8.count", []byte("3"))))
 		check.Equal(t, string(orders.Value("7.count"))+string(orders.Value("8.count")), "23", "%s is stored")
 		v := &verdict{T: t}
 		leadertest.NewShard(v, 7, 39, link.Guard("7.guard"))

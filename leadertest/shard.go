@@ -46,9 +46,9 @@ func NewShard(tb TB, number int, token uint64, guards ...leader.Guard) *Shard {
 	return &Shard{s, term, guards, end}
 }
 
-// End ends the context of the shard with a cause, and returns when it has ended: [shard.ErrMoved], [leader.ErrFenced] if it
-// has guards, which a later owner has raised then, or a cause of [Term.End], as that of a member's term. It does nothing to
-// a context that has ended.
+// End ends the context of the shard with a cause, and returns when it has ended: [shard.ErrMoved], [leader.ErrFenced]
+// if it has guards, which a later owner has raised then, or a cause of [Term.End], as that of a member's term. It
+// does nothing to a context that has ended.
 func (s *Shard) End(cause error) {
 	s.member.tb.Helper()
 	switch {

@@ -125,9 +125,9 @@ func (l *Link) Delay(d time.Duration) { l.kit.Delay(d) }
 // candidates end with [leader.ErrConnectionClosed].
 func (l *Link) Close() { l.kit.Close() }
 
-// Guard returns the bucket as a resource that only the leader may write, for [leader.Config].Guards of
-// one candidate, or for one shard of [shard.Config].Guards. The guard is the key [fence.DefaultGuardKey] of the store, or
-// another one. Faults of the link apply to it, and to its writers.
+// Guard returns the bucket as a resource that only the leader may write, for [leader.Config].Guards of one candidate,
+// or for one shard of [shard.Config].Guards. The guard is the key [fence.DefaultGuardKey] of the store, or another
+// one. Faults of the link apply to it, and to its writers.
 func (l *Link) Guard(key ...string) leader.Guard { return l.kit.Guard(key...) }
 
 // Writer returns a writer of a term whose candidate or shard was given the [Link.Guard] of the same key. It returns the

@@ -2,16 +2,19 @@ package snippets_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
+	"log"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,7 +22,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/fence"
@@ -30,7 +32,9 @@ import (
 )
 
 // shards works on the shards that are granted to this process, until ctx ends.
-func shards(ctx context.Context, bucket leader.Store, hostname string, item func(ctx context.Context, shard int, token uint64)) error {
+func shards(
+	ctx context.Context, bucket leader.Store, hostname string, item func(ctx context.Context, shard int, token uint64),
+) error {
 	m, err := shard.Join(ctx, bucket, "orders", shard.Config{Shards: 50, ID: hostname})
 	if err != nil {
 		return err
@@ -48,12 +52,60 @@ func shards(ctx context.Context, bucket leader.Store, hostname string, item func
 	return m.Err() // nil if ctx has ended
 }
 
-// guardedShards writes under the guard of each shard that is granted to this process, until ctx ends.
-func guardedShards(ctx context.Context, js jetstream.JetStream, bucket leader.Store, hostname string) error {
+func guardKey(shard int) string { return fmt.Sprintf("%d.guard", shard) }
+
+func countKey(shard int) string { return fmt.Sprintf("%d.count", shard) }
+
+// lastCount returns the count of a shard as its earlier owners have left it. raised is the revision of its guard.
+func lastCount(ctx context.Context, counts jetstream.KeyValue, shard int, raised uint64) (n int, err error) {
+	watch, err := counts.Watch(ctx, fmt.Sprintf("%d.*", shard))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = watch.Stop() }()
+	for entry := range watch.Updates() {
+		switch {
+		case entry == nil: // all that this replica has, which may lag
+		case entry.Key() != guardKey(shard):
+			n, err = strconv.Atoi(string(entry.Value()))
+		case entry.Revision() >= raised:
+			return n, err
+		}
+	}
+	return 0, errors.Join(errors.New("the watch has ended"), context.Cause(ctx))
+}
+
+// count counts the items of a shard. last returns the count of the earlier owners, as lastCount does.
+func count(
+	s *shard.Shard, counts fence.KVWriter, last func(raised uint64) (int, error), item func(context.Context),
+) error {
+	lead := s.Context()
+	n, err := last(counts.GuardRevision())
+	for err == nil && lead.Err() == nil {
+		item(lead)
+		n++
+		for again := true; again; { // also after the end of the context: the guard refuses what is too late
+			_, err = counts.Put(context.WithoutCancel(lead), countKey(s.Number()), []byte(strconv.Itoa(n)))
+			again = errors.Is(err, fence.ErrUnknownOutcome) && lead.Err() == nil
+		}
+	}
+	return err // leader.ErrFenced: another process owns the shard, and nothing was written
+}
+
+// counters counts the items of the shards that are granted to this process, until ctx ends.
+func counters(
+	ctx context.Context, js jetstream.JetStream, bucket leader.Store, hostname string, item func(context.Context),
+) error {
+	if _, err := fence.CreateOrUpdateBucket(ctx, js, jetstream.KeyValueConfig{Bucket: "counts"}); err != nil {
+		return err
+	}
+	counts, err := js.KeyValue(ctx, "counts")
+	if err != nil {
+		return err
+	}
 	guards := make([]*fence.Bucket, 50)
 	for n := range guards {
-		var err error
-		if guards[n], err = fence.OpenBucket(js, "orders", fence.GuardKey(fmt.Sprintf("guard.%d", n))); err != nil {
+		if guards[n], err = fence.OpenBucket(js, "counts", fence.GuardKey(guardKey(n))); err != nil {
 			return err
 		}
 	}
@@ -68,11 +120,9 @@ func guardedShards(ctx context.Context, js jetstream.JetStream, bucket leader.St
 	for s := range m.Shards() {
 		workers.Go(func() {
 			defer s.Release()
-			orders := guards[s.Number()].Writer(s.Term())
-			for lead := s.Context(); lead.Err() == nil; {
-				if _, err := orders.Put(lead, fmt.Sprintf("%d.next", s.Number()), []byte("1001")); errors.Is(err, leader.ErrFenced) {
-					return // another owner works on the shard; nothing was written
-				}
+			last := func(raised uint64) (int, error) { return lastCount(s.Context(), counts, s.Number(), raised) }
+			if err := count(s, guards[s.Number()].Writer(s.Term()), last, item); err != nil {
+				log.Printf("shard %d: %v", s.Number(), err) // it begins again after 5 s if it still is this process's
 			}
 		})
 	}
@@ -84,12 +134,6 @@ func shardOf(key string, shards uint64) int {
 	h := fnv.New64a()
 	h.Write([]byte(key))
 	return int(h.Sum64() % shards)
-}
-
-// A process that is to end opens its guards, and asks for nothing: shard/server_field_test.go has writes.
-func TestGuardedShards_End(t *testing.T) {
-	js := check.Got(jetstream.New(new(nats.Conn)))(t)
-	check.OK(t, guardedShards(check.Ended(), js, leadertest.NewStore(nil), "a"))
 }
 
 // Three processes share 50 shards, and two of them the shards of the one that stops.
@@ -165,9 +209,32 @@ func TestShards_AreLost(t *testing.T) {
 	})
 }
 
+// A later owner goes on from the last count, and refuses the count of the one before.
+func TestCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		counts := leadertest.NewStore(nil)
+		link := counts.Link("a")
+		last := func(uint64) (int, error) { return strconv.Atoi(cmp.Or(string(counts.Value(countKey(7))), "0")) }
+		item := func(context.Context) { time.Sleep(time.Second) }
+		for token := range uint64(3) {
+			s := leadertest.NewShard(t, 7, 40+2*token, link.Guard(guardKey(7)))
+			ended := make(chan error)
+			go func() { ended <- count(s.Shard, link.Writer(s.Term(), guardKey(7)), last, item) }()
+			time.Sleep(2500 * time.Millisecond) // in the third item
+			s.End(leader.ErrFenced)
+			if err := <-ended; !errors.Is(err, leader.ErrFenced) {
+				t.Error(err)
+			}
+		}
+		if got := string(counts.Value(countKey(7))); got != "6" {
+			t.Errorf("counted %s", got)
+		}
+	})
+}
+
 // Owners forwards requests to the processes that own their shards.
 type Owners struct {
-	Next   http.RoundTripper // such as http.DefaultTransport
+	Next   http.RoundTripper // for example http.DefaultTransport
 	newest atomic.Pointer[shard.View]
 }
 
@@ -192,7 +259,7 @@ func (o *Owners) address(key string) string {
 	return string(v.Owners[shardOf(key, uint64(len(v.Owners)))].Value)
 }
 
-// RoundTrip sends a request to the owner, and again while there is none or it has just changed. After 5 s it answers 503.
+// RoundTrip sends a request to the owner, again while there is none or it has just changed. After 5 s it answers 503.
 func (o *Owners) RoundTrip(r *http.Request) (*http.Response, error) {
 	var body []byte // to send it again
 	if r.Body != nil {

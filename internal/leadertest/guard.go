@@ -14,8 +14,8 @@ import (
 // [leader.Guard], and makes writers for the terms of one candidate. All its traffic goes
 // over one [Link], and the faults of that link apply to it. See [Link.Guard].
 //
-// The guard itself is a key of the bucket. The actions of an operator on it are methods of the Store: Delete, Put over it,
-// Drop.
+// The guard itself is a key of the bucket. The actions of an operator on it are methods of the Store: Delete, Put
+// over it, Drop.
 type Guard struct {
 	link *Link
 	key  string

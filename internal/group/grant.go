@@ -2,21 +2,8 @@
 // grants, what a member works on, and how the assigner spreads the shards. It is pure: no goroutine, lock,
 // clock, context, logger or I/O.
 //
-// Each member leads an election of its own, and publishes a [Report] with its lease. The map says for each
-// shard to which term of which member it is granted. Only compare-and-set writes the map, so safety does
-// not rest on there being one assigner. These rules give each shard at most one owner at a time:
-//
-//  1. A member works on a shard while its own term is valid by its clock, the newest map that it has received
-//     grants the shard to that term, and the predecessor does not work on it any more, which a stored record
-//     shows ([Standing.Freed]).
-//  2. What a new map takes away is stopped. The member reports that it has seen the map, with the shards whose
-//     work has not ended yet.
-//  3. A term is over for others only by a stored record: it was released, or another term of the same election
-//     has begun. Silence and a deleted key prove nothing.
-//  4. A shard whose predecessor is not known to have stopped is granted to another only if its owner's term is
-//     over. The predecessor is then kept.
-//  5. A map that was lost is made anew without owners. A shard without an owner and a predecessor is granted when
-//     every member of a registry written after it has seen that, or a later record shows that its term is over.
+// docs/groups.md has the five rules, with the reason for each. [Member] keeps rules 1 and 2, [Standing.Freed] rule 3,
+// [Assigner] rules 4 and 5.
 package group
 
 import "slices"
@@ -27,11 +14,11 @@ type Session struct {
 	Token uint64 // of the term in the election of the member
 }
 
-// Grant says who works on one shard.
+// Grant is the owner of one shard.
 type Grant struct {
 	Owner Session
 	// Since is the revision of the map that granted the shard to Owner. It rises with each grant. 0 stands
-	// for the revision of the map that says it.
+	// for the revision of the map that has the grant.
 	Since uint64
 	// Pred worked on the shard before, and perhaps still does until it has seen that map.
 	Pred Session
@@ -57,7 +44,7 @@ func (m *Map) Resolve() {
 type Report struct {
 	Seen uint64 // the revision of the newest map that it has received
 	Left bool   // it begins no work any more
-	Busy []int  // shards that it has to stop, and whose work has not ended
+	Busy []int  // shards that it must stop, and whose work goes on
 }
 
 // Standing is what the stored record of a member's election shows about one of its terms.

@@ -12,25 +12,24 @@ import (
 
 // Config configures a member.
 type Config struct {
-	// Shards is the number of shards, at most 100,000. All members say the same. It is fixed by the first one.
+	// Shards is the number of shards, at most 100,000, the same for all members. The first member fixes it.
 	Shards int
-	// ID names the member to others, as [leader.Config].ID, with the same default. No two members of a group have the
-	// same: the second one gets no shards while the first one lives, and logs a warning each minute. A key with the record
-	// of the member stays in the bucket for each ID. So let an ID stay over restarts, and do not make one for each process.
+	// ID is that of [leader.Config]. Of two members with one ID the second gets no shards while the first lives, and logs
+	// a warning each minute. Each ID leaves a key in the bucket: keep the ID of a member over restarts.
 	ID    string
-	Value []byte // published for routing, such as an address; at most 4 KiB
+	Value []byte // published for routing, for example an address; at most 4 KiB
 	// Weight is the member's share of the shards, relative to that of others. Default: 1.
 	Weight int
 	// Most bounds how many shards the member takes. Default: 0, any number.
 	Most int
-	// Hold is how long the shards wait for a member of the same ID when this one's term is over: after a stop, and, one
-	// lease later, after a crash. Nothing moves meanwhile. A new assigner waits for as long again. To let a member go for
-	// good, [Drain] it before it stops. Default: 0.
+	// Hold is how long the shards wait for a member of the same ID after a stop, and after the lease of a member that
+	// crashed. Nothing moves meanwhile. A new assigner waits for all of it again. [Drain] a member before it stops for
+	// good. Default: 0.
 	Hold time.Duration
 
-	// Guards returns the guards of a shard, each used for that shard alone, as those of [leader.Config]: before its work
-	// begins they are raised to its token, and from then on they refuse the writes of earlier owners. It is called on
-	// goroutines of the shards, at the same time. See docs/fencing.md.
+	// Guards returns the guards of a shard, which no other shard has. Before its work begins the member raises them to its
+	// token. From then on they refuse the writes of earlier owners. The member calls Guards on several goroutines at once.
+	// See docs/howto/shards.md.
 	Guards func(shard int) []leader.Guard
 
 	// These are those of [leader.Config]. DrainTimeout is how long the work on a shard may go on after the end of its
@@ -51,7 +50,7 @@ var pageSize = 1000
 // ErrShardsDiffer is the error of a member that has another number of shards than the group.
 var ErrShardsDiffer = errors.New("shard: another number of shards than the group")
 
-// check returns an error that names the setting which cannot work.
+// check returns an error that names a setting that cannot work.
 func (c *Config) check(name string) error {
 	if err := group.CheckKeys(name, c.ID); err != nil {
 		return fmt.Errorf("%w: %w", leader.ErrInvalidConfig, err)

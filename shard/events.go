@@ -22,13 +22,13 @@ type Event interface {
 	record() (slog.Level, string, []slog.Attr)
 }
 
-// Granted reports that the map grants a shard to the member, which perhaps waits for the end of earlier work on it.
+// Granted reports that the map grants a shard to the member, which may have to wait for the end of earlier work on it.
 type Granted struct {
 	Shard int
 	Token uint64
 }
 
-// Started reports that the member is to work on a shard.
+// Started reports that a loop over [Member.Shards] has taken a shard.
 type Started struct{ Shard *Shard }
 
 // Revoked reports that the context of a shard has ended while its work goes on. Cause is that of the context.
@@ -124,8 +124,8 @@ func (s *Shard) attrs() []slog.Attr {
 }
 
 // Events returns a channel of the member's events, in order, beginning with the oldest of the newest 4,096. Each call
-// returns a channel of its own. It is closed when ctx ends, and after the last event of a member that has left. What is in
-// it then can still be read. Nothing waits for a reader: of more than 4,096 unread events the oldest are lost.
+// returns a channel of its own. It is closed when ctx ends, and after the last event of a member that has left. What
+// is in it then can still be read. Nothing waits for a reader: of more than 4,096 unread events the oldest are lost.
 func (m *Member) Events(ctx context.Context) <-chan Event { return m.events.enter(ctx) }
 
 // maxEvents is how many events a member keeps, and each reader.

@@ -20,9 +20,9 @@ var (
 )
 
 // Move asks the group to move a shard to the member of an ID, once the work on it has ended. If that makes the spread
-// uneven, another shard leaves that member. Move returns when the request is stored. [Observe] reports the move. A
-// request that cannot be met is dropped, such as one for a member that is drained. Errors: [ErrNoGroup], [ErrNoMember], [leader.ErrInvalidConfig] for a number
-// that the group does not have, and those of every [leader.Store].
+// uneven, another shard leaves that member. Move returns when the request is stored. [Observe] reports the move. The
+// assigner drops a request that it cannot meet, for example for a drained member. Errors: [ErrNoGroup], [ErrNoMember],
+// [leader.ErrInvalidConfig] for a number that the group does not have, and those of every [leader.Store].
 func Move(ctx context.Context, store leader.Store, name string, shard int, id string) error {
 	return ask(ctx, store, name, id, func(r *group.Registry) error {
 		switch {
@@ -39,10 +39,10 @@ func Move(ctx context.Context, store leader.Store, name string, shard int, id st
 }
 
 // Drain asks the group to move all shards away from the member of an ID, each once its work has ended. Shards for which
-// no other member has room are without an owner then. The member takes no shards until [Undrain], or until its process has
-// ended and another joins under the ID. A process that was cut off before it learned of the request, until others had its
-// shards, takes shards again. Drain returns when the request is stored. Its errors are [ErrNoGroup], [ErrNoMember], and
-// those of every [leader.Store].
+// no other member has room then have no owner. The member takes no shards until [Undrain], or until its process has
+// ended and another joins under the ID. A process that is cut off before the request reaches it, until others have its
+// shards, takes shards again. Drain returns when the request is stored. Errors: [ErrNoGroup], [ErrNoMember], and those of
+// every [leader.Store].
 func Drain(ctx context.Context, store leader.Store, name, id string) error {
 	return ask(ctx, store, name, id, func(r *group.Registry) error {
 		if !slices.Contains(r.Drained, id) {

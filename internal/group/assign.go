@@ -221,7 +221,7 @@ func (a *Assigner) settled(shard int, g Grant) bool {
 func (a *Assigner) over(s Session) bool { return s != (Session{}) && a.Over(s) }
 
 // spread returns how many shards each worker is to have, of those that they have and of some that are loose. Where
-// the shares leave a choice, who has more keeps more.
+// the shares leave a choice, the worker that has more keeps more.
 func (a *Assigner) spread(has []int, loose int) []int {
 	left := loose
 	for _, n := range has {
@@ -245,7 +245,7 @@ func (a *Assigner) spread(has []int, loose int) []int {
 	return q.want
 }
 
-// queue has the workers that take one more shard, by who is to get the next one.
+// queue has the workers that take one more shard, in the order in which they get it.
 type queue struct {
 	workers         []Worker
 	has, want, next []int

@@ -67,7 +67,6 @@ func breakIt(ctx context.Context, f *fleet) (faults []fault, err error) {
 		if err := f.spread(ctx, step.owners...); err != nil || ctx.Err() != nil {
 			return faults, err
 		}
-		time.Sleep(time.Second) // each owner has worked on some items
 		if state := f.row(step.id).state; state == "killed" || state == "frozen" {
 			faults = append(faults, fault{step.id, state, from, time.Now()})
 		}
@@ -75,7 +74,7 @@ func breakIt(ctx context.Context, f *fleet) (faults []fault, err error) {
 	return faults, nil
 }
 
-// spread waits until processes own all shards, and none owns two more than another.
+// spread waits until processes own all shards, none owns two more than another, and each has worked on some items.
 func (f *fleet) spread(ctx context.Context, owners ...string) error {
 	from, late := time.Now(), time.After(atMost)
 	for !f.even(owners) {
@@ -88,6 +87,7 @@ func (f *fleet) spread(ctx context.Context, owners ...string) error {
 		}
 	}
 	f.Say("group", "spread", "after %.1f s\n%s", time.Since(from).Seconds(), f.picture())
+	time.Sleep(time.Second)
 	return nil
 }
 

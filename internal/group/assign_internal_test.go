@@ -331,6 +331,16 @@ func TestAssign_Late(t *testing.T) {
 	moves(8, "[0]", 3, 1)
 	a.Late = nil
 	moves(9, "[]", 3, 1)
+
+	f, grants = newFleet(3), make([]Grant, 6) // it goes to who has the fewest, and others are spread in its place
+	for i, w := range []int{0, 1, 1, 1, 2, 0} {
+		grants[i] = Grant{Owner: f.Workers[w].Session, Since: 1}
+	}
+	f.Workers[0].Late = []int{5}
+	moves(2, "[3 5]", 2, 2, 2)
+	check.Equal(t, grants[5].Owner, f.Workers[2].Session, "%v has it")
+	f.Asked = map[int]string{0: f.Workers[2].Session.ID}
+	moves(3, "[0 4]", 2, 2, 2)
 }
 
 // Shards that are granted together are beside each other, so that a page has few entries.

@@ -105,31 +105,37 @@ var errNoReply = errors.New("no reply")
 // A page is deleted, and one member does not notice for some time. The next assigner first reads a registry from before that
 // member, and gives away nothing that it works on.
 func TestStaleRegistry_LacksNoOwner(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := settled(t, 3, 12)
-		f.by("c").link.DeafFeeds()
-		f.store.Delete(group.PageKey(named, 0))
-		time.Sleep(100 * time.Millisecond)
-		f.by("b").link.StaleReads(1)
-		f.assigner().leave()
-		time.Sleep(4 * lease)
-		check.Equal(t, f.uneven(), "", "%s")
-		f.stop()
-	})
+	for stale := range 4 { // reads; the next assigner reads the page, too
+		synctest.Test(t, func(t *testing.T) {
+			f := settled(t, 3, 12)
+			f.by("c").link.DeafFeeds()
+			f.store.Delete(group.PageKey(named, 0))
+			time.Sleep(100 * time.Millisecond)
+			f.by("b").link.StaleReads(1 + stale)
+			f.assigner().leave()
+			time.Sleep(4 * lease)
+			check.Equal(t, f.uneven(), "", "%s")
+			f.stop()
+		})
+	}
 }
 
-// Members that have left go from the registry, also while shards have no owner because no member has room for them.
-func TestNoRoom_KeepsNoMemberThatIsGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 12)
-		f.config = func(_ string, cfg *shard.Config) { cfg.Most = 2 }
-		f.start("a")
-		b := f.start("b")
-		time.Sleep(lease)
-		b.leave()
-		time.Sleep(2 * lease)
-		r := check.Got(group.DecodeRegistry(f.store.Entry(group.RegistryKey(named)).Value))(t)
-		check.Equal(t, len(r.Members), 1, "%d members")
-		f.stop()
-	})
+// Members that are gone go from the registry: one that has left while shards have no owner because no member has room for
+// them, and one that died and had no shards.
+func TestRegistry_KeepsNoMemberThatIsGone(t *testing.T) {
+	for shards, end := range map[int]func(*process){12: (*process).leave, 1: (*process).kill} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, shards)
+			f.config = func(_ string, cfg *shard.Config) { cfg.Most = 2 }
+			f.start("a")
+			time.Sleep(time.Second)
+			b := f.start("b")
+			time.Sleep(lease)
+			end(b)
+			time.Sleep(2 * lease)
+			r := check.Got(group.DecodeRegistry(f.store.Entry(group.RegistryKey(named)).Value))(t)
+			check.Equal(t, len(r.Members), 1, "%d members of a group with %d shards", shards)
+			f.stop()
+		})
+	}
 }

@@ -92,8 +92,7 @@ func TestEventsAndStats(t *testing.T) {
 		check.OK(t, a.Stop(t.Context()))
 		to.stats(a)
 		to.events("a", events)
-		_, open := <-events
-		check.That(t, !open, "the channel is open after the end")
+		check.That(t, check.Now(events), "the channel is open after the end")
 		time.Sleep(time.Second)
 		to.stats(b)
 		check.OK(t, b.Stop(t.Context()))
@@ -157,8 +156,14 @@ func TestEvents_SlowReader(t *testing.T) {
 		synctest.Wait()
 		check.Equal(t, len(slow), 4096, "%d events")
 		check.Equal(t, len(gone), 4096, "%d events")
+		for range 4096 {
+			<-gone
+		}
+		check.That(t, check.Now(gone), "the channel is open after the end of its context")
 		first := <-slow
-		check.Equal(t, <-m.Events(check.Ended()), first, "%v first for a later reader")
+		for range 2 {
+			check.Equal(t, <-m.Events(check.Ended()), first, "%v first for a later reader")
+		}
 		check.OK(t, m.Stop(t.Context()))
 		n := 1
 		for range slow {
@@ -213,7 +218,7 @@ func TestFaulted(t *testing.T) {
 // blocked is the handler of a log that does not return before release.
 type blocked struct {
 	slog.Handler
-	release chan struct{}
+	release <-chan struct{}
 }
 
 func (b blocked) Enabled(context.Context, slog.Level) bool  { return true }
@@ -224,8 +229,9 @@ func (b blocked) WithAttrs([]slog.Attr) slog.Handler        { return b }
 func TestLogger_Blocked(t *testing.T) {
 	for _, patient := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			b := blocked{slog.DiscardHandler, make(chan struct{})}
-			defer close(b.release)
+			release, cancel := context.WithTimeout(t.Context(), lease)
+			defer cancel()
+			b := blocked{slog.DiscardHandler, release.Done()}
 			m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4200, ID: "a", Logger: slog.New(b)})
 			n := 0
 			for s := range m.Shards() {
@@ -256,17 +262,45 @@ func TestLogger_Blocked(t *testing.T) {
 func TestPing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, link := member(t, leadertest.NewStore(nil), shard.Config{Shards: 5, ID: "a"})
-		check.OK(t, m.Ping(t.Context()))
+		ping := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			return m.Ping(ctx)
+		}
+		check.OK(t, ping())
 		time.Sleep(time.Second)
-		check.OK(t, m.Ping(t.Context()))
+		check.OK(t, ping())
 		link.Cut()
 		for range 60 {
-			check.OK(t, m.Ping(t.Context()))
+			check.OK(t, ping())
 			time.Sleep(time.Second)
 		}
 		link.Restore()
 		time.Sleep(lease)
 		check.OK(t, m.Stop(t.Context()))
-		check.Is(t, m.Ping(t.Context()), leader.ErrStopped)
+		check.Is(t, ping(), leader.ErrStopped)
 	})
+}
+
+// Work that ends with its context is revoked and then released, in this order.
+func TestEvents_OfWorkThatEnds(t *testing.T) {
+	for range 50 { // a race of goroutines
+		synctest.Test(t, func(t *testing.T) {
+			m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 16, ID: "a"})
+			go func() {
+				for s := range m.Shards() {
+					context.AfterFunc(s.Context(), s.Release)
+				}
+			}()
+			time.Sleep(time.Second)
+			check.OK(t, m.Stop(t.Context()))
+			revoked := 0
+			for e := range m.Events(t.Context()) {
+				if _, ok := e.(shard.Revoked); ok {
+					revoked++
+				}
+			}
+			check.Equal(t, revoked, 16, "%d shards are revoked")
+		})
+	}
 }

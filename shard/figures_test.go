@@ -269,7 +269,8 @@ func TestRest_CostsLittle(t *testing.T) {
 	}
 }
 
-// A feed whose opening is not answered is opened again: a member goes on to follow the map.
+// A feed whose opening is not answered is opened again: a member goes on to follow the map. So is a feed that has become
+// deaf after some time at rest, as the assigner finds out when it reads the registry.
 func TestFeedThatIsNotAnswered_IsOpenedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := settled(t, 2, 64)
@@ -281,6 +282,11 @@ func TestFeedThatIsNotAnswered_IsOpenedAgain(t *testing.T) {
 		b.link.Restore()
 		f.start("c")
 		time.Sleep(lease)
+		check.Equal(t, f.uneven(), "", "%s")
+		time.Sleep(10 * lease)
+		f.assigner().link.DeafFeeds()
+		f.start("d")
+		time.Sleep(2 * lease)
 		check.Equal(t, f.uneven(), "", "%s")
 		f.stop()
 	})

@@ -71,7 +71,8 @@ func TestDrain(t *testing.T) {
 		f := newFleet(t, 8, leadertest.WithLatency(oneWay))
 		f.config = func(_ string, cfg *shard.Config) { cfg.Hold = 30 * time.Second }
 		check.Is(t, shard.Drain(t.Context(), f.store, named, "a"), shard.ErrNoGroup)
-		f.start("a")
+		a := f.start("a")
+		time.Sleep(time.Second)
 		b := f.start("b")
 		time.Sleep(time.Second)
 		has := func(p *process, want int) {
@@ -98,9 +99,12 @@ func TestDrain(t *testing.T) {
 		has(b, 0)
 		drained, _ := asked(t, f)
 		check.Deep(t, drained, []string{"b"})
+		a.link.Cut() // so that the assigner does not remove b before it is back
 		b.leave()
 		time.Sleep(time.Second)
 		b = f.start("b")
+		time.Sleep(time.Second)
+		a.link.Restore()
 		has(b, 4)
 		drained, _ = asked(t, f)
 		check.Equal(t, len(drained), 0, "%d members are drained")

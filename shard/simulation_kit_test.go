@@ -121,6 +121,7 @@ func (f *fleet) start(id string) *process {
 	if err != nil {
 		f.t.Fatalf("%s: %v", p.name, err)
 	}
+	f.t.Cleanup(p.link.Close) // also if the test has failed
 	f.mu.Lock()
 	p.member = m
 	f.procs = append(f.procs, p) // something may happen to it from now on

@@ -141,6 +141,8 @@ func TestObserve(t *testing.T) {
 		b := f.start("b")
 		time.Sleep(time.Second)
 		next("4 a works; 4 b works; a has 4, leading; b has 4, leading")
+		later := check.Got(shard.Observe(t.Context(), f.store.Link("later"), named))(t)
+		check.Equal(t, shown(<-later), newest, "%s is first for a later observer")
 		link.Cut()
 		b.kill()
 		time.Sleep(time.Second)

@@ -29,13 +29,13 @@ type assigner struct {
 }
 
 // spread spreads the shards while this process leads the group's election.
-func (m *Member) spread(term *leader.Term) {
+func (m *Member) spread(term *leader.Term, stand *watch, roll *decoded[group.Registry]) {
 	ctx, cancel := context.WithCancel(term.Context())
 	defer cancel()
-	rings := make(bell, 1)
-	a := &assigner{Member: m, ctx: ctx, stand: m.watch(ctx, rings, m.assign.Stats().LeaseDuration/2), roll: m.roll(ctx, rings, 15*time.Second)}
+	a := &assigner{Member: m, ctx: ctx, stand: stand, roll: roll}
+	stand.forget()
 	for i := range m.layout.Pages() {
-		a.pages = append(a.pages, m.page(ctx, i, rings))
+		a.pages = append(a.pages, m.page(ctx, i, m.steers))
 	}
 	defer m.survey(nil)
 	for ctx.Err() == nil {
@@ -51,7 +51,7 @@ func (m *Member) spread(term *leader.Term) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-rings:
+		case <-m.steers:
 		case <-due:
 		case err := <-a.saying:
 			if a.saying = nil; err != nil {
@@ -101,7 +101,6 @@ func (a *assigner) plan() bool {
 	}
 	a.due = time.Time{}
 	needed := make(map[string]bool) // members, and others that the plan asks for
-	defer func() { a.stand.only(needed) }()
 	terms := make(map[group.Session]standing)
 	standing := func(s group.Session) standing {
 		t, ok := terms[s]
@@ -140,6 +139,7 @@ func (a *assigner) plan() bool {
 		a.least(i, p.value.Revision, p.value.Base)
 		all, base = append(all, p.value.Grants...), max(base, p.value.Base)
 	}
+	defer func() { a.stand.only(needed) }()
 	ready := true
 	var lost uint64 // the newest revision of a page that was made anew
 	for _, g := range all {

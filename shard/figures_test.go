@@ -154,6 +154,55 @@ func TestMemberThatDies_LosesItsShards(t *testing.T) {
 	})
 }
 
+// When the assigner and another member die at the same time, the shards of both begin elsewhere after one lease: others
+// stood in the elections of both.
+func TestTwoThatDie_LoseTheirShardsAfterOneLease(t *testing.T) {
+	for _, n := range []int{5, 12} { // with 12, the next assigner is perhaps none of those others
+		for i := 1; i < n; i += 3 {
+			synctest.Test(t, func(t *testing.T) {
+				f := settled(t, n, 60)
+				live := f.live()
+				check.Equal(t, f.assigner(), live[0], "the assigner is %v")
+				moves, gap := f.gaps(func() {
+					live[0].kill()
+					live[i].kill()
+				}, lease+10*oneWay)
+				check.That(t, gap > lease-3*time.Second, "a gap of %v", gap)
+				check.Equal(t, f.uneven(), "", "%s")
+				t.Logf("%s and %s of %d die: %d moves, the longest gap is %v", live[0].name, live[i].name, n, moves, gap)
+				f.stop()
+			})
+		}
+	}
+}
+
+// Where all others miss how a member renews its lease until it dies, they wait one lease from when they learn of it.
+func TestTwoThatDie_InAnOutageOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := settled(t, 5, 60)
+		live := f.live()
+		for _, p := range live[2:] {
+			p.disturb(lease)
+			p.link.Cut()
+		}
+		live[0].kill()
+		const outage = 9 * time.Second
+		time.Sleep(outage - time.Millisecond)
+		check.Equal(t, live[1].owns(), 12, "it owns %d shards")
+		live[1].kill()
+		time.Sleep(time.Millisecond)
+		for _, p := range live[2:] {
+			p.link.Restore()
+		}
+		begun := f.grants()
+		time.Sleep(lease)
+		check.Equal(t, f.grants()-begun, 9, "%d grants") // those of a that b did not get
+		time.Sleep(10 * oneWay)
+		check.Equal(t, f.uneven(), "", "%s")
+		f.stop()
+	})
+}
+
 // In a rolling restart each member stops, and starts again under the same ID.
 func TestRollingRestart(t *testing.T) {
 	for _, down := range []time.Duration{200 * time.Millisecond, 3 * time.Second, 20 * time.Second} {

@@ -16,7 +16,7 @@ type follower struct {
 	store backend.Store
 	key   string
 	again time.Duration // after which silence the key is read
-	bell  bell          // is rung when there is a newer entry, and when the key was first read
+	bells []bell        // are rung when there is a newer entry, and when the key was first read
 
 	erasable bool // a read that finds nothing shows that the key was erased, as by a purge of the stream
 	looks    bell // is rung when the key is to be read
@@ -29,29 +29,29 @@ type follower struct {
 
 const (
 	openAgain = time.Second
-	rollAgain = time.Minute
+	rollAgain = 30 * time.Second
 )
 
 // pageAgain is how often a page is read. All pages together cost one read in 20 s.
 func (m *Member) pageAgain() time.Duration { return time.Duration(m.layout.Pages()) * 20 * time.Second }
 
 // followMap follows the registry or a page until ctx ends.
-func followMap(ctx context.Context, store backend.Store, key string, rings bell, again time.Duration) *follower {
-	f := newFollower(store, key, rings, again)
+func followMap(ctx context.Context, store backend.Store, key string, again time.Duration, rings ...bell) *follower {
+	f := newFollower(store, key, again, rings)
 	f.erasable = true
 	go f.run(ctx)
 	return f
 }
 
 // follow follows the record of a member until ctx ends. Its member writes a record that is missing anew.
-func follow(ctx context.Context, store backend.Store, key string, rings bell, again time.Duration) *follower {
-	f := newFollower(store, key, rings, again)
+func follow(ctx context.Context, store backend.Store, key string, again time.Duration, rings ...bell) *follower {
+	f := newFollower(store, key, again, rings)
 	go f.run(ctx)
 	return f
 }
 
-func newFollower(store backend.Store, key string, rings bell, again time.Duration) *follower {
-	return &follower{store: store, key: key, bell: rings, again: again, looks: make(bell, 1)}
+func newFollower(store backend.Store, key string, again time.Duration, rings []bell) *follower {
+	return &follower{store: store, key: key, bells: rings, again: again, looks: make(bell, 1)}
 }
 
 // entry returns the newest entry that is known.
@@ -71,7 +71,7 @@ func (f *follower) take(e backend.Entry) (newer bool) {
 	f.read = true
 	f.mu.Unlock()
 	if newer || first {
-		f.bell.ring()
+		f.ring()
 	}
 	return newer
 }
@@ -85,7 +85,22 @@ func (f *follower) erase(revision uint64) {
 	}
 	f.mu.Unlock()
 	if gone {
-		f.bell.ring()
+		f.ring()
+	}
+}
+
+// forget forgets the entry and reads the key, when a term begins: the store may have lost writes since the last one, and
+// have lower revisions.
+func (f *follower) forget() {
+	f.mu.Lock()
+	f.newest, f.read = backend.Entry{}, false
+	f.mu.Unlock()
+	f.look()
+}
+
+func (f *follower) ring() {
+	for _, b := range f.bells {
+		b.ring()
 	}
 }
 
@@ -116,16 +131,14 @@ func (v *decoded[T]) refresh() (changed bool) {
 	return changed
 }
 
-// roll follows the registry until ctx ends.
-func (m *Member) roll(ctx context.Context, rings bell, again time.Duration) *decoded[group.Registry] {
-	return decode(followMap(ctx, m.port, group.RegistryKey(m.name), rings, again), func(e backend.Entry) (group.Registry, error) {
-		return group.DecodeRegistry(e.Value)
-	})
+// roll decodes the registry for one goroutine.
+func (m *Member) roll() *decoded[group.Registry] {
+	return decode(m.registry, func(e backend.Entry) (group.Registry, error) { return group.DecodeRegistry(e.Value) })
 }
 
 // page follows a page until ctx ends.
 func (m *Member) page(ctx context.Context, page int, rings bell) *decoded[group.Map] {
-	return decode(followMap(ctx, m.port, group.PageKey(m.name, page), rings, m.pageAgain()), func(e backend.Entry) (group.Map, error) {
+	return decode(followMap(ctx, m.port, group.PageKey(m.name, page), m.pageAgain(), rings), func(e backend.Entry) (group.Map, error) {
 		return m.layout.DecodePage(page, e.Value, e.Revision)
 	})
 }

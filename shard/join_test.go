@@ -241,6 +241,7 @@ func TestRollback_LetsNoTokenFall(t *testing.T) {
 		}
 		f.store.Rollback(backup)
 		time.Sleep(4 * lease)
+		check.Equal(t, f.uneven(), "", "%s")
 		f.start("e")
 		time.Sleep(4 * lease)
 		check.Equal(t, f.uneven(), "", "%s")

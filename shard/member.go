@@ -35,6 +35,8 @@ type Member struct {
 	events   *feed
 	shift    atomic.Pointer[shift] // of the term; nil: there is none
 	bell     bell
+	steers   bell      // wakes steer
+	registry *follower // by the goroutines of terms and of steer
 	grants   chan *Shard
 	session  string // in guards
 	done     chan struct{}
@@ -85,7 +87,7 @@ func Join(ctx context.Context, store leader.Store, name string, cfg Config) (*Me
 	}
 	m := &Member{
 		name: name, cfg: cfg, store: store, layout: group.Layout{Shards: cfg.Shards, PageSize: pageSize},
-		log: slog.New(slog.DiscardHandler), bell: make(bell, 1), grants: make(chan *Shard), session: rand.Text(), done: make(chan struct{}),
+		log: slog.New(slog.DiscardHandler), bell: make(bell, 1), steers: make(bell, 1), grants: make(chan *Shard), session: rand.Text(), done: make(chan struct{}),
 		reported: make(map[string]string), moves: make(map[Reason]int), draining: make(map[int]*Shard), events: newFeed(), values: context.WithoutCancel(ctx),
 	}
 	m.tokens = make([]uint64, m.layout.Pages())
@@ -133,6 +135,10 @@ func (m *Member) run(ctx context.Context) {
 			time.AfterFunc(d, m.hurry)
 		}
 	})
+	follows, cancel := context.WithCancel(m.values)
+	defer cancel()
+	m.registry = followMap(follows, m.port, group.RegistryKey(m.name), rollAgain, m.bell, m.steers)
+	terms := make(chan *leader.Term)
 	var all sync.WaitGroup
 	all.Go(func() {
 		for term := range m.work.Terms() {
@@ -141,15 +147,25 @@ func (m *Member) run(ctx context.Context) {
 	})
 	all.Go(func() {
 		for term := range m.assign.Terms() {
-			m.spread(term)
+			select {
+			case terms <- term:
+			case <-term.Context().Done():
+			}
+			<-term.Context().Done()
 		}
 	})
-	all.Go(m.succeed)
+	all.Go(func() { m.steer(terms) })
+	all.Go(func() {
+		for e := range m.assign.Events(context.Background()) {
+			m.faultOf(e)
+			m.bell.ring() // the assigner perhaps names newer pages
+		}
+	})
 	all.Go(m.watchWork)
-	checks, cancel := context.WithCancel(context.Background())
+	checks, end := context.WithCancel(context.Background())
 	all.Go(func() { m.checkBucket(checks) })
 	<-m.work.Done()
-	cancel()
+	end()
 	<-m.assign.Done()
 	all.Wait()
 	m.takers.Wait()
@@ -201,43 +217,40 @@ func (m *Member) faultOf(e leader.Event) {
 	}
 }
 
-// successors is how many members stand in the election of the member that is the assigner.
-const successors = 3
+// heirs is how many members stand in the elections of all members, beside the assigner.
+const heirs = 3
 
-// succeed stands in the election of the member that is the assigner, if this is one of the first members: when its
-// process dies, another becomes the assigner, and its term as a member is over at the same time.
-func (m *Member) succeed() {
+// steer spreads the shards in the terms of this process as the assigner. Before and after, it is perhaps an heir.
+func (m *Member) steer(terms <-chan *leader.Term) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	rings, id := make(bell, 1), ""
-	w, events := m.watch(ctx, rings, time.Minute), m.assign.Events(ctx)
-	roll := followMap(ctx, m.port, group.RegistryKey(m.name), rings, rollAgain)
+	w, roll := m.watch(ctx, m.steers), m.roll()
 	for {
 		select {
-		case e, ok := <-events:
-			if !ok {
-				return
+		case term := <-terms:
+			m.spread(term, w, roll)
+			m.inherit(w, roll)
+		case <-m.steers:
+			if changed := roll.refresh(); w.refresh() || changed {
+				m.inherit(w, roll)
 			}
-			m.faultOf(e)
-			m.bell.ring() // the assigner perhaps names newer pages
-			if o, ok := e.(leader.Observed); ok && o.Holder.State == leader.HolderLeading && o.Holder.ID != m.work.ID() {
-				id = o.Holder.ID
-				w.only(map[string]bool{id: true})
-			}
-		case <-rings:
 		case <-m.assign.Done():
 			return
 		}
-		r, err := group.DecodeRegistry(roll.entry().Value)
-		if err != nil || id == "" {
-			continue
-		}
-		first := slices.DeleteFunc(r.Members, func(s group.Session) bool { return s.ID == id })
-		if slices.ContainsFunc(first[:min(successors, len(first))], func(s group.Session) bool { return s.ID == m.work.ID() }) {
-			w.refresh()
-			w.take(id, 0)
+	}
+}
+
+// inherit stands in the elections of all members, if this is one of the first. So if some die together with the assigner,
+// their terms are over one lease after their last renewals, and not one lease after the next assigner has begun.
+func (m *Member) inherit(w *watch, roll *decoded[group.Registry]) {
+	needed, all := make(map[string]bool), roll.value.Members
+	if slices.ContainsFunc(all[:min(heirs, len(all))], func(s group.Session) bool { return s.ID == m.work.ID() }) {
+		for _, s := range all {
+			needed[s.ID] = true
+			w.take(s.ID, 0)
 		}
 	}
+	w.only(needed)
 }
 
 // Shards yields each shard that this process is to work on, as it is granted, until the member has left. The body

@@ -60,10 +60,11 @@ func (m *Member) serve(term *leader.Term) {
 	s := &shift{
 		Member: m, lead: term.Context(), ctx: ctx, self: group.Session{ID: m.work.ID(), Token: term.Token()},
 		lease: m.work.Stats().LeaseDuration, works: make(map[int]*Shard), joined: make(chan struct{}, 1), rests: make(map[int]time.Time), pulse: make(chan struct{}),
-		watched: m.watch(ctx, m.bell, 5*time.Second),
+		watched: m.watch(ctx, m.bell),
 	}
 	s.patient = cmp.Or(m.cfg.DrainTimeout, s.lease)
-	s.roll = m.roll(ctx, m.bell, rollAgain)
+	m.registry.forget()
+	s.roll = m.roll()
 	for i := range m.layout.Pages() {
 		first, _ := m.layout.Page(i)
 		s.pages = append(s.pages, &page{decoded: m.page(ctx, i, m.bell), first: first, member: group.NewMember(s.self), changed: true})
@@ -354,7 +355,7 @@ func (s *shift) join() {
 	s.joining = true
 	go func() {
 		for s.lead.Err() == nil {
-			done, err := s.registerOnce(s.ctx, s.roll.follower, s.self)
+			done, err := s.registerOnce(s.ctx, s.self)
 			if errors.Is(err, ErrShardsDiffer) {
 				s.fail(err)
 			}
@@ -370,7 +371,7 @@ func (s *shift) join() {
 }
 
 // registerOnce adds a member to the registry, and makes the registry if there is none.
-func (m *Member) registerOnce(ctx context.Context, roll *follower, self group.Session) (done bool, err error) {
+func (m *Member) registerOnce(ctx context.Context, self group.Session) (done bool, err error) {
 	e, err := get(ctx, m.port, group.RegistryKey(m.name))
 	if err != nil {
 		return false, err
@@ -397,7 +398,7 @@ func (m *Member) registerOnce(ctx context.Context, roll *follower, self group.Se
 		}
 	}
 	if slices.Contains(r.Members, self) {
-		roll.take(e)
+		m.registry.take(e)
 		return true, nil
 	}
 	r.Members = slices.DeleteFunc(r.Members, func(s group.Session) bool { return s.ID == self.ID })
@@ -416,6 +417,6 @@ func (m *Member) registerOnce(ctx context.Context, roll *follower, self group.Se
 	if err != nil {
 		return false, err
 	}
-	roll.take(backend.Entry{Revision: revision, Value: value})
+	m.registry.take(backend.Entry{Revision: revision, Value: value})
 	return true, nil
 }

@@ -160,7 +160,7 @@ type observer struct {
 }
 
 func (o *observer) run(assigner <-chan leader.Holder, views chan<- View) {
-	roll := followMap(o.ctx, o.port, group.RegistryKey(o.name), o.rings, rollAgain)
+	roll := followMap(o.ctx, o.port, group.RegistryKey(o.name), rollAgain, o.rings)
 	var newest View
 	var out chan<- View // nil while there is nothing to send
 	for first := true; ; {
@@ -199,7 +199,7 @@ func (o *observer) look(roll *follower) (view View, known bool) {
 		var ctx context.Context
 		ctx, o.left = context.WithCancel(o.ctx)
 		for i := range o.layout.Pages() {
-			o.pages = append(o.pages, followMap(ctx, o.port, group.PageKey(o.name, i), o.rings, o.pageAgain()))
+			o.pages = append(o.pages, followMap(ctx, o.port, group.PageKey(o.name, i), o.pageAgain(), o.rings))
 		}
 	}
 	for i, revision := range published(o.layout, s.assigner) {

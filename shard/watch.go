@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -15,7 +16,6 @@ type watch struct {
 	*Member
 	ctx   context.Context //nolint:containedctx // until which it follows
 	bell  bell
-	again time.Duration // how often each record is read
 	known map[string]*sight
 }
 
@@ -34,8 +34,8 @@ type sight struct {
 	taker     chan struct{}   // closed when the candidate that stands in the election, to take the key, has ended; nil: there is none
 }
 
-func (m *Member) watch(ctx context.Context, rings bell, again time.Duration) *watch {
-	return &watch{Member: m, ctx: ctx, bell: rings, again: again, known: make(map[string]*sight)}
+func (m *Member) watch(ctx context.Context, rings bell) *watch {
+	return &watch{Member: m, ctx: ctx, bell: rings, known: make(map[string]*sight)}
 }
 
 // see returns what the newest record of a member showed at the last refresh, and begins to follow it.
@@ -44,7 +44,7 @@ func (w *watch) see(id string) *sight {
 	if s == nil {
 		s = new(sight)
 		s.ctx, s.cancel = context.WithCancel(w.ctx)
-		s.follower = follow(s.ctx, w.port, group.MemberKey(w.name, id), w.bell, w.again)
+		s.follower = follow(s.ctx, w.port, group.MemberKey(w.name, id), cmp.Or(w.assign.Stats().LeaseDuration/2, rollAgain), w.bell)
 		w.known[id] = s
 	}
 	return s
@@ -85,6 +85,14 @@ func (s *sight) take(id string, e backend.Entry, l group.Layout) bool {
 	p, err := l.DecodeMember([]byte(last.Value), e.Revision)
 	s.published, s.valid = p, err == nil
 	return true
+}
+
+// forget forgets what the records have shown, and reads them.
+func (w *watch) forget() {
+	for id, s := range w.known {
+		w.known[id] = &sight{cancel: s.cancel, ctx: s.ctx, follower: s.follower, taker: s.taker}
+		s.follower.forget()
+	}
 }
 
 // only ends the following of all other members.

@@ -32,9 +32,11 @@ type Config struct {
 	// See docs/howto/shards.md.
 	Guards func(shard int) []leader.Guard
 
-	// These are those of [leader.Config]. DrainTimeout is how long the work on a shard may go on after the end of its
-	// context, before another member can work on the shard. Default: one lease. It does not bound the time after the end of
-	// the lease, when others work at once, and the member gets no shards before that work has ended.
+	// These are those of [leader.Config], with the same defaults: a lease of 15 s if the bucket has no MaxLease, and 8 s
+	// for StopTimeout. DrainTimeout is how long the work on a shard may go on after the end of its context, before another
+	// member can work on the shard. After the end of the lease others work at once, and the member gets no shards until
+	// DrainTimeout is over or that work has ended. The shard of work that still goes on then does not begin again in this
+	// process before the work has called Release. Default: one lease, in a stop no longer than StopTimeout allows.
 	LeaseDuration, RenewDeadline, RenewInterval time.Duration
 	DrainTimeout, StopTimeout                   time.Duration
 	ForceReconnect                              bool

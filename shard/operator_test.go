@@ -94,6 +94,7 @@ func TestDrain(t *testing.T) {
 		has(b, 0)
 		b.link.Cut()
 		time.Sleep(2 * lease)
+		check.Is(t, shard.Undrain(t.Context(), f.store, named, "b"), shard.ErrNoMember)
 		b.link.Restore()
 		time.Sleep(lease)
 		has(b, 0)

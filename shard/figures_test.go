@@ -74,7 +74,7 @@ func TestNinthMember_TakesItsShare(t *testing.T) {
 	}
 }
 
-// Members that start at once.
+// Members that start at once. Those that the first plan does not know get their shards by further ones.
 func TestColdStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 64, leadertest.WithLatency(oneWay))
@@ -90,7 +90,7 @@ func TestColdStart(t *testing.T) {
 		t.Logf("8 members start at once: even after %v, %d grants", even, f.begins)
 		check.That(t, even < time.Second, "even after %v", even)
 		check.Equal(t, f.uneven(), "", "%s")
-		check.That(t, even <= time.Second && f.begins <= 2*64, "even after %v, %d grants", even, f.begins)
+		check.That(t, even <= time.Second && f.begins <= 3*64, "even after %v, %d grants", even, f.begins)
 		f.stop()
 	})
 }

@@ -1,5 +1,5 @@
-// Package shard shares a fixed number of shards evenly among the members of a group: partitions, tenants, devices, each
-// of which exactly one process is to work on.
+// Package shard shares a fixed number of shards evenly among the members of a group, for partitions, tenants or devices
+// on each of which exactly one process must work.
 //
 //	m, err := shard.Join(ctx, bucket, "orders", shard.Config{Shards: 50, ID: hostname})
 //	...
@@ -12,6 +12,9 @@
 //		})
 //	}
 //	return m.Err()
+//
+// In the repository, docs/howto/shards.md has the rules for the work, what the group does in each fault, a program with
+// guards and tests, and the costs. docs/groups.md has the protocol.
 package shard
 
 import (

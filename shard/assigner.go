@@ -86,7 +86,7 @@ func (a *assigner) step() bool {
 	for _, p := range a.pages {
 		changed = p.refresh() || changed
 	}
-	changed = a.stand.refresh() || changed
+	changed = a.stand.refresh(false) || changed
 	if changed || !a.planned || !a.due.IsZero() && !time.Now().Before(a.due) {
 		a.planned = a.plan()
 	}
@@ -106,7 +106,7 @@ func (a *assigner) plan() bool {
 		t, ok := terms[s]
 		if !ok {
 			needed[s.ID] = true
-			t = a.stand.standing(s)
+			t = a.stand.see(s.ID).standing(s)
 			terms[s] = t
 		}
 		return t
@@ -164,7 +164,7 @@ func (a *assigner) plan() bool {
 		t := standing(newest.Session)
 		newest.Freed = func(shard int, since uint64) bool { return a.freed(t, shard, since) }
 		plan.Everyone = append(plan.Everyone, newest)
-		if s.leads && s.valid && newest.Session == m && s.last.ID == m.ID { // the registry is not pruned of a term that has shards
+		if s.leads && s.valid && newest.Session == m && s.ID == m.ID { // the registry is not pruned of a term that has shards
 			p := s.published
 			plan.Workers = append(plan.Workers, group.Worker{Session: newest.Session, Weight: p.Weight, Most: p.Most, Leaves: p.Reports[0].Left && p.Hold == 0 || slices.Contains(roll.Drained, m.ID), Late: p.Late})
 		}
@@ -223,7 +223,7 @@ func (a *assigner) reason(shard int, plan *group.Assigner, roll *group.Registry,
 		return ReasonReturned
 	}
 	switch s := a.stand.see(was.ID); {
-	case s.last.Token == was.Token && (s.last.Released || s.valid && s.published.Reports[0].Left):
+	case s.Token == was.Token && (s.Released || s.valid && s.published.Reports[0].Left):
 		return ReasonLeft
 	case plan.Over(was):
 		return ReasonDied
@@ -275,7 +275,7 @@ func (a *assigner) write(i int, base uint64, grants []group.Grant) bool {
 // held reports whether the shards of a term that is over wait for its member, and notes when they do not any more.
 func (a *assigner) held(of group.Session) bool {
 	s := a.stand.see(of.ID)
-	if s.leads && s.last.ID == of.ID { // it is back, and gets them when it has registered
+	if s.leads && s.ID == of.ID { // it is back, and gets them when it has registered
 		return s.published.Hold > 0 && !slices.Contains(a.roll.value.Members, s.newest(of.ID).Session)
 	}
 	until := s.ended.Add(s.published.Hold)

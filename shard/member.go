@@ -231,7 +231,7 @@ func (m *Member) steer(terms <-chan *leader.Term) {
 			m.spread(term, w, roll)
 			m.inherit(w, roll)
 		case <-m.steers:
-			if changed := roll.refresh(); w.refresh() || changed {
+			if changed := roll.refresh(); w.refresh(true) || changed {
 				m.inherit(w, roll)
 			}
 		case <-m.assign.Done():

@@ -112,7 +112,7 @@ func (s *shift) step() {
 	s.takeEnded()
 	s.join()
 	s.hear()
-	s.watched.refresh()
+	s.watched.refresh(false)
 	for _, p := range s.pages {
 		s.receive(p)
 	}
@@ -288,7 +288,7 @@ func (s *shift) start(n int, p *page, awaited map[string]bool) {
 		}
 		var stands group.Standing
 		if pred != (group.Session{}) {
-			stands = s.watched.standing(pred).about(n)
+			stands = s.watched.see(pred.ID).standing(pred).about(n)
 		}
 		if !p.member.Start(i, stands) {
 			awaited[pred.ID] = true

@@ -14,6 +14,7 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
 	"github.com/natsleader/natsleader/internal/group"
+	"github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -286,50 +287,29 @@ func (s *sights) members() map[string]bool {
 	return ids
 }
 
-// term is the newest term of a member that the record of its election shows.
-type term struct {
-	leader.Holder // that leads, or the last leader
-	leads         bool
-	published     group.Published
-	valid         bool // published could be decoded
-}
-
-// termOf returns the newest term that the holder of the election of a member shows. A holder that has not led shows that
-// of the last leader, if one is known.
-func termOf(l group.Layout, h leader.Holder) *term {
-	t := &term{leads: h.State == leader.HolderLeading}
-	if t.leads {
-		t.Holder = h
-	} else if h.Last != nil {
-		t.Holder = *h.Last
+// termShown returns the newest term that the holder of the election of a member shows. A holder that has not led shows
+// that of the last leader, if one is known.
+func termShown(l group.Layout, h leader.Holder) term {
+	revision, leads := h.Revision, h.State == leader.HolderLeading
+	if !leads && h.Last != nil {
+		h = *h.Last
+	} else if !leads {
+		h = leader.Holder{}
 	}
-	p, err := l.DecodeMember(t.Value, h.Revision)
-	t.published, t.valid = p, err == nil
-	return t
-}
-
-// standing returns what the record shows of a term, about a page.
-func (t *term) standing(of group.Session, page int) group.Standing {
-	switch {
-	case t.Token > of.Token || t.Token == of.Token && t.State == leader.HolderReleased:
-		return group.Standing{Over: true}
-	case t.Token == of.Token && t.leads && t.valid:
-		return group.Standing{Report: t.published.Reports[page]}
-	default:
-		return group.Standing{}
-	}
+	last := record.Last{ID: h.ID, Token: h.Token, Value: string(h.Value), Released: h.State == leader.HolderReleased}
+	return termOf(l, last, leads, revision)
 }
 
 // view returns what the sights show.
 func (s *sights) view() View {
 	v := View{Assigner: s.assigner, Owners: make([]Owner, len(s.grants))}
-	terms, shards := make(map[string]*term), make(map[string]int)
+	terms, shards := make(map[string]term), make(map[string]int)
 	for id, h := range s.holders {
-		terms[id] = termOf(s.registry.Layout, h)
+		terms[id] = termShown(s.registry.Layout, h)
 	}
 	for i, g := range s.grants {
 		page, o := i/s.registry.PageSize, &v.Owners[i]
-		if pred := terms[g.Pred.ID]; pred != nil && !pred.standing(g.Pred, page).Freed(i%s.registry.PageSize, g.Since) {
+		if pred, ok := terms[g.Pred.ID]; ok && !pred.standing(g.Pred).about(page).Freed(i%s.registry.PageSize, g.Since) {
 			o.From = g.Pred.ID
 		}
 		if g.Owner == (group.Session{}) {

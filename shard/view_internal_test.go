@@ -32,7 +32,7 @@ func TestView_TermIsOver(t *testing.T) {
 	} {
 		c.rec.Session, c.rec.Lease = c.rec.ID, time.Second
 		e := natskv.KeyValue(backend.Entry{Revision: 9, Value: c.rec.Encode()}, "e")
-		got := termOf(group.Layout{Shards: 1, PageSize: 1}, leader.HolderOf(e)).standing(group.Session{ID: "a", Token: 5}, 0)
-		check.Equal(t, got.Over, c.over, "%v: %s", c.rec.Encode())
+		shown := termShown(group.Layout{Shards: 1, PageSize: 1}, leader.HolderOf(e))
+		check.Equal(t, shown.standing(group.Session{ID: "a", Token: 5}).over, c.over, "%v: %s", c.rec.Encode())
 	}
 }

@@ -21,17 +21,14 @@ type watch struct {
 
 // sight is the newest record of the election of a member.
 type sight struct {
-	cancel    context.CancelFunc
-	ctx       context.Context //nolint:containedctx // until which the record is followed
-	follower  *follower
-	known     bool            // the record was read before the rest was taken from it
-	revision  uint64          // that the rest is of
-	last      record.Last     // the newest term
-	leads     bool            // that is not over, as far as the record shows
-	published group.Published // by the newest term
-	valid     bool            // published could be decoded
-	ended     time.Time       // when the newest term of the member was first seen to be over
-	taker     chan struct{}   // closed when the candidate that stands in the election, to take the key, has ended; nil: there is none
+	cancel   context.CancelFunc
+	ctx      context.Context //nolint:containedctx // until which the record is followed
+	follower *follower
+	known    bool   // the record was read before the rest was taken from it
+	revision uint64 // that the rest is of
+	term
+	ended time.Time     // when the newest term of the member was first seen to be over
+	taker chan struct{} // closed when the candidate that stands in the election, to take the key, has ended; nil: there is none
 }
 
 func (m *Member) watch(ctx context.Context, rings bell) *watch {
@@ -51,18 +48,21 @@ func (w *watch) see(id string) *sight {
 }
 
 // refresh takes the newest records, and reports whether they show more than renewals, or whether a candidate has ended
-// that was to take a key.
-func (w *watch) refresh() (changed bool) {
+// that was to take a key. An heir needs no records of members in whose elections it has a candidate.
+func (w *watch) refresh(heir bool) (changed bool) {
 	for id, s := range w.known {
-		known, e := s.follower.known(), s.follower.entry() // in this order: the record may be read meanwhile
-		changed = changed || known != s.known
-		if s.known = known; e.Revision != s.revision {
-			changed = s.take(id, e, w.layout) || changed
-		}
 		select {
 		case <-s.taker:
 			s.taker, changed = nil, true
 		default:
+		}
+		if heir && s.taker != nil {
+			continue
+		}
+		known, e := s.follower.known(), s.follower.entry() // in this order: the record may be read meanwhile
+		changed = changed || known != s.known
+		if s.known = known; e.Revision != s.revision {
+			changed = s.take(id, e, w.layout) || changed
 		}
 	}
 	return changed
@@ -74,16 +74,15 @@ func (s *sight) take(id string, e backend.Entry, l group.Layout) bool {
 	o := record.DecodeEntry(e)
 	last, leads := o.Leader(0).Unpack(), o.Held() && o.Rec.Phase != record.PhasePending
 	last.Until = 0
-	if s.valid && last == s.last && leads == s.leads {
+	if s.valid && last == s.Last && leads == s.leads {
 		return false
 	}
-	if s.last, s.leads = last, leads; leads && last.ID == id {
+	s.term = termOf(l, last, leads, e.Revision)
+	if leads && s.ID == id {
 		s.ended = time.Time{}
 	} else if s.ended.IsZero() {
 		s.ended = time.Now()
 	}
-	p, err := l.DecodeMember([]byte(last.Value), e.Revision)
-	s.published, s.valid = p, err == nil
 	return true
 }
 
@@ -107,7 +106,20 @@ func (w *watch) only(ids map[string]bool) {
 
 // newest returns the newest term that is known of a member.
 func (s *sight) newest(id string) group.Newest {
-	return group.Newest{Session: group.Session{ID: id, Token: s.last.Token}, Revision: s.revision}
+	return group.Newest{Session: group.Session{ID: id, Token: s.Token}, Revision: s.revision}
+}
+
+// term is the newest term of a member that the record of its election shows.
+type term struct {
+	record.Last
+	leads     bool            // it is not over, as far as the record shows
+	published group.Published // by the term
+	valid     bool            // published could be decoded
+}
+
+func termOf(l group.Layout, last record.Last, leads bool, revision uint64) term {
+	p, err := l.DecodeMember([]byte(last.Value), revision)
+	return term{last, leads, p, err == nil}
 }
 
 // standing is what the record of a member shows of a term.
@@ -117,21 +129,20 @@ type standing struct {
 }
 
 // about returns what it shows about a page.
-func (t standing) about(page int) group.Standing {
-	if t.reports == nil {
-		return group.Standing{Over: t.over}
+func (s standing) about(page int) group.Standing {
+	if s.reports == nil {
+		return group.Standing{Over: s.over}
 	}
-	return group.Standing{Report: t.reports[page]}
+	return group.Standing{Report: s.reports[page]}
 }
 
-// standing returns what the newest record of a member shows of a term.
-func (w *watch) standing(of group.Session) standing {
-	s := w.see(of.ID)
+// standing returns what the record shows of a term.
+func (t *term) standing(of group.Session) standing {
 	switch {
-	case s.last.Token > of.Token || s.last.Token == of.Token && s.last.Released:
+	case t.Token > of.Token || t.Token == of.Token && t.Released:
 		return standing{over: true}
-	case s.last.Token == of.Token && s.leads && s.valid:
-		return standing{reports: s.published.Reports}
+	case t.Token == of.Token && t.leads && t.valid:
+		return standing{reports: t.published.Reports}
 	default:
 		return standing{}
 	}
@@ -141,7 +152,7 @@ func (w *watch) standing(of group.Session) standing {
 // the term is over. A key that was given up is left alone, unless that record is older than a revision.
 func (w *watch) take(id string, least uint64) {
 	s := w.see(id)
-	if s.last.Released && s.revision >= least || !s.known || s.taker != nil || id == w.work.ID() { // its own the member takes by itself
+	if s.Released && s.revision >= least || !s.known || s.taker != nil || id == w.work.ID() { // its own the member takes by itself
 		return
 	}
 	cfg := w.cfg.election()

@@ -567,8 +567,9 @@ func TestBodyThatDoesNotEnd_KeepsTheShardAway(t *testing.T) {
 		time.Sleep(4*lease - time.Second)
 		page, layout := store.Entry(group.PageKey(named, 0)), group.Layout{Shards: 2, PageSize: 1000}
 		all := check.Got(layout.DecodePage(0, page.Value, page.Revision))(t)
-		all.Grants[moved.Number()] = group.Grant{Owner: group.Session{ID: "a", Token: store.Holder(group.MemberKey(named, "a")).Token}}
-		store.Put(group.PageKey(named, 0), layout.EncodePage(0, all.Base, all.Grants)) // as by an assigner that does not know yet
+		self := group.Session{ID: "a", Token: store.Holder(group.MemberKey(named, "a")).Token}
+		all.Grants[moved.Number()] = group.Grant{Owner: self} // as by an assigner that does not know yet
+		store.Put(group.PageKey(named, 0), layout.EncodePage(0, all.Base, all.Grants))
 		time.Sleep(time.Second)
 		is("b has left", 5*lease, 1, 1, 1)
 		c, cs := join("c")

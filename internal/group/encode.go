@@ -269,7 +269,7 @@ type Published struct {
 	Value string // of the application
 }
 
-// wireMember is what a member publishes as it is stored.
+// wireMember is a [Published] as it is stored.
 type wireMember struct {
 	Format int            `json:"v"`
 	Seen   map[int]uint64 `json:"seen,omitempty"` // by page; 0 if there is none
@@ -283,7 +283,7 @@ type wireMember struct {
 	Binary string         `json:"value64,omitempty"` // a value that is not UTF-8, in base64
 }
 
-// EncodeMember returns what a member publishes as JSON, or an error if that is too large to be published.
+// EncodeMember returns a publication as JSON, or an error if it is too large.
 func (l Layout) EncodeMember(p Published) ([]byte, error) {
 	w := wireMember{Format: Format, Seen: make(map[int]uint64), Weight: p.Weight, Most: p.Most}
 	var busy []int
@@ -365,13 +365,13 @@ func (l Layout) DecodeMember(value []byte, revision uint64) (Published, error) {
 	return p, nil
 }
 
-// wireAssigner is what an assigner publishes as it is stored.
+// wireAssigner is the publication of an assigner as it is stored.
 type wireAssigner struct {
 	Format int      `json:"v"`
 	Pages  []uint64 `json:"pages"`
 }
 
-// EncodeAssigner returns what an assigner publishes as JSON: the newest revision of each page that it knows.
+// EncodeAssigner returns the publication of an assigner as JSON: the newest revision of each page that it knows.
 func EncodeAssigner(pages []uint64) []byte { return encode(wireAssigner{Format, pages}) }
 
 // DecodeAssigner decodes what an assigner has published in a record that is stored at a revision.

@@ -1,6 +1,5 @@
-// Package group has the rules by which the members of a group share shards: what the map of a group
-// grants, what a member works on, and how the assigner spreads the shards. It is pure: no goroutine, lock,
-// clock, context, logger or I/O.
+// Package group has the rules of groups of shards: the grants of a map, the shards on which a member works, and the spread
+// of the shards by the assigner. It is pure: no goroutine, lock, clock, context, logger or I/O.
 //
 // docs/groups.md has the five rules, with the reason for each. [Member] keeps rules 1 and 2, [Standing.Freed] rule 3,
 // [Assigner] rules 4 and 5.
@@ -40,14 +39,14 @@ func (m *Map) Resolve() {
 	}
 }
 
-// Report is what a member publishes about its work in a term.
+// Report is that of a member about its work in a term.
 type Report struct {
 	Seen uint64 // the revision of the newest map that it has received
 	Left bool   // it begins no work any more
 	Busy []int  // shards that it must stop, and whose work goes on
 }
 
-// Standing is what the stored record of a member's election shows about one of its terms.
+// Standing is the status of a term, as the stored record of its election shows it.
 type Standing struct {
 	Over   bool   // the term was released, or a later one has begun
 	Report Report // of this term

@@ -214,10 +214,10 @@ func (a *actor) compareBucket() {
 	}
 }
 
-// decodeDelivered decodes a message of the feed. Of an own record only the session is needed, and
+// decodeDelivered decodes a message of the feed. Of an own record only the session is needed once the term is dated, and
 // every renewal comes back as one.
 func (a *actor) decodeDelivered(e backend.Entry, seen *record.Observation) record.Observation {
-	if e.Marker || !bytes.Contains(e.Value, a.requests.own) {
+	if e.Marker || !a.status.Dated || !bytes.Contains(e.Value, a.requests.own) {
 		if seen != nil {
 			return *seen
 		}

@@ -160,7 +160,7 @@ type Holder struct {
 	ID       string        // of the candidate, if it is pending or leads
 	Value    []byte        // published with the lease, not to be changed; of a foreign record its text, if that is short
 	Token    uint64        // of the term; while it is pending, the least that it will have
-	Since    time.Time     // the server's time of the write that began the term; zero while it is pending or not known
+	Since    time.Time     // the server's time of the write that began the term, as exactly as its leader knows it; zero while it is pending or not known
 	Lease    time.Duration // how long other candidates wait after the last renewal
 	Renewed  time.Time     // the server's time of the last renewal that was seen when the Holder was made
 	Revision uint64        // of the record

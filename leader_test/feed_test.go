@@ -74,6 +74,9 @@ func TestWatchFeed_DeletedConsumer(t *testing.T) {
 // A candidate without a feed polls.
 func TestCandidate_WithoutFeed(t *testing.T) { story(t) }
 
+// A leader learns when its term began also from a later write, if its feed has not delivered the one that elected.
+func TestSince_FeedDeliversOnlyLaterWrite(t *testing.T) { story(t) }
+
 // A feed that is not opened in time is reported, and each fault of the feed again once a feed was
 // open in between.
 func TestFeed_NotOpenedIsReported(t *testing.T) { story(t) }

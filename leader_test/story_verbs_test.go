@@ -543,6 +543,7 @@ func frames(kinds []string) func(frame) bool {
 		},
 		"answers": func(f frame) bool { return f.dir == up && strings.HasPrefix(string(f.body), `{"v":1,"answer"`) },
 		"pongs":   func(f frame) bool { return f.dir == down && strings.HasPrefix(string(f.raw), "PONG") },
+		"news":    func(f frame) bool { return f.dir == down && strings.HasPrefix(f.subject, "natsleader.feed.") },
 		"opening": func(f frame) bool {
 			return f.dir == up && (strings.HasPrefix(f.subject, "$JS.API.CONSUMER.") || strings.HasPrefix(string(f.raw), "PING"))
 		},

@@ -19,6 +19,9 @@ func (m *Machine) heard(now time.Time, s record.Observation, fx *Effects) {
 	if mine {
 		m.key.own = ownEntry{s.Revision, s.Created}
 		m.term.date(m.key.own)
+		if b, known := m.writes.recall(s.Rec.Counter); known && m.state == StateLeader && s.Rec.Token == m.term.token {
+			m.term.dateBy(m.key.own, b.at)
+		}
 	}
 	switch {
 	case s.Revision <= max(m.key.seen.Revision, m.key.removedUpTo) || s.Kind == record.EntryNothing:

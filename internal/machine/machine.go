@@ -373,6 +373,15 @@ func (t *termState) date(e ownEntry) {
 	}
 }
 
+// dateBy sets when the term began by a later entry of it that was sent at an instant, if it is not known. The feed does not
+// deliver the write that elected if the leader has replaced it before, because a bucket keeps only the newest entry. The
+// date is late by the way of the acknowledgement, and by the raising of the guards.
+func (t *termState) dateBy(e ownEntry, sent time.Time) {
+	if t.since == 0 && e.created != 0 {
+		t.since = e.created - int64(sent.Sub(t.began))
+	}
+}
+
 // extend makes the lease valid until an instant, unless it is valid for longer.
 func (t *termState) extend(until time.Time) { t.leaseUntil = Later(t.leaseUntil, until) }
 

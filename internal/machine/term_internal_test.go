@@ -8,6 +8,19 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 )
 
+// A later write dates a term whose first one the feed did not deliver, and only then.
+func TestTermState_DatedByLaterWrite(t *testing.T) {
+	var s termState
+	s.claim(7, 9, epoch.Add(2*tick), epoch.Add(tick))
+	s.begin(epoch)
+	s.dateBy(ownEntry{revision: 8}, epoch.Add(tick))
+	check.That(t, s.since == 0, "a store without times dates the term")
+	s.dateBy(ownEntry{revision: 8, created: 5 + int64(tick)}, epoch.Add(tick))
+	check.Equal(t, s.since, 5, "%d")
+	s.dateBy(ownEntry{revision: 9, created: 7 + int64(tick)}, epoch.Add(tick))
+	check.Equal(t, s.since, 5, "%d")
+}
+
 // A claim becomes a term, whose end clears all but its number.
 func TestTermState_ClaimToEnd(t *testing.T) {
 	var s termState

@@ -65,7 +65,11 @@ func checkElections(ctx context.Context, e *environment) []finding {
 				"if an election is not used any more, lead and release it once: natsleader run --bucket "+e.name+" ELECTION -- true"))
 	}
 	led, writes := renewalLoad(all, clock.now())
-	load := fmt.Sprintf("%d elections are led now, and their renewals are about %.1f writes per second", led, writes)
+	included := ""
+	if len(groups) > 0 {
+		included = " (those of members and assigners included)"
+	}
+	load := fmt.Sprintf("%d elections are led now%s, and their renewals are about %.1f writes per second", led, included, writes)
 	if f, heavy := judgeLoad(load, writes); heavy {
 		found = append(found, f)
 	}

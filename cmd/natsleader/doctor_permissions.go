@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
@@ -206,7 +207,7 @@ func (e *environment) tryToPublish(prefix string, may, mayNot finding) []finding
 const mostTried = 20
 
 // checkBorder reports whether the elections of the bucket are separated by permissions alone:
-// whether this connection may write some of them and not others. Nothing shows which application
+// whether this connection may write some of them and not others. A group counts as one. Nothing shows which application
 // an election belongs to. So connections that may write all elections see no border, and neither
 // does one that reaches the bucket through an import.
 func checkBorder(_ context.Context, e *environment) []finding {
@@ -219,7 +220,11 @@ func checkBorder(_ context.Context, e *environment) []finding {
 	if err := e.request(m, &info); err != nil {
 		return []finding{unknown("the names of the elections: %v", err)}
 	}
-	names := slices.Sorted(maps.Keys(info.State.Subjects))
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(info.State.Subjects)), func(subject string) bool {
+		name, _, _ := group.NameOf(subject)
+		_, isGroup := info.State.Subjects[group.RegistryKey(name)]
+		return isGroup && subject != group.RegistryKey(name) // one key of a group stands for all
+	})
 	for i := range names {
 		names[i] = strings.TrimPrefix(names[i], pre)
 	}
@@ -228,7 +233,11 @@ func checkBorder(_ context.Context, e *environment) []finding {
 	}
 	var may, mayNot []string
 	for _, name := range names[:min(len(names), mostTried)] {
-		switch err := e.try(func() error { return e.nc.PublishMsg(e.impossible(e.name, name)) }); {
+		err := e.try(func() error { return e.nc.PublishMsg(e.impossible(e.name, name)) })
+		if of, _, _ := group.NameOf(name); name == group.RegistryKey(of) {
+			name = "group " + of
+		}
+		switch {
 		case err == nil:
 			may = append(may, name)
 		case errors.Is(err, nats.ErrPermissionViolation):

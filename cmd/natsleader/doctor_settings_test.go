@@ -250,5 +250,9 @@ func TestDoctor_Border(t *testing.T) {
 		f.show("--election billing " + as("one"))
 		put(w.T, w.js, "shipping", "{}")
 		f.show(as("one"), "--election mail "+as("one"), "")
+		for _, key := range []string{"map", "page.0", "member.a"} {
+			put(w.T, w.js, "orders.shard."+key, "{}")
+		}
+		f.show(as("one"), "")
 	}, withUser("one", may))
 }

@@ -131,11 +131,10 @@ func (x *sharing) readPast(ctx context.Context, s *inspector) error {
 		reads.Go(func() error {
 			key := strings.TrimPrefix(subject, "$KV."+s.name+".")
 			e, err := s.one(ctx, key)
-			p := shard.Peer{ID: group.MemberOf(key), Holder: e.holder}
 			if at := e.entry.Created; err == nil && x.now.Sub(at) < longPast && e.at(x.now) != stateLeading {
 				mu.Lock()
 				defer mu.Unlock()
-				x.past = append(x.past, pastMember{p.ID, memberState(p), at})
+				x.past = append(x.past, pastMember{group.MemberOf(key), e.member(), at})
 			}
 			return err
 		})
@@ -204,10 +203,10 @@ const (
 func isPast(state string) bool { return state == memberLeft || state == memberGone }
 
 func memberState(p shard.Peer) string {
-	switch h := p.Holder; {
-	case h.State != leader.HolderLeading && h.Last != nil && h.Last.State == leader.HolderReleased && h.Last.ID == p.ID:
+	switch over := p.Holder.State != leader.HolderLeading || p.Holder.ID != p.ID; {
+	case over && p.Leaves: // also if another member has taken the key meanwhile
 		return memberLeft
-	case h.State != leader.HolderLeading || h.ID != p.ID:
+	case over:
 		return memberGone
 	case p.Leaves:
 		return memberLeaves
@@ -215,6 +214,15 @@ func memberState(p shard.Peer) string {
 		return memberDrained
 	}
 	return memberLives
+}
+
+// member returns the state of the member whose key it is.
+func (s electionStatus) member() string {
+	value := s.holder.Value
+	if s.holder.Last != nil {
+		value = s.holder.Last.Value
+	}
+	return memberState(shard.Peer{ID: group.MemberOf(s.election), Holder: s.holder, Leaves: group.HasLeft(value)})
 }
 
 // unowned returns the shards that have no owner, of those that are shown.

@@ -235,11 +235,15 @@ func TestShards_InPlaceOfElections(t *testing.T) {
 		w.joins("a", shard.Config{})
 		b := w.joins("b", shard.Config{Value: []byte("10.0.0.7:80")})
 		w.prompt("bucket add --history 1d")
-		w.prompt("status orders", "status orders --json", "watch orders", "history orders", "step-down orders", "transfer orders", "status orders.shard.member.b")
+		w.follow("watch orders")()
+		w.prompt("status orders", "status orders --json", "history orders", "step-down orders", "transfer orders", "status orders.shard.member.b")
 		b.dies()
 		time.Sleep(20 * time.Second)
 		w.follow("watch orders.shard.member.b")()
 		w.prompt("status orders.shard.member.b", "status orders.shard.member.b --json")
+		expect.OK(w, w.joins("c", shard.Config{}).Stop(w.Context()))
+		time.Sleep(time.Second)
+		w.prompt("status orders.shard.member.c", "status orders.shard.member.c --json", "shards orders --json")
 	})
 }
 

@@ -87,13 +87,13 @@ func (w *shardsWatcher) changed(ctx context.Context, now time.Time) (changes []m
 		is[m.ID] = m
 	}
 	of := maps.Clone(is)
-	for id, was := range w.members {
-		if _, still := is[id]; !still && !isPast(was.State) { // the group has removed it at once
+	for id := range w.members {
+		if _, still := is[id]; !still { // the group has removed it
 			of[id] = memberSummary{ID: id, State: memberGone}
 			e, err := answer(ctx, w.s, func(ctx context.Context) (electionStatus, error) {
 				return w.s.one(ctx, group.MemberKey(w.newest.group, id))
 			})
-			if err == nil && memberState(shard.Peer{ID: id, Holder: e.holder}) == memberLeft {
+			if err == nil && e.member() == memberLeft {
 				of[id] = memberSummary{ID: id, State: memberLeft}
 			}
 		}

@@ -293,12 +293,6 @@ type lastTerm struct {
 // member, to end the term of that one.
 const reasonTaken = "taken"
 
-// taker reports whether a candidate of that ID has taken the key of a member, which only the member leads.
-func (s electionStatus) taker(id string) bool {
-	member := group.MemberOf(s.election)
-	return member != "" && id != "" && id != member
-}
-
 // last returns the last term, if it has ended and the newest record names its leader. A record does
 // not tell why a leader handed over.
 func (s electionStatus) last() *lastTerm {
@@ -309,9 +303,15 @@ func (s electionStatus) last() *lastTerm {
 	case h.Last != nil:
 		t := &lastTerm{ID: h.Last.ID, Token: h.Last.Token, Ended: h.Last.Renewed.UTC(), Reason: h.Last.State.String()}
 		t.Value, t.Value64 = text(h.Last.Value)
-		if s.taker(t.ID) {
-			t.Reason, t.Value, t.Value64 = reasonTaken, "", "" // the value is that of the member
+		switch member := group.MemberOf(s.election); {
+		case member == "":
+			return t
+		case s.member() == memberLeft: // another member has perhaps taken the key after that
+			t.ID, t.Token, t.Reason = member, 0, string(stateReleased)
+		case t.ID != member:
+			t.Reason = reasonTaken
 		}
+		t.Value, t.Value64 = "", "" // that of a member is for the group
 		var record struct{ To string }
 		if json.Unmarshal(s.entry.Value, &record) == nil {
 			t.Successor = record.To

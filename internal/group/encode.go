@@ -310,6 +310,12 @@ func (l Layout) EncodeMember(p Published) ([]byte, error) {
 	return value, nil
 }
 
+// HasLeft reports whether a member has published last that it begins no work any more.
+func HasLeft(value []byte) bool {
+	var w wireMember
+	return decode(value, wire.MaxValue, &w) == nil && w.Left
+}
+
 // DecodeMember decodes what a member has published in a record that is stored at a revision. The reports have all
 // pages.
 func (l Layout) DecodeMember(value []byte, revision uint64) (Published, error) {

@@ -69,14 +69,8 @@ func (l Layout) check() error {
 	return nil
 }
 
-// wireSession is a session as it is stored.
-type wireSession struct {
-	ID    string `json:"id"`
-	Token uint64 `json:"token"`
-}
-
 // check returns an error if no member has this session.
-func (s wireSession) check() error {
+func (s Session) check() error {
 	switch {
 	case s.ID == "" || len(s.ID) > record.MaxID:
 		return fmt.Errorf("%w: ID of %d bytes", ErrForeign, len(s.ID))
@@ -91,77 +85,75 @@ type Registry struct {
 	Layout
 	// Base is added to the revision of a grant for the token of the shard. Unix microseconds of the first
 	// member let tokens rise when the bucket is deleted and made again.
-	Base    uint64
-	Members []Session
-	Drained []string       // IDs of members that operators want to have no shards
-	Asked   map[int]string // see Assigner
-}
-
-type wireRegistry struct {
-	Format int `json:"v"`
-	Layout
 	Base    uint64         `json:"base"`
-	Members []wireSession  `json:"members"`
-	Drained []string       `json:"drained,omitempty"`
-	Asked   map[int]string `json:"asked,omitempty"`
+	Members []Session      `json:"members"`
+	Drained []string       `json:"drained,omitempty"` // IDs of members that operators want to have no shards
+	Asked   map[int]string `json:"asked,omitempty"`   // see Assigner
 }
 
 // Encode returns the registry as JSON.
 func (r Registry) Encode() []byte {
-	w := wireRegistry{Format: Format, Layout: r.Layout, Base: r.Base, Members: []wireSession{}, Drained: r.Drained, Asked: r.Asked}
-	for _, s := range r.Members {
-		w.Members = append(w.Members, wireSession(s))
-	}
-	return encode(w)
+	r.Members = append([]Session{}, r.Members...) // [] and not null
+	return encode(struct {
+		Format int `json:"v"`
+		Registry
+	}{Format, r})
 }
 
 // DecodeRegistry decodes a registry.
 func DecodeRegistry(value []byte) (Registry, error) {
-	var w wireRegistry
-	if err := decode(value, maxSize, &w); err != nil {
+	var r Registry
+	err := decode(value, maxSize, &r)
+	if err == nil {
+		err = r.check()
+	}
+	if err != nil {
 		return Registry{}, err
-	}
-	if err := w.check(); err != nil {
-		return Registry{}, err
-	}
-	switch {
-	case w.Base > record.MaxMinToken:
-		return Registry{}, fmt.Errorf("%w: base %d", ErrForeign, w.Base)
-	case len(w.Members) > MaxMembers:
-		return Registry{}, fmt.Errorf("%w: %d members", ErrForeign, len(w.Members))
-	case len(w.Drained) > MaxMembers || len(w.Asked) > MaxAsked:
-		return Registry{}, fmt.Errorf("%w: %d drained members, %d shards asked for", ErrForeign, len(w.Drained), len(w.Asked))
-	}
-	for i := range w.Asked {
-		if i < 0 || i >= w.Shards {
-			return Registry{}, fmt.Errorf("%w: shard %d of %d is asked for", ErrForeign, i, w.Shards)
-		}
-	}
-	r, ids := Registry{Layout: w.Layout, Base: w.Base, Drained: w.Drained, Asked: w.Asked}, make(map[string]bool)
-	for _, s := range w.Members {
-		if err := s.check(); err != nil {
-			return Registry{}, err
-		}
-		if ids[s.ID] {
-			return Registry{}, fmt.Errorf("%w: %q is a member twice", ErrForeign, s.ID)
-		}
-		ids[s.ID] = true
-		r.Members = append(r.Members, Session(s))
-	}
-	if w.Base == 0 { // members wait for the base
-		return Registry{}, fmt.Errorf("%w: no base", ErrForeign)
 	}
 	return r, nil
 }
 
+// check returns an error if no group has this registry.
+func (r *Registry) check() error {
+	switch err := r.Layout.check(); {
+	case err != nil:
+		return err
+	case r.Base > record.MaxMinToken:
+		return fmt.Errorf("%w: base %d", ErrForeign, r.Base)
+	case len(r.Members) > MaxMembers:
+		return fmt.Errorf("%w: %d members", ErrForeign, len(r.Members))
+	case len(r.Drained) > MaxMembers || len(r.Asked) > MaxAsked:
+		return fmt.Errorf("%w: %d drained members, %d shards asked for", ErrForeign, len(r.Drained), len(r.Asked))
+	}
+	for i := range r.Asked {
+		if i < 0 || i >= r.Shards {
+			return fmt.Errorf("%w: shard %d of %d is asked for", ErrForeign, i, r.Shards)
+		}
+	}
+	ids := make(map[string]bool)
+	for _, s := range r.Members {
+		if err := s.check(); err != nil {
+			return err
+		}
+		if ids[s.ID] {
+			return fmt.Errorf("%w: %q is a member twice", ErrForeign, s.ID)
+		}
+		ids[s.ID] = true
+	}
+	if r.Base == 0 { // members wait for the base
+		return fmt.Errorf("%w: no base", ErrForeign)
+	}
+	return nil
+}
+
 // wirePage is a page as it is stored. Shards with the same grant share an entry.
 type wirePage struct {
-	Format   int           `json:"v"`
-	Page     int           `json:"page"`
-	Shards   int           `json:"shards"` // of the group
-	Base     uint64        `json:"base"`
-	Sessions []wireSession `json:"sessions"`
-	Grants   []wireGrant   `json:"grants"`
+	Format   int         `json:"v"`
+	Page     int         `json:"page"`
+	Shards   int         `json:"shards"` // of the group
+	Base     uint64      `json:"base"`
+	Sessions []Session   `json:"sessions"`
+	Grants   []wireGrant `json:"grants"`
 }
 
 // wireGrant is a grant of some shards, as an array: it is repeated often.
@@ -188,11 +180,11 @@ func (g *wireGrant) UnmarshalJSON(data []byte) error {
 
 // EncodePage returns the grants of the shards of a page as JSON.
 func (l Layout) EncodePage(page int, base uint64, grants []Grant) []byte {
-	w := wirePage{Format: Format, Page: page, Shards: l.Shards, Base: base, Sessions: []wireSession{}}
+	w := wirePage{Format: Format, Page: page, Shards: l.Shards, Base: base, Sessions: []Session{}}
 	sessions, entries := map[Session]int{{}: 0}, make(map[Grant]int)
 	number := func(s Session) int {
 		if _, ok := sessions[s]; !ok {
-			w.Sessions = append(w.Sessions, wireSession(s))
+			w.Sessions = append(w.Sessions, s)
 			sessions[s] = len(w.Sessions)
 		}
 		return sessions[s]
@@ -227,7 +219,7 @@ func (l Layout) DecodePage(page int, value []byte, revision uint64) (Map, error)
 		if err := s.check(); err != nil {
 			return Map{}, err
 		}
-		sessions = append(sessions, Session(s))
+		sessions = append(sessions, s)
 	}
 	_, n := l.Page(page)
 	m := Map{Revision: revision, Base: w.Base, Grants: make([]Grant, n)}

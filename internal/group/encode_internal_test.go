@@ -94,7 +94,7 @@ func TestMember_Size(t *testing.T) {
 // A registry is stored as this JSON, and comes back as it was.
 func TestRegistry_Format(t *testing.T) {
 	for want, r := range map[string]Registry{
-		`{"v":1,"shards":1,"page":1,"base":1,"members":[]}`: {Layout: Layout{1, 1}, Base: 1},
+		`{"v":1,"shards":1,"page":1,"base":1,"members":[]}`: {Layout: Layout{1, 1}, Base: 1, Members: []Session{}},
 		`{"v":1,"shards":100000,"page":1000,"base":2305843009213693952,"members":[{"id":"a","token":5},{"id":"b","token":4611686014132420608}]}`: {
 			Layout: Layout{100_000, 1000}, Base: record.MaxMinToken, Members: []Session{{"a", 5}, {"b", record.LastToken}},
 		},

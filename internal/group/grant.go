@@ -9,8 +9,8 @@ import "slices"
 
 // Session is a term of a member. The zero Session is none.
 type Session struct {
-	ID    string
-	Token uint64 // of the term in the election of the member
+	ID    string `json:"id"`
+	Token uint64 `json:"token"` // of the term in the election of the member
 }
 
 // Grant is the owner of one shard.

@@ -213,9 +213,6 @@ func (m *Member) emit(e Event) {
 
 // fault reports a fault of the member itself.
 func (m *Member) fault(err error) {
-	if m.events == nil { // of an observer
-		return
-	}
 	m.mu.Lock()
 	m.faults++
 	m.mu.Unlock()

@@ -32,8 +32,15 @@ const (
 	rollAgain = 30 * time.Second
 )
 
+// stored is where a group is stored.
+type stored struct {
+	name   string
+	port   backend.Store
+	layout group.Layout
+}
+
 // pageAgain is how often a page is read. All pages together cost one read in 20 s.
-func (m *Member) pageAgain() time.Duration { return time.Duration(m.layout.Pages()) * 20 * time.Second }
+func (s *stored) pageAgain() time.Duration { return time.Duration(s.layout.Pages()) * 20 * time.Second }
 
 // followMap follows the registry or a page until ctx ends.
 func followMap(ctx context.Context, store backend.Store, key string, again time.Duration, rings ...bell) *follower {

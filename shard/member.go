@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/logqueue"
 	"github.com/natsleader/natsleader/internal/record"
@@ -21,11 +20,9 @@ import (
 
 // Member is a member of a group.
 type Member struct {
-	name     string
+	stored
 	cfg      Config
 	store    leader.Store
-	port     backend.Store
-	layout   group.Layout
 	work     *leader.Candidate // the member's own election
 	assign   *leader.Candidate // the group's
 	stop     context.CancelFunc
@@ -86,7 +83,7 @@ func Join(ctx context.Context, store leader.Store, name string, cfg Config) (*Me
 		return nil, err
 	}
 	m := &Member{
-		name: name, cfg: cfg, store: store, layout: group.Layout{Shards: cfg.Shards, PageSize: pageSize},
+		stored: stored{name: name, layout: group.Layout{Shards: cfg.Shards, PageSize: pageSize}}, cfg: cfg, store: store,
 		log: slog.New(slog.DiscardHandler), bell: make(bell, 1), steers: make(bell, 1), grants: make(chan *Shard), session: rand.Text(), done: make(chan struct{}),
 		reported: make(map[string]string), moves: make(map[Reason]int), draining: make(map[int]*Shard), events: newFeed(), values: context.WithoutCancel(ctx),
 	}

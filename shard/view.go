@@ -128,7 +128,7 @@ func Observe(ctx context.Context, store leader.Store, name string) (<-chan View,
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	o := &observer{
-		Member: &Member{name: name, port: port}, store: store, ctx: ctx, rings: make(bell, 1), holders: make(map[string]leader.Holder),
+		stored: stored{name: name, port: port}, store: store, ctx: ctx, rings: make(bell, 1), holders: make(map[string]leader.Holder),
 		ends: make(map[string]context.CancelFunc),
 	}
 	assigner, err := leader.Observe(ctx, store, group.AssignerKey(name))
@@ -147,7 +147,7 @@ func Observe(ctx context.Context, store leader.Store, name string) (<-chan View,
 
 // observer follows what the store shows of a group.
 type observer struct {
-	*Member
+	stored
 	store    leader.Store
 	ctx      context.Context //nolint:containedctx // until which it follows
 	rings    bell

@@ -346,15 +346,20 @@ func TestFeedThatIsNotAnswered_IsOpenedAgain(t *testing.T) {
 // An operator deletes the registry and the page of a group, while a member misses that for some time. The registry that
 // the others make anew does not name the member, so they do not wait for it.
 func TestLostRegistryAndPage_TakeNoShardFromOneWhoMissesIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := settled(t, 3, 12)
-		f.live()[2].link.DeafFeeds()
-		f.store.Delete(group.PageKey(named, 0))
-		f.store.Delete(group.RegistryKey(named))
-		time.Sleep(10 * lease)
-		check.Equal(t, f.uneven(), "", "%s")
-		f.stop()
-	})
+	for _, leaves := range []bool{false, true} { // the assigner
+		synctest.Test(t, func(t *testing.T) {
+			f := settled(t, 3, 12)
+			f.live()[2].link.DeafFeeds()
+			f.store.Delete(group.PageKey(named, 0))
+			f.store.Delete(group.RegistryKey(named))
+			if leaves {
+				f.assigner().leave()
+			}
+			time.Sleep(10 * lease)
+			check.Equal(t, f.uneven(), "", "%s")
+			f.stop()
+		})
+	}
 }
 
 // A member that died before the registry was lost is in no registry. Its shards get another owner all the same.

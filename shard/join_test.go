@@ -206,14 +206,19 @@ func TestJoin_RejectsSeats(t *testing.T) {
 	check.Says(t, err, leader.ErrInvalidConfig, "pass the bucket itself")
 }
 
-// Work that no loop has taken has no events, and does not count as owned.
+// Work that no loop has taken has no events, does not count as owned, and moves at once.
 func TestShards_WithoutALoop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4, ID: "a"})
+		f := newFleet(t, 4)
+		m, _ := member(t, f.store, shard.Config{Shards: 4, ID: "a"})
 		events := m.Events(t.Context())
 		time.Sleep(lease)
 		s := m.Stats()
 		check.That(t, s.Owned == 0 && s.Granted == 4, "%d of %d", s.Owned, s.Granted)
+		b := f.start("b")
+		time.Sleep(time.Second)
+		check.Equal(t, b.owns(), 2, "b owns %d")
+		f.stop()
 		check.OK(t, m.Stop(t.Context()))
 		for e := range events {
 			switch e.(type) {
@@ -225,27 +230,52 @@ func TestShards_WithoutALoop(t *testing.T) {
 	})
 }
 
-// A bucket that is restored from a backup lets no token fall, as long as the assigner remembers.
+// A bucket that is restored from a backup lets no token fall, as long as the assigner remembers, as a member or from before.
 func TestRollback_LetsNoTokenFall(t *testing.T) {
+	for _, leaves := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := settled(t, 3, 12)
+			backup := f.store.Snapshot()
+			for range 3 {
+				d := f.start("d")
+				time.Sleep(lease)
+				d.leave()
+				time.Sleep(lease)
+			}
+			for _, p := range f.live() {
+				p.disturb(20 * lease)
+			}
+			a := f.assigner()
+			f.store.Rollback(backup)
+			if leaves {
+				a.leave()
+			}
+			time.Sleep(4 * lease)
+			check.Equal(t, f.uneven(), "", "%s")
+			f.start("e")
+			time.Sleep(4 * lease)
+			check.Equal(t, f.uneven(), "", "%s")
+			f.stop()
+		})
+	}
+}
+
+// A group with as many members as it can have takes no more.
+func TestFullGroup_TakesNoMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := settled(t, 3, 12)
-		backup := f.store.Snapshot()
-		for range 3 {
-			d := f.start("d")
-			time.Sleep(lease)
-			d.leave()
-			time.Sleep(lease)
+		store, l := leadertest.NewStore(nil), new(logs)
+		r := group.Registry{Layout: group.Layout{Shards: 4, PageSize: 1000}, Base: 1}
+		for i := range group.MaxMembers {
+			r.Members = append(r.Members, group.Session{ID: fmt.Sprint("m", i), Token: 1})
 		}
-		for _, p := range f.live() {
-			p.disturb(20 * lease)
-		}
-		f.store.Rollback(backup)
-		time.Sleep(4 * lease)
-		check.Equal(t, f.uneven(), "", "%s")
-		f.start("e")
-		time.Sleep(4 * lease)
-		check.Equal(t, f.uneven(), "", "%s")
-		f.stop()
+		revision := store.Put(group.RegistryKey(named), r.Encode())
+		_ = check.Got(leader.Campaign(t.Context(), store, group.AssignerKey(named), leader.Config{ID: "m0"}))(t)
+		time.Sleep(time.Second)
+		m, _ := member(t, store, shard.Config{Shards: 4, ID: "a", Logger: l.logger()})
+		time.Sleep(lease)
+		check.Equal(t, store.Entry(group.RegistryKey(named)).Revision, revision, "%d is the revision of the registry")
+		check.OK(t, m.Stop(t.Context()))
+		check.Equal(t, l.count("waits until another member has left: group orders has 2000 members, which is the most"), 1, "it is logged %d times")
 	})
 }
 

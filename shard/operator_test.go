@@ -56,8 +56,9 @@ func TestMove_Exchanges(t *testing.T) {
 
 		check.OK(t, shard.Drain(t.Context(), f.store, named, "b"))
 		time.Sleep(time.Second)
+		a.link.FailWrites(1, leader.ErrUnreachable)                  // of the registry
 		check.OK(t, shard.Move(t.Context(), f.store, named, 0, "b")) // b takes none
-		time.Sleep(time.Second)
+		time.Sleep(2 * time.Second)
 		_, moves := asked(t, f)
 		check.Equal(t, moves, 0, "%d requests are kept")
 		check.Equal(t, ownerOfFirst(t, f), "a", "%s owns it")
@@ -84,8 +85,10 @@ func TestDrain(t *testing.T) {
 		}
 		has(b, 4)
 		check.Is(t, shard.Drain(t.Context(), f.store, named, "c"), shard.ErrNoMember)
+		a.link.FailWrites(1, leader.ErrUnreachable) // of the page
 		for range 2 {
 			check.OK(t, shard.Drain(t.Context(), f.store, named, "b"))
+			time.Sleep(time.Second)
 			has(b, 0)
 		}
 		check.OK(t, shard.Undrain(t.Context(), f.store, named, "b"))

@@ -52,8 +52,8 @@ func Drain(ctx context.Context, store leader.Store, name, id string) error {
 	})
 }
 
-// Undrain lets a member take shards again after [Drain]. It has the same errors, also [ErrNoMember] for a drained member
-// that has lost its term, for example because it is cut off: it is drained when it is back.
+// Undrain lets a member take shards again after [Drain]. It has the same errors, [ErrNoMember] also for a drained member
+// whose term is over, for example because it is cut off: it is drained when it is back.
 func Undrain(ctx context.Context, store leader.Store, name, id string) error {
 	return ask(ctx, store, name, id, func(r *group.Registry) error {
 		r.Drained = slices.DeleteFunc(r.Drained, func(drained string) bool { return drained == id })

@@ -74,15 +74,16 @@ func From(ctx context.Context) (*Shard, bool) {
 func (s *Shard) Number() int { return s.number }
 
 // Token returns the fencing token of the grant. It is greater than that of each earlier owner of the shard, also if the
-// bucket was deleted and made anew: tokens begin with the microseconds since 1970 at which the group was made. So there is
-// no MinToken. docs/groups.md has what to do after a restore from a backup.
+// bucket was deleted and made anew: tokens begin with the microseconds since 1970 at which the group was made. So there
+// is no MinToken. docs/groups.md has what to do after a restore from a backup.
 func (s *Shard) Token() uint64 { return s.token }
 
 // Context returns the context of the work. It ends before another process can own the shard. Err and Done ask the
-// clock. [context.Cause] returns [ErrMoved], or the cause of the end of the member's term, for example
-// [leader.ErrLeaseExpired] or [leader.ErrStopped]; after Release, [context.Canceled]. The work has [Config].DrainTimeout
-// to end and to call Release, after [leader.ErrLeaseExpired] only the rest of the lease. Then another process can work on
-// the shard, the member logs a warning, and [Stats].Busy grows until Release.
+// clock. [context.Cause] returns [ErrMoved], [leader.ErrFenced] if a guard stands at a later token, or the cause of the
+// end of the member's term, for example [leader.ErrLeaseExpired] or [leader.ErrStopped]; after Release,
+// [context.Canceled]. The work has [Config].DrainTimeout to end and to call Release, after [leader.ErrLeaseExpired] only
+// the rest of the lease. Then another process can work on the shard, the member logs a warning, and [Stats].Busy grows
+// until Release.
 func (s *Shard) Context() context.Context { return s.term.Context() }
 
 // Term returns the term of the shard, for package fence and other code that takes one. It has the context and the token of

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -36,6 +37,7 @@ type shift struct {
 	pulse   chan struct{} // answers Ping
 	said    []byte
 	saying  chan error // has the outcome of the publication in flight; nil: none is
+	sayings sync.WaitGroup
 	again   <-chan time.Time
 	joining bool              // a goroutine registers the member
 	joined  chan struct{}     // is told when that has ended
@@ -70,11 +72,8 @@ func (m *Member) serve(term *leader.Term) {
 		s.pages = append(s.pages, &page{decoded: m.page(ctx, i, m.bell), first: first, member: group.NewMember(s.self), changed: true})
 	}
 	m.shift.Store(s)
-	defer func() {
-		if cancel(); s.saying != nil {
-			<-s.saying // or the next term publishes it
-		}
-	}()
+	defer s.sayings.Wait() // or the next term publishes what this one has sent
+	defer cancel()
 	defer m.count(tally{})
 	defer m.shift.Store(nil)
 	ends := s.lead.Done()
@@ -142,7 +141,7 @@ func (s *shift) step() {
 	}
 	s.said, s.saying = value, make(chan error, 1)
 	saying := s.saying
-	go func() { saying <- s.work.Proclaim(s.ctx, value) }()
+	s.sayings.Go(func() { saying <- s.work.Proclaim(s.ctx, value) })
 }
 
 // leave stops all work when the term has ended.

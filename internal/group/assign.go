@@ -92,7 +92,7 @@ func (a *Assigner) Assign(grants []Grant) (moved []int) {
 			a.Found.Moving++
 		}
 		switch {
-		case ok && !(a.Workers[w].late(i) && a.settled(i, g)):
+		case ok && (!a.Workers[w].late(i) || !a.settled(i, g)):
 			has[w]++
 			due[w]++
 		case ok || g.Owner == (Session{}) && a.settled(i, g) || a.over(g.Owner) && !a.Held(g.Owner):

@@ -9,6 +9,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(400) // the exploration keeps all that it allocates: a fifth of the time
+	debug.SetGCPercent(400) // the exploration has little memory in use, and makes much garbage
 	os.Exit(proof.Main(m).Run())
 }

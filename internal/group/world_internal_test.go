@@ -6,14 +6,23 @@ import (
 )
 
 // The world of the exploration: members, each with the key of its election, one map, and writes on their way.
-// Time goes by ticks. All else happens between two ticks, in any order. The election of a member is as package
-// leader promises it: a term is valid for a lease from the sending of its newest acknowledged write, and others
-// can take the key one lease after the newest record was stored.
+// There is no clock. The election of a member is as package leader promises it: others take its key only when its term
+// is over by its own clock. So a term may end at any time, and its key may be taken at any time after that. All of
+// these are then ends of a term, each as often as it can happen: a crash, a reply that is lost, a refused renewal, and a
+// pause or a loss of the connection beyond the lease.
+//
+// What cannot find more is left out:
+//   - A member starts work as soon as it may. One that starts it later, under the same grant, is in the same situation
+//     then. One that never does is in the situation in which the work has ended.
+//   - A reply arrives with the write. A member that gets it later, or never, sends nothing until then, which it may do
+//     anyway.
+//   - Of the writes of a member that are on their way, all but one are refused, because each is a compare-and-set.
+//     So there is only the one that is stored. A request that is lost, or refused, is one that was not sent.
+//   - A write that changes nothing is not sent.
 
 const (
 	maxMembers = 3
 	maxShards  = 2
-	lease      = 2 // in ticks
 )
 
 // session is a Session: the number of its member, and the token. Token 0 is none.
@@ -38,15 +47,13 @@ type report struct {
 
 // member is a process.
 type member struct {
-	up    bool
 	gone  bool  // it has left, and does not come back
 	token uint8 // of its term; 0: it has none
-	valid uint8 // for how long by its clock, in ticks
 	seen  shardMap
 	work  [maxShards]work8
 	left  bool
-	sent  write
-	ghost write // of which it does not wait for the reply any more
+	sends bool // a write is on its way to its key
+	sent  report
 }
 
 type work8 struct {
@@ -54,30 +61,12 @@ type work8 struct {
 	stops bool
 }
 
-// write is a write of a member's record.
-type write struct {
-	way    way
-	report report
-	age    uint8 // since it was sent, in ticks
-	stale  bool  // its condition does not hold any more
-}
-
-type way uint8
-
-const (
-	nowhere way = iota
-	going
-	stored
-	refused
-)
-
 // key is the key of a member's election.
 type key struct {
 	token  uint8 // of the last term
 	over   bool  // it was released, or the key was taken from it
 	junk   bool  // the record was deleted
 	report report
-	age    uint8 // of the record, in ticks
 	at     uint8 // the revision of the map when the record was stored
 }
 
@@ -151,8 +140,7 @@ func (o *order) world(w *world) world {
 		for s, to := range o.shards {
 			p.work[to] = w.members[i].work[s]
 		}
-		o.report(&p.sent.report)
-		o.report(&p.ghost.report)
+		o.report(&p.sent)
 		o.report(&r.keys[to].report)
 		o.report(&r.old[to].report)
 	}
@@ -169,7 +157,7 @@ type model struct {
 	broken       string // the promise that was broken
 }
 
-func name(id uint8) string { return string('a' + rune(id)) }
+func name(id uint8) string { return "abc"[id : id+1] }
 
 func (s session) wide() Session {
 	if s.token == 0 {
@@ -245,7 +233,13 @@ func (w *model) keep(i int, m *Member) {
 // standing is what the stored record shows.
 func (w *model) standing(s Session) Standing {
 	k, t := &w.keys[narrow(s).id], narrow(s).token
-	return Standing{Over: t < k.token || t == k.token && k.over, Report: map[bool]report{true: k.report}[t == k.token].wide()}
+	switch {
+	case t < k.token || t == k.token && k.over:
+		return Standing{Over: true}
+	case t == k.token:
+		return Standing{Report: k.report.wide()}
+	}
+	return Standing{} // the record is an older one
 }
 
 func (w *model) assigner() *Assigner {
@@ -275,18 +269,17 @@ func (w *model) store(m Map) {
 	w.now = narrowMap(m)
 }
 
-// put stores a record of the key of a member, which makes writes on their way stale.
+// put stores a record of the key of a member. A write on its way is then refused.
 func (w *model) put(i int, k key) {
 	k.at = w.now.revision
 	w.old[i] = w.keys[i]
 	w.keys[i] = k
-	w.members[i].sent.stale, w.members[i].ghost.stale = true, true
+	w.members[i].sends = false
 }
 
-// works reports whether a member works on a shard, in a term that is valid by its clock.
+// works reports whether a member works on a shard.
 func (w *model) works(i, shard int) bool {
-	p := &w.members[i]
-	return p.up && p.token != 0 && p.valid > 0 && p.work[shard].since != 0
+	return w.members[i].work[shard].since != 0
 }
 
 // check finds two owners of one shard.
@@ -304,9 +297,8 @@ func (w *model) check() {
 	}
 }
 
-// endTerm ends the term of a member. The work of the term has ended by the clock. That the process notices
-// it late, or that a write of the term arrives later, are a pause and a late write.
-func (p *member) endTerm() { *p = member{up: p.up, gone: p.gone, ghost: p.ghost} }
+// end ends the term of a member, and all its work. A write may still be on its way.
+func (p *member) end() { *p = member{gone: p.gone, sends: p.sends, sent: p.sent} }
 
 // action is something that may happen next.
 type action struct {
@@ -316,6 +308,9 @@ type action struct {
 
 func (a action) String() string { return fmt.Sprintf("%s %d %d", a.what, a.i, a.j) }
 
+// may reports whether a kind of faults is part of the scenario.
+func (w *model) may(kind string) bool { return strings.Contains(w.faults, kind) }
+
 // actions returns what may happen next.
 func (w *model) actions() (all []action) {
 	add := func(ok bool, what string, i, j int) {
@@ -323,44 +318,31 @@ func (w *model) actions() (all []action) {
 			all = append(all, action{what, i, j})
 		}
 	}
-	fault := func(kind string) bool { return w.budget > 0 && strings.Contains(w.faults, kind) }
-	add(true, "tick", 0, 0)
+	fault := func(kind string) bool { return w.budget > 0 && w.may(kind) }
 	for i := range w.size {
 		p, k := &w.members[i], &w.keys[i]
-		free := k.token == 0 || k.over || k.age >= lease
-		add(!p.up && !p.gone, "restart", i, 0)
-		if k.token != 0 && !k.over && k.age >= lease {
-			add(true, "reap", i, 0) // by any member
+		add(p.sends, "arrive", i, 0)
+		add(fault("delete") && k.token != 0 && !k.junk, "delete", i, 0)
+		for s := range w.shards {
+			add(fault("move") && k.token != 0 && !k.over, "move", i, s)
 		}
-		if p.ghost.way == going {
-			add(true, "late", i, 0)
-		}
-		if !p.up {
-			continue
-		}
-		add(p.token == 0 && free, "campaign", i, 0)
-		add(fault("crash"), "crash", i, 0)
 		if p.token == 0 {
+			add(k.token != 0 && !k.over, "reap", i, 0) // by any member
+			add(!p.gone, "campaign", i, 0)
 			continue
 		}
-		add(p.sent.way == nowhere && p.valid > 0 && (p.valid < lease || k.token != p.token || narrowReport(w.machine(i).Report()) != k.report), "send", i, 0)
-		add(p.sent.way == going, "arrive", i, 0)
-		add(p.sent.way == stored || p.sent.way == refused, "reply", i, 0)
-		add(p.sent.way == going && fault("lost"), "lose request", i, 0)
-		add(p.sent.way == going && fault("lost"), "delay request", i, 0)
-		add(p.sent.way == stored && fault("lost"), "lose reply", i, 0)
+		add(true, "end term", i, 0)
+		m := w.machine(i)
+		add(!p.sends && !k.junk && narrowReport(m.Report()) != k.report, "send", i, 0)
 		add(w.now.revision > p.seen.revision, "receive", i, 0)
-		add(w.before.revision > p.seen.revision || w.before.revision != 0 && fault("older"), "receive late", i, 0)
+		add(w.before.revision > p.seen.revision || w.before.revision != 0 && w.may("older"), "receive late", i, 0)
 		add(fault("leave") && !p.left, "leave", i, 0)
 		working := false
 		for s := range w.shards {
 			working = working || p.work[s].since != 0
 			add(p.work[s].stops, "end", i, s)
-			add(p.valid > 0 && w.startable(i, s), "start", i, s)
-			add(fault("move") && k.token != 0 && !k.over, "move", i, s)
 		}
-		add(p.left && !working && p.sent.way == nowhere && p.valid > 0 && k.token == p.token && !k.over, "release", i, 0)
-		add(fault("delete") && k.token != 0, "delete", i, 0)
+		add(p.left && !working && !k.junk, "release", i, 0)
 	}
 	add(fault("wipe"), "wipe", 0, 0)
 	for i := range w.size {
@@ -383,14 +365,23 @@ func (w *model) actions() (all []action) {
 	return all
 }
 
-// startable reports whether a member may begin to work on a shard.
-func (w *model) startable(i, shard int) bool {
-	if w.members[i].seen.revision == 0 {
-		return false
+// start starts all work that may start.
+func (w *model) start() {
+	for i := range w.size {
+		p := &w.members[i]
+		if p.token == 0 || p.seen.revision == 0 {
+			continue
+		}
+		m := w.machine(i)
+		for s := range w.shards {
+			if pred, waits := m.Waits(s); waits && m.Start(s, w.standing(pred)) {
+				if p.work[s].since != 0 {
+					w.broken = fmt.Sprintf("shard %d is worked on twice by %s", s, name(uint8(i)))
+				}
+				w.keep(i, m)
+			}
+		}
 	}
-	m := w.machine(i)
-	pred, waits := m.Waits(shard)
-	return waits && m.Start(shard, w.standing(pred))
 }
 
 // planned returns the map as an assigner changes it that has members and shards in that order. Its revision is 0 if
@@ -427,49 +418,17 @@ func (w *model) orphans() (newest uint8) {
 func (w *model) do(a action) {
 	p, k := &w.members[a.i], &w.keys[a.i]
 	switch a.what {
-	case "tick":
-		for i := range w.size {
-			m, r := &w.members[i], &w.keys[i]
-			if m.valid = max(m.valid, 1) - 1; m.valid == 0 && m.token != 0 {
-				m.endTerm()
-			}
-			m.sent.age, r.age = min(m.sent.age+1, lease), min(r.age+1, lease)
-			if m.sent.way == nowhere {
-				m.sent.age = 0
-			}
-		}
-	case "restart":
-		p.up = true
+	case "end term":
+		p.end()
 	case "campaign":
 		w.put(a.i, key{token: k.token + 1})
-		p.endTerm()
-		p.token, p.valid = w.keys[a.i].token, lease
-	case "reap":
-		w.put(a.i, key{token: k.token + 1, over: true, age: lease})
+		p.token = w.keys[a.i].token
+	case "reap", "touch":
+		w.put(a.i, key{token: k.token + 1, over: true})
 	case "send":
-		p.sent = write{way: going, report: narrowReport(w.machine(a.i).Report()), stale: k.token != p.token || k.over || k.junk}
+		p.sends, p.sent = true, narrowReport(w.machine(a.i).Report())
 	case "arrive":
-		w.arrive(a.i, &p.sent)
-	case "late":
-		w.arrive(a.i, &p.ghost)
-		p.ghost = write{}
-	case "reply":
-		if p.sent.way == refused {
-			p.endTerm()
-			break
-		}
-		p.valid = max(p.valid, lease-p.sent.age)
-		p.sent = write{}
-	case "lose request", "lose reply":
-		w.budget--
-		p.sent = write{}
-	case "delay request":
-		w.budget--
-		p.ghost, p.sent = p.sent, write{}
-	case "crash":
-		w.budget--
-		p.endTerm()
-		p.up = false
+		w.put(a.i, key{token: k.token, report: p.sent})
 	case "receive", "receive late":
 		m := w.machine(a.i)
 		m.Receive(map[bool]*shardMap{true: &w.now, false: &w.before}[a.what == "receive"].wide(w.shards))
@@ -483,18 +442,10 @@ func (w *model) do(a action) {
 		m := w.machine(a.i)
 		m.Ended(a.j)
 		w.keep(a.i, m)
-	case "start":
-		m := w.machine(a.i)
-		pred, _ := m.Waits(a.j)
-		if p.work[a.j].since != 0 {
-			w.broken = fmt.Sprintf("shard %d is worked on twice by %s", a.j, name(uint8(a.i)))
-		}
-		m.Start(a.j, w.standing(pred))
-		w.keep(a.i, m)
 	case "release":
-		w.put(a.i, key{token: k.token, over: true, report: k.report, age: lease})
-		p.endTerm()
-		p.up, p.gone = false, true
+		w.put(a.i, key{token: k.token, over: true})
+		p.end()
+		p.gone = true
 	case "delete":
 		w.budget--
 		w.put(a.i, key{token: k.token, junk: true})
@@ -504,8 +455,6 @@ func (w *model) do(a action) {
 			w.budget--
 			w.store(m)
 		}
-	case "touch":
-		w.put(a.i, key{token: k.token + 1, over: true, age: lease})
 	case "late view":
 		w.budget--
 		late := w.plannedLate(a.i, a.j)
@@ -525,17 +474,6 @@ func (w *model) do(a action) {
 		}
 		w.pending = shardMap{}
 	}
+	w.start()
 	w.check()
-}
-
-// arrive lets a write arrive at the key.
-func (w *model) arrive(i int, by *write) {
-	if by.stale {
-		by.way = refused
-		return
-	}
-	k := w.keys[i]
-	k.report, k.age = by.report, 0
-	w.put(i, k)
-	by.way = stored
 }

@@ -95,6 +95,9 @@ func (w *world) renumber(keep, views, orphans bool) {
 		if p := &w.members[i]; p.sent == w.keys[i].report { // the write changes nothing
 			p.sends, p.sent = false, report{}
 		}
+		if w.old[i] == w.keys[i] {
+			w.old[i] = key{}
+		}
 	}
 	for i := range tokens {
 		least := w.keys[i].token
@@ -132,8 +135,8 @@ func (w *model) tidy() {
 // bytes returns a world byte by byte: it has fields of one byte only.
 func (w *world) bytes() []byte { return unsafe.Slice((*byte)(unsafe.Pointer(w)), unsafe.Sizeof(*w)) }
 
-// dense numbers values from 1 in their order. 0 stays. Each of the others is compared with these values only. It becomes
-// the greatest of these that is not greater.
+// dense numbers values from 1 in their order. 0 stays. Each of the others is compared with these values only. It
+// becomes the greatest of these that is not greater.
 func dense(values, others []*uint8) {
 	var used [256]uint8
 	for _, v := range values {
@@ -309,7 +312,7 @@ func explore(t *testing.T, members, shards int, faults string, budget uint8, mos
 	return e
 }
 
-var whole = flag.Bool("whole", false, "explore all scenarios to their ends: more than an hour")
+var whole = flag.Bool("whole", false, "with the build tag prove: explore the large scenarios to their ends, too")
 
 // In each scenario that has an end, the long proof visits every situation: no shard has two owners, and each is owned
 // again.
@@ -324,14 +327,14 @@ func TestExploration(t *testing.T) {
 	}{
 		{2, 1, "move, delete, leave", 2, 20_000, 0, 38_021},
 		{2, 1, "move, older", 2, 5_000, 0, 14_778},
-		{2, 1, "wipe, late view", 2, 10_000, 0, 14_145},
-		{2, 1, "move, delete, leave, plan, wipe, late view", 2, 5_000, 0, 158_017},
+		{2, 1, "wipe, late view", 2, 10_000, 0, 11_490},
+		{2, 1, "move, delete, leave, plan, wipe, late view", 2, 5_000, 0, 144_014},
 		{2, 2, "", 0, 5_000, 0, 67_684},
 		{2, 2, "delete", 1, 0, 0, 164_813},
 		{2, 2, "move", 1, 5_000, 0, 307_306},
-		{2, 2, "move, delete, leave", 1, 0, 100_000, 0},
+		{2, 2, "move, delete, leave", 1, 0, 100_000, 971_458},
 		{3, 1, "move, delete, leave", 1, 5_000, 0, 109_912},
-		{3, 1, "move, delete, leave", 2, 0, 100_000, 0},
+		{3, 1, "move, delete, leave", 2, 0, 100_000, 938_447},
 		{2, 2, "move, delete, leave", 2, 0, 100_000, 0},
 	} {
 		most := math.MaxInt

@@ -6,10 +6,9 @@ import (
 )
 
 // The world of the exploration: members, each with the key of its election, one map, and writes on their way.
-// There is no clock. The election of a member is as package leader promises it: others take its key only when its term
-// is over by its own clock. So a term may end at any time, and its key may be taken at any time after that. All of
-// these are then ends of a term, each as often as it can happen: a crash, a reply that is lost, a refused renewal, and a
-// pause or a loss of the connection beyond the lease.
+// There is no clock. The election of a member is as package leader promises it: others take its key only when its
+// term is over by its own clock. So a term may end at any time, and its key may be taken at any time after that. A
+// crash, a lost reply, a refused renewal, and a pause or a loss of the connection beyond the lease are such ends.
 //
 // What cannot find more is left out:
 //   - A member starts work as soon as it may. One that starts it later, under the same grant, is in the same situation

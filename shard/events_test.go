@@ -90,6 +90,7 @@ func TestEventsAndStats(t *testing.T) {
 		link.Restore()
 		time.Sleep(lease)
 		check.OK(t, a.Stop(t.Context()))
+		time.Sleep(time.Until(to.from.Add(50 * time.Second))) // it takes a write more or less
 		to.stats(a)
 		to.events("a", events)
 		check.That(t, check.Now(events), "the channel is open after the end")

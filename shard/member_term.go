@@ -79,7 +79,7 @@ func (m *Member) serve(term *leader.Term) {
 	ends := s.lead.Done()
 	for {
 		s.step()
-		if s.lead.Err() != nil && len(s.works) == 0 {
+		if s.over() {
 			return
 		}
 		select {
@@ -136,13 +136,16 @@ func (s *shift) step() {
 	s.count(t)
 	s.watched.only(awaited)
 	value, err := s.publication(reports)
-	if err != nil || s.saying != nil || s.again != nil || slices.Equal(value, s.said) {
+	if err != nil || s.saying != nil || s.again != nil || s.over() || slices.Equal(value, s.said) {
 		return
 	}
 	s.said, s.saying = value, make(chan error, 1)
 	saying := s.saying
 	s.sayings.Go(func() { saying <- s.work.Proclaim(s.ctx, value) })
 }
+
+// over reports whether the term has ended, and its work. The release of its key is all that others need to know then.
+func (s *shift) over() bool { return s.lead.Err() != nil && len(s.works) == 0 }
 
 // leave stops all work when the term has ended.
 func (s *shift) leave() {

@@ -1,8 +1,8 @@
 package group
 
 import (
+	"encoding/hex"
 	"fmt"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -62,11 +62,15 @@ func MemberKey(name, id string) string {
 // MemberOf returns the ID of the member whose election has a key, or "" for a key that is no member's.
 func MemberOf(key string) string {
 	_, id, _ := strings.Cut(key[max(0, strings.LastIndex(key, members)):], members)
-	id, err := url.PathUnescape(strings.ReplaceAll(id, "=", "%"))
-	if err != nil {
-		return "" // others may write any key
+	parts := strings.Split(id, "=")
+	for i, p := range parts[1:] {
+		b, err := hex.DecodeString(p[:min(2, len(p))])
+		if err != nil || len(b) == 0 {
+			return "" // others may write any key
+		}
+		parts[1+i] = string(b) + p[2:]
 	}
-	return id
+	return strings.Join(parts, "")
 }
 
 // NameOf returns the name of the group that a key would belong to, and whether the key is that of an election.

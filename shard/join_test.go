@@ -495,6 +495,9 @@ func TestBodyThatReturns_BeginsAgain(t *testing.T) {
 			s.Release()
 			s.Release()
 			check.Is(t, context.Cause(s.Context()), context.Canceled)
+			if len(begins) == 10 {
+				break
+			}
 		}
 		check.OK(t, m.Err())
 		check.Equal(t, fmt.Sprint(begins), "[0s 5s 10s 15s 20s 25s 30s]", "%s")
@@ -718,6 +721,13 @@ func TestStop_WithoutPatience(t *testing.T) {
 			left(t, m, 0)
 			check.OK(t, m.Err())
 			check.OK(t, m.Stop(t.Context()))
+			late := 0
+			for events := m.Events(t.Context()); len(events) > 0; {
+				if r, ok := (<-events).(shard.Released); ok && r.Late {
+					late++
+				}
+			}
+			check.Equal(t, late, map[bool]int{false: 4, true: 0}[cut], "the work on %d shards goes on")
 		})
 	}
 }

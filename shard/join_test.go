@@ -160,6 +160,10 @@ func TestShardsDiffer_EndsTheMember(t *testing.T) {
 		check.Equal(t, f.uneven(), "", "%s")
 		check.Equal(t, f.grants(), begins, "%d grants")
 		f.stop()
+		f.store.Delete(group.RegistryKey(named)) // the pages have the number as well
+		m, _ = member(t, f.store, shard.Config{Shards: 13, ID: "c"})
+		left(t, m, time.Second)
+		check.Says(t, m.Err(), shard.ErrShardsDiffer, "Shards is 13, and group orders has 12")
 	})
 }
 

@@ -379,25 +379,30 @@ func (m *Member) registerOnce(ctx context.Context, self group.Session) (done boo
 		return false, err
 	}
 	r := group.Registry{Layout: m.layout, Base: m.nextBase()}
-	if e.Revision != 0 && !e.Marker {
-		switch was, junk := group.DecodeRegistry(e.Value); {
-		case junk == nil:
-			r = was
-		case errors.Is(junk, group.ErrLaterFormat):
-			m.damaged(group.RegistryKey(m.name), e.Revision, "does not join the group: upgrade this program", junk)
-			return false, junk
-		default:
+	switch was, junk := group.DecodeRegistry(e.Value); {
+	case junk == nil:
+		r = was
+	case errors.Is(junk, group.ErrLaterFormat):
+		m.damaged(group.RegistryKey(m.name), e.Revision, "does not join the group: upgrade this program", junk)
+		return false, junk
+	default:
+		if e.Revision != 0 && !e.Marker {
 			m.damaged(group.RegistryKey(m.name), e.Revision, "replaces a value that is no registry of a group", junk)
 		}
-		if r.PageSize != m.layout.PageSize {
-			err = fmt.Errorf("pages of %d shards, not %d", r.PageSize, m.layout.PageSize)
-			m.damaged(group.RegistryKey(m.name), e.Revision, "does not join the group: upgrade this program", err)
+		page, err := get(ctx, m.port, group.PageKey(m.name, 0))
+		if err != nil {
 			return false, err
 		}
-		if r.Shards != m.layout.Shards {
-			return false, fmt.Errorf("%w: Shards is %d, and group %s has %d: set the same, or use another group",
-				ErrShardsDiffer, m.layout.Shards, m.name, r.Shards)
-		}
+		r.Shards = cmp.Or(r.ShardsOf(page.Value, page.Revision), r.Shards)
+	}
+	if r.PageSize != m.layout.PageSize {
+		err = fmt.Errorf("pages of %d shards, not %d", r.PageSize, m.layout.PageSize)
+		m.damaged(group.RegistryKey(m.name), e.Revision, "does not join the group: upgrade this program", err)
+		return false, err
+	}
+	if r.Shards != m.layout.Shards {
+		return false, fmt.Errorf("%w: Shards is %d, and group %s has %d: set the same, or use another group",
+			ErrShardsDiffer, m.layout.Shards, m.name, r.Shards)
 	}
 	if slices.Contains(r.Members, self) {
 		m.registry.take(e)

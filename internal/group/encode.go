@@ -250,6 +250,21 @@ func (l Layout) DecodePage(page int, value []byte, revision uint64) (Map, error)
 	return m, nil
 }
 
+// ShardsOf returns how many shards a group has by its first page; 0 if the value is no such page.
+func (l Layout) ShardsOf(page []byte, revision uint64) int {
+	var w wirePage
+	if err := decode(page, maxSize, &w); err != nil {
+		return 0
+	}
+	if l.Shards = w.Shards; l.check() != nil {
+		return 0
+	}
+	if _, err := l.DecodePage(0, page, revision); err != nil {
+		return 0
+	}
+	return l.Shards
+}
+
 // Published is what a member publishes with its lease.
 type Published struct {
 	Reports []Report // by the number of the page; all are equal in Left

@@ -27,6 +27,17 @@ func TestPage_Format(t *testing.T) {
 	check.Equal(t, ten.Pages(), 3, "%d pages")
 }
 
+// The first page of a group has the number of its shards, and no other value has.
+func TestShardsOf(t *testing.T) {
+	for value, want := range map[string]int{
+		string(ten.EncodePage(0, 7, make([]Grant, 10))): 25,
+		string(ten.EncodePage(1, 7, make([]Grant, 10))): 0,
+		"": 0, `{"v":1,"page":0,"shards":-1,"base":1}`: 0,
+	} {
+		check.Equal(t, Layout{Shards: 3, PageSize: 10}.ShardsOf([]byte(value), 9), want, "%d shards by %s", value)
+	}
+}
+
 // somePage has 1,000 shards of 10 members, in a number of grants at random places.
 func somePage(grants int) []Grant {
 	rng := rand.New(rand.NewPCG(1, 2))

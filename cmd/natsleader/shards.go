@@ -204,7 +204,7 @@ func isPast(state string) bool { return state == memberLeft || state == memberGo
 
 func memberState(p shard.Peer) string {
 	switch over := p.Holder.State != leader.HolderLeading || p.Holder.ID != p.ID; {
-	case over && p.Leaves: // also if another member has taken the key meanwhile
+	case over && (p.Leaves || p.Holder.Last != nil && p.Holder.Last.State == leader.HolderReleased && p.Holder.Last.ID == p.ID):
 		return memberLeft
 	case over:
 		return memberGone

@@ -389,8 +389,8 @@ func (m *Member) registerOnce(ctx context.Context, self group.Session) (done boo
 		if e.Revision != 0 && !e.Marker {
 			m.damaged(group.RegistryKey(m.name), e.Revision, "replaces a value that is no registry of a group", junk)
 		}
-		page, err := get(ctx, m.port, group.PageKey(m.name, 0))
-		if err != nil {
+		var page backend.Entry
+		if page, err = get(ctx, m.port, group.PageKey(m.name, 0)); err != nil {
 			return false, err
 		}
 		r.Shards = cmp.Or(r.ShardsOf(page.Value, page.Revision), r.Shards)

@@ -87,7 +87,7 @@ func TestShards(t *testing.T) {
 		w.prompt("shards orders --shard 5", "shards orders", "shards orders --json --shard 5")
 		w.notef("# a dies, too\n")
 		a.dies()
-		time.Sleep(2*time.Minute + 200*time.Millisecond) // a or c notes that b is gone, up to 800 ms apart
+		time.Sleep(2*time.Minute + 600*time.Millisecond) // a or c notes that b is gone, up to 800 ms apart
 		w.prompt("shards orders")
 		w.complete("shards ''", "shards show ''", "shards move ''", "shards drain orders ''", "shards move orders 0 ''")
 	})

@@ -1,7 +1,6 @@
 package group
 
 import (
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -64,11 +63,11 @@ func MemberOf(key string) string {
 	_, id, _ := strings.Cut(key[max(0, strings.LastIndex(key, members)):], members)
 	parts := strings.Split(id, "=")
 	for i, p := range parts[1:] {
-		b, err := hex.DecodeString(p[:min(2, len(p))])
-		if err != nil || len(b) == 0 {
+		b, err := strconv.ParseUint(p[:min(2, len(p))], 16, 8)
+		if err != nil || len(p) < 2 {
 			return "" // others may write any key
 		}
-		parts[1+i] = string(b) + p[2:]
+		parts[1+i] = string([]byte{byte(b)}) + p[2:]
 	}
 	return strings.Join(parts, "")
 }

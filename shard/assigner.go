@@ -279,7 +279,7 @@ func (a *assigner) held(of group.Session) bool {
 		return s.published.Hold > 0 && !slices.Contains(a.roll.value.Members, s.newest(of.ID).Session)
 	}
 	until := s.ended.Add(s.published.Hold)
-	if !time.Now().Before(until) {
+	if !time.Now().Before(until) || slices.Contains(a.roll.value.Drained, of.ID) {
 		return false
 	}
 	if a.due.IsZero() || until.Before(a.due) {

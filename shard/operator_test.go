@@ -119,6 +119,15 @@ func TestDrain(t *testing.T) {
 		time.Sleep(4 * lease)
 		drained, _ = asked(t, f)
 		check.Equal(t, len(drained), 0, "%d members are drained")
+
+		// Nothing waits for a member that is drained after its death.
+		b = f.start("b")
+		has(b, 4)
+		b.kill()
+		time.Sleep(lease + time.Second)
+		check.Equal(t, a.owns(), 4, "a owns %d, and the others wait")
+		check.OK(t, shard.Drain(t.Context(), f.store, named, "b"))
+		has(a, 8)
 		f.stop()
 	})
 }

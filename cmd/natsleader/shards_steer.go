@@ -229,7 +229,7 @@ func (s *steer) drain(ctx context.Context, look *inspector, x *sharing) error {
 		}
 		return len(left) == 0, nil
 	}, func() (what, why string) {
-		return fmt.Sprintf("%d shards have not left %s", len(left), s.whose()), s.whyNot(x, left)
+		return fmt.Sprintf("%d shards have not left %s", len(left), printable(cmp.Or(s.id, s.host))), "the work on " + group.Ranges(left) + " has not ended"
 	}); err != nil {
 		return err
 	}
@@ -250,16 +250,6 @@ func (s *steer) drain(ctx context.Context, look *inspector, x *sharing) error {
 	}
 	return printResult(s.out(), s.asJSON, done, lines)
 }
-
-// whyNot returns why shards have not left the members that are drained.
-func (s *steer) whyNot(x *sharing, left []int) string {
-	if slices.ContainsFunc(left, func(i int) bool { return x.view.Owners[i].State != shard.OwnerIsGone }) {
-		return "the work on " + group.Ranges(left) + " has not ended"
-	}
-	return group.Ranges(left) + " wait for a member of the same ID until its Hold is over"
-}
-
-func (s *steer) whose() string { return printable(cmp.Or(s.id, s.host)) }
 
 // confirmDrain asks for confirmation if the other members do not take all shards.
 func (s *steer) confirmDrain(x *sharing, chosen []memberSummary) error {

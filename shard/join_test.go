@@ -886,3 +886,15 @@ func TestStop_LeavesItsKeyFree(t *testing.T) {
 		})
 	}
 }
+
+// The record of a member that has left says so, also after another has taken its key.
+func TestStop_IsNoDeath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := settled(t, 3, 6)
+		f.by("c").leave()
+		time.Sleep(lease)
+		h := check.Got(leader.Lookup(t.Context(), f.store, group.MemberKey(named, "c")))(t)
+		check.That(t, h.Last != nil && group.HasLeft(h.Last.Value), "%v after %v", h, h.Last)
+		f.stop()
+	})
+}

@@ -136,7 +136,11 @@ func (s *shift) step() {
 	s.count(t)
 	s.watched.only(awaited)
 	value, err := s.publication(reports)
-	if err != nil || s.saying != nil || s.again != nil || s.over() || slices.Equal(value, s.said) {
+	if s.over() {
+		s.sayLast(value, err)
+		return
+	}
+	if err != nil || s.saying != nil || s.again != nil || slices.Equal(value, s.said) {
 		return
 	}
 	s.said, s.saying = value, make(chan error, 1)
@@ -144,7 +148,18 @@ func (s *shift) step() {
 	s.sayings.Go(func() { saying <- s.work.Proclaim(s.ctx, value) })
 }
 
-// over reports whether the term has ended, and its work. The release of its key is all that others need to know then.
+// sayLast publishes that the member leaves, if it still leads its key: when another has taken the key, only the value shows
+// that. An outage ends the wait.
+func (s *shift) sayLast(value []byte, err error) {
+	if err != nil || errors.Is(context.Cause(s.lead), leader.ErrLeaseExpired) || s.saying == nil && slices.Equal(value, s.said) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, openAgain)
+	defer cancel()
+	_ = s.work.Proclaim(ctx, value)
+}
+
+// over reports whether the term has ended, and its work.
 func (s *shift) over() bool { return s.lead.Err() != nil && len(s.works) == 0 }
 
 // leave stops all work when the term has ended.

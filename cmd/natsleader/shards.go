@@ -130,13 +130,13 @@ func (x *sharing) readPast(ctx context.Context, s *inspector) error {
 	for subject := range keys {
 		reads.Go(func() error {
 			key := strings.TrimPrefix(subject, "$KV."+s.name+".")
-			e, err := s.one(ctx, key)
-			if at := e.entry.Created; err == nil && x.now.Sub(at) < longPast && e.at(x.now) != stateLeading {
+			e, unread := s.one(ctx, key)
+			if at := e.entry.Created; unread == nil && x.now.Sub(at) < longPast && e.at(x.now) != stateLeading {
 				mu.Lock()
 				defer mu.Unlock()
 				x.past = append(x.past, pastMember{group.MemberOf(key), e.member(), at})
 			}
-			return err
+			return unread
 		})
 	}
 	_, err = answer(ctx, s, func(context.Context) (struct{}, error) { return struct{}{}, reads.Wait() })

@@ -123,13 +123,13 @@ func (s *Shard) attrs() []slog.Attr {
 	return []slog.Attr{slog.Int("shard", s.number), slog.Uint64("token", s.token)}
 }
 
-// Events returns a channel of the member's events, in order, beginning with the oldest of the newest 4,096. Each call
+// Events returns a channel of the member's events, in order, beginning with the oldest of the newest 1,024. Each call
 // returns a channel of its own. It is closed when ctx ends, and after the last event of a member that has left. What
-// is in it then can still be read. Nothing waits for a reader: of more than 4,096 unread events the oldest are lost.
+// is in it then can still be read. Nothing waits for a reader: of more than 1,024 unread events the oldest are lost.
 func (m *Member) Events(ctx context.Context) <-chan Event { return m.events.enter(ctx) }
 
 // maxEvents is how many events a member keeps, and each reader.
-const maxEvents = 4096
+const maxEvents = 1024
 
 // feed hands each event to all readers. Only the holder of its lock sends on their channels.
 type feed struct {

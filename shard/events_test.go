@@ -155,9 +155,9 @@ func TestEvents_SlowReader(t *testing.T) {
 		time.Sleep(time.Second)
 		cancel()
 		synctest.Wait()
-		check.Equal(t, len(slow), 4096, "%d events")
-		check.Equal(t, len(gone), 4096, "%d events")
-		for range 4096 {
+		check.Equal(t, len(slow), 1024, "%d events")
+		check.Equal(t, len(gone), 1024, "%d events")
+		for range 1024 {
 			<-gone
 		}
 		check.That(t, check.Now(gone), "the channel is open after the end of its context")
@@ -170,7 +170,7 @@ func TestEvents_SlowReader(t *testing.T) {
 		for range slow {
 			n++
 		}
-		check.Equal(t, n, 4096+1, "%d events to the end")
+		check.Equal(t, n, 1024+1, "%d events to the end")
 	})
 }
 

@@ -275,11 +275,13 @@ func (a *assigner) write(i int, base uint64, grants []group.Grant) bool {
 // held reports whether the shards of a term that is over wait for its member, and notes when they do not any more.
 func (a *assigner) held(of group.Session) bool {
 	s := a.stand.see(of.ID)
-	if s.leads && s.ID == of.ID { // it is back, and gets them when it has registered
-		return s.published.Hold > 0 && !slices.Contains(a.roll.value.Members, s.newest(of.ID).Session)
-	}
 	until := s.ended.Add(s.published.Hold)
-	if !time.Now().Before(until) || slices.Contains(a.roll.value.Drained, of.ID) {
+	if s.leads && s.ID == of.ID { // it is back, and gets them when it has registered, for which it has one lease
+		if until = s.began.Add(a.assign.Stats().LeaseDuration); slices.Contains(a.roll.value.Members, s.newest(of.ID).Session) {
+			return false
+		}
+	}
+	if s.published.Hold == 0 || !time.Now().Before(until) || slices.Contains(a.roll.value.Drained, of.ID) {
 		return false
 	}
 	if a.due.IsZero() || until.Before(a.due) {

@@ -2,6 +2,7 @@ package shard_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,4 +139,21 @@ func TestRegistry_KeepsNoMemberThatIsGone(t *testing.T) {
 			f.stop()
 		})
 	}
+}
+
+// A registry names members whose IDs no process can have in this group, because their keys would be too long.
+func TestImpossibleMember_IsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := settled(t, 3, 12)
+		key := group.RegistryKey(named)
+		r := check.Got(group.DecodeRegistry(f.store.Entry(key).Value))(t)
+		r.Members = append([]group.Session{{ID: strings.Repeat("=", 250), Token: 5}}, r.Members...)
+		f.store.Put(key, r.Encode())
+		check.Equal(t, len(check.Got(shard.Lookup(t.Context(), f.store, named))(t).Members), 3, "%d members are shown")
+		f.start("d")
+		time.Sleep(lease)
+		check.Equal(t, f.uneven(), "", "%s")
+		check.Equal(t, len(check.Got(group.DecodeRegistry(f.store.Entry(key).Value))(t).Members), 4, "%d members")
+		f.stop()
+	})
 }

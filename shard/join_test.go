@@ -890,7 +890,11 @@ func TestStop_LeavesItsKeyFree(t *testing.T) {
 // The record of a member that has left says so, also after another has taken its key.
 func TestStop_IsNoDeath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := settled(t, 3, 6)
+		f := newFleet(t, 2, leadertest.WithLatency(oneWay)) // c has no work, with whose end it could say so
+		for _, id := range []string{"a", "b", "c"} {
+			f.start(id)
+			time.Sleep(time.Second)
+		}
 		f.by("c").leave()
 		time.Sleep(lease)
 		h := check.Got(leader.Lookup(t.Context(), f.store, group.MemberKey(named, "c")))(t)

@@ -166,6 +166,7 @@ func (m *Member) run(ctx context.Context) {
 	<-m.assign.Done()
 	all.Wait()
 	m.takers.Wait()
+	cancel()
 	m.stop()
 	m.events.close()
 	m.logs.Flush()
@@ -240,6 +241,9 @@ func (m *Member) steer(terms <-chan *leader.Term) {
 // inherit stands in the elections of all members, if this is one of the first. So if some die together with the assigner,
 // their terms are over one lease after their last renewals, and not one lease after the next assigner has begun.
 func (m *Member) inherit(w *watch, roll *decoded[group.Registry]) {
+	if roll.err != nil { // a new term reads it again
+		return
+	}
 	needed, all := make(map[string]bool), roll.value.Members
 	if slices.ContainsFunc(all[:min(heirs, len(all))], func(s group.Session) bool { return s.ID == m.work.ID() }) {
 		for _, s := range all {

@@ -78,8 +78,7 @@ func (m *Member) serve(term *leader.Term) {
 	defer m.shift.Store(nil)
 	ends := s.lead.Done()
 	for {
-		s.step()
-		if s.over() {
+		if s.step() {
 			return
 		}
 		select {
@@ -105,8 +104,8 @@ func (m *Member) serve(term *leader.Term) {
 	}
 }
 
-// step does what is due.
-func (s *shift) step() {
+// step does what is due. It returns true when the term has ended, and its work.
+func (s *shift) step() (over bool) {
 	s.leave()
 	s.takeEnded()
 	s.join()
@@ -136,31 +135,41 @@ func (s *shift) step() {
 	s.count(t)
 	s.watched.only(awaited)
 	value, err := s.publication(reports)
-	if s.over() {
-		s.sayLast(value, err)
-		return
+	if s.left && len(s.works) == 0 {
+		if err == nil {
+			s.sayLast(value)
+		}
+		return true
 	}
 	if err != nil || s.saying != nil || s.again != nil || slices.Equal(value, s.said) {
-		return
+		return false
 	}
 	s.said, s.saying = value, make(chan error, 1)
 	saying := s.saying
 	s.sayings.Go(func() { saying <- s.work.Proclaim(s.ctx, value) })
+	return false
 }
 
 // sayLast publishes that the member leaves, if it still leads its key: when another has taken the key, only the value shows
 // that. An outage ends the wait.
-func (s *shift) sayLast(value []byte, err error) {
-	if err != nil || errors.Is(context.Cause(s.lead), leader.ErrLeaseExpired) || s.saying == nil && slices.Equal(value, s.said) {
+func (s *shift) sayLast(value []byte) {
+	if errors.Is(context.Cause(s.lead), leader.ErrLeaseExpired) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, openAgain)
 	defer cancel()
+	if s.saying != nil { // or it replaces this value
+		select {
+		case err := <-s.saying:
+			if err == nil && slices.Equal(value, s.said) {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
 	_ = s.work.Proclaim(ctx, value)
 }
-
-// over reports whether the term has ended, and its work.
-func (s *shift) over() bool { return s.lead.Err() != nil && len(s.works) == 0 }
 
 // leave stops all work when the term has ended.
 func (s *shift) leave() {
@@ -408,7 +417,12 @@ func (m *Member) registerOnce(ctx context.Context, self group.Session) (done boo
 		if page, err = get(ctx, m.port, group.PageKey(m.name, 0)); err != nil {
 			return false, err
 		}
-		r.Shards = cmp.Or(r.ShardsOf(page.Value, page.Revision), r.Shards)
+		shards, junk := r.ShardsOf(page.Value, page.Revision)
+		if errors.Is(junk, group.ErrLaterFormat) {
+			m.damaged(group.PageKey(m.name, 0), page.Revision, "does not join the group: upgrade this program", junk)
+			return false, junk
+		}
+		r.Shards = cmp.Or(shards, r.Shards)
 	}
 	if r.PageSize != m.layout.PageSize {
 		err = fmt.Errorf("pages of %d shards, not %d", r.PageSize, m.layout.PageSize)
@@ -423,7 +437,14 @@ func (m *Member) registerOnce(ctx context.Context, self group.Session) (done boo
 		m.registry.take(e)
 		return true, nil
 	}
-	r.Members = slices.DeleteFunc(r.Members, func(s group.Session) bool { return s.ID == self.ID })
+	drained := m.drained.Load()
+	r.Members = slices.DeleteFunc(r.Members, func(s group.Session) bool {
+		if s.ID != self.ID {
+			return false
+		}
+		drained = drained && slices.Contains(r.Drained, s.ID) // of an earlier term: it may have been undrained meanwhile
+		return true
+	})
 	if len(r.Members) >= group.MaxMembers {
 		full := fmt.Errorf("group %s has %d members, which is the most", m.name, len(r.Members))
 		m.damaged(group.RegistryKey(m.name), e.Revision, "waits until another member has left", full)
@@ -431,7 +452,7 @@ func (m *Member) registerOnce(ctx context.Context, self group.Session) (done boo
 	}
 	r.Members = append(r.Members, self)
 	r.Drained = slices.DeleteFunc(r.Drained, func(id string) bool { return id == self.ID }) // perhaps the process before this one
-	if m.drained.Load() {
+	if drained {
 		r.Drained = append(r.Drained, self.ID)
 	}
 	value := r.Encode()

@@ -96,6 +96,14 @@ func TestDrain(t *testing.T) {
 		check.OK(t, shard.Drain(t.Context(), f.store, named, "b"))
 		has(b, 0)
 		b.link.Cut()
+		time.Sleep(lease - time.Second) // its term is over, and nobody has its key
+		check.OK(t, shard.Undrain(t.Context(), f.store, named, "b"))
+		b.link.Restore()
+		time.Sleep(lease)
+		has(b, 4)
+		check.OK(t, shard.Drain(t.Context(), f.store, named, "b"))
+		has(b, 0)
+		b.link.Cut()
 		time.Sleep(2 * lease)
 		check.Is(t, shard.Undrain(t.Context(), f.store, named, "b"), shard.ErrNoMember)
 		b.link.Restore()
@@ -128,6 +136,28 @@ func TestDrain(t *testing.T) {
 		check.Equal(t, a.owns(), 4, "a owns %d, and the others wait")
 		check.OK(t, shard.Drain(t.Context(), f.store, named, "b"))
 		has(a, 8)
+		f.stop()
+	})
+}
+
+// Shards wait for a process that is back, but not longer than one lease if it cannot register.
+func TestHold_EndsWithoutRegistration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 8, leadertest.WithLatency(oneWay))
+		f.config = func(_ string, cfg *shard.Config) { cfg.Hold = time.Minute }
+		a := f.start("a")
+		time.Sleep(time.Second)
+		b := f.start("b")
+		time.Sleep(time.Second)
+		value := f.store.Holder(group.MemberKey(named, "b")).Value
+		b.kill()
+		time.Sleep(lease + 5*time.Second)
+		c := check.Got(leader.Campaign(t.Context(), f.store, group.MemberKey(named, "b"), leader.Config{ID: "b", Value: value}))(t)
+		time.Sleep(lease)
+		check.Equal(t, a.owns(), 4, "a owns %d")
+		time.Sleep(2 * time.Second)
+		check.Equal(t, a.owns(), 8, "a owns %d")
+		check.OK(t, c.Stop(t.Context()))
 		f.stop()
 	})
 }

@@ -217,6 +217,9 @@ func (o *observer) look(roll *follower) (view View, known bool) {
 		if !members[id] {
 			end()
 			delete(o.ends, id)
+			o.mu.Lock()
+			delete(o.holders, id)
+			o.mu.Unlock()
 		}
 	}
 	for id := range members {
@@ -240,12 +243,14 @@ func (o *observer) follow(id string) {
 	ctx, o.ends[id] = context.WithCancel(o.ctx)
 	holders, err := leader.Observe(ctx, o.store, group.MemberKey(o.name, id))
 	if err != nil {
-		return // no member has this ID
+		return // the application has closed the connection
 	}
 	go func() {
 		for h := range holders {
 			o.mu.Lock()
-			o.holders[id] = h
+			if ctx.Err() == nil {
+				o.holders[id] = h
+			}
 			o.mu.Unlock()
 			o.rings.ring()
 		}
@@ -283,7 +288,7 @@ func (s *sights) members() map[string]bool {
 	for _, g := range s.grants {
 		ids[g.Owner.ID], ids[g.Pred.ID] = true, true
 	}
-	delete(ids, "")
+	maps.DeleteFunc(ids, func(id string, _ bool) bool { return id == "" || group.CheckKeys(s.name, id) != nil }) // no process can have it
 	return ids
 }
 

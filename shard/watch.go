@@ -3,6 +3,7 @@ package shard
 import (
 	"cmp"
 	"context"
+	"math"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -27,7 +28,8 @@ type sight struct {
 	known    bool   // the record was read before the rest was taken from it
 	revision uint64 // that the rest is of
 	term
-	ended time.Time     // when the newest term of the member was first seen to be over
+	began time.Time     // when the newest term of the member was first seen
+	ended time.Time     // when it was first seen to be over
 	taker chan struct{} // closed when the candidate that stands in the election, to take the key, has ended; nil: there is none
 }
 
@@ -40,9 +42,13 @@ func (w *watch) see(id string) *sight {
 	s := w.known[id]
 	if s == nil {
 		s = new(sight)
-		s.ctx, s.cancel = context.WithCancel(w.ctx)
-		s.follower = follow(s.ctx, w.port, group.MemberKey(w.name, id), cmp.Or(w.assign.Stats().LeaseDuration/2, rollAgain), w.bell)
 		w.known[id] = s
+		s.ctx, s.cancel = context.WithCancel(w.ctx)
+		if group.CheckKeys(w.name, id) != nil { // no process can have this ID
+			s.known, s.revision, s.term = true, math.MaxUint64, term{Last: record.Last{Token: math.MaxUint64, Released: true}}
+			return s
+		}
+		s.follower = follow(s.ctx, w.port, group.MemberKey(w.name, id), cmp.Or(w.assign.Stats().LeaseDuration/2, rollAgain), w.bell)
 	}
 	return s
 }
@@ -56,7 +62,7 @@ func (w *watch) refresh(heir bool) (changed bool) {
 			s.taker, changed = nil, true
 		default:
 		}
-		if heir && s.taker != nil {
+		if s.follower == nil || heir && s.taker != nil {
 			continue
 		}
 		known, e := s.follower.known(), s.follower.entry() // in this order: the record may be read meanwhile
@@ -77,6 +83,9 @@ func (s *sight) take(id string, e backend.Entry, l group.Layout) bool {
 	if s.valid && last == s.Last && leads == s.leads {
 		return false
 	}
+	if last.Token != s.Token {
+		s.began = time.Now()
+	}
 	s.term = termOf(l, last, leads, e.Revision)
 	if leads && s.ID == id {
 		s.ended = time.Time{}
@@ -89,6 +98,9 @@ func (s *sight) take(id string, e backend.Entry, l group.Layout) bool {
 // forget forgets what the records have shown, and reads them.
 func (w *watch) forget() {
 	for id, s := range w.known {
+		if s.follower == nil {
+			continue
+		}
 		w.known[id] = &sight{cancel: s.cancel, ctx: s.ctx, follower: s.follower, taker: s.taker}
 		s.follower.forget()
 	}

@@ -250,19 +250,19 @@ func (l Layout) DecodePage(page int, value []byte, revision uint64) (Map, error)
 	return m, nil
 }
 
-// ShardsOf returns how many shards a group has by its first page; 0 if the value is no such page.
-func (l Layout) ShardsOf(page []byte, revision uint64) int {
+// ShardsOf returns how many shards a group has by its first page, or 0 and why the value is no such page.
+func (l Layout) ShardsOf(page []byte, revision uint64) (int, error) {
 	var w wirePage
 	if err := decode(page, maxSize, &w); err != nil {
-		return 0
+		return 0, err
 	}
 	if l.Shards = w.Shards; l.check() != nil {
-		return 0
+		return 0, l.check()
 	}
 	if _, err := l.DecodePage(0, page, revision); err != nil {
-		return 0
+		return 0, err
 	}
-	return l.Shards
+	return l.Shards, nil
 }
 
 // Published is what a member publishes with its lease.

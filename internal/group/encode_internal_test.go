@@ -34,7 +34,9 @@ func TestShardsOf(t *testing.T) {
 		string(ten.EncodePage(1, 7, make([]Grant, 10))): 0,
 		"": 0, `{"v":1,"page":0,"shards":-1,"base":1}`: 0,
 	} {
-		check.Equal(t, Layout{Shards: 3, PageSize: 10}.ShardsOf([]byte(value), 9), want, "%d shards by %s", value)
+		shards, err := Layout{Shards: 3, PageSize: 10}.ShardsOf([]byte(value), 9)
+		check.Equal(t, shards, want, "%d shards by %s", value)
+		check.That(t, (err == nil) == (want > 0), "%v by %s", err, value)
 	}
 }
 

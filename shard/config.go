@@ -32,11 +32,12 @@ type Config struct {
 	// See docs/howto/shards.md.
 	Guards func(shard int) []leader.Guard
 
-	// These are those of [leader.Config], with the same defaults: a lease of 15 s if the bucket has no MaxLease, and 8 s
-	// for StopTimeout. DrainTimeout is how long the work on a shard may go on after the end of its context, before another
-	// member can work on the shard. After the end of the lease others work at once, and the member gets no shards until
-	// DrainTimeout is over or that work has ended. The shard of work that still goes on then does not begin again in this
-	// process before the work has called Release. Default: one lease, in a stop no longer than StopTimeout allows.
+	// These are those of [leader.Config], with the same defaults: a lease of 15 s if the bucket has no MaxLease, and for
+	// StopTimeout 8 s, or 2 s more than DrainTimeout if that is longer. DrainTimeout is how long the work on a shard may go
+	// on after the end of its context, before another member can work on the shard. After the end of the lease others work
+	// at once, and the member gets no shards until DrainTimeout is over or that work has ended. The shard of work that
+	// still goes on then does not begin again in this process before the work has called Release. Default: one lease, in a
+	// stop no longer than StopTimeout allows.
 	LeaseDuration, RenewDeadline, RenewInterval time.Duration
 	DrainTimeout, StopTimeout                   time.Duration
 	ForceReconnect                              bool

@@ -114,9 +114,6 @@ func Join(ctx context.Context, store leader.Store, name string, cfg Config) (*Me
 	return m, nil
 }
 
-// defaultStopTimeout is that of [leader.Config].
-const defaultStopTimeout = 8 * time.Second
-
 // publication returns what the member publishes.
 func (m *Member) publication(reports []group.Report) ([]byte, error) {
 	return m.layout.EncodeMember(group.Published{
@@ -128,7 +125,7 @@ func (m *Member) publication(reports []group.Report) ([]byte, error) {
 func (m *Member) run(ctx context.Context) {
 	defer m.hurry()
 	context.AfterFunc(ctx, func() { // a key that a taker holds is given up in the time of a stop
-		if d := cmp.Or(m.cfg.StopTimeout, defaultStopTimeout); d > 0 {
+		if d := cmp.Or(m.cfg.StopTimeout, max(8*time.Second, m.cfg.DrainTimeout+2*time.Second)); d > 0 { // as in leader
 			time.AfterFunc(d, m.hurry)
 		}
 	})

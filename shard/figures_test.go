@@ -366,10 +366,11 @@ func TestLostRegistryAndPage_TakeNoShardFromOneWhoMissesIt(t *testing.T) {
 func TestLostRegistry_DeadMemberLosesItsShards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := settled(t, 4, 12)
-		f.live()[3].kill()
-		time.Sleep(time.Second)
+		for _, p := range f.live() {
+			p.kill()
+		}
 		f.store.Delete(group.RegistryKey(named))
-		f.assigner().leave()
+		f.start("e")
 		time.Sleep(3 * lease)
 		check.Equal(t, f.uneven(), "", "%s")
 		f.stop()

@@ -40,7 +40,11 @@ func newTable[T comparable]() *table[T] {
 	return &table[T]{seed: maphash.MakeSeed(), index: make(map[uint64]uint32)}
 }
 
-func (t *table[T]) number(v *T) uint32 {
+// number returns the number of a value, which may be that of a near one.
+func (t *table[T]) number(v *T, near uint32) uint32 {
+	if int(near) < len(t.values) && t.values[near] == *v {
+		return near
+	}
 	h := maphash.Comparable(t.seed, *v)
 	for {
 		n, ok := t.index[h]
@@ -79,17 +83,18 @@ type exploration struct {
 	worst   uint8
 }
 
-func (e *exploration) pack(s *situation) packed {
+// pack numbers the parts of a situation. Most are those of near, the situation before it.
+func (e *exploration) pack(s *situation, near *packed) packed {
 	var p packed
 	for i := range e.times {
-		p.parties[i] = e.parties.number(&s.parties[i])
+		p.parties[i] = e.parties.number(&s.parties[i], near.parties[i])
 	}
-	p.rest = e.rests.number(&s.surroundings)
+	p.rest = e.rests.number(&s.surroundings, near.rest)
 	if e.guarded {
 		for i := range e.times {
-			p.posts[i] = e.posts.number(&s.posts[i])
+			p.posts[i] = e.posts.number(&s.posts[i], near.posts[i])
 		}
-		p.guard = e.guards.number(&s.guard)
+		p.guard = e.guards.number(&s.guard, near.guard)
 	}
 	return p
 }
@@ -157,7 +162,11 @@ func (sc *scenario) explore(most int) *exploration {
 }
 
 func (e *exploration) add(w *worldOf, parent int, via action) {
-	p := e.pack(&w.situation)
+	var near packed
+	if len(e.order) > 0 {
+		near = e.order[parent]
+	}
+	p := e.pack(&w.situation, &near)
 	if _, ok := e.seen[p]; ok {
 		return
 	}
@@ -186,10 +195,11 @@ func (e *exploration) recovers(w *worldOf, at int) bool {
 		return false
 	}
 	var path []packed
+	var p packed
 	ticks := uint8(0)
 	for {
 		w.renumber()
-		p := e.pack(&w.situation)
+		p = e.pack(&w.situation, &p)
 		if known, ok := e.recover[p]; ok {
 			ticks = known
 			break

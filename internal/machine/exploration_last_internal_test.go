@@ -62,6 +62,9 @@ func (w *worldOf) forgetLast() {
 
 // dropToken drops the token of a last leader.
 func dropToken(p *record.PackedLast) {
+	if *p == "" {
+		return
+	}
 	l := p.Unpack()
 	l.Token = 0
 	*p = l.Pack()

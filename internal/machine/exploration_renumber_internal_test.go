@@ -238,7 +238,7 @@ func (w *worldOf) eachShown(visit func(s *record.Observation)) {
 	for n := range w.past {
 		visit(&w.past[n])
 	}
-	for i := range w.parties {
+	for i := range w.times {
 		visit(&w.parties[i].reply.sight)
 	}
 }
@@ -249,7 +249,7 @@ func (w *worldOf) eachRecord(visit func(r *record.Record)) {
 	for n := range w.ghosts {
 		visit(&w.ghosts[n].rec)
 	}
-	for i := range w.parties {
+	for i := range w.times {
 		p := &w.parties[i]
 		visit(&p.m.key.seen.Rec)
 		visit(&p.before.Rec)
@@ -257,6 +257,23 @@ func (w *worldOf) eachRecord(visit func(r *record.Record)) {
 		for n := range p.told {
 			visit(&p.told[n].Rec)
 		}
+	}
+}
+
+// findFilled finds the records that have anything to renumber. Most of those in the world are empty.
+func (w *worldOf) findFilled() {
+	w.filled = w.filled[:0]
+	w.eachRecord(func(r *record.Record) {
+		if r.Session != "" || r.Counter != 0 || r.Token != 0 || r.Least != 0 {
+			w.filled = append(w.filled, r)
+		}
+	})
+}
+
+// eachFilled visits the records that have anything to renumber.
+func (w *worldOf) eachFilled(visit func(r *record.Record)) {
+	for _, r := range w.filled {
+		visit(r)
 	}
 }
 
@@ -307,10 +324,11 @@ func (p *party) shift(horizon time.Duration) {
 // renumberSessions names sessions after their candidates. A+ is the current one of A. A1
 // and so on are the earlier ones, in the order in which they are met.
 func (w *worldOf) renumberSessions() {
+	w.findFilled()
 	w.estrangeRaises()
 	var names [2 * len(olderNames[0])]struct{ was, is string }
 	n, older := 0, [maxParties]int{}
-	w.eachRecord(func(r *record.Record) {
+	w.eachFilled(func(r *record.Record) {
 		if r.Session == "" || r.Session == r.ID+"+" && w.parties[r.ID[0]-'A'].up {
 			return
 		}
@@ -370,7 +388,7 @@ func (w *worldOf) renumberCounters() {
 func (w *worldOf) rankCounters(session string, m *Machine) bool {
 	var r ranks
 	each := func(visit func(*uint64)) {
-		w.eachRecord(func(r *record.Record) {
+		w.eachFilled(func(r *record.Record) {
 			if r.Session == session {
 				visit(&r.Counter)
 			}
@@ -439,7 +457,7 @@ func (o *write) asksLeast() bool {
 
 // eachLeast visits the least tokens of terms to come.
 func (w *worldOf) eachLeast(visit func(v *uint64)) {
-	w.eachRecord(func(r *record.Record) { visit(&r.Least) })
+	w.eachFilled(func(r *record.Record) { visit(&r.Least) })
 	w.eachWrite(func(o *write) {
 		if o.asksLeast() {
 			visit(&o.token)
@@ -448,7 +466,7 @@ func (w *worldOf) eachLeast(visit func(v *uint64)) {
 }
 
 func (w *worldOf) eachToken(visit func(v *uint64)) {
-	w.eachRecord(func(r *record.Record) { visit(&r.Token) })
+	w.eachFilled(func(r *record.Record) { visit(&r.Token) })
 	w.eachWrite(func(o *write) {
 		if !o.asksLeast() {
 			visit(&o.token)

@@ -119,6 +119,7 @@ type worldOf struct {
 	situation
 	broken    string                    // the promise that was broken
 	withholds bool                      // slots are not free at once
+	filled    []*record.Record          // those of the situation that have anything to renumber
 	paces     [maxParties]time.Duration // how long a tick is by each clock; 0: a tick
 	say       func(format string, args ...any)
 	// These are called with the effects of every step.

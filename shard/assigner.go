@@ -118,6 +118,7 @@ func (a *assigner) plan() bool {
 		},
 		Held:  a.held,
 		Asked: roll.Asked,
+		Roll:  a.roll.at.Revision,
 	}
 	var all []group.Grant
 	base := roll.Base

@@ -35,8 +35,10 @@ type Newest struct {
 // Assigner spreads shards over workers.
 type Assigner struct {
 	Workers []Worker
-	// Everyone has the newest known term of each member, also of those that take no shards.
+	// Everyone has the newest known term of each member, also of those that take no shards. Roll is the revision of the
+	// registry that names them: a later one may name more.
 	Everyone []Newest
+	Roll     uint64
 	// Over and Freed are what the stored records show of a term, for a shard by its number. They may be late.
 	Over  func(Session) bool
 	Freed func(s Session, shard int, since uint64) bool
@@ -200,13 +202,16 @@ func (a *Assigner) grant(shard int, g *Grant, to Session) {
 }
 
 // settled reports whether no other term than the owner's works on a shard: the predecessor has stopped. Of a shard
-// that has neither an owner nor a predecessor any term may be the predecessor, because its map may have been lost.
+// that has neither an owner nor a predecessor any term may be the predecessor, because its map may have been lost. So the
+// registry has to be one from after the loss.
 func (a *Assigner) settled(shard int, g Grant) bool {
 	switch {
 	case g.Pred != (Session{}):
 		return a.Freed(g.Pred, shard, g.Since)
 	case g.Owner != (Session{}):
 		return true
+	case a.Roll < g.Since:
+		return false
 	}
 	for _, n := range a.Everyone {
 		// A record from before the map was lost does not show that there is no later term.

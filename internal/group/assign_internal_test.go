@@ -23,6 +23,7 @@ func newFleet(workers int) *fleet {
 	f.Over = func(s Session) bool { return f.standing[s].Over }
 	f.Freed = func(s Session, shard int, since uint64) bool { return f.standing[s].Freed(shard, since) }
 	f.Held = func(s Session) bool { return f.held[s] }
+	f.Roll = 1 << 60
 	for range workers {
 		f.join(Worker{Weight: 1})
 	}

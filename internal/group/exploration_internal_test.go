@@ -53,6 +53,9 @@ func (w *world) renumber(keep, views, orphans bool) {
 	if !wanted {
 		w.before = shardMap{}
 	}
+	if !orphans {
+		w.listed = [maxMembers]bool{}
+	}
 	for s := range w.before.grants { // they matter to members that have not seen them
 		g := &w.before.grants[s]
 		p := &w.members[g.owner.id]
@@ -328,6 +331,7 @@ func TestExploration(t *testing.T) {
 		{2, 1, "move, delete, leave", 2, 20_000, 0, 38_021},
 		{2, 1, "move, older", 2, 5_000, 0, 14_778},
 		{2, 1, "wipe, late view", 2, 10_000, 0, 11_490},
+		{2, 1, "wipe, late roll", 2, 10_000, 0, 3_043},
 		{2, 1, "move, delete, leave, plan, wipe, late view", 2, 5_000, 0, 144_014},
 		{2, 2, "", 0, 5_000, 0, 67_684},
 		{2, 2, "delete", 1, 0, 0, 164_813},
@@ -362,7 +366,7 @@ func TestWalks(t *testing.T) {
 	walks := proof.Size(2000, 15_000) / slowdown
 	for n := range walks {
 		members, shards := 2+n%2, 1+n/2%2
-		const faults = "move, crash, lost, leave, delete, older, plan, wipe, late view"
+		const faults = "move, crash, lost, leave, delete, older, plan, wipe, late view, late roll"
 		e := newExploration(members, shards, faults, uint8(1+n%4))
 		var steps []action
 		for range 120 {

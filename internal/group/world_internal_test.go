@@ -2,6 +2,7 @@ package group
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -72,11 +73,12 @@ type key struct {
 type world struct {
 	members [maxMembers]member
 	keys    [maxMembers]key
-	old     [maxMembers]key // the record before, which a late reader may get
-	now     shardMap        // the map that is stored
-	before  shardMap        // the one before, which a late reader may get
-	pending shardMap        // a map on its way, to be stored if revision is that of now; revision 0: none
-	budget  uint8           // how many faults may still happen
+	old     [maxMembers]key  // the record before, which a late reader may get
+	now     shardMap         // the map that is stored
+	before  shardMap         // the one before, which a late reader may get
+	pending shardMap         // a map on its way, to be stored if revision is that of now; revision 0: none
+	listed  [maxMembers]bool // of the members, those that were in the registry when the map was lost
+	budget  uint8            // how many faults may still happen
 }
 
 // order renames members and shards: it has the new number of each.
@@ -133,7 +135,7 @@ func (o *order) report(r *report) {
 func (o *order) world(w *world) world {
 	r := *w
 	for i, to := range o.members {
-		r.members[to], r.keys[to], r.old[to] = w.members[i], w.keys[i], w.old[i]
+		r.members[to], r.keys[to], r.old[to], r.listed[to] = w.members[i], w.keys[i], w.old[i], w.listed[i]
 		p := &r.members[to]
 		p.seen = o.shardMap(&p.seen)
 		for s, to := range o.shards {
@@ -152,8 +154,9 @@ type model struct {
 	world
 	orders       []order
 	size, shards int
-	faults       string // the kinds that may happen
-	broken       string // the promise that was broken
+	faults       string           // the kinds that may happen
+	lacks        [maxMembers]bool // the registry that the assigner has read is from before these members
+	broken       string           // the promise that was broken
 }
 
 func name(id uint8) string { return "abc"[id : id+1] }
@@ -246,9 +249,16 @@ func (w *model) assigner() *Assigner {
 		Over:  func(s Session) bool { return w.standing(s).Over },
 		Freed: func(s Session, shard int, since uint64) bool { return w.standing(s).Freed(shard, since) },
 		Held:  func(Session) bool { return false },
+		Roll:  math.MaxUint64,
 	}
 	for i := range w.size {
 		k := &w.keys[i]
+		if w.lacks[i] {
+			if w.listed[i] {
+				a.Roll = uint64(w.orphans()) - 1
+			}
+			continue
+		}
 		if k.token != 0 {
 			s := Session{name(uint8(i)), uint64(k.token)}
 			a.Everyone = append(a.Everyone, Newest{s, uint64(k.at), func(shard int, since uint64) bool { return a.Freed(s, shard, since) }})
@@ -346,6 +356,11 @@ func (w *model) actions() (all []action) {
 	add(fault("wipe"), "wipe", 0, 0)
 	for i := range w.size {
 		k := &w.keys[i]
+		if fault("late roll") && k.token != 0 && w.orphans() != 0 {
+			for by := range w.orders {
+				add(w.plannedWithout(i, by).revision != 0, "late roll", i, by)
+			}
+		}
 		add(k.token != 0 && k.over && k.at < w.orphans(), "touch", i, 0)
 		if fault("late view") && w.old[i].token != 0 {
 			for by := range w.orders {
@@ -388,6 +403,9 @@ func (w *model) start() {
 func (w *model) planned(by int) shardMap {
 	o := &w.orders[by]
 	as := model{world: o.world(&w.world), size: w.size, shards: w.shards}
+	for i, to := range o.members {
+		as.lacks[to] = w.lacks[i]
+	}
 	m := as.now.wide(w.shards)
 	if len(as.assigner().Assign(m.Grants)) == 0 {
 		return shardMap{}
@@ -400,6 +418,13 @@ func (w *model) planned(by int) shardMap {
 func (w *model) plannedLate(i, by int) shardMap {
 	late := *w
 	late.keys[i] = w.old[i]
+	return late.planned(by)
+}
+
+// plannedWithout is planned by an assigner that knows a registry from before a member.
+func (w *model) plannedWithout(i, by int) shardMap {
+	late := *w
+	late.lacks[i] = true
 	return late.planned(by)
 }
 
@@ -458,8 +483,15 @@ func (w *model) do(a action) {
 		w.budget--
 		late := w.plannedLate(a.i, a.j)
 		w.store(late.wide(w.shards))
+	case "late roll":
+		w.budget--
+		late := w.plannedWithout(a.i, a.j)
+		w.store(late.wide(w.shards))
 	case "wipe":
 		w.budget--
+		for i := range w.keys {
+			w.listed[i] = w.keys[i].token != 0 && w.may("late roll")
+		}
 		w.store(Map{Grants: make([]Grant, w.shards)})
 	case "plan":
 		w.budget--

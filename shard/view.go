@@ -64,6 +64,7 @@ type Peer struct {
 	Shards       int           // that are granted to it, in whichever state
 	Leaves       bool          // it gives up its shards because it stops
 	Drained      bool          // by [Drain]
+	Late         []int         // the shards on which its work goes on after DrainTimeout, as it last published
 	Holder       leader.Holder // of the member's election
 }
 
@@ -337,7 +338,7 @@ func (s *sights) view() View {
 		m := Peer{ID: id, Shards: shards[id], Drained: slices.Contains(s.registry.Drained, id), Holder: s.holders[id]}
 		if t.valid {
 			p := t.published
-			m.Value, m.Weight, m.Most, m.Hold, m.Leaves = value(p), p.Weight, p.Most, p.Hold, p.Reports[0].Left
+			m.Value, m.Weight, m.Most, m.Hold, m.Leaves, m.Late = value(p), p.Weight, p.Most, p.Hold, p.Reports[0].Left, p.Late
 		}
 		v.Members = append(v.Members, m)
 	}

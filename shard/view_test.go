@@ -43,6 +43,9 @@ func shown(v shard.View) string {
 		if m.Drained {
 			text += ", drained"
 		}
+		if len(m.Late) > 0 {
+			text += fmt.Sprintf(", works on %v", m.Late)
+		}
 		lines = append(lines, text)
 	}
 	return strings.Join(lines, "; ")
@@ -89,12 +92,16 @@ func TestLookup(t *testing.T) {
 		time.Sleep(lease + time.Second)
 		check.Equal(t, look(), "12 c works; c has 12, leading", "%s")
 		f.mu.Lock()
-		c.hangs = time.Second
+		c.hangs = lease
 		f.mu.Unlock()
 		check.OK(t, shard.Drain(t.Context(), f.store, named, "c"))
 		time.Sleep(time.Second / 2)
 		check.Equal(t, look(), "12 none for c; c has 0, leading, drained", "%s")
 		time.Sleep(time.Second)
+		check.Equal(t, look(), "12 none for c; c has 0, leading, drained", "%s")
+		time.Sleep(drain)
+		check.Equal(t, look(), "12 none; c has 0, leading, drained, works on [0 1 2 3 4 5 6 7 8 9 10 11]", "%s")
+		time.Sleep(lease)
 		check.Equal(t, look(), "12 none; c has 0, leading, drained", "%s")
 		f.store.Put(group.RegistryKey(named), []byte("junk"))
 		_, err = shard.Lookup(t.Context(), f.store, named)

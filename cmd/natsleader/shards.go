@@ -21,7 +21,8 @@ import (
 const shardsHelp = `A group shares its shards among its members: processes that join it with package
 shard. A member is gone if its lease is over, and left if it has stopped. Its shards have
 no owner until they are granted to others, and then it is named for a day as past. A
-shard moves while its new owner waits until the work of another member has ended.
+shard moves while its new owner waits until the work of another member has ended. Late
+work is work that goes on after its DrainTimeout, and for which no new owner waits.
 
 With --shard or --key it shows the owner of one shard. The shard of a key is its FNV-1a
 hash of 64 bits, modulo the number of shards.

@@ -66,6 +66,7 @@ func (x *sharing) details() [][]string {
 		moving = fmt.Sprintf("%d: %s", n, some(moves))
 	}
 	rows = append(rows, []string{"Moving:", moving}, []string{"Assigner:", x.assigner()})
+	rows = append(rows, x.lateDetails()...)
 	if len(x.past) > 0 {
 		past := []string{}
 		for _, p := range x.past {
@@ -74,6 +75,37 @@ func (x *sharing) details() [][]string {
 		rows = append(rows, []string{"Past:", some(past)})
 	}
 	return rows
+}
+
+// lateWork is the work of a member that goes on after its DrainTimeout.
+type lateWork struct {
+	Shards []int  `json:"shards"`
+	ID     string `json:"id"`
+}
+
+// late returns the late work on the shards that are shown.
+func (x *sharing) late() (all []lateWork) {
+	for _, m := range x.view.Members {
+		switch {
+		case x.only < 0 && len(m.Late) > 0:
+			all = append(all, lateWork{m.Late, m.ID})
+		case slices.Contains(m.Late, x.only):
+			all = append(all, lateWork{[]int{x.only}, m.ID})
+		}
+	}
+	return all
+}
+
+// lateDetails returns the line on late work, if there is any.
+func (x *sharing) lateDetails() (row [][]string) {
+	var texts []string
+	for _, w := range x.late() {
+		texts = append(texts, fmt.Sprintf("%s of %s", group.Ranges(w.Shards), printable(w.ID)))
+	}
+	if len(texts) > 0 {
+		row = [][]string{{"Late work:", some(texts)}}
+	}
+	return row
 }
 
 func (x *sharing) assigner() string {
@@ -96,7 +128,7 @@ func (x *sharing) ownerDetails() [][]string {
 	if len(o.Value) > 0 {
 		rows = append(rows, []string{"Value:", printable(string(o.Value))})
 	}
-	return rows
+	return append(rows, x.lateDetails()...)
 }
 
 // ownerText describes the owner of a shard.
@@ -144,7 +176,11 @@ func (x *sharing) line() string {
 		parts = append(parts, part)
 	}
 	rows := x.details()
-	return fmt.Sprintf("%s; no owner: %s; moving: %s; assigner: %s", some(parts), rows[2][1], rows[3][1], rows[4][1])
+	text := fmt.Sprintf("%s; no owner: %s; moving: %s; assigner: %s", some(parts), rows[2][1], rows[3][1], rows[4][1])
+	for _, late := range x.lateDetails() {
+		text += "; late work: " + late[1]
+	}
+	return text
 }
 
 // sharingSummary describes a group for programs.
@@ -155,6 +191,7 @@ type sharingSummary struct {
 	Assigner string          `json:"assigner,omitempty"`
 	NoOwner  []int           `json:"no_owner"`
 	Moving   []shardMove     `json:"moving"`
+	Late     []lateWork      `json:"late,omitempty"`
 	Members  []memberSummary `json:"members"`
 	Past     []pastMember    `json:"past,omitempty"`
 	Changes  []memberChange  `json:"changes,omitempty"` // with --watch
@@ -186,6 +223,8 @@ type ownerSummary struct {
 	From    string    `json:"from,omitempty"` // the member whose work has to end first
 	Value   string    `json:"value,omitempty"`
 	Value64 string    `json:"value64,omitempty"`
+
+	Late []lateWork `json:"late,omitempty"`
 }
 
 func (x *sharing) members() []memberSummary {
@@ -212,14 +251,14 @@ func (x *sharing) summary() any { return x.summaryAt(time.Time{}) }
 func (x *sharing) summaryAt(at time.Time) any {
 	n := len(x.view.Owners)
 	if x.only < 0 || x.only >= n { // or there is no group
-		s := sharingSummary{Time: at, Group: x.group, Shards: n, NoOwner: append([]int{}, x.unowned()...), Moving: append([]shardMove{}, x.moves()...), Members: x.members(), Past: x.past}
+		s := sharingSummary{Time: at, Group: x.group, Shards: n, NoOwner: append([]int{}, x.unowned()...), Moving: append([]shardMove{}, x.moves()...), Members: x.members(), Past: x.past, Late: x.late()}
 		if h := x.view.Assigner; h.State == leader.HolderLeading {
 			s.Assigner = h.ID
 		}
 		return s
 	}
 	o := x.view.Owners[x.only]
-	s := ownerSummary{Time: at, Group: x.group, Shards: n, Key: x.key, Shard: x.only, State: o.State.String(), ID: o.ID, From: o.From}
+	s := ownerSummary{Time: at, Group: x.group, Shards: n, Key: x.key, Shard: x.only, State: o.State.String(), ID: o.ID, From: o.From, Late: x.late()}
 	if o.State == shard.OwnerWaits || o.State == shard.OwnerWorks {
 		s.Token = o.Token
 	}

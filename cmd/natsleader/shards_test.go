@@ -72,7 +72,7 @@ func TestShards(t *testing.T) {
 		w.prompt("shards orders --shard 8", "shards orders --shard=-1", "shards orders --shard 1 --key x", "shards")
 		w.notef("# the work of a does not end\n")
 		a.hangs.Store(int64(10 * time.Second))
-		w.joins("c", shard.Config{})
+		c := w.joins("c", shard.Config{})
 		a.hangs.Store(0)
 		time.Sleep(10 * time.Second)
 		a.hangs.Store(int64(10 * time.Second))
@@ -90,6 +90,14 @@ func TestShards(t *testing.T) {
 		time.Sleep(2*time.Minute + 600*time.Millisecond) // a or c notes that b is gone, up to 800 ms apart
 		w.prompt("shards orders")
 		w.complete("shards ''", "shards show ''", "shards move ''", "shards drain orders ''", "shards move orders 0 ''")
+		w.notef("# the work of c goes on after its DrainTimeout\n")
+		c.hangs.Store(int64(time.Minute))
+		w.joins("d", shard.Config{})
+		time.Sleep(6 * time.Second)
+		w.prompt("shards orders", "shards orders --json", "shards orders --shard 0", "shards orders --shard 7", "shards orders --shard 7 --json")
+		w.follow("shards orders --watch")()
+		time.Sleep(time.Minute)
+		w.prompt("shards orders --shard 7")
 	})
 }
 

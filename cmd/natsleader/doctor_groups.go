@@ -93,6 +93,10 @@ func judgeGroup(ctx context.Context, s *inspector, name string, all []electionSt
 		found = append(found, severityWarning.of("%s: no member is the assigner, so no shard moves", title).
 			advise("look again after a lease; if it stays, see the logs of the members: they may not be allowed to write "+group.AssignerKey(name)))
 	}
+	for _, late := range x.lateDetails() {
+		found = append(found, severityWarning.of("%s: work goes on after its DrainTimeout: %s", title, late[1]).
+			advise("see in the logs of these members what hangs, and restart them"))
+	}
 	if drained := states[memberDrained]; len(drained) > 0 {
 		found = append(found, severityNote.of("%s: these members are drained: %s", title, some(drained)).advise("natsleader shards undrain "+name+" ID"))
 	}

@@ -77,7 +77,7 @@ func (x *sharing) details() [][]string {
 	return rows
 }
 
-// lateWork is the work of a member that goes on after its DrainTimeout.
+// lateWork is the work of a member that lives, and that goes on after its DrainTimeout.
 type lateWork struct {
 	Shards []int  `json:"shards"`
 	ID     string `json:"id"`
@@ -87,6 +87,7 @@ type lateWork struct {
 func (x *sharing) late() (all []lateWork) {
 	for _, m := range x.view.Members {
 		switch {
+		case isPast(memberState(m)): // its process may have ended
 		case x.only < 0 && len(m.Late) > 0:
 			all = append(all, lateWork{m.Late, m.ID})
 		case slices.Contains(m.Late, x.only):
@@ -315,7 +316,7 @@ func (g groupSummary) text() string {
 	if g.Error != "" {
 		return "not known: " + g.Error
 	}
-	text := fmt.Sprintf("%d shards, %d members", g.Shards, g.Members)
+	text := fmt.Sprintf("%s, %s", plural(g.Shards, "shard"), plural(g.Members, "member"))
 	if g.NoOwner > 0 {
 		text += fmt.Sprintf(", %d without an owner", g.NoOwner)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/natsleader/natsleader/shard"
 )
 
-const moveHelp = `The owner of the shard ends the work on it, and then the member with that ID begins. If
-that makes the spread uneven, another shard leaves this member.
+const moveHelp = `The owner of the shard ends the work on it, and then, or after its DrainTimeout, the member
+with that ID begins. If that makes the spread uneven, another shard leaves this member.
 
 The exit code is 1 if that member does not exist or takes no shards, and 124 if the shard
 has not moved in time.
@@ -24,9 +24,10 @@ has not moved in time.
   natsleader shards move orders 7 web-2`
 
 const drainHelp = `All shards move away from the member with that ID, or from the members on a host, each
-when the work on it has ended. A drained member takes no shards until undrain, or until
-its process has ended and another joins under the ID. The ID of a member that was given
-none begins with the name of its host.
+when the work on it has ended, or after its DrainTimeout. The command waits for all work
+of these members. A drained member takes no shards until undrain, or until its process
+has ended and another joins under the ID. The ID of a member that was given none begins
+with the name of its host.
 
 If the other members do not take all shards, it asks for confirmation. Where standard
 input is no terminal, nothing is done then without --yes.
@@ -227,6 +228,13 @@ func (s *steer) drain(ctx context.Context, look *inspector, x *sharing) error {
 				left = append(left, i)
 			}
 		}
+		for _, w := range x.late() {
+			if ids[w.ID] {
+				left = append(left, w.Shards...)
+			}
+		}
+		slices.Sort(left)
+		left = slices.Compact(left)
 		return len(left) == 0, nil
 	}, func() (what, why string) {
 		return fmt.Sprintf("%d shards have not left %s", len(left), printable(cmp.Or(s.id, s.host))), "the work on " + group.Ranges(left) + " has not ended"
@@ -239,7 +247,7 @@ func (s *steer) drain(ctx context.Context, look *inspector, x *sharing) error {
 		if i := slices.IndexFunc(now, func(p memberSummary) bool { return p.ID == m.ID }); i >= 0 {
 			state = now[i].State
 		}
-		line := fmt.Sprintf("%s is drained: it has given up %d shards", id, n)
+		line := fmt.Sprintf("%s is drained: it has given up %s", id, plural(n, "shard"))
 		if isPast(state) {
 			line = fmt.Sprintf("%s is no member any more: others take its %d shards, as far as they have room", id, n)
 		} else {

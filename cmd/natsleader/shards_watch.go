@@ -42,7 +42,7 @@ func (c memberChange) text() string {
 	case c.State == memberLeft:
 		return "has left"
 	case c.State == memberGone:
-		return fmt.Sprintf("is gone (it had %d shards)", c.Had)
+		return fmt.Sprintf("is gone (it had %s)", plural(c.Had, "shard"))
 	case c.Was == "":
 		return "has joined"
 	case isPast(c.Was):

@@ -93,9 +93,10 @@ func TestShards(t *testing.T) {
 		w.notef("# the work of c goes on after its DrainTimeout\n")
 		c.hangs.Store(int64(time.Minute))
 		w.joins("d", shard.Config{})
-		time.Sleep(6 * time.Second)
-		w.prompt("shards orders", "shards orders --json", "shards orders --shard 0", "shards orders --shard 7", "shards orders --shard 7 --json")
+		time.Sleep(6100 * time.Millisecond) // see above
+		w.prompt("shards orders", "shards orders --shard 0", "shards orders --shard 7", "shards orders --shard 7 --json")
 		w.follow("shards orders --watch")()
+		w.follow("shards orders --watch --json")()
 		time.Sleep(time.Minute)
 		w.prompt("shards orders --shard 7")
 	})

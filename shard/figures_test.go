@@ -243,8 +243,9 @@ func TestAssignerThatRestarts_IsSoonBack(t *testing.T) {
 	})
 }
 
-// A member whose feeds lose the messages of a page reads it when it hears of its revision from the assigner, however many
-// pages the group has: after the next renewal, or, if it hears nothing, when the lease of the assigner seems to be over.
+// A member whose feeds lose the messages of a page reads it when it receives its revision from the assigner, however
+// many pages the group has: after the next renewal, or, if none arrives, when the lease of the assigner seems to be
+// over.
 func TestLostMessageOfAPage_IsReadSoon(t *testing.T) {
 	defer shard.SetPageSize(shard.SetPageSize(4))
 	for _, c := range []struct {

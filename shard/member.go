@@ -386,9 +386,10 @@ func (m *Member) late() (shards []int) {
 // hearing is how long, beside a lease, the message of a lost page may take to a member.
 const hearing = 20 * time.Second
 
-// mayGrant takes the base of a registry, and returns from when on shards may be granted. If the registry is another than
-// before, as in a bucket that was made anew, that is when every member has lost its term or heard from the assigner, so that
-// it has read its map again. Until then members that the registry does not know may work under a map that is lost.
+// mayGrant takes the base of a registry, and returns from when on shards may be granted. If the registry is another
+// than before, as in a bucket that was made anew, that is when every member has lost its term, or received the
+// revisions of the assigner and read its map again. Until then members that the registry does not know may work under
+// a map that is lost.
 func (m *Member) mayGrant(base uint64) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()

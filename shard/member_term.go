@@ -40,7 +40,7 @@ type shift struct {
 	sayings sync.WaitGroup
 	again   <-chan time.Time
 	joining bool              // a goroutine registers the member
-	joined  chan struct{}     // is told when that has ended
+	joined  chan struct{}     // receives when that has ended
 	rests   map[int]time.Time // until when work is not begun again that has ended early
 }
 

@@ -98,10 +98,10 @@ func (s *Shard) Release() { s.term.Release() }
 const (
 	workNone  = iota // a loop over Shards has not taken the shard yet
 	workBegun        // it has
-	workNever        // it will not, as far as events tell: the shard was given up before
+	workNever        // it will not, as far as events show: the shard was given up before
 )
 
-// hasBegun reports whether a loop has taken the shard. If not, no event will tell that one does.
+// hasBegun reports whether a loop has taken the shard. If not, no event will show that one does.
 func (s *Shard) hasBegun() bool {
 	s.work.CompareAndSwap(workNone, workNever)
 	return s.work.Load() == workBegun

@@ -68,8 +68,8 @@ type Peer struct {
 	Holder       leader.Holder // of the member's election
 }
 
-// Lookup reads once who owns the shards of a group. Whether the lease of an owner is still valid one read cannot show:
-// use [Observe]. It sends a request for each page of 1,000 shards and each member. Errors: [ErrNoGroup],
+// Lookup reads once which members own the shards of a group. One read cannot show whether the lease of an owner is
+// still valid: use [Observe]. It sends a request for each page of 1,000 shards and each member. Errors: [ErrNoGroup],
 // [leader.ErrForeignRecord] for a group that this program does not know to read, and those of every [leader.Store].
 func Lookup(ctx context.Context, store leader.Store, name string) (View, error) {
 	port, err := openStore(store, name)
@@ -118,10 +118,10 @@ func Lookup(ctx context.Context, store leader.Store, name string) (View, error) 
 // lookups is how many requests of a Lookup are under way at once.
 const lookups = 16
 
-// Observe reports on a channel who owns the shards of a group: at once when it is known, even if there is no such group,
-// and again whenever it changes, until ctx ends or the application closes the connection. Then the channel is closed. A
-// slow reader gets the newest view. While the store cannot be reached, Observe tries again. It never writes. Errors:
-// [leader.ErrInvalidConfig].
+// Observe reports on a channel which members own the shards of a group: at once when it is known, even if there is no
+// such group, and again whenever it changes, until ctx ends or the application closes the connection. Then the channel
+// is closed. A slow reader gets the newest view. While the store cannot be reached, Observe tries again. It never
+// writes. Errors: [leader.ErrInvalidConfig].
 func Observe(ctx context.Context, store leader.Store, name string) (<-chan View, error) {
 	port, err := openStore(store, name)
 	if err != nil {

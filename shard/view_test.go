@@ -66,7 +66,7 @@ func viewed(t *testing.T, shards int) (*fleet, func() string) {
 	}
 }
 
-// Lookup reads who owns the shards, with the values that the members publish.
+// Lookup reads which members own the shards, with the values that the members publish.
 func TestLookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, look := viewed(t, 12)

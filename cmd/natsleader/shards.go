@@ -38,8 +38,8 @@ show a group named show, move, drain or undrain: natsleader shards show move.
 
 func registerShards(app *fisk.Application, g *globals) {
 	v := &shardsView{globals: g, sharing: sharing{only: -1}}
-	top := app.Command("shards", "Show and steer who works on the shards of a group").HelpLong(shardsHelp)
-	cmd := top.Command("show", "Show who works on the shards of a group").Default()
+	top := app.Command("shards", "Show and steer which members work on the shards of a group").HelpLong(shardsHelp)
+	cmd := top.Command("show", "Show which members work on the shards of a group").Default()
 	cmd.Arg("group", "Group to show").Required().HintAction(g.groupNames).StringVar(&v.group)
 	cmd.Flag("shard", "Show the owner of this shard").PlaceHolder("NUMBER").IsSetByUser(&v.byNumber).IntVar(&v.only)
 	cmd.Flag("key", "Show the owner of the shard of this key").IsSetByUser(&v.byKey).StringVar(&v.key)
@@ -80,7 +80,7 @@ func (v *shardsView) run() error {
 	})
 }
 
-// sharing is how a group shares its shards, or who owns one of them.
+// sharing is how a group shares its shards, or which member owns one of them.
 type sharing struct {
 	group string
 	key   string // asked for by --key

@@ -38,7 +38,7 @@ missing, and 124 if shards have not moved in time.
   natsleader shards drain orders web-1
   natsleader shards drain orders --host "$(hostname)"`
 
-// steer is a command that changes who owns shards.
+// steer is a command that changes which members own shards.
 type steer struct {
 	*globals
 	group, id, host string

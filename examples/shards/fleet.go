@@ -144,7 +144,7 @@ func (f *fleet) do(verb, id string) error {
 // cells are how the picture shows the state of an owner.
 var cells = map[shard.OwnerState]string{shard.OwnerWorks: "█", shard.OwnerWaits: "w", shard.OwnerIsGone: "x"}
 
-// picture returns who owns which shard: a row for each process, and a column for each shard. The owner works (█), waits
+// picture returns which process owns which shard: a row for each process, and a column for each shard. The owner works (█), waits
 // until the work of another has ended (w), or is gone (x).
 func (f *fleet) picture() string {
 	var p strings.Builder

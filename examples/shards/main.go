@@ -1,6 +1,6 @@
 // Command shards lets processes share 24 shards, to break it.
 //
-// It starts a NATS server of its own and five processes, and draws who owns which shard. Commands
+// It starts a NATS server of its own and five processes, and draws which process owns which shard. Commands
 // kill a process, freeze and thaw it, stop it, and start it or another one:
 //
 //	kill b    freeze c    thaw c    stop a    start f    quit

@@ -226,6 +226,21 @@ func (m *Member) damaged(key string, revision uint64, what string, err error) {
 	}
 }
 
+// outcome reports that something has failed, once until it succeeds.
+func (m *Member) outcome(what string, err error) {
+	m.mu.Lock()
+	_, known := m.reported[what]
+	if err == nil {
+		delete(m.reported, what)
+	} else {
+		m.reported[what] = ""
+	}
+	m.mu.Unlock()
+	if err != nil && !known {
+		m.fault(fmt.Errorf("%s: %w", what, err))
+	}
+}
+
 // isNews reports whether a number is not the one that was last reported of a thing.
 func (m *Member) isNews(what string, n uint64) bool {
 	m.mu.Lock()
@@ -262,21 +277,11 @@ func (r requests) Watch(ctx context.Context, key string, instead backend.Feed, d
 	})
 }
 
-// answered reports a request that has failed, once until one of its kind succeeds.
+// answered reports a request that has failed.
 func (r requests) answered(ctx context.Context, what string, err error) {
 	// Of a silence the elections know.
 	if ctx.Err() != nil || errors.Is(err, leader.ErrUnreachable) || errors.Is(err, leader.ErrConnectionClosed) || errors.Is(err, backend.ErrRefused) {
 		return
 	}
-	r.m.mu.Lock()
-	_, known := r.m.reported[what]
-	if err == nil {
-		delete(r.m.reported, what)
-	} else {
-		r.m.reported[what] = ""
-	}
-	r.m.mu.Unlock()
-	if err != nil && !known {
-		r.m.fault(fmt.Errorf("%s: %w", what, err))
-	}
+	r.m.outcome(what, err)
 }

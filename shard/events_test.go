@@ -16,6 +16,7 @@ import (
 	"github.com/natsleader/natsleader/internal/golden"
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/leadertest"
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/shard"
 )
@@ -213,6 +214,36 @@ func TestFaulted(t *testing.T) {
 		faults(fmt.Sprintf("orders.shard.page.0 at revision %d: replaces a value that is no page of a group: not written by a member of a group: unexpected end of JSON input", revision))
 		check.Equal(t, m.Stats().Election.Faults[nil], before+1, "%d faults")
 		check.OK(t, m.Stop(t.Context()))
+	})
+}
+
+// A member that stops too many shards at once to publish their numbers reports that. They get another owner when the work
+// of enough of them has ended.
+func TestFaulted_PublicationTooLarge(t *testing.T) {
+	proof.Only(t)
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 24_000, ID: "a"})
+		var got []string
+		go func() {
+			for e := range m.Events(context.Background()) {
+				if f, ok := e.(shard.Faulted); ok {
+					got = append(got, f.Err.Error())
+				}
+			}
+		}()
+		go func() {
+			for s := range m.Shards() {
+				go func() {
+					defer s.Release()
+					<-s.Context().Done()
+					time.Sleep(time.Duration(s.Number()%2) * time.Second)
+				}()
+			}
+		}()
+		time.Sleep(lease)
+		check.OK(t, m.Stop(t.Context()))
+		synctest.Wait()
+		check.Deep(t, got, []string{"the publication: a member publishes 66675 bytes, which is more than 65536: its value has 0 bytes, and it stops 12000 shards"})
 	})
 }
 

@@ -135,6 +135,7 @@ func (s *shift) step() (over bool) {
 	s.count(t)
 	s.watched.only(awaited)
 	value, err := s.publication(reports)
+	s.outcome("the publication", err)
 	if s.left && len(s.works) == 0 {
 		if err == nil {
 			s.sayLast(value)

@@ -3,6 +3,7 @@ package shard_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,16 +18,20 @@ import (
 	"github.com/natsleader/natsleader/shard"
 )
 
-// guarded is a group of two shards, each with a resource of its own that only its owner may write.
+// guarded is a group of two shards, each with a guard of its own in the bucket of the group.
 type guarded struct {
 	*testing.T
-	group  *leadertest.Store
-	orders [2]*leadertest.Store
-	logs   logs
+	*leadertest.Store
+	logs logs
 }
 
-func newGuarded(t *testing.T) *guarded {
-	return &guarded{T: t, group: leadertest.NewStore(nil), orders: [2]*leadertest.Store{leadertest.NewStore(nil), leadertest.NewStore(nil)}}
+func newGuarded(t *testing.T) *guarded { return &guarded{T: t, Store: leadertest.NewStore(nil)} }
+
+func guardKey(n int) string { return fmt.Sprint("guard", n) }
+
+// resource is what only the owner of a shard may write, over a link of its own.
+func (g *guarded) resource(id string, n int) leadertest.Guard {
+	return g.Link(fmt.Sprint(id, n)).Guard(guardKey(n))
 }
 
 // join lets a member join, and returns the shards that it gets.
@@ -43,18 +48,18 @@ func (g *guarded) join(id string) <-chan *shard.Shard {
 }
 
 func (g *guarded) member(id string) *shard.Member {
-	return check.Got(shard.Join(g.Context(), g.group.Link(id), named, shard.Config{
+	return check.Got(shard.Join(g.Context(), g.Link(id), named, shard.Config{
 		Shards: 2, ID: id, LeaseDuration: lease, DrainTimeout: drain, Logger: g.logs.logger(),
-		Guards: func(n int) []leader.Guard { return []leader.Guard{g.orders[n].Link(id).Guard()} },
+		Guards: func(n int) []leader.Guard { return []leader.Guard{g.resource(id, n)} },
 	}))(g)
 }
 
 func (g *guarded) writer(id string, s *shard.Shard) fence.KVWriter {
-	return g.orders[s.Number()].Link(id).Guard().Writer(s.Term())
+	return g.resource(id, s.Number()).Writer(s.Term())
 }
 
 func (g *guarded) guard(n int) record.GuardObservation {
-	e := g.orders[n].Entry(fence.DefaultGuardKey)
+	e := g.Entry(guardKey(n))
 	return record.DecodeGuard(backend.Entry{Revision: e.Revision, Value: e.Value})
 }
 
@@ -99,7 +104,7 @@ func TestGuards(t *testing.T) {
 func TestGuards_WorkWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t)
-		link := g.orders[1].Link("a")
+		link := g.Link("a1")
 		link.Freeze()
 		as := g.join("a")
 		time.Sleep(lease)
@@ -123,8 +128,8 @@ func TestGuards_LostAndPassed(t *testing.T) {
 		as := g.join("a")
 		time.Sleep(time.Second)
 		s := <-as
-		orders, w := g.orders[s.Number()], g.writer("a", s)
-		orders.Delete(fence.DefaultGuardKey)
+		key, w := guardKey(s.Number()), g.writer("a", s)
+		g.Delete(key)
 		_, err := w.Put(t.Context(), "k", nil)
 		check.That(t, err == nil || errors.Is(err, fence.ErrUnknownOutcome), "%v", err)
 		time.Sleep(time.Second)
@@ -133,7 +138,7 @@ func TestGuards_LostAndPassed(t *testing.T) {
 
 		later := g.guard(s.Number()).Rec
 		later.Token, later.Session = s.Token()+1, "LATER"
-		orders.Put(fence.DefaultGuardKey, later.Encode())
+		g.Put(key, later.Encode())
 		time.Sleep(2 * lease)
 		check.Is(t, context.Cause(s.Context()), leader.ErrFenced)
 		check.Equal(t, g.logs.count("does not begin: a guard stands at a later token"), 1, "it is logged %d times")
@@ -159,7 +164,7 @@ func TestGuards_WorkThatHangs(t *testing.T) {
 		s, other := <-held, <-held
 		later := g.guard(s.Number()).Rec
 		later.Token, later.Session = s.Token()+1, "LATER"
-		g.orders[s.Number()].Put(fence.DefaultGuardKey, later.Encode())
+		g.Put(guardKey(s.Number()), later.Encode())
 		<-s.Context().Done()
 		time.Sleep(drain - time.Millisecond)
 		stats := m.Stats()

@@ -161,10 +161,7 @@ func (s *shift) sayLast(value []byte) {
 	defer cancel()
 	if s.saying != nil { // or it replaces this value
 		select {
-		case err := <-s.saying:
-			if err == nil && slices.Equal(value, s.said) {
-				return
-			}
+		case <-s.saying:
 		case <-ctx.Done():
 			return
 		}

@@ -161,7 +161,7 @@ func (s *shift) sayLast(value []byte) {
 	defer cancel()
 	if s.saying != nil { // or it replaces this value
 		select {
-		case <-s.saying:
+		case <-s.saying: //nolint:errcheck // this value replaces that one in any case
 		case <-ctx.Done():
 			return
 		}

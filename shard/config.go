@@ -15,7 +15,8 @@ type Config struct {
 	// Shards is the number of shards, at most 100,000, the same for all members. The first member fixes it.
 	Shards int
 	// ID is that of [leader.Config]. Of two members with one ID the second gets no shards while the first lives, and logs
-	// a warning each minute. Each ID leaves a key in the bucket: keep the ID of a member over restarts.
+	// a warning after two leases, or after a minute if LeaseDuration is not set, and then each minute. Each ID leaves a key
+	// in the bucket: keep the ID of a member over restarts.
 	ID    string
 	Value []byte // published for routing, for example an address; at most 4 KiB
 	// Weight is the member's share of the shards, relative to that of others. Default: 1.

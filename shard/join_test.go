@@ -310,10 +310,12 @@ func TestTwoMembersOfOneID(t *testing.T) {
 				first.kill()
 			}
 			second := f.start("a")
-			time.Sleep(2 * time.Minute)
+			time.Sleep(2*lease + time.Second)
+			check.Equal(t, log.count(line), map[bool]int{false: 1}[crash], "%d warnings after two leases")
+			time.Sleep(time.Minute)
 			if !crash {
 				check.Equal(t, f.grants(), 8, "%d grants")
-				check.That(t, log.count(line) >= 1 && log.count(line) <= 2, "%d warnings in two minutes", log.count(line))
+				check.Equal(t, log.count(line), 2, "%d warnings a minute later")
 				first.leave()
 				time.Sleep(2 * lease)
 			} else {

@@ -184,13 +184,15 @@ func (m *Member) checkBucket(ctx context.Context) {
 	}
 }
 
-// watchWork reports the faults of the member's own election, and each minute that its key is held under its own ID.
+// watchWork reports the faults of the member's own election and, after two leases and then each minute, that its key is
+// held under its own ID.
 func (m *Member) watchWork() {
-	each := time.NewTicker(time.Minute)
+	each := time.NewTicker(cmp.Or(2*m.cfg.LeaseDuration, time.Minute))
 	defer each.Stop()
 	for events := m.work.Events(context.Background()); ; {
 		select {
 		case <-each.C:
+			each.Reset(time.Minute)
 		case e, ok := <-events:
 			if !ok {
 				return

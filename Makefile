@@ -35,11 +35,12 @@ race: ## the same with the race detector, in random order
 COUNTED := totals=$$(mktemp) && trap 'rm -f "$$totals"' EXIT && export NATSLEADER_TOTALS="$$totals"
 
 # Those of *_field_test.go, which wait most of the time. The race detector does not see into the programs
-# that the mutants, the command and bench start, so these run without it, beside the others.
+# that the mutants, the command and bench start, and would make the many processes of torture late. So these
+# run without it, one after the other, beside the others, of which the longest comes first.
 field: servers ## the tests in real time, in full
 	@$(COUNTED) && log=$$(mktemp) && \
-	{ scripts/field -tags=field,prove -timeout=30m ./mutation ./cmd/natsleader ./bench >"$$log" 2>&1 & } && programs=$$! && failed=0 && \
-	{ go list work | grep -v -e '/mutation$$' -e '/cmd/natsleader$$' -e '/natsleader/bench' | \
+	{ scripts/field -p=1 -tags=field,prove -timeout=30m ./mutation ./cmd/natsleader ./bench ./torture >"$$log" 2>&1 & } && programs=$$! && failed=0 && \
+	{ go list ./leader_test work | grep -v -e '/mutation$$' -e '/cmd/natsleader$$' -e '/natsleader/bench' -e '/torture$$' | \
 		xargs scripts/field -race -shuffle=on -tags=field,prove -timeout=30m || failed=1; } && \
 	{ wait $$programs || failed=1; } && cat "$$log" && rm -f "$$log" && sort "$$totals" && exit $$failed
 

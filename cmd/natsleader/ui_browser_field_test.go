@@ -143,7 +143,7 @@ func TestUI_InBrowser(t *testing.T) {
 	b.becomes(summary, "1 group")
 	b.becomes(listed, "13")
 	b.becomes(rows(`r.innerText.startsWith('tenants\ngroup\nworker-a')`), "1")
-	b.opens("tenants", "8 shards, 1 members")
+	b.opens("tenants", "8 shards, 1 member")
 	shown := `document.getElementById('record').textContent.split('\n').filter((l) => l.includes('lives')).map((l) => l.slice(0, 20)).join()`
 	b.becomes(shown, "worker-a  lives  8  ")
 	works(t, grouped, "tenants", shard.Config{ID: "worker-b", Shards: 8})

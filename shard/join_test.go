@@ -915,8 +915,8 @@ func TestStop_IsNoDeath(t *testing.T) {
 	})
 }
 
-// A process that does not know its lease yet reads the records of members now and then, in whose elections it has to be a
-// candidate because the registry names it from its last run.
+// A process that does not know its lease yet reads the records of the members every 30 s. It has to be a candidate in
+// their elections, because the registry names it from its last run.
 func TestHeir_ReadsByNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 8, leadertest.WithLatency(oneWay))

@@ -110,6 +110,16 @@ func DecodeRegistry(value []byte) (Registry, error) {
 	if err != nil {
 		return Registry{}, err
 	}
+	// A list that is empty, null or missing is one and the same.
+	if len(r.Members) == 0 {
+		r.Members = nil
+	}
+	if len(r.Drained) == 0 {
+		r.Drained = nil
+	}
+	if len(r.Asked) == 0 {
+		r.Asked = nil
+	}
 	return r, nil
 }
 

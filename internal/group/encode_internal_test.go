@@ -226,6 +226,7 @@ func FuzzDecodeGroup(f *testing.F) {
 	f.Add([]byte(`{"v":1,"seen":{"0":7,"2":9},"busy":"3-4,10,24","late":"3,9","left":true,"weight":2,"most":10,"hold":"30s","value":"10.0.0.1:80"}`))
 	f.Add([]byte(`{"v":1,"weight":1,"value64":"/w=="}`))
 	f.Add([]byte(`{"v":1,"shards":100000,"page":1000,"base":7,"members":[{"id":"a","token":5}]}`))
+	f.Add([]byte(`{"v":1,"shards":10,"page":10,"base":7,"members":[],"drained":[],"asked":{}}`))
 	f.Add([]byte(`{"v":2}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if m, err := ten.DecodePage(2, data, 9); err == nil {

@@ -111,8 +111,8 @@ func DecodeRegistry(value []byte) (Registry, error) {
 		return Registry{}, err
 	}
 	// A list that is empty, null or missing is one and the same.
-	if len(r.Members) == 0 {
-		r.Members = nil
+	if r.Members == nil {
+		r.Members = []Session{}
 	}
 	if len(r.Drained) == 0 {
 		r.Drained = nil

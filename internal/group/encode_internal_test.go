@@ -227,6 +227,7 @@ func FuzzDecodeGroup(f *testing.F) {
 	f.Add([]byte(`{"v":1,"weight":1,"value64":"/w=="}`))
 	f.Add([]byte(`{"v":1,"shards":100000,"page":1000,"base":7,"members":[{"id":"a","token":5}]}`))
 	f.Add([]byte(`{"v":1,"shards":10,"page":10,"base":7,"members":[],"drained":[],"asked":{}}`))
+	f.Add([]byte(`{"v":1,"shards":10,"page":10,"base":7}`))
 	f.Add([]byte(`{"v":2}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if m, err := ten.DecodePage(2, data, 9); err == nil {

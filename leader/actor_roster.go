@@ -89,6 +89,9 @@ func (a *actor) stepAnnouncer(in machine.AnnouncerInput) {
 		h.send(a.values, h.entry.Encode(), machine.Lives*in.Times.Lease, &a.c.box)
 	case fx.Withdraw:
 		h.send(a.values, nil, 0, &a.c.box)
+		if a.abandoning {
+			h.cancel() // whatever was in flight when Stop had no time left: nothing waits
+		}
 	case fx.Cancel:
 		h.cancel()
 	}

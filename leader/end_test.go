@@ -45,13 +45,13 @@ func TestEnd_ClosesWhatOpensLate(t *testing.T) {
 }
 
 // A candidate that ends gives up its requests, and waits for nothing but the release of its key and, for
-// a moment, for its last word in the roster.
+// a moment, for its last word in the roster. Without time to stop it waits for neither.
 func TestEnd_GivesUpRequests(t *testing.T) {
 	for call, want := range map[string]struct{ stop, hasty time.Duration }{
 		"Settings": {}, "Get": {}, "Watch": {}, "Check": {}, "Listen": {},
 		"Update":   {time.Second, 0},
 		"Stands":   {250 * time.Millisecond, 0},
-		"Announce": {250 * time.Millisecond, 250 * time.Millisecond},
+		"Announce": {250 * time.Millisecond, 0},
 		"a sign":   {450 * time.Millisecond, 0}, // for the renewal that is in flight
 	} {
 		end := func(t *testing.T, stop context.Context, want time.Duration) {

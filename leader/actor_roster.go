@@ -300,7 +300,7 @@ func (l *rosterWatcher) choose(now time.Time, all []record.Announcement, priorit
 // leader refuses requests, or if the leader of another seat gives way first.
 func (a *actor) preemptor(all []record.Announcement) machine.Preemptor {
 	p := a.roster.watcher.choose(a.now(), all, a.Priority, &a.status)
-	if b := a.c.permit; p.Session != "" && (a.c.refuses || b != nil && !b.givesWay(a.seat)) {
+	if b := a.c.permit; p.Session != "" && (a.c.refuses || b != nil && !b.givesWay(a.seat, p.Session)) {
 		return machine.Preemptor{}
 	}
 	return p

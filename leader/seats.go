@@ -117,15 +117,17 @@ type holding struct {
 	priority int
 }
 
-// givesWay reports whether the holder of that seat is the one to hand over to a higher
-// priority. Among the holders with the lowest priority, that is the one on the last seat.
-// All candidates come to the same result.
-func (b *seatPermit) givesWay(seat int) bool {
+// givesWay reports whether the holder of that seat is the one to hand over to a session of
+// a higher priority. Among the holders with the lowest priority, that is the one on the last
+// seat. All candidates come to the same result. Nobody gives way while a seat is free: it may
+// be the seat that another leader has given up for that session. Nor does anybody once the
+// session holds a seat, which the roster may still be silent about.
+func (b *seatPermit) givesWay(seat int, to string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	own := b.holders[seat-1].priority
 	for i, h := range b.holders {
-		if h.session != "" && (h.priority < own || h.priority == own && i >= seat) {
+		if h.session == "" || h.session == to || h.priority < own || h.priority == own && i >= seat {
 			return false
 		}
 	}

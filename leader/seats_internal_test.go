@@ -151,18 +151,25 @@ func TestSeatPermit_KnowsHolders(t *testing.T) {
 	<-c.Done()
 }
 
-// Of the holders with the lowest priority exactly one gives way: the one on the last seat.
+// Of the holders with the lowest priority exactly one gives way: the one on the last seat. While a
+// seat is free, nobody does, nor for a candidate that holds a seat.
 func TestSeatPermit_GivesWay(t *testing.T) {
-	for last, holders := range map[int][]holding{
-		1: {{"a", 1}, {"b", 2}, {"c", 2}},
-		2: {{"a", 1}, {"b", 1}, {}},
-		3: {{"a", 1}, {"b", 2}, {"c", 1}, {"d", 2}},
-		4: {{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}},
+	for _, c := range []struct {
+		to      string
+		last    int // the seat that gives way; 0: none
+		holders []holding
+	}{
+		{"x", 0, []holding{{"a", 1}, {"b", 1}, {}}},
+		{"x", 1, []holding{{"a", 1}, {"b", 2}, {"c", 2}}},
+		{"x", 2, []holding{{"a", 1}, {"b", 1}, {"c", 2}}},
+		{"x", 3, []holding{{"a", 1}, {"b", 2}, {"c", 1}, {"d", 2}}},
+		{"x", 4, []holding{{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}}},
+		{"b", 0, []holding{{"a", 1}, {"b", 2}, {"c", 2}}},
 	} {
-		for i, h := range holders {
+		for i, h := range c.holders {
 			seat := i + 1
-			check.That(t, h.session == "" || (&seatPermit{holders: holders}).givesWay(seat) == (seat == last),
-				"%v: whether seat %d gives way is wrong; only seat %d does", holders, seat, last)
+			check.That(t, h.session == "" || (&seatPermit{holders: c.holders}).givesWay(seat, c.to) == (seat == c.last),
+				"%v: whether seat %d gives way to %s is wrong; only seat %d does, and none if that is 0", c.holders, seat, c.to, c.last)
 		}
 	}
 }

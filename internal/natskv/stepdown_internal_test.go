@@ -55,6 +55,7 @@ func TestListen_WaitsInLine(t *testing.T) {
 		err := <-listen(t.Context())
 		check.Must(t, err == nil && time.Since(begun) >= 5*time.Second && time.Since(begun) <= 6*time.Second,
 			"%v %v", time.Since(begun), err)
+		synctest.Wait() // the first listener's slot is free again
 		release := full(b, backend.RankTake)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

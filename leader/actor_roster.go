@@ -227,7 +227,9 @@ func (a *actor) viewOpened(m *rosterMail) *machine.Input {
 	if m.err != nil {
 		l.view = nil
 	}
-	a.rosterFault(m.err)
+	if m.err == nil || a.status.Holds { // else the watcher has given it up
+		a.rosterFault(m.err)
+	}
 	return a.stepWatcher(machine.WatcherInput{Kind: machine.WatcherOpened, Failed: m.err != nil})
 }
 

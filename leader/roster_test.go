@@ -31,6 +31,25 @@ func TestRosterFault_EachOutage(t *testing.T) {
 	})
 }
 
+// A leader that resigns gives up the view that is being opened. That is no fault. One that is not opened in
+// time is.
+func TestRosterFault_GivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(map[string]answers{"Stands": whenGivenUp})
+		c := l.stand(t.Context(), t, leader.Config{Succession: leader.Listed{}})
+		for term, faults := range []uint64{0, 1} {
+			synctest.Wait()
+			check.That(t, c.IsLeader(), "it does not lead in term %d", term+1)
+			time.Sleep(time.Duration(term) * plainLease)
+			check.OK(t, c.Resign(t.Context()))
+			synctest.Wait()
+			check.Equal(t, l.count(l.flying, "Stands"), 0, "%d views are being opened")
+			check.Equal(t, c.Stats().Faults[leader.ErrUnreachable], faults, "%d faults in the end of term %d", term+1)
+			time.Sleep(plainLease)
+		}
+	})
+}
+
 // A leader hands over to a preemptor that it has seen for one lease since it leads. What it saw
 // in an earlier term does not count.
 func TestPreemption_SeenInThisTerm(t *testing.T) {

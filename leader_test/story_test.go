@@ -289,7 +289,12 @@ func (s *stage) transcript() (lines []string) {
 	})
 	for i, n := range all {
 		if i > 0 && all[i-1].at == n.at && all[i-1].by == n.by && all[i-1].who == n.who {
-			lines[len(lines)-1] += ", " + n.what
+			last := &lines[len(lines)-1]
+			if before, free := strings.CutSuffix(*last, "observed nobody"); free && strings.HasPrefix(n.what, "observed ") {
+				*last = before + n.what // whether it sees the key free in between is up to chance
+			} else {
+				*last += ", " + n.what
+			}
 		} else {
 			lines = append(lines, fmt.Sprintf("  %s%v %s %s", n.by, n.at, n.who, n.what))
 		}

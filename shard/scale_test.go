@@ -171,7 +171,9 @@ func TestManyShards_CostLittle(t *testing.T) {
 			died := c.received()
 			c.even()
 			t.Logf("in the minute of the death of one: %.2f MB received by all, at rest %.2f MB", died, received)
-			check.That(t, died < received+0.03*float64(members), "%.2f MB, at rest %.2f", died, received)
+			// It depends on how the shards were scattered when all began: on whose page each member waited. 0.17 MB for each is
+			// the worst of docs/groups.md.
+			check.That(t, died < received+0.17*float64(members), "%.2f MB, at rest %.2f", died, received)
 			check.That(t, memory < 2.5e6*slowdown || members > 10, "%d bytes of memory", memory)
 			for _, o := range c.members {
 				o.cancel()

@@ -303,7 +303,7 @@ func (a *actor) carryOut(in *machine.Input, call chan error) {
 		a.requests.cancel()
 	}
 	if fx.Request.Kind != machine.ReqNone {
-		a.requests.send(fx.Request, a.c.since())
+		a.requests.send(fx.Request, a.c.since(), a.status.Server)
 	}
 	a.calls.add(in, call, written, fx.Denied, &a.status)
 	a.calls.answer(a.now(), &a.status)

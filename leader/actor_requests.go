@@ -55,8 +55,8 @@ func (r *requester) cancellable(kind machine.RequestKind) context.Context {
 	return r.writes.ctx
 }
 
-// send hands a request to the store.
-func (r *requester) send(req machine.Request, now time.Duration) {
+// send hands a request to the store. server is the server's time, in Unix nanoseconds; 0: not known.
+func (r *requester) send(req machine.Request, now time.Duration, server int64) {
 	ctx, box := r.cancellable(req.Kind), &r.c.box
 	r.asked = now
 	switch req.Kind {
@@ -86,7 +86,7 @@ func (r *requester) send(req machine.Request, now time.Duration) {
 		if req.Marker {
 			update = r.c.store.Mark
 		}
-		update(ctx, r.c.election, req.Rec.Encode(), req.Revision, func(revision uint64, err error) {
+		update(ctx, r.c.election, req.Rec.Encode(server), req.Revision, func(revision uint64, err error) {
 			box.put(mail{in: machine.Input{Kind: machine.InWritten, Revision: revision, Err: err}})
 		})
 	case machine.ReqNone:

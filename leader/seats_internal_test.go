@@ -17,13 +17,13 @@ import (
 func TestRecord_NumberOfSeats(t *testing.T) {
 	for _, id := range []string{"plain", "not \"plain\""} {
 		r := record.Record{Phase: record.PhaseLeading, ID: id, Session: "s", Counter: 1, Lease: time.Second, Token: 2, Seats: 3}
-		got, err := record.Decode(r.Encode())
+		got, err := record.Decode(r.Encode(0))
 		if err != nil || got != r {
-			t.Errorf("%s comes back as %+v, %v", r.Encode(), got, err)
+			t.Errorf("%s comes back as %+v, %v", r.Encode(0), got, err)
 		}
 		r.Seats = 0
-		if got, err = record.Decode(r.Encode()); err != nil || got != r {
-			t.Errorf("%s comes back as %+v, %v", r.Encode(), got, err)
+		if got, err = record.Decode(r.Encode(0)); err != nil || got != r {
+			t.Errorf("%s comes back as %+v, %v", r.Encode(0), got, err)
 		}
 	}
 }
@@ -135,7 +135,7 @@ func (quietFeed) Stop() {}
 // The seat permit knows the holders of the other seats, and at most one gate is open.
 func TestSeatPermit_KnowsHolders(t *testing.T) {
 	other := record.Record{Phase: record.PhaseLeading, ID: "b", Session: "other", Counter: 1, Lease: time.Hour, Token: 3, Seats: 2}
-	s := &quietStore{keys: map[string]backend.Entry{"e.seat.2": {Revision: 5, Value: other.Encode(), Created: testEpoch}}}
+	s := &quietStore{keys: map[string]backend.Entry{"e.seat.2": {Revision: 5, Value: other.Encode(0), Created: testEpoch}}}
 	c := check.Got(Campaign(t.Context(), backend.Marked{Sealed: s, Seats: 2}, "e", Config{ID: "a"}))(t)
 	poll, limit := time.NewTicker(time.Millisecond), time.After(time.Minute)
 	defer poll.Stop()
@@ -178,7 +178,7 @@ func TestSeatPermit_GivesWay(t *testing.T) {
 func TestSeatCheck_FewerSeatsInTheRecord(t *testing.T) {
 	entry := func(p record.Phase, id string, seats int) backend.Entry {
 		r := record.Record{Phase: p, ID: id, Session: id, Counter: 1, Lease: time.Hour, Token: 3, Seats: seats}
-		return backend.Entry{Revision: 5, Value: r.Encode(), Created: testEpoch}
+		return backend.Entry{Revision: 5, Value: r.Encode(0), Created: testEpoch}
 	}
 	clock := &stillClock{testEpoch}
 	c := seatCheck{

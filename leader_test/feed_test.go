@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -76,6 +77,24 @@ func TestCandidate_WithoutFeed(t *testing.T) { story(t) }
 
 // A leader learns when its term began also from a later write, if its feed has not delivered the one that elected.
 func TestSince_FeedDeliversOnlyLaterWrite(t *testing.T) { story(t) }
+
+// Each record says when it was written, from the first renewal to the release. So a copy that is stored later shows it.
+func TestRecord_SaysWhenItWasWritten(t *testing.T) {
+	k := newKit(t)
+	a, _ := k.lead(leader.Config{})
+	shown := func(what string) {
+		t.Helper()
+		e := k.store.Entry("e")
+		at := record.WrittenAt(e.Value)
+		check.That(t, at.Equal(e.Created), "%s says %v, and was stored at %v", what, at, e.Created)
+	}
+	for _, d := range []time.Duration{6 * time.Second, time.Hour, 5 * time.Hour} {
+		k.clock.Advance(d)
+		shown(fmt.Sprintf("the renewal after %v", d))
+	}
+	check.OK(t, a.Stop(t.Context()))
+	shown("the release")
+}
 
 // A feed that is not opened in time is reported, and each fault of the feed again once a feed was
 // open in between.

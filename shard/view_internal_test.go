@@ -31,8 +31,8 @@ func TestView_TermIsOver(t *testing.T) {
 		{record.Record{Phase: record.PhaseReleased, ID: "b", Token: 6, NeverLed: true}, false},
 	} {
 		c.rec.Session, c.rec.Lease = c.rec.ID, time.Second
-		e := natskv.KeyValue(backend.Entry{Revision: 9, Value: c.rec.Encode()}, "e")
+		e := natskv.KeyValue(backend.Entry{Revision: 9, Value: c.rec.Encode(0)}, "e")
 		shown := termShown(group.Layout{Shards: 1, PageSize: 1}, leader.HolderOf(e))
-		check.Equal(t, shown.standing(group.Session{ID: "a", Token: 5}).over, c.over, "%v: %s", c.rec.Encode())
+		check.Equal(t, shown.standing(group.Session{ID: "a", Token: 5}).over, c.over, "%v: %s", c.rec.Encode(0))
 	}
 }

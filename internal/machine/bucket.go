@@ -119,7 +119,7 @@ func (m *Machine) fit(value string) error {
 		Phase: record.PhaseReleased, ID: m.ID, Session: m.Session, Value: value,
 		Counter: math.MaxUint64, Lease: record.MaxLease - 1, Token: record.MaxToken, Least: record.MaxToken, Since: math.MaxInt64, Seats: m.Seats,
 	}
-	need := len(longest.Encode())
+	need := len(longest.Encode(math.MaxInt64))
 	if m.KVElect {
 		need += wire.MarkRoom
 	}

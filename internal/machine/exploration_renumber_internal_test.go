@@ -114,7 +114,7 @@ func (p *party) forget(w *worldOf) {
 	// Dates, the term's number and the newest stored write are only shown. The bucket's
 	// last revision bounds how far away the next one may be, and in this world only the
 	// greatest one is far away.
-	m.key.own, m.term.elected, m.term.since, m.writes.acked, m.bucket.settings.LastRevision = ownEntry{}, 0, 0, 0, 0
+	m.key.own, m.clock, m.term.elected, m.term.since, m.writes.acked, m.bucket.settings.LastRevision = ownEntry{}, serverClock{}, 0, 0, 0, 0
 	m.term.number = 1
 	// The counts of failures are capped where they are used.
 	m.flight.fails, m.feed.fails = min(m.flight.fails, 6), min(m.feed.fails, 6)

@@ -28,6 +28,36 @@ type ownEntry struct {
 	created  int64
 }
 
+// serverClock reckons the server's time by an own write that the feed has delivered. Records show it to people, and no
+// machine looks at it. In Unix nanoseconds it takes the least memory.
+type serverClock struct {
+	stored int64 // server's time of that write; 0: none is known
+	sent   int64 // when it was sent
+}
+
+// set takes an own write. Of one that was sent again it is not known which one was stored.
+func (c *serverClock) set(e ownEntry, b batch) {
+	if b.first == b.last && e.created != 0 {
+		*c = serverClock{e.created, b.at.UnixNano()}
+	}
+}
+
+// reckon returns the server's time at an instant, or 0. It is late by the way of that write.
+func (c serverClock) reckon(at time.Time) int64 {
+	if c.stored == 0 {
+		return 0
+	}
+	return c.stored + at.UnixNano() - c.sent
+}
+
+// drifts is how long a clock and that of the server stay together to within a fraction of a second.
+const drifts = time.Hour
+
+// fresh reports whether it is right at an instant.
+func (c serverClock) fresh(at time.Time) bool {
+	return c.stored != 0 && at.UnixNano()-c.sent < int64(drifts)
+}
+
 // see takes a revision that is not an own write.
 func (k *keyView) see(s record.Observation, now time.Time) {
 	k.seen, k.seenAt, k.absentSince, k.behind = s, now, time.Time{}, 0

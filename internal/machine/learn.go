@@ -19,8 +19,11 @@ func (m *Machine) heard(now time.Time, s record.Observation, fx *Effects) {
 	if mine {
 		m.key.own = ownEntry{s.Revision, s.Created}
 		m.term.date(m.key.own)
-		if b, known := m.writes.recall(s.Rec.Counter); known && m.state == StateLeader && s.Rec.Token == m.term.token {
-			m.term.dateBy(m.key.own, b.at)
+		if b, known := m.writes.recall(s.Rec.Counter); known {
+			m.clock.set(m.key.own, b)
+		}
+		if m.state == StateLeader {
+			m.term.dateBy(m.clock)
 		}
 	}
 	switch {

@@ -35,8 +35,11 @@ import (
 // matter.
 type Machine struct {
 	Params
-	state State
-	value string // published with the lease
+	state     State
+	spent     bool   // it was reported that no greater token is left
+	suspended bool   // it watches its key and does not take it
+	done      bool   // see err
+	value     string // published with the lease
 
 	// The parts. Each states its invariant. A change that the invariant is about is a method of the part, and the
 	// tests look for a broken invariant after each step.
@@ -44,6 +47,7 @@ type Machine struct {
 	feed   feedHealth
 	key    keyView
 	memory memory
+	clock  serverClock
 	reads  readNeed
 	writes writeLog
 	renew  renewal
@@ -54,12 +58,9 @@ type Machine struct {
 	leave  departure
 	flight inflight
 
-	guards    GuardsReport // how the guards stand
-	reported  holderReport // the holder that was last reported
-	spent     bool         // it was reported that no greater token is left
-	suspended bool         // it watches its key and does not take it
-	done      bool
-	err       error // why it ended by itself
+	guards   GuardsReport // how the guards stand
+	reported holderReport // the holder that was last reported
+	err      error        // why it ended by itself
 }
 
 // New returns the machine of a candidate that begins. It asks for the settings of the
@@ -373,12 +374,12 @@ func (t *termState) date(e ownEntry) {
 	}
 }
 
-// dateBy sets when the term began by a later entry of it that was sent at an instant, if it is not known. The feed does not
-// deliver the write that elected if the leader has replaced it before, because a bucket keeps only the newest entry. The
-// date is late by the way of the acknowledgement, and by the raising of the guards.
-func (t *termState) dateBy(e ownEntry, sent time.Time) {
-	if t.since == 0 && e.created != 0 {
-		t.since = e.created - int64(sent.Sub(t.began))
+// dateBy sets when the term began by the clock of the server, if it is not known. The feed does not deliver the write that
+// elected if the leader has replaced it before, because a bucket keeps only the newest entry. The date is late by the way
+// of the acknowledgement, and by the raising of the guards.
+func (t *termState) dateBy(c serverClock) {
+	if t.since == 0 {
+		t.since = c.reckon(t.began)
 	}
 }
 

@@ -10,14 +10,18 @@ import (
 // its machine, but for the effects. What it points to is the machine's, and changes with the
 // next step.
 type Status struct {
-	State State
-	Done  bool
-	Err   error  // why the machine ended by itself
-	Value string // published with the lease
+	State     State
+	Done      bool
+	Holds     bool // the newest revision known is a record of its own that is not released
+	MayHold   bool // it holds the key, or may turn out to hold it by a write that it has sent
+	Suspended bool
+	Taking    bool   // it waits for a slot to write to take its key now
+	WantsKey  bool   // being suspended is all that keeps it from writing to take its key now
+	Eligible  bool   // it waits for the key, and could take it from cooldownUntil on
+	Err       error  // why the machine ended by itself
+	Value     string // published with the lease
 
 	// The key.
-	Holds    bool                // the newest revision known is a record of its own that is not released
-	MayHold  bool                // it holds the key, or may turn out to hold it by a write that it has sent
 	Seen     *record.Observation // the newest revision known
 	SeenAt   time.Time           // when it was first received in this process; zero: not to be remembered
 	Reported *holderReport       // the holder to report
@@ -35,23 +39,20 @@ type Status struct {
 	Idle          bool // the application has left its loop, so the candidate takes no lease
 
 	// Standing for election.
+	Ranked          bool        // its own view of the roster has reported since the last try for the key
 	DeniedUntil     time.Time   // a write was denied: it follows after all others until then
 	Line            record.Line // the order in which others follow
 	FailedHandovers uint32      // in a row
-	Suspended       bool
-	Taking          bool // it waits for a slot to write to take its key now
-	WantsKey        bool // being suspended is all that keeps it from writing to take its key now
-	Eligible        bool // it waits for the key, and could take it from cooldownUntil on
-	Ranked          bool // its own view of the roster has reported since the last try for the key
 
 	// Requests.
-	Dated   bool         // it leads, knows when its term began, and trusts its feed: an own record heard changes nothing
+	Dated   bool         // it leads, knows when its term began and the time of the server, and trusts its feed: an own record heard changes nothing
 	Queued  bool         // it waits for a slot
 	Settled bool         // the settings of the bucket are known since the connection was last made
 	Writing record.Phase // of the write in flight
 	Times   *Durations   // zero before the settings are known
 	Written uint64       // counter of the last write sent
 	Stored  uint64       // counter of the newest write known to be stored
+	Server  int64        // the server's time, in Unix nanoseconds; 0: not known
 	Guards  GuardsReport
 	Desired DesiredGuards
 }
@@ -66,9 +67,9 @@ func (m *Machine) Status(now time.Time) Status {
 		Working: m.work.going, Offers: m.work.loops && !m.work.idle, Idle: m.work.idle,
 		Suspended: m.suspended, Taking: m.isTaking(now), WantsKey: m.wantsKey(now), Eligible: m.eligible(), DeniedUntil: m.queue.deniedUntil,
 		Line: m.queue.line, Ranked: m.queue.reported, FailedHandovers: m.queue.failedHandovers,
-		Dated:   m.state == StateLeader && m.term.since != 0 && m.feed.deaf == 0,
+		Dated:   m.state == StateLeader && m.term.since != 0 && m.clock.fresh(now) && m.feed.deaf == 0,
 		Queued:  m.flight.slot == slotWaits,
 		Settled: m.bucket.known, Times: &m.bucket.times, Written: m.writes.counter, Stored: m.writes.acked,
-		Writing: m.flight.req.Rec.Phase, Guards: m.guards, Desired: m.desiredGuards(),
+		Server: m.clock.reckon(now), Writing: m.flight.req.Rec.Phase, Guards: m.guards, Desired: m.desiredGuards(),
 	}
 }

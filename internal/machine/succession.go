@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"math"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -201,13 +202,13 @@ func (m *Machine) curtail(rec *record.Record) {
 	if m.bucket.settings.MaxValue == 0 || most <= room {
 		return
 	}
-	if len(rec.Encode()) > room {
+	if len(rec.Encode(math.MaxInt64)) > room {
 		rec.Next = ""
 	}
-	if len(rec.Encode()) > room {
+	if len(rec.Encode(math.MaxInt64)) > room {
 		rec.To = ""
 	}
-	if len(rec.Encode()) > room {
+	if len(rec.Encode(math.MaxInt64)) > room {
 		rec.Last = ""
 	}
 }

@@ -8,17 +8,25 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 )
 
-// A later write dates a term whose first one the feed did not deliver, and only then.
-func TestTermState_DatedByLaterWrite(t *testing.T) {
+// An own write shows the server's time, if it was sent once and the store dates it. It dates a term whose first write the
+// feed did not deliver, and only that.
+func TestServerClock_DatesTerm(t *testing.T) {
 	var s termState
 	s.claim(7, 9, epoch.Add(2*tick), epoch.Add(tick))
 	s.begin(epoch)
-	s.dateBy(ownEntry{revision: 8}, epoch.Add(tick))
-	check.That(t, s.since == 0, "a store without times dates the term")
-	s.dateBy(ownEntry{revision: 8, created: 5 + int64(tick)}, epoch.Add(tick))
+	var c serverClock
+	once, twice := batch{first: 2, last: 2, at: epoch.Add(tick)}, batch{first: 2, last: 3, at: epoch.Add(tick)}
+	c.set(ownEntry{revision: 8}, once)
+	c.set(ownEntry{revision: 8, created: 5 + int64(tick)}, twice)
+	s.dateBy(c)
+	check.That(t, s.since == 0 && c.reckon(epoch) == 0 && !c.fresh(epoch), "%+v, since %d", c, s.since)
+	c.set(ownEntry{revision: 8, created: 5 + int64(tick)}, once)
+	s.dateBy(c)
 	check.Equal(t, s.since, 5, "%d")
-	s.dateBy(ownEntry{revision: 9, created: 7 + int64(tick)}, epoch.Add(tick))
-	check.That(t, s.since == 5, "a later entry dates the term again; it is now %d", s.since)
+	check.That(t, c.fresh(epoch.Add(tick+drifts-1)) && !c.fresh(epoch.Add(tick+drifts)), "%+v", c)
+	c.set(ownEntry{revision: 9, created: 7 + int64(tick)}, once)
+	s.dateBy(c)
+	check.That(t, s.since == 5 && c.reckon(epoch) == 7, "%+v, since %d", c, s.since)
 }
 
 // A claim becomes a term, whose end clears all but its number.

@@ -207,7 +207,7 @@ func TestFeedSource_HeadStart(t *testing.T) {
 					s.feeds[f] = struct{}{}
 				}
 				r := record.Record{Phase: c.phase, ID: "a", Session: "S", Lease: 15 * time.Second, Token: 42, To: c.to, Next: c.next}
-				s.tellUnless(backend.FeedEvent{Entry: backend.Entry{Revision: 1, Value: r.Encode()}}, func() bool { return c.newer != 0 && time.Since(begun) >= c.newer })
+				s.tellUnless(backend.FeedEvent{Entry: backend.Entry{Revision: 1, Value: r.Encode(0)}}, func() bool { return c.newer != 0 && time.Since(begun) >= c.newer })
 				d := time.Since(begun)
 				check.That(t, d == c.returned, "returned after %v", d)
 				want := map[time.Duration]int{}

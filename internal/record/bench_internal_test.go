@@ -12,7 +12,7 @@ var benchRecord = Record{
 
 // BenchmarkDecode decodes a usual record, in both ways.
 func BenchmarkDecode(b *testing.B) {
-	data := benchRecord.Encode()
+	data := benchRecord.Encode(1_700_000_000_123_456_789)
 	b.Run("plain", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -36,7 +36,7 @@ func BenchmarkEncode(b *testing.B) {
 	b.Run("plain", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			benchRecord.Encode()
+			benchRecord.Encode(1_700_000_000_123_456_789)
 		}
 	})
 	r := benchRecord
@@ -44,7 +44,7 @@ func BenchmarkEncode(b *testing.B) {
 	b.Run("json", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			r.Encode()
+			r.Encode(0)
 		}
 	})
 }

@@ -10,7 +10,8 @@ import (
 
 // A record that needs no escaping is encoded as encoding/json would encode it.
 func TestEncode_MatchesJSON(t *testing.T) {
-	for _, r := range plainRecords {
+	for i, r := range plainRecords {
+		at := int64(i%2) * 1_700_000_000_000_000_001
 		check.Must(t, plain(r.ID) && plain(r.Value), "%+v is not plain", r)
 		w := wireRecord{
 			Format: Format, State: PhaseNames[r.Phase], ID: r.ID, Session: r.Session, Counter: r.Counter,
@@ -22,14 +23,15 @@ func TestEncode_MatchesJSON(t *testing.T) {
 		if r.Since != 0 {
 			w.Since = time.Unix(0, r.Since).UTC()
 		}
-		back, err := Decode(r.Encode())
-		if err != nil || back != r {
-			t.Errorf("%s decodes as %+v, %v", r.Encode(), back, err)
+		if at != 0 {
+			w.At = time.Unix(0, at).UTC()
 		}
+		got := r.Encode(at)
+		back, err := Decode(got)
+		check.That(t, err == nil && back == r && WrittenAt(got).Equal(w.At), "%s decodes as %+v, %v", got, back, err)
 		if r.ID != "<a>&'~ " { // Marshal escapes these
-			if want, _ := json.Marshal(w); string(r.Encode()) != string(want) {
-				t.Errorf("got  %s\nwant %s", r.Encode(), want)
-			}
+			want, _ := json.Marshal(w)
+			check.Equal(t, string(got), string(want), "got  %s\nwant %s", want)
 		}
 	}
 	for _, s := range []string{"\x1f", "\x7f", "\"", "\\", "é", "\xff", "\n"} {
@@ -67,7 +69,7 @@ func TestEncode_Format(t *testing.T) {
 			Last: Last{ID: "b", Token: 8, Until: 1700000000_000000000, Released: true, Value: "\xff"}.Pack(),
 		},
 	} {
-		check.Equal(t, string(r.Encode()), want, "got  %s\nwant %s", want)
+		check.Equal(t, string(r.Encode(0)), want, "got  %s\nwant %s", want)
 		back, err := Decode([]byte(want))
 		check.That(t, err == nil && back == r, "%s decodes as %+v, %v", want, back, err)
 	}

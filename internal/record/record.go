@@ -108,6 +108,7 @@ type wireRecord struct {
 	Token    uint64    `json:"token,omitempty"`
 	Least    uint64    `json:"least,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
+	At       time.Time `json:"at,omitzero"`
 	Value    string    `json:"value,omitempty"`
 	Binary   string    `json:"value64,omitempty"` // a value that is not UTF-8, in base64
 	Priority int       `json:"priority,omitempty"`
@@ -121,10 +122,11 @@ var PhaseNames = map[Phase]string{
 	PhasePending: "pending", PhaseElect: "elected", PhaseLeading: "leading", PhaseReleased: "released",
 }
 
-// Encode returns the record as JSON.
-func (r Record) Encode() []byte {
+// Encode returns the record as JSON. at is the server's time when it is sent, as its writer reckons it, in Unix
+// nanoseconds; 0: not known. No candidate looks at it.
+func (r Record) Encode(at int64) []byte {
 	if plain(r.ID) && plain(r.Session) && plain(r.Value) && plain(string(r.Next)) && plain(r.To) && r.Last.Unpack().plain() {
-		return r.encodePlain()
+		return r.encodePlain(at)
 	}
 	w := wireRecord{
 		Format: Format, State: PhaseNames[r.Phase], ID: r.ID, Session: r.Session,
@@ -132,6 +134,9 @@ func (r Record) Encode() []byte {
 	}
 	if r.Since != 0 {
 		w.Since = time.Unix(0, r.Since).UTC()
+	}
+	if at != 0 {
+		w.At = time.Unix(0, at).UTC()
 	}
 	w.Value, w.Binary = WireValue(r.Value)
 	if r.hasLast() {
@@ -209,6 +214,15 @@ func Decode(data []byte) (Record, error) {
 	}
 	r.cloneTexts()
 	return r, nil
+}
+
+// WrittenAt returns when a record was sent, by the server's time as its writer reckons it; zero: not known.
+func WrittenAt(data []byte) time.Time {
+	w, ok := decodePlain(data)
+	if !ok {
+		w, _ = decodeJSON(data)
+	}
+	return w.At
 }
 
 // decodeJSON decodes any form of a record.

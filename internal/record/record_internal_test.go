@@ -41,7 +41,7 @@ func TestRecord_RoundTrip(t *testing.T) {
 	} {
 		want := someRecord()
 		change(&want)
-		got, err := Decode(want.Encode())
+		got, err := Decode(want.Encode(0))
 		check.That(t, err == nil && got == want, "%+v became %+v, %v", want, got, err)
 	}
 }
@@ -49,8 +49,8 @@ func TestRecord_RoundTrip(t *testing.T) {
 // A record is JSON that people can read.
 func TestRecord_IsReadableText(t *testing.T) {
 	const want = `{"v":1,"state":"leading","id":"a","session":"S","n":7,"lease":"15s","token":42,` +
-		`"since":"2023-11-14T22:13:20.123456789Z","value":"http://10.0.0.1/?a=1&b=<2>"}`
-	check.Equal(t, string(someRecord().Encode()), want, "it is\n%s, want\n%s", want)
+		`"since":"2023-11-14T22:13:20.123456789Z","at":"2023-11-14T22:13:30Z","value":"http://10.0.0.1/?a=1&b=<2>"}`
+	check.Equal(t, string(someRecord().Encode(1_700_000_010_000_000_000)), want, "it is\n%s, want\n%s", want)
 }
 
 // A value that is no record of this package is foreign.
@@ -119,7 +119,7 @@ func TestTermToken_LeastOrRevision(t *testing.T) {
 // agrees with encoding/json.
 func FuzzDecodeRecord(f *testing.F) {
 	for _, r := range append(plainRecords, someRecord()) {
-		f.Add(r.Encode())
+		f.Add(r.Encode(0))
 	}
 	f.Add([]byte(`{"v":2,"session":"S","lease":"15s"}`))
 	f.Add([]byte(`{"v":1,"state":"elected","session":"S","lease":"1ns","least":9223372036854775807,"value64":"/w=="}`))
@@ -135,7 +135,7 @@ func FuzzDecodeRecord(f *testing.F) {
 		if r.Phase == PhaseNone || r.Session == "" || r.Lease <= 0 || r.Lease > MaxLease || r.Token > MaxToken || r.Least > MaxToken {
 			t.Fatalf("%q is read as %+v", data, r)
 		}
-		again, err := Decode(r.Encode())
+		again, err := Decode(r.Encode(0))
 		check.Must(t, err == nil && again == r, "%+v became %+v, %v", r, again, err)
 	})
 }
@@ -210,8 +210,8 @@ func TestDecodeEntry_Marker(t *testing.T) {
 		kind  EntryKind
 		rec   Record
 	}{
-		{"a release", released.Encode(), EntryRecord, released},
-		{"a record", leads.Encode(), EntryMarker, Record{Lease: leads.Lease, Token: leads.Token}},
+		{"a release", released.Encode(0), EntryRecord, released},
+		{"a record", leads.Encode(0), EntryMarker, Record{Lease: leads.Lease, Token: leads.Token}},
 		{"junk", []byte("junk"), EntryMarker, Record{}},
 		{"nothing", nil, EntryMarker, Record{}},
 	} {

@@ -19,6 +19,7 @@ import (
 const (
 	exitFailed      = 1
 	exitUsage       = 64
+	exitUnknown     = 66
 	exitUnreachable = 69
 	exitLost        = 75
 	exitDenied      = 77

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/jsapi"
+	records "github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -27,8 +28,11 @@ A time without a zone is local. --at shows the leader of one moment.
 The end of a lease that was not renewed is when other candidates could follow at the
 earliest. The leader itself stops before that, by default at 80% of its lease.
 
-The exit code is 78 if the bucket keeps no history, and with --at 1 if nobody led or it is
-not known.
+The history can miss what was written while it did not follow the bucket, after an outage for
+example. Such a time is shown as not known.
+
+The exit code is 78 if the bucket keeps no history, and with --at 1 if nobody led, and 66 if
+it is not known.
 
   natsleader history billing --at 03:12
   natsleader history billing --since 7d --json`
@@ -96,8 +100,11 @@ func (h *history) read(ctx context.Context, s *inspector, from, at time.Time) er
 
 // show prints who led at a moment.
 func (h *history) show(x span, at, now time.Time) error {
-	return exitIf(x.State != stateLeading, exitFailed,
-		printResult(h.out(), h.asJSON, x, []string{x.sentence(h.election, at, now)}))
+	code := exitFailed
+	if x.State == "" || x.State == stateUnknown {
+		code = exitUnknown
+	}
+	return exitIf(x.State != stateLeading, code, printResult(h.out(), h.asJSON, x, []string{x.sentence(h.election, at, now)}))
 }
 
 // parseMoment returns the moment that a text names, the zero time for "all".
@@ -136,6 +143,7 @@ type historyReader struct {
 	stream   jetstream.Stream
 	info     *jetstream.StreamInfo
 	newest   electionStatus // in the bucket; revision 0: not known
+	copied   copied         // the last copy that was read
 	notes    []string       // about what is not certain
 }
 
@@ -173,6 +181,17 @@ func (r *historyReader) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
 }
 
+// copied says which revision of the bucket the history has as which message. Between two messages nothing is missing if
+// both numbers grow alike.
+type copied struct{ revision, message uint64 }
+
+// misses reports whether something is missing between the last copy that was read and this one.
+func (r *historyReader) misses(next copied) bool {
+	last := r.copied
+	r.copied = next
+	return last.revision != 0 && next.revision-last.revision != next.message-last.message
+}
+
 // historyLag is how far the history may be behind the bucket without a note.
 const historyLag = 5 * time.Second
 
@@ -185,7 +204,7 @@ func (r *historyReader) read(ctx context.Context, from time.Time) (timeline, err
 		case err != nil:
 			return timeline{}, err
 		case found:
-			b.add(x)
+			b.add(x, false)
 		}
 	}
 	if err := r.follow(ctx, from, &b); err != nil {
@@ -195,7 +214,7 @@ func (r *historyReader) read(ctx context.Context, from time.Time) (timeline, err
 		if behind := r.s.clock.now().Sub(x.entry.Created); behind > historyLag {
 			r.note("the history is %s or more behind the bucket: changes before %s may be missing", formatAge(behind), formatTime(x.entry.Created))
 		}
-		b.add(x)
+		b.add(x, r.copied.revision+1 != x.entry.Revision)
 	}
 	return b.finish(r.s.clock.now()), nil
 }
@@ -203,6 +222,8 @@ func (r *historyReader) read(ctx context.Context, from time.Time) (timeline, err
 // historyOf returns a message of the history as a revision of the bucket. The source header is
 // the server's: its last value counts, because the writer of a record may have set one, too.
 // direct says that a direct get has returned the message.
+//
+// The copy may be late, and has the time at which it was stored. The record itself says when it was written.
 func historyOf(election string, at time.Time, h nats.Header, data []byte, direct bool) (electionStatus, error) {
 	fields := strings.Fields(jsapi.LastValue(h, "Nats-Stream-Source"))
 	if len(fields) < 2 {
@@ -211,6 +232,9 @@ func historyOf(election string, at time.Time, h nats.Header, data []byte, direct
 	revision, err := strconv.ParseUint(fields[1], 10, 64)
 	if err != nil {
 		return electionStatus{}, fmt.Errorf("a message of the history has no sequence: %w", err)
+	}
+	if written := records.WrittenAt(data); !written.IsZero() && written.Before(at) {
+		at = written
 	}
 	return newElectionStatus(election, jsapi.SourcedEntry(revision, at, h, data, direct)), nil
 }
@@ -242,7 +266,12 @@ func (r *historyReader) asOf(ctx context.Context, at time.Time) (x electionStatu
 	if err != nil {
 		return x, false, err
 	}
+	message, err := strconv.ParseUint(jsapi.LastValue(m.Header, jetstream.SequenceHeader), 10, 64)
+	if err != nil {
+		return x, false, err
+	}
 	x, err = historyOf(r.election, created, m.Header, m.Data, true)
+	r.copied = copied{x.entry.Revision, message}
 	return x, err == nil, err
 }
 
@@ -287,7 +316,7 @@ func (r *historyReader) follow(ctx context.Context, from time.Time, b *timelineB
 		if err != nil {
 			return err
 		}
-		b.add(x)
+		b.add(x, r.misses(copied{x.entry.Revision, meta.Sequence.Stream}))
 		if meta.NumPending == 0 {
 			return nil
 		}

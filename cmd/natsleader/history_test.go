@@ -142,7 +142,7 @@ func timelineOf(revisions string, now float64) timeline {
 	for each := range strings.SplitSeq(revisions, ", ") {
 		if text, what, some := strings.Cut(each, " "); some {
 			at, _ := strconv.ParseFloat(text, 64)
-			b.add(revisionAt(at, what))
+			b.add(revisionAt(at, strings.TrimPrefix(what, "(hole) ")), strings.HasPrefix(what, "(hole) "))
 		}
 	}
 	return b.finish(second(now))
@@ -175,6 +175,15 @@ func TestTimeline_Spans(t *testing.T) {
 			{"out of order", "0 leading a 7, 5 released a 7, 2.5 leading a 7", 21},
 			{"a clock that went back", "0 leading a 7, 5 released a 7, 6 leading b 8 since 3", 7},
 			{"free at first", "0 released z 3, 5 leading a 7", 6},
+			{"a copy that is late", "0 leading a 7, 40 leading b 9 since 17, 45 leading b 9 since 17", 46},
+			{"a release that was copied late", "0 leading a 7, 40 released a 7, 41 leading b 9 since 6", 42},
+			{"a begin that was copied late", "0 leading a 7, 15 released a 7, 40 elected b 0, 41 leading b 5000 since 17", 42},
+			{"a hole in a term", "0 leading a 7, 40 (hole) leading a 7", 41},
+			{"a hole before another term", "0 leading a 7, 5 leading a 7, 40 (hole) leading b 9 since 37", 41},
+			{"a hole before a term of which the begin is not known", "0 leading a 7, 40 (hole) leading b 9", 41},
+			{"a hole before the release", "0 leading a 7, 40 (hole) released a 7", 41},
+			{"a hole between two releases", "0 released a 7, 40 (hole) released b 9", 41},
+			{"a hole behind a free key", "0 released a 7, 40 (hole) leading b 9 since 37", 41},
 		} {
 			line := timelineOf(x.revisions, x.now)
 			w.notef("# %s\n%s\n", x.name, strings.Join(columns(line.table()), "\n"))

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -15,10 +16,14 @@ const (
 	endedDeleted     termEnd = "deleted"     // the key was deleted, purged or dropped by the TTL
 	endedOverwritten termEnd = "overwritten" // by a record of something else
 	endedReplaced    termEnd = "replaced"    // another holder is seen before the lease was over, and what came between is not
+	endedUnknown     termEnd = "unknown"     // the history misses what was written then
 )
 
+// stateUnknown is the state of a time of which the history has nothing.
+const stateUnknown state = "unknown"
+
 // span is a part of a time line: a term, or the time between two terms. The state is leading,
-// or that of the key while no candidate led.
+// unknown, or that of the key while no candidate led.
 type span struct {
 	State state     `json:"state"`
 	ID    string    `json:"id,omitempty"`
@@ -43,7 +48,7 @@ type timeline struct {
 
 // timelineBuilder makes a time line of the revisions of a key, the oldest first. Most of them
 // are renewals. Some may be missing: the bucket keeps only the newest revision, so the history
-// can miss one that was replaced at once.
+// misses one that was replaced before it was copied.
 type timelineBuilder struct {
 	election string
 	from     time.Time
@@ -51,34 +56,75 @@ type timelineBuilder struct {
 	last     electionStatus // revision 0: none yet
 }
 
-func (b *timelineBuilder) add(x electionStatus) {
+// add takes the next revision. With hole, others may be missing before it.
+func (b *timelineBuilder) add(x electionStatus, hole bool) {
 	if x.entry.Revision <= b.last.entry.Revision {
 		return
 	}
-	st := x.at(x.entry.Created)
-	h := x.holder
-	if now := b.open(); now != nil && st == now.State && (st != stateLeading || h.Token == now.Token) {
-		b.last = x // a renewal, or nothing new
+	if x.entry.Created.Before(b.last.entry.Created) {
+		x.entry.Created = b.last.entry.Created
+	}
+	defer func() { b.last = x }()
+	st, h, begin := x.at(x.entry.Created), x.holder, x.entry.Created
+	if st == stateLeading && !h.Since.IsZero() && h.Since.Before(begin) {
+		begin = h.Since
+	}
+	hole = hole && b.last.entry.Revision != 0 && (h.Token == 0 || h.Token != b.last.holder.Token) // or it is the same term all the time
+	if now := b.open(); now != nil && !hole && st == now.State && (st != stateLeading || h.Token == now.Token) {
+		if n := len(b.spans) - 1; begin.Before(now.Since) { // its begin was copied late
+			before, at := cut(b.spans[:n], begin)
+			now.Since = at
+			b.spans = append(before, *now)
+		}
 		return
 	}
-	b.close(x, st)
-	next := span{State: st, Since: x.entry.Created}
+	if hole {
+		b.lose()
+		b.spans = append(b.spans, span{State: stateUnknown, Since: b.last.entry.Created})
+	} else {
+		b.close(x, st, begin)
+	}
+	b.spans, begin = cut(b.spans, begin)
+	next := span{State: st, Since: begin}
 	switch st {
 	case stateLeading:
 		next.ID, next.Token = h.ID, h.Token
 		next.Value, next.Value64 = text(h.Value)
-		if !h.Since.IsZero() && h.Since.Before(next.Since) {
-			next.Since = h.Since
-		}
-		if n := len(b.spans); n > 0 && next.Since.Before(b.spans[n-1].Until) {
-			next.Since = b.spans[n-1].Until
-		}
 	case statePending:
 		next.ID = h.ID
-	case stateReleased, stateExpired, stateDeleted, stateForeign, stateNever:
+	case stateReleased, stateExpired, stateDeleted, stateForeign, stateNever, stateUnknown:
 	}
 	b.spans = append(b.spans, next)
-	b.last = x
+}
+
+// cut ends spans at a moment at the latest, and returns it. It removes those that began later, but no term: then the moment
+// is when that began.
+func cut(spans []span, at time.Time) ([]span, time.Time) {
+	for n := len(spans) - 1; n >= 0; n-- {
+		x := &spans[n]
+		if x.State != stateLeading && !x.Since.Before(at) {
+			continue
+		}
+		if at.Before(x.Since) {
+			at = x.Since
+		}
+		if x.Until.IsZero() || at.Before(x.Until) {
+			if x.Until = at; x.Ended == endedExpired { // no other term begins before a lease is over
+				x.Ended, x.Renewed = endedReplaced, time.Time{}
+			}
+		}
+		return spans[:n+1], at
+	}
+	return nil, at
+}
+
+// lose ends the open span with the last revision that is known.
+func (b *timelineBuilder) lose() {
+	if now := b.open(); now != nil {
+		if now.Until = b.last.entry.Created; now.State == stateLeading {
+			now.Ended = endedUnknown
+		}
+	}
 }
 
 // open returns the span that has not ended.
@@ -90,12 +136,11 @@ func (b *timelineBuilder) open() *span {
 }
 
 // close ends the open span at the revision x, or when its lease was over.
-func (b *timelineBuilder) close(x electionStatus, st state) {
+func (b *timelineBuilder) close(x electionStatus, st state, until time.Time) {
 	now := b.open()
 	if now == nil {
 		return
 	}
-	until := x.entry.Created
 	switch {
 	case b.expire(until):
 		return
@@ -175,7 +220,7 @@ func (t timeline) table() [][]string {
 		if x.State == stateLeading {
 			row[3], row[4], row[5] = shorten(printable(x.ID), longID), fmt.Sprint(x.Token), x.ended()
 		} else {
-			row[5] = "nobody led: " + x.vacancy()
+			row[5] = x.vacancy()
 		}
 		rows = append(rows, row)
 	}
@@ -198,40 +243,49 @@ func (x span) ended() string {
 		return "the key was overwritten"
 	case endedReplaced:
 		return "another term followed"
+	case endedUnknown:
+		return "it is not known how long it led"
 	}
 	return ""
 }
 
-// vacancy describes why nobody led.
+// vacancy describes why nobody led, or why that is not known.
 func (x span) vacancy() string {
+	why := "no candidate had ever stood"
 	switch x.State {
+	case stateUnknown:
+		return "not known: the history misses what was written then"
 	case statePending:
-		return shorten(printable(x.ID), longID) + " held the key, and waited until no other lease could be valid"
+		why = shorten(printable(x.ID), longID) + " held the key, and waited until no other lease could be valid"
 	case stateReleased:
-		return "the key was free"
+		why = "the key was free"
 	case stateExpired:
-		return "the lease was over"
+		why = "the lease was over"
 	case stateDeleted:
-		return "the key was deleted"
+		why = "the key was deleted"
 	case stateForeign:
-		return "the key held something that natsleader did not write"
+		why = "the key held something that natsleader did not write"
 	case stateLeading, stateNever:
 	}
-	return "no candidate had ever stood"
+	return "nobody led: " + why
 }
 
 // sentence says who led at a moment.
 func (x span) sentence(election string, at, now time.Time) string {
 	when := formatTime(at)
-	switch {
-	case x.State == "":
+	if x.State == "" {
 		return fmt.Sprintf("it is not known which candidate led %s at %s: the history does not reach back so far", election, when)
+	}
+	during := "from " + formatTime(x.Since) + " until now"
+	if !x.Until.IsZero() {
+		during = "from " + formatTime(x.Since) + " until " + formatTime(x.Until)
+	}
+	what, why, _ := strings.Cut(x.vacancy(), ": ")
+	switch {
+	case x.State == stateUnknown:
+		return fmt.Sprintf("it is %s which candidate led %s at %s, %s: %s", what, election, when, during, why)
 	case x.State != stateLeading:
-		until := "until now"
-		if !x.Until.IsZero() {
-			until = "until " + formatTime(x.Until)
-		}
-		return fmt.Sprintf("nobody led %s at %s, from %s %s: %s", election, when, formatTime(x.Since), until, x.vacancy())
+		return fmt.Sprintf("%s %s at %s, %s: %s", what, election, when, during, why)
 	}
 	text := fmt.Sprintf("%s led %s at %s with token %d, from %s", printable(x.ID), election, when, x.Token, formatTime(x.Since))
 	if x.Until.IsZero() {

@@ -337,7 +337,7 @@ func put(t *testing.T, js jetstream.JetStream, election, value string) {
 	expect.Must(t, err == nil, "%v", err)
 }
 
-// record returns the record of a real candidate, with another ID and lease.
+// record returns the record of a real candidate, with another ID and lease, and without the time when it was written.
 func record(tb testing.TB, js jetstream.JetStream, election, id string, lease time.Duration) string {
 	tb.Helper()
 	kv := expect.Got(js.KeyValue(tb.Context(), "elections"))(tb)
@@ -346,6 +346,7 @@ func record(tb testing.TB, js jetstream.JetStream, election, id string, lease ti
 	var fields map[string]any
 	err = json.Unmarshal(e.Value(), &fields)
 	expect.OK(tb, err)
+	delete(fields, "at")
 	fields["id"], fields["lease"] = id, lease.String()
 	text := expect.Got(json.Marshal(fields))(tb)
 	return string(text)

@@ -79,6 +79,21 @@ func TestHistory_DeletedBucket(t *testing.T) {
 	})
 }
 
+// A copy may be made long after its record was written. The history has the times of the records.
+func TestHistory_LateCopies(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		b := w.campaigns("billing.b", leader.Config{ID: "b"})
+		a := w.campaigns("billing.a", leader.Config{ID: "a"})
+		time.Sleep(10 * time.Minute)
+		expect.OK(w, a.Stop(w.Context()))
+		time.Sleep(10 * time.Minute)
+		w.run("bucket add --history 30d")
+		time.Sleep(time.Second)
+		w.prompt("history billing.a --since all", "history billing.b --since all")
+		expect.OK(w, b.Stop(w.Context()))
+	})
+}
+
 // history prints what it cannot know: without a stream, without a permission, and behind.
 func TestHistory_Troubles(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
@@ -115,9 +130,14 @@ func second(n float64) time.Time {
 }
 
 // revisionAt is a revision of the key. Its text is the state of a record with its ID, token, and perhaps the second since
-// which it leads, "DEL" for a marker, or anything else for a foreign value.
+// which it leads, "DEL" for a marker, or anything else for a foreign value. The record may say that it was written at
+// another time: "@3 leading a 7".
 func revisionAt(seconds float64, what string) electionStatus {
 	e := backend.Entry{Revision: uint64(1000 + 100*seconds), Created: second(seconds)} //nolint:gosec // small
+	if at, rest, _ := strings.Cut(what, " "); strings.HasPrefix(at, "@") {
+		n, _ := strconv.ParseFloat(at[1:], 64)
+		e.Created, what = second(n), rest
+	}
 	state, id, isRecord := strings.Cut(what, " ")
 	switch {
 	case what == "DEL":
@@ -175,6 +195,7 @@ func TestTimeline_Spans(t *testing.T) {
 			{"out of order", "0 leading a 7, 5 released a 7, 2.5 leading a 7", 21},
 			{"a clock that went back", "0 leading a 7, 5 released a 7, 6 leading b 8 since 3", 7},
 			{"free at first", "0 released z 3, 5 leading a 7", 6},
+			{"a time that is too early", "0 leading a 7, 10 leading a 7, 15 @3 released a 7, 16 leading b 9", 17},
 			{"a copy that is late", "0 leading a 7, 40 leading b 9 since 17, 45 leading b 9 since 17", 46},
 			{"a release that was copied late", "0 leading a 7, 40 released a 7, 41 leading b 9 since 6", 42},
 			{"a begin that was copied late", "0 leading a 7, 15 released a 7, 40 elected b 0, 41 leading b 5000 since 17", 42},

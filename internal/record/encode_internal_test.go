@@ -24,7 +24,7 @@ func TestEncode_MatchesJSON(t *testing.T) {
 			w.Since = time.Unix(0, r.Since).UTC()
 		}
 		if at != 0 {
-			w.At = time.Unix(0, at).UTC()
+			w.At = time.Unix(0, at).UTC().Add(time.Millisecond - 1).Truncate(time.Millisecond)
 		}
 		got := r.Encode(at)
 		back, err := Decode(got)

@@ -123,8 +123,10 @@ var PhaseNames = map[Phase]string{
 }
 
 // Encode returns the record as JSON. at is the server's time when it is sent, as its writer reckons it, in Unix
-// nanoseconds; 0: not known. No candidate looks at it.
+// nanoseconds; 0: not known. It is stored in milliseconds, rounded up. No candidate looks at it.
 func (r Record) Encode(at int64) []byte {
+	const unit = int64(time.Millisecond)
+	at = (at + unit - 1) / unit * unit // not before an event that the server has stamped
 	if plain(r.ID) && plain(r.Session) && plain(r.Value) && plain(string(r.Next)) && plain(r.To) && r.Last.Unpack().plain() {
 		return r.encodePlain(at)
 	}

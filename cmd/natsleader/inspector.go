@@ -44,6 +44,7 @@ type electionStatus struct {
 	entry    backend.Entry
 	holder   leader.Holder
 	gone     time.Time // when a key that had a record was found without one; zero: it was not
+	idle     bool      // a watcher saw the key given up in order before that
 }
 
 func newElectionStatus(election string, e backend.Entry) electionStatus {

@@ -18,9 +18,9 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-const watchHelp = `On a terminal it shows a view that is kept up to date: elections without a leader
-first, then those that have one, and last those that had none for a day. Below are
-recent changes. Keys: q ends it, / filters, the arrows scroll. NO_COLOR=1 turns
+const watchHelp = `On a terminal it shows a view that is kept up to date: elections in trouble first, then
+those that have a leader, and last those that were given up in order. Below are recent
+changes. Keys: q ends it, / filters, the arrows scroll. NO_COLOR=1 turns
 colours off. Otherwise, and with --timeline, it prints a line whenever the leader of
 an election or what it publishes has changed, beginning with what is found. Times
 are by the server's clock, in the zone of this host.
@@ -172,6 +172,7 @@ func (w *watcher) update(e jetstream.KeyValueEntry, more bool) error {
 		return nil
 	}
 	now := newElectionStatus(e.Key(), natskv.EntryOf(e))
+	now.idle = x.idle()
 	h := &now.holder
 	if ofGroup { // its processes publish for each other, with every move
 		h.Value = nil
@@ -259,9 +260,12 @@ func (x *watched) lose(now time.Time) {
 		if last := x.now.last(); last != nil {
 			x.was = last.ID
 		}
-		x.now = electionStatus{election: x.now.election, gone: now}
+		x.now = electionStatus{election: x.now.election, gone: now, idle: x.idle()}
 	}
 }
+
+// idle reports whether the key was given up in order, even if its record has gone since, as by the TTL of the bucket.
+func (x *watched) idle() bool { return x.as == stateReleased || x.as == stateDeleted && x.now.idle }
 
 // failing reports the first error, and another one when the connection was lost or has come
 // back meanwhile, or when the advice about a bucket that is gone is another.

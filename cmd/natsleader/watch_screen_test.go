@@ -42,6 +42,7 @@ func someElections() *watcher {
 	w.holds("f-foreign", "", "", 0, time.Second)
 	w.holds("g-led", "leading", "請求", time.Hour, time.Second)
 	w.shows(electionStatus{election: "h-never"})
+	w.shows(newElectionStatus("i-deleted", backend.Entry{Revision: 8, Marker: true, Created: theMoment.Add(-time.Minute)}))
 	w.recent = []electionChange{{at: theMoment.Add(-time.Minute), now: expired.now, state: stateExpired}}
 	return w
 }
@@ -68,9 +69,9 @@ func TestScreen(t *testing.T) {
 			width, height int
 			colour        bool
 		}{
-			{width: 80, height: 17},
+			{width: 80, height: 18},
 			{width: 40, height: 11, failure: lost},
-			{width: 200, height: 17, colour: true},
+			{width: 200, height: 18, colour: true},
 			{width: 80, height: 9, failure: lost, filter: "a-led"},
 			{width: 80, height: 9, failure: lost, filter: "a-led", after: time.Minute},
 		} {

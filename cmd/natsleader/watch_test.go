@@ -225,6 +225,25 @@ func TestWatch_ReplacesDeafFeed(t *testing.T) {
 	})
 }
 
+// An election that was given up in order stays idle when the server drops its record, and later its marker. Where a leader's
+// record is deleted, the election is in trouble.
+func TestWatch_DroppedRecord(t *testing.T) {
+	atBucket(t, func(l *looks) {
+		drop := func(after time.Duration) {
+			l.written++
+			l.update(natskv.KeyValue(backend.Entry{Marker: true, Revision: l.written, Created: l.began.Add(after)}, "billing"))
+			l.shows(l.began.Add(time.Second), nil)
+		}
+		l.writes("released", "a", 1, 0)
+		drop(time.Second)
+		l.looked(true)
+		l.update(nil)
+		l.shows(l.began.Add(time.Second), nil)
+		l.writes("leading", "a", 2, 0)
+		drop(500 * time.Millisecond)
+	})
+}
+
 // The leaders of a bucket that is gone have the same order at each look, so the reason stays the same.
 func TestWatch_GoneSortsLeaders(t *testing.T) {
 	atBucket(t, func(l *looks) {

@@ -8,29 +8,21 @@ import (
 	"time"
 )
 
-// deadAfter is for how long nobody leads an election until a view takes it for dead.
-const deadAfter = 24 * time.Hour
-
 // trouble is how much attention an election needs, the most first.
 type trouble int
 
 const (
-	troubleUnknown  trouble = iota // the lease is over by what is known, and the bucket does not answer or is gone
-	troubleForeign                 // candidates cannot take the key
-	troubleExpired                 // the leader died, or cannot write
-	troubleReleased                // nobody has taken the key since
+	troubleUnknown trouble = iota // the lease is over by what is known, and the bucket does not answer or is gone
+	troubleForeign                // candidates cannot take the key
+	troubleExpired                // the leader died, or cannot write
+	troubleDeleted                // the record of the last term is gone, and no candidate has taken the key
 	troublePending
 	troubleNone
-	troubleDead // nobody has led for long
+	troubleIdle // given up in order, and no candidate wants it
 )
 
-// troubleOf returns the trouble of an election. The state of a dead election is the same as
-// that of one that has just lost its leader, but it needs no attention.
+// troubleOf returns the trouble of an election.
 func (x *watched) troubleOf(now time.Time, trouble error) trouble {
-	since := x.now.since(x.as)
-	if !x.as.held() && (since.IsZero() || now.Sub(since) >= deadAfter) {
-		return troubleDead
-	}
 	if !x.mayLead.IsZero() {
 		return troubleUnknown
 	}
@@ -47,24 +39,26 @@ func (x *watched) troubleOf(now time.Time, trouble error) trouble {
 		return troubleExpired
 	case stateForeign:
 		return troubleForeign
-	case stateReleased, stateDeleted:
-		return troubleReleased
-	case stateNever:
+	case stateDeleted:
+		if !x.now.idle {
+			return troubleDeleted
+		}
+	case stateReleased, stateNever:
 	}
-	return troubleDead
+	return troubleIdle
 }
 
 // styled returns a row of an election in the style of its trouble.
 func (x *watched) styled(texts []string, t trouble) tableRow {
 	r := tableRow{cells: texts, marked: columnState}
 	switch t {
-	case troubleUnknown, troubleForeign, troubleExpired:
+	case troubleUnknown, troubleForeign, troubleExpired, troubleDeleted:
 		r.style = styleBad
-	case troubleReleased, troublePending:
+	case troublePending:
 		r.style = styleWarn
 	case troubleNone:
 		r.mark = styleGood
-	case troubleDead:
+	case troubleIdle:
 		r.style = styleDim
 	}
 	return r
@@ -76,7 +70,7 @@ func (x *watched) row(now time.Time, t trouble) tableRow {
 	switch t {
 	case troubleUnknown:
 		texts[columnState] = "UNKNOWN"
-	case troubleForeign, troubleExpired, troubleReleased:
+	case troubleForeign, troubleExpired, troubleDeleted:
 		texts[columnState], texts[columnLeader] = strings.ToUpper(texts[columnState]), "NOBODY"
 		was := x.was
 		if last := x.now.last(); last != nil {
@@ -85,7 +79,7 @@ func (x *watched) row(now time.Time, t trouble) tableRow {
 		if was != "" {
 			texts[columnLeader] += " (was " + shorten(printable(was), longID) + ")"
 		}
-	case troublePending, troubleNone, troubleDead:
+	case troublePending, troubleNone, troubleIdle:
 	}
 	return x.styled(texts, t)
 }
@@ -115,7 +109,7 @@ func (w *watcher) view(now time.Time, failure error, filter string) view {
 	all := slices.DeleteFunc(w.all(), func(x *watched) bool { return x.last == nil })
 	v.total = len(all)
 	troubles := make(map[*watched]trouble, len(all))
-	var counts [troubleDead + 1]int
+	var counts [troubleIdle + 1]int
 	for _, x := range all {
 		t := x.troubleOf(now, failure)
 		troubles[x] = t
@@ -139,7 +133,7 @@ func (w *watcher) view(now time.Time, failure error, filter string) view {
 }
 
 // summaryOf counts elections by their trouble.
-func summaryOf(counts [troubleDead + 1]int) line {
+func summaryOf(counts [troubleIdle + 1]int) line {
 	var l line
 	add := func(n int, what string, s style) {
 		if n == 0 {
@@ -150,11 +144,14 @@ func summaryOf(counts [troubleDead + 1]int) line {
 		}
 		l = append(l, styled{fmt.Sprintf("%d %s", n, what), s})
 	}
-	add(counts[troubleUnknown], "unknown", styleBad)
-	add(counts[troubleForeign]+counts[troubleExpired]+counts[troubleReleased], "without a leader", styleBad)
+	inTrouble := 0
+	for _, n := range counts[:troublePending] {
+		inTrouble += n
+	}
+	add(inTrouble, "in trouble", styleBad)
 	add(counts[troublePending], "pending", styleWarn)
 	add(counts[troubleNone], "led", styleGood)
-	add(counts[troubleDead], "dead", styleDim)
+	add(counts[troubleIdle], "idle", styleDim)
 	if len(l) == 0 {
 		l = line{{"no elections yet", styleDim}}
 	}

@@ -20,7 +20,7 @@ const (
 	stateExpired  = "expired"
 )
 
-var attention = map[string]int{stateExpired: 2, stateReleased: 3, stateDeleted: 3, statePending: 4, stateLeading: 5}
+var attention = map[string]int{stateExpired: 2, stateDeleted: 3, statePending: 4, stateLeading: 5, stateReleased: 6}
 
 // watchKey shows the key of the election on the page until ctx ends.
 func (p *playground) watchKey(ctx context.Context) {

@@ -139,7 +139,7 @@ export class Detail {
     const above = $(row.group ? "detail-actions" : "roster");
     if (above.nextElementSibling !== $("stored")) above.after($("stored"));
     const state = $("detail-state");
-    state.className = row.trouble === attention.dead ? "" : st;
+    state.className = row.trouble === attention.idle ? "" : st;
     state.textContent = row.group && leads ? row.value : leads ? `${row.id} leads` :
       row.state === "pending" ? `${row.id} holds the key, and does not lead yet` : `${row.group ? "There is no assigner" : "Nobody leads"}: ${st}`;
     const facts = [];

@@ -4,7 +4,7 @@
 const rowHeight = 32; // as in ui.css
 
 // attention names the values of the field trouble, the most urgent first.
-export const attention = { unknown: 0, foreign: 1, expired: 2, released: 3, pending: 4, none: 5, dead: 6 };
+export const attention = { unknown: 0, foreign: 1, expired: 2, deleted: 3, pending: 4, none: 5, idle: 6 };
 
 const byText = (field) => (a, b) => (a[field] || "").localeCompare(b[field] || "");
 const byNumber = (field) => (a, b) => (a[field] || 0) - (b[field] || 0);
@@ -195,7 +195,7 @@ export class Table {
   fill(el, row) {
     const st = stateOf(row);
     el.key = row.key;
-    el.className = "row" + (row.trouble === attention.dead ? " dead" : "") + (row.key === this.selected ? " selected" : "");
+    el.className = "row" + (row.trouble === attention.idle ? " idle" : "") + (row.key === this.selected ? " selected" : "");
     set(el.cells.election, row.group || row.key);
     set(el.cells.state, st);
     el.cells.state.className = `state ${st}`;

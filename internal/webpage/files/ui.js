@@ -98,20 +98,19 @@ function summarise() {
   waiting = true;
   setTimeout(() => {
     waiting = false;
-    const counts = { led: 0, pending: 0, without: 0, dead: 0, groups: 0, unwell: 0 };
+    const counts = { led: 0, pending: 0, idle: 0, groups: 0, trouble: 0 };
     for (const r of table.rows.values()) {
-      if (r.group) {
-        counts.groups++;
-        if (r.trouble < attention.pending) counts.unwell++;
-      } else if (r.trouble === attention.none) counts.led++;
+      if (r.group) counts.groups++;
+      if (r.trouble < attention.pending) counts.trouble++;
+      else if (r.group) continue;
+      else if (r.trouble === attention.none) counts.led++;
       else if (r.trouble === attention.pending) counts.pending++;
-      else if (r.trouble === attention.dead) counts.dead++;
-      else counts.without++;
+      else counts.idle++;
     }
     const number = (n, what) => n === 1 ? `1 ${what}` : `${n} ${what}s`;
     const text = [number(table.rows.size - counts.groups, "election"), `${counts.led} led`, counts.pending ? `${counts.pending} pending` : "",
-      counts.without ? `${counts.without} WITHOUT A LEADER` : "", counts.dead ? `${counts.dead} without candidates for long` : "",
-      counts.groups ? number(counts.groups, "group") : "", counts.unwell ? `${counts.unwell} IN TROUBLE` : ""].filter(Boolean).join(", ");
+      counts.idle ? `${counts.idle} idle` : "", counts.groups ? number(counts.groups, "group") : "",
+      counts.trouble ? `${counts.trouble} IN TROUBLE` : ""].filter(Boolean).join(", ");
     if (text !== summarised) $("summary").textContent = summarised = text;
   }, summarised === "" ? 0 : 1000);
 }

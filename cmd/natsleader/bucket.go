@@ -110,7 +110,7 @@ func (g *globals) bucketAdd(ctx context.Context, s *inspector, cfg leader.Bucket
 	}
 	kept, err := s.applyHistory(ctx, history, fresh)
 	if err != nil {
-		return exitf(codeOf(err), "bucket %s has its settings, but its history could not be set up: %w", g.bucket, err)
+		return exitf(codeOf(err), "bucket %s has its settings, but its history could not be set up: %w", g.bucket, refusedBucket(err))
 	}
 	if alone := s.alone(info.Replicas); alone != "" {
 		_, _ = fmt.Fprintf(g.errs(), "natsleader: %s: `natsleader bucket add %s --replicas 3`\n", alone, g.bucket)
@@ -145,19 +145,24 @@ func (s *inspector) alone(replicas int) string {
 // refusedBucket is the error of a bucket that package leader refuses, with flags in
 // place of the fields that they set.
 func refusedBucket(err error) error {
-	switch text := errorText(err); {
+	switch text := bucketPrefix.ReplaceAllString(errorText(err), ""); {
 	case errors.Is(err, leader.ErrInvalidConfig):
 		return exitError{codeOf(err), errors.New(bucketField.ReplaceAllStringFunc(text, func(field string) string { return bucketFlags[field] }))}
 	case errors.Is(err, leader.ErrIncompatibleBucket):
 		return exitError{codeOf(err), errors.New(adoptField.ReplaceAllString(text, "--adopt"))}
+	case refusedWith(err, codeNoPeers):
+		return exitf(exitUsage, "the cluster has too few servers with room for --replicas: %s", text)
+	case bucketPrefix.MatchString(errorText(err)):
+		return exitError{codeOf(err), errors.New(text)}
 	}
 	return err
 }
 
 var (
-	bucketFlags = map[string]string{"MaxLease": "--max-lease", "Replicas": "--replicas", "TTL": "--ttl", "Adopt": "--adopt"}
-	bucketField = regexp.MustCompile(`\b(MaxLease|Replicas|TTL|Adopt)\b`)
-	adoptField  = regexp.MustCompile(`\b(BucketConfig\.)?Adopt\b`)
+	bucketPrefix = regexp.MustCompile(`^(create (the roster of )?bucket [^:]*: |the bucket is not fit for this election: |invalid configuration: )+`)
+	bucketFlags  = map[string]string{"MaxLease": "--max-lease", "Replicas": "--replicas", "TTL": "--ttl", "Adopt": "--adopt"}
+	bucketField  = regexp.MustCompile(`\b(MaxLease|Replicas|TTL|Adopt)\b`)
+	adoptField   = regexp.MustCompile(`\b(BucketConfig\.)?Adopt\b`)
 )
 
 func (g *globals) bucketInfo(ctx context.Context, s *inspector, asJSON bool) error {

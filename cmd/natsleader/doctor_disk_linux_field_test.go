@@ -69,5 +69,5 @@ func TestDoctor_FullDisk(t *testing.T) {
 	if _, err := nc.Request("$KV.elections.filler", nil, time.Second); err == nil || !strings.Contains(err.Error(), nats.ErrTimeout.Error()) {
 		proof.Skip(t, "this server goes on when there is room: ", err)
 	}
-	finds(t, p.url, nil, 1, "\nok store ", "\nwarning elections nobody renews or takes df")
+	finds(t, p.url, nil, 1, "\nok store ", "\nwarning elections the lease is over and no candidate takes over in df")
 }

@@ -60,7 +60,7 @@ func checkElections(ctx context.Context, e *environment) []finding {
 	}
 	clock := serverClock{e.info.TimeStamp, e.infoAt}
 	if idle := abandoned(elections, clock.now()); len(idle) > 0 {
-		found = append(found, severityWarning.of("nobody renews or takes %s: writes fail, or all candidates are gone", some(idle)).
+		found = append(found, severityWarning.of("the lease is over and no candidate takes over in %s: writes fail, or all candidates are gone", some(idle)).
 			advise("start its candidates; if they run, see their logs, and whether the servers have room: one whose disk was full refuses writes until it is restarted; "+
 				"if an election is not used any more, lead and release it once: natsleader run --bucket "+e.name+" ELECTION -- true"))
 	}

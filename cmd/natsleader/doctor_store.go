@@ -87,8 +87,8 @@ func notStored(err error) finding {
 	return unknown("whether a message can be stored: %v", err)
 }
 
-func refusesToStore(e *environment, why any) finding {
-	return severityCritical.of("the servers store nothing of %s kind now: %v", storageName(e.info.Config.Storage), why).
+func refusesToStore(e *environment, why error) finding {
+	return severityCritical.of("the servers can store nothing in %s storage now: %s", storageName(e.info.Config.Storage), errorText(why)).
 		advise("make room on the disks of the stream's servers, or raise the limits of the account; a server whose disk was full refuses writes until it is restarted")
 }
 
@@ -97,7 +97,7 @@ func (e *environment) noStream(what string) finding {
 	if names, vacant := e.missing(); len(names)+vacant > 0 {
 		return unknown("whether a message can be stored: servers are missing, and %s in %v", what, e.wait)
 	}
-	return refusesToStore(e, fmt.Sprintf("%s in %v", what, e.wait))
+	return refusesToStore(e, fmt.Errorf("%s in %v", what, e.wait))
 }
 
 // createScratch creates the stream like that of the bucket. It reports whether the stream may
@@ -141,7 +141,7 @@ func (e *environment) storeInScratch(s scratch) finding {
 		case errors.Is(err, nats.ErrNoResponders) && time.Since(began) < e.wait:
 			time.Sleep(50 * time.Millisecond)
 		case errors.Is(err, nats.ErrTimeout):
-			return refusesToStore(e, fmt.Sprintf("a message was not acknowledged in %v", e.wait))
+			return refusesToStore(e, fmt.Errorf("a message was not acknowledged in %v", e.wait))
 		default:
 			return refusesToStore(e, err)
 		}

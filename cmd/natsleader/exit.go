@@ -111,8 +111,6 @@ func (g *globals) explain(err error) error {
 		return exitError{codeOf(err), fmt.Errorf("bucket %s keeps no roster: `natsleader bucket add %s --roster` makes one", g.bucket, g.bucket)}
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		return exitError{codeOf(err), errors.New("JetStream is not enabled for the account of this connection")}
-	case refusedWith(err, codeNoPeers):
-		return exitError{exitUsage, fmt.Errorf("the cluster has too few servers with room for --replicas: %w", err)}
 	case errors.Is(err, leader.ErrUnreachable): // package leader has explained it
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled):
 		return exitError{codeOf(err), fmt.Errorf("JetStream does not answer: is it enabled on the server and for the account? (%w)", err)}
@@ -162,11 +160,13 @@ func waitBriefly(done <-chan struct{}) {
 // output.
 var (
 	sentinelPrefix  = regexp.MustCompile(`(^|: )(?:leader|shard): `)
+	apiErrorPrefix  = regexp.MustCompile(`nats: API error: code=[0-9]+ err_code=([0-9]+) description=`)
 	violationPrefix = regexp.MustCompile(`nats: permissions violation: Permissions Violation for (Publish|Subscription) to `)
 )
 
 // errorText returns an error as one line for a person.
 func errorText(err error) string {
 	text := sentinelPrefix.ReplaceAllString(err.Error(), "$1")
+	text = apiErrorPrefix.ReplaceAllString(text, "JetStream error $1: ")
 	return printable(violationPrefix.ReplaceAllString(text, "$1 to "))
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -35,8 +34,8 @@ func registerExporter(app *fisk.Application, g *globals) {
 	cmd.Flag("http", "Address to serve /metrics, /live and /connected on").Default(":9847").PlaceHolder("ADDRESS").StringVar(&address)
 	cmd.Flag("max-elections", "Elections that get metrics at most; the others are counted").Default("10000").IntVar(&most)
 	cmd.Action(func(*fisk.ParseContext) error {
-		if _, _, err := net.SplitHostPort(address); err != nil {
-			return usagef("--http %s: an address with a port, like :9847: %w", address, err)
+		if err := checkAddress(address); err != nil {
+			return err
 		}
 		if most < 1 {
 			return usagef("--max-elections %d is less than 1", most)
@@ -49,7 +48,7 @@ func registerExporter(app *fisk.Application, g *globals) {
 func (g *globals) export(address string, most int) error {
 	ctx, stop := g.untilInterrupted()
 	defer stop()
-	listener, err := g.listen(address)
+	listener, err := g.serveOn(address)
 	if err != nil {
 		return err
 	}

@@ -58,22 +58,15 @@ func follow[E any](g *globals, out renderer, newSource func(*inspector) source[E
 	return err
 }
 
-// listen checks the settings of the bucket and of the connection, and opens the address of --http.
-func (g *globals) listen(address string) (net.Listener, error) {
+// serveOn checks the settings of the bucket and of the connection, and opens the address of --http.
+func (g *globals) serveOn(address string) (net.Listener, error) {
 	if err := jsapi.CheckBucketName(g.bucket); err != nil {
 		return nil, err
 	}
 	if _, err := g.load(); err != nil {
 		return nil, err
 	}
-	if g.listener != nil {
-		return g.listener, nil
-	}
-	l, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("--http %s: %w", address, err)
-	}
-	return l, nil
+	return g.listen(address)
 }
 
 // followAlways follows all elections of the bucket until ctx ends, also while NATS or the bucket is

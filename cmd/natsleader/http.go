@@ -2,14 +2,45 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
+	"os"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
+
+// checkAddress rejects what cannot be an address of --http.
+func checkAddress(address string) error {
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return usagef("--http %s is no address with a port, like :8080 or 127.0.0.1:8080", address)
+	}
+	return nil
+}
+
+// listen opens the address of --http.
+func (s stdio) listen(address string) (net.Listener, error) {
+	if s.listener != nil {
+		return s.listener, nil
+	}
+	l, err := net.Listen("tcp", address)
+	var inner *os.SyscallError
+	if errors.As(err, &inner) {
+		err = inner.Err // without the name of the system call
+	}
+	code := exitUsage
+	if errors.Is(err, syscall.EADDRINUSE) {
+		code = exitUnreachable
+	}
+	if err != nil {
+		return nil, exitf(code, "--http %s: %w", address, err)
+	}
+	return l, nil
+}
 
 // serveHTTP serves a handler until the listener is closed. A client that sends or reads
 // slowly holds a connection for a bounded time.

@@ -42,9 +42,9 @@ func explainUsage(app *fisk.Application, args []string, err error) error {
 			}
 		}
 		what := strings.TrimSpace("natsleader " + selected)
-		return usagef("%s has no command %q%s; try --help", what, wrong, didYouMean("", wrong, names))
+		return usagef("%s has no command %q%s", what, wrong, didYouMean("", wrong, names))
 	case errors.Is(err, fisk.ErrUnknownLongFlag), errors.Is(err, fisk.ErrUnknownShortFlag):
-		name := unknownFlag(err)
+		name := quotedIn(err)
 		if selected == "run" && hasCommandWord(pc) {
 			return usagef("natsleader run has no flag %s: if it is a flag of the command, put -- before the command: natsleader run [flags] ELECTION -- COMMAND", name)
 		}
@@ -54,25 +54,54 @@ func explainUsage(app *fisk.Application, args []string, err error) error {
 				names = append(names, f.Name)
 			}
 		}
-		meant := ""
+		meant := tryHelp
 		if long, ok := strings.CutPrefix(name, "--"); ok {
 			meant = didYouMean("--", long, names)
 		}
-		return usagef("%s has no flag %s%s; try --help", strings.TrimSpace("natsleader "+selected), name, meant)
+		return usagef("%s has no flag %s%s", strings.TrimSpace("natsleader "+selected), name, meant)
+	case errors.Is(err, fisk.ErrExpectedFlagArgument):
+		name := quotedIn(err)
+		if i := slices.Index(args, name); i >= 0 && i+1 < len(args) && args[i+1] != "--" {
+			return usagef("%s has no value, because %s may be a flag: write %s=%s if it is the value", name, args[i+1], name, args[i+1])
+		}
+		return usagef("%s has no value%s", name, tryHelp)
+	case errors.Is(err, fisk.ErrRequiredArgument):
+		return usagef("the argument <%s> is missing%s", quotedIn(err), tryHelp)
+	case errors.Is(err, fisk.ErrSubCommandRequired):
+		return usagef("natsleader %s needs a command after it%s", selected, tryHelp)
 	}
 	if pc != nil {
 		if rejected := rejectedValue(pc, flags, err); rejected != "" {
-			if number, ok := errors.AsType[*strconv.NumError](err); ok {
-				err = number.Err // without the name of a function of Go
-			}
-			return usagef("%s: %w", rejected, err)
+			return usagef("%s %s", rejected, whyRejected(err))
 		}
 	}
-	return usagef("%w; try --help", err)
+	return usagef("%w%s", err, tryHelp)
 }
 
-// unknownFlag returns the flag that an error of fisk quotes.
-func unknownFlag(err error) string {
+// tryHelp is the end of a message that names no alternative.
+const tryHelp = "; try --help"
+
+// whyRejected says what is wrong with the value of a flag. fisk (v0.9.1) has no types for these errors.
+func whyRejected(err error) string {
+	text := err.Error()
+	options, isEnum := strings.CutPrefix(text, "enum value must be one of ")
+	_, isNumber := errors.AsType[*strconv.NumError](err)
+	switch {
+	case isEnum:
+		options, _, _ = strings.Cut(options, ", got ")
+		return "is none of " + strings.ReplaceAll(options, ",", ", ")
+	case isNumber:
+		return "is no whole number"
+	case text == "invalid duration":
+		return "is no duration: a number with a unit, as 90s, 5m or 7d"
+	case strings.HasPrefix(text, "units: "):
+		return "is no size: a number with a unit, as 512MB or 2GB"
+	}
+	return "cannot be used: " + text
+}
+
+// quotedIn returns the flag or the argument that an error of fisk quotes.
+func quotedIn(err error) string {
 	_, quoted, _ := strings.Cut(err.Error(), "'")
 	name, _, _ := strings.Cut(quoted, "'")
 	return name
@@ -120,8 +149,7 @@ func emptyArgument(pc *fisk.ParseContext) string {
 	return ""
 }
 
-// didYouMean returns the names nearest to a mistyped one as the end of a message, or nothing
-// if none is near.
+// didYouMean returns the end of a message: the names nearest to a mistyped one, if any is near.
 func didYouMean(prefix, typed string, names []string) string {
 	type near struct {
 		name     string
@@ -142,7 +170,7 @@ func didYouMean(prefix, typed string, names []string) string {
 	})
 	all = all[:min(len(all), 2)]
 	if len(all) == 0 {
-		return ""
+		return tryHelp
 	}
 	if len(all) == 2 && all[1].distance > all[0].distance {
 		all = all[:1]

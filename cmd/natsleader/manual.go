@@ -18,7 +18,7 @@ var exitMeanings = []struct{ Code, Text string }{
 	{"2", "doctor found something critical."},
 	{"64", "A flag, an argument, a context or a file cannot be used."},
 	{"66", "The history does not know who led (history --at)."},
-	{"69", "NATS, JetStream or the leader does not answer."},
+	{"69", "NATS, JetStream or the leader does not answer, or the address of --http is in use."},
 	{"75", "The leadership was lost (run --once, hold), or another candidate leads (--try)."},
 	{"77", "A permission is missing."},
 	{"78", "The bucket does not exist, or cannot be used for elections."},

@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -53,7 +52,7 @@ Exit codes: the command's own, or
 
      1  anything not listed here
     64  usage
-    69  NATS cannot be reached
+    69  NATS cannot be reached, or another process uses the address of --http
     75  another candidate leads, with --try; leadership lost, with --once
     77  a permission is missing, also when --wait is over
     78  the bucket does not exist, is not fit, or keeps no roster that is needed
@@ -205,10 +204,12 @@ func (r *run) check() error {
 	if !utf8.ValidString(r.id) {
 		return usagef("--id %q is not UTF-8", r.id)
 	}
-	if _, _, err := net.SplitHostPort(r.http); r.http != "" && err != nil {
-		return usagef("--http %s: an address with a port, like :8080: %w", r.http, err)
-	}
 	var err error
+	if r.http != "" {
+		if err = checkAddress(r.http); err != nil {
+			return err
+		}
+	}
 	if r.stopSignal, err = parseSignal(r.stopName); err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func (c *runLoop) reach() (*nats.Conn, *leader.Bucket, error) {
 		case d := <-done:
 			return d.nc, d.bucket, d.err
 		case <-waited:
-			err := fmt.Errorf("not connected within --wait %v", c.wait)
+			err := fmt.Errorf("not connected within %v (--wait)", c.wait)
 			if reason := last.Load(); reason != nil {
 				err = fmt.Errorf("%w: %s", err, errorText(*reason))
 			}
@@ -199,7 +199,7 @@ func (c *runLoop) taken(h leader.Holder) error {
 // undecided is the outcome of --try if the store has not shown in time which candidate leads.
 func (c *runLoop) undecided() error {
 	if c.fault != nil {
-		return fmt.Errorf("did not become leader of %s at once (--try): %w", c.election, c.fault)
+		return fmt.Errorf("did not become leader at once (--try): %w", c.fault)
 	}
-	return exitError{exitLost, fmt.Errorf("did not become leader of %s at once (--try)", c.election)}
+	return exitf(exitLost, "did not become leader at once (--try)")
 }

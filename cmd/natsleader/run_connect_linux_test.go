@@ -75,7 +75,7 @@ func TestReach_Interrupted(t *testing.T) {
 	}
 	err := reach([]os.Signal{unix.SIGUSR1, unix.SIGWINCH, unix.SIGINT}, false)
 	expect.That(t, codeOf(err) == 128+2, "interrupted: %v", err)
-	if err := reach(nil, true); codeOf(err) != exitWaited || !strings.HasPrefix(err.Error(), "not connected within --wait 1h0m0s") {
+	if err := reach(nil, true); codeOf(err) != exitWaited || !strings.HasPrefix(err.Error(), "not connected within 1h0m0s") {
 		t.Errorf("--wait is over: %v", err)
 	}
 }
@@ -103,7 +103,7 @@ func TestReach_TriesAgain(t *testing.T) {
 		}
 		_, _, err := c.reach()
 		c.log.close()
-		expect.Equal(t, fmt.Sprint(err), "not connected within --wait 1m0s: cannot connect to nats://server: host is down", "%s")
+		expect.Equal(t, fmt.Sprint(err), "not connected within 1m0s (--wait): cannot connect to nats://server: host is down", "%s")
 		expect.Equal(t, codeOf(err), exitWaited, "exit code %d")
 		n := server.attempts // between those with the shortest and with the longest pauses
 		expect.That(t, n >= 12 && n <= 28, "%d attempts in a minute", n)

@@ -4,9 +4,7 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"sync"
@@ -19,21 +17,6 @@ import (
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/metrics"
 )
-
-// listen opens the address of --http, if there is one.
-func (r *run) listen() (net.Listener, error) {
-	if r.http == "" {
-		return nil, nil
-	}
-	if r.listener != nil {
-		return r.listener, nil
-	}
-	l, err := net.Listen("tcp", r.http)
-	if err != nil {
-		return nil, fmt.Errorf("--http %s: %w", r.http, err)
-	}
-	return l, nil
-}
 
 // answers returns the handler of --http for a candidate and its command.
 func answers(c *leader.Candidate, command *commandMetrics) (http.Handler, error) {

@@ -134,9 +134,9 @@ func (c *runLoop) waitedTooLong() error {
 		return c.undecided()
 	}
 	if errors.Is(c.fault, leader.ErrPermission) {
-		return exitError{exitDenied, fmt.Errorf("no leadership of %s within --wait %v: %w", c.election, c.wait, c.fault)}
+		return exitf(exitDenied, "did not become leader within %v (--wait): %w", c.wait, c.fault)
 	}
-	return exitError{exitWaited, fmt.Errorf("no leadership of %s within --wait %v", c.election, c.wait)}
+	return exitf(exitWaited, "did not become leader within %v (--wait)", c.wait)
 }
 
 // handleEvent handles an event of the candidate.
@@ -261,7 +261,7 @@ func (c *runLoop) over(t *leader.Term, cause error) {
 	case c.held != nil:
 		c.leave(c.outcome)
 	case c.once:
-		c.leave(exitError{code: exitLost, err: fmt.Errorf("leadership of %s lost: %s", c.election, text)})
+		c.leave(exitf(exitLost, "leadership lost: %s", text))
 	}
 	switch {
 	case c.current == nil || c.current.term != t:

@@ -428,7 +428,7 @@ func TestRunLoop_WaitNamesTheFault(t *testing.T) {
 		s := newStory(t, &run{wait: 10 * time.Second})
 		s.loop.handleEvent(leader.Faulted{Err: leader.ErrPermission})
 		err := s.loop.waitedTooLong()
-		expect.Says(t, err, leader.ErrPermission, "--wait 10s")
+		expect.Says(t, err, leader.ErrPermission, "10s (--wait)")
 		expect.Equal(t, codeOf(err), exitDenied, "with the fault: exit code %d")
 		s.loop.handleEvent(leader.Observed{})
 		err = s.loop.waitedTooLong()

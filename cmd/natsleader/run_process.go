@@ -42,12 +42,13 @@ func (c *runLoop) runAll() error {
 		c.waited = time.After(r.wait)
 	}
 
-	listener, err := r.listen()
-	if err != nil {
-		return err
-	}
+	var listener net.Listener
+	var err error
 	served := new(pages)
-	if listener != nil {
+	if r.http != "" {
+		if listener, err = r.listen(r.http); err != nil {
+			return err
+		}
 		defer func() { _ = listener.Close() }()
 		serveHTTP(listener, served)
 	}

@@ -57,8 +57,8 @@ func registerUI(app *fisk.Application, g *globals) {
 	cmd.Flag("allow-actions", "Let the page ask leaders to hand over").UnNegatableBoolVar(&u.actions)
 	cmd.Flag("allow-host", "Host name by which a proxy asks for the page; may be repeated").PlaceHolder("NAME").StringsVar(&u.hosts)
 	cmd.Action(func(*fisk.ParseContext) error {
-		if _, _, err := net.SplitHostPort(u.address); err != nil {
-			return usagef("--http %s: an address with a port, like 127.0.0.1:9848: %w", u.address, err)
+		if err := checkAddress(u.address); err != nil {
+			return err
 		}
 		return u.serve()
 	})
@@ -68,7 +68,7 @@ func registerUI(app *fisk.Application, g *globals) {
 func (u *ui) serve() error {
 	ctx, stop := u.untilInterrupted()
 	defer stop()
-	listener, err := u.listen(u.address)
+	listener, err := u.serveOn(u.address)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (u *ui) serve() error {
 	}
 	serveHTTP(listener, handler)
 	if !webpage.IsLoopback(listener.Addr()) {
-		_, _ = fmt.Fprintf(u.errs(), "natsleader: %s is not on this host alone: every client that can connect sees these elections and what their leaders publish\n", listener.Addr())
+		_, _ = fmt.Fprintf(u.errs(), "natsleader: %s is not on this host alone: every client that can connect sees these elections and what their leaders publish\n", u.address)
 	}
 	address := "http://" + shownAddress(listener.Addr())
 	_, _ = fmt.Fprintf(u.errs(), "natsleader: serves %s\n", address)

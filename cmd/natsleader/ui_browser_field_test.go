@@ -108,6 +108,16 @@ func TestUI_InBrowser(t *testing.T) {
 	b.becomes(rows(`r.innerText.includes('expired')`), "1")
 	b.becomes(rows(`!r.innerText.includes('leading') && r.querySelector('.track').checkVisibility({visibilityProperty: true})`), "0")
 
+	b.becomes(`['in-trouble', 'led', 'idle'].map((id) => document.querySelector('#' + id + ' b').textContent).join()`, "1,9,1")
+	b.becomes(`document.querySelector('#in-trouble span').textContent.startsWith('for ') + document.title`, "true(1) Elections in bucket elections")
+	b.accessible("elections")
+	for _, tile := range []struct{ id, rows string }{{"#in-trouble", "search.index"}, {"#idle", "thumbnails"}} {
+		b.click(tile.id)
+		b.becomes(`[...document.querySelectorAll('#rows .election')].map((e) => e.textContent).join()`, tile.rows)
+	}
+	b.click("#idle")
+	b.becomes(listed, "11")
+
 	b.opens("billing", "worker-a leads")
 	b.becomes(`document.getElementById('record').textContent.includes('"id":"worker-a"')`, "true")
 	b.click("#transfer")
@@ -134,13 +144,13 @@ func TestUI_InBrowser(t *testing.T) {
 	b.opens("evil", evil+" leads")
 	b.becomes(rosterIs, evil)
 	b.becomes(`document.getElementById('detail-facts').innerText.includes('onerror')`, "true")
-	expect.Equal(t, b.value(`document.images.length + document.title`), "0Elections in bucket elections",
+	expect.Equal(t, b.value(`document.images.length + document.title`), "0(1) Elections in bucket elections",
 		"a name or value was not shown as text: %s")
 
 	grouped := expect.Got(leader.OpenBucket(js, "elections"))(t)
-	summary := `document.getElementById('summary').textContent.split(', ').at(-1)`
+	summary := `document.getElementById('summary').textContent`
 	works(t, grouped, "tenants", shard.Config{ID: "worker-a", Shards: 8, Value: []byte(evil)})
-	b.becomes(summary, "1 group")
+	b.becomes(summary, "12 elections, 1 group, 1 in trouble, 11 led, 1 idle")
 	b.becomes(listed, "13")
 	b.becomes(rows(`r.innerText.startsWith('tenants\ngroup\nworker-a')`), "1")
 	b.opens("tenants", "8 shards, 1 member")

@@ -90,7 +90,7 @@ func TestPlayground_InBrowser(t *testing.T) {
 	its := `document.querySelector('.seat[aria-label="Candidate ` + zombie + `"] .is').textContent`
 	b.becomes(its, "is frozen")
 	b.value(`document.getElementById('detail-close').click()`)
-	b.becomes(`document.getElementById('summary').textContent`, "1 election, 1 led")
+	b.becomes(`document.getElementById('summary').textContent`, "1 election, 0 in trouble, 1 led, 0 idle")
 	for _, name := range []string{"light", "dark"} {
 		b.scheme(name)
 		b.picture("playground-" + name)

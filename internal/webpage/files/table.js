@@ -6,6 +6,12 @@ const rowHeight = 32; // as in ui.css
 // attention names the values of the field trouble, the most urgent first.
 export const attention = { unknown: 0, foreign: 1, expired: 2, deleted: 3, pending: 4, none: 5, idle: 6 };
 
+// kindOf returns the tile that counts a row: "in-trouble", "led" or "idle".
+export function kindOf(row) {
+  if (row.trouble < attention.pending) return "in-trouble";
+  return row.trouble === attention.idle ? "idle" : "led";
+}
+
 const byText = (field) => (a, b) => (a[field] || "").localeCompare(b[field] || "");
 const byNumber = (field) => (a, b) => (a[field] || 0) - (b[field] || 0);
 const columns = [
@@ -45,6 +51,7 @@ export class Table {
     this.rows = new Map(); // by key
     this.order = [];       // the rows that pass the filter, sorted
     this.filter = "";
+    this.kind = ""; // of the rows that are shown; empty: all
     this.sorted = { column: columns[1], down: false };
     this.selected = "";
     this.body = document.getElementById("body");
@@ -105,7 +112,13 @@ export class Table {
     this.reorder();
   }
 
+  setKind(kind) {
+    this.kind = kind;
+    this.reorder();
+  }
+
   passes(row) {
+    if (this.kind !== "" && kindOf(row) !== this.kind) return false;
     if (this.filter === "") return true;
     return [row.key, row.id || "", stateOf(row), row.value || ""].some((s) => s.toLowerCase().includes(this.filter));
   }
@@ -136,7 +149,7 @@ export class Table {
       document.getElementById("table").setAttribute("aria-rowcount", String(this.order.length + 1));
       const none = document.getElementById("none");
       none.hidden = this.order.length > 0 || !this.began;
-      none.textContent = this.rows.size > 0 ? "No election passes the filter." : "No candidate has stood in this bucket.";
+      none.textContent = this.rows.size > 0 ? this.filter === "" ? `No election is ${this.kind.replace("-", " ")}.` : "No election passes the filter." : "No candidate has stood in this bucket.";
     }
     const first = Math.max(0, Math.floor(this.body.scrollTop / rowHeight) - 4);
     const last = Math.min(this.order.length, Math.ceil((this.body.scrollTop + this.body.clientHeight) / rowHeight) + 4);

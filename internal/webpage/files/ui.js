@@ -3,7 +3,7 @@
 
 import { Detail } from "./detail.js";
 import { Feed } from "./feed.js";
-import { Table, attention } from "./table.js";
+import { Table, age, attention, kindOf } from "./table.js";
 
 const $ = (id) => document.getElementById(id);
 const meta = (name) => document.querySelector(`meta[name="natsleader-${name}"]`).content;
@@ -75,9 +75,9 @@ function take(m) {
         table.choose(row.key);
       }
     }
-    summarise();
+    count();
   } else if (m.began) {
-    summarise();
+    count();
   }
   failing = m.error ? `Not up to date: ${m.error}` : "";
   trouble(failing);
@@ -89,31 +89,52 @@ function trouble(text) {
   if (p.textContent !== text) p.textContent = text;
 }
 
-let summarised = "";
+// The tiles count the elections, and each is a button that leaves only its own in the table.
+const tiles = ["in-trouble", "led", "idle"];
+for (const kind of tiles) {
+  $(kind).addEventListener("click", () => {
+    table.setKind(table.kind === kind ? "" : kind);
+    for (const k of tiles) $(k).setAttribute("aria-pressed", String(k === table.kind));
+  });
+}
+
+const title = document.title;
+let oldest = 0; // since when an election has been in trouble
 let waiting = false;
 
-// summarise counts the elections, at most once a second: it is spoken by screen readers.
-function summarise() {
+// count fills the tiles, at most once a second. Screen readers speak the sum.
+function count() {
   if (waiting) return;
   waiting = true;
   setTimeout(() => {
     waiting = false;
-    const counts = { led: 0, pending: 0, idle: 0, groups: 0, trouble: 0 };
+    const counts = { "in-trouble": 0, led: 0, idle: 0 };
+    let groups = 0, pending = 0;
+    oldest = 0;
     for (const r of table.rows.values()) {
-      if (r.group) counts.groups++;
-      if (r.trouble < attention.pending) counts.trouble++;
-      else if (r.group) continue;
-      else if (r.trouble === attention.none) counts.led++;
-      else if (r.trouble === attention.pending) counts.pending++;
-      else counts.idle++;
+      const kind = kindOf(r);
+      counts[kind]++;
+      if (r.group) groups++;
+      if (r.trouble === attention.pending) pending++;
+      if (kind === "in-trouble" && r.since && (oldest === 0 || r.since < oldest)) oldest = r.since;
     }
     const number = (n, what) => n === 1 ? `1 ${what}` : `${n} ${what}s`;
-    const text = [number(table.rows.size - counts.groups, "election"), `${counts.led} led`, counts.pending ? `${counts.pending} pending` : "",
-      counts.idle ? `${counts.idle} idle` : "", counts.groups ? number(counts.groups, "group") : "",
-      counts.trouble ? `${counts.trouble} IN TROUBLE` : ""].filter(Boolean).join(", ");
-    if (text !== summarised) $("summary").textContent = summarised = text;
-  }, summarised === "" ? 0 : 1000);
+    const text = [number(table.rows.size - groups, "election"), groups ? number(groups, "group") : "",
+      ...tiles.map((kind) => `${counts[kind]} ${kind.replace("-", " ")}`)].filter(Boolean).join(", ");
+    if ($("summary").textContent !== text) $("summary").textContent = text;
+    for (const kind of tiles) $(kind).firstElementChild.textContent = String(counts[kind]);
+    $("led").lastElementChild.textContent = pending ? `${pending} of them pending` : "";
+    $("in-trouble").classList.toggle("bad", counts["in-trouble"] > 0);
+    document.title = (counts["in-trouble"] ? `(${counts["in-trouble"]}) ` : "") + title;
+    showAges();
+  }, $("summary").textContent === "" ? 0 : 1000);
 }
+
+// showAges shows how old what is wrong is.
+function showAges() {
+  $("in-trouble").lastElementChild.textContent = oldest ? `for ${age(now() - oldest)}` : "";
+}
+setInterval(showAges, 1000);
 
 setInterval(() => {
   if (performance.now() - heard <= silence) return;

@@ -213,7 +213,7 @@ func (g *globals) doctor(o doctorOptions) error {
 	if !e.named {
 		e.election = unusedElection()
 	}
-	found := e.runChecks(context.Background())
+	found := e.runChecks(context.Background(), checks)
 	if e.ended != nil {
 		return e.ended
 	}
@@ -230,8 +230,8 @@ func unusedElection() string { return "natsleader.doctor." + strings.ToLower(ran
 // noSettings is the finding of checks that need settings which are not available.
 var noSettings = unknown("the settings of the bucket are not known")
 
-// runChecks makes all checks.
-func (e *environment) runChecks(ctx context.Context) []finding {
+// runChecks makes checks.
+func (e *environment) runChecks(ctx context.Context, checks []check) []finding {
 	e.begin(ctx)
 	var all []finding
 	for _, c := range checks {

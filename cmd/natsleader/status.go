@@ -323,6 +323,9 @@ func (s electionStatus) last() *lastTerm {
 	return &lastTerm{ID: h.ID, Token: h.Token, Since: h.Since.UTC(), Ended: s.expires().UTC(), Reason: string(stateExpired)}
 }
 
+// silence is why a leader does not renew its lease.
+const silence = "it has died, hangs, or cannot write to the bucket"
+
 // lastDetails returns who led last and why the term ended, for people.
 func (s electionStatus) lastDetails(st state, moment func(time.Time) string) [][]string {
 	unknown := func(why string) [][]string { return [][]string{{"Last:", "not known: " + why}} }
@@ -345,7 +348,7 @@ func (s electionStatus) lastDetails(st state, moment func(time.Time) string) [][
 		if !l.Since.IsZero() {
 			rows = append(rows, []string{"Since:", moment(l.Since)})
 		}
-		why := "it did not renew its lease: it has died, hangs, or cannot write to the bucket"
+		why := "it did not renew its lease: " + silence
 		switch {
 		case l.Reason == reasonTaken:
 			why = "it took the key only to end the term of the member, which had not renewed its lease"

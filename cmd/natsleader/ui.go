@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/choria-io/fisk"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/webpage"
@@ -110,18 +111,23 @@ type uiState struct {
 	*webpage.State
 	offScreen
 
-	mu     sync.Mutex
-	s      *inspector          // nil: not connected
-	err    error               // why the rows are not up to date; nil: they are
-	groups map[string]*uiGroup // that are observed, until the connection is closed
+	mu        sync.Mutex
+	s         *inspector            // nil: not connected
+	endChecks context.CancelFunc    // on the connection
+	info      *jetstream.StreamInfo // that the head shows
+	head      webpage.Head
+	fresh     time.Time           // the server's time at which the rows were last known to be the newest
+	err       error               // why the rows are not up to date; nil: they are
+	groups    map[string]*uiGroup // that are observed, until the connection is closed
 }
 
 // uiGroup is a group as pages show it.
 type uiGroup struct {
 	brief   string
-	unowned bool   // some shards are without an owner, or nothing is known of them
-	text    []byte // as the command shards prints it
-	hash    uint64 // of the text
+	unowned bool      // some shards are without an owner, or nothing is known of them
+	since   time.Time // when that was first seen; zero: it was not
+	text    []byte    // as the command shards prints it
+	hash    uint64    // of the text
 }
 
 // mostGroups is how many groups are observed at once, each with a subscription for every member and page.
@@ -131,7 +137,14 @@ const mostGroups = 32
 func (u *uiState) connected(s *inspector) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.s = s
+	if u.endChecks != nil {
+		u.endChecks()
+	}
+	if u.s = s; s != nil {
+		ctx, end := context.WithCancel(context.Background())
+		u.endChecks = end
+		go u.examine(ctx, s)
+	}
 }
 
 // inspector returns the connection, or nil.
@@ -167,9 +180,10 @@ func (u *uiState) shown(now time.Time, of viewer) error {
 	if !ok || !w.complete {
 		return nil
 	}
+	u.sees(w.info, w.s.nc.ConnectedServerName())
 	u.mu.Lock()
 	if !w.troubled && w.feed != nil {
-		u.err = nil
+		u.err, u.fresh = nil, w.fresh
 		u.Complete(w.s.clock.now)
 	}
 	trouble := u.err
@@ -190,21 +204,22 @@ func (u *uiState) show(x *watched, now time.Time, why error, changes ...webpage.
 		if key != group.AssignerKey(name) {
 			return
 		}
-		g := u.group(name)
+		g := u.group(name, now)
 		record, row.Group, row.Value, row.Value64, row.Revision = g.text, name, g.brief, false, g.hash
-		if g.unowned && row.Trouble == int(troubleNone) {
-			row.Trouble = int(troubleExpired)
-		}
+		g.advise(&row)
 	}
 	u.Show(row, record, changes...)
 }
 
-// group returns what is known of a group, which is observed from the first call on.
-func (u *uiState) group(name string) uiGroup {
+// group returns what is known of a group at that time of the server. It is observed from the first call on.
+func (u *uiState) group(name string, now time.Time) uiGroup {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	g := u.groups[name]
 	switch {
+	case g != nil && g.unowned && g.since.IsZero():
+		g.since = now
+		return *g
 	case g != nil:
 		return *g
 	case len(u.groups) >= mostGroups:
@@ -226,7 +241,11 @@ func (u *uiState) group(name string) uiGroup {
 				brief.Error = "no member has joined it, or its map is of another version or program"
 			}
 			u.mu.Lock()
-			*g = uiGroup{brief.text(), brief.NoOwner > 0 || brief.Error != "", text, hash.Sum64()}
+			is := uiGroup{brief: brief.text(), unowned: brief.NoOwner > 0 || brief.Error != "", text: text, hash: hash.Sum64()}
+			if is.unowned {
+				is.since = g.since
+			}
+			*g = is
 			u.mu.Unlock()
 		}
 	}()
@@ -238,7 +257,7 @@ func (u *uiState) trouble(err error) {
 	defer u.mu.Unlock()
 	u.err = err
 	if err != nil { // nil: the watcher reads the elections again first
-		u.Trouble(errorText(err))
+		u.Trouble(errorText(err), u.fresh)
 	}
 }
 
@@ -263,6 +282,7 @@ func rowOf(x *watched, now time.Time, trouble error) webpage.Row {
 			row.ID, row.Token, row.Value, row.Value64 = last.ID, last.Token, cmp.Or(last.Value, last.Value64), last.Value64 != ""
 		}
 	}
+	x.advise(&row)
 	return row
 }
 

@@ -32,7 +32,7 @@ const (
 	stateIs   = `document.getElementById('detail-state').textContent`
 	rosterIs  = `document.getElementById('roster').innerText`
 	outcomeIs = `document.getElementById('outcome').textContent`
-	troubleIs = `document.getElementById('trouble').hidden ? '' : document.getElementById('trouble').textContent`
+	staleIs   = `document.getElementById('trouble').textContent.replace(/since .* .server .*.: /, 'since then: ')`
 )
 
 // uiProcess is a natsleader ui. The link has the secret, if there is one.
@@ -117,7 +117,17 @@ func TestUI_InBrowser(t *testing.T) {
 	}
 	b.click("#idle")
 	b.becomes(listed, "11")
+	why := "worker-c has not renewed its lease: it has died, hangs, or cannot write to the bucket. → start its candidates; if they run, see their logs. Runbook"
+	b.becomes(`document.querySelector('#rows .wrong .value').textContent`, why)
+	b.becomes(`document.querySelector('#doctor summary').textContent + document.querySelectorAll('#servers li').length`, "doctor: 1 warning1")
+	b.click("#doctor summary")
+	b.becomes(`document.getElementById('findings').innerText.startsWith('warning one replica, on the only server')`, "true")
+	b.accessible("what doctor has found")
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.becomes(`document.getElementById('doctor').open`, "false")
 
+	b.opens("search.index", "Nobody leads: expired")
+	b.becomes(`document.getElementById('detail-advice').textContent`, why)
 	b.opens("billing", "worker-a leads")
 	b.becomes(`document.getElementById('record').textContent.includes('"id":"worker-a"')`, "true")
 	b.click("#transfer")
@@ -171,16 +181,16 @@ func TestUI_InBrowser(t *testing.T) {
 
 	first.Shutdown()
 	first.WaitForShutdown()
-	b.becomes(troubleIs, "Not up to date: the connection was lost")
+	b.becomes(staleIs, "Not up to date since then: the connection was lost")
 	b.accessible("without NATS")
 	start()
-	b.becomes(troubleIs, "")
+	b.becomes(staleIs, "")
 	u.kill()
-	b.becomes(troubleIs, "This page has lost contact with natsleader ui, and tries again.")
+	b.becomes(staleIs, "Not up to date since then: this page has lost contact with natsleader ui, and tries again")
 	campaigns(t, url, "elections", "late", leader.Config{ID: "b"})
 	expect.OK(t, errors.Join(third.Stop(t.Context()), second.Stop(t.Context())))
 	startUI(t, url, "--allow-actions", "--http", strings.TrimPrefix(u.address, "http://"))
-	b.becomes(troubleIs, "")
+	b.becomes(staleIs, "")
 	b.becomes(listed, "14")
 	b.opens("billing", "worker-a leads")
 	b.becomes(`[...document.querySelectorAll('#timeline span')].at(-1).title.startsWith('led by worker-a')`, "true") // no message reported this change

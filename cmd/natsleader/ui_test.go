@@ -27,7 +27,7 @@ func (w *world) asks(method, path, body string, headers ...string) {
 }
 
 // reads follows a stream of the page until the command ends. It adds to the transcript why the page is not up to
-// date, or that it is again, and when. It adds each change, each roster, and each row that differs from the one before
+// date, or that it is again, and when. It adds each head, each change, each roster, and each row that differs from the one before
 // in more than a renewal.
 func (w *world) reads(path string) {
 	w.Helper()
@@ -41,6 +41,8 @@ func (w *world) reads(path string) {
 			var m struct {
 				Now        int64
 				Error      string
+				Since      int64
+				Head       *webpage.Head
 				Rows       []webpage.Row
 				Changes    []json.RawMessage
 				Candidates json.RawMessage
@@ -55,6 +57,13 @@ func (w *world) reads(path string) {
 			if m.Error != trouble {
 				trouble = m.Error
 				_, _ = fmt.Fprintf(note, "%d %s\n", m.Now, cmp.Or(trouble, "up to date"))
+				if m.Since != 0 {
+					_, _ = fmt.Fprintf(note, "since %d\n", m.Since)
+				}
+			}
+			if m.Head != nil && m.Head.Server != "" && m.Head.Checked { // which of them comes first is a race
+				text, _ := json.Marshal(m.Head)
+				_, _ = fmt.Fprintf(note, "%s\n", strings.ReplaceAll(string(text), m.Head.Server, "SERVER"))
 			}
 			for _, c := range m.Changes {
 				_, _ = fmt.Fprintf(note, "%s\n", c)

@@ -62,13 +62,14 @@ type watcher struct {
 	complete  bool                 // the current entries of all keys have come through the feed
 	seamless  bool                 // the feed before was alive until this one replaced it
 
-	looking    *looking  // in flight; nil: none
-	looked     time.Time // when the last look began, by this host
-	seen       uint64    // the last revision of the bucket that the feed has delivered or began after
-	behind     uint64    // the bucket's last revision at the look before, if it was not delivered; 0: it was
-	seenBefore uint64    // seen at that look
-	streamAt   string    // the server that led the stream when the feed was opened
-	created    time.Time // when the stream was, as the feed was opened
+	looking    *looking              // in flight; nil: none
+	looked     time.Time             // when the last look began, by this host
+	seen       uint64                // the last revision of the bucket that the feed has delivered or began after
+	behind     uint64                // the bucket's last revision at the look before, if it was not delivered; 0: it was
+	seenBefore uint64                // seen at that look
+	streamAt   string                // the server that led the stream when the feed was opened
+	created    time.Time             // when the stream was, as the feed was opened
+	info       *jetstream.StreamInfo // of the last look
 
 	fresh    time.Time // the server's time at which the state was last known to be the newest
 	troubled bool

@@ -85,6 +85,7 @@ func (w *watcher) install(r look) {
 func (w *watcher) learn(r look) {
 	w.s.clock = serverClock{server: r.info.TimeStamp, local: r.at}
 	w.bucket.see(r.info.Config)
+	w.info = r.info
 }
 
 func streamLeader(info *jetstream.StreamInfo) string {

@@ -110,7 +110,7 @@ func (p *playground) down() {
 	p.up = false
 	p.signal()
 	p.mu.Unlock()
-	p.state.Trouble("the server is down")
+	p.state.Trouble("the server is down", time.Now())
 	p.server.Down()
 }
 

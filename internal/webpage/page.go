@@ -81,7 +81,7 @@ func New(ctx context.Context, state *State, o Options) (*Page, error) {
 			mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, from, name) })
 		}
 	}
-	serve(own, "ui.js", "table.js", "detail.js", "feed.js", "ui.css", "icon.svg")
+	serve(own, "ui.js", "table.js", "detail.js", "head.js", "times.js", "feed.js", "ui.css", "icon.svg")
 	if o.Panel != nil {
 		serve(o.Panel, "panel.js", "panel.css")
 	}

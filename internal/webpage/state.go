@@ -2,6 +2,7 @@ package webpage
 
 import (
 	"encoding/base64"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -15,11 +16,14 @@ type State struct {
 	now       func() time.Time // the server's; nil: not known yet
 	index     map[string]int   // of elections, by key
 	elections []election
-	shownAt   []uint64      // what shown was when each of them was shown anew
-	shown     uint64        // how often an election was shown anew
-	changes   []Change      // the newest
-	changed   uint64        // how many changes there were
+	shownAt   []uint64 // what shown was when each of them was shown anew
+	shown     uint64   // how often an election was shown anew
+	changes   []Change // the newest
+	changed   uint64   // how many changes there were
+	head      Head
+	heads     int           // how often the head was another
 	err       string        // why the rows are not up to date; empty: they are
+	since     time.Time     // since when; zero: they never were
 	news      chan struct{} // closed when there is something new; nil: no page waits for it
 }
 
@@ -45,6 +49,31 @@ type Row struct {
 	Value64  bool   `json:"value64,omitempty"`      // the value is no UTF-8, and is shown in base64
 	Revision uint64 `json:"revision,string"`
 	Written  int64  `json:"written,omitempty"` // when the record was, in Unix ms of the server
+	Why      string `json:"why,omitempty"`     // it is in trouble
+	Do       string `json:"do,omitempty"`      // about that
+	Link     string `json:"link,omitempty"`    // to more about that
+}
+
+// Head is what the page shows of the servers.
+type Head struct {
+	Server   string    `json:"server,omitempty"`   // to which the program is connected, or was last
+	Replicas []Replica `json:"replicas,omitempty"` // of the bucket, the leader first
+	Checked  bool      `json:"checked"`            // the findings are there
+	Findings []Finding `json:"findings,omitempty"` // about the bucket, the worst first
+}
+
+// Replica is a server that keeps the bucket.
+type Replica struct {
+	Name  string `json:"name"`
+	Leads bool   `json:"leads,omitempty"`
+	Fault string `json:"fault,omitempty"` // what is wrong with it
+}
+
+// Finding is something that is wrong with the bucket.
+type Finding struct {
+	Severity string `json:"severity"`
+	Text     string `json:"text"`
+	Advice   string `json:"advice,omitempty"`
 }
 
 // Change is a line of a time line.
@@ -80,12 +109,23 @@ func (s *State) Complete(now func() time.Time) {
 	s.now, s.err = now, ""
 }
 
-// Trouble says why the rows are not up to date.
-func (s *State) Trouble(text string) {
+// Trouble says why the rows are not up to date, and since when: the zero time if they never were.
+func (s *State) Trouble(text string, since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.err = cut(text, mostValue)
+	s.err, s.since = cut(text, mostValue), since
 	s.signal()
+}
+
+// Head shows the servers. It does nothing if they are shown so already.
+func (s *State) Head(head Head) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !reflect.DeepEqual(head, s.head) {
+		s.head = head
+		s.heads++
+		s.signal()
+	}
 }
 
 // Row returns the row of an election as it is shown, without a state if there is none.
@@ -173,6 +213,7 @@ const mostUnread = 1000
 // reader is how far a page has read.
 type reader struct {
 	changed uint64 // what that of the state was
+	heads   int    // what that of the state was
 	shown   uint64 // the page has all elections as they were then
 	next    int    // the election that it looks at next
 	then    uint64 // what shown will be when it has looked at all of them
@@ -190,6 +231,8 @@ type update struct {
 	Now     int64    `json:"now"` // the server's time, in Unix ms; 0: not known yet
 	Began   bool     `json:"began"`
 	Error   string   `json:"error,omitempty"` // why the rows are not up to date
+	Since   int64    `json:"since,omitempty"` // since when they are not, in Unix ms of the server
+	Head    *Head    `json:"head,omitempty"`
 	Rows    []Row    `json:"rows,omitempty"`
 	Changes []Change `json:"changes,omitempty"`
 	Dropped bool     `json:"dropped,omitempty"` // there were more changes
@@ -212,6 +255,13 @@ func (s *State) take(p *reader) (update, <-chan struct{}) {
 	if s.now != nil {
 		m.Began, m.Now = true, Milliseconds(s.now())
 	}
+	if s.err != "" {
+		m.Since = Milliseconds(s.since)
+	}
+	if p.heads < s.heads {
+		head := s.head
+		m.Head, p.heads = &head, s.heads
+	}
 	size := 0
 	kept := s.changed - uint64(len(s.changes)) // those before it are not there any more
 	m.Dropped = p.changed < kept
@@ -227,7 +277,7 @@ func (s *State) take(p *reader) (update, <-chan struct{}) {
 	for ; p.shown < p.then && p.next < len(s.elections) && size < mostMessage; p.next++ {
 		if row := s.elections[p.next].row; s.shownAt[p.next] > p.shown {
 			m.Rows = append(m.Rows, row)
-			size += frame + len(row.Key) + len(row.Group) + len(row.ID) + len(row.Value)
+			size += frame + len(row.Key) + len(row.Group) + len(row.ID) + len(row.Value) + len(row.Why) + len(row.Do) + len(row.Link)
 		}
 	}
 	if p.next == len(s.elections) {

@@ -89,7 +89,7 @@ func TestState_NoElectionWaits(t *testing.T) {
 	}
 }
 
-// A page hears of a row only when it has changed, and of trouble until all is well again.
+// A page hears of a row and of the head only when it has changed, and of trouble until all is well again.
 func TestState_OnlyChanges(t *testing.T) {
 	s := NewState()
 	s.Show(Row{Key: "other"}, []byte("old"))
@@ -121,14 +121,22 @@ func TestState_OnlyChanges(t *testing.T) {
 	s.Show(row, nil)
 	hears(false)
 	s.Show(row, nil, Change{Key: "e"})
-	s.Trouble("away")
+	s.Trouble("away", time.UnixMilli(3))
 	hears(true)
-	check.That(t, m.Began && m.Now == 7 && m.Error == "away" && len(m.Rows) == 1 && len(m.Changes) == 1, "%+v", m)
+	check.That(t, m.Began && m.Now == 7 && m.Error == "away" && m.Since == 3 && len(m.Rows) == 1 && len(m.Changes) == 1, "%+v", m)
 	s.Complete(now)
 	hears(true)
-	check.That(t, m.Error == "" && len(m.Rows) == 0, "%+v", m)
+	check.That(t, m.Error == "" && m.Since == 0 && len(m.Rows) == 0 && m.Head == nil, "%+v", m)
+	for _, another := range []bool{true, false} {
+		s.Head(Head{Server: "n1", Replicas: []Replica{{Name: "n1"}}})
+		hears(another)
+	}
+	check.That(t, m.Head != nil && m.Head.Server == "n1", "%+v", m)
+	s.Show(row, nil, Change{Key: "e"})
+	hears(true)
+	check.That(t, m.Head == nil, "%+v", m)
 	m, _ = s.take(s.reader())
-	check.That(t, len(m.Rows) == 2 && len(m.Changes) == 0, "a new page gets %+v", m)
+	check.That(t, len(m.Rows) == 2 && len(m.Changes) == 0 && m.Head != nil, "a new page gets %+v", m)
 }
 
 // What others write is bounded before a page gets it.

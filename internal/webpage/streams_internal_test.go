@@ -137,7 +137,7 @@ func TestStreams_Pulse(t *testing.T) {
 			s.next(r)
 		}
 		check.Equal(t, time.Since(begun), 20*Pulse, "20 messages in %v")
-		s.state.Trouble("away")
+		s.state.Trouble("away", time.UnixMilli(3))
 		got := s.next(r)
 		check.That(t, strings.Contains(got, `"error":"away"`) && time.Since(begun) == 20*Pulse,
 			"%s after %v", got, time.Since(begun))

@@ -2,7 +2,8 @@
 // the record, and the buttons.
 
 import { Feed } from "./feed.js";
-import { age, attention, stateOf } from "./table.js";
+import { advice, attention, stateOf } from "./table.js";
+import { age, moment, recent } from "./times.js";
 
 const $ = (id) => document.getElementById(id);
 
@@ -142,9 +143,11 @@ export class Detail {
     state.className = row.trouble === attention.idle ? "" : st;
     state.textContent = row.group && leads ? row.value : leads ? `${row.id} leads` :
       row.state === "pending" ? `${row.id} holds the key, and does not lead yet` : `${row.group ? "There is no assigner" : "Nobody leads"}: ${st}`;
+    $("detail-advice").hidden = !row.why;
+    if (row.why) $("detail-advice").replaceChildren(...advice(row));
     const facts = [];
     if (row.token) facts.push([leads || row.state === "pending" ? "Token" : "Last token", row.token]);
-    if (row.since) facts.push(["Since", new Date(row.since).toLocaleString()]);
+    if (row.since) facts.push(["Since", moment(row.since)]);
     if (!leads && row.id && row.state !== "pending") facts.push(["Led last", row.id]);
     if (row.lease) facts.push(["Lease", `${row.lease / 1000}s`]);
     if (row.group) facts.push(leads ? ["Assigner", row.id] : ["Shards", row.value]);
@@ -172,7 +175,7 @@ export class Detail {
       if (!response.ok || key !== this.key) return;
       const text = await response.text();
       const its = (name) => response.headers.get(`Natsleader-${name}`);
-      $("record-note").textContent = this.row.group ? "" : its("Revision") !== "0" ? `Revision ${its("Revision")}, written ${new Date(Number(its("Written"))).toLocaleString()}` + (its("Base64") ? ", in base64" : "") : "There is no record.";
+      $("record-note").textContent = this.row.group ? "" : its("Revision") !== "0" ? `Revision ${its("Revision")}, written ${moment(Number(its("Written")))}` + (its("Base64") ? ", in base64" : "") : "There is no record.";
       $("record").textContent = text;
       $("record").hidden = text === "";
     } catch { /* the trouble is shown above the table */ }
@@ -184,7 +187,7 @@ export class Detail {
       const li = document.createElement("li");
       const time = document.createElement("time");
       time.dateTime = new Date(c.at).toISOString();
-      time.textContent = new Date(c.at).toLocaleTimeString();
+      time.textContent = recent(c.at, this.now());
       li.append(time, c.text + (c.first ? " (found so)" : ""));
       return li;
     }));

@@ -1,6 +1,8 @@
 // The table of elections. Only the rows that can be seen are in the document, so ten
 // thousand elections cost no more than thirty.
 
+import { age } from "./times.js";
+
 const rowHeight = 32; // as in ui.css
 
 // attention names the values of the field trouble, the most urgent first.
@@ -26,15 +28,6 @@ const columns = [
 
 // stillness is set where the settings of the system ask for less motion.
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
-
-// age shows a duration in ms as two units at most.
-export function age(ms) {
-  const s = Math.max(0, Math.floor(ms / 1000));
-  if (s < 60) return `${s}s`;
-  if (s < 3600) return `${Math.floor(s / 60)}m${s % 60}s`;
-  if (s < 86400) return `${Math.floor(s / 3600)}h${Math.floor((s % 3600) / 60)}m`;
-  return `${Math.floor(s / 86400)}d${Math.floor((s % 86400) / 3600)}h`;
-}
 
 // stateOf returns the word for the state of a row, which does not depend on colours.
 export function stateOf(row) {
@@ -215,7 +208,13 @@ export class Table {
     const leads = row.state === "leading" || row.state === "pending";
     set(el.cells.leader, leads ? row.id : row.id ? `nobody (was ${row.id})` : "nobody");
     set(el.cells.token, leads && row.token || "");
-    set(el.cells.value, row.value || "");
+    el.classList.toggle("wrong", Boolean(row.why));
+    if (!row.why) set(el.cells.value, row.value || "");
+    else if (el.why !== row.why) {
+      el.cells.value.replaceChildren(...advice(row));
+      el.cells.value.title = row.why;
+    }
+    el.why = row.why;
     this.fillTimes(el, row);
     el.track.style.visibility = row.expires ? "" : "hidden";
     if (el.ends !== row.expires || el.lease !== row.lease) {
@@ -284,6 +283,14 @@ export class Table {
     if (row.group) return `group ${row.group}: ${stateOf(row)}, ${row.value}`;
     return row.state === "leading" ? `${row.key}: ${row.id} leads` : `${row.key}: ${stateOf(row)}`;
   }
+}
+
+// advice returns why an election is in trouble and what to do, with a link to more.
+export function advice(row) {
+  const link = document.createElement("a");
+  Object.assign(link, { href: row.link, target: "_blank", rel: "noopener", textContent: "Runbook" });
+  link.addEventListener("click", (e) => e.stopPropagation()); // it opens no election
+  return [`${row.why}. → ${row.do}. `, link];
 }
 
 // set changes a text, which is always shown as text.

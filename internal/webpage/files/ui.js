@@ -3,7 +3,9 @@
 
 import { Detail } from "./detail.js";
 import { Feed } from "./feed.js";
-import { Table, age, attention, kindOf } from "./table.js";
+import { Head } from "./head.js";
+import { Table, attention, kindOf } from "./table.js";
+import { age } from "./times.js";
 
 const $ = (id) => document.getElementById(id);
 const meta = (name) => document.querySelector(`meta[name="natsleader-${name}"]`).content;
@@ -19,6 +21,8 @@ const detail = new Detail(now, () => {
   table.select("");
   $("body").focus();
 });
+
+const head = new Head(now);
 
 // The secret that requests for actions carry comes with the link that the program printed. It is kept with the
 // entry of the history, so that the address does not show it and loading the page anew does not lose it.
@@ -44,7 +48,6 @@ document.addEventListener("keydown", (e) => {
 // message comes every 2 s at least.
 const silence = 6000;
 let heard = performance.now();
-let failing = "";
 
 // narrow is a screen on which an election in detail covers everything else.
 const narrow = matchMedia("(max-width: 40rem)").matches;
@@ -79,14 +82,8 @@ function take(m) {
   } else if (m.began) {
     count();
   }
-  failing = m.error ? `Not up to date: ${m.error}` : "";
-  trouble(failing);
-}
-
-function trouble(text) {
-  const p = $("trouble");
-  p.hidden = text === "";
-  if (p.textContent !== text) p.textContent = text;
+  if (m.head) head.show(m.head);
+  head.fail(m.error || "", m.since);
 }
 
 // The tiles count the elections, and each is a button that leaves only its own in the table.
@@ -136,14 +133,16 @@ function showAges() {
 }
 setInterval(showAges, 1000);
 
+const lost = (text) => head.fail(text, clock.heard ? clock.server + heard - clock.local : 0);
+
 setInterval(() => {
   if (performance.now() - heard <= silence) return;
-  trouble(clock.heard ? `This page has lost contact with ${program}.` :
-    `${program} does not answer. If other pages of it are open in this browser, close some: a browser opens six connections to one host at most.`);
+  lost(clock.heard ? `this page has lost contact with ${program}` :
+    `${program} does not answer. If other pages of it are open in this browser, close some: a browser opens six connections to one host at most`);
 }, 1000);
 
 // It is open while the page is hidden, too, so that the time lines have no gap.
 new Feed("api/elections", take, () => {
   gap = true;
-  trouble(`This page has lost contact with ${program}, and tries again.`);
+  lost(`this page has lost contact with ${program}, and tries again`);
 }, true);

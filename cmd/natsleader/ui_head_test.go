@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/webpage"
+)
+
+// The head of the page has the servers of the bucket, the leader first, with what is wrong with each, and the findings
+// that are worse than ok.
+func TestUI_Head(t *testing.T) {
+	cluster := &jetstream.ClusterInfo{Name: "c", Leader: "n2", Replicas: []*jetstream.PeerInfo{
+		{Name: "n5", Current: true, Active: longSilence}, {Name: "n4", Lag: 7}, {Name: "n3", Current: true, Active: 65 * time.Second},
+		{Name: "n1", Offline: true, Current: true, Active: time.Hour},
+	}}
+	for want, info := range map[string]*jetstream.StreamInfo{
+		"[{n2 true } {n1 false offline} {n3 false silent for 1m5s} {n4 false 7 behind} {n5 false }]": {Cluster: cluster},
+		"[{n9 true }]": {},
+	} {
+		expect.Equal(t, fmt.Sprint(replicasOf(info, "n9")), want, "the servers are %s")
+	}
+	found := shownFindings([]finding{
+		fine("a"), severityNote.of("b"), unknown("c"), severityCritical.of("d").advise("do"), severityWarning.of("e"), severityWarning.of("f"),
+	})
+	expect.Equal(t, fmt.Sprint(found), "[{critical d do} {warning e } {warning f } {note b }]", "it shows %s")
+}
+
+// Each election in trouble has a reason, and a link to a section of the runbook. Others have none. An election that is
+// unknown has been so since the end of the lease.
+func TestUI_Advice(t *testing.T) {
+	text := string(expect.Got(os.ReadFile("../../docs/runbook.md"))(t))
+	w := someElections()
+	gone := w.holds("z-gone", "leading", "web-9", time.Minute, time.Second)
+	gone.mayLead = theMoment.Add(time.Minute)
+	rows := make(map[string]webpage.Row)
+	for _, failure := range []error{nil, errors.New("lost")} {
+		for name, x := range w.elections {
+			now := theMoment
+			if failure != nil {
+				now, name = now.Add(time.Minute), name+" later"
+			}
+			row := rowOf(x, now, failure)
+			rows[name] = row
+			troubled := row.Trouble < int(troublePending)
+			expect.That(t, troubled == (row.Why != "") && troubled == (row.Do != "") && troubled == (row.Link != ""), "%s: %+v", name, row)
+			anchor, in := strings.CutPrefix(row.Link, runbook)
+			heading := "\n### " + strings.ReplaceAll(anchor, "-", " ") + "\n"
+			expect.That(t, !troubled || in && strings.Contains(strings.ToLower(text), heading), "%s leads to %q", name, row.Link)
+		}
+	}
+	for name, want := range map[string]string{
+		"d-expired":    "pod-7c9f5b6d4-x2x9q has not renewed its lease: it has died, hangs, or cannot write to the bucket",
+		"f-foreign":    "the key holds something that natsleader did not write",
+		"i-deleted":    "the key was deleted or has expired",
+		"z-gone":       "the bucket is gone, and a leader may lead until " + formatZoned(gone.mayLead),
+		"a-led later":  "the lease of worker-1 is over by what was read last, and the bucket does not answer",
+		"z-gone later": "the bucket is gone, and a leader may lead until " + formatZoned(gone.mayLead),
+		"c-released":   "",
+		"a-led":        "",
+		"j-dropped":    "",
+		"h-never":      "",
+		"e-pending":    "",
+		"g-led later":  "the lease of 請求 is over by what was read last, and the bucket does not answer",
+	} {
+		expect.Equal(t, rows[name].Why, want, name+" is in trouble because %q")
+	}
+	over := theMoment.Add(14 * time.Second).UnixMilli()
+	expect.That(t, rows["a-led later"].Since == over && rows["z-gone"].Since == over, "%+v", rows["a-led later"])
+}

@@ -1,0 +1,64 @@
+// The head of the page: the servers of the bucket, what doctor has found, and since when what the page shows is not
+// up to date.
+
+import { age, moment, recent } from "./times.js";
+
+const $ = (id) => document.getElementById(id);
+
+function make(tag, className, ...children) {
+  const el = document.createElement(tag);
+  el.className = className;
+  el.append(...children);
+  return el;
+}
+
+export class Head {
+  constructor(now) {
+    this.now = now;
+    this.server = "";
+    this.since = 0; // when what is shown was last up to date, by the server's clock; 0: not known
+    document.addEventListener("click", (e) => { if (!$("doctor").contains(e.target)) $("doctor").open = false; });
+    $("doctor").addEventListener("keydown", (e) => {
+      if (e.key !== "Escape" || !$("doctor").open) return;
+      $("doctor").open = false;
+      $("doctor").firstElementChild.focus();
+    });
+    setInterval(() => this.tick(), 1000);
+  }
+
+  show(head) {
+    this.server = head.server || "";
+    const replicas = head.replicas || [];
+    $("servers").replaceChildren(...replicas.map((r) => {
+      const what = r.fault || (r.leads ? replicas.length > 1 ? "leads the stream" : "keeps the bucket" : "");
+      const li = make("li", r.fault ? "fault" : "", make("span", "name", r.name), what ? ` ${what}` : "");
+      li.title = r.name;
+      return li;
+    }));
+    const findings = head.findings || [];
+    const grave = ["critical", "warning", "note"].map((s) => [findings.filter((f) => f.severity === s).length, s]).filter(([n]) => n > 0);
+    $("doctor").hidden = !head.checked;
+    $("doctor").className = grave[0]?.[1] || "";
+    $("doctor").firstElementChild.textContent = "doctor: " + (grave.map(([n, s]) => `${n} ${s}${n > 1 && s !== "critical" ? "s" : ""}`).join(", ") || "all is well");
+    $("findings").replaceChildren(...findings.map((f) => make("li", "",
+      make("b", f.severity, f.severity), ` ${f.text}`, ...f.advice ? [make("p", "advice", `→ ${f.advice}`)] : [])));
+    if (findings.length === 0) $("findings").replaceChildren(make("li", "", "Nothing is wrong with the bucket."));
+  }
+
+  // fail shows that what is shown is not up to date, and since when; an empty text: it is.
+  fail(text, since) {
+    this.since = since;
+    const when = since ? ` since ${recent(since, this.now())}` : "";
+    const of = this.server && text ? ` (server ${this.server})` : "";
+    const all = text && `Not up to date${when}${of}: ${text}`;
+    $("stale").hidden = text === "";
+    if ($("trouble").textContent !== all) $("trouble").textContent = all;
+    document.body.classList.toggle("stale", text !== "");
+    this.tick();
+  }
+
+  tick() {
+    $("stale-age").textContent = this.since ? age(this.now() - this.since) : "";
+    $("stale-age").title = this.since ? moment(this.since) : "";
+  }
+}

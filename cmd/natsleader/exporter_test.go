@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 
 	"github.com/natsleader/natsleader/internal/backend"
 	expect "github.com/natsleader/natsleader/internal/check"
@@ -32,14 +32,15 @@ func TestExporter_IsBounded(t *testing.T) {
 	alone(t, func(w *world) {
 		e := newElectionMetrics("elections", 2)
 		e.up = true
-		registry := prometheus.NewPedanticRegistry()
-		registry.MustRegister(e)
+		registry := expect.Got(metricsRegistry(e))(w)
 		shows := func(what string, changes ...change) {
 			w.notef("# %s\n", what)
 			expect.OK(w, e.changed(changes...))
 			page := httptest.NewRecorder()
-			promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(page, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+			e.serve(page, httptest.NewRequest(http.MethodGet, "/metrics", nil), registry)
 			w.noteMetrics(page.Body.String())
+			p := expfmt.NewTextParser(model.UTF8Validation)
+			expect.Got(p.TextToMetricFamilies(page.Body))(w)
 		}
 		h := leader.Holder{ID: "\xff\"\n" + strings.Repeat("x", 200), Token: 7}
 		const b = "b.shard.assigner"

@@ -19,8 +19,9 @@ const (
 	endedUnknown     termEnd = "unknown"     // the history misses what was written then
 )
 
-// stateUnknown is the state of a time of which the history has nothing.
-const stateUnknown state = "unknown"
+// stateUnknown is the state of a time of which the history has nothing. It is no constant, because no election is in
+// it now, and the switches over states have no case for it.
+var stateUnknown state = "unknown"
 
 // span is a part of a time line: a term, or the time between two terms. The state is leading,
 // unknown, or that of the key while no candidate led.

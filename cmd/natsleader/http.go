@@ -61,14 +61,23 @@ func shortQueue(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// metricsPage returns the handler of /metrics: the metrics of the collectors, of Go and of
-// the process.
-func metricsPage(all ...prometheus.Collector) (http.Handler, error) {
+// metricsRegistry returns a registry of collectors, of Go and of the process.
+func metricsRegistry(all ...prometheus.Collector) (*prometheus.Registry, error) {
 	registry := prometheus.NewRegistry()
 	for _, each := range append(all, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})) {
 		if err := registry.Register(each); err != nil {
 			return nil, err
 		}
+	}
+	return registry, nil
+}
+
+// metricsPage returns the handler of /metrics: the metrics of the collectors, of Go and of
+// the process.
+func metricsPage(all ...prometheus.Collector) (http.Handler, error) {
+	registry, err := metricsRegistry(all...)
+	if err != nil {
+		return nil, err
 	}
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 25 * time.Second}), nil
 }

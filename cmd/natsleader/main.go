@@ -70,6 +70,7 @@ func newApp(g *globals, introspected bool) (*fisk.Application, *bool) {
 	g.register(app)
 	registerRun(app, g)
 	registerStatus(app, g)
+	registerWait(app, g)
 	registerWatch(app, g)
 	registerExporter(app, g)
 	registerUI(app, g)

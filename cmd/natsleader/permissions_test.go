@@ -69,6 +69,7 @@ func TestCommandPermissions_MatchPage(t *testing.T) {
 		{"history billing", "history a"},
 		{"status billing", "status a"},
 		{"status billing --roster", "status a --roster"},
+		{"wait billing", "wait a"},
 		{"status", "status, watch"},
 		{"status --roster", "status --roster"},
 		{"roster billing", "roster a"},

@@ -269,6 +269,7 @@ func (x *sharing) summaryAt(at time.Time) any {
 
 // groupSummary describes a group in a list of elections, for programs.
 type groupSummary struct {
+	Bucket   string `json:"bucket,omitempty"` // with --all-buckets
 	Group    string `json:"group"`
 	Shards   int    `json:"shards"`
 	Members  int    `json:"members"` // that are not gone

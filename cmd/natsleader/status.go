@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/choria-io/fisk"
@@ -15,7 +14,7 @@ import (
 )
 
 const statusHelp = `Without an election it shows all of the bucket, and each group of shards as one row:
-see shards.
+see shards. In a pattern * stands for any text.
 
 The remaining lease is how long others wait before they take over if the
 leader falls silent from now on. It is counted by the server's clock.
@@ -23,77 +22,31 @@ leader falls silent from now on. It is counted by the server's clock.
 With --roster it also shows how many stand, and of one election who would follow.
 The bucket must keep a roster: see bucket add --roster.
 
-The exit code is 0 if somebody leads the election, and 1 if nobody does. Of a group it
-is 0 if each shard has an owner:
+With --all-buckets it shows each bucket that natsleader has made. One that cannot be
+read does not hide the others.
+
+The exit code of one election is 0 if a candidate leads it, and 1 if none does. Of a
+group it is 0 if each shard has an owner. Of a table it is 0:
 
   natsleader status billing || echo nobody at the wheel
+  natsleader status 'tenant-*' --state expired --state foreign --sort for
   natsleader status --json | jq -r '.[] | select(.state == "leading").id'`
 
 func registerStatus(app *fisk.Application, g *globals) {
 	var election string
-	var asJSON, withRoster bool
+	var l listing
 	cmd := app.Command("status", "Show who leads").HelpLong(statusHelp)
-	cmd.Arg("election", "Election to show; all of the bucket by default").HintAction(g.electionNames).StringVar(&election)
-	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&asJSON)
-	cmd.Flag("roster", "Show also how many stand, and of one election who would follow").UnNegatableBoolVar(&withRoster)
-	cmd.Action(func(*fisk.ParseContext) error {
-		if election == "" {
-			return g.inspectBucket(func(ctx context.Context, s *inspector) error { return g.statusOfAll(ctx, s, asJSON, withRoster) })
+	cmd.Arg("election", "Election to show, or a pattern with *; all of the bucket by default").HintAction(g.electionNames).StringVar(&election)
+	l.register(cmd)
+	cmd.Action(func(*fisk.ParseContext) (err error) {
+		if !l.asked(election) {
+			return g.statusOf(election, l.asJSON, l.withRoster)
 		}
-		return g.statusOf(election, asJSON, withRoster)
+		if l.names, err = patternOf(election); err != nil {
+			return err
+		}
+		return g.inspect(func(ctx context.Context, s *inspector) error { return g.statusOfAll(ctx, s, &l) })
 	})
-}
-
-func (g *globals) statusOfAll(ctx context.Context, s *inspector, asJSON, withRoster bool) error {
-	var all []electionStatus
-	var who announced
-	err := s.within(ctx, func(ctx context.Context) (err error) {
-		if withRoster {
-			if who, err = s.announced(ctx); err != nil {
-				return err
-			}
-		}
-		all, err = s.all(ctx)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	now := s.clock.now()
-	all, groups := withoutGroups(all)
-	summaries := make([]any, len(all))
-	rows := [][]string{overviewHead(now)}
-	last := len(rows[0]) - 1
-	if withRoster {
-		rows[0] = slices.Insert(rows[0], last, "STAND")
-	}
-	for i, x := range all {
-		sum := x.summary(now)
-		row := x.overview(x.at(now), now)
-		if withRoster {
-			n := who.stand(x)
-			sum.Stand = &n
-			row = slices.Insert(row, last, fmt.Sprint(n))
-		}
-		summaries[i] = sum
-		rows = append(rows, row)
-	}
-	for _, name := range groups {
-		sum := s.briefly(ctx, name)
-		row := sum.overview()
-		if withRoster {
-			row = slices.Insert(row, last, "-")
-		}
-		summaries, rows = append(summaries, sum), append(rows, row)
-	}
-	lines := columns(rows)
-	if colourful(g.out()) {
-		lines = painted(rows, all, now)
-	}
-	if len(summaries) == 0 {
-		lines = []string{fmt.Sprintf("no election in bucket %s yet", g.bucket)}
-	}
-	return printResult(g.out(), asJSON, summaries, lines)
 }
 
 // Longer IDs and values are cut in tables and lines.
@@ -147,7 +100,7 @@ func (s electionStatus) token() string {
 }
 
 // painted is columns, in colours.
-func painted(rows [][]string, all []electionStatus, now time.Time) []string {
+func painted(rows [][]string, all []listedElection) []string {
 	widths := widest(rows)
 	lines := []string{tableRow{style: styleDim}.line(rows[0], widths).paint(true)}
 	for i, row := range rows[1:] {
@@ -155,8 +108,8 @@ func painted(rows [][]string, all []electionStatus, now time.Time) []string {
 			lines = append(lines, tableRow{}.line(row, widths).paint(true))
 			continue
 		}
-		x := &watched{now: all[i], as: all[i].at(now)}
-		lines = append(lines, x.styled(row, x.troubleOf(now, nil)).line(row, widths).paint(true))
+		x := &watched{now: all[i].electionStatus, as: all[i].as}
+		lines = append(lines, x.styled(row, x.troubleOf(all[i].now, nil)).line(row, widths).paint(true))
 	}
 	return lines
 }
@@ -244,6 +197,7 @@ func (s electionStatus) details(now time.Time) [][]string {
 
 // summary describes an election for programs.
 type summary struct {
+	Bucket    string    `json:"bucket,omitempty"` // with --all-buckets
 	Election  string    `json:"election"`
 	State     state     `json:"state"`
 	ID        string    `json:"id,omitempty"` // of the holder that leads, is pending, or has fallen silent

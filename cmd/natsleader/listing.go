@@ -1,0 +1,226 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/natsleader/natsleader/leader"
+)
+
+// patternOf returns the expression for the names that a pattern matches, in which * is any text. Without a pattern these
+// are all names.
+func patternOf(pattern string) (*regexp.Regexp, error) {
+	if pattern == "" {
+		pattern = "*"
+	} else if err := checkElection(strings.ReplaceAll(pattern, "*", "x")); err != nil {
+		return nil, usagef("pattern %q is not made of letters, digits, * and -/_=. or has an empty part", pattern)
+	}
+	return regexp.Compile("(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$")
+}
+
+// listing is what a table of elections shows, and in which order.
+type listing struct {
+	names      *regexp.Regexp
+	states     []string // empty: all
+	order      string
+	allBuckets bool
+	withRoster bool
+	asJSON     bool
+	found      int // elections and groups, shown or not
+}
+
+// listedStates are the states that a table can show, in the order of --sort state.
+var listedStates = []state{stateForeign, stateExpired, stateDeleted, statePending, stateLeading, stateReleased}
+
+// listedElection is an election in a table.
+type listedElection struct {
+	electionStatus
+	as     state
+	now    time.Time // by the server's clock
+	bucket string
+	stand  *int // nil: not known
+}
+
+// orders compare elections for --sort.
+var orders = map[string]func(a, b listedElection) int{
+	"election": func(listedElection, listedElection) int { return 0 }, // as they were read
+	"for":      func(a, b listedElection) int { return cmp.Compare(b.age(), a.age()) },
+	"leader":   func(a, b listedElection) int { return strings.Compare(a.shownLeader(), b.shownLeader()) },
+	"state": func(a, b listedElection) int {
+		return cmp.Compare(slices.Index(listedStates, a.as), slices.Index(listedStates, b.as))
+	},
+}
+
+func (x listedElection) age() time.Duration { return x.now.Sub(x.since(x.as)) }
+
+// shownLeader is what the column LEADER shows: the last leader, in parentheses, comes before the leaders.
+func (x listedElection) shownLeader() string { return x.overview(x.as, x.now)[columnLeader] }
+
+func (l *listing) register(cmd *fisk.CmdClause) {
+	states := make([]string, len(listedStates))
+	for i, s := range listedStates {
+		states[i] = string(s)
+	}
+	cmd.Flag("state", "Show only elections in this state; may be repeated: "+strings.Join(states, ", ")).PlaceHolder("STATE").EnumsVar(&l.states, states...)
+	cmd.Flag("sort", "Order of the table: election, for (the longest first), leader or state (trouble first)").
+		PlaceHolder("COLUMN").Default("election").EnumVar(&l.order, "election", "for", "leader", "state")
+	cmd.Flag("all-buckets", "Show all buckets for elections at once").Short('A').UnNegatableBoolVar(&l.allBuckets)
+	cmd.Flag("roster", "Show also how many stand, and of one election who would follow").UnNegatableBoolVar(&l.withRoster)
+	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&l.asJSON)
+}
+
+// asked reports whether a table is asked for, and not one election.
+func (l *listing) asked(election string) bool {
+	return election == "" || strings.Contains(election, "*") || len(l.states) > 0 || l.order != "election" || l.allBuckets
+}
+
+// read reads the elections of a bucket that the table shows, and its groups.
+func (l *listing) read(ctx context.Context, s *inspector) (shown []listedElection, groups []groupSummary, err error) {
+	var all []electionStatus
+	var who announced
+	err = s.within(ctx, func(ctx context.Context) (err error) {
+		if l.withRoster {
+			who, err = s.announced(ctx)
+			if err != nil && (!l.allBuckets || !errors.Is(err, leader.ErrNoRoster)) {
+				return err
+			}
+		}
+		all, err = s.all(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	now := s.clock.now()
+	all, names := withoutGroups(all)
+	l.found += len(all) + len(names)
+	for _, x := range all {
+		listed := listedElection{electionStatus: x, as: x.at(now), now: now, bucket: s.name}
+		if l.withRoster && s.roster != "" {
+			n := who.stand(x)
+			listed.stand = &n
+		}
+		if l.names.MatchString(x.election) && (len(l.states) == 0 || slices.Contains(l.states, string(listed.as))) {
+			shown = append(shown, listed)
+		}
+	}
+	for _, name := range names {
+		if l.names.MatchString(name) && len(l.states) == 0 {
+			g := s.briefly(ctx, name)
+			if l.allBuckets {
+				g.Bucket = s.name
+			}
+			groups = append(groups, g)
+		}
+	}
+	return shown, groups, nil
+}
+
+// statusOfAll prints a table. A bucket that cannot be read does not hide the others.
+func (g *globals) statusOfAll(ctx context.Context, s *inspector, l *listing) error {
+	of := []*inspector{s}
+	if l.allBuckets {
+		var err error
+		if of, err = s.onAllBuckets(ctx); err != nil {
+			return err
+		}
+	}
+	var all []listedElection
+	var groups []groupSummary
+	var failed []string
+	code := 0
+	for _, s := range of {
+		err := s.within(ctx, s.ask)
+		if err == nil {
+			var more []listedElection
+			var moreGroups []groupSummary
+			more, moreGroups, err = l.read(ctx, s)
+			all, groups = append(all, more...), append(groups, moreGroups...)
+		}
+		switch {
+		case err != nil && !l.allBuckets:
+			return err
+		case err != nil:
+			on := *g
+			on.bucket = s.name
+			failed, code = append(failed, fmt.Sprintf("bucket %s: %s", s.name, errorText(on.explain(err)))), cmp.Or(code, codeOf(err))
+		}
+	}
+	slices.SortStableFunc(all, orders[l.order])
+	if err := l.print(g, all, groups); err != nil || len(failed) == 0 {
+		return err
+	}
+	return exitError{code, errors.New(strings.Join(failed, "; "))}
+}
+
+// print prints the table.
+func (l *listing) print(g *globals, all []listedElection, groups []groupSummary) error {
+	summaries := []any{}
+	rows := [][]string{l.row(overviewHead(time.Now()), "BUCKET", "STAND")}
+	for _, x := range all {
+		sum, stand := x.summary(x.now), "-"
+		if l.allBuckets {
+			sum.Bucket = x.bucket
+		}
+		if sum.Stand = x.stand; x.stand != nil {
+			stand = fmt.Sprint(*x.stand)
+		}
+		summaries = append(summaries, sum)
+		rows = append(rows, l.row(x.overview(x.as, x.now), x.bucket, stand))
+	}
+	for _, group := range groups {
+		summaries, rows = append(summaries, group), append(rows, l.row(group.overview(), group.Bucket, "-"))
+	}
+	lines := columns(rows)
+	if colourful(g.out()) {
+		lines = painted(rows, all)
+	}
+	if len(summaries) == 0 {
+		lines = []string{"no such election"}
+		if l.found == 0 {
+			lines[0] = "no election yet"
+		}
+		if !l.allBuckets {
+			lines[0] += " in bucket " + g.bucket
+		}
+	}
+	return printResult(g.out(), l.asJSON, summaries, lines)
+}
+
+// row adds to a row the columns that flags ask for, before the last one, so that the others keep their numbers.
+func (l *listing) row(cells []string, bucket, stand string) []string {
+	last := len(cells) - 1
+	if l.allBuckets {
+		cells = slices.Insert(cells, last, bucket)
+	}
+	if l.withRoster {
+		cells = slices.Insert(cells, last, stand)
+	}
+	return cells
+}
+
+// onAllBuckets returns an inspector for each bucket that natsleader has made, on the same connection.
+func (s *inspector) onAllBuckets(ctx context.Context) ([]*inspector, error) {
+	found, err := answer(ctx, s, s.buckets)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(found, func(a, b listedBucket) int { return strings.Compare(a.Name, b.Name) })
+	var all []*inspector
+	for _, b := range found {
+		if bucket, err := leader.OpenBucket(s.js, b.Name); b.Elections && err == nil {
+			on := *s
+			on.bucket, on.name = bucket, b.Name
+			all = append(all, &on)
+		}
+	}
+	return all, nil
+}

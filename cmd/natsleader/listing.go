@@ -15,12 +15,16 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
+// everyName matches all names.
+var everyName = regexp.MustCompile("")
+
 // patternOf returns the expression for the names that a pattern matches, in which * is any text. Without a pattern these
 // are all names.
 func patternOf(pattern string) (*regexp.Regexp, error) {
 	if pattern == "" {
-		pattern = "*"
-	} else if err := checkElection(strings.ReplaceAll(pattern, "*", "x")); err != nil {
+		return everyName, nil
+	}
+	if err := checkElection(strings.ReplaceAll(pattern, "*", "x")); err != nil {
 		return nil, usagef("pattern %q is not made of letters, digits, * and -/_=. or has an empty part", pattern)
 	}
 	return regexp.Compile("(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -25,26 +26,50 @@ colours off. Otherwise, and with --timeline, it prints a line whenever the leade
 an election or what it publishes has changed, beginning with what is found. Times
 are by the server's clock, in the zone of this host.
 
-It ends with exit code 0 at SIGINT or SIGTERM.
+With --exec it prints nothing, and has sh run a command for each change instead, also for
+what is found at first. The command finds the change in NATSLEADER_BUCKET, _ELECTION,
+_STATE, _WAS (the state that it saw before; empty at first), _ID, _TOKEN and _VALUE, and
+as a line of --json on its standard input. One command runs at a time, for a minute at
+most. If an election changes more than once meanwhile, only its newest state counts.
+
+In a pattern * stands for any text. It ends with exit code 0 at SIGINT or SIGTERM.
 
   natsleader watch billing
+  natsleader watch 'tenant-*' --exec './alert "$NATSLEADER_ELECTION is $NATSLEADER_STATE"'
   natsleader watch --json | jq -r 'select(.state == "leading") | .election + " " + .id'`
 
 func registerWatch(app *fisk.Application, g *globals) {
-	var election string
+	var election, pattern, hook string
 	var asJSON, timeline bool
 	cmd := app.Command("watch", "Show who leads as it changes").HelpLong(watchHelp)
-	cmd.Arg("election", "Election to watch; all of the bucket by default").HintAction(g.electionNames).StringVar(&election)
+	cmd.Arg("election", "Election to watch, or a pattern with *; all of the bucket by default").HintAction(g.electionNames).StringVar(&election)
 	cmd.Flag("json", "Print one line of JSON for every change").Short('j').UnNegatableBoolVar(&asJSON)
+	cmd.Flag("exec", "Run this command for every change").PlaceHolder("COMMAND").StringVar(&hook)
 	cmd.Flag("timeline", "Print a line for every change on a terminal, too").UnNegatableBoolVar(&timeline)
 	cmd.Action(func(*fisk.ParseContext) error {
-		if election != "" {
+		out := newRenderer(g.stdio, asJSON, timeline)
+		switch {
+		case hook != "" && (asJSON || timeline):
+			return usagef("--exec prints nothing itself: it takes neither --json nor --timeline")
+		case hook != "":
+			out = g.newHooks(hook)
+		}
+		if strings.Contains(election, "*") {
+			election, pattern = "", election
+		} else if election != "" {
 			if err := checkElection(election); err != nil {
 				return err
 			}
 		}
-		out := newRenderer(g.stdio, asJSON, timeline)
-		return follow(g, out, func(s *inspector) source[jetstream.KeyValueEntry] { return newWatcher(s, election, out) })
+		names, err := patternOf(pattern)
+		if err != nil {
+			return err
+		}
+		return follow(g, out, func(s *inspector) source[jetstream.KeyValueEntry] {
+			w := newWatcher(s, election, out)
+			w.names, w.pattern = names, pattern
+			return w
+		})
 	})
 }
 
@@ -52,6 +77,8 @@ func registerWatch(app *fisk.Application, g *globals) {
 type watcher struct {
 	s        *inspector
 	election string // empty: all
+	names    *regexp.Regexp
+	pattern  string // of names; empty: none
 	out      renderer
 	look     func(ctx context.Context, limit time.Duration, opening bool) look // changes nothing in the watcher
 
@@ -91,7 +118,7 @@ type watched struct {
 }
 
 func newWatcher(s *inspector, election string, out renderer) *watcher {
-	w := &watcher{s: s, election: election, out: out, elections: map[string]*watched{}, bucket: seenBucket{name: s.name}}
+	w := &watcher{s: s, election: election, names: everyName, out: out, elections: map[string]*watched{}, bucket: seenBucket{name: s.name}}
 	w.look = w.request
 	if election != "" {
 		w.elections[election] = &watched{now: electionStatus{election: election}}
@@ -156,8 +183,11 @@ func (w *watcher) update(e jetstream.KeyValueEntry, more bool) error {
 		return w.completed()
 	}
 	_, election, ofGroup := group.NameOf(e.Key())
+	w.seen = max(w.seen, e.Revision())
+	if !w.names.MatchString(e.Key()) {
+		return nil
+	}
 	if ofGroup && !election { // the map of a group
-		w.seen = max(w.seen, e.Revision())
 		return nil
 	}
 	x := w.elections[e.Key()]
@@ -168,7 +198,6 @@ func (w *watcher) update(e jetstream.KeyValueEntry, more bool) error {
 	continuous := w.complete && x.feed == w.feed || !w.complete && w.seamless
 	old := w.complete && x.feed == w.feed && e.Revision() <= x.now.entry.Revision // revisions of another feed may be of a bucket that was deleted
 	x.feed, x.mayLead = w.feed, time.Time{}
-	w.seen = max(w.seen, e.Revision())
 	if old {
 		return nil
 	}

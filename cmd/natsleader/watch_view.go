@@ -86,7 +86,10 @@ func (x *watched) row(now time.Time, t trouble) tableRow {
 
 func (w *watcher) view(now time.Time, failure error, filter string) view {
 	title := "Elections in bucket " + w.s.name
-	if w.election != "" {
+	switch {
+	case w.pattern != "":
+		title = fmt.Sprintf("Elections %s in bucket %s", w.pattern, w.s.name)
+	case w.election != "":
 		title = fmt.Sprintf("Election %s in bucket %s", w.election, w.s.name)
 	}
 	v := view{title: title, at: now, head: overviewHead(now), narrow: []narrowing{

@@ -178,9 +178,9 @@ func TestStepDownForce_Races(t *testing.T) {
 		record := renewal(w.T, w.js, "a", time.Hour)
 		put(w.T, w.js, "billing", record)
 		kv := expect.Got(w.js.KeyValue(w.Context(), "elections"))(w)
+		revision, err := expect.Got(kv.Get(w.Context(), "billing"))(w).Revision(), error(nil)
 		var all sync.WaitGroup
 		all.Go(func() {
-			revision, err := expect.Got(kv.Get(w.Context(), "billing"))(w).Revision(), error(nil)
 			for ; err == nil; time.Sleep(time.Millisecond) { // until a renewal is rejected, as a leader would
 				revision, err = kv.Update(w.Context(), "billing", []byte(record), revision)
 			}

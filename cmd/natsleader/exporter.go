@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -101,13 +102,22 @@ type exportedElection struct {
 	lines        []string // one for each of electionSeries
 }
 
-// electionSeries are the metrics of an election, or of one seat of it.
-var electionSeries = []struct{ name, kind, help string }{
-	{"election_info", "gauge", "State of the election, and ID of the leader or of the last holder."},
-	{"election_led", "gauge", "Whether the election has a leader with a valid lease, by the server's clock."},
-	{"election_since_timestamp_seconds", "gauge", "When the election came into its state, as the server's Unix time."},
-	{"election_terms_total", "counter", "Terms of the election that the exporter saw begin."},
-	{"election_token", "gauge", "Fencing token of the last term of the election that the exporter saw, 0 if none."},
+// series is a metric of an election, or of one seat of it.
+type series struct {
+	name, help string
+	labels     []string // after that of the bucket
+}
+
+func electionDesc(name, help string, labels ...string) series {
+	return series{"natsleader_" + name, help, labels}
+}
+
+var electionSeries = []series{
+	electionDesc("election_info", "State of the election, and ID of the leader or of the last holder.", "election", "id", "seat", "state"),
+	electionDesc("election_led", "Whether the election has a leader with a valid lease, by the server's clock.", "election", "seat"),
+	electionDesc("election_since_timestamp_seconds", "When the election came into its state, as the server's Unix time.", "election", "seat"),
+	electionDesc("election_terms_total", "Terms of the election that the exporter saw begin.", "election", "seat"),
+	electionDesc("election_token", "Fencing token of the last term of the election that the exporter saw, 0 if none.", "election", "seat"),
 }
 
 // labelValue escapes a text as the value of a label.
@@ -153,20 +163,22 @@ func (e *electionMetrics) take(c electionChange) {
 		x.token = c.now.holder.Token
 		x.terms++
 	}
-	led := 0
+	led := 0.0
 	if c.state == stateLeading {
 		led = 1
 	}
 	election, seat := wire.SeatOf(key)
-	of := fmt.Sprintf(`bucket="%s",election="%s"`, e.bucket, election)
-	own := fmt.Sprintf(`{%s,seat="%d"}`, of, seat)
-	id := labelValue.Replace(shorten(printable(c.now.holder.ID), longID))
-	x.lines = []string{
-		fmt.Sprintf("{%s,id=\"%s\",seat=\"%d\",state=\"%s\"} 1\n", of, id, seat, c.state),
-		fmt.Sprintf("%s %d\n", own, led),
-		fmt.Sprintf("%s %v\n", own, float64(c.at.UnixMilli())/1e3),
-		fmt.Sprintf("%s %d\n", own, x.terms),
-		fmt.Sprintf("%s %v\n", own, float64(x.token)),
+	labels := map[string]string{
+		"election": election, "id": labelValue.Replace(shorten(printable(c.now.holder.ID), longID)), "seat": strconv.Itoa(seat), "state": string(c.state),
+	}
+	values := []float64{1, led, float64(c.at.UnixMilli()) / 1e3, float64(x.terms), float64(x.token)}
+	x.lines = make([]string, len(electionSeries))
+	for i, s := range electionSeries {
+		line := `{bucket="` + e.bucket + `"`
+		for _, l := range s.labels {
+			line += "," + l + `="` + labels[l] + `"`
+		}
+		x.lines[i] = line + "} " + strconv.FormatFloat(values[i], 'g', -1, 64) + "\n"
 	}
 }
 
@@ -289,9 +301,13 @@ func (e *electionMetrics) serve(w http.ResponseWriter, r *http.Request, registry
 	}
 	elections := e.encoded()
 	for i, s := range electionSeries {
-		_, _ = fmt.Fprintf(text, "# HELP natsleader_%s %s\n# TYPE natsleader_%s %s\n", s.name, s.help, s.name, s.kind)
+		kind := "gauge"
+		if strings.HasSuffix(s.name, "_total") {
+			kind = "counter"
+		}
+		_, _ = fmt.Fprintf(text, "# HELP %s %s\n# TYPE %s %s\n", s.name, s.help, s.name, kind)
 		for _, lines := range elections {
-			_, _ = text.WriteString("natsleader_" + s.name + lines[i])
+			_, _ = text.WriteString(s.name + lines[i])
 		}
 	}
 	_ = text.Flush()

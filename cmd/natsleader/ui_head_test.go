@@ -18,7 +18,9 @@ import (
 // that are worse than ok.
 func TestUI_Head(t *testing.T) {
 	cluster := &jetstream.ClusterInfo{Name: "c", Leader: "n2", Replicas: []*jetstream.PeerInfo{
-		{Name: "n5", Current: true, Active: longSilence}, {Name: "n4", Lag: 7}, {Name: "n3", Current: true, Active: 65 * time.Second},
+		{Name: "n5", Current: true, Active: longSilence},
+		{Name: "n4", Lag: 7},
+		{Name: "n3", Current: true, Active: 65 * time.Second},
 		{Name: "n1", Offline: true, Current: true, Active: time.Hour},
 	}}
 	for want, info := range map[string]*jetstream.StreamInfo{

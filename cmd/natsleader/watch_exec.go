@@ -130,8 +130,13 @@ func (g *globals) runHook(ctx context.Context, command string, c electionChange,
 	}
 	cmd.Env = os.Environ()
 	for _, v := range [][2]string{
-		{"BUCKET", g.bucket}, {"ELECTION", c.now.election}, {"STATE", string(c.state)}, {"WAS", string(was)},
-		{"ID", c.now.holder.ID}, {"TOKEN", token}, {"VALUE", value},
+		{"BUCKET", g.bucket},
+		{"ELECTION", c.now.election},
+		{"STATE", string(c.state)},
+		{"WAS", string(was)},
+		{"ID", c.now.holder.ID},
+		{"TOKEN", token},
+		{"VALUE", value},
 	} {
 		cmd.Env = append(cmd.Env, "NATSLEADER_"+v[0]+"="+strings.ReplaceAll(v[1], "\x00", "")) // others write it, and a zero byte ends a variable
 	}

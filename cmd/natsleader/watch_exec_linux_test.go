@@ -19,17 +19,16 @@ func TestHooks_NewestCounts(t *testing.T) {
 		h := (&globals{stdio: stdio{stderr: noteWriter{w, "! "}}}).newHooks("")
 		h.run = func(ctx context.Context, c electionChange, was state) error {
 			w.notef("%v: %s was %q, is %s\n", time.Since(began), c.now.election, was, c.state)
-			switch c.state {
-			case stateForeign: // the command hangs
+			if c.state == stateForeign { // the command hangs
 				<-ctx.Done()
 				w.notef("%v: ended\n", time.Since(began))
 				return ctx.Err()
-			case stateDeleted:
-				return errors.New("exit status 3")
-			default:
-				time.Sleep(10 * time.Second)
-				return nil
 			}
+			if c.state == stateDeleted {
+				return errors.New("exit status 3")
+			}
+			time.Sleep(10 * time.Second)
+			return nil
 		}
 		change := func(election string, st state) {
 			expect.OK(w, h.changed(electionChange{now: electionStatus{election: election}, state: st}))

@@ -54,10 +54,11 @@ type stepDown struct {
 	wait               time.Duration
 	force, yes, dryRun bool
 	asJSON             bool
+	tool               string // that asks
 }
 
 func registerStepDown(app *fisk.Application, g *globals) {
-	s := &stepDown{globals: g}
+	s := &stepDown{globals: g, tool: "step-down"}
 	cmd := app.Command("step-down", "Ask leaders to hand over").HelpLong(stepDownHelp)
 	cmd.Arg("election", "Election whose leader is asked").HintAction(g.electionNames).StringVar(&s.election)
 	cmd.Flag("id", "Ask all leaders with this ID").PlaceHolder("ID").HintAction(g.leaderIDs).StringVar(&s.id)
@@ -138,7 +139,7 @@ func (s *stepDown) confirmLast(ctx context.Context, look *inspector, x electionS
 
 // ask asks the leader of an election to hand over. A term that is over by then needs no request.
 func (s *stepDown) ask(ctx context.Context, bucket *leader.Bucket, x electionStatus) (handover, error) {
-	was, err := leader.StepDown(ctx, bucket, x.election, leader.StepDownOptions{By: requester("step-down")})
+	was, err := leader.StepDown(ctx, bucket, x.election, leader.StepDownOptions{By: requester(s.tool)})
 	switch {
 	case errors.Is(err, leader.ErrNoLeader):
 		return handover{Election: x.election, From: &leaderSummary{x.holder.ID, x.holder.Token}}, nil

@@ -62,7 +62,7 @@ func (s *stepDown) led(ctx context.Context, look *inspector, done map[asked]erro
 }
 
 // madeID is what follows the host in the ID of a candidate that was given none.
-var madeID = regexp.MustCompile(`^_\d+_[0-9a-z]+$`)
+var madeID = regexp.MustCompile(`_\d+_[0-9a-z]+$`)
 
 // means reports whether the candidate of that ID is to hand over.
 func (s *stepDown) means(id string) bool {
@@ -73,10 +73,10 @@ func (s *stepDown) means(id string) bool {
 }
 
 // onHost reports whether an ID is that of a host, or one that was made on it.
-func onHost(id, host string) bool {
-	rest, ok := strings.CutPrefix(id, host)
-	return ok && (rest == "" || madeID.MatchString(rest))
-}
+func onHost(id, host string) bool { return id == host || hostOf(id) == host }
+
+// hostOf returns the host on which an ID was made, or the ID if it was given.
+func hostOf(id string) string { return madeID.ReplaceAllString(id, "") }
 
 func (s *stepDown) whose() string { return printable(cmp.Or(s.id, s.host)) }
 

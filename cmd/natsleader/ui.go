@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -270,6 +271,9 @@ func rowOf(x *watched, now time.Time, trouble error) webpage.Row {
 	}
 	switch x.as {
 	case stateLeading, statePending:
+		if host := hostOf(row.ID); host != row.ID {
+			row.Host = host
+		}
 		row.Expires, row.Lease = webpage.Milliseconds(s.expires()), s.holder.Lease.Milliseconds()
 		var base string
 		row.Value, base = text(s.holder.Value)
@@ -308,6 +312,7 @@ func (u *uiState) actions() map[string]webpage.Action {
 		"transfer": u.act(func(ctx context.Context, b *leader.Bucket, a uiAction) (leader.Holder, error) {
 			return leader.StepDown(ctx, b, a.Election, leader.StepDownOptions{To: a.ID, Next: a.ID == "", By: requester("ui")})
 		}),
+		"drain": u.drain,
 	}
 }
 
@@ -318,9 +323,37 @@ type uiAction struct {
 	Token    uint64 `json:"token,string"` // of the term that the user has seen
 }
 
+// uiWait is how long a leader may take to hand over: less than the limit of the response.
+const uiWait = 25 * time.Second
+
+// drain asks all leaders with an ID or on a host to hand over. The answer is what step-down prints.
+func (u *uiState) drain(ctx context.Context, request json.RawMessage) (any, error) {
+	var a struct{ ID, Host string }
+	if err := json.Unmarshal(request, &a); err != nil || (a.ID == "") == (a.Host == "") {
+		return nil, &webpage.Error{Status: http.StatusBadRequest, Text: "no such leader or host"}
+	}
+	s := u.inspector()
+	if s == nil {
+		return nil, errNotConnected
+	}
+	look := &inspector{nc: s.nc, js: s.js, bucket: s.bucket, name: s.name, limit: s.limit, denied: s.denied} // with a clock of its own
+	var out bytes.Buffer
+	err := look.within(ctx, look.ask)
+	if err == nil {
+		d := stepDown{globals: &globals{bucket: s.name, stdio: stdio{stdout: &out, stderr: &out}}, id: a.ID, host: a.Host, wait: uiWait, tool: "ui"}
+		err = d.runAll(ctx, look)
+	}
+	if err != nil {
+		return nil, errors.New(out.String() + errorText(err))
+	}
+	return strings.TrimSpace(out.String()), nil
+}
+
+// errNotConnected is the answer to a request while there is no connection.
+var errNotConnected = &webpage.Error{Status: http.StatusServiceUnavailable, Text: "there is no connection to NATS"}
+
 // act answers a request that changes the leader.
 func (u *uiState) act(do func(context.Context, *leader.Bucket, uiAction) (leader.Holder, error)) webpage.Action {
-	const wait = 25 * time.Second // less than the limit of the response
 	return func(ctx context.Context, request json.RawMessage) (any, error) {
 		var a uiAction
 		if err := json.Unmarshal(request, &a); err != nil || checkElection(a.Election) != nil {
@@ -328,15 +361,15 @@ func (u *uiState) act(do func(context.Context, *leader.Bucket, uiAction) (leader
 		}
 		s := u.inspector()
 		if s == nil {
-			return nil, &webpage.Error{Status: http.StatusServiceUnavailable, Text: "there is no connection to NATS"}
+			return nil, errNotConnected
 		}
 		if row := u.Row(a.Election); row.Token != 0 && row.Token != a.Token {
 			return nil, errors.New("another term leads than that which the page has shown: ask again")
 		}
-		ctx, cancel := context.WithTimeout(ctx, wait)
+		ctx, cancel := context.WithTimeout(ctx, uiWait)
 		defer cancel()
 		was, err := do(ctx, s.bucket, a)
-		done, err := handedOver(ctx, s.bucket, a.Election, wait, was, err)
+		done, err := handedOver(ctx, s.bucket, a.Election, uiWait, was, err)
 		if err != nil {
 			return nil, errors.New(errorText(err))
 		}

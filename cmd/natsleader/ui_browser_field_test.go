@@ -83,6 +83,11 @@ func TestUI_InBrowser(t *testing.T) {
 	first := start()
 	url := first.ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})
+	u := startUI(t, url, "--allow-actions")
+	b := openBrowser(t, u.link, 1280, 560)
+	b.becomes(`document.querySelector('#empty pre').checkVisibility() + document.querySelector('#empty pre').textContent`,
+		"truenatsleader run --bucket elections billing -- COMMAND")
+	b.accessible("an empty bucket")
 	worker := func(i int) leader.Config {
 		return leader.Config{ID: fmt.Sprintf("worker-%c", 'a'+i%3), Succession: leader.Listed{}, Value: fmt.Appendf(nil, "10.0.1.%d:8080", 1+i%3)}
 	}
@@ -97,8 +102,8 @@ func TestUI_InBrowser(t *testing.T) {
 	inLine(t, url, "billing", "worker-b")
 	third := stands(t, url, "billing", worker(2))
 	inLine(t, url, "billing", "worker-b", "worker-c")
-	u := startUI(t, url, "--allow-actions")
-	b := openBrowser(t, u.link, 1280, 560)
+	b.becomes(listed, "11")
+	b.do(chromedp.Reload())
 	b.becomes(listed, "11")
 	before := b.value(barOf)
 	eventually(t, "the bar moves", func() bool { return b.value(barOf) != before })
@@ -128,8 +133,9 @@ func TestUI_InBrowser(t *testing.T) {
 
 	b.opens("search.index", "Nobody leads: expired")
 	b.becomes(`document.getElementById('detail-advice').textContent`, why)
+	b.becomes(`[...document.querySelectorAll('#detail-actions button')].every((x) => x.disabled)`, "true")
 	b.opens("billing", "worker-a leads")
-	b.becomes(`document.getElementById('record').textContent.includes('"id":"worker-a"')`, "true")
+	b.becomes(`document.getElementById('record').textContent.includes('\n  "id": "worker-a",\n')`, "true")
 	b.click("#transfer")
 	b.becomes(`document.getElementById('confirm').open`, "true")
 	b.accessible("a question")
@@ -262,9 +268,9 @@ func TestUI_TenThousand(t *testing.T) {
 	b.value(`document.getElementById('body').scrollTop = 1e9`)
 	b.becomes(`[...document.querySelectorAll('#rows .row')].at(-1).querySelector('.election').textContent`, fmt.Sprintf("e%05d", many-1))
 	b.value(`document.getElementById('body').scrollTop = 0`)
-	b.do(chromedp.Focus(chromedp.CSS("#body")))
-	for _, key := range []string{kb.ArrowDown, kb.ArrowDown, kb.Enter} {
+	for _, key := range []string{"?", kb.Escape, kb.ArrowDown, "j", "j", "k", kb.Enter} {
 		b.do(chromedp.KeyEvent(key))
+		b.becomes(`document.getElementById('help').open`, fmt.Sprint(key == "?"))
 	}
 	b.becomes(`document.getElementById('detail-name').textContent`, "e00001")
 	expect.That(t, b.value(`document.getElementById('detail-actions').hidden`) == "true", "there are buttons")

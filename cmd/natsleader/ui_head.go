@@ -19,7 +19,7 @@ var uiChecks = []string{
 }
 
 // uiChecksEvery is the time from one run of these checks to the next.
-const uiChecksEvery = time.Minute
+const uiChecksEvery = 10 * time.Second
 
 // examine makes the checks until ctx ends.
 func (u *uiState) examine(ctx context.Context, s *inspector) {

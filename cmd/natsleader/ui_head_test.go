@@ -36,7 +36,7 @@ func TestUI_Head(t *testing.T) {
 }
 
 // Each election in trouble has a reason, and a link to a section of the runbook. Others have none. An election that is
-// unknown has been so since the end of the lease.
+// unknown has been so since the end of the lease. A leader has the host on which its ID was made.
 func TestUI_Advice(t *testing.T) {
 	text := string(expect.Got(os.ReadFile("../../docs/runbook.md"))(t))
 	w := someElections()
@@ -73,6 +73,10 @@ func TestUI_Advice(t *testing.T) {
 		"g-led later":  "the lease of 請求 is over by what was read last, and the bucket does not answer",
 	} {
 		expect.Equal(t, rows[name].Why, want, name+" is in trouble because %q")
+	}
+	for id, want := range map[string]string{"node-3_41_x9z": "node-3", "node-3_41": "", "a_1_2_b": "a_1", "_1_a": "", "node-3": ""} {
+		host := rowOf(w.holds("k", "leading", id, 0, 0), theMoment, nil).Host
+		expect.Equal(t, host, want, id+" is on %q")
 	}
 	over := theMoment.Add(14 * time.Second).UnixMilli()
 	expect.That(t, rows["a-led later"].Since == over && rows["z-gone"].Since == over, "%+v", rows["a-led later"])

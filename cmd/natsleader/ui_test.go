@@ -195,6 +195,14 @@ func TestUI_Actions(t *testing.T) {
 		act("/api/transfer", `{"election":"billing","id":"b","token":"`+term+`"}`, "Host: ops.example", "Origin: https://ops.example")
 		act("/api/step-down", `{"election":"billing","token":"`+term+`"}`)
 		act("/api/step-down", `{"election":"billing","token":"`+token()+`"}`)
+		w.campaigns("mail", leader.Config{ID: "node-3_41_x9z"})
+		w.campaigns("mail", leader.Config{ID: "node-4"})
+		w.campaigns("maps", leader.Config{ID: "node-3"})
+		act("/api/drain", `{"host":"node-3"}`)
+		act("/api/drain", `{"id":"node-4"}`)
+		for _, request := range []string{`{}`, `{"id":"a","host":"b"}`, `{`} {
+			act("/api/drain", request)
+		}
 		act("/api/step-down", `{"election":"other"}`)
 		act("/api/step-down", `{"election":"a.>"}`)
 		act("/api/step-down", `{"election":"billing"}`, "Host: evil.example")

@@ -41,6 +41,7 @@ type Row struct {
 	State    string `json:"state"`                  // leading, pending, released, deleted, expired, foreign, never
 	Trouble  int    `json:"trouble"`                // how much attention it needs, as table.js has it: 0 is the most
 	ID       string `json:"id,omitempty"`           // of the holder that leads or is pending, or led last
+	Host     string `json:"host,omitempty"`         // on which the ID of the leader was made; empty: it is the ID
 	Token    uint64 `json:"token,string,omitempty"` // of its term
 	Since    int64  `json:"since,omitempty"`        // when it came into the state, in Unix ms of the server
 	Expires  int64  `json:"expires,omitempty"`      // when its lease ends, likewise
@@ -148,7 +149,7 @@ func (s *State) get(key string) (e election, known bool) {
 // Show shows a row, and its record as stored, and adds lines to the time line of its election. Pages
 // get both in one message. It does nothing for a row that is shown already, without changes.
 func (s *State) Show(row Row, record []byte, changes ...Change) {
-	row.ID, row.Value = cut(row.ID, mostID), cut(row.Value, mostValue)
+	row.ID, row.Host, row.Value = cut(row.ID, mostID), cut(row.Host, mostID), cut(row.Value, mostValue)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i, known := s.index[row.Key]
@@ -277,7 +278,7 @@ func (s *State) take(p *reader) (update, <-chan struct{}) {
 	for ; p.shown < p.then && p.next < len(s.elections) && size < mostMessage; p.next++ {
 		if row := s.elections[p.next].row; s.shownAt[p.next] > p.shown {
 			m.Rows = append(m.Rows, row)
-			size += frame + len(row.Key) + len(row.Group) + len(row.ID) + len(row.Value) + len(row.Why) + len(row.Do) + len(row.Link)
+			size += frame + len(row.Key) + len(row.Group) + len(row.ID) + len(row.Host) + len(row.Value) + len(row.Why) + len(row.Do) + len(row.Link)
 		}
 	}
 	if p.next == len(s.elections) {

@@ -32,6 +32,7 @@ export class Detail {
     this.roster = [];
     $("detail-close").addEventListener("click", () => this.close());
     $("detail").addEventListener("keydown", (e) => { if (e.key === "Escape") this.close(); });
+    $("drained").lastElementChild.addEventListener("click", () => { $("drained").hidden = true; });
     $("step-down").addEventListener("click", () => this.askStepDown());
     $("transfer").addEventListener("click", () => this.askTransfer());
     setInterval(() => { if (!document.hidden) this.drawTimeline(); }, 1000);
@@ -176,7 +177,7 @@ export class Detail {
       const text = await response.text();
       const its = (name) => response.headers.get(`Natsleader-${name}`);
       $("record-note").textContent = this.row.group ? "" : its("Revision") !== "0" ? `Revision ${its("Revision")}, written ${moment(Number(its("Written")))}` + (its("Base64") ? ", in base64" : "") : "There is no record.";
-      $("record").textContent = text;
+      $("record").textContent = this.row.group || its("Base64") ? text : indented(text);
       $("record").hidden = text === "";
     } catch { /* the trouble is shown above the table */ }
   }
@@ -257,15 +258,52 @@ export class Detail {
   async act(what, body) {
     const say = (text) => { if (this.key === body.election) $("outcome").textContent = text; };
     say("Asked. The leader may finish its work first.");
+    say(await this.request(what, body, (answer) => answer.leader ?
+      `${answer.from.id} has handed over, and ${answer.leader.id} leads.` : `${answer.from.id} has handed over. Nobody leads yet.`));
+  }
+
+  // drain asks all leaders of a section to hand over.
+  async drain(by, name, size) {
+    if (!await this.confirm(`Drain ${name}?`,
+      `Each leader ${by === "host" ? "on this host" : "of this ID"} is asked to end its term, to finish its work, and to hand over (${size} here now). ` +
+      "It stays a candidate, and may lead again: stop its process soon.")) return;
+    const say = (text) => { $("drained").firstElementChild.textContent = text; };
+    $("drained").hidden = false;
+    say(`${name} is asked. Leaders may finish their work first.`);
+    say(await this.request("drain", { [by === "host" ? "host" : "id"]: name }, (answer) => answer, "Not all done"));
+  }
+
+  // request asks the program for an action, and returns what words makes of its answer, or the error.
+  async request(what, body, words, not = "Not done") {
     try {
       const response = await fetch("api/" + what, {
         method: "POST", body: JSON.stringify(body), signal: AbortSignal.timeout(patience),
         headers: { "Content-Type": "application/json", "Natsleader-Secret": this.secret },
       });
       const answer = response.headers.get("Content-Type")?.startsWith("application/json") ? await response.json() : { error: await response.text() };
-      say(answer.error ? `Not done: ${answer.error}` : answer.leader ? `${answer.from.id} has handed over, and ${answer.leader.id} leads.` : `${answer.from.id} has handed over. Nobody leads yet.`);
+      return answer.error ? `${not}: ${answer.error}` : words(answer);
     } catch (e) {
-      say(`Not known: ${e.message}`);
+      return `Not known: ${e.message}`;
     }
   }
+}
+
+// indented gives each member of a JSON text a line of its own. It changes no token: numbers of 64 bits stay as they are.
+function indented(text) {
+  try {
+    JSON.parse(text);
+  } catch {
+    return text;
+  }
+  let depth = 0;
+  const line = () => "\n" + "  ".repeat(depth);
+  return text.replace(/"(?:[^"\\]|\\.)*"|\{\s*\}|\[\s*\]|[{}[\],:]|\s+/g, (t) => {
+    switch (t) {
+      case "{": case "[": depth++; return t + line();
+      case "}": case "]": depth--; return line() + t;
+      case ",": return t + line();
+      case ":": return ": ";
+      default: return t.trim();
+    }
+  });
 }

@@ -5,6 +5,9 @@ import { age } from "./times.js";
 
 const rowHeight = 32; // as in ui.css
 
+// tallHeight is that of a row in trouble, by the width of the table: its advice takes one to four lines.
+const tallHeight = (width) => width >= 1000 ? 56 : width >= 600 ? 76 : 116;
+
 // attention names the values of the field trouble, the most urgent first.
 export const attention = { unknown: 0, foreign: 1, expired: 2, deleted: 3, pending: 4, none: 5, idle: 6 };
 
@@ -37,12 +40,16 @@ export function stateOf(row) {
 }
 
 export class Table {
-  // now returns the server's time in ms. open is called with the key of a row.
-  constructor(now, open) {
+  // now returns the server's time in ms. open is called with the key of a row, and drain with the name of a section.
+  constructor(now, open, drain) {
     this.now = now;
     this.open = open;
+    this.drain = drain;
+    this.drains = false; // the page may ask for it
+    this.by = "";        // "leader" or "host": the rows stand in sections
+    this.closed = new Set(); // the names of sections whose rows are not shown
     this.rows = new Map(); // by key
-    this.order = [];       // the rows that pass the filter, sorted
+    this.order = [];       // the rows that pass the filter, sorted, and the heads of sections
     this.filter = "";
     this.kind = ""; // of the rows that are shown; empty: all
     this.sorted = { column: columns[1], down: false };
@@ -50,7 +57,7 @@ export class Table {
     this.body = document.getElementById("body");
     this.place = document.getElementById("rows");
     this.shown = new Map(); // the elements of the rows that can be seen, by key
-    this.spare = [];
+    this.spare = { rows: [], heads: [] };
     this.makeHead();
     this.body.addEventListener("scroll", () => this.later());
     this.body.addEventListener("keydown", (e) => this.key(e));
@@ -110,6 +117,37 @@ export class Table {
     this.reorder();
   }
 
+  setBy(by) {
+    this.by = by;
+    this.closed.clear();
+    this.reorder();
+  }
+
+  // sectionOf returns the name of the section of a row: its leader or host, and "" if nobody leads.
+  sectionOf(row) {
+    if (!held(row)) return "";
+    return this.by === "host" && row.host || row.id;
+  }
+
+  // led counts the elections of a section, also those that the filter leaves out.
+  led(name) {
+    let n = 0;
+    for (const row of this.rows.values()) {
+      if (this.sectionOf(row) === name) n++;
+    }
+    return n;
+  }
+
+  // arranged puts rows below the heads of their sections.
+  arranged(rows) {
+    if (this.by === "") return rows;
+    const sections = Map.groupBy(rows, (row) => this.sectionOf(row));
+    return [...sections].sort(([a], [b]) => a < b ? -1 : 1).flatMap(([name, its]) => {
+      const head = { key: `\0${name}`, section: name, size: its.length }; // no election has such a key
+      return this.closed.has(name) ? [head] : [head, ...its];
+    });
+  }
+
   passes(row) {
     if (this.kind !== "" && kindOf(row) !== this.kind) return false;
     if (this.filter === "") return true;
@@ -136,16 +174,18 @@ export class Table {
       this.stale = false;
       const sign = this.sorted.down ? -1 : 1;
       const compare = this.sorted.column.compare;
-      this.order = [...this.rows.values()].filter((r) => this.passes(r))
-        .sort((a, b) => sign * compare(a, b) || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
-      document.getElementById("spacer").style.height = `${this.order.length * rowHeight}px`;
+      this.order = this.arranged([...this.rows.values()].filter((r) => this.passes(r))
+        .sort((a, b) => sign * compare(a, b) || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0)));
+      this.tall = 0;
       document.getElementById("table").setAttribute("aria-rowcount", String(this.order.length + 1));
       const none = document.getElementById("none");
-      none.hidden = this.order.length > 0 || !this.began;
-      none.textContent = this.rows.size > 0 ? this.filter === "" ? `No election is ${this.kind.replace("-", " ")}.` : "No election passes the filter." : "No candidate has stood in this bucket.";
+      none.hidden = this.order.length > 0 || this.rows.size === 0;
+      none.textContent = this.filter === "" ? `No election is ${this.kind.replace("-", " ")}.` : "No election passes the filter.";
+      document.getElementById("empty").hidden = this.rows.size > 0 || !this.began;
     }
-    const first = Math.max(0, Math.floor(this.body.scrollTop / rowHeight) - 4);
-    const last = Math.min(this.order.length, Math.ceil((this.body.scrollTop + this.body.clientHeight) / rowHeight) + 4);
+    this.measure();
+    const first = Math.max(0, this.indexAt(this.body.scrollTop) - 4);
+    const last = Math.min(this.order.length, this.indexAt(this.body.scrollTop + this.body.clientHeight) + 5);
     const wanted = new Set();
     for (let i = first; i < last; i++) wanted.add(this.order[i].key);
     for (const [key, el] of this.shown) {
@@ -153,25 +193,49 @@ export class Table {
         this.shown.delete(key);
         el.remove();
         el.ends = undefined;
-        this.spare.push(el);
+        (el.cells ? this.spare.rows : this.spare.heads).push(el);
       }
     }
     let before = null;
     for (let i = first; i < last; i++) {
       const row = this.order[i];
+      const isHead = row.section !== undefined;
       let el = this.shown.get(row.key);
       if (!el) {
-        el = this.spare.pop() || this.make();
+        el = isHead ? this.spare.heads.pop() || this.makeSection() : this.spare.rows.pop() || this.make();
         this.shown.set(row.key, el);
-        this.fill(el, row);
+        if (!isHead) this.fill(el, row);
       }
-      el.style.transform = `translateY(${i * rowHeight}px)`;
+      if (isHead) this.fillSection(el, row);
+      el.style.transform = `translateY(${this.tops[i]}px)`;
+      el.style.height = `${this.tops[i + 1] - this.tops[i]}px`;
       el.setAttribute("aria-rowindex", String(i + 2));
       // The order in the document is that on the screen, for screen readers.
       const next = before ? before.nextSibling : this.place.firstChild;
       if (next !== el) this.place.insertBefore(el, next);
       before = el;
     }
+  }
+
+  // measure finds where each row is.
+  measure() {
+    const tall = tallHeight(this.body.clientWidth);
+    if (tall === this.tall) return;
+    this.tall = tall;
+    this.tops = [0];
+    for (const row of this.order) this.tops.push(this.tops.at(-1) + (row.why ? tall : rowHeight));
+    document.getElementById("spacer").style.height = `${this.tops.at(-1)}px`;
+  }
+
+  // indexAt returns the index of the row at a height, as far as there are rows.
+  indexAt(y) {
+    let low = 0, high = this.order.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.tops[middle + 1] <= y) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 
   make() {
@@ -198,6 +262,35 @@ export class Table {
     return el;
   }
 
+  // makeSection makes the head of a section, which opens and closes it.
+  makeSection() {
+    const el = document.createElement("div");
+    el.setAttribute("role", "row");
+    const cell = document.createElement("div");
+    cell.setAttribute("role", "cell");
+    cell.setAttribute("aria-colspan", String(columns.length));
+    el.toggle = document.createElement("button");
+    el.size = document.createElement("span");
+    el.drain = document.createElement("button");
+    el.toggle.type = el.drain.type = "button";
+    el.toggle.className = "toggle";
+    el.drain.textContent = "Drain…";
+    el.toggle.addEventListener("click", () => this.choose(el.key));
+    el.drain.addEventListener("click", () => this.drain(el.toggle.textContent));
+    cell.append(el.toggle, el.size, el.drain);
+    el.append(cell);
+    return el;
+  }
+
+  fillSection(el, head) {
+    el.key = head.key;
+    el.className = "section" + (head.key === this.selected ? " selected" : "");
+    set(el.toggle, head.section || "nobody");
+    el.toggle.setAttribute("aria-expanded", String(!this.closed.has(head.section)));
+    set(el.size, sizeOf(head));
+    el.drain.hidden = !this.drains || head.section === "";
+  }
+
   fill(el, row) {
     const st = stateOf(row);
     el.key = row.key;
@@ -205,7 +298,7 @@ export class Table {
     set(el.cells.election, row.group || row.key);
     set(el.cells.state, st);
     el.cells.state.className = `state ${st}`;
-    const leads = row.state === "leading" || row.state === "pending";
+    const leads = held(row);
     set(el.cells.leader, leads ? row.id : row.id ? `nobody (was ${row.id})` : "nobody");
     set(el.cells.token, leads && row.token || "");
     el.classList.toggle("wrong", Boolean(row.why));
@@ -247,12 +340,21 @@ export class Table {
 
   tick() {
     if (document.hidden) return;
-    for (const [key, el] of this.shown) this.fillTimes(el, this.rows.get(key));
+    for (const [key, el] of this.shown) {
+      if (el.cells) this.fillTimes(el, this.rows.get(key));
+    }
   }
 
+  // choose opens a row, and opens or closes a section.
   choose(key) {
     this.select(key);
-    this.open(key);
+    if (this.rows.has(key)) {
+      this.open(key);
+      return;
+    }
+    const name = key.slice(1);
+    if (!this.closed.delete(name)) this.closed.add(name);
+    this.reorder();
   }
 
   select(key) {
@@ -263,27 +365,35 @@ export class Table {
   key(e) {
     const at = this.order.findIndex((r) => r.key === this.selected);
     const page = Math.max(1, Math.floor(this.body.clientHeight / rowHeight) - 1);
-    const to = { ArrowDown: at + 1, ArrowUp: at < 0 ? 0 : at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: this.order.length - 1 }[e.key];
+    const to = { j: at + 1, ArrowDown: at + 1, k: at - 1, ArrowUp: at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: this.order.length - 1 }[e.key];
+    if (e.target !== this.body && e.key === "Enter") return; // a button or link in a row
     if (e.key === "Enter" && at >= 0) {
-      this.open(this.selected);
+      this.choose(this.selected);
       e.preventDefault();
     } else if (to !== undefined && this.order.length > 0) {
       const i = Math.min(this.order.length - 1, Math.max(0, to));
       this.select(this.order[i].key);
       document.getElementById("spoken").textContent = this.spoken(this.order[i]);
-      const top = i * rowHeight;
+      const [top, end] = this.tops.slice(i, i + 2);
       if (top < this.body.scrollTop) this.body.scrollTop = top;
-      if (top + rowHeight > this.body.scrollTop + this.body.clientHeight) this.body.scrollTop = top + rowHeight - this.body.clientHeight;
+      if (end > this.body.scrollTop + this.body.clientHeight) this.body.scrollTop = end - this.body.clientHeight;
       e.preventDefault();
     }
   }
 
   // spoken describes a row for a screen reader.
   spoken(row) {
+    if (row.section !== undefined) return `${row.section || "nobody"} ${sizeOf(row)}`;
     if (row.group) return `group ${row.group}: ${stateOf(row)}, ${row.value}`;
     return row.state === "leading" ? `${row.key}: ${row.id} leads` : `${row.key}: ${stateOf(row)}`;
   }
 }
+
+// held reports whether a candidate leads or is about to.
+const held = (row) => row.state === "leading" || row.state === "pending";
+
+// sizeOf says what a section has.
+const sizeOf = (head) => `leads ${head.size} election${head.size === 1 ? "" : "s"}`;
 
 // advice returns why an election is in trouble and what to do, with a link to more.
 export function advice(row) {

@@ -16,7 +16,8 @@ const program = meta("program");
 const clock = { server: Date.now(), local: performance.now(), heard: false };
 const now = () => clock.server + performance.now() - clock.local;
 
-const table = new Table(now, (key) => detail.open(table.rows.get(key)));
+const table = new Table(now, (key) => detail.open(table.rows.get(key)),
+  (name) => detail.drain(table.by, name, table.led(name)));
 const detail = new Detail(now, () => {
   table.select("");
   $("body").focus();
@@ -30,19 +31,30 @@ function takeSecret() {
   const secret = new URLSearchParams(location.hash.slice(1)).get("secret") || history.state?.secret || detail.secret;
   history.replaceState({ secret }, "", location.pathname);
   const readOnly = meta("secret") !== "" && secret === "";
-  detail.allow(secret, readOnly ? [] : meta("actions").split(" "));
+  const actions = readOnly ? [] : meta("actions").split(" ");
+  detail.allow(secret, actions);
+  table.drains = actions.includes("drain");
+  table.reorder();
   $("read-only").hidden = !readOnly;
 }
 takeSecret();
 addEventListener("hashchange", takeSecret); // the link was opened in this page
 
 $("filter").addEventListener("input", (e) => table.setFilter(e.target.value));
+$("by").addEventListener("change", (e) => table.setBy(e.target.value));
+const help = () => $("help").showModal();
+$("keys").addEventListener("click", help);
 document.addEventListener("keydown", (e) => {
-  if (e.key === "/" && !e.target.closest("input, select, textarea, dialog")) {
-    $("filter").focus();
-    e.preventDefault();
-  }
+  if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, select, textarea, dialog")) return;
+  if (e.key === "/") $("filter").focus();
+  else if (e.key === "?") help();
+  else if (e.key === "j" || e.key === "k") {
+    $("body").focus();
+    table.key(e);
+  } else return;
+  e.preventDefault();
 });
+if (meta("open") === "") $("body").focus();
 
 // silence is how long nothing may come until the page says that it has lost contact. A
 // message comes every 2 s at least.
@@ -63,7 +75,10 @@ function take(m) {
     clock.heard = true;
     if (!detail.opened) detail.opened = m.now;
   }
-  table.began = m.began;
+  if (table.began !== m.began) {
+    table.began = m.began;
+    table.reorder();
+  }
   gap ||= m.dropped;
   if (m.rows && gap) detail.missed(m.rows, m.changes || []);
   if (m.rows) detail.find(m.rows);

@@ -1,0 +1,94 @@
+//go:build field && unix
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// The head of the page shows the servers of a cluster, and one that has died. Elections stand below their hosts, and one
+// host is drained. Without a majority the page says of which server it is not up to date. It works on a phone, and in
+// both schemes.
+func TestUI_Cockpit(t *testing.T) {
+	t.Parallel()
+	c := startTrio(t, "")
+	js := c.makes(leader.BucketConfig{Name: "elections", Roster: true, MaxLease: time.Hour})
+	url := c.servers[0].url
+	drained := campaigns(t, url, "elections", "billing", leader.Config{ID: "node-3_41_x9z", Succession: leader.Listed{}})
+	next := stands(t, url, "billing", leader.Config{ID: "node-1_17_k2a", Succession: leader.Listed{}})
+	inLine(t, url, "billing", "node-1_17_k2a")
+	for i, name := range []string{"invoices", "mail.outgoing", "reports.daily", "thumbnails", "webhooks"} {
+		put(t, js, name, record(t, js, "billing", fmt.Sprintf("node-%d_%d_a7c", 1+i%2, 100+i%2), time.Hour))
+	}
+	put(t, js, "search.index", record(t, js, "billing", "node-2_101_a7c", 2*time.Second))
+	put(t, js, "lock", "hello")
+	put(t, js, "nightly", record(t, js, "billing", "node-2_101_a7c", time.Hour))
+	expect.OK(t, expect.Got(js.KeyValue(t.Context(), "elections"))(t).Delete(t.Context(), "nightly"))
+	expect.OK(t, campaigns(t, url, "elections", "import", leader.Config{ID: "job-7"}).Stop(t.Context()))
+	u := startUI(t, url, "--allow-actions")
+	b := openBrowser(t, u.link, 1280, 720)
+	shows := func(what string) {
+		t.Helper()
+		for _, size := range []struct{ width, height int64 }{{1280, 720}, {390, 780}} {
+			b.do(chromedp.EmulateViewport(size.width, size.height))
+			for _, scheme := range []string{"light", "dark"} {
+				b.scheme(scheme)
+				name := fmt.Sprint(what, "-", size.width, "-", scheme)
+				b.picture(strings.ReplaceAll(name, " ", "-"))
+				b.accessible(name)
+			}
+			expect.That(t, b.value(fmt.Sprintf("document.documentElement.scrollWidth <= %d", size.width)) == "true", "%s is wider than the screen", what)
+		}
+		b.do(chromedp.EmulateViewport(1280, 720))
+	}
+	counts := `['in-trouble', 'led', 'idle'].map((id) => document.querySelector('#' + id + ' b').textContent).join()`
+	b.becomes(counts, "3,6,1")
+	servers := `[...document.querySelectorAll('#servers li')].map((e) => e.textContent).sort().join()`
+	names := map[bool]string{true: " leads the stream"}
+	all := make([]string, 3)
+	for i, s := range c.servers {
+		all[i] = s.name + names[c.leads(js) == s]
+	}
+	b.becomes(servers, strings.Join(all, ","))
+	b.becomes(`document.querySelector('#doctor summary').textContent`, "doctor: all is well")
+	shows("trouble")
+	b.opens("lock", "Nobody leads: foreign")
+	shows("one in trouble")
+	b.click("#detail-close")
+
+	b.value(`document.getElementById('by').value = 'host', document.getElementById('by').dispatchEvent(new Event('change'))`)
+	sections := `[...document.querySelectorAll('#rows .section')].map((e) => e.querySelector('.toggle').textContent + e.querySelector('span').textContent).join()`
+	b.becomes(sections, "nobodyleads 4 elections,node-1leads 3 elections,node-2leads 2 elections,node-3leads 1 election")
+	shows("by host")
+	b.value(`[...document.querySelectorAll('.toggle')].find((e) => e.textContent === 'node-2').click()`)
+	b.becomes(listed, "8")
+	b.value(`[...document.querySelectorAll('.section')].find((e) => e.textContent.startsWith('node-3')).querySelector('.toggle + span + button').click()`)
+	b.becomes(`document.getElementById('confirm').open`, "true")
+	shows("a question")
+	b.click("#confirm-yes")
+	b.becomes(`document.querySelector('#drained pre').textContent.split('\n').at(-1)`, "node-3 leads nothing in bucket elections any more, and stays a candidate")
+	b.becomes(sections, "nobodyleads 4 elections,node-1leads 4 elections,node-2leads 2 elections")
+	shows("drained")
+	b.click("#drained button")
+	expect.OK(t, drained.Stop(t.Context()))
+	expect.OK(t, next.Stop(t.Context()))
+
+	victim := 1
+	if c.leads(js) == c.servers[victim] {
+		victim = 2
+	}
+	c.servers[victim].kill()
+	b.becomes(`/`+c.servers[victim].name+` (offline|silent for )/.test(document.getElementById('servers').textContent)`, "true")
+	shows("server gone")
+	c.servers[3-victim].kill()
+	b.becomes(`/^Not up to date since \d\d:\d\d:\d\d .server s1.: /.test(document.getElementById('trouble').textContent)`, "true")
+	shows("quorum lost")
+}

@@ -263,8 +263,8 @@ func newBucketSummary(info leader.BucketInfo, unfit error, history keptHistory) 
 	return s
 }
 
-const bucketListHelp = `The keys are the elections, also those that no candidate stands in any more. A bucket
-that natsleader has not made is shown with --all.
+const bucketListHelp = `The keys are the elections, also those that no candidate stands in any more, and
+notes. A bucket that natsleader has not made is shown with --all.
 
   natsleader bucket ls --json | jq -r '.[].name'`
 

@@ -43,8 +43,9 @@ type electionStatus struct {
 	election string
 	entry    backend.Entry
 	holder   leader.Holder
-	gone     time.Time // when a key that had a record was found without one; zero: it was not
-	idle     bool      // a watcher saw the key given up in order before that
+	gone     time.Time    // when a key that had a record was found without one; zero: it was not
+	note     electionNote // as far as it was read
+	idle     bool         // a watcher saw the key given up in order before that
 }
 
 func newElectionStatus(election string, e backend.Entry) electionStatus {
@@ -241,8 +242,14 @@ func (g *globals) look(ctx context.Context, election string) (*inspector, electi
 	return s, x, err
 }
 
-// all reads the newest revision of every key through one consumer.
+// all reads all elections, each with its note.
 func (s *inspector) all(ctx context.Context) ([]electionStatus, error) {
+	all, err := s.keys(ctx)
+	return withNotes(all), err
+}
+
+// keys reads the newest revision of every key through one consumer.
+func (s *inspector) keys(ctx context.Context) ([]electionStatus, error) {
 	kv, err := s.js.KeyValue(ctx, s.name)
 	if err != nil {
 		return nil, err
@@ -349,6 +356,9 @@ func checkElection(name string) error {
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !fit(r) }) ||
 		strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".") || strings.Contains(name, "..") {
 		return usagef("election %q is not made of letters, digits and -/_=. or has an empty part", name)
+	}
+	if of, ok := strings.CutPrefix(name, notePrefix); ok {
+		return usagef("%s is no election, but the key of a note: see natsleader note %s", name, of)
 	}
 	return nil
 }

@@ -78,6 +78,7 @@ func newApp(g *globals, introspected bool) (*fisk.Application, *bool) {
 	registerShards(app, g)
 	registerStepDown(app, g)
 	registerTransfer(app, g)
+	registerNote(app, g)
 	registerHistory(app, g)
 	registerBucket(app, g)
 	registerDoctor(app, g)

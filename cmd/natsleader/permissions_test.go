@@ -70,6 +70,7 @@ func TestCommandPermissions_MatchPage(t *testing.T) {
 		{"status billing", "status a"},
 		{"status billing --roster", "status a --roster"},
 		{"wait billing", "wait a"},
+		{"note billing --owner x", "note a"},
 		{"status", "status, watch"},
 		{"status --roster", "status --roster"},
 		{"roster billing", "roster a"},

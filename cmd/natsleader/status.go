@@ -122,8 +122,10 @@ func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
 	}
 	defer s.close()
 	now := s.clock.now()
+	x.note = s.noteOf(ctx, election)
 	if of := (sharing{group: election, only: -1}); x.at(now) == stateNever && of.read(ctx, s) == nil {
 		details := append(of.details(), []string{"Members:", fmt.Sprintf("%d: natsleader shards %s", of.brief().Members, election)})
+		details = append(details, x.note.details()...)
 		return exitIf(len(of.unowned()) > 0, exitFailed, printResult(g.out(), asJSON, of.brief(), columns(details)))
 	}
 	sum, details := x.summary(now), x.details(now)
@@ -139,6 +141,7 @@ func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
 		}
 		details = append(details, []string{"Next:", r.next()})
 	}
+	details = append(details, x.note.details()...)
 	return exitIf(x.at(now) != stateLeading, exitFailed, printResult(g.out(), asJSON, sum, columns(details)))
 }
 
@@ -197,26 +200,27 @@ func (s electionStatus) details(now time.Time) [][]string {
 
 // summary describes an election for programs.
 type summary struct {
-	Bucket    string    `json:"bucket,omitempty"` // with --all-buckets
-	Election  string    `json:"election"`
-	State     state     `json:"state"`
-	ID        string    `json:"id,omitempty"` // of the holder that leads, is pending, or has fallen silent
-	Since     time.Time `json:"since,omitzero"`
-	Token     uint64    `json:"token,omitempty"`
-	Lease     float64   `json:"lease_seconds,omitempty"`
-	Remaining *float64  `json:"remaining_seconds,omitempty"`
-	Value     string    `json:"value,omitempty"`
-	Value64   string    `json:"value64,omitempty"` // a value that is not UTF-8, in base64
-	Last      *lastTerm `json:"last,omitempty"`    // where there is no leader
-	Written   time.Time `json:"written,omitzero"`  // the newest revision
-	Revision  uint64    `json:"revision,omitempty"`
-	Stand     *int      `json:"stand,omitempty"` // how many candidates, with --roster
-	Next      []string  `json:"next,omitempty"`  // the IDs of the first of them
+	Bucket    string       `json:"bucket,omitempty"` // with --all-buckets
+	Election  string       `json:"election"`
+	State     state        `json:"state"`
+	ID        string       `json:"id,omitempty"` // of the holder that leads, is pending, or has fallen silent
+	Since     time.Time    `json:"since,omitzero"`
+	Token     uint64       `json:"token,omitempty"`
+	Lease     float64      `json:"lease_seconds,omitempty"`
+	Remaining *float64     `json:"remaining_seconds,omitempty"`
+	Value     string       `json:"value,omitempty"`
+	Value64   string       `json:"value64,omitempty"` // a value that is not UTF-8, in base64
+	Last      *lastTerm    `json:"last,omitempty"`    // where there is no leader
+	Written   time.Time    `json:"written,omitzero"`  // the newest revision
+	Revision  uint64       `json:"revision,omitempty"`
+	Note      electionNote `json:"note,omitzero"`
+	Stand     *int         `json:"stand,omitempty"` // how many candidates, with --roster
+	Next      []string     `json:"next,omitempty"`  // the IDs of the first of them
 }
 
 func (s electionStatus) summary(now time.Time) summary {
 	h := s.holder
-	r := summary{Election: s.election, State: s.at(now), Revision: s.entry.Revision, Written: s.entry.Created.UTC()}
+	r := summary{Election: s.election, State: s.at(now), Note: s.note, Revision: s.entry.Revision, Written: s.entry.Created.UTC()}
 	if r.State == stateReleased || r.State == stateExpired {
 		r.Last = s.last()
 	}

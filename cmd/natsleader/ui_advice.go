@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/natsleader/natsleader/internal/webpage"
@@ -35,6 +36,13 @@ func (x *watched) advise(row *webpage.Row) {
 	default:
 		row.Do, row.Link = "", ""
 	}
+	if t == troubleUnknown || row.Do == "" { // its owner has no part in that
+		return
+	}
+	if owner := x.now.note.Owner; owner != "" {
+		row.Do += "; its owner is " + printable(owner)
+	}
+	row.Link = cmp.Or(x.now.note.Runbook, row.Link)
 }
 
 // advise says in the row of a group why it is in trouble, and what to do.

@@ -78,6 +78,16 @@ func TestUI_Advice(t *testing.T) {
 		host := rowOf(w.holds("k", "leading", id, 0, 0), theMoment, nil).Host
 		expect.Equal(t, host, want, id+" is on %q")
 	}
+	for name, want := range map[string]string{
+		"d-expired": "start its candidates; if they run, see their logs; its owner is team-pay https://wiki.example.com/",
+		"z-gone":    rows["z-gone"].Do + " " + rows["z-gone"].Link, // no matter for the owner
+		"a-led":     " ",
+	} {
+		x := *w.elections[name]
+		x.now.note = electionNote{Owner: "team-pay", Runbook: "https://wiki.example.com/"}
+		row := rowOf(&x, theMoment, nil)
+		expect.Equal(t, row.Do+" "+row.Link, want, name+" with a note: %q")
+	}
 	over := theMoment.Add(14 * time.Second).UnixMilli()
 	expect.That(t, rows["a-led later"].Since == over && rows["z-gone"].Since == over, "%+v", rows["a-led later"])
 }

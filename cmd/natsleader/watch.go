@@ -83,6 +83,7 @@ type watcher struct {
 	look     func(ctx context.Context, limit time.Duration, opening bool) look // changes nothing in the watcher
 
 	elections map[string]*watched
+	notes     map[string]electionNote
 	feed      jetstream.KeyWatcher // nil while there is none
 	end       context.CancelFunc   // of the feed
 	opened    time.Time            // the server's time when the feed was opened
@@ -118,7 +119,7 @@ type watched struct {
 }
 
 func newWatcher(s *inspector, election string, out renderer) *watcher {
-	w := &watcher{s: s, election: election, names: everyName, out: out, elections: map[string]*watched{}, bucket: seenBucket{name: s.name}}
+	w := &watcher{s: s, election: election, names: everyName, out: out, elections: map[string]*watched{}, notes: map[string]electionNote{}, bucket: seenBucket{name: s.name}}
 	w.look = w.request
 	if election != "" {
 		w.elections[election] = &watched{now: electionStatus{election: election}}
@@ -184,6 +185,13 @@ func (w *watcher) update(e jetstream.KeyValueEntry, more bool) error {
 	}
 	_, election, ofGroup := group.NameOf(e.Key())
 	w.seen = max(w.seen, e.Revision())
+	if election, ok := strings.CutPrefix(e.Key(), notePrefix); ok {
+		w.notes[election] = decodeNote(e.Value())
+		if x := w.elections[election]; x != nil {
+			x.now.note = w.notes[election]
+		}
+		return nil
+	}
 	if !w.names.MatchString(e.Key()) {
 		return nil
 	}
@@ -202,6 +210,7 @@ func (w *watcher) update(e jetstream.KeyValueEntry, more bool) error {
 		return nil
 	}
 	now := newElectionStatus(e.Key(), natskv.EntryOf(e))
+	now.note = w.notes[e.Key()]
 	now.idle = x.idle()
 	h := &now.holder
 	if ofGroup { // its processes publish for each other, with every move
@@ -290,7 +299,7 @@ func (x *watched) lose(now time.Time) {
 		if last := x.now.last(); last != nil {
 			x.was = last.ID
 		}
-		x.now = electionStatus{election: x.now.election, gone: now, idle: x.idle()}
+		x.now = electionStatus{election: x.now.election, gone: now, note: x.now.note, idle: x.idle()}
 	}
 }
 

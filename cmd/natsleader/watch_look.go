@@ -65,6 +65,10 @@ func (w *watcher) open(ctx context.Context) error {
 	if w.election != "" && w.s.isGroup(ctx, w.election) {
 		return isNoElection(w.election)
 	}
+	if x := w.elections[w.election]; x != nil { // the feed of one election has no note
+		x.now.note = w.s.noteOf(ctx, w.election)
+		w.notes[w.election] = x.now.note
+	}
 	r := w.look(ctx, w.s.limit, true)
 	if r.err == nil {
 		w.install(r)

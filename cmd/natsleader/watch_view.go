@@ -40,7 +40,7 @@ func (x *watched) troubleOf(now time.Time, trouble error) trouble {
 	case stateForeign:
 		return troubleForeign
 	case stateDeleted:
-		if !x.now.idle {
+		if !x.now.idle && !x.now.note.OneShot {
 			return troubleDeleted
 		}
 	case stateReleased, stateNever:

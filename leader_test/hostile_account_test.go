@@ -1,6 +1,7 @@
 package leader_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,17 +18,18 @@ import (
 // accountsConfig is the example of docs/permissions.md.
 const accountsConfig = "../deploy/accounts.conf"
 
-// inAccounts runs a test with the configuration in deploy/accounts.conf, from 2 s on. Of the
+// inAccounts runs a test with the configuration in deploy/accounts.conf, and an administrator of the bucket's account, from 2 s on. Of the
 // account BILLING, b1 leads and b2 waits. The client of the account SHIPPING may do everything
 // in that account.
 func inAccounts(t *testing.T, test func(h *hostileClient, b1, b2 *guardian)) {
 	t.Helper()
-	for _, account := range []string{"ELECTIONS", "BILLING", "SHIPPING"} {
-		t.Setenv(account+"_PASSWORD", "x")
+	for _, user := range []string{"OPERATOR", "CREATOR", "BILLING", "SHIPPING"} {
+		t.Setenv(user+"_PASSWORD", "x")
 	}
 	bubbleOf(t, func() *server.Options {
 		opts := check.Got(server.ProcessConfigFile(accountsConfig))(t)
-		opts.NoAuthUser = "operator"
+		elections := slices.IndexFunc(opts.Accounts, func(a *server.Account) bool { return a.Name == "ELECTIONS" })
+		opts.NoAuthUser, opts.Users = "admin", append(opts.Users, &server.User{Username: "admin", Account: opts.Accounts[elections]})
 		return opts
 	}, func(w *world) {
 		_, err := leader.CreateOrUpdateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "elections", MaxLease: lease})

@@ -46,7 +46,7 @@ func registerBucket(app *fisk.Application, g *globals) {
 	var addJSON bool
 	add := bucket.Command("add", "Make a bucket, or bring one to these settings").HelpLong(bucketAddHelp)
 	add.Arg("name", "Name of the bucket; that of --bucket by default").StringVar(&cfg.Name)
-	add.Flag("replicas", "On how many servers: 1, 3 or 5 (default: 1, or as many as it has)").PlaceHolder("N").IntVar(&cfg.Replicas)
+	add.Flag("replicas", "On how many servers: 1, 3 or 5 (default: as many as it has; a new one, 3 of a cluster that has them, otherwise 1)").PlaceHolder("N").IntVar(&cfg.Replicas)
 	add.Flag("storage", "Where it is kept, file or memory; cannot be changed later (default: file)").PlaceHolder("KIND").EnumVar(&storage, "file", "memory")
 	add.Flag("max-lease", fmt.Sprintf("Longest lease that a candidate may ask for (default: %v, or as it is)", wire.DefaultLease)).PlaceHolder("DURATION").DurationVar(&cfg.MaxLease)
 	add.Flag("ttl", "Drop records after this time (default: never, and the bucket is purge-protected)").PlaceHolder("DURATION").DurationVar(&cfg.TTL)
@@ -100,7 +100,16 @@ func (g *globals) bucketAdd(ctx context.Context, s *inspector, cfg leader.Bucket
 			cfg.Storage = info.Storage // file, if it does not exist
 		}
 		cfg.Roster = cfg.Roster || info.Roster // the roster then gets the replicas of the bucket
-		if _, err = leader.CreateOrUpdateBucket(ctx, s.js, cfg); err == nil {
+		three := fresh && cfg.Replicas == 0 && s.nc.ConnectedClusterName() != ""
+		if three {
+			cfg.Replicas = 3
+		}
+		_, err = leader.CreateOrUpdateBucket(ctx, s.js, cfg)
+		if three && (refusedWith(err, codeNoPeers) || refusedWith(err, codeNoCluster)) {
+			cfg.Replicas = 1
+			_, err = leader.CreateOrUpdateBucket(ctx, s.js, cfg)
+		}
+		if err == nil {
 			info, err = s.bucket.Info(ctx)
 		}
 		return err

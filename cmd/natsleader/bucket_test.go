@@ -62,6 +62,15 @@ func TestBucket_AddAndInfo(t *testing.T) {
 	})
 }
 
+// Where JetStream has no cluster although the server has one, as behind a leaf node, a new bucket gets one replica.
+func TestBucketAdd_NoPeers(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		out, errs, code := w.run("bucket add narrow --roster")
+		expect.That(w, code == 0 && errs == "" && strings.Contains(out, "Replicas:       1\n"), "exit code %d\n%s%s", code, out, errs)
+		w.fails("bucket add wide --replicas 3", exitUsage, "replicas > 1 not supported in non-clustered mode")
+	}, func(o *server.Options) { o.Cluster.Name = "C" })
+}
+
 // bucket info reports what is unfit, and bucket add refuses it.
 func TestBucketInfo_ReportsUnfit(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {

@@ -175,8 +175,9 @@ func TestDoctor_InterruptedStore(t *testing.T) {
 	expect.Equal(t, expect.Got(js.AccountInfo(t.Context()))(t).Streams, 1, "%d streams")
 }
 
-// On a cluster, bucket add with one replica prints how many servers there are, and the flag for three. More replicas than the
-// cluster has servers are a mistake in the flags, and no bucket is made.
+// On a cluster, bucket add makes a new bucket on three servers. With one replica it prints how many servers there are, and
+// the flag for three. More replicas than the cluster has servers are a mistake in
+// the flags, and no bucket is made.
 func TestBucketAdd_Cluster(t *testing.T) {
 	t.Parallel()
 	c := startTrio(t, "")
@@ -184,12 +185,14 @@ func TestBucketAdd_Cluster(t *testing.T) {
 	url := c.servers[0].url
 	const says = "natsleader: cluster C has 3 servers, and the bucket is on one of them: " +
 		"while that is away nobody can lead; on three it survives the loss of one: `natsleader bucket add small --replicas 3`\n"
-	for _, x := range []struct{ flag, says string }{{"--storage=file", says}, {"--json", says}, {"--replicas=3", ""}} {
+	for _, x := range []struct{ flag, says string }{{"--replicas=1", says}, {"--json", says}, {"--replicas=3", ""}} {
 		_, errs, code := outcome(t, natsleader(t, "bucket", "add", "small", "-s", url, x.flag))
 		expect.That(t, code == 0 && errs == x.says, "%s: exit code %d\n%s", x.flag, code, errs)
 	}
 	fails(t, natsleader(t, "bucket", "add", "big", "--replicas", "5", "-s", url), exitUsage, "the cluster has too few servers with room for --replicas")
 	fails(t, natsleader(t, "bucket", "info", "big", "-s", url), exitBucket, "bucket big does not exist")
+	out, errs, code := outcome(t, natsleader(t, "bucket", "add", "wide", "--roster", "-s", url))
+	expect.That(t, code == 0 && strings.Contains(out, "\nReplicas:       3\n") && errs == "", "exit code %d\n%s%s", code, out, errs)
 	nc, _ := connectTo(t, asUser(url, "candidate")) // may not ask the servers
 	got := (&inspector{nc: nc, limit: patience}).alone(1)
 	expect.That(t, strings.HasPrefix(got, "cluster C may have several servers, and "), "%v", got)

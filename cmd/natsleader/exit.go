@@ -122,6 +122,9 @@ func (g *globals) explain(err error) error {
 // take.
 const codeNoPeers = 10005
 
+// codeNoCluster is the server's code for replicas where JetStream has no cluster, as behind a leaf node of one.
+const codeNoCluster = 10074
+
 // codeNoMetaLeader is the server's code for a request that needs the leader of the cluster's metadata.
 const codeNoMetaLeader = 10008
 

@@ -82,6 +82,7 @@ func newApp(g *globals, introspected bool) (*fisk.Application, *bool) {
 	registerHistory(app, g)
 	registerBucket(app, g)
 	registerDoctor(app, g)
+	registerPermissions(app, g)
 	registerRemaining(app, g)
 	registerVersion(app, g)
 	if introspected {

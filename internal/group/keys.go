@@ -30,6 +30,9 @@ func CheckKeys(name, id string) error {
 	return nil
 }
 
+// AllKeys returns the pattern of all keys of a group.
+func AllKeys(name string) string { return name + ".shard.>" }
+
 // AssignerKey returns the election of the group's assigner.
 func AssignerKey(name string) string { return name + assigners }
 

@@ -1,0 +1,427 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/choria-io/fisk"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/group"
+	"github.com/natsleader/natsleader/internal/wire"
+)
+
+const permissionsHelp = `It prints users with the least permissions for what they do. It asks no server.
+
+  candidate  natsleader run and hold, and programs that campaign. Each election of
+             --election gets a user of its own, with the name of the election
+  observer   status, watch, ui, roster and history
+  operator   an observer of all elections, who asks leaders to hand over
+  exporter   natsleader exporter
+  creator    bucket add, info and ls
+
+The connection flags are those of the users: --inbox-prefix, --js-domain and
+--js-api-prefix change the subjects. The server reads the passwords from its
+environment, BILLING_PASSWORD for the user billing.
+
+  natsleader permissions candidate operator creator --election billing >users.conf
+  natsleader permissions candidate --election billing --format nsc | sh`
+
+// roles are the kinds of users.
+var roles = []string{"candidate", "observer", "operator", "exporter", "creator"}
+
+// permissionPlan is what the users of a bucket are to do.
+type permissionPlan struct {
+	bucket, inbox string
+	api, put      string // prefixes of the JetStream API, and of the keys of its buckets
+	imports       string // with accounts, the prefix by which a candidate reaches the API of the bucket's account
+	elections     []string
+	groups        []string
+	seats         bool
+	roster        bool
+	history       bool
+	accounts      bool
+}
+
+func registerPermissions(app *fisk.Application, g *globals) {
+	var plan permissionPlan
+	var of []string
+	var format string
+	cmd := app.Command("permissions", "Print users with least permissions, for the configuration of the server").HelpLong(permissionsHelp)
+	cmd.Arg("role", strings.Join(roles, ", ")).Required().EnumsVar(&of, roles...)
+	cmd.Flag("election", "Election of the users; may be repeated, and may have the wildcards * and > (default: all, for an observer and an operator)").PlaceHolder("NAME").StringsVar(&plan.elections)
+	cmd.Flag("group", "Group of shards of the users, with a candidate as its member; may be repeated").PlaceHolder("NAME").StringsVar(&plan.groups)
+	cmd.Flag("seats", "The elections have several seats").UnNegatableBoolVar(&plan.seats)
+	cmd.Flag("roster", "The users announce themselves in the roster of the bucket, read it, or make it").UnNegatableBoolVar(&plan.roster)
+	cmd.Flag("history", "The users read the history of the bucket, or make it").UnNegatableBoolVar(&plan.history)
+	cmd.Flag("accounts", "Each candidate gets an account of its own, for applications that need not trust one another").UnNegatableBoolVar(&plan.accounts)
+	cmd.Flag("format", "conf, for the file of the server; nsc, commands that make the users; or table").Default("conf").PlaceHolder("FORMAT").EnumVar(&format, "conf", "nsc", "table")
+	cmd.Action(func(*fisk.ParseContext) error {
+		if err := plan.complete(g, format); err != nil {
+			return err
+		}
+		users, err := plan.users(of)
+		if err != nil {
+			return err
+		}
+		return printLines(g.out(), map[string]func([]grantedUser) []string{
+			"conf": plan.conf, "nsc": nscCommands, "table": permissionTable,
+		}[format](users))
+	})
+}
+
+// complete takes the settings of the connection, and checks all.
+func (p *permissionPlan) complete(g *globals, format string) error {
+	g.noContext = true // that of an operator, mostly
+	c, err := g.load()
+	if err != nil {
+		return err
+	}
+	p.bucket, p.inbox, p.api = g.bucket, cmp.Or(c.InboxPrefix(), "_INBOX"), jetstream.DefaultAPIPrefix
+	switch prefix := c.JSAPIPrefix(); {
+	case p.accounts && c.JSDomain() == "":
+		p.imports = cmp.Or(prefix, p.bucket) + "."
+	case c.JSDomain() != "":
+		p.api = "$JS." + c.JSDomain() + ".API."
+		p.put = p.api
+	case prefix != "":
+		p.api = prefix + "."
+		p.put = p.api
+	}
+	for _, name := range p.groups {
+		p.elections = append(p.elections, group.AllKeys(name))
+	}
+	for _, name := range p.elections {
+		parts := strings.Split(name, ".")
+		for i, part := range parts {
+			if part == "*" || part == ">" && i == len(parts)-1 {
+				parts[i] = "any"
+			}
+		}
+		if err := wire.CheckElection(strings.Join(parts, ".")); err != nil {
+			return usagef("--election %q: %w", name, err)
+		}
+	}
+	switch {
+	case !wire.ValidKey(p.bucket) || strings.ContainsAny(p.bucket, "./="):
+		return usagef("--bucket %q is not the name of a bucket", p.bucket)
+	case p.accounts && (p.roster || c.JSDomain() != "" || format != "conf"):
+		return usagef("--accounts is for --format conf, without --js-domain, and without --roster, which no candidate can read in another account")
+	}
+	return nil
+}
+
+// grantedUser is a user with all that it may do.
+type grantedUser struct {
+	name, does string
+	election   string // of a candidate
+	grants     []grant
+	answers    bool // to requests
+}
+
+// grant is a permission, and what it is for.
+type grant struct{ verb, subject, why string }
+
+const (
+	mayPublish   = "publish"
+	maySubscribe = "subscribe"
+)
+
+func (u *grantedUser) may(verb, why string, subjects ...string) {
+	for _, subject := range subjects {
+		u.grants = append(u.grants, grant{verb, subject, why})
+	}
+}
+
+// password is the variable in the environment of the server.
+func (u grantedUser) password() string { return shouted(u.name) + "_PASSWORD" }
+
+// shouted returns a name as variables and accounts have it.
+func shouted(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r < '0' || '9' < r && r < 'A' || 'Z' < r && r < 'a' || r > 'z' {
+			return '_'
+		}
+		return r
+	}, strings.ToUpper(name))
+}
+
+// users returns the users of these roles.
+func (p *permissionPlan) users(of []string) ([]grantedUser, error) {
+	var all []grantedUser
+	for _, role := range slices.Compact(slices.Sorted(slices.Values(of))) { // a candidate comes first
+		if role != "candidate" {
+			all = append(all, p.user(role))
+			continue
+		}
+		if len(p.elections) == 0 {
+			return nil, usagef("a candidate needs --election or --group")
+		}
+		for _, election := range p.elections {
+			all = append(all, p.candidate(election))
+		}
+	}
+	named := map[string]bool{shouted(p.bucket): p.accounts}
+	for _, u := range all {
+		if named[shouted(u.name)] {
+			return nil, usagef("two users, or a user and the bucket, would be named %s: print them one by one, and rename one", u.name)
+		}
+		named[shouted(u.name)] = true
+	}
+	return all, nil
+}
+
+// keys returns the keys of elections, or patterns of them.
+func (p *permissionPlan) keys(elections ...string) (keys []string) {
+	for _, election := range elections {
+		keys = append(keys, election)
+		if p.seats && !strings.HasSuffix(election, ">") {
+			keys = append(keys, election+wire.SeatInfix+"*")
+		}
+	}
+	return keys
+}
+
+// observed returns the elections that a user looks at.
+func (p *permissionPlan) observed() []string {
+	if p.elections == nil {
+		return []string{">"}
+	}
+	return p.elections
+}
+
+// candidate returns the user who stands in an election. In a group that is a member.
+func (p *permissionPlan) candidate(election string) grantedUser {
+	name := cmp.Or(strings.Trim(strings.TrimSuffix(election, group.AllKeys("")), ".*>"), "candidate")
+	u := grantedUser{name: name, does: "stands in " + election, election: election, answers: true}
+	p.answersTo(&u)
+	u.may(mayPublish, "the settings", p.api+"STREAM.INFO.KV_"+p.bucket)
+	for _, key := range p.keys(election) {
+		p.reads(&u, key)
+		u.may(mayPublish, "the lease", p.put+"$KV."+p.bucket+"."+key)
+		u.may(maySubscribe, "requests to hand over", wire.AskPrefix+p.bucket+"."+key)
+	}
+	if p.roster {
+		u.may(mayPublish, "to announce itself", p.put+"$KV."+wire.RosterName(p.bucket)+"."+rosterKeys(election))
+		p.readsRoster(&u, election)
+	}
+	return u
+}
+
+// user returns the user of another role.
+func (p *permissionPlan) user(role string) grantedUser {
+	does := map[string]string{
+		"observer": "looks at " + strings.Join(p.observed(), ", "), "operator": "looks at all, and asks leaders to hand over",
+		"exporter": "serves metrics", "creator": "makes the bucket",
+	}[role]
+	u := grantedUser{name: role, does: does}
+	p.answersTo(&u)
+	info := "the settings"
+	u.may(mayPublish, info, p.api+"STREAM.INFO.KV_"+p.bucket)
+	switch role {
+	case "observer":
+		p.observes(&u, p.observed()...)
+	case "operator":
+		p.observes(&u, ">")
+		for _, key := range p.keys(p.observed()...) {
+			u.may(mayPublish, "requests to hand over", wire.AskPrefix+p.bucket+"."+key)
+		}
+		for _, name := range p.groups {
+			u.may(mayPublish, "requests to move shards", p.put+"$KV."+p.bucket+"."+group.RegistryKey(name))
+		}
+		u.may(mayPublish, "the versions of the servers", wire.VersionSubject)
+	case "exporter":
+		p.watches(&u, ">")
+	case "creator":
+		streams := []string{"KV_" + p.bucket}
+		if p.roster {
+			streams = append(streams, "KV_"+wire.RosterName(p.bucket))
+		}
+		if p.history {
+			streams = append(streams, historyStream(p.bucket))
+		}
+		for i, stream := range streams {
+			if i > 0 {
+				u.may(mayPublish, info, p.api+"STREAM.INFO."+stream)
+			}
+			u.may(mayPublish, "to make it", p.api+"STREAM.CREATE."+stream, p.api+"STREAM.UPDATE."+stream)
+		}
+		p.watches(&u, ">")
+		u.may(mayPublish, "bucket ls", p.api+"STREAM.LIST")
+	}
+	return u
+}
+
+// answersTo lets a user receive the answers to its requests.
+func (p *permissionPlan) answersTo(u *grantedUser) { u.may(maySubscribe, "answers", p.inbox+".>") }
+
+// reads lets a user read a key, and learn of its changes.
+func (p *permissionPlan) reads(u *grantedUser, key string) {
+	u.may(mayPublish, "the record", p.api+"DIRECT.GET.KV_"+p.bucket+".$KV."+p.bucket+"."+key)
+	u.may(maySubscribe, "changes", wire.FeedPrefix+p.bucket+"."+key)
+}
+
+// observes lets a user look at elections in each way.
+func (p *permissionPlan) observes(u *grantedUser, elections ...string) {
+	keys := p.keys(elections...)
+	for _, key := range keys {
+		p.reads(u, key)
+	}
+	p.watches(u, keys...)
+	if p.roster {
+		p.readsRoster(u, elections...)
+		u.may(mayPublish, "the pace of the consumer", "$JS.FC.KV_"+wire.RosterName(p.bucket)+".>")
+	}
+	if p.history {
+		stream := historyStream(p.bucket)
+		u.may(mayPublish, "the history", p.api+"STREAM.INFO."+stream, p.api+"DIRECT.GET."+stream)
+		for _, key := range keys {
+			u.may(mayPublish, "a consumer of the history", p.api+"CONSUMER.CREATE."+stream+".*.$KV."+p.bucket+"."+key)
+		}
+		u.may(mayPublish, "a consumer of the history", p.api+"CONSUMER.MSG.NEXT."+stream+".*", p.api+"CONSUMER.DELETE."+stream+".*")
+	}
+}
+
+// watches lets a user follow keys by a consumer.
+func (p *permissionPlan) watches(u *grantedUser, keys ...string) {
+	for _, key := range keys {
+		u.may(mayPublish, "a consumer of records", p.api+"CONSUMER.CREATE.KV_"+p.bucket+".*.$KV."+p.bucket+"."+key)
+	}
+	u.may(mayPublish, "the end of the consumer", p.api+"CONSUMER.DELETE.KV_"+p.bucket+".*")
+	u.may(mayPublish, "the pace of the consumer", "$JS.FC.KV_"+p.bucket+".>")
+}
+
+// readsRoster lets a user see which candidates stand.
+func (p *permissionPlan) readsRoster(u *grantedUser, elections ...string) {
+	name := wire.RosterName(p.bucket)
+	u.may(mayPublish, "the settings of the roster", p.api+"STREAM.INFO.KV_"+name)
+	for _, election := range elections {
+		u.may(mayPublish, "a consumer of the roster", p.api+"CONSUMER.CREATE.KV_"+name+".*.$KV."+name+"."+rosterKeys(election))
+	}
+	u.may(mayPublish, "the end of the consumer", p.api+"CONSUMER.DELETE.KV_"+name+".*")
+}
+
+// rosterKeys returns the keys of the candidates of an election in the roster.
+func rosterKeys(election string) string {
+	if strings.HasSuffix(election, ">") {
+		return election
+	}
+	return election + ".*"
+}
+
+const confHead = "# The server reads the passwords from its environment. `include` takes this file into that of the server."
+
+// conf returns the users for the file of the server.
+func (p *permissionPlan) conf(users []grantedUser) []string {
+	if p.accounts {
+		return p.accountConf(users)
+	}
+	lines := []string{confHead, "authorization {", "  users: ["}
+	for _, u := range users {
+		lines = append(lines, u.conf("    ")...)
+	}
+	return append(lines, "  ]", "}")
+}
+
+// conf returns one user, with this indentation.
+func (u grantedUser) conf(in string) []string {
+	lines := []string{
+		in + "# " + u.does, in + "{",
+		fmt.Sprintf("%s  user: %q, password: $%s", in, u.name, u.password()), in + "  permissions: {",
+	}
+	for _, verb := range []string{mayPublish, maySubscribe} {
+		lines = append(lines, fmt.Sprintf("%s    %s: [", in, verb))
+		for _, g := range u.grants {
+			if g.verb == verb {
+				lines = append(lines, fmt.Sprintf("%s      %q # %s", in, g.subject, g.why))
+			}
+		}
+		lines = append(lines, in+"    ]")
+	}
+	if u.answers {
+		lines = append(lines, in+"    allow_responses: true # answers to requests to hand over")
+	}
+	return append(lines, in+"  }", in+"}")
+}
+
+// nscCommands returns the commands that make the users in the account that nsc has selected.
+func nscCommands(users []grantedUser) []string {
+	var lines []string
+	for _, u := range users {
+		lines = append(lines, "# "+u.does, fmt.Sprintf("nsc add user --name '%s' \\", u.name))
+		for _, g := range u.grants {
+			lines = append(lines, fmt.Sprintf("  --allow-%s '%s' \\", g.verb[:3], g.subject))
+		}
+		if u.answers {
+			lines = append(lines, "  --allow-pub-response \\")
+		}
+		last := len(lines) - 1
+		lines[last] = strings.TrimSuffix(lines[last], ` \`)
+	}
+	return lines
+}
+
+// permissionTable returns the users for people.
+func permissionTable(users []grantedUser) []string {
+	rows := [][]string{{"USER", "MAY", "SUBJECT", "FOR"}}
+	for _, u := range users {
+		for _, g := range u.grants {
+			rows = append(rows, []string{u.name, g.verb, g.subject, g.why})
+		}
+		if u.answers {
+			rows = append(rows, []string{u.name, "answer", "allow_responses", "requests to hand over"})
+		}
+	}
+	return columns(rows)
+}
+
+// accountConf returns an account with the bucket and all users but the candidates, and one for each candidate.
+func (p *permissionPlan) accountConf(users []grantedUser) []string {
+	home := shouted(p.bucket)
+	var inside, imports, exports, apps []string
+	exported := map[string][]string{} // by what is exported, the accounts
+	export := func(kind, subject, account string) {
+		what := fmt.Sprintf("%s: %q", kind, subject)
+		if exported[what] == nil {
+			exports = append(exports, what)
+		}
+		exported[what] = append(exported[what], account)
+	}
+	for _, u := range users {
+		if u.election == "" {
+			inside = append(inside, u.conf("      ")...)
+			continue
+		}
+		account := shouted(u.name)
+		asked, used := []string{"    exports: ["}, []string{"    imports: ["}
+		for _, g := range u.grants {
+			from := fmt.Sprintf("{ account: %s, subject: %q }", home, g.subject)
+			switch {
+			case strings.HasPrefix(g.subject, wire.AskPrefix):
+				asked = append(asked, fmt.Sprintf("      { service: %q, accounts: [ %s ] }", g.subject, home))
+				imports = append(imports, fmt.Sprintf("      { service: { account: %s, subject: %q } }", account, g.subject))
+			case strings.HasPrefix(g.subject, wire.FeedPrefix):
+				export("stream", g.subject, account)
+				used = append(used, "      { stream: "+from+" }")
+			case g.verb == mayPublish:
+				export("service", g.subject, account)
+				used = append(used, fmt.Sprintf("      { service: %s, to: %q }", from, p.imports+strings.TrimPrefix(g.subject, p.api)))
+			}
+		}
+		apps = slices.Concat(apps, []string{
+			"  # " + u.does + ": natsleader run --js-api-prefix " + strings.TrimSuffix(p.imports, "."),
+			"  " + account + " {", "    jetstream: enabled # for its own data",
+			fmt.Sprintf("    users: [ { user: %q, password: $%s } ]", u.name, u.password()),
+		}, asked, []string{"    ]"}, used, []string{"    ]", "  }"})
+	}
+	for i, what := range exports {
+		exports[i] = fmt.Sprintf("      { %s, accounts: [ %s ] }", what, strings.Join(exported[what], ", "))
+	}
+	return slices.Concat(
+		[]string{confHead, "accounts {", "  " + home + " { # has the bucket", "    jetstream: enabled", "    users: ["}, inside,
+		[]string{"    ]", "    exports: ["}, exports,
+		[]string{"    ]", "    imports: ["}, imports,
+		[]string{"    ]", "  }"}, apps, []string{"}"})
+}

@@ -147,6 +147,8 @@ type historyReader struct {
 	notes    []string       // about what is not certain
 }
 
+var errNoHistory = errors.New("keeps no history")
+
 // open finds the stream, and reads the newest record from the bucket itself: the history may
 // lag behind. The bucket may be gone.
 func (r *historyReader) open(ctx context.Context) error {
@@ -164,7 +166,7 @@ func (r *historyReader) open(ctx context.Context) error {
 	case errors.Is(err, jetstream.ErrStreamNotFound) && errors.Is(unread, leader.ErrNoBucket):
 		return unread
 	case errors.Is(err, jetstream.ErrStreamNotFound):
-		return exitError{exitBucket, fmt.Errorf("bucket %s keeps no history: `natsleader bucket add %s --history 30d` lets it begin", r.s.name, r.s.name)}
+		return exitError{exitBucket, fmt.Errorf("bucket %s %w: `natsleader bucket add %s --history 30d` lets it begin", r.s.name, errNoHistory, r.s.name)}
 	case err != nil:
 		return err
 	case r.info.Config.Metadata[historyOfKey] != r.s.name:

@@ -27,7 +27,8 @@ import (
 
 const uiHelp = `It serves a page that shows the elections of a bucket as they change, and each group of
 shards as one row that opens: open it in a browser. It needs the permissions of watch,
-and for groups those of shards. The page is read-only without --allow-actions.
+for groups those of shards, and for the past of elections those of history. The page is
+read-only without --allow-actions.
 
 With --allow-actions it prints a link with a secret, which is new at each start. A
 user who opens the page by that link can ask leaders to hand over. For all other users
@@ -78,7 +79,7 @@ func (u *ui) serve() error {
 	state := &uiState{State: webpage.NewState(), groups: make(map[string]*uiGroup)}
 	o := webpage.Options{
 		Title: "Elections in bucket", Bucket: u.bucket, Program: "natsleader ui", Version: version().Version,
-		Address: listener.Addr(), Hosts: u.hosts, AllowHost: "natsleader ui --allow-host NAME allows one", Roster: state.roster,
+		Address: listener.Addr(), Hosts: u.hosts, AllowHost: "natsleader ui --allow-host NAME allows one", Roster: state.roster, Past: state.past,
 	}
 	if u.actions {
 		o.Actions, o.Secret = state.actions(), rand.Text()
@@ -169,7 +170,7 @@ func (u *uiState) changed(changes ...change) error {
 		key := c.now.election
 		u.show(&watched{now: c.now, as: c.state, was: u.Row(key).ID}, now, nil, webpage.Change{
 			Key: key, At: webpage.Milliseconds(c.at), State: string(c.state), ID: c.now.holder.ID, Token: c.now.holder.Token,
-			Text: c.event(), First: c.previous == nil,
+			First: c.previous == nil,
 		})
 	}
 	return nil
@@ -290,11 +291,20 @@ func rowOf(x *watched, now time.Time, trouble error) webpage.Row {
 	return row
 }
 
-// roster observes the roster of an election for a page.
-func (u *uiState) roster(ctx context.Context, election string) (<-chan []roster.Entry, error) {
+// inspectorOf returns the connection that requests about an election use.
+func (u *uiState) inspectorOf(election string) (*inspector, error) {
 	s := u.inspector()
 	if s == nil || checkElection(election) != nil {
 		return nil, errors.New("no connection, or no such election")
+	}
+	return s, nil
+}
+
+// roster observes the roster of an election for a page.
+func (u *uiState) roster(ctx context.Context, election string) (<-chan []roster.Entry, error) {
+	s, err := u.inspectorOf(election)
+	if err != nil {
+		return nil, err
 	}
 	all, err := roster.Observe(ctx, s.bucket, election)
 	if err != nil && !errors.Is(err, leader.ErrNoRoster) {

@@ -128,6 +128,37 @@ func TestUI_Elections(t *testing.T) {
 	})
 }
 
+// The page gets the past of an election, and whether the bucket keeps one.
+func TestUI_Past(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		defer w.follow("ui")()
+		time.Sleep(time.Second)
+		past := func(election, hours string) {
+			w.asks(http.MethodGet, "/api/past?election="+election+"&hours="+hours, "")
+		}
+		past("billing", "1")
+		w.run("bucket add --history 30d")
+		time.Sleep(time.Second) // the history begins
+		a := w.campaigns("billing", leader.Config{ID: "a", Value: []byte("10.0.0.7")})
+		time.Sleep(2 * time.Hour)
+		expect.OK(w, a.Stop(w.Context()))
+		past("billing", "1")
+		w.campaigns("billing", leader.Config{ID: "b"})
+		for _, hours := range []string{"1", "168", "0", "169", "x"} {
+			past("billing", hours)
+		}
+		time.Sleep(2 * time.Hour)
+		past("billing", "1")
+		past("b*", "1")
+		past("nothing", "1")
+		w.notef("# the server is gone\n")
+		w.s.Shutdown()
+		w.s.WaitForShutdown()
+		past("billing", "1")
+		w.serve()
+	})
+}
+
 // A group is one row, with the members as its record, also after the connection was away. Its trouble is that of its
 // shards and its assigner. There is a bound on how many groups are observed.
 func TestUI_Groups(t *testing.T) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -108,7 +107,7 @@ func (k *keyView) expire(now time.Time) {
 	}
 }
 
-// show shows a row, and tells what has changed unless it is a renewal.
+// show shows a row, and as a change unless it is a renewal.
 func (k *keyView) show(row webpage.Row, value []byte, at time.Time) {
 	was := k.row
 	row.Trouble = attention[row.State]
@@ -117,12 +116,5 @@ func (k *keyView) show(row webpage.Row, value []byte, at time.Time) {
 		k.state.Show(row, value)
 		return
 	}
-	texts := map[string]string{
-		stateLeading:  fmt.Sprintf("%s leads with token %d", row.ID, row.Token),
-		statePending:  fmt.Sprintf("%s holds the key, and does not lead yet", row.ID),
-		stateReleased: fmt.Sprintf("%s has released the key", row.ID),
-		stateDeleted:  "the key was deleted",
-		stateExpired:  fmt.Sprintf("the lease of %s is over", row.ID),
-	}
-	k.state.Show(row, value, webpage.Change{Key: row.Key, At: webpage.Milliseconds(at), State: row.State, ID: row.ID, Token: row.Token, Text: texts[row.State]})
+	k.state.Show(row, value, webpage.Change{Key: row.Key, At: webpage.Milliseconds(at), State: row.State, ID: row.ID, Token: row.Token})
 }

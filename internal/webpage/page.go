@@ -34,6 +34,8 @@ type Options struct {
 	// Roster observes the roster of an election until ctx ends. It may return ErrNoRoster of package
 	// leader.
 	Roster func(ctx context.Context, election string) (<-chan []roster.Entry, error)
+	// Past reads who led an election in the last hours, at most 20 s long; nil: there is none.
+	Past func(ctx context.Context, election string, hours int) (Past, error)
 	// Actions are what the page may ask for, by name. Without them it is read-only.
 	Actions map[string]Action
 	// Secret is what a request for an action carries: see [Link]. Empty: every client that can connect may act.
@@ -53,6 +55,7 @@ type Page struct {
 	state   *State
 	memory  *memory
 	rosters rosters
+	reads   chan struct{}   // has room for each read of the past that goes on
 	hosts   map[string]bool // names by which the page may be asked for
 	anyIP   bool            // and every IP address
 	index   *template.Template
@@ -62,7 +65,7 @@ type Page struct {
 // New returns a page, whose streams end with ctx.
 func New(ctx context.Context, state *State, o Options) (*Page, error) {
 	p := &Page{Options: o, ctx: ctx, state: state, memory: newMemory(), hosts: map[string]bool{"localhost": true}}
-	p.rosters.all = make(map[string]*sharedRoster)
+	p.rosters.all, p.reads = make(map[string]*sharedRoster), make(chan struct{}, mostReads)
 	for _, h := range o.Hosts {
 		p.hosts[strings.ToLower(h)] = true
 	}
@@ -81,13 +84,16 @@ func New(ctx context.Context, state *State, o Options) (*Page, error) {
 			mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, from, name) })
 		}
 	}
-	serve(own, "ui.js", "table.js", "detail.js", "head.js", "times.js", "feed.js", "ui.css", "icon.svg")
+	serve(own, "ui.js", "table.js", "detail.js", "head.js", "times.js", "feed.js", "past.js", "picture.js", "picture.css", "ui.css", "icon.svg")
 	if o.Panel != nil {
 		serve(o.Panel, "panel.js", "panel.css")
 	}
 	mux.HandleFunc("GET /api/elections", p.serveElections)
 	mux.HandleFunc("GET /api/record", p.serveRecord)
 	mux.HandleFunc("GET /api/roster", p.serveRoster)
+	if o.Past != nil {
+		mux.HandleFunc("GET /api/past", p.servePast)
+	}
 	if o.Feed != nil {
 		mux.HandleFunc("GET /api/panel", p.servePanel)
 	}

@@ -77,14 +77,13 @@ type Finding struct {
 	Advice   string `json:"advice,omitempty"`
 }
 
-// Change is a line of a time line.
+// Change is that of the state or the term of an election.
 type Change struct {
 	Key   string `json:"key"`
 	At    int64  `json:"at"` // in Unix ms of the server
 	State string `json:"state"`
 	ID    string `json:"id,omitempty"`
 	Token uint64 `json:"token,string,omitempty"`
-	Text  string `json:"text"`
 	First bool   `json:"first,omitempty"` // it is how the election was found
 }
 
@@ -146,7 +145,7 @@ func (s *State) get(key string) (e election, known bool) {
 	return e, known
 }
 
-// Show shows a row, and its record as stored, and adds lines to the time line of its election. Pages
+// Show shows a row, and its record as stored, and what has changed of its election. Pages
 // get both in one message. It does nothing for a row that is shown already, without changes.
 func (s *State) Show(row Row, record []byte, changes ...Change) {
 	row.ID, row.Host, row.Value = cut(row.ID, mostID), cut(row.Host, mostID), cut(row.Value, mostValue)
@@ -163,7 +162,7 @@ func (s *State) Show(row Row, record []byte, changes ...Change) {
 	s.shown++
 	s.elections[i], s.shownAt[i] = election{row, record}, s.shown
 	for _, c := range changes {
-		c.ID, c.Text = cut(c.ID, mostID), cut(c.Text, mostValue)
+		c.ID = cut(c.ID, mostID)
 		s.changes = append(s.changes[max(0, len(s.changes)+1-mostUnread):], c)
 		s.changed++
 	}
@@ -269,7 +268,7 @@ func (s *State) take(p *reader) (update, <-chan struct{}) {
 	for p.changed = max(p.changed, kept); p.changed < s.changed && size < mostMessage; p.changed++ {
 		c := s.changes[p.changed-kept]
 		m.Changes = append(m.Changes, c)
-		size += frame + len(c.Key) + len(c.ID) + len(c.Text)
+		size += frame + len(c.Key) + len(c.ID)
 	}
 	// Each look goes through all elections in the same order, so that none of them waits while others change.
 	if p.next == 0 {

@@ -1,15 +1,14 @@
-// One election: what is known of it, its time line since the page was opened, the roster,
-// the record, and the buttons.
+// One election: what is known of it, its past, the roster, the record, and the buttons.
 
 import { Feed } from "./feed.js";
+import { Past } from "./past.js";
 import { advice, attention, stateOf } from "./table.js";
-import { age, moment, recent } from "./times.js";
+import { moment } from "./times.js";
 
 const $ = (id) => document.getElementById(id);
 
-// mostChanges is how many changes of one election are kept, and mostLines how many are listed.
+// mostChanges is how many changes of one election are kept.
 const mostChanges = 200;
-const mostLines = 50;
 
 // mostKept is how many changes of all elections are kept. Beyond it the elections that
 // changed first lose theirs.
@@ -18,6 +17,9 @@ const mostKept = 20000;
 // patience is how long an answer may take, in ms. A request for which the browser has no connection
 // left waits for one.
 const patience = 30000;
+
+// ends are why a term ended, by the state that follows.
+const ends = { leading: "replaced", pending: "replaced", released: "released", expired: "expired", deleted: "deleted", foreign: "overwritten", unknown: "unknown" };
 
 export class Detail {
   constructor(now, closed) {
@@ -35,7 +37,7 @@ export class Detail {
     $("drained").lastElementChild.addEventListener("click", () => { $("drained").hidden = true; });
     $("step-down").addEventListener("click", () => this.askStepDown());
     $("transfer").addEventListener("click", () => this.askTransfer());
-    setInterval(() => { if (!document.hidden) this.drawTimeline(); }, 1000);
+    this.past = new Past($("past"), now, (key) => this.seen(key));
   }
 
   // allow shows the buttons for the actions, whose requests carry the secret.
@@ -58,39 +60,40 @@ export class Detail {
         this.changes.delete(first);
         this.kept -= old.length;
       }
-      if (c.key === this.key) this.fresh = true;
+      if (c.key === this.key) this.past.changed();
     }
   }
 
   // find keeps the state in which elections were found.
   find(rows) {
     for (const row of rows) {
-      if (!this.found.has(row.key)) this.found.set(row.key, { state: row.state, id: row.id, token: row.token });
+      if (!this.found.has(row.key)) this.found.set(row.key, { state: row.state, id: row.id, token: row.token, since: row.since || this.now() });
     }
   }
 
-  // missed adds what has changed in rows while the page had lost contact, unless the next
-  // changes report it.
-  missed(rows, next) {
+  // missed adds what has changed in rows since the page lost contact, unless the next
+  // changes report it. It is not known what else has changed meanwhile.
+  missed(rows, next, lost) {
     const reported = new Set(next.map((c) => c.key));
     this.note(rows.filter((row) => {
       const last = this.changes.get(row.key)?.at(-1) || this.found.get(row.key);
       return last && !reported.has(row.key) && (last.state !== row.state || last.id !== row.id || last.token !== row.token);
-    }).map((row) => ({
-      key: row.key, at: row.since || this.now(), state: row.state, id: row.id, token: row.token,
-      text: `${stateOf(row)}${row.id ? " " + row.id : ""}: found so after the page had lost contact`,
-    })));
+    }).flatMap((row) => [
+      { key: row.key, at: lost, state: "unknown" },
+      { key: row.key, at: Math.max(lost, row.since || this.now()), state: row.state, id: row.id, token: row.token },
+    ]));
   }
 
   open(row) {
     if (this.key !== row.key) {
       this.key = row.key;
-      this.fresh = true;
       $("outcome").textContent = "";
       this.follow();
+      this.past.open(row.key);
     }
     $("detail").hidden = false;
     this.update(row);
+    this.past.draw();
     $("detail-name").focus();
   }
 
@@ -98,6 +101,7 @@ export class Detail {
     this.feed?.close();
     this.feed = undefined;
     this.key = "";
+    this.past.open("");
     $("detail").hidden = true;
     this.closed();
   }
@@ -118,6 +122,7 @@ export class Detail {
 
   showRoster(r, note) {
     this.roster = r.candidates;
+    this.past.standing(r.candidates);
     $("roster-note").textContent = note;
     $("roster-note").hidden = note === "";
     $("roster").replaceChildren(...r.candidates.map((c) => {
@@ -162,11 +167,6 @@ export class Detail {
     }));
     for (const id of ["step-down", "transfer"]) $(id).disabled = !leads;
     if (before?.key !== row.key || before.revision !== row.revision) this.readRecord();
-    if (this.fresh) {
-      this.fresh = false;
-      this.listChanges();
-    }
-    this.drawTimeline();
   }
 
   async readRecord() {
@@ -182,49 +182,20 @@ export class Detail {
     } catch { /* the trouble is shown above the table */ }
   }
 
-  listChanges() {
-    const list = (this.changes.get(this.key) || []).slice(-mostLines).reverse();
-    $("changes").replaceChildren(...list.map((c) => {
-      const li = document.createElement("li");
-      const time = document.createElement("time");
-      time.dateTime = new Date(c.at).toISOString();
-      time.textContent = recent(c.at, this.now());
-      li.append(time, c.text + (c.first ? " (found so)" : ""));
-      return li;
-    }));
-  }
-
-  // drawTimeline draws terms and vacancies from when the page was opened until now.
-  drawTimeline() {
-    if (this.key === "" || !this.row) return;
-    const from = this.opened;
-    const now = Math.max(this.now(), from + 1);
-    const parts = [];
-    let { state, id } = this.found.get(this.key);
-    const list = this.changes.get(this.key) || [];
-    let at = from;
-    const add = (until) => {
-      if (until > at && state) parts.push({ state, id, ms: until - at });
-      at = Math.max(at, until);
+  // seen returns the spans of an election as the page has seen it since it was opened.
+  seen(key) {
+    const spans = [];
+    const add = (state, id, at) => {
+      const last = spans.at(-1);
+      if (last) Object.assign(last, { until: at, ended: ends[state] });
+      spans.push({ state, id, since: at, why: "the page had lost contact" });
     };
-    for (const c of list) {
-      add(Math.min(now, Math.max(from, c.at)));
-      ({ state, id } = c);
+    const found = this.found.get(key);
+    if (found) add(found.state, found.id, Math.min(found.since, this.opened));
+    for (const c of this.changes.get(key) || []) {
+      if (!c.first) add(c.state, c.id, Math.max(c.at, spans.at(-1)?.since ?? this.opened));
     }
-    add(now);
-    const words = { led: "led by", held: "held by", vacant: "nobody" };
-    const kind = (s) => s === "leading" ? "led" : s === "pending" ? "held" : "vacant";
-    const timeline = $("timeline");
-    timeline.replaceChildren(...parts.map((p) => {
-      const span = document.createElement("span");
-      span.className = kind(p.state);
-      span.style.flexGrow = String(p.ms);
-      span.title = `${words[kind(p.state)]} ${kind(p.state) === "vacant" ? "" : p.id || ""} for ${age(p.ms)}`;
-      return span;
-    }));
-    const vacant = parts.filter((p) => kind(p.state) === "vacant").reduce((sum, p) => sum + p.ms, 0);
-    timeline.setAttribute("aria-label", `Time line: ${parts.filter((p) => kind(p.state) === "led").length} terms, ${age(vacant)} without a leader`);
-    $("timeline-from").textContent = `${age(now - from)} ago`;
+    return { spans, from: this.opened };
   }
 
   // confirm asks, and returns the answer.

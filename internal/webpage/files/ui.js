@@ -65,10 +65,11 @@ let heard = performance.now();
 const narrow = matchMedia("(max-width: 40rem)").matches;
 let open = narrow ? "" : meta("open"); // the election that is shown in detail when the page opens
 
-let gap = false; // the page may have missed changes
+let gap = 0; // since when, by the server's clock, the page may have missed changes; 0: it has missed none
 
 function take(m) {
   heard = performance.now();
+  if (m.dropped) gap ||= clock.server;
   if (m.now) {
     clock.server = m.now;
     clock.local = heard;
@@ -79,11 +80,10 @@ function take(m) {
     table.began = m.began;
     table.reorder();
   }
-  gap ||= m.dropped;
-  if (m.rows && gap) detail.missed(m.rows, m.changes || []);
+  if (m.rows && gap) detail.missed(m.rows, m.changes || [], gap);
   if (m.rows) detail.find(m.rows);
   if (m.changes) detail.note(m.changes);
-  if (m.began && !m.more) gap = false;
+  if (m.began && !m.more) gap = 0;
   if (m.rows) {
     table.update(m.rows);
     for (const row of m.rows) {
@@ -158,6 +158,6 @@ setInterval(() => {
 
 // It is open while the page is hidden, too, so that the time lines have no gap.
 new Feed("api/elections", take, () => {
-  gap = true;
+  gap ||= clock.server;
   lost(`this page has lost contact with ${program}, and tries again`);
 }, true);

@@ -1,0 +1,106 @@
+//go:build field
+
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/webpage"
+	"github.com/natsleader/natsleader/roster"
+)
+
+// servesPage serves a page of elections that the test shows, and returns its address.
+func servesPage(t *testing.T, state *webpage.State, o webpage.Options) (address string) {
+	t.Helper()
+	listener := expect.Got(net.Listen("tcp", "127.0.0.1:0"))(t)
+	o.Address = listener.Addr()
+	handler := expect.Got(webpage.New(t.Context(), state, o))(t)
+	server := &http.Server{Handler: handler}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return "http://" + listener.Addr().String()
+}
+
+// The past of an election is a picture with one lane for each candidate, and the same in lines: the handovers of a deploy,
+// the lease that ran out and the time without a leader after it, and what is not known. It works in both schemes, and on
+// a phone.
+func TestUI_PastInBrowser(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 26, 12, 0, 0, 0, time.Local)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	const m, s, ms = time.Minute, time.Second, time.Millisecond
+	hour := []span{
+		{State: stateLeading, ID: "api-1", Since: ago(200 * m), Until: ago(50 * m), Ended: endedReleased},
+		{State: stateReleased, Since: ago(50 * m), Until: ago(50*m - 5*ms)},
+		{State: stateLeading, ID: "api-2", Since: ago(50*m - 5*ms), Until: ago(49 * m), Ended: endedReleased},
+		{State: stateLeading, ID: "api-3", Since: ago(49 * m), Until: ago(35 * m), Ended: endedExpired, Renewed: ago(35*m + 15*s)},
+		{State: stateExpired, Since: ago(35 * m), Until: ago(34 * m)},
+		{State: stateLeading, ID: "api-1", Since: ago(34 * m), Until: ago(30 * m), Ended: endedUnknown},
+		{State: stateUnknown, Since: ago(30 * m), Until: ago(25 * m)},
+		{State: stateLeading, ID: "api-2", Since: ago(25 * m), Until: ago(15 * m), Ended: endedDeleted},
+		{State: stateDeleted, Since: ago(15 * m), Until: ago(14 * m)},
+		{State: statePending, ID: "api-4", Since: ago(14 * m), Until: ago(12 * m)},
+		{State: stateLeading, ID: "api-4", Since: ago(12 * m)},
+	}
+	const evil = `<img src=x onerror="document.title='run'">`
+	state := webpage.NewState()
+	state.Complete(func() time.Time { return now })
+	state.Show(webpage.Row{Key: "billing", State: "leading", Trouble: 5, ID: "api-4", Token: 7, Since: ago(12 * m).UnixMilli(), Revision: 9}, []byte("{}"))
+	address := servesPage(t, state, webpage.Options{
+		Title: "Elections in bucket", Bucket: "elections", Program: "natsleader ui", Open: "billing",
+		Roster: func(ctx context.Context, _ string) (<-chan []roster.Entry, error) {
+			all := make(chan []roster.Entry, 1)
+			all <- []roster.Entry{{ID: "api-2", Since: ago(14 * m)}}
+			context.AfterFunc(ctx, func() { close(all) })
+			return all, nil
+		},
+		Past: func(_ context.Context, _ string, hours int) (webpage.Past, error) {
+			switch hours {
+			case 1:
+				return webpage.Past{Kept: true, Spans: hour, Notes: []string{}}, nil
+			case 24:
+				return webpage.Past{Kept: true, Spans: []span{{State: stateLeading, ID: evil, Since: ago(48 * time.Hour)}}, Notes: []string{"the history is behind"}}, nil
+			}
+			return webpage.Past{}, errors.New("no permission")
+		},
+	})
+	b := openBrowser(t, address, 1280, 900)
+	lines := `[...document.querySelectorAll('#changes li')].map((x) => (x.className && x.className + ' ') + x.innerText.slice(0, 8) + ' ' + x.innerText.slice(8)).join('\n')`
+	b.becomes(lines, `bad 11:48:00 api-2 → api-4, nobody led for 3m0s: the key was deleted
+11:35:00 api-2 leads
+bad 11:30:00 not known until 11:35:00: the history misses what was written then
+bad 11:26:00 api-3 → api-1, nobody led for 1m0s: the lease of api-3 ran out, not renewed since 11:24:45
+11:11:00 api-2 → api-3, 0 ms
+11:10:00 api-1 → api-2, 5 ms`)
+	for _, name := range []string{"light", "dark"} {
+		b.scheme(name)
+		b.picture("past-" + name)
+		b.accessible(name)
+	}
+	b.do(chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile))
+	b.value(`document.querySelector('#rows .row').click()`)
+	for _, name := range []string{"light", "dark"} {
+		b.scheme(name)
+		b.picture("past-narrow-" + name)
+		b.accessible(name)
+	}
+	parts := `Object.entries([...document.querySelectorAll('#past .past-picture > svg rect:not(.hatched, .gap)')].map((x) => x.classList[0]).reduce((n, x) => ({ ...n, [x]: (n[x] || 0) + 1 }), {})).join(' ')`
+	b.becomes(parts, "vacant,3 unknown,1 leads,6 waits,1 lapses,1 pending,1")
+	b.click("#past button:nth-of-type(2)")
+	note := `((x) => x.hidden ? '' : x.textContent)(document.querySelector('#past .note'))`
+	b.becomes(note, "the history is behind")
+	b.becomes(parts, "leads,1 waits,1")
+	b.becomes(lines, "")
+	b.becomes(`document.querySelector('#past .lane').textContent`, evil)
+	b.click("#past button:nth-of-type(3)")
+	b.becomes(note, "The history cannot be read now: no permission")
+	b.becomes(`document.documentElement.scrollWidth <= 390 && document.title`, "Elections in bucket elections")
+}

@@ -1,0 +1,55 @@
+package webpage
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Past is who led an election.
+type Past struct {
+	Kept  bool     `json:"kept"`  // there is a history
+	Spans any      `json:"spans"` // as natsleader history --json prints them
+	Notes []string `json:"notes"` // about what is not certain
+}
+
+// mostReads is how many reads of the past go on at once, and mostRead how long one may take.
+const (
+	mostReads = 4
+	mostRead  = 20 * time.Second
+)
+
+// servePast sends who led an election in the last hours.
+func (p *Page) servePast(w http.ResponseWriter, r *http.Request) {
+	const week = 7 * 24
+	hours, err := strconv.Atoi(r.FormValue("hours"))
+	if err != nil || hours < 1 || hours > week {
+		http.Error(w, "hours is a number from 1 to 168", http.StatusBadRequest)
+		return
+	}
+	ctx, stop := context.WithTimeout(r.Context(), mostRead)
+	defer stop()
+	var past Past
+	select {
+	case p.reads <- struct{}{}:
+		past, err = p.Past(ctx, r.FormValue("election"), hours)
+		<-p.reads
+	case <-ctx.Done():
+		err = errors.New("other pages are reading it")
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	data, _ := json.Marshal(past) // it has only texts, numbers and times
+	to := p.memory.open(w, perPage+len(data))
+	if to == nil {
+		return
+	}
+	defer to.close()
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = to.Write(data)
+}

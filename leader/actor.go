@@ -63,6 +63,7 @@ type actor struct {
 func (a *actor) run(ctx context.Context) {
 	stopped := context.AfterFunc(ctx, func() { a.c.box.put(mail{in: machine.Input{Kind: machine.InStop}, bounded: true}) })
 	defer stopped()
+	a.followCordon()
 	a.tick()
 	for n := 0; !a.status.Done; n++ {
 		switch {
@@ -110,6 +111,7 @@ func (a *actor) rest() {
 	if t := a.watched(); t != nil {
 		wake = machine.Earlier(wake, a.base.Add(t.work.next))
 	}
+	wake = machine.Earlier(wake, a.cordonBy())
 	a.arm(machine.Earlier(wake, machine.Earlier(a.reminder.at, a.stopBy)))
 }
 
@@ -268,7 +270,8 @@ func (a *actor) follow() *machine.Input {
 		return &machine.Input{Kind: machine.InStalled}
 	}
 	a.remind()
-	return a.syncSeat()
+	a.noticeCordon()
+	return a.syncPermit()
 }
 
 // carryOut steps the machine and carries out the effects: it ends the context, publishes the
@@ -303,6 +306,7 @@ func (a *actor) carryOut(in *machine.Input, call chan error) {
 		a.requests.cancel()
 	}
 	if fx.Request.Kind != machine.ReqNone {
+		a.c.cordon.requesting(fx.Request.Kind)
 		a.requests.send(fx.Request, a.c.since(), a.status.Server)
 	}
 	a.calls.add(in, call, written, fx.Denied, &a.status)
@@ -477,6 +481,9 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p machine.Params) *
 	a.rng.Seed(seed(p.ID, c.election), 0)
 	a.mayMove = cfg.ForceReconnect
 	r := &a.requests
+	if !p.Observe && !cfg.uncordoned {
+		c.cordon = new(cordon)
+	}
 	r.c, r.settings, r.values = c, c.store.Settings, a.values
 	r.own = []byte(`"session":"` + p.Session + `"`)
 	p.Phase = int32(c.window.Join())

@@ -35,6 +35,7 @@ func (a *actor) end() {
 		}
 	}
 	a.requests.end()
+	a.c.cordon.leave()
 	a.calls.end(&a.status)
 	a.timer.Stop()
 	a.c.finish(a.values, a.status.Err, a.cut)

@@ -69,7 +69,7 @@ func (h *rosterAnnouncer) send(values context.Context, entry []byte, life time.D
 // stepAnnouncer steps the announcer machine and carries out the effects.
 func (a *actor) stepAnnouncer(in machine.AnnouncerInput) {
 	h, s, permit := &a.roster.announcer, &a.status, a.c.permit
-	in.Held, in.Eligible = s.Holds, s.Eligible && !s.Done
+	in.Held, in.Eligible = s.Holds || a.isCordoned(), s.Eligible && !s.Done && !a.isWithheld()
 	in.Denied, in.From = s.DeniedUntil, s.CooldownUntil
 	if permit != nil {
 		in.Held = in.Held || permit.holds(a.Session)

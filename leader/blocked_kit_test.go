@@ -53,6 +53,12 @@ func (s *plainStore) Backend() backend.Store { return s }
 // Known returns nothing.
 func (s *plainStore) Known() (backend.Settings, bool, error) { return backend.Settings{}, false, nil }
 
+// FollowCordon delivers no names.
+func (s *plainStore) FollowCordon(deliver func([]string)) (look, stop func()) {
+	deliver(nil)
+	return func() {}, func() {}
+}
+
 // Listen hears no requests.
 func (s *plainStore) Listen(_ context.Context, _ string, _ func([]byte, func([]byte)), reply func(func(func()), error)) {
 	reply(func(closed func()) { closed() }, nil)

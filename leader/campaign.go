@@ -35,11 +35,12 @@ type Candidate struct {
 	sightings *sightings      // of earlier candidates of this process; nil: none are taken for known
 	permit    *seatPermit     // shared by the candidate and all of its seats, if there are several
 
-	box   mailbox
-	loops *loops // over the terms, of all seats
-	out   outbox
-	done  chan struct{}
-	pulse pulse
+	box    mailbox
+	loops  *loops  // over the terms, of all seats
+	cordon *cordon // nil: it does not concern the candidate
+	out    outbox
+	done   chan struct{}
+	pulse  pulse
 
 	refuses bool // refuses requests to hand over
 	state   atomic.Uint32
@@ -107,6 +108,7 @@ func prepare(store Store, election string, cfg *Config) (b backend.Store, p mach
 		return nil, p, err
 	}
 	_, marks := unmarked(store)
+	cfg.uncordoned = marks.Uncordoned
 	if err = checkSeats(marks, len(cfg.Guards)); err != nil {
 		return nil, p, err
 	}

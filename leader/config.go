@@ -72,7 +72,8 @@ type Config struct {
 	// that panics ends the process. Default: none.
 	Logger *slog.Logger
 
-	sightings *sightings // for Acquire and TryAcquire
+	sightings  *sightings // for Acquire and TryAcquire
+	uncordoned bool       // for package shard: the cordon does not concern the candidate
 }
 
 // Succession is a candidate's part in the order in which candidates take a free key: [Queue] or

@@ -68,6 +68,9 @@ var (
 	// ErrNotReleased reports work that goes on although DrainTimeout is over, or another candidate leads. The candidate
 	// does not campaign before the work has ended, and reports it again after one lease, then at intervals that double.
 	ErrNotReleased error = backend.ErrNotReleased
+	// ErrCordoned reports that an operator keeps the candidate from taking the key (natsleader cordon). It keeps a key that
+	// it holds. It is reported once for each cordon.
+	ErrCordoned error = backend.ErrCordoned
 	// ErrNoFeed reports that the candidate receives no changes, and polls until a feed works.
 	ErrNoFeed error = backend.ErrNoFeed
 	// ErrCongested reports that a leader's request has waited for its turn for half of RenewDeadline (docs/production.md).

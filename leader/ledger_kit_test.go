@@ -210,6 +210,11 @@ func (l *ledger) Watch(ctx context.Context, key string, instead backend.Feed, de
 	}, func(err error) { reply(nil, err) })
 }
 
+func (l *ledger) FollowCordon(deliver func([]string)) (look, stop func()) {
+	deliver(nil)
+	return func() {}, l.opened("cordon")
+}
+
 func (l *ledger) Listen(ctx context.Context, _ string, deliver func([]byte, func([]byte)), reply func(func(func()), error)) {
 	l.ask(ctx, "Listen", func() {
 		shut := l.opened("listener")

@@ -164,14 +164,16 @@ func (b *seatPermit) isNews(seen seatsSeen) bool {
 // maxReportedSeats bounds the numbers of seats that are remembered while candidates come and go.
 const maxReportedSeats = 64
 
-// syncSeat makes the machine and the seat permit agree after either has changed. It returns the
-// input for the machine, or nil. A seat that ends keeps the permit, because its candidate ends on
-// all seats.
-func (a *actor) syncSeat() *machine.Input {
-	b := a.c.permit
-	if b == nil || a.status.Done {
+// syncPermit suspends and resumes the machine as the cordon and the seat permit say, after any of them has changed. It
+// returns the input for the machine, or nil. A seat that ends keeps the permit, because its candidate ends on all seats.
+func (a *actor) syncPermit() *machine.Input {
+	switch {
+	case a.status.Done:
 		return nil
+	case a.c.permit == nil:
+		return a.syncCordon()
 	}
+	b, withheld := a.c.permit, a.isWithheld()
 	var holder holding
 	if r := a.status.Seen.Rec; a.status.Seen.Held() {
 		holder = holding{r.Session, r.Priority}
@@ -179,7 +181,7 @@ func (a *actor) syncSeat() *machine.Input {
 	if box := b.seated(a, holder); box != nil {
 		box.put(mail{in: machine.Input{Kind: machine.InTick}})
 	}
-	if a.status.WantsKey {
+	if a.status.WantsKey && !withheld {
 		if until, value, ok := b.take(a.seat, &a.c.box); ok {
 			return &machine.Input{Kind: machine.InResume, Until: a.inside(until), Value: value}
 		}
@@ -189,7 +191,7 @@ func (a *actor) syncSeat() *machine.Input {
 	} else if !a.status.MayHold && !a.status.Taking {
 		return &machine.Input{Kind: machine.InSuspend}
 	}
-	if a.seat == 1 && (a.status.Seen.Kind != record.EntryUnseen || len(a.faults.reported) > 0) {
+	if a.seat == 1 && !withheld && (a.status.Seen.Kind != record.EntryUnseen || len(a.faults.reported) > 0) {
 		b.firstRead()
 	}
 	return nil

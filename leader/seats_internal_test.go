@@ -120,6 +120,11 @@ func (s *quietStore) Get(_ context.Context, key string, reply func(backend.Entry
 	reply(s.keys[key], nil)
 }
 
+func (s *quietStore) FollowCordon(deliver func([]string)) (look, stop func()) {
+	deliver(nil)
+	return func() {}, func() {}
+}
+
 func (s *quietStore) Update(ctx context.Context, _ string, _ []byte, _ uint64, reply func(uint64, error)) {
 	context.AfterFunc(ctx, func() { reply(0, ErrUnreachable) })
 }

@@ -284,6 +284,8 @@ func (a *actor) mayHandOver(m *mail) bool {
 	var err error
 	switch to := m.in.To; {
 	case a.status.State != machine.StateLeader:
+	case to != "" && a.c.cordon.keepsOut(to):
+		err = fmt.Errorf("%w: %q is cordoned", backend.ErrNotStanding, to)
 	case m.in.Next && !a.Listed:
 		err = backend.ErrNotListed
 	case m.in.Next && !complete && a.status.Line == "":

@@ -42,6 +42,7 @@ func unmarked(store Store) (_ Store, marks backend.Marked) {
 			return store, marks
 		}
 		store, marks.Seats, marks.KVElect = m.Sealed, cmp.Or(marks.Seats, m.Seats), marks.KVElect || m.KVElect
+		marks.Uncordoned = marks.Uncordoned || m.Uncordoned
 	}
 }
 

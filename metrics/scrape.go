@@ -63,6 +63,7 @@ var errorNames = map[error]string{
 	leader.ErrGuardTaken:         "guard_taken",
 	leader.ErrGuardDeleted:       "guard_deleted",
 	leader.ErrNotReleased:        "not_released",
+	leader.ErrCordoned:           "cordoned",
 	leader.ErrNoFeed:             "no_feed",
 	leader.ErrCongested:          "congested",
 	leader.ErrNoBucket:           "no_bucket",

@@ -14,6 +14,8 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/leadertest"
+	"github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/seats"
 	"github.com/natsleader/natsleader/shard"
@@ -137,6 +139,19 @@ func TestJoin_ChoosesID(t *testing.T) {
 		f := newFleet(t, 8)
 		f.start("")
 		f.start("")
+		time.Sleep(lease)
+		check.Equal(t, f.uneven(), "", "%s")
+		f.stop()
+	})
+}
+
+// The cordon of the bucket does not concern the members of a group: theirs is shard.Drain.
+func TestJoin_Cordoned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 8)
+		f.store.Put(wire.CordonKey, check.Got(record.EncodeCordon([]string{"a", "b"}))(t))
+		f.start("a")
+		f.start("b")
 		time.Sleep(lease)
 		check.Equal(t, f.uneven(), "", "%s")
 		f.stop()

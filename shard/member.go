@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/logqueue"
 	"github.com/natsleader/natsleader/internal/record"
@@ -83,7 +84,7 @@ func Join(ctx context.Context, store leader.Store, name string, cfg Config) (*Me
 		return nil, err
 	}
 	m := &Member{
-		stored: stored{name: name, layout: group.Layout{Shards: cfg.Shards, PageSize: pageSize}}, cfg: cfg, store: store,
+		stored: stored{name: name, layout: group.Layout{Shards: cfg.Shards, PageSize: pageSize}}, cfg: cfg, store: backend.Marked{Sealed: store, Uncordoned: true},
 		log: slog.New(slog.DiscardHandler), bell: make(bell, 1), steers: make(bell, 1), grants: make(chan *Shard), session: rand.Text(), done: make(chan struct{}),
 		reported: make(map[string]string), moves: make(map[Reason]int), draining: make(map[int]*Shard), events: newFeed(), values: context.WithoutCancel(ctx),
 	}
@@ -94,14 +95,14 @@ func Join(ctx context.Context, store leader.Store, name string, cfg Config) (*Me
 		return nil, err
 	}
 	ctx, m.stop = context.WithCancel(ctx)
-	if m.assign, err = leader.Campaign(ctx, store, group.AssignerKey(name), cfg.election()); err != nil {
+	if m.assign, err = leader.Campaign(ctx, m.store, group.AssignerKey(name), cfg.election()); err != nil {
 		m.stop()
 		return nil, err
 	}
 	m.cfg.ID = m.assign.ID() // the default, if it was empty
 	works := m.cfg.election()
 	works.Value = value
-	if m.work, err = leader.Campaign(ctx, store, group.MemberKey(name, m.cfg.ID), works); err != nil {
+	if m.work, err = leader.Campaign(ctx, m.store, group.MemberKey(name, m.cfg.ID), works); err != nil {
 		m.stop()
 		return nil, err
 	}

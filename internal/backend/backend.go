@@ -40,6 +40,7 @@ type Store interface {
 
 	Roster
 	Requests
+	Cordons
 }
 
 // Mover is a Store whose connection can move to another server.
@@ -82,6 +83,14 @@ type Requests interface {
 	// Ask sends a request to the holder of the key, and replies with the answer. No answer
 	// is ErrUnreachable.
 	Ask(ctx context.Context, key string, request []byte, reply func([]byte, error))
+}
+
+// Cordons has the names of the candidates that an operator has cordoned.
+type Cordons interface {
+	// FollowCordon calls deliver with the names as soon as they are known, and with each change, one call at a time,
+	// until stop is called. Names that cannot be read are none. deliver never blocks. look asks for a read if the
+	// last one is long ago.
+	FollowCordon(deliver func(names []string)) (look, stop func())
 }
 
 // Guard is the guard of a resource that only the leader may write: one key, on whose

@@ -40,6 +40,7 @@ const (
 	ErrForeignRecord  = Error("the key holds a foreign record")
 	ErrNoRoster       = Error("the bucket keeps no roster (BucketConfig.Roster or `natsleader bucket add --roster` makes one)")
 	ErrNotReleased    = Error("not released")
+	ErrCordoned       = Error("cordoned by an operator")
 	ErrNoFeed         = Error("no feed, polling instead")
 	ErrGuardDeleted   = Error("the guard was deleted or overwritten")
 	ErrBucketDiffers  = Error("the bucket differs from the settings of EnsureBucket")

@@ -16,9 +16,11 @@ func NewSeal[P any](port P) Seal[P] { return Seal[P]{port} }
 // Backend returns the port, or nil if there is none.
 func (s Seal[P]) Backend() P { return s.port }
 
-// Marked is a store of package leader with what packages seats and kvelect say of its elections.
+// Marked is a store of package leader with what packages seats, kvelect and shard say of its elections.
 type Marked struct {
 	Sealed[Store]
 	Seats   int  // leaders at once; 0: not said
 	KVElect bool // processes of nats-kv-leader-elect share the keys
+
+	Uncordoned bool // the elections of a group: the cordon does not concern their candidates
 }

@@ -255,6 +255,11 @@ func (l *Link) restore() {
 		}
 	}
 	l.endViews(unreachable(errReconnected))
+	for _, c := range l.store.cordons {
+		if c.link == l {
+			c.tell(2 * l.oneWay())
+		}
+	}
 }
 
 // breakOff loses all messages on their way, and ends a cut, a freeze or an isolation.

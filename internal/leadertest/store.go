@@ -41,6 +41,7 @@ type Store struct {
 	links    map[string]*Link
 	feeds    []*feed
 	ears     []*ear
+	cordons  []*cordonFeed
 	pending  []*request
 
 	roster     map[stand]announced
@@ -167,6 +168,11 @@ func (s *Store) put(key string, value []byte, marker bool) backend.Entry {
 	for _, f := range s.feeds {
 		if f.key == key {
 			f.tell(backend.FeedEvent{Entry: e})
+		}
+	}
+	if key == wire.CordonKey {
+		for _, c := range s.cordons {
+			c.tell(c.link.oneWay())
 		}
 	}
 	return e

@@ -42,7 +42,7 @@ const (
 // AnnouncerInput is one input of an announcer machine. All fields but the last three are
 // set in each.
 type AnnouncerInput struct {
-	Held     bool      // the candidate holds the key, or one of several, and has not ended
+	Held     bool      // the candidate holds the key, or one of several, or is cordoned, and has not ended
 	Eligible bool      // it waits for the key, and could take it once from has passed
 	From     time.Time // before then it takes no lease
 	Denied   time.Time // a write of the key was denied: the announcement says so until then

@@ -32,6 +32,7 @@ type Bucket struct {
 
 	hub    hub
 	roster rosterBucket
+	cordon cordonHolder
 	memory backend.Memory // of what they have seen
 }
 

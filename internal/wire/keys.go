@@ -10,12 +10,17 @@ import (
 // Package jsapi has the limits of the other names, and the reason for them (names.go).
 const MaxElection = 512
 
+// CordonKey is the key of a bucket's cordon. No election has this name.
+const CordonKey = "natsleader.cordon"
+
 // CheckElection returns an error that names the rule if key is not the key of an election or
 // of one of its seats.
 func CheckElection(key string) error {
 	switch {
 	case len(key) > MaxElection:
 		return fmt.Errorf("election of %d bytes is more than %d", len(key), MaxElection)
+	case key == CordonKey:
+		return fmt.Errorf("election %q has the name of the bucket's cordon", key)
 	case !ValidKey(key):
 		return fmt.Errorf("election %q is not made of letters, digits and -/_=. or has an empty part", key)
 	}

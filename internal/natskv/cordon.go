@@ -1,0 +1,216 @@
+package natskv
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
+	"github.com/natsleader/natsleader/internal/jsapi"
+	"github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/wire"
+)
+
+const (
+	// cordonQuiet is the least time from one read of the cordon to the next for which only a candidate asks.
+	cordonQuiet = 30 * time.Second
+	// cordonTries is how many reads in a row may be behind what is known. They take half a minute. Then the feed has
+	// delivered a forgery, or the bucket has lost writes, and a read counts.
+	cordonTries = 5
+)
+
+// cordonSource is the cordon of a bucket, as the candidates of one Bucket share it: one feed, one goroutine, and a read
+// when the feed opens, reports something or was interrupted. What the feed delivers is only a reason to read. The
+// source ends with its last candidate.
+type cordonSource struct {
+	bucket *Bucket
+	cancel context.CancelFunc
+	ended  chan struct{}
+	bell   chan struct{} // the cordon is to be read
+
+	mu        sync.Mutex // held during deliver: one call at a time
+	followers map[*func([]string)]struct{}
+	known     bool // the cordon was read, or cannot be
+	names     []string
+	revision  uint64        // that was read
+	heard     uint64        // that the feed has delivered
+	deaf      bool          // the feed has ended, or has not delivered what a read found
+	readAt    time.Duration // since the process began
+	failing   bool          // the last read was not answered
+}
+
+// cordonHolder keeps the source while there is a candidate.
+type cordonHolder struct {
+	mu     sync.Mutex
+	source *cordonSource
+}
+
+// FollowCordon implements [backend.Cordons].
+func (b *Bucket) FollowCordon(deliver func(names []string)) (look, stop func()) {
+	b.cordon.mu.Lock()
+	defer b.cordon.mu.Unlock()
+	s := b.cordon.source
+	if s == nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		s = &cordonSource{bucket: b, cancel: cancel, ended: make(chan struct{}), bell: make(chan struct{}, 1), followers: make(map[*func([]string)]struct{})}
+		b.cordon.source = s
+		go s.run(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.followers[&deliver] = struct{}{}
+	if s.known {
+		deliver(s.names)
+	}
+	return s.look, func() { s.leave(&deliver) }
+}
+
+// leave removes a candidate, and ends the source with the last one.
+func (s *cordonSource) leave(deliver *func([]string)) {
+	h := &s.bucket.cordon
+	h.mu.Lock()
+	s.mu.Lock()
+	delete(s.followers, deliver)
+	last := len(s.followers) == 0 && h.source == s
+	s.mu.Unlock()
+	if last {
+		h.source = nil
+	}
+	h.mu.Unlock()
+	if last {
+		s.cancel()
+		jsapi.Soon(func() { <-s.ended })
+	}
+}
+
+func (s *cordonSource) ring() {
+	select {
+	case s.bell <- struct{}{}:
+	default:
+	}
+}
+
+// look reads the cordon again if the last read was not answered or is long ago: its feed may be as silent as that of
+// the candidate.
+func (s *cordonSource) look() {
+	s.mu.Lock()
+	due := s.failing || s.known && deadline.Elapsed()-s.readAt > cordonQuiet
+	s.mu.Unlock()
+	if due {
+		s.ring()
+	}
+}
+
+// hear takes an event of the feed.
+func (s *cordonSource) hear(e backend.FeedEvent) {
+	s.mu.Lock()
+	s.heard = max(s.heard, e.Entry.Revision)
+	s.deaf = s.deaf || e.Err != nil
+	s.mu.Unlock()
+	s.ring()
+}
+
+func (s *cordonSource) run(ctx context.Context) {
+	defer close(s.ended)
+	var feed backend.Feed
+	var err error
+	for tries := 0; ; {
+		if s.mustOpen(feed) {
+			feed, err = s.open(ctx, feed)
+		}
+		if s.read(ctx, tries) && isFinal(err) {
+			tries = 0
+		} else {
+			tries++
+			deadline.After(min(time.Second<<min(tries-1, cordonTries), cordonQuiet), s.ring)
+		}
+		select {
+		case <-s.bell:
+		case <-ctx.Done():
+			if feed != nil {
+				feed.Stop()
+			}
+			return
+		}
+	}
+}
+
+// mustOpen reports whether there is no feed, or one to replace.
+func (s *cordonSource) mustOpen(feed backend.Feed) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	deaf := s.deaf
+	s.deaf = false
+	return deaf || feed == nil
+}
+
+func (s *cordonSource) open(ctx context.Context, instead backend.Feed) (backend.Feed, error) {
+	return inTime(ctx, func(ctx context.Context, reply func(backend.Feed, error)) {
+		s.bucket.Watch(ctx, wire.CordonKey, instead, s.hear, reply)
+	})
+}
+
+// read reads the cordon, and reports whether no other read has to follow.
+func (s *cordonSource) read(ctx context.Context, tries int) (done bool) {
+	e, err := inTime(ctx, func(ctx context.Context, reply func(backend.Entry, error)) {
+		s.bucket.Get(ctx, wire.CordonKey, reply)
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.readAt = deadline.Elapsed()
+	final := isFinal(err)
+	if s.failing = !final; err != nil {
+		if final { // it may not be read
+			s.publish(s.names)
+		}
+		return final
+	}
+	if e.Revision < max(s.revision, s.heard) && tries < cordonTries { // a replica that lags has answered
+		return false
+	}
+	s.deaf = s.deaf || s.revision != 0 && e.Revision > max(s.revision, s.heard)
+	s.revision, s.heard = e.Revision, e.Revision
+	var names []string
+	if !e.Marker {
+		names, err = record.DecodeCordon(e.Value)
+	}
+	if err != nil {
+		names = nil // natsleader doctor reports it
+	}
+	s.publish(names)
+	return true
+}
+
+// isFinal reports whether a request that had this error is not to be tried again until a candidate asks: a denied request
+// leaves a line in the log of the server.
+func isFinal(err error) bool {
+	return err == nil || errors.Is(err, backend.ErrPermission) || errors.Is(err, backend.ErrConnectionClosed)
+}
+
+// publish delivers the names if they are new. The source is locked.
+func (s *cordonSource) publish(names []string) {
+	if s.known && slices.Equal(names, s.names) {
+		return
+	}
+	s.known, s.names = true, names
+	for deliver := range s.followers {
+		(*deliver)(names)
+	}
+}
+
+// inTime waits for the reply to a request, for the time of one call at most.
+func inTime[T any](ctx context.Context, send func(context.Context, func(T, error))) (T, error) {
+	type reply struct {
+		value T
+		err   error
+	}
+	ctx, cancel := deadline.Within(ctx, deadline.Default)
+	defer cancel()
+	replies := make(chan reply, 1)
+	send(ctx, func(v T, err error) { replies <- reply{v, err} })
+	got := <-replies // soon after ctx has ended, at the latest
+	return got.value, got.err
+}

@@ -1,0 +1,130 @@
+package natskv
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/wire"
+)
+
+// cordoned is a follower of the cordon, with all that was delivered to it.
+type cordoned struct {
+	look, stop func()
+	told       chan []string
+}
+
+func followCordon(b *Bucket) cordoned {
+	c := cordoned{told: make(chan []string, 100)}
+	c.look, c.stop = b.FollowCordon(func(names []string) { c.told <- names })
+	return c
+}
+
+// wants expects that these names alone were delivered since it was called last, when everything has come to rest.
+func (c cordoned) wants(t *lab, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	var got []string
+	for len(c.told) > 0 {
+		got = append(got, fmt.Sprint(<-c.told))
+	}
+	check.That(t, slices.Equal(got, want), "delivered %q, want %q", got, want)
+}
+
+// The candidates on one Bucket share a feed and the reads of the cordon. A forged message of the feed costs reads for
+// half a minute and changes nothing. After a reconnection, and if the feed has lost a message and a candidate's own is
+// silent, the cordon is read again. The last candidate ends it.
+func TestCordon_IsShared(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		ops := mustCreate(t, dialJS(t, t.s), Config{})
+		var last uint64
+		set := func(value string) {
+			t.Helper()
+			last = check.Got(update(t.Context(), ops, wire.CordonKey, value, last))(t)
+		}
+		spy, reads := dial(t, t.s), new(atomic.Int32)
+		check.OK(t, check.Err(spy.Subscribe("$JS.API.DIRECT.GET.KV_E.$KV.E."+wire.CordonKey, func(*nats.Msg) { reads.Add(1) })))
+		wantReads := func(want int32) {
+			t.Helper()
+			synctest.Wait()
+			n := reads.Swap(0)
+			check.That(t, n == want, "%d reads, want %d", n, want)
+		}
+		g := &gate{s: t.s}
+		b := mustOpen(t, dialJS(t, g))
+		a, other := followCordon(b), followCordon(b)
+		a.wants(t, "[]")
+		other.wants(t, "[]")
+		wantReads(1)
+		check.Equal(t, b.Left()[0].Feeds, 2, "of one source")
+
+		set(`{"v":1,"names":["a"]}`)
+		a.wants(t, "[a]")
+		other.wants(t, "[a]")
+		wantReads(1)
+		late := followCordon(b)
+		late.wants(t, "[a]")
+		wantReads(0)
+		late.stop()
+
+		forged := nats.NewMsg(wire.FeedPrefix + "E." + wire.CordonKey)
+		forged.Data = []byte(`{"v":1,"names":["b"]}`)
+		for name, value := range map[string]string{"Nats-Stream": "KV_E", "Nats-Subject": "$KV.E." + wire.CordonKey, "Nats-Sequence": "9000000000000000000", "Nats-Time-Stamp": "2026-11-22T12:00:00Z"} {
+			forged.Header.Set(name, value)
+		}
+		t.ok(spy.PublishMsg(forged))
+		time.Sleep(time.Minute)
+		wantReads(6)
+		set(`{"v":1,"names":["a","c"]}`)
+		a.wants(t, "[a c]")
+		wantReads(1)
+
+		g.set(true)
+		synctest.Wait()
+		set(`{"v":1,"names":["c"]}`)
+		g.set(false)
+		time.Sleep(time.Minute)
+		a.wants(t, "[c]")
+		reads.Store(0)
+
+		a.look()
+		wantReads(1)
+		a.look() // too soon
+		wantReads(0)
+
+		set("junk")
+		a.wants(t, "[]")
+		a.stop()
+		set(`{"v":1,"names":["d"]}`)
+		a.wants(t)
+		wantReads(2)
+		other.stop()
+		synctest.Wait()
+		check.Equal(t, b.Left()[0].Feeds, 0, "feeds")
+	})
+}
+
+// A client that may not read the cordon has none, and is denied once.
+func TestCordon_Denied(t *testing.T) {
+	users := []*server.User{{Username: "x", Password: "x", Permissions: &server.Permissions{
+		Publish: &server.SubjectPermission{Deny: []string{"$JS.API.DIRECT.GET.>"}}, Subscribe: &server.SubjectPermission{Deny: []string{wire.FeedPrefix + ">"}},
+	}}, {Username: "all", Password: "x"}}
+	bubble(t, server.Options{Users: users}, func(t *lab) {
+		mustCreate(t, dialJS(t, t.s, nats.UserInfo("all", "x")), Config{})
+		var denials atomic.Int32
+		b := mustOpen(t, dialJS(t, t.s, nats.UserInfo("x", "x"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) { denials.Add(1) })))
+		c := followCordon(b)
+		time.Sleep(10 * time.Minute)
+		c.wants(t, "[]")
+		check.Equal(t, denials.Load(), int32(2), "denials of the feed and the read")
+		c.look()
+		c.stop()
+	})
+}

@@ -148,13 +148,14 @@ func TestJoin_ChoosesID(t *testing.T) {
 // The cordon of the bucket does not concern the members of a group: theirs is shard.Drain.
 func TestJoin_Cordoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 8)
-		f.store.Put(wire.CordonKey, check.Got(record.EncodeCordon([]string{"a", "b"}))(t))
-		f.start("a")
-		f.start("b")
+		store := leadertest.NewStore(nil)
+		store.Put(wire.CordonKey, check.Got(record.EncodeCordon([]string{"a"}))(t))
+		m, _ := member(t, store, shard.Config{Shards: 4, ID: "a"})
 		time.Sleep(lease)
-		check.Equal(t, f.uneven(), "", "%s")
-		f.stop()
+		for _, key := range []string{group.AssignerKey(named), group.MemberKey(named, "a")} {
+			check.Equal(t, store.Leader(key).ID, "a", "%q leads "+key)
+		}
+		check.OK(t, m.Stop(t.Context()))
 	})
 }
 

@@ -59,7 +59,7 @@ func TestCompletion(t *testing.T) {
 		for _, command := range []string{"run", "hold", "status", "watch", "roster", "step-down", "transfer", "history"} {
 			w.complete(command + " ''")
 		}
-		w.complete("step-down --id ''", "transfer billing ''", "transfer billing we''", "transfer mail ''", "transfer --bucket other elsewhere ''")
+		w.complete("drain ''", "transfer billing ''", "transfer billing we''", "transfer mail ''", "transfer --bucket other elsewhere ''")
 		w.complete("status --bucket other ''", "status --bucket ''", "status --bucket oth''", "bucket rm ''", "bucket info ''")
 		w.complete("run --succession ''", "run --log-format ''", "status --''")
 		w.complete("status --server nats://127.0.0.1:1 ''")

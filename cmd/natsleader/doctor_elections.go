@@ -54,6 +54,12 @@ func checkElections(ctx context.Context, e *environment) []finding {
 		found = append(found, severityWarning.of("%d of %d keys hold something that natsleader did not write: %s", len(foreign), len(all), some(foreign)).
 			advise(fmt.Sprintf("keep nothing else in the bucket; nobody leads such an election before the key has been left alone for %v", e.lease())))
 	}
+	switch names, err := cordonOf(s.cordoned); {
+	case err != nil:
+		found = append(found, severityWarning.of("%s", errorText(err)).advise("nats kv del "+e.name+" "+wire.CordonKey))
+	case len(names) > 0:
+		found = append(found, severityNote.of("these candidates are cordoned, and take no election: %s", some(names)).advise("natsleader uncordon NAME"))
+	}
 	if len(long) > 0 {
 		found = append(found, severityWarning.of("leases are longer than the bucket's MaxLease %v: %s", e.settings.MaxLease, some(long)).
 			advise("raise MaxLease, or restart these candidates with shorter leases: others may not wait for all of them; if no candidate has such a lease, delete the key with: nats kv del "+e.name+" ELECTION"))

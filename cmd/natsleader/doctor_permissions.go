@@ -48,6 +48,14 @@ func checkPermissions(_ context.Context, e *environment) []finding {
 			permissionProbe{"tidiness", severityNote, e.send("CONSUMER.DELETE."+stream+"."+noConsumer, "")})
 	}
 	trials = append(trials, permissionProbe{"requests to step down: without it nobody can ask", severityNote, e.listen(e.askSubject())})
+	cordon := e.send("DIRECT.GET."+stream+".$KV."+e.name+"."+wire.CordonKey, "")
+	if e.info != nil && !e.info.Config.AllowDirect {
+		cordon = e.send("STREAM.MSG.GET."+stream, `{"last_by_subj":"$KV.`+e.name+`.`+wire.CordonKey+`"}`)
+	}
+	trials = append(trials, permissionProbe{"heeding cordons", severityNote, cordon})
+	if e.info == nil || e.settings.FeedSubject != "" {
+		trials = append(trials, permissionProbe{"heeding cordons at once", severityNote, e.listen(e.feed() + "." + wire.CordonKey)})
+	}
 	if e.roster {
 		trials = append(trials, e.rosterProbes()...)
 	}

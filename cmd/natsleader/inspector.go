@@ -89,15 +89,16 @@ func (c serverClock) now() time.Time { return c.server.Add(time.Since(c.local)) 
 
 // inspector looks at the elections of a bucket.
 type inspector struct {
-	nc     *nats.Conn
-	bucket *leader.Bucket
-	mover  backend.Mover // of the connection
-	js     jetstream.JetStream
-	name   string
-	roster string        // bucket in which candidates announce themselves; empty: none
-	limit  time.Duration // for one answer
-	clock  serverClock
-	denied <-chan error // the first permission that is missing
+	nc       *nats.Conn
+	bucket   *leader.Bucket
+	mover    backend.Mover // of the connection
+	js       jetstream.JetStream
+	name     string
+	cordoned electionStatus // the key of the cordon, as all has read it
+	roster   string         // bucket in which candidates announce themselves; empty: none
+	limit    time.Duration  // for one answer
+	clock    serverClock
+	denied   <-chan error // the first permission that is missing
 }
 
 func (s *inspector) close() { s.nc.Close() }
@@ -255,9 +256,13 @@ func (s *inspector) keys(ctx context.Context) ([]electionStatus, error) {
 		return nil, err
 	}
 	entries, err := entriesOf(ctx, kv, "keys")
-	all := make([]electionStatus, len(entries))
-	for i, e := range entries {
-		all[i] = newElectionStatus(e.Key(), natskv.EntryOf(e))
+	all := make([]electionStatus, 0, len(entries))
+	for _, e := range entries {
+		if x := newElectionStatus(e.Key(), natskv.EntryOf(e)); e.Key() != wire.CordonKey {
+			all = append(all, x)
+		} else {
+			s.cordoned = x
+		}
 	}
 	return all, err
 }
@@ -359,6 +364,9 @@ func checkElection(name string) error {
 	}
 	if of, ok := strings.CutPrefix(name, notePrefix); ok {
 		return usagef("%s is no election, but the key of a note: see natsleader note %s", name, of)
+	}
+	if name == wire.CordonKey {
+		return usagef("%s is the key of the cordon: see natsleader cordon", name)
 	}
 	return nil
 }

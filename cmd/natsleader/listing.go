@@ -159,8 +159,16 @@ func (g *globals) statusOfAll(ctx context.Context, s *inspector, l *listing) err
 		}
 	}
 	slices.SortStableFunc(all, orders[l.order])
-	if err := l.print(g, all, groups); err != nil || len(failed) == 0 {
+	if err := l.print(g, all, groups); err != nil {
 		return err
+	}
+	if names, _ := cordonOf(s.cordoned); len(names) > 0 && !l.asJSON && !l.allBuckets {
+		if err := printLines(g.out(), []string{"", "Cordoned: " + printable(someNames(names))}); err != nil {
+			return err
+		}
+	}
+	if len(failed) == 0 {
+		return nil
 	}
 	return exitError{code, errors.New(strings.Join(failed, "; "))}
 }

@@ -78,6 +78,8 @@ func newApp(g *globals, introspected bool) (*fisk.Application, *bool) {
 	registerShards(app, g)
 	registerStepDown(app, g)
 	registerTransfer(app, g)
+	registerDrain(app, g)
+	registerCordon(app, g)
 	registerNote(app, g)
 	registerHistory(app, g)
 	registerBucket(app, g)

@@ -11,6 +11,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/natsleader/natsleader/internal/group"
+	records "github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/shard"
 )
@@ -180,7 +181,7 @@ func (s *steer) chosen(x *sharing) ([]memberSummary, error) {
 	}
 	var all []memberSummary
 	for _, m := range x.members() {
-		if s.host != "" && onHost(m.ID, s.host) || s.id != "" && m.ID == s.id {
+		if s.host != "" && records.OnHost(m.ID, s.host) || s.id != "" && m.ID == s.id {
 			all = append(all, m)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/user"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -25,12 +24,6 @@ again if no other candidate has taken the key after a few turns.
 Where the bucket keeps a roster and no other candidate has announced itself,
 step-down says so and asks for confirmation.
 
-With --id or --host in place of an election it asks all leaders of the bucket with
-that ID, or on that host. Then it looks again, until there is none. The ID of a
-candidate that was given none begins with the name of its host. --host web-1 means
-these, and the ID web-1. It asks for no confirmation: look at status --roster
-first, and stop the process soon, since its candidates may lead again.
-
 A leader that does not hand over can be pushed out with --force, which deletes
 the key while it is still that leader's. The leader finds out by its next
 renewal. Candidates wait for the lease on record, which the delete marker keeps,
@@ -39,49 +32,41 @@ and until then nobody leads. It asks for confirmation.
 Where standard input is no terminal, a question is not asked: nothing is done without
 --yes.
 
-The exit code is 1 if nobody leads the election, a leader refuses, the answer is no, a
-leader of --id or --host leads again, or with --force if the leader changed meanwhile;
-64 if --yes is missing; 69 if a leader does not answer; and 124 if one has not handed
-over in time.
+The exit code is 1 if nobody leads the election, the leader refuses, the answer is no, or
+with --force if the leader changed meanwhile; 64 if --yes is missing; 69 if the leader
+does not answer; and 124 if it has not handed over in time.
 
   natsleader step-down billing
-  natsleader step-down billing --force --yes
-  natsleader step-down --host "$(hostname)"`
+  natsleader step-down billing --force --yes`
 
 type stepDown struct {
 	*globals
-	election, id, host string // one of them
+	election, name     string // one of them: an election, or with drain an ID or a host
 	wait               time.Duration
 	force, yes, dryRun bool
+	cordon             bool
 	asJSON             bool
 	tool               string // that asks
 }
 
 func registerStepDown(app *fisk.Application, g *globals) {
 	s := &stepDown{globals: g, tool: "step-down"}
-	cmd := app.Command("step-down", "Ask leaders to hand over").HelpLong(stepDownHelp)
-	cmd.Arg("election", "Election whose leader is asked").HintAction(g.electionNames).StringVar(&s.election)
-	cmd.Flag("id", "Ask all leaders with this ID").PlaceHolder("ID").HintAction(g.leaderIDs).StringVar(&s.id)
-	cmd.Flag("host", "Ask all leaders on this host, as it begins their IDs").PlaceHolder("HOST").StringVar(&s.host)
-	cmd.Flag("wait", "Longest time to wait until all have handed over").Default("30s").DurationVar(&s.wait)
-	cmd.Flag("dry-run", "Only show which elections they lead").UnNegatableBoolVar(&s.dryRun)
+	cmd := app.Command("step-down", "Ask the leader to hand over").HelpLong(stepDownHelp)
+	cmd.Arg("election", "Election whose leader is asked").Required().HintAction(g.electionNames).StringVar(&s.election)
+	cmd.Flag("wait", "Longest time to wait until it has handed over").Default("30s").DurationVar(&s.wait)
+	cmd.Flag("dry-run", "Only show who leads").UnNegatableBoolVar(&s.dryRun)
 	cmd.Flag("force", "Delete the key instead of asking").UnNegatableBoolVar(&s.force)
 	cmd.Flag("yes", "Do not ask for confirmation").Short('y').UnNegatableBoolVar(&s.yes)
-	cmd.Flag("json", "Print the outcome as JSON; with --id and --host, a line for each election").Short('j').UnNegatableBoolVar(&s.asJSON)
+	cmd.Flag("json", "Print the outcome as JSON").Short('j').UnNegatableBoolVar(&s.asJSON)
 	cmd.Action(func(*fisk.ParseContext) error { return s.run(context.Background()) })
 }
 
 func (s *stepDown) run(ctx context.Context) error {
-	named := slices.DeleteFunc([]string{s.election, s.id, s.host}, func(x string) bool { return x == "" })
 	switch {
-	case len(named) != 1:
-		return usagef("step-down takes one of these: an election, --id, --host")
-	case s.force && (s.election == "" || s.dryRun):
-		return usagef("--force takes an election, and no --dry-run; nothing was deleted")
+	case s.force && s.dryRun:
+		return usagef("--force takes no --dry-run; nothing was deleted")
 	case s.force && !s.yes && !s.canAsk():
 		return usagef("--force needs --yes where it cannot ask: standard input is no terminal; nothing was deleted")
-	case s.election == "":
-		return s.inspectBucket(s.runAll)
 	}
 	look, x, err := s.look(ctx, s.election)
 	if err != nil {

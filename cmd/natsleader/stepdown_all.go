@@ -1,24 +1,59 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/choria-io/fisk"
 	"golang.org/x/sync/errgroup"
 
+	records "github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/leader"
 )
 
-// runAll asks all leaders of --id or --host.
+const drainAllHelp = `It asks all leaders of the bucket with that ID, or on that host, to hand over. Then it looks
+again, until there is none. The ID of a candidate that was given none begins with the name
+of its host: web-1 means these, and the ID web-1. It asks for no confirmation: look at
+status --roster first.
+
+The candidates stay, and may lead again. With --cordon they do not, before uncordon: see
+cordon. Without it, stop the process soon. To move shards, see shards drain.
+
+The exit code is 1 if a leader refuses or leads again, 69 if one does not answer, and 124
+if one has not handed over in time.
+
+  natsleader drain "$(hostname)" --cordon
+  natsleader drain web-1 --dry-run`
+
+func registerDrain(app *fisk.Application, g *globals) {
+	s := &stepDown{globals: g, tool: "drain"}
+	cmd := app.Command("drain", "Ask all leaders of a process or host to hand over").HelpLong(drainAllHelp)
+	cmd.Arg("name", "ID of the leaders, or host, as it begins their IDs").Required().HintAction(g.leaderIDs).StringVar(&s.name)
+	cmd.Flag("cordon", "Cordon the name first, so that its candidates do not lead again").UnNegatableBoolVar(&s.cordon)
+	cmd.Flag("wait", "Longest time to wait until all have handed over").Default("30s").DurationVar(&s.wait)
+	cmd.Flag("dry-run", "Only show which elections they lead").UnNegatableBoolVar(&s.dryRun)
+	cmd.Flag("json", "Print the outcome as JSON, a line for each election").Short('j').UnNegatableBoolVar(&s.asJSON)
+	cmd.Action(func(*fisk.ParseContext) error {
+		if s.cordon && s.dryRun {
+			return usagef("--dry-run takes no --cordon; nothing was done")
+		}
+		return g.inspectBucket(s.runAll)
+	})
+}
+
+// runAll asks all leaders of a process or host.
 func (s *stepDown) runAll(ctx context.Context, look *inspector) error {
 	limited, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
+	if s.cordon {
+		if _, err := look.recordon(ctx, func(names []string) ([]string, error) { return append(names, s.name), nil }); err != nil {
+			return err
+		}
+	}
 	all := map[asked]error{}
 	for {
 		led, again, err := s.led(ctx, look, all)
@@ -49,7 +84,7 @@ func (s *stepDown) led(ctx context.Context, look *inspector, done map[asked]erro
 	all, err := answer(ctx, look, look.all)
 	now := look.clock.now()
 	for _, x := range all {
-		if x.at(now) != stateLeading || !s.means(x.holder.ID) || checkElection(x.election) != nil {
+		if x.at(now) != stateLeading || !records.OnHost(x.holder.ID, s.name) || checkElection(x.election) != nil {
 			continue
 		}
 		if _, before := done[askedOf(x)]; before {
@@ -61,24 +96,7 @@ func (s *stepDown) led(ctx context.Context, look *inspector, done map[asked]erro
 	return led, again, err
 }
 
-// madeID is what follows the host in the ID of a candidate that was given none.
-var madeID = regexp.MustCompile(`_\d+_[0-9a-z]+$`)
-
-// means reports whether the candidate of that ID is to hand over.
-func (s *stepDown) means(id string) bool {
-	if s.host == "" {
-		return id == s.id
-	}
-	return onHost(id, s.host)
-}
-
-// onHost reports whether an ID is that of a host, or one that was made on it.
-func onHost(id, host string) bool { return id == host || hostOf(id) == host }
-
-// hostOf returns the host on which an ID was made, or the ID if it was given.
-func hostOf(id string) string { return madeID.ReplaceAllString(id, "") }
-
-func (s *stepDown) whose() string { return printable(cmp.Or(s.id, s.host)) }
+func (s *stepDown) whose() string { return printable(s.name) }
 
 // mostAtOnce bounds the requests under way: a process may lead thousands of elections.
 const mostAtOnce = 64
@@ -131,7 +149,7 @@ func (s *stepDown) end(done map[asked]error, again []electionStatus) error {
 	}
 	text := s.whose() + " leads nothing in bucket " + s.bucket
 	if len(done) > 0 {
-		text += " any more, and stays a candidate"
+		text += " any more" + map[bool]string{false: ", and stays a candidate", true: ", and is cordoned"}[s.cordon]
 	}
 	return printLines(s.out(), []string{text})
 }

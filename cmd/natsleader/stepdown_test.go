@@ -44,14 +44,14 @@ func (w *world) timed(lines ...string) {
 	}
 }
 
-// step-down and transfer report a leader that refuses, is silent or is slow, or leads again. step-down --id goes on after
+// step-down and transfer report a leader that refuses, is silent or is slow, or leads again. drain goes on after
 // one that fails.
 func TestStepDown_RefusedOrSlow(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		w.campaigns("refused", leader.Config{ID: "a", RefuseRequests: true})
 		w.campaigns("mail", leader.Config{ID: "a"})
 		w.campaigns("mail", leader.Config{ID: "b"})
-		w.timed("step-down refused", "transfer refused b", "step-down --id a")
+		w.timed("step-down refused", "transfer refused b", "drain a")
 		put(w.T, w.js, "silent", record(w.T, w.js, "refused", "s", time.Hour))
 		w.timed("step-down silent", "transfer silent c")
 		c := w.campaigns("slow", leader.Config{ID: "c", DrainTimeout: time.Hour})
@@ -61,9 +61,9 @@ func TestStepDown_RefusedOrSlow(t *testing.T) {
 		time.Sleep(time.Minute)
 		term, _ = c.Term()
 		defer term.Release()
-		w.timed("transfer slow d --wait 1s", "step-down --id c --wait 1s")
+		w.timed("transfer slow d --wait 1s", "drain c --wait 1s")
 		w.campaigns("alone", leader.Config{ID: "d"})
-		w.timed("step-down --id d")
+		w.timed("drain d")
 	})
 }
 
@@ -123,8 +123,8 @@ func (w *world) stepsDown(line string) {
 	w.notef("$ natsleader %s\n%s[exit code %d]\n", line, strings.Join(lines, ""), code)
 }
 
-// step-down --id hands over each election that the ID leads, and no other.
-func TestStepDownAll_ByID(t *testing.T) {
+// drain hands over each election that the ID leads, and no other.
+func TestDrain_ByID(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		for _, election := range []string{"billing", "mail", "reports"} {
 			w.campaigns(election, leader.Config{ID: "web-1"})
@@ -132,45 +132,65 @@ func TestStepDownAll_ByID(t *testing.T) {
 		}
 		other := w.campaigns("other", leader.Config{ID: "web-10"})
 		time.Sleep(time.Second) // after the renewals
-		w.prompt("step-down --id web-1 --dry-run")
-		w.stepsDown("step-down --id web-1")
-		w.prompt("step-down --id web-1")
+		w.prompt("drain web-1 --dry-run")
+		w.stepsDown("drain web-1")
+		w.prompt("drain web-1")
 		expect.That(w, other.IsLeader(), "web-10 has handed over")
 		w.notef("# mistakes\n")
-		w.prompt("step-down --id a --host b", "step-down --id a --bucket none", "step-down --id a --force",
-			"step-down mail --force --dry-run")
+		w.prompt("drain", "drain a --bucket none", "drain a --cordon --dry-run", "step-down mail --force --dry-run")
 	})
 }
 
-// step-down --host asks again if another candidate on the host has followed.
-func TestStepDownAll_WholeHost(t *testing.T) {
+// drain asks again if another candidate on the host has followed.
+func TestDrain_WholeHost(t *testing.T) {
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
 		for _, id := range []string{"h_1_aaaaaa", "h_2_bbbbbb", "elsewhere"} {
 			w.campaigns("billing", leader.Config{ID: id, Succession: leader.Queue{}, TurnTimeout: longTurn})
 		}
 		time.Sleep(time.Second) // after the renewal
-		w.prompt("step-down --host h --dry-run --json", "step-down --host h --json")
+		w.prompt("drain h --dry-run --json", "drain h --json")
 	})
 }
 
-// step-down --id reports each leader that does not answer within 5 s. The last request waits until another
+// Cordoned candidates take no election, are shown where nobody leads, and take a free one when they are off the cordon.
+func TestCordon(t *testing.T) {
+	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
+		for _, id := range []string{"h_1_aaaaaa", "h_2_bbbbbb", "elsewhere"} {
+			w.campaigns("billing", leader.Config{ID: id, Succession: leader.Queue{}, TurnTimeout: longTurn})
+		}
+		time.Sleep(time.Second)
+		w.prompt("cordon", "drain h --cordon", "cordon elsewhere", "cordon x --json", "cordon", "drain elsewhere --wait 10s", "drain nobody --cordon")
+		w.prompt("status billing", "status", "status natsleader.cordon", "uncordon x y", "uncordon x h nobody")
+		time.Sleep(5 * time.Second)
+		w.prompt("status billing", "uncordon elsewhere --json", "cordon "+strings.Repeat("n ", 3)+strings.Repeat("x", 257))
+		put(w.T, w.js, "natsleader.cordon", "junk")
+		w.prompt("cordon", "cordon a")
+	})
+}
+
+// A bucket with a TTL would drop a cordon, and takes none.
+func TestCordon_TTLBucket(t *testing.T) {
+	bubble(t, leader.BucketConfig{TTL: time.Hour}, func(w *world) { w.prompt("cordon a") })
+}
+
+// drain reports each leader that does not answer within 5 s. The last request waits until another
 // one has ended.
-func TestStepDownAll_Silent(t *testing.T) {
+func TestDrain_Silent(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		w.campaigns("model", leader.Config{ID: "m"})
 		for i := range mostAtOnce + 1 {
 			put(w.T, w.js, fmt.Sprint("silent-", i), renewal(w.T, w.js, "dead", time.Hour))
 		}
 		began := time.Now()
-		w.stepsDown("step-down --id dead")
+		w.stepsDown("drain dead")
 		w.notef("# after %v\n", time.Since(began))
 	})
 }
 
 // A term that is over when its leader is asked needs no request.
-func TestStepDownAll_TermIsOver(t *testing.T) {
+func TestDrain_TermIsOver(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
-		s := &stepDown{globals: w.globals(), id: "a", wait: time.Minute}
+		s := &stepDown{globals: w.globals(), name: "a", wait: time.Minute}
 		was := electionStatus{election: "free", holder: leader.Holder{ID: "a", Token: 7}}
 		done, err := s.ask(w.Context(), w.bucket, was)
 		expect.That(w, err == nil && done.Leader == nil && *done.From == (leaderSummary{"a", 7}),
@@ -180,8 +200,8 @@ func TestStepDownAll_TermIsOver(t *testing.T) {
 
 // Of several failures the exit code is the greatest, in any order, and a leader that leads again is
 // a failure.
-func TestStepDownAll_EndsWithGreatestCode(t *testing.T) {
-	s := &stepDown{globals: &globals{bucket: "elections"}, id: "a", asJSON: true}
+func TestDrain_EndsWithGreatestCode(t *testing.T) {
+	s := &stepDown{globals: &globals{bucket: "elections"}, name: "a", asJSON: true}
 	again := []electionStatus{{election: "billing"}}
 	for i := range 50 { // the order of a map differs
 		all := map[asked]error{{"ok", "a"}: nil}
@@ -190,25 +210,6 @@ func TestStepDownAll_EndsWithGreatestCode(t *testing.T) {
 		}
 		err := s.end(all, again)
 		expect.Must(t, codeOf(err) == exitWaited && err.Error() == "5 of 6 leaders have not handed over", "%d: %v", codeOf(err), err)
-	}
-}
-
-// step-down --host takes the IDs that candidates get from the host, and the host's own name as
-// an ID. An ID that only begins alike is another host's.
-func TestStepDownAll_HostMeansIDs(t *testing.T) {
-	for id, want := range map[string]bool{
-		"web-1":              true,
-		"web-1_4711_abc123":  true,
-		"web-1_4711":         false,
-		"web-10_4711_abc123": false,
-		"web-1-2":            false,
-		"web-1_x_abc123":     false,
-		"aweb-1":             false,
-		"":                   false,
-	} {
-		s := stepDown{host: "web-1"}
-		got := s.means(id)
-		expect.That(t, got == want, "%q: %v", id, got)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/group"
+	records "github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/internal/webpage"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/roster"
@@ -272,7 +273,7 @@ func rowOf(x *watched, now time.Time, trouble error) webpage.Row {
 	}
 	switch x.as {
 	case stateLeading, statePending:
-		if host := hostOf(row.ID); host != row.ID {
+		if host := records.HostOf(row.ID); host != row.ID {
 			row.Host = host
 		}
 		row.Expires, row.Lease = webpage.Milliseconds(s.expires()), s.holder.Lease.Milliseconds()
@@ -350,7 +351,7 @@ func (u *uiState) drain(ctx context.Context, request json.RawMessage) (any, erro
 	var out bytes.Buffer
 	err := look.within(ctx, look.ask)
 	if err == nil {
-		d := stepDown{globals: &globals{bucket: s.name, stdio: stdio{stdout: &out, stderr: &out}}, id: a.ID, host: a.Host, wait: uiWait, tool: "ui"}
+		d := stepDown{globals: &globals{bucket: s.name, stdio: stdio{stdout: &out, stderr: &out}}, name: cmp.Or(a.ID, a.Host), wait: uiWait, tool: "ui"}
 		err = d.runAll(ctx, look)
 	}
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/natskv"
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -195,7 +196,7 @@ func (w *watcher) update(e jetstream.KeyValueEntry, more bool) error {
 	if !w.names.MatchString(e.Key()) {
 		return nil
 	}
-	if ofGroup && !election { // the map of a group
+	if ofGroup && !election || e.Key() == wire.CordonKey { // the map of a group
 		return nil
 	}
 	x := w.elections[e.Key()]

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 )
 
 // MaxCordon is how many names a cordon has at most, each of at most [MaxID] bytes.
@@ -71,10 +70,10 @@ func Cordoned(names []string, id string) (name string, ok bool) {
 }
 
 // madeID is what follows the host in the ID of a candidate that was given none.
-var madeID = regexp.MustCompile(`^_\d+_[0-9a-z]+$`)
+var madeID = regexp.MustCompile(`_\d+_[0-9a-z]+$`)
+
+// HostOf returns the host on which an ID was made, or the ID if it was given.
+func HostOf(id string) string { return madeID.ReplaceAllString(id, "") }
 
 // OnHost reports whether an ID is that of a host, or one that was made on it.
-func OnHost(id, host string) bool {
-	rest, ok := strings.CutPrefix(id, host)
-	return ok && (rest == "" || madeID.MatchString(rest))
-}
+func OnHost(id, host string) bool { return id == host || HostOf(id) == host }

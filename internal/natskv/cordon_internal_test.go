@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/wire"
@@ -125,6 +126,19 @@ func TestCordon_Denied(t *testing.T) {
 		c.wants(t, "[]")
 		check.Equal(t, denials.Load(), int32(2), "denials of the feed and the read")
 		c.look()
+		c.stop()
+	})
+}
+
+// A bucket that was made by other means can be taken although it has a cordon.
+func TestCordon_IsNoStrangeValue(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		b := ordinary(t, js, jetstream.KeyValueConfig{})
+		check.OK(t, check.Err(update(t.Context(), b, wire.CordonKey, `{"v":1,"names":["a"]}`, 0)))
+		mustCreate(t, js, Config{})
+		c := followCordon(b)
+		c.wants(t, "[a]")
 		c.stop()
 	})
 }

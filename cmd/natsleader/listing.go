@@ -39,6 +39,7 @@ type listing struct {
 	withRoster bool
 	asJSON     bool
 	found      int // elections and groups, shown or not
+	cordoned   []string
 }
 
 // listedStates are the states that a table can show, in the order of --sort state.
@@ -103,6 +104,7 @@ func (l *listing) read(ctx context.Context, s *inspector) (shown []listedElectio
 	if err != nil {
 		return nil, nil, err
 	}
+	l.cordoned, _ = cordonOf(s.cordoned)
 	now := s.clock.now()
 	all, names := withoutGroups(all)
 	l.found += len(all) + len(names)
@@ -159,16 +161,8 @@ func (g *globals) statusOfAll(ctx context.Context, s *inspector, l *listing) err
 		}
 	}
 	slices.SortStableFunc(all, orders[l.order])
-	if err := l.print(g, all, groups); err != nil {
+	if err := l.print(g, all, groups); err != nil || len(failed) == 0 {
 		return err
-	}
-	if names, _ := cordonOf(s.cordoned); len(names) > 0 && !l.asJSON && !l.allBuckets {
-		if err := printLines(g.out(), []string{"", "Cordoned: " + printable(someNames(names))}); err != nil {
-			return err
-		}
-	}
-	if len(failed) == 0 {
-		return nil
 	}
 	return exitError{code, errors.New(strings.Join(failed, "; "))}
 }
@@ -203,6 +197,9 @@ func (l *listing) print(g *globals, all []listedElection, groups []groupSummary)
 		if !l.allBuckets {
 			lines[0] += " in bucket " + g.bucket
 		}
+	}
+	if len(l.cordoned) > 0 && !l.allBuckets {
+		lines = append(lines, "", "Cordoned: "+printable(someNames(l.cordoned)))
 	}
 	return printResult(g.out(), l.asJSON, summaries, lines)
 }

@@ -196,7 +196,10 @@ func (w *watcher) update(e jetstream.KeyValueEntry, more bool) error {
 	if !w.names.MatchString(e.Key()) {
 		return nil
 	}
-	if ofGroup && !election || e.Key() == wire.CordonKey { // the map of a group
+	if e.Key() == wire.CordonKey {
+		return nil
+	}
+	if ofGroup && !election { // the map of a group
 		return nil
 	}
 	x := w.elections[e.Key()]

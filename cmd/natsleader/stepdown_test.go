@@ -161,7 +161,7 @@ func TestCordon(t *testing.T) {
 		time.Sleep(time.Second)
 		w.prompt("cordon", "drain h --cordon", "cordon elsewhere", "cordon x --json", "cordon", "drain elsewhere --wait 10s", "drain nobody --cordon")
 		w.prompt("status billing", "status", "status natsleader.cordon", "uncordon x y", "uncordon x h nobody")
-		time.Sleep(5 * time.Second)
+		time.Sleep(6 * time.Second) // after a renewal
 		w.prompt("status billing", "uncordon elsewhere --json", "cordon "+strings.Repeat("n ", 3)+strings.Repeat("x", 257))
 		put(w.T, w.js, "natsleader.cordon", "junk")
 		w.prompt("cordon", "cordon a")

@@ -28,7 +28,7 @@ func TestNote_OfElection(t *testing.T) {
 		kv := expect.Got(w.js.KeyValue(w.Context(), "elections"))(w)
 		expect.OK(w, kv.Delete(w.Context(), "nightly"))
 		time.Sleep(time.Second)
-		w.prompt("note", "note evil", "status", "status billing", "status nightly --json", "step-down --host x", "bucket rm elections --yes")
+		w.prompt("note", "note evil", "status", "status billing", "status nightly --json", "drain x", "bucket rm elections --yes")
 		put(w.T, w.js, "old", "hello")
 		w.prompt("note old --owner later")
 		stop := w.follow("watch --json")

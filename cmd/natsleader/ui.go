@@ -337,10 +337,13 @@ type uiAction struct {
 // uiWait is how long a leader may take to hand over: less than the limit of the response.
 const uiWait = 25 * time.Second
 
-// drain asks all leaders with an ID or on a host to hand over. The answer is what step-down prints.
+// drain asks all leaders with an ID or on a host to hand over. The answer is what the command drain prints.
 func (u *uiState) drain(ctx context.Context, request json.RawMessage) (any, error) {
-	var a struct{ ID, Host string }
-	if err := json.Unmarshal(request, &a); err != nil || (a.ID == "") == (a.Host == "") {
+	var a struct {
+		Name   string
+		Cordon bool
+	}
+	if err := json.Unmarshal(request, &a); err != nil || a.Name == "" {
 		return nil, &webpage.Error{Status: http.StatusBadRequest, Text: "no such leader or host"}
 	}
 	s := u.inspector()
@@ -351,7 +354,7 @@ func (u *uiState) drain(ctx context.Context, request json.RawMessage) (any, erro
 	var out bytes.Buffer
 	err := look.within(ctx, look.ask)
 	if err == nil {
-		d := stepDown{globals: &globals{bucket: s.name, stdio: stdio{stdout: &out, stderr: &out}}, name: cmp.Or(a.ID, a.Host), wait: uiWait, tool: "ui"}
+		d := stepDown{globals: &globals{bucket: s.name, stdio: stdio{stdout: &out, stderr: &out}}, name: a.Name, cordon: a.Cordon, wait: uiWait, tool: "ui"}
 		err = d.runAll(ctx, look)
 	}
 	if err != nil {

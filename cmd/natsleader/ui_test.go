@@ -229,9 +229,10 @@ func TestUI_Actions(t *testing.T) {
 		w.campaigns("mail", leader.Config{ID: "node-3_41_x9z"})
 		w.campaigns("mail", leader.Config{ID: "node-4"})
 		w.campaigns("maps", leader.Config{ID: "node-3"})
-		act("/api/drain", `{"host":"node-3"}`)
-		act("/api/drain", `{"id":"node-4"}`)
-		for _, request := range []string{`{}`, `{"id":"a","host":"b"}`, `{`} {
+		act("/api/drain", `{"name":"node-3"}`)
+		act("/api/drain", `{"name":"node-4","cordon":true}`)
+		w.prompt("cordon")
+		for _, request := range []string{`{}`, `{`} {
 			act("/api/drain", request)
 		}
 		act("/api/step-down", `{"election":"other"}`)

@@ -199,10 +199,12 @@ export class Detail {
   }
 
   // confirm asks, and returns the answer.
-  confirm(title, text, to) {
+  confirm(title, text, to, cordons = false) {
     $("confirm-title").textContent = title;
     $("confirm-text").textContent = text;
     $("confirm-pick").hidden = !to;
+    $("confirm-cordons").hidden = !cordons;
+    $("confirm-cordon").checked = false;
     $("confirm-to").replaceChildren(...(to || []).map(([value, name]) => new Option(name, value)));
     const dialog = $("confirm");
     dialog.returnValue = "no";
@@ -237,11 +239,11 @@ export class Detail {
   async drain(by, name, size) {
     if (!await this.confirm(`Drain ${name}?`,
       `Each leader ${by === "host" ? "on this host" : "of this ID"} is asked to end its term, to finish its work, and to hand over (${size} here now). ` +
-      "It stays a candidate, and may lead again: stop its process soon.")) return;
+      "It stays a candidate, and may lead again: stop its process soon, or cordon it.", undefined, true)) return;
     const say = (text) => { $("drained").firstElementChild.textContent = text; };
     $("drained").hidden = false;
     say(`${name} is asked. Leaders may finish their work first.`);
-    say(await this.request("drain", { [by === "host" ? "host" : "id"]: name }, (answer) => answer, "Not all done"));
+    say(await this.request("drain", { name, cordon: $("confirm-cordon").checked }, (answer) => answer, "Not all done"));
   }
 
   // request asks the program for an action, and returns what words makes of its answer, or the error.

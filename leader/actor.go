@@ -385,6 +385,7 @@ func (a *actor) events(in *machine.Input, fx *machine.Effects) []Event {
 				news = a.faults.isNews(in, n.Err)
 			}
 			if news {
+				a.faults.told = a.faults.told || isUnanswered(n.Err) && !errors.Is(n.Err, ErrNoFeed)
 				events = append(events, a.faulted(n.Err))
 			}
 		}

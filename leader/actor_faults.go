@@ -12,6 +12,7 @@ import (
 type faultFilter struct {
 	reported map[string]machine.InputKind // the faults reported, and the kind of reply that reported each
 	outage   bool                         // reported, and nothing has succeeded since
+	told     bool                         // reported, and no sign of a majority has come since
 	differs  string                       // the last difference of the bucket from the settings of EnsureBucket that was reported
 	misfit   string                       // the last fault reported of settings that were received; empty: none since they last fitted
 }

@@ -75,6 +75,7 @@ func (a *actor) stepSilence() {
 		moves := ok && a.mayMove
 		if s.reads && !s.reported && (s.found != 1 || !moves) { // a move may be all that it needs
 			s.reported = true
+			a.faults.told = true
 			a.fault(a.noMajority(ok))
 		}
 		if moves {
@@ -144,6 +145,10 @@ func (a *actor) signed() {
 	a.silence.giveUp()
 	a.silence = silence{cancel: a.silence.cancel}
 	a.c.recordSign()
+	if a.faults.told {
+		a.faults.told = false
+		a.c.log.LogAttrs(a.values, slog.LevelInfo, wire.LogAnswered)
+	}
 }
 
 // isUnanswered reports whether a request has failed for want of an answer.

@@ -1,7 +1,10 @@
 package leader_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -9,6 +12,7 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -43,6 +47,26 @@ func TestForceReconnect_UnsetStays(t *testing.T) { story(t) }
 // A silence that lasts is reported again after each 16 findings. The fake clock has the exact
 // instants: a finding comes every 5 s.
 func TestForceReconnect_SilenceIsReportedAgain(t *testing.T) { story(t) }
+
+// The end of an outage is logged once, also by a candidate that waits, for which the outage changes nothing.
+func TestOutage_EndIsLogged(t *testing.T) {
+	k := newKit(t)
+	k.stand("a", leader.Config{})
+	var log bytes.Buffer
+	k.stand("b", leader.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for n := range 2 {
+		for _, name := range []string{"a", "b"} { // so that b sees no other change
+			k.store.Link(name).Freeze()
+		}
+		k.clock.Advance(10 * time.Second)
+		check.Equal(t, strings.Count(log.String(), "faulted"), n+1, "%d faults")
+		for _, name := range []string{"a", "b"} {
+			k.store.Link(name).Thaw()
+		}
+		k.clock.Advance(time.Minute)
+		check.Equal(t, strings.Count(log.String(), wire.LogAnswered), n+1, "%d times")
+	}
+}
 
 // A waiting candidate whose reads are all answered is silent when a renewal and the answer to its
 // request for a sign are missing, since the last renewal.

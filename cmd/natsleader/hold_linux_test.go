@@ -56,7 +56,7 @@ func (o *backgroundOutput) text() string {
 }
 
 // lineTimes are the times of the lines of a log, and the lines that another goroutine logs at the same time.
-var lineTimes = regexp.MustCompile(`(?m)^2000-\S+ (INFO .*asked to hand over.*\n)?`)
+var lineTimes = regexp.MustCompile(`(?m)^2000-\S+ (INFO .*(asked to hand over|the servers answer again).*\n)?`)
 
 // hold prints the token and holds the leadership until a signal.
 func TestHold_UntilSignal(t *testing.T) {

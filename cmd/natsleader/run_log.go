@@ -184,6 +184,8 @@ func (h requests) Handle(_ context.Context, r slog.Record) error {
 	case wire.LogRequested:
 		of := attributes(r)
 		h.log(slog.LevelInfo, fields{"by", of["by"], "answer", of["answer"]}, "asked to hand over by %s: %s", of["by"], of["answer"])
+	case wire.LogAnswered:
+		h.say("%s", r.Message)
 	case wire.LogNotListening:
 		h.warn("cannot be asked to hand over: %s", attributes(r)["err"])
 	}

@@ -20,6 +20,7 @@ import (
 
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -75,7 +76,7 @@ func (s *story) Write(b []byte) (int, error) {
 			line = strings.Fields(line)[1] + " " + text
 		}
 		kind := ofLog
-		if strings.Contains(line, "asked to hand over") { // of the candidate's goroutine
+		if strings.Contains(line, "asked to hand over") || strings.Contains(line, wire.LogAnswered) { // of the candidate's goroutine
 			kind = ofRequest
 		}
 		s.notef(kind, "%s", strings.TrimSuffix(line, "\n"))

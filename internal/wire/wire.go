@@ -133,6 +133,7 @@ const (
 const (
 	LogRequested    = "asked to hand over"
 	LogNotListening = "cannot be asked to hand over"
+	LogAnswered     = "the servers answer again"
 )
 
 // NoRosterReason begins a leader's reason for refusing to hand over to the next candidate of

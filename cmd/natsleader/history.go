@@ -31,8 +31,8 @@ earliest. The leader itself stops before that, by default at 80% of its lease.
 The history can miss what was written while it did not follow the bucket, after an outage for
 example. Such a time is shown as not known.
 
-The exit code is 78 if the bucket keeps no history, and with --at 1 if nobody led, and 66 if
-it is not known.
+The exit code is 78 if the bucket keeps no history, 66 if it has nothing
+about the election, and with --at 1 if nobody led, and 66 if that is not known.
 
   natsleader history billing --at 03:12
   natsleader history billing --since 7d --json`
@@ -95,7 +95,7 @@ func (h *history) read(ctx context.Context, s *inspector, from, at time.Time) er
 	if h.at != "" {
 		return h.show(line.at(at), at, line.end)
 	}
-	return printResult(h.out(), h.asJSON, line, columns(line.table()))
+	return exitIf(len(line.Spans) == 0, exitUnknown, printResult(h.out(), h.asJSON, line, columns(line.table())))
 }
 
 // show prints who led at a moment.

@@ -17,7 +17,7 @@ var exitMeanings = []struct{ Code, Text string }{
 	{"1", "There is no leader, the leader refuses, a shard has no owner, doctor has a warning, or another failure."},
 	{"2", "doctor found something critical."},
 	{"64", "A flag, an argument, a context or a file cannot be used."},
-	{"66", "The history does not know who led (history --at)."},
+	{"66", "The history does not know the election, or who led it (history --at)."},
 	{"69", "NATS, JetStream or the leader does not answer, or the address of --http is in use."},
 	{"75", "The leadership was lost (run --once, hold), or another candidate leads (--try)."},
 	{"77", "A permission is missing."},

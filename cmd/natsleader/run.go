@@ -93,6 +93,7 @@ type run struct {
 	hold              time.Duration
 	restart           int
 	shell             bool
+	credentials       bool
 	logFormat         string
 
 	stopSignal unix.Signal
@@ -105,6 +106,7 @@ func registerRun(app *fisk.Application, g *globals) {
 	r.registerCandidate(cmd)
 	cmd.Arg("command", "Command and its arguments").PlaceHolder("-- <command>").StringsVar(&r.argv)
 	cmd.Flag("shell", "Have sh run the command line: pipes, && and variables").UnNegatableBoolVar(&r.shell)
+	cmd.Flag("pass-credentials", "Let the command have NATS_USER, NATS_PASSWORD, NATS_TOKEN, NATS_JWT and NATS_SEED").UnNegatableBoolVar(&r.credentials)
 	cmd.Flag("once", "End when the leadership is lost, instead of standing again").UnNegatableBoolVar(&r.once)
 	cmd.Flag("hold", "Keep the leadership for this long after the command has ended").PlaceHolder("DURATION").DurationVar(&r.hold)
 	cmd.Flag("restart", "While it leads, start a command that fails again, so many times in a row, with growing pauses").PlaceHolder("N").IntVar(&r.restart)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -127,9 +128,14 @@ func (c *runLoop) finished(b supervisorReport) {
 		if b.Code != 0 && !b.Stopped {
 			level = slog.LevelWarn
 		}
-		ran := clockNow().sub(s.since)
-		c.log.log(level, fields{"pid", s.pid, "exit_code", b.Code, "ran_seconds", ran.Seconds(), "stopped", b.Stopped},
-			"command ended: PID %d, exit code %d%s, after %s", s.pid, b.Code, signalOf(b.Code), left(ran))
+		now, f := clockNow(), fields{"pid", s.pid, "exit_code", b.Code}
+		ran, stop := now.sub(s.since), ""
+		if s.asked != 0 {
+			ran, stop = s.asked.sub(s.since), " and a stop of "+left(now.sub(s.asked))
+			f = append(f, "stop_seconds", now.sub(s.asked).Seconds())
+		}
+		c.log.log(level, append(f, "ran_seconds", ran.Seconds(), "stopped", b.Stopped),
+			"command ended: PID %d, exit code %d%s, after %s%s", s.pid, b.Code, signalOf(b.Code), left(ran), stop)
 	}
 	c.ended(exitError{code: b.Code}, b.Stopped)
 }
@@ -163,6 +169,10 @@ func (c *runLoop) finish(s *commandRun, outcome error, stopped bool) {
 	if s.begun && !stopped && !s.hung && c.hold > 0 && c.term != nil {
 		c.log.log(slog.LevelInfo, fields{"hold_seconds", c.hold.Seconds()}, "keeping the leadership for %v (--hold)", c.hold)
 		c.outcome, c.held = outcome, time.After(c.hold)
+		if c.value == "" {
+			done := fmt.Sprintf("the command has ended with exit code %d; held until %s", code, time.Now().Add(c.hold).UTC().Format(time.RFC3339))
+			go func() { _ = c.candidate.Proclaim(context.Background(), []byte(done)) }() // a lost leadership shows it, too
+		}
 		return
 	}
 	c.leave(outcome)

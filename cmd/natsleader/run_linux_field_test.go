@@ -89,6 +89,7 @@ func TestRun_InheritedEnvironment(t *testing.T) {
 		"no TMPDIR":                 {"TMPDIR=/nonexistent", file, "/dev/shm/natsleader-", 0},
 		"a TMPDIR of any name":      {"TMPDIR=" + odd, file + binary + " remaining >/dev/null", odd + "/natsleader-", 0},
 		"a supervisor's variable":   {supervisorVariable + "={}", "printenv " + supervisorVariable, "", 1},
+		"a password":                {"NATS_PASSWORD=secret", "printenv NATS_PASSWORD", "", 1},
 		"a command line of --shell": {"A=b", "echo $NATSLEADER_ID$A | tr a z; exit 5", "zb\n", 5},
 	} {
 		cmd := natsleader(t, "run", "-q", "--server", s.url, "--id", "a", "--shell", "jobs", "--", k.command)

@@ -62,6 +62,7 @@ type commandRun struct {
 	since  instant
 	begun  bool // the supervisor has reported its start
 	ending bool // it was asked to stop
+	asked  instant
 	hung   bool // its supervisor was killed because it did not work
 	stuck  bool // it was logged that a process cannot be killed
 	// If the run has not ended by then, its supervisor does not work: leaseBy follows from
@@ -295,7 +296,7 @@ func (c *runLoop) stop() {
 	if s == nil || s.ending {
 		return
 	}
-	s.ending = true
+	s.ending, s.asked = true, clockNow()
 	c.supervisor.send(order{Do: orderStop})
 	s.answerBy = clockNow().add(c.drain + patienceWithSupervisor)
 }

@@ -60,7 +60,7 @@ func (c *runLoop) runAll() error {
 		defer func() { removeLeaseFile(string(c.conf.LeaseFile)) }()
 		c.conf = supervision{
 			Election: r.election, Bucket: r.bucket, LeaseFile: []byte(path),
-			StopSignal: int(r.stopSignal), Drain: r.drain, Won: int(r.won), Lost: int(r.lost),
+			StopSignal: int(r.stopSignal), Drain: r.drain, Credentials: r.credentials, Won: int(r.won), Lost: int(r.lost),
 		}
 		if r.stall > 0 {
 			var socket *net.UnixConn

@@ -93,8 +93,12 @@ func launch(binary string, conf supervision, argv []string, orders, reports *os.
 	if err != nil {
 		return nil, err
 	}
+	hidden := []string{supervisorVariable}
+	if !conf.Credentials {
+		hidden = append(hidden, "NATS_USER", "NATS_PASSWORD", "NATS_TOKEN", "NATS_JWT", "NATS_SEED") // a user alone is a token
+	}
 	return os.StartProcess(binary, append([]string{supervisorName, supervisorArgument}, argv...), &os.ProcAttr{
-		Env:   append(environWithout(supervisorVariable), supervisorVariable+"="+string(text)),
+		Env:   append(environWithout(hidden...), supervisorVariable+"="+string(text)),
 		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 		// A session of its own: signals to natsleader's group or from its terminal do
 		// not stop or end the supervisor.

@@ -23,6 +23,7 @@ type supervision struct {
 	LeaseFile        []byte // a path, of any bytes
 	StopSignal       int
 	Drain            time.Duration // from the stop signal to SIGKILL, if the lease allows
+	Credentials      bool          // the environment has the password, the token or the seed of natsleader
 
 	// Stall is how often the command has to give a sign of life, at the socket. 0: it need not.
 	Stall  time.Duration

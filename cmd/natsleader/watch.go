@@ -22,7 +22,7 @@ import (
 
 const watchHelp = `On a terminal it shows a view that is kept up to date: elections in trouble first, then
 those that have a leader, and last those that were given up in order. Below are recent
-changes. Keys: q ends it, / filters, the arrows scroll. NO_COLOR=1 turns
+changes. Keys: q ends it, / filters, the arrows scroll, ? lists them. NO_COLOR=1 turns
 colours off. Otherwise, and with --timeline, it prints a line whenever the leader of
 an election or what it publishes has changed, beginning with what is found. Times
 are by the server's clock, in the zone of this host.

@@ -105,6 +105,7 @@ type screen struct {
 	width, height int
 	filter        string
 	editing       bool // the user types the filter
+	help          bool // the last line names all keys
 	offset        int  // the rows that are scrolled out at the top
 }
 
@@ -280,5 +281,8 @@ func (v view) footer(on screen) line {
 			{"  Esc removes the filter  q quits", styleDim},
 		}
 	}
-	return line{{"q quits  / filters  ↑↓ scroll", styleDim}}
+	if on.help {
+		return line{{"q quits  / filters  ↑↓ j k a line  PgUp PgDn half a screen  g Home first  G End last", styleDim}}
+	}
+	return line{{"q quits  / filters  ↑↓ scroll  ? all keys", styleDim}}
 }

@@ -113,11 +113,13 @@ func TestLiveView_Keys(t *testing.T) {
 			"\x7f", "d\r", "\x1b",
 			"/WEB-1\r", "\x1b", // pasted; the IDs of the last leaders are found, too
 			"j", "j", "k", "\x1b[6~", "\x1b[1;5C", "\x1b[6~",
+			"g", "G", "\x1b[H", "\x1b[F", "k", "?", "?",
 			"/" + strings.Repeat("x", mostFilter+1),
 			"\x03", "\rq", "Q",
 		} {
 			err := l.typed(keys)
 			v := e.view(theMoment, nil, l.on.filter)
+			l.on.offset = min(l.on.offset, v.lastOffset(l.on))
 			w.notef("# typed %.20q: %v, offset %d, a filter of %d bytes\n%s", keys, err, l.on.offset, len(l.on.filter), screenOf(v, l.on, false))
 		}
 	})

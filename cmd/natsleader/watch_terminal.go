@@ -142,6 +142,10 @@ func (l *liveView) typed(keys string) error {
 			l.scroll(-l.on.height / 2)
 		case "\x1b[6~":
 			l.scroll(l.on.height / 2)
+		case "\x1b[H", "\x1bOH", "\x1b[1~":
+			l.on.offset = 0
+		case "\x1b[F", "\x1bOF", "\x1b[4~":
+			l.on.offset = lastRow
 		}
 		return nil
 	}
@@ -159,6 +163,12 @@ func (l *liveView) typed(keys string) error {
 			l.scroll(-1)
 		case r == 'j':
 			l.scroll(1)
+		case r == 'g':
+			l.on.offset = 0
+		case r == 'G':
+			l.on.offset = lastRow
+		case r == '?':
+			l.on.help = !l.on.help
 		}
 	}
 	return nil
@@ -181,6 +191,9 @@ func (l *liveView) edit(r rune) {
 		l.on.filter += string(r)
 	}
 }
+
+// lastRow is more than any offset: shown takes the last one.
+const lastRow = 1 << 30
 
 func (l *liveView) scroll(by int) { l.on.offset = max(0, l.on.offset+by) }
 

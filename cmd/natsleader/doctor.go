@@ -133,6 +133,7 @@ type environment struct {
 	election string        // of --election, or one that no candidate stands in
 	named    bool          // it is that of --election
 	asked    time.Duration // --lease, or 0
+	as       string        // the role whose permissions are tried
 	roster   bool          // candidates have one
 	readOnly bool          // nothing may be stored
 
@@ -155,7 +156,8 @@ const doctorHelp = `It looks at the server, the account, the bucket and the conn
 what to do. It changes nothing in the bucket, and disturbs no election. To find a
 full disk it stores a message in a stream of its own, natsleader_doctor_..., and
 deletes that, if it may; --read-only leaves that out.
-Connect as the processes do that stand in elections: their permissions count.
+Connect as the processes do that stand in elections: their permissions count. With
+--as operator or --as creator those of other users do.
 
 Exit codes: 0 if there is nothing worse than notes, 1 for warnings, 2 if
 anything is critical, 64 for wrong usage, 69 if no server can be reached.`
@@ -165,6 +167,7 @@ type doctorOptions struct {
 	lease        time.Duration
 	election     string
 	system       string
+	as           string
 	roster, json bool
 	readOnly     bool
 }
@@ -174,6 +177,8 @@ func registerDoctor(app *fisk.Application, g *globals) {
 	cmd := app.Command("doctor", "Look for what is unsafe or slow").HelpLong(doctorHelp)
 	cmd.Flag("lease", "Lease that candidates will use; the bucket's MaxLease by default").PlaceHolder("DURATION").DurationVar(&o.lease)
 	cmd.Flag("election", "Election whose permissions to try; one that nobody stands in by default").PlaceHolder("NAME").HintAction(g.electionNames).StringVar(&o.election)
+	cmd.Flag("as", "What the user of this connection is for: candidate, operator (status, watch, step-down) or creator (bucket add)").
+		Default(asCandidate).EnumVar(&o.as, asCandidate, asOperator, asCreator)
 	cmd.Flag("roster", "Try also the permissions of a candidate with a roster").UnNegatableBoolVar(&o.roster)
 	cmd.Flag("read-only", "Store nothing, also not in a stream of its own").UnNegatableBoolVar(&o.readOnly)
 	cmd.Flag("system-context", "NATS context with system credentials, which alone tell when servers sync to disk").PlaceHolder("NAME").HintAction(natscontext.KnownContexts).StringVar(&o.system)
@@ -208,7 +213,7 @@ func (g *globals) doctor(o doctorOptions) error {
 	defer nc.Close()
 	e := &environment{
 		nc: nc, js: js, bucket: bucket, name: g.bucket, api: jsapi.APIPrefix(js.Options()), wait: g.timeout,
-		election: o.election, named: o.election != "", asked: o.lease, roster: o.roster, readOnly: o.readOnly, system: system, hostSync: g.clockSynced,
+		election: o.election, named: o.election != "", asked: o.lease, as: o.as, roster: o.roster, readOnly: o.readOnly, system: system, hostSync: g.clockSynced,
 	}
 	if !e.named {
 		e.election = unusedElection()

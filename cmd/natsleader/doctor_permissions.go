@@ -18,27 +18,97 @@ import (
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
-// permissionProbe is one permission of a candidate.
+// permissionProbe is one permission of a role.
 type permissionProbe struct {
 	what    string // it is for
 	missing severity
 	do      func() error
 }
 
-// checkPermissions tries each permission of a candidate, and reports those that are
+// The roles of --as.
+const (
+	asCandidate = "candidate"
+	asOperator  = "operator"
+	asCreator   = "creator"
+)
+
+// checkPermissions tries each permission of the role of --as, and reports those that are
 // missing. Only a refusal by the server counts; any other answer does not matter.
 func checkPermissions(_ context.Context, e *environment) []finding {
-	key := "$KV." + e.name + "." + e.election
-	stream := "KV_" + e.name
 	trials := []permissionProbe{
 		{"every answer of the server", severityCritical, e.listen(e.nc.NewInbox())},
-		{"the settings of the bucket", severityCritical, e.send("STREAM.INFO."+stream, "")},
+		{"the settings of the bucket", severityCritical, e.send("STREAM.INFO.KV_"+e.name, "")},
 	}
+	switch e.as {
+	case asOperator:
+		trials = append(trials, e.watchProbes()...)
+		if e.roster {
+			trials = append(trials, e.rosterProbes()...)
+		}
+	case asCreator:
+		trials = append(trials, e.watchProbes()...)
+		trials = append(trials,
+			permissionProbe{"making the bucket", severityCritical, e.send("STREAM.CREATE.KV_"+e.name, "")},
+			permissionProbe{"changing the bucket", severityCritical, e.send("STREAM.UPDATE.KV_"+e.name, "")},
+			permissionProbe{"bucket ls", severityNote, e.send("STREAM.LIST", "")})
+	default:
+		trials = append(trials, e.candidateProbes()...)
+	}
+	var found []finding
+	for _, t := range trials {
+		switch err := e.try(t.do); {
+		case errors.Is(err, nats.ErrPermissionViolation):
+			f := t.missing.of("%s (for %s)", violation(err), t.what)
+			if e.as == asCandidate && !e.named && t.missing > severityNote {
+				f = f.advise("name the election that this connection is for with --election, or allow it")
+			} else {
+				f = f.advise("allow it")
+			}
+			found = append(found, f)
+		case err != nil:
+			found = append(found, unknown("%s: %v", t.what, err))
+		}
+	}
+	switch {
+	case e.as == asOperator, e.as == asCreator:
+		if e.try(func() error { return e.nc.PublishMsg(e.impossible(e.name, e.election)) }) == nil {
+			found = append(found, severityNote.of("this connection may write elections, which %s need not", e.role()).
+				advise("allow that to candidates only: `natsleader permissions "+e.as+"` prints the least"))
+		}
+	case !slices.ContainsFunc(found, func(f finding) bool { return f.Severity > severityNote }) && e.info != nil && e.unfit == nil:
+		found = append(found, e.checkWrite()...)
+	}
+	if len(found) == 0 {
+		found = append(found, fine("this connection may do all that %s does", e.role()))
+	}
+	return found
+}
+
+// role returns the role of --as with its article.
+func (e *environment) role() string {
+	if e.as == asOperator {
+		return "an " + e.as
+	}
+	return "a " + e.as
+}
+
+// watchProbes are the permissions of those who look at all elections.
+func (e *environment) watchProbes() []permissionProbe {
+	return []permissionProbe{
+		{"reading all elections", severityCritical, e.createNothing(e.name, "$KV."+e.name+".>")},
+		{"tidiness", severityNote, e.send("CONSUMER.DELETE.KV_"+e.name+"."+noConsumer, "")},
+	}
+}
+
+// candidateProbes are the permissions of a candidate.
+func (e *environment) candidateProbes() []permissionProbe {
+	key := "$KV." + e.name + "." + e.election
+	stream := "KV_" + e.name
 	read := permissionProbe{"reading the election", severityCritical, e.send("DIRECT.GET."+stream+"."+key, "")}
 	if e.info != nil && !e.info.Config.AllowDirect {
 		read.do = e.send("STREAM.MSG.GET."+stream, `{"last_by_subj":"`+key+`"}`)
 	}
-	trials = append(trials, read, permissionProbe{"the lease", severityCritical, func() error { return e.nc.PublishMsg(e.impossible(e.name, e.election)) }})
+	trials := []permissionProbe{read, {"the lease", severityCritical, func() error { return e.nc.PublishMsg(e.impossible(e.name, e.election)) }}}
 	if e.info == nil || e.settings.FeedSubject != "" {
 		trials = append(trials, permissionProbe{"hearing of changes: without it candidates poll", severityWarning, e.listen(e.feed() + "." + e.election)})
 	} else {
@@ -59,29 +129,7 @@ func checkPermissions(_ context.Context, e *environment) []finding {
 	if e.roster {
 		trials = append(trials, e.rosterProbes()...)
 	}
-
-	var found []finding
-	for _, t := range trials {
-		switch err := e.try(t.do); {
-		case errors.Is(err, nats.ErrPermissionViolation):
-			f := t.missing.of("%s (for %s)", violation(err), t.what)
-			if !e.named && t.missing > severityNote {
-				f = f.advise("name the election that this connection is for with --election, or allow it")
-			} else {
-				f = f.advise("allow it")
-			}
-			found = append(found, f)
-		case err != nil:
-			found = append(found, unknown("%s: %v", t.what, err))
-		}
-	}
-	if !slices.ContainsFunc(found, func(f finding) bool { return f.Severity > severityNote }) && e.info != nil && e.unfit == nil {
-		found = append(found, e.checkWrite()...)
-	}
-	if len(found) == 0 {
-		found = append(found, fine("this connection may do all that a candidate does"))
-	}
-	return found
+	return trials
 }
 
 // noConsumer is a name that no consumer has.
@@ -192,6 +240,10 @@ func checkFeedPublish(_ context.Context, e *environment) []finding {
 // request that no candidate receives.
 func checkAskPublish(_ context.Context, e *environment) []finding {
 	subject := wire.AskPrefix + e.name
+	if e.as == asOperator {
+		return e.tryToPublish(subject, fine("this connection may ask leaders to hand over, as an operator does"),
+			severityCritical.of("this connection may not publish to %s.> (for step-down and transfer)", subject).advise("allow it"))
+	}
 	return e.tryToPublish(subject,
 		severityNote.of("this connection may push leaders out: it may publish to %s.>", subject).
 			advise("allow it to those who use natsleader step-down only"),

@@ -84,16 +84,20 @@ func (e *environment) wrongInRoster(c jetstream.StreamConfig) []string {
 	})
 }
 
-// rosterProbes are the permissions of a candidate with a roster. Nothing is stored,
+// rosterProbes are the permissions of a candidate, or of an operator, with a roster. Nothing is stored,
 // and no consumer is made.
 func (e *environment) rosterProbes() []permissionProbe {
 	name := e.rosterName()
 	keys := "$KV." + name + "." + e.election + "."
+	announce := permissionProbe{"announcing itself in the roster: without it, it is not in line", severityWarning, func() error {
+		return e.nc.PublishMsg(e.impossible(name, e.election+"."+anySession))
+	}}
+	if e.as == asOperator {
+		announce.do = func() error { return nil }
+	}
 	return []permissionProbe{
 		{"the settings of the roster", severityNote, e.send("STREAM.INFO.KV_"+name, "")},
-		{"announcing itself in the roster: without it, it is not in line", severityWarning, func() error {
-			return e.nc.PublishMsg(e.impossible(name, e.election+"."+anySession))
-		}},
+		announce,
 		{"seeing who stands: without it, a leader names nobody to follow it", severityWarning, e.createNothing(name, keys+"*")},
 		{"tidiness", severityNote, e.send("CONSUMER.DELETE.KV_"+name+"."+noConsumer, "")},
 	}

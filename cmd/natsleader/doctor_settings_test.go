@@ -234,6 +234,25 @@ func TestDoctor_MissingPermissions(t *testing.T) {
 	}, users...)
 }
 
+// With --as an operator and a creator are not blamed for what they need not. A creator is no operator.
+func TestDoctor_Roles(t *testing.T) {
+	plan := permissionPlan{bucket: "elections", inbox: "_INBOX", api: jetstream.DefaultAPIPrefix, roster: true}
+	var users []func(*server.Options)
+	for _, role := range []string{asOperator, asCreator} {
+		may := &server.Permissions{Publish: &server.SubjectPermission{}, Subscribe: &server.SubjectPermission{}}
+		for _, g := range plan.user(role).grants {
+			of := map[string]*server.SubjectPermission{mayPublish: may.Publish, maySubscribe: may.Subscribe}[g.verb]
+			of.Allow = append(of.Allow, g.subject)
+		}
+		users = append(users, withUser(role, may))
+	}
+	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
+		w.prompt("doctor --read-only --as operator --roster "+as(asOperator), "doctor --read-only --as creator "+as(asCreator))
+		f := w.findingsBeside("--as operator " + as(asOperator))
+		f.show("--as operator "+as(asCreator), "--as creator "+as(asOperator), "--as operator")
+	}, users...)
+}
+
 // Permissions for one election are tried with that election. If they let a connection write one election and
 // not another, they separate them within one account.
 func TestDoctor_Border(t *testing.T) {

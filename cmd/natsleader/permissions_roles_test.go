@@ -204,7 +204,7 @@ func TestPermissions_Formats(t *testing.T) {
 	alone(t, func(w *world) {
 		w.prompt("permissions candidate operator exporter creator --election billing",
 			"permissions candidate observer creator --election billing --roster --history --seats --inbox-prefix _INBOX_b --js-domain hub --format nsc",
-			"permissions candidate operator --group orders --election tenant.* --bucket fast --js-api-prefix P --format table",
+			"permissions candidate operator --group orders --election tenant.* --bucket fast --js-api-prefix P --seats --roster --format table",
 			"permissions", "permissions owner", "permissions candidate", "permissions candidate --election a..b", "permissions candidate --election a>",
 			"permissions observer --bucket a.b", "permissions candidate operator --election operator",
 			"permissions candidate --election a.b --election a-b",

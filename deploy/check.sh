@@ -88,19 +88,21 @@ if [ "$(id -u)" = 0 ]; then # as alone as in its image
 	fi
 fi
 
-step "systemd unit"
+step "systemd units, and their environment"
 if command -v systemd-analyze >/dev/null; then
-	sed "s|/usr/local/bin/natsleader|$scratch/natsleader|" "deploy/natsleader-run@.service" >"$scratch/natsleader-run@.service"
-	# systemd before version 254 does not know these two, and ignores them.
-	complaints=$(systemd-analyze verify "$scratch/natsleader-run@.service" 2>&1 | grep -v 'RestartSteps\|RestartMaxDelaySec') || true
-	if [ -n "$complaints" ]; then
-		echo "$complaints"
-		exit 1
-	fi
-	# An exposure of at most 3.0. Old versions cannot tell.
-	if systemd-analyze security --help | grep -q -e --threshold && systemd-analyze security --help | grep -q -e --offline; then
-		systemd-analyze security --offline=true --threshold=30 --no-pager "deploy/natsleader-run@.service" 2>/dev/null | tail -1
-	fi
+	for unit in deploy/systemd/*.service; do
+		sed "s|/usr/local/bin/natsleader|$scratch/natsleader|" "$unit" >"$scratch/${unit##*/}"
+		# systemd before version 254 does not know these two, and ignores them.
+		complaints=$(systemd-analyze verify "$scratch/${unit##*/}" 2>&1 | grep -v 'RestartSteps\|RestartMaxDelaySec') || true
+		if [ -n "$complaints" ]; then
+			echo "$complaints"
+			exit 1
+		fi
+		# An exposure of at most 3.0. Old versions cannot tell.
+		if systemd-analyze security --help | grep -q -e --threshold && systemd-analyze security --help | grep -q -e --offline; then
+			systemd-analyze security --offline=true --threshold=30 --no-pager "$unit" 2>/dev/null | tail -1
+		fi
+	done
 else
 	echo "not checked: there is no systemd-analyze"
 fi
@@ -108,22 +110,27 @@ fi
 step "Kubernetes: the base and the example, against the schemas of Kubernetes 1.30"
 mkdir "$scratch/manifests"
 "$kustomize" build deploy/kubernetes/base >"$scratch/manifests/base.yaml"
-"$kustomize" build deploy/kubernetes/example | # without the PodMonitor, whose schema is not of Kubernetes
-	awk -v RS='---\n' -v ORS='---\n' '!/^kind: PodMonitor|\nkind: PodMonitor/' >"$scratch/manifests/example.yaml"
+"$kustomize" build deploy/kubernetes/example | # without the kinds of the Prometheus operator
+	awk -v RS='---\n' -v ORS='---\n' '!/(^|\n)kind: (PodMonitor|PrometheusRule)/' >"$scratch/manifests/example.yaml"
 "$validate" --version 1.30 "$scratch/manifests"/*.yaml
 "$kustomize" build deploy/kubernetes/example >"$scratch/example.yaml"
-for text in 'kind: PodMonitor' 'runAsNonRoot: true' 'readOnlyRootFilesystem: true' 'type: RuntimeDefault' 'mountPath: /tmp' \
+for text in 'kind: PodMonitor' 'kind: PrometheusRule' 'name: NATS_USER' 'name: NATS_PASSWORD' 'runAsNonRoot: true' 'readOnlyRootFilesystem: true' 'type: RuntimeDefault' 'mountPath: /tmp' \
 	'name: NATS_CREDS' 'name: NATS_CA' 'name: NATS_CERT' 'name: NATS_KEY' 'topologyKey: kubernetes.io/hostname'; do
 	if ! grep -qF "$text" "$scratch/example.yaml"; then
 		echo "the example has no $text"
 		exit 1
 	fi
 done
-# The label by which the Deployment, the budget, the spread and the monitor select the pods is that of the pods.
-if grep -A2 -E '(matchLabels|^      labels):' "$scratch/example.yaml" | grep -E '^ +app' | grep -v 'app: billing$'; then
-	echo "a selector has another label"
-	exit 1
-fi
+# The Deployment, the budget, the two spreads and the monitor of each election select its pods alone, by the labels of those.
+for election in billing reports; do
+	selected=$(grep -A2 -E '(matchLabels|^      labels):' "$scratch/example.yaml" | grep -A1 "instance: $election\$" | grep -c 'name: natsleader$')
+	if [ "$selected" != 6 ] || [ "$(grep -c "^  name: natsleader-$election\$" "$scratch/example.yaml")" != 3 ]; then
+		echo "$selected labels and selectors are those of $election, not 6"
+		exit 1
+	fi
+done
+deploy/kubernetes/components/prometheusrule/generate
+git diff --exit-code deploy/kubernetes/components/prometheusrule # else commit what generate has written
 # Every volume that is mounted is there, and natsleader reads every variable.
 sed -n '/^      volumes:/,/^---/p' "$scratch/example.yaml" >"$scratch/volumes"
 for name in $(sed -n '/mountPath:/ { n; s/^ *name: //p; }' "$scratch/example.yaml"); do
@@ -132,7 +139,7 @@ for name in $(sed -n '/mountPath:/ { n; s/^ *name: //p; }' "$scratch/example.yam
 		exit 1
 	fi
 done
-for name in $(sed -n 's/^ *- name: \(NATS_.*\)/\1/p' "$scratch/example.yaml"); do
+for name in $(sed -n 's/^ *- name: \(NATS.*\)/\1/p' "$scratch/example.yaml") $(sed -n 's/^\(NATS[A-Z_]*\)=.*/\1/p' deploy/systemd/*.env); do
 	if ! "$scratch/natsleader" --help-man | grep -qF "(\$$name)"; then
 		echo "natsleader does not read $name"
 		exit 1
@@ -141,14 +148,30 @@ done
 
 step "natsleader takes the arguments of all: it finds nothing wrong but that there is no NATS"
 {
-	sed -n 's/^ExecStart=//p' deploy/natsleader-run@.service
-	sed -n 's/^ *command: \[\(.*\)\]$/\1/p' deploy/kubernetes/*/{deployment,kustomization}.yaml | tr -d ',"'
-} | sed 's/%H\|%i\|\$(POD_NAME)/x/g; s/:8080/127.0.0.1:0/; s#\$COMMAND\|/app/billing#true#' >"$scratch/commands"
-[ "$(wc -l <"$scratch/commands")" = 3 ]
+	sed -n 's/^ExecStart=//p' deploy/systemd/natsleader-run@.service
+	sed -n 's/^ *command: \[\(.*\)\]$/\1/p' deploy/kubernetes/base/deployment.yaml | tr -d ',"' | sed 's/--$/-- true/'
+} | sed 's/%H\|%i\|\$([A-Z_]*)/x/g; s/:8080/127.0.0.1:0/; s#\$COMMAND#true#' >"$scratch/commands"
+[ "$(wc -l <"$scratch/commands")" = 2 ]
 while read -ra words; do
 	code=0
 	env -i PATH="$PATH" NATS_URL=nats://127.0.0.1:1 "$scratch/natsleader" run --wait=3s "${words[@]:2}" 2>"$scratch/complaint" || code=$?
 	if [ "$code" != 124 ] || ! grep -q 'cannot connect to' "$scratch/complaint"; then
+		echo "exit code $code: ${words[*]}"
+		cat "$scratch/complaint"
+		exit 1
+	fi
+done <"$scratch/commands"
+
+step "the exporter and the page go on without NATS"
+{
+	sed -n 's/^ExecStart=//p' deploy/systemd/natsleader-{exporter,ui}.service
+	sed -n 's/^ *command: \[\(.*\)\]$/\1/p' deploy/kubernetes/{exporter,ui}/deployment.yaml | tr -d ',"'
+} | sed 's/--http=.*/--http=127.0.0.1:0/' >"$scratch/commands"
+[ "$(wc -l <"$scratch/commands")" = 4 ]
+while read -ra words; do
+	code=0
+	timeout 3 env -i NATS_URL=nats://127.0.0.1:1 "$scratch/natsleader" "${words[@]:1}" 2>"$scratch/complaint" || code=$?
+	if [ "$code" != 124 ] || ! grep -q 'serves http' "$scratch/complaint"; then
 		echo "exit code $code: ${words[*]}"
 		cat "$scratch/complaint"
 		exit 1

@@ -203,6 +203,8 @@ func (p *permissionPlan) candidate(election string) grantedUser {
 		u.may(mayPublish, "the lease", p.put+"$KV."+p.bucket+"."+key)
 		u.may(maySubscribe, "requests to hand over", wire.AskPrefix+p.bucket+"."+key)
 	}
+	u.may(mayPublish, "the cordon", p.api+"DIRECT.GET.KV_"+p.bucket+".$KV."+p.bucket+"."+wire.CordonKey)
+	u.may(maySubscribe, "changes of the cordon", wire.FeedPrefix+p.bucket+"."+wire.CordonKey)
 	if p.roster {
 		u.may(mayPublish, "to announce itself", p.put+"$KV."+wire.RosterName(p.bucket)+"."+rosterKeys(election))
 		p.readsRoster(&u, election)
@@ -223,11 +225,16 @@ func (p *permissionPlan) user(role string) grantedUser {
 	switch role {
 	case "observer":
 		p.observes(&u, p.observed()...)
+		for _, election := range p.elections {
+			u.may(mayPublish, "the note", p.api+"DIRECT.GET.KV_"+p.bucket+".$KV."+p.bucket+"."+notePrefix+election)
+		}
 	case "operator":
 		p.observes(&u, ">")
 		for _, key := range p.keys(p.observed()...) {
 			u.may(mayPublish, "requests to hand over", wire.AskPrefix+p.bucket+"."+key)
+			u.may(mayPublish, "to write the note", p.put+"$KV."+p.bucket+"."+notePrefix+key)
 		}
+		u.may(mayPublish, "to write the cordon", p.put+"$KV."+p.bucket+"."+wire.CordonKey)
 		for _, name := range p.groups {
 			u.may(mayPublish, "requests to move shards", p.put+"$KV."+p.bucket+"."+group.RegistryKey(name))
 		}

@@ -135,22 +135,29 @@ func TestPermissions_AreLeast(t *testing.T) {
 	for _, x := range []trial{
 		{flags: "candidate --election billing --roster", user: "billing", does: []string{
 			"+b", "&billing hold billing --id a --succession queue", "!roster billing", "!transfer billing a", "!roster billing",
-			"!transfer billing nobody", "!transfer billing"}},
+			"!transfer billing nobody", "!transfer billing",
+		}},
 		{flags: "candidate --election billing --roster --seats", user: "billing", without: ".seat.", does: []string{
 			"+b", "+c", "&billing hold billing --id a --succession queue --seats 2", "!roster billing.seat.2", "!transfer billing.seat.2 a",
-			"!transfer billing.seat.2 nobody", "!transfer billing.seat.2 c"}},
+			"!transfer billing.seat.2 nobody", "!transfer billing.seat.2 c",
+		}},
 		{flags: "observer --roster --history", user: "observer", does: []string{
-			"+a", "+b", "status", "status billing", "status --roster", "roster billing", "history billing", "watch", "watch billing"}},
+			"+a", "+b", "status", "status billing", "status --roster", "roster billing", "history billing", "watch", "watch billing",
+		}},
 		{flags: "operator --roster --history", user: "operator", does: []string{
 			"+a", "+b", "status", "status billing", "status --roster", "roster billing", "history billing", "step-down billing",
-			"step-down --id b"}},
+			"step-down --id b", "note billing --owner x", "note billing",
+		}},
 		{flags: "candidate operator --group orders", user: "operator", without: "shard.map", does: []string{
-			"join m1", "join m2", "shards orders", "shards move orders 0 m2", "shards drain orders m1"}},
+			"join m1", "join m2", "shards orders", "shards move orders 0 m2", "shards drain orders m1",
+		}},
 		{flags: "candidate operator --election billing --accounts", user: "operator", without: "ask", does: []string{
-			"&billing hold billing --id a --js-api-prefix elections", "status billing", "step-down billing --yes"}},
+			"&billing hold billing --id a --js-api-prefix elections", "status billing", "step-down billing --yes",
+		}},
 		{flags: "exporter", user: "exporter", does: []string{"+a", "&exporter exporter --http 127.0.0.1:9847", "GET /connected"}},
 		{flags: "creator --roster --history --bucket fresh", user: "creator", does: []string{
-			"bucket add fresh --roster --history 1d --max-lease 20s", "bucket add fresh --description x --history 2d", "bucket info fresh", "bucket ls"}},
+			"bucket add fresh --roster --history 1d --max-lease 20s", "bucket add fresh --description x --history 2d", "bucket info fresh", "bucket ls",
+		}},
 		{flags: "creator --roster --history", user: "creator", without: "CONSUMER.CREATE", does: []string{"bucket add --max-lease 20s", "+a", "bucket add --max-lease 16s"}},
 	} {
 		conf := granted(t, x.flags)
@@ -188,7 +195,7 @@ func TestPermissions_KeepUsersApart(t *testing.T) {
 		w.campaigns("billing", leader.Config{ID: "a", Succession: leader.Listed{}})
 		for _, line := range []string{
 			"status billing", "status", "history billing", "hold billing --wait 10s", "hold shipping --wait 10s", "step-down billing --yes",
-			"bucket add --max-lease 20s", "bucket ls", "bucket rm elections --yes --force", "step-down billing --force --yes",
+			"note billing --owner x", "bucket add --max-lease 20s", "bucket ls", "bucket rm elections --yes --force", "step-down billing --force --yes",
 		} {
 			var codes []string
 			for _, user := range []string{"shipping", "observer", "operator", "exporter", "creator", "billing"} {

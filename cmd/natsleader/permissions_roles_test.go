@@ -71,7 +71,6 @@ func (x trial) happens(t *testing.T, conf string) (results []string, took []time
 		note := func(line string, begun time.Time, result any) {
 			results, took = append(results, fmt.Sprintf("%s: %v", line, result)), append(took, time.Since(begun))
 		}
-		var background bytes.Buffer
 		var waits []func()
 		ctx, interrupt := context.WithCancel(w.Context())
 		for _, line := range x.does {
@@ -81,7 +80,7 @@ func (x trial) happens(t *testing.T, conf string) (results []string, took []time
 				user, rest, _ = strings.Cut(rest, " ")
 				w.served = newPipes()
 				code := make(chan int, 1)
-				process := stdio{stdout: &background, stderr: &background, dial: w.inProcess(), life: ctx, listener: w.served}
+				process := stdio{stdout: io.Discard, stderr: io.Discard, dial: w.inProcess(), life: ctx, listener: w.served}
 				go func() { code <- execute(strings.Fields(rest+" "+as(user)), process) }()
 				time.Sleep(59 * time.Second)
 				waits = append(waits, func() { note(line, begun, <-code) })
@@ -114,7 +113,7 @@ func (x trial) happens(t *testing.T, conf string) (results []string, took []time
 			ended()
 		}
 		synctest.Wait()
-		w.Logf("%s\n%s", strings.Join(results, "\n"), &background)
+		w.Log(strings.Join(results, "\n"))
 	}, withConf(t, conf))
 	return results, took
 }

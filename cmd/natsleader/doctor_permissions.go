@@ -283,6 +283,9 @@ func checkBorder(_ context.Context, e *environment) []finding {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(info.State.Subjects)), func(subject string) bool {
 		name, _, _ := group.NameOf(subject)
 		_, isGroup := info.State.Subjects[group.RegistryKey(name)]
+		if strings.HasPrefix(subject, pre+notePrefix) {
+			return true
+		}
 		return isGroup && subject != group.RegistryKey(name) // one key of a group stands for all
 	})
 	for i := range names {

@@ -266,6 +266,7 @@ func TestDoctor_Border(t *testing.T) {
 		f := w.findingsBeside("--election billing " + as("one"))
 		f.show(as("one"))
 		put(w.T, w.js, "billing", "{}")
+		put(w.T, w.js, "natsleader.note.billing", "{}")
 		f.show("--election billing " + as("one"))
 		put(w.T, w.js, "shipping", "{}")
 		f.show(as("one"), "--election mail "+as("one"), "")

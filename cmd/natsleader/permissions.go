@@ -18,7 +18,7 @@ const permissionsHelp = `It prints users with the least permissions for what the
   candidate  natsleader run and hold, and programs that campaign. Each election of
              --election gets a user of its own, with the name of the election
   observer   status, watch, ui, roster and history
-  operator   an observer of all elections, who asks leaders to hand over
+  operator   an observer of all elections, who asks leaders to hand over, and writes notes
   exporter   natsleader exporter
   creator    bucket add, info and ls
 
@@ -225,14 +225,13 @@ func (p *permissionPlan) user(role string) grantedUser {
 	switch role {
 	case "observer":
 		p.observes(&u, p.observed()...)
-		for _, election := range p.elections {
-			u.may(mayPublish, "the note", p.api+"DIRECT.GET.KV_"+p.bucket+".$KV."+p.bucket+"."+notePrefix+election)
-		}
 	case "operator":
 		p.observes(&u, ">")
 		for _, key := range p.keys(p.observed()...) {
 			u.may(mayPublish, "requests to hand over", wire.AskPrefix+p.bucket+"."+key)
-			u.may(mayPublish, "to write the note", p.put+"$KV."+p.bucket+"."+notePrefix+key)
+		}
+		for _, election := range p.observed() {
+			u.may(mayPublish, "to write the note", p.put+"$KV."+p.bucket+"."+noteKey(election))
 		}
 		u.may(mayPublish, "to write the cordon", p.put+"$KV."+p.bucket+"."+wire.CordonKey)
 		for _, name := range p.groups {
@@ -276,6 +275,12 @@ func (p *permissionPlan) observes(u *grantedUser, elections ...string) {
 	for _, key := range keys {
 		p.reads(u, key)
 	}
+	for _, election := range elections {
+		if election == ">" {
+			continue // a note is one of these keys
+		}
+		u.may(mayPublish, "the note", p.api+"DIRECT.GET.KV_"+p.bucket+".$KV."+p.bucket+"."+noteKey(election))
+	}
 	p.watches(u, keys...)
 	if p.roster {
 		p.readsRoster(u, elections...)
@@ -289,6 +294,11 @@ func (p *permissionPlan) observes(u *grantedUser, elections ...string) {
 		}
 		u.may(mayPublish, "a consumer of the history", p.api+"CONSUMER.MSG.NEXT."+stream+".*", p.api+"CONSUMER.DELETE."+stream+".*")
 	}
+}
+
+// noteKey returns the key of the note of an election or of a group.
+func noteKey(election string) string {
+	return notePrefix + strings.TrimSuffix(election, group.AllKeys(""))
 }
 
 // watches lets a user follow keys by a consumer.

@@ -145,7 +145,7 @@ func TestPermissions_AreLeast(t *testing.T) {
 		}},
 		{flags: "operator --roster --history", user: "operator", does: []string{
 			"+a", "+b", "status", "status billing", "status --roster", "roster billing", "history billing", "step-down billing",
-			"step-down --id b", "note billing --owner x", "note billing",
+			"drain b", "note billing --owner x", "note billing",
 		}},
 		{flags: "candidate operator --group orders", user: "operator", without: "shard.map", does: []string{
 			"join m1", "join m2", "shards orders", "shards move orders 0 m2", "shards drain orders m1",
@@ -153,6 +153,8 @@ func TestPermissions_AreLeast(t *testing.T) {
 		{flags: "candidate operator --election billing --accounts", user: "operator", without: "ask", does: []string{
 			"&billing hold billing --id a --js-api-prefix elections", "status billing", "step-down billing --yes",
 		}},
+		{flags: "observer --election billing", user: "observer", without: "note", does: []string{"!note billing --owner x", "note billing"}},
+		{flags: "operator --election billing", user: "operator", without: "note", does: []string{"note billing --owner x"}},
 		{flags: "exporter", user: "exporter", does: []string{"+a", "&exporter exporter --http 127.0.0.1:9847", "GET /connected"}},
 		{flags: "creator --roster --history --bucket fresh", user: "creator", does: []string{
 			"bucket add fresh --roster --history 1d --max-lease 20s", "bucket add fresh --description x --history 2d", "bucket info fresh", "bucket ls",

@@ -155,11 +155,11 @@ func (n *noteCommand) run(ctx context.Context, s *inspector) error {
 			return err
 		}
 		key, revision := notePrefix+n.election, uint64(0)
-		switch e, err := kv.Get(ctx, key); {
-		case err == nil:
+		switch e, absent := kv.Get(ctx, key); {
+		case absent == nil:
 			is, revision = decodeNote(e.Value()), e.Revision()
-		case !errors.Is(err, jetstream.ErrKeyNotFound):
-			return err
+		case !errors.Is(absent, jetstream.ErrKeyNotFound):
+			return absent
 		}
 		switch {
 		case n.gone && revision > 0:

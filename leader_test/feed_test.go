@@ -78,7 +78,7 @@ func TestCandidate_WithoutFeed(t *testing.T) { story(t) }
 // A leader learns when its term began also from a later write, if its feed has not delivered the one that elected.
 func TestSince_FeedDeliversOnlyLaterWrite(t *testing.T) { story(t) }
 
-// Each record says when it was written, from the first renewal to the release. So a copy that is stored later shows it.
+// Each record says when it was written, from the first to the release. So a copy that is stored later shows it.
 func TestRecord_SaysWhenItWasWritten(t *testing.T) {
 	k := newKit(t)
 	a, _ := k.lead(leader.Config{})
@@ -88,6 +88,7 @@ func TestRecord_SaysWhenItWasWritten(t *testing.T) {
 		at := record.WrittenAt(e.Value)
 		check.That(t, at.Equal(e.Created), "%s says %v, and was stored at %v", what, at, e.Created)
 	}
+	shown("the record that elects")
 	for _, d := range []time.Duration{6 * time.Second, time.Hour, 5 * time.Hour} {
 		k.clock.Advance(d)
 		shown(fmt.Sprintf("the renewal after %v", d))

@@ -156,6 +156,8 @@ type Settings struct {
 	// LastRevision is the last revision of the whole bucket. One lower than a revision that
 	// was known when Settings was asked means that the bucket has lost its memory.
 	LastRevision uint64
+	// Now is the server's time when it answered, in Unix nanoseconds; 0: not known.
+	Now int64
 }
 
 // Announcement is one event of a view of a roster. It has a Session, or Complete, or Err.

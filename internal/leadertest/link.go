@@ -120,7 +120,7 @@ func (l linkBackend) Settings(ctx context.Context, reply func(backend.Settings, 
 			return func() { fail(leader.ErrNoBucket) }
 		}
 		answer := s.settings
-		answer.LastRevision = s.seq
+		answer.LastRevision, answer.Now = s.seq, s.time.Now().UnixNano()
 		return func() { reply(answer, nil) }
 	})
 }

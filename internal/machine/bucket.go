@@ -44,9 +44,9 @@ func (b *bucketView) timing() Durations { return b.times.OrDefault() }
 // what the feed should have delivered.
 type feedHealth struct {
 	up      bool
-	fails   int
+	fails   int32
+	deaf    int32     // how often in a row the feed was found deaf
 	retryAt time.Time // when to try to open a feed, while there is none
-	deaf    int       // how often in a row the feed was found deaf
 }
 
 // mute is how often in a row a feed is found deaf before the candidate stops relying on
@@ -86,6 +86,7 @@ func (f *feedHealth) trusted() bool { return f.up && f.deaf < mute }
 // they may have been requested as a consequence of it. Otherwise a read that takes longer
 // than a candidate waits at first would never get the longer wait.
 func (m *Machine) settle(now time.Time, req Request, in *Input, fx *Effects) {
+	m.clock.set(in.Settings.Now, m.flight.sentAt, now)
 	m.bucket.learn(in.Settings)
 	err := m.fit(m.value)
 	if !m.holds() { // a holder keeps to what it promised to others

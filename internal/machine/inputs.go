@@ -159,7 +159,7 @@ func (m *Machine) failed(now time.Time, req Request, in *Input, fx *Effects) {
 		m.reads.needOnlyIf(m.state != StateLeader && m.state != StatePending)
 		m.renew.wantOnlyIf(m.holds())
 	case ReqFeed:
-		m.feed.failed(now.Add(m.pause(m.feed.fails+1, in.Jitter)))
+		m.feed.failed(now.Add(m.pause(int(m.feed.fails)+1, in.Jitter)))
 		if !m.holds() {
 			m.reads.need() // poll
 		}

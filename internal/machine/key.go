@@ -28,34 +28,44 @@ type ownEntry struct {
 	created  int64
 }
 
-// serverClock reckons the server's time by an own write that the feed has delivered. Records show it to people, and no
-// machine looks at it. In Unix nanoseconds it takes the least memory.
+// serverClock reckons the server's time by an answer of the server: the settings, or an own write that the feed has
+// delivered. Records show it to people, and no machine looks at it. In Unix nanoseconds it takes the least memory.
 type serverClock struct {
-	stored int64 // server's time of that write; 0: none is known
-	sent   int64 // when it was sent
+	ahead int64 // of this clock
+	sent  int64 // when the answer was requested; 0: none is known
 }
 
-// set takes an own write. Of one that was sent again it is not known which one was stored.
-func (c *serverClock) set(e ownEntry, b batch) {
-	if b.first == b.last && e.created != 0 {
-		*c = serverClock{e.created, b.at.UnixNano()}
+// A clock and that of the server stay together for drifts to within a fraction of a second. An answer that took longer than
+// exact is used until the next one.
+const (
+	drifts = time.Hour
+	exact  = time.Second
+)
+
+// set takes an answer with the server's time, unless the one before is more exact. The server is not further ahead than an
+// answer shows, and by as much less as the request took.
+func (c *serverClock) set(server int64, sent, now time.Time) {
+	ahead := server - sent.UnixNano()
+	if server == 0 || c.fresh(sent) && ahead >= c.ahead {
+		return
+	}
+	*c = serverClock{ahead, sent.UnixNano()}
+	if now.Sub(sent) > exact {
+		c.sent -= int64(drifts)
 	}
 }
 
-// reckon returns the server's time at an instant, or 0. It is late by the way of that write.
+// reckon returns the server's time at an instant, or 0. It is late by the way of the request.
 func (c serverClock) reckon(at time.Time) int64 {
-	if c.stored == 0 {
+	if c.sent == 0 {
 		return 0
 	}
-	return c.stored + at.UnixNano() - c.sent
+	return c.ahead + at.UnixNano()
 }
-
-// drifts is how long a clock and that of the server stay together to within a fraction of a second.
-const drifts = time.Hour
 
 // fresh reports whether it is right at an instant.
 func (c serverClock) fresh(at time.Time) bool {
-	return c.stored != 0 && at.UnixNano()-c.sent < int64(drifts)
+	return c.sent != 0 && at.UnixNano()-c.sent < int64(drifts)
 }
 
 // see takes a revision that is not an own write.

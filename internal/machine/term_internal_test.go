@@ -4,29 +4,39 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/record"
 )
 
-// An own write shows the server's time, if it was sent once and the store dates it. It dates a term whose first write the
-// feed did not deliver, and only that.
+// An answer of the server shows its time, the more exactly the faster it was. It dates a term whose first write the feed
+// did not deliver, and only that.
 func TestServerClock_DatesTerm(t *testing.T) {
 	var s termState
 	s.claim(7, 9, epoch.Add(2*tick), epoch.Add(tick))
 	s.begin(epoch)
 	var c serverClock
-	once, twice := batch{first: 2, last: 2, at: epoch.Add(tick)}, batch{first: 2, last: 3, at: epoch.Add(tick)}
-	c.set(ownEntry{revision: 8}, once)
-	c.set(ownEntry{revision: 8, created: 5 + int64(tick)}, twice)
+	at := func(d time.Duration) time.Time { return epoch.Add(d) }
+	shows := func(what string, ok bool) {
+		t.Helper()
+		check.That(t, ok, "%s; it is now %+v, and the term has begun at %d", what, c, s.since)
+	}
+	c.set(0, at(0), at(tick))
 	s.dateBy(c)
-	check.That(t, s.since == 0 && c.reckon(epoch) == 0 && !c.fresh(epoch), "%+v, since %d", c, s.since)
-	c.set(ownEntry{revision: 8, created: 5 + int64(tick)}, once)
+	shows("a store without times shows its time", s.since == 0 && c.reckon(epoch) == 0 && !c.fresh(epoch))
+	c.set(8+int64(tick), at(tick), at(tick+exact+1))
+	shows("a slow answer is fresh, or does not count", c.reckon(epoch) == 8 && !c.fresh(at(tick)))
+	c.set(9+int64(tick), at(tick), at(tick+exact))
+	shows("an answer is not fresh for an hour", c.reckon(epoch) == 9 && c.fresh(at(tick+drifts-1)) && !c.fresh(at(tick+drifts)))
+	c.set(5+int64(2*tick), at(2*tick), at(3*tick))
 	s.dateBy(c)
-	check.Equal(t, s.since, 5, "%d")
-	check.That(t, c.fresh(epoch.Add(tick+drifts-1)) && !c.fresh(epoch.Add(tick+drifts)), "%+v", c)
-	c.set(ownEntry{revision: 9, created: 7 + int64(tick)}, once)
+	shows("a faster answer does not count", s.since == 5)
+	c.set(7+int64(3*tick), at(3*tick), at(4*tick))
 	s.dateBy(c)
-	check.That(t, s.since == 5 && c.reckon(epoch) == 7, "%+v, since %d", c, s.since)
+	shows("a slower answer counts", s.since == 5 && c.reckon(epoch) == 5)
+	c.set(7+int64(2*tick+drifts), at(2*tick+drifts), at(2*tick+drifts))
+	shows("an old answer counts", s.since == 5 && c.reckon(epoch) == 7)
 }
 
 // A claim becomes a term, whose end clears all but its number.
@@ -68,4 +78,14 @@ func (d *departure) broken() string {
 		return "a successor of a candidate that stays"
 	}
 	return ""
+}
+
+// An own write that the feed delivers shows the server's time.
+func TestHeard_OwnWriteShowsTime(t *testing.T) {
+	m := New(Params{ID: "a", Session: "S"}, "")
+	m.writes.sent[0] = batch{first: 1, last: 1, at: epoch}
+	own := record.Record{Phase: record.PhasePending, Session: "S", Counter: 1}
+	m.heard(epoch.Add(tick), record.Observation{Kind: record.EntryRecord, Revision: 5, Created: 5, Rec: own}, &Effects{})
+	got := m.Status(epoch.Add(tick)).Server
+	check.That(t, got == 5+int64(tick), "an own write does not show the time; it is now %d", got)
 }

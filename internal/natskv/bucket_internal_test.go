@@ -27,7 +27,7 @@ func TestCreateBucket_Defaults(t *testing.T) {
 		}
 		check.Must(t, info == want, "Info is %+v, want %+v", info, want)
 		got, err := settingsOf(t.Context(), b)
-		if err != nil || got != (backend.Settings{PurgeProtected: true, MaxLease: 15 * time.Second, MaxValue: largest, Limit: "the server's max_payload 1048576", LastRevision: jsapi.FirstRevision() - 1}) {
+		if err != nil || got != (backend.Settings{PurgeProtected: true, MaxLease: 15 * time.Second, MaxValue: largest, Limit: "the server's max_payload 1048576", LastRevision: jsapi.FirstRevision() - 1, Now: time.Now().UnixNano()}) {
 			t.Fatalf("Settings is %+v, %v", got, err)
 		}
 		if _, err := update(t.Context(), b, "a", strings.Repeat("x", largest), 0); err != nil {

@@ -69,6 +69,9 @@ func (b *Bucket) readSettings(ctx context.Context) (backend.Settings, error) {
 	b.api.Signed()
 	s, err := settings(info.Config, b.name, b.api.MaxPayload())
 	s.LastRevision = info.State.LastSeq
+	if !info.TimeStamp.IsZero() {
+		s.Now = info.TimeStamp.UnixNano()
+	}
 	return s, err
 }
 

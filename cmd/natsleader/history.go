@@ -144,6 +144,7 @@ type historyReader struct {
 	info     *jetstream.StreamInfo
 	newest   electionStatus // in the bucket; revision 0: not known
 	copied   copied         // the last copy that was read
+	blind    bool           // the bucket was not read
 	notes    []string       // about what is not certain
 }
 
@@ -174,6 +175,7 @@ func (r *historyReader) open(ctx context.Context) error {
 	case errors.Is(unread, leader.ErrNoBucket):
 		r.note("bucket %s does not exist any more: this is what its history has kept", r.s.name)
 	case unread != nil:
+		r.blind = true
 		r.note("the bucket itself was not read, so the newest changes may be missing: %s", errorText(unread))
 	}
 	return nil
@@ -199,7 +201,7 @@ const historyLag = 5 * time.Second
 
 // read reads what was written from a moment on, and the state at that moment.
 func (r *historyReader) read(ctx context.Context, from time.Time) (timeline, error) {
-	b := timelineBuilder{election: r.election, from: from}
+	b := timelineBuilder{election: r.election, from: from, blind: r.blind}
 	if !from.IsZero() {
 		x, found, err := r.asOf(ctx, from)
 		switch {
@@ -235,10 +237,13 @@ func historyOf(election string, at time.Time, h nats.Header, data []byte, direct
 	if err != nil {
 		return electionStatus{}, fmt.Errorf("a message of the history has no sequence: %w", err)
 	}
-	if written := records.WrittenAt(data); !written.IsZero() && written.Before(at) {
-		at = written
+	x := newElectionStatus(election, jsapi.SourcedEntry(revision, at, h, data, direct))
+	deleted := x.entry.Marker && x.holder.State != leader.HolderReleased // it may keep the record that was deleted
+	if written := records.WrittenAt(data); !deleted && !written.IsZero() && written.Before(at) {
+		x.entry.Created = written
+		x = newElectionStatus(election, x.entry)
 	}
-	return newElectionStatus(election, jsapi.SourcedEntry(revision, at, h, data, direct)), nil
+	return x, nil
 }
 
 // asOf reads the newest record of the election that the history had at a moment.

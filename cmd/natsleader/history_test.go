@@ -90,6 +90,10 @@ func TestHistory_LateCopies(t *testing.T) {
 		w.run("bucket add --history 30d")
 		time.Sleep(time.Second)
 		w.prompt("history billing.a --since all", "history billing.b --since all")
+		w.notef("# the marker of a deleted key keeps its record, and is later\n")
+		w.run("step-down billing.b --force --yes")
+		time.Sleep(time.Second)
+		w.prompt("history billing.b --since all")
 		expect.OK(w, b.Stop(w.Context()))
 	})
 }
@@ -199,6 +203,13 @@ func TestTimeline_Spans(t *testing.T) {
 			{"a copy that is late", "0 leading a 7, 40 leading b 9 since 17, 45 leading b 9 since 17", 46},
 			{"a release that was copied late", "0 leading a 7, 40 released a 7, 41 leading b 9 since 6", 42},
 			{"a begin that was copied late", "0 leading a 7, 15 released a 7, 40 elected b 0, 41 leading b 5000 since 17", 42},
+			{"a deletion that was copied late", "0 leading a 7, 2 leading a 7, 40 DEL, 41 leading b 9 since 20", 42},
+			{"a deletion that was copied late, within the lease", "0 leading a 7, 2 leading a 7, 14 DEL, 15 leading b 9 since 10", 16},
+			{"a deletion that was copied in time", "0 leading a 7, 10 DEL, 11 leading b 9 since 9", 12},
+			{"a foreign value without a leader that was copied late", "40 hello, 41 leading b 9 since 20", 42},
+			{"a first record without the begin", "0 leading a 7, 5 released a 7, 7 leading b 9, 9 leading b 9 since 8", 10},
+			{"a hole before the release, within the lease", "0 leading a 7, 14 (hole) released a 7, 20 leading b 9", 21},
+			{"a hole as long as the lease", "0 leading a 7, 15 (hole) released a 7", 21},
 			{"a hole in a term", "0 leading a 7, 40 (hole) leading a 7", 41},
 			{"a hole before another term", "0 leading a 7, 5 leading a 7, 40 (hole) leading b 9 since 37", 41},
 			{"a hole before a term of which the begin is not known", "0 leading a 7, 40 (hole) leading b 9", 41},

@@ -36,6 +36,8 @@ type span struct {
 	Renewed time.Time `json:"renewed,omitzero"`
 	Value   string    `json:"value,omitempty"`
 	Value64 string    `json:"value64,omitempty"`
+
+	heard time.Time // its last revision
 }
 
 // timeline is the history of an election.
@@ -55,6 +57,7 @@ type timelineBuilder struct {
 	from     time.Time
 	spans    []span
 	last     electionStatus // revision 0: none yet
+	blind    bool           // what came after the last copy is not known
 }
 
 // add takes the next revision. With hole, others may be missing before it.
@@ -70,23 +73,22 @@ func (b *timelineBuilder) add(x electionStatus, hole bool) {
 	if st == stateLeading && !h.Since.IsZero() && h.Since.Before(begin) {
 		begin = h.Since
 	}
-	hole = hole && b.last.entry.Revision != 0 && (h.Token == 0 || h.Token != b.last.holder.Token) // or it is the same term all the time
+	hole = hole && b.last.entry.Revision != 0 && !b.sameTerm(h.Token, st, begin)
 	if now := b.open(); now != nil && !hole && st == now.State && (st != stateLeading || h.Token == now.Token) {
-		if n := len(b.spans) - 1; begin.Before(now.Since) { // its begin was copied late
-			before, at := cut(b.spans[:n], begin)
-			now.Since = at
-			b.spans = append(before, *now)
+		if now.heard = x.entry.Created; !h.Since.IsZero() && !h.Since.Equal(now.Since) { // its first record has no date
+			term := *now
+			b.spans, term.Since = cut(b.spans[:len(b.spans)-1], h.Since)
+			b.spans = append(b.spans, term)
 		}
 		return
 	}
 	if hole {
 		b.lose()
-		b.spans = append(b.spans, span{State: stateUnknown, Since: b.last.entry.Created})
 	} else {
 		b.close(x, st, begin)
 	}
 	b.spans, begin = cut(b.spans, begin)
-	next := span{State: st, Since: begin}
+	next := span{State: st, Since: begin, heard: x.entry.Created}
 	switch st {
 	case stateLeading:
 		next.ID, next.Token = h.ID, h.Token
@@ -98,34 +100,59 @@ func (b *timelineBuilder) add(x electionStatus, hole bool) {
 	b.spans = append(b.spans, next)
 }
 
-// cut ends spans at a moment at the latest, and returns it. It removes those that began later, but no term: then the moment
-// is when that began.
+// sameTerm reports whether a revision after a hole shows that one term went on in the hole. Its leader may have led, or
+// not, in a hole that is longer than its lease, if it does not lead any more.
+func (b *timelineBuilder) sameTerm(token uint64, st state, at time.Time) bool {
+	return token != 0 && token == b.last.holder.Token && (st == stateLeading || at.Before(b.over()))
+}
+
+// over is when the lease of the last revision is over.
+func (b *timelineBuilder) over() time.Time { return b.last.entry.Created.Add(b.last.holder.Lease) }
+
+// cut ends spans when the next one begins, and returns when that is. It removes those that began later, but no term: then
+// the next one begins with that. Where a revision that ended a term was copied after the next one had begun, it does not
+// say when it was written, and nobody knows for how long that term went on.
 func cut(spans []span, at time.Time) ([]span, time.Time) {
+	late := false
 	for n := len(spans) - 1; n >= 0; n-- {
 		x := &spans[n]
-		if x.State != stateLeading && !x.Since.Before(at) {
+		switch {
+		case x.State == stateLeading:
+		case !x.Since.Before(at):
+			late = late || !x.State.held() && x.State != stateUnknown && x.Since.Sub(at) > leastGap
+			continue
+		case x.State == stateExpired && late:
 			continue
 		}
 		if at.Before(x.Since) {
 			at = x.Since
 		}
-		if x.Until.IsZero() || at.Before(x.Until) {
-			if x.Until = at; x.Ended == endedExpired { // no other term begins before a lease is over
-				x.Ended, x.Renewed = endedReplaced, time.Time{}
-			}
+		switch {
+		case late && x.State == stateLeading && x.heard.Before(at):
+			x.lose(x.heard)
+			return append(spans[:n+1], span{State: stateUnknown, Since: x.heard, Until: at}), at
+		case x.Ended == endedExpired && at.Before(x.Until): // no other term begins before a lease is over
+			x.Ended, x.Renewed = endedReplaced, time.Time{}
 		}
+		x.Until = at
 		return spans[:n+1], at
 	}
 	return nil, at
 }
 
+// lose ends a span when it was last known.
+func (x *span) lose(at time.Time) {
+	if x.Until = at; x.State == stateLeading {
+		x.Ended, x.Renewed = endedUnknown, time.Time{}
+	}
+}
+
 // lose ends the open span with the last revision that is known.
 func (b *timelineBuilder) lose() {
 	if now := b.open(); now != nil {
-		if now.Until = b.last.entry.Created; now.State == stateLeading {
-			now.Ended = endedUnknown
-		}
+		now.lose(b.last.entry.Created)
 	}
+	b.spans = append(b.spans, span{State: stateUnknown, Since: b.last.entry.Created})
 }
 
 // open returns the span that has not ended.
@@ -161,7 +188,7 @@ func (b *timelineBuilder) close(x electionStatus, st state, until time.Time) {
 // expire ends a span whose holder's lease was over at a moment, and begins the time without one.
 func (b *timelineBuilder) expire(at time.Time) bool {
 	now := b.open()
-	over := b.last.entry.Created.Add(b.last.holder.Lease)
+	over := b.over()
 	if now == nil || !now.State.held() || at.Before(over) {
 		return false
 	}
@@ -177,7 +204,11 @@ func (b *timelineBuilder) expire(at time.Time) bool {
 
 // finish ends the time line now.
 func (b *timelineBuilder) finish(now time.Time) timeline {
-	if b.expire(now) {
+	switch {
+	case len(b.spans) == 0:
+	case b.blind:
+		b.lose()
+	case b.expire(now):
 		b.spans[len(b.spans)-1].Until = time.Time{}
 	}
 	t := timeline{Election: b.election, From: b.from, Spans: []span{}, end: now}

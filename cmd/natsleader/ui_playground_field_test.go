@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -106,14 +107,50 @@ func TestPlayground_InBrowser(t *testing.T) {
 	b.press(was, "Start")
 	b.becomes(`document.querySelectorAll('.seat.killed').length`, "0")
 
-	b.do(chromedp.EmulateViewport(400, 800, chromedp.EmulateMobile))
+	b.do(chromedp.EmulateViewport(1280, 900))
+	takesTour(b)
+	b.do(chromedp.EmulateViewport(390, 800, chromedp.EmulateMobile))
 	b.do(chromedp.Reload())
 	b.becomes(`document.querySelectorAll('.seat').length`, "5")
 	b.becomes(`document.getElementById('detail').hidden`, "true")
+	b.becomes(`document.querySelectorAll('#panel .past-picture .lane').length`, "5")
+	b.picture("playground-narrow")
 	b.accessible("narrow")
-	expect.That(t, b.value(`document.documentElement.scrollWidth <= 400`) == "true",
+	expect.That(t, b.value(`document.documentElement.scrollWidth <= 390`) == "true",
 		"the page is wider than the screen")
 	b.becomes(checksAre+`.endsWith(' checks of the promises so far, none broken.')`, "true")
+}
+
+// takesTour causes each fault of the guided tour. In the picture the lane of a leader that was frozen ends before that of the
+// next one begins.
+func takesTour(b browser) {
+	b.Helper()
+	const button = `document.querySelector('.tour button').textContent`
+	was := ""
+	b.becomes(button, "Guided tour of 6 faults")
+	for i, name := range []string{"Kill the leader", "Freeze the leader", "Cut the leader off", "Stop the server", "Delete the key", "Let it resign"} {
+		b.click(".tour button")
+		b.becomes(button, name)
+		b.becomes(`document.querySelector('.tour button').disabled`, "false")
+		was = b.value(leadingSeat)
+		b.click(".tour button")
+		want := "Next"
+		if i == 5 {
+			want = "End"
+		}
+		b.becomes(button, want)
+		b.picture(fmt.Sprintf("tour-%d", i+1))
+		if name == "Freeze the leader" {
+			edge := func(id, kind, side string) string {
+				return `[...document.querySelectorAll('#panel rect.` + kind + ` title')].filter((x) => x.textContent.startsWith('` + id + ` ')).at(-1).parentElement.getBoundingClientRect().` + side
+			}
+			b.becomes(edge(was, "lapses", "right")+" < "+edge(b.value(leadingSeat), "leads", "left"), "true")
+			b.becomes(`document.querySelectorAll('#panel rect.frozen title').length`, "1")
+		}
+	}
+	b.click(".tour button")
+	b.becomes(button, "Again")
+	b.accessible("the tour")
 }
 
 // What the playground shows when it cannot do something, and when a promise is broken. Nothing breaks
@@ -124,7 +161,7 @@ func TestPlayground_Banner(t *testing.T) {
 	shown := func(stories []object, broken ...string) object {
 		return object{
 			"now": 1_800_000_000_000, "lease": 3000, "least": 1000, "most": 10000, "up": true, "freezes": false, "stories": stories, "checks": 1234, "broken": append([]string{}, broken...),
-			"seats": []object{{"id": "a", "state": "leader", "link": "works", "at": 1_800_000_000_000, "left": 2000, "token": "18446744073709551615"}},
+			"seats": []object{{"id": "a", "past": []object{}, "state": "leader", "link": "works", "at": 1_800_000_000_000, "left": 2000, "token": "18446744073709551615"}},
 		}
 	}
 	const evil = `<img src=x onerror="document.title='run'">`

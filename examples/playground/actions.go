@@ -156,7 +156,7 @@ func (p *playground) actOn(s *seat, what string) error {
 		proc.Kill()
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.narrator.died(s.id, time.Now())
+		p.died(s)
 		p.signal()
 	case doStart:
 		p.did(what, s.id)
@@ -168,7 +168,9 @@ func (p *playground) actOn(s *seat, what string) error {
 			do = proc.Thaw
 		}
 		p.mu.Lock()
-		s.frozen = what == doFreeze
+		if s.frozen = what == doFreeze; s.frozen {
+			s.lane.frozen(time.Unix(0, s.latest.At).Add(time.Duration(s.latest.Left)*time.Millisecond), time.Now())
+		}
 		p.mu.Unlock()
 		return do()
 	case doRestore:

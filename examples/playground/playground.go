@@ -33,6 +33,7 @@ type seat struct {
 	latest  report // with the state of the candidate
 	stored  int    // writes
 	refused int    // by the guard
+	lane    lane
 }
 
 // playground is an embedded server with five candidates, and what is known of them.
@@ -167,7 +168,7 @@ func (p *playground) start(s *seat) error {
 		defer p.mu.Unlock()
 		if s.proc == proc { // nobody has ended it
 			s.proc = nil
-			p.narrator.died(s.id, time.Now())
+			p.died(s)
 			why := proc.Errors()
 			if why != "" {
 				p.tell(fmt.Sprintf("The process of %s has ended: %s", s.id, why), partAcquire)
@@ -192,6 +193,9 @@ func (p *playground) heard(s *seat, life int, name string, r report) {
 	switch r.Event {
 	case "":
 		s.latest = r
+		if !s.frozen { // the report may be from before
+			s.lane.heard(r, p.reaches(s))
+		}
 	case wrote:
 		s.stored++
 	case refused:
@@ -209,6 +213,13 @@ func (p *playground) tell(text, part string) {
 	p.told++
 	p.stories = append(p.stories, story{N: p.told, At: time.Now().UnixMilli(), Text: text, Link: protocolPage + part})
 	p.stories = p.stories[max(0, len(p.stories)-mostStories):]
+}
+
+// died is called when a process has ended without a report of it.
+func (p *playground) died(s *seat) {
+	now := time.Now()
+	s.lane.is(partGone, now, now)
+	p.narrator.died(s.id, now)
 }
 
 func (p *playground) signal() {
@@ -243,5 +254,11 @@ func (p *playground) stopAll() {
 			all.Go(func() { proc.Stop(3 * time.Second) })
 		}
 		all.Wait()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.seats {
+		now := time.Now()
+		s.lane.is(partGone, now, now)
 	}
 }

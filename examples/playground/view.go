@@ -37,6 +37,7 @@ type seatView struct {
 	Stored   int    `json:"stored"`
 	Refused  int    `json:"refused"`
 	Shards   []int  `json:"shards"` // on which it works, as the store shows it
+	Past     []part `json:"past"`
 }
 
 // view returns what the panel shows now, and a channel that is closed when there is something new.
@@ -51,6 +52,7 @@ func (p *playground) view() (view, <-chan struct{}) {
 		is := seatView{
 			ID: s.id, State: s.latest.State, Frozen: s.frozen, Link: s.link.Mode(), Token: s.latest.Token,
 			At: s.latest.At / int64(time.Millisecond), Left: s.latest.Left, Patience: s.latest.Patience, Stored: s.stored, Refused: s.refused,
+			Past: append([]part{}, s.lane...),
 		}
 		for n, o := range p.owners {
 			if o.ID == s.id && o.State == shard.OwnerWorks {

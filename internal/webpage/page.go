@@ -42,7 +42,7 @@ type Options struct {
 	Secret string
 	// Open is the election that is shown in detail when the page opens; empty: none.
 	Open string
-	// Panel has panel.js and panel.css, which fill the element panel below the table; nil: there is none.
+	// Panel has panel.js, tour.js and panel.css, which fill the element panel below the table; nil: there is none.
 	Panel fs.FS
 	// Feed sends to the panel; nil: nothing. It returns the next message, or false when there are no more.
 	Feed func(ctx context.Context) (next func() (message any, more bool))
@@ -86,7 +86,7 @@ func New(ctx context.Context, state *State, o Options) (*Page, error) {
 	}
 	serve(own, "ui.js", "table.js", "detail.js", "head.js", "times.js", "feed.js", "past.js", "picture.js", "picture.css", "ui.css", "icon.svg")
 	if o.Panel != nil {
-		serve(o.Panel, "panel.js", "panel.css")
+		serve(o.Panel, "panel.js", "panel.css", "tour.js")
 	}
 	mux.HandleFunc("GET /api/elections", p.serveElections)
 	mux.HandleFunc("GET /api/record", p.serveRecord)

@@ -2,6 +2,8 @@
 // happens. The server sends everything that it shows.
 
 import { Feed } from "./feed.js";
+import { Picture, vacancies } from "./picture.js";
+import { Tour } from "./tour.js";
 
 // make returns an element with properties and children.
 function make(tag, properties, ...children) {
@@ -22,6 +24,10 @@ const links = [
 // stillness is set where the settings of the system ask for less motion.
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 
+// The picture has at least and at most so much of the past, in ms.
+const leastShown = 15000;
+const mostShown = 60000;
+
 let view;          // the last message
 let ahead = 0;     // the host's clock less that of this browser, in ms
 const cards = new Map(); // by the ID of the candidate
@@ -40,6 +46,8 @@ const checks = make("p", { className: "checks" });
 const stories = make("ol", { className: "stories" });
 const slider = make("input", { type: "range", step: 500, id: "lease" });
 const chosen = make("output", { htmlFor: "lease" });
+const drawn = make("div");
+const tour = new Tour(ask);
 const restart = button("Restart the server", () => ask({ do: "restart" }));
 const outage = button("Stop the server", () => ask({ do: view.up ? "outage" : "up" }));
 const erase = button("Delete the key", () => ask({ do: "delete" }));
@@ -53,10 +61,11 @@ slider.addEventListener("change", () => {
 });
 
 document.getElementById("panel").append(
-  banner, failure, newest, seats,
+  banner, failure, tour.el, newest, drawn, seats,
   make("div", { className: "all" }, restart, outage, erase, make("label", {}, "Lease ", slider, " ", chosen)),
   checks, make("h2", { textContent: "What has happened" }), stories,
 );
+const picture = new Picture(drawn);
 
 function button(text, onclick) {
   return make("button", { type: "button", textContent: text, onclick });
@@ -117,6 +126,17 @@ function left(is) {
   }
 }
 
+// paint draws who led, waited and was out of action, as the candidates themselves report it.
+function paint() {
+  const now = Date.now() + ahead;
+  const lanes = view.seats.map((is) => ({ name: is.id, parts: is.past }));
+  const first = Math.min(...lanes.flatMap((lane) => lane.parts).map((part) => part.from));
+  const from = now - Math.min(mostShown, Math.max(leastShown, now - first));
+  const led = view.seats.find((is) => is.state === "leader" && !is.frozen);
+  picture.draw({ lanes, behind: vacancies(lanes, from, now) }, from, now,
+    `What the candidates did in the last ${Math.round((now - from) / 1000)} s. ${led ? `${led.id} leads.` : "Nobody leads."} What has happened is listed below.`);
+}
+
 // words are how a page shows the states of a candidate.
 const words = { leader: "leads", candidate: "waits", pending: "is pending", fenced: "is fenced", ended: "has ended", killed: "does not run", starts: "starts" };
 
@@ -146,6 +166,7 @@ function take(v) {
   view = v;
   ahead = v.now - Date.now();
   for (const is of v.seats) draw(is);
+  tour.take(v);
   set(outage, v.up ? "Stop the server" : "Start the server");
   restart.disabled = erase.disabled = !v.up;
   if (document.activeElement !== slider) {
@@ -172,11 +193,16 @@ function take(v) {
 }
 
 // run lets the bars run out, by the clock of the host.
-let drawn = 0;
+let ran = 0;
+let painted = 0;
 function run(at) {
   requestAnimationFrame(run);
-  if (!view || (stillness.matches && at - drawn < 1000)) return;
-  drawn = at;
+  if (!view || (stillness.matches && at - ran < 1000)) return;
+  ran = at;
+  if (at - painted > 100) {
+    painted = at;
+    paint();
+  }
   for (const c of cards.values()) {
     const [share, text] = left(c.is);
     c.bar.style.transform = `scaleX(${share})`;

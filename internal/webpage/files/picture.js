@@ -2,7 +2,7 @@
 // playground draw with it. Times are in ms since 1970, by the server's clock.
 //
 // A span is {state, id, since, until, ended, renewed}, as `natsleader history --json` prints it. A lane is {name, parts},
-// and a part {kind, from, to, note}. A part without an end goes on.
+// and a part {kind, from, to, note}. A part without an end goes on, and one without a note gets one.
 
 import { age, moment } from "./times.js";
 
@@ -120,7 +120,20 @@ export function lanesOf(spans, from, now, roster = []) {
   return { lanes: [...lanes.values()], behind };
 }
 
-// toneOf gives each name one of the colours, by itself as far as no other has it.
+// vacancies returns the times in which no lane leads. Nothing is known of the time before the first part.
+export function vacancies(lanes, from, now) {
+  const parts = lanes.flatMap((lane) => lane.parts);
+  const behind = [];
+  let led = Math.max(from, Math.min(...parts.map((part) => part.from)));
+  const terms = parts.filter((part) => part.kind === "leads" || part.kind === "lapses").sort((a, b) => a.from - b.from);
+  for (const part of [...terms, { from: now }]) {
+    if (part.from > led) behind.push({ kind: "vacant", from: led, to: part.from });
+    led = Math.max(led, part.to ?? now);
+  }
+  return behind;
+}
+
+// tonesOf gives each name one of the colours, by itself as far as no other has it.
 function tonesOf(names) {
   const taken = new Set();
   const tone = new Map();
@@ -169,13 +182,13 @@ export class Picture {
     const bottom = Math.max(1, rows.length) * laneHeight;
     const x = (ms) => Math.min(width, Math.max(0, (ms - from) / (to - from) * width));
     const used = new Set();
-    const bar = (part, y, height, tone, least) => {
+    const bar = (part, y, height, tone, least, who) => {
       used.add(part.kind);
       const { inset, hatched } = kinds[part.kind];
       const begin = x(part.from);
       const wide = Math.max(least, x(part.to ?? to) - begin);
       const at = { x: Math.min(begin, width - wide), y: y + inset, width: wide, height: height - 2 * inset };
-      all.push(svg("rect", { ...at, class: `${part.kind} ${tone}` }, svg("title", {}, part.note)));
+      all.push(svg("rect", { ...at, class: `${part.kind} ${tone}` }, svg("title", {}, part.note ?? [who, kinds[part.kind].text].filter(Boolean).join(" "))));
       if (hatched) all.push(svg("rect", { ...at, class: "hatched", fill: `url(#${this.hatch})` }));
     };
     const seen = (part) => (part.to ?? to) >= from && part.from <= to;
@@ -186,7 +199,7 @@ export class Picture {
     rows.forEach((row, i) => {
       const y = (i + 1) * laneHeight - barHeight - 2;
       for (const lane of row.lanes) {
-        for (const part of lane.parts.filter(seen)) bar(part, y, barHeight, `tone${tone.get(lane.name)}`, 1.5);
+        for (const part of lane.parts.filter(seen)) bar(part, y, barHeight, `tone${tone.get(lane.name)}`, 1.5, lane.name);
       }
       all.push(svg("text", { x: 2, y: y - 4, class: `lane tone${tone.get(row.name)}` }, row.name));
     });

@@ -145,6 +145,7 @@ type historyReader struct {
 	newest   electionStatus // in the bucket; revision 0: not known
 	copied   copied         // the last copy that was read
 	blind    bool           // the bucket was not read
+	missed   bool           // something is missing before it
 	notes    []string       // about what is not certain
 }
 
@@ -202,16 +203,14 @@ const historyLag = 5 * time.Second
 // read reads what was written from a moment on, and the state at that moment.
 func (r *historyReader) read(ctx context.Context, from time.Time) (timeline, error) {
 	b := timelineBuilder{election: r.election, from: from, blind: r.blind}
-	if !from.IsZero() {
-		x, found, err := r.asOf(ctx, from)
-		switch {
-		case err != nil:
-			return timeline{}, err
-		case found:
-			b.add(x, false)
+	x, found, err := r.first(ctx, from)
+	for err == nil && found {
+		b.add(x, r.missed)
+		if err = r.skip(ctx, x, &b); err == nil {
+			x, found, err = r.next(ctx, r.copied.message+1)
 		}
 	}
-	if err := r.follow(ctx, from, &b); err != nil {
+	if err != nil {
 		return timeline{}, err
 	}
 	if x := r.newest; x.entry.Revision > b.last.entry.Revision {
@@ -225,10 +224,9 @@ func (r *historyReader) read(ctx context.Context, from time.Time) (timeline, err
 
 // historyOf returns a message of the history as a revision of the bucket. The source header is
 // the server's: its last value counts, because the writer of a record may have set one, too.
-// direct says that a direct get has returned the message.
 //
 // The copy may be late, and has the time at which it was stored. The record itself says when it was written.
-func historyOf(election string, at time.Time, h nats.Header, data []byte, direct bool) (electionStatus, error) {
+func historyOf(election string, at time.Time, h nats.Header, data []byte) (electionStatus, error) {
 	fields := strings.Fields(jsapi.LastValue(h, "Nats-Stream-Source"))
 	if len(fields) < 2 {
 		return electionStatus{}, fmt.Errorf("a message of the history has no source: %q", h)
@@ -237,7 +235,7 @@ func historyOf(election string, at time.Time, h nats.Header, data []byte, direct
 	if err != nil {
 		return electionStatus{}, fmt.Errorf("a message of the history has no sequence: %w", err)
 	}
-	x := newElectionStatus(election, jsapi.SourcedEntry(revision, at, h, data, direct))
+	x := newElectionStatus(election, jsapi.SourcedEntry(revision, at, h, data))
 	deleted := x.entry.Marker && x.holder.State != leader.HolderReleased // it may keep the record that was deleted
 	if written := records.WrittenAt(data); !deleted && !written.IsZero() && written.Before(at) {
 		x.entry.Created = written
@@ -246,18 +244,65 @@ func historyOf(election string, at time.Time, h nats.Header, data []byte, direct
 	return x, nil
 }
 
-// asOf reads the newest record of the election that the history had at a moment.
-func (r *historyReader) asOf(ctx context.Context, at time.Time) (x electionStatus, found bool, err error) {
-	request, err := json.Marshal(struct {
-		Subjects []string  `json:"multi_last"`
-		UpTo     time.Time `json:"up_to_time"`
-	}{[]string{r.subject()}, at.UTC()})
+// first reads the newest record of the election that the history had at a moment, or else the first one after it.
+func (r *historyReader) first(ctx context.Context, at time.Time) (x electionStatus, found bool, err error) {
+	if !at.IsZero() {
+		x, found, err = r.get(ctx, struct {
+			Subjects []string  `json:"multi_last"`
+			UpTo     time.Time `json:"up_to_time"`
+		}{[]string{r.subject()}, at.UTC()})
+	}
+	if err != nil || found {
+		return x, found, err
+	}
+	return r.next(ctx, 1)
+}
+
+// next reads the first record of the election from a message of the history on.
+func (r *historyReader) next(ctx context.Context, message uint64) (x electionStatus, found bool, err error) {
+	return r.get(ctx, struct {
+		From    uint64 `json:"seq"`
+		Subject string `json:"next_by_subj"`
+	}{message, r.subject()})
+}
+
+// skip goes on to the last record of the term that a record belongs to, and adds it. It searches: where two records are of
+// the same term, so are those between them, which are renewals. There may be a million.
+func (r *historyReader) skip(ctx context.Context, x electionStatus, b *timelineBuilder) error {
+	if x.holder.State != leader.HolderLeading {
+		return nil
+	}
+	last := r.copied
+	for step, ahead := uint64(1), true; step > 0; {
+		y, found, err := r.next(ctx, last.message+step)
+		if err != nil {
+			return err
+		}
+		if found && y.holder.State == leader.HolderLeading && y.holder.Token == x.holder.Token {
+			x, last = y, r.copied
+		} else {
+			ahead = false
+		}
+		if ahead {
+			step *= 2
+		} else {
+			step /= 2
+		}
+	}
+	r.copied = last
+	b.add(x, false)
+	return nil
+}
+
+// get reads one record of the election.
+func (r *historyReader) get(ctx context.Context, what any) (x electionStatus, found bool, err error) {
+	request, err := json.Marshal(what)
 	if err != nil {
 		return x, false, err
 	}
 	m, err := answer(ctx, r.s, func(ctx context.Context) (*nats.Msg, error) {
 		subject := jsapi.APIPrefix(r.s.js.Options()) + "DIRECT.GET." + r.info.Config.Name
-		return r.s.nc.RequestWithContext(ctx, subject, request) // an end of the batch follows, which is dropped
+		return r.s.nc.RequestWithContext(ctx, subject, request) // an end of the batch may follow, which is dropped
 	})
 	if err != nil {
 		return x, false, err
@@ -267,7 +312,7 @@ func (r *historyReader) asOf(ctx context.Context, at time.Time) (x electionStatu
 	case "404":
 		return x, false, nil
 	default:
-		return x, false, fmt.Errorf("%w: the history of that moment cannot be read: %s %s", leader.ErrUnreachable, printable(status), printable(m.Header.Get("Description")))
+		return x, false, fmt.Errorf("%w: the history cannot be read: %s %s", leader.ErrUnreachable, printable(status), printable(m.Header.Get("Description")))
 	}
 	created, err := time.Parse(time.RFC3339Nano, jsapi.LastValue(m.Header, jetstream.TimeStampHeaer))
 	if err != nil {
@@ -277,55 +322,11 @@ func (r *historyReader) asOf(ctx context.Context, at time.Time) (x electionStatu
 	if err != nil {
 		return x, false, err
 	}
-	x, err = historyOf(r.election, created, m.Header, m.Data, true)
-	r.copied = copied{x.entry.Revision, message}
-	return x, err == nil, err
+	if x, err = historyOf(r.election, created, m.Header, m.Data); err != nil {
+		return x, false, err
+	}
+	r.missed = r.misses(copied{x.entry.Revision, message})
+	return x, true, nil
 }
 
 func (r *historyReader) subject() string { return "$KV." + r.s.name + "." + r.election }
-
-// follow reads the messages of the election from a moment on, until there are no more. The
-// time for each is limited, and not the time for all: there may be millions.
-func (r *historyReader) follow(ctx context.Context, from time.Time, b *timelineBuilder) error {
-	conf := jetstream.OrderedConsumerConfig{FilterSubjects: []string{r.subject()}}
-	if !from.IsZero() {
-		conf.DeliverPolicy, conf.OptStartTime = jetstream.DeliverByStartTimePolicy, &from
-	}
-	var messages jetstream.MessagesContext
-	pending := uint64(0)
-	err := r.s.within(ctx, func(ctx context.Context) error {
-		consumer, err := r.stream.OrderedConsumer(ctx, conf)
-		if err != nil {
-			return err
-		}
-		pending = consumer.CachedInfo().NumPending
-		if pending > 0 {
-			messages, err = consumer.Messages(jetstream.PullMaxMessages(4096))
-		}
-		return err
-	})
-	if err != nil || pending == 0 {
-		return err
-	}
-	defer messages.Stop()
-	for {
-		m, err := answer(ctx, r.s, func(ctx context.Context) (jetstream.Msg, error) {
-			return messages.Next(jetstream.NextContext(ctx))
-		})
-		if err != nil {
-			return fmt.Errorf("%w: reading the history: %w", leader.ErrUnreachable, err)
-		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return err
-		}
-		x, err := historyOf(r.election, meta.Timestamp, m.Headers(), m.Data(), false)
-		if err != nil {
-			return err
-		}
-		b.add(x, r.misses(copied{x.entry.Revision, meta.Sequence.Stream}))
-		if meta.NumPending == 0 {
-			return nil
-		}
-	}
-}

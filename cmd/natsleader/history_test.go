@@ -46,6 +46,27 @@ func TestHistory_Terms(t *testing.T) {
 	})
 }
 
+// history does not read each renewal.
+func TestHistory_SkipsRenewals(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.run("bucket add --history 30d")
+		time.Sleep(time.Second) // the history begins
+		for _, id := range []string{"a", "b", "c"} {
+			c := w.campaigns("billing", leader.Config{ID: id})
+			time.Sleep(time.Hour)
+			expect.OK(w, c.Stop(w.Context()))
+			time.Sleep(time.Second) // the release is copied
+		}
+		nc := w.js.Conn()
+		asked := expect.Got(nc.SubscribeSync("$JS.API.DIRECT.GET." + historyStream("elections")))(w)
+		expect.OK(w, nc.Flush())
+		w.prompt("history billing --since all", "history billing --since 90m")
+		time.Sleep(time.Second)
+		n, _, err := asked.Pending()
+		expect.That(w, err == nil && n < 150, "%d requests, %v", n, err)
+	})
+}
+
 // A bucket with a TTL stores a marker with a roll-up for a record that expires, and takes
 // roll-ups of clients. Neither wipes the history.
 func TestHistory_TTLBucket(t *testing.T) {

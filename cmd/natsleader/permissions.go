@@ -289,10 +289,6 @@ func (p *permissionPlan) observes(u *grantedUser, elections ...string) {
 	if p.history {
 		stream := historyStream(p.bucket)
 		u.may(mayPublish, "the history", p.api+"STREAM.INFO."+stream, p.api+"DIRECT.GET."+stream)
-		for _, key := range keys {
-			u.may(mayPublish, "a consumer of the history", p.api+"CONSUMER.CREATE."+stream+".*.$KV."+p.bucket+"."+key)
-		}
-		u.may(mayPublish, "a consumer of the history", p.api+"CONSUMER.MSG.NEXT."+stream+".*", p.api+"CONSUMER.DELETE."+stream+".*")
 	}
 }
 

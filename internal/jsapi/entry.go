@@ -89,15 +89,10 @@ func NewEntry(revision uint64, created time.Time, h nats.Header, value []byte) b
 	return newEntry(revision, created, h, value, delivery{})
 }
 
-// SourcedEntry is NewEntry for a message of a stream that has the bucket as its source. The
-// server removes the condition from such a message, so a copy without headers looks like a
-// write. direct reports that a direct get has returned the message.
-func SourcedEntry(revision uint64, created time.Time, h nats.Header, value []byte, direct bool) backend.Entry {
-	how := delivery{sourced: true}
-	if direct {
-		how.added = 1
-	}
-	return newEntry(revision, created, h, value, how)
+// SourcedEntry is NewEntry for a message that a direct get has returned from a stream that has the bucket as its
+// source. The server removes the condition from such a message, so a copy without headers looks like a write.
+func SourcedEntry(revision uint64, created time.Time, h nats.Header, value []byte) backend.Entry {
+	return newEntry(revision, created, h, value, delivery{added: 1, sourced: true})
 }
 
 // delivery is how a message has come to the client.

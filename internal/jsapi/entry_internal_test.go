@@ -48,9 +48,7 @@ func TestNewEntry_OfReplies(t *testing.T) {
 		e, ok := StoredEntry(&nats.Msg{Header: of(c.stored, added), Data: []byte("v")}, "KV_E", "$KV.E.a")
 		check("delivered", e.Value, e.Marker, c.value)
 		expect.That(t, ok && e.Revision == 7 && e.Created.Equal(at), "%s: got %+v", name, e)
-		e = SourcedEntry(7, at, c.stored, []byte("v"), false)
+		e = SourcedEntry(7, at, of(c.stored, added), []byte("v"))
 		check("sourced", e.Value, e.Marker, c.sourced)
-		e = SourcedEntry(7, at, of(c.stored, added), []byte("v"), true)
-		check("sourced, by a direct get", e.Value, e.Marker, c.sourced)
 	}
 }

@@ -65,7 +65,7 @@ func TestWatchFeed_DeletedConsumer(t *testing.T) {
 			w.ok(s.DeleteConsumer(w.Context(), name))
 			n++
 		}
-		check.That(t, n == 2, "there were %d consumers", n)
+		check.That(t, n == 4, "there were %d consumers; each client has one for the key and one for the cordon", n)
 		w.at(50500 * time.Millisecond)
 		w.ok(a.Resign(w.Context()))
 		b.turned(t, "50.5s pending", "50.5s elected")
@@ -129,11 +129,11 @@ func TestFeed_OfTheBucket(t *testing.T) {
 		feed      string
 		consumers int
 	}{
-		{"with a watch", nil, "", 2},
+		{"with a watch", nil, "", 4}, // each client watches the key and the cordon
 		{"republished", &jetstream.RePublish{Source: "$KV.E.>", Destination: "elsewhere.>"}, "elsewhere", 0},
 		{"republished from everywhere", &jetstream.RePublish{Source: ">", Destination: "all.>"}, "all.$KV.E", 0},
 		{"republished without a source", &jetstream.RePublish{Destination: "bare.>"}, "bare.$KV.E", 0},
-		{"republished headers are no feed", &jetstream.RePublish{Source: "$KV.E.>", Destination: "heads.>", HeadersOnly: true}, "", 2},
+		{"republished headers are no feed", &jetstream.RePublish{Source: "$KV.E.>", Destination: "heads.>", HeadersOnly: true}, "", 4},
 	} {
 		inBubble.run(t, k.name, func(t *testing.T, w *world) {
 			_, err := w.ops.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "E", RePublish: k.republish})

@@ -2,6 +2,8 @@ package leader_test
 
 import (
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // permUser is a user of the test's server with all its permissions.
@@ -19,13 +21,14 @@ func permList(name, election string, watch bool) permUser {
 			"$JS.API.STREAM.INFO.KV_E",
 			"$JS.API.DIRECT.GET.KV_E.$KV.E." + election,
 			"$KV.E." + election,
+			"$JS.API.DIRECT.GET.KV_E.$KV.E." + wire.CordonKey,
 		},
 		sub: []string{"_INBOX_" + name + ".>", "natsleader.ask.E." + election},
 	}
 	if watch {
-		u.pub = append(u.pub, "$JS.API.CONSUMER.CREATE.KV_E.*.$KV.E."+election, "$JS.API.CONSUMER.DELETE.KV_E.*")
+		u.pub = append(u.pub, "$JS.API.CONSUMER.CREATE.KV_E.*.$KV.E."+election, "$JS.API.CONSUMER.CREATE.KV_E.*.$KV.E."+wire.CordonKey, "$JS.API.CONSUMER.DELETE.KV_E.*")
 	} else {
-		u.sub = append(u.sub, "natsleader.feed.E."+election)
+		u.sub = append(u.sub, "natsleader.feed.E."+election, "natsleader.feed.E."+wire.CordonKey)
 	}
 	return u
 }

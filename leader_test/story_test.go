@@ -145,9 +145,9 @@ var places = map[string]func(w *world){
 	"sealed": (*world).sealed, "expiring": (*world).expiring, "ordinary": (*world).ordinary, "rostered": (*world).rostered,
 	"roster": (*world).rosterOf, "default": func(w *world) { w.create(leader.BucketConfig{}) }, // a lease of 15 s
 	"no bucket": func(*world) {},
-	"one consumer": func(w *world) {
+	"two consumers": func(w *world) { // for the key and the cordon of one client
 		check.Got(w.ops.js.CreateStream(w.Context(), jetstream.StreamConfig{
-			Name: "KV_E", Subjects: []string{"$KV.E.>"}, MaxMsgsPerSubject: 1, AllowDirect: true, MaxConsumers: 1,
+			Name: "KV_E", Subjects: []string{"$KV.E.>"}, MaxMsgsPerSubject: 1, AllowDirect: true, MaxConsumers: 2,
 		}))(w)
 	},
 	"KVElect": (*world).kvElect,

@@ -17,6 +17,8 @@ import (
 const (
 	// cordonQuiet is the least time from one read of the cordon to the next for which only a candidate asks.
 	cordonQuiet = 30 * time.Second
+	// cordonPause is the pause before another try. It doubles.
+	cordonPause = time.Second
 	// cordonTries is how many reads in a row may be behind what is known. They take half a minute. Then the feed has
 	// delivered a forgery, or the bucket has lost writes, and a read counts.
 	cordonTries = 5
@@ -39,7 +41,6 @@ type cordonSource struct {
 	heard     uint64        // that the feed has delivered
 	deaf      bool          // the feed has ended, or has not delivered what a read found
 	readAt    time.Duration // since the process began
-	failing   bool          // the last read was not answered
 }
 
 // cordonHolder keeps the source while there is a candidate.
@@ -93,11 +94,10 @@ func (s *cordonSource) ring() {
 	}
 }
 
-// look reads the cordon again if the last read was not answered or is long ago: its feed may be as silent as that of
-// the candidate.
+// look reads the cordon again if the last read is long ago: its feed may be as silent as that of the candidate.
 func (s *cordonSource) look() {
 	s.mu.Lock()
-	due := s.failing || s.known && deadline.Elapsed()-s.readAt > cordonQuiet
+	due := s.known && deadline.Elapsed()-s.readAt > cordonQuiet
 	s.mu.Unlock()
 	if due {
 		s.ring()
@@ -107,34 +107,44 @@ func (s *cordonSource) look() {
 // hear takes an event of the feed.
 func (s *cordonSource) hear(e backend.FeedEvent) {
 	s.mu.Lock()
+	news := e.Err != nil || e.Reconnected || e.Entry.Revision > s.revision
 	s.heard = max(s.heard, e.Entry.Revision)
 	s.deaf = s.deaf || e.Err != nil
 	s.mu.Unlock()
-	s.ring()
+	if news {
+		s.ring()
+	}
 }
 
 func (s *cordonSource) run(ctx context.Context) {
 	defer close(s.ended)
 	var feed backend.Feed
 	var err error
-	for tries := 0; ; {
+	for tries := 0; ctx.Err() == nil; {
+		pause := time.Duration(0)
 		if s.mustOpen(feed) {
+			if feed != nil {
+				pause = cordonPause
+			}
 			feed, err = s.open(ctx, feed)
 		}
 		if s.read(ctx, tries) && isFinal(err) {
 			tries = 0
 		} else {
+			pause = min(cordonPause<<min(tries, cordonTries), cordonQuiet)
 			tries++
-			deadline.After(min(time.Second<<min(tries-1, cordonTries), cordonQuiet), s.ring)
+			s.ring()
+		}
+		if deadline.Sleep(ctx, pause) != nil { // whatever the feed and the candidates want
+			break
 		}
 		select {
 		case <-s.bell:
 		case <-ctx.Done():
-			if feed != nil {
-				feed.Stop()
-			}
-			return
 		}
+	}
+	if feed != nil {
+		feed.Stop()
 	}
 }
 
@@ -161,8 +171,8 @@ func (s *cordonSource) read(ctx context.Context, tries int) (done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.readAt = deadline.Elapsed()
-	final := isFinal(err)
-	if s.failing = !final; err != nil {
+	if err != nil {
+		final := isFinal(err)
 		if final { // it may not be read
 			s.publish(s.names)
 		}

@@ -100,6 +100,7 @@ func TestCordon_IsShared(t *testing.T) {
 		a.look() // too soon
 		wantReads(0)
 
+		time.Sleep(cordonPause) // a feed that was opened anew may be read from after that
 		set("junk")
 		a.wants(t, "[]")
 		a.stop()

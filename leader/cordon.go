@@ -104,6 +104,7 @@ func (a *actor) noticeCordon() {
 	c, n := a.c.cordon, a.c.cordon.known()
 	if n == nil && c.from.IsZero() && a.status.Settled {
 		c.from = a.now()
+		c.look()
 	}
 	if n == nil || c == nil || n.own == c.reported || a.seat > 1 || a.status.Done {
 		return

@@ -32,6 +32,7 @@ type cordonSource struct {
 	cancel context.CancelFunc
 	ended  chan struct{}
 	bell   chan struct{} // the cordon is to be read
+	back   chan struct{} // the servers may answer again
 
 	mu        sync.Mutex // held during deliver: one call at a time
 	followers map[*func([]string)]struct{}
@@ -56,7 +57,7 @@ func (b *Bucket) FollowCordon(deliver func(names []string)) (look, stop func()) 
 	s := b.cordon.source
 	if s == nil {
 		ctx, cancel := context.WithCancel(context.Background())
-		s = &cordonSource{bucket: b, cancel: cancel, ended: make(chan struct{}), bell: make(chan struct{}, 1), followers: make(map[*func([]string)]struct{})}
+		s = &cordonSource{bucket: b, cancel: cancel, ended: make(chan struct{}), bell: make(chan struct{}, 1), back: make(chan struct{}, 1), followers: make(map[*func([]string)]struct{})}
 		b.cordon.source = s
 		go s.run(ctx)
 	}
@@ -87,20 +88,24 @@ func (s *cordonSource) leave(deliver *func([]string)) {
 	}
 }
 
-func (s *cordonSource) ring() {
+// ring rings a bell that the source listens to.
+func ring(bell chan struct{}) {
 	select {
-	case s.bell <- struct{}{}:
+	case bell <- struct{}{}:
 	default:
 	}
 }
 
-// look reads the cordon again if the last read is long ago: its feed may be as silent as that of the candidate.
+// look reads the cordon again if the last read is long ago: its feed may be as silent as that of the candidate. A
+// cordon that is not known it reads at once.
 func (s *cordonSource) look() {
 	s.mu.Lock()
-	due := s.known && deadline.Elapsed()-s.readAt > cordonQuiet
+	known, due := s.known, deadline.Elapsed()-s.readAt > cordonQuiet
 	s.mu.Unlock()
-	if due {
-		s.ring()
+	if !known {
+		ring(s.back)
+	} else if due {
+		ring(s.bell)
 	}
 }
 
@@ -112,7 +117,10 @@ func (s *cordonSource) hear(e backend.FeedEvent) {
 	s.deaf = s.deaf || e.Err != nil
 	s.mu.Unlock()
 	if news {
-		s.ring()
+		ring(s.bell)
+	}
+	if e.Reconnected {
+		ring(s.back)
 	}
 }
 
@@ -133,11 +141,9 @@ func (s *cordonSource) run(ctx context.Context) {
 		} else {
 			pause = min(cordonPause<<min(tries, cordonTries), cordonQuiet)
 			tries++
-			s.ring()
+			ring(s.bell)
 		}
-		if deadline.Sleep(ctx, pause) != nil { // whatever the feed and the candidates want
-			break
-		}
+		s.rest(ctx, pause)
 		select {
 		case <-s.bell:
 		case <-ctx.Done():
@@ -145,6 +151,16 @@ func (s *cordonSource) run(ctx context.Context) {
 	}
 	if feed != nil {
 		feed.Stop()
+	}
+}
+
+// rest pauses, whatever the feed wants, until the servers may answer again.
+func (s *cordonSource) rest(ctx context.Context, pause time.Duration) {
+	ctx, cancel := deadline.Within(ctx, pause)
+	defer cancel()
+	select {
+	case <-ctx.Done():
+	case <-s.back:
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/proof"
@@ -82,5 +83,18 @@ func TestActor_SizeClass(t *testing.T) {
 	check.That(t, n <= 3200, "an actor takes %d bytes, more than its size class of 3200", n)
 	if n := unsafe.Sizeof(Candidate{}) + header; n > 704 {
 		t.Errorf("a Candidate takes %d bytes, more than its size class of 704", n)
+	}
+}
+
+// An own record is decoded until its term is dated, because its counter shows the time of the server. A renewal later
+// costs no more than the look at its session.
+func TestActor_DecodesOwnRecordsUntilDated(t *testing.T) {
+	rec := record.Record{Phase: record.PhaseLeading, ID: "a", Session: "s", Counter: 9, Lease: time.Second, Token: 5}
+	e := backend.Entry{Revision: 7, Value: rec.Encode(0)}
+	for _, dated := range []bool{false, true} {
+		a := &actor{Params: &machine.Params{Session: "s"}}
+		a.status.Dated, a.requests.own = dated, []byte(`"session":"s"`)
+		got := a.decodeDelivered(e, nil)
+		check.That(t, got.Revision == 7 && got.Rec.Session == "s" && (got.Rec.Counter == 0) == dated, "dated: %v, decoded: %+v", dated, got)
 	}
 }

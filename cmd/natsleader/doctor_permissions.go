@@ -283,7 +283,7 @@ func checkBorder(_ context.Context, e *environment) []finding {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(info.State.Subjects)), func(subject string) bool {
 		name, _, _ := group.NameOf(subject)
 		_, isGroup := info.State.Subjects[group.RegistryKey(name)]
-		if strings.HasPrefix(subject, pre+notePrefix) {
+		if strings.HasPrefix(subject, pre+notePrefix) || subject == pre+wire.CordonKey {
 			return true
 		}
 		return isGroup && subject != group.RegistryKey(name) // one key of a group stands for all

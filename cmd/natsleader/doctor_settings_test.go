@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -267,6 +268,7 @@ func TestDoctor_Border(t *testing.T) {
 		f.show(as("one"))
 		put(w.T, w.js, "billing", "{}")
 		put(w.T, w.js, "natsleader.note.billing", "{}")
+		put(w.T, w.js, wire.CordonKey, `{"v":1,"names":[]}`)
 		f.show("--election billing " + as("one"))
 		put(w.T, w.js, "shipping", "{}")
 		f.show(as("one"), "--election mail "+as("one"), "")

@@ -149,7 +149,13 @@ func (s *stepDown) end(done map[asked]error, again []electionStatus) error {
 	}
 	text := s.whose() + " leads nothing in bucket " + s.bucket
 	if len(done) > 0 {
-		text += " any more" + map[bool]string{false: ", and stays a candidate", true: ", and is cordoned"}[s.cordon]
+		text += " any more"
+	}
+	switch {
+	case s.cordon:
+		text += ", and is cordoned"
+	case len(done) > 0:
+		text += ", and stays a candidate"
 	}
 	return printLines(s.out(), []string{text})
 }

@@ -42,6 +42,9 @@ type globals struct {
 
 	bucket string
 
+	logFormat string
+	log       *lineLog // of a command that goes on; nil: none
+
 	// command holds the arguments after the first "--" of `run`, as they were given. It
 	// is nil if there was no "--".
 	command []string

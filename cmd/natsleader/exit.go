@@ -139,12 +139,16 @@ func refusedWith(err error, code jetstream.ErrorCode) bool {
 
 // report prints the error of a command, if there is anything to print, and returns the
 // exit code. It does not wait long for a reader.
-func (s stdio) report(err error) int {
+func (g *globals) report(err error) int {
 	if exit, ok := errors.AsType[exitError](err); err != nil && (!ok || exit.err != nil) {
 		printed := make(chan struct{})
 		go func() {
 			defer close(printed)
-			_, _ = fmt.Fprintf(s.errs(), "natsleader: error: %s\n", errorText(err))
+			if g.log != nil {
+				g.log.failed(err)
+				return
+			}
+			_, _ = fmt.Fprintf(g.errs(), "natsleader: error: %s\n", errorText(err))
 		}()
 		waitBriefly(printed)
 	}

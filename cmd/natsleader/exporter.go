@@ -39,6 +39,7 @@ func registerExporter(app *fisk.Application, g *globals) {
 	cmd := app.Command("exporter", "Serve metrics of all elections of a bucket").HelpLong(exporterHelp)
 	cmd.Flag("http", "Address to serve /metrics, /live and /connected on").Default(":9847").PlaceHolder("ADDRESS").StringVar(&address)
 	cmd.Flag("max-elections", "Elections that get metrics at most; the others are counted").Default("10000").IntVar(&most)
+	g.registerLog(cmd)
 	cmd.Action(func(*fisk.ParseContext) error {
 		if err := checkAddress(address); err != nil {
 			return err
@@ -52,6 +53,7 @@ func registerExporter(app *fisk.Application, g *globals) {
 
 // export serves metrics until SIGINT or SIGTERM.
 func (g *globals) export(address string, most int) error {
+	log := g.newLog()
 	ctx, stop := g.untilInterrupted()
 	defer stop()
 	listener, err := g.serveOn(address)
@@ -59,7 +61,7 @@ func (g *globals) export(address string, most int) error {
 		return err
 	}
 	defer func() { _ = listener.Close() }()
-	e := newElectionMetrics(g.bucket, most)
+	e := newElectionMetrics(g.bucket, most, log)
 	registry, err := metricsRegistry(e)
 	if err != nil {
 		return err
@@ -69,9 +71,7 @@ func (g *globals) export(address string, most int) error {
 	mux.HandleFunc("/live", e.live)
 	mux.HandleFunc("/connected", e.connected)
 	serveHTTP(listener, mux)
-	if strings.HasSuffix(address, ":0") {
-		_, _ = fmt.Fprintf(g.errs(), "natsleader: serves http://%s\n", listener.Addr())
-	}
+	log.say("serves http://%s", shownAddress(listener.Addr()))
 	return g.followAlways(ctx, e, func(s *inspector) {
 		if s == nil {
 			e.ticked()
@@ -87,6 +87,7 @@ type electionMetrics struct {
 	offScreen
 	bucket string
 	most   int // elections that are shown
+	log    *lineLog
 
 	mu    sync.Mutex
 	shows map[string]*exportedElection // by key
@@ -123,8 +124,8 @@ var electionSeries = []series{
 // labelValue escapes a text as the value of a label.
 var labelValue = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 
-func newElectionMetrics(bucket string, most int) *electionMetrics {
-	return &electionMetrics{bucket: bucket, most: most, shows: make(map[string]*exportedElection), left: make(map[string]bool), beat: time.Now()}
+func newElectionMetrics(bucket string, most int, log *lineLog) *electionMetrics {
+	return &electionMetrics{bucket: bucket, most: most, log: log, shows: make(map[string]*exportedElection), left: make(map[string]bool), beat: time.Now()}
 }
 
 // changed is part of renderer, as are shown and trouble.
@@ -189,6 +190,7 @@ func (e *electionMetrics) shown(_ time.Time, of viewer) error {
 	e.beat = time.Now()
 	if e.up = ok && w.complete && w.feed != nil && !w.troubled; e.up {
 		e.err = nil
+		e.log.trouble(nil)
 	}
 	return nil
 }
@@ -198,6 +200,7 @@ func (e *electionMetrics) trouble(err error) {
 	defer e.mu.Unlock()
 	if e.err = err; err != nil {
 		e.up = false
+		e.log.trouble(err)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -30,7 +31,7 @@ func changeOf(election string, s state, h leader.Holder) change {
 // no name or ID that a client made up to spoil the page. It shows the assigner of a group, and not its members.
 func TestExporter_IsBounded(t *testing.T) {
 	alone(t, func(w *world) {
-		e := newElectionMetrics("elections", 2)
+		e := newElectionMetrics("elections", 2, newLineLog(io.Discard, "", logText))
 		e.up = true
 		registry := expect.Got(metricsRegistry(e))(w)
 		shows := func(what string, changes ...change) {

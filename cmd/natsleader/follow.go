@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"time"
 
@@ -207,12 +208,12 @@ type renderer interface {
 }
 
 // newRenderer returns a view on a terminal, and otherwise lines.
-func newRenderer(to stdio, asJSON, asLines bool) renderer {
+func (g *globals) newRenderer(asJSON, asLines bool) renderer {
 	switch {
 	case asJSON:
-		return jsonLines{textLines{to: to}}
-	case asLines || !isTerminal(to.out()):
-		return textLines{to: to}
+		return jsonLines{g.newTextLines()}
+	case asLines || !isTerminal(g.out()):
+		return g.newTextLines()
 	}
 	return newLiveView()
 }
@@ -228,33 +229,28 @@ func (offScreen) typed(string) error  { return nil }
 // textLines prints a line for every change.
 type textLines struct {
 	offScreen
-	to stdio
+	*lineLog
+	out io.Writer
 }
+
+func (g *globals) newTextLines() textLines { return textLines{lineLog: g.newLog(), out: g.out()} }
 
 func (l textLines) changed(changes ...change) error {
 	lines := make([]string, len(changes))
 	for i, c := range changes {
 		lines[i] = c.time().Local().Format("2006-01-02 15:04:05.000") + "  " + c.text()
 	}
-	return printLines(l.to.out(), lines)
+	return printLines(l.out, lines)
 }
 
 func (textLines) shown(time.Time, viewer) error { return nil }
-
-func (l textLines) trouble(err error) {
-	if err == nil {
-		_, _ = fmt.Fprintln(l.to.errs(), "natsleader: connected again")
-		return
-	}
-	_, _ = fmt.Fprintf(l.to.errs(), "natsleader: %s; trying again\n", errorText(err))
-}
 
 // jsonLines prints a line of JSON for every change.
 type jsonLines struct{ textLines }
 
 func (l jsonLines) changed(changes ...change) error {
 	for _, c := range changes {
-		if err := printJSON(l.to.out(), c.object(), ""); err != nil {
+		if err := printJSON(l.out, c.object(), ""); err != nil {
 			return err
 		}
 	}

@@ -201,7 +201,7 @@ func TestMetricsPage_HangingScrapes(t *testing.T) {
 // and works, and it lives while anything works. Without a connection it shows no election.
 func TestExporter_Health(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := newElectionMetrics("elections", 9)
+		e := newElectionMetrics("elections", 9, newLineLog(io.Discard, "", logText))
 		check := func(what string, live, connected bool, why string) {
 			t.Helper()
 			status := map[bool]int{true: http.StatusOK, false: http.StatusServiceUnavailable}

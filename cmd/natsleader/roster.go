@@ -39,12 +39,13 @@ func registerRoster(app *fisk.Application, g *globals) {
 	cmd.Arg("election", "Election to show").Required().HintAction(g.electionNames).StringVar(&election)
 	cmd.Flag("watch", "Show it as it changes").Short('w').UnNegatableBoolVar(&watch)
 	cmd.Flag("json", "Print JSON, with --watch one line for every change").Short('j').UnNegatableBoolVar(&asJSON)
+	g.registerLog(cmd)
 	cmd.Action(func(*fisk.ParseContext) error {
 		if err := checkElection(election); err != nil {
 			return err
 		}
 		if watch {
-			out := newRenderer(g.stdio, asJSON, false)
+			out := g.newRenderer(asJSON, false)
 			return follow(g, out, func(s *inspector) source[lineup] { return newRosterWatcher(s, election, out) })
 		}
 		return g.inspectBucket(func(ctx context.Context, s *inspector) error { return g.printRoster(ctx, s, election, asJSON) })

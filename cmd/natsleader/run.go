@@ -94,7 +94,6 @@ type run struct {
 	restart           int
 	shell             bool
 	credentials       bool
-	logFormat         string
 
 	stopSignal unix.Signal
 	won, lost  unix.Signal // 0: the command is started and ended
@@ -140,7 +139,7 @@ func (r *run) registerCandidate(cmd *fisk.CmdClause) {
 	r.succession.register(cmd)
 	cmd.Flag("refuse-requests", "Do not hand over for 'natsleader step-down' and 'transfer'").UnNegatableBoolVar(&r.refuse)
 	cmd.Flag("http", "Serve /leader, /live and /connected for health checks, and /metrics").PlaceHolder("ADDRESS").StringVar(&r.http)
-	cmd.Flag("log-format", "Of the lines on standard error: text or json").Default(logText).EnumVar(&r.logFormat, logText, logJSON)
+	r.registerLog(cmd)
 	cmd.Flag("quiet", "Print errors only").Short('q').UnNegatableBoolVar(&r.quiet)
 }
 

@@ -11,65 +11,51 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
-// runLog prints lines with a time and a level, as text or JSON. It never waits for their
-// reader: a pipe that is full must not cost the leadership.
+// runLog is the log of a run. It never waits for its reader: a pipe that is full must not cost the leadership.
 type runLog struct {
-	election string
-	json     *slog.Logger           // nil: lines are text
-	id       atomic.Pointer[string] // of the candidate, once it is known
-	least    slog.Level             // of the lines that are printed
-	lines    chan []byte
-	last     chan struct{} // closed: no more follow
-	done     chan struct{}
+	*lineLog
+	lineQueue
 }
-
-// The values of --log-format.
-const (
-	logText = "text"
-	logJSON = "json"
-)
 
 // newRunLog returns a log that prints to w, or errors only if it is quiet.
 func newRunLog(w io.Writer, election, format string, quiet bool) *runLog {
-	l := &runLog{
-		election: election, lines: make(chan []byte, 64), last: make(chan struct{}), done: make(chan struct{}),
-	}
+	q := lineQueue{lines: make(chan []byte, 64), last: make(chan struct{}), done: make(chan struct{})}
+	l := &runLog{newLineLog(q, election, format), q}
 	if quiet {
 		l.least = slog.LevelError
 	}
-	if format == logJSON {
-		l.json = slog.New(slog.NewJSONHandler(lineQueue{l}, nil)).With("election", election)
-	}
-	go l.print(w)
+	go q.print(w)
 	return l
 }
 
-func (l *runLog) print(w io.Writer) {
-	defer close(l.done)
+// lineQueue is the writer of complete lines, which it copies.
+type lineQueue struct {
+	lines chan []byte
+	last  chan struct{} // closed: no more follow
+	done  chan struct{}
+}
+
+func (q lineQueue) print(w io.Writer) {
+	defer close(q.done)
 	for {
 		select {
-		case line := <-l.lines:
+		case line := <-q.lines:
 			_, _ = w.Write(line)
 			continue
-		case <-l.last:
+		case <-q.last:
 		}
-		for len(l.lines) > 0 {
-			_, _ = w.Write(<-l.lines)
+		for len(q.lines) > 0 {
+			_, _ = w.Write(<-q.lines)
 		}
 		return
 	}
 }
-
-// lineQueue is the writer of complete lines, which it copies.
-type lineQueue struct{ *runLog }
 
 func (q lineQueue) Write(line []byte) (int, error) {
 	select {
@@ -79,52 +65,16 @@ func (q lineQueue) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// lineTime is the time of a line of text.
-const lineTime = "2006-01-02T15:04:05.000Z07:00"
-
-// fields are the key-value pairs of a line of JSON. A line of text has them in its sentence.
-type fields []any
-
-// log prints a line.
-func (l *runLog) log(level slog.Level, f fields, format string, args ...any) {
-	if level < l.least {
-		return
-	}
-	text := fmt.Sprintf(format, args...)
-	if l.json == nil {
-		line := fmt.Sprintf("%s %-5s natsleader: %s: %s\n", time.Now().Format(lineTime), level, printable(l.election), printable(text))
-		_, _ = lineQueue{l}.Write([]byte(line))
-		return
-	}
-	if id := l.id.Load(); id != nil {
-		f = append(fields{"id", *id}, f...)
-	}
-	l.json.Log(context.Background(), level, text, f...)
-}
-
-// say prints a line about the ordinary course of events.
-func (l *runLog) say(format string, args ...any) { l.log(slog.LevelInfo, nil, format, args...) }
-
-// warn prints a line about something that an operator may have to look at.
-func (l *runLog) warn(format string, args ...any) { l.log(slog.LevelWarn, nil, format, args...) }
-
-// outcome prints the error of a run, if there is anything to print, and returns what is left
-// of it, the exit code.
+// outcome prints the error of a run, and returns what is left of it, the exit code.
 func (l *runLog) outcome(err error) error {
-	if err == nil {
-		return nil
-	}
-	code := codeOf(err)
-	if exit, ok := errors.AsType[exitError](err); !ok || exit.err != nil {
-		l.log(slog.LevelError, fields{"exit_code", code}, "%s", errorText(err))
-	}
-	return exitError{code: code}
+	l.failed(err)
+	return exitIf(err != nil, codeOf(err), nil)
 }
 
 // close prints the remaining lines, if their reader takes them in time.
-func (l *runLog) close() {
-	close(l.last)
-	waitBriefly(l.done)
+func (q lineQueue) close() {
+	close(q.last)
+	waitBriefly(q.done)
 }
 
 // followConnection returns options that log why there is no connection, each reason

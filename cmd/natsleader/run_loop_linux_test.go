@@ -95,7 +95,10 @@ func useBubbleClock(t *testing.T) {
 func newStory(t *testing.T, r *run) *story {
 	t.Helper()
 	useBubbleClock(t)
-	r.globals, r.election, r.id = &globals{bucket: "elections"}, "jobs", "a"
+	if r.globals == nil {
+		r.globals = new(globals)
+	}
+	r.bucket, r.election, r.id = "elections", "jobs", "a"
 	s := &story{T: t, store: leadertest.NewStore(nil), signals: make(chan os.Signal), begun: time.Now(), pids: 100}
 	s.link = s.store.Link("a")
 	if r.stall > 0 {
@@ -321,11 +324,11 @@ func TestRunLoop(t *testing.T) {
 		// next term is valid at the end.
 		{"NextTermAwaitsCommand", run{drain: time.Hour}, "started, cut, 13s, restore, 1s, stopped, 2s, started, SIGTERM, stopped"},
 		// A leader without a running command gives up the key at once, and starts nothing after it.
-		{"StepsDownBetweenStarts", run{restart: 5, logFormat: logJSON}, "follower, started, ends 3, 1s, started, ends 3, transfer, 59s"},
+		{"StepsDownBetweenStarts", run{restart: 5, globals: &globals{logFormat: logJSON}}, "follower, started, ends 3, 1s, started, ends 3, transfer, 59s"},
 		// A command that fails once too often is given up, and with it the leadership.
 		{"GivesUp", run{restart: 1}, "started, ends 3, metrics, 1s, started, metrics, ends 3"},
 		{"SignalBetweenStarts", run{restart: 5}, "started, ends 3, SIGTERM"},
-		{"JSON", run{once: true, logFormat: logJSON}, "started, cut, 3s, restore, transfer, stopped"},
+		{"JSON", run{once: true, globals: &globals{logFormat: logJSON}}, "started, cut, 3s, restore, transfer, stopped"},
 		{"Delay", run{delay: 5 * time.Second}, "5s, started"},
 		{"RefusesRequests", run{refuse: true, value: "http://a:8080"}, "started, transfer"},
 		{"CommandSucceeds", run{restart: 5}, "started, ends 0"},

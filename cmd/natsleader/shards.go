@@ -45,6 +45,7 @@ func registerShards(app *fisk.Application, g *globals) {
 	cmd.Flag("key", "Show the owner of the shard of this key").IsSetByUser(&v.byKey).StringVar(&v.key)
 	cmd.Flag("watch", "Show it as it changes").Short('w').UnNegatableBoolVar(&v.watch)
 	cmd.Flag("json", "Print JSON, with --watch one line for every change").Short('j').UnNegatableBoolVar(&v.asJSON)
+	g.registerLog(cmd)
 	cmd.Action(func(*fisk.ParseContext) error { return v.run() })
 	registerSteer(top, g)
 }
@@ -63,7 +64,7 @@ func (v *shardsView) run() error {
 	case v.byNumber && v.only < 0:
 		return usagef("--shard %d is negative", v.only)
 	case v.watch:
-		out := newRenderer(v.stdio, v.asJSON, false)
+		out := v.newRenderer(v.asJSON, false)
 		return follow(v.globals, out, func(s *inspector) source[shard.View] { return &shardsWatcher{s: s, newest: v.sharing, out: out} })
 	}
 	return v.inspectBucket(func(ctx context.Context, s *inspector) error {

@@ -60,6 +60,7 @@ func registerUI(app *fisk.Application, g *globals) {
 	cmd.Flag("http", "Address to serve the page on").Default("127.0.0.1:9848").PlaceHolder("ADDRESS").StringVar(&u.address)
 	cmd.Flag("allow-actions", "Let the page ask leaders to hand over").UnNegatableBoolVar(&u.actions)
 	cmd.Flag("allow-host", "Host name by which a proxy asks for the page; may be repeated").PlaceHolder("NAME").StringsVar(&u.hosts)
+	g.registerLog(cmd)
 	cmd.Action(func(*fisk.ParseContext) error {
 		if err := checkAddress(u.address); err != nil {
 			return err
@@ -70,6 +71,7 @@ func registerUI(app *fisk.Application, g *globals) {
 
 // serve serves the page until SIGINT or SIGTERM.
 func (u *ui) serve() error {
+	log := u.newLog()
 	ctx, stop := u.untilInterrupted()
 	defer stop()
 	listener, err := u.serveOn(u.address)
@@ -77,7 +79,7 @@ func (u *ui) serve() error {
 		return err
 	}
 	defer func() { _ = listener.Close() }()
-	state := &uiState{State: webpage.NewState(), groups: make(map[string]*uiGroup)}
+	state := &uiState{log: log, State: webpage.NewState(), groups: make(map[string]*uiGroup)}
 	o := webpage.Options{
 		Title: "Elections in bucket", Bucket: u.bucket, Program: "natsleader ui", Version: version().Version,
 		Address: listener.Addr(), Hosts: u.hosts, AllowHost: "natsleader ui --allow-host NAME allows one", Roster: state.roster, Past: state.past,
@@ -91,12 +93,12 @@ func (u *ui) serve() error {
 	}
 	serveHTTP(listener, handler)
 	if !webpage.IsLoopback(listener.Addr()) {
-		_, _ = fmt.Fprintf(u.errs(), "natsleader: %s is not on this host alone: every client that can connect sees these elections and what their leaders publish\n", u.address)
+		log.warn("%s is not on this host alone: every client that can connect sees these elections and what their leaders publish", u.address)
 	}
 	address := "http://" + shownAddress(listener.Addr())
-	_, _ = fmt.Fprintf(u.errs(), "natsleader: serves %s\n", address)
+	log.say("serves %s", address)
 	if u.actions {
-		_, _ = fmt.Fprintf(u.errs(), "natsleader: %s is the link for users who may ask leaders to hand over\n", webpage.Link(address, o.Secret))
+		log.say("%s is the link for users who may ask leaders to hand over", webpage.Link(address, o.Secret))
 	}
 	return u.followAlways(ctx, state, state.connected)
 }
@@ -113,6 +115,7 @@ func shownAddress(a net.Addr) string {
 type uiState struct {
 	*webpage.State
 	offScreen
+	log *lineLog
 
 	mu        sync.Mutex
 	s         *inspector            // nil: not connected
@@ -183,14 +186,15 @@ func (u *uiState) shown(now time.Time, of viewer) error {
 	if !ok || !w.complete {
 		return nil
 	}
-	u.sees(w.info, w.s.nc.ConnectedServerName())
 	u.mu.Lock()
 	if !w.troubled && w.feed != nil {
 		u.err, u.fresh = nil, w.fresh
+		u.log.trouble(nil)
 		u.Complete(w.s.clock.now)
 	}
 	trouble := u.err
 	u.mu.Unlock()
+	u.sees(w.info, w.s.nc.ConnectedServerName())
 	for _, x := range w.elections {
 		if x.last != nil {
 			u.show(x, now, trouble)
@@ -260,6 +264,7 @@ func (u *uiState) trouble(err error) {
 	defer u.mu.Unlock()
 	u.err = err
 	if err != nil { // nil: the watcher reads the elections again first
+		u.log.trouble(err)
 		u.Trouble(errorText(err), u.fresh)
 	}
 }

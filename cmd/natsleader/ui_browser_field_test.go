@@ -54,8 +54,8 @@ func startUI(tb testing.TB, url string, args ...string) uiProcess {
 	out := started(tb, cmd)
 	tb.Cleanup(func() { _ = cmd.Wait() }) // the test's context has killed it, unless it was stopped
 	eventually(tb, "it serves", func() bool { return strings.Contains(out.text(), last) })
-	words := append(strings.Fields(out.text()), "", "") // natsleader: serves ADDRESS natsleader: LINK
-	return uiProcess{words[2], words[4], cmd}
+	words := append(strings.Fields(out.text()), "", "", "", "") // TIME LEVEL natsleader: serves ADDRESS TIME LEVEL natsleader: LINK
+	return uiProcess{words[4], words[8], cmd}
 }
 
 // kill ends the process without a warning.

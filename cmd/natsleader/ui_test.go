@@ -251,6 +251,6 @@ func (w *world) secret() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	text := w.shown.String()
-	_, link, _ := strings.Cut(text[strings.LastIndex(text, "! natsleader: http"):], "#secret=")
+	_, link, _ := strings.Cut(text[strings.LastIndex(text, " http://127.0.0.1:80/#secret="):], "#secret=")
 	return link[:26]
 }

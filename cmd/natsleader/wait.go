@@ -36,6 +36,7 @@ func registerWait(app *fisk.Application, g *globals) {
 	cmd.Flag("no-leader", "Wait until nobody leads").UnNegatableBoolVar(&w.nobody)
 	cmd.Flag("wait", "Longest time to wait").Default("30s").DurationVar(&w.limit)
 	cmd.Flag("json", "Print JSON, as status does").Short('j').UnNegatableBoolVar(&w.asJSON)
+	g.registerLog(cmd)
 	cmd.Action(func(*fisk.ParseContext) error { return w.run(context.Background()) })
 }
 
@@ -43,6 +44,10 @@ func (w *wait) run(ctx context.Context) error {
 	if w.nobody && w.id != "" {
 		return usagef("wait takes --leader or --no-leader, not both")
 	}
+	if err := checkElection(w.election); err != nil {
+		return err
+	}
+	log := w.newLog()
 	s, _, err := w.look(ctx, w.election)
 	if err != nil {
 		return err
@@ -57,7 +62,7 @@ func (w *wait) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	seen, troubled := "it is not known who leads", false
+	seen := "it is not known who leads"
 	for ctx.Err() == nil {
 		x, err := answer(ctx, s, func(ctx context.Context) (electionStatus, error) { return s.confirmed(ctx, w.election) })
 		now, again := s.clock.now(), lookEvery
@@ -75,10 +80,7 @@ func (w *wait) run(ctx context.Context) error {
 				again = min(again, left)
 			}
 		}
-		if (err != nil) != troubled {
-			textLines{to: w.stdio}.trouble(w.explain(err))
-			troubled = err != nil
-		}
+		log.trouble(w.explain(err))
 		select {
 		case <-holders:
 		case <-time.After(again):

@@ -47,13 +47,10 @@ func registerWatch(app *fisk.Application, g *globals) {
 	cmd.Flag("json", "Print one line of JSON for every change").Short('j').UnNegatableBoolVar(&asJSON)
 	cmd.Flag("exec", "Run this command for every change").PlaceHolder("COMMAND").StringVar(&hook)
 	cmd.Flag("timeline", "Print a line for every change on a terminal, too").UnNegatableBoolVar(&timeline)
+	g.registerLog(cmd)
 	cmd.Action(func(*fisk.ParseContext) error {
-		out := newRenderer(g.stdio, asJSON, timeline)
-		switch {
-		case hook != "" && (asJSON || timeline):
+		if hook != "" && (asJSON || timeline) {
 			return usagef("--exec prints nothing itself: it takes neither --json nor --timeline")
-		case hook != "":
-			out = g.newHooks(hook)
 		}
 		if strings.Contains(election, "*") {
 			election, pattern = "", election
@@ -65,6 +62,12 @@ func registerWatch(app *fisk.Application, g *globals) {
 		names, err := patternOf(pattern)
 		if err != nil {
 			return err
+		}
+		var out renderer
+		if hook != "" {
+			out = g.newHooks(hook)
+		} else {
+			out = g.newRenderer(asJSON, timeline)
 		}
 		return follow(g, out, func(s *inspector) source[jetstream.KeyValueEntry] {
 			w := newWatcher(s, election, out)

@@ -37,7 +37,7 @@ type hooks struct {
 
 func (g *globals) newHooks(command string) *hooks {
 	run := func(ctx context.Context, c electionChange, was state) error { return g.runHook(ctx, command, c, was) }
-	return &hooks{textLines: textLines{to: g.stdio}, run: run, waiting: map[string]electionChange{}, bell: make(chan struct{}, 1)}
+	return &hooks{textLines: g.newTextLines(), run: run, waiting: map[string]electionChange{}, bell: make(chan struct{}, 1)}
 }
 
 func (h *hooks) begin() error {
@@ -101,7 +101,7 @@ func (h *hooks) runAll(ctx context.Context) {
 				err = fmt.Errorf("it was ended after %v", hookLimit)
 				fallthrough
 			case err != nil:
-				_, _ = fmt.Fprintf(h.to.errs(), "natsleader: the command of --exec for %s (%s): %s\n", printable(c.now.election), c.state, errorText(err))
+				h.warn("the command of --exec for %s (%s): %s", c.now.election, c.state, errorText(err))
 			}
 			cancel()
 			was[c.now.election] = c.state

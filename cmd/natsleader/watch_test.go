@@ -379,7 +379,7 @@ func TestWatch_LooksInBackground(t *testing.T) {
 // watch reports each change once, and goes on after a restart of the server. The leader of a bucket that is
 // deleted may lead until its lease is over, and no line advises to make the bucket before that.
 func TestWatch_EachChangeOnce(t *testing.T) {
-	for name, line := range map[string]string{"people": "watch", "programs": "watch --json", "one": "watch mail"} {
+	for name, line := range map[string]string{"people": "watch", "programs": "watch --json --log-format json", "one": "watch mail"} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, leader.BucketConfig{}, func(w *world) {
 				must := func(err error) {

@@ -221,13 +221,13 @@ func (w *world) ended(code int) {
 }
 
 // follow starts a command that goes on until stop is called, and adds to the transcript what the command
-// prints, when it prints it.
+// prints, when it prints it, without the times of its log: at which of two ticks it sees an answer is a race.
 func (w *world) follow(line string) (stop func()) {
 	ctx, interrupt := context.WithCancel(w.Context())
 	ended := make(chan int, 1)
 	w.notef("$ natsleader %s\n", line)
 	w.served = newPipes()
-	process := stdio{stdout: noteWriter{w, ""}, stderr: noteWriter{w, "! "}, dial: w.inProcess(), life: ctx, listener: w.served}
+	process := stdio{stdout: noteWriter{w, ""}, stderr: timeless{noteWriter{w, "! "}}, dial: w.inProcess(), life: ctx, listener: w.served}
 	go func() { ended <- execute(arguments(line), process) }()
 	synctest.Wait()
 	return func() {
@@ -249,6 +249,15 @@ func (n noteWriter) Write(b []byte) (int, error) {
 	}
 	return len(b), nil
 }
+
+// timeless adds the lines of a log without their times.
+type timeless struct{ noteWriter }
+
+func (n timeless) Write(b []byte) (int, error) {
+	return n.noteWriter.Write(logTimes.ReplaceAll(b, []byte("$1")))
+}
+
+var logTimes = regexp.MustCompile(`(?m)^(\{"time":")?2000-[^" ]+ ?`)
 
 // notef adds to the transcript.
 func (w *world) notef(format string, args ...any) {

@@ -46,6 +46,7 @@ type stepDown struct {
 	force, yes, dryRun bool
 	cordon             bool
 	asJSON             bool
+	listed             []any  // what --json prints of drain; nil: it has not read the elections
 	tool               string // that asks
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -36,7 +37,7 @@ func registerDrain(app *fisk.Application, g *globals) {
 	cmd.Flag("cordon", "Cordon the name first, so that its candidates do not lead again").UnNegatableBoolVar(&s.cordon)
 	cmd.Flag("wait", "Longest time to wait until all have handed over").Default("30s").DurationVar(&s.wait)
 	cmd.Flag("dry-run", "Only show which elections they lead").UnNegatableBoolVar(&s.dryRun)
-	cmd.Flag("json", "Print the outcome as JSON, a line for each election").Short('j').UnNegatableBoolVar(&s.asJSON)
+	cmd.Flag("json", "Print a list of the elections as JSON").Short('j').UnNegatableBoolVar(&s.asJSON)
 	cmd.Action(func(*fisk.ParseContext) error {
 		if s.cordon && s.dryRun {
 			return usagef("--dry-run takes no --cordon; nothing was done")
@@ -47,6 +48,14 @@ func registerDrain(app *fisk.Application, g *globals) {
 
 // runAll asks all leaders of a process or host.
 func (s *stepDown) runAll(ctx context.Context, look *inspector) error {
+	err := s.askAll(ctx, look)
+	if s.listed == nil {
+		return err
+	}
+	return cmp.Or(printJSON(s.out(), s.listed, "  "), err)
+}
+
+func (s *stepDown) askAll(ctx context.Context, look *inspector) error {
 	limited, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
 	if s.cordon {
@@ -57,9 +66,13 @@ func (s *stepDown) runAll(ctx context.Context, look *inspector) error {
 	all := map[asked]error{}
 	for {
 		led, again, err := s.led(ctx, look, all)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
+		}
+		if s.asJSON && s.listed == nil {
+			s.listed = []any{}
+		}
+		switch {
 		case len(led) == 0:
 			return s.end(all, again)
 		case s.dryRun:
@@ -125,7 +138,8 @@ func (s *stepDown) pass(ctx context.Context, bucket *leader.Bucket, led []electi
 
 func (s *stepDown) print(done handover) error {
 	if s.asJSON {
-		return printJSON(s.out(), done, "")
+		s.listed = append(s.listed, done)
+		return nil
 	}
 	return printLines(s.out(), []string{strings.Join(done.lines(), "; ")})
 }
@@ -164,9 +178,7 @@ func (s *stepDown) end(done map[asked]error, again []electionStatus) error {
 func (s *stepDown) show(led []electionStatus, now time.Time) error {
 	if s.asJSON {
 		for _, x := range led {
-			if err := printJSON(s.out(), x.summary(now), ""); err != nil {
-				return err
-			}
+			s.listed = append(s.listed, x.summary(now))
 		}
 		return nil
 	}

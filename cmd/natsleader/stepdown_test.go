@@ -148,7 +148,7 @@ func TestDrain_WholeHost(t *testing.T) {
 			w.campaigns("billing", leader.Config{ID: id, Succession: leader.Queue{}, TurnTimeout: longTurn})
 		}
 		time.Sleep(time.Second) // after the renewal
-		w.prompt("drain h --dry-run --json", "drain h --json")
+		w.prompt("drain h --dry-run --json", "drain h --json", "drain h --json", "drain h --dry-run --json")
 	})
 }
 

@@ -79,7 +79,7 @@ func (g *globals) register(app *fisk.Application) {
 	setting("js-domain", "JetStream domain", "", "DOMAIN", natscontext.WithJSDomain)
 	setting("js-api-prefix", "Subject prefix of the JetStream API", "", "PREFIX", natscontext.WithJSAPIPrefix)
 	flag("connection-name", "Name of the connection, for people who look at the server").Default("natsleader").PlaceHolder("NAME").StringVar(&g.connectionName)
-	flag("timeout", "Time to wait for an answer of NATS").Default("5s").Envar("NATS_TIMEOUT").DurationVar(&g.timeout)
+	flag("timeout", "Time to wait for an answer of NATS").Default("4s").Envar("NATS_TIMEOUT").DurationVar(&g.timeout)
 	flag("context", "NATS context, made with `nats context`; the selected one by default").Envar("NATS_CONTEXT").PlaceHolder("NAME").
 		HintAction(natscontext.KnownContexts).StringVar(&g.context)
 	flag("no-context", "Do without the selected context").UnNegatableBoolVar(&g.noContext)

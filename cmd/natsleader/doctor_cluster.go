@@ -144,7 +144,11 @@ func checkCluster(_ context.Context, e *environment) []finding {
 		return []finding{fine("a single server, no cluster")}
 	}
 	if c.Leader == "" {
-		return []finding{severityCritical.of("stream %s has no leader: nothing can be written, and every lease runs out", e.info.Config.Name).
+		alone := ""
+		if d := heardFromNone(c); d > 0 {
+			alone = fmt.Sprintf(" (%s has heard from no other server for %s)", e.nc.ConnectedServerName(), formatAge(d))
+		}
+		return []finding{severityCritical.of("stream %s has no leader: nothing can be written, and every lease runs out%s", e.info.Config.Name, alone).
 			advise("bring back a majority of its servers")}
 	}
 	c = e.looks.last
@@ -176,6 +180,9 @@ func checkCluster(_ context.Context, e *environment) []finding {
 
 func checkReplicas(_ context.Context, e *environment) []finding {
 	n := e.info.Config.Replicas
+	if streamLeader(e.info) == "" && e.info.Cluster != nil && e.info.Cluster.Name != "" {
+		return []finding{unknown("the stream has no leader, which alone knows its replicas")}
+	}
 	clustered := e.info.Cluster != nil && e.info.Cluster.Name != ""
 	names, vacant := e.missing()
 	gone := len(names) + vacant

@@ -120,7 +120,10 @@ func (e *environment) streamServers() []string {
 	if c == nil || c.Name == "" {
 		return []string{e.nc.ConnectedServerName()}
 	}
-	names := []string{c.Leader}
+	var names []string
+	if c.Leader != "" { // otherwise each server is a replica
+		names = append(names, c.Leader)
+	}
 	for _, r := range c.Replicas {
 		names = append(names, r.Name)
 	}
@@ -161,7 +164,7 @@ func statusOf(reply []byte) (s serverStatus) {
 // no other server answers in time.
 func (e *environment) versions() (map[string]string, error) {
 	versions := map[string]string{e.nc.ConnectedServerName(): e.nc.ConnectedServerVersion()}
-	if v := e.info.Config.Metadata[wire.VersionKey]; v != "" {
+	if v := e.info.Config.Metadata[wire.VersionKey]; v != "" && e.info.Cluster.Leader != "" {
 		versions[e.info.Cluster.Leader] = v
 	}
 	asks, done, err := e.asSystem()

@@ -45,7 +45,7 @@ const tick = 100 * time.Millisecond
 func follow[E any](g *globals, out renderer, newSource func(*inspector) source[E]) error {
 	ctx, stop := g.untilInterrupted()
 	defer stop()
-	s, links, err := g.inspectorUntil(ctx, func(*nats.Conn) error { return fmt.Errorf("%w: the connection was lost", errUnreachable) })
+	s, links, err := g.inspectorUntil(ctx, func() error { return fmt.Errorf("%w: the connection was lost", errUnreachable) })
 	if err == nil {
 		defer s.close()
 		err = followUntil(ctx, s, out, newSource(s), links)
@@ -94,10 +94,7 @@ func (g *globals) followAlways(ctx context.Context, out renderer, connected func
 // again by itself. An error means that it could not begin.
 func (g *globals) followConnected(ctx context.Context, out renderer, connected func(*inspector)) error {
 	connected(nil) // to connect may take a while
-	s, links, err := g.inspectorUntil(ctx, func(nc *nats.Conn) error {
-		if nc.IsClosed() {
-			return nil // by this command, for another reason
-		}
+	s, links, err := g.inspectorUntil(ctx, func() error {
 		lost := errors.New("the connection was lost")
 		out.trouble(lost) // at once: the watcher first waits for the connection to come back
 		return lost
@@ -149,7 +146,7 @@ func followUntil[E any](ctx context.Context, s *inspector, out renderer, from so
 
 // inspectorUntil is newInspector, but ends with ctx: the connect itself takes no context. The channel
 // gets what lost returns when the connection is lost, and nil when it returns.
-func (g *globals) inspectorUntil(ctx context.Context, lost func(*nats.Conn) error) (*inspector, <-chan error, error) {
+func (g *globals) inspectorUntil(ctx context.Context, lost func() error) (*inspector, <-chan error, error) {
 	links := make(chan error, 2)
 	changed := func(err error) {
 		select {
@@ -164,10 +161,11 @@ func (g *globals) inspectorUntil(ctx context.Context, lost func(*nats.Conn) erro
 	opened := make(chan opening, 1)
 	go func() {
 		s, err := g.newInspector(ctx,
-			nats.DisconnectErrHandler(func(nc *nats.Conn, _ error) {
-				if err := lost(nc); err != nil {
-					changed(err)
+			nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+				if err != nil { // nil: it was closed, or moves to another server, because this one shows no majority
+					err = lost()
 				}
+				changed(err)
 			}),
 			nats.ReconnectHandler(func(*nats.Conn) { changed(nil) }))
 		opened <- opening{s, err}

@@ -124,7 +124,7 @@ func globalsOf(url, bucket string) *globals {
 }
 
 // A command that cannot connect or has no bucket says so, tries again after a second, and ends with its context without
-// another word. Its own end is no loss of the connection. It ends at once where its settings are wrong. It leaves no
+// another word. Its own end, and a move to another server, are no loss of the connection. It ends at once where its settings are wrong. It leaves no
 // connection behind.
 func TestFollow_Always(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
@@ -139,7 +139,7 @@ func TestFollow_Always(t *testing.T) {
 			{"no server", func(g *globals) { g.settings = globalsOf("nats://127.0.0.1:1", "").settings }, 2, "connected false, trouble cannot connect, connected false", 0, time.Second},
 			{"no bucket", func(g *globals) { g.bucket = "none" }, 2, "connected false, trouble bucket none do, connected false", 0, time.Second},
 			{"wrong settings", func(g *globals) { g.timeout = -1 }, 2, "connected false", exitUsage, 0},
-			{"its end", func(*globals) {}, 9, "connected false, connected true, begin, end, connected false", 0, tick / 2},
+			{"a move, and its end", func(*globals) {}, 9, "connected false, connected true, begin, end, connected false", 0, tick / 2},
 		} {
 			ctx, cancel := context.WithCancel(w.Context())
 			out, g, began := &aSource{}, w.globals(), time.Now()
@@ -149,6 +149,7 @@ func TestFollow_Always(t *testing.T) {
 				if x.tries--; x.tries == 0 {
 					cancel()
 				} else if its != nil {
+					expect.OK(w, its.nc.ForceReconnect())
 					time.AfterFunc(tick/2, cancel)
 				}
 			})

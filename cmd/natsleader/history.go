@@ -162,15 +162,21 @@ func (r *historyReader) open(ctx context.Context) error {
 		}
 		return err
 	})
-	newest, unread := answer(ctx, r.s, func(ctx context.Context) (electionStatus, error) { return r.s.one(ctx, r.election) })
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return err
+	}
+	newest, unread := answer(ctx, r.s, func(ctx context.Context) (electionStatus, error) {
+		if err := r.s.ask(ctx); err != nil {
+			return electionStatus{}, err
+		}
+		return r.s.one(ctx, r.election)
+	})
 	r.newest = newest
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound) && errors.Is(unread, leader.ErrNoBucket):
 		return unread
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return exitError{exitBucket, fmt.Errorf("bucket %s %w: `natsleader bucket add %s --history 30d` lets it begin", r.s.name, errNoHistory, r.s.name)}
-	case err != nil:
-		return err
 	case r.info.Config.Metadata[historyOfKey] != r.s.name:
 		return exitError{exitBucket, fmt.Errorf("stream %s is no history of bucket %s", name, r.s.name)}
 	case errors.Is(unread, leader.ErrNoBucket):

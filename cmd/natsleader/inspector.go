@@ -171,7 +171,7 @@ func (s *inspector) within(ctx context.Context, do func(context.Context) error) 
 	select {
 	case err := <-done:
 		if errors.Is(err, context.DeadlineExceeded) || refusedWith(err, codeNoMetaLeader) {
-			return fmt.Errorf("JetStream does not answer: a server hangs, or the cluster has lost its quorum: %w", err)
+			return exitf(exitUnreachable, "JetStream does not answer on %s, which hangs or is cut off, or the cluster has lost its quorum", s.server())
 		}
 		return err
 	case denied := <-s.denied:
@@ -204,7 +204,45 @@ func (s *inspector) info(ctx context.Context) (*jetstream.StreamInfo, error) {
 	return stream.CachedInfo(), nil
 }
 
-// ask learns the server's time, and whether the bucket exists.
+// errNoMajority is wrapped in the error of majority.
+var errNoMajority = errors.New("it is cut off from the others, or the cluster has lost its quorum")
+
+// server names the server of the connection.
+func (s *inspector) server() string {
+	if s.nc == nil || !s.nc.IsConnected() {
+		return "the server"
+	}
+	return fmt.Sprintf("%s (%s)", s.nc.ConnectedServerName(), s.nc.ConnectedAddr())
+}
+
+// majority returns an error if the state of the bucket's stream does not show that it has a majority of its servers.
+func (s *inspector) majority(info *jetstream.StreamInfo) error {
+	err := jsapi.Majority(info)
+	if err == nil {
+		return nil
+	}
+	why := strings.TrimPrefix(err.Error(), leader.ErrUnreachable.Error()+": ")
+	if alone := heardFromNone(info.Cluster); alone > 0 {
+		why += ", and it has heard from no other server since " + formatZoned(info.TimeStamp.Add(-alone))
+	}
+	return exitf(exitUnreachable, "%s sees no majority of the servers of bucket %s: %s; %w", s.server(), s.name, why, errNoMajority)
+}
+
+// heardFromNone returns for how long a server that knows no leader of a stream has heard from no other; 0: it is not known.
+func heardFromNone(c *jetstream.ClusterInfo) (shortest time.Duration) {
+	if c == nil || c.Leader != "" {
+		return 0
+	}
+	for _, r := range c.Replicas { // the server itself is one of them, with 0
+		if r.Active > 0 && (shortest == 0 || r.Active < shortest) {
+			shortest = r.Active
+		}
+	}
+	return shortest
+}
+
+// ask learns the server's time, whether the bucket exists, and whether a majority of its servers keeps it. Without one,
+// what a server answers may be long over.
 func (s *inspector) ask(ctx context.Context) error {
 	info, err := s.info(ctx)
 	if err != nil {
@@ -212,7 +250,7 @@ func (s *inspector) ask(ctx context.Context) error {
 	}
 	s.clock = serverClock{server: info.TimeStamp, local: time.Now()}
 	s.roster = info.Config.Metadata[wire.RosterKey]
-	return nil
+	return s.majority(info)
 }
 
 // one reads one election, with the permissions of an observer.
@@ -423,9 +461,7 @@ var quiet = wire.Quiet(wire.DefaultLease, wire.RenewInterval(wire.DefaultLease))
 // long, the connection moves to another server.
 func (s *inspector) heard(info *jetstream.StreamInfo, err error) error {
 	if err == nil {
-		if err = jsapi.Majority(info); err != nil {
-			err = fmt.Errorf("the server is cut off from the others, or the cluster has lost its quorum: %w", err)
-		}
+		err = s.majority(info)
 	}
 	switch code := codeOf(err); {
 	case err == nil || code == exitBucket:

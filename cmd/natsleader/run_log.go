@@ -78,31 +78,37 @@ func (q lineQueue) close() {
 }
 
 // followConnection returns options that log why there is no connection, each reason
-// once, and when there is one again.
+// once in an outage, and when there is one again. A connection that moves to another server finds no new outage.
 func (l *runLog) followConnection() []nats.Option {
 	const most = 8 // reasons that are logged
-	logged := make(map[string]bool)
+	logged, outage := make(map[string]bool), false
 	say := func(_ *nats.Conn, err error) { // one at a time
 		if err == nil {
-			return // the connection was closed
+			return // the connection was closed, or moves
 		}
 		if reason := connectionReason(err); !logged[reason] && len(logged) < most {
-			logged[reason] = true
+			logged[reason], outage = true, true
 			l.warn("no connection to NATS: %s", reason)
 		}
 	}
 	return []nats.Option{
-		nats.DisconnectErrHandler(say), nats.ReconnectErrHandler(say),
+		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
+			if err != nil {
+				clear(logged)
+			}
+			say(nc, err)
+		}),
+		nats.ReconnectErrHandler(say),
 		nats.ErrorHandler(func(nc *nats.Conn, _ *nats.Subscription, err error) { // refused credentials are seen here only
 			if !nc.IsConnected() && !errors.Is(err, nats.ErrPermissionViolation) {
 				say(nc, err)
 			}
 		}),
 		nats.ReconnectHandler(func(*nats.Conn) {
-			if len(logged) > 0 {
+			if outage {
 				l.say("connected to NATS again")
 			}
-			clear(logged)
+			outage = false
 		}),
 	}
 }

@@ -12,7 +12,7 @@ import (
 	expect "github.com/natsleader/natsleader/internal/check"
 )
 
-// A reason why there is no connection is logged once in each outage.
+// A reason why there is no connection is logged once in each outage. A move to another server begins none.
 func TestRunLog_Outages(t *testing.T) {
 	var out bytes.Buffer
 	l := newRunLog(&out, "jobs", logText, false)
@@ -22,6 +22,9 @@ func TestRunLog_Outages(t *testing.T) {
 	}
 	for range 2 {
 		o.DisconnectedErrCB(nil, io.EOF)
+		o.ReconnectErrCB(nil, io.EOF)
+		o.ReconnectedCB(nil)
+		o.DisconnectedErrCB(nil, nil)
 		o.ReconnectErrCB(nil, io.EOF)
 		o.ReconnectedCB(nil)
 	}

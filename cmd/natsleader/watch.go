@@ -314,10 +314,12 @@ func (x *watched) lose(now time.Time) {
 func (x *watched) idle() bool { return x.as == stateReleased || x.as == stateDeleted && x.now.idle }
 
 // failing reports the first error, and another one when the connection was lost or has come
-// back meanwhile, or when the advice about a bucket that is gone is another.
+// back meanwhile, when the advice about a bucket that is gone is another, or when a server that did not answer has
+// shown that there is no majority.
 func (w *watcher) failing(err error) {
 	advice := errors.Is(err, leader.ErrNoBucket) && (w.said == nil || w.said.Error() != err.Error())
-	if !w.troubled || w.lostSaid != w.lost || advice {
+	shown := errors.Is(err, errNoMajority) && !errors.Is(w.said, errNoMajority)
+	if !w.troubled || w.lostSaid != w.lost || advice || shown {
 		w.troubled, w.lostSaid, w.said = true, w.lost, err
 		w.out.trouble(err)
 	}

@@ -339,7 +339,8 @@ func TestWatch_BucketMadeAgainAtOnce(t *testing.T) {
 	})
 }
 
-// The instant since which a view is not up to date is the last at which it was.
+// The instant since which a view is not up to date is the last at which it was. A server that did not answer and then
+// shows no majority is reported once more.
 func TestWatch_NotUpToDateSince(t *testing.T) {
 	atBucket(t, func(l *looks) {
 		l.began = l.began.Add(time.Minute)
@@ -348,6 +349,10 @@ func TestWatch_NotUpToDateSince(t *testing.T) {
 		l.err = errors.New("timeout")
 		l.looksAgain()
 		l.shows(l.began, l.err)
+		for range 2 {
+			l.err = errNoMajority
+			l.looksAgain()
+		}
 		l.err = nil
 		l.looksAgain()
 	})

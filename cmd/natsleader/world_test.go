@@ -69,7 +69,7 @@ func bubble(t *testing.T, cfg leader.BucketConfig, test func(w *world), opts ...
 	emptyTimerPool()
 	dir := testserver.StoreDir(t)
 	alone(t, func(w *world) {
-		w.o = &server.Options{DontListen: true, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true}
+		w.o = &server.Options{ServerName: "n1", DontListen: true, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true}
 		for _, opt := range opts {
 			opt(w.o)
 		}

@@ -3,6 +3,7 @@ package jsapi
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,14 +33,15 @@ func Majority(info *jetstream.StreamInfo) error {
 	case c.Leader == "":
 		return fmt.Errorf("%w: stream %s has no leader", backend.ErrUnreachable, info.Config.Name)
 	}
-	lost := 0
+	var lost []string
 	for _, r := range c.Replicas {
 		if r.Offline || r.Active >= unheard {
-			lost++
+			lost = append(lost, r.Name)
 		}
 	}
-	if all := len(c.Replicas) + 1; 2*lost >= all {
-		return fmt.Errorf("%w: the leader of stream %s does not hear from %d of %d servers", backend.ErrUnreachable, info.Config.Name, lost, all)
+	if all := len(c.Replicas) + 1; 2*len(lost) >= all {
+		return fmt.Errorf("%w: the leader of stream %s does not hear from %s: %d of its %d servers",
+			backend.ErrUnreachable, info.Config.Name, strings.Join(lost, ", "), len(lost), all)
 	}
 	return nil
 }

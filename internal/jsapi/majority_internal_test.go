@@ -20,7 +20,7 @@ import (
 
 func TestMajority(t *testing.T) {
 	alive, fresh := &jetstream.PeerInfo{Current: true, Active: time.Second}, &jetstream.PeerInfo{}
-	stale, offline := &jetstream.PeerInfo{Active: unheard}, &jetstream.PeerInfo{Active: time.Second, Offline: true}
+	stale, offline := &jetstream.PeerInfo{Name: "b", Active: unheard}, &jetstream.PeerInfo{Name: "c", Active: time.Second, Offline: true}
 	for name, tt := range map[string]struct {
 		cluster *jetstream.ClusterInfo
 		want    string // of the error; empty: none
@@ -31,9 +31,9 @@ func TestMajority(t *testing.T) {
 		"a new leader":                   {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{fresh, fresh}}, ""},
 		"all":                            {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{alive, alive}}, ""},
 		"one of three is lost":           {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{alive, stale}}, ""},
-		"a leader that is cut off":       {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{stale, offline}}, "from 2 of 3 servers"},
-		"half of two":                    {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{stale}}, "from 1 of 2 servers"},
-		"half of four, the leader's own": {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{alive, stale, stale}}, "from 2 of 4 servers"},
+		"a leader that is cut off":       {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{stale, offline}}, "hear from b, c: 2 of its 3 servers"},
+		"half of two":                    {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{stale}}, "from b: 1 of its 2 servers"},
+		"half of four, the leader's own": {&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{alive, stale, stale}}, "from b, b: 2 of its 4 servers"},
 	} {
 		err := Majority(&jetstream.StreamInfo{Cluster: tt.cluster})
 		if (err == nil) != (tt.want == "") || err != nil && (!errors.Is(err, backend.ErrUnreachable) || !strings.HasSuffix(err.Error(), tt.want)) {

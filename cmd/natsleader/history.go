@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +19,12 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-const historyHelp = `It shows the terms of an election as a time line: the leader, from when to when, its
+const historyHelp = `Without an election it shows each change of a leader in the bucket, the newest first.
+Changes of many elections within some seconds, in a deploy for example, are one line.
+Trouble has the mark !: nobody led for a second or more, the leader did not hand over, or
+ten seconds or more are not known. If there are too many changes, it reads the newest.
+
+With an election it shows its terms as a time line: the leader, from when to when, its
 token, why its term ended, and when nobody led. The bucket must keep a history: see
 bucket add --history.
 
@@ -34,6 +40,7 @@ example. Such a time is shown as not known.
 The exit code is 78 if the bucket keeps no history, 66 if it has nothing
 about the election, and with --at 1 if nobody led, and 66 if that is not known.
 
+  natsleader history --since 1h
   natsleader history billing --at 03:12
   natsleader history billing --since 7d --json`
 
@@ -47,7 +54,7 @@ type history struct {
 func registerHistory(app *fisk.Application, g *globals) {
 	h := &history{globals: g}
 	cmd := app.Command("history", "Show the leaders of the past").HelpLong(historyHelp)
-	cmd.Arg("election", "Election to show").Required().HintAction(g.electionNames).StringVar(&h.election)
+	cmd.Arg("election", "Election to show; changes of all by default").HintAction(g.electionNames).StringVar(&h.election)
 	cmd.Flag("since", "Begin there; a duration, a time, or all").Default("24h").PlaceHolder("TIME").StringVar(&h.since)
 	cmd.Flag("at", "Show only the leader of that moment").PlaceHolder("TIME").StringVar(&h.at)
 	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&h.asJSON)
@@ -55,8 +62,13 @@ func registerHistory(app *fisk.Application, g *globals) {
 }
 
 func (h *history) run() error {
-	if err := checkElection(h.election); err != nil {
-		return err
+	switch {
+	case h.election == "" && h.at != "":
+		return usagef("--at needs an election")
+	case h.election != "":
+		if err := checkElection(h.election); err != nil {
+			return err
+		}
 	}
 	now := time.Now()
 	from, err := parseMoment(h.since, now)
@@ -73,25 +85,51 @@ func (h *history) run() error {
 	if from.After(now) {
 		return usagef("%s is in the future", formatTime(from))
 	}
-	return h.inspect(func(ctx context.Context, s *inspector) error { return h.read(ctx, s, from, at) })
+	return h.inspect(func(ctx context.Context, s *inspector) error {
+		if h.election == "" {
+			return h.readAll(ctx, s, from)
+		}
+		return h.read(ctx, s, from, at)
+	})
+}
+
+// readAll prints what has changed in all elections from a moment on.
+func (h *history) readAll(ctx context.Context, s *inspector, from time.Time) error {
+	r := historyReader{s: s}
+	found, err := r.openAll(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := r.readAll(ctx, found, from)
+	if err != nil {
+		return err
+	}
+	h.print(r.notes)
+	return printResult(h.out(), h.asJSON, all, columns(all.table()))
+}
+
+// print prints notes about what is not certain.
+func (h *history) print(notes []string) {
+	for _, note := range notes {
+		_, _ = fmt.Fprintf(h.errs(), "natsleader: %s\n", note)
+	}
 }
 
 // read prints the history from a moment on, or who led at a moment if that is not zero.
 func (h *history) read(ctx context.Context, s *inspector, from, at time.Time) error {
-	r := historyReader{s: s, election: h.election}
-	if err := r.open(ctx); err != nil {
+	r := historyReader{s: s}
+	p, err := r.openFor(ctx, h.election)
+	if err != nil {
 		return err
 	}
-	line, err := r.read(ctx, from)
+	line, err := r.read(ctx, p, from)
 	switch {
 	case err != nil:
 		return err
 	case len(line.Spans) == 0 && s.isGroup(ctx, h.election):
 		return isNoElection(h.election)
 	}
-	for _, note := range r.notes {
-		_, _ = fmt.Fprintf(h.errs(), "natsleader: %s\n", note)
-	}
+	h.print(r.notes)
 	if h.at != "" {
 		return h.show(line.at(at), at, line.end)
 	}
@@ -136,28 +174,26 @@ func parseMoment(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is neither a duration, as 6h or 7d, nor a time, as 03:12 or \"2026-11-22 03:12\"", text)
 }
 
-// historyReader reads the history of one election.
+// historyReader reads the history of a bucket.
 type historyReader struct {
-	s        *inspector
-	election string
-	stream   jetstream.Stream
-	info     *jetstream.StreamInfo
-	newest   electionStatus // in the bucket; revision 0: not known
-	copied   copied         // the last copy that was read
-	blind    bool           // the bucket was not read
-	missed   bool           // something is missing before it
-	notes    []string       // about what is not certain
+	s      *inspector
+	stream jetstream.Stream
+	info   *jetstream.StreamInfo
+	blind  bool          // the bucket was not read
+	notes  []string      // about what is not certain
+	behind time.Duration // for how long the history misses a record, at least
 }
 
 var errNoHistory = errors.New("keeps no history")
 
-// open finds the stream, and reads the newest record from the bucket itself: the history may
+// open finds the stream, and calls newest, which reads the newest records from the bucket itself: the history may
 // lag behind. The bucket may be gone.
-func (r *historyReader) open(ctx context.Context) error {
+func (r *historyReader) open(ctx context.Context, newest func(context.Context) error) error {
 	name := historyStream(r.s.name)
-	err := r.s.within(ctx, func(ctx context.Context) (err error) {
-		if r.stream, err = r.s.js.Stream(ctx, name); err == nil {
-			r.info = r.stream.CachedInfo()
+	err := r.s.within(ctx, func(ctx context.Context) error {
+		stream, err := r.s.js.Stream(ctx, name)
+		if err == nil {
+			r.stream, r.info = stream, stream.CachedInfo()
 			r.s.clock = serverClock{server: r.info.TimeStamp, local: time.Now()}
 		}
 		return err
@@ -165,13 +201,12 @@ func (r *historyReader) open(ctx context.Context) error {
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return err
 	}
-	newest, unread := answer(ctx, r.s, func(ctx context.Context) (electionStatus, error) {
+	unread := r.s.within(ctx, func(ctx context.Context) error {
 		if err := r.s.ask(ctx); err != nil {
-			return electionStatus{}, err
+			return err
 		}
-		return r.s.one(ctx, r.election)
+		return newest(ctx)
 	})
-	r.newest = newest
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound) && errors.Is(unread, leader.ErrNoBucket):
 		return unread
@@ -192,40 +227,161 @@ func (r *historyReader) note(format string, args ...any) {
 	r.notes = append(r.notes, fmt.Sprintf(format, args...))
 }
 
-// copied says which revision of the bucket the history has as which message. Between two messages nothing is missing if
-// both numbers grow alike.
-type copied struct{ revision, message uint64 }
+// copied is a record in the history. The zero value: none.
+type copied struct {
+	electionStatus
+	message uint64
+}
 
-// misses reports whether something is missing between the last copy that was read and this one.
-func (r *historyReader) misses(next copied) bool {
-	last := r.copied
-	r.copied = next
-	return last.revision != 0 && next.revision-last.revision != next.message-last.message
+// misses reports whether something is missing between two records. Nothing is if both numbers grow alike.
+func (x copied) misses(next copied) bool {
+	return x.message != 0 && next.entry.Revision-x.entry.Revision != next.message-x.message
+}
+
+// sameTerm reports whether two records are of the same term. Then all between them are, too.
+func (x copied) sameTerm(y copied) bool {
+	return x.holder.State == leader.HolderLeading && y.holder.State == leader.HolderLeading && x.holder.Token == y.holder.Token
+}
+
+// past is what was read about an election, from now back to a moment. It has the first and the last record of each term,
+// and each other record.
+type past struct {
+	election string
+	newest   electionStatus // in the bucket; revision 0: not known
+	first    copied         // the last one of the history before the moment
+	read     []copied       // the newest first
+	complete bool           // up to the first
 }
 
 // historyLag is how far the history may be behind the bucket without a note.
 const historyLag = 5 * time.Second
 
-// read reads what was written from a moment on, and the state at that moment.
-func (r *historyReader) read(ctx context.Context, from time.Time) (timeline, error) {
-	b := timelineBuilder{election: r.election, from: from, blind: r.blind}
-	x, found, err := r.first(ctx, from)
-	for err == nil && found {
-		b.add(x, r.missed)
-		if err = r.skip(ctx, x, &b); err == nil {
-			x, found, err = r.next(ctx, r.copied.message+1)
-		}
+// openFor is open for one election.
+func (r *historyReader) openFor(ctx context.Context, election string) (*past, error) {
+	p := past{election: election}
+	return &p, r.open(ctx, func(ctx context.Context) (err error) {
+		p.newest, err = r.s.one(ctx, election)
+		return err
+	})
+}
+
+// read reads what was written about an election from a moment on, and the state at that moment.
+func (r *historyReader) read(ctx context.Context, p *past, from time.Time) (line timeline, err error) {
+	subjects := []string{r.subject(p.election)}
+	if !from.IsZero() {
+		p.first, err = r.get(ctx, p.election, lastRecords{Subjects: subjects, UpToTime: from.UTC()})
+	}
+	var last copied
+	if err == nil {
+		last, err = r.get(ctx, p.election, lastRecords{Subjects: subjects})
+	}
+	for p.begin(last); err == nil && !p.complete; {
+		err = r.back(ctx, p)
 	}
 	if err != nil {
 		return timeline{}, err
 	}
-	if x := r.newest; x.entry.Revision > b.last.entry.Revision {
-		if behind := r.s.clock.now().Sub(x.entry.Created); behind > historyLag {
+	return r.line(p, from), nil
+}
+
+// line returns the time line of what was read.
+func (r *historyReader) line(p *past, from time.Time) timeline {
+	b := timelineBuilder{election: p.election, from: from, blind: r.blind}
+	var last copied
+	for _, x := range slices.Backward(p.read) {
+		b.add(x.electionStatus, last.misses(x))
+		last = x
+	}
+	if x := p.newest; x.entry.Revision > b.last.entry.Revision {
+		if behind := r.s.clock.now().Sub(x.entry.Created); behind > max(historyLag, r.behind) {
+			r.behind = behind
 			r.note("the history is %s or more behind the bucket: changes before %s may be missing", formatAge(behind), formatTime(x.entry.Created))
 		}
-		b.add(x, r.copied.revision+1 != x.entry.Revision)
+		b.add(x, last.entry.Revision+1 != x.entry.Revision)
 	}
-	return b.finish(r.s.clock.now()), nil
+	return b.finish(r.s.clock.now())
+}
+
+// begin takes the last record of the history.
+func (p *past) begin(last copied) {
+	if p.complete = last.message == 0; !p.complete {
+		p.add(last)
+	}
+}
+
+// add takes a record before those that were read.
+func (p *past) add(x copied) {
+	if x.message <= p.first.message { // another replica has answered before
+		x = p.first
+	}
+	p.read = append(p.read, x)
+	if p.complete = x.message == p.first.message; !p.complete && x.sameTerm(p.first) {
+		p.read, p.complete = append(p.read, p.first), true
+	}
+}
+
+// back reads the records before the oldest that was read: the first of its term, and the last before that. Renewals,
+// of which there may be a million, are not read.
+func (r *historyReader) back(ctx context.Context, p *past) error {
+	x := p.read[len(p.read)-1]
+	begin, before, err := r.beginOf(ctx, p, x)
+	if err != nil {
+		return err
+	}
+	if begin.message != x.message {
+		p.read = append(p.read, begin)
+	}
+	if before.message == 0 && begin.message > 1 {
+		before, err = r.get(ctx, p.election, lastRecords{Subjects: []string{r.subject(p.election)}, UpTo: begin.message - 1})
+	}
+	switch {
+	case err != nil:
+		return err
+	case before.message == 0 && p.first.message == 0:
+		p.complete = true // the history begins there
+	default:
+		p.add(before)
+	}
+	return nil
+}
+
+// beginOf returns the first record of the term of x, and the one before it, as far as that was read. The record says since
+// when the term is. If the history has another record there, a search finds the first.
+func (r *historyReader) beginOf(ctx context.Context, p *past, x copied) (begin, before copied, err error) {
+	if x.holder.State != leader.HolderLeading {
+		return x, before, nil
+	}
+	low, high := p.first, x
+	if !x.holder.Since.IsZero() {
+		y, err := r.get(ctx, p.election, lastRecords{Subjects: []string{r.subject(p.election)}, UpToTime: x.holder.Since.UTC()})
+		switch {
+		case err != nil:
+			return x, before, err
+		case y.sameTerm(x):
+			high = y
+		case y.message > low.message:
+			low = y
+		}
+	}
+	for {
+		y, err := r.next(ctx, p.election, low.message+1)
+		if err != nil || y.message == 0 || y.message >= high.message || y.sameTerm(x) {
+			if err == nil && y.message != 0 && y.message < high.message {
+				high = y
+			}
+			return high, low, err
+		}
+		low = y
+		y, err = r.next(ctx, p.election, low.message+(high.message-low.message)/2)
+		switch {
+		case err != nil:
+			return x, before, err
+		case y.sameTerm(x):
+			high = y
+		case y.message > low.message:
+			low = y
+		}
+	}
 }
 
 // historyOf returns a message of the history as a revision of the bucket. The source header is
@@ -250,89 +406,59 @@ func historyOf(election string, at time.Time, h nats.Header, data []byte) (elect
 	return x, nil
 }
 
-// first reads the newest record of the election that the history had at a moment, or else the first one after it.
-func (r *historyReader) first(ctx context.Context, at time.Time) (x electionStatus, found bool, err error) {
-	if !at.IsZero() {
-		x, found, err = r.get(ctx, struct {
-			Subjects []string  `json:"multi_last"`
-			UpTo     time.Time `json:"up_to_time"`
-		}{[]string{r.subject()}, at.UTC()})
-	}
-	if err != nil || found {
-		return x, found, err
-	}
-	return r.next(ctx, 1)
+// lastRecords asks for the last record of each of some elections.
+type lastRecords struct {
+	Subjects []string  `json:"multi_last"`
+	UpTo     uint64    `json:"up_to_seq,omitempty"`
+	UpToTime time.Time `json:"up_to_time,omitzero"`
 }
 
 // next reads the first record of the election from a message of the history on.
-func (r *historyReader) next(ctx context.Context, message uint64) (x electionStatus, found bool, err error) {
-	return r.get(ctx, struct {
+func (r *historyReader) next(ctx context.Context, election string, message uint64) (copied, error) {
+	return r.get(ctx, election, struct {
 		From    uint64 `json:"seq"`
 		Subject string `json:"next_by_subj"`
-	}{message, r.subject()})
+	}{message, r.subject(election)})
 }
 
-// skip goes on to the last record of the term that a record belongs to, and adds it. It searches: where two records are of
-// the same term, so are those between them, which are renewals. There may be a million.
-func (r *historyReader) skip(ctx context.Context, x electionStatus, b *timelineBuilder) error {
-	if x.holder.State != leader.HolderLeading {
-		return nil
-	}
-	last := r.copied
-	for step, ahead := uint64(1), true; step > 0; {
-		y, found, err := r.next(ctx, last.message+step)
-		if err != nil {
-			return err
-		}
-		if found && y.holder.State == leader.HolderLeading && y.holder.Token == x.holder.Token {
-			x, last = y, r.copied
-		} else {
-			ahead = false
-		}
-		if ahead {
-			step *= 2
-		} else {
-			step /= 2
-		}
-	}
-	r.copied = last
-	b.add(x, false)
-	return nil
-}
-
-// get reads one record of the election.
-func (r *historyReader) get(ctx context.Context, what any) (x electionStatus, found bool, err error) {
+// get reads one record of an election. The zero value: there is none.
+func (r *historyReader) get(ctx context.Context, election string, what any) (x copied, err error) {
 	request, err := json.Marshal(what)
 	if err != nil {
-		return x, false, err
+		return x, err
 	}
 	m, err := answer(ctx, r.s, func(ctx context.Context) (*nats.Msg, error) {
-		subject := jsapi.APIPrefix(r.s.js.Options()) + "DIRECT.GET." + r.info.Config.Name
-		return r.s.nc.RequestWithContext(ctx, subject, request) // an end of the batch may follow, which is dropped
+		return r.s.nc.RequestWithContext(ctx, r.direct(), request) // an end of the batch may follow, which is dropped
 	})
 	if err != nil {
-		return x, false, err
+		return x, err
 	}
+	return r.copyOf(election, m)
+}
+
+// copyOf returns the record of a message. The zero value: the message says that there is none.
+func (r *historyReader) copyOf(election string, m *nats.Msg) (x copied, err error) {
 	switch status := m.Header.Get("Status"); status {
 	case "":
 	case "404":
-		return x, false, nil
+		return x, nil
 	default:
-		return x, false, fmt.Errorf("%w: the history cannot be read: %s %s", leader.ErrUnreachable, printable(status), printable(m.Header.Get("Description")))
+		return x, fmt.Errorf("%w: the history cannot be read: %s %s", leader.ErrUnreachable, printable(status), printable(m.Header.Get("Description")))
 	}
 	created, err := time.Parse(time.RFC3339Nano, jsapi.LastValue(m.Header, jetstream.TimeStampHeaer))
 	if err != nil {
-		return x, false, err
+		return x, err
 	}
 	message, err := strconv.ParseUint(jsapi.LastValue(m.Header, jetstream.SequenceHeader), 10, 64)
 	if err != nil {
-		return x, false, err
+		return x, err
 	}
-	if x, err = historyOf(r.election, created, m.Header, m.Data); err != nil {
-		return x, false, err
-	}
-	r.missed = r.misses(copied{x.entry.Revision, message})
-	return x, true, nil
+	status, err := historyOf(election, created, m.Header, m.Data)
+	return copied{status, message}, err
 }
 
-func (r *historyReader) subject() string { return "$KV." + r.s.name + "." + r.election }
+func (r *historyReader) direct() string {
+	return jsapi.APIPrefix(r.s.js.Options()) + "DIRECT.GET." + r.info.Config.Name
+}
+
+func (r *historyReader) subject(election string) string { return "$KV." + r.s.name + "." + election }

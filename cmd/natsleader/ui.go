@@ -297,11 +297,13 @@ func rowOf(x *watched, now time.Time, trouble error) webpage.Row {
 	return row
 }
 
+var errNoElection = errors.New("no connection, or no such election")
+
 // inspectorOf returns the connection that requests about an election use.
 func (u *uiState) inspectorOf(election string) (*inspector, error) {
 	s := u.inspector()
 	if s == nil || checkElection(election) != nil {
-		return nil, errors.New("no connection, or no such election")
+		return nil, errNoElection
 	}
 	return s, nil
 }

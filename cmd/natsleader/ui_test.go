@@ -137,6 +137,7 @@ func TestUI_Past(t *testing.T) {
 			w.asks(http.MethodGet, "/api/past?election="+election+"&hours="+hours, "")
 		}
 		past("billing", "1")
+		past("", "1")
 		w.run("bucket add --history 30d")
 		time.Sleep(time.Second) // the history begins
 		a := w.campaigns("billing", leader.Config{ID: "a", Value: []byte("10.0.0.7")})
@@ -149,6 +150,8 @@ func TestUI_Past(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 		past("billing", "1")
+		past("", "1")
+		past("", "168")
 		past("b*", "1")
 		past("nothing", "1")
 		w.notef("# the server is gone\n")

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Past is who led an election.
+// Past is who led an election, or what has changed in all.
 type Past struct {
 	Kept  bool     `json:"kept"`  // there is a history
-	Spans any      `json:"spans"` // as natsleader history --json prints them
+	Spans any      `json:"spans"` // as natsleader history --json prints them; of all elections the lines, the oldest first
 	Notes []string `json:"notes"` // about what is not certain
 }
 
@@ -22,7 +22,7 @@ const (
 	mostRead  = 20 * time.Second
 )
 
-// servePast sends who led an election in the last hours.
+// servePast sends who led an election in the last hours, or what has changed in all.
 func (p *Page) servePast(w http.ResponseWriter, r *http.Request) {
 	const week = 7 * 24
 	hours, err := strconv.Atoi(r.FormValue("hours"))

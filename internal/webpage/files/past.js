@@ -3,8 +3,8 @@
 import { Picture, lanesOf, linesOf } from "./picture.js";
 import { moment, recent } from "./times.js";
 
-const hour = 3600000;
-const ranges = [["hour", hour], ["day", 24 * hour], ["week", 168 * hour]];
+export const hour = 3600000;
+export const ranges = [["hour", hour], ["day", 24 * hour], ["week", 168 * hour]];
 
 // mostLines is how many lines are listed.
 const mostLines = 50;
@@ -15,7 +15,7 @@ const lag = 1000;
 // leastShown is the shortest time that the picture shows.
 const leastShown = 60000;
 
-function make(tag, properties, ...children) {
+export function make(tag, properties, ...children) {
   const el = Object.assign(document.createElement(tag), properties);
   el.append(...children);
   return el;

@@ -4,6 +4,7 @@
 import { Detail } from "./detail.js";
 import { Feed } from "./feed.js";
 import { Head } from "./head.js";
+import { Overview } from "./overview.js";
 import { Table, attention, kindOf } from "./table.js";
 import { age } from "./times.js";
 
@@ -24,6 +25,10 @@ const detail = new Detail(now, () => {
 });
 
 const head = new Head(now);
+const overview = new Overview($("overview"), now, (key) => {
+  const row = table.rows.get(key) || [...table.rows.values()].find((r) => r.group === key);
+  if (row) table.choose(row.key);
+});
 
 // The secret that requests for actions carry comes with the link that the program printed. It is kept with the
 // entry of the history, so that the address does not show it and loading the page anew does not lose it.
@@ -82,7 +87,10 @@ function take(m) {
   }
   if (m.rows && gap) detail.missed(m.rows, m.changes || [], gap);
   if (m.rows) detail.find(m.rows);
-  if (m.changes) detail.note(m.changes);
+  if (m.changes) {
+    detail.note(m.changes);
+    overview.changed();
+  }
   if (m.began && !m.more) gap = 0;
   if (m.rows) {
     table.update(m.rows);

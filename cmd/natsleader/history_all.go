@@ -1,0 +1,325 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/internal/group"
+	"github.com/natsleader/natsleader/internal/jsapi"
+	records "github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// Bounds of what is read about all elections, besides their first and last records.
+const (
+	mostSteps   = 20_000 // reads of one term or record
+	mostReading = 10 * time.Second
+	atOnce      = 128 // elections
+	perRequest  = 500 // elections; a server answers at most 1024
+)
+
+// readAll reads what has changed in all elections from a moment on. It reads the newest changes first. What it leaves out
+// is older than the begin of the result.
+func (r *historyReader) readAll(ctx context.Context, found pasts, from time.Time) (changes, error) {
+	all, err := r.firstAndLast(ctx, found, from)
+	if err != nil {
+		return changes{}, err
+	}
+	open := slices.DeleteFunc(slices.Clone(all), (*past).isComplete)
+	begun, c := time.Now(), changes{From: from, All: []changed{}}
+	for steps := 0; len(open) > 0; steps += atOnce {
+		slices.SortFunc(open, func(a, b *past) int { return b.reached().Compare(a.reached()) })
+		if steps >= mostSteps || time.Since(begun) >= mostReading {
+			c.From = open[0].reached().Add(1) // where two changes are of that time, one may not be read
+			r.note("there are too many changes to read all: those before %s are left out", formatTime(c.From))
+			break
+		}
+		var reads sync.WaitGroup
+		failed := make([]error, min(atOnce, len(open)))
+		for i := range failed {
+			reads.Go(func() { failed[i] = r.back(ctx, open[i]) })
+		}
+		reads.Wait()
+		if err := errors.Join(failed...); err != nil {
+			return changes{}, err
+		}
+		open = slices.DeleteFunc(open, (*past).isComplete)
+	}
+	for _, p := range all {
+		for _, x := range r.line(p, from).changes() {
+			if !x.At.Before(c.From) {
+				c.All = append(c.All, x)
+			}
+		}
+	}
+	c.All = grouped(c.All)
+	if first := r.info.State.FirstTime; c.From.Before(first) {
+		c.From = first
+	}
+	c.From = c.From.UTC()
+	return c, nil
+}
+
+func (p *past) isComplete() bool { return p.complete }
+
+// reached returns when the oldest record that was read came after another: what is not read is not later.
+func (p *past) reached() time.Time {
+	x := p.read[len(p.read)-1]
+	if x.holder.State == leader.HolderLeading && !x.holder.Since.IsZero() {
+		return x.holder.Since
+	}
+	return x.entry.Created
+}
+
+// pasts are those of elections, by name.
+type pasts map[string]*past
+
+// of returns the past of an election, and reports whether a name is one that is shown. Of the elections of a group, the
+// one of its assigner is.
+func (all pasts) of(election string) (*past, bool) {
+	name, _, inGroup := group.NameOf(election)
+	if inGroup && election != group.AssignerKey(name) || checkElection(election) != nil {
+		return nil, false
+	}
+	if all[election] == nil {
+		all[election] = &past{election: election, complete: true}
+	}
+	return all[election], true
+}
+
+// openAll is open for all elections.
+func (r *historyReader) openAll(ctx context.Context) (pasts, error) {
+	all := make(pasts)
+	return all, r.open(ctx, func(ctx context.Context) error {
+		newest, err := r.s.keys(ctx)
+		for _, x := range newest {
+			if p, ok := all.of(x.election); ok {
+				p.newest = x
+			}
+		}
+		return err
+	})
+}
+
+// firstAndLast reads the state of all elections at a moment and now.
+func (r *historyReader) firstAndLast(ctx context.Context, found pasts, from time.Time) ([]*past, error) {
+	info, err := answer(ctx, r.s, func(ctx context.Context) (*jetstream.StreamInfo, error) {
+		return r.stream.Info(ctx, jetstream.WithSubjectFilter(r.subject(">")))
+	})
+	if err != nil {
+		return nil, err
+	}
+	var subjects []string
+	for subject := range info.State.Subjects {
+		if _, ok := found.of(strings.TrimPrefix(subject, r.subject(""))); ok {
+			subjects = append(subjects, subject)
+		}
+	}
+	slices.Sort(subjects)
+	for some := range slices.Chunk(subjects, perRequest) {
+		if !from.IsZero() {
+			err = r.each(ctx, lastRecords{Subjects: some, UpToTime: from.UTC()}, func(x copied) { found[x.election].first = x })
+		}
+		if err == nil {
+			err = r.each(ctx, lastRecords{Subjects: some}, func(x copied) { found[x.election].begin(x) })
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b *past) int { return strings.Compare(a.election, b.election) }), nil
+}
+
+// each reads the last record of each of some elections.
+func (r *historyReader) each(ctx context.Context, what lastRecords, take func(copied)) error {
+	request, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	return r.s.within(ctx, func(ctx context.Context) error {
+		inbox := r.s.nc.NewInbox()
+		answers, err := r.s.nc.SubscribeSync(inbox)
+		if err != nil {
+			return err
+		}
+		defer answers.Unsubscribe() //nolint:errcheck // it may have gone with the connection
+		if err := r.s.nc.PublishRequest(r.direct(), inbox, request); err != nil {
+			return err
+		}
+		for {
+			m, err := answers.NextMsgWithContext(ctx)
+			if err != nil {
+				return err
+			}
+			if m.Header.Get("Status") == "204" { // the end
+				return nil
+			}
+			subject := jsapi.LastValue(m.Header, jetstream.SubjectHeader)
+			x, err := r.copyOf(strings.TrimPrefix(subject, r.subject("")), m)
+			if err != nil || x.message == 0 {
+				return err
+			}
+			take(x)
+		}
+	})
+}
+
+// changes are what has changed in all elections, the newest first.
+type changes struct {
+	From time.Time `json:"from"` // nothing is known of the time before
+	All  []changed `json:"changes"`
+}
+
+// changed is one change of a leader, or several that belong together.
+type changed struct {
+	At        time.Time `json:"at"`    // of the newest
+	Began     time.Time `json:"began"` // the oldest
+	From      string    `json:"from,omitempty"`
+	To        string    `json:"to,omitempty"`    // empty: nobody leads
+	Ended     termEnd   `json:"ended,omitempty"` // why the leader before does not lead; unknown: it is not known who led
+	Gap       float64   `json:"gap_seconds"`     // the longest time that nobody led, or that is not known
+	Trouble   bool      `json:"trouble,omitempty"`
+	Elections []string  `json:"elections"`
+}
+
+// changes returns the changes of the leader, the oldest first.
+func (t timeline) changes() (all []changed) {
+	name := t.Election
+	if of, _, ok := group.NameOf(name); ok {
+		name = of
+	}
+	add := func(at time.Time, from, to string, ended termEnd, gap time.Duration) {
+		c := changed{At: at, Began: at, From: from, To: to, Ended: ended, Gap: gap.Seconds(), Elections: []string{name}}
+		c.Trouble = gap >= leastGap || ended == endedExpired || ended == endedDeleted || ended == endedOverwritten
+		if ended == endedUnknown {
+			c.Trouble = gap >= leastApart
+		}
+		all = append(all, c)
+	}
+	var last, hole span
+	for _, x := range t.Spans {
+		switch {
+		case x.State == stateUnknown && hole.State == "":
+			hole = x
+		case x.State != stateLeading:
+		case hole.State != "":
+			add(x.Since, last.ID, x.ID, endedUnknown, x.Since.Sub(hole.Since))
+		case last.ID == "":
+			add(x.Since, "", x.ID, "", 0)
+		default:
+			add(x.Since, last.ID, x.ID, last.Ended, x.Since.Sub(last.Until))
+		}
+		if x.State == stateLeading {
+			last, hole = x, span{}
+		}
+	}
+	switch {
+	case hole.State != "":
+		add(hole.Since, last.ID, "", endedUnknown, t.end.Sub(hole.Since))
+	case last.ID != "" && !last.Until.IsZero():
+		add(last.Until, last.ID, "", last.Ended, 0)
+	}
+	return all
+}
+
+// leastApart is how much later a change is for it to be another one, and how long a time that is not known is for it to
+// be trouble.
+const leastApart = 10 * time.Second
+
+// grouped puts together changes of the same kind, from the same host to the same host, which came one soon after the other.
+func grouped(all []changed) []changed {
+	slices.SortStableFunc(all, func(a, b changed) int { return b.At.Compare(a.At) })
+	type kind struct {
+		from, to string
+		ended    termEnd
+		trouble  bool
+	}
+	groups, newest := []changed{}, make(map[kind]int)
+	for _, x := range all {
+		k := kind{records.HostOf(x.From), records.HostOf(x.To), x.Ended, x.Trouble}
+		i, some := newest[k]
+		if !some || groups[i].Began.Sub(x.At) > leastApart {
+			newest[k] = len(groups)
+			groups = append(groups, x)
+			continue
+		}
+		g := &groups[i]
+		g.Began, g.Gap, g.Elections = x.At, max(g.Gap, x.Gap), append(g.Elections, x.Elections...)
+		if g.From != x.From {
+			g.From = k.from
+		}
+		if g.To != x.To {
+			g.To = k.to
+		}
+	}
+	return groups
+}
+
+// text describes a change in one line.
+func (c changed) text() string {
+	which, many := printable(c.Elections[0]), len(c.Elections) > 1
+	if many {
+		which = fmt.Sprintf("%d elections", len(c.Elections))
+	}
+	name := func(id string) string { return shorten(printable(cmp.Or(id, "nobody")), longID) }
+	gap := time.Duration(c.Gap * float64(time.Second))
+	took := formatAge(gap)
+	if gap < leastGap {
+		took = fmt.Sprintf("%d ms", gap.Milliseconds())
+	}
+	if many {
+		took = "up to " + took
+	}
+	who := name(c.From) + " → " + name(c.To)
+	switch {
+	case c.Ended == "":
+		return fmt.Sprintf("%s leads: %s", name(c.To), which)
+	case c.Ended == endedUnknown && c.To == "":
+		return fmt.Sprintf("%s → not known: %s, for %s: the history misses what was written then", name(c.From), which, took)
+	case c.Ended == endedUnknown:
+		return fmt.Sprintf("%s: %s, not known how: the history misses %s", who, which, took)
+	case c.To == "":
+		return fmt.Sprintf("%s: %s, %s", who, which, c.why())
+	case gap < leastGap:
+		return fmt.Sprintf("%s: %s, %s, a gap of %s", who, which, c.why(), took)
+	}
+	return fmt.Sprintf("%s: %s, %s, nobody led for %s", who, which, c.why(), took)
+}
+
+// why describes why a leader does not lead any more.
+func (c changed) why() string {
+	switch c.Ended {
+	case endedReleased:
+		return "handed over"
+	case endedExpired:
+		return "the lease ran out"
+	default:
+		return span{Ended: c.Ended}.ended()
+	}
+}
+
+// table returns the lines for people. Those of trouble begin with a mark.
+func (c changes) table() [][]string {
+	rows := [][]string{{"AT", "", "CHANGE"}}
+	for _, x := range c.All {
+		mark := ""
+		if x.Trouble {
+			mark = "!"
+		}
+		rows = append(rows, []string{formatTime(x.At), mark, x.text()})
+	}
+	if len(rows) == 1 {
+		return [][]string{{"no leader has changed since " + formatTime(c.From)}}
+	}
+	return rows
+}

@@ -89,12 +89,13 @@ type electionMetrics struct {
 	most   int // elections that are shown
 	log    *lineLog
 
-	mu    sync.Mutex
-	shows map[string]*exportedElection // by key
-	left  map[string]bool              // keys that are not shown: too many, or no name of an election
-	up    bool                         // the watcher has read all keys, and hears of changes
-	err   error                        // why it does not; nil: not known
-	beat  time.Time                    // when the watcher last worked
+	mu       sync.Mutex
+	shows    map[string]*exportedElection // by key
+	left     map[string]bool              // keys that are not shown: too many, or no name of an election
+	cordoned []string
+	up       bool      // the watcher has read all keys, and hears of changes
+	err      error     // why it does not; nil: not known
+	beat     time.Time // when the watcher last worked
 }
 
 // exportedElection is an election, or one seat of it.
@@ -190,6 +191,7 @@ func (e *electionMetrics) shown(_ time.Time, of viewer) error {
 	e.beat = time.Now()
 	if e.up = ok && w.complete && w.feed != nil && !w.troubled; e.up {
 		e.err = nil
+		e.cordoned = w.cordoned
 		e.log.trouble(nil)
 	}
 	return nil
@@ -258,11 +260,12 @@ var (
 		"Keys of elections and of their seats in the bucket that have metrics.")
 	bucketLeftOutDesc = exportedDesc("bucket_elections_left_out",
 		"Keys in the bucket that have no metrics: more than --max-elections, or no names of elections.")
+	cordonedDesc = exportedDesc("cordoned", "1 for each name of the bucket's cordon: an ID, or a host.", "name")
 )
 
 // Describe sends the descriptions.
 func (e *electionMetrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{bucketUpDesc, bucketElectionsDesc, bucketLeftOutDesc} {
+	for _, d := range []*prometheus.Desc{bucketUpDesc, bucketElectionsDesc, bucketLeftOutDesc, cordonedDesc} {
 		ch <- d
 	}
 }
@@ -281,6 +284,9 @@ func (e *electionMetrics) Collect(ch chan<- prometheus.Metric) {
 	send(bucketUpDesc, 1)
 	send(bucketElectionsDesc, len(e.shows))
 	send(bucketLeftOutDesc, len(e.left))
+	for _, name := range e.cordoned {
+		ch <- prometheus.MustNewConstMetric(cordonedDesc, prometheus.GaugeValue, 1, e.bucket, printable(name))
+	}
 }
 
 // serve answers a scrape: the metrics of a registry, and those of the elections.

@@ -110,6 +110,7 @@ func TestExporter_AllElections(t *testing.T) {
 			}
 			record := `{"v":1,"state":"leading","id":"worker-c","session":"s","n":1,"lease":"100ms","token":1}`
 			_, failed := w.js.Publish(w.Context(), "$KV.jobs.dead", []byte(record))
+			w.prompt("cordon web-1 web-2 --bucket jobs")
 			return errors.Join(err, failed)
 		})
 		at("the cluster has lost its quorum: JetStream does not answer", func() error { silent.Store(true); return nil })
@@ -121,6 +122,7 @@ func TestExporter_AllElections(t *testing.T) {
 			o.Users[1].Permissions = denied(deny...)
 			return w.s.ReloadOptions(o)
 		}
+		w.prompt("uncordon web-1 --bucket jobs")
 		at("a permission is revoked", func() error { return reload("$JS.API.STREAM.INFO.>") })
 		at("it is granted again", func() error { return reload() })
 		at("the bucket is deleted", func() error { return w.js.DeleteKeyValue(w.Context(), "jobs") })

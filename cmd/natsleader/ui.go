@@ -194,7 +194,7 @@ func (u *uiState) shown(now time.Time, of viewer) error {
 	}
 	trouble := u.err
 	u.mu.Unlock()
-	u.sees(w.info, w.s.nc.ConnectedServerName())
+	u.sees(w)
 	for _, x := range w.elections {
 		if x.last != nil {
 			u.show(x, now, trouble)

@@ -51,16 +51,16 @@ func shownFindings(all []finding) []webpage.Finding {
 	return shown
 }
 
-// sees takes the servers of a look that has succeeded.
-func (u *uiState) sees(info *jetstream.StreamInfo, server string) {
+// sees takes the servers of a look that has succeeded, and the cordon.
+func (u *uiState) sees(w *watcher) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.info == info {
+	if u.info == w.info && slices.Equal(u.head.Cordoned, w.cordoned) {
 		return
 	}
-	u.info = info
-	u.head.Server = cmp.Or(server, u.head.Server)
-	u.head.Replicas = replicasOf(info, u.head.Server)
+	u.info, u.head.Cordoned = w.info, w.cordoned
+	u.head.Server = cmp.Or(w.s.nc.ConnectedServerName(), u.head.Server)
+	u.head.Replicas = replicasOf(w.info, u.head.Server)
 	u.Head(u.head)
 }
 

@@ -117,6 +117,7 @@ func TestUI_Elections(t *testing.T) {
 		at("b leaves", stops(w.stands[1]))
 		at("a stops", stops(w.stands[0]))
 		at("b leads", func() { w.campaigns("billing", leader.Config{ID: "b", Value: []byte{0xff}}) })
+		at("web-1 is cordoned", func() { w.prompt("cordon web-1 --bucket jobs") })
 		at("the server restarts", w.restart)
 		at("the bucket is deleted", func() { expect.OK(w, w.js.DeleteKeyValue(w.Context(), "jobs")) })
 		at("the server is gone", func() {

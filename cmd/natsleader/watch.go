@@ -86,13 +86,15 @@ type watcher struct {
 	out      renderer
 	look     func(ctx context.Context, limit time.Duration, opening bool) look // changes nothing in the watcher
 
-	elections map[string]*watched
-	notes     map[string]electionNote
-	feed      jetstream.KeyWatcher // nil while there is none
-	end       context.CancelFunc   // of the feed
-	opened    time.Time            // the server's time when the feed was opened
-	complete  bool                 // the current entries of all keys have come through the feed
-	seamless  bool                 // the feed before was alive until this one replaced it
+	elections  map[string]*watched
+	notes      map[string]electionNote
+	cordoned   []string             // not known where one election is watched
+	feed       jetstream.KeyWatcher // nil while there is none
+	end        context.CancelFunc   // of the feed
+	cordonFeed jetstream.KeyWatcher // that has delivered the cordon; nil: none has
+	opened     time.Time            // the server's time when the feed was opened
+	complete   bool                 // the current entries of all keys have come through the feed
+	seamless   bool                 // the feed before was alive until this one replaced it
 
 	looking    *looking              // in flight; nil: none
 	looked     time.Time             // when the last look began, by this host
@@ -196,10 +198,12 @@ func (w *watcher) update(e jetstream.KeyValueEntry, more bool) error {
 		}
 		return nil
 	}
-	if !w.names.MatchString(e.Key()) {
+	if e.Key() == wire.CordonKey {
+		w.cordoned, _ = cordonOf(electionStatus{entry: natskv.EntryOf(e)}) // candidates take a junk value for none
+		w.cordonFeed = w.feed
 		return nil
 	}
-	if e.Key() == wire.CordonKey {
+	if !w.names.MatchString(e.Key()) {
 		return nil
 	}
 	if ofGroup && !election { // the map of a group
@@ -257,6 +261,9 @@ func (x *watched) replacedAfterExpiry(next electionStatus) bool {
 func (w *watcher) completed() error {
 	w.complete = true
 	w.fresh = w.opened
+	if w.cordonFeed != w.feed { // the cordon has gone with its bucket
+		w.cordoned = nil
+	}
 	for _, x := range w.elections {
 		if x.feed != w.feed {
 			w.miss(x) // gone with its bucket, or its marker has expired

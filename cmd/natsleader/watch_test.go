@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -279,6 +281,38 @@ func TestWatch_BucketGone(t *testing.T) {
 		l.update(nil)
 		l.err = leader.ErrNoBucket
 		l.looksAgain()
+	})
+}
+
+// The view names who is cordoned, also after another feed, until the bucket has no cordon.
+func TestWatch_Cordoned(t *testing.T) {
+	atBucket(t, func(l *looks) {
+		cordons := func(value string) {
+			l.written++
+			l.update(natskv.KeyValue(backend.Entry{Value: []byte(value), Revision: l.written, Created: l.began}, wire.CordonKey))
+		}
+		is := func(want string) {
+			l.Helper()
+			_, got, _ := strings.Cut(l.w.view(l.began, nil, "").summary.paint(false), "; ")
+			expect.Equal(l, got, want, "the summary ends with %q")
+		}
+		l.writes("leading", "a", 1, 0)
+		l.w.names = regexp.MustCompile("^b")
+		cordons(`{"v":1,"names":["web-1","x\u001b"]}`)
+		is(`cordoned: web-1, x\x1b`)
+		cordons("junk")
+		is("")
+		cordons(`{"v":1,"names":["web-1"]}`)
+		for _, value := range []string{`{"v":1,"names":["web-1"]}`, ""} {
+			l.w.closeFeed()
+			l.looksAgain()
+			is("cordoned: web-1")
+			if value != "" {
+				cordons(value)
+			}
+			l.update(nil)
+		}
+		is("")
 	})
 }
 

@@ -127,6 +127,9 @@ func (w *watcher) view(now time.Time, failure error, filter string) view {
 		}
 	}
 	v.summary = summaryOf(counts)
+	if len(w.cordoned) > 0 {
+		v.summary = append(v.summary, styled{"; cordoned: " + printable(someNames(w.cordoned)), styleWarn})
+	}
 	for _, c := range slices.Backward(w.recent) {
 		if line := []string{formatRecent(c.at, now), printable(c.now.election), c.event()}; matches(filter, line) {
 			v.recent = append(v.recent, line)

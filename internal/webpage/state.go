@@ -59,6 +59,7 @@ type Row struct {
 type Head struct {
 	Server   string    `json:"server,omitempty"`   // to which the program is connected, or was last
 	Replicas []Replica `json:"replicas,omitempty"` // of the bucket, the leader first
+	Cordoned []string  `json:"cordoned,omitempty"` // IDs and hosts
 	Checked  bool      `json:"checked"`            // the findings are there
 	Findings []Finding `json:"findings,omitempty"` // about the bucket, the worst first
 }

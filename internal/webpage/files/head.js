@@ -35,6 +35,7 @@ export class Head {
       li.title = r.name;
       return li;
     }));
+    $("cordoned").textContent = head.cordoned ? `cordoned: ${head.cordoned.join(", ")}` : "";
     const findings = head.findings || [];
     const grave = ["critical", "warning", "note"].map((s) => [findings.filter((f) => f.severity === s).length, s]).filter(([n]) => n > 0);
     $("doctor").hidden = !head.checked;

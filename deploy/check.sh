@@ -150,7 +150,7 @@ step "natsleader takes the arguments of all: it finds nothing wrong but that the
 {
 	sed -n 's/^ExecStart=//p' deploy/systemd/natsleader-run@.service
 	sed -n 's/^ *command: \[\(.*\)\]$/\1/p' deploy/kubernetes/base/deployment.yaml | tr -d ',"' | sed 's/--$/-- true/'
-} | sed 's/%H\|%i\|\$([A-Z_]*)/x/g; s/:8080/127.0.0.1:0/; s#\$COMMAND#true#' >"$scratch/commands"
+} | sed 's/%H\|%i\|\$([A-Z_]*)/x/g; s/:8080/127.0.0.1:0/; s#\$COMMAND#true#; s#\$OPTIONS#--stall=30s#' >"$scratch/commands"
 [ "$(wc -l <"$scratch/commands")" = 2 ]
 while read -ra words; do
 	code=0

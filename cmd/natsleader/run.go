@@ -30,6 +30,7 @@ earlier leader), and NATSLEADER_LEASE_FILE: 'natsleader remaining' tells for how
 long the lease is good.
 
   natsleader run billing -- ./worker --fast
+  natsleader run billing --stall 30s -- ./worker-that-gives-signs-of-life
   natsleader run nightly --try --hold 10m --shell -- './report && ./mail'
   natsleader run proxy --notify USR1,USR2 -- ./proxy
   natsleader run billing --succession queue -- ./worker

@@ -31,6 +31,7 @@ const (
 	CodeReplicasUnsupported  = 10074
 	CodeNotEnabled           = 10076
 	CodeStoreFailed          = 10077
+	CodeStreamOffline        = 10118
 	CodeIDInProcess          = 10158
 	CodeMessageTTLDisabled   = 10166
 	CodeTooManyRequests      = 10167
@@ -186,7 +187,7 @@ func (a *Stream) refusal(err *jetstream.APIError) error {
 		return &explained{"JetStream is not enabled " + where, []error{backend.ErrUnreachable, err}}
 	case CodeMessageTooLarge:
 		return fmt.Errorf("%w: %w", backend.ErrValueTooLarge, err)
-	case CodeClusterNotAvailable, CodeClusterNotLeader:
+	case CodeClusterNotAvailable, CodeClusterNotLeader, CodeStreamOffline:
 		return fmt.Errorf("%w: %w", backend.ErrUnreachable, err)
 	default:
 		return fmt.Errorf("leader: stream %s: %w", a.Name, err)

@@ -35,6 +35,7 @@ func TestStore_Replies(t *testing.T) {
 			"too large":      {refused(CodeMessageTooLarge), 0, backend.ErrValueTooLarge},
 			"no leader":      {refused(CodeClusterNotLeader), 0, backend.ErrUnreachable},
 			"no cluster":     {refused(CodeClusterNotAvailable), 0, backend.ErrUnreachable},
+			"offline":        {refused(CodeStreamOffline), 0, backend.ErrUnreachable},
 			"no stream":      {refused(CodeStreamNotFound), 0, backend.ErrNoBucket},
 			"no JetStream":   {refused(CodeNotEnabledForAccount), 0, backend.ErrUnreachable},
 			"no JSON":        {`seq`, 0, backend.ErrUnreachable},

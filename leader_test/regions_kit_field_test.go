@@ -153,3 +153,11 @@ func inLeases(t *testing.T, what string, since time.Time) {
 	t.Helper()
 	t.Logf("%s after %.1f leases", what, float64(time.Since(since))/float64(operationLease))
 }
+
+// fenced waits until a leader is fenced after a fault. It asks for the state, because the leader may have been
+// fenced before, when replies through new gateways were lost.
+func fenced(t *testing.T, c *tcpCandidate, since time.Time) {
+	t.Helper()
+	tcpEventually(t, c.ID()+" is fenced", func() bool { return c.State() == leader.StateFenced })
+	inLeases(t, c.ID()+" is fenced", since)
+}

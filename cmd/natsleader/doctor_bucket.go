@@ -34,6 +34,9 @@ func checkBucket(_ context.Context, e *environment) []finding {
 	case errors.Is(e.infoErr, nats.ErrTimeout):
 		return []finding{severityCritical.of("nobody answers for bucket %s within %v: its stream, or JetStream as a whole, has no leader", e.name, e.wait).
 			advise("bring back a majority of the servers")}
+	case refusedWith(e.infoErr, codeOffline):
+		return []finding{severityCritical.of("all servers that keep bucket %s are away: nobody can lead", e.name).
+			advise("bring back a majority of them; docs/regions.md says what to do if their region is lost")}
 	case e.infoErr != nil:
 		return []finding{severityCritical.of("bucket %s: %v", e.name, e.infoErr)}
 	case errors.Is(e.unfit, leader.ErrIncompatibleBucket) && e.info.Config.Mirror == nil:

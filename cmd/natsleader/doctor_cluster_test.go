@@ -85,6 +85,8 @@ func TestDoctor_VacantReplica(t *testing.T) {
 		w.report("in memory", checkStorage(w.Context(), &e)...)
 		e.info.Cluster = &jetstream.ClusterInfo{Name: "C"}
 		w.report("no leader", checkCluster(w.Context(), &e)...)
+		e.infoErr = &jetstream.APIError{ErrorCode: codeOffline}
+		w.report("no server", checkBucket(w.Context(), &e)...)
 		for _, e.asked = range []time.Duration{lossOfServer - 1, lossOfServer} {
 			w.report(fmt.Sprint("leases of ", e.asked), checkLease(w.Context(), &e)...)
 		}

@@ -128,6 +128,9 @@ const codeNoCluster = 10074
 // codeNoMetaLeader is the server's code for a request that needs the leader of the cluster's metadata.
 const codeNoMetaLeader = 10008
 
+// codeOffline is the server's code for a request for a stream all of whose servers are away.
+const codeOffline = 10118
+
 // refusedWith reports whether JetStream has answered with a code.
 func refusedWith(err error, code jetstream.ErrorCode) bool {
 	if old, ok := errors.AsType[*nats.APIError](err); ok { // of a KV watch

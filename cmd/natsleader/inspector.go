@@ -173,6 +173,9 @@ func (s *inspector) within(ctx context.Context, do func(context.Context) error) 
 		if errors.Is(err, context.DeadlineExceeded) || refusedWith(err, codeNoMetaLeader) {
 			return exitf(exitUnreachable, "JetStream does not answer on %s, which hangs or is cut off, or the cluster has lost its quorum", s.server())
 		}
+		if refusedWith(err, codeOffline) {
+			return exitf(exitUnreachable, "all servers that keep the bucket are away")
+		}
 		return err
 	case denied := <-s.denied:
 		cancel()

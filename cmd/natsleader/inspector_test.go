@@ -26,6 +26,7 @@ func TestInspector_Within(t *testing.T) {
 	const silent = "JetStream does not answer on the server, which hangs or is cut off, or the cluster has lost its quorum"
 	violation := fmt.Errorf("%w: x", nats.ErrPermissionViolation)
 	noLeader := &jetstream.APIError{ErrorCode: codeNoMetaLeader}
+	offline := &jetstream.APIError{ErrorCode: codeOffline}
 	for name, x := range map[string]struct {
 		before bool          // a permission was missing before
 		denied time.Duration // when one is missing; 0: never
@@ -38,6 +39,7 @@ func TestInspector_Within(t *testing.T) {
 		"in time":                     {takes: time.Second, after: time.Second},
 		"too late":                    {want: silent, after: limit},
 		"no leader of the cluster":    {takes: time.Second, err: noLeader, want: silent, after: time.Second},
+		"no server of the bucket":     {takes: time.Second, err: offline, want: "all servers that keep the bucket are away", after: time.Second},
 		"a permission is missing":     {denied: time.Second, want: fmt.Errorf("%w: %w", leader.ErrPermission, violation), after: time.Second},
 		"one was missing before":      {before: true, takes: time.Second, after: time.Second},
 		"one for something else":      {denied: time.Second, takes: 2 * time.Second, goesOn: true, after: 2 * time.Second},

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/choria-io/fisk"
@@ -198,15 +199,7 @@ func (r *historyReader) open(ctx context.Context, newest func(context.Context) e
 		}
 		return err
 	})
-	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-		return err
-	}
-	unread := r.s.within(ctx, func(ctx context.Context) error {
-		if err := r.s.ask(ctx); err != nil {
-			return err
-		}
-		return newest(ctx)
-	})
+	unread := r.s.within(ctx, newest)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound) && errors.Is(unread, leader.ErrNoBucket):
 		return unread
@@ -276,7 +269,7 @@ func (r *historyReader) read(ctx context.Context, p *past, from time.Time) (line
 		last, err = r.get(ctx, p.election, lastRecords{Subjects: subjects})
 	}
 	for p.begin(last); err == nil && !p.complete; {
-		err = r.back(ctx, p)
+		err = r.back(ctx, []*past{p})
 	}
 	if err != nil {
 		return timeline{}, err
@@ -320,68 +313,74 @@ func (p *past) add(x copied) {
 	}
 }
 
-// back reads the records before the oldest that was read: the first of its term, and the last before that. Renewals,
-// of which there may be a million, are not read.
-func (r *historyReader) back(ctx context.Context, p *past) error {
-	x := p.read[len(p.read)-1]
-	begin, before, err := r.beginOf(ctx, p, x)
+// back reads the records before the oldest that was read, of each of some elections: the first of its term, and the last
+// before that. Renewals, of which there may be a million, are not read. A record says since when its term is, so one request
+// finds what was before all of these terms. A request for one election costs the server as much.
+func (r *historyReader) back(ctx context.Context, some []*past) error {
+	at, subjects, guesses := some[0].reached(), []string{}, make(map[string]copied)
+	for _, p := range some {
+		if t := p.reached(); t.Before(at) {
+			at = t
+		}
+		subjects = append(subjects, r.subject(p.election))
+	}
+	err := r.each(ctx, lastRecords{Subjects: subjects, UpToTime: at.UTC()}, func(x copied) { guesses[x.election] = x })
 	if err != nil {
 		return err
+	}
+	var searches sync.WaitGroup
+	failed := make([]error, len(some))
+	for i, p := range some {
+		searches.Go(func() { failed[i] = r.search(ctx, p, guesses[p.election]) })
+	}
+	searches.Wait()
+	return errors.Join(failed...)
+}
+
+// search finds the first record of the term of the oldest that was read, and the one before it. The guess is that one, if
+// nothing was written since, and the history was not late.
+func (r *historyReader) search(ctx context.Context, p *past, guess copied) error {
+	x := p.read[len(p.read)-1]
+	before, begin := p.first, x
+	switch {
+	case guess.sameTerm(x) && guess.message < x.message:
+		begin = guess
+	case guess.message > before.message && guess.message < x.message:
+		before = guess
+	}
+	for end := begin.message; ; {
+		y, err := r.next(ctx, p.election, before.message+1)
+		if err != nil {
+			return err
+		}
+		if y.sameTerm(x) && y.message < begin.message {
+			begin = y
+		}
+		if y.message == 0 || y.message >= begin.message {
+			break
+		}
+		before = y
+		middle := before.message + (end-before.message)/2
+		switch y, err = r.next(ctx, p.election, middle); {
+		case err != nil:
+			return err
+		case y.sameTerm(x) && y.message < begin.message:
+			begin, end = y, middle
+		case y.message >= begin.message:
+			end = middle
+		case y.message > before.message:
+			before = y
+		}
 	}
 	if begin.message != x.message {
 		p.read = append(p.read, begin)
 	}
-	if before.message == 0 && begin.message > 1 {
-		before, err = r.get(ctx, p.election, lastRecords{Subjects: []string{r.subject(p.election)}, UpTo: begin.message - 1})
-	}
-	switch {
-	case err != nil:
-		return err
-	case before.message == 0 && p.first.message == 0:
+	if before.message == 0 {
 		p.complete = true // the history begins there
-	default:
-		p.add(before)
+		return nil
 	}
+	p.add(before)
 	return nil
-}
-
-// beginOf returns the first record of the term of x, and the one before it, as far as that was read. The record says since
-// when the term is. If the history has another record there, a search finds the first.
-func (r *historyReader) beginOf(ctx context.Context, p *past, x copied) (begin, before copied, err error) {
-	if x.holder.State != leader.HolderLeading {
-		return x, before, nil
-	}
-	low, high := p.first, x
-	if !x.holder.Since.IsZero() {
-		y, err := r.get(ctx, p.election, lastRecords{Subjects: []string{r.subject(p.election)}, UpToTime: x.holder.Since.UTC()})
-		switch {
-		case err != nil:
-			return x, before, err
-		case y.sameTerm(x):
-			high = y
-		case y.message > low.message:
-			low = y
-		}
-	}
-	for {
-		y, err := r.next(ctx, p.election, low.message+1)
-		if err != nil || y.message == 0 || y.message >= high.message || y.sameTerm(x) {
-			if err == nil && y.message != 0 && y.message < high.message {
-				high = y
-			}
-			return high, low, err
-		}
-		low = y
-		y, err = r.next(ctx, p.election, low.message+(high.message-low.message)/2)
-		switch {
-		case err != nil:
-			return x, before, err
-		case y.sameTerm(x):
-			high = y
-		case y.message > low.message:
-			low = y
-		}
-	}
 }
 
 // historyOf returns a message of the history as a revision of the bucket. The source header is
@@ -409,7 +408,6 @@ func historyOf(election string, at time.Time, h nats.Header, data []byte) (elect
 // lastRecords asks for the last record of each of some elections.
 type lastRecords struct {
 	Subjects []string  `json:"multi_last"`
-	UpTo     uint64    `json:"up_to_seq,omitempty"`
 	UpToTime time.Time `json:"up_to_time,omitzero"`
 }
 

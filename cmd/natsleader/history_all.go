@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -22,7 +20,7 @@ import (
 
 // Bounds of what is read about all elections, besides their first and last records.
 const (
-	mostSteps   = 20_000 // reads of one term or record
+	mostSteps   = 50_000 // reads of one term or record
 	mostReading = 10 * time.Second
 	atOnce      = 128 // elections
 	perRequest  = 500 // elections; a server answers at most 1024
@@ -44,13 +42,7 @@ func (r *historyReader) readAll(ctx context.Context, found pasts, from time.Time
 			r.note("there are too many changes to read all: those before %s are left out", formatTime(c.From))
 			break
 		}
-		var reads sync.WaitGroup
-		failed := make([]error, min(atOnce, len(open)))
-		for i := range failed {
-			reads.Go(func() { failed[i] = r.back(ctx, open[i]) })
-		}
-		reads.Wait()
-		if err := errors.Join(failed...); err != nil {
+		if err := r.back(ctx, open[:min(atOnce, len(open))]); err != nil {
 			return changes{}, err
 		}
 		open = slices.DeleteFunc(open, (*past).isComplete)

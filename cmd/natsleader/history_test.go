@@ -359,7 +359,7 @@ func TestHistory_Groups(t *testing.T) {
 		for _, x := range []struct{ name, lines string }{
 			{"a deploy", "0 leading api-1 7, 5 released api-1 7, 5.05 leading api-2 8; 0 leading api-1 7, 14 released api-1 7, 14.3 leading api-2 8; " +
 				"0 leading api-1 7, 14 leading api-1 7, 24.4 released api-1 7, 24.5 leading api-2 8"},
-			{"hosts", "0 leading n1_4_aaa 7, 5 released n1_4_aaa 7, 6.5 leading n2_5_bbb 8; 0 leading n1_4_ccc 7, 6 released n1_4_ccc 7, 9 leading n2_5_ddd 8"},
+			{"hosts", "0 leading n1_4_aaa 7, 3 released n1_4_aaa 7, 6.5 leading n2_5_bbb 8; 0 leading n1_4_ccc 7, 8 released n1_4_ccc 7, 9 leading n2_5_ddd 8"},
 			{"not of one kind", "0 leading a 7, 5 released a 7, 5.5 leading b 8; 0 leading a 7, 5 released a 7, 6 leading b 8; 0 leading a 7, 5 DEL, 5.5 leading b 8"},
 			{"a hole", "0 leading a 7, 5 leading a 7, 7 (hole) leading b 8 since 7; 0 leading a 7, 5 leading a 7, 40 (hole) leading b 9 since 37"},
 			{"a hole until now", "0 leading a 7, 5 leading a 7, 40 (hole) released c 9"},

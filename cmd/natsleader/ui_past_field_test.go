@@ -62,11 +62,19 @@ func TestUI_PastInBrowser(t *testing.T) {
 			context.AfterFunc(ctx, func() { close(all) })
 			return all, nil
 		},
-		Past: func(_ context.Context, _ string, hours int) (webpage.Past, error) {
-			switch hours {
-			case 1:
+		Past: func(_ context.Context, election string, hours int) (webpage.Past, error) {
+			switch {
+			case election == "" && hours == 168:
+				return webpage.Past{Kept: true, Spans: []pastLine{}, Notes: []string{"too many changes"}}, nil
+			case election == "":
+				return webpage.Past{Kept: true, Notes: []string{}, Spans: []pastLine{
+					{At: ago(40 * m), Text: "api-1 → api-2: 12 elections, handed over, a gap of up to 5 ms", Elections: "billing, mail"},
+					{At: ago(30 * m), Text: "api-2 → api-4: billing, the key was deleted, nobody led for 3m0s", Trouble: true, Election: "billing"},
+					{At: ago(25 * m), Text: evil + " leads: mail", Election: "mail"},
+				}}, nil
+			case hours == 1:
 				return webpage.Past{Kept: true, Spans: hour, Notes: []string{}}, nil
-			case 24:
+			case hours == 24:
 				return webpage.Past{Kept: true, Spans: []span{{State: stateLeading, ID: evil, Since: ago(48 * time.Hour)}}, Notes: []string{"the history is behind"}}, nil
 			}
 			return webpage.Past{}, errors.New("no permission")
@@ -80,12 +88,23 @@ bad 11:30:00 not known until 11:35:00: the history misses what was written then
 bad 11:26:00 api-3 → api-1, nobody led for 1m0s: the lease of api-3 ran out, not renewed since 11:24:45
 11:11:00 api-2 → api-3, 0 ms
 11:10:00 api-1 → api-2, 5 ms`)
+	overview := `((x) => [x.open && !x.hidden, ...[...x.querySelectorAll('summary, .note:not([hidden]), li')].map((y) => y.textContent)].join('\n'))(document.getElementById('overview'))`
+	b.becomes(overview, "true\nThe last hour: 3 changes, trouble in 1\n11:35:00"+evil+" leads: mail\n"+
+		"11:30:00▲ api-2 → api-4: billing, the key was deleted, nobody led for 3m0s\n11:20:00api-1 → api-2: 12 elections, handed over, a gap of up to 5 ms")
+	b.click("#detail-close")
+	b.click("#overview .bad button")
+	b.becomes(`document.getElementById('detail-name').textContent`, "billing")
 	for _, name := range []string{"light", "dark"} {
 		b.scheme(name)
 		b.picture("past-" + name)
 		b.accessible(name)
 	}
+	b.click("#overview .ranges button:nth-of-type(3)")
+	b.becomes(overview, "true\nThe last week: no change\ntoo many changes")
+	b.click("#overview .ranges button:nth-of-type(1)")
 	b.do(chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile))
+	b.click("#detail-close")
+	b.picture("overview-narrow")
 	b.value(`document.querySelector('#rows .row').click()`)
 	for _, name := range []string{"light", "dark"} {
 		b.scheme(name)

@@ -199,7 +199,15 @@ func (r *historyReader) open(ctx context.Context, newest func(context.Context) e
 		}
 		return err
 	})
-	unread := r.s.within(ctx, newest)
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return err
+	}
+	unread := r.s.within(ctx, func(ctx context.Context) error {
+		if err := r.s.ask(ctx); err != nil {
+			return err
+		}
+		return newest(ctx)
+	})
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound) && errors.Is(unread, leader.ErrNoBucket):
 		return unread

@@ -203,8 +203,8 @@ func (r *historyReader) open(ctx context.Context, newest func(context.Context) e
 		return err
 	}
 	unread := r.s.within(ctx, func(ctx context.Context) error {
-		if err := r.s.ask(ctx); err != nil {
-			return err
+		if unasked := r.s.ask(ctx); unasked != nil {
+			return unasked
 		}
 		return newest(ctx)
 	})

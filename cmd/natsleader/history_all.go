@@ -295,9 +295,9 @@ func (c changed) why() string {
 		return "handed over"
 	case endedExpired:
 		return "the lease ran out"
-	default:
-		return span{Ended: c.Ended}.ended()
+	case endedDeleted, endedOverwritten, endedReplaced, endedUnknown:
 	}
+	return span{Ended: c.Ended}.ended()
 }
 
 // table returns the lines for people. Those of trouble begin with a mark.

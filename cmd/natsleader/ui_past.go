@@ -39,11 +39,11 @@ func (u *uiState) past(ctx context.Context, election string, hours int) (webpage
 // pastOf reads the past of an election, or of all if there is no name.
 func (r *historyReader) pastOf(ctx context.Context, election string, last time.Duration) (past webpage.Past, err error) {
 	if election == "" {
-		found, err := r.openAll(ctx)
-		if err != nil {
-			return past, err
+		var found pasts
+		var all changes
+		if found, err = r.openAll(ctx); err == nil {
+			all, err = r.readAll(ctx, found, r.s.clock.now().Add(-last))
 		}
-		all, err := r.readAll(ctx, found, r.s.clock.now().Add(-last))
 		past.Spans = newest(r, linesOf(all), mostLines)
 		return r.noted(past), err
 	}

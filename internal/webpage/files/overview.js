@@ -30,7 +30,6 @@ export class Overview {
     place.open = !narrow;
     place.addEventListener("toggle", () => this.wanted());
     document.addEventListener("visibilitychange", () => this.wanted());
-    this.read();
   }
 
   // changed is called when the leader of an election is another one.

@@ -78,6 +78,7 @@ function take(m) {
   if (m.now) {
     clock.server = m.now;
     clock.local = heard;
+    if (!clock.heard) overview.read(); // its lines have times
     clock.heard = true;
     if (!detail.opened) detail.opened = m.now;
   }

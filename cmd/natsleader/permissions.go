@@ -19,6 +19,7 @@ const permissionsHelp = `It prints users with the least permissions for what the
              --election gets a user of its own, with the name of the election
   observer   status, watch, ui, roster and history
   operator   an observer of all elections, who asks leaders to hand over, and writes notes
+             and the cordon of the bucket
   exporter   natsleader exporter
   creator    bucket add, info and ls
 

@@ -27,7 +27,7 @@ func (x *watched) advise(row *webpage.Row) {
 		row.Do, row.Link = "bring back a majority of the servers, or the server that is cut off", runbook+"natsleadernomajority"
 	case t == troubleForeign:
 		row.Why = "the key holds something that natsleader did not write"
-		row.Do = "stop the program that writes to the key; candidates take it one lease after the last write"
+		row.Do, row.Link = "stop the program that writes to the key; candidates take it one lease after the last write", runbook+"natsleaderfaulted"
 	case t == troubleDeleted:
 		row.Why = "the key was deleted or has expired"
 		row.Do = "start its candidates; those that run take the key one lease later"

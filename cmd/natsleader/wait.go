@@ -10,14 +10,18 @@ import (
 )
 
 const waitHelp = `It ends with exit code 0 and prints who leads when a candidate leads the election, with
---leader when that candidate leads, and with --no-leader when none does. A state that
-lasts already ends it at once. While NATS does not answer, or no majority of its servers
-does, it waits on: only an answer of a majority shows that nobody leads.
+--leader when that candidate leads, and with --no-leader when none does. If that is so
+already, it ends at once. While NATS does not answer, or no majority of its servers
+does, it waits on: only an answer of a majority shows that nobody leads. After a record
+was deleted or overwritten it waits until no lease can be valid.
+
+It is no lock: a candidate may lead a moment later. Work that needs the leadership runs
+as a candidate: natsleader run.
 
 The exit code is 124 if the time of --wait is over before that.
 
   natsleader wait billing --leader web-2 && ./switch-traffic
-  natsleader wait billing --no-leader --wait 1m && ./migrate`
+  natsleader wait billing --no-leader --wait 1m && echo "all are stopped"`
 
 type wait struct {
 	*globals
@@ -64,7 +68,7 @@ func (w *wait) run(ctx context.Context) error {
 	}
 	seen := "it is not known who leads"
 	for ctx.Err() == nil {
-		x, err := answer(ctx, s, func(ctx context.Context) (electionStatus, error) { return s.confirmed(ctx, w.election) })
+		x, err := answer(ctx, s, func(ctx context.Context) (confirmed, error) { return s.confirmed(ctx, w.election) })
 		now, again := s.clock.now(), lookEvery
 		switch {
 		case ctx.Err() != nil:
@@ -72,8 +76,8 @@ func (w *wait) run(ctx context.Context) error {
 		case codeOf(err) == exitBucket:
 			return err
 		case err == nil:
-			c := electionChange{now: x, state: x.at(now)}
-			if seen = c.event(); w.met(x.holder.ID, c.state) {
+			c := electionChange{now: x.electionStatus, state: x.at(now)}
+			if seen = c.event(); w.met(x, now) {
 				return printResult(w.out(), w.asJSON, x.summary(now), []string{c.text()})
 			}
 			if left := x.remaining(now); left > 0 {
@@ -90,20 +94,32 @@ func (w *wait) run(ctx context.Context) error {
 	return exitf(exitWaited, "%s after %v (--wait): %s", w.election, w.limit, seen)
 }
 
-// met reports whether the state of the election, with a holder of that ID, is the one that is waited for.
-func (w *wait) met(id string, st state) bool {
-	if w.nobody {
-		return st != stateLeading
+// met reports whether the state of the election is the one that is waited for. The leader of a record that was deleted
+// or overwritten may not know that yet. One that is pending soon leads.
+func (w *wait) met(x confirmed, now time.Time) bool {
+	st := x.at(now)
+	switch {
+	case !w.nobody:
+		return st == stateLeading && (w.id == "" || w.id == x.holder.ID)
+	case st == stateDeleted || st == stateForeign:
+		return !now.Before(x.entry.Created.Add(x.longest))
 	}
-	return st == stateLeading && (w.id == "" || w.id == id)
+	return st != stateLeading && st != statePending
+}
+
+// confirmed is an election as a majority of the servers has it, and the longest lease in its bucket.
+type confirmed struct {
+	electionStatus
+	longest time.Duration
 }
 
 // confirmed is one, while a majority of the servers keeps the bucket.
-func (s *inspector) confirmed(ctx context.Context, election string) (electionStatus, error) {
+func (s *inspector) confirmed(ctx context.Context, election string) (confirmed, error) {
 	info, err := s.info(ctx)
 	if err = s.heard(info, err); err != nil {
-		return electionStatus{}, err
+		return confirmed{}, err
 	}
 	s.clock = serverClock{server: info.TimeStamp, local: time.Now()}
-	return s.one(ctx, election)
+	x, err := s.one(ctx, election)
+	return confirmed{x, (&seenBucket{conf: info.Config}).longestLease()}, err
 }

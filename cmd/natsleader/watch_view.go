@@ -13,7 +13,7 @@ type trouble int
 
 const (
 	troubleUnknown trouble = iota // the lease is over by what is known, and the bucket does not answer or is gone
-	troubleForeign                // candidates cannot take the key
+	troubleForeign                // the key holds something that natsleader did not write
 	troubleExpired                // the leader died, or cannot write
 	troubleDeleted                // the record of the last term is gone, and no candidate has taken the key
 	troublePending

@@ -135,5 +135,8 @@ func (c *cordon) keepsOut(id string) bool {
 		return false
 	}
 	_, is := record.Cordoned(n.names, id)
+	if is {
+		c.look() // it may have been taken off without a word
+	}
 	return is
 }

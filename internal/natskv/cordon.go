@@ -41,6 +41,8 @@ type cordonSource struct {
 	revision  uint64        // that was read
 	heard     uint64        // that the feed has delivered
 	deaf      bool          // the feed has ended, or has not delivered what a read found
+	behind    int           // how many reads in a row were behind what is known
+	failing   bool          // the last read was not answered
 	readAt    time.Duration // since the process began
 }
 
@@ -96,13 +98,13 @@ func ring(bell chan struct{}) {
 	}
 }
 
-// look reads the cordon again if the last read is long ago: its feed may be as silent as that of the candidate. A
-// cordon that is not known it reads at once.
+// look reads the cordon again if the last read is long ago: its feed may be as silent as that of the candidate. After
+// a read that failed it does so at once.
 func (s *cordonSource) look() {
 	s.mu.Lock()
-	known, due := s.known, deadline.Elapsed()-s.readAt > cordonQuiet
+	failing, due := s.failing || !s.known, deadline.Elapsed()-s.readAt > cordonQuiet
 	s.mu.Unlock()
-	if !known {
+	if failing {
 		ring(s.back)
 	} else if due {
 		ring(s.bell)
@@ -136,9 +138,12 @@ func (s *cordonSource) run(ctx context.Context) {
 			}
 			feed, err = s.open(ctx, feed)
 		}
-		if s.read(ctx, tries) && isFinal(err) {
+		if s.read(ctx) && isFinal(err) {
 			tries = 0
 		} else {
+			if s.behind > 0 { // the servers answer
+				tries = s.behind - 1
+			}
 			pause = min(cordonPause<<min(tries, cordonTries), cordonQuiet)
 			tries++
 			ring(s.bell)
@@ -180,25 +185,19 @@ func (s *cordonSource) open(ctx context.Context, instead backend.Feed) (backend.
 }
 
 // read reads the cordon, and reports whether no other read has to follow.
-func (s *cordonSource) read(ctx context.Context, tries int) (done bool) {
+func (s *cordonSource) read(ctx context.Context) (done bool) {
 	e, err := inTime(ctx, func(ctx context.Context, reply func(backend.Entry, error)) {
 		s.bucket.Get(ctx, wire.CordonKey, reply)
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.readAt = deadline.Elapsed()
-	if err != nil {
-		final := isFinal(err)
-		if final { // it may not be read
+	if s.failing = !isFinal(err); err != nil {
+		if !jsapi.IsUnanswered(err) && !jsapi.IsUnsent(err) { // a permission or an import is missing, or the bucket
 			s.publish(s.names)
 		}
-		return final
+		return !s.failing
 	}
-	if e.Revision < max(s.revision, s.heard) && tries < cordonTries { // a replica that lags has answered
-		return false
-	}
-	s.deaf = s.deaf || s.revision != 0 && e.Revision > max(s.revision, s.heard)
-	s.revision, s.heard = e.Revision, e.Revision
 	var names []string
 	if !e.Marker {
 		names, err = record.DecodeCordon(e.Value)
@@ -206,6 +205,19 @@ func (s *cordonSource) read(ctx context.Context, tries int) (done bool) {
 	if err != nil {
 		names = nil // natsleader doctor reports it
 	}
+	if e.Revision < max(s.revision, s.heard) && s.behind < cordonTries { // a replica that lags has answered
+		s.behind++
+		if !s.known { // better than none
+			s.publish(names)
+		}
+		return false
+	}
+	s.behind = 0
+	if s.revision != 0 && e.Revision > max(s.revision, s.heard) {
+		s.deaf = true
+		ring(s.bell)
+	}
+	s.revision, s.heard = e.Revision, e.Revision
 	s.publish(names)
 	return true
 }

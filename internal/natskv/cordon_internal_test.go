@@ -131,6 +131,42 @@ func TestCordon_Denied(t *testing.T) {
 	})
 }
 
+// A client of another account may have no import for the cordon. Its candidates wait for no answer to come. After an
+// outage of any length the answers of a replica that lags do not count at once.
+func TestCordon_OtherAnswers(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		ops := mustCreate(t, dialJS(t, t.s), Config{})
+		read := "$JS.API.DIRECT.GET.KV_E.$KV.E." + wire.CordonKey
+		t.ok(t.s.GlobalAccount().AddMapping(read, "nowhere"))
+		g := &gate{s: t.s}
+		c := followCordon(mustOpen(t, dialJS(t, g)))
+		c.wants(t, "[]")
+		t.s.GlobalAccount().RemoveMapping(read)
+		t.ok(check.Err(update(t.Context(), ops, wire.CordonKey, `{"v":1,"names":["a"]}`, 0)))
+		time.Sleep(time.Minute)
+		c.wants(t, "[a]")
+
+		g.set(true)
+		time.Sleep(time.Minute)
+		c.look() // and so it goes on to try
+		time.Sleep(2 * time.Minute)
+		lags, asked := dial(t, t.s), 0
+		t.ok(check.Err(lags.Subscribe("lags", func(m *nats.Msg) {
+			asked++
+			_ = m.RespondMsg(&nats.Msg{Header: nats.Header{"Status": {"404"}}})
+		})))
+		t.ok(t.s.GlobalAccount().AddMapping(read, "lags"))
+		g.set(false)
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		check.That(t, asked > 2, "%d reads", asked)
+		t.s.GlobalAccount().RemoveMapping(read)
+		time.Sleep(time.Minute)
+		c.wants(t)
+		c.stop()
+	})
+}
+
 // A bucket that was made by other means can be taken although it has a cordon.
 func TestCordon_IsNoStrangeValue(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/jsapi"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // Known implements [backend.Store].
@@ -91,7 +92,7 @@ func (b *Bucket) Get(ctx context.Context, key string, reply func(backend.Entry, 
 			b.getDirect(ctx, key, reply)
 		default:
 			e, err := b.api.LastOf(ctx, b.pre+key)
-			b.judgeRead(false, err)
+			b.judgeRead(key, false, err)
 			reply(e, err)
 		}
 	}()
@@ -120,9 +121,11 @@ const mostUnanswered = 8
 
 // judgeRead forgets the settings of the bucket if the outcome of a read means that they may
 // have changed. A read that was not answered in time means nothing: the connection or the
-// server may only be busy.
-func (b *Bucket) judgeRead(direct bool, err error) {
+// server may only be busy. Nor does that of the cordon, which a candidate may do without.
+func (b *Bucket) judgeRead(key string, direct bool, err error) {
 	switch {
+	case key == wire.CordonKey:
+		return
 	case err == nil:
 		b.unanswered.Store(0)
 		return
@@ -143,7 +146,7 @@ func (b *Bucket) getDirect(ctx context.Context, key string, reply func(backend.E
 		if err == nil {
 			e, err = b.directEntry(key, resp)
 		}
-		b.judgeRead(true, err)
+		b.judgeRead(key, true, err)
 		reply(e, err)
 	})
 }

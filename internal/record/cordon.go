@@ -62,7 +62,11 @@ func checkCordon(names []string) error {
 
 // Cordoned returns the first of the names that is the ID of a candidate, or the host of an ID that was made there.
 func Cordoned(names []string, id string) (name string, ok bool) {
-	i := slices.IndexFunc(names, func(name string) bool { return OnHost(id, name) })
+	if len(names) == 0 {
+		return "", false
+	}
+	host := HostOf(id)
+	i := slices.IndexFunc(names, func(name string) bool { return name == id || name == host })
 	if i < 0 {
 		return "", false
 	}

@@ -35,18 +35,18 @@ type serverClock struct {
 	sent  int64 // when the answer was requested; 0: none is known
 }
 
-// A clock and that of the server stay together for drifts to within a fraction of a second. An answer that took longer than
-// exact is used until the next one.
+// For drifts a clock and that of the server stay together, if neither stands still or is set. An answer that took longer
+// than exact is used until the next one.
 const (
-	drifts = time.Hour
+	drifts = time.Minute
 	exact  = time.Second
 )
 
 // set takes an answer with the server's time, unless the one before is more exact. The server is not further ahead than an
-// answer shows, and by as much less as the request took.
+// answer shows when it was requested, and not less than when it came. If it is, this clock has stood still.
 func (c *serverClock) set(server int64, sent, now time.Time) {
-	ahead := server - sent.UnixNano()
-	if server == 0 || c.fresh(sent) && ahead >= c.ahead {
+	ahead, least := server-sent.UnixNano(), server-now.UnixNano()
+	if server == 0 || c.fresh(sent) && ahead >= c.ahead && least <= c.ahead {
 		return
 	}
 	*c = serverClock{ahead, sent.UnixNano()}

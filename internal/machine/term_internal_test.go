@@ -28,7 +28,7 @@ func TestServerClock_DatesTerm(t *testing.T) {
 	c.set(8+int64(tick), at(tick), at(tick+exact+1))
 	shows("a slow answer is fresh, or does not count", c.reckon(epoch) == 8 && !c.fresh(at(tick)))
 	c.set(9+int64(tick), at(tick), at(tick+exact))
-	shows("an answer is not fresh for an hour", c.reckon(epoch) == 9 && c.fresh(at(tick+drifts-1)) && !c.fresh(at(tick+drifts)))
+	shows("an answer is not fresh for a minute", c.reckon(epoch) == 9 && c.fresh(at(tick+drifts-1)) && !c.fresh(at(tick+drifts)))
 	c.set(5+int64(2*tick), at(2*tick), at(3*tick))
 	s.dateBy(c)
 	shows("a faster answer does not count", s.since == 5)
@@ -38,6 +38,8 @@ func TestServerClock_DatesTerm(t *testing.T) {
 	c.set(7+int64(2*tick+drifts), at(2*tick+drifts), at(2*tick+drifts))
 	s.dateBy(c)
 	shows("an old answer counts", s.since == 5 && c.reckon(epoch) == 7)
+	c.set(7+int64(2*tick)+int64(3*tick+drifts), at(3*tick+drifts), at(4*tick+drifts))
+	shows("a clock that has stood still counts", c.reckon(epoch) == 7+int64(2*tick))
 }
 
 // A claim becomes a term, whose end clears all but its number.

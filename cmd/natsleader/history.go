@@ -232,16 +232,18 @@ func (r *historyReader) note(format string, args ...any) {
 type copied struct {
 	electionStatus
 	message uint64
+	alone   bool // what came right before it is not known
 }
 
 // misses reports whether something is missing between two records. Nothing is if both numbers grow alike.
 func (x copied) misses(next copied) bool {
-	return x.message != 0 && next.entry.Revision-x.entry.Revision != next.message-x.message
+	return x.message != 0 && (next.alone || next.entry.Revision-x.entry.Revision != next.message-x.message)
 }
 
 // sameTerm reports whether two records are of the same term. Then all between them are, too.
 func (x copied) sameTerm(y copied) bool {
-	return x.holder.State == leader.HolderLeading && y.holder.State == leader.HolderLeading && x.holder.Token == y.holder.Token
+	return x.holder.State == leader.HolderLeading && y.holder.State == leader.HolderLeading &&
+		x.holder.Token == y.holder.Token && x.holder.ID == y.holder.ID
 }
 
 // past is what was read about an election, from now back to a moment. It has the first and the last record of each term,
@@ -293,7 +295,11 @@ func (r *historyReader) line(p *past, from time.Time) timeline {
 		b.add(x.electionStatus, last.misses(x))
 		last = x
 	}
-	if x := p.newest; x.entry.Revision > b.last.entry.Revision {
+	x := p.newest
+	switch {
+	case x.entry.Revision == b.last.entry.Revision && x.entry.Created.After(b.last.entry.Created):
+		b.last.entry.Created = x.entry.Created // the server's own word, if the writer's clock was behind
+	case x.entry.Revision > b.last.entry.Revision:
 		if behind := r.s.clock.now().Sub(x.entry.Created); behind > max(historyLag, r.behind) {
 			r.behind = behind
 			r.note("the history is %s or more behind the bucket: changes before %s may be missing", formatAge(behind), formatTime(x.entry.Created))
@@ -365,6 +371,7 @@ func (r *historyReader) search(ctx context.Context, p *past, guess copied) error
 			begin = y
 		}
 		if y.message == 0 || y.message >= begin.message {
+			begin.alone = y.message != begin.message // a replica that lags has answered
 			break
 		}
 		before = y
@@ -380,9 +387,10 @@ func (r *historyReader) search(ctx context.Context, p *past, guess copied) error
 			before = y
 		}
 	}
-	if begin.message != x.message {
-		p.read = append(p.read, begin)
+	if begin.message == x.message {
+		p.read = p.read[:len(p.read)-1]
 	}
+	p.read = append(p.read, begin)
 	if before.message == 0 {
 		p.complete = true // the history begins there
 		return nil
@@ -460,7 +468,7 @@ func (r *historyReader) copyOf(election string, m *nats.Msg) (x copied, err erro
 		return x, err
 	}
 	status, err := historyOf(election, created, m.Header, m.Data)
-	return copied{status, message}, err
+	return copied{electionStatus: status, message: message}, err
 }
 
 func (r *historyReader) direct() string {

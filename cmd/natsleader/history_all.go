@@ -67,7 +67,7 @@ func (p *past) isComplete() bool { return p.complete }
 // reached returns when the oldest record that was read came after another: what is not read is not later.
 func (p *past) reached() time.Time {
 	x := p.read[len(p.read)-1]
-	if x.holder.State == leader.HolderLeading && !x.holder.Since.IsZero() {
+	if x.holder.State == leader.HolderLeading && !x.holder.Since.IsZero() && x.holder.Since.Before(x.entry.Created) {
 		return x.holder.Since
 	}
 	return x.entry.Created

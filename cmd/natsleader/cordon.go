@@ -5,10 +5,12 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/choria-io/fisk"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/deadline"
 	records "github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/internal/wire"
 )
@@ -126,7 +128,7 @@ func (s *inspector) recordon(ctx context.Context, change func(names []string) ([
 	case info.Config.MaxAge > 0:
 		return nil, exitf(exitFailed, "bucket %s drops its keys after %v, and a cordon with them: step the leaders down and stop their processes instead", s.name, info.Config.MaxAge)
 	}
-	for {
+	for pause := 100 * time.Millisecond; ; pause *= 2 {
 		names, revision, err := s.cordon(ctx)
 		if err != nil {
 			return nil, err
@@ -152,6 +154,12 @@ func (s *inspector) recordon(ctx context.Context, change func(names []string) ([
 		})
 		if !errors.Is(err, backend.ErrRefused) {
 			return names, err
+		}
+		if pause > time.Second {
+			return nil, exitf(exitUnreachable, "the cordon changes all the time, or the replica that answers is behind; nothing was changed")
+		}
+		if deadline.Sleep(ctx, pause) != nil {
+			return nil, ctx.Err()
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/choria-io/fisk"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/natsleader/natsleader/internal/deadline"
 	records "github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -65,7 +66,7 @@ func (s *stepDown) askAll(ctx context.Context, look *inspector) error {
 	}
 	all := map[asked]error{}
 	for {
-		led, again, err := s.led(ctx, look, all)
+		led, again, soon, err := s.led(ctx, look, all)
 		if err != nil {
 			return err
 		}
@@ -73,6 +74,10 @@ func (s *stepDown) askAll(ctx context.Context, look *inspector) error {
 			s.listed = []any{}
 		}
 		switch {
+		case len(led) == 0 && len(soon) > 0 && deadline.Sleep(limited, 250*time.Millisecond) == nil:
+			continue
+		case len(led) == 0 && len(soon) > 0:
+			return exitf(exitWaited, "%s still has the key of %s after %v, and is cordoned", s.whose(), shortList(soon), s.wait)
 		case len(led) == 0:
 			return s.end(all, again)
 		case s.dryRun:
@@ -92,21 +97,27 @@ type asked struct{ election, id string }
 
 func askedOf(x electionStatus) asked { return asked{x.election, x.holder.ID} }
 
-// led reads the elections of the leaders that are meant. again are those whose leaders were asked before.
-func (s *stepDown) led(ctx context.Context, look *inspector, done map[asked]error) (led, again []electionStatus, err error) {
+// led reads the elections of the leaders that are meant. again are those whose leaders were asked before. soon are those
+// of which a cordoned candidate has the key already: it keeps that, and leads soon.
+func (s *stepDown) led(ctx context.Context, look *inspector, done map[asked]error) (led, again, soon []electionStatus, err error) {
 	all, err := answer(ctx, look, look.all)
 	now := look.clock.now()
 	for _, x := range all {
-		if x.at(now) != stateLeading || !records.OnHost(x.holder.ID, s.name) || checkElection(x.election) != nil {
+		st := x.at(now)
+		if !st.held() || !records.OnHost(x.holder.ID, s.name) || checkElection(x.election) != nil {
 			continue
 		}
-		if _, before := done[askedOf(x)]; before {
+		switch _, before := done[askedOf(x)]; {
+		case st == statePending && s.cordon:
+			soon = append(soon, x)
+		case st == statePending:
+		case before:
 			again = append(again, x)
-		} else {
+		default:
 			led = append(led, x)
 		}
 	}
-	return led, again, err
+	return led, again, soon, err
 }
 
 func (s *stepDown) whose() string { return printable(s.name) }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -165,6 +167,34 @@ func TestCordon(t *testing.T) {
 		w.prompt("status billing", "uncordon elsewhere --json", "cordon "+strings.Repeat("n ", 3)+strings.Repeat("x", 257))
 		put(w.T, w.js, "natsleader.cordon", "junk")
 		w.prompt("cordon", "cordon a")
+	})
+}
+
+// A cordoned candidate that has the key leads soon, or its lease ends: drain waits for either.
+func TestDrain_WaitsForPending(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		put(w.T, w.js, "billing", `{"v":1,"state":"pending","session":"s","n":1,"lease":"3s","id":"h"}`)
+		w.timed("drain h", "drain h --cordon --wait 1s", "drain h --cordon")
+	})
+}
+
+// A replica that lags lets a change of the cordon be refused. It is tried again after pauses, and not for ever.
+func TestCordon_Refused(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.prompt("cordon a")
+		nc, writes := w.dial(), 0
+		w.Cleanup(nc.Close)
+		expect.OK(w, expect.Err(nc.Subscribe("lags", func(m *nats.Msg) {
+			writes++
+			_ = m.RespondMsg(&nats.Msg{Header: nats.Header{"Status": {"404"}}})
+		})))
+		expect.OK(w, nc.Flush())
+		read := "$JS.API.DIRECT.GET.KV_elections.$KV.elections.natsleader.cordon"
+		expect.OK(w, w.s.GlobalAccount().AddMapping(read, "lags"))
+		w.timed("cordon b")
+		expect.Equal(w, writes, 5, "%d tries")
+		w.s.GlobalAccount().RemoveMapping(read)
+		w.prompt("cordon")
 	})
 }
 

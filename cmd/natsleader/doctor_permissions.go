@@ -230,7 +230,7 @@ func checkFeedPublish(_ context.Context, e *environment) []finding {
 	if e.settings.FeedSubject == "" {
 		return []finding{fine("there is no feed to forge: the bucket does not republish")}
 	}
-	return e.tryToPublish(e.feed(),
+	return e.tryToPublish(e.feed()+"."+unusedElection(),
 		severityWarning.of("this connection may publish to %s.>, and make waiting candidates believe what never was", e.feed()).
 			advise("deny everybody to publish to "+e.feed()+".>; the server needs no permission"),
 		fine("this connection may not publish to %s.>, as nobody should", e.feed()))
@@ -240,20 +240,24 @@ func checkFeedPublish(_ context.Context, e *environment) []finding {
 // request that no candidate receives.
 func checkAskPublish(_ context.Context, e *environment) []finding {
 	subject := wire.AskPrefix + e.name
-	if e.as == asOperator {
-		return e.tryToPublish(subject, fine("this connection may ask leaders to hand over, as an operator does"),
-			severityCritical.of("this connection may not publish to %s.> (for step-down and transfer)", subject).advise("allow it"))
+	switch {
+	case e.as == asOperator && e.named: // a leader takes no request without a subject for the reply
+		return e.tryToPublish(e.askSubject(), fine("this connection may ask the leader of %s to hand over, as an operator does", e.election),
+			severityCritical.of("this connection may not publish to %s (for step-down and transfer)", e.askSubject()).advise("allow it"))
+	case e.as == asOperator:
+		return e.tryToPublish(subject+"."+unusedElection(), fine("this connection may ask leaders to hand over, as an operator does"),
+			severityCritical.of("this connection may not publish to %s.> (for step-down and transfer)", subject).
+				advise("name the election that this connection is for with --election, or allow it"))
 	}
-	return e.tryToPublish(subject,
+	return e.tryToPublish(subject+"."+unusedElection(),
 		severityNote.of("this connection may push leaders out: it may publish to %s.>", subject).
 			advise("allow it to those who use natsleader step-down only"),
 		fine("this connection may not push leaders out"))
 }
 
-// tryToPublish publishes to a subject of an election that no candidate stands in, and
-// returns the finding for the outcome.
-func (e *environment) tryToPublish(prefix string, may, mayNot finding) []finding {
-	switch err := e.try(func() error { return e.nc.Publish(prefix+"."+unusedElection(), nil) }); {
+// tryToPublish publishes to a subject, and returns the finding for the outcome.
+func (e *environment) tryToPublish(subject string, may, mayNot finding) []finding {
+	switch err := e.try(func() error { return e.nc.Publish(subject, nil) }); {
 	case err == nil:
 		return []finding{may}
 	case errors.Is(err, nats.ErrPermissionViolation):

@@ -239,18 +239,23 @@ func TestDoctor_MissingPermissions(t *testing.T) {
 func TestDoctor_Roles(t *testing.T) {
 	plan := permissionPlan{bucket: "elections", inbox: "_INBOX", api: jetstream.DefaultAPIPrefix, roster: true}
 	var users []func(*server.Options)
-	for _, role := range []string{asOperator, asCreator} {
+	for _, role := range []string{asOperator, asCreator, "operator of billing"} {
+		if plan.elections = nil; strings.HasSuffix(role, " of billing") {
+			plan.elections = []string{"billing"}
+		}
 		may := &server.Permissions{Publish: &server.SubjectPermission{}, Subscribe: &server.SubjectPermission{}}
-		for _, g := range plan.user(role).grants {
+		for _, g := range plan.user(strings.TrimSuffix(role, " of billing")).grants {
 			of := map[string]*server.SubjectPermission{mayPublish: may.Publish, maySubscribe: may.Subscribe}[g.verb]
 			of.Allow = append(of.Allow, g.subject)
 		}
-		users = append(users, withUser(role, may))
+		users = append(users, withUser(strings.ReplaceAll(role, " ", "-"), may))
 	}
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
 		w.prompt("doctor --read-only --as operator --roster "+as(asOperator), "doctor --read-only --as creator "+as(asCreator))
 		f := w.findingsBeside("--as operator " + as(asOperator))
-		f.show("--as operator "+as(asCreator), "--as creator "+as(asOperator), "--as operator")
+		f.show("--as operator "+as(asCreator), "--as creator "+as(asOperator), "--as operator",
+			"--as operator --election billing "+as("operator-of-billing"), "--as operator --election shipping "+as("operator-of-billing"),
+			"--as operator "+as("operator-of-billing"))
 	}, users...)
 }
 

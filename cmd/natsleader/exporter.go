@@ -100,6 +100,7 @@ type electionMetrics struct {
 
 // exportedElection is an election, or one seat of it.
 type exportedElection struct {
+	shown        electionChange
 	token, terms uint64
 	lines        []string // one for each of electionSeries
 }
@@ -161,6 +162,11 @@ func (e *electionMetrics) take(c electionChange) {
 		x = new(exportedElection)
 		e.shows[key] = x
 	}
+	x.shown = c
+	shown := c.state
+	if shown == stateDeleted && c.now.idle() {
+		shown = stateReleased
+	}
 	if c.state == stateLeading && c.now.holder.Token != x.token {
 		x.token = c.now.holder.Token
 		x.terms++
@@ -171,7 +177,7 @@ func (e *electionMetrics) take(c electionChange) {
 	}
 	election, seat := wire.SeatOf(key)
 	labels := map[string]string{
-		"election": election, "id": labelValue.Replace(shorten(printable(c.now.holder.ID), longID)), "seat": strconv.Itoa(seat), "state": string(c.state),
+		"election": election, "id": labelValue.Replace(shorten(printable(c.now.holder.ID), longID)), "seat": strconv.Itoa(seat), "state": string(shown),
 	}
 	values := []float64{1, led, float64(c.at.UnixMilli()) / 1e3, float64(x.terms), float64(x.token)}
 	x.lines = make([]string, len(electionSeries))
@@ -192,6 +198,13 @@ func (e *electionMetrics) shown(_ time.Time, of viewer) error {
 	if e.up = ok && w.complete && w.feed != nil && !w.troubled; e.up {
 		e.err = nil
 		e.cordoned = w.cordoned
+		for key, x := range e.shows {
+			c := x.shown
+			if now := w.elections[key]; c.state == stateDeleted && now != nil && now.now.note.OneShot != c.now.note.OneShot {
+				c.now.note = now.now.note
+				e.take(c)
+			}
+		}
 		e.log.trouble(nil)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
@@ -103,11 +104,12 @@ func TestExporter_AllElections(t *testing.T) {
 		text := string(expect.Got(os.ReadFile(page))(w))
 		expect.That(w, strings.Contains(text, "$ curl localhost:9847/connected\n"+strings.ReplaceAll(body, "jobs", "elections")),
 			"docs/cli.md does not show\n%s", body)
-		at("the bucket is made, many has two leaders, and the holder of dead has died", func() (err error) {
+		at("the bucket is made, many has two leaders, and the holder of dead, a one-shot job, has died", func() (err error) {
 			w.bucket, err = leader.CreateOrUpdateBucket(w.Context(), w.js, leader.BucketConfig{Name: "jobs", MaxLease: 10 * time.Second})
 			for _, id := range []string{"a", "b"} {
 				w.campaignsOn(seats.Of(w.bucket, 2), "many", leader.Config{ID: id})
 			}
+			w.prompt("note dead --one-shot --bucket jobs")
 			record := `{"v":1,"state":"leading","id":"worker-c","session":"s","n":1,"lease":"100ms","token":1}`
 			_, failed := w.js.Publish(w.Context(), "$KV.jobs.dead", []byte(record))
 			w.prompt("cordon web-1 web-2 --bucket jobs")
@@ -125,6 +127,16 @@ func TestExporter_AllElections(t *testing.T) {
 		w.prompt("uncordon web-1 --bucket jobs")
 		at("a permission is revoked", func() error { return reload("$JS.API.STREAM.INFO.>") })
 		at("it is granted again", func() error { return reload() })
+		publish := func(key, record, operation string) error {
+			_, err := w.js.PublishMsg(w.Context(), &nats.Msg{Subject: "$KV.jobs." + key, Data: []byte(record), Header: nats.Header{"KV-Operation": {operation}}})
+			return err
+		}
+		at("the key of left is deleted after a release, and that of job without", func() error {
+			err := publish("left", `{"v":1,"state":"released","id":"worker-l","session":"s","n":1,"lease":"1s"}`, "PUT")
+			time.Sleep(time.Second) // the bucket keeps one revision
+			return errors.Join(err, publish("left", "", "DEL"), publish("job", "", "DEL"))
+		})
+		at("job is a one-shot job", func() error { w.prompt("note job --one-shot --bucket jobs"); return nil })
 		at("the bucket is deleted", func() error { return w.js.DeleteKeyValue(w.Context(), "jobs") })
 		w.notef("# the server is gone: no metrics at once, although the limit for an answer is an hour\n")
 		w.s.Shutdown()

@@ -45,12 +45,15 @@ type electionStatus struct {
 	holder   leader.Holder
 	gone     time.Time    // when a key that had a record was found without one; zero: it was not
 	note     electionNote // as far as it was read
-	idle     bool         // a watcher saw the key given up in order before that
+	released bool         // a watcher saw the key given up in order before its record went
 }
 
 func newElectionStatus(election string, e backend.Entry) electionStatus {
 	return electionStatus{election: election, entry: e, holder: leader.HolderOf(natskv.KeyValue(e, election))}
 }
+
+// idle reports whether the election needs no leader, although its key was deleted.
+func (s electionStatus) idle() bool { return s.released || s.note.OneShot }
 
 // at returns the state at a moment of the server's time.
 func (s electionStatus) at(now time.Time) state {

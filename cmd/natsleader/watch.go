@@ -222,7 +222,7 @@ func (w *watcher) update(e jetstream.KeyValueEntry, more bool) error {
 	}
 	now := newElectionStatus(e.Key(), natskv.EntryOf(e))
 	now.note = w.notes[e.Key()]
-	now.idle = x.idle()
+	now.released = x.released()
 	h := &now.holder
 	if ofGroup { // its processes publish for each other, with every move
 		h.Value = nil
@@ -313,12 +313,14 @@ func (x *watched) lose(now time.Time) {
 		if last := x.now.last(); last != nil {
 			x.was = last.ID
 		}
-		x.now = electionStatus{election: x.now.election, gone: now, note: x.now.note, idle: x.idle()}
+		x.now = electionStatus{election: x.now.election, gone: now, note: x.now.note, released: x.released()}
 	}
 }
 
-// idle reports whether the key was given up in order, even if its record has gone since, as by the TTL of the bucket.
-func (x *watched) idle() bool { return x.as == stateReleased || x.as == stateDeleted && x.now.idle }
+// released reports whether the key was given up in order, even if its record has gone since, as by the TTL of the bucket.
+func (x *watched) released() bool {
+	return x.as == stateReleased || x.as == stateDeleted && x.now.released
+}
 
 // failing reports the first error, and another one when the connection was lost or has come
 // back meanwhile, when the advice about a bucket that is gone is another, or when a server that did not answer has

@@ -40,7 +40,7 @@ func (x *watched) troubleOf(now time.Time, trouble error) trouble {
 	case stateForeign:
 		return troubleForeign
 	case stateDeleted:
-		if !x.now.idle && !x.now.note.OneShot {
+		if !x.now.idle() {
 			return troubleDeleted
 		}
 	case stateReleased, stateNever:

@@ -164,14 +164,14 @@ func (s *inspector) recordon(ctx context.Context, change func(names []string) ([
 	}
 }
 
-// cordonLine returns what is said of the cordon beside an election without a leader, or nil. A client that may not read
-// the cordon does not see it.
-func (s *inspector) cordonLine(ctx context.Context) []string {
+// cordonLine returns what is said of the cordon beside an election without a leader, if anything. A client that may not
+// read the cordon does not see it.
+func (s *inspector) cordonLine(ctx context.Context) [][]string {
 	names, _, err := s.cordon(ctx)
 	if err != nil || len(names) == 0 {
 		return nil
 	}
-	return []string{"Cordoned:", printable(someNames(names)) + ": these candidates do not take it (natsleader uncordon)"}
+	return [][]string{{"Cordoned:", printable(someNames(names)) + ": these candidates do not take it (natsleader uncordon)"}}
 }
 
 // cordonedNames completes the name of a cordoned candidate.

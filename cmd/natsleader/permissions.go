@@ -276,11 +276,12 @@ func (p *permissionPlan) observes(u *grantedUser, elections ...string) {
 	for _, key := range keys {
 		p.reads(u, key)
 	}
-	for _, election := range elections {
-		if election == ">" {
-			continue // a note is one of these keys
+	get := p.api + "DIRECT.GET.KV_" + p.bucket + ".$KV." + p.bucket + "."
+	if !slices.Contains(elections, ">") { // a note and the cordon are keys, too
+		for _, election := range elections {
+			u.may(mayPublish, "the note", get+noteKey(election))
 		}
-		u.may(mayPublish, "the note", p.api+"DIRECT.GET.KV_"+p.bucket+".$KV."+p.bucket+"."+noteKey(election))
+		u.may(mayPublish, "the cordon", get+wire.CordonKey)
 	}
 	p.watches(u, keys...)
 	if p.roster {

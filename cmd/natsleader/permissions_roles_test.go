@@ -188,14 +188,14 @@ func TestPermissions_AreLeast(t *testing.T) {
 }
 
 // The transcript has the exit codes of commands that only some users may use. A candidate can delete the key of its
-// own election, and no other.
+// own election, and no other. An observer of some elections sees who is cordoned.
 func TestPermissions_KeepUsersApart(t *testing.T) {
 	conf := granted(t, "candidate observer operator exporter creator --election billing --election shipping --roster --history")
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
 		w.run("bucket add --history 1d")
 		w.campaigns("billing", leader.Config{ID: "a", Succession: leader.Listed{}})
 		for _, line := range []string{
-			"status billing", "status", "history billing", "hold billing --wait 10s", "hold shipping --wait 10s", "step-down billing --yes",
+			"status billing", "status", "history billing", "hold billing --wait 10s", "hold shipping --wait 10s --id x", "step-down billing --yes",
 			"note billing --owner x", "bucket add --max-lease 20s", "bucket ls", "bucket rm elections --yes --force", "step-down billing --force --yes",
 		} {
 			var codes []string
@@ -204,6 +204,8 @@ func TestPermissions_KeepUsersApart(t *testing.T) {
 			}
 			w.notef("%s: %s\n", line, strings.Join(codes, ", "))
 		}
+		w.run("cordon web-1")
+		w.prompt("status shipping " + as("observer"))
 	}, withConf(t, conf))
 }
 

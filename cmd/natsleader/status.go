@@ -129,8 +129,8 @@ func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
 		return exitIf(len(of.unowned()) > 0, exitFailed, printResult(g.out(), asJSON, of.brief(), columns(details)))
 	}
 	sum, details := x.summary(now), x.details(now)
-	if line := s.cordonLine(ctx); line != nil && x.at(now) != stateLeading {
-		details = append(details, line)
+	if x.at(now) != stateLeading {
+		details = append(details, s.cordonLine(ctx)...)
 	}
 	if withRoster {
 		r := lineup{election: election}

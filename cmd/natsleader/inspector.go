@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -101,7 +102,57 @@ type inspector struct {
 	roster   string         // bucket in which candidates announce themselves; empty: none
 	limit    time.Duration  // for one answer
 	clock    serverClock
-	denied   <-chan error // the first permission that is missing
+	denials  *denials
+	streams  []string // of whose permissions the operations are; nil: all that are missing count
+}
+
+// denials hands each permission that is missing on a connection to the operations that go on.
+type denials struct {
+	mu    sync.Mutex
+	going map[chan error][]string // with the streams of the operation
+}
+
+// begin returns a channel for the first permission that is missing until end is called. Nil denials know of none.
+func (d *denials) begin(streams []string) (denied chan error, end func()) {
+	if d == nil {
+		return nil, func() {}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.going == nil {
+		d.going = make(map[chan error][]string)
+	}
+	denied = make(chan error, 1)
+	d.going[denied] = streams
+	return denied, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.going, denied)
+	}
+}
+
+// handle takes an error of the connection.
+func (d *denials) handle(err error) {
+	if !errors.Is(err, nats.ErrPermissionViolation) {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for denied, streams := range d.going {
+		if streams != nil && !slices.ContainsFunc(streams, func(name string) bool { return aboutStream(err, name) }) {
+			continue
+		}
+		select {
+		case denied <- err:
+		default:
+		}
+	}
+}
+
+// aboutStream reports whether a permission for requests about a stream is missing.
+func aboutStream(err error, name string) bool {
+	between := func(r rune) bool { return r == '.' || r == '"' }
+	return errors.Is(err, nats.ErrPermissionViolation) && slices.Contains(strings.FieldsFunc(err.Error(), between), name)
 }
 
 func (s *inspector) close() { s.nc.Close() }
@@ -121,22 +172,15 @@ func (g *globals) newInspector(ctx context.Context, opts ...nats.Option) (*inspe
 
 // openInspector connects, opens the bucket and requests nothing from it.
 func (g *globals) openInspector(opts ...nats.Option) (*inspector, error) {
-	denied := make(chan error, 1)
+	var d denials
 	nc, js, bucket, err := g.open(append([]nats.Option{
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			if errors.Is(err, nats.ErrPermissionViolation) {
-				select {
-				case denied <- err:
-				default:
-				}
-			}
-		}),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { d.handle(err) }),
 	}, opts...)...)
 	if err != nil {
 		return nil, err
 	}
 	mover, _ := bucket.Backend().(backend.Mover) // each Bucket is one
-	return &inspector{nc: nc, js: js, bucket: bucket, mover: mover, name: g.bucket, limit: g.timeout, denied: denied}, nil
+	return &inspector{nc: nc, js: js, bucket: bucket, mover: mover, name: g.bucket, limit: g.timeout, denials: &d}, nil
 }
 
 // inspect calls do with an inspector, and closes it afterwards. The bucket need not exist.
@@ -164,11 +208,8 @@ func (g *globals) inspectBucket(do func(context.Context, *inspector) error) erro
 func (s *inspector) within(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
-	select {
-	case before := <-s.denied:
-		_ = before // not about this operation
-	default:
-	}
+	missing, end := s.denials.begin(s.streams)
+	defer end()
 	done := make(chan error, 1)
 	go func() { done <- do(ctx) }()
 	select {
@@ -180,7 +221,7 @@ func (s *inspector) within(ctx context.Context, do func(context.Context) error) 
 			return exitf(exitUnreachable, "all servers that keep the bucket are away")
 		}
 		return err
-	case denied := <-s.denied:
+	case denied := <-missing:
 		cancel()
 		if err := <-done; err == nil {
 			return nil // the refusal was about something else

@@ -24,11 +24,12 @@ import (
 func TestInspector_Within(t *testing.T) {
 	const limit = 3 * time.Second
 	const silent = "JetStream does not answer on the server, which hangs or is cut off, or the cluster has lost its quorum"
-	violation := fmt.Errorf("%w: x", nats.ErrPermissionViolation)
+	violation := fmt.Errorf("%w: Permissions Violation for Publish to %q", nats.ErrPermissionViolation, "$JS.API.STREAM.INFO.KV_e")
 	noLeader := &jetstream.APIError{ErrorCode: codeNoMetaLeader}
 	offline := &jetstream.APIError{ErrorCode: codeOffline}
 	for name, x := range map[string]struct {
 		before bool          // a permission was missing before
+		of     []string      // streams whose permissions count
 		denied time.Duration // when one is missing; 0: never
 		takes  time.Duration // 0: for ever
 		goesOn bool          // when its context has ended
@@ -41,6 +42,8 @@ func TestInspector_Within(t *testing.T) {
 		"no leader of the cluster":    {takes: time.Second, err: noLeader, want: silent, after: time.Second},
 		"no server of the bucket":     {takes: time.Second, err: offline, want: "all servers that keep the bucket are away", after: time.Second},
 		"a permission is missing":     {denied: time.Second, want: fmt.Errorf("%w: %w", leader.ErrPermission, violation), after: time.Second},
+		"one of the bucket":           {of: []string{"x", "KV_e"}, denied: time.Second, want: fmt.Errorf("%w: %w", leader.ErrPermission, violation), after: time.Second},
+		"one of another bucket":       {of: []string{"x", "KV", "e"}, denied: time.Second, takes: 2 * time.Second, after: 2 * time.Second},
 		"one was missing before":      {before: true, takes: time.Second, after: time.Second},
 		"one for something else":      {denied: time.Second, takes: 2 * time.Second, goesOn: true, after: 2 * time.Second},
 		"another error":               {takes: time.Second, err: errOfSource, want: errOfSource, after: time.Second},
@@ -48,13 +51,12 @@ func TestInspector_Within(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				denied := make(chan error, 1)
+				s := &inspector{limit: limit, denials: &denials{}, streams: x.of}
 				if x.before {
-					denied <- violation
+					s.denials.handle(violation)
 				}
-				s := &inspector{limit: limit, denied: denied}
 				if x.denied > 0 {
-					time.AfterFunc(x.denied, func() { denied <- violation })
+					time.AfterFunc(x.denied, func() { s.denials.handle(violation) })
 				}
 				began := time.Now()
 				err := s.within(t.Context(), func(ctx context.Context) error {

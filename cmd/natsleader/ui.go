@@ -147,6 +147,7 @@ func (u *uiState) connected(s *inspector) {
 		u.endChecks()
 	}
 	if u.s = s; s != nil {
+		s.streams = []string{"KV_" + s.name} // pages may lack other permissions
 		ctx, end := context.WithCancel(context.Background())
 		u.endChecks = end
 		go u.examine(ctx, s)
@@ -357,7 +358,7 @@ func (u *uiState) drain(ctx context.Context, request json.RawMessage) (any, erro
 	if s == nil {
 		return nil, errNotConnected
 	}
-	look := &inspector{nc: s.nc, js: s.js, bucket: s.bucket, name: s.name, limit: s.limit, denied: s.denied} // with a clock of its own
+	look := &inspector{nc: s.nc, js: s.js, bucket: s.bucket, name: s.name, limit: s.limit, denials: s.denials} // with a clock of its own
 	var out bytes.Buffer
 	err := look.within(ctx, look.ask)
 	if err == nil {

@@ -25,11 +25,16 @@ func (u *uiState) past(ctx context.Context, election string, hours int) (webpage
 		return webpage.Past{}, errNoElection
 	}
 	// The watcher changes the clock of its own inspector.
-	r := historyReader{s: &inspector{nc: s.nc, bucket: s.bucket, js: s.js, name: s.name, limit: s.limit, denied: s.denied}}
+	kept := historyStream(s.name)
+	r := historyReader{s: &inspector{
+		nc: s.nc, bucket: s.bucket, js: s.js, name: s.name, limit: s.limit, denials: s.denials, streams: append([]string{kept}, s.streams...),
+	}}
 	past, err := r.pastOf(ctx, election, time.Duration(hours)*time.Hour)
 	switch {
 	case errors.Is(err, errNoHistory):
 		return webpage.Past{}, nil
+	case aboutStream(err, kept):
+		return webpage.Past{Notes: []string{"The user of natsleader ui may not read the history of the bucket."}}, nil
 	case err != nil:
 		return webpage.Past{}, errors.New(errorText(err))
 	}

@@ -163,6 +163,21 @@ func TestUI_Past(t *testing.T) {
 	})
 }
 
+// A user who may not read the history gets no past, and what is followed goes on.
+func TestUI_DeniedPast(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		defer w.follow("ui -s nats://denied:denied@localhost")()
+		w.reads("/api/elections")
+		time.Sleep(time.Second)
+		for range 2 {
+			w.asks(http.MethodGet, "/api/past?election=billing&hours=1", "")
+		}
+		w.asks(http.MethodGet, "/api/past?election=&hours=1", "")
+		w.campaigns("billing", leader.Config{ID: "a"})
+		time.Sleep(time.Minute)
+	}, withUser("denied", denied("$JS.API.STREAM.INFO.natsleader_history_elections")))
+}
+
 // A group is one row, with the members as its record, also after the connection was away. Its trouble is that of its
 // shards and its assigner. There is a bound on how many groups are observed.
 func TestUI_Groups(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 
 // Past is who led an election, or what has changed in all.
 type Past struct {
-	Kept  bool     `json:"kept"`  // there is a history
+	Kept  bool     `json:"kept"`  // there is a history that can be read
 	Spans any      `json:"spans"` // as natsleader history --json prints them; of all elections the lines, the oldest first
-	Notes []string `json:"notes"` // about what is not certain
+	Notes []string `json:"notes"` // about what is not certain; or why none is kept, if that is not so
 }
 
 // mostReads is how many reads of the past go on at once, and mostRead how long one may take.

@@ -77,7 +77,7 @@ export class Past {
       this.say(`The history cannot be read now: ${error}`);
     } else if (!got.kept) {
       this.held = null;
-      if (got.kept === false) this.say("This bucket keeps no history, which would show the time before. natsleader bucket add --history 30d lets one begin.");
+      if (got.kept === false) this.say(got.notes?.join(" ") || "This bucket keeps no history, which would show the time before. natsleader bucket add --history 30d lets one begin.");
     } else {
       for (const span of got.spans) {
         span.why = "the history misses what was written then";

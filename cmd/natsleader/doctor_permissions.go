@@ -42,6 +42,7 @@ func checkPermissions(_ context.Context, e *environment) []finding {
 	switch e.as {
 	case asOperator:
 		trials = append(trials, e.watchProbes()...)
+		trials = append(trials, e.operatorProbes()...)
 		if e.roster {
 			trials = append(trials, e.rosterProbes()...)
 		}
@@ -59,7 +60,7 @@ func checkPermissions(_ context.Context, e *environment) []finding {
 		switch err := e.try(t.do); {
 		case errors.Is(err, nats.ErrPermissionViolation):
 			f := t.missing.of("%s (for %s)", violation(err), t.what)
-			if e.as == asCandidate && !e.named && t.missing > severityNote {
+			if !e.named && strings.Contains(violation(err), e.election) {
 				f = f.advise("name the election that this connection is for with --election, or allow it")
 			} else {
 				f = f.advise("allow it")
@@ -71,7 +72,7 @@ func checkPermissions(_ context.Context, e *environment) []finding {
 	}
 	switch {
 	case e.as == asOperator, e.as == asCreator:
-		if e.try(func() error { return e.nc.PublishMsg(e.impossible(e.name, e.election)) }) == nil {
+		if e.try(e.write(e.election)) == nil {
 			found = append(found, severityNote.of("this connection may write elections, which %s need not", e.role()).
 				advise("allow that to candidates only: `natsleader permissions "+e.as+"` prints the least"))
 		}
@@ -100,30 +101,52 @@ func (e *environment) watchProbes() []permissionProbe {
 	}
 }
 
+// operatorProbes are the permissions of an operator besides watchProbes, and besides requests to the leaders.
+func (e *environment) operatorProbes() []permissionProbe {
+	trials := []permissionProbe{
+		{"status, step-down and transfer of one election", severityCritical, e.get(e.election)},
+		{"writing the note", severityNote, e.write(noteKey(e.election))},
+		{"writing the cordon", severityNote, e.write(wire.CordonKey)},
+	}
+	if e.republishes() {
+		trials = append(trials, permissionProbe{"hearing at once who follows", severityNote, e.listen(e.feed() + "." + e.election)})
+	}
+	return trials
+}
+
+// get returns a request for the record of a key.
+func (e *environment) get(key string) func() error {
+	key = "$KV." + e.name + "." + key
+	if e.info != nil && !e.info.Config.AllowDirect {
+		return e.send("STREAM.MSG.GET.KV_"+e.name, `{"last_by_subj":"`+key+`"}`)
+	}
+	return e.send("DIRECT.GET.KV_"+e.name+"."+key, "")
+}
+
+// write returns a write of a key that the server cannot fulfil.
+func (e *environment) write(key string) func() error {
+	return func() error { return e.nc.PublishMsg(e.impossible(e.name, key)) }
+}
+
+// republishes reports whether the bucket has a feed, as far as is known.
+func (e *environment) republishes() bool { return e.info == nil || e.settings.FeedSubject != "" }
+
 // candidateProbes are the permissions of a candidate.
 func (e *environment) candidateProbes() []permissionProbe {
 	key := "$KV." + e.name + "." + e.election
-	stream := "KV_" + e.name
-	read := permissionProbe{"reading the election", severityCritical, e.send("DIRECT.GET."+stream+"."+key, "")}
-	if e.info != nil && !e.info.Config.AllowDirect {
-		read.do = e.send("STREAM.MSG.GET."+stream, `{"last_by_subj":"`+key+`"}`)
-	}
-	trials := []permissionProbe{read, {"the lease", severityCritical, func() error { return e.nc.PublishMsg(e.impossible(e.name, e.election)) }}}
-	if e.info == nil || e.settings.FeedSubject != "" {
+	trials := []permissionProbe{{"reading the election", severityCritical, e.get(e.election)}, {"the lease", severityCritical, e.write(e.election)}}
+	if e.republishes() {
 		trials = append(trials, permissionProbe{"hearing of changes: without it candidates poll", severityWarning, e.listen(e.feed() + "." + e.election)})
 	} else {
 		// The server can fulfil neither request.
 		trials = append(trials,
 			permissionProbe{"hearing of changes: without it candidates poll", severityWarning, e.createNothing(e.name, key)},
-			permissionProbe{"tidiness", severityNote, e.send("CONSUMER.DELETE."+stream+"."+noConsumer, "")})
+			permissionProbe{"tidiness", severityNote, e.send("CONSUMER.DELETE.KV_"+e.name+"."+noConsumer, "")})
 	}
-	trials = append(trials, permissionProbe{"requests to step down: without it nobody can ask", severityNote, e.listen(e.askSubject())})
-	cordon := e.send("DIRECT.GET."+stream+".$KV."+e.name+"."+wire.CordonKey, "")
-	if e.info != nil && !e.info.Config.AllowDirect {
-		cordon = e.send("STREAM.MSG.GET."+stream, `{"last_by_subj":"$KV.`+e.name+`.`+wire.CordonKey+`"}`)
-	}
-	trials = append(trials, permissionProbe{"heeding cordons", severityNote, cordon})
-	if e.info == nil || e.settings.FeedSubject != "" {
+	trials = append(trials,
+		permissionProbe{"requests to step down: without it nobody can ask", severityNote, e.listen(e.askSubject())},
+		permissionProbe{"heeding cordons", severityNote, e.get(wire.CordonKey)})
+	if e.republishes() {
 		trials = append(trials, permissionProbe{"heeding cordons at once", severityNote, e.listen(e.feed() + "." + wire.CordonKey)})
 	}
 	if e.roster {
@@ -300,7 +323,7 @@ func checkBorder(_ context.Context, e *environment) []finding {
 	}
 	var may, mayNot []string
 	for _, name := range names[:min(len(names), mostTried)] {
-		err := e.try(func() error { return e.nc.PublishMsg(e.impossible(e.name, name)) })
+		err := e.try(e.write(name))
 		if of, _, _ := group.NameOf(name); name == group.RegistryKey(of) {
 			name = "group " + of
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -91,6 +92,40 @@ func (w *world) historyAsks(commands ...string) int {
 	expect.OK(w, err)
 	expect.OK(w, asked.Unsubscribe())
 	return n
+}
+
+// A replica that lags has not stored the terms that it is asked for. Then it is not known what came before the one that
+// another replica has shown.
+func TestHistory_LaggingReplica(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.run("bucket add --history 30d")
+		time.Sleep(time.Second) // the history begins
+		var lags time.Time
+		for _, id := range []string{"a", "b"} {
+			expect.OK(w, w.campaigns("billing", leader.Config{ID: id}).Stop(w.Context()))
+			time.Sleep(time.Second) // the release is copied
+			if lags.IsZero() {
+				lags = time.Now()
+			}
+		}
+		w.campaigns("billing", leader.Config{ID: "c"})
+		nc := w.js.Conn()
+		replica := expect.Got(nc.Subscribe("LAGS.>", func(m *nats.Msg) {
+			api := "$JS.API" + strings.TrimPrefix(m.Subject, "LAGS")
+			switch {
+			case strings.Contains(string(m.Data), "next_by_subj"):
+				none := nats.NewMsg(m.Reply)
+				none.Header.Set("Status", "404")
+				expect.OK(w, nc.PublishMsg(none))
+				return
+			case strings.Contains(string(m.Data), "up_to_time"):
+				m.Data = expect.Got(json.Marshal(lastRecords{[]string{"$KV.elections.billing"}, lags.UTC()}))(w)
+			}
+			expect.OK(w, nc.PublishRequest(api, m.Reply, m.Data))
+		}))(w)
+		w.prompt("history billing --since all", "history billing --since all --js-api-prefix LAGS")
+		expect.OK(w, replica.Unsubscribe())
+	})
 }
 
 // A bucket with a TTL stores a marker with a roll-up for a record that expires, and takes

@@ -22,8 +22,10 @@ import (
 
 const historyHelp = `Without an election it shows each change of a leader in the bucket, the newest first.
 Changes of many elections within some seconds, in a deploy for example, are one line.
-Trouble has the mark !: nobody led for a second or more, the leader did not hand over, or
-ten seconds or more are not known. If there are too many changes, it reads the newest.
+Trouble has the mark !: a lease ran out, a key was deleted or overwritten, nobody led for a
+second or more, or ten seconds or more are not known. A key that a leader gave up in order
+was idle for its time if its note says that it is for a one-shot job, or if that is ten leases
+or more. If there are too many changes, it reads the newest.
 
 With an election it shows its terms as a time line: the leader, from when to when, its
 token, why its term ended, and when nobody led. The bucket must keep a history: see

@@ -48,7 +48,7 @@ func (r *historyReader) readAll(ctx context.Context, found pasts, from time.Time
 		open = slices.DeleteFunc(open, (*past).isComplete)
 	}
 	for _, p := range all {
-		for _, x := range r.line(p, from).changes() {
+		for _, x := range r.line(p, from).changes(p.newest.note.OneShot) {
 			if !x.At.Before(c.From) {
 				c.All = append(c.All, x)
 			}
@@ -93,7 +93,7 @@ func (all pasts) of(election string) (*past, bool) {
 func (r *historyReader) openAll(ctx context.Context) (pasts, error) {
 	all := make(pasts)
 	return all, r.open(ctx, func(ctx context.Context) error {
-		newest, err := r.s.keys(ctx)
+		newest, err := r.s.all(ctx)
 		for _, x := range newest {
 			if p, ok := all.of(x.election); ok {
 				p.newest = x
@@ -184,26 +184,32 @@ type changed struct {
 	Elections []string  `json:"elections"`
 }
 
-// changes returns the changes of the leader, the oldest first.
-func (t timeline) changes() (all []changed) {
+// idleLeases is for how many leases a key is free when no candidate waits for it. One that waits takes it within a lease.
+const idleLeases = 10
+
+// changes returns the changes of the leader, the oldest first. The free key of a one-shot job is idle.
+func (t timeline) changes(oneShot bool) (all []changed) {
 	name := t.Election
 	if of, _, ok := group.NameOf(name); ok {
 		name = of
 	}
+	var last, hole span
+	free := false // the last leader gave the key up, and nothing else held it since
 	add := func(at time.Time, from, to string, ended termEnd, gap time.Duration) {
 		c := changed{At: at, Began: at, From: from, To: to, Ended: ended, Gap: gap.Seconds(), Elections: []string{name}}
-		c.Trouble = gap >= leastGap || ended == endedExpired || ended == endedDeleted || ended == endedOverwritten
+		idle := free && (oneShot || gap >= idleLeases*last.lease)
+		c.Trouble = gap >= leastGap && !idle || ended == endedExpired || ended == endedDeleted || ended == endedOverwritten
 		if ended == endedUnknown {
 			c.Trouble = gap >= leastApart
 		}
 		all = append(all, c)
 	}
-	var last, hole span
 	for _, x := range t.Spans {
 		switch {
 		case x.State == stateUnknown && hole.State == "":
 			hole = x
 		case x.State != stateLeading:
+			free = free && x.State != stateExpired && x.State != stateForeign
 		case hole.State != "":
 			add(x.Since, last.ID, x.ID, endedUnknown, x.Since.Sub(hole.Since))
 		case last.ID == "":
@@ -212,7 +218,7 @@ func (t timeline) changes() (all []changed) {
 			add(x.Since, last.ID, x.ID, last.Ended, x.Since.Sub(last.Until))
 		}
 		if x.State == stateLeading {
-			last, hole = x, span{}
+			last, hole, free = x, span{}, x.Ended == endedReleased
 		}
 	}
 	switch {
@@ -284,6 +290,8 @@ func (c changed) text() string {
 		return fmt.Sprintf("%s: %s, %s", who, which, c.why())
 	case gap < leastGap:
 		return fmt.Sprintf("%s: %s, %s, a gap of %s", who, which, c.why(), took)
+	case !c.Trouble:
+		return fmt.Sprintf("%s: %s, idle for %s", who, which, took)
 	}
 	return fmt.Sprintf("%s: %s, %s, nobody led for %s", who, which, c.why(), took)
 }

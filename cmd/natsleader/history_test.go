@@ -384,6 +384,12 @@ func TestHistory_All(t *testing.T) {
 		put(w.T, w.js, "dead", strings.Replace(tokens.ReplaceAllString(record(w.T, w.js, "mail", "b", time.Minute), "7"), "02:00:14", "02:00:18", 1))
 		time.Sleep(2 * time.Minute)
 		w.prompt("history --since 10m", "history")
+		w.notef("# a job has run again\n")
+		w.prompt("note nightly --one-shot")
+		stop(start("api-1", "nightly")...)
+		time.Sleep(5 * time.Second)
+		start("api-2", "nightly")
+		w.prompt("history --since 3m")
 	})
 }
 
@@ -400,12 +406,15 @@ func TestHistory_Groups(t *testing.T) {
 			{"a hole until now", "0 leading a 7, 5 leading a 7, 40 (hole) released c 9"},
 			{"again, and gone", "0 leading a 7, 5 leading a 8"},
 			{"expired", "0 leading a 7, 20 leading b 8, 25 hello"},
+			{"idle for ten leases, and not so long", "0 leading a 7, 5 released a 7, 155 leading b 8; 0 leading a 7, 5 released a 7, 154 leading b 8"},
+			{"a one-shot job that was idle, and two that were not", "0 leading a 7, 5 released a 7, 6 leading b 8; " +
+				"0 leading a 7, 5 released a 7, 6 hello, 200 leading b 8; 0 leading a 7, 5 released a 7, 6 pending c 0, 200 leading b 8"},
 		} {
 			var all []changed
 			for i, revisions := range strings.Split(x.lines, "; ") {
 				line := timelineOf(revisions, 41)
 				line.Election = fmt.Sprint("e", i)
-				all = append(all, line.changes()...)
+				all = append(all, line.changes(strings.Contains(x.name, "one-shot"))...)
 			}
 			w.notef("# %s\n%s\n", x.name, strings.Join(columns(changes{All: grouped(all)}.table()), "\n"))
 		}

@@ -37,7 +37,8 @@ type span struct {
 	Value   string    `json:"value,omitempty"`
 	Value64 string    `json:"value64,omitempty"`
 
-	heard time.Time // its last revision
+	heard time.Time     // its last revision
+	lease time.Duration // of the leader
 }
 
 // timeline is the history of an election.
@@ -91,7 +92,7 @@ func (b *timelineBuilder) add(x electionStatus, hole bool) {
 	next := span{State: st, Since: begin, heard: x.entry.Created}
 	switch st {
 	case stateLeading:
-		next.ID, next.Token = h.ID, h.Token
+		next.ID, next.Token, next.lease = h.ID, h.Token, h.Lease
 		next.Value, next.Value64 = text(h.Value)
 	case statePending:
 		next.ID = h.ID

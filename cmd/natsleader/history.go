@@ -185,6 +185,7 @@ type historyReader struct {
 	blind  bool          // the bucket was not read
 	notes  []string      // about what is not certain
 	behind time.Duration // for how long the history misses a record, at least
+	most   time.Duration // of reading about one election; 0: as long as it takes
 }
 
 var errNoHistory = errors.New("keeps no history")
@@ -280,13 +281,24 @@ func (r *historyReader) read(ctx context.Context, p *past, from time.Time) (line
 	if err == nil {
 		last, err = r.get(ctx, p.election, lastRecords{Subjects: subjects})
 	}
-	for p.begin(last); err == nil && !p.complete; {
-		err = r.back(ctx, []*past{p})
+	begun := time.Now()
+	for p.begin(last); err == nil && !p.complete; err = r.back(ctx, []*past{p}) {
+		if r.most > 0 && time.Since(begun) >= r.most {
+			from = r.leaveOut(p)
+			break
+		}
 	}
 	if err != nil {
 		return timeline{}, err
 	}
 	return r.line(p, from), nil
+}
+
+// leaveOut notes that not all was read, and returns since when all is known. The past is the one that is known least.
+func (r *historyReader) leaveOut(p *past) time.Time {
+	from := p.reached().Add(1) // where two changes are of that time, one may not be read
+	r.note("there are too many changes to read all: those before %s are left out", formatTime(from))
+	return from
 }
 
 // line returns the time line of what was read.

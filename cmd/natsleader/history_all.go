@@ -38,8 +38,7 @@ func (r *historyReader) readAll(ctx context.Context, found pasts, from time.Time
 	for steps := 0; len(open) > 0; steps += atOnce {
 		slices.SortFunc(open, func(a, b *past) int { return b.reached().Compare(a.reached()) })
 		if steps >= mostSteps || time.Since(begun) >= mostReading {
-			c.From = open[0].reached().Add(1) // where two changes are of that time, one may not be read
-			r.note("there are too many changes to read all: those before %s are left out", formatTime(c.From))
+			c.From = r.leaveOut(open[0])
 			break
 		}
 		if err := r.back(ctx, open[:min(atOnce, len(open))]); err != nil {

@@ -28,7 +28,7 @@ func (u *uiState) past(ctx context.Context, election string, hours int) (webpage
 	kept := historyStream(s.name)
 	r := historyReader{s: &inspector{
 		nc: s.nc, bucket: s.bucket, js: s.js, name: s.name, limit: s.limit, denials: s.denials, streams: append([]string{kept}, s.streams...),
-	}}
+	}, most: mostReading}
 	past, err := r.pastOf(ctx, election, time.Duration(hours)*time.Hour)
 	switch {
 	case errors.Is(err, errNoHistory):

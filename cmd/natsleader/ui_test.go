@@ -178,6 +178,31 @@ func TestUI_DeniedPast(t *testing.T) {
 	}, withUser("denied", denied("$JS.API.STREAM.INFO.natsleader_history_elections")))
 }
 
+// A page gets the newest terms that were read within ten seconds, and since when all is known. The command reads all.
+func TestUI_LongPast(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.run("bucket add --history 30d")
+		time.Sleep(time.Second) // the history begins
+		for i := range 60 {
+			put(w.T, w.js, "billing", fmt.Sprintf(`{"v":1,"state":"leading","id":"a","session":"s","n":1,"lease":"1h0m0s","token":%d,"since":%q}`, i+7, time.Now().UTC().Format(time.RFC3339Nano)))
+			time.Sleep(time.Second)
+		}
+		w.away = 50 * time.Millisecond
+		defer w.follow("ui")()
+		time.Sleep(time.Second)
+		begun := time.Now()
+		_, text := w.ask(http.MethodGet, "/api/past?election=billing&hours=1", "")
+		var shown struct {
+			Spans []span
+			Notes []string
+		}
+		expect.OK(w, json.Unmarshal([]byte(text), &shown))
+		w.notef("after %v it has %d terms since %s: %s\n", time.Since(begun), len(shown.Spans), formatTime(shown.Spans[0].Since), shown.Notes)
+		out, notes, _ := w.run("history billing --json")
+		w.notef("the command has %d terms%s\n", strings.Count(out, `"leading"`), notes)
+	})
+}
+
 // A group is one row, with the members as its record, also after the connection was away. Its trouble is that of its
 // shards and its assigner. There is a bound on how many groups are observed.
 func TestUI_Groups(t *testing.T) {

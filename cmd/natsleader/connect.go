@@ -279,3 +279,14 @@ func (g *globals) open(opts ...nats.Option) (*nats.Conn, jetstream.JetStream, *l
 func (g *globals) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, g.timeout)
 }
+
+// credentialVariables are those that other commands do not find in their environment. A user alone is a token.
+var credentialVariables = []string{"NATS_USER", "NATS_PASSWORD", "NATS_TOKEN", "NATS_JWT", "NATS_SEED"}
+
+// environWithout returns the environment without some variables.
+func environWithout(names ...string) []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(names, name)
+	})
+}

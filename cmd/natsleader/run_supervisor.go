@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -95,7 +94,7 @@ func launch(binary string, conf supervision, argv []string, orders, reports *os.
 	}
 	hidden := []string{supervisorVariable}
 	if !conf.Credentials {
-		hidden = append(hidden, "NATS_USER", "NATS_PASSWORD", "NATS_TOKEN", "NATS_JWT", "NATS_SEED") // a user alone is a token
+		hidden = append(hidden, credentialVariables...)
 	}
 	return os.StartProcess(binary, append([]string{supervisorName, supervisorArgument}, argv...), &os.ProcAttr{
 		Env:   append(environWithout(hidden...), supervisorVariable+"="+string(text)),
@@ -103,14 +102,6 @@ func launch(binary string, conf supervision, argv []string, orders, reports *os.
 		// A session of its own: signals to natsleader's group or from its terminal do
 		// not stop or end the supervisor.
 		Sys: &syscall.SysProcAttr{Setsid: true},
-	})
-}
-
-// environWithout returns the environment without some variables.
-func environWithout(names ...string) []string {
-	return slices.DeleteFunc(os.Environ(), func(v string) bool {
-		name, _, _ := strings.Cut(v, "=")
-		return slices.Contains(names, name)
 	})
 }
 

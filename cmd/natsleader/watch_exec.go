@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
 	"runtime"
 	"strings"
@@ -128,7 +127,7 @@ func (g *globals) runHook(ctx context.Context, command string, c electionChange,
 	if c.now.holder.Token > 0 {
 		token = fmt.Sprint(c.now.holder.Token)
 	}
-	cmd.Env = os.Environ()
+	cmd.Env = environWithout(credentialVariables...)
 	for _, v := range [][2]string{
 		{"BUCKET", g.bucket},
 		{"ELECTION", c.now.election},

@@ -51,11 +51,12 @@ func TestHooks_NewestCounts(t *testing.T) {
 }
 
 // The command of --exec finds the change in its environment and on its standard input. It gets only the elections that the
-// pattern matches, and a text without zero bytes, which a variable cannot have.
+// pattern matches, a text without zero bytes, which a variable cannot have, and no password.
 func TestWatch_Exec(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		w.Chdir(w.TempDir())
-		w.writeFile("hook", `echo "$NATSLEADER_BUCKET $NATSLEADER_ELECTION: was '$NATSLEADER_WAS', is $NATSLEADER_STATE: $NATSLEADER_ID $NATSLEADER_TOKEN $NATSLEADER_VALUE"; cat; exit 3`)
+		w.Setenv("NATS_PASSWORD", "secret")
+		w.writeFile("hook", `echo "$NATSLEADER_BUCKET $NATSLEADER_ELECTION: was '$NATSLEADER_WAS', is $NATSLEADER_STATE: $NATSLEADER_ID $NATSLEADER_TOKEN $NATSLEADER_VALUE$NATS_PASSWORD"; cat; exit 3`)
 		a := w.campaigns("tenant-1", leader.Config{ID: "a", Value: []byte("10.0.0.7\x00:80")})
 		w.campaigns("other", leader.Config{ID: "a"})
 		w.prompt("watch --exec sh${IFS}hook --json", "watch --exec sh${IFS}hook --timeline", "watch *a..b")

@@ -318,8 +318,8 @@ func (r *historyReader) line(p *past, from time.Time) timeline {
 			r.behind = behind
 			r.note("the history is %s or more behind the bucket: changes before %s may be missing", formatAge(behind), formatTime(x.entry.Created))
 		}
-		b.add(x, last.entry.Revision+1 != x.entry.Revision)
 	}
+	b.add(x, last.entry.Revision+1 != x.entry.Revision)
 	return b.finish(r.s.clock.now())
 }
 

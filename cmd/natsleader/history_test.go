@@ -158,6 +158,15 @@ func TestHistory_DeletedBucket(t *testing.T) {
 		time.Sleep(time.Second)
 		w.campaigns("billing", leader.Config{ID: "b"})
 		w.prompt("history billing")
+		w.notef("# another tool makes the bucket anew\n")
+		expect.OK(w, w.stands[1].Stop(w.Context()))
+		made := expect.Got(w.js.Stream(w.Context(), "KV_elections"))(w).CachedInfo().Config
+		made.FirstSeq = 0
+		expect.OK(w, w.js.DeleteStream(w.Context(), made.Name))
+		time.Sleep(time.Minute)
+		expect.Got(w.js.CreateStream(w.Context(), made))(w)
+		w.campaigns("billing", leader.Config{ID: "c"})
+		w.prompt("history billing", "history billing --at 0s", "history")
 	})
 }
 
@@ -300,6 +309,7 @@ func TestTimeline_Spans(t *testing.T) {
 			{"a hole before a term of which the begin is not known", "0 leading a 7, 40 (hole) leading b 9", 41},
 			{"a hole before the release", "0 leading a 7, 40 (hole) released a 7", 41},
 			{"a hole between two releases", "0 released a 7, 40 (hole) released b 9", 41},
+			{"a bucket that was made anew", "100 @0 leading a 7, 110 @5 leading a 7, 50 leading b 3 since 48", 51},
 			{"a hole behind a free key", "0 released a 7, 40 (hole) leading b 9 since 37", 41},
 		} {
 			line := timelineOf(x.revisions, x.now)

@@ -61,9 +61,11 @@ type timelineBuilder struct {
 	blind    bool           // what came after the last copy is not known
 }
 
-// add takes the next revision. With hole, others may be missing before it.
+// add takes the next revision. With hole, others may be missing before it. A lower revision that is later is of a bucket that
+// was restored or made anew.
 func (b *timelineBuilder) add(x electionStatus, hole bool) {
-	if x.entry.Revision <= b.last.entry.Revision {
+	anew := x.entry.Revision < b.last.entry.Revision && x.entry.Created.After(b.last.entry.Created)
+	if x.entry.Revision <= b.last.entry.Revision && !anew {
 		return
 	}
 	if x.entry.Created.Before(b.last.entry.Created) {
@@ -74,7 +76,7 @@ func (b *timelineBuilder) add(x electionStatus, hole bool) {
 	if st == stateLeading && !h.Since.IsZero() && h.Since.Before(begin) {
 		begin = h.Since
 	}
-	hole = hole && b.last.entry.Revision != 0 && !b.sameTerm(h.Token, st, begin)
+	hole = anew || hole && b.last.entry.Revision != 0 && !b.sameTerm(h.Token, st, begin)
 	if now := b.open(); now != nil && !hole && st == now.State && (st != stateLeading || h.Token == now.Token) {
 		if now.heard = x.entry.Created; !h.Since.IsZero() && !h.Since.Equal(now.Since) { // its first record has no date
 			term := *now

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -77,7 +78,7 @@ func (c *cordoning) remove(ctx context.Context, look *inspector) error {
 	names, err := look.recordon(ctx, func(names []string) ([]string, error) {
 		for _, name := range c.names {
 			if !slices.Contains(names, name) {
-				return nil, exitf(exitFailed, "%s is not cordoned in bucket %s; nothing was changed", printable(name), c.bucket)
+				return names, exitf(exitFailed, "%s is not cordoned in bucket %s; nothing was changed", printable(name), c.bucket)
 			}
 		}
 		return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(c.names, name) }), nil
@@ -119,7 +120,8 @@ func cordonOf(x electionStatus) ([]string, error) {
 	return names, nil
 }
 
-// recordon changes the cordon. Another client may change it at the same time.
+// recordon changes the cordon. Another client may change it at the same time. change returns an error and the names
+// as they were if there is nothing to change. Writing them shows whether they were the newest.
 func (s *inspector) recordon(ctx context.Context, change func(names []string) ([]string, error)) ([]string, error) {
 	info, err := answer(ctx, s, s.info)
 	switch {
@@ -133,9 +135,7 @@ func (s *inspector) recordon(ctx context.Context, change func(names []string) ([
 		if err != nil {
 			return nil, err
 		}
-		if names, err = change(names); err != nil {
-			return nil, err
-		}
+		names, unfit := change(names)
 		slices.Sort(names)
 		names = slices.Compact(names)
 		value, err := records.EncodeCordon(names)
@@ -153,7 +153,7 @@ func (s *inspector) recordon(ctx context.Context, change func(names []string) ([
 			return got.revision, got.err
 		})
 		if !errors.Is(err, backend.ErrRefused) {
-			return names, err
+			return names, cmp.Or(err, unfit)
 		}
 		if pause > time.Second {
 			return nil, exitf(exitUnreachable, "the cordon changes all the time, or the replica that answers is behind; nothing was changed")

@@ -44,7 +44,7 @@ type stepDown struct {
 	election, name     string // one of them: an election, or with drain an ID or a host
 	wait               time.Duration
 	force, yes, dryRun bool
-	cordon             bool
+	cordon, cordoned   bool // cordoned: by this command, or before it
 	asJSON             bool
 	listed             []any  // what --json prints of drain; nil: it has not read the elections
 	tool               string // that asks

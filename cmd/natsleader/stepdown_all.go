@@ -50,6 +50,9 @@ func registerDrain(app *fisk.Application, g *globals) {
 // runAll asks all leaders of a process or host.
 func (s *stepDown) runAll(ctx context.Context, look *inspector) error {
 	err := s.askAll(ctx, look)
+	if err != nil && s.cordoned {
+		err = fmt.Errorf("%w; %s stays cordoned", err, s.whose())
+	}
 	if s.listed == nil {
 		return err
 	}
@@ -63,6 +66,7 @@ func (s *stepDown) askAll(ctx context.Context, look *inspector) error {
 		if _, err := look.recordon(ctx, func(names []string) ([]string, error) { return append(names, s.name), nil }); err != nil {
 			return err
 		}
+		s.cordoned = true
 	}
 	all := map[asked]error{}
 	for {
@@ -77,7 +81,7 @@ func (s *stepDown) askAll(ctx context.Context, look *inspector) error {
 		case len(led) == 0 && len(soon) > 0 && deadline.Sleep(limited, 250*time.Millisecond) == nil:
 			continue
 		case len(led) == 0 && len(soon) > 0:
-			return exitf(exitWaited, "%s still has the key of %s after %v, and is cordoned", s.whose(), shortList(soon), s.wait)
+			return exitf(exitWaited, "%s still has the key of %s after %v", s.whose(), shortList(soon), s.wait)
 		case len(led) == 0:
 			return s.end(all, again)
 		case s.dryRun:
@@ -101,6 +105,9 @@ func askedOf(x electionStatus) asked { return asked{x.election, x.holder.ID} }
 // of which a cordoned candidate has the key already: it keeps that, and leads soon.
 func (s *stepDown) led(ctx context.Context, look *inspector, done map[asked]error) (led, again, soon []electionStatus, err error) {
 	all, err := answer(ctx, look, look.all)
+	if names, _ := cordonOf(look.cordoned); !s.cordoned && !s.dryRun {
+		_, s.cordoned = records.Cordoned(names, s.name)
+	}
 	now := look.clock.now()
 	for _, x := range all {
 		st := x.at(now)
@@ -108,7 +115,7 @@ func (s *stepDown) led(ctx context.Context, look *inspector, done map[asked]erro
 			continue
 		}
 		switch _, before := done[askedOf(x)]; {
-		case st == statePending && s.cordon:
+		case st == statePending && s.cordoned:
 			soon = append(soon, x)
 		case st == statePending:
 		case before:
@@ -177,7 +184,7 @@ func (s *stepDown) end(done map[asked]error, again []electionStatus) error {
 		text += " any more"
 	}
 	switch {
-	case s.cordon:
+	case s.cordoned:
 		text += ", and is cordoned"
 	case len(done) > 0:
 		text += ", and stays a candidate"

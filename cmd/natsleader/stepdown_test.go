@@ -65,7 +65,7 @@ func TestStepDown_RefusedOrSlow(t *testing.T) {
 		defer term.Release()
 		w.timed("transfer slow d --wait 1s", "drain c --wait 1s")
 		w.campaigns("alone", leader.Config{ID: "d"})
-		w.timed("drain d")
+		w.timed("drain d", "drain a --cordon")
 	})
 }
 
@@ -174,7 +174,7 @@ func TestCordon(t *testing.T) {
 func TestDrain_WaitsForPending(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		put(w.T, w.js, "billing", `{"v":1,"state":"pending","session":"s","n":1,"lease":"3s","id":"h"}`)
-		w.timed("drain h", "drain h --cordon --wait 1s", "drain h --cordon")
+		w.timed("drain h", "drain h --cordon --wait 1s", "drain h --dry-run", "drain h")
 	})
 }
 

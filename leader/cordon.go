@@ -111,7 +111,7 @@ func (a *actor) noticeCordon() {
 	}
 	c.reported = n.own
 	if n.own == "" {
-		a.c.log.LogAttrs(a.values, slog.LevelInfo, "cordoned no longer")
+		a.c.log.LogAttrs(a.values, slog.LevelInfo, "no longer cordoned")
 		return
 	}
 	a.fault(fmt.Errorf("%w: %q does not take the key before %q is off the cordon (natsleader uncordon)", backend.ErrCordoned, a.c.id, n.own))

@@ -114,8 +114,8 @@ func TestJoin_RejectsSettings(t *testing.T) {
 		"long ID":         {named, shard.Config{Shards: 1, ID: long + "x"}, leader.ErrInvalidConfig, "ID of 257 bytes is more than 256"},
 		"ID in key":       {named, shard.Config{Shards: 1, ID: strings.Repeat(".", 200)}, leader.ErrInvalidConfig, "make a key of 620 bytes, which is more than 512: shorten one of them"},
 		"ID of control":   {named, shard.Config{Shards: 1, ID: "a\nb"}, leader.ErrInvalidConfig, "control character"},
-		"no name":         {"", shard.Config{Shards: 1}, leader.ErrInvalidConfig, `the name of group "" is not made of`},
-		"name":            {"my orders", shard.Config{Shards: 1}, leader.ErrInvalidConfig, `the name of group "my orders" is not made of letters`},
+		"no name":         {"", shard.Config{Shards: 1}, leader.ErrInvalidConfig, `the name of group "" may contain only`},
+		"name":            {"my orders", shard.Config{Shards: 1}, leader.ErrInvalidConfig, `the name of group "my orders" may contain only letters`},
 		"long name":       {long + long, shard.Config{Shards: 1}, leader.ErrInvalidConfig, "shorten one of them"},
 		"stop in a drain": {named, shard.Config{Shards: 1, DrainTimeout: 9 * time.Second, StopTimeout: 8 * time.Second}, leader.ErrInvalidConfig, "StopTimeout 8s is not more than DrainTimeout 9s"},
 	} {

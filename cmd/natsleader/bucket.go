@@ -193,7 +193,7 @@ func bucketDetails(info leader.BucketInfo, unfit error, history keptHistory) [][
 	if info.Description != "" {
 		rows = append(rows, []string{"Description:", printable(info.Description)})
 	}
-	fit, protected, feed, roster := "yes", "yes: nothing but a delete marker removes a record", printable(info.FeedSubject)+".>", "none: nobody is told who stands"
+	fit, protected, feed, roster := "yes", "yes: nothing but a delete marker removes a record", printable(info.FeedSubject)+".>", "none: candidates are not listed"
 	if unfit != nil {
 		fit = "no: " + errorText(unfit)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -18,8 +19,8 @@ import (
 
 const cordonHelp = `A cordoned candidate takes no key of the bucket until uncordon, also after a restart of
 its process. It keeps a key that it holds: drain NAME --cordon ends its terms, too. A name
-is an ID, or the host of candidates that were given none, as for drain. Without a name it
-shows who is cordoned.
+is an ID, or the host of candidates that were given no ID, as for drain. Without a name
+it shows who is cordoned.
 
 Members of groups are not concerned: see shards drain.
 
@@ -86,7 +87,7 @@ func (c *cordoning) remove(ctx context.Context, look *inspector) error {
 	if err != nil {
 		return err
 	}
-	return c.print(names, []string{"cordoned no longer: " + someNames(c.names)})
+	return c.print(names, []string{"no longer cordoned: " + someNames(c.names)})
 }
 
 func (c *cordoning) print(names, lines []string) error {
@@ -104,7 +105,9 @@ func (s *inspector) cordon(ctx context.Context) (names []string, revision uint64
 	if err != nil {
 		return nil, 0, err
 	}
-	names, err = cordonOf(x)
+	if names, err = cordonOf(x); err != nil {
+		err = fmt.Errorf("%w: `nats kv del %s %s` deletes it", err, s.name, wire.CordonKey)
+	}
 	return names, x.entry.Revision, err
 }
 
@@ -115,7 +118,7 @@ func cordonOf(x electionStatus) ([]string, error) {
 	}
 	names, err := records.DecodeCordon(x.entry.Value)
 	if err != nil {
-		return nil, exitf(exitFailed, "nothing is cordoned, because the key %s of the bucket holds something else: %v; delete it", wire.CordonKey, err)
+		return nil, exitf(exitFailed, "key %s does not hold a cordon, so nothing is cordoned (%v)", wire.CordonKey, err)
 	}
 	return names, nil
 }

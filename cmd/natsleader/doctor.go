@@ -156,8 +156,8 @@ const doctorHelp = `It looks at the server, the account, the bucket and the conn
 what to do. It changes nothing in the bucket, and disturbs no election. To find a
 full disk it stores a message in a stream of its own, natsleader_doctor_..., and
 deletes that, if it may; --read-only leaves that out.
-Connect as the processes do that stand in elections: their permissions count. With
---as operator or --as creator those of other users do.
+Use the credentials of the candidates, whose permissions are tried. With --as operator
+or --as creator use those of such a user.
 
 Exit codes: 0 if there is nothing worse than notes, 1 for warnings, 2 if
 anything is critical, 64 for wrong usage, 69 if no server can be reached.`

@@ -26,7 +26,7 @@ func checkRoster(ctx context.Context, e *environment) []finding {
 	missing := func(text string) []finding {
 		f := fine("%s: whoever is first takes a free key", text)
 		if e.roster {
-			f = severityWarning.of("%s: nobody waits for a turn, and nobody is told who stands", text)
+			f = severityWarning.of("%s: nobody waits for a turn, and candidates are not listed", text)
 		}
 		if e.roster || e.info.Config.Metadata[wire.RosterKey] != "" {
 			f = f.advise(e.adviseRoster())
@@ -51,7 +51,7 @@ func checkRoster(ctx context.Context, e *environment) []finding {
 	}
 	wrong := e.wrongInRoster(stream.CachedInfo().Config)
 	if len(wrong) == 0 {
-		return []finding{fine("those who stand announce themselves in %s", e.rosterName())}
+		return []finding{fine("candidates announce themselves in %s", e.rosterName())}
 	}
 	return []finding{severityWarning.of("the roster %s is not set as it ought to be: %s", e.rosterName(), strings.Join(wrong, "; ")).
 		advise(e.adviseRoster())}

@@ -284,7 +284,7 @@ func (c changed) text() string {
 	case c.Ended == endedUnknown && c.To == "":
 		return fmt.Sprintf("%s → not known: %s, for %s: the history misses what was written then", name(c.From), which, took)
 	case c.Ended == endedUnknown:
-		return fmt.Sprintf("%s: %s, not known how: the history misses %s", who, which, took)
+		return fmt.Sprintf("%s: %s, not known how: the history has no records of %s", who, which, took)
 	case c.To == "":
 		return fmt.Sprintf("%s: %s, %s", who, which, c.why())
 	case gap < leastGap:

@@ -445,7 +445,7 @@ func checkElection(name string) error {
 	}
 	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !fit(r) }) ||
 		strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".") || strings.Contains(name, "..") {
-		return usagef("election %q is not made of letters, digits and -/_=. or has an empty part", name)
+		return usagef("election %q may contain only letters, digits and -/_=., and no empty part", name)
 	}
 	if of, ok := strings.CutPrefix(name, notePrefix); ok {
 		return usagef("%s is no election, but the key of a note: see natsleader note %s", name, of)

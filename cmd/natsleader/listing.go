@@ -25,7 +25,7 @@ func patternOf(pattern string) (*regexp.Regexp, error) {
 		return everyName, nil
 	}
 	if err := checkElection(strings.ReplaceAll(pattern, "*", "x")); err != nil {
-		return nil, usagef("pattern %q is not made of letters, digits, * and -/_=. or has an empty part", pattern)
+		return nil, usagef("pattern %q may contain only letters, digits, * and -/_=., and no empty part", pattern)
 	}
 	return regexp.Compile("(?s)^" + strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*") + "$")
 }

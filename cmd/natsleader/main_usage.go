@@ -89,13 +89,14 @@ func whyRejected(err error) string {
 	switch {
 	case isEnum:
 		options, _, _ = strings.Cut(options, ", got ")
-		return "is none of " + strings.ReplaceAll(options, ",", ", ")
+		all := strings.Split(options, ",")
+		return "must be " + strings.Join(all[:len(all)-1], ", ") + " or " + all[len(all)-1]
 	case isNumber:
-		return "is no whole number"
+		return "is not a whole number"
 	case text == "invalid duration":
-		return "is no duration: a number with a unit, as 90s, 5m or 7d"
+		return "is not a duration: give a number with a unit, for example 90s, 5m or 7d"
 	case strings.HasPrefix(text, "units: "):
-		return "is no size: a number with a unit, as 512MB or 2GB"
+		return "is not a size: give a number with a unit, for example 512MB or 2GB"
 	}
 	return "cannot be used: " + text
 }

@@ -15,7 +15,7 @@ import (
 )
 
 const noteHelp = `A note says who owns an election, which page helps when nobody leads it, and whether it
-is that of a one-shot job, whose deleted key is no trouble. status, watch --json and ui
+is for a one-shot job, whose deleted key is no trouble. status, watch --json and ui
 show it. It is a key of the bucket, natsleader.note.ELECTION, which no candidate reads or
 writes.
 

@@ -196,7 +196,7 @@ func (p *permissionPlan) observed() []string {
 // candidate returns the user who stands in an election. In a group that is a member.
 func (p *permissionPlan) candidate(election string) grantedUser {
 	name := cmp.Or(strings.Trim(strings.TrimSuffix(election, group.AllKeys("")), ".*>"), "candidate")
-	u := grantedUser{name: name, does: "stands in " + election, election: election, answers: true}
+	u := grantedUser{name: name, does: "campaigns in " + election, election: election, answers: true}
 	p.answersTo(&u)
 	u.may(mayPublish, "the settings", p.api+"STREAM.INFO.KV_"+p.bucket)
 	for _, key := range p.keys(election) {
@@ -216,8 +216,8 @@ func (p *permissionPlan) candidate(election string) grantedUser {
 // user returns the user of another role.
 func (p *permissionPlan) user(role string) grantedUser {
 	does := map[string]string{
-		"observer": "looks at " + strings.Join(p.observed(), ", "), "operator": "looks at all, and asks leaders to hand over",
-		"exporter": "serves metrics", "creator": "makes the bucket",
+		"observer": "reads " + strings.Join(p.observed(), ", "), "operator": "reads all elections, and asks leaders to hand over",
+		"exporter": "serves metrics", "creator": "creates the bucket",
 	}[role]
 	u := grantedUser{name: role, does: does}
 	p.answersTo(&u)

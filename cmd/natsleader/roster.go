@@ -23,8 +23,9 @@ they would follow: the highest priority first, the longest waiting among equals.
 The time since which a candidate waits is that of its own host. Candidates whose
 writes of the key were denied lately come last.
 
-Who stands without a roster is not shown, and who has died is until its announcement
-lapses, after three leases. The bucket must keep a roster: see bucket add --roster.
+Candidates without a roster are not shown. A candidate that died is shown until its
+announcement expires, after three leases. The bucket must keep a roster: see bucket
+add --roster.
 
 With --watch it shows that as it changes, until SIGINT or SIGTERM: on a terminal as
 a table, otherwise as a line for each change.

@@ -21,7 +21,7 @@ const runHelp = `Stands in the election, and runs the command whenever it leads,
 
 When the leadership ends, the command's process group gets the stop signal, and
 what is left of it SIGKILL: after --drain, and in any case before the lease could
-be another's. Then it stands again. When the command ends by itself, the
+belong to another candidate. Then it stands again. When the command ends by itself, the
 leadership is handed over, and its exit code is that of natsleader.
 
 The command finds in its environment NATSLEADER_ELECTION, NATSLEADER_BUCKET,
@@ -63,8 +63,8 @@ Exit codes: the command's own, or
    128+n  natsleader, or the command, was ended by signal n`
 
 const holdHelp = `Stands in the election, prints the fencing token when it leads, and keeps the
-leadership until a signal ends it. It runs no command: what depends on the lease is
-for the caller to end.
+leadership until a signal ends it. It runs no command: the caller ends what depends
+on the lease.
 
   natsleader hold maintenance --wait 1m
 
@@ -218,7 +218,7 @@ func (r *run) check() error {
 	if r.notifyNames != "" {
 		won, lost, two := strings.Cut(r.notifyNames, ",")
 		if !two {
-			return usagef("--notify %s: two signals, as in USR1,USR2", r.notifyNames)
+			return usagef("--notify needs two signals, for example USR1,USR2")
 		}
 		if r.won, err = parseSignal(won); err != nil {
 			return err
@@ -315,9 +315,9 @@ func (s *succession) check(lease time.Duration) error {
 	case s.seats < 1 || s.seats > 1000:
 		return usagef("--seats %d is not from 1 to 1000", s.seats)
 	case s.priority != 0 && s.kind != byPriority:
-		return usagef("--priority %d is for --succession priority, and that is %s", s.priority, s.kind)
+		return usagef("--priority %d needs --succession priority (now: %s)", s.priority, s.kind)
 	case s.preempt && s.kind != byPriority:
-		return usagef("--preempt is for --succession priority, and that is %s", s.kind)
+		return usagef("--preempt needs --succession priority (now: %s)", s.kind)
 	case lease > 0 && s.turn >= lease:
 		return usagef("--turn-timeout %v is not less than --lease %v", s.turn, lease)
 	}

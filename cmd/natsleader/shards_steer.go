@@ -70,7 +70,7 @@ func registerSteer(top *fisk.CmdClause, g *globals) {
 	}
 	members := func(cmd *fisk.CmdClause) {
 		cmd.Arg("id", "ID of the member").HintAction(s.memberIDs).StringVar(&s.id)
-		cmd.Flag("host", "All members on this host, as it begins their IDs").PlaceHolder("HOST").StringVar(&s.host)
+		cmd.Flag("host", "All members on this host, whose name begins generated IDs").PlaceHolder("HOST").StringVar(&s.host)
 	}
 	move := command("move", "Move a shard to a member", moveHelp, s.move)
 	move.Arg("shard", "Number of the shard").Required().IntVar(&s.shard)

@@ -48,7 +48,7 @@ func (c memberChange) text() string {
 	case isPast(c.Was):
 		return "is back"
 	case c.Was == memberDrained && c.State == memberLives:
-		return "is drained no longer"
+		return "is no longer drained"
 	case c.State == memberDrained:
 		return "is drained"
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 const drainAllHelp = `It asks all leaders of the bucket with that ID, or on that host, to hand over. Then it looks
-again, until there is none. The ID of a candidate that was given none begins with the name
+again, until there is none. The ID of a candidate that was given no ID begins with the name
 of its host: web-1 means these, and the ID web-1. It asks for no confirmation: look at
 status --roster first.
 
@@ -34,7 +34,7 @@ if one has not handed over in time.
 func registerDrain(app *fisk.Application, g *globals) {
 	s := &stepDown{globals: g, tool: "drain"}
 	cmd := app.Command("drain", "Ask all leaders of a process or host to hand over").HelpLong(drainAllHelp)
-	cmd.Arg("name", "ID of the leaders, or host, as it begins their IDs").Required().HintAction(g.leaderIDs).StringVar(&s.name)
+	cmd.Arg("name", "ID of a leader, or the host name with which generated IDs begin").Required().HintAction(g.leaderIDs).StringVar(&s.name)
 	cmd.Flag("cordon", "Cordon the name first, so that its candidates do not lead again").UnNegatableBoolVar(&s.cordon)
 	cmd.Flag("wait", "Longest time to wait until all have handed over").Default("30s").DurationVar(&s.wait)
 	cmd.Flag("dry-run", "Only show which elections they lead").UnNegatableBoolVar(&s.dryRun)

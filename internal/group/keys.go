@@ -22,7 +22,7 @@ func CheckKeys(name, id string) error {
 	key := MemberKey(name, id)
 	switch {
 	case !wire.ValidKey(name):
-		return fmt.Errorf("the name of group %q is not made of letters, digits and -/_=. or has an empty part", name)
+		return fmt.Errorf("the name of group %q may contain only letters, digits and -/_=., and no empty part", name)
 	case len(id) <= record.MaxID && len(key) > wire.MaxElection: // else the ID itself is too long
 		return fmt.Errorf("the name of the group and the ID make a key of %d bytes, which is more than %d: shorten one of them",
 			len(key), wire.MaxElection)

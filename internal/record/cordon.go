@@ -2,6 +2,7 @@ package record
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -40,7 +41,7 @@ func DecodeCordon(value []byte) ([]string, error) {
 	}
 	var w wireCordon
 	if err := json.Unmarshal(value, &w); err != nil {
-		return nil, fmt.Errorf("the cordon is no JSON of its kind: %w", err)
+		return nil, errors.New("it is not the JSON of a cordon")
 	}
 	if w.Format != cordonFormat {
 		return nil, fmt.Errorf("the cordon has the format %d, not %d", w.Format, cordonFormat)

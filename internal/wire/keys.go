@@ -22,7 +22,7 @@ func CheckElection(key string) error {
 	case key == CordonKey:
 		return fmt.Errorf("election %q has the name of the bucket's cordon", key)
 	case !ValidKey(key):
-		return fmt.Errorf("election %q is not made of letters, digits and -/_=. or has an empty part", key)
+		return fmt.Errorf("election %q may contain only letters, digits and -/_=., and no empty part", key)
 	}
 	return nil
 }

@@ -42,5 +42,5 @@ func TestAlerts_DiskFullAndRestored(t *testing.T) {
 	expect.OK(t, os.RemoveAll(store))
 	expect.OK(t, os.CopyFS(store, os.DirFS(backup)))
 	server.start()
-	s.fire("the store is that of the backup", "Faulted,bucket:small,election:parts,kind:regressed}")
+	s.fire("the store is that of the backup", "Faulted,bucket:small,kind:regressed}")
 }

@@ -113,7 +113,7 @@ func TestAlerts_InAnHourOfFaults(t *testing.T) {
 	}
 	eventually(t, "a bucket is deleted", func() bool { return op.js.DeleteKeyValue(t.Context(), "doomed") == nil })
 	s.fire("five faults at once",
-		"Blocked,bucket:doomed,election:jobs,kind:no_bucket}",
+		"Blocked,bucket:doomed,kind:no_bucket}",
 		"Silent,bucket:elections,instance:f}",
 		"Faulted,bucket:elections,election:mail,kind:permission}",
 		"SeatEmpty,bucket:elections,election:shards}",

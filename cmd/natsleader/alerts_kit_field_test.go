@@ -148,7 +148,7 @@ func compressed(t *testing.T) string {
 	})
 	faster = regexp.MustCompile(`(natsleader_(?:silent|unreleased|shards_busy)_seconds) > 60`).ReplaceAllString(faster, fmt.Sprint("$1 > ", 60/timesFaster))
 	n := strings.Count(faster, fmt.Sprint("_seconds > ", 60/timesFaster))
-	expect.Must(t, n == 3, "%d limits in seconds were compressed", n)
+	expect.Must(t, n == 4, "%d limits in seconds were compressed", n)
 	return faster
 }
 

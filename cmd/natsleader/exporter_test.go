@@ -128,7 +128,8 @@ func TestExporter_AllElections(t *testing.T) {
 		at("a permission is revoked", func() error { return reload("$JS.API.STREAM.INFO.>") })
 		at("it is granted again", func() error { return reload() })
 		publish := func(key, record, operation string) error {
-			_, err := w.js.PublishMsg(w.Context(), &nats.Msg{Subject: "$KV.jobs." + key, Data: []byte(record), Header: nats.Header{"KV-Operation": {operation}}})
+			m := &nats.Msg{Subject: "$KV.jobs." + key, Data: []byte(record), Header: nats.Header{"KV-Operation": {operation}}}
+			_, err := w.js.PublishMsg(w.Context(), m)
 			return err
 		}
 		at("the key of left is deleted after a release, and that of job without", func() error {

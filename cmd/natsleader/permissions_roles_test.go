@@ -96,7 +96,9 @@ func (x trial) happens(t *testing.T, conf string) (results []string, took []time
 				_, _, code := w.run(rest)
 				note(line, begun, code)
 			case strings.HasPrefix(line, "GET "):
-				note(line, begun, w.response(http.MethodGet, strings.TrimPrefix(line, "GET "), "").StatusCode)
+				response := w.response(http.MethodGet, strings.TrimPrefix(line, "GET "), "")
+				body := expect.Got(io.ReadAll(response.Body))(w)
+				note(line, begun, fmt.Sprintf("%d %.12s", response.StatusCode, body))
 			case strings.HasPrefix(line, "join "):
 				nc := expect.Got(nats.Connect("nats://orders:orders@localhost", w.inProcess()...))(w)
 				w.Cleanup(nc.Close)
@@ -141,11 +143,13 @@ func TestPermissions_AreLeast(t *testing.T) {
 			"!transfer billing.seat.2 nobody", "!transfer billing.seat.2 c",
 		}},
 		{flags: "observer --roster --history", user: "observer", does: []string{
-			"+a", "+b", "status", "status billing", "status --roster", "roster billing", "history billing", "watch", "watch billing",
+			"+a", "+b", "status", "status billing", "status --roster", "roster billing", "history billing", "history", "watch", "watch billing", "watch b*",
+			"wait billing --leader nobody --wait 9s",
 		}},
+		{flags: "observer --roster --history", user: "observer", does: []string{"+a", "&observer ui --http 127.0.0.1:9848", "GET /api/past?election=&hours=1"}},
 		{flags: "operator --roster --history", user: "operator", does: []string{
 			"+a", "+b", "status", "status billing", "status --roster", "roster billing", "history billing", "step-down billing",
-			"drain b", "note billing --owner x", "note billing",
+			"drain b", "note billing --owner x", "note billing", "cordon x", "uncordon x", "drain a --cordon", "cordon",
 		}},
 		{flags: "candidate operator --group orders", user: "operator", without: "shard.map", does: []string{
 			"join m1", "join m2", "shards orders", "shards move orders 0 m2", "shards drain orders m1",

@@ -121,6 +121,13 @@ for text in 'kind: PodMonitor' 'kind: PrometheusRule' 'name: NATS_USER' 'name: N
 		exit 1
 	fi
 done
+# Nothing is left of what the overlays replace: images without a tag, the servers, and the secrets, of which each
+# Deployment has its own.
+if grep -E '^ +image: [^ :]*$|nats://|secretName: nats-credentials$| name: nats-user$' "$scratch/example.yaml" ||
+	[ -n "$(grep -oE 'secretName: nats-credentials-.*' "$scratch/example.yaml" | sort | uniq -d)" ]; then
+	echo "the example has an image without a tag, other servers, or a user that two share"
+	exit 1
+fi
 # The Deployment, the budget, the two spreads and the monitor of each election select its pods alone, by the labels of those.
 for election in billing reports; do
 	selected=$(grep -A2 -E '(matchLabels|^      labels):' "$scratch/example.yaml" | grep -A1 "instance: $election\$" | grep -c 'name: natsleader$')

@@ -55,6 +55,15 @@ func (c *serverClock) set(server int64, sent, now time.Time) {
 	}
 }
 
+// hear is set for an answer that the feed has delivered. It may be a forgery, so it takes the server's time back once a minute
+// at most, and by no more than a second.
+func (c *serverClock) hear(server int64, sent, now time.Time) {
+	back := c.ahead - (server - sent.UnixNano())
+	if c.sent == 0 || back <= 0 || back <= int64(exact) && !c.fresh(sent) {
+		c.set(server, sent, now)
+	}
+}
+
 // reckon returns the server's time at an instant, or 0. It is late by the way of the request.
 func (c serverClock) reckon(at time.Time) int64 {
 	if c.sent == 0 {

@@ -20,7 +20,7 @@ func (m *Machine) heard(now time.Time, s record.Observation, fx *Effects) {
 		m.key.own = ownEntry{s.Revision, s.Created}
 		m.term.date(m.key.own)
 		if b, known := m.writes.recall(s.Rec.Counter); known {
-			m.clock.set(s.Created, b.at, now)
+			m.clock.hear(s.Created, b.at, now)
 		}
 		if m.state == StateLeader {
 			m.term.dateBy(m.clock)

@@ -42,6 +42,24 @@ func TestServerClock_DatesTerm(t *testing.T) {
 	shows("a clock that has stood still counts", c.reckon(epoch) == 7+int64(2*tick))
 }
 
+// The feed may deliver forgeries. They take the server's time back by no more than a second, and once a minute.
+func TestServerClock_HearsForgeries(t *testing.T) {
+	var c serverClock
+	hears := func(after time.Duration, shows int64, want int64) {
+		t.Helper()
+		at := epoch.Add(after)
+		c.hear(shows+int64(after), at, at.Add(tick))
+		check.Equal(t, c.reckon(epoch), want, "it is %d")
+	}
+	first := int64(time.Hour)
+	hears(0, first, first)
+	hears(drifts-1, first-1, first)
+	hears(drifts, first-int64(exact)-1, first)
+	hears(drifts, first-int64(exact), first-int64(exact))
+	hears(drifts, first-int64(exact)-1, first-int64(exact))
+	hears(drifts, first+2*int64(tick), first+2*int64(tick))
+}
+
 // A claim becomes a term, whose end clears all but its number.
 func TestTermState_ClaimToEnd(t *testing.T) {
 	var s termState

@@ -40,7 +40,7 @@ type cordonSource struct {
 	names     []string
 	revision  uint64        // that was read
 	heard     uint64        // that the feed has delivered
-	deaf      bool          // the feed has ended, or has not delivered what a read found
+	deaf      bool          // the feed has ended, or has not delivered what a read found, or delivers what is older
 	behind    int           // how many reads in a row were behind what is known
 	failing   bool          // the last read was not answered
 	readAt    time.Duration // since the process began
@@ -114,9 +114,10 @@ func (s *cordonSource) look() {
 // hear takes an event of the feed.
 func (s *cordonSource) hear(e backend.FeedEvent) {
 	s.mu.Lock()
-	news := e.Err != nil || e.Reconnected || e.Entry.Revision > s.revision
+	anew := e.Err == nil && !e.Reconnected && e.Entry.Revision < s.revision // the bucket was made anew, or it is a forgery
+	news := e.Err != nil || e.Reconnected || e.Entry.Revision != s.revision
 	s.heard = max(s.heard, e.Entry.Revision)
-	s.deaf = s.deaf || e.Err != nil
+	s.deaf = s.deaf || e.Err != nil || anew
 	s.mu.Unlock()
 	if news {
 		ring(s.bell)

@@ -75,12 +75,7 @@ func TestCordon_IsShared(t *testing.T) {
 		wantReads(0)
 		late.stop()
 
-		forged := nats.NewMsg(wire.FeedPrefix + "E." + wire.CordonKey)
-		forged.Data = []byte(`{"v":1,"names":["b"]}`)
-		for name, value := range map[string]string{"Nats-Stream": "KV_E", "Nats-Subject": "$KV.E." + wire.CordonKey, "Nats-Sequence": "9000000000000000000", "Nats-Time-Stamp": "2026-11-22T12:00:00Z"} {
-			forged.Header.Set(name, value)
-		}
-		t.ok(spy.PublishMsg(forged))
+		t.ok(spy.PublishMsg(forgedCordon("9000000000000000000")))
 		time.Sleep(time.Minute)
 		wantReads(6)
 		set(`{"v":1,"names":["a","c"]}`)
@@ -110,6 +105,37 @@ func TestCordon_IsShared(t *testing.T) {
 		other.stop()
 		synctest.Wait()
 		check.Equal(t, b.Left()[0].Feeds, 0, "feeds")
+	})
+}
+
+// forgedCordon is a message of the feed with a cordon that the bucket does not have.
+func forgedCordon(revision string) *nats.Msg {
+	m := nats.NewMsg(wire.FeedPrefix + "E." + wire.CordonKey)
+	m.Data = []byte(`{"v":1,"names":["b"]}`)
+	for name, value := range map[string]string{"Nats-Stream": "KV_E", "Nats-Subject": "$KV.E." + wire.CordonKey, "Nats-Sequence": revision, "Nats-Time-Stamp": "2026-11-22T12:00:00Z"} {
+		m.Header.Set(name, value)
+	}
+	return m
+}
+
+// A forged message of the feed does not keep a candidate that begins from the cordon.
+func TestCordon_ForgedAtStart(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		ops, spy := mustCreate(t, dialJS(t, t.s), Config{}), dial(t, t.s)
+		t.ok(check.Err(update(t.Context(), ops, wire.CordonKey, `{"v":1,"names":["a"]}`, 0)))
+		read := "$JS.API.DIRECT.GET.KV_E.$KV.E." + wire.CordonKey
+		t.ok(check.Err(spy.Subscribe("late", func(m *nats.Msg) {
+			t.ok(spy.PublishMsg(forgedCordon("9000000000000000000")))
+			t.s.GlobalAccount().RemoveMapping(read)
+			time.Sleep(100 * time.Millisecond)
+			t.ok(spy.PublishRequest(read, m.Reply, m.Data))
+		})))
+		t.ok(spy.Flush())
+		t.ok(t.s.GlobalAccount().AddMapping(read, "late"))
+		c := followCordon(mustOpen(t, dialJS(t, t.s)))
+		time.Sleep(200 * time.Millisecond)
+		c.wants(t, "[a]")
+		c.stop()
 	})
 }
 
@@ -163,6 +189,36 @@ func TestCordon_OtherAnswers(t *testing.T) {
 		t.s.GlobalAccount().RemoveMapping(read)
 		time.Sleep(time.Minute)
 		c.wants(t)
+		c.stop()
+	})
+}
+
+// A bucket that was restored or made anew has lower revisions, and its cordon counts after half a minute. Forged messages
+// of lower revisions cost a read a second.
+func TestCordon_LowerRevisions(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		ops := mustCreate(t, js, Config{})
+		t.ok(check.Err(update(t.Context(), ops, wire.CordonKey, `{"v":1,"names":["a"]}`, 0)))
+		c := followCordon(mustOpen(t, dialJS(t, t.s)))
+		c.wants(t, "[a]")
+		reads := 0
+		spy := dial(t, t.s)
+		t.ok(check.Err(spy.Subscribe("$JS.API.DIRECT.GET.KV_E.$KV.E."+wire.CordonKey, func(*nats.Msg) { reads++ })))
+		for range 100 {
+			t.ok(spy.PublishMsg(forgedCordon("1")))
+			time.Sleep(100 * time.Millisecond)
+		}
+		synctest.Wait()
+		check.That(t, reads >= 10 && reads <= 12, "%d reads", reads)
+
+		made := check.Got(js.Stream(t.Context(), "KV_E"))(t).CachedInfo().Config
+		made.FirstSeq = 0
+		t.ok(js.DeleteStream(t.Context(), made.Name))
+		t.ok(check.Err(js.CreateStream(t.Context(), made)))
+		t.ok(check.Err(update(t.Context(), ops, wire.CordonKey, `{"v":1,"names":["b"]}`, 0)))
+		time.Sleep(40 * time.Second)
+		c.wants(t, "[b]")
 		c.stop()
 	})
 }

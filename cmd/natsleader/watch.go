@@ -72,6 +72,8 @@ func registerWatch(app *fisk.Application, g *globals) {
 		return follow(g, out, func(s *inspector) source[jetstream.KeyValueEntry] {
 			w := newWatcher(s, election, out)
 			w.names, w.pattern = names, pattern
+			_, w.counts = out.(*liveView)
+			w.counts = w.counts && election == "" // see roster --watch
 			return w
 		})
 	})
@@ -104,6 +106,10 @@ type watcher struct {
 	streamAt   string                // the server that led the stream when the feed was opened
 	created    time.Time             // when the stream was, as the feed was opened
 	info       *jetstream.StreamInfo // of the last look
+
+	counts  bool       // the candidates that stand, for a view
+	counted time.Time  // when the last count began, by this host
+	who     *announced // nil: not known
 
 	fresh    time.Time // the server's time at which the state was last known to be the newest
 	troubled bool

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -16,6 +17,8 @@ const (
 	lookEvery = 2 * time.Second
 	// lookLimit is how long the server may take to answer a look.
 	lookLimit = 2 * time.Second
+	// countEvery is the time from one count of the candidates that stand to the next. It reads all keys of the roster.
+	countEvery = 10 * time.Second
 	// reopen is the least time from one attempt to open a feed to the next.
 	reopen = time.Second
 )
@@ -27,6 +30,8 @@ type look struct {
 	feed jetstream.KeyWatcher // opened after the info; nil: none was asked for
 	end  context.CancelFunc   // of the feed
 	err  error
+	who  *announced // nil: not counted
+	deny bool       // the roster may not be read
 }
 
 // looking is a look in flight. It never blocks the watcher.
@@ -60,6 +65,18 @@ func (w *watcher) request(ctx context.Context, limit time.Duration, opening bool
 	return r
 }
 
+// count adds to a look who has announced itself in the roster.
+func (w *watcher) count(ctx context.Context, r *look) {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	of := &inspector{js: w.s.js, roster: r.info.Config.Metadata[wire.RosterKey]}
+	who, err := answer(ctx, w.s, of.announced)
+	if err == nil {
+		r.who = &who
+	}
+	r.deny = errors.Is(err, leader.ErrPermission)
+}
+
 // open opens a feed that begins with the current entries of all keys.
 func (w *watcher) open(ctx context.Context) error {
 	if w.election != "" && w.s.isGroup(ctx, w.election) {
@@ -90,6 +107,12 @@ func (w *watcher) learn(r look) {
 	w.s.clock = serverClock{server: r.info.TimeStamp, local: r.at}
 	w.bucket.see(r.info.Config)
 	w.info = r.info
+	if r.who != nil || r.info.Config.Metadata[wire.RosterKey] == "" {
+		w.who = r.who
+	}
+	if r.deny {
+		w.counts = false
+	}
 }
 
 func streamLeader(info *jetstream.StreamInfo) string {
@@ -118,7 +141,17 @@ func (w *watcher) lookAgain(ctx context.Context) error {
 		life, cancel := context.WithCancel(ctx)
 		l := &looking{opening: opening, done: make(chan look, 1), cancel: cancel}
 		w.looking = l
-		go func() { l.done <- w.look(life, lookLimit, l.opening) }()
+		count := w.counts && time.Since(w.counted) > countEvery
+		if count {
+			w.counted = w.looked
+		}
+		go func() {
+			r := w.look(life, lookLimit, l.opening)
+			if count && r.err == nil {
+				w.count(life, &r)
+			}
+			l.done <- r
+		}()
 	}
 	return nil
 }

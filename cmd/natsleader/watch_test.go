@@ -316,6 +316,41 @@ func TestWatch_Cordoned(t *testing.T) {
 	})
 }
 
+// The view counts the candidates that stand, every 10 s, and not where the roster may not be read.
+func TestWatch_CountsCandidates(t *testing.T) {
+	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
+		for _, id := range []string{"a", "b", "c"} {
+			w.campaigns("billing", leader.Config{ID: id, Succession: leader.Listed{}})
+		}
+		put(w.T, w.js, "lock", "hello")
+		put(w.T, w.js, "orders.shard.assigner", record(w.T, w.js, "billing", "m", time.Hour))
+		for _, user := range []string{"", "limited"} {
+			g := w.globals()
+			g.user, g.password = user, user
+			s := expect.Got(g.newInspector(w.Context()))(w.T)
+			defer s.close()
+			l := newWatcher(s, "", recorder{w: w})
+			defer l.close()
+			l.counts = true
+			expect.OK(w, l.open(w.Context()))
+			for more := true; more; {
+				e := <-l.updates()
+				more = e != nil
+				expect.OK(w, l.update(e, true))
+			}
+			for _, later := range []time.Duration{0, countEvery / 2, countEvery} { // the second look does not count
+				time.Sleep(later)
+				for range 3 {
+					expect.OK(w, l.ticked(w.Context()))
+					time.Sleep(100 * time.Millisecond)
+				}
+				w.notef("# user %q, after %v, counts: %v\n%s", user, later, l.counts, screenOf(l.view(s.clock.now(), nil, ""), screen{width: 120, height: 8}, false))
+				expect.OK(w, w.stands[2].Stop(w.Context()))
+			}
+		}
+	}, withUser("limited", denied("$JS.API.CONSUMER.CREATE.KV_elections_roster.>")))
+}
+
 // A bucket that is made again between two looks does not end the lease of a leader of the old one.
 func TestWatch_BucketMadeAgain(t *testing.T) {
 	atBucket(t, func(l *looks) {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/group"
 )
 
 // trouble is how much attention an election needs, the most first.
@@ -92,13 +94,17 @@ func (w *watcher) view(now time.Time, failure error, filter string) view {
 	case w.election != "":
 		title = fmt.Sprintf("Election %s in bucket %s", w.election, w.s.name)
 	}
-	v := view{title: title, at: now, head: overviewHead(now), narrow: []narrowing{
+	head, value := w.withStand(overviewHead(now), "STAND"), columnValue
+	if w.who != nil {
+		value++
+	}
+	v := view{title: title, at: now, head: head, narrow: []narrowing{
 		{columnSince, 0},
-		{columnValue, 13},
+		{value, 13},
 		{columnToken, 0},
 		{columnLeader, 20},
 		{columnElection, 20},
-		{columnValue, 0},
+		{value, 0},
 		{columnLease, 0},
 		{columnElection, 14},
 		{columnLeader, 8},
@@ -123,6 +129,11 @@ func (w *watcher) view(now time.Time, failure error, filter string) view {
 	})
 	for _, x := range all {
 		if r := x.row(now, troubles[x]); matches(filter, r.cells) {
+			stand := "-"
+			if _, _, ofGroup := group.NameOf(x.now.election); w.who != nil && !ofGroup {
+				stand = fmt.Sprint(w.who.stand(x.now))
+			}
+			r.cells = w.withStand(r.cells, stand)
 			v.rows = append(v.rows, r)
 		}
 	}
@@ -136,6 +147,14 @@ func (w *watcher) view(now time.Time, failure error, filter string) view {
 		}
 	}
 	return v
+}
+
+// withStand adds to a row how many candidates stand, where that is known.
+func (w *watcher) withStand(cells []string, stand string) []string {
+	if w.who == nil {
+		return cells
+	}
+	return slices.Insert(cells, columnValue, stand)
 }
 
 // summaryOf counts elections by their trouble.

@@ -117,16 +117,6 @@ func TestExporter_AllElections(t *testing.T) {
 		})
 		at("the cluster has lost its quorum: JetStream does not answer", func() error { silent.Store(true); return nil })
 		at("it answers again", func() error { silent.Store(false); return nil })
-		w.dialled = nil
-		at("the server restarts", func() error { w.restart(); return nil })
-		reload := func(deny ...string) error {
-			o := w.o.Clone()
-			o.Users[1].Permissions = denied(deny...)
-			return w.s.ReloadOptions(o)
-		}
-		w.prompt("uncordon web-1 --bucket jobs")
-		at("a permission is revoked", func() error { return reload("$JS.API.STREAM.INFO.>") })
-		at("it is granted again", func() error { return reload() })
 		publish := func(key, record, operation string) error {
 			m := &nats.Msg{Subject: "$KV.jobs." + key, Data: []byte(record), Header: nats.Header{"KV-Operation": {operation}}}
 			_, err := w.js.PublishMsg(w.Context(), m)
@@ -138,6 +128,16 @@ func TestExporter_AllElections(t *testing.T) {
 			return errors.Join(err, publish("left", "", "DEL"), publish("job", "", "DEL"))
 		})
 		at("job is a one-shot job", func() error { w.prompt("note job --one-shot --bucket jobs"); return nil })
+		w.prompt("uncordon web-1 --bucket jobs")
+		w.dialled = nil
+		at("the server restarts", func() error { w.restart(); return nil })
+		reload := func(deny ...string) error {
+			o := w.o.Clone()
+			o.Users[1].Permissions = denied(deny...)
+			return w.s.ReloadOptions(o)
+		}
+		at("a permission is revoked", func() error { return reload("$JS.API.STREAM.INFO.>") })
+		at("it is granted again", func() error { return reload() })
 		at("the bucket is deleted", func() error { return w.js.DeleteKeyValue(w.Context(), "jobs") })
 		w.notef("# the server is gone: no metrics at once, although the limit for an answer is an hour\n")
 		w.s.Shutdown()

@@ -7,8 +7,8 @@ import (
 
 // Ready waits until the candidate leads or knows the holder that it follows, be it pending or
 // foreign, and returns nil. With several seats the candidate leads on one, or knows the holders of
-// all. Faults do not end the wait. If ctx ends first, Ready returns its cause, and the last fault
-// if no holder was seen since.
+// all. Faults do not end the wait, nor does a cordon, for another candidate may take the key. If
+// ctx ends first, Ready returns its cause, and the last fault if no holder was seen since.
 //
 // Where the candidate waits for the application, Ready returns at once: [ErrStalled] while work
 // that has hung goes on, and, if no other candidate holds the key, [ErrNotReleased] while the work

@@ -49,7 +49,7 @@ func TestServerClock_HearsForgeries(t *testing.T) {
 		t.Helper()
 		at := epoch.Add(after)
 		c.hear(shows+int64(after), at, at.Add(tick))
-		check.Equal(t, c.reckon(epoch), want, "it is %d")
+		check.Equal(t, c.reckon(epoch), want, "a forgery shows the time; it is now %d")
 	}
 	first := int64(time.Hour)
 	hears(0, first, first)

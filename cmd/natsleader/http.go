@@ -16,8 +16,12 @@ import (
 
 // checkAddress rejects what cannot be an address of --http.
 func checkAddress(address string) error {
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		return usagef("--http %s is no address with a port, like :8080 or 127.0.0.1:8080", address)
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return usagef("--http %s is not an address with a port, for example :8080 or 127.0.0.1:8080", address)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil { // it knows names, as http
+		return usagef("--http %s: port %s is not from 0 to 65535", address, port)
 	}
 	return nil
 }

@@ -13,7 +13,8 @@ func TestRun_UsageErrors(t *testing.T) {
 		w.prompt("run", "run jobs", "run jobs --", "run jobs extra -- true")
 		for _, flags := range []string{
 			"--nonsense", "--lease soon", "--lease -1s", "--lease 49ms", "--lease 1001h", "--drain 500us", "--drain 9000h",
-			"--delay 1us", "--stall 999ms", "--wait 2s --delay 2s", "--stop-signal NONE", "--notify USR1", "--notify USR1,0", "--http 8080",
+			"--delay 1us", "--stall 999ms", "--wait 2s --delay 2s", "--stop-signal NONE", "--notify USR1", "--notify USR1,0",
+			"--http 8080", "--http 127.0.0.1:99999", "--http 127.0.0.1:nosuch",
 			"--priority 5", "--priority high", "--succession queue --priority=-3", "--succession queue --preempt",
 			"--succession random", "--lease 3s --turn-timeout 3s", "--turn-timeout=-1s", "--turn-timeout 1us", "--seats 0", "--drain -1s", "--hold 5",
 		} {

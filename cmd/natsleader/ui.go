@@ -331,7 +331,14 @@ func (u *uiState) actions() map[string]webpage.Action {
 		"transfer": u.act(func(ctx context.Context, b *leader.Bucket, a uiAction) (leader.Holder, error) {
 			return leader.StepDown(ctx, b, a.Election, leader.StepDownOptions{To: a.ID, Next: a.ID == "", By: requester("ui")})
 		}),
-		"drain": u.drain,
+		"drain": u.onName(func(ctx context.Context, look *inspector, g *globals, a uiName) error {
+			d := stepDown{globals: g, name: a.Name, cordon: a.Cordon, wait: uiWait, tool: "ui"}
+			return d.runAll(ctx, look)
+		}),
+		"uncordon": u.onName(func(ctx context.Context, look *inspector, g *globals, a uiName) error {
+			c := cordoning{globals: g, names: []string{a.Name}}
+			return c.remove(ctx, look)
+		}),
 	}
 }
 
@@ -345,30 +352,34 @@ type uiAction struct {
 // uiWait is how long a leader may take to hand over: less than the limit of the response.
 const uiWait = 25 * time.Second
 
-// drain asks all leaders with an ID or on a host to hand over. The answer is what the command drain prints.
-func (u *uiState) drain(ctx context.Context, request json.RawMessage) (any, error) {
-	var a struct {
-		Name   string
-		Cordon bool
+// uiName is a request of the page about the candidates of an ID or a host.
+type uiName struct {
+	Name   string `json:"name"`
+	Cordon bool   `json:"cordon"` // before a drain
+}
+
+// onName answers such a request with what a command prints.
+func (u *uiState) onName(do func(context.Context, *inspector, *globals, uiName) error) webpage.Action {
+	return func(ctx context.Context, request json.RawMessage) (any, error) {
+		var a uiName
+		if err := json.Unmarshal(request, &a); err != nil || a.Name == "" {
+			return nil, &webpage.Error{Status: http.StatusBadRequest, Text: "no such leader or host"}
+		}
+		s := u.inspector()
+		if s == nil {
+			return nil, errNotConnected
+		}
+		look := &inspector{nc: s.nc, js: s.js, bucket: s.bucket, name: s.name, limit: s.limit, denials: s.denials} // with a clock of its own
+		var out bytes.Buffer
+		err := look.within(ctx, look.ask)
+		if err == nil {
+			err = do(ctx, look, &globals{bucket: s.name, stdio: stdio{stdout: &out, stderr: &out}}, a)
+		}
+		if err != nil {
+			return nil, errors.New(out.String() + errorText(err))
+		}
+		return strings.TrimSpace(out.String()), nil
 	}
-	if err := json.Unmarshal(request, &a); err != nil || a.Name == "" {
-		return nil, &webpage.Error{Status: http.StatusBadRequest, Text: "no such leader or host"}
-	}
-	s := u.inspector()
-	if s == nil {
-		return nil, errNotConnected
-	}
-	look := &inspector{nc: s.nc, js: s.js, bucket: s.bucket, name: s.name, limit: s.limit, denials: s.denials} // with a clock of its own
-	var out bytes.Buffer
-	err := look.within(ctx, look.ask)
-	if err == nil {
-		d := stepDown{globals: &globals{bucket: s.name, stdio: stdio{stdout: &out, stderr: &out}}, name: a.Name, cordon: a.Cordon, wait: uiWait, tool: "ui"}
-		err = d.runAll(ctx, look)
-	}
-	if err != nil {
-		return nil, errors.New(out.String() + errorText(err))
-	}
-	return strings.TrimSpace(out.String()), nil
 }
 
 // errNotConnected is the answer to a request while there is no connection.

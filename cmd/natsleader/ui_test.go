@@ -276,6 +276,8 @@ func TestUI_Actions(t *testing.T) {
 		act("/api/drain", `{"name":"node-3"}`)
 		act("/api/drain", `{"name":"node-4","cordon":true}`)
 		w.prompt("cordon")
+		act("/api/uncordon", `{"name":"node-4"}`)
+		act("/api/uncordon", `{"name":"node-4"}`)
 		for _, request := range []string{`{}`, `{`} {
 			act("/api/drain", request)
 		}

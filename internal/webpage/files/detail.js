@@ -246,6 +246,13 @@ export class Detail {
     say(await this.request("drain", { name, cordon: $("confirm-cordon").checked }, (answer) => answer, "Not all done"));
   }
 
+  // uncordon lets the candidates of a name lead again.
+  async uncordon(name) {
+    if (!await this.confirm(`Uncordon ${name}?`, "Its candidates may lead again. One that waits for a free key takes it at once.")) return;
+    $("drained").hidden = false;
+    $("drained").firstElementChild.textContent = await this.request("uncordon", { name }, (answer) => answer);
+  }
+
   // request asks the program for an action, and returns what words makes of its answer, or the error.
   async request(what, body, words, not = "Not done") {
     try {

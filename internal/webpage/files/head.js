@@ -13,8 +13,12 @@ function make(tag, className, ...children) {
 }
 
 export class Head {
-  constructor(now) {
+  // uncordon is called with the name whose button is clicked.
+  constructor(now, uncordon) {
     this.now = now;
+    this.uncordon = uncordon;
+    this.uncordons = false; // the page may ask for it
+    this.cordoned = [];
     this.server = "";
     this.since = 0; // when what is shown was last up to date, by the server's clock; 0: not known
     document.addEventListener("click", (e) => { if (!$("doctor").contains(e.target)) $("doctor").open = false; });
@@ -35,7 +39,8 @@ export class Head {
       li.title = r.name;
       return li;
     }));
-    $("cordoned").textContent = head.cordoned ? `cordoned: ${head.cordoned.join(", ")}` : "";
+    this.cordoned = head.cordoned || [];
+    this.showCordoned();
     const findings = head.findings || [];
     const grave = ["critical", "warning", "note"].map((s) => [findings.filter((f) => f.severity === s).length, s]).filter(([n]) => n > 0);
     $("doctor").hidden = !head.checked;
@@ -44,6 +49,19 @@ export class Head {
     $("findings").replaceChildren(...findings.map((f) => make("li", "",
       make("b", f.severity, f.severity), ` ${f.text}`, ...f.advice ? [make("p", "advice", `→ ${f.advice}`)] : [])));
     if (findings.length === 0) $("findings").replaceChildren(make("li", "", "Nothing is wrong with the bucket."));
+  }
+
+  // showCordoned names who is cordoned, each with a button where the page may take it off.
+  showCordoned() {
+    const names = this.cordoned.map((name, i) => {
+      if (!this.uncordons) return i > 0 ? `, ${name}` : name;
+      const button = make("button", "", "uncordon");
+      button.type = "button";
+      button.setAttribute("aria-label", `uncordon ${name}`);
+      button.addEventListener("click", () => this.uncordon(name));
+      return make("span", "", ` ${name} `, button);
+    });
+    $("cordoned").replaceChildren(...names.length > 0 ? ["cordoned: ", ...names] : []);
   }
 
   // fail shows that what is shown is not up to date, and since when; an empty text: it is.

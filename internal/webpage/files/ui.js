@@ -24,7 +24,7 @@ const detail = new Detail(now, () => {
   $("body").focus();
 });
 
-const head = new Head(now);
+const head = new Head(now, (name) => detail.uncordon(name));
 const overview = new Overview($("overview"), now, (key) => {
   const row = table.rows.get(key) || [...table.rows.values()].find((r) => r.group === key);
   if (row) table.choose(row.key);
@@ -39,6 +39,8 @@ function takeSecret() {
   const actions = readOnly ? [] : meta("actions").split(" ");
   detail.allow(secret, actions);
   table.drains = actions.includes("drain");
+  head.uncordons = actions.includes("uncordon");
+  head.showCordoned();
   table.reorder();
   $("read-only").hidden = !readOnly;
 }

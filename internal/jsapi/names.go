@@ -55,7 +55,7 @@ func CheckBucketName(name string) error {
 		return err
 	}
 	if !validBucket(name) {
-		return fmt.Errorf("%w: bucket %q may contain only letters, digits, '-' and '_'", backend.ErrInvalidConfig, name)
+		return fmt.Errorf("%w: bucket %q must be letters, digits, '-' and '_'", backend.ErrInvalidConfig, name)
 	}
 	return nil
 }

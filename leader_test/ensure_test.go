@@ -288,7 +288,7 @@ func TestEnsure_ReadersCreateNothing(t *testing.T) {
 func TestEnsure_InvalidConfig(t *testing.T) {
 	bubble(t, func(w *world) {
 		for text, cfg := range map[string]leader.BucketConfig{
-			`bucket "a.b" must be letters`:                   {Name: "a.b"},
+			`bucket "a.b" must be letters`:          {Name: "a.b"},
 			`Replicas 2 is not 1, 3 or 5`:           {Name: "E", Replicas: 2},
 			`MaxLease -1s is negative`:              {Name: "E", MaxLease: -time.Second},
 			`MaxLease 1ms is less than 100ms`:       {Name: "E", MaxLease: time.Millisecond},

@@ -41,9 +41,9 @@ func TestBucketConfig_InvalidSettings(t *testing.T) {
 	bubble(t, server.Options{}, func(t *lab) {
 		js := dialJS(t, t.s)
 		for text, cfg := range map[string]Config{
-			`bucket "" must be letters`:                       {},
-			`bucket "a.b" must be letters`:                    {Name: "a.b"},
-			`bucket "a b" must be letters`:                    {Name: "a b"},
+			`bucket "" must be letters`:              {},
+			`bucket "a.b" must be letters`:           {Name: "a.b"},
+			`bucket "a b" must be letters`:           {Name: "a b"},
 			`Replicas 2 is not 1, 3 or 5`:            {Name: "E", Replicas: 2},
 			`Storage 7 is neither`:                   {Name: "E", Storage: 7},
 			`TTL -1s is negative`:                    {Name: "E", TTL: -time.Second},

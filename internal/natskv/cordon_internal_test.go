@@ -52,6 +52,7 @@ func TestCordon_IsShared(t *testing.T) {
 		}
 		spy, reads := dial(t, t.s), new(atomic.Int32)
 		check.OK(t, check.Err(spy.Subscribe("$JS.API.DIRECT.GET.KV_E.$KV.E."+wire.CordonKey, func(*nats.Msg) { reads.Add(1) })))
+		synctest.Wait() // the server knows of the spy
 		wantReads := func(want int32) {
 			t.Helper()
 			synctest.Wait()

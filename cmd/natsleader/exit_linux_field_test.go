@@ -32,6 +32,7 @@ func TestExitCodes_OfThePage(t *testing.T) {
 	open := startServer(t).ClientURL()
 	newBucket(t, open, "elections", leader.BucketConfig{})
 	campaigns(t, open, "elections", "led", leader.Config{ID: "other"})
+	succeeds(t, "bucket", "add", "kept", "--history", "1h", "-s", open)
 	without := startServer(t, func(o *server.Options) { o.JetStream = false }).ClientURL()
 	denies := startServer(t, func(o *server.Options) {
 		o.Users = []*server.User{{Username: "u", Password: "p", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$JS.API.STREAM.INFO.>"}}}}}
@@ -43,6 +44,7 @@ func TestExitCodes_OfThePage(t *testing.T) {
 		"1":   {{"status", "free", "-s", open}, {"step-down", "free", "-s", open}, {"transfer", "free", "x", "-s", open}, {"transfer", "led", "x", "-s", open}},
 		"2":   {{"doctor", "-s", without}},
 		"64":  {{"status", "--nonsense"}, {"run", "a"}, {"status", "a..b", "-s", open}, {"hold", "a", "--wait", "0s"}},
+		"66":  {{"history", "free", "-s", open, "--bucket", "kept"}, {"history", "free", "--at", "1s", "-s", open, "--bucket", "kept"}},
 		"69":  {{"status", "-s", denies, "--user", "u", "--password", "wrong"}, {"run", "a", "-s", without, "--", "true"}, {"hold", "a", "-s", without}},
 		"75":  {{"run", "led", "--try", "-s", open, "--", "true"}, {"hold", "led", "--try", "-s", open}},
 		"77":  {{"status", "-s", denied}, {"run", "a", "-s", denied, "--", "true"}, {"hold", "a", "-s", denied}},
@@ -56,7 +58,7 @@ func TestExitCodes_OfThePage(t *testing.T) {
 	got, want := slices.Sorted(maps.Keys(listed)), slices.Sorted(maps.Keys(cases))
 	expect.That(t, slices.Equal(got, want), "the page lists %q, and the command has %q", got, want)
 	number := map[string]int{
-		"0": 0, "1": exitFailed, "2": severityCritical.exitCode(), "64": exitUsage, "69": exitUnreachable, "75": exitLost, "77": exitDenied,
+		"0": 0, "1": exitFailed, "2": severityCritical.exitCode(), "64": exitUsage, "66": exitUnknown, "69": exitUnreachable, "75": exitLost, "77": exitDenied,
 		"78": exitBucket, "124": exitWaited, "126": exitCannotRun, "127": exitNotFound, "128+n": 128 + 9,
 	}
 	for code, lines := range cases {
@@ -67,7 +69,7 @@ func TestExitCodes_OfThePage(t *testing.T) {
 	}
 	help := succeeds(t, "run", "--help")
 	for code := range cases {
-		if code == "0" || code == "2" {
+		if code == "0" || code == "2" || code == "66" {
 			continue // no code of run's own
 		}
 		expect.That(t, regexp.MustCompile(`(?m)^ +`+regexp.QuoteMeta(code)+`  `).MatchString(help),

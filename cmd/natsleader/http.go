@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -20,8 +21,8 @@ func checkAddress(address string) error {
 	if err != nil {
 		return usagef("--http %s is not an address with a port, for example :8080 or 127.0.0.1:8080", address)
 	}
-	if _, err := net.LookupPort("tcp", port); err != nil { // it knows names, as http
-		return usagef("--http %s: port %s is not from 0 to 65535", address, port)
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return usagef("--http %s: port %q is not a number from 0 to 65535", address, port)
 	}
 	return nil
 }

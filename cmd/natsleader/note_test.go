@@ -38,6 +38,7 @@ func TestNote_OfElection(t *testing.T) {
 		put(w.T, w.js, "nightly", "hello")
 		time.Sleep(time.Second)
 		stop()
+		time.Sleep(time.Second) // not at the instant of a renewal
 		w.follow("watch billing --json")()
 		w.prompt("note nightly", "note nightly --remove", "note nightly --owner a")
 		w.prompt("status billing "+as("limited"), "note billing "+as("limited"))

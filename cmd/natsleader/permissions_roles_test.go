@@ -97,7 +97,10 @@ func (x trial) happens(t *testing.T, conf string) (results []string, took []time
 				note(line, begun, code)
 			case strings.HasPrefix(line, "GET "):
 				response := w.response(http.MethodGet, strings.TrimPrefix(line, "GET "), "")
-				body := expect.Got(io.ReadAll(response.Body))(w)
+				body := string(expect.Got(io.ReadAll(response.Body))(w))
+				if response.StatusCode != http.StatusOK {
+					body = "(reason)" // between two tries to connect it is another
+				}
 				note(line, begun, fmt.Sprintf("%d %.12s", response.StatusCode, body))
 			case strings.HasPrefix(line, "join "):
 				nc := expect.Got(nats.Connect("nats://orders:orders@localhost", w.inProcess()...))(w)

@@ -174,7 +174,12 @@ func (g *globals) inspectorUntil(ctx context.Context, lost func() error) (*inspe
 	case its := <-opened:
 		return its.s, links, its.err
 	case <-ctx.Done():
-		return nil, nil, ctx.Err() // the process ends, and with it the connect
+		go func() {
+			if its := <-opened; its.err == nil {
+				its.s.close()
+			}
+		}()
+		return nil, nil, ctx.Err()
 	}
 }
 

@@ -162,6 +162,20 @@ func TestFollow_Always(t *testing.T) {
 	})
 }
 
+// A connection that is open at the instant at which the command ends is closed.
+func TestFollow_EndsWhileItConnects(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.away = 10 * time.Millisecond
+		for n := range 200 { // of answers and the end at one instant chance decides
+			ctx, cancel := context.WithTimeout(w.Context(), time.Duration(n%10)*w.away)
+			expect.OK(w, w.globals().followAlways(ctx, &aSource{}, func(*inspector) {}))
+			cancel()
+			time.Sleep(time.Second)
+			expect.Must(w, w.s.NumClients() == 1, "%d connections, one of them the test's", w.s.NumClients())
+		}
+	})
+}
+
 // A roster is reported when its holder and its candidates have not changed for a while. The collection
 // ends with its context, also while nobody reads, and with the connection.
 func TestRosterWatch_Collects(t *testing.T) {

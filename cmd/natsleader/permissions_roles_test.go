@@ -149,6 +149,7 @@ func TestPermissions_AreLeast(t *testing.T) {
 			"+a", "+b", "status", "status billing", "status --roster", "roster billing", "history billing", "history", "watch", "watch billing", "watch b*",
 			"wait billing --leader nobody --wait 9s",
 		}},
+		{flags: "observer --roster --history", user: "observer", does: []string{"+a", "&observer ui --http 127.0.0.1:9848", "GET /api/past?election=&hours=1"}},
 		{flags: "operator --roster --history", user: "operator", does: []string{
 			"+a", "+b", "status", "status billing", "status --roster", "roster billing", "history billing", "step-down billing",
 			"drain b", "note billing --owner x", "note billing", "cordon x", "uncordon x", "drain a --cordon", "cordon",

@@ -95,11 +95,11 @@ func (a *assigner) step() bool {
 
 // plan assigns the shards once. It returns false if it is to be tried again.
 func (a *assigner) plan() bool {
+	a.due = time.Time{} // also if there is no plan: a time that has passed would wake the assigner without end
 	roll := a.roll.value
 	if a.roll.err != nil || roll.Layout != a.layout {
 		return true
 	}
-	a.due = time.Time{}
 	needed := make(map[string]bool) // members, and others that the plan asks for
 	terms := make(map[group.Session]standing)
 	standing := func(s group.Session) standing {

@@ -140,6 +140,29 @@ func TestDrain(t *testing.T) {
 	})
 }
 
+// While the registry cannot be read, Hold may end: the assigner rests until it can. (An assigner that wakes without end lets
+// no time pass in the bubble, so the test would not end.)
+func TestHold_EndsWithoutRegistry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 8, leadertest.WithLatency(oneWay))
+		f.config = func(_ string, cfg *shard.Config) { cfg.Hold = 30 * time.Second }
+		a := f.start("a")
+		time.Sleep(time.Second)
+		b := f.start("b")
+		time.Sleep(time.Second)
+		b.kill()
+		time.Sleep(lease + 5*time.Second)
+		registry := f.store.Entry(group.RegistryKey(named)).Value
+		f.store.Put(group.RegistryKey(named), []byte(`{"v":2}`))
+		time.Sleep(30 * time.Second)
+		check.Equal(t, a.owns(), 4, "a owns %d without a registry")
+		f.store.Put(group.RegistryKey(named), registry)
+		time.Sleep(time.Second)
+		check.Equal(t, a.owns(), 8, "a owns %d")
+		f.stop()
+	})
+}
+
 // Shards wait for a process that is back, but not longer than one lease if it cannot register.
 func TestHold_EndsWithoutRegistration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

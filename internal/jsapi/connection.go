@@ -34,6 +34,7 @@ type Connection struct {
 	lone  atomic.Int32 // subscriptions without a lane
 	pings shared[struct{}]
 	mover mover
+	again chan struct{} // full while a subscription is made again (Listen)
 
 	mu        sync.Mutex            // not held during a call of nats.go, nor of reply
 	first     *request              // to be handed to nats.go, or to be classified
@@ -64,7 +65,7 @@ func ConnectionOf(nc *nats.Conn) *Connection {
 	if c := connections.all[key].Value(); c != nil {
 		return c
 	}
-	c := &Connection{nc: nc, inbox: nc.NewInbox() + ".", pending: make(map[string]*request), delegated: make(map[*request]struct{})}
+	c := &Connection{nc: nc, inbox: nc.NewInbox() + ".", pending: make(map[string]*request), delegated: make(map[*request]struct{}), again: make(chan struct{}, 1)}
 	connections.all[key] = weak.Make(c)
 	runtime.AddCleanup(c, forgetConnection, key)
 	return c

@@ -49,23 +49,51 @@ func (s *Subscription) subscribe(a *Stream, subject string, handle nats.MsgHandl
 
 // Listen subscribes to a subject that may be denied. A denied subscription looks
 // alive. The server has reported the denial before it answers the ping. nats.go keeps only the last
-// denial, so of many subscriptions that are denied at the same time, one returns it.
+// denial. So if another subject was denied meanwhile, Listen waits until no other call on the
+// connection does the same, and subscribes again.
 //
 // The subscriptions of a connection share goroutines. If apart returns true, the next
 // message may take long to handle, and a goroutine of this subscription handles it. apart
 // must not block.
 func (s *Subscription) Listen(ctx context.Context, a *Stream, subject string, handle nats.MsgHandler, apart func() bool) error {
-	if err := a.Connected(); err != nil {
+	other, err := s.listen(ctx, a, subject, handle, apart)
+	if !other || err != nil {
 		return err
+	}
+	select {
+	case a.conn.again <- struct{}{}:
+		defer func() { <-a.conn.again }()
+	case <-ctx.Done():
+		return fmt.Errorf("%w: gave up while subscribing to %s: %w", backend.ErrUnreachable, subject, ctx.Err())
+	}
+	for range relistens {
+		_ = s.sub.Unsubscribe()
+		s.lane.remove(s.sub)
+		if other, err = s.listen(ctx, a, subject, handle, apart); !other || err != nil {
+			return err
+		}
+	}
+	return nil // other subjects are denied all the time, and this one was not the last of them
+}
+
+// relistens is how often Listen subscribes again.
+const relistens = 5
+
+// listen subscribes once. It reports whether another subject was denied meanwhile.
+func (s *Subscription) listen(ctx context.Context, a *Stream, subject string, handle nats.MsgHandler, apart func() bool) (other bool, err error) {
+	if err := a.Connected(); err != nil {
+		return false, err
 	}
 	before := a.Conn.LastError()
 	if err := s.share(a, subject, handle, apart); err != nil {
-		return a.failure(subject, before, err)
+		return false, a.failure(subject, before, err)
 	}
 	if err := a.ping(ctx); err != nil {
-		return a.failure(subject, before, err)
+		return false, a.failure(subject, before, err)
 	}
-	return a.denied(subject, before)
+	last := a.Conn.LastError()
+	other = last != before && errors.Is(last, nats.ErrPermissionViolation) //nolint:errorlint // the same value, not the same kind
+	return other, a.deniedBy(last, subject, before)
 }
 
 // ping returns when the server has answered a ping that was sent after the call. Calls on a

@@ -75,6 +75,48 @@ func TestListen_SharesPing(t *testing.T) {
 	})
 }
 
+// Subscriptions that are denied at the same time all return it, although nats.go keeps only the last denial.
+func TestListen_DeniedTogether(t *testing.T) {
+	withWire(t, func(t *wired) {
+		before := t.a.Conn.NumSubscriptions()
+		release := t.withhold()
+		outcomes := []<-chan error{t.opening(t.Context(), "first")}
+		for i := range 20 {
+			outcomes = append(outcomes, t.opening(t.Context(), fmt.Sprint("denied.", i)))
+		}
+		release()
+		check.Is(t, <-outcomes[0], nil)
+		for _, outcome := range outcomes[1:] {
+			check.Is(t, <-outcome, backend.ErrPermission)
+		}
+		check.Equal(t, t.a.Conn.NumSubscriptions(), before, "%d subscriptions are left")
+	})
+}
+
+// A subscription that waits to be made again can be given up.
+func TestListen_DeniedTogetherGivenUp(t *testing.T) {
+	withWire(t, func(t *wired) {
+		t.a.conn.again <- struct{}{} // another one is made again, without end
+		ctx, cancel := context.WithCancel(t.Context())
+		release := t.withhold()
+		first, outcomes := t.opening(t.Context(), "first"), []<-chan error{t.opening(ctx, "denied.x"), t.opening(ctx, "denied.y")}
+		release()
+		check.Is(t, <-first, nil)
+		synctest.Wait()
+		cancel()
+		var unreachable, denied int
+		for _, outcome := range outcomes {
+			switch err := <-outcome; {
+			case errors.Is(err, backend.ErrUnreachable):
+				unreachable++
+			case errors.Is(err, backend.ErrPermission):
+				denied++
+			}
+		}
+		check.That(t, unreachable == 1 && denied == 1, "%d were given up and %d denied", unreachable, denied)
+	})
+}
+
 // A connection that is lost or closed ends the openings that wait for a ping.
 func TestListen_ConnectionLost(t *testing.T) {
 	for _, tt := range []struct {

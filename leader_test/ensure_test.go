@@ -199,7 +199,7 @@ func TestEnsure_NeverAnew(t *testing.T) {
 		w.ok(err)
 		w.deleteBucket()
 		b := w.standOn(cl, same, leader.Config{ID: "b"})
-		w.at(time.Hour)
+		w.at(10 * time.Minute)
 		check.Equal(w, w.streams(), "", "there is %s again")
 		if got := strings.Join(a.without("unreachable", "no bucket"), ", "); got != "0s pending, 0s elected, 5.8s fenced expired" {
 			w.Errorf("a saw %s", got) // it cannot find out that the key is gone

@@ -28,9 +28,9 @@ func seeds(part int) int {
 	n := *simulations
 	switch {
 	case n == 0 && raceDetector:
-		n = proof.Size(100, 400)
+		n = proof.Size(40, 400)
 	case n == 0:
-		n = proof.Size(120, 3000)
+		n = proof.Size(120, 1000)
 	}
 	return max(1, n/part)
 }

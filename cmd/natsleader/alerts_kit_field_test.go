@@ -120,18 +120,6 @@ func (p *scrapedProcess) leave(c *leader.Candidate) {
 	p.collector.Remove(c)
 }
 
-// startExporter starts an exporter, and returns its address.
-func startExporter(t *testing.T, url, bucket string) string {
-	t.Helper()
-	cmd := natsleader(t, "--server", url, "exporter", "--http", "127.0.0.1:0", "--bucket", bucket)
-	out := started(t, cmd)
-	t.Cleanup(func() { _ = cmd.Wait() }) // the test's context has killed it
-	out.says(t, "serves http://")
-	_, rest, _ := strings.Cut(out.text(), "serves ")
-	address, _, _ := strings.Cut(rest, "\n")
-	return address
-}
-
 // timesFaster is by how much the hour is compressed.
 const timesFaster = 10
 

@@ -4,8 +4,12 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -119,6 +123,44 @@ func BenchmarkStatusOf10000Elections(b *testing.B) {
 				}
 			}
 			figure(b, 2*time.Second, all)
+		})
+	}
+}
+
+// A scrape of 10,000 elections over HTTP, after 500 of them were renewed, also beside twice as many busy processes as there
+// are processors.
+func BenchmarkExporterOf10000Elections(b *testing.B) {
+	const n = 10_000
+	url := startServer(b).ClientURL()
+	newBucket(b, url, "elections", leader.BucketConfig{})
+	campaigns(b, url, "elections", "e00000", leader.Config{ID: "a"})
+	putMany(b, url, n)
+	address := startExporter(b, url, "elections")
+	scrape := func() (led int, took time.Duration) {
+		start := time.Now()
+		response := expect.Got(http.Get(address + "/metrics"))(b)
+		body := expect.Got(io.ReadAll(response.Body))(b)
+		expect.OK(b, response.Body.Close())
+		return strings.Count(string(body), "natsleader_election_led{"), time.Since(start)
+	}
+	eventually(b, "the exporter has read all elections", func() bool { led, _ := scrape(); return led == n })
+	for _, busy := range []int{0, 2 * runtime.NumCPU()} {
+		b.Run(fmt.Sprint("busy=", busy), func(b *testing.B) {
+			for range busy {
+				loop := exec.CommandContext(b.Context(), "sh", "-c", "while :; do :; done")
+				expect.OK(b, loop.Start())
+				b.Cleanup(func() { _ = loop.Wait() })
+			}
+			var all []time.Duration
+			for b.Loop() {
+				for range 5 {
+					putMany(b, url, 500)
+					led, took := scrape()
+					expect.Equal(b, led, n, "%d elections are led")
+					all = append(all, took)
+				}
+			}
+			figure(b, time.Second, all)
 		})
 	}
 }

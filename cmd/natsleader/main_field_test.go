@@ -272,9 +272,9 @@ func started(tb testing.TB, cmd *exec.Cmd) *output {
 	return &o
 }
 
-func (o *output) says(t *testing.T, what string) {
-	t.Helper()
-	eventually(t, "it prints "+what, func() bool { return strings.Contains(o.text(), what) })
+func (o *output) says(tb testing.TB, what string) {
+	tb.Helper()
+	eventually(tb, "it prints "+what, func() bool { return strings.Contains(o.text(), what) })
 }
 
 // interrupted ends a command as Control-C does.
@@ -284,4 +284,16 @@ func interrupted(t *testing.T, cmd *exec.Cmd) {
 	if code := endOf(t, cmd); code != 0 {
 		t.Errorf("%v: exit code %d", cmd.Args[1:], code)
 	}
+}
+
+// startExporter starts an exporter, and returns its address.
+func startExporter(tb testing.TB, url, bucket string) string {
+	tb.Helper()
+	cmd := natsleader(tb, "--server", url, "exporter", "--http", "127.0.0.1:0", "--bucket", bucket)
+	out := started(tb, cmd)
+	tb.Cleanup(func() { _ = cmd.Wait() }) // the test's context has killed it
+	out.says(tb, "serves http://")
+	_, rest, _ := strings.Cut(out.text(), "serves ")
+	address, _, _ := strings.Cut(rest, "\n")
+	return address
 }

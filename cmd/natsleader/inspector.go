@@ -365,12 +365,13 @@ func entriesOf(ctx context.Context, kv jetstream.KeyValue, what string, opts ...
 		if status.History() == 1 { // each value is that of another key
 			keys = int(status.Values())
 		}
-		w, err := kv.WatchAll(ctx, opts...)
+		w, end, err := opened(ctx, ctx, func(life context.Context) (jetstream.KeyWatcher, error) { return kv.WatchAll(life, opts...) })
 		if err != nil {
 			return nil, err
 		}
 		entries, complete := initial(ctx, w, keys, silence)
 		_ = w.Stop() // it may have gone with the connection
+		end()
 		switch {
 		case complete:
 			return slices.SortedFunc(maps.Values(entries), func(a, b jetstream.KeyValueEntry) int { return strings.Compare(a.Key(), b.Key()) }), nil
@@ -412,29 +413,49 @@ func initial(ctx context.Context, w jetstream.KeyWatcher, keys int, silence time
 // ctx ends. The current entries of the keys come first, and then nil. The time for the
 // opening is limited.
 func (s *inspector) watch(ctx context.Context, election string) (w jetstream.KeyWatcher, end context.CancelFunc, err error) {
-	life, end := context.WithCancel(ctx)
-	err = s.within(ctx, func(ctx context.Context) (failed error) {
-		intime := context.AfterFunc(ctx, end)
-		defer func() {
-			if !intime() {
-				failed = ctx.Err() // of life, it is always that it was canceled
+	err = s.within(ctx, func(limited context.Context) (failed error) {
+		w, end, failed = opened(limited, ctx, func(life context.Context) (jetstream.KeyWatcher, error) {
+			kv, err := s.js.KeyValue(life, s.name)
+			switch {
+			case err != nil:
+				return nil, err
+			case election == "":
+				return kv.WatchAll(life)
+			default:
+				return kv.Watch(life, election)
 			}
-		}()
-		kv, failed := s.js.KeyValue(life, s.name)
-		switch {
-		case failed != nil:
-			return failed
-		case election == "":
-			w, failed = kv.WatchAll(life)
-		default:
-			w, failed = kv.Watch(life, election)
-		}
+		})
 		return failed
 	})
-	if err != nil {
-		end()
-	}
 	return w, end, err
+}
+
+// opened opens a watch, which lives until end is called or ctx ends. limited has the deadline of the opening. For a while
+// a cluster may place the consumer of a watch on a server that has crashed, which never makes it. So opened makes up to
+// four attempts, each more patient.
+func opened(limited, ctx context.Context, open func(context.Context) (jetstream.KeyWatcher, error)) (jetstream.KeyWatcher, context.CancelFunc, error) {
+	until, _ := limited.Deadline()
+	for patience := time.Until(until) / 8; ; patience += patience / 2 {
+		life, end := context.WithCancel(ctx)
+		attempt, cancel := context.WithTimeout(limited, patience)
+		intime := context.AfterFunc(attempt, end)
+		w, err := open(life)
+		late := !intime()
+		cancel()
+		if err == nil && !late {
+			return w, end, nil
+		}
+		end()
+		if err == nil {
+			_ = w.Stop()
+		}
+		if limited.Err() != nil { // of life, it is always that it was canceled
+			return nil, end, limited.Err()
+		}
+		if !late {
+			return nil, end, err
+		}
+	}
 }
 
 // checkElection applies the rules of KV keys, so that no wildcard and no empty

@@ -79,15 +79,20 @@ func TestInspector_Within(t *testing.T) {
 }
 
 // watches is a bucket whose watches report what a test wants, each the next part of it. If it is slow, it
-// opens a watch when the context has ended.
+// opens a watch when the context has ended, and so does it the first so many times that are lost.
 type watches struct {
 	jetstream.KeyValue
 	parts [][]jetstream.KeyValueEntry
 	slow  bool
+	lost  int
 	open  int
 }
 
 func (w *watches) WatchAll(ctx context.Context, _ ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+	if w.lost--; w.lost >= 0 {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	if w.slow {
 		<-ctx.Done()
 	}
@@ -130,23 +135,27 @@ func TestInspector_ReadsAllKeys(t *testing.T) {
 	silent := []jetstream.KeyValueEntry{b}
 	for name, x := range map[string]struct {
 		parts [][]jetstream.KeyValueEntry
+		lost  int
 		want  string
 		err   error
 		after time.Duration
 	}{
-		"at once":           {parts: [][]jetstream.KeyValueEntry{whole}, want: "[a3 b2]"},
-		"end before a key":  {parts: [][]jetstream.KeyValueEntry{{a, newer, nil, b}}, want: "[a3 b2]"},
-		"a key has expired": {parts: [][]jetstream.KeyValueEntry{{a, nil}}, want: "[a1]", after: 500 * time.Millisecond},
-		"old after new":     {parts: [][]jetstream.KeyValueEntry{{newer, a, b, nil}}, want: "[a3 b2]"},
-		"after two silent":  {parts: [][]jetstream.KeyValueEntry{silent, silent, whole}, want: "[a3 b2]", after: 1500 * time.Millisecond},
-		"not in time":       {parts: [][]jetstream.KeyValueEntry{silent, silent, silent, silent}, want: "[]", err: leader.ErrUnreachable, after: 3 * time.Second},
-		"it cannot be read": {want: "[]", err: errOfSource},
+		"one consumer is lost":   {parts: [][]jetstream.KeyValueEntry{whole}, lost: 1, want: "[a3 b2]", after: 375 * time.Millisecond},
+		"three consumers are":    {parts: [][]jetstream.KeyValueEntry{whole}, lost: 3, want: "[a3 b2]", after: 1781250 * time.Microsecond},
+		"all consumers are lost": {lost: 9, want: "[]", err: context.DeadlineExceeded, after: 3 * time.Second},
+		"at once":                {parts: [][]jetstream.KeyValueEntry{whole}, want: "[a3 b2]"},
+		"end before a key":       {parts: [][]jetstream.KeyValueEntry{{a, newer, nil, b}}, want: "[a3 b2]"},
+		"a key has expired":      {parts: [][]jetstream.KeyValueEntry{{a, nil}}, want: "[a1]", after: 500 * time.Millisecond},
+		"old after new":          {parts: [][]jetstream.KeyValueEntry{{newer, a, b, nil}}, want: "[a3 b2]"},
+		"after two silent":       {parts: [][]jetstream.KeyValueEntry{silent, silent, whole}, want: "[a3 b2]", after: 1500 * time.Millisecond},
+		"not in time":            {parts: [][]jetstream.KeyValueEntry{silent, silent, silent, silent}, want: "[]", err: leader.ErrUnreachable, after: 3 * time.Second},
+		"it cannot be read":      {want: "[]", err: errOfSource},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 				defer cancel()
-				kv := &watches{parts: slices.Clone(x.parts)}
+				kv := &watches{parts: slices.Clone(x.parts), lost: x.lost}
 				began := time.Now()
 				entries, err := entriesOf(ctx, kv, "keys")
 				got := []string{}
@@ -184,12 +193,13 @@ func (w withBucket) KeyValue(context.Context, string) (jetstream.KeyValue, error
 
 // A feed that is not opened in time is an outage, and not the end of the command.
 func TestInspector_FeedIsNotOpenedInTime(t *testing.T) {
-	for name, parts := range map[string][][]jetstream.KeyValueEntry{"no answer": nil, "a late answer": {nil, nil}} {
+	for name, parts := range map[string][][]jetstream.KeyValueEntry{"no answer": nil, "late answers": {nil, nil, nil, nil, nil}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &inspector{js: withBucket{kv: &watches{parts: parts, slow: true}}, limit: 3 * time.Second}
 				began := time.Now()
 				_, _, err := s.watch(t.Context(), "")
+				expect.Equal(t, s.js.(withBucket).kv.(*watches).open, 0, "%d watches are open")
 				if took := time.Since(began); codeOf(err) != exitUnreachable || took != s.limit {
 					t.Fatalf("%v with code %d after %v", err, codeOf(err), took)
 				}

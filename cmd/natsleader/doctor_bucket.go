@@ -33,7 +33,7 @@ func checkBucket(_ context.Context, e *environment) []finding {
 		return []finding{severityCritical.of("bucket %s does not exist", e.name).advise(neverSeen(e.name))}
 	case errors.Is(e.infoErr, nats.ErrTimeout):
 		return []finding{severityCritical.of("nobody answers for bucket %s within %v: its stream, or JetStream as a whole, has no leader", e.name, e.wait).
-			advise("bring back a majority of the servers")}
+			advise("if that lasts for more than some seconds, bring back a majority of the servers")}
 	case refusedWith(e.infoErr, codeOffline):
 		return []finding{severityCritical.of("all servers that keep bucket %s are away: nobody can lead", e.name).
 			advise("bring back a majority of them; docs/regions.md says what to do if their region is lost")}

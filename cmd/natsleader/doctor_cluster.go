@@ -144,12 +144,8 @@ func checkCluster(_ context.Context, e *environment) []finding {
 		return []finding{fine("a single server, no cluster")}
 	}
 	if c.Leader == "" {
-		alone := ""
-		if d := heardFromNone(c); d > 0 {
-			alone = fmt.Sprintf(" (%s has heard from no other server for %s)", e.nc.ConnectedServerName(), formatAge(d))
-		}
-		return []finding{severityCritical.of("stream %s has no leader: nothing can be written, and every lease runs out%s", e.info.Config.Name, alone).
-			advise("bring back a majority of its servers")}
+		return []finding{severityCritical.of("stream %s has no leader: nothing can be written, and every lease runs out", e.info.Config.Name).
+			advise("if that lasts for more than some seconds, bring back a majority of its servers")}
 	}
 	c = e.looks.last
 	var found []finding

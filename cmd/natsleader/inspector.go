@@ -215,7 +215,7 @@ func (s *inspector) within(ctx context.Context, do func(context.Context) error) 
 	select {
 	case err := <-done:
 		if errors.Is(err, context.DeadlineExceeded) || refusedWith(err, codeNoMetaLeader) {
-			return exitf(exitUnreachable, "JetStream does not answer on %s, which hangs or is cut off, or the cluster has lost its quorum", s.server())
+			return exitf(exitUnreachable, "JetStream does not answer on %s, which hangs or is cut off, or the cluster has lost its quorum or elects a leader", s.server())
 		}
 		if refusedWith(err, codeOffline) {
 			return exitf(exitUnreachable, "all servers that keep the bucket are away")
@@ -252,7 +252,7 @@ func (s *inspector) info(ctx context.Context) (*jetstream.StreamInfo, error) {
 }
 
 // errNoMajority is wrapped in the error of majority.
-var errNoMajority = errors.New("it is cut off from the others, or the cluster has lost its quorum")
+var errNoMajority = errors.New("it is cut off from the others, or the cluster has lost its quorum or elects a leader")
 
 // server names the server of the connection.
 func (s *inspector) server() string {
@@ -269,23 +269,7 @@ func (s *inspector) majority(info *jetstream.StreamInfo) error {
 		return nil
 	}
 	why := strings.TrimPrefix(err.Error(), leader.ErrUnreachable.Error()+": ")
-	if alone := heardFromNone(info.Cluster); alone > 0 {
-		why += ", and it has heard from no other server since " + formatZoned(info.TimeStamp.Add(-alone))
-	}
 	return exitf(exitUnreachable, "%s sees no majority of the servers of bucket %s: %s; %w", s.server(), s.name, why, errNoMajority)
-}
-
-// heardFromNone returns for how long a server that knows no leader of a stream has heard from no other; 0: it is not known.
-func heardFromNone(c *jetstream.ClusterInfo) (shortest time.Duration) {
-	if c == nil || c.Leader != "" {
-		return 0
-	}
-	for _, r := range c.Replicas { // the server itself is one of them, with 0
-		if r.Active > 0 && (shortest == 0 || r.Active < shortest) {
-			shortest = r.Active
-		}
-	}
-	return shortest
 }
 
 // ask learns the server's time, whether the bucket exists, and whether a majority of its servers keeps it. Without one,

@@ -23,7 +23,7 @@ import (
 // missing before, or for something else, does not count.
 func TestInspector_Within(t *testing.T) {
 	const limit = 3 * time.Second
-	const silent = "JetStream does not answer on the server, which hangs or is cut off, or the cluster has lost its quorum"
+	const silent = "JetStream does not answer on the server, which hangs or is cut off, or the cluster has lost its quorum or elects a leader"
 	violation := fmt.Errorf("%w: Permissions Violation for Publish to %q", nats.ErrPermissionViolation, "$JS.API.STREAM.INFO.KV_e")
 	noLeader := &jetstream.APIError{ErrorCode: codeNoMetaLeader}
 	offline := &jetstream.APIError{ErrorCode: codeOffline}

@@ -150,10 +150,10 @@ func (r *rosterBucket) announce(ctx context.Context, election, session string, e
 	return revision, r.named(err)
 }
 
-// named replaces ErrNoBucket, which is about the roster here, by ErrNoRoster.
+// named replaces ErrNoBucket, which is about the roster here, by ErrRosterGone.
 func (r *rosterBucket) named(err error) error {
 	if errors.Is(err, backend.ErrNoBucket) {
-		return fmt.Errorf("%w: there is no stream %s", backend.ErrNoRoster, r.api.Name)
+		return fmt.Errorf("%w: there is no stream %s", backend.ErrRosterGone, r.api.Name)
 	}
 	return err
 }

@@ -112,7 +112,7 @@ func (a *actor) receiveSign(err error) {
 	a.silence.giveUp()
 	a.silence.cancel = nil
 	if a.isSign(err) {
-		a.signed()
+		a.signed(err)
 	}
 }
 
@@ -135,17 +135,20 @@ func (s *silence) giveUp() {
 
 // noticeSign looks for a sign in what a step has shown. seen is the newest revision known before it.
 func (a *actor) noticeSign(in *machine.Input, seen uint64) {
-	if a.status.Seen.Revision > seen || in.Kind == machine.InSettings && a.isSign(in.Err) {
-		a.signed()
+	switch {
+	case a.status.Seen.Revision > seen:
+		a.signed(nil)
+	case in.Kind == machine.InSettings && a.isSign(in.Err):
+		a.signed(in.Err)
 	}
 }
 
-// signed records a sign.
-func (a *actor) signed() {
+// signed records a sign. After one that is an error, that the bucket is gone for example, the outage goes on.
+func (a *actor) signed(err error) {
 	a.silence.giveUp()
 	a.silence = silence{cancel: a.silence.cancel}
 	a.c.recordSign()
-	if a.faults.told {
+	if err == nil && a.faults.told {
 		a.faults.told = false
 		a.c.log.LogAttrs(a.values, slog.LevelInfo, wire.LogAnswered)
 	}

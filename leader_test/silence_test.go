@@ -68,6 +68,24 @@ func TestOutage_EndIsLogged(t *testing.T) {
 	}
 }
 
+// The answer that the bucket is gone does not end an outage. The first answer of the bucket does.
+func TestOutage_DoesNotEndWithTheBucket(t *testing.T) {
+	k := newKit(t)
+	k.stand("a", leader.Config{})
+	var log bytes.Buffer
+	k.stand("b", leader.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	k.store.Link("a").Freeze()
+	k.store.Link("b").Freeze()
+	k.clock.Advance(10 * time.Second)
+	k.store.Drop()
+	k.store.Link("b").Thaw()
+	k.clock.Advance(10 * time.Second)
+	check.Equal(t, strings.Count(log.String(), wire.LogAnswered), 0, "%d times without the bucket")
+	k.store.Recreate()
+	k.clock.Advance(time.Minute)
+	check.Equal(t, strings.Count(log.String(), wire.LogAnswered), 1, "%d times")
+}
+
 // A waiting candidate whose reads are all answered is silent when a renewal and the answer to its
 // request for a sign are missing, since the last renewal.
 func TestSilent_WaitingCandidate(t *testing.T) { story(t) }

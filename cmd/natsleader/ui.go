@@ -79,7 +79,7 @@ func (u *ui) serve() error {
 		return err
 	}
 	defer func() { _ = listener.Close() }()
-	state := &uiState{log: log, State: webpage.NewState(), groups: make(map[string]*uiGroup)}
+	state := newUIState(log)
 	o := webpage.Options{
 		Title: "Elections in bucket", Bucket: u.bucket, Program: "natsleader ui", Version: version().Version,
 		Address: listener.Addr(), Hosts: u.hosts, AllowHost: "natsleader ui --allow-host NAME allows one", Roster: state.roster, Past: state.past,
@@ -125,6 +125,11 @@ type uiState struct {
 	fresh     time.Time           // the server's time at which the rows were last known to be the newest
 	err       error               // why the rows are not up to date; nil: they are
 	groups    map[string]*uiGroup // that are observed, until the connection is closed
+	turned    chan struct{}       // err has come or gone
+}
+
+func newUIState(log *lineLog) *uiState {
+	return &uiState{log: log, State: webpage.NewState(), groups: make(map[string]*uiGroup), turned: make(chan struct{}, 1)}
 }
 
 // uiGroup is a group as pages show it.
@@ -263,6 +268,12 @@ func (u *uiState) group(name string, now time.Time) uiGroup {
 func (u *uiState) trouble(err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	if (u.err == nil) != (err == nil) {
+		select {
+		case u.turned <- struct{}{}:
+		default:
+		}
+	}
 	u.err = err
 	if err != nil { // nil: the watcher reads the elections again first
 		u.log.trouble(err)

@@ -18,7 +18,7 @@ var uiChecks = []string{
 	"bucket", "sources", "cluster", "replicas", "storage", "protection", "ttl", "max-lease", "republish", "lease", "payload",
 }
 
-// uiChecksEvery is the time from one run of these checks to the next.
+// uiChecksEvery is the time from one run of these checks to the next, if no trouble comes or goes.
 const uiChecksEvery = 10 * time.Second
 
 // examine makes the checks until ctx ends.
@@ -34,6 +34,7 @@ func (u *uiState) examine(ctx context.Context, s *inspector) {
 		}
 		select {
 		case <-time.After(uiChecksEvery):
+		case <-u.turned:
 		case <-ctx.Done():
 			return
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/webpage"
+	"github.com/natsleader/natsleader/leader"
 )
 
 // The head of the page has the servers of the bucket, the leader first, with what is wrong with each, and the findings
@@ -33,6 +35,31 @@ func TestUI_Head(t *testing.T) {
 		fine("a"), severityNote.of("b"), unknown("c"), severityCritical.of("d").advise("do"), severityWarning.of("e"), severityWarning.of("f"),
 	})
 	expect.Equal(t, fmt.Sprint(found), "[{critical d do} {warning e } {warning f } {note b }]", "it shows %s")
+}
+
+// The head shows within a second what trouble brings, and takes it away as soon as the trouble is over.
+func TestUI_FindingsFollowTrouble(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		u := newUIState(w.globals().newLog())
+		s := expect.Got(w.globals().newInspector(w.Context()))(w)
+		defer s.close()
+		ctx, end := context.WithCancel(w.Context())
+		defer end()
+		go u.examine(ctx, s)
+		worst := func() string {
+			time.Sleep(time.Second)
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			return u.head.Findings[0].Severity
+		}
+		expect.Equal(w, worst(), "warning", "at first %s: one replica")
+		expect.OK(w, w.js.DeleteKeyValue(w.Context(), "elections"))
+		u.trouble(leader.ErrNoBucket)
+		expect.Equal(w, worst(), "critical", "without the bucket %s")
+		w.run("bucket add")
+		u.trouble(nil)
+		expect.Equal(w, worst(), "warning", "in the end %s")
+	})
 }
 
 // Each election in trouble has a reason, and a link to a section of the runbook. Others have none. An election that is

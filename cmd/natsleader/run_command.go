@@ -128,11 +128,11 @@ func (c *runLoop) finished(b supervisorReport) {
 		if b.Code != 0 && !b.Stopped {
 			level = slog.LevelWarn
 		}
-		now, f := clockNow(), fields{"pid", s.pid, "exit_code", b.Code}
-		ran, stop := now.sub(s.since), ""
-		if s.asked != 0 {
-			ran, stop = s.asked.sub(s.since), " and a stop of "+left(now.sub(s.asked))
-			f = append(f, "stop_seconds", now.sub(s.asked).Seconds())
+		f := fields{"pid", s.pid, "exit_code", b.Code}
+		ran, stop := b.At.sub(s.since), ""
+		if s.asked != 0 && s.asked <= b.At {
+			ran, stop = s.asked.sub(s.since), " and a stop of "+left(b.At.sub(s.asked))
+			f = append(f, "stop_seconds", b.At.sub(s.asked).Seconds())
 		}
 		c.log.log(level, append(f, "ran_seconds", ran.Seconds(), "stopped", b.Stopped),
 			"command ended: PID %d, exit code %d%s, after %s%s", s.pid, b.Code, signalOf(b.Code), left(ran), stop)

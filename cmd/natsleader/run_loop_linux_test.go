@@ -263,9 +263,11 @@ func (s *story) step(step string) {
 	case "started":
 		report(supervisorReport{What: reportStarted, PID: 7})
 	case "ends": // with an exit code
-		report(supervisorReport{What: reportEnded, Code: number()})
+		report(supervisorReport{What: reportEnded, Code: number(), At: clockNow()})
 	case "stopped":
-		report(supervisorReport{What: reportEnded, Code: 128 + 15, Stopped: true})
+		report(supervisorReport{What: reportEnded, Code: 128 + 15, Stopped: true, At: clockNow()})
+	case "had-stopped": // so many seconds ago
+		report(supervisorReport{What: reportEnded, Code: 128 + 15, Stopped: true, At: clockNow().add(-time.Duration(number()) * time.Second)})
 	case "failed":
 		report(supervisorReport{What: reportFailed, Code: exitNotFound, Error: "no such command"})
 	case "not": // sent, because the command does not handle the signal
@@ -360,6 +362,8 @@ func TestRunLoop(t *testing.T) {
 		// A command that its supervisor has ended while the lease is valid does not end the run: the leader hands over,
 		// and begins again. It logs the loss of its next term.
 		{"CommandEndedByLateSupervisor", run{}, "started, stopped, 2s, started, transfer"},
+		// A natsleader that was stopped itself says how long the command ran, and not when it read that.
+		{"CommandEndedMeanwhile", run{drain: time.Hour}, "started, freeze, 13s, had-stopped 2"},
 		// A supervisor has the drain and two seconds to stop the command. A start that it reports meanwhile and an
 		// order to stop for another reason give it no more.
 		{"PatienceWithStop", run{drain: 10 * time.Second}, "SIGTERM, 1s, started, transfer, 59s"},

@@ -228,7 +228,7 @@ func (s *supervisor) spawn(env []string) (pid int, err error) {
 func (s *supervisor) tooLate(o order) bool {
 	late := !s.notifies() && clockNow() >= o.Lease.Warn
 	if late {
-		s.reports <- supervisorReport{What: reportEnded, Stopped: true}
+		s.reports <- supervisorReport{What: reportEnded, Stopped: true, At: clockNow()}
 	}
 	return late
 }
@@ -260,7 +260,7 @@ func (s *supervisor) act(now instant) time.Duration {
 		return -1
 	}
 	if p.gone() {
-		s.reports <- supervisorReport{What: reportEnded, Code: p.code, Stopped: p.asked}
+		s.reports <- supervisorReport{What: reportEnded, Code: p.code, Stopped: p.asked, At: now}
 		s.command = nil
 		return -1
 	}

@@ -107,7 +107,7 @@ func TestSupervisor_ActsOnLease(t *testing.T) {
 		}
 	}
 	b := ends(t, s, kill)
-	expect.That(t, b.What == reportEnded && b.Code == 128+9 && b.Stopped, "%+v", b)
+	expect.That(t, b.What == reportEnded && b.Code == 128+9 && b.Stopped && b.At == kill, "%+v", b)
 }
 
 // Each order has its effect on the command, and a command that has ended gets none.

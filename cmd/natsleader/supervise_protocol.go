@@ -83,6 +83,8 @@ type supervisorReport struct {
 	Error string `json:",omitempty"`
 	// Stopped: reportEnded; the supervisor had asked the command to stop before it ended.
 	Stopped bool `json:",omitempty"`
+	// At: reportEnded; natsleader may read it much later, if it was stopped.
+	At instant `json:",omitempty"`
 }
 
 const (

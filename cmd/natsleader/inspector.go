@@ -397,21 +397,21 @@ func initial(ctx context.Context, w jetstream.KeyWatcher, keys int, silence time
 // ctx ends. The current entries of the keys come first, and then nil. The time for the
 // opening is limited.
 func (s *inspector) watch(ctx context.Context, election string) (w jetstream.KeyWatcher, end context.CancelFunc, err error) {
-	err = s.within(ctx, func(limited context.Context) (failed error) {
-		w, end, failed = opened(limited, ctx, func(life context.Context) (jetstream.KeyWatcher, error) {
-			kv, err := s.js.KeyValue(life, s.name)
+	failed := s.within(ctx, func(limited context.Context) error {
+		w, end, err = opened(limited, ctx, func(life context.Context) (jetstream.KeyWatcher, error) {
+			kv, failed := s.js.KeyValue(life, s.name)
 			switch {
-			case err != nil:
-				return nil, err
+			case failed != nil:
+				return nil, failed
 			case election == "":
 				return kv.WatchAll(life)
 			default:
 				return kv.Watch(life, election)
 			}
 		})
-		return failed
+		return err
 	})
-	return w, end, err
+	return w, end, failed
 }
 
 // opened opens a watch, which lives until end is called or ctx ends. limited has the deadline of the opening. For a while

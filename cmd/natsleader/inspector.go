@@ -416,10 +416,10 @@ func (s *inspector) watch(ctx context.Context, election string) (w jetstream.Key
 
 // opened opens a watch, which lives until end is called or ctx ends. limited has the deadline of the opening. For a while
 // a cluster may place the consumer of a watch on a server that has crashed, which never makes it. So opened makes up to
-// four attempts, each more patient.
+// four attempts, and is more patient with each.
 func opened(limited, ctx context.Context, open func(context.Context) (jetstream.KeyWatcher, error)) (jetstream.KeyWatcher, context.CancelFunc, error) {
 	until, _ := limited.Deadline()
-	for patience := time.Until(until) / 8; ; patience += patience / 2 {
+	for patience := time.Until(until) / 8; ; patience *= 2 {
 		life, end := context.WithCancel(ctx)
 		attempt, cancel := context.WithTimeout(limited, patience)
 		intime := context.AfterFunc(attempt, end)

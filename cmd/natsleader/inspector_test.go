@@ -141,7 +141,7 @@ func TestInspector_ReadsAllKeys(t *testing.T) {
 		after time.Duration
 	}{
 		"one consumer is lost":   {parts: [][]jetstream.KeyValueEntry{whole}, lost: 1, want: "[a3 b2]", after: 375 * time.Millisecond},
-		"three consumers are":    {parts: [][]jetstream.KeyValueEntry{whole}, lost: 3, want: "[a3 b2]", after: 1781250 * time.Microsecond},
+		"three consumers are":    {parts: [][]jetstream.KeyValueEntry{whole}, lost: 3, want: "[a3 b2]", after: 2625 * time.Millisecond},
 		"all consumers are lost": {lost: 9, want: "[]", err: context.DeadlineExceeded, after: 3 * time.Second},
 		"at once":                {parts: [][]jetstream.KeyValueEntry{whole}, want: "[a3 b2]"},
 		"end before a key":       {parts: [][]jetstream.KeyValueEntry{{a, newer, nil, b}}, want: "[a3 b2]"},

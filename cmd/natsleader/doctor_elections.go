@@ -70,6 +70,16 @@ func checkElections(ctx context.Context, e *environment) []finding {
 			advise("start its candidates; if they run, see their logs, and whether the servers have room: one whose disk was full refuses writes until it is restarted; "+
 				"if an election is not used any more, lead and release it once: natsleader run --bucket "+e.name+" ELECTION -- true"))
 	}
+	var deleted []string
+	for _, x := range elections { // where keys expire, one that was given up in order looks the same
+		if x.at(clock.now()) == stateDeleted && !x.idle() && e.settings.TTL == 0 && clock.now().Sub(x.entry.Created) > max(e.lease(), keptLease(x)) {
+			deleted = append(deleted, x.election)
+		}
+	}
+	if len(deleted) > 0 {
+		found = append(found, severityWarning.of("the key was deleted and no candidate takes it in %s", some(deleted)).
+			advise("start its candidates; for the election of a job that runs once in a while: natsleader note ELECTION --one-shot"))
+	}
 	led, writes := renewalLoad(all, clock.now())
 	included := ""
 	if len(groups) > 0 {

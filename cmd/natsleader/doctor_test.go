@@ -90,8 +90,9 @@ func TestDoctor_Load(t *testing.T) {
 	}, func(o *server.Options) { o.JetStreamDomain = "hub" })
 }
 
-// Elections that no candidate has renewed or taken for more than a lease are a warning, and those that were given
-// up in order, or ended just now, are none. The advice works: to lead and release the election once.
+// Elections that no candidate has renewed or taken for more than a lease are a warning, also if their keys were deleted,
+// and those that were given up in order, or ended just now, are none. The advice works: to lead and release the election
+// once, and to note that it is for a job.
 func TestDoctor_Abandoned(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		f := w.findingsBeside("")
@@ -104,12 +105,25 @@ func TestDoctor_Abandoned(t *testing.T) {
 		}
 		w.publish("$KV.elections.foreign", "hello")
 		w.publish("$KV.elections.deleted", "", "KV-Operation", "DEL")
-		time.Sleep(2 * lease)
+		time.Sleep(15 * time.Second) // the MaxLease
+		f.show("")
+		time.Sleep(2*lease - 15*time.Second)
 		f.show("")
 		time.Sleep(time.Nanosecond)
 		f.show("")
 		expect.OK(w, w.campaigns("df", leader.Config{ID: "a"}).Stop(w.Context()))
+		w.run("note deleted --one-shot")
 		f.show("")
+	})
+}
+
+// Where keys expire, an election that was given up in order looks as if its key was deleted.
+func TestDoctor_ExpiredKey(t *testing.T) {
+	bubble(t, leader.BucketConfig{TTL: time.Hour}, func(w *world) {
+		w.publish("$KV.elections.deleted", "", "KV-Operation", "DEL")
+		time.Sleep(10 * time.Minute)
+		out, _, _ := w.run("doctor --read-only")
+		expect.That(w, strings.Contains(out, "1 elections") && !strings.Contains(out, "was deleted"), "%s", out)
 	})
 }
 

@@ -181,6 +181,9 @@ func TestUI_InBrowser(t *testing.T) {
 	b.accessible("one election, narrow")
 	b.click("#detail-close")
 	b.accessible("narrow")
+	b.click("#doctor summary")
+	b.becomes(`((r) => r.left >= 0 && r.right <= innerWidth)(document.getElementById('findings').getBoundingClientRect())`, "true")
+	b.click("#doctor summary")
 	expect.That(t, b.value(`document.documentElement.scrollWidth <= 400`) == "true",
 		"the page is wider than the screen")
 	b.do(chromedp.EmulateViewport(1280, 560))

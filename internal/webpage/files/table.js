@@ -5,8 +5,11 @@ import { age } from "./times.js";
 
 const rowHeight = 32; // as in ui.css
 
-// tallHeight is that of a row in trouble, by the width of the table: its advice takes one to four lines.
-const tallHeight = (width) => width >= 1000 ? 56 : width >= 600 ? 76 : 116;
+// lineHeight is that of a line of the advice in a row in trouble, in px, and margins are what is beside and below the lines.
+const lineHeight = 20.3;
+const margins = { beside: 20, below: 4 };
+
+const ruler = document.createElement("canvas").getContext("2d");
 
 // attention names the values of the field trouble, the most urgent first.
 export const attention = { unknown: 0, foreign: 1, expired: 2, deleted: 3, pending: 4, none: 5, idle: 6 };
@@ -176,7 +179,7 @@ export class Table {
       const compare = this.sorted.column.compare;
       this.order = this.arranged([...this.rows.values()].filter((r) => this.passes(r))
         .sort((a, b) => sign * compare(a, b) || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0)));
-      this.tall = 0;
+      this.width = 0;
       document.getElementById("table").setAttribute("aria-rowcount", String(this.order.length + 1));
       const none = document.getElementById("none");
       none.hidden = this.order.length > 0 || this.rows.size === 0;
@@ -219,11 +222,16 @@ export class Table {
 
   // measure finds where each row is.
   measure() {
-    const tall = tallHeight(this.body.clientWidth);
-    if (tall === this.tall) return;
-    this.tall = tall;
+    const width = this.body.clientWidth;
+    if (width === this.width) return;
+    this.width = width;
+    ruler.font = getComputedStyle(this.body).font;
+    const widths = new Map(); // of words
     this.tops = [0];
-    for (const row of this.order) this.tops.push(this.tops.at(-1) + (row.why ? tall : rowHeight));
+    for (const row of this.order) {
+      const advised = row.why ? linesOf(`${adviceOf(row)}Runbook`, width - margins.beside, widths) * lineHeight + margins.below : 0;
+      this.tops.push(this.tops.at(-1) + rowHeight + Math.ceil(advised));
+    }
     document.getElementById("spacer").style.height = `${this.tops.at(-1)}px`;
   }
 
@@ -395,12 +403,29 @@ const held = (row) => row.state === "leading" || row.state === "pending";
 // sizeOf says what a section has.
 const sizeOf = (head) => `leads ${head.size} election${head.size === 1 ? "" : "s"}`;
 
+// linesOf returns how many lines a text takes in a width. They break between words, and within a word that is wider.
+function linesOf(text, width, widths) {
+  let lines = 1, used = 0;
+  for (const word of text.split(" ")) {
+    if (!widths.has(word)) widths.set(word, ruler.measureText(`${word} `).width);
+    const wide = widths.get(word);
+    if (used > 0 && used + wide > width) {
+      lines++;
+      used = 0;
+    }
+    for (used += wide; used > width; used -= width) lines++;
+  }
+  return lines;
+}
+
+const adviceOf = (row) => `${row.why}. → ${row.do}. `;
+
 // advice returns why an election is in trouble and what to do, with a link to more.
 export function advice(row) {
   const link = document.createElement("a");
   Object.assign(link, { href: row.link, target: "_blank", rel: "noopener", textContent: "Runbook" });
   link.addEventListener("click", (e) => e.stopPropagation()); // it opens no election
-  return [`${row.why}. → ${row.do}. `, link];
+  return [adviceOf(row), link];
 }
 
 // set changes a text, which is always shown as text.

@@ -63,7 +63,8 @@ func TestUI_Cockpit(t *testing.T) {
 		all[i] = s.name + names[c.leads(js) == s]
 	}
 	b.becomes(servers, strings.Join(all, ","))
-	b.becomes(`document.querySelector('#doctor summary').textContent`, "doctor: all is well")
+	well := `document.getElementById('doctor').checkVisibility() && document.getElementById('doctor').innerText.includes('all is well')`
+	b.becomes(well, "true")
 	shows("trouble")
 	b.opens("lock", "Nobody leads: foreign")
 	shows("one in trouble")
@@ -100,8 +101,18 @@ func TestUI_Cockpit(t *testing.T) {
 	}
 	c.servers[victim].kill()
 	b.becomes(`/`+c.servers[victim].name+` (offline|silent for )/.test(document.getElementById('servers').textContent)`, "true")
+	b.becomes(well, "false")
 	shows("server gone")
 	c.servers[3-victim].kill()
 	b.becomes(`/^Not up to date since \d\d:\d\d:\d\d .server s1.: /.test(document.getElementById('trouble').textContent)`, "true")
 	shows("quorum lost")
+	since := `/since (\S+)/.exec(document.getElementById('trouble').textContent)[1]`
+	was := b.value(since)
+	b.becomes(well, "false")
+	u.kill()
+	b.becomes(`document.getElementById('trouble').textContent.includes('lost contact') + ' ' + `+since, "true "+was)
+	b.do(chromedp.EmulateViewport(390, 780))
+	b.opens("lock", "Nobody leads: foreign")
+	b.becomes(`document.elementFromPoint(20, 20).closest('#stale, #detail').id`, "stale")
+	b.picture("one-without-ui-390-dark")
 }

@@ -43,7 +43,7 @@ export class Head {
     this.showCordoned();
     const findings = head.findings || [];
     const grave = ["critical", "warning", "note"].map((s) => [findings.filter((f) => f.severity === s).length, s]).filter(([n]) => n > 0);
-    $("doctor").hidden = !head.checked;
+    $("doctor").hidden = !head.checked || grave.length === 0 && replicas.some((r) => r.fault); // it looks less often
     $("doctor").className = grave[0]?.[1] || "";
     $("doctor").firstElementChild.textContent = "doctor: " + (grave.map(([n, s]) => `${n} ${s}${n > 1 && s !== "critical" ? "s" : ""}`).join(", ") || "all is well");
     $("findings").replaceChildren(...findings.map((f) => make("li", "",

@@ -159,7 +159,7 @@ function showAges() {
 }
 setInterval(showAges, 1000);
 
-const lost = (text) => head.fail(text, clock.heard ? clock.server + heard - clock.local : 0);
+const lost = (text) => head.fail(text, head.since || (clock.heard ? clock.server + heard - clock.local : 0));
 
 setInterval(() => {
   if (performance.now() - heard <= silence) return;

@@ -284,8 +284,14 @@ func TestUI_TenThousand(t *testing.T) {
 	b.value(`document.activeElement.value = ''`) // the driver sends the character on its own
 	b.do(chromedp.SendKeys(chromedp.CSS("#filter"), "e00000"))
 	b.becomes(listed+" + "+leaderOf, "1a")
+	b.do(chromedp.KeyEvent(kb.Enter))
+	b.becomes(`document.activeElement.id`, "body")
+	b.do(chromedp.KeyEvent("j"))
+	b.becomes(`getComputedStyle(document.querySelector('#rows .selected')).boxShadow.includes('inset')`, "true")
 	expect.OK(t, first.Stop(t.Context()))
 	b.becomes(leaderOf, "nobody (was a)")
+	b.do(chromedp.KeyEvent("/"), chromedp.KeyEvent(kb.Escape))
+	b.becomes(`document.activeElement.id + document.getElementById('filter').value + (`+listed+` > 9)`, "bodytrue")
 	expect.Got(chromedp.Call(b.ctx, performance.Enable, performance.EnableParams{}))(t)
 	var heap string
 	for _, m := range expect.Got(chromedp.Call(b.ctx, performance.GetMetrics, cdp.Empty{}))(t).Metrics {

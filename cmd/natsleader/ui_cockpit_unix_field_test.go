@@ -22,7 +22,7 @@ func TestUI_Cockpit(t *testing.T) {
 	c := startTrio(t, "")
 	js := c.makes(leader.BucketConfig{Name: "elections", Roster: true, MaxLease: time.Hour})
 	url := c.servers[0].url
-	drained := campaigns(t, url, "elections", "billing", leader.Config{ID: "node-3_41_x9z", Succession: leader.Listed{}})
+	drained := campaigns(t, url, "elections", "billing", leader.Config{ID: "node-10_41_x9z", Succession: leader.Listed{}})
 	next := stands(t, url, "billing", leader.Config{ID: "node-1_17_k2a", Succession: leader.Listed{}})
 	inLine(t, url, "billing", "node-1_17_k2a")
 	for i, name := range []string{"invoices", "mail.outgoing", "reports.daily", "thumbnails", "webhooks"} {
@@ -72,25 +72,29 @@ func TestUI_Cockpit(t *testing.T) {
 
 	b.value(`document.getElementById('by').value = 'host', document.getElementById('by').dispatchEvent(new Event('change'))`)
 	sections := `[...document.querySelectorAll('#rows .section')].map((e) => e.querySelector('.toggle').textContent + e.querySelector('span').textContent).join()`
-	const hosts = "nobodyleads 4 elections,node-1leads 3 elections,node-2leads 2 elections,node-3leads 1 election"
+	const hosts = "nobodyleads 4 elections,node-1leads 3 elections,node-2leads 2 elections,node-10leads 1 election"
 	b.becomes(sections, hosts)
 	shows("by host")
 	b.becomes(sections, hosts) // in the wide page again
 	b.value(`[...document.querySelectorAll('.toggle')].find((e) => e.textContent === 'node-2').click()`)
 	b.becomes(listed, "8")
-	b.value(`[...document.querySelectorAll('.section')].find((e) => e.textContent.startsWith('node-3')).querySelector('.toggle + span + button').click()`)
+	b.value(`[...document.querySelectorAll('.section')].find((e) => e.textContent.startsWith('node-10')).querySelector('.toggle + span + button').click()`)
 	b.becomes(`document.getElementById('confirm').open`, "true")
 	shows("a question")
 	b.click("#confirm-cordon", "#confirm-yes")
-	b.becomes(`document.querySelector('#drained pre').textContent.split('\n').at(-1)`, "node-3 leads nothing in bucket elections any more, and is cordoned")
+	b.becomes(`document.querySelector('#drained pre').textContent.split('\n').at(-1)`, "node-10 leads nothing in bucket elections any more, and is cordoned")
 	b.becomes(sections, "nobodyleads 4 elections,node-1leads 4 elections,node-2leads 2 elections")
 	shows("drained")
 	out := expect.Got(natsleader(t, "--server", url, "cordon").Output())(t)
-	expect.That(t, strings.Contains(string(out), "node-3"), "cordoned are %s", out)
-	b.becomes(`document.getElementById('cordoned').textContent`, "cordoned:  node-3 uncordon")
+	expect.That(t, strings.Contains(string(out), "node-10"), "cordoned are %s", out)
+	b.becomes(`document.getElementById('cordoned').textContent`, "cordoned:  node-10 uncordon")
 	b.click("#cordoned button", "#confirm-yes")
-	b.becomes(`document.querySelector('#drained pre').textContent`, "no longer cordoned: node-3")
+	b.becomes(`document.querySelector('#drained pre').textContent`, "no longer cordoned: node-10")
 	b.becomes(`document.getElementById('cordoned').textContent`, "")
+	expect.OK(t, natsleader(t, "--server", url, "cordon", "node-2").Run())
+	b.becomes(sections, "nobodyleads 4 elections,node-1leads 4 elections,node-2leads 2 elections, cordoned")
+	expect.OK(t, natsleader(t, "--server", url, "uncordon", "node-2").Run())
+	b.becomes(sections, "nobodyleads 4 elections,node-1leads 4 elections,node-2leads 2 elections")
 	b.click("#drained button")
 	expect.OK(t, drained.Stop(t.Context()))
 	expect.OK(t, next.Stop(t.Context()))

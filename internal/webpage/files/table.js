@@ -50,6 +50,7 @@ export class Table {
     this.drain = drain;
     this.drains = false; // the page may ask for it
     this.by = "";        // "leader" or "host": the rows stand in sections
+    this.cordoned = [];  // names of leaders and hosts
     this.closed = new Set(); // the names of sections whose rows are not shown
     this.rows = new Map(); // by key
     this.order = [];       // the rows that pass the filter, sorted, and the heads of sections
@@ -145,8 +146,9 @@ export class Table {
   arranged(rows) {
     if (this.by === "") return rows;
     const sections = Map.groupBy(rows, (row) => this.sectionOf(row));
-    return [...sections].sort(([a], [b]) => a < b ? -1 : 1).flatMap(([name, its]) => {
-      const head = { key: `\0${name}`, section: name, size: its.length }; // no election has such a key
+    return [...sections].sort(([a], [b]) => natural.compare(a, b)).flatMap(([name, its]) => {
+      const cordoned = name !== "" && this.cordoned.some((one) => one === name || one === its[0].host);
+      const head = { key: `\0${name}`, section: name, size: its.length, cordoned }; // no election has such a key
       return this.closed.has(name) ? [head] : [head, ...its];
     });
   }
@@ -401,7 +403,10 @@ export class Table {
 const held = (row) => row.state === "leading" || row.state === "pending";
 
 // sizeOf says what a section has.
-const sizeOf = (head) => `leads ${head.size} election${head.size === 1 ? "" : "s"}`;
+const sizeOf = (head) => `leads ${head.size} election${head.size === 1 ? "" : "s"}${head.cordoned ? ", cordoned" : ""}`;
+
+// natural puts node-2 before node-10.
+const natural = new Intl.Collator("en", { numeric: true });
 
 // linesOf returns how many lines a text takes in a width. They break between words, and within a word that is wider.
 function linesOf(text, width, widths) {

@@ -48,6 +48,12 @@ takeSecret();
 addEventListener("hashchange", takeSecret); // the link was opened in this page
 
 $("filter").addEventListener("input", (e) => table.setFilter(e.target.value));
+$("filter").addEventListener("keydown", (e) => {
+  if (e.key !== "Enter" && e.key !== "Escape") return;
+  if (e.key === "Escape") table.setFilter(e.target.value = "");
+  $("body").focus();
+  e.preventDefault();
+});
 $("by").addEventListener("change", (e) => table.setBy(e.target.value));
 const help = () => $("help").showModal();
 $("keys").addEventListener("click", help);
@@ -108,7 +114,11 @@ function take(m) {
   } else if (m.began) {
     count();
   }
-  if (m.head) head.show(m.head);
+  if (m.head) {
+    head.show(m.head);
+    table.cordoned = m.head.cordoned || [];
+    table.reorder();
+  }
   head.fail(m.error || "", m.since);
 }
 

@@ -122,6 +122,13 @@ func TestUI_InBrowser(t *testing.T) {
 	}
 	b.click("#idle")
 	b.becomes(listed, "11")
+	filter := func(text string) string {
+		return `document.getElementById('filter').value = '` + text + `', document.getElementById('filter').dispatchEvent(new Event('input'))`
+	}
+	b.value(filter("nosuch"))
+	b.becomes(`document.getElementById('none').textContent + (document.getElementById('none').offsetTop < 100)`, "No election passes the filter.true")
+	b.value(filter(""))
+	b.becomes(listed, "11")
 	why := "worker-c has not renewed its lease: it has died, hangs, or cannot write to the bucket. → start its candidates; if they run, see their logs. Runbook"
 	b.becomes(`document.querySelector('#rows .wrong .value').textContent`, why)
 	b.becomes(`document.querySelector('#doctor summary').textContent + document.querySelectorAll('#servers li').length`, "doctor: 1 warning1")

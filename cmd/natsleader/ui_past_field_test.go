@@ -81,7 +81,7 @@ func TestUI_PastInBrowser(t *testing.T) {
 		},
 	})
 	b := openBrowser(t, address, 1280, 900)
-	lines := `[...document.querySelectorAll('#changes li')].map((x) => (x.className && x.className + ' ') + x.innerText.slice(0, 8) + ' ' + x.innerText.slice(8)).join('\n')`
+	lines := `[...document.querySelectorAll('#changes li')].map((x) => (x.className && x.className + ' ') + x.textContent.slice(0, 8) + ' ' + x.textContent.slice(8)).join('\n')`
 	b.becomes(lines, `bad 11:48:00 api-2 → api-4, nobody led for 3m0s: the key was deleted
 11:35:00 api-2 leads
 bad 11:30:00 not known until 11:35:00: the history misses what was written then

@@ -12,6 +12,8 @@ const share = 10;
 
 const narrow = matchMedia("(max-width: 40rem)").matches;
 
+const marked = (text, trouble) => trouble ? `▲ ${text}` : text;
+
 export class Overview {
   // open shows an election.
   constructor(place, now, open) {
@@ -78,7 +80,7 @@ export class Overview {
     this.lines.hidden = lines.length === 0;
     this.lines.replaceChildren(...lines.map(({ at, text, trouble, election, elections }) => make("li", { className: trouble ? "bad" : "" },
       make("time", { dateTime: at, textContent: recent(Date.parse(at), this.now()) }),
-      trouble ? "▲ " : "",
-      election ? make("button", { type: "button", textContent: text, onclick: () => this.open(election) }) : make("span", { textContent: text, title: elections }))));
+      election ? make("button", { type: "button", textContent: marked(text, trouble), onclick: () => this.open(election) }) :
+        make("span", { textContent: marked(text, trouble), title: elections }))));
   }
 }

@@ -77,7 +77,7 @@ export class Past {
       this.say(`The history cannot be read now: ${error}`);
     } else if (!got.kept) {
       this.held = null;
-      if (got.kept === false) this.say(got.notes?.join(" ") || "This bucket keeps no history, which would show the time before. natsleader bucket add --history 30d lets one begin.");
+      if (got.kept === false) this.say(got.notes?.join(" ") || "This bucket keeps no history of the time before. To begin one: natsleader bucket add --history 30d");
     } else {
       for (const span of got.spans) {
         span.why = "the history misses what was written then";

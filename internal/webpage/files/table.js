@@ -5,9 +5,9 @@ import { age } from "./times.js";
 
 const rowHeight = 32; // as in ui.css
 
-// lineHeight is that of a line of the advice in a row in trouble, in px, and margins are what is beside and below the lines.
+// lineHeight is that of a line of the advice in a row in trouble, in px, and below is what is below the last.
 const lineHeight = 20.3;
-const margins = { beside: 20, below: 4 };
+const below = 4;
 
 const ruler = document.createElement("canvas").getContext("2d");
 
@@ -228,10 +228,11 @@ export class Table {
     if (width === this.width) return;
     this.width = width;
     ruler.font = getComputedStyle(this.body).font;
+    const inner = width - 2 * parseFloat(getComputedStyle(columns[0].cell.firstChild).paddingLeft);
     const widths = new Map(); // of words
     this.tops = [0];
     for (const row of this.order) {
-      const advised = row.why ? linesOf(`${adviceOf(row)}Runbook`, width - margins.beside, widths) * lineHeight + margins.below : 0;
+      const advised = row.why ? linesOf(`${adviceOf(row)}Runbook`, inner, widths) * lineHeight + below : 0;
       this.tops.push(this.tops.at(-1) + rowHeight + Math.ceil(advised));
     }
     document.getElementById("spacer").style.height = `${this.tops.at(-1)}px`;
@@ -345,7 +346,8 @@ export class Table {
   fillTimes(el, row) {
     set(el.cells.since, row.since ? age(this.now() - row.since) : "");
     if (stillness.matches && row.expires) el.bar.style.transform = `scaleX(${Math.min(1, Math.max(0, row.expires - this.now()) / row.lease)})`;
-    set(el.left, row.expires ? `${Math.max(0, (row.expires - this.now()) / 1000).toFixed(1)}s` : "");
+    const left = Math.max(0, row.expires - this.now());
+    set(el.left, row.expires ? left < 60000 ? `${(left / 1000).toFixed(1)}s` : age(left) : "");
   }
 
   tick() {
@@ -408,19 +410,23 @@ const sizeOf = (head) => `leads ${head.size} election${head.size === 1 ? "" : "s
 // natural puts node-2 before node-10.
 const natural = new Intl.Collator("en", { numeric: true });
 
-// linesOf returns how many lines a text takes in a width. They break between words, and within a word that is wider.
+// linesOf returns how many lines a text takes at most in a width. They break between words, behind hyphens or not, as
+// the browser likes, and anywhere in a word that is wider.
 function linesOf(text, width, widths) {
-  let lines = 1, used = 0;
-  for (const word of text.split(" ")) {
-    if (!widths.has(word)) widths.set(word, ruler.measureText(`${word} `).width);
-    const wide = widths.get(word);
-    if (used > 0 && used + wide > width) {
-      lines++;
-      used = 0;
+  return Math.max(...[/(?<= )/, /(?<=[ -])/].map((ends) => {
+    let lines = 1, used = 0;
+    for (const piece of text.split(ends)) {
+      const word = piece.trimEnd();
+      for (const s of [word, piece]) if (!widths.has(s)) widths.set(s, ruler.measureText(s).width);
+      if (used > 0 && used + widths.get(word) > width) {
+        lines++;
+        used = 0;
+      }
+      for (used += widths.get(word); used > width; used -= width) lines++;
+      used += widths.get(piece) - widths.get(word);
     }
-    for (used += wide; used > width; used -= width) lines++;
-  }
-  return lines;
+    return lines;
+  }));
 }
 
 const adviceOf = (row) => `${row.why}. → ${row.do}. `;

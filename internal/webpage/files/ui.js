@@ -165,7 +165,8 @@ function count() {
 
 // showAges shows how old what is wrong is.
 function showAges() {
-  $("in-trouble").lastElementChild.textContent = oldest ? `for ${age(now() - oldest)}` : "";
+  const upTo = Number($("in-trouble").firstElementChild.textContent) > 1 ? "up to " : "";
+  $("in-trouble").lastElementChild.textContent = oldest ? `for ${upTo}${age(now() - oldest)}` : "";
 }
 setInterval(showAges, 1000);
 

@@ -305,7 +305,7 @@ func rowOf(x *watched, now time.Time, trouble error) webpage.Row {
 			row.ID, row.Token, row.Value, row.Value64 = last.ID, last.Token, cmp.Or(last.Value, last.Value64), last.Value64 != ""
 		}
 	}
-	x.advise(&row)
+	x.advise(&row, errors.Is(trouble, leader.ErrNoBucket))
 	return row
 }
 

@@ -10,8 +10,8 @@ import (
 // runbook is the page to which an election in trouble links.
 const runbook = "https://github.com/natsleader/natsleader/blob/main/docs/runbook.md#"
 
-// advise says in a row why its election is in trouble, and what to do.
-func (x *watched) advise(row *webpage.Row) {
+// advise says in a row why its election is in trouble, and what to do. The bucket may be gone.
+func (x *watched) advise(row *webpage.Row, gone bool) {
 	id := printable(x.now.holder.ID)
 	row.Do, row.Link = "start its candidates; if they run, see their logs", runbook+"natsleadernoleader"
 	t := trouble(row.Trouble)
@@ -28,6 +28,10 @@ func (x *watched) advise(row *webpage.Row) {
 	case t == troubleForeign:
 		row.Why = "the key holds something that natsleader did not write"
 		row.Do, row.Link = "stop the program that writes to the key; candidates take it one lease after the last write", runbook+"natsleaderfaulted"
+	case t == troubleDeleted && gone:
+		row.Why = "the bucket is gone, and every lease in it is over"
+		row.Do, row.Link = "make the bucket again", runbook+"bucket-deleted"
+		return // its owner has no part in that
 	case t == troubleDeleted:
 		row.Why = "the key was deleted or has expired"
 		row.Do = "start its candidates; those that run take the key one lease later"

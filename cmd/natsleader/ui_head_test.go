@@ -86,21 +86,25 @@ func TestUI_Advice(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"d-expired":    "pod-7c9f5b6d4-x2x9q has not renewed its lease: it has died, hangs, or cannot write to the bucket",
-		"f-foreign":    "the key holds something that natsleader did not write",
-		"i-deleted":    "the key was deleted or has expired",
-		"z-gone":       "the bucket is gone, and a leader may lead until " + formatZoned(gone.mayLead),
-		"a-led later":  "the lease of worker-1 is over by what was read last, and the bucket does not answer",
-		"z-gone later": "the bucket is gone, and a leader may lead until " + formatZoned(gone.mayLead),
-		"c-released":   "",
-		"a-led":        "",
-		"j-dropped":    "",
-		"h-never":      "",
-		"e-pending":    "",
-		"g-led later":  "the lease of 請求 is over by what was read last, and the bucket does not answer",
+		"d-expired":       "pod-7c9f5b6d4-x2x9q has not renewed its lease: it has died, hangs, or cannot write to the bucket",
+		"f-foreign":       "the key holds something that natsleader did not write",
+		"i-deleted":       "the key was deleted or has expired",
+		"i-deleted later": "the key was deleted or has expired",
+		"z-gone":          "the bucket is gone, and a leader may lead until " + formatZoned(gone.mayLead),
+		"a-led later":     "the lease of worker-1 is over by what was read last, and the bucket does not answer",
+		"z-gone later":    "the bucket is gone, and a leader may lead until " + formatZoned(gone.mayLead),
+		"c-released":      "",
+		"a-led":           "",
+		"j-dropped":       "",
+		"h-never":         "",
+		"e-pending":       "",
+		"g-led later":     "the lease of 請求 is over by what was read last, and the bucket does not answer",
 	} {
 		expect.Equal(t, rows[name].Why, want, name+" is in trouble because %q")
 	}
+	over := rowOf(w.elections["i-deleted"], theMoment, noBucketError("gone"))
+	expect.Equal(t, over.Why+": "+over.Do+strings.TrimPrefix(over.Link, runbook),
+		"the bucket is gone, and every lease in it is over: make the bucket againbucket-deleted", "a key that is gone with its bucket: %q")
 	for id, want := range map[string]string{"node-3_41_x9z": "node-3", "node-3_41": "", "a_1_2_b": "a_1", "_1_a": "", "node-3": ""} {
 		host := rowOf(w.holds("k", "leading", id, 0, 0), theMoment, nil).Host
 		expect.Equal(t, host, want, id+" is on %q")
@@ -115,6 +119,6 @@ func TestUI_Advice(t *testing.T) {
 		row := rowOf(&x, theMoment, nil)
 		expect.Equal(t, row.Do+" "+row.Link, want, name+" with a note: %q")
 	}
-	over := theMoment.Add(14 * time.Second).UnixMilli()
-	expect.That(t, rows["a-led later"].Since == over && rows["z-gone"].Since == over, "%+v", rows["a-led later"])
+	end := theMoment.Add(14 * time.Second).UnixMilli()
+	expect.That(t, rows["a-led later"].Since == end && rows["z-gone"].Since == end, "%+v", rows["a-led later"])
 }

@@ -40,7 +40,7 @@ func TestUI_PastInBrowser(t *testing.T) {
 	hour := []span{
 		{State: stateLeading, ID: "api-1", Since: ago(200 * m), Until: ago(50 * m), Ended: endedReleased},
 		{State: stateReleased, Since: ago(50 * m), Until: ago(50*m - 5*ms)},
-		{State: stateLeading, ID: "api-2", Since: ago(50*m - 5*ms), Until: ago(49 * m), Ended: endedReleased},
+		{State: stateLeading, ID: "api-2", Since: ago(50*m - 5*ms), Until: ago(49 * m), Ended: endedReplaced},
 		{State: stateLeading, ID: "api-3", Since: ago(49 * m), Until: ago(35 * m), Ended: endedExpired, Renewed: ago(35*m + 15*s)},
 		{State: stateExpired, Since: ago(35 * m), Until: ago(34 * m)},
 		{State: stateLeading, ID: "api-1", Since: ago(34 * m), Until: ago(30 * m), Ended: endedUnknown},
@@ -86,7 +86,7 @@ func TestUI_PastInBrowser(t *testing.T) {
 11:35:00 api-2 leads
 bad 11:30:00 not known until 11:35:00: the history misses what was written then
 bad 11:26:00 api-3 → api-1, nobody led for 1m0s: the lease of api-3 ran out, not renewed since 11:24:45
-11:11:00 api-2 → api-3, 0 ms
+bad 11:11:00 api-2 → api-3: another term followed
 11:10:00 api-1 → api-2, 5 ms`)
 	overview := `((x) => [x.open && !x.hidden, ...[...x.querySelectorAll('summary, .note:not([hidden]), li')].map((y) => y.textContent)].join('\n'))(document.getElementById('overview'))`
 	b.becomes(overview, "true\nThe last hour: 3 changes, trouble in 1\n11:35:00"+evil+" leads: mail\n"+

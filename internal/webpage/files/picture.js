@@ -25,8 +25,8 @@ const kinds = {
   pending: { text: "holds the key, does not lead yet", inset: 0, hatched: true },
   drains: { text: "ends its work", inset: 4 },
   waits: { text: "waits", inset: 6 },
-  cut: { text: "waits, cut off", inset: 6 },
-  frozen: { text: "frozen", inset: 6 },
+  cut: { text: "waits, cut off", inset: 5, hatched: true },
+  frozen: { text: "frozen", inset: 5, hatched: true },
   gone: { text: "gone", inset: 6 },
   vacant: { text: "nobody leads", inset: 0 },
   unknown: { text: "not known", inset: 0, hatched: true },
@@ -48,6 +48,7 @@ const reasons = {
   expired: (span) => span.renewed ? `the lease of ${span.id} ran out, not renewed since ${clock(span.renewed)}` : `the lease of ${span.id} ran out`,
   deleted: () => "the key was deleted",
   overwritten: () => "the key was overwritten",
+  replaced: () => "another term followed",
   unknown: () => "what came between is not known",
 };
 
@@ -67,9 +68,9 @@ export function linesOf(spans, now) {
     } else {
       const gap = span.since - last.until;
       const why = reasons[last.ended]?.(last);
-      const between = gap < shortest ? took(gap) : `nobody led for ${took(gap)}`;
+      const between = last.ended === "replaced" ? "" : gap < shortest ? `, ${took(gap)}` : `, nobody led for ${took(gap)}`;
       lines.push({
-        at: span.since, text: `${last.id} → ${span.id}${last.id === span.id ? " again" : ""}, ${between}${why ? `: ${why}` : ""}`,
+        at: span.since, text: `${last.id} → ${span.id}${last.id === span.id ? " again" : ""}${between}${why ? `: ${why}` : ""}`,
         bad: Boolean(why) || gap >= shortest,
       });
     }

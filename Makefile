@@ -158,7 +158,8 @@ scale: ## 10,000 elections in one process: set-up, memory, processor time, and w
 pictures: ## the pictures of the pages that programs make
 	go run ./bench --measure handover,crash --svg docs/pictures/peers.svg
 	go run ./examples/demo -duration 30s -svg docs/pictures/failovers.svg
-	NATSLEADER_PICTURES=$(CURDIR)/docs/pictures go test -tags field -count=1 -run '^Test(UI|Playground)_InBrowser$$' ./cmd/natsleader
+	new=$$(mktemp -d) && NATSLEADER_PICTURES=$$new go test -tags field -count=1 -run '^Test(UI|Playground)_InBrowser$$' ./cmd/natsleader && \
+		for each in docs/pictures/*.png; do cp $$new/$${each##*/} $$each; done && rm -r $$new
 
 demo: ## the demonstration
 	go run ./examples/demo

@@ -84,7 +84,7 @@ func TestUI_InBrowser(t *testing.T) {
 	url := first.ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})
 	u := startUI(t, url, "--allow-actions")
-	b := openBrowser(t, u.link, 1280, 560)
+	b := openBrowser(t, u.link, 1280, 860)
 	b.becomes(`document.querySelector('#empty pre').checkVisibility() + document.querySelector('#empty pre').textContent`,
 		"truenatsleader run --bucket elections billing -- COMMAND")
 	b.accessible("an empty bucket")
@@ -193,7 +193,7 @@ func TestUI_InBrowser(t *testing.T) {
 	b.click("#doctor summary")
 	expect.That(t, b.value(`document.documentElement.scrollWidth <= 400`) == "true",
 		"the page is wider than the screen")
-	b.do(chromedp.EmulateViewport(1280, 560))
+	b.do(chromedp.EmulateViewport(1280, 860))
 
 	first.Shutdown()
 	first.WaitForShutdown()

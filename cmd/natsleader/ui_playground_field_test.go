@@ -71,7 +71,7 @@ func (b browser) press(id, button string) {
 // docs/playground.md here.
 func TestPlayground_InBrowser(t *testing.T) {
 	t.Parallel()
-	b := openBrowser(t, startPlayground(t), 1280, 640)
+	b := openBrowser(t, startPlayground(t), 1280, 780)
 	b.becomes(leadingSeat+` !== '' && `+leadingSeat+` === `+leaderOf, "true")
 	b.becomes(`document.querySelectorAll('.seat').length`, "5")
 	b.becomes(`document.querySelectorAll('.seat.candidate').length`, "4")

@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// bareSystem is the floor for an election on NATS: an update that gives the key up, its
+// bareSystem is what an election on NATS cannot do without: an update that gives the key up, its
 // delivery to a watcher, and the watcher's update. It has no lease, so it finds no crash.
 func bareSystem() system {
 	of := func(lease time.Duration) settings {

@@ -37,7 +37,7 @@ func TestVerification_TestsExist(t *testing.T) {
 }
 
 // The page of faults names tests that exist. The page links each test with its file, and
-// has a section for each fault that the name of a test contains.
+// has a row for each fault that the name of a test contains.
 func TestFaults_TestsExist(t *testing.T) {
 	page, tests := checkNamedTests(t, "../docs/faults.md", 70)
 	linked := regexp.MustCompile("\\[`((?:Test|Fuzz)\\w+)`\\]\\(([^)]+)\\)").FindAllStringSubmatch(page, -1)
@@ -49,7 +49,7 @@ func TestFaults_TestsExist(t *testing.T) {
 	numbered := regexp.MustCompile(`Fault0*(\d+)`)
 	for name := range tests {
 		m := numbered.FindStringSubmatch(name)
-		check.That(t, m == nil || strings.Contains(page, "\n## "+m[1]+". "),
+		check.That(t, m == nil || strings.Contains(page, "\n| "+m[1]+" | "),
 			"%s is of a fault that the page does not have", name)
 	}
 }

@@ -38,7 +38,7 @@
 //
 // A service that calls [shard.Join] is tested in a bubble, as above: another member that joins takes shards from
 // it, with [shard.ErrMoved], and Link.Cut ends the others. Code that takes a *shard.Shard gets one of [NewShard], with
-// guards or without. docs/howto/shards.md has a test of each kind.
+// guards or without. docs/howto/shards.md names a test of each kind.
 //
 // # A fake clock
 //

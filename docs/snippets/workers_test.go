@@ -127,12 +127,13 @@ func consume(lead context.Context, consumer jetstream.Consumer, do func(context.
 			continue
 		}
 		for msg := range batch.Messages() {
-			switch {
-			case lead.Err() != nil: // the next leader gets it after AckWait
-			case do(lead, msg) != nil:
-				_ = msg.Nak()
-			default:
+			if lead.Err() != nil {
+				return // the next leader gets it after AckWait
+			}
+			if err := do(lead, msg); err == nil {
 				_ = msg.Ack()
+			} else if lead.Err() == nil {
+				_ = msg.Nak()
 			}
 		}
 	}

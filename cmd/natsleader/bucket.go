@@ -48,7 +48,7 @@ func registerBucket(app *fisk.Application, g *globals) {
 	add.Arg("name", "Name of the bucket; that of --bucket by default").StringVar(&cfg.Name)
 	add.Flag("replicas", "On how many servers: 1, 3 or 5 (default: as many as it has; a new one, 3 of a cluster that has them, otherwise 1)").PlaceHolder("N").IntVar(&cfg.Replicas)
 	add.Flag("storage", "Where it is kept, file or memory; cannot be changed later (default: file)").PlaceHolder("KIND").EnumVar(&storage, "file", "memory")
-	add.Flag("max-lease", fmt.Sprintf("Longest lease that a candidate may ask for (default: %v, or as it is)", wire.DefaultLease)).PlaceHolder("DURATION").DurationVar(&cfg.MaxLease)
+	add.Flag("max-lease", fmt.Sprintf("Longest lease that a candidate may ask for, 100ms to 24h (default: %v, or as it is)", wire.DefaultLease)).PlaceHolder("DURATION").DurationVar(&cfg.MaxLease)
 	add.Flag("ttl", "Drop records after this time (default: never, and the bucket is purge-protected)").PlaceHolder("DURATION").DurationVar(&cfg.TTL)
 	add.Flag("roster", "Keep a roster of who stands, in a bucket beside this one").UnNegatableBoolVar(&cfg.Roster)
 	add.Flag("adopt", "Take a bucket that holds something else, too; its history is dropped, which cannot be undone").UnNegatableBoolVar(&cfg.Adopt)

@@ -37,7 +37,7 @@ func registerExporter(app *fisk.Application, g *globals) {
 	var address string
 	var most int
 	cmd := app.Command("exporter", "Serve metrics of all elections of a bucket").HelpLong(exporterHelp)
-	cmd.Flag("http", "Address to serve /metrics, /live and /connected on").Default(":9847").PlaceHolder("ADDRESS").StringVar(&address)
+	cmd.Flag("http", "Address to serve /metrics, /live and /connected on (default: :9847)").Default(":9847").PlaceHolder("ADDRESS").StringVar(&address)
 	cmd.Flag("max-elections", "Elections that get metrics at most; the others are counted").Default("10000").IntVar(&most)
 	g.registerLog(cmd)
 	cmd.Action(func(*fisk.ParseContext) error {

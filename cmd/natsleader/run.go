@@ -26,8 +26,8 @@ leadership is handed over, and its exit code is that of natsleader.
 
 The command finds in its environment NATSLEADER_ELECTION, NATSLEADER_BUCKET,
 NATSLEADER_ID, NATSLEADER_TOKEN (the fencing token, greater than that of every
-earlier leader), and NATSLEADER_LEASE_FILE: 'natsleader remaining' tells for how
-long the lease is good.
+earlier leader), and NATSLEADER_LEASE_FILE: 'natsleader remaining' shows for how
+long the lease is valid.
 
   natsleader run billing -- ./worker --fast
   natsleader run billing --stall 30s -- ./worker-that-gives-signs-of-life
@@ -38,12 +38,12 @@ long the lease is good.
 With --try the run ends if another candidate leads: once for all hosts that start
 it at about the same time, if --hold is longer than their times are apart.
 
-With --stall the command gives a sign of life at times, as a service of systemd
+With --stall the command has to give signs of life, as a service of systemd
 with WatchdogSec does: it sends WATCHDOG=1 to the socket in NOTIFY_SOCKET. If none
 comes for that long, the command is ended as at any loss, and another leads.
 
-With --notify the first signal is not sent to a command that would die of it, for
-it does not handle it (Linux). A line says so; the file of the lease tells anyway.
+With --notify the first signal waits while the command does not handle it and would
+die of it (Linux). A line says so. The lease file shows the leadership in any case.
 
 SIGINT, SIGTERM, SIGHUP and SIGQUIT end the command and hand over, a second one
 at once. SIGUSR1, SIGUSR2 and SIGWINCH go on to the command's group. The command
@@ -106,14 +106,14 @@ func registerRun(app *fisk.Application, g *globals) {
 	r.registerCandidate(cmd)
 	cmd.Arg("command", "Command and its arguments").PlaceHolder("-- <command>").StringsVar(&r.argv)
 	cmd.Flag("shell", "Have sh run the command line: pipes, && and variables").UnNegatableBoolVar(&r.shell)
-	cmd.Flag("pass-credentials", "Let the command have NATS_USER, NATS_PASSWORD, NATS_TOKEN, NATS_JWT and NATS_SEED").UnNegatableBoolVar(&r.credentials)
+	cmd.Flag("pass-credentials", "Let the command have NATS_USER, NATS_PASSWORD, NATS_TOKEN, NATS_JWT and NATS_SEED; a password in NATS_URL is passed on always").UnNegatableBoolVar(&r.credentials)
 	cmd.Flag("once", "End when the leadership is lost, instead of standing again").UnNegatableBoolVar(&r.once)
-	cmd.Flag("hold", "Keep the leadership for this long after the command has ended").PlaceHolder("DURATION").DurationVar(&r.hold)
-	cmd.Flag("restart", "While it leads, start a command that fails again, so many times in a row, with growing pauses").PlaceHolder("N").IntVar(&r.restart)
+	cmd.Flag("hold", "Keep the leadership for this long after the command has ended, with any exit code").PlaceHolder("DURATION").DurationVar(&r.hold)
+	cmd.Flag("restart", "While it leads, start a command that fails again, so many times in a row, after pauses of 1s, 2s, 4s and so on, 30s at most").PlaceHolder("N").IntVar(&r.restart)
 	cmd.Flag("drain", "Time from the stop signal to SIGKILL, if the lease allows").Default("10s").DurationVar(&r.drain)
-	cmd.Flag("stall", "End a command that gives no sign of life for this long, and hand over").PlaceHolder("DURATION").DurationVar(&r.stall)
-	cmd.Flag("stop-signal", "What tells the command to stop").Default("TERM").StringVar(&r.stopName)
-	cmd.Flag("notify", "Run the command always, and tell it by signals when it leads and when not").PlaceHolder("WON,LOST").StringVar(&r.notifyNames)
+	cmd.Flag("stall", "End a command that gives no sign of life for this long, at least 1s, and hand over").PlaceHolder("DURATION").DurationVar(&r.stall)
+	cmd.Flag("stop-signal", "Signal that stops the command, a name or a number").Default("TERM").StringVar(&r.stopName)
+	cmd.Flag("notify", "Run the command always, and send it one signal when it leads, and one when it does not lead any more").PlaceHolder("WON,LOST").StringVar(&r.notifyNames)
 	cmd.Action(func(pc *fisk.ParseContext) error {
 		if err := r.checkCommand(pc); err != nil {
 			return err
@@ -130,15 +130,15 @@ func registerRun(app *fisk.Application, g *globals) {
 // registerCandidate adds what `run` and `hold` share.
 func (r *run) registerCandidate(cmd *fisk.CmdClause) {
 	cmd.Arg("election", "Election to stand in").Required().HintAction(r.electionNames).StringVar(&r.election)
-	cmd.Flag("lease", "How long others wait after the last renewal; by default what the bucket says").PlaceHolder("DURATION").DurationVar(&r.lease)
+	cmd.Flag("lease", "How long others wait after the last renewal, at least 50ms; by default what the bucket says").PlaceHolder("DURATION").DurationVar(&r.lease)
 	cmd.Flag("id", "What others see; by default host, process and a random part").PlaceHolder("ID").StringVar(&r.id)
 	cmd.Flag("value", "Published with the lease, an address for instance").PlaceHolder("VALUE").StringVar(&r.value)
-	cmd.Flag("try", "Lead now or never: end if another candidate leads").UnNegatableBoolVar(&r.try)
-	cmd.Flag("wait", "Longest time to wait for the first leadership; by default for ever").PlaceHolder("DURATION").IsSetByUser(&r.waitGiven).DurationVar(&r.wait)
+	cmd.Flag("try", "Lead now or never: end with exit code 75 if another candidate leads, or all seats are taken").UnNegatableBoolVar(&r.try)
+	cmd.Flag("wait", "Longest time to wait for the first leadership, then exit code 124; by default for ever").PlaceHolder("DURATION").IsSetByUser(&r.waitGiven).DurationVar(&r.wait)
 	cmd.Flag("retry-connect", "Wait for NATS and for the bucket, instead of ending if they are not there at the start").UnNegatableBoolVar(&r.retryConnect)
 	cmd.Flag("delay", "Least time from winning to leading").PlaceHolder("DURATION").DurationVar(&r.delay)
 	r.succession.register(cmd)
-	cmd.Flag("refuse-requests", "Do not hand over for 'natsleader step-down' and 'transfer'").UnNegatableBoolVar(&r.refuse)
+	cmd.Flag("refuse-requests", "Do not hand over for 'natsleader step-down' and 'transfer', nor for a candidate with --preempt").UnNegatableBoolVar(&r.refuse)
 	cmd.Flag("http", "Serve /leader, /live and /connected for health checks, and /metrics").PlaceHolder("ADDRESS").StringVar(&r.http)
 	r.registerLog(cmd)
 	cmd.Flag("quiet", "Print errors only").Short('q').UnNegatableBoolVar(&r.quiet)
@@ -302,10 +302,10 @@ func (s *succession) register(cmd *fisk.CmdClause) {
 	cmd.Flag("roster", "Announce it in the bucket's roster while it stands").UnNegatableBoolVar(&s.roster)
 	cmd.Flag("succession", "Who tries first when nobody leads: race, queue or priority; the last two imply --roster").Default(byRace).
 		EnumVar(&s.kind, byPriority, byQueue, byRace)
-	cmd.Flag("priority", "With --succession priority: higher ones go first").PlaceHolder("N").IntVar(&s.priority)
-	cmd.Flag("preempt", "With --succession priority: have a leader of lower priority hand over").UnNegatableBoolVar(&s.preempt)
+	cmd.Flag("priority", "With --succession priority: higher ones go first (default: 0)").PlaceHolder("N").IntVar(&s.priority)
+	cmd.Flag("preempt", "With --succession priority: a leader of lower priority hands over when this candidate has stood for a lease").UnNegatableBoolVar(&s.preempt)
 	cmd.Flag("turn-timeout", fmt.Sprintf("How long to wait for each of those before it (default: %v, or less with a short lease)", wire.DefaultTurnTimeout)).PlaceHolder("DURATION").DurationVar(&s.turn)
-	cmd.Flag("seats", "How many may lead at once; the same for all").Default("1").PlaceHolder("N").IntVar(&s.seats)
+	cmd.Flag("seats", "How many may lead at once, each on a seat: ELECTION, ELECTION.seat.2 and so on; the same for all").Default("1").PlaceHolder("N").IntVar(&s.seats)
 	cmd.Flag("kv-elect", "Share the key with processes of nats-kv-leader-elect").UnNegatableBoolVar(&s.kvElect)
 }
 

@@ -57,7 +57,7 @@ type ui struct {
 func registerUI(app *fisk.Application, g *globals) {
 	u := &ui{globals: g}
 	cmd := app.Command("ui", "Serve a page that shows elections as they change").HelpLong(uiHelp)
-	cmd.Flag("http", "Address to serve the page on").Default("127.0.0.1:9848").PlaceHolder("ADDRESS").StringVar(&u.address)
+	cmd.Flag("http", "Address to serve the page on (default: 127.0.0.1:9848)").Default("127.0.0.1:9848").PlaceHolder("ADDRESS").StringVar(&u.address)
 	cmd.Flag("allow-actions", "Let the page ask leaders to hand over").UnNegatableBoolVar(&u.actions)
 	cmd.Flag("allow-host", "Host name by which a proxy asks for the page; may be repeated").PlaceHolder("NAME").StringsVar(&u.hosts)
 	g.registerLog(cmd)

@@ -48,7 +48,7 @@ type world struct {
 }
 
 // update rewrites the transcripts: go test ./cmd/natsleader -update.
-var update = flag.Bool("update", false, "rewrite the transcripts of testdata and of docs/cli.md")
+var update = flag.Bool("update", false, "rewrite the transcripts of testdata and of docs/cli.md, and docs/cli-help.md")
 
 // testdata is the directory of the transcripts, also for a test that changes its directory.
 var testdata, _ = filepath.Abs("testdata")

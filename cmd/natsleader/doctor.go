@@ -93,7 +93,7 @@ type check struct {
 }
 
 // checks are all checks of doctor, in the order of its report. None touches the bucket, and
-// only store stores anything. docs/cli.md explains each one.
+// only store stores anything. docs/cli.md explains those whose findings do not say it all.
 var checks = []check{
 	{"server", false, checkServer},
 	{"bucket", false, checkBucket},

@@ -27,9 +27,16 @@ func permissionsOfThePage(t *testing.T) map[string]*server.Permissions {
 	_, section, _ := strings.Cut(string(text), "\n## Permissions\n")
 	_, section, _ = strings.Cut(section, "```text\n")
 	section, _, _ = strings.Cut(section, "```")
-	line := regexp.MustCompile(`^(.*?) +(publish|subscribe) +(\S+)$`)
+	line := regexp.MustCompile(`^(.*?) +(publish|subscribe|as) +(\S.*)$`)
 	all := map[string]*server.Permissions{}
 	var command string
+	add := func(p *server.SubjectPermission, subjects ...string) {
+		for _, subject := range subjects {
+			if !slices.Contains(p.Allow, subject) {
+				p.Allow = append(p.Allow, subject)
+			}
+		}
+	}
 	for l := range strings.Lines(section) {
 		m := line.FindStringSubmatch(strings.TrimSuffix(l, "\n"))
 		expect.Must(t, m != nil, "not a line of the list: %q", l)
@@ -42,11 +49,17 @@ func permissionsOfThePage(t *testing.T) map[string]*server.Permissions {
 		}
 		subject := regexp.MustCompile(`([._])E([._]|$)`).ReplaceAllString(m[3], "${1}elections$2")
 		subject = regexp.MustCompile(`\.a(\.\*)?$`).ReplaceAllString(subject, ".billing$1")
-		p := all[command].Publish
-		if m[2] == "subscribe" {
-			p = all[command].Subscribe
+		switch m[2] {
+		case "publish":
+			add(all[command].Publish, subject)
+		case "subscribe":
+			add(all[command].Subscribe, subject)
+		case "as":
+			of := all[m[3]]
+			expect.Must(t, of != nil && m[3] != command, "no command %q stands before %s", m[3], command)
+			add(all[command].Publish, of.Publish.Allow...)
+			add(all[command].Subscribe, of.Subscribe.Allow...)
 		}
-		p.Allow = append(p.Allow, subject)
 	}
 	return all
 }

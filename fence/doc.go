@@ -55,3 +55,18 @@
 // services. A leadertest.Link has a guard in memory for tests. Its writers and a BucketWriter are
 // both a [KVWriter].
 package fence
+
+// The files of this package:
+//
+//	doc.go       the package documentation: promises and use
+//	bucket.go    Bucket, CreateOrUpdateBucket, OpenBucket, GuardKey; KVWriter, BucketWriter, BucketBatch
+//	stream.go    Stream, CreateStream, OpenStream; StreamWriter, StreamBatch
+//	guard.go     reading and writing the guard, for the candidate
+//	check.go     whether a stream protects its guard, and whether its servers compare: settings, a probe,
+//	             versions
+//	header.go    headers and subjects that could hide the condition from old servers
+//	create.go    the settings of a stream that keeps its guard
+//	change.go    the messages of one call, and the checks of them
+//	queue.go     the write queue of one term on one stream
+//	request.go   one publish request, single or batch, until its outcome is known
+//	exchange.go  sending one message and sorting the answers; ErrUnknownOutcome

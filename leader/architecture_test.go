@@ -13,22 +13,26 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 )
 
-// The tables of files in docs/architecture.md have one row for each file of package leader,
-// packages fence, roster, seats, kvelect, schedule, shard, leadertest and the internal packages, but for tests.
-func TestArchitecture_ListsEveryFile(t *testing.T) {
-	row := regexp.MustCompile(`(?m)^\| \[[\w/]+\.go\]\((\.\./(?:leader|fence|roster|seats|kvelect|schedule|shard|leadertest|internal)/[^)]+\.go)\) \|`)
-	rows := make(map[string]int)
-	for _, m := range row.FindAllStringSubmatch(docsPage(t, "architecture.md"), -1) {
-		rows[filepath.Join("../docs", m[1])]++
-	}
+// The head of a package lists its files, each once with what it is about. A package of one file has no list.
+func TestPackages_ListTheirFiles(t *testing.T) {
+	inRepository(t)
+	row := regexp.MustCompile(`(?m)^//\t(\w+\.go) +\S`)
+	files, rows := make(map[string]int), make(map[string]int) // files in a directory; rows for a file
 	for _, dir := range []string{"../leader", "../fence", "../roster", "../seats", "../kvelect", "../schedule", "../shard", "../leadertest", "../internal"} {
 		for _, file := range goFiles(t, dir) {
-			check.Equal(t, rows[file], 1, "the page has %d rows for %s", file)
-			delete(rows, file)
+			files[filepath.Dir(file)]++
+			rows[file] += 0
+			for _, m := range row.FindAllStringSubmatch(string(check.Got(os.ReadFile(file))(t)), -1) {
+				rows[filepath.Join(filepath.Dir(file), m[1])]++
+			}
 		}
 	}
 	for _, file := range slices.Sorted(maps.Keys(rows)) {
-		t.Errorf("the page has a row for %s, and there is no such file", file)
+		_, err := os.Stat(file)
+		check.That(t, err == nil, "the list of a package has %s, and there is no such file", file)
+		if files[filepath.Dir(file)] > 1 {
+			check.Equal(t, rows[file], 1, "the list of its package has %d rows for %s", file)
+		}
 	}
 }
 

@@ -46,3 +46,53 @@
 // The pages in docs are at https://github.com/natsleader/natsleader/tree/main/docs. Begin with
 // tutorial.md, howto/workers.md and howto/stopping.md. contract.md is the contract in full.
 package leader
+
+// The files of this package:
+//
+//	doc.go             the package documentation: use, promises, and the way to contract.md
+//	campaign.go        Campaign and the methods of Candidate; starts its goroutine, or one for each seat
+//	ready.go           Ready waits until the candidate leads or knows the holder that it follows; Ping asks
+//	                   whether its goroutine answers
+//	term.go            Term: lease, watchdog, release
+//	term_context.go    the context of a term, which reads the clock; Exact, TermFrom and Err for contexts that
+//	                   are derived from it
+//	subterm.go         a term within another, for package shard: its context, and the guards that are kept
+//	                   raised for it
+//	terms.go           Candidate.Terms: loops whose body is the work of a term
+//	lock.go            Acquire, TryAcquire, Lock: one term of a candidate, as a lock
+//	lock_process.go    the locks of this process, so that Acquire does not wait for its own process
+//	lock_seats.go      refuses a lock while a holder lives that is set to another number of seats
+//	state.go           State, and the transitions between the states
+//	events.go          the events, Holder
+//	errors.go          the errors and causes
+//	config.go          Config, and the checks of its fields, of elections and IDs
+//	observe.go         Observe and Lookup, and the Holder that a revision of the key shows
+//	stepdown.go        StepDown from outside, and the handovers of a candidate; format of the reply (the request
+//	                   is wire.StepDownRequest)
+//	stats.go           Stats, and the counters behind it
+//	clock.go           Clock, SystemClock, and the timers of candidates (limits of calls are in
+//	                   internal/deadline)
+//	clock_linux.go     the time during which a Linux host was suspended
+//	clock_other.go     the same elsewhere: not known
+//	actor.go           the goroutine: how it is made, select, timer, steps, events; instants of the clock and of
+//	                   the machines
+//	actor_requests.go  the requests of the machine to the store, and the feed
+//	actor_faults.go    which faults of requests and settings are news. Guards, roster, seats, window and silence
+//	                   remember their own
+//	actor_end.go       the end of a candidate
+//	actor_mailbox.go   inputs on their way to the actor, bounded
+//	actor_events.go    events on their way to the readers, with a list and a bound for each
+//	actor_work.go      offers terms to loops, notices work that hangs, reminds of work that goes on, bounds a
+//	                   stop
+//	actor_silence.go   signs of a majority of the servers, and what follows when they are missing
+//	sightings.go       what a candidate of TryAcquire knows of the key from those before it in the process
+//	actor_calls.go     calls that wait for an outcome: Resign, TransferTo, Proclaim
+//	actor_guards.go    the driver of one guard: requests, rechecks, faults
+//	actor_stepdown.go  the leader's side of step-down requests: listening, answering, logging
+//	actor_roster.go    announcing a waiting candidate in the roster; the holder's view of it; preemptors
+//	seats.go           the permit that keeps a candidate from two seats
+//	cordon.go          the cordon, which withholds the key from a candidate
+//	log.go             the log line of each event
+//	store.go           Store: a bucket of elections, as applications see it
+//	bucket.go          Bucket, the Store on NATS: CreateOrUpdateBucket, OpenBucket, EnsureBucket
+//	guard.go           Guard; one term's revision at one guard, shared by its writers

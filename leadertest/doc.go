@@ -52,3 +52,11 @@
 // the guards of candidates and shards ([Link.Guard]) and the writers of their terms ([Link.Writer]). Their faults make
 // writes fail, or leave their outcome unknown. [Store.Value] reads what was written.
 package leadertest
+
+// The files of this package:
+//
+//	doc.go    the package documentation: which test needs what
+//	store.go  Clock, Store and Link of the kit, as far as tests of applications need them
+//	watch.go  Watch: expected events
+//	term.go   NewTerm: a term for code that takes one
+//	shard.go  NewShard: a shard for code that takes one

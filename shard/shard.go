@@ -17,6 +17,21 @@
 // guards and tests, and the costs. docs/groups.md has the protocol.
 package shard
 
+// The files of this package:
+//
+//	shard.go        the package documentation; Shard: one grant of a shard to this process
+//	config.go       Config, and the checks of its fields
+//	member.go       Join, Member: its two elections, the loop over its shards, its end
+//	events.go       Event and its types, their readers and log lines; what is a fault
+//	stats.go        Stats, Ping
+//	member_term.go  one term of a member: work that begins and stops, what it publishes, its place in the
+//	                registry
+//	assigner.go     the spread of the shards in a term of the group's election
+//	follow.go       the newest entry of a key, by a feed and by reads
+//	watch.go        what the records of other members show of their terms; keys of members that are gone
+//	view.go         Lookup and Observe: who owns the shards
+//	operator.go     what operators ask for: Move, Drain, Undrain
+
 import (
 	"context"
 	"errors"

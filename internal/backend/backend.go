@@ -5,6 +5,20 @@
 // Every method of these interfaces returns at once, without waiting for the bucket, and
 // answers through reply. It calls reply exactly once, from any goroutine, perhaps before it
 // returns, and at the latest soon after ctx has ended. Errors are those of package leader.
+//
+// Its files:
+//
+//	backend.go  the port: Store, Roster, Requests, Guard, Feed, and the types of their answers
+//	seal.go     Sealed and Seal: the port behind an exported interface and an exported type, which their
+//	            documentation does not show; Marked: a store of package seats or kvelect
+//	fence.go    Fence: what the writers of package fence need of a term
+//	roster.go   StoreFor and SessionOf: what package roster needs of a store and of a holder
+//	events.go   EventsOf: events without a wait, for the test kit
+//	term.go     whether a term was released, for the test kit
+//	window.go   Window: the slots of a bucket for requests in flight, and the lines in which candidates wait for
+//	            one
+//	memory.go   Memory: what a process remembers of keys, bounded
+//	errors.go   the errors of package leader that implementations of the port return
 package backend
 
 import (

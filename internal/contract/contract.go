@@ -14,6 +14,13 @@
 // The caller may excuse a violation by its [Rule]. The contract holds for a store that
 // remembers what it acknowledged, and only the caller knows when a test destroyed the
 // store's memory.
+//
+// Its files:
+//
+//	contract.go   the rules of the contract with applications, which all checkers of tests share
+//	candidate.go  the rules for the events of one candidate
+//	election.go   the rules for the terms of all candidates of an election
+//	guard.go      the rules for the writes to a guarded resource
 package contract
 
 import "fmt"

@@ -3,6 +3,15 @@
 //
 // docs/groups.md has the five rules, with the reason for each. [Member] keeps rules 1 and 2, [Standing.Freed] rule 3,
 // [Assigner] rules 4 and 5.
+//
+// Its files:
+//
+//	grant.go   what members read and publish: sessions, grants, maps, reports
+//	member.go  Member: the shards that one term of a member works on
+//	assign.go  Assigner: an even spread with few moves
+//	keys.go    the keys of a group
+//	encode.go  the stored values of a group: registry, pages of the map, what members publish; encoding,
+//	           decoding, bounds
 package group
 
 import "slices"

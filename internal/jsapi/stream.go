@@ -2,6 +2,26 @@
 // subject, a message to be stored, an ephemeral consumer, a subscription. Each request is
 // sent once and ends with its context, also while nats.go does not send. Errors are those of
 // package leader (internal/backend has their values), and name the request that failed.
+//
+// Its files:
+//
+//	stream.go        Stream: requests to one stream, and whether the connection takes them; turns for requests
+//	                 that no candidate sends; what is left behind, for tests
+//	connection.go    Connection: the queue of requests that all streams on a connection share, and the
+//	                 subscription to the replies; the end of requests that the server has denied
+//	request.go       one request, from its queue to its reply or the end of its context
+//	config.go        the stream's settings: read, remembered, created, updated
+//	shared.go        one request for all callers that ask the same at the same time, with pauses while a crowd
+//	                 asks after a reconnection
+//	publish.go       messages to be stored, and their acknowledgements
+//	entry.go         the last message of a subject; markers and headers
+//	subscription.go  a subscription that can be closed while nothing of it goes on; the ping that subscriptions
+//	                 share; ephemeral push consumers
+//	lane.go          goroutines that the subscriptions of a connection share
+//	majority.go      whether a majority of the servers is there, and the move of a connection to another server
+//	intime.go        calls of nats.go that may wait for the connection's lock
+//	errors.go        error codes and their meaning, denied permissions
+//	names.go         limits and rules for buckets, keys, subjects and prefixes
 package jsapi
 
 import (

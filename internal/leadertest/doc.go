@@ -27,4 +27,22 @@
 //
 // An idle Clock, Store or Watcher has no goroutine. The package imports neither testing nor a NATS server,
 // because it becomes part of the users' test programs.
+//
+// Its files:
+//
+//	doc.go       the package documentation: promises of the kit
+//	clock.go     the fake clock, and when all candidates are at rest
+//	queue.go     events of the kit by time, on the fake clock or the process'
+//	store.go     the bucket in memory
+//	link.go      one candidate's connection to the store: requests, replies, feeds
+//	faults.go    scripted faults of a link
+//	operator.go  acts of an operator on the store, such as put, delete, purge and roll back
+//	cordon.go    the cordon of a store in memory
+//	roster.go    the roster in memory, and its faults
+//	stepdown.go  step-down requests in memory
+//	guard.go     a store as a guard
+//	writer.go    guarded writes in memory
+//	watcher.go   expectations on the events of a candidate, and the end of the candidate with the test
+//	term.go      NewTerm: a term that the test ends
+//	match.go     matchers for the events
 package leadertest

@@ -5,19 +5,27 @@
 //
 // The rules are those of docs/contract.md. They are in these files:
 //
-//	machine.go       the states, their transitions, and Step; the term
-//	inputs.go        the meaning of each input
-//	bucket.go        the settings of the bucket, and the feed
-//	durations.go     the durations of a candidate, and their relations
-//	key.go           the knowledge of the key, and the memory of what is gone
-//	learn.go         the consequences of learning more of the key
-//	lease.go         own writes: what each replaces, when its winner may lead, its outcome
-//	pending.go       the reason why a winner may not lead yet
-//	requests.go      which request is due, and when
-//	guard.go         the machine of a guard, and what a candidate wants of its guards
-//	succession.go    the order of candidates, and the successor of a leader that resigns
-//	suspend.go       a candidate that does not take its key
-//	work.go          the work of a term, and the candidate while it goes on
+//	machine.go     the machine: the state, its transitions (becomeX), and Step; parts: the term, and giving up
+//	               the key
+//	inputs.go      the inputs, and the meaning of each
+//	learn.go       the consequences of what the feed delivers and reads return; regress
+//	key.go         one revision of the key, decoded; parts: knowledge of the key, and memory of leases and
+//	               tokens; what is remembered beyond the candidate; the holder to report; the unknown lease
+//	bucket.go      the settings of the bucket; parts: these, and the health of the feed
+//	lease.go       own writes: composing, acknowledgement, refusal, recognition; when a winner may lead; tokens;
+//	               parts: own writes, and when the next renewal is due
+//	durations.go   the durations of a candidate: defaults, and the relations between them
+//	pending.go     the reason why a winner may not lead yet, as Pending has it
+//	requests.go    which request is due, and when; pauses and timeouts; parts: the request in flight, and
+//	               failures in a row; whether a read is needed, and why
+//	succession.go  turns, handovers in favour of a successor, preemption; part: the place in the succession
+//	work.go        the work of a term, and the candidate while it goes on
+//	suspend.go     a candidate that is suspended from acquiring its key, for seats
+//	status.go      the status, which is all that the actor reads of the machine
+//	guard.go       the machine of one guard, and what the candidate wants of all its guards
+//	stepdown.go    the machine of the listener for step-down requests
+//	roster.go      the machines that announce a waiting candidate in the roster, and that open and close the
+//	               holder's view of it
 package machine
 
 import (

@@ -1,5 +1,20 @@
 // Package natskv is the port of package leader to NATS: a JetStream key-value bucket as the store of its
 // candidates, the feed of a key, the roster, and requests to a leader.
+//
+// Its files:
+//
+//	bucket.go       a bucket of elections: opening, creating, Info
+//	config.go       the stream configuration of a bucket: settings, defaults, purge-protected or not, fit or not
+//	ensure.go       EnsureBucket: candidates create a bucket that does not exist, and report one that differs;
+//	                CreateOrUpdateBucket: the roster first, then the bucket, and a roster of a bucket that was
+//	                refused is deleted
+//	adopt.go        checks of an existing bucket before it is changed
+//	store.go        settings, reads and writes of a key; entries of the port as entries of a KV bucket, and back
+//	stepdown.go     step-down requests over NATS
+//	cordon.go       the cordon of a bucket, as its candidates in one process share it
+//	roster.go       the bucket of the roster: announcements and views
+//	feed.go         one candidate's feed of a key; the ephemeral consumer for buckets that do not republish
+//	feed_source.go  the shared subscription of a key, and the hub that keeps them
 package natskv
 
 import (

@@ -15,6 +15,14 @@
 //
 // The tests report their numbers with [Ran], and `make prove` prints the totals. The tag
 // needs no flag, so it can be given to all packages at once.
+//
+// Its files:
+//
+//	proof.go   the two sizes of long tests
+//	sample.go  the size without a build tag
+//	full.go    the size with the build tag prove
+//	totals.go  how many situations, seeds and mutants a run tried
+//	skip.go    the one way to skip a test, and a record of it for CI
 package proof
 
 // TB is the part of testing.TB that this package uses.

@@ -1,5 +1,17 @@
 // Package record has the values that candidates store: the record of a holder, the guard of a term,
 // and the announcement in a roster. It decodes what others have stored, and bounds what it believes.
+//
+// Its files:
+//
+//	record.go        the record of a holder: fields, encoding, decoding, bounds
+//	plain.go         the fast encoder and decoder for records without escapes
+//	last.go          the last leader before the writer of a record
+//	line.go          the line of successors in a record
+//	entry.go         what was observed under a key: a record, a marker, or something else
+//	guard.go         the record of a guard
+//	cordon.go        the names of a cordon, and which candidates they mean
+//	announcement.go  the announcement of a waiting candidate in the roster
+//	view.go          View: the roster as its reader has it, in order
 package record
 
 import (

@@ -2,6 +2,12 @@
 
 // Package testcluster runs the servers of field tests, each in a process of its own, so that a test
 // can kill, pause and update them.
+//
+// Its files:
+//
+//	cluster.go     servers of field tests in processes of their own, alone or as a cluster
+//	process.go     children of a test, and the server that a test binary can be
+//	pause_unix.go  processes that are stopped and go on
 package testcluster
 
 import (

@@ -1,4 +1,11 @@
 // Package testserver finds TCP ports and directories for the servers of tests.
+//
+// Its files:
+//
+//	port.go            free TCP ports for servers of tests
+//	storedir.go        directories for the stores of servers of tests, in memory where the system has room there
+//	storedir_linux.go  where that is on Linux
+//	storedir_other.go  other systems have none
 package testserver
 
 import (

@@ -1,5 +1,15 @@
 // Package webpage serves a page on which elections are watched in a browser, as they change. natsleader ui
 // and examples/playground use it. The caller fills a [State].
+//
+// Its files:
+//
+//	page.go    the page on which elections are watched, which natsleader ui and the playground serve: its files,
+//	           and which requests it refuses
+//	api.go     what the page asks for: elections as they change, records, actions
+//	roster.go  rosters, which the pages that show the same election share
+//	past.go    who led an election in the last hours, and how many pages read that at once
+//	state.go   State: what the page shows, and how far each open page has read
+//	memory.go  what all open pages together hold, and the end of those that read too slowly
 package webpage
 
 import (

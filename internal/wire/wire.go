@@ -1,5 +1,10 @@
 // Package wire has the names, formats and defaults that more than one package of this
 // module has to know: package leader, the test kit, health and the command.
+//
+// Its files:
+//
+//	wire.go  names, formats and defaults that several packages share
+//	keys.go  the rules for keys of elections, of seats, and of KV buckets
 package wire
 
 import (

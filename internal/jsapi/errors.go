@@ -17,28 +17,28 @@ import (
 // Error codes of the JetStream API that matter here, beside those in package wire (nats-server,
 // server/errors.json).
 const (
-	CodeResourcesExceeded    = 10002
-	CodeClusterNotAvailable  = 10008
-	CodeClusterNotLeader     = 10009
-	CodeNoResources          = 10023
-	CodeNoMessage            = 10037
+	CodeResourcesExceeded    = 10002 // a batch on one replica: a part may be stored, the outcome is unknown
+	CodeClusterNotAvailable  = 10008 // no leader at the moment: ErrUnreachable; a guarded write is tried again
+	CodeClusterNotLeader     = 10009 // as before
+	CodeNoResources          = 10023 // as CodeResourcesExceeded
+	CodeNoMessage            = 10037 // an empty key
 	CodeNotEnabledForAccount = 10039
-	CodeStreamInvalidConfig  = 10052
-	CodeMessageTooLarge      = 10054
-	CodeMirrorFixed          = 10055
-	CodeStreamNotFound       = 10059
-	CodeSubjectOverlap       = 10065
-	CodeReplicasUnsupported  = 10074
+	CodeStreamInvalidConfig  = 10052 // ErrIncompatibleBucket
+	CodeMessageTooLarge      = 10054 // ErrValueTooLarge
+	CodeMirrorFixed          = 10055 // ErrIncompatibleBucket
+	CodeStreamNotFound       = 10059 // ErrNoBucket
+	CodeSubjectOverlap       = 10065 // ErrIncompatibleBucket
+	CodeReplicasUnsupported  = 10074 // ErrInvalidConfig
 	CodeNotEnabled           = 10076
-	CodeStoreFailed          = 10077
+	CodeStoreFailed          = 10077 // as CodeResourcesExceeded
 	CodeStreamOffline        = 10118
-	CodeIDInProcess          = 10158
-	CodeMessageTTLDisabled   = 10166
-	CodeTooManyRequests      = 10167
-	CodeBatchDisabled        = 10174
-	CodeBatchIncomplete      = 10176
-	CodeBatchDuplicate       = 10201
-	CodeBatchesInflight      = 10210 // too many
+	CodeIDInProcess          = 10158 // a guarded write: not now, tried again
+	CodeMessageTTLDisabled   = 10166 // ErrNoRoster
+	CodeTooManyRequests      = 10167 // as CodeIDInProcess
+	CodeBatchDisabled        = 10174 // the stream takes no batches: writes go one by one, or fail if they need one
+	CodeBatchIncomplete      = 10176 // a message of a guarded batch is missing: sent again
+	CodeBatchDuplicate       = 10201 // the stream has stored a message with a Nats-Msg-Id of the batch
+	CodeBatchesInflight      = 10210 // too many: as CodeIDInProcess
 )
 
 // explained is an error with a text of its own, which says once, and with advice, what the

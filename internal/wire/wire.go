@@ -130,8 +130,8 @@ func RosterName(bucket string) string {
 // Error codes of the JetStream API for a write with a condition that does not hold
 // (nats-server, server/errors.json).
 const (
-	CodeWrongLastSequence = 10071
-	CodeWrongLastConstant = 10164 // without the sequence
+	CodeWrongLastSequence = 10071 // a refusal that names the last revision
+	CodeWrongLastConstant = 10164 // without the sequence: a refusal that proves nothing
 )
 
 // Messages in the log of a candidate that the command passes on.

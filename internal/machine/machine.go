@@ -3,7 +3,7 @@
 // the announcement in the roster and of the holder's view of it (AnnouncerMachine, WatcherMachine), and
 // of the listener for step-down requests (ListenerMachine). Package leader drives them.
 //
-// The rules are those of docs/contract.md. They are in these files:
+// The rules are those of docs/protocol.md. They are in these files:
 //
 //	machine.go     the machine: the state, its transitions (becomeX), and Step; parts: the term, and giving up
 //	               the key

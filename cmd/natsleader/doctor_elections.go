@@ -90,7 +90,7 @@ func checkElections(ctx context.Context, e *environment) []finding {
 		found = append(found, f)
 	}
 	if len(found) == 0 {
-		found = append(found, fine("%d elections, all records are sound; %s", len(elections), load))
+		found = append(found, fine("%s, all records are sound; %s", plural(len(elections), "election"), load))
 	}
 	s.clock = clock
 	for _, name := range groups {

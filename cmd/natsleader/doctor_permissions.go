@@ -340,7 +340,7 @@ func checkBorder(_ context.Context, e *environment) []finding {
 	case len(mayNot) == 0:
 		return []finding{fine("no border within the account: this connection may write all elections that were tried, which are %d", len(may))}
 	case len(may) == 0:
-		return []finding{unknown("this connection may write none of the %d elections that were tried", len(mayNot))}
+		return []finding{unknown("this connection may write none of the elections that were tried (%d)", len(mayNot))}
 	}
 	return []finding{severityWarning.of("permissions within one account separate this connection, which may write %s, from %s", some(may), some(mayNot)).
 		advise("they stop a client that makes a mistake; if an application must be safe from a hostile client of another, give each an account of its own: docs/permissions.md says how")}

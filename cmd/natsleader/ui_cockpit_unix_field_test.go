@@ -56,6 +56,11 @@ func TestUI_Cockpit(t *testing.T) {
 	}
 	counts := `['in-trouble', 'led', 'idle'].map((id) => document.querySelector('#' + id + ' b').textContent).join()`
 	b.becomes(counts, "3,6,1")
+	b.run(`new Promise((drawn) => {
+		const main = document.querySelector('main');
+		main.style.display = 'none'; // the table has no width
+		requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => { main.style.display = ''; drawn(''); })));
+	})`)
 	servers := `[...document.querySelectorAll('#servers li')].map((e) => e.textContent).sort().join()`
 	names := map[bool]string{true: " leads the stream"}
 	all := make([]string, 3)

@@ -228,7 +228,8 @@ export class Table {
     if (width === this.width) return;
     this.width = width;
     ruler.font = getComputedStyle(this.body).font;
-    const inner = width - 2 * parseFloat(getComputedStyle(columns[0].cell.firstChild).paddingLeft);
+    const padding = parseFloat(getComputedStyle(columns[0].cell.firstChild).paddingLeft);
+    const inner = Math.max(lineHeight, width - 2 * padding); // a table that is hidden has no width, and linesOf needs some
     const widths = new Map(); // of words
     this.tops = [0];
     for (const row of this.order) {

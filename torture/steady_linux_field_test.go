@@ -21,7 +21,7 @@ const (
 	defaultFence = 12 * time.Second // the RenewDeadline of a lease of 15 s
 	// bearable is how long writes may fail at default settings without a change of
 	// leader, even on a busy machine. The defaults leave 9.5 s less the wait of an
-	// attempt (see docs/contract.md).
+	// attempt (see docs/configuration.md).
 	bearable = 7 * time.Second
 )
 
@@ -69,7 +69,7 @@ func (p *probe) outage() time.Duration {
 
 // At default settings none of these faults costs the leadership, not even for a moment,
 // because there would be a new term. The candidates connect like an application that
-// wants to notice when its server hangs (see docs/contract.md): the client notices after three to
+// wants to notice when its server hangs (see docs/production.md): the client notices after three to
 // four intervals of nats.PingInterval.
 //
 // The test is of the library, and not of the speed of NATS elections. If writes failed

@@ -6,12 +6,17 @@ import (
 )
 
 // Clock is the source of time of a candidate's rules. Timeouts of requests use the time of the
-// process. The fake is leadertest.Clock (docs/architecture.md has what another may need). Methods
-// of a Clock and of its timers must return at once, and Now must never return less to one
-// goroutine than before.
+// process. The fake is leadertest.Clock. Methods of a Clock and of its timers must return at once, and
+// Now must never return less to one goroutine than before.
 //
 // With a method AfterFunc(time.Duration, func()) Timer, as SystemClock has it, a term's context
 // ends in time even if the candidate's goroutine is held up.
+//
+// Another fake can find out when a candidate waits, because the candidate calls Reset or Stop of its
+// timer as the last thing before it waits. If the timers have a method Wake(), it is called when a
+// waiting candidate is handed work. A candidate makes one timer for each of its seats, with a negative
+// duration. With a Logger it makes one more, with a positive duration, and stops it at once: Wake of
+// that timer is called for each log record that is queued, and Stop when all are written.
 type Clock interface {
 	Now() time.Time                 // only differences between its results matter
 	NewTimer(d time.Duration) Timer // fires after d, or, if d is negative, not before its first Reset

@@ -23,15 +23,19 @@ const bucketAddHelp = `An existing bucket is brought to these settings, and its 
 Replicas, storage, longest lease and description stay as they are where nothing is
 given.
 
+A --max-lease below a lease that may be valid is refused. The message names the
+election: stop its candidate, or wait.
+
 Without --ttl the bucket is purge-protected: nothing but a delete marker can remove a
 record, and that cannot be undone.
 
 A bucket that was made for something else keeps one revision of each key from then
-on. So one that holds the history of keys, or keys that are no records of elections,
+on, and cannot be purged any more. So one that holds the history of keys, or keys that are no records of elections,
 is refused without --adopt.
 
 With --history a second stream keeps all that is written to the bucket, renewals
-too: see natsleader history.
+too: see natsleader history. To end that, delete the stream with 'nats stream rm
+natsleader_history_NAME', and run bucket add once more.
 
   natsleader bucket add --replicas 3 --history 30d
   natsleader bucket add fast --max-lease 5s`

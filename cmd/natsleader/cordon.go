@@ -22,6 +22,10 @@ its process. It keeps a key that it holds: drain NAME --cordon ends its terms, t
 is an ID, or the host of candidates that were given no ID, as for drain. Without a name
 it shows who is cordoned.
 
+Candidates that may not read the key natsleader.cordon of the bucket heed no cordon. A
+process that is cut off sees a change when it is connected again. If all candidates
+of an election are cordoned, nobody leads it. A bucket takes 64 names at most.
+
 Members of groups are not concerned: see shards drain.
 
 The exit code is 1 if the bucket has a TTL, which would end the cordon.

@@ -23,8 +23,10 @@ import (
 )
 
 const exporterHelp = `It serves metrics for Prometheus of all elections of a bucket, also of those
-whose candidates are all dead: /metrics, and /live and /connected for health
-checks. It needs the permissions of watch. One exporter for each bucket is
+whose candidates are all dead, at /metrics. Of a group of shards it has the
+election of the assigner. /live answers 200 also without NATS, and is for a
+liveness probe. /connected answers 503, with the error, while the metrics are not
+up to date. It needs the permissions of watch. One exporter for each bucket is
 enough, and a second one does no harm.
 
 It goes on while NATS or the bucket is away, and then serves

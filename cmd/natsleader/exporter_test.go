@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -100,10 +99,6 @@ func TestExporter_AllElections(t *testing.T) {
 		}
 		defer w.follow("exporter --bucket jobs --timeout 1h -s nats://boss:boss@127.0.0.1:4222")()
 		at("there is no bucket", func() error { return nil })
-		_, body := w.get("/connected")
-		text := string(expect.Got(os.ReadFile(page))(w))
-		expect.That(w, strings.Contains(text, "$ curl localhost:9847/connected\n"+strings.ReplaceAll(body, "jobs", "elections")),
-			"docs/cli.md does not show\n%s", body)
 		at("the bucket is made, many has two leaders, and the holder of dead, a one-shot job, has died", func() (err error) {
 			w.bucket, err = leader.CreateOrUpdateBucket(w.Context(), w.js, leader.BucketConfig{Name: "jobs", MaxLease: 10 * time.Second})
 			for _, id := range []string{"a", "b"} {

@@ -41,6 +41,10 @@ earliest. The leader itself stops before that, by default at 80% of its lease.
 The history can miss what was written while it did not follow the bucket, after an outage for
 example. Such a time is shown as not known.
 
+In JSON a span has a state as in status, or unknown. A term has the reason why it ended:
+released, expired, deleted, overwritten, replaced (by a record of another holder within
+the lease) or unknown.
+
 The exit code is 78 if the bucket keeps no history, 66 if it has nothing
 about the election, and with --at 1 if nobody led, and 66 if that is not known.
 

@@ -158,6 +158,12 @@ For use inside the command of 'natsleader run', which names the file of the leas
 in NATSLEADER_LEASE_FILE. Prints the time that is left and exits 0, or prints 0s
 and exits 1 if the lease is over. No server is asked.
 
+The file is one line of JSON, replaced at every renewal: the token, until by the
+wall clock, and on Linux the same instant as boottime, in the seconds of
+/proc/uptime. A program that reads it must check that the file and its directory
+belong to its own user or to root, and that no other user can write to the
+directory.
+
   natsleader remaining && curl --data @next.json https://example.com/orders`)
 	cmd.Flag("json", "Print one JSON object: token, until, remaining_seconds").Short('j').UnNegatableBoolVar(&asJSON)
 	cmd.Action(func(*fisk.ParseContext) error { return showRemaining(g.out(), os.Getenv(leaseVariable), asJSON) })

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -146,21 +145,6 @@ func standsIn(tb testing.TB, url, bucket, election string, cfg leader.Config) *l
 		expect.That(tb, err == nil, "%v", err)
 	})
 	return c
-}
-
-// leaderSees waits until the leader has published that n candidates follow it.
-func leaderSees(tb testing.TB, url, election string, n int) {
-	tb.Helper()
-	_, js := connectTo(tb, url)
-	kv := expect.Got(js.KeyValue(tb.Context(), "elections"))(tb)
-	eventually(tb, "the leader has seen who follows", func() bool {
-		e, err := kv.Get(tb.Context(), election)
-		if err != nil {
-			return false
-		}
-		var record struct{ Next []string }
-		return json.Unmarshal(e.Value(), &record) == nil && len(record.Next) == n
-	})
 }
 
 // inLine waits until these candidates stand, in that order.

@@ -25,7 +25,12 @@ const permissionsHelp = `It prints users with the least permissions for what the
 
 The connection flags are those of the users: --inbox-prefix, --js-domain and
 --js-api-prefix change the subjects. The server reads the passwords from its
-environment, BILLING_PASSWORD for the user billing.
+environment, BILLING_PASSWORD for the user billing: let a password begin with a letter
+and have letters and digits only. The server refuses one that is a number.
+
+An observer of some elections cannot use commands that look at more than one, also by a
+pattern. An operator of some sees all, and steers those. Only a creator may list the
+buckets, and none of these users may delete one.
 
   natsleader permissions candidate operator creator --election billing >users.conf
   natsleader permissions candidate --election billing --format nsc | sh`

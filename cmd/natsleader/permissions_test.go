@@ -17,16 +17,11 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-const page = "../../docs/cli.md"
-
-// permissionsOfThePage reads the list in docs/cli.md, for the election billing in the
-// bucket elections.
+// permissionsOfThePage reads docs/command-permissions.txt, for the election billing in the bucket elections.
 func permissionsOfThePage(t *testing.T) map[string]*server.Permissions {
 	t.Helper()
-	text := expect.Got(os.ReadFile(page))(t)
-	_, section, _ := strings.Cut(string(text), "\n## Permissions\n")
-	_, section, _ = strings.Cut(section, "```text\n")
-	section, _, _ = strings.Cut(section, "```")
+	text := expect.Got(os.ReadFile("../../docs/command-permissions.txt"))(t)
+	_, section, _ := strings.Cut(string(text), "\n\n") // the lines before it are comments
 	line := regexp.MustCompile(`^(.*?) +(publish|subscribe|as) +(\S.*)$`)
 	all := map[string]*server.Permissions{}
 	var command string

@@ -21,7 +21,8 @@ import (
 const rosterHelp = `It shows who leads the election, and below that who stands, in the order in which
 they would follow: the highest priority first, the longest waiting among equals.
 The time since which a candidate waits is that of its own host. Candidates whose
-writes of the key were denied lately come last.
+writes of the key were denied lately come last, with denied as their
+place.
 
 Candidates without a roster are not shown. A candidate that died is shown until its
 announcement expires, after three leases. The bucket must keep a roster: see bucket

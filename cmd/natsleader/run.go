@@ -36,18 +36,27 @@ long the lease is valid.
   natsleader run billing --succession queue -- ./worker
 
 With --try the run ends if another candidate leads: once for all hosts that start
-it at about the same time, if --hold is longer than their times are apart.
+it at about the same time, if --hold is longer than their times are apart. If the host that leads
+dies meanwhile, another one may run the command again.
+
+With --restart a run of a minute or longer, and a new term, begin a new row of failures.
+A command that ends with exit code 0 is not started again.
 
 With --stall the command has to give signs of life, as a service of systemd
 with WatchdogSec does: it sends WATCHDOG=1 to the socket in NOTIFY_SOCKET. If none
-comes for that long, the command is ended as at any loss, and another leads.
+comes for that long, the command is ended as at any loss, and another leads. Before it
+leads again, this candidate waits for one lease; with --notify it ends. No sign is
+expected during --hold and after the stop signal.
 
-With --notify the first signal waits while the command does not handle it and would
-die of it (Linux). A line says so. The lease file shows the leadership in any case.
+With --notify the command is started at once, and not ended with the leadership. The
+signals go to the command itself, not to its group. The first one waits while the command
+does not handle it and would die of it (Linux). A line says so. On other systems choose
+signals that end no process, such as WINCH and URG. The lease file shows the
+leadership in any case.
 
 SIGINT, SIGTERM, SIGHUP and SIGQUIT end the command and hand over, a second one
 at once. SIGUSR1, SIGUSR2 and SIGWINCH go on to the command's group. The command
-is not in the foreground of a terminal.
+has no controlling terminal: it cannot ask for a password at /dev/tty.
 
 Exit codes: the command's own, or
 

@@ -20,7 +20,7 @@ const moveHelp = `The owner of the shard ends the work on it, and then, or after
 with that ID begins. If that makes the spread uneven, another shard leaves this member.
 
 The exit code is 1 if that member does not exist or takes no shards, and 124 if the shard
-has not moved in time.
+has not moved in time: the request stays.
 
   natsleader shards move orders 7 web-2`
 
@@ -34,7 +34,7 @@ If the other members do not take all shards, it asks for confirmation. Where sta
 input is no terminal, nothing is done then without --yes.
 
 The exit code is 1 if there is no such member or the answer is no, 64 if --yes is
-missing, and 124 if shards have not moved in time.
+missing, and 124 if shards have not moved in time: the request stays.
 
   natsleader shards drain orders web-1
   natsleader shards drain orders --host "$(hostname)"`

@@ -19,7 +19,8 @@ import (
 
 const drainAllHelp = `It asks all leaders of the bucket with that ID, or on that host, to hand over. Then it looks
 again, until there is none. The ID of a candidate that was given no ID begins with the name
-of its host: web-1 means these, and the ID web-1. It asks for no confirmation: look at
+of its host: web-1 means these, and the ID web-1. Drain a candidate with an ID of
+another form by that ID. If a leader refuses or is silent, the others hand over all the same. It asks for no confirmation: look at
 status --roster first.
 
 The candidates stay, and may lead again. With --cordon they do not, before uncordon: see

@@ -9,15 +9,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
-	"github.com/natsleader/natsleader/shard"
 )
+
+const page = "../../docs/cli.md"
 
 // normal removes from a transcript the parts that differ from one run to the next.
 var normal = []struct {
@@ -58,6 +58,7 @@ func normalised(s string) string {
 func TestThePage_ShowsRealOutput(t *testing.T) {
 	text := expect.Got(os.ReadFile(page))(t)
 	stage := &stage{t: t, url: startServer(t).ClientURL(), actors: map[string]*leader.Candidate{}}
+	succeeds(t, "bucket", "add", "-s", stage.url)
 	var now strings.Builder // the page as it should be
 	var before, during string
 	blocks := strings.Split(string(text), "```")
@@ -186,10 +187,6 @@ func (s *stage) scenes() map[string]func() {
 		defer cancel()
 		expect.OK(s.t, s.actors[election].Stop(ctx))
 	}
-	stands := func(election string, cfg leader.Config) *leader.Candidate {
-		s.t.Helper()
-		return stands(s.t, s.url, election, cfg)
-	}
 	return map[string]func(){
 		"leader": func() { campaign("billing", "web-1", "10.0.0.9:8080", 0) },
 		"succeeded": func() {
@@ -203,42 +200,6 @@ func (s *stage) scenes() map[string]func() {
 			campaign("cleanup", "worker-c", "", 0)
 			stop("cleanup")
 		},
-		"successor": func() {
-			c := stands("billing", leader.Config{ID: "worker-a", Value: []byte("10.0.0.7:8080"), Succession: leader.Listed{}})
-			inLine(s.t, s.url, "billing", "worker-a")
-			eventually(s.t, "worker-a knows who leads", func() bool { return c.Leader().State == leader.HolderLeading })
-		},
-		"handover": func() {
-			// The bucket keeps the newest record only. A record that is replaced before
-			// it is printed is never printed.
-			s.shows("worker-a leads")
-			stop("billing")
-			s.shows("handed over")
-			campaign("billing", "worker-b", "10.0.0.8:8080", 0)
-		},
-		"line": func() {
-			for i, cfg := range []leader.Config{
-				{ID: "web-1", Value: []byte("10.0.1.1:80"), Succession: leader.Queue{}},
-				{ID: "web-2", Value: []byte("10.0.1.2:80"), Succession: leader.Queue{}}, // the first in line
-				{ID: "web-3", Value: []byte("10.0.1.3:80"), Succession: leader.Queue{Priority: 10}},
-			} {
-				cfg.TurnTimeout = longTurn
-				s.actors[cfg.ID] = stands("invoices", cfg)
-				leaderSees(s.t, s.url, "invoices", i)
-			}
-		},
-		"group": func() {
-			_, js := connectTo(s.t, s.url)
-			bucket := expect.Got(leader.OpenBucket(js, "elections"))(s.t)
-			for i, id := range []string{"web-1", "web-2"} {
-				works(s.t, bucket, "orders", shard.Config{ID: id, Shards: 24, Hold: 30 * time.Second, Value: fmt.Appendf(nil, "10.0.2.%d:80", i+1)})
-				eventually(s.t, "the shards are spread", func() bool {
-					v, err := shard.Lookup(s.t.Context(), bucket, "orders")
-					waits := slices.ContainsFunc(v.Owners, func(o shard.Owner) bool { return o.State != shard.OwnerWorks })
-					return err == nil && !waits && len(v.Members) == i+1 && v.Members[i].Shards == 24/(i+1)
-				})
-			}
-		},
 		"past": func() {
 			succeeds(s.t, "bucket", "add", "--history", "30d", "-s", s.url)
 			campaign("ledger", "web-1", "", 0)
@@ -246,12 +207,6 @@ func (s *stage) scenes() map[string]func() {
 			stop("ledger")
 			recorded(s.t, s.url, "ledger", 2)
 			campaign("ledger", "web-2", "", 0)
-		},
-		"silence": func() {
-			_, js := connectTo(s.t, s.url)
-			silent := record(s.t, js, "billing", "worker-c", 200*time.Millisecond)
-			put(s.t, js, "mail", strings.Replace(silent, "10.0.0.8", "10.0.0.9", 1))
-			time.Sleep(time.Second) // doctor warns when the lease has been over for another one
 		},
 	}
 }

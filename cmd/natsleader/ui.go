@@ -38,7 +38,11 @@ the page is read-only.
 It listens on this host alone by default. At another address every client that can
 connect sees the elections and what their leaders publish: put a proxy with a login
 before it, and name its host with --allow-host. The link works with the address of
-the proxy as well.
+the proxy as well. The page answers only requests for localhost, for addresses of this
+host and for these names, and refuses those of pages with another origin.
+
+A browser opens six connections to one address: open no more than four pages in one
+browser, two of them in view.
 
 It goes on while NATS or the bucket is away, and the page says so. It ends with exit
 code 0 at SIGINT or SIGTERM.

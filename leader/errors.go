@@ -73,6 +73,6 @@ var (
 	ErrCordoned error = backend.ErrCordoned
 	// ErrNoFeed reports that the candidate receives no changes, and polls until a feed works.
 	ErrNoFeed error = backend.ErrNoFeed
-	// ErrCongested reports that a leader's request has waited for its turn for half of RenewDeadline (docs/production.md).
+	// ErrCongested reports that a leader's request has waited for its turn for half of RenewDeadline (docs/scale.md).
 	ErrCongested error = backend.ErrCongested
 )

@@ -139,7 +139,7 @@ func measure(store *leadertest.Store, start func(id string) func(), granted func
 	return f
 }
 
-// A group of 50 shards beside an election for each, with the figures of docs/production.md. With Hold, nothing moves in
+// A group of 50 shards beside an election for each, with the figures of docs/scale.md. With Hold, nothing moves in
 // a rolling restart.
 func TestGroup_BesideRecipe(t *testing.T) {
 	var elections figures

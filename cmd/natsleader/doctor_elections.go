@@ -21,7 +21,7 @@ import (
 const mostNames = 5
 
 // serverWrites is how many renewals per second a server carries with room to spare: half of what
-// docs/production.md has for three replicas on file.
+// docs/scale.md has for three replicas on file.
 const serverWrites = 10_000
 
 // checkElections reads all records of the bucket.
@@ -134,7 +134,7 @@ func judgeLoad(load string, writes float64) (f finding, heavy bool) {
 		s = severityWarning
 	}
 	return s.of("%s, of the %d that a server carries", load, serverWrites).
-		advise("use longer leases, or put elections into buckets that other servers lead; docs/production.md has the figures"), true
+		advise("use longer leases, or put elections into buckets that other servers lead; docs/scale.md has the figures"), true
 }
 
 // keptLease returns the lease for which candidates wait: that of the record, or that of

@@ -14,6 +14,7 @@ import (
 
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/schedule"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // Leader serves requests on the leader, and forwards them on all other replicas.
@@ -67,6 +68,15 @@ func newestFirst(ctx context.Context, store leader.Store, build string) (*leader
 		return nil, err
 	}
 	return leader.Campaign(ctx, store, "billing", leader.Config{Succession: leader.Queue{Priority: number}})
+}
+
+func threeLeaders(ctx context.Context, bucket leader.Store) (*leader.Candidate, error) {
+	return leader.Campaign(ctx, seats.Of(bucket, 3), "import", leader.Config{Succession: leader.Queue{}})
+}
+
+func replaceTheSecond(ctx context.Context, bucket leader.Store) error {
+	_, err := leader.StepDown(ctx, bucket, seats.Key("import", 2), leader.StepDownOptions{By: "jane"})
+	return err
 }
 
 func stopNow(c *leader.Candidate) error {
@@ -148,4 +158,4 @@ func nightlyAnywhere(ctx context.Context, s *schedule.Schedule, report func(cont
 	return s.Candidate().Err()
 }
 
-var _ = []any{follow, publishAddress, newestFirst, stopNow, nightly, migrate, everyTenSeconds, nightlyOnce, nightlyAnywhere, Leader{}}
+var _ = []any{follow, publishAddress, newestFirst, threeLeaders, replaceTheSecond, stopNow, nightly, migrate, everyTenSeconds, nightlyOnce, nightlyAnywhere, Leader{}}

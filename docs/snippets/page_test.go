@@ -1,4 +1,4 @@
-// Package snippets_test holds the code of docs/tutorial.md and of the pages in docs/howto. It
+// Package snippets_test holds the code of docs/tutorial.md, docs/succession.md and the pages in docs/howto. It
 // compiles here, and the tests run what the tutorial tests.
 package snippets_test
 
@@ -54,6 +54,7 @@ func TestPages_CodeCompiles(t *testing.T) {
 		least          int // blocks
 	}{
 		{[]string{"../howto/*.md", "../tutorial.md"}, []string{"*_test.go", "../../leader/example_test.go"}, 10},
+		{[]string{"../succession.md"}, []string{"howto_test.go"}, 1},
 		{[]string{"../../README.md"}, []string{"shards_test.go", "../../leader/example_test.go"}, 2},
 		{[]string{"../migration.md"}, []string{"../migration/*_test.go"}, 7},
 		{[]string{"../recipes.md"}, []string{"../../examples/recipes/*_test.go"}, 1},

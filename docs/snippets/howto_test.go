@@ -9,7 +9,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/natsleader/natsleader/leader"
@@ -39,22 +38,6 @@ func (l Leader) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.Out.Header.Set("X-Forwarded-By", l.Candidate.ID()) // once, and never in a circle
 	}}
 	proxy.ServeHTTP(w, r)
-}
-
-// follow keeps the address of the leader, for a process that does not stand.
-func follow(ctx context.Context, store leader.Store, address *atomic.Value) error {
-	holders, err := leader.Observe(ctx, store, "billing")
-	if err != nil {
-		return err
-	}
-	for h := range holders { // at once, and whenever it changes, until ctx ends
-		if h.State == leader.HolderLeading {
-			address.Store(string(h.Value))
-		} else {
-			address.Store("")
-		}
-	}
-	return ctx.Err()
 }
 
 func publishAddress(ctx context.Context, store leader.Store, address string) (*leader.Candidate, error) {
@@ -158,4 +141,4 @@ func nightlyAnywhere(ctx context.Context, s *schedule.Schedule, report func(cont
 	return s.Candidate().Err()
 }
 
-var _ = []any{follow, publishAddress, newestFirst, threeLeaders, replaceTheSecond, stopNow, nightly, migrate, everyTenSeconds, nightlyOnce, nightlyAnywhere, Leader{}}
+var _ = []any{publishAddress, newestFirst, threeLeaders, replaceTheSecond, stopNow, nightly, migrate, everyTenSeconds, nightlyOnce, nightlyAnywhere, Leader{}}

@@ -41,7 +41,7 @@ func campaignForBilling(ctx context.Context, nc *nats.Conn, name string, log *sl
 	return c.Err()
 }
 
-// besideOldProcesses stands on the key that old processes stand on, too.
+// besideOldProcesses campaigns for the key of the old processes.
 func besideOldProcesses(ctx context.Context, bucket leader.Store, name string) (*leader.Candidate, error) {
 	return leader.Campaign(ctx, kvelect.Beside(bucket), "billing", leader.Config{ID: name})
 }

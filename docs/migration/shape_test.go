@@ -23,8 +23,7 @@ func serve(ctx context.Context, store leader.Store, work func(context.Context, u
 	return c.Err() // nil after Stop and at the end of ctx
 }
 
-// underBoth stands in the election while the old lock is held, and works while it
-// leads here as well.
+// underBoth campaigns while the old lock is held, and works while it leads here, too.
 func underBoth(held context.Context, store leader.Store, work func(*leader.Term)) error {
 	c, err := leader.Campaign(held, store, "billing", leader.Config{DrainTimeout: time.Minute})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/proof"
 )
 
 // The head of a package lists its files, each once with what it is about. A package of one file has no list.
@@ -66,6 +67,7 @@ func TestArchitecture_LinksResolve(t *testing.T) {
 // The tests, the scenarios of the exploration and the mutants that the pages name exist, and so do the
 // names in code that are no links.
 func TestArchitecture_NamesExist(t *testing.T) {
+	proof.NotRaced(t)
 	inRepository(t)
 	var declared strings.Builder
 	words := make(map[string]bool)

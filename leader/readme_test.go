@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/natsleader/natsleader/internal/check"
@@ -63,16 +64,11 @@ func TestDecisions_TestsExist(t *testing.T) {
 	}
 }
 
-// checkNamedTests fails the test unless the page names at least so many tests and each
-// exists. It returns the page, and the files of all tests by their names.
-func checkNamedTests(t *testing.T, path string, least int) (page string, tests map[string][]string) {
-	t.Helper()
-	inRepository(t)
-	text, err := os.ReadFile(path)
-	check.OK(t, err)
-	page, tests = string(text), make(map[string][]string)
+// testFiles returns the files of all tests of the repository by their names.
+var testFiles = sync.OnceValues(func() (map[string][]string, error) {
+	tests := make(map[string][]string)
 	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
-	err = filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+	return tests, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -82,7 +78,16 @@ func checkNamedTests(t *testing.T, path string, least int) (page string, tests m
 		}
 		return err
 	})
+})
+
+// checkNamedTests fails the test unless the page names at least so many tests and each
+// exists. It returns the page, and the files of all tests by their names.
+func checkNamedTests(t *testing.T, path string, least int) (page string, tests map[string][]string) {
+	t.Helper()
+	inRepository(t)
+	text, err := os.ReadFile(path)
 	check.OK(t, err)
+	page, tests = string(text), check.Got(testFiles())(t)
 	all := "\n" + strings.Join(slices.Collect(maps.Keys(tests)), "\n") + "\n"
 	named := regexp.MustCompile("`((?:Test|Fuzz)\\w+)(\\.\\.\\.)?`").FindAllStringSubmatch(page, -1)
 	check.That(t, len(named) >= least, "%s names only %d tests", path, len(named))

@@ -1,5 +1,3 @@
-//go:build !race
-
 package leader_test
 
 import (
@@ -10,6 +8,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -17,6 +16,7 @@ import (
 // doubling. One large value that is passed by value on the way from the mailbox to the
 // machine makes it 16 kB, for each of thousands. The race detector makes larger frames.
 func TestStack_SmallForThousands(t *testing.T) {
+	proof.NotRaced(t)
 	const n, most = 500, 12 << 10
 	clock := leadertest.NewClock()
 	s := leadertest.NewStore(clock)

@@ -71,6 +71,7 @@ func (k kit) hourly(hours int, cs ...*leader.Candidate) (changes []int) {
 // ever. Leaders wait 2, 4, 8 and so on leases between two handovers in vain, at most 256
 // leases, which is 64 minutes.
 func TestPreemption_VainGrowsRarer(t *testing.T) {
+	proof.NotRaced(t)
 	for _, low := range []leader.Config{byPriority, racing} {
 		for preemptors := 2; preemptors <= 3; preemptors++ {
 			t.Run(fmt.Sprintf("%T/%d preemptors", low.Succession, preemptors), func(t *testing.T) {
@@ -92,6 +93,7 @@ func TestPreemption_VainGrowsRarer(t *testing.T) {
 // Preemption in vain by new sessions grows rarer. A preemptor that restarts has a new
 // session, which no leader has tried before.
 func TestPreemption_VainNewSessions(t *testing.T) {
+	proof.NotRaced(t)
 	k := newKit(t)
 	cs := k.low(2, byPriority)
 	var changes []int
@@ -120,6 +122,7 @@ func TestPreemption_VainNewSessions(t *testing.T) {
 // A leader with a new process does not know which handovers were in vain before, and
 // tries once.
 func TestPreemption_VainNewLeader(t *testing.T) {
+	proof.NotRaced(t)
 	k := newKit(t)
 	cs := k.low(2, byPriority)
 	for i := range 2 {
@@ -145,6 +148,7 @@ func TestPreemption_VainNewLeader(t *testing.T) {
 // also where racing candidates take the key before its turn comes, so that it leads only
 // if a leader names it.
 func TestPreemption_AmongVainOnes(t *testing.T) {
+	proof.NotRaced(t)
 	stay := func(fault func(*leadertest.Link)) func(k kit, n int) {
 		return func(k kit, n int) {
 			if n == 0 {
@@ -197,6 +201,7 @@ func (k kit) denied() (ids []string) {
 // Preemptors whose writes are denied stay in the roster, after all others, and are tried as
 // rarely as those whose writes vanish.
 func TestPreemption_DeniedGrowsRarer(t *testing.T) {
+	proof.NotRaced(t)
 	k := newKit(t)
 	cs := k.low(2, byPriority)
 	for i := range 3 {

@@ -26,11 +26,8 @@ var (
 // default) divided by part.
 func seeds(part int) int {
 	n := *simulations
-	switch {
-	case n == 0 && raceDetector:
-		n = proof.Size(40, 400)
-	case n == 0:
-		n = proof.Size(120, 1000)
+	if n == 0 {
+		n = proof.Raced(proof.Size(120, 1000), 4)
 	}
 	return max(1, n/part)
 }

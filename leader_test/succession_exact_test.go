@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -49,6 +50,7 @@ func TestQueue_OneWritePerVacancy(t *testing.T) {
 // A waiting candidate with a roster announces itself once in each lease, and sends no
 // other request. The announcements of all are spread over the lease.
 func TestAnnouncements_FewAndSpread(t *testing.T) {
+	proof.NotRaced(t)
 	const (
 		waiting = 200
 		lease   = 10 * time.Second

@@ -231,7 +231,7 @@ func TestRollingRestart(t *testing.T) {
 func TestAssignerThatRestarts_IsSoonBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := settled(t, 5, 10)
-		for i := 0; i < proof.Size(100, 600)/slowdown && !t.Failed(); i++ { // in some, another stands down when it has just taken the key
+		for i := 0; i < proof.Raced(proof.Size(100, 600), 3) && !t.Failed(); i++ { // in some, another stands down when it has just taken the key
 			p := f.assigner()
 			p.leave()
 			<-p.member.Done()
@@ -278,7 +278,7 @@ func TestAllRestart_HaveTheirShardsSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 12)
 		f.config = func(_ string, cfg *shard.Config) { cfg.Hold = 25 * time.Second }
-		for range proof.Size(60, 300) / slowdown {
+		for range proof.Raced(proof.Size(60, 300), 3) {
 			var all []*process
 			for _, id := range []string{"a", "b", "c"} {
 				all = append(all, f.start(id))
@@ -296,6 +296,7 @@ func TestAllRestart_HaveTheirShardsSoon(t *testing.T) {
 
 // At rest the cost does not depend on the number of shards.
 func TestRest_CostsLittle(t *testing.T) {
+	proof.NotRaced(t)
 	for _, size := range [][2]int{{4, 16}, {8, 64}, {8, 640}, {24, 64}} {
 		synctest.Test(t, func(t *testing.T) {
 			f := settled(t, size[0], size[1])

@@ -14,6 +14,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/shard"
 )
@@ -142,6 +143,7 @@ func measure(store *leadertest.Store, start func(id string) func(), granted func
 // A group of 50 shards beside an election for each, with the figures of docs/scale.md. With Hold, nothing moves in
 // a rolling restart.
 func TestGroup_BesideRecipe(t *testing.T) {
+	proof.NotRaced(t)
 	var elections figures
 	synctest.Test(t, func(t *testing.T) {
 		store := leadertest.NewStore(nil, leadertest.WithLatency(oneWay))

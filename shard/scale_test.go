@@ -153,6 +153,10 @@ func used() usage {
 // With many shards a member sends no more requests at rest, and receives little when another dies. Nothing is decoded or
 // planned at rest.
 func TestManyShards_CostLittle(t *testing.T) {
+	raced := 1.0
+	if proof.Race {
+		raced = 3
+	}
 	for _, members := range []int{10, 100}[:proof.Size(1, 2)] {
 		synctest.Test(t, func(t *testing.T) {
 			c := &crowd{t: t, store: leadertest.NewStore(nil, leadertest.WithLatency(oneWay)), owners: make([]atomic.Pointer[shard.Shard], 1000*members)}
@@ -176,7 +180,7 @@ func TestManyShards_CostLittle(t *testing.T) {
 			t.Logf("at rest for each member: %.3f requests/s, %d kB of memory, %.0f µs of processor/s, %.1f kB/s allocated, %.2f kB/s received",
 				each, memory/1000, float64((now.processor-rest.processor).Microseconds())/span.Seconds()/float64(members), busy/1000, 1000*received/span.Seconds()/float64(members))
 			check.That(t, each < 0.5, "%.3f requests/s", each)
-			check.That(t, busy < 30e3*slowdown, "%.1f kB/s are allocated", busy/1000)
+			check.That(t, busy < 30e3*raced, "%.1f kB/s are allocated", busy/1000)
 
 			dead := c.members[members/2]
 			pages := dead.pages() // chance decides how the shards are scattered when all begin at once
@@ -188,7 +192,7 @@ func TestManyShards_CostLittle(t *testing.T) {
 			c.even()
 			t.Logf("in the minute of the death of one with shards on %d pages: %.2f MB received by all, at rest %.2f MB", pages, died, received)
 			check.That(t, died < received+0.03*float64(members*pages), "%.2f MB, at rest %.2f, with %d pages", died, received, pages)
-			check.That(t, memory < 2.5e6*slowdown || members > 10, "%d bytes of memory", memory)
+			check.That(t, float64(memory) < 2.5e6*raced || members > 10, "%d bytes of memory", memory)
 			for _, o := range c.members {
 				o.cancel()
 			}

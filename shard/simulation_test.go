@@ -355,7 +355,7 @@ func TestWhateverIsAsked_OneOwner(t *testing.T) { simulate(t, 10, 100, false, tr
 func simulate(t *testing.T, sample, full int, deletes, operates bool) {
 	n := uint64(*simulations)
 	if n == 0 {
-		n = uint64(proof.Size(sample, full) / slowdown)
+		n = uint64(proof.Raced(proof.Size(sample, full), 3))
 	}
 	first := uint64(1)
 	if *onlySeed != 0 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -356,6 +357,7 @@ func TestHistory_Moments(t *testing.T) {
 // Without an election history shows the changes of all, the newest first. Those of one kind within some seconds are one
 // line, those of trouble are marked.
 func TestHistory_All(t *testing.T) {
+	proof.NotRaced(t)
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		w.prompt("history")
 		w.run("bucket add --history 30d")

@@ -1,5 +1,3 @@
-//go:build !race
-
 package main
 
 import (
@@ -16,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/seats"
 	"github.com/natsleader/natsleader/shard"
@@ -97,6 +96,7 @@ func (x trial) happens(t *testing.T, conf string) (results []string, took []time
 // what becomes different without each permission. Nothing does without flow control, and without a feed where there is
 // also a consumer. Without the end of a consumer some commands are late.
 func TestPermissions_AreLeast(t *testing.T) {
+	proof.NotRaced(t)
 	w := &world{T: t}
 	for _, x := range []trial{
 		{flags: "candidate --election billing --roster", user: "billing", does: []string{

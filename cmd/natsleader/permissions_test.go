@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -63,6 +64,7 @@ func permissionsOfThePage(t *testing.T) map[string]*server.Permissions {
 // them. It is 0 without flow control, without what only makes a thing that exists, and mostly without what only cleans up.
 // step-down then polls for the handover, history shows what the history has, and roster --watch prints what there is.
 func TestCommandPermissions_MatchPage(t *testing.T) {
+	proof.NotRaced(t)
 	pagePermissions := permissionsOfThePage(t)
 	w := &world{T: t}
 	for _, x := range []struct {

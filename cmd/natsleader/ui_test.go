@@ -12,6 +12,7 @@ import (
 	"time"
 
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/webpage"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/shard"
@@ -131,6 +132,7 @@ func TestUI_Elections(t *testing.T) {
 
 // The page gets the past of an election, and whether the bucket keeps one.
 func TestUI_Past(t *testing.T) {
+	proof.NotRaced(t)
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		defer w.follow("ui")()
 		time.Sleep(time.Second)

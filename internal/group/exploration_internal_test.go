@@ -345,9 +345,10 @@ func TestExploration(t *testing.T) {
 		if x.long != 0 && !*whole {
 			most = x.long
 		}
-		if most = proof.Size(x.sample, most) / slowdown; most == 0 {
+		if most = proof.Size(x.sample, most); most == 0 {
 			continue
 		}
+		most = proof.Raced(most, 20)
 		t.Run(fmt.Sprintf("%d members/%d shards/%d times/%s", x.members, x.shards, x.budget, x.faults), func(t *testing.T) {
 			e := explore(t, x.members, x.shards, x.faults, x.budget, most)
 			proof.Ran(len(e.trail), "situations")
@@ -363,7 +364,7 @@ func TestExploration(t *testing.T) {
 // Random walks go where the exploration does not come: many faults of all kinds, in larger worlds.
 func TestWalks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	walks := proof.Size(2000, 15_000) / slowdown
+	walks := proof.Raced(proof.Size(2000, 15_000), 20)
 	for n := range walks {
 		members, shards := 2+n%2, 1+n/2%2
 		const faults = "move, crash, lost, leave, delete, older, plan, wipe, late view, late roll"

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	exploreStates = flag.Int("states", proof.Size(3000, 50_000)/slowdown, "explore up to so many states of each scenario")
+	exploreStates = flag.Int("states", proof.Raced(proof.Size(3000, 50_000), 20), "explore up to so many states of each scenario")
 	exploreFaults = flag.Int("faults", 1, "let so many faults happen, of any kinds, in the scenarios that have one")
 	exploreTrace  = flag.String("replay", "", "tell what happens in these actions of a scenario")
 )
@@ -387,7 +387,7 @@ func TestExploration(t *testing.T) {
 			if sc.guarded || sc.listed || sc.old.processes > 0 {
 				most /= 2 // each has twice as much in it
 			}
-			if sc.whole && slowdown == 1 {
+			if sc.whole && !proof.Race {
 				most = math.MaxInt
 			}
 			e := sc.explore(most)
@@ -398,7 +398,7 @@ func TestExploration(t *testing.T) {
 				sc.retell(e.trace, t.Logf)
 				t.Fatalf("%s; %v", e.broken, e.trace)
 			}
-			check.That(t, e.full || !sc.whole || slowdown != 1, "it was to be explored to the end")
+			check.That(t, e.full || !sc.whole || proof.Race, "it was to be explored to the end")
 		})
 	}
 }

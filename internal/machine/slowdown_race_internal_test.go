@@ -1,7 +1,0 @@
-//go:build race
-
-package machine
-
-// slowdown divides the amount of exploration and of random walks. The race
-// detector is slow, and there is nothing here that could race.
-const slowdown = 20

@@ -1,5 +1,0 @@
-//go:build !race
-
-package leader_test
-
-const raceDetector = false

@@ -21,7 +21,7 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 )
 
-// All mutants together are one test binary, because compiling the package takes four
+// All mutants that tests of one package catch are one test binary, because compiling the package takes four
 // seconds, and running a mutant often less than one. Each function that mutants change
 // begins with a switch over the number of the mutant. Each changed copy of the function
 // is at the end of its file, under a name of its own. A mutant that changes more than
@@ -73,6 +73,9 @@ func (s sources) mutated(t *testing.T, m mutant) sources {
 	for i := 0; i+1 < len(m.edits); i += 2 {
 		found := 0
 		for name, text := range s {
+			if path.Dir(name) != m.of {
+				continue
+			}
 			if done, ok := changed[name]; ok {
 				text = done
 			}

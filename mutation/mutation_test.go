@@ -23,19 +23,20 @@ import (
 // mutant is a package with one bug.
 type mutant struct {
 	name   string
+	of     string   // directory of the package, from the root of the repository
 	caught string   // the test that catches it
 	edits  []string // old and new text, alternating; each old text is in the package once
 }
 
-// suite are mutants of one package that tests of one package catch.
+// suite are mutants that tests of one package catch.
 type suite struct {
-	of, by  string   // directories, from the root of the repository
+	by      string   // directory of that package, from the root of the repository
 	flags   []string // of the tests
 	field   bool     // whether field tests catch these
 	mutants []mutant
 }
 
-// readSuite reads a file of mutants. Its first line names the packages, and after "with" the flags of
+// readSuite reads a file of mutants of one package. Its first line names the packages, and after "with" the flags of
 // the tests. Each mutant has a title, the test that catches it, and its changes as a diff. A line @@ is
 // between two changes. A heading begins with #, and is about the mutants up to the next.
 func readSuite(t *testing.T, file string) suite {
@@ -45,14 +46,14 @@ func readSuite(t *testing.T, file string) suite {
 	head, all, _ := strings.Cut(string(text), "\n\n## ")
 	head, _, _ = strings.Cut(head, "\n\n# ")
 	head, flags, _ := strings.Cut(head, " with ")
-	s := suite{flags: strings.Fields(flags)}
-	_, err = fmt.Sscanf(head, "Mutants of %s by %s", &s.of, &s.by)
+	s, of := suite{flags: strings.Fields(flags)}, ""
+	_, err = fmt.Sscanf(head, "Mutants of %s by %s", &of, &s.by)
 	check.Must(t, err == nil, "%s: %v", file, err)
 	for section := range strings.SplitSeq(strings.TrimSpace(all), "\n\n## ") {
 		section, _, _ = strings.Cut(section, "\n\n# ")
 		title, rest, _ := strings.Cut(section, "\n")
 		caught, changes, _ := strings.Cut(rest, "\n")
-		m := mutant{name: title, caught: strings.TrimPrefix(caught, "caught by ")}
+		m := mutant{name: title, of: of, caught: strings.TrimPrefix(caught, "caught by ")}
 		for change := range strings.SplitSeq(changes, "\n@@\n") {
 			var from, to string
 			for line := range strings.SplitSeq(change, "\n") {
@@ -86,13 +87,20 @@ func tryMutants(t *testing.T, field bool) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
 	check.Must(t, err == nil && len(files) != 0, "no mutants:  %v", err)
+	suites := map[string]suite{}
 	for _, file := range files {
 		s := readSuite(t, file).caughtIn(t, field)
+		if before, ok := suites[s.by]; ok {
+			check.Must(t, slices.Equal(before.flags, s.flags), "%s: other flags of the same tests", file)
+			s.mutants = append(before.mutants, s.mutants...)
+		}
+		suites[s.by] = s
+	}
+	for by, s := range suites {
 		if len(s.mutants) == 0 {
 			continue
 		}
-		name := strings.TrimSuffix(filepath.Base(file), ".txt")
-		t.Run(name, func(t *testing.T) {
+		t.Run(filepath.Base(by), func(t *testing.T) {
 			t.Parallel()
 			s.run(t)
 		})
@@ -123,7 +131,12 @@ func (s suite) caughtIn(t *testing.T, field bool) suite {
 var violation = regexp.MustCompile(`_internal_test\.go:\d+: (.*; (?:\[|repeat with|it is now).*)`)
 
 func (s suite) run(t *testing.T) {
-	from := readSources(t, s.of)
+	var of []string
+	for _, m := range s.mutants {
+		of = append(of, m.of)
+	}
+	slices.Sort(of)
+	from := readSources(t, slices.Compact(of)...)
 	together, within := from.combined(t, s.mutants)
 	proof.Only(t)
 	one := s.build(t, together)

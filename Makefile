@@ -36,28 +36,28 @@ race: ## the same with the race detector, in random order, shorter
 # What follows prints how much of everything it ran (package internal/proof).
 COUNTED := totals=$$(mktemp) && trap 'rm -f "$$totals"' EXIT && export NATSLEADER_TOTALS="$$totals"
 
-# Those of *_field_test.go, which wait most of the time. The race detector does not see into the programs
-# that the mutants, the command and bench start, and would make the many processes of torture late. So these
-# run without it, one after the other, beside the others, of which the longest comes first.
+# Those of *_field_test.go, which wait most of the time. The longest package comes first, and the others run beside it, one
+# after the other.
+FIELD = ./leader_test ./mutation ./cmd/natsleader ./torture ./bench work
 field: servers ## the tests in real time, in full
-	@$(COUNTED) && log=$$(mktemp) && \
-	{ scripts/field -p=1 -tags=field,prove -timeout=30m ./mutation ./cmd/natsleader ./bench ./torture >"$$log" 2>&1 & } && programs=$$! && failed=0 && \
-	{ go list ./leader_test work | grep -v -e '/mutation$$' -e '/cmd/natsleader$$' -e '/natsleader/bench' -e '/torture$$' | \
-		xargs scripts/field -race -shuffle=on -tags=field,prove -timeout=30m || failed=1; } && \
-	{ wait $$programs || failed=1; } && cat "$$log" && rm -f "$$log" && sort "$$totals" && exit $$failed
+	@$(COUNTED) && scripts/field -p=2 -shuffle=on -tags=field,prove -timeout=30m $(FIELD) && sort "$$totals"
 
 # The other packages have no test of two sizes.
 prove: ## the other tests in full
 	@$(COUNTED) && go test -tags=prove -timeout=30m \
 		$$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' work | sed -n 's|^\([^ ]*\) .*/internal/proof[] ].*|\1|p') && sort "$$totals"
 
-# The page names the commit, so nothing may differ from it. It is a job in .github/workflows/nightly.yml.
-nightly: ## explore every situation that one fault leads to, write how many there are into docs/exploration.md, and run more of what CI has no time for: two hours
+# The page names the commit, so nothing may differ from it. It is a job in .github/workflows/nightly.yml. The race detector
+# does not see into the programs that the mutants, the command and bench start, and would make the many processes of
+# torture late.
+nightly: ## explore every situation that one fault leads to, write how many there are into docs/exploration.md, and run more of what CI has no time for: three hours
 	@if [ -n "$$(git status --porcelain)" ]; then echo "commit first: docs/exploration.md names the commit"; exit 1; fi
 	go test -count=1 -timeout 4h -run '^TestExploration_PageIsComplete$$' -v ./internal/machine -nightly "$$(git rev-parse HEAD)"
 	go test -count=1 -timeout 4h -tags prove -run Exploration ./internal/group -whole
+	go test -count=1 -timeout 4h -tags prove ./internal/machine -states 100000 -walks 100000
 	go test -count=1 -timeout 4h -run Whatever ./leader_test -simulations 3000
 	go test -count=1 -timeout 4h -run Whatever ./shard -simulations 1000
+	scripts/field -p=2 -race -shuffle=on -tags=field,prove -timeout=60m -skip='^TestScale_HalfTheProcessorTime$$' ./leader_test $$(go list work | grep -v -e '/mutation$$' -e '/cmd/natsleader$$' -e '/natsleader/bench' -e '/torture$$')
 
 busy: ## `make test` beside four busy loops
 	@for i in 1 2 3 4; do (while :; do :; done) & pids="$$pids $$!"; done; \

@@ -14,7 +14,7 @@ SERVERS := v2.10.29 v2.11.4 v2.11.8 v2.11.17 v2.12.15 v2.14.9 v2.15.2
 # The packages of every module of go.work. The go command calls them `work`, other tools do not.
 PACKAGES = $(shell go list -m -f '{{.Dir}}/...')
 
-.PHONY: all help check test race field prove nightly busy alerts vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility rehearsal package package-tools publish bench scale pictures demo playground tools servers clean
+.PHONY: all help check test race field prove nightly busy alerts vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility rehearsal package package-tools publish bench scale results pictures demo playground tools servers clean
 
 all: test lint ## what to run before a commit
 
@@ -154,7 +154,11 @@ bench: ## the benchmarks of the library
 
 # Of an idle machine: nothing else should run. JSON=FILE writes the table to a file, too.
 scale: ## 10,000 elections in one process: set-up, memory, processor time, and what they survive
-	go test -tags field -run '^$$' -bench '^Benchmark(Scale|Handover|Renewal)$$' -timeout 30m ./leader_test -scale.full $(if $(JSON),-scale.json $(abspath $(JSON)))
+	go test -tags field -run '^$$' -bench '^BenchmarkScale$$' -timeout 30m ./leader_test -scale.full $(if $(JSON),-scale.json $(abspath $(JSON)))
+
+# Of an idle machine. ONLY=REGEXP for the sections whose heading or command matches.
+results: ## run the commands of docs/results.md, and write their results into it: 25 minutes
+	go run ./internal/results -only '$(ONLY)'
 
 # Of an idle machine, with Chromium (scripts/browser).
 pictures: ## the pictures of the pages that programs make

@@ -111,6 +111,7 @@ func TestCompatibility(t *testing.T) {
 	for _, version := range releases {
 		t.Run(version, func(t *testing.T) {
 			url := oldServers(t, version).URLs
+			var works []string
 			for _, f := range features {
 				t.Run(f.name, func(t *testing.T) {
 					js := tcpJS(t, tcpDial(t, url))
@@ -121,11 +122,13 @@ func TestCompatibility(t *testing.T) {
 					err = f.try(t, js)
 					if !older(version[1:], f.since) {
 						check.OK(t, err)
+						works = append(works, f.name)
 					} else if err == nil || !strings.Contains(err.Error(), f.refusal) {
 						t.Errorf("%v does not say %q", err, f.refusal)
 					}
 				})
 			}
+			t.Logf("%s has %s", version, strings.Join(works, ", "))
 		})
 	}
 }

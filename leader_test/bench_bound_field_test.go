@@ -17,7 +17,7 @@ import (
 
 // BenchmarkHandoverBound fails if a handover on a real server takes too long. It makes 300
 // handovers, each after an idle moment, whatever -benchtime is. The bound is about 70 times what
-// a machine of two cores takes (bench/README.md). On a machine so busy that the bare operation
+// a machine of two cores takes (docs/results.md). On a machine so busy that the bare operation
 // is slow, the bound follows that operation.
 func BenchmarkHandoverBound(b *testing.B) {
 	const handovers = 300

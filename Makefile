@@ -93,7 +93,7 @@ $(TOOLS)/nats-server-%:
 
 # With the tags, as vet.
 lint: $(GOLANGCI) ## golangci-lint
-	$(GOLANGCI) run --build-tags prove,alerts,field $(PACKAGES)
+	$(GOLANGCI) run --allow-parallel-runners --build-tags prove,alerts,field $(PACKAGES)
 
 format: $(GOLANGCI) ## format the code
 	$(GOLANGCI) fmt ./...

@@ -169,8 +169,9 @@ func (b *Bucket) Writer(t *leader.Term) *BucketWriter {
 }
 
 // GuardRevision returns the revision at which the guard stands for the term, or 0 if the term has
-// no such guard. The writes of earlier terms have lower revisions, those of this term greater ones.
-// It changes when the candidate has to raise the guard again.
+// no such guard. The writes of earlier terms have lower revisions. It changes when the guard is
+// written again: when the candidate has to raise it again, with each write that has a condition of the
+// caller's own, and at times with others.
 func (w *BucketWriter) GuardRevision() uint64 { return w.l.guardRevision() }
 
 // Put writes a key and returns its new revision.

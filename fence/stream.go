@@ -97,8 +97,9 @@ func (s *Stream) Writer(t *leader.Term) *StreamWriter {
 }
 
 // GuardRevision returns the revision at which the guard stands for the term, or 0 if the term has
-// no such guard. The messages of earlier terms have lower revisions, those of this term greater ones.
-// It changes when the candidate has to raise the guard again.
+// no such guard. The messages of earlier terms have lower revisions. It changes when the guard is
+// written again: when the candidate has to raise it again, with each write that has a condition of the
+// caller's own, and at times with others.
 func (w *StreamWriter) GuardRevision() uint64 { return w.l.guardRevision() }
 
 // Publish writes a message to a subject of the stream.

@@ -367,7 +367,7 @@ func TestWalks(t *testing.T) {
 	walks := proof.Raced(proof.Size(2000, 15_000), 20)
 	for n := range walks {
 		members, shards := 2+n%2, 1+n/2%2
-		const faults = "move, crash, lost, leave, delete, older, plan, wipe, late view, late roll"
+		const faults = "move, leave, delete, older, plan, wipe, late view, late roll"
 		e := newExploration(members, shards, faults, uint8(1+n%4))
 		var steps []action
 		for range 120 {

@@ -53,10 +53,10 @@ func TestCordon_Late(t *testing.T) {
 				led := never
 				cordoned := false
 				for e := range c.Events(context.Background()) {
-					switch e := e.(type) {
-					case leader.Elected:
+					if _, ok := e.(leader.Elected); ok {
 						led = time.Since(begun)
-					case leader.Faulted:
+					}
+					if e, ok := e.(leader.Faulted); ok {
 						cordoned = cordoned || errors.Is(e.Err, leader.ErrCordoned)
 					}
 				}

@@ -16,8 +16,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// The README's quick start. It needs a NATS server with JetStream, so it is
-// compiled but not run; the programs in examples/ bring their own.
+// The README's quick start. It needs a NATS server with JetStream, so it is compiled here,
+// and run by TestCommands_Run in docs/snippets.
 func Example() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -35,21 +35,12 @@ func Example() {
 		log.Fatal(err)
 	}
 	for term := range c.Terms() { // one at a time; others lead when the body has ended
-		for lead := term.Context(); lead.Err() == nil; { // asks the clock, also right after a pause
-			item(lead, term.Token())
+		for lead := term.Context(); lead.Err() == nil; { // Err reads the clock, also right after a pause
+			fmt.Println("an item under token", term.Token())
+			time.Sleep(time.Second) // your work
 		}
 	}
 	if err := c.Err(); err != nil {
 		log.Fatal(err)
-	}
-}
-
-// item is one step of the work. It ends what it has begun. It waits no longer when the term
-// is over, so that the next leader need not wait for it.
-func item(lead context.Context, token uint64) {
-	fmt.Println("an item under token", token)
-	select {
-	case <-time.After(time.Second):
-	case <-lead.Done():
 	}
 }

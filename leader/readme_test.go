@@ -15,20 +15,22 @@ import (
 	"github.com/natsleader/natsleader/internal/proof"
 )
 
-// The quick start in the README is the body of Example, which compiles.
+// The program in the README is Example, which compiles, as a program of its own.
 func TestReadme_QuickStart(t *testing.T) {
-	readme := check.Got(os.ReadFile("../README.md"))(t)
-	source := check.Got(os.ReadFile("example_test.go"))(t)
-	_, rest, _ := strings.Cut(string(readme), "```go\n")
-	shown, _, ok := strings.Cut(rest, "```")
-	check.Must(t, ok, "the README has no block of Go")
-	_, rest, _ = strings.Cut(string(source), "func Example() {\n")
-	body, _, ok := strings.Cut(rest, "\n}\n")
-	check.Must(t, ok, "example_test.go has no Example")
-	check.Equal(t, strings.ReplaceAll("\n"+body+"\n", "\n\t", "\n")[1:], shown,
-		"Example is\n%s\nbut the README shows\n%s", shown)
-	n := strings.Count(shown, "\n")
+	readme := string(check.Got(os.ReadFile("../README.md"))(t))
+	source := string(check.Got(os.ReadFile("example_test.go"))(t))
+	comment := regexp.MustCompile(`(?m)^//.*\n`)
+	source = comment.ReplaceAllString(strings.Replace(source, "package leader_test\n", "package main\n", 1), "")
+	source = strings.Replace(source, "\nfunc Example() {\n", "\nfunc main() {\n", 1)
+	_, rest, _ := strings.Cut(readme, "\n```go\n")
+	shown, rest, ok := strings.Cut(rest, "```\n")
+	check.Must(t, ok && !strings.Contains(rest, "```go"), "the README has not one block of Go")
+	check.Equal(t, source, shown, "Example is\n%s\nbut the README shows\n%s", shown)
+	_, body, _ := strings.Cut(shown, "\nfunc main() {\n")
+	n := strings.Count(body, "\n") - 1
 	check.That(t, n <= 25, "the quick start has %d lines, more than 25", n)
+	lines := strings.Count(readme, "\n")
+	check.That(t, lines <= 145, "the README has %d lines", lines)
 }
 
 // A promise without its test is none, so the names in docs/verification.md are checked. A

@@ -24,37 +24,18 @@ import (
 
 var otherProgram = flag.String("program", "", "judge this program in place of the README's quick start; it gets NATS_URL and ITEM, and writes the same lines")
 
-// quickStart is the program that the README shows. The test adds what the README leaves to
-// the reader: imports, and an item of work, which takes ITEM and writes down when it begins
-// and ends.
+// quickStart is the program that the README shows, with another item of work, which takes ITEM
+// and writes down when it begins and ends.
 func quickStart(tb testing.TB) string {
 	tb.Helper()
 	readme := check.Got(os.ReadFile("../README.md"))(tb)
-	_, rest, _ := strings.Cut(string(readme), "\n## Quick start\n")
-	_, rest, _ = strings.Cut(rest, "```go\n")
+	_, rest, _ := strings.Cut(string(readme), "\n```go\n")
 	shown, _, ok := strings.Cut(rest, "```")
 	check.Must(tb, ok, "the README has no quick start")
-	return `package main
-
-import (
-	"context"
-	"fmt"
-	"log"
-	"log/slog"
-	"os"
-	"os/signal"
-	"syscall"
-	"time"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/natsleader/natsleader/leader"
-)
-
-func main() {
-` + shown + `}
-
+	shown = replaced(tb, shown, `fmt.Println("an item under token", term.Token())
+			time.Sleep(time.Second) // your work
+`, "item(lead, term.Token())\n")
+	return shown + `
 var asked time.Time // when the loop checked the lease, if the loop records that
 
 // An item begins over its lease if the loop found the lease valid less than a second before. No

@@ -191,8 +191,8 @@ func TestQuickStart_ManyStops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			shown := quickStart(t)
-			from := strings.Index(shown, "	for lead := term.Context();")
-			to := strings.Index(shown, "\n}\nif err := c.Err()")
+			from := strings.Index(shown, "\t\tfor lead := term.Context();")
+			to := strings.Index(shown, "\n\t}\n\tif err := c.Err()")
 			check.Must(t, from >= 0 && to >= from, "the quick start has another loop:\n%s", shown)
 			loop = strings.ReplaceAll(loop, "\t\t\t\tbreak\n", "\t\t\t\tbreak work\n")
 			loop = strings.Replace(loop, "\t\tfor {\n", "\twork:\n\t\tfor {\n", 1)

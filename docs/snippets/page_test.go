@@ -55,7 +55,6 @@ func TestPages_CodeCompiles(t *testing.T) {
 	}{
 		{[]string{"../howto/*.md", "../tutorial.md"}, []string{"*_test.go", "../../leader/example_test.go"}, 10},
 		{[]string{"../succession.md"}, []string{"howto_test.go"}, 1},
-		{[]string{"../../README.md"}, []string{"shards_test.go", "../../leader/example_test.go"}, 2},
 		{[]string{"../migration.md"}, []string{"../migration/*_test.go"}, 7},
 		{[]string{"../recipes.md"}, []string{"../../examples/recipes/*_test.go"}, 1},
 		{[]string{"../fencing.md"}, []string{"../../examples/fenced*/*.go", "../../fence/example_test.go"}, 4},

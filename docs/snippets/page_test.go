@@ -1,5 +1,5 @@
-// Package snippets_test holds the code of docs/tutorial.md, docs/succession.md and the pages in docs/howto. It
-// compiles here, and the tests run what the tutorial tests.
+// Package snippets_test holds the code of docs/succession.md and the pages in docs/howto, which compiles here.
+// Command tutorial beside it is the program of docs/tutorial.md.
 package snippets_test
 
 import (
@@ -53,7 +53,8 @@ func TestPages_CodeCompiles(t *testing.T) {
 		pages, sources []string
 		least          int // blocks
 	}{
-		{[]string{"../howto/*.md", "../tutorial.md"}, []string{"*_test.go", "../../leader/example_test.go"}, 10},
+		{[]string{"../howto/*.md"}, []string{"*_test.go", "../../leader/example_test.go"}, 10},
+		{[]string{"../tutorial.md"}, []string{"tutorial/*.go"}, 3},
 		{[]string{"../succession.md"}, []string{"howto_test.go"}, 1},
 		{[]string{"../migration.md"}, []string{"../migration/*_test.go"}, 7},
 		{[]string{"../recipes.md"}, []string{"../../examples/recipes/*_test.go"}, 1},
@@ -63,7 +64,7 @@ func TestPages_CodeCompiles(t *testing.T) {
 			if strings.Contains(k.sources[0], "examples") {
 				inRepository(t)
 			}
-			here := flush(strings.Join(slices.Collect(maps.Values(read(t, k.sources...))), "\n"))
+			here := flush("\n" + strings.Join(slices.Collect(maps.Values(read(t, k.sources...))), "\n"))
 			blocks := 0
 			for page, text := range read(t, k.pages...) {
 				for _, m := range block.FindAllStringSubmatch(text, -1) {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -143,31 +144,29 @@ const ownNetwork = "NATSLEADER_PAGES_NETWORK"
 func TestCommands_Run(t *testing.T) {
 	inRepository(t)
 	root := check.Got(filepath.Abs("../.."))(t)
+	pages := read(t, "../../README.md", "../tutorial.md", "../playground.md", "../howto/*.md") // also for the test cache
 	if os.Getenv(ownNetwork) == "" {
 		runInOwnNetwork(t, root)
 		return
 	}
 	loopbackUp(t)
 	w := newWorld(t, root)
-	pages := []string{"README.md", "docs/tutorial.md", "docs/playground.md"}
-	pages = append(pages, check.Got(filepath.Glob(root+"/docs/howto/*.md"))(t)...)
-	for _, page := range pages {
-		page = strings.TrimPrefix(page, root+"/")
-		t.Run(page, func(t *testing.T) {
-			w.TB, w.page = t, page
+	for _, page := range slices.Sorted(maps.Keys(pages)) { // the README is the first
+		t.Run(filepath.Base(page), func(t *testing.T) {
+			w.TB, w.page = t, filepath.Base(page)
 			w.dir = w.clone
-			if page == "docs/tutorial.md" {
+			if w.page == "tutorial.md" {
 				w.dir = w.home + "/billing" // it goes on with the program of the README
 			}
 			defer w.end()
-			if page != "README.md" { // which says how to start one
+			if w.page != "README.md" { // which says how to start one
 				check.OK(t, os.RemoveAll(w.home+"/nats")) // what it has stored
 				w.start("nats-server -js").prints("Server is ready")
 			}
-			if scene := scenes[filepath.Base(page)]; scene != nil {
+			if scene := scenes[w.page]; scene != nil {
 				scene(w)
 			}
-			w.read(string(check.Got(os.ReadFile(filepath.Join(root, page)))(t)))
+			w.read(pages[page])
 		})
 	}
 	for i, r := range rules {
@@ -180,7 +179,9 @@ func runInOwnNetwork(t *testing.T, root string) {
 	t.Helper()
 	module := t.TempDir() // go mod tidy needs a network for the newest nats.go, unless the module cache has it
 	w := &world{TB: t, dir: module, root: root, clone: root}
-	w.write("main.go", block.FindStringSubmatch(w.blockOf("README.md"))[2])
+	_, code, _ := strings.Cut(read(t, "../../README.md")["../../README.md"], "\n```go\n")
+	code, _, _ = strings.Cut(code, "```")
+	w.write("main.go", code)
 	tidy := exec.Command("bash", "-ec", `go mod init example.com/billing
 		go mod edit -replace "github.com/natsleader/natsleader=`+root+`"
 		go mod tidy`)
@@ -359,15 +360,6 @@ func (w *world) end() {
 	for _, p := range slices.Backward(slices.Clone(w.programs)) {
 		p.interrupt()
 	}
-}
-
-// blockOf returns the first block of Go of a page, with its fences.
-func (w *world) blockOf(page string) string {
-	text := string(check.Got(os.ReadFile(filepath.Join(w.root, page)))(w))
-	_, rest, ok := strings.Cut(text, "\n```go\n")
-	check.Must(w, ok, "%s has no block of Go", page)
-	code, _, _ := strings.Cut(rest, "\n```\n")
-	return "```go\n" + code + "\n```"
 }
 
 func (w *world) write(name, text string) {

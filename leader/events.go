@@ -41,7 +41,7 @@ type Elected struct {
 type Fenced struct {
 	Term  *Term
 	Cause error     // as context.Cause of the term's context
-	Until time.Time // when the key is given up even if the work goes on, by the clock; zero: no work is waited for
+	Until time.Time // when the key, if it is still held, is given up even if the work goes on, by the clock; zero: no work is waited for
 }
 
 // kind returns which kind of fence it is, as the log has it.

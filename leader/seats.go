@@ -39,8 +39,9 @@ func seatOf(key string) int {
 //     as for any other holder, until the suspended machine has released the seat, or its
 //     lease is over.
 //   - The first seat is taken first if it is free: no machine gets the permit before that of
-//     the first seat has read its key, or has failed to. So after the first leader, the key of
-//     the election has a record, with the number of seats.
+//     the first seat has read its key, or has failed to. So while a candidate leads, the key of
+//     the election has a record with the number of seats, unless requests for it failed, or the
+//     record was deleted or has expired.
 type seatPermit struct {
 	election string
 	owner    *Candidate // whose seats these are

@@ -27,7 +27,7 @@ var (
 func seeds(part int) int {
 	n := *simulations
 	if n == 0 {
-		n = proof.Raced(proof.Size(120, 600), 4)
+		n = proof.Raced(proof.Size(120, 400), 4)
 	}
 	return max(1, n/part)
 }

@@ -344,13 +344,13 @@ func (s *simulation) rest() {
 // No two members own a shard at once, tokens rise, and work that moves between healthy members ends before it begins
 // again, whatever happens to processes and links. When the faults have ceased, each shard is owned, all are spread
 // evenly, nothing moves, and it costs little.
-func TestWhateverHappens_OneOwner(t *testing.T) { simulate(t, 30, 60, false, false) }
+func TestWhateverHappens_OneOwner(t *testing.T) { simulate(t, 30, 50, false, false) }
 
 // The same holds when an operator deletes the keys of the group, or writes something else over them.
-func TestWhateverIsDeleted_OneOwner(t *testing.T) { simulate(t, 10, 60, true, false) }
+func TestWhateverIsDeleted_OneOwner(t *testing.T) { simulate(t, 10, 40, true, false) }
 
 // The same holds when members have weights, bounds and Hold, and operators move shards and drain members.
-func TestWhateverIsAsked_OneOwner(t *testing.T) { simulate(t, 10, 60, false, true) }
+func TestWhateverIsAsked_OneOwner(t *testing.T) { simulate(t, 10, 40, false, true) }
 
 func simulate(t *testing.T, sample, full int, deletes, operates bool) {
 	n := uint64(*simulations)

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	exploreStates = flag.Int("states", proof.Raced(proof.Size(3000, 25_000), 20), "explore up to so many states of each scenario")
+	exploreStates = flag.Int("states", proof.Raced(proof.Size(3000, 15_000), 20), "explore up to so many states of each scenario")
 	exploreFaults = flag.Int("faults", 1, "let so many faults happen, of any kinds, in the scenarios that have one")
 	exploreTrace  = flag.String("replay", "", "tell what happens in these actions of a scenario")
 )

@@ -22,7 +22,7 @@ func TestRenumbering_ChangesNothing(t *testing.T) {
 		if base.void {
 			continue // there the numbers are kept apart only up to a distance
 		}
-		for seed := range uint64(proof.Raced(proof.Size(6, 30), 20)) {
+		for seed := range uint64(proof.Raced(proof.Size(6, 20), 20)) {
 			sc := *base
 			rng := rand.New(rand.NewPCG(seed, 7))
 			w := sc.start(nil)

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	walks = flag.Int("walks", proof.Raced(proof.Size(800, 8000), 20), "how many random walks through the world of the exploration")
+	walks = flag.Int("walks", proof.Raced(proof.Size(800, 6000), 20), "how many random walks through the world of the exploration")
 	walk  = flag.Uint64("walk", 0, "take this walk alone, and tell what happens")
 )
 

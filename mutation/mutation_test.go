@@ -205,7 +205,8 @@ func (b binary) passes(t *testing.T, number int, name string) (string, bool) {
 	test := exec.CommandContext(ctx, b.path, append([]string{"-test.failfast", "-test.run=" + run}, b.flags...)...)
 	test.Dir = b.dir
 	test.WaitDelay = 10 * time.Second // programs that the tests started may hold the pipe
-	test.Env = append(os.Environ(), switchEnv+"="+strconv.Itoa(number), "GOFLAGS=-overlay="+b.overlay)
+	// What a mutant counts is no proof.
+	test.Env = append(os.Environ(), switchEnv+"="+strconv.Itoa(number), "GOFLAGS=-overlay="+b.overlay, proof.TotalsFile+"=")
 	out, err := test.CombinedOutput()
 	check.Must(t, ctx.Err() == nil, "%s takes too long:\n%s", name, out)
 	return string(out), err == nil

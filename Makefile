@@ -50,7 +50,7 @@ prove: ## the other tests in full
 # The page names the commit, so nothing may differ from it. It is a job in .github/workflows/nightly.yml. The race detector
 # does not see into the programs that the mutants, the command and bench start, and would make the many processes of
 # torture late.
-nightly: ## explore every situation that one fault leads to, write how many there are into docs/exploration.md, and run more of what CI has no time for: three hours
+nightly: servers ## explore every situation that one fault leads to, write how many there are into docs/exploration.md, and run more of what CI has no time for: three hours
 	@if [ -n "$$(git status --porcelain)" ]; then echo "commit first: docs/exploration.md names the commit"; exit 1; fi
 	go test -count=1 -timeout 4h -run '^TestExploration_PageIsComplete$$' -v ./internal/machine -nightly "$$(git rev-parse HEAD)"
 	go test -count=1 -timeout 4h -tags prove -run Exploration ./internal/group -whole

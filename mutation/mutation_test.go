@@ -1,213 +1,183 @@
-// Package mutation breaks the sources on purpose, one place at a time, and requires that a
-// test notices. If no test notices that a rule is gone, the rule is not needed or not tested.
-package mutation_test
+package main
 
 import (
-	"context"
-	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
-	"github.com/natsleader/natsleader/internal/proof"
+	"github.com/natsleader/natsleader/internal/golden"
 )
 
-// mutant is a package with one bug.
-type mutant struct {
-	name   string
-	of     string   // directory of the package, from the root of the repository
-	caught string   // the test that catches it
-	edits  []string // old and new text, alternating; each old text is in the package once
-}
-
-// suite are mutants that tests of one package catch.
-type suite struct {
-	by      string   // directory of that package, from the root of the repository
-	flags   []string // of the tests
-	field   bool     // whether field tests catch these
-	mutants []mutant
-}
-
-// readSuite reads a file of mutants of one package. Its first line names the packages, and after "with" the flags of
-// the tests. Each mutant has a title, the test that catches it, and its changes as a diff. A line @@ is
-// between two changes. A heading begins with #, and is about the mutants up to the next.
-func readSuite(t *testing.T, file string) suite {
+func atRoot(t *testing.T) {
 	t.Helper()
-	text, err := os.ReadFile(file)
+	t.Chdir("..")
+}
+
+const sample = "mutation/testdata/sample"
+
+// The mutants of the sample are those of its transcript, with the outcome of each: what no test reaches or catches
+// survives, and an endless loop is late.
+func TestMutants_OfSample(t *testing.T) {
+	golden.Check(t, outcomes(t))
+}
+
+func outcomes(t *testing.T) string {
+	t.Helper()
+	atRoot(t)
+	of, err := load(sample)
 	check.OK(t, err)
-	head, all, _ := strings.Cut(string(text), "\n\n## ")
-	head, _, _ = strings.Cut(head, "\n\n# ")
-	head, flags, _ := strings.Cut(head, " with ")
-	s, of := suite{flags: strings.Fields(flags)}, ""
-	_, err = fmt.Sscanf(head, "Mutants of %s by %s", &of, &s.by)
-	check.Must(t, err == nil, "%s: %v", file, err)
-	for section := range strings.SplitSeq(strings.TrimSpace(all), "\n\n## ") {
-		section, _, _ = strings.Cut(section, "\n\n# ")
-		title, rest, _ := strings.Cut(section, "\n")
-		caught, changes, _ := strings.Cut(rest, "\n")
-		m := mutant{name: title, of: of, caught: strings.TrimPrefix(caught, "caught by ")}
-		for change := range strings.SplitSeq(changes, "\n@@\n") {
-			var from, to string
-			for line := range strings.SplitSeq(change, "\n") {
-				switch {
-				case strings.HasPrefix(line, "-"):
-					from += line[1:] + "\n"
-				case strings.HasPrefix(line, "+"):
-					to += line[1:] + "\n"
-				default:
-					line = strings.TrimPrefix(line, " ")
-					from, to = from+line+"\n", to+line+"\n"
-				}
-			}
-			m.edits = append(m.edits, from, to)
+	var all []*mutant
+	for _, f := range of.files {
+		for _, fn := range f.funcs {
+			all = append(all, of.mutants(fn)...)
 		}
-		s.mutants = append(s.mutants, m)
 	}
-	return s
-}
-
-func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "6") // unless the command line says otherwise; tests that fail wait for most of their time
-	os.Exit(proof.Main(m).Run())
-}
-
-// Every mutant is caught by the test that it names, which passes without the mutant. Without the build
-// tag prove, the changes of each must fit the sources. Those that field tests catch need the tag field, too.
-func TestMutants_AreCaught(t *testing.T) { tryMutants(t, false) }
-
-func tryMutants(t *testing.T, field bool) {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
-	check.Must(t, err == nil && len(files) != 0, "no mutants:  %v", err)
-	suites := map[string]suite{}
-	for _, file := range files {
-		s := readSuite(t, file).caughtIn(t, field)
-		if before, ok := suites[s.by]; ok {
-			check.Must(t, slices.Equal(before.flags, s.flags), "%s: other flags of the same tests", file)
-			s.mutants = append(before.mutants, s.mutants...)
-		}
-		suites[s.by] = s
+	for i, m := range all {
+		m.id = i + 1
 	}
-	for by, s := range suites {
-		if len(s.mutants) == 0 {
-			continue
-		}
-		t.Run(filepath.Base(by), func(t *testing.T) {
-			t.Parallel()
-			s.run(t)
-		})
-	}
-}
-
-// caughtIn returns the suite with the mutants that field tests catch, or with the others.
-func (s suite) caughtIn(t *testing.T, field bool) suite {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", s.by, "*_field_test.go"))
+	compiling, err := of.compiling(all)
 	check.OK(t, err)
-	var tests string
-	for _, file := range files {
-		source, err := os.ReadFile(file)
+	check.OK(t, try(t.Context(), of, compiling))
+	t.Chdir("mutation")
+	var out strings.Builder
+	does := map[*mutant]bool{}
+	for _, m := range compiling {
+		does[m] = true
+	}
+	for _, m := range all {
+		says := m.outcome.String()
+		switch {
+		case !does[m]:
+			says = "does not compile"
+		case !m.reached:
+			says = "not reached"
+		case m.by != "":
+			says += " by " + m.by
+		}
+		_, _ = fmt.Fprintf(&out, "%s\t%s\t%s\t%s\n", m.function, m.operator, m.snippet, says)
+	}
+	return out.String()
+}
+
+// A function has changed if its tokens have: not if it has moved, or has another comment.
+func TestFunctions_ChangedByTokens(t *testing.T) {
+	check.That(t, tokens("func f() { // one\n\treturn\n}") == tokens("func f() {\n\n\treturn // two\n}"), "a comment changes the tokens")
+	check.That(t, tokens("func f() { g(1) }") != tokens("func f() { g(2) }"), "another argument does not change the tokens")
+}
+
+// A list has the survivors of the functions that were tried, and keeps the lines of the others. As many survivors may
+// be new as lines no longer fit.
+func TestList_OnlyShrinks(t *testing.T) {
+	one, two, three := &function{key: "one"}, &function{key: "two"}, &function{key: "three"}
+	make := func(fn *function, snippet string, o outcome, reached bool) *mutant {
+		return &mutant{place: place{fn.key, "delete", snippet}, copies: []replacement{{fn: fn}}, outcome: o, reached: reached}
+	}
+	caughtNow, new1, new2 := make(one, "a", caught, true), make(one, "b", survived, true), make(one, "c", survived, true)
+	listed, other := make(one, "d", survived, true), make(two, "e", survived, true)
+	far1, far2 := make(three, "f", survived, false), make(three, "g", survived, false)
+	all := []*mutant{caughtNow, new1, new2, listed, other, far1, far2}
+	before := parseList("one\tdelete\td\n" + "one\tdelete\tis gone\n" + "two\tdelete\te\tone reason\n" + "gone\tdelete\tx\n")
+	now, added, spare := before.after(map[*function]bool{one: true, three: true}, all, []*mutant{caughtNow, new1, new2, far1, far2})
+	check.Equal(t, fmt.Sprint(now), fmt.Sprint(list{{"one", "delete", "d"}: "", {"two", "delete", "e"}: "one reason"}), "remain: %v")
+	check.Equal(t, fmt.Sprint(added), fmt.Sprint([]place{{"one", "delete", "b"}, {"one", "delete", "c"}, {"three", "not reached", ""}}), "new: %v")
+	check.Equal(t, spare, 2, "%d may be new")
+
+	// A function that no test reaches has one line. When a test reaches a part of it, the others get lines of their own.
+	before = parseList("three\tnot reached\n")
+	far1.reached = true
+	_, added, spare = before.after(map[*function]bool{three: true}, all, []*mutant{far1, far2})
+	check.That(t, len(added) == 2 && spare == 2, "new: %v, %d may be", added, spare)
+	// The list tried again loses what a test catches now.
+	before = parseList("one\tdelete\td\none\tdelete\ta\n")
+	now, added, spare = before.after(map[*function]bool{one: true}, all, []*mutant{listed, caughtNow})
+	check.That(t, len(now) == 1 && len(added) == 0 && spare == 0, "remain %v, new %v, %d may be", now, added, spare)
+}
+
+// A list is read as it was written.
+func TestList_RoundTrip(t *testing.T) {
+	t.Chdir(t.TempDir())
+	l := list{{"*box.put", "delete", "b.items = x"}: "", untested("unused"): "", {"kind", "number", "0"}: "the reason"}
+	check.OK(t, l.write("internal/box"))
+	text, err := os.ReadFile(filepath.Join(lists, "internal.box.txt"))
+	check.OK(t, err)
+	check.Equal(t, string(text), "*box.put\tdelete\tb.items = x\nkind\tnumber\t0\tthe reason\nunused\tnot reached\n", "wrote %q")
+	read, ok, err := readList("internal/box")
+	check.That(t, ok && err == nil && fmt.Sprint(read) == fmt.Sprint(l), "read %v, %v", read, err)
+	dirs, err := listed()
+	check.That(t, fmt.Sprint(dirs) == "[internal/box]" && err == nil, "listed %v, %v", dirs, err)
+}
+
+// A rule is found by its tokens in its function, or else once in the package. One that fits nowhere is none.
+func TestRule_Fits(t *testing.T) {
+	atRoot(t)
+	of, err := load(sample)
+	check.OK(t, err)
+	for _, c := range []struct{ rule, want string }{
+		{" *box.put\n-len(b.items)   >= most\n+len(b.items) > most", "*box.put"},
+		{" *box.gone\n-len(b.items) >= most\n+true", "*box.put"},
+		{" kind\n-n\n+0", ""},
+		{" *box.put\n-is nowhere\n+true", ""},
+		{" const most\n-3\n+4", "const"},
+		{" *box.put\n-return 0, ErrFull\n+n := 0; return n, ErrFull\n-b.items = append(b.items, item);", "*box.put"},
+	} {
+		s, err := parseSuite("fence by fence\n# A rule: TestX\n" + c.rule + "\n")
 		check.OK(t, err)
-		tests += string(source)
-	}
-	s.field = field
-	s.mutants = slices.DeleteFunc(s.mutants, func(m mutant) bool {
-		name, _, _ := strings.Cut(m.caught, "/")
-		return strings.Contains(tests, "\nfunc "+name+"(") != field
-	})
-	return s
-}
-
-// violation matches the report of a broken promise by the exploration or the transcripts of the
-// machine.
-var violation = regexp.MustCompile(`_internal_test\.go:\d+: (.*; (?:\[|repeat with|it is now).*)`)
-
-func (s suite) run(t *testing.T) {
-	var of []string
-	for _, m := range s.mutants {
-		of = append(of, m.of)
-	}
-	slices.Sort(of)
-	from := readSources(t, slices.Compact(of)...)
-	together, within := from.combined(t, s.mutants)
-	proof.Only(t)
-	one := s.build(t, together)
-	ofMachine := s.by == "internal/machine"
-	if !ofMachine { // to go so far as with a mutant takes the exploration minutes without one
-		var names []string
-		for _, m := range s.mutants {
-			name, _, _ := strings.Cut(m.caught, "/")
-			names = append(names, name)
+		m, texts, ok := of.apply(s.rules[0])
+		got := ""
+		switch {
+		case ok && texts != nil:
+			got = "const"
+		case ok:
+			got = m.copies[0].fn.key
 		}
-		slices.Sort(names)
-		out, ok := one.passes(t, 0, strings.Join(slices.Compact(names), "|"))
-		check.Must(t, ok, "the tests fail without a mutant:\n%s", out)
+		check.Equal(t, got, c.want, "changes %s: "+c.rule)
 	}
-	for i, m := range s.mutants {
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
-			b, number := one, i+1
-			if !within[i] {
-				b, number = s.build(t, from.mutated(t, m)), 0
+}
+
+// A file of rules that cannot be read names the line.
+func TestSuite_Errors(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"fence", "does not name packages"},
+		{"fence by fence\n-x", "precedes the first title"},
+		{"fence by fence\n# no test here", "names no test"},
+		{"fence by fence\n# A: TestX\n-x", "names no function"},
+		{"fence by fence\n# A: TestX\n f\nx", "want a line that begins with"},
+	} {
+		_, err := parseSuite(c.text)
+		check.That(t, err != nil && strings.Contains(err.Error(), c.want), "%q: %v", c.text, err)
+	}
+	s, err := parseSuite("internal/machine by leader -states=2 -tags=field\n// a comment\n# A: b: TestX/y z\n f\n-a\n")
+	check.OK(t, err)
+	check.That(t, s.field && s.by == "leader" && len(s.flags) == 1 && s.rules[0].title == "A: b" && s.rules[0].test == "TestX/y z", "%+v", s)
+}
+
+// The tests that rules name exist.
+func TestRules_NameTests(t *testing.T) {
+	atRoot(t)
+	files, err := filepath.Glob(filepath.Join(rules, "*.txt"))
+	check.Must(t, err == nil && len(files) > 0, "no rules: %v", err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		check.OK(t, err)
+		s, err := parseSuite(string(text))
+		check.Must(t, err == nil && len(s.rules) > 0, "%s: %d rules, %v", file, len(s.rules), err)
+		tests, err := filepath.Glob(filepath.Join(s.by, "*_test.go"))
+		check.OK(t, err)
+		var source strings.Builder
+		for _, name := range tests {
+			text, err := os.ReadFile(name)
+			check.OK(t, err)
+			source.Write(text)
+		}
+		for _, r := range s.rules {
+			name, _, _ := strings.Cut(r.test, "/")
+			check.That(t, strings.Contains(source.String(), "\nfunc "+name+"("), "%s: %s has no test %s, which is to catch %q", file, s.by, name, r.title)
+			for _, e := range r.edits {
+				check.That(t, e.from != "", "%s: %q changes nothing in %s", file, r.title, e.in)
 			}
-			out, ok := b.passes(t, number, m.caught)
-			switch {
-			case ok || !strings.Contains(out, "--- FAIL: "+m.caught):
-				t.Fatalf("%s does not catch it:\n%s", m.caught, out)
-			case ofMachine && (!violation.MatchString(out) || strings.Contains(out, "panic: ")):
-				t.Fatalf("%s fails, but breaks no promise:\n%s", m.caught, out)
-			}
-			proof.Ran(1, "mutants")
-		})
+		}
 	}
-}
-
-// binary is the test binary of a package in which a package has mutants. Programs that its tests build
-// have them, too.
-type binary struct {
-	path, dir, overlay string
-	flags              []string
-}
-
-// build returns the test binary of the package with these files in place of its own.
-func (s suite) build(t *testing.T, files sources) binary {
-	t.Helper()
-	dir := t.TempDir()
-	b := binary{path: filepath.Join(dir, "mutant"), dir: filepath.Join("..", s.by), flags: s.flags}
-	b.overlay = files.overlay(t, s.by, dir)
-	args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", b.overlay, "-o", b.path}
-	if s.field {
-		args = append(args, "-tags=field")
-	}
-	build := exec.CommandContext(t.Context(), "go", args...)
-	build.Dir = b.dir
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%s does not build: %v\n%s", files.culprit(string(out)), err, out)
-	}
-	return b
-}
-
-// passes reports whether the tests of that name pass with a mutant, or without one if its number is
-// 0, and what they print.
-func (b binary) passes(t *testing.T, number int, name string) (string, bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	run := "^(" + strings.ReplaceAll(name, "/", ")$/^(") + ")$"
-	test := exec.CommandContext(ctx, b.path, append([]string{"-test.failfast", "-test.run=" + run}, b.flags...)...)
-	test.Dir = b.dir
-	test.WaitDelay = 10 * time.Second // programs that the tests started may hold the pipe
-	// What a mutant counts is no proof.
-	test.Env = append(os.Environ(), switchEnv+"="+strconv.Itoa(number), "GOFLAGS=-overlay="+b.overlay, proof.TotalsFile+"=")
-	out, err := test.CombinedOutput()
-	check.Must(t, ctx.Err() == nil, "%s takes too long:\n%s", name, out)
-	return string(out), err == nil
 }

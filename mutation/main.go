@@ -46,7 +46,7 @@ var (
 	run       = flag.String("run", "", "only mutants of functions whose name matches this `regexp`")
 	part      = flag.String("part", "", "only one part of all functions, as `2/7`")
 	again     = flag.Bool("listed", false, "try the mutants of the list again, in place of the others")
-	only      = flag.Bool("n", false, "only count the mutants")
+	only      = flag.Bool("n", false, "only count the mutants, or the rules that do not fit")
 	write     = flag.Bool("write", false, "write the list")
 	byHand    = flag.Bool("rules", false, "try the mutants by hand, in place of those that operators make; without packages, of all")
 	verbose   = flag.Bool("v", false, "print each mutant, and the test that catches it")

@@ -318,6 +318,10 @@ func (s suite) try(ctx context.Context) error {
 		fitting, mutants, alone = append(fitting, r), append(mutants, m), append(alone, texts)
 	}
 	together := slices.DeleteFunc(slices.Clone(mutants), func(m *mutant) bool { return alone[m.id-1] != nil })
+	if *only {
+		say("%s by %s: %d of %d rules do not fit", s.of, s.by, len(s.rules)-len(fitting), len(s.rules))
+		return nil
+	}
 	compiling, err := t.compiling(together)
 	if err != nil {
 		return err

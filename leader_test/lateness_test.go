@@ -36,9 +36,11 @@ const (
 var machine lateness
 
 // run records until the channel is closed.
-func (l *lateness) run(end <-chan struct{}) {
+func (l *lateness) run(begun chan<- struct{}, end <-chan struct{}) {
 	tick := time.NewTicker(lateTick)
 	defer tick.Stop()
+	l.tick(time.Now())
+	close(begun)
 	for {
 		l.tick(time.Now())
 		select {

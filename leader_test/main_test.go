@@ -22,9 +22,10 @@ type withAccessTime struct{ *testing.M }
 func (m withAccessTime) Run() int {
 	ats.Register()
 	defer ats.Unregister()
-	end := make(chan struct{})
+	begun, end := make(chan struct{}), make(chan struct{})
 	var ticker sync.WaitGroup
-	ticker.Go(func() { machine.run(end) })
+	ticker.Go(func() { machine.run(begun, end) })
+	<-begun
 	defer ticker.Wait()
 	defer close(end)
 	defer func() {

@@ -89,7 +89,8 @@ func (j *judge) try(ctx context.Context, all []*mutant) error {
 	return ctx.Err()
 }
 
-// measure runs each test alone, and notes its time and the blocks that it executes.
+// measure runs each test alone, and notes its time and the blocks that it executes. A test that fails alone, without a
+// mutant, tries none.
 func (j *judge) measure(ctx context.Context, scratch string) error {
 	binary, err := j.build(ctx, scratch, nil, "-cover", "-coverpkg="+j.of.path)
 	if err != nil {
@@ -108,22 +109,29 @@ func (j *judge) measure(ctx context.Context, scratch string) error {
 			names = append(names, name)
 		}
 	}
-	tests, failures := make([]*test, len(names)), make([]error, len(names))
+	tests := make([]*test, len(names))
 	each(len(names), func(i int) {
 		profile := filepath.Join(scratch, "cover"+strconv.Itoa(i))
 		r := j.run(ctx, binary, 0, limits{wall: 10 * time.Minute}, []string{names[i]}, "-test.coverprofile="+profile)
-		if r.err != nil {
-			failures[i] = fmt.Errorf("%s of %s fails without a mutant: %w\n%s", names[i], j.dir, r.err, r.out)
-			return
+		if r.err == nil {
+			tests[i] = &test{cpu: r.cpu, wall: r.wall}
+			tests[i].blocks, r.err = blocks(profile, j.of.path)
 		}
-		tests[i] = &test{cpu: r.cpu, wall: r.wall}
-		tests[i].blocks, failures[i] = blocks(profile, j.of.path)
+		if r.err != nil {
+			say("%s of %s fails without a mutant, and tries none: %v\n%s", names[i], j.dir, r.err, r.out)
+			tests[i] = nil
+		}
 	})
 	j.tests = map[string]*test{}
 	for i, name := range names {
-		j.tests[name] = tests[i]
+		if tests[i] != nil {
+			j.tests[name] = tests[i]
+		}
 	}
-	return errors.Join(failures...)
+	if len(j.tests) < len(names)/2 {
+		return fmt.Errorf("%d of %d tests of %s fail without a mutant", len(names)-len(j.tests), len(names), j.dir)
+	}
+	return ctx.Err()
 }
 
 var profileLine = regexp.MustCompile(`^(.*)/([^/]+\.go):(\d+)\.(\d+),(\d+)\.(\d+) \d+ (\d+)$`)

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,7 +12,7 @@ import (
 
 // The list of a package names the mutants that no test catches, a line for each: the function, the operator, the
 // beginning of what it changes, and for a line that is newer than the list the reason why the mutant may live. A
-// function that no test of the gate reaches has one line.
+// function that no test of the gate reaches has one line, and so has one whose mutants have not been tried.
 const lists = "mutation/survivors"
 
 // missing stands in the list in place of a reason that a person has to give.
@@ -68,14 +69,34 @@ func (l list) write(dir string) error {
 	return os.WriteFile(listFile(dir), []byte(strings.Join(lines, "")), 0o644)
 }
 
-// without returns how many lines have no reason.
-func (l list) without() (n int) {
-	for _, reason := range l {
-		if reason == "" {
-			n++
+// longer reports whether a list has more lines without a reason than it had, or one whose reason is missing.
+func (l list) longer(before list) bool {
+	count := func(l list) (lines, untried int) {
+		for p, reason := range l {
+			switch {
+			case p == unknown(p.function):
+				untried++
+			case reason == "":
+				lines++
+			}
 		}
+		return lines, untried
 	}
-	return n
+	lines, untried := count(l)
+	had, untriedBefore := count(before)
+	return lines > had && untried >= untriedBefore || slices.Contains(slices.Collect(maps.Values(l)), missing)
+}
+
+// unknown is the line of a function whose mutants have not been tried.
+func unknown(function string) place { return place{function: function, operator: "not tried"} }
+
+// untriedList is the list of a package of which no function has been tried.
+func untriedList(all []*mutant) list {
+	l := list{}
+	for _, m := range all {
+		l[unknown(m.function)] = ""
+	}
+	return l
 }
 
 // untested is the line of a function that no test reaches.
@@ -120,7 +141,11 @@ func (l list) after(functions map[*function]bool, all, tried []*mutant) (now lis
 		untried := len(mutants) > 0 && !functions[mutants[0].copies[0].fn]
 		m := outcomes[p]
 		switch {
-		case untried, m != nil && m.outcome == survived, m == nil && here[p], slices.Contains(survivors, p):
+		case untried:
+			now[p] = reason
+		case p == unknown(p.function):
+			spare += len(mutants)
+		case m != nil && m.outcome == survived, m == nil && here[p], slices.Contains(survivors, p):
 			now[p] = reason
 		case p == untested(p.function):
 			spare += max(1, len(mutants)) // it is reached now, in part, or has another name

@@ -48,6 +48,7 @@ var (
 	again     = flag.Bool("listed", false, "try the mutants of the list again, in place of the others")
 	only      = flag.Bool("n", false, "only count the mutants, or the rules that do not fit")
 	write     = flag.Bool("write", false, "write the list")
+	by        = flag.String("by", "", "only the tests of this `package` try the mutants")
 	byHand    = flag.Bool("rules", false, "try the mutants by hand, in place of those that operators make; without packages, of all")
 	verbose   = flag.Bool("v", false, "print each mutant, and the test that catches it")
 	processes = flag.Int("p", 2, "how many tests run at once")
@@ -148,6 +149,9 @@ func mutatePackage(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	if !exists {
+		before = untriedList(all)
+	}
 	tried := slices.DeleteFunc(slices.Clone(all), func(m *mutant) bool {
 		_, ok := before[m.place]
 		return !functions[m.copies[0].fn] || ok != *again
@@ -159,9 +163,17 @@ func mutatePackage(ctx context.Context, dir string) error {
 	if *only || len(tried) == 0 {
 		return nil
 	}
-	began := time.Now()
-	if err := try(ctx, t, tried); err != nil {
+	judges, err := judgesOf(t)
+	if err != nil {
 		return err
+	}
+	began, result := time.Now(), error(nil)
+	for _, by := range judges {
+		left := slices.DeleteFunc(slices.Clone(tried), func(m *mutant) bool { return m.outcome != survived })
+		if err := (&judge{of: t, dir: by}).try(ctx, left); err != nil {
+			return err
+		}
+		result = conclude(t, before, functions, all, tried) // what the last finds
 	}
 	count := map[string]int{}
 	for _, m := range tried {
@@ -176,50 +188,48 @@ func mutatePackage(ctx context.Context, dir string) error {
 	}
 	say("%s: %d caught, %d late, %d survived, %d not reached, in %.0f s", dir,
 		count["caught"], count["late"], count["survived"], count["not reached"], time.Since(began).Seconds())
-	return conclude(t, before, exists, functions, all, tried)
+	return result
 }
 
-// try runs the tests of the package, and then those of leader_test with what has survived.
-func try(ctx context.Context, t *target, tried []*mutant) error {
-	if err := (&judge{of: t, dir: t.dir}).try(ctx, tried); err != nil {
-		return err
+// judgesOf returns the packages whose tests try the mutants: the package itself, and leader_test with what survives.
+func judgesOf(t *target) ([]string, error) {
+	if *by != "" {
+		return []string{filepath.Clean(*by)}, nil
 	}
-	left := slices.DeleteFunc(slices.Clone(tried), func(m *mutant) bool { return m.outcome != survived })
 	imported, err := command(".", "go", "list", "-test", "-deps", "./"+last)
-	if err != nil || len(left) == 0 || !slices.Contains(strings.Fields(imported), t.path) {
-		return err
+	if err != nil || !slices.Contains(strings.Fields(imported), t.path) {
+		return []string{t.dir}, err
 	}
-	return (&judge{of: t, dir: last}).try(ctx, left)
+	return []string{t.dir, last}, nil
 }
 
-// conclude compares the survivors with the list, and writes it if it is told to.
-func conclude(t *target, before list, exists bool, functions map[*function]bool, all, tried []*mutant) error {
+// conclude compares the survivors with the list, and writes it with -write.
+func conclude(t *target, before list, functions map[*function]bool, all, tried []*mutant) error {
 	now, added, spare := before.after(functions, all, tried)
-	unexplained := len(added) > spare && exists
+	var unexplained error
+	if len(added) > spare {
+		unexplained = fmt.Errorf("no test catches %d mutants, and %d lines of %s no longer fit: write a test, or write them with -write and give a reason for each", len(added), spare, listFile(t.dir))
+	}
 	for _, p := range added {
-		if unexplained {
+		now[p] = ""
+		if unexplained != nil {
 			now[p] = missing
 			say("not caught: %s: %s: %s", p.function, p.operator, p.snippet)
-		} else {
-			now[p] = ""
 		}
 	}
 	if *write {
 		if err := now.write(t.dir); err != nil {
 			return err
 		}
-		say("%s: %d lines, of which %d had been there", listFile(t.dir), len(now), len(before))
+		say("%s has %d lines; before %d", listFile(t.dir), len(now), len(before))
 	}
 	if *since != "" {
 		old, err := command(".", "git", "show", *since+":"+listFile(t.dir))
-		if base := parseList(old); err == nil && before.without() > base.without() {
-			return fmt.Errorf("%s has %d lines without a reason, and %d in %s: give reasons, or write tests", listFile(t.dir), before.without(), base.without(), *since)
+		if base := parseList(old); err == nil && before.longer(base) {
+			return fmt.Errorf("%s has more lines without a reason than in %s: give reasons, or write tests", listFile(t.dir), *since)
 		}
 	}
-	if unexplained {
-		return fmt.Errorf("no test catches %d mutants, and %d lines of %s no longer fit: write a test, or add the mutants with -write and give a reason for each", len(added), spare, listFile(t.dir))
-	}
-	return nil
+	return unexplained
 }
 
 func say(format string, args ...any) { _, _ = fmt.Fprintf(os.Stderr, format+"\n", args...) }

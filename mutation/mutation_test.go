@@ -40,7 +40,7 @@ func outcomes(t *testing.T) string {
 	}
 	compiling, err := of.compiling(all)
 	check.OK(t, err)
-	check.OK(t, try(t.Context(), of, compiling))
+	check.OK(t, (&judge{of: of, dir: sample}).try(t.Context(), compiling))
 	t.Chdir("mutation")
 	var out strings.Builder
 	does := map[*mutant]bool{}
@@ -94,6 +94,24 @@ func TestList_OnlyShrinks(t *testing.T) {
 	before = parseList("one\tdelete\td\none\tdelete\ta\n")
 	now, added, spare = before.after(map[*function]bool{one: true}, all, []*mutant{listed, caughtNow})
 	check.That(t, len(now) == 1 && len(added) == 0 && spare == 0, "remain %v, new %v, %d may be", now, added, spare)
+}
+
+// A list names the functions that have not been tried. When one is tried, its survivors need no reason.
+func TestList_NotTried(t *testing.T) {
+	one, two := &function{key: "one"}, &function{key: "two"}
+	a := &mutant{place: place{"one", "delete", "a"}, copies: []replacement{{fn: one}}, reached: true}
+	b := &mutant{place: place{"two", "delete", "b"}, copies: []replacement{{fn: two}}}
+	before := untriedList([]*mutant{a, b})
+	now, added, spare := before.after(map[*function]bool{one: true}, []*mutant{a, b}, []*mutant{a})
+	check.Equal(t, fmt.Sprint(now), fmt.Sprint(list{unknown("two"): ""}), "remain: %v")
+	check.That(t, len(added) == 1 && spare == 1, "new: %v, %d may be", added, spare)
+	now[a.place] = ""
+	check.That(t, !now.longer(before), "a function that has been tried makes the list longer")
+	check.That(t, now.longer(list{unknown("two"): ""}) && !now.longer(now), "a line without a reason does not make the list longer")
+	now[a.place] = "reason"
+	check.That(t, !now.longer(list{unknown("two"): ""}), "a line with a reason makes the list longer")
+	now[a.place] = missing
+	check.That(t, now.longer(now), "a line whose reason is missing does not make the list longer")
 }
 
 // A list is read as it was written.

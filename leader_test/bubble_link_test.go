@@ -218,10 +218,22 @@ func (l *link) open() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed, l.rule = false, nil
-	for _, h := range l.held {
+	l.deliver(len(l.held))
+}
+
+// release delivers the oldest held frames, at most n. The rule stays.
+func (l *link) release(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.deliver(min(n, len(l.held)))
+}
+
+// deliver delivers the oldest n held frames. The link is locked.
+func (l *link) deliver(n int) {
+	for _, h := range l.held[:n] {
 		h.to.put(h.f)
 	}
-	l.held = nil
+	l.held = l.held[n:]
 }
 
 // openInTurn is open, but each held frame takes its effect before the next is delivered.

@@ -54,7 +54,7 @@ type crowd struct {
 	link   *leadertest.Link
 	window *backend.Window
 	lines  inFlight
-	cs     []*leader.Candidate
+	cs     candidates
 	ws     []*leadertest.Watcher
 }
 
@@ -87,20 +87,23 @@ func withoutWaiting() context.Context {
 	return ctx
 }
 
-// leading returns how many candidates lead.
-func (c *crowd) leading() (n int) {
-	for _, candidate := range c.cs {
-		if candidate.IsLeader() {
+// candidates are candidates that share one connection.
+type candidates []*leader.Candidate
+
+// leading returns how many of them lead.
+func (cs candidates) leading() (n int) {
+	for _, c := range cs {
+		if c.IsLeader() {
 			n++
 		}
 	}
 	return n
 }
 
-// stats returns the sums of what the candidates have counted.
-func (c *crowd) stats() (fenced, faults, congested uint64) {
-	for _, candidate := range c.cs {
-		s := candidate.Stats()
+// stats returns the sums of what they have counted.
+func (cs candidates) stats() (fenced, faults, congested uint64) {
+	for _, c := range cs {
+		s := c.Stats()
 		for _, n := range s.Fenced {
 			fenced += n
 		}
@@ -120,11 +123,11 @@ func TestWindow_ManyLeadersOneSlot(t *testing.T) {
 		c.join(fmt.Sprint("e", i), leader.Config{})
 	}
 	c.clock.Advance(8 * time.Second) // four round trips each, and renewals
-	n := c.leading()
+	n := c.cs.leading()
 	check.Must(t, n == 100, "%d lead", n)
 	c.clock.Advance(5 * time.Minute)
-	fenced, faults, _ := c.stats()
-	if n := c.leading(); n != 100 || fenced != 0 || faults != 0 || c.lines.most != 1 {
+	fenced, faults, _ := c.cs.stats()
+	if n := c.cs.leading(); n != 100 || fenced != 0 || faults != 0 || c.lines.most != 1 {
 		t.Errorf("%d lead, %d were fenced, %d faults, %d writes in flight", n, fenced, faults, c.lines.most)
 	}
 }
@@ -137,11 +140,11 @@ func TestWindow_Congestion(t *testing.T) {
 		c.join(fmt.Sprint("e", i), leader.Config{})
 	}
 	c.clock.Advance(time.Second)
-	n := c.leading()
+	n := c.cs.leading()
 	check.Must(t, n == 60, "%d lead", n)
 	c.link.Delay(250 * time.Millisecond) // a round takes 30s, which is twice the lease
 	c.clock.Advance(5 * time.Second)
-	if _, _, congested := c.stats(); congested != 0 {
+	if _, _, congested := c.cs.stats(); congested != 0 {
 		t.Errorf("%d reports after 5s", congested)
 	}
 	c.clock.Advance(4 * time.Second)
@@ -149,17 +152,17 @@ func TestWindow_Congestion(t *testing.T) {
 	check.That(t, s.Queued >= 30 && s.QueueAge >= 5*time.Second && s.QueueAge <= 8*time.Second,
 		"%d requests wait, for %v", s.Queued, s.QueueAge)
 	c.clock.Advance(20 * time.Second)
-	fenced, _, congested := c.stats()
+	fenced, _, congested := c.cs.stats()
 	check.That(t, congested == 1, "%d reports of one congestion", congested)
-	if kept := c.leading(); fenced == 0 || kept < 20 { // 24 renewals fit into a renew deadline
+	if kept := c.cs.leading(); fenced == 0 || kept < 20 { // 24 renewals fit into a renew deadline
 		t.Errorf("%d were fenced, and %d lead", fenced, kept)
 	}
 	c.link.Delay(0)
 	c.clock.Advance(20 * time.Second) // a deposed candidate waits for its own last lease
-	check.Equal(t, c.leading(), 60, "%d lead")
-	before, _, _ := c.stats()
+	check.Equal(t, c.cs.leading(), 60, "%d lead")
+	before, _, _ := c.cs.stats()
 	c.clock.Advance(time.Minute)
-	if after, _, _ := c.stats(); after != before || c.cs[0].Stats().Queued != 0 {
+	if after, _, _ := c.cs.stats(); after != before || c.cs[0].Stats().Queued != 0 {
 		t.Errorf("%d were fenced afterwards, and %d requests wait", after-before, c.cs[0].Stats().Queued)
 	}
 }
@@ -189,7 +192,7 @@ func TestWindow_Seats(t *testing.T) {
 	}
 	c.clock.Advance(5 * time.Second)
 	for range 10 {
-		n := c.leading()
+		n := c.cs.leading()
 		check.Must(t, n == 3, "%d lead", n)
 		for _, candidate := range c.cs {
 			if candidate.IsLeader() {

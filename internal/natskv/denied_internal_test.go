@@ -53,7 +53,7 @@ func TestDeniedRequest_OthersGoOn(t *testing.T) {
 		defer cancel()
 		ended := make(chan error, 1)
 		b.api.RequestThen(ctx, &nats.Msg{Subject: "$KV.E.denied.a"}, func(_ *nats.Msg, err error) {
-			full(b, backend.RankTake) // within the call: the denial of this request clears none of these slots
+			full(b.Window(), backend.RankTake) // within the call: the denial of this request clears none of these slots
 			ended <- err
 		})
 		wantErr(t, <-ended, backend.ErrPermission)

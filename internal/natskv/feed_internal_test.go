@@ -231,3 +231,36 @@ func TestFeedSource_SkipsStaleMessage(t *testing.T) {
 		check.That(t, told == want, "newer %v: %d were told, want %d", newer, told, want)
 	}
 }
+
+// A message is decoded once for all feeds of its key.
+func TestFeedSource_DecodesOnce(t *testing.T) {
+	told := make(map[any]int)
+	s := &source{feeds: make(map[*Feed]struct{})}
+	for range 1000 {
+		s.feeds[&Feed{begun: true, deliver: func(ev backend.FeedEvent) { told[ev.Decoded]++ }}] = struct{}{}
+	}
+	s.tell(backend.FeedEvent{Entry: backend.Entry{Revision: 1}})
+	check.That(t, len(told) == 1 && told[nil] == 0, "%d records for %d feeds, %d feeds without one", len(told), len(s.feeds), told[nil])
+}
+
+// A message for a crowd of feeds, which takes long to deliver, does not hold up the feeds of other keys.
+func TestFeedSource_CrowdHoldsUpNone(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		b := mustCreate(t, dialJS(t, t.s), Config{})
+		other := watch(t, b, "other")
+		for range crowd + 1 {
+			f, err := await(func(r func(backend.Feed, error)) {
+				b.Watch(t.Context(), "crowd", nil, func(backend.FeedEvent) { time.Sleep(time.Second) }, r)
+			})
+			t.ok(err)
+			t.Cleanup(f.Stop)
+		}
+		for _, key := range []string{"crowd", "other"} {
+			t.ok(check.Err(update(t.Context(), b, key, "x", 0)))
+		}
+		synctest.Wait()
+		n := len(other.told)
+		time.Sleep(2 * crowd * time.Second) // all has been delivered
+		check.Equal(t, n, 1, "%d messages of the other key come at once")
+	})
+}

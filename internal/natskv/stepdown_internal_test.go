@@ -13,28 +13,6 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 )
 
-// full takes all slots that requests of a rank may have. The result gives them back.
-func full(b *Bucket, rank backend.Rank) (release func()) {
-	var places []*backend.Place
-	for {
-		p := &backend.Place{}
-		if !b.Window().Take(p, rank, unheard{}, time.Time{}) {
-			b.Window().Return(p, backend.Reply{})
-			break
-		}
-		places = append(places, p)
-	}
-	return func() {
-		for _, p := range places {
-			b.Window().Return(p, backend.Reply{})
-		}
-	}
-}
-
-type unheard struct{}
-
-func (unheard) Granted() {}
-
 // The time of a step-down listener's opening counts from when it has a slot. One that waits in
 // line leaves when its context ends.
 func TestListen_WaitsInLine(t *testing.T) {
@@ -50,13 +28,13 @@ func TestListen_WaitsInLine(t *testing.T) {
 			})
 			return outcome
 		}
-		defer full(b, backend.RankRead)() // reads that are never answered hold up a listener for five seconds
+		defer full(b.Window(), backend.RankRead)() // reads that are never answered hold up a listener for five seconds
 		begun := time.Now()
 		err := <-listen(t.Context())
 		check.Must(t, err == nil && time.Since(begun) >= 5*time.Second && time.Since(begun) <= 6*time.Second,
 			"%v %v", time.Since(begun), err)
 		synctest.Wait() // the first listener's slot is free again
-		release := full(b, backend.RankTake)
+		release := full(b.Window(), backend.RankTake)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		leaves, stays := listen(ctx), listen(t.Context())
@@ -68,6 +46,29 @@ func TestListen_WaitsInLine(t *testing.T) {
 		check.Is(t, <-stays, nil)
 		n, _ := b.Window().Waiting(time.Now())
 		check.That(t, n == 0, "%d wait", n)
+	})
+}
+
+// A listener that was closed is forgotten, also on a connection whose server does not deliver it the
+// requests of the same connection.
+func TestListen_ClosedIsForgotten(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		b := mustCreate(t, dialJS(t, t.s, nats.NoEcho()), Config{})
+		listeners := func() int {
+			noEcho.mu.Lock()
+			defer noEcho.mu.Unlock()
+			return len(noEcho.listeners)
+		}
+		before := listeners()
+		for range 10 {
+			shut, err := await(func(r func(func(func()), error)) { b.Listen(t.Context(), "a", func([]byte, func([]byte)) {}, r) })
+			t.ok(err)
+			check.Equal(t, listeners()-before, 1, "%d listeners")
+			closed := make(chan struct{})
+			shut(func() { close(closed) })
+			<-closed
+			check.Equal(t, listeners()-before, 0, "%d listeners are left")
+		}
 	})
 }
 

@@ -38,6 +38,7 @@ type wired struct {
 	frozen chan struct{} // closed by a write that blocks
 	deaf   chan struct{} // not nil: what the server sends is held back until it is closed
 	pings  int           // sent by the client
+	denies int           // how many of the next pings come just after a message that the server denies
 	ends   []func()      // of the contexts of requests
 }
 
@@ -145,8 +146,16 @@ type freezing struct {
 func (f *freezing) Write(b []byte) (int, error) {
 	f.w.mu.Lock()
 	freeze, frozen := f.w.freeze, f.w.frozen
-	f.w.pings += bytes.Count(b, []byte("PING\r\n"))
+	pings := bytes.Count(b, []byte("PING\r\n"))
+	f.w.pings += pings
+	denied := min(pings, f.w.denies)
+	f.w.denies -= denied
 	f.w.mu.Unlock()
+	for range denied {
+		if _, err := f.Conn.Write([]byte("PUB denied.other 0\r\n\r\n")); err != nil {
+			return 0, err
+		}
+	}
 	if freeze != nil {
 		close(frozen) // only one goroutine of nats.go writes at a time
 		<-freeze

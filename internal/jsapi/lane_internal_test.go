@@ -135,6 +135,22 @@ func TestLane_SlowHandler(t *testing.T) {
 	})
 }
 
+// While a lane is busy, a burst of messages waits for it. None of them is lost.
+func TestLane_KeepsBurst(t *testing.T) {
+	withWire(t, func(t *wired) {
+		busy := make(chan struct{})
+		first := t.listen("first", func(*nats.Msg) { <-busy }, false)
+		other := t.listen("other", nil, false)
+		t.tell("first", "x")
+		t.tell("other", slices.Repeat([]string{"y"}, laneQueue)...)
+		close(busy)
+		synctest.Wait()
+		check.Equal(t, len(other.heard), laneQueue, "%d messages are handled")
+		first.Close()
+		other.Close()
+	})
+}
+
 // A message that comes before its subscription is known is handled first, and one for a
 // subscription that could not be made is forgotten. None is kept for a subscription that has
 // gone, unless another to its subject is being opened.

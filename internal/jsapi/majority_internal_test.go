@@ -110,6 +110,27 @@ func TestMove_WaitsLongerEachTime(t *testing.T) {
 	})
 }
 
+// The pause before a move is short where a leader waits for long.
+func TestMove_ShortPause(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := newMovable(t, "nats://one,nats://two")
+		const quiet = 8 * time.Minute
+		for range 20 {
+			time.Sleep(quiet)
+			var paused time.Duration
+			began := time.Now()
+			a.Move(quiet, func(string) bool {
+				paused = time.Since(began)
+				return true
+			})
+			time.Sleep(quiet / 8)
+			synctest.Wait()
+			check.That(t, paused > 0 && paused <= longestPause, "paused for %v", paused)
+			a.Signed()
+		}
+	})
+}
+
 // A connection that knows no other server stays, and so does one that must not reconnect, one that was
 // closed, one on which a sign has come, one on which a sign comes before it has moved, and one that the
 // caller does not need any more.

@@ -25,3 +25,10 @@ func TestAcknowledgement_WithoutJSON(t *testing.T) {
 		check.That(t, got == want, "%s: %d, want %d", reply, got, want)
 	}
 }
+
+// The usual acknowledgement is decoded without an allocation: each renewal has one.
+func TestDecodeAck_AllocatesNothing(t *testing.T) {
+	a, reply := &Stream{Name: "KV_E", ack: []byte(`{"stream":"KV_E","seq":`)}, []byte(`{"stream":"KV_E","seq":12}`)
+	n := testing.AllocsPerRun(100, func() { _, _ = a.DecodeAck("$KV.E.e", reply) })
+	check.Equal(t, n, 0, "%v allocations")
+}

@@ -117,6 +117,21 @@ func TestListen_DeniedTogetherGivenUp(t *testing.T) {
 	})
 }
 
+// While the server denies other subjects all the time, a subscription is made again only a few times.
+func TestListen_OthersAlwaysDenied(t *testing.T) {
+	withWire(t, func(t *wired) {
+		synctest.Wait()
+		t.mu.Lock()
+		t.pings, t.denies = 0, 100
+		t.mu.Unlock()
+		check.Is(t, <-t.opening(t.Context(), "x"), nil)
+		t.wantPings(1 + relistens)
+		t.mu.Lock()
+		t.denies = 0
+		t.mu.Unlock()
+	})
+}
+
 // A connection that is lost or closed ends the openings that wait for a ping.
 func TestListen_ConnectionLost(t *testing.T) {
 	for _, tt := range []struct {

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -53,4 +54,28 @@ func (m *Machine) stepAtOnce(now time.Time, in Input) Effects {
 		m.Proceed(now, &fx)
 	}
 	return fx
+}
+
+// Pauses double with each failure up to the longest, and spread over a quarter to either side, so that
+// those that have failed together do not try again together.
+func TestBackOff_DoublesAndSpreads(t *testing.T) {
+	const base, most = time.Second, 5 * time.Second
+	for failures, middle := range []time.Duration{0, base, 2 * base, 4 * base, most, most, most} {
+		if failures == 0 {
+			continue
+		}
+		least, mean, longest := backOff(base, most, failures, 0), backOff(base, most, failures, 1<<31), backOff(base, most, failures, math.MaxUint32)
+		check.That(t, least == middle*3/4 && mean == middle && longest > middle*6/5 && longest <= middle*5/4,
+			"after %d failures %v, %v and %v, want %v in the middle", failures, least, mean, longest, middle)
+	}
+	last := backOff(base, most, math.MaxInt, math.MaxUint32)
+	check.That(t, last > 0 && last <= most*5/4, "in the end %v", last)
+}
+
+// The pause of a candidate has a bound of its own, also where leases are long: it is not notified when
+// the store is back. A leader waits for a part of its interval only.
+func TestPause_Bounds(t *testing.T) {
+	m := New(Params{Want: Durations{Lease: time.Hour}, ID: "a", Session: "A"}, "")
+	got := m.pause(100, 1<<31)
+	check.Equal(t, got, longPause, "a candidate waits %v")
 }

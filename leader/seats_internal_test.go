@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -193,4 +194,15 @@ func TestSeatCheck_FewerSeatsInTheRecord(t *testing.T) {
 	err := c.compare(t.Context(), false)
 	check.That(t, errors.Is(err, ErrSeatsDiffer),
 		"the check of 5 seats returns %v beside a holder of the fifth that is set to 7", err)
+}
+
+// The numbers of seats that were reported once are forgotten while candidates come and go, before they
+// fill the memory of a candidate that stays.
+func TestSeatPermit_ForgetsReports(t *testing.T) {
+	b := &seatPermit{}
+	for i := range 10 * maxReportedSeats {
+		seen := seatsSeen{session: strconv.Itoa(i), seats: 2}
+		check.That(t, b.isNews(seen) && !b.isNews(seen), "number %d is not reported once", i)
+		check.Must(t, len(b.reportedSeats) <= maxReportedSeats, "%d are kept", len(b.reportedSeats))
+	}
 }

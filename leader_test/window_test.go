@@ -30,7 +30,8 @@ func (n narrow) Window() *backend.Window { return n.window }
 type inFlight struct {
 	mu        sync.Mutex
 	now, most int
-	writes    []string // keys in the order in which their writes were sent
+	writes    []string    // keys in the order in which their writes were sent
+	times     []time.Time // of the writes
 }
 
 // Update counts the write.
@@ -38,7 +39,7 @@ func (n narrow) Update(ctx context.Context, key string, value []byte, revision u
 	n.lines.mu.Lock()
 	n.lines.now++
 	n.lines.most = max(n.lines.most, n.lines.now)
-	n.lines.writes = append(n.lines.writes, key)
+	n.lines.writes, n.lines.times = append(n.lines.writes, key), append(n.lines.times, n.clock.Now())
 	n.lines.mu.Unlock()
 	n.Store.Update(ctx, key, value, revision, func(r uint64, err error) {
 		n.lines.mu.Lock()
@@ -130,6 +131,49 @@ func TestWindow_ManyLeadersOneSlot(t *testing.T) {
 	if n := c.cs.leading(); n != 100 || fenced != 0 || faults != 0 || c.lines.most != 1 {
 		t.Errorf("%d lead, %d were fenced, %d faults, %d writes in flight", n, fenced, faults, c.lines.most)
 	}
+}
+
+// The renewals of leaders that were elected at the same instant are spread over their interval, except
+// those of the first few.
+func TestWindow_SpreadsRenewals(t *testing.T) {
+	const inPhase, interval = 10, 3 * time.Second
+	c := newCrowd(t)
+	c.window = backend.NewWindow(1000, 1000)
+	for i := range backend.Phases * (1 + inPhase) {
+		c.join(fmt.Sprint("e", i), leader.Config{})
+	}
+	c.clock.Advance(time.Minute)
+	before := len(c.lines.times)
+	c.clock.Advance(interval)
+	at := make(map[time.Time]int)
+	for _, sent := range c.lines.times[before:] {
+		at[sent]++
+	}
+	renewals, most := len(c.lines.times)-before, 0
+	for _, n := range at {
+		most = max(most, n)
+	}
+	check.That(t, renewals >= len(c.cs) && len(at) >= backend.Phases && most <= len(c.cs)/4,
+		"%d renewals at %d instants, %d at one of them", renewals, len(at), most)
+}
+
+// Leaders that lose their connection at the same instant try again at different ones.
+func TestPause_IsRandom(t *testing.T) {
+	c := newCrowd(t)
+	c.window = backend.NewWindow(1000, 1000)
+	for i := range backend.Phases { // few, whose renewals are not spread
+		c.join(fmt.Sprint("e", i), leader.Config{ID: "a"})
+	}
+	c.clock.Advance(time.Minute)
+	c.link.Cut()
+	c.lines.times = nil
+	c.clock.Advance(4 * time.Second) // longer than the interval of renewals
+	at := make(map[time.Time]int)
+	for _, sent := range c.lines.times[backend.Phases:] { // after the first try of each
+		at[sent]++
+	}
+	check.That(t, len(at) > backend.Phases && at[c.lines.times[backend.Phases]] < backend.Phases/2,
+		"%d tries at %d instants", len(c.lines.times), len(at))
 }
 
 // A connection that is too slow for its leaders keeps as many as it has time for. One of them

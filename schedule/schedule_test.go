@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,7 @@ type office struct {
 	*testing.T
 	store *leadertest.Store
 	begun time.Time
+	hired map[string]*leader.Candidate
 	mu    sync.Mutex
 	lines []string
 }
@@ -30,7 +32,7 @@ type office struct {
 func open(t *testing.T, test func(o *office)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		test(&office{T: t, store: leadertest.NewStore(nil), begun: time.Now()})
+		test(&office{T: t, store: leadertest.NewStore(nil), begun: time.Now(), hired: map[string]*leader.Candidate{}})
 	})
 }
 
@@ -50,6 +52,7 @@ func (o *office) hire(id string, cfg schedule.Config, work func(*schedule.Slot) 
 	ctx, cancel := context.WithCancel(o.Context())
 	cfg.ID = id
 	s := check.Got(schedule.Campaign(ctx, o.store.Link(id), "job", cfg))(o.T)
+	o.hired[id] = s.Candidate()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -65,6 +68,8 @@ func (o *office) hire(id string, cfg schedule.Config, work func(*schedule.Slot) 
 				}
 				text += " " + o.at(missed)
 			}
+			first := append(slices.Clone(slot.Missed), slot.Time)[0] // of the calendar after After
+			check.That(o.T, len(slot.Missed) == 100 || cfg.Calendar.Next(slot.After).Equal(first), "%s: after %v", text, slot.After)
 			o.say("%s %s", id, text)
 			if work != nil && !work(slot) {
 				break
@@ -221,17 +226,32 @@ func TestSlots_DoneWhileDraining(t *testing.T) {
 	}
 }
 
-// A slot that is marked as begun while the leader stops is left to the next one, as if it was not begun.
-func TestSlots_StopAsSlotBegins(t *testing.T) {
-	open(t, func(o *office) {
-		end := o.hire("a", everyTen, nil)
+// A slot that is marked as begun while the leader hands over is left to the next one, as if it was not begun.
+func TestSlots_HandoverAsSlotBegins(t *testing.T) {
+	for _, hand := range []func(o *office, end func()){
+		func(_ *office, end func()) { end() },
+		func(o *office, _ func()) { check.OK(o.T, o.hired["a"].Resign(o.Context())) },
+	} {
+		open(t, func(o *office) {
+			end := o.hire("a", everyTen, nil)
+			o.hire("b", everyTen, nil)
+			o.pass(19 * time.Second)
+			o.store.Link("a").Delay(50 * time.Millisecond)
+			o.pass(1050 * time.Millisecond) // the mark is stored, and its reply is on the way
+			hand(o, end)
+			o.pass(30*time.Second - time.Since(o.begun))
+			o.expect("10s a 10s", "20.35s b 20s", "30s b 30s")
+		})
+	}
+	open(t, func(o *office) { // or counts as stalled, because the mark takes that long
+		cfg := everyTen
+		cfg.RenewInterval, cfg.StallTimeout = 5*time.Second, time.Second
+		o.hire("a", cfg, nil)
 		o.hire("b", everyTen, nil)
 		o.pass(19 * time.Second)
-		o.store.Link("a").Delay(50 * time.Millisecond)
-		o.pass(1050 * time.Millisecond) // the mark is stored, and its reply is on the way
-		end()
-		o.pass(10 * time.Second)
-		o.expect("10s a 10s", "20.35s b 20s", "30s b 30s")
+		o.store.Link("a").Delay(550 * time.Millisecond)
+		o.pass(11 * time.Second)
+		o.expect("10s a 10s", "23.85s b 20s", "30s b 30s")
 	})
 }
 
@@ -260,9 +280,12 @@ func TestSlots_Break(t *testing.T) {
 				check.That(o.T, !done || s.Done(s.Term.Context()) == nil, "it is not done")
 				return false
 			})
-			o.hire("b", everyTen, nil)
+			end := o.hire("b", everyTen, nil)
 			o.pass(21 * time.Second)
 			o.expect(append([]string{"10s a 10s"}, want...)...)
+			end()
+			o.pass(20 * time.Second)
+			o.expect() // a takes no further term
 		})
 	}
 }
@@ -312,6 +335,65 @@ func TestSlots_CountedFromSlotBefore(t *testing.T) {
 type later time.Duration
 
 func (l later) Next(after time.Time) time.Time { return after.Add(time.Duration(l)) }
+
+// Slots may be less than a second apart. The marks say exactly which they are.
+func TestSlots_PartsOfSecond(t *testing.T) {
+	open(t, func(o *office) {
+		from := func(parts time.Duration) time.Time { return o.begun.Add(parts * time.Second / 10) }
+		fast := schedule.Config{Calendar: at{from(13), from(26), from(39), from(52)}}
+		end := o.hire("a", fast, nil)
+		o.pass(2 * time.Second)
+		end()
+		end = o.hire("b", fast, func(s *schedule.Slot) bool {
+			<-s.Term.Context().Done()
+			return true
+		})
+		o.pass(4 * time.Second)
+		end()
+		o.hire("c", fast, nil)
+		o.expect("1.3s a 1.3s", "2.6s b 2.6s", "6s c 2.6s, begun", "6s c 5.2s, missed 3.9s")
+	})
+}
+
+// The calendar is asked in the time zone of the clock, also from a slot of another leader, and slots are in it.
+func TestSlots_TimeZone(t *testing.T) {
+	open(t, func(o *office) {
+		hourly := schedule.Config{Calendar: hours{}}
+		hourly.Clock = zoned{leader.SystemClock(), time.FixedZone("east", 5*3600+30*60)}
+		end := o.hire("a", hourly, nil)
+		o.pass(40 * time.Minute)
+		check.Equal(o.T, string(o.store.Leader("job").Value), "done 2000-01-01T00:30:00Z", "the mark is %q")
+		end()
+		end = o.hire("b", hourly, func(s *schedule.Slot) bool {
+			<-s.Term.Context().Done()
+			return true
+		})
+		o.pass(time.Hour)
+		end()
+		o.hire("c", hourly, func(s *schedule.Slot) bool {
+			check.Equal(o.T, s.Time.Location().String()+s.After.Location().String(), "easteast", "it is in %s")
+			return true
+		})
+		o.pass(time.Hour)
+		o.expect("30m0s a 30m0s", "1h30m0s b 1h30m0s", "1h40m0s c 1h30m0s, begun", "2h30m0s c 2h30m0s")
+	})
+}
+
+// hours is a calendar of full hours in the zone of the time that it is asked for.
+type hours struct{}
+
+func (hours) Next(after time.Time) time.Time {
+	y, m, d := after.Date()
+	return time.Date(y, m, d, after.Hour()+1, 0, 0, 0, after.Location())
+}
+
+// zoned is a clock in a time zone.
+type zoned struct {
+	leader.Clock
+	zone *time.Location
+}
+
+func (z zoned) Now() time.Time { return z.Clock.Now().In(z.zone) }
 
 // After a long absence the newest 100 of the missed slots are listed.
 func TestSlots_LongAbsence(t *testing.T) {
@@ -372,6 +454,12 @@ func TestSlots_CalendarEnds(t *testing.T) {
 		o.expect("1m30s a 1m30s", "1m40s a 1m40s")
 		check.Equal(t, o.store.Leader("job").ID, "a", "%q leads")
 	})
+	open(t, func(o *office) { // or never begin
+		o.hire("a", schedule.Config{Calendar: at{}}, nil)
+		o.pass(time.Hour)
+		o.expect()
+		check.Equal(t, o.store.Leader("job").ID, "a", "%q leads")
+	})
 }
 
 // at is a calendar with these slots.
@@ -396,6 +484,68 @@ func TestSlots_WaitIsNoStall(t *testing.T) {
 		o.pass(2 * time.Hour)
 		o.expect("1h0m0s a 1h0m0s", "2h0m0s a 2h0m0s")
 		check.Equal(t, o.store.Leader("job").Token, first, "the term has token %d")
+	})
+}
+
+// A leader whose first mark is not acknowledged goes on in its next term.
+func TestSlots_FirstMarkIsLost(t *testing.T) {
+	open(t, func(o *office) {
+		o.store.Link("a").Delay(time.Second)
+		o.hire("a", everyTen, nil)
+		for o.store.Leader("job").ID == "" {
+			o.pass(time.Second)
+		}
+		o.pass(1500 * time.Millisecond) // the mark is on the way
+		o.store.Link("a").Cut()
+		o.pass(30 * time.Second)
+		o.store.Link("a").Restore()
+		o.store.Link("a").Delay(0)
+		o.pass(8 * time.Second)
+		o.expect("40s a 40s")
+	})
+}
+
+// A mark that was not stored does not count. In an election whose key has gone, its process goes on from the
+// last mark that was.
+func TestSlots_MarkIsNotStored(t *testing.T) {
+	open(t, func(o *office) {
+		o.store.Configure(leader.BucketConfig{TTL: 30 * time.Second}) // a first leader waits for as long
+		o.hire("a", everyTen, nil)
+		o.pass(49 * time.Second)
+		o.store.Link("a").Cut()
+		o.pass(35 * time.Second)
+		check.Equal(o.T, len(o.store.Value("job")), 0, "the key has %d bytes")
+		o.store.Link("a").Restore()
+		o.pass(40 * time.Second)
+		o.expect("40s a 40s", "1m54s a 1m50s, missed 50s, missed 5 more", "2m0s a 2m0s")
+	})
+}
+
+// Done returns why the mark was not stored, and can be called again until it is.
+func TestDone_Errors(t *testing.T) {
+	open(t, func(o *office) {
+		o.hire("a", everyTen, func(s *schedule.Slot) bool {
+			lead := s.Term.Context()
+			switch o.at(s.Time) {
+			case "10s":
+				check.Is(o.T, s.Done(check.Ended()), context.Canceled)
+				limited, cancel := context.WithTimeout(lead, time.Millisecond)
+				defer cancel()
+				check.Is(o.T, s.Done(limited), context.DeadlineExceeded)
+				check.OK(o.T, s.Done(lead))
+				check.OK(o.T, s.Done(check.Ended()))
+			case "20s":
+				<-lead.Done()
+				check.Is(o.T, s.Done(o.Context()), leader.ErrNotLeader)
+				o.say("a is not done")
+			}
+			return true
+		})
+		o.store.Link("a").Delay(50 * time.Millisecond)
+		o.pass(21 * time.Second)
+		o.store.Link("a").Cut()
+		o.pass(29 * time.Second)
+		o.expect("10.2s a 10s", "20.1s a 20s", "47s a is not done")
 	})
 }
 

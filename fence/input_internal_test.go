@@ -274,6 +274,55 @@ func TestCreate_FirstSequence(t *testing.T) {
 	})
 }
 
+// Each setting of a bucket is in the request that creates the bucket, except those with which the guard is
+// not safe. They are rejected.
+func TestCreateOrUpdateBucket_Settings(t *testing.T) {
+	cfg := jetstream.KeyValueConfig{
+		Bucket: "B", Description: "of the shop", MaxValueSize: 4096, History: 7, TTL: time.Hour, MaxBytes: 1 << 20,
+		Storage: jetstream.MemoryStorage, Replicas: 3, Placement: &jetstream.Placement{Cluster: "c", Tags: []string{"t"}},
+		RePublish: &jetstream.RePublish{Source: ">", Destination: "copy.>"}, Compression: true,
+		LimitMarkerTTL: time.Minute, Metadata: map[string]string{"team": "x"},
+	}
+	all := reflect.ValueOf(cfg)
+	for i := range all.NumField() {
+		name := all.Type().Field(i).Name
+		check.That(t, !all.Field(i).IsZero() || name == "Mirror" || name == "Sources", "the test has no %s", name)
+	}
+	atDesk(t, 1, func(d *desk) {
+		var made jetstream.StreamConfig
+		d.follow(func(m *nats.Msg, _ int) []byte {
+			switch {
+			case strings.HasPrefix(m.Subject, "$JS.API.STREAM.INFO."):
+				return refusal(404, jsapi.CodeStreamNotFound, "stream not found")
+			case strings.HasPrefix(m.Subject, "$JS.API.STREAM.CREATE."):
+				made = jetstream.StreamConfig{}
+				_ = json.Unmarshal(m.Data, &made)
+				return encode(map[string]any{"config": made})
+			}
+			return nil
+		})
+		want := jetstream.StreamConfig{
+			Name: "KV_B", Subjects: []string{"$KV.B.>"}, Description: "of the shop", MaxMsgSize: 4096, MaxMsgsPerSubject: 7,
+			MaxAge: time.Hour, MaxBytes: 1 << 20, Storage: jetstream.MemoryStorage, Replicas: 3, Placement: cfg.Placement,
+			RePublish: cfg.RePublish, Compression: jetstream.S2Compression, SubjectDeleteMarkerTTL: time.Minute, Metadata: cfg.Metadata,
+			Discard: jetstream.DiscardNew, AllowRollup: true, DenyDelete: true, AllowDirect: true, AllowMsgTTL: true,
+			AllowAtomicPublish: true, FirstSeq: uint64(d.zero.UnixMicro()),
+		}
+		check.OK(t, check.Err(CreateOrUpdateBucket(d.Context(), d.js, cfg)))
+		check.Deep(t, made, want)
+		check.OK(t, check.Err(CreateOrUpdateBucket(d.Context(), d.js, jetstream.KeyValueConfig{Bucket: "B", LimitMarkerTTL: time.Minute})))
+		check.Deep(t, made, jetstream.StreamConfig{
+			Name: "KV_B", Subjects: want.Subjects, MaxMsgsPerSubject: 1, SubjectDeleteMarkerTTL: time.Minute, Discard: jetstream.DiscardNew,
+			AllowRollup: true, DenyDelete: true, AllowDirect: true, AllowMsgTTL: true, AllowAtomicPublish: true, FirstSeq: want.FirstSeq,
+		})
+
+		d.came()
+		mirror := jetstream.KeyValueConfig{Bucket: "B", Mirror: &jetstream.StreamSource{Name: "M"}}
+		check.Says(t, check.Err(CreateOrUpdateBucket(d.Context(), d.js, mirror)), leader.ErrInvalidConfig, "is a mirror")
+		check.Equal(t, len(d.asked), 0, "%d requests")
+	})
+}
+
 // A batch with messages that cannot be written is rejected as a whole, with the error of the first of
 // them.
 func TestStreamBatch_FirstError(t *testing.T) {

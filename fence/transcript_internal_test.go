@@ -38,10 +38,10 @@ var updateTranscripts = flag.Bool("update", false, "rewrite the transcripts in t
 //	a put k=1 [within=3s]     the call a begins; also create, delete, purge, and update k=1 last=2.
 //	                          x*9 is a value of 9 bytes
 //	a put k=1 and put j=2     one batch
-//	a publish k=1 Nats-Msg-Id=mine [and ...]  by a StreamWriter, with headers
+//	a publish k=1 [Nats-Msg-Id=mine] [and ...]  by a StreamWriter, with headers if there are any
 //	a check, read, raise last=0  the call a of the guard by a candidate
 //	cancel a [taken]          the context of a ends, and before a notices that, its write, the first in
-//	                          line, is taken, sent or acknowledged
+//	                          line, is taken, sent, acknowledged or rejected
 //	wait 5s
 //	reply KIND WORD...        the replies from now on, the last of them to all others. KIND is writes
 //	                          (single messages and ends of batches), parts (the other messages of
@@ -268,9 +268,12 @@ func (s *script) cancel(name, when string) {
 		l.take()
 	case "sent":
 		l.queue[0].sent = true
-	case "acknowledged":
+	case "acknowledged", "rejected":
 		c := l.queue[0]
 		l.queue, c.sent = nil, true
+		if when == "rejected" {
+			c.err = leader.ErrFenced
+		}
 		close(c.done)
 	}
 }
@@ -344,6 +347,9 @@ func (s *script) batch(text string) *BucketBatch {
 			b.Put(key, valueOf(value))
 		case "create":
 			b.Create(key, valueOf(value))
+		case "update":
+			last, _ := strconv.ParseUint(settingsOf(words[2:])["last"], 10, 64)
+			b.Update(key, valueOf(value), last)
 		case "delete":
 			b.Delete(key)
 		default:
@@ -386,13 +392,15 @@ func valueOf(text string) []byte {
 	return []byte(text)
 }
 
-// publish publishes messages, with "and" between them, and fails the test if their headers change.
+// publish publishes messages, with "and" between them, and fails the test if their headers change. A single
+// message is published without a batch. One without headers is published as its subject and data.
 func (s *script) publish(ctx context.Context, words []string) (string, error) {
 	if s.stream == nil {
 		s.stream = s.streamWriter()
 	}
-	b := s.stream.Batch()
-	for one := range strings.SplitSeq(strings.Join(words[1:], " "), " and ") {
+	b, all := s.stream.Batch(), strings.Split(strings.Join(words[1:], " "), " and ")
+	commit := b.Commit
+	for _, one := range all {
 		words := strings.Fields(one)
 		key, value, _ := strings.Cut(words[0], "=")
 		m := &nats.Msg{Subject: subjectOf(key), Data: []byte(value), Header: nats.Header{}}
@@ -400,10 +408,19 @@ func (s *script) publish(ctx context.Context, words []string) (string, error) {
 			m.Header[name] = []string{value}
 		}
 		before := maps.Clone(m.Header)
-		b.PublishMsg(m)
+		switch bare := len(before) == 0; {
+		case bare && len(all) == 1:
+			commit = func(ctx context.Context) (*jetstream.PubAck, error) { return s.stream.Publish(ctx, m.Subject, m.Data) }
+		case bare:
+			b.Publish(m.Subject, m.Data)
+		case len(all) == 1:
+			commit = func(ctx context.Context) (*jetstream.PubAck, error) { return s.stream.PublishMsg(ctx, m) }
+		default:
+			b.PublishMsg(m)
+		}
 		defer func() { check.Deep(s, m.Header, before) }()
 	}
-	ack, err := b.Commit(ctx)
+	ack, err := commit(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -143,34 +143,40 @@ func (c *Connection) run() {
 	}
 }
 
-// send hands a request to nats.go, unless its context has ended.
+// send hands a request to nats.go, or ends it.
 func (c *Connection) send(r *request) {
+	if err := c.hand(r); err != nil {
+		r.end(nil, err)
+	}
+}
+
+// hand hands a request to nats.go. An error ends the request.
+func (c *Connection) hand(r *request) error {
 	status, err := r.a.status()
 	if err != nil {
-		r.end(nil, unsent{err})
-		return
+		return unsent{err}
 	}
 	r.before = c.nc.LastError()
-	if err = r.ctx.Err(); err != nil {
-		r.end(nil, unsent{r.failure(err)})
-		return
+	if err := r.ctx.Err(); err != nil {
+		return unsent{r.failure(err)}
 	}
 	if !c.primed.Load() || status != nats.CONNECTED || c.nc.Opts.UseOldRequestStyle {
 		c.delegate(r)
-		return
+		return nil
 	}
-	if err = c.listen(); err != nil {
-		r.failed(err)
-		return
+	if err := c.listen(); err != nil {
+		return r.failure(err)
 	}
 	if !c.register(r) {
-		return
+		return nil
 	}
-	if err = c.nc.PublishMsg(r.msg); err != nil {
-		r.failed(err)
-	} else if r.advance(requestSends, requestSent) && r.ctx.Err() != nil {
-		r.failed(r.ctx.Err()) // expire has left it to this goroutine
+	if err := c.nc.PublishMsg(r.msg); err != nil {
+		return r.failure(err)
 	}
+	if r.advance(requestSends, requestSent) && r.ctx.Err() != nil {
+		return r.failure(r.ctx.Err()) // expire has left it to this goroutine
+	}
+	return nil
 }
 
 // delegate has nats.go send a request with an inbox of its own, and on a goroutine. A

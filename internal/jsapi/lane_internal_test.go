@@ -233,6 +233,28 @@ func TestLane_KeepsOrder(t *testing.T) {
 	})
 }
 
+// The end of a subscription waits for the message that the lane handles, and another message for its own
+// goroutine waits, too.
+func TestLane_EndWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var heard []string
+		h := &handling{apart: func() bool { return false }}
+		h.handle = func(m *nats.Msg) {
+			time.Sleep(time.Second)
+			heard = append(heard, string(m.Data))
+		}
+		began := time.Now()
+		go h.take(&nats.Msg{Data: []byte("1")})
+		synctest.Wait()
+		h.enqueue(&nats.Msg{Data: []byte("2")})
+		synctest.Wait()
+		check.That(t, h.waiting(), "two messages are handled at once")
+		h.end()
+		d := time.Since(began)
+		check.That(t, d == time.Second && slices.Equal(heard, []string{"1"}), "ended after %v, heard %q", d, heard)
+	})
+}
+
 // A subscription keeps a bounded number of messages, drops all that wait when it ends, and
 // handles none afterwards.
 func TestLane_Bounds(t *testing.T) {

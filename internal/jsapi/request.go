@@ -47,14 +47,13 @@ func (a *Stream) RequestThen(ctx context.Context, m *nats.Msg, reply func(*nats.
 	r := &request{a: a, c: a.conn, ctx: ctx, msg: m, reply: reply}
 	r.stop = context.AfterFunc(ctx, r.expire)
 	r.c.mu.Lock()
-	left := r.c.left
-	if left < maxLeft {
-		r.c.push(r)
-	}
-	r.c.mu.Unlock()
-	if left >= maxLeft {
+	if left := r.c.left; left >= maxLeft {
+		r.c.mu.Unlock()
 		r.end(nil, unsent{fmt.Errorf("%w: the connection does not take what is sent, and %d calls have waited for it", backend.ErrUnreachable, left)})
+		return
 	}
+	r.c.push(r)
+	r.c.mu.Unlock()
 }
 
 // advance takes a request from one stage to another, and returns false if it is in another.
@@ -128,9 +127,9 @@ func (r *request) leave() {
 	r.c.left++
 	r.c.mu.Unlock()
 	err := fmt.Errorf("%w: the connection does not take what is sent: %w", backend.ErrUnreachable, r.ctx.Err())
+	outcome := error(unanswered{err})
 	if waits {
-		r.reply(nil, unsent{err})
-	} else {
-		r.reply(nil, unanswered{err})
+		outcome = unsent{err}
 	}
+	r.reply(nil, outcome)
 }

@@ -31,7 +31,7 @@ func TestRequest_ForgetsItsContext(t *testing.T) {
 
 // The context of a request ends while nats.go writes the request. The request ends when the
 // write has ended, if that is soon, and else without it. The write has begun, so the request may
-// have been sent.
+// have been sent. A request that waits behind it ends at the same time, and was not sent.
 func TestRequest_EndsDuringWrite(t *testing.T) {
 	for name, tt := range map[string]struct{ write, after time.Duration }{
 		"short": {patience / 2, time.Second + patience/2},
@@ -56,6 +56,7 @@ func TestRequest_EndsDuringWrite(t *testing.T) {
 				t.mu.Unlock()
 				r := t.ask(t.within(time.Second), "silence", large)
 				synctest.Wait()
+				behind := t.ask(t.within(time.Second), "silence", "")
 				time.Sleep(time.Second + min(tt.write, 2*patience))
 				t.mu.Lock()
 				t.freeze = nil
@@ -63,6 +64,8 @@ func TestRequest_EndsDuringWrite(t *testing.T) {
 				close(freeze)
 				t.want("the request", r, "", backend.ErrUnreachable, tt.after)
 				check.That(t, IsUnanswered(r.err), "it may have been sent: %v", r.err)
+				t.want("the request behind it", behind, "", backend.ErrUnreachable, tt.after)
+				check.That(t, IsUnsent(behind.err), "it was not sent: %v", behind.err)
 				t.want("after", t.ask(t.Context(), "echo", "x"), "x", nil, 0)
 			})
 		})
@@ -190,6 +193,21 @@ func TestRequest_RepliesOnce(t *testing.T) {
 			r.leave()
 		}
 		check.That(t, replies == 1 && c.left == 0, "%d replies, %d left behind", replies, c.left)
+	})
+}
+
+// A request whose reply cannot be received ends with the reason, and so does the next one, until the
+// subscription to the replies can be made.
+func TestConnection_CannotListen(t *testing.T) {
+	withWire(t, func(t *wired) {
+		c := t.a.conn
+		inbox := c.inbox
+		c.inbox = "no..subject."
+		for range 2 {
+			t.want("no subscription", t.ask(t.within(time.Minute), "echo", "x"), "", nats.ErrBadSubject, 0)
+		}
+		c.inbox = inbox
+		t.want("afterwards", t.ask(t.Context(), "echo", "x"), "x", nil, 0)
 	})
 }
 

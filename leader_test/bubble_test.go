@@ -142,7 +142,8 @@ func (w *world) end() {
 	time.Sleep(time.Second) // the loops that flush the server's store end at their next turn
 }
 
-// startServer starts the server, on the store of the one before.
+// startServer starts the server, on the store of the one before. Clients may send their first
+// requests at the same instant from then on.
 func (w *world) startServer() {
 	w.Helper()
 	opts := &server.Options{}
@@ -153,6 +154,7 @@ func (w *world) startServer() {
 	s := check.Got(server.NewServer(opts))(w)
 	s.Start()
 	check.Must(w, s.ReadyForConnections(time.Minute), "the server does not start")
+	testserver.Prime(w, s)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.srv = s

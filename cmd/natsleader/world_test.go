@@ -125,6 +125,7 @@ func (w *world) serve() {
 	s := expect.Got(server.NewServer(w.o))(w)
 	s.Start()
 	expect.Must(w, s.ReadyForConnections(time.Minute), "the server does not start")
+	testserver.Prime(w, s, nats.Token(w.o.Authorization))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.s = s

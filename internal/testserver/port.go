@@ -1,8 +1,10 @@
-// Package testserver finds TCP ports and directories for the servers of tests.
+// Package testserver finds TCP ports and directories for the servers of tests, and sends such a
+// server its first request.
 //
 // Its files:
 //
 //	port.go            free TCP ports for servers of tests
+//	prime.go           the first request to a server, before which replies may be lost
 //	storedir.go        directories for the stores of servers of tests, in memory where the system has room there
 //	storedir_linux.go  where that is on Linux
 //	storedir_other.go  other systems have none

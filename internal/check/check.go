@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 // OK ends the test if there is an error.
@@ -82,6 +83,23 @@ func Ended() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
+}
+
+// Limit is longer than anything that a test waits for with Comes. In a bubble it is a time of
+// the bubble. That time runs on without an end beside a test that waits, because the connections and
+// the server have timers.
+const Limit = 10 * time.Minute
+
+// Comes returns the next value of a channel, and ends the test if none comes within Limit.
+func Comes[T any](tb testing.TB, what string, channel <-chan T) T {
+	tb.Helper()
+	select {
+	case v := <-channel:
+		return v
+	case <-time.After(Limit): //nolint:forbidigo // it bounds a test
+		tb.Fatalf("not within %v: %s", Limit, what)
+		return *new(T)
+	}
 }
 
 // Now reports whether a channel is closed, or has a value, which it takes.

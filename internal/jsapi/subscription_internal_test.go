@@ -66,11 +66,11 @@ func TestListen_SharesPing(t *testing.T) {
 		givenUp := t.opening(ctx, "y")
 		t.wantPings(1)
 		cancel()
-		check.Is(t, <-givenUp, backend.ErrUnreachable)
+		check.Is(t, check.Comes(t, "the end of the opening that is given up", givenUp), backend.ErrUnreachable)
 		release()
 		t.wantPings(2)
 		for _, outcome := range outcomes {
-			check.Is(t, <-outcome, nil)
+			check.Is(t, check.Comes(t, "the reply to the ping", outcome), nil)
 		}
 	})
 }
@@ -85,9 +85,9 @@ func TestListen_DeniedTogether(t *testing.T) {
 			outcomes = append(outcomes, t.opening(t.Context(), fmt.Sprint("denied.", i)))
 		}
 		release()
-		check.Is(t, <-outcomes[0], nil)
+		check.Is(t, check.Comes(t, "the reply to the first ping", outcomes[0]), nil)
 		for _, outcome := range outcomes[1:] {
-			check.Is(t, <-outcome, backend.ErrPermission)
+			check.Is(t, check.Comes(t, "the denial", outcome), backend.ErrPermission)
 		}
 		check.Equal(t, t.a.Conn.NumSubscriptions(), before, "%d subscriptions are left")
 	})
@@ -106,7 +106,7 @@ func TestListen_DeniedTogetherGivenUp(t *testing.T) {
 		cancel()
 		var unreachable, denied int
 		for _, outcome := range outcomes {
-			switch err := <-outcome; {
+			switch err := check.Comes(t, "the end of an opening", outcome); {
 			case errors.Is(err, backend.ErrUnreachable):
 				unreachable++
 			case errors.Is(err, backend.ErrPermission):
@@ -149,9 +149,9 @@ func TestListen_ConnectionLost(t *testing.T) {
 				tt.end(t)
 				release()
 				time.Sleep(time.Minute)
-				check.Is(t, <-first, tt.want)
+				check.Is(t, check.Comes(t, "the end of the first opening", first), tt.want)
 				// The second one's ping may be sent on the new connection, which has its subscription.
-				if err := <-second; err != nil && !errors.Is(err, tt.want) {
+				if err := check.Comes(t, "the end of the second opening", second); err != nil && !errors.Is(err, tt.want) {
 					t.Errorf("gathering: %v", err)
 				}
 			})
@@ -162,14 +162,15 @@ func TestListen_ConnectionLost(t *testing.T) {
 // A denial that comes as soon as the server has read the subscription counts. nats.go writes a long
 // subject at once, while the opening is already known to the lanes.
 func TestListen_DeniedAtOnce(t *testing.T) {
+	late := time.After(10 * time.Second) // of real time: that of a bubble stands still while a goroutine waits for a lock
 	withWire(t, func(t *wired) {
-		denied := make(chan struct{})
-		t.a.Conn.SetErrorHandler(func(*nats.Conn, *nats.Subscription, error) { close(denied) })
+		denied := make(chan struct{}, 1000) // a denial that is not heeded is followed by others
+		t.a.Conn.SetErrorHandler(func(*nats.Conn, *nats.Subscription, error) { denied <- struct{}{} })
 		freeze, frozen := make(chan struct{}), make(chan struct{})
 		t.mu.Lock()
 		t.freeze, t.frozen = freeze, frozen
 		t.mu.Unlock()
-		outcome := make(chan error)
+		outcome := make(chan error, 1)
 		go func() {
 			var s Subscription
 			defer s.Close()
@@ -181,9 +182,15 @@ func TestListen_DeniedAtOnce(t *testing.T) {
 		t.mu.Unlock()
 		t.a.conn.lanes.mu.Lock() // holds up the opening after that call
 		close(freeze)
-		<-denied
+		isDenied := false
+		select {
+		case <-denied:
+			isDenied = true
+		case <-late:
+		}
 		t.a.conn.lanes.mu.Unlock()
-		check.Is(t, <-outcome, backend.ErrPermission)
+		check.Must(t, isDenied, "the server reports no denial")
+		check.Is(t, check.Comes(t, "the denial", outcome), backend.ErrPermission)
 	}, func(o *server.Options) { o.MaxControlLine = 1 << 20 })
 }
 

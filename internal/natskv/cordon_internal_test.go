@@ -152,7 +152,7 @@ func TestCordon_Denied(t *testing.T) {
 		c := followCordon(b)
 		time.Sleep(10 * time.Minute)
 		c.wants(t, "[]")
-		check.Equal(t, denials.Load(), int32(2), "denials of the feed and the read")
+		check.Equal(t, denials.Load(), int32(2), "%d denials, of the feed and of the read")
 		c.look()
 		c.stop()
 	})

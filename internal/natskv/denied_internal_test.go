@@ -56,7 +56,7 @@ func TestDeniedRequest_OthersGoOn(t *testing.T) {
 			full(b.Window(), backend.RankTake) // within the call: the denial of this request clears none of these slots
 			ended <- err
 		})
-		wantErr(t, <-ended, backend.ErrPermission)
+		wantErr(t, check.Comes(t, `the denial of "$KV.E.denied.a"`, ended), backend.ErrPermission)
 		begun := time.Now()
 		ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -68,7 +68,7 @@ func TestDeniedRequest_OthersGoOn(t *testing.T) {
 			}
 		}
 		check.That(t, !b.Window().Take(new(backend.Place), backend.RankTake, unheard{}, time.Time{}), "a slot is free")
-		err := <-ended
+		err := check.Comes(t, "the end of the request to silence", ended)
 		check.That(t, errors.Is(err, backend.ErrUnreachable) && time.Since(begun) == time.Minute,
 			"%v after %v", err, time.Since(begun))
 	})

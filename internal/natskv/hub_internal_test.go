@@ -117,7 +117,7 @@ func TestFeedSource_OpenedByAnother(t *testing.T) {
 					s.open(t.Context(), conf)
 				} else {
 					want := end(s, conf)
-					err := <-outcome
+					err := check.Comes(t, "the outcome of Watch", outcome)
 					check.That(t, errors.Is(err, want) && time.Since(begun) == 0,
 						"%v after %v", err, time.Since(begun))
 				}

@@ -3,6 +3,7 @@ package natskv
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"runtime"
 	"strings"
@@ -168,8 +169,12 @@ type reply[T any] struct {
 func await[T any](call func(func(T, error))) (T, error) {
 	ch := make(chan reply[T], 1)
 	call(func(v T, err error) { ch <- reply[T]{v, err} })
-	r := <-ch
-	return r.v, r.err
+	select {
+	case r := <-ch:
+		return r.v, r.err
+	case <-time.After(check.Limit):
+		return *new(T), fmt.Errorf("no reply within %v", check.Limit)
+	}
 }
 
 func settingsOf(ctx context.Context, b *Bucket) (backend.Settings, error) {

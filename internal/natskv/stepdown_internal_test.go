@@ -30,7 +30,7 @@ func TestListen_WaitsInLine(t *testing.T) {
 		}
 		defer full(b.Window(), backend.RankRead)() // reads that are never answered hold up a listener for five seconds
 		begun := time.Now()
-		err := <-listen(t.Context())
+		err := check.Comes(t, "the listener's opening", listen(t.Context()))
 		check.Must(t, err == nil && time.Since(begun) >= 5*time.Second && time.Since(begun) <= 6*time.Second,
 			"%v %v", time.Since(begun), err)
 		synctest.Wait() // the first listener's slot is free again
@@ -40,10 +40,10 @@ func TestListen_WaitsInLine(t *testing.T) {
 		leaves, stays := listen(ctx), listen(t.Context())
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		wantErr(t, <-leaves, backend.ErrUnreachable, "too many requests")
+		wantErr(t, check.Comes(t, "the end of the opening that leaves", leaves), backend.ErrUnreachable, "too many requests")
 		time.Sleep(time.Hour)
 		release()
-		check.Is(t, <-stays, nil)
+		check.Is(t, check.Comes(t, "the opening of the listener that stays", stays), nil)
 		n, _ := b.Window().Waiting(time.Now())
 		check.That(t, n == 0, "%d wait", n)
 	})

@@ -198,9 +198,7 @@ func TestConnected_200WhileDraining(t *testing.T) {
 	a := k.stand("a", leader.Config{DrainTimeout: time.Minute})
 	resigned := make(chan error, 1)
 	go func() { resigned <- a.Resign(t.Context()) }()
-	for a.IsLeader() {
-		runtime.Gosched()
-	}
+	check.Soon(t, "a no longer leads", func() bool { return !a.IsLeader() }, runtime.Gosched)
 	k.clock.Advance(30 * time.Second) // many renewals
 	k.get(health.Connected(a))
 	k.clock.Advance(time.Minute)

@@ -183,9 +183,7 @@ func (s *stage) begin(c *leader.Candidate, call func(context.Context) error) {
 		_ = call(s.Context())
 	}()
 	s.Cleanup(func() { <-ended })
-	for c.State() == leader.StateLeader {
-		runtime.Gosched()
-	}
+	check.Soon(s, "the call ends the leadership", func() bool { return c.State() != leader.StateLeader }, runtime.Gosched)
 }
 
 // lines is a text that a log is written to.

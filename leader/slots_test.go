@@ -14,7 +14,8 @@ import (
 func wide(t *testing.T) *backend.Window {
 	t.Helper()
 	w := backend.NewWindow(1, 8)
-	for slots(w) < 8 {
+	for rounds := 0; slots(w) < 8; rounds++ {
+		check.Must(t, rounds < 100, "the window does not grow beyond %d slots", slots(w))
 		has := new(backend.Place)
 		var all []*backend.Place
 		for ; w.Take(has, backend.RankHolder, granted{}, time.Now()); has = new(backend.Place) {

@@ -275,7 +275,7 @@ func TestEnsure_ReadersCreateNothing(t *testing.T) {
 		w.at(w.now() + 10*time.Second)
 		var seen leader.Holder
 		for seen.ID == "" {
-			seen = <-holders
+			seen = check.Comes(w, "the observer's report of a leader", holders)
 		}
 		check.That(w, seen.ID == "a", "the observer reports %v", seen)
 		cancel()

@@ -59,9 +59,7 @@ func TestGuardRaise_OneRoundTrip(t *testing.T) {
 		k.clock.Advance(time.Second)
 		began := k.clock.Elapsed()
 		go func() { _ = a.Resign(t.Context()) }()
-		for a.IsLeader() {
-			k.clock.Settle()
-		}
+		check.Soon(t, "a no longer leads", func() bool { return !a.IsLeader() }, k.clock.Settle)
 		for range 1000 {
 			for _, e := range wb.Events() {
 				if e, ok := e.(leader.Elected); ok {
@@ -203,9 +201,7 @@ func TestGuardRecheck_WithoutAnswer(t *testing.T) {
 	k.clock.Advance(time.Minute)
 	stopped := make(chan error, 1)
 	go func() { stopped <- b.Stop(t.Context()) }()
-	for b.IsLeader() {
-		k.clock.Settle()
-	}
+	check.Soon(t, "b no longer leads", func() bool { return !b.IsLeader() }, k.clock.Settle)
 	k.clock.Advance(10 * time.Second)
 	check.Is(t, <-stopped, nil)
 }

@@ -58,7 +58,7 @@ func TestSlowReader_GetsTransitions(t *testing.T) {
 		check.That(t, !a.IsLeader(), "a leads too soon")
 		read := checker.Candidate{Name: "a"}
 		for n := 0; n < terms; {
-			e := <-events
+			e := check.Comes(w, "the next event", events)
 			report(t, w.now(), read.Next(e, time.Now()))
 			if _, ok := e.(leader.Deposed); ok {
 				n++

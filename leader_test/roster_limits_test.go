@@ -18,9 +18,7 @@ func TestLeavingLeader_RosterReads(t *testing.T) {
 	k.store.Link("c0").EndViews(leader.ErrUnreachable)
 	result := make(chan error, 1)
 	go func() { result <- cs[0].Resign(t.Context()) }()
-	for cs[0].IsLeader() {
-		k.clock.Settle()
-	}
+	check.Soon(t, "c0 no longer leads", func() bool { return !cs[0].IsLeader() }, k.clock.Settle)
 	k.clock.Advance(5 * time.Second)
 	k.store.Link("c0").Restore()
 	k.clock.Advance(20 * time.Second)

@@ -50,6 +50,7 @@ func TestSeats_LateWinIsReleased(t *testing.T) {
 	defer func() { own.Close(); <-a.Done() }()
 	w := leadertest.Watch(t, k.clock, a)
 	for link.kept == nil {
+		check.Must(t, k.clock.Elapsed() <= 10*time.Minute, "it never tries to win seat 1")
 		k.clock.Advance(time.Second)
 	}
 	k.store.Put("e", []byte("somebody else's"))

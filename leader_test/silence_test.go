@@ -22,7 +22,9 @@ const quiet = 5 * time.Second
 // renewal waits for the next renewal of e, and returns when it was stored.
 func (k kit) renewal() time.Time {
 	k.Helper()
+	from := k.clock.Elapsed()
 	for last := k.store.Entry("e").Revision; k.store.Entry("e").Revision == last; {
+		check.Must(k, k.clock.Elapsed()-from <= time.Minute, "no renewal of e within a minute")
 		k.clock.Advance(time.Millisecond)
 	}
 	return k.store.Entry("e").Created

@@ -90,7 +90,8 @@ func TestSoak_ThousandTerms(t *testing.T) {
 		elected := 0
 		var bounded func()
 		var mem, after runtime.MemStats
-		for elected < proof.Size(300, 1000) {
+		for rounds := 0; elected < proof.Size(300, 1000); rounds++ {
+			check.Must(w, rounds < 2*proof.Size(300, 1000), "%d terms in %d rounds", elected, rounds)
 			w.at(w.now() + lease + interval/2)
 			for _, c := range []*candidate{a, b} {
 				if c.IsLeader() {

@@ -108,9 +108,7 @@ func TestTransfer_ToTheDead(t *testing.T) {
 		at, from := k.clock.Elapsed(), cs[seat-1]
 		result := make(chan error, 1)
 		go func() { result <- from.TransferTo(t.Context(), "c3") }()
-		for from.IsLeader() {
-			k.clock.Settle()
-		}
+		check.Soon(t, "the leader no longer leads", func() bool { return !from.IsLeader() }, k.clock.Settle)
 		k.clock.Advance(time.Second)
 		check.Says(t, <-result, leader.ErrNotSucceeded, by)
 		h := check.Got(leader.Lookup(t.Context(), k.store, seats.Key("e", seat)))(k)

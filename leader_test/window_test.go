@@ -268,6 +268,7 @@ func TestWindow_EndsFreeSlots(t *testing.T) {
 			}
 			for _, candidate := range c.cs {
 				for isOpen(candidate.Done()) {
+					check.Must(t, c.clock.Elapsed() <= 10*time.Minute, "%s never ends", candidate.ID())
 					c.clock.Advance(time.Second)
 				}
 			}

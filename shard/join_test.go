@@ -758,9 +758,9 @@ func TestStop_WithoutPatience(t *testing.T) {
 func (p *process) dies() {
 	time.Sleep(lease)
 	p.kill()
-	for p.f.store.Holder(group.MemberKey(named, p.id)).ID == p.id {
-		time.Sleep(time.Millisecond)
-	}
+	check.Soon(p.f.t, "another member takes the key of "+p.id, func() bool {
+		return p.f.store.Holder(group.MemberKey(named, p.id)).ID != p.id
+	}, func() { time.Sleep(time.Millisecond) })
 }
 
 // A member that is to leave at once does not wait for the answer about the key of a dead member, which it has just taken.
@@ -919,9 +919,8 @@ func TestStop_IsNoDeath(t *testing.T) {
 		time.Sleep(lease)
 		was := f.store.Entry(page).Revision
 		check.OK(t, shard.Drain(t.Context(), f.store, named, "b"))
-		for f.store.Entry(page).Revision == was {
-			time.Sleep(time.Millisecond / 10)
-		}
+		check.Soon(t, "b is asked to leave", func() bool { return f.store.Entry(page).Revision != was },
+			func() { time.Sleep(time.Millisecond / 10) })
 		time.Sleep(oneWay + time.Millisecond/2) // b reports that it has stopped, and has no answer
 		b.leave()
 		time.Sleep(time.Second)

@@ -87,11 +87,11 @@ func TestRunLoop_ReadsReportsFirst(t *testing.T) {
 	}()
 	expect.Deep(t, <-taken, supervisorReport{What: reportEnded, Stopped: true})
 	late("on its way", false)
-	for proceed <- true; len(o.inbox) == 0; runtime.Gosched() {
-	}
+	proceed <- true
+	expect.Soon(t, "the report is delivered", func() bool { return len(o.inbox) != 0 }, runtime.Gosched)
 	late("delivered", false)
-	for <-o.inbox; o.unread(); runtime.Gosched() {
-	}
+	<-o.inbox
+	expect.Soon(t, "nothing is unread", func() bool { return !o.unread() }, runtime.Gosched)
 	late("read", true)
 	_ = in.Close()
 	<-ended

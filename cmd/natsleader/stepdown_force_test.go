@@ -181,7 +181,8 @@ func TestStepDownForce_Races(t *testing.T) {
 		revision, err := expect.Got(kv.Get(w.Context(), "billing"))(w).Revision(), error(nil)
 		var all sync.WaitGroup
 		all.Go(func() {
-			for ; err == nil; time.Sleep(time.Millisecond) { // until a renewal is rejected, as a leader would
+			// Until a renewal is rejected, as a leader would.
+			for from := time.Now(); err == nil && time.Since(from) < time.Minute; time.Sleep(time.Millisecond) {
 				revision, err = kv.Update(w.Context(), "billing", []byte(record), revision)
 			}
 		})
@@ -193,6 +194,7 @@ func TestStepDownForce_Races(t *testing.T) {
 			})
 		}
 		all.Wait()
+		expect.That(w, err != nil, "no renewal is rejected within a minute")
 		deleted := 0
 		for range cap(outcomes) {
 			out := <-outcomes

@@ -334,7 +334,7 @@ func TestWatch_CountsCandidates(t *testing.T) {
 			l.counts = true
 			expect.OK(w, l.open(w.Context()))
 			for more := true; more; {
-				e := <-l.updates()
+				e := expect.Comes(w, "the next entry", l.updates())
 				more = e != nil
 				expect.OK(w, l.update(e, true))
 			}

@@ -102,6 +102,18 @@ func Comes[T any](tb testing.TB, what string, channel <-chan T) T {
 	}
 }
 
+// Soon waits until a condition holds that other goroutines bring about, and ends the test if it does not
+// hold within a minute. Between two looks it calls step, which yields the processor, settles a fake
+// clock, or pauses. In a bubble the minute is one of the bubble, so step has to pause there.
+func Soon(tb testing.TB, what string, holds func() bool, step func()) {
+	tb.Helper()
+	for began := time.Now(); !holds(); step() { //nolint:forbidigo // it bounds a test
+		if time.Since(began) > time.Minute { //nolint:forbidigo // as above
+			tb.Fatalf("not within a minute: %s", what)
+		}
+	}
+}
+
 // Now reports whether a channel is closed, or has a value, which it takes.
 func Now[T any](channel <-chan T) bool {
 	select {

@@ -66,12 +66,11 @@ func TestConnection_Blocked(t *testing.T) {
 		}
 		lost, give := context.WithCancel(t.Context())
 		ask(lost, "in flight")
-		for sent := false; !sent; {
+		check.Soon(t, "the request in flight is sent", func() bool {
 			mu.Lock()
-			sent = len(heard) == 1
-			mu.Unlock()
-			runtime.Gosched()
-		}
+			defer mu.Unlock()
+			return len(heard) == 1
+		}, runtime.Gosched)
 		release := t.block()
 		defer release()
 		before := runtime.NumGoroutine()

@@ -263,7 +263,7 @@ func (w *worldOf) calm() {
 			w.step(i, Input{Kind: InResume})
 		}
 		w.calmLoop(i)
-		up = up || p.up && !p.checker.Stopped() && !p.m.Observe
+		up = up || w.campaigns(i)
 	}
 	for k := range w.olds {
 		w.olds[k].haunts, w.olds[k].hauntCond = false, 0
@@ -273,6 +273,12 @@ func (w *worldOf) calm() {
 		w.renumberSessions() // or its writes would seem to be those of the new process
 		w.boot(0)
 	}
+}
+
+// campaigns reports whether a candidate may lead in the end.
+func (w *worldOf) campaigns(i int) bool {
+	p := &w.parties[i]
+	return p.up && !p.checker.Stopped() && !p.m.Observe
 }
 
 // settle lets all actions happen that are due, adds them to done, and reports whether
@@ -324,8 +330,17 @@ func (w *worldOf) settle(done []action) ([]action, bool) {
 				return done, false
 			}
 		}
-		if len(done) == before {
+		if len(done) > before {
+			continue
+		}
+		i := w.workToEnd()
+		if w.led() || i < 0 {
 			return done, w.led()
+		}
+		a := action{do: doRelease, party: uint8(i)}
+		done = append(done, a)
+		if w.apply(a); w.broken != "" {
+			return done, false
 		}
 	}
 	w.fail("the candidates never come to rest")

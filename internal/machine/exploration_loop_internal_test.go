@@ -3,8 +3,10 @@ package machine
 import (
 	"slices"
 	"strings"
+	"testing"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 // The work of the applications in the exploration. It goes on for any time, whatever happens
@@ -22,15 +24,56 @@ func (w *worldOf) loopActions(i int, add adder) {
 	add(!p.m.work.idle && w.may(breakOff), doNoLoop, i, 0)
 }
 
-// calmLoop ends the work of a candidate, so that a candidate can lead in the end, and lets its
-// application take terms.
+// overworks reports whether the work of a term goes on that does not lead.
+func (w *worldOf) overworks(i int) bool {
+	p := &w.parties[i]
+	return p.up && p.checker.works && !p.leads()
+}
+
+// workToEnd returns a candidate whose work has to end before any can lead, or -1. There is one if all
+// candidates work on after their terms. Otherwise one of the others has to lead beside such work.
+func (w *worldOf) workToEnd() int {
+	if w.oldIs(func(o *oldProcess) bool { return o.up }) {
+		return -1
+	}
+	at := -1
+	for i := range w.times {
+		switch {
+		case !w.campaigns(i):
+		case !w.overworks(i):
+			return -1
+		case at < 0:
+			at = i
+		}
+	}
+	return at
+}
+
+// calmLoop ends the work that goes on after its term when the faults end, and lets the application
+// take terms. A term may be lost later, by a fault of which its candidate learns then: see workToEnd.
 func (w *worldOf) calmLoop(i int) {
 	p := &w.parties[i]
-	if p.up && p.checker.works && !p.leads() {
+	if w.overworks(i) {
 		w.step(i, Input{Kind: InDrained, Term: p.m.term.number})
 	}
 	if p.up && p.m.work.idle {
 		w.step(i, Input{Kind: InLoop})
+	}
+}
+
+// A leads, its key is deleted, and it learns of that after the last fault. Its work goes on then. If B is
+// gone, A leads again once that work has ended. Otherwise B leads, and A's work goes on.
+func TestCalm_TermLostLater(t *testing.T) {
+	const lost = "A.arrive A.deliver A.arrive A.deliver remove"
+	for _, name := range []string{"drain", "loops"} {
+		for faults, leads := range map[string]int{lost: 1, lost + " B.crash": 0} {
+			at := slices.IndexFunc(scenarios, func(sc *scenario) bool { return sc.name == name })
+			e := newExploration(scenarios[at])
+			w := e.retell(check.Got(parseTrace(faults))(t), t.Logf)
+			e.recovers(w, 0)
+			check.That(t, e.broken == "" && w.parties[leads].leads() && w.parties[0].checker.works,
+				"%s, %s: %s; want %s to lead, and A to work", name, faults, e.broken, partyNames[leads])
+		}
 	}
 }
 

@@ -113,9 +113,6 @@ func (w *worldOf) recovers() {
 		if _, led := w.settle(nil); led || w.broken != "" {
 			return
 		}
-		for i := range w.times {
-			w.calmLoop(i) // a leader may have been deposed by what had happened before
-		}
 		w.apply(action{})
 	}
 	w.fail("nobody leads %v after the last fault", w.bound())

@@ -392,6 +392,7 @@ func TestExploration(t *testing.T) {
 			if *exploreFaults > 1 && sc.total == 1 {
 				more := *sc
 				more.total, more.limits = uint8(*exploreFaults), maps.Clone(sc.limits)
+				more.whole = false // its end is far with more faults
 				for k := range more.limits {
 					more.limits[k] = more.total
 				}

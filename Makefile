@@ -57,6 +57,12 @@ nightly: servers ## explore every situation that one fault leads to, write how m
 	go test -count=1 -timeout 4h -tags prove ./internal/machine -states 100000 -walks 100000
 	go test -count=1 -timeout 4h -run Whatever ./leader_test -simulations 3000
 	go test -count=1 -timeout 4h -run Whatever ./shard -simulations 1000
+	go test ./internal/machine -run TestExploration -v -faults 2 -states 100000 -timeout 2h
+	go test ./internal/machine -run 'TestExploration/^(sealed|ordinary|leases|drain)$$' -v -faults 2 -states 2000000 -timeout 2h
+	go test ./internal/machine -run TestRandomWalks -walks 300000 -timeout 2h
+	go test ./internal/machine -run '^$$' -fuzz FuzzMachine -fuzztime 500000x -fuzzminimizetime 20x
+	go test ./internal/leadertest -run '^$$' -fuzz FuzzJunk -fuzztime 100000x -fuzzminimizetime 20x
+	go test -tags field,prove ./torture -run Torture -v -duration 15m -timeout 2h
 	scripts/field -p=2 -race -shuffle=on -tags=field,prove -timeout=60m -skip='^TestScale_HalfTheProcessorTime$$' ./leader_test $$(go list work | grep -v -e '/mutation$$' -e '/cmd/natsleader$$' -e '/natsleader/bench' -e '/torture$$')
 
 busy: ## `make test` beside four busy loops

@@ -4,6 +4,7 @@ package snippets_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -40,6 +41,7 @@ type rule struct {
 	run   func(w *world, line string)
 
 	in  string // it does not run here, because this file of the repository has it
+	as  string // in these words, if not in its own
 	why string // it does not run, for this reason
 }
 
@@ -83,6 +85,17 @@ var rules = []rule{
 	{page: "shards", command: "natsleader shards orders", shows: "web-2"},
 	{page: "shards", command: "natsleader shards move orders 7 web-2", shows: "web-2"},
 	{page: "shards", command: "natsleader shards drain orders --host web-1", shows: "web-1"},
+	{page: "verification", command: "git grep 'proof.Size('", run: inTree},
+	{page: "verification", command: "git grep 'proof.Only('", run: inTree},
+	{page: "verification", command: "git grep 'faulted no feed' leader_test", run: inTree},
+	{page: "verification", command: "make test", in: ".ci/run", as: "make -s test"},
+	{page: "verification", command: "make prove", in: ".ci/run", as: "make -s prove"},
+	{page: "verification", command: "make field", in: ".ci/run", as: "make -s field"},
+	{page: "verification", command: "make nightly", in: ".github/workflows/nightly.yml"},
+	{page: "verification", command: "go run ./examples/fenced", in: "scripts/examples", as: "for example in worker cron fenced "},
+	{page: "verification", command: "go test -tags field -run '^$' -bench HandoverBound ./leader_test", in: ".ci/run", as: "-bench '^BenchmarkHandoverBound$'"},
+	{page: "verification", command: "natsleader run", why: "not a whole command"},
+	{page: "verification", command: "natsleader history", why: "not a whole command"},
 	{command: "natsleader ui", shows: "http://127.0.0.1:", until: true},
 }
 
@@ -135,16 +148,27 @@ func twoReplicas(w *world, line string) {
 	b.interrupt()
 }
 
+// inTree runs a command that needs the repository's history, or its index.
+func inTree(w *world, line string) {
+	w.dir = w.root
+	w.do(line)
+	w.dir = w.clone
+}
+
+// atNight has what `make nightly` runs.
+const atNight = "Makefile"
+
 // ownNetwork is set in the process that runs the commands, which has a network of its own. So the ports of the pages
 // are free there.
 const ownNetwork = "NATSLEADER_PAGES_NETWORK"
 
 // The commands of the README, the tutorial, the how-to pages and the playground's page run as they stand, beside a copy
-// of the tree. So do the programs, in the files that the pages name.
+// of the tree. So do the programs, in the files that the pages name. What verification.md shows runs there, in CI, or at
+// night.
 func TestCommands_Run(t *testing.T) {
 	inRepository(t)
 	root := check.Got(filepath.Abs("../.."))(t)
-	pages := read(t, "../../README.md", "../tutorial.md", "../playground.md", "../howto/*.md") // also for the test cache
+	pages := read(t, "../../README.md", "../tutorial.md", "../playground.md", "../verification.md", "../howto/*.md") // also for the test cache
 	if os.Getenv(ownNetwork) == "" {
 		runInOwnNetwork(t, root)
 		return
@@ -372,7 +396,8 @@ var (
 	// What begins so in backticks is a command, and not a function, a file or a flag.
 	command = regexp.MustCompile(`^(go (run|test|build|install|get|mod)|natsleader|nats(-server)?|git|make|curl|kill|docker) `)
 	ofTree  = regexp.MustCompile(` \./(examples|shard|\.\.\.)`)
-	tests   = regexp.MustCompile(`^go test .*\./(\w+) -run '?([\w|]+)'? -v$`)
+	tests   = regexp.MustCompile(`^go test (?:-tags [\w,]+ )?\./([\w/]+) -run '?([^' ]+)'?(?: -v)?$`)
+	long    = regexp.MustCompile(` -(states|walks|simulations|fuzztime|duration) `)
 	named   = regexp.MustCompile("`([a-z_]+\\.go)`")
 )
 
@@ -429,8 +454,11 @@ func (w *world) follow(line string) {
 		w.dir = w.clone
 	}
 	if m := tests.FindStringSubmatch(line); m != nil {
-		w.hasTests(m[1], m[2]) // `make test` and `make prove` run them
+		w.hasTests(m[1], m[2]) // `make test`, `make prove` and `make field` run them
 		return
+	}
+	if long.MatchString(line) {
+		r.in = atNight
 	}
 	switch {
 	case r.why != "":
@@ -439,7 +467,11 @@ func (w *world) follow(line string) {
 		}
 	case r.in != "":
 		text := string(check.Got(os.ReadFile(filepath.Join(w.root, r.in)))(w))
-		check.That(w, strings.Contains(text, line), "%s has no %q", r.in, line)
+		if r.in == "Makefile" {
+			text = strings.ReplaceAll(text, "$$", "$")
+		}
+		words := cmp.Or(r.as, line)
+		check.That(w, strings.Contains(text, words), "%s has no %q", r.in, words)
 	case r.run != nil:
 		r.run(w, line)
 	case r.until || r.stays:
@@ -459,16 +491,20 @@ func (w *world) follow(line string) {
 	}
 }
 
-// hasTests fails the test unless a package has a test whose name matches each part of a pattern.
+// hasTests fails the test unless a package has a test whose name matches each part of a pattern. The name of a subtest
+// is a string in its sources.
 func (w *world) hasTests(dir, pattern string) {
 	w.Helper()
-	names := ""
+	names, sources := "", ""
 	for _, text := range read(w.TB.(*testing.T), filepath.Join(w.root, dir, "*_test.go")) {
+		sources += text
 		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(text, -1) {
 			names += m[1] + "\n"
 		}
 	}
 	for _, part := range strings.Split(pattern, "|") {
-		check.That(w, regexp.MustCompile("(?m)"+part).MatchString(names), "%s has no test %s", dir, part)
+		name, sub, _ := strings.Cut(part, "/")
+		check.That(w, regexp.MustCompile("(?m)"+name).MatchString(names), "%s has no test %s", dir, name)
+		check.That(w, sub == "" || strings.Contains(sources, `"`+strings.Trim(sub, "^$")+`"`), "%s has no subtest %s", dir, part)
 	}
 }

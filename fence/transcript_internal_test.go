@@ -161,6 +161,11 @@ func (s *script) idle(name string) {
 		cancel()
 	}
 	synctest.Wait()
+	now, _ := s.Current()
+	check.Equal(s, s.w.GuardRevision(), now, "the guard of the writer is at %d")
+	if s.stream != nil {
+		check.Equal(s, s.stream.GuardRevision(), now, "the guard of the stream's writer is at %d")
+	}
 	l := s.w.l
 	check.That(s, !l.busy && l.direct == 0 && len(l.queue) == 0 && l.directDone == nil,
 		"%s: the queue is not idle: busy %v, %d turns, %d in line, a wait for their end %v",
@@ -316,6 +321,8 @@ func (s *script) call(name string, words []string, given map[string]string) {
 			revision, err = s.w.Update(ctx, key, data, last)
 		case words[0] == "delete":
 			err = s.w.Delete(ctx, key)
+		case words[0] == "purge":
+			err = s.w.Purge(ctx, key)
 		default:
 			s.Errorf("%q is no action", words)
 		}
@@ -352,6 +359,8 @@ func (s *script) batch(text string) *BucketBatch {
 			b.Update(key, valueOf(value), last)
 		case "delete":
 			b.Delete(key)
+		case "purge":
+			b.Purge(key)
 		default:
 			s.Errorf("%q is not for a batch", one)
 		}
@@ -392,7 +401,7 @@ func valueOf(text string) []byte {
 	return []byte(text)
 }
 
-// publish publishes messages, with "and" between them, and fails the test if their headers change. A single
+// publish publishes messages, with "and" between them, and fails the test if their headers change meanwhile. A single
 // message is published without a batch. One without headers is published as its subject and data.
 func (s *script) publish(ctx context.Context, words []string) (string, error) {
 	if s.stream == nil {
@@ -418,12 +427,19 @@ func (s *script) publish(ctx context.Context, words []string) (string, error) {
 		default:
 			b.PublishMsg(m)
 		}
-		defer func() { check.Deep(s, m.Header, before) }()
+		defer func() {
+			check.Deep(s, m.Header, before)
+			for name := range m.Header { // its caller may use it again
+				m.Header[name] = []string{"junk"}
+			}
+			copy(m.Data, "junkjunk")
+		}()
 	}
 	ack, err := commit(ctx)
 	if err != nil {
 		return "", err
 	}
+	check.Equal(s, ack.Stream, "KV_B", "acknowledged by %q")
 	if ack.Duplicate {
 		return fmt.Sprintf("%d, a duplicate", ack.Sequence), nil
 	}

@@ -14,7 +14,7 @@ SERVERS := v2.10.29 v2.11.4 v2.11.8 v2.11.17 v2.12.15 v2.14.9 v2.15.2
 # The packages of every module of go.work. The go command calls them `work`, other tools do not.
 PACKAGES = $(shell go list -m -f '{{.Dir}}/...')
 
-.PHONY: all help check test race field prove nightly busy alerts vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility rehearsal package package-tools publish bench scale results pictures demo playground tools servers clean
+.PHONY: all help check test race field prove nightly busy alerts vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility rehearsal package package-tools publish bench peers peers-check scale results pictures demo playground tools servers clean
 
 all: test lint ## what to run before a commit
 
@@ -38,7 +38,7 @@ COUNTED := totals=$$(mktemp) && trap 'rm -f "$$totals"' EXIT && export NATSLEADE
 
 # Those of *_field_test.go, which wait most of the time. The longest package comes first, and the others run beside it, one
 # after the other.
-FIELD = ./leader_test ./mutation ./cmd/natsleader ./torture ./bench work
+FIELD = ./leader_test ./mutation ./cmd/natsleader ./torture work
 field: servers ## the tests in real time, in full
 	@$(COUNTED) && scripts/field -p=2 -shuffle=on -tags=field,prove -timeout=30m $(FIELD) && sort "$$totals"
 
@@ -48,7 +48,7 @@ prove: ## the other tests in full
 		$$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' work | sed -n 's|^\([^ ]*\) .*/internal/proof[] ].*|\1|p') && sort "$$totals"
 
 # The page names the commit, so nothing may differ from it. It is a job in .github/workflows/nightly.yml. The race detector
-# does not see into the programs that the mutants, the command and bench start, and would make the many processes of
+# does not see into the programs that the mutants and the command start, and would make the many processes of
 # torture late.
 nightly: servers ## explore every situation that one fault leads to, write how many there are into docs/exploration.md, and run more of what CI has no time for: three hours
 	@if [ -n "$$(git status --porcelain)" ]; then echo "commit first: docs/exploration.md names the commit"; exit 1; fi
@@ -63,7 +63,8 @@ nightly: servers ## explore every situation that one fault leads to, write how m
 	go test ./internal/machine -run '^$$' -fuzz FuzzMachine -fuzztime 500000x -fuzzminimizetime 20x
 	go test ./internal/leadertest -run '^$$' -fuzz FuzzJunk -fuzztime 100000x -fuzzminimizetime 20x
 	go test -tags field,prove ./torture -run Torture -v -duration 15m -timeout 2h
-	scripts/field -p=2 -race -shuffle=on -tags=field,prove -timeout=60m -skip='^TestScale_HalfTheProcessorTime$$' ./leader_test $$(go list work | grep -v -e '/mutation$$' -e '/cmd/natsleader$$' -e '/natsleader/bench' -e '/torture$$')
+	scripts/field -p=2 -race -shuffle=on -tags=field,prove -timeout=60m -skip='^TestScale_HalfTheProcessorTime$$' ./leader_test $$(go list work | grep -v -e '/mutation$$' -e '/cmd/natsleader$$' -e '/torture$$')
+	$(MAKE) peers-check
 
 busy: ## `make test` beside four busy loops
 	@for i in 1 2 3 4; do (while :; do :; done) & pids="$$pids $$!"; done; \
@@ -158,6 +159,16 @@ publish: package-tools ## a release of the tag that is checked out: CONTRIBUTING
 bench: ## the benchmarks of the library
 	go test -tags field -run '^$$' -bench . ./leader_test
 
+# A workspace of its own, with the libraries and their servers. Of an idle machine. ARGS='--json' and the like: bench/README.md.
+peers: ## natsleader beside other libraries
+	go -C bench run . $(ARGS)
+
+peers-check: $(GOLANGCI) ## what checks bench, which is not in go.work: vet, lint, tidiness and tests
+	go -C bench vet -tags field .
+	cd bench && $(GOLANGCI) run --allow-parallel-runners --build-tags field ./...
+	scripts/tidy bench -diff
+	cd bench && ../scripts/field -shuffle=on -tags=field -timeout=30m .
+
 # Of an idle machine: nothing else should run. JSON=FILE writes the table to a file, too.
 scale: ## 10,000 elections in one process: set-up, memory, processor time, and what they survive
 	go test -tags field -run '^$$' -bench '^BenchmarkScale$$' -timeout 30m ./leader_test -scale.full $(if $(JSON),-scale.json $(abspath $(JSON)))
@@ -168,7 +179,7 @@ results: ## run the commands of docs/results.md, and write their results into it
 
 # Of an idle machine, with Chromium (scripts/browser).
 pictures: ## the pictures of the pages that programs make
-	go run ./bench --measure handover,crash --svg docs/pictures/peers.svg
+	go -C bench run . --measure handover,crash --svg ../docs/pictures/peers.svg
 	go run ./examples/demo -duration 30s -svg docs/pictures/failovers.svg
 	new=$$(mktemp -d) && NATSLEADER_PICTURES=$$new go test -tags field -count=1 -run '^Test(UI|Playground)_InBrowser$$' ./cmd/natsleader && \
 		for each in docs/pictures/*.png; do cp $$new/$${each##*/} $$each; done && rm -r $$new

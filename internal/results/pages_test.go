@@ -80,7 +80,7 @@ func TestPages_AreCompared(t *testing.T) {
 		"- one: `go test ./shard -run Rest -v`\n- two: 41 ms":                                                  "",
 		"Read `go test -bench Other ./x`.":                                                                     "`go test -bench Other ./x` is not in docs/results.md",
 		"Read `go test -bench Other ./x`, [measured](results.md#groups).":                                      "",
-		"`make scale` and `go run ./bench --full`":                                                             "`make scale` is not in docs/results.md`go run ./bench --full` is not in docs/results.md",
+		"`make scale` and `go -C bench run . --full`":                                                          "`make scale` is not in docs/results.md`go -C bench run . --full` is not in docs/results.md",
 		"`go test ./shard -run Other -v` runs it.":                                                             "",
 		"`go test ./shard -run Other -v` takes 3 ms.":                                                          "`go test ./shard -run Other -v` is not in docs/results.md",
 		"See [this](results.md#none).":                                                                         "no section #none in docs/results.md",
@@ -99,7 +99,7 @@ var (
 	begins    = regexp.MustCompile(`^\s*($|- |\d+\. )`)
 	sentences = regexp.MustCompile(`[.!?][)*_]*\s`)
 	// Commands that measure. Those of tests with -v do if a figure is beside them.
-	measures = regexp.MustCompile(`^go test .*-bench |^make (scale|bench)\b|^go run \./bench`)
+	measures = regexp.MustCompile(`^go test .*-bench |^make (scale|bench)\b|^go -C bench run \.`)
 	verbose  = regexp.MustCompile(`^go test .*-v\b`)
 	number   = `(?:\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)`
 	figures  = regexp.MustCompile(`\b((?:` + number + `(?: to | and | or |, |-))*)(` + number + `) ?((?:ns|µs|ms|s|times|bytes|[kM]?B(?:/s)?|[a-z]+/s)\b|%)`)

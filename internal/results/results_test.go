@@ -88,7 +88,7 @@ func TestOutput_Results(t *testing.T) {
 			"go test -bench Scale\nBenchmarkScale/led" + threads + "   \t 1\t 4 set-up:s\n\nwhat      measured\nset-up    1.5 s\nto 20%    none\nprocessors limited by: cgroup\n\nPASS\n",
 			"```text\nwhat      measured\nset-up    1.5 s\nto 20%    none\nprocessors limited by: cgroup\n```",
 		},
-		"go run ./bench": {
+		"go -C bench run .": {
 			"2026-11-27, go1.26.8, linux/amd64, 2 cores\n\nhandover\n            median\nnatsleader  0.69 ms\n\nnotes\n- One.\n",
 			"```text\n2026-11-27, go1.26.8, linux/amd64, 2 cores\n\nhandover\n            median\nnatsleader  0.69 ms\n\nnotes\n- One.\n```",
 		},

@@ -431,26 +431,3 @@ func TestMove(t *testing.T) {
 		check.That(t, moved && g == c.want, "%s: %+v, want %+v", c.name, g, c.want)
 	}
 }
-
-// The first time, each shard asks for each member: any may have worked on it under a map that was lost.
-func BenchmarkAssign(b *testing.B) {
-	for _, size := range []struct{ shards, workers int }{{10_000, 10}, {100_000, 100}} {
-		f, grants := newFleet(size.workers), make([]Grant, size.shards)
-		for _, w := range f.Workers {
-			f.Everyone = append(f.Everyone, f.newest(w.Session, 1))
-		}
-		b.Run(fmt.Sprint(size.shards, " first"), func(b *testing.B) {
-			for b.Loop() {
-				clear(grants)
-				f.Assign(grants)
-			}
-		})
-		f.standing[f.Workers[0].Session] = Standing{Over: true}
-		f.Workers = f.Workers[1:]
-		b.Run(fmt.Sprint(size.shards, " one over"), func(b *testing.B) {
-			for b.Loop() {
-				f.Assign(slices.Clone(grants))
-			}
-		})
-	}
-}

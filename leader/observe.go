@@ -80,20 +80,14 @@ func holderShown(s *machine.Status, seat int) Holder {
 func look(ctx context.Context, store backend.Store, election string) (record.Observation, error) {
 	ctx, cancel := deadline.Limit(ctx)
 	defer cancel()
-	type answer struct {
-		entry backend.Entry
-		err   error
-	}
-	answers := make(chan answer, 1)
-	store.Get(ctx, election, func(e backend.Entry, err error) { answers <- answer{e, err} })
-	got := <-answers // soon after ctx has ended, at the latest
-	if got.err != nil {
+	entry, err := backend.Await(func(reply func(backend.Entry, error)) { store.Get(ctx, election, reply) })
+	if err != nil {
 		if ctx.Err() != nil {
-			return record.Observation{}, fmt.Errorf("%w: %w", got.err, ctx.Err())
+			return record.Observation{}, fmt.Errorf("%w: %w", err, ctx.Err())
 		}
-		return record.Observation{}, got.err
+		return record.Observation{}, err
 	}
-	return record.DecodeEntry(got.entry), nil
+	return record.DecodeEntry(entry), nil
 }
 
 // date updates the fields that change with every renewal.

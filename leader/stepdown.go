@@ -212,18 +212,12 @@ func present(ctx context.Context, to backend.Requests, election string, p wire.S
 func presentOnce(ctx context.Context, to backend.Requests, election string, request []byte) (stepDownReply, error) {
 	ctx, cancel := deadline.Within(ctx, time.Second) // a lost request is sent again unchanged
 	defer cancel()
-	type reply struct {
-		data []byte
-		err  error
-	}
-	replies := make(chan reply, 1)
-	to.Ask(ctx, election, request, func(data []byte, err error) { replies <- reply{data, err} })
-	got := <-replies
-	if got.err != nil {
-		return stepDownReply{}, got.err
+	data, err := backend.Await(func(reply func([]byte, error)) { to.Ask(ctx, election, request, reply) })
+	if err != nil {
+		return stepDownReply{}, err
 	}
 	var v stepDownReply
-	if err := json.Unmarshal(got.data, &v); err != nil {
+	if err := json.Unmarshal(data, &v); err != nil {
 		return stepDownReply{}, fmt.Errorf("%w: the leader's answer cannot be read: %w", ErrUnreachable, err)
 	}
 	switch v.Answer {

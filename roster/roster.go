@@ -85,15 +85,9 @@ func (r *reader) open(ctx context.Context) error {
 		default: // the pending ring leads to another read
 		}
 	})
-	type answer struct {
-		feed backend.Feed
-		err  error
-	}
-	answers := make(chan answer, 1)
-	r.store.View(ctx, r.election, r.view.Take, func(f backend.Feed, err error) { answers <- answer{f, err} })
-	got := <-answers // soon after ctx has ended, at the latest
-	r.feed = got.feed
-	return got.err
+	var err error
+	r.feed, err = backend.Await(func(reply func(backend.Feed, error)) { r.store.View(ctx, r.election, r.view.Take, reply) })
+	return err
 }
 
 // read returns the waiting candidates, without the holder.

@@ -262,16 +262,9 @@ func update(ctx context.Context, store backend.Store, key string, value []byte, 
 
 // await waits for the reply to a request, for 5 s at most.
 func await[T any](ctx context.Context, send func(context.Context, func(T, error))) (T, error) {
-	type reply struct {
-		value T
-		err   error
-	}
 	ctx, cancel := deadline.Within(ctx, deadline.Default)
 	defer cancel()
-	replies := make(chan reply, 1)
-	send(ctx, func(v T, err error) { replies <- reply{v, err} })
-	got := <-replies // soon after ctx has ended, at the latest
-	return got.value, got.err
+	return backend.Await(func(reply func(T, error)) { send(ctx, reply) })
 }
 
 // sleep waits, or until ctx ends.

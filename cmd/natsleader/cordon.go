@@ -150,14 +150,9 @@ func (s *inspector) recordon(ctx context.Context, change func(names []string) ([
 			return nil, usagef("%v; nothing was changed", err)
 		}
 		_, err = answer(ctx, s, func(ctx context.Context) (uint64, error) {
-			type reply struct {
-				revision uint64
-				err      error
-			}
-			replies := make(chan reply, 1)
-			s.bucket.Backend().Update(ctx, wire.CordonKey, value, revision, func(revision uint64, err error) { replies <- reply{revision, err} })
-			got := <-replies
-			return got.revision, got.err
+			return backend.Await(func(reply func(uint64, error)) {
+				s.bucket.Backend().Update(ctx, wire.CordonKey, value, revision, reply)
+			})
 		})
 		if !errors.Is(err, backend.ErrRefused) {
 			return names, cmp.Or(err, unfit)

@@ -8,7 +8,7 @@
 //
 // Its files:
 //
-//	backend.go  the port: Store, Roster, Requests, Guard, Feed, and the types of their answers
+//	backend.go  the port: Store, Roster, Requests, Guard, Feed, and the types of their answers; Await: the answer to a call
 //	seal.go     Sealed and Seal: the port behind an exported interface and an exported type, which their
 //	            documentation does not show; Marked: a store of package seats or kvelect
 //	fence.go    Fence: what the writers of package fence need of a term
@@ -213,3 +213,15 @@ func (e *RefusedError) Error() string {
 
 // Is reports whether target is [ErrRefused].
 func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
+
+// Await calls a method of the port, and returns its answer, which comes soon after the end of the call's context at the latest.
+func Await[T any](call func(reply func(T, error))) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	answers := make(chan answer, 1)
+	call(func(v T, err error) { answers <- answer{v, err} })
+	got := <-answers
+	return got.value, got.err
+}

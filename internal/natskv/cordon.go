@@ -242,14 +242,7 @@ func (s *cordonSource) publish(names []string) {
 
 // inTime waits for the reply to a request, for the time of one call at most.
 func inTime[T any](ctx context.Context, send func(context.Context, func(T, error))) (T, error) {
-	type reply struct {
-		value T
-		err   error
-	}
 	ctx, cancel := deadline.Within(ctx, deadline.Default)
 	defer cancel()
-	replies := make(chan reply, 1)
-	send(ctx, func(v T, err error) { replies <- reply{v, err} })
-	got := <-replies // soon after ctx has ended, at the latest
-	return got.value, got.err
+	return backend.Await(func(reply func(T, error)) { send(ctx, reply) })
 }

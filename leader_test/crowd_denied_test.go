@@ -40,9 +40,7 @@ func (w *world) candidates(n int, b *leader.Bucket, prefix string) []*leader.Can
 // Candidates that are denied their writes do not hold up one that is not, however many they
 // are: when all of them begin, and when they try again.
 func TestDeniedCrowd_HoldsNobodyUp(t *testing.T) {
-	if proof.Race { // in time.go (maybeRunChan) or tsan_rtl.cpp, in a run of two
-		proof.Skip(t, "with the race detector, Go 1.26.8 crashes in the timers of so many goroutines in a bubble")
-	}
+	proof.NotRaced(t) // Go 1.26.8 crashes in the timers of so many goroutines in a bubble, in time.go (maybeRunChan) or tsan_rtl.cpp
 	bubbleOf(t, denying("$KV.E.denied.>"), func(w *world) {
 		w.create(leader.BucketConfig{})
 		b := w.dial("x", nats.UserInfo("x", "x")).bucket(w.T)

@@ -196,6 +196,6 @@ func read(t *testing.T, path string) string {
 	if _, err := os.Stat("../go.mod"); err != nil {
 		proof.Skip(t, "the other modules of the repository are not here")
 	}
-	text := check.Got(os.ReadFile(path))(t)
+	text := check.Got(proof.ReadOutside(path))(t)
 	return string(text)
 }

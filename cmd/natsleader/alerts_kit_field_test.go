@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -24,6 +23,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/metrics"
@@ -126,7 +126,7 @@ const timesFaster = 10
 // compressed returns the rules with durations that are so much shorter.
 func compressed(t *testing.T) string {
 	t.Helper()
-	text := expect.Got(os.ReadFile("../../deploy/prometheus/rules.yml"))(t)
+	text := expect.Got(proof.ReadOutside("../../deploy/prometheus/rules.yml"))(t)
 	duration := regexp.MustCompile(`\d+[smh]\b`)
 	places := regexp.MustCompile(`\[[\dsmh:]+\]|for: \d+[smh]|offset \d+[smh]`)
 	faster := places.ReplaceAllStringFunc(string(text), func(place string) string {
@@ -232,7 +232,7 @@ func (p monitor) alerts(since time.Duration) []string {
 // dashboardQueries returns the queries of panels and annotations in the shipped dashboard.
 func dashboardQueries(t *testing.T) (queries []string) {
 	t.Helper()
-	text := expect.Got(os.ReadFile("../../deploy/grafana/dashboard.json"))(t)
+	text := expect.Got(proof.ReadOutside("../../deploy/grafana/dashboard.json"))(t)
 	for _, found := range regexp.MustCompile(`"expr": ("(?:[^"\\]|\\.)*")`).FindAllSubmatch(text, -1) {
 		var query string
 		expect.OK(t, json.Unmarshal(found[1], &query))

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/proof"
 )
 
 // docs/cli-help.md has what --help prints, of natsleader itself and of each command. -update writes it.
@@ -34,7 +35,7 @@ func TestHelpPage_MatchesHelp(t *testing.T) {
 	if *update {
 		expect.OK(t, os.WriteFile(helpPage, []byte(now.String()), 0o644)) //nolint:gosec // documentation
 	}
-	text := expect.Got(os.ReadFile(helpPage))(t)
+	text := expect.Got(proof.ReadOutside(helpPage))(t)
 	expect.That(t, string(text) == now.String(), "%s is not what --help prints: run the test with -update", helpPage)
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/proof"
 )
 
 // No line of the help may become a request of troff, which would drop it, and no hidden command is shown.
@@ -37,7 +37,7 @@ func (p *pieces) Write(b []byte) (int, error) {
 
 // Every command of the table in docs/cli.md is in the manual page, with its long help, and every exit code.
 func TestManual_Complete(t *testing.T) {
-	page := expect.Got(os.ReadFile("../../docs/cli.md"))(t)
+	page := expect.Got(proof.ReadOutside("../../docs/cli.md"))(t)
 	var b strings.Builder
 	expect.Equal(t, execute([]string{"--help-man"}, stdio{stdout: &b}), 0, "exit code %d")
 	out := strings.ReplaceAll(b.String(), `\-`, "-")

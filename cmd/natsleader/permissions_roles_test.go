@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -104,7 +105,7 @@ func TestPermissions_Context(t *testing.T) {
 // deploy/accounts.conf is what the command prints after its comment.
 func TestPermissions_Accounts(t *testing.T) {
 	const file = "../../deploy/accounts.conf"
-	text := string(expect.Got(os.ReadFile(file))(t))
+	text := string(expect.Got(proof.ReadOutside(file))(t))
 	i := strings.Index(text, confHead)
 	expect.Must(t, i >= 0, "%s has no line %s", file, confHead)
 	want := text[:i] + granted(t, "candidate operator creator --election billing --election shipping --accounts")

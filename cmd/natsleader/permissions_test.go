@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,7 +20,7 @@ import (
 // permissionsOfThePage reads docs/command-permissions.txt, for the election billing in the bucket elections.
 func permissionsOfThePage(t *testing.T) map[string]*server.Permissions {
 	t.Helper()
-	text := expect.Got(os.ReadFile("../../docs/command-permissions.txt"))(t)
+	text := expect.Got(proof.ReadOutside("../../docs/command-permissions.txt"))(t)
 	_, section, _ := strings.Cut(string(text), "\n\n") // the lines before it are comments
 	line := regexp.MustCompile(`^(.*?) +(publish|subscribe|as) +(\S.*)$`)
 	all := map[string]*server.Permissions{}

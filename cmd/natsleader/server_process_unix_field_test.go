@@ -23,6 +23,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -273,7 +274,7 @@ var anyServer = regexp.MustCompile(`\bs\d\b`)
 func productionShows(t *testing.T, url string, checks ...string) {
 	t.Helper()
 	test, _, _ := strings.Cut(t.Name(), "/")
-	text := expect.Got(os.ReadFile("../../docs/production.md"))(t)
+	text := expect.Got(proof.ReadOutside("../../docs/production.md"))(t)
 	_, rest, found := strings.Cut(string(text), "<!-- performed by "+test+" -->\n```console\n")
 	_, body, shown := strings.Cut(rest, "\n")
 	want, _, _ := strings.Cut(body, "```")

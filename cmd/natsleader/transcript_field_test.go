@@ -14,6 +14,7 @@ import (
 	"time"
 
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -56,7 +57,7 @@ func normalised(s string) string {
 // The page shows what the command prints. The page's transcripts are run, from the first
 // to the last, on one server.
 func TestThePage_ShowsRealOutput(t *testing.T) {
-	text := expect.Got(os.ReadFile(page))(t)
+	text := expect.Got(proof.ReadOutside(page))(t)
 	stage := &stage{t: t, url: startServer(t).ClientURL(), actors: map[string]*leader.Candidate{}}
 	succeeds(t, "bucket", "add", "-s", stage.url)
 	var now strings.Builder // the page as it should be

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/webpage"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -65,7 +65,7 @@ func TestUI_FindingsFollowTrouble(t *testing.T) {
 // Each election in trouble has a reason, and a link to a section of the runbook. Others have none. An election that is
 // unknown has been so since the end of the lease. A leader has the host on which its ID was made.
 func TestUI_Advice(t *testing.T) {
-	text := string(expect.Got(os.ReadFile("../../docs/runbook.md"))(t))
+	text := string(expect.Got(proof.ReadOutside("../../docs/runbook.md"))(t))
 	w := someElections()
 	gone := w.holds("z-gone", "leading", "web-9", time.Minute, time.Second)
 	gone.mayLead = theMoment.Add(time.Minute)

@@ -18,6 +18,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/webpage"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/roster"
@@ -29,6 +30,7 @@ const examples = "../../examples"
 // startPlayground starts examples/playground, and returns the address of its page.
 func startPlayground(t *testing.T) (address string) {
 	t.Helper()
+	proof.Outside()
 	path := filepath.Join(t.TempDir(), "play")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "./playground")
 	build.Dir = examples

@@ -167,6 +167,7 @@ const ownNetwork = "NATSLEADER_PAGES_NETWORK"
 // night.
 func TestCommands_Run(t *testing.T) {
 	inRepository(t)
+	proof.Outside() // the commands run in a clone of the repository
 	root := check.Got(filepath.Abs("../.."))(t)
 	pages := read(t, "../../README.md", "../tutorial.md", "../playground.md", "../verification.md", "../howto/*.md") // also for the test cache
 	if os.Getenv(ownNetwork) == "" {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/proof"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/stories.txt")
@@ -85,7 +86,7 @@ func at(t *testing.T, seconds string) int64 {
 
 // Each link of a story leads to a part of docs/protocol.md that exists.
 func TestStories_Links(t *testing.T) {
-	page := strings.ToLower(string(check.Got(os.ReadFile("../../docs/protocol.md"))(t)))
+	page := strings.ToLower(string(check.Got(proof.ReadOutside("../../docs/protocol.md"))(t)))
 	for _, part := range regexp.MustCompile(`\[([a-z-]+)\]\n`).FindAllStringSubmatch(string(check.Got(os.ReadFile(stories))(t)), -1) {
 		heading := regexp.MustCompile(`(?m)^#+ ` + strings.ReplaceAll(part[1], "-", "[ -]") + "$")
 		check.That(t, heading.MatchString(page), "docs/protocol.md has no part %q", part[1])

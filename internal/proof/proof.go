@@ -26,13 +26,14 @@
 //
 // Its files:
 //
-//	proof.go   the two sizes of long tests
-//	sample.go  the size without a build tag
-//	full.go    the size with the build tag prove
-//	norace.go  whether the race detector is on: no
-//	race.go    whether the race detector is on: yes
-//	totals.go  how many situations, seeds and mutants a run tried
-//	skip.go    the one way to skip a test, and a record of it for CI
+//	proof.go    the two sizes of long tests
+//	sample.go   the size without a build tag
+//	full.go     the size with the build tag prove
+//	norace.go   whether the race detector is on: no
+//	race.go     whether the race detector is on: yes
+//	totals.go   how many situations, seeds and mutants a run tried
+//	skip.go     the one way to skip a test, and a record of it for CI
+//	outside.go  what go test does not watch, for its cache
 package proof
 
 // TB is the part of testing.TB that this package uses.
@@ -59,8 +60,8 @@ func Raced(n, part int) int {
 	return n
 }
 
-// NotRaced skips the test with the race detector. It is for tests that repeat for long what shorter tests do once, and
-// for tests of which no part runs beside another.
+// NotRaced skips the test with the race detector. It is for tests that repeat for long what shorter tests do once, for
+// tests of which no part runs beside another, and for one that the detector cannot run.
 func NotRaced(tb TB) {
 	tb.Helper()
 	if Race {

@@ -11,47 +11,54 @@ CYCLONEDX := $(TOOLS)/cyclonedx-gomod-$(CYCLONEDX_VERSION)
 # Servers of earlier versions, which the long proofs run, beside a Prometheus.
 SERVERS := v2.10.29 v2.11.4 v2.11.8 v2.11.17 v2.12.15 v2.14.9 v2.15.2
 
-# The packages of every module of go.work. The go command calls them `work`, other tools do not.
+# What vet, race, field and prove are run for: .ci/run gives them the packages that a change concerns. The go command
+# calls those of every module of go.work `work`, other tools do not.
+WORK = work
 PACKAGES = $(shell go list -m -f '{{.Dir}}/...')
 
-.PHONY: all help check test race field prove nightly busy alerts vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility rehearsal package package-tools publish bench peers peers-check scale results pictures demo playground tools servers clean
+# Sorts packages: those that take the longest come first, or all others would be done before they begin.
+LONGEST = awk '{ print /leader_test$$/ ? 1 : /mutation$$/ ? 2 : /cmd.natsleader$$/ ? 3 : /shard$$|torture$$/ ? 4 : 5, $$0 }' | sort -sn -k1,1 | cut -d' ' -f2
+
+.PHONY: all help check test race field prove nightly explorations busy alerts vet lint format format-check tidy tidy-check deps-check vulnerabilities compatibility rehearsal package package-tools publish bench peers peers-check scale results pictures demo playground tools servers clean
 
 all: test lint ## what to run before a commit
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-check: ## everything that CI runs
-	.ci/run
+check: ## what CI runs: all that the change since the last green commit can break (.ci/run), or BASE=all
+	.ci/run $(BASE)
 
 test: ## the tests of every module but those in real time, with a sample of each long proof: at most two minutes
 	go test work
 
-# The packages that take the longest come first, or all others would be done before they begin. In those that are left
-# out no goroutines meet.
-race: ## the same with the race detector, in random order, shorter
-	go test -race -shuffle=on -timeout=20m ./leader_test ./shard \
-		$$(go list work | grep -v -e '/internal/machine$$' -e '/internal/group$$' -e '/internal/record$$' -e '/internal/api$$' -e '/mutation$$')
+# In those that are left out no goroutines meet.
+race: ## the same with the race detector, shorter
+	@go list $(WORK) | sed -E '/(internal.(machine|group|record|api)|mutation)$$/d' | \
+		$(LONGEST) | xargs -r go test -race $(SHUFFLE) -timeout=20m
 
 # What follows prints how much of everything it ran (package internal/proof).
 COUNTED := totals=$$(mktemp) && trap 'rm -f "$$totals"' EXIT && export NATSLEADER_TOTALS="$$totals"
 
-# Those of *_field_test.go, which wait most of the time. The longest package comes first, and the others run beside it, one
-# after the other.
-FIELD = ./leader_test ./mutation ./cmd/natsleader ./torture work
-field: servers ## the tests in real time, in full
-	@$(COUNTED) && scripts/field -p=2 -shuffle=on -tags=field,prove -timeout=30m $(FIELD) && sort "$$totals"
+# Those of *_field_test.go, which wait most of the time. TAGS=field for samples of those that take long, SHUFFLE=-shuffle=on for
+# a random order.
+TAGS = field,prove
+field: $(if $(findstring prove,$(TAGS)),servers) ## the tests in real time, in full
+	@$(COUNTED) && go list -tags $(TAGS) -f '{{.ImportPath}} {{.TestGoFiles}} {{.XTestGoFiles}}' $(WORK) | sed -n 's| .*_field_test\.go.*||p' | \
+		$(LONGEST) | xargs -r scripts/field -p=2 $(SHUFFLE) -tags=$(TAGS) -timeout=30m && sort "$$totals"
 
 # The other packages have no test of two sizes.
 prove: ## the other tests in full
-	@$(COUNTED) && go test -tags=prove -timeout=30m \
-		$$(go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' work | sed -n 's|^\([^ ]*\) .*/internal/proof[] ].*|\1|p') && sort "$$totals"
+	@$(COUNTED) && go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' $(WORK) | sed -n 's|^\([^ ]*\) .*/internal/proof[] ].*|\1|p' | \
+		xargs -r go test -tags=prove -timeout=30m && sort "$$totals"
 
-# The page names the commit, so nothing may differ from it. It is a job in .github/workflows/nightly.yml. The race detector
-# does not see into the programs that the mutants and the command start, and would make the many processes of
-# torture late.
-nightly: servers ## explore every situation that one fault leads to, write how many there are into docs/exploration.md, and run more of what CI has no time for: three hours
-	@if [ -n "$$(git status --porcelain)" ]; then echo "commit first: docs/exploration.md names the commit"; exit 1; fi
+nightly: ## what CI has no time for (scripts/nightly), or PARTS of it: hours
+	scripts/nightly $(PARTS)
+
+# The page names the commit, so nothing may differ from it. The race detector does not see into the programs that the
+# mutants and the command start, and would make the many processes of torture late.
+explorations: servers ## explore every situation that one fault leads to, write how many there are into docs/exploration.md, and explore, simulate and torture for longer: hours
+	@if [ -n "$$(git status --porcelain -- . ':!.ci/green')" ]; then echo "commit first: docs/exploration.md names the commit"; exit 1; fi
 	go test -count=1 -timeout 4h -run '^TestExploration_PageIsComplete$$' -v ./internal/machine -nightly "$$(git rev-parse HEAD)"
 	go test -count=1 -timeout 4h -tags prove -run Exploration ./internal/group -whole
 	go test -count=1 -timeout 4h -tags prove ./internal/machine -states 100000 -walks 100000
@@ -71,7 +78,7 @@ busy: ## `make test` beside four busy loops
 	trap 'kill $$pids' EXIT; go test -count=1 work
 
 # An hour of faults in seven minutes, most of them waits. The alerts' times are a tenth, so the machine
-# must be idle. It is a job of its own in .github/workflows/ci.yml.
+# must be idle.
 alerts: servers ## the alerts in a real Prometheus, beside a cluster with faults
 	scripts/prometheus
 	go test -tags field,alerts -count=1 -timeout 30m -run '^TestAlerts_' -v ./cmd/natsleader
@@ -79,7 +86,7 @@ alerts: servers ## the alerts in a real Prometheus, beside a cluster with faults
 # With the tags there is more to read: without them go test vets what it runs. Elsewhere without the
 # tests: to compile the server for three more systems takes minutes.
 vet: ## go vet, and builds for other systems
-	go vet -tags prove,alerts,field work
+	go vet -tags prove,alerts,field $(WORK)
 	for os in darwin windows; do GOOS=$$os go build ./leader ./fence ./roster ./seats ./kvelect ./schedule ./shard ./leadertest ./health ./metrics ./cmd/natsleader ./examples/playground || exit 1; done
 	GOARCH=386 go build ./leader ./fence ./leadertest
 
@@ -194,3 +201,4 @@ clean: ## remove .tools
 	rm -rf $(TOOLS)
 
 SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Checks what is in this folder, as far as that goes without Prometheus, Grafana, systemd, a container
 # runtime or Kubernetes running. Tools that are missing are put into .tools, nowhere else;
-# `deploy/check.sh tools` does no more than that.
+# `deploy/check.sh tools` does no more than that. `deploy/check.sh quick` leaves out the schemas of Kubernetes, whose tools
+# take minutes to build.
 # TestDeployFiles_MetricsExist in metrics does the rest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,12 +16,12 @@ step "tools"
 promtool=$tools/promtool-deb/usr/bin/promtool
 scripts/prometheus
 validate=$tools/kubectl-validate-v0.0.4
-if [ ! -x "$validate" ]; then
+kustomize=$tools/kustomize-v5.8.1
+if [ "${1:-}" != quick ] && [ ! -x "$validate" ]; then
 	GOBIN=$scratch go install sigs.k8s.io/kubectl-validate@v0.0.4
 	mv "$scratch/kubectl-validate" "$validate"
 fi
-kustomize=$tools/kustomize-v5.8.1
-if [ ! -x "$kustomize" ]; then
+if [ "${1:-}" != quick ] && [ ! -x "$kustomize" ]; then
 	GOBIN=$scratch go install sigs.k8s.io/kustomize/kustomize/v5@v5.8.1
 	mv "$scratch/kustomize" "$kustomize"
 fi
@@ -107,51 +108,54 @@ else
 	echo "not checked: there is no systemd-analyze"
 fi
 
-step "Kubernetes: the base and the example, against the schemas of Kubernetes 1.30"
-mkdir "$scratch/manifests"
-"$kustomize" build deploy/kubernetes/base >"$scratch/manifests/base.yaml"
-"$kustomize" build deploy/kubernetes/example | # without the kinds of the Prometheus operator
-	awk -v RS='---\n' -v ORS='---\n' '!/(^|\n)kind: (PodMonitor|PrometheusRule)/' >"$scratch/manifests/example.yaml"
-"$validate" --version 1.30 "$scratch/manifests"/*.yaml
-"$kustomize" build deploy/kubernetes/example >"$scratch/example.yaml"
-for text in 'kind: PodMonitor' 'kind: PrometheusRule' 'name: NATS_USER' 'name: NATS_PASSWORD' 'runAsNonRoot: true' 'readOnlyRootFilesystem: true' 'type: RuntimeDefault' 'mountPath: /tmp' \
-	'name: NATS_CREDS' 'name: NATS_CA' 'name: NATS_CERT' 'name: NATS_KEY' 'topologyKey: kubernetes.io/hostname'; do
-	if ! grep -qF "$text" "$scratch/example.yaml"; then
-		echo "the example has no $text"
+kubernetes() {
+	step "Kubernetes: the base and the example, against the schemas of Kubernetes 1.30"
+	mkdir "$scratch/manifests"
+	"$kustomize" build deploy/kubernetes/base >"$scratch/manifests/base.yaml"
+	"$kustomize" build deploy/kubernetes/example | # without the kinds of the Prometheus operator
+		awk -v RS='---\n' -v ORS='---\n' '!/(^|\n)kind: (PodMonitor|PrometheusRule)/' >"$scratch/manifests/example.yaml"
+	"$validate" --version 1.30 "$scratch/manifests"/*.yaml
+	"$kustomize" build deploy/kubernetes/example >"$scratch/example.yaml"
+	for text in 'kind: PodMonitor' 'kind: PrometheusRule' 'name: NATS_USER' 'name: NATS_PASSWORD' 'runAsNonRoot: true' 'readOnlyRootFilesystem: true' 'type: RuntimeDefault' 'mountPath: /tmp' \
+		'name: NATS_CREDS' 'name: NATS_CA' 'name: NATS_CERT' 'name: NATS_KEY' 'topologyKey: kubernetes.io/hostname'; do
+		if ! grep -qF "$text" "$scratch/example.yaml"; then
+			echo "the example has no $text"
+			exit 1
+		fi
+	done
+	# Nothing is left of what the overlays replace: images without a tag, the servers, and the secrets, of which each
+	# Deployment has its own.
+	if grep -E '^ +image: [^ :]*$|nats://|secretName: nats-credentials$| name: nats-user$' "$scratch/example.yaml" ||
+		[ -n "$(grep -oE 'secretName: nats-credentials-.*' "$scratch/example.yaml" | sort | uniq -d)" ]; then
+		echo "the example has an image without a tag, other servers, or a user that two share"
 		exit 1
 	fi
-done
-# Nothing is left of what the overlays replace: images without a tag, the servers, and the secrets, of which each
-# Deployment has its own.
-if grep -E '^ +image: [^ :]*$|nats://|secretName: nats-credentials$| name: nats-user$' "$scratch/example.yaml" ||
-	[ -n "$(grep -oE 'secretName: nats-credentials-.*' "$scratch/example.yaml" | sort | uniq -d)" ]; then
-	echo "the example has an image without a tag, other servers, or a user that two share"
-	exit 1
-fi
-# The Deployment, the budget, the two spreads and the monitor of each election select its pods alone, by the labels of those.
-for election in billing reports; do
-	selected=$(grep -A2 -E '(matchLabels|^      labels):' "$scratch/example.yaml" | grep -A1 "instance: $election\$" | grep -c 'name: natsleader$')
-	if [ "$selected" != 6 ] || [ "$(grep -c "^  name: natsleader-$election\$" "$scratch/example.yaml")" != 3 ]; then
-		echo "$selected labels and selectors are those of $election, not 6"
-		exit 1
-	fi
-done
-deploy/kubernetes/components/prometheusrule/generate
-git diff --exit-code deploy/kubernetes/components/prometheusrule # else commit what generate has written
-# Every volume that is mounted is there, and natsleader reads every variable.
-sed -n '/^      volumes:/,/^---/p' "$scratch/example.yaml" >"$scratch/volumes"
-for name in $(sed -n '/mountPath:/ { n; s/^ *name: //p; }' "$scratch/example.yaml"); do
-	if ! grep -q " name: $name\$" "$scratch/volumes"; then
-		echo "there is no volume $name"
-		exit 1
-	fi
-done
-for name in $(sed -n 's/^ *- name: \(NATS.*\)/\1/p' "$scratch/example.yaml") $(sed -n 's/^\(NATS[A-Z_]*\)=.*/\1/p' deploy/systemd/*.env); do
-	if ! "$scratch/natsleader" --help-man | grep -qF "(\$$name)"; then
-		echo "natsleader does not read $name"
-		exit 1
-	fi
-done
+	# The Deployment, the budget, the two spreads and the monitor of each election select its pods alone, by the labels of those.
+	for election in billing reports; do
+		selected=$(grep -A2 -E '(matchLabels|^      labels):' "$scratch/example.yaml" | grep -A1 "instance: $election\$" | grep -c 'name: natsleader$')
+		if [ "$selected" != 6 ] || [ "$(grep -c "^  name: natsleader-$election\$" "$scratch/example.yaml")" != 3 ]; then
+			echo "$selected labels and selectors are those of $election, not 6"
+			exit 1
+		fi
+	done
+	deploy/kubernetes/components/prometheusrule/generate
+	git diff --exit-code deploy/kubernetes/components/prometheusrule # else commit what generate has written
+	# Every volume that is mounted is there, and natsleader reads every variable.
+	sed -n '/^      volumes:/,/^---/p' "$scratch/example.yaml" >"$scratch/volumes"
+	for name in $(sed -n '/mountPath:/ { n; s/^ *name: //p; }' "$scratch/example.yaml"); do
+		if ! grep -q " name: $name\$" "$scratch/volumes"; then
+			echo "there is no volume $name"
+			exit 1
+		fi
+	done
+	for name in $(sed -n 's/^ *- name: \(NATS.*\)/\1/p' "$scratch/example.yaml") $(sed -n 's/^\(NATS[A-Z_]*\)=.*/\1/p' deploy/systemd/*.env); do
+		if ! "$scratch/natsleader" --help-man | grep -qF "(\$$name)"; then
+			echo "natsleader does not read $name"
+			exit 1
+		fi
+	done
+}
+if [ "${1:-}" != quick ]; then kubernetes; fi
 
 step "natsleader takes the arguments of all: it finds nothing wrong but that there is no NATS"
 {

@@ -50,6 +50,7 @@ var (
 	write     = flag.Bool("write", false, "write the list")
 	by        = flag.String("by", "", "only the tests of this `package` try the mutants")
 	byHand    = flag.Bool("rules", false, "try the mutants by hand, in place of those that operators make; without packages, of all")
+	inField   = flag.Bool("field", false, "of the mutants by hand those that tests in real time catch")
 	verbose   = flag.Bool("v", false, "print each mutant, and the test that catches it")
 	processes = flag.Int("p", 2, "how many tests run at once")
 )
@@ -160,8 +161,11 @@ func mutatePackage(ctx context.Context, dir string) error {
 		return err
 	}
 	say("%s: %d mutants of %d functions", dir, len(tried), len(functions))
-	if *only || len(tried) == 0 {
+	if *only {
 		return nil
+	}
+	if len(tried) == 0 {
+		return conclude(t, before, functions, all, tried)
 	}
 	judges, err := judgesOf(t)
 	if err != nil {

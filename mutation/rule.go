@@ -256,7 +256,8 @@ var (
 	violation = regexp.MustCompile(`_internal_test\.go:\d+: (.*; (?:\[|repeat with|it is now).*)`)
 )
 
-// tryRules tries the rules of these packages, or of all; with -since those of packages that are not the same in that
+// tryRules tries the rules of these packages, or of all, that tests of the gate catch, or with -field those that tests
+// in real time catch; with -since those of packages that are not the same in that
 // commit, or whose tests are not. Each rule is caught by the test that it names, which passes without it.
 func tryRules(ctx context.Context, dirs []string) error {
 	pattern, err := regexp.Compile(*run)
@@ -278,7 +279,7 @@ func tryRules(ctx context.Context, dirs []string) error {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 		s.rules = slices.DeleteFunc(s.rules, func(r rule) bool { return !pattern.MatchString(r.title) })
-		if len(s.rules) == 0 || len(dirs) > 0 && !slices.Contains(dirs, s.of) {
+		if len(s.rules) == 0 || s.field != *inField || len(dirs) > 0 && !slices.Contains(dirs, s.of) {
 			continue
 		}
 		if *since != "" {

@@ -200,7 +200,7 @@ func (j *judge) judge(ctx context.Context, binary string, m *mutant) {
 		for _, name := range names {
 			cpu, wall = cpu+j.tests[name].cpu, wall+j.tests[name].wall
 		}
-		r := j.run(ctx, binary, m.id, limits{cpu: 4*cpu + 2*time.Second, wall: 10*wall + 30*time.Second}, names)
+		r := j.run(ctx, binary, m.id, limits{cpu: 4*cpu + 2*time.Second, wall: 10*wall + 10*time.Second}, names)
 		if r.err == nil {
 			continue
 		}

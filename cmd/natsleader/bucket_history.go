@@ -42,8 +42,8 @@ type historySettings struct {
 	size  int64         // bytes; 0: as it is, or the default
 }
 
-// The default size holds 90 days of one election with the default lease, or 3 days of thirty.
-// `go test -tags field ./cmd/natsleader -run - -bench History -benchtime 160000x` measures it.
+// The default size holds 90 days of one election with the default lease, or 3 days of thirty. The server counts 360 bytes
+// for a renewal (measured with 160,000 of eight elections), which takes 66 on its disk, where it is compressed.
 const (
 	defaultHistorySize = 1 << 30
 	leastHistory       = time.Minute

@@ -141,6 +141,8 @@ func (l list) after(functions map[*function]bool, all, tried []*mutant) (now lis
 		untried := len(mutants) > 0 && !functions[mutants[0].copies[0].fn]
 		m := outcomes[p]
 		switch {
+		case untried && !here[p] && p != untested(p.function) && p != unknown(p.function):
+			// The operators do not make it any more.
 		case untried:
 			now[p] = reason
 		case p == unknown(p.function):

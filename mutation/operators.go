@@ -214,7 +214,7 @@ func (m *maker) dropValues(list []ast.Expr) {
 }
 
 // returns makes one result after the other the zero value. Beside an error that is not nil nothing reads the other
-// results.
+// results. A zero value beside an error says that the error is not nil.
 func (m *maker) returns(n *ast.ReturnStmt) {
 	signature := m.results[len(m.results)-1]
 	if signature == nil || len(n.Results) == 0 {
@@ -237,7 +237,7 @@ func (m *maker) returns(n *ast.ReturnStmt) {
 	}
 	last := len(of) - 1
 	for i, r := range n.Results {
-		if i < last && of[last] == "error" && m.failed(n.Results[last]) {
+		if i < last && of[last] == "error" && (m.failed(n.Results[last]) || isZero(m.src(r)) && m.src(n.Results[last]) != "nil") {
 			ast.Inspect(r, func(n ast.Node) bool { m.done[n] = true; return true })
 			continue
 		}

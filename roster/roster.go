@@ -34,15 +34,12 @@ func Lookup(ctx context.Context, store leader.Store, election string) ([]Entry, 
 		return nil, err
 	}
 	defer r.feed.Stop()
-	for {
-		select {
-		case <-r.bell:
-			if all, complete, err := r.read(holder); complete || err != nil {
-				return all, err
-			}
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", leader.ErrUnreachable, ctx.Err())
-		}
+	select {
+	case <-r.bell: // the view is complete, or has ended
+		all, _, err := r.read(holder)
+		return all, err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: %w", leader.ErrUnreachable, ctx.Err())
 	}
 }
 
@@ -126,32 +123,26 @@ func (r *reader) observe(ctx context.Context, holders <-chan leader.Holder, list
 		case <-r.bell:
 		case out <- newest:
 			out = nil
-			continue
 		}
 		all, known, err := r.read(holder)
 		switch {
 		case err != nil:
-			if !r.reopen(ctx) {
-				return
-			}
+			r.reopen(ctx)
 		case known && (first || !reflect.DeepEqual(all, newest)):
 			newest, out, first = all, lists, false
 		}
 	}
 }
 
-// reopen opens the view again, and returns false if that can never succeed.
-func (r *reader) reopen(ctx context.Context) bool {
+// reopen opens the view again, or gives up at the end of ctx or the connection, which also ends the channel of holders.
+func (r *reader) reopen(ctx context.Context) {
 	r.feed.Stop()
 	for {
 		limited, cancel := deadline.Within(ctx, deadline.Default)
 		err := r.open(limited)
 		cancel()
-		switch {
-		case err == nil:
-			return true
-		case ctx.Err() != nil || errors.Is(err, leader.ErrConnectionClosed):
-			return false
+		if err == nil || ctx.Err() != nil || errors.Is(err, leader.ErrConnectionClosed) {
+			return
 		}
 		_ = deadline.Sleep(ctx, reopening) // the end of ctx is seen above
 	}

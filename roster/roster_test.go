@@ -2,11 +2,15 @@ package roster_test
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/deadline"
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/roster"
@@ -35,6 +39,40 @@ func (l lists) next(want string) {
 	default:
 	}
 	check.Equal(l, got, want, "the observer reports %s")
+}
+
+// eye is a link that counts its open views.
+type eye struct {
+	*leadertest.Link
+	views *atomic.Int32
+}
+
+func (e eye) Backend() backend.Store { return counting{e.Link.Backend(), e.views} }
+
+type counting struct {
+	backend.Store
+	views *atomic.Int32
+}
+
+func (c counting) View(ctx context.Context, election string, deliver func(backend.Announcement), reply func(backend.Feed, error)) {
+	c.Store.View(ctx, election, deliver, func(f backend.Feed, err error) {
+		if err != nil {
+			reply(nil, err)
+			return
+		}
+		c.views.Add(1)
+		reply(stopping{f, sync.OnceFunc(func() { c.views.Add(-1) })}, nil)
+	})
+}
+
+type stopping struct {
+	backend.Feed
+	stopped func()
+}
+
+func (s stopping) Stop() {
+	s.Feed.Stop()
+	s.stopped()
 }
 
 // An observer reports the candidates that wait at once, also if there is none, and then each change once. It
@@ -86,5 +124,83 @@ func TestObserve_EachChange(t *testing.T) {
 		check.Is(t, check.Err(roster.Observe(t.Context(), eye, "e")), leader.ErrNoRoster)
 		eye.Close()
 		l.next("the end")
+	})
+}
+
+// An observer reports nothing before its view is complete, also when it knows the holder. It tries to open a view
+// again until its context ends, and then leaves neither a view nor the limit of a call behind.
+func TestObserve_LeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		before := deadline.Held()
+		e := eye{leadertest.NewStore(nil).Link("eye"), new(atomic.Int32)}
+		e.DelayFeed(time.Second)
+		var all []lists
+		ctx, end := context.WithCancel(t.Context())
+		for range 2 {
+			all = append(all, lists{t, check.Got(roster.Observe(ctx, e, "e"))(t)})
+		}
+		for _, l := range all {
+			l.next("nothing")
+		}
+		time.Sleep(time.Second)
+		for _, l := range all {
+			l.next("")
+		}
+		e.FailViews(1, leader.ErrUnreachable)
+		e.EndViews(leader.ErrUnreachable)
+		synctest.Wait()
+		check.Equal(t, e.views.Load(), 1, "%d views are open while one cannot be opened")
+		time.Sleep(2 * time.Second)
+		check.Equal(t, e.views.Load(), 2, "%d views are open")
+		e.FailViews(1, leader.ErrUnreachable)
+		e.EndViews(leader.ErrUnreachable)
+		synctest.Wait()
+		end()
+		for _, l := range all {
+			l.next("the end")
+		}
+		check.Equal(t, e.views.Load(), 0, "%d views are left")
+		check.Equal(t, deadline.Held(), before, "%d limits are held")
+	})
+}
+
+// Lookup returns what each candidate announces, and closes its view.
+func TestLookup_Entries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		from := time.Now().Round(0).UTC() // as an entry has it
+		for i, q := range []leader.Queue{{Priority: 9}, {Priority: 2, Preempt: true}} {
+			id := string(rune('a' + i))
+			cfg := leader.Config{ID: id, Value: []byte("at " + id), Succession: q}
+			check.Got(leader.Campaign(t.Context(), store.Link(id), "e", cfg))(t)
+			time.Sleep(time.Minute)
+		}
+		e := eye{store.Link("eye"), new(atomic.Int32)}
+		all := check.Got(roster.Lookup(t.Context(), e, "e"))(t)
+		check.Must(t, len(all) == 1, "%+v", all)
+		check.Deep(t, all[0], roster.Entry{ID: "b", Value: []byte("at b"), Priority: 2, Preempt: true, Since: from.Add(time.Minute)})
+		check.Equal(t, e.views.Load(), 0, "%d views are left")
+	})
+}
+
+// Lookup and Observe return why they fail. Lookup has as long as any call of a Store.
+func TestLookup_Errors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := leadertest.NewStore(nil).Link("eye")
+		lookup := func() error { return check.Err(roster.Lookup(t.Context(), e, "e")) }
+		for _, name := range []string{"", "a b"} {
+			check.Is(t, check.Err(roster.Lookup(t.Context(), e, name)), leader.ErrInvalidConfig)
+			check.Is(t, check.Err(roster.Observe(t.Context(), e, name)), leader.ErrInvalidConfig)
+		}
+		e.FailViews(1, leader.ErrNoRoster)
+		check.Is(t, lookup(), leader.ErrNoRoster)
+		e.DelayFeed(time.Hour)
+		from := time.Now()
+		err := lookup()
+		check.Is(t, err, leader.ErrUnreachable)
+		check.Is(t, err, context.DeadlineExceeded)
+		check.Equal(t, time.Since(from), deadline.Default, "it took %v")
+		time.AfterFunc(time.Second, func() { e.EndViews(leader.ErrPermission) })
+		check.Is(t, lookup(), leader.ErrPermission)
 	})
 }

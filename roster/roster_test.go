@@ -186,7 +186,7 @@ func TestLookup_Entries(t *testing.T) {
 // Lookup and Observe return why they fail. Lookup has as long as any call of a Store.
 func TestLookup_Errors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		e := leadertest.NewStore(nil).Link("eye")
+		before, e := deadline.Held(), leadertest.NewStore(nil).Link("eye")
 		lookup := func() error { return check.Err(roster.Lookup(t.Context(), e, "e")) }
 		for _, name := range []string{"", "a b"} {
 			check.Is(t, check.Err(roster.Lookup(t.Context(), e, name)), leader.ErrInvalidConfig)
@@ -202,5 +202,6 @@ func TestLookup_Errors(t *testing.T) {
 		check.Equal(t, time.Since(from), deadline.Default, "it took %v")
 		time.AfterFunc(time.Second, func() { e.EndViews(leader.ErrPermission) })
 		check.Is(t, lookup(), leader.ErrPermission)
+		check.Equal(t, deadline.Held(), before, "%d limits are held")
 	})
 }

@@ -144,7 +144,7 @@ func (s *Schedule) serve(term *leader.Term, yield func(*Slot) bool) bool {
 	switch {
 	case s.mark.at.IsZero():
 		err = s.set(lead, mark{at: s.clock.Now()})
-	case s.mark.begun && s.mark.at.Equal(s.complete):
+	case s.mark.at.Equal(s.complete):
 		err = s.set(lead, mark{at: s.complete})
 	}
 	if err != nil {
@@ -156,13 +156,13 @@ func (s *Schedule) serve(term *leader.Term, yield func(*Slot) bool) bool {
 			return true
 		}
 		slot.Term, slot.s = term, s
-		if !slot.Begun && !s.begin(lead, slot) {
+		if !s.begin(lead, slot) {
 			return true
 		}
 		if !yield(slot) {
 			return false
 		}
-		if !slot.done && (lead.Err() != nil || slot.Done(lead) != nil) {
+		if lead.Err() != nil || slot.Done(lead) != nil {
 			return true // the mark of complete work follows at the next election
 		}
 	}
@@ -181,7 +181,7 @@ func (s *Schedule) begin(lead context.Context, slot *Slot) bool {
 	})()
 	before := s.mark
 	err := s.set(ctx, mark{at: slot.Time, begun: true, after: slot.After})
-	if err == nil && lead.Err() != nil {
+	if lead.Err() != nil {
 		_ = s.set(ctx, before)
 	}
 	return err == nil && lead.Err() == nil
@@ -239,9 +239,9 @@ func (s *Schedule) next(lead context.Context) *Slot {
 // looks back twice as far each time, so that a long absence costs little.
 func due(calendar Calendar, after, now time.Time) (slots []time.Time) {
 	for back := time.Second; ; back *= 2 {
-		from, all := now.Add(-back), false
-		if back <= 0 || from.Before(after) {
-			from, all = after, true
+		from, all := now.Add(-back), back > now.Sub(after)/2 // so back does not overflow
+		if all {
+			from = after
 		}
 		slots = slots[:0]
 		for t := calendar.Next(from); !t.IsZero() && !t.After(now); t = calendar.Next(t) {
@@ -283,10 +283,11 @@ func parseMark(value []byte, now time.Time) mark {
 	text, after, begun := strings.Cut(string(value), " after ")
 	state, text, _ := strings.Cut(text, " ")
 	m := mark{begun: begun}
-	var err error
-	if m.at, err = time.Parse(time.RFC3339Nano, text); err != nil || m.at.After(now.Add(24*time.Hour)) {
+	m.at, _ = time.Parse(time.RFC3339Nano, text) // the zero Time is not after any
+	if m.at.After(now.Add(24 * time.Hour)) {
 		return mark{}
 	}
+	var err error
 	if begun {
 		m.after, err = time.Parse(time.RFC3339Nano, after)
 	}

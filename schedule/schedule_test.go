@@ -86,6 +86,14 @@ func (o *office) hire(id string, cfg schedule.Config, work func(*schedule.Slot) 
 	return end
 }
 
+// publish lets another leader publish a value for a minute.
+func (o *office) publish(value string) {
+	o.Helper()
+	c := check.Got(leader.Campaign(o.Context(), o.store.Link("c"), "job", leader.Config{Value: []byte(value)}))(o.T)
+	o.pass(time.Minute)
+	check.OK(o.T, c.Stop(o.Context()))
+}
+
 // pass lets time pass.
 func (o *office) pass(d time.Duration) {
 	time.Sleep(d)
@@ -395,15 +403,91 @@ type zoned struct {
 
 func (z zoned) Now() time.Time { return z.Clock.Now().In(z.zone) }
 
-// After a long absence the newest 100 of the missed slots are listed.
+// After a long absence the newest 100 of the missed slots are listed. The calendar is not asked for all.
 func TestSlots_LongAbsence(t *testing.T) {
 	open(t, func(o *office) {
 		end := o.hire("a", everyTen, nil)
 		o.pass(11 * time.Second)
 		end()
 		o.pass(1000 * time.Hour)
-		o.hire("b", everyTen, nil)
+		var asked atomic.Int32
+		o.hire("b", schedule.Config{Calendar: counted{everyTen.Calendar, &asked}}, nil)
 		o.expect("10s a 10s", "1000h0m11s b 1000h0m10s, missed 999h43m30s, missed 99 more")
+		check.That(t, asked.Load() < 1000, "the calendar was asked %d times", asked.Load())
+	})
+}
+
+type counted struct {
+	schedule.Calendar
+	asked *atomic.Int32
+}
+
+func (c counted) Next(after time.Time) time.Time {
+	c.asked.Add(1)
+	return c.Calendar.Next(after)
+}
+
+// The last mark may be older than the longest Duration.
+func TestSlots_AncientMark(t *testing.T) {
+	open(t, func(o *office) {
+		o.publish("done 1066-10-14T00:00:00Z")
+		o.hire("a", schedule.Config{Calendar: at{o.begun.AddDate(-500, 0, 0), o.begun.Add(2 * time.Minute)}}, nil)
+		o.pass(2 * time.Minute)
+		o.expect("1m0s a -2562047h47m16.854775808s", "2m0s a 2m0s")
+	})
+}
+
+// A leader whose clock is ahead marks slots that the next one does not repeat.
+func TestSlots_ClockAhead(t *testing.T) {
+	open(t, func(o *office) {
+		clock := &paused{Clock: leader.SystemClock()}
+		clock.by.Store(int64(time.Minute))
+		cfg := everyTen
+		cfg.Clock = clock
+		end := o.hire("a", cfg, nil)
+		o.pass(11 * time.Second)
+		end()
+		o.hire("b", everyTen, nil)
+		o.pass(70 * time.Second)
+		o.expect("10s a 1m10s", "1m20s b 1m20s")
+	})
+}
+
+// Work that the end of the term interrupts is given out again, also by the same process.
+func TestSlots_InterruptedHere(t *testing.T) {
+	open(t, func(o *office) {
+		o.hire("a", everyTen, func(s *schedule.Slot) bool {
+			if !s.Begun {
+				<-s.Term.Context().Done()
+			}
+			return true
+		})
+		o.pass(11 * time.Second)
+		check.OK(o.T, o.hired["a"].Resign(o.Context()))
+		o.pass(10 * time.Second)
+		o.expect("10s a 10s", "12.25s a 10s, begun", "20s a 20s")
+	})
+}
+
+// A fake clock does not wait for work, also when the slot came after a wait.
+func TestSlots_FakeClockPassesInWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := leadertest.NewClock()
+		s := check.Got(schedule.Campaign(t.Context(), leadertest.NewStore(clock), "job", everyTen))(t)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for slot := range s.Slots() {
+				<-slot.Term.Context().Done()
+			}
+		}()
+		clock.Settle()
+		synctest.Wait()
+		clock.Advance(10 * time.Second)
+		synctest.Wait()
+		clock.Advance(20 * time.Second)
+		check.OK(t, s.Candidate().Stop(t.Context()))
+		<-ended
 	})
 }
 
@@ -431,15 +515,19 @@ func (p *paused) Now() time.Time { return p.Clock.Now().Add(time.Duration(p.by.L
 
 // While the next slot is far, the calendar is asked again each minute: the wall clock may have been set.
 func TestSlots_AskedEachMinute(t *testing.T) {
-	open(t, func(o *office) {
-		var next atomic.Pointer[at]
-		next.Store(&at{o.begun.Add(time.Hour)})
-		o.hire("a", schedule.Config{Calendar: changing{&next}}, nil)
-		o.pass(30 * time.Second)
-		next.Store(&at{o.begun.Add(40 * time.Second)})
-		o.pass(time.Minute)
-		o.expect("1m0s a 40s")
-	})
+	for _, stall := range []time.Duration{0, time.Hour} {
+		open(t, func(o *office) {
+			var next atomic.Pointer[at]
+			next.Store(&at{o.begun.Add(time.Hour)})
+			cfg := schedule.Config{Calendar: changing{&next}}
+			cfg.StallTimeout = stall
+			o.hire("a", cfg, nil)
+			o.pass(30 * time.Second)
+			next.Store(&at{o.begun.Add(40 * time.Second)})
+			o.pass(time.Minute)
+			o.expect("1m0s a 40s")
+		})
+	}
 }
 
 type changing struct{ *atomic.Pointer[at] }
@@ -558,13 +646,11 @@ func TestSlots_ForeignValue(t *testing.T) {
 		"begun 2000-01-01T00:00:00Z",
 		"done 2000-01-01T00:00:00Z after 1999-01-01T00:00:00Z",
 		"begun 2000-01-01T00:00:00Z after 2000-01-01T00:00:00Z",
+		"begun 2000-01-01T00:00:00Z after noon",
+		"done at noon",
 	} {
 		open(t, func(o *office) {
-			ctx, cancel := context.WithCancel(o.Context())
-			c := check.Got(leader.Campaign(ctx, o.store.Link("c"), "job", leader.Config{Value: []byte(value)}))(t)
-			o.pass(time.Minute)
-			cancel()
-			<-c.Done()
+			o.publish(value)
 			o.hire("a", everyTen, nil)
 			o.pass(10 * time.Second)
 			o.expect("1m10s a 1m10s")

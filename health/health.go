@@ -65,6 +65,7 @@
 package health
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -127,9 +128,6 @@ func Member(m *shard.Member) http.Handler {
 		s := m.Stats()
 		err := s.Election.Connected()
 		connected := err == nil
-		if s.Election.State == leader.StateEnded && m.Err() != nil {
-			err = m.Err()
-		}
 		r := memberReport{
 			Group: m.Group(), ID: m.ID(), Connected: connected, Silent: s.Election.Silent.Seconds(),
 			Owned: s.Owned, Granted: s.Granted, Draining: s.Draining, Assigner: s.Assigner,
@@ -138,7 +136,7 @@ func Member(m *shard.Member) http.Handler {
 			r.groupReport = &groupReport{s.Members, s.Unowned, s.Moving, s.Uneven}
 		}
 		if err != nil {
-			r.Error = err.Error()
+			r.Error = cmp.Or(m.Err(), err).Error()
 		}
 		return r, connected
 	})
@@ -254,9 +252,8 @@ func look(c *leader.Candidate, s leader.Stats) report {
 		r.IsLeader, r.Token, r.Remains = true, s.Token, s.Remaining.Seconds()
 		return r
 	}
-	// After a pause of the process, Leader still returns the candidate itself, which is not
-	// reported. If its state is candidate, also after the call of Leader, the leader is
-	// another candidate that has been given the same ID.
+	// A candidate that was elected after the snapshot is not reported as another one. If its state is
+	// candidate, also after the call of Leader, the leader is another that has been given the same ID.
 	h := c.Leader()
 	if h.State == leader.HolderLeading && (h.ID != r.ID || r.State == candidate && c.State().String() == candidate) {
 		r.Leader = &other{ID: h.ID, Token: h.Token, Since: h.Since}

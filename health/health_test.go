@@ -152,6 +152,14 @@ func TestLeader_NamesNoPendingHolder(t *testing.T) {
 	k.get(health.Leader(k.stand("b", leader.Config{})))
 }
 
+// Leader names the leader of another seat to a candidate that is pending on its own.
+func TestLeader_NamesOtherSeatWhilePending(t *testing.T) {
+	k := newKit(t)
+	k.seats = 2
+	k.stand("a", leader.Config{})
+	k.get(health.Leader(k.stand("b", leader.Config{PendingPeriod: time.Minute})))
+}
+
 // Connected answers 200 until the bucket has not answered for half a lease, before the candidate is
 // fenced. It answers 503 until a renewal is acknowledged.
 func TestConnected_200UntilCutOff(t *testing.T) {
@@ -306,6 +314,8 @@ func TestHandlers_OnlyGETAndHEAD(t *testing.T) {
 			check.That(t, sent.Get("Cache-Control") == "no-store",
 				"%s: the answer to %s may be cached", name, method)
 		}
+		w := ask(h, http.MethodHead)
+		check.Equal(t, w.Code, http.StatusOK, "HEAD has the answer %d of "+name)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/natsleader/natsleader/health"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/deadline"
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -111,7 +112,9 @@ func TestLive_503WhenStuck(t *testing.T) {
 				"%d after %v, want %d after %v", w.Code, time.Since(from), status, after)
 			return w
 		}
+		held := deadline.Held()
 		probe(200, 0)
+		check.Equal(t, deadline.Held(), held, "%d limits are held")
 		gate := make(chan struct{})
 		clock.set(gate)
 		time.Sleep(time.Minute)

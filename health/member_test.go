@@ -26,6 +26,7 @@ func TestMember(t *testing.T) {
 				fmt.Fprintf(said, "%v: %d %s%d %s", time.Since(from), w.Code, w.Body, live.Code, live.Body)
 			}
 		}
+		hangs := make(chan struct{})
 		join := func(id string, shards int) *shard.Member {
 			m := check.Got(shard.Join(t.Context(), store.Link(id), "orders", shard.Config{ID: id, Shards: shards}))(t)
 			go func() {
@@ -33,6 +34,7 @@ func TestMember(t *testing.T) {
 					go func() {
 						defer s.Release()
 						<-s.Context().Done()
+						<-hangs
 					}()
 				}
 			}()
@@ -40,6 +42,8 @@ func TestMember(t *testing.T) {
 			return m
 		}
 		a, b := join("a", 5), join("b", 5)
+		ask(a, b)
+		close(hangs)
 		ask(a, b)
 		store.Link("b").Cut()
 		time.Sleep(12 * time.Second)

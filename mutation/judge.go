@@ -80,13 +80,17 @@ func (j *judge) try(ctx context.Context, all []*mutant) error {
 	say("%s: built with %d mutants in %.0f s", j.dir, len(reached), time.Since(began).Seconds())
 	began = time.Now()
 	var done atomic.Int64
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	each(len(reached), func(i int) {
-		j.judge(ctx, binary, reached[i])
+		if err := j.judge(ctx, binary, reached[i]); err != nil {
+			cancel(err)
+		}
 		if n := done.Add(1); n%200 == 0 {
 			say("%s: %d of %d after %.0f s", j.dir, n, len(reached), time.Since(began).Seconds())
 		}
 	})
-	return ctx.Err()
+	return context.Cause(ctx)
 }
 
 // measure runs each test alone, and notes its time and the blocks that it executes. A test that fails alone, without a
@@ -185,8 +189,8 @@ func (j *judge) choose(all []*mutant) {
 	}
 }
 
-// judge runs the tests that reach a mutant, first the quick ones.
-func (j *judge) judge(ctx context.Context, binary string, m *mutant) {
+// judge runs the tests that reach a mutant, first the quick ones. It returns an error if they do not run.
+func (j *judge) judge(ctx context.Context, binary string, m *mutant) error {
 	quick, sum := 0, time.Duration(0)
 	for quick < len(m.tests) && (quick == 0 || sum+j.tests[m.tests[quick]].cpu <= time.Second) {
 		sum += j.tests[m.tests[quick]].cpu
@@ -204,6 +208,11 @@ func (j *judge) judge(ctx context.Context, binary string, m *mutant) {
 		if r.err == nil {
 			continue
 		}
+		var exit *exec.ExitError
+		ran := errors.As(r.err, &exit) && exit.ExitCode() != 126 && exit.ExitCode() != 127 // of sh, if there is no binary
+		if ctx.Err() != nil || !ran && !r.late {
+			return fmt.Errorf("%s: %s: %s: the tests of %s do not run: %w\n%s", m.function, m.operator, m.snippet, j.dir, r.err, r.out)
+		}
 		m.outcome = caught
 		if r.late {
 			m.outcome = late
@@ -211,8 +220,9 @@ func (j *judge) judge(ctx context.Context, binary string, m *mutant) {
 		if failed := failure.FindStringSubmatch(r.out); failed != nil {
 			m.by = failed[1]
 		}
-		return
+		return nil
 	}
+	return nil
 }
 
 var failure = regexp.MustCompile(`--- FAIL: (\S+)`)

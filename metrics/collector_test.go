@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/golden"
@@ -56,9 +57,14 @@ func (k kit) anew(name string) kit {
 // stand starts a candidate on the link of its name.
 func (k kit) stand(id string, cfg leader.Config) *leader.Candidate {
 	k.Helper()
+	return k.standFor("billing", id, cfg)
+}
+
+func (k kit) standFor(election, id string, cfg leader.Config) *leader.Candidate {
+	k.Helper()
 	cfg.ID = id
 	link := k.store.Link(id)
-	c := check.Got(leader.Campaign(k.Context(), seats.Of(link, k.seats), "billing", cfg))(k)
+	c := check.Got(leader.Campaign(k.Context(), seats.Of(link, k.seats), election, cfg))(k)
 	k.Cleanup(func() {
 		link.Close()
 		<-c.Done()
@@ -144,6 +150,16 @@ func TestRenewalAge_UntilReleased(t *testing.T) {
 	_ = c.Resign(check.Ended()) // and goes on trying
 	k.clock.Advance(time.Second)
 	k.show("renewal_age", `state{state="candidate"}`)
+}
+
+// The age of a renewal is 0 at the instant at which it was sent, and has no series after the end.
+func TestRenewalAge_BeginsAtZero(t *testing.T) {
+	k := newKit(t)
+	c := k.stand("a", leader.Config{})
+	k.add(c)
+	k.show("renewal_age")
+	check.OK(t, c.Stop(t.Context()))
+	k.show("renewal_age")
 }
 
 // A renewal that is slower than all bounds is in the last bucket.
@@ -319,6 +335,26 @@ func TestCollector_DistinctElections(t *testing.T) {
 		"%v", lines)
 	k.collector.Remove(b)
 	check.Is(t, k.collector.Add(b), nil)
+}
+
+// A collector has candidates of several elections. Their series are in the order of the labels, as those of members.
+func TestCollector_SeveralElections(t *testing.T) {
+	k := newKit(t)
+	for _, election := range []string{"c", "a", "b"} {
+		k.add(k.standFor(election, election, leader.Config{}))
+	}
+	ch := make(chan prometheus.Metric, 1000)
+	k.collector.Collect(ch)
+	close(ch)
+	var order string
+	for m := range ch {
+		var out dto.Metric
+		if strings.Contains(m.Desc().String(), "natsleader_is_leader") {
+			check.OK(t, m.Write(&out))
+			order += out.GetLabel()[1].GetValue()
+		}
+	}
+	check.Equal(t, order, "abc", "the order is %s")
 }
 
 // A scrape that nobody reads keeps no candidate from being added or removed.

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/logqueue"
@@ -59,5 +62,70 @@ func TestLogQueue_DroppedIsReportedByALineThatIsWritten(t *testing.T) {
 		if want = append(want, "last"); !slices.Equal(*h.lines, want) {
 			t.Errorf("written: %q, want %q", *h.lines, want)
 		}
+	})
+}
+
+// Flush waits until all is written, for a second at most. Abandon ends it, now and later.
+func TestFlush_WaitsASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := stalled{make(chan struct{}), new([]string)}
+		q, log := logqueue.New(slog.New(h), 64)
+		flush := func(want time.Duration) {
+			t.Helper()
+			from := time.Now()
+			q.Flush()
+			check.Equal(t, time.Since(from), want, "Flush takes %v")
+		}
+		flush(0)
+		log.Info("1")
+		flush(time.Second)
+		time.AfterFunc(time.Second/2, func() { h.release <- struct{}{} })
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() { flush(time.Second / 2) })
+		}
+		both.Wait()
+		log.Info("2")
+		time.AfterFunc(time.Second/4, func() { h.release <- struct{}{} })
+		flush(time.Second / 4)
+		log.Info("3")
+		time.AfterFunc(time.Second/8, q.Abandon)
+		flush(time.Second / 8)
+		flush(0)
+		h.release <- struct{}{}
+		synctest.Wait()
+		check.Deep(t, *h.lines, []string{"1", "2", "3"})
+	})
+}
+
+// Only the first clock follows the queue. A nil Queue has no records.
+func TestFollow_FirstOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := stalled{make(chan struct{}), new([]string)}
+		close(h.release)
+		q, log := logqueue.New(slog.New(h), 64)
+		calls := ""
+		for _, of := range []string{"a", "b"} {
+			q.Follow(func() { calls += "wake " + of + " " }, func() { calls += "rest " + of })
+		}
+		log.Info("1")
+		synctest.Wait()
+		check.Equal(t, calls, "wake a rest a", "the clock has the calls %s")
+	})
+	var none *logqueue.Queue
+	none.Follow(nil, nil)
+	none.Abandon()
+	none.Flush()
+	check.Equal(t, none.Lost(), 0, "%d records are dropped")
+}
+
+// Attributes and groups are those of the application's handler.
+func TestLogQueue_Groups(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text strings.Builder
+		_, log := logqueue.New(slog.New(slog.NewTextHandler(&text, nil)), 64)
+		log.With("a", 1).WithGroup("g").Info("m", "b", 2)
+		synctest.Wait()
+		check.That(t, strings.HasSuffix(text.String(), "msg=m a=1 g.b=2\n"), "%s", text.String())
 	})
 }

@@ -165,7 +165,7 @@ func (w *Window) Take(p *Place, r Rank, by Waiter, now time.Time) bool {
 		p.since = now
 	}
 	p.rank, p.waiter = r, by
-	if r == RankShared || w.free(r) {
+	if w.free(r) {
 		w.grant(p)
 		return true
 	}
@@ -176,7 +176,7 @@ func (w *Window) Take(p *Place, r Rank, by Waiter, now time.Time) bool {
 
 // free reports whether a request of that rank may be sent. The requests up to a rank count no more
 // than their share: when the window shrinks, they may have more slots than that, which must not
-// keep leaders from renewing. The window is locked.
+// keep leaders from renewing. RankShared is above them all, and always free. The window is locked.
 func (w *Window) free(r Rank) bool {
 	taken := 0
 	for i, n := range w.flying {

@@ -172,7 +172,7 @@ func TestStream_CreateAndDelete(t *testing.T) {
 }
 
 // The settings are remembered until the connection was made again, or the stream is found gone.
-// An answer about another stream is none.
+// An answer about another stream is none, and its settings are not those of this one.
 func TestConfig_IsRemembered(t *testing.T) {
 	withWire(t, func(t *wired) {
 		s := t.script(map[string][]string{info: {settled("old"), settled("new"), refused(CodeNoResources), `{"config":{"name":"T"}}`, "?", refused(CodeStreamNotFound)}})
@@ -194,9 +194,11 @@ func TestConfig_IsRemembered(t *testing.T) {
 			known bool
 		}{{nil, true}, {backend.ErrUnreachable, true}, {backend.ErrUnreachable, true}, {backend.ErrNoBucket, false}} {
 			_, err := t.a.Info(t.Context())
-			if err == nil || tt.want != nil && !errors.Is(err, tt.want) || (t.a.Known.Load() != nil) != tt.known {
-				t.Errorf("%v, settings are remembered: %v", err, t.a.Known.Load() != nil)
+			c := t.a.Known.Load()
+			if err == nil || tt.want != nil && !errors.Is(err, tt.want) || (c != nil) != tt.known {
+				t.Errorf("%v, settings are remembered: %v", err, c != nil)
 			}
+			check.That(t, c == nil || c.Description == "new", "the settings of another stream are remembered: %+v", c)
 			synctest.Wait()
 			time.Sleep(time.Second)
 		}

@@ -18,6 +18,7 @@ func TestHandover(t *testing.T) {
 		before  = Holder{State: HolderLeading, ID: "z", Token: 4}
 		after   = Holder{State: HolderLeading, ID: "b", Token: 6}
 		pending = Holder{State: HolderPending, ID: "b", Token: 6}
+		waits   = Holder{State: HolderPending, ID: "a", Token: 5}
 		nobody  = Holder{}
 		foreign = Holder{State: HolderForeign}
 
@@ -45,6 +46,8 @@ func TestHandover(t *testing.T) {
 		"accepted, and drains":                   {[]any{a, accepted}, goesOn},
 		"a read of the past: an earlier leader":  {[]any{before}, goesOn},
 		"a read of the past: nobody":             {[]any{nobody}, goesOn},
+		"a read of the past: a is pending":       {[]any{waits}, goesOn},
+		"a read of the past, and then released":  {[]any{nobody, a, nobody}, nil},
 		"a read of the past, and then refused":   {[]any{nobody, refused}, ErrRequestRefused},
 		"an earlier leader, and then refused":    {[]any{before, a, refused}, ErrRequestRefused},
 		"no answer":                              {[]any{a, silence}, ErrUnreachable},
@@ -93,7 +96,7 @@ func TestHandover(t *testing.T) {
 				cancel(goesOn)
 				close(holders)
 			} else if !closed {
-				defer close(holders)
+				close(holders) // so that it returns, if it has not heard enough
 			}
 			err := <-got
 			check.That(t, errors.Is(err, c.want), "got %v, want %v", err, c.want)

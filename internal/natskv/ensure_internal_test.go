@@ -11,6 +11,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // A candidate that learns from a late answer that there is no bucket uses the one that another
@@ -37,6 +38,26 @@ func TestEnsure_FoundMeanwhile(t *testing.T) {
 		t.ok(nc.Flush())
 		s, err := await(func(r func(backend.Settings, error)) { b.SettingsEnsured(t.Context(), r) })
 		check.That(t, err == nil && s.MaxLease == time.Minute, "the settings are %+v, %v", s, err)
+	})
+}
+
+// If the roster cannot be created, the bucket is not created either. A later try creates both.
+func TestEnsure_RosterFirst(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		b, err := Ensure(dialJS(t, t.s), Config{Name: "E", Roster: true})
+		t.ok(err)
+		ask := func() error {
+			return check.Err(await(func(r func(backend.Settings, error)) { b.SettingsEnsured(t.Context(), r) }))
+		}
+		check.OK(t, check.Err(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "X", Subjects: []string{"$KV." + wire.RosterName("E") + ".>"}})))
+		check.Is(t, ask(), backend.ErrIncompatibleBucket)
+		check.Is(t, check.Err(js.Stream(t.Context(), "KV_E")), jetstream.ErrStreamNotFound)
+		t.ok(js.DeleteStream(t.Context(), "X"))
+		t.ok(ask())
+		for _, name := range []string{"KV_E", "KV_" + wire.RosterName("E")} {
+			t.ok(check.Err(js.Stream(t.Context(), name)))
+		}
 	})
 }
 

@@ -31,6 +31,33 @@ func asking(t *lab, b *Bucket, after time.Duration) {
 	t.Cleanup(f.Stop)
 }
 
+// The settings of the bucket are forgotten before the feeds report a reconnection: a candidate that
+// asks for them then does not receive those from before.
+func TestReconnection_ForgetsSettings(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		mustCreate(t, dialJS(t, t.s), Config{})
+		g := &gate{s: t.s}
+		b := mustOpen(t, dialJS(t, g))
+		var heard, known atomic.Int32
+		f, err := await(func(r func(backend.Feed, error)) {
+			b.Watch(t.Context(), "a", nil, func(e backend.FeedEvent) {
+				if !e.Reconnected {
+					return
+				}
+				heard.Add(1)
+				if b.api.Known.Load() != nil {
+					known.Add(1)
+				}
+			}, r)
+		})
+		t.ok(err)
+		t.Cleanup(f.Stop)
+		check.That(t, b.api.Known.Load() != nil, "the settings are not known before the reconnection")
+		g.reconnect()
+		check.That(t, heard.Load() == 1 && known.Load() == 0, "%d reports, the settings from before are known to %d", heard.Load(), known.Load())
+	})
+}
+
 // Candidates that ask for the settings one after another share requests if their connection was
 // made again. The requests are sent after 0, 8, 24, 56 and 120 ms, and from then on each 128 ms.
 func TestReconnection_SharesRequests(t *testing.T) {

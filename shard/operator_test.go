@@ -96,6 +96,14 @@ func TestDrain(t *testing.T) {
 		check.OK(t, shard.Drain(t.Context(), f.store, named, "b"))
 		has(b, 0)
 		b.link.Cut()
+		time.Sleep(lease - time.Second) // its term is over, and the registry still has it
+		a.link.Cut()                    // so that the assigner does not remove b before it is back
+		b.link.Restore()
+		time.Sleep(lease / 3)
+		a.link.Restore()
+		time.Sleep(lease)
+		has(b, 0)
+		b.link.Cut()
 		time.Sleep(lease - time.Second) // its term is over, and nobody has its key
 		check.OK(t, shard.Undrain(t.Context(), f.store, named, "b"))
 		b.link.Restore()

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -108,6 +110,19 @@ func TestServerVersions_Denied(t *testing.T) {
 	})
 }
 
+// The version of the connection's own server is known without a question. Each check asks the others again.
+func TestServerVersions_Own(t *testing.T) {
+	atDesk(t, 1, func(d *desk) {
+		for range 2 {
+			d.came()
+			v := d.bucket.serverVersions(d.Context(), "", []string{"me", "s2"})
+			synctest.Wait()
+			check.Deep(t, v, []string{server.VERSION, ""})
+			check.Equal(t, len(d.asked), 2, "%d questions, each heard twice")
+		}
+	})
+}
+
 // A version is compared by its numbers. A text that is no version decides nothing.
 func TestOlderThan_Versions(t *testing.T) {
 	for v, want := range map[string]bool{
@@ -142,7 +157,8 @@ func TestHazard_Settings(t *testing.T) {
 		{"new per subject", func(c *config) { c.DiscardNewPerSubject, c.MaxMsgsPerSubject = true, 1 }, "refuses more than 1"},
 		{"new per subject, no limit", func(c *config) { c.DiscardNewPerSubject = true }, ""},
 		{"a limit per subject", func(c *config) { c.MaxMsgsPerSubject = 1 }, ""},
-		{"small", func(c *config) { c.MaxMsgSize = 1535 }, "takes messages of up to 1535 bytes"},
+		{"small", func(c *config) { c.MaxMsgSize = 1535 }, "takes messages of up to 1535 bytes (MaxMsgSize), less than the 1536 that"},
+		{"the least", func(c *config) { c.MaxMsgSize = 1 }, "takes messages of up to 1 bytes"},
 		{"room", func(c *config) { c.MaxMsgSize = 1536 }, ""},
 		{"no limit", func(c *config) { c.MaxMsgSize = -1 }, ""},
 		{"interest", func(c *config) { c.Retention = jetstream.InterestPolicy }, "drops what consumers have read"},
@@ -164,7 +180,12 @@ func TestHazard_Settings(t *testing.T) {
 		{"longer", func(c *config) { c.SubjectTransform = &transform{Source: "x", Destination: "g.a.b"} }, ""},
 		{"shorter", func(c *config) { c.SubjectTransform = &transform{Source: "x", Destination: "g"} }, ""},
 		{"elsewhere", func(c *config) { c.SubjectTransform = &transform{Source: "x.*", Destination: "h.$1"} }, ""},
+		{"the first number", func(c *config) { c.SubjectTransform = &transform{Source: "x.*", Destination: "g.$0"} }, "(SubjectTransform)"},
+		{"the last digit", func(c *config) { c.SubjectTransform = &transform{Source: "x.*", Destination: "g.$9"} }, "(SubjectTransform)"},
 		{"a dollar", func(c *config) { c.SubjectTransform = &transform{Source: "x", Destination: "g.$x"} }, ""},
+		{"a dollar and a sign", func(c *config) { c.SubjectTransform = &transform{Source: "x", Destination: "g.$-"} }, ""},
+		{"a dollar alone", func(c *config) { c.SubjectTransform = &transform{Source: "x", Destination: "g.$"} }, ""},
+		{"a number without a dollar", func(c *config) { c.SubjectTransform = &transform{Source: "x", Destination: "g.x1"} }, ""},
 		{"all of a source", source(""), "takes what comes from stream SRC"},
 		{"the guard of a source", source("g.>"), "takes what comes from stream SRC"},
 		{"other parts of a source", source("h.>"), ""},

@@ -2,6 +2,7 @@ package fence
 
 import (
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -10,22 +11,22 @@ import (
 	"github.com/natsleader/natsleader/internal/jsapi"
 )
 
-// A stream whose settings are not known is written as one that has replicas and takes no
-// batches.
+// A stream whose settings are not known is written as one that has replicas, takes no batches, and
+// remembers an ID as long as the server's default.
 func TestReplicated_Settings(t *testing.T) {
 	for _, k := range []struct {
 		known               *jetstream.StreamConfig
 		replicated, batches bool
+		window              time.Duration
 	}{
-		{nil, true, false},
-		{&jetstream.StreamConfig{Replicas: 1}, false, false},
-		{&jetstream.StreamConfig{Replicas: 2, AllowAtomicPublish: true}, true, true},
+		{nil, true, false, 2 * time.Minute},
+		{&jetstream.StreamConfig{Replicas: 1}, false, false, 2 * time.Minute},
+		{&jetstream.StreamConfig{Replicas: 2, AllowAtomicPublish: true, Duplicates: 1}, true, true, 1},
 	} {
 		var s guardedStream
 		s.api.Known.Store(k.known)
-		if s.replicated() != k.replicated || s.batches() != k.batches {
-			t.Errorf("%+v: replicated %v, batches %v", k.known, s.replicated(), s.batches())
-		}
+		check.That(t, s.replicated() == k.replicated && s.batches() == k.batches && s.window() == k.window,
+			"%+v: replicated %v, batches %v, a window of %v", k.known, s.replicated(), s.batches(), s.window())
 	}
 }
 

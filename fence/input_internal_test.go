@@ -74,7 +74,7 @@ func TestWriteSet_Check(t *testing.T) {
 	}{
 		{"one", many(1), ""},
 		{"999", many(999), ""},
-		{"1000", many(1000), "a batch of 1000 messages"},
+		{"1000", many(1000), "a batch of 1000 messages is not one of 1 to 999"},
 		{"none", nil, "a batch of 0 messages"},
 		{"the guard", []message{plain("s.a"), plain("s.guard")}, "is the guard, which only candidates write"},
 		{"a condition on the guard", []message{on("s.a", "s.guard")}, "is on s.guard, the guard"},
@@ -85,6 +85,7 @@ func TestWriteSet_Check(t *testing.T) {
 		{"another subject of the stream", []message{plain("t")}, ""},
 		{"another stream's subject", []message{plain("u")}, "is none of the Subjects"},
 		{"a wildcard", []message{plain("s.*")}, "subject"},
+		{"a wildcard with a condition elsewhere", []message{on("s.*", "s.a")}, `subject "s.*"`},
 		{"a condition on a wildcard", []message{on("s.a", "s.*")}, "the subject of a condition"},
 		{"a condition on what is written before", []message{plain("s.a"), on("s.b", "s.a")}, "is written earlier in the same batch"},
 		{"a condition on what is written after", []message{on("s.b", "s.a"), plain("s.a")}, ""},
@@ -118,6 +119,9 @@ func TestMismatch_Errors(t *testing.T) {
 		check.That(t, errors.Is(err, k.want) && (k.m.create || strings.Contains(err.Error(), " 7, not 5")),
 			"%v, want %v", err, k.want)
 	}
+	var api *jetstream.APIError
+	check.Must(t, errors.As((&message{on: "s", expected: 5}).mismatch(7), &api), "it is no error of the server")
+	check.Equal(t, *api, jetstream.APIError{Code: 400, ErrorCode: jetstream.JSErrCodeStreamWrongLastSequence, Description: "wrong last sequence: 7"}, "%+v")
 }
 
 // The settings of a guarded stream are those that exist, those that are wished, and those that
@@ -211,7 +215,16 @@ func TestOpen_Invalid(t *testing.T) {
 				_, err := CreateOrUpdateBucket(d.Context(), d.js, jetstream.KeyValueConfig{Bucket: "B", Sources: []*jetstream.StreamSource{{Name: "S"}}})
 				return err
 			},
+			"a bucket without a name": func() error {
+				_, err := CreateOrUpdateBucket(d.Context(), d.js, jetstream.KeyValueConfig{})
+				return err
+			},
+			"a stream without a name": func() error {
+				_, err := CreateOrUpdateStream(d.Context(), d.js, jetstream.StreamConfig{}, "g")
+				return err
+			},
 			"no writer":           func() error { _, err := (&BucketBatch{}).Commit(d.Context()); return err },
+			"a zero writer":       func() error { return check.Err((&BucketWriter{}).Put(d.Context(), "k", nil)) },
 			"an unguarded bucket": func() error { return (&BucketWriter{b: d.bucket}).Delete(d.Context(), "k") },
 			"the guard's key":     func() error { return d.w.Delete(d.Context(), DefaultGuardKey) },
 			"a long key to write": func() error { return d.w.Purge(d.Context(), strings.Repeat("k", 1025)) },
@@ -228,8 +241,30 @@ func TestOpen_Invalid(t *testing.T) {
 		b, err := OpenBucket(d.js, "B", GuardKey("other"))
 		d.ok(err)
 		check.That(t, b.guard == "$KV.B.other", "the guard is %s", b.guard)
+		check.Equal(t, (&BucketWriter{b: b}).GuardRevision(), 0, "the guard of no term is at %d")
 		came := d.came()
 		check.That(t, came == "", "written: %s", came)
+	})
+}
+
+// The keys of a bucket are written under the prefix of the JetStream API, unless that is the default.
+func TestOpen_Prefix(t *testing.T) {
+	atDesk(t, 1, func(d *desk) {
+		for prefix, want := range map[string]string{"$JS.API": "$KV.B.k", "far.API": "far.API.$KV.B.k"} {
+			b := check.Got(OpenBucket(check.Got(jetstream.NewWithAPIPrefix(d.nc, prefix))(d), "B"))(d)
+			p := &publishRequest{s: &b.guardedStream, changes: []*writeSet{{messages: []message{{subject: "$KV.B.k"}}}}}
+			check.Equal(t, p.pack()[0].Subject, want, "%s")
+		}
+	})
+}
+
+// The error of a stream that does not exist has advice.
+func TestOpen_Advice(t *testing.T) {
+	atDesk(t, 1, func(d *desk) {
+		d.follow(func(*nats.Msg, int) []byte { return refusal(404, jsapi.CodeStreamNotFound, "stream not found") })
+		s := check.Got(OpenStream(d.js, "S", "g"))(d)
+		check.Says(t, check.Err(s.settings(d.Context())), leader.ErrNoBucket, "make it with fence.CreateOrUpdateStream")
+		check.Says(t, check.Err(d.bucket.settings(d.Context())), leader.ErrNoBucket, "make it with fence.CreateOrUpdateBucket")
 	})
 }
 
@@ -268,6 +303,19 @@ func TestCreate_FirstSequence(t *testing.T) {
 			c.is(5*time.Second, leader.ErrUnreachable)
 		})
 	}
+	atDesk(t, 1, func(d *desk) { // has no other subjects than those that are wished
+		var made jetstream.StreamConfig
+		d.follow(func(m *nats.Msg, _ int) []byte {
+			if strings.HasPrefix(m.Subject, "$JS.API.STREAM.INFO.") {
+				return refusal(404, jsapi.CodeStreamNotFound, "stream not found")
+			}
+			_ = json.Unmarshal(m.Data, &made)
+			return encode(map[string]any{"config": made})
+		})
+		s := check.Got(CreateOrUpdateStream(d.Context(), d.js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.*"}}, "g"))(d)
+		check.Deep(t, made.Subjects, []string{"s.*", "g"})
+		check.Equal(t, s.String(), "stream S", "it is %s")
+	})
 	atDesk(t, 1, func(d *desk) { // and asks for nothing that would harm the guard
 		_, err := CreateOrUpdateStream(d.Context(), d.js, jetstream.StreamConfig{Name: "S", NoAck: true}, "g")
 		check.That(t, errors.Is(err, leader.ErrInvalidConfig) && len(d.asked) == 0, "%v, %q", err, d.asked)
@@ -346,6 +394,10 @@ func TestStreamBatch_FirstError(t *testing.T) {
 			check.Says(t, check.Err(b.Commit(d.Context())), leader.ErrInvalidConfig, k.says)
 		}
 		check.Is(t, check.Err((&StreamBatch{}).Commit(d.Context())), leader.ErrInvalidConfig)
+		check.Says(t, check.Err((&StreamWriter{}).Publish(d.Context(), "s", nil)), leader.ErrInvalidConfig, "was not made by Stream.Writer")
+		b := (&StreamWriter{}).Batch()
+		b.PublishMsg(&nats.Msg{Subject: "s", Header: nats.Header{jetstream.ExpectedLastSubjSeqHeader: {"12"}}})
+		check.Equal(t, b.messages[0].expected, 12, "the condition is on sequence %d")
 		check.Equal(t, d.came(), "", "written: %s")
 	})
 }

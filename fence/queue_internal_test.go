@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"context"
 	"slices"
 	"testing"
 
@@ -62,4 +63,10 @@ func TestRaisedAgain_Meanwhile(t *testing.T) {
 		c.is(0, nil)
 		check.Equal(t, d.suspects, 0, "reported %d times")
 	})
+}
+
+// The error of a call that ends before its first try has no other reason.
+func TestGaveUp_Texts(t *testing.T) {
+	check.Equal(t, gaveUp(context.Canceled, nil).Error(), "fence: nothing was written: context canceled", "%s")
+	check.Equal(t, gaveUp(context.Canceled, errNotNow).Error(), "fence: nothing was written: context canceled: the stream takes no writes now", "%s")
 }

@@ -285,6 +285,10 @@ func TestConnection_Failures(t *testing.T) {
 		t.serve("silence", func(*nats.Msg) {})
 		r := t.ask(t.Context(), "nobody", "")
 		t.want("no responders", r, "", nats.ErrNoResponders, 0)
+		t.serve("busy", func(m *nats.Msg) {
+			_ = m.RespondMsg(&nats.Msg{Header: nats.Header{"Status": {"503"}}, Data: []byte("why")})
+		})
+		t.want("an error of the responder", t.ask(t.Context(), "busy", ""), "why", nil, 0)
 		r = t.ask(t.Context(), "echo", strings.Repeat("x", 2<<20))
 		t.want("too large", r, "", backend.ErrValueTooLarge, 0)
 		r = t.ask(check.Ended(), "echo", "")
@@ -309,6 +313,7 @@ func TestConnection_Failures(t *testing.T) {
 		t.want("closed", r, "", backend.ErrConnectionClosed, time.Second)
 		r = t.ask(t.Context(), "silence", "")
 		t.want("closed before", r, "", backend.ErrConnectionClosed, 0)
+		check.Is(t, check.Err(t.a.Info(t.Context())), backend.ErrConnectionClosed)
 	})
 }
 

@@ -1,12 +1,15 @@
 package jsapi
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
@@ -55,16 +58,64 @@ func TestDenial_LooksRegularly(t *testing.T) {
 	withWire(t, func(t *wired) {
 		t.serve("silence", func(*nats.Msg) {})
 		time.Sleep(time.Second)
-		for range 2 {
-			t.ask(t.within(time.Second-calmPause/2), "silence", "")
-		}
+		t.ask(t.within(time.Minute-calmPause/2), "silence", "")
+		time.Sleep(2*calmPause + calmPause/2)
+		t.ask(t.within(time.Second-calmPause/2), "silence", "")
 		synctest.Wait()
 		t.mu.Lock()
 		t.pings = 0
 		t.mu.Unlock()
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		t.wantPings(int(time.Second/calmPause) - 1)
+		t.wantPings(int(2 * time.Second / calmPause))
+	})
+}
+
+// A question for the settings that is given up before the denial is found has the denial as its reason, also if
+// another caller has sent it. One that was given up before it was sent has no other's.
+func TestDenial_OfInfo(t *testing.T) {
+	withWire(t, func(t *wired) {
+		t.a.Prefix = "denied.API."
+		check.Is(t, check.Err(t.a.Info(t.within(calmPause/2))), backend.ErrPermission)
+		check.Is(t, t.a.LastError(), nats.ErrPermissionViolation)
+		time.Sleep(time.Minute)
+		check.Is(t, check.Err(t.a.Info(t.within(calmPause/2))), backend.ErrPermission)
+		t.a.infoBefore.Store(nil)
+		fly := func(r *round[*jetstream.StreamInfo]) {
+			t.a.infos.mu.Lock()
+			defer t.a.infos.mu.Unlock()
+			t.a.infos.flying = r
+		}
+		fly(&round[*jetstream.StreamInfo]{}) // the next one waits for it
+		err := check.Err(t.a.Info(check.Ended()))
+		check.That(t, IsUnanswered(err), "given up at once: %v", err)
+		fly(nil)
+	})
+}
+
+// A denial from before a request is not that of the request.
+func TestDenial_OfSubscription(t *testing.T) {
+	withWire(t, func(t *wired) {
+		nc := check.Got(nats.Connect("", nats.InProcessServer(t.s), nats.UserInfo("all", "")))(t)
+		defer nc.Close()
+		check.OK(t, check.Err(nc.Subscribe("denied.x", func(*nats.Msg) {})))
+		t.ok(nc.Flush())
+		var s Subscription
+		check.Is(t, s.Listen(t.Context(), &t.a, "denied.x", func(*nats.Msg) {}, func() bool { return false }), backend.ErrPermission)
+		s.Close()
+		r := t.ask(t.within(time.Second), "denied.x", "")
+		time.Sleep(time.Minute)
+		t.want("no reply", r, "", backend.ErrUnreachable, time.Second)
+
+		// And the next subscription is made once.
+		t.mu.Lock()
+		t.pings = 0
+		t.mu.Unlock()
+		check.Is(t, <-t.opening(t.Context(), "x"), nil)
+		t.wantPings(1)
+	}, func(o *server.Options) {
+		o.Users[0].Permissions.Publish = nil
+		o.Users = append(o.Users, &server.User{Username: "all"})
 	})
 }
 
@@ -72,6 +123,13 @@ func TestDenial_LooksRegularly(t *testing.T) {
 // at, too, and so is one that is sent with the old style of requests.
 func TestDenial_EndsDelegatedRequest(t *testing.T) {
 	withWire(t, func(t *wired) {
+		inboxes := 0
+		t.serve("ask", func(m *nats.Msg) {
+			if strings.HasPrefix(m.Reply, t.a.conn.inbox) {
+				inboxes++
+			}
+			_ = m.Respond(nil)
+		})
 		for _, old := range []bool{false, true} {
 			t.a.conn.primed.Store(old)
 			t.a.Conn.Opts.UseOldRequestStyle = old
@@ -80,6 +138,10 @@ func TestDenial_EndsDelegatedRequest(t *testing.T) {
 			t.want("a denied request", r, "", backend.ErrPermission, calmPause)
 			for range 3 { // the looks have ended
 				time.Sleep(calmPause)
+			}
+			if old {
+				t.want("the old style", t.ask(t.Context(), "ask", ""), "", nil, 0)
+				check.Equal(t, inboxes, 0, "the reply to %d requests comes to the other subscription")
 			}
 		}
 	})

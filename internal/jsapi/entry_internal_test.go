@@ -35,6 +35,8 @@ func TestNewEntry_OfReplies(t *testing.T) {
 		"direct get, written": {stored: of(condition, added)},
 		"one header of it":    {stored: of(condition, nats.Header{"Nats-Time-Stamp": {"x"}})},
 		"delete marker":       {stored: nats.Header{"KV-Operation": {"DEL"}}, value: true, sourced: true, marker: true},
+		"expiry":              {stored: nats.Header{"Nats-Marker-Reason": {"MaxAge"}}, marker: true},
+		"another operation":   {stored: of(condition, nats.Header{"KV-Operation": {"PUT"}}), value: true, sourced: true},
 		"purge marker":        {stored: nats.Header{"KV-Operation": {"PURGE"}}, marker: true},
 		"reply as a marker":   {stored: of(added, nats.Header{"KV-Operation": {"DEL"}})},
 		"expiry, as a reply":  {stored: of(added, nats.Header{"Nats-Marker-Reason": {"MaxAge"}})},

@@ -6,6 +6,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/check"
 )
 
 func TestRefusal_NamesRevision(t *testing.T) {
@@ -16,7 +17,7 @@ func TestRefusal_NamesRevision(t *testing.T) {
 		want backend.RefusedError
 	}{
 		{10164, "wrong last sequence", backend.RefusedError{}},
-		{10071, "wrong last sequence: 7", backend.RefusedError{Actual: 7, Named: true}},
+		{10071, "wrong last sequence: 12", backend.RefusedError{Actual: 12, Named: true}},
 		{10071, "wrong last sequence: 0", backend.RefusedError{Named: true}},
 		{10071, "wrong last sequence", backend.RefusedError{}},
 		{10071, "wrong last sequence: many", backend.RefusedError{}},
@@ -25,5 +26,15 @@ func TestRefusal_NamesRevision(t *testing.T) {
 		if r, ok := err.(*backend.RefusedError); !ok || *r != c.want { //nolint:errorlint // the port says so
 			t.Errorf("%d %q: got %#v", c.code, c.text, err)
 		}
+	}
+}
+
+// The error says where JetStream is not enabled.
+func TestRefusal_NotEnabled(t *testing.T) {
+	for code, says := range map[jetstream.ErrorCode]string{
+		CodeNotEnabled:           "not enabled on the server",
+		CodeNotEnabledForAccount: "not enabled for the account of this connection",
+	} {
+		check.Says(t, new(Stream).refusal(&jetstream.APIError{ErrorCode: code}), backend.ErrUnreachable, says)
 	}
 }

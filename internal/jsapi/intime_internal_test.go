@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,6 +117,21 @@ func TestInTime_LeavesBehind(t *testing.T) {
 	}
 }
 
+// A call that returns after the end of its context, and before it is late, is replied to once.
+func TestInTime_RepliesOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var replies atomic.Int32
+		inTime(ctx, new(Stream), func(func() bool) (int, error) {
+			time.Sleep(time.Second + patience/2)
+			return 0, nil
+		}, nil, func(int, error) { replies.Add(1) })
+		time.Sleep(time.Minute)
+		check.Equal(t, replies.Load(), 1, "%d replies")
+	})
+}
+
 // A call that has returned does not wait for the end of its context.
 func TestInTime_ForgetsItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -142,8 +158,9 @@ func TestInTime_Bound(t *testing.T) {
 				replies = append(replies, err)
 			})
 		}
+		var begun atomic.Int32
 		begin := func() (err error) {
-			_, err = InTime(t.Context(), &a, func() (int, error) { return 0, nil }, nil)
+			_, err = InTime(t.Context(), &a, func() (int, error) { begun.Add(1); return 0, nil }, nil)
 			return err
 		}
 		err := begin()
@@ -156,6 +173,8 @@ func TestInTime_Bound(t *testing.T) {
 		if err := begin(); !errors.Is(err, backend.ErrUnreachable) || !IsUnsent(err) {
 			t.Errorf("with too many left behind: %v", err)
 		}
+		synctest.Wait()
+		check.Equal(t, begun.Load(), 1, "%d calls were begun")
 		ends <- struct{}{}
 		synctest.Wait()
 		check.Is(t, begin(), nil)

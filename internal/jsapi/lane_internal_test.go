@@ -320,3 +320,20 @@ func TestLane_ConnectionClosed(t *testing.T) {
 		})
 	}
 }
+
+// A lane that ends takes no more subscriptions, and the others do.
+func TestLane_EndsAlone(t *testing.T) {
+	var ls lanes
+	var first *lane
+	for range laneSize {
+		first = ls.join("x")
+	}
+	second := ls.join("y")
+	second.opened(&Subscription{}, "y")
+	<-second.ended
+	check.That(t, len(ls.all) == 1 && ls.all[0] == first, "%d lanes are left", len(ls.all))
+	for range laneSize {
+		first.opened(&Subscription{}, "x")
+	}
+	check.Equal(t, len(ls.all), 0, "%d lanes are left")
+}

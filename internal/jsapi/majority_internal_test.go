@@ -174,6 +174,38 @@ func TestMove_Stays(t *testing.T) {
 	}
 }
 
+// A connection that the caller needs where it is moves as soon as it is not needed any more.
+func TestMove_AfterRefusal(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := newMovable(t, "nats://one,nats://two")
+		time.Sleep(time.Minute)
+		var asked int
+		for range 2 {
+			a.Move(5*time.Second, func(string) bool { asked++; return asked == 2 })
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		check.That(t, asked == 2 && a.Conn.ConnectedUrl() == "nats://two:4222", "asked %d times, connected to %s", asked, a.Conn.ConnectedUrl())
+	})
+}
+
+// The options of nats.go say how often a connection is made again.
+func TestReconnects_Options(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := newMovable(t, "nats://one")
+		for _, tt := range []struct {
+			allow       bool
+			maximum     int
+			tries       int
+			wantForever bool
+		}{{false, 7, 0, false}, {true, 7, 7, false}, {true, 0, 0, false}, {true, -1, -1, true}} {
+			a.Conn.Opts.AllowReconnect, a.Conn.Opts.MaxReconnect = tt.allow, tt.maximum
+			tries, forever := a.Reconnects()
+			check.That(t, tries == tt.tries && forever == tt.wantForever, "%+v: %d, forever: %v", tt, tries, forever)
+		}
+	})
+}
+
 // moves returns when a connection moves that is asked to again and again.
 func moves(t *testing.T, quiet, step, until time.Duration) (at []time.Duration) {
 	bubble(t, func(t *testing.T) {

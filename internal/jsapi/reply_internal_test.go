@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -45,9 +46,13 @@ func TestStore_Replies(t *testing.T) {
 			if seq != tt.seq || !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) || t.a.isQuiet(time.Second) != (err != nil) {
 				t.Errorf("%s: %d, %v, a sign: %v", name, seq, err, !t.a.isQuiet(time.Second))
 			}
+			replies := 0
 			t.a.StoreThen(t.Context(), &nats.Msg{Subject: "echo", Data: []byte(tt.answer)}, func(again uint64, later error) {
+				replies++
 				check.That(t, again == seq && fmt.Sprint(later) == fmt.Sprint(err), "%s, later: %d, %v", name, again, later)
 			})
+			synctest.Wait()
+			check.Equal(t, replies, 1, "%d replies")
 		}
 		_, err := t.a.Store(t.within(time.Second), &nats.Msg{Subject: "silence"})
 		check.That(t, IsUnanswered(err), "no reply: %v", err)
@@ -82,6 +87,9 @@ func TestLastOf_Replies(t *testing.T) {
 				"answer %d: created at %v, with %v", i, e.Created, h)
 		}
 		check.That(t, s.bodies[0] == `{"last_by_subj":"x"}`, "asked %s", s.bodies[0])
+		check.Says(t, check.Err(t.a.LastOf(t.Context(), "x")), backend.ErrUnreachable, "the reply to STREAM.MSG.GET.S is not understood")
+		err := check.Err(t.a.LastOf(check.Ended(), "x"))
+		check.That(t, errors.Is(err, backend.ErrUnreachable) && IsUnsent(err), "it was not sent: %v", err)
 	})
 }
 
@@ -99,19 +107,22 @@ func TestStoredEntry_Origin(t *testing.T) {
 		h    nats.Header
 		want bool
 	}{
-		"complete":        {of("S", "x", "7", at), true},
+		"complete":        {of("S", "x", "12", at), true},
 		"another stream":  {of("T", "x", "7", at), false},
 		"another subject": {of("S", "y", "7", at), false},
 		"no sequence":     {of("S", "x", "", at), false},
+		"a long sequence": {of("S", "x", "99999999999999999999", at), false},
 		"revision 0":      {of("S", "x", "0", at), false},
 		"no time":         {of("S", "x", "7", ""), false},
 		"no header":       {nil, false},
 	} {
 		e, ok := StoredEntry(&nats.Msg{Header: tt.h}, "S", "x")
-		check.That(t, ok == tt.want && (!ok || e.Revision == 7) && (ok || e.Revision == 0), "%s: %+v, %v", name, e, ok)
+		check.That(t, ok == tt.want && (!ok || e.Revision == 12) && (ok || e.Revision == 0), "%s: %+v, %v", name, e, ok)
 	}
-	one := (nats.Header{jetstream.SequenceHeader: {"7"}})
-	check.That(t, IsReply(one) && !IsReply(nats.Header{"X": {"y"}}), "a reply is not known by a header of the server")
+	for _, name := range []string{jetstream.StreamHeader, jetstream.SubjectHeader, jetstream.SequenceHeader, jetstream.TimeStampHeaer} {
+		check.That(t, IsReply(nats.Header{name: {"7"}}), "a reply is not known by the header %s of the server", name)
+	}
+	check.That(t, !IsReply(nats.Header{"X": {"y"}}), "any header makes a reply")
 }
 
 // The error of a stream that does not exist names the bucket and says what to do.
@@ -154,6 +165,7 @@ func TestFailure_Reasons(t *testing.T) {
 			{context.Canceled, "x", backend.ErrUnreachable, true, "no reply on x in time"},
 			{nats.ErrMaxPayload, "x", backend.ErrValueTooLarge, false, ""},
 			{nats.ErrNoResponders, "$JS.API.STREAM.INFO.S", backend.ErrUnreachable, false, "not enabled"},
+			{nats.ErrReconnectBufExceeded, "$JS.API.STREAM.INFO.S", backend.ErrUnreachable, false, "outbound buffer limit"},
 			{nats.ErrNoResponders, "x", backend.ErrUnreachable, false, "x: nats: no responders"},
 			{nats.ErrDisconnected, "x", backend.ErrUnreachable, true, "disconnected"},
 		} {
@@ -187,6 +199,8 @@ func TestDenied_OfReplies(t *testing.T) {
 			{what: `Subscription to "` + own + `"`, fresh: true, style: true},
 			{what: `Subscription to "` + own + `.x"`, style: true},
 			{what: `Subscription to "_INBOX.x"`, style: true},
+			{what: `Subscription to "_OTHER` + own[len("_INBOX"):] + `"`, style: true},
+			{what: `Subscription to "` + own[:len(own)-2] + `.x"`, style: true},
 		} {
 			t.a.Conn.Opts.UseOldRequestStyle = tt.style
 			last := fmt.Errorf("%w: nats: %s%s", nats.ErrPermissionViolation, violation, tt.what)
@@ -196,6 +210,7 @@ func TestDenied_OfReplies(t *testing.T) {
 				t.Errorf("%s: %v", tt.what, fresh)
 			}
 		}
+		check.Says(t, t.a.deniedBy(fmt.Errorf(`%w: no "x"`, nats.ErrPermissionViolation), "x", nil), backend.ErrPermission, `no "x"`)
 		err := t.a.deniedBy(errors.New(`"x"`), "x", nil)
 		check.That(t, err == nil, "another error: %v", err)
 	})

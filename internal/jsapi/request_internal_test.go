@@ -81,6 +81,13 @@ func TestConnection_RegistersWaitingRequests(t *testing.T) {
 		never, ignore := func() bool { return true }, func(*nats.Msg, error) {}
 		ended := &request{a: &t.a, c: c, ctx: t.Context(), msg: &nats.Msg{Subject: "echo"}, stop: never, reply: ignore, stage: requestReplied}
 		check.That(t, !c.register(ended) && len(c.pending) == 0, "a request that has ended may be sent")
+		heard := 0
+		t.serve("ended", func(*nats.Msg) { heard++ })
+		ended.msg.Subject = "ended"
+		check.OK(t, c.hand(ended))
+		c.delegate(ended)
+		synctest.Wait()
+		check.Equal(t, heard, 0, "a request that has ended was sent %d times")
 		c.mu.Lock()
 		c.hears, c.running = false, true // nothing is sent meanwhile
 		c.mu.Unlock()
@@ -128,8 +135,11 @@ func TestStream_Zero(t *testing.T) {
 			"%s: %v", what, err)
 	}
 	check.Is(t, a.Connected(), backend.ErrNotOpened)
-	a.Move(time.Second, func(string) bool { t.Error("it moves"); return false })
+	a.Move(0, func(string) bool { t.Error("it moves"); return false })
 	a.DeleteConsumer("")
+	check.Equal(t, a.Left(), Left{}, "left: %+v")
+	tries, forever := a.Reconnects()
+	check.That(t, tries == 0 && forever && a.LastError() == nil, "%d reconnections, forever: %v, last error: %v", tries, forever, a.LastError())
 }
 
 // A message belongs to its owner again when Request has returned, although the request may
@@ -137,19 +147,21 @@ func TestStream_Zero(t *testing.T) {
 func TestRequest_CopiesItsMessage(t *testing.T) {
 	withWire(t, func(t *wired) {
 		var heard []string
-		t.serve("ask", func(m *nats.Msg) { heard = append(heard, string(m.Data)) })
+		t.serve("ask", func(m *nats.Msg) { heard = append(heard, string(m.Data)+m.Header.Get("X")) })
 		data := []byte("mine")
 		c := t.a.conn
 		c.hold() // nothing is sent meanwhile
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { _, _ = t.a.Request(ctx, &nats.Msg{Subject: "ask", Data: data}) }()
+		go func() {
+			_, _ = t.a.Request(ctx, &nats.Msg{Subject: "ask", Header: nats.Header{"X": {"-x"}}, Data: data})
+		}()
 		synctest.Wait()
 		copy(data, "gone")
 		go c.run()
 		synctest.Wait()
 		cancel()
 		synctest.Wait()
-		check.That(t, slices.Equal(heard, []string{"mine"}), "sent: %q", heard)
+		check.That(t, slices.Equal(heard, []string{"mine-x"}), "sent: %q", heard)
 	})
 }
 
@@ -168,6 +180,11 @@ func TestRequest_EndsDelegated(t *testing.T) {
 			synctest.Wait()
 			left := t.a.Left()
 			check.That(t, left.Requests == 1, "left: %+v", left)
+			t.a.conn.mu.Lock()
+			for r := range t.a.conn.delegated {
+				check.Equal(t, r.stage, requestSent, "a request that may have been sent is in stage %d")
+			}
+			t.a.conn.mu.Unlock()
 			time.Sleep(2 * time.Second)
 			if tt.primed {
 				t.a.Conn.Close()

@@ -214,10 +214,29 @@ func TestListen_Fails(t *testing.T) {
 			s := &Subscription{Leave: func() { left = true }}
 			err := s.Listen(t.Context(), &t.a, tt.subject, func(*nats.Msg) {}, func() bool { return false })
 			check.That(t, errors.Is(err, tt.want) && (err == nil) == (tt.want == nil), "%q: %v", tt.subject, err)
+			check.That(t, t.a.Left().Subscriptions == 1 || err != nil, "left: %+v", t.a.Left())
 			s.Close()
 			if n := t.a.Conn.NumSubscriptions(); n > before || t.a.Left() != (Left{}) || !left {
 				t.Errorf("%q: %d subscriptions too many, left: %+v, Leave: %v", tt.subject, n-before, t.a.Left(), left)
 			}
 		}
+	})
+}
+
+// A subscription with a goroutine of its own knows whether messages wait.
+func TestSubscription_Waiting(t *testing.T) {
+	withWire(t, func(t *wired) {
+		var s Subscription
+		var waiting []bool
+		check.OK(t, check.Err(s.subscribe(&t.a, "x", func(m *nats.Msg) {
+			time.Sleep(time.Second)
+			waiting = append(waiting, s.Waiting(m))
+		})))
+		t.ok(t.a.Conn.Flush())
+		t.tell("x", "1", "2")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		check.Deep(t, waiting, []bool{true, false})
+		s.Close()
 	})
 }

@@ -91,7 +91,7 @@ var rules = []rule{
 	{page: "verification", command: "make test", in: ".ci/run", as: "make -s test"},
 	{page: "verification", command: "make prove", in: ".ci/run", as: "make -s prove"},
 	{page: "verification", command: "make field", in: ".ci/run", as: "make -s field"},
-	{page: "verification", command: "make nightly", in: ".github/workflows/nightly.yml"},
+	{page: "verification", command: "make nightly", in: ".github/workflows/nightly.yml", as: "scripts/nightly"},
 	{page: "verification", command: "go run ./examples/fenced", in: "scripts/examples", as: "for example in worker cron fenced "},
 	{page: "verification", command: "go test -tags field -run '^$' -bench HandoverBound ./leader_test", in: ".ci/run", as: "-bench '^BenchmarkHandoverBound$'"},
 	{page: "verification", command: "natsleader run", why: "not a whole command"},

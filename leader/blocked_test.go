@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -92,6 +93,23 @@ func TestLogHandler_CallsTheCandidate(t *testing.T) {
 		synctest.Wait()
 		check.Equal(t, strings.Join(calls, ", "), "Proclaim <nil>, Stats leader, Resign <nil>, Stop <nil>",
 			"called: %s")
+	})
+}
+
+// On a fake clock Settle and Advance return when all is logged, also by a handler that takes its time.
+func TestLogHandler_FakeClockWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newScribbler(func(string) { time.Sleep(time.Millisecond) })
+		s := newStage(t)
+		s.stand("a", leader.Config{Logger: slog.New(h)})
+		has := func(begin string) bool {
+			return slices.ContainsFunc(h.written(), func(line string) bool { return strings.HasPrefix(line, begin) })
+		}
+		s.clock.Settle()
+		check.That(t, has("elected "), "Settle returns before the candidate has logged that it leads")
+		s.store.Link("a").Cut()
+		s.clock.Advance(12 * time.Second)
+		check.That(t, has("fenced "), "Advance returns before the candidate has logged that it is fenced")
 	})
 }
 

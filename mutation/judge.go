@@ -191,12 +191,11 @@ func (j *judge) choose(all []*mutant) {
 
 // judge runs the tests that reach a mutant, first the quick ones. It returns an error if they do not run.
 func (j *judge) judge(ctx context.Context, binary string, m *mutant) error {
-	quick, sum := 0, time.Duration(0)
-	for quick < len(m.tests) && (quick == 0 || sum+j.tests[m.tests[quick]].cpu <= time.Second) {
-		sum += j.tests[m.tests[quick]].cpu
-		quick++
+	quick, tried := j.within(m.tests, time.Second), len(m.tests)
+	if *budget > 0 {
+		tried = max(quick, j.within(m.tests, *budget))
 	}
-	for _, names := range [][]string{m.tests[:quick], m.tests[quick:]} {
+	for _, names := range [][]string{m.tests[:quick], m.tests[quick:tried]} {
 		if len(names) == 0 {
 			continue
 		}
@@ -228,6 +227,17 @@ func (j *judge) judge(ctx context.Context, binary string, m *mutant) error {
 		return nil
 	}
 	return nil
+}
+
+// within returns how many of these tests, but at least one, take no more than this time of a processor together.
+func (j *judge) within(tests []string, most time.Duration) int {
+	sum := time.Duration(0)
+	for i, name := range tests {
+		if sum += j.tests[name].cpu; i > 0 && sum > most {
+			return i
+		}
+	}
+	return len(tests)
 }
 
 // tries is how often tests try a mutant that they do not catch. What they catch only by chance must not fail the gate.

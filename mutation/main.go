@@ -49,6 +49,7 @@ var (
 	only      = flag.Bool("n", false, "only count the mutants, or the rules that do not fit")
 	write     = flag.Bool("write", false, "write the list")
 	by        = flag.String("by", "", "only the tests of this `package` try the mutants")
+	budget    = flag.Duration("budget", 0, "leave out the slow tests of a mutant, which take more than this `time` of a processor together")
 	byHand    = flag.Bool("rules", false, "try the mutants by hand, in place of those that operators make; without packages, of all")
 	inField   = flag.Bool("field", false, "of the mutants by hand those that tests in real time catch")
 	verbose   = flag.Bool("v", false, "print each mutant, and the test that catches it")

@@ -37,7 +37,12 @@ type judge struct {
 	dir   string // of the tests, from the root of the repository
 	field bool   // whether field tests are among them
 	tests map[string]*test
+
+	scratch string // a directory for its files, until it closes
+	binary  string // the tests with all mutants
 }
+
+func (j *judge) close() { _ = os.RemoveAll(j.scratch) }
 
 // A test is one test of a judge.
 type test struct {
@@ -55,35 +60,36 @@ const columns = 1 << 12
 
 // try finds out which mutants the tests catch. A test tries the mutants in the blocks that it executes, because a
 // mutant elsewhere does nothing. The quick tests are first, and the first test that fails is the last.
-func (j *judge) try(ctx context.Context, all []*mutant) error {
-	scratch, err := os.MkdirTemp("", "mutants")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(scratch) }()
+func (j *judge) try(ctx context.Context, all []*mutant) (err error) {
 	began := time.Now()
-	if err = j.measure(ctx, scratch); err != nil {
-		return err
+	if j.scratch == "" {
+		if j.scratch, err = os.MkdirTemp("", "mutants"); err != nil {
+			return err
+		}
+		if err = j.measure(ctx, j.scratch); err != nil {
+			return err
+		}
+		say("%s: %d tests, each alone, in %.0f s", j.dir, len(j.tests), time.Since(began).Seconds())
 	}
-	say("%s: %d tests, each alone, in %.0f s", j.dir, len(j.tests), time.Since(began).Seconds())
 	j.choose(all)
 	reached := slices.DeleteFunc(slices.Clone(all), func(m *mutant) bool { return len(m.tests) == 0 })
 	if len(reached) == 0 {
 		return nil
 	}
 	began = time.Now()
-	texts, _ := j.of.combine(reached)
-	binary, err := j.build(ctx, scratch, texts)
-	if err != nil {
-		return err
+	if j.binary == "" {
+		texts, _ := j.of.combine(reached)
+		if j.binary, err = j.build(ctx, j.scratch, texts); err != nil {
+			return err
+		}
+		say("%s: built with %d mutants in %.0f s", j.dir, len(reached), time.Since(began).Seconds())
+		began = time.Now()
 	}
-	say("%s: built with %d mutants in %.0f s", j.dir, len(reached), time.Since(began).Seconds())
-	began = time.Now()
 	var done atomic.Int64
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	each(len(reached), func(i int) {
-		if err := j.judge(ctx, binary, reached[i]); err != nil {
+		if err := j.judge(ctx, reached[i]); err != nil {
 			cancel(err)
 		}
 		if n := done.Add(1); n%200 == 0 {
@@ -190,7 +196,7 @@ func (j *judge) choose(all []*mutant) {
 }
 
 // judge runs the tests that reach a mutant, first the quick ones. It returns an error if they do not run.
-func (j *judge) judge(ctx context.Context, binary string, m *mutant) error {
+func (j *judge) judge(ctx context.Context, m *mutant) error {
 	quick, tried := j.within(m.tests, time.Second), len(m.tests)
 	if *budget > 0 {
 		tried = max(quick, j.within(m.tests, *budget))
@@ -203,12 +209,7 @@ func (j *judge) judge(ctx context.Context, binary string, m *mutant) error {
 		for _, name := range names {
 			cpu, wall = cpu+j.tests[name].cpu, wall+j.tests[name].wall
 		}
-		var r result
-		for range tries() {
-			if r = j.run(ctx, binary, m.id, limits{cpu: 4*cpu + 2*time.Second, wall: 10*wall + 10*time.Second}, names); r.err != nil {
-				break
-			}
-		}
+		r := j.run(ctx, j.binary, m.id, limits{cpu: 4*cpu + 2*time.Second, wall: 10*wall + 10*time.Second}, names)
 		if r.err == nil {
 			continue
 		}
@@ -240,14 +241,8 @@ func (j *judge) within(tests []string, most time.Duration) int {
 	return len(tests)
 }
 
-// tries is how often tests try a mutant that they do not catch. What they catch only by chance must not fail the gate.
-// With -write it goes on the list.
-func tries() int {
-	if *write {
-		return 1
-	}
-	return 4
-}
+// tries is how often tests try a mutant before it fails the gate, because what they catch only by chance must not.
+const tries = 4
 
 var failure = regexp.MustCompile(`--- FAIL: (\S+)`)
 

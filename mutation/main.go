@@ -172,10 +172,15 @@ func mutatePackage(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	defer func() {
+		for _, j := range judges {
+			j.close()
+		}
+	}()
 	began, result := time.Now(), error(nil)
-	for _, by := range judges {
+	for i := 0; i < len(judges) || !*write && result != nil && i < tries*len(judges); i++ {
 		left := slices.DeleteFunc(slices.Clone(tried), func(m *mutant) bool { return m.outcome != survived })
-		if err := (&judge{of: t, dir: by}).try(ctx, left); err != nil {
+		if err := judges[i%len(judges)].try(ctx, left); err != nil {
 			return err
 		}
 		result = conclude(t, before, functions, all, tried) // what the last finds
@@ -197,15 +202,17 @@ func mutatePackage(ctx context.Context, dir string) error {
 }
 
 // judgesOf returns the packages whose tests try the mutants: the package itself, and leader_test with what survives.
-func judgesOf(t *target) ([]string, error) {
+func judgesOf(t *target) ([]*judge, error) {
+	own := &judge{of: t, dir: t.dir}
 	if *by != "" {
-		return []string{filepath.Clean(*by)}, nil
+		own.dir = filepath.Clean(*by)
+		return []*judge{own}, nil
 	}
 	imported, err := command(".", "go", "list", "-test", "-deps", "./"+last)
 	if err != nil || !slices.Contains(strings.Fields(imported), t.path) {
-		return []string{t.dir}, err
+		return []*judge{own}, err
 	}
-	return []string{t.dir, last}, nil
+	return []*judge{own, {of: t, dir: last}}, nil
 }
 
 // conclude compares the survivors with the list, and writes it with -write.
@@ -213,13 +220,16 @@ func conclude(t *target, before list, functions map[*function]bool, all, tried [
 	now, added, spare := before.after(functions, all, tried)
 	var unexplained error
 	if len(added) > spare {
-		unexplained = fmt.Errorf("no test catches %d mutants, and %d lines of %s no longer fit: write a test, or write them with -write and give a reason for each", len(added), spare, listFile(t.dir))
+		var lines strings.Builder
+		for _, p := range added {
+			fmt.Fprintf(&lines, "not caught: %s: %s: %s\n", p.function, p.operator, p.snippet)
+		}
+		unexplained = fmt.Errorf("%sno test catches %d mutants, and %d lines of %s no longer fit: write a test, or write them with -write and give a reason for each", &lines, len(added), spare, listFile(t.dir))
 	}
 	for _, p := range added {
 		now[p] = ""
 		if unexplained != nil {
 			now[p] = missing
-			say("not caught: %s: %s: %s", p.function, p.operator, p.snippet)
 		}
 	}
 	if *write {

@@ -365,7 +365,7 @@ func (s suite) try(ctx context.Context) error {
 		}
 		if err == nil {
 			var out result
-			for try := range tries() {
+			for try := range tries {
 				if out = j.run(ctx, binary, number, limits{wall: 5 * time.Minute}, []string{r.test}, s.flags...); out.err != nil {
 					if try > 0 {
 						say("%s: %s catches it only by chance, at try %d", r.title, r.test, try+1)

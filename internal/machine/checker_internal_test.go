@@ -38,6 +38,9 @@ func (p *checker) check(m *Machine, before view, now time.Time, in Input, fx Eff
 	if in.Kind == InStop || in.Kind == InAbandon {
 		p.Next(contract.Event{Kind: contract.Stopped})
 	}
+	if in.Works && p.Alive() {
+		p.works = true
+	}
 	if (in.Kind == InDrained || in.Kind == InWorked) && in.Term == m.term.number {
 		p.works = false
 	}
@@ -61,7 +64,7 @@ func (p *checker) check(m *Machine, before view, now time.Time, in Input, fx Eff
 		return fmt.Sprintf("it leads, or claims to, with token %d, and a guard stands at %d", m.term.token, m.guards.Over)
 	case m.term.draining && !now.Before(m.term.drainBy):
 		return "it drains on after its time"
-	case m.work.going && !m.awaitsWork():
+	case m.work.going && !m.work.awaited:
 		return "it waits for the end of work, and nothing awaits that"
 	case m.state == StateLeader && m.work.idle && !m.work.going && m.leave.mode == Staying && !fx.done:
 		return "it leads, and its application takes no term"

@@ -89,7 +89,7 @@ func (w *worldOf) processActions(i int, add adder) {
 	add(w.gated && !p.m.suspended, doBar, i, 0)
 	add(w.gated && p.m.suspended, doOpen, i, 0)
 	add(w.may(closeConnection), doClose, i, 0)
-	add((w.may(release) || w.loops) && p.m.work.going, doRelease, i, 0)
+	add((w.may(release) || w.loops || w.gos) && p.m.work.going, doRelease, i, 0)
 	w.loopActions(i, add)
 	add(p.m.flight.slot == slotWaits, doSlot, i, 0)
 	add(w.may(reconnect) && p.listening, doReconnect, i, 0)
@@ -206,6 +206,8 @@ func (w *worldOf) apply(a action) {
 		if w.step(i, Input{Kind: InWorked, Term: p.m.term.number}); led && stays && p.leads() {
 			w.fail("%s leads on after the end of its work", p.m.Session)
 		}
+	case doGo:
+		p.begun = true // the next step finds it
 	case doStall:
 		if w.step(i, Input{Kind: InStalled}); p.leads() {
 			w.fail("%s leads on while its work hangs", p.m.Session)

@@ -15,6 +15,7 @@ import (
 // loopActions adds what the application of a candidate may do.
 func (w *worldOf) loopActions(i int, add adder) {
 	p := &w.parties[i]
+	add(w.gos && p.leads() && !p.checker.works && !p.begun, doGo, i, 0)
 	add(w.may(stall) && p.m.work.going, doStall, i, 0)
 	if !w.loops || p.checker.Stopped() && !p.checker.works {
 		return
@@ -108,6 +109,16 @@ var loopScenarios = []*scenario{
 	{name: "stalled", stall: tick, settings: tight, times: equal, limits: upTo(2, stall, release, resign, stop, late, loseReply, applyLate), total: 3, from: aLeads},
 	{name: "stalled, loops", stall: tick, loops: true, settings: tight, times: equal, limits: upTo(1, stall, breakOff, freeze, cutOff, loseFeed, late, loseReply, loseRequest, resign, stop), total: 3, from: aLeads},
 	{name: "loops, broken off", loops: true, settings: tight, times: equal, limits: upTo(2, breakOff, resign, late, loseReply), total: 3},
+}
+
+// The work of a term begins and ends at any time, as by Term.Go.
+var goScenarios = []*scenario{
+	{name: "go", gos: true, settings: tight, times: equal, limits: upTo(1, promised...), total: 1},
+	{name: "go, drain", gos: true, settings: tight, times: []Durations{ticks(3, 2, 0, 4), ticks(3, 2, 0, 1)}, limits: upTo(1, promised...), total: 1},
+	{name: "go, loops", gos: true, loops: true, settings: tight, times: equal, limits: upTo(1, breaking...), total: 1},
+	{name: "go, frozen", gos: true, settings: tight, times: equal, limits: upTo(2, freeze, cutOff, loseFeed, applyLate, loseReply, resign, stop), total: 3, from: aLeads},
+	{name: "go, ordinary", gos: true, settings: expiring, times: equal, limits: upTo(1, append(breaking, purge)...), total: 1},
+	{name: "go, guarded", gos: true, guarded: true, settings: tight, times: equal, limits: upTo(1, troubled...), total: 1},
 }
 
 var loopEndless = []*scenario{

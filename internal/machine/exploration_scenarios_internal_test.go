@@ -80,6 +80,7 @@ type scenario struct {
 	priorities [maxParties]int
 	named      bool // refusals always name the revision: the bucket has one replica
 	gated      bool // gates are closed and opened at any time
+	gos        bool // the applications begin work of a term at any time, and end it at any time
 	loops      bool // the applications take their terms in loops, and work for any time
 	window     bool // a candidate waits for a slot for any time
 	observes   bool // the last of them is an observer
@@ -286,7 +287,7 @@ var scenarios = slices.Concat([]*scenario{
 		name: "guarded, forgetful", guarded: true, void: true, settings: tight, times: equal, limits: upTo(1, rollBack, freeze, late), total: 2,
 		from: aRaised + " tick A.wake A.arrive A.deliver",
 	},
-}, loopScenarios, windowScenarios, kvElectScenarios)
+}, loopScenarios, goScenarios, windowScenarios, kvElectScenarios)
 
 // endless has worlds in which everything is promised, and in which faults never end. They
 // are for random walks and the fuzzer.

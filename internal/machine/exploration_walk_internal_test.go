@@ -26,7 +26,7 @@ func (a action) goesOn() bool {
 	case doFreeze, doCut:
 		return a.arg == 1
 	case doStale, doRefuse, doLose, doFail, doMute, doEndFeed, doReconnect, doForge, doCrash, doResign, doStop, doClose,
-		doRelease, doWorked, doNoLoop, doStall, doHandOver, doLapse, doBar, doGhost, doRemove, doPurge, doOverwrite, doRollBack, doRemake, doForce, doJunk, doCalm,
+		doRelease, doWorked, doNoLoop, doStall, doGo, doHandOver, doLapse, doBar, doGhost, doRemove, doPurge, doOverwrite, doRollBack, doRemake, doForce, doJunk, doCalm,
 		doGuardStale, doGuardRefuse, doGuardLose, doGuardFail, doGuardUnfit, doGuardGhost, doGuardRemove, doGuardOverwrite, doGuardPurge,
 		doOldBoot, doOldCrash, doOldRefuse, doOldLose, doOldFail, doOldGhost, doDouble:
 	}

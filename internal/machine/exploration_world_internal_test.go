@@ -65,6 +65,7 @@ type party struct {
 	cut       bool                  // nothing reaches the store, nor comes from it
 	robbed    bool                  // another writer has replaced a record of this session
 	before    Sighting              // what the process has read before its candidate began
+	begun     bool                  // work of the term has begun that no step has found yet
 	heirOf    string                // who led last before its next term
 	patient   time.Time             // it has seen a handover in vain, and gives way to no rival before then
 }
@@ -252,6 +253,7 @@ func (w *worldOf) advance(p *party, in Input) Effects {
 func (w *worldOf) step(i int, in Input) {
 	p := &w.parties[i]
 	view, before, held, was, knows := p.m.view(), p.m.state, p.m.holds(), p.m.key.seen, w.knownTo(p)
+	in.Works, p.begun = p.begun, false
 	fx := w.advance(p, in)
 	if w.say != nil {
 		w.tell("%s %s: %v->%v%s", p.m.Session, describeInput(in), before, p.m.state, describeEffects(p.now, fx))

@@ -52,7 +52,8 @@ type Input struct {
 	Next     bool               // InResign: in favour of the first in line
 	Value    string             // InProclaim, InResume
 	Until    time.Time          // InResume: takes no lease before then; InStop: drains no longer; zero: as configured
-	Term     uint64             // InDrained, InWorked
+	Term     uint64             // InDrained, InWorked; InResign, InProclaim: for that term only, if it is not 0
+	Works    bool               // the term that leads has work that the hand-over waits for
 	Err      error              // of a reply, or of the feed's end
 	Jitter   uint32             // randomness for the pauses between tries
 }
@@ -97,7 +98,7 @@ func (m *Machine) absorb(now time.Time, in *Input, fx *Effects) {
 	case InNoLoop:
 		m.work.leave()
 	case InProclaim:
-		m.proclaim(in.Value, fx)
+		m.proclaim(in, fx)
 	case InSuspend:
 		m.suspend()
 	case InResume:
@@ -179,6 +180,8 @@ func (m *Machine) resign(now time.Time, in *Input, fx *Effects) {
 	plain := in.To == "" && !in.Next
 	underWay := m.leave.mode == resigning || m.leave.mode == Stopping && (m.term.draining || m.holds())
 	switch {
+	case m.isLate(in):
+		fx.Denied = backend.ErrNotLeader
 	case plain && underWay:
 	case m.state != StateLeader:
 		fx.Denied = backend.ErrNotLeader
@@ -244,15 +247,15 @@ func (m *Machine) quit(now time.Time, fx *Effects) {
 }
 
 // proclaim changes the published value. Work that goes on after its term can publish what it has done.
-func (m *Machine) proclaim(value string, fx *Effects) {
-	if m.state != StateLeader && !m.term.draining {
+func (m *Machine) proclaim(in *Input, fx *Effects) {
+	if m.isLate(in) || m.state != StateLeader && !m.term.draining {
 		fx.Denied = backend.ErrNotLeader
 		return
 	}
-	if err := m.fit(value); err != nil {
+	if err := m.fit(in.Value); err != nil {
 		fx.Denied = err
 		return
 	}
-	m.value = value
+	m.value = in.Value
 	m.renew.want()
 }

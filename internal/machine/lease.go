@@ -400,6 +400,9 @@ func (m *Machine) stored(now time.Time, s record.Observation, w write, sent time
 		}
 		m.becomePending(now, ready, m.whyPending(now, ready, w, replaced), fx)
 	case StateFenced:
+		if m.givesUp() {
+			m.term.extend(good) // for the work in hand
+		}
 		if m.term.draining || s.Rec.Phase == record.PhaseLeading {
 			// It was sent before the fence, and one that is sent now elects, or has what was proclaimed since.
 			m.renew.wantOnlyIf(!m.term.draining || s.Rec.Value != m.value)

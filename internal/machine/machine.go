@@ -133,6 +133,7 @@ type Effects struct {
 	Slot    slotRequest
 	Request Request   // needs a slot, until it is answered
 	Wake    time.Time // step again then, at the latest; zero: no deadline
+	DrainBy time.Time // Status.Draining: until then
 	Denied  error     // the call cannot be served
 	done    bool      // nothing will follow
 }
@@ -171,6 +172,9 @@ func (m *Machine) Step(now time.Time, in *Input) Effects {
 		fx.done = true
 		return fx
 	}
+	if in.Works && m.state == StateLeader {
+		m.work.found()
+	}
 	m.expire(now, &fx)
 	m.absorb(now, in, &fx)
 	m.expire(now, &fx)
@@ -178,6 +182,9 @@ func (m *Machine) Step(now time.Time, in *Input) Effects {
 	m.plan(now, &fx)
 	m.show(now, &fx)
 	fx.done = m.done
+	if m.givesUp() {
+		fx.DrainBy = m.term.drainBy
+	}
 	if !m.done {
 		fx.Wake = m.wakeAt(now)
 	}

@@ -292,6 +292,9 @@ func (s *script) parse(line string, words []string) Input {
 		}
 		return reply(InFeed, ReqFeed, Input{})
 	case "resign":
+		if of, ok := s.termOf(rest); ok {
+			return Input{Kind: InResign, Term: of}
+		}
 		to, _ := strings.CutPrefix(strings.Join(rest, ""), "to=")
 		if to == "next" {
 			return Input{Kind: InResign, Next: true}
@@ -301,10 +304,11 @@ func (s *script) parse(line string, words []string) Input {
 		return Input{Kind: InRoster, Roster: s.roster(rest)}
 	case "abandon":
 		return Input{Kind: InAbandon}
-	case "drained", "worked", "stalled", "loop", "unloop", "stop":
+	case "drained", "worked", "stalled", "loop", "unloop", "stop", "works":
 		return s.parseWork(word, rest)
 	case "proclaim":
-		return Input{Kind: InProclaim, Value: rest[0]}
+		of, _ := s.termOf(rest[1:])
+		return Input{Kind: InProclaim, Value: rest[0], Term: of}
 	case "reconnected":
 		return Input{Kind: InReconnected}
 	case "closed":

@@ -62,7 +62,7 @@ func (m *Machine) Status(now time.Time) Status {
 	return Status{
 		State: m.state, Done: m.done, Err: m.err, Value: m.value,
 		Holds: m.holds(), MayHold: m.mayHoldKey(), Seen: &m.key.seen, SeenAt: m.sightedAt(), Reported: &m.reported,
-		Term: m.term.number, LeaseUntil: m.term.leaseUntil, Draining: m.term.draining && m.leave.mode != Staying,
+		Term: m.term.number, LeaseUntil: m.term.leaseUntil, Draining: m.givesUp(),
 		Leaving: m.leave.mode, To: m.leave.to, Abandoned: m.abandoned(now), CooldownUntil: m.leave.cooldownUntil,
 		Working: m.work.going, Offers: m.work.loops && !m.work.idle, Idle: m.work.idle,
 		Suspended: m.suspended, Taking: m.isTaking(now), WantsKey: m.wantsKey(now), Eligible: m.eligible(), DeniedUntil: m.queue.deniedUntil,

@@ -7,8 +7,8 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// The end of the work of a term is awaited if a DrainTimeout or a StallTimeout is set, or if the
-// application takes its terms in a loop over Candidate.Terms. Then the work of two terms never goes on at
+// The end of the work of a term is awaited if a DrainTimeout or a StallTimeout is set, if the application takes
+// its terms in a loop over Candidate.Terms, or if it begins work by Term.Go. Then the work of two terms never goes on at
 // once in one candidate: while the work of a term goes on, no other term begins.
 //
 //   - A leader that steps down, and one that is fenced, drains: it keeps the key without
@@ -31,6 +31,9 @@ type workState struct {
 
 // begin begins the work of a term, if its end is awaited.
 func (w *workState) begin(awaited bool) { w.awaited, w.going = awaited, awaited }
+
+// found notes that the term that leads has work.
+func (w *workState) found() { w.awaited, w.going = true, true }
 
 // end ends the work of the last term.
 func (w *workState) end() { w.going = false }
@@ -84,8 +87,14 @@ func (m *Machine) drained(now time.Time, fx *Effects) {
 
 // NotReleased returns the fault that the work of a term goes on after its end.
 func NotReleased(token uint64) error {
-	return fmt.Errorf("%w: the work of the term with token %d goes on, and the candidate does not campaign before it ends: return from the loop's body, or call Term.Release", backend.ErrNotReleased, token)
+	return fmt.Errorf("%w: the work of the term with token %d goes on, and the candidate does not campaign before it ends: return from the loop's body and from the functions of Term.Go, or call Term.Release", backend.ErrNotReleased, token)
 }
+
+// givesUp reports whether the candidate keeps the key for work that goes on, and gives it up then.
+func (m *Machine) givesUp() bool { return m.term.draining && m.leave.mode != Staying }
+
+// isLate reports whether a call is for a term that another has followed.
+func (m *Machine) isLate(in *Input) bool { return in.Term != 0 && in.Term != m.term.number }
 
 // stalled steps down, because the work of the term hangs.
 func (m *Machine) stalled(now time.Time, fx *Effects) {

@@ -29,6 +29,8 @@ func (s *script) parseWork(word string, rest []string) Input {
 			in.Until = scriptOrigin.Add(by)
 		}
 		return in
+	case "works":
+		return Input{Kind: InTick, Works: true}
 	case "stalled":
 		return Input{Kind: InStalled}
 	case "loop":
@@ -40,8 +42,19 @@ func (s *script) parseWork(word string, rest []string) Input {
 	if word == "worked" {
 		in.Kind = InWorked
 	}
-	if strings.Join(rest, "") == "earlier" {
-		in.Term--
+	if of, ok := s.termOf(rest); ok {
+		in.Term = of
 	}
 	return in
+}
+
+// termOf returns the number of the term that an input is for, if that is "this" or "earlier".
+func (s *script) termOf(rest []string) (uint64, bool) {
+	switch strings.Join(rest, "") {
+	case "this":
+		return s.m.term.number, true
+	case "earlier":
+		return s.m.term.number - 1, true
+	}
+	return 0, false
 }

@@ -327,13 +327,22 @@ func (a *actor) advance(in *machine.Input, fx *machine.Effects) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if in.Works = t.known.running > 0; in.Works && in.Term == t.number && (in.Kind == machine.InDrained || in.Kind == machine.InWorked) {
+		in.Kind = machine.InTick // more work has begun meanwhile
+	}
 	if t.lapsed && a.status.State == machine.StateLeader {
 		now = machine.Later(now, a.status.LeaseUntil) // the clock has shown that time to a reader or the watchdog
 	}
 	a.stepMachine(now, in, fx)
-	switch {
-	case fx.End != nil:
+	if fx.End != nil {
 		t.end(fx.End)
+	}
+	switch {
+	case a.status.Draining: // the lease is renewed for the work in hand
+		t.until.Store(int64(a.status.LeaseUntil.Sub(a.base)))
+		t.drain(now.Sub(a.base), fx.DrainBy.Sub(a.base))
+	case fx.End != nil:
+		t.grace.end(fx.End)
 	case a.status.State == machine.StateLeader:
 		t.until.Store(int64(a.status.LeaseUntil.Sub(a.base)))
 	}
@@ -374,6 +383,7 @@ func (a *actor) events(in *machine.Input, fx *machine.Effects) []Event {
 			events = append(events, e)
 		case machine.NoteDeposed:
 			events = append(events, Deposed{Term: a.term, Cause: n.Err, Drained: n.Drained})
+			a.term.depose(n.Err)
 			a.term = nil
 		case machine.NoteObserved:
 			events = append(events, Observed{Holder: holderShown(&a.status, a.seat)})
@@ -417,6 +427,7 @@ func (a *actor) begin(n machine.Note) *Term {
 	ctx, cancel := context.WithCancelCause(a.values)
 	t.ctx, t.cancel = leadership{ctx, t}, cancel
 	t.work.begin(a.Stall, t.elapsed())
+	t.known.body = a.status.Offers
 	for i := range a.guards {
 		t.fences = append(t.fences, a.guards[i].fence(t, &a.c.box))
 	}

@@ -39,6 +39,8 @@ func (c *calls) add(in *machine.Input, call chan error, written uint64, denied e
 	case call == nil:
 	case denied != nil:
 		call <- denied
+	case in.Kind == machine.InResign && in.Term != 0: // of the work itself, perhaps
+		call <- nil
 	case in.Kind == machine.InResign && (in.To != "" || in.Next):
 		c.handing = append(c.handing, handing{call, s.To})
 	case in.Kind == machine.InResign:

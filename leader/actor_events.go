@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"reflect"
 	"slices"
 	"sync"
 
@@ -25,6 +26,7 @@ type outbox struct {
 
 // eventReader is a reader of the events. Its list begins with the past.
 type eventReader struct {
+	kinds  []Event // that channel sends; empty: all
 	out    *outbox
 	unread eventList
 	bell   chan struct{} // rings after an event was added; closed when no more come
@@ -97,12 +99,19 @@ func (r *eventReader) ring() {
 func (r *eventReader) next() (e Event, ok bool) {
 	r.out.mu.Lock()
 	defer r.out.mu.Unlock()
-	if len(r.unread) == 0 {
-		return nil, false
+	for len(r.unread) > 0 {
+		e, r.unread[0] = r.unread[0], nil
+		r.unread = r.unread[1:]
+		if r.wants(e) {
+			return e, true
+		}
 	}
-	e, r.unread[0] = r.unread[0], nil
-	r.unread = r.unread[1:]
-	return e, true
+	return nil, false
+}
+
+// wants reports whether the reader has asked for events of that kind.
+func (r *eventReader) wants(e Event) bool {
+	return len(r.kinds) == 0 || slices.ContainsFunc(r.kinds, func(k Event) bool { return reflect.TypeOf(k) == reflect.TypeOf(e) })
 }
 
 // channel returns a channel of the application, which gets the events until ended is closed.
@@ -154,13 +163,14 @@ func (r *eventReader) forward(events chan Event, ended <-chan struct{}) {
 // back, because a term may have begun there, and leaves out some of all. An application that reads
 // at this very moment, and is more than a channel behind, may then get an older event after a newer one.
 func (r *eventReader) last(events chan Event, unsent Event) {
-	rest := r.unread // no event is added any more
+	rest := slices.DeleteFunc(r.unread, func(e Event) bool { return !r.wants(e) }) // no event is added any more
 	if unsent != nil {
 		rest = slices.Insert(rest, 0, unsent)
 	}
 	if len(events)+len(rest) > maxPast {
 		rest = append(takeAll(events), rest...)
 		rest.trim(maxPast)
+		rest = rest[max(0, len(rest)-maxPast):] // terms of which not all kinds are there
 	}
 	for _, e := range rest {
 		events <- e // there is room

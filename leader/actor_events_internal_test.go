@@ -125,6 +125,38 @@ func TestOutbox_LeavesOutReplaced(t *testing.T) {
 	}
 }
 
+// A channel has events of the kinds that were asked for. The newest of those unread remain at the end, however many
+// there are.
+func TestOutbox_Kinds(t *testing.T) {
+	const terms = 100
+	var o outbox
+	r := o.enter()
+	r.kinds = []Event{Elected{}, Deposed{Drained: true}}
+	events := r.channel(nil)
+	for token := uint64(1); token <= terms; token++ {
+		addTerm(&o, token)
+		o.add(Observed{Holder{Revision: token}})
+	}
+	o.close()
+	want := uint64(terms - maxPast/2 + 1)
+	for n := 0; ; n++ {
+		e, open := <-events
+		if !open {
+			check.Equal(t, n, maxPast, "%d events")
+			return
+		}
+		switch e := e.(type) {
+		case Elected:
+			check.Equal(t, e.Term.token, want, "elected with token %d")
+		case Deposed:
+			check.Equal(t, e.Term.token, want, "deposed with token %d")
+			want++
+		default:
+			t.Errorf("%v was not asked for", e)
+		}
+	}
+}
+
 // A reader that knows of the beginning of a term also gets its end, and one whose term goes on is
 // kept, however many others are left out.
 func TestOutbox_KeepsOpenTerms(t *testing.T) {

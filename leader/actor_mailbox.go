@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"context"
 	"slices"
 	"sync"
 
@@ -163,8 +164,23 @@ func (b *mailbox) count(is func(*mail) bool) (n int) {
 	return n
 }
 
+// call puts a call, and waits for its answer until the caller gives up.
+func (b *mailbox) call(ctx context.Context, in machine.Input) error {
+	answer := make(chan error, 1)
+	if !b.put(mail{in: in, call: answer}) {
+		return ErrNotLeader
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		b.withdraw(answer)
+		return ctx.Err()
+	}
+}
+
 // withdraw takes back the call of a caller that gives up, if the call still waits. A wish
-// to resign stays, but only one of them.
+// to resign stays, but only one of them for a term.
 func (b *mailbox) withdraw(call chan error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -172,7 +188,9 @@ func (b *mailbox) withdraw(call chan error) {
 		if m.call != call {
 			continue
 		}
-		if m.call = nil; m.in.Kind != machine.InResign || b.count((*mail).callerGaveUp) > 1 {
+		m.call = nil
+		same := func(other *mail) bool { return other.callerGaveUp() && other.in.Term == m.in.Term }
+		if m.in.Kind != machine.InResign || b.count(same) > 1 {
 			b.mails = slices.Delete(b.mails, i, i+1)
 		}
 		return

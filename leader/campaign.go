@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -208,15 +209,18 @@ var noLog = slog.New(slog.DiscardHandler)
 // Events returns a channel of the candidate's events, in order, beginning with the newest 32 of
 // those so far. Each call returns a channel of its own: call Events once for each reader, before a
 // loop with a select. The channel is closed after the last event of a candidate that has ended,
-// and when ctx ends. What is in it then can still be read.
+// and when ctx ends. What is in it then can still be read. With kinds, as Elected{}, the channel has
+// events of these types only.
 //
 // A reader that stops reading ends ctx. A reader that needs the last [Deposed] passes a ctx that
 // outlives the one given to [Campaign]. The candidate never waits for a reader. Of more than 1,024
 // unread events it leaves out Observed and Faulted that a later one replaces, and then the events
 // of whole terms, the oldest first. Of those unread when the candidate ends, 32 remain.
-func (c *Candidate) Events(ctx context.Context) <-chan Event {
+func (c *Candidate) Events(ctx context.Context, kinds ...Event) <-chan Event {
 	ended := ctx.Done() // the code of the caller, which may panic
-	return c.reader().channel(ended)
+	r := c.reader()
+	r.kinds = slices.Clone(kinds)
+	return r.channel(ended)
 }
 
 // reader returns a new reader of the events.
@@ -324,18 +328,7 @@ func (c *Candidate) Resign(ctx context.Context) error {
 }
 
 func (c *Candidate) call(ctx context.Context, in machine.Input) error {
-	answer := make(chan error, 1)
-	box := &c.seatHeld().box
-	if !box.put(mail{in: in, call: answer}) {
-		return ErrNotLeader
-	}
-	select {
-	case err := <-answer:
-		return err
-	case <-ctx.Done():
-		box.withdraw(answer)
-		return ctx.Err()
-	}
+	return c.seatHeld().box.call(ctx, in)
 }
 
 // Stop hands over and ends the candidate. It returns nil when the key is given up and

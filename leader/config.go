@@ -38,10 +38,11 @@ type Config struct {
 	// greatest token that the resource has accepted. At most 1<<61.
 	MinToken      uint64
 	PendingPeriod time.Duration // the least time from winning the key to leading. Default: 0
-	// DrainTimeout is how long a candidate whose term has ended keeps the key, without leading, for work that goes on.
-	// Work ends with the body of the loop over [Candidate.Terms], or by a call of [Term.Release]. The candidate does not
-	// campaign before that, and reports [ErrNotReleased] when the time is up. Default: one lease with Terms, a [Lock] or
-	// StallTimeout, but no longer than StopTimeout allows; otherwise 0, and the end of work is not awaited.
+	// DrainTimeout is how long a candidate whose term has ended keeps the key, without leading, for work that goes on: the
+	// body of the loop over [Candidate.Terms], and the functions of [Term.Go]. The candidate does not campaign before they
+	// have returned, and reports [ErrNotReleased] when the time is up. Default: one lease, but no longer than StopTimeout
+	// allows. With a [Lock], StallTimeout or a DrainTimeout that is set, the work is awaited from the election on, also
+	// work without a loop or Go, until a call of [Term.Release].
 	DrainTimeout time.Duration
 	// StallTimeout makes the candidate notice work that hangs: if the work of a term has not asked for that long whether
 	// the term leads, the term ends with [ErrStalled], and the candidate hands over. See DrainTimeout for the end of work.

@@ -16,6 +16,18 @@
 // stopped. [Candidate.Terms] yields its terms, and the body of the loop is the work. At the end
 // of the body the key is handed over.
 //
+// A program that reads events starts its work by [Term.Go], in as many goroutines as it likes. They
+// belong to the term, so the key is not given up before they have returned:
+//
+//	for e := range c.Events(context.Background(), leader.Elected{}) { // closed when c has ended
+//		term := e.(leader.Elected).Term
+//		term.Go(func(lead context.Context) {
+//			for lead.Err() == nil {
+//				item(lead, term.Token())
+//			}
+//		})
+//	}
+//
 // # Promises
 //
 //   - At any instant at most one [Term.Context] per election is alive. The clocks of two
@@ -30,7 +42,8 @@
 //     candidate sends no requests.
 //
 // A lease cannot stop an item of work that outlives it. Ask the context before each item and
-// after each wait, and wrap contexts derived from it by [Exact]. Let the resource refuse late
+// after each wait, and wrap contexts derived from it by [Exact]. An item that must not be broken off by an
+// orderly end, as a transaction, gets the context of [Grace]. Let the resource refuse late
 // writes: in NATS by [Config].Guards and package fence, elsewhere by comparing tokens.
 //
 // # More
@@ -58,6 +71,8 @@ package leader
 //	                   are derived from it
 //	subterm.go         a term within another, for package shard: its context, and the guards that are kept
 //	                   raised for it
+//	term_work.go       work that belongs to a term: Go, Resign, TransferTo, Proclaim
+//	term_grace.go      Grace: the context of the work in hand, while the key is kept for it
 //	terms.go           Candidate.Terms: loops whose body is the work of a term
 //	lock.go            Acquire, TryAcquire, Lock: one term of a candidate, as a lock
 //	lock_process.go    the locks of this process, so that Acquire does not wait for its own process

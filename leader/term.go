@@ -38,6 +38,8 @@ type Term struct {
 	mu       sync.Mutex
 	watchdog Timer // nil: the clock has none
 	lapsed   bool  // a reader or the watchdog has ended the context
+	known    termWork
+	grace    grace
 }
 
 // watch starts the watchdog, which ends the context when the lease is over, even if the
@@ -63,7 +65,9 @@ func (t *Term) look() {
 		if t.ctx.ended() == nil {
 			t.watchdog.Reset(left)
 		}
+		return
 	}
+	t.lookGrace()
 }
 
 // lapse ends the context if the lease is over, and returns how long the lease is valid
@@ -79,6 +83,7 @@ func (t *Term) lapse() (left time.Duration) {
 	if left = t.left(elapsed); left == 0 {
 		t.lapsed = true
 		t.cancel(ErrLeaseExpired)
+		t.grace.end(ErrLeaseExpired)
 	}
 	return left
 }
@@ -195,9 +200,6 @@ func (t *Term) Release() {
 	}
 	t.release()
 }
-
-// finish releases the term and, if it still leads, hands over.
-func (t *Term) finish() { t.send(machine.InWorked) }
 
 func (t *Term) send(kind machine.InputKind) {
 	if t != nil && t.box != nil {

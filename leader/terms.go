@@ -107,6 +107,7 @@ func (l *loops) offer(t *Term) {
 	case <-l.terms: // over, and released by the application
 	default:
 	}
+	t.offer()
 	l.terms <- t
 }
 

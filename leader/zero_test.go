@@ -102,12 +102,15 @@ func TestZeroValues_MethodsReturn(t *testing.T) {
 				replies := 0
 				var args []reflect.Value
 				for k := range method.Type().NumIn() {
+					if method.Type().IsVariadic() && k == method.Type().NumIn()-1 {
+						break // none of these
+					}
 					in := method.Type().In(k)
 					switch {
 					case in == reflect.TypeFor[context.Context]():
 						args = append(args, reflect.ValueOf(ctx))
 					case in.Kind() == reflect.Func: // a reply, or deliver
-						if name := in.String(); !strings.Contains(name, "FeedEvent") && !strings.Contains(name, "Announcement") && !strings.Contains(name, "func([]uint8)") && name != "func([]string)" && name != "func(string) bool" {
+						if name := in.String(); name != "func(context.Context)" && !strings.Contains(name, "FeedEvent") && !strings.Contains(name, "Announcement") && !strings.Contains(name, "func([]uint8)") && name != "func([]string)" && name != "func(string) bool" {
 							replies++
 						}
 						args = append(args, reflect.MakeFunc(in, func([]reflect.Value) []reflect.Value {

@@ -51,6 +51,9 @@ func init() { // the verbs use one another
 			s.cast[who].lastTerm(s.T).Release()
 		},
 		"releases-first": func(s *stage, who string, _ []string) { s.cast[who].terms[0].Release() },
+		"goes":           (*stage).goes,
+		"of-term":        (*stage).ofTerm,
+		"graced":         (*stage).graced,
 		"cancels":        func(s *stage, who string, _ []string) { s.cancel[who]() },
 		"works":          (*stage).works,
 		"jumps": func(s *stage, who string, args []string) {
@@ -494,13 +497,20 @@ func (s *stage) join(c *candidate) {
 }
 
 // works starts a loop over the terms of a candidate. The body works on for a while after the end of
-// its context, or ends in another way after that time.
+// its context, or ends in another way after that time. Or it leaves the work to a function of Go, and returns.
 func (s *stage) works(who string, args []string) {
 	s.Helper()
 	d, how := s.duration(args[0]), strings.Join(args[1:], "")
 	body := func(term *leader.Term) bool {
 		s.note(who, "begins to work")
 		defer s.note(who, "ends its work")
+		if how == "go" {
+			return term.Go(func(context.Context) {
+				s.note(who, "works on")
+				defer s.note(who, "works no longer")
+				time.Sleep(d)
+			})
+		}
 		if how == "" {
 			<-term.Context().Done()
 		}
@@ -529,6 +539,51 @@ func (s *stage) works(who string, args []string) {
 			}
 		}
 	}()
+}
+
+// goes begins a function of Go in the newest term. It works on for a while after the end of its context, or, if it is
+// brief, only for that time.
+func (s *stage) goes(who string, args []string) {
+	s.Helper()
+	d, brief := s.duration(args[0]), len(args) > 1 && args[1] == "brief"
+	begun := s.cast[who].lastTerm(s.T).Go(func(lead context.Context) {
+		s.note(who, "begins to work")
+		defer s.note(who, "ends its work")
+		if !brief {
+			<-lead.Done()
+		}
+		time.Sleep(d)
+	})
+	if !begun {
+		s.note(who, "begins nothing")
+	}
+	synctest.Wait()
+}
+
+// graced notes when the context of the work in hand of the newest term ends.
+func (s *stage) graced(who string, _ []string) {
+	ctx := leader.Grace(s.cast[who].lastTerm(s.T).Context())
+	go func() {
+		<-ctx.Done()
+		s.note(who, "its Grace ends: %s", causeName(context.Cause(ctx)))
+	}()
+	synctest.Wait()
+}
+
+// ofTerm is a call of a method of a term, by its number from 1.
+func (s *stage) ofTerm(who string, args []string) {
+	s.Helper()
+	term := s.cast[who].terms[check.Got(strconv.Atoi(args[0]))(s)-1]
+	args = args[1:]
+	s.call(who, "Term", func() (any, error) {
+		switch args[0] {
+		case "resigns":
+			return nil, term.Resign(s.within(args[1:]))
+		case "transfers":
+			return nil, term.TransferTo(s.Context(), args[1])
+		}
+		return nil, term.Proclaim(s.Context(), []byte(args[1]))
+	})
 }
 
 // frames returns whether a frame is of one of these kinds.

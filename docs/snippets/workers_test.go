@@ -113,12 +113,6 @@ func withTimeout(lead context.Context, url string) error {
 	return response.Body.Close()
 }
 
-func finish(lead context.Context, publish func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(lead), 3*time.Second)
-	defer cancel()
-	return publish(ctx) // ends by itself within the drain
-}
-
 func consume(lead context.Context, consumer jetstream.Consumer, do func(context.Context, jetstream.Msg) error) {
 	for lead.Err() == nil {
 		batch, err := consumer.Fetch(1, jetstream.FetchMaxWait(time.Second))
@@ -140,24 +134,32 @@ func consume(lead context.Context, consumer jetstream.Consumer, do func(context.
 }
 
 func transfer(lead context.Context, db *sql.DB, token uint64) error {
-	tx, err := db.BeginTx(lead, nil)
+	ctx := leader.Grace(lead)
+	tx, err := db.BeginTx(ctx, nil) // an orderly end of the term does not roll it back
 	if err != nil {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	r, err := tx.ExecContext(lead, `UPDATE fence SET token = $1 WHERE election = 'billing' AND token <= $1`, token)
+	r, err := tx.ExecContext(ctx, `UPDATE fence SET token = $1 WHERE election = 'billing' AND token <= $1`, token)
 	if err != nil {
 		return err
 	}
 	if n, err := r.RowsAffected(); err != nil || n == 0 {
 		return errors.Join(err, leader.ErrFenced) // a later term has been here
 	}
-	if _, err := tx.ExecContext(lead, `UPDATE account SET balance = balance + 10`); err != nil {
+	if _, err := tx.ExecContext(ctx, `UPDATE account SET balance = balance + 10`); err != nil {
 		return err
 	}
 	return tx.Commit()
 }
 
+func serve(c *leader.Candidate, work func(lead context.Context)) error {
+	for e := range c.Events(context.Background(), leader.Elected{}) { // closed when the candidate has ended
+		e.(leader.Elected).Term.Go(work) // others lead when it has returned
+	}
+	return c.Err()
+}
+
 type job struct{ do func(context.Context) }
 
-var _ = []any{eachTerm, queue, quiet, poll, steps, crew, crewWithLimit, withTimeout, finish, consume, transfer}
+var _ = []any{eachTerm, queue, quiet, poll, steps, crew, crewWithLimit, withTimeout, consume, transfer, serve}

@@ -1,0 +1,106 @@
+package leader
+
+import (
+	"context"
+
+	"github.com/natsleader/natsleader/internal/machine"
+)
+
+// termWork is the work of a term that the candidate knows: the functions of Go, and the body of a loop over Terms. The
+// term's mu guards it. So a step of the candidate either finds a function of Go, or has ended the context before it.
+type termWork struct {
+	running int  // functions of Go
+	body    bool // a loop has the term, or is to take it
+	worked  bool // and its body has ended, so the term lasts as long as the functions of Go
+}
+
+// Go calls work on a goroutine of its own, with the context of the term. The key is not given up before work has returned,
+// or [Config].DrainTimeout after the end of the context, wherever the term comes from: the body of a loop over
+// [Candidate.Terms], which may return meanwhile, an [Elected] event, [Candidate.Term] or a [Lock]. Go returns false, and
+// does not call work, if the term is over.
+//
+// Outside a loop, the return of work does not end the term.
+func (t *Term) Go(work func(lead context.Context)) bool {
+	if t == nil || t.ctx.term == nil {
+		return false
+	}
+	_ = t.over() // ends the context if the lease is over
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ctx.ended() != nil {
+		return false
+	}
+	t.known.running++
+	go func() {
+		defer t.returned()
+		work(t.Context())
+	}()
+	return true
+}
+
+// returned ends a function of Go.
+func (t *Term) returned() {
+	t.mu.Lock()
+	t.known.running--
+	last, worked := t.known.running == 0 && !t.known.body, t.known.worked
+	t.mu.Unlock()
+	switch {
+	case !last:
+	case t.release != nil:
+		t.Release()
+	case worked:
+		t.send(machine.InWorked)
+	default:
+		t.send(machine.InDrained)
+	}
+}
+
+// offer notes that a loop is to take the term.
+func (t *Term) offer() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.known.body = !t.known.worked
+}
+
+// finish ends the body of a loop. When the functions of Go have returned, too, it releases the term and, if it still
+// leads, hands over.
+func (t *Term) finish() {
+	t.mu.Lock()
+	t.known.body, t.known.worked = false, true
+	last := t.known.running == 0
+	t.mu.Unlock()
+	if last {
+		t.send(machine.InWorked)
+	}
+}
+
+// Resign ends the term, and no other: the candidate hands over, as after [Candidate.Resign]. Resign returns nil as soon as
+// the context has ended, so that the work may call it, and [ErrNotLeader] if it had ended before.
+func (t *Term) Resign(ctx context.Context) error {
+	return t.call(ctx, machine.Input{Kind: machine.InResign})
+}
+
+// TransferTo is Resign in favour of the candidate with that ID or session, as [Candidate.TransferTo] is. Who leads next,
+// the events tell.
+func (t *Term) TransferTo(ctx context.Context, id string) error {
+	if err := checkSuccessor(id); err != nil {
+		return err
+	}
+	return t.call(ctx, machine.Input{Kind: machine.InResign, To: id})
+}
+
+// Proclaim changes the value that is published with the lease, if this term still leads, or the key is kept for its work;
+// later terms of the candidate publish it, too. Proclaim returns nil when a record with the value is stored,
+// [ErrValueTooLarge], or [ErrNotLeader].
+func (t *Term) Proclaim(ctx context.Context, value []byte) error {
+	return t.call(ctx, machine.Input{Kind: machine.InProclaim, Value: string(value)})
+}
+
+// call makes a call for this term. The term of a shard has no key, and no box.
+func (t *Term) call(ctx context.Context, in machine.Input) error {
+	if t == nil || t.box == nil || in.Kind == machine.InResign && t.over() != nil {
+		return ErrNotLeader
+	}
+	in.Term = t.number
+	return t.box.call(ctx, in)
+}

@@ -1,0 +1,73 @@
+package leader_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
+	"github.com/natsleader/natsleader/internal/proof"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// Go either begins work that the hand-over waits for, or begins nothing, in whichever moment the term ends.
+func TestGo_RacesTheEnd(t *testing.T) {
+	var begun, refused int
+	for range proof.Raced(400, 4) {
+		s := newStage(t)
+		a, b := s.stand("a", leader.Config{}), s.stand("b", leader.Config{})
+		s.clock.Settle()
+		term, ok := a.Term()
+		check.Must(t, ok, "a does not lead")
+		var inside atomic.Int64
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for term.Go(func(context.Context) { inside.Add(1); inside.Add(-1) }) {
+				begun++
+			}
+			refused++
+		}()
+		check.OK(t, a.Stop(t.Context()))
+		n := inside.Load() // the key is given up
+		<-ended
+		check.That(t, n == 0 && inside.Load() == 0, "%d functions work after the hand-over", n)
+		leadertest.Watch(t, s.clock, b).Expect(leadertest.Elected())
+	}
+	t.Logf("%d functions have begun, %d calls were refused", begun, refused)
+}
+
+// A zero term, and none, begin no work.
+func TestGo_OfNoTerm(t *testing.T) {
+	for _, term := range []*leader.Term{nil, {}} {
+		check.That(t, !term.Go(func(context.Context) { t.Error("it is called") }), "Go returns true")
+		check.Is(t, term.Resign(t.Context()), leader.ErrNotLeader)
+		check.Is(t, term.TransferTo(t.Context(), "b"), leader.ErrNotLeader)
+		check.Is(t, term.Proclaim(t.Context(), nil), leader.ErrNotLeader)
+	}
+	check.Is(t, leader.Grace(t.Context()).Err(), context.Canceled)
+	check.Is(t, context.Cause(leader.Grace(t.Context())), leader.ErrNotLeader)
+}
+
+// Grace has the values of its context, and the contexts that are derived from it end with it, and have its cause.
+func TestGrace_IsDerivedFrom(t *testing.T) {
+	s := newStage(t)
+	a := s.stand("a", leader.Config{})
+	s.clock.Settle()
+	term, _ := a.Term()
+	type key struct{}
+	lead, cancel := context.WithCancel(context.WithValue(term.Context(), key{}, "value"))
+	cancel()
+	grace := leader.Grace(lead)
+	derived, cancel := context.WithCancel(grace)
+	defer cancel()
+	from, ok := leader.TermFrom(derived)
+	check.That(t, derived.Err() == nil && derived.Value(key{}) == "value" && ok && from == term,
+		"it ends with %v, has the value %v, and is of %v", derived.Err(), derived.Value(key{}), from)
+	_, bounded := grace.Deadline()
+	check.That(t, !bounded, "it has a deadline")
+	check.OK(t, a.Stop(t.Context()))
+	<-derived.Done()
+	check.Is(t, context.Cause(derived), leader.ErrStopped)
+}

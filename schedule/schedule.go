@@ -19,7 +19,6 @@ package schedule
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -143,9 +142,9 @@ func (s *Schedule) serve(term *leader.Term, yield func(*Slot) bool) bool {
 	var err error
 	switch {
 	case s.mark.at.IsZero():
-		err = s.set(lead, mark{at: s.clock.Now()})
+		err = s.set(lead, term, mark{at: s.clock.Now()})
 	case s.mark.at.Equal(s.complete):
-		err = s.set(lead, mark{at: s.complete})
+		err = s.set(lead, term, mark{at: s.complete})
 	}
 	if err != nil {
 		return true
@@ -172,24 +171,13 @@ func (s *Schedule) serve(term *leader.Term, yield func(*Slot) bool) bool {
 // waits for its outcome also after a term that is handed over. Then the slot was not begun, and the next
 // leader works it. A term that is lost stores no mark.
 func (s *Schedule) begin(lead context.Context, slot *Slot) bool {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(lead))
-	defer cancel()
-	defer context.AfterFunc(lead, func() {
-		if !handsOver(context.Cause(lead)) {
-			cancel()
-		}
-	})()
+	ctx := leader.Grace(lead)
 	before := s.mark
-	err := s.set(ctx, mark{at: slot.Time, begun: true, after: slot.After})
+	err := s.set(ctx, slot.Term, mark{at: slot.Time, begun: true, after: slot.After})
 	if lead.Err() != nil {
-		_ = s.set(ctx, before)
+		_ = s.set(ctx, slot.Term, before)
 	}
 	return err == nil && lead.Err() == nil
-}
-
-// handsOver reports whether a term with that cause keeps its key until its work has ended.
-func handsOver(cause error) bool {
-	return errors.Is(cause, leader.ErrResigned) || errors.Is(cause, leader.ErrStopped) || errors.Is(cause, leader.ErrStalled)
 }
 
 // Done marks the slot as done, once. It returns nil when the mark is stored, [leader.ErrNotLeader] if
@@ -200,7 +188,7 @@ func (s *Slot) Done(ctx context.Context) error {
 		return nil
 	}
 	s.s.complete = s.Time
-	err := s.s.set(ctx, mark{at: s.Time})
+	err := s.s.set(ctx, s.Term, mark{at: s.Time})
 	s.done = err == nil
 	return err
 }
@@ -268,9 +256,9 @@ func (m mark) String() string {
 	return "done " + m.at.UTC().Format(time.RFC3339Nano)
 }
 
-// set publishes a mark.
-func (s *Schedule) set(ctx context.Context, m mark) error {
-	err := s.candidate.Proclaim(ctx, []byte(m.String()))
+// set publishes a mark, in its term only.
+func (s *Schedule) set(ctx context.Context, term *leader.Term, m mark) error {
+	err := term.Proclaim(ctx, []byte(m.String()))
 	if err == nil {
 		s.mark = m
 	}

@@ -2,6 +2,7 @@ package leader_test
 
 import (
 	"context"
+	"runtime"
 	"sync/atomic"
 	"testing"
 
@@ -24,7 +25,7 @@ func TestGo_RacesTheEnd(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			for term.Go(func(context.Context) { inside.Add(1); inside.Add(-1) }) {
+			for term.Go(func(context.Context) { inside.Add(1); runtime.Gosched(); inside.Add(-1) }) {
 				begun++
 			}
 			refused++
@@ -35,7 +36,7 @@ func TestGo_RacesTheEnd(t *testing.T) {
 		check.That(t, n == 0 && inside.Load() == 0, "%d functions work after the hand-over", n)
 		leadertest.Watch(t, s.clock, b).Expect(leadertest.Elected())
 	}
-	t.Logf("%d functions have begun, %d calls were refused", begun, refused)
+	check.That(t, begun > 0 && refused > 0, "%d functions have begun, and %d calls were refused", begun, refused)
 }
 
 // A zero term, and none, begin no work.

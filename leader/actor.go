@@ -525,7 +525,9 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p machine.Params) *
 	c.pulse = make(pulse)
 	if w, ok := a.timer.(interface{ Wake() }); ok {
 		c.box.wake = w.Wake
-		c.followLog()
+		if cfg.Logger != nil {
+			c.followLog()
+		}
 	}
 	return a
 }

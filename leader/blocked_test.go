@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"runtime"
 	"slices"
@@ -111,6 +112,29 @@ func TestLogHandler_FakeClockWaits(t *testing.T) {
 		s.clock.Advance(12 * time.Second)
 		check.That(t, has("fenced "), "Advance returns before the candidate has logged that it is fenced")
 	})
+}
+
+// Without a Logger the warnings of a candidate go to the default logger, and nothing else. A handler that discards
+// all is asked for nothing.
+func TestLogHandler_Default(t *testing.T) {
+	var text lines
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	defer log.SetOutput(log.Writer())
+	defer slog.SetDefault(before)
+	for name, l := range map[string]*slog.Logger{"a": nil, "b": slog.New(slog.DiscardHandler)} {
+		s := newStage(t)
+		c := s.stand(name, leader.Config{Logger: l})
+		s.clock.Settle()
+		s.store.Link(name).Cut()
+		s.clock.Advance(time.Minute)
+		s.store.Link(name).Close()
+		<-c.Done() // all is logged
+	}
+	for line := range strings.Lines(text.String()) {
+		check.That(t, strings.Contains(line, "level=WARN") && strings.Contains(line, "election=jobs id=a "), "logged: %s", line)
+	}
+	check.That(t, strings.Contains(text.String(), "msg=faulted"), "no fault is logged:\n%s", &text)
 }
 
 // Of more lines than the queue takes the newest are dropped and counted; the others keep

@@ -187,24 +187,17 @@ func startCandidate(ctx context.Context, store backend.Store, election string, c
 // newCandidate makes a candidate without its goroutine.
 func newCandidate(store backend.Store, election string, cfg Config, p machine.Params) *Candidate {
 	c := &Candidate{
-		id: p.ID, election: election, store: store, clock: cfg.Clock, log: cfg.Logger, refuses: cfg.RefuseRequests,
+		id: p.ID, election: election, store: store, clock: cfg.Clock, refuses: cfg.RefuseRequests,
 		done: make(chan struct{}), loops: &loops{}, sightings: cfg.sightings,
 	}
-	if c.log == nil {
-		c.log = noLog
-	} else {
-		c.logs, c.log = logqueue.New(c.log, maxLogLines)
-		c.log = c.log.With(slog.String("election", election), slog.String("id", p.ID))
-	}
+	c.logs, c.log = logqueue.New(cfg.Logger, maxLogLines)
+	c.log = c.log.With(slog.String("election", election), slog.String("id", p.ID))
 	if w, ok := store.(interface{ Window() *backend.Window }); ok {
 		c.window = w.Window()
 	}
 	c.start = c.clock.Now()
 	return c
 }
-
-// noLog is the logger of the candidates without Config.Logger.
-var noLog = slog.New(slog.DiscardHandler)
 
 // Events returns a channel of the candidate's events, in order, beginning with the newest 32 of
 // those so far. Each call returns a channel of its own: call Events once for each reader, before a
@@ -448,11 +441,11 @@ func startOnSeats(ctx context.Context, store backend.Store, election string, cfg
 		waiting: make([]*mailbox, p.Seats), holders: make([]holding, p.Seats), denied: make([]time.Time, p.Seats), value: string(cfg.Value), there: p.Seats,
 	}
 	owner.permit = b
-	cfg.Clock, cfg.Logger = owner.clock, nil // the seats log through the owner's
+	cfg.Clock = owner.clock
 	for n := 1; n <= p.Seats; n++ {
 		c := newCandidate(store, wire.SeatKey(election, n), cfg, p)
 		c.permit, c.loops = b, owner.loops
-		c.log, c.logs = owner.log.With(slog.Int("seat", n)), owner.logs
+		c.log, c.logs = owner.log.With(slog.Int("seat", n)), owner.logs // in place of its own
 		a := newActor(ctx, c, cfg, p)
 		owner.seats = append(owner.seats, c)
 		go a.run(ctx) // before the next is made: a fake clock makes no timer while one is busy

@@ -70,7 +70,7 @@ type Config struct {
 	// Logger gets a record for every event, Faulted as a warning and the others as information, and details of failures
 	// for debugging. docs/production.md has the messages and keys. A handler that blocks delays nothing: 64 records wait,
 	// and further ones are dropped and counted ([Stats].LogDropped). It may call any method of the candidate. A handler
-	// that panics ends the process. Default: none.
+	// that panics ends the process. Default: warnings only, to [slog.Default]. To be silent: [slog.DiscardHandler].
 	Logger *slog.Logger
 
 	sightings  *sightings // for Acquire and TryAcquire

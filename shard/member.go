@@ -106,10 +106,8 @@ func Join(ctx context.Context, store leader.Store, name string, cfg Config) (*Me
 		m.stop()
 		return nil, err
 	}
-	if cfg.Logger != nil {
-		m.logs, m.log = logqueue.New(cfg.Logger, maxEvents)
-		m.log = m.log.With(slog.String("group", name), slog.String("id", m.cfg.ID))
-	}
+	m.logs, m.log = logqueue.New(cfg.Logger, maxEvents)
+	m.log = m.log.With(slog.String("group", name), slog.String("id", m.cfg.ID))
 	m.patience, m.hurry = context.WithCancel(m.values)
 	go m.run(ctx)
 	return m, nil

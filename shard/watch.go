@@ -3,6 +3,7 @@ package shard
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"math"
 	"time"
 
@@ -168,7 +169,7 @@ func (w *watch) take(id string, least uint64) {
 		return
 	}
 	cfg := w.cfg.election()
-	cfg.Inherit, cfg.Logger = true, nil // the record still shows Hold, and names this member, as no record of the other does
+	cfg.Inherit, cfg.Logger = true, slog.New(slog.DiscardHandler) // the record still shows Hold, and names this member, as no record of the other does
 	c, err := leader.Campaign(context.WithoutCancel(s.ctx), w.store, group.MemberKey(w.name, id), cfg)
 	if err != nil {
 		return

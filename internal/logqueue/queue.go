@@ -4,6 +4,7 @@ package logqueue
 import (
 	"context"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 type Queue struct {
 	mu      sync.Mutex // held for moments only
 	most    int        // how many records wait for the handler
+	least   slog.Level // of a record
 	lines   []line
 	writes  bool          // the goroutine runs
 	hasty   bool          // Flush does not wait for the handler any more
@@ -34,9 +36,16 @@ type line struct {
 	record slog.Record
 }
 
-// New returns a queue in which up to so many records wait, and the logger that writes to l through it.
+// New returns a queue in which up to so many records wait, and the logger that writes to l through it. Without an l it
+// writes warnings and errors to slog.Default. If l discards all, the queue is nil.
 func New(l *slog.Logger, most int) (*Queue, *slog.Logger) {
-	q := &Queue{most: most}
+	q := &Queue{most: most, least: math.MinInt}
+	switch {
+	case l == nil:
+		l, q.least = slog.Default(), slog.LevelWarn
+	case l.Handler() == slog.DiscardHandler:
+		return nil, l
+	}
 	return q, slog.New(queuedHandler{q, l.Handler()})
 }
 
@@ -181,7 +190,7 @@ type queuedHandler struct {
 	to slog.Handler
 }
 
-func (h queuedHandler) Enabled(context.Context, slog.Level) bool { return true }
+func (h queuedHandler) Enabled(_ context.Context, l slog.Level) bool { return l >= h.q.least }
 
 func (h queuedHandler) Handle(ctx context.Context, r slog.Record) error {
 	h.q.add(line{ctx, h.to, r.Clone()})

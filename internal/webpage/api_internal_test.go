@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/natsleader/natsleader/internal/check"
 )
@@ -22,6 +23,7 @@ func TestPage_Refuses(t *testing.T) {
 	for _, c := range []struct {
 		what    string
 		get     string // the path; empty: an action
+		ip      string // of the page; empty: of this host alone
 		headers []string
 		secret  string
 		body    string // of an action
@@ -31,16 +33,29 @@ func TestPage_Refuses(t *testing.T) {
 	}{
 		{what: "the page", get: "/", want: 200},
 		{what: "by IPv6", get: "/", headers: []string{"Host: [::1]:80"}, want: 200},
-		{what: "by a proxy", get: "/", headers: []string{"Host: ops.example"}, want: 200},
+		{what: "by IPv6 without a port", get: "/", headers: []string{"Host: [::1]"}, want: 200},
+		{what: "by a proxy", get: "/", headers: []string{"Host: OPS.example:80"}, want: 200},
+		{what: "by a proxy with TLS", get: "/ui.js", headers: []string{"Origin: https://localhost"}, want: 200},
+		{what: "from the address bar", get: "/ui.js", headers: []string{"Sec-Fetch-Site: none", navigates}, want: 200},
+		{what: "an address of a page for other hosts", get: "/", ip: "10.0.0.2", headers: []string{"Host: 10.0.0.2:80"}, want: 200},
+		{what: "a name of a page for other hosts", get: "/", ip: "10.0.0.2", headers: []string{"Host: evil.example"}, want: 403},
 		{what: "another origin", get: "/api/elections", headers: []string{evil}, want: 403},
 		{what: "another port", get: "/api/elections", headers: []string{"Origin: http://localhost:1"}, want: 403},
 		{what: "a sandboxed frame", get: "/api/elections", headers: []string{"Origin: null"}, want: 403},
 		{what: "this origin", get: "/ui.js", headers: []string{"Origin: http://localhost", "Sec-Fetch-Site: same-origin"}, want: 200},
 		{what: "an image on another site", get: "/ui.js", headers: []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors"}, want: 403},
 		{what: "a link on another site", get: "/", headers: []string{"Sec-Fetch-Site: cross-site", navigates}, want: 200},
+		{what: "the page fetched by another site", get: "/", headers: []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: cors"}, want: 403},
 		{what: "a frame on another site", get: "/ui.js", headers: []string{"Sec-Fetch-Site: cross-site", navigates}, want: 403},
 		{what: "another file", get: "/ui", want: 404},
 		{what: "the template", get: "/index.html", want: 404},
+		{what: "a file of the panel", get: "/panel.js", want: 200, answer: "panel"},
+		{what: "the past of no hours", get: "/api/past?hours=0", want: 400},
+		{what: "the past of an hour", get: "/api/past?hours=1", want: 200},
+		{what: "the past of a week", get: "/api/past?hours=168", want: 200},
+		{what: "the past of more than a week", get: "/api/past?hours=169", want: 400},
+		{what: "the past of some hours", get: "/api/past?hours=some", want: 400},
+		{what: "the record of no election", get: "/api/record?election=e", want: 404},
 
 		{what: "this page", headers: []string{"Origin: http://localhost", "Sec-Fetch-Site: same-origin"}, want: 200, answer: "7"},
 		{what: "no browser", want: 200},
@@ -63,7 +78,9 @@ func TestPage_Refuses(t *testing.T) {
 	} {
 		acted, must := 0, 0
 		p, err := New(t.Context(), NewState(), Options{
-			Address: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, Hosts: []string{"Ops.example"}, Secret: c.secret, Program: "ui",
+			Address: &net.TCPAddr{IP: net.ParseIP(cmp.Or(c.ip, "127.0.0.1"))}, Hosts: []string{"Ops.example"}, Secret: c.secret, Program: "ui",
+			Panel:   fstest.MapFS{"panel.js": {Data: []byte("panel\n")}},
+			Past:    func(context.Context, string, int) (Past, error) { return Past{}, nil },
 			Actions: map[string]Action{"do": func(context.Context, json.RawMessage) (any, error) { acted++; return 7, c.failure }},
 		})
 		check.OK(t, err)
@@ -85,7 +102,10 @@ func TestPage_Refuses(t *testing.T) {
 		body, sent := answer.Body.String(), answer.Result().Header //nolint:bodyclose // a recorder's
 		check.That(t, answer.Code == c.want && acted == must && (c.answer == "" || body == c.answer+"\n"),
 			"%s: %d %s, acted %d times", c.what, answer.Code, body, acted)
-		check.That(t, c.answer == "" || sent.Get("Content-Type") == "application/json", "%s: %v", c.what, sent)
+		check.That(t, c.answer == "" || c.get != "" || sent.Get("Content-Type") == "application/json", "%s: %v", c.what, sent)
+		check.That(t, c.get != "/" || c.want != 200 || sent.Get("Content-Type") == "text/html; charset=utf-8", "%s: %v", c.what, sent)
+		check.That(t, sent.Get("X-Content-Type-Options") == "nosniff" && sent.Get("Referrer-Policy") == "no-referrer" &&
+			sent.Get("Cross-Origin-Opener-Policy") == "same-origin" && sent.Get("Cross-Origin-Resource-Policy") == "same-origin", "%s: %v", c.what, sent)
 		csp := sent.Get("Content-Security-Policy")
 		check.That(t, strings.Contains(csp, "default-src 'none'") && !strings.Contains(csp, "unsafe") &&
 			strings.Contains(csp, "frame-ancestors 'none'") && sent.Get("Cache-Control") == "no-store", "%s: %v", c.what, sent)

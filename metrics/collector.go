@@ -39,6 +39,7 @@
 //
 //	natsleader_shards_owned                   shards that it works on
 //	natsleader_shards_granted                 shards that are granted to it, work that has not begun included
+//	natsleader_shards_waiting                 shards that could be worked on, and that the program has not begun
 //	natsleader_shards_draining                shards whose context has ended, and whose work goes on
 //	natsleader_shards_busy_seconds            for how long the longest of that work has gone on
 //	natsleader_shards_assigners               1 if it knows the assigner, 0 otherwise
@@ -288,6 +289,7 @@ var (
 		"For how long no sign of a majority of the servers has come, 0 unless one is missing.")
 	ownedDesc        = describeAll("shards_owned", "Shards that the member works on.", "bucket", "group")
 	grantedDesc      = describeAll("shards_granted", "Shards that are granted to the member, work that has not begun included.", "bucket", "group")
+	waitingDesc      = describeAll("shards_waiting", "Shards that could be worked on, and that the program has not begun.", "bucket", "group")
 	drainingDesc     = describeAll("shards_draining", "Shards whose context has ended, and whose work goes on.", "bucket", "group")
 	busyDesc         = describeAll("shards_busy_seconds", "For how long the longest of that work has gone on after the end of its context.", "bucket", "group")
 	assignersDesc    = describeAll("shards_assigners", "Whether the member knows the assigner of the group.", "bucket", "group")

@@ -149,6 +149,7 @@ func (to scrape) member(s shard.Stats, group *dto.LabelPair) {
 	own := []*dto.LabelPair{to.bucket, group}
 	to.gauge(ownedDesc, float64(s.Owned), own)
 	to.gauge(grantedDesc, float64(s.Granted), own)
+	to.gauge(waitingDesc, float64(s.Waiting), own)
 	to.gauge(drainingDesc, float64(s.Draining), own)
 	to.gauge(busyDesc, s.Busy.Seconds(), own)
 	to.gauge(assignersDesc, indicator(s.Assigner != ""), own)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -182,6 +183,7 @@ func TestFaulted(t *testing.T) {
 		var log logs
 		store := leadertest.NewStore(nil)
 		m, link := member(t, store, shard.Config{Shards: 1, ID: "a", Logger: log.logger()})
+		go func() { _ = m.Serve(func(lead context.Context, _ *shard.Shard) { <-lead.Done() }) }()
 		events := m.Events(t.Context())
 		faults := func(want ...string) {
 			t.Helper()
@@ -214,6 +216,68 @@ func TestFaulted(t *testing.T) {
 		faults(fmt.Sprintf("orders.shard.page.0 at revision %d: replaces a value that is no page of a group: not written by a member of a group: unexpected end of JSON input", revision))
 		check.Equal(t, m.Stats().Election.Faults[nil], before+1, "%d faults")
 		check.OK(t, m.Stop(t.Context()))
+	})
+}
+
+// Shards that no loop takes within a lease are a fault, once, until all are taken. Serve begins all, and releases each when
+// its work has returned.
+func TestServe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4, ID: "a"})
+		var faults []string
+		go func() {
+			for e := range m.Events(context.Background()) {
+				if f, ok := e.(shard.Faulted); ok {
+					check.Is(t, f.Err, shard.ErrNotBegun)
+					faults = append(faults, time.Now().String())
+				}
+			}
+		}()
+		waiting := func(want, reports int) {
+			t.Helper()
+			synctest.Wait()
+			stats := m.Stats()
+			check.That(t, stats.Waiting == want && stats.Owned == 4-want && stats.Granted == 4 && len(faults) == reports, "%+v after faults at %v", stats, faults)
+		}
+		time.Sleep(lease - 1)
+		waiting(4, 0)
+		time.Sleep(time.Nanosecond)
+		waiting(4, 1)
+		time.Sleep(time.Hour)
+		waiting(4, 1)
+		body := make(chan struct{}) // a body that waits
+		go func() {
+			for s := range m.Shards() {
+				go func() { <-s.Context().Done(); s.Release() }()
+				<-body
+			}
+		}()
+		waiting(3, 1)
+		close(body)
+		waiting(0, 1)
+		check.OK(t, m.Stop(t.Context()))
+
+		m, _ = member(t, leadertest.NewStore(nil), shard.Config{Shards: 4, ID: "a"})
+		var works, calls atomic.Int32
+		served := make(chan error)
+		go func() {
+			served <- m.Serve(func(lead context.Context, s *shard.Shard) {
+				works.Add(1)
+				defer works.Add(-1)
+				if calls.Add(1) == 1 {
+					return // early: the shard begins again
+				}
+				<-lead.Done()
+				time.Sleep(time.Duration(s.Number()) * time.Second)
+			})
+		}()
+		time.Sleep(lease)
+		check.That(t, works.Load() == 4 && calls.Load() == 5, "%d work after %d calls", works.Load(), calls.Load())
+		begun := time.Now()
+		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, <-served)
+		check.Equal(t, time.Since(begun), 3*time.Second, "Serve returns after %v")
+		check.Equal(t, works.Load(), 0, "%d work")
 	})
 }
 

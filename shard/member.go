@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
@@ -56,6 +57,7 @@ type Member struct {
 	tally      tally
 	figures    *figures
 	moves      map[Reason]int
+	waiting    int       // shards that wait for a loop over Shards
 	rebalanced time.Time // when the last of the moves was
 }
 
@@ -278,6 +280,38 @@ func (m *Member) Shards() iter.Seq[*Shard] {
 				return
 			}
 		}
+	}
+}
+
+// Serve calls work for each shard that this process is to work on, as it is granted, on a goroutine of its own, with the
+// context of the shard. The shard is released when work has returned. Serve returns [Member.Err] when the member has left,
+// and all work has returned.
+func (m *Member) Serve(work func(lead context.Context, s *Shard)) error {
+	var all sync.WaitGroup
+	for s := range m.Shards() {
+		all.Go(func() {
+			defer s.Release()
+			work(s.Context(), s)
+		})
+	}
+	all.Wait()
+	return m.Err()
+}
+
+// ErrNotBegun is the fault that shards are granted to this process, and that it has not begun their work within a lease.
+var ErrNotBegun = errors.New("shard: granted and not begun")
+
+// beginning is what fails then.
+const beginning = "the beginning of work"
+
+// waits counts the shards that wait for a loop over Shards.
+func (m *Member) waits(more int) {
+	m.mu.Lock()
+	m.waiting += more
+	none := m.waiting == 0
+	m.mu.Unlock()
+	if none {
+		m.outcome(beginning, nil)
 	}
 }
 

@@ -354,10 +354,25 @@ func (s *shift) begin(w *Shard) {
 		w.Release()
 		return
 	}
-	select {
-	case s.grants <- w:
-	case <-w.Context().Done():
-		w.Release()
+	s.offer(w)
+}
+
+// offer waits until a loop over Shards takes a shard. After a lease it reports that none does.
+func (s *shift) offer(w *Shard) {
+	s.waits(1)
+	defer s.waits(-1)
+	late := time.NewTimer(s.lease)
+	defer late.Stop()
+	for {
+		select {
+		case s.grants <- w:
+			return
+		case <-w.Context().Done():
+			w.Release()
+			return
+		case <-late.C:
+			s.outcome(beginning, fmt.Errorf("%w for %v: shard %d: no loop over Member.Shards runs, or its body does not return: Member.Serve begins the work of each shard on a goroutine of its own", ErrNotBegun, s.lease, w.number))
+		}
 	}
 }
 

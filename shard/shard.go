@@ -3,15 +3,11 @@
 //
 //	m, err := shard.Join(ctx, bucket, "orders", shard.Config{Shards: 50, ID: hostname})
 //	...
-//	for s := range m.Shards() { // each shard that this process is to work on, as it is granted
-//		workers.Go(func() {
-//			defer s.Release() // the work is over: the shard may move
-//			for lead := s.Context(); lead.Err() == nil; { // asks the clock
-//				item(lead, s.Number(), s.Token())
-//			}
-//		})
-//	}
-//	return m.Err()
+//	return m.Serve(func(lead context.Context, s *shard.Shard) { // for each shard, on a goroutine of its own
+//		for lead.Err() == nil { // asks the clock
+//			item(lead, s.Number(), s.Token())
+//		}
+//	}) // nil if ctx has ended
 //
 // In the repository, docs/howto/shards.md has the rules for the work, what the group does in each fault, a program with
 // guards and tests, and the costs. docs/groups.md has the protocol.

@@ -39,17 +39,11 @@ func shards(
 	if err != nil {
 		return err
 	}
-	var workers sync.WaitGroup
-	defer workers.Wait()
-	for s := range m.Shards() { // each shard that this process is to work on, as it is granted
-		workers.Go(func() {
-			defer s.Release()                             // the work is over: the shard may move
-			for lead := s.Context(); lead.Err() == nil; { // asks the clock
-				item(lead, s.Number(), s.Token())
-			}
-		})
-	}
-	return m.Err() // nil if ctx has ended
+	return m.Serve(func(lead context.Context, s *shard.Shard) { // for each shard, on a goroutine of its own
+		for lead.Err() == nil { // asks the clock
+			item(lead, s.Number(), s.Token())
+		}
+	}) // nil if ctx has ended
 }
 
 func guardKey(shard int) string { return fmt.Sprintf("%d.guard", shard) }
@@ -115,18 +109,12 @@ func counters(
 	if err != nil {
 		return err
 	}
-	var workers sync.WaitGroup
-	defer workers.Wait()
-	for s := range m.Shards() {
-		workers.Go(func() {
-			defer s.Release()
-			last := func(raised uint64) (int, error) { return lastCount(s.Context(), counts, s.Number(), raised) }
-			if err := count(s, guards[s.Number()].Writer(s.Term()), last, item); err != nil {
-				log.Printf("shard %d: %v", s.Number(), err) // it begins again after 5 s if it still is this process's
-			}
-		})
-	}
-	return m.Err()
+	return m.Serve(func(lead context.Context, s *shard.Shard) {
+		last := func(raised uint64) (int, error) { return lastCount(lead, counts, s.Number(), raised) }
+		if err := count(s, guards[s.Number()].Writer(s.Term()), last, item); err != nil {
+			log.Printf("shard %d: %v", s.Number(), err) // it begins again after 5 s if it still is this process's
+		}
+	})
 }
 
 // shardOf returns the shard of a key: its FNV-1a hash of 64 bits, modulo the number of shards.
@@ -302,14 +290,13 @@ type served struct {
 	requests sync.WaitGroup
 }
 
-// work lets requests for a shard be served until it ends. The loop over Shards starts it.
-func (o *Owned) work(s *shard.Shard) {
-	defer s.Release()
+// work lets requests for a shard be served until it ends. Serve calls it.
+func (o *Owned) work(lead context.Context, s *shard.Shard) {
 	it := &served{Shard: s}
 	o.mu.Lock()
 	o.served[s.Number()] = it
 	o.mu.Unlock()
-	<-s.Context().Done()
+	<-lead.Done()
 	o.mu.Lock()
 	if o.served[s.Number()] == it {
 		delete(o.served, s.Number())
@@ -368,9 +355,7 @@ func TestGateway_FindsTheOwner(t *testing.T) {
 			stops[id] = cancel
 			m := check.Got(shard.Join(ctx, store.Link(id), "orders", shard.Config{Shards: 50, ID: id, Value: []byte(id + ":80")}))(t)
 			processes.Go(func() {
-				for s := range m.Shards() {
-					processes.Go(func() { owned.work(s) })
-				}
+				_ = m.Serve(owned.work)
 			})
 		}
 		owners := &Owners{Next: n}

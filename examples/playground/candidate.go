@@ -96,12 +96,7 @@ func stand(id, url string, lease time.Duration, in io.Reader, out io.Writer) err
 	}
 	var all sync.WaitGroup
 	all.Go(func() {
-		for s := range group.Shards() {
-			all.Go(func() {
-				defer s.Release()
-				<-s.Context().Done()
-			})
-		}
+		_ = group.Serve(func(lead context.Context, _ *shard.Shard) { <-lead.Done() })
 	})
 	all.Go(m.read)
 	all.Go(func() { m.sample(ctx) })

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -41,28 +40,20 @@ func work(id, url string) error {
 	if err != nil {
 		return err
 	}
-	var workers sync.WaitGroup
-	defer workers.Wait()
-	for s := range m.Shards() {
-		workers.Go(func() {
-			defer s.Release()
-			items(s)
-		})
-	}
-	return m.Err()
+	return m.Serve(items)
 }
 
 // items works on the items of a shard, and reports each: the shard, its token, and an instant at
 // which it was owned.
-func items(s *shard.Shard) {
+func items(lead context.Context, s *shard.Shard) {
 	for {
 		now := time.Now().UnixNano()
-		if s.Context().Err() != nil { // asks the clock. The shard was owned before it asked
+		if lead.Err() != nil { // asks the clock. The shard was owned before it asked
 			return
 		}
 		fmt.Println(s.Number(), s.Token(), now)
 		select {
-		case <-s.Context().Done():
+		case <-lead.Done():
 		case <-time.After(100 * time.Millisecond):
 		}
 	}

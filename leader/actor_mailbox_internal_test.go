@@ -3,7 +3,9 @@ package leader
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
@@ -92,4 +94,13 @@ func TestMailbox_CallsThatGaveUp(t *testing.T) {
 	if resign != 1 || others != 2 { // inStop and inAbandon
 		t.Errorf("%d wishes to resign and %d other mails wait", resign, others)
 	}
+	for number := uint64(1); number <= 2; number++ { // one for each term
+		term := &Term{box: &c.box, number: number, clock: SystemClock(), start: time.Now(), until: new(atomic.Int64)}
+		term.until.Store(int64(time.Hour))
+		term.ctx = leadership{t.Context(), term}
+		for range 2 {
+			check.Is(t, term.Resign(ended), context.Canceled)
+		}
+	}
+	check.Equal(t, c.box.count((*mail).callerGaveUp), 3, "%d wishes to resign wait")
 }

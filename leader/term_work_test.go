@@ -39,6 +39,20 @@ func TestGo_RacesTheEnd(t *testing.T) {
 	check.That(t, begun > 0 && refused > 0, "%d functions have begun, and %d calls were refused", begun, refused)
 }
 
+// The return of a function is no news when another has begun meanwhile.
+func TestGo_BesideAReturn(t *testing.T) {
+	s := newStage(t)
+	a := s.stand("a", leader.Config{})
+	s.clock.Settle()
+	term, _ := a.Term()
+	end := leader.StopBesideGo(a, term)
+	check.Soon(t, "the stop begins", func() bool { return a.State() != leader.StateLeader }, runtime.Gosched)
+	s.clock.Settle()
+	check.Equal(t, a.State(), leader.StateFenced, "%v while the function works")
+	end()
+	<-a.Done()
+}
+
 // A zero term, and none, begin no work.
 func TestGo_OfNoTerm(t *testing.T) {
 	for _, term := range []*leader.Term{nil, {}} {

@@ -264,6 +264,10 @@ func (s electionStatus) last() *lastTerm {
 	case h.Last != nil:
 		t := &lastTerm{ID: h.Last.ID, Token: h.Last.Token, Ended: h.Last.Renewed.UTC(), Reason: h.Last.State.String()}
 		t.Value, t.Value64 = text(h.Last.Value)
+		var record struct{ To string }
+		if json.Unmarshal(s.entry.Value, &record) == nil {
+			t.Successor = record.To
+		}
 		switch member := group.MemberOf(s.election); {
 		case member == "":
 			return t
@@ -273,10 +277,6 @@ func (s electionStatus) last() *lastTerm {
 			t.Reason = reasonTaken
 		}
 		t.Value, t.Value64 = "", "" // that of a member is for the group
-		var record struct{ To string }
-		if json.Unmarshal(s.entry.Value, &record) == nil {
-			t.Successor = record.To
-		}
 		return t
 	case h.State != leader.HolderLeading:
 		return nil

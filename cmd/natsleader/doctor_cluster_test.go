@@ -70,7 +70,7 @@ func TestDoctor_Replicas(t *testing.T) {
 func TestDoctor_VacantReplica(t *testing.T) {
 	alone(t, func(w *world) {
 		c := &jetstream.ClusterInfo{Name: "C", Leader: "a"}
-		e := environment{info: &jetstream.StreamInfo{Cluster: c}, looks: newReplicaLooks(c), name: "elections"}
+		e := environment{info: &jetstream.StreamInfo{Cluster: c}, looks: newReplicaLooks(c), name: "elections", wait: time.Second}
 		check := func(replicas, servers int) {
 			c.Replicas = slices.Repeat([]*jetstream.PeerInfo{{Name: "b", Current: true}}, servers-1)
 			e.info.Config.Replicas = replicas
@@ -85,8 +85,9 @@ func TestDoctor_VacantReplica(t *testing.T) {
 		w.report("in memory", checkStorage(w.Context(), &e)...)
 		e.info.Cluster = &jetstream.ClusterInfo{Name: "C"}
 		w.report("no leader", checkCluster(w.Context(), &e)...)
-		e.infoErr = &jetstream.APIError{ErrorCode: codeOffline}
-		w.report("no server", checkBucket(w.Context(), &e)...)
+		for _, e.infoErr = range []error{&jetstream.APIError{ErrorCode: codeOffline}, nats.ErrTimeout, &jetstream.APIError{ErrorCode: 1, Description: "no"}} {
+			w.report(e.infoErr.Error(), checkBucket(w.Context(), &e)...)
+		}
 		for _, e.asked = range []time.Duration{lossOfServer - 1, lossOfServer} {
 			w.report(fmt.Sprint("leases of ", e.asked), checkLease(w.Context(), &e)...)
 		}
@@ -124,7 +125,7 @@ func TestDoctor_ClusterVersions(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		nc := w.dial()
 		defer nc.Close()
-		answers := map[string]string{"b": "2.11.6", "elsewhere": "2.10.29", "new": "2.12.0"}
+		answers := map[string]string{"b": "2.11.6", "elsewhere": "2.10.29", "new": "2.12.0", "odd": "latest"}
 		w.made(nc.Subscribe("$SYS.REQ.ACCOUNT.PING.STATZ", func(m *nats.Msg) {
 			for name, version := range answers {
 				_ = m.Respond(fmt.Appendf(nil, `{"server": {"name": %q, "ver": %q}, "data": {}}`, name, version))
@@ -140,8 +141,18 @@ func TestDoctor_ClusterVersions(t *testing.T) {
 		w.notef("advice: %s\n", e.adviseRoster())
 		e.known["b"] = "2.10.29"
 		w.notef("advice: %s\n", e.adviseRoster())
+		w.made(nc.Subscribe("$SYS.REQ.SERVER.PING.JSZ", func(m *nats.Msg) {
+			for _, status := range []string{`"b"}, "data": {"config": {"sync_interval": 10000000000}}`, `"c"}`, `"new"}, "data": {"config": {"sync_interval": 1}}`} {
+				_ = m.Respond([]byte(`{"server": {"name": ` + status + "}"))
+			}
+		}))
+		w.report("syncs", checkSync(w.Context(), &e)...)
+		e.nc = expect.Got(nats.Connect("", append(w.inProcess(), nats.UserInfo("limited", "limited"),
+			nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))...))(w)
+		defer e.nc.Close()
+		w.report("it may not ask", e.checkVersions()...)
 		for _, version := range []string{"3.0.0", "2.12.0-beta.1", "2.11.8", "2.11.7", "2.11.0", "2.10.29", "1.4.1", "other"} {
 			w.report(version, judgeVersion("", version))
 		}
-	}, func(o *server.Options) { o.ServerName, o.NoSystemAccount = "me", true })
+	}, withUser("limited", denied("$SYS.REQ.ACCOUNT.PING.STATZ")), func(o *server.Options) { o.ServerName, o.NoSystemAccount = "me", true })
 }

@@ -99,6 +99,7 @@ func TestDoctor_BadBuckets(t *testing.T) {
 			{"in memory", sealed(func(c *config) { c.Storage = jetstream.MemoryStorage }), ""},
 			{"ordinary", ordinary(jetstream.KeyValueConfig{History: 5}), ""},
 			{"messages can be deleted", sealed(func(c *config) { c.DenyDelete = false }), ""},
+			{"messages may have TTLs", sealed(func(c *config) { c.AllowMsgTTL = true }), ""},
 			{"with a TTL", func(w *world) { w.remake(leader.BucketConfig{TTL: time.Minute}) }, ""},
 			{"a TTL shorter than leases", ordinary(jetstream.KeyValueConfig{TTL: 10 * time.Second}), "--lease 15s"},
 			{"a TTL close to leases", ordinary(jetstream.KeyValueConfig{TTL: 20 * time.Second}), "--lease 15s"},
@@ -121,6 +122,14 @@ func TestDoctor_BadBuckets(t *testing.T) {
 			{"medium messages", sealed(func(c *config) { c.MaxMsgSize = 10_000 }), ""},
 			{"a foreign key", holds("hello"), ""},
 			{"a lease longer than MaxLease", holds(sound), ""},
+			{"a cordon", func(w *world) {
+				w.remake(leader.BucketConfig{MaxLease: 15 * time.Second})
+				w.run("cordon web-1")
+			}, ""},
+			{"a cordon that is none", func(w *world) {
+				w.remake(leader.BucketConfig{MaxLease: 15 * time.Second})
+				put(w.T, w.js, wire.CordonKey, "junk")
+			}, ""},
 			{"a marker with a long lease", holds(strings.Replace(sound, "1m0s", "8000h0m0s", 1), "KV-Operation", "DEL"), ""},
 		} {
 			w.remove("KV_elections")
@@ -232,6 +241,9 @@ func TestDoctor_MissingPermissions(t *testing.T) {
 				f.show("--election billing " + as(fmt.Sprint("less", i)))
 			}
 		}
+		w.notef("# no direct reads\n")
+		w.change("KV_elections", func(c *jetstream.StreamConfig) { c.AllowDirect = false })
+		f.show("--election billing " + as("candidate"))
 	}, users...)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -316,5 +318,69 @@ func TestDoctor_JudgesLoad(t *testing.T) {
 				w.report(fmt.Sprintf("%d after %v", led, after), f)
 			}
 		}
+	})
+}
+
+// Doctor does not take it for well if the server has no room, does not answer, refuses every write, or takes those whose
+// condition does not hold.
+func TestDoctor_FaultyServer(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		nc := w.dial()
+		defer nc.Close()
+		var answers map[string][]string // by a part of the subject, one after the other; those of the last go on
+		answer := func(m *nats.Msg) {
+			for part, texts := range answers {
+				if !strings.Contains(m.Subject, part) || m.Reply == "" || texts[0] == "" {
+					continue
+				}
+				expect.OK(w, m.Respond([]byte(texts[0])))
+				answers[part] = texts[min(1, len(texts)-1):]
+			}
+		}
+		w.made(nc.Subscribe("$JS.fake.API.>", answer))
+		synctest.Wait() // for the subscription
+		e := environment{
+			nc: w.js.Conn(), api: "$JS.fake.API.", wait: time.Second, name: "elections", election: "billing",
+			info: &jetstream.StreamInfo{Config: jetstream.StreamConfig{Replicas: 3, MaxMsgsPerSubject: 1}},
+		}
+		failure := func(code int) string {
+			return fmt.Sprintf(`{"error":{"code":500,"err_code":%d,"description":"no"}}`, code)
+		}
+		none := failure(int(jetstream.JSErrCodeStreamNotFound))
+		shows := func(title string, check func(context.Context, *environment) []finding, all map[string][]string) {
+			answers = all
+			w.report(title, check(w.Context(), &e)...)
+		}
+		for _, code := range []int{
+			codeAccountResources, codeInsufficient, codeMemoryResources, codeStorageResources, codeStreamCreate, codeStreamStoreFailed, 10025,
+		} {
+			shows(fmt.Sprint("no stream: ", code), checkStore, map[string][]string{".DELETE.": {none}, ".CREATE.": {failure(code)}})
+		}
+		shows("no stream in time", checkStore, map[string][]string{".DELETE.": {none}})
+		shows("no answer", checkStore, nil)
+		stream := map[string][]string{".DELETE.": {none}, ".CREATE.": {"{}"}}
+		shows("the stream gets no leader", checkStore, stream)
+		time.AfterFunc(75*time.Millisecond, func() { w.made(nc.Subscribe("natsleader.doctor.*", answer)) })
+		stream["natsleader.doctor."] = []string{"{}"}
+		shows("the stream gets a leader late", checkStore, stream)
+		stream["natsleader.doctor."] = []string{""}
+		shows("no acknowledgement", checkStore, stream)
+		stream["natsleader.doctor."] = []string{failure(codeStreamStoreFailed)}
+		shows("not stored", checkStore, stream)
+		shows("the stream is not deleted", checkStore, map[string][]string{".DELETE.": {none, failure(10025)}, ".CREATE.": {"{}"}, "natsleader.doctor.": {"{}"}})
+		e.looks = newReplicaLooks(&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "b", Offline: true}, {Name: "c", Current: true}}})
+		shows("no stream in time, and a server is missing", checkStore, map[string][]string{".DELETE.": {none}})
+
+		write := func(context.Context, *environment) []finding { return e.checkWrite() }
+		for _, text := range []string{"", "junk", "{}", failure(codeStreamStoreFailed), failure(wire.CodeWrongLastSequence), failure(wire.CodeWrongLastConstant)} {
+			shows("a write is answered by "+text, write, map[string][]string{"$KV.": {text}})
+		}
+
+		const tiers = `{"storage":1,"limits":{"max_storage":100},"tiers":{"R1":{"storage":1,"limits":{"max_storage":100}},"R3":{"storage":%d,"limits":{"max_storage":100}}}}`
+		for _, used := range []int{89, 90, 100} {
+			shows(fmt.Sprint("the limits of the tier: ", used), checkLimits, map[string][]string{"API.INFO": {fmt.Sprintf(tiers, used)}})
+		}
+		e.api = "imported."
+		shows("behind an import", checkStore, nil)
 	})
 }

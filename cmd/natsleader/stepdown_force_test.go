@@ -119,12 +119,17 @@ type renewing struct {
 	backend.Store
 	renew func()
 	times int
+	fails error // of each deletion
 }
 
 func (r *renewing) Mark(ctx context.Context, key string, value []byte, revision uint64, reply func(uint64, error)) {
 	if r.times > 0 {
 		r.times--
 		r.renew()
+	}
+	if r.fails != nil {
+		reply(0, r.fails)
+		return
 	}
 	r.Store.Mark(ctx, key, value, revision, reply)
 }
@@ -157,13 +162,24 @@ func TestStepDownForce_ShownHolderOnly(t *testing.T) {
 		for _, x := range []struct {
 			meanwhile string
 			times     int
-		}{{a, 2}, {b, 1}} {
+			fails     error
+		}{
+			{a, 2, nil},
+			{b, 1, nil},
+			{a, 1000, nil},
+			{a, 0, leader.ErrUnreachable},
+			{a, 0, context.DeadlineExceeded},
+			{a, 0, leader.ErrPermission},
+		} {
 			put(w.T, w.js, "between", a)
 			look, shown, err := g.look(w.Context(), "between")
 			w.made(look, err)
-			bucket := &renewing{look.bucket.Backend(), func() { put(w.T, w.js, "between", x.meanwhile) }, x.times}
-			_, err = (&stepDown{globals: g, election: "between"}).remove(w.Context(), look, bucket, shown, stateLeading, 0)
+			bucket := &renewing{look.bucket.Backend(), func() { put(w.T, w.js, "between", x.meanwhile) }, x.times, x.fails}
+			limited, cancel := context.WithTimeout(w.Context(), 90*time.Millisecond)
+			_, err = (&stepDown{globals: g, election: "between"}).remove(limited, look, bucket, shown, stateLeading, 0)
+			cancel()
 			w.notef("# %d renewals are left: %v\n", bucket.times, err)
+			w.ended(codeOf(err))
 			w.noteKey("between", x.meanwhile)
 			look.close()
 		}

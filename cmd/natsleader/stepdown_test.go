@@ -166,7 +166,11 @@ func TestCordon(t *testing.T) {
 		time.Sleep(6 * time.Second) // after a renewal
 		w.prompt("status billing", "uncordon elsewhere --json", "cordon "+strings.Repeat("n ", 3)+strings.Repeat("x", 257))
 		put(w.T, w.js, "natsleader.cordon", "junk")
-		w.prompt("cordon", "cordon a")
+		w.prompt("cordon", "cordon a", "drain b")
+		w.notef("# the key is deleted\n")
+		expect.OK(w, expect.Got(w.js.KeyValue(w.Context(), "elections"))(w).Delete(w.Context(), "natsleader.cordon"))
+		w.prompt("cordon", "cordon b c")
+		w.complete("uncordon ''")
 	})
 }
 

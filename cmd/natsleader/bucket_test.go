@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	expect "github.com/natsleader/natsleader/internal/check"
@@ -68,7 +70,30 @@ func TestBucketAdd_NoPeers(t *testing.T) {
 		out, errs, code := w.run("bucket add narrow --roster")
 		expect.That(w, code == 0 && errs == "" && strings.Contains(out, "Replicas:       1\n"), "exit code %d\n%s%s", code, out, errs)
 		w.fails("bucket add wide --replicas 3", exitUsage, "replicas > 1 not supported in non-clustered mode")
-	}, func(o *server.Options) { o.Cluster.Name = "C" })
+		nc := w.dial()
+		defer nc.Close()
+		w.made(nc.Subscribe(wire.VersionSubject, func(m *nats.Msg) {
+			for _, is := range []string{`"n2", "cluster": "C", "jetstream": true`, `"n3", "cluster": "C"`, `"n4", "cluster": "D", "jetstream": true`} {
+				_ = m.Respond([]byte(`{"server": {"name": ` + is + "}}"))
+			}
+		}))
+		synctest.Wait() // for the subscription
+		for user, servers := range map[string]string{"": "has 2 servers", as("limited"): "may have several servers"} {
+			_, errs, code = w.run("bucket add narrow " + user)
+			expect.That(w, code == 0 && strings.Contains(errs, "cluster C "+servers+", and the bucket is on one of them"), "exit code %d\n%s", code, errs)
+		}
+	}, withUser("limited", denied(wire.VersionSubject)), func(o *server.Options) { o.Cluster.Name, o.NoSystemAccount = "C", true })
+}
+
+// A history for which there is no room is refused, and the flag for a smaller one is named. The bucket is there.
+func TestBucketAdd_NoRoomForHistory(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.fails("bucket add --history 1d", exitFailed, "has no room for a history of 1GiB: take less with --history-size")
+		out, errs, code := w.run("bucket add --history 1d --history-size 10MB")
+		expect.That(w, code == 0 && errs == "" && strings.Contains(out, "1 day, and "), "exit code %d\n%s%s", code, out, errs)
+	}, func(o *server.Options) {
+		expect.OK(t, o.ProcessConfigString("no_auth_user: a, accounts { A { jetstream { max_store: 100MB }, users: [ { user: a } ] } }"))
+	})
 }
 
 // bucket info reports what is unfit, and bucket add refuses it.

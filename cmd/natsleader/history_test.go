@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -126,6 +127,21 @@ func TestHistory_LaggingReplica(t *testing.T) {
 		}))(w)
 		w.prompt("history billing --since all", "history billing --since all --js-api-prefix LAGS")
 		expect.OK(w, replica.Unsubscribe())
+		w.notef("# a server that cannot read the history, and one whose history has other messages\n")
+		for prefix, header := range map[string]nats.Header{
+			"BROKEN": {"Status": {"503"}, "Description": {"no"}},
+			"OTHER":  {jetstream.TimeStampHeaer: {"2000-01-01T00:00:00Z"}, jetstream.SequenceHeader: {"1"}, jetstream.SubjectHeader: {"$KV.elections.billing"}},
+		} {
+			w.made(nc.Subscribe(prefix+".>", func(m *nats.Msg) {
+				if strings.Contains(m.Subject, ".DIRECT.GET."+historyStream("elections")) {
+					expect.OK(w, nc.PublishMsg(&nats.Msg{Subject: m.Reply, Header: header, Data: []byte("x")}))
+					return
+				}
+				expect.OK(w, nc.PublishRequest("$JS.API"+strings.TrimPrefix(m.Subject, prefix), m.Reply, m.Data))
+			}))
+		}
+		synctest.Wait() // for the subscriptions
+		w.prompt("history billing --js-api-prefix BROKEN", "history --js-api-prefix BROKEN", "history billing --js-api-prefix OTHER", "history --js-api-prefix OTHER")
 	})
 }
 
@@ -199,11 +215,15 @@ func TestHistory_Troubles(t *testing.T) {
 		time.Sleep(time.Second)
 		w.campaigns("billing", leader.Config{ID: "a"})
 		time.Sleep(time.Second)
-		w.prompt("history billing -s nats://denied:denied@localhost",
+		w.prompt("bucket info -s nats://denied:denied@localhost", "history billing -s nats://denied:denied@localhost",
 			"history billing --timeout 3s -s nats://blind:blind@localhost")
 		w.notef("# the history is lost\n")
 		expect.OK(w, w.js.DeleteStream(w.Context(), historyStream("elections")))
 		w.prompt("bucket info", "history billing")
+		w.notef("# another stream has its name\n")
+		w.made(w.js.CreateStream(w.Context(), jetstream.StreamConfig{Name: historyStream("elections")}))
+		w.prompt("history billing", "history")
+		w.remove(historyStream("elections"))
 		w.notef("# the history does not get the key any more\n")
 		if _, err := w.js.CreateStream(w.Context(), jetstream.StreamConfig{
 			Name: historyStream("elections"), AllowDirect: true, Metadata: map[string]string{historyOfKey: "elections"},

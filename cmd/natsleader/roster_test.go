@@ -24,6 +24,9 @@ func TestRosterCommand_Succession(t *testing.T) {
 		w.prompt("roster billing", "roster billing --json")
 		w.prompt("status billing --roster", "status billing --roster --json", "status billing --json")
 		w.prompt("status --roster", "status --roster --json")
+		put(w.T, w.js, "soon", `{"v":1,"state":"pending","session":"s","n":1,"lease":"1h","id":"p","value":"10.0.0.9:80"}`)
+		put(w.T, w.js, "foreign", "hello")
+		w.prompt("roster soon", "roster soon --json", "roster foreign", "roster foreign --json")
 	})
 }
 

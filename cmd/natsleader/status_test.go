@@ -52,6 +52,7 @@ func TestStatus_ShowsEveryState(t *testing.T) {
 		put(w.T, w.js, "expired", of(time.Minute))
 		put(w.T, w.js, "foreign", "hello")
 		put(w.T, w.js, "lapsed", of(time.Minute, `"leading"`, `"pending"`))
+		put(w.T, w.js, "nameless", `{"v":1,"state":"released","session":"s","n":1,"lease":"1h"}`)
 		put(w.T, w.js, "left", of(time.Hour, `"leading"`, `"released","to":"c"`))
 		kv, err := w.js.KeyValue(w.Context(), "elections")
 		if err == nil {
@@ -61,7 +62,7 @@ func TestStatus_ShowsEveryState(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		put(w.T, w.js, "pending", of(time.Hour, `"leading"`, `"pending"`))
 		w.prompt("status", "status --json")
-		for election := range strings.FieldsSeq("leading binary deleted expired foreign lapsed left never pending released") {
+		for election := range strings.FieldsSeq("leading binary deleted expired foreign lapsed left nameless never pending released") {
 			w.prompt("status " + election)
 		}
 		w.prompt("status never --json")

@@ -238,10 +238,12 @@ func TestDoctor_Sync(t *testing.T) {
 }
 
 // Doctor stores a message in a stream of its own, and removes the stream. A user who may not create
-// streams, or not delete them, creates none.
+// streams, or not fill or delete them, creates none.
 func TestDoctor_Store(t *testing.T) {
 	undeleted := candidateMay()
 	undeleted.Publish.Allow = append(undeleted.Publish.Allow, "$JS.API.STREAM.CREATE.>", "natsleader.doctor.>")
+	unfilled := candidateMay()
+	unfilled.Publish.Allow = append(unfilled.Publish.Allow, "$JS.API.STREAM.CREATE.>", "$JS.API.STREAM.DELETE.>")
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		nc := w.dial()
 		defer nc.Close()
@@ -254,7 +256,7 @@ func TestDoctor_Store(t *testing.T) {
 		}
 		synctest.Wait() // for the subscription
 		f := w.findingsBeside("--read-only")
-		f.show("--read-only", as("undeleted"))
+		f.show("--read-only", as("undeleted"), as("unfilled"))
 		time.Sleep(time.Second)
 		pending(0)
 		f.show("")
@@ -276,7 +278,7 @@ func TestDoctor_Store(t *testing.T) {
 		time.Sleep(time.Second)
 		pending(2)
 		w.noteStreams()
-	}, withUser("undeleted", undeleted))
+	}, withUser("undeleted", undeleted), withUser("unfilled", unfilled))
 }
 
 // The time of day is of no consequence, so no finding is worse than a note.
@@ -328,7 +330,11 @@ func TestDoctor_FaultyServer(t *testing.T) {
 		nc := w.dial()
 		defer nc.Close()
 		var answers map[string][]string // by a part of the subject, one after the other; those of the last go on
+		created := ""
 		answer := func(m *nats.Msg) {
+			if strings.Contains(m.Subject, ".CREATE.") {
+				created = string(m.Data)
+			}
 			for part, texts := range answers {
 				if !strings.Contains(m.Subject, part) || m.Reply == "" || texts[0] == "" {
 					continue
@@ -341,7 +347,7 @@ func TestDoctor_FaultyServer(t *testing.T) {
 		synctest.Wait() // for the subscription
 		e := environment{
 			nc: w.js.Conn(), api: "$JS.fake.API.", wait: time.Second, name: "elections", election: "billing",
-			info: &jetstream.StreamInfo{Config: jetstream.StreamConfig{Replicas: 3, MaxMsgsPerSubject: 1}},
+			info: &jetstream.StreamInfo{Config: jetstream.StreamConfig{Replicas: 3, MaxMsgsPerSubject: 1, Placement: &jetstream.Placement{Cluster: "C"}}},
 		}
 		failure := func(code int) string {
 			return fmt.Sprintf(`{"error":{"code":500,"err_code":%d,"description":"no"}}`, code)
@@ -368,6 +374,10 @@ func TestDoctor_FaultyServer(t *testing.T) {
 		stream["natsleader.doctor."] = []string{failure(codeStreamStoreFailed)}
 		shows("not stored", checkStore, stream)
 		shows("the stream is not deleted", checkStore, map[string][]string{".DELETE.": {none, failure(10025)}, ".CREATE.": {"{}"}, "natsleader.doctor.": {"{}"}})
+		e.info.Config.Storage = jetstream.MemoryStorage
+		shows("a bucket in memory", checkStore, map[string][]string{".DELETE.": {none}, ".CREATE.": {failure(codeMemoryResources)}})
+		e.info.Config.Storage = jetstream.FileStorage
+		w.notef("# it is %s\n", created)
 		e.looks = newReplicaLooks(&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "b", Offline: true}, {Name: "c", Current: true}}})
 		shows("no stream in time, and a server is missing", checkStore, map[string][]string{".DELETE.": {none}})
 

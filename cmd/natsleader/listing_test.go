@@ -33,6 +33,6 @@ func TestStatus_Lists(t *testing.T) {
 		w.campaignsOn(second, "tenant-3", leader.Config{ID: "z"})
 		time.Sleep(time.Second)
 		w.prompt("status tenant-* -A --sort leader", "status tenant-3 -A", "status *-3 -A --roster", "status tenant-3* -A --json")
-		w.prompt("status *-3 -A " + as("limited"))
-	}, withUser("limited", denied("$JS.API.STREAM.INFO.KV_broken")))
+		w.prompt("status *-3 -A "+as("limited"), "status -A "+as("blind"))
+	}, withUser("limited", denied("$JS.API.STREAM.INFO.KV_broken")), withUser("blind", denied("$JS.API.STREAM.LIST")))
 }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -329,9 +331,12 @@ func TestDoctor_FaultyServer(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		nc := w.dial()
 		defer nc.Close()
+		var mu sync.Mutex
 		var answers map[string][]string // by a part of the subject, one after the other; those of the last go on
 		created := ""
 		answer := func(m *nats.Msg) {
+			mu.Lock()
+			defer mu.Unlock()
 			if strings.Contains(m.Subject, ".CREATE.") {
 				created = string(m.Data)
 			}
@@ -354,7 +359,9 @@ func TestDoctor_FaultyServer(t *testing.T) {
 		}
 		none := failure(int(jetstream.JSErrCodeStreamNotFound))
 		shows := func(title string, check func(context.Context, *environment) []finding, all map[string][]string) {
-			answers = all
+			mu.Lock()
+			answers = maps.Clone(all)
+			mu.Unlock()
 			w.report(title, check(w.Context(), &e)...)
 		}
 		for _, code := range []int{
@@ -377,7 +384,9 @@ func TestDoctor_FaultyServer(t *testing.T) {
 		e.info.Config.Storage = jetstream.MemoryStorage
 		shows("a bucket in memory", checkStore, map[string][]string{".DELETE.": {none}, ".CREATE.": {failure(codeMemoryResources)}})
 		e.info.Config.Storage = jetstream.FileStorage
+		mu.Lock()
 		w.notef("# it is %s\n", created)
+		mu.Unlock()
 		e.looks = newReplicaLooks(&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "b", Offline: true}, {Name: "c", Current: true}}})
 		shows("no stream in time, and a server is missing", checkStore, map[string][]string{".DELETE.": {none}})
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -82,15 +83,16 @@ func stand(id, url string, lease time.Duration, in io.Reader, out io.Writer) err
 	if m.items, err = fence.OpenBucket(js, itemsName); err != nil {
 		return err
 	}
+	silent := slog.New(slog.DiscardHandler) // the page shows the faults
 	m.c, err = leader.Campaign(context.Background(), bucket, electionName, leader.Config{
-		ID: id, LeaseDuration: lease, Guards: []leader.Guard{m.items}, Succession: leader.Listed{},
+		ID: id, LeaseDuration: lease, Guards: []leader.Guard{m.items}, Succession: leader.Listed{}, Logger: silent,
 	})
 	if err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	group, err := shard.Join(ctx, bucket, groupName, shard.Config{Shards: shards, ID: id, LeaseDuration: lease})
+	group, err := shard.Join(ctx, bucket, groupName, shard.Config{Shards: shards, ID: id, LeaseDuration: lease, Logger: silent})
 	if err != nil {
 		return err
 	}

@@ -327,7 +327,8 @@ func (a *actor) advance(in *machine.Input, fx *machine.Effects) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if in.Works = t.known.running > 0; in.Works && in.Term == t.number && (in.Kind == machine.InDrained || in.Kind == machine.InWorked) {
+	in.Works = t.known.running > 0
+	if in.Term == t.number && (in.Kind == machine.InDrained || in.Kind == machine.InWorked) && t.goesOn() {
 		in.Kind = machine.InTick // more work has begun meanwhile
 	}
 	if t.lapsed && a.status.State == machine.StateLeader {

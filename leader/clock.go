@@ -15,7 +15,7 @@ import (
 // Another fake can find out when a candidate waits, because the candidate calls Reset or Stop of its
 // timer as the last thing before it waits. If the timers have a method Wake(), it is called when a
 // waiting candidate is handed work. A candidate makes one timer for each of its seats, with a negative
-// duration. With a Logger it makes one more, with a positive duration, and stops it at once: Wake of
+// duration. With a Logger that discards not all it makes one more, with a positive duration, and stops it at once: Wake of
 // that timer is called for each log record that is queued, and Stop when all are written.
 type Clock interface {
 	Now() time.Time                 // only differences between its results matter

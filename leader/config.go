@@ -42,7 +42,7 @@ type Config struct {
 	// body of the loop over [Candidate.Terms], and the functions of [Term.Go]. The candidate does not campaign before they
 	// have returned, and reports [ErrNotReleased] when the time is up. Default: one lease, but no longer than StopTimeout
 	// allows. With a [Lock], StallTimeout or a DrainTimeout that is set, the work is awaited from the election on, also
-	// work without a loop or Go, until a call of [Term.Release].
+	// work without a loop or Go, until a call of [Term.Release], or until the last function of Go returns.
 	DrainTimeout time.Duration
 	// StallTimeout makes the candidate notice work that hangs: if the work of a term has not asked for that long whether
 	// the term leads, the term ends with [ErrStalled], and the candidate hands over. See DrainTimeout for the end of work.

@@ -96,7 +96,7 @@ func (e Elected) String() string {
 func (e Fenced) String() string {
 	s := fmt.Sprintf("%s%s: token %d: %v", e.kind(), onSeat(e.Term.Seat()), e.Term.Token(), e.Cause)
 	if !e.Until.IsZero() {
-		s += ", keeps the key until " + e.Until.Format(clockFormat) + " or Term.Release"
+		s += ", keeps the key until " + e.Until.Format(clockFormat) + " or the end of its work"
 	}
 	return s
 }

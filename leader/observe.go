@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -28,7 +29,7 @@ func Observe(ctx context.Context, store Store, election string) (<-chan Holder, 
 	if err != nil {
 		return nil, err
 	}
-	c := startCandidate(ctx, b, election, Config{Clock: clockOf(store)}, machine.Params{Observe: true})
+	c := startCandidate(ctx, b, election, Config{Clock: clockOf(store), Logger: slog.New(slog.DiscardHandler)}, machine.Params{Observe: true})
 	holders, events := make(chan Holder), c.reader()
 	go func() {
 		defer close(holders)

@@ -194,11 +194,21 @@ func (t *Term) Release() {
 	if t == nil {
 		return
 	}
-	if t.freed.Swap(true) || t.release == nil {
+	if t.release == nil {
+		t.freed.Store(true)
 		t.send(machine.InDrained)
 		return
 	}
-	t.release()
+	t.mu.Lock()
+	first, waits := !t.freed.Swap(true), t.known.running > 0
+	t.mu.Unlock()
+	switch {
+	case !first:
+	case waits: // the last function of Go releases it
+		t.cancel(nil)
+	default:
+		t.release()
+	}
 }
 
 func (t *Term) send(kind machine.InputKind) {

@@ -100,13 +100,13 @@ type exact struct {
 
 // Err implements [context.Context].
 func (e *exact) Err() error {
-	_ = e.term.ask()
+	e.term.askGrace()
 	return e.Context.Err()
 }
 
 // Done implements [context.Context].
 func (e *exact) Done() <-chan struct{} {
-	_ = e.term.ask()
+	e.term.askGrace()
 	return e.Context.Done()
 }
 
@@ -116,7 +116,8 @@ func (e *exact) String() string { return fmt.Sprintf("leader.Exact(%v)", e.Conte
 // Err returns nil while ctx is alive and the term to which it belongs leads. It asks the clock, so
 // it is exact for all contexts that are derived from that of a term. If the term is over, Err
 // returns its cause. If only ctx has ended, it returns the cause of that, for example
-// [context.DeadlineExceeded]. It returns [ErrNotLeader] if ctx belongs to no term.
+// [context.DeadlineExceeded]. It returns [ErrNotLeader] if ctx belongs to no term. Of a ctx from [Grace] it also
+// reports the end of the term.
 func Err(ctx context.Context) error {
 	t, ok := TermFrom(ctx)
 	if !ok {

@@ -40,7 +40,7 @@ func Grace(ctx context.Context) context.Context {
 	_ = t.over() // ends both contexts if the lease is over
 	t.mu.Lock()
 	if g := &t.grace; g.ctx == nil {
-		within := context.Context(&t.ctx) // of a shard, for which no key is kept
+		within := t.ctx.Context // of a shard, for which no key is kept
 		if t.box != nil {
 			within = context.WithoutCancel(within)
 		}
@@ -64,8 +64,7 @@ type graceful struct {
 
 // Err implements [context.Context].
 func (g *graceful) Err() error {
-	_ = g.term.ask() // the work asks
-	g.term.lookGrace()
+	g.term.askGrace()
 	return g.Context.Err()
 }
 
@@ -100,6 +99,13 @@ func (t *Term) depose(cause error) {
 	t.grace.end(cause)
 	if t.watchdog != nil {
 		t.watchdog.Stop()
+	}
+}
+
+// askGrace is the question of the work in hand. It ends the contexts of the term and of Grace by the clock.
+func (t *Term) askGrace() {
+	if t.ask() != nil {
+		t.lookGrace()
 	}
 }
 

@@ -16,10 +16,10 @@ type termWork struct {
 
 // Go calls work on a goroutine of its own, with the context of the term. The key is not given up before work has returned,
 // or [Config].DrainTimeout after the end of the context, wherever the term comes from: the body of a loop over
-// [Candidate.Terms], which may return meanwhile, an [Elected] event, [Candidate.Term] or a [Lock]. Go returns false, and
-// does not call work, if the term is over.
+// [Candidate.Terms], which may return meanwhile, an [Elected] event, [Candidate.Term] or a [Lock]. A shard moves when its
+// work and the functions of Go have returned. Go returns false, and does not call work, if the term is over.
 //
-// Outside a loop, the return of work does not end the term.
+// Outside a loop, the return of work does not end the term: work that gives up calls [Term.Resign].
 func (t *Term) Go(work func(lead context.Context)) bool {
 	if t == nil || t.ctx.term == nil {
 		return false
@@ -27,7 +27,7 @@ func (t *Term) Go(work func(lead context.Context)) bool {
 	_ = t.over() // ends the context if the lease is over
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ctx.ended() != nil {
+	if t.ctx.ended() != nil || t.release != nil && t.freed.Load() {
 		return false
 	}
 	t.known.running++
@@ -38,16 +38,21 @@ func (t *Term) Go(work func(lead context.Context)) bool {
 	return true
 }
 
+// goesOn reports whether work of the term goes on. A body that has called Release works no longer. The lock is held.
+func (t *Term) goesOn() bool { return t.known.running > 0 || t.known.body && !t.freed.Load() }
+
 // returned ends a function of Go.
 func (t *Term) returned() {
 	t.mu.Lock()
 	t.known.running--
-	last, worked := t.known.running == 0 && !t.known.body, t.known.worked
+	last, worked := !t.goesOn(), t.known.worked
 	t.mu.Unlock()
 	switch {
 	case !last:
 	case t.release != nil:
-		t.Release()
+		if t.freed.Load() {
+			t.release()
+		}
 	case worked:
 		t.send(machine.InWorked)
 	default:

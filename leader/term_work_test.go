@@ -15,21 +15,28 @@ import (
 // Go either begins work that the hand-over waits for, or begins nothing, in whichever moment the term ends.
 func TestGo_RacesTheEnd(t *testing.T) {
 	var begun, refused int
-	for range proof.Raced(400, 4) {
+	for round := range proof.Raced(400, 4) {
 		s := newStage(t)
 		a, b := s.stand("a", leader.Config{}), s.stand("b", leader.Config{})
 		s.clock.Settle()
 		term, ok := a.Term()
 		check.Must(t, ok, "a does not lead")
 		var inside atomic.Int64
-		ended := make(chan struct{})
+		started, ended := make(chan struct{}, 1), make(chan struct{})
 		go func() {
 			defer close(ended)
 			for term.Go(func(context.Context) { inside.Add(1); runtime.Gosched(); inside.Add(-1) }) {
 				begun++
+				select {
+				case started <- struct{}{}:
+				default:
+				}
 			}
 			refused++
 		}()
+		if round%2 == 0 {
+			<-started
+		}
 		check.OK(t, a.Stop(t.Context()))
 		n := inside.Load() // the key is given up
 		<-ended
@@ -51,6 +58,22 @@ func TestGo_BesideAReturn(t *testing.T) {
 	check.Equal(t, a.State(), leader.StateFenced, "%v while the function works")
 	end()
 	<-a.Done()
+}
+
+// Nor is it when a loop has taken the term meanwhile: the hand-over waits for the body.
+func TestGo_BesideALoop(t *testing.T) {
+	s := newStage(t)
+	a := s.stand("a", leader.Config{})
+	s.clock.Settle()
+	term, _ := a.Term()
+	end := leader.LoopBesideGo(a, term)
+	s.clock.Settle()
+	check.Is(t, a.Resign(check.Ended()), context.Canceled)
+	s.clock.Settle()
+	check.Equal(t, a.State(), leader.StateFenced, "%v while the body works")
+	end()
+	s.clock.Settle()
+	check.Equal(t, a.State(), leader.StateCandidate, "%v after the body")
 }
 
 // A zero term, and none, begin no work.

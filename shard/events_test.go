@@ -281,6 +281,40 @@ func TestServe(t *testing.T) {
 	})
 }
 
+// A shard moves when its work and all functions of Go have returned. The return of a function of Go before that ends nothing.
+func TestServe_Go(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 1, ID: "a"})
+		served := make(chan error)
+		go func() {
+			served <- m.Serve(func(lead context.Context, s *shard.Shard) {
+				s.Term().Go(func(context.Context) { time.Sleep(time.Second) })
+				time.Sleep(time.Minute)
+				check.That(t, lead.Err() == nil || m.Stats().Owned == 0, "the context of the work has ended")
+				s.Term().Go(func(lead context.Context) {
+					<-lead.Done()
+					check.That(t, !s.Term().Go(func(context.Context) {}), "work begins after the end of the work")
+					time.Sleep(3 * time.Second)
+				})
+			})
+		}()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		owned := func(want int) {
+			t.Helper()
+			time.Sleep(time.Second)
+			check.Equal(t, m.Stats().Owned, want, "it works on %d shards")
+		}
+		owned(1) // a second after the work
+		time.Sleep(2 * time.Second)
+		owned(0) // it begins again 5 s later
+		time.Sleep(5 * time.Second)
+		owned(1)
+		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, <-served)
+	})
+}
+
 // A member that stops too many shards at once to publish their numbers reports that. They get another owner when the work
 // of enough of them has ended.
 func TestFaulted_PublicationTooLarge(t *testing.T) {

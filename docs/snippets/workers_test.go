@@ -155,7 +155,7 @@ func transfer(lead context.Context, db *sql.DB, token uint64) error {
 
 func serve(c *leader.Candidate, work func(lead context.Context)) error {
 	for e := range c.Events(context.Background(), leader.Elected{}) { // closed when the candidate has ended
-		e.(leader.Elected).Term.Go(work) // others lead when it has returned
+		e.(leader.Elected).Term.Go(work) // the key is kept until it has returned
 	}
 	return c.Err()
 }

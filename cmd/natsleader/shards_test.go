@@ -159,7 +159,6 @@ func TestShardsSteer(t *testing.T) {
 		time.Sleep(time.Second)
 		w.prompt("shards orders", "shards move orders 4 web-5")
 		expect.OK(w, <-ended)
-		w.prompt("shards move orders 4 web-5")
 	})
 }
 

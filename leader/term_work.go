@@ -45,14 +45,13 @@ func (t *Term) goesOn() bool { return t.known.running > 0 || t.known.body && !t.
 func (t *Term) returned() {
 	t.mu.Lock()
 	t.known.running--
-	last, worked := !t.goesOn(), t.known.worked
+	last, worked, freed := !t.goesOn(), t.known.worked, t.freed.Load() // a Release that comes later finds no function
 	t.mu.Unlock()
 	switch {
 	case !last:
-	case t.release != nil:
-		if t.freed.Load() {
-			t.release()
-		}
+	case t.release != nil && freed:
+		t.release()
+	case t.release != nil: // the work of the shard goes on
 	case worked:
 		t.send(machine.InWorked)
 	default:
@@ -85,8 +84,8 @@ func (t *Term) Resign(ctx context.Context) error {
 	return t.call(ctx, machine.Input{Kind: machine.InResign})
 }
 
-// TransferTo is Resign in favour of the candidate with that ID or session, as [Candidate.TransferTo] is. Who leads next,
-// the events tell.
+// TransferTo is Resign in favour of the candidate with that ID or session, as [Candidate.TransferTo] is. The events name
+// the next leader.
 func (t *Term) TransferTo(ctx context.Context, id string) error {
 	if err := checkSuccessor(id); err != nil {
 		return err

@@ -71,6 +71,24 @@ func TestGrace_OfAShardAfterAPause(t *testing.T) {
 	}
 }
 
+// A shard is released once, also if the last function of Go returns beside Release.
+func TestGo_ReleasesAShardOnce(t *testing.T) {
+	c := new(later)
+	c.looks.Store(1 << 40)
+	within := c.term(t)
+	for range 5000 {
+		var released atomic.Int32
+		sub, _ := newSubterm(&within.ctx, backend.Subterm{Raised: func() {}, Released: func() { released.Add(1) }, Fault: func(error) {}})
+		term := sub.(*Term)
+		term.known.running++
+		ended := make(chan struct{})
+		go func() { defer close(ended); term.returned() }()
+		term.Release()
+		<-ended
+		check.Must(t, released.Load() == 1, "released %d times", released.Load())
+	}
+}
+
 // Exact also asks the clock for a context that is derived from Grace, after the context of the term has ended.
 func TestGrace_Exact(t *testing.T) {
 	c := new(later)

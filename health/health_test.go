@@ -294,7 +294,7 @@ func TestConnected_503AfterTheEnd(t *testing.T) {
 	k := newKit(t)
 	a := k.stand("a", leader.Config{})
 	b := k.stand("b", leader.Config{})
-	check.OK(t, b.Stop(t.Context())) // while a leads
+	check.OK(t, b.Stop()) // while a leads
 	k.store.Link("a").Close()
 	<-a.Done()
 	k.get(health.Connected(a), health.Leader(b), health.Connected(b))

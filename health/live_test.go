@@ -39,7 +39,7 @@ func TestLive_AfterTheEnd(t *testing.T) {
 	k := newKit(t)
 	for _, k.seats = range []int{0, 3} {
 		a := k.stand("a", leader.Config{})
-		check.OK(t, a.Stop(t.Context()))
+		check.OK(t, a.Stop())
 		k.get(health.Live(a))
 	}
 	for _, k.seats = range []int{0, 3} {
@@ -132,6 +132,6 @@ func TestLive_503WhenStuck(t *testing.T) {
 		clock.set(nil)
 		close(gate)
 		probe(200, 0)
-		check.OK(t, c.Stop(t.Context()))
+		check.OK(t, c.Stop())
 	})
 }

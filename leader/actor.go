@@ -50,8 +50,8 @@ type actor struct {
 
 	seat          int
 	reminder      reminder
-	stopTimeout   time.Duration // of a stop by the end of the context; negative: no bound
-	stopBy        time.Time     // of StopTimeout: the candidate ends then; zero: the end of the context has not stopped it
+	stopTimeout   time.Duration // negative: no bound
+	stopBy        time.Time     // of StopTimeout: the candidate ends then; zero: it is not being stopped
 	reportedSeats seatsSeen     // another candidate's number of seats that was reported last
 	mayMove       bool          // Config.ForceReconnect
 	abandoning    bool          // it ends without waiting for anything
@@ -61,7 +61,7 @@ type actor struct {
 // run is the candidate's goroutine. Its work is done in separate functions, so that
 // thousands of waiting candidates have small stacks.
 func (a *actor) run(ctx context.Context) {
-	stopped := context.AfterFunc(ctx, func() { a.c.box.put(mail{in: machine.Input{Kind: machine.InStop}, bounded: true}) })
+	stopped := context.AfterFunc(ctx, func() { a.c.toAll(machine.InStop) })
 	defer stopped()
 	a.followCordon()
 	a.tick()
@@ -180,9 +180,7 @@ func (a *actor) receive(m *mail) {
 	case machine.InAbandon:
 		a.abandoning = true
 	case machine.InStop:
-		if m.bounded {
-			m.in.Until = a.limitStop()
-		}
+		m.in.Until = a.limitStop()
 	case machine.InSlot:
 		if !a.status.Queued || !a.c.window.Has(&a.requests.place) {
 			m.in.Kind = machine.InTick // the slot has been used or given back since it was granted

@@ -1,6 +1,8 @@
 package leader
 
 import (
+	"fmt"
+
 	"github.com/natsleader/natsleader/internal/machine"
 )
 
@@ -38,7 +40,21 @@ func (a *actor) end() {
 	a.c.cordon.leave()
 	a.calls.end(&a.status)
 	a.timer.Stop()
-	a.c.finish(a.values, a.status.Err, a.cut)
+	a.c.finish(a.values, a.status.Err, a.kept(), a.cut)
+}
+
+// kept returns the result of Stop.
+func (a *actor) kept() error {
+	switch s := &a.status; {
+	case s.Working:
+		return fmt.Errorf("%w: the work of the term with token %d goes on", ErrNotReleased, a.reminder.token)
+	case !s.Holds || !a.abandoning && !a.cut: // or it keeps nobody out any more
+		return nil
+	case a.cut:
+		return fmt.Errorf("%w before the candidate was stopped: others wait until its lease is over", ErrConnectionClosed)
+	default:
+		return fmt.Errorf("%w: the release of the key was not acknowledged within StopTimeout, and others wait until its lease is over", ErrUnreachable)
+	}
 }
 
 // awaitsReplies reports whether a request is not answered yet.

@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"github.com/natsleader/natsleader/internal/machine"
 	"reflect"
 	"slices"
 	"sync"
@@ -195,6 +196,7 @@ func init() {
 		r := candidate.(*Candidate).reader() //nolint:forcetypeassert // the test kit has no other
 		return func() (any, bool) { return r.next() }, r.bell
 	}
+	backend.Crash = func(candidate any) { candidate.(*Candidate).toAll(machine.InAbandon) } //nolint:forcetypeassert // likewise
 }
 
 // eventList is a list of events in order.

@@ -22,7 +22,6 @@ type mail struct {
 	roster   *rosterMail         // of the roster, instead of in
 	from     uint64              // InHeard and others of a feed: the number of the feed
 	call     chan error          // of a call that waits for an answer
-	bounded  bool                // InStop: StopTimeout applies
 	sign     bool                // of a request for a sign of a majority; only the error of in counts
 }
 
@@ -129,7 +128,7 @@ func (b *mailbox) merge(m *mail) bool {
 				return true
 			}
 			return m.in.Kind == machine.InReconnected && old.in.Kind == machine.InReconnected
-		case m.isNotice() && old.isNotice() && m.in.Kind == old.in.Kind && m.in.Term == old.in.Term && m.bounded == old.bounded:
+		case m.isNotice() && old.isNotice() && m.in.Kind == old.in.Kind && m.in.Term == old.in.Term:
 			return true
 		case m.isSuspicion() && old.isSuspicion() && m.guard.number == old.guard.number:
 			return true

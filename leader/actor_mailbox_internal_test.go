@@ -54,7 +54,6 @@ func TestMailbox_KeepsWhatDiffers(t *testing.T) {
 	}
 	put(mail{in: machine.Input{Kind: machine.InTick}})
 	put(mail{in: machine.Input{Kind: machine.InStop}})
-	put(mail{in: machine.Input{Kind: machine.InStop}, bounded: true})
 	put(mail{listener: &listenerMail{closed: true}}) // of the kind inTick, as those below
 	put(mail{sign: true})
 	put(mail{roster: &rosterMail{kind: announced}})
@@ -78,7 +77,7 @@ func TestMailbox_CallsThatGaveUp(t *testing.T) {
 	ended := check.Ended()
 	for range 100 {
 		for _, err := range []error{
-			c.Proclaim(ended, nil), c.Resign(ended), c.TransferTo(ended, "b"), c.Stop(ended),
+			c.Proclaim(ended, nil), c.Resign(ended), c.TransferTo(ended, "b"),
 		} {
 			check.Must(t, errors.Is(err, context.Canceled), "%v", err)
 		}
@@ -91,7 +90,7 @@ func TestMailbox_CallsThatGaveUp(t *testing.T) {
 			others++
 		}
 	}
-	if resign != 1 || others != 2 { // inStop and inAbandon
+	if resign != 1 || others != 0 {
 		t.Errorf("%d wishes to resign and %d other mails wait", resign, others)
 	}
 	for number := uint64(1); number <= 2; number++ { // one for each term

@@ -54,8 +54,9 @@ type Candidate struct {
 	holder Holder
 	taker  string // ID of the candidate that took the key after the last Transfer
 	err    error
-	holds  bool // the holder is this candidate, which does not lead
-	cut    bool // it ended because its connection was closed, perhaps while it was stopping
+	kept   error // why it has ended although its work goes on, or its key may be held
+	holds  bool  // the holder is this candidate, which does not lead
+	cut    bool  // it ended because its connection was closed, perhaps while it was stopping
 
 	hangs atomic.Bool // it has handed over because its work hangs, and the work goes on
 }
@@ -324,19 +325,16 @@ func (c *Candidate) call(ctx context.Context, in machine.Input) error {
 	return c.seatHeld().box.call(ctx, in)
 }
 
-// Stop hands over and ends the candidate. It returns nil when the key is given up and
-// [Candidate.Done] is closed. If ctx ends first, the candidate ends at once, without waiting for
-// work or for the store.
-func (c *Candidate) Stop(ctx context.Context) error {
+// Stop ends the candidate as the end of the context given to [Campaign] does, and returns when it has ended, after
+// [Config].StopTimeout at the latest. The body of a loop over [Candidate.Terms] must not call it: use [Term.Resign], or end
+// that context. Errors: [ErrNotReleased] if the work goes on; [ErrUnreachable] or [ErrConnectionClosed] if the key is not
+// known to be given up, so that others wait until its lease is over.
+func (c *Candidate) Stop() error {
 	c.toAll(machine.InStop)
-	select {
-	case <-c.Done():
-		return nil
-	case <-ctx.Done():
-		c.toAll(machine.InAbandon)
-		c.logs.Abandon()
-		return ctx.Err()
-	}
+	<-c.Done()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.kept
 }
 
 // Done returns a channel that is closed when the candidate and all of its goroutines have ended.
@@ -372,9 +370,9 @@ func (c *Candidate) since() time.Duration {
 
 // finish makes the end of the candidate known. The values are those of the context given to
 // Campaign.
-func (c *Candidate) finish(values context.Context, err error, cut bool) {
+func (c *Candidate) finish(values context.Context, err, kept error, cut bool) {
 	c.mu.Lock()
-	c.err, c.cut = err, cut
+	c.err, c.kept, c.cut = err, kept, cut
 	c.tally.seesLeader(true, c.since) // later holders are not seen here any more
 	c.tally.holds, c.tally.silent, c.tally.working = false, false, false
 	c.mu.Unlock()

@@ -163,7 +163,7 @@ func endsInTheStep(t *testing.T, look func(*handClock, *leader.Term)) {
 			if over {
 				lapsed++
 			}
-			_ = c.Stop(check.Ended())
+			backend.Crash(c)
 			if store.answer != nil {
 				store.answer()
 			}
@@ -202,7 +202,7 @@ func TestDeadline_AppliedByAnyInput(t *testing.T) {
 				} else if _, ok := all[before].(leader.Fenced); !ok {
 					t.Errorf("told: %v", all[before])
 				}
-				_ = c.Stop(t.Context())
+				_ = c.Stop()
 			})
 		})
 	}

@@ -1,6 +1,7 @@
 package leader_test
 
 import (
+	"github.com/natsleader/natsleader/internal/backend"
 	"context"
 	"errors"
 	"log/slog"
@@ -76,7 +77,7 @@ func TestPending_Reason(t *testing.T) {
 		want   string
 	}{
 		"at once":        {},
-		"released":       {before: func(s *stage) { c := s.stand("b", leader.Config{}); s.clock.Settle(); _ = c.Stop(s.Context()) }},
+		"released":       {before: func(s *stage) { c := s.stand("b", leader.Config{}); s.clock.Settle(); _ = c.Stop() }},
 		"PendingPeriod":  {cfg: leader.Config{PendingPeriod: 3 * time.Second}, want: "PendingPeriod"},
 		"guards":         {guard: true, want: "guards"},
 		"never seen":     {opts: []leadertest.Option{leadertest.WithoutPurgeProtection()}, want: "not purge-protected"},
@@ -147,7 +148,7 @@ func TestFenced_Kinds(t *testing.T) {
 	}{
 		"expired": {func(s *stage, _ *leader.Candidate) { s.store.Link("a").Cut(); s.clock.Advance(12 * time.Second) }, "fenced: token 1: ", leader.ErrLeaseExpired, 16 * time.Second},
 		"resigns": {func(s *stage, c *leader.Candidate) { s.begin(c, c.Resign) }, "draining: token 1: ", leader.ErrResigned, 4 * time.Second},
-		"stops":   {func(s *stage, c *leader.Candidate) { s.begin(c, c.Stop) }, "draining: token 1: ", leader.ErrStopped, 4 * time.Second},
+		"stops":   {func(s *stage, c *leader.Candidate) { s.begin(c, func(context.Context) error { return c.Stop() }) }, "draining: token 1: ", leader.ErrStopped, 4 * time.Second},
 		"overtaken": {func(s *stage, c *leader.Candidate) {
 			s.store.Put(fence.DefaultGuardKey, []byte(`{"v":1,"election":"jobs","token":9,"id":"b","session":"S"}`))
 			s.clock.Advance(2 * time.Minute)
@@ -182,7 +183,7 @@ func (s *stage) begin(c *leader.Candidate, call func(context.Context) error) {
 		defer close(ended)
 		_ = call(s.Context())
 	}()
-	s.Cleanup(func() { <-ended })
+	s.Cleanup(func() { backend.Crash(c); <-ended })
 	check.Soon(s, "the call ends the leadership", func() bool { return c.State() != leader.StateLeader }, runtime.Gosched)
 }
 
@@ -213,7 +214,7 @@ func TestState_Ended(t *testing.T) {
 		if s.clock.Settle(); c.State() != leader.StateLeader {
 			t.Errorf("%d seats: %v", seats, c.State())
 		}
-		check.OK(t, c.Stop(t.Context()))
+		check.OK(t, c.Stop())
 		if c.State() != leader.StateEnded || c.Stats().State != leader.StateEnded || c.State().String() != "ended" {
 			t.Errorf("%d seats: %v, %v", seats, c.State(), c.Stats().State)
 		}
@@ -251,7 +252,7 @@ func TestEvents_EachReaderGetsAll(t *testing.T) {
 				check.OK(t, err)
 				time.Sleep(time.Minute)
 			}
-			err = c.Stop(t.Context())
+			err = c.Stop()
 			check.That(t, err == nil, "%v", err)
 			synctest.Wait()
 			got := early.elected
@@ -286,7 +287,7 @@ func TestEvents_EndWithoutReaders(t *testing.T) {
 				time.Sleep(time.Minute)
 			}
 			before := time.Now()
-			err = c.Stop(t.Context())
+			err = c.Stop()
 			check.That(t, err == nil, "%v", err)
 			<-c.Done()
 			check.Equal(t, time.Since(before), 0, "it ends after %v")

@@ -30,7 +30,7 @@ func ExampleObserve() {
 			cancel()
 		}
 	}
-	if err := c.Stop(context.Background()); err != nil {
+	if err := c.Stop(); err != nil {
 		log.Fatal(err)
 	}
 	// Output: a leads with token 1 at 10.0.0.1:8080
@@ -56,7 +56,7 @@ func ExampleCandidate_TransferTo() {
 		fmt.Println(id, "leads:", all[id].IsLeader())
 	}
 	for _, id := range []string{"b", "a", "c"} { // the leader last
-		if err := all[id].Stop(context.Background()); err != nil {
+		if err := all[id].Stop(); err != nil {
 			log.Fatal(err)
 		}
 	}

@@ -86,7 +86,7 @@ func ExampleConfig_drainTimeout() {
 		if term, ok := c.Term(); ok {
 			term.Release()
 		}
-		if err := c.Stop(context.Background()); err != nil {
+		if err := c.Stop(); err != nil {
 			log.Fatal(err)
 		}
 	}
@@ -165,7 +165,7 @@ func ExampleCandidate_Events() {
 		switch e := event.(type) {
 		case leader.Elected:
 			fmt.Println("elected with token", e.Term.Token())
-			go func() { _ = c.Stop(context.Background()) }()
+			go func() { _ = c.Stop() }()
 		case leader.Deposed:
 			fmt.Println("deposed:", e.Cause)
 		case leader.Faulted:

@@ -148,7 +148,7 @@ func newAcquisition(ctx context.Context, store Store, election string, cfg Confi
 	if err != nil {
 		return nil, err
 	}
-	p.Tries, cfg.sightings = try, &sightings{memory: new(backend.Memory), clock: cfg.Clock}
+	p.Tries, cfg.StopTimeout, cfg.sightings = try, -1, &sightings{memory: new(backend.Memory), clock: cfg.Clock}
 	if try {
 		cfg.sightings = sightingsOf(b, cfg.Clock)
 	}

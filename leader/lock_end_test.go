@@ -3,6 +3,7 @@ package leader_test
 import (
 	"context"
 	"errors"
+	"github.com/natsleader/natsleader/internal/backend"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -164,7 +165,7 @@ func TestEnd_AnswersCalls(t *testing.T) {
 				go func() { waits <- c.call(ctx, cand) }()
 				synctest.Wait()
 				l.answer("Settings", tooLate) // of a sign
-				_ = cand.Stop(check.Ended())
+				backend.Crash(cand)
 				synctest.Wait()
 				go func() { late <- c.call(ctx, cand) }()
 				returns(waits, c.want, c.text)

@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -305,15 +306,12 @@ func (b *seatPermit) leave(values context.Context) {
 		return
 	}
 	owner, cut := b.owner, false
-	var err error
-	for _, seat := range owner.seats {
-		if seat.err != nil { // it has ended
-			err = seat.err
-		}
-		cut = cut || seat.cut
+	var err, kept error
+	for _, seat := range owner.seats { // they have ended
+		err, kept, cut = cmp.Or(seat.err, err), cmp.Or(seat.kept, kept), cut || seat.cut
 	}
 	owner.mu.Lock()
-	owner.err, owner.cut = err, cut
+	owner.err, owner.kept, owner.cut = err, kept, cut
 	owner.mu.Unlock()
 	owner.end(values)
 }

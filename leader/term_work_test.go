@@ -37,7 +37,7 @@ func TestGo_RacesTheEnd(t *testing.T) {
 		if round%2 == 0 {
 			<-started
 		}
-		check.OK(t, a.Stop(t.Context()))
+		check.OK(t, a.Stop())
 		n := inside.Load() // the key is given up
 		<-ended
 		check.That(t, n == 0 && inside.Load() == 0, "%d functions work after the hand-over", n)
@@ -105,7 +105,7 @@ func TestGrace_IsDerivedFrom(t *testing.T) {
 		"it ends with %v, has the value %v, and is of %v", derived.Err(), derived.Value(key{}), from)
 	_, bounded := grace.Deadline()
 	check.That(t, !bounded, "it has a deadline")
-	check.OK(t, a.Stop(t.Context()))
+	check.OK(t, a.Stop())
 	<-derived.Done()
 	check.Is(t, context.Cause(derived), leader.ErrStopped)
 }

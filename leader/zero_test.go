@@ -151,7 +151,7 @@ func TestZeroValues_MethodsReturn(t *testing.T) {
 func TestZeroCandidate_HasEnded(t *testing.T) {
 	var c leader.Candidate
 	ctx := t.Context() // without an end
-	err := c.Stop(ctx)
+	err := c.Stop()
 	check.That(t, err == nil, "Stop: %v", err)
 	for name, err := range map[string]error{
 		"Resign": c.Resign(ctx), "Proclaim": c.Proclaim(ctx, nil), "Transfer": c.TransferTo(ctx, "a"),

@@ -94,7 +94,7 @@ func benchCampaign(b *testing.B, store leader.Store, election string, cfg leader
 
 func benchStop(b *testing.B, c *leader.Candidate) {
 	b.Helper()
-	check.OK(b, c.Stop(context.Background()))
+	check.OK(b, c.Stop())
 }
 
 // BenchmarkHandover measures from Resign to the other's Elected, against an update, its
@@ -390,7 +390,7 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 	b.ReportMetric(float64(most+1), "writes/vacancy-worst")
 	var stops sync.WaitGroup
 	for _, c := range all {
-		stops.Go(func() { _ = c.Stop(context.Background()) })
+		stops.Go(func() { _ = c.Stop() })
 	}
 	stops.Wait()
 }

@@ -3,7 +3,6 @@
 package leader_test
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"sync"
@@ -41,7 +40,7 @@ func guardWriter(tb testing.TB, nc *nats.Conn, conf jetstream.KeyValueConfig) (*
 	g := check.Got(fence.OpenBucket(js, conf.Bucket))(tb)
 	c, err := leader.Campaign(tb.Context(), tcpBucket(tb, js), conf.Bucket, leader.Config{Guards: []leader.Guard{g}})
 	check.OK(tb, err)
-	tb.Cleanup(func() { _ = c.Stop(context.Background()) })
+	tb.Cleanup(func() { _ = c.Stop() })
 	for e := range c.Events(tb.Context()) {
 		if e, ok := e.(leader.Elected); ok {
 			return g.Writer(e.Term), kv

@@ -51,7 +51,7 @@ var features = []struct {
 		el := tcpElectionOf(t, "guards")
 		a := el.stand(tcpBucket(t, js), leader.Config{ID: "a", Guards: []leader.Guard{orders}})
 		zombie := orders.Writer(tcpTerm(a))
-		check.OK(t, a.Stop(t.Context()))
+		check.OK(t, a.Stop())
 		b := el.stand(tcpBucket(t, js), leader.Config{ID: "b", Guards: []leader.Guard{orders}})
 		if _, err := orders.Writer(tcpTerm(b)).Put(t.Context(), "k", nil); err != nil {
 			return err

@@ -89,12 +89,10 @@ var crowdStates = []func(i int) (leader.Config, string, func(*leader.Candidate) 
 // crowdStops are the ways to stop a candidate: by Stop, by the end of the context that was
 // given to leader.Campaign, and at once.
 var crowdStops = []func(c *leader.Candidate, cancel context.CancelFunc){
-	func(c *leader.Candidate, _ context.CancelFunc) { _ = c.Stop(context.Background()) },
+	func(c *leader.Candidate, _ context.CancelFunc) { _ = c.Stop() },
 	func(_ *leader.Candidate, cancel context.CancelFunc) { cancel() },
 	func(c *leader.Candidate, _ context.CancelFunc) {
-		over, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = c.Stop(over)
+		backend.Crash(c)
 	},
 }
 

@@ -49,7 +49,7 @@ func TestGuardHeaders_DistinctNames(t *testing.T) {
 		check.Got(put.Update(ctx, "k", nil, rev))(w)
 		w.ok(put.Delete(ctx, "k"))
 		w.ok(put.Purge(ctx, "k"))
-		w.ok(a.Stop(ctx))
+		w.ok(a.Stop())
 		w.ok(checked(ctx, g))
 		names := slices.Sorted(maps.Keys(sent))
 		t.Logf("%q", names)

@@ -160,14 +160,14 @@ func TestNames_BeyondTheirLimits(t *testing.T) {
 	own := tcpDial(t, s.ClientURL())
 	c := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, own)), leader.Config{Guards: []leader.Guard{gb, gs}})
 	term := tcpTerm(c)
-	check.OK(t, c.Stop(t.Context()))
+	check.OK(t, c.Stop())
 
 	ctx, e, id := t.Context(), nameOf("e", longestElection+1), nameOf("i", longestID+1)
 	campaign := func(election string, cfg leader.Config) func() error {
 		return func() error {
 			c, err := leader.Campaign(ctx, b, election, cfg)
 			if c != nil {
-				_ = c.Stop(ctx)
+				_ = c.Stop()
 			}
 			return err
 		}

@@ -26,7 +26,7 @@ func (p *parity) campaign(s leader.Store, election string, cfg leader.Config) *l
 		return nil
 	}
 	p.Cleanup(func() {
-		_ = c.Stop(context.Background()) // the context of the test has ended
+		_ = c.Stop() // the context of the test has ended
 		<-c.Done()
 	})
 	go func() {
@@ -76,12 +76,12 @@ func TestParity_Campaign(t *testing.T) {
 				cfg.ID = fmt.Sprint("c", i)
 			}
 			if c := p.campaign(s, "e", cfg); c != nil {
-				p.result("stop", func() error { return c.Stop(p.Context()) })
+				p.result("stop", func() error { return c.Stop() })
 			}
 		}
 		for i, marked := range []leader.Store{kvelect.Beside(s), seats.Of(s, -1), seats.Of(kvelect.Beside(s), 2)} {
 			if c := p.campaign(marked, "e", leader.Config{ID: fmt.Sprint("m", i)}); c != nil {
-				p.result("stop", func() error { return c.Stop(p.Context()) })
+				p.result("stop", func() error { return c.Stop() })
 			}
 		}
 		p.campaign(s, "", leader.Config{})
@@ -136,7 +136,7 @@ func TestParity_Candidates(t *testing.T) {
 		if !p.sealed() {
 			return // a foreign record expires when it lapses; and without republished messages a feed ends with its connection
 		}
-		p.result("stop", func() error { return a.Stop(p.Context()) }) // both would wait for the same instant
+		p.result("stop", func() error { return a.Stop() }) // both would wait for the same instant
 		p.put("e", "foreign")
 		p.pass(30 * time.Second)
 		lookup()
@@ -144,7 +144,7 @@ func TestParity_Candidates(t *testing.T) {
 		p.pass(20 * time.Second)
 		restoreB()
 		p.pass(time.Second)
-		p.result("stop", func() error { return b.Stop(p.Context()) })
+		p.result("stop", func() error { return b.Stop() })
 		p.pass(10 * time.Second)
 		lookup()
 	}, bucketSealed, bucketExpiring, bucketOrdinary)

@@ -47,7 +47,7 @@ func TestPedantic_EveryFeature(t *testing.T) {
 			c := w.mute(w.Context(), cl, "e", leader.Config{ID: "a", Succession: leader.Queue{}})
 			w.at(w.now() + 2*lease)
 			check.That(w, c.IsLeader(), "it does not lead")
-			w.ok(c.Stop(w.Context()))
+			w.ok(c.Stop())
 		},
 		"guards": func(w *world, cl *client) {
 			w.sealed()

@@ -104,7 +104,7 @@ func TestStepDown_WithoutPermission(t *testing.T) {
 	check.That(t, errors.Is(err, leader.ErrPermission) && strings.Contains(err.Error(), `"`+asks+`"`),
 		"StepDown: %v", err)
 	tcpRenewed(t, tcpBucket(t, tcpJS(t, permDial(t, h, "admin"))), "e", 3)
-	check.OK(t, a.Stop(t.Context()))
+	check.OK(t, a.Stop())
 	tcpNoFaults(t, a)
 	check.Equal(t, strings.Count(log.String(), "cannot be asked to hand over"), 1,
 		"said %d times that it cannot be asked:\n%s", log.String())
@@ -148,7 +148,7 @@ func TestRoster_SeenByObserver(t *testing.T) {
 	told("b 3 v")
 	once := check.Got(roster.Lookup(t.Context(), looks, "a"))(t)
 	check.That(t, len(once) == 1 && once[0].ID == "b" && string(once[0].Value) == "v", "%v stand", once)
-	check.OK(t, first.Stop(t.Context()))
+	check.OK(t, first.Stop())
 	second.Expect(leadertest.Elected())
 	told()
 	cancel()

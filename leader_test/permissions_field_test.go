@@ -154,8 +154,8 @@ func TestPermissions_AreEnough(t *testing.T) {
 		tcpShows(t, holders, "b", "2")
 		got := check.Got(leader.Lookup(t.Context(), looksOn, "a"))(t)
 		check.That(t, got.ID == "b", "Lookup: %v", got)
-		check.OK(t, a.Stop(t.Context()))
-		check.OK(t, b.Stop(t.Context()))
+		check.OK(t, a.Stop())
+		check.OK(t, b.Stop())
 		for _, c := range []*tcpCandidate{a, b} {
 			tcpNoFaults(t, c)
 		}
@@ -206,7 +206,7 @@ func TestPermissions_AreEnoughForAll(t *testing.T) {
 	tcpRenewed(t, tcpBucket(t, admin), "a", 8) // more than a lease, after which it looks after the guard
 	e := check.Got(check.Got(admin.KeyValue(t.Context(), "orders"))(t).Get(t.Context(), fence.DefaultGuardKey))(t)
 	check.That(t, strings.Contains(string(e.Value()), `"election":"E/a"`), "the guard is %s", e.Value())
-	check.OK(t, a.Stop(t.Context()))
+	check.OK(t, a.Stop())
 	tcpNoFaults(t, a)
 	permDenials(t, nc)
 }
@@ -276,7 +276,7 @@ func TestPermissions_Missing(t *testing.T) {
 			check.OK(t, a.Resign(t.Context()))
 			b.Expect(leadertest.Elected())
 			a.Expect(leadertest.Observed("b"))
-			check.OK(t, b.Stop(t.Context()))
+			check.OK(t, b.Stop())
 			a.Expect(leadertest.Elected())
 			n := len(slices.DeleteFunc(a.Watcher.Events(), func(e leader.Event) bool { return !denied(e) }))
 			check.Equal(t, n, 1, "%d faults") // however often it is tried
@@ -291,7 +291,7 @@ func TestPermissions_ConsumerDelete(t *testing.T) {
 	permBucket(t, h, true, time.Second)
 	a := tcpElectionOf(t, "a").stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{})
 	tcpTerm(a)
-	check.OK(t, a.Stop(t.Context()))
+	check.OK(t, a.Stop())
 	tcpNoFaults(t, a)
 }
 
@@ -311,6 +311,6 @@ func TestPermissions_TakenFromLeader(t *testing.T) {
 	a.Expect(leadertest.Faulted(leader.ErrPermission), leadertest.Fenced(leader.ErrLeaseExpired), leadertest.Deposed(leader.ErrLeaseExpired))
 	b.Expect(leadertest.Elected())
 	h.grant(t, full[0])
-	check.OK(t, b.Stop(t.Context()))
+	check.OK(t, b.Stop())
 	a.Expect(leadertest.Elected())
 }

@@ -19,7 +19,7 @@ func TestSlowReader_DelaysNoRenewal(t *testing.T) {
 		w.at(time.Hour)
 		b.saw(t, "500ms observed a")
 		check.That(t, a.IsLeader(), "a does not lead")
-		w.ok(a.Stop(w.Context()))
+		w.ok(a.Stop())
 		var got []string
 		for e := range a.Events(w.Context()) {
 			got = append(got, describe(e))
@@ -40,7 +40,7 @@ func TestSlowReader_DelaysNoFence(t *testing.T) {
 		a.cut()
 		<-term.Context().Done()
 		w.isAt(7800*time.Millisecond, "the context ended")
-		w.ok(a.Stop(w.Context()))
+		w.ok(a.Stop())
 	})
 }
 
@@ -65,7 +65,7 @@ func TestSlowReader_GetsTransitions(t *testing.T) {
 			}
 		}
 		w.isAt(terms*lease+time.Second, "all were delivered")
-		w.ok(a.Stop(w.Context()))
+		w.ok(a.Stop())
 	})
 }
 
@@ -83,8 +83,8 @@ func TestUnreadEvents_LeakNothing(t *testing.T) {
 				}
 			}
 		}
-		w.ok(a.Stop(w.Context()))
-		w.ok(b.Stop(w.Context()))
+		w.ok(a.Stop())
+		w.ok(b.Stop())
 		won, lost := 0, 0
 		for e := range a.Events(w.Context()) { // the events that are left make up whole terms
 			switch e.(type) {

@@ -127,7 +127,7 @@ func TestRoster_TellsWhoWaits(t *testing.T) {
 		}
 	}
 	wants("c1", time.Second)
-	check.OK(k, cs[1].Stop(t.Context()))
+	check.OK(k, cs[1].Stop())
 	check.OK(k, cs[0].Resign(t.Context()))
 	k.store.Link("c0").FailWrites(-1, leader.ErrPermission)
 	k.clock.Advance(time.Minute)

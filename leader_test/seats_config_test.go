@@ -51,7 +51,7 @@ func TestSeats_Disagreement(t *testing.T) {
 	stand("d", 3)
 	check.OK(t, a.Resign(t.Context()))
 	k.clock.Advance(16 * time.Second)
-	check.OK(t, x.Stop(t.Context()))
+	check.OK(t, x.Stop())
 	k.clock.Advance(16 * time.Second)
 	term, ok := a.Term()
 	check.Must(t, ok && term.Seat() == 2, "a is not on the second seat")

@@ -120,18 +120,18 @@ func (s *simulation) ends() []fault {
 	return []fault{
 		{"Candidate.Stop", 1, false, func(l *life) bool {
 			l.leaves()
-			s.call(l.name+": Stop", func() error { return l.Stop(context.Background()) })
+			s.call(l.name+": Stop", func() error { return l.Stop() })
 			return true
 		}},
-		{"Candidate.Stop, given up", 1, false, func(l *life) bool {
+		{"Candidate.Stop, cut short", 1, false, func(l *life) bool {
 			l.leaves()
-			ctx, cancel := context.WithCancel(context.Background())
+			crash := func() { backend.Crash(l.Candidate) }
 			if s.chance(2) {
-				s.later(s.between(0, s.lease), func() { s.begin(cancel) })
+				s.later(s.between(0, s.lease), func() { s.begin(crash) })
 			} else {
-				cancel()
+				s.begin(crash)
 			}
-			s.call(l.name+": Stop with an end", func() error { defer cancel(); return l.Stop(ctx) })
+			s.call(l.name+": Stop, cut short", func() error { return l.Stop() })
 			return true
 		}},
 		{"the end of its context", 1, false, func(l *life) bool {
@@ -238,7 +238,7 @@ func (s *simulation) returned() {
 
 // allowed are the errors that calls may return.
 var allowed = []error{
-	leader.ErrNotLeader, leader.ErrStopped, leader.ErrValueTooLarge, leader.ErrUnreachable,
+	leader.ErrNotLeader, leader.ErrNotReleased, leader.ErrStopped, leader.ErrValueTooLarge, leader.ErrUnreachable,
 	leader.ErrNoBucket, leader.ErrNoLeader, leader.ErrNotSucceeded, leader.ErrNoRoster, leader.ErrRequestRefused, leader.ErrPermission, context.Canceled, context.DeadlineExceeded,
 }
 

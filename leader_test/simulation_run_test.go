@@ -201,7 +201,7 @@ func (s *simulation) stop() {
 			}
 		case l.leaving == 0 && !l.closed:
 			l.leaves()
-			s.call(l.name+": Stop", func() error { return l.Stop(context.Background()) })
+			s.call(l.name+": Stop", func() error { return l.Stop() })
 			if s.chance(2) {
 				s.wait(s.between(0, s.lease))
 			}

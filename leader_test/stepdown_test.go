@@ -164,7 +164,7 @@ func TestStepDown_OnlyLeaderListens(t *testing.T) {
 		w.leads(a, b, c)
 		check.Equal(t, ears(), 1, "%d listen after a handover")
 		for _, x := range []*candidate{a, b, c} {
-			w.ok(x.Stop(w.Context()))
+			w.ok(x.Stop())
 		}
 		w.at(4 * time.Second)
 		check.Equal(t, ears(), 0, "%d listen when all have stopped")
@@ -181,7 +181,7 @@ func TestStepDown_WhileStopping(t *testing.T) {
 			for range 20 {
 				w.ok(w.ops.nc.PublishRequest(asks, w.ops.nc.NewInbox(), request))
 			}
-			w.ok(a.Stop(w.Context()))
+			w.ok(a.Stop())
 			<-a.Done()
 			a.nc.Close()
 		}

@@ -29,9 +29,9 @@ func init() { // the verbs use one another
 	verbs = map[string]func(s *stage, who string, args []string){
 		// A candidate.
 		"campaigns": (*stage).campaigns,
-		"stops": func(s *stage, who string, args []string) {
-			ctx := s.within(args)
-			s.call(who, "Stop", func() (any, error) { return nil, s.cast[who].Stop(ctx) })
+		"crashes": func(s *stage, who string, _ []string) { backend.Crash(s.cast[who].Candidate) },
+		"stops": func(s *stage, who string, _ []string) {
+			s.call(who, "Stop", func() (any, error) { return nil, s.cast[who].Stop() })
 		},
 		"resigns": func(s *stage, who string, _ []string) {
 			s.call(who, "Resign", func() (any, error) { return nil, s.cast[who].Resign(s.Context()) })

@@ -185,12 +185,12 @@ func TestBlockedConnection_CallsEnd(t *testing.T) {
 			t.Errorf("Campaign: returned after %v", time.Since(began))
 		}
 		<-ctx.Done()
-		_ = c.Stop(ctx)
+		_ = c.Stop()
 		<-c.Done()
 		return nil
 	})
 	add("Stop", context.DeadlineExceeded, func(ctx context.Context) error {
-		err := x.leader.Stop(ctx)
+		err := x.leader.Stop()
 		<-x.leader.Done()
 		return err
 	})
@@ -248,9 +248,7 @@ func TestBlockedConnection_Fences(t *testing.T) {
 	x.hold(t, x.nc)
 	inTime(t, "the end of the term's context", term.Context().Done())
 	c.Expect(leadertest.Fenced(leader.ErrLeaseExpired))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_ = c.Stop(ctx)
+	backend.Crash(c)
 	inTime(t, "the end of the candidate", c.Done())
 }
 

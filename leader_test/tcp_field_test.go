@@ -49,7 +49,7 @@ func tcpHandover(t *testing.T, a, b func() *leader.Bucket, cfg leader.Config) {
 		"Lookup: %v, want b with token %d", h, term.Token())
 	s := second.Leader()
 	check.That(t, s.ID == "b" && s.Token == term.Token(), "b believes %v", s)
-	check.OK(t, second.Stop(t.Context()))
+	check.OK(t, second.Stop())
 	second.Expect(leadertest.Deposed(leader.ErrStopped))
 }
 
@@ -66,11 +66,11 @@ func tcpTakeover(t *testing.T, a, b *leader.Bucket) {
 	second.Expect(leadertest.Observed("a"), leadertest.Faulted(leader.ErrNoFeed))
 	check.OK(t, first.Proclaim(t.Context(), []byte("10.0.0.3")))
 	tcpShows(t, holders, "a", "10.0.0.3")
-	check.OK(t, first.Stop(t.Context()))
+	check.OK(t, first.Stop())
 	first.Expect(leadertest.Deposed(leader.ErrStopped))
 	second.Expect(leadertest.Elected())
 	tcpShows(t, holders, "b", "")
-	check.OK(t, second.Stop(t.Context()))
+	check.OK(t, second.Stop())
 }
 
 // tcpShows waits until the observer reports that holder.
@@ -287,7 +287,7 @@ func TestTCPFault01_StopBeforeServer(t *testing.T) {
 	nc := tcpDial(t, fmt.Sprintf("nats://127.0.0.1:%d", tcpFreePorts(t, 1)[0]), nats.RetryOnFailedConnect(true))
 	c := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, nc)), leader.Config{})
 	c.Expect(leadertest.Faulted(leader.ErrUnreachable))
-	check.OK(t, c.Stop(t.Context()))
+	check.OK(t, c.Stop())
 	<-c.Done()
 	check.That(t, c.Err() == nil, "%v", c.Err())
 }

@@ -54,7 +54,7 @@ func TestTerms_AfterTheEnd(t *testing.T) {
 	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(time.Second)
-		w.ok(a.Stop(w.Context()))
+		w.ok(a.Stop())
 		for range a.Terms() {
 			t.Error("a term of a candidate that has ended")
 		}

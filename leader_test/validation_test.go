@@ -30,7 +30,7 @@ func TestCampaign_WithoutIDOrBucket(t *testing.T) {
 	inSealed(t, func(w *world) {
 		c := check.Got(leader.Campaign(w.Context(), w.dial("a").bucket(t), "e", leader.Config{}))(w)
 		check.That(t, strings.Count(c.ID(), "_") >= 2, "the ID is %q", c.ID())
-		w.ok(c.Stop(w.Context()))
+		w.ok(c.Stop())
 		var none *leader.Bucket
 		check.Is(t, check.Err(leader.Campaign(w.Context(), none, "e", leader.Config{})), leader.ErrInvalidConfig)
 	})
@@ -89,7 +89,7 @@ func TestTokens_ExceedMinToken(t *testing.T) {
 		check.Equal(t, a.lastTerm(t).Token(), 5e15+1, "token %d")
 		b := w.stand("b")
 		w.at(500 * time.Millisecond)
-		w.ok(a.Stop(w.Context()))
+		w.ok(a.Stop())
 		check.Equal(t, b.lastTerm(t).Token(), 5e15+2, "token %d")
 	})
 }

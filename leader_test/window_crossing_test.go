@@ -42,7 +42,7 @@ func TestWindow_SlotCrosses(t *testing.T) {
 		},
 		"with its end": {
 			func(_, waiting *leader.Candidate) {
-				_ = waiting.Stop(withoutWaiting())
+				backend.Crash(waiting)
 			}, false,
 		},
 	} {

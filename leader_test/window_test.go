@@ -251,9 +251,9 @@ func TestWindow_Seats(t *testing.T) {
 // However a candidate ends, its slot or its place in line is free for others.
 func TestWindow_EndsFreeSlots(t *testing.T) {
 	for name, end := range map[string]func(c *crowd, of *leader.Candidate){
-		"stop": func(c *crowd, of *leader.Candidate) { go func() { _ = of.Stop(context.Background()) }() },
+		"stop": func(c *crowd, of *leader.Candidate) { go func() { _ = of.Stop() }() },
 		"abandon": func(c *crowd, of *leader.Candidate) {
-			_ = of.Stop(withoutWaiting())
+			backend.Crash(of)
 		},
 		"connection closed": func(c *crowd, of *leader.Candidate) { c.link.Close() },
 	} {

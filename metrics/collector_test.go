@@ -158,7 +158,7 @@ func TestRenewalAge_BeginsAtZero(t *testing.T) {
 	c := k.stand("a", leader.Config{})
 	k.add(c)
 	k.show("renewal_age")
-	check.OK(t, c.Stop(t.Context()))
+	check.OK(t, c.Stop())
 	k.show("renewal_age")
 }
 
@@ -216,7 +216,7 @@ func TestTransition_CauseHasAName(t *testing.T) {
 			k.clock.Settle()
 		}},
 		{"stopped", leader.Config{}, func(k kit, c *leader.Candidate) {
-			check.OK(k, c.Stop(k.Context()))
+			check.OK(k, c.Stop())
 		}},
 		{"lease expired", leader.Config{}, func(k kit, _ *leader.Candidate) {
 			k.store.Link("a").Cut()
@@ -322,7 +322,7 @@ func TestCollector_DistinctElections(t *testing.T) {
 	}
 	k.collector.Remove(b) // it was not added
 	k.show("is_leader")
-	check.OK(t, a.Stop(t.Context()))
+	check.OK(t, a.Stop())
 	k.clock.Settle()
 	k.show("is_leader")
 	k.add(b) // a has ended

@@ -52,11 +52,11 @@ func TestMember_AllMetrics(t *testing.T) {
 		of.RemoveMember(nil)
 		of.RemoveMember(b)
 		check.That(t, of.AddMember(b) != nil, "a was removed")
-		_ = a.Stop(check.Ended())
+		_ = a.Stop()
 		check.OK(t, of.AddMember(b))
 		of.RemoveMember(b)
 		show(&of)
-		_ = b.Stop(check.Ended())
+		_ = b.Stop()
 		golden.Check(t, said.String())
 	})
 }

@@ -20,7 +20,7 @@ func TestSeats_CountedTogether(t *testing.T) {
 	k.add(a)
 	k.show("is_leader", "transitions_total", "faults_total")
 	check.OK(t, a.Resign(t.Context()))
-	check.OK(t, other.Stop(t.Context()))
+	check.OK(t, other.Stop())
 	k.clock.Advance(15 * time.Second)
 	k.show("is_leader", "transitions_total", "faults_total")
 }
@@ -35,7 +35,7 @@ func TestSeats_LeadersThatAreKnown(t *testing.T) {
 	k.add(k.stand("c", leader.Config{}))
 	k.clock.Advance(time.Second)
 	k.show("leader_info", "leaders ", "seat")
-	check.OK(t, b.Stop(t.Context()))
+	check.OK(t, b.Stop())
 	k.clock.Advance(time.Second)
 	k.show("leader_info", "leaders ", "seat")
 	k.store.Link("a").Cut()
@@ -64,7 +64,7 @@ func TestLeaders_EndWithTheCandidate(t *testing.T) {
 				k.store.Link("c").Close()
 				<-c.Done()
 			} else {
-				check.OK(t, c.Stop(t.Context()))
+				check.OK(t, c.Stop())
 			}
 			k.show("leader_info", "leaders ")
 		}

@@ -104,7 +104,7 @@ func TestObserve_EachChange(t *testing.T) {
 		l.next("b")
 		time.Sleep(time.Minute)
 		l.next("ba")
-		check.OK(t, c.Stop(t.Context()))
+		check.OK(t, c.Stop())
 		synctest.Wait()
 		stand("d", 3)
 		l.next("da")

@@ -91,7 +91,7 @@ func (o *office) publish(value string) {
 	o.Helper()
 	c := check.Got(leader.Campaign(o.Context(), o.store.Link("c"), "job", leader.Config{Value: []byte(value)}))(o.T)
 	o.pass(time.Minute)
-	check.OK(o.T, c.Stop(o.Context()))
+	check.OK(o.T, c.Stop())
 }
 
 // pass lets time pass.
@@ -486,7 +486,7 @@ func TestSlots_FakeClockPassesInWork(t *testing.T) {
 		clock.Advance(10 * time.Second)
 		synctest.Wait()
 		clock.Advance(20 * time.Second)
-		check.OK(t, s.Candidate().Stop(t.Context()))
+		check.OK(t, s.Candidate().Stop())
 		<-ended
 	})
 }

@@ -91,14 +91,14 @@ func TestEventsAndStats(t *testing.T) {
 		to.stats(b)
 		link.Restore()
 		time.Sleep(lease)
-		check.OK(t, a.Stop(t.Context()))
+		check.OK(t, a.Stop())
 		time.Sleep(time.Until(to.from.Add(50 * time.Second))) // it takes a write more or less
 		to.stats(a)
 		to.events("a", events)
 		check.That(t, check.Now(events), "the channel is open after the end")
 		time.Sleep(time.Second)
 		to.stats(b)
-		check.OK(t, b.Stop(t.Context()))
+		check.OK(t, b.Stop())
 		to.events("b", b.Events(t.Context()))
 		time.Sleep(2 * time.Minute) // for the work that goes on
 		golden.Check(t, to.String())
@@ -167,7 +167,7 @@ func TestEvents_SlowReader(t *testing.T) {
 		for range 2 {
 			check.Equal(t, <-m.Events(check.Ended()), first, "%v first for a later reader")
 		}
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 		n := 1
 		for range slow {
 			n++
@@ -215,7 +215,7 @@ func TestFaulted(t *testing.T) {
 		revision := store.Put(group.PageKey(named, 0), []byte("{"))
 		faults(fmt.Sprintf("orders.shard.page.0 at revision %d: replaces a value that is no page of a group: not written by a member of a group: unexpected end of JSON input", revision))
 		check.Equal(t, m.Stats().Election.Faults[nil], before+1, "%d faults")
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 	})
 }
 
@@ -255,7 +255,7 @@ func TestServe(t *testing.T) {
 		waiting(3, 1)
 		close(body)
 		waiting(0, 1)
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 
 		m, _ = member(t, leadertest.NewStore(nil), shard.Config{Shards: 4, ID: "a"})
 		var works, calls atomic.Int32
@@ -274,7 +274,7 @@ func TestServe(t *testing.T) {
 		time.Sleep(lease)
 		check.That(t, works.Load() == 4 && calls.Load() == 5, "%d work after %d calls", works.Load(), calls.Load())
 		begun := time.Now()
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 		check.OK(t, <-served)
 		check.Equal(t, time.Since(begun), 3*time.Second, "Serve returns after %v")
 		check.Equal(t, works.Load(), 0, "%d work")
@@ -284,7 +284,7 @@ func TestServe(t *testing.T) {
 // A shard moves when its work and all functions of Go have returned. The return of a function of Go before that ends nothing.
 func TestServe_Go(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 1, ID: "a"})
+		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 1, ID: "a", DrainTimeout: 2 * time.Minute})
 		served := make(chan error)
 		go func() {
 			served <- m.Serve(func(lead context.Context, s *shard.Shard) {
@@ -310,7 +310,7 @@ func TestServe_Go(t *testing.T) {
 		owned(0) // it begins again 5 s later
 		time.Sleep(5 * time.Second)
 		owned(1)
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 		check.OK(t, <-served)
 	})
 }
@@ -339,7 +339,7 @@ func TestFaulted_PublicationTooLarge(t *testing.T) {
 			}
 		}()
 		time.Sleep(lease)
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 		synctest.Wait()
 		check.Deep(t, got, []string{"the publication: a member publishes 66675 bytes, which is more than 65536: its value has 0 bytes, and it stops 12000 shards"})
 	})
@@ -357,35 +357,29 @@ func (b blocked) WithAttrs([]slog.Attr) slog.Handler        { return b }
 
 // A handler of the log that blocks holds up nothing, but for a second at the end, and what it misses is counted.
 func TestLogger_Blocked(t *testing.T) {
-	for _, patient := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			release, cancel := context.WithTimeout(t.Context(), lease)
-			defer cancel()
-			b := blocked{slog.DiscardHandler, release.Done()}
-			m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4200, ID: "a", Logger: slog.New(b)})
-			n := 0
-			for s := range m.Shards() {
-				go func() {
-					defer s.Release()
-					<-s.Context().Done()
-				}()
-				if n++; n == 4200 {
-					break
-				}
+	synctest.Test(t, func(t *testing.T) {
+		release, cancel := context.WithTimeout(t.Context(), lease)
+		defer cancel()
+		b := blocked{slog.DiscardHandler, release.Done()}
+		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4200, ID: "a", Logger: slog.New(b)})
+		n := 0
+		for s := range m.Shards() {
+			go func() {
+				defer s.Release()
+				<-s.Context().Done()
+			}()
+			if n++; n == 4200 {
+				break
 			}
-			synctest.Wait()
-			dropped := m.Stats().Election.LogDropped
-			check.That(t, dropped > 0, "%d records are dropped", dropped)
-			from := time.Now()
-			if patient {
-				<-m.Done()
-			} else {
-				check.Is(t, m.Stop(check.Ended()), context.Canceled)
-			}
-			d := time.Since(from)
-			check.That(t, d <= 2*time.Second && (patient || d == 0), "the member left after %v", d)
-		})
-	}
+		}
+		synctest.Wait()
+		dropped := m.Stats().Election.LogDropped
+		check.That(t, dropped > 0, "%d records are dropped", dropped)
+		from := time.Now()
+		check.OK(t, m.Stop())
+		d := time.Since(from)
+		check.That(t, d <= 2*time.Second, "the member left after %v", d)
+	})
 }
 
 // Ping is answered while the member lives, also without NATS and between its terms.
@@ -407,7 +401,7 @@ func TestPing(t *testing.T) {
 		}
 		link.Restore()
 		time.Sleep(lease)
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 		check.Is(t, ping(), leader.ErrStopped)
 	})
 }
@@ -423,7 +417,7 @@ func TestEvents_OfWorkThatEnds(t *testing.T) {
 				}
 			}()
 			time.Sleep(time.Second)
-			check.OK(t, m.Stop(t.Context()))
+			check.OK(t, m.Stop())
 			revoked := 0
 			for e := range m.Events(t.Context()) {
 				if _, ok := e.(shard.Revoked); ok {

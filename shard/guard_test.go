@@ -184,7 +184,7 @@ func TestGuards_WorkThatHangs(t *testing.T) {
 		check.Equal(t, n, 1, "it is revoked %d times")
 		s.Release()
 		other.Release()
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 	})
 }
 

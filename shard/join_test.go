@@ -48,7 +48,7 @@ func member(t *testing.T, store *leadertest.Store, cfg shard.Config) (*shard.Mem
 	link := store.Link(fmt.Sprintf("%s-%v", cfg.ID, time.Now().UnixNano()))
 	cfg.LeaseDuration = lease
 	m := check.Got(shard.Join(context.Background(), link, named, cfg))(t)
-	t.Cleanup(func() { _ = m.Stop(check.Ended()) })
+	t.Cleanup(func() { _ = m.Stop() })
 	return m, link
 }
 
@@ -155,7 +155,7 @@ func TestJoin_Cordoned(t *testing.T) {
 		for _, key := range []string{group.AssignerKey(named), group.MemberKey(named, "a")} {
 			check.Equal(t, store.Leader(key).ID, "a", "%q leads "+key)
 		}
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 	})
 }
 
@@ -193,7 +193,7 @@ func TestAnotherPageSize_IsLeftAlone(t *testing.T) {
 		time.Sleep(4 * lease)
 		check.Equal(t, string(store.Entry(group.RegistryKey(named)).Value), string(r.Encode()), "the registry is %s")
 		check.Equal(t, l.count("upgrade this program"), 1, "it is logged %d times")
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 	})
 }
 
@@ -215,7 +215,7 @@ func TestOutage_IsNoWorkThatGoesOn(t *testing.T) {
 		time.Sleep(lease)
 		check.Equal(t, m.Stats().Owned, 4, "it owns %d")
 		link.Freeze()
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 		check.Equal(t, l.count("not released"), 0, "after a stop it is logged %d times")
 	})
 }
@@ -239,7 +239,7 @@ func TestShards_WithoutALoop(t *testing.T) {
 		time.Sleep(time.Second)
 		check.Equal(t, b.owns(), 2, "b owns %d")
 		f.stop()
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 		for e := range events {
 			switch e.(type) {
 			case shard.Started, shard.Revoked, shard.Released:
@@ -294,7 +294,7 @@ func TestFullGroup_TakesNoMember(t *testing.T) {
 		m, _ := member(t, store, shard.Config{Shards: 4, ID: "a", Logger: l.logger()})
 		time.Sleep(lease)
 		check.Equal(t, store.Entry(group.RegistryKey(named)).Revision, revision, "%d is the revision of the registry")
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 		check.Equal(t, l.count("waits until another member has left: group orders has 2000 members, which is the most"), 1, "it is logged %d times")
 	})
 }
@@ -303,7 +303,7 @@ func TestFullGroup_TakesNoMember(t *testing.T) {
 func TestBucketWithTTL_EndsTheMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _ := member(t, leadertest.NewStore(nil, leadertest.WithTTL(time.Hour)), shard.Config{Shards: 4, ID: "a"})
-		time.AfterFunc(lease, func() { _ = m.Stop(context.Background()) })
+		time.AfterFunc(lease, func() { _ = m.Stop() })
 		for range m.Shards() {
 			t.Error("a shard is granted")
 		}
@@ -505,7 +505,7 @@ func TestShares(t *testing.T) {
 func TestBodyThatReturns_BeginsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 1, ID: "a"})
-		time.AfterFunc(31*time.Second, func() { _ = m.Stop(context.Background()) })
+		time.AfterFunc(31*time.Second, func() { _ = m.Stop() })
 		var begins []time.Duration
 		from, token := time.Now(), uint64(0)
 		for s := range m.Shards() {
@@ -566,7 +566,7 @@ func TestBodyThatDoesNotEnd_IsGivenUp(t *testing.T) {
 					}
 				}
 				close(hangs)
-				check.OK(t, m.Stop(t.Context()))
+				check.OK(t, m.Stop())
 				left(t, other, lease)
 			})
 		})
@@ -618,7 +618,7 @@ func TestBodyThatDoesNotEnd_KeepsTheShardAway(t *testing.T) {
 		b, bs := join("b")
 		moved := next(t, bs)
 		is("b has it", lease, 1, 1, 0)
-		check.OK(t, b.Stop(t.Context()))
+		check.OK(t, b.Stop())
 		time.Sleep(4*lease - time.Second)
 		page, layout := store.Entry(group.PageKey(named, 0)), group.Layout{Shards: 2, PageSize: 1000}
 		all := check.Got(layout.DecodePage(0, page.Value, page.Revision))(t)
@@ -631,7 +631,7 @@ func TestBodyThatDoesNotEnd_KeepsTheShardAway(t *testing.T) {
 		again := next(t, cs)
 		is("c has it", 6*lease, 1, 1, 0)
 		check.That(t, again.Number() == moved.Number() && again.Token() > moved.Token(), "%d has %d", again.Number(), again.Token())
-		check.OK(t, c.Stop(t.Context()))
+		check.OK(t, c.Stop())
 		time.Sleep(time.Second)
 		is("c has left", 6*lease+time.Second, 1, 1, 1)
 		held[moved.Number()].Release()
@@ -639,7 +639,7 @@ func TestBodyThatDoesNotEnd_KeepsTheShardAway(t *testing.T) {
 		s := next(t, as)
 		is("the work has ended", 0, 0, 2, 0)
 		check.That(t, s.Number() == moved.Number() && s.Token() > again.Token(), "%d has %d", s.Number(), s.Token())
-		check.Is(t, a.Stop(check.Ended()), context.Canceled)
+		check.Is(t, a.Stop(), leader.ErrNotReleased)
 		check.Equal(t, a.Stats().Draining, 2, "%d drain after the end")
 		held[1-moved.Number()].Release()
 		check.Equal(t, a.Stats().Draining, 1, "%d drain after the end")
@@ -680,7 +680,7 @@ func TestBodyThatDoesNotEnd_LosesItsTerm(t *testing.T) {
 		second := next(t, begun)
 		check.That(t, second.Number() == 0 && second.Token() > first.Token(), "shard %d with token %d after %d", second.Number(), second.Token(), first.Token())
 		check.Equal(t, m.Stats().Draining, 0, "%d drain")
-		check.Is(t, m.Stop(check.Ended()), context.Canceled)
+		check.OK(t, m.Stop())
 	})
 }
 
@@ -706,7 +706,7 @@ func TestStop_WithWorkThatDoesNotEnd(t *testing.T) {
 		f.start("b")
 		time.Sleep(lease)
 		from := time.Now()
-		go m.Stop(context.Background()) //nolint:errcheck // it is awaited
+		go m.Stop() //nolint:errcheck // it is awaited
 		time.Sleep(time.Second)
 		has, without := f.owned()
 		check.That(t, has["b"] >= 7, "a second after the stop: %v, without an owner: %d", has, without)
@@ -719,11 +719,11 @@ func TestStop_WithWorkThatDoesNotEnd(t *testing.T) {
 	})
 }
 
-// Stop with a context that ends returns its error, and the member has left.
-func TestStop_WithoutPatience(t *testing.T) {
+// Stop returns at the end of StopTimeout, or of the drain before it, with an error, and the member has left.
+func TestStop_Timeout(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			m, link := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4, ID: "a"})
+			m, link := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4, ID: "a", StopTimeout: time.Second})
 			go func() {
 				for s := range m.Shards() {
 					if cut {
@@ -735,14 +735,16 @@ func TestStop_WithoutPatience(t *testing.T) {
 			if cut {
 				link.Cut()
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
+			want, took := leader.ErrNotReleased, 750*time.Millisecond
+			if cut {
+				want, took = leader.ErrUnreachable, time.Second
+			}
 			from := time.Now()
-			check.Is(t, m.Stop(ctx), context.DeadlineExceeded)
-			check.Equal(t, time.Since(from), time.Second, "Stop took %v")
+			check.Is(t, m.Stop(), want)
+			check.Equal(t, time.Since(from), took, "Stop took %v")
 			left(t, m, 0)
 			check.OK(t, m.Err())
-			check.OK(t, m.Stop(t.Context()))
+			check.Is(t, m.Stop(), want)
 			late := 0
 			for events := m.Events(t.Context()); len(events) > 0; {
 				if r, ok := (<-events).(shard.Released); ok && r.Late {
@@ -763,7 +765,8 @@ func (p *process) dies() {
 	}, func() { time.Sleep(time.Millisecond) })
 }
 
-// A member that is to leave at once does not wait for the answer about the key of a dead member, which it has just taken.
+// A member that leaves waits no longer than StopTimeout for the answer about the key of a dead member, which it has just
+// taken.
 func TestStop_LeavesTheKeyOfADeadMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 8, leadertest.WithLatency(oneWay))
@@ -773,8 +776,8 @@ func TestStop_LeavesTheKeyOfADeadMember(t *testing.T) {
 		a.link.Freeze() // the acknowledgement is on its way
 		a.leave()
 		from := time.Now()
-		check.Is(t, a.member.Stop(check.Ended()), context.Canceled)
-		check.Equal(t, time.Since(from), 0, "Stop took %v")
+		check.Is(t, a.member.Stop(), leader.ErrUnreachable)
+		check.Equal(t, time.Since(from), 9*time.Second, "Stop took %v")
 	})
 }
 
@@ -887,7 +890,7 @@ func TestFrom(t *testing.T) {
 				break
 			}
 		}
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 	})
 }
 
@@ -904,7 +907,7 @@ func TestStepDown_LeavesItsKeyFree(t *testing.T) {
 		check.That(t, h.State == leader.HolderReleased && h.Last.Token == token, "%v after %v", h, h.Last)
 		time.Sleep(lease)
 		check.Equal(t, m.Stats().Granted, 8, "%d shards are granted to it")
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 	})
 }
 
@@ -944,6 +947,6 @@ func TestHeir_ReadsByNoLease(t *testing.T) {
 		time.Sleep(time.Minute)
 		n := link.Requests()
 		check.That(t, n.Reads < 20, "%+v", n)
-		check.Is(t, m.Stop(check.Ended()), context.Canceled)
+		check.OK(t, m.Stop())
 	})
 }

@@ -27,6 +27,7 @@ type Member struct {
 	store    leader.Store
 	work     *leader.Candidate // the member's own election
 	assign   *leader.Candidate // the group's
+	live     context.Context //nolint:containedctx // ends as the member begins to leave
 	stop     context.CancelFunc
 	logs     *logqueue.Queue
 	log      *slog.Logger
@@ -39,9 +40,7 @@ type Member struct {
 	grants   chan *Shard
 	session  string // in guards
 	done     chan struct{}
-	takers   sync.WaitGroup  // of watch.take
-	patience context.Context //nolint:containedctx // until when takers may give up their keys
-	hurry    context.CancelFunc
+	takers   sync.WaitGroup // of watch.take
 
 	drained atomic.Bool // by an operator, when a term of this process was last in the registry
 
@@ -96,22 +95,21 @@ func Join(ctx context.Context, store leader.Store, name string, cfg Config) (*Me
 	if err != nil {
 		return nil, err
 	}
-	ctx, m.stop = context.WithCancel(ctx)
-	if m.assign, err = leader.Campaign(ctx, m.store, group.AssignerKey(name), cfg.election()); err != nil {
+	m.live, m.stop = context.WithCancel(ctx)
+	if m.assign, err = leader.Campaign(m.live, m.store, group.AssignerKey(name), cfg.election()); err != nil {
 		m.stop()
 		return nil, err
 	}
 	m.cfg.ID = m.assign.ID() // the default, if it was empty
 	works := m.cfg.election()
 	works.Value = value
-	if m.work, err = leader.Campaign(ctx, m.store, group.MemberKey(name, m.cfg.ID), works); err != nil {
+	if m.work, err = leader.Campaign(m.live, m.store, group.MemberKey(name, m.cfg.ID), works); err != nil {
 		m.stop()
 		return nil, err
 	}
 	m.logs, m.log = logqueue.New(cfg.Logger, maxEvents)
 	m.log = m.log.With(slog.String("group", name), slog.String("id", m.cfg.ID))
-	m.patience, m.hurry = context.WithCancel(m.values)
-	go m.run(ctx)
+	go m.run()
 	return m, nil
 }
 
@@ -123,13 +121,7 @@ func (m *Member) publication(reports []group.Report) ([]byte, error) {
 }
 
 // run runs the terms of both elections.
-func (m *Member) run(ctx context.Context) {
-	defer m.hurry()
-	context.AfterFunc(ctx, func() { // a key that a taker holds is given up in the time of a stop
-		if d := cmp.Or(m.cfg.StopTimeout, max(8*time.Second, m.cfg.DrainTimeout+2*time.Second)); d > 0 { // as in leader
-			time.AfterFunc(d, m.hurry)
-		}
-	})
+func (m *Member) run() {
 	follows, cancel := context.WithCancel(m.values)
 	defer cancel()
 	m.registry = followMap(follows, m.port, group.RegistryKey(m.name), rollAgain, m.bell, m.steers)
@@ -316,20 +308,12 @@ func (m *Member) waits(more int) {
 }
 
 // Stop leaves the group: the contexts of all shards end with [leader.ErrStopped], and each shard moves when its work has
-// ended. Stop returns nil when the member has left. If ctx ends first, the member leaves at once, without waiting for
-// work or for the store, and Stop returns the error of ctx.
-func (m *Member) Stop(ctx context.Context) error {
+// ended. Stop returns when the member has left, after [Config].StopTimeout at the latest. Errors: those of
+// [leader.Candidate.Stop]; after any of them others work on the shards when the lease of this member is over.
+func (m *Member) Stop() error {
 	m.stop()
-	err := m.work.Stop(ctx)
-	if again := m.assign.Stop(ctx); err == nil {
-		err = again
-	}
-	if err != nil {
-		m.hurry()
-		m.logs.Abandon()
-	}
 	<-m.done
-	return err
+	return cmp.Or(m.work.Stop(), m.assign.Stop())
 }
 
 // Group returns the name of the group.

@@ -188,7 +188,7 @@ func TestHold_EndsWithoutRegistration(t *testing.T) {
 		check.Equal(t, a.owns(), 4, "a owns %d")
 		time.Sleep(2 * time.Second)
 		check.Equal(t, a.owns(), 8, "a owns %d")
-		check.OK(t, c.Stop(t.Context()))
+		check.OK(t, c.Stop())
 		f.stop()
 	})
 }

@@ -141,7 +141,7 @@ func standsIn(tb testing.TB, url, bucket, election string, cfg leader.Config) *l
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		err := c.Stop(ctx)
+		err := c.Stop()
 		expect.That(tb, err == nil, "%v", err)
 	})
 	return c

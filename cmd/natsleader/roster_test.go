@@ -53,7 +53,7 @@ func TestRosterWatch_EachChangeOnce(t *testing.T) {
 				a := w.campaigns("billing", leader.Config{ID: "a", Succession: leader.Listed{}})
 				w.campaigns("billing", leader.Config{ID: "b", Succession: leader.Listed{}})
 				w.notef("# a stops\n")
-				expect.OK(w, a.Stop(w.Context()))
+				expect.OK(w, a.Stop())
 				time.Sleep(time.Minute)
 				w.notef("# the server restarts\n")
 				w.restart()

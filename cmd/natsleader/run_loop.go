@@ -439,10 +439,10 @@ func (c *runLoop) handOver(events <-chan leader.Event) {
 	if c.holds && !c.lapsed && !c.hurried {
 		most = 5 * time.Second
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), most)
-	defer cancel()
+	late := time.NewTimer(most)
+	defer late.Stop()
 	stopped := make(chan error, 1)
-	go func() { stopped <- c.candidate.Stop(ctx) }()
+	go func() { stopped <- c.candidate.Stop() }()
 	for {
 		select {
 		case e, more := <-events:
@@ -453,18 +453,27 @@ func (c *runLoop) handOver(events <-chan leader.Event) {
 				e.Term.Release()
 			}
 		case err := <-stopped:
-			switch {
-			case !c.holds || c.lapsed:
-			case err == nil:
-				c.log.say("handed over")
-			default:
-				c.log.warn("not handed over: the server does not answer; another leads when the lease is over")
-			}
+			c.handedOver(err == nil)
+			return
+		case <-late.C:
+			c.handedOver(false)
 			return
 		case sig := <-c.signals:
 			if _, ends := ending(sig); ends {
-				cancel()
+				c.handedOver(false)
+				return
 			}
 		}
+	}
+}
+
+// handedOver says what has become of the key, if it was held.
+func (c *runLoop) handedOver(released bool) {
+	switch {
+	case !c.holds || c.lapsed:
+	case released:
+		c.log.say("handed over")
+	default:
+		c.log.warn("not handed over: the server does not answer; another leads when the lease is over")
 	}
 }

@@ -54,7 +54,7 @@ func works(tb testing.TB, store leader.Store, group string, cfg shard.Config) *w
 		}
 	}()
 	tb.Cleanup(func() {
-		_ = m.Stop(context.Background()) // its connection may be closed
+		_ = m.Stop() // its connection may be closed
 		<-ended
 	})
 	return m
@@ -155,7 +155,7 @@ func TestShardsSteer(t *testing.T) {
 		leaves := w.joins("web-5", shard.Config{})
 		leaves.hangs.Store(int64(10 * time.Second))
 		ended := make(chan error)
-		go func() { ended <- leaves.Stop(w.Context()) }()
+		go func() { ended <- leaves.Stop() }()
 		time.Sleep(time.Second)
 		w.prompt("shards orders", "shards move orders 4 web-5")
 		expect.OK(w, <-ended)
@@ -176,7 +176,7 @@ func TestShardsWatch(t *testing.T) {
 				w.joins("a", shard.Config{Value: []byte("10.0.0.7:80")}).hangs.Store(int64(time.Second))
 				b := w.joins("b", shard.Config{})
 				w.notef("# b leaves\n")
-				expect.OK(w, b.Stop(w.Context()))
+				expect.OK(w, b.Stop())
 				time.Sleep(time.Minute)
 				w.notef("# the server restarts\n")
 				w.restart()
@@ -259,7 +259,7 @@ func TestShards_InPlaceOfElections(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		w.follow("watch orders.shard.member.b")()
 		w.prompt("status orders.shard.member.b", "status orders.shard.member.b --json")
-		expect.OK(w, w.joins("c", shard.Config{}).Stop(w.Context()))
+		expect.OK(w, w.joins("c", shard.Config{}).Stop())
 		time.Sleep(time.Second)
 		w.prompt("status orders.shard.member.c", "status orders.shard.member.c --json", "shards orders --json")
 	})
@@ -269,7 +269,7 @@ func TestShards_InPlaceOfElections(t *testing.T) {
 func TestShards_DoctorAllLeft(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		f := w.findingsBeside("")
-		expect.OK(w, w.joins("a", shard.Config{}).Stop(w.Context()))
+		expect.OK(w, w.joins("a", shard.Config{}).Stop())
 		f.show("")
 		w.publish("$KV.elections.orders.shard.page.0", `{"v":2}`)
 		f.show("")

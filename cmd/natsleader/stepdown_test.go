@@ -32,7 +32,7 @@ func TestStepDown_HandsOver(t *testing.T) {
 		w.notef("# no other candidate stands\n")
 		alone := w.campaigns("alone", leader.Config{ID: "c"})
 		w.prompt("step-down alone")
-		expect.OK(w, alone.Stop(w.Context()))
+		expect.OK(w, alone.Stop())
 		w.prompt("step-down alone", "step-down alone --force --yes")
 	})
 }

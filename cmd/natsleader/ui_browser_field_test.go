@@ -94,7 +94,7 @@ func TestUI_InBrowser(t *testing.T) {
 	for i, name := range []string{"billing", "invoices", "mail.outgoing", "reports.daily", "shards.1", "shards.2", "shards.3", "webhooks"} {
 		campaigns(t, url, "elections", name, worker(i))
 	}
-	expect.OK(t, campaigns(t, url, "elections", "thumbnails", leader.Config{ID: "worker-b"}).Stop(t.Context()))
+	expect.OK(t, campaigns(t, url, "elections", "thumbnails", leader.Config{ID: "worker-b"}).Stop())
 	_, js := connectTo(t, url)
 	put(t, js, "search.index", record(t, js, "billing", "worker-c", 2*time.Second))
 	campaigns(t, url, "elections", "z-import", leader.Config{ID: "worker-b", PendingPeriod: time.Second})
@@ -204,7 +204,7 @@ func TestUI_InBrowser(t *testing.T) {
 	u.kill()
 	b.becomes(staleIs, "Not up to date since then: this page has lost contact with natsleader ui, and tries again")
 	campaigns(t, url, "elections", "late", leader.Config{ID: "b"})
-	expect.OK(t, errors.Join(third.Stop(t.Context()), second.Stop(t.Context())))
+	expect.OK(t, errors.Join(third.Stop(), second.Stop()))
 	startUI(t, url, "--allow-actions", "--http", strings.TrimPrefix(u.address, "http://"))
 	b.becomes(staleIs, "")
 	b.becomes(listed, "14")
@@ -295,7 +295,7 @@ func TestUI_TenThousand(t *testing.T) {
 	b.becomes(`document.activeElement.id`, "body")
 	b.do(chromedp.KeyEvent("j"))
 	b.becomes(`getComputedStyle(document.querySelector('#rows .selected')).boxShadow.includes('inset')`, "true")
-	expect.OK(t, first.Stop(t.Context()))
+	expect.OK(t, first.Stop())
 	b.becomes(leaderOf, "nobody (was a)")
 	b.do(chromedp.KeyEvent("/"), chromedp.KeyEvent(kb.Escape))
 	b.becomes(`document.activeElement.id + document.getElementById('filter').value + (`+listed+` > 9)`, "bodytrue")

@@ -113,7 +113,7 @@ func TestUI_Elections(t *testing.T) {
 		w.asks(http.MethodGet, "/api/record?election=billing", "")
 		w.asks(http.MethodGet, "/api/record?election=other", "")
 		stops := func(c *leader.Candidate) func() {
-			return func() { expect.OK(w, c.Stop(w.Context())) }
+			return func() { expect.OK(w, c.Stop()) }
 		}
 		at("b leaves", stops(w.stands[1]))
 		at("a stops", stops(w.stands[0]))
@@ -145,7 +145,7 @@ func TestUI_Past(t *testing.T) {
 		time.Sleep(time.Second) // the history begins
 		a := w.campaigns("billing", leader.Config{ID: "a", Value: []byte("10.0.0.7")})
 		time.Sleep(65 * time.Minute)
-		expect.OK(w, a.Stop(w.Context()))
+		expect.OK(w, a.Stop())
 		past("billing", "1")
 		w.campaigns("billing", leader.Config{ID: "b"})
 		for _, hours := range []string{"1", "168", "0", "169", "x"} {

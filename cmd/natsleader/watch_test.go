@@ -345,7 +345,7 @@ func TestWatch_CountsCandidates(t *testing.T) {
 					time.Sleep(100 * time.Millisecond)
 				}
 				w.notef("# user %q, after %v, counts: %v\n%s", user, later, l.counts, screenOf(l.view(s.clock.now(), nil, ""), screen{width: 120, height: 8}, false))
-				expect.OK(w, w.stands[2].Stop(w.Context()))
+				expect.OK(w, w.stands[2].Stop())
 			}
 		}
 	}, withUser("limited", denied("$JS.API.CONSUMER.CREATE.KV_elections_roster.>")))
@@ -476,7 +476,7 @@ func TestWatch_EachChangeOnce(t *testing.T) {
 				w.restart()
 				time.Sleep(time.Minute)
 				w.notef("# a stops, the record of s is deleted, and others write the keys\n")
-				must(a.Stop(w.Context()))
+				must(a.Stop())
 				kv, err := w.js.KeyValue(w.Context(), "elections")
 				must(err)
 				must(kv.Delete(w.Context(), "silent"))
@@ -484,7 +484,7 @@ func TestWatch_EachChangeOnce(t *testing.T) {
 				put(w.T, w.js, "billing", record(w.T, w.js, "mail", "b", time.Hour))
 				time.Sleep(time.Minute)
 				w.notef("# the bucket is deleted, and made again\n")
-				must(m.Stop(w.Context()))
+				must(m.Stop())
 				must(w.js.DeleteKeyValue(w.Context(), "elections"))
 				_, err = leader.CreateOrUpdateBucket(w.Context(), w.js, leader.BucketConfig{Name: "elections"})
 				must(err)

@@ -90,7 +90,7 @@ func TestFleet_WithBothLocks(t *testing.T) {
 		return c, leadertest.Watch(t, f.clock, c)
 	}
 	stop := func(c *leader.Candidate) {
-		if err := c.Stop(context.Background()); err != nil {
+		if err := c.Stop(); err != nil {
 			t.Error(err)
 		}
 	}

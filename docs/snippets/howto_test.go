@@ -63,9 +63,7 @@ func replaceTheSecond(ctx context.Context, bucket leader.Store) error {
 }
 
 func stopNow(c *leader.Candidate) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	return c.Stop(ctx) // nil: the key keeps nobody out. The error of ctx: others wait for one lease
+	return c.Stop() // nil: the work has ended, and the key keeps nobody out
 }
 
 // nightly runs on one of the processes that call it.

@@ -185,7 +185,7 @@ func (cr *crew) stop() {
 }
 
 func (cr *crew) dismiss(ctx context.Context, w *worker) {
-	if err := w.Stop(ctx); err != nil {
+	if err := w.Stop(); err != nil {
 		cr.tl.Say(w.name, "faulted", "stopped without releasing the key: %v", err)
 	}
 	w.conn.Close()

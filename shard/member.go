@@ -254,9 +254,9 @@ func (m *Member) inherit(w *watch, roll *decoded[group.Registry]) {
 }
 
 // Serve calls work for each shard that is granted to this process, on a goroutine of its own, with the context of the shard.
-// The shard is released, and its context ends, when work has returned and the functions of its [leader.Term.Go] have. If it
-// is still granted to this process then, Serve calls work again after 5 s, with the same token. Serve returns [Member.Err]
-// when the member has left and all work has ended.
+// The context ends when work has returned, and the shard is released when the functions of its [leader.Term.Go] have, too.
+// If it is still granted to this process then, Serve calls work again after 5 s, with the same token. Serve returns
+// [Member.Err] when the member has left and all work has ended.
 //
 // A member takes shards from the group whether or not Serve runs. A shard for which work could be called, and is not within
 // a lease, is the fault [ErrNotBegun]. Of several calls of Serve each shard goes to one. A panic of work is one of the

@@ -1,6 +1,7 @@
 package health_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -30,13 +31,10 @@ func TestMember(t *testing.T) {
 		join := func(id string, shards int) *shard.Member {
 			m := check.Got(shard.Join(t.Context(), store.Link(id), "orders", shard.Config{ID: id, Shards: shards}))(t)
 			go func() {
-				for s := range m.Shards() {
-					go func() {
-						defer s.Release()
-						<-s.Context().Done()
-						<-hangs
-					}()
-				}
+				_ = m.Serve(func(lead context.Context, _ *shard.Shard) {
+					<-lead.Done()
+					<-hangs
+				})
 			}()
 			time.Sleep(time.Second)
 			return m

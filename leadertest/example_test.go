@@ -101,25 +101,20 @@ func ExampleNewTerm() {
 func ExampleNewShard() {
 	defer t.end()
 	s := leadertest.NewShard(t, 12, 7)
-	work := func(s *shard.Shard) { // the code under test
-		defer s.Release()
-		<-s.Context().Done()
+	work := func(lead context.Context, s *shard.Shard) { // the code under test
+		<-lead.Done()
 		fmt.Println("the work on shard", s.Number(), "with token", s.Token(), "ends:", context.Cause(s.Context()))
 	}
 	ended := make(chan struct{})
 	go func() {
-		work(s.Shard)
+		work(s.Context(), s.Shard)
 		close(ended)
 	}()
 
-	fmt.Println("released:", s.Released())
 	s.End(shard.ErrMoved)
 	<-ended
-	fmt.Println("released:", s.Released())
 	// Output:
-	// released: false
 	// the work on shard 12 with token 7 ends: shard: granted to another member
-	// released: true
 }
 
 // startWorker starts the worker under test.

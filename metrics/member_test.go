@@ -26,11 +26,7 @@ func TestMember_AllMetrics(t *testing.T) {
 		store := leadertest.NewStore(nil)
 		join := func(id string) *shard.Member {
 			m := check.Got(shard.Join(t.Context(), store.Link(id), "orders", shard.Config{ID: id, Shards: 5}))(t)
-			go func() {
-				for s := range m.Shards() {
-					context.AfterFunc(s.Context(), s.Release)
-				}
-			}()
+			go func() { _ = m.Serve(func(lead context.Context, _ *shard.Shard) { <-lead.Done() }) }()
 			time.Sleep(time.Second)
 			return m
 		}

@@ -37,8 +37,8 @@ type Config struct {
 	// StopTimeout 8 s, or 2 s more than DrainTimeout if that is longer. DrainTimeout is how long the work on a shard may go
 	// on after the end of its context, before another member can work on the shard. After the end of the lease others work
 	// at once, and the member gets no shards until DrainTimeout is over or that work has ended. The shard of work that
-	// still goes on then does not begin again in this process before the work has called Release. Default: one lease, in a
-	// stop no longer than StopTimeout allows.
+	// still goes on then does not begin again in this process before that work has returned. Default: one lease, in a stop
+	// no longer than StopTimeout allows.
 	LeaseDuration, RenewDeadline, RenewInterval time.Duration
 	DrainTimeout, StopTimeout                   time.Duration
 	ForceReconnect                              bool

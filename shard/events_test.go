@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -52,17 +54,12 @@ func (to *tape) stats(of ...*shard.Member) {
 
 // bodies runs the work of a member. That of shard 3 goes on for some time after its end.
 func bodies(m *shard.Member, hangs time.Duration) {
-	go func() {
-		for s := range m.Shards() {
-			go func() {
-				defer s.Release()
-				<-s.Context().Done()
-				if s.Number() == 3 {
-					time.Sleep(hangs)
-				}
-			}()
+	runs(m, func(lead context.Context, s *shard.Shard) {
+		<-lead.Done()
+		if s.Number() == 3 {
+			time.Sleep(hangs)
 		}
-	}()
+	})
 }
 
 // Members report each step of a shard, the assigner what it moves and why, and Stats agree. A reader that comes later
@@ -91,7 +88,7 @@ func TestEventsAndStats(t *testing.T) {
 		to.stats(b)
 		link.Restore()
 		time.Sleep(lease)
-		check.OK(t, a.Stop())
+		check.Is(t, a.Stop(), leader.ErrNotReleased)
 		time.Sleep(time.Until(to.from.Add(50 * time.Second))) // it takes a write more or less
 		to.stats(a)
 		to.events("a", events)
@@ -149,11 +146,7 @@ func TestEvents_SlowReader(t *testing.T) {
 		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 2100, ID: "a"})
 		ctx, cancel := context.WithCancel(t.Context())
 		slow, gone := m.Events(t.Context()), m.Events(ctx)
-		go func() {
-			for s := range m.Shards() {
-				context.AfterFunc(s.Context(), s.Release)
-			}
-		}()
+		runs(m, idle)
 		time.Sleep(time.Second)
 		cancel()
 		synctest.Wait()
@@ -183,7 +176,7 @@ func TestFaulted(t *testing.T) {
 		var log logs
 		store := leadertest.NewStore(nil)
 		m, link := member(t, store, shard.Config{Shards: 1, ID: "a", Logger: log.logger()})
-		go func() { _ = m.Serve(func(lead context.Context, _ *shard.Shard) { <-lead.Done() }) }()
+		runs(m, idle)
 		events := m.Events(t.Context())
 		faults := func(want ...string) {
 			t.Helper()
@@ -219,7 +212,7 @@ func TestFaulted(t *testing.T) {
 	})
 }
 
-// Shards that no loop takes within a lease are a fault, once, until all are taken. Serve begins all, and releases each when
+// Shards that wait for Serve for a lease are a fault, once. Serve begins all, and releases each when
 // its work has returned.
 func TestServe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -245,15 +238,7 @@ func TestServe(t *testing.T) {
 		waiting(4, 1)
 		time.Sleep(time.Hour)
 		waiting(4, 1)
-		body := make(chan struct{}) // a body that waits
-		go func() {
-			for s := range m.Shards() {
-				go func() { <-s.Context().Done(); s.Release() }()
-				<-body
-			}
-		}()
-		waiting(3, 1)
-		close(body)
+		runs(m, idle)
 		waiting(0, 1)
 		check.OK(t, m.Stop())
 
@@ -281,10 +266,11 @@ func TestServe(t *testing.T) {
 	})
 }
 
-// A shard moves when its work and all functions of Go have returned. The return of a function of Go before that ends nothing.
+// A shard moves when its work and all functions of Go have returned, and Serve waits for them. The return of a function of Go
+// before that ends nothing.
 func TestServe_Go(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 1, ID: "a", DrainTimeout: 2 * time.Minute})
+		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 1, ID: "a", DrainTimeout: time.Second / 2})
 		served := make(chan error)
 		go func() {
 			served <- m.Serve(func(lead context.Context, s *shard.Shard) {
@@ -310,8 +296,37 @@ func TestServe_Go(t *testing.T) {
 		owned(0) // it begins again 5 s later
 		time.Sleep(5 * time.Second)
 		owned(1)
-		check.OK(t, m.Stop())
+		time.Sleep(time.Minute)
+		check.Is(t, m.Stop(), leader.ErrNotReleased)
+		stopped := time.Now()
 		check.OK(t, <-served)
+		check.Equal(t, time.Since(stopped), time.Second/2, "Serve returns %v after the member has left") // the rest of the function of Go
+	})
+}
+
+// Of several calls of Serve each shard goes to one. Work that ends by Goexit releases its shard.
+func TestServe_Twice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4, ID: "a"})
+		var begins, ends atomic.Int32
+		served := make(chan error)
+		for range 2 {
+			go func() {
+				served <- m.Serve(func(lead context.Context, _ *shard.Shard) {
+					begins.Add(1)
+					defer ends.Add(1)
+					<-lead.Done()
+					runtime.Goexit()
+				})
+			}()
+		}
+		time.Sleep(lease)
+		check.Equal(t, begins.Load(), 4, "%d calls")
+		check.OK(t, m.Stop())
+		check.Equal(t, ends.Load(), 4, "%d have ended")
+		check.OK(t, <-served)
+		check.OK(t, <-served)
+		check.OK(t, m.Serve(none(t)))
 	})
 }
 
@@ -329,15 +344,10 @@ func TestFaulted_PublicationTooLarge(t *testing.T) {
 				}
 			}
 		}()
-		go func() {
-			for s := range m.Shards() {
-				go func() {
-					defer s.Release()
-					<-s.Context().Done()
-					time.Sleep(time.Duration(s.Number()%2) * time.Second)
-				}()
-			}
-		}()
+		runs(m, func(lead context.Context, s *shard.Shard) {
+			<-lead.Done()
+			time.Sleep(time.Duration(s.Number()%2) * time.Second)
+		})
 		time.Sleep(lease)
 		check.OK(t, m.Stop())
 		synctest.Wait()
@@ -362,16 +372,13 @@ func TestLogger_Blocked(t *testing.T) {
 		defer cancel()
 		b := blocked{slog.DiscardHandler, release.Done()}
 		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4200, ID: "a", Logger: slog.New(b)})
-		n := 0
-		for s := range m.Shards() {
-			go func() {
-				defer s.Release()
-				<-s.Context().Done()
-			}()
-			if n++; n == 4200 {
-				break
-			}
-		}
+		var begun sync.WaitGroup
+		begun.Add(4200)
+		runs(m, func(lead context.Context, s *shard.Shard) {
+			begun.Done()
+			<-lead.Done()
+		})
+		begun.Wait()
 		synctest.Wait()
 		dropped := m.Stats().Election.LogDropped
 		check.That(t, dropped > 0, "%d records are dropped", dropped)
@@ -411,11 +418,7 @@ func TestEvents_OfWorkThatEnds(t *testing.T) {
 	for range 50 { // a race of goroutines
 		synctest.Test(t, func(t *testing.T) {
 			m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 16, ID: "a"})
-			go func() {
-				for s := range m.Shards() {
-					context.AfterFunc(s.Context(), s.Release)
-				}
-			}()
+			runs(m, idle)
 			time.Sleep(time.Second)
 			check.OK(t, m.Stop())
 			revoked := 0

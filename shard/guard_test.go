@@ -38,12 +38,10 @@ func (g *guarded) resource(id string, n int) leadertest.Guard {
 func (g *guarded) join(id string) <-chan *shard.Shard {
 	m := g.member(id)
 	shards := make(chan *shard.Shard, 100)
-	go func() {
-		for s := range m.Shards() {
-			shards <- s
-			context.AfterFunc(s.Context(), s.Release)
-		}
-	}()
+	runs(m, func(lead context.Context, s *shard.Shard) {
+		shards <- s
+		<-lead.Done()
+	})
 	return shards
 }
 
@@ -154,14 +152,9 @@ func TestGuards_WorkThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t)
 		m := g.member("a")
-		held := make(chan *shard.Shard, 2)
-		go func() {
-			for s := range m.Shards() {
-				held <- s // the work never ends
-			}
-		}()
+		begun := hold(t, m)
 		time.Sleep(time.Second)
-		s, other := <-held, <-held
+		s, other := <-begun, <-begun
 		later := g.guard(s.Number()).Rec
 		later.Token, later.Session = s.Token()+1, "LATER"
 		g.Put(guardKey(s.Number()), later.Encode())
@@ -176,7 +169,7 @@ func TestGuards_WorkThatHangs(t *testing.T) {
 		check.That(t, moved.Number() == s.Number() && moved.Token() > later.Token, "shard %d with token %d after %d", moved.Number(), moved.Token(), later.Token)
 		n := 0
 		for e := range m.Events(check.Ended()) {
-			if r, ok := e.(shard.Revoked); ok && r.Shard == s {
+			if r, ok := e.(shard.Revoked); ok && r.Shard == s.Shard {
 				check.Is(t, r.Cause, leader.ErrFenced)
 				n++
 			}
@@ -195,11 +188,7 @@ func TestGuards_Invalid(t *testing.T) {
 		m := check.Got(shard.Join(t.Context(), store, named, shard.Config{
 			Shards: 1, ID: "a", Logger: l.logger(), Guards: func(int) []leader.Guard { return []leader.Guard{nil} },
 		}))(t)
-		go func() {
-			for range m.Shards() {
-				t.Error("a shard has begun")
-			}
-		}()
+		runs(m, none(t))
 		time.Sleep(lease)
 		check.Equal(t, l.count("Guards[0] is nil"), 1, "it is logged %d times")
 	})

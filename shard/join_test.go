@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,6 +51,36 @@ func member(t *testing.T, store *leadertest.Store, cfg shard.Config) (*shard.Mem
 	m := check.Got(shard.Join(context.Background(), link, named, cfg))(t)
 	t.Cleanup(func() { _ = m.Stop() })
 	return m, link
+}
+
+// idle is work that lasts as long as its context.
+func idle(lead context.Context, _ *shard.Shard) { <-lead.Done() }
+
+// runs lets a member work on its shards.
+func runs(m *shard.Member, work func(context.Context, *shard.Shard)) {
+	go func() { _ = m.Serve(work) }()
+}
+
+// none is the work of a member that is to get no shards.
+func none(t *testing.T) func(context.Context, *shard.Shard) {
+	return func(_ context.Context, s *shard.Shard) { t.Errorf("the work on shard %d begins", s.Number()) }
+}
+
+// held is a shard whose work lasts until the test calls Release, or ends.
+type held struct {
+	*shard.Shard
+	Release context.CancelFunc
+}
+
+// hold returns the shards that a member works on, as they begin.
+func hold(t *testing.T, m *shard.Member) <-chan held {
+	begun := make(chan held, 10)
+	runs(m, func(_ context.Context, s *shard.Shard) {
+		released, release := context.WithCancel(t.Context())
+		begun <- held{s, release}
+		<-released.Done()
+	})
+	return begun
 }
 
 // left waits until a member has left. The test fails if that takes longer.
@@ -168,10 +199,7 @@ func TestShardsDiffer_EndsTheMember(t *testing.T) {
 		time.Sleep(lease)
 		begins := f.grants()
 		m, _ := member(t, f.store, shard.Config{Shards: 13, ID: "c"})
-		for range m.Shards() {
-			t.Error("a shard is granted")
-		}
-		check.Says(t, m.Err(), shard.ErrShardsDiffer, "Shards is 13, and group orders has 12")
+		check.Says(t, m.Serve(none(t)), shard.ErrShardsDiffer, "Shards is 13, and group orders has 12")
 		time.Sleep(4 * lease)
 		check.Equal(t, f.uneven(), "", "%s")
 		check.Equal(t, f.grants(), begins, "%d grants")
@@ -202,11 +230,7 @@ func TestOutage_IsNoWorkThatGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := new(logs)
 		m, link := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4, ID: "a", Logger: l.logger()})
-		go func() {
-			for s := range m.Shards() {
-				context.AfterFunc(s.Context(), s.Release)
-			}
-		}()
+		runs(m, idle)
 		time.Sleep(lease)
 		link.Freeze()
 		time.Sleep(4 * lease)
@@ -215,7 +239,7 @@ func TestOutage_IsNoWorkThatGoesOn(t *testing.T) {
 		time.Sleep(lease)
 		check.Equal(t, m.Stats().Owned, 4, "it owns %d")
 		link.Freeze()
-		check.OK(t, m.Stop())
+		check.Is(t, m.Stop(), leader.ErrUnreachable)
 		check.Equal(t, l.count("not released"), 0, "after a stop it is logged %d times")
 	})
 }
@@ -226,8 +250,8 @@ func TestJoin_RejectsSeats(t *testing.T) {
 	check.Says(t, err, leader.ErrInvalidConfig, "pass the bucket itself")
 }
 
-// Work that no loop has taken has no events, does not count as owned, and moves at once.
-func TestShards_WithoutALoop(t *testing.T) {
+// A shard that waits for Serve has no events of its work, does not count as owned, and moves at once.
+func TestServe_NotCalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 4)
 		m, _ := member(t, f.store, shard.Config{Shards: 4, ID: "a"})
@@ -304,10 +328,7 @@ func TestBucketWithTTL_EndsTheMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _ := member(t, leadertest.NewStore(nil, leadertest.WithTTL(time.Hour)), shard.Config{Shards: 4, ID: "a"})
 		time.AfterFunc(lease, func() { _ = m.Stop() })
-		for range m.Shards() {
-			t.Error("a shard is granted")
-		}
-		check.Says(t, m.Err(), leader.ErrIncompatibleBucket, "a group needs a bucket without a TTL, and this one has 1h0m0s")
+		check.Says(t, m.Serve(none(t)), leader.ErrIncompatibleBucket, "a group needs a bucket without a TTL, and this one has 1h0m0s")
 	})
 }
 
@@ -508,20 +529,18 @@ func TestBodyThatReturns_BeginsAgain(t *testing.T) {
 		time.AfterFunc(31*time.Second, func() { _ = m.Stop() })
 		var begins []time.Duration
 		from, token := time.Now(), uint64(0)
-		for s := range m.Shards() {
+		before := check.Ended()
+		check.OK(t, m.Serve(func(lead context.Context, s *shard.Shard) {
 			if len(begins) == 0 {
 				from, token = time.Now(), s.Token()
 			}
 			check.Equal(t, s.Token(), token, "%d is the token")
 			begins = append(begins, time.Since(from).Round(time.Second))
-			s.Release()
-			s.Release()
-			check.Is(t, context.Cause(s.Context()), context.Canceled)
-			if len(begins) == 10 {
-				break
+			check.Is(t, context.Cause(before), context.Canceled)
+			if before = lead; len(begins) == 10 {
+				<-lead.Done()
 			}
-		}
-		check.OK(t, m.Err())
+		}))
 		check.Equal(t, fmt.Sprint(begins), "[0s 5s 10s 15s 20s 25s 30s]", "%s")
 	})
 }
@@ -539,32 +558,25 @@ func TestBodyThatDoesNotEnd_IsGivenUp(t *testing.T) {
 				hangs := make(chan struct{})
 				m, _ := member(t, store, shard.Config{Shards: 8, ID: "a", DrainTimeout: c.drain, Logger: log.logger()})
 				var causes sync.Map
-				go func() {
-					for s := range m.Shards() {
-						go func() {
-							<-s.Context().Done()
-							causes.Store(s.Number(), context.Cause(s.Context()))
-							<-hangs
-							s.Release()
-						}()
-					}
-				}()
+				runs(m, func(lead context.Context, s *shard.Shard) {
+					<-lead.Done()
+					causes.Store(s.Number(), context.Cause(lead))
+					<-hangs
+				})
 				time.Sleep(lease)
 				from := time.Now()
 				other, _ := member(t, store, shard.Config{Shards: 8, ID: "b"})
-				n := 0
-				for s := range other.Shards() {
+				begun := hold(t, other)
+				for range 4 {
+					s := <-begun
 					cause, _ := causes.Load(s.Number())
 					check.Is(t, cause.(error), shard.ErrMoved)
 					d := time.Since(from)
 					check.That(t, d >= c.expects && d < c.expects+2*time.Second, "shard %d begins after %v", s.Number(), d)
 					synctest.Wait()
-					check.Equal(t, log.count(fmt.Sprintf("call Release when the context of the shard has ended\" group=orders id=a shard=%d ", s.Number())), 1, "%d warnings of shard %d", s.Number())
-					defer s.Release()
-					if n++; n == 4 {
-						break
-					}
+					check.Equal(t, log.count(fmt.Sprintf("return from the function of Serve when the context of the shard has ended\" group=orders id=a shard=%d ", s.Number())), 1, "%d warnings of shard %d", s.Number())
 				}
+				go other.Stop() //nolint:errcheck // its work goes on
 				close(hangs)
 				check.OK(t, m.Stop())
 				left(t, other, lease)
@@ -574,14 +586,14 @@ func TestBodyThatDoesNotEnd_IsGivenUp(t *testing.T) {
 }
 
 // next returns the next shard that has begun. The test fails if none has.
-func next(t *testing.T, begun <-chan *shard.Shard) *shard.Shard {
+func next(t *testing.T, begun <-chan held) held {
 	t.Helper()
 	select {
 	case s := <-begun:
 		return s
 	default:
 		t.Error("no shard has begun")
-		return new(shard.Shard)
+		return held{new(shard.Shard), func() {}}
 	}
 }
 
@@ -590,25 +602,17 @@ func next(t *testing.T, begun <-chan *shard.Shard) *shard.Shard {
 func TestBodyThatDoesNotEnd_KeepsTheShardAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := leadertest.NewStore(nil, leadertest.WithLatency(oneWay)) // the assigner mends the page after its member has read it
-		join := func(id string) (*shard.Member, <-chan *shard.Shard) {
+		join := func(id string) (*shard.Member, <-chan held) {
 			m, _ := member(t, store, shard.Config{Shards: 2, ID: id, DrainTimeout: drain})
-			begun := make(chan *shard.Shard, 10)
-			go func() {
-				for s := range m.Shards() {
-					begun <- s
-					if id != "a" {
-						context.AfterFunc(s.Context(), s.Release)
-					}
-				}
-			}()
+			begun := hold(t, m)
 			time.Sleep(lease)
 			return m, begun
 		}
 		a, as := join("a")
-		held := map[int]*shard.Shard{}
+		first := map[int]held{}
 		for range 2 {
 			s := next(t, as)
-			held[s.Number()] = s
+			first[s.Number()] = s
 		}
 		is := func(what string, busy time.Duration, draining, granted, unowned int) {
 			t.Helper()
@@ -617,6 +621,7 @@ func TestBodyThatDoesNotEnd_KeepsTheShardAway(t *testing.T) {
 		}
 		b, bs := join("b")
 		moved := next(t, bs)
+		context.AfterFunc(moved.Context(), moved.Release)
 		is("b has it", lease, 1, 1, 0)
 		check.OK(t, b.Stop())
 		time.Sleep(4*lease - time.Second)
@@ -629,19 +634,21 @@ func TestBodyThatDoesNotEnd_KeepsTheShardAway(t *testing.T) {
 		is("b has left", 5*lease, 1, 1, 1)
 		c, cs := join("c")
 		again := next(t, cs)
+		context.AfterFunc(again.Context(), again.Release)
 		is("c has it", 6*lease, 1, 1, 0)
 		check.That(t, again.Number() == moved.Number() && again.Token() > moved.Token(), "%d has %d", again.Number(), again.Token())
 		check.OK(t, c.Stop())
 		time.Sleep(time.Second)
 		is("c has left", 6*lease+time.Second, 1, 1, 1)
-		held[moved.Number()].Release()
+		first[moved.Number()].Release()
 		time.Sleep(time.Second)
 		s := next(t, as)
 		is("the work has ended", 0, 0, 2, 0)
 		check.That(t, s.Number() == moved.Number() && s.Token() > again.Token(), "%d has %d", s.Number(), s.Token())
 		check.Is(t, a.Stop(), leader.ErrNotReleased)
 		check.Equal(t, a.Stats().Draining, 2, "%d drain after the end")
-		held[1-moved.Number()].Release()
+		first[1-moved.Number()].Release()
+		synctest.Wait()
 		check.Equal(t, a.Stats().Draining, 1, "%d drain after the end")
 	})
 }
@@ -651,20 +658,14 @@ func TestBodyThatDoesNotEnd_KeepsTheShardAway(t *testing.T) {
 func TestBodyThatDoesNotEnd_LosesItsTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, link := member(t, leadertest.NewStore(nil), shard.Config{Shards: 2, ID: "a", DrainTimeout: 3 * lease, StopTimeout: time.Minute})
-		begun := make(chan *shard.Shard, 10)
-		go func() {
-			for s := range m.Shards() {
-				begun <- s
-				if s.Number() == 1 {
-					context.AfterFunc(s.Context(), s.Release)
-				}
-			}
-		}()
+		begun := hold(t, m)
 		time.Sleep(lease)
-		var first *shard.Shard
+		var first held
 		for range 2 {
 			if s := next(t, begun); s.Number() == 0 {
 				first = s
+			} else {
+				context.AfterFunc(s.Context(), s.Release)
 			}
 		}
 		link.Cut()
@@ -680,7 +681,7 @@ func TestBodyThatDoesNotEnd_LosesItsTerm(t *testing.T) {
 		second := next(t, begun)
 		check.That(t, second.Number() == 0 && second.Token() > first.Token(), "shard %d with token %d after %d", second.Number(), second.Token(), first.Token())
 		check.Equal(t, m.Stats().Draining, 0, "%d drain")
-		check.OK(t, m.Stop())
+		check.Is(t, m.Stop(), leader.ErrNotReleased)
 	})
 }
 
@@ -690,18 +691,13 @@ func TestStop_WithWorkThatDoesNotEnd(t *testing.T) {
 		f := newFleet(t, 8, leadertest.WithLatency(oneWay))
 		hangs := make(chan struct{})
 		m, _ := member(t, f.store, shard.Config{Shards: 8, ID: "a", StopTimeout: stop})
-		go func() {
-			for s := range m.Shards() {
-				go func() {
-					defer s.Release()
-					<-s.Context().Done()
-					if s.Number() == 0 {
-						check.Is(t, context.Cause(s.Context()), leader.ErrStopped)
-						<-hangs
-					}
-				}()
+		runs(m, func(lead context.Context, s *shard.Shard) {
+			<-lead.Done()
+			if s.Number() == 0 {
+				check.Is(t, context.Cause(lead), leader.ErrStopped)
+				<-hangs
 			}
-		}()
+		})
 		time.Sleep(time.Second)
 		f.start("b")
 		time.Sleep(lease)
@@ -724,13 +720,11 @@ func TestStop_Timeout(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			m, link := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4, ID: "a", StopTimeout: time.Second})
-			go func() {
-				for s := range m.Shards() {
-					if cut {
-						s.Release()
-					} // else the work never ends
+			runs(m, func(context.Context, *shard.Shard) {
+				if !cut {
+					<-t.Context().Done() // and not before
 				}
-			}()
+			})
 			time.Sleep(lease)
 			if cut {
 				link.Cut()
@@ -777,7 +771,7 @@ func TestStop_LeavesTheKeyOfADeadMember(t *testing.T) {
 		a.leave()
 		from := time.Now()
 		check.Is(t, a.member.Stop(), leader.ErrUnreachable)
-		check.Equal(t, time.Since(from), 9*time.Second, "Stop took %v")
+		check.Equal(t, time.Since(from), 8*time.Second, "Stop took %v")
 	})
 }
 
@@ -804,11 +798,8 @@ func TestStop_GivesUpTheKeyOfADeadMember(t *testing.T) {
 func TestJoin_WithEndedContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := check.Got(shard.Join(check.Ended(), leadertest.NewStore(nil), named, shard.Config{Shards: 4}))(t)
-		for range m.Shards() {
-			t.Error("a shard is granted")
-		}
+		check.OK(t, m.Serve(none(t)))
 		left(t, m, 0)
-		check.OK(t, m.Err())
 	})
 }
 
@@ -817,56 +808,14 @@ func TestConnectionClosed_EndsTheMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, link := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4, ID: "a"})
 		time.AfterFunc(lease, link.Close)
-		n := 0
-		for s := range m.Shards() {
-			n++
-			go func() {
-				defer s.Release()
-				<-s.Context().Done()
-				check.Is(t, context.Cause(s.Context()), leader.ErrConnectionClosed)
-			}()
-		}
-		check.Equal(t, n, 4, "%d shards")
-		check.Is(t, m.Err(), leader.ErrConnectionClosed)
+		var n atomic.Int32
+		check.Is(t, m.Serve(func(lead context.Context, _ *shard.Shard) {
+			n.Add(1)
+			<-lead.Done()
+			check.Is(t, context.Cause(lead), leader.ErrConnectionClosed)
+		}), leader.ErrConnectionClosed)
+		check.Equal(t, n.Load(), 4, "%d shards")
 	})
-}
-
-// A loop that is left by a break or a panic leaves the group: its shards are worked by others.
-func TestLoopThatIsLeft_LeavesTheGroup(t *testing.T) {
-	for _, panics := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFleet(t, 8, leadertest.WithLatency(oneWay))
-			m, _ := member(t, f.store, shard.Config{Shards: 8, ID: "a", StopTimeout: stop})
-			var first *shard.Shard
-			func() {
-				defer func() { check.Equal(t, recover() != nil, panics, "a panic: %v") }()
-				for s := range m.Shards() {
-					if s.Number() != 0 { // those may move
-						go func() {
-							defer s.Release()
-							<-s.Context().Done()
-						}()
-						continue
-					}
-					first = s
-					time.Sleep(lease)
-					f.start("b")
-					time.Sleep(lease)
-					if panics {
-						panic("in the body")
-					}
-					break
-				}
-			}()
-			<-first.Context().Done()
-			check.Is(t, context.Cause(first.Context()), leader.ErrStopped)
-			first.Release()
-			left(t, m, time.Second)
-			time.Sleep(lease)
-			check.Equal(t, f.uneven(), "", "%s")
-			f.stop()
-		})
-	}
 }
 
 // The shard of a context is that of one derived from it, too.
@@ -875,22 +824,20 @@ func TestFrom(t *testing.T) {
 	check.That(t, !ok, "a shard of no context")
 	synctest.Test(t, func(t *testing.T) {
 		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 2, ID: "a"})
-		n := 0
-		for s := range m.Shards() {
-			child, cancel := context.WithTimeout(context.WithoutCancel(s.Context()), time.Second)
+		var n atomic.Int32
+		time.AfterFunc(time.Second, func() { _ = m.Stop() })
+		check.OK(t, m.Serve(func(lead context.Context, s *shard.Shard) {
+			n.Add(1)
+			child, cancel := context.WithTimeout(context.WithoutCancel(lead), time.Second)
 			defer cancel()
-			for _, ctx := range []context.Context{s.Context(), child} {
+			for _, ctx := range []context.Context{lead, s.Context(), child} {
 				got, ok := shard.From(ctx)
 				check.That(t, ok && got == s, "%v, %v for shard %d", got, ok, s.Number())
 				_, ok = leader.TermFrom(ctx)
 				check.That(t, ok, "no term")
 			}
-			s.Release()
-			if n++; n == 2 {
-				break
-			}
-		}
-		check.OK(t, m.Stop())
+		}))
+		check.Equal(t, n.Load(), 2, "%d shards")
 	})
 }
 

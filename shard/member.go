@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"slices"
 	"sync"
@@ -42,7 +41,8 @@ type Member struct {
 	done     chan struct{}
 	takers   sync.WaitGroup // of watch.take
 
-	drained atomic.Bool // by an operator, when a term of this process was last in the registry
+	waiting atomic.Int32 // shards that wait for a call of Serve
+	drained atomic.Bool  // by an operator, when a term of this process was last in the registry
 
 	mu         sync.Mutex
 	released   []*Shard
@@ -56,7 +56,6 @@ type Member struct {
 	tally      tally
 	figures    *figures
 	moves      map[Reason]int
-	waiting    int       // shards that wait for a loop over Shards
 	rebalanced time.Time // when the last of the moves was
 }
 
@@ -246,66 +245,50 @@ func (m *Member) inherit(w *watch, roll *decoded[group.Registry]) {
 	w.only(needed)
 }
 
-// Shards yields each shard that this process is to work on, as it is granted, until the member has left. The body
-// starts the work, on a goroutine of its own, and does not wait for it. The member takes shards from the group whether or
-// not a loop runs. After a break, a return or a panic in the body, the member leaves the group, as by [Member.Stop].
-func (m *Member) Shards() iter.Seq[*Shard] {
-	return func(yield func(*Shard) bool) {
-		left := true
-		defer func() {
-			if left {
-				m.stop()
-			}
-		}()
-		for {
-			select {
-			case s := <-m.grants:
-				if s.work.CompareAndSwap(workNone, workBegun) {
-					m.emit(Started{s})
-					m.bell.ring() // to count it
+// Serve calls work for each shard that is granted to this process, on a goroutine of its own, with the context of the shard.
+// The context ends when work has returned, and the shard is released when the functions of its [leader.Term.Go] have, too.
+// If it is still granted to this process then, Serve calls work again after 5 s, with the same token. Serve returns
+// [Member.Err] when the member has left and all work has ended.
+//
+// A member takes shards from the group whether or not Serve runs. A shard for which work could be called, and is not within
+// a lease, is the fault [ErrNotBegun]. Of several calls of Serve each shard goes to one. A panic of work is one of the
+// process. [runtime.Goexit] ends work as a return does.
+func (m *Member) Serve(work func(lead context.Context, s *Shard)) error {
+	var all sync.WaitGroup
+	for {
+		select {
+		case s := <-m.grants:
+			all.Add(1)
+			s.served = all.Done
+			begun := m.begin(s)
+			go func() {
+				defer s.release()
+				if begun {
+					work(s.Context(), s)
 				}
-				if !yield(s) {
-					return
-				}
-			case <-m.done:
-				left = false
-				return
-			}
+			}()
+		case <-m.done:
+			all.Wait()
+			return m.Err()
 		}
 	}
 }
 
-// Serve calls work for each shard that this process is to work on, as it is granted, on a goroutine of its own, with the
-// context of the shard. The shard is released when work has returned. Serve returns [Member.Err] when the member has left,
-// and all work has returned.
-func (m *Member) Serve(work func(lead context.Context, s *Shard)) error {
-	var all sync.WaitGroup
-	for s := range m.Shards() {
-		all.Go(func() {
-			defer s.Release()
-			work(s.Context(), s)
-		})
-	}
-	all.Wait()
-	return m.Err()
-}
-
-// ErrNotBegun is the fault that shards are granted to this process, and that it has not begun their work within a lease.
-var ErrNotBegun = errors.New("shard: granted and not begun")
-
-// beginning is what fails then.
-const beginning = "the beginning of work"
-
-// waits counts the shards that wait for a loop over Shards.
-func (m *Member) waits(more int) {
+// begin notes that the work on a shard begins, unless the shard was given up before, as far as events show.
+func (m *Member) begin(s *Shard) bool {
 	m.mu.Lock()
-	m.waiting += more
-	none := m.waiting == 0
+	begins := s.ended.IsZero()
+	s.begun.Store(begins)
 	m.mu.Unlock()
-	if none {
-		m.outcome(beginning, nil)
+	if begins {
+		m.emit(Started{s})
+		m.bell.ring() // to count it
 	}
+	return begins
 }
+
+// ErrNotBegun is the fault that shards are granted to this process, and that it has not called [Member.Serve] within a lease.
+var ErrNotBegun = errors.New("shard: granted and not begun")
 
 // Stop leaves the group: the contexts of all shards end with [leader.ErrStopped], and each shard moves when its work has
 // ended. Stop returns when the member has left, after [Config].StopTimeout at the latest. Errors: those of
@@ -313,6 +296,12 @@ func (m *Member) waits(more int) {
 func (m *Member) Stop() error {
 	m.stop()
 	<-m.done
+	m.mu.Lock()
+	n := len(m.draining)
+	m.mu.Unlock()
+	if n > 0 {
+		return fmt.Errorf("%w: the work on %d shards goes on", leader.ErrNotReleased, n)
+	}
 	return cmp.Or(m.work.Stop(), m.assign.Stop())
 }
 

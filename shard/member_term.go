@@ -196,7 +196,7 @@ func (s *shift) takeEnded() {
 				s.rests[done.number] = time.Now().Add(restart)
 				time.AfterFunc(restart, s.bell.ring)
 			}
-			if done.hasBegun() {
+			if done.begun.Load() {
 				s.emit(Released{Shard: done})
 			}
 		}
@@ -210,7 +210,7 @@ func (s *shift) end(w *Shard) {
 	}
 	s.drain(w)
 	time.AfterFunc(s.patient, s.bell.ring)
-	if !w.hasBegun() {
+	if !w.begun.Load() {
 		return
 	}
 	cause := cmp.Or(context.Cause(w.Context()), context.Cause(s.lead)) // the end of the term reaches w a moment later
@@ -223,7 +223,7 @@ func (s *shift) end(w *Shard) {
 func (s *shift) watchWorks() (t tally) {
 	var late []int
 	for n, w := range s.works {
-		begun := w.work.Load() == workBegun
+		begun := w.begun.Load()
 		if begun && s.cfg.Guards != nil && errors.Is(context.Cause(w.Context()), leader.ErrFenced) { // a guard has ended it, not the map
 			s.end(w)
 		}
@@ -247,7 +247,7 @@ func (s *shift) giveUpAll(shards []int) {
 		w := s.works[n]
 		delete(s.works, n)
 		s.ended(n)
-		if late := s.giveUp(w); w.hasBegun() {
+		if late := s.giveUp(w); w.begun.Load() {
 			s.emit(Released{w, late})
 		}
 	}
@@ -320,12 +320,12 @@ func (s *shift) start(n int, p *page, awaited map[string]bool) {
 		}
 		w := newShard(s.lead, p.first+i, p.member.Token(i))
 		s.works[w.number] = w
-		go s.begin(w)
+		go s.prepare(w)
 	}
 }
 
-// begin raises the guards of a shard, and passes it on to the loop over Shards.
-func (s *shift) begin(w *Shard) {
+// prepare raises the guards of a shard, and passes it on to Serve.
+func (s *shift) prepare(w *Shard) {
 	var guards []leader.Guard
 	if s.cfg.Guards != nil {
 		guards = s.cfg.Guards(w.number)
@@ -341,6 +341,7 @@ func (s *shift) begin(w *Shard) {
 		Released: func() {
 			cancel(nil)
 			s.release(w)
+			w.served()
 		},
 	})
 	w.term = term.(*leader.Term) //nolint:forcetypeassert // package leader has made it
@@ -351,16 +352,17 @@ func (s *shift) begin(w *Shard) {
 		if errors.Is(err, leader.ErrFenced) && s.isNews(group.ShardName(s.name, w.number), w.token) { // not each time it begins again
 			s.fault(fmt.Errorf("the work on shard %d does not begin: a guard stands at a later token than %d: %w", w.number, w.token, err))
 		}
-		w.Release()
+		w.release()
 		return
 	}
 	s.offer(w)
 }
 
-// offer waits until a loop over Shards takes a shard. After a lease it reports that none does.
+// offer waits until a call of Serve takes a shard. After a lease it reports that none does, once for all shards: a call
+// takes them for as long as the member lives.
 func (s *shift) offer(w *Shard) {
-	s.waits(1)
-	defer s.waits(-1)
+	s.waiting.Add(1)
+	defer s.waiting.Add(-1)
 	late := time.NewTimer(s.lease)
 	defer late.Stop()
 	for {
@@ -368,10 +370,10 @@ func (s *shift) offer(w *Shard) {
 		case s.grants <- w:
 			return
 		case <-w.Context().Done():
-			w.Release()
+			w.release()
 			return
 		case <-late.C:
-			s.outcome(beginning, fmt.Errorf("%w for %v: shard %d: no loop over Member.Shards runs, or its body does not return: Member.Serve begins the work of each shard on a goroutine of its own", ErrNotBegun, s.lease, w.number))
+			s.outcome("the beginning of work", fmt.Errorf("%w for %v: shard %d: call Member.Serve", ErrNotBegun, s.lease, w.number))
 		}
 	}
 }

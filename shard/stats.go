@@ -16,7 +16,7 @@ type Stats struct {
 	Election leader.Stats
 	Owned    int            // shards that the member works on
 	Granted  int            // shards that the map grants to it, work that has not begun included
-	Waiting  int            // shards that could be worked on, and that no loop over [Member.Shards] has taken
+	Waiting  int            // shards that could be worked on, and that wait for [Member.Serve]
 	Draining int            // shards whose context has ended, and whose work goes on, also after DrainTimeout
 	Busy     time.Duration  // how long the longest of that work has gone on after the end of its context
 	Assigner string         // ID of the assigner; empty if none is known
@@ -48,7 +48,7 @@ func (m *Member) Stats() Stats {
 		s.Election.Faults[nil] += m.faults
 	}
 	s.Owned, s.Granted, s.Draining = m.tally.owned, m.tally.granted, len(m.draining)
-	s.Waiting = m.waiting
+	s.Waiting = int(m.waiting.Load())
 	for _, w := range m.draining {
 		s.Busy = max(s.Busy, time.Since(w.ended))
 	}

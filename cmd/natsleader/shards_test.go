@@ -45,13 +45,10 @@ func works(tb testing.TB, store leader.Store, group string, cfg shard.Config) *w
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for s := range m.Shards() {
-			go func() {
-				<-s.Context().Done()
-				time.Sleep(time.Duration(m.hangs.Load()))
-				s.Release()
-			}()
-		}
+		_ = m.Serve(func(lead context.Context, _ *shard.Shard) {
+			<-lead.Done()
+			time.Sleep(time.Duration(m.hangs.Load()))
+		})
 	}()
 	tb.Cleanup(func() {
 		_ = m.Stop() // its connection may be closed

@@ -50,7 +50,7 @@ type Config struct {
 	// goroutines. A select asks once, when it calls Done: a worker that may wait for longer has a ticker in its select,
 	// and a long item of work calls Err at times. At least 1 s. Default: 0, work may be silent for ever.
 	StallTimeout time.Duration
-	// StopTimeout bounds the graceful stop at the end of the context given to [Campaign], with the drain, which ends 2 s
+	// StopTimeout bounds a stop, by [Candidate.Stop] or the end of the context given to [Campaign], with the drain, which ends 2 s
 	// before, or a quarter of StopTimeout if that is less. It must be longer than a DrainTimeout that is set. Negative:
 	// there is no bound. Default: 8 s, or DrainTimeout and 2 s if that is longer.
 	StopTimeout time.Duration

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -184,8 +183,6 @@ func (s *stage) scenes() map[string]func() {
 	}
 	stop := func(election string) {
 		s.t.Helper()
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
 		expect.OK(s.t, s.actors[election].Stop())
 	}
 	return map[string]func(){

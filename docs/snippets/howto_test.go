@@ -62,10 +62,6 @@ func replaceTheSecond(ctx context.Context, bucket leader.Store) error {
 	return err
 }
 
-func stopNow(c *leader.Candidate) error {
-	return c.Stop() // nil: the work has ended, and the key keeps nobody out
-}
-
 // nightly runs on one of the processes that call it.
 func nightly(ctx context.Context, store leader.Store, report func(context.Context, uint64) error) error {
 	lock, err := leader.TryAcquire(ctx, store, "nightly", leader.Config{})
@@ -139,4 +135,4 @@ func nightlyAnywhere(ctx context.Context, s *schedule.Schedule, report func(cont
 	return s.Candidate().Err()
 }
 
-var _ = []any{publishAddress, newestFirst, threeLeaders, replaceTheSecond, stopNow, nightly, migrate, everyTenSeconds, nightlyOnce, nightlyAnywhere, Leader{}}
+var _ = []any{publishAddress, newestFirst, threeLeaders, replaceTheSecond, nightly, migrate, everyTenSeconds, nightlyOnce, nightlyAnywhere, Leader{}}

@@ -150,7 +150,7 @@ func TestShardsSteer(t *testing.T) {
 		w.prompt("shards orders", "shards move orders 4 web-4", "shards drain orders web-4 --json")
 		w.notef("# web-5 stops, and its work does not end at once\n")
 		leaves := w.joins("web-5", shard.Config{})
-		leaves.hangs.Store(int64(10 * time.Second))
+		leaves.hangs.Store(int64(5 * time.Second))
 		ended := make(chan error)
 		go func() { ended <- leaves.Stop() }()
 		time.Sleep(time.Second)

@@ -94,22 +94,22 @@ type held struct {
 	until time.Time
 }
 
-// unlockLimit is how long a lock that was held on tries to be given back. It is free after its
-// lease in any case.
+// unlockLimit is how long a lock tries to be given back. It is free after its lease in any case.
 const unlockLimit = 10 * time.Second
 
-// Unlock gives the lock back, and does not wait until it has been held for the least time.
+// Unlock gives the lock back, and does not wait until it has been held for the least time. The ctx of gocron has ended
+// when its scheduler shuts down, and does not matter.
 func (h *held) Unlock(ctx context.Context) error {
-	rest := time.Until(h.until)
-	if rest <= 0 {
-		return h.Lock.Unlock(ctx)
-	}
-	time.AfterFunc(rest, func() {
-		ctx, cancel := context.WithTimeout(context.Background(), unlockLimit)
+	unlock := func() error {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockLimit)
 		defer cancel()
-		_ = h.Lock.Unlock(ctx) // no caller is left for the error
-	})
-	return nil
+		return h.Lock.Unlock(limited)
+	}
+	if rest := time.Until(h.until); rest > 0 {
+		time.AfterFunc(rest, func() { _ = unlock() }) // no caller is left for the error
+		return nil
+	}
+	return unlock()
 }
 
 // mostName leaves room for a prefix: an election has at most 512 bytes.

@@ -188,6 +188,28 @@ func TestLocker_HeldWhileJobRuns(t *testing.T) {
 	})
 }
 
+// The context of a scheduler that shuts down has ended. A job that ends then gives its lock back all the same, and waits for
+// it. (The Shutdown of gocron spins until the job has ended, so time stands still in a bubble.)
+func TestLocker_Shutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		link := store.Link("a")
+		ctx, shutdown := context.WithCancel(t.Context())
+		lock, err := (&leadergocron.Locker{Store: link}).Lock(ctx, "report")
+		if err != nil {
+			t.Fatal(err)
+		}
+		link.Delay(100 * time.Millisecond)
+		shutdown()
+		if err = lock.Unlock(ctx); err != nil {
+			t.Error(err)
+		}
+		if h := store.Leader("report"); h.State == leader.HolderLeading {
+			t.Errorf("the lock is held: %v", h)
+		}
+	})
+}
+
 // Names of functions, and long names, are those of elections that differ.
 func TestLocker_AnyName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -128,7 +128,7 @@ func TestLeader_NamesOtherLeader(t *testing.T) {
 	k.clock.Advance(10 * time.Second) // renewals
 	k.get(h)
 
-	check.OK(t, a.Proclaim(t.Context(), []byte{0xff, 0}))
+	check.OK(t, leadertest.Led(a).Proclaim(t.Context(), []byte{0xff, 0}))
 	k.clock.Settle()
 	k.get(h)
 
@@ -205,7 +205,7 @@ func TestConnected_200WhileDraining(t *testing.T) {
 	k := newKit(t)
 	a := k.stand("a", leader.Config{DrainTimeout: time.Minute})
 	resigned := make(chan error, 1)
-	go func() { resigned <- a.Resign(t.Context()) }()
+	go func() { resigned <- leadertest.Resign(t.Context(), a) }()
 	check.Soon(t, "a no longer leads", func() bool { return !a.IsLeader() }, runtime.Gosched)
 	k.clock.Advance(30 * time.Second) // many renewals
 	k.get(health.Connected(a))

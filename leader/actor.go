@@ -158,8 +158,10 @@ func (a *actor) receive(m *mail) {
 		a.receiveSign(m.in.Err)
 		return
 	}
-	if m.in.To != "" || m.in.Next {
-		if a.stepOn(machine.InTick); !a.mayHandOver(m) {
+	if m.in.To != "" {
+		a.stepOn(machine.InTick)
+		if err := a.mayHandOver(&m.in); err != nil {
+			m.call <- err
 			return
 		}
 	}
@@ -310,7 +312,7 @@ func (a *actor) carryOut(in *machine.Input, call chan error) {
 		a.requests.send(fx.Request, a.c.since(), a.status.Server)
 	}
 	a.calls.add(in, call, written, fx.Denied, &a.status)
-	a.calls.answer(a.now(), &a.status)
+	a.calls.answer(&a.status)
 	a.stepListener(machine.ListenerInput{Kind: machine.ListenerNews(in, before, a.status.State)})
 	if in.Kind == machine.InRoster && stays && a.status.To != "" {
 		a.c.log.LogAttrs(a.values, slog.LevelInfo, "hands over to a higher priority", slog.String("to", a.status.To))
@@ -500,7 +502,6 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p machine.Params) *
 	r.c, r.settings, r.values = c, c.store.Settings, a.values
 	r.own = []byte(`"session":"` + p.Session + `"`)
 	p.Phase = int32(c.window.Join())
-	a.calls = calls{session: p.Session, seat: a.seat, taken: c.setTaker}
 	if b, ok := c.store.(*natskv.Bucket); ok && !p.Observe { // an observer may not create a bucket
 		a.bucket, a.requests.settings = b, b.SettingsEnsured
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -83,7 +84,7 @@ func TestLogHandler_CallsTheCandidate(t *testing.T) {
 			}
 			ctx := context.Background()
 			calls = append(calls,
-				fmt.Sprint("Proclaim ", c.Proclaim(ctx, []byte("x"))), fmt.Sprint("Stats ", c.Stats().State), fmt.Sprint("Resign ", c.Resign(ctx)),
+				fmt.Sprint("Proclaim ", leadertest.Led(c).Proclaim(ctx, []byte("x"))), fmt.Sprint("Stats ", c.Stats().State), fmt.Sprint("Resign ", leadertest.Resign(ctx, c)),
 				fmt.Sprint("Stop ", c.Stop(ctx)))
 		})
 		c, _ = leader.Campaign(t.Context(), newPlainStore(), "e", leader.Config{Logger: slog.New(h)})
@@ -240,7 +241,7 @@ func TestStop_StoreCallHangs(t *testing.T) {
 		err := b.Stop(ctx)
 		check.That(t, errors.Is(err, context.DeadlineExceeded) && time.Since(b.zero) == 3*time.Second,
 			"Stop at %v: %v", time.Since(b.zero), err)
-		check.Is(t, b.Proclaim(ctx, nil), context.DeadlineExceeded)
+		check.Is(t, leadertest.Led(b).Proclaim(ctx, nil), context.DeadlineExceeded)
 		b.at(10 * time.Second)
 		check.That(t, !b.IsLeader(), "leads after its deadline")
 		unblock()
@@ -276,7 +277,7 @@ func TestStop_StoreNeverAnswers(t *testing.T) {
 // The watchdog is stopped in each way in which a term ends, and a renewal does not touch it.
 func TestWatchdog_StopsWithItsTerm(t *testing.T) {
 	for name, end := range map[string]func(b *bench){
-		"Resign":            func(b *bench) { _ = b.Resign(b.Context()) },
+		"Resign":            func(b *bench) { _ = leadertest.Resign(b.Context(), b) },
 		"Stop":              func(b *bench) { _ = b.Stop(b.Context()) },
 		"lease expired":     func(b *bench) { b.store.mute(); b.at(90 * time.Second) },
 		"preempted":         func(b *bench) { b.store.put([]byte("junk")) },

@@ -52,7 +52,6 @@ type Candidate struct {
 	mu     sync.Mutex // held for moments only
 	tally  tally
 	holder Holder
-	taker  string // ID of the candidate that took the key after the last Transfer
 	err    error
 	holds  bool // the holder is this candidate, which does not lead
 	cut    bool // it ended because its connection was closed, perhaps while it was stopping
@@ -262,7 +261,11 @@ func (c *Candidate) stateAndTerm() (State, *Term) {
 }
 
 // Term returns the term that the candidate leads now, by the clock, or false. It is for code
-// outside the loop over [Candidate.Terms], as a handler that needs the token.
+// outside the work, as a handler that needs the token, or that ends whatever term runs:
+//
+//	if term, ok := c.Term(); ok {
+//		err = term.Resign(ctx)
+//	}
 func (c *Candidate) Term() (*Term, bool) {
 	if t := c.seatHeld().leading.Load(); t != nil && t.over() == nil {
 		return t, true
@@ -303,25 +306,6 @@ func (c *Candidate) Leader() Holder {
 		h.State = HolderPending
 	}
 	return h
-}
-
-// Proclaim changes the value that is published with the lease, in later terms of the candidate,
-// too. It returns nil when a record with the value is stored, [ErrValueTooLarge], or
-// [ErrNotLeader] if the candidate neither leads nor drains, or ceases to first.
-func (c *Candidate) Proclaim(ctx context.Context, value []byte) error {
-	return c.call(ctx, machine.Input{Kind: machine.InProclaim, Value: string(value)})
-}
-
-// Resign hands over and stays a candidate, which campaigns again if no other candidate takes the
-// key within a few turns, at most one lease. Work may keep the key for [Config].DrainTimeout.
-// Resign returns nil when the key is given up, [ErrNotLeader] if the candidate does not lead, or
-// [ErrStopped] if it ends before the release is acknowledged.
-func (c *Candidate) Resign(ctx context.Context) error {
-	return c.call(ctx, machine.Input{Kind: machine.InResign})
-}
-
-func (c *Candidate) call(ctx context.Context, in machine.Input) error {
-	return c.seatHeld().box.call(ctx, in)
 }
 
 // Stop hands over and ends the candidate. It returns nil when the key is given up and

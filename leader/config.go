@@ -21,7 +21,7 @@ type Config struct {
 	// ID names the candidate to others: at most 256 bytes of UTF-8 without control characters. Two candidates with the
 	// same ID are safe. Default: host, process ID and six random characters.
 	ID    string
-	Value []byte // published with the lease; at most 64 KiB. [Candidate.Proclaim] changes it
+	Value []byte // published with the lease; at most 64 KiB. [Term.Proclaim] changes it
 	// Inherit makes each term begin with the last value of the leader before it ([Term.Previous]) in place of Value. If
 	// no leader is known, the value is what the candidate has published last.
 	Inherit bool

@@ -101,7 +101,7 @@ package leader
 //	                   stop
 //	actor_silence.go   signs of a majority of the servers, and what follows when they are missing
 //	sightings.go       what a candidate of TryAcquire knows of the key from those before it in the process
-//	actor_calls.go     calls that wait for an outcome: Resign, TransferTo, Proclaim
+//	actor_calls.go     calls of a term that wait for an answer, or for a stored value
 //	actor_guards.go    the driver of one guard: requests, rechecks, faults
 //	actor_stepdown.go  the leader's side of step-down requests: listening, answering, logging
 //	actor_roster.go    announcing a waiting candidate in the roster; the holder's view of it; preemptors

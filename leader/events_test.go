@@ -128,7 +128,7 @@ func TestFaulted_DrainingHasNoTime(t *testing.T) {
 	s := newStage(t)
 	c, w := s.watched("a", leader.Config{DrainTimeout: time.Minute})
 	s.clock.Settle()
-	s.begin(c, c.Resign)
+	check.OK(s, leadertest.Led(c).Resign(s.Context()))
 	s.store.Link("a").FailWrites(1, leader.ErrPermission)
 	s.clock.Advance(10 * time.Second)
 	if f := lastOf[leader.Faulted](t, w.Events()); f.Remaining != 0 || c.State() != leader.StateFenced {
@@ -146,7 +146,7 @@ func TestFenced_Kinds(t *testing.T) {
 		until time.Duration // since the start
 	}{
 		"expired": {func(s *stage, _ *leader.Candidate) { s.store.Link("a").Cut(); s.clock.Advance(12 * time.Second) }, "fenced: token 1: ", leader.ErrLeaseExpired, 16 * time.Second},
-		"resigns": {func(s *stage, c *leader.Candidate) { s.begin(c, c.Resign) }, "draining: token 1: ", leader.ErrResigned, 4 * time.Second},
+		"resigns": {func(s *stage, c *leader.Candidate) { check.OK(s, leadertest.Led(c).Resign(s.Context())) }, "draining: token 1: ", leader.ErrResigned, 4 * time.Second},
 		"stops":   {func(s *stage, c *leader.Candidate) { s.begin(c, c.Stop) }, "draining: token 1: ", leader.ErrStopped, 4 * time.Second},
 		"overtaken": {func(s *stage, c *leader.Candidate) {
 			s.store.Put(fence.DefaultGuardKey, []byte(`{"v":1,"election":"jobs","token":9,"id":"b","session":"S"}`))
@@ -247,7 +247,7 @@ func TestEvents_EachReaderGetsAll(t *testing.T) {
 				if n == terms/2 {
 					go loop(&late)
 				}
-				err = c.Resign(t.Context())
+				err = leadertest.Resign(t.Context(), c)
 				check.OK(t, err)
 				time.Sleep(time.Minute)
 			}
@@ -281,7 +281,7 @@ func TestEvents_EndWithoutReaders(t *testing.T) {
 			<-stopped
 			for range terms { // from now on the channel has no reader
 				synctest.Wait()
-				err = c.Resign(t.Context())
+				err = leadertest.Resign(t.Context(), c)
 				check.OK(t, err)
 				time.Sleep(time.Minute)
 			}

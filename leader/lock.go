@@ -313,12 +313,12 @@ func (l *Lock) Term() *Term {
 	return l.term
 }
 
-// Proclaim changes the value that is published, as [Candidate.Proclaim].
+// Proclaim changes the value that is published, as [Term.Proclaim].
 func (l *Lock) Proclaim(ctx context.Context, value []byte) error {
 	if l == nil || l.c == nil {
 		return fmt.Errorf("value of a Lock that Acquire or TryAcquire has not returned: %w", ErrNotLeader)
 	}
-	return l.c.Proclaim(ctx, value)
+	return l.term.Proclaim(ctx, value)
 }
 
 // Unlock gives the lock up, after the work has ended: its context ends with [ErrResigned], and the

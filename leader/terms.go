@@ -30,8 +30,8 @@ import (
 // After a break, a return or a panic in the body, the candidate does not campaign until another
 // loop begins. To end it, call [Candidate.Stop], or end the context given to [Campaign]. The loop
 // ends when the candidate has ended and the body has returned. [Candidate.Err] then has the
-// reason. A body must not wait for [Candidate.Resign], [Candidate.TransferTo], [Candidate.Stop] or
-// [Candidate.Done], nor run another loop, because each waits for the body.
+// reason. A body must not wait for [Candidate.Stop] or [Candidate.Done], nor run another loop,
+// because each waits for the body. It may call [Term.Resign].
 func (c *Candidate) Terms() iter.Seq[*Term] {
 	return func(yield func(*Term) bool) {
 		if c.done == nil { // of a zero Candidate

@@ -88,6 +88,16 @@ func (c *candidate) lastTerm(t *testing.T) *leader.Term {
 	return c.terms[len(c.terms)-1]
 }
 
+// newest returns the newest term of which the candidate has told, or nil.
+func (c *candidate) newest() *leader.Term {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.terms) == 0 {
+		return nil
+	}
+	return c.terms[len(c.terms)-1]
+}
+
 // describe returns an event in the words that the tests use, without tokens, which the
 // checker has checked.
 func describe(e leader.Event) string {

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -45,7 +46,7 @@ func TestStepDown_IsForOneTerm(t *testing.T) {
 		b = w.stand("b")
 		w.at(2 * time.Second)
 		first := w.petition(a.lastTerm(t).Token())
-		w.ok(a.Resign(w.Context()))
+		w.ok(leadertest.Resign(w.Context(), a))
 		w.at(3 * time.Second)
 		w.leads(a, b)
 		b.news()
@@ -84,7 +85,7 @@ func TestStepDown_IsRefused(t *testing.T) {
 		check.Is(t, err, leader.ErrRequestRefused)
 		a.saw(t)
 		check.That(t, strings.Contains(log.String(), "by=eve answer=refused"), "the log is\n%s", log.String())
-		resigning := w.begin(func() error { return a.Resign(w.Context()) })
+		resigning := w.begin(func() error { return leadertest.Resign(w.Context(), a) })
 		w.at(2 * time.Second)
 		asking := w.begin(func() error {
 			return check.Err(leader.StepDown(w.Context(), w.ops.bucket(t), "e", leader.StepDownOptions{By: "eve"}))
@@ -159,7 +160,7 @@ func TestStepDown_OnlyLeaderListens(t *testing.T) {
 		b, c := w.stand("b"), w.stand("c")
 		w.at(2 * time.Second)
 		check.Equal(t, ears(), 1, "%d listen, of three of whom one leads")
-		w.ok(a.Resign(w.Context()))
+		w.ok(leadertest.Resign(w.Context(), a))
 		w.at(3 * time.Second)
 		w.leads(a, b, c)
 		check.Equal(t, ears(), 1, "%d listen after a handover")

@@ -34,18 +34,14 @@ func init() { // the verbs use one another
 			s.call(who, "Stop", func() (any, error) { return nil, s.cast[who].Stop(ctx) })
 		},
 		"resigns": func(s *stage, who string, _ []string) {
-			s.call(who, "Resign", func() (any, error) { return nil, s.cast[who].Resign(s.Context()) })
+			s.call(who, "Resign", func() (any, error) { return nil, s.cast[who].newest().Resign(s.Context()) })
 		},
 		"transfers": func(s *stage, who string, args []string) {
-			if len(args) == 0 {
-				s.call(who, "TransferNext", func() (any, error) { return s.cast[who].TransferNext(s.Context()) })
-				return
-			}
-			s.call(who, "Transfer", func() (any, error) { return nil, s.cast[who].TransferTo(s.Context(), args[0]) })
+			s.call(who, "Transfer", func() (any, error) { return nil, s.cast[who].newest().TransferTo(s.Context(), args[0]) })
 		},
 		"proclaims": func(s *stage, who string, args []string) {
 			ctx := s.within(args[1:])
-			s.call(who, "Proclaim", func() (any, error) { return nil, s.cast[who].Proclaim(ctx, []byte(args[0])) })
+			s.call(who, "Proclaim", func() (any, error) { return nil, s.cast[who].newest().Proclaim(ctx, []byte(args[0])) })
 		},
 		"releases": func(s *stage, who string, args []string) {
 			s.cast[who].lastTerm(s.T).Release()

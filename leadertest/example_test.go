@@ -167,9 +167,10 @@ func ExampleStore_queue() {
 	clock.Advance(15 * time.Second) // a has published the order
 
 	store.Link("b").Cut()
-	if err := queue["a"].Resign(context.Background()); err != nil {
-		t.Fatalf("Resign: %v", err)
+	if term, ok := queue["a"].Term(); !ok || term.Resign(context.Background()) != nil {
+		t.Fatalf("a does not lead")
 	}
+	clock.Settle() // the key is given up
 	clock.Advance(250*time.Millisecond - 1)
 	fmt.Println("in b's turn c leads:", queue["c"].IsLeader())
 	clock.Advance(1)

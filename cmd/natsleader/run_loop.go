@@ -405,7 +405,7 @@ func (c *runLoop) ended(outcome error, stopped bool) {
 		// The supervisor did not learn in time that the lease was extended.
 		c.log.warn("the command was ended: its supervisor was held up; handing over")
 		c.resigned = c.term
-		go func() { _ = c.candidate.Resign(context.Background()) }()
+		go func(t *leader.Term) { _ = t.Resign(context.Background()) }(c.term)
 	} // else the event is on its way
 }
 

@@ -50,6 +50,7 @@ type actor struct {
 
 	seat          int
 	reminder      reminder
+	stall         time.Duration // Config.StallTimeout
 	stopTimeout   time.Duration // of a stop by the end of the context; negative: no bound
 	stopBy        time.Time     // of StopTimeout: the candidate ends then; zero: the end of the context has not stopped it
 	reportedSeats seatsSeen     // another candidate's number of seats that was reported last
@@ -429,7 +430,7 @@ func (a *actor) begin(n machine.Note) *Term {
 	t.until.Store(int64(n.Until.Sub(a.base)))
 	ctx, cancel := context.WithCancelCause(a.values)
 	t.ctx, t.cancel = leadership{ctx, t}, cancel
-	t.work.begin(a.Stall, t.elapsed())
+	t.work.begin(a.stall, t.elapsed())
 	t.known.body = a.status.Offers
 	for i := range a.guards {
 		t.fences = append(t.fences, a.guards[i].fence(t, &a.c.box))
@@ -491,7 +492,7 @@ func (l *timeline) inside(t time.Time) time.Time { return l.base.Add(t.Sub(l.sta
 func newActor(ctx context.Context, c *Candidate, cfg Config, p machine.Params) *actor {
 	a := &actor{
 		c: c, timeline: newTimeline(c.clock, c.start), timer: c.clock.NewTimer(-1), seat: seatOf(c.election),
-		values: context.WithoutCancel(ctx), stopTimeout: cfg.stopTimeout(),
+		values: context.WithoutCancel(ctx), stopTimeout: cfg.stopTimeout(), stall: cfg.StallTimeout,
 	}
 	a.rng.Seed(seed(p.ID, c.election), 0)
 	a.mayMove = cfg.ForceReconnect

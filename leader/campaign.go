@@ -128,7 +128,7 @@ func prepare(store Store, election string, cfg *Config) (b backend.Store, p mach
 		cfg.ID = defaultID()
 	}
 	p = machine.Params{
-		ID: cfg.ID, Session: crand.Text(), Want: want, Stall: cfg.StallTimeout, MinToken: cfg.MinToken, Guarded: len(cfg.Guards) > 0, Inherits: cfg.Inherit, KVElect: marks.KVElect,
+		ID: cfg.ID, Session: crand.Text(), Want: want, MinToken: cfg.MinToken, Guarded: len(cfg.Guards) > 0, Inherits: cfg.Inherit, KVElect: marks.KVElect,
 	}
 	if cfg.Succession != nil {
 		q, waits := cfg.Succession.queue()

@@ -128,6 +128,8 @@ func TestFaulted_DrainingHasNoTime(t *testing.T) {
 	s := newStage(t)
 	c, w := s.watched("a", leader.Config{DrainTimeout: time.Minute})
 	s.clock.Settle()
+	end, _ := leadertest.Work(leadertest.Led(c))
+	defer end()
 	check.OK(s, leadertest.Led(c).Resign(s.Context()))
 	s.store.Link("a").FailWrites(1, leader.ErrPermission)
 	s.clock.Advance(10 * time.Second)
@@ -161,6 +163,8 @@ func TestFenced_Kinds(t *testing.T) {
 				DrainTimeout: 4 * time.Second, Guards: []leader.Guard{s.store.Link("a").Guard()}, Logger: slog.New(slog.NewTextHandler(&text, nil)),
 			})
 			s.clock.Settle()
+			end, _ := leadertest.Work(leadertest.Led(c))
+			defer end()
 			k.fence(s, c)
 			s.clock.Settle()
 			e := lastOf[leader.Fenced](t, w.Events())

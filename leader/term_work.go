@@ -27,10 +27,12 @@ func (t *Term) Go(work func(lead context.Context)) bool {
 	_ = t.over() // ends the context if the lease is over
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ctx.ended() != nil || t.release != nil && t.freed.Load() {
+	if t.ctx.ended() != nil || t.freed.Load() {
 		return false
 	}
-	t.known.running++
+	if t.known.running++; t.work.timeout > 0 && t.known.running == 1 {
+		t.send(machine.InTick) // the candidate watches the work from now on
+	}
 	go func() {
 		defer t.returned()
 		work(t.Context())
@@ -38,14 +40,14 @@ func (t *Term) Go(work func(lead context.Context)) bool {
 	return true
 }
 
-// goesOn reports whether work of the term goes on. A body that has called Release works no longer. The lock is held.
-func (t *Term) goesOn() bool { return t.known.running > 0 || t.known.body && !t.freed.Load() }
+// goesOn reports whether work of the term goes on. The lock is held.
+func (t *Term) goesOn() bool { return t.known.running > 0 || t.known.body }
 
 // returned ends a function of Go.
 func (t *Term) returned() {
 	t.mu.Lock()
 	t.known.running--
-	last, worked, freed := !t.goesOn(), t.known.worked, t.freed.Load() // a Release that comes later finds no function
+	last, worked, freed := !t.goesOn(), t.known.worked, t.freed.Load() // a release that comes later finds no function
 	t.mu.Unlock()
 	switch {
 	case !last:

@@ -170,7 +170,6 @@ func TestZeroTerm_IsOver(t *testing.T) {
 	var term leader.Term
 	<-term.Context().Done()
 	check.Is(t, context.Cause(term.Context()), leader.ErrStopped)
-	term.Release()
 	revision := new(fence.Bucket).Writer(&term).GuardRevision()
 	check.That(t, revision == 0 && term.Remaining() == 0 && term.Token() == 0, "it has a guard, or time left, or a token")
 }

@@ -48,13 +48,15 @@ func (s *simulation) applicationCalls() []fault {
 			s.call(l.name+": Proclaim", func() error { return leadertest.Led(l).Proclaim(context.Background(), value) })
 			return leads
 		}},
-		{"Term.Release", 2, false, func(l *life) bool {
-			term, open := l.current()
-			if term == nil {
+		{"the end of a function of Go", 2, false, func(l *life) bool {
+			s.mu.Lock()
+			duty := l.duty
+			s.mu.Unlock()
+			if duty == nil {
 				return false
 			}
-			s.call(l.name+": Release", func() error { l.discharge(term); return nil })
-			return open
+			s.call(l.name+": the end of its work", func() error { l.discharge(duty); return nil })
+			return true
 		}},
 		{"a slow reader", 2, false, func(l *life) bool {
 			l.deaf = s.now() + s.between(0, 10*s.lease)

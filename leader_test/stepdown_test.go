@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -85,12 +86,14 @@ func TestStepDown_IsRefused(t *testing.T) {
 		check.Is(t, err, leader.ErrRequestRefused)
 		a.saw(t)
 		check.That(t, strings.Contains(log.String(), "by=eve answer=refused"), "the log is\n%s", log.String())
+		end, _ := leadertest.Work(a.lastTerm(t))
 		resigning := w.begin(func() error { return leadertest.Resign(w.Context(), a) })
 		w.at(2 * time.Second)
 		asking := w.begin(func() error {
 			return check.Err(leader.StepDown(w.Context(), w.ops.bucket(t), "e", leader.StepDownOptions{By: "eve"}))
 		})
-		a.lastTerm(t).Release()
+		synctest.Wait()
+		end()
 		w.at(3 * time.Second)
 		asking.returned(2*time.Second, nil)
 		check.That(t, strings.Contains(log.String(), `msg="asked to hand over" election=e id=a token=`) && strings.Contains(log.String(), "by=eve answer=accepted"),
@@ -111,6 +114,7 @@ func TestStepDown_OfDrainingLeader(t *testing.T) {
 		a := w.standAs(leader.Config{ID: "a", DrainTimeout: 20 * time.Second})
 		w.at(time.Second)
 		a.news()
+		end, _ := leadertest.Work(a.lastTerm(t))
 		request := w.petition(a.lastTerm(t).Token())
 		w.ok(w.ops.nc.PublishRequest(asks, w.ops.nc.NewInbox(), request)) // the answer is lost
 		w.at(2 * time.Second)
@@ -119,7 +123,7 @@ func TestStepDown_OfDrainingLeader(t *testing.T) {
 		check.That(t, strings.Contains(string(answer.Data), `"answer":"accepted"`), "the answer is %s", answer.Data)
 		w.at(15 * time.Second) // the drain is longer than 5 s
 		a.saw(t)
-		a.lastTerm(t).Release()
+		end()
 		w.at(w.now())
 		a.saw(t, "15s deposed resigned", "15s observed nobody")
 	})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/kvelect"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/roster"
@@ -44,9 +45,11 @@ func init() { // the verbs use one another
 			s.call(who, "Proclaim", func() (any, error) { return nil, s.cast[who].newest().Proclaim(ctx, []byte(args[0])) })
 		},
 		"releases": func(s *stage, who string, args []string) {
-			s.cast[who].lastTerm(s.T).Release()
+			synctest.Wait()
+			s.cast[who].endWork(-1)
 		},
-		"releases-first": func(s *stage, who string, _ []string) { s.cast[who].terms[0].Release() },
+		"releases-first": func(s *stage, who string, _ []string) { s.cast[who].endWork(0) },
+		"employed":       (*stage).employed,
 		"goes":           (*stage).goes,
 		"of-term":        (*stage).ofTerm,
 		"graced":         (*stage).graced,
@@ -298,8 +301,7 @@ func init() { // the verbs use one another
 				return nil, nil
 			})
 		},
-		"released": func(s *stage, lock string, _ []string) { s.locks[lock].Term().Release() },
-		"held":     func(s *stage, lock string, _ []string) { s.note(lock, "Err: %s", causeName(s.locks[lock].Err())) },
+		"held": func(s *stage, lock string, _ []string) { s.note(lock, "Err: %s", causeName(s.locks[lock].Err())) },
 	}
 }
 
@@ -510,10 +512,6 @@ func (s *stage) works(who string, args []string) {
 		if how == "" {
 			<-term.Context().Done()
 		}
-		if how == "release" {
-			term.Release()
-			how = ""
-		}
 		time.Sleep(d)
 		switch how {
 		case "panic":
@@ -535,6 +533,28 @@ func (s *stage) works(who string, args []string) {
 			}
 		}
 	}()
+}
+
+// employed begins work in each term of a candidate, by Go, which lasts until it "releases" the term.
+func (s *stage) employed(who string, _ []string) {
+	c := s.cast[who]
+	go func() {
+		for e := range c.Events(context.Background(), leader.Elected{}) {
+			if end, begun := leadertest.Work(e.(leader.Elected).Term); begun {
+				c.mu.Lock()
+				c.works = append(c.works, end)
+				c.mu.Unlock()
+			}
+		}
+	}()
+	s.Cleanup(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, end := range c.works {
+			end()
+		}
+	})
+	synctest.Wait()
 }
 
 // goes begins a function of Go in the newest term. It works on for a while after the end of its context, or, if it is

@@ -72,6 +72,8 @@ func TestPreempt(t *testing.T) {
 	cfg := leader.Config{Succession: leader.Queue{}, LeaseDuration: 10 * time.Second, DrainTimeout: 3 * time.Second}
 	low, ws := k.stand("low", cfg)
 	k.clock.Advance(time.Second)
+	end, _ := leadertest.Work(leadertest.Led(low))
+	defer end()
 	cfg.Succession = leader.Queue{Priority: 1, Preempt: true}
 	for range 5 { // each stands for less than a lease
 		c, _ := k.stand("fickle", cfg)

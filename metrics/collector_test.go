@@ -212,7 +212,9 @@ func TestTransition_CauseHasAName(t *testing.T) {
 			check.OK(k, leadertest.Resign(k.Context(), c))
 		}},
 		{"drains", leader.Config{DrainTimeout: time.Minute}, func(k kit, c *leader.Candidate) {
-			_ = leadertest.Led(c).Resign(check.Ended()) // and goes on
+			end, _ := leadertest.Work(leadertest.Led(c))
+			k.Cleanup(end)
+			check.OK(k, leadertest.Led(c).Resign(k.Context()))
 			k.clock.Settle()
 		}},
 		{"stopped", leader.Config{}, func(k kit, c *leader.Candidate) {

@@ -104,7 +104,7 @@ func (s *Shard) Term() *leader.Term { return s.term }
 // Release says that the work on the shard is over, so that the shard can move, and ends its context. If the shard is still
 // granted to this process, [Member.Shards] yields it again after 5 s, with the same token. Calls after the first one do
 // nothing.
-func (s *Shard) Release() { s.term.Release() }
+func (s *Shard) Release() { backend.Release(s.term) }
 
 const (
 	workNone  = iota // a loop over Shards has not taken the shard yet

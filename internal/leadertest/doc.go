@@ -38,7 +38,7 @@
 //	faults.go    scripted faults of a link
 //	operator.go  acts of an operator on the store, such as put, delete, purge and roll back
 //	cordon.go    the cordon of a store in memory
-//	resign.go    Resign and Led, for the tests of this module
+//	led.go       Led, Work and Resign: what tests of this module do with the term of a candidate
 //	roster.go    the roster in memory, and its faults
 //	stepdown.go  step-down requests in memory
 //	guard.go     a store as a guard

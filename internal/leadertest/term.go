@@ -105,7 +105,8 @@ func (t *Term) End(cause error) {
 	case errors.Is(cause, leader.ErrFenced) && t.guard != nil:
 		t.guard.Overtake(t.Term)
 	case errors.Is(cause, leader.ErrStalled) && t.stall > 0:
-		link.Restore() // or the lease would be over before
+		link.Restore()                                     // or the lease would be over before
+		t.Go(func(lead context.Context) { <-lead.Done() }) // there may be no work but this
 		t.clock.Advance(t.stall)
 	default:
 		t.tb.Fatalf("leadertest: this term cannot end with %v", cause)
@@ -136,6 +137,3 @@ func (g Guard) Overtake(t *leader.Term) {
 	orders.Put(g.key, value)
 	backend.FenceOf(t, g).Suspect()
 }
-
-// Released reports whether the code under test has called [leader.Term.Release].
-func (t *Term) Released() bool { return backend.Released(t.Term) }

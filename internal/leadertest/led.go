@@ -3,6 +3,7 @@ package leadertest
 import (
 	"cmp"
 	"context"
+	"sync"
 
 	"github.com/natsleader/natsleader/leader"
 )
@@ -11,6 +12,13 @@ import (
 func Led(c interface{ Term() (*leader.Term, bool) }) *leader.Term {
 	t, _ := c.Term()
 	return t
+}
+
+// Work begins work in a term that leads. It lasts until end is called, which may be called more than once.
+func Work(t *leader.Term) (end func(), begun bool) {
+	ended := make(chan struct{})
+	begun = t.Go(func(context.Context) { <-ended })
+	return sync.OnceFunc(func() { close(ended) }), begun
 }
 
 // Resign ends the term that a candidate leads, and returns when its key is given up or held by another,

@@ -154,3 +154,30 @@ func TestEnd_AnswersProclaim(t *testing.T) {
 		<-cand.Done()
 	})
 }
+
+// Unlock ends the context, waits for the functions of Go, and then releases the lock.
+func TestUnlock_WaitsForGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		lock := check.Got(leader.Acquire(t.Context(), store.Link("a"), "e", leader.Config{}))(t)
+		began := time.Now()
+		var cause error
+		begun := lock.Go(func(lead context.Context) {
+			<-lead.Done()
+			cause = context.Cause(lead)
+			time.Sleep(3 * time.Second)
+		})
+		next := make(chan time.Time, 1)
+		go func() {
+			other := check.Got(leader.Acquire(t.Context(), store.Link("b"), "e", leader.Config{}))(t)
+			next <- time.Now()
+			check.OK(t, other.Unlock(t.Context()))
+		}()
+		synctest.Wait()
+		check.OK(t, lock.Unlock(t.Context()))
+		check.That(t, begun && errors.Is(cause, leader.ErrResigned), "begun: %v; its context ended with %v", begun, cause)
+		check.Equal(t, (<-next).Sub(began), 3*time.Second, "another holds the lock after %v")
+		check.That(t, !lock.Go(func(context.Context) {}), "Go begins work after Unlock")
+		time.Sleep(time.Minute) // the candidates end
+	})
+}

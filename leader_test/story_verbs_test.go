@@ -657,7 +657,7 @@ func (s *stage) acquires(
 		s.noting.Lock()
 		s.locks[name] = lock
 		s.noting.Unlock()
-		s.noteLast(name, "is acquired, seat %d", lock.Term().Seat())
+		s.noteLast(name, "is acquired, seat %d", lock.Seat())
 	}()
 	synctest.Wait()
 }

@@ -57,6 +57,7 @@ func TestLive_503WhileWorkHangs(t *testing.T) {
 	a := k.stand("a", leader.Config{StallTimeout: 20 * time.Second, DrainTimeout: 10 * time.Second})
 	term, ok := a.Term()
 	check.Must(t, ok, "a does not lead")
+	end, _ := leadertest.Work(term)
 	k.stand("b", leader.Config{})
 	k.clock.Advance(19 * time.Second)
 	k.get(health.Live(a), health.Connected(a), health.Leader(a))
@@ -64,8 +65,8 @@ func TestLive_503WhileWorkHangs(t *testing.T) {
 	k.get(health.Live(a), health.Connected(a), health.Leader(a))
 	k.clock.Advance(10 * time.Second)
 	k.get(health.Live(a), health.Connected(a), health.Leader(a))
-	term.Release()
-	k.clock.Settle()
+	end()
+	check.Soon(t, "the work ends", func() bool { return !a.Stats().Stalled }, k.clock.Settle)
 	k.get(health.Live(a), health.Connected(a))
 }
 

@@ -50,6 +50,7 @@ type actor struct {
 
 	seat          int
 	reminder      reminder
+	stall         time.Duration // Config.StallTimeout
 	stopTimeout   time.Duration // negative: no bound
 	stopBy        time.Time     // of StopTimeout: the candidate ends then; zero: it is not being stopped
 	reportedSeats seatsSeen     // another candidate's number of seats that was reported last
@@ -158,8 +159,10 @@ func (a *actor) receive(m *mail) {
 		a.receiveSign(m.in.Err)
 		return
 	}
-	if m.in.To != "" || m.in.Next {
-		if a.stepOn(machine.InTick); !a.mayHandOver(m) {
+	if m.in.To != "" {
+		a.stepOn(machine.InTick)
+		if err := a.mayHandOver(&m.in); err != nil {
+			m.call <- err
 			return
 		}
 	}
@@ -308,7 +311,7 @@ func (a *actor) carryOut(in *machine.Input, call chan error) {
 		a.requests.send(fx.Request, a.c.since(), a.status.Server)
 	}
 	a.calls.add(in, call, written, fx.Denied, &a.status)
-	a.calls.answer(a.now(), &a.status)
+	a.calls.answer(&a.status)
 	a.stepListener(machine.ListenerInput{Kind: machine.ListenerNews(in, before, a.status.State)})
 	if in.Kind == machine.InRoster && stays && a.status.To != "" {
 		a.c.log.LogAttrs(a.values, slog.LevelInfo, "hands over to a higher priority", slog.String("to", a.status.To))
@@ -425,7 +428,7 @@ func (a *actor) begin(n machine.Note) *Term {
 	t.until.Store(int64(n.Until.Sub(a.base)))
 	ctx, cancel := context.WithCancelCause(a.values)
 	t.ctx, t.cancel = leadership{ctx, t}, cancel
-	t.work.begin(a.Stall, t.elapsed())
+	t.work.begin(a.stall, t.elapsed())
 	t.known.body = a.status.Offers
 	for i := range a.guards {
 		t.fences = append(t.fences, a.guards[i].fence(t, &a.c.box))
@@ -487,7 +490,7 @@ func (l *timeline) inside(t time.Time) time.Time { return l.base.Add(t.Sub(l.sta
 func newActor(ctx context.Context, c *Candidate, cfg Config, p machine.Params) *actor {
 	a := &actor{
 		c: c, timeline: newTimeline(c.clock, c.start), timer: c.clock.NewTimer(-1), seat: seatOf(c.election),
-		values: context.WithoutCancel(ctx), stopTimeout: cfg.stopTimeout(),
+		values: context.WithoutCancel(ctx), stopTimeout: cfg.stopTimeout(), stall: cfg.StallTimeout,
 	}
 	a.rng.Seed(seed(p.ID, c.election), 0)
 	a.mayMove = cfg.ForceReconnect
@@ -498,7 +501,6 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p machine.Params) *
 	r.c, r.settings, r.values = c, c.store.Settings, a.values
 	r.own = []byte(`"session":"` + p.Session + `"`)
 	p.Phase = int32(c.window.Join())
-	a.calls = calls{session: p.Session, seat: a.seat, taken: c.setTaker}
 	if b, ok := c.store.(*natskv.Bucket); ok && !p.Observe { // an observer may not create a bucket
 		a.bucket, a.requests.settings = b, b.SettingsEnsured
 	}

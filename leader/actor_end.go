@@ -38,7 +38,6 @@ func (a *actor) end() {
 	}
 	a.requests.end()
 	a.c.cordon.leave()
-	a.calls.end(&a.status)
 	a.timer.Stop()
 	a.c.finish(a.values, a.status.Err, a.kept(), a.cut)
 }

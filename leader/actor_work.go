@@ -70,7 +70,7 @@ func (w *workWatch) hangs(now time.Duration) bool {
 
 // watched returns the term that leads, if its work is watched and has not ended.
 func (a *actor) watched() *Term {
-	if a.Stall == 0 || a.status.State != machine.StateLeader || !a.status.Working {
+	if a.stall == 0 || a.status.State != machine.StateLeader || !a.status.Working {
 		return nil
 	}
 	return a.term

@@ -15,6 +15,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -71,7 +72,7 @@ func TestLogHandler_CallsTheCandidate(t *testing.T) {
 			}
 			ctx := context.Background()
 			calls = append(calls,
-				fmt.Sprint("Proclaim ", c.Proclaim(ctx, []byte("x"))), fmt.Sprint("Stats ", c.Stats().State), fmt.Sprint("Resign ", c.Resign(ctx)),
+				fmt.Sprint("Proclaim ", leadertest.Led(c).Proclaim(ctx, []byte("x"))), fmt.Sprint("Stats ", c.Stats().State), fmt.Sprint("Resign ", leadertest.Resign(ctx, c)),
 				fmt.Sprint("Stop ", c.Stop()))
 		})
 		c, _ = leader.Campaign(t.Context(), newPlainStore(), "e", leader.Config{Logger: slog.New(h)})
@@ -286,7 +287,7 @@ func TestStop_Errors(t *testing.T) {
 // The watchdog is stopped in each way in which a term ends, and a renewal does not touch it.
 func TestWatchdog_StopsWithItsTerm(t *testing.T) {
 	for name, end := range map[string]func(b *bench){
-		"Resign":            func(b *bench) { _ = b.Resign(b.Context()) },
+		"Resign":            func(b *bench) { _ = leadertest.Resign(b.Context(), b) },
 		"Stop":              func(b *bench) { _ = b.Stop() },
 		"lease expired":     func(b *bench) { b.store.mute(); b.at(90 * time.Second) },
 		"preempted":         func(b *bench) { b.store.put([]byte("junk")) },

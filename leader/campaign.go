@@ -52,7 +52,6 @@ type Candidate struct {
 	mu     sync.Mutex // held for moments only
 	tally  tally
 	holder Holder
-	taker  string // ID of the candidate that took the key after the last Transfer
 	err    error
 	kept   error // why it has ended although its work goes on, or its key may be held
 	holds  bool  // the holder is this candidate, which does not lead
@@ -130,7 +129,7 @@ func prepare(store Store, election string, cfg *Config) (b backend.Store, p mach
 		cfg.ID = defaultID()
 	}
 	p = machine.Params{
-		ID: cfg.ID, Session: crand.Text(), Want: want, Stall: cfg.StallTimeout, MinToken: cfg.MinToken, Guarded: len(cfg.Guards) > 0, Inherits: cfg.Inherit, KVElect: marks.KVElect,
+		ID: cfg.ID, Session: crand.Text(), Want: want, MinToken: cfg.MinToken, Guarded: len(cfg.Guards) > 0, Inherits: cfg.Inherit, KVElect: marks.KVElect,
 	}
 	if cfg.Succession != nil {
 		q, waits := cfg.Succession.queue()
@@ -263,7 +262,11 @@ func (c *Candidate) stateAndTerm() (State, *Term) {
 }
 
 // Term returns the term that the candidate leads now, by the clock, or false. It is for code
-// outside the loop over [Candidate.Terms], as a handler that needs the token.
+// outside the work, as a handler that needs the token, or that ends whatever term runs:
+//
+//	if term, ok := c.Term(); ok {
+//		err = term.Resign(ctx)
+//	}
 func (c *Candidate) Term() (*Term, bool) {
 	if t := c.seatHeld().leading.Load(); t != nil && t.over() == nil {
 		return t, true
@@ -304,25 +307,6 @@ func (c *Candidate) Leader() Holder {
 		h.State = HolderPending
 	}
 	return h
-}
-
-// Proclaim changes the value that is published with the lease, in later terms of the candidate,
-// too. It returns nil when a record with the value is stored, [ErrValueTooLarge], or
-// [ErrNotLeader] if the candidate neither leads nor drains, or ceases to first.
-func (c *Candidate) Proclaim(ctx context.Context, value []byte) error {
-	return c.call(ctx, machine.Input{Kind: machine.InProclaim, Value: string(value)})
-}
-
-// Resign hands over and stays a candidate, which campaigns again if no other candidate takes the
-// key within a few turns, at most one lease. Work may keep the key for [Config].DrainTimeout.
-// Resign returns nil when the key is given up, [ErrNotLeader] if the candidate does not lead, or
-// [ErrStopped] if it ends before the release is acknowledged.
-func (c *Candidate) Resign(ctx context.Context) error {
-	return c.call(ctx, machine.Input{Kind: machine.InResign})
-}
-
-func (c *Candidate) call(ctx context.Context, in machine.Input) error {
-	return c.seatHeld().box.call(ctx, in)
 }
 
 // Stop ends the candidate as the end of the context given to [Campaign] does, and returns when it has ended, after

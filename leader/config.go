@@ -21,7 +21,7 @@ type Config struct {
 	// ID names the candidate to others: at most 256 bytes of UTF-8 without control characters. Two candidates with the
 	// same ID are safe. Default: host, process ID and six random characters.
 	ID    string
-	Value []byte // published with the lease; at most 64 KiB. [Candidate.Proclaim] changes it
+	Value []byte // published with the lease; at most 64 KiB. [Term.Proclaim] changes it
 	// Inherit makes each term begin with the last value of the leader before it ([Term.Previous]) in place of Value. If
 	// no leader is known, the value is what the candidate has published last.
 	Inherit bool
@@ -40,12 +40,12 @@ type Config struct {
 	PendingPeriod time.Duration // the least time from winning the key to leading. Default: 0
 	// DrainTimeout is how long a candidate whose term has ended keeps the key, without leading, for work that goes on: the
 	// body of the loop over [Candidate.Terms], and the functions of [Term.Go]. The candidate does not campaign before they
-	// have returned, and reports [ErrNotReleased] when the time is up. Default: one lease, but no longer than StopTimeout
-	// allows. With a [Lock], StallTimeout or a DrainTimeout that is set, the work is awaited from the election on, also
-	// work without a loop or Go, until a call of [Term.Release], or until the last function of Go returns.
+	// have returned, and reports [ErrNotReleased] when the time is up. A term without such work is handed over at once; that
+	// of a [Lock] has work until [Lock.Unlock]. Default: one lease, but no longer than StopTimeout allows.
 	DrainTimeout time.Duration
 	// StallTimeout makes the candidate notice work that hangs: if the work of a term has not asked for that long whether
-	// the term leads, the term ends with [ErrStalled], and the candidate hands over. See DrainTimeout for the end of work.
+	// the term leads, the term ends with [ErrStalled], and the candidate hands over. See DrainTimeout for what is work: the
+	// time counts from the first body or call of Go on.
 	// Work asks by [Err], by Err and Done of [Term.Context] and [Exact], and by each write of package fence, in any of its
 	// goroutines. A select asks once, when it calls Done: a worker that may wait for longer has a ticker in its select,
 	// and a long item of work calls Err at times. At least 1 s. Default: 0, work may be silent for ever.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -132,6 +133,8 @@ func TestEnd_StatsStandStill(t *testing.T) {
 		l := newLedger(map[string]answers{})
 		c := l.stand(t.Context(), t, leader.Config{DrainTimeout: time.Minute})
 		time.Sleep(1500 * time.Millisecond)
+		end, _ := leadertest.Work(leadertest.Led(c))
+		defer end()
 		l.answer("Update", whenGivenUp)
 		l.answer("Settings", whenGivenUp)
 		l.answer("Get", whenGivenUp)

@@ -35,13 +35,13 @@ var (
 	ErrSeatsDiffer error = backend.ErrSeatsDiffer
 	// ErrBucketDiffers reports that the bucket is not as [EnsureBucket] would make it. It is used as it is.
 	ErrBucketDiffers error = backend.ErrBucketDiffers
-	// ErrNotLeader is returned by calls on a candidate that does not lead, on a zero [Lock], and with a ctx of no term.
+	// ErrNotLeader is returned by calls of a term that is over, on a zero [Lock], and with a ctx of no term.
 	ErrNotLeader error = backend.ErrNotLeader
 	// ErrNoLeader is returned by [StepDown] when there is no leader.
 	ErrNoLeader error = backend.ErrNoLeader
 	// ErrRequestRefused is returned if the leader refuses to hand over, or the successor does not wait. The leader stays.
 	ErrRequestRefused error = backend.ErrRequestRefused
-	// ErrNotSucceeded is returned when the leader has handed over and its successor has not taken the key.
+	// ErrNotSucceeded is returned by [StepDown] when the leader has handed over, and its successor has not taken the key.
 	ErrNotSucceeded error = backend.ErrNotSucceeded
 	// ErrValueTooLarge reports a value of more than 64 KiB, or one that does not fit into a record of the bucket.
 	ErrValueTooLarge error = backend.ErrValueTooLarge

@@ -129,7 +129,9 @@ func TestFaulted_DrainingHasNoTime(t *testing.T) {
 	s := newStage(t)
 	c, w := s.watched("a", leader.Config{DrainTimeout: time.Minute})
 	s.clock.Settle()
-	s.begin(c, c.Resign)
+	end, _ := leadertest.Work(leadertest.Led(c))
+	defer end()
+	check.OK(s, leadertest.Led(c).Resign(s.Context()))
 	s.store.Link("a").FailWrites(1, leader.ErrPermission)
 	s.clock.Advance(10 * time.Second)
 	if f := lastOf[leader.Faulted](t, w.Events()); f.Remaining != 0 || c.State() != leader.StateFenced {
@@ -147,7 +149,7 @@ func TestFenced_Kinds(t *testing.T) {
 		until time.Duration // since the start
 	}{
 		"expired": {func(s *stage, _ *leader.Candidate) { s.store.Link("a").Cut(); s.clock.Advance(12 * time.Second) }, "fenced: token 1: ", leader.ErrLeaseExpired, 16 * time.Second},
-		"resigns": {func(s *stage, c *leader.Candidate) { s.begin(c, c.Resign) }, "draining: token 1: ", leader.ErrResigned, 4 * time.Second},
+		"resigns": {func(s *stage, c *leader.Candidate) { check.OK(s, leadertest.Led(c).Resign(s.Context())) }, "draining: token 1: ", leader.ErrResigned, 4 * time.Second},
 		"stops":   {func(s *stage, c *leader.Candidate) { s.begin(c, func(context.Context) error { return c.Stop() }) }, "draining: token 1: ", leader.ErrStopped, 4 * time.Second},
 		"overtaken": {func(s *stage, c *leader.Candidate) {
 			s.store.Put(fence.DefaultGuardKey, []byte(`{"v":1,"election":"jobs","token":9,"id":"b","session":"S"}`))
@@ -162,6 +164,8 @@ func TestFenced_Kinds(t *testing.T) {
 				DrainTimeout: 4 * time.Second, Guards: []leader.Guard{s.store.Link("a").Guard()}, Logger: slog.New(slog.NewTextHandler(&text, nil)),
 			})
 			s.clock.Settle()
+			end, _ := leadertest.Work(leadertest.Led(c))
+			defer end()
 			k.fence(s, c)
 			s.clock.Settle()
 			e := lastOf[leader.Fenced](t, w.Events())
@@ -248,7 +252,7 @@ func TestEvents_EachReaderGetsAll(t *testing.T) {
 				if n == terms/2 {
 					go loop(&late)
 				}
-				err = c.Resign(t.Context())
+				err = leadertest.Resign(t.Context(), c)
 				check.OK(t, err)
 				time.Sleep(time.Minute)
 			}
@@ -282,7 +286,7 @@ func TestEvents_EndWithoutReaders(t *testing.T) {
 			<-stopped
 			for range terms { // from now on the channel has no reader
 				synctest.Wait()
-				err = c.Resign(t.Context())
+				err = leadertest.Resign(t.Context(), c)
 				check.OK(t, err)
 				time.Sleep(time.Minute)
 			}

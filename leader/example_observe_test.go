@@ -37,7 +37,7 @@ func ExampleObserve() {
 }
 
 // The leader hands over to a candidate by name. All others wait.
-func ExampleCandidate_TransferTo() {
+func ExampleTerm_TransferTo() {
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock) // in production a leader.Bucket, and no clock
 	all := make(map[string]*leader.Candidate)
@@ -49,7 +49,8 @@ func ExampleCandidate_TransferTo() {
 		clock.Settle()
 		all[id] = c
 	}
-	err := all["a"].TransferTo(context.Background(), "c") // returns when c holds the key
+	term, _ := all["a"].Term()
+	err := term.TransferTo(context.Background(), "c") // returns when the term has ended
 	clock.Settle()
 	fmt.Println("error:", err)
 	for _, id := range []string{"a", "b", "c"} {

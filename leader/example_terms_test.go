@@ -83,9 +83,6 @@ func ExampleConfig_drainTimeout() {
 	fmt.Println("a has finished it. Does b lead?", b.IsLeader())
 
 	for _, c := range []*leader.Candidate{a, b} {
-		if term, ok := c.Term(); ok {
-			term.Release()
-		}
 		if err := c.Stop(); err != nil {
 			log.Fatal(err)
 		}

@@ -20,7 +20,7 @@ import (
 // end, for which the key is kept up to [Config].DrainTimeout. A lost lock does not come back.
 // Unlock is still to be called.
 type Lock struct {
-	term    *Term
+	*Term   // its methods are those of the lock; Resign, too, is a loss
 	c       *Candidate
 	session string
 	once    sync.Once
@@ -218,7 +218,7 @@ func (a *acquisition) lock(t *Term) *Lock {
 		ownLocks.remove(a.session)
 		a.c.toAll(machine.InStop)
 	})
-	return &Lock{term: t, c: a.c, session: a.session}
+	return &Lock{Term: t, c: a.c, session: a.session}
 }
 
 // note remembers what the events show.
@@ -290,9 +290,6 @@ func isPassing(err error) bool {
 	return false
 }
 
-// Context returns the context of the lock's term, see [Term.Context].
-func (l *Lock) Context() context.Context { return l.Term().Context() }
-
 // Err returns nil while the lock is held, by the clock, and then the cause with which its context
 // has ended.
 func (l *Lock) Err() error {
@@ -301,28 +298,8 @@ func (l *Lock) Err() error {
 	return context.Cause(ctx)
 }
 
-// Token returns the fencing token, which is greater than that of every earlier holder.
-func (l *Lock) Token() uint64 { return l.Term().Token() }
-
-// Term returns the term of the lock, for code that takes a term, as a writer of package fence.
-// Unlock gives the lock up, and not [Term.Release].
-func (l *Lock) Term() *Term {
-	if l == nil || l.term == nil {
-		return new(Term)
-	}
-	return l.term
-}
-
-// Proclaim changes the value that is published, as [Candidate.Proclaim].
-func (l *Lock) Proclaim(ctx context.Context, value []byte) error {
-	if l == nil || l.c == nil {
-		return fmt.Errorf("value of a Lock that Acquire or TryAcquire has not returned: %w", ErrNotLeader)
-	}
-	return l.c.Proclaim(ctx, value)
-}
-
 // Unlock gives the lock up, after the work has ended: its context ends with [ErrResigned], and the
-// key is released. Unlock returns nil if the lock was held until this call. It may be called more
+// key is released when the functions of Go have returned, too. Unlock returns nil if the lock was held until this call. It may be called more
 // than once.
 //
 // If the lock was lost before, Unlock returns an error with the cause: another process may have
@@ -335,7 +312,8 @@ func (l *Lock) Unlock(ctx context.Context) error {
 		return fmt.Errorf("unlock of a Lock that Acquire or TryAcquire has not returned: %w", ErrNotLeader)
 	}
 	l.giveUp()
-	l.term.finish()
+	l.finish()
+	l.send(machine.InResign) // while functions of Go run; otherwise it has resigned
 	l.c.toAll(machine.InStop)
 	select {
 	case <-l.c.Done():

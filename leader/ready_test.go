@@ -153,7 +153,7 @@ func TestReady_AfterResign(t *testing.T) {
 	inWaiting(t, func(w waiting) {
 		a := w.stand("a", leader.Config{})
 		synctest.Wait()
-		check.OK(w, a.Resign(w.Context()))
+		check.OK(w, leadertest.Resign(w.Context(), a))
 		w.ready(a, nil, 1250*time.Millisecond)
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -41,7 +42,7 @@ func TestRosterFault_GivenUp(t *testing.T) {
 			synctest.Wait()
 			check.That(t, c.IsLeader(), "it does not lead in term %d", term+1)
 			time.Sleep(time.Duration(term) * plainLease)
-			check.OK(t, c.Resign(t.Context()))
+			check.OK(t, leadertest.Resign(t.Context(), c))
 			synctest.Wait()
 			check.Equal(t, l.count(l.flying, "Stands"), 0, "%d views are being opened")
 			check.Equal(t, c.Stats().Faults[leader.ErrUnreachable], faults, "%d faults in the end of term %d", term+1)
@@ -62,7 +63,7 @@ func TestPreemption_SeenInThisTerm(t *testing.T) {
 		c := l.stand(t.Context(), t, leader.Config{Succession: leader.Listed{}})
 		time.Sleep(time.Second)
 		l.answer("Stands", denied)
-		check.OK(t, c.Resign(t.Context()))
+		check.OK(t, leadertest.Resign(t.Context(), c))
 		time.Sleep(2 * plainLease)
 		l.standing[0] = preemptor(2)
 		l.answer("Stands", atOnce)

@@ -34,6 +34,20 @@ func newSubterm(ctx context.Context, s backend.Subterm) (term any, end context.C
 	return t, t.cancel
 }
 
+// free releases a subterm, once, when the functions of Go have returned, too.
+func (t *Term) free() {
+	t.mu.Lock()
+	first, waits := !t.freed.Swap(true), t.known.running > 0
+	t.mu.Unlock()
+	switch {
+	case !first:
+	case waits: // the last function of Go releases it
+		t.cancel(nil)
+	default:
+		t.release()
+	}
+}
+
 // guardKeeper raises the guards of a subterm, and keeps them raised while it leads.
 type guardKeeper struct {
 	backend.Subterm

@@ -68,7 +68,7 @@ func TestGo_BesideALoop(t *testing.T) {
 	term, _ := a.Term()
 	end := leader.LoopBesideGo(a, term)
 	s.clock.Settle()
-	check.Is(t, a.Resign(check.Ended()), context.Canceled)
+	check.Is(t, leadertest.Led(a).Resign(check.Ended()), context.Canceled)
 	s.clock.Settle()
 	check.Equal(t, a.State(), leader.StateFenced, "%v while the body works")
 	end()

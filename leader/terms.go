@@ -22,16 +22,16 @@ import (
 //		}
 //	}
 //
-// While a body runs, no other term of the candidate begins. The end of the body releases the term.
-// If the term still leads then, the candidate hands over and waits one lease before it campaigns
-// again. If the term ends before the body, the candidate keeps the key for the work, without
+// While a body or a function of [Term.Go] runs, no other term of the candidate begins. When they have
+// returned, and the term still leads, the candidate hands over and waits one lease before it
+// campaigns again. If the term ends before them, the candidate keeps the key for the work, without
 // leading, up to [Config].DrainTimeout, after which others can lead.
 //
 // After a break, a return or a panic in the body, the candidate does not campaign until another
 // loop begins. To end it, call [Candidate.Stop], or end the context given to [Campaign]. The loop
 // ends when the candidate has ended and the body has returned. [Candidate.Err] then has the
-// reason. A body must not wait for [Candidate.Resign], [Candidate.TransferTo], [Candidate.Stop] or
-// [Candidate.Done], nor run another loop, because each waits for the body.
+// reason. A body must not wait for [Candidate.Stop] or [Candidate.Done], nor run another loop,
+// because each waits for the body. It may call [Term.Resign].
 func (c *Candidate) Terms() iter.Seq[*Term] {
 	return func(yield func(*Term) bool) {
 		if c.done == nil { // of a zero Candidate
@@ -102,10 +102,6 @@ func (l *loops) offer(t *Term) {
 	if l.running == 0 {
 		t.finish()
 		return
-	}
-	select {
-	case <-l.terms: // over, and released by the application
-	default:
 	}
 	t.offer()
 	l.terms <- t

@@ -112,7 +112,7 @@ func TestEvents_WallTimeJumps(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		go func() { _ = c.Resign(ctx) }()
+		go func() { _ = leadertest.Resign(ctx, c) }()
 		in(time.Minute)
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -104,7 +105,7 @@ func benchStop(b *testing.B, c *leader.Candidate) {
 func BenchmarkHandover(b *testing.B) {
 	benchPlaces(b, func(b *testing.B, dial func() *nats.Conn, _ jetstream.KeyValueConfig) {
 		benchWarmths(b, func(b *testing.B, warmth benchWarmth) {
-			benchHandover(b, dial, warmth, leader.Config{}, (*leader.Candidate).Resign)
+			benchHandover(b, dial, warmth, leader.Config{}, (*leader.Term).Resign)
 		})
 	})
 }
@@ -122,14 +123,14 @@ func benchWarmths(b *testing.B, bench func(b *testing.B, warmth benchWarmth)) {
 	b.Run("hot", func(b *testing.B) { bench(b, benchWarmth{0, 60}) })
 }
 
-func benchHandover(b *testing.B, dial func() *nats.Conn, warmth benchWarmth, cfg leader.Config, handOver func(*leader.Candidate, context.Context) error) {
+func benchHandover(b *testing.B, dial func() *nats.Conn, warmth benchWarmth, cfg leader.Config, handOver func(*leader.Term, context.Context) error) {
 	b.Helper()
 	ours, bare := benchHandovers(b, b.Loop, dial, warmth, cfg, handOver)
 	benchBoth(b, ours, bare)
 }
 
 // benchHandovers returns what the handovers took, and the bare operations beside them.
-func benchHandovers(b *testing.B, again func() bool, dial func() *nats.Conn, warmth benchWarmth, cfg leader.Config, handOver func(*leader.Candidate, context.Context) error) (ours, bare benchSamples) {
+func benchHandovers(b *testing.B, again func() bool, dial func() *nats.Conn, warmth benchWarmth, cfg leader.Config, handOver func(*leader.Term, context.Context) error) (ours, bare benchSamples) {
 	b.Helper()
 	one, two := dial(), dial()
 	storeA, storeB := tcpBucket(b, tcpJS(b, one)), tcpBucket(b, tcpJS(b, two))
@@ -156,7 +157,7 @@ func benchHandovers(b *testing.B, again func() bool, dial func() *nats.Conn, war
 		}
 		warm()
 		began := time.Now()
-		check.OK(b, handOver(a, b.Context()))
+		check.OK(b, handOver(leadertest.Led(a), b.Context()))
 		ours = append(ours, (<-second).Sub(began))
 		benchStop(b, a)
 		benchStop(b, c)
@@ -190,7 +191,7 @@ func BenchmarkRenewal(b *testing.B) {
 		kv := benchKV(b, nc)
 		value := make([]byte, 180)
 		rev := check.Got(kv.Create(b.Context(), "bare", value))(b)
-		proclaim := func() { check.OK(b, c.Proclaim(b.Context(), nil)) }
+		proclaim := func() { check.OK(b, leadertest.Led(c).Proclaim(b.Context(), nil)) }
 		update := func() {
 			next, uerr := kv.Update(b.Context(), "bare", value, rev)
 			for refused := new(jetstream.APIError); errors.As(uerr, &refused) && refused.ErrorCode == wire.CodeWrongLastConstant; {
@@ -378,7 +379,7 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 	for b.Loop() {
 		before := settled()
 		began := time.Now()
-		check.OK(b, holder.Resign(b.Context()))
+		check.OK(b, leadertest.Resign(b.Context(), holder))
 		holder = <-elected
 		took = append(took, time.Since(began))
 		most = max(most, settled()-before-1) // without the release

@@ -15,6 +15,7 @@ import (
 
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -237,7 +238,7 @@ func guardHandover(b *testing.B, nc *nats.Conn, guards []leader.Guard, zombie fu
 		<-time.After(20 * time.Millisecond)
 	}
 	began := time.Now()
-	check.OK(b, a.Resign(b.Context()))
+	check.OK(b, leadertest.Resign(b.Context(), a))
 	took := (<-second).Sub(began)
 	close(stop)
 	<-stopped

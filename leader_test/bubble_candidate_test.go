@@ -24,6 +24,7 @@ type candidate struct {
 	mu     sync.Mutex
 	told   []string // the events not taken yet, each with the time since the world's zero
 	terms  []*leader.Term
+	works  []func()      // end the work that was begun in each term, see employed
 	drains []bool        // of the Deposed events
 	read   chan struct{} // closed when the events were read to their end
 }
@@ -85,6 +86,23 @@ func (c *candidate) lastTerm(t *testing.T) *leader.Term {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	check.Must(t, len(c.terms) != 0, "%s was never elected", c.ID())
+	return c.terms[len(c.terms)-1]
+}
+
+// endWork ends the work of a term by its number, or of the newest.
+func (c *candidate) endWork(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.works[(n+len(c.works))%len(c.works)]()
+}
+
+// newest returns the newest term of which the candidate has told, or nil.
+func (c *candidate) newest() *leader.Term {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.terms) == 0 {
+		return nil
+	}
 	return c.terms[len(c.terms)-1]
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -67,7 +68,7 @@ func TestWatchFeed_DeletedConsumer(t *testing.T) {
 		}
 		check.That(t, n == 4, "there were %d consumers; each client has one for the key and one for the cordon", n)
 		w.at(50500 * time.Millisecond)
-		w.ok(a.Resign(w.Context()))
+		w.ok(leadertest.Resign(w.Context(), a))
 		b.turned(t, "50.5s pending", "50.5s elected")
 	})
 }
@@ -145,7 +146,7 @@ func TestFeed_OfTheBucket(t *testing.T) {
 			before := w.requests(b.client)
 			w.at(80 * time.Second)
 			check.Equal(t, w.requests(b.client)-before, 0, "b sent %d requests")
-			w.ok(a.Resign(w.Context()))
+			w.ok(leadertest.Resign(w.Context(), a))
 			b.saw(t, "1m20s observed nobody", "1m20s pending", "1m20s elected")
 			w.ok(a.Stop())
 			w.ok(b.Stop())

@@ -58,7 +58,7 @@ func TestGuardRaise_OneRoundTrip(t *testing.T) {
 		_, wb := k.stand("b", guarding("b", stores...))
 		k.clock.Advance(time.Second)
 		began := k.clock.Elapsed()
-		go func() { _ = a.Resign(t.Context()) }()
+		go func() { _ = leadertest.Resign(t.Context(), a) }()
 		check.Soon(t, "a no longer leads", func() bool { return !a.IsLeader() }, k.clock.Settle)
 		for range 1000 {
 			for _, e := range wb.Events() {

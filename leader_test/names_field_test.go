@@ -206,7 +206,7 @@ func TestNames_BeyondTheirLimits(t *testing.T) {
 			_, err := leader.StepDown(ctx, b, "e", leader.StepDownOptions{To: id, Next: id == "", By: ""})
 			return err
 		}},
-		{"Transfer to no text", "is not valid UTF-8", func() error { return c.TransferTo(ctx, "\xff") }},
+		{"Transfer to no text", "is not valid UTF-8", func() error { return leadertest.Led(c.Candidate).TransferTo(ctx, "\xff") }},
 		{"OpenBucket", "the name of the bucket of 253 bytes is more than 252", func() error { _, err := leader.OpenBucket(js, nameOf("E", 253)); return err }},
 		{"API prefix", "the prefix of the JetStream API of 1025 bytes is more than 1024", prefixed(nameOf("P", 1024))},
 		{"FeedSubject", "the prefix of the feed of 1025 bytes", func() error { _, err := b.WithFeedSubject(nameOf("f", 1025)); return err }},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/roster"
 )
@@ -38,7 +39,7 @@ func TestPedantic_EveryFeature(t *testing.T) {
 			w.at(w.now() + 2*lease)
 			all := check.Got(roster.Lookup(w.Context(), cl.bucket(w.T), "e"))(w)
 			check.That(w, len(all) == 1 && all[0].ID == "b", "the roster: %v", all)
-			check.Got(a.TransferNext(w.Context()))(w)
+			check.Got(leader.StepDown(w.Context(), cl.bucket(w.T), "e", leader.StepDownOptions{Next: true}))(w)
 			w.ledBy(b, a, b)
 		},
 		"Seats": func(w *world, cl *client) {
@@ -96,7 +97,7 @@ func (w *world) pedantic(cl *client, cfg leader.Config) *candidate {
 	w.at(w.now() + 2*lease)
 	w.ledBy(a, a)
 	w.ok(a.Ping(w.Context()))
-	w.ok(a.Proclaim(w.Context(), []byte("1")))
+	w.ok(leadertest.Led(a).Proclaim(w.Context(), []byte("1")))
 	h := check.Got(leader.Lookup(w.Context(), cl.bucket(w.T), "e"))(w)
 	check.That(w, h.ID == "a", "Lookup: %v", h)
 	check.Got(leader.StepDown(w.Context(), cl.bucket(w.T), "e", leader.StepDownOptions{By: "operator"}))(w)

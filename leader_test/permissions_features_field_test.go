@@ -168,6 +168,6 @@ func TestAnnouncement_Denied(t *testing.T) {
 	a.Expect(leadertest.Elected())
 	a.Expect(leadertest.Faulted(leader.ErrPermission))
 	tcpRenewed(t, tcpBucket(t, permJS(t, h, "admin")), "a", 8) // longer than a lease
-	check.OK(t, a.Resign(t.Context()))
+	check.OK(t, leadertest.Resign(t.Context(), a.Candidate))
 	a.Expect(leadertest.Elected())
 }

@@ -134,7 +134,7 @@ func TestPreemption_VainNewLeader(t *testing.T) {
 	k.clock.Advance(time.Second)
 	for _, c := range cs {
 		if c.IsLeader() {
-			check.OK(k, c.TransferTo(t.Context(), "late"))
+			check.OK(k, leadertest.Led(c).TransferTo(t.Context(), "late"))
 		}
 	}
 	k.clock.Advance(time.Hour)
@@ -273,7 +273,7 @@ func TestDeniedCandidates_All(t *testing.T) {
 		check.Must(t, len(ids) == 2, "%v stand", ids)
 		n := slices.IndexFunc(cs, (*leader.Candidate).IsLeader)
 		check.Must(t, n >= 0, "no candidate leads")
-		check.OK(k, cs[n].TransferTo(t.Context(), ids[1]))
+		check.OK(k, leadertest.Led(cs[n]).TransferTo(t.Context(), ids[1]))
 		k.clock.Advance(defaultLease)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/checker"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -52,7 +53,7 @@ func TestSlowReader_GetsTransitions(t *testing.T) {
 		const terms = 200 // far more than the channel has room for
 		for range terms {
 			w.at(w.now() + lease)
-			w.ok(a.Resign(w.Context()))
+			w.ok(leadertest.Resign(w.Context(), a))
 		}
 		w.at(w.now() + time.Second)
 		check.That(t, !a.IsLeader(), "a leads too soon")
@@ -78,7 +79,7 @@ func TestUnreadEvents_LeakNothing(t *testing.T) {
 			w.at(w.now() + lease)
 			for _, c := range []*candidate{a, b} {
 				if c.IsLeader() {
-					w.ok(c.Resign(w.Context()))
+					w.ok(leadertest.Resign(w.Context(), c))
 					break
 				}
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/roster"
 )
@@ -128,7 +129,7 @@ func TestRoster_TellsWhoWaits(t *testing.T) {
 	}
 	wants("c1", time.Second)
 	check.OK(k, cs[1].Stop())
-	check.OK(k, cs[0].Resign(t.Context()))
+	check.OK(k, leadertest.Resign(t.Context(), cs[0]))
 	k.store.Link("c0").FailWrites(-1, leader.ErrPermission)
 	k.clock.Advance(time.Minute)
 	wants("c0", 73250*time.Millisecond) // when its cooldown was over

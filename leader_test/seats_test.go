@@ -179,7 +179,7 @@ func TestSeats_WaitForNoReader(t *testing.T) {
 	b := newBench(t, 2, "a")
 	const terms = 30 // Pending, Elected, Deposed, Observed each
 	for range terms {
-		check.OK(t, b.cs["a"].Resign(t.Context()))
+		check.OK(t, leadertest.Resign(t.Context(), b.cs["a"]))
 		b.clock.Advance(15 * time.Second)
 		check.Must(t, b.cs["a"].IsLeader(), "it does not lead again")
 	}
@@ -198,7 +198,7 @@ func TestSeats_WaitForNoReader(t *testing.T) {
 	}
 	check.That(t, elected == terms+1, "%d terms told", elected)
 	for range terms {
-		check.OK(t, b.cs["a"].Resign(t.Context()))
+		check.OK(t, leadertest.Resign(t.Context(), b.cs["a"]))
 		b.clock.Advance(15 * time.Second)
 	}
 	check.OK(t, b.cs["a"].Stop())
@@ -215,7 +215,7 @@ func TestSeats_StatsAreTotals(t *testing.T) {
 	b := newBench(t, 2, "a b")
 	writes, terms := uint64(0), uint64(1)
 	for range 6 {
-		check.OK(t, b.cs["a"].Resign(t.Context()))
+		check.OK(t, leadertest.Resign(t.Context(), b.cs["a"]))
 		b.clock.Advance(15 * time.Second)
 		s := b.cs["a"].Stats()
 		term, ok := b.cs["a"].Term()

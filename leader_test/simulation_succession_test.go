@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/roster"
 )
@@ -119,8 +120,8 @@ func (s *simulation) takes(l *life, token uint64) {
 	}
 }
 
-// took checks the result of a transfer from the leader with that token, or from a later
-// one: the named candidate has the key. The lock is not held.
+// took checks the result of a transfer from the leader with that token: the named candidate
+// has the key. The lock is not held.
 func (s *simulation) took(what string, of uint64, to string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,36 +133,15 @@ func (s *simulation) took(what string, of uint64, to string) {
 
 // transfers are the calls by which a leader names its successor.
 func (s *simulation) transfers() []fault {
-	call := func(l *life, what string, f func(ctx context.Context) (string, error)) {
-		ctx, cancel := context.WithCancel(context.Background())
-		if s.chance(4) {
-			s.later(s.between(0, s.lease), func() { s.begin(cancel) })
-		}
-		term, _ := l.current()
-		of := uint64(0)
-		if term != nil {
-			of = term.Token()
-		}
-		l.resigning()
-		s.call(what, func() error {
-			defer cancel()
-			to, err := f(ctx)
-			if err == nil {
-				s.took(what, of, to)
-			}
-			return err
-		})
-	}
-	anyID := func() string { return append(s.ids, "nobody")[s.rng.IntN(len(s.ids)+1)] }
 	return []fault{
-		{"Candidate.TransferTo", 3, false, func(l *life) bool {
-			leads, to := l.isLeading(), anyID()
-			call(l, l.name+": Transfer to "+to, func(ctx context.Context) (string, error) { return to, l.TransferTo(ctx, to) })
-			return leads
-		}},
-		{"Candidate.TransferNext", 2, false, func(l *life) bool {
-			leads := l.isLeading()
-			call(l, l.name+": TransferNext", func(ctx context.Context) (string, error) { _, err := l.TransferNext(ctx); return "", err })
+		{"Term.TransferTo", 3, false, func(l *life) bool {
+			leads, to := l.isLeading(), append(s.ids, "nobody")[s.rng.IntN(len(s.ids)+1)]
+			ctx, cancel := context.WithCancel(context.Background())
+			if s.chance(4) {
+				s.later(s.between(0, s.lease), func() { s.begin(cancel) })
+			}
+			l.resigning()
+			s.call(l.name+": Transfer to "+to, func() error { defer cancel(); return leadertest.Led(l).TransferTo(ctx, to) })
 			return leads
 		}},
 		{"Roster", 1, false, func(*life) bool {
@@ -175,7 +155,7 @@ func (s *simulation) transfers() []fault {
 // orderlyCalls are all that happens in a simulation without faults.
 func (s *simulation) orderlyCalls() []fault {
 	return slices.DeleteFunc(slices.Concat(s.applicationCalls(), s.ends()), func(p fault) bool {
-		return p.name != "Campaign" && p.name != "Candidate.Resign" && p.name != "Candidate.Stop" && p.name != "the end of its context"
+		return p.name != "Campaign" && p.name != "Term.Resign" && p.name != "Candidate.Stop" && p.name != "the end of its context"
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/roster"
 )
@@ -134,7 +135,7 @@ func TestRoster_LostIsFilledAgain(t *testing.T) {
 		w.at(20*time.Second + 5*lease)
 		all := check.Got(roster.Lookup(w.Context(), w.ops.bucket(t), "e"))(w)
 		check.Must(w, len(all) == 3, "%v stand", all)
-		w.ok(cs[0].Resign(w.Context()))
+		w.ok(leadertest.Resign(w.Context(), cs[0]))
 		w.isAt(20*time.Second+5*lease, "resigned")
 		synctest.Wait()
 		next := w.leads(cs...)
@@ -176,7 +177,7 @@ func TestQueue_NextHearsFirst(t *testing.T) {
 		for _, c := range all {
 			c.news()
 		}
-		w.ok(a.TransferTo(w.Context(), "c7"))
+		w.ok(leadertest.Led(a).TransferTo(w.Context(), "c7"))
 		w.isAt(20*time.Second, "transferred")
 		w.at(21 * time.Second)
 		next[7].saw(t, "20s observed nobody", "20s pending", "20s elected")

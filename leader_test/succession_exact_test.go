@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -30,7 +31,7 @@ func TestQueue_OneWritePerVacancy(t *testing.T) {
 	first, rest := k.crowd(200, cfg)
 	for round := range 10 { // more than are in line
 		at, before := k.clock.Elapsed(), k.store.Requests().Writes
-		check.OK(k, first.Resign(t.Context()))
+		check.OK(k, leadertest.Resign(t.Context(), first))
 		k.clock.Advance(0)
 		writes := k.store.Requests().Writes - before
 		h := check.Got(leader.Lookup(t.Context(), k.store, "e"))(k)

@@ -64,10 +64,6 @@ func TestTerms_AfterTheEnd(t *testing.T) {
 	})
 }
 
-// A Release in the body lets the candidate campaign again. The end of that body does not end
-// the next term.
-func TestTerms_ReleasedByHand(t *testing.T) { story(t) }
-
 // A Stop that is given up ends the candidate at once. The loop ends with its body.
 func TestTerms_Abandoned(t *testing.T) { story(t) }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -103,7 +104,7 @@ func TestPendingPeriod_IsTheLeastWait(t *testing.T) {
 			!strings.HasPrefix(wait, "0s pending for 6s|6s elected") {
 			w.Errorf("a saw %q", wait)
 		}
-		w.ok(a.Resign(w.Context()))
+		w.ok(leadertest.Resign(w.Context(), a))
 		w.at(2 * time.Minute)
 		a.saw(w.T, "1m0s deposed resigned", "1m0s observed nobody", "1m1.25s pending for 2.5s", "1m3.75s elected")
 	})

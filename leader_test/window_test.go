@@ -240,7 +240,7 @@ func TestWindow_Seats(t *testing.T) {
 		check.Must(t, n == 3, "%d lead", n)
 		for _, candidate := range c.cs {
 			if candidate.IsLeader() {
-				_ = candidate.Resign(withoutWaiting()) // which it has begun when this returns
+				_ = leadertest.Led(candidate).Resign(withoutWaiting()) // which it has begun when this returns
 				break
 			}
 		}

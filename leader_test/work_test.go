@@ -6,6 +6,9 @@ import "testing"
 // The next leader begins in the instant of the last return.
 func TestGo_HandoverWaits(t *testing.T) { story(t) }
 
+// A DrainTimeout and a StallTimeout count from the first work on: a term without any is handed over at once.
+func TestGo_NoWork(t *testing.T) { story(t) }
+
 // A term without work is handed over at once, also after work that has ended. Work that begins later counts again.
 func TestGo_OnlyWhatRuns(t *testing.T) { story(t) }
 

@@ -147,7 +147,7 @@ func TestRenewalAge_UntilReleased(t *testing.T) {
 	c := k.stand("a", leader.Config{})
 	k.add(c)
 	k.store.Link("a").Cut()
-	_ = c.Resign(check.Ended()) // and goes on trying
+	_ = leadertest.Led(c).Resign(check.Ended()) // and goes on trying
 	k.clock.Advance(time.Second)
 	k.show("renewal_age", `state{state="candidate"}`)
 }
@@ -209,10 +209,12 @@ func TestTransition_CauseHasAName(t *testing.T) {
 		end  func(kit, *leader.Candidate)
 	}{
 		{"resigned", leader.Config{}, func(k kit, c *leader.Candidate) {
-			check.OK(k, c.Resign(k.Context()))
+			check.OK(k, leadertest.Resign(k.Context(), c))
 		}},
 		{"drains", leader.Config{DrainTimeout: time.Minute}, func(k kit, c *leader.Candidate) {
-			_ = c.Resign(check.Ended()) // and goes on
+			end, _ := leadertest.Work(leadertest.Led(c))
+			k.Cleanup(end)
+			check.OK(k, leadertest.Led(c).Resign(k.Context()))
 			k.clock.Settle()
 		}},
 		{"stopped", leader.Config{}, func(k kit, c *leader.Candidate) {

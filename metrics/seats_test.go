@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -19,7 +20,7 @@ func TestSeats_CountedTogether(t *testing.T) {
 	a := k.stand("a", leader.Config{})
 	k.add(a)
 	k.show("is_leader", "transitions_total", "faults_total")
-	check.OK(t, a.Resign(t.Context()))
+	check.OK(t, leadertest.Resign(t.Context(), a))
 	check.OK(t, other.Stop())
 	k.clock.Advance(15 * time.Second)
 	k.show("is_leader", "transitions_total", "faults_total")

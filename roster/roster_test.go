@@ -97,10 +97,10 @@ func TestObserve_EachChange(t *testing.T) {
 		l.next("b")
 		c := stand("c", 2)
 		l.next("cb")
-		check.OK(t, a.Proclaim(t.Context(), []byte("a holder that changes")))
+		check.OK(t, leadertest.Led(a).Proclaim(t.Context(), []byte("a holder that changes")))
 		l.next("nothing")
 		store.Link("c").LoseAnnouncements(1) // its withdrawal
-		check.OK(t, a.Resign(t.Context()))
+		check.OK(t, leadertest.Resign(t.Context(), a))
 		l.next("b")
 		time.Sleep(time.Minute)
 		l.next("ba")

@@ -45,6 +45,13 @@ func (o *office) say(format string, args ...any) {
 // at returns an instant of the bubble as the time since its beginning.
 func (o *office) at(t time.Time) string { return t.Sub(o.begun).String() }
 
+// resign ends the term of a candidate.
+func (o *office) resign(id string) {
+	o.Helper()
+	term, _ := o.hired[id].Term()
+	check.OK(o.T, term.Resign(o.Context()))
+}
+
 // hire starts a process. Its work at each slot is said, and does work unless that is nil. The process
 // ends with the test, or with the function returned.
 func (o *office) hire(id string, cfg schedule.Config, work func(*schedule.Slot) bool) (end func()) {
@@ -238,7 +245,7 @@ func TestSlots_DoneWhileDraining(t *testing.T) {
 func TestSlots_HandoverAsSlotBegins(t *testing.T) {
 	for _, hand := range []func(o *office, end func()){
 		func(_ *office, end func()) { end() },
-		func(o *office, _ func()) { check.OK(o.T, o.hired["a"].Resign(o.Context())) },
+		func(o *office, _ func()) { o.resign("a") },
 	} {
 		open(t, func(o *office) {
 			end := o.hire("a", everyTen, nil)
@@ -463,7 +470,7 @@ func TestSlots_InterruptedHere(t *testing.T) {
 			return true
 		})
 		o.pass(11 * time.Second)
-		check.OK(o.T, o.hired["a"].Resign(o.Context()))
+		o.resign("a")
 		o.pass(10 * time.Second)
 		o.expect("10s a 10s", "12.25s a 10s, begun", "20s a 20s")
 	})

@@ -22,6 +22,7 @@ const restart = 5 * time.Second
 // shift is the work of one term of a member.
 type shift struct {
 	*Member
+	term    *leader.Term
 	lead    context.Context //nolint:containedctx // of the term
 	ctx     context.Context //nolint:containedctx // until the work has ended
 	self    group.Session
@@ -60,7 +61,7 @@ type page struct {
 func (m *Member) serve(term *leader.Term) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(term.Context())) // also while the work drains
 	s := &shift{
-		Member: m, lead: term.Context(), ctx: ctx, self: group.Session{ID: m.work.ID(), Token: term.Token()},
+		Member: m, term: term, lead: term.Context(), ctx: ctx, self: group.Session{ID: m.work.ID(), Token: term.Token()},
 		lease: m.work.Stats().LeaseDuration, works: make(map[int]*Shard), joined: make(chan struct{}, 1), rests: make(map[int]time.Time), pulse: make(chan struct{}),
 		watched: m.watch(ctx, m.bell),
 	}
@@ -147,7 +148,7 @@ func (s *shift) step() (over bool) {
 	}
 	s.said, s.saying = value, make(chan error, 1)
 	saying := s.saying
-	s.sayings.Go(func() { saying <- s.work.Proclaim(s.ctx, value) })
+	s.sayings.Go(func() { saying <- s.term.Proclaim(s.ctx, value) })
 	return false
 }
 
@@ -166,7 +167,7 @@ func (s *shift) sayLast(value []byte) {
 			return
 		}
 	}
-	_ = s.work.Proclaim(ctx, value)
+	_ = s.term.Proclaim(ctx, value)
 }
 
 // leave stops all work when the term has ended.

@@ -101,4 +101,4 @@ func (s *Shard) Context() context.Context { return s.term.Context() }
 func (s *Shard) Term() *leader.Term { return s.term }
 
 // release says that the work on the shard is over. Its functions of Go may go on.
-func (s *Shard) release() { s.term.Release() }
+func (s *Shard) release() { backend.Release(s.term) }

@@ -271,8 +271,8 @@ func (r *run) checkDurations() error {
 }
 
 // untilGone is the DrainTimeout of a candidate that ends its command with the term. The
-// candidate keeps the lease until nothing of the command is left and Term.Release is
-// called.
+// candidate keeps the lease until nothing of the command is left and the function of
+// Term.Go returns.
 const untilGone = 24 * time.Hour
 
 func (r *run) config(log *runLog) leader.Config {

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -57,12 +58,12 @@ func TestStepDown_RefusedOrSlow(t *testing.T) {
 		put(w.T, w.js, "silent", record(w.T, w.js, "refused", "s", time.Hour))
 		w.timed("step-down silent", "transfer silent c")
 		c := w.campaigns("slow", leader.Config{ID: "c", DrainTimeout: time.Hour})
-		term, _ := c.Term()
+		end, _ := leadertest.Work(leadertest.Led(c))
 		w.timed("step-down slow --wait 1s")
-		term.Release()
+		end()
 		time.Sleep(time.Minute)
-		term, _ = c.Term()
-		defer term.Release()
+		end, _ = leadertest.Work(leadertest.Led(c))
+		defer end()
 		w.timed("transfer slow d --wait 1s", "drain c --wait 1s")
 		w.campaigns("alone", leader.Config{ID: "d"})
 		w.timed("drain d", "drain a --cordon")

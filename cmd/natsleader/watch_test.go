@@ -16,6 +16,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/internal/natskv"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
@@ -466,7 +467,7 @@ func TestWatch_EachChangeOnce(t *testing.T) {
 				stop := w.follow(line)
 				defer stop()
 				w.notef("# a publishes its address\n")
-				must(a.Proclaim(w.Context(), []byte("10.0.0.7:80")))
+				must(leadertest.Led(a).Proclaim(w.Context(), []byte("10.0.0.7:80")))
 				w.notef("# m campaigns\n")
 				m := w.campaigns("mail", leader.Config{ID: "m"})
 				w.notef("# a record with a lease of 50ms is written\n")

@@ -121,7 +121,9 @@ func (m *member) obey(lines *bufio.Scanner) {
 	for lines.Scan() {
 		switch lines.Text() {
 		case "resign":
-			go func() { _ = m.c.Resign(context.Background()) }() // it ends when the key is released, or the candidate
+			if term, ok := m.c.Term(); ok {
+				go func() { _ = term.Resign(context.Background()) }() // it ends when the term does
+			}
 		case "stop":
 			return
 		}

@@ -80,7 +80,7 @@ func TestLeader_ByTheRecord(t *testing.T) {
 	store.Link("a").Restore()
 	clock.Advance(5 * time.Minute)
 	leads("a")
-	check.OK(t, a.Resign(t.Context()))
+	check.OK(t, leadertest.Resign(t.Context(), a))
 	leads("")
 	store.Put("jobs", []byte("foreign"))
 	leads("")

@@ -116,22 +116,6 @@ func TestTermAdvance_ShrinksTheLease(t *testing.T) {
 	})
 }
 
-// Released reports whether the code under test has released the term, before or after its
-// end.
-func TestTermReleased_BeforeAndAfter(t *testing.T) {
-	for _, early := range []bool{false, true} {
-		term := leadertest.NewTerm(t, leader.Config{})
-		check.That(t, !term.Released(), "released from the beginning")
-		if early {
-			term.Release()
-		}
-		term.End(leader.ErrResigned)
-		check.That(t, term.Released() == early, "released: %v", !early)
-		term.Release()
-		check.That(t, term.Released(), "not released")
-	}
-}
-
 // A term writes through its guards until a later term has raised them.
 func TestNewTerm_Guards(t *testing.T) {
 	everywhere(t, func(t *testing.T) {

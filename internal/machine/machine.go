@@ -82,8 +82,7 @@ func New(p Params, value string) Machine {
 type Params struct {
 	ID       string
 	Session  string
-	Want     Durations     // as configured; zero where the bucket decides
-	Stall    time.Duration // work hangs after that time; 0: it is not watched
+	Want     Durations // as configured; zero where the bucket decides
 	MinToken uint64
 	Seats    int   // published for all candidates of the election; 0: one
 	Guarded  bool  // has guards, which stand before a term begins
@@ -259,7 +258,7 @@ func (m *Machine) becomeLeader(now time.Time, fx *Effects) {
 	m.edge(StateLeader, StatePending)
 	m.state = StateLeader
 	m.term.begin(now)
-	m.work.begin(m.awaitsWork())
+	m.work.begin(m.work.loops)
 	m.renew.waitNoLonger()
 	fx.Notes = append(fx.Notes, Note{Event: NoteElected, Term: m.term.number, Token: m.term.token, Until: m.term.leaseUntil, Last: m.past.last})
 	m.past = pastState{led: true}

@@ -33,7 +33,6 @@ type Status struct {
 	CooldownUntil time.Time // it takes no lease before then
 	Draining      bool      // it keeps the key, for work that goes on, until it gives the key up
 	Leaving       leaving
-	Abandoned     bool // it resigns, and its last write no longer keeps others out
 	Working       bool // the work of the last term goes on
 	Offers        bool // the application takes its terms in a loop
 	Idle          bool // the application has left its loop, so the candidate takes no lease
@@ -63,7 +62,7 @@ func (m *Machine) Status(now time.Time) Status {
 		State: m.state, Done: m.done, Err: m.err, Value: m.value,
 		Holds: m.holds(), MayHold: m.mayHoldKey(), Seen: &m.key.seen, SeenAt: m.sightedAt(), Reported: &m.reported,
 		Term: m.term.number, LeaseUntil: m.term.leaseUntil, Draining: m.givesUp(),
-		Leaving: m.leave.mode, To: m.leave.to, Abandoned: m.abandoned(now), CooldownUntil: m.leave.cooldownUntil,
+		Leaving: m.leave.mode, To: m.leave.to, CooldownUntil: m.leave.cooldownUntil,
 		Working: m.work.going, Offers: m.work.loops && !m.work.idle, Idle: m.work.idle,
 		Suspended: m.suspended, Taking: m.isTaking(now), WantsKey: m.wantsKey(now), Eligible: m.eligible(), DeniedUntil: m.queue.deniedUntil,
 		Line: m.queue.line, Ranked: m.queue.reported, FailedHandovers: m.queue.failedHandovers,

@@ -21,12 +21,15 @@ func Work(t *leader.Term) (end func(), begun bool) {
 	return sync.OnceFunc(func() { close(ended) }), begun
 }
 
-// Resign ends the term that a candidate leads, and returns when its key is given up or held by another,
-// as its events show.
-func Resign(ctx context.Context, c interface {
+// resigner is a candidate, or a type that embeds one.
+type resigner interface {
 	Term() (*leader.Term, bool)
 	Events(ctx context.Context, kinds ...leader.Event) <-chan leader.Event
-}) error {
+}
+
+// Resign ends the term that a candidate leads, and returns when its key is given up or held by another,
+// as its events show.
+func Resign(ctx context.Context, c resigner) error {
 	t := Led(c)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

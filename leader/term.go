@@ -196,5 +196,4 @@ func (t *Term) send(kind machine.InputKind) {
 func init() {
 	backend.ClockOf = func(candidate any) any { return candidate.(*Candidate).clock }
 	backend.Release = func(term any) { term.(*Term).free() }
-	backend.Released = func(term any) bool { return term.(*Term).freed.Load() }
 }

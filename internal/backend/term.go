@@ -5,12 +5,8 @@ import (
 	"time"
 )
 
-// Release releases a *leader.Term of NewSubterm, and Released reports whether that was done. Package leader sets them, for
-// package shard and the test kit.
-var (
-	Release  func(term any)
-	Released func(term any) bool
-)
+// Release releases a *leader.Term of NewSubterm. Package leader sets it, for package shard.
+var Release func(term any)
 
 // ClockOf returns the leader.Clock of a *leader.Candidate, for package schedule. Package leader sets it.
 var ClockOf func(candidate any) any

@@ -26,7 +26,7 @@ type Member struct {
 	store    leader.Store
 	work     *leader.Candidate // the member's own election
 	assign   *leader.Candidate // the group's
-	live     context.Context //nolint:containedctx // ends as the member begins to leave
+	live     context.Context   //nolint:containedctx // ends as the member begins to leave
 	stop     context.CancelFunc
 	logs     *logqueue.Queue
 	log      *slog.Logger
@@ -42,6 +42,7 @@ type Member struct {
 	takers   sync.WaitGroup // of watch.take
 
 	waiting atomic.Int32 // shards that wait for a call of Serve
+	idle    atomic.Int32 // those that have waited for a lease
 	drained atomic.Bool  // by an operator, when a term of this process was last in the registry
 
 	mu         sync.Mutex
@@ -115,7 +116,7 @@ func Join(ctx context.Context, store leader.Store, name string, cfg Config) (*Me
 // publication returns what the member publishes.
 func (m *Member) publication(reports []group.Report) ([]byte, error) {
 	return m.layout.EncodeMember(group.Published{
-		Reports: reports, Late: m.late(), Weight: max(m.cfg.Weight, 1), Most: m.cfg.Most, Hold: m.cfg.Hold, Value: string(m.cfg.Value),
+		Reports: reports, Late: m.late(), Idle: m.idle.Load() > 0, Weight: max(m.cfg.Weight, 1), Most: m.cfg.Most, Hold: m.cfg.Hold, Value: string(m.cfg.Value),
 	})
 }
 
@@ -251,8 +252,8 @@ func (m *Member) inherit(w *watch, roll *decoded[group.Registry]) {
 // [Member.Err] when the member has left and all work has ended.
 //
 // A member takes shards from the group whether or not Serve runs. A shard for which work could be called, and is not within
-// a lease, is the fault [ErrNotBegun]. Of several calls of Serve each shard goes to one. A panic of work is one of the
-// process. [runtime.Goexit] ends work as a return does.
+// a lease, is the fault [ErrNotBegun], and others see it as [OwnerGranted]. Of several calls of Serve each shard goes to one.
+// A panic of work is one of the process. [runtime.Goexit] ends work as a return does.
 func (m *Member) Serve(work func(lead context.Context, s *Shard)) error {
 	var all sync.WaitGroup
 	for {

@@ -356,26 +356,36 @@ func (s *shift) prepare(w *Shard) {
 		w.release()
 		return
 	}
-	s.offer(w)
+	if !s.offer(w) {
+		w.release()
+	}
 }
 
-// offer waits until a call of Serve takes a shard. After a lease it reports that none does, once for all shards: a call
-// takes them for as long as the member lives.
-func (s *shift) offer(w *Shard) {
+// offer waits until a call of Serve takes a shard, or its context ends. After a lease it reports that none does, once for
+// all shards: a call takes them for as long as the member lives. While a shard has waited for that long, the member
+// publishes that it is idle.
+func (s *shift) offer(w *Shard) (taken bool) {
 	s.waiting.Add(1)
 	defer s.waiting.Add(-1)
 	late := time.NewTimer(s.lease)
 	defer late.Stop()
-	for {
-		select {
-		case s.grants <- w:
-			return
-		case <-w.Context().Done():
-			w.release()
-			return
-		case <-late.C:
-			s.outcome("the beginning of work", fmt.Errorf("%w for %v: shard %d: call Member.Serve", ErrNotBegun, s.lease, w.number))
-		}
+	select {
+	case s.grants <- w:
+		return true
+	case <-w.Context().Done():
+		return false
+	case <-late.C:
+	}
+	s.outcome("the beginning of work", fmt.Errorf("%w for %v: shard %d: call Member.Serve", ErrNotBegun, s.lease, w.number))
+	s.idle.Add(1)
+	s.bell.ring()
+	defer s.bell.ring()
+	defer s.idle.Add(-1)
+	select {
+	case s.grants <- w:
+		return true
+	case <-w.Context().Done():
+		return false
 	}
 }
 

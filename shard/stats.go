@@ -2,6 +2,7 @@ package shard
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"time"
 
@@ -86,7 +87,8 @@ func (m *Member) survey(f *figures) {
 }
 
 // Ping returns nil when the goroutines of the member have answered: at once, also while NATS is silent. It returns
-// [leader.ErrStopped] once the member has ended. It is for liveness probes, see package health.
+// [leader.ErrStopped] once the member has ended, and an error that wraps [ErrNotBegun] while shards have waited for
+// [Member.Serve] for more than a lease. It is for liveness probes, see package health.
 func (m *Member) Ping(ctx context.Context) error {
 	if err := m.work.Ping(ctx); err != nil {
 		return err
@@ -103,6 +105,9 @@ func (m *Member) Ping(ctx context.Context) error {
 	case <-s.ctx.Done():
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+	if n := m.idle.Load(); n > 0 {
+		return fmt.Errorf("%w for more than %v: %d shards: call Member.Serve", ErrNotBegun, s.lease, n)
 	}
 	return nil
 }

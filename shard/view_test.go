@@ -167,6 +167,68 @@ func TestObserve(t *testing.T) {
 	})
 }
 
+// Shards whose owner has not called Serve for a lease are granted and not begun, from when the fault is reported until the
+// work begins, or the shards move to another member.
+func TestView_NotBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		views := check.Got(shard.Observe(t.Context(), store.Link("observer"), named))(t)
+		var newest string
+		var members []*shard.Member
+		shows := func(want string, idle ...*shard.Member) {
+			t.Helper()
+			synctest.Wait()
+			for len(members) > 0 {
+				select {
+				case v := <-views:
+					newest = shown(v)
+					synctest.Wait()
+					continue
+				default:
+				}
+				break
+			}
+			check.Equal(t, shown(check.Got(shard.Lookup(t.Context(), store, named))(t)), want, "Lookup: %s")
+			check.Equal(t, newest, want, "Observe: %s")
+			for _, m := range members {
+				if err := m.Ping(t.Context()); slices.Contains(idle, m) {
+					check.Says(t, err, shard.ErrNotBegun, " shards: call Member.Serve")
+				} else {
+					check.OK(t, err)
+				}
+			}
+		}
+		join := func(id string) *shard.Member {
+			m, _ := member(t, store, shard.Config{Shards: 4, ID: id, Value: []byte(id)})
+			members = append(members, m)
+			return m
+		}
+		a := join("a")
+		time.Sleep(lease - 1)
+		shows("4 a works; a has 4, leading")
+		time.Sleep(time.Nanosecond)
+		shows("4 a granted; a has 4, leading", a)
+		b := join("b")
+		runs(b, idle)
+		time.Sleep(lease - 1)
+		shows("2 a granted; 2 b works; a has 2, leading; b has 2, leading", a)
+		check.OK(t, shard.Drain(t.Context(), store, named, "a"))
+		time.Sleep(time.Nanosecond)
+		shows("4 b works; a has 0, leading, drained; b has 4, leading")
+		check.OK(t, shard.Undrain(t.Context(), store, named, "a"))
+		time.Sleep(lease - 1)
+		shows("2 a works; 2 b works; a has 2, leading; b has 2, leading")
+		time.Sleep(time.Nanosecond)
+		shows("2 a granted; 2 b works; a has 2, leading; b has 2, leading", a)
+		runs(a, idle)
+		shows("2 a works; 2 b works; a has 2, leading; b has 2, leading")
+		check.OK(t, b.Stop())
+		members = members[:1]
+		time.Sleep(2 * lease)
+		shows("4 a works; a has 4, leading")
+	})
+}
+
 // A view has the shards of a page that was lost, without owners.
 func TestObserve_LostPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -20,7 +20,7 @@ func TestStatus_Lists(t *testing.T) {
 		time.Sleep(time.Second)
 		put(w.T, w.js, "tenant-3", record(w.T, w.js, "tenant-1.mail", "a", time.Hour))
 		put(w.T, w.js, "other-tenant-3", "hello")
-		expect.Got(shard.Join(w.Context(), w.bucket, "tenant-group", shard.Config{ID: "m", Shards: 4}))(w)
+		works(w, w.bucket, "tenant-group", shard.Config{ID: "m", Shards: 4})
 		time.Sleep(2 * time.Minute)
 		w.prompt("status tenant-*", "status *-3", "status tenant-*mail --roster", "status no*")
 		w.prompt("status --state expired --state foreign", "status --state pending", "status tenant-* --state leading --sort for --json")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -239,6 +240,39 @@ func TestShards_DoctorAndStatus(t *testing.T) {
 		}
 		w.prompt("status", "status --json")
 		w.publish("$KV.elections.orders.shard.map", `{"v":2}`)
+		f.show("")
+	})
+}
+
+// Shards that are granted and not begun are shown by each command, and on the page, until the work begins.
+func TestShards_NotBegun(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		f := w.findingsBeside("")
+		w.joins("b", shard.Config{})
+		a := expect.Got(shard.Join(context.Background(), w.bucket, "orders", shard.Config{ID: "a", Shards: 8}))(w)
+		ended := make(chan struct{})
+		w.Cleanup(func() {
+			expect.OK(w, a.Stop())
+			<-ended
+		})
+		time.Sleep(1050 * time.Millisecond) // between two ticks, here and below
+		watch := w.follow("shards orders --watch")
+		time.Sleep(20 * time.Second)
+		watch()
+		w.prompt("shards orders", "shards orders --json", "shards orders --shard 7", "shards orders --shard 7 --json", "status", "status orders", "status orders --json", "shards move orders 0 a --wait 2s")
+		f.show("")
+		page := w.follow("ui")
+		w.reads("/api/elections")
+		time.Sleep(2*time.Second + 7*time.Millisecond) // between two ticks
+		w.asks(http.MethodGet, "/api/record?election=orders.shard.assigner", "")
+		w.notef("# a calls Serve\n")
+		go func() {
+			defer close(ended)
+			_ = a.Serve(func(lead context.Context, _ *shard.Shard) { <-lead.Done() })
+		}()
+		time.Sleep(2 * time.Second)
+		page()
+		w.prompt("shards orders", "shards orders --shard 0")
 		f.show("")
 	})
 }

@@ -49,7 +49,7 @@
 //	connected                the result of Connected
 //	silent_seconds           the time since the last sign of a majority of the servers, if one is missing
 //
-// [Member] and [MemberLive] are for a member of a group of package shard, in place of Connected and Live of its
+// [MemberConnected] and [MemberLive] are for a member of a group of package shard, in place of Connected and Live of its
 // election. Their bodies have group, id and error, and live or
 //
 //	connected, silent_seconds  of the election of the member, whose lease all its shards share
@@ -124,10 +124,10 @@ func MemberLive(m *shard.Member) http.Handler {
 	})
 }
 
-// Member returns a handler that answers 200 while [leader.Stats.Connected] of the member's own election returns nil, and
+// MemberConnected returns a handler that answers 200 while [leader.Stats.Connected] of the member's own election returns nil, and
 // [shard.Member.Ping] does not return [shard.ErrNotBegun]: granted shards have not waited for shard.Member.Serve for more
 // than a lease. Otherwise it answers 503, with the reason as error.
-func Member(m *shard.Member) http.Handler {
+func MemberConnected(m *shard.Member) http.Handler {
 	return handler(m != nil, func(ctx context.Context) (any, bool) {
 		idle := ping(ctx, m)
 		s := m.Stats()

@@ -24,7 +24,7 @@ func TestMember_NotBegun(t *testing.T) {
 		ask := func(after time.Duration) {
 			time.Sleep(after)
 			synctest.Wait()
-			w, live := ask(health.Member(m), http.MethodGet), ask(health.MemberLive(m), http.MethodGet)
+			w, live := ask(health.MemberConnected(m), http.MethodGet), ask(health.MemberLive(m), http.MethodGet)
 			fmt.Fprintf(said, "%v: %d %s%d %s", time.Since(from), w.Code, w.Body, live.Code, live.Body)
 		}
 		ask(15*time.Second - 1)
@@ -43,7 +43,7 @@ func TestMember(t *testing.T) {
 		ask := func(members ...*shard.Member) {
 			synctest.Wait()
 			for _, m := range members {
-				w, live := ask(health.Member(m), http.MethodGet), ask(health.MemberLive(m), http.MethodGet)
+				w, live := ask(health.MemberConnected(m), http.MethodGet), ask(health.MemberLive(m), http.MethodGet)
 				fmt.Fprintf(said, "%v: %d %s%d %s", time.Since(from), w.Code, w.Body, live.Code, live.Body)
 			}
 		}

@@ -67,7 +67,7 @@ package leader
 //	ready.go           Ready waits until the candidate leads or knows the holder that it follows; Ping asks
 //	                   whether its goroutine answers
 //	term.go            Term: lease, watchdog
-//	term_context.go    the context of a term, which reads the clock; Exact, TermFrom and Err for contexts that
+//	term_context.go    the context of a term, which reads the clock; Exact, FromContext and Err for contexts that
 //	                   are derived from it
 //	subterm.go         a term within another, for package shard: its context, and the guards that are kept
 //	                   raised for it

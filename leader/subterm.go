@@ -13,7 +13,7 @@ func init() { backend.NewSubterm = newSubterm }
 // newSubterm begins a term within another: of one of the things that a leader works on, each with a token and guards of its
 // own. It leads while the other one does, by the same lease, until it is ended.
 func newSubterm(ctx context.Context, s backend.Subterm) (term any, end context.CancelCauseFunc) {
-	within, _ := TermFrom(ctx) // package shard has it from a candidate
+	within, _ := FromContext(ctx) // package shard has it from a candidate
 	t := &Term{token: s.Token, seat: within.seat, clock: within.clock, start: within.start, until: within.until, release: s.Released}
 	ctx, t.cancel = context.WithCancelCause(ctx)
 	t.ctx = leadership{ctx, t}

@@ -33,7 +33,7 @@ func (g *grace) end(cause error) {
 //
 // Grace has the values of ctx, but not its end or its deadline. For a ctx of no term, it has ended with [ErrNotLeader].
 func Grace(ctx context.Context) context.Context {
-	t, ok := TermFrom(ctx)
+	t, ok := FromContext(ctx)
 	if !ok {
 		return noTerm
 	}

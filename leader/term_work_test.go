@@ -100,7 +100,7 @@ func TestGrace_IsDerivedFrom(t *testing.T) {
 	grace := leader.Grace(lead)
 	derived, cancel := context.WithCancel(grace)
 	defer cancel()
-	from, ok := leader.TermFrom(derived)
+	from, ok := leader.FromContext(derived)
 	check.That(t, derived.Err() == nil && derived.Value(key{}) == "value" && ok && from == term,
 		"it ends with %v, has the value %v, and is of %v", derived.Err(), derived.Value(key{}), from)
 	_, bounded := grace.Deadline()

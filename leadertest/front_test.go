@@ -155,7 +155,7 @@ func TestNewShard_EndsAsNamed(t *testing.T) {
 		s := leadertest.NewShard(t, 12, 7)
 		ctx, cancel := context.WithCancel(s.Context())
 		defer cancel()
-		found, ok := shard.From(ctx)
+		found, ok := shard.FromContext(ctx)
 		check.That(t, ok && found == s.Shard, "the context of the shard finds %v", found)
 		check.OK(t, leader.Err(ctx))
 		s.End(cause)

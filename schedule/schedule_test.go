@@ -226,8 +226,8 @@ func TestSlots_DoneWhileDraining(t *testing.T) {
 					<-s.Term.Context().Done()
 					time.Sleep(5 * time.Second)
 					if done {
-						check.OK(o.T, s.Done(o.Context()))
-						check.OK(o.T, s.Done(o.Context()))
+						check.OK(o.T, s.Complete(o.Context()))
+						check.OK(o.T, s.Complete(o.Context()))
 					}
 				}
 				return true
@@ -292,7 +292,7 @@ func TestSlots_Break(t *testing.T) {
 	for done, want := range map[bool][]string{false: {"10s b 10s, begun", "20s b 20s"}, true: {"20s b 20s"}} {
 		open(t, func(o *office) {
 			o.hire("a", everyTen, func(s *schedule.Slot) bool {
-				check.That(o.T, !done || s.Done(s.Term.Context()) == nil, "it is not done")
+				check.That(o.T, !done || s.Complete(s.Term.Context()) == nil, "it is not done")
 				return false
 			})
 			end := o.hire("b", everyTen, nil)
@@ -623,15 +623,15 @@ func TestDone_Errors(t *testing.T) {
 			lead := s.Term.Context()
 			switch o.at(s.Time) {
 			case "10s":
-				check.Is(o.T, s.Done(check.Ended()), context.Canceled)
+				check.Is(o.T, s.Complete(check.Ended()), context.Canceled)
 				limited, cancel := context.WithTimeout(lead, time.Millisecond)
 				defer cancel()
-				check.Is(o.T, s.Done(limited), context.DeadlineExceeded)
-				check.OK(o.T, s.Done(lead))
-				check.OK(o.T, s.Done(check.Ended()))
+				check.Is(o.T, s.Complete(limited), context.DeadlineExceeded)
+				check.OK(o.T, s.Complete(lead))
+				check.OK(o.T, s.Complete(check.Ended()))
 			case "20s":
 				<-lead.Done()
-				check.Is(o.T, s.Done(o.Context()), leader.ErrNotLeader)
+				check.Is(o.T, s.Complete(o.Context()), leader.ErrNotLeader)
 				o.say("a is not done")
 			}
 			return true

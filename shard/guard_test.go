@@ -71,7 +71,7 @@ func TestGuards(t *testing.T) {
 		var moved *shard.Shard
 		held := [2]*shard.Shard{<-as, <-as}
 		for _, s := range held {
-			term, _ := leader.TermFrom(s.Context())
+			term, _ := leader.FromContext(s.Context())
 			check.That(t, term == s.Term() && term.Token() == s.Token(), "the term of shard %d has token %d, and not %d", s.Number(), term.Token(), s.Token())
 			check.That(t, term.Remaining() > 0 && term.Remaining() <= 12*time.Second, "it remains %v", term.Remaining())
 			check.OK(t, leader.Err(s.Context()))

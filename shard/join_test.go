@@ -820,7 +820,7 @@ func TestConnectionClosed_EndsTheMember(t *testing.T) {
 
 // The shard of a context is that of one derived from it, too.
 func TestFrom(t *testing.T) {
-	_, ok := shard.From(t.Context())
+	_, ok := shard.FromContext(t.Context())
 	check.That(t, !ok, "a shard of no context")
 	synctest.Test(t, func(t *testing.T) {
 		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 2, ID: "a"})
@@ -831,9 +831,9 @@ func TestFrom(t *testing.T) {
 			child, cancel := context.WithTimeout(context.WithoutCancel(lead), time.Second)
 			defer cancel()
 			for _, ctx := range []context.Context{lead, s.Context(), child} {
-				got, ok := shard.From(ctx)
+				got, ok := shard.FromContext(ctx)
 				check.That(t, ok && got == s, "%v, %v for shard %d", got, ok, s.Number())
-				_, ok = leader.TermFrom(ctx)
+				_, ok = leader.FromContext(ctx)
 				check.That(t, ok, "no term")
 			}
 		}))

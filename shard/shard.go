@@ -73,9 +73,9 @@ func init() {
 // shardKey is the key of the shard in its context.
 type shardKey struct{}
 
-// From returns the shard to whose context ctx belongs, or false. ctx may be derived from that context in any way, also
+// FromContext returns the shard to whose context ctx belongs, or false. ctx may be derived from that context in any way, also
 // by [context.WithoutCancel].
-func From(ctx context.Context) (*Shard, bool) {
+func FromContext(ctx context.Context) (*Shard, bool) {
 	s, ok := ctx.Value(shardKey{}).(*Shard)
 	return s, ok
 }
@@ -97,7 +97,7 @@ func (s *Shard) Token() uint64 { return s.token }
 func (s *Shard) Context() context.Context { return s.term.Context() }
 
 // Term returns the term of the shard, for package fence and other code that takes one. It has the context and the token of
-// the shard, and the lease of the member's term. [leader.TermFrom] finds it in the context of the shard.
+// the shard, and the lease of the member's term. [leader.FromContext] finds it in the context of the shard.
 func (s *Shard) Term() *leader.Term { return s.term }
 
 // release says that the work on the shard is over. Its functions of Go may go on.

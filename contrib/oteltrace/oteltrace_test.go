@@ -67,7 +67,7 @@ func TestTerms_SpanForEachTerm(t *testing.T) {
 				var began, over time.Time
 				for lead, term := range leadertrace.Terms(c, provider.Tracer("test")) {
 					token = term.Token()
-					if of, ok := leader.TermFrom(lead); !ok || of != term {
+					if of, ok := leader.FromContext(lead); !ok || of != term {
 						t.Error("the context is not that of the term")
 					}
 					if !trace.SpanFromContext(lead).IsRecording() {

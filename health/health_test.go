@@ -202,7 +202,7 @@ func TestConnected_503WhenLeaseIsOver(t *testing.T) {
 // Connected answers 200 for a leader that steps down: it is fenced, and its bucket answers.
 func TestConnected_200WhileDraining(t *testing.T) {
 	k := newKit(t)
-	a := k.stand("a", leader.Config{DrainTimeout: time.Minute})
+	a := k.stand("a", leader.Config{GracePeriod: time.Minute})
 	term := leadertest.Led(a)
 	end, _ := leadertest.Work(term)
 	defer end()

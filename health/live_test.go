@@ -54,7 +54,7 @@ func TestLive_AfterTheEnd(t *testing.T) {
 // handed over until the work ends. Another candidate leads meanwhile. The handlers are no sign of work.
 func TestLive_503WhileWorkHangs(t *testing.T) {
 	k := newKit(t)
-	a := k.stand("a", leader.Config{StallTimeout: 20 * time.Second, DrainTimeout: 10 * time.Second})
+	a := k.stand("a", leader.Config{StallTimeout: 20 * time.Second, GracePeriod: 10 * time.Second})
 	term, ok := a.Term()
 	check.Must(t, ok, "a does not lead")
 	end, _ := leadertest.Work(term)

@@ -384,7 +384,7 @@ func (a *actor) events(in *machine.Input, fx *machine.Effects) []Event {
 			}
 			events = append(events, e)
 		case machine.NoteDeposed:
-			events = append(events, Deposed{Term: a.term, Cause: n.Err, Drained: n.Drained})
+			events = append(events, Deposed{Term: a.term, Cause: n.Err, Finished: n.Finished})
 			a.term.depose(n.Err)
 			a.term = nil
 		case machine.NoteObserved:

@@ -80,7 +80,7 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 func prepare(store Store, election string, cfg *Config) (b backend.Store, p machine.Params, err error) {
 	want := machine.Durations{
 		Lease: cfg.LeaseDuration, RenewDeadline: cfg.RenewDeadline, RenewInterval: cfg.RenewInterval,
-		PendingPeriod: cfg.PendingPeriod, DrainTimeout: cfg.DrainTimeout, Turn: cfg.TurnTimeout,
+		PendingPeriod: cfg.PendingPeriod, GracePeriod: cfg.GracePeriod, Turn: cfg.TurnTimeout,
 	}
 	if err = want.Check(want); err != nil {
 		return nil, p, err

@@ -38,21 +38,21 @@ type Config struct {
 	// greatest token that the resource has accepted. At most 1<<61.
 	MinToken      uint64
 	PendingPeriod time.Duration // the least time from winning the key to leading. Default: 0
-	// DrainTimeout is how long a candidate whose term has ended keeps the key, without leading, for work that goes on: the
+	// GracePeriod is how long a candidate whose term has ended keeps the key, without leading, for work that goes on: the
 	// body of the loop over [Candidate.Terms], and the functions of [Term.Go]. The candidate does not campaign before they
 	// have returned, and reports [ErrNotReleased] when the time is up. A term without such work is handed over at once; that
 	// of a [Lock] has work until [Lock.Unlock]. Default: one lease, but no longer than StopTimeout allows.
-	DrainTimeout time.Duration
+	GracePeriod time.Duration
 	// StallTimeout makes the candidate notice work that hangs: if the work of a term has not asked for that long whether
-	// the term leads, the term ends with [ErrStalled], and the candidate hands over. See DrainTimeout for what is work: the
+	// the term leads, the term ends with [ErrStalled], and the candidate hands over. See GracePeriod for what is work: the
 	// time counts from the first body or call of Go on.
 	// Work asks by [Err], by Err and Done of [Term.Context] and [Exact], and by each write of package fence, in any of its
 	// goroutines. A select asks once, when it calls Done: a worker that may wait for longer has a ticker in its select,
 	// and a long item of work calls Err at times. At least 1 s. Default: 0, work may be silent for ever.
 	StallTimeout time.Duration
 	// StopTimeout bounds a stop, by [Candidate.Stop] or the end of the context given to [Campaign], with the drain, which ends 2 s
-	// before, or a quarter of StopTimeout if that is less. It must be longer than a DrainTimeout that is set. Negative:
-	// there is no bound. Default: 8 s, or DrainTimeout and 2 s if that is longer.
+	// before, or a quarter of StopTimeout if that is less. It must be longer than a GracePeriod that is set. Negative:
+	// there is no bound. Default: 8 s, or GracePeriod and 2 s if that is longer.
 	StopTimeout time.Duration
 	// Guards are the resources that only the leader may write. All candidates of an election should name the same. A
 	// candidate that cannot raise them within one lease hands over. Default: none.
@@ -106,8 +106,8 @@ func (c *Config) checkStop() error {
 	switch {
 	case c.StopTimeout > 0 && c.StopTimeout < machine.MinDuration:
 		return fmt.Errorf("%w: StopTimeout %v is less than %v", ErrInvalidConfig, c.StopTimeout, machine.MinDuration)
-	case c.StopTimeout > 0 && c.StopTimeout <= c.DrainTimeout:
-		return fmt.Errorf("%w: StopTimeout %v is not more than DrainTimeout %v, which it bounds: raise it, or leave it out", ErrInvalidConfig, c.StopTimeout, c.DrainTimeout)
+	case c.StopTimeout > 0 && c.StopTimeout <= c.GracePeriod:
+		return fmt.Errorf("%w: StopTimeout %v is not more than GracePeriod %v, which it bounds: raise it, or leave it out", ErrInvalidConfig, c.StopTimeout, c.GracePeriod)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (c *Config) stopTimeout() time.Duration {
 	if c.StopTimeout != 0 {
 		return c.StopTimeout
 	}
-	return max(defaultStopTimeout, c.DrainTimeout+releaseTime)
+	return max(defaultStopTimeout, c.GracePeriod+releaseTime)
 }
 
 // Limits of the names that callers choose, in bytes, beside those in package jsapi.

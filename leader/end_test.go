@@ -86,8 +86,8 @@ func TestEnd_GivesUpRequests(t *testing.T) {
 // context of a request, and no slot.
 func TestEnd_LeavesNothing(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, l *ledger, c *leader.Candidate){
-		"Stop":              func(t *testing.T, _ *ledger, c *leader.Candidate) { _ = c.Stop() },
-		"crash":             func(_ *testing.T, _ *ledger, c *leader.Candidate) { backend.Crash(c) },
+		"Stop":  func(t *testing.T, _ *ledger, c *leader.Candidate) { _ = c.Stop() },
+		"crash": func(_ *testing.T, _ *ledger, c *leader.Candidate) { backend.Crash(c) },
 		"connection closed": func(_ *testing.T, l *ledger, _ *leader.Candidate) {
 			l.tellAll(backend.FeedEvent{Err: leader.ErrConnectionClosed})
 		},
@@ -131,7 +131,7 @@ func TestEnd_LeavesNothing(t *testing.T) {
 func TestEnd_StatsStandStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(map[string]answers{})
-		c := l.stand(t.Context(), t, leader.Config{DrainTimeout: time.Minute})
+		c := l.stand(t.Context(), t, leader.Config{GracePeriod: time.Minute})
 		time.Sleep(1500 * time.Millisecond)
 		end, _ := leadertest.Work(leadertest.Led(c))
 		defer end()

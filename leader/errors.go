@@ -65,7 +65,7 @@ var (
 	ErrGuardDeleted error = backend.ErrGuardDeleted
 	// ErrPermission reports a subject that the connection may not use.
 	ErrPermission error = backend.ErrPermission
-	// ErrNotReleased reports work that goes on although DrainTimeout is over, or another candidate leads. The candidate
+	// ErrNotReleased reports work that goes on although GracePeriod is over, or another candidate leads. The candidate
 	// does not campaign before the work has ended, and reports it again after one lease, then at intervals that double.
 	ErrNotReleased error = backend.ErrNotReleased
 	// ErrCordoned reports that an operator keeps the candidate from taking the key (natsleader cordon). It keeps a key that

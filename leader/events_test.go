@@ -1,9 +1,9 @@
 package leader_test
 
 import (
-	"github.com/natsleader/natsleader/internal/backend"
 	"context"
 	"errors"
+	"github.com/natsleader/natsleader/internal/backend"
 	"log/slog"
 	"runtime"
 	"slices"
@@ -127,7 +127,7 @@ func TestPending_Leaderless(t *testing.T) {
 // A fault while a candidate drains leaves it no time, because it does not lead.
 func TestFaulted_DrainingHasNoTime(t *testing.T) {
 	s := newStage(t)
-	c, w := s.watched("a", leader.Config{DrainTimeout: time.Minute})
+	c, w := s.watched("a", leader.Config{GracePeriod: time.Minute})
 	s.clock.Settle()
 	end, _ := leadertest.Work(leadertest.Led(c))
 	defer end()
@@ -161,7 +161,7 @@ func TestFenced_Kinds(t *testing.T) {
 			s := newStage(t)
 			start := s.clock.Now()
 			c, w := s.watched("a", leader.Config{
-				DrainTimeout: 4 * time.Second, Guards: []leader.Guard{s.store.Link("a").Guard()}, Logger: slog.New(slog.NewTextHandler(&text, nil)),
+				GracePeriod: 4 * time.Second, Guards: []leader.Guard{s.store.Link("a").Guard()}, Logger: slog.New(slog.NewTextHandler(&text, nil)),
 			})
 			s.clock.Settle()
 			end, _ := leadertest.Work(leadertest.Led(c))

@@ -45,12 +45,12 @@ func ExampleCandidate_Terms() {
 }
 
 // A leader that is asked to hand over keeps the key until its work has ended, for at most
-// DrainTimeout. No other candidate leads before.
+// GracePeriod. No other candidate leads before.
 func ExampleConfig_drainTimeout() {
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock) // in production a leader.Bucket, and no clock
 	stand := func(id string) *leader.Candidate {
-		c, err := leader.Campaign(context.Background(), store.Link(id), "billing", leader.Config{ID: id, DrainTimeout: time.Minute})
+		c, err := leader.Campaign(context.Background(), store.Link(id), "billing", leader.Config{ID: id, GracePeriod: time.Minute})
 		if err != nil {
 			log.Fatal(err)
 		}

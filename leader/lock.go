@@ -17,7 +17,7 @@ import (
 // is a lock that is over.
 //
 // A lock can be lost, as every term. Its context then ends, with the cause, and the work has to
-// end, for which the key is kept up to [Config].DrainTimeout. A lost lock does not come back.
+// end, for which the key is kept up to [Config].GracePeriod. A lost lock does not come back.
 // Unlock is still to be called.
 type Lock struct {
 	*Term   // its methods are those of the lock; Resign, too, is a loss

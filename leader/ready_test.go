@@ -187,7 +187,7 @@ func TestReady_LoopLeft(t *testing.T) {
 // Ready does not wait for the work of a term that is over, neither in the body nor beside it.
 func TestReady_WorkGoesOn(t *testing.T) {
 	inWaiting(t, func(w waiting) {
-		a := w.stand("a", leader.Config{DrainTimeout: time.Minute})
+		a := w.stand("a", leader.Config{GracePeriod: time.Minute})
 		for range a.Terms() {
 			w.store.Link("a").Cut()
 			beside := make(chan error, 1)

@@ -15,7 +15,7 @@ type termWork struct {
 }
 
 // Go calls work on a goroutine of its own, with the context of the term. The key is not given up before work has returned,
-// or [Config].DrainTimeout after the end of the context, wherever the term comes from: the body of a loop over
+// or [Config].GracePeriod after the end of the context, wherever the term comes from: the body of a loop over
 // [Candidate.Terms], which may return meanwhile, an [Elected] event, [Candidate.Term] or a [Lock]. A shard moves when its
 // work and the functions of Go have returned. Go returns false, and does not call work, if the term is over.
 //
@@ -81,7 +81,7 @@ func (t *Term) finish() {
 }
 
 // Resign ends this term, and no other. The candidate hands over and stays a candidate, which campaigns again if no other
-// candidate takes the key within a few turns, at most one lease. Work may keep the key for [Config].DrainTimeout. Resign
+// candidate takes the key within a few turns, at most one lease. Work may keep the key for [Config].GracePeriod. Resign
 // returns nil as soon as the context has ended, so that the work may call it, and [ErrNotLeader] if it had ended before. If
 // ctx ends first, the term ends all the same.
 func (t *Term) Resign(ctx context.Context) error {

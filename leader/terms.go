@@ -25,7 +25,7 @@ import (
 // While a body or a function of [Term.Go] runs, no other term of the candidate begins. When they have
 // returned, and the term still leads, the candidate hands over and waits one lease before it
 // campaigns again. If the term ends before them, the candidate keeps the key for the work, without
-// leading, up to [Config].DrainTimeout, after which others can lead.
+// leading, up to [Config].GracePeriod, after which others can lead.
 //
 // After a break, a return or a panic in the body, the candidate does not campaign until another
 // loop begins. To end it, call [Candidate.Stop], or end the context given to [Campaign]. The loop

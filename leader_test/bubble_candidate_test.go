@@ -46,7 +46,7 @@ func (c *candidate) record(t *testing.T, zero time.Time, k *electionChecker) {
 			c.terms = append(c.terms, e.Term)
 		}
 		if e, ok := e.(leader.Deposed); ok {
-			c.drains = append(c.drains, e.Drained)
+			c.drains = append(c.drains, e.Finished)
 		}
 		c.mu.Unlock()
 	}
@@ -61,7 +61,7 @@ func (c *candidate) saw(t *testing.T, want ...string) {
 	check.That(t, slices.Equal(got, want), "%s saw\n  %q\nwant\n  %q", c.ID(), got, want)
 }
 
-// drained returns the Drained of all Deposed events so far.
+// drained returns the Finished of all Deposed events so far.
 func (c *candidate) drained() []bool {
 	synctest.Wait()
 	c.mu.Lock()

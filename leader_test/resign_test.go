@@ -30,7 +30,7 @@ func TestRelease_LostIsTriedAgain(t *testing.T) { story(t) }
 // A draining leader keeps the lease until its work is released.
 func TestDrain_UntilRelease(t *testing.T) { story(t) }
 
-// A draining leader gives up the key when DrainTimeout is over.
+// A draining leader gives up the key when GracePeriod is over.
 func TestDrain_Timeout(t *testing.T) { story(t) }
 
 // Work that was released before the resignation needs no drain.

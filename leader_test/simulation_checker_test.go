@@ -259,7 +259,7 @@ func (l *life) writes(value []byte, revision uint64) {
 	if l.Candidate == nil || l.unaware || l.leaving == 0 && !l.gone() {
 		return
 	}
-	drains := state == "leading" && l.State() == leader.StateFenced && (l.cfg.DrainTimeout > 0 || l.loops > 0)
+	drains := state == "leading" && l.State() == leader.StateFenced && (l.cfg.GracePeriod > 0 || l.loops > 0)
 	if l.gone() || state != "released" && !drains {
 		s.failf("%s writes after it was told to stop: %s", l.name, value)
 	}

@@ -113,7 +113,7 @@ func (l *life) alone(term *leader.Term) {
 
 // serves begins the work of an application without a loop, unless the term is over. The lock is held.
 func (l *life) serves(term *leader.Term) {
-	if l.alone(term); l.loops == 0 && l.cfg.DrainTimeout > 0 {
+	if l.alone(term); l.loops == 0 && l.cfg.GracePeriod > 0 {
 		if end, begun := leadertest.Work(term); begun {
 			l.duty = &shift{term: term, end: end}
 		}

@@ -79,7 +79,7 @@ func TestStepDown_IsForOneTerm(t *testing.T) {
 func TestStepDown_IsRefused(t *testing.T) {
 	inSealed(t, func(w *world) {
 		var log bytes.Buffer
-		a := w.standAs(leader.Config{ID: "a", RefuseRequests: true, DrainTimeout: 20 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		a := w.standAs(leader.Config{ID: "a", RefuseRequests: true, GracePeriod: 20 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		w.at(time.Second)
 		a.news()
 		_, err := leader.StepDown(w.Context(), w.ops.bucket(t), "e", leader.StepDownOptions{By: "eve"})
@@ -111,7 +111,7 @@ func TestStepDown_AnswerIsLost(t *testing.T) { story(t) }
 // A draining leader answers a repeated request, and is not pushed any further.
 func TestStepDown_OfDrainingLeader(t *testing.T) {
 	inSealed(t, func(w *world) {
-		a := w.standAs(leader.Config{ID: "a", DrainTimeout: 20 * time.Second})
+		a := w.standAs(leader.Config{ID: "a", GracePeriod: 20 * time.Second})
 		w.at(time.Second)
 		a.news()
 		end, _ := leadertest.Work(a.lastTerm(t))

@@ -30,7 +30,7 @@ func init() { // the verbs use one another
 	verbs = map[string]func(s *stage, who string, args []string){
 		// A candidate.
 		"campaigns": (*stage).campaigns,
-		"crashes": func(s *stage, who string, _ []string) { backend.Crash(s.cast[who].Candidate) },
+		"crashes":   func(s *stage, who string, _ []string) { backend.Crash(s.cast[who].Candidate) },
 		"stops": func(s *stage, who string, _ []string) {
 			s.call(who, "Stop", func() (any, error) { return nil, s.cast[who].Stop() })
 		},
@@ -121,7 +121,7 @@ func init() { // the verbs use one another
 				s.note(who, "has %s %v", name, value)
 			}
 		},
-		"drained": func(s *stage, who string, _ []string) { s.note(who, "Drained %v", s.cast[who].drained()) },
+		"drained": func(s *stage, who string, _ []string) { s.note(who, "Finished %v", s.cast[who].drained()) },
 		"leads": func(s *stage, who string, args []string) { // and these believe it
 			var all []*candidate
 			for _, id := range append(args, who) {

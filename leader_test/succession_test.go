@@ -69,7 +69,7 @@ func TestPriority_FollowsInOrder(t *testing.T) { story(t) }
 // lease, and to none that comes and goes.
 func TestPreempt(t *testing.T) {
 	k := newKit(t)
-	cfg := leader.Config{Succession: leader.Queue{}, LeaseDuration: 10 * time.Second, DrainTimeout: 3 * time.Second}
+	cfg := leader.Config{Succession: leader.Queue{}, LeaseDuration: 10 * time.Second, GracePeriod: 3 * time.Second}
 	low, ws := k.stand("low", cfg)
 	k.clock.Advance(time.Second)
 	end, _ := leadertest.Work(leadertest.Led(low))
@@ -90,7 +90,7 @@ func TestPreempt(t *testing.T) {
 	k.clock.Advance(24 * time.Second)
 	ws.Expect(leadertest.Fenced(leader.ErrResigned), leadertest.Deposed(leader.ErrResigned))
 	h := check.Got(leader.Lookup(t.Context(), k.store, "e"))(k)
-	waited := h.Since.Sub(clockStart.Add(since + cfg.DrainTimeout))
+	waited := h.Since.Sub(clockStart.Add(since + cfg.GracePeriod))
 	check.That(t, high.IsLeader() && waited >= 10*time.Second && waited <= 20*time.Second,
 		"%v after %v, which was to be one lease to two", h, waited)
 	k.clock.Advance(time.Minute)

@@ -17,7 +17,7 @@ func TestTerms_StopTimeout(t *testing.T) { story(t) }
 // StopTimeout bounds the stop while the store is away, to the instant.
 func TestStopTimeout_StoreAway(t *testing.T) { story(t) }
 
-// A StopTimeout that is set, or a DrainTimeout that is set, moves the ends of the drain and of
+// A StopTimeout that is set, or a GracePeriod that is set, moves the ends of the drain and of
 // the stop.
 func TestStopTimeout_Relations(t *testing.T) { story(t) }
 

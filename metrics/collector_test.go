@@ -211,7 +211,7 @@ func TestTransition_CauseHasAName(t *testing.T) {
 		{"resigned", leader.Config{}, func(k kit, c *leader.Candidate) {
 			check.OK(k, leadertest.Resign(k.Context(), c))
 		}},
-		{"drains", leader.Config{DrainTimeout: time.Minute}, func(k kit, c *leader.Candidate) {
+		{"drains", leader.Config{GracePeriod: time.Minute}, func(k kit, c *leader.Candidate) {
 			end, _ := leadertest.Work(leadertest.Led(c))
 			k.Cleanup(end)
 			check.OK(k, leadertest.Led(c).Resign(k.Context()))

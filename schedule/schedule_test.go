@@ -200,7 +200,7 @@ func TestSlots_CrashKeepsMissed(t *testing.T) {
 func TestSlots_CutBetweenSlots(t *testing.T) {
 	open(t, func(o *office) {
 		cfg := everyTen
-		cfg.DrainTimeout = 6 * time.Second // the candidate waits for the loop
+		cfg.GracePeriod = 6 * time.Second // the candidate waits for the loop
 		o.hire("a", cfg, func(*schedule.Slot) bool {
 			time.Sleep(3 * time.Second)
 			return true
@@ -220,7 +220,7 @@ func TestSlots_DoneWhileDraining(t *testing.T) {
 	for done, want := range map[bool][]string{false: {"26s b 20s, begun", "30s b 30s"}, true: {"30s b 30s"}} {
 		open(t, func(o *office) {
 			cfg := everyTen
-			cfg.DrainTimeout = 7 * time.Second
+			cfg.GracePeriod = 7 * time.Second
 			end := o.hire("a", cfg, func(s *schedule.Slot) bool {
 				if o.at(s.Time) == "20s" {
 					<-s.Term.Context().Done()

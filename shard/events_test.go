@@ -67,13 +67,13 @@ func bodies(m *shard.Member, hangs time.Duration) {
 func TestEventsAndStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, to := leadertest.NewStore(nil, leadertest.WithLatency(oneWay)), tape{from: time.Now()}
-		a, link := member(t, store, shard.Config{Shards: 4, ID: "a", DrainTimeout: drain})
+		a, link := member(t, store, shard.Config{Shards: 4, ID: "a", GracePeriod: drain})
 		events := a.Events(t.Context())
 		bodies(a, drain+time.Minute)
 		time.Sleep(time.Second)
 		to.events("a", events)
 		to.stats(a)
-		b, _ := member(t, store, shard.Config{Shards: 4, ID: "b", DrainTimeout: drain})
+		b, _ := member(t, store, shard.Config{Shards: 4, ID: "b", GracePeriod: drain})
 		bodies(b, 0)
 		time.Sleep(time.Second)
 		to.stats(a, b)
@@ -270,7 +270,7 @@ func TestServe(t *testing.T) {
 // before that ends nothing.
 func TestServe_Go(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 1, ID: "a", DrainTimeout: time.Second / 2})
+		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 1, ID: "a", GracePeriod: time.Second / 2})
 		served := make(chan error)
 		go func() {
 			served <- m.Serve(func(lead context.Context, s *shard.Shard) {

@@ -47,7 +47,7 @@ func (g *guarded) join(id string) <-chan *shard.Shard {
 
 func (g *guarded) member(id string) *shard.Member {
 	return check.Got(shard.Join(g.Context(), g.Link(id), named, shard.Config{
-		Shards: 2, ID: id, LeaseDuration: lease, DrainTimeout: drain, Logger: g.logs.logger(),
+		Shards: 2, ID: id, LeaseDuration: lease, GracePeriod: drain, Logger: g.logs.logger(),
 		Guards: func(n int) []leader.Guard { return []leader.Guard{g.resource(id, n)} },
 	}))(g)
 }

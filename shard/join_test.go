@@ -148,7 +148,7 @@ func TestJoin_RejectsSettings(t *testing.T) {
 		"no name":         {"", shard.Config{Shards: 1}, leader.ErrInvalidConfig, `the name of group "" may contain only`},
 		"name":            {"my orders", shard.Config{Shards: 1}, leader.ErrInvalidConfig, `the name of group "my orders" may contain only letters`},
 		"long name":       {long + long, shard.Config{Shards: 1}, leader.ErrInvalidConfig, "shorten one of them"},
-		"stop in a drain": {named, shard.Config{Shards: 1, DrainTimeout: 9 * time.Second, StopTimeout: 8 * time.Second}, leader.ErrInvalidConfig, "StopTimeout 8s is not more than DrainTimeout 9s"},
+		"stop in a drain": {named, shard.Config{Shards: 1, GracePeriod: 9 * time.Second, StopTimeout: 8 * time.Second}, leader.ErrInvalidConfig, "StopTimeout 8s is not more than GracePeriod 9s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -550,13 +550,13 @@ func TestBodyThatDoesNotEnd_IsGivenUp(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		drain, expects time.Duration
-	}{{"DrainTimeout", 5 * time.Second, 5 * time.Second}, {"one lease", 0, lease}} {
+	}{{"GracePeriod", 5 * time.Second, 5 * time.Second}, {"one lease", 0, lease}} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log logs
 				store := leadertest.NewStore(nil)
 				hangs := make(chan struct{})
-				m, _ := member(t, store, shard.Config{Shards: 8, ID: "a", DrainTimeout: c.drain, Logger: log.logger()})
+				m, _ := member(t, store, shard.Config{Shards: 8, ID: "a", GracePeriod: c.drain, Logger: log.logger()})
 				var causes sync.Map
 				runs(m, func(lead context.Context, s *shard.Shard) {
 					<-lead.Done()
@@ -603,7 +603,7 @@ func TestBodyThatDoesNotEnd_KeepsTheShardAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := leadertest.NewStore(nil, leadertest.WithLatency(oneWay)) // the assigner mends the page after its member has read it
 		join := func(id string) (*shard.Member, <-chan held) {
-			m, _ := member(t, store, shard.Config{Shards: 2, ID: id, DrainTimeout: drain})
+			m, _ := member(t, store, shard.Config{Shards: 2, ID: id, GracePeriod: drain})
 			begun := hold(t, m)
 			time.Sleep(lease)
 			return m, begun
@@ -657,7 +657,7 @@ func TestBodyThatDoesNotEnd_KeepsTheShardAway(t *testing.T) {
 // member in the group.
 func TestBodyThatDoesNotEnd_LosesItsTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, link := member(t, leadertest.NewStore(nil), shard.Config{Shards: 2, ID: "a", DrainTimeout: 3 * lease, StopTimeout: time.Minute})
+		m, link := member(t, leadertest.NewStore(nil), shard.Config{Shards: 2, ID: "a", GracePeriod: 3 * lease, StopTimeout: time.Minute})
 		begun := hold(t, m)
 		time.Sleep(lease)
 		var first held

@@ -65,7 +65,7 @@ func (m *Member) serve(term *leader.Term) {
 		lease: m.work.Stats().LeaseDuration, works: make(map[int]*Shard), joined: make(chan struct{}, 1), rests: make(map[int]time.Time), pulse: make(chan struct{}),
 		watched: m.watch(ctx, m.bell),
 	}
-	s.patient = cmp.Or(m.cfg.DrainTimeout, s.lease)
+	s.patient = cmp.Or(m.cfg.GracePeriod, s.lease)
 	m.registry.forget()
 	s.roll = m.roll()
 	for i := range m.layout.Pages() {

@@ -91,7 +91,7 @@ func (s *Shard) Token() uint64 { return s.token }
 // Context returns the context of the work. It ends before another process can own the shard. Err and Done ask the
 // clock. [context.Cause] returns [ErrMoved], [leader.ErrFenced] if a guard stands at a later token, or the cause of the
 // end of the member's term, for example [leader.ErrLeaseExpired] or [leader.ErrStopped]; when the function of
-// [Member.Serve] has returned, [context.Canceled]. That function and those of [leader.Term.Go] have [Config].DrainTimeout to
+// [Member.Serve] has returned, [context.Canceled]. That function and those of [leader.Term.Go] have [Config].GracePeriod to
 // return, after [leader.ErrLeaseExpired] only the rest of the lease. Then another process can work on the shard, the member
 // logs a warning, and [Stats].Busy grows until they return.
 func (s *Shard) Context() context.Context { return s.term.Context() }

@@ -112,7 +112,7 @@ func (f *fleet) start(id string) *process {
 	f.mu.Unlock()
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
-	cfg := shard.Config{Shards: f.shards, ID: id, LeaseDuration: lease, DrainTimeout: drain, StopTimeout: stop}
+	cfg := shard.Config{Shards: f.shards, ID: id, LeaseDuration: lease, GracePeriod: drain, StopTimeout: stop}
 	if f.config != nil {
 		f.config(id, &cfg)
 	}

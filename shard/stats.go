@@ -18,7 +18,7 @@ type Stats struct {
 	Owned    int            // shards that the member works on
 	Granted  int            // shards that the map grants to it, work that has not begun included
 	Waiting  int            // shards that could be worked on, and that wait for [Member.Serve]
-	Draining int            // shards whose context has ended, and whose work goes on, also after DrainTimeout
+	Draining int            // shards whose context has ended, and whose work goes on, also after GracePeriod
 	Busy     time.Duration  // how long the longest of that work has gone on after the end of its context
 	Assigner string         // ID of the assigner; empty if none is known
 	Moves    map[Reason]int // shards that this process, as the assigner, has granted anew

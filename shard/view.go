@@ -65,7 +65,7 @@ type Peer struct {
 	Shards       int           // that are granted to it, in whichever state
 	Leaves       bool          // it gives up its shards because it stops
 	Drained      bool          // by [Drain]
-	Late         []int         // the shards on which its work goes on after DrainTimeout, as it last published
+	Late         []int         // the shards on which its work goes on after GracePeriod, as it last published
 	Holder       leader.Holder // of the member's election
 }
 

@@ -94,7 +94,7 @@ func judgeGroup(ctx context.Context, s *inspector, name string, all []electionSt
 			advise("look again after a lease; if it stays, see the logs of the members: they may not be allowed to write "+group.AssignerKey(name)))
 	}
 	for _, row := range x.troubles() {
-		what := "work goes on after its DrainTimeout"
+		what := "work goes on after its GracePeriod"
 		if row[0] == titleNotBegun {
 			what = "shards are granted, and the programs of their owners have not begun the work"
 		}

@@ -270,7 +270,7 @@ func (r *run) checkDurations() error {
 	return nil
 }
 
-// untilGone is the DrainTimeout of a candidate that ends its command with the term. The
+// untilGone is the GracePeriod of a candidate that ends its command with the term. The
 // candidate keeps the lease until nothing of the command is left and the function of
 // Term.Go returns.
 const untilGone = 24 * time.Hour
@@ -278,12 +278,12 @@ const untilGone = 24 * time.Hour
 func (r *run) config(log *runLog) leader.Config {
 	cfg := leader.Config{
 		ID: r.id, Value: []byte(r.value),
-		LeaseDuration: r.lease, PendingPeriod: r.delay, DrainTimeout: untilGone + r.drain, StallTimeout: r.stall,
+		LeaseDuration: r.lease, PendingPeriod: r.delay, GracePeriod: untilGone + r.drain, StallTimeout: r.stall,
 		RefuseRequests: r.refuse, Logger: log.logger(), ForceReconnect: true,
 	}
 	r.succession.apply(&cfg)
 	if r.won != 0 && r.drain == 0 {
-		cfg.DrainTimeout = 0 // natsleader does not know when the command is ready
+		cfg.GracePeriod = 0 // natsleader does not know when the command is ready
 	}
 	return cfg
 }

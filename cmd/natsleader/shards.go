@@ -22,7 +22,7 @@ const shardsHelp = `A group shares its shards among its members: processes that 
 shard. A member is gone if its lease is over, and left if it has stopped. Its shards have
 no owner until they are granted to others, and then it is named for a day as past. A
 shard moves while its new owner waits until the work of another member has ended. Late
-work is work that goes on after its DrainTimeout, and for which no new owner waits.
+work is work that goes on after its GracePeriod, and for which no new owner waits.
 Work has not begun if the program of the owner, which lives, has not called Serve for a
 lease: the state of such a shard is granted.
 

@@ -101,7 +101,7 @@ func (x *sharing) notBegun() (all []memberWork) {
 	return all
 }
 
-// late returns the work that goes on after its DrainTimeout, of the shards that are shown.
+// late returns the work that goes on after its GracePeriod, of the shards that are shown.
 func (x *sharing) late() (all []memberWork) {
 	for _, m := range x.view.Members {
 		switch {

@@ -88,7 +88,7 @@ func TestShards(t *testing.T) {
 		time.Sleep(2*time.Minute + 600*time.Millisecond) // a or c notes that b is gone, up to 800 ms apart
 		w.prompt("shards orders")
 		w.complete("shards ''", "shards show ''", "shards move ''", "shards drain orders ''", "shards move orders 0 ''")
-		w.notef("# the work of c goes on after its DrainTimeout\n")
+		w.notef("# the work of c goes on after its GracePeriod\n")
 		c.hangs.Store(int64(time.Minute))
 		w.joins("d", shard.Config{})
 		time.Sleep(6100 * time.Millisecond) // see above

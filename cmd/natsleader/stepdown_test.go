@@ -57,7 +57,7 @@ func TestStepDown_RefusedOrSlow(t *testing.T) {
 		w.timed("step-down refused", "transfer refused b", "drain a")
 		put(w.T, w.js, "silent", record(w.T, w.js, "refused", "s", time.Hour))
 		w.timed("step-down silent", "transfer silent c")
-		c := w.campaigns("slow", leader.Config{ID: "c", DrainTimeout: time.Hour})
+		c := w.campaigns("slow", leader.Config{ID: "c", GracePeriod: time.Hour})
 		end, _ := leadertest.Work(leadertest.Led(c))
 		w.timed("step-down slow --wait 1s")
 		end()

@@ -34,7 +34,7 @@ func (t *teller) run(ctx context.Context, js jetstream.JetStream) error {
 		return err
 	}
 	c, err := leader.Campaign(ctx, bucket, t.account.election, leader.Config{
-		ID: t.name, MinToken: minToken, DrainTimeout: patience, Logger: slog.New(slog.DiscardHandler), // the table shows the faults
+		ID: t.name, MinToken: minToken, GracePeriod: patience, Logger: slog.New(slog.DiscardHandler), // the table shows the faults
 	})
 	if err != nil {
 		return err

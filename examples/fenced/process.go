@@ -40,7 +40,7 @@ func (p *process) run(ctx context.Context, js jetstream.JetStream) error {
 	if p.kv, err = js.KeyValue(ctx, p.bucket); err != nil { // to read, and for plain Put
 		return err
 	}
-	cfg := leader.Config{ID: p.name, DrainTimeout: patience, Logger: slog.New(slog.DiscardHandler)} // the table shows the faults
+	cfg := leader.Config{ID: p.name, GracePeriod: patience, Logger: slog.New(slog.DiscardHandler)} // the table shows the faults
 	if p.guarded {
 		cfg.Guards = []leader.Guard{p.orders}
 	}

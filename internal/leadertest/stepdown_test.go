@@ -15,7 +15,7 @@ func TestStepDown(t *testing.T) {
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock, leadertest.WithLatency(10*time.Millisecond))
 	check.Is(t, store.StepDown("jobs"), leader.ErrNoLeader)
-	of, a := campaignAs(t, clock, store, leader.Config{ID: "a", DrainTimeout: time.Second})
+	of, a := campaignAs(t, clock, store, leader.Config{ID: "a", GracePeriod: time.Second})
 	clock.Advance(time.Second)
 	a.Expect(leadertest.Elected())
 	_, b := campaign(t, clock, store, "b")

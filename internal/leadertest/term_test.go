@@ -55,7 +55,7 @@ func TestTermEnd_EachCause(t *testing.T) {
 		} {
 			for _, wait := range []time.Duration{0, 12*time.Second - 1} {
 				term := leadertest.NewTerm(t, leader.Config{
-					Guards: []leader.Guard{guard()}, DrainTimeout: time.Minute, StallTimeout: time.Minute,
+					Guards: []leader.Guard{guard()}, GracePeriod: time.Minute, StallTimeout: time.Minute,
 				})
 				term.Advance(wait)
 				check.Must(t, leader.Err(term.Context()) == nil, "after %v: %v", wait, leader.Err(term.Context()))

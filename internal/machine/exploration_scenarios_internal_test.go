@@ -88,18 +88,18 @@ type scenario struct {
 	old        oldWorld
 }
 
-// employs reports whether the application of a candidate without a loop begins work with each term. That with a DrainTimeout
+// employs reports whether the application of a candidate without a loop begins work with each term. That with a GracePeriod
 // does, unless it begins work at any time.
 func (sc *scenario) employs(i int) bool {
-	return sc.works || !sc.loops && !sc.gos && sc.times[i].DrainTimeout > 0
+	return sc.works || !sc.loops && !sc.gos && sc.times[i].GracePeriod > 0
 }
 
 // ticks returns the times of a candidate, in ticks. Clocks may deviate by the margin
 // between the renew deadline and the lease, which is one tick.
-func ticks(lease, renewDeadline, pendingPeriod, drainTimeout time.Duration) Durations {
+func ticks(lease, renewDeadline, pendingPeriod, gracePeriod time.Duration) Durations {
 	return Durations{
 		Lease: lease * tick, RenewDeadline: renewDeadline * tick, RenewInterval: tick,
-		PendingPeriod: pendingPeriod * tick, DrainTimeout: drainTimeout * tick,
+		PendingPeriod: pendingPeriod * tick, GracePeriod: gracePeriod * tick,
 	}
 }
 

@@ -146,8 +146,8 @@ type Note struct {
 	Why   pendingReason // Pending
 	Err   error
 	// Deposed: the end of the work was awaited, and has come.
-	Drained bool
-	Last    record.PackedLast // Elected: the last leader before
+	Finished bool
+	Last     record.PackedLast // Elected: the last leader before
 }
 
 type noteKind uint8
@@ -271,7 +271,7 @@ func (m *Machine) becomeFenced(now, until time.Time, cause error, fx *Effects) {
 	m.state = StateFenced
 	m.term.fence(cause)
 	if m.work.going {
-		m.term.drain(Earlier(now.Add(m.drainTimeout()), until))
+		m.term.drain(Earlier(now.Add(m.gracePeriod()), until))
 	}
 	m.renew.due(now)
 	m.renew.waitNoLonger()
@@ -315,7 +315,7 @@ func (m *Machine) endTerm(cause error, fx *Effects) {
 		fx.End = cause
 	}
 	fx.Notes = append(fx.Notes, Note{
-		Event: NoteDeposed, Term: m.term.number, Token: m.term.token, Err: m.term.cause, Drained: m.work.awaited && !m.work.going,
+		Event: NoteDeposed, Term: m.term.number, Token: m.term.token, Err: m.term.cause, Finished: m.work.awaited && !m.work.going,
 	})
 	m.term.end()
 }

@@ -107,7 +107,7 @@ func (s *script) begin(words []string) []string {
 		case "pending":
 			p.Want.PendingPeriod = s.duration(value)
 		case "drain":
-			p.Want.DrainTimeout = s.duration(value)
+			p.Want.GracePeriod = s.duration(value)
 		case "mintoken":
 			p.MinToken = s.number(value)
 		case "observe":

@@ -49,10 +49,10 @@ func (w *workState) take(leads bool) {
 // leave ends the last loop.
 func (w *workState) leave() { w.idle = w.loops }
 
-// drainTimeout returns how long the candidate keeps the key for work that goes on: one lease
-// without a DrainTimeout.
-func (m *Machine) drainTimeout() time.Duration {
-	if d := m.bucket.times.DrainTimeout; d > 0 {
+// gracePeriod returns how long the candidate keeps the key for work that goes on: one lease
+// without a GracePeriod.
+func (m *Machine) gracePeriod() time.Duration {
+	if d := m.bucket.times.GracePeriod; d > 0 {
 		return d
 	}
 	return m.bucket.times.Lease

@@ -48,6 +48,8 @@ type actor struct {
 	listener *stepDownListener     // nil: it has never led
 	roster   *rosterParts          // nil: it has no roster
 
+	elected       time.Time // the last time
+	returns       int       // terms in a row whose work has returned within a lease
 	seat          int
 	reminder      reminder
 	stall         time.Duration // Config.StallTimeout
@@ -375,7 +377,7 @@ func (a *actor) events(in *machine.Input, fx *machine.Effects) []Event {
 		case machine.NotePending:
 			events = append(events, Pending{Token: n.Token, Until: a.outside(n.Until), Reason: n.Why.String(), Seat: a.seat})
 		case machine.NoteElected:
-			a.term = a.begin(n)
+			a.term, a.elected = a.begin(n), a.now()
 			events = append(events, Elected{Term: a.term})
 		case machine.NoteFenced:
 			e := Fenced{Term: a.term, Cause: n.Err}
@@ -385,6 +387,7 @@ func (a *actor) events(in *machine.Input, fx *machine.Effects) []Event {
 			events = append(events, e)
 		case machine.NoteDeposed:
 			events = append(events, Deposed{Term: a.term, Cause: n.Err, Finished: n.Finished})
+			a.noticeReturn(n.Err)
 			a.term.depose(n.Err)
 			a.term = nil
 		case machine.NoteObserved:

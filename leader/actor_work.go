@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -74,6 +75,22 @@ func (a *actor) watched() *Term {
 		return nil
 	}
 	return a.term
+}
+
+// hasty is how many terms in a row, whose work returned within a lease, are no chance.
+const hasty = 3
+
+// noticeReturn warns when the work of some terms in a row has returned soon after its begin: perhaps the body of the loop
+// begins work that the candidate does not know.
+func (a *actor) noticeReturn(cause error) {
+	if !errors.Is(cause, machine.ErrWorkReturned) || a.now().Sub(a.elected) >= a.status.Times.OrDefault().Lease {
+		a.returns = 0
+		return
+	}
+	if a.returns++; a.returns == hasty {
+		a.c.log.LogAttrs(a.values, slog.LevelWarn, "the work returns at once", slog.Int("terms", a.returns), slog.String("instead",
+			"let the body of the loop over Terms be the work, or begin each goroutine by Term.Go"))
+	}
 }
 
 // reminder decides when to report again that the candidate does not campaign because of its

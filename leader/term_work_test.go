@@ -27,6 +27,7 @@ func TestGo_RacesTheEnd(t *testing.T) {
 			defer close(ended)
 			for term.Go(func(context.Context) { inside.Add(1); runtime.Gosched(); inside.Add(-1) }) {
 				begun++
+				runtime.Gosched() // for the candidate, on a single processor
 				select {
 				case started <- struct{}{}:
 				default:

@@ -1,7 +1,9 @@
 package leader
 
 import (
+	"context"
 	"iter"
+	"log/slog"
 	"sync"
 
 	"github.com/natsleader/natsleader/internal/machine"
@@ -23,8 +25,8 @@ import (
 //	}
 //
 // While a body or a function of [Term.Go] runs, no other term of the candidate begins. When they have
-// returned, and the term still leads, the candidate hands over and waits one lease before it
-// campaigns again. If the term ends before them, the candidate keeps the key for the work, without
+// returned, and the term still leads, the candidate hands over, with a cause that wraps [ErrResigned],
+// and waits one lease before it campaigns again. If that happens three times within a lease, it logs a warning. If the term ends before them, the candidate keeps the key for the work, without
 // leading, up to [Config].GracePeriod, after which others can lead.
 //
 // After a break, a return or a panic in the body, the candidate does not campaign until another
@@ -58,6 +60,8 @@ func (c *Candidate) Terms() iter.Seq[*Term] {
 type loops struct {
 	mu      sync.Mutex // held for moments only
 	running int
+	bodies  int        // that run
+	told    bool       // that a loop has begun beside a body
 	terms   chan *Term // the term that no loop has taken; nil before the first loop
 }
 
@@ -68,7 +72,11 @@ func (l *loops) enter(c *Candidate) <-chan *Term {
 	if l.terms == nil {
 		l.terms = make(chan *Term, 1)
 	}
-	l.running++
+	if l.running++; l.bodies > 0 && !l.told {
+		l.told = true
+		c.log.LogAttrs(context.Background(), slog.LevelWarn, "a loop over Terms begins beside the body of another", slog.String("instead",
+			"begin no loop in a body: it gets no term before the body has returned"))
+	}
 	c.toAll(machine.InLoop)
 	return l.terms
 }
@@ -107,10 +115,19 @@ func (l *loops) offer(t *Term) {
 	l.terms <- t
 }
 
+// count counts the bodies.
+func (l *loops) count(more int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bodies += more
+}
+
 // work runs the body of a loop. It returns false if the loop ends with it. The term is finished
 // even if the body panics.
 func (l *loops) work(c *Candidate, t *Term, yield func(*Term) bool) (more bool) {
+	l.count(1)
 	defer func() {
+		l.count(-1)
 		if !more {
 			l.leave(c) // before the term is finished, or another might begin in between
 		}

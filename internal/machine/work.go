@@ -99,6 +99,9 @@ func (m *Machine) stalled(now time.Time, fx *Effects) {
 	}
 }
 
+// ErrWorkReturned ends a term whose work has returned, before anything else ended it.
+var ErrWorkReturned = fmt.Errorf("%w: the work of the term has returned", backend.ErrResigned)
+
 // worked ends the work of a term, and hands over if the term still leads. Of an earlier term
 // it is no news.
 func (m *Machine) worked(now time.Time, term uint64, leave bool, fx *Effects) {
@@ -107,6 +110,7 @@ func (m *Machine) worked(now time.Time, term uint64, leave bool, fx *Effects) {
 	}
 	m.work.end()
 	if leave && m.state == StateLeader {
-		m.withdraw(now, fx)
+		m.leave.withdraw(now)
+		m.stepDown(now, time.Time{}, ErrWorkReturned, fx)
 	}
 }

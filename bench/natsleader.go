@@ -69,11 +69,11 @@ type natsleaderCandidate struct {
 	err error
 }
 
-func (n *natsleaderCandidate) resign(ctx context.Context) error {
+func (n *natsleaderCandidate) resign(context.Context) error {
 	if n.err != nil {
 		return n.err
 	}
-	return n.c.Stop(ctx)
+	return n.c.Stop()
 }
 
 func (n *natsleaderCandidate) drop() {

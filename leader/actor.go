@@ -509,7 +509,7 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p machine.Params) *
 	}
 	if p.Listed {
 		p.Spread = a.rng.Uint32()
-		q, _ := cfg.Succession.queue()
+		q := *cfg.Queue
 		a.roster = &rosterParts{announcer: rosterAnnouncer{
 			AnnouncerMachine: machine.AnnouncerMachine{Announces: c.permit == nil || a.seat == 1, Spread: p.Spread},
 			roster:           c.store, election: c.election, session: p.Session,

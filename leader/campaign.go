@@ -91,6 +91,9 @@ func prepare(store Store, election string, cfg *Config) (b backend.Store, p mach
 	if err = cfg.checkStall(); err != nil {
 		return nil, p, err
 	}
+	if err = cfg.Queue.check(); err != nil {
+		return nil, p, err
+	}
 	if want.Lease > 0 { // the other durations follow from it
 		if _, err = want.Resolve(backend.Settings{}, false); err != nil {
 			return nil, p, err
@@ -131,9 +134,8 @@ func prepare(store Store, election string, cfg *Config) (b backend.Store, p mach
 	p = machine.Params{
 		ID: cfg.ID, Session: crand.Text(), Want: want, MinToken: cfg.MinToken, Guarded: len(cfg.Guards) > 0, Inherits: cfg.Inherit, KVElect: marks.KVElect,
 	}
-	if cfg.Succession != nil {
-		q, waits := cfg.Succession.queue()
-		p.Order = machine.Order{Orders: waits, Listed: true, Priority: q.Priority}
+	if q := cfg.Queue; q != nil {
+		p.Order = machine.Order{Orders: !q.AtOnce, Listed: true, Priority: q.Priority}
 	}
 	if marks.Seats > 1 {
 		p.Seats = marks.Seats

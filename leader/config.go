@@ -56,8 +56,8 @@ type Config struct {
 	StopTimeout time.Duration
 	// Guards are the resources that only the leader may write. All candidates of an election should name the same. A
 	// candidate that cannot raise them within one lease hands over. Default: none.
-	Guards     []Guard
-	Succession Succession // [Queue] or [Listed]. Default: nil, it tries for a free key at once, and is in no roster
+	Guards []Guard
+	Queue  *Queue // Default: nil, it tries for a free key at once, and is in no roster
 	// TurnTimeout is how long the candidate leaves a free key to a named successor, and in a [Queue] to each candidate
 	// before it. It should be several round trips. Default: 250 ms, or a quarter of RenewInterval if that is shorter.
 	TurnTimeout    time.Duration
@@ -77,26 +77,25 @@ type Config struct {
 	uncordoned bool       // for package shard: the cordon does not concern the candidate
 }
 
-// Succession is a candidate's part in the order in which candidates take a free key: [Queue] or
-// [Listed]. Both announce it in the bucket's roster ([BucketConfig].Roster), by one small write
-// per lease. Without a roster it reports [ErrNoRoster], and no candidate waits for a turn. See
-// docs/succession.md.
-type Succession interface{ queue() (q Queue, waits bool) }
-
-// Listed makes the candidate try for a free key at once.
-type Listed struct{}
-
-// Queue makes the candidate wait for its turn, one [Config].TurnTimeout for each candidate with a
-// higher Priority, or of the same that has waited longer. Safety does not depend on the order.
+// Queue is a candidate's part in the order in which candidates take a free key: it waits for its turn, one
+// [Config].TurnTimeout for each candidate with a higher Priority, or of the same that has waited longer. Safety does not
+// depend on the order. The candidate announces its part in the bucket's roster ([BucketConfig].Roster), by one small write
+// per lease. Without a roster it reports [ErrNoRoster], and no candidate waits for a turn. See docs/succession.md.
 type Queue struct {
 	Priority int
 	// Preempt makes a leader of lower priority hand over to this candidate, one to two leases after this candidate has
-	// begun to wait. The leader needs a Succession and no RefuseRequests.
+	// begun to wait. The leader needs a Queue and no RefuseRequests.
 	Preempt bool
+	AtOnce  bool // it is in the roster, but tries for a free key at once. Priority and Preempt are not for it
 }
 
-func (Listed) queue() (Queue, bool)  { return Queue{}, false }
-func (q Queue) queue() (Queue, bool) { return q, true }
+// check returns an error for a part that contradicts itself.
+func (q *Queue) check() error {
+	if q != nil && q.AtOnce && (q.Priority != 0 || q.Preempt) {
+		return fmt.Errorf("%w: Queue with AtOnce, and Priority %d or Preempt, which are for a candidate that waits for its turn: leave out one or the other", ErrInvalidConfig, q.Priority)
+	}
+	return nil
+}
 
 // defaultStopTimeout leaves a container time to end before `docker stop` kills it after 10 s.
 const defaultStopTimeout = 8 * time.Second

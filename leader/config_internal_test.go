@@ -34,6 +34,8 @@ func TestConfig_RefusalNamesRelation(t *testing.T) {
 		{Config{StopTimeout: 10 * s, GracePeriod: 10 * s}, ErrInvalidConfig, "StopTimeout 10s is not more than GracePeriod 10s, which it bounds: raise it, or leave it out"},
 		{Config{StallTimeout: -s}, ErrInvalidConfig, "StallTimeout -1s is less than 1s, the least that is no mere delay: raise it, or leave it out"},
 		{Config{StallTimeout: s - 1}, ErrInvalidConfig, "StallTimeout 999.999999ms is less than 1s, the least that is no mere delay: raise it, or leave it out"},
+		{Config{Queue: &Queue{AtOnce: true, Priority: 3}}, ErrInvalidConfig, "Queue with AtOnce, and Priority 3 or Preempt, which are for a candidate that waits for its turn: leave out one or the other"},
+		{Config{Queue: &Queue{AtOnce: true, Preempt: true}}, ErrInvalidConfig, "Queue with AtOnce, and Priority 0 or Preempt, which are for a candidate that waits for its turn: leave out one or the other"},
 		{Config{LeaseDuration: 10 * s, RenewDeadline: 12 * s}, ErrInvalidConfig, "RenewDeadline 12s is not less than LeaseDuration 10s"},
 		{Config{LeaseDuration: 10 * s, RenewDeadline: 10 * s}, ErrInvalidConfig, "RenewDeadline 10s is not less than LeaseDuration 10s"},
 		{Config{RenewDeadline: 8 * s, RenewInterval: 8 * s}, ErrInvalidConfig, "RenewInterval 8s is not less than RenewDeadline 8s"},

@@ -52,7 +52,7 @@
 // are locks. [Observe] and [Lookup] find the leader, and [StepDown] asks it to hand over.
 // [Candidate.Events] reports each change of a [State], to programs that look on.
 // [Term.Previous] names the leader before. [Config].StallTimeout notices work that hangs.
-// [Config].Succession gives an order, package roster the candidates that wait in it, package seats
+// [Config].Queue gives an order, package roster the candidates that wait in it, package seats
 // several leaders, package kvelect a key that is shared with nats-kv-leader-elect. Package leadertest
 // tests all of it on a fake clock. Package shard shares many shards evenly among many processes.
 //

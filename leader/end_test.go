@@ -19,7 +19,7 @@ func TestEnd_ClosesWhatOpensLate(t *testing.T) {
 			t.Run(call, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					l := newLedger(map[string]answers{call: tooLate})
-					c := l.stand(t.Context(), t, leader.Config{Succession: leader.Listed{}})
+					c := l.stand(t.Context(), t, leader.Config{Queue: &leader.Queue{AtOnce: true}})
 					n := l.awaits(call)
 					check.Must(t, n == 1, "in flight: %d of %s", n, call)
 					backend.Crash(c)
@@ -57,7 +57,7 @@ func TestEnd_GivesUpRequests(t *testing.T) {
 		end := func(t *testing.T, stop func(*leader.Candidate), want time.Duration) {
 			t.Helper()
 			l := newLedger(map[string]answers{call: whenGivenUp})
-			cfg, asked := leader.Config{Succession: leader.Listed{}}, call
+			cfg, asked := leader.Config{Queue: &leader.Queue{AtOnce: true}}, call
 			if call == "Check" {
 				cfg.Guards = []leader.Guard{&ledgerGuard{l: l}}
 			}
@@ -92,7 +92,7 @@ func TestEnd_LeavesNothing(t *testing.T) {
 			l.tellAll(backend.FeedEvent{Err: leader.ErrConnectionClosed})
 		},
 	} {
-		for seats, cfg := range map[int]leader.Config{1: {Succession: leader.Listed{}}, 3: {}} {
+		for seats, cfg := range map[int]leader.Config{1: {Queue: &leader.Queue{AtOnce: true}}, 3: {}} {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					ctx := &hookedContext{Context: t.Context()}

@@ -117,7 +117,7 @@ func (c *Config) checkTry(store Store) error {
 	for _, s := range []struct {
 		name string
 		set  bool
-	}{{"Succession", c.Succession != nil}, {"PendingPeriod", c.PendingPeriod > 0}, {"kvelect.Beside", marks.KVElect}} {
+	}{{"Queue", c.Queue != nil}, {"PendingPeriod", c.PendingPeriod > 0}, {"kvelect.Beside", marks.KVElect}} {
 		if s.set {
 			return fmt.Errorf("%w: %s is for candidates that wait, and TryAcquire does not: leave it out, or use Acquire", ErrInvalidConfig, s.name)
 		}

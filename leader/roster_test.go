@@ -16,7 +16,7 @@ import (
 func TestRosterFault_EachOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(map[string]answers{"Stands": denied})
-		c := l.stand(t.Context(), t, leader.Config{Succession: leader.Listed{}})
+		c := l.stand(t.Context(), t, leader.Config{Queue: &leader.Queue{AtOnce: true}})
 		faults := func(want int) {
 			t.Helper()
 			check.Equal(t, c.Stats().Faults[leader.ErrPermission], uint64(want), "%d faults, want %d", want)
@@ -37,7 +37,7 @@ func TestRosterFault_EachOutage(t *testing.T) {
 func TestRosterFault_GivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(map[string]answers{"Stands": whenGivenUp})
-		c := l.stand(t.Context(), t, leader.Config{Succession: leader.Listed{}})
+		c := l.stand(t.Context(), t, leader.Config{Queue: &leader.Queue{AtOnce: true}})
 		for term, faults := range []uint64{0, 1} {
 			synctest.Wait()
 			check.That(t, c.IsLeader(), "it does not lead in term %d", term+1)
@@ -60,7 +60,7 @@ func TestPreemption_SeenInThisTerm(t *testing.T) {
 			return backend.Announcement{Session: strings.Repeat("B", 26), Revision: revision, Entry: []byte(`{"v":1,"id":"b","priority":1,"preempt":true}`)}
 		}
 		l.standing = []backend.Announcement{preemptor(1)}
-		c := l.stand(t.Context(), t, leader.Config{Succession: leader.Listed{}})
+		c := l.stand(t.Context(), t, leader.Config{Queue: &leader.Queue{AtOnce: true}})
 		time.Sleep(time.Second)
 		l.answer("Stands", denied)
 		check.OK(t, leadertest.Resign(t.Context(), c))

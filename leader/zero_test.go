@@ -42,7 +42,6 @@ var zeros = []any{
 	&leader.HeldError{},
 	leader.Holder{},
 	leader.HolderState(0),
-	leader.Listed{},
 	&leader.Lock{},
 	leader.Observed{},
 	leader.Pending{},
@@ -188,7 +187,7 @@ func TestZeroArguments_AreRefused(t *testing.T) {
 			})
 		}
 		add("Campaign with a roster", func() error {
-			_, err := leader.Campaign(ctx, store, "e", leader.Config{Succession: leader.Listed{}})
+			_, err := leader.Campaign(ctx, store, "e", leader.Config{Queue: &leader.Queue{AtOnce: true}})
 			return err
 		})
 		add("Acquire", func() error { _, err := leader.Acquire(ctx, store, "e", leader.Config{}); return err })

@@ -152,7 +152,7 @@ func benchHandovers(b *testing.B, again func() bool, dial func() *nats.Conn, war
 		cfg.ID, cfg.TurnTimeout = "b", 0
 		c := benchCampaign(b, storeB, election, cfg, second)
 		tcpEventually(b, "b listens", func() bool { return c.Leader().State == leader.HolderLeading })
-		if cfg.Succession != nil {
+		if cfg.Queue != nil {
 			tcpEventually(b, "a knows that b is next", func() bool { return benchLine(b, kvA, a) == 1 })
 		}
 		warm()
@@ -311,9 +311,9 @@ func BenchmarkWaiting(b *testing.B) {
 // BenchmarkCrowd runs 5,000 candidates for one key on one connection.
 func BenchmarkCrowd(b *testing.B) {
 	b.Run("race", func(b *testing.B) { benchCrowd(b, 1, leader.Config{}) })
-	b.Run("race-with-a-roster", func(b *testing.B) { benchCrowd(b, 1, leader.Config{Succession: leader.Listed{}}) })
-	b.Run("queue", func(b *testing.B) { benchCrowd(b, 1, leader.Config{Succession: leader.Queue{}}) })
-	b.Run("queue-on-five-connections", func(b *testing.B) { benchCrowd(b, 5, leader.Config{Succession: leader.Queue{}}) })
+	b.Run("race-with-a-roster", func(b *testing.B) { benchCrowd(b, 1, leader.Config{Queue: &leader.Queue{AtOnce: true}}) })
+	b.Run("queue", func(b *testing.B) { benchCrowd(b, 1, leader.Config{Queue: &leader.Queue{}}) })
+	b.Run("queue-on-five-connections", func(b *testing.B) { benchCrowd(b, 5, leader.Config{Queue: &leader.Queue{}}) })
 }
 
 func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
@@ -322,7 +322,7 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 	s := tcpServe(b, tcpOptions(b, ""))
 	ops := tcpDial(b, s.ClientURL())
 	tcpCreate(b, tcpJS(b, ops), leader.BucketConfig{
-		Storage: jetstream.MemoryStorage, MaxLease: 10 * time.Minute, Roster: cfg.Succession != nil,
+		Storage: jetstream.MemoryStorage, MaxLease: 10 * time.Minute, Roster: cfg.Queue != nil,
 	})
 	// A plain subscription receives all writes, including rejected ones.
 	var writes atomic.Int64

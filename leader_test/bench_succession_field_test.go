@@ -28,7 +28,7 @@ func BenchmarkTransfer(b *testing.B) {
 		benchRoster(b, tcpJS(b, dial()))
 		b.Run("in-a-queue", func(b *testing.B) {
 			benchWarmths(b, func(b *testing.B, warmth benchWarmth) {
-				benchHandover(b, dial, warmth, leader.Config{Succession: leader.Queue{}}, transfer)
+				benchHandover(b, dial, warmth, leader.Config{Queue: &leader.Queue{}}, transfer)
 			})
 		})
 	})

@@ -82,7 +82,7 @@ var crowdStates = []func(i int) (leader.Config, string, func(*leader.Candidate) 
 		return leader.Config{LeaseDuration: 2 * time.Second}, fmt.Sprint("few.", i%4), func(c *leader.Candidate) bool { return c.Leader().State == leader.HolderLeading }
 	},
 	func(i int) (leader.Config, string, func(*leader.Candidate) bool) { // likewise, in the order of succession
-		return leader.Config{LeaseDuration: 2 * time.Second, Succession: leader.Queue{}}, fmt.Sprint("few.", i%4), func(c *leader.Candidate) bool { return c.Leader().State == leader.HolderLeading }
+		return leader.Config{LeaseDuration: 2 * time.Second, Queue: &leader.Queue{}}, fmt.Sprint("few.", i%4), func(c *leader.Candidate) bool { return c.Leader().State == leader.HolderLeading }
 	},
 }
 

@@ -74,7 +74,7 @@ func TestEnsure_FirstCandidateCreates(t *testing.T) {
 			ca.saw(w.T, "1s pending", "1s elected")
 			asB := leader.Config{ID: "b"}
 			if roster {
-				asB.Succession = leader.Listed{}
+				asB.Queue = &leader.Queue{AtOnce: true}
 			}
 			cb := w.standOn(b, of[b], asB)
 			cb.saw(w.T, "1s observed a")

@@ -42,7 +42,7 @@ func TestGuardHeaders_DistinctNames(t *testing.T) {
 			return pass
 		})
 		g := cl.openBucket(t)
-		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a", Succession: leader.Listed{}, Guards: []leader.Guard{g}})
+		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a", Queue: &leader.Queue{AtOnce: true}, Guards: []leader.Guard{g}})
 		w.at(time.Minute)
 		ctx, put := w.Context(), g.Writer(a.lastTerm(t))
 		rev := check.Got(put.Put(ctx, "k", nil))(w)

@@ -134,7 +134,7 @@ func TestTryAcquire_Config(t *testing.T) {
 		check.Says(t, err, leader.ErrInvalidConfig, name)
 	}
 	for name, cfg := range map[string]leader.Config{
-		"Succession": {Succession: leader.Listed{}}, "Succession ": {Succession: leader.Queue{}}, "PendingPeriod": {PendingPeriod: time.Second},
+		"Queue": {Queue: &leader.Queue{AtOnce: true}}, "Queue ": {Queue: &leader.Queue{}}, "PendingPeriod": {PendingPeriod: time.Second},
 		"LeaseDuration": {LeaseDuration: -1},
 	} {
 		_, err := leader.TryAcquire(t.Context(), store, "e", cfg)

@@ -95,8 +95,8 @@ func TestNames_AtTheirLimits(t *testing.T) {
 func namesInUse(t *testing.T, b *leader.Bucket, gb *fence.Bucket, gs *fence.Stream, subjects string) {
 	t.Helper()
 	election, id := nameOf("e", longestElection), nameOf("id", longestID)
-	c := tcpElectionOf(t, election).stand(b, leader.Config{ID: id, Succession: leader.Listed{}, TurnTimeout: longTurn, Guards: []leader.Guard{gb, gs}})
-	other := tcpElectionOf(t, election).stand(b, leader.Config{ID: nameOf("other", longestID), Succession: leader.Listed{}, TurnTimeout: longTurn, Guards: []leader.Guard{gb, gs}})
+	c := tcpElectionOf(t, election).stand(b, leader.Config{ID: id, Queue: &leader.Queue{AtOnce: true}, TurnTimeout: longTurn, Guards: []leader.Guard{gb, gs}})
+	other := tcpElectionOf(t, election).stand(b, leader.Config{ID: nameOf("other", longestID), Queue: &leader.Queue{AtOnce: true}, TurnTimeout: longTurn, Guards: []leader.Guard{gb, gs}})
 	c, other = tcpLeads(t, c, other)
 	term := c.Watcher.Term()
 	for _, k := range []string{nameOf("k", longestSubject), nameOf("l", longestSubject)} {

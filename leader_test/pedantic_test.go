@@ -34,8 +34,8 @@ func TestPedantic_EveryFeature(t *testing.T) {
 		},
 		"Queue and Roster": func(w *world, cl *client) {
 			w.rostered()
-			a := w.pedantic(cl, leader.Config{Succession: leader.Queue{}})
-			b := w.campaign(w.Context(), cl, "e", leader.Config{ID: "b", Succession: leader.Queue{}})
+			a := w.pedantic(cl, leader.Config{Queue: &leader.Queue{}})
+			b := w.campaign(w.Context(), cl, "e", leader.Config{ID: "b", Queue: &leader.Queue{}})
 			w.at(w.now() + 2*lease)
 			all := check.Got(roster.Lookup(w.Context(), cl.bucket(w.T), "e"))(w)
 			check.That(w, len(all) == 1 && all[0].ID == "b", "the roster: %v", all)
@@ -45,7 +45,7 @@ func TestPedantic_EveryFeature(t *testing.T) {
 		"Seats": func(w *world, cl *client) {
 			w.rostered()
 			cl.mark = seated(2)
-			c := w.mute(w.Context(), cl, "e", leader.Config{ID: "a", Succession: leader.Queue{}})
+			c := w.mute(w.Context(), cl, "e", leader.Config{ID: "a", Queue: &leader.Queue{}})
 			w.at(w.now() + 2*lease)
 			check.That(w, c.IsLeader(), "it does not lead")
 			w.ok(c.Stop())
@@ -61,7 +61,7 @@ func TestPedantic_EveryFeature(t *testing.T) {
 			check.Got(fence.CreateOrUpdateBucket(w.Context(), cl.js, jetstream.KeyValueConfig{Bucket: "others"}))(w)
 		},
 		"EnsureBucket": func(w *world, cl *client) {
-			c := w.standOn(cl, cl.ensured(w, leader.BucketConfig{Roster: true}), leader.Config{ID: "a", Succession: leader.Queue{}})
+			c := w.standOn(cl, cl.ensured(w, leader.BucketConfig{Roster: true}), leader.Config{ID: "a", Queue: &leader.Queue{}})
 			w.at(w.now() + 2*lease)
 			check.That(w, c.IsLeader(), "it does not lead")
 		},

@@ -201,7 +201,7 @@ func TestPermissions_AreEnoughForAll(t *testing.T) {
 	nc := permDial(t, h, "a")
 	g := permOrders(t, admin, nc)
 	b := check.Got(leader.EnsureBucket(tcpJS(t, nc), leader.BucketConfig{Name: "E", MaxLease: time.Second, Roster: true}))(t)
-	a := tcpElectionOf(t, "a").stand(b, leader.Config{ID: "a", Succession: leader.Listed{}, Guards: []leader.Guard{g}})
+	a := tcpElectionOf(t, "a").stand(b, leader.Config{ID: "a", Queue: &leader.Queue{AtOnce: true}, Guards: []leader.Guard{g}})
 	tcpTerm(a)
 	tcpRenewed(t, tcpBucket(t, admin), "a", 8) // more than a lease, after which it looks after the guard
 	e := check.Got(check.Got(admin.KeyValue(t.Context(), "orders"))(t).Get(t.Context(), fence.DefaultGuardKey))(t)

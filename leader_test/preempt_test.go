@@ -16,9 +16,9 @@ import (
 // Preemptors that do not take the key that a leader gives up for them.
 
 var (
-	byPriority = leader.Config{Succession: leader.Queue{}}
-	racing     = leader.Config{Succession: leader.Listed{}}
-	preemptor  = leader.Config{Succession: leader.Queue{Priority: 10, Preempt: true}}
+	byPriority = leader.Config{Queue: &leader.Queue{}}
+	racing     = leader.Config{Queue: &leader.Queue{AtOnce: true}}
+	preemptor  = leader.Config{Queue: &leader.Queue{Priority: 10, Preempt: true}}
 )
 
 const defaultLease = 15 * time.Second
@@ -74,7 +74,7 @@ func TestPreemption_VainGrowsRarer(t *testing.T) {
 	proof.NotRaced(t)
 	for _, low := range []leader.Config{byPriority, racing} {
 		for preemptors := 2; preemptors <= 3; preemptors++ {
-			t.Run(fmt.Sprintf("%T/%d preemptors", low.Succession, preemptors), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%+v/%d preemptors", low.Queue, preemptors), func(t *testing.T) {
 				k := newKit(t)
 				cs := k.low(3, low)
 				for i := range preemptors {
@@ -170,11 +170,11 @@ func TestPreemption_AmongVainOnes(t *testing.T) {
 		},
 	} {
 		for _, low := range []leader.Config{byPriority, racing} {
-			t.Run(fmt.Sprintf("%s/%T", name, low.Succession), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/%+v", name, low.Queue), func(t *testing.T) {
 				k := newKit(t)
 				cs := k.low(2, low)
 				others(k, 0)
-				fine, _ := k.stand("fine", leader.Config{Succession: leader.Queue{Priority: 5, Preempt: true}})
+				fine, _ := k.stand("fine", leader.Config{Queue: &leader.Queue{Priority: 5, Preempt: true}})
 				for n := range 8 {
 					others(k, n+1)
 				}

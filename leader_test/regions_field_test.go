@@ -257,7 +257,7 @@ func TestRegions_Priority(t *testing.T) {
 	el := tcpElectionOf(t, "e")
 	stand := func(r *region, id string, priority int) *tcpCandidate {
 		return el.stand(r.bucket(t, 1), leader.Config{
-			ID: id, LeaseDuration: operationLease, Succession: leader.Queue{Priority: priority, Preempt: true},
+			ID: id, LeaseDuration: operationLease, Queue: &leader.Queue{Priority: priority, Preempt: true},
 		})
 	}
 	far := stand(c.west, "far", 0)

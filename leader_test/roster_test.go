@@ -139,7 +139,7 @@ func TestRoster_TellsWhoWaits(t *testing.T) {
 func TestRoster_LeadersPriority(t *testing.T) {
 	k := newKit(t)
 	k.mark = seated(2)
-	k.lead(leader.Config{Succession: leader.Queue{Priority: 5}})
+	k.lead(leader.Config{Queue: &leader.Queue{Priority: 5}})
 	k.clock.Advance(10 * time.Second)
 	value := k.store.Entry("e").Value
 	check.That(t, field(value, "state") == "leading" && bytes.Contains(value, []byte(`"priority":5`)), "%s", value)

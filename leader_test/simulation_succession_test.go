@@ -29,7 +29,7 @@ type win struct {
 // follows draws the succession of a candidate.
 func (s *simulation) follows(cfg *leader.Config) {
 	if s.orderly {
-		cfg.Succession = leader.Queue{}
+		cfg.Queue = &leader.Queue{}
 		return
 	}
 	if s.racing {
@@ -38,11 +38,11 @@ func (s *simulation) follows(cfg *leader.Config) {
 	switch s.rng.IntN(6) {
 	case 0:
 	case 1:
-		cfg.Succession = leader.Listed{}
+		cfg.Queue = &leader.Queue{AtOnce: true}
 	case 2, 3:
-		cfg.Succession = leader.Queue{}
+		cfg.Queue = &leader.Queue{}
 	default:
-		cfg.Succession = leader.Queue{Priority: s.rng.IntN(3), Preempt: s.chance(2)}
+		cfg.Queue = &leader.Queue{Priority: s.rng.IntN(3), Preempt: s.chance(2)}
 	}
 	if s.chance(2) {
 		cfg.TurnTimeout = s.between(s.lease/100, s.lease/8)
@@ -81,10 +81,13 @@ func (t tap) Announce(ctx context.Context, election, session string, entry []byt
 // preempted reports whether a candidate of a higher priority that wants to lead has
 // stood for a lease. Clocks deviate by a tenth. The lock is held.
 func (s *simulation) preempted(l *life) bool {
-	low, _ := l.cfg.Succession.(leader.Queue)
+	var low leader.Queue
+	if q := l.cfg.Queue; q != nil {
+		low = *q
+	}
 	return slices.ContainsFunc(s.lives, func(o *life) bool {
-		high, _ := o.cfg.Succession.(leader.Queue)
-		return high.Preempt && high.Priority > low.Priority && o.since >= 0 && s.now()-o.since >= l.cfg.LeaseDuration*10/11
+		high := o.cfg.Queue
+		return high != nil && high.Preempt && high.Priority > low.Priority && o.since >= 0 && s.now()-o.since >= l.cfg.LeaseDuration*10/11
 	})
 }
 

@@ -381,10 +381,10 @@ func (s *stage) config(args []string) (cfg leader.Config, m mark) {
 		name, value, _ := strings.Cut(arg, "=")
 		switch name {
 		case "Listed":
-			cfg.Succession = leader.Listed{}
+			cfg.Queue = &leader.Queue{AtOnce: true}
 			continue
 		case "Queue":
-			cfg.Succession = &queue
+			cfg.Queue = &queue
 			continue
 		case "KVElect":
 			cfg.Logger, m = slog.New(judging{stage: s}), kvelect.Beside

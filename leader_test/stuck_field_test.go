@@ -117,7 +117,7 @@ func newStalled(t *testing.T) *stalled {
 	x.gb = check.Got(fence.CreateOrUpdateBucket(t.Context(), x.js, jetstream.KeyValueConfig{Bucket: "G"}))(t)
 	x.gs = check.Got(fence.CreateOrUpdateStream(t.Context(), x.js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}, "s.guard"))(t)
 	x.b = tcpBucket(t, x.js)
-	x.leader = tcpElectionOf(t, "e").stand(x.b, leader.Config{Succession: leader.Listed{}, Guards: []leader.Guard{x.gb, x.gs}})
+	x.leader = tcpElectionOf(t, "e").stand(x.b, leader.Config{Queue: &leader.Queue{AtOnce: true}, Guards: []leader.Guard{x.gb, x.gs}})
 	x.term = tcpTerm(x.leader)
 	return x
 }
@@ -177,7 +177,7 @@ func TestBlockedConnection_CallsEnd(t *testing.T) {
 	add("Campaign", nil, func(ctx context.Context) error {
 		background := context.WithoutCancel(ctx)
 		began := time.Now()
-		c, err := leader.Campaign(background, x.b, "other", leader.Config{Succession: leader.Listed{}, Guards: []leader.Guard{x.gb}})
+		c, err := leader.Campaign(background, x.b, "other", leader.Config{Queue: &leader.Queue{AtOnce: true}, Guards: []leader.Guard{x.gb}})
 		if err != nil {
 			return err
 		}

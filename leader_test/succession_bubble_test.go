@@ -23,7 +23,7 @@ func (w *world) queue(ids ...string) []*candidate {
 	var all []*candidate
 	for i, id := range ids {
 		w.at(time.Duration(i) * time.Second)
-		all = append(all, w.standAs(leader.Config{ID: id, Succession: leader.Queue{}}))
+		all = append(all, w.standAs(leader.Config{ID: id, Queue: &leader.Queue{}}))
 	}
 	w.at(20 * time.Second)
 	w.ledBy(all[0], all...)
@@ -158,7 +158,7 @@ func TestQueue_OutlivesRestart(t *testing.T) { story(t) }
 // The others learn only of its term.
 func TestQueue_NextHearsFirst(t *testing.T) {
 	inRostered(t, func(w *world) {
-		cfg := leader.Config{ID: "a", Succession: leader.Queue{}}
+		cfg := leader.Config{ID: "a", Queue: &leader.Queue{}}
 		a := w.standAs(cfg)
 		w.at(time.Second)
 		cfg.ID = "b"

@@ -16,7 +16,7 @@ import (
 // queue makes candidates that wait in a queue, a second apart. The first one leads.
 func (k kit) queue(n int, cfg leader.Config) (cs []*leader.Candidate) {
 	k.Helper()
-	cfg.Succession = leader.Queue{}
+	cfg.Queue = &leader.Queue{}
 	for i := range n {
 		c, _ := k.stand(fmt.Sprint("c", i), cfg)
 		cs = append(cs, c)
@@ -69,12 +69,12 @@ func TestPriority_FollowsInOrder(t *testing.T) { story(t) }
 // lease, and to none that comes and goes.
 func TestPreempt(t *testing.T) {
 	k := newKit(t)
-	cfg := leader.Config{Succession: leader.Queue{}, LeaseDuration: 10 * time.Second, GracePeriod: 3 * time.Second}
+	cfg := leader.Config{Queue: &leader.Queue{}, LeaseDuration: 10 * time.Second, GracePeriod: 3 * time.Second}
 	low, ws := k.stand("low", cfg)
 	k.clock.Advance(time.Second)
 	end, _ := leadertest.Work(leadertest.Led(low))
 	defer end()
-	cfg.Succession = leader.Queue{Priority: 1, Preempt: true}
+	cfg.Queue = &leader.Queue{Priority: 1, Preempt: true}
 	for range 5 { // each stands for less than a lease
 		c, _ := k.stand("fickle", cfg)
 		k.clock.Advance(9 * time.Second)

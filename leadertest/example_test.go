@@ -148,7 +148,7 @@ func ExampleStore_queue() {
 	store := leadertest.NewStore(clock)
 	queue := map[string]*leader.Candidate{}
 	for _, id := range []string{"a", "b", "c"} {
-		candidate, err := leader.Campaign(context.Background(), store.Link(id), "jobs", leader.Config{ID: id, Succession: leader.Queue{}})
+		candidate, err := leader.Campaign(context.Background(), store.Link(id), "jobs", leader.Config{ID: id, Queue: &leader.Queue{}})
 		if err != nil {
 			t.Fatalf("Campaign: %v", err)
 		}

@@ -349,9 +349,9 @@ func (s *succession) fit(info leader.BucketInfo, lease time.Duration) error {
 func (s *succession) apply(cfg *leader.Config) {
 	switch {
 	case s.kind != byRace:
-		cfg.Succession = leader.Queue{Priority: s.priority, Preempt: s.preempt}
+		cfg.Queue = &leader.Queue{Priority: s.priority, Preempt: s.preempt}
 	case s.roster:
-		cfg.Succession = leader.Listed{}
+		cfg.Queue = &leader.Queue{AtOnce: true}
 	}
 	cfg.TurnTimeout = s.turn
 }

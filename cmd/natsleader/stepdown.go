@@ -276,7 +276,7 @@ func (t *transfer) run(ctx context.Context) error {
 	was, err := leader.StepDown(ctx, look.bucket, t.election, leader.StepDownOptions{To: t.id, Next: t.id == "", By: requester("transfer")})
 	if errors.Is(err, leader.ErrRequestRefused) && strings.Contains(err.Error(), wire.NoRosterReason) {
 		return exitf(exitFailed, "%s reads no roster, so it does not know the next candidate: name one (natsleader "+
-			"transfer %s ID), or start the candidates with --roster (natsleader run) or Config.Succession", printable(was.ID), t.election)
+			"transfer %s ID), or start the candidates with --roster (natsleader run) or Config.Queue", printable(was.ID), t.election)
 	}
 	done, err := handedOver(ctx, look.bucket, t.election, t.wait, was, err)
 	if err != nil {

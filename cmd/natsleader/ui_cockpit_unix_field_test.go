@@ -22,8 +22,8 @@ func TestUI_Cockpit(t *testing.T) {
 	c := startTrio(t, "")
 	js := c.makes(leader.BucketConfig{Name: "elections", Roster: true, MaxLease: time.Hour})
 	url := c.servers[0].url
-	drained := campaigns(t, url, "elections", "billing", leader.Config{ID: "node-10_41_x9z", Succession: leader.Listed{}})
-	next := stands(t, url, "billing", leader.Config{ID: "node-1_17_k2a", Succession: leader.Listed{}})
+	drained := campaigns(t, url, "elections", "billing", leader.Config{ID: "node-10_41_x9z", Queue: &leader.Queue{AtOnce: true}})
+	next := stands(t, url, "billing", leader.Config{ID: "node-1_17_k2a", Queue: &leader.Queue{AtOnce: true}})
 	inLine(t, url, "billing", "node-1_17_k2a")
 	for i, name := range []string{"invoices", "mail.outgoing", "reports.daily", "thumbnails", "webhooks"} {
 		put(t, js, name, record(t, js, "billing", fmt.Sprintf("node-%d_%d_a7c", 1+i%2, 100+i%2), time.Hour))

@@ -106,8 +106,8 @@ func TestUI_Elections(t *testing.T) {
 			expect.OK(w, err)
 		})
 		at("a leads, and b waits", func() {
-			w.campaigns("billing", leader.Config{ID: "a", Succession: leader.Listed{}, Value: []byte("10.0.0.1")})
-			w.campaigns("billing", leader.Config{ID: "b", Succession: leader.Listed{}, Value: []byte{0xff}})
+			w.campaigns("billing", leader.Config{ID: "a", Queue: &leader.Queue{AtOnce: true}, Value: []byte("10.0.0.1")})
+			w.campaigns("billing", leader.Config{ID: "b", Queue: &leader.Queue{AtOnce: true}, Value: []byte{0xff}})
 		})
 		w.reads("/api/roster?election=billing")
 		w.asks(http.MethodGet, "/api/record?election=billing", "")
@@ -245,7 +245,7 @@ func TestUI_Groups(t *testing.T) {
 func TestUI_Actions(t *testing.T) {
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
 		for _, id := range []string{"a", "b"} {
-			w.campaigns("billing", leader.Config{ID: id, Succession: leader.Listed{}})
+			w.campaigns("billing", leader.Config{ID: id, Queue: &leader.Queue{AtOnce: true}})
 		}
 		stop := w.follow("ui")
 		w.asks(http.MethodPost, "/api/step-down", `{"election":"billing"}`)

@@ -321,7 +321,7 @@ func TestWatch_Cordoned(t *testing.T) {
 func TestWatch_CountsCandidates(t *testing.T) {
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
 		for _, id := range []string{"a", "b", "c"} {
-			w.campaigns("billing", leader.Config{ID: id, Succession: leader.Listed{}})
+			w.campaigns("billing", leader.Config{ID: id, Queue: &leader.Queue{AtOnce: true}})
 		}
 		put(w.T, w.js, "lock", "hello")
 		put(w.T, w.js, "orders.shard.assigner", record(w.T, w.js, "billing", "m", time.Hour))

@@ -50,11 +50,11 @@ func newestFirst(ctx context.Context, store leader.Store, build string) (*leader
 	if err != nil {
 		return nil, err
 	}
-	return leader.Campaign(ctx, store, "billing", leader.Config{Succession: leader.Queue{Priority: number}})
+	return leader.Campaign(ctx, store, "billing", leader.Config{Queue: &leader.Queue{Priority: number}})
 }
 
 func threeLeaders(ctx context.Context, bucket leader.Store) (*leader.Candidate, error) {
-	return leader.Campaign(ctx, seats.Of(bucket, 3), "import", leader.Config{Succession: leader.Queue{}})
+	return leader.Campaign(ctx, seats.Of(bucket, 3), "import", leader.Config{Queue: &leader.Queue{}})
 }
 
 func replaceTheSecond(ctx context.Context, bucket leader.Store) error {

@@ -85,7 +85,7 @@ func stand(id, url string, lease time.Duration, in io.Reader, out io.Writer) err
 	}
 	silent := slog.New(slog.DiscardHandler) // the page shows the faults
 	m.c, err = leader.Campaign(context.Background(), bucket, electionName, leader.Config{
-		ID: id, LeaseDuration: lease, Guards: []leader.Guard{m.items}, Succession: leader.Listed{}, Logger: silent, StopTimeout: lease,
+		ID: id, LeaseDuration: lease, Guards: []leader.Guard{m.items}, Queue: &leader.Queue{AtOnce: true}, Logger: silent, StopTimeout: lease,
 	})
 	if err != nil {
 		return err

@@ -144,7 +144,7 @@ func survivesJunk(t *testing.T, data []byte) {
 		link := store.Link(id)
 		c, err := leader.Campaign(t.Context(), link, "e", leader.Config{
 			ID: id, Guards: []leader.Guard{guard.Link(id).Guard()},
-			Succession: leader.Queue{Priority: len(sessions), Preempt: id == "b"},
+			Queue: &leader.Queue{Priority: len(sessions), Preempt: id == "b"},
 		})
 		check.OK(t, err)
 		t.Cleanup(func() {

@@ -80,9 +80,7 @@ func (n *natsleaderCandidate) drop() {
 	if n.err != nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = n.c.Stop(ctx)
+	_ = n.c.Stop()
 }
 
 // natsServer is one nats-server with JetStream. Its buckets are on file, and the server syncs

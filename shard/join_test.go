@@ -525,7 +525,8 @@ func TestShares(t *testing.T) {
 // Work that ends although its shard is still granted begins again after 5 s.
 func TestBodyThatReturns_BeginsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 1, ID: "a"})
+		l := new(logs)
+		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 1, ID: "a", Logger: l.logger()})
 		time.AfterFunc(31*time.Second, func() { _ = m.Stop() })
 		var begins []time.Duration
 		from, token := time.Now(), uint64(0)
@@ -542,6 +543,23 @@ func TestBodyThatReturns_BeginsAgain(t *testing.T) {
 			}
 		}))
 		check.Equal(t, fmt.Sprint(begins), "[0s 5s 10s 15s 20s 25s 30s]", "%s")
+		check.Equal(t, l.count("has returned within a lease, 3 times in a row"), 1, "%d warnings")
+	})
+}
+
+// Work that returns after more than a lease is no fault, however often.
+func TestBodyThatReturns_AfterALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := new(logs)
+		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 1, ID: "a", Logger: l.logger()})
+		time.AfterFunc(10*lease, func() { _ = m.Stop() })
+		n := 0
+		check.OK(t, m.Serve(func(context.Context, *shard.Shard) {
+			if n++; n%3 == 0 {
+				time.Sleep(lease)
+			}
+		}))
+		check.That(t, n > 6 && l.count("in a row") == 0, "%d calls, %d warnings", n, l.count("in a row"))
 	})
 }
 

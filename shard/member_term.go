@@ -43,6 +43,7 @@ type shift struct {
 	joining bool              // a goroutine registers the member
 	joined  chan struct{}     // receives when that has ended
 	rests   map[int]time.Time // until when work is not begun again that has ended early
+	hasty   map[int]int       // by shard, how often in a row its work has ended early, within a lease
 }
 
 // page is a page of the map.
@@ -62,7 +63,7 @@ func (m *Member) serve(term *leader.Term) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(term.Context())) // also while the work drains
 	s := &shift{
 		Member: m, term: term, lead: term.Context(), ctx: ctx, self: group.Session{ID: m.work.ID(), Token: term.Token()},
-		lease: m.work.Stats().LeaseDuration, works: make(map[int]*Shard), joined: make(chan struct{}, 1), rests: make(map[int]time.Time), pulse: make(chan struct{}),
+		lease: m.work.Stats().LeaseDuration, works: make(map[int]*Shard), joined: make(chan struct{}, 1), rests: make(map[int]time.Time), hasty: make(map[int]int), pulse: make(chan struct{}),
 		watched: m.watch(ctx, m.bell),
 	}
 	s.patient = cmp.Or(m.cfg.GracePeriod, s.lease)
@@ -196,11 +197,24 @@ func (s *shift) takeEnded() {
 			if s.ended(done.number) {
 				s.rests[done.number] = time.Now().Add(restart)
 				time.AfterFunc(restart, s.bell.ring)
+				s.noticeReturn(done)
 			}
 			if done.begun.Load() {
 				s.emit(Released{Shard: done})
 			}
 		}
+	}
+}
+
+// noticeReturn reports, once, work on a shard that has returned within a lease some times in a row.
+func (s *shift) noticeReturn(done *Shard) {
+	const most = 3 // as in package leader
+	n := done.number
+	if s.hasty[n]++; time.Since(done.since) >= s.lease {
+		delete(s.hasty, n)
+	}
+	if s.hasty[n] == most {
+		s.fault(fmt.Errorf("the work on shard %d has returned within a lease, %d times in a row: it begins again after each return, so it has to wait where there is nothing to do", n, most))
 	}
 }
 

@@ -49,7 +49,7 @@ type actor struct {
 	roster   *rosterParts          // nil: it has no roster
 
 	elected       time.Time // the last time
-	returns       int       // terms in a row whose work has returned within a lease
+	returns       int       // terms in a row whose work has returned at once
 	seat          int
 	reminder      reminder
 	stall         time.Duration // Config.StallTimeout
@@ -448,6 +448,7 @@ func (a *actor) publish(changed bool) {
 	defer c.mu.Unlock()
 	if a.status.State == machine.StateLeader { // in this order: see stateAndTerm
 		c.leading.Store(a.term)
+		c.last = a.term
 		c.state.Store(uint32(StateLeader))
 	} else {
 		c.state.Store(uint32(a.status.State))

@@ -1,8 +1,6 @@
 package leader
 
 import (
-	"fmt"
-
 	"github.com/natsleader/natsleader/internal/machine"
 )
 
@@ -39,21 +37,7 @@ func (a *actor) end() {
 	a.requests.end()
 	a.c.cordon.leave()
 	a.timer.Stop()
-	a.c.finish(a.values, a.status.Err, a.kept(), a.cut)
-}
-
-// kept returns the result of Stop.
-func (a *actor) kept() error {
-	switch s := &a.status; {
-	case s.Working:
-		return fmt.Errorf("%w: the work of the term with token %d goes on", ErrNotReleased, a.reminder.token)
-	case !s.Holds || !a.abandoning && !a.cut: // or it keeps nobody out any more
-		return nil
-	case a.cut:
-		return fmt.Errorf("%w before the candidate was stopped: others wait until its lease is over", ErrConnectionClosed)
-	default:
-		return fmt.Errorf("%w: the release of the key was not acknowledged within StopTimeout, and others wait until its lease is over", ErrUnreachable)
-	}
+	a.c.finish(a.values, a.status.Err, (a.abandoning || a.cut) && a.status.MayKeep, a.cut)
 }
 
 // awaitsReplies reports whether a request is not answered yet.

@@ -77,13 +77,13 @@ func (a *actor) watched() *Term {
 	return a.term
 }
 
-// hasty is how many terms in a row, whose work returned within a lease, are no chance.
+// hasty is how many terms in a row, whose work returned at once, are no chance.
 const hasty = 3
 
 // noticeReturn warns when the work of some terms in a row has returned soon after its begin: perhaps the body of the loop
 // begins work that the candidate does not know.
 func (a *actor) noticeReturn(cause error) {
-	if !errors.Is(cause, machine.ErrWorkReturned) || a.now().Sub(a.elected) >= a.status.Times.OrDefault().Lease {
+	if !errors.Is(cause, machine.ErrWorkReturned) || a.now().Sub(a.elected) >= a.status.Times.OrDefault().RenewInterval {
 		a.returns = 0
 		return
 	}

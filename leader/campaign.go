@@ -53,7 +53,8 @@ type Candidate struct {
 	tally  tally
 	holder Holder
 	err    error
-	kept   error // why it has ended although its work goes on, or its key may be held
+	last   *Term // the newest
+	keeps  bool  // it has ended, and may keep others out until its lease is over
 	holds  bool  // the holder is this candidate, which does not lead
 	cut    bool  // it ended because its connection was closed, perhaps while it was stopping
 
@@ -311,16 +312,38 @@ func (c *Candidate) Leader() Holder {
 	return h
 }
 
-// Stop ends the candidate as the end of the context given to [Campaign] does, and returns when it has ended, after
-// [Config].StopTimeout at the latest. The body of a loop over [Candidate.Terms] must not call it: use [Term.Resign], or end
-// that context. Errors: [ErrNotReleased] if the work goes on; [ErrUnreachable] or [ErrConnectionClosed] if the key is not
-// known to be given up, so that others wait until its lease is over.
+// Stop does what the end of the context given to [Campaign] does, and returns when the candidate has ended: after
+// [Config].StopTimeout at the latest, and up to 2 s later if a handler of the log or a call of the store hangs. The work must
+// not wait for it: it calls [Term.Resign], or ends that context.
+//
+// Stop returns nil if no work goes on and the key is given up. Errors: [ErrNotReleased] while work of the last term goes on,
+// beside which others may lead; [ErrUnreachable] or [ErrConnectionClosed] if the key is not known to be given up, so that
+// others wait until its lease is over. A candidate in [StatePending] gives up nothing, and others wait likewise.
 func (c *Candidate) Stop() error {
 	c.toAll(machine.InStop)
 	<-c.Done()
+	return c.left()
+}
+
+// left returns what a candidate that has ended has left behind, on all of its seats.
+func (c *Candidate) left() error {
+	for _, seat := range c.seats {
+		if err := seat.left(); err != nil {
+			return err
+		}
+	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.kept
+	keeps, cut, last := c.keeps, c.cut, c.last
+	c.mu.Unlock()
+	switch {
+	case last.works():
+		return fmt.Errorf("%w: the work of the term with token %d goes on", ErrNotReleased, last.Token())
+	case keeps && cut:
+		return fmt.Errorf("%w before the candidate was stopped: others wait until its lease is over", ErrConnectionClosed)
+	case keeps:
+		return fmt.Errorf("%w: the release of the key was not acknowledged within StopTimeout, and others wait until its lease is over", ErrUnreachable)
+	}
+	return nil
 }
 
 // Done returns a channel that is closed when the candidate and all of its goroutines have ended.
@@ -356,9 +379,9 @@ func (c *Candidate) since() time.Duration {
 
 // finish makes the end of the candidate known. The values are those of the context given to
 // Campaign.
-func (c *Candidate) finish(values context.Context, err, kept error, cut bool) {
+func (c *Candidate) finish(values context.Context, err error, keeps, cut bool) {
 	c.mu.Lock()
-	c.err, c.kept, c.cut = err, kept, cut
+	c.err, c.keeps, c.cut = err, keeps, cut
 	c.tally.seesLeader(true, c.since) // later holders are not seen here any more
 	c.tally.holds, c.tally.silent, c.tally.working = false, false, false
 	c.mu.Unlock()

@@ -329,6 +329,9 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	if l.c.cut {
 		return l.unlockError("whose key was not released", ErrConnectionClosed)
 	}
+	if l.works() {
+		return l.unlockError("whose work goes on", ErrNotReleased)
+	}
 	return l.unlockError("", nil)
 }
 

@@ -306,12 +306,12 @@ func (b *seatPermit) leave(values context.Context) {
 		return
 	}
 	owner, cut := b.owner, false
-	var err, kept error
+	var err error
 	for _, seat := range owner.seats { // they have ended
-		err, kept, cut = cmp.Or(seat.err, err), cmp.Or(seat.kept, kept), cut || seat.cut
+		err, cut = cmp.Or(seat.err, err), cut || seat.cut
 	}
 	owner.mu.Lock()
-	owner.err, owner.kept, owner.cut = err, kept, cut
+	owner.err, owner.cut = err, cut
 	owner.mu.Unlock()
 	owner.end(values)
 }

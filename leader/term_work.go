@@ -24,13 +24,14 @@ func (t *Term) Go(work func(lead context.Context)) bool {
 	if t == nil || t.ctx.term == nil {
 		return false
 	}
-	_ = t.over() // ends the context if the lease is over
+	now, _ := t.ctx.check() // ends the context if the lease is over
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ctx.ended() != nil || t.freed.Load() {
 		return false
 	}
 	if t.known.running++; t.work.timeout > 0 && t.known.running == 1 {
+		t.work.asked.Store(int64(now))
 		t.send(machine.InTick) // the candidate watches the work from now on
 	}
 	go func() {
@@ -42,6 +43,16 @@ func (t *Term) Go(work func(lead context.Context)) bool {
 
 // goesOn reports whether work of the term goes on. The lock is held.
 func (t *Term) goesOn() bool { return t.known.running > 0 || t.known.body }
+
+// works reports whether work of the term goes on.
+func (t *Term) works() bool {
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.goesOn()
+}
 
 // returned ends a function of Go.
 func (t *Term) returned() {

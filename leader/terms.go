@@ -26,7 +26,8 @@ import (
 //
 // While a body or a function of [Term.Go] runs, no other term of the candidate begins. When they have
 // returned, and the term still leads, the candidate hands over, with a cause that wraps [ErrResigned],
-// and waits one lease before it campaigns again. If that happens three times within a lease, it logs a warning. If the term ends before them, the candidate keeps the key for the work, without
+// and waits one lease before it campaigns again. After three terms in a row that were shorter than
+// RenewInterval it logs a warning. If the term ends before them, the candidate keeps the key for the work, without
 // leading, up to [Config].GracePeriod, after which others can lead.
 //
 // After a break, a return or a panic in the body, the candidate does not campaign until another

@@ -14,7 +14,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// logged runs use with a candidate whose lease is 9 s, and returns how many of its warnings begin with a text.
+// logged runs use with a candidate whose RenewInterval is 1500 ms, and returns how many of its warnings begin with a text.
 func logged(t *testing.T, text string, use func(c *leader.Candidate)) (n int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -28,7 +28,7 @@ func logged(t *testing.T, text string, use func(c *leader.Candidate)) (n int) {
 	return n
 }
 
-// Bodies that return within a lease, three in a row, are told once. Their terms end with a cause of their own.
+// Bodies that return at once, three in a row, are told once. Their terms end with a cause of their own.
 func TestTerms_WorkReturnsAtOnce(t *testing.T) {
 	for _, c := range []struct {
 		bodies []time.Duration
@@ -36,9 +36,9 @@ func TestTerms_WorkReturnsAtOnce(t *testing.T) {
 	}{
 		{[]time.Duration{0, 0}, 0},
 		{[]time.Duration{0, 0, 0, 0, 0}, 1},
-		{[]time.Duration{0, 8 * time.Second, 0}, 1},
-		{[]time.Duration{0, 0, 9 * time.Second, 0, 0}, 0},
-		{[]time.Duration{0, 0, 9 * time.Second, 0, 0, 0}, 1},
+		{[]time.Duration{0, 1400 * time.Millisecond, 0}, 1},
+		{[]time.Duration{0, 0, 1500 * time.Millisecond, 0, 0}, 0},
+		{[]time.Duration{0, 0, 1500 * time.Millisecond, 0, 0, 0}, 1},
 	} {
 		n := logged(t, "the work returns at once", func(candidate *leader.Candidate) {
 			terms := 0

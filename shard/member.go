@@ -292,8 +292,8 @@ func (m *Member) begin(s *Shard) bool {
 var ErrNotBegun = errors.New("shard: granted and not begun")
 
 // Stop leaves the group: the contexts of all shards end with [leader.ErrStopped], and each shard moves when its work has
-// ended. Stop returns when the member has left, after [Config].StopTimeout at the latest. Errors: those of
-// [leader.Candidate.Stop]; after any of them others work on the shards when the lease of this member is over.
+// ended. Stop returns when the member has left, in the time of [leader.Candidate.Stop], and with its errors: after
+// [leader.ErrNotReleased] others work on the shards beside it, after the others when the lease of this member is over.
 func (m *Member) Stop() error {
 	m.stop()
 	<-m.done

@@ -43,7 +43,7 @@ type shift struct {
 	joining bool              // a goroutine registers the member
 	joined  chan struct{}     // receives when that has ended
 	rests   map[int]time.Time // until when work is not begun again that has ended early
-	hasty   map[int]int       // by shard, how often in a row its work has ended early, within a lease
+	hasty   map[int]int       // by shard, how often in a row its work has ended at once
 }
 
 // page is a page of the map.
@@ -206,15 +206,15 @@ func (s *shift) takeEnded() {
 	}
 }
 
-// noticeReturn reports, once, work on a shard that has returned within a lease some times in a row.
+// noticeReturn reports, once, work on a shard that has returned sooner than it rests then, some times in a row.
 func (s *shift) noticeReturn(done *Shard) {
 	const most = 3 // as in package leader
 	n := done.number
-	if s.hasty[n]++; time.Since(done.since) >= s.lease {
+	if s.hasty[n]++; time.Since(done.since) >= restart {
 		delete(s.hasty, n)
 	}
 	if s.hasty[n] == most {
-		s.fault(fmt.Errorf("the work on shard %d has returned within a lease, %d times in a row: it begins again after each return, so it has to wait where there is nothing to do", n, most))
+		s.fault(fmt.Errorf("the work on shard %d has returned within %v, %d times in a row: it begins again after each return, so it has to wait where there is nothing to do", n, restart, most))
 	}
 }
 

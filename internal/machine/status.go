@@ -12,6 +12,7 @@ import (
 type Status struct {
 	State     State
 	Done      bool
+	MayKeep   bool // it may keep others out of the key: Holds, or a write may have taken it
 	Holds     bool // the newest revision known is a record of its own that is not released
 	MayHold   bool // it holds the key, or may turn out to hold it by a write that it has sent
 	Suspended bool
@@ -60,7 +61,7 @@ type Status struct {
 func (m *Machine) Status(now time.Time) Status {
 	return Status{
 		State: m.state, Done: m.done, Err: m.err, Value: m.value,
-		Holds: m.holds(), MayHold: m.mayHoldKey(), Seen: &m.key.seen, SeenAt: m.sightedAt(), Reported: &m.reported,
+		Holds: m.holds(), MayKeep: m.mayKeep(), MayHold: m.mayHoldKey(), Seen: &m.key.seen, SeenAt: m.sightedAt(), Reported: &m.reported,
 		Term: m.term.number, LeaseUntil: m.term.leaseUntil, Draining: m.givesUp(),
 		Leaving: m.leave.mode, To: m.leave.to, CooldownUntil: m.leave.cooldownUntil,
 		Working: m.work.going, Offers: m.work.loops && !m.work.idle, Idle: m.work.idle,

@@ -1,12 +1,12 @@
 package leader
 
 import (
-	"github.com/natsleader/natsleader/internal/machine"
 	"reflect"
 	"slices"
 	"sync"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/machine"
 )
 
 // maxPast is how many events an outbox keeps for the readers that come later. A channel of the

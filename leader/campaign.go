@@ -20,8 +20,8 @@ import (
 )
 
 // Candidate is a candidate in one election. [Campaign] makes it. Its methods may be called from
-// any goroutine and any number of times. Those without a ctx return at once, but Stop. If a ctx ends first,
-// its method returns the error of ctx, and what it has begun goes on. A key is given up when its
+// any goroutine and any number of times. Those without a ctx return at once, but
+// Stop. If a ctx ends first, its method returns the error of ctx. A key is given up when its
 // release is acknowledged, when it is known to be another's, or when the candidate's last record
 // keeps no other candidate out any more. The zero value is a candidate that has ended.
 type Candidate struct {
@@ -62,8 +62,8 @@ type Candidate struct {
 }
 
 // Campaign starts a candidate. It campaigns in the election until ctx ends or [Candidate.Stop] is
-// called. Both are the same graceful stop, which [Config].StopTimeout bounds: the term ends,
-// work is drained, the key is released. The name of the election follows the rules of KV keys, has
+// called. Either begins the same graceful stop, which [Config].StopTimeout bounds: the term ends,
+// work has its time to end, the key is released. The name of the election follows the rules of KV keys, has
 // at most 512 bytes, and is not the key of a seat of another election (package seats).
 //
 // Campaign fails only for settings that cannot work, with [ErrInvalidConfig], [ErrValueTooLarge]

@@ -41,7 +41,8 @@ type Config struct {
 	// GracePeriod is how long a candidate whose term has ended keeps the key, without leading, for work that goes on: the
 	// body of the loop over [Candidate.Terms], and the functions of [Term.Go]. The candidate does not campaign before they
 	// have returned, and reports [ErrNotReleased] when the time is up. A term without such work is handed over at once; that
-	// of a [Lock] has work until [Lock.Unlock]. Default: one lease, but no longer than StopTimeout allows.
+	// of a [Lock] has work until [Lock.Unlock]. Default: one lease, but, save for
+	// a Lock, no longer than StopTimeout allows.
 	GracePeriod time.Duration
 	// StallTimeout makes the candidate notice work that hangs: if the work of a term has not asked for that long whether
 	// the term leads, the term ends with [ErrStalled], and the candidate hands over. See GracePeriod for what is work: the
@@ -50,8 +51,8 @@ type Config struct {
 	// goroutines. A select asks once, when it calls Done: a worker that may wait for longer has a ticker in its select,
 	// and a long item of work calls Err at times. At least 1 s. Default: 0, work may be silent for ever.
 	StallTimeout time.Duration
-	// StopTimeout bounds a stop, by [Candidate.Stop] or the end of the context given to [Campaign], with the drain, which ends 2 s
-	// before, or a quarter of StopTimeout if that is less. It must be longer than a GracePeriod that is set. Negative:
+	// StopTimeout bounds a stop, by [Candidate.Stop] or the end of the context given to [Campaign], with the time for its
+	// work, which ends 2 s before, or a quarter of StopTimeout if that is less. It must be longer than a GracePeriod that is set. Negative:
 	// there is no bound. Default: 8 s, or GracePeriod and 2 s if that is longer.
 	StopTimeout time.Duration
 	// Guards are the resources that only the leader may write. All candidates of an election should name the same. A

@@ -5,7 +5,7 @@ import "github.com/natsleader/natsleader/internal/backend"
 // Causes of an ended term. One of them, possibly wrapped, is [context.Cause] of the term's context,
 // the Cause of its [Deposed] event, and the result of [Err].
 var (
-	// ErrResigned ends a term that was handed over, by Resign, a transfer, [StepDown], [Queue].Preempt or [Lock.Unlock].
+	// ErrResigned ends a term that was handed over, by Resign, a transfer, [StepDown], [Queue].Preempt, [Lock.Unlock] or the return of its work.
 	ErrResigned error = backend.ErrResigned
 	// ErrStopped ends a term whose candidate was stopped, by [Candidate.Stop] or the end of the context of [Campaign].
 	ErrStopped error = backend.ErrStopped

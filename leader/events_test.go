@@ -3,7 +3,6 @@ package leader_test
 import (
 	"context"
 	"errors"
-	"github.com/natsleader/natsleader/internal/backend"
 	"log/slog"
 	"runtime"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"

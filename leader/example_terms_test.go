@@ -46,7 +46,7 @@ func ExampleCandidate_Terms() {
 
 // A leader that is asked to hand over keeps the key until its work has ended, for at most
 // GracePeriod. No other candidate leads before.
-func ExampleConfig_drainTimeout() {
+func ExampleConfig_gracePeriod() {
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock) // in production a leader.Bucket, and no clock
 	stand := func(id string) *leader.Candidate {

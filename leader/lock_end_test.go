@@ -3,13 +3,13 @@ package leader_test
 import (
 	"context"
 	"errors"
-	"github.com/natsleader/natsleader/internal/backend"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"

@@ -230,7 +230,7 @@ func TestErr_TermBeforeContext(t *testing.T) {
 }
 
 // A term of a candidate whose context belongs to another term is a term of its own.
-func TestTermFrom_Nested(t *testing.T) {
+func TestFromContext_Nested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		outer, _ := leads(t.Context(), t)
 		inner, _ := leads(outer.Context(), t)

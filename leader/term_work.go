@@ -93,8 +93,8 @@ func (t *Term) finish() {
 
 // Resign ends this term, and no other. The candidate hands over and stays a candidate, which campaigns again if no other
 // candidate takes the key within a few turns, at most one lease. Work may keep the key for [Config].GracePeriod. Resign
-// returns nil as soon as the context has ended, so that the work may call it, and [ErrNotLeader] if it had ended before. If
-// ctx ends first, the term ends all the same.
+// returns nil as soon as the context has ended, so that the work may call it, and [ErrNotLeader] if it had ended before, and
+// for the term of a shard. If ctx ends first, the term ends all the same.
 func (t *Term) Resign(ctx context.Context) error {
 	if !t.leads() {
 		return ErrNotLeader

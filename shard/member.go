@@ -70,8 +70,8 @@ func (b bell) ring() {
 	}
 }
 
-// Join makes this process a member of a group, until ctx ends or [Member.Stop] is called. Both are the same
-// graceful stop, which [Config].StopTimeout bounds. The name follows the rules of KV keys.
+// Join makes this process a member of a group, until ctx ends or [Member.Stop] is called. Either begins the
+// same graceful stop, which [Config].StopTimeout bounds. The name follows the rules of KV keys.
 //
 // Join fails only for settings that cannot work, with [leader.ErrInvalidConfig], [leader.ErrValueTooLarge] or
 // [leader.ErrIncompatibleBucket]. The member tries again after all other faults, however long it takes, but for those of

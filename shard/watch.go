@@ -183,7 +183,7 @@ func (w *watch) take(id string, least uint64) {
 		for range c.Terms() {
 			break // which gives the key up
 		}
-		_ = c.Stop() // without a word: the key is another's
+		_ = c.Stop() // the error does not matter: another member holds the key
 		s.follower.look()
 		sleep(s.ctx, openAgain)
 		close(ended)

@@ -431,3 +431,90 @@ func TestEvents_OfWorkThatEnds(t *testing.T) {
 		})
 	}
 }
+
+// A reader that comes after the end gets the newest events, and its channel is closed. That of a context which has ended is
+// closed, too.
+func TestEvents_AfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 2, ID: "a"})
+		runs(m, idle)
+		time.Sleep(time.Second)
+		ended := m.Events(check.Ended())
+		synctest.Wait()
+		check.That(t, len(ended) > 0, "no events")
+		for range ended {
+		}
+		check.OK(t, m.Stop())
+		for range 2 {
+			released := 0
+			for e := range m.Events(context.Background()) { // never ends in a bubble with a channel that is open
+				if _, ok := e.(shard.Released); ok {
+					released++
+				}
+			}
+			check.Equal(t, released, 2, "%d shards are released")
+		}
+	})
+}
+
+// slow is the handler of a log that takes some time.
+type slow struct{ slog.Handler }
+
+func (s slow) Handle(ctx context.Context, r slog.Record) error {
+	time.Sleep(20 * time.Millisecond)
+	return s.Handler.Handle(ctx, r)
+}
+
+func (s slow) WithAttrs(as []slog.Attr) slog.Handler { return slow{s.Handler.WithAttrs(as)} }
+
+// When a member has left, all its lines are in the log. A grant is a detail, and work that is given up a warning.
+func TestLogger_HasAllLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := new(logs)
+		handler := slow{slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug})}
+		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 8, ID: "a", GracePeriod: time.Second, Logger: slog.New(handler)})
+		hangs := make(chan struct{})
+		runs(m, func(lead context.Context, s *shard.Shard) {
+			if <-lead.Done(); s.Number() == 0 {
+				<-hangs
+			} else {
+				time.Sleep(time.Second - time.Millisecond) // the lines come just before the end
+			}
+		})
+		time.Sleep(lease)
+		check.Is(t, m.Stop(), leader.ErrNotReleased)
+		for line, want := range map[string]int{
+			"level=DEBUG msg=granted group=orders id=a shard=": 8, "level=INFO msg=started group=orders id=a shard=": 8,
+			"level=INFO msg=revoked ": 8, `level=WARN msg="work on a shard goes on, `: 1, "level=INFO msg=released group=orders id=a shard=": 7,
+		} {
+			check.Equal(t, l.count(line), want, "%d lines of "+line)
+		}
+		close(hangs)
+	})
+}
+
+// Busy is of the work that has gone on for the longest time, wherever it is.
+func TestStats_BusyOfTheLongest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		m, _ := member(t, store, shard.Config{Shards: 20, ID: "a", GracePeriod: drain})
+		hangs := make(chan struct{})
+		runs(m, func(lead context.Context, _ *shard.Shard) {
+			<-lead.Done()
+			<-hangs
+		})
+		time.Sleep(time.Second)
+		other, _ := member(t, store, shard.Config{Shards: 20, ID: "b", GracePeriod: drain})
+		runs(other, idle)
+		time.Sleep(2 * time.Second)
+		third, _ := member(t, store, shard.Config{Shards: 20, ID: "c", GracePeriod: drain})
+		runs(third, idle)
+		time.Sleep(time.Second)
+		for range 20 { // in any order
+			s := m.Stats()
+			check.That(t, s.Draining > 10 && s.Busy == 3*time.Second, "%d for %v", s.Draining, s.Busy)
+		}
+		close(hangs)
+		check.OK(t, m.Stop())
+	})
+}

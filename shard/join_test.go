@@ -211,18 +211,44 @@ func TestShardsDiffer_EndsTheMember(t *testing.T) {
 	})
 }
 
-// A registry whose pages have another size is a group that this program does not know. Its members are left alone.
-func TestAnotherPageSize_IsLeftAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, l := leadertest.NewStore(nil), new(logs)
-		r := group.Registry{Layout: group.Layout{Shards: 4, PageSize: 500}, Base: 1, Members: []group.Session{{ID: "z", Token: 1}}}
-		store.Put(group.RegistryKey(named), r.Encode())
-		m, _ := member(t, store, shard.Config{Shards: 4, ID: "a", Logger: l.logger()})
-		time.Sleep(4 * lease)
-		check.Equal(t, string(store.Entry(group.RegistryKey(named)).Value), string(r.Encode()), "the registry is %s")
-		check.Equal(t, l.count("upgrade this program"), 1, "it is logged %d times")
-		check.OK(t, m.Stop())
-	})
+// A group that this program does not know is left alone, and reported once. Junk is not, and what was deleted is nothing.
+func TestUnknownGroup_IsLeftAlone(t *testing.T) {
+	r := group.Registry{Layout: group.Layout{Shards: 4, PageSize: 500}, Base: 1, Members: []group.Session{{ID: "z", Token: 1}}}
+	registry, page := group.RegistryKey(named), group.PageKey(named, 0)
+	for name, c := range map[string]struct {
+		key     string
+		value   []byte
+		deleted bool
+		joins   bool
+		line    string // "": none
+	}{
+		"another page size": {registry, r.Encode(), false, false, "orders.shard.map at revision 1: does not join the group: upgrade this program: pages of 500 shards, not 1000"},
+		"later registry":    {registry, []byte(`{"v":2}`), false, false, "orders.shard.map at revision 1: does not join the group: upgrade this program: "},
+		"later page":        {page, []byte(`{"v":2}`), false, false, "orders.shard.page.0 at revision 1: does not join the group: upgrade this program: "},
+		"junk":              {registry, []byte("junk"), false, true, "orders.shard.map at revision 1: replaces a value that is no registry of a group: not written by a member of a group: "},
+		"deleted":           {registry, []byte("junk"), true, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, l := leadertest.NewStore(nil), new(logs)
+				revision := store.Put(c.key, c.value)
+				if c.deleted {
+					revision = store.Delete(c.key)
+				}
+				m, _ := member(t, store, shard.Config{Shards: 4, ID: "a", Logger: l.logger()})
+				runs(m, idle)
+				time.Sleep(4 * lease)
+				check.Equal(t, store.Entry(registry).Revision > revision, c.joins, "there is a new registry: %v")
+				check.Equal(t, m.Stats().Owned == 4, c.joins, "it has its shards: %v")
+				if c.line == "" {
+					check.Equal(t, l.count("msg=faulted"), 0, "%d faults")
+				} else {
+					check.Equal(t, l.count(c.line), 1, "it is logged %d times")
+				}
+				check.OK(t, m.Stop())
+			})
+		})
+	}
 }
 
 // In an outage work that has ended is not reported as work that goes on, also not by a stop.
@@ -912,6 +938,91 @@ func TestHeir_ReadsByNoLease(t *testing.T) {
 		time.Sleep(time.Minute)
 		n := link.Requests()
 		check.That(t, n.Reads < 20, "%+v", n)
+		check.OK(t, m.Stop())
+	})
+}
+
+// Settings at their bounds work.
+func TestJoin_AcceptsBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := shard.Config{Shards: 100_000, ID: "a", Weight: 1_000_000, Hold: group.MaxHold, Value: make([]byte, 4096)}
+		m := check.Got(shard.Join(check.Ended(), leadertest.NewStore(nil), named, cfg))(t)
+		left(t, m, 0)
+	})
+}
+
+// Both elections of a member have its settings.
+func TestJoin_SettingsOfElections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, l := leadertest.NewStore(nil, leadertest.WithMaxLease(time.Minute)), new(logs)
+		link := store.Link("a")
+		m := check.Got(shard.Join(context.Background(), link, named, shard.Config{
+			Shards: 1, ID: "a", LeaseDuration: 30 * time.Second, RenewDeadline: 20 * time.Second, RenewInterval: 4 * time.Second,
+			ForceReconnect: true, Logger: l.logger(),
+		}))(t)
+		began := time.Now()
+		begun := hold(t, m)
+		time.Sleep(17 * time.Second)
+		for _, key := range []string{group.AssignerKey(named), group.MemberKey(named, "a")} {
+			check.Equal(t, store.Leader(key).Lease, 30*time.Second, "%v is the lease of "+key)
+			check.Equal(t, l.count("msg=elected election="+key+" "), 1, "%d lines of "+key)
+		}
+		s := next(t, begun)
+		link.Cut()
+		<-s.Context().Done()
+		check.Is(t, context.Cause(s.Context()), leader.ErrLeaseExpired)
+		check.Equal(t, time.Since(began), 36*time.Second, "the context ends after %v") // 20 s after the last renewal
+		s.Release()
+		link.Restore()
+		time.Sleep(time.Minute)
+		s = next(t, begun)
+		link.Isolate()
+		time.Sleep(time.Minute)
+		check.OK(t, s.Context().Err()) // ForceReconnect has ended it
+		s.Release()
+		check.OK(t, m.Stop())
+	})
+}
+
+// While the settings of the bucket cannot be read, the member asks again each second, and no more once it has them.
+func TestBucketWithTTL_IsFoundLater(t *testing.T) {
+	for _, ttl := range []time.Duration{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			store := leadertest.NewStore(nil, leadertest.WithTTL(ttl*time.Hour))
+			link := store.Link("a")
+			link.FailSettings(10, leader.ErrUnreachable)
+			began := time.Now()
+			m := check.Got(shard.Join(context.Background(), link, named, shard.Config{Shards: 4, ID: "a", LeaseDuration: lease}))(t)
+			if ttl > 0 {
+				left(t, m, time.Minute)
+				check.Is(t, m.Err(), leader.ErrIncompatibleBucket)
+				check.Equal(t, time.Since(began), 4*time.Second, "it has left after %v") // both elections ask, too
+				return
+			}
+			time.Sleep(time.Minute)
+			check.That(t, link.Requests().Settings <= 20, "%+v", link.Requests())
+			check.OK(t, m.Stop())
+		})
+	}
+}
+
+// A member names as many shards as it can on which its work goes on. It stays a member that others understand.
+func TestBodyThatDoesNotEnd_OnManyShards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		m, _ := member(t, store, shard.Config{Shards: 1100, ID: "a", GracePeriod: time.Second, Logger: slog.New(slog.DiscardHandler)})
+		hangs := make(chan struct{})
+		runs(m, func(lead context.Context, _ *shard.Shard) {
+			<-lead.Done()
+			<-hangs
+		})
+		time.Sleep(time.Second)
+		check.OK(t, shard.Drain(t.Context(), store, named, "a"))
+		time.Sleep(lease)
+		v := check.Got(shard.Lookup(t.Context(), store, named))(t)
+		check.That(t, len(v.Members) == 1 && len(v.Members[0].Late) == group.MaxLate && v.Members[0].Weight == 1, "%d", len(v.Members[0].Late))
+		close(hangs)
+		synctest.Wait()
 		check.OK(t, m.Stop())
 	})
 }

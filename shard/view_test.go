@@ -1,6 +1,7 @@
 package shard_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -239,5 +240,45 @@ func TestObserve_LostPage(t *testing.T) {
 		f.stop()
 		f.store.Delete(group.PageKey(named, 1))
 		check.Equal(t, look(), "1 none; 1000 a gone; a has 1000, released", "%s")
+	})
+}
+
+// An observer reports that there is no group, then nothing until all is known, and nothing at rest.
+func TestObserve_ReportsChangesOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, _ := viewed(t, 8)
+		link := f.store.Link("observer")
+		views := check.Got(shard.Observe(t.Context(), link, named))(t)
+		first := check.Comes(t, "a view of no group", views)
+		check.That(t, len(first.Owners) == 0 && len(first.Members) == 0, "%+v", first)
+		f.start("a")
+		f.start("b")
+		time.Sleep(lease)
+		const want = "4 a works; 4 b works; a has 4, leading; b has 4, leading"
+		for _, key := range []string{group.RegistryKey(named), group.PageKey(named, 0), group.MemberKey(named, "b"), group.AssignerKey(named)} {
+			ctx, cancel := context.WithCancel(t.Context())
+			began := time.Now()
+			slow := check.Got(shard.Observe(ctx, lens{Link: f.store.Link("slow"), key: key, later: 2 * time.Second}, named))(t)
+			check.Equal(t, shown(check.Comes(t, "the first view", slow)), want, "%s is first, with a slow read of "+key)
+			check.That(t, time.Since(began) < 5*time.Second, "it comes after %v", time.Since(began))
+			cancel()
+		}
+		for len(first.Owners) == 0 || shown(first) != want {
+			first = check.Comes(t, "a view of the group", views)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		check.That(t, !check.Now(views), "a view although nothing has changed")
+		f.store.Delete(group.RegistryKey(named))
+		for _, p := range f.live() {
+			p.link.Freeze()
+			p.disturb(lease)
+		}
+		last := check.Comes(t, "a view without the group", views)
+		check.That(t, len(last.Owners) == 0 && last.Assigner.ID == f.store.Leader(group.AssignerKey(named)).ID, "%+v", last)
+		for _, p := range f.live() {
+			p.link.Restore()
+		}
+		f.stop()
 	})
 }

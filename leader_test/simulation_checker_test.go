@@ -151,11 +151,11 @@ func (l *life) isLeading() bool {
 	return l.leads()
 }
 
-// current returns the newest term, and whether Deposed was not offered yet.
-func (l *life) current() (term *leader.Term, open bool) {
+// current returns the newest term.
+func (l *life) current() *leader.Term {
 	l.sim.mu.Lock()
 	defer l.sim.mu.Unlock()
-	return l.term, l.open
+	return l.term
 }
 
 // leads calls the term itself, as the application does. The lock is held.

@@ -22,6 +22,7 @@ func TestStop_SaysWhatIsNow(t *testing.T) {
 		synctest.Wait()
 		check.Is(b, b.Stop(), leader.ErrNotReleased)
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		check.Is(b, b.Stop(), leader.ErrConnectionClosed)
 	})
 }
@@ -46,6 +47,7 @@ func TestUnlock_WorkGoesOn(t *testing.T) {
 		check.Is(t, lock.Unlock(t.Context()), leader.ErrNotReleased)
 		check.OK(t, check.Got(leader.TryAcquire(t.Context(), store.Link("b"), "e", leader.Config{}))(t).Unlock(t.Context()))
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		check.OK(t, lock.Unlock(t.Context()))
 	})
 }

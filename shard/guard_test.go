@@ -177,6 +177,7 @@ func TestGuards_WorkThatHangs(t *testing.T) {
 		check.Equal(t, n, 1, "it is revoked %d times")
 		s.Release()
 		other.Release()
+		synctest.Wait() // the functions have returned
 		check.OK(t, m.Stop())
 	})
 }

@@ -105,8 +105,9 @@ func (t *Term) End(cause error) {
 	case errors.Is(cause, leader.ErrFenced) && t.guard != nil:
 		t.guard.Overtake(t.Term)
 	case errors.Is(cause, leader.ErrStalled) && t.stall > 0:
-		link.Restore()                                     // or the lease would be over before
-		t.Go(func(lead context.Context) { <-lead.Done() }) // there may be no work but this
+		link.Restore()                         // or the lease would be over before
+		over := t.Context().Done()             // asked before the time passes
+		t.Go(func(context.Context) { <-over }) // there may be no work but this
 		t.clock.Advance(t.stall)
 	default:
 		t.tb.Fatalf("leadertest: this term cannot end with %v", cause)

@@ -69,20 +69,18 @@ type natsleaderCandidate struct {
 	err error
 }
 
-func (n *natsleaderCandidate) resign(ctx context.Context) error {
+func (n *natsleaderCandidate) resign(context.Context) error {
 	if n.err != nil {
 		return n.err
 	}
-	return n.c.Stop(ctx)
+	return n.c.Stop()
 }
 
 func (n *natsleaderCandidate) drop() {
 	if n.err != nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = n.c.Stop(ctx)
+	_ = n.c.Stop()
 }
 
 // natsServer is one nats-server with JetStream. Its buckets are on file, and the server syncs

@@ -49,11 +49,12 @@
 //	connected                the result of Connected
 //	silent_seconds           the time since the last sign of a majority of the servers, if one is missing
 //
-// [Member] and [MemberLive] are for a member of a group of package shard, in place of Connected and Live of its
+// [MemberConnected] and [MemberLive] are for a member of a group of package shard, in place of Connected and Live of its
 // election. Their bodies have group, id and error, and live or
 //
 //	connected, silent_seconds  of the election of the member, whose lease all its shards share
 //	owned, granted, draining   shards that it works on, has been granted, and that end
+//	waiting                    shards that wait for shard.Member.Serve
 //	assigner                   ID of the assigner
 //	members, unowned, moving   of the group, if this process is the assigner, as in shard.Stats
 //	uneven
@@ -109,7 +110,9 @@ func Live(c *leader.Candidate) http.Handler {
 }
 
 // MemberLive returns a handler that answers 200 while the member works, and 503 once it has ended with an error
-// (shard.Member.Err), or if [shard.Member.Ping] fails or takes longer than a second.
+// (shard.Member.Err), or if [shard.Member.Ping] fails or takes longer than a second. Ping also fails while granted shards
+// have waited for shard.Member.Serve for more than a lease: a restart helps if the set-up of the program hangs. So do what
+// can take longer before shard.Join.
 func MemberLive(m *shard.Member) http.Handler {
 	return handler(m != nil, func(ctx context.Context) (any, bool) {
 		err := ping(ctx, m)
@@ -121,24 +124,28 @@ func MemberLive(m *shard.Member) http.Handler {
 	})
 }
 
-// Member returns a handler that answers 200 while [leader.Stats.Connected] of the member's own election returns nil.
-// Otherwise it answers 503, with the reason as error.
-func Member(m *shard.Member) http.Handler {
-	return handler(m != nil, func(context.Context) (any, bool) {
+// MemberConnected returns a handler that answers 200 while [leader.Stats.Connected] of the member's own election returns nil, and
+// [shard.Member.Ping] does not return [shard.ErrNotBegun]: granted shards have not waited for shard.Member.Serve for more
+// than a lease. Otherwise it answers 503, with the reason as error.
+func MemberConnected(m *shard.Member) http.Handler {
+	return handler(m != nil, func(ctx context.Context) (any, bool) {
+		idle := ping(ctx, m)
 		s := m.Stats()
 		err := s.Election.Connected()
-		connected := err == nil
 		r := memberReport{
-			Group: m.Group(), ID: m.ID(), Connected: connected, Silent: s.Election.Silent.Seconds(),
-			Owned: s.Owned, Granted: s.Granted, Draining: s.Draining, Assigner: s.Assigner,
+			Group: m.Group(), ID: m.ID(), Connected: err == nil, Silent: s.Election.Silent.Seconds(),
+			Owned: s.Owned, Granted: s.Granted, Draining: s.Draining, Waiting: s.Waiting, Assigner: s.Assigner,
 		}
 		if s.Assigns {
 			r.groupReport = &groupReport{s.Members, s.Unowned, s.Moving, s.Uneven}
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			r.Error = cmp.Or(m.Err(), err).Error()
+		case errors.Is(idle, shard.ErrNotBegun) && s.Waiting > 0: // else the work has begun meanwhile
+			r.Error = idle.Error()
 		}
-		return r, connected
+		return r, r.Error == ""
 	})
 }
 
@@ -158,7 +165,7 @@ func ping(ctx context.Context, c interface {
 	switch {
 	case errors.Is(err, leader.ErrStopped): // Err waits for nothing any more
 		return c.Err()
-	case errors.Is(err, leader.ErrStalled):
+	case errors.Is(err, leader.ErrStalled), errors.Is(err, shard.ErrNotBegun):
 		return err
 	case err != nil:
 		return fmt.Errorf("a goroutine does not answer: %w", err)
@@ -207,6 +214,7 @@ type memberReport struct {
 	Owned     int     `json:"owned"`
 	Granted   int     `json:"granted"`
 	Draining  int     `json:"draining"`
+	Waiting   int     `json:"waiting"`
 	Assigner  string  `json:"assigner,omitempty"`
 	Connected bool    `json:"connected"`
 	Silent    float64 `json:"silent_seconds,omitempty"`

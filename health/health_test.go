@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -128,7 +127,7 @@ func TestLeader_NamesOtherLeader(t *testing.T) {
 	k.clock.Advance(10 * time.Second) // renewals
 	k.get(h)
 
-	check.OK(t, a.Proclaim(t.Context(), []byte{0xff, 0}))
+	check.OK(t, leadertest.Led(a).Proclaim(t.Context(), []byte{0xff, 0}))
 	k.clock.Settle()
 	k.get(h)
 
@@ -203,14 +202,13 @@ func TestConnected_503WhenLeaseIsOver(t *testing.T) {
 // Connected answers 200 for a leader that steps down: it is fenced, and its bucket answers.
 func TestConnected_200WhileDraining(t *testing.T) {
 	k := newKit(t)
-	a := k.stand("a", leader.Config{DrainTimeout: time.Minute})
-	resigned := make(chan error, 1)
-	go func() { resigned <- a.Resign(t.Context()) }()
-	check.Soon(t, "a no longer leads", func() bool { return !a.IsLeader() }, runtime.Gosched)
+	a := k.stand("a", leader.Config{GracePeriod: time.Minute})
+	term := leadertest.Led(a)
+	end, _ := leadertest.Work(term)
+	defer end()
+	check.OK(t, term.Resign(t.Context()))
 	k.clock.Advance(30 * time.Second) // many renewals
 	k.get(health.Connected(a))
-	k.clock.Advance(time.Minute)
-	check.Is(t, <-resigned, nil)
 }
 
 // Connected answers 503 before the bucket has answered, so that a roll-out stops at a pod that has
@@ -294,7 +292,7 @@ func TestConnected_503AfterTheEnd(t *testing.T) {
 	k := newKit(t)
 	a := k.stand("a", leader.Config{})
 	b := k.stand("b", leader.Config{})
-	check.OK(t, b.Stop(t.Context())) // while a leads
+	check.OK(t, b.Stop()) // while a leads
 	k.store.Link("a").Close()
 	<-a.Done()
 	k.get(health.Connected(a), health.Leader(b), health.Connected(b))

@@ -39,7 +39,7 @@ func TestLive_AfterTheEnd(t *testing.T) {
 	k := newKit(t)
 	for _, k.seats = range []int{0, 3} {
 		a := k.stand("a", leader.Config{})
-		check.OK(t, a.Stop(t.Context()))
+		check.OK(t, a.Stop())
 		k.get(health.Live(a))
 	}
 	for _, k.seats = range []int{0, 3} {
@@ -54,9 +54,10 @@ func TestLive_AfterTheEnd(t *testing.T) {
 // handed over until the work ends. Another candidate leads meanwhile. The handlers are no sign of work.
 func TestLive_503WhileWorkHangs(t *testing.T) {
 	k := newKit(t)
-	a := k.stand("a", leader.Config{StallTimeout: 20 * time.Second, DrainTimeout: 10 * time.Second})
+	a := k.stand("a", leader.Config{StallTimeout: 20 * time.Second, GracePeriod: 10 * time.Second})
 	term, ok := a.Term()
 	check.Must(t, ok, "a does not lead")
+	end, _ := leadertest.Work(term)
 	k.stand("b", leader.Config{})
 	k.clock.Advance(19 * time.Second)
 	k.get(health.Live(a), health.Connected(a), health.Leader(a))
@@ -64,8 +65,8 @@ func TestLive_503WhileWorkHangs(t *testing.T) {
 	k.get(health.Live(a), health.Connected(a), health.Leader(a))
 	k.clock.Advance(10 * time.Second)
 	k.get(health.Live(a), health.Connected(a), health.Leader(a))
-	term.Release()
-	k.clock.Settle()
+	end()
+	check.Soon(t, "the work ends", func() bool { return !a.Stats().Stalled }, k.clock.Settle)
 	k.get(health.Live(a), health.Connected(a))
 }
 
@@ -132,6 +133,6 @@ func TestLive_503WhenStuck(t *testing.T) {
 		clock.set(nil)
 		close(gate)
 		probe(200, 0)
-		check.OK(t, c.Stop(t.Context()))
+		check.OK(t, c.Stop())
 	})
 }

@@ -48,10 +48,13 @@ type actor struct {
 	listener *stepDownListener     // nil: it has never led
 	roster   *rosterParts          // nil: it has no roster
 
+	elected       time.Time // the last time
+	returns       int       // terms in a row whose work has returned at once
 	seat          int
 	reminder      reminder
-	stopTimeout   time.Duration // of a stop by the end of the context; negative: no bound
-	stopBy        time.Time     // of StopTimeout: the candidate ends then; zero: the end of the context has not stopped it
+	stall         time.Duration // Config.StallTimeout
+	stopTimeout   time.Duration // negative: no bound
+	stopBy        time.Time     // of StopTimeout: the candidate ends then; zero: it is not being stopped
 	reportedSeats seatsSeen     // another candidate's number of seats that was reported last
 	mayMove       bool          // Config.ForceReconnect
 	abandoning    bool          // it ends without waiting for anything
@@ -61,7 +64,7 @@ type actor struct {
 // run is the candidate's goroutine. Its work is done in separate functions, so that
 // thousands of waiting candidates have small stacks.
 func (a *actor) run(ctx context.Context) {
-	stopped := context.AfterFunc(ctx, func() { a.c.box.put(mail{in: machine.Input{Kind: machine.InStop}, bounded: true}) })
+	stopped := context.AfterFunc(ctx, func() { a.c.toAll(machine.InStop) })
 	defer stopped()
 	a.followCordon()
 	a.tick()
@@ -158,8 +161,10 @@ func (a *actor) receive(m *mail) {
 		a.receiveSign(m.in.Err)
 		return
 	}
-	if m.in.To != "" || m.in.Next {
-		if a.stepOn(machine.InTick); !a.mayHandOver(m) {
+	if m.in.To != "" {
+		a.stepOn(machine.InTick)
+		if err := a.mayHandOver(&m.in); err != nil {
+			m.call <- err
 			return
 		}
 	}
@@ -180,9 +185,7 @@ func (a *actor) receive(m *mail) {
 	case machine.InAbandon:
 		a.abandoning = true
 	case machine.InStop:
-		if m.bounded {
-			m.in.Until = a.limitStop()
-		}
+		m.in.Until = a.limitStop()
 	case machine.InSlot:
 		if !a.status.Queued || !a.c.window.Has(&a.requests.place) {
 			m.in.Kind = machine.InTick // the slot has been used or given back since it was granted
@@ -310,7 +313,7 @@ func (a *actor) carryOut(in *machine.Input, call chan error) {
 		a.requests.send(fx.Request, a.c.since(), a.status.Server)
 	}
 	a.calls.add(in, call, written, fx.Denied, &a.status)
-	a.calls.answer(a.now(), &a.status)
+	a.calls.answer(&a.status)
 	a.stepListener(machine.ListenerInput{Kind: machine.ListenerNews(in, before, a.status.State)})
 	if in.Kind == machine.InRoster && stays && a.status.To != "" {
 		a.c.log.LogAttrs(a.values, slog.LevelInfo, "hands over to a higher priority", slog.String("to", a.status.To))
@@ -374,7 +377,7 @@ func (a *actor) events(in *machine.Input, fx *machine.Effects) []Event {
 		case machine.NotePending:
 			events = append(events, Pending{Token: n.Token, Until: a.outside(n.Until), Reason: n.Why.String(), Seat: a.seat})
 		case machine.NoteElected:
-			a.term = a.begin(n)
+			a.term, a.elected = a.begin(n), a.now()
 			events = append(events, Elected{Term: a.term})
 		case machine.NoteFenced:
 			e := Fenced{Term: a.term, Cause: n.Err}
@@ -383,7 +386,8 @@ func (a *actor) events(in *machine.Input, fx *machine.Effects) []Event {
 			}
 			events = append(events, e)
 		case machine.NoteDeposed:
-			events = append(events, Deposed{Term: a.term, Cause: n.Err, Drained: n.Drained})
+			events = append(events, Deposed{Term: a.term, Cause: n.Err, Finished: n.Finished})
+			a.noticeReturn(n.Err)
 			a.term.depose(n.Err)
 			a.term = nil
 		case machine.NoteObserved:
@@ -427,7 +431,7 @@ func (a *actor) begin(n machine.Note) *Term {
 	t.until.Store(int64(n.Until.Sub(a.base)))
 	ctx, cancel := context.WithCancelCause(a.values)
 	t.ctx, t.cancel = leadership{ctx, t}, cancel
-	t.work.begin(a.Stall, t.elapsed())
+	t.work.begin(a.stall, t.elapsed())
 	t.known.body = a.status.Offers
 	for i := range a.guards {
 		t.fences = append(t.fences, a.guards[i].fence(t, &a.c.box))
@@ -444,6 +448,7 @@ func (a *actor) publish(changed bool) {
 	defer c.mu.Unlock()
 	if a.status.State == machine.StateLeader { // in this order: see stateAndTerm
 		c.leading.Store(a.term)
+		c.last = a.term
 		c.state.Store(uint32(StateLeader))
 	} else {
 		c.state.Store(uint32(a.status.State))
@@ -489,7 +494,7 @@ func (l *timeline) inside(t time.Time) time.Time { return l.base.Add(t.Sub(l.sta
 func newActor(ctx context.Context, c *Candidate, cfg Config, p machine.Params) *actor {
 	a := &actor{
 		c: c, timeline: newTimeline(c.clock, c.start), timer: c.clock.NewTimer(-1), seat: seatOf(c.election),
-		values: context.WithoutCancel(ctx), stopTimeout: cfg.stopTimeout(),
+		values: context.WithoutCancel(ctx), stopTimeout: cfg.stopTimeout(), stall: cfg.StallTimeout,
 	}
 	a.rng.Seed(seed(p.ID, c.election), 0)
 	a.mayMove = cfg.ForceReconnect
@@ -500,13 +505,12 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p machine.Params) *
 	r.c, r.settings, r.values = c, c.store.Settings, a.values
 	r.own = []byte(`"session":"` + p.Session + `"`)
 	p.Phase = int32(c.window.Join())
-	a.calls = calls{session: p.Session, seat: a.seat, taken: c.setTaker}
 	if b, ok := c.store.(*natskv.Bucket); ok && !p.Observe { // an observer may not create a bucket
 		a.bucket, a.requests.settings = b, b.SettingsEnsured
 	}
 	if p.Listed {
 		p.Spread = a.rng.Uint32()
-		q, _ := cfg.Succession.queue()
+		q := *cfg.Queue
 		a.roster = &rosterParts{announcer: rosterAnnouncer{
 			AnnouncerMachine: machine.AnnouncerMachine{Announces: c.permit == nil || a.seat == 1, Spread: p.Spread},
 			roster:           c.store, election: c.election, session: p.Session,

@@ -36,9 +36,8 @@ func (a *actor) end() {
 	}
 	a.requests.end()
 	a.c.cordon.leave()
-	a.calls.end(&a.status)
 	a.timer.Stop()
-	a.c.finish(a.values, a.status.Err, a.cut)
+	a.c.finish(a.values, a.status.Err, (a.abandoning || a.cut) && a.status.MayKeep, a.cut)
 }
 
 // awaitsReplies reports whether a request is not answered yet.

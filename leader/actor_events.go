@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/machine"
 )
 
 // maxPast is how many events an outbox keeps for the readers that come later. A channel of the
@@ -195,6 +196,7 @@ func init() {
 		r := candidate.(*Candidate).reader() //nolint:forcetypeassert // the test kit has no other
 		return func() (any, bool) { return r.next() }, r.bell
 	}
+	backend.Crash = func(candidate any) { candidate.(*Candidate).toAll(machine.InAbandon) } //nolint:forcetypeassert // likewise
 }
 
 // eventList is a list of events in order.

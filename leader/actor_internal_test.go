@@ -56,19 +56,6 @@ func TestLoops_LeftBeforeTheEndOfTheTerm(t *testing.T) {
 	check.That(t, slices.Equal(got, want), "the candidate gets the inputs %v, want %v", got, want)
 }
 
-// The ID of the successor is known before a call of TransferTo returns.
-func TestCalls_SuccessorIsKnownFirst(t *testing.T) {
-	call, taken := make(chan error, 1), ""
-	c := calls{handing: []handing{{call, "s"}}}
-	c.taken = func(id string) {
-		taken = id
-		check.That(t, len(call) <= 0, "the call was answered before")
-	}
-	c.answerTransfers(testEpoch, &machine.Status{Seen: &record.Observation{Kind: record.EntryRecord, Rec: record.Record{ID: "b", Session: "s"}}})
-	check.That(t, len(call) == 1 && <-call == nil && taken == "b",
-		"the call is not answered, or %q has taken the key", taken)
-}
-
 // Of each thousand candidates that an application adds, these two types take most of the heap.
 // Go allocates in classes, with 8 bytes more for a type of this size that has pointers. A
 // field that comes here either finds room, or makes each candidate larger by 64 to 256

@@ -22,7 +22,6 @@ type mail struct {
 	roster   *rosterMail         // of the roster, instead of in
 	from     uint64              // InHeard and others of a feed: the number of the feed
 	call     chan error          // of a call that waits for an answer
-	bounded  bool                // InStop: StopTimeout applies
 	sign     bool                // of a request for a sign of a majority; only the error of in counts
 }
 
@@ -129,7 +128,7 @@ func (b *mailbox) merge(m *mail) bool {
 				return true
 			}
 			return m.in.Kind == machine.InReconnected && old.in.Kind == machine.InReconnected
-		case m.isNotice() && old.isNotice() && m.in.Kind == old.in.Kind && m.in.Term == old.in.Term && m.bounded == old.bounded:
+		case m.isNotice() && old.isNotice() && m.in.Kind == old.in.Kind && m.in.Term == old.in.Term:
 			return true
 		case m.isSuspicion() && old.isSuspicion() && m.guard.number == old.guard.number:
 			return true
@@ -142,8 +141,8 @@ func (b *mailbox) merge(m *mail) bool {
 // not.
 func (m *mail) isNotice() bool {
 	switch m.in.Kind { //nolint:exhaustive // all others carry something
-	case machine.InTick, machine.InStop, machine.InAbandon, machine.InDrained, machine.InWorked:
-		return m.guard == nil && m.listener == nil && m.roster == nil && !m.sign
+	case machine.InTick, machine.InStop, machine.InAbandon, machine.InDrained, machine.InWorked, machine.InResign:
+		return m.guard == nil && m.listener == nil && m.roster == nil && !m.sign && m.call == nil
 	}
 	return false
 }
@@ -179,26 +178,12 @@ func (b *mailbox) call(ctx context.Context, in machine.Input) error {
 	}
 }
 
-// withdraw takes back the call of a caller that gives up, if the call still waits. A wish
-// to resign stays, but only one of them for a term.
+// withdraw takes back the call of a caller that gives up, if the call still waits.
 func (b *mailbox) withdraw(call chan error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for i, m := range b.mails {
-		if m.call != call {
-			continue
-		}
-		m.call = nil
-		same := func(other *mail) bool { return other.callerGaveUp() && other.in.Term == m.in.Term }
-		if m.in.Kind != machine.InResign || b.count(same) > 1 {
-			b.mails = slices.Delete(b.mails, i, i+1)
-		}
-		return
-	}
+	b.mails = slices.DeleteFunc(b.mails, func(m *mail) bool { return m.call == call })
 }
-
-// callerGaveUp reports whether a mail is a Resign whose caller has given up.
-func (m *mail) callerGaveUp() bool { return m.in.Kind == machine.InResign && m.call == nil }
 
 // takeOr takes the next mail. If there is none it calls rest, under the lock, and returns nil.
 func (b *mailbox) takeOr(rest func()) *mail {

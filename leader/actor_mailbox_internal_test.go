@@ -54,7 +54,6 @@ func TestMailbox_KeepsWhatDiffers(t *testing.T) {
 	}
 	put(mail{in: machine.Input{Kind: machine.InTick}})
 	put(mail{in: machine.Input{Kind: machine.InStop}})
-	put(mail{in: machine.Input{Kind: machine.InStop}, bounded: true})
 	put(mail{listener: &listenerMail{closed: true}}) // of the kind inTick, as those below
 	put(mail{sign: true})
 	put(mail{roster: &rosterMail{kind: announced}})
@@ -70,37 +69,24 @@ func TestMailbox_KeepsWhatDiffers(t *testing.T) {
 	put(mail{in: machine.Input{Kind: machine.InProclaim}, call: make(chan error, 1)})
 }
 
-// A call does not wait any longer when its context has ended. The wish to give up the key
-// stays, once.
+// A call does not wait any longer when its context has ended. The wish to resign stays, once for each term.
 func TestMailbox_CallsThatGaveUp(t *testing.T) {
 	c := &Candidate{done: make(chan struct{})}
 	c.box.bell = make(chan struct{}, 1)
 	ended := check.Ended()
-	for range 100 {
-		for _, err := range []error{
-			c.Proclaim(ended, nil), c.Resign(ended), c.TransferTo(ended, "b"), c.Stop(ended),
-		} {
-			check.Must(t, errors.Is(err, context.Canceled), "%v", err)
-		}
-	}
-	var resign, others int
-	for i := range c.box.mails {
-		if c.box.mails[i].in.Kind == machine.InResign {
-			resign++
-		} else {
-			others++
-		}
-	}
-	if resign != 1 || others != 2 { // inStop and inAbandon
-		t.Errorf("%d wishes to resign and %d other mails wait", resign, others)
-	}
-	for number := uint64(1); number <= 2; number++ { // one for each term
+	for number := uint64(1); number <= 2; number++ {
 		term := &Term{box: &c.box, number: number, clock: SystemClock(), start: time.Now(), until: new(atomic.Int64)}
 		term.until.Store(int64(time.Hour))
 		term.ctx = leadership{t.Context(), term}
-		for range 2 {
-			check.Is(t, term.Resign(ended), context.Canceled)
+		for range 100 {
+			for _, err := range []error{
+				term.Proclaim(ended, nil), term.Resign(ended), term.TransferTo(ended, "b"),
+			} {
+				check.Must(t, errors.Is(err, context.Canceled), "%v", err)
+			}
 		}
 	}
-	check.Equal(t, c.box.count((*mail).callerGaveUp), 3, "%d wishes to resign wait")
+	resigns := func(m *mail) bool { return m.in.Kind == machine.InResign }
+	check.Equal(t, c.box.count(resigns), 2, "%d wishes to resign wait")
+	check.Equal(t, len(c.box.mails), 2, "%d mails wait")
 }

@@ -163,15 +163,13 @@ func (a *actor) requested(m *listenerMail) {
 
 // handle hands over as the request asks, or returns the reason why not.
 func (a *actor) handle(p wire.StepDownRequest) error {
-	m := mail{in: machine.Input{Kind: machine.InResign, To: p.To, Next: p.Do == wire.DoTransfer && p.To == ""}, call: make(chan error, 1)}
-	if p.Do == wire.DoTransfer && !a.mayHandOver(&m) {
-		return <-m.call
+	in := machine.Input{Kind: machine.InResign, To: p.To, Next: p.Do == wire.DoTransfer && p.To == ""}
+	if p.Do == wire.DoTransfer {
+		if err := a.mayHandOver(&in); err != nil {
+			return err
+		}
 	}
-	a.step(&m.in, m.call)
-	select {
-	case err := <-m.call:
-		return err
-	default:
-		return nil // it is under way
-	}
+	answer := make(chan error, 1)
+	a.step(&in, answer)
+	return <-answer
 }

@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -70,10 +71,26 @@ func (w *workWatch) hangs(now time.Duration) bool {
 
 // watched returns the term that leads, if its work is watched and has not ended.
 func (a *actor) watched() *Term {
-	if a.Stall == 0 || a.status.State != machine.StateLeader || !a.status.Working {
+	if a.stall == 0 || a.status.State != machine.StateLeader || !a.status.Working {
 		return nil
 	}
 	return a.term
+}
+
+// hasty is how many terms in a row, whose work returned at once, are no chance.
+const hasty = 3
+
+// noticeReturn warns when the work of some terms in a row has returned soon after its begin: perhaps the body of the loop
+// begins work that the candidate does not know.
+func (a *actor) noticeReturn(cause error) {
+	if !errors.Is(cause, machine.ErrWorkReturned) || a.now().Sub(a.elected) >= a.status.Times.OrDefault().RenewInterval {
+		a.returns = 0
+		return
+	}
+	if a.returns++; a.returns == hasty {
+		a.c.log.LogAttrs(a.values, slog.LevelWarn, "the work returns at once", slog.Int("terms", a.returns), slog.String("instead",
+			"let the body of the loop over Terms be the work, or begin each goroutine by Term.Go"))
+	}
 }
 
 // reminder decides when to report again that the candidate does not campaign because of its

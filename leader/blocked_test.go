@@ -15,6 +15,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -31,43 +32,31 @@ func TestLogHandler_Blocked(t *testing.T) {
 		check.That(t, term.Context().Err() == nil, "the context ended too soon")
 		b.at(3*time.Second + plainDeadline)
 		b.told("0s elected: token 1", "7.8s fenced: token 1: "+leader.ErrLeaseExpired.Error())
-		check.Is(t, b.Stop(check.Ended()), context.Canceled)
+		backend.Crash(b.Candidate)
 		at := time.Now()
 		<-b.Done()
-		if d := time.Since(at); d > time.Second { // for the request that is not answered
+		if d := time.Since(at); d > 2*time.Second { // for the request that is not answered, and for the handler
 			t.Errorf("Done after %v", d)
 		}
 		close(release)
 	})
 }
 
-// Done waits for a handler that blocks, but only for a second, and not at all after a Stop
-// that was given up.
+// Stop waits for a handler that blocks, but only for a second.
 func TestLogHandler_BlockedAtTheEnd(t *testing.T) {
-	for _, hasty := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			release := make(chan struct{})
-			h := newScribbler(func(string) { <-release })
-			b := lead(t, newLedger(nil), leader.Config{Logger: slog.New(h)})
-			b.at(time.Second / 2)
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			want := 1500 * time.Millisecond
-			if hasty {
-				cancel()
-				want = 500 * time.Millisecond
-			}
-			_ = b.Stop(ctx)
-			<-b.Done()
-			got := time.Since(b.zero)
-			check.That(t, got == want, "hasty %v: Done at %v, want %v", hasty, got, want)
-			close(release)
-			synctest.Wait()
-			if lines := h.written(); !strings.HasPrefix(lines[len(lines)-1], "deposed") {
-				t.Errorf("the last line is %q", lines[len(lines)-1])
-			}
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		h := newScribbler(func(string) { <-release })
+		b := lead(t, newLedger(nil), leader.Config{Logger: slog.New(h)})
+		b.at(time.Second / 2)
+		check.OK(t, b.Stop())
+		check.Equal(t, time.Since(b.zero), 1500*time.Millisecond, "Stop has returned at %v")
+		close(release)
+		synctest.Wait()
+		if lines := h.written(); !strings.HasPrefix(lines[len(lines)-1], "deposed") {
+			t.Errorf("the last line is %q", lines[len(lines)-1])
+		}
+	})
 }
 
 // A handler may call the candidate.
@@ -83,8 +72,8 @@ func TestLogHandler_CallsTheCandidate(t *testing.T) {
 			}
 			ctx := context.Background()
 			calls = append(calls,
-				fmt.Sprint("Proclaim ", c.Proclaim(ctx, []byte("x"))), fmt.Sprint("Stats ", c.Stats().State), fmt.Sprint("Resign ", c.Resign(ctx)),
-				fmt.Sprint("Stop ", c.Stop(ctx)))
+				fmt.Sprint("Proclaim ", leadertest.Led(c).Proclaim(ctx, []byte("x"))), fmt.Sprint("Stats ", c.Stats().State), fmt.Sprint("Resign ", leadertest.Resign(ctx, c)),
+				fmt.Sprint("Stop ", c.Stop()))
 		})
 		c, _ = leader.Campaign(t.Context(), newPlainStore(), "e", leader.Config{Logger: slog.New(h)})
 		close(known)
@@ -174,7 +163,7 @@ func TestLogHandler_QueueIsBounded(t *testing.T) {
 		if n := strings.Count(string(stacks), "created by github.com/natsleader/natsleader/leader."); n != 1 { // the candidate's own
 			t.Errorf("%d goroutines of the library run:\n%s", n, stacks)
 		}
-		_ = c.Stop(t.Context())
+		_ = c.Stop()
 	})
 }
 
@@ -223,52 +212,74 @@ func TestWatchdog_EndsTheContext(t *testing.T) {
 				b.at(30 * time.Second)
 				b.told("0s elected: token 1", fmt.Sprintf("%v fenced: token 1: %v", then.at, leader.ErrLeaseExpired),
 					fmt.Sprintf("%v deposed: token 1: %v", then.at, leader.ErrLeaseExpired), fmt.Sprintf("%v elected: token %d", then.at, then.token))
-				check.Is(t, b.Stop(t.Context()), nil)
+				check.Is(t, b.Stop(), nil)
 			})
 		})
 	}
 }
 
-// If a store call does not return, Stop ends with its context all the same. Done is
-// closed when the call has returned.
+// If a store call does not return, the term ends in time all the same, and Stop returns when the call has.
 func TestStop_StoreCallHangs(t *testing.T) {
 	inBubble(t, leader.Config{}, func(b *bench) {
 		unblock := b.store.block("Update")
 		b.at(2 * time.Second)
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
-		err := b.Stop(ctx)
-		check.That(t, errors.Is(err, context.DeadlineExceeded) && time.Since(b.zero) == 3*time.Second,
-			"Stop at %v: %v", time.Since(b.zero), err)
-		check.Is(t, b.Proclaim(ctx, nil), context.DeadlineExceeded)
+		stopped := make(chan error, 1)
+		go func() { stopped <- b.Stop() }()
 		b.at(10 * time.Second)
 		check.That(t, !b.IsLeader(), "leads after its deadline")
 		unblock()
 		synctest.Wait()
 		check.That(t, check.Now(b.Done()), "Done is open")
+		check.OK(t, <-stopped)
 	})
 }
 
 // At its end a candidate does not wait for a store that does not answer although the
-// context of the call has ended. That holds after Stop, and after a Stop that was given
-// up.
+// context of the call has ended. Stop says whether the key is given up.
 func TestStop_StoreNeverAnswers(t *testing.T) {
-	for _, hasty := range []bool{false, true} {
-		inBubble(t, leader.Config{}, func(b *bench) {
+	for _, c := range []struct {
+		limit, at time.Duration
+		want      error
+	}{
+		{0, 8 * time.Second, nil}, // the record keeps others out until then
+		{time.Second, 3500 * time.Millisecond, leader.ErrUnreachable},
+	} {
+		inBubble(t, leader.Config{StopTimeout: c.limit}, func(b *bench) {
 			b.at(1500 * time.Millisecond)
 			b.store.mute()
 			b.at(2500 * time.Millisecond) // the renewal of 2s is not answered
-			ctx, cancel := context.WithCancel(b.Context())
-			defer cancel()
-			want := 8 * time.Second // the record keeps others out until then
-			if hasty {
-				cancel()
-				want = 2500 * time.Millisecond
-			}
-			_ = b.Stop(ctx)
-			<-b.Done()
-			got := time.Since(b.zero)
-			check.That(b, got == want+time.Second, "hasty %v: Done at %v, want %v", hasty, got, want+time.Second)
+			check.Is(b, b.Stop(), c.want)
+			check.Equal(b, time.Since(b.zero), c.at+time.Second, "Stop has returned at %v")
+		})
+	}
+}
+
+// Stop says that the work goes on, or that the connection was closed under the key. Without a key there is nothing to say.
+func TestStop_Errors(t *testing.T) {
+	for name, c := range map[string]struct {
+		before func(b *bench)
+		at     time.Duration
+		want   error
+	}{
+		"the work goes on":         {func(b *bench) { term, _ := b.Term(); term.Go(func(context.Context) { <-b.Context().Done() }) }, 6 * time.Second, leader.ErrNotReleased},
+		"the connection is closed": {func(b *bench) { b.store.tellAll(backend.FeedEvent{Err: leader.ErrConnectionClosed}) }, 0, leader.ErrConnectionClosed},
+		"another leads, and it is closed": {func(b *bench) {
+			b.store.put([]byte("junk"))
+			synctest.Wait()
+			b.store.tellAll(backend.FeedEvent{Err: leader.ErrConnectionClosed})
+		}, 0, nil},
+		"it has stopped before": {func(b *bench) { check.OK(b, b.Stop()) }, 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, leader.Config{}, func(b *bench) {
+				b.at(1500 * time.Millisecond)
+				c.before(b)
+				from := time.Now()
+				for range 2 {
+					check.Is(b, b.Stop(), c.want)
+					check.Equal(b, time.Since(from), c.at, "Stop has returned after %v")
+				}
+			})
 		})
 	}
 }
@@ -276,8 +287,8 @@ func TestStop_StoreNeverAnswers(t *testing.T) {
 // The watchdog is stopped in each way in which a term ends, and a renewal does not touch it.
 func TestWatchdog_StopsWithItsTerm(t *testing.T) {
 	for name, end := range map[string]func(b *bench){
-		"Resign":            func(b *bench) { _ = b.Resign(b.Context()) },
-		"Stop":              func(b *bench) { _ = b.Stop(b.Context()) },
+		"Resign":            func(b *bench) { _ = leadertest.Resign(b.Context(), b) },
+		"Stop":              func(b *bench) { _ = b.Stop() },
 		"lease expired":     func(b *bench) { b.store.mute(); b.at(90 * time.Second) },
 		"preempted":         func(b *bench) { b.store.put([]byte("junk")) },
 		"connection closed": func(b *bench) { b.store.delivers[0](backend.FeedEvent{Err: leader.ErrConnectionClosed}) },
@@ -295,7 +306,7 @@ func TestWatchdog_StopsWithItsTerm(t *testing.T) {
 				synctest.Wait()
 				_, n, _ = clock.armed()
 				check.Equal(t, n, 0, "%d watchdogs run")
-				_ = b.Stop(check.Ended())
+				backend.Crash(b.Candidate)
 				<-b.Done()
 			})
 		})

@@ -20,8 +20,8 @@ import (
 )
 
 // Candidate is a candidate in one election. [Campaign] makes it. Its methods may be called from
-// any goroutine and any number of times. Those without a ctx return at once. If a ctx ends first,
-// its method returns the error of ctx, and what it has begun goes on. A key is given up when its
+// any goroutine and any number of times. Those without a ctx return at once, but
+// Stop. If a ctx ends first, its method returns the error of ctx. A key is given up when its
 // release is acknowledged, when it is known to be another's, or when the candidate's last record
 // keeps no other candidate out any more. The zero value is a candidate that has ended.
 type Candidate struct {
@@ -52,17 +52,18 @@ type Candidate struct {
 	mu     sync.Mutex // held for moments only
 	tally  tally
 	holder Holder
-	taker  string // ID of the candidate that took the key after the last Transfer
 	err    error
-	holds  bool // the holder is this candidate, which does not lead
-	cut    bool // it ended because its connection was closed, perhaps while it was stopping
+	last   *Term // the newest
+	keeps  bool  // it has ended, and may keep others out until its lease is over
+	holds  bool  // the holder is this candidate, which does not lead
+	cut    bool  // it ended because its connection was closed, perhaps while it was stopping
 
 	hangs atomic.Bool // it has handed over because its work hangs, and the work goes on
 }
 
 // Campaign starts a candidate. It campaigns in the election until ctx ends or [Candidate.Stop] is
-// called. The end of ctx is a graceful stop, which [Config].StopTimeout bounds: the term ends,
-// work is drained, the key is released. The name of the election follows the rules of KV keys, has
+// called. Either begins the same graceful stop, which [Config].StopTimeout bounds: the term ends,
+// work has its time to end, the key is released. The name of the election follows the rules of KV keys, has
 // at most 512 bytes, and is not the key of a seat of another election (package seats).
 //
 // Campaign fails only for settings that cannot work, with [ErrInvalidConfig], [ErrValueTooLarge]
@@ -80,7 +81,7 @@ func Campaign(ctx context.Context, store Store, election string, cfg Config) (*C
 func prepare(store Store, election string, cfg *Config) (b backend.Store, p machine.Params, err error) {
 	want := machine.Durations{
 		Lease: cfg.LeaseDuration, RenewDeadline: cfg.RenewDeadline, RenewInterval: cfg.RenewInterval,
-		PendingPeriod: cfg.PendingPeriod, DrainTimeout: cfg.DrainTimeout, Turn: cfg.TurnTimeout,
+		PendingPeriod: cfg.PendingPeriod, GracePeriod: cfg.GracePeriod, Turn: cfg.TurnTimeout,
 	}
 	if err = want.Check(want); err != nil {
 		return nil, p, err
@@ -89,6 +90,9 @@ func prepare(store Store, election string, cfg *Config) (b backend.Store, p mach
 		return nil, p, err
 	}
 	if err = cfg.checkStall(); err != nil {
+		return nil, p, err
+	}
+	if err = cfg.Queue.check(); err != nil {
 		return nil, p, err
 	}
 	if want.Lease > 0 { // the other durations follow from it
@@ -129,11 +133,10 @@ func prepare(store Store, election string, cfg *Config) (b backend.Store, p mach
 		cfg.ID = defaultID()
 	}
 	p = machine.Params{
-		ID: cfg.ID, Session: crand.Text(), Want: want, Stall: cfg.StallTimeout, MinToken: cfg.MinToken, Guarded: len(cfg.Guards) > 0, Inherits: cfg.Inherit, KVElect: marks.KVElect,
+		ID: cfg.ID, Session: crand.Text(), Want: want, MinToken: cfg.MinToken, Guarded: len(cfg.Guards) > 0, Inherits: cfg.Inherit, KVElect: marks.KVElect,
 	}
-	if cfg.Succession != nil {
-		q, waits := cfg.Succession.queue()
-		p.Order = machine.Order{Orders: waits, Listed: true, Priority: q.Priority}
+	if q := cfg.Queue; q != nil {
+		p.Order = machine.Order{Orders: !q.AtOnce, Listed: true, Priority: q.Priority}
 	}
 	if marks.Seats > 1 {
 		p.Seats = marks.Seats
@@ -262,7 +265,11 @@ func (c *Candidate) stateAndTerm() (State, *Term) {
 }
 
 // Term returns the term that the candidate leads now, by the clock, or false. It is for code
-// outside the loop over [Candidate.Terms], as a handler that needs the token.
+// outside the work, as a handler that needs the token, or that ends whatever term runs:
+//
+//	if term, ok := c.Term(); ok {
+//		err = term.Resign(ctx)
+//	}
 func (c *Candidate) Term() (*Term, bool) {
 	if t := c.seatHeld().leading.Load(); t != nil && t.over() == nil {
 		return t, true
@@ -305,38 +312,38 @@ func (c *Candidate) Leader() Holder {
 	return h
 }
 
-// Proclaim changes the value that is published with the lease, in later terms of the candidate,
-// too. It returns nil when a record with the value is stored, [ErrValueTooLarge], or
-// [ErrNotLeader] if the candidate neither leads nor drains, or ceases to first.
-func (c *Candidate) Proclaim(ctx context.Context, value []byte) error {
-	return c.call(ctx, machine.Input{Kind: machine.InProclaim, Value: string(value)})
-}
-
-// Resign hands over and stays a candidate, which campaigns again if no other candidate takes the
-// key within a few turns, at most one lease. Work may keep the key for [Config].DrainTimeout.
-// Resign returns nil when the key is given up, [ErrNotLeader] if the candidate does not lead, or
-// [ErrStopped] if it ends before the release is acknowledged.
-func (c *Candidate) Resign(ctx context.Context) error {
-	return c.call(ctx, machine.Input{Kind: machine.InResign})
-}
-
-func (c *Candidate) call(ctx context.Context, in machine.Input) error {
-	return c.seatHeld().box.call(ctx, in)
-}
-
-// Stop hands over and ends the candidate. It returns nil when the key is given up and
-// [Candidate.Done] is closed. If ctx ends first, the candidate ends at once, without waiting for
-// work or for the store.
-func (c *Candidate) Stop(ctx context.Context) error {
+// Stop does what the end of the context given to [Campaign] does, and returns when the candidate has ended: after
+// [Config].StopTimeout at the latest, and up to 2 s later if a handler of the log or a call of the store hangs. The work must
+// not wait for it: it calls [Term.Resign], or ends that context.
+//
+// Stop returns nil if no work goes on and the key is given up. Errors: [ErrNotReleased] while work of the last term goes on,
+// beside which others may lead; [ErrUnreachable] or [ErrConnectionClosed] if the key is not known to be given up, so that
+// others wait until its lease is over. A candidate in [StatePending] gives up nothing, and others wait likewise.
+func (c *Candidate) Stop() error {
 	c.toAll(machine.InStop)
-	select {
-	case <-c.Done():
-		return nil
-	case <-ctx.Done():
-		c.toAll(machine.InAbandon)
-		c.logs.Abandon()
-		return ctx.Err()
+	<-c.Done()
+	return c.left()
+}
+
+// left returns what a candidate that has ended has left behind, on all of its seats.
+func (c *Candidate) left() error {
+	for _, seat := range c.seats {
+		if err := seat.left(); err != nil {
+			return err
+		}
 	}
+	c.mu.Lock()
+	keeps, cut, last := c.keeps, c.cut, c.last
+	c.mu.Unlock()
+	switch {
+	case last.works():
+		return fmt.Errorf("%w: the work of the term with token %d goes on", ErrNotReleased, last.Token())
+	case keeps && cut:
+		return fmt.Errorf("%w before the candidate was stopped: others wait until its lease is over", ErrConnectionClosed)
+	case keeps:
+		return fmt.Errorf("%w: the release of the key was not acknowledged within StopTimeout, and others wait until its lease is over", ErrUnreachable)
+	}
+	return nil
 }
 
 // Done returns a channel that is closed when the candidate and all of its goroutines have ended.
@@ -372,9 +379,9 @@ func (c *Candidate) since() time.Duration {
 
 // finish makes the end of the candidate known. The values are those of the context given to
 // Campaign.
-func (c *Candidate) finish(values context.Context, err error, cut bool) {
+func (c *Candidate) finish(values context.Context, err error, keeps, cut bool) {
 	c.mu.Lock()
-	c.err, c.cut = err, cut
+	c.err, c.keeps, c.cut = err, keeps, cut
 	c.tally.seesLeader(true, c.since) // later holders are not seen here any more
 	c.tally.holds, c.tally.silent, c.tally.working = false, false, false
 	c.mu.Unlock()

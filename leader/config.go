@@ -21,7 +21,7 @@ type Config struct {
 	// ID names the candidate to others: at most 256 bytes of UTF-8 without control characters. Two candidates with the
 	// same ID are safe. Default: host, process ID and six random characters.
 	ID    string
-	Value []byte // published with the lease; at most 64 KiB. [Candidate.Proclaim] changes it
+	Value []byte // published with the lease; at most 64 KiB. [Term.Proclaim] changes it
 	// Inherit makes each term begin with the last value of the leader before it ([Term.Previous]) in place of Value. If
 	// no leader is known, the value is what the candidate has published last.
 	Inherit bool
@@ -38,26 +38,27 @@ type Config struct {
 	// greatest token that the resource has accepted. At most 1<<61.
 	MinToken      uint64
 	PendingPeriod time.Duration // the least time from winning the key to leading. Default: 0
-	// DrainTimeout is how long a candidate whose term has ended keeps the key, without leading, for work that goes on: the
+	// GracePeriod is how long a candidate whose term has ended keeps the key, without leading, for work that goes on: the
 	// body of the loop over [Candidate.Terms], and the functions of [Term.Go]. The candidate does not campaign before they
-	// have returned, and reports [ErrNotReleased] when the time is up. Default: one lease, but no longer than StopTimeout
-	// allows. With a [Lock], StallTimeout or a DrainTimeout that is set, the work is awaited from the election on, also
-	// work without a loop or Go, until a call of [Term.Release], or until the last function of Go returns.
-	DrainTimeout time.Duration
+	// have returned, and reports [ErrNotReleased] when the time is up. A term without such work is handed over at once; that
+	// of a [Lock] has work until [Lock.Unlock]. Default: one lease, but, save for
+	// a Lock, no longer than StopTimeout allows.
+	GracePeriod time.Duration
 	// StallTimeout makes the candidate notice work that hangs: if the work of a term has not asked for that long whether
-	// the term leads, the term ends with [ErrStalled], and the candidate hands over. See DrainTimeout for the end of work.
+	// the term leads, the term ends with [ErrStalled], and the candidate hands over. See GracePeriod for what is work: the
+	// time counts from the first body or call of Go on.
 	// Work asks by [Err], by Err and Done of [Term.Context] and [Exact], and by each write of package fence, in any of its
 	// goroutines. A select asks once, when it calls Done: a worker that may wait for longer has a ticker in its select,
 	// and a long item of work calls Err at times. At least 1 s. Default: 0, work may be silent for ever.
 	StallTimeout time.Duration
-	// StopTimeout bounds the graceful stop at the end of the context given to [Campaign], with the drain, which ends 2 s
-	// before, or a quarter of StopTimeout if that is less. It must be longer than a DrainTimeout that is set. Negative:
-	// there is no bound. Default: 8 s, or DrainTimeout and 2 s if that is longer.
+	// StopTimeout bounds a stop, by [Candidate.Stop] or the end of the context given to [Campaign], with the time for its
+	// work, which ends 2 s before, or a quarter of StopTimeout if that is less. It must be longer than a GracePeriod that is set. Negative:
+	// there is no bound. Default: 8 s, or GracePeriod and 2 s if that is longer.
 	StopTimeout time.Duration
 	// Guards are the resources that only the leader may write. All candidates of an election should name the same. A
 	// candidate that cannot raise them within one lease hands over. Default: none.
-	Guards     []Guard
-	Succession Succession // [Queue] or [Listed]. Default: nil, it tries for a free key at once, and is in no roster
+	Guards []Guard
+	Queue  *Queue // Default: nil, it tries for a free key at once, and is in no roster
 	// TurnTimeout is how long the candidate leaves a free key to a named successor, and in a [Queue] to each candidate
 	// before it. It should be several round trips. Default: 250 ms, or a quarter of RenewInterval if that is shorter.
 	TurnTimeout    time.Duration
@@ -77,26 +78,25 @@ type Config struct {
 	uncordoned bool       // for package shard: the cordon does not concern the candidate
 }
 
-// Succession is a candidate's part in the order in which candidates take a free key: [Queue] or
-// [Listed]. Both announce it in the bucket's roster ([BucketConfig].Roster), by one small write
-// per lease. Without a roster it reports [ErrNoRoster], and no candidate waits for a turn. See
-// docs/succession.md.
-type Succession interface{ queue() (q Queue, waits bool) }
-
-// Listed makes the candidate try for a free key at once.
-type Listed struct{}
-
-// Queue makes the candidate wait for its turn, one [Config].TurnTimeout for each candidate with a
-// higher Priority, or of the same that has waited longer. Safety does not depend on the order.
+// Queue is a candidate's part in the order in which candidates take a free key: it waits for its turn, one
+// [Config].TurnTimeout for each candidate with a higher Priority, or of the same that has waited longer. Safety does not
+// depend on the order. The candidate announces its part in the bucket's roster ([BucketConfig].Roster), by one small write
+// per lease. Without a roster it reports [ErrNoRoster], and no candidate waits for a turn. See docs/succession.md.
 type Queue struct {
 	Priority int
 	// Preempt makes a leader of lower priority hand over to this candidate, one to two leases after this candidate has
-	// begun to wait. The leader needs a Succession and no RefuseRequests.
+	// begun to wait. The leader needs a Queue and no RefuseRequests.
 	Preempt bool
+	AtOnce  bool // it is in the roster, but tries for a free key at once. Priority and Preempt are not for it
 }
 
-func (Listed) queue() (Queue, bool)  { return Queue{}, false }
-func (q Queue) queue() (Queue, bool) { return q, true }
+// check returns an error for a part that contradicts itself.
+func (q *Queue) check() error {
+	if q != nil && q.AtOnce && (q.Priority != 0 || q.Preempt) {
+		return fmt.Errorf("%w: Queue with AtOnce, and Priority %d or Preempt, which are for a candidate that waits for its turn: leave out one or the other", ErrInvalidConfig, q.Priority)
+	}
+	return nil
+}
 
 // defaultStopTimeout leaves a container time to end before `docker stop` kills it after 10 s.
 const defaultStopTimeout = 8 * time.Second
@@ -106,8 +106,8 @@ func (c *Config) checkStop() error {
 	switch {
 	case c.StopTimeout > 0 && c.StopTimeout < machine.MinDuration:
 		return fmt.Errorf("%w: StopTimeout %v is less than %v", ErrInvalidConfig, c.StopTimeout, machine.MinDuration)
-	case c.StopTimeout > 0 && c.StopTimeout <= c.DrainTimeout:
-		return fmt.Errorf("%w: StopTimeout %v is not more than DrainTimeout %v, which it bounds: raise it, or leave it out", ErrInvalidConfig, c.StopTimeout, c.DrainTimeout)
+	case c.StopTimeout > 0 && c.StopTimeout <= c.GracePeriod:
+		return fmt.Errorf("%w: StopTimeout %v is not more than GracePeriod %v, which it bounds: raise it, or leave it out", ErrInvalidConfig, c.StopTimeout, c.GracePeriod)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (c *Config) stopTimeout() time.Duration {
 	if c.StopTimeout != 0 {
 		return c.StopTimeout
 	}
-	return max(defaultStopTimeout, c.DrainTimeout+releaseTime)
+	return max(defaultStopTimeout, c.GracePeriod+releaseTime)
 }
 
 // Limits of the names that callers choose, in bytes, beside those in package jsapi.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -163,7 +164,7 @@ func endsInTheStep(t *testing.T, look func(*handClock, *leader.Term)) {
 			if over {
 				lapsed++
 			}
-			_ = c.Stop(check.Ended())
+			backend.Crash(c)
 			if store.answer != nil {
 				store.answer()
 			}
@@ -176,10 +177,11 @@ func endsInTheStep(t *testing.T, look func(*handClock, *leader.Term)) {
 // A call that is rejected at once, and a feed that was replaced, apply the deadlines like
 // all other input, although the timer is late.
 func TestDeadline_AppliedByAnyInput(t *testing.T) {
-	for name, come := range map[string]func(c *leader.Candidate, store *plainStore){
-		"a TransferTo that is refused":   func(c *leader.Candidate, _ *plainStore) { _ = c.TransferTo(context.Background(), c.ID()) },
-		"a TransferNext that is refused": func(c *leader.Candidate, _ *plainStore) { _, _ = c.TransferNext(context.Background()) },
-		"a feed that was replaced": func(_ *leader.Candidate, store *plainStore) {
+	for name, come := range map[string]func(term *leader.Term, store *plainStore){
+		"a Proclaim that is refused": func(term *leader.Term, _ *plainStore) {
+			_ = term.Proclaim(context.Background(), make([]byte, 65<<10))
+		},
+		"a feed that was replaced": func(_ *leader.Term, store *plainStore) {
 			store.delivers[0](backend.FeedEvent{Reconnected: true})
 		},
 	} {
@@ -194,15 +196,16 @@ func TestDeadline_AppliedByAnyInput(t *testing.T) {
 					t.Fatalf("%d feeds, leads: %v", len(store.delivers), c.IsLeader())
 				}
 				before := len(eventsSoFar(c))
+				term := leadertest.Led(c)
 				clock.move(plainDeadline)
-				come(c, store)
+				come(term, store)
 				synctest.Wait()
 				if all := eventsSoFar(c); len(all) == before {
 					t.Error("the deadline was not applied")
 				} else if _, ok := all[before].(leader.Fenced); !ok {
 					t.Errorf("told: %v", all[before])
 				}
-				_ = c.Stop(t.Context())
+				_ = c.Stop()
 			})
 		})
 	}

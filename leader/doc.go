@@ -52,7 +52,7 @@
 // are locks. [Observe] and [Lookup] find the leader, and [StepDown] asks it to hand over.
 // [Candidate.Events] reports each change of a [State], to programs that look on.
 // [Term.Previous] names the leader before. [Config].StallTimeout notices work that hangs.
-// [Config].Succession gives an order, package roster the candidates that wait in it, package seats
+// [Config].Queue gives an order, package roster the candidates that wait in it, package seats
 // several leaders, package kvelect a key that is shared with nats-kv-leader-elect. Package leadertest
 // tests all of it on a fake clock. Package shard shares many shards evenly among many processes.
 //
@@ -66,8 +66,8 @@ package leader
 //	campaign.go        Campaign and the methods of Candidate; starts its goroutine, or one for each seat
 //	ready.go           Ready waits until the candidate leads or knows the holder that it follows; Ping asks
 //	                   whether its goroutine answers
-//	term.go            Term: lease, watchdog, release
-//	term_context.go    the context of a term, which reads the clock; Exact, TermFrom and Err for contexts that
+//	term.go            Term: lease, watchdog
+//	term_context.go    the context of a term, which reads the clock; Exact, FromContext and Err for contexts that
 //	                   are derived from it
 //	subterm.go         a term within another, for package shard: its context, and the guards that are kept
 //	                   raised for it
@@ -101,7 +101,7 @@ package leader
 //	                   stop
 //	actor_silence.go   signs of a majority of the servers, and what follows when they are missing
 //	sightings.go       what a candidate of TryAcquire knows of the key from those before it in the process
-//	actor_calls.go     calls that wait for an outcome: Resign, TransferTo, Proclaim
+//	actor_calls.go     calls of a term that wait for an answer, or for a stored value
 //	actor_guards.go    the driver of one guard: requests, rechecks, faults
 //	actor_stepdown.go  the leader's side of step-down requests: listening, answering, logging
 //	actor_roster.go    announcing a waiting candidate in the roster; the holder's view of it; preemptors

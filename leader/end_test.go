@@ -1,13 +1,13 @@
 package leader_test
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -19,10 +19,10 @@ func TestEnd_ClosesWhatOpensLate(t *testing.T) {
 			t.Run(call, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					l := newLedger(map[string]answers{call: tooLate})
-					c := l.stand(t.Context(), t, leader.Config{Succession: leader.Listed{}})
+					c := l.stand(t.Context(), t, leader.Config{Queue: &leader.Queue{AtOnce: true}})
 					n := l.awaits(call)
 					check.Must(t, n == 1, "in flight: %d of %s", n, call)
-					_ = c.Stop(check.Ended())
+					backend.Crash(c)
 					if after {
 						mustEnd(t, c, time.Second)
 						l.release()
@@ -45,7 +45,7 @@ func TestEnd_ClosesWhatOpensLate(t *testing.T) {
 }
 
 // A candidate that ends gives up its requests, and waits for nothing but the release of its key and, for
-// a moment, for its last word in the roster. Without time to stop it waits for neither.
+// a moment, for its last word in the roster. At the end of StopTimeout it waits for neither.
 func TestEnd_GivesUpRequests(t *testing.T) {
 	for call, want := range map[string]struct{ stop, hasty time.Duration }{
 		"Settings": {}, "Get": {}, "Watch": {}, "Check": {}, "Listen": {},
@@ -54,10 +54,10 @@ func TestEnd_GivesUpRequests(t *testing.T) {
 		"Announce": {250 * time.Millisecond, 0},
 		"a sign":   {450 * time.Millisecond, 0}, // for the renewal that is in flight
 	} {
-		end := func(t *testing.T, stop context.Context, want time.Duration) {
+		end := func(t *testing.T, stop func(*leader.Candidate), want time.Duration) {
 			t.Helper()
 			l := newLedger(map[string]answers{call: whenGivenUp})
-			cfg, asked := leader.Config{Succession: leader.Listed{}}, call
+			cfg, asked := leader.Config{Queue: &leader.Queue{AtOnce: true}}, call
 			if call == "Check" {
 				cfg.Guards = []leader.Guard{&ledgerGuard{l: l}}
 			}
@@ -71,13 +71,13 @@ func TestEnd_GivesUpRequests(t *testing.T) {
 			n := l.awaits(asked)
 			check.Must(t, n == 1, "in flight: %d of %s", n, asked)
 			l.answer("Update", atOnce)
-			go func() { _ = c.Stop(stop) }()
+			go stop(c)
 			mustEnd(t, c, want)
 			l.settled(t)
 		}
 		t.Run(call, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { end(t, t.Context(), want.stop) })
-			synctest.Test(t, func(t *testing.T) { end(t, check.Ended(), want.hasty) })
+			synctest.Test(t, func(t *testing.T) { end(t, func(c *leader.Candidate) { _ = c.Stop() }, want.stop) })
+			synctest.Test(t, func(t *testing.T) { end(t, func(c *leader.Candidate) { backend.Crash(c) }, want.hasty) })
 		})
 	}
 }
@@ -86,13 +86,13 @@ func TestEnd_GivesUpRequests(t *testing.T) {
 // context of a request, and no slot.
 func TestEnd_LeavesNothing(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, l *ledger, c *leader.Candidate){
-		"Stop":              func(t *testing.T, _ *ledger, c *leader.Candidate) { _ = c.Stop(t.Context()) },
-		"Stop without time": func(t *testing.T, _ *ledger, c *leader.Candidate) { _ = c.Stop(check.Ended()) },
+		"Stop":  func(t *testing.T, _ *ledger, c *leader.Candidate) { _ = c.Stop() },
+		"crash": func(_ *testing.T, _ *ledger, c *leader.Candidate) { backend.Crash(c) },
 		"connection closed": func(_ *testing.T, l *ledger, _ *leader.Candidate) {
 			l.tellAll(backend.FeedEvent{Err: leader.ErrConnectionClosed})
 		},
 	} {
-		for seats, cfg := range map[int]leader.Config{1: {Succession: leader.Listed{}}, 3: {}} {
+		for seats, cfg := range map[int]leader.Config{1: {Queue: &leader.Queue{AtOnce: true}}, 3: {}} {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					ctx := &hookedContext{Context: t.Context()}
@@ -131,8 +131,10 @@ func TestEnd_LeavesNothing(t *testing.T) {
 func TestEnd_StatsStandStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(map[string]answers{})
-		c := l.stand(t.Context(), t, leader.Config{DrainTimeout: time.Minute})
+		c := l.stand(t.Context(), t, leader.Config{GracePeriod: time.Minute})
 		time.Sleep(1500 * time.Millisecond)
+		end, _ := leadertest.Work(leadertest.Led(c))
+		defer end()
 		l.answer("Update", whenGivenUp)
 		l.answer("Settings", whenGivenUp)
 		l.answer("Get", whenGivenUp)
@@ -140,7 +142,7 @@ func TestEnd_StatsStandStill(t *testing.T) {
 		if s := c.Stats(); s.Silent == 0 || s.SinceRenewal == 0 || s.Unreleased == 0 || s.Leaderless == 0 {
 			t.Errorf("before: %+v", s)
 		}
-		_ = c.Stop(check.Ended())
+		backend.Crash(c)
 		mustEnd(t, c, 0)
 		before := c.Stats()
 		time.Sleep(time.Minute)

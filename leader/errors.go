@@ -5,7 +5,7 @@ import "github.com/natsleader/natsleader/internal/backend"
 // Causes of an ended term. One of them, possibly wrapped, is [context.Cause] of the term's context,
 // the Cause of its [Deposed] event, and the result of [Err].
 var (
-	// ErrResigned ends a term that was handed over, by Resign, a transfer, [StepDown], [Queue].Preempt or [Lock.Unlock].
+	// ErrResigned ends a term that was handed over, by Resign, a transfer, [StepDown], [Queue].Preempt, [Lock.Unlock] or the return of its work.
 	ErrResigned error = backend.ErrResigned
 	// ErrStopped ends a term whose candidate was stopped, by [Candidate.Stop] or the end of the context of [Campaign].
 	ErrStopped error = backend.ErrStopped
@@ -35,13 +35,13 @@ var (
 	ErrSeatsDiffer error = backend.ErrSeatsDiffer
 	// ErrBucketDiffers reports that the bucket is not as [EnsureBucket] would make it. It is used as it is.
 	ErrBucketDiffers error = backend.ErrBucketDiffers
-	// ErrNotLeader is returned by calls on a candidate that does not lead, on a zero [Lock], and with a ctx of no term.
+	// ErrNotLeader is returned by calls of a term that is over, on a zero [Lock], and with a ctx of no term.
 	ErrNotLeader error = backend.ErrNotLeader
 	// ErrNoLeader is returned by [StepDown] when there is no leader.
 	ErrNoLeader error = backend.ErrNoLeader
 	// ErrRequestRefused is returned if the leader refuses to hand over, or the successor does not wait. The leader stays.
 	ErrRequestRefused error = backend.ErrRequestRefused
-	// ErrNotSucceeded is returned when the leader has handed over and its successor has not taken the key.
+	// ErrNotSucceeded is returned by [StepDown] when the leader has handed over, and its successor has not taken the key.
 	ErrNotSucceeded error = backend.ErrNotSucceeded
 	// ErrValueTooLarge reports a value of more than 64 KiB, or one that does not fit into a record of the bucket.
 	ErrValueTooLarge error = backend.ErrValueTooLarge
@@ -65,7 +65,7 @@ var (
 	ErrGuardDeleted error = backend.ErrGuardDeleted
 	// ErrPermission reports a subject that the connection may not use.
 	ErrPermission error = backend.ErrPermission
-	// ErrNotReleased reports work that goes on although DrainTimeout is over, or another candidate leads. The candidate
+	// ErrNotReleased reports work that goes on although GracePeriod is over, or another candidate leads. The candidate
 	// does not campaign before the work has ended, and reports it again after one lease, then at intervals that double.
 	ErrNotReleased error = backend.ErrNotReleased
 	// ErrCordoned reports that an operator keeps the candidate from taking the key (natsleader cordon). It keeps a key that

@@ -58,9 +58,9 @@ func (e Fenced) kind() string {
 
 // Deposed reports, once for every Elected, that the term is over for good.
 type Deposed struct {
-	Term    *Term
-	Cause   error // as context.Cause of the term's context
-	Drained bool  // the end of the work was awaited ([Config].DrainTimeout), and has come
+	Term     *Term
+	Cause    error // as context.Cause of the term's context
+	Finished bool  // the end of the work was awaited ([Config].GracePeriod), and has come
 }
 
 // Observed reports that the candidate has seen another holder, or none.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
@@ -76,7 +77,7 @@ func TestPending_Reason(t *testing.T) {
 		want   string
 	}{
 		"at once":        {},
-		"released":       {before: func(s *stage) { c := s.stand("b", leader.Config{}); s.clock.Settle(); _ = c.Stop(s.Context()) }},
+		"released":       {before: func(s *stage) { c := s.stand("b", leader.Config{}); s.clock.Settle(); _ = c.Stop() }},
 		"PendingPeriod":  {cfg: leader.Config{PendingPeriod: 3 * time.Second}, want: "PendingPeriod"},
 		"guards":         {guard: true, want: "guards"},
 		"never seen":     {opts: []leadertest.Option{leadertest.WithoutPurgeProtection()}, want: "not purge-protected"},
@@ -126,9 +127,11 @@ func TestPending_Leaderless(t *testing.T) {
 // A fault while a candidate drains leaves it no time, because it does not lead.
 func TestFaulted_DrainingHasNoTime(t *testing.T) {
 	s := newStage(t)
-	c, w := s.watched("a", leader.Config{DrainTimeout: time.Minute})
+	c, w := s.watched("a", leader.Config{GracePeriod: time.Minute})
 	s.clock.Settle()
-	s.begin(c, c.Resign)
+	end, _ := leadertest.Work(leadertest.Led(c))
+	defer end()
+	check.OK(s, leadertest.Led(c).Resign(s.Context()))
 	s.store.Link("a").FailWrites(1, leader.ErrPermission)
 	s.clock.Advance(10 * time.Second)
 	if f := lastOf[leader.Faulted](t, w.Events()); f.Remaining != 0 || c.State() != leader.StateFenced {
@@ -146,8 +149,8 @@ func TestFenced_Kinds(t *testing.T) {
 		until time.Duration // since the start
 	}{
 		"expired": {func(s *stage, _ *leader.Candidate) { s.store.Link("a").Cut(); s.clock.Advance(12 * time.Second) }, "fenced: token 1: ", leader.ErrLeaseExpired, 16 * time.Second},
-		"resigns": {func(s *stage, c *leader.Candidate) { s.begin(c, c.Resign) }, "draining: token 1: ", leader.ErrResigned, 4 * time.Second},
-		"stops":   {func(s *stage, c *leader.Candidate) { s.begin(c, c.Stop) }, "draining: token 1: ", leader.ErrStopped, 4 * time.Second},
+		"resigns": {func(s *stage, c *leader.Candidate) { check.OK(s, leadertest.Led(c).Resign(s.Context())) }, "draining: token 1: ", leader.ErrResigned, 4 * time.Second},
+		"stops":   {func(s *stage, c *leader.Candidate) { s.begin(c, func(context.Context) error { return c.Stop() }) }, "draining: token 1: ", leader.ErrStopped, 4 * time.Second},
 		"overtaken": {func(s *stage, c *leader.Candidate) {
 			s.store.Put(fence.DefaultGuardKey, []byte(`{"v":1,"election":"jobs","token":9,"id":"b","session":"S"}`))
 			s.clock.Advance(2 * time.Minute)
@@ -158,9 +161,11 @@ func TestFenced_Kinds(t *testing.T) {
 			s := newStage(t)
 			start := s.clock.Now()
 			c, w := s.watched("a", leader.Config{
-				DrainTimeout: 4 * time.Second, Guards: []leader.Guard{s.store.Link("a").Guard()}, Logger: slog.New(slog.NewTextHandler(&text, nil)),
+				GracePeriod: 4 * time.Second, Guards: []leader.Guard{s.store.Link("a").Guard()}, Logger: slog.New(slog.NewTextHandler(&text, nil)),
 			})
 			s.clock.Settle()
+			end, _ := leadertest.Work(leadertest.Led(c))
+			defer end()
 			k.fence(s, c)
 			s.clock.Settle()
 			e := lastOf[leader.Fenced](t, w.Events())
@@ -182,7 +187,7 @@ func (s *stage) begin(c *leader.Candidate, call func(context.Context) error) {
 		defer close(ended)
 		_ = call(s.Context())
 	}()
-	s.Cleanup(func() { <-ended })
+	s.Cleanup(func() { backend.Crash(c); <-ended })
 	check.Soon(s, "the call ends the leadership", func() bool { return c.State() != leader.StateLeader }, runtime.Gosched)
 }
 
@@ -213,7 +218,7 @@ func TestState_Ended(t *testing.T) {
 		if s.clock.Settle(); c.State() != leader.StateLeader {
 			t.Errorf("%d seats: %v", seats, c.State())
 		}
-		check.OK(t, c.Stop(t.Context()))
+		check.OK(t, c.Stop())
 		if c.State() != leader.StateEnded || c.Stats().State != leader.StateEnded || c.State().String() != "ended" {
 			t.Errorf("%d seats: %v, %v", seats, c.State(), c.Stats().State)
 		}
@@ -247,11 +252,11 @@ func TestEvents_EachReaderGetsAll(t *testing.T) {
 				if n == terms/2 {
 					go loop(&late)
 				}
-				err = c.Resign(t.Context())
+				err = leadertest.Resign(t.Context(), c)
 				check.OK(t, err)
 				time.Sleep(time.Minute)
 			}
-			err = c.Stop(t.Context())
+			err = c.Stop()
 			check.That(t, err == nil, "%v", err)
 			synctest.Wait()
 			got := early.elected
@@ -281,12 +286,12 @@ func TestEvents_EndWithoutReaders(t *testing.T) {
 			<-stopped
 			for range terms { // from now on the channel has no reader
 				synctest.Wait()
-				err = c.Resign(t.Context())
+				err = leadertest.Resign(t.Context(), c)
 				check.OK(t, err)
 				time.Sleep(time.Minute)
 			}
 			before := time.Now()
-			err = c.Stop(t.Context())
+			err = c.Stop()
 			check.That(t, err == nil, "%v", err)
 			<-c.Done()
 			check.Equal(t, time.Since(before), 0, "it ends after %v")

@@ -30,14 +30,14 @@ func ExampleObserve() {
 			cancel()
 		}
 	}
-	if err := c.Stop(context.Background()); err != nil {
+	if err := c.Stop(); err != nil {
 		log.Fatal(err)
 	}
 	// Output: a leads with token 1 at 10.0.0.1:8080
 }
 
 // The leader hands over to a candidate by name. All others wait.
-func ExampleCandidate_TransferTo() {
+func ExampleTerm_TransferTo() {
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock) // in production a leader.Bucket, and no clock
 	all := make(map[string]*leader.Candidate)
@@ -49,14 +49,15 @@ func ExampleCandidate_TransferTo() {
 		clock.Settle()
 		all[id] = c
 	}
-	err := all["a"].TransferTo(context.Background(), "c") // returns when c holds the key
+	term, _ := all["a"].Term()
+	err := term.TransferTo(context.Background(), "c") // returns when the term has ended
 	clock.Settle()
 	fmt.Println("error:", err)
 	for _, id := range []string{"a", "b", "c"} {
 		fmt.Println(id, "leads:", all[id].IsLeader())
 	}
 	for _, id := range []string{"b", "a", "c"} { // the leader last
-		if err := all[id].Stop(context.Background()); err != nil {
+		if err := all[id].Stop(); err != nil {
 			log.Fatal(err)
 		}
 	}

@@ -45,12 +45,12 @@ func ExampleCandidate_Terms() {
 }
 
 // A leader that is asked to hand over keeps the key until its work has ended, for at most
-// DrainTimeout. No other candidate leads before.
-func ExampleConfig_drainTimeout() {
+// GracePeriod. No other candidate leads before.
+func ExampleConfig_gracePeriod() {
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock) // in production a leader.Bucket, and no clock
 	stand := func(id string) *leader.Candidate {
-		c, err := leader.Campaign(context.Background(), store.Link(id), "billing", leader.Config{ID: id, DrainTimeout: time.Minute})
+		c, err := leader.Campaign(context.Background(), store.Link(id), "billing", leader.Config{ID: id, GracePeriod: time.Minute})
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -83,10 +83,7 @@ func ExampleConfig_drainTimeout() {
 	fmt.Println("a has finished it. Does b lead?", b.IsLeader())
 
 	for _, c := range []*leader.Candidate{a, b} {
-		if term, ok := c.Term(); ok {
-			term.Release()
-		}
-		if err := c.Stop(context.Background()); err != nil {
+		if err := c.Stop(); err != nil {
 			log.Fatal(err)
 		}
 	}
@@ -165,7 +162,7 @@ func ExampleCandidate_Events() {
 		switch e := event.(type) {
 		case leader.Elected:
 			fmt.Println("elected with token", e.Term.Token())
-			go func() { _ = c.Stop(context.Background()) }()
+			go func() { _ = c.Stop() }()
 		case leader.Deposed:
 			fmt.Println("deposed:", e.Cause)
 		case leader.Faulted:

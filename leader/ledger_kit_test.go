@@ -364,7 +364,7 @@ func (l *ledger) stand(ctx context.Context, t *testing.T, cfg leader.Config) *le
 	cfg.ID = "a"
 	c := check.Got(leader.Campaign(ctx, seats.Of(l, l.seats), "e", cfg))(t)
 	t.Cleanup(func() {
-		_ = c.Stop(check.Ended())
+		backend.Crash(c)
 		select {
 		case <-c.Done():
 		case <-time.After(time.Minute): // mustEnd has reported it

@@ -17,10 +17,10 @@ import (
 // is a lock that is over.
 //
 // A lock can be lost, as every term. Its context then ends, with the cause, and the work has to
-// end, for which the key is kept up to [Config].DrainTimeout. A lost lock does not come back.
+// end, for which the key is kept up to [Config].GracePeriod. A lost lock does not come back.
 // Unlock is still to be called.
 type Lock struct {
-	term    *Term
+	*Term   // its methods are those of the lock; Resign, too, is a loss
 	c       *Candidate
 	session string
 	once    sync.Once
@@ -117,7 +117,7 @@ func (c *Config) checkTry(store Store) error {
 	for _, s := range []struct {
 		name string
 		set  bool
-	}{{"Succession", c.Succession != nil}, {"PendingPeriod", c.PendingPeriod > 0}, {"kvelect.Beside", marks.KVElect}} {
+	}{{"Queue", c.Queue != nil}, {"PendingPeriod", c.PendingPeriod > 0}, {"kvelect.Beside", marks.KVElect}} {
 		if s.set {
 			return fmt.Errorf("%w: %s is for candidates that wait, and TryAcquire does not: leave it out, or use Acquire", ErrInvalidConfig, s.name)
 		}
@@ -148,7 +148,7 @@ func newAcquisition(ctx context.Context, store Store, election string, cfg Confi
 	if err != nil {
 		return nil, err
 	}
-	p.Tries, cfg.sightings = try, &sightings{memory: new(backend.Memory), clock: cfg.Clock}
+	p.Tries, cfg.StopTimeout, cfg.sightings = try, -1, &sightings{memory: new(backend.Memory), clock: cfg.Clock}
 	if try {
 		cfg.sightings = sightingsOf(b, cfg.Clock)
 	}
@@ -218,7 +218,7 @@ func (a *acquisition) lock(t *Term) *Lock {
 		ownLocks.remove(a.session)
 		a.c.toAll(machine.InStop)
 	})
-	return &Lock{term: t, c: a.c, session: a.session}
+	return &Lock{Term: t, c: a.c, session: a.session}
 }
 
 // note remembers what the events show.
@@ -290,9 +290,6 @@ func isPassing(err error) bool {
 	return false
 }
 
-// Context returns the context of the lock's term, see [Term.Context].
-func (l *Lock) Context() context.Context { return l.Term().Context() }
-
 // Err returns nil while the lock is held, by the clock, and then the cause with which its context
 // has ended.
 func (l *Lock) Err() error {
@@ -301,28 +298,8 @@ func (l *Lock) Err() error {
 	return context.Cause(ctx)
 }
 
-// Token returns the fencing token, which is greater than that of every earlier holder.
-func (l *Lock) Token() uint64 { return l.Term().Token() }
-
-// Term returns the term of the lock, for code that takes a term, as a writer of package fence.
-// Unlock gives the lock up, and not [Term.Release].
-func (l *Lock) Term() *Term {
-	if l == nil || l.term == nil {
-		return new(Term)
-	}
-	return l.term
-}
-
-// Proclaim changes the value that is published, as [Candidate.Proclaim].
-func (l *Lock) Proclaim(ctx context.Context, value []byte) error {
-	if l == nil || l.c == nil {
-		return fmt.Errorf("value of a Lock that Acquire or TryAcquire has not returned: %w", ErrNotLeader)
-	}
-	return l.c.Proclaim(ctx, value)
-}
-
 // Unlock gives the lock up, after the work has ended: its context ends with [ErrResigned], and the
-// key is released. Unlock returns nil if the lock was held until this call. It may be called more
+// key is released when the functions of Go have returned, too. Unlock returns nil if the lock was held until this call. It may be called more
 // than once.
 //
 // If the lock was lost before, Unlock returns an error with the cause: another process may have
@@ -335,7 +312,8 @@ func (l *Lock) Unlock(ctx context.Context) error {
 		return fmt.Errorf("unlock of a Lock that Acquire or TryAcquire has not returned: %w", ErrNotLeader)
 	}
 	l.giveUp()
-	l.term.finish()
+	l.finish()
+	l.send(machine.InResign) // while functions of Go run; otherwise it has resigned
 	l.c.toAll(machine.InStop)
 	select {
 	case <-l.c.Done():
@@ -350,6 +328,9 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	defer l.c.mu.Unlock()
 	if l.c.cut {
 		return l.unlockError("whose key was not released", ErrConnectionClosed)
+	}
+	if l.works() {
+		return l.unlockError("whose work goes on", ErrNotReleased)
 	}
 	return l.unlockError("", nil)
 }

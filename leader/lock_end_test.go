@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
@@ -133,45 +134,51 @@ func TestAcquire_LeavesNoReader(t *testing.T) {
 	})
 }
 
-// A Resign, a TransferTo and a Proclaim that wait when the candidate ends return, and so does one that comes
-// while the candidate ends.
-func TestEnd_AnswersCalls(t *testing.T) {
-	for name, c := range map[string]struct {
-		call    func(ctx context.Context, c *leader.Candidate) error
-		release answers // of the key
-		want    error
-		text    string
-	}{
-		"Resign":   {func(ctx context.Context, c *leader.Candidate) error { return c.Resign(ctx) }, tooLate, leader.ErrStopped, "before the release was acknowledged"},
-		"Transfer": {func(ctx context.Context, c *leader.Candidate) error { return c.TransferTo(ctx, "b") }, atOnce, leader.ErrStopped, "before another candidate"},
-		"Proclaim": {func(ctx context.Context, c *leader.Candidate) error { return c.Proclaim(ctx, []byte("x")) }, tooLate, leader.ErrNotLeader, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := newLedger(map[string]answers{})
-				cand := l.stand(t.Context(), t, leader.Config{})
-				time.Sleep(500 * time.Millisecond)
-				l.answer("Update", c.release)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-				defer cancel()
-				returns := func(err chan error, want error, text string) {
-					t.Helper()
-					got := <-err
-					check.That(t, errors.Is(got, want) && strings.Contains(got.Error(), text),
-						"returned %v, want %v", got, want)
-				}
-				waits, late := make(chan error, 1), make(chan error, 1)
-				go func() { waits <- c.call(ctx, cand) }()
-				synctest.Wait()
-				l.answer("Settings", tooLate) // of a sign
-				_ = cand.Stop(check.Ended())
-				synctest.Wait()
-				go func() { late <- c.call(ctx, cand) }()
-				returns(waits, c.want, c.text)
-				returns(late, leader.ErrNotLeader, "")
-				l.release()
-				<-cand.Done()
-			})
+// A Proclaim that waits when the candidate ends returns, and so does one that comes while the candidate ends.
+func TestEnd_AnswersProclaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(map[string]answers{})
+		cand := l.stand(t.Context(), t, leader.Config{})
+		time.Sleep(500 * time.Millisecond)
+		l.answer("Update", tooLate)
+		term, _ := cand.Term()
+		waits, late := make(chan error, 1), make(chan error, 1)
+		go func() { waits <- term.Proclaim(t.Context(), []byte("x")) }()
+		synctest.Wait()
+		l.answer("Settings", tooLate) // of a sign
+		backend.Crash(cand)
+		synctest.Wait()
+		go func() { late <- term.Proclaim(t.Context(), []byte("x")) }()
+		check.Is(t, <-waits, leader.ErrNotLeader)
+		check.Is(t, <-late, leader.ErrNotLeader)
+		l.release()
+		<-cand.Done()
+	})
+}
+
+// Unlock ends the context, waits for the functions of Go, and then releases the lock.
+func TestUnlock_WaitsForGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		lock := check.Got(leader.Acquire(t.Context(), store.Link("a"), "e", leader.Config{}))(t)
+		began := time.Now()
+		var cause error
+		begun := lock.Go(func(lead context.Context) {
+			<-lead.Done()
+			cause = context.Cause(lead)
+			time.Sleep(3 * time.Second)
 		})
-	}
+		next := make(chan time.Time, 1)
+		go func() {
+			other := check.Got(leader.Acquire(t.Context(), store.Link("b"), "e", leader.Config{}))(t)
+			next <- time.Now()
+			check.OK(t, other.Unlock(t.Context()))
+		}()
+		synctest.Wait()
+		check.OK(t, lock.Unlock(t.Context()))
+		check.That(t, begun && errors.Is(cause, leader.ErrResigned), "begun: %v; its context ended with %v", begun, cause)
+		check.Equal(t, (<-next).Sub(began), 3*time.Second, "another holds the lock after %v")
+		check.That(t, !lock.Go(func(context.Context) {}), "Go begins work after Unlock")
+		time.Sleep(time.Minute) // the candidates end
+	})
 }

@@ -65,7 +65,7 @@ func TestUnlock_NamesBothReasons(t *testing.T) {
 func TestUnlock_IsNoLoss(t *testing.T) {
 	term := newTerm(t, SystemClock())
 	term.box = &mailbox{bell: make(chan struct{}, 1), wake: func() { term.cancel(ErrResigned) }}
-	l := &Lock{term: term, c: &Candidate{done: make(chan struct{})}}
+	l := &Lock{Term: term, c: &Candidate{done: make(chan struct{})}}
 	close(l.c.done)
 	if err := l.Unlock(t.Context()); err != nil || !errors.Is(Err(term.Context()), ErrResigned) {
 		t.Errorf("Unlock returns %v, and the term ended with %v", err, Err(term.Context()))

@@ -71,7 +71,7 @@ func TestObserve_ReportsOnce(t *testing.T) {
 		}
 		next()
 		next()
-		_ = c.Stop(t.Context())
+		_ = c.Stop()
 		next()
 		cancel()
 		next()

@@ -153,7 +153,7 @@ func TestReady_AfterResign(t *testing.T) {
 	inWaiting(t, func(w waiting) {
 		a := w.stand("a", leader.Config{})
 		synctest.Wait()
-		check.OK(w, a.Resign(w.Context()))
+		check.OK(w, leadertest.Resign(w.Context(), a))
 		w.ready(a, nil, 1250*time.Millisecond)
 	})
 }
@@ -171,7 +171,7 @@ func TestReady_LoopLeft(t *testing.T) {
 		synctest.Wait()
 		w.ready(b, nil, 0)
 		w.ready(a, nil, 0) // it follows b
-		check.OK(w, b.Stop(w.Context()))
+		check.OK(w, b.Stop())
 		synctest.Wait()
 		w.ready(a, leader.ErrNotLeader, 0)
 		go func() {
@@ -187,7 +187,7 @@ func TestReady_LoopLeft(t *testing.T) {
 // Ready does not wait for the work of a term that is over, neither in the body nor beside it.
 func TestReady_WorkGoesOn(t *testing.T) {
 	inWaiting(t, func(w waiting) {
-		a := w.stand("a", leader.Config{DrainTimeout: time.Minute})
+		a := w.stand("a", leader.Config{GracePeriod: time.Minute})
 		for range a.Terms() {
 			w.store.Link("a").Cut()
 			beside := make(chan error, 1)
@@ -213,7 +213,7 @@ func TestReady_WorkGoesOn(t *testing.T) {
 func TestReady_Ended(t *testing.T) {
 	for _, seats := range []int{0, 3} {
 		for want, end := range map[error]func(w waiting, c *leader.Candidate){
-			leader.ErrStopped:          func(w waiting, c *leader.Candidate) { _ = c.Stop(w.Context()) },
+			leader.ErrStopped:          func(w waiting, c *leader.Candidate) { _ = c.Stop() },
 			leader.ErrConnectionClosed: func(w waiting, _ *leader.Candidate) { w.store.Link("a").Close() },
 		} {
 			inWaiting(t, func(w waiting) {
@@ -250,7 +250,7 @@ func TestReady_Seats(t *testing.T) {
 			w.Errorf("a leads: %v, b leads: %v, c leads: %v", a.IsLeader(), b.IsLeader(), c.IsLeader())
 		}
 		w.store.Link("c").FailWrites(-1, leader.ErrPermission)
-		check.OK(w, a.Stop(w.Context()))
+		check.OK(w, a.Stop())
 		synctest.Wait()
 		if err := w.result(c, errCause, time.Hour); !errors.Is(err, leader.ErrPermission) { // b holds one seat only
 			w.Error(err)
@@ -281,7 +281,7 @@ func TestPing_AnsweredAtOnce(t *testing.T) {
 			b.store.mute()
 			b.at(6 * time.Hour)
 			ping(t, b.Candidate, nil, 0)
-			go func() { _ = b.Stop(t.Context()) }()
+			go func() { _ = b.Stop() }()
 			synctest.Wait() // it waits for the requests in flight
 			check.That(t, !check.Now(b.Done()), "it has ended already")
 			ping(t, b.Candidate, nil, 0)
@@ -310,7 +310,7 @@ func TestPing_CallHangs(t *testing.T) {
 			}
 			unblock()
 			ping(t, b.Candidate, nil, 0)
-			check.Is(t, b.Stop(t.Context()), nil)
+			check.Is(t, b.Stop(), nil)
 		})
 	}
 }
@@ -326,7 +326,7 @@ func TestPing_OneSeatHangs(t *testing.T) {
 		ping(t, b.Candidate, context.DeadlineExceeded, time.Second)
 		unblock()
 		ping(t, b.Candidate, nil, 0)
-		_ = b.Stop(t.Context())
+		_ = b.Stop()
 	})
 }
 
@@ -336,7 +336,7 @@ func TestPing_EndAwaitsTheLog(t *testing.T) {
 		release := make(chan struct{})
 		h := newScribbler(func(string) { <-release })
 		b := lead(t, newLedger(nil), leader.Config{Logger: slog.New(h)})
-		go func() { _ = b.Stop(t.Context()) }()
+		go func() { _ = b.Stop() }()
 		synctest.Wait()
 		check.That(t, !check.Now(b.Done()), "it has ended already")
 		ping(t, b.Candidate, leader.ErrStopped, 0)
@@ -369,7 +369,7 @@ func TestPing_WhileMailPoursIn(t *testing.T) {
 	}
 	close(end)
 	pour.Wait()
-	_ = c.Stop(t.Context())
+	_ = c.Stop()
 }
 
 // A zero Candidate is one that has ended.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestRosterFault_EachOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(map[string]answers{"Stands": denied})
-		c := l.stand(t.Context(), t, leader.Config{Succession: leader.Listed{}})
+		c := l.stand(t.Context(), t, leader.Config{Queue: &leader.Queue{AtOnce: true}})
 		faults := func(want int) {
 			t.Helper()
 			check.Equal(t, c.Stats().Faults[leader.ErrPermission], uint64(want), "%d faults, want %d", want)
@@ -36,12 +37,12 @@ func TestRosterFault_EachOutage(t *testing.T) {
 func TestRosterFault_GivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(map[string]answers{"Stands": whenGivenUp})
-		c := l.stand(t.Context(), t, leader.Config{Succession: leader.Listed{}})
+		c := l.stand(t.Context(), t, leader.Config{Queue: &leader.Queue{AtOnce: true}})
 		for term, faults := range []uint64{0, 1} {
 			synctest.Wait()
 			check.That(t, c.IsLeader(), "it does not lead in term %d", term+1)
 			time.Sleep(time.Duration(term) * plainLease)
-			check.OK(t, c.Resign(t.Context()))
+			check.OK(t, leadertest.Resign(t.Context(), c))
 			synctest.Wait()
 			check.Equal(t, l.count(l.flying, "Stands"), 0, "%d views are being opened")
 			check.Equal(t, c.Stats().Faults[leader.ErrUnreachable], faults, "%d faults in the end of term %d", term+1)
@@ -59,10 +60,10 @@ func TestPreemption_SeenInThisTerm(t *testing.T) {
 			return backend.Announcement{Session: strings.Repeat("B", 26), Revision: revision, Entry: []byte(`{"v":1,"id":"b","priority":1,"preempt":true}`)}
 		}
 		l.standing = []backend.Announcement{preemptor(1)}
-		c := l.stand(t.Context(), t, leader.Config{Succession: leader.Listed{}})
+		c := l.stand(t.Context(), t, leader.Config{Queue: &leader.Queue{AtOnce: true}})
 		time.Sleep(time.Second)
 		l.answer("Stands", denied)
-		check.OK(t, c.Resign(t.Context()))
+		check.OK(t, leadertest.Resign(t.Context(), c))
 		time.Sleep(2 * plainLease)
 		l.standing[0] = preemptor(2)
 		l.answer("Stands", atOnce)

@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -306,11 +307,8 @@ func (b *seatPermit) leave(values context.Context) {
 	}
 	owner, cut := b.owner, false
 	var err error
-	for _, seat := range owner.seats {
-		if seat.err != nil { // it has ended
-			err = seat.err
-		}
-		cut = cut || seat.cut
+	for _, seat := range owner.seats { // they have ended
+		err, cut = cmp.Or(seat.err, err), cut || seat.cut
 	}
 	owner.mu.Lock()
 	owner.err, owner.cut = err, cut

@@ -153,7 +153,7 @@ func TestSeatPermit_KnowsHolders(t *testing.T) {
 		}
 	}
 	check.That(t, !c.permit.holds("another"), "a stranger holds a seat")
-	check.Is(t, c.Stop(check.Ended()), context.Canceled)
+	c.toAll(machine.InAbandon)
 	<-c.Done()
 }
 

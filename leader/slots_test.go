@@ -97,7 +97,7 @@ func TestSlots_UnusedGoesBack(t *testing.T) {
 		time.Sleep(time.Second / 2)
 		own := new(backend.Place)
 		check.Must(t, l.window.Take(own, backend.RankHolder, granted{}, time.Now()), "no slot is free")
-		_ = first.Stop(t.Context())
+		_ = first.Stop()
 		synctest.Wait()
 		n := c.Stats().Queued
 		check.Must(t, n == 1, "%d requests wait", n)

@@ -38,10 +38,10 @@ type StepDownOptions struct {
 	Next bool   // the next candidate of the roster is to lead, in place of To
 }
 
-// StepDown asks the leader to hand over, as by [Candidate.Resign], and with To or Next as by
-// [Candidate.TransferTo] and [Candidate.TransferNext]. It returns the Holder that was asked, when
-// the key is released or another's, and with To or Next when there is a next leader. With several
-// seats election is the result of seats.Key. docs/permissions.md has who may ask.
+// StepDown asks the leader to hand over, as by [Term.Resign], and with To or Next as by
+// [Term.TransferTo]. It returns the Holder that was asked, when the key is released or another's,
+// and with To or Next when there is a next leader. With several seats election is the result of
+// seats.Key. docs/permissions.md has who may ask.
 //
 // Errors: [ErrNoLeader]; [ErrRequestRefused] if the leader refuses, or no candidate with the ID of
 // To waits; [ErrUnreachable] if it neither answers nor hands over within 5 s; those of every
@@ -227,39 +227,6 @@ func presentOnce(ctx context.Context, to backend.Requests, election string, requ
 	return stepDownReply{}, fmt.Errorf("%w: the leader's answer is %q", ErrUnreachable, v.Answer)
 }
 
-// TransferTo is Resign with a successor, the candidate with that ID. The successor takes the key
-// as soon as it receives the release, while all others wait for one [Config].TurnTimeout. A roster
-// is not needed. TransferTo returns nil when the successor holds the key. It returns
-// [ErrNotSucceeded] when another candidate holds it, or none has taken it within a few turns and
-// at most one lease, and [ErrStopped] if the candidate ends before. [ErrNotLeader],
-// [ErrInvalidConfig] for an ID that is not valid, and [ErrRequestRefused] if the roster does not
-// have the ID change nothing.
-func (c *Candidate) TransferTo(ctx context.Context, id string) error {
-	if err := checkSuccessor(id); err != nil {
-		return err
-	}
-	return c.call(ctx, machine.Input{Kind: machine.InResign, To: id})
-}
-
-// TransferNext is TransferTo for the next candidate of the roster, and returns its ID. It returns
-// [ErrRequestRefused] if there is none, and [ErrNoRoster].
-func (c *Candidate) TransferNext(ctx context.Context) (string, error) {
-	seat := c.seatHeld()
-	if err := seat.call(ctx, machine.Input{Kind: machine.InResign, Next: true}); err != nil {
-		return "", err
-	}
-	seat.mu.Lock()
-	defer seat.mu.Unlock()
-	return seat.taker, nil
-}
-
-// setTaker keeps the ID of the candidate that took the key after a TransferTo.
-func (c *Candidate) setTaker(id string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.taker = id
-}
-
 func checkSuccessor(id string) error {
 	if id == "" {
 		return fmt.Errorf("%w: the ID of the successor is empty", ErrInvalidConfig)
@@ -267,31 +234,26 @@ func checkSuccessor(id string) error {
 	return checkID("the ID of the successor", id)
 }
 
-// mayHandOver reports whether there is a candidate to hand over to, as far as is known,
-// and answers the call if not.
-func (a *actor) mayHandOver(m *mail) bool {
+// mayHandOver returns why there is no candidate to hand over to, as far as is known.
+func (a *actor) mayHandOver(in *machine.Input) error {
 	var all []record.Announcement
 	complete := false
 	if p := a.roster; p != nil && p.watcher.view != nil {
 		all, complete, _ = p.watcher.view.Order(a.holding)
 	}
-	var err error
-	switch to := m.in.To; {
+	switch to := in.To; {
 	case a.status.State != machine.StateLeader:
 	case to != "" && a.c.cordon.keepsOut(to):
-		err = fmt.Errorf("%w: %q is cordoned", backend.ErrNotStanding, to)
-	case m.in.Next && !a.Listed:
-		err = backend.ErrNotListed
-	case m.in.Next && !complete && a.status.Line == "":
-		err = backend.ErrRosterUnread
-	case m.in.Next:
+		return fmt.Errorf("%w: %q is cordoned", backend.ErrNotStanding, to)
+	case in.Next && !a.Listed:
+		return backend.ErrNotListed
+	case in.Next && !complete && a.status.Line == "":
+		return backend.ErrRosterUnread
+	case in.Next:
 	case complete && !slices.ContainsFunc(all, func(s record.Announcement) bool { return s.ID == to }):
-		err = fmt.Errorf("%w: %q", backend.ErrNotStanding, to)
+		return fmt.Errorf("%w: %q", backend.ErrNotStanding, to)
 	case !complete && to == a.c.id:
-		err = fmt.Errorf("%w: %q, which leads", backend.ErrNotStanding, to)
+		return fmt.Errorf("%w: %q, which leads", backend.ErrNotStanding, to)
 	}
-	if err != nil && m.call != nil { // its caller waits
-		m.call <- err
-	}
-	return err == nil
+	return nil
 }

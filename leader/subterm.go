@@ -13,7 +13,7 @@ func init() { backend.NewSubterm = newSubterm }
 // newSubterm begins a term within another: of one of the things that a leader works on, each with a token and guards of its
 // own. It leads while the other one does, by the same lease, until it is ended.
 func newSubterm(ctx context.Context, s backend.Subterm) (term any, end context.CancelCauseFunc) {
-	within, _ := TermFrom(ctx) // package shard has it from a candidate
+	within, _ := FromContext(ctx) // package shard has it from a candidate
 	t := &Term{token: s.Token, seat: within.seat, clock: within.clock, start: within.start, until: within.until, release: s.Released}
 	ctx, t.cancel = context.WithCancelCause(ctx)
 	t.ctx = leadership{ctx, t}
@@ -32,6 +32,20 @@ func newSubterm(ctx context.Context, s backend.Subterm) (term any, end context.C
 	}
 	go k.run()
 	return t, t.cancel
+}
+
+// free releases a subterm, once, when the functions of Go have returned, too.
+func (t *Term) free() {
+	t.mu.Lock()
+	first, waits := !t.freed.Swap(true), t.known.running > 0
+	t.mu.Unlock()
+	switch {
+	case !first:
+	case waits: // the last function of Go releases it
+		t.cancel(nil)
+	default:
+		t.release()
+	}
 }
 
 // guardKeeper raises the guards of a subterm, and keeps them raised while it leads.

@@ -24,8 +24,8 @@ type Term struct {
 	until   *atomic.Int64 // the lease is valid until this long after start
 	box     *mailbox      // of its candidate; nil: it has none
 	number  uint64        // the machine's number of the term
-	release func()        // of a subterm: is called by the first Release
-	freed   atomic.Bool   // Release was called
+	release func()        // of a subterm: is called once, when its work has ended
+	freed   atomic.Bool   // a subterm was released
 	offered bool          // to the loops of Terms; only the candidate's goroutine uses it
 	fences  []*fence      // one for each guard of its candidate
 	work    workWatch
@@ -187,30 +187,6 @@ func (t *Term) Remaining() time.Duration {
 	return t.left(t.elapsed())
 }
 
-// Release reports that the work of this term is over, see [Config].DrainTimeout. The end of the
-// body of a loop over [Candidate.Terms] does so, too. Release may be called before the term has
-// ended, more than once, and from any goroutine.
-func (t *Term) Release() {
-	if t == nil {
-		return
-	}
-	if t.release == nil {
-		t.freed.Store(true)
-		t.send(machine.InDrained)
-		return
-	}
-	t.mu.Lock()
-	first, waits := !t.freed.Swap(true), t.known.running > 0
-	t.mu.Unlock()
-	switch {
-	case !first:
-	case waits: // the last function of Go releases it
-		t.cancel(nil)
-	default:
-		t.release()
-	}
-}
-
 func (t *Term) send(kind machine.InputKind) {
 	if t != nil && t.box != nil {
 		t.box.put(mail{in: machine.Input{Kind: kind, Term: t.number}})
@@ -219,5 +195,5 @@ func (t *Term) send(kind machine.InputKind) {
 
 func init() {
 	backend.ClockOf = func(candidate any) any { return candidate.(*Candidate).clock }
-	backend.Released = func(term any) bool { return term.(*Term).freed.Load() }
+	backend.Release = func(term any) { term.(*Term).free() }
 }

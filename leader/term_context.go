@@ -64,9 +64,9 @@ func (l *leadership) String() string {
 // termKey is the key of the term in its context.
 type termKey struct{}
 
-// TermFrom returns the term to whose context ctx belongs, or false. ctx may be derived from that
+// FromContext returns the term to whose context ctx belongs, or false. ctx may be derived from that
 // context in any way, also by [context.WithoutCancel].
-func TermFrom(ctx context.Context) (*Term, bool) {
+func FromContext(ctx context.Context) (*Term, bool) {
 	t, ok := ctx.Value(termKey{}).(*Term)
 	return t, ok
 }
@@ -82,7 +82,7 @@ func TermFrom(ctx context.Context) (*Term, bool) {
 // The result ends when ctx does, with the same cause. Contexts that are derived from it need an
 // Exact of their own. For a ctx of no term, it has ended with [ErrNotLeader].
 func Exact(ctx context.Context) context.Context {
-	t, ok := TermFrom(ctx)
+	t, ok := FromContext(ctx)
 	if !ok {
 		return noTerm
 	}
@@ -119,7 +119,7 @@ func (e *exact) String() string { return fmt.Sprintf("leader.Exact(%v)", e.Conte
 // [context.DeadlineExceeded]. It returns [ErrNotLeader] if ctx belongs to no term. Of a ctx from [Grace] it also
 // reports the end of the term.
 func Err(ctx context.Context) error {
-	t, ok := TermFrom(ctx)
+	t, ok := FromContext(ctx)
 	if !ok {
 		return ErrNotLeader
 	}

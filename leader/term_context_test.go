@@ -69,7 +69,7 @@ func TestContext_AsksTheClock(t *testing.T) {
 				}
 				check.That(t, called, "the AfterFunc was not called")
 				clean := context.WithoutCancel(children[2])
-				if got, ok := leader.TermFrom(clean); !ok || got != term || clean.Err() != nil {
+				if got, ok := leader.FromContext(clean); !ok || got != term || clean.Err() != nil {
 					t.Errorf("WithoutCancel: %v, %v", got, clean.Err())
 				}
 			})
@@ -208,7 +208,7 @@ type termOf struct{}
 // Err is for contexts of a term. In any other context there is no leader.
 func TestErr_WithoutTerm(t *testing.T) {
 	check.Is(t, leader.Err(t.Context()), leader.ErrNotLeader)
-	_, ok := leader.TermFrom(t.Context())
+	_, ok := leader.FromContext(t.Context())
 	check.That(t, !ok, "a term")
 	err := leader.Err(new(leader.Term).Context())
 	check.That(t, errors.Is(err, leader.ErrNotLeader) || errors.Is(err, leader.ErrStopped),
@@ -230,11 +230,11 @@ func TestErr_TermBeforeContext(t *testing.T) {
 }
 
 // A term of a candidate whose context belongs to another term is a term of its own.
-func TestTermFrom_Nested(t *testing.T) {
+func TestFromContext_Nested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		outer, _ := leads(t.Context(), t)
 		inner, _ := leads(outer.Context(), t)
-		got, _ := leader.TermFrom(inner.Context())
+		got, _ := leader.FromContext(inner.Context())
 		check.That(t, got == inner, "%v", got)
 	})
 }

@@ -15,7 +15,7 @@ type termWork struct {
 }
 
 // Go calls work on a goroutine of its own, with the context of the term. The key is not given up before work has returned,
-// or [Config].DrainTimeout after the end of the context, wherever the term comes from: the body of a loop over
+// or [Config].GracePeriod after the end of the context, wherever the term comes from: the body of a loop over
 // [Candidate.Terms], which may return meanwhile, an [Elected] event, [Candidate.Term] or a [Lock]. A shard moves when its
 // work and the functions of Go have returned. Go returns false, and does not call work, if the term is over.
 //
@@ -24,13 +24,16 @@ func (t *Term) Go(work func(lead context.Context)) bool {
 	if t == nil || t.ctx.term == nil {
 		return false
 	}
-	_ = t.over() // ends the context if the lease is over
+	now, _ := t.ctx.check() // ends the context if the lease is over
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ctx.ended() != nil || t.release != nil && t.freed.Load() {
+	if t.ctx.ended() != nil || t.freed.Load() {
 		return false
 	}
-	t.known.running++
+	if t.known.running++; t.work.timeout > 0 && t.known.running == 1 {
+		t.work.asked.Store(int64(now))
+		t.send(machine.InTick) // the candidate watches the work from now on
+	}
 	go func() {
 		defer t.returned()
 		work(t.Context())
@@ -38,14 +41,24 @@ func (t *Term) Go(work func(lead context.Context)) bool {
 	return true
 }
 
-// goesOn reports whether work of the term goes on. A body that has called Release works no longer. The lock is held.
-func (t *Term) goesOn() bool { return t.known.running > 0 || t.known.body && !t.freed.Load() }
+// goesOn reports whether work of the term goes on. The lock is held.
+func (t *Term) goesOn() bool { return t.known.running > 0 || t.known.body }
+
+// works reports whether work of the term goes on.
+func (t *Term) works() bool {
+	if t == nil {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.goesOn()
+}
 
 // returned ends a function of Go.
 func (t *Term) returned() {
 	t.mu.Lock()
 	t.known.running--
-	last, worked, freed := !t.goesOn(), t.known.worked, t.freed.Load() // a Release that comes later finds no function
+	last, worked, freed := !t.goesOn(), t.known.worked, t.freed.Load() // a release that comes later finds no function
 	t.mu.Unlock()
 	switch {
 	case !last:
@@ -78,31 +91,50 @@ func (t *Term) finish() {
 	}
 }
 
-// Resign ends the term, and no other: the candidate hands over, as after [Candidate.Resign]. Resign returns nil as soon as
-// the context has ended, so that the work may call it, and [ErrNotLeader] if it had ended before.
+// Resign ends this term, and no other. The candidate hands over and stays a candidate, which campaigns again if no other
+// candidate takes the key within a few turns, at most one lease. Work may keep the key for [Config].GracePeriod. Resign
+// returns nil as soon as the context has ended, so that the work may call it, and [ErrNotLeader] if it had ended before, and
+// for the term of a shard. If ctx ends first, the term ends all the same.
 func (t *Term) Resign(ctx context.Context) error {
-	return t.call(ctx, machine.Input{Kind: machine.InResign})
+	if !t.leads() {
+		return ErrNotLeader
+	}
+	t.send(machine.InResign)
+	select {
+	case <-t.ctx.Context.Done():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
-// TransferTo is Resign in favour of the candidate with that ID or session, as [Candidate.TransferTo] is. The events name
-// the next leader.
+// TransferTo is Resign in favour of the candidate with that ID or session, which takes the key as soon as it receives the
+// release, while all others wait for one [Config].TurnTimeout. A roster is not needed. The events name the next leader,
+// which may be another. [ErrInvalidConfig] for an ID that is not valid, and [ErrRequestRefused] if the roster does not have
+// the ID, change nothing.
 func (t *Term) TransferTo(ctx context.Context, id string) error {
 	if err := checkSuccessor(id); err != nil {
 		return err
 	}
+	if !t.leads() {
+		return ErrNotLeader
+	}
 	return t.call(ctx, machine.Input{Kind: machine.InResign, To: id})
 }
 
-// Proclaim changes the value that is published with the lease, if this term still leads, or the key is kept for its work;
-// later terms of the candidate publish it, too. Proclaim returns nil when a record with the value is stored,
+// Proclaim changes the value that is published with the lease, if this term still leads, or the key is kept for its work.
+// Later terms of the candidate publish it, too. Proclaim returns nil when a record with the value is stored,
 // [ErrValueTooLarge], or [ErrNotLeader].
 func (t *Term) Proclaim(ctx context.Context, value []byte) error {
 	return t.call(ctx, machine.Input{Kind: machine.InProclaim, Value: string(value)})
 }
 
-// call makes a call for this term. The term of a shard has no key, and no box.
+// leads reports whether the term leads by a key. The term of a shard has none, and no box.
+func (t *Term) leads() bool { return t != nil && t.box != nil && t.over() == nil }
+
+// call makes a call for this term.
 func (t *Term) call(ctx context.Context, in machine.Input) error {
-	if t == nil || t.box == nil || in.Kind == machine.InResign && t.over() != nil {
+	if t == nil || t.box == nil {
 		return ErrNotLeader
 	}
 	in.Term = t.number

@@ -71,7 +71,7 @@ func TestGrace_OfAShardAfterAPause(t *testing.T) {
 	}
 }
 
-// A shard is released once, also if the last function of Go returns beside Release.
+// A shard is released once, also if the last function of Go returns beside its release.
 func TestGo_ReleasesAShardOnce(t *testing.T) {
 	c := new(later)
 	c.looks.Store(1 << 40)
@@ -83,7 +83,7 @@ func TestGo_ReleasesAShardOnce(t *testing.T) {
 		term.known.running++
 		ended := make(chan struct{})
 		go func() { defer close(ended); term.returned() }()
-		term.Release()
+		term.free()
 		<-ended
 		check.Must(t, released.Load() == 1, "released %d times", released.Load())
 	}

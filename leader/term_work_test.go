@@ -38,7 +38,7 @@ func TestGo_RacesTheEnd(t *testing.T) {
 		if round%2 == 0 {
 			<-started
 		}
-		check.OK(t, a.Stop(t.Context()))
+		check.OK(t, a.Stop())
 		n := inside.Load() // the key is given up
 		<-ended
 		check.That(t, n == 0 && inside.Load() == 0, "%d functions work after the hand-over", n)
@@ -69,7 +69,7 @@ func TestGo_BesideALoop(t *testing.T) {
 	term, _ := a.Term()
 	end := leader.LoopBesideGo(a, term)
 	s.clock.Settle()
-	check.Is(t, a.Resign(check.Ended()), context.Canceled)
+	check.Is(t, leadertest.Led(a).Resign(check.Ended()), context.Canceled)
 	s.clock.Settle()
 	check.Equal(t, a.State(), leader.StateFenced, "%v while the body works")
 	end()
@@ -101,12 +101,12 @@ func TestGrace_IsDerivedFrom(t *testing.T) {
 	grace := leader.Grace(lead)
 	derived, cancel := context.WithCancel(grace)
 	defer cancel()
-	from, ok := leader.TermFrom(derived)
+	from, ok := leader.FromContext(derived)
 	check.That(t, derived.Err() == nil && derived.Value(key{}) == "value" && ok && from == term,
 		"it ends with %v, has the value %v, and is of %v", derived.Err(), derived.Value(key{}), from)
 	_, bounded := grace.Deadline()
 	check.That(t, !bounded, "it has a deadline")
-	check.OK(t, a.Stop(t.Context()))
+	check.OK(t, a.Stop())
 	<-derived.Done()
 	check.Is(t, context.Cause(derived), leader.ErrStopped)
 }

@@ -1,7 +1,9 @@
 package leader
 
 import (
+	"context"
 	"iter"
+	"log/slog"
 	"sync"
 
 	"github.com/natsleader/natsleader/internal/machine"
@@ -22,16 +24,17 @@ import (
 //		}
 //	}
 //
-// While a body runs, no other term of the candidate begins. The end of the body releases the term.
-// If the term still leads then, the candidate hands over and waits one lease before it campaigns
-// again. If the term ends before the body, the candidate keeps the key for the work, without
-// leading, up to [Config].DrainTimeout, after which others can lead.
+// While a body or a function of [Term.Go] runs, no other term of the candidate begins. When they have
+// returned, and the term still leads, the candidate hands over, with a cause that wraps [ErrResigned],
+// and waits one lease before it campaigns again. After three terms in a row that were shorter than
+// RenewInterval it logs a warning. If the term ends before them, the candidate keeps the key for the work, without
+// leading, up to [Config].GracePeriod, after which others can lead.
 //
 // After a break, a return or a panic in the body, the candidate does not campaign until another
 // loop begins. To end it, call [Candidate.Stop], or end the context given to [Campaign]. The loop
 // ends when the candidate has ended and the body has returned. [Candidate.Err] then has the
-// reason. A body must not wait for [Candidate.Resign], [Candidate.TransferTo], [Candidate.Stop] or
-// [Candidate.Done], nor run another loop, because each waits for the body.
+// reason. A body must not wait for [Candidate.Stop] or [Candidate.Done], nor run another loop,
+// because each waits for the body. It may call [Term.Resign].
 func (c *Candidate) Terms() iter.Seq[*Term] {
 	return func(yield func(*Term) bool) {
 		if c.done == nil { // of a zero Candidate
@@ -58,6 +61,8 @@ func (c *Candidate) Terms() iter.Seq[*Term] {
 type loops struct {
 	mu      sync.Mutex // held for moments only
 	running int
+	bodies  int        // that run
+	told    bool       // that a loop has begun beside a body
 	terms   chan *Term // the term that no loop has taken; nil before the first loop
 }
 
@@ -68,7 +73,11 @@ func (l *loops) enter(c *Candidate) <-chan *Term {
 	if l.terms == nil {
 		l.terms = make(chan *Term, 1)
 	}
-	l.running++
+	if l.running++; l.bodies > 0 && !l.told {
+		l.told = true
+		c.log.LogAttrs(context.Background(), slog.LevelWarn, "a loop over Terms begins beside the body of another", slog.String("instead",
+			"begin no loop in a body: it gets no term before the body has returned"))
+	}
 	c.toAll(machine.InLoop)
 	return l.terms
 }
@@ -103,18 +112,23 @@ func (l *loops) offer(t *Term) {
 		t.finish()
 		return
 	}
-	select {
-	case <-l.terms: // over, and released by the application
-	default:
-	}
 	t.offer()
 	l.terms <- t
+}
+
+// count counts the bodies.
+func (l *loops) count(more int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bodies += more
 }
 
 // work runs the body of a loop. It returns false if the loop ends with it. The term is finished
 // even if the body panics.
 func (l *loops) work(c *Candidate, t *Term, yield func(*Term) bool) (more bool) {
+	l.count(1)
 	defer func() {
+		l.count(-1)
 		if !more {
 			l.leave(c) // before the term is finished, or another might begin in between
 		}

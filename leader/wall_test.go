@@ -82,7 +82,7 @@ func TestEvents_WallTimeJumps(t *testing.T) {
 		l.window = backend.NewWindow(1, 1)
 		own := new(backend.Place)
 		l.window.Take(own, backend.RankHolder, nil, clock.Now())
-		c := l.stand(t.Context(), t, leader.Config{Clock: clock, PendingPeriod: time.Minute, DrainTimeout: time.Minute})
+		c := l.stand(t.Context(), t, leader.Config{Clock: clock, PendingPeriod: time.Minute, GracePeriod: time.Minute})
 		time.Sleep(2 * time.Second)
 		clock.jump.Store(3600)
 		s := c.Stats()
@@ -112,7 +112,7 @@ func TestEvents_WallTimeJumps(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		go func() { _ = c.Resign(ctx) }()
+		go func() { _ = leadertest.Resign(ctx, c) }()
 		in(time.Minute)
 	})
 }

@@ -42,7 +42,6 @@ var zeros = []any{
 	&leader.HeldError{},
 	leader.Holder{},
 	leader.HolderState(0),
-	leader.Listed{},
 	&leader.Lock{},
 	leader.Observed{},
 	leader.Pending{},
@@ -151,13 +150,10 @@ func TestZeroValues_MethodsReturn(t *testing.T) {
 func TestZeroCandidate_HasEnded(t *testing.T) {
 	var c leader.Candidate
 	ctx := t.Context() // without an end
-	err := c.Stop(ctx)
+	err := c.Stop()
 	check.That(t, err == nil, "Stop: %v", err)
-	for name, err := range map[string]error{
-		"Resign": c.Resign(ctx), "Proclaim": c.Proclaim(ctx, nil), "Transfer": c.TransferTo(ctx, "a"),
-	} {
-		check.That(t, errors.Is(err, leader.ErrNotLeader), "%s: %v", name, err)
-	}
+	_, leads := c.Term()
+	check.That(t, !leads, "it has a term")
 	for e := range c.Events(ctx) {
 		t.Error(e)
 	}
@@ -173,7 +169,6 @@ func TestZeroTerm_IsOver(t *testing.T) {
 	var term leader.Term
 	<-term.Context().Done()
 	check.Is(t, context.Cause(term.Context()), leader.ErrStopped)
-	term.Release()
 	revision := new(fence.Bucket).Writer(&term).GuardRevision()
 	check.That(t, revision == 0 && term.Remaining() == 0 && term.Token() == 0, "it has a guard, or time left, or a token")
 }
@@ -192,7 +187,7 @@ func TestZeroArguments_AreRefused(t *testing.T) {
 			})
 		}
 		add("Campaign with a roster", func() error {
-			_, err := leader.Campaign(ctx, store, "e", leader.Config{Succession: leader.Listed{}})
+			_, err := leader.Campaign(ctx, store, "e", leader.Config{Queue: &leader.Queue{AtOnce: true}})
 			return err
 		})
 		add("Acquire", func() error { _, err := leader.Acquire(ctx, store, "e", leader.Config{}); return err })

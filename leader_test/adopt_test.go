@@ -107,7 +107,7 @@ func TestCreateBucket_LowersNoMaxLease(t *testing.T) {
 	for name, test := range map[string]func(w *world, a *candidate){
 		"held until its candidate stops": func(w *world, a *candidate) {
 			refused(w, "which \"a\" holds")
-			w.ok(a.Stop(w.Context()))
+			w.ok(a.Stop())
 		},
 		"held by a candidate that is gone": func(w *world, a *candidate) {
 			a.cut() // its last record is of 20 s

@@ -25,7 +25,7 @@ func BenchmarkHandoverBound(b *testing.B) {
 	left := handovers
 	again := func() bool { left--; return left >= 0 }
 	dial := func() *nats.Conn { return tcpDial(b, s.ClientURL()) }
-	ours, bare := benchHandovers(b, again, dial, benchWarmth{5 * time.Millisecond, 5}, leader.Config{}, (*leader.Candidate).Resign)
+	ours, bare := benchHandovers(b, again, dial, benchWarmth{5 * time.Millisecond, 5}, leader.Config{}, (*leader.Term).Resign)
 	benchBoth(b, ours, bare)
 	err := handoverBound(ours, bare)
 	check.That(b, err == nil && len(ours) == handovers, "%d handovers: %v", len(ours), err)

@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -94,7 +95,7 @@ func benchCampaign(b *testing.B, store leader.Store, election string, cfg leader
 
 func benchStop(b *testing.B, c *leader.Candidate) {
 	b.Helper()
-	check.OK(b, c.Stop(context.Background()))
+	check.OK(b, c.Stop())
 }
 
 // BenchmarkHandover measures from Resign to the other's Elected, against an update, its
@@ -104,7 +105,7 @@ func benchStop(b *testing.B, c *leader.Candidate) {
 func BenchmarkHandover(b *testing.B) {
 	benchPlaces(b, func(b *testing.B, dial func() *nats.Conn, _ jetstream.KeyValueConfig) {
 		benchWarmths(b, func(b *testing.B, warmth benchWarmth) {
-			benchHandover(b, dial, warmth, leader.Config{}, (*leader.Candidate).Resign)
+			benchHandover(b, dial, warmth, leader.Config{}, (*leader.Term).Resign)
 		})
 	})
 }
@@ -122,14 +123,14 @@ func benchWarmths(b *testing.B, bench func(b *testing.B, warmth benchWarmth)) {
 	b.Run("hot", func(b *testing.B) { bench(b, benchWarmth{0, 60}) })
 }
 
-func benchHandover(b *testing.B, dial func() *nats.Conn, warmth benchWarmth, cfg leader.Config, handOver func(*leader.Candidate, context.Context) error) {
+func benchHandover(b *testing.B, dial func() *nats.Conn, warmth benchWarmth, cfg leader.Config, handOver func(*leader.Term, context.Context) error) {
 	b.Helper()
 	ours, bare := benchHandovers(b, b.Loop, dial, warmth, cfg, handOver)
 	benchBoth(b, ours, bare)
 }
 
 // benchHandovers returns what the handovers took, and the bare operations beside them.
-func benchHandovers(b *testing.B, again func() bool, dial func() *nats.Conn, warmth benchWarmth, cfg leader.Config, handOver func(*leader.Candidate, context.Context) error) (ours, bare benchSamples) {
+func benchHandovers(b *testing.B, again func() bool, dial func() *nats.Conn, warmth benchWarmth, cfg leader.Config, handOver func(*leader.Term, context.Context) error) (ours, bare benchSamples) {
 	b.Helper()
 	one, two := dial(), dial()
 	storeA, storeB := tcpBucket(b, tcpJS(b, one)), tcpBucket(b, tcpJS(b, two))
@@ -151,12 +152,12 @@ func benchHandovers(b *testing.B, again func() bool, dial func() *nats.Conn, war
 		cfg.ID, cfg.TurnTimeout = "b", 0
 		c := benchCampaign(b, storeB, election, cfg, second)
 		tcpEventually(b, "b listens", func() bool { return c.Leader().State == leader.HolderLeading })
-		if cfg.Succession != nil {
+		if cfg.Queue != nil {
 			tcpEventually(b, "a knows that b is next", func() bool { return benchLine(b, kvA, a) == 1 })
 		}
 		warm()
 		began := time.Now()
-		check.OK(b, handOver(a, b.Context()))
+		check.OK(b, handOver(leadertest.Led(a), b.Context()))
 		ours = append(ours, (<-second).Sub(began))
 		benchStop(b, a)
 		benchStop(b, c)
@@ -190,7 +191,7 @@ func BenchmarkRenewal(b *testing.B) {
 		kv := benchKV(b, nc)
 		value := make([]byte, 180)
 		rev := check.Got(kv.Create(b.Context(), "bare", value))(b)
-		proclaim := func() { check.OK(b, c.Proclaim(b.Context(), nil)) }
+		proclaim := func() { check.OK(b, leadertest.Led(c).Proclaim(b.Context(), nil)) }
 		update := func() {
 			next, uerr := kv.Update(b.Context(), "bare", value, rev)
 			for refused := new(jetstream.APIError); errors.As(uerr, &refused) && refused.ErrorCode == wire.CodeWrongLastConstant; {
@@ -310,9 +311,9 @@ func BenchmarkWaiting(b *testing.B) {
 // BenchmarkCrowd runs 5,000 candidates for one key on one connection.
 func BenchmarkCrowd(b *testing.B) {
 	b.Run("race", func(b *testing.B) { benchCrowd(b, 1, leader.Config{}) })
-	b.Run("race-with-a-roster", func(b *testing.B) { benchCrowd(b, 1, leader.Config{Succession: leader.Listed{}}) })
-	b.Run("queue", func(b *testing.B) { benchCrowd(b, 1, leader.Config{Succession: leader.Queue{}}) })
-	b.Run("queue-on-five-connections", func(b *testing.B) { benchCrowd(b, 5, leader.Config{Succession: leader.Queue{}}) })
+	b.Run("race-with-a-roster", func(b *testing.B) { benchCrowd(b, 1, leader.Config{Queue: &leader.Queue{AtOnce: true}}) })
+	b.Run("queue", func(b *testing.B) { benchCrowd(b, 1, leader.Config{Queue: &leader.Queue{}}) })
+	b.Run("queue-on-five-connections", func(b *testing.B) { benchCrowd(b, 5, leader.Config{Queue: &leader.Queue{}}) })
 }
 
 func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
@@ -321,7 +322,7 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 	s := tcpServe(b, tcpOptions(b, ""))
 	ops := tcpDial(b, s.ClientURL())
 	tcpCreate(b, tcpJS(b, ops), leader.BucketConfig{
-		Storage: jetstream.MemoryStorage, MaxLease: 10 * time.Minute, Roster: cfg.Succession != nil,
+		Storage: jetstream.MemoryStorage, MaxLease: 10 * time.Minute, Roster: cfg.Queue != nil,
 	})
 	// A plain subscription receives all writes, including rejected ones.
 	var writes atomic.Int64
@@ -378,7 +379,7 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 	for b.Loop() {
 		before := settled()
 		began := time.Now()
-		check.OK(b, holder.Resign(b.Context()))
+		check.OK(b, leadertest.Resign(b.Context(), holder))
 		holder = <-elected
 		took = append(took, time.Since(began))
 		most = max(most, settled()-before-1) // without the release
@@ -390,7 +391,7 @@ func benchCrowd(b *testing.B, connections int, cfg leader.Config) {
 	b.ReportMetric(float64(most+1), "writes/vacancy-worst")
 	var stops sync.WaitGroup
 	for _, c := range all {
-		stops.Go(func() { _ = c.Stop(context.Background()) })
+		stops.Go(func() { _ = c.Stop() })
 	}
 	stops.Wait()
 }

@@ -3,7 +3,6 @@
 package leader_test
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"sync"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -41,7 +41,7 @@ func guardWriter(tb testing.TB, nc *nats.Conn, conf jetstream.KeyValueConfig) (*
 	g := check.Got(fence.OpenBucket(js, conf.Bucket))(tb)
 	c, err := leader.Campaign(tb.Context(), tcpBucket(tb, js), conf.Bucket, leader.Config{Guards: []leader.Guard{g}})
 	check.OK(tb, err)
-	tb.Cleanup(func() { _ = c.Stop(context.Background()) })
+	tb.Cleanup(func() { _ = c.Stop() })
 	for e := range c.Events(tb.Context()) {
 		if e, ok := e.(leader.Elected); ok {
 			return g.Writer(e.Term), kv
@@ -238,7 +238,7 @@ func guardHandover(b *testing.B, nc *nats.Conn, guards []leader.Guard, zombie fu
 		<-time.After(20 * time.Millisecond)
 	}
 	began := time.Now()
-	check.OK(b, a.Resign(b.Context()))
+	check.OK(b, leadertest.Resign(b.Context(), a))
 	took := (<-second).Sub(began)
 	close(stop)
 	<-stopped

@@ -3,7 +3,6 @@
 package leader_test
 
 import (
-	"context"
 	"flag"
 	"os"
 	"path/filepath"
@@ -69,7 +68,7 @@ func benchMemory(b *testing.B, store leader.Store, n int, oneKey bool) {
 	b.ReportMetric(heap+stack, "B")
 	b.ReportMetric(float64(after.Goroutines-before.Goroutines)/float64(n), "goroutines")
 	for _, a := range c.all {
-		go a.Stop(context.Background()) //nolint:errcheck // it ends with the process at the latest
+		go a.Stop() //nolint:errcheck // it ends with the process at the latest
 	}
 	for _, a := range c.all {
 		<-a.Done()

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -113,7 +114,7 @@ func (h *benchHand) serve(q scaleRequest) (r scaleReply) {
 	case "update":
 		scaleOK(h.update(h.id, h.revision))
 	case "resign":
-		scaleOK(h.c.Resign(ctx))
+		scaleOK(leadertest.Led(h.c).Resign(ctx))
 	case "follows":
 		for l := h.c.Leader(); l.State != leader.HolderLeading || l.ID == h.id; l = h.c.Leader() {
 			time.Sleep(time.Millisecond)

@@ -11,13 +11,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
 // BenchmarkTransfer is BenchmarkHandover by Transfer to the other candidate, which then
 // has no turn to wait for.
 func BenchmarkTransfer(b *testing.B) {
-	transfer := func(a *leader.Candidate, ctx context.Context) error { return a.TransferTo(ctx, "b") }
+	transfer := func(a *leader.Term, ctx context.Context) error { return a.TransferTo(ctx, "b") }
 	benchPlaces(b, func(b *testing.B, dial func() *nats.Conn, _ jetstream.KeyValueConfig) {
 		b.Run("without-a-roster", func(b *testing.B) {
 			benchWarmths(b, func(b *testing.B, warmth benchWarmth) {
@@ -27,7 +28,7 @@ func BenchmarkTransfer(b *testing.B) {
 		benchRoster(b, tcpJS(b, dial()))
 		b.Run("in-a-queue", func(b *testing.B) {
 			benchWarmths(b, func(b *testing.B, warmth benchWarmth) {
-				benchHandover(b, dial, warmth, leader.Config{Succession: leader.Queue{}}, transfer)
+				benchHandover(b, dial, warmth, leader.Config{Queue: &leader.Queue{}}, transfer)
 			})
 		})
 	})
@@ -48,7 +49,7 @@ func benchRoster(b *testing.B, js jetstream.JetStream) {
 // which the leader writes anew first.
 func benchLine(b *testing.B, kv jetstream.KeyValue, c *leader.Candidate) int {
 	b.Helper()
-	check.OK(b, c.Proclaim(b.Context(), nil))
+	check.OK(b, leadertest.Led(c).Proclaim(b.Context(), nil))
 	e := check.Got(kv.Get(b.Context(), c.Election()))(b)
 	var record struct {
 		Next []string `json:"next"`

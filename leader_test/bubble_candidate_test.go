@@ -24,6 +24,7 @@ type candidate struct {
 	mu     sync.Mutex
 	told   []string // the events not taken yet, each with the time since the world's zero
 	terms  []*leader.Term
+	works  []func()      // end the work that was begun in each term, see employed
 	drains []bool        // of the Deposed events
 	read   chan struct{} // closed when the events were read to their end
 }
@@ -45,7 +46,7 @@ func (c *candidate) record(t *testing.T, zero time.Time, k *electionChecker) {
 			c.terms = append(c.terms, e.Term)
 		}
 		if e, ok := e.(leader.Deposed); ok {
-			c.drains = append(c.drains, e.Drained)
+			c.drains = append(c.drains, e.Finished)
 		}
 		c.mu.Unlock()
 	}
@@ -60,7 +61,7 @@ func (c *candidate) saw(t *testing.T, want ...string) {
 	check.That(t, slices.Equal(got, want), "%s saw\n  %q\nwant\n  %q", c.ID(), got, want)
 }
 
-// drained returns the Drained of all Deposed events so far.
+// drained returns the Finished of all Deposed events so far.
 func (c *candidate) drained() []bool {
 	synctest.Wait()
 	c.mu.Lock()
@@ -85,6 +86,23 @@ func (c *candidate) lastTerm(t *testing.T) *leader.Term {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	check.Must(t, len(c.terms) != 0, "%s was never elected", c.ID())
+	return c.terms[len(c.terms)-1]
+}
+
+// endWork ends the work of a term by its number, or of the newest.
+func (c *candidate) endWork(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.works[(n+len(c.works))%len(c.works)]()
+}
+
+// newest returns the newest term of which the candidate has told, or nil.
+func (c *candidate) newest() *leader.Term {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.terms) == 0 {
+		return nil
+	}
 	return c.terms[len(c.terms)-1]
 }
 

@@ -97,6 +97,6 @@ func (c *linkedCluster) cutOff(t *testing.T, victim *testcluster.Node, lease tim
 	t.Logf("%s cut off: nobody led for %v", victim.Name, vacant)
 	check.That(t, vacant < lease, "that is more than a lease")
 	for _, one := range all {
-		check.OK(t, one.Stop(t.Context()))
+		check.OK(t, one.Stop())
 	}
 }

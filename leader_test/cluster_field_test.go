@@ -127,7 +127,7 @@ func TestClusterFault15_LeaderStays(t *testing.T) {
 		}
 	})
 	t.Run("the holder hands over", func(t *testing.T) {
-		check.OK(t, a.Resign(t.Context()))
+		check.OK(t, leadertest.Resign(t.Context(), a.Candidate))
 		a.Expect(leadertest.Deposed(leader.ErrResigned))
 		b.Expect(leadertest.Elected())
 		tcpShows(t, holders, "b", "")

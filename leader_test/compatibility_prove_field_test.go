@@ -51,7 +51,7 @@ var features = []struct {
 		el := tcpElectionOf(t, "guards")
 		a := el.stand(tcpBucket(t, js), leader.Config{ID: "a", Guards: []leader.Guard{orders}})
 		zombie := orders.Writer(tcpTerm(a))
-		check.OK(t, a.Stop(t.Context()))
+		check.OK(t, a.Stop())
 		b := el.stand(tcpBucket(t, js), leader.Config{ID: "b", Guards: []leader.Guard{orders}})
 		if _, err := orders.Writer(tcpTerm(b)).Put(t.Context(), "k", nil); err != nil {
 			return err
@@ -80,8 +80,8 @@ var features = []struct {
 			return err
 		}
 		el := tcpElectionOf(t, "roster")
-		el.stand(b, leader.Config{ID: "a", Succession: leader.Queue{}}).Expect(leadertest.Elected())
-		el.stand(b, leader.Config{ID: "b", Succession: leader.Queue{}})
+		el.stand(b, leader.Config{ID: "a", Queue: &leader.Queue{}}).Expect(leadertest.Elected())
+		el.stand(b, leader.Config{ID: "b", Queue: &leader.Queue{}})
 		tcpEventually(t, "b stands", func() bool {
 			all, err := roster.Lookup(t.Context(), b, "roster")
 			return err == nil && slices.ContainsFunc(all, func(e roster.Entry) bool { return e.ID == "b" })

@@ -82,19 +82,17 @@ var crowdStates = []func(i int) (leader.Config, string, func(*leader.Candidate) 
 		return leader.Config{LeaseDuration: 2 * time.Second}, fmt.Sprint("few.", i%4), func(c *leader.Candidate) bool { return c.Leader().State == leader.HolderLeading }
 	},
 	func(i int) (leader.Config, string, func(*leader.Candidate) bool) { // likewise, in the order of succession
-		return leader.Config{LeaseDuration: 2 * time.Second, Succession: leader.Queue{}}, fmt.Sprint("few.", i%4), func(c *leader.Candidate) bool { return c.Leader().State == leader.HolderLeading }
+		return leader.Config{LeaseDuration: 2 * time.Second, Queue: &leader.Queue{}}, fmt.Sprint("few.", i%4), func(c *leader.Candidate) bool { return c.Leader().State == leader.HolderLeading }
 	},
 }
 
 // crowdStops are the ways to stop a candidate: by Stop, by the end of the context that was
 // given to leader.Campaign, and at once.
 var crowdStops = []func(c *leader.Candidate, cancel context.CancelFunc){
-	func(c *leader.Candidate, _ context.CancelFunc) { _ = c.Stop(context.Background()) },
+	func(c *leader.Candidate, _ context.CancelFunc) { _ = c.Stop() },
 	func(_ *leader.Candidate, cancel context.CancelFunc) { cancel() },
 	func(c *leader.Candidate, _ context.CancelFunc) {
-		over, cancel := context.WithCancel(context.Background())
-		cancel()
-		_ = c.Stop(over)
+		backend.Crash(c)
 	},
 }
 

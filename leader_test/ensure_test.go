@@ -74,7 +74,7 @@ func TestEnsure_FirstCandidateCreates(t *testing.T) {
 			ca.saw(w.T, "1s pending", "1s elected")
 			asB := leader.Config{ID: "b"}
 			if roster {
-				asB.Succession = leader.Listed{}
+				asB.Queue = &leader.Queue{AtOnce: true}
 			}
 			cb := w.standOn(b, of[b], asB)
 			cb.saw(w.T, "1s observed a")
@@ -168,7 +168,7 @@ func TestEnsure_ReportsDifferenceOnce(t *testing.T) {
 		cl.open()
 		w.at(5 * time.Minute)
 		for _, c := range []*leader.Candidate{one, several} {
-			w.ok(c.Stop(w.Context()))
+			w.ok(c.Stop())
 			var told []string
 			for e := range c.Events(w.Context()) {
 				if f, ok := e.(leader.Faulted); ok && errors.Is(f.Err, leader.ErrBucketDiffers) {
@@ -237,7 +237,7 @@ func TestEnsure_DeletedUnderLeader(t *testing.T) {
 			w.at(10*time.Second + deadline)
 			check.That(w, leader.Err(term.Context()) != nil, "the term of a goes on beyond its lease")
 			cl.open()
-			w.ok(a.Stop(w.Context()))
+			w.ok(a.Stop())
 		})
 	}
 }

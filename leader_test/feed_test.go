@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -67,7 +68,7 @@ func TestWatchFeed_DeletedConsumer(t *testing.T) {
 		}
 		check.That(t, n == 4, "there were %d consumers; each client has one for the key and one for the cordon", n)
 		w.at(50500 * time.Millisecond)
-		w.ok(a.Resign(w.Context()))
+		w.ok(leadertest.Resign(w.Context(), a))
 		b.turned(t, "50.5s pending", "50.5s elected")
 	})
 }
@@ -93,7 +94,7 @@ func TestRecord_SaysWhenItWasWritten(t *testing.T) {
 		k.clock.Advance(d)
 		shown(fmt.Sprintf("the renewal after %v", d))
 	}
-	check.OK(t, a.Stop(t.Context()))
+	check.OK(t, a.Stop())
 	shown("the release")
 }
 
@@ -113,7 +114,7 @@ func TestFeedSubject_WrongIsPolled(t *testing.T) {
 		w.at(20500 * time.Millisecond)
 		a.news()
 		b.news()
-		w.ok(a.Stop(w.Context()))
+		w.ok(a.Stop())
 		w.at(40 * time.Second)
 		got := b.transitions()
 		check.That(t, len(got) == 2, "b saw %q", got)
@@ -145,10 +146,10 @@ func TestFeed_OfTheBucket(t *testing.T) {
 			before := w.requests(b.client)
 			w.at(80 * time.Second)
 			check.Equal(t, w.requests(b.client)-before, 0, "b sent %d requests")
-			w.ok(a.Resign(w.Context()))
+			w.ok(leadertest.Resign(w.Context(), a))
 			b.saw(t, "1m20s observed nobody", "1m20s pending", "1m20s elected")
-			w.ok(a.Stop(w.Context()))
-			w.ok(b.Stop(w.Context()))
+			w.ok(a.Stop())
+			w.ok(b.Stop())
 			check.Equal(t, w.consumers("KV_E"), 0, "%d consumers after the end")
 		})
 	}
@@ -198,7 +199,7 @@ func TestForgedHeaders_OfKeyWriter(t *testing.T) {
 		a.saw(w.T)
 		b.saw(w.T)
 		w.leads(a, b)
-		w.ok(b.Stop(w.Context()))
+		w.ok(b.Stop())
 		m.Subject = "$KV.E.e" // a writer of this key may, but does not number the revisions
 		check.Got(w.ops.js.PublishMsg(w.Context(), m))(w)
 		w.at(time.Minute)

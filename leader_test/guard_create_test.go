@@ -117,7 +117,7 @@ func TestRecreatedGuard_OldWriters(t *testing.T) {
 		a := w.guard("a", "orders")
 		w.at(time.Second)
 		old := a.writer(t)
-		w.ok(a.Stop(w.Context()))
+		w.ok(a.Stop())
 		w.ok(w.ops.js.DeleteKeyValue(w.Context(), "orders"))
 		w.createBucket(jetstream.KeyValueConfig{})
 		b := w.guard("b", "orders")

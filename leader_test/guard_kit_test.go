@@ -58,7 +58,7 @@ func TestGuardRaise_OneRoundTrip(t *testing.T) {
 		_, wb := k.stand("b", guarding("b", stores...))
 		k.clock.Advance(time.Second)
 		began := k.clock.Elapsed()
-		go func() { _ = a.Resign(t.Context()) }()
+		go func() { _ = leadertest.Resign(t.Context(), a) }()
 		check.Soon(t, "a no longer leads", func() bool { return !a.IsLeader() }, k.clock.Settle)
 		for range 1000 {
 			for _, e := range wb.Events() {
@@ -89,7 +89,7 @@ func TestStop_BeforeGuardIsRaised(t *testing.T) {
 	a, wa := k.stand("a", guarding("a", orders...))
 	k.clock.Advance(time.Second)
 	_, wb := k.stand("b", guarding("b", orders...))
-	check.OK(t, a.Stop(t.Context())) // without moving the clock
+	check.OK(t, a.Stop()) // without moving the clock
 	wb.Expect(leadertest.Elected())
 	wa.ExpectExactly(leadertest.Pending(), leadertest.Faulted(leader.ErrUnreachable))
 }
@@ -200,7 +200,7 @@ func TestGuardRecheck_WithoutAnswer(t *testing.T) {
 	orders[0].Link("b").Freeze()
 	k.clock.Advance(time.Minute)
 	stopped := make(chan error, 1)
-	go func() { stopped <- b.Stop(t.Context()) }()
+	go func() { stopped <- b.Stop() }()
 	check.Soon(t, "b no longer leads", func() bool { return !b.IsLeader() }, k.clock.Settle)
 	k.clock.Advance(10 * time.Second)
 	check.Is(t, <-stopped, nil)

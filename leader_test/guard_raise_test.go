@@ -10,6 +10,7 @@ import (
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -90,7 +91,7 @@ func TestGuard_RaisedBeforeTerm(t *testing.T) {
 		b := w.guard("b", "orders")
 		w.at(25 * time.Second)
 		w.guarded(kv, a) // a waiting candidate changes nothing
-		w.ok(a.Resign(w.Context()))
+		w.ok(leadertest.Resign(w.Context(), a))
 		w.at(26 * time.Second)
 		w.leads(a.candidate, b.candidate)
 		w.guarded(kv, b)

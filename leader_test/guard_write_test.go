@@ -14,6 +14,7 @@ import (
 
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -141,7 +142,7 @@ func TestStreamWriter_Publishes(t *testing.T) {
 		last := check.Got(b.Commit(ctx))(w)
 		m = check.Got(s.GetMsg(ctx, last.Sequence-1))(w)
 		check.Equal(t, m.Subject, "log.b", "%s")
-		w.ok(a.Resign(ctx))
+		w.ok(leadertest.Resign(ctx, a))
 		w.at(10 * time.Second) // and it leads again
 		check.Is(t, check.Err(pub.Publish(ctx, "log.a", nil)), leader.ErrFenced)
 		check.Is(t, check.Err(pub.PublishMsg(ctx, named)), leader.ErrFenced)

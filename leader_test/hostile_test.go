@@ -13,6 +13,7 @@ import (
 
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -169,7 +170,7 @@ func TestHostile_Guard(t *testing.T) {
 				orders := check.Got(h.ops.js.KeyValue(h.Context(), "orders"))(h)
 				earlier := check.Got(orders.Get(h.Context(), fence.DefaultGuardKey))(h)
 				zombie := b1.writer(t)
-				h.ok(b1.Resign(h.Context()))
+				h.ok(leadertest.Resign(h.Context(), b1))
 				h.at(2500 * time.Millisecond)
 				b2.saw(t, "2s observed nobody", "2s pending", "2s elected")
 				raised := check.Got(orders.Get(h.Context(), fence.DefaultGuardKey))(h)
@@ -296,7 +297,7 @@ func TestHostile_ConsumerWipesGuard(t *testing.T) {
 		orders := check.Got(h.ops.js.KeyValue(h.Context(), "orders"))(h)
 		_, err := orders.Get(h.Context(), "next")
 		check.That(t, err != nil, "the bucket was not wiped")
-		h.ok(b1.Resign(h.Context()))
+		h.ok(leadertest.Resign(h.Context(), b1))
 		h.at(3 * time.Second)
 		if _, err := zombie.Put(h.Context(), "next", []byte("earlier")); !isFenced(err) {
 			t.Errorf("a write of the earlier term: %v", err)

@@ -197,7 +197,7 @@ func TestProclaim_ForgedRecord(t *testing.T) {
 		k.store.Link("a").LoseWrites(1)
 		k.store.Put("e", junkRecord(state, session, "15s", 1, math.MaxUint64))
 		done := make(chan error, 1)
-		go func() { done <- a.Proclaim(context.Background(), []byte("news")) }()
+		go func() { done <- leadertest.Led(a).Proclaim(context.Background(), []byte("news")) }()
 		for range 50 {
 			k.clock.Advance(100 * time.Millisecond)
 		}

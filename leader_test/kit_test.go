@@ -121,7 +121,7 @@ func TestResign_RecreatedBucket(t *testing.T) {
 		link := k.store.Link("a")
 		link.Cut()
 		resigned := make(chan error, 1)
-		go func() { resigned <- c.Resign(t.Context()) }()
+		go func() { resigned <- leadertest.Resign(t.Context(), c) }()
 		synctest.Wait()
 		w.Expect(leadertest.Deposed(leader.ErrResigned))
 		k.store.Recreate()

@@ -46,7 +46,7 @@ func TestAcquire_HeldByThisProcess(t *testing.T) {
 			stands := w.campaign(w.Context(), a.client, "e", a.cfg)
 			w.at(2 * lease)
 			b.pending()
-			w.ok(stands.Stop(w.Context()))
+			w.ok(stands.Stop())
 			w.ok(lock.Unlock(w.Context()))
 			b.returned(2*lease, nil)
 			next := again.wait(w.Context())

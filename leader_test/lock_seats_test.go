@@ -85,7 +85,7 @@ func TestLock_OtherNumberOfSeatsAbove(t *testing.T) {
 		var others []*leader.Lock
 		for _, id := range []string{"x", "y", "z"} {
 			lock := w.semaphore(id, 3).acquire()
-			if lock.Term().Seat() == 3 {
+			if lock.Seat() == 3 {
 				above = lock
 			} else {
 				others = append(others, lock)
@@ -144,7 +144,7 @@ func TestLock_OtherNumberOfSeatsLater(t *testing.T) {
 			other := 3 - number
 			a := w.semaphore("a", other)
 			lock := check.Got(a.try())(w)
-			check.Must(t, lock.Term().Seat() == 1, "a is on seat %d", lock.Term().Seat())
+			check.Must(t, lock.Seat() == 1, "a is on seat %d", lock.Seat())
 			w.at(2 * time.Second)
 			b.open()
 			w.at(2*time.Second + lease)

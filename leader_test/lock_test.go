@@ -111,21 +111,21 @@ func TestLock_UnlockedAfterLoss(t *testing.T) { story(t) }
 // Unlock of a lock that was lost returns the cause when the key was deleted, too.
 func TestUnlock_LostLockReturnsCause(t *testing.T) { story(t) }
 
-// A lock that its process handed over at the request of an operator was lost, too, and
-// the Release of its term does not hide that.
+// A lock that its process handed over at the request of an operator was lost, too.
 func TestUnlock_HandedOverReturnsCause(t *testing.T) { story(t) }
 
 // Where the time of a lost lock's Unlock is over, the error has both.
 func TestUnlock_LostLockWithoutTime(t *testing.T) { story(t) }
 
-// A Lock that Acquire has not returned cannot be given up.
+// A Lock that Acquire has not returned cannot be given up, and its term is over.
 func TestUnlock_ZeroLock(t *testing.T) {
-	for _, lock := range []*leader.Lock{nil, {}} {
-		check.Is(t, lock.Unlock(t.Context()), leader.ErrNotLeader)
-		check.Is(t, lock.Proclaim(t.Context(), nil), leader.ErrNotLeader)
-		check.Is(t, lock.Err(), leader.ErrStopped)
-		check.Equal(t, lock.Token(), 0, "a lock that nobody has acquired has the token %d")
-	}
+	var none *leader.Lock
+	check.Is(t, none.Unlock(t.Context()), leader.ErrNotLeader)
+	var lock leader.Lock
+	check.Is(t, lock.Unlock(t.Context()), leader.ErrNotLeader)
+	check.Is(t, lock.Proclaim(t.Context(), nil), leader.ErrNotLeader)
+	check.Is(t, lock.Err(), leader.ErrStopped)
+	check.Equal(t, lock.Token(), 0, "a lock that nobody has acquired has the token %d")
 }
 
 // Unlock may be called more than once, at once and later, and without time to wait.

@@ -134,7 +134,7 @@ func TestTryAcquire_Config(t *testing.T) {
 		check.Says(t, err, leader.ErrInvalidConfig, name)
 	}
 	for name, cfg := range map[string]leader.Config{
-		"Succession": {Succession: leader.Listed{}}, "Succession ": {Succession: leader.Queue{}}, "PendingPeriod": {PendingPeriod: time.Second},
+		"Queue": {Queue: &leader.Queue{AtOnce: true}}, "Queue ": {Queue: &leader.Queue{}}, "PendingPeriod": {PendingPeriod: time.Second},
 		"LeaseDuration": {LeaseDuration: -1},
 	} {
 		_, err := leader.TryAcquire(t.Context(), store, "e", cfg)
@@ -187,7 +187,7 @@ func TestTryAcquire_Seats(t *testing.T) {
 		var held []int
 		for _, id := range []string{"a", "b", "c"} {
 			lock := check.Got(seats(id).try())(w)
-			locks, held = append(locks, lock), append(held, lock.Term().Seat())
+			locks, held = append(locks, lock), append(held, lock.Seat())
 		}
 		slices.Sort(held)
 		check.That(t, slices.Equal(held, []int{1, 2, 3}), "seats %d", held)
@@ -196,8 +196,8 @@ func TestTryAcquire_Seats(t *testing.T) {
 		check.That(t, errors.As(err, new(*leader.HeldError)), "got %v", err)
 		w.ok(locks[1].Unlock(w.Context()))
 		lock := check.Got(d.try())(w)
-		if lock.Term().Seat() != locks[1].Term().Seat() {
-			t.Errorf("seat %d, want %d", lock.Term().Seat(), locks[1].Term().Seat())
+		if lock.Seat() != locks[1].Seat() {
+			t.Errorf("seat %d, want %d", lock.Seat(), locks[1].Seat())
 		}
 		w.isAt(0, "all tries")
 	})
@@ -210,11 +210,11 @@ func TestTryAcquire_Guards(t *testing.T) {
 		guarded := check.Got(fence.CreateOrUpdateBucket(w.Context(), a.js, jetstream.KeyValueConfig{Bucket: "G"}))(w)
 		a.cfg.Guards = []leader.Guard{guarded}
 		lock := check.Got(a.try())(w)
-		check.Got(guarded.Writer(lock.Term()).Put(w.Context(), "k", []byte("v")))(w)
+		check.Got(guarded.Writer(lock.Term).Put(w.Context(), "k", []byte("v")))(w)
 		w.ok(lock.Unlock(w.Context()))
 		next := check.Got(a.try())(w)
-		_, err := guarded.Writer(lock.Term()).Put(w.Context(), "k", nil)
+		_, err := guarded.Writer(lock.Term).Put(w.Context(), "k", nil)
 		check.That(t, err != nil, "the first lock still writes")
-		check.Got(guarded.Writer(next.Term()).Put(w.Context(), "k", nil))(w)
+		check.Got(guarded.Writer(next.Term).Put(w.Context(), "k", nil))(w)
 	})
 }

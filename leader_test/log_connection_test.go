@@ -77,7 +77,7 @@ func TestLog_ReconnectionGivenUp(t *testing.T) {
 				w.ok(err)
 				w.at(w.now() + time.Minute)
 				h.were(w, k.want...)
-				w.ok(c.Stop(w.Context()))
+				w.ok(c.Stop())
 				h.were(w)
 			}
 		}
@@ -102,7 +102,7 @@ func TestLog_ConnectionClosed(t *testing.T) {
 		{"closed", nil, func(_ *world, s subject) { s.cl.nc.Close() }, []string{wasClosed}, leader.ErrConnectionClosed},
 		{"drained", nil, func(w *world, s subject) { w.ok(s.cl.nc.Drain()) }, []string{wasClosed}, leader.ErrConnectionClosed},
 		{"stopped before", nil, func(w *world, s subject) {
-			w.ok(s.Stop(w.Context()))
+			w.ok(s.Stop())
 			s.cl.nc.Close()
 		}, nil, nil},
 		{"closed before the release", nil, func(w *world, s subject) {

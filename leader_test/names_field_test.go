@@ -95,8 +95,8 @@ func TestNames_AtTheirLimits(t *testing.T) {
 func namesInUse(t *testing.T, b *leader.Bucket, gb *fence.Bucket, gs *fence.Stream, subjects string) {
 	t.Helper()
 	election, id := nameOf("e", longestElection), nameOf("id", longestID)
-	c := tcpElectionOf(t, election).stand(b, leader.Config{ID: id, Succession: leader.Listed{}, TurnTimeout: longTurn, Guards: []leader.Guard{gb, gs}})
-	other := tcpElectionOf(t, election).stand(b, leader.Config{ID: nameOf("other", longestID), Succession: leader.Listed{}, TurnTimeout: longTurn, Guards: []leader.Guard{gb, gs}})
+	c := tcpElectionOf(t, election).stand(b, leader.Config{ID: id, Queue: &leader.Queue{AtOnce: true}, TurnTimeout: longTurn, Guards: []leader.Guard{gb, gs}})
+	other := tcpElectionOf(t, election).stand(b, leader.Config{ID: nameOf("other", longestID), Queue: &leader.Queue{AtOnce: true}, TurnTimeout: longTurn, Guards: []leader.Guard{gb, gs}})
 	c, other = tcpLeads(t, c, other)
 	term := c.Watcher.Term()
 	for _, k := range []string{nameOf("k", longestSubject), nameOf("l", longestSubject)} {
@@ -160,14 +160,14 @@ func TestNames_BeyondTheirLimits(t *testing.T) {
 	own := tcpDial(t, s.ClientURL())
 	c := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, own)), leader.Config{Guards: []leader.Guard{gb, gs}})
 	term := tcpTerm(c)
-	check.OK(t, c.Stop(t.Context()))
+	check.OK(t, c.Stop())
 
 	ctx, e, id := t.Context(), nameOf("e", longestElection+1), nameOf("i", longestID+1)
 	campaign := func(election string, cfg leader.Config) func() error {
 		return func() error {
 			c, err := leader.Campaign(ctx, b, election, cfg)
 			if c != nil {
-				_ = c.Stop(ctx)
+				_ = c.Stop()
 			}
 			return err
 		}
@@ -206,7 +206,7 @@ func TestNames_BeyondTheirLimits(t *testing.T) {
 			_, err := leader.StepDown(ctx, b, "e", leader.StepDownOptions{To: id, Next: id == "", By: ""})
 			return err
 		}},
-		{"Transfer to no text", "is not valid UTF-8", func() error { return c.TransferTo(ctx, "\xff") }},
+		{"Transfer to no text", "is not valid UTF-8", func() error { return leadertest.Led(c.Candidate).TransferTo(ctx, "\xff") }},
 		{"OpenBucket", "the name of the bucket of 253 bytes is more than 252", func() error { _, err := leader.OpenBucket(js, nameOf("E", 253)); return err }},
 		{"API prefix", "the prefix of the JetStream API of 1025 bytes is more than 1024", prefixed(nameOf("P", 1024))},
 		{"FeedSubject", "the prefix of the feed of 1025 bytes", func() error { _, err := b.WithFeedSubject(nameOf("f", 1025)); return err }},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -87,7 +88,7 @@ func TestObserver_AgreesWithRecord(t *testing.T) {
 		agree(l.saw(t)) // renewals are not reported
 		b := w.stand("b")
 		w.at(3700 * time.Millisecond)
-		w.ok(a.Resign(w.Context()))
+		w.ok(leadertest.Resign(w.Context(), a))
 		agree(l.saw(t, "3.7s nobody", "3.7s b"))
 		b.cut()
 		w.at(11 * time.Second) // b wrote last at 3.7s; a takes over at 9.7s
@@ -139,7 +140,7 @@ func TestObserver_GetsOverOutage(t *testing.T) {
 		eye.cut()
 		w.at(30500 * time.Millisecond)
 		l.saw(w.T, "26.5s nobody") // one lease after it received the record
-		w.ok(a.Resign(w.Context()))
+		w.ok(leadertest.Resign(w.Context(), a))
 		eye.open()
 		w.at(31 * time.Second)
 		l.saw(w.T, "30.6s b")
@@ -179,7 +180,7 @@ func TestProclaim_ValueReachesOthers(t *testing.T) {
 		a, b := w.veterans()
 		binary := []byte{0, 0xff, '<', '"'}
 		for _, v := range [][]byte{[]byte("one"), binary, {}} {
-			w.ok(a.Proclaim(w.Context(), v))
+			w.ok(leadertest.Led(a).Proclaim(w.Context(), v))
 			w.isAt(20500*time.Millisecond, "Proclaim returned")
 			synctest.Wait()
 			for _, c := range []*candidate{a, b} {
@@ -190,16 +191,16 @@ func TestProclaim_ValueReachesOthers(t *testing.T) {
 			check.That(w, err == nil && string(h.Value) == string(v), "looked up %q, %v", h.Value, err)
 		}
 		b.saw(w.T, "20.5s observed a", "20.5s observed a", "20.5s observed a")
-		w.ok(a.Proclaim(w.Context(), binary))
+		w.ok(leadertest.Led(a).Proclaim(w.Context(), binary))
 		b.news()
 		w.at(time.Minute)
 		a.saw(w.T)
 		b.saw(w.T) // renewals keep the value
 		h := b.Leader()
 		check.That(w, string(h.Value) == string(binary), "b sees %q", h.Value)
-		w.ok(a.Resign(w.Context()))
+		w.ok(leadertest.Resign(w.Context(), a))
 		synctest.Wait()
-		w.ok(b.Resign(w.Context()))
+		w.ok(leadertest.Resign(w.Context(), b))
 		w.at(2 * time.Minute)
 		if h := w.leads(a, b).Leader(); h.ID == "a" && string(h.Value) != string(binary) {
 			w.Errorf("a later term publishes %q", h.Value)
@@ -210,15 +211,15 @@ func TestProclaim_ValueReachesOthers(t *testing.T) {
 func TestProclaim_ReturnsErrors(t *testing.T) {
 	inSealed(t, func(w *world) {
 		a, b := w.pair()
-		check.Is(t, b.Proclaim(w.Context(), nil), leader.ErrNotLeader)
-		check.Is(t, a.Proclaim(w.Context(), make([]byte, maxValue+1)), leader.ErrValueTooLarge)
-		w.ok(a.Proclaim(w.Context(), make([]byte, maxValue)))
+		check.Is(t, leadertest.Led(b).Proclaim(w.Context(), nil), leader.ErrNotLeader)
+		check.Is(t, leadertest.Led(a).Proclaim(w.Context(), make([]byte, maxValue+1)), leader.ErrValueTooLarge)
+		w.ok(leadertest.Led(a).Proclaim(w.Context(), make([]byte, maxValue)))
 		a.blackhole(up)
 		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
 		defer cancel()
-		check.Is(t, a.Proclaim(ctx, []byte("lost")), context.DeadlineExceeded)
+		check.Is(t, leadertest.Led(a).Proclaim(ctx, []byte("lost")), context.DeadlineExceeded)
 		w.isAt(4500*time.Millisecond, "Proclaim returned")
-		late := w.begin(func() error { return a.Proclaim(w.Context(), []byte("late")) })
+		late := w.begin(func() error { return leadertest.Led(a).Proclaim(w.Context(), []byte("late")) })
 		w.at(10 * time.Second)
 		// The write of the first Proclaim, at 3.5s, was acknowledged.
 		late.returned(8300*time.Millisecond, leader.ErrNotLeader)

@@ -213,7 +213,7 @@ func TestOldServers_LeastVersionFences(t *testing.T) {
 		c := el.stand(b, leader.Config{ID: strconv.Itoa(i), Guards: []leader.Guard{g}})
 		writers = append(writers, g.Writer(tcpTerm(c)))
 		if i < zombies {
-			check.OK(t, c.Stop(t.Context()))
+			check.OK(t, c.Stop())
 		}
 	}
 	leads := writers[zombies]

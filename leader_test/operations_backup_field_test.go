@@ -106,7 +106,7 @@ func TestOperations_BackupRestoredWithoutCandidates(t *testing.T) {
 		t.Helper()
 		c := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, tcpDial(t, s.ClientURL()))), cfg)
 		token := tcpTerm(c).Token()
-		check.OK(t, c.Stop(t.Context()))
+		check.OK(t, c.Stop())
 		return token
 	}
 	first := lead(leader.Config{ID: "a"})

@@ -38,6 +38,6 @@ func TestOperations_LameDuckMode(t *testing.T) {
 	h := b.Leader()
 	check.That(t, h.State == leader.HolderLeading && h.Token == term.Token() && b.State() == leader.StateCandidate,
 		"b is %v and believes %v", b.State(), h)
-	check.OK(t, a.Resign(t.Context()))
+	check.OK(t, leadertest.Resign(t.Context(), a.Candidate))
 	b.Expect(leadertest.Elected())
 }

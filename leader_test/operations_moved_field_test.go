@@ -78,6 +78,6 @@ func TestOperations_PeersMoved(t *testing.T) {
 
 	avoided.Shut()
 	stays("the server was retired")
-	check.OK(t, a.Resign(t.Context()))
+	check.OK(t, leadertest.Resign(t.Context(), a.Candidate))
 	b.Expect(leadertest.Elected())
 }

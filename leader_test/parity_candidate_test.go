@@ -13,6 +13,7 @@ import (
 
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/kvelect"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/seats"
@@ -26,7 +27,7 @@ func (p *parity) campaign(s leader.Store, election string, cfg leader.Config) *l
 		return nil
 	}
 	p.Cleanup(func() {
-		_ = c.Stop(context.Background()) // the context of the test has ended
+		_ = c.Stop() // the context of the test has ended
 		<-c.Done()
 	})
 	go func() {
@@ -76,12 +77,12 @@ func TestParity_Campaign(t *testing.T) {
 				cfg.ID = fmt.Sprint("c", i)
 			}
 			if c := p.campaign(s, "e", cfg); c != nil {
-				p.result("stop", func() error { return c.Stop(p.Context()) })
+				p.result("stop", func() error { return c.Stop() })
 			}
 		}
 		for i, marked := range []leader.Store{kvelect.Beside(s), seats.Of(s, -1), seats.Of(kvelect.Beside(s), 2)} {
 			if c := p.campaign(marked, "e", leader.Config{ID: fmt.Sprint("m", i)}); c != nil {
-				p.result("stop", func() error { return c.Stop(p.Context()) })
+				p.result("stop", func() error { return c.Stop() })
 			}
 		}
 		p.campaign(s, "", leader.Config{})
@@ -122,12 +123,11 @@ func TestParity_Candidates(t *testing.T) {
 		p.pass(20 * time.Second)
 		lookup()
 		for _, c := range []*leader.Candidate{a, b} {
-			p.result("resign", func() error { return c.Resign(p.Context()) })
-			p.result("transfer", func() error { return c.TransferTo(p.Context(), "nobody") })
-			p.result("transfer", func() error { return c.TransferTo(p.Context(), "") })
-			p.result("transfer any", func() error { _, err := c.TransferNext(p.Context()); return err })
-			p.result("proclaim", func() error { return c.Proclaim(p.Context(), []byte("v")) })
-			p.result("proclaim", func() error { return c.Proclaim(p.Context(), make([]byte, maxValue+1)) })
+			p.result("resign", func() error { return leadertest.Resign(p.Context(), c) })
+			p.result("transfer", func() error { return leadertest.Led(c).TransferTo(p.Context(), "nobody") })
+			p.result("transfer", func() error { return leadertest.Led(c).TransferTo(p.Context(), "") })
+			p.result("proclaim", func() error { return leadertest.Led(c).Proclaim(p.Context(), []byte("v")) })
+			p.result("proclaim", func() error { return leadertest.Led(c).Proclaim(p.Context(), make([]byte, maxValue+1)) })
 			p.pass(20 * time.Second)
 		}
 		p.del("e")
@@ -136,7 +136,7 @@ func TestParity_Candidates(t *testing.T) {
 		if !p.sealed() {
 			return // a foreign record expires when it lapses; and without republished messages a feed ends with its connection
 		}
-		p.result("stop", func() error { return a.Stop(p.Context()) }) // both would wait for the same instant
+		p.result("stop", func() error { return a.Stop() }) // both would wait for the same instant
 		p.put("e", "foreign")
 		p.pass(30 * time.Second)
 		lookup()
@@ -144,7 +144,7 @@ func TestParity_Candidates(t *testing.T) {
 		p.pass(20 * time.Second)
 		restoreB()
 		p.pass(time.Second)
-		p.result("stop", func() error { return b.Stop(p.Context()) })
+		p.result("stop", func() error { return b.Stop() })
 		p.pass(10 * time.Second)
 		lookup()
 	}, bucketSealed, bucketExpiring, bucketOrdinary)
@@ -243,7 +243,7 @@ func TestParity_GuardedWrites(t *testing.T) {
 		g.put(fence.DefaultGuardKey, "junk")
 		put("x", "after the guard was overwritten")
 		p.pass(time.Second)
-		p.result("resign", func() error { return c.Resign(p.Context()) })
+		p.result("resign", func() error { return leadertest.Resign(p.Context(), c) })
 		put("x", "after the term, the guard stands")
 		p.pass(15 * time.Second)
 		put("x", "in the next term, by the writer of the first")
@@ -259,7 +259,7 @@ func TestParity_GuardedWrites(t *testing.T) {
 		put("x", "after that was deleted")
 		other := g.writer(new(leader.Term))
 		p.result("put of a term without the guard", func() error { _, err := other.Put(p.Context(), "x", nil); return err })
-		p.result("resign", func() error { return c.Resign(p.Context()) })
+		p.result("resign", func() error { return leadertest.Resign(p.Context(), c) })
 		g.del(fence.DefaultGuardKey)
 		put("x", "after the term, the guard is gone")
 		g.drop()

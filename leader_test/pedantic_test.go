@@ -9,6 +9,7 @@ import (
 
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/roster"
 )
@@ -33,21 +34,21 @@ func TestPedantic_EveryFeature(t *testing.T) {
 		},
 		"Queue and Roster": func(w *world, cl *client) {
 			w.rostered()
-			a := w.pedantic(cl, leader.Config{Succession: leader.Queue{}})
-			b := w.campaign(w.Context(), cl, "e", leader.Config{ID: "b", Succession: leader.Queue{}})
+			a := w.pedantic(cl, leader.Config{Queue: &leader.Queue{}})
+			b := w.campaign(w.Context(), cl, "e", leader.Config{ID: "b", Queue: &leader.Queue{}})
 			w.at(w.now() + 2*lease)
 			all := check.Got(roster.Lookup(w.Context(), cl.bucket(w.T), "e"))(w)
 			check.That(w, len(all) == 1 && all[0].ID == "b", "the roster: %v", all)
-			check.Got(a.TransferNext(w.Context()))(w)
+			check.Got(leader.StepDown(w.Context(), cl.bucket(w.T), "e", leader.StepDownOptions{Next: true}))(w)
 			w.ledBy(b, a, b)
 		},
 		"Seats": func(w *world, cl *client) {
 			w.rostered()
 			cl.mark = seated(2)
-			c := w.mute(w.Context(), cl, "e", leader.Config{ID: "a", Succession: leader.Queue{}})
+			c := w.mute(w.Context(), cl, "e", leader.Config{ID: "a", Queue: &leader.Queue{}})
 			w.at(w.now() + 2*lease)
 			check.That(w, c.IsLeader(), "it does not lead")
-			w.ok(c.Stop(w.Context()))
+			w.ok(c.Stop())
 		},
 		"guards": func(w *world, cl *client) {
 			w.sealed()
@@ -60,7 +61,7 @@ func TestPedantic_EveryFeature(t *testing.T) {
 			check.Got(fence.CreateOrUpdateBucket(w.Context(), cl.js, jetstream.KeyValueConfig{Bucket: "others"}))(w)
 		},
 		"EnsureBucket": func(w *world, cl *client) {
-			c := w.standOn(cl, cl.ensured(w, leader.BucketConfig{Roster: true}), leader.Config{ID: "a", Succession: leader.Queue{}})
+			c := w.standOn(cl, cl.ensured(w, leader.BucketConfig{Roster: true}), leader.Config{ID: "a", Queue: &leader.Queue{}})
 			w.at(w.now() + 2*lease)
 			check.That(w, c.IsLeader(), "it does not lead")
 		},
@@ -96,7 +97,7 @@ func (w *world) pedantic(cl *client, cfg leader.Config) *candidate {
 	w.at(w.now() + 2*lease)
 	w.ledBy(a, a)
 	w.ok(a.Ping(w.Context()))
-	w.ok(a.Proclaim(w.Context(), []byte("1")))
+	w.ok(leadertest.Led(a).Proclaim(w.Context(), []byte("1")))
 	h := check.Got(leader.Lookup(w.Context(), cl.bucket(w.T), "e"))(w)
 	check.That(w, h.ID == "a", "Lookup: %v", h)
 	check.Got(leader.StepDown(w.Context(), cl.bucket(w.T), "e", leader.StepDownOptions{By: "operator"}))(w)

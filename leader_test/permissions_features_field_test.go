@@ -104,7 +104,7 @@ func TestStepDown_WithoutPermission(t *testing.T) {
 	check.That(t, errors.Is(err, leader.ErrPermission) && strings.Contains(err.Error(), `"`+asks+`"`),
 		"StepDown: %v", err)
 	tcpRenewed(t, tcpBucket(t, tcpJS(t, permDial(t, h, "admin"))), "e", 3)
-	check.OK(t, a.Stop(t.Context()))
+	check.OK(t, a.Stop())
 	tcpNoFaults(t, a)
 	check.Equal(t, strings.Count(log.String(), "cannot be asked to hand over"), 1,
 		"said %d times that it cannot be asked:\n%s", log.String())
@@ -116,7 +116,7 @@ func TestRoster_SeenByObserver(t *testing.T) {
 	h := permServer(t, permRoster(a, "a"), permRoster(b, "a"), permRoster(permObserver("o", false), "a"))
 	permRostered(t, h)
 	el := tcpElectionOf(t, "a")
-	first := el.stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{ID: "a", Succession: leader.Queue{}})
+	first := el.stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{ID: "a", Queue: &leader.Queue{}})
 	first.Expect(leadertest.Elected())
 	nc := permDial(t, h, "o")
 	looks := tcpBucket(t, tcpJS(t, nc))
@@ -144,11 +144,11 @@ func TestRoster_SeenByObserver(t *testing.T) {
 	}
 	told()
 	store := tcpBucket(t, permJS(t, h, "b"))
-	second := el.stand(store, leader.Config{ID: "b", Succession: leader.Queue{Priority: 3}, Value: []byte("v")})
+	second := el.stand(store, leader.Config{ID: "b", Queue: &leader.Queue{Priority: 3}, Value: []byte("v")})
 	told("b 3 v")
 	once := check.Got(roster.Lookup(t.Context(), looks, "a"))(t)
 	check.That(t, len(once) == 1 && once[0].ID == "b" && string(once[0].Value) == "v", "%v stand", once)
-	check.OK(t, first.Stop(t.Context()))
+	check.OK(t, first.Stop())
 	second.Expect(leadertest.Elected())
 	told()
 	cancel()
@@ -164,10 +164,10 @@ func TestAnnouncement_Denied(t *testing.T) {
 	t.Parallel()
 	h := permServer(t, permList("a", "a", false))
 	permRostered(t, h)
-	a := tcpElectionOf(t, "a").stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{ID: "a", Succession: leader.Queue{}, LeaseDuration: 6 * time.Second})
+	a := tcpElectionOf(t, "a").stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{ID: "a", Queue: &leader.Queue{}, LeaseDuration: 6 * time.Second})
 	a.Expect(leadertest.Elected())
 	a.Expect(leadertest.Faulted(leader.ErrPermission))
 	tcpRenewed(t, tcpBucket(t, permJS(t, h, "admin")), "a", 8) // longer than a lease
-	check.OK(t, a.Resign(t.Context()))
+	check.OK(t, leadertest.Resign(t.Context(), a.Candidate))
 	a.Expect(leadertest.Elected())
 }

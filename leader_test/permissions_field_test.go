@@ -146,16 +146,16 @@ func TestPermissions_AreEnough(t *testing.T) {
 		holders := check.Got(leader.Observe(t.Context(), looksOn, "a"))(t)
 		tcpShows(t, holders, "a", "1")
 		tcpRenewed(t, tcpBucket(t, admin), "a", 6) // more than a lease
-		check.OK(t, a.Proclaim(t.Context(), []byte("3")))
+		check.OK(t, leadertest.Led(a.Candidate).Proclaim(t.Context(), []byte("3")))
 		tcpShows(t, holders, "a", "3")
 		check.That(t, leader.Err(term.Context()) == nil, "a lost its term: %v", leader.Err(term.Context()))
-		check.OK(t, a.Resign(t.Context()))
+		check.OK(t, leadertest.Resign(t.Context(), a.Candidate))
 		b.Expect(leadertest.Elected())
 		tcpShows(t, holders, "b", "2")
 		got := check.Got(leader.Lookup(t.Context(), looksOn, "a"))(t)
 		check.That(t, got.ID == "b", "Lookup: %v", got)
-		check.OK(t, a.Stop(t.Context()))
-		check.OK(t, b.Stop(t.Context()))
+		check.OK(t, a.Stop())
+		check.OK(t, b.Stop())
 		for _, c := range []*tcpCandidate{a, b} {
 			tcpNoFaults(t, c)
 		}
@@ -201,12 +201,12 @@ func TestPermissions_AreEnoughForAll(t *testing.T) {
 	nc := permDial(t, h, "a")
 	g := permOrders(t, admin, nc)
 	b := check.Got(leader.EnsureBucket(tcpJS(t, nc), leader.BucketConfig{Name: "E", MaxLease: time.Second, Roster: true}))(t)
-	a := tcpElectionOf(t, "a").stand(b, leader.Config{ID: "a", Succession: leader.Listed{}, Guards: []leader.Guard{g}})
+	a := tcpElectionOf(t, "a").stand(b, leader.Config{ID: "a", Queue: &leader.Queue{AtOnce: true}, Guards: []leader.Guard{g}})
 	tcpTerm(a)
 	tcpRenewed(t, tcpBucket(t, admin), "a", 8) // more than a lease, after which it looks after the guard
 	e := check.Got(check.Got(admin.KeyValue(t.Context(), "orders"))(t).Get(t.Context(), fence.DefaultGuardKey))(t)
 	check.That(t, strings.Contains(string(e.Value()), `"election":"E/a"`), "the guard is %s", e.Value())
-	check.OK(t, a.Stop(t.Context()))
+	check.OK(t, a.Stop())
 	tcpNoFaults(t, a)
 	permDenials(t, nc)
 }
@@ -273,10 +273,10 @@ func TestPermissions_Missing(t *testing.T) {
 			tcpEventually(t, "a leads without a feed", a.IsLeader)
 			b := el.stand(tcpBucket(t, permJS(t, h, "b")), leader.Config{ID: "b"})
 			b.Expect(leadertest.Observed("a"))
-			check.OK(t, a.Resign(t.Context()))
+			check.OK(t, leadertest.Resign(t.Context(), a.Candidate))
 			b.Expect(leadertest.Elected())
 			a.Expect(leadertest.Observed("b"))
-			check.OK(t, b.Stop(t.Context()))
+			check.OK(t, b.Stop())
 			a.Expect(leadertest.Elected())
 			n := len(slices.DeleteFunc(a.Watcher.Events(), func(e leader.Event) bool { return !denied(e) }))
 			check.Equal(t, n, 1, "%d faults") // however often it is tried
@@ -291,7 +291,7 @@ func TestPermissions_ConsumerDelete(t *testing.T) {
 	permBucket(t, h, true, time.Second)
 	a := tcpElectionOf(t, "a").stand(tcpBucket(t, permJS(t, h, "a")), leader.Config{})
 	tcpTerm(a)
-	check.OK(t, a.Stop(t.Context()))
+	check.OK(t, a.Stop())
 	tcpNoFaults(t, a)
 }
 
@@ -311,6 +311,6 @@ func TestPermissions_TakenFromLeader(t *testing.T) {
 	a.Expect(leadertest.Faulted(leader.ErrPermission), leadertest.Fenced(leader.ErrLeaseExpired), leadertest.Deposed(leader.ErrLeaseExpired))
 	b.Expect(leadertest.Elected())
 	h.grant(t, full[0])
-	check.OK(t, b.Stop(t.Context()))
+	check.OK(t, b.Stop())
 	a.Expect(leadertest.Elected())
 }

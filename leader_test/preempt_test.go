@@ -16,9 +16,9 @@ import (
 // Preemptors that do not take the key that a leader gives up for them.
 
 var (
-	byPriority = leader.Config{Succession: leader.Queue{}}
-	racing     = leader.Config{Succession: leader.Listed{}}
-	preemptor  = leader.Config{Succession: leader.Queue{Priority: 10, Preempt: true}}
+	byPriority = leader.Config{Queue: &leader.Queue{}}
+	racing     = leader.Config{Queue: &leader.Queue{AtOnce: true}}
+	preemptor  = leader.Config{Queue: &leader.Queue{Priority: 10, Preempt: true}}
 )
 
 const defaultLease = 15 * time.Second
@@ -74,7 +74,7 @@ func TestPreemption_VainGrowsRarer(t *testing.T) {
 	proof.NotRaced(t)
 	for _, low := range []leader.Config{byPriority, racing} {
 		for preemptors := 2; preemptors <= 3; preemptors++ {
-			t.Run(fmt.Sprintf("%T/%d preemptors", low.Succession, preemptors), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%+v/%d preemptors", low.Queue, preemptors), func(t *testing.T) {
 				k := newKit(t)
 				cs := k.low(3, low)
 				for i := range preemptors {
@@ -134,7 +134,7 @@ func TestPreemption_VainNewLeader(t *testing.T) {
 	k.clock.Advance(time.Second)
 	for _, c := range cs {
 		if c.IsLeader() {
-			check.OK(k, c.TransferTo(t.Context(), "late"))
+			check.OK(k, leadertest.Led(c).TransferTo(t.Context(), "late"))
 		}
 	}
 	k.clock.Advance(time.Hour)
@@ -170,11 +170,11 @@ func TestPreemption_AmongVainOnes(t *testing.T) {
 		},
 	} {
 		for _, low := range []leader.Config{byPriority, racing} {
-			t.Run(fmt.Sprintf("%s/%T", name, low.Succession), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/%+v", name, low.Queue), func(t *testing.T) {
 				k := newKit(t)
 				cs := k.low(2, low)
 				others(k, 0)
-				fine, _ := k.stand("fine", leader.Config{Succession: leader.Queue{Priority: 5, Preempt: true}})
+				fine, _ := k.stand("fine", leader.Config{Queue: &leader.Queue{Priority: 5, Preempt: true}})
 				for n := range 8 {
 					others(k, n+1)
 				}
@@ -273,7 +273,7 @@ func TestDeniedCandidates_All(t *testing.T) {
 		check.Must(t, len(ids) == 2, "%v stand", ids)
 		n := slices.IndexFunc(cs, (*leader.Candidate).IsLeader)
 		check.Must(t, n >= 0, "no candidate leads")
-		check.OK(k, cs[n].TransferTo(t.Context(), ids[1]))
+		check.OK(k, leadertest.Led(cs[n]).TransferTo(t.Context(), ids[1]))
 		k.clock.Advance(defaultLease)
 	}
 }

@@ -54,11 +54,11 @@ func TestHolder_Last(t *testing.T) {
 		expect(leader.HolderNone, "")
 		a := campaign("a", leader.Config{Value: []byte("x")})
 		expect(leader.HolderLeading, "")
-		check.OK(t, a.Stop(t.Context()))
+		check.OK(t, a.Stop())
 		expect(leader.HolderNone, "a released x true")
 		b := campaign("b", leader.Config{PendingPeriod: time.Minute})
 		expect(leader.HolderPending, "a released x true")
-		check.OK(t, b.Stop(t.Context()))
+		check.OK(t, b.Stop())
 		time.Sleep(time.Minute)
 		expect(leader.HolderNone, "a released x true")
 		campaign("c", leader.Config{Value: []byte("y")})
@@ -79,7 +79,7 @@ func TestHolder_LastAfterDeafFeed(t *testing.T) {
 		lead := func(id string) {
 			c := check.Got(leader.Campaign(t.Context(), store.Link(id), "e", leader.Config{ID: id}))(t)
 			time.Sleep(time.Second)
-			check.OK(t, c.Stop(t.Context()))
+			check.OK(t, c.Stop())
 		}
 		lead("a")
 		holders := check.Got(leader.Observe(t.Context(), store.Link("o"), "e"))(t)

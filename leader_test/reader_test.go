@@ -7,6 +7,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/checker"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -19,7 +20,7 @@ func TestSlowReader_DelaysNoRenewal(t *testing.T) {
 		w.at(time.Hour)
 		b.saw(t, "500ms observed a")
 		check.That(t, a.IsLeader(), "a does not lead")
-		w.ok(a.Stop(w.Context()))
+		w.ok(a.Stop())
 		var got []string
 		for e := range a.Events(w.Context()) {
 			got = append(got, describe(e))
@@ -40,7 +41,7 @@ func TestSlowReader_DelaysNoFence(t *testing.T) {
 		a.cut()
 		<-term.Context().Done()
 		w.isAt(7800*time.Millisecond, "the context ended")
-		w.ok(a.Stop(w.Context()))
+		w.ok(a.Stop())
 	})
 }
 
@@ -52,7 +53,7 @@ func TestSlowReader_GetsTransitions(t *testing.T) {
 		const terms = 200 // far more than the channel has room for
 		for range terms {
 			w.at(w.now() + lease)
-			w.ok(a.Resign(w.Context()))
+			w.ok(leadertest.Resign(w.Context(), a))
 		}
 		w.at(w.now() + time.Second)
 		check.That(t, !a.IsLeader(), "a leads too soon")
@@ -65,7 +66,7 @@ func TestSlowReader_GetsTransitions(t *testing.T) {
 			}
 		}
 		w.isAt(terms*lease+time.Second, "all were delivered")
-		w.ok(a.Stop(w.Context()))
+		w.ok(a.Stop())
 	})
 }
 
@@ -78,13 +79,13 @@ func TestUnreadEvents_LeakNothing(t *testing.T) {
 			w.at(w.now() + lease)
 			for _, c := range []*candidate{a, b} {
 				if c.IsLeader() {
-					w.ok(c.Resign(w.Context()))
+					w.ok(leadertest.Resign(w.Context(), c))
 					break
 				}
 			}
 		}
-		w.ok(a.Stop(w.Context()))
-		w.ok(b.Stop(w.Context()))
+		w.ok(a.Stop())
+		w.ok(b.Stop())
 		won, lost := 0, 0
 		for e := range a.Events(w.Context()) { // the events that are left make up whole terms
 			switch e.(type) {

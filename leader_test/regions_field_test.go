@@ -42,7 +42,7 @@ func TestRegions_GatewaysCut(t *testing.T) {
 
 	// Right after the gateways are connected again a reply to west may get lost, and it tries again
 	// within a lease. If east resigned, it would follow itself by then, so it stops.
-	check.OK(t, east.Stop(t.Context()))
+	check.OK(t, east.Stop())
 	east.Expect(leadertest.Deposed(leader.ErrStopped))
 	west.Expect(leadertest.Elected())
 	cfg.ID = "a"
@@ -82,12 +82,12 @@ func TestRegions_OtherLost(t *testing.T) {
 	})
 	t.Logf("the leader has moved, its first term has the error %v", leader.Err(term.Context()))
 	c.up(c.west)
-	check.OK(t, west.Stop(t.Context()))
+	check.OK(t, west.Stop())
 	east.Expect(leadertest.Elected())
 	cfg.ID = "c"
 	west = el.stand(c.west.bucket(t, 0), cfg)
 	west.Expect(leadertest.Observed("b"))
-	check.OK(t, east.Stop(t.Context()))
+	check.OK(t, east.Stop())
 	west.Expect(leadertest.Elected())
 	cfg.ID = "d"
 	east = el.stand(c.east.bucket(t, 1), cfg)
@@ -223,7 +223,7 @@ func TestRegions_MirrorPromoted(t *testing.T) {
 		one := tcpElectionOf(t, "e").stand(store, cfg)
 		one.Expect(first...)
 		token := tcpTerm(one).Token()
-		check.OK(t, one.Stop(t.Context()))
+		check.OK(t, one.Stop())
 		return token
 	}
 	first := leads(c.east.bucket(t, 0), leader.Config{ID: "a"})
@@ -257,7 +257,7 @@ func TestRegions_Priority(t *testing.T) {
 	el := tcpElectionOf(t, "e")
 	stand := func(r *region, id string, priority int) *tcpCandidate {
 		return el.stand(r.bucket(t, 1), leader.Config{
-			ID: id, LeaseDuration: operationLease, Succession: leader.Queue{Priority: priority, Preempt: true},
+			ID: id, LeaseDuration: operationLease, Queue: &leader.Queue{Priority: priority, Preempt: true},
 		})
 	}
 	far := stand(c.west, "far", 0)
@@ -271,9 +271,9 @@ func TestRegions_Priority(t *testing.T) {
 	next := stand(c.east, "next", 1)
 	next.Expect(leadertest.Observed("near"))
 	tcpRenewed(t, c.east.bucket(t, 0), "e", 6)
-	check.OK(t, near.Stop(t.Context()))
+	check.OK(t, near.Stop())
 	next.Expect(leadertest.Elected())
 	far.Expect(leadertest.Observed("next"))
-	check.OK(t, next.Stop(t.Context()))
+	check.OK(t, next.Stop())
 	far.Expect(leadertest.Elected())
 }

@@ -17,8 +17,8 @@ func TestResign_SeveralInARow(t *testing.T) { story(t) }
 // Only a leader can resign.
 func TestResign_NeedsLeadership(t *testing.T) { story(t) }
 
-// Two calls of Resign at the same time are one resignation.
-func TestResign_TwiceAtOnceIsOnce(t *testing.T) { story(t) }
+// Two calls of Resign are one resignation.
+func TestResign_TwiceIsOnce(t *testing.T) { story(t) }
 
 // A release that arrives late never touches the record of a successor. Fault 9 of
 // docs/faults.md.
@@ -30,7 +30,7 @@ func TestRelease_LostIsTriedAgain(t *testing.T) { story(t) }
 // A draining leader keeps the lease until its work is released.
 func TestDrain_UntilRelease(t *testing.T) { story(t) }
 
-// A draining leader gives up the key when DrainTimeout is over.
+// A draining leader gives up the key when GracePeriod is over.
 func TestDrain_Timeout(t *testing.T) { story(t) }
 
 // Work that was released before the resignation needs no drain.

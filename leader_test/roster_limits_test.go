@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -17,7 +18,7 @@ func TestLeavingLeader_RosterReads(t *testing.T) {
 	k.store.Link("c0").Cut()
 	k.store.Link("c0").EndViews(leader.ErrUnreachable)
 	result := make(chan error, 1)
-	go func() { result <- cs[0].Resign(t.Context()) }()
+	go func() { result <- leadertest.Resign(t.Context(), cs[0]) }()
 	check.Soon(t, "c0 no longer leads", func() bool { return !cs[0].IsLeader() }, k.clock.Settle)
 	k.clock.Advance(5 * time.Second)
 	k.store.Link("c0").Restore()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/roster"
 )
@@ -127,8 +128,8 @@ func TestRoster_TellsWhoWaits(t *testing.T) {
 		}
 	}
 	wants("c1", time.Second)
-	check.OK(k, cs[1].Stop(t.Context()))
-	check.OK(k, cs[0].Resign(t.Context()))
+	check.OK(k, cs[1].Stop())
+	check.OK(k, leadertest.Resign(t.Context(), cs[0]))
 	k.store.Link("c0").FailWrites(-1, leader.ErrPermission)
 	k.clock.Advance(time.Minute)
 	wants("c0", 73250*time.Millisecond) // when its cooldown was over
@@ -138,7 +139,7 @@ func TestRoster_TellsWhoWaits(t *testing.T) {
 func TestRoster_LeadersPriority(t *testing.T) {
 	k := newKit(t)
 	k.mark = seated(2)
-	k.lead(leader.Config{Succession: leader.Queue{Priority: 5}})
+	k.lead(leader.Config{Queue: &leader.Queue{Priority: 5}})
 	k.clock.Advance(10 * time.Second)
 	value := k.store.Entry("e").Value
 	check.That(t, field(value, "state") == "leading" && bytes.Contains(value, []byte(`"priority":5`)), "%s", value)

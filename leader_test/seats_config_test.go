@@ -49,9 +49,9 @@ func TestSeats_Disagreement(t *testing.T) {
 	k.store.Link("b").LoseWrites(-1) // b takes no seat, and sees a move from the first to the second
 	b := stand("b", 2)
 	stand("d", 3)
-	check.OK(t, a.Resign(t.Context()))
+	check.OK(t, leadertest.Resign(t.Context(), a))
 	k.clock.Advance(16 * time.Second)
-	check.OK(t, x.Stop(t.Context()))
+	check.OK(t, x.Stop())
 	k.clock.Advance(16 * time.Second)
 	term, ok := a.Term()
 	check.Must(t, ok && term.Seat() == 2, "a is not on the second seat")

@@ -123,7 +123,7 @@ func TestSeats_ResignWaitsOnAll(t *testing.T) { story(t) }
 func TestSeats_DeletedSeat(t *testing.T) {
 	b := newBench(t, 2, "a b")
 	b.clock.Advance(time.Second)
-	check.OK(t, b.cs[b.on(1)].Stop(t.Context())) // seat 1 is free, and there is no candidate to take it
+	check.OK(t, b.cs[b.on(1)].Stop()) // seat 1 is free, and there is no candidate to take it
 	id := b.on(2)
 	b.store.Delete(seats.Key("e", 2))
 	b.clock.Settle()
@@ -163,7 +163,7 @@ func TestSeats_ObservedNamesSeat(t *testing.T) {
 		seat = 2
 	}
 	b.ws["c"].Expect(leadertest.Observed())
-	check.OK(t, b.cs["a"].Stop(t.Context()))
+	check.OK(t, b.cs["a"].Stop())
 	b.ws["c"].Expect(leadertest.Match("nobody there", func(e leader.Event) bool {
 		o, ok := e.(leader.Observed)
 		return ok && o.Holder.ID == "" && o.Holder.Seat == seat
@@ -179,7 +179,7 @@ func TestSeats_WaitForNoReader(t *testing.T) {
 	b := newBench(t, 2, "a")
 	const terms = 30 // Pending, Elected, Deposed, Observed each
 	for range terms {
-		check.OK(t, b.cs["a"].Resign(t.Context()))
+		check.OK(t, leadertest.Resign(t.Context(), b.cs["a"]))
 		b.clock.Advance(15 * time.Second)
 		check.Must(t, b.cs["a"].IsLeader(), "it does not lead again")
 	}
@@ -198,10 +198,10 @@ func TestSeats_WaitForNoReader(t *testing.T) {
 	}
 	check.That(t, elected == terms+1, "%d terms told", elected)
 	for range terms {
-		check.OK(t, b.cs["a"].Resign(t.Context()))
+		check.OK(t, leadertest.Resign(t.Context(), b.cs["a"]))
 		b.clock.Advance(15 * time.Second)
 	}
-	check.OK(t, b.cs["a"].Stop(t.Context()))
+	check.OK(t, b.cs["a"].Stop())
 	<-b.cs["a"].Done()
 	left := 0
 	for range b.cs["a"].Events(t.Context()) {
@@ -215,7 +215,7 @@ func TestSeats_StatsAreTotals(t *testing.T) {
 	b := newBench(t, 2, "a b")
 	writes, terms := uint64(0), uint64(1)
 	for range 6 {
-		check.OK(t, b.cs["a"].Resign(t.Context()))
+		check.OK(t, leadertest.Resign(t.Context(), b.cs["a"]))
 		b.clock.Advance(15 * time.Second)
 		s := b.cs["a"].Stats()
 		term, ok := b.cs["a"].Term()

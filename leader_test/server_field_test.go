@@ -195,9 +195,7 @@ func (el *tcpElection) stand(store leader.Store, cfg leader.Config) *tcpCandidat
 		report(el.tb, time.Since(began), w.End())
 	}()
 	el.tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), tcpLimit)
-		defer cancel()
-		err := lc.Stop(ctx)
+		err := lc.Stop()
 		check.That(el.tb, err == nil, "%s: Stop: %v", lc.ID(), err)
 		<-lc.Done()
 		<-read

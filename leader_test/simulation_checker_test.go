@@ -151,11 +151,11 @@ func (l *life) isLeading() bool {
 	return l.leads()
 }
 
-// current returns the newest term, and whether Deposed was not offered yet.
-func (l *life) current() (term *leader.Term, open bool) {
+// current returns the newest term.
+func (l *life) current() *leader.Term {
 	l.sim.mu.Lock()
 	defer l.sim.mu.Unlock()
-	return l.term, l.open
+	return l.term
 }
 
 // leads calls the term itself, as the application does. The lock is held.
@@ -259,7 +259,7 @@ func (l *life) writes(value []byte, revision uint64) {
 	if l.Candidate == nil || l.unaware || l.leaving == 0 && !l.gone() {
 		return
 	}
-	drains := state == "leading" && l.State() == leader.StateFenced && (l.cfg.DrainTimeout > 0 || l.loops > 0)
+	drains := state == "leading" && l.State() == leader.StateFenced && (l.cfg.GracePeriod > 0 || l.loops > 0)
 	if l.gone() || state != "released" && !drains {
 		s.failf("%s writes after it was told to stop: %s", l.name, value)
 	}

@@ -254,7 +254,7 @@ func (s *simulation) stand(id string) {
 		l.cfg.PendingPeriod = s.pending
 	}
 	if s.chance(2) {
-		l.cfg.DrainTimeout = s.drain
+		l.cfg.GracePeriod = s.drain
 	}
 	if s.chance(3) && !s.orderly && s.seats == 0 {
 		l.loops = 1 + s.rng.IntN(2)

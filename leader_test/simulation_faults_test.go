@@ -11,6 +11,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -18,14 +19,14 @@ import (
 func (s *simulation) applicationCalls() []fault {
 	all := []fault{
 		{"Campaign", 3, false, func(*life) bool { return s.again() }},
-		{"Candidate.Resign", 3, false, func(l *life) bool {
+		{"Term.Resign", 3, false, func(l *life) bool {
 			ctx, cancel := context.WithCancel(context.Background())
 			if s.chance(3) {
 				s.later(s.between(0, s.lease), func() { s.begin(cancel) })
 			}
 			leads := l.isLeading()
 			l.resigning()
-			s.call(l.name+": Resign", func() error { defer cancel(); return l.Resign(ctx) })
+			s.call(l.name+": Resign", func() error { defer cancel(); return leadertest.Led(l).Resign(ctx) })
 			return leads
 		}},
 		{"a request to hand over", 3, false, func(l *life) bool {
@@ -41,19 +42,21 @@ func (s *simulation) applicationCalls() []fault {
 			})
 			return open
 		}},
-		{"Candidate.Proclaim", 2, false, func(l *life) bool {
+		{"Term.Proclaim", 2, false, func(l *life) bool {
 			value := []byte(fmt.Sprint(s.now()))
 			leads := l.isLeading()
-			s.call(l.name+": Proclaim", func() error { return l.Proclaim(context.Background(), value) })
+			s.call(l.name+": Proclaim", func() error { return leadertest.Led(l).Proclaim(context.Background(), value) })
 			return leads
 		}},
-		{"Term.Release", 2, false, func(l *life) bool {
-			term, open := l.current()
-			if term == nil {
+		{"the end of a function of Go", 2, false, func(l *life) bool {
+			s.mu.Lock()
+			duty := l.duty
+			s.mu.Unlock()
+			if duty == nil {
 				return false
 			}
-			s.call(l.name+": Release", func() error { l.discharge(term); return nil })
-			return open
+			s.call(l.name+": the end of its work", func() error { l.discharge(duty); return nil })
+			return true
 		}},
 		{"a slow reader", 2, false, func(l *life) bool {
 			l.deaf = s.now() + s.between(0, 10*s.lease)
@@ -120,18 +123,18 @@ func (s *simulation) ends() []fault {
 	return []fault{
 		{"Candidate.Stop", 1, false, func(l *life) bool {
 			l.leaves()
-			s.call(l.name+": Stop", func() error { return l.Stop(context.Background()) })
+			s.call(l.name+": Stop", func() error { return l.Stop() })
 			return true
 		}},
-		{"Candidate.Stop, given up", 1, false, func(l *life) bool {
+		{"Candidate.Stop, cut short", 1, false, func(l *life) bool {
 			l.leaves()
-			ctx, cancel := context.WithCancel(context.Background())
+			crash := func() { backend.Crash(l.Candidate) }
 			if s.chance(2) {
-				s.later(s.between(0, s.lease), func() { s.begin(cancel) })
+				s.later(s.between(0, s.lease), func() { s.begin(crash) })
 			} else {
-				cancel()
+				s.begin(crash)
 			}
-			s.call(l.name+": Stop with an end", func() error { defer cancel(); return l.Stop(ctx) })
+			s.call(l.name+": Stop, cut short", func() error { return l.Stop() })
 			return true
 		}},
 		{"the end of its context", 1, false, func(l *life) bool {
@@ -238,7 +241,7 @@ func (s *simulation) returned() {
 
 // allowed are the errors that calls may return.
 var allowed = []error{
-	leader.ErrNotLeader, leader.ErrStopped, leader.ErrValueTooLarge, leader.ErrUnreachable,
+	leader.ErrNotLeader, leader.ErrNotReleased, leader.ErrStopped, leader.ErrValueTooLarge, leader.ErrUnreachable,
 	leader.ErrNoBucket, leader.ErrNoLeader, leader.ErrNotSucceeded, leader.ErrNoRoster, leader.ErrRequestRefused, leader.ErrPermission, context.Canceled, context.DeadlineExceeded,
 }
 

@@ -33,7 +33,7 @@ type life struct {
 	deaf    time.Duration // its events are not read before
 
 	// Its application's work in the terms.
-	duty    *shift // without a loop, and with a DrainTimeout; guarded by sim.mu
+	duty    *shift // without a loop, and with a GracePeriod; guarded by sim.mu
 	loops   int    // over the terms, from the start
 	loopers []*looper
 

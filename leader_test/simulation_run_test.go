@@ -84,7 +84,7 @@ func (s *simulation) recover(unknown time.Duration) {
 	}
 	var first *life
 	var term *leader.Term
-	same := func(l *life) bool { now, _ := l.current(); return now == term }
+	same := func(l *life) bool { return l.current() == term }
 	since := began
 	for s.now()-since < enough || s.now() < began+s.quiet() || first == nil {
 		s.wait(s.lease / 4)
@@ -98,7 +98,7 @@ func (s *simulation) recover(unknown time.Duration) {
 		if leads == nil || leads != first || !same(leads) {
 			first, since = leads, s.now()
 			if leads != nil {
-				term, _ = leads.current()
+				term = leads.current()
 			}
 			if since-began > bound {
 				s.failf("nobody leads for good %v after the last fault; the bound is %v", since-began, bound)
@@ -201,7 +201,7 @@ func (s *simulation) stop() {
 			}
 		case l.leaving == 0 && !l.closed:
 			l.leaves()
-			s.call(l.name+": Stop", func() error { return l.Stop(context.Background()) })
+			s.call(l.name+": Stop", func() error { return l.Stop() })
 			if s.chance(2) {
 				s.wait(s.between(0, s.lease))
 			}

@@ -129,7 +129,10 @@ func (a *arena) faults() []fault {
 			p, to := s.petitioner(), s.ids[s.rng.IntN(len(s.ids))]
 			s.call("Transfer to "+to, func() error {
 				defer cancel()
-				_, err := leader.StepDown(ctx, p, "e", leader.StepDownOptions{To: to, Next: to == "", By: "operator"})
+				h, err := leader.StepDown(ctx, p, "e", leader.StepDownOptions{To: to, Next: to == "", By: "operator"})
+				if err == nil {
+					s.took("Transfer", h.Token, to)
+				}
 				return err
 			})
 			return l.isLeading()

@@ -5,18 +5,19 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
 // shift is the work of an application in one term: the body of a loop over the terms, or the
-// time from Elected to Term.Release.
+// time of a function of Term.Go.
 type shift struct {
-	term     *leader.Term
-	early    bool        // it ends although the term leads
-	planned  bool        // when it ends is decided
-	logged   bool        // the driver has seen it
-	released bool        // by a call of Term.Release
-	order    chan ending // of a loop
+	term    *leader.Term
+	early   bool        // it ends although the term leads
+	planned bool        // when it ends is decided
+	logged  bool        // the driver has seen it
+	order   chan ending // of a loop
+	end     func()      // of a function of Go
 }
 
 // ending is the way in which the body of a loop ends.
@@ -104,32 +105,29 @@ func (l *life) alone(term *leader.Term) {
 		shifts = append(shifts, p.shift)
 	}
 	for _, b := range shifts {
-		if b != nil && b.term != term && !b.released {
+		if b != nil && b.term != term {
 			l.sim.failf("%s works in term %d, and term %d begins", l.name, b.term.Token(), term.Token())
 		}
 	}
 }
 
-// serves records the work of an application that releases its terms itself. The lock is held.
+// serves begins the work of an application without a loop, unless the term is over. The lock is held.
 func (l *life) serves(term *leader.Term) {
-	if l.alone(term); l.loops == 0 && l.cfg.DrainTimeout > 0 {
-		l.duty = &shift{term: term}
+	if l.alone(term); l.loops == 0 && l.cfg.GracePeriod > 0 {
+		if end, begun := leadertest.Work(term); begun {
+			l.duty = &shift{term: term, end: end}
+		}
 	}
 }
 
-// discharge releases a term, as the application does.
-func (l *life) discharge(term *leader.Term) {
+// discharge ends that work.
+func (l *life) discharge(duty *shift) {
 	l.sim.mu.Lock()
-	if l.duty != nil && l.duty.term == term {
+	if l.duty == duty {
 		l.duty = nil
 	}
-	for _, p := range l.loopers {
-		if p.shift != nil && p.shift.term == term {
-			p.shift.released = true
-		}
-	}
 	l.sim.mu.Unlock()
-	term.Release()
+	duty.end()
 }
 
 // shifts plans the end of the work that has begun, or whose term is over.
@@ -140,7 +138,7 @@ func (s *simulation) shifts() {
 		s.mu.Unlock()
 		if duty != nil && !duty.planned && leader.Err(duty.term.Context()) != nil {
 			duty.planned = true
-			s.plan(l, s.between(0, 2*s.drain), func() { s.begin(func() { l.discharge(duty.term) }) })
+			s.plan(l, s.between(0, 2*s.drain), func() { s.begin(func() { l.discharge(duty) }) })
 		}
 		for _, p := range l.loopers {
 			p.plan()
@@ -219,7 +217,7 @@ func (s *simulation) relieve() {
 		duty := l.duty
 		s.mu.Unlock()
 		if duty != nil && leader.Err(duty.term.Context()) != nil {
-			s.begin(func() { l.discharge(duty.term) })
+			s.begin(func() { l.discharge(duty) })
 		}
 		for _, p := range l.loopers {
 			s.mu.Lock()
@@ -233,11 +231,14 @@ func (s *simulation) relieve() {
 	}
 }
 
-// looping returns how many loops run.
+// looping returns how many loops, and functions of Go, run.
 func (s *simulation) looping() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.lives {
+		if l.duty != nil {
+			n++
+		}
 		for _, p := range l.loopers {
 			if !p.over {
 				n++

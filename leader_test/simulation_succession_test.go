@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/roster"
 )
@@ -28,7 +29,7 @@ type win struct {
 // follows draws the succession of a candidate.
 func (s *simulation) follows(cfg *leader.Config) {
 	if s.orderly {
-		cfg.Succession = leader.Queue{}
+		cfg.Queue = &leader.Queue{}
 		return
 	}
 	if s.racing {
@@ -37,11 +38,11 @@ func (s *simulation) follows(cfg *leader.Config) {
 	switch s.rng.IntN(6) {
 	case 0:
 	case 1:
-		cfg.Succession = leader.Listed{}
+		cfg.Queue = &leader.Queue{AtOnce: true}
 	case 2, 3:
-		cfg.Succession = leader.Queue{}
+		cfg.Queue = &leader.Queue{}
 	default:
-		cfg.Succession = leader.Queue{Priority: s.rng.IntN(3), Preempt: s.chance(2)}
+		cfg.Queue = &leader.Queue{Priority: s.rng.IntN(3), Preempt: s.chance(2)}
 	}
 	if s.chance(2) {
 		cfg.TurnTimeout = s.between(s.lease/100, s.lease/8)
@@ -80,10 +81,13 @@ func (t tap) Announce(ctx context.Context, election, session string, entry []byt
 // preempted reports whether a candidate of a higher priority that wants to lead has
 // stood for a lease. Clocks deviate by a tenth. The lock is held.
 func (s *simulation) preempted(l *life) bool {
-	low, _ := l.cfg.Succession.(leader.Queue)
+	var low leader.Queue
+	if q := l.cfg.Queue; q != nil {
+		low = *q
+	}
 	return slices.ContainsFunc(s.lives, func(o *life) bool {
-		high, _ := o.cfg.Succession.(leader.Queue)
-		return high.Preempt && high.Priority > low.Priority && o.since >= 0 && s.now()-o.since >= l.cfg.LeaseDuration*10/11
+		high := o.cfg.Queue
+		return high != nil && high.Preempt && high.Priority > low.Priority && o.since >= 0 && s.now()-o.since >= l.cfg.LeaseDuration*10/11
 	})
 }
 
@@ -119,8 +123,8 @@ func (s *simulation) takes(l *life, token uint64) {
 	}
 }
 
-// took checks the result of a transfer from the leader with that token, or from a later
-// one: the named candidate has the key. The lock is not held.
+// took checks the result of a transfer from the leader with that token: the named candidate
+// has the key. The lock is not held.
 func (s *simulation) took(what string, of uint64, to string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,36 +136,15 @@ func (s *simulation) took(what string, of uint64, to string) {
 
 // transfers are the calls by which a leader names its successor.
 func (s *simulation) transfers() []fault {
-	call := func(l *life, what string, f func(ctx context.Context) (string, error)) {
-		ctx, cancel := context.WithCancel(context.Background())
-		if s.chance(4) {
-			s.later(s.between(0, s.lease), func() { s.begin(cancel) })
-		}
-		term, _ := l.current()
-		of := uint64(0)
-		if term != nil {
-			of = term.Token()
-		}
-		l.resigning()
-		s.call(what, func() error {
-			defer cancel()
-			to, err := f(ctx)
-			if err == nil {
-				s.took(what, of, to)
-			}
-			return err
-		})
-	}
-	anyID := func() string { return append(s.ids, "nobody")[s.rng.IntN(len(s.ids)+1)] }
 	return []fault{
-		{"Candidate.TransferTo", 3, false, func(l *life) bool {
-			leads, to := l.isLeading(), anyID()
-			call(l, l.name+": Transfer to "+to, func(ctx context.Context) (string, error) { return to, l.TransferTo(ctx, to) })
-			return leads
-		}},
-		{"Candidate.TransferNext", 2, false, func(l *life) bool {
-			leads := l.isLeading()
-			call(l, l.name+": TransferNext", func(ctx context.Context) (string, error) { _, err := l.TransferNext(ctx); return "", err })
+		{"Term.TransferTo", 3, false, func(l *life) bool {
+			leads, to := l.isLeading(), append(s.ids, "nobody")[s.rng.IntN(len(s.ids)+1)]
+			ctx, cancel := context.WithCancel(context.Background())
+			if s.chance(4) {
+				s.later(s.between(0, s.lease), func() { s.begin(cancel) })
+			}
+			l.resigning()
+			s.call(l.name+": Transfer to "+to, func() error { defer cancel(); return leadertest.Led(l).TransferTo(ctx, to) })
 			return leads
 		}},
 		{"Roster", 1, false, func(*life) bool {
@@ -175,7 +158,7 @@ func (s *simulation) transfers() []fault {
 // orderlyCalls are all that happens in a simulation without faults.
 func (s *simulation) orderlyCalls() []fault {
 	return slices.DeleteFunc(slices.Concat(s.applicationCalls(), s.ends()), func(p fault) bool {
-		return p.name != "Campaign" && p.name != "Candidate.Resign" && p.name != "Candidate.Stop" && p.name != "the end of its context"
+		return p.name != "Campaign" && p.name != "Term.Resign" && p.name != "Candidate.Stop" && p.name != "the end of its context"
 	})
 }
 

@@ -230,7 +230,7 @@ func (s *simulation) rules(l *life, term *leader.Term) {
 // heeded checks, when all is calm, that the guarded resources accept the leader's
 // writes, and no writes of earlier terms.
 func (s *simulation) heeded(first *life) {
-	term, _ := first.current()
+	term := first.current()
 	for _, r := range s.resources {
 		stands := r.store.Entry(fence.DefaultGuardKey).Revision
 		if fence, ok := backend.GuardRevision(term, r.link(first).Guard()); !ok || fence != stands {

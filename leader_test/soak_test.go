@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -27,7 +28,7 @@ func TestSameID_OneOfTwoLeads(t *testing.T) {
 		}
 		a.news()
 		b.news()
-		w.ok(a.Resign(w.Context()))
+		w.ok(leadertest.Resign(w.Context(), a))
 		b.saw(w.T, "20.5s observed nobody", "20.5s pending", "20.5s elected")
 		b.cut()
 		w.at(time.Minute)
@@ -96,7 +97,7 @@ func TestSoak_ThousandTerms(t *testing.T) {
 			for _, c := range []*candidate{a, b} {
 				if c.IsLeader() {
 					elected++
-					w.ok(c.Resign(w.Context()))
+					w.ok(leadertest.Resign(w.Context(), c))
 					break
 				}
 			}

@@ -23,6 +23,9 @@ func TestStall_WriteIsASign(t *testing.T) {
 		cl := w.dial("a")
 		orders := check.Got(fence.OpenBucket(cl.js, "orders"))(t)
 		a := w.campaign(w.Context(), cl, "e", leader.Config{ID: "a", Guards: []leader.Guard{orders}, StallTimeout: 10 * time.Second})
+		w.at(0)
+		end, _ := leadertest.Work(a.lastTerm(t))
+		defer end()
 		w.at(3 * time.Second)
 		check.Got(orders.Writer(a.lastTerm(t)).Put(w.Context(), "x", nil))(t)
 		w.at(13 * time.Second)
@@ -33,6 +36,8 @@ func TestStall_WriteIsASign(t *testing.T) {
 	cfg.StallTimeout = 10 * time.Second
 	_, w := k.stand("a", cfg)
 	w.Expect(leadertest.Elected())
+	end, _ := leadertest.Work(w.Term())
+	defer end()
 	k.clock.Advance(3 * time.Second)
 	check.Got(stores[0].Link("a").Guard().Writer(w.Term()).Put(t.Context(), "x", nil))(t)
 	k.clock.Advance(10*time.Second - 1)

@@ -148,7 +148,7 @@ func TestLog(t *testing.T) {
 	link.Restore()
 	clock.Advance(time.Minute)
 	log.Reset()
-	check.OK(t, c.Resign(t.Context()))
+	check.OK(t, leadertest.Resign(t.Context(), c))
 	logged("resigned",
 		`level=INFO msg=deposed election=e id=a token=1 cause="leader: resigned"`,
 		`level=INFO msg=observed election=e id=a holder="" token=0`,

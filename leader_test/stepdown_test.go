@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -13,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -45,7 +47,7 @@ func TestStepDown_IsForOneTerm(t *testing.T) {
 		b = w.stand("b")
 		w.at(2 * time.Second)
 		first := w.petition(a.lastTerm(t).Token())
-		w.ok(a.Resign(w.Context()))
+		w.ok(leadertest.Resign(w.Context(), a))
 		w.at(3 * time.Second)
 		w.leads(a, b)
 		b.news()
@@ -77,19 +79,21 @@ func TestStepDown_IsForOneTerm(t *testing.T) {
 func TestStepDown_IsRefused(t *testing.T) {
 	inSealed(t, func(w *world) {
 		var log bytes.Buffer
-		a := w.standAs(leader.Config{ID: "a", RefuseRequests: true, DrainTimeout: 20 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		a := w.standAs(leader.Config{ID: "a", RefuseRequests: true, GracePeriod: 20 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		w.at(time.Second)
 		a.news()
 		_, err := leader.StepDown(w.Context(), w.ops.bucket(t), "e", leader.StepDownOptions{By: "eve"})
 		check.Is(t, err, leader.ErrRequestRefused)
 		a.saw(t)
 		check.That(t, strings.Contains(log.String(), "by=eve answer=refused"), "the log is\n%s", log.String())
-		resigning := w.begin(func() error { return a.Resign(w.Context()) })
+		end, _ := leadertest.Work(a.lastTerm(t))
+		resigning := w.begin(func() error { return leadertest.Resign(w.Context(), a) })
 		w.at(2 * time.Second)
 		asking := w.begin(func() error {
 			return check.Err(leader.StepDown(w.Context(), w.ops.bucket(t), "e", leader.StepDownOptions{By: "eve"}))
 		})
-		a.lastTerm(t).Release()
+		synctest.Wait()
+		end()
 		w.at(3 * time.Second)
 		asking.returned(2*time.Second, nil)
 		check.That(t, strings.Contains(log.String(), `msg="asked to hand over" election=e id=a token=`) && strings.Contains(log.String(), "by=eve answer=accepted"),
@@ -107,9 +111,10 @@ func TestStepDown_AnswerIsLost(t *testing.T) { story(t) }
 // A draining leader answers a repeated request, and is not pushed any further.
 func TestStepDown_OfDrainingLeader(t *testing.T) {
 	inSealed(t, func(w *world) {
-		a := w.standAs(leader.Config{ID: "a", DrainTimeout: 20 * time.Second})
+		a := w.standAs(leader.Config{ID: "a", GracePeriod: 20 * time.Second})
 		w.at(time.Second)
 		a.news()
+		end, _ := leadertest.Work(a.lastTerm(t))
 		request := w.petition(a.lastTerm(t).Token())
 		w.ok(w.ops.nc.PublishRequest(asks, w.ops.nc.NewInbox(), request)) // the answer is lost
 		w.at(2 * time.Second)
@@ -118,7 +123,7 @@ func TestStepDown_OfDrainingLeader(t *testing.T) {
 		check.That(t, strings.Contains(string(answer.Data), `"answer":"accepted"`), "the answer is %s", answer.Data)
 		w.at(15 * time.Second) // the drain is longer than 5 s
 		a.saw(t)
-		a.lastTerm(t).Release()
+		end()
 		w.at(w.now())
 		a.saw(t, "15s deposed resigned", "15s observed nobody")
 	})
@@ -159,12 +164,12 @@ func TestStepDown_OnlyLeaderListens(t *testing.T) {
 		b, c := w.stand("b"), w.stand("c")
 		w.at(2 * time.Second)
 		check.Equal(t, ears(), 1, "%d listen, of three of whom one leads")
-		w.ok(a.Resign(w.Context()))
+		w.ok(leadertest.Resign(w.Context(), a))
 		w.at(3 * time.Second)
 		w.leads(a, b, c)
 		check.Equal(t, ears(), 1, "%d listen after a handover")
 		for _, x := range []*candidate{a, b, c} {
-			w.ok(x.Stop(w.Context()))
+			w.ok(x.Stop())
 		}
 		w.at(4 * time.Second)
 		check.Equal(t, ears(), 0, "%d listen when all have stopped")
@@ -181,7 +186,7 @@ func TestStepDown_WhileStopping(t *testing.T) {
 			for range 20 {
 				w.ok(w.ops.nc.PublishRequest(asks, w.ops.nc.NewInbox(), request))
 			}
-			w.ok(a.Stop(w.Context()))
+			w.ok(a.Stop())
 			<-a.Done()
 			a.nc.Close()
 		}

@@ -52,12 +52,12 @@ func TestStop_FromTheEventLoop(t *testing.T) {
 			lost, won := 0, 0
 			for e := range a.Events(w.Context()) {
 				if _, ok := with.(leader.Pending); ok {
-					w.ok(a.Stop(w.Context()))
+					w.ok(a.Stop())
 				}
 				switch e := e.(type) {
 				case leader.Elected:
 					won++
-					w.ok(a.Stop(w.Context()))
+					w.ok(a.Stop())
 					check.That(t, leader.Err(e.Term.Context()) != nil, "the term is alive after Stop")
 				case leader.Deposed:
 					lost++
@@ -78,8 +78,11 @@ func TestStop_ReleasesWinInFlight(t *testing.T) { story(t) }
 // docs/faults.md: Stop while a renewal is in flight.
 func TestStop_ReleasesAfterRenewal(t *testing.T) { story(t) }
 
-// Stop ends the candidate when the context of the call ends.
-func TestStop_EndsWithItsContext(t *testing.T) { story(t) }
+// Without an answer to the release, Stop returns at the end of StopTimeout.
+func TestStop_EndsInTime(t *testing.T) { story(t) }
+
+// Stop after the end of the context given to Campaign, the last lines of many a main, waits for the same stop.
+func TestStop_BesideTheEndOfItsContext(t *testing.T) { story(t) }
 
 // A candidate that stops while it is pending for a lease releases nothing.
 func TestStop_WhilePending(t *testing.T) { story(t) }
@@ -103,7 +106,7 @@ func TestWorkerPanic_IsOneLoss(t *testing.T) {
 		for e := range a.Events(w.Context()) {
 			got = append(got, describe(e))
 			if e, ok := e.(leader.Elected); ok && work(e.Term) {
-				w.ok(a.Stop(w.Context()))
+				w.ok(a.Stop())
 			}
 		}
 		want := "pending|elected|deposed stopped"
@@ -123,7 +126,7 @@ func TestStop_AllAtOnce(t *testing.T) {
 		w.at(20500 * time.Millisecond)
 		var calls []*call
 		for _, c := range all {
-			calls = append(calls, w.begin(func() error { return c.Stop(w.Context()) }))
+			calls = append(calls, w.begin(func() error { return c.Stop() }))
 		}
 		w.at(21 * time.Second)
 		for i, c := range all {

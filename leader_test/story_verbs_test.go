@@ -17,6 +17,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/kvelect"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/roster"
@@ -29,28 +30,26 @@ func init() { // the verbs use one another
 	verbs = map[string]func(s *stage, who string, args []string){
 		// A candidate.
 		"campaigns": (*stage).campaigns,
-		"stops": func(s *stage, who string, args []string) {
-			ctx := s.within(args)
-			s.call(who, "Stop", func() (any, error) { return nil, s.cast[who].Stop(ctx) })
+		"crashes":   func(s *stage, who string, _ []string) { backend.Crash(s.cast[who].Candidate) },
+		"stops": func(s *stage, who string, _ []string) {
+			s.call(who, "Stop", func() (any, error) { return nil, s.cast[who].Stop() })
 		},
 		"resigns": func(s *stage, who string, _ []string) {
-			s.call(who, "Resign", func() (any, error) { return nil, s.cast[who].Resign(s.Context()) })
+			s.call(who, "Resign", func() (any, error) { return nil, s.cast[who].newest().Resign(s.Context()) })
 		},
 		"transfers": func(s *stage, who string, args []string) {
-			if len(args) == 0 {
-				s.call(who, "TransferNext", func() (any, error) { return s.cast[who].TransferNext(s.Context()) })
-				return
-			}
-			s.call(who, "Transfer", func() (any, error) { return nil, s.cast[who].TransferTo(s.Context(), args[0]) })
+			s.call(who, "Transfer", func() (any, error) { return nil, s.cast[who].newest().TransferTo(s.Context(), args[0]) })
 		},
 		"proclaims": func(s *stage, who string, args []string) {
 			ctx := s.within(args[1:])
-			s.call(who, "Proclaim", func() (any, error) { return nil, s.cast[who].Proclaim(ctx, []byte(args[0])) })
+			s.call(who, "Proclaim", func() (any, error) { return nil, s.cast[who].newest().Proclaim(ctx, []byte(args[0])) })
 		},
 		"releases": func(s *stage, who string, args []string) {
-			s.cast[who].lastTerm(s.T).Release()
+			synctest.Wait()
+			s.cast[who].endWork(-1)
 		},
-		"releases-first": func(s *stage, who string, _ []string) { s.cast[who].terms[0].Release() },
+		"releases-first": func(s *stage, who string, _ []string) { s.cast[who].endWork(0) },
+		"employed":       (*stage).employed,
 		"goes":           (*stage).goes,
 		"of-term":        (*stage).ofTerm,
 		"graced":         (*stage).graced,
@@ -122,7 +121,7 @@ func init() { // the verbs use one another
 				s.note(who, "has %s %v", name, value)
 			}
 		},
-		"drained": func(s *stage, who string, _ []string) { s.note(who, "Drained %v", s.cast[who].drained()) },
+		"drained": func(s *stage, who string, _ []string) { s.note(who, "Finished %v", s.cast[who].drained()) },
 		"leads": func(s *stage, who string, args []string) { // and these believe it
 			var all []*candidate
 			for _, id := range append(args, who) {
@@ -302,8 +301,7 @@ func init() { // the verbs use one another
 				return nil, nil
 			})
 		},
-		"released": func(s *stage, lock string, _ []string) { s.locks[lock].Term().Release() },
-		"held":     func(s *stage, lock string, _ []string) { s.note(lock, "Err: %s", causeName(s.locks[lock].Err())) },
+		"held": func(s *stage, lock string, _ []string) { s.note(lock, "Err: %s", causeName(s.locks[lock].Err())) },
 	}
 }
 
@@ -383,10 +381,10 @@ func (s *stage) config(args []string) (cfg leader.Config, m mark) {
 		name, value, _ := strings.Cut(arg, "=")
 		switch name {
 		case "Listed":
-			cfg.Succession = leader.Listed{}
+			cfg.Queue = &leader.Queue{AtOnce: true}
 			continue
 		case "Queue":
-			cfg.Succession = &queue
+			cfg.Queue = &queue
 			continue
 		case "KVElect":
 			cfg.Logger, m = slog.New(judging{stage: s}), kvelect.Beside
@@ -514,10 +512,6 @@ func (s *stage) works(who string, args []string) {
 		if how == "" {
 			<-term.Context().Done()
 		}
-		if how == "release" {
-			term.Release()
-			how = ""
-		}
 		time.Sleep(d)
 		switch how {
 		case "panic":
@@ -539,6 +533,28 @@ func (s *stage) works(who string, args []string) {
 			}
 		}
 	}()
+}
+
+// employed begins work in each term of a candidate, by Go, which lasts until it "releases" the term.
+func (s *stage) employed(who string, _ []string) {
+	c := s.cast[who]
+	go func() {
+		for e := range c.Events(context.Background(), leader.Elected{}) {
+			if end, begun := leadertest.Work(e.(leader.Elected).Term); begun {
+				c.mu.Lock()
+				c.works = append(c.works, end)
+				c.mu.Unlock()
+			}
+		}
+	}()
+	s.Cleanup(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, end := range c.works {
+			end()
+		}
+	})
+	synctest.Wait()
 }
 
 // goes begins a function of Go in the newest term. It works on for a while after the end of its context, or, if it is
@@ -641,7 +657,7 @@ func (s *stage) acquires(
 		s.noting.Lock()
 		s.locks[name] = lock
 		s.noting.Unlock()
-		s.noteLast(name, "is acquired, seat %d", lock.Term().Seat())
+		s.noteLast(name, "is acquired, seat %d", lock.Seat())
 	}()
 	synctest.Wait()
 }

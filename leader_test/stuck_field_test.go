@@ -117,7 +117,7 @@ func newStalled(t *testing.T) *stalled {
 	x.gb = check.Got(fence.CreateOrUpdateBucket(t.Context(), x.js, jetstream.KeyValueConfig{Bucket: "G"}))(t)
 	x.gs = check.Got(fence.CreateOrUpdateStream(t.Context(), x.js, jetstream.StreamConfig{Name: "S", Subjects: []string{"s.>"}}, "s.guard"))(t)
 	x.b = tcpBucket(t, x.js)
-	x.leader = tcpElectionOf(t, "e").stand(x.b, leader.Config{Succession: leader.Listed{}, Guards: []leader.Guard{x.gb, x.gs}})
+	x.leader = tcpElectionOf(t, "e").stand(x.b, leader.Config{Queue: &leader.Queue{AtOnce: true}, Guards: []leader.Guard{x.gb, x.gs}})
 	x.term = tcpTerm(x.leader)
 	return x
 }
@@ -177,7 +177,7 @@ func TestBlockedConnection_CallsEnd(t *testing.T) {
 	add("Campaign", nil, func(ctx context.Context) error {
 		background := context.WithoutCancel(ctx)
 		began := time.Now()
-		c, err := leader.Campaign(background, x.b, "other", leader.Config{Succession: leader.Listed{}, Guards: []leader.Guard{x.gb}})
+		c, err := leader.Campaign(background, x.b, "other", leader.Config{Queue: &leader.Queue{AtOnce: true}, Guards: []leader.Guard{x.gb}})
 		if err != nil {
 			return err
 		}
@@ -185,12 +185,12 @@ func TestBlockedConnection_CallsEnd(t *testing.T) {
 			t.Errorf("Campaign: returned after %v", time.Since(began))
 		}
 		<-ctx.Done()
-		_ = c.Stop(ctx)
+		_ = c.Stop()
 		<-c.Done()
 		return nil
 	})
 	add("Stop", context.DeadlineExceeded, func(ctx context.Context) error {
-		err := x.leader.Stop(ctx)
+		err := x.leader.Stop()
 		<-x.leader.Done()
 		return err
 	})
@@ -248,9 +248,7 @@ func TestBlockedConnection_Fences(t *testing.T) {
 	x.hold(t, x.nc)
 	inTime(t, "the end of the term's context", term.Context().Done())
 	c.Expect(leadertest.Fenced(leader.ErrLeaseExpired))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_ = c.Stop(ctx)
+	backend.Crash(c)
 	inTime(t, "the end of the candidate", c.Done())
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/roster"
 )
@@ -22,7 +23,7 @@ func (w *world) queue(ids ...string) []*candidate {
 	var all []*candidate
 	for i, id := range ids {
 		w.at(time.Duration(i) * time.Second)
-		all = append(all, w.standAs(leader.Config{ID: id, Succession: leader.Queue{}}))
+		all = append(all, w.standAs(leader.Config{ID: id, Queue: &leader.Queue{}}))
 	}
 	w.at(20 * time.Second)
 	w.ledBy(all[0], all...)
@@ -134,7 +135,7 @@ func TestRoster_LostIsFilledAgain(t *testing.T) {
 		w.at(20*time.Second + 5*lease)
 		all := check.Got(roster.Lookup(w.Context(), w.ops.bucket(t), "e"))(w)
 		check.Must(w, len(all) == 3, "%v stand", all)
-		w.ok(cs[0].Resign(w.Context()))
+		w.ok(leadertest.Resign(w.Context(), cs[0]))
 		w.isAt(20*time.Second+5*lease, "resigned")
 		synctest.Wait()
 		next := w.leads(cs...)
@@ -157,7 +158,7 @@ func TestQueue_OutlivesRestart(t *testing.T) { story(t) }
 // The others learn only of its term.
 func TestQueue_NextHearsFirst(t *testing.T) {
 	inRostered(t, func(w *world) {
-		cfg := leader.Config{ID: "a", Succession: leader.Queue{}}
+		cfg := leader.Config{ID: "a", Queue: &leader.Queue{}}
 		a := w.standAs(cfg)
 		w.at(time.Second)
 		cfg.ID = "b"
@@ -176,7 +177,7 @@ func TestQueue_NextHearsFirst(t *testing.T) {
 		for _, c := range all {
 			c.news()
 		}
-		w.ok(a.TransferTo(w.Context(), "c7"))
+		w.ok(leadertest.Led(a).TransferTo(w.Context(), "c7"))
 		w.isAt(20*time.Second, "transferred")
 		w.at(21 * time.Second)
 		next[7].saw(t, "20s observed nobody", "20s pending", "20s elected")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -26,11 +27,11 @@ func (k kit) crowd(n int, cfg leader.Config) (first *leader.Candidate, rest []*l
 // One write takes a free key, however many candidates wait for it.
 func TestQueue_OneWritePerVacancy(t *testing.T) {
 	k := newKit(t)
-	cfg := leader.Config{Succession: leader.Queue{}, LeaseDuration: 10 * time.Second}
+	cfg := leader.Config{Queue: &leader.Queue{}, LeaseDuration: 10 * time.Second}
 	first, rest := k.crowd(200, cfg)
 	for round := range 10 { // more than are in line
 		at, before := k.clock.Elapsed(), k.store.Requests().Writes
-		check.OK(k, first.Resign(t.Context()))
+		check.OK(k, leadertest.Resign(t.Context(), first))
 		k.clock.Advance(0)
 		writes := k.store.Requests().Writes - before
 		h := check.Got(leader.Lookup(t.Context(), k.store, "e"))(k)
@@ -56,10 +57,10 @@ func TestAnnouncements_FewAndSpread(t *testing.T) {
 		lease   = 10 * time.Second
 		leases  = 10
 	)
-	for _, s := range []leader.Succession{leader.Listed{}, leader.Queue{}} {
-		t.Run(fmt.Sprintf("%T", s), func(t *testing.T) {
+	for _, s := range []leader.Queue{{AtOnce: true}, {}} {
+		t.Run(fmt.Sprintf("%+v", s), func(t *testing.T) {
 			k := newKit(t)
-			_, rest := k.crowd(waiting, leader.Config{Succession: s, LeaseDuration: lease})
+			_, rest := k.crowd(waiting, leader.Config{Queue: &s, LeaseDuration: lease})
 			before := make(map[string]int, waiting)
 			for _, c := range rest {
 				r := k.store.Link(c.ID()).Requests()

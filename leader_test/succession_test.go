@@ -16,7 +16,7 @@ import (
 // queue makes candidates that wait in a queue, a second apart. The first one leads.
 func (k kit) queue(n int, cfg leader.Config) (cs []*leader.Candidate) {
 	k.Helper()
-	cfg.Succession = leader.Queue{}
+	cfg.Queue = &leader.Queue{}
 	for i := range n {
 		c, _ := k.stand(fmt.Sprint("c", i), cfg)
 		cs = append(cs, c)
@@ -69,10 +69,12 @@ func TestPriority_FollowsInOrder(t *testing.T) { story(t) }
 // lease, and to none that comes and goes.
 func TestPreempt(t *testing.T) {
 	k := newKit(t)
-	cfg := leader.Config{Succession: leader.Queue{}, LeaseDuration: 10 * time.Second, DrainTimeout: 3 * time.Second}
+	cfg := leader.Config{Queue: &leader.Queue{}, LeaseDuration: 10 * time.Second, GracePeriod: 3 * time.Second}
 	low, ws := k.stand("low", cfg)
 	k.clock.Advance(time.Second)
-	cfg.Succession = leader.Queue{Priority: 1, Preempt: true}
+	end, _ := leadertest.Work(leadertest.Led(low))
+	defer end()
+	cfg.Queue = &leader.Queue{Priority: 1, Preempt: true}
 	for range 5 { // each stands for less than a lease
 		c, _ := k.stand("fickle", cfg)
 		k.clock.Advance(9 * time.Second)
@@ -88,7 +90,7 @@ func TestPreempt(t *testing.T) {
 	k.clock.Advance(24 * time.Second)
 	ws.Expect(leadertest.Fenced(leader.ErrResigned), leadertest.Deposed(leader.ErrResigned))
 	h := check.Got(leader.Lookup(t.Context(), k.store, "e"))(k)
-	waited := h.Since.Sub(clockStart.Add(since + cfg.DrainTimeout))
+	waited := h.Since.Sub(clockStart.Add(since + cfg.GracePeriod))
 	check.That(t, high.IsLeader() && waited >= 10*time.Second && waited <= 20*time.Second,
 		"%v after %v, which was to be one lease to two", h, waited)
 	k.clock.Advance(time.Minute)
@@ -107,7 +109,10 @@ func TestTransfer_ToTheDead(t *testing.T) {
 		k.store.Link("c3").Cut()
 		at, from := k.clock.Elapsed(), cs[seat-1]
 		result := make(chan error, 1)
-		go func() { result <- from.TransferTo(t.Context(), "c3") }()
+		go func() {
+			_, err := leader.StepDown(t.Context(), k.store, seats.Key("e", seat), leader.StepDownOptions{To: "c3"})
+			result <- err
+		}()
 		check.Soon(t, "the leader no longer leads", func() bool { return !from.IsLeader() }, k.clock.Settle)
 		k.clock.Advance(time.Second)
 		check.Says(t, <-result, leader.ErrNotSucceeded, by)
@@ -142,7 +147,7 @@ func TestSeats_FilledInOrder(t *testing.T) {
 		t.Fatalf("%v lead, and %v stand", got, stand)
 	}
 	for i := range 3 { // the candidate that has waited longest follows on each seat, at once
-		check.OK(k, cs[i].Resign(t.Context()))
+		check.OK(k, leadertest.Resign(t.Context(), cs[i]))
 		k.clock.Advance(0)
 		if !cs[i+3].IsLeader() {
 			t.Fatalf("c%d does not lead, but %v", i+3, leaders())
@@ -155,7 +160,7 @@ func TestSeats_FilledInOrder(t *testing.T) {
 	check.That(t, after.Announcements-before.Announcements <= 5,
 		"%d announcements of four candidates in a lease", after.Announcements-before.Announcements)
 	check.Deep(t, k.roster(), []string{"c6", "c0", "c1", "c2"})
-	check.OK(k, cs[4].TransferTo(t.Context(), "c1"))
+	check.OK(k, leadertest.Led(cs[4]).TransferTo(t.Context(), "c1"))
 	k.clock.Settle()
 	if !cs[1].IsLeader() {
 		t.Errorf("c1 was named, and %v lead", leaders())
@@ -168,15 +173,11 @@ func TestPriority_OneSeatGivesWay(t *testing.T) { story(t) }
 // A Resign during a handover returns when the key is given up.
 func TestResign_DuringTransfer(t *testing.T) { story(t) }
 
-// TransferNext returns the candidate that took the key of the seat that was given up.
-func TestTransferAny_OfASeat(t *testing.T) { story(t) }
-
 // A rival that restarts again and again hides no rival that stays.
 func TestPriority_FickleRival(t *testing.T) { story(t) }
 
 // In a bucket for small records, a leader goes on without publishing the line.
 func TestLine_OversizedIsLeftOut(t *testing.T) { story(t) }
 
-// A Resign that is cut off returns when its lease keeps no other candidate out any
-// more.
-func TestResign_CutOffReturns(t *testing.T) { story(t) }
+// A candidate that resigns while it is cut off campaigns again afterwards.
+func TestResign_CutOff(t *testing.T) { story(t) }

@@ -36,10 +36,10 @@ func tcpHandover(t *testing.T, a, b func() *leader.Bucket, cfg leader.Config) {
 	cfg.ID, cfg.Value = "b", []byte("10.0.0.2")
 	second := el.stand(store, cfg)
 	second.Expect(leadertest.Observed("a"))
-	check.OK(t, first.Proclaim(t.Context(), []byte("10.0.0.3")))
+	check.OK(t, leadertest.Led(first.Candidate).Proclaim(t.Context(), []byte("10.0.0.3")))
 	tcpShows(t, holders, "a", "10.0.0.3")
 
-	check.OK(t, first.Resign(t.Context()))
+	check.OK(t, leadertest.Resign(t.Context(), first.Candidate))
 	first.Expect(leadertest.Deposed(leader.ErrResigned))
 	term := tcpTerm(second)
 	tcpShows(t, holders, "b", "10.0.0.2")
@@ -49,7 +49,7 @@ func tcpHandover(t *testing.T, a, b func() *leader.Bucket, cfg leader.Config) {
 		"Lookup: %v, want b with token %d", h, term.Token())
 	s := second.Leader()
 	check.That(t, s.ID == "b" && s.Token == term.Token(), "b believes %v", s)
-	check.OK(t, second.Stop(t.Context()))
+	check.OK(t, second.Stop())
 	second.Expect(leadertest.Deposed(leader.ErrStopped))
 }
 
@@ -64,13 +64,13 @@ func tcpTakeover(t *testing.T, a, b *leader.Bucket) {
 	tcpShows(t, holders, "a", "")
 	second := el.stand(b, leader.Config{ID: "b"})
 	second.Expect(leadertest.Observed("a"), leadertest.Faulted(leader.ErrNoFeed))
-	check.OK(t, first.Proclaim(t.Context(), []byte("10.0.0.3")))
+	check.OK(t, leadertest.Led(first.Candidate).Proclaim(t.Context(), []byte("10.0.0.3")))
 	tcpShows(t, holders, "a", "10.0.0.3")
-	check.OK(t, first.Stop(t.Context()))
+	check.OK(t, first.Stop())
 	first.Expect(leadertest.Deposed(leader.ErrStopped))
 	second.Expect(leadertest.Elected())
 	tcpShows(t, holders, "b", "")
-	check.OK(t, second.Stop(t.Context()))
+	check.OK(t, second.Stop())
 }
 
 // tcpShows waits until the observer reports that holder.
@@ -287,7 +287,7 @@ func TestTCPFault01_StopBeforeServer(t *testing.T) {
 	nc := tcpDial(t, fmt.Sprintf("nats://127.0.0.1:%d", tcpFreePorts(t, 1)[0]), nats.RetryOnFailedConnect(true))
 	c := tcpElectionOf(t, "e").stand(tcpBucket(t, tcpJS(t, nc)), leader.Config{})
 	c.Expect(leadertest.Faulted(leader.ErrUnreachable))
-	check.OK(t, c.Stop(t.Context()))
+	check.OK(t, c.Stop())
 	<-c.Done()
 	check.That(t, c.Err() == nil, "%v", c.Err())
 }
@@ -339,7 +339,7 @@ func TestTCPFault16_ServerRestarts(t *testing.T) {
 					from, to = b, a
 				}
 				tcpEventually(t, "the other knows", func() bool { h := to.Leader(); return h.ID == from.ID() })
-				check.OK(t, from.Resign(t.Context()))
+				check.OK(t, leadertest.Resign(t.Context(), from.Candidate))
 				to.Expect(leadertest.Elected())
 			})
 		}

@@ -17,7 +17,7 @@ func TestTerms_StopTimeout(t *testing.T) { story(t) }
 // StopTimeout bounds the stop while the store is away, to the instant.
 func TestStopTimeout_StoreAway(t *testing.T) { story(t) }
 
-// A StopTimeout that is set, or a DrainTimeout that is set, moves the ends of the drain and of
+// A StopTimeout that is set, or a GracePeriod that is set, moves the ends of the drain and of
 // the stop.
 func TestStopTimeout_Relations(t *testing.T) { story(t) }
 
@@ -54,7 +54,7 @@ func TestTerms_AfterTheEnd(t *testing.T) {
 	inSealed(t, func(w *world) {
 		a := w.stand("a")
 		w.at(time.Second)
-		w.ok(a.Stop(w.Context()))
+		w.ok(a.Stop())
 		for range a.Terms() {
 			t.Error("a term of a candidate that has ended")
 		}
@@ -63,10 +63,6 @@ func TestTerms_AfterTheEnd(t *testing.T) {
 		}
 	})
 }
-
-// A Release in the body lets the candidate campaign again. The end of that body does not end
-// the next term.
-func TestTerms_ReleasedByHand(t *testing.T) { story(t) }
 
 // A Stop that is given up ends the candidate at once. The loop ends with its body.
 func TestTerms_Abandoned(t *testing.T) { story(t) }

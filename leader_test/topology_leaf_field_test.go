@@ -49,7 +49,7 @@ func TestTopology_LeafCutOff(t *testing.T) {
 	joined()
 	far.Expect(leadertest.Observed("a"))
 
-	check.OK(t, near.Resign(t.Context()))
+	check.OK(t, leadertest.Resign(t.Context(), near.Candidate))
 	near.Expect(leadertest.Deposed(leader.ErrResigned))
 	far.Expect(leadertest.Elected())
 	near.Expect(leadertest.Observed("b"))

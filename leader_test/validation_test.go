@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -30,7 +31,7 @@ func TestCampaign_WithoutIDOrBucket(t *testing.T) {
 	inSealed(t, func(w *world) {
 		c := check.Got(leader.Campaign(w.Context(), w.dial("a").bucket(t), "e", leader.Config{}))(w)
 		check.That(t, strings.Count(c.ID(), "_") >= 2, "the ID is %q", c.ID())
-		w.ok(c.Stop(w.Context()))
+		w.ok(c.Stop())
 		var none *leader.Bucket
 		check.Is(t, check.Err(leader.Campaign(w.Context(), none, "e", leader.Config{})), leader.ErrInvalidConfig)
 	})
@@ -89,7 +90,7 @@ func TestTokens_ExceedMinToken(t *testing.T) {
 		check.Equal(t, a.lastTerm(t).Token(), 5e15+1, "token %d")
 		b := w.stand("b")
 		w.at(500 * time.Millisecond)
-		w.ok(a.Stop(w.Context()))
+		w.ok(a.Stop())
 		check.Equal(t, b.lastTerm(t).Token(), 5e15+2, "token %d")
 	})
 }
@@ -103,7 +104,7 @@ func TestPendingPeriod_IsTheLeastWait(t *testing.T) {
 			!strings.HasPrefix(wait, "0s pending for 6s|6s elected") {
 			w.Errorf("a saw %q", wait)
 		}
-		w.ok(a.Resign(w.Context()))
+		w.ok(leadertest.Resign(w.Context(), a))
 		w.at(2 * time.Minute)
 		a.saw(w.T, "1m0s deposed resigned", "1m0s observed nobody", "1m1.25s pending for 2.5s", "1m3.75s elected")
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -34,7 +35,7 @@ func TestWindow_SlotCrosses(t *testing.T) {
 	}{
 		"with a release, so that it writes in place of the read": {
 			func(holder, _ *leader.Candidate) {
-				_ = holder.Resign(withoutWaiting())
+				_ = leadertest.Led(holder).Resign(withoutWaiting())
 			}, true,
 		},
 		"with a renewal, so that nothing is due": {
@@ -42,7 +43,7 @@ func TestWindow_SlotCrosses(t *testing.T) {
 		},
 		"with its end": {
 			func(_, waiting *leader.Candidate) {
-				_ = waiting.Stop(withoutWaiting())
+				backend.Crash(waiting)
 			}, false,
 		},
 	} {
@@ -107,7 +108,7 @@ func TestWindow_LateReportOfSlot(t *testing.T) {
 		close(reported)
 	}()
 	<-slow.called
-	_ = holder.Resign(withoutWaiting())
+	_ = leadertest.Led(holder).Resign(withoutWaiting())
 	c.clock.Advance(time.Second)
 	check.Must(t, waiting.IsLeader(), "the candidate has not used its slot")
 	check.Must(t, c.window.Take(&first, backend.RankHolder, nil, c.clock.Now()), "the candidate has kept its slot")

@@ -41,7 +41,7 @@ func TestWindow_KeepsLeadersUnderLoad(t *testing.T) {
 		fenced, _, _ := cs.stats()
 		check.That(w, cs.leading() == elections && fenced == 0, "%d lead under load, and %d were fenced", cs.leading(), fenced)
 		for _, c := range cs {
-			w.ok(c.Stop(w.Context()))
+			w.ok(c.Stop())
 		}
 	})
 }

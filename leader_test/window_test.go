@@ -240,7 +240,7 @@ func TestWindow_Seats(t *testing.T) {
 		check.Must(t, n == 3, "%d lead", n)
 		for _, candidate := range c.cs {
 			if candidate.IsLeader() {
-				_ = candidate.Resign(withoutWaiting()) // which it has begun when this returns
+				_ = leadertest.Led(candidate).Resign(withoutWaiting()) // which it has begun when this returns
 				break
 			}
 		}
@@ -251,9 +251,9 @@ func TestWindow_Seats(t *testing.T) {
 // However a candidate ends, its slot or its place in line is free for others.
 func TestWindow_EndsFreeSlots(t *testing.T) {
 	for name, end := range map[string]func(c *crowd, of *leader.Candidate){
-		"stop": func(c *crowd, of *leader.Candidate) { go func() { _ = of.Stop(context.Background()) }() },
+		"stop": func(c *crowd, of *leader.Candidate) { go func() { _ = of.Stop() }() },
 		"abandon": func(c *crowd, of *leader.Candidate) {
-			_ = of.Stop(withoutWaiting())
+			backend.Crash(of)
 		},
 		"connection closed": func(c *crowd, of *leader.Candidate) { c.link.Close() },
 	} {

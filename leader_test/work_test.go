@@ -2,9 +2,12 @@ package leader_test
 
 import "testing"
 
-// The key is not given up before the functions of Go have returned, without a loop over Terms and without a DrainTimeout.
+// The key is not given up before the functions of Go have returned, without a loop over Terms and without a GracePeriod.
 // The next leader begins in the instant of the last return.
 func TestGo_HandoverWaits(t *testing.T) { story(t) }
+
+// A GracePeriod and a StallTimeout count from the first work on: a term without any is handed over at once.
+func TestGo_NoWork(t *testing.T) { story(t) }
 
 // A term without work is handed over at once, also after work that has ended. Work that begins later counts again.
 func TestGo_OnlyWhatRuns(t *testing.T) { story(t) }

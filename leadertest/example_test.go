@@ -75,51 +75,43 @@ func ExampleLink_guard() {
 func ExampleNewTerm() {
 	defer t.end()
 	term := leadertest.NewTerm(t, leader.Config{MinToken: 6})
-	work := func(term *leader.Term) { // the code under test
-		defer term.Release()
-		<-term.Context().Done()
-		fmt.Println("the work of term", term.Token(), "ends:", context.Cause(term.Context()))
-	}
 	ended := make(chan struct{})
-	go func() {
-		work(term.Term)
-		close(ended)
-	}()
+	work := func(term *leader.Term) { // the code under test
+		term.Go(func(lead context.Context) {
+			defer close(ended)
+			<-lead.Done()
+			fmt.Println("the work of term", term.Token(), "ends:", context.Cause(lead))
+		})
+	}
+	work(term.Term)
 
 	term.Advance(10 * time.Second)
 	fmt.Println("remaining:", term.Remaining())
 	term.End(leader.ErrPreempted)
 	<-ended
-	fmt.Println("released:", term.Released())
 	// Output:
 	// remaining: 2s
 	// the work of term 7 ends: leader: another candidate holds the key
-	// released: true
 }
 
 // A shard of its own is all that code needs which takes a *shard.Shard.
 func ExampleNewShard() {
 	defer t.end()
 	s := leadertest.NewShard(t, 12, 7)
-	work := func(s *shard.Shard) { // the code under test
-		defer s.Release()
-		<-s.Context().Done()
+	work := func(lead context.Context, s *shard.Shard) { // the code under test
+		<-lead.Done()
 		fmt.Println("the work on shard", s.Number(), "with token", s.Token(), "ends:", context.Cause(s.Context()))
 	}
 	ended := make(chan struct{})
 	go func() {
-		work(s.Shard)
+		work(s.Context(), s.Shard)
 		close(ended)
 	}()
 
-	fmt.Println("released:", s.Released())
 	s.End(shard.ErrMoved)
 	<-ended
-	fmt.Println("released:", s.Released())
 	// Output:
-	// released: false
 	// the work on shard 12 with token 7 ends: shard: granted to another member
-	// released: true
 }
 
 // startWorker starts the worker under test.
@@ -156,7 +148,7 @@ func ExampleStore_queue() {
 	store := leadertest.NewStore(clock)
 	queue := map[string]*leader.Candidate{}
 	for _, id := range []string{"a", "b", "c"} {
-		candidate, err := leader.Campaign(context.Background(), store.Link(id), "jobs", leader.Config{ID: id, Succession: leader.Queue{}})
+		candidate, err := leader.Campaign(context.Background(), store.Link(id), "jobs", leader.Config{ID: id, Queue: &leader.Queue{}})
 		if err != nil {
 			t.Fatalf("Campaign: %v", err)
 		}
@@ -167,9 +159,10 @@ func ExampleStore_queue() {
 	clock.Advance(15 * time.Second) // a has published the order
 
 	store.Link("b").Cut()
-	if err := queue["a"].Resign(context.Background()); err != nil {
-		t.Fatalf("Resign: %v", err)
+	if term, ok := queue["a"].Term(); !ok || term.Resign(context.Background()) != nil {
+		t.Fatalf("a does not lead")
 	}
+	clock.Settle() // the key is given up
 	clock.Advance(250*time.Millisecond - 1)
 	fmt.Println("in b's turn c leads:", queue["c"].IsLeader())
 	clock.Advance(1)

@@ -155,7 +155,7 @@ func TestNewShard_EndsAsNamed(t *testing.T) {
 		s := leadertest.NewShard(t, 12, 7)
 		ctx, cancel := context.WithCancel(s.Context())
 		defer cancel()
-		found, ok := shard.From(ctx)
+		found, ok := shard.FromContext(ctx)
 		check.That(t, ok && found == s.Shard, "the context of the shard finds %v", found)
 		check.OK(t, leader.Err(ctx))
 		s.End(cause)
@@ -164,12 +164,8 @@ func TestNewShard_EndsAsNamed(t *testing.T) {
 		check.Is(t, context.Cause(s.Context()), cause)
 	}
 	v := &verdict{T: t}
-	s := leadertest.NewShard(t, 0, 1)
 	leadertest.NewShard(v, 0, 1).End(leader.ErrStalled)
 	check.Equal(t, v.said, "leadertest: this term cannot end with "+leader.ErrStalled.Error(), "%q")
-	s.Release()
-	s.Release()
-	check.That(t, s.Released(), "Release is not noted")
 }
 
 // Shards in one bucket each have a guard of their own. A later owner of one does not concern the writes of the other,

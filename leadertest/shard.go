@@ -66,6 +66,3 @@ func (s *Shard) End(cause error) {
 		}
 	}
 }
-
-// Released reports whether the code under test has called [shard.Shard.Release].
-func (s *Shard) Released() bool { return backend.Released(s.Term()) }

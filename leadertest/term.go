@@ -38,6 +38,3 @@ func (t *Term) End(cause error) {
 	t.tb.Helper()
 	t.kit.End(cause)
 }
-
-// Released reports whether the code under test has called [leader.Term.Release].
-func (t *Term) Released() bool { return t.kit.Released() }

@@ -147,7 +147,7 @@ func TestRenewalAge_UntilReleased(t *testing.T) {
 	c := k.stand("a", leader.Config{})
 	k.add(c)
 	k.store.Link("a").Cut()
-	_ = c.Resign(check.Ended()) // and goes on trying
+	_ = leadertest.Led(c).Resign(check.Ended()) // and goes on trying
 	k.clock.Advance(time.Second)
 	k.show("renewal_age", `state{state="candidate"}`)
 }
@@ -158,7 +158,7 @@ func TestRenewalAge_BeginsAtZero(t *testing.T) {
 	c := k.stand("a", leader.Config{})
 	k.add(c)
 	k.show("renewal_age")
-	check.OK(t, c.Stop(t.Context()))
+	check.OK(t, c.Stop())
 	k.show("renewal_age")
 }
 
@@ -209,14 +209,16 @@ func TestTransition_CauseHasAName(t *testing.T) {
 		end  func(kit, *leader.Candidate)
 	}{
 		{"resigned", leader.Config{}, func(k kit, c *leader.Candidate) {
-			check.OK(k, c.Resign(k.Context()))
+			check.OK(k, leadertest.Resign(k.Context(), c))
 		}},
-		{"drains", leader.Config{DrainTimeout: time.Minute}, func(k kit, c *leader.Candidate) {
-			_ = c.Resign(check.Ended()) // and goes on
+		{"drains", leader.Config{GracePeriod: time.Minute}, func(k kit, c *leader.Candidate) {
+			end, _ := leadertest.Work(leadertest.Led(c))
+			k.Cleanup(end)
+			check.OK(k, leadertest.Led(c).Resign(k.Context()))
 			k.clock.Settle()
 		}},
 		{"stopped", leader.Config{}, func(k kit, c *leader.Candidate) {
-			check.OK(k, c.Stop(k.Context()))
+			check.OK(k, c.Stop())
 		}},
 		{"lease expired", leader.Config{}, func(k kit, _ *leader.Candidate) {
 			k.store.Link("a").Cut()
@@ -322,7 +324,7 @@ func TestCollector_DistinctElections(t *testing.T) {
 	}
 	k.collector.Remove(b) // it was not added
 	k.show("is_leader")
-	check.OK(t, a.Stop(t.Context()))
+	check.OK(t, a.Stop())
 	k.clock.Settle()
 	k.show("is_leader")
 	k.add(b) // a has ended

@@ -39,7 +39,7 @@ func Example() {
 		}
 	}
 
-	if err := candidate.Stop(context.Background()); err != nil {
+	if err := candidate.Stop(); err != nil {
 		panic(err)
 	}
 	collector.Remove(candidate)

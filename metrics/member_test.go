@@ -26,11 +26,7 @@ func TestMember_AllMetrics(t *testing.T) {
 		store := leadertest.NewStore(nil)
 		join := func(id string) *shard.Member {
 			m := check.Got(shard.Join(t.Context(), store.Link(id), "orders", shard.Config{ID: id, Shards: 5}))(t)
-			go func() {
-				for s := range m.Shards() {
-					context.AfterFunc(s.Context(), s.Release)
-				}
-			}()
+			go func() { _ = m.Serve(func(lead context.Context, _ *shard.Shard) { <-lead.Done() }) }()
 			time.Sleep(time.Second)
 			return m
 		}
@@ -52,11 +48,11 @@ func TestMember_AllMetrics(t *testing.T) {
 		of.RemoveMember(nil)
 		of.RemoveMember(b)
 		check.That(t, of.AddMember(b) != nil, "a was removed")
-		_ = a.Stop(check.Ended())
+		_ = a.Stop()
 		check.OK(t, of.AddMember(b))
 		of.RemoveMember(b)
 		show(&of)
-		_ = b.Stop(check.Ended())
+		_ = b.Stop()
 		golden.Check(t, said.String())
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -19,8 +20,8 @@ func TestSeats_CountedTogether(t *testing.T) {
 	a := k.stand("a", leader.Config{})
 	k.add(a)
 	k.show("is_leader", "transitions_total", "faults_total")
-	check.OK(t, a.Resign(t.Context()))
-	check.OK(t, other.Stop(t.Context()))
+	check.OK(t, leadertest.Resign(t.Context(), a))
+	check.OK(t, other.Stop())
 	k.clock.Advance(15 * time.Second)
 	k.show("is_leader", "transitions_total", "faults_total")
 }
@@ -35,7 +36,7 @@ func TestSeats_LeadersThatAreKnown(t *testing.T) {
 	k.add(k.stand("c", leader.Config{}))
 	k.clock.Advance(time.Second)
 	k.show("leader_info", "leaders ", "seat")
-	check.OK(t, b.Stop(t.Context()))
+	check.OK(t, b.Stop())
 	k.clock.Advance(time.Second)
 	k.show("leader_info", "leaders ", "seat")
 	k.store.Link("a").Cut()
@@ -64,7 +65,7 @@ func TestLeaders_EndWithTheCandidate(t *testing.T) {
 				k.store.Link("c").Close()
 				<-c.Done()
 			} else {
-				check.OK(t, c.Stop(t.Context()))
+				check.OK(t, c.Stop())
 			}
 			k.show("leader_info", "leaders ")
 		}

@@ -18,7 +18,7 @@ import (
 
 // Lookup reads once which candidates wait in an election, in the order in which they
 // would follow. The holder of the key is not among them, nor is a candidate without
-// a [leader.Succession]. A candidate that died stays in the roster until its announcement
+// a [leader.Queue]. A candidate that died stays in the roster until its announcement
 // lapses, three leases after the last one.
 //
 // Errors are those of [leader.Lookup], and [leader.ErrNoRoster].

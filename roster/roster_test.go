@@ -84,7 +84,7 @@ func TestObserve_EachChange(t *testing.T) {
 		eye := store.Link("eye")
 		observe := func(ctx context.Context) lists { return lists{t, check.Got(roster.Observe(ctx, eye, "e"))(t)} }
 		stand := func(id string, priority int) *leader.Candidate {
-			cfg := leader.Config{ID: id, Succession: leader.Queue{Priority: priority}}
+			cfg := leader.Config{ID: id, Queue: &leader.Queue{Priority: priority}}
 			c := check.Got(leader.Campaign(t.Context(), store.Link(id), "e", cfg))(t)
 			synctest.Wait()
 			return c
@@ -97,14 +97,14 @@ func TestObserve_EachChange(t *testing.T) {
 		l.next("b")
 		c := stand("c", 2)
 		l.next("cb")
-		check.OK(t, a.Proclaim(t.Context(), []byte("a holder that changes")))
+		check.OK(t, leadertest.Led(a).Proclaim(t.Context(), []byte("a holder that changes")))
 		l.next("nothing")
 		store.Link("c").LoseAnnouncements(1) // its withdrawal
-		check.OK(t, a.Resign(t.Context()))
+		check.OK(t, leadertest.Resign(t.Context(), a))
 		l.next("b")
 		time.Sleep(time.Minute)
 		l.next("ba")
-		check.OK(t, c.Stop(t.Context()))
+		check.OK(t, c.Stop())
 		synctest.Wait()
 		stand("d", 3)
 		l.next("da")
@@ -171,7 +171,7 @@ func TestLookup_Entries(t *testing.T) {
 		from := time.Now().Round(0).UTC() // as an entry has it
 		for i, q := range []leader.Queue{{Priority: 9}, {Priority: 2, Preempt: true}} {
 			id := string(rune('a' + i))
-			cfg := leader.Config{ID: id, Value: []byte("at " + id), Succession: q}
+			cfg := leader.Config{ID: id, Value: []byte("at " + id), Queue: &q}
 			check.Got(leader.Campaign(t.Context(), store.Link(id), "e", cfg))(t)
 			time.Sleep(time.Minute)
 		}

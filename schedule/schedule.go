@@ -120,7 +120,7 @@ const maxMissed = 100
 // makes that late, and those in between are Missed.
 //
 // The end of the loop's body marks the slot as done if the term still leads. After the term, and to
-// leave the loop, call [Slot.Done] if the work is complete. A slot that is not marked as done is
+// leave the loop, call [Slot.Complete] if the work is complete. A slot that is not marked as done is
 // yielded by the next leader, with Begun. The loop ends with the candidate. As in a loop over
 // [leader.Candidate.Terms], break hands over and takes no further term.
 func (s *Schedule) Slots() iter.Seq[*Slot] {
@@ -161,7 +161,7 @@ func (s *Schedule) serve(term *leader.Term, yield func(*Slot) bool) bool {
 		if !yield(slot) {
 			return false
 		}
-		if lead.Err() != nil || slot.Done(lead) != nil {
+		if lead.Err() != nil || slot.Complete(lead) != nil {
 			return true // the mark of complete work follows at the next election
 		}
 	}
@@ -180,10 +180,10 @@ func (s *Schedule) begin(lead context.Context, slot *Slot) bool {
 	return err == nil && lead.Err() == nil
 }
 
-// Done marks the slot as done, once. It returns nil when the mark is stored, [leader.ErrNotLeader] if
+// Complete marks the slot as done, once. It returns nil when the mark is stored, [leader.ErrNotLeader] if
 // the term is over and the candidate keeps its key no longer, or the error of ctx. After the term, whose
 // context has ended, it needs another ctx.
-func (s *Slot) Done(ctx context.Context) error {
+func (s *Slot) Complete(ctx context.Context) error {
 	if s.done {
 		return nil
 	}

@@ -45,6 +45,13 @@ func (o *office) say(format string, args ...any) {
 // at returns an instant of the bubble as the time since its beginning.
 func (o *office) at(t time.Time) string { return t.Sub(o.begun).String() }
 
+// resign ends the term of a candidate.
+func (o *office) resign(id string) {
+	o.Helper()
+	term, _ := o.hired[id].Term()
+	check.OK(o.T, term.Resign(o.Context()))
+}
+
 // hire starts a process. Its work at each slot is said, and does work unless that is nil. The process
 // ends with the test, or with the function returned.
 func (o *office) hire(id string, cfg schedule.Config, work func(*schedule.Slot) bool) (end func()) {
@@ -91,7 +98,7 @@ func (o *office) publish(value string) {
 	o.Helper()
 	c := check.Got(leader.Campaign(o.Context(), o.store.Link("c"), "job", leader.Config{Value: []byte(value)}))(o.T)
 	o.pass(time.Minute)
-	check.OK(o.T, c.Stop(o.Context()))
+	check.OK(o.T, c.Stop())
 }
 
 // pass lets time pass.
@@ -193,7 +200,7 @@ func TestSlots_CrashKeepsMissed(t *testing.T) {
 func TestSlots_CutBetweenSlots(t *testing.T) {
 	open(t, func(o *office) {
 		cfg := everyTen
-		cfg.DrainTimeout = 6 * time.Second // the candidate waits for the loop
+		cfg.GracePeriod = 6 * time.Second // the candidate waits for the loop
 		o.hire("a", cfg, func(*schedule.Slot) bool {
 			time.Sleep(3 * time.Second)
 			return true
@@ -213,14 +220,14 @@ func TestSlots_DoneWhileDraining(t *testing.T) {
 	for done, want := range map[bool][]string{false: {"26s b 20s, begun", "30s b 30s"}, true: {"30s b 30s"}} {
 		open(t, func(o *office) {
 			cfg := everyTen
-			cfg.DrainTimeout = 7 * time.Second
+			cfg.GracePeriod = 7 * time.Second
 			end := o.hire("a", cfg, func(s *schedule.Slot) bool {
 				if o.at(s.Time) == "20s" {
 					<-s.Term.Context().Done()
 					time.Sleep(5 * time.Second)
 					if done {
-						check.OK(o.T, s.Done(o.Context()))
-						check.OK(o.T, s.Done(o.Context()))
+						check.OK(o.T, s.Complete(o.Context()))
+						check.OK(o.T, s.Complete(o.Context()))
 					}
 				}
 				return true
@@ -238,7 +245,7 @@ func TestSlots_DoneWhileDraining(t *testing.T) {
 func TestSlots_HandoverAsSlotBegins(t *testing.T) {
 	for _, hand := range []func(o *office, end func()){
 		func(_ *office, end func()) { end() },
-		func(o *office, _ func()) { check.OK(o.T, o.hired["a"].Resign(o.Context())) },
+		func(o *office, _ func()) { o.resign("a") },
 	} {
 		open(t, func(o *office) {
 			end := o.hire("a", everyTen, nil)
@@ -285,7 +292,7 @@ func TestSlots_Break(t *testing.T) {
 	for done, want := range map[bool][]string{false: {"10s b 10s, begun", "20s b 20s"}, true: {"20s b 20s"}} {
 		open(t, func(o *office) {
 			o.hire("a", everyTen, func(s *schedule.Slot) bool {
-				check.That(o.T, !done || s.Done(s.Term.Context()) == nil, "it is not done")
+				check.That(o.T, !done || s.Complete(s.Term.Context()) == nil, "it is not done")
 				return false
 			})
 			end := o.hire("b", everyTen, nil)
@@ -463,7 +470,7 @@ func TestSlots_InterruptedHere(t *testing.T) {
 			return true
 		})
 		o.pass(11 * time.Second)
-		check.OK(o.T, o.hired["a"].Resign(o.Context()))
+		o.resign("a")
 		o.pass(10 * time.Second)
 		o.expect("10s a 10s", "12.25s a 10s, begun", "20s a 20s")
 	})
@@ -486,7 +493,7 @@ func TestSlots_FakeClockPassesInWork(t *testing.T) {
 		clock.Advance(10 * time.Second)
 		synctest.Wait()
 		clock.Advance(20 * time.Second)
-		check.OK(t, s.Candidate().Stop(t.Context()))
+		check.OK(t, s.Candidate().Stop())
 		<-ended
 	})
 }
@@ -616,15 +623,15 @@ func TestDone_Errors(t *testing.T) {
 			lead := s.Term.Context()
 			switch o.at(s.Time) {
 			case "10s":
-				check.Is(o.T, s.Done(check.Ended()), context.Canceled)
+				check.Is(o.T, s.Complete(check.Ended()), context.Canceled)
 				limited, cancel := context.WithTimeout(lead, time.Millisecond)
 				defer cancel()
-				check.Is(o.T, s.Done(limited), context.DeadlineExceeded)
-				check.OK(o.T, s.Done(lead))
-				check.OK(o.T, s.Done(check.Ended()))
+				check.Is(o.T, s.Complete(limited), context.DeadlineExceeded)
+				check.OK(o.T, s.Complete(lead))
+				check.OK(o.T, s.Complete(check.Ended()))
 			case "20s":
 				<-lead.Done()
-				check.Is(o.T, s.Done(o.Context()), leader.ErrNotLeader)
+				check.Is(o.T, s.Complete(o.Context()), leader.ErrNotLeader)
 				o.say("a is not done")
 			}
 			return true

@@ -35,7 +35,7 @@ func ExampleOf() {
 	}
 	working()
 	fmt.Println("ann has ended")
-	if err := workers["ann"].Stop(context.Background()); err != nil {
+	if err := workers["ann"].Stop(); err != nil {
 		log.Fatal(err)
 	}
 	working()

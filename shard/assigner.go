@@ -17,6 +17,7 @@ import (
 // assigner spreads the shards in one term of the group's election. Only efficiency needs it to be one.
 type assigner struct {
 	*Member
+	term  *leader.Term
 	ctx   context.Context //nolint:containedctx // of the term
 	roll  *decoded[group.Registry]
 	pages []*decoded[group.Map]
@@ -32,7 +33,7 @@ type assigner struct {
 func (m *Member) spread(term *leader.Term, stand *watch, roll *decoded[group.Registry]) {
 	ctx, cancel := context.WithCancel(term.Context())
 	defer cancel()
-	a := &assigner{Member: m, ctx: ctx, stand: stand, roll: roll}
+	a := &assigner{Member: m, term: term, ctx: ctx, stand: stand, roll: roll}
 	stand.forget()
 	for i := range m.layout.Pages() {
 		a.pages = append(a.pages, m.page(ctx, i, m.steers))
@@ -75,7 +76,7 @@ func (a *assigner) publish() {
 	a.said, a.saying = value, make(chan error, 1)
 	saying := a.saying
 	go func() {
-		saying <- a.assign.Proclaim(a.ctx, value)
+		saying <- a.term.Proclaim(a.ctx, value)
 		a.bell.ring() // of the member, which is no observer of its own election
 	}()
 }

@@ -34,13 +34,13 @@ type Config struct {
 	Guards func(shard int) []leader.Guard
 
 	// These are those of [leader.Config], with the same defaults: a lease of 15 s if the bucket has no MaxLease, and for
-	// StopTimeout 8 s, or 2 s more than DrainTimeout if that is longer. DrainTimeout is how long the work on a shard may go
+	// StopTimeout 8 s, or 2 s more than GracePeriod if that is longer. GracePeriod is how long the work on a shard may go
 	// on after the end of its context, before another member can work on the shard. After the end of the lease others work
-	// at once, and the member gets no shards until DrainTimeout is over or that work has ended. The shard of work that
-	// still goes on then does not begin again in this process before the work has called Release. Default: one lease, in a
-	// stop no longer than StopTimeout allows.
+	// at once, and the member gets no shards until GracePeriod is over or that work has ended. The shard of work that
+	// still goes on then does not begin again in this process before that work has returned. Default: one lease, in a stop
+	// no longer than StopTimeout allows.
 	LeaseDuration, RenewDeadline, RenewInterval time.Duration
-	DrainTimeout, StopTimeout                   time.Duration
+	GracePeriod, StopTimeout                    time.Duration
 	ForceReconnect                              bool
 	Logger                                      *slog.Logger
 }
@@ -78,6 +78,6 @@ func (c *Config) check(name string) error {
 func (c *Config) election() leader.Config {
 	return leader.Config{
 		ID: c.ID, LeaseDuration: c.LeaseDuration, RenewDeadline: c.RenewDeadline, RenewInterval: c.RenewInterval,
-		DrainTimeout: c.DrainTimeout, StopTimeout: c.StopTimeout, ForceReconnect: c.ForceReconnect, Logger: c.Logger,
+		GracePeriod: c.GracePeriod, StopTimeout: c.StopTimeout, ForceReconnect: c.ForceReconnect, Logger: c.Logger,
 	}
 }

@@ -28,7 +28,7 @@ type Granted struct {
 	Token uint64
 }
 
-// Started reports that a loop over [Member.Shards] has taken a shard.
+// Started reports that [Member.Serve] begins the work on a shard.
 type Started struct{ Shard *Shard }
 
 // Revoked reports that the context of a shard has ended while its work goes on. Cause is that of the context.
@@ -87,7 +87,7 @@ func (e Revoked) record() (slog.Level, string, []slog.Attr) {
 
 func (e Released) record() (slog.Level, string, []slog.Attr) {
 	if e.Late {
-		return slog.LevelWarn, "work on a shard goes on, and others can work on it: call Release when the context of the shard has ended", e.Shard.attrs()
+		return slog.LevelWarn, "work on a shard goes on, and others can work on it: return from the function of Serve when the context of the shard has ended", e.Shard.attrs()
 	}
 	return slog.LevelInfo, "released", e.Shard.attrs()
 }

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -52,17 +54,12 @@ func (to *tape) stats(of ...*shard.Member) {
 
 // bodies runs the work of a member. That of shard 3 goes on for some time after its end.
 func bodies(m *shard.Member, hangs time.Duration) {
-	go func() {
-		for s := range m.Shards() {
-			go func() {
-				defer s.Release()
-				<-s.Context().Done()
-				if s.Number() == 3 {
-					time.Sleep(hangs)
-				}
-			}()
+	runs(m, func(lead context.Context, s *shard.Shard) {
+		<-lead.Done()
+		if s.Number() == 3 {
+			time.Sleep(hangs)
 		}
-	}()
+	})
 }
 
 // Members report each step of a shard, the assigner what it moves and why, and Stats agree. A reader that comes later
@@ -70,13 +67,13 @@ func bodies(m *shard.Member, hangs time.Duration) {
 func TestEventsAndStats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, to := leadertest.NewStore(nil, leadertest.WithLatency(oneWay)), tape{from: time.Now()}
-		a, link := member(t, store, shard.Config{Shards: 4, ID: "a", DrainTimeout: drain})
+		a, link := member(t, store, shard.Config{Shards: 4, ID: "a", GracePeriod: drain})
 		events := a.Events(t.Context())
 		bodies(a, drain+time.Minute)
 		time.Sleep(time.Second)
 		to.events("a", events)
 		to.stats(a)
-		b, _ := member(t, store, shard.Config{Shards: 4, ID: "b", DrainTimeout: drain})
+		b, _ := member(t, store, shard.Config{Shards: 4, ID: "b", GracePeriod: drain})
 		bodies(b, 0)
 		time.Sleep(time.Second)
 		to.stats(a, b)
@@ -91,14 +88,14 @@ func TestEventsAndStats(t *testing.T) {
 		to.stats(b)
 		link.Restore()
 		time.Sleep(lease)
-		check.OK(t, a.Stop(t.Context()))
+		check.Is(t, a.Stop(), leader.ErrNotReleased)
 		time.Sleep(time.Until(to.from.Add(50 * time.Second))) // it takes a write more or less
 		to.stats(a)
 		to.events("a", events)
 		check.That(t, check.Now(events), "the channel is open after the end")
 		time.Sleep(time.Second)
 		to.stats(b)
-		check.OK(t, b.Stop(t.Context()))
+		check.OK(t, b.Stop())
 		to.events("b", b.Events(t.Context()))
 		time.Sleep(2 * time.Minute) // for the work that goes on
 		golden.Check(t, to.String())
@@ -149,11 +146,7 @@ func TestEvents_SlowReader(t *testing.T) {
 		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 2100, ID: "a"})
 		ctx, cancel := context.WithCancel(t.Context())
 		slow, gone := m.Events(t.Context()), m.Events(ctx)
-		go func() {
-			for s := range m.Shards() {
-				context.AfterFunc(s.Context(), s.Release)
-			}
-		}()
+		runs(m, idle)
 		time.Sleep(time.Second)
 		cancel()
 		synctest.Wait()
@@ -167,7 +160,7 @@ func TestEvents_SlowReader(t *testing.T) {
 		for range 2 {
 			check.Equal(t, <-m.Events(check.Ended()), first, "%v first for a later reader")
 		}
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 		n := 1
 		for range slow {
 			n++
@@ -183,7 +176,7 @@ func TestFaulted(t *testing.T) {
 		var log logs
 		store := leadertest.NewStore(nil)
 		m, link := member(t, store, shard.Config{Shards: 1, ID: "a", Logger: log.logger()})
-		go func() { _ = m.Serve(func(lead context.Context, _ *shard.Shard) { <-lead.Done() }) }()
+		runs(m, idle)
 		events := m.Events(t.Context())
 		faults := func(want ...string) {
 			t.Helper()
@@ -215,11 +208,11 @@ func TestFaulted(t *testing.T) {
 		revision := store.Put(group.PageKey(named, 0), []byte("{"))
 		faults(fmt.Sprintf("orders.shard.page.0 at revision %d: replaces a value that is no page of a group: not written by a member of a group: unexpected end of JSON input", revision))
 		check.Equal(t, m.Stats().Election.Faults[nil], before+1, "%d faults")
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 	})
 }
 
-// Shards that no loop takes within a lease are a fault, once, until all are taken. Serve begins all, and releases each when
+// Shards that wait for Serve for a lease are a fault, once. Serve begins all, and releases each when
 // its work has returned.
 func TestServe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -245,17 +238,9 @@ func TestServe(t *testing.T) {
 		waiting(4, 1)
 		time.Sleep(time.Hour)
 		waiting(4, 1)
-		body := make(chan struct{}) // a body that waits
-		go func() {
-			for s := range m.Shards() {
-				go func() { <-s.Context().Done(); s.Release() }()
-				<-body
-			}
-		}()
-		waiting(3, 1)
-		close(body)
+		runs(m, idle)
 		waiting(0, 1)
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 
 		m, _ = member(t, leadertest.NewStore(nil), shard.Config{Shards: 4, ID: "a"})
 		var works, calls atomic.Int32
@@ -274,17 +259,18 @@ func TestServe(t *testing.T) {
 		time.Sleep(lease)
 		check.That(t, works.Load() == 4 && calls.Load() == 5, "%d work after %d calls", works.Load(), calls.Load())
 		begun := time.Now()
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 		check.OK(t, <-served)
 		check.Equal(t, time.Since(begun), 3*time.Second, "Serve returns after %v")
 		check.Equal(t, works.Load(), 0, "%d work")
 	})
 }
 
-// A shard moves when its work and all functions of Go have returned. The return of a function of Go before that ends nothing.
+// A shard moves when its work and all functions of Go have returned, and Serve waits for them. The return of a function of Go
+// before that ends nothing.
 func TestServe_Go(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 1, ID: "a"})
+		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 1, ID: "a", GracePeriod: time.Second / 2})
 		served := make(chan error)
 		go func() {
 			served <- m.Serve(func(lead context.Context, s *shard.Shard) {
@@ -310,8 +296,37 @@ func TestServe_Go(t *testing.T) {
 		owned(0) // it begins again 5 s later
 		time.Sleep(5 * time.Second)
 		owned(1)
-		check.OK(t, m.Stop(t.Context()))
+		time.Sleep(time.Minute)
+		check.Is(t, m.Stop(), leader.ErrNotReleased)
+		stopped := time.Now()
 		check.OK(t, <-served)
+		check.Equal(t, time.Since(stopped), time.Second/2, "Serve returns %v after the member has left") // the rest of the function of Go
+	})
+}
+
+// Of several calls of Serve each shard goes to one. Work that ends by Goexit releases its shard.
+func TestServe_Twice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4, ID: "a"})
+		var begins, ends atomic.Int32
+		served := make(chan error)
+		for range 2 {
+			go func() {
+				served <- m.Serve(func(lead context.Context, _ *shard.Shard) {
+					begins.Add(1)
+					defer ends.Add(1)
+					<-lead.Done()
+					runtime.Goexit()
+				})
+			}()
+		}
+		time.Sleep(lease)
+		check.Equal(t, begins.Load(), 4, "%d calls")
+		check.OK(t, m.Stop())
+		check.Equal(t, ends.Load(), 4, "%d have ended")
+		check.OK(t, <-served)
+		check.OK(t, <-served)
+		check.OK(t, m.Serve(none(t)))
 	})
 }
 
@@ -329,17 +344,12 @@ func TestFaulted_PublicationTooLarge(t *testing.T) {
 				}
 			}
 		}()
-		go func() {
-			for s := range m.Shards() {
-				go func() {
-					defer s.Release()
-					<-s.Context().Done()
-					time.Sleep(time.Duration(s.Number()%2) * time.Second)
-				}()
-			}
-		}()
+		runs(m, func(lead context.Context, s *shard.Shard) {
+			<-lead.Done()
+			time.Sleep(time.Duration(s.Number()%2) * time.Second)
+		})
 		time.Sleep(lease)
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 		synctest.Wait()
 		check.Deep(t, got, []string{"the publication: a member publishes 66675 bytes, which is more than 65536: its value has 0 bytes, and it stops 12000 shards"})
 	})
@@ -357,35 +367,26 @@ func (b blocked) WithAttrs([]slog.Attr) slog.Handler        { return b }
 
 // A handler of the log that blocks holds up nothing, but for a second at the end, and what it misses is counted.
 func TestLogger_Blocked(t *testing.T) {
-	for _, patient := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			release, cancel := context.WithTimeout(t.Context(), lease)
-			defer cancel()
-			b := blocked{slog.DiscardHandler, release.Done()}
-			m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4200, ID: "a", Logger: slog.New(b)})
-			n := 0
-			for s := range m.Shards() {
-				go func() {
-					defer s.Release()
-					<-s.Context().Done()
-				}()
-				if n++; n == 4200 {
-					break
-				}
-			}
-			synctest.Wait()
-			dropped := m.Stats().Election.LogDropped
-			check.That(t, dropped > 0, "%d records are dropped", dropped)
-			from := time.Now()
-			if patient {
-				<-m.Done()
-			} else {
-				check.Is(t, m.Stop(check.Ended()), context.Canceled)
-			}
-			d := time.Since(from)
-			check.That(t, d <= 2*time.Second && (patient || d == 0), "the member left after %v", d)
+	synctest.Test(t, func(t *testing.T) {
+		release, cancel := context.WithTimeout(t.Context(), lease)
+		defer cancel()
+		b := blocked{slog.DiscardHandler, release.Done()}
+		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4200, ID: "a", Logger: slog.New(b)})
+		var begun sync.WaitGroup
+		begun.Add(4200)
+		runs(m, func(lead context.Context, s *shard.Shard) {
+			begun.Done()
+			<-lead.Done()
 		})
-	}
+		begun.Wait()
+		synctest.Wait()
+		dropped := m.Stats().Election.LogDropped
+		check.That(t, dropped > 0, "%d records are dropped", dropped)
+		from := time.Now()
+		check.OK(t, m.Stop())
+		d := time.Since(from)
+		check.That(t, d <= 2*time.Second, "the member left after %v", d)
+	})
 }
 
 // Ping is answered while the member lives, also without NATS and between its terms.
@@ -407,7 +408,7 @@ func TestPing(t *testing.T) {
 		}
 		link.Restore()
 		time.Sleep(lease)
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 		check.Is(t, ping(), leader.ErrStopped)
 	})
 }
@@ -417,13 +418,9 @@ func TestEvents_OfWorkThatEnds(t *testing.T) {
 	for range 50 { // a race of goroutines
 		synctest.Test(t, func(t *testing.T) {
 			m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 16, ID: "a"})
-			go func() {
-				for s := range m.Shards() {
-					context.AfterFunc(s.Context(), s.Release)
-				}
-			}()
+			runs(m, idle)
 			time.Sleep(time.Second)
-			check.OK(t, m.Stop(t.Context()))
+			check.OK(t, m.Stop())
 			revoked := 0
 			for e := range m.Events(t.Context()) {
 				if _, ok := e.(shard.Revoked); ok {
@@ -433,4 +430,91 @@ func TestEvents_OfWorkThatEnds(t *testing.T) {
 			check.Equal(t, revoked, 16, "%d shards are revoked")
 		})
 	}
+}
+
+// A reader that comes after the end gets the newest events, and its channel is closed. That of a context which has ended is
+// closed, too.
+func TestEvents_AfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 2, ID: "a"})
+		runs(m, idle)
+		time.Sleep(time.Second)
+		ended := m.Events(check.Ended())
+		synctest.Wait()
+		check.That(t, len(ended) > 0, "no events")
+		for range ended {
+		}
+		check.OK(t, m.Stop())
+		for range 2 {
+			released := 0
+			for e := range m.Events(context.Background()) { // never ends in a bubble with a channel that is open
+				if _, ok := e.(shard.Released); ok {
+					released++
+				}
+			}
+			check.Equal(t, released, 2, "%d shards are released")
+		}
+	})
+}
+
+// slow is the handler of a log that takes some time.
+type slow struct{ slog.Handler }
+
+func (s slow) Handle(ctx context.Context, r slog.Record) error {
+	time.Sleep(20 * time.Millisecond)
+	return s.Handler.Handle(ctx, r)
+}
+
+func (s slow) WithAttrs(as []slog.Attr) slog.Handler { return slow{s.Handler.WithAttrs(as)} }
+
+// When a member has left, all its lines are in the log. A grant is a detail, and work that is given up a warning.
+func TestLogger_HasAllLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := new(logs)
+		handler := slow{slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug})}
+		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 8, ID: "a", GracePeriod: time.Second, Logger: slog.New(handler)})
+		hangs := make(chan struct{})
+		runs(m, func(lead context.Context, s *shard.Shard) {
+			if <-lead.Done(); s.Number() == 0 {
+				<-hangs
+			} else {
+				time.Sleep(time.Second - time.Millisecond) // the lines come just before the end
+			}
+		})
+		time.Sleep(lease)
+		check.Is(t, m.Stop(), leader.ErrNotReleased)
+		for line, want := range map[string]int{
+			"level=DEBUG msg=granted group=orders id=a shard=": 8, "level=INFO msg=started group=orders id=a shard=": 8,
+			"level=INFO msg=revoked ": 8, `level=WARN msg="work on a shard goes on, `: 1, "level=INFO msg=released group=orders id=a shard=": 7,
+		} {
+			check.Equal(t, l.count(line), want, "%d lines of "+line)
+		}
+		close(hangs)
+	})
+}
+
+// Busy is of the work that has gone on for the longest time, wherever it is.
+func TestStats_BusyOfTheLongest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		m, _ := member(t, store, shard.Config{Shards: 20, ID: "a", GracePeriod: drain})
+		hangs := make(chan struct{})
+		runs(m, func(lead context.Context, _ *shard.Shard) {
+			<-lead.Done()
+			<-hangs
+		})
+		time.Sleep(time.Second)
+		other, _ := member(t, store, shard.Config{Shards: 20, ID: "b", GracePeriod: drain})
+		runs(other, idle)
+		time.Sleep(2 * time.Second)
+		third, _ := member(t, store, shard.Config{Shards: 20, ID: "c", GracePeriod: drain})
+		runs(third, idle)
+		time.Sleep(time.Second)
+		for range 20 { // in any order
+			s := m.Stats()
+			check.That(t, s.Draining > 10 && s.Busy == 3*time.Second, "%d for %v", s.Draining, s.Busy)
+		}
+		close(hangs)
+		check.OK(t, m.Stop())
+	})
 }

@@ -38,18 +38,16 @@ func (g *guarded) resource(id string, n int) leadertest.Guard {
 func (g *guarded) join(id string) <-chan *shard.Shard {
 	m := g.member(id)
 	shards := make(chan *shard.Shard, 100)
-	go func() {
-		for s := range m.Shards() {
-			shards <- s
-			context.AfterFunc(s.Context(), s.Release)
-		}
-	}()
+	runs(m, func(lead context.Context, s *shard.Shard) {
+		shards <- s
+		<-lead.Done()
+	})
 	return shards
 }
 
 func (g *guarded) member(id string) *shard.Member {
 	return check.Got(shard.Join(g.Context(), g.Link(id), named, shard.Config{
-		Shards: 2, ID: id, LeaseDuration: lease, DrainTimeout: drain, Logger: g.logs.logger(),
+		Shards: 2, ID: id, LeaseDuration: lease, GracePeriod: drain, Logger: g.logs.logger(),
 		Guards: func(n int) []leader.Guard { return []leader.Guard{g.resource(id, n)} },
 	}))(g)
 }
@@ -73,7 +71,7 @@ func TestGuards(t *testing.T) {
 		var moved *shard.Shard
 		held := [2]*shard.Shard{<-as, <-as}
 		for _, s := range held {
-			term, _ := leader.TermFrom(s.Context())
+			term, _ := leader.FromContext(s.Context())
 			check.That(t, term == s.Term() && term.Token() == s.Token(), "the term of shard %d has token %d, and not %d", s.Number(), term.Token(), s.Token())
 			check.That(t, term.Remaining() > 0 && term.Remaining() <= 12*time.Second, "it remains %v", term.Remaining())
 			check.OK(t, leader.Err(s.Context()))
@@ -154,14 +152,9 @@ func TestGuards_WorkThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t)
 		m := g.member("a")
-		held := make(chan *shard.Shard, 2)
-		go func() {
-			for s := range m.Shards() {
-				held <- s // the work never ends
-			}
-		}()
+		begun := hold(t, m)
 		time.Sleep(time.Second)
-		s, other := <-held, <-held
+		s, other := <-begun, <-begun
 		later := g.guard(s.Number()).Rec
 		later.Token, later.Session = s.Token()+1, "LATER"
 		g.Put(guardKey(s.Number()), later.Encode())
@@ -176,7 +169,7 @@ func TestGuards_WorkThatHangs(t *testing.T) {
 		check.That(t, moved.Number() == s.Number() && moved.Token() > later.Token, "shard %d with token %d after %d", moved.Number(), moved.Token(), later.Token)
 		n := 0
 		for e := range m.Events(check.Ended()) {
-			if r, ok := e.(shard.Revoked); ok && r.Shard == s {
+			if r, ok := e.(shard.Revoked); ok && r.Shard == s.Shard {
 				check.Is(t, r.Cause, leader.ErrFenced)
 				n++
 			}
@@ -184,7 +177,8 @@ func TestGuards_WorkThatHangs(t *testing.T) {
 		check.Equal(t, n, 1, "it is revoked %d times")
 		s.Release()
 		other.Release()
-		check.OK(t, m.Stop(t.Context()))
+		synctest.Wait() // the functions have returned
+		check.OK(t, m.Stop())
 	})
 }
 
@@ -195,11 +189,7 @@ func TestGuards_Invalid(t *testing.T) {
 		m := check.Got(shard.Join(t.Context(), store, named, shard.Config{
 			Shards: 1, ID: "a", Logger: l.logger(), Guards: func(int) []leader.Guard { return []leader.Guard{nil} },
 		}))(t)
-		go func() {
-			for range m.Shards() {
-				t.Error("a shard has begun")
-			}
-		}()
+		runs(m, none(t))
 		time.Sleep(lease)
 		check.Equal(t, l.count("Guards[0] is nil"), 1, "it is logged %d times")
 	})

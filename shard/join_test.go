@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,8 +49,38 @@ func member(t *testing.T, store *leadertest.Store, cfg shard.Config) (*shard.Mem
 	link := store.Link(fmt.Sprintf("%s-%v", cfg.ID, time.Now().UnixNano()))
 	cfg.LeaseDuration = lease
 	m := check.Got(shard.Join(context.Background(), link, named, cfg))(t)
-	t.Cleanup(func() { _ = m.Stop(check.Ended()) })
+	t.Cleanup(func() { _ = m.Stop() })
 	return m, link
+}
+
+// idle is work that lasts as long as its context.
+func idle(lead context.Context, _ *shard.Shard) { <-lead.Done() }
+
+// runs lets a member work on its shards.
+func runs(m *shard.Member, work func(context.Context, *shard.Shard)) {
+	go func() { _ = m.Serve(work) }()
+}
+
+// none is the work of a member that is to get no shards.
+func none(t *testing.T) func(context.Context, *shard.Shard) {
+	return func(_ context.Context, s *shard.Shard) { t.Errorf("the work on shard %d begins", s.Number()) }
+}
+
+// held is a shard whose work lasts until the test calls Release, or ends.
+type held struct {
+	*shard.Shard
+	Release context.CancelFunc
+}
+
+// hold returns the shards that a member works on, as they begin.
+func hold(t *testing.T, m *shard.Member) <-chan held {
+	begun := make(chan held, 10)
+	runs(m, func(_ context.Context, s *shard.Shard) {
+		released, release := context.WithCancel(t.Context())
+		begun <- held{s, release}
+		<-released.Done()
+	})
+	return begun
 }
 
 // left waits until a member has left. The test fails if that takes longer.
@@ -117,7 +148,7 @@ func TestJoin_RejectsSettings(t *testing.T) {
 		"no name":         {"", shard.Config{Shards: 1}, leader.ErrInvalidConfig, `the name of group "" may contain only`},
 		"name":            {"my orders", shard.Config{Shards: 1}, leader.ErrInvalidConfig, `the name of group "my orders" may contain only letters`},
 		"long name":       {long + long, shard.Config{Shards: 1}, leader.ErrInvalidConfig, "shorten one of them"},
-		"stop in a drain": {named, shard.Config{Shards: 1, DrainTimeout: 9 * time.Second, StopTimeout: 8 * time.Second}, leader.ErrInvalidConfig, "StopTimeout 8s is not more than DrainTimeout 9s"},
+		"stop in a drain": {named, shard.Config{Shards: 1, GracePeriod: 9 * time.Second, StopTimeout: 8 * time.Second}, leader.ErrInvalidConfig, "StopTimeout 8s is not more than GracePeriod 9s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -155,7 +186,7 @@ func TestJoin_Cordoned(t *testing.T) {
 		for _, key := range []string{group.AssignerKey(named), group.MemberKey(named, "a")} {
 			check.Equal(t, store.Leader(key).ID, "a", "%q leads "+key)
 		}
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 	})
 }
 
@@ -168,10 +199,7 @@ func TestShardsDiffer_EndsTheMember(t *testing.T) {
 		time.Sleep(lease)
 		begins := f.grants()
 		m, _ := member(t, f.store, shard.Config{Shards: 13, ID: "c"})
-		for range m.Shards() {
-			t.Error("a shard is granted")
-		}
-		check.Says(t, m.Err(), shard.ErrShardsDiffer, "Shards is 13, and group orders has 12")
+		check.Says(t, m.Serve(none(t)), shard.ErrShardsDiffer, "Shards is 13, and group orders has 12")
 		time.Sleep(4 * lease)
 		check.Equal(t, f.uneven(), "", "%s")
 		check.Equal(t, f.grants(), begins, "%d grants")
@@ -183,18 +211,44 @@ func TestShardsDiffer_EndsTheMember(t *testing.T) {
 	})
 }
 
-// A registry whose pages have another size is a group that this program does not know. Its members are left alone.
-func TestAnotherPageSize_IsLeftAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, l := leadertest.NewStore(nil), new(logs)
-		r := group.Registry{Layout: group.Layout{Shards: 4, PageSize: 500}, Base: 1, Members: []group.Session{{ID: "z", Token: 1}}}
-		store.Put(group.RegistryKey(named), r.Encode())
-		m, _ := member(t, store, shard.Config{Shards: 4, ID: "a", Logger: l.logger()})
-		time.Sleep(4 * lease)
-		check.Equal(t, string(store.Entry(group.RegistryKey(named)).Value), string(r.Encode()), "the registry is %s")
-		check.Equal(t, l.count("upgrade this program"), 1, "it is logged %d times")
-		check.OK(t, m.Stop(t.Context()))
-	})
+// A group that this program does not know is left alone, and reported once. Junk is not, and what was deleted is nothing.
+func TestUnknownGroup_IsLeftAlone(t *testing.T) {
+	r := group.Registry{Layout: group.Layout{Shards: 4, PageSize: 500}, Base: 1, Members: []group.Session{{ID: "z", Token: 1}}}
+	registry, page := group.RegistryKey(named), group.PageKey(named, 0)
+	for name, c := range map[string]struct {
+		key     string
+		value   []byte
+		deleted bool
+		joins   bool
+		line    string // "": none
+	}{
+		"another page size": {registry, r.Encode(), false, false, "orders.shard.map at revision 1: does not join the group: upgrade this program: pages of 500 shards, not 1000"},
+		"later registry":    {registry, []byte(`{"v":2}`), false, false, "orders.shard.map at revision 1: does not join the group: upgrade this program: "},
+		"later page":        {page, []byte(`{"v":2}`), false, false, "orders.shard.page.0 at revision 1: does not join the group: upgrade this program: "},
+		"junk":              {registry, []byte("junk"), false, true, "orders.shard.map at revision 1: replaces a value that is no registry of a group: not written by a member of a group: "},
+		"deleted":           {registry, []byte("junk"), true, true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, l := leadertest.NewStore(nil), new(logs)
+				revision := store.Put(c.key, c.value)
+				if c.deleted {
+					revision = store.Delete(c.key)
+				}
+				m, _ := member(t, store, shard.Config{Shards: 4, ID: "a", Logger: l.logger()})
+				runs(m, idle)
+				time.Sleep(4 * lease)
+				check.Equal(t, store.Entry(registry).Revision > revision, c.joins, "there is a new registry: %v")
+				check.Equal(t, m.Stats().Owned == 4, c.joins, "it has its shards: %v")
+				if c.line == "" {
+					check.Equal(t, l.count("msg=faulted"), 0, "%d faults")
+				} else {
+					check.Equal(t, l.count(c.line), 1, "it is logged %d times")
+				}
+				check.OK(t, m.Stop())
+			})
+		})
+	}
 }
 
 // In an outage work that has ended is not reported as work that goes on, also not by a stop.
@@ -202,11 +256,7 @@ func TestOutage_IsNoWorkThatGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := new(logs)
 		m, link := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4, ID: "a", Logger: l.logger()})
-		go func() {
-			for s := range m.Shards() {
-				context.AfterFunc(s.Context(), s.Release)
-			}
-		}()
+		runs(m, idle)
 		time.Sleep(lease)
 		link.Freeze()
 		time.Sleep(4 * lease)
@@ -215,7 +265,7 @@ func TestOutage_IsNoWorkThatGoesOn(t *testing.T) {
 		time.Sleep(lease)
 		check.Equal(t, m.Stats().Owned, 4, "it owns %d")
 		link.Freeze()
-		check.OK(t, m.Stop(t.Context()))
+		check.Is(t, m.Stop(), leader.ErrUnreachable)
 		check.Equal(t, l.count("not released"), 0, "after a stop it is logged %d times")
 	})
 }
@@ -226,8 +276,8 @@ func TestJoin_RejectsSeats(t *testing.T) {
 	check.Says(t, err, leader.ErrInvalidConfig, "pass the bucket itself")
 }
 
-// Work that no loop has taken has no events, does not count as owned, and moves at once.
-func TestShards_WithoutALoop(t *testing.T) {
+// A shard that waits for Serve has no events of its work, does not count as owned, and moves at once.
+func TestServe_NotCalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 4)
 		m, _ := member(t, f.store, shard.Config{Shards: 4, ID: "a"})
@@ -239,7 +289,7 @@ func TestShards_WithoutALoop(t *testing.T) {
 		time.Sleep(time.Second)
 		check.Equal(t, b.owns(), 2, "b owns %d")
 		f.stop()
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 		for e := range events {
 			switch e.(type) {
 			case shard.Started, shard.Revoked, shard.Released:
@@ -294,7 +344,7 @@ func TestFullGroup_TakesNoMember(t *testing.T) {
 		m, _ := member(t, store, shard.Config{Shards: 4, ID: "a", Logger: l.logger()})
 		time.Sleep(lease)
 		check.Equal(t, store.Entry(group.RegistryKey(named)).Revision, revision, "%d is the revision of the registry")
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 		check.Equal(t, l.count("waits until another member has left: group orders has 2000 members, which is the most"), 1, "it is logged %d times")
 	})
 }
@@ -303,11 +353,8 @@ func TestFullGroup_TakesNoMember(t *testing.T) {
 func TestBucketWithTTL_EndsTheMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _ := member(t, leadertest.NewStore(nil, leadertest.WithTTL(time.Hour)), shard.Config{Shards: 4, ID: "a"})
-		time.AfterFunc(lease, func() { _ = m.Stop(context.Background()) })
-		for range m.Shards() {
-			t.Error("a shard is granted")
-		}
-		check.Says(t, m.Err(), leader.ErrIncompatibleBucket, "a group needs a bucket without a TTL, and this one has 1h0m0s")
+		time.AfterFunc(lease, func() { _ = m.Stop() })
+		check.Says(t, m.Serve(none(t)), leader.ErrIncompatibleBucket, "a group needs a bucket without a TTL, and this one has 1h0m0s")
 	})
 }
 
@@ -504,25 +551,41 @@ func TestShares(t *testing.T) {
 // Work that ends although its shard is still granted begins again after 5 s.
 func TestBodyThatReturns_BeginsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 1, ID: "a"})
-		time.AfterFunc(31*time.Second, func() { _ = m.Stop(context.Background()) })
+		l := new(logs)
+		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 1, ID: "a", Logger: l.logger()})
+		time.AfterFunc(31*time.Second, func() { _ = m.Stop() })
 		var begins []time.Duration
 		from, token := time.Now(), uint64(0)
-		for s := range m.Shards() {
+		before := check.Ended()
+		check.OK(t, m.Serve(func(lead context.Context, s *shard.Shard) {
 			if len(begins) == 0 {
 				from, token = time.Now(), s.Token()
 			}
 			check.Equal(t, s.Token(), token, "%d is the token")
 			begins = append(begins, time.Since(from).Round(time.Second))
-			s.Release()
-			s.Release()
-			check.Is(t, context.Cause(s.Context()), context.Canceled)
-			if len(begins) == 10 {
-				break
+			check.Is(t, context.Cause(before), context.Canceled)
+			if before = lead; len(begins) == 10 {
+				<-lead.Done()
 			}
-		}
-		check.OK(t, m.Err())
+		}))
 		check.Equal(t, fmt.Sprint(begins), "[0s 5s 10s 15s 20s 25s 30s]", "%s")
+		check.Equal(t, l.count("has returned within 5s, 3 times in a row"), 1, "%d warnings")
+	})
+}
+
+// Work that returns after more than 5 s now and then is no fault, however often.
+func TestBodyThatReturns_Later(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := new(logs)
+		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 1, ID: "a", Logger: l.logger()})
+		time.AfterFunc(10*lease, func() { _ = m.Stop() })
+		n := 0
+		check.OK(t, m.Serve(func(context.Context, *shard.Shard) {
+			if n++; n%3 == 0 {
+				time.Sleep(5 * time.Second)
+			}
+		}))
+		check.That(t, n > 6 && l.count("in a row") == 0, "%d calls, %d warnings", n, l.count("in a row"))
 	})
 }
 
@@ -531,42 +594,35 @@ func TestBodyThatDoesNotEnd_IsGivenUp(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		drain, expects time.Duration
-	}{{"DrainTimeout", 5 * time.Second, 5 * time.Second}, {"one lease", 0, lease}} {
+	}{{"GracePeriod", 5 * time.Second, 5 * time.Second}, {"one lease", 0, lease}} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log logs
 				store := leadertest.NewStore(nil)
 				hangs := make(chan struct{})
-				m, _ := member(t, store, shard.Config{Shards: 8, ID: "a", DrainTimeout: c.drain, Logger: log.logger()})
+				m, _ := member(t, store, shard.Config{Shards: 8, ID: "a", GracePeriod: c.drain, Logger: log.logger()})
 				var causes sync.Map
-				go func() {
-					for s := range m.Shards() {
-						go func() {
-							<-s.Context().Done()
-							causes.Store(s.Number(), context.Cause(s.Context()))
-							<-hangs
-							s.Release()
-						}()
-					}
-				}()
+				runs(m, func(lead context.Context, s *shard.Shard) {
+					<-lead.Done()
+					causes.Store(s.Number(), context.Cause(lead))
+					<-hangs
+				})
 				time.Sleep(lease)
 				from := time.Now()
 				other, _ := member(t, store, shard.Config{Shards: 8, ID: "b"})
-				n := 0
-				for s := range other.Shards() {
+				begun := hold(t, other)
+				for range 4 {
+					s := <-begun
 					cause, _ := causes.Load(s.Number())
 					check.Is(t, cause.(error), shard.ErrMoved)
 					d := time.Since(from)
 					check.That(t, d >= c.expects && d < c.expects+2*time.Second, "shard %d begins after %v", s.Number(), d)
 					synctest.Wait()
-					check.Equal(t, log.count(fmt.Sprintf("call Release when the context of the shard has ended\" group=orders id=a shard=%d ", s.Number())), 1, "%d warnings of shard %d", s.Number())
-					defer s.Release()
-					if n++; n == 4 {
-						break
-					}
+					check.Equal(t, log.count(fmt.Sprintf("return from the function of Serve when the context of the shard has ended\" group=orders id=a shard=%d ", s.Number())), 1, "%d warnings of shard %d", s.Number())
 				}
+				go other.Stop() //nolint:errcheck // its work goes on
 				close(hangs)
-				check.OK(t, m.Stop(t.Context()))
+				check.OK(t, m.Stop())
 				left(t, other, lease)
 			})
 		})
@@ -574,14 +630,14 @@ func TestBodyThatDoesNotEnd_IsGivenUp(t *testing.T) {
 }
 
 // next returns the next shard that has begun. The test fails if none has.
-func next(t *testing.T, begun <-chan *shard.Shard) *shard.Shard {
+func next(t *testing.T, begun <-chan held) held {
 	t.Helper()
 	select {
 	case s := <-begun:
 		return s
 	default:
 		t.Error("no shard has begun")
-		return new(shard.Shard)
+		return held{new(shard.Shard), func() {}}
 	}
 }
 
@@ -590,25 +646,17 @@ func next(t *testing.T, begun <-chan *shard.Shard) *shard.Shard {
 func TestBodyThatDoesNotEnd_KeepsTheShardAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := leadertest.NewStore(nil, leadertest.WithLatency(oneWay)) // the assigner mends the page after its member has read it
-		join := func(id string) (*shard.Member, <-chan *shard.Shard) {
-			m, _ := member(t, store, shard.Config{Shards: 2, ID: id, DrainTimeout: drain})
-			begun := make(chan *shard.Shard, 10)
-			go func() {
-				for s := range m.Shards() {
-					begun <- s
-					if id != "a" {
-						context.AfterFunc(s.Context(), s.Release)
-					}
-				}
-			}()
+		join := func(id string) (*shard.Member, <-chan held) {
+			m, _ := member(t, store, shard.Config{Shards: 2, ID: id, GracePeriod: drain})
+			begun := hold(t, m)
 			time.Sleep(lease)
 			return m, begun
 		}
 		a, as := join("a")
-		held := map[int]*shard.Shard{}
+		first := map[int]held{}
 		for range 2 {
 			s := next(t, as)
-			held[s.Number()] = s
+			first[s.Number()] = s
 		}
 		is := func(what string, busy time.Duration, draining, granted, unowned int) {
 			t.Helper()
@@ -617,8 +665,9 @@ func TestBodyThatDoesNotEnd_KeepsTheShardAway(t *testing.T) {
 		}
 		b, bs := join("b")
 		moved := next(t, bs)
+		context.AfterFunc(moved.Context(), moved.Release)
 		is("b has it", lease, 1, 1, 0)
-		check.OK(t, b.Stop(t.Context()))
+		check.OK(t, b.Stop())
 		time.Sleep(4*lease - time.Second)
 		page, layout := store.Entry(group.PageKey(named, 0)), group.Layout{Shards: 2, PageSize: 1000}
 		all := check.Got(layout.DecodePage(0, page.Value, page.Revision))(t)
@@ -629,19 +678,21 @@ func TestBodyThatDoesNotEnd_KeepsTheShardAway(t *testing.T) {
 		is("b has left", 5*lease, 1, 1, 1)
 		c, cs := join("c")
 		again := next(t, cs)
+		context.AfterFunc(again.Context(), again.Release)
 		is("c has it", 6*lease, 1, 1, 0)
 		check.That(t, again.Number() == moved.Number() && again.Token() > moved.Token(), "%d has %d", again.Number(), again.Token())
-		check.OK(t, c.Stop(t.Context()))
+		check.OK(t, c.Stop())
 		time.Sleep(time.Second)
 		is("c has left", 6*lease+time.Second, 1, 1, 1)
-		held[moved.Number()].Release()
+		first[moved.Number()].Release()
 		time.Sleep(time.Second)
 		s := next(t, as)
 		is("the work has ended", 0, 0, 2, 0)
 		check.That(t, s.Number() == moved.Number() && s.Token() > again.Token(), "%d has %d", s.Number(), s.Token())
-		check.Is(t, a.Stop(check.Ended()), context.Canceled)
+		check.Is(t, a.Stop(), leader.ErrNotReleased)
 		check.Equal(t, a.Stats().Draining, 2, "%d drain after the end")
-		held[1-moved.Number()].Release()
+		first[1-moved.Number()].Release()
+		synctest.Wait()
 		check.Equal(t, a.Stats().Draining, 1, "%d drain after the end")
 	})
 }
@@ -650,21 +701,15 @@ func TestBodyThatDoesNotEnd_KeepsTheShardAway(t *testing.T) {
 // member in the group.
 func TestBodyThatDoesNotEnd_LosesItsTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, link := member(t, leadertest.NewStore(nil), shard.Config{Shards: 2, ID: "a", DrainTimeout: 3 * lease, StopTimeout: time.Minute})
-		begun := make(chan *shard.Shard, 10)
-		go func() {
-			for s := range m.Shards() {
-				begun <- s
-				if s.Number() == 1 {
-					context.AfterFunc(s.Context(), s.Release)
-				}
-			}
-		}()
+		m, link := member(t, leadertest.NewStore(nil), shard.Config{Shards: 2, ID: "a", GracePeriod: 3 * lease, StopTimeout: time.Minute})
+		begun := hold(t, m)
 		time.Sleep(lease)
-		var first *shard.Shard
+		var first held
 		for range 2 {
 			if s := next(t, begun); s.Number() == 0 {
 				first = s
+			} else {
+				context.AfterFunc(s.Context(), s.Release)
 			}
 		}
 		link.Cut()
@@ -680,7 +725,7 @@ func TestBodyThatDoesNotEnd_LosesItsTerm(t *testing.T) {
 		second := next(t, begun)
 		check.That(t, second.Number() == 0 && second.Token() > first.Token(), "shard %d with token %d after %d", second.Number(), second.Token(), first.Token())
 		check.Equal(t, m.Stats().Draining, 0, "%d drain")
-		check.Is(t, m.Stop(check.Ended()), context.Canceled)
+		check.Is(t, m.Stop(), leader.ErrNotReleased)
 	})
 }
 
@@ -690,23 +735,18 @@ func TestStop_WithWorkThatDoesNotEnd(t *testing.T) {
 		f := newFleet(t, 8, leadertest.WithLatency(oneWay))
 		hangs := make(chan struct{})
 		m, _ := member(t, f.store, shard.Config{Shards: 8, ID: "a", StopTimeout: stop})
-		go func() {
-			for s := range m.Shards() {
-				go func() {
-					defer s.Release()
-					<-s.Context().Done()
-					if s.Number() == 0 {
-						check.Is(t, context.Cause(s.Context()), leader.ErrStopped)
-						<-hangs
-					}
-				}()
+		runs(m, func(lead context.Context, s *shard.Shard) {
+			<-lead.Done()
+			if s.Number() == 0 {
+				check.Is(t, context.Cause(lead), leader.ErrStopped)
+				<-hangs
 			}
-		}()
+		})
 		time.Sleep(time.Second)
 		f.start("b")
 		time.Sleep(lease)
 		from := time.Now()
-		go m.Stop(context.Background()) //nolint:errcheck // it is awaited
+		go m.Stop() //nolint:errcheck // it is awaited
 		time.Sleep(time.Second)
 		has, without := f.owned()
 		check.That(t, has["b"] >= 7, "a second after the stop: %v, without an owner: %d", has, without)
@@ -719,30 +759,30 @@ func TestStop_WithWorkThatDoesNotEnd(t *testing.T) {
 	})
 }
 
-// Stop with a context that ends returns its error, and the member has left.
-func TestStop_WithoutPatience(t *testing.T) {
+// Stop returns at the end of StopTimeout, or of the drain before it, with an error, and the member has left.
+func TestStop_Timeout(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			m, link := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4, ID: "a"})
-			go func() {
-				for s := range m.Shards() {
-					if cut {
-						s.Release()
-					} // else the work never ends
+			m, link := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4, ID: "a", StopTimeout: time.Second})
+			runs(m, func(context.Context, *shard.Shard) {
+				if !cut {
+					<-t.Context().Done() // and not before
 				}
-			}()
+			})
 			time.Sleep(lease)
 			if cut {
 				link.Cut()
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
+			want, took := leader.ErrNotReleased, 750*time.Millisecond
+			if cut {
+				want, took = leader.ErrUnreachable, time.Second
+			}
 			from := time.Now()
-			check.Is(t, m.Stop(ctx), context.DeadlineExceeded)
-			check.Equal(t, time.Since(from), time.Second, "Stop took %v")
+			check.Is(t, m.Stop(), want)
+			check.Equal(t, time.Since(from), took, "Stop took %v")
 			left(t, m, 0)
 			check.OK(t, m.Err())
-			check.OK(t, m.Stop(t.Context()))
+			check.Is(t, m.Stop(), want)
 			late := 0
 			for events := m.Events(t.Context()); len(events) > 0; {
 				if r, ok := (<-events).(shard.Released); ok && r.Late {
@@ -763,7 +803,8 @@ func (p *process) dies() {
 	}, func() { time.Sleep(time.Millisecond) })
 }
 
-// A member that is to leave at once does not wait for the answer about the key of a dead member, which it has just taken.
+// A member that leaves waits no longer than StopTimeout for the answer about the key of a dead member, which it has just
+// taken.
 func TestStop_LeavesTheKeyOfADeadMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 8, leadertest.WithLatency(oneWay))
@@ -773,8 +814,8 @@ func TestStop_LeavesTheKeyOfADeadMember(t *testing.T) {
 		a.link.Freeze() // the acknowledgement is on its way
 		a.leave()
 		from := time.Now()
-		check.Is(t, a.member.Stop(check.Ended()), context.Canceled)
-		check.Equal(t, time.Since(from), 0, "Stop took %v")
+		check.Is(t, a.member.Stop(), leader.ErrUnreachable)
+		check.Equal(t, time.Since(from), 8*time.Second, "Stop took %v")
 	})
 }
 
@@ -801,11 +842,8 @@ func TestStop_GivesUpTheKeyOfADeadMember(t *testing.T) {
 func TestJoin_WithEndedContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := check.Got(shard.Join(check.Ended(), leadertest.NewStore(nil), named, shard.Config{Shards: 4}))(t)
-		for range m.Shards() {
-			t.Error("a shard is granted")
-		}
+		check.OK(t, m.Serve(none(t)))
 		left(t, m, 0)
-		check.OK(t, m.Err())
 	})
 }
 
@@ -814,80 +852,36 @@ func TestConnectionClosed_EndsTheMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, link := member(t, leadertest.NewStore(nil), shard.Config{Shards: 4, ID: "a"})
 		time.AfterFunc(lease, link.Close)
-		n := 0
-		for s := range m.Shards() {
-			n++
-			go func() {
-				defer s.Release()
-				<-s.Context().Done()
-				check.Is(t, context.Cause(s.Context()), leader.ErrConnectionClosed)
-			}()
-		}
-		check.Equal(t, n, 4, "%d shards")
-		check.Is(t, m.Err(), leader.ErrConnectionClosed)
+		var n atomic.Int32
+		check.Is(t, m.Serve(func(lead context.Context, _ *shard.Shard) {
+			n.Add(1)
+			<-lead.Done()
+			check.Is(t, context.Cause(lead), leader.ErrConnectionClosed)
+		}), leader.ErrConnectionClosed)
+		check.Equal(t, n.Load(), 4, "%d shards")
 	})
-}
-
-// A loop that is left by a break or a panic leaves the group: its shards are worked by others.
-func TestLoopThatIsLeft_LeavesTheGroup(t *testing.T) {
-	for _, panics := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFleet(t, 8, leadertest.WithLatency(oneWay))
-			m, _ := member(t, f.store, shard.Config{Shards: 8, ID: "a", StopTimeout: stop})
-			var first *shard.Shard
-			func() {
-				defer func() { check.Equal(t, recover() != nil, panics, "a panic: %v") }()
-				for s := range m.Shards() {
-					if s.Number() != 0 { // those may move
-						go func() {
-							defer s.Release()
-							<-s.Context().Done()
-						}()
-						continue
-					}
-					first = s
-					time.Sleep(lease)
-					f.start("b")
-					time.Sleep(lease)
-					if panics {
-						panic("in the body")
-					}
-					break
-				}
-			}()
-			<-first.Context().Done()
-			check.Is(t, context.Cause(first.Context()), leader.ErrStopped)
-			first.Release()
-			left(t, m, time.Second)
-			time.Sleep(lease)
-			check.Equal(t, f.uneven(), "", "%s")
-			f.stop()
-		})
-	}
 }
 
 // The shard of a context is that of one derived from it, too.
 func TestFrom(t *testing.T) {
-	_, ok := shard.From(t.Context())
+	_, ok := shard.FromContext(t.Context())
 	check.That(t, !ok, "a shard of no context")
 	synctest.Test(t, func(t *testing.T) {
 		m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 2, ID: "a"})
-		n := 0
-		for s := range m.Shards() {
-			child, cancel := context.WithTimeout(context.WithoutCancel(s.Context()), time.Second)
+		var n atomic.Int32
+		time.AfterFunc(time.Second, func() { _ = m.Stop() })
+		check.OK(t, m.Serve(func(lead context.Context, s *shard.Shard) {
+			n.Add(1)
+			child, cancel := context.WithTimeout(context.WithoutCancel(lead), time.Second)
 			defer cancel()
-			for _, ctx := range []context.Context{s.Context(), child} {
-				got, ok := shard.From(ctx)
+			for _, ctx := range []context.Context{lead, s.Context(), child} {
+				got, ok := shard.FromContext(ctx)
 				check.That(t, ok && got == s, "%v, %v for shard %d", got, ok, s.Number())
-				_, ok = leader.TermFrom(ctx)
+				_, ok = leader.FromContext(ctx)
 				check.That(t, ok, "no term")
 			}
-			s.Release()
-			if n++; n == 2 {
-				break
-			}
-		}
-		check.OK(t, m.Stop(t.Context()))
+		}))
+		check.Equal(t, n.Load(), 2, "%d shards")
 	})
 }
 
@@ -904,7 +898,7 @@ func TestStepDown_LeavesItsKeyFree(t *testing.T) {
 		check.That(t, h.State == leader.HolderReleased && h.Last.Token == token, "%v after %v", h, h.Last)
 		time.Sleep(lease)
 		check.Equal(t, m.Stats().Granted, 8, "%d shards are granted to it")
-		check.OK(t, m.Stop(t.Context()))
+		check.OK(t, m.Stop())
 	})
 }
 
@@ -944,6 +938,91 @@ func TestHeir_ReadsByNoLease(t *testing.T) {
 		time.Sleep(time.Minute)
 		n := link.Requests()
 		check.That(t, n.Reads < 20, "%+v", n)
-		check.Is(t, m.Stop(check.Ended()), context.Canceled)
+		check.OK(t, m.Stop())
+	})
+}
+
+// Settings at their bounds work.
+func TestJoin_AcceptsBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := shard.Config{Shards: 100_000, ID: "a", Weight: 1_000_000, Hold: group.MaxHold, Value: make([]byte, 4096)}
+		m := check.Got(shard.Join(check.Ended(), leadertest.NewStore(nil), named, cfg))(t)
+		left(t, m, 0)
+	})
+}
+
+// Both elections of a member have its settings.
+func TestJoin_SettingsOfElections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, l := leadertest.NewStore(nil, leadertest.WithMaxLease(time.Minute)), new(logs)
+		link := store.Link("a")
+		m := check.Got(shard.Join(context.Background(), link, named, shard.Config{
+			Shards: 1, ID: "a", LeaseDuration: 30 * time.Second, RenewDeadline: 20 * time.Second, RenewInterval: 4 * time.Second,
+			ForceReconnect: true, Logger: l.logger(),
+		}))(t)
+		began := time.Now()
+		begun := hold(t, m)
+		time.Sleep(17 * time.Second)
+		for _, key := range []string{group.AssignerKey(named), group.MemberKey(named, "a")} {
+			check.Equal(t, store.Leader(key).Lease, 30*time.Second, "%v is the lease of "+key)
+			check.Equal(t, l.count("msg=elected election="+key+" "), 1, "%d lines of "+key)
+		}
+		s := next(t, begun)
+		link.Cut()
+		<-s.Context().Done()
+		check.Is(t, context.Cause(s.Context()), leader.ErrLeaseExpired)
+		check.Equal(t, time.Since(began), 36*time.Second, "the context ends after %v") // 20 s after the last renewal
+		s.Release()
+		link.Restore()
+		time.Sleep(time.Minute)
+		s = next(t, begun)
+		link.Isolate()
+		time.Sleep(time.Minute)
+		check.OK(t, s.Context().Err()) // ForceReconnect has ended it
+		s.Release()
+		check.OK(t, m.Stop())
+	})
+}
+
+// While the settings of the bucket cannot be read, the member asks again each second, and no more once it has them.
+func TestBucketWithTTL_IsFoundLater(t *testing.T) {
+	for _, ttl := range []time.Duration{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			store := leadertest.NewStore(nil, leadertest.WithTTL(ttl*time.Hour))
+			link := store.Link("a")
+			link.FailSettings(10, leader.ErrUnreachable)
+			began := time.Now()
+			m := check.Got(shard.Join(context.Background(), link, named, shard.Config{Shards: 4, ID: "a", LeaseDuration: lease}))(t)
+			if ttl > 0 {
+				left(t, m, time.Minute)
+				check.Is(t, m.Err(), leader.ErrIncompatibleBucket)
+				check.Equal(t, time.Since(began), 4*time.Second, "it has left after %v") // both elections ask, too
+				return
+			}
+			time.Sleep(time.Minute)
+			check.That(t, link.Requests().Settings <= 20, "%+v", link.Requests())
+			check.OK(t, m.Stop())
+		})
+	}
+}
+
+// A member names as many shards as it can on which its work goes on. It stays a member that others understand.
+func TestBodyThatDoesNotEnd_OnManyShards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		m, _ := member(t, store, shard.Config{Shards: 1100, ID: "a", GracePeriod: time.Second, Logger: slog.New(slog.DiscardHandler)})
+		hangs := make(chan struct{})
+		runs(m, func(lead context.Context, _ *shard.Shard) {
+			<-lead.Done()
+			<-hangs
+		})
+		time.Sleep(time.Second)
+		check.OK(t, shard.Drain(t.Context(), store, named, "a"))
+		time.Sleep(lease)
+		v := check.Got(shard.Lookup(t.Context(), store, named))(t)
+		check.That(t, len(v.Members) == 1 && len(v.Members[0].Late) == group.MaxLate && v.Members[0].Weight == 1, "%d", len(v.Members[0].Late))
+		close(hangs)
+		synctest.Wait()
+		check.OK(t, m.Stop())
 	})
 }

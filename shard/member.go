@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"slices"
 	"sync"
@@ -27,6 +26,7 @@ type Member struct {
 	store    leader.Store
 	work     *leader.Candidate // the member's own election
 	assign   *leader.Candidate // the group's
+	live     context.Context   //nolint:containedctx // ends as the member begins to leave
 	stop     context.CancelFunc
 	logs     *logqueue.Queue
 	log      *slog.Logger
@@ -39,11 +39,11 @@ type Member struct {
 	grants   chan *Shard
 	session  string // in guards
 	done     chan struct{}
-	takers   sync.WaitGroup  // of watch.take
-	patience context.Context //nolint:containedctx // until when takers may give up their keys
-	hurry    context.CancelFunc
+	takers   sync.WaitGroup // of watch.take
 
-	drained atomic.Bool // by an operator, when a term of this process was last in the registry
+	waiting atomic.Int32 // shards that wait for a call of Serve
+	idle    atomic.Int32 // those that have waited for a lease
+	drained atomic.Bool  // by an operator, when a term of this process was last in the registry
 
 	mu         sync.Mutex
 	released   []*Shard
@@ -57,7 +57,6 @@ type Member struct {
 	tally      tally
 	figures    *figures
 	moves      map[Reason]int
-	waiting    int       // shards that wait for a loop over Shards
 	rebalanced time.Time // when the last of the moves was
 }
 
@@ -71,8 +70,8 @@ func (b bell) ring() {
 	}
 }
 
-// Join makes this process a member of a group, until ctx ends or [Member.Stop] is called. The end of ctx is a graceful
-// stop, which [Config].StopTimeout bounds. The name follows the rules of KV keys.
+// Join makes this process a member of a group, until ctx ends or [Member.Stop] is called. Either begins the
+// same graceful stop, which [Config].StopTimeout bounds. The name follows the rules of KV keys.
 //
 // Join fails only for settings that cannot work, with [leader.ErrInvalidConfig], [leader.ErrValueTooLarge] or
 // [leader.ErrIncompatibleBucket]. The member tries again after all other faults, however long it takes, but for those of
@@ -96,40 +95,33 @@ func Join(ctx context.Context, store leader.Store, name string, cfg Config) (*Me
 	if err != nil {
 		return nil, err
 	}
-	ctx, m.stop = context.WithCancel(ctx)
-	if m.assign, err = leader.Campaign(ctx, m.store, group.AssignerKey(name), cfg.election()); err != nil {
+	m.live, m.stop = context.WithCancel(ctx)
+	if m.assign, err = leader.Campaign(m.live, m.store, group.AssignerKey(name), cfg.election()); err != nil {
 		m.stop()
 		return nil, err
 	}
 	m.cfg.ID = m.assign.ID() // the default, if it was empty
 	works := m.cfg.election()
 	works.Value = value
-	if m.work, err = leader.Campaign(ctx, m.store, group.MemberKey(name, m.cfg.ID), works); err != nil {
+	if m.work, err = leader.Campaign(m.live, m.store, group.MemberKey(name, m.cfg.ID), works); err != nil {
 		m.stop()
 		return nil, err
 	}
 	m.logs, m.log = logqueue.New(cfg.Logger, maxEvents)
 	m.log = m.log.With(slog.String("group", name), slog.String("id", m.cfg.ID))
-	m.patience, m.hurry = context.WithCancel(m.values)
-	go m.run(ctx)
+	go m.run()
 	return m, nil
 }
 
 // publication returns what the member publishes.
 func (m *Member) publication(reports []group.Report) ([]byte, error) {
 	return m.layout.EncodeMember(group.Published{
-		Reports: reports, Late: m.late(), Weight: max(m.cfg.Weight, 1), Most: m.cfg.Most, Hold: m.cfg.Hold, Value: string(m.cfg.Value),
+		Reports: reports, Late: m.late(), Idle: m.idle.Load() > 0, Weight: max(m.cfg.Weight, 1), Most: m.cfg.Most, Hold: m.cfg.Hold, Value: string(m.cfg.Value),
 	})
 }
 
 // run runs the terms of both elections.
-func (m *Member) run(ctx context.Context) {
-	defer m.hurry()
-	context.AfterFunc(ctx, func() { // a key that a taker holds is given up in the time of a stop
-		if d := cmp.Or(m.cfg.StopTimeout, max(8*time.Second, m.cfg.DrainTimeout+2*time.Second)); d > 0 { // as in leader
-			time.AfterFunc(d, m.hurry)
-		}
-	})
+func (m *Member) run() {
 	follows, cancel := context.WithCancel(m.values)
 	defer cancel()
 	m.registry = followMap(follows, m.port, group.RegistryKey(m.name), rollAgain, m.bell, m.steers)
@@ -254,82 +246,64 @@ func (m *Member) inherit(w *watch, roll *decoded[group.Registry]) {
 	w.only(needed)
 }
 
-// Shards yields each shard that this process is to work on, as it is granted, until the member has left. The body
-// starts the work, on a goroutine of its own, and does not wait for it. The member takes shards from the group whether or
-// not a loop runs. After a break, a return or a panic in the body, the member leaves the group, as by [Member.Stop].
-func (m *Member) Shards() iter.Seq[*Shard] {
-	return func(yield func(*Shard) bool) {
-		left := true
-		defer func() {
-			if left {
-				m.stop()
-			}
-		}()
-		for {
-			select {
-			case s := <-m.grants:
-				if s.work.CompareAndSwap(workNone, workBegun) {
-					m.emit(Started{s})
-					m.bell.ring() // to count it
+// Serve calls work for each shard that is granted to this process, on a goroutine of its own, with the context of the shard.
+// The context ends when work has returned, and the shard is released when the functions of its [leader.Term.Go] have, too.
+// If it is still granted to this process then, Serve calls work again after 5 s, with the same token. Serve returns
+// [Member.Err] when the member has left and all work has ended.
+//
+// A member takes shards from the group whether or not Serve runs. A shard for which work could be called, and is not within
+// a lease, is the fault [ErrNotBegun], and others see it as [OwnerGranted]. Of several calls of Serve each shard goes to one.
+// A panic of work is one of the process. [runtime.Goexit] ends work as a return does.
+func (m *Member) Serve(work func(lead context.Context, s *Shard)) error {
+	var all sync.WaitGroup
+	for {
+		select {
+		case s := <-m.grants:
+			all.Add(1)
+			s.served = all.Done
+			begun := m.begin(s)
+			go func() {
+				defer s.release()
+				if begun {
+					work(s.Context(), s)
 				}
-				if !yield(s) {
-					return
-				}
-			case <-m.done:
-				left = false
-				return
-			}
+			}()
+		case <-m.done:
+			all.Wait()
+			return m.Err()
 		}
 	}
 }
 
-// Serve calls work for each shard that this process is to work on, as it is granted, on a goroutine of its own, with the
-// context of the shard. The shard is released when work has returned. Serve returns [Member.Err] when the member has left,
-// and all work has returned.
-func (m *Member) Serve(work func(lead context.Context, s *Shard)) error {
-	var all sync.WaitGroup
-	for s := range m.Shards() {
-		all.Go(func() {
-			defer s.Release()
-			work(s.Context(), s)
-		})
+// begin notes that the work on a shard begins, unless the shard was given up before, as far as events show.
+func (m *Member) begin(s *Shard) bool {
+	m.mu.Lock()
+	begins := s.ended.IsZero()
+	s.begun.Store(begins)
+	m.mu.Unlock()
+	if begins {
+		m.emit(Started{s})
+		m.bell.ring() // to count it
 	}
-	all.Wait()
-	return m.Err()
+	return begins
 }
 
-// ErrNotBegun is the fault that shards are granted to this process, and that it has not begun their work within a lease.
+// ErrNotBegun is the fault that shards are granted to this process, and that it has not called [Member.Serve] within a lease.
 var ErrNotBegun = errors.New("shard: granted and not begun")
 
-// beginning is what fails then.
-const beginning = "the beginning of work"
-
-// waits counts the shards that wait for a loop over Shards.
-func (m *Member) waits(more int) {
-	m.mu.Lock()
-	m.waiting += more
-	none := m.waiting == 0
-	m.mu.Unlock()
-	if none {
-		m.outcome(beginning, nil)
-	}
-}
-
 // Stop leaves the group: the contexts of all shards end with [leader.ErrStopped], and each shard moves when its work has
-// ended. Stop returns nil when the member has left. If ctx ends first, the member leaves at once, without waiting for
-// work or for the store, and Stop returns the error of ctx.
-func (m *Member) Stop(ctx context.Context) error {
+// ended. Stop returns when the member has left, in the time of [leader.Candidate.Stop], and with its errors: after
+// [leader.ErrNotReleased] others work on the shards beside it, after the others when the lease of this member is over.
+func (m *Member) Stop() error {
 	m.stop()
-	err := m.work.Stop(ctx)
-	if again := m.assign.Stop(ctx); err == nil {
-		err = again
-	}
-	if err != nil {
-		m.hurry()
-		m.logs.Abandon()
-	}
 	<-m.done
-	return err
+	m.mu.Lock()
+	n := len(m.draining)
+	m.mu.Unlock()
+	if n > 0 {
+		return fmt.Errorf("%w: the work on %d shards goes on", leader.ErrNotReleased, n)
+	}
+	return cmp.Or(m.work.Stop(), m.assign.Stop())
 }
 
 // Group returns the name of the group.

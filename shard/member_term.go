@@ -22,6 +22,7 @@ const restart = 5 * time.Second
 // shift is the work of one term of a member.
 type shift struct {
 	*Member
+	term    *leader.Term
 	lead    context.Context //nolint:containedctx // of the term
 	ctx     context.Context //nolint:containedctx // until the work has ended
 	self    group.Session
@@ -42,6 +43,7 @@ type shift struct {
 	joining bool              // a goroutine registers the member
 	joined  chan struct{}     // receives when that has ended
 	rests   map[int]time.Time // until when work is not begun again that has ended early
+	hasty   map[int]int       // by shard, how often in a row its work has ended at once
 }
 
 // page is a page of the map.
@@ -60,11 +62,11 @@ type page struct {
 func (m *Member) serve(term *leader.Term) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(term.Context())) // also while the work drains
 	s := &shift{
-		Member: m, lead: term.Context(), ctx: ctx, self: group.Session{ID: m.work.ID(), Token: term.Token()},
-		lease: m.work.Stats().LeaseDuration, works: make(map[int]*Shard), joined: make(chan struct{}, 1), rests: make(map[int]time.Time), pulse: make(chan struct{}),
+		Member: m, term: term, lead: term.Context(), ctx: ctx, self: group.Session{ID: m.work.ID(), Token: term.Token()},
+		lease: m.work.Stats().LeaseDuration, works: make(map[int]*Shard), joined: make(chan struct{}, 1), rests: make(map[int]time.Time), hasty: make(map[int]int), pulse: make(chan struct{}),
 		watched: m.watch(ctx, m.bell),
 	}
-	s.patient = cmp.Or(m.cfg.DrainTimeout, s.lease)
+	s.patient = cmp.Or(m.cfg.GracePeriod, s.lease)
 	m.registry.forget()
 	s.roll = m.roll()
 	for i := range m.layout.Pages() {
@@ -147,7 +149,7 @@ func (s *shift) step() (over bool) {
 	}
 	s.said, s.saying = value, make(chan error, 1)
 	saying := s.saying
-	s.sayings.Go(func() { saying <- s.work.Proclaim(s.ctx, value) })
+	s.sayings.Go(func() { saying <- s.term.Proclaim(s.ctx, value) })
 	return false
 }
 
@@ -166,7 +168,7 @@ func (s *shift) sayLast(value []byte) {
 			return
 		}
 	}
-	_ = s.work.Proclaim(ctx, value)
+	_ = s.term.Proclaim(ctx, value)
 }
 
 // leave stops all work when the term has ended.
@@ -195,11 +197,24 @@ func (s *shift) takeEnded() {
 			if s.ended(done.number) {
 				s.rests[done.number] = time.Now().Add(restart)
 				time.AfterFunc(restart, s.bell.ring)
+				s.noticeReturn(done)
 			}
-			if done.hasBegun() {
+			if done.begun.Load() {
 				s.emit(Released{Shard: done})
 			}
 		}
+	}
+}
+
+// noticeReturn reports, once, work on a shard that has returned sooner than it rests then, some times in a row.
+func (s *shift) noticeReturn(done *Shard) {
+	const most = 3 // as in package leader
+	n := done.number
+	if s.hasty[n]++; time.Since(done.since) >= restart {
+		delete(s.hasty, n)
+	}
+	if s.hasty[n] == most {
+		s.fault(fmt.Errorf("the work on shard %d has returned within %v, %d times in a row: it begins again after each return, so it has to wait where there is nothing to do", n, restart, most))
 	}
 }
 
@@ -210,7 +225,7 @@ func (s *shift) end(w *Shard) {
 	}
 	s.drain(w)
 	time.AfterFunc(s.patient, s.bell.ring)
-	if !w.hasBegun() {
+	if !w.begun.Load() {
 		return
 	}
 	cause := cmp.Or(context.Cause(w.Context()), context.Cause(s.lead)) // the end of the term reaches w a moment later
@@ -223,7 +238,7 @@ func (s *shift) end(w *Shard) {
 func (s *shift) watchWorks() (t tally) {
 	var late []int
 	for n, w := range s.works {
-		begun := w.work.Load() == workBegun
+		begun := w.begun.Load()
 		if begun && s.cfg.Guards != nil && errors.Is(context.Cause(w.Context()), leader.ErrFenced) { // a guard has ended it, not the map
 			s.end(w)
 		}
@@ -247,7 +262,7 @@ func (s *shift) giveUpAll(shards []int) {
 		w := s.works[n]
 		delete(s.works, n)
 		s.ended(n)
-		if late := s.giveUp(w); w.hasBegun() {
+		if late := s.giveUp(w); w.begun.Load() {
 			s.emit(Released{w, late})
 		}
 	}
@@ -320,12 +335,12 @@ func (s *shift) start(n int, p *page, awaited map[string]bool) {
 		}
 		w := newShard(s.lead, p.first+i, p.member.Token(i))
 		s.works[w.number] = w
-		go s.begin(w)
+		go s.prepare(w)
 	}
 }
 
-// begin raises the guards of a shard, and passes it on to the loop over Shards.
-func (s *shift) begin(w *Shard) {
+// prepare raises the guards of a shard, and passes it on to Serve.
+func (s *shift) prepare(w *Shard) {
 	var guards []leader.Guard
 	if s.cfg.Guards != nil {
 		guards = s.cfg.Guards(w.number)
@@ -341,6 +356,7 @@ func (s *shift) begin(w *Shard) {
 		Released: func() {
 			cancel(nil)
 			s.release(w)
+			w.served()
 		},
 	})
 	w.term = term.(*leader.Term) //nolint:forcetypeassert // package leader has made it
@@ -351,28 +367,39 @@ func (s *shift) begin(w *Shard) {
 		if errors.Is(err, leader.ErrFenced) && s.isNews(group.ShardName(s.name, w.number), w.token) { // not each time it begins again
 			s.fault(fmt.Errorf("the work on shard %d does not begin: a guard stands at a later token than %d: %w", w.number, w.token, err))
 		}
-		w.Release()
+		w.release()
 		return
 	}
-	s.offer(w)
+	if !s.offer(w) {
+		w.release()
+	}
 }
 
-// offer waits until a loop over Shards takes a shard. After a lease it reports that none does.
-func (s *shift) offer(w *Shard) {
-	s.waits(1)
-	defer s.waits(-1)
+// offer waits until a call of Serve takes a shard, or its context ends. After a lease it reports that none does, once for
+// all shards: a call takes them for as long as the member lives. While a shard has waited for that long, the member
+// publishes that it is idle.
+func (s *shift) offer(w *Shard) (taken bool) {
+	s.waiting.Add(1)
+	defer s.waiting.Add(-1)
 	late := time.NewTimer(s.lease)
 	defer late.Stop()
-	for {
-		select {
-		case s.grants <- w:
-			return
-		case <-w.Context().Done():
-			w.Release()
-			return
-		case <-late.C:
-			s.outcome(beginning, fmt.Errorf("%w for %v: shard %d: no loop over Member.Shards runs, or its body does not return: Member.Serve begins the work of each shard on a goroutine of its own", ErrNotBegun, s.lease, w.number))
-		}
+	select {
+	case s.grants <- w:
+		return true
+	case <-w.Context().Done():
+		return false
+	case <-late.C:
+	}
+	s.outcome("the beginning of work", fmt.Errorf("%w for %v: shard %d: call Member.Serve", ErrNotBegun, s.lease, w.number))
+	s.idle.Add(1)
+	s.bell.ring()
+	defer s.bell.ring()
+	defer s.idle.Add(-1)
+	select {
+	case s.grants <- w:
+		return true
+	case <-w.Context().Done():
+		return false
 	}
 }
 

@@ -188,7 +188,76 @@ func TestHold_EndsWithoutRegistration(t *testing.T) {
 		check.Equal(t, a.owns(), 4, "a owns %d")
 		time.Sleep(2 * time.Second)
 		check.Equal(t, a.owns(), 8, "a owns %d")
-		check.OK(t, c.Stop(t.Context()))
+		check.OK(t, c.Stop())
 		f.stop()
+	})
+}
+
+// A request that another write was ahead of is tried again, and one that fails is an error. To drain a member twice is to drain
+// it once.
+func TestDrain_IsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 2)
+		a := f.start("a")
+		time.Sleep(time.Second)
+		link := f.store.Link("operator")
+		link.Refuse(2, true)
+		check.OK(t, shard.Drain(t.Context(), link, named, "a"))
+		check.Equal(t, link.Requests().Writes, 3, "%d writes")
+		check.OK(t, shard.Drain(t.Context(), link, named, "a"))
+		drained, _ := asked(t, f)
+		check.Deep(t, drained, []string{"a"})
+		link.FailWrites(1, leader.ErrPermission)
+		check.Is(t, shard.Undrain(t.Context(), link, named, "a"), leader.ErrPermission)
+		link.FailReads(1, leader.ErrPermission)
+		check.Is(t, shard.Undrain(t.Context(), link, named, "a"), leader.ErrPermission)
+		time.Sleep(time.Second)
+		s := a.member.Stats()
+		check.That(t, s.Owned == 0 && s.Unowned == 2 && s.SinceRebalance == 2*time.Second, "%+v", s)
+		check.Deep(t, s.Moves, map[shard.Reason]int{shard.ReasonUnowned: 2}) // none has moved to another member
+		check.OK(t, shard.Undrain(t.Context(), link, named, "a"))
+		time.Sleep(time.Second)
+		check.Deep(t, a.member.Stats().Moves, map[shard.Reason]int{shard.ReasonUnowned: 4})
+		rebalanced := 0
+		for e := range a.member.Events(check.Ended()) {
+			if r, ok := e.(shard.Rebalanced); ok {
+				rebalanced++
+				check.Equal(t, r.String(), "rebalanced unowned=2", "%s")
+			}
+		}
+		check.Equal(t, rebalanced, 2, "%d reports")
+		f.stop()
+	})
+}
+
+// A shard that was asked for has moved because of that, and the one that comes back for it to spread the shards evenly.
+func TestMove_HasItsReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 4)
+		a := f.start("a")
+		time.Sleep(time.Second)
+		f.start("b")
+		time.Sleep(time.Second)
+		owner := ownerOfFirst(t, f)
+		check.OK(t, shard.Move(t.Context(), f.store, named, 0, map[string]string{"a": "b", "b": "a"}[owner]))
+		time.Sleep(time.Second)
+		check.Deep(t, a.member.Stats().Moves, map[shard.Reason]int{shard.ReasonUnowned: 4, shard.ReasonUneven: 3, shard.ReasonAsked: 1})
+		f.stop()
+	})
+}
+
+// Operators can ask for a thousand shards at once. One more is refused, and changes nothing.
+func TestMove_TooManyAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		r := group.Registry{Layout: group.Layout{Shards: 2000, PageSize: 1000}, Base: 1, Members: []group.Session{{ID: "a", Token: 1}}, Asked: map[int]string{}}
+		for i := range group.MaxAsked - 1 {
+			r.Asked[i] = "a"
+		}
+		store.Put(group.RegistryKey(named), r.Encode())
+		check.OK(t, shard.Move(t.Context(), store, named, group.MaxAsked-1, "a"))
+		revision := store.Entry(group.RegistryKey(named)).Revision
+		check.Says(t, shard.Move(t.Context(), store, named, group.MaxAsked, "a"), leader.ErrRequestRefused, "1000 shards of group orders are to move already: wait until some have moved")
+		check.Equal(t, store.Entry(group.RegistryKey(named)).Revision, revision, "%d is the revision")
 	})
 }

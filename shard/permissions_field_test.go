@@ -168,16 +168,11 @@ func (g *gate) join(ctx context.Context, c *connection, id string) *clerk {
 	m := &clerk{connection: c}
 	cfg := shard.Config{Shards: 12, ID: id, LeaseDuration: 3 * time.Second}
 	m.Member = check.Got(shard.Join(ctx, c, "orders", cfg))(g.t)
-	go func() {
-		for s := range m.Shards() {
-			m.works.Add(1)
-			go func() {
-				defer s.Release()
-				<-s.Context().Done()
-				m.works.Add(-1)
-			}()
-		}
-	}()
+	runs(m.Member, func(lead context.Context, _ *shard.Shard) {
+		m.works.Add(1)
+		<-lead.Done()
+		m.works.Add(-1)
+	})
 	return m
 }
 

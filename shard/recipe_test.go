@@ -38,8 +38,8 @@ func (r *recipe) start(t *testing.T, id string) (leave func()) {
 	var all sync.WaitGroup
 	for shard := range r.to {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", shard, id))
-		order := leader.Queue{Priority: int(binary.BigEndian.Uint16(sum[:])), Preempt: true}
-		cfg := leader.Config{ID: id, LeaseDuration: lease, Succession: order}
+		order := &leader.Queue{Priority: int(binary.BigEndian.Uint16(sum[:])), Preempt: true}
+		cfg := leader.Config{ID: id, LeaseDuration: lease, Queue: order}
 		c := check.Got(leader.Campaign(ctx, link, fmt.Sprintf("shard.%d", shard), cfg))(t)
 		all.Go(func() {
 			for term := range c.Terms() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -61,12 +62,15 @@ type one struct {
 	*meter
 	member *shard.Member
 	cancel context.CancelFunc
-	grants []*shard.Shard // that it was given, in a bubble that has come to rest
+	mu     sync.Mutex
+	grants []*shard.Shard // that it was given
 }
 
 // pages returns how many pages have shards of the member.
 func (o *one) pages() int {
 	synctest.Wait()
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	pages := map[int]bool{}
 	for _, s := range o.grants {
 		if s.Context().Err() == nil {
@@ -85,23 +89,20 @@ func (c *crowd) start() {
 	o.member, err = shard.Join(ctx, o, named, shard.Config{Shards: len(c.owners), ID: name})
 	check.OK(c.t, err)
 	c.members = append(c.members, o)
-	go func() {
-		for s := range o.member.Shards() {
-			c.owners[s.Number()].Store(s)
-			o.grants = append(o.grants, s)
-		}
-	}()
+	runs(o.member, func(lead context.Context, s *shard.Shard) {
+		c.owners[s.Number()].Store(s)
+		o.mu.Lock()
+		o.grants = append(o.grants, s)
+		o.mu.Unlock()
+		<-lead.Done()
+	})
 }
 
-// owned returns how many shards have an owner, and releases the others.
+// owned returns how many shards have an owner.
 func (c *crowd) owned() (n int) {
 	for i := range c.owners {
-		switch s := c.owners[i].Load(); {
-		case s == nil:
-		case s.Context().Err() == nil:
+		if s := c.owners[i].Load(); s != nil && s.Context().Err() == nil {
 			n++
-		default:
-			s.Release()
 		}
 	}
 	return n
@@ -192,12 +193,10 @@ func TestManyShards_CostLittle(t *testing.T) {
 			c.even()
 			t.Logf("in the minute of the death of one with shards on %d pages: %.2f MB received by all, at rest %.2f MB", pages, died, received)
 			check.That(t, died < received+0.03*float64(members*pages), "%.2f MB, at rest %.2f, with %d pages", died, received, pages)
-			check.That(t, float64(memory) < 2.5e6*raced || members > 10, "%d bytes of memory", memory)
+			check.That(t, float64(memory) < 6e6*raced || members > 10, "%d bytes of memory", memory) // half of it the goroutines of the work
 			for _, o := range c.members {
 				o.cancel()
 			}
-			time.Sleep(oneWay)
-			c.owned()
 			for _, o := range c.members {
 				<-o.member.Done()
 			}

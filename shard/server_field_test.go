@@ -45,15 +45,10 @@ func (c *crew) join(id string) (stop func(), nc *nats.Conn) {
 	b := check.Got(leader.OpenBucket(js, c.bucket.Name))(c.t)
 	ctx, cancel := context.WithCancel(context.Background())
 	m := check.Got(shard.Join(ctx, b, "orders", shard.Config{Shards: 24, ID: id, LeaseDuration: 3 * time.Second}))(c.t)
-	go func() {
-		for s := range m.Shards() {
-			go func() {
-				defer s.Release()
-				c.begin(s, id)
-				<-s.Context().Done()
-			}()
-		}
-	}()
+	runs(m, func(lead context.Context, s *shard.Shard) {
+		c.begin(s, id)
+		<-lead.Done()
+	})
 	stop = func() {
 		cancel()
 		<-m.Done()
@@ -199,12 +194,10 @@ func TestServer_GuardsOfShards(t *testing.T) {
 			<-m.Done()
 			nc.Close()
 		})
-		go func() {
-			for s := range m.Shards() {
-				context.AfterFunc(s.Context(), s.Release)
-				put(guards[s.Number()].Writer(s.Term()), s)
-			}
-		}()
+		runs(m, func(lead context.Context, s *shard.Shard) {
+			put(guards[s.Number()].Writer(s.Term()), s)
+			<-lead.Done()
+		})
 	}
 	begun := make(chan int, 100)
 	join("a", func(w *fence.BucketWriter, s *shard.Shard) {

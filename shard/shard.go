@@ -17,7 +17,7 @@ package shard
 //
 //	shard.go        the package documentation; Shard: one grant of a shard to this process
 //	config.go       Config, and the checks of its fields
-//	member.go       Join, Member: its two elections, the loop over its shards, its end
+//	member.go       Join, Member: its two elections, Serve, its end
 //	events.go       Event and its types, their readers and log lines; what is a fault
 //	stats.go        Stats, Ping
 //	member_term.go  one term of a member: work that begins and stops, what it publishes, its place in the
@@ -48,14 +48,16 @@ type Shard struct {
 	term   *leader.Term
 	over   context.Context //nolint:containedctx // that of the term is derived from it
 	cancel context.CancelCauseFunc
-	work   atomic.Uint32 // workNone, workBegun or workNever
-	ended  time.Time     // when the work was to end; zero: it need not end. The goroutine of the member sets it once
-	late   bool          // it was given up; under the lock of the member
+	served func()      // ends the wait of Serve for the shard
+	since  time.Time   // when it was granted
+	begun  atomic.Bool // the work has; this does not change once ended is set
+	ended  time.Time   // when the work was to end; zero: it need not end. The goroutine of the member sets it once
+	late   bool        // it was given up; under the lock of the member
 }
 
 // newShard returns a shard within a term of a member.
 func newShard(lead context.Context, number int, token uint64) *Shard {
-	s := &Shard{number: number, token: token}
+	s := &Shard{number: number, token: token, since: time.Now(), served: func() {}}
 	s.over, s.cancel = context.WithCancelCause(context.WithValue(lead, shardKey{}, s))
 	return s
 }
@@ -63,20 +65,18 @@ func newShard(lead context.Context, number int, token uint64) *Shard {
 func init() {
 	backend.NewShard = func(lead context.Context, number int, sub backend.Subterm) (any, context.CancelCauseFunc) {
 		s := newShard(lead, number, sub.Token)
-		cancel := s.cancel
-		sub.Released = func() { cancel(nil) }
 		term, _ := backend.NewSubterm(s.over, sub)
 		s.term = term.(*leader.Term) //nolint:forcetypeassert // package leader has made it
-		return s, cancel
+		return s, s.cancel
 	}
 }
 
 // shardKey is the key of the shard in its context.
 type shardKey struct{}
 
-// From returns the shard to whose context ctx belongs, or false. ctx may be derived from that context in any way, also
+// FromContext returns the shard to whose context ctx belongs, or false. ctx may be derived from that context in any way, also
 // by [context.WithoutCancel].
-func From(ctx context.Context) (*Shard, bool) {
+func FromContext(ctx context.Context) (*Shard, bool) {
 	s, ok := ctx.Value(shardKey{}).(*Shard)
 	return s, ok
 }
@@ -91,29 +91,15 @@ func (s *Shard) Token() uint64 { return s.token }
 
 // Context returns the context of the work. It ends before another process can own the shard. Err and Done ask the
 // clock. [context.Cause] returns [ErrMoved], [leader.ErrFenced] if a guard stands at a later token, or the cause of the
-// end of the member's term, for example [leader.ErrLeaseExpired] or [leader.ErrStopped]; after Release,
-// [context.Canceled]. The work has [Config].DrainTimeout to end and to call Release, after [leader.ErrLeaseExpired] only
-// the rest of the lease. Then another process can work on the shard, the member logs a warning, and [Stats].Busy grows
-// until Release.
+// end of the member's term, for example [leader.ErrLeaseExpired] or [leader.ErrStopped]; when the function of
+// [Member.Serve] has returned, [context.Canceled]. That function and those of [leader.Term.Go] have [Config].GracePeriod to
+// return, after [leader.ErrLeaseExpired] only the rest of the lease. Then another process can work on the shard, the member
+// logs a warning, and [Stats].Busy grows until they return.
 func (s *Shard) Context() context.Context { return s.term.Context() }
 
 // Term returns the term of the shard, for package fence and other code that takes one. It has the context and the token of
-// the shard, and the lease of the member's term. [leader.TermFrom] finds it in the context of the shard.
+// the shard, and the lease of the member's term. [leader.FromContext] finds it in the context of the shard.
 func (s *Shard) Term() *leader.Term { return s.term }
 
-// Release says that the work on the shard is over, so that the shard can move, and ends its context. If the shard is still
-// granted to this process, [Member.Shards] yields it again after 5 s, with the same token. Calls after the first one do
-// nothing.
-func (s *Shard) Release() { s.term.Release() }
-
-const (
-	workNone  = iota // a loop over Shards has not taken the shard yet
-	workBegun        // it has
-	workNever        // it will not, as far as events show: the shard was given up before
-)
-
-// hasBegun reports whether a loop has taken the shard. If not, no event will show that one does.
-func (s *Shard) hasBegun() bool {
-	s.work.CompareAndSwap(workNone, workNever)
-	return s.work.Load() == workBegun
-}
+// release says that the work on the shard is over. Its functions of Go may go on.
+func (s *Shard) release() { backend.Release(s.term) }

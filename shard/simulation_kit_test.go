@@ -112,7 +112,7 @@ func (f *fleet) start(id string) *process {
 	f.mu.Unlock()
 	ctx, cancel := context.WithCancel(context.Background())
 	p.cancel = cancel
-	cfg := shard.Config{Shards: f.shards, ID: id, LeaseDuration: lease, DrainTimeout: drain, StopTimeout: stop}
+	cfg := shard.Config{Shards: f.shards, ID: id, LeaseDuration: lease, GracePeriod: drain, StopTimeout: stop}
 	if f.config != nil {
 		f.config(id, &cfg)
 	}
@@ -126,11 +126,7 @@ func (f *fleet) start(id string) *process {
 	p.member = m
 	f.procs = append(f.procs, p) // something may happen to it from now on
 	f.mu.Unlock()
-	go func() {
-		for s := range m.Shards() {
-			go p.work(s)
-		}
-	}()
+	runs(m, p.work)
 	go func() {
 		<-m.Done()
 		f.mu.Lock()
@@ -165,8 +161,7 @@ func (f *fleet) left(p *process) {
 }
 
 // work works on a shard until its context has ended, and longer if the process hangs.
-func (p *process) work(s *shard.Shard) {
-	defer s.Release()
+func (p *process) work(lead context.Context, s *shard.Shard) {
 	w := &work{p: p, s: s, number: s.Number()}
 	if !p.f.begin(w) {
 		return
@@ -176,7 +171,7 @@ func (p *process) work(s *shard.Shard) {
 	p.f.mu.Unlock()
 	if early != 0 {
 		select {
-		case <-s.Context().Done():
+		case <-lead.Done():
 		case <-time.After(early):
 			p.f.mu.Lock()
 			defer p.f.mu.Unlock()
@@ -185,7 +180,7 @@ func (p *process) work(s *shard.Shard) {
 			return
 		}
 	}
-	<-s.Context().Done()
+	<-lead.Done()
 	p.f.mu.Lock()
 	w.over = time.Now()
 	hangs := p.hangs

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"time"
 
@@ -16,8 +17,8 @@ type Stats struct {
 	Election leader.Stats
 	Owned    int            // shards that the member works on
 	Granted  int            // shards that the map grants to it, work that has not begun included
-	Waiting  int            // shards that could be worked on, and that no loop over [Member.Shards] has taken
-	Draining int            // shards whose context has ended, and whose work goes on, also after DrainTimeout
+	Waiting  int            // shards that could be worked on, and that wait for [Member.Serve]
+	Draining int            // shards whose context has ended, and whose work goes on, also after GracePeriod
 	Busy     time.Duration  // how long the longest of that work has gone on after the end of its context
 	Assigner string         // ID of the assigner; empty if none is known
 	Moves    map[Reason]int // shards that this process, as the assigner, has granted anew
@@ -48,7 +49,7 @@ func (m *Member) Stats() Stats {
 		s.Election.Faults[nil] += m.faults
 	}
 	s.Owned, s.Granted, s.Draining = m.tally.owned, m.tally.granted, len(m.draining)
-	s.Waiting = m.waiting
+	s.Waiting = int(m.waiting.Load())
 	for _, w := range m.draining {
 		s.Busy = max(s.Busy, time.Since(w.ended))
 	}
@@ -86,7 +87,8 @@ func (m *Member) survey(f *figures) {
 }
 
 // Ping returns nil when the goroutines of the member have answered: at once, also while NATS is silent. It returns
-// [leader.ErrStopped] once the member has ended. It is for liveness probes, see package health.
+// [leader.ErrStopped] once the member has ended, and an error that wraps [ErrNotBegun] while shards have waited for
+// [Member.Serve] for more than a lease. It is for liveness probes, see package health.
 func (m *Member) Ping(ctx context.Context) error {
 	if err := m.work.Ping(ctx); err != nil {
 		return err
@@ -103,6 +105,9 @@ func (m *Member) Ping(ctx context.Context) error {
 	case <-s.ctx.Done():
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+	if n := m.idle.Load(); n > 0 {
+		return fmt.Errorf("%w for more than %v: %d shards: call Member.Serve", ErrNotBegun, s.lease, n)
 	}
 	return nil
 }

@@ -39,10 +39,11 @@ type OwnerState uint8
 
 // The states of an owner.
 const (
-	OwnerNone   OwnerState = iota // the shard has no owner
-	OwnerWaits                    // until the work of another member has ended
-	OwnerWorks                    // or is about to begin
-	OwnerIsGone                   // its term is over, and the shard is to be granted to another
+	OwnerNone    OwnerState = iota // the shard has no owner
+	OwnerWaits                     // until the work of another member has ended
+	OwnerGranted                   // it lives, and its program has not begun the work for a lease: see ErrNotBegun
+	OwnerWorks                     // or is about to begin
+	OwnerIsGone                    // its term is over, and the shard is to be granted to another
 )
 
 // String returns a word for a log.
@@ -53,7 +54,7 @@ func (s OwnerState) String() string {
 	return fmt.Sprintf("OwnerState(%d)", uint8(s))
 }
 
-var ownerStates = [...]string{OwnerNone: "none", OwnerWaits: "waits", OwnerWorks: "works", OwnerIsGone: "gone"}
+var ownerStates = [...]string{OwnerNone: "none", OwnerWaits: "waits", OwnerGranted: "granted", OwnerWorks: "works", OwnerIsGone: "gone"}
 
 // Peer is a member of a group, as the store shows it.
 type Peer struct {
@@ -64,7 +65,7 @@ type Peer struct {
 	Shards       int           // that are granted to it, in whichever state
 	Leaves       bool          // it gives up its shards because it stops
 	Drained      bool          // by [Drain]
-	Late         []int         // the shards on which its work goes on after DrainTimeout, as it last published
+	Late         []int         // the shards on which its work goes on after GracePeriod, as it last published
 	Holder       leader.Holder // of the member's election
 }
 
@@ -325,8 +326,11 @@ func (s *sights) view() View {
 		shards[o.ID]++
 		if t := terms[o.ID]; t.leads && t.ID == o.ID && t.Token == g.Owner.Token {
 			o.State, o.Value = OwnerWorks, value(t.published)
-			if o.From != "" {
+			switch {
+			case o.From != "":
 				o.State = OwnerWaits
+			case t.published.Idle:
+				o.State = OwnerGranted
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package shard_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -167,6 +168,68 @@ func TestObserve(t *testing.T) {
 	})
 }
 
+// Shards whose owner has not called Serve for a lease are granted and not begun, from when the fault is reported until the
+// work begins, or the shards move to another member.
+func TestView_NotBegun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		views := check.Got(shard.Observe(t.Context(), store.Link("observer"), named))(t)
+		var newest string
+		var members []*shard.Member
+		shows := func(want string, idle ...*shard.Member) {
+			t.Helper()
+			synctest.Wait()
+			for len(members) > 0 {
+				select {
+				case v := <-views:
+					newest = shown(v)
+					synctest.Wait()
+					continue
+				default:
+				}
+				break
+			}
+			check.Equal(t, shown(check.Got(shard.Lookup(t.Context(), store, named))(t)), want, "Lookup: %s")
+			check.Equal(t, newest, want, "Observe: %s")
+			for _, m := range members {
+				if err := m.Ping(t.Context()); slices.Contains(idle, m) {
+					check.Says(t, err, shard.ErrNotBegun, " shards: call Member.Serve")
+				} else {
+					check.OK(t, err)
+				}
+			}
+		}
+		join := func(id string) *shard.Member {
+			m, _ := member(t, store, shard.Config{Shards: 4, ID: id, Value: []byte(id)})
+			members = append(members, m)
+			return m
+		}
+		a := join("a")
+		time.Sleep(lease - 1)
+		shows("4 a works; a has 4, leading")
+		time.Sleep(time.Nanosecond)
+		shows("4 a granted; a has 4, leading", a)
+		b := join("b")
+		runs(b, idle)
+		time.Sleep(lease - 1)
+		shows("2 a granted; 2 b works; a has 2, leading; b has 2, leading", a)
+		check.OK(t, shard.Drain(t.Context(), store, named, "a"))
+		time.Sleep(time.Nanosecond)
+		shows("4 b works; a has 0, leading, drained; b has 4, leading")
+		check.OK(t, shard.Undrain(t.Context(), store, named, "a"))
+		time.Sleep(lease - 1)
+		shows("2 a works; 2 b works; a has 2, leading; b has 2, leading")
+		time.Sleep(time.Nanosecond)
+		shows("2 a granted; 2 b works; a has 2, leading; b has 2, leading", a)
+		runs(a, idle)
+		shows("2 a works; 2 b works; a has 2, leading; b has 2, leading")
+		check.OK(t, b.Stop())
+		members = members[:1]
+		time.Sleep(2 * lease)
+		shows("4 a works; a has 4, leading")
+	})
+}
+
 // A view has the shards of a page that was lost, without owners.
 func TestObserve_LostPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -177,5 +240,45 @@ func TestObserve_LostPage(t *testing.T) {
 		f.stop()
 		f.store.Delete(group.PageKey(named, 1))
 		check.Equal(t, look(), "1 none; 1000 a gone; a has 1000, released", "%s")
+	})
+}
+
+// An observer reports that there is no group, then nothing until all is known, and nothing at rest.
+func TestObserve_ReportsChangesOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, _ := viewed(t, 8)
+		link := f.store.Link("observer")
+		views := check.Got(shard.Observe(t.Context(), link, named))(t)
+		first := check.Comes(t, "a view of no group", views)
+		check.That(t, len(first.Owners) == 0 && len(first.Members) == 0, "%+v", first)
+		f.start("a")
+		f.start("b")
+		time.Sleep(lease)
+		const want = "4 a works; 4 b works; a has 4, leading; b has 4, leading"
+		for _, key := range []string{group.RegistryKey(named), group.PageKey(named, 0), group.MemberKey(named, "b"), group.AssignerKey(named)} {
+			ctx, cancel := context.WithCancel(t.Context())
+			began := time.Now()
+			slow := check.Got(shard.Observe(ctx, lens{Link: f.store.Link("slow"), key: key, later: 2 * time.Second}, named))(t)
+			check.Equal(t, shown(check.Comes(t, "the first view", slow)), want, "%s is first, with a slow read of "+key)
+			check.That(t, time.Since(began) < 5*time.Second, "it comes after %v", time.Since(began))
+			cancel()
+		}
+		for len(first.Owners) == 0 || shown(first) != want {
+			first = check.Comes(t, "a view of the group", views)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		check.That(t, !check.Now(views), "a view although nothing has changed")
+		f.store.Delete(group.RegistryKey(named))
+		for _, p := range f.live() {
+			p.link.Freeze()
+			p.disturb(lease)
+		}
+		last := check.Comes(t, "a view without the group", views)
+		check.That(t, len(last.Owners) == 0 && last.Assigner.ID == f.store.Leader(group.AssignerKey(named)).ID, "%+v", last)
+		for _, p := range f.live() {
+			p.link.Restore()
+		}
+		f.stop()
 	})
 }

@@ -170,7 +170,7 @@ func (w *watch) take(id string, least uint64) {
 	}
 	cfg := w.cfg.election()
 	cfg.Inherit, cfg.Logger = true, slog.New(slog.DiscardHandler) // the record still shows Hold, and names this member, as no record of the other does
-	c, err := leader.Campaign(context.WithoutCancel(s.ctx), w.store, group.MemberKey(w.name, id), cfg)
+	c, err := leader.Campaign(w.live, w.store, group.MemberKey(w.name, id), cfg)
 	if err != nil {
 		return
 	}
@@ -178,13 +178,12 @@ func (w *watch) take(id string, least uint64) {
 	w.takers.Add(1)
 	go func(ended chan struct{}) {
 		defer w.takers.Done()
-		stop := context.AfterFunc(s.ctx, func() { _ = c.Stop(w.patience) }) // a key that it has just won is given up
+		stop := context.AfterFunc(s.ctx, func() { _ = c.Stop() })
 		defer stop()
 		for range c.Terms() {
 			break // which gives the key up
 		}
-		_ = c.Stop(w.patience) // its error is that of the context
-		<-c.Done()
+		_ = c.Stop() // the error does not matter: another member holds the key
 		s.follower.look()
 		sleep(s.ctx, openAgain)
 		close(ended)

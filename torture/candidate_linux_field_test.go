@@ -107,7 +107,9 @@ func stand(spec candidateSpec) {
 			switch order, bucket, _ := strings.Cut(line, " "); order {
 			case "resign":
 				workers[bucket].hasten()
-				go func() { _ = workers[bucket].candidate.Resign(ctx) }()
+				if term, ok := workers[bucket].candidate.Term(); ok {
+					go func() { _ = term.Resign(ctx) }()
+				}
 			case "wait":
 				workers[bucket].desk.waits.Store(true)
 			case "go":

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -43,30 +42,24 @@ func (w *worker) share(ctx context.Context, bucket leader.Store, spec candidateS
 		}
 	}
 	m := must(shard.Join(ctx, bucket, electionName, cfg))
-	var works sync.WaitGroup
-	for s := range m.Shards() {
-		works.Go(func() { w.work(s) })
-	}
-	works.Wait()
-	must(0, m.Err())
+	must(0, m.Serve(w.work))
 }
 
 // work claims a shard until the end of its context, and a while longer.
-func (w *worker) work(s *shard.Shard) {
-	defer s.Release()
+func (w *worker) work(lead context.Context, s *shard.Shard) {
 	p := w.of(s.Term())
 	p.shard = strconv.Itoa(s.Number())
 	p.write(entry{At: monotonic(), What: elected})
 	if w.desk != nil && s.Number() == writing {
 		w.desk.employ(s.Term())
 	}
-	for ; s.Context().Err() == nil; time.Sleep(shardPace) {
+	for ; lead.Err() == nil; time.Sleep(shardPace) {
 		p.claim()
 	}
 	p.haunt()
 	p.flush()
 	p.tidy()
-	p.lose(monotonic(), deposed, context.Cause(s.Context()))
+	p.lose(monotonic(), deposed, context.Cause(lead))
 }
 
 // tidy works on after the end of the context, and claims that time, too, because no other may work on the shard

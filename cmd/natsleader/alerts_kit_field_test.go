@@ -116,7 +116,7 @@ func (p *scrapedProcess) lead(bucket, election string) {
 // leave stops a candidate and its metrics.
 func (p *scrapedProcess) leave(c *leader.Candidate) {
 	p.Helper()
-	expect.OK(p, c.Stop(p.Context()))
+	expect.OK(p, c.Stop())
 	p.collector.Remove(c)
 }
 

@@ -95,8 +95,8 @@ func BenchmarkStatusOf10000Elections(b *testing.B) {
 	const n = 10_000
 	url := startServer(b).ClientURL()
 	newBucket(b, url, "elections", leader.BucketConfig{Roster: true})
-	campaigns(b, url, "elections", "e00000", leader.Config{ID: "a", Value: []byte("10.0.0.7:80"), Succession: leader.Listed{}})
-	stands(b, url, "e00000", leader.Config{ID: "b", Succession: leader.Listed{}})
+	campaigns(b, url, "elections", "e00000", leader.Config{ID: "a", Value: []byte("10.0.0.7:80"), Queue: &leader.Queue{AtOnce: true}})
+	stands(b, url, "e00000", leader.Config{ID: "b", Queue: &leader.Queue{AtOnce: true}})
 	inLine(b, url, "e00000", "b")
 	putMany(b, url, n)
 	_, js := connectTo(b, url)

@@ -206,7 +206,7 @@ func TestBucketRemove(t *testing.T) {
 		c := w.campaigns("billing", leader.Config{ID: "a"})
 		w.prompt("bucket rm elections", "bucket rm --yes", "bucket rm elections --yes")
 		crashed := record(w.T, w.js, "billing", "x", time.Nanosecond)
-		expect.OK(w, c.Stop(w.Context()))
+		expect.OK(w, c.Stop())
 		put(w.T, w.js, "crashed", crashed)
 		put(w.T, w.js, "foreign", "not ours")
 		time.Sleep(time.Second) // by the server's clock the lease of x is over

@@ -46,9 +46,9 @@ func TestCompletion(t *testing.T) {
 		w.campaigns("reports", leader.Config{ID: "leads-billing"})
 		w.campaigns("mail", leader.Config{ID: "leads-mail"})
 		for _, id := range []string{"web-2", "web-3", "two words", "-flag", "$HOME"} {
-			w.campaigns("billing", leader.Config{ID: id, Succession: leader.Listed{}})
+			w.campaigns("billing", leader.Config{ID: id, Queue: &leader.Queue{AtOnce: true}})
 		}
-		w.campaigns("mail", leader.Config{ID: "web-4", Succession: leader.Listed{}})
+		w.campaigns("mail", leader.Config{ID: "web-4", Queue: &leader.Queue{AtOnce: true}})
 		w.bucket = expect.Got(leader.OpenBucket(w.js, "other"))(w)
 		w.campaigns("elsewhere", leader.Config{})
 		w.withContext("production", `{"url":"nats://127.0.0.1:1"}`)

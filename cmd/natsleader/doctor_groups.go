@@ -93,8 +93,12 @@ func judgeGroup(ctx context.Context, s *inspector, name string, all []electionSt
 		found = append(found, severityWarning.of("%s: no member is the assigner, so no shard moves", title).
 			advise("look again after a lease; if it stays, see the logs of the members: they may not be allowed to write "+group.AssignerKey(name)))
 	}
-	for _, late := range x.lateDetails() {
-		found = append(found, severityWarning.of("%s: work goes on after its DrainTimeout: %s", title, late[1]).
+	for _, row := range x.troubles() {
+		what := "work goes on after its GracePeriod"
+		if row[0] == titleNotBegun {
+			what = "shards are granted, and the programs of their owners have not begun the work"
+		}
+		found = append(found, severityWarning.of("%s: %s: %s", title, what, row[1]).
 			advise("see in the logs of these members what hangs, and restart them"))
 	}
 	if drained := states[memberDrained]; len(drained) > 0 {

@@ -88,7 +88,7 @@ func TestDoctor_Load(t *testing.T) {
 		w.campaigns("billing", leader.Config{ID: "a", LeaseDuration: time.Minute})
 		w.campaigns("mail", leader.Config{ID: "b", LeaseDuration: 30 * time.Second})
 		c := w.campaigns("audit", leader.Config{ID: "c"})
-		expect.OK(w, c.Stop(w.Context()))
+		expect.OK(w, c.Stop())
 		f.show("", "--js-domain hub", "--js-domain elsewhere", "--bucket none --json")
 		w.prompt("doctor --lease=-3s", "doctor --election a..b", "doctor --system-context nobody's", "doctor --bucket a*b")
 	}, func(o *server.Options) { o.JetStreamDomain = "hub" })
@@ -103,7 +103,7 @@ func TestDoctor_Abandoned(t *testing.T) {
 		c := w.campaigns("released", leader.Config{ID: "a"})
 		lease := 10 * time.Second
 		text := record(w.T, w.js, "released", "b", lease)
-		expect.OK(w, c.Stop(w.Context()))
+		expect.OK(w, c.Stop())
 		for _, election := range []string{"df", "deleted"} {
 			put(w.T, w.js, election, text)
 		}
@@ -115,7 +115,7 @@ func TestDoctor_Abandoned(t *testing.T) {
 		f.show("")
 		time.Sleep(time.Nanosecond)
 		f.show("")
-		expect.OK(w, w.campaigns("df", leader.Config{ID: "a"}).Stop(w.Context()))
+		expect.OK(w, w.campaigns("df", leader.Config{ID: "a"}).Stop())
 		w.run("note deleted --one-shot")
 		f.show("")
 	})

@@ -27,7 +27,7 @@ func TestHistory_Terms(t *testing.T) {
 		w.campaigns("billing.x", leader.Config{ID: "another election"})
 		time.Sleep(time.Second)
 		w.prompt("history billing --since 0s", "history billing --since 0s --json")
-		expect.OK(w, a.Stop(w.Context()))
+		expect.OK(w, a.Stop())
 		b := tokens.ReplaceAllString(record(w.T, w.js, "billing.x", "b", time.Hour), "7")
 		b = strings.Replace(b, "00:01:02", "00:03:04", 1) // since when it leads
 		c := strings.NewReplacer(`"id":"b"`, `"id":"c"`, `"token":7`, `"token":8`, "00:03:04", "00:04:04").Replace(b)
@@ -57,7 +57,7 @@ func TestHistory_SkipsRenewals(t *testing.T) {
 		for _, id := range []string{"a", "b", "c"} {
 			c := w.campaigns("billing", leader.Config{ID: id})
 			time.Sleep(time.Hour)
-			expect.OK(w, c.Stop(w.Context()))
+			expect.OK(w, c.Stop())
 			time.Sleep(time.Second) // the release is copied
 		}
 		asks := w.historyAsks("history billing --since all", "history billing --since 90m")
@@ -104,7 +104,7 @@ func TestHistory_LaggingReplica(t *testing.T) {
 		time.Sleep(time.Second) // the history begins
 		var lags time.Time
 		for _, id := range []string{"a", "b"} {
-			expect.OK(w, w.campaigns("billing", leader.Config{ID: id}).Stop(w.Context()))
+			expect.OK(w, w.campaigns("billing", leader.Config{ID: id}).Stop())
 			time.Sleep(time.Second) // the release is copied
 			if lags.IsZero() {
 				lags = time.Now()
@@ -169,14 +169,14 @@ func TestHistory_DeletedBucket(t *testing.T) {
 		w.prompt("bucket add --history 30d")
 		time.Sleep(time.Second)
 		c := w.campaigns("billing", leader.Config{ID: "a"})
-		expect.OK(w, c.Stop(w.Context()))
+		expect.OK(w, c.Stop())
 		time.Sleep(time.Minute)
 		w.prompt("bucket rm elections --yes", "history billing", "bucket add")
 		time.Sleep(time.Second)
 		w.campaigns("billing", leader.Config{ID: "b"})
 		w.prompt("history billing")
 		w.notef("# another tool makes the bucket anew\n")
-		expect.OK(w, w.stands[1].Stop(w.Context()))
+		expect.OK(w, w.stands[1].Stop())
 		made := expect.Got(w.js.Stream(w.Context(), "KV_elections"))(w).CachedInfo().Config
 		made.FirstSeq = 0
 		expect.OK(w, w.js.DeleteStream(w.Context(), made.Name))
@@ -193,7 +193,7 @@ func TestHistory_LateCopies(t *testing.T) {
 		b := w.campaigns("billing.b", leader.Config{ID: "b"})
 		a := w.campaigns("billing.a", leader.Config{ID: "a"})
 		time.Sleep(10 * time.Minute)
-		expect.OK(w, a.Stop(w.Context()))
+		expect.OK(w, a.Stop())
 		time.Sleep(10 * time.Minute)
 		w.run("bucket add --history 30d")
 		time.Sleep(time.Second)
@@ -202,7 +202,7 @@ func TestHistory_LateCopies(t *testing.T) {
 		w.run("step-down billing.b --force --yes")
 		time.Sleep(time.Second)
 		w.prompt("history billing.b --since all")
-		expect.OK(w, b.Stop(w.Context()))
+		expect.OK(w, b.Stop())
 	})
 }
 
@@ -391,7 +391,7 @@ func TestHistory_All(t *testing.T) {
 		}
 		stop := func(all ...*leader.Candidate) {
 			for _, c := range all {
-				expect.OK(w, c.Stop(w.Context()))
+				expect.OK(w, c.Stop())
 			}
 		}
 		old := start("api-1", "billing", "mail", "maps", "orders.shard.assigner", "orders.shard.member.x")

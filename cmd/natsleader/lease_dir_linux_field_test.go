@@ -116,7 +116,7 @@ func TestRun_LeaseDirectoryTakenOverBeforeStart(t *testing.T) {
 	dir := filepath.Dir(a.leaseFile())
 	expect.OK(t, os.RemoveAll(dir))
 	expect.OK(t, takenOver(dir, file))
-	expect.OK(t, other.Stop(t.Context()))
+	expect.OK(t, other.Stop())
 	a.says("\nvalid\n")
 	_ = unix.Kill(a.supervisor(), unix.SIGKILL)
 	a.exits(128 + 9)

@@ -14,13 +14,13 @@ import (
 func TestStatus_Lists(t *testing.T) {
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
 		w.prompt("status tenant-*")
-		w.campaigns("tenant-1.mail", leader.Config{ID: "b", Succession: leader.Listed{}})
-		w.campaigns("tenant-1.mail", leader.Config{ID: "c", Succession: leader.Listed{}})
+		w.campaigns("tenant-1.mail", leader.Config{ID: "b", Queue: &leader.Queue{AtOnce: true}})
+		w.campaigns("tenant-1.mail", leader.Config{ID: "c", Queue: &leader.Queue{AtOnce: true}})
 		put(w.T, w.js, "tenant-2/mail", record(w.T, w.js, "tenant-1.mail", "dead", time.Minute))
 		time.Sleep(time.Second)
 		put(w.T, w.js, "tenant-3", record(w.T, w.js, "tenant-1.mail", "a", time.Hour))
 		put(w.T, w.js, "other-tenant-3", "hello")
-		expect.Got(shard.Join(w.Context(), w.bucket, "tenant-group", shard.Config{ID: "m", Shards: 4}))(w)
+		works(w, w.bucket, "tenant-group", shard.Config{ID: "m", Shards: 4})
 		time.Sleep(2 * time.Minute)
 		w.prompt("status tenant-*", "status *-3", "status tenant-*mail --roster", "status no*")
 		w.prompt("status --state expired --state foreign", "status --state pending", "status tenant-* --state leading --sort for --json")

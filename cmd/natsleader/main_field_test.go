@@ -139,9 +139,7 @@ func standsIn(tb testing.TB, url, bucket, election string, cfg leader.Config) *l
 	b := expect.Got(leader.OpenBucket(js, bucket))(tb)
 	c := expect.Got(leader.Campaign(context.WithoutCancel(tb.Context()), b, election, cfg))(tb)
 	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		err := c.Stop(ctx)
+		err := c.Stop()
 		expect.That(tb, err == nil, "%v", err)
 	})
 	return c

@@ -58,7 +58,7 @@ func (x trial) happens(t *testing.T, conf string) (results []string, took []time
 				if strings.Contains(x.flags, "--seats") {
 					store = seats.Of(store, 2)
 				}
-				w.campaignsOn(store, "billing", leader.Config{ID: rest, Succession: leader.Queue{}})
+				w.campaignsOn(store, "billing", leader.Config{ID: rest, Queue: &leader.Queue{}})
 			case line[0] == '!':
 				time.Sleep(time.Minute) // who has handed over stands again
 				begun = time.Now()

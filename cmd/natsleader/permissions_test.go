@@ -118,7 +118,7 @@ func runLimited(t *testing.T, p *server.Permissions, feed bool, args string) (co
 		}
 		a := leader.Config{ID: "a"}
 		if roster {
-			a.Succession = leader.Listed{}
+			a.Queue = &leader.Queue{AtOnce: true}
 		}
 		w.campaigns("billing", a)
 		if strings.HasPrefix(args, "history") {
@@ -126,7 +126,7 @@ func runLimited(t *testing.T, p *server.Permissions, feed bool, args string) (co
 			time.Sleep(time.Minute)
 		}
 		if strings.HasPrefix(args, "transfer") {
-			w.campaigns("billing", leader.Config{ID: "b", Succession: leader.Listed{}})
+			w.campaigns("billing", leader.Config{ID: "b", Queue: &leader.Queue{AtOnce: true}})
 		}
 		ctx, interrupt := context.WithTimeout(w.Context(), time.Minute)
 		defer interrupt()

@@ -12,11 +12,11 @@ import (
 func TestRosterCommand_Succession(t *testing.T) {
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
 		w.prompt("roster billing", "roster billing --json")
-		w.campaigns("billing", leader.Config{ID: "a", Value: []byte("10.0.0.7:80"), Succession: leader.Listed{}})
-		w.campaigns("billing", leader.Config{ID: "b", Succession: leader.Listed{}, Value: []byte("\xff\x00")})
-		w.campaigns("billing", leader.Config{ID: "c", Succession: leader.Queue{}})
-		w.campaigns("billing", leader.Config{ID: "d", Succession: leader.Queue{Priority: -1, Preempt: true}})
-		w.campaigns("billing", leader.Config{ID: "e", Succession: leader.Queue{Priority: 5}, Value: []byte("10.0.0.8:80")})
+		w.campaigns("billing", leader.Config{ID: "a", Value: []byte("10.0.0.7:80"), Queue: &leader.Queue{AtOnce: true}})
+		w.campaigns("billing", leader.Config{ID: "b", Queue: &leader.Queue{AtOnce: true}, Value: []byte("\xff\x00")})
+		w.campaigns("billing", leader.Config{ID: "c", Queue: &leader.Queue{}})
+		w.campaigns("billing", leader.Config{ID: "d", Queue: &leader.Queue{Priority: -1, Preempt: true}})
+		w.campaigns("billing", leader.Config{ID: "e", Queue: &leader.Queue{Priority: 5}, Value: []byte("10.0.0.8:80")})
 		w.campaigns("billing", leader.Config{ID: "f"}) // is not in the roster
 		time.Sleep(time.Second)                        // one renews after the other
 		w.campaigns("mail", leader.Config{ID: "a"})
@@ -50,15 +50,15 @@ func TestRosterWatch_EachChangeOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
 				stop := w.follow("roster billing --watch" + format)
-				a := w.campaigns("billing", leader.Config{ID: "a", Succession: leader.Listed{}})
-				w.campaigns("billing", leader.Config{ID: "b", Succession: leader.Listed{}})
+				a := w.campaigns("billing", leader.Config{ID: "a", Queue: &leader.Queue{AtOnce: true}})
+				w.campaigns("billing", leader.Config{ID: "b", Queue: &leader.Queue{AtOnce: true}})
 				w.notef("# a stops\n")
-				expect.OK(w, a.Stop(w.Context()))
+				expect.OK(w, a.Stop())
 				time.Sleep(time.Minute)
 				w.notef("# the server restarts\n")
 				w.restart()
 				time.Sleep(time.Minute)
-				w.campaigns("billing", leader.Config{ID: "c", Succession: leader.Listed{}})
+				w.campaigns("billing", leader.Config{ID: "c", Queue: &leader.Queue{AtOnce: true}})
 				stop()
 			})
 		})
@@ -75,7 +75,7 @@ func TestRosterCommand_Denied(t *testing.T) {
 			expect.OK(w, w.s.ReloadOptions(o))
 		}
 		for _, id := range []string{"a", "b", "c"} {
-			w.campaigns("billing", leader.Config{ID: id, Succession: leader.Queue{}})
+			w.campaigns("billing", leader.Config{ID: id, Queue: &leader.Queue{}})
 		}
 		time.Sleep(time.Second)
 		as := " -s nats://boss:boss@localhost"

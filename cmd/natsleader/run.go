@@ -270,20 +270,20 @@ func (r *run) checkDurations() error {
 	return nil
 }
 
-// untilGone is the DrainTimeout of a candidate that ends its command with the term. The
-// candidate keeps the lease until nothing of the command is left and Term.Release is
-// called.
+// untilGone is the GracePeriod of a candidate that ends its command with the term. The
+// candidate keeps the lease until nothing of the command is left and the function of
+// Term.Go returns.
 const untilGone = 24 * time.Hour
 
 func (r *run) config(log *runLog) leader.Config {
 	cfg := leader.Config{
 		ID: r.id, Value: []byte(r.value),
-		LeaseDuration: r.lease, PendingPeriod: r.delay, DrainTimeout: untilGone + r.drain, StallTimeout: r.stall,
+		LeaseDuration: r.lease, PendingPeriod: r.delay, GracePeriod: untilGone + r.drain, StallTimeout: r.stall,
 		RefuseRequests: r.refuse, Logger: log.logger(), ForceReconnect: true,
 	}
 	r.succession.apply(&cfg)
 	if r.won != 0 && r.drain == 0 {
-		cfg.DrainTimeout = 0 // natsleader does not know when the command is ready
+		cfg.GracePeriod = 0 // natsleader does not know when the command is ready
 	}
 	return cfg
 }
@@ -349,9 +349,9 @@ func (s *succession) fit(info leader.BucketInfo, lease time.Duration) error {
 func (s *succession) apply(cfg *leader.Config) {
 	switch {
 	case s.kind != byRace:
-		cfg.Succession = leader.Queue{Priority: s.priority, Preempt: s.preempt}
+		cfg.Queue = &leader.Queue{Priority: s.priority, Preempt: s.preempt}
 	case s.roster:
-		cfg.Succession = leader.Listed{}
+		cfg.Queue = &leader.Queue{AtOnce: true}
 	}
 	cfg.TurnTimeout = s.turn
 }

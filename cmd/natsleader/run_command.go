@@ -170,8 +170,8 @@ func (c *runLoop) finish(s *commandRun, outcome error, stopped bool) {
 		c.log.log(slog.LevelInfo, fields{"hold_seconds", c.hold.Seconds()}, "keeping the leadership for %v (--hold)", c.hold)
 		c.outcome, c.held = outcome, time.After(c.hold)
 		if c.value == "" {
-			done := fmt.Sprintf("the command has ended with exit code %d; held until %s", code, time.Now().Add(c.hold).UTC().Format(time.RFC3339))
-			go func() { _ = c.candidate.Proclaim(context.Background(), []byte(done)) }() // a lost leadership shows it, too
+			term, done := c.term, fmt.Sprintf("the command has ended with exit code %d; held until %s", code, time.Now().Add(c.hold).UTC().Format(time.RFC3339))
+			go func() { _ = term.Proclaim(context.Background(), []byte(done)) }()
 		}
 		return
 	}

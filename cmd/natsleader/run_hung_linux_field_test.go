@@ -63,7 +63,7 @@ func TestRun_LeaseFileCannotBeWritten(t *testing.T) {
 	a.says(`waiting: "other" leads`)
 	none := &unix.Rlimit{Cur: 0, Max: 100} // it opens no more files
 	expect.OK(t, unix.Prlimit(a.supervisor(), unix.RLIMIT_NOFILE, none, nil))
-	expect.OK(t, other.Stop(t.Context()))
+	expect.OK(t, other.Stop())
 	a.exits(exitCannotRun)
 	said := a.text()
 	expect.That(t, strings.Contains(said, "cannot write the lease") && strings.Contains(said, "handed over") && s.count("begin") == 0,
@@ -78,7 +78,7 @@ func TestLeaseDirectory_CleanedAway(t *testing.T) {
 	a := s.start("a", "--", "sh", "-c", `ls -ld "${NATSLEADER_LEASE_FILE%/*}"; exec `+binary+" remaining")
 	a.says(`waiting: "other" leads`)
 	expect.OK(t, os.RemoveAll(filepath.Dir(a.leaseFile())))
-	expect.OK(t, other.Stop(t.Context()))
+	expect.OK(t, other.Stop())
 	a.exits(0)
 	expect.That(t, strings.Contains(a.text(), "drwx------"), "a has said:\n%s", a.text())
 	left, _ := filepath.Glob(filepath.Join(a.cmd.Dir, "natsleader-*"))

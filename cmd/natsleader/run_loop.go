@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,6 +38,8 @@ type runLoop struct {
 	term  *leader.Term // the term that is led now
 	fault error        // the last fault
 	last  *leader.Term // the last term that began
+	// release ends the work of the last term, for which the candidate keeps the key.
+	release func()
 	// resigned is a term that the run loop gave up itself.
 	resigned *leader.Term
 	holds    bool        // it holds the key: from Elected to Deposed
@@ -216,10 +219,12 @@ func (c *runLoop) elected(t *leader.Term) {
 	c.waited = nil
 	c.bucketBack()
 	c.term, c.last, c.holds, c.lapsed = t, t, true, false
+	end := make(chan struct{})
+	c.release = sync.OnceFunc(func() { close(end) })
 	c.log.log(slog.LevelInfo, fields{"token", t.Token(), "seat", t.Seat()}, "elected with token %d", t.Token())
 	c.manager.status(fmt.Sprintf("leads %s with token %d", c.election, t.Token()))
 	switch {
-	case c.leaving:
+	case c.leaving || !t.Go(func(context.Context) { <-end }): // or it is over, as the next event says
 	case c.holder:
 		go func() { _, _ = fmt.Fprintln(c.out(), t.Token()) }() // nobody may read it
 	case c.brake.pause != nil: // it begins after the pause
@@ -254,7 +259,7 @@ func (c *runLoop) over(t *leader.Term, cause error) {
 	}
 	switch {
 	case c.current == nil:
-		t.Release() // nothing runs
+		c.release() // nothing runs
 	case c.current.term == t:
 		c.supervisor.send(order{Do: orderLost})
 	} // else the command of an earlier term has not ended yet
@@ -270,7 +275,7 @@ func (c *runLoop) over(t *leader.Term, cause error) {
 		c.stop()
 	default:
 		c.current.term, c.current.lease = nil, lease{}
-		time.AfterFunc(c.drain, t.Release) // natsleader does not know when the command is ready
+		time.AfterFunc(c.drain, c.release) // natsleader does not know when the command is ready
 	}
 }
 
@@ -394,18 +399,18 @@ func (c *runLoop) ended(outcome error, stopped bool) {
 	c.current = nil
 	c.command.ended(outcome, stopped)
 	if c.term == nil && c.last != nil {
-		c.last.Release()
+		c.release()
 	}
 	switch {
 	case c.leaving:
 	case c.won != 0 || !stopped:
 		c.finish(s, outcome, stopped)
-	case c.term == nil: // no other term has begun: the candidate does not campaign before Release
+	case c.term == nil: // no other term has begun: the candidate does not campaign before the release
 	case c.term.Remaining() > 0:
 		// The supervisor did not learn in time that the lease was extended.
 		c.log.warn("the command was ended: its supervisor was held up; handing over")
 		c.resigned = c.term
-		go func() { _ = c.candidate.Resign(context.Background()) }()
+		go func(t *leader.Term) { _ = t.Resign(context.Background()) }(c.term)
 	} // else the event is on its way
 }
 
@@ -433,38 +438,46 @@ func (c *runLoop) signalled(sig os.Signal) {
 // answer, and not at all after another signal.
 func (c *runLoop) handOver(events <-chan leader.Event) {
 	if c.term != nil {
-		c.term.Release()
+		c.release()
 	}
 	most := time.Second
 	if c.holds && !c.lapsed && !c.hurried {
 		most = 5 * time.Second
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), most)
-	defer cancel()
+	late := time.NewTimer(most)
+	defer late.Stop()
 	stopped := make(chan error, 1)
-	go func() { stopped <- c.candidate.Stop(ctx) }()
+	go func() { stopped <- c.candidate.Stop() }()
 	for {
 		select {
 		case e, more := <-events:
 			if !more {
 				events = nil
-			} else if e, ok := e.(leader.Elected); ok { // elected just before
+			} else if _, ok := e.(leader.Elected); ok { // elected just before
 				c.holds = true
-				e.Term.Release()
 			}
 		case err := <-stopped:
-			switch {
-			case !c.holds || c.lapsed:
-			case err == nil:
-				c.log.say("handed over")
-			default:
-				c.log.warn("not handed over: the server does not answer; another leads when the lease is over")
-			}
+			c.handedOver(err == nil)
+			return
+		case <-late.C:
+			c.handedOver(false)
 			return
 		case sig := <-c.signals:
 			if _, ends := ending(sig); ends {
-				cancel()
+				c.handedOver(false)
+				return
 			}
 		}
+	}
+}
+
+// handedOver says what has become of the key, if it was held.
+func (c *runLoop) handedOver(released bool) {
+	switch {
+	case !c.holds || c.lapsed:
+	case released:
+		c.log.say("handed over")
+	default:
+		c.log.warn("not handed over: the server does not answer; another leads when the lease is over")
 	}
 }

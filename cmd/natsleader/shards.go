@@ -22,7 +22,9 @@ const shardsHelp = `A group shares its shards among its members: processes that 
 shard. A member is gone if its lease is over, and left if it has stopped. Its shards have
 no owner until they are granted to others, and then it is named for a day as past. A
 shard moves while its new owner waits until the work of another member has ended. Late
-work is work that goes on after its DrainTimeout, and for which no new owner waits.
+work is work that goes on after its GracePeriod, and for which no new owner waits.
+Work has not begun if the program of the owner, which lives, has not called Serve for a
+lease: the state of such a shard is granted.
 
 With --shard or --key it shows the owner of one shard. The shard of a key is its FNV-1a
 hash of 64 bits, modulo the number of shards.
@@ -230,7 +232,7 @@ func (s electionStatus) member() string {
 // unowned returns the shards that have no owner, of those that are shown.
 func (x *sharing) unowned() (shards []int) {
 	for i, o := range x.view.Owners {
-		if (x.only < 0 || i == x.only) && (o.State == shard.OwnerNone || o.State == shard.OwnerIsGone) {
+		if (x.only < 0 || i == x.only) && !lives(o) {
 			shards = append(shards, i)
 		}
 	}

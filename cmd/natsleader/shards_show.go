@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -66,7 +67,7 @@ func (x *sharing) details() [][]string {
 		moving = fmt.Sprintf("%d: %s", n, some(moves))
 	}
 	rows = append(rows, []string{"Moving:", moving}, []string{"Assigner:", x.assigner()})
-	rows = append(rows, x.lateDetails()...)
+	rows = append(rows, x.troubles()...)
 	if len(x.past) > 0 {
 		past := []string{}
 		for _, p := range x.past {
@@ -77,36 +78,62 @@ func (x *sharing) details() [][]string {
 	return rows
 }
 
-// lateWork is the work of a member that lives, and that goes on after its DrainTimeout.
-type lateWork struct {
+// memberWork are some shards of a member that lives.
+type memberWork struct {
 	Shards []int  `json:"shards"`
 	ID     string `json:"id"`
 }
 
-// late returns the late work on the shards that are shown.
-func (x *sharing) late() (all []lateWork) {
+// notBegun returns the shards that are granted and whose work has not begun, if all are shown.
+func (x *sharing) notBegun() (all []memberWork) {
+	if x.only >= 0 { // the state of the owner says it
+		return nil
+	}
+	has := make(map[string][]int)
+	for i, o := range x.view.Owners {
+		if o.State == shard.OwnerGranted {
+			has[o.ID] = append(has[o.ID], i)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(has)) {
+		all = append(all, memberWork{has[id], id})
+	}
+	return all
+}
+
+// late returns the work that goes on after its GracePeriod, of the shards that are shown.
+func (x *sharing) late() (all []memberWork) {
 	for _, m := range x.view.Members {
 		switch {
 		case isPast(memberState(m)): // its process may have ended
 		case x.only < 0 && len(m.Late) > 0:
-			all = append(all, lateWork{m.Late, m.ID})
+			all = append(all, memberWork{m.Late, m.ID})
 		case slices.Contains(m.Late, x.only):
-			all = append(all, lateWork{[]int{x.only}, m.ID})
+			all = append(all, memberWork{[]int{x.only}, m.ID})
 		}
 	}
 	return all
 }
 
-// lateDetails returns the line on late work, if there is any.
-func (x *sharing) lateDetails() (row [][]string) {
-	var texts []string
-	for _, w := range x.late() {
-		texts = append(texts, fmt.Sprintf("%s of %s", group.Ranges(w.Shards), printable(w.ID)))
+const (
+	titleNotBegun = "Not begun:"
+	titleLate     = "Late work:"
+)
+
+// troubles returns the lines on work that has not begun and on late work, if there is any.
+func (x *sharing) troubles() (rows [][]string) {
+	add := func(title string, works []memberWork) {
+		var texts []string
+		for _, w := range works {
+			texts = append(texts, fmt.Sprintf("%s of %s", group.Ranges(w.Shards), printable(w.ID)))
+		}
+		if len(texts) > 0 {
+			rows = append(rows, []string{title, some(texts)})
+		}
 	}
-	if len(texts) > 0 {
-		row = [][]string{{"Late work:", some(texts)}}
-	}
-	return row
+	add(titleNotBegun, x.notBegun())
+	add(titleLate, x.late())
+	return rows
 }
 
 func (x *sharing) assigner() string {
@@ -123,14 +150,17 @@ func (x *sharing) ownerDetails() [][]string {
 		rows[1][1] += ", of the key " + printable(x.key)
 	}
 	rows = append(rows, []string{"Owner:", ownerText(o)})
-	if o.State == shard.OwnerWaits || o.State == shard.OwnerWorks {
+	if lives(o) {
 		rows = append(rows, []string{"Token:", fmt.Sprint(o.Token)})
 	}
 	if len(o.Value) > 0 {
 		rows = append(rows, []string{"Value:", printable(string(o.Value))})
 	}
-	return append(rows, x.lateDetails()...)
+	return append(rows, x.troubles()...)
 }
+
+// lives reports whether a shard has an owner that lives.
+func lives(o shard.Owner) bool { return o.State != shard.OwnerNone && o.State != shard.OwnerIsGone }
 
 // ownerText describes the owner of a shard.
 func ownerText(o shard.Owner) string {
@@ -138,6 +168,8 @@ func ownerText(o shard.Owner) string {
 	switch o.State {
 	case shard.OwnerWaits:
 		return id + ", which waits until the work of " + printable(o.From) + " has ended"
+	case shard.OwnerGranted:
+		return id + ", whose program has not begun the work"
 	case shard.OwnerWorks:
 		return id
 	case shard.OwnerIsGone:
@@ -178,8 +210,8 @@ func (x *sharing) line() string {
 	}
 	rows := x.details()
 	text := fmt.Sprintf("%s; no owner: %s; moving: %s; assigner: %s", some(parts), rows[2][1], rows[3][1], rows[4][1])
-	for _, late := range x.lateDetails() {
-		text += "; late work: " + late[1]
+	for _, row := range x.troubles() {
+		text += "; " + strings.ToLower(row[0]) + " " + row[1]
 	}
 	return text
 }
@@ -192,7 +224,8 @@ type sharingSummary struct {
 	Assigner string          `json:"assigner,omitempty"`
 	NoOwner  []int           `json:"no_owner"`
 	Moving   []shardMove     `json:"moving"`
-	Late     []lateWork      `json:"late,omitempty"`
+	NotBegun []memberWork    `json:"not_begun,omitempty"`
+	Late     []memberWork    `json:"late,omitempty"`
 	Members  []memberSummary `json:"members"`
 	Past     []pastMember    `json:"past,omitempty"`
 	Changes  []memberChange  `json:"changes,omitempty"` // with --watch
@@ -225,7 +258,7 @@ type ownerSummary struct {
 	Value   string    `json:"value,omitempty"`
 	Value64 string    `json:"value64,omitempty"`
 
-	Late []lateWork `json:"late,omitempty"`
+	Late []memberWork `json:"late,omitempty"`
 }
 
 func (x *sharing) members() []memberSummary {
@@ -252,7 +285,7 @@ func (x *sharing) summary() any { return x.summaryAt(time.Time{}) }
 func (x *sharing) summaryAt(at time.Time) any {
 	n := len(x.view.Owners)
 	if x.only < 0 || x.only >= n { // or there is no group
-		s := sharingSummary{Time: at, Group: x.group, Shards: n, NoOwner: append([]int{}, x.unowned()...), Moving: append([]shardMove{}, x.moves()...), Members: x.members(), Past: x.past, Late: x.late()}
+		s := sharingSummary{Time: at, Group: x.group, Shards: n, NoOwner: append([]int{}, x.unowned()...), Moving: append([]shardMove{}, x.moves()...), Members: x.members(), Past: x.past, NotBegun: x.notBegun(), Late: x.late()}
 		if h := x.view.Assigner; h.State == leader.HolderLeading {
 			s.Assigner = h.ID
 		}
@@ -260,7 +293,7 @@ func (x *sharing) summaryAt(at time.Time) any {
 	}
 	o := x.view.Owners[x.only]
 	s := ownerSummary{Time: at, Group: x.group, Shards: n, Key: x.key, Shard: x.only, State: o.State.String(), ID: o.ID, From: o.From, Late: x.late()}
-	if o.State == shard.OwnerWaits || o.State == shard.OwnerWorks {
+	if lives(o) {
 		s.Token = o.Token
 	}
 	s.Value, s.Value64 = text(o.Value)
@@ -275,6 +308,7 @@ type groupSummary struct {
 	Members  int    `json:"members"` // that are not gone
 	NoOwner  int    `json:"no_owner"`
 	Moving   int    `json:"moving"`
+	NotBegun int    `json:"not_begun,omitempty"`
 	Assigner string `json:"assigner,omitempty"`
 	Error    string `json:"error,omitempty"` // why the rest is not known
 }
@@ -297,6 +331,9 @@ func (x *sharing) brief() groupSummary {
 	}
 	for _, m := range x.moves() {
 		g.Moving += len(m.Shards)
+	}
+	for _, w := range x.notBegun() {
+		g.NotBegun += len(w.Shards)
 	}
 	if h := x.view.Assigner; h.State == leader.HolderLeading {
 		g.Assigner = h.ID
@@ -323,6 +360,9 @@ func (g groupSummary) text() string {
 	}
 	if g.Moving > 0 {
 		text += fmt.Sprintf(", %d moving", g.Moving)
+	}
+	if g.NotBegun > 0 {
+		text += fmt.Sprintf(", %d not begun", g.NotBegun)
 	}
 	return text
 }

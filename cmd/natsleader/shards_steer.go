@@ -16,7 +16,7 @@ import (
 	"github.com/natsleader/natsleader/shard"
 )
 
-const moveHelp = `The owner of the shard ends the work on it, and then, or after its DrainTimeout, the member
+const moveHelp = `The owner of the shard ends the work on it, and then, or after its GracePeriod, the member
 with that ID begins. If that makes the spread uneven, another shard leaves this member.
 
 The exit code is 1 if that member does not exist or takes no shards, and 124 if the shard
@@ -25,7 +25,7 @@ has not moved in time: the request stays.
   natsleader shards move orders 7 web-2`
 
 const drainHelp = `All shards move away from the member with that ID, or from the members on a host, each
-when the work on it has ended, or after its DrainTimeout. The command waits for all work
+when the work on it has ended, or after its GracePeriod. The command waits for all work
 of these members. A drained member takes no shards until undrain, or until its process
 has ended and another joins under the ID. The ID of a member that was given none begins
 with the name of its host.

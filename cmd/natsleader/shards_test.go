@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -45,16 +46,13 @@ func works(tb testing.TB, store leader.Store, group string, cfg shard.Config) *w
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for s := range m.Shards() {
-			go func() {
-				<-s.Context().Done()
-				time.Sleep(time.Duration(m.hangs.Load()))
-				s.Release()
-			}()
-		}
+		_ = m.Serve(func(lead context.Context, _ *shard.Shard) {
+			<-lead.Done()
+			time.Sleep(time.Duration(m.hangs.Load()))
+		})
 	}()
 	tb.Cleanup(func() {
-		_ = m.Stop(context.Background()) // its connection may be closed
+		_ = m.Stop() // its connection may be closed
 		<-ended
 	})
 	return m
@@ -90,7 +88,7 @@ func TestShards(t *testing.T) {
 		time.Sleep(2*time.Minute + 600*time.Millisecond) // a or c notes that b is gone, up to 800 ms apart
 		w.prompt("shards orders")
 		w.complete("shards ''", "shards show ''", "shards move ''", "shards drain orders ''", "shards move orders 0 ''")
-		w.notef("# the work of c goes on after its DrainTimeout\n")
+		w.notef("# the work of c goes on after its GracePeriod\n")
 		c.hangs.Store(int64(time.Minute))
 		w.joins("d", shard.Config{})
 		time.Sleep(6100 * time.Millisecond) // see above
@@ -153,9 +151,9 @@ func TestShardsSteer(t *testing.T) {
 		w.prompt("shards orders", "shards move orders 4 web-4", "shards drain orders web-4 --json")
 		w.notef("# web-5 stops, and its work does not end at once\n")
 		leaves := w.joins("web-5", shard.Config{})
-		leaves.hangs.Store(int64(10 * time.Second))
+		leaves.hangs.Store(int64(5 * time.Second))
 		ended := make(chan error)
-		go func() { ended <- leaves.Stop(w.Context()) }()
+		go func() { ended <- leaves.Stop() }()
 		time.Sleep(time.Second)
 		w.prompt("shards orders", "shards move orders 4 web-5")
 		expect.OK(w, <-ended)
@@ -176,7 +174,7 @@ func TestShardsWatch(t *testing.T) {
 				w.joins("a", shard.Config{Value: []byte("10.0.0.7:80")}).hangs.Store(int64(time.Second))
 				b := w.joins("b", shard.Config{})
 				w.notef("# b leaves\n")
-				expect.OK(w, b.Stop(w.Context()))
+				expect.OK(w, b.Stop())
 				time.Sleep(time.Minute)
 				w.notef("# the server restarts\n")
 				w.restart()
@@ -246,6 +244,39 @@ func TestShards_DoctorAndStatus(t *testing.T) {
 	})
 }
 
+// Shards that are granted and not begun are shown by each command, and on the page, until the work begins.
+func TestShards_NotBegun(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		f := w.findingsBeside("")
+		w.joins("b", shard.Config{})
+		a := expect.Got(shard.Join(context.Background(), w.bucket, "orders", shard.Config{ID: "a", Shards: 8}))(w)
+		ended := make(chan struct{})
+		w.Cleanup(func() {
+			expect.OK(w, a.Stop())
+			<-ended
+		})
+		time.Sleep(1050 * time.Millisecond) // between two ticks, here and below
+		watch := w.follow("shards orders --watch")
+		time.Sleep(20 * time.Second)
+		watch()
+		w.prompt("shards orders", "shards orders --json", "shards orders --shard 7", "shards orders --shard 7 --json", "status", "status orders", "status orders --json", "shards move orders 0 a --wait 2s")
+		f.show("")
+		page := w.follow("ui")
+		w.reads("/api/elections")
+		time.Sleep(2*time.Second + 7*time.Millisecond) // between two ticks
+		w.asks(http.MethodGet, "/api/record?election=orders.shard.assigner", "")
+		w.notef("# a calls Serve\n")
+		go func() {
+			defer close(ended)
+			_ = a.Serve(func(lead context.Context, _ *shard.Shard) { <-lead.Done() })
+		}()
+		time.Sleep(2 * time.Second)
+		page()
+		w.prompt("shards orders", "shards orders --shard 0")
+		f.show("")
+	})
+}
+
 // The name of a group is that of no election. The key of a member that has died shows who took it.
 func TestShards_InPlaceOfElections(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
@@ -259,7 +290,7 @@ func TestShards_InPlaceOfElections(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		w.follow("watch orders.shard.member.b")()
 		w.prompt("status orders.shard.member.b", "status orders.shard.member.b --json")
-		expect.OK(w, w.joins("c", shard.Config{}).Stop(w.Context()))
+		expect.OK(w, w.joins("c", shard.Config{}).Stop())
 		time.Sleep(time.Second)
 		w.prompt("status orders.shard.member.c", "status orders.shard.member.c --json", "shards orders --json")
 	})
@@ -269,7 +300,7 @@ func TestShards_InPlaceOfElections(t *testing.T) {
 func TestShards_DoctorAllLeft(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		f := w.findingsBeside("")
-		expect.OK(w, w.joins("a", shard.Config{}).Stop(w.Context()))
+		expect.OK(w, w.joins("a", shard.Config{}).Stop())
 		f.show("")
 		w.publish("$KV.elections.orders.shard.page.0", `{"v":2}`)
 		f.show("")

@@ -140,8 +140,8 @@ func (w *shardsWatcher) view(now time.Time, trouble error, filter string) view {
 		if len(x.unowned()) > 0 {
 			v.summary[0].style = styleBad
 		}
-		for _, late := range x.lateDetails() {
-			v.summary = append(v.summary, styled{", late work: " + late[1], styleWarn})
+		for _, row := range x.troubles() {
+			v.summary = append(v.summary, styled{", " + strings.ToLower(row[0]) + " " + row[1], styleWarn})
 		}
 		for _, cells := range rows[1:] {
 			r := tableRow{cells: cells, marked: 1, mark: styleGood}

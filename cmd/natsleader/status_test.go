@@ -43,7 +43,7 @@ func TestStatus_ShowsEveryState(t *testing.T) {
 		w.campaigns("leading", leader.Config{ID: "a", Value: []byte("10.0.0.7:80")})
 		released := w.campaigns("released", leader.Config{ID: "a"})
 		time.Sleep(time.Second) // after the renewals
-		expect.OK(w, released.Stop(w.Context()))
+		expect.OK(w, released.Stop())
 		of := func(lease time.Duration, edits ...string) string {
 			return strings.NewReplacer(edits...).Replace(record(w.T, w.js, "leading", "b", lease))
 		}

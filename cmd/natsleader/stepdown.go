@@ -17,7 +17,7 @@ import (
 	"github.com/natsleader/natsleader/roster"
 )
 
-const stepDownHelp = `The leader ends its term, finishes its work within its drain timeout, and hands
+const stepDownHelp = `The leader ends its term, finishes its work within its grace period, and hands
 over; the next leads after two round trips. It stays a candidate, and leads
 again if no other candidate has taken the key after a few turns.
 
@@ -228,7 +228,7 @@ func requester(command string) string {
 	return name + " on " + host + ", with natsleader " + command
 }
 
-const transferHelp = `The leader ends its term, finishes its work within its drain timeout, and hands
+const transferHelp = `The leader ends its term, finishes its work within its grace period, and hands
 over to the candidate with that ID, which leads after two round trips; without an
 ID to the next of the roster. All others wait for a moment before they try. The
 one that has handed over stays a candidate.
@@ -276,7 +276,7 @@ func (t *transfer) run(ctx context.Context) error {
 	was, err := leader.StepDown(ctx, look.bucket, t.election, leader.StepDownOptions{To: t.id, Next: t.id == "", By: requester("transfer")})
 	if errors.Is(err, leader.ErrRequestRefused) && strings.Contains(err.Error(), wire.NoRosterReason) {
 		return exitf(exitFailed, "%s reads no roster, so it does not know the next candidate: name one (natsleader "+
-			"transfer %s ID), or start the candidates with --roster (natsleader run) or Config.Succession", printable(was.ID), t.election)
+			"transfer %s ID), or start the candidates with --roster (natsleader run) or Config.Queue", printable(was.ID), t.election)
 	}
 	done, err := handedOver(ctx, look.bucket, t.election, t.wait, was, err)
 	if err != nil {

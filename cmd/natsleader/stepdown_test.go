@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -32,7 +33,7 @@ func TestStepDown_HandsOver(t *testing.T) {
 		w.notef("# no other candidate stands\n")
 		alone := w.campaigns("alone", leader.Config{ID: "c"})
 		w.prompt("step-down alone")
-		expect.OK(w, alone.Stop(w.Context()))
+		expect.OK(w, alone.Stop())
 		w.prompt("step-down alone", "step-down alone --force --yes")
 	})
 }
@@ -56,13 +57,13 @@ func TestStepDown_RefusedOrSlow(t *testing.T) {
 		w.timed("step-down refused", "transfer refused b", "drain a")
 		put(w.T, w.js, "silent", record(w.T, w.js, "refused", "s", time.Hour))
 		w.timed("step-down silent", "transfer silent c")
-		c := w.campaigns("slow", leader.Config{ID: "c", DrainTimeout: time.Hour})
-		term, _ := c.Term()
+		c := w.campaigns("slow", leader.Config{ID: "c", GracePeriod: time.Hour})
+		end, _ := leadertest.Work(leadertest.Led(c))
 		w.timed("step-down slow --wait 1s")
-		term.Release()
+		end()
 		time.Sleep(time.Minute)
-		term, _ = c.Term()
-		defer term.Release()
+		end, _ = leadertest.Work(leadertest.Led(c))
+		defer end()
 		w.timed("transfer slow d --wait 1s", "drain c --wait 1s")
 		w.campaigns("alone", leader.Config{ID: "d"})
 		w.timed("drain d", "drain a --cordon")
@@ -72,7 +73,7 @@ func TestStepDown_RefusedOrSlow(t *testing.T) {
 // step-down asks if no other candidate is in the roster. Where it cannot ask, it does nothing without --yes.
 func TestStepDown_AsksAboutLast(t *testing.T) {
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
-		a := w.campaigns("billing", leader.Config{ID: "a", Succession: leader.Listed{}})
+		a := w.campaigns("billing", leader.Config{ID: "a", Queue: &leader.Queue{AtOnce: true}})
 		w.prompt("step-down billing")
 		for _, answer := range []string{"", "no"} {
 			w.answers("step-down billing", answer, nil)
@@ -80,7 +81,7 @@ func TestStepDown_AsksAboutLast(t *testing.T) {
 		expect.That(w, a.IsLeader(), "a has handed over")
 		w.answers("step-down billing --json", "y", nil)
 		w.notef("# another candidate stands\n")
-		w.campaigns("billing", leader.Config{ID: "b", Succession: leader.Listed{}})
+		w.campaigns("billing", leader.Config{ID: "b", Queue: &leader.Queue{AtOnce: true}})
 		w.prompt("step-down billing")
 		w.notef("# the leader of alone has not announced itself\n")
 		w.campaigns("alone", leader.Config{ID: "c"})
@@ -91,7 +92,7 @@ func TestStepDown_AsksAboutLast(t *testing.T) {
 // A roster that may not be read does not keep step-down from asking the leader.
 func TestStepDown_RosterDenied(t *testing.T) {
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
-		w.campaigns("billing", leader.Config{ID: "a", Succession: leader.Listed{}})
+		w.campaigns("billing", leader.Config{ID: "a", Queue: &leader.Queue{AtOnce: true}})
 		w.prompt("step-down billing " + as("limited"))
 	}, withUser("limited", denied("$JS.API.CONSUMER.>")))
 }
@@ -147,7 +148,7 @@ func TestDrain_ByID(t *testing.T) {
 func TestDrain_WholeHost(t *testing.T) {
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
 		for _, id := range []string{"h_1_aaaaaa", "h_2_bbbbbb", "elsewhere"} {
-			w.campaigns("billing", leader.Config{ID: id, Succession: leader.Queue{}, TurnTimeout: longTurn})
+			w.campaigns("billing", leader.Config{ID: id, Queue: &leader.Queue{}, TurnTimeout: longTurn})
 		}
 		time.Sleep(time.Second) // after the renewal
 		w.prompt("drain h --dry-run --json", "drain h --json", "drain h --json", "drain h --dry-run --json")
@@ -158,7 +159,7 @@ func TestDrain_WholeHost(t *testing.T) {
 func TestCordon(t *testing.T) {
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
 		for _, id := range []string{"h_1_aaaaaa", "h_2_bbbbbb", "elsewhere"} {
-			w.campaigns("billing", leader.Config{ID: id, Succession: leader.Queue{}, TurnTimeout: longTurn})
+			w.campaigns("billing", leader.Config{ID: id, Queue: &leader.Queue{}, TurnTimeout: longTurn})
 		}
 		time.Sleep(time.Second)
 		w.prompt("cordon", "drain h --cordon", "cordon elsewhere", "cordon x --json", "cordon", "drain elsewhere --wait 10s", "drain nobody --cordon")
@@ -269,9 +270,9 @@ const longTurn = 2 * time.Second
 // transfer hands over to the candidate that is named, or to the next.
 func TestTransfer_ToNamed(t *testing.T) {
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
-		w.campaigns("billing", leader.Config{ID: "a", Succession: leader.Listed{}})
-		w.campaigns("billing", leader.Config{ID: "b", Succession: leader.Queue{}})
-		w.campaigns("billing", leader.Config{ID: "c", Succession: leader.Queue{}})
+		w.campaigns("billing", leader.Config{ID: "a", Queue: &leader.Queue{AtOnce: true}})
+		w.campaigns("billing", leader.Config{ID: "b", Queue: &leader.Queue{}})
+		w.campaigns("billing", leader.Config{ID: "c", Queue: &leader.Queue{}})
 		w.prompt("transfer billing a", "transfer billing x", "transfer billing c")
 		time.Sleep(time.Minute)
 		w.prompt("transfer billing")

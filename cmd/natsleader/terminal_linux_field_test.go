@@ -50,10 +50,10 @@ func TestWatch_RestoresTerminal(t *testing.T) {
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})
 	for i := range 9 {
-		campaigns(t, url, "elections", fmt.Sprint("e", i), leader.Config{ID: "a", Succession: leader.Listed{}})
+		campaigns(t, url, "elections", fmt.Sprint("e", i), leader.Config{ID: "a", Queue: &leader.Queue{AtOnce: true}})
 	}
 	for i := range 9 {
-		stands(t, url, "e0", leader.Config{ID: fmt.Sprint("b", i), Value: []byte(strings.Repeat("x", 90)), Succession: leader.Listed{}})
+		stands(t, url, "e0", leader.Config{ID: fmt.Sprint("b", i), Value: []byte(strings.Repeat("x", 90)), Queue: &leader.Queue{AtOnce: true}})
 	}
 	typed := func(keys string) func(*os.File, *os.Process) error {
 		return func(near *os.File, _ *os.Process) error { _, err := near.WriteString(keys); return err }

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -184,9 +183,7 @@ func (s *stage) scenes() map[string]func() {
 	}
 	stop := func(election string) {
 		s.t.Helper()
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		expect.OK(s.t, s.actors[election].Stop(ctx))
+		expect.OK(s.t, s.actors[election].Stop())
 	}
 	return map[string]func(){
 		"leader": func() { campaign("billing", "web-1", "10.0.0.9:8080", 0) },

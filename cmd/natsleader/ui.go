@@ -138,11 +138,12 @@ func newUIState(log *lineLog) *uiState {
 
 // uiGroup is a group as pages show it.
 type uiGroup struct {
-	brief   string
-	unowned bool      // some shards are without an owner, or nothing is known of them
-	since   time.Time // when that was first seen; zero: it was not
-	text    []byte    // as the command shards prints it
-	hash    uint64    // of the text
+	brief    string
+	unowned  bool      // some shards are without an owner, or nothing is known of them
+	notBegun bool      // some are granted, and their work has not begun
+	since    time.Time // when one of these was first seen; zero: it was not
+	text     []byte    // as the command shards prints it
+	hash     uint64    // of the text
 }
 
 // mostGroups is how many groups are observed at once, each with a subscription for every member and page.
@@ -234,7 +235,7 @@ func (u *uiState) group(name string, now time.Time) uiGroup {
 	defer u.mu.Unlock()
 	g := u.groups[name]
 	switch {
-	case g != nil && g.unowned && g.since.IsZero():
+	case g != nil && (g.unowned || g.notBegun) && g.since.IsZero():
 		g.since = now
 		return *g
 	case g != nil:
@@ -258,8 +259,8 @@ func (u *uiState) group(name string, now time.Time) uiGroup {
 				brief.Error = "no member has joined it, or its map is of another version or program"
 			}
 			u.mu.Lock()
-			is := uiGroup{brief: brief.text(), unowned: brief.NoOwner > 0 || brief.Error != "", text: text, hash: hash.Sum64()}
-			if is.unowned {
+			is := uiGroup{brief: brief.text(), unowned: brief.NoOwner > 0 || brief.Error != "", notBegun: brief.NotBegun > 0, text: text, hash: hash.Sum64()}
+			if is.unowned || is.notBegun {
 				is.since = g.since
 			}
 			*g = is

@@ -89,12 +89,12 @@ func TestUI_InBrowser(t *testing.T) {
 		"truenatsleader run --bucket elections billing -- COMMAND")
 	b.accessible("an empty bucket")
 	worker := func(i int) leader.Config {
-		return leader.Config{ID: fmt.Sprintf("worker-%c", 'a'+i%3), Succession: leader.Listed{}, Value: fmt.Appendf(nil, "10.0.1.%d:8080", 1+i%3)}
+		return leader.Config{ID: fmt.Sprintf("worker-%c", 'a'+i%3), Queue: &leader.Queue{AtOnce: true}, Value: fmt.Appendf(nil, "10.0.1.%d:8080", 1+i%3)}
 	}
 	for i, name := range []string{"billing", "invoices", "mail.outgoing", "reports.daily", "shards.1", "shards.2", "shards.3", "webhooks"} {
 		campaigns(t, url, "elections", name, worker(i))
 	}
-	expect.OK(t, campaigns(t, url, "elections", "thumbnails", leader.Config{ID: "worker-b"}).Stop(t.Context()))
+	expect.OK(t, campaigns(t, url, "elections", "thumbnails", leader.Config{ID: "worker-b"}).Stop())
 	_, js := connectTo(t, url)
 	put(t, js, "search.index", record(t, js, "billing", "worker-c", 2*time.Second))
 	campaigns(t, url, "elections", "z-import", leader.Config{ID: "worker-b", PendingPeriod: time.Second})
@@ -161,8 +161,8 @@ func TestUI_InBrowser(t *testing.T) {
 	}
 
 	const evil = `<img src=x onerror="document.title='run'">`
-	campaigns(t, url, "elections", "evil", leader.Config{ID: evil, Succession: leader.Listed{}, Value: []byte(evil)})
-	stands(t, url, "evil", leader.Config{ID: evil, Succession: leader.Listed{}})
+	campaigns(t, url, "elections", "evil", leader.Config{ID: evil, Queue: &leader.Queue{AtOnce: true}, Value: []byte(evil)})
+	stands(t, url, "evil", leader.Config{ID: evil, Queue: &leader.Queue{AtOnce: true}})
 	b.becomes(listed, "12")
 	b.opens("evil", evil+" leads")
 	b.becomes(rosterIs, evil)
@@ -204,7 +204,7 @@ func TestUI_InBrowser(t *testing.T) {
 	u.kill()
 	b.becomes(staleIs, "Not up to date since then: this page has lost contact with natsleader ui, and tries again")
 	campaigns(t, url, "elections", "late", leader.Config{ID: "b"})
-	expect.OK(t, errors.Join(third.Stop(t.Context()), second.Stop(t.Context())))
+	expect.OK(t, errors.Join(third.Stop(), second.Stop()))
 	startUI(t, url, "--allow-actions", "--http", strings.TrimPrefix(u.address, "http://"))
 	b.becomes(staleIs, "")
 	b.becomes(listed, "14")
@@ -222,8 +222,8 @@ func TestUI_FourPages(t *testing.T) {
 	t.Parallel()
 	url := startServer(t).ClientURL()
 	newBucket(t, url, "elections", leader.BucketConfig{Roster: true})
-	campaigns(t, url, "elections", "billing", leader.Config{ID: "a", Succession: leader.Listed{}})
-	stands(t, url, "billing", leader.Config{ID: "b", Succession: leader.Listed{}})
+	campaigns(t, url, "elections", "billing", leader.Config{ID: "a", Queue: &leader.Queue{AtOnce: true}})
+	stands(t, url, "billing", leader.Config{ID: "b", Queue: &leader.Queue{AtOnce: true}})
 	inLine(t, url, "billing", "b")
 	u := startUI(t, url, "--allow-actions")
 	first := openBrowser(t, u.address, 1200, 700)
@@ -295,7 +295,7 @@ func TestUI_TenThousand(t *testing.T) {
 	b.becomes(`document.activeElement.id`, "body")
 	b.do(chromedp.KeyEvent("j"))
 	b.becomes(`getComputedStyle(document.querySelector('#rows .selected')).boxShadow.includes('inset')`, "true")
-	expect.OK(t, first.Stop(t.Context()))
+	expect.OK(t, first.Stop())
 	b.becomes(leaderOf, "nobody (was a)")
 	b.do(chromedp.KeyEvent("/"), chromedp.KeyEvent(kb.Escape))
 	b.becomes(`document.activeElement.id + document.getElementById('filter').value + (`+listed+` > 9)`, "bodytrue")

@@ -22,8 +22,8 @@ func TestUI_Cockpit(t *testing.T) {
 	c := startTrio(t, "")
 	js := c.makes(leader.BucketConfig{Name: "elections", Roster: true, MaxLease: time.Hour})
 	url := c.servers[0].url
-	drained := campaigns(t, url, "elections", "billing", leader.Config{ID: "node-10_41_x9z", Succession: leader.Listed{}})
-	next := stands(t, url, "billing", leader.Config{ID: "node-1_17_k2a", Succession: leader.Listed{}})
+	drained := campaigns(t, url, "elections", "billing", leader.Config{ID: "node-10_41_x9z", Queue: &leader.Queue{AtOnce: true}})
+	next := stands(t, url, "billing", leader.Config{ID: "node-1_17_k2a", Queue: &leader.Queue{AtOnce: true}})
 	inLine(t, url, "billing", "node-1_17_k2a")
 	for i, name := range []string{"invoices", "mail.outgoing", "reports.daily", "thumbnails", "webhooks"} {
 		put(t, js, name, record(t, js, "billing", fmt.Sprintf("node-%d_%d_a7c", 1+i%2, 100+i%2), time.Hour))
@@ -32,7 +32,7 @@ func TestUI_Cockpit(t *testing.T) {
 	put(t, js, "lock", "hello")
 	put(t, js, "nightly", record(t, js, "billing", "node-2_101_a7c", time.Hour))
 	expect.OK(t, expect.Got(js.KeyValue(t.Context(), "elections"))(t).Delete(t.Context(), "nightly"))
-	expect.OK(t, campaigns(t, url, "elections", "import", leader.Config{ID: "job-7"}).Stop(t.Context()))
+	expect.OK(t, campaigns(t, url, "elections", "import", leader.Config{ID: "job-7"}).Stop())
 	u := startUI(t, url, "--allow-actions")
 	b := openBrowser(t, u.link, 1280, 720)
 	advice := `[...document.querySelectorAll('#rows .wrong')].filter((r) => {
@@ -103,8 +103,8 @@ func TestUI_Cockpit(t *testing.T) {
 	expect.OK(t, natsleader(t, "--server", url, "uncordon", "node-2").Run())
 	b.becomes(sections, "nobodyleads 4 elections,node-1leads 4 elections,node-2leads 2 elections")
 	b.click("#drained button")
-	expect.OK(t, drained.Stop(t.Context()))
-	expect.OK(t, next.Stop(t.Context()))
+	expect.OK(t, drained.Stop())
+	expect.OK(t, next.Stop())
 
 	victim := 1
 	if c.leads(js) == c.servers[victim] {

@@ -106,14 +106,14 @@ func TestUI_Elections(t *testing.T) {
 			expect.OK(w, err)
 		})
 		at("a leads, and b waits", func() {
-			w.campaigns("billing", leader.Config{ID: "a", Succession: leader.Listed{}, Value: []byte("10.0.0.1")})
-			w.campaigns("billing", leader.Config{ID: "b", Succession: leader.Listed{}, Value: []byte{0xff}})
+			w.campaigns("billing", leader.Config{ID: "a", Queue: &leader.Queue{AtOnce: true}, Value: []byte("10.0.0.1")})
+			w.campaigns("billing", leader.Config{ID: "b", Queue: &leader.Queue{AtOnce: true}, Value: []byte{0xff}})
 		})
 		w.reads("/api/roster?election=billing")
 		w.asks(http.MethodGet, "/api/record?election=billing", "")
 		w.asks(http.MethodGet, "/api/record?election=other", "")
 		stops := func(c *leader.Candidate) func() {
-			return func() { expect.OK(w, c.Stop(w.Context())) }
+			return func() { expect.OK(w, c.Stop()) }
 		}
 		at("b leaves", stops(w.stands[1]))
 		at("a stops", stops(w.stands[0]))
@@ -145,7 +145,7 @@ func TestUI_Past(t *testing.T) {
 		time.Sleep(time.Second) // the history begins
 		a := w.campaigns("billing", leader.Config{ID: "a", Value: []byte("10.0.0.7")})
 		time.Sleep(65 * time.Minute)
-		expect.OK(w, a.Stop(w.Context()))
+		expect.OK(w, a.Stop())
 		past("billing", "1")
 		w.campaigns("billing", leader.Config{ID: "b"})
 		for _, hours := range []string{"1", "168", "0", "169", "x"} {
@@ -245,7 +245,7 @@ func TestUI_Groups(t *testing.T) {
 func TestUI_Actions(t *testing.T) {
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
 		for _, id := range []string{"a", "b"} {
-			w.campaigns("billing", leader.Config{ID: id, Succession: leader.Listed{}})
+			w.campaigns("billing", leader.Config{ID: id, Queue: &leader.Queue{AtOnce: true}})
 		}
 		stop := w.follow("ui")
 		w.asks(http.MethodPost, "/api/step-down", `{"election":"billing"}`)

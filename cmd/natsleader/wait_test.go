@@ -33,7 +33,7 @@ func TestWait_UntilState(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		w.timed("wait billing --leader a", "wait billing --leader b --wait 3s", "wait billing --no-leader --wait 3s", "wait billing --json")
 		w.later(1500*time.Millisecond, func() { w.campaigns("billing", leader.Config{ID: "b"}) })
-		w.later(2500*time.Millisecond, func() { expect.OK(w, a.Stop(w.Context())) })
+		w.later(2500*time.Millisecond, func() { expect.OK(w, a.Stop()) })
 		w.timed("wait billing --leader b")
 		time.Sleep(2 * time.Minute)
 		put(w.T, w.js, "mail", record(w.T, w.js, "billing", "dead", 10*time.Second))

@@ -62,7 +62,7 @@ func TestWatch_Exec(t *testing.T) {
 		w.prompt("watch --exec sh${IFS}hook --json", "watch --exec sh${IFS}hook --timeline", "watch *a..b")
 		stop := w.follow("watch tenant-* --exec sh${IFS}hook")
 		time.Sleep(time.Second)
-		expect.OK(w, a.Stop(w.Context()))
+		expect.OK(w, a.Stop())
 		time.Sleep(time.Second)
 		put(w.T, w.js, "tenant-2", "hello")
 		time.Sleep(time.Second)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/internal/natskv"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
@@ -320,7 +321,7 @@ func TestWatch_Cordoned(t *testing.T) {
 func TestWatch_CountsCandidates(t *testing.T) {
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
 		for _, id := range []string{"a", "b", "c"} {
-			w.campaigns("billing", leader.Config{ID: id, Succession: leader.Listed{}})
+			w.campaigns("billing", leader.Config{ID: id, Queue: &leader.Queue{AtOnce: true}})
 		}
 		put(w.T, w.js, "lock", "hello")
 		put(w.T, w.js, "orders.shard.assigner", record(w.T, w.js, "billing", "m", time.Hour))
@@ -345,7 +346,7 @@ func TestWatch_CountsCandidates(t *testing.T) {
 					time.Sleep(100 * time.Millisecond)
 				}
 				w.notef("# user %q, after %v, counts: %v\n%s", user, later, l.counts, screenOf(l.view(s.clock.now(), nil, ""), screen{width: 120, height: 8}, false))
-				expect.OK(w, w.stands[2].Stop(w.Context()))
+				expect.OK(w, w.stands[2].Stop())
 			}
 		}
 	}, withUser("limited", denied("$JS.API.CONSUMER.CREATE.KV_elections_roster.>")))
@@ -466,7 +467,7 @@ func TestWatch_EachChangeOnce(t *testing.T) {
 				stop := w.follow(line)
 				defer stop()
 				w.notef("# a publishes its address\n")
-				must(a.Proclaim(w.Context(), []byte("10.0.0.7:80")))
+				must(leadertest.Led(a).Proclaim(w.Context(), []byte("10.0.0.7:80")))
 				w.notef("# m campaigns\n")
 				m := w.campaigns("mail", leader.Config{ID: "m"})
 				w.notef("# a record with a lease of 50ms is written\n")
@@ -476,7 +477,7 @@ func TestWatch_EachChangeOnce(t *testing.T) {
 				w.restart()
 				time.Sleep(time.Minute)
 				w.notef("# a stops, the record of s is deleted, and others write the keys\n")
-				must(a.Stop(w.Context()))
+				must(a.Stop())
 				kv, err := w.js.KeyValue(w.Context(), "elections")
 				must(err)
 				must(kv.Delete(w.Context(), "silent"))
@@ -484,7 +485,7 @@ func TestWatch_EachChangeOnce(t *testing.T) {
 				put(w.T, w.js, "billing", record(w.T, w.js, "mail", "b", time.Hour))
 				time.Sleep(time.Minute)
 				w.notef("# the bucket is deleted, and made again\n")
-				must(m.Stop(w.Context()))
+				must(m.Stop())
 				must(w.js.DeleteKeyValue(w.Context(), "elections"))
 				_, err = leader.CreateOrUpdateBucket(w.Context(), w.js, leader.BucketConfig{Name: "elections"})
 				must(err)

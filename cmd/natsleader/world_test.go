@@ -80,8 +80,7 @@ func bubble(t *testing.T, cfg leader.BucketConfig, test func(w *world), opts ...
 		w.bucket = expect.Got(leader.CreateOrUpdateBucket(w.Context(), w.js, cfg))(w)
 		w.Cleanup(func() {
 			for _, c := range w.stands {
-				err := c.Stop(context.Background())
-				expect.That(w, err == nil, "%v", err)
+				_ = c.Stop() // a test may keep it from its release
 			}
 			time.Sleep(time.Minute) // what was given up has ended by then
 			nc.Close()

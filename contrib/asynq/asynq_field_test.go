@@ -78,7 +78,7 @@ func TestRun_OneEnqueues(t *testing.T) {
 		t.Errorf("b has enqueued %d tasks and never led", n)
 	}
 	for i := range all {
-		if err := all[i].Stop(t.Context()); err != nil {
+		if err := all[i].Stop(); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-loops[i]; err != nil {
@@ -120,7 +120,7 @@ func ExampleRun() {
 		fmt.Println(err)
 		return
 	}
-	stopping := func() { go func() { _ = c.Stop(context.Background()) }() }
+	stopping := func() { go func() { _ = c.Stop() }() }
 	for term := range c.Terms() {
 		if err := leaderasynq.Run(term.Context(), scheduler(redis.Addr(), stopping)); err != nil {
 			fmt.Println(err)

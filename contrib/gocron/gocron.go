@@ -24,7 +24,7 @@ import (
 //
 // gocron asks when a run begins, and at no other time. A run that goes on after the leadership
 // has ended may overlap with a run of the next leader. A job that may take longer than
-// Config.DrainTimeout asks [leader.Err] before each effect, or writes through a guard.
+// Config.GracePeriod asks [leader.Err] before each effect, or writes through a guard.
 type Elector struct {
 	Candidate *leader.Candidate
 

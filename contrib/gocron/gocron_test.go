@@ -62,14 +62,14 @@ func TestElector_RunsJobsOfLeader(t *testing.T) {
 		if a, b := ran[0].Load(), ran[1].Load(); a != 3 || b != 0 {
 			t.Errorf("a has run %d jobs, b %d", a, b)
 		}
-		if err := all[0].Stop(t.Context()); err != nil {
+		if err := all[0].Stop(); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)
 		if a, b := ran[0].Load(), ran[1].Load(); a != 3 || b != 2 {
 			t.Errorf("a has run %d jobs, b %d", a, b)
 		}
-		if err := all[1].Stop(t.Context()); err != nil {
+		if err := all[1].Stop(); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -98,7 +98,7 @@ func TestElector_FirstRun(t *testing.T) {
 				s.Start()
 				defer func() {
 					stop(t, s)
-					if err := c.Stop(context.Background()); err != nil {
+					if err := c.Stop(); err != nil {
 						t.Error(err)
 					}
 				}()

@@ -43,7 +43,7 @@ func TestTerms_SpanForEachTerm(t *testing.T) {
 	}{
 		"body ends": {func(*leader.Candidate, *leadertest.Link) {}, leader.ErrResigned, codes.Unset},
 		"stop": {func(c *leader.Candidate, _ *leadertest.Link) {
-			go func() { _ = c.Stop(context.Background()) }()
+			go func() { _ = c.Stop() }()
 			synctest.Wait()
 		}, leader.ErrStopped, codes.Unset},
 		"cut off": {func(c *leader.Candidate, link *leadertest.Link) {
@@ -67,7 +67,7 @@ func TestTerms_SpanForEachTerm(t *testing.T) {
 				var began, over time.Time
 				for lead, term := range leadertrace.Terms(c, provider.Tracer("test")) {
 					token = term.Token()
-					if of, ok := leader.TermFrom(lead); !ok || of != term {
+					if of, ok := leader.FromContext(lead); !ok || of != term {
 						t.Error("the context is not that of the term")
 					}
 					if !trace.SpanFromContext(lead).IsRecording() {
@@ -122,7 +122,7 @@ func ExampleTerms() {
 		item.End()
 		break
 	}
-	_ = c.Stop(context.Background())
+	_ = c.Stop()
 	for _, span := range recorder.Ended() {
 		fmt.Println(span.Name(), span.Parent().IsValid())
 	}

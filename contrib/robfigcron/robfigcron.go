@@ -17,7 +17,7 @@ import (
 //	schedule := cron.New(cron.WithChain(leadercron.WhileLeading(candidate)))
 //
 // A run that goes on after the leadership has ended may overlap with a run of the next leader. A
-// job that may take longer than Config.DrainTimeout asks [leader.Err] before each effect, or
+// job that may take longer than Config.GracePeriod asks [leader.Err] before each effect, or
 // writes through a guard.
 func WhileLeading(c *leader.Candidate) cron.JobWrapper {
 	return func(job cron.Job) cron.Job {

@@ -40,7 +40,7 @@ func TestWhileLeading_OneRunsJobs(t *testing.T) {
 		if ran != [2]int{3, 0} {
 			t.Errorf("a has run %d jobs, b %d", ran[0], ran[1])
 		}
-		if err := all[0].Stop(t.Context()); err != nil {
+		if err := all[0].Stop(); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)
@@ -48,7 +48,7 @@ func TestWhileLeading_OneRunsJobs(t *testing.T) {
 		if ran != [2]int{3, 2} {
 			t.Errorf("a has run %d jobs, b %d", ran[0], ran[1])
 		}
-		if err := all[1].Stop(t.Context()); err != nil {
+		if err := all[1].Stop(); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -63,7 +63,7 @@ func TestClientGo_Callbacks(t *testing.T) {
 	if first := <-told; first != "b" {
 		t.Fatal(first)
 	}
-	check.OK(t, b.Resign(t.Context()))
+	check.OK(t, leadertest.Resign(t.Context(), b))
 	if next := <-told; next != "a" {
 		t.Fatal(next)
 	}

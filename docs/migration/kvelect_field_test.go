@@ -251,7 +251,7 @@ func reign(t *testing.T, bucket leader.Store, cfg leader.Config) uint64 {
 	c, err := leader.Campaign(t.Context(), bucket, "billing", cfg)
 	check.OK(t, err)
 	token := await(t, c).Token()
-	if err := c.Stop(t.Context()); err != nil {
+	if err := c.Stop(); err != nil {
 		t.Error(err)
 	}
 	return token

@@ -25,7 +25,7 @@ func serve(ctx context.Context, store leader.Store, work func(context.Context, u
 
 // underBoth campaigns while the old lock is held, and works while it leads here, too.
 func underBoth(held context.Context, store leader.Store, work func(*leader.Term)) error {
-	c, err := leader.Campaign(held, store, "billing", leader.Config{DrainTimeout: time.Minute})
+	c, err := leader.Campaign(held, store, "billing", leader.Config{GracePeriod: time.Minute})
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func TestFleet_WithBothLocks(t *testing.T) {
 		return c, leadertest.Watch(t, f.clock, c)
 	}
 	stop := func(c *leader.Candidate) {
-		if err := c.Stop(context.Background()); err != nil {
+		if err := c.Stop(); err != nil {
 			t.Error(err)
 		}
 	}

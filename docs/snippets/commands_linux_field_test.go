@@ -126,11 +126,7 @@ func members(w *world) {
 	var work sync.WaitGroup
 	for _, id := range []string{"web-1", "web-2"} {
 		m := check.Got(shard.Join(ctx, bucket, "orders", shard.Config{Shards: 50, ID: id}))(w)
-		work.Go(func() {
-			for s := range m.Shards() {
-				work.Go(func() { <-s.Context().Done(); s.Release() })
-			}
-		})
+		work.Go(func() { _ = m.Serve(func(lead context.Context, _ *shard.Shard) { <-lead.Done() }) })
 	}
 	w.atEnd = append(w.atEnd, func() { stop(); work.Wait(); nc.Close() })
 	w.until("all shards have owners", func() bool {

@@ -12,14 +12,14 @@ import (
 )
 
 // One of three workers hangs. Another replica leads when the limit of the item, StallTimeout and
-// DrainTimeout are over, and the process that hangs does not lead again.
+// GracePeriod are over, and the process that hangs does not lead again.
 func TestCrewWithLimit_Hangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		store := leadertest.NewStore(nil)
 		stand := func(id string) *leader.Candidate {
 			c, err := leader.Campaign(ctx, store.Link(id), "jobs", leader.Config{
-				ID: id, StallTimeout: 12 * time.Second, DrainTimeout: 8 * time.Second,
+				ID: id, StallTimeout: 12 * time.Second, GracePeriod: 8 * time.Second,
 			})
 			if err != nil {
 				t.Fatal(err)

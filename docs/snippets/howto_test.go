@@ -50,22 +50,16 @@ func newestFirst(ctx context.Context, store leader.Store, build string) (*leader
 	if err != nil {
 		return nil, err
 	}
-	return leader.Campaign(ctx, store, "billing", leader.Config{Succession: leader.Queue{Priority: number}})
+	return leader.Campaign(ctx, store, "billing", leader.Config{Queue: &leader.Queue{Priority: number}})
 }
 
 func threeLeaders(ctx context.Context, bucket leader.Store) (*leader.Candidate, error) {
-	return leader.Campaign(ctx, seats.Of(bucket, 3), "import", leader.Config{Succession: leader.Queue{}})
+	return leader.Campaign(ctx, seats.Of(bucket, 3), "import", leader.Config{Queue: &leader.Queue{}})
 }
 
 func replaceTheSecond(ctx context.Context, bucket leader.Store) error {
 	_, err := leader.StepDown(ctx, bucket, seats.Key("import", 2), leader.StepDownOptions{By: "jane"})
 	return err
-}
-
-func stopNow(c *leader.Candidate) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	return c.Stop(ctx) // nil: the key keeps nobody out. The error of ctx: others wait for one lease
 }
 
 // nightly runs on one of the processes that call it.
@@ -141,4 +135,4 @@ func nightlyAnywhere(ctx context.Context, s *schedule.Schedule, report func(cont
 	return s.Candidate().Err()
 }
 
-var _ = []any{publishAddress, newestFirst, threeLeaders, replaceTheSecond, stopNow, nightly, migrate, everyTenSeconds, nightlyOnce, nightlyAnywhere, Leader{}}
+var _ = []any{publishAddress, newestFirst, threeLeaders, replaceTheSecond, nightly, migrate, everyTenSeconds, nightlyOnce, nightlyAnywhere, Leader{}}

@@ -52,7 +52,7 @@ func (p *process) serve(ctx context.Context, js jetstream.JetStream) error {
 	for slot := range jobs.Slots() {
 		if term != slot.Term { // for the example
 			term = slot.Term
-			others.Go(func() { p.handOver(ctx, c, slot.Term) })
+			others.Go(func() { p.handOver(ctx, slot.Term) })
 		}
 		for _, missed := range slot.Missed {
 			p.tl.Say(p.name, "missed", "token %d, the run of %s", term.Token(), missed.Format(time.TimeOnly))

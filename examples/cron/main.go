@@ -49,7 +49,7 @@ func run(ctx context.Context, s *scaffold.Scaffold) error {
 
 // handOver resigns after the tenure, if there is one, to demonstrate a run of the
 // old term that comes late.
-func (p *process) handOver(ctx context.Context, c *leader.Candidate, term *leader.Term) {
+func (p *process) handOver(ctx context.Context, term *leader.Term) {
 	if p.tenure == 0 {
 		return
 	}
@@ -59,7 +59,7 @@ func (p *process) handOver(ctx context.Context, c *leader.Candidate, term *leade
 		return
 	}
 	p.tl.Say(p.name, "RESIGN", "token %d", term.Token())
-	if err := c.Resign(ctx); err != nil && ctx.Err() == nil {
+	if err := term.Resign(ctx); err != nil && ctx.Err() == nil {
 		p.tl.Say(p.name, "faulted", "%s", timeline.Reason(err))
 	}
 	select {

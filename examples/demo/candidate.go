@@ -163,8 +163,6 @@ func (cr *crew) crash(w *worker) {
 
 // stop ends all workers, the leader last, so that the key is not handed around.
 func (cr *crew) stop() {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*cr.opts.lease)
-	defer cancel()
 	cr.mu.Lock()
 	defer cr.mu.Unlock()
 	var leaders []*worker
@@ -174,18 +172,18 @@ func (cr *crew) stop() {
 			leaders = append(leaders, w)
 			continue
 		}
-		others.Go(func() { cr.dismiss(ctx, w) })
+		others.Go(func() { cr.dismiss(w) })
 	}
 	others.Wait()
 	for _, w := range leaders {
-		cr.dismiss(ctx, w)
+		cr.dismiss(w)
 	}
 	cr.workers = nil
 	cr.readers.Wait()
 }
 
-func (cr *crew) dismiss(ctx context.Context, w *worker) {
-	if err := w.Stop(ctx); err != nil {
+func (cr *crew) dismiss(w *worker) {
+	if err := w.Stop(); err != nil {
 		cr.tl.Say(w.name, "faulted", "stopped without releasing the key: %v", err)
 	}
 	w.conn.Close()

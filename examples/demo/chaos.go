@@ -38,7 +38,11 @@ func faults(st *stage, cr *crew) []fault {
 			name: "resign",
 			strike: func(ctx context.Context, w *worker) error {
 				cr.tl.Say(actorOperator, "RESIGN", "%s is asked to resign", w.name)
-				return w.Resign(ctx)
+				term, ok := w.Term()
+				if !ok {
+					return leader.ErrNotLeader
+				}
+				return term.Resign(ctx)
 			},
 		},
 		{

@@ -34,7 +34,7 @@ func (t *teller) run(ctx context.Context, js jetstream.JetStream) error {
 		return err
 	}
 	c, err := leader.Campaign(ctx, bucket, t.account.election, leader.Config{
-		ID: t.name, MinToken: minToken, DrainTimeout: patience, Logger: slog.New(slog.DiscardHandler), // the table shows the faults
+		ID: t.name, MinToken: minToken, GracePeriod: patience, Logger: slog.New(slog.DiscardHandler), // the table shows the faults
 	})
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (t *teller) serve(ctx context.Context, c *leader.Candidate) (err error) {
 	reports.Go(func() { scaffold.Report(t.tl, t.name, c) })
 
 	for term := range c.Terms() {
-		failed := t.work(ctx, c, term)
+		failed := t.work(ctx, term)
 		t.left(term, failed)
 		err = errors.Join(err, failed)
 	}
@@ -62,7 +62,7 @@ func (t *teller) serve(ctx context.Context, c *leader.Candidate) (err error) {
 
 // work makes three deposits. It asks the term before each one, as it should; but
 // it never looks at the term's context.
-func (t *teller) work(ctx context.Context, c *leader.Candidate, term *leader.Term) error {
+func (t *teller) work(ctx context.Context, term *leader.Term) error {
 	balance, err := t.account.takeOver(ctx, term.Token())
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (t *teller) work(ctx context.Context, c *leader.Candidate, term *leader.Ter
 		}
 		// Some time passes from the check to the write. It may be long, if the
 		// process is stopped, swapped out, or waits for something else.
-		if err := t.meanwhile(ctx, n, balance, c, term); err != nil {
+		if err := t.meanwhile(ctx, n, balance, term); err != nil {
 			return err
 		}
 		balance += deposit

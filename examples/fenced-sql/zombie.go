@@ -57,12 +57,12 @@ func (t *teller) wait(ctx context.Context, n int, term *leader.Term) {
 
 // meanwhile simulates the time between a check and a write. At the third deposit of
 // the first term the leader changes, and the other teller makes two deposits.
-func (t *teller) meanwhile(ctx context.Context, n, balance int, c *leader.Candidate, term *leader.Term) error {
+func (t *teller) meanwhile(ctx context.Context, n, balance int, term *leader.Term) error {
 	if n < 3 || !t.zombie.CompareAndSwap(nil, term) {
 		return nil
 	}
 	t.tl.Say(t.name, "HELD UP", "has read %d, and knows that it leads", balance)
-	if err := c.Resign(ctx); err != nil {
+	if err := term.Resign(ctx); err != nil {
 		return err
 	}
 	<-t.overtaken.Done()

@@ -65,7 +65,7 @@ func TestLateRead_CostsARefusal(t *testing.T) {
 	check.That(t, errors.Is(err, jetstream.ErrKeyRevisionMismatch), "after a late read: %v, want a mismatch", err)
 	err = renumber(ctx, kv, orders, term)
 	check.That(t, err == nil, "after a read: %v", err)
-	if err = c.Stop(ctx); err != nil {
+	if err = c.Stop(); err != nil {
 		t.Error(err)
 	}
 }

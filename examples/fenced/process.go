@@ -40,7 +40,7 @@ func (p *process) run(ctx context.Context, js jetstream.JetStream) error {
 	if p.kv, err = js.KeyValue(ctx, p.bucket); err != nil { // to read, and for plain Put
 		return err
 	}
-	cfg := leader.Config{ID: p.name, DrainTimeout: patience, Logger: slog.New(slog.DiscardHandler)} // the table shows the faults
+	cfg := leader.Config{ID: p.name, GracePeriod: patience, Logger: slog.New(slog.DiscardHandler)} // the table shows the faults
 	if p.guarded {
 		cfg.Guards = []leader.Guard{p.orders}
 	}
@@ -66,7 +66,7 @@ func (p *process) serve(ctx context.Context, c *leader.Candidate) (err error) {
 	reports.Go(func() { scaffold.Report(p.tl, p.name, c) })
 
 	for term := range c.Terms() {
-		if failed := p.lead(ctx, c, term); failed != nil {
+		if failed := p.lead(ctx, term); failed != nil {
 			err = errors.Join(err, failed)
 			p.end()
 		}
@@ -76,7 +76,7 @@ func (p *process) serve(ctx context.Context, c *leader.Candidate) (err error) {
 
 // lead is the worker of a term. The worker of the first term is a zombie, that of
 // the second term its successor.
-func (p *process) lead(ctx context.Context, c *leader.Candidate, term *leader.Term) error {
+func (p *process) lead(ctx context.Context, term *leader.Term) error {
 	put := p.kv.Put
 	if p.guarded {
 		writer := p.orders.Writer(term)
@@ -95,7 +95,7 @@ func (p *process) lead(ctx context.Context, c *leader.Candidate, term *leader.Te
 	if p.zombie.CompareAndSwap(false, true) {
 		work = p.writeOn
 	}
-	return work(ctx, c, put)
+	return work(ctx, term, put)
 }
 
 // put is the Put of a plain bucket, or that of a term's writer.

@@ -35,7 +35,7 @@ func newPlay(ctx context.Context, tl *timeline.Timeline, end func()) *play {
 
 // writeOn writes as fast as it can until a write is refused or the run ends.
 // Meanwhile its candidate hands over.
-func (p *process) writeOn(ctx context.Context, c *leader.Candidate, put put) error {
+func (p *process) writeOn(ctx context.Context, term *leader.Term, put put) error {
 	var resigning errgroup.Group
 	resigning.Go(func() error {
 		select {
@@ -44,7 +44,7 @@ func (p *process) writeOn(ctx context.Context, c *leader.Candidate, put put) err
 			return nil
 		}
 		p.tl.Say(p.name, "RESIGNS", "and its worker, which does not look, writes on")
-		return c.Resign(ctx)
+		return term.Resign(ctx)
 	})
 	var last uint64
 	for n := 0; ; n++ {
@@ -63,7 +63,7 @@ func (p *process) writeOn(ctx context.Context, c *leader.Candidate, put put) err
 
 // succeed writes once. It reads the key when the zombie has been refused, or has
 // written over it.
-func (p *process) succeed(ctx context.Context, _ *leader.Candidate, put put) error {
+func (p *process) succeed(ctx context.Context, _ *leader.Term, put put) error {
 	revision, err := put(ctx, key, []byte(p.name))
 	if err != nil {
 		return err

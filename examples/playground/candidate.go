@@ -85,14 +85,14 @@ func stand(id, url string, lease time.Duration, in io.Reader, out io.Writer) err
 	}
 	silent := slog.New(slog.DiscardHandler) // the page shows the faults
 	m.c, err = leader.Campaign(context.Background(), bucket, electionName, leader.Config{
-		ID: id, LeaseDuration: lease, Guards: []leader.Guard{m.items}, Succession: leader.Listed{}, Logger: silent,
+		ID: id, LeaseDuration: lease, Guards: []leader.Guard{m.items}, Queue: &leader.Queue{AtOnce: true}, Logger: silent, StopTimeout: lease,
 	})
 	if err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	group, err := shard.Join(ctx, bucket, groupName, shard.Config{Shards: shards, ID: id, LeaseDuration: lease, Logger: silent})
+	group, err := shard.Join(ctx, bucket, groupName, shard.Config{Shards: shards, ID: id, LeaseDuration: lease, Logger: silent, StopTimeout: lease})
 	if err != nil {
 		return err
 	}
@@ -109,10 +109,8 @@ func stand(id, url string, lease time.Duration, in io.Reader, out io.Writer) err
 		}
 	})
 	m.obey(bufio.NewScanner(in))
-	limit, cancel := context.WithTimeout(context.Background(), lease)
-	defer cancel()
-	all.Go(func() { _ = group.Stop(limit) }) // the page shows its shards elsewhere
-	err = m.c.Stop(limit)
+	all.Go(func() { _ = group.Stop() }) // the page shows its shards elsewhere
+	err = m.c.Stop()
 	stop()
 	all.Wait()
 	return err
@@ -123,7 +121,9 @@ func (m *member) obey(lines *bufio.Scanner) {
 	for lines.Scan() {
 		switch lines.Text() {
 		case "resign":
-			go func() { _ = m.c.Resign(context.Background()) }() // it ends when the key is released, or the candidate
+			if term, ok := m.c.Term(); ok {
+				go func() { _ = term.Resign(context.Background()) }() // it ends when the term does
+			}
 		case "stop":
 			return
 		}

@@ -108,7 +108,7 @@ func TestForward_ReachesLeader(t *testing.T) {
 			}
 		}
 		store.Link("b").Cut() // so b does not hear that a hands over, and a has not heard of another leader
-		check.OK(t, a.Stop(t.Context()))
+		check.OK(t, a.Stop())
 		if got, code := ask("b"); code != codes.Unavailable {
 			t.Errorf("b answers %v, %v", got, code)
 		}
@@ -117,6 +117,6 @@ func TestForward_ReachesLeader(t *testing.T) {
 		if got, code := ask("b"); code != codes.OK || got != health_v1.HealthCheckResponse_NOT_SERVING {
 			t.Errorf("b answers %v, %v", got, code)
 		}
-		check.OK(t, b.Stop(t.Context()))
+		check.OK(t, b.Stop())
 	})
 }

@@ -81,7 +81,7 @@ func TestObserved_LogAndMetrics(t *testing.T) {
 		}
 	}
 	check.That(t, slices.Contains(names, "natsleader_is_leader"), "metrics %q", names)
-	check.OK(t, c.Stop(t.Context()))
+	check.OK(t, c.Stop())
 	records.mu.Lock()
 	defer records.mu.Unlock()
 	check.That(t, slices.Contains(records.texts, "elected"), "log %q", records.texts)

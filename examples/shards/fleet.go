@@ -142,10 +142,10 @@ func (f *fleet) do(verb, id string) error {
 }
 
 // cells are how the picture shows the state of an owner.
-var cells = map[shard.OwnerState]string{shard.OwnerWorks: "█", shard.OwnerWaits: "w", shard.OwnerIsGone: "x"}
+var cells = map[shard.OwnerState]string{shard.OwnerWorks: "█", shard.OwnerWaits: "w", shard.OwnerGranted: "g", shard.OwnerIsGone: "x"}
 
 // picture returns which process owns which shard: a row for each process, and a column for each shard. The owner works (█), waits
-// until the work of another has ended (w), or is gone (x).
+// until the work of another has ended (w), has not begun (g), or is gone (x).
 func (f *fleet) picture() string {
 	var p strings.Builder
 	fmt.Fprintf(&p, "%13s0         1         2\n%13s%s\n", "", "", "012345678901234567890123")

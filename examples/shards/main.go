@@ -65,7 +65,7 @@ func interact(ctx context.Context, s *scaffold.Scaffold) (err error) {
 			lines <- in.Text()
 		}
 	}()
-	const usage = "█ works, w waits until the work of another has ended, x is gone\n" +
+	const usage = "█ works, w waits until the work of another has ended, g has not begun, x is gone\n" +
 		"kill b, freeze c, thaw c, stop a, start f, quit"
 	said := usage
 	for {

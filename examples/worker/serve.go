@@ -28,7 +28,7 @@ func (r *replica) serve(ctx context.Context, js jetstream.JetStream) error {
 		return err
 	}
 	c, err := leader.Campaign(ctx, bucket, "worker", leader.Config{
-		ID: r.name, DrainTimeout: 2 * time.Second,
+		ID: r.name, GracePeriod: 2 * time.Second,
 	})
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (r *replica) lead(term *leader.Term) {
 }
 
 // work does one item after the other until its context ends. An item that was begun is
-// finished. Until then the key is kept, for up to the DrainTimeout.
+// finished. Until then the key is kept, for up to the GracePeriod.
 func (r *replica) work(ctx context.Context, token uint64, number int) error {
 	for items := 0; ; items++ {
 		// The context is derived from that of the term, so its own Err is late after a

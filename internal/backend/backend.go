@@ -13,8 +13,8 @@
 //	            documentation does not show; Marked: a store of package seats or kvelect
 //	fence.go    Fence: what the writers of package fence need of a term
 //	roster.go   StoreFor and SessionOf: what package roster needs of a store and of a holder
-//	events.go   EventsOf: events without a wait, for the test kit
-//	term.go     whether a term was released, for the test kit
+//	kit.go      EventsOf and Crash: events without a wait, and an end without one, for the test kit
+//	term.go     what package shard needs of a term, and package schedule of a candidate
 //	window.go   Window: the slots of a bucket for requests in flight, and the lines in which candidates wait for
 //	            one
 //	memory.go   Memory: what a process remembers of keys, bounded

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Released reports whether Release of a *leader.Term has been called. Package leader sets it:
-// the test kit shows it, while applications have no use for it.
-var Released func(term any) bool
+// Release releases a *leader.Term of NewSubterm. Package leader sets it, for package shard.
+var Release func(term any)
 
 // ClockOf returns the leader.Clock of a *leader.Candidate, for package schedule. Package leader sets it.
 var ClockOf func(candidate any) any
@@ -22,7 +21,7 @@ type Subterm struct {
 	// Both are called on a goroutine of the subterm, or before NewSubterm returns.
 	Raised func()
 	Fault  func(error)
-	// Released is called by the first Release of the term.
+	// Released is called once, when the subterm was released, and its functions of Go have returned.
 	Released func()
 }
 

@@ -35,7 +35,7 @@ func elect(t *testing.T, clock *leadertest.Clock) (c *leader.Candidate, pending 
 // resign returns the event that ends the term.
 func resign(t *testing.T, clock *leadertest.Clock, c *leader.Candidate) leader.Deposed {
 	t.Helper()
-	go func() { _ = c.Resign(t.Context()) }()
+	go func() { _ = leadertest.Resign(t.Context(), c) }()
 	next, _ := backend.EventsOf(c)
 	for {
 		clock.Advance(time.Second)

@@ -279,6 +279,7 @@ func (l Layout) ShardsOf(page []byte, revision uint64) (int, error) {
 type Published struct {
 	Reports []Report // by the number of the page; all are equal in Left
 	Late    []int    // see Worker; at most MaxLate
+	Idle    bool     // shards are granted to it, and its program has not begun the work for a lease
 	Weight  int
 	Most    int // see Worker
 	// Hold is for how long after the end of a term its shards wait for a later term of the same member.
@@ -293,6 +294,7 @@ type wireMember struct {
 	Busy   string         `json:"busy,omitempty"` // ranges
 	Late   string         `json:"late,omitempty"`
 	Left   bool           `json:"left,omitempty"`
+	Idle   bool           `json:"idle,omitempty"`
 	Weight int            `json:"weight"`
 	Most   int            `json:"most,omitempty"`
 	Hold   string         `json:"hold,omitempty"`
@@ -302,7 +304,7 @@ type wireMember struct {
 
 // EncodeMember returns a publication as JSON, or an error if it is too large.
 func (l Layout) EncodeMember(p Published) ([]byte, error) {
-	w := wireMember{Format: Format, Seen: make(map[int]uint64), Weight: p.Weight, Most: p.Most}
+	w := wireMember{Format: Format, Seen: make(map[int]uint64), Idle: p.Idle, Weight: p.Weight, Most: p.Most}
 	var busy []int
 	for page, r := range p.Reports {
 		w.Left = w.Left || r.Left
@@ -340,7 +342,7 @@ func (l Layout) DecodeMember(value []byte, revision uint64) (Published, error) {
 	if err := decode(value, wire.MaxValue, &w); err != nil {
 		return Published{}, err
 	}
-	p := Published{Reports: make([]Report, l.Pages()), Weight: w.Weight, Most: w.Most}
+	p := Published{Reports: make([]Report, l.Pages()), Idle: w.Idle, Weight: w.Weight, Most: w.Most}
 	for i := range p.Reports {
 		p.Reports[i].Left = w.Left
 	}

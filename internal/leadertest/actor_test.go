@@ -162,5 +162,5 @@ func TestSettle_WaitsForTheLog(t *testing.T) {
 		clock.Settle()
 		check.Must(t, written.Load() != before, "Settle returned before the line was written")
 	}
-	_ = c.Stop(t.Context())
+	_ = c.Stop()
 }

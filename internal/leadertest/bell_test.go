@@ -29,7 +29,7 @@ func TestCalls_DelayNoCandidate(t *testing.T) {
 			for range 4 {
 				wg.Go(func() {
 					for range 5 {
-						_ = cb.Resign(t.Context())
+						_ = leadertest.Resign(t.Context(), cb)
 					}
 				})
 			}

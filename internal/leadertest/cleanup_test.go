@@ -37,7 +37,7 @@ func TestWatch_EndsTheCandidate(t *testing.T) {
 					link := store.Link("a")
 					var err error
 					c, err = leader.Campaign(t.Context(), seats.Of(link, n), "jobs", leader.Config{
-						ID: "a", DrainTimeout: time.Hour, Succession: leader.Listed{}, Logger: slog.New(slog.DiscardHandler),
+						ID: "a", GracePeriod: time.Hour, Queue: &leader.Queue{AtOnce: true}, Logger: slog.New(slog.DiscardHandler),
 					})
 					check.OK(t, err)
 					leadertest.Watch(t, clock, c).Expect(leadertest.Elected())
@@ -80,7 +80,7 @@ func TestLeader_ByTheRecord(t *testing.T) {
 	store.Link("a").Restore()
 	clock.Advance(5 * time.Minute)
 	leads("a")
-	check.OK(t, a.Resign(t.Context()))
+	check.OK(t, leadertest.Resign(t.Context(), a))
 	leads("")
 	store.Put("jobs", []byte("foreign"))
 	leads("")

@@ -15,7 +15,7 @@
 //   - No event runs before all candidates of the clock are at rest, and both Advance and [Clock.Settle]
 //     return when they are. So the test does not race with a timer that is about to be armed, nor with the
 //     effects of a tick.
-//   - Events that are due now need no Advance. A call such as Candidate.Resign or Writer.Put returns by
+//   - Events that are due now need no Advance. A call such as Term.Proclaim or Writer.Put returns by
 //     itself over a store without latency.
 //   - Every method of Store and Link that is for the test, every Expect, and every Campaign first wait until
 //     all is at rest. A test with one goroutine therefore sees the same events at the same times in every
@@ -38,6 +38,7 @@
 //	faults.go    scripted faults of a link
 //	operator.go  acts of an operator on the store, such as put, delete, purge and roll back
 //	cordon.go    the cordon of a store in memory
+//	led.go       Led, Work and Resign: what tests of this module do with the term of a candidate
 //	roster.go    the roster in memory, and its faults
 //	stepdown.go  step-down requests in memory
 //	guard.go     a store as a guard

@@ -144,7 +144,7 @@ func survivesJunk(t *testing.T, data []byte) {
 		link := store.Link(id)
 		c, err := leader.Campaign(t.Context(), link, "e", leader.Config{
 			ID: id, Guards: []leader.Guard{guard.Link(id).Guard()},
-			Succession: leader.Queue{Priority: len(sessions), Preempt: id == "b"},
+			Queue: &leader.Queue{Priority: len(sessions), Preempt: id == "b"},
 		})
 		check.OK(t, err)
 		t.Cleanup(func() {
@@ -183,7 +183,7 @@ func survivesJunk(t *testing.T, data []byte) {
 		case 6:
 			over, cancel := context.WithCancel(t.Context())
 			cancel()
-			_ = a.Resign(over) // it resigns all the same
+			_ = leadertest.Led(a).Resign(over) // it resigns all the same
 		case 7:
 			clock.Advance(time.Duration(1+s.next()) * 100 * time.Millisecond)
 		case 8:

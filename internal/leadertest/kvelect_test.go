@@ -54,7 +54,7 @@ func TestKVElect_ReleasesByMarker(t *testing.T) {
 		s := leadertest.NewStore(clock, leadertest.WithTTL(30*second))
 		a, _ := campaignAs(t, clock, s, leader.Config{ID: "a"}, beside...)
 		clock.Advance(40 * second)
-		check.OK(t, a.Resign(t.Context()))
+		check.OK(t, leadertest.Resign(t.Context(), a))
 		e := s.Entry("jobs")
 		h := s.Holder("jobs")
 		check.Must(t, e.Marker == kvElect && h.State == leader.HolderReleased, "beside %v: %+v", kvElect, e)
@@ -78,7 +78,7 @@ func TestMarkerRelease_TakenAtOnce(t *testing.T) {
 			_, wb := campaignAs(t, clock, s, leader.Config{ID: "b"}, next...)
 			wb.ExpectExactly(leadertest.Observed("a"))
 			f(s.Link("a"))
-			_ = a.Resign(check.Ended()) // it does not wait for the reply, which may be lost
+			_ = leadertest.Led(a).Resign(check.Ended()) // it does not wait for the reply, which may be lost
 			wa.Expect(leadertest.Elected(), leadertest.Deposed(leader.ErrResigned))
 			wb.Ignore(leadertest.Observed())
 			wb.ExpectExactly(leadertest.Pending(), leadertest.Elected())

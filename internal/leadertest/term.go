@@ -18,13 +18,12 @@ import (
 // the term never ends by itself.
 type Term struct {
 	*leader.Term
-	tb        TB
-	clock     *Clock
-	store     *Store
-	candidate *leader.Candidate
-	stop      context.CancelFunc
-	guard     *Guard // one of its candidate's; nil: there is none
-	stall     time.Duration
+	tb    TB
+	clock *Clock
+	store *Store
+	stop  context.CancelFunc
+	guard *Guard // one of its candidate's; nil: there is none
+	stall time.Duration
 }
 
 // termElection is the name of the election of a [Term].
@@ -55,7 +54,6 @@ func NewTerm(tb TB, cfg leader.Config) *Term {
 		tb.Fatalf("leadertest: NewTerm: %v", err)
 		return t
 	}
-	t.candidate = c
 	w := Watch(tb, nil, c) // its Expect also waits for guards in another time
 	w.Expect(Elected())
 	if term := w.Term(); term != nil {
@@ -85,7 +83,7 @@ func (t *Term) End(cause error) {
 	link := t.store.Link("")
 	switch {
 	case errors.Is(cause, leader.ErrResigned):
-		t.resign()
+		_ = t.Resign(context.Background())
 	case errors.Is(cause, leader.ErrStopped):
 		t.stop()
 	case errors.Is(cause, leader.ErrLeaseExpired):
@@ -101,13 +99,15 @@ func (t *Term) End(cause error) {
 		t.store.Recreate()
 		limited, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		_ = t.candidate.Proclaim(limited, nil) // the write shows it
+		_ = t.Proclaim(limited, nil) // the write shows it
 	case errors.Is(cause, leader.ErrConnectionClosed):
 		link.Close()
 	case errors.Is(cause, leader.ErrFenced) && t.guard != nil:
 		t.guard.Overtake(t.Term)
 	case errors.Is(cause, leader.ErrStalled) && t.stall > 0:
-		link.Restore() // or the lease would be over before
+		link.Restore()                         // or the lease would be over before
+		over := t.Context().Done()             // asked before the time passes
+		t.Go(func(context.Context) { <-over }) // there may be no work but this
 		t.clock.Advance(t.stall)
 	default:
 		t.tb.Fatalf("leadertest: this term cannot end with %v", cause)
@@ -120,13 +120,6 @@ func (t *Term) End(cause error) {
 	if got := context.Cause(t.Context()); !errors.Is(got, cause) {
 		t.tb.Fatalf("leadertest: the term was to end with %v, and has ended with %v", cause, got)
 	}
-}
-
-// resign does not wait for the release, which may wait for the code under test.
-func (t *Term) resign() {
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = t.candidate.Resign(ended) // it resigns all the same
 }
 
 // Overtake raises the guard of a term as a later term does.
@@ -145,6 +138,3 @@ func (g Guard) Overtake(t *leader.Term) {
 	orders.Put(g.key, value)
 	backend.FenceOf(t, g).Suspect()
 }
-
-// Released reports whether the code under test has called [leader.Term.Release].
-func (t *Term) Released() bool { return backend.Released(t.Term) }

@@ -55,7 +55,7 @@ func TestTermEnd_EachCause(t *testing.T) {
 		} {
 			for _, wait := range []time.Duration{0, 12*time.Second - 1} {
 				term := leadertest.NewTerm(t, leader.Config{
-					Guards: []leader.Guard{guard()}, DrainTimeout: time.Minute, StallTimeout: time.Minute,
+					Guards: []leader.Guard{guard()}, GracePeriod: time.Minute, StallTimeout: time.Minute,
 				})
 				term.Advance(wait)
 				check.Must(t, leader.Err(term.Context()) == nil, "after %v: %v", wait, leader.Err(term.Context()))
@@ -114,22 +114,6 @@ func TestTermAdvance_ShrinksTheLease(t *testing.T) {
 		check.Is(t, context.Cause(term.Context()), leader.ErrLeaseExpired)
 		term.Advance(time.Hour)
 	})
-}
-
-// Released reports whether the code under test has released the term, before or after its
-// end.
-func TestTermReleased_BeforeAndAfter(t *testing.T) {
-	for _, early := range []bool{false, true} {
-		term := leadertest.NewTerm(t, leader.Config{})
-		check.That(t, !term.Released(), "released from the beginning")
-		if early {
-			term.Release()
-		}
-		term.End(leader.ErrResigned)
-		check.That(t, term.Released() == early, "released: %v", !early)
-		term.Release()
-		check.That(t, term.Released(), "not released")
-	}
 }
 
 // A term writes through its guards until a later term has raised them.

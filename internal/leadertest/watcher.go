@@ -1,7 +1,6 @@
 package leadertest
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -37,21 +36,19 @@ type Watcher struct {
 // a minute of that time, and a test in a bubble should call synctest.Wait
 // before it calls ExpectExactly.
 //
-// At the end of the test the candidate ends, in the clean-up. It ends at once, as after a
-// [leader.Candidate.Stop] that was given up: it does not wait for work and may keep its key.
+// At the end of the test the candidate ends, in the clean-up, by [Crash].
 func Watch(tb TB, clock *Clock, candidate *leader.Candidate) *Watcher {
-	tb.Cleanup(func() { abandon(tb, candidate) })
+	tb.Cleanup(func() { Crash(tb, candidate) })
 	w := &Watcher{tb: tb, clock: clock}
 	w.unread, w.bell = backend.EventsOf(candidate)
 	return w
 }
 
-// abandon ends a candidate without waiting for its store, whose time may stand still, or for
-// work.
-func abandon(tb TB, c *leader.Candidate) {
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = c.Stop(ended) // returns the error of ended
+// Crash ends a candidate at once, and returns when it has ended. It does not wait for its store, whose time may stand
+// still, or for work, and may keep its key.
+func Crash(tb TB, c *leader.Candidate) {
+	tb.Helper()
+	backend.Crash(c)
 	select {
 	case <-c.Done():
 	case <-time.After(patience):

@@ -107,7 +107,7 @@ func TestWatcher_NotTheOnlyReader(t *testing.T) {
 	c := check.Got(leader.Campaign(t.Context(), leadertest.NewStore(clock).Link("a"), "e", leader.Config{ID: "a"}))(t)
 	first, second := leadertest.Watch(t, clock, c), leadertest.Watch(t, clock, c)
 	first.ExpectExactly(leadertest.Pending(), leadertest.Elected())
-	check.OK(t, c.Stop(t.Context()))
+	check.OK(t, c.Stop())
 	first.ExpectExactly(leadertest.Deposed(leader.ErrStopped))
 	for _, w := range []*leadertest.Watcher{second, leadertest.Watch(t, clock, c)} {
 		w.ExpectExactly(leadertest.Pending(), leadertest.Elected(), leadertest.Deposed(leader.ErrStopped))

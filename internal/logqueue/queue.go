@@ -20,7 +20,6 @@ type Queue struct {
 	least   slog.Level // of a record
 	lines   []line
 	writes  bool          // the goroutine runs
-	hasty   bool          // Flush does not wait for the handler any more
 	empty   chan struct{} // closed when all is written; nil: no caller waits
 	dropped uint64
 	untold  uint64 // the part of dropped that no line has reported
@@ -145,7 +144,7 @@ func (q *Queue) Flush() {
 		return
 	}
 	q.mu.Lock()
-	if !q.writes || q.hasty {
+	if !q.writes {
 		q.mu.Unlock()
 		return
 	}
@@ -160,17 +159,6 @@ func (q *Queue) Flush() {
 	case <-empty:
 	case <-limited.Done():
 	}
-}
-
-// Abandon ends Flush, now and later.
-func (q *Queue) Abandon() {
-	if q == nil {
-		return
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.hasty = true
-	q.release()
 }
 
 // Lost returns how many lines were dropped in all.

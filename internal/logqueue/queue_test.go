@@ -65,7 +65,7 @@ func TestLogQueue_DroppedIsReportedByALineThatIsWritten(t *testing.T) {
 	})
 }
 
-// Flush waits until all is written, for a second at most. Abandon ends it, now and later.
+// Flush waits until all is written, for a second at most.
 func TestFlush_WaitsASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := stalled{make(chan struct{}), new([]string)}
@@ -88,13 +88,7 @@ func TestFlush_WaitsASecond(t *testing.T) {
 		log.Info("2")
 		time.AfterFunc(time.Second/4, func() { h.release <- struct{}{} })
 		flush(time.Second / 4)
-		log.Info("3")
-		time.AfterFunc(time.Second/8, q.Abandon)
-		flush(time.Second / 8)
-		flush(0)
-		h.release <- struct{}{}
-		synctest.Wait()
-		check.Deep(t, *h.lines, []string{"1", "2", "3"})
+		check.Deep(t, *h.lines, []string{"1", "2"})
 	})
 }
 
@@ -114,7 +108,6 @@ func TestFollow_FirstOnly(t *testing.T) {
 	})
 	var none *logqueue.Queue
 	none.Follow(nil, nil)
-	none.Abandon()
 	none.Flush()
 	check.Equal(t, none.Lost(), 0, "%d records are dropped")
 }

@@ -178,7 +178,7 @@ func (p *checker) checkEvents(m *Machine, now time.Time, fx Effects) string {
 			case m.work.idle:
 				return "Elected, and its application takes no term"
 			}
-			p.works = m.awaitsWork()
+			p.works = m.work.loops
 			if n.Token < m.term.elected || n.Token <= m.MinToken {
 				return fmt.Sprintf("its token %d is less than the revision that elected it, or than MinToken", n.Token)
 			}

@@ -12,7 +12,7 @@ import (
 // Durations are the times of a candidate, named as in Config of package leader.
 type Durations struct {
 	Lease, RenewDeadline, RenewInterval time.Duration
-	PendingPeriod, DrainTimeout         time.Duration
+	PendingPeriod, GracePeriod          time.Duration
 	Turn                                time.Duration
 }
 
@@ -56,7 +56,7 @@ func (d Durations) Check(set Durations) error {
 		{"RenewDeadline", d.RenewDeadline},
 		{"RenewInterval", d.RenewInterval},
 		{"PendingPeriod", d.PendingPeriod},
-		{"DrainTimeout", d.DrainTimeout},
+		{"GracePeriod", d.GracePeriod},
 		{"TurnTimeout", d.Turn},
 	} {
 		switch {

@@ -26,7 +26,7 @@ var nightly = []struct{ name, what string }{
 	{"ordinary", "a bucket with a TTL, also purges"},
 	{"leases", "leases of 4 and 3 ticks, `MaxLease` 5"},
 	{"pending", "a `PendingPeriod`"},
-	{"drain", "a `DrainTimeout`"},
+	{"drain", "a `GracePeriod`, and work from the election on"},
 }
 
 const nightlyFile = "../../docs/exploration.md"

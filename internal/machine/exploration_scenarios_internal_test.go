@@ -61,7 +61,6 @@ type scenario struct {
 	settings   backend.Settings
 	belief     [maxParties]backend.Settings // the settings that a candidate is given, if not these
 	times      []Durations                  // of each candidate
-	stall      time.Duration                // their StallTimeout
 	minToken   uint64
 	limits     map[limited]uint8
 	total      uint8
@@ -80,6 +79,7 @@ type scenario struct {
 	priorities [maxParties]int
 	named      bool // refusals always name the revision: the bucket has one replica
 	gated      bool // gates are closed and opened at any time
+	works      bool // the applications begin work with each term
 	gos        bool // the applications begin work of a term at any time, and end it at any time
 	loops      bool // the applications take their terms in loops, and work for any time
 	window     bool // a candidate waits for a slot for any time
@@ -88,12 +88,18 @@ type scenario struct {
 	old        oldWorld
 }
 
+// employs reports whether the application of a candidate without a loop begins work with each term. That with a GracePeriod
+// does, unless it begins work at any time.
+func (sc *scenario) employs(i int) bool {
+	return sc.works || !sc.loops && !sc.gos && sc.times[i].GracePeriod > 0
+}
+
 // ticks returns the times of a candidate, in ticks. Clocks may deviate by the margin
 // between the renew deadline and the lease, which is one tick.
-func ticks(lease, renewDeadline, pendingPeriod, drainTimeout time.Duration) Durations {
+func ticks(lease, renewDeadline, pendingPeriod, gracePeriod time.Duration) Durations {
 	return Durations{
 		Lease: lease * tick, RenewDeadline: renewDeadline * tick, RenewInterval: tick,
-		PendingPeriod: pendingPeriod * tick, DrainTimeout: drainTimeout * tick,
+		PendingPeriod: pendingPeriod * tick, GracePeriod: gracePeriod * tick,
 	}
 }
 

@@ -207,7 +207,7 @@ func (w *worldOf) boot(i int) {
 	name := partyNames[i]
 	w.posts[i] = post{}
 	*p = party{up: true, now: p.now, before: p.before, checker: checker{void: w.void, forged: w.limits[forgeAny] > 0, exact: w.paces[i] > 0}, m: New(Params{
-		ID: name, Session: name + "+", Want: w.times[i], MinToken: p.m.MinToken, Guarded: w.guarded, Stall: w.stall, KVElect: w.old.processes > 0 && !w.old.alone, Order: w.orders[i],
+		ID: name, Session: name + "+", Want: w.times[i], MinToken: p.m.MinToken, Guarded: w.guarded, KVElect: w.old.processes > 0 && !w.old.alone, Order: w.orders[i],
 		Observe: w.observes && i == len(w.times)-1,
 	}, "")}
 	if p.now.IsZero() {
@@ -280,6 +280,7 @@ func (w *worldOf) step(i int, in Input) {
 				w.fail("%s is elected with token %d, and knows of %d", p.m.Session, n.Token, knows)
 			}
 			w.top = n.Token
+			p.begun = w.employs(i)
 			w.inherits(p, n)
 			if w.guarded {
 				w.stood(i, n.Token)

@@ -25,7 +25,7 @@ func FuzzMachine(f *testing.F) {
 		}
 		first := next()
 		settings := []backend.Settings{tight, roomy, expiring, {}}[first%4]
-		m := New(Params{ID: "A", Session: "A", Want: ticks(3, 2, time.Duration(next()%3), time.Duration(next()%3)), Guarded: first >= 128, KVElect: first&64 != 0, Stall: time.Duration(first & 32), Order: []Order{{}, queued, {Listed: true}}[first/4%3]}, "")
+		m := New(Params{ID: "A", Session: "A", Want: ticks(3, 2, time.Duration(next()%3), time.Duration(next()%3)), Guarded: first >= 128, KVElect: first&64 != 0, Order: []Order{{}, queued, {Listed: true}}[first/4%3]}, "")
 		check := checker{void: true, exact: true}
 		now := epoch
 		for range 1000 {
@@ -34,6 +34,7 @@ func FuzzMachine(f *testing.F) {
 			}
 			now = now.Add(time.Duration(next()%8) * tick / 4)
 			in := fuzzInput(&m, settings, next)
+			in.Works = first&32 != 0
 			before := m.view()
 			fx := m.stepAtOnce(now, in)
 			if broken := m.brokenInvariant(); broken != "" {

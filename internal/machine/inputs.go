@@ -177,13 +177,8 @@ func (m *Machine) failed(now time.Time, req Request, in *Input, fx *Effects) {
 
 // resign hands over, perhaps to a given candidate, and stays a candidate.
 func (m *Machine) resign(now time.Time, in *Input, fx *Effects) {
-	plain := in.To == "" && !in.Next
-	underWay := m.leave.mode == resigning || m.leave.mode == Stopping && (m.term.draining || m.holds())
 	switch {
-	case m.isLate(in):
-		fx.Denied = backend.ErrNotLeader
-	case plain && underWay:
-	case m.state != StateLeader:
+	case m.isLate(in), m.state != StateLeader:
 		fx.Denied = backend.ErrNotLeader
 	case in.Next && !m.Listed:
 		fx.Denied = backend.ErrNotListed

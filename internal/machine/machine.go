@@ -82,8 +82,7 @@ func New(p Params, value string) Machine {
 type Params struct {
 	ID       string
 	Session  string
-	Want     Durations     // as configured; zero where the bucket decides
-	Stall    time.Duration // work hangs after that time; 0: it is not watched
+	Want     Durations // as configured; zero where the bucket decides
 	MinToken uint64
 	Seats    int   // published for all candidates of the election; 0: one
 	Guarded  bool  // has guards, which stand before a term begins
@@ -147,8 +146,8 @@ type Note struct {
 	Why   pendingReason // Pending
 	Err   error
 	// Deposed: the end of the work was awaited, and has come.
-	Drained bool
-	Last    record.PackedLast // Elected: the last leader before
+	Finished bool
+	Last     record.PackedLast // Elected: the last leader before
 }
 
 type noteKind uint8
@@ -259,7 +258,7 @@ func (m *Machine) becomeLeader(now time.Time, fx *Effects) {
 	m.edge(StateLeader, StatePending)
 	m.state = StateLeader
 	m.term.begin(now)
-	m.work.begin(m.awaitsWork())
+	m.work.begin(m.work.loops)
 	m.renew.waitNoLonger()
 	fx.Notes = append(fx.Notes, Note{Event: NoteElected, Term: m.term.number, Token: m.term.token, Until: m.term.leaseUntil, Last: m.past.last})
 	m.past = pastState{led: true}
@@ -272,7 +271,7 @@ func (m *Machine) becomeFenced(now, until time.Time, cause error, fx *Effects) {
 	m.state = StateFenced
 	m.term.fence(cause)
 	if m.work.going {
-		m.term.drain(Earlier(now.Add(m.drainTimeout()), until))
+		m.term.drain(Earlier(now.Add(m.gracePeriod()), until))
 	}
 	m.renew.due(now)
 	m.renew.waitNoLonger()
@@ -316,7 +315,7 @@ func (m *Machine) endTerm(cause error, fx *Effects) {
 		fx.End = cause
 	}
 	fx.Notes = append(fx.Notes, Note{
-		Event: NoteDeposed, Term: m.term.number, Token: m.term.token, Err: m.term.cause, Drained: m.work.awaited && !m.work.going,
+		Event: NoteDeposed, Term: m.term.number, Token: m.term.token, Err: m.term.cause, Finished: m.work.awaited && !m.work.going,
 	})
 	m.term.end()
 }

@@ -19,7 +19,7 @@ import (
 // machine. -update writes the reactions anew, and the difference is the review. A comment
 // names the sentence of the protocol that a passage checks.
 //
-//	begin sealed|ordinary [maxlease=15s] [ttl=20s] [lease=10s] [interval=2s] [pending=3s] [drain=5s] [mintoken=9] [stall=1m] [observe] [kvelect] [inherits]
+//	begin sealed|ordinary [maxlease=15s] [ttl=20s] [lease=10s] [interval=2s] [pending=3s] [drain=5s] [mintoken=9] [works] [observe] [kvelect] [inherits]
 //	                          a new candidate A at 0s, with its settings known and a feed open
 //	1.5s tick                 nothing but time, at 1.5s
 //	1.5s ack 12               its write is stored at revision 12
@@ -31,7 +31,7 @@ import (
 //	1.5s again                a new candidate of the same process begins, with what was seen
 //	1.5s resign, stop, abandon, drained, stalled, proclaim VALUE, reconnected, closed
 //
-// After begin ... window the candidate waits for each slot. After phase=4 its renewals are due
+// After begin ... works the application begins work with each term. After begin ... window the candidate waits for each slot. After phase=4 its renewals are due
 // in that phase of the interval:
 //
 //	1.5s slot                 it has a slot
@@ -84,6 +84,8 @@ type script struct {
 	wrote  map[uint64]record.Record // own writes by counter
 	post   post                     // of the guard, if there is one
 
+	works, begun bool // the application begins work with each term, which no step has found yet
+
 	stands bool      // must be in the roster
 	denied time.Time // follows after all others until then
 	before Sighting  // what an earlier candidate of the process has read
@@ -94,7 +96,7 @@ var scriptOrigin = time.Unix(0, 0).UTC()
 func (s *script) begin(words []string) []string {
 	p := Params{ID: "A", Session: "A"}
 	var rest []string
-	window := false
+	window, works := false, false
 	for _, word := range words {
 		name, value, _ := strings.Cut(word, "=")
 		switch name {
@@ -105,15 +107,15 @@ func (s *script) begin(words []string) []string {
 		case "pending":
 			p.Want.PendingPeriod = s.duration(value)
 		case "drain":
-			p.Want.DrainTimeout = s.duration(value)
+			p.Want.GracePeriod = s.duration(value)
 		case "mintoken":
 			p.MinToken = s.number(value)
 		case "observe":
 			p.Observe = true
 		case "guarded":
 			p.Guarded = true
-		case "stall":
-			p.Stall = s.duration(value)
+		case "works":
+			works = true
 		case "id":
 			p.ID = value
 		case "listed", "queued":
@@ -136,7 +138,7 @@ func (s *script) begin(words []string) []string {
 			rest = append(rest, word)
 		}
 	}
-	s.m, s.window = New(p, ""), false
+	s.m, s.window, s.works, s.begun = New(p, ""), false, works, false
 	s.post.GuardParams = GuardParams{ID: p.ID, Session: p.Session, Election: "e"}
 	s.step(Input{Kind: InTick})
 	s.step(Input{Kind: InSettings, Settings: s.settings(rest)})
@@ -218,6 +220,7 @@ func (s *script) guide(in GuardInput) []string {
 
 func (s *script) step(in Input) []string {
 	in.Jitter = 1 << 31 // pauses in the middle of their range
+	in.Works, s.begun = in.Works || s.begun, false
 	before, now := s.m.state, scriptOrigin.Add(s.last)
 	var fx Effects
 	if s.window {
@@ -233,6 +236,7 @@ func (s *script) step(in Input) []string {
 	}
 	var lines []string
 	if before != s.m.state {
+		s.begun = s.works && s.m.state == StateLeader
 		lines = append(lines, fmt.Sprintf("%v -> %v", before, s.m.state))
 	}
 	lines = append(lines, effectLines(scriptOrigin, fx)...)

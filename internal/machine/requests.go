@@ -336,13 +336,6 @@ func (m *Machine) finishLeaving(now time.Time, fx *Effects) {
 	}
 }
 
-// abandoned reports whether the last write of a candidate that resigns no longer keeps
-// others out, although the candidate may not know the outcome of that write. For example,
-// it may be cut off.
-func (m *Machine) abandoned(now time.Time) bool {
-	return m.leave.mode == resigning && !m.term.draining && !now.Before(m.writes.releaseDeadline())
-}
-
 // send sends a request.
 func (m *Machine) send(now time.Time, kind RequestKind, fx *Effects) {
 	req := Request{Kind: kind, Revision: m.key.seen.Revision}

@@ -12,6 +12,7 @@ import (
 type Status struct {
 	State     State
 	Done      bool
+	MayKeep   bool // it may keep others out of the key: Holds, or a write may have taken it
 	Holds     bool // the newest revision known is a record of its own that is not released
 	MayHold   bool // it holds the key, or may turn out to hold it by a write that it has sent
 	Suspended bool
@@ -33,7 +34,6 @@ type Status struct {
 	CooldownUntil time.Time // it takes no lease before then
 	Draining      bool      // it keeps the key, for work that goes on, until it gives the key up
 	Leaving       leaving
-	Abandoned     bool // it resigns, and its last write no longer keeps others out
 	Working       bool // the work of the last term goes on
 	Offers        bool // the application takes its terms in a loop
 	Idle          bool // the application has left its loop, so the candidate takes no lease
@@ -61,9 +61,9 @@ type Status struct {
 func (m *Machine) Status(now time.Time) Status {
 	return Status{
 		State: m.state, Done: m.done, Err: m.err, Value: m.value,
-		Holds: m.holds(), MayHold: m.mayHoldKey(), Seen: &m.key.seen, SeenAt: m.sightedAt(), Reported: &m.reported,
+		Holds: m.holds(), MayKeep: m.mayKeep(), MayHold: m.mayHoldKey(), Seen: &m.key.seen, SeenAt: m.sightedAt(), Reported: &m.reported,
 		Term: m.term.number, LeaseUntil: m.term.leaseUntil, Draining: m.givesUp(),
-		Leaving: m.leave.mode, To: m.leave.to, Abandoned: m.abandoned(now), CooldownUntil: m.leave.cooldownUntil,
+		Leaving: m.leave.mode, To: m.leave.to, CooldownUntil: m.leave.cooldownUntil,
 		Working: m.work.going, Offers: m.work.loops && !m.work.idle, Idle: m.work.idle,
 		Suspended: m.suspended, Taking: m.isTaking(now), WantsKey: m.wantsKey(now), Eligible: m.eligible(), DeniedUntil: m.queue.deniedUntil,
 		Line: m.queue.line, Ranked: m.queue.reported, FailedHandovers: m.queue.failedHandovers,

@@ -55,6 +55,10 @@ func (m *Machine) wantsKey(now time.Time) bool {
 // replace that revision or an older one. In a bucket where keys are emptied without a
 // trace, a write that was to replace no message may still be stored afterwards.
 func (m *Machine) mayHoldKey() bool {
-	return m.state != StateCandidate || m.work.going || m.holds() || m.leave.mode != Staying || m.flight.req.Kind == ReqWrite ||
-		m.writes.counter > 0 && m.writes.sent[0].cond == m.key.seen.Revision
+	return m.state != StateCandidate || m.work.going || m.leave.mode != Staying || m.flight.req.Kind == ReqWrite || m.mayKeep()
+}
+
+// mayKeep reports whether the candidate holds the key, or its newest write may have taken it.
+func (m *Machine) mayKeep() bool {
+	return m.holds() || m.writes.counter > 0 && m.writes.sent[0].cond == m.key.seen.Revision
 }

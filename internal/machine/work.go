@@ -7,9 +7,9 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// The end of the work of a term is awaited if a DrainTimeout or a StallTimeout is set, if the application takes
-// its terms in a loop over Candidate.Terms, or if it begins work by Term.Go. Then the work of two terms never goes on at
-// once in one candidate: while the work of a term goes on, no other term begins.
+// The end of the work of a term is awaited if the application takes its terms in a loop over Candidate.Terms, or when it
+// begins work by Term.Go. Then the work of two terms never goes on at once in one candidate: while the work of a term goes
+// on, no other term begins.
 //
 //   - A leader that steps down, and one that is fenced, drains: it keeps the key without
 //     leading, until the work has ended or the time is up.
@@ -49,15 +49,10 @@ func (w *workState) take(leads bool) {
 // leave ends the last loop.
 func (w *workState) leave() { w.idle = w.loops }
 
-// awaitsWork reports whether the end of the work is awaited.
-func (m *Machine) awaitsWork() bool {
-	return m.bucket.times.DrainTimeout > 0 || m.Stall > 0 || m.work.loops
-}
-
-// drainTimeout returns how long the candidate keeps the key for work that goes on: one lease
-// without a DrainTimeout.
-func (m *Machine) drainTimeout() time.Duration {
-	if d := m.bucket.times.DrainTimeout; d > 0 {
+// gracePeriod returns how long the candidate keeps the key for work that goes on: one lease
+// without a GracePeriod.
+func (m *Machine) gracePeriod() time.Duration {
+	if d := m.bucket.times.GracePeriod; d > 0 {
 		return d
 	}
 	return m.bucket.times.Lease
@@ -87,7 +82,7 @@ func (m *Machine) drained(now time.Time, fx *Effects) {
 
 // NotReleased returns the fault that the work of a term goes on after its end.
 func NotReleased(token uint64) error {
-	return fmt.Errorf("%w: the work of the term with token %d goes on, and the candidate does not campaign before it ends: return from the loop's body and from the functions of Term.Go, or call Term.Release", backend.ErrNotReleased, token)
+	return fmt.Errorf("%w: the work of the term with token %d goes on, and the candidate does not campaign before it ends: return from the loop's body and from the functions of Term.Go", backend.ErrNotReleased, token)
 }
 
 // givesUp reports whether the candidate keeps the key for work that goes on, and gives it up then.
@@ -104,6 +99,9 @@ func (m *Machine) stalled(now time.Time, fx *Effects) {
 	}
 }
 
+// ErrWorkReturned ends a term whose work has returned, before anything else ended it.
+var ErrWorkReturned = fmt.Errorf("%w: the work of the term has returned", backend.ErrResigned)
+
 // worked ends the work of a term, and hands over if the term still leads. Of an earlier term
 // it is no news.
 func (m *Machine) worked(now time.Time, term uint64, leave bool, fx *Effects) {
@@ -112,6 +110,7 @@ func (m *Machine) worked(now time.Time, term uint64, leave bool, fx *Effects) {
 	}
 	m.work.end()
 	if leave && m.state == StateLeader {
-		m.withdraw(now, fx)
+		m.leave.withdraw(now)
+		m.stepDown(now, time.Time{}, ErrWorkReturned, fx)
 	}
 }

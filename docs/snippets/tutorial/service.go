@@ -20,8 +20,8 @@ type Service struct {
 // Run stands in the election until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
 	c, err := leader.Campaign(ctx, s.Store, "billing", leader.Config{
-		DrainTimeout: 20 * time.Second, // the longest item takes 15 s
-		Logger:       slog.Default(),
+		GracePeriod: 20 * time.Second, // the longest item takes 15 s
+		Logger:      slog.Default(),
 	})
 	if err != nil {
 		return err

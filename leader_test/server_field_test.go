@@ -194,12 +194,10 @@ func (el *tcpElection) stand(store leader.Store, cfg leader.Config) *tcpCandidat
 		}
 		report(el.tb, time.Since(began), w.End())
 	}()
-	el.tb.Cleanup(func() {
-		err := lc.Stop()
-		check.That(el.tb, err == nil, "%s: Stop: %v", lc.ID(), err)
+	el.tb.Cleanup(func() { // after the clean-up of Watch, which ends the candidate
 		<-lc.Done()
 		<-read
-		check.That(el.tb, !lc.IsLeader(), "%s leads after Stop", lc.ID())
+		check.That(el.tb, !lc.IsLeader(), "%s leads after its end", lc.ID())
 	})
 	return &tcpCandidate{lc, leadertest.Watch(el.tb, nil, lc), began}
 }

@@ -189,7 +189,7 @@ func TestBlockedConnection_CallsEnd(t *testing.T) {
 		<-c.Done()
 		return nil
 	})
-	add("Stop", context.DeadlineExceeded, func(ctx context.Context) error {
+	add("Stop", leader.ErrUnreachable, func(ctx context.Context) error {
 		err := x.leader.Stop()
 		<-x.leader.Done()
 		return err
@@ -248,7 +248,7 @@ func TestBlockedConnection_Fences(t *testing.T) {
 	x.hold(t, x.nc)
 	inTime(t, "the end of the term's context", term.Context().Done())
 	c.Expect(leadertest.Fenced(leader.ErrLeaseExpired))
-	backend.Crash(c)
+	backend.Crash(c.Candidate)
 	inTime(t, "the end of the candidate", c.Done())
 }
 

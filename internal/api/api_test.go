@@ -27,7 +27,7 @@ func TestAPI(t *testing.T) {
 	}
 	for _, dir := range []string{
 		"leader", "fence", "roster", "seats", "kvelect", "schedule", "shard", "leadertest", "health", "metrics",
-		"contrib/asynq", "contrib/gocron", "contrib/oteltrace", "contrib/robfigcron",
+		"contrib/leaderasynq", "contrib/leadercron", "contrib/leadergocron", "contrib/leadertrace",
 	} {
 		t.Run(filepath.Base(dir), func(t *testing.T) { golden.Check(t, exported(t, filepath.Join("../..", dir))) })
 	}

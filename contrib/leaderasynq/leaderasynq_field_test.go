@@ -5,7 +5,6 @@ package leaderasynq_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,7 +13,7 @@ import (
 	"github.com/hibiken/asynq"
 	"go.uber.org/goleak"
 
-	leaderasynq "github.com/natsleader/natsleader/contrib/asynq"
+	"github.com/natsleader/natsleader/contrib/leaderasynq"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -106,27 +105,4 @@ func TestRun_Errors(t *testing.T) {
 	if err := leaderasynq.Run(ctx, fails); err != nil {
 		t.Errorf("after the end: %v", err)
 	}
-}
-
-func ExampleRun() {
-	redis, err := miniredis.Run()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer redis.Close()
-	c, err := leader.Campaign(context.Background(), leadertest.NewStore(nil), "periodic", leader.Config{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	stopping := func() { go func() { _ = c.Stop() }() }
-	for term := range c.Terms() {
-		if err := leaderasynq.Run(term.Context(), scheduler(redis.Addr(), stopping)); err != nil {
-			fmt.Println(err)
-			break
-		}
-		fmt.Println("enqueued, and shut down:", leader.Err(term.Context()))
-	}
-	// Output: enqueued, and shut down: leader: stopped
 }

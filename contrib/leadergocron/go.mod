@@ -1,15 +1,15 @@
-module github.com/natsleader/natsleader/contrib/gocron
+module github.com/natsleader/natsleader/contrib/leadergocron
 
 go 1.25.0
 
 require (
 	github.com/go-co-op/gocron/v2 v2.21.2
+	github.com/google/uuid v1.6.0
 	github.com/natsleader/natsleader v0.0.0
 	go.uber.org/goleak v1.3.0
 )
 
 require (
-	github.com/google/uuid v1.6.0 // indirect
 	github.com/jonboulle/clockwork v0.5.0 // indirect
 	github.com/klauspost/compress v1.19.2 // indirect
 	github.com/nats-io/nats.go v1.53.0 // indirect

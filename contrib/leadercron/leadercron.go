@@ -6,6 +6,8 @@
 package leadercron
 
 import (
+	"context"
+
 	"github.com/robfig/cron/v3"
 
 	"github.com/natsleader/natsleader/leader"
@@ -16,14 +18,24 @@ import (
 //
 //	schedule := cron.New(cron.WithChain(leadercron.WhileLeading(candidate)))
 //
-// A run that goes on after the leadership has ended may overlap with a run of the next leader. A
-// job that may take longer than Config.GracePeriod asks [leader.Err] before each effect, or
-// writes through a guard.
+// A run is work of the term ([leader.Term.Go]): at an orderly end the candidate keeps the key for it, up to
+// Config.GracePeriod, so that no run of the next leader begins beside it. A run that goes on after a loss, or for
+// longer, may overlap: such a job writes through a guard.
 func WhileLeading(c *leader.Candidate) cron.JobWrapper {
 	return func(job cron.Job) cron.Job {
 		return cron.FuncJob(func() {
-			if c.IsLeader() {
+			term, ok := c.Term()
+			if !ok {
+				return
+			}
+			ended := make(chan any, 1)
+			if term.Go(func(context.Context) {
+				defer func() { ended <- recover() }()
 				job.Run()
+			}) {
+				if p := <-ended; p != nil {
+					panic(p) // where a wrapper such as cron.Recover expects it
+				}
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-module github.com/natsleader/natsleader/contrib/robfigcron
+module github.com/natsleader/natsleader/contrib/leadercron
 
 go 1.25.0
 

@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/goleak"
 
-	leadertrace "github.com/natsleader/natsleader/contrib/oteltrace"
+	"github.com/natsleader/natsleader/contrib/leadertrace"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )

@@ -22,9 +22,8 @@ import (
 //
 //	scheduler, err := gocron.NewScheduler(gocron.WithDistributedElector(leadergocron.Elector{Candidate: c}))
 //
-// gocron asks when a run begins, and at no other time. A run that goes on after the leadership
-// has ended may overlap with a run of the next leader. A job that may take longer than
-// Config.GracePeriod asks [leader.Err] before each effect, or writes through a guard.
+// gocron asks when a run begins, and at no other time. Make its jobs by [Elector.Task], which lets the next leader
+// wait for a run at an orderly end. Other runs may overlap with a run of the next leader.
 type Elector struct {
 	Candidate *leader.Candidate
 
@@ -55,6 +54,33 @@ func (e Elector) IsLeader(ctx context.Context) error {
 		return fmt.Errorf("%w: %s is %s: %w", leader.ErrNotLeader, e.Candidate.ID(), e.Candidate.State(), err)
 	}
 	return fmt.Errorf("%w: %s is %s", leader.ErrNotLeader, e.Candidate.ID(), e.Candidate.State())
+}
+
+// Task returns a task of gocron. A run is work of the term in which it begins ([leader.Term.Go]): at an orderly end the
+// candidate keeps the key for it, up to Config.GracePeriod. A run that may go on for longer, or after a loss, asks lead
+// or [leader.Err] before each effect, or writes through a guard. If the candidate does not lead, the run fails with
+// [leader.ErrNotLeader], and does not call f.
+func (e Elector) Task(f func(lead context.Context) error) gocron.Task {
+	type result struct {
+		err      error
+		panicked any
+	}
+	return gocron.NewTask(func() error {
+		term, ok := e.Candidate.Term()
+		ended := make(chan result, 1)
+		if !ok || !term.Go(func(lead context.Context) {
+			var r result
+			defer func() { r.panicked = recover(); ended <- r }()
+			r.err = f(lead)
+		}) {
+			return fmt.Errorf("%w: %s is %s", leader.ErrNotLeader, e.Candidate.ID(), e.Candidate.State())
+		}
+		r := <-ended
+		if r.panicked != nil {
+			panic(r.panicked) // where gocron expects it
+		}
+		return r.err
+	})
 }
 
 // Locker is a gocron.Locker. Each run of a job has a lock, which is an election of the Store with

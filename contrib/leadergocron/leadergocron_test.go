@@ -3,16 +3,19 @@ package leadergocron_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
 	"go.uber.org/goleak"
 
-	leadergocron "github.com/natsleader/natsleader/contrib/gocron"
+	"github.com/natsleader/natsleader/contrib/leadergocron"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -71,6 +74,88 @@ func TestElector_RunsJobsOfLeader(t *testing.T) {
 		}
 		if err := all[1].Stop(); err != nil {
 			t.Fatal(err)
+		}
+	})
+}
+
+// A run of a Task that goes on at a stop keeps the next leader from its own, and its panic and its error reach gocron.
+func TestElector_Task(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		var mu sync.Mutex
+		var at []time.Duration
+		began, broken, failed := time.Now(), errors.New("broken"), make(map[string]error)
+		note := func(how string) func(uuid.UUID, string, error) {
+			return func(_ uuid.UUID, name string, err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				failed[how+" "+name] = err
+			}
+		}
+		var all [2]*leader.Candidate
+		for i, id := range []string{"a", "b"} {
+			c, err := leader.Campaign(context.Background(), store.Link(id), "cron", leader.Config{ID: id})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[i] = c
+			synctest.Wait()
+			e := leadergocron.Elector{Candidate: c}
+			s, err := gocron.NewScheduler() // without the Elector: each run begins, and asks for the term itself
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stop(t, s)
+			for name, f := range map[string]func(context.Context) error{
+				"slow": func(lead context.Context) error {
+					for range 2 {
+						mu.Lock()
+						at = append(at, time.Since(began))
+						mu.Unlock()
+						time.Sleep(2 * time.Second)
+					}
+					return lead.Err()
+				},
+				"fails":  func(context.Context) error { return broken },
+				"panics": func(context.Context) error { panic(broken) },
+			} {
+				if _, err = s.NewJob(gocron.DurationJob(time.Minute), e.Task(f), gocron.WithName(id+" "+name), gocron.WithEventListeners(
+					gocron.AfterJobRunsWithError(note("error")),
+					gocron.AfterJobRunsWithPanic(func(id uuid.UUID, name string, data any) { note("panic")(id, name, data.(error)) }),
+				)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.Start()
+		}
+		time.Sleep(time.Minute + time.Second)
+		if err := all[0].Stop(); err != nil { // in the middle of the run
+			t.Error(err)
+		}
+		if d := time.Since(began); d != 64*time.Second {
+			t.Errorf("a has stopped at %v", d)
+		}
+		synctest.Wait()
+		if !all[1].IsLeader() {
+			t.Error("b does not lead at the end of the run")
+		}
+		mu.Lock()
+		for what, want := range map[string]error{
+			"error a slow": context.Canceled, "error a fails": broken, "panic a panics": broken, "error b fails": leader.ErrNotLeader,
+		} {
+			if err := failed[what]; !errors.Is(err, want) {
+				t.Errorf("%s: %v, want %v", what, err, want)
+			}
+		}
+		mu.Unlock()
+		time.Sleep(time.Minute + time.Second) // the run of b is over
+		mu.Lock()
+		defer mu.Unlock()
+		if want := []time.Duration{60 * time.Second, 62 * time.Second, 120 * time.Second, 122 * time.Second}; !slices.Equal(at, want) {
+			t.Errorf("runs are at work at %v, want %v", at, want)
+		}
+		if err := all[1].Stop(); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package leadercron_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,7 +9,7 @@ import (
 	"github.com/robfig/cron/v3"
 	"go.uber.org/goleak"
 
-	leadercron "github.com/natsleader/natsleader/contrib/robfigcron"
+	"github.com/natsleader/natsleader/contrib/leadercron"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 )
@@ -51,5 +52,36 @@ func TestWhileLeading_OneRunsJobs(t *testing.T) {
 		if err := all[1].Stop(); err != nil {
 			t.Fatal(err)
 		}
+	})
+}
+
+// A run that goes on at a stop keeps the next leader from leading, and its panic reaches the wrappers around it.
+func TestWhileLeading_RunIsWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		c, err := leader.Campaign(context.Background(), store, "cron", leader.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		began := time.Now()
+		wrap := leadercron.WhileLeading(c)
+		go wrap(cron.FuncJob(func() { time.Sleep(5 * time.Second) })).Run()
+		time.Sleep(time.Second)
+		func() {
+			defer func() {
+				if p := recover(); p != "broken" {
+					t.Errorf("the panic is %v", p)
+				}
+			}()
+			wrap(cron.FuncJob(func() { panic("broken") })).Run()
+		}()
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+		if d := time.Since(began); d != 5*time.Second {
+			t.Errorf("the candidate has stopped after %v", d)
+		}
+		wrap(cron.FuncJob(func() { t.Error("runs after the end") })).Run()
 	})
 }

@@ -44,11 +44,12 @@ func (e every) Next(after time.Time) time.Time {
 	return after.Truncate(time.Duration(e)).Add(time.Duration(e))
 }
 
-// Config configures a candidate and its calendar. The value of the candidate is for the marks, so Value
-// must be empty and the election is for this calendar alone.
+// Config configures a candidate and its calendar.
 type Config struct {
-	leader.Config
 	Calendar Calendar
+	// Election has the settings of the candidate. Its Value must be empty, because the marks take its place, and
+	// Inherit is set. So the election is for this calendar alone.
+	Election leader.Config
 }
 
 // Schedule is a candidate that works at the slots of a calendar while it leads.
@@ -72,19 +73,19 @@ func Campaign(ctx context.Context, store leader.Store, election string, cfg Conf
 	switch some := time.Unix(0, 0); {
 	case cfg.Calendar == nil:
 		return nil, fmt.Errorf("%w: no Calendar: use schedule.Every, for example", leader.ErrInvalidConfig)
-	case len(cfg.Value) > 0:
-		return nil, fmt.Errorf("%w: Value is set, and the marks of the schedule take its place: leave it out", leader.ErrInvalidConfig)
+	case len(cfg.Election.Value) > 0:
+		return nil, fmt.Errorf("%w: Election.Value is set, and the marks of the schedule take its place: leave it out", leader.ErrInvalidConfig)
 	case !cfg.Calendar.Next(some).IsZero() && !cfg.Calendar.Next(some).After(some):
 		return nil, fmt.Errorf("%w: the slot of the Calendar after %v is not after it: is its period positive?", leader.ErrInvalidConfig, some)
 	}
-	cfg.Inherit = true
-	c, err := leader.Campaign(ctx, store, election, cfg.Config)
+	cfg.Election.Inherit = true
+	c, err := leader.Campaign(ctx, store, election, cfg.Election)
 	if err != nil {
 		return nil, err
 	}
 	s := &Schedule{candidate: c, calendar: cfg.Calendar, clock: backend.ClockOf(c).(leader.Clock), patience: maxWait}
-	if cfg.StallTimeout > 0 { // each wait is a sign of life
-		s.patience = min(maxWait, cfg.StallTimeout/2)
+	if cfg.Election.StallTimeout > 0 { // each wait is a sign of life
+		s.patience = min(maxWait, cfg.Election.StallTimeout/2)
 	}
 	return s, nil
 }

@@ -57,7 +57,7 @@ func (o *office) resign(id string) {
 func (o *office) hire(id string, cfg schedule.Config, work func(*schedule.Slot) bool) (end func()) {
 	o.Helper()
 	ctx, cancel := context.WithCancel(o.Context())
-	cfg.ID = id
+	cfg.Election.ID = id
 	s := check.Got(schedule.Campaign(ctx, o.store.Link(id), "job", cfg))(o.T)
 	o.hired[id] = s.Candidate()
 	ended := make(chan struct{})
@@ -200,7 +200,7 @@ func TestSlots_CrashKeepsMissed(t *testing.T) {
 func TestSlots_CutBetweenSlots(t *testing.T) {
 	open(t, func(o *office) {
 		cfg := everyTen
-		cfg.GracePeriod = 6 * time.Second // the candidate waits for the loop
+		cfg.Election.GracePeriod = 6 * time.Second // the candidate waits for the loop
 		o.hire("a", cfg, func(*schedule.Slot) bool {
 			time.Sleep(3 * time.Second)
 			return true
@@ -220,7 +220,7 @@ func TestSlots_DoneWhileDraining(t *testing.T) {
 	for done, want := range map[bool][]string{false: {"26s b 20s, begun", "30s b 30s"}, true: {"30s b 30s"}} {
 		open(t, func(o *office) {
 			cfg := everyTen
-			cfg.GracePeriod = 7 * time.Second
+			cfg.Election.GracePeriod = 7 * time.Second
 			end := o.hire("a", cfg, func(s *schedule.Slot) bool {
 				if o.at(s.Time) == "20s" {
 					<-s.Term.Context().Done()
@@ -260,7 +260,7 @@ func TestSlots_HandoverAsSlotBegins(t *testing.T) {
 	}
 	open(t, func(o *office) { // or counts as stalled, because the mark takes that long
 		cfg := everyTen
-		cfg.RenewInterval, cfg.StallTimeout = 5*time.Second, time.Second
+		cfg.Election.RenewInterval, cfg.Election.StallTimeout = 5*time.Second, time.Second
 		o.hire("a", cfg, nil)
 		o.hire("b", everyTen, nil)
 		o.pass(19 * time.Second)
@@ -374,7 +374,7 @@ func TestSlots_PartsOfSecond(t *testing.T) {
 func TestSlots_TimeZone(t *testing.T) {
 	open(t, func(o *office) {
 		hourly := schedule.Config{Calendar: hours{}}
-		hourly.Clock = zoned{leader.SystemClock(), time.FixedZone("east", 5*3600+30*60)}
+		hourly.Election.Clock = zoned{leader.SystemClock(), time.FixedZone("east", 5*3600+30*60)}
 		end := o.hire("a", hourly, nil)
 		o.pass(40 * time.Minute)
 		check.Equal(o.T, string(o.store.Leader("job").Value), "done 2000-01-01T00:30:00Z", "the mark is %q")
@@ -450,7 +450,7 @@ func TestSlots_ClockAhead(t *testing.T) {
 		clock := &paused{Clock: leader.SystemClock()}
 		clock.by.Store(int64(time.Minute))
 		cfg := everyTen
-		cfg.Clock = clock
+		cfg.Election.Clock = clock
 		end := o.hire("a", cfg, nil)
 		o.pass(11 * time.Second)
 		end()
@@ -503,7 +503,7 @@ func TestSlots_ProcessPaused(t *testing.T) {
 	open(t, func(o *office) {
 		clock := &paused{Clock: leader.SystemClock()}
 		cfg := everyTen
-		cfg.Clock = clock
+		cfg.Election.Clock = clock
 		o.hire("a", cfg, nil)
 		o.pass(5 * time.Second)
 		clock.by.Store(int64(20 * time.Second))
@@ -527,7 +527,7 @@ func TestSlots_AskedEachMinute(t *testing.T) {
 			var next atomic.Pointer[at]
 			next.Store(&at{o.begun.Add(time.Hour)})
 			cfg := schedule.Config{Calendar: changing{&next}}
-			cfg.StallTimeout = stall
+			cfg.Election.StallTimeout = stall
 			o.hire("a", cfg, nil)
 			o.pass(30 * time.Second)
 			next.Store(&at{o.begun.Add(40 * time.Second)})
@@ -573,7 +573,7 @@ func (a at) Next(after time.Time) time.Time {
 func TestSlots_WaitIsNoStall(t *testing.T) {
 	open(t, func(o *office) {
 		cfg := schedule.Config{Calendar: schedule.Every(time.Hour)}
-		cfg.StallTimeout = 10 * time.Second
+		cfg.Election.StallTimeout = 10 * time.Second
 		o.hire("a", cfg, nil)
 		first := o.store.Leader("job").Token
 		o.pass(2 * time.Hour)
@@ -694,8 +694,8 @@ func TestCampaign_Config(t *testing.T) {
 	for text, cfg := range map[string]schedule.Config{
 		"no Calendar": {},
 		"period":      {Calendar: schedule.Every(0)},
-		"Value":       {Calendar: schedule.Every(time.Hour), Config: leader.Config{Value: []byte("x")}},
-		"negative":    {Calendar: schedule.Every(time.Hour), Config: leader.Config{StopTimeout: 1}},
+		"Value":       {Calendar: schedule.Every(time.Hour), Election: leader.Config{Value: []byte("x")}},
+		"negative":    {Calendar: schedule.Every(time.Hour), Election: leader.Config{StopTimeout: 1}},
 	} {
 		s, err := schedule.Campaign(t.Context(), leadertest.NewStore(leadertest.NewClock()), "job", cfg)
 		check.That(t, s == nil && errors.Is(err, leader.ErrInvalidConfig), "%s: %v, %v", text, s, err)

@@ -38,7 +38,7 @@ func (p *process) serve(ctx context.Context, js jetstream.JetStream) error {
 		return err
 	}
 	jobs, err := schedule.Campaign(ctx, bucket, "cron", schedule.Config{
-		Config: leader.Config{ID: p.name}, Calendar: schedule.Every(every),
+		Calendar: schedule.Every(every), Election: leader.Config{ID: p.name},
 	})
 	if err != nil {
 		return err

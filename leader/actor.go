@@ -528,7 +528,7 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p machine.Params) *
 	c.holder.Seat = a.seat
 	c.box.bell = make(chan struct{}, 1)
 	c.pulse = make(pulse)
-	if w, ok := a.timer.(interface{ Wake() }); ok {
+	if w, ok := a.timer.(waker); ok {
 		c.box.wake = w.Wake
 		if cfg.Logger != nil {
 			c.followLog()

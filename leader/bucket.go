@@ -16,14 +16,12 @@ type BucketConfig struct {
 	Description string                // for people; empty keeps that of an existing bucket
 	Replicas    int                   // 1, 3 or 5; default 0: a new bucket gets 1, an existing one keeps its number
 	Storage     jetstream.StorageType // cannot be changed once the bucket exists; default: jetstream.FileStorage
-	// MaxLease is the longest lease that a candidate may ask for, from 100 ms to 24 h. A candidate that cannot know
-	// which lease is running waits for MaxLease. Default: that of the existing bucket if it is less than TTL, or else
-	// 15 s, or two thirds of TTL if that is shorter. MaxLease cannot be lowered while a longer lease may be running.
-	// After it was lowered, have all candidates reconnect before longer leases are used.
+	// MaxLease is the longest lease that a candidate may ask for, from 100 ms to 24 h. A candidate that cannot know which
+	// lease is running waits for it. It cannot be lowered while a longer lease may be running, and then all candidates have to
+	// reconnect. Default: that of the existing bucket if it is less than TTL, or 15 s or two thirds of TTL, the shorter.
 	MaxLease time.Duration
-	// TTL is the time after which the bucket drops records, at least 100 ms. Default 0: the bucket is purge-protected.
-	// With a TTL, the winner of an empty key waits one TTL before it leads, and a client that may write one key of the
-	// bucket can wipe all.
+	// TTL is the time after which the bucket drops records, at least 100 ms. Then the winner of an empty key waits for a TTL
+	// before it leads, and a client that may write one key can wipe all. Default 0: the bucket is purge-protected.
 	TTL       time.Duration
 	Placement *jetstream.Placement // which servers; default: the server chooses, an existing bucket stays where it is
 	// Roster creates or updates the bucket Name_roster, too, in which candidates announce themselves. If that fails, this
@@ -49,13 +47,10 @@ type BucketInfo struct {
 	Roster         bool                 // see [BucketConfig].Roster
 }
 
-// Bucket is a JetStream key-value bucket whose keys are elections: the [Store] for NATS. Any
-// number of candidates may use it at once. It needs no closing, and never touches the handlers of
-// the connection. Its methods return soon after their contexts have ended, also while nats.go
-// blocks its callers.
-//
-// Stop all candidates before you delete a bucket or restore a backup: a leader that is cut off
-// goes on until its lease is over, while another may lead (docs/production.md).
+// Bucket is a JetStream key-value bucket whose keys are elections: the [Store] for NATS. Any number of candidates may
+// use it at once. It needs no closing, and never touches the handlers of the connection. Its methods return soon
+// after their contexts have ended, also while nats.go blocks. Stop all candidates before you delete a bucket or
+// restore a backup (docs/production.md).
 type Bucket struct {
 	storeSeal // of a *natskv.Bucket
 
@@ -72,17 +67,15 @@ func (b *Bucket) store() *natskv.Bucket {
 
 func (b *Bucket) defaultClock() Clock { return b.clock }
 
-// CreateOrUpdateBucket creates the bucket, or brings an existing one to these settings, and
-// returns it as [OpenBucket] does. A bucket that holds anything but records of elections is
-// rejected, see [BucketConfig].Adopt.
+// CreateOrUpdateBucket creates the bucket, or brings an existing one to these settings, and returns it as
+// [OpenBucket] does. A bucket that holds anything but records of elections is rejected, see [BucketConfig].Adopt.
 //
-// Without a TTL the bucket is purge-protected: only a delete marker removes a record, so `nats kv
-// del` works and `nats kv purge` is refused. Clients cannot undo that. Make an existing bucket
-// purge-protected while no candidate campaigns. The bucket republishes its messages below
+// Without a TTL the bucket is purge-protected, for good: `nats kv del` works and `nats kv purge` is refused. Make an
+// existing bucket purge-protected while no candidate campaigns. The bucket republishes its messages below
 // "natsleader.feed.", its name and a dot: allow no client to publish there.
 //
-// Errors: [ErrInvalidConfig]; [ErrIncompatibleBucket] for a stream that cannot be brought to the
-// settings; those of every [Store]; others of the server as a *jetstream.APIError.
+// Errors: [ErrInvalidConfig]; [ErrIncompatibleBucket] for a stream that cannot be brought to the settings; those of
+// every [Store]; others of the server as a *jetstream.APIError.
 func CreateOrUpdateBucket(ctx context.Context, js jetstream.JetStream, cfg BucketConfig) (*Bucket, error) {
 	return bucketOf(natskv.Create(ctx, js, natskv.Config(cfg)))
 }
@@ -94,17 +87,14 @@ func OpenBucket(js jetstream.JetStream, name string) (*Bucket, error) {
 	return bucketOf(natskv.Open(js, name))
 }
 
-// EnsureBucket returns a bucket that its candidates create if it does not exist. [Observe] and
-// [Lookup] create nothing. EnsureBucket sends no request, so it works before there is a server
-// (nats.RetryOnFailedConnect), and in any number of processes at once. Errors: [ErrInvalidConfig]
-// for settings that cannot work, and for Adopt.
+// EnsureBucket returns a bucket that its candidates create if it does not exist. [Observe] and [Lookup] create
+// nothing. EnsureBucket sends no request, so it works before there is a server (nats.RetryOnFailedConnect), and in
+// any number of processes at once. Errors: [ErrInvalidConfig] for settings that cannot work, and for Adopt.
 //
-// An existing bucket is never changed. If it differs from what cfg sets, or has another TTL or
-// Storage, candidates report [ErrBucketDiffers] once.
-//
-// A bucket that is deleted after it was seen through this Bucket is not created again, and
-// candidates report [ErrNoBucket]. But a process that has never seen it creates it, and leads in
-// it at once.
+// An existing bucket is never changed. If it differs from what cfg sets, or has another TTL or Storage, candidates
+// report [ErrBucketDiffers] once. A bucket that is deleted after it was seen through this Bucket is not created
+// again, and candidates report [ErrNoBucket]. But a process that has never seen it creates it, and leads in it at
+// once.
 func EnsureBucket(js jetstream.JetStream, cfg BucketConfig) (*Bucket, error) {
 	return bucketOf(natskv.Ensure(js, natskv.Config(cfg)))
 }
@@ -116,10 +106,9 @@ func bucketOf(kv *natskv.Bucket, err error) (*Bucket, error) {
 	return &Bucket{backend.NewSeal[backend.Store](kv), SystemClock()}, nil
 }
 
-// WithFeedSubject returns another Bucket for the same bucket, whose republished messages arrive on
-// another subject: prefix, a dot and the key. It is for an account that imports them under a
-// prefix of its own. If nothing arrives there, candidates read the key instead. Errors:
-// [ErrInvalidConfig].
+// WithFeedSubject returns another Bucket for the same bucket, whose republished messages arrive on another subject:
+// prefix, a dot and the key. It is for an account that imports them. If nothing arrives there, candidates read the
+// key instead. Errors: [ErrInvalidConfig].
 func (b *Bucket) WithFeedSubject(prefix string) (*Bucket, error) {
 	return bucketOf(b.store().WithFeed(prefix))
 }

@@ -19,11 +19,10 @@ import (
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
-// Candidate is a candidate in one election. [Campaign] makes it. Its methods may be called from
-// any goroutine and any number of times. Those without a ctx return at once, but
-// Stop. If a ctx ends first, its method returns the error of ctx. A key is given up when its
-// release is acknowledged, when it is known to be another's, or when the candidate's last record
-// keeps no other candidate out any more. The zero value is a candidate that has ended.
+// Candidate is a candidate in one election. [Campaign] makes it. Its methods may be called from any goroutine and any
+// number of times. Those without a ctx return at once, but Stop. If a ctx ends first, its method returns the error of
+// ctx. A key is given up when its release is acknowledged, or when the candidate's last record keeps no other
+// candidate out any more. The zero value is a candidate that has ended.
 type Candidate struct {
 	id        string
 	election  string
@@ -61,14 +60,14 @@ type Candidate struct {
 	hangs atomic.Bool // it has handed over because its work hangs, and the work goes on
 }
 
-// Campaign starts a candidate. It campaigns in the election until ctx ends or [Candidate.Stop] is
-// called. Either begins the same graceful stop, which [Config].StopTimeout bounds: the term ends,
-// work has its time to end, the key is released. The name of the election follows the rules of KV keys, has
-// at most 512 bytes, and is not the key of a seat of another election (package seats).
+// Campaign starts a candidate. It campaigns in the election until ctx ends or [Candidate.Stop] is called. Either
+// begins the same graceful stop, which [Config].StopTimeout bounds: the term ends, work has its time to end, the key
+// is released. The name of the election follows the rules of KV keys, has at most 512 bytes, and is not the key of a
+// seat of another election (package seats).
 //
-// Campaign fails only for settings that cannot work, with [ErrInvalidConfig], [ErrValueTooLarge]
-// or [ErrIncompatibleBucket]. The candidate reports all other faults, as an absent server, bucket
-// or permission, and tries again, however long it takes.
+// Campaign fails only for settings that cannot work, with [ErrInvalidConfig], [ErrValueTooLarge] or
+// [ErrIncompatibleBucket]. The candidate reports all other faults, as an absent server, bucket or permission, and
+// tries again, however long it takes.
 func Campaign(ctx context.Context, store Store, election string, cfg Config) (*Candidate, error) {
 	b, p, err := prepare(store, election, &cfg)
 	if err != nil {
@@ -202,16 +201,15 @@ func newCandidate(store backend.Store, election string, cfg Config, p machine.Pa
 	return c
 }
 
-// Events returns a channel of the candidate's events, in order, beginning with the newest 32 of
-// those so far. Each call returns a channel of its own: call Events once for each reader, before a
-// loop with a select. The channel is closed after the last event of a candidate that has ended,
-// and when ctx ends. What is in it then can still be read. With kinds, as Elected{}, the channel has
-// events of these types only.
+// Events returns a channel of the candidate's events, in order, beginning with the newest 32 of those so far; with
+// kinds, as Elected{}, of these types only. Each call returns a channel of its own: call Events once for each reader,
+// before a loop with a select. The channel is closed after the last event of a candidate that has ended, and when ctx
+// ends. What is in it then can still be read.
 //
-// A reader that stops reading ends ctx. A reader that needs the last [Deposed] passes a ctx that
-// outlives the one given to [Campaign]. The candidate never waits for a reader. Of more than 1,024
-// unread events it leaves out Observed and Faulted that a later one replaces, and then the events
-// of whole terms, the oldest first. Of those unread when the candidate ends, 32 remain.
+// A reader that stops reading ends ctx. A reader that needs the last [Deposed] passes a ctx that outlives the one
+// given to [Campaign]. The candidate never waits for a reader. Of more than 1,024 unread events it leaves out
+// Observed and Faulted that a later one replaces, and then whole terms, the oldest first. Of those unread at its end,
+// 32 remain.
 func (c *Candidate) Events(ctx context.Context, kinds ...Event) <-chan Event {
 	ended := ctx.Done() // the code of the caller, which may panic
 	r := c.reader()
@@ -264,12 +262,8 @@ func (c *Candidate) stateAndTerm() (State, *Term) {
 	}
 }
 
-// Term returns the term that the candidate leads now, by the clock, or false. It is for code
-// outside the work, as a handler that needs the token, or that ends whatever term runs:
-//
-//	if term, ok := c.Term(); ok {
-//		err = term.Resign(ctx)
-//	}
+// Term returns the term that the candidate leads now, by the clock, or false. It is for code outside the work, which
+// needs the token of whatever term runs, or ends it ([Term.Resign]).
 func (c *Candidate) Term() (*Term, bool) {
 	if t := c.seatHeld().leading.Load(); t != nil && t.over() == nil {
 		return t, true
@@ -283,9 +277,8 @@ func (c *Candidate) IsLeader() bool {
 	return ok
 }
 
-// Leader returns the holder of the key, possibly the candidate itself, without a request. It is
-// [HolderLeading] if it is believed to lead. A candidate in StateFenced returns itself as
-// [HolderPending], and one that has ended [HolderNone]. With several seats Leader returns the
+// Leader returns the holder of the key, possibly the candidate itself, without a request. It is [HolderLeading] if it
+// is believed to lead. A candidate in [StateFenced] returns itself as [HolderPending]. With several seats it is the
 // leader of the lowest seat that has one.
 func (c *Candidate) Leader() Holder {
 	for _, seat := range c.seats {
@@ -313,12 +306,12 @@ func (c *Candidate) Leader() Holder {
 }
 
 // Stop does what the end of the context given to [Campaign] does, and returns when the candidate has ended: after
-// [Config].StopTimeout at the latest, and up to 2 s later if a handler of the log or a call of the store hangs. The work must
-// not wait for it: it calls [Term.Resign], or ends that context.
+// [Config].StopTimeout at the latest, and up to 2 s later if a handler of the log or a call of the store hangs. The
+// work must not wait for it: it calls [Term.Resign], or ends that context.
 //
-// Stop returns nil if no work goes on and the key is given up. Errors: [ErrNotReleased] while work of the last term goes on,
-// beside which others may lead; [ErrUnreachable] or [ErrConnectionClosed] if the key is not known to be given up, so that
-// others wait until its lease is over. A candidate in [StatePending] gives up nothing, and others wait likewise.
+// Stop returns nil if no work goes on and the key is given up. Errors: [ErrNotReleased] while work of the last term
+// goes on, beside which others may lead; [ErrUnreachable] or [ErrConnectionClosed] if the key is not known to be
+// given up, so that others wait until its lease is over, as they do after the stop of a candidate in [StatePending].
 func (c *Candidate) Stop() error {
 	c.toAll(machine.InStop)
 	<-c.Done()
@@ -346,8 +339,8 @@ func (c *Candidate) left() error {
 	return nil
 }
 
-// Done returns a channel that is closed when the candidate and all of its goroutines have ended.
-// docs/contract.md has the exceptions.
+// Done returns a channel that is closed when the candidate and its goroutines have ended (exceptions:
+// docs/contract.md).
 func (c *Candidate) Done() <-chan struct{} {
 	if c.done == nil {
 		return ended
@@ -360,9 +353,8 @@ var ended = make(chan struct{})
 
 func init() { close(ended) }
 
-// Err returns [ErrConnectionClosed] if the candidate has ended because the application closed the
-// connection. It returns nil while the candidate runs, after Stop, and after the end of the
-// context given to [Campaign].
+// Err returns [ErrConnectionClosed] if the candidate has ended because the application closed the connection, and
+// otherwise nil.
 func (c *Candidate) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,15 +8,6 @@ import (
 // Clock is the source of time of a candidate's rules. Timeouts of requests use the time of the
 // process. The fake is leadertest.Clock. Methods of a Clock and of its timers must return at once, and
 // Now must never return less to one goroutine than before.
-//
-// With a method AfterFunc(time.Duration, func()) Timer, as SystemClock has it, a term's context
-// ends in time even if the candidate's goroutine is held up.
-//
-// Another fake can find out when a candidate waits, because the candidate calls Reset or Stop of its
-// timer as the last thing before it waits. If the timers have a method Wake(), it is called when a
-// waiting candidate is handed work. A candidate makes one timer for each of its seats, with a negative
-// duration. With a Logger that discards not all it makes one more, with a positive duration, and stops it at once: Wake of
-// that timer is called for each log record that is queued, and Stop when all are written.
 type Clock interface {
 	Now() time.Time                 // only differences between its results matter
 	NewTimer(d time.Duration) Timer // fires after d, or, if d is negative, not before its first Reset
@@ -30,10 +21,18 @@ type Timer interface {
 	Stop() bool                 // disarms the timer
 }
 
-// alarmClock is the optional interface of a Clock.
+// alarmClock is an optional interface of a Clock, by which a term's context ends in time even if the candidate's goroutine
+// is held up.
 type alarmClock interface {
 	AfterFunc(d time.Duration, f func()) Timer
 }
+
+// waker is an optional interface of the timers of a fake Clock, which has to know when a candidate waits. The candidate
+// calls Reset or Stop of its timer as the last thing before it waits. Wake is called when a waiting candidate is handed
+// work. A candidate makes one timer for each of its seats, with a negative duration. With a Logger that discards not all it
+// makes one more, with a positive duration, and stops it at once: Wake of that timer is called for each log record that is
+// queued, and Stop when all are written.
+type waker interface{ Wake() }
 
 // SystemClock returns the clock of the operating system. On Linux it also counts the time during
 // which the host was suspended.

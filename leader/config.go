@@ -25,10 +25,9 @@ type Config struct {
 	// Inherit makes each term begin with the last value of the leader before it ([Term.Previous]) in place of Value. If
 	// no leader is known, the value is what the candidate has published last.
 	Inherit bool
-	// LeaseDuration is how long other candidates wait after the last renewal before they take over. It must not be longer
-	// than the bucket's MaxLease or TTL. In a bucket without MaxLease all candidates of an election must use the same.
-	// A lease of less than 12 s may not outlive the loss of one NATS server of three. Default: MaxLease; in a bucket
-	// without one 15 s, or two thirds of its TTL if that is shorter.
+	// LeaseDuration is how long other candidates wait after the last renewal before they take over: at most the bucket's
+	// MaxLease or TTL, in a bucket without MaxLease the same for all. One of less than 12 s may not outlive the loss of one
+	// NATS server of three. Default: MaxLease, or without one 15 s or two thirds of the TTL, the shorter.
 	LeaseDuration time.Duration
 	// RenewDeadline is the time from sending the last confirmed renewal until the leader is fenced. The rest of the lease
 	// is the margin for clocks that run at different rates and for work to stop. Default: 80% of the lease.
@@ -40,20 +39,17 @@ type Config struct {
 	PendingPeriod time.Duration // the least time from winning the key to leading. Default: 0
 	// GracePeriod is how long a candidate whose term has ended keeps the key, without leading, for work that goes on: the
 	// body of the loop over [Candidate.Terms], and the functions of [Term.Go]. The candidate does not campaign before they
-	// have returned, and reports [ErrNotReleased] when the time is up. A term without such work is handed over at once; that
-	// of a [Lock] has work until [Lock.Unlock]. Default: one lease, but, save for
-	// a Lock, no longer than StopTimeout allows.
+	// have returned, and reports [ErrNotReleased] when the time is up. A term without such work is handed over at once; a
+	// [Lock] is work until [Lock.Unlock]. Default: one lease, but, save for a Lock, no longer than StopTimeout allows.
 	GracePeriod time.Duration
 	// StallTimeout makes the candidate notice work that hangs: if the work of a term has not asked for that long whether
-	// the term leads, the term ends with [ErrStalled], and the candidate hands over. See GracePeriod for what is work: the
-	// time counts from the first body or call of Go on.
-	// Work asks by [Err], by Err and Done of [Term.Context] and [Exact], and by each write of package fence, in any of its
-	// goroutines. A select asks once, when it calls Done: a worker that may wait for longer has a ticker in its select,
-	// and a long item of work calls Err at times. At least 1 s. Default: 0, work may be silent for ever.
+	// the term leads, the term ends with [ErrStalled], and the candidate hands over. The time counts from the first body or
+	// call of Go on. Work asks by [Err], by Err and Done of [Term.Context] and [Exact], and by each write of package fence,
+	// in any of its goroutines. A select asks once, when it calls Done: one that may wait for longer has a ticker, and a
+	// long item of work calls Err at times. At least 1 s. Default: 0, work may be silent for ever.
 	StallTimeout time.Duration
-	// StopTimeout bounds a stop, by [Candidate.Stop] or the end of the context given to [Campaign], with the time for its
-	// work, which ends 2 s before, or a quarter of StopTimeout if that is less. It must be longer than a GracePeriod that is set. Negative:
-	// there is no bound. Default: 8 s, or GracePeriod and 2 s if that is longer.
+	// StopTimeout bounds a stop. The time for its work ends 2 s before, or a quarter of StopTimeout if that is less. It must
+	// be longer than a GracePeriod that is set. Negative: no bound. Default: 8 s, or GracePeriod and 2 s if that is longer.
 	StopTimeout time.Duration
 	// Guards are the resources that only the leader may write. All candidates of an election should name the same. A
 	// candidate that cannot raise them within one lease hands over. Default: none.
@@ -68,9 +64,8 @@ type Config struct {
 	// application that are in flight fail then. Default: it stays, and the candidate reports [ErrNoMajority].
 	ForceReconnect bool
 	Clock          Clock // source of time. Default: [SystemClock], or the clock of the store if it has one
-	// Logger gets a record for every event, Faulted as a warning and the others as information, and details of failures
-	// for debugging. docs/production.md has the messages and keys. A handler that blocks delays nothing: 64 records wait,
-	// and further ones are dropped and counted ([Stats].LogDropped). It may call any method of the candidate. A handler
+	// Logger gets a record for every event, Faulted as a warning (docs/production.md has the messages and keys). A handler
+	// that blocks delays nothing: 64 records wait, and further ones are dropped and counted ([Stats].LogDropped). A handler
 	// that panics ends the process. Default: warnings only, to [slog.Default]. To be silent: [slog.DiscardHandler].
 	Logger *slog.Logger
 
@@ -78,10 +73,10 @@ type Config struct {
 	uncordoned bool       // for package shard: the cordon does not concern the candidate
 }
 
-// Queue is a candidate's part in the order in which candidates take a free key: it waits for its turn, one
-// [Config].TurnTimeout for each candidate with a higher Priority, or of the same that has waited longer. Safety does not
-// depend on the order. The candidate announces its part in the bucket's roster ([BucketConfig].Roster), by one small write
-// per lease. Without a roster it reports [ErrNoRoster], and no candidate waits for a turn. See docs/succession.md.
+// Queue is a candidate's part in the order in which candidates take a free key: it waits for one [Config].TurnTimeout
+// for each candidate with a higher Priority, or of the same that has waited longer. Safety does not depend on the
+// order. The candidate announces its part in the bucket's roster ([BucketConfig].Roster), by one small write per
+// lease. Without a roster it reports [ErrNoRoster], and no candidate waits for a turn.
 type Queue struct {
 	Priority int
 	// Preempt makes a leader of lower priority hand over to this candidate, one to two leases after this candidate has

@@ -16,8 +16,8 @@
 // stopped. [Candidate.Terms] yields its terms, and the body of the loop is the work. At the end
 // of the body the key is handed over.
 //
-// A program that reads events starts its work by [Term.Go], in as many goroutines as it likes. They
-// belong to the term, so the key is not given up before they have returned:
+// A program that reads events starts its work by [Term.Go], in any number of goroutines. The key is not given up before
+// they have returned:
 //
 //	for e := range c.Events(context.Background(), leader.Elected{}) { // closed when c has ended
 //		term := e.(leader.Elected).Term
@@ -48,16 +48,13 @@
 //
 // # More
 //
-// [EnsureBucket], [CreateOrUpdateBucket] and [OpenBucket] are for buckets. [Acquire] and [TryAcquire]
-// are locks. [Observe] and [Lookup] find the leader, and [StepDown] asks it to hand over.
-// [Candidate.Events] reports each change of a [State], to programs that look on.
-// [Term.Previous] names the leader before. [Config].StallTimeout notices work that hangs.
-// [Config].Queue gives an order, package roster the candidates that wait in it, package seats
-// several leaders, package kvelect a key that is shared with nats-kv-leader-elect. Package leadertest
-// tests all of it on a fake clock. Package shard shares many shards evenly among many processes.
+// [Acquire] and [TryAcquire] are locks. [Observe] and [Lookup] find the leader, and [StepDown] asks it to hand over.
+// [Config].Queue gives an order, package roster the candidates that wait in it, package seats several leaders, package
+// kvelect a key that is shared with nats-kv-leader-elect. Package shard shares many shards among many processes. Package
+// leadertest tests all of it on a fake clock.
 //
-// The pages in docs are at https://github.com/natsleader/natsleader/tree/main/docs. Begin with
-// tutorial.md, howto/workers.md and howto/stopping.md. contract.md is the contract in full.
+// The pages are at https://github.com/natsleader/natsleader/tree/main/docs. Begin with tutorial.md, howto/workers.md and
+// howto/stopping.md. contract.md is the contract in full.
 package leader
 
 // The files of this package:

@@ -25,9 +25,8 @@ var (
 	ErrConnectionClosed error = backend.ErrConnectionClosed
 )
 
-// Errors that functions return, or that candidates report. To report an error is to emit a
-// [Faulted] event with it, and to go on. The text of an error names the setting, token, subject or
-// candidate.
+// Errors that functions return, or that candidates report by a [Faulted] event. The text of an error names the setting,
+// token, subject or candidate.
 var (
 	// ErrInvalidConfig reports a setting that cannot work, or settings that contradict each other.
 	ErrInvalidConfig error = backend.ErrInvalidConfig
@@ -65,11 +64,9 @@ var (
 	ErrGuardDeleted error = backend.ErrGuardDeleted
 	// ErrPermission reports a subject that the connection may not use.
 	ErrPermission error = backend.ErrPermission
-	// ErrNotReleased reports work that goes on although GracePeriod is over, or another candidate leads. The candidate
-	// does not campaign before the work has ended, and reports it again after one lease, then at intervals that double.
+	// ErrNotReleased reports work that goes on although GracePeriod is over, or another leads: then at growing intervals.
 	ErrNotReleased error = backend.ErrNotReleased
-	// ErrCordoned reports that an operator keeps the candidate from taking the key (natsleader cordon). It keeps a key that
-	// it holds. It is reported once for each cordon.
+	// ErrCordoned reports, once, that an operator keeps the candidate from taking the key (natsleader cordon).
 	ErrCordoned error = backend.ErrCordoned
 	// ErrNoFeed reports that the candidate receives no changes, and polls until a feed works.
 	ErrNoFeed error = backend.ErrNoFeed

@@ -29,15 +29,11 @@ type Elected struct {
 	Term *Term
 }
 
-// Fenced reports that the term's context has ended while the candidate may still hold the key:
-//
-//   - [ErrLeaseExpired]: the candidate tries to renew the lease. It is elected again, with a new
-//     term, once its work has ended, if no other candidate has taken the key.
-//   - [ErrResigned], [ErrStopped], [ErrStalled]: the leader drains. It keeps the key for the
-//     work, until Until at the latest.
-//   - [ErrFenced]: a later term has raised a guard. No guarded write of this term is accepted
-//     any more.
-//   - [ErrConnectionClosed]: the candidate ends.
+// Fenced reports that the term's context has ended while the candidate may still hold the key. After
+// [ErrLeaseExpired] the candidate tries to renew the lease, and is elected again, with a new term, once its work has
+// ended, if no other candidate has taken the key. After [ErrResigned], [ErrStopped] and [ErrStalled] it keeps the key
+// for the work. After [ErrFenced], a later term has raised a guard, so no guarded write of this term is accepted.
+// After [ErrConnectionClosed] the candidate ends.
 type Fenced struct {
 	Term  *Term
 	Cause error     // as context.Cause of the term's context
@@ -129,8 +125,7 @@ const (
 	// [Term.Previous] return it: elsewhere such a key has HolderNone.
 	HolderReleased
 	HolderExpired // has led until its lease expired: in [Holder].Last and of [Term.Previous]
-	// HolderForeign is a value that is not a record of this package. The key counts as held. With kvelect.Beside, the
-	// Value of the Holder is the name of the process that wrote it, which may lead.
+	// HolderForeign is no record of this package. The key counts as held, with kvelect.Beside by the process that Value names.
 	HolderForeign
 )
 

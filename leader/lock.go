@@ -12,13 +12,11 @@ import (
 	"github.com/natsleader/natsleader/internal/machine"
 )
 
-// Lock is a term that the application asked for by [Acquire] or [TryAcquire], and gives back by
-// Unlock. Its methods may be called from any goroutine. A Lock must not be copied. The zero value
-// is a lock that is over.
+// Lock is a term that the application asked for by [Acquire] or [TryAcquire], and gives back by Unlock. Its methods
+// may be called from any goroutine. A Lock must not be copied. The zero value is a lock that is over.
 //
-// A lock can be lost, as every term. Its context then ends, with the cause, and the work has to
-// end, for which the key is kept up to [Config].GracePeriod. A lost lock does not come back.
-// Unlock is still to be called.
+// A lock can be lost, as every term: its context ends, with the cause, and the key is kept for the work up to
+// [Config].GracePeriod. A lost lock does not come back. Unlock is still to be called.
 type Lock struct {
 	*Term   // its methods are those of the lock; Resign, too, is a loss
 	c       *Candidate
@@ -30,8 +28,7 @@ type Lock struct {
 // HeldError is returned by [TryAcquire] and [Acquire] for a lock that is not free.
 type HeldError struct {
 	Election string
-	// Holder holds the lock; with several seats it is the one that was seen last. Its ID is empty if it cannot be named:
-	// the key holds a foreign record, or it was deleted and the lease of its last holder may be running.
+	// Holder holds the lock; with several seats it is the one that was seen last. Its ID is empty if it cannot be named.
 	Holder Holder
 	why    string // why the lock is not free although no holder is known
 	own    bool   // this process holds it
@@ -56,18 +53,16 @@ func (e *HeldError) Error() string {
 // Unwrap returns the error of the ctx that ended the wait of Acquire, or nil.
 func (e *HeldError) Unwrap() error { return e.waited }
 
-// Acquire campaigns in the election until it is elected, and returns the term as a Lock, which is
-// held until [Lock.Unlock] is called, or until it is lost. ctx bounds only the waiting. The
-// context of the lock carries its values. While the store cannot be reached, Acquire waits.
-// [Config].StopTimeout does not apply. The record of a lock stays in the bucket for ever, so names
-// must be from a bounded set.
+// Acquire campaigns in the election until it is elected, and returns the term as a Lock, which is held until
+// [Lock.Unlock] is called, or until it is lost. ctx bounds only the waiting, also while the store cannot be reached.
+// The context of the lock carries its values. [Config].StopTimeout does not apply. The record of a lock stays in the
+// bucket for ever, so names must be from a bounded set.
 //
-// Goroutines that exclude each other need a Config.ID each: if a Lock of this process holds the
-// lock under the same Config.ID, or neither has one, Acquire returns a *[HeldError] at once.
+// Goroutines that exclude each other need a Config.ID each: if a Lock of this process holds the lock under the same
+// Config.ID, or neither has one, Acquire returns a *[HeldError] at once.
 //
-// Other errors: those of [Campaign]; that of ctx, with the last fault, and as a *HeldError if
-// another holds the lock then; [ErrConnectionClosed]; and [ErrSeatsDiffer] if a living holder has
-// another number of seats. docs/howto/locks.md has more.
+// Other errors: those of [Campaign]; that of ctx, with the last fault, and as a *HeldError if another holds the lock
+// then; [ErrConnectionClosed]; and [ErrSeatsDiffer] if a living holder has another number of seats.
 func Acquire(ctx context.Context, store Store, election string, cfg Config) (*Lock, error) {
 	l, err := acquire(ctx, store, election, cfg, false)
 	return l, lockError("acquire", election, err)
@@ -90,17 +85,13 @@ func lockError(call, election string, err error) error {
 	return fmt.Errorf("%s lock %q: %w", call, election, err)
 }
 
-// TryAcquire is Acquire, but returns a *[HeldError] where Acquire would wait for another holder.
-// It takes a few requests, and 5 s at most if ctx has no deadline.
+// TryAcquire is Acquire, but returns a *[HeldError] where Acquire would wait for another holder. It takes a few
+// requests, and 5 s at most if ctx has no deadline. After the crash of a holder only a second try can succeed, one
+// lease after the first, in the same process with the same [Bucket] and Clock: processes that seldom try use Acquire
+// with a ctx that ends after two leases.
 //
-// A holder that has crashed holds the lock until its lease is over. Only a second try finds that
-// out, one lease after the first, in the same process with the same [Bucket] and Clock, if there
-// was no renewal between them. Processes that seldom try, as a daily job, use Acquire with a ctx
-// that ends after one or two leases.
-//
-// Other errors: those of Acquire; at once those that candidates report, as [ErrUnreachable];
-// [ErrInvalidConfig] for settings that make a candidate wait; and [ErrIncompatibleBucket] for a
-// bucket that is not purge-protected.
+// Other errors: those of Acquire; at once those that candidates report, as [ErrUnreachable]; [ErrInvalidConfig] for
+// settings that make a candidate wait; and [ErrIncompatibleBucket] for a bucket that is not purge-protected.
 func TryAcquire(ctx context.Context, store Store, election string, cfg Config) (*Lock, error) {
 	if err := cfg.checkTry(store); err != nil {
 		return nil, err
@@ -298,15 +289,14 @@ func (l *Lock) Err() error {
 	return context.Cause(ctx)
 }
 
-// Unlock gives the lock up, after the work has ended: its context ends with [ErrResigned], and the
-// key is released when the functions of Go have returned, too. Unlock returns nil if the lock was held until this call. It may be called more
-// than once.
+// Unlock gives the lock up, after the work has ended: its context ends with [ErrResigned], and the key is released
+// when the functions of Go have returned, too. Unlock returns nil if the lock was held until this call. It may be
+// called more than once.
 //
-// If the lock was lost before, Unlock returns an error with the cause: another process may have
-// held the lock while the work went on. If ctx ends first, Unlock returns its error, and the lock
-// is given up all the same, in up to one lease while the store cannot be reached. Other errors:
-// [ErrConnectionClosed] if the application has closed the connection before the release, and
-// [ErrNotLeader] for a nil or zero Lock.
+// If the lock was lost before, Unlock returns an error with the cause: another process may have held the lock while
+// the work went on. If ctx ends first, Unlock returns its error, and the lock is given up all the same, in up to one
+// lease while the store cannot be reached. Other errors: [ErrConnectionClosed] if the application has closed the
+// connection before the release, and [ErrNotLeader] for a nil or zero Lock.
 func (l *Lock) Unlock(ctx context.Context) error {
 	if l == nil || l.c == nil {
 		return fmt.Errorf("unlock of a Lock that Acquire or TryAcquire has not returned: %w", ErrNotLeader)

@@ -98,7 +98,7 @@ func (c *Candidate) followLog() {
 	}
 	t := c.clock.NewTimer(time.Hour)
 	t.Stop()
-	if w, ok := t.(interface{ Wake() }); ok {
+	if w, ok := t.(waker); ok {
 		c.logs.Follow(w.Wake, func() { t.Stop() })
 	}
 }

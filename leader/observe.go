@@ -20,10 +20,10 @@ func init() {
 	backend.SessionOf = func(holder any) string { return holder.(Holder).session }
 }
 
-// Observe reports the holder of the key of an election on a channel: at once when it is known,
-// even if there is none, and again whenever it changes. A slow reader gets the newest holder. The
-// channel is closed when ctx ends or the application closes the connection. While the store cannot
-// be reached, Observe tries again. It never writes. Errors: [ErrInvalidConfig].
+// Observe reports the holder of the key of an election on a channel: when it is known, even if there is none, and
+// whenever it changes. A slow reader gets the newest holder. The channel is closed when ctx ends or the application
+// closes the connection. While the store cannot be reached, Observe tries again. It never writes. Errors:
+// [ErrInvalidConfig].
 func Observe(ctx context.Context, store Store, election string) (<-chan Holder, error) {
 	b, err := backendFor(store, election)
 	if err != nil {
@@ -54,9 +54,8 @@ func Observe(ctx context.Context, store Store, election string) (<-chan Holder, 
 	return holders, nil
 }
 
-// Lookup reads the holder of the key of an election once. One read cannot show whether the lease
-// is still valid: compare Renewed and Lease, or use [Observe]. A replicated bucket may answer from
-// a replica that lags. Errors: those of every [Store].
+// Lookup reads the holder of the key of an election once, perhaps from a replica that lags. One read cannot show
+// whether the lease is still valid: compare Renewed and Lease, or use [Observe]. Errors: those of every [Store].
 func Lookup(ctx context.Context, store Store, election string) (Holder, error) {
 	b, err := backendFor(store, election)
 	if err != nil {
@@ -105,10 +104,9 @@ func (h *Holder) date(s record.Observation) {
 	}
 }
 
-// HolderOf returns the holder that one revision of an election's key names, whether its lease is
-// valid or not. It believes a record that candidates reject because of its headers, which an entry
-// of nats.go does not have. For a nil entry, which a jetstream.KeyWatcher sends after those that
-// stood, it returns [HolderNone].
+// HolderOf returns the holder that one revision of an election's key names, whether its lease is valid or not. It
+// believes a record that candidates reject because of its headers, which an entry of nats.go does not have. For a nil
+// entry of a jetstream.KeyWatcher it returns [HolderNone].
 func HolderOf(e jetstream.KeyValueEntry) Holder {
 	if e == nil {
 		return Holder{Seat: 1}

@@ -5,15 +5,14 @@ import (
 	"fmt"
 )
 
-// Ready waits until the candidate leads or knows the holder that it follows, be it pending or
-// foreign, and returns nil. With several seats the candidate leads on one, or knows the holders of
-// all. Faults do not end the wait, nor does a cordon, for another candidate may take the key. If
-// ctx ends first, Ready returns its cause, and the last fault if no holder was seen since.
+// Ready waits until the candidate leads or knows the holder that it follows, be it pending or foreign, and returns
+// nil. With several seats the candidate leads on one, or knows the holders of all. Faults and a cordon do not end the
+// wait. If ctx ends first, Ready returns its cause, and the last fault if no holder was seen since.
 //
-// Where the candidate waits for the application, Ready returns at once: [ErrStalled] while work
-// that has hung goes on, and, if no other candidate holds the key, [ErrNotReleased] while the work
-// of an ended term goes on, and [ErrNotLeader] after the loop over Terms was left. Once the
-// candidate has ended, Ready returns [Candidate.Err], or [ErrStopped] if that is nil.
+// Where the candidate waits for the application, Ready returns at once: [ErrStalled] while work that has hung goes
+// on, and, if no other candidate holds the key, [ErrNotReleased] while the work of an ended term goes on, and
+// [ErrNotLeader] after the loop over Terms was left. Once the candidate has ended, Ready returns [Candidate.Err], or
+// [ErrStopped] if that is nil.
 func (c *Candidate) Ready(ctx context.Context) error {
 	if known, err := c.knowsRole(); known {
 		return err
@@ -110,10 +109,9 @@ func (p pulse) beat() {
 	}
 }
 
-// Ping returns nil when the candidate's goroutine has answered: at once, also while NATS is
-// silent, unless a call of the Store, a Guard or the Clock hangs. It returns [ErrStopped] once the
-// candidate has ended, and [ErrStalled] if it has handed over because its work hangs, and the work
-// goes on. It is for liveness probes, see package health.
+// Ping returns nil when the candidate's goroutine has answered: at once, also while NATS is silent, unless a call of
+// the Store, a Guard or the Clock hangs. Errors: [ErrStopped] once the candidate has ended, and [ErrStalled] while
+// work that hangs goes on after the handover. It is for liveness probes (package health).
 func (c *Candidate) Ping(ctx context.Context) error {
 	seats := c.seats
 	if seats == nil {

@@ -48,10 +48,9 @@ type Stats struct {
 	Fenced, Deposed, Faults map[error]uint64
 }
 
-// Connected returns nil while the bucket serves the candidate, and otherwise what is wrong:
-// [ErrStopped] after its end, [ErrStalled] or [ErrLeaseExpired] while Stalled or Expired is set,
-// [ErrUnreachable] while Silent is more than half of LeaseDuration, and another error before the
-// settings of the bucket are known. A candidate that is cut off gets an error before another leads.
+// Connected returns nil while the bucket serves the candidate, and otherwise what is wrong: [ErrStopped] after its
+// end, [ErrStalled] or [ErrLeaseExpired] while Stalled or Expired is set, [ErrUnreachable] while Silent is more than
+// half of LeaseDuration, or another error before the settings of the bucket are known.
 func (s Stats) Connected() error {
 	switch {
 	case s.State == StateEnded || s.State == 0:

@@ -38,16 +38,14 @@ type StepDownOptions struct {
 	Next bool   // the next candidate of the roster is to lead, in place of To
 }
 
-// StepDown asks the leader to hand over, as by [Term.Resign], and with To or Next as by
-// [Term.TransferTo]. It returns the Holder that was asked, when the key is released or another's,
-// and with To or Next when there is a next leader. With several seats election is the result of
-// seats.Key. docs/permissions.md has who may ask.
+// StepDown asks the leader to hand over, as by [Term.Resign], and with To or Next as by [Term.TransferTo]. It returns
+// the Holder that was asked, when the key is released or another's, and with To or Next when there is a next leader.
+// With several seats election is the result of seats.Key. docs/permissions.md has who may ask.
 //
-// Errors: [ErrNoLeader]; [ErrRequestRefused] if the leader refuses, or no candidate with the ID of
-// To waits; [ErrUnreachable] if it neither answers nor hands over within 5 s; those of every
-// [Store]; with To or Next [ErrNotSucceeded] if another candidate leads then, or none within one
-// lease; [ErrInvalidConfig] if both are set. After the error of ctx the leader may still hand
-// over.
+// Errors: [ErrNoLeader]; [ErrRequestRefused] if the leader refuses, or no candidate with the ID of To waits;
+// [ErrUnreachable] if it neither answers nor hands over within 5 s; those of every [Store]; with To or Next
+// [ErrNotSucceeded] if another candidate leads then, or none within one lease, and [ErrInvalidConfig] if both are
+// set. After the error of ctx the leader may still hand over.
 func StepDown(ctx context.Context, store Store, election string, opts StepDownOptions) (Holder, error) {
 	p := wire.StepDownRequest{Do: wire.DoStepDown, To: opts.To, By: opts.By}
 	if opts.To != "" || opts.Next {

@@ -8,14 +8,12 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 )
 
-// Store is a bucket of elections: a [Bucket] on a NATS server, a leadertest.Store or
-// leadertest.Link in memory, or one of these with the settings of package seats or kvelect. Only
-// this module implements it.
+// Store is a bucket of elections: a [Bucket] on a NATS server, a leadertest.Store or leadertest.Link in memory, or
+// one of these with the settings of package seats or kvelect. Only this module implements it.
 //
-// The errors of every Store are [ErrNoBucket], [ErrPermission], [ErrUnreachable] and
-// [ErrConnectionClosed], and [ErrInvalidConfig] for a name that can be no election. When ctx ends,
-// the error is its error, ErrUnreachable, or both. If ctx has no deadline, calls that only read or
-// write the bucket end after 5 s.
+// The errors of every Store are [ErrNoBucket], [ErrPermission], [ErrUnreachable], [ErrConnectionClosed], and
+// [ErrInvalidConfig] for a name that can be no election. When ctx ends, the error is its error, ErrUnreachable, or
+// both. Without a deadline of ctx, calls that only read or write the bucket end after 5 s.
 type Store interface {
 	sealedStore
 }

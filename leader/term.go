@@ -104,16 +104,14 @@ func (t *Term) left(elapsed time.Duration) time.Duration {
 	return max(0, time.Duration(t.until.Load())-elapsed)
 }
 
-// Context returns the context of the leadership. It ends when the term does, before another
-// candidate can be elected. [context.Cause] returns one of the errors from [ErrResigned] to
-// [ErrConnectionClosed]. The context carries the values of the context given to [Campaign], and
-// has no Deadline, because each renewal moves the end.
+// Context returns the context of the leadership. It ends when the term does, before another candidate can be elected.
+// [context.Cause] returns one of the errors from [ErrResigned] to [ErrConnectionClosed]. The context carries the
+// values of the context given to [Campaign], and has no Deadline, because each renewal moves the end.
 //
-// Err and Done ask the clock first, and end the context with [ErrLeaseExpired] if the lease is
-// over. So they are exact also after a pause of the process, before any timer has fired. A select
-// that called Done before the pause is not: ask Err after each wait and before each item of work.
-// Contexts derived from this one end with it and have its cause, but do not ask the clock: see
-// [Exact] and [Err].
+// Err and Done ask the clock first, and end the context with [ErrLeaseExpired] if the lease is over. So they are
+// exact also after a pause of the process. A select that called Done before the pause is not: ask Err after each wait
+// and before each item of work. Contexts derived from this one end with it and have its cause, but do not ask the
+// clock: see [Exact] and [Err].
 func (t *Term) Context() context.Context {
 	if t == nil || t.ctx.term == nil {
 		return termOver
@@ -147,11 +145,10 @@ func (t *Term) Seat() int {
 	return t.seat
 }
 
-// Previous returns the last leader before this term, as its candidate found it in the key, without
-// a request. The State is [HolderReleased] if it gave the key up, [HolderExpired] if its lease
-// expired, and [HolderNone] if none is known: in the first term, and after the key was deleted or
-// held a foreign record. The Value is its last one. Renewed is the server's time of its last
-// write, and may be zero if the same candidate led before. docs/contract.md has more.
+// Previous returns the last leader before this term, as its candidate found it in the key, without a request. The
+// State is [HolderReleased] if it gave the key up, [HolderExpired] if its lease expired, and [HolderNone] if none is
+// known: in the first term, and after the key was deleted or held a foreign record. The Value is its last one
+// (docs/contract.md). Renewed, the server's time of its last write, may be zero if the same candidate led before.
 func (t *Term) Previous() Holder {
 	if t == nil {
 		return Holder{}

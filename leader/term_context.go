@@ -71,16 +71,10 @@ func FromContext(ctx context.Context) (*Term, bool) {
 	return t, ok
 }
 
-// Exact returns ctx with an Err and a Done that ask the clock, as those of [Term.Context] do. It
-// is for contexts derived from that of a term, by [context.WithTimeout] or an errgroup, whose own
-// Err and Done are late after a pause of the process:
-//
-//	ctx, cancel := context.WithTimeout(lead, time.Minute)
-//	defer cancel()
-//	ctx = leader.Exact(ctx)
-//
-// The result ends when ctx does, with the same cause. Contexts that are derived from it need an
-// Exact of their own. For a ctx of no term, it has ended with [ErrNotLeader].
+// Exact returns ctx with an Err and a Done that ask the clock, as those of [Term.Context] do. It is for contexts
+// derived from that of a term, by [context.WithTimeout] or an errgroup, whose own Err and Done are late after a pause
+// of the process. The result ends when ctx does, with the same cause. Contexts that are derived from it need an Exact
+// of their own. For a ctx of no term, it has ended with [ErrNotLeader].
 func Exact(ctx context.Context) context.Context {
 	t, ok := FromContext(ctx)
 	if !ok {
@@ -113,11 +107,9 @@ func (e *exact) Done() <-chan struct{} {
 // String names the context in the texts of contexts that are derived from it.
 func (e *exact) String() string { return fmt.Sprintf("leader.Exact(%v)", e.Context) }
 
-// Err returns nil while ctx is alive and the term to which it belongs leads. It asks the clock, so
-// it is exact for all contexts that are derived from that of a term. If the term is over, Err
-// returns its cause. If only ctx has ended, it returns the cause of that, for example
-// [context.DeadlineExceeded]. It returns [ErrNotLeader] if ctx belongs to no term. Of a ctx from [Grace] it also
-// reports the end of the term.
+// Err returns nil while ctx is alive and the term to which it belongs leads. It asks the clock, so it is exact for
+// all contexts that are derived from that of a term, also by [Grace]. Otherwise it returns the cause of the end of
+// the term, or, if only ctx has ended, the cause of that. It returns [ErrNotLeader] if ctx belongs to no term.
 func Err(ctx context.Context) error {
 	t, ok := FromContext(ctx)
 	if !ok {

@@ -25,13 +25,14 @@ func (g *grace) end(cause error) {
 	}
 }
 
-// Grace returns a context for the work in hand, as a transaction, in a term to whose context ctx belongs. While the context
-// of the term is alive, the next item may begin. While that of Grace is, the item in hand may go on: if the term ends
-// because of [Candidate.Stop], [Term.Resign] or another orderly reason, and the candidate keeps the key for its work, Grace
-// lives on until the key is given up, and ends with [ErrNotReleased] at the end of [Config].GracePeriod. It ends with the
-// lease, as the context of the term does, and asks the clock in the same way. After a loss it ends at once.
+// Grace returns a context for the work in hand, as a transaction, in a term to whose context ctx belongs. While the
+// context of the term is alive, the next item may begin. While that of Grace is, the item in hand may go on: after an
+// orderly end, as by [Candidate.Stop] or [Term.Resign], Grace lives on while the candidate keeps the key for its
+// work, and ends with [ErrNotReleased] at the end of [Config].GracePeriod. It ends with the lease, as the context of
+// the term does, and asks the clock in the same way. After a loss it ends at once.
 //
-// Grace has the values of ctx, but not its end or its deadline. For a ctx of no term, it has ended with [ErrNotLeader].
+// Grace has the values of ctx, but not its end or its deadline. For a ctx of no term, it has ended with
+// [ErrNotLeader].
 func Grace(ctx context.Context) context.Context {
 	t, ok := FromContext(ctx)
 	if !ok {

@@ -14,12 +14,10 @@ type termWork struct {
 	worked  bool // and its body has ended, so the term lasts as long as the functions of Go
 }
 
-// Go calls work on a goroutine of its own, with the context of the term. The key is not given up before work has returned,
-// or [Config].GracePeriod after the end of the context, wherever the term comes from: the body of a loop over
-// [Candidate.Terms], which may return meanwhile, an [Elected] event, [Candidate.Term] or a [Lock]. A shard moves when its
-// work and the functions of Go have returned. Go returns false, and does not call work, if the term is over.
-//
-// Outside a loop, the return of work does not end the term: work that gives up calls [Term.Resign].
+// Go calls work on a goroutine of its own, with the context of the term. The key is not given up before work has
+// returned, or [Config].GracePeriod after the end of the context. A body of a loop over [Candidate.Terms] may return
+// meanwhile; outside a loop, the return of work does not end the term. A shard moves when its work and the functions
+// of Go have returned. Go returns false, and does not call work, if the term is over.
 func (t *Term) Go(work func(lead context.Context)) bool {
 	if t == nil || t.ctx.term == nil {
 		return false
@@ -91,10 +89,10 @@ func (t *Term) finish() {
 	}
 }
 
-// Resign ends this term, and no other. The candidate hands over and stays a candidate, which campaigns again if no other
-// candidate takes the key within a few turns, at most one lease. Work may keep the key for [Config].GracePeriod. Resign
-// returns nil as soon as the context has ended, so that the work may call it, and [ErrNotLeader] if it had ended before, and
-// for the term of a shard. If ctx ends first, the term ends all the same.
+// Resign ends this term, and no other. The candidate hands over, and campaigns again if no other candidate takes the
+// key within a few turns, at most one lease. Work may keep the key for [Config].GracePeriod. Resign returns nil as
+// soon as the context has ended, so that the work may call it, and [ErrNotLeader] if it had ended before, and for the
+// term of a shard. If ctx ends first, the term ends all the same.
 func (t *Term) Resign(ctx context.Context) error {
 	if !t.leads() {
 		return ErrNotLeader
@@ -108,10 +106,10 @@ func (t *Term) Resign(ctx context.Context) error {
 	}
 }
 
-// TransferTo is Resign in favour of the candidate with that ID or session, which takes the key as soon as it receives the
-// release, while all others wait for one [Config].TurnTimeout. A roster is not needed. The events name the next leader,
-// which may be another. [ErrInvalidConfig] for an ID that is not valid, and [ErrRequestRefused] if the roster does not have
-// the ID, change nothing.
+// TransferTo is Resign in favour of the candidate with that ID or session, which takes the key as soon as it receives
+// the release, while all others wait for one [Config].TurnTimeout. A roster is not needed. The next leader may be
+// another. [ErrInvalidConfig] for an ID that is not valid, and [ErrRequestRefused] if the roster does not have the
+// ID, change nothing.
 func (t *Term) TransferTo(ctx context.Context, id string) error {
 	if err := checkSuccessor(id); err != nil {
 		return err
@@ -122,9 +120,9 @@ func (t *Term) TransferTo(ctx context.Context, id string) error {
 	return t.call(ctx, machine.Input{Kind: machine.InResign, To: id})
 }
 
-// Proclaim changes the value that is published with the lease, if this term still leads, or the key is kept for its work.
-// Later terms of the candidate publish it, too. Proclaim returns nil when a record with the value is stored,
-// [ErrValueTooLarge], or [ErrNotLeader].
+// Proclaim changes the value that is published with the lease, also by later terms of the candidate, while this term
+// leads or the key is kept for its work. It returns nil when a record with the value is stored. Errors:
+// [ErrValueTooLarge], [ErrNotLeader].
 func (t *Term) Proclaim(ctx context.Context, value []byte) error {
 	return t.call(ctx, machine.Input{Kind: machine.InProclaim, Value: string(value)})
 }

@@ -9,32 +9,19 @@ import (
 	"github.com/natsleader/natsleader/internal/machine"
 )
 
-// Terms returns the terms to which the candidate is elected, for a loop whose body is the work of
-// the leader. Work that waits asks after each wait, because select picks among what is ready at
-// random:
+// Terms returns the terms to which the candidate is elected, for a loop whose body is the work of the leader. Work
+// that waits in a select asks the context after each wait (docs/howto/workers.md).
 //
-//	for lead := term.Context(); lead.Err() == nil; {
-//		select {
-//		case <-lead.Done():
-//		case j := <-jobs:
-//			if lead.Err() != nil {
-//				break // put j back, if nothing else does
-//			}
-//			j.do(lead)
-//		}
-//	}
+// While a body or a function of [Term.Go] runs, no other term of the candidate begins. When they have returned, and
+// the term still leads, the candidate hands over, with a cause that wraps [ErrResigned], and waits one lease before
+// it campaigns again. After three terms in a row that were shorter than RenewInterval it logs a warning. If the term
+// ends before them, the candidate keeps the key for the work, without leading, up to [Config].GracePeriod, after
+// which others can lead.
 //
-// While a body or a function of [Term.Go] runs, no other term of the candidate begins. When they have
-// returned, and the term still leads, the candidate hands over, with a cause that wraps [ErrResigned],
-// and waits one lease before it campaigns again. After three terms in a row that were shorter than
-// RenewInterval it logs a warning. If the term ends before them, the candidate keeps the key for the work, without
-// leading, up to [Config].GracePeriod, after which others can lead.
-//
-// After a break, a return or a panic in the body, the candidate does not campaign until another
-// loop begins. To end it, call [Candidate.Stop], or end the context given to [Campaign]. The loop
-// ends when the candidate has ended and the body has returned. [Candidate.Err] then has the
-// reason. A body must not wait for [Candidate.Stop] or [Candidate.Done], nor run another loop,
-// because each waits for the body. It may call [Term.Resign].
+// After a break, a return or a panic in the body, the candidate does not campaign until another loop begins. The loop
+// ends when the candidate has ended and the body has returned; [Candidate.Err] has the reason. A body must not wait
+// for [Candidate.Stop] or [Candidate.Done], nor run another loop, because each waits for the body. It may call
+// [Term.Resign].
 func (c *Candidate) Terms() iter.Seq[*Term] {
 	return func(yield func(*Term) bool) {
 		if c.done == nil { // of a zero Candidate

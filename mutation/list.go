@@ -162,3 +162,14 @@ func (l list) after(functions map[*function]bool, all, tried []*mutant) (now lis
 	}
 	return now, added, spare
 }
+
+// retried returns the lines that remain when listed mutants have been tried again, by whichever tests.
+func (l list) retried(tried []*mutant) list {
+	now := maps.Clone(l)
+	for _, m := range tried {
+		if m.outcome != survived {
+			delete(now, m.place)
+		}
+	}
+	return now
+}

@@ -218,6 +218,9 @@ func judgesOf(t *target) ([]*judge, error) {
 // conclude compares the survivors with the list, and writes it with -write.
 func conclude(t *target, before list, functions map[*function]bool, all, tried []*mutant) error {
 	now, added, spare := before.after(functions, all, tried)
+	if *again {
+		now, added, spare = before.retried(tried), nil, 0
+	}
 	var unexplained error
 	if len(added) > spare {
 		var lines strings.Builder

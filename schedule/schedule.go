@@ -67,7 +67,8 @@ type Schedule struct {
 const maxWait = time.Minute
 
 // Campaign starts a candidate as [leader.Campaign] does, with the same errors. [leader.ErrInvalidConfig]
-// is also returned for a Calendar that is missing or stands still, and for a Value.
+// is also returned for a Calendar that is missing or stands still, for a Value, and for a store of several
+// seats.
 func Campaign(ctx context.Context, store leader.Store, election string, cfg Config) (*Schedule, error) {
 	switch some := time.Unix(0, 0); {
 	case cfg.Calendar == nil:
@@ -76,6 +77,9 @@ func Campaign(ctx context.Context, store leader.Store, election string, cfg Conf
 		return nil, fmt.Errorf("%w: Value is set, and the marks of the schedule take its place: leave it out", leader.ErrInvalidConfig)
 	case !cfg.Calendar.Next(some).IsZero() && !cfg.Calendar.Next(some).After(some):
 		return nil, fmt.Errorf("%w: the slot of the Calendar after %v is not after it: is its period positive?", leader.ErrInvalidConfig, some)
+	}
+	if n := seatsOf(store); n > 1 {
+		return nil, fmt.Errorf("%w: %d seats, each of whose leaders would work every slot: pass the store without package seats", leader.ErrInvalidConfig, n)
 	}
 	cfg.Inherit = true
 	c, err := leader.Campaign(ctx, store, election, cfg.Config)
@@ -87,6 +91,15 @@ func Campaign(ctx context.Context, store leader.Store, election string, cfg Conf
 		s.patience = min(maxWait, cfg.StallTimeout/2)
 	}
 	return s, nil
+}
+
+// seatsOf returns the number of leaders that package seats gives to the elections of a store; 0 without it.
+func seatsOf(store leader.Store) int {
+	m, marked := store.(backend.Marked)
+	for marked && m.Seats == 0 {
+		m, marked = m.Sealed.(backend.Marked)
+	}
+	return m.Seats
 }
 
 // Candidate returns the candidate, to stop it and to watch it. Its Terms and Proclaim are for Slots

@@ -16,6 +16,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 	"github.com/natsleader/natsleader/schedule"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // office is a bubble with processes that work at the slots of a calendar. The lease is 15 s.
@@ -700,4 +701,17 @@ func TestCampaign_Config(t *testing.T) {
 		s, err := schedule.Campaign(t.Context(), leadertest.NewStore(leadertest.NewClock()), "job", cfg)
 		check.That(t, s == nil && errors.Is(err, leader.ErrInvalidConfig), "%s: %v, %v", text, s, err)
 	}
+}
+
+// On several seats each leader would work every slot. One seat is one leader.
+func TestCampaign_Seats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		for _, of := range []leader.Store{seats.Of(store, 2), seats.Of(seats.Of(store, 3), 0)} {
+			check.Says(t, check.Err(schedule.Campaign(t.Context(), of, "job", everyTen)), leader.ErrInvalidConfig, "seats, each of whose leaders would work every slot")
+		}
+		for _, of := range []leader.Store{seats.Of(store, 1), seats.Of(store, 0)} {
+			check.OK(t, check.Got(schedule.Campaign(t.Context(), of, "job", everyTen))(t).Candidate().Stop())
+		}
+	})
 }

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -106,7 +107,7 @@ func seatsOf(store leader.Store) int {
 // alone.
 func (s *Schedule) Candidate() *leader.Candidate { return s.candidate }
 
-// Slot is a slot that is due.
+// Slot is a slot that is due. It must not be copied.
 type Slot struct {
 	Time time.Time
 	// Term is the term in which the slot is to be worked. Its context is that of the work.
@@ -121,7 +122,7 @@ type Slot struct {
 	After  time.Time
 
 	s    *Schedule
-	done bool
+	done atomic.Bool // so vet reports a copy, which would not know that the slot is done
 }
 
 // maxMissed bounds Slot.Missed.
@@ -132,7 +133,8 @@ const maxMissed = 100
 // begins with the first slot after its election. Work that takes longer than to the next slot
 // makes that late, and those in between are Missed.
 //
-// The end of the loop's body marks the slot as done if the term still leads. After the term, and to
+// The end of the loop's body marks the slot as done if the term still leads, also while functions of
+// [leader.Term.Go] run: let the body wait for the work of its slot. After the term, and to
 // leave the loop, call [Slot.Complete] if the work is complete. A slot that is not marked as done is
 // yielded by the next leader, with Begun. The loop ends with the candidate. As in a loop over
 // [leader.Candidate.Terms], break hands over and takes no further term.
@@ -197,12 +199,12 @@ func (s *Schedule) begin(lead context.Context, slot *Slot) bool {
 // the term is over and the candidate keeps its key no longer, or the error of ctx. After the term, whose
 // context has ended, it needs another ctx.
 func (s *Slot) Complete(ctx context.Context) error {
-	if s.done {
+	if s.done.Load() {
 		return nil
 	}
 	s.s.complete = s.Time
 	err := s.s.set(ctx, s.Term, mark{at: s.Time})
-	s.done = err == nil
+	s.done.Store(err == nil)
 	return err
 }
 

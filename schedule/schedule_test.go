@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -714,4 +715,47 @@ func TestCampaign_Seats(t *testing.T) {
 			check.OK(t, check.Got(schedule.Campaign(t.Context(), of, "job", everyTen))(t).Candidate().Stop())
 		}
 	})
+}
+
+// The end of the body marks its slot as done, also while functions of Go run. So Complete in one of them changes no later
+// mark.
+func TestComplete_BesideTheLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, slots := leadertest.NewStore(nil), 0
+		s := check.Got(schedule.Campaign(t.Context(), store.Link("a"), "job", everyTen))(t)
+		for slot := range s.Slots() {
+			if slots++; slots > 1 {
+				continue
+			}
+			slot.Term.Go(func(lead context.Context) {
+				time.Sleep(15 * time.Second)
+				before := string(store.Value("job"))
+				check.OK(t, slot.Complete(lead))
+				check.Equal(t, string(store.Value("job")), before, "the record is %s")
+				go func() { _ = s.Candidate().Stop() }()
+			})
+		}
+		check.Equal(t, slots, 2, "%d slots")
+	})
+}
+
+// A copy of a slot would not know that the slot is done, and could mark it again after a later one. So go vet reports it: it
+// looks for a field that locks.
+func TestSlot_CopyIsReported(t *testing.T) {
+	var locks func(reflect.Type) bool
+	locks = func(of reflect.Type) bool {
+		if of.Kind() != reflect.Struct {
+			return false
+		}
+		if reflect.PointerTo(of).Implements(reflect.TypeFor[sync.Locker]()) {
+			return true
+		}
+		for i := range of.NumField() {
+			if locks(of.Field(i).Type) {
+				return true
+			}
+		}
+		return false
+	}
+	check.That(t, locks(reflect.TypeFor[schedule.Slot]()), "vet does not report a copy")
 }

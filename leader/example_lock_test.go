@@ -58,7 +58,7 @@ func ExampleTryAcquire() {
 	})
 	// Output:
 	// ann writes the report
-	// leader: the lock "report" is held: "ann" leads with token 1
+	// leader: the lock "report" is held: "ann" leads with token 1, renewed at 2000-01-01T00:00:00Z
 }
 
 // The interfaces of gocron (github.com/go-co-op/gocron/v2), for gocron.WithDistributedLocker and

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
@@ -38,7 +39,7 @@ type HeldError struct {
 	waited error  // of the context that ended the wait
 }
 
-// Error names the election, the ID of the holder and its token.
+// Error names the election, the ID of the holder and its token, and when the server stored its last renewal.
 func (e *HeldError) Error() string {
 	if e.why != "" {
 		return fmt.Sprintf("leader: the lock %q is not free: %s", e.Election, e.why)
@@ -47,6 +48,9 @@ func (e *HeldError) Error() string {
 		return fmt.Sprintf("leader: the lock %q is held by this process: %s; unlock it first, or give callers that wait for each other a Config.ID each", e.Election, e.Holder)
 	}
 	text := fmt.Sprintf("leader: the lock %q is held: %s", e.Election, e.Holder)
+	if e.Holder.State == HolderLeading && !e.Holder.Renewed.IsZero() { // perhaps long ago: it may have crashed
+		text += ", renewed at " + e.Holder.Renewed.UTC().Format(time.RFC3339)
+	}
 	if e.waited != nil {
 		text += ", and " + e.waited.Error()
 	}

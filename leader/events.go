@@ -24,7 +24,8 @@ type Pending struct {
 	Seat   int       // see [Term.Seat]
 }
 
-// Elected reports that a term has begun.
+// Elected reports that a term has begun. A loop over these events starts its work by [Term.Go]: the candidate does not know
+// of other goroutines, and hands over while they run.
 type Elected struct {
 	Term *Term
 }

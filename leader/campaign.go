@@ -63,8 +63,9 @@ type Candidate struct {
 
 // Campaign starts a candidate. It campaigns in the election until ctx ends or [Candidate.Stop] is
 // called. Either begins the same graceful stop, which [Config].StopTimeout bounds: the term ends,
-// work has its time to end, the key is released. The name of the election follows the rules of KV keys, has
-// at most 512 bytes, and is not the key of a seat of another election (package seats).
+// work has its time to end, the key is released. So ctx is no limit for the set-up, as that of
+// [Candidate.Ready] is. The name of the election follows the rules of KV keys, has at most 512
+// bytes, and is not the key of a seat of another election (package seats).
 //
 // Campaign fails only for settings that cannot work, with [ErrInvalidConfig], [ErrValueTooLarge]
 // or [ErrIncompatibleBucket]. The candidate reports all other faults, as an absent server, bucket

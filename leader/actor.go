@@ -50,6 +50,7 @@ type actor struct {
 
 	elected       time.Time // the last time
 	returns       int       // terms in a row whose work has returned at once
+	otherLease    bool      // noticeLease has warned
 	seat          int
 	reminder      reminder
 	stall         time.Duration // Config.StallTimeout
@@ -391,7 +392,9 @@ func (a *actor) events(in *machine.Input, fx *machine.Effects) []Event {
 			a.term.depose(n.Err)
 			a.term = nil
 		case machine.NoteObserved:
-			events = append(events, Observed{Holder: holderShown(&a.status, a.seat)})
+			h := holderShown(&a.status, a.seat)
+			events = append(events, Observed{Holder: h})
+			a.noticeLease(h)
 		case machine.NoteFaulted:
 			news := false
 			if errors.Is(n.Err, ErrCongested) {

@@ -80,9 +80,8 @@ func CreateOrUpdateBucket(ctx context.Context, js jetstream.JetStream, cfg Bucke
 	return bucketOf(natskv.Create(ctx, js, natskv.Config(cfg)))
 }
 
-// OpenBucket returns a bucket that exists, or that another client creates later. It sends no
-// request. If no election can work with the bucket, candidates report [ErrIncompatibleBucket].
-// Errors: [ErrInvalidConfig].
+// OpenBucket returns a bucket that exists, or that another client creates later. It sends no request. Candidates
+// report [ErrIncompatibleBucket] if no election can work with it. Errors: [ErrInvalidConfig].
 func OpenBucket(js jetstream.JetStream, name string) (*Bucket, error) {
 	return bucketOf(natskv.Open(js, name))
 }

@@ -62,12 +62,12 @@ type Candidate struct {
 
 // Campaign starts a candidate. It campaigns in the election until ctx ends or [Candidate.Stop] is called. Either
 // begins the same graceful stop, which [Config].StopTimeout bounds: the term ends, work has its time to end, the key
-// is released. The name of the election follows the rules of KV keys, has at most 512 bytes, and is not the key of a
-// seat of another election (package seats).
+// is released. ([Candidate.Ready] takes a ctx for the set-up alone.) The name of the election follows the rules of KV
+// keys, has at most 512 bytes, and is not the key of a seat of another election (package seats).
 //
 // Campaign fails only for settings that cannot work, with [ErrInvalidConfig], [ErrValueTooLarge] or
-// [ErrIncompatibleBucket]. The candidate reports all other faults, as an absent server, bucket or permission, and
-// tries again, however long it takes.
+// [ErrIncompatibleBucket]. Other faults, as an absent server, bucket or permission, the candidate reports, and tries
+// again, however long it takes.
 func Campaign(ctx context.Context, store Store, election string, cfg Config) (*Candidate, error) {
 	b, p, err := prepare(store, election, &cfg)
 	if err != nil {
@@ -277,9 +277,9 @@ func (c *Candidate) IsLeader() bool {
 	return ok
 }
 
-// Leader returns the holder of the key, possibly the candidate itself, without a request. It is [HolderLeading] if it
-// is believed to lead. A candidate in [StateFenced] returns itself as [HolderPending]. With several seats it is the
-// leader of the lowest seat that has one.
+// Leader returns the holder of the key, possibly the candidate itself, without a request: [HolderLeading] if it is
+// believed to lead, [HolderPending] for a candidate in [StateFenced] itself. With several seats it is the leader of
+// the lowest seat that has one.
 func (c *Candidate) Leader() Holder {
 	for _, seat := range c.seats {
 		if h := seat.Leader(); h.State == HolderLeading {

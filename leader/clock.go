@@ -34,8 +34,8 @@ type alarmClock interface {
 // queued, and Stop when all are written.
 type waker interface{ Wake() }
 
-// SystemClock returns the clock of the operating system. On Linux it also counts the time during
-// which the host was suspended.
+// SystemClock returns the clock of the operating system. On Linux it counts the time for which the host was
+// suspended.
 func SystemClock() Clock {
 	c := &systemClock{base: time.Now()}
 	c.slept0 = sleptNow()

@@ -24,7 +24,8 @@ type Pending struct {
 	Seat   int       // see [Term.Seat]
 }
 
-// Elected reports that a term has begun.
+// Elected reports that a term has begun. Its reader starts work by [Term.Go]: the next leader waits for no other
+// goroutine.
 type Elected struct {
 	Term *Term
 }

@@ -58,5 +58,5 @@ func ExampleTryAcquire() {
 	})
 	// Output:
 	// ann writes the report
-	// leader: the lock "report" is held: "ann" leads with token 1
+	// leader: the lock "report" is held: "ann" leads with token 1, renewed at 2000-01-01T00:00:00Z
 }

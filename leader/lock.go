@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
@@ -32,10 +33,11 @@ type HeldError struct {
 	Holder Holder
 	why    string // why the lock is not free although no holder is known
 	own    bool   // this process holds it
+	over   bool   // its last renewal is longer ago than its lease, if the clocks show the same time
 	waited error  // of the context that ended the wait
 }
 
-// Error names the election, the ID of the holder and its token.
+// Error names the holder and its last renewal, and says what to do if that is longer ago than its lease.
 func (e *HeldError) Error() string {
 	if e.why != "" {
 		return fmt.Sprintf("leader: the lock %q is not free: %s", e.Election, e.why)
@@ -44,6 +46,12 @@ func (e *HeldError) Error() string {
 		return fmt.Sprintf("leader: the lock %q is held by this process: %s; unlock it first, or give callers that wait for each other a Config.ID each", e.Election, e.Holder)
 	}
 	text := fmt.Sprintf("leader: the lock %q is held: %s", e.Election, e.Holder)
+	if e.Holder.State == HolderLeading && !e.Holder.Renewed.IsZero() { // perhaps long ago: it may have crashed
+		text += ", renewed at " + e.Holder.Renewed.UTC().Format(time.RFC3339)
+	}
+	if e.over {
+		text += fmt.Sprintf(", longer ago than its lease of %v: if it has crashed, call Acquire, or try again in this process after such a lease", e.Holder.Lease)
+	}
 	if e.waited != nil {
 		text += ", and " + e.waited.Error()
 	}
@@ -252,7 +260,8 @@ func (a *acquisition) verdict(ctx context.Context, e Event) error {
 			return nil
 		}
 		if own := a.waitsForItself(); own || a.try {
-			return &HeldError{Election: a.c.election, Holder: a.last, why: a.why, own: own}
+			over := a.last.State == HolderLeading && a.c.clock.Now().Sub(a.last.Renewed) > a.last.Lease
+			return &HeldError{Election: a.c.election, Holder: a.last, why: a.why, own: own, over: over}
 		}
 	case Pending:
 		if a.try && e.Until.After(a.c.clock.Now()) {

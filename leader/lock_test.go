@@ -3,6 +3,7 @@ package leader_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,5 +139,27 @@ func TestAcquire_AgainAfterEachEnd(t *testing.T) {
 			synctest.Wait()
 			check.Equal(t, leader.LockSessions()-before, 0, "%d sessions are remembered")
 		})
+	})
+}
+
+// The error of a try says when the holder has renewed, and what to do if that is longer ago than its lease: only a second
+// try finds out that it has crashed, and a daily job in a new process makes none.
+func TestTryAcquire_OfADailyJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		check.Got(leader.TryAcquire(t.Context(), store.Link("a"), "e", leader.Config{ID: "a"}))(t)
+		time.Sleep(time.Hour)
+		tries := func(id, want string) {
+			t.Helper()
+			err := check.Err(leader.TryAcquire(t.Context(), store.Link(id), "e", leader.Config{ID: id}))
+			check.That(t, errors.As(err, new(*leader.HeldError)) && strings.HasSuffix(err.Error(), want), "%v; want %q", err, want)
+		}
+		const at = `is held: "a" leads with token 1, renewed at 2000-01-01T01:00:00Z`
+		tries("today", at)
+		store.Link("a").Close()
+		time.Sleep(15 * time.Second)
+		tries("soon", at)
+		time.Sleep(24 * time.Hour)
+		tries("tomorrow", at+", longer ago than its lease of 15s: if it has crashed, call Acquire, or try again in this process after such a lease")
 	})
 }

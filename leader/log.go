@@ -65,6 +65,20 @@ func (c *Candidate) logReconnecting(values context.Context) {
 	}
 }
 
+// noticeLease warns, once, of a leader with another lease in a bucket that bounds no lease. If its key is deleted, a
+// candidate that has not read its record waits for too short a time.
+func (a *actor) noticeLease(h Holder) {
+	own := a.status.Times.OrDefault().Lease
+	s, known, _ := a.c.store.Known()
+	if a.otherLease || h.State != HolderLeading || h.Lease == own || !known || s.MaxLease > 0 || s.TTL > 0 {
+		return
+	}
+	a.otherLease = true
+	a.c.log.LogAttrs(a.values, slog.LevelWarn, "the leader has another lease, and the bucket has no MaxLease", slog.String("holder", h.ID),
+		slog.Duration("its", h.Lease), slog.Duration("own", own), slog.String("instead",
+			"give all candidates of the election the same LeaseDuration"))
+}
+
 // logClosed warns of a connection that was closed under a candidate.
 func (c *Candidate) logClosed(values context.Context, cut bool) {
 	if !cut {

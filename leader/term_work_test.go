@@ -5,12 +5,48 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
+
+// In a loop over events the hand-over waits for what Go has begun, and for no other goroutine, whatever context that has.
+func TestElected_OnlyGoIsAwaited(t *testing.T) {
+	for _, c := range []struct {
+		begin func(term *leader.Term, work func(lead context.Context))
+		want  time.Duration // from the stop to the next leader
+	}{
+		{func(term *leader.Term, work func(context.Context)) { term.Go(work) }, 3 * time.Second},
+		{func(term *leader.Term, work func(context.Context)) { go work(term.Context()) }, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := leadertest.NewStore(nil)
+			a := check.Got(leader.Campaign(t.Context(), store.Link("a"), "e", leader.Config{ID: "a"}))(t)
+			go func() {
+				for e := range a.Events(context.Background(), leader.Elected{}) {
+					c.begin(e.(leader.Elected).Term, func(lead context.Context) {
+						<-lead.Done()
+						time.Sleep(3 * time.Second) // the rest of the item
+					})
+				}
+			}()
+			time.Sleep(time.Second)
+			b := check.Got(leader.Campaign(t.Context(), store.Link("b"), "e", leader.Config{ID: "b"}))(t)
+			elected := b.Events(t.Context(), leader.Elected{})
+			time.Sleep(time.Second)
+			stopped := time.Now()
+			check.OK(t, a.Stop())
+			<-elected
+			check.Equal(t, time.Since(stopped), c.want, "b leads after %v")
+			check.OK(t, b.Stop())
+			time.Sleep(3 * time.Second)
+		})
+	}
+}
 
 // Go either begins work that the hand-over waits for, or begins nothing, in whichever moment the term ends.
 func TestGo_RacesTheEnd(t *testing.T) {

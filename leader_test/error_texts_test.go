@@ -1,9 +1,14 @@
 package leader_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log"
+	"log/slog"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -35,4 +40,22 @@ func TestErrorTexts_MissingBucket(t *testing.T) {
 		check.That(w, errors.Is(err, leader.ErrNoBucket) && errors.Is(err, jetstream.ErrStreamNotFound),
 			"%v is not what it says", err)
 	})
+}
+
+// A candidate of the zero Config says to the default logger, once, that nobody has made a bucket of that name.
+func TestErrorTexts_MistypedBucket(t *testing.T) {
+	var text bytes.Buffer // the log is flushed before the candidate has ended
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
+	defer log.SetOutput(log.Writer())
+	defer slog.SetDefault(before)
+	inSealed(t, func(w *world) {
+		b := check.Got(leader.OpenBucket(w.dial("a").js, "Elections"))(w)
+		c := check.Got(leader.Campaign(w.Context(), b, "e", leader.Config{}))(w)
+		w.at(time.Hour)
+		w.ok(c.Stop())
+	})
+	got := text.String()
+	check.That(t, strings.Count(got, "\n") == 1 && strings.Contains(got, "level=WARN msg=faulted election=e ") &&
+		strings.Contains(got, "bucket Elections does not exist: make it with "), "logged:\n%s", got)
 }

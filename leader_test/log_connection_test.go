@@ -17,8 +17,8 @@ import (
 	"github.com/natsleader/natsleader/seats"
 )
 
-// warnings is a handler of a log that keeps the warnings about the connection, and about a
-// loop that was left.
+// warnings is a handler of a log that keeps the warnings about the connection, about a
+// loop that was left, and about another lease.
 type warnings struct {
 	mu  sync.Mutex
 	all []string
@@ -29,7 +29,7 @@ func (h *warnings) WithAttrs([]slog.Attr) slog.Handler             { return h }
 func (h *warnings) WithGroup(string) slog.Handler                  { return h }
 
 func (h *warnings) Handle(_ context.Context, r slog.Record) error {
-	if !strings.HasPrefix(r.Message, "the connection") && r.Message != "no loop takes terms" {
+	if !strings.HasPrefix(r.Message, "the connection") && !strings.HasPrefix(r.Message, "the leader has another lease") && r.Message != "no loop takes terms" {
 		return nil
 	}
 	text := r.Message

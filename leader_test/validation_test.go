@@ -2,6 +2,7 @@ package leader_test
 
 import (
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,23 @@ func TestLease_BeyondBucket(t *testing.T) {
 			a.saw(t, "0s faulted unfit")
 		})
 	}
+}
+
+// Leases that differ are told once, by the candidate that waits, in a bucket that bounds none. In any other they are safe.
+func TestLease_OfAnother(t *testing.T) {
+	forEachKind(t, func(w *world, _ time.Duration) {
+		log := new(warnings)
+		w.standAs(leader.Config{ID: "a", LeaseDuration: lease, Logger: slog.New(log)})
+		w.at(time.Minute)
+		w.standAs(leader.Config{ID: "b", LeaseDuration: lease / 2, Logger: slog.New(log)})
+		w.standAs(leader.Config{ID: "c", LeaseDuration: lease, Logger: slog.New(log)})
+		w.at(2 * time.Minute)
+		if info := check.Got(w.ops.bucket(t).Info(w.Context()))(w); info.MaxLease > 0 || info.TTL > 0 {
+			log.were(w)
+			return
+		}
+		log.were(w, "the leader has another lease, and the bucket has no MaxLease; holder=a; its=6s; own=3s; instead=give all candidates of the election the same LeaseDuration")
+	})
 }
 
 // A bucket whose MaxLease is raised later is used.

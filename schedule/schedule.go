@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -68,7 +69,8 @@ type Schedule struct {
 const maxWait = time.Minute
 
 // Campaign starts a candidate as [leader.Campaign] does, with the same errors. [leader.ErrInvalidConfig]
-// is also returned for a Calendar that is missing or stands still, and for a Value.
+// is also returned for a Calendar that is missing or stands still, for a Value, and for a store of several
+// seats.
 func Campaign(ctx context.Context, store leader.Store, election string, cfg Config) (*Schedule, error) {
 	switch some := time.Unix(0, 0); {
 	case cfg.Calendar == nil:
@@ -77,6 +79,9 @@ func Campaign(ctx context.Context, store leader.Store, election string, cfg Conf
 		return nil, fmt.Errorf("%w: Election.Value is set, and the marks of the schedule take its place: leave it out", leader.ErrInvalidConfig)
 	case !cfg.Calendar.Next(some).IsZero() && !cfg.Calendar.Next(some).After(some):
 		return nil, fmt.Errorf("%w: the slot of the Calendar after %v is not after it: is its period positive?", leader.ErrInvalidConfig, some)
+	}
+	if n := seatsOf(store); n > 1 {
+		return nil, fmt.Errorf("%w: %d seats, each of whose leaders would work every slot: pass the store without package seats", leader.ErrInvalidConfig, n)
 	}
 	cfg.Election.Inherit = true
 	c, err := leader.Campaign(ctx, store, election, cfg.Election)
@@ -90,11 +95,20 @@ func Campaign(ctx context.Context, store leader.Store, election string, cfg Conf
 	return s, nil
 }
 
+// seatsOf returns the number of leaders that package seats gives to the elections of a store; 0 without it.
+func seatsOf(store leader.Store) int {
+	m, marked := store.(backend.Marked)
+	for marked && m.Seats == 0 {
+		m, marked = m.Sealed.(backend.Marked)
+	}
+	return m.Seats
+}
+
 // Candidate returns the candidate, to stop it and to watch it. Its Terms and Proclaim are for Slots
 // alone.
 func (s *Schedule) Candidate() *leader.Candidate { return s.candidate }
 
-// Slot is a slot that is due.
+// Slot is a slot that is due. It must not be copied.
 type Slot struct {
 	Time time.Time
 	// Term is the term in which the slot is to be worked. Its context is that of the work.
@@ -109,7 +123,7 @@ type Slot struct {
 	After  time.Time
 
 	s    *Schedule
-	done bool
+	done atomic.Bool // so vet reports a copy, which would not know that the slot is done
 }
 
 // maxMissed bounds Slot.Missed.
@@ -120,7 +134,8 @@ const maxMissed = 100
 // begins with the first slot after its election. Work that takes longer than to the next slot
 // makes that late, and those in between are Missed.
 //
-// The end of the loop's body marks the slot as done if the term still leads. After the term, and to
+// The end of the loop's body marks the slot as done if the term still leads, also while functions of
+// [leader.Term.Go] run: let the body wait for the work of its slot. After the term, and to
 // leave the loop, call [Slot.Complete] if the work is complete. A slot that is not marked as done is
 // yielded by the next leader, with Begun. The loop ends with the candidate. As in a loop over
 // [leader.Candidate.Terms], break hands over and takes no further term.
@@ -185,12 +200,12 @@ func (s *Schedule) begin(lead context.Context, slot *Slot) bool {
 // the term is over and the candidate keeps its key no longer, or the error of ctx. After the term, whose
 // context has ended, it needs another ctx.
 func (s *Slot) Complete(ctx context.Context) error {
-	if s.done {
+	if s.done.Load() {
 		return nil
 	}
 	s.s.complete = s.Time
 	err := s.s.set(ctx, s.Term, mark{at: s.Time})
-	s.done = err == nil
+	s.done.Store(err == nil)
 	return err
 }
 

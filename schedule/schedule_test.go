@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 	"github.com/natsleader/natsleader/schedule"
+	"github.com/natsleader/natsleader/seats"
 )
 
 // office is a bubble with processes that work at the slots of a calendar. The lease is 15 s.
@@ -700,4 +702,60 @@ func TestCampaign_Config(t *testing.T) {
 		s, err := schedule.Campaign(t.Context(), leadertest.NewStore(leadertest.NewClock()), "job", cfg)
 		check.That(t, s == nil && errors.Is(err, leader.ErrInvalidConfig), "%s: %v, %v", text, s, err)
 	}
+}
+
+// On several seats each leader would work every slot. One seat is one leader.
+func TestCampaign_Seats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		for _, of := range []leader.Store{seats.Of(store, 2), seats.Of(seats.Of(store, 3), 0)} {
+			check.Says(t, check.Err(schedule.Campaign(t.Context(), of, "job", everyTen)), leader.ErrInvalidConfig, "seats, each of whose leaders would work every slot")
+		}
+		for _, of := range []leader.Store{seats.Of(store, 1), seats.Of(store, 0)} {
+			check.OK(t, check.Got(schedule.Campaign(t.Context(), of, "job", everyTen))(t).Candidate().Stop())
+		}
+	})
+}
+
+// The end of the body marks its slot as done, also while functions of Go run. So Complete in one of them changes no later
+// mark.
+func TestComplete_BesideTheLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, slots := leadertest.NewStore(nil), 0
+		s := check.Got(schedule.Campaign(t.Context(), store.Link("a"), "job", everyTen))(t)
+		for slot := range s.Slots() {
+			if slots++; slots > 1 {
+				continue
+			}
+			slot.Term.Go(func(lead context.Context) {
+				time.Sleep(15 * time.Second)
+				before := string(store.Value("job"))
+				check.OK(t, slot.Complete(lead))
+				check.Equal(t, string(store.Value("job")), before, "the record is %s")
+				go func() { _ = s.Candidate().Stop() }()
+			})
+		}
+		check.Equal(t, slots, 2, "%d slots")
+	})
+}
+
+// A copy of a slot would not know that the slot is done, and could mark it again after a later one. So go vet reports it: it
+// looks for a field that locks.
+func TestSlot_CopyIsReported(t *testing.T) {
+	var locks func(reflect.Type) bool
+	locks = func(of reflect.Type) bool {
+		if of.Kind() != reflect.Struct {
+			return false
+		}
+		if reflect.PointerTo(of).Implements(reflect.TypeFor[sync.Locker]()) {
+			return true
+		}
+		for i := range of.NumField() {
+			if locks(of.Field(i).Type) {
+				return true
+			}
+		}
+		return false
+	}
+	check.That(t, locks(reflect.TypeFor[schedule.Slot]()), "vet does not report a copy")
 }

@@ -110,6 +110,9 @@ func TestEvents_WallTimeJumps(t *testing.T) {
 		}
 		in(time.Minute)
 		time.Sleep(2 * time.Minute)
+		end, begun := leadertest.Work(leadertest.Led(c)) // without it the candidate is not fenced
+		defer end()
+		check.Must(t, begun, "no term")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		go func() { _ = leadertest.Resign(ctx, c) }()

@@ -1,4 +1,4 @@
-package leader_test
+package snippets_test
 
 import (
 	"context"
@@ -118,7 +118,7 @@ func locks(ctx context.Context, store leader.Store, cfg leader.Config, item item
 	return nil
 }
 
-func shards(ctx context.Context, store leader.Store, cfg leader.Config, item itemFunc) error {
+func serveShards(ctx context.Context, store leader.Store, cfg leader.Config, item itemFunc) error {
 	m, err := shard.Join(ctx, store, "e", shard.Config{
 		Shards: 3, ID: cfg.ID, GracePeriod: cfg.GracePeriod, ForceReconnect: cfg.ForceReconnect, Logger: cfg.Logger,
 	})
@@ -272,7 +272,7 @@ func TestPrograms(t *testing.T) {
 		{"errgroups", errgroups},
 		{"transactions", transactions},
 		{"locks", locks},
-		{"shards", shards},
+		{"shards", serveShards},
 	} {
 		latencies := []time.Duration{5 * time.Millisecond, 0}
 		if p.name == "locks" || p.name == "shards" {

@@ -1,4 +1,4 @@
-package leader_test
+package snippets_test
 
 import (
 	"context"
@@ -16,6 +16,9 @@ import (
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
+
+// bubbleStart is the time at which each bubble begins.
+var bubbleStart = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // row is a fault, in which run checks when other terms begin.
 type row struct {
@@ -80,7 +83,7 @@ type trial struct {
 
 // accuse notes a broken rule. The lock is held.
 func (t *trial) accuse(format string, args ...any) {
-	t.wrong = append(t.wrong, fmt.Sprintf("%v: ", time.Since(clockStart))+fmt.Sprintf(format, args...))
+	t.wrong = append(t.wrong, fmt.Sprintf("%v: ", time.Since(bubbleStart))+fmt.Sprintf(format, args...))
 }
 
 // start starts the program in a process.
@@ -283,7 +286,7 @@ func (t *trial) begins(by *replica, at func(b bound, end time.Time) time.Time) {
 			most = 30 * t.oneWay
 		}
 		if late < -most || late > most || by != nil && next.by != by {
-			t.accuse("%s begins with %d at %v, %v late", next.by.id, key, next.begin.Sub(clockStart), late)
+			t.accuse("%s begins with %d at %v, %v late", next.by.id, key, next.begin.Sub(bubbleStart), late)
 		}
 	}
 }

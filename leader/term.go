@@ -193,4 +193,5 @@ func (t *Term) send(kind machine.InputKind) {
 func init() {
 	backend.ClockOf = func(candidate any) any { return candidate.(*Candidate).clock }
 	backend.Release = func(term any) { term.(*Term).free() }
+	backend.Idle = func(term any) <-chan struct{} { return term.(*Term).idle() }
 }

@@ -9,9 +9,10 @@ import (
 // termWork is the work of a term that the candidate knows: the functions of Go, and the body of a loop over Terms. The
 // term's mu guards it. So a step of the candidate either finds a function of Go, or has ended the context before it.
 type termWork struct {
-	running int  // functions of Go
-	body    bool // a loop has the term, or is to take it
-	worked  bool // and its body has ended, so the term lasts as long as the functions of Go
+	running int           // functions of Go
+	body    bool          // a loop has the term, or is to take it
+	worked  bool          // and its body has ended, so the term lasts as long as the functions of Go
+	idle    chan struct{} // closed when no function of Go runs; nil if nobody waits for that
 }
 
 // Go calls work on a goroutine of its own, with the context of the term. The key is not given up before work has
@@ -55,7 +56,10 @@ func (t *Term) works() bool {
 // returned ends a function of Go.
 func (t *Term) returned() {
 	t.mu.Lock()
-	t.known.running--
+	if t.known.running--; t.known.running == 0 && t.known.idle != nil {
+		close(t.known.idle)
+		t.known.idle = nil
+	}
 	last, worked, freed := !t.goesOn(), t.known.worked, t.freed.Load() // a release that comes later finds no function
 	t.mu.Unlock()
 	switch {
@@ -68,6 +72,19 @@ func (t *Term) returned() {
 	default:
 		t.send(machine.InDrained)
 	}
+}
+
+// idle returns a channel that is closed when no function of Go runs.
+func (t *Term) idle() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.known.running == 0 {
+		return ended
+	}
+	if t.known.idle == nil {
+		t.known.idle = make(chan struct{})
+	}
+	return t.known.idle
 }
 
 // offer notes that a loop is to take the term.

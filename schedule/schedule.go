@@ -134,9 +134,8 @@ const maxMissed = 100
 // begins with the first slot after its election. Work that takes longer than to the next slot
 // makes that late, and those in between are Missed.
 //
-// The end of the loop's body marks the slot as done if the term still leads, also while functions of
-// [leader.Term.Go] run: let the body wait for the work of its slot. After the term, and to
-// leave the loop, call [Slot.Complete] if the work is complete. A slot that is not marked as done is
+// When the loop's body has ended, and the functions of [leader.Term.Go] have returned, the slot is marked as done if the
+// term still leads. After the term, and to leave the loop, call [Slot.Complete] if the work is complete. A slot that is not marked as done is
 // yielded by the next leader, with Begun. The loop ends with the candidate. As in a loop over
 // [leader.Candidate.Terms], break hands over and takes no further term.
 func (s *Schedule) Slots() iter.Seq[*Slot] {
@@ -177,6 +176,7 @@ func (s *Schedule) serve(term *leader.Term, yield func(*Slot) bool) bool {
 		if !yield(slot) {
 			return false
 		}
+		<-backend.Idle(term) // they are work of the slot
 		if lead.Err() != nil || slot.Complete(lead) != nil {
 			return true // the mark of complete work follows at the next election
 		}

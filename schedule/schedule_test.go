@@ -717,25 +717,20 @@ func TestCampaign_Seats(t *testing.T) {
 	})
 }
 
-// The end of the body marks its slot as done, also while functions of Go run. So Complete in one of them changes no later
-// mark.
-func TestComplete_BesideTheLoop(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store, slots := leadertest.NewStore(nil), 0
-		s := check.Got(schedule.Campaign(t.Context(), store.Link("a"), "job", everyTen))(t)
-		for slot := range s.Slots() {
-			if slots++; slots > 1 {
-				continue
-			}
-			slot.Term.Go(func(lead context.Context) {
-				time.Sleep(15 * time.Second)
-				before := string(store.Value("job"))
-				check.OK(t, slot.Complete(lead))
-				check.Equal(t, string(store.Value("job")), before, "the record is %s")
-				go func() { _ = s.Candidate().Stop() }()
-			})
-		}
-		check.Equal(t, slots, 2, "%d slots")
+// A slot is done when its body has ended and the functions of Go have returned: at 25 s. A crash before that leaves it to
+// the next leader.
+func TestSlots_WorkByGo(t *testing.T) {
+	open(t, func(o *office) {
+		o.hire("a", everyTen, func(slot *schedule.Slot) bool {
+			slot.Term.Go(func(context.Context) { time.Sleep(15 * time.Second) })
+			return true
+		})
+		o.hire("b", everyTen, nil)
+		o.pass(49 * time.Second)
+		o.expect("10s a 10s", "25s a 20s", "40s a 40s, missed 30s")
+		o.store.Link("a").Close()
+		o.pass(16 * time.Second)
+		o.expect("1m2.5s b 40s, begun, missed 30s", "1m2.5s b 1m0s, missed 50s")
 	})
 }
 

@@ -25,17 +25,10 @@ func WhileLeading(c *leader.Candidate) cron.JobWrapper {
 	return func(job cron.Job) cron.Job {
 		return cron.FuncJob(func() {
 			term, ok := c.Term()
-			if !ok {
-				return
-			}
-			ended := make(chan any, 1)
-			if term.Go(func(context.Context) {
-				defer func() { ended <- recover() }()
-				job.Run()
-			}) {
-				if p := <-ended; p != nil {
-					panic(p) // where a wrapper such as cron.Recover expects it
-				}
+			ended := make(chan struct{})
+			if ok && term.Go(func(context.Context) { <-ended }) {
+				defer close(ended)
+				job.Run() // on the goroutine of cron, where cron.Recover expects a panic
 			}
 		})
 	}

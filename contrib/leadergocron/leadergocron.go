@@ -61,25 +61,14 @@ func (e Elector) IsLeader(ctx context.Context) error {
 // or [leader.Err] before each effect, or writes through a guard. If the candidate does not lead, the run fails with
 // [leader.ErrNotLeader], and does not call f.
 func (e Elector) Task(f func(lead context.Context) error) gocron.Task {
-	type result struct {
-		err      error
-		panicked any
-	}
 	return gocron.NewTask(func() error {
 		term, ok := e.Candidate.Term()
-		ended := make(chan result, 1)
-		if !ok || !term.Go(func(lead context.Context) {
-			var r result
-			defer func() { r.panicked = recover(); ended <- r }()
-			r.err = f(lead)
-		}) {
+		ended := make(chan struct{})
+		if !ok || !term.Go(func(context.Context) { <-ended }) {
 			return fmt.Errorf("%w: %s is %s", leader.ErrNotLeader, e.Candidate.ID(), e.Candidate.State())
 		}
-		r := <-ended
-		if r.panicked != nil {
-			panic(r.panicked) // where gocron expects it
-		}
-		return r.err
+		defer close(ended)
+		return f(term.Context()) // on the goroutine of gocron, which expects a panic there
 	})
 }
 

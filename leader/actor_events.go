@@ -110,9 +110,13 @@ func (r *eventReader) next() (e Event, ok bool) {
 	return nil, false
 }
 
-// wants reports whether the reader has asked for events of that kind.
+// wants reports whether the reader has asked for events of that kind. A pointer to an event is an Event, too, and stands for
+// the same kind.
 func (r *eventReader) wants(e Event) bool {
-	return len(r.kinds) == 0 || slices.ContainsFunc(r.kinds, func(k Event) bool { return reflect.TypeOf(k) == reflect.TypeOf(e) })
+	kind := reflect.TypeOf(e)
+	return len(r.kinds) == 0 || slices.ContainsFunc(r.kinds, func(k Event) bool {
+		return reflect.TypeOf(k) == kind || reflect.TypeOf(k) == reflect.PointerTo(kind)
+	})
 }
 
 // channel returns a channel of the application, which gets the events until ended is closed.

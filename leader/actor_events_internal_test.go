@@ -131,7 +131,7 @@ func TestOutbox_Kinds(t *testing.T) {
 	const terms = 100
 	var o outbox
 	r := o.enter()
-	r.kinds = []Event{Elected{}, Deposed{Finished: true}}
+	r.kinds = []Event{Elected{}, &Deposed{Finished: true}}
 	events := r.channel(nil)
 	for token := uint64(1); token <= terms; token++ {
 		addTerm(&o, token)

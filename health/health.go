@@ -207,7 +207,7 @@ type liveness struct {
 	Error    string `json:"error,omitempty"`
 }
 
-// memberReport is the body of Member.
+// memberReport is the body of MemberConnected.
 type memberReport struct {
 	Group     string  `json:"group"`
 	ID        string  `json:"id"`

@@ -21,8 +21,8 @@ import (
 
 // Candidate is a candidate in one election. [Campaign] makes it. Its methods may be called from any goroutine and any
 // number of times. Those without a ctx return at once, but Stop. If a ctx ends first, its method returns the error of
-// ctx. A key is given up when its release is acknowledged, or when the candidate's last record keeps no other
-// candidate out any more. The zero value is a candidate that has ended.
+// ctx. A key is given up when its release is acknowledged, when it is another's, or when the candidate's last record
+// keeps no other out any more. The zero value is a candidate that has ended.
 type Candidate struct {
 	id        string
 	election  string
@@ -225,7 +225,7 @@ func (c *Candidate) reader() *eventReader {
 	return c.out.enter()
 }
 
-// ID returns Config.ID or its default.
+// ID returns [Config].ID or its default.
 func (c *Candidate) ID() string { return c.id }
 
 // Election returns the name of the election.
@@ -271,7 +271,7 @@ func (c *Candidate) Term() (*Term, bool) {
 	return nil, false
 }
 
-// IsLeader reports whether the candidate leads now, by the clock. Work asks its context instead.
+// IsLeader reports whether the candidate leads now, by the clock.
 func (c *Candidate) IsLeader() bool {
 	_, ok := c.Term()
 	return ok
@@ -415,8 +415,7 @@ func (c *Candidate) toAll(kind machine.InputKind) {
 	}
 }
 
-// Leaders returns the holders that are believed to lead, in the order of their seats: with one
-// seat, one or none.
+// Leaders returns the holders that are believed to lead, in the order of their seats: with one seat, one or none.
 func (c *Candidate) Leaders() []Holder {
 	seats := c.seats
 	if seats == nil {

@@ -40,7 +40,7 @@ type Config struct {
 	// GracePeriod is how long a candidate whose term has ended keeps the key, without leading, for work that goes on: the
 	// body of the loop over [Candidate.Terms], and the functions of [Term.Go]. The candidate does not campaign before they
 	// have returned, and reports [ErrNotReleased] when the time is up. A term without such work is handed over at once; a
-	// [Lock] is work until [Lock.Unlock]. Default: one lease, but, save for a Lock, no longer than StopTimeout allows.
+	// [Lock] is work until [Lock.Unlock]. Default: one lease, in a stop no longer than StopTimeout allows.
 	GracePeriod time.Duration
 	// StallTimeout makes the candidate notice work that hangs: if the work of a term has not asked for that long whether
 	// the term leads, the term ends with [ErrStalled], and the candidate hands over. The time counts from the first body or

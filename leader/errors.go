@@ -64,7 +64,7 @@ var (
 	ErrGuardDeleted error = backend.ErrGuardDeleted
 	// ErrPermission reports a subject that the connection may not use.
 	ErrPermission error = backend.ErrPermission
-	// ErrNotReleased reports work that goes on although GracePeriod is over, or another leads: then at growing intervals.
+	// ErrNotReleased reports work that goes on although GracePeriod is over, or another leads. The candidate waits for its end.
 	ErrNotReleased error = backend.ErrNotReleased
 	// ErrCordoned reports, once, that an operator keeps the candidate from taking the key (natsleader cordon).
 	ErrCordoned error = backend.ErrCordoned

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Event is emitted by a candidate on the channels of [Candidate.Events]: a [Pending], [Elected],
-// [Fenced], [Deposed], [Observed] or [Faulted]. Its String is a line for a log.
+// Event is emitted by a candidate on the channels of [Candidate.Events]: a [Pending], [Elected], [Fenced], [Deposed],
+// [Observed] or [Faulted]. Its String is for a log.
 //
 //sumtype:decl
 type Event interface {

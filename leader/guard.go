@@ -8,9 +8,10 @@ import (
 	"github.com/natsleader/natsleader/internal/record"
 )
 
-// Guard is a resource that only the leader may write: a fence.Bucket or a fence.Stream in NATS, or a leadertest.Link
-// in memory. Only this module implements it. Guards are compared with ==. Before a term begins, the candidate raises
-// its guards to the term's token. From then on they accept no write of an earlier term (docs/fencing.md).
+// Guard is a resource that only the leader may write: a fence.Bucket or a fence.Stream in NATS, or the result of
+// Guard of a leadertest.Link. Only this module implements it. Guards are compared with ==. Before a term begins, the
+// candidate raises its guards to the term's token. From then on they accept no write of an earlier term
+// (docs/fencing.md).
 type Guard interface {
 	// String names the resource for people, such as "bucket orders".
 	fmt.Stringer

@@ -299,13 +299,14 @@ func (l *Lock) Err() error {
 }
 
 // Unlock gives the lock up, after the work has ended: its context ends with [ErrResigned], and the key is released
-// when the functions of Go have returned, too. Unlock returns nil if the lock was held until this call. It may be
-// called more than once.
+// when the functions of Go have returned, which must not call Unlock. It returns nil if the lock was held until this
+// call. It may be called more than once.
 //
-// If the lock was lost before, Unlock returns an error with the cause: another process may have held the lock while
-// the work went on. If ctx ends first, Unlock returns its error, and the lock is given up all the same, in up to one
-// lease while the store cannot be reached. Other errors: [ErrConnectionClosed] if the application has closed the
-// connection before the release, and [ErrNotLeader] for a nil or zero Lock.
+// If the lock was lost before, Unlock returns an error with the cause: another process may have held it while the
+// work went on. If ctx ends first, Unlock returns its error, and the lock is given up all the same, in up to one
+// lease while the store cannot be reached. Other errors: [ErrNotReleased] while functions of Go run on,
+// [ErrConnectionClosed] if the application has closed the connection before the release, and [ErrNotLeader] for a
+// zero Lock.
 func (l *Lock) Unlock(ctx context.Context) error {
 	if l == nil || l.c == nil {
 		return fmt.Errorf("unlock of a Lock that Acquire or TryAcquire has not returned: %w", ErrNotLeader)

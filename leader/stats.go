@@ -13,8 +13,7 @@ import (
 	"github.com/natsleader/natsleader/internal/record"
 )
 
-// Stats is a snapshot of a candidate, for metrics and health checks. Totals are since
-// [Campaign].
+// Stats is a snapshot of a candidate, for metrics and health checks. Totals begin with Campaign.
 type Stats struct {
 	Bucket        string // its name; empty for a store in memory
 	State         State

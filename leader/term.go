@@ -128,7 +128,7 @@ func endedWith(cause error) context.Context {
 	return ctx
 }
 
-// Token returns the fencing token, which is greater than that of every earlier term.
+// Token returns the fencing token, greater than that of every earlier term.
 func (t *Term) Token() uint64 {
 	if t == nil { // of a zero event
 		return 0
@@ -136,8 +136,7 @@ func (t *Term) Token() uint64 {
 	return t.token
 }
 
-// Seat returns the number of the seat that the term leads: 1 for the election's own key, and n for
-// the key that seats.Key names.
+// Seat returns the number of the seat (seats.Key) that the term leads, or 1.
 func (t *Term) Seat() int {
 	if t == nil {
 		return 0
@@ -175,8 +174,7 @@ func (t *Term) over() error {
 	return nil
 }
 
-// Remaining returns how long the lease is valid if it is not renewed; 0 if it is over or the
-// context has ended.
+// Remaining returns how long the lease is valid if it is not renewed; 0 if the context has ended.
 func (t *Term) Remaining() time.Duration {
 	if t == nil || t.ctx.term == nil || t.ctx.ended() != nil {
 		return 0

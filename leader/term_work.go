@@ -126,7 +126,7 @@ func (t *Term) Resign(ctx context.Context) error {
 // TransferTo is Resign in favour of the candidate with that ID or session, which takes the key as soon as it receives
 // the release, while all others wait for one [Config].TurnTimeout. A roster is not needed. The next leader may be
 // another. [ErrInvalidConfig] for an ID that is not valid, and [ErrRequestRefused] if the roster does not have the
-// ID, change nothing.
+// ID, change nothing. If ctx ends first, the term may go on.
 func (t *Term) TransferTo(ctx context.Context, id string) error {
 	if err := checkSuccessor(id); err != nil {
 		return err

@@ -63,7 +63,7 @@ func (l *loops) enter(c *Candidate) <-chan *Term {
 	if l.running++; l.bodies > 0 && !l.told {
 		l.told = true
 		c.log.LogAttrs(context.Background(), slog.LevelWarn, "a loop over Terms begins beside the body of another", slog.String("instead",
-			"begin no loop in a body: it gets no term before the body has returned"))
+			"a loop in a body gets no term before the body has returned: begin none there"))
 	}
 	c.toAll(machine.InLoop)
 	return l.terms

@@ -104,8 +104,7 @@ func seatsOf(store leader.Store) int {
 	return m.Seats
 }
 
-// Candidate returns the candidate, to stop it and to watch it. Its Terms and Proclaim are for Slots
-// alone.
+// Candidate returns the candidate, to stop it and to watch it. Its Terms, and Proclaim of a term, are for Slots alone.
 func (s *Schedule) Candidate() *leader.Candidate { return s.candidate }
 
 // Slot is a slot that is due. It must not be copied.
@@ -135,7 +134,7 @@ const maxMissed = 100
 // makes that late, and those in between are Missed.
 //
 // When the loop's body has ended, and the functions of [leader.Term.Go] have returned, the slot is marked as done if the
-// term still leads. After the term, and to leave the loop, call [Slot.Complete] if the work is complete. A slot that is not marked as done is
+// term still leads. No other slot is yielded before, so each function ends with its slot. After the term, and to leave the loop, call [Slot.Complete] if the work is complete. A slot that is not marked as done is
 // yielded by the next leader, with Begun. The loop ends with the candidate. As in a loop over
 // [leader.Candidate.Terms], break hands over and takes no further term.
 func (s *Schedule) Slots() iter.Seq[*Slot] {

@@ -69,7 +69,7 @@ func (d detail) Unwrap() error { return d.of }
 var (
 	ErrNotStanding     error = detail{ErrRequestRefused, "not standing in the election"}
 	ErrNoneStands      error = detail{ErrRequestRefused, "no other candidate stands in the election"}
-	ErrNotListed       error = detail{ErrNoRoster, wire.NoRosterReason + ": its Config has neither Queue nor Roster"}
+	ErrNotListed       error = detail{ErrNoRoster, wire.NoRosterReason + ": its Config has no Queue"}
 	ErrRosterGone      error = detail{ErrNoRoster, "the roster is gone, perhaps with the bucket"} // no advice to make it before the leases are over
 	ErrRosterUnread    error = detail{ErrNoRoster, "the leader has not read the roster yet: try again"}
 	ErrNoMajority      error = detail{ErrUnreachable, "reads are answered, and nothing that needs a majority of the servers: the server of this connection is cut off from the others, or the cluster has lost its quorum"}

@@ -50,7 +50,7 @@ func (s *Service) work(term *leader.Term) {
 		}
 		if err := s.Send(lead, term.Token()); err != nil {
 			slog.Error("cannot send", "err", err)
-			return // hands over; this replica tries again after one lease
+			return // hands over
 		}
 	}
 }

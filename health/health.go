@@ -142,7 +142,7 @@ func MemberConnected(m *shard.Member) http.Handler {
 		switch {
 		case err != nil:
 			r.Error = cmp.Or(m.Err(), err).Error()
-		case errors.Is(idle, shard.ErrNotBegun) && s.Waiting > 0: // else the work has begun meanwhile
+		case errors.Is(idle, shard.ErrNotBegun):
 			r.Error = idle.Error()
 		}
 		return r, r.Error == ""

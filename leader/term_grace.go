@@ -29,7 +29,7 @@ func (g *grace) end(cause error) {
 // context of the term is alive, the next item may begin. While that of Grace is, the item in hand may go on: after an
 // orderly end, as by [Candidate.Stop] or [Term.Resign], Grace lives on while the candidate keeps the key for its
 // work, and ends with [ErrNotReleased] at the end of [Config].GracePeriod. It ends with the lease, as the context of
-// the term does, and asks the clock in the same way. After a loss it ends at once.
+// the term does, and asks the clock in the same way. After a loss it ends at once, and so does that of a shard.
 //
 // Grace has the values of ctx, but not its end or its deadline. For a ctx of no term, it has ended with
 // [ErrNotLeader].

@@ -206,9 +206,14 @@ func (f *feed) close() {
 
 // emit hands an event to the readers, and logs it.
 func (m *Member) emit(e Event) {
+	m.record(e)
+	m.events.add(e)
+}
+
+// record logs an event.
+func (m *Member) record(e Event) {
 	level, msg, attrs := e.record()
 	m.log.LogAttrs(m.values, level, msg, attrs...)
-	m.events.add(e)
 }
 
 // fault reports a fault of the member itself.

@@ -146,6 +146,28 @@ func TestGuards_LostAndPassed(t *testing.T) {
 	})
 }
 
+// A guard that stands at a later token from the beginning lets no work begin, so none has returned early.
+func TestGuards_PassedBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t)
+		m := g.member("a")
+		begun := hold(t, m)
+		time.Sleep(time.Second)
+		s, other := <-begun, <-begun
+		later := g.guard(s.Number()).Rec
+		s.Release()
+		other.Release()
+		check.OK(t, m.Stop())
+		later.Token, later.Session = later.Token+1<<20, "LATER"
+		g.Put(guardKey(s.Number()), later.Encode())
+		as := g.join("b")
+		time.Sleep(time.Hour)
+		check.Equal(t, len(as), 1, "%d shards have begun")
+		check.That(t, g.logs.count("does not begin: a guard stands at a later token") > 0, "nothing is logged")
+		check.Equal(t, g.logs.count("has returned within"), 0, "%d returns of work that has not begun are logged")
+	})
+}
+
 // Work that does not end after a later guard has ended its context is given up after the drain. Then another member has the
 // shard, with a token that is greater.
 func TestGuards_WorkThatHangs(t *testing.T) {

@@ -279,10 +279,14 @@ func (m *Member) Serve(work func(lead context.Context, s *Shard)) error {
 func (m *Member) begin(s *Shard) bool {
 	m.mu.Lock()
 	begins := s.ended.IsZero()
+	if begins {
+		m.events.add(Started{s}) // before its end, which takes the lock
+		s.began = time.Now()
+	}
 	s.begun.Store(begins)
 	m.mu.Unlock()
 	if begins {
-		m.emit(Started{s})
+		m.record(Started{s})
 		m.bell.ring() // to count it
 	}
 	return begins
@@ -293,7 +297,8 @@ var ErrNotBegun = errors.New("shard: granted and not begun")
 
 // Stop leaves the group: the contexts of all shards end with [leader.ErrStopped], and each shard moves when its work has
 // ended. Stop returns when the member has left, in the time of [leader.Candidate.Stop], and with its errors: after
-// [leader.ErrNotReleased] others work on the shards beside it, after the others when the lease of this member is over.
+// [leader.ErrNotReleased] others work on the shards beside it, after the others when the lease of this member is over. The
+// work must not wait for Stop.
 func (m *Member) Stop() error {
 	m.stop()
 	<-m.done

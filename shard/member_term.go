@@ -197,7 +197,9 @@ func (s *shift) takeEnded() {
 			if s.ended(done.number) {
 				s.rests[done.number] = time.Now().Add(restart)
 				time.AfterFunc(restart, s.bell.ring)
-				s.noticeReturn(done)
+				if done.begun.Load() {
+					s.noticeReturn(done)
+				}
 			}
 			if done.begun.Load() {
 				s.emit(Released{Shard: done})
@@ -210,7 +212,7 @@ func (s *shift) takeEnded() {
 func (s *shift) noticeReturn(done *Shard) {
 	const most = 3 // as in package leader
 	n := done.number
-	if s.hasty[n]++; time.Since(done.since) >= restart {
+	if s.hasty[n]++; time.Since(done.began) >= restart {
 		delete(s.hasty, n)
 	}
 	if s.hasty[n] == most {

@@ -49,7 +49,7 @@ type Shard struct {
 	over   context.Context //nolint:containedctx // that of the term is derived from it
 	cancel context.CancelCauseFunc
 	served func()      // ends the wait of Serve for the shard
-	since  time.Time   // when it was granted
+	began  time.Time   // when the work began, if begun is set
 	begun  atomic.Bool // the work has; this does not change once ended is set
 	ended  time.Time   // when the work was to end; zero: it need not end. The goroutine of the member sets it once
 	late   bool        // it was given up; under the lock of the member
@@ -57,7 +57,7 @@ type Shard struct {
 
 // newShard returns a shard within a term of a member.
 func newShard(lead context.Context, number int, token uint64) *Shard {
-	s := &Shard{number: number, token: token, since: time.Now(), served: func() {}}
+	s := &Shard{number: number, token: token, served: func() {}}
 	s.over, s.cancel = context.WithCancelCause(context.WithValue(lead, shardKey{}, s))
 	return s
 }

@@ -26,7 +26,7 @@ func (s *Service) byEvents(c *leader.Candidate) error {
 func TestService_ByEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := leadertest.NewStore(nil)
-		sends := make(chan string, 10) // by whom each item is begun
+		sends := make(chan string, 10) // the replica that begins each item
 		stand := func(id string, fail error) (*leader.Candidate, <-chan error) {
 			c, err := leader.Campaign(context.Background(), store.Link(id), "billing", leader.Config{ID: id})
 			if err != nil {

@@ -17,8 +17,8 @@ type BucketConfig struct {
 	Replicas    int                   // 1, 3 or 5; default 0: a new bucket gets 1, an existing one keeps its number
 	Storage     jetstream.StorageType // cannot be changed once the bucket exists; default: jetstream.FileStorage
 	// MaxLease is the longest lease that a candidate may ask for, from 100 ms to 24 h. A candidate that cannot know which
-	// lease is running waits for it. It cannot be lowered while a longer lease may be running, and then all candidates have to
-	// reconnect. Default: that of the existing bucket if it is less than TTL, or 15 s or two thirds of TTL, the shorter.
+	// lease is running waits for it. It cannot be lowered while a longer lease may be running. Have all candidates reconnect
+	// after that. Default: that of the existing bucket if it is less than TTL, or 15 s or two thirds of TTL, the shorter.
 	MaxLease time.Duration
 	// TTL is the time after which the bucket drops records, at least 100 ms. Then the winner of an empty key waits for a TTL
 	// before it leads, and a client that may write one key can wipe all. Default 0: the bucket is purge-protected.

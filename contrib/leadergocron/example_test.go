@@ -30,7 +30,7 @@ func ExampleElector() {
 		ran <- leader.Err(lead)
 		return nil
 	}
-	once := gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(time.Now().Add(time.Millisecond)))
+	once := gocron.OneTimeJob(gocron.OneTimeJobStartImmediately())
 	if _, err := scheduler.NewJob(once, elector.Task(job)); err != nil {
 		log.Fatal(err)
 	}

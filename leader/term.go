@@ -23,6 +23,7 @@ type Term struct {
 	start   time.Time     // the time that until counts from
 	until   *atomic.Int64 // the lease is valid until this long after start
 	box     *mailbox      // of its candidate; nil: it has none
+	within  *Term         // the term around a subterm
 	number  uint64        // the machine's number of the term
 	release func()        // of a subterm: is called once, when its work has ended
 	freed   atomic.Bool   // a subterm was released
@@ -47,14 +48,19 @@ type Term struct {
 // armed again for the time by which the lease was prolonged meanwhile, so a renewal costs
 // nothing.
 func (t *Term) watch() {
-	clock, ok := t.clock.(alarmClock)
-	if !ok {
-		return
-	}
 	left := t.left(t.elapsed())
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.watchdog = clock.AfterFunc(left, t.look)
+	t.arm(left)
+}
+
+// arm lets the watchdog look after d. A subterm has one only after its end: the term around it ends both. The lock is held.
+func (t *Term) arm(d time.Duration) {
+	if t.watchdog != nil {
+		t.watchdog.Reset(d)
+	} else if clock, ok := t.clock.(alarmClock); ok {
+		t.watchdog = clock.AfterFunc(d, t.look)
+	}
 }
 
 // look is called by the watchdog.
@@ -193,5 +199,6 @@ func (t *Term) send(kind machine.InputKind) {
 func init() {
 	backend.ClockOf = func(candidate any) any { return candidate.(*Candidate).clock }
 	backend.Release = func(term any) { term.(*Term).free() }
+	backend.Keep = func(term any, d time.Duration) { term.(*Term).keep(d) }
 	backend.Idle = func(term any) <-chan struct{} { return term.(*Term).idle() }
 }

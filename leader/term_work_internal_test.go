@@ -105,3 +105,57 @@ func TestGrace_Exact(t *testing.T) {
 	check.Is(t, Exact(derived).Err(), context.Canceled)
 	check.Is(t, context.Cause(derived), ErrLeaseExpired)
 }
+
+// Grace of a shard asks the clock for how long the shard is kept, and for how long the key of the member is.
+func TestGrace_OfAShardAsksTheClock(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(within, sub *Term)
+		want error
+	}{
+		"the shard moves": {func(_, sub *Term) { sub.cancel(ErrResigned); sub.keep(20 * time.Second) }, ErrNotReleased},
+		"the member stops": {func(within, _ *Term) {
+			within.mu.Lock()
+			defer within.mu.Unlock()
+			within.end(ErrStopped)
+			within.drain(0, 20*time.Second)
+		}, ErrNotReleased},
+		"the lease ends first": {func(within, sub *Term) {
+			sub.cancel(ErrResigned)
+			sub.keep(20 * time.Second)
+			within.until.Store(int64(10 * time.Second))
+		}, ErrLeaseExpired},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := new(later)
+			clock.looks.Store(1 << 20)
+			within := clock.term(t)
+			within.until.Store(int64(2 * time.Hour))
+			made, _ := newSubterm(&within.ctx, backend.Subterm{Raised: func() {}, Released: func() {}, Fault: func(error) {}})
+			sub := made.(*Term)
+			derived, cancel := context.WithCancel(Grace(sub.Context()))
+			defer cancel()
+			c.end(within, sub)
+			check.OK(t, Exact(derived).Err())
+			check.That(t, sub.Context().Err() != nil, "the context of the shard is alive")
+			clock.looks.Store(0)
+			check.Is(t, Exact(derived).Err(), context.Canceled)
+			check.Is(t, context.Cause(derived), c.want)
+		})
+	}
+}
+
+// A shard that is given up ends its Grace at once, whatever the clock says.
+func TestGrace_OfAShardThatIsGivenUp(t *testing.T) {
+	c := new(later)
+	c.looks.Store(1 << 20)
+	within := c.term(t)
+	within.start = testEpoch.Add(-time.Second)
+	made, _ := newSubterm(&within.ctx, backend.Subterm{Raised: func() {}, Released: func() {}, Fault: func(error) {}})
+	sub := made.(*Term)
+	grace := Grace(sub.Context())
+	sub.cancel(ErrResigned)
+	sub.keep(5 * time.Second)
+	check.OK(t, grace.Err())
+	sub.keep(0)
+	check.Is(t, context.Cause(grace), ErrNotReleased)
+}

@@ -228,6 +228,7 @@ func (s *shift) end(w *Shard) {
 	if !w.begun.Load() {
 		return
 	}
+	backend.Keep(w.term, s.patient)
 	cause := cmp.Or(context.Cause(w.Context()), context.Cause(s.lead)) // the end of the term reaches w a moment later
 	if ended := errors.Is(cause, context.Canceled); !ended {
 		s.emit(Revoked{w, cause})
@@ -263,6 +264,7 @@ func (s *shift) giveUpAll(shards []int) {
 		delete(s.works, n)
 		s.ended(n)
 		if late := s.giveUp(w); w.begun.Load() {
+			backend.Keep(w.term, 0)
 			s.emit(Released{w, late})
 		}
 	}

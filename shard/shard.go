@@ -67,7 +67,10 @@ func init() {
 		s := newShard(lead, number, sub.Token)
 		term, _ := backend.NewSubterm(s.over, sub)
 		s.term = term.(*leader.Term) //nolint:forcetypeassert // package leader has made it
-		return s, s.cancel
+		return s, func(cause error) {
+			s.cancel(cause)
+			backend.Keep(term, sub.Lease)
+		}
 	}
 }
 

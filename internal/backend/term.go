@@ -8,6 +8,10 @@ import (
 // Release releases a *leader.Term of NewSubterm. Package leader sets it, for package shard.
 var Release func(term any)
 
+// Keep says for how much longer a *leader.Term of NewSubterm, the context of which has ended, is kept for its work. Package
+// leader sets it, for package shard.
+var Keep func(term any, d time.Duration)
+
 // Idle returns a channel that is closed when no function of Go of a *leader.Term runs, for package schedule. Package leader
 // sets it.
 var Idle func(term any) <-chan struct{}

@@ -2,6 +2,7 @@ package leader
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -14,7 +15,10 @@ func init() { backend.NewSubterm = newSubterm }
 // own. It leads while the other one does, by the same lease, until it is ended.
 func newSubterm(ctx context.Context, s backend.Subterm) (term any, end context.CancelCauseFunc) {
 	within, _ := FromContext(ctx) // package shard has it from a candidate
-	t := &Term{token: s.Token, seat: within.seat, clock: within.clock, start: within.start, until: within.until, release: s.Released}
+	t := &Term{
+		token: s.Token, seat: within.seat, clock: within.clock, start: within.start, until: within.until, within: within, release: s.Released,
+		grace: grace{by: math.MaxInt64}, // package shard says when it gives the shard up
+	}
 	ctx, t.cancel = context.WithCancelCause(ctx)
 	t.ctx = leadership{ctx, t}
 	guards, _ := s.Guards.([]Guard)
@@ -44,8 +48,20 @@ func (t *Term) free() {
 	case waits: // the last function of Go releases it
 		t.cancel(nil)
 	default:
-		t.release()
+		t.leave()
 	}
+}
+
+// leave releases a subterm whose work has ended.
+func (t *Term) leave() {
+	t.lose(nil)
+	t.release()
+}
+
+// lose ends a subterm, and the time for its work in hand.
+func (t *Term) lose(cause error) {
+	t.cancel(cause)
+	t.depose(context.Cause(&t.ctx))
 }
 
 // guardKeeper raises the guards of a subterm, and keeps them raised while it leads.
@@ -114,7 +130,7 @@ func (k *guardKeeper) step(values context.Context, s *guardDriver, in machine.Gu
 	r := k.guards.report(k.Token)
 	switch {
 	case r.Over >= k.Token:
-		k.term.cancel(ErrFenced)
+		k.term.lose(ErrFenced)
 	case r.RaisedAt == k.Token && !k.raised:
 		for i := range k.guards {
 			k.term.fences = append(k.term.fences, k.guards[i].fence(k.term, &k.box))

@@ -23,6 +23,7 @@ type Term struct {
 	start   time.Time     // the time that until counts from
 	until   *atomic.Int64 // the lease is valid until this long after start
 	box     *mailbox      // of its candidate; nil: it has none
+	within  *Term         // the term around a subterm
 	number  uint64        // the machine's number of the term
 	release func()        // of a subterm: is called once, when its work has ended
 	freed   atomic.Bool   // a subterm was released
@@ -191,5 +192,6 @@ func (t *Term) send(kind machine.InputKind) {
 func init() {
 	backend.ClockOf = func(candidate any) any { return candidate.(*Candidate).clock }
 	backend.Release = func(term any) { term.(*Term).free() }
+	backend.GiveUp = func(term any) { term.(*Term).depose(ErrNotReleased) }
 	backend.Idle = func(term any) <-chan struct{} { return term.(*Term).idle() }
 }

@@ -7,11 +7,11 @@ import (
 )
 
 // grace is the context of the work in hand. It outlives the context of the term while the candidate keeps the key for that
-// work. The term's mu guards it.
+// work, or the member the shard. The term's mu guards it.
 type grace struct {
 	ctx    context.Context //nolint:containedctx // nil: it was not asked for
 	cancel context.CancelCauseFunc
-	by     time.Duration // since the start: the key is kept until then; 0: it is not
+	by     time.Duration // since the start: the key, or the shard, is kept until then; 0: it is not
 	over   error         // the cause of its end
 }
 
@@ -27,9 +27,9 @@ func (g *grace) end(cause error) {
 
 // Grace returns a context for the work in hand, as a transaction, in a term to whose context ctx belongs. While the
 // context of the term is alive, the next item may begin. While that of Grace is, the item in hand may go on: after an
-// orderly end, as by [Candidate.Stop] or [Term.Resign], Grace lives on while the candidate keeps the key for its
-// work, and ends with [ErrNotReleased] at the end of [Config].GracePeriod. It ends with the lease, as the context of
-// the term does, and asks the clock in the same way. After a loss it ends at once, and so does that of a shard.
+// orderly end, as by [Candidate.Stop] or the move of a shard, Grace lives on while the key or the shard is kept for
+// its work, and ends with [ErrNotReleased] at the end of [Config].GracePeriod. It ends with the lease, as the context
+// of the term does, and asks the clock in the same way. After a loss it ends at once.
 //
 // Grace has the values of ctx, but not its end or its deadline. For a ctx of no term, it has ended with
 // [ErrNotLeader].
@@ -39,20 +39,26 @@ func Grace(ctx context.Context) context.Context {
 		return noTerm
 	}
 	_ = t.over() // ends both contexts if the lease is over
+	grace := t.inHand()
+	t.lookGrace()
+	return &graceful{Context: grace, values: context.WithoutCancel(ctx), term: t}
+}
+
+// inHand returns the context of the work in hand. That of a subterm is derived from that of the term around it.
+func (t *Term) inHand() context.Context {
+	around := context.Background()
+	if t.within != nil {
+		around = t.within.inHand()
+	}
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	if g := &t.grace; g.ctx == nil {
-		within := t.ctx.Context // of a shard, for which no key is kept
-		if t.box != nil {
-			within = context.WithoutCancel(within)
-		}
-		g.ctx, g.cancel = context.WithCancelCause(within)
+		g.ctx, g.cancel = context.WithCancelCause(around)
 		if g.over != nil {
 			g.cancel(g.over)
 		}
 	}
-	t.mu.Unlock()
-	t.lookGrace()
-	return &graceful{Context: t.grace.ctx, values: context.WithoutCancel(ctx), term: t}
+	return t.grace.ctx
 }
 
 // graceful is the context of the work in hand, with the values of another. As leadership does, it shows the context inside
@@ -112,6 +118,9 @@ func (t *Term) askGrace() {
 
 // lookGrace ends Grace by the clock.
 func (t *Term) lookGrace() {
+	if t.within != nil {
+		t.within.lookGrace()
+	}
 	elapsed := t.elapsed() // a clock that blocks must not do so under the lock
 	t.mu.Lock()
 	defer t.mu.Unlock()

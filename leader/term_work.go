@@ -65,7 +65,7 @@ func (t *Term) returned() {
 	switch {
 	case !last:
 	case t.release != nil && freed:
-		t.release()
+		t.leave()
 	case t.release != nil: // the work of the shard goes on
 	case worked:
 		t.send(machine.InWorked)

@@ -105,3 +105,36 @@ func TestGrace_Exact(t *testing.T) {
 	check.Is(t, Exact(derived).Err(), context.Canceled)
 	check.Is(t, context.Cause(derived), ErrLeaseExpired)
 }
+
+// Grace of a shard asks the clock, as that of the member does.
+func TestGrace_OfAShardAsksTheClock(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(within, sub *Term)
+		want error
+	}{
+		"the shard moves": {func(within, sub *Term) { sub.cancel(ErrResigned); within.until.Store(int64(10 * time.Second)) }, ErrLeaseExpired},
+		"the member stops": {func(within, _ *Term) {
+			within.mu.Lock()
+			defer within.mu.Unlock()
+			within.end(ErrStopped)
+			within.drain(0, 20*time.Second)
+		}, ErrNotReleased},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := new(later)
+			clock.looks.Store(1 << 20)
+			within := clock.term(t)
+			within.until.Store(int64(2 * time.Hour))
+			made, _ := newSubterm(&within.ctx, backend.Subterm{Raised: func() {}, Released: func() {}, Fault: func(error) {}})
+			sub := made.(*Term)
+			derived, cancel := context.WithCancel(Grace(sub.Context()))
+			defer cancel()
+			c.end(within, sub)
+			check.OK(t, Exact(derived).Err())
+			check.That(t, sub.Context().Err() != nil, "the context of the shard is alive")
+			clock.looks.Store(0)
+			check.Is(t, Exact(derived).Err(), context.Canceled)
+			check.Is(t, context.Cause(derived), c.want)
+		})
+	}
+}

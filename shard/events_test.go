@@ -280,7 +280,13 @@ func TestServe_Go(t *testing.T) {
 				s.Term().Go(func(lead context.Context) {
 					<-lead.Done()
 					check.That(t, !s.Term().Go(func(context.Context) {}), "work begins after the end of the work")
+					grace := leader.Grace(lead)
 					time.Sleep(3 * time.Second)
+					if m.Stats().Election.State == leader.StateLeader {
+						check.OK(t, grace.Err())
+					} else {
+						check.Is(t, context.Cause(grace), leader.ErrNotReleased)
+					}
 				})
 			})
 		}()

@@ -177,10 +177,13 @@ func TestGuards_WorkThatHangs(t *testing.T) {
 		begun := hold(t, m)
 		time.Sleep(time.Second)
 		s, other := <-begun, <-begun
+		grace := leader.Grace(s.Context())
 		later := g.guard(s.Number()).Rec
 		later.Token, later.Session = s.Token()+1, "LATER"
 		g.Put(guardKey(s.Number()), later.Encode())
 		<-s.Context().Done()
+		synctest.Wait()
+		check.Is(t, context.Cause(grace), leader.ErrFenced)
 		time.Sleep(drain - time.Millisecond)
 		stats := m.Stats()
 		check.That(t, stats.Owned == 1 && stats.Draining == 1 && stats.Busy == drain-time.Millisecond, "before the drain is over: %+v", stats)

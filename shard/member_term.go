@@ -265,6 +265,7 @@ func (s *shift) giveUpAll(shards []int) {
 		delete(s.works, n)
 		s.ended(n)
 		if late := s.giveUp(w); w.begun.Load() {
+			backend.GiveUp(w.term)
 			s.emit(Released{w, late})
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -231,7 +232,7 @@ func (t *trial) ends(at func(bound) time.Time, of ...*replica) {
 			continue
 		}
 		b := bound{by: w.by, token: w.token, begun: w.begin}
-		if t.name != "shards" {
+		if !ofGroup(t.name) {
 			b.renewed = t.store.Holder("e").Renewed
 			b.from = at(b)
 		} else {
@@ -256,8 +257,11 @@ func (t *trial) stays() {
 	}
 }
 
+// ofGroup reports whether the program of that name is a member of a group.
+func ofGroup(program string) bool { return strings.HasSuffix(program, "shards") }
+
 // spare reports whether the program may need more round trips than README.md says of elections.
-func (t *trial) spare() bool { return t.name == "locks" || t.name == "shards" }
+func (t *trial) spare() bool { return t.name == "locks" || ofGroup(t.name) }
 
 // begins checks when the first items after the terms of a fault began. end is when the last item in the term did.
 func (t *trial) begins(by *replica, at func(b bound, end time.Time) time.Time) {
@@ -313,7 +317,8 @@ func (t *trial) handover(v, other *replica) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, w := range t.items {
-		if b := t.bounds[w.key]; t.name == "transactions" && w.by == v && w.broken && !w.end.Before(b.from) {
+		b, ended := t.bounds[w.key]
+		if ended && strings.HasPrefix(t.name, "transactions") && w.by == v && w.broken && !w.end.Before(b.from) {
 			t.accuse("%s has rolled back a transaction at a SIGTERM", v.id)
 		}
 	}

@@ -118,19 +118,24 @@ func locks(ctx context.Context, store leader.Store, cfg leader.Config, item item
 	return nil
 }
 
-func serveShards(ctx context.Context, store leader.Store, cfg leader.Config, item itemFunc) error {
-	m, err := shard.Join(ctx, store, "e", shard.Config{
-		Shards: 3, ID: cfg.ID, GracePeriod: cfg.GracePeriod, ForceReconnect: cfg.ForceReconnect, Logger: cfg.Logger,
-	})
-	if err != nil {
-		return err
-	}
-	return m.Serve(func(lead context.Context, s *shard.Shard) {
-		for lead.Err() == nil {
-			item(lead, s.Number(), s.Token())
+// serving returns the program of a member of a group. hand makes the context of an item from that of its shard.
+func serving(hand func(lead context.Context) context.Context) service {
+	return func(ctx context.Context, store leader.Store, cfg leader.Config, item itemFunc) error {
+		m, err := shard.Join(ctx, store, "e", shard.Config{
+			Shards: 3, ID: cfg.ID, GracePeriod: cfg.GracePeriod, ForceReconnect: cfg.ForceReconnect, Logger: cfg.Logger,
+		})
+		if err != nil {
+			return err
 		}
-	})
+		return m.Serve(func(lead context.Context, s *shard.Shard) {
+			for lead.Err() == nil {
+				item(hand(lead), s.Number(), s.Token())
+			}
+		})
+	}
 }
+
+var servedShards = serving(func(lead context.Context) context.Context { return lead })
 
 // rows are the rows of README.md's table, one for each sentence. Only the bucket that the first candidate makes is
 // missing, because a store in memory has its bucket from the beginning.
@@ -272,15 +277,16 @@ func TestPrograms(t *testing.T) {
 		{"errgroups", errgroups},
 		{"transactions", transactions},
 		{"locks", locks},
-		{"shards", serveShards},
+		{"shards", servedShards},
+		{"transactions of shards", serving(leader.Grace)},
 	} {
 		latencies := []time.Duration{5 * time.Millisecond, 0}
-		if p.name == "locks" || p.name == "shards" {
+		if p.name == "locks" || ofGroup(p.name) {
 			slices.Reverse(latencies)
 		}
 		for _, oneWay := range latencies[:proof.Size(1, 2)] {
 			for _, r := range rows {
-				if p.name == "shards" && r.cfg.StallTimeout != 0 {
+				if ofGroup(p.name) && r.cfg.StallTimeout != 0 {
 					continue // a group has none
 				}
 				t.Run(fmt.Sprintf("%s/%v/%s", p.name, oneWay, r.name), func(t *testing.T) {
@@ -304,6 +310,7 @@ func TestPrograms_Judge(t *testing.T) {
 		{"bare", "SIGTERM", "beside one of a", bare},
 		{"derived", "pause/items go on first", "after its term", derived},
 		{"transactions", "SIGTERM", "rolled back", bodies},
+		{"transactions of shards", "SIGTERM", "rolled back", servedShards},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := rows[slices.IndexFunc(rows, func(r row) bool { return r.name == c.row })]

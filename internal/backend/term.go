@@ -8,6 +8,9 @@ import (
 // Release releases a *leader.Term of NewSubterm. Package leader sets it, for package shard.
 var Release func(term any)
 
+// GiveUp ends the time for the work in hand of a *leader.Term of NewSubterm. Package leader sets it, for package shard.
+var GiveUp func(term any)
+
 // Idle returns a channel that is closed when no function of Go of a *leader.Term runs, for package schedule. Package leader
 // sets it.
 var Idle func(term any) <-chan struct{}

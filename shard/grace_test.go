@@ -1,0 +1,125 @@
+package shard_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/group"
+	"github.com/natsleader/natsleader/internal/leadertest"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/shard"
+)
+
+// Grace of a shard lives through an orderly end while the shard is kept for its work, and ends at once after a loss. The next
+// owner never begins before it has ended.
+func TestGrace_Ends(t *testing.T) {
+	const ms = time.Millisecond
+	var expires time.Time // the lease of a link that was lost
+	move := func(ctx context.Context, store *leadertest.Store, _ *shard.Member, _ *leadertest.Link) error {
+		return shard.Move(ctx, store, named, 0, "b")
+	}
+	stop := func(_ context.Context, _ *leadertest.Store, m *shard.Member, _ *leadertest.Link) error {
+		go m.Stop() //nolint:errcheck // perhaps its work goes on
+		return nil
+	}
+	for name, c := range map[string]struct {
+		grace, bound time.Duration // GracePeriod and StopTimeout
+		item         time.Duration // how long it goes on after the end of the context
+		end          func(context.Context, *leadertest.Store, *shard.Member, *leadertest.Link) error
+		ended        error         // the cause of the context of the shard
+		lives        time.Duration // after the end of the context
+		want         error         // the cause of Grace; nil: it lives when the item has ended
+		next         time.Duration // the next owner begins that long after the end of the context; 0: later
+	}{
+		"move":             {10 * time.Second, 0, 3 * time.Second, move, shard.ErrMoved, 3 * time.Second, nil, 3 * time.Second},
+		"move/long item":   {2 * time.Second, 0, 10 * time.Second, move, shard.ErrMoved, 2 * time.Second, leader.ErrNotReleased, 2 * time.Second},
+		"move/one lease":   {0, 0, 20 * time.Second, move, shard.ErrMoved, lease, leader.ErrNotReleased, lease},
+		"stop":             {3 * time.Second, 0, 2 * time.Second, stop, leader.ErrStopped, 2 * time.Second, nil, 2 * time.Second},
+		"stop/long item":   {3 * time.Second, 0, 10 * time.Second, stop, leader.ErrStopped, 3 * time.Second, leader.ErrNotReleased, 3 * time.Second},
+		"stop/StopTimeout": {0, time.Second, 10 * time.Second, stop, leader.ErrStopped, 750 * ms, leader.ErrNotReleased, 750 * ms},
+		"move/link lost": {20 * time.Second, 0, 20 * time.Second, func(ctx context.Context, store *leadertest.Store, m *shard.Member, l *leadertest.Link) error {
+			time.AfterFunc(time.Second, func() {
+				l.Freeze()
+				expires = time.Now().Add(m.Stats().Election.Remaining)
+			})
+			return shard.Move(ctx, store, named, 0, "b")
+		}, shard.ErrMoved, 0, leader.ErrLeaseExpired, 0},
+		"resigned": {3 * time.Second, 0, 2 * time.Second, func(ctx context.Context, store *leadertest.Store, _ *shard.Member, _ *leadertest.Link) error {
+			return check.Err(leader.StepDown(ctx, store, group.MemberKey(named, "a"), leader.StepDownOptions{By: "me"}))
+		}, leader.ErrResigned, 2 * time.Second, nil, 0},
+		"link lost": {10 * time.Second, 0, 20 * time.Second, func(_ context.Context, _ *leadertest.Store, _ *shard.Member, l *leadertest.Link) error {
+			l.Freeze()
+			return nil
+		}, leader.ErrLeaseExpired, 0, leader.ErrLeaseExpired, 0},
+		"connection closed": {10 * time.Second, 0, 20 * time.Second, func(_ context.Context, _ *leadertest.Store, _ *shard.Member, l *leadertest.Link) error {
+			l.Close()
+			return nil
+		}, leader.ErrConnectionClosed, 0, leader.ErrConnectionClosed, 0},
+	} {
+		for _, asked := range []bool{false, true} { // before the end, so that it has to end by itself; or after it alone
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := leadertest.NewStore(nil)
+					a, link := member(t, store, shard.Config{Shards: 1, ID: "a", GracePeriod: c.grace, StopTimeout: c.bound})
+					var from, next time.Time
+					var grace, derived context.Context
+					runs(a, func(lead context.Context, _ *shard.Shard) {
+						if grace != nil { // after a loss it has the shard again, if b has not
+							<-lead.Done()
+							return
+						}
+						if asked {
+							grace = leader.Grace(lead)
+						}
+						<-lead.Done()
+						from = time.Now()
+						check.Is(t, context.Cause(lead), c.ended)
+						if !asked {
+							grace = leader.Grace(lead)
+						}
+						var cancel context.CancelFunc
+						derived, cancel = context.WithTimeout(grace, time.Hour)
+						defer cancel()
+						done := derived.Done()
+						select {
+						case <-done:
+							lives := c.lives
+							if name == "move/link lost" {
+								lives = expires.Sub(from)
+								check.That(t, lives > time.Second && lives < 15*time.Second, "it is to live for %v", lives)
+							}
+							check.Equal(t, time.Since(from), lives, "it ends after %v")
+							check.Must(t, c.want != nil, "it ends with %v", context.Cause(derived))
+							check.Is(t, context.Cause(derived), c.want)
+							time.Sleep(c.item - time.Since(from))
+						case <-time.After(c.item):
+							check.OK(t, grace.Err())
+							check.That(t, c.want == nil, "it lives after %v", c.item)
+						}
+					})
+					time.Sleep(time.Second)
+					b, _ := member(t, store, shard.Config{Shards: 1, ID: "b", Most: 1})
+					runs(b, func(lead context.Context, s *shard.Shard) {
+						next = time.Now()
+						check.That(t, derived == nil || derived.Err() != nil, "the Grace before is alive")
+						<-lead.Done()
+					})
+					time.Sleep(time.Second)
+					check.OK(t, c.end(t.Context(), store, a, link))
+					time.Sleep(4 * lease)
+					check.Must(t, grace != nil, "the context of the shard has not ended")
+					check.That(t, c.next == 0 || next.Equal(from.Add(c.next)), "b begins after %v, not %v", next.Sub(from), c.next)
+					check.Is(t, grace.Err(), context.Canceled)
+					want := c.want
+					if want == nil {
+						want = c.ended // its work has returned
+					}
+					check.Is(t, context.Cause(grace), want)
+				})
+			})
+		}
+	}
+}

@@ -2,6 +2,7 @@ package shard_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +18,7 @@ import (
 // owner never begins before it has ended.
 func TestGrace_Ends(t *testing.T) {
 	const ms = time.Millisecond
-	var expires time.Time // the lease of a link that was lost
+	var expires atomic.Int64 // the lease of a link that was lost
 	move := func(ctx context.Context, store *leadertest.Store, _ *shard.Member, _ *leadertest.Link) error {
 		return shard.Move(ctx, store, named, 0, "b")
 	}
@@ -43,7 +44,7 @@ func TestGrace_Ends(t *testing.T) {
 		"move/link lost": {20 * time.Second, 0, 20 * time.Second, func(ctx context.Context, store *leadertest.Store, m *shard.Member, l *leadertest.Link) error {
 			time.AfterFunc(time.Second, func() {
 				l.Freeze()
-				expires = time.Now().Add(m.Stats().Election.Remaining)
+				expires.Store(time.Now().Add(m.Stats().Election.Remaining).UnixNano())
 			})
 			return shard.Move(ctx, store, named, 0, "b")
 		}, shard.ErrMoved, 0, leader.ErrLeaseExpired, 0},
@@ -65,9 +66,11 @@ func TestGrace_Ends(t *testing.T) {
 					store := leadertest.NewStore(nil)
 					a, link := member(t, store, shard.Config{Shards: 1, ID: "a", GracePeriod: c.grace, StopTimeout: c.bound})
 					var from, next time.Time
-					var grace, derived context.Context
+					var grace context.Context
+					var begun atomic.Bool
+					var derived atomic.Pointer[context.Context]
 					runs(a, func(lead context.Context, _ *shard.Shard) {
-						if grace != nil { // after a loss it has the shard again, if b has not
+						if begun.Swap(true) { // after a loss it has the shard again, if b has not
 							<-lead.Done()
 							return
 						}
@@ -80,20 +83,20 @@ func TestGrace_Ends(t *testing.T) {
 						if !asked {
 							grace = leader.Grace(lead)
 						}
-						var cancel context.CancelFunc
-						derived, cancel = context.WithTimeout(grace, time.Hour)
+						ctx, cancel := context.WithTimeout(grace, time.Hour)
 						defer cancel()
-						done := derived.Done()
+						derived.Store(&ctx)
+						done := ctx.Done()
 						select {
 						case <-done:
 							lives := c.lives
 							if name == "move/link lost" {
-								lives = expires.Sub(from)
+								lives = time.Unix(0, expires.Load()).Sub(from)
 								check.That(t, lives > time.Second && lives < 15*time.Second, "it is to live for %v", lives)
 							}
 							check.Equal(t, time.Since(from), lives, "it ends after %v")
-							check.Must(t, c.want != nil, "it ends with %v", context.Cause(derived))
-							check.Is(t, context.Cause(derived), c.want)
+							check.Must(t, c.want != nil, "it ends with %v", context.Cause(ctx))
+							check.Is(t, context.Cause(ctx), c.want)
 							time.Sleep(c.item - time.Since(from))
 						case <-time.After(c.item):
 							check.OK(t, grace.Err())
@@ -104,12 +107,14 @@ func TestGrace_Ends(t *testing.T) {
 					b, _ := member(t, store, shard.Config{Shards: 1, ID: "b", Most: 1})
 					runs(b, func(lead context.Context, s *shard.Shard) {
 						next = time.Now()
-						check.That(t, derived == nil || derived.Err() != nil, "the Grace before is alive")
+						ctx := derived.Load()
+						check.That(t, ctx == nil || (*ctx).Err() != nil, "the Grace before is alive")
 						<-lead.Done()
 					})
 					time.Sleep(time.Second)
 					check.OK(t, c.end(t.Context(), store, a, link))
 					time.Sleep(4 * lease)
+					synctest.Wait()
 					check.Must(t, grace != nil, "the context of the shard has not ended")
 					check.That(t, c.next == 0 || next.Equal(from.Add(c.next)), "b begins after %v, not %v", next.Sub(from), c.next)
 					check.Is(t, grace.Err(), context.Canceled)

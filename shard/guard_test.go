@@ -98,20 +98,33 @@ func TestGuards(t *testing.T) {
 	})
 }
 
-// The work of a shard begins when its guard stands, and not before. The other shards do not wait for it.
+// The work of a shard begins when its guard stands, and not before. The other shards do not wait for it. After a lease a view
+// shows which one waits.
 func TestGuards_WorkWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuarded(t)
 		link := g.Link("a1")
 		link.Freeze()
-		as := g.join("a")
-		time.Sleep(lease)
+		m := g.member("a")
+		as := hold(t, m)
+		shows := func(want string) {
+			t.Helper()
+			synctest.Wait()
+			owners := check.Got(shard.Lookup(t.Context(), g.Store, named))(t).Owners
+			check.Equal(t, fmt.Sprint(owners[0].ID, " ", owners[0].State, ", ", owners[1].ID, " ", owners[1].State), want, "%s")
+		}
+		time.Sleep(lease - 1)
+		shows("a works, a works")
+		time.Sleep(1)
+		shows("a works, a granted")
+		check.OK(t, m.Ping(t.Context())) // a new process would wait, too
 		check.Equal(t, len(as), 1, "%d shards have begun")
 		check.Equal(t, (<-as).Number(), 0, "shard %d has begun")
 		check.That(t, g.logs.count("err=\"shard 1, whose work does not begin before its guards stand: guard of ") > 0, "nothing is logged")
 		bs := g.join("b") // shard 1 moves, although it has not begun
 		time.Sleep(time.Second)
 		check.Equal(t, len(bs), 1, "b has %d shards")
+		shows("a works, b works")
 		link.Restore()
 		time.Sleep(lease)
 		check.Equal(t, len(as), 0, "a has %d shards more")

@@ -136,7 +136,7 @@ func (s *shift) step() (over bool) {
 	}
 	s.count(t)
 	s.watched.only(awaited)
-	value, err := s.publication(reports)
+	value, err := s.publication(reports, s.waits())
 	s.outcome("the publication", err)
 	if s.left && len(s.works) == 0 {
 		if err == nil {
@@ -258,6 +258,19 @@ func (s *shift) watchWorks() (t tally) {
 	return t
 }
 
+// waits returns the shards whose work could have begun a lease ago, and has not, as far as a member can publish them. While
+// no call of Serve takes shards, it returns those, too, that were granted since.
+func (s *shift) waits() (shards []int) {
+	idle := s.idle.Load() > 0
+	for n, w := range s.works {
+		if !w.begun.Load() && w.ended.IsZero() && (idle || time.Since(w.since) >= s.lease) {
+			shards = append(shards, n)
+		}
+	}
+	slices.Sort(shards)
+	return shards[:min(len(shards), group.MaxLate)]
+}
+
 // giveUpAll gives up work that goes on.
 func (s *shift) giveUpAll(shards []int) {
 	for _, n := range shards {
@@ -323,6 +336,7 @@ func published(l group.Layout, assigner leader.Holder) []uint64 {
 
 // start begins the work on the shards of a page that may begin, and notes for which members the others wait.
 func (s *shift) start(n int, p *page, awaited map[string]bool) {
+	begins := false
 	for _, i := range p.waits {
 		pred, waits := p.member.Waits(i)
 		if !waits || time.Now().Before(s.rests[p.first+i]) || s.drains(p.first+i) {
@@ -337,8 +351,13 @@ func (s *shift) start(n int, p *page, awaited map[string]bool) {
 			continue
 		}
 		w := newShard(s.lead, p.first+i, p.member.Token(i))
+		w.since = time.Now()
 		s.works[w.number] = w
+		begins = true
 		go s.prepare(w)
+	}
+	if begins {
+		time.AfterFunc(s.lease, s.bell.ring) // to publish those that wait
 	}
 }
 
@@ -379,8 +398,7 @@ func (s *shift) prepare(w *Shard) {
 }
 
 // offer waits until a call of Serve takes a shard, or its context ends. After a lease it reports that none does, once for
-// all shards: a call takes them for as long as the member lives. While a shard has waited for that long, the member
-// publishes that it is idle.
+// all shards: a call takes them for as long as the member lives. Until then the member publishes that each shard waits.
 func (s *shift) offer(w *Shard) (taken bool) {
 	s.waiting.Add(1)
 	defer s.waiting.Add(-1)
@@ -396,7 +414,6 @@ func (s *shift) offer(w *Shard) (taken bool) {
 	s.outcome("the beginning of work", fmt.Errorf("%w for %v: shard %d: call Member.Serve", ErrNotBegun, s.lease, w.number))
 	s.idle.Add(1)
 	s.bell.ring()
-	defer s.bell.ring()
 	defer s.idle.Add(-1)
 	select {
 	case s.grants <- w:

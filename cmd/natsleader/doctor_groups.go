@@ -96,7 +96,7 @@ func judgeGroup(ctx context.Context, s *inspector, name string, all []electionSt
 	for _, row := range x.troubles() {
 		what := "work goes on after its GracePeriod"
 		if row[0] == titleNotBegun {
-			what = "shards are granted, and the programs of their owners have not begun the work"
+			what = "shards are granted, and their owners have not begun the work"
 		}
 		found = append(found, severityWarning.of("%s: %s: %s", title, what, row[1]).
 			advise("see in the logs of these members what hangs, and restart them"))

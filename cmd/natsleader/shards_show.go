@@ -169,7 +169,7 @@ func ownerText(o shard.Owner) string {
 	case shard.OwnerWaits:
 		return id + ", which waits until the work of " + printable(o.From) + " has ended"
 	case shard.OwnerGranted:
-		return id + ", whose program has not begun the work"
+		return id + ", which has not begun the work"
 	case shard.OwnerWorks:
 		return id
 	case shard.OwnerIsGone:

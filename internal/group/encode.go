@@ -25,7 +25,7 @@ const (
 	MaxMembers = 2000
 	// MaxAsked is the greatest number of shards that operators have asked to move and that have not moved.
 	MaxAsked = 1000
-	// MaxLate is the greatest number of shards that a member names whose work goes on too long.
+	// MaxLate is the greatest number of shards that a member names whose work begins or ends too late.
 	MaxLate = 1000
 	// MaxWeight is the greatest weight of a member.
 	MaxWeight = 1_000_000
@@ -279,7 +279,7 @@ func (l Layout) ShardsOf(page []byte, revision uint64) (int, error) {
 type Published struct {
 	Reports []Report // by the number of the page; all are equal in Left
 	Late    []int    // see Worker; at most MaxLate
-	Idle    bool     // shards are granted to it, and its program has not begun the work for a lease
+	Waits   []int    // shards whose work begins too late; at most MaxLate
 	Weight  int
 	Most    int // see Worker
 	// Hold is for how long after the end of a term its shards wait for a later term of the same member.
@@ -293,8 +293,8 @@ type wireMember struct {
 	Seen   map[int]uint64 `json:"seen,omitempty"` // by page; 0 if there is none
 	Busy   string         `json:"busy,omitempty"` // ranges
 	Late   string         `json:"late,omitempty"`
+	Waits  string         `json:"waits,omitempty"`
 	Left   bool           `json:"left,omitempty"`
-	Idle   bool           `json:"idle,omitempty"`
 	Weight int            `json:"weight"`
 	Most   int            `json:"most,omitempty"`
 	Hold   string         `json:"hold,omitempty"`
@@ -304,7 +304,7 @@ type wireMember struct {
 
 // EncodeMember returns a publication as JSON, or an error if it is too large.
 func (l Layout) EncodeMember(p Published) ([]byte, error) {
-	w := wireMember{Format: Format, Seen: make(map[int]uint64), Idle: p.Idle, Weight: p.Weight, Most: p.Most}
+	w := wireMember{Format: Format, Seen: make(map[int]uint64), Weight: p.Weight, Most: p.Most}
 	var busy []int
 	for page, r := range p.Reports {
 		w.Left = w.Left || r.Left
@@ -316,7 +316,7 @@ func (l Layout) EncodeMember(p Published) ([]byte, error) {
 			busy = append(busy, first+i)
 		}
 	}
-	w.Busy, w.Late = Ranges(busy), Ranges(p.Late)
+	w.Busy, w.Late, w.Waits = Ranges(busy), Ranges(p.Late), Ranges(p.Waits)
 	if p.Hold != 0 {
 		w.Hold = p.Hold.String()
 	}
@@ -342,7 +342,7 @@ func (l Layout) DecodeMember(value []byte, revision uint64) (Published, error) {
 	if err := decode(value, wire.MaxValue, &w); err != nil {
 		return Published{}, err
 	}
-	p := Published{Reports: make([]Report, l.Pages()), Idle: w.Idle, Weight: w.Weight, Most: w.Most}
+	p := Published{Reports: make([]Report, l.Pages()), Weight: w.Weight, Most: w.Most}
 	for i := range p.Reports {
 		p.Reports[i].Left = w.Left
 	}
@@ -368,6 +368,11 @@ func (l Layout) DecodeMember(value []byte, revision uint64) (Published, error) {
 	var err error
 	if w.Late != "" {
 		if p.Late, err = numbers(w.Late, l.Shards); err != nil {
+			return Published{}, err
+		}
+	}
+	if w.Waits != "" {
+		if p.Waits, err = numbers(w.Waits, l.Shards); err != nil {
 			return Published{}, err
 		}
 	}

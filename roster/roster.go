@@ -112,7 +112,7 @@ func (r *reader) observe(ctx context.Context, holders <-chan leader.Holder, list
 	var holder leader.Holder
 	var newest []Entry
 	var out chan<- []Entry // nil while there is nothing to send
-	first := true
+	first, sighted := true, false // sighted: the holder is known
 	for {
 		var open bool
 		select {
@@ -120,6 +120,7 @@ func (r *reader) observe(ctx context.Context, holders <-chan leader.Holder, list
 			if !open {
 				return
 			}
+			sighted = true
 		case <-r.bell:
 		case out <- newest:
 			out = nil
@@ -128,7 +129,7 @@ func (r *reader) observe(ctx context.Context, holders <-chan leader.Holder, list
 		switch {
 		case err != nil:
 			r.reopen(ctx)
-		case known && (first || !reflect.DeepEqual(all, newest)):
+		case known && sighted && (first || !reflect.DeepEqual(all, newest)):
 			newest, out, first = all, lists, false
 		}
 	}

@@ -60,8 +60,11 @@ func (t *Term) leave() {
 
 // lose ends a subterm, and the time for its work in hand.
 func (t *Term) lose(cause error) {
+	t.lookGrace()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.cancel(cause)
-	t.depose(context.Cause(&t.ctx))
+	t.grace.end(context.Cause(&t.ctx))
 }
 
 // guardKeeper raises the guards of a subterm, and keeps them raised while it leads.

@@ -71,6 +71,26 @@ func TestGrace_OfAShardAfterAPause(t *testing.T) {
 	}
 }
 
+// When the context of a shard that is lost has ended, its Grace has, too.
+func TestGrace_EndsWithALostShard(t *testing.T) {
+	c := new(later)
+	c.looks.Store(1 << 40)
+	within := c.term(t)
+	for range 20_000 {
+		made, _ := newSubterm(&within.ctx, backend.Subterm{Raised: func() {}, Released: func() {}, Fault: func(error) {}})
+		sub := made.(*Term)
+		grace := Grace(sub.Context())
+		ended := make(chan error)
+		go func() {
+			for sub.Context().Err() == nil { //nolint:revive // asks until it has ended
+			}
+			ended <- grace.Err()
+		}()
+		sub.lose(ErrFenced)
+		check.Must(t, <-ended != nil, "Grace is alive")
+	}
+}
+
 // A shard is released once, also if the last function of Go returns beside its release.
 func TestGo_ReleasesAShardOnce(t *testing.T) {
 	c := new(later)

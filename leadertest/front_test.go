@@ -158,8 +158,11 @@ func TestNewShard_EndsAsNamed(t *testing.T) {
 		found, ok := shard.FromContext(ctx)
 		check.That(t, ok && found == s.Shard, "the context of the shard finds %v", found)
 		check.OK(t, leader.Err(ctx))
+		grace := leader.Grace(ctx)
 		s.End(cause)
 		check.Is(t, context.Cause(s.Context()), cause)
+		lives := cause == shard.ErrMoved || cause == leader.ErrStopped //nolint:errorlint // the causes of the table
+		check.That(t, (grace.Err() == nil) == lives, "%v: Grace has %v", cause, context.Cause(grace))
 		s.End(leader.ErrPreempted)
 		check.Is(t, context.Cause(s.Context()), cause)
 	}

@@ -22,7 +22,9 @@ type Shard struct {
 // The guards, each a [Link.Guard], stand at the token. NewShard fails the test for guards that cannot be raised to it.
 func NewShard(tb TB, number int, token uint64, guards ...leader.Guard) *Shard {
 	tb.Helper()
-	term, raised := NewTerm(tb, leader.Config{}), make(chan error, 1)
+	term, raised, ended := NewTerm(tb, leader.Config{}), make(chan error, 1), make(chan struct{})
+	term.Go(func(context.Context) { <-ended }) // a member keeps its key for the work on its shards
+	tb.Cleanup(func() { close(ended) })
 	answer := func(err error) {
 		select {
 		case raised <- err:
@@ -48,7 +50,8 @@ func NewShard(tb TB, number int, token uint64, guards ...leader.Guard) *Shard {
 
 // End ends the context of the shard with a cause, and returns when it has ended: [shard.ErrMoved], [leader.ErrFenced]
 // if it has guards, which a later owner has raised then, or a cause of [Term.End], as that of a member's term. It
-// does nothing to a context that has ended.
+// does nothing to a context that has ended. After an orderly end [leader.Grace] lives on until the test ends. For a
+// test in which it is to end, take a member of package shard in a bubble of testing/synctest.
 func (s *Shard) End(cause error) {
 	s.member.tb.Helper()
 	switch {

@@ -43,10 +43,9 @@ func Lookup(ctx context.Context, store leader.Store, election string) ([]Entry, 
 	}
 }
 
-// Observe reports on a channel which candidates wait in an election, in the order
-// in which they would follow: at once, and whenever that changes, until ctx ends and the
-// channel is closed. A slow reader gets the newest list. Observe fails as [Lookup]
-// does; when the roster cannot be reached later, it tries again.
+// Observe reports on a channel which candidates wait in an election, in the order in which they would follow: when they
+// and the holder are known, and whenever that changes, until ctx ends and the channel is closed. A slow reader gets the
+// newest list. Observe fails as [Lookup] does; when the roster cannot be reached later, it tries again.
 func Observe(ctx context.Context, store leader.Store, election string) (<-chan []Entry, error) {
 	b, err := backend.StoreFor(store, election)
 	if err != nil {
@@ -111,7 +110,7 @@ func (r *reader) observe(ctx context.Context, holders <-chan leader.Holder, list
 	}()
 	var holder leader.Holder
 	var newest []Entry
-	var out chan<- []Entry // nil while there is nothing to send
+	var out chan<- []Entry        // nil while there is nothing to send
 	first, sighted := true, false // sighted: the holder is known
 	for {
 		var open bool

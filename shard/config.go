@@ -45,7 +45,7 @@ type Config struct {
 	Logger                                      *slog.Logger
 }
 
-// maxValue bounds Config.Value. The rest of what a member publishes names the shards that it stops.
+// maxValue bounds Config.Value. The rest of what a member publishes are shards: those that it stops, and some others.
 const maxValue = 4 << 10
 
 // pageSize is how many shards are on each page of the map. Tests have smaller pages.

@@ -2,6 +2,7 @@ package shard_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -35,33 +36,45 @@ func TestGrace_Ends(t *testing.T) {
 		want         error         // the cause of Grace; nil: it lives when the item has ended
 		next         time.Duration // the next owner begins that long after the end of the context; 0: later
 	}{
-		"move":             {10 * time.Second, 0, 3 * time.Second, move, shard.ErrMoved, 3 * time.Second, nil, 3 * time.Second},
-		"move/long item":   {2 * time.Second, 0, 10 * time.Second, move, shard.ErrMoved, 2 * time.Second, leader.ErrNotReleased, 2 * time.Second},
-		"move/one lease":   {0, 0, 20 * time.Second, move, shard.ErrMoved, lease, leader.ErrNotReleased, lease},
-		"stop":             {3 * time.Second, 0, 2 * time.Second, stop, leader.ErrStopped, 2 * time.Second, nil, 2 * time.Second},
-		"stop/long item":   {3 * time.Second, 0, 10 * time.Second, stop, leader.ErrStopped, 3 * time.Second, leader.ErrNotReleased, 3 * time.Second},
-		"stop/StopTimeout": {0, time.Second, 10 * time.Second, stop, leader.ErrStopped, 750 * ms, leader.ErrNotReleased, 750 * ms},
-		"move/link lost": {20 * time.Second, 0, 20 * time.Second, func(ctx context.Context, store *leadertest.Store, m *shard.Member, l *leadertest.Link) error {
-			time.AfterFunc(time.Second, func() {
+		"move":           {grace: 10 * time.Second, item: 3 * time.Second, end: move, ended: shard.ErrMoved, lives: 3 * time.Second, next: 3 * time.Second},
+		"move/long item": {grace: 2 * time.Second, item: 10 * time.Second, end: move, ended: shard.ErrMoved, lives: 2 * time.Second, want: leader.ErrNotReleased, next: 2 * time.Second},
+		"move/one lease": {item: 20 * time.Second, end: move, ended: shard.ErrMoved, lives: lease, want: leader.ErrNotReleased, next: lease},
+		"move/link lost": {
+			grace: 20 * time.Second, item: 20 * time.Second, ended: shard.ErrMoved, want: leader.ErrLeaseExpired,
+			end: func(ctx context.Context, store *leadertest.Store, m *shard.Member, l *leadertest.Link) error {
+				time.AfterFunc(time.Second, func() {
+					l.Freeze()
+					expires.Store(time.Now().Add(m.Stats().Election.Remaining).UnixNano())
+				})
+				return shard.Move(ctx, store, named, 0, "b")
+			},
+		},
+		"stop":             {grace: 3 * time.Second, item: 2 * time.Second, end: stop, ended: leader.ErrStopped, lives: 2 * time.Second, next: 2 * time.Second},
+		"stop/long item":   {grace: 3 * time.Second, item: 10 * time.Second, end: stop, ended: leader.ErrStopped, lives: 3 * time.Second, want: leader.ErrNotReleased, next: 3 * time.Second},
+		"stop/StopTimeout": {bound: time.Second, item: 10 * time.Second, end: stop, ended: leader.ErrStopped, lives: 750 * ms, want: leader.ErrNotReleased, next: 750 * ms},
+		"resigned": {
+			grace: 3 * time.Second, item: 2 * time.Second, ended: leader.ErrResigned, lives: 2 * time.Second,
+			end: func(ctx context.Context, store *leadertest.Store, _ *shard.Member, _ *leadertest.Link) error {
+				return check.Err(leader.StepDown(ctx, store, group.MemberKey(named, "a"), leader.StepDownOptions{By: "me"}))
+			},
+		},
+		"link lost": {
+			grace: 10 * time.Second, item: 20 * time.Second, ended: leader.ErrLeaseExpired, want: leader.ErrLeaseExpired,
+			end: func(_ context.Context, _ *leadertest.Store, _ *shard.Member, l *leadertest.Link) error {
 				l.Freeze()
-				expires.Store(time.Now().Add(m.Stats().Election.Remaining).UnixNano())
-			})
-			return shard.Move(ctx, store, named, 0, "b")
-		}, shard.ErrMoved, 0, leader.ErrLeaseExpired, 0},
-		"resigned": {3 * time.Second, 0, 2 * time.Second, func(ctx context.Context, store *leadertest.Store, _ *shard.Member, _ *leadertest.Link) error {
-			return check.Err(leader.StepDown(ctx, store, group.MemberKey(named, "a"), leader.StepDownOptions{By: "me"}))
-		}, leader.ErrResigned, 2 * time.Second, nil, 0},
-		"link lost": {10 * time.Second, 0, 20 * time.Second, func(_ context.Context, _ *leadertest.Store, _ *shard.Member, l *leadertest.Link) error {
-			l.Freeze()
-			return nil
-		}, leader.ErrLeaseExpired, 0, leader.ErrLeaseExpired, 0},
-		"connection closed": {10 * time.Second, 0, 20 * time.Second, func(_ context.Context, _ *leadertest.Store, _ *shard.Member, l *leadertest.Link) error {
-			l.Close()
-			return nil
-		}, leader.ErrConnectionClosed, 0, leader.ErrConnectionClosed, 0},
+				return nil
+			},
+		},
+		"connection closed": {
+			grace: 10 * time.Second, item: 20 * time.Second, ended: leader.ErrConnectionClosed, want: leader.ErrConnectionClosed,
+			end: func(_ context.Context, _ *leadertest.Store, _ *shard.Member, l *leadertest.Link) error {
+				l.Close()
+				return nil
+			},
+		},
 	} {
 		for _, asked := range []bool{false, true} { // before the end, so that it has to end by itself; or after it alone
-			t.Run(name, func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/asked=%v", name, asked), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					store := leadertest.NewStore(nil)
 					a, link := member(t, store, shard.Config{Shards: 1, ID: "a", GracePeriod: c.grace, StopTimeout: c.bound})
@@ -95,7 +108,7 @@ func TestGrace_Ends(t *testing.T) {
 								check.That(t, lives > time.Second && lives < 15*time.Second, "it is to live for %v", lives)
 							}
 							check.Equal(t, time.Since(from), lives, "it ends after %v")
-							check.Must(t, c.want != nil, "it ends with %v", context.Cause(ctx))
+							check.That(t, c.want != nil, "it ends with %v", context.Cause(ctx))
 							check.Is(t, context.Cause(ctx), c.want)
 							time.Sleep(c.item - time.Since(from))
 						case <-time.After(c.item):
@@ -116,6 +129,7 @@ func TestGrace_Ends(t *testing.T) {
 					time.Sleep(4 * lease)
 					synctest.Wait()
 					check.Must(t, grace != nil, "the context of the shard has not ended")
+					check.That(t, !next.IsZero(), "b does not begin")
 					check.That(t, c.next == 0 || next.Equal(from.Add(c.next)), "b begins after %v, not %v", next.Sub(from), c.next)
 					check.Is(t, grace.Err(), context.Canceled)
 					want := c.want

@@ -176,6 +176,13 @@ func TestGuards_PassedBefore(t *testing.T) {
 		as := g.join("b")
 		time.Sleep(time.Hour)
 		check.Equal(t, len(as), 1, "%d shards have begun")
+		for range 60 { // its work is tried again and again
+			time.Sleep(100 * time.Millisecond)
+			states := map[int]shard.OwnerState{s.Number(): shard.OwnerGranted, other.Number(): shard.OwnerWorks}
+			for n, o := range check.Got(shard.Lookup(t.Context(), g.Store, named))(t).Owners {
+				check.Equal(t, o.State, states[n], "%v")
+			}
+		}
 		check.That(t, g.logs.count("does not begin: a guard stands at a later token") > 0, "nothing is logged")
 		check.Equal(t, g.logs.count("has returned within"), 0, "%d returns of work that has not begun are logged")
 	})

@@ -42,6 +42,7 @@ type shift struct {
 	again   <-chan time.Time
 	joining bool              // a goroutine registers the member
 	joined  chan struct{}     // receives when that has ended
+	since   map[int]time.Time // from when on the work on shards could have begun that may not have
 	rests   map[int]time.Time // until when work is not begun again that has ended early
 	hasty   map[int]int       // by shard, how often in a row its work has ended at once
 }
@@ -63,7 +64,7 @@ func (m *Member) serve(term *leader.Term) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(term.Context())) // also while the work drains
 	s := &shift{
 		Member: m, term: term, lead: term.Context(), ctx: ctx, self: group.Session{ID: m.work.ID(), Token: term.Token()},
-		lease: m.work.Stats().LeaseDuration, works: make(map[int]*Shard), joined: make(chan struct{}, 1), rests: make(map[int]time.Time), hasty: make(map[int]int), pulse: make(chan struct{}),
+		lease: m.work.Stats().LeaseDuration, works: make(map[int]*Shard), joined: make(chan struct{}, 1), since: make(map[int]time.Time), rests: make(map[int]time.Time), hasty: make(map[int]int), pulse: make(chan struct{}),
 		watched: m.watch(ctx, m.bell),
 	}
 	s.patient = cmp.Or(m.cfg.GracePeriod, s.lease)
@@ -136,7 +137,7 @@ func (s *shift) step() (over bool) {
 	}
 	s.count(t)
 	s.watched.only(awaited)
-	value, err := s.publication(reports, s.waits())
+	value, err := s.publication(reports, s.unbegun())
 	s.outcome("the publication", err)
 	if s.left && len(s.works) == 0 {
 		if err == nil {
@@ -258,17 +259,22 @@ func (s *shift) watchWorks() (t tally) {
 	return t
 }
 
-// waits returns the shards whose work could have begun a lease ago, and has not, as far as a member can publish them. While
-// no call of Serve takes shards, it returns those, too, that were granted since.
-func (s *shift) waits() (shards []int) {
+// unbegun returns the shards whose work could have begun a lease ago, and has not. While no call of Serve takes shards, it
+// returns those, too, that were granted since.
+func (s *shift) unbegun() (shards []int) {
 	idle := s.idle.Load() > 0
-	for n, w := range s.works {
-		if !w.begun.Load() && w.ended.IsZero() && (idle || time.Since(w.since) >= s.lease) {
+	for n, since := range s.since {
+		p := s.pages[n/s.layout.PageSize]
+		_, rests := slices.BinarySearch(p.waits, n-p.first) // a guard has ended it before its work began
+		switch w := s.works[n]; {
+		case w == nil && !rests, w != nil && w.begun.Load():
+			delete(s.since, n)
+		case idle || time.Since(since) >= s.lease:
 			shards = append(shards, n)
 		}
 	}
 	slices.Sort(shards)
-	return shards[:min(len(shards), group.MaxLate)]
+	return shards
 }
 
 // giveUpAll gives up work that goes on.
@@ -351,13 +357,14 @@ func (s *shift) start(n int, p *page, awaited map[string]bool) {
 			continue
 		}
 		w := newShard(s.lead, p.first+i, p.member.Token(i))
-		w.since = time.Now()
 		s.works[w.number] = w
-		begins = true
+		if s.since[w.number].IsZero() {
+			s.since[w.number], begins = time.Now(), true
+		}
 		go s.prepare(w)
 	}
 	if begins {
-		time.AfterFunc(s.lease, s.bell.ring) // to publish those that wait
+		time.AfterFunc(s.lease, s.bell.ring) // to publish those that have not begun
 	}
 }
 
@@ -398,7 +405,8 @@ func (s *shift) prepare(w *Shard) {
 }
 
 // offer waits until a call of Serve takes a shard, or its context ends. After a lease it reports that none does, once for
-// all shards: a call takes them for as long as the member lives. Until then the member publishes that each shard waits.
+// all shards: a call takes them for as long as the member lives. Until then the member publishes that
+// no shard begins.
 func (s *shift) offer(w *Shard) (taken bool) {
 	s.waiting.Add(1)
 	defer s.waiting.Add(-1)
@@ -414,6 +422,7 @@ func (s *shift) offer(w *Shard) (taken bool) {
 	s.outcome("the beginning of work", fmt.Errorf("%w for %v: shard %d: call Member.Serve", ErrNotBegun, s.lease, w.number))
 	s.idle.Add(1)
 	s.bell.ring()
+	defer s.bell.ring()
 	defer s.idle.Add(-1)
 	select {
 	case s.grants <- w:

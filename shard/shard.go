@@ -49,7 +49,6 @@ type Shard struct {
 	over   context.Context //nolint:containedctx // that of the term is derived from it
 	cancel context.CancelCauseFunc
 	served func()      // ends the wait of Serve for the shard
-	since  time.Time   // when the work could have begun
 	began  time.Time   // when the work began, if begun is set
 	begun  atomic.Bool // the work has; this does not change once ended is set
 	ended  time.Time   // when the work was to end; zero: it need not end. The goroutine of the member sets it once

@@ -41,7 +41,7 @@ type OwnerState uint8
 const (
 	OwnerNone    OwnerState = iota // the shard has no owner
 	OwnerWaits                     // until the work of another member has ended
-	OwnerGranted                   // it lives, and has not begun the work for a lease: see ErrNotBegun, and Config.Guards
+	OwnerGranted                   // it lives, and has not begun the work for a lease, or no call of Serve takes shards
 	OwnerWorks                     // or is about to begin
 	OwnerIsGone                    // its term is over, and the shard is to be granted to another
 )
@@ -325,12 +325,12 @@ func (s *sights) view() View {
 		o.State, o.ID, o.Token = OwnerIsGone, g.Owner.ID, s.bases[page]+g.Since
 		shards[o.ID]++
 		if t := terms[o.ID]; t.leads && t.ID == o.ID && t.Token == g.Owner.Token {
-			_, waits := slices.BinarySearch(t.published.Waits, i)
+			_, unbegun := slices.BinarySearch(t.published.Unbegun, i)
 			o.State, o.Value = OwnerWorks, value(t.published)
 			switch {
 			case o.From != "":
 				o.State = OwnerWaits
-			case waits:
+			case unbegun:
 				o.State = OwnerGranted
 			}
 		}

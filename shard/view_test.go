@@ -221,11 +221,11 @@ func TestView_NotBegun(t *testing.T) {
 		shows("2 a works; 2 b works; a has 2, leading; b has 2, leading")
 		time.Sleep(time.Nanosecond)
 		shows("2 a granted; 2 b works; a has 2, leading; b has 2, leading", a)
-		runs(a, idle)
-		shows("2 a works; 2 b works; a has 2, leading; b has 2, leading")
 		check.OK(t, b.Stop())
 		members = members[:1]
-		time.Sleep(2 * lease)
+		synctest.Wait()
+		shows("4 a granted; a has 4, leading", a)
+		runs(a, idle)
 		shows("4 a works; a has 4, leading")
 	})
 }

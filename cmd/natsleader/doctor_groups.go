@@ -94,12 +94,13 @@ func judgeGroup(ctx context.Context, s *inspector, name string, all []electionSt
 			advise("look again after a lease; if it stays, see the logs of the members: they may not be allowed to write "+group.AssignerKey(name)))
 	}
 	for _, row := range x.troubles() {
-		what := "work goes on after its GracePeriod"
+		what, do := "work goes on after its GracePeriod", "see in the logs of these members what hangs, and restart them"
 		if row[0] == titleNotBegun {
+			do = "see in the logs of these members what hangs, or which guard cannot be raised, and restart them"
 			what = "shards are granted, and their owners have not begun the work"
 		}
 		found = append(found, severityWarning.of("%s: %s: %s", title, what, row[1]).
-			advise("see in the logs of these members what hangs, and restart them"))
+			advise(do))
 	}
 	if drained := states[memberDrained]; len(drained) > 0 {
 		found = append(found, severityNote.of("%s: these members are drained: %s", title, some(drained)).advise("natsleader shards undrain "+name+" ID"))

@@ -23,8 +23,8 @@ shard. A member is gone if its lease is over, and left if it has stopped. Its sh
 no owner until they are granted to others, and then it is named for a day as past. A
 shard moves while its new owner waits until the work of another member has ended. Late
 work is work that goes on after its GracePeriod, and for which no new owner waits.
-Work has not begun if for a lease the program of the owner, which lives, has not called
-Serve, or a guard does not stand: the state of such a shard is granted.
+The state of a shard is granted, and its work has not begun, if its owner lives and does
+not work on it: the program does not call Serve, or for a lease a guard was not raised.
 
 With --shard or --key it shows the owner of one shard. The shard of a key is its FNV-1a
 hash of 64 bits, modulo the number of shards.

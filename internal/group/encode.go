@@ -25,12 +25,14 @@ const (
 	MaxMembers = 2000
 	// MaxAsked is the greatest number of shards that operators have asked to move and that have not moved.
 	MaxAsked = 1000
-	// MaxLate is the greatest number of shards that a member names whose work begins or ends too late.
+	// MaxLate is the greatest number of shards that a member names whose work goes on too long.
 	MaxLate = 1000
 	// MaxWeight is the greatest weight of a member.
 	MaxWeight = 1_000_000
 	// MaxHold bounds for how long a damaged value can keep shards without an owner.
 	MaxHold = wire.MostMaxLease
+	// maxUnbegun bounds the ranges of shards that have not begun: a member publishes more that matters.
+	maxUnbegun = 4 << 10
 	// maxSize is more than the size of any page or registry: it has up to 2,000 sessions, and JSON turns
 	// one byte of an ID into six at most.
 	maxSize = 4 << 20
@@ -279,7 +281,7 @@ func (l Layout) ShardsOf(page []byte, revision uint64) (int, error) {
 type Published struct {
 	Reports []Report // by the number of the page; all are equal in Left
 	Late    []int    // see Worker; at most MaxLate
-	Waits   []int    // shards whose work begins too late; at most MaxLate
+	Unbegun []int    // shards whose work begins too late, of which it names as many as have room
 	Weight  int
 	Most    int // see Worker
 	// Hold is for how long after the end of a term its shards wait for a later term of the same member.
@@ -289,17 +291,17 @@ type Published struct {
 
 // wireMember is a [Published] as it is stored.
 type wireMember struct {
-	Format int            `json:"v"`
-	Seen   map[int]uint64 `json:"seen,omitempty"` // by page; 0 if there is none
-	Busy   string         `json:"busy,omitempty"` // ranges
-	Late   string         `json:"late,omitempty"`
-	Waits  string         `json:"waits,omitempty"`
-	Left   bool           `json:"left,omitempty"`
-	Weight int            `json:"weight"`
-	Most   int            `json:"most,omitempty"`
-	Hold   string         `json:"hold,omitempty"`
-	Value  string         `json:"value,omitempty"`
-	Binary string         `json:"value64,omitempty"` // a value that is not UTF-8, in base64
+	Format  int            `json:"v"`
+	Seen    map[int]uint64 `json:"seen,omitempty"` // by page; 0 if there is none
+	Busy    string         `json:"busy,omitempty"` // ranges
+	Late    string         `json:"late,omitempty"`
+	Unbegun string         `json:"unbegun,omitempty"`
+	Left    bool           `json:"left,omitempty"`
+	Weight  int            `json:"weight"`
+	Most    int            `json:"most,omitempty"`
+	Hold    string         `json:"hold,omitempty"`
+	Value   string         `json:"value,omitempty"`
+	Binary  string         `json:"value64,omitempty"` // a value that is not UTF-8, in base64
 }
 
 // EncodeMember returns a publication as JSON, or an error if it is too large.
@@ -316,7 +318,10 @@ func (l Layout) EncodeMember(p Published) ([]byte, error) {
 			busy = append(busy, first+i)
 		}
 	}
-	w.Busy, w.Late, w.Waits = Ranges(busy), Ranges(p.Late), Ranges(p.Waits)
+	w.Busy, w.Late, w.Unbegun = Ranges(busy), Ranges(p.Late), Ranges(p.Unbegun)
+	if len(w.Unbegun) > maxUnbegun {
+		w.Unbegun = w.Unbegun[:strings.LastIndexByte(w.Unbegun[:maxUnbegun], ',')]
+	}
 	if p.Hold != 0 {
 		w.Hold = p.Hold.String()
 	}
@@ -371,8 +376,8 @@ func (l Layout) DecodeMember(value []byte, revision uint64) (Published, error) {
 			return Published{}, err
 		}
 	}
-	if w.Waits != "" {
-		if p.Waits, err = numbers(w.Waits, l.Shards); err != nil {
+	if w.Unbegun != "" {
+		if p.Unbegun, err = numbers(w.Unbegun, l.Shards); err != nil {
 			return Published{}, err
 		}
 	}

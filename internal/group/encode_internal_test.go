@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -83,9 +84,9 @@ func TestPage_Size(t *testing.T) {
 func TestMember_Format(t *testing.T) {
 	for want, p := range map[string]Published{
 		`{"v":1,"weight":1}`: {Reports: make([]Report, 3), Weight: 1},
-		`{"v":1,"seen":{"0":7,"2":9},"busy":"3-4,10,24","late":"3,9","waits":"5-7","left":true,"weight":2,"most":10,"hold":"30s","value":"10.0.0.1:80"}`: {
+		`{"v":1,"seen":{"0":7,"2":9},"busy":"3-4,10,24","late":"3,9","unbegun":"5-7","left":true,"weight":2,"most":10,"hold":"30s","value":"10.0.0.1:80"}`: {
 			Reports: []Report{{Seen: 7, Busy: []int{3, 4}, Left: true}, {Busy: []int{0}, Left: true}, {Seen: 9, Busy: []int{4}, Left: true}},
-			Late:    []int{3, 9}, Waits: []int{5, 6, 7}, Weight: 2, Most: 10, Hold: 30 * time.Second, Value: "10.0.0.1:80",
+			Late:    []int{3, 9}, Unbegun: []int{5, 6, 7}, Weight: 2, Most: 10, Hold: 30 * time.Second, Value: "10.0.0.1:80",
 		},
 		`{"v":1,"weight":1000000,"hold":"24h0m0s","value64":"/w=="}`: {Reports: make([]Report, 3), Weight: MaxWeight, Hold: MaxHold, Value: "\xff"},
 	} {
@@ -104,6 +105,20 @@ func TestMember_Size(t *testing.T) {
 	p.Reports[1] = Report{Seen: 5, Busy: []int{2}}
 	value, err := ten.EncodeMember(p)
 	check.That(t, value == nil && err != nil && strings.HasPrefix(err.Error(), "a member publishes 65563 bytes, which is more than 65536: "), "%v", err)
+	l := Layout{Shards: 100_000, PageSize: 1000}
+	p = Published{Reports: make([]Report, 100), Weight: 1}
+	for i := range l.Shards {
+		p.Unbegun = append(p.Unbegun, i)
+	}
+	check.Deep(t, check.Got(l.DecodeMember(check.Got(l.EncodeMember(p))(t), 9))(t), p) // as one range
+	var even []int
+	for i := 0; i < l.Shards; i += 2 {
+		even = append(even, i)
+	}
+	p.Unbegun = even
+	value = check.Got(l.EncodeMember(p))(t)
+	got := check.Got(l.DecodeMember(value, 9))(t).Unbegun
+	check.That(t, len(value) < 4200 && len(got) > 800 && slices.Equal(got, even[:len(got)]), "%d shards in %d bytes", len(got), len(value))
 }
 
 // A registry is stored as this JSON, and comes back as it was.
@@ -179,7 +194,7 @@ func TestDecode_Junk(t *testing.T) {
 			`{"v":1,"weight":1,"seen":{"0":10}}`:                      "has seen revision 10 at revision 9",
 			`{"v":1,"weight":1,"busy":"25"}`:                          `"25" is no range of 0 to 24`,
 			`{"v":1,"weight":1,"late":"25"}`:                          `"25" is no range of 0 to 24`,
-			`{"v":1,"weight":1,"waits":"3,2"}`:                        `"2" is no range of 4 to 24`,
+			`{"v":1,"weight":1,"unbegun":"3,2"}`:                      `"2" is no range of 4 to 24`,
 			`{"v":1,"weight":1,"value64":"?"}`:                        "value: illegal base64",
 		},
 		"registry": {
@@ -226,7 +241,7 @@ func decodeKind(kind string, value []byte) error {
 // Whatever is stored, decoding it does not panic, and what it yields survives being written.
 func FuzzDecodeGroup(f *testing.F) {
 	f.Add([]byte(page(`{"id":"a","token":5},{"id":"b","token":1}`, `[1,3,0,"0,2-3"],[2,0,1,"1"],[0,3,2,"4"]`)))
-	f.Add([]byte(`{"v":1,"seen":{"0":7,"2":9},"busy":"3-4,10,24","late":"3,9","waits":"5-7","left":true,"weight":2,"most":10,"hold":"30s","value":"10.0.0.1:80"}`))
+	f.Add([]byte(`{"v":1,"seen":{"0":7,"2":9},"busy":"3-4,10,24","late":"3,9","unbegun":"5-7","left":true,"weight":2,"most":10,"hold":"30s","value":"10.0.0.1:80"}`))
 	f.Add([]byte(`{"v":1,"weight":1,"value64":"/w=="}`))
 	f.Add([]byte(`{"v":1,"shards":100000,"page":1000,"base":7,"members":[{"id":"a","token":5}]}`))
 	f.Add([]byte(`{"v":1,"shards":10,"page":10,"base":7,"members":[],"drained":[],"asked":{}}`))

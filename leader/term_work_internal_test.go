@@ -82,7 +82,7 @@ func TestGrace_EndsWithALostShard(t *testing.T) {
 		grace := Grace(sub.Context())
 		ended := make(chan error)
 		go func() {
-			for sub.Context().Err() == nil { //nolint:revive // asks until it has ended
+			for sub.Context().Err() == nil {
 			}
 			ended <- grace.Err()
 		}()

@@ -116,7 +116,7 @@ func Join(ctx context.Context, store leader.Store, name string, cfg Config) (*Me
 // publication returns what the member publishes.
 func (m *Member) publication(reports []group.Report, unbegun []int) ([]byte, error) {
 	return m.layout.EncodeMember(group.Published{
-		Reports: reports, Late: m.late(), Unbegun: unbegun, Weight: max(m.cfg.Weight, 1), Most: m.cfg.Most, Hold: m.cfg.Hold, Value: string(m.cfg.Value),
+		Reports: reports, Late: m.late(), Idle: m.idle.Load() > 0, Unbegun: unbegun, Weight: max(m.cfg.Weight, 1), Most: m.cfg.Most, Hold: m.cfg.Hold, Value: string(m.cfg.Value),
 	})
 }
 

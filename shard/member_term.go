@@ -259,17 +259,15 @@ func (s *shift) watchWorks() (t tally) {
 	return t
 }
 
-// unbegun returns the shards whose work could have begun a lease ago, and has not. While no call of Serve takes shards, it
-// returns those, too, that were granted since.
+// unbegun returns the shards whose work could have begun a lease ago, and has not.
 func (s *shift) unbegun() (shards []int) {
-	idle := s.idle.Load() > 0
 	for n, since := range s.since {
 		p := s.pages[n/s.layout.PageSize]
 		_, rests := slices.BinarySearch(p.waits, n-p.first) // a guard has ended it before its work began
 		switch w := s.works[n]; {
 		case w == nil && !rests, w != nil && w.begun.Load():
 			delete(s.since, n)
-		case idle || time.Since(since) >= s.lease:
+		case time.Since(since) >= s.lease:
 			shards = append(shards, n)
 		}
 	}
@@ -406,7 +404,7 @@ func (s *shift) prepare(w *Shard) {
 
 // offer waits until a call of Serve takes a shard, or its context ends. After a lease it reports that none does, once for
 // all shards: a call takes them for as long as the member lives. Until then the member publishes that
-// no shard begins.
+// it is idle.
 func (s *shift) offer(w *Shard) (taken bool) {
 	s.waiting.Add(1)
 	defer s.waiting.Add(-1)

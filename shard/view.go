@@ -330,7 +330,7 @@ func (s *sights) view() View {
 			switch {
 			case o.From != "":
 				o.State = OwnerWaits
-			case unbegun:
+			case t.published.Idle, unbegun:
 				o.State = OwnerGranted
 			}
 		}

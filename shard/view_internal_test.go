@@ -69,7 +69,8 @@ func TestView_Owners(t *testing.T) {
 		return check.Got(l.EncodeMember(p))(t)
 	}
 	leading := leader.Holder{State: leader.HolderLeading, ID: "a", Token: 5, Revision: 9, Value: publishes(group.Published{Value: "v"})}
-	unbegun, silent, later, released, other := leading, leading, leading, leading, leading
+	idle, unbegun, silent, later, released, other := leading, leading, leading, leading, leading, leading
+	idle.Value = publishes(group.Published{Idle: true, Value: "v"})
 	unbegun.Value, silent.Value = publishes(group.Published{Unbegun: []int{1}, Value: "v"}), publishes(group.Published{})
 	leading.Value = publishes(group.Published{Unbegun: []int{0}, Value: "v"})
 	released.State = leader.HolderReleased
@@ -83,6 +84,7 @@ func TestView_Owners(t *testing.T) {
 	}{
 		"works":          {leading, Owner{State: OwnerWorks, ID: "a", Token: 107, Value: []byte("v")}, "v"},
 		"no value":       {silent, Owner{State: OwnerWorks, ID: "a", Token: 107}, ""},
+		"no Serve":       {idle, Owner{State: OwnerGranted, ID: "a", Token: 107, Value: []byte("v")}, "v"},
 		"not begun":      {unbegun, Owner{State: OwnerGranted, ID: "a", Token: 107, Value: []byte("v")}, "v"},
 		"a later term":   {later, Owner{State: OwnerIsGone, ID: "a", Token: 107}, "v"},
 		"released":       {released, Owner{State: OwnerIsGone, ID: "a", Token: 107}, "v"},

@@ -281,6 +281,7 @@ func (l Layout) ShardsOf(page []byte, revision uint64) (int, error) {
 type Published struct {
 	Reports []Report // by the number of the page; all are equal in Left
 	Late    []int    // see Worker; at most MaxLate
+	Idle    bool     // its program has not called Serve for a lease
 	Unbegun []int    // shards whose work begins too late, of which it names as many as have room
 	Weight  int
 	Most    int // see Worker
@@ -295,6 +296,7 @@ type wireMember struct {
 	Seen    map[int]uint64 `json:"seen,omitempty"` // by page; 0 if there is none
 	Busy    string         `json:"busy,omitempty"` // ranges
 	Late    string         `json:"late,omitempty"`
+	Idle    bool           `json:"idle,omitempty"`
 	Unbegun string         `json:"unbegun,omitempty"`
 	Left    bool           `json:"left,omitempty"`
 	Weight  int            `json:"weight"`
@@ -306,7 +308,7 @@ type wireMember struct {
 
 // EncodeMember returns a publication as JSON, or an error if it is too large.
 func (l Layout) EncodeMember(p Published) ([]byte, error) {
-	w := wireMember{Format: Format, Seen: make(map[int]uint64), Weight: p.Weight, Most: p.Most}
+	w := wireMember{Format: Format, Seen: make(map[int]uint64), Idle: p.Idle, Weight: p.Weight, Most: p.Most}
 	var busy []int
 	for page, r := range p.Reports {
 		w.Left = w.Left || r.Left
@@ -347,7 +349,7 @@ func (l Layout) DecodeMember(value []byte, revision uint64) (Published, error) {
 	if err := decode(value, wire.MaxValue, &w); err != nil {
 		return Published{}, err
 	}
-	p := Published{Reports: make([]Report, l.Pages()), Weight: w.Weight, Most: w.Most}
+	p := Published{Reports: make([]Report, l.Pages()), Idle: w.Idle, Weight: w.Weight, Most: w.Most}
 	for i := range p.Reports {
 		p.Reports[i].Left = w.Left
 	}

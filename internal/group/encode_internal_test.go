@@ -84,9 +84,9 @@ func TestPage_Size(t *testing.T) {
 func TestMember_Format(t *testing.T) {
 	for want, p := range map[string]Published{
 		`{"v":1,"weight":1}`: {Reports: make([]Report, 3), Weight: 1},
-		`{"v":1,"seen":{"0":7,"2":9},"busy":"3-4,10,24","late":"3,9","unbegun":"5-7","left":true,"weight":2,"most":10,"hold":"30s","value":"10.0.0.1:80"}`: {
+		`{"v":1,"seen":{"0":7,"2":9},"busy":"3-4,10,24","late":"3,9","idle":true,"unbegun":"5-7","left":true,"weight":2,"most":10,"hold":"30s","value":"10.0.0.1:80"}`: {
 			Reports: []Report{{Seen: 7, Busy: []int{3, 4}, Left: true}, {Busy: []int{0}, Left: true}, {Seen: 9, Busy: []int{4}, Left: true}},
-			Late:    []int{3, 9}, Unbegun: []int{5, 6, 7}, Weight: 2, Most: 10, Hold: 30 * time.Second, Value: "10.0.0.1:80",
+			Late:    []int{3, 9}, Idle: true, Unbegun: []int{5, 6, 7}, Weight: 2, Most: 10, Hold: 30 * time.Second, Value: "10.0.0.1:80",
 		},
 		`{"v":1,"weight":1000000,"hold":"24h0m0s","value64":"/w=="}`: {Reports: make([]Report, 3), Weight: MaxWeight, Hold: MaxHold, Value: "\xff"},
 	} {
@@ -241,7 +241,7 @@ func decodeKind(kind string, value []byte) error {
 // Whatever is stored, decoding it does not panic, and what it yields survives being written.
 func FuzzDecodeGroup(f *testing.F) {
 	f.Add([]byte(page(`{"id":"a","token":5},{"id":"b","token":1}`, `[1,3,0,"0,2-3"],[2,0,1,"1"],[0,3,2,"4"]`)))
-	f.Add([]byte(`{"v":1,"seen":{"0":7,"2":9},"busy":"3-4,10,24","late":"3,9","unbegun":"5-7","left":true,"weight":2,"most":10,"hold":"30s","value":"10.0.0.1:80"}`))
+	f.Add([]byte(`{"v":1,"seen":{"0":7,"2":9},"busy":"3-4,10,24","late":"3,9","idle":true,"unbegun":"5-7","left":true,"weight":2,"most":10,"hold":"30s","value":"10.0.0.1:80"}`))
 	f.Add([]byte(`{"v":1,"weight":1,"value64":"/w=="}`))
 	f.Add([]byte(`{"v":1,"shards":100000,"page":1000,"base":7,"members":[{"id":"a","token":5}]}`))
 	f.Add([]byte(`{"v":1,"shards":10,"page":10,"base":7,"members":[],"drained":[],"asked":{}}`))

@@ -34,7 +34,7 @@ test: ## the tests of every module but those in real time, with a sample of each
 
 # In those that are left out no goroutines meet.
 race: ## the same with the race detector, shorter
-	@go list -e -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $(WORK) | sed -E '/(internal.(machine|group|record|api)|mutation)$$/d' | \
+	@go list -e -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' $(WORK) | sed -E '/(internal.(machine|group|slots|record|api)|mutation)$$/d' | \
 		$(LONGEST) | xargs -r go test -race $(SHUFFLE) -timeout=20m
 
 # What follows prints how much of everything it ran (package internal/proof).

@@ -45,7 +45,8 @@ type function struct {
 func load(dir string) (*target, error) {
 	t := &target{dir: dir, fset: token.NewFileSet()}
 	exports := map[string]string{}
-	list, err := command(".", "go", "list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}\t{{.DepOnly}}\t{{range .GoFiles}}{{.}} {{end}}", "./"+dir)
+	list, err := command(".", "go", "list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}\t{{.DepOnly}}\t{{range .GoFiles}}{{.}} {{end}}",
+		"./"+dir, "os", "strconv") // which the switch of the mutants needs
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +57,7 @@ func load(dir string) (*target, error) {
 			continue
 		}
 		exports[fields[0]] = fields[1]
-		if fields[2] == "false" && len(fields) > 3 {
+		if fields[2] == "false" && len(fields) > 3 && strings.HasSuffix(fields[0], "/"+filepath.ToSlash(dir)) {
 			t.path, names = fields[0], strings.Fields(fields[3])
 		}
 	}

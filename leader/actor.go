@@ -157,6 +157,11 @@ func (a *actor) receive(m *mail) {
 		a.step(a.receiveRoster(m.roster), nil)
 		return
 	}
+	if m.fault != nil {
+		a.stepOn(machine.InTick)
+		a.fault(m.fault)
+		return
+	}
 	if m.sign {
 		a.stepOn(machine.InTick)
 		a.receiveSign(m.in.Err)
@@ -376,14 +381,14 @@ func (a *actor) events(in *machine.Input, fx *machine.Effects) []Event {
 	for _, n := range fx.Notes {
 		switch n.Event {
 		case machine.NotePending:
-			events = append(events, Pending{Token: n.Token, Until: a.outside(n.Until), Reason: n.Why.String(), Seat: a.seat})
+			events = append(events, Pending{Token: n.Token, Until: a.wall(n.Until), Reason: n.Why.String(), Seat: a.seat})
 		case machine.NoteElected:
 			a.term, a.elected = a.begin(n), a.now()
 			events = append(events, Elected{Term: a.term})
 		case machine.NoteFenced:
 			e := Fenced{Term: a.term, Cause: n.Err}
 			if !n.Until.IsZero() {
-				e.Until = a.outside(n.Until)
+				e.Until = a.wall(n.Until)
 			}
 			events = append(events, e)
 		case machine.NoteDeposed:
@@ -430,7 +435,7 @@ func (a *actor) fault(err error) {
 
 // begin makes the term of an election.
 func (a *actor) begin(n machine.Note) *Term {
-	t := &Term{token: n.Token, seat: a.seat, last: n.Last, clock: a.c.clock, start: a.start, until: new(atomic.Int64), box: &a.c.box, number: n.Term}
+	t := &Term{token: n.Token, seat: a.seat, last: n.Last, timeline: a.timeline, until: new(atomic.Int64), box: &a.c.box, number: n.Term}
 	t.until.Store(int64(n.Until.Sub(a.base)))
 	ctx, cancel := context.WithCancelCause(a.values)
 	t.ctx, t.cancel = leadership{ctx, t}, cancel
@@ -472,31 +477,10 @@ func (a *actor) publish(changed bool) {
 	a.requests.skipsOwnRecords.Store(a.status.Dated && !c.tally.silent)
 }
 
-// timeline turns instants of the clock into those that the machines know, and back. The
-// machines' instants have no zone and no monotonic reading, so that they can be compared.
-type timeline struct {
-	clock Clock
-	start time.Time // when the candidate began, by the clock
-	base  time.Time // the same instant as the machines know it
-}
-
-func newTimeline(clock Clock, start time.Time) timeline {
-	return timeline{clock: clock, start: start, base: start.Round(0).UTC()}
-}
-
-// now returns the clock's time as the machines know it.
-func (l *timeline) now() time.Time { return l.inside(l.clock.Now()) }
-
-// outside turns an instant of the machines into one of the clock.
-func (l *timeline) outside(t time.Time) time.Time { return l.start.Add(t.Sub(l.base)) }
-
-// inside turns an instant of the clock into one of the machines.
-func (l *timeline) inside(t time.Time) time.Time { return l.base.Add(t.Sub(l.start)) }
-
 // newActor makes the actor of a candidate. The caller runs it.
 func newActor(ctx context.Context, c *Candidate, cfg Config, p machine.Params) *actor {
 	a := &actor{
-		c: c, timeline: newTimeline(c.clock, c.start), timer: c.clock.NewTimer(-1), seat: seatOf(c.election),
+		c: c, timeline: c.timeline, timer: backend.Unarmed(c.clock), seat: seatOf(c.election),
 		values: context.WithoutCancel(ctx), stopTimeout: cfg.stopTimeout(), stall: cfg.StallTimeout,
 	}
 	a.rng.Seed(seed(p.ID, c.election), 0)
@@ -531,7 +515,7 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p machine.Params) *
 	c.holder.Seat = a.seat
 	c.box.bell = make(chan struct{}, 1)
 	c.pulse = make(pulse)
-	if w, ok := a.timer.(waker); ok {
+	if w, ok := a.timer.(backend.Waker); ok {
 		c.box.wake = w.Wake
 		if cfg.Logger != nil {
 			c.followLog()

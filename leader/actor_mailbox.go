@@ -22,6 +22,7 @@ type mail struct {
 	roster   *rosterMail         // of the roster, instead of in
 	from     uint64              // InHeard and others of a feed: the number of the feed
 	call     chan error          // of a call that waits for an answer
+	fault    error               // of a part above the candidate, to be reported
 	sign     bool                // of a request for a sign of a majority; only the error of in counts
 }
 
@@ -93,11 +94,11 @@ func (b *mailbox) Granted() { b.put(mail{in: machine.Input{Kind: machine.InSlot}
 const maxRequests = 16
 
 // put returns false if the actor has ended or never existed, or if the mail is a request at
-// the listener and too many of those wait.
+// the listener, or a report of a fault, and too many of those wait.
 func (b *mailbox) put(m mail) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.bell == nil || m.isRequest() && b.count((*mail).isRequest) >= maxRequests {
+	if b.bell == nil || m.isRequest() && b.count((*mail).isRequest) >= maxRequests || m.isFault() && b.count((*mail).isFault) >= maxRequests {
 		return false
 	}
 	if !b.merge(&m) {
@@ -142,7 +143,7 @@ func (b *mailbox) merge(m *mail) bool {
 func (m *mail) isNotice() bool {
 	switch m.in.Kind { //nolint:exhaustive // all others carry something
 	case machine.InTick, machine.InStop, machine.InAbandon, machine.InDrained, machine.InWorked, machine.InResign:
-		return m.guard == nil && m.listener == nil && m.roster == nil && !m.sign && m.call == nil
+		return m.guard == nil && m.listener == nil && m.roster == nil && m.fault == nil && !m.sign && m.call == nil
 	}
 	return false
 }
@@ -152,6 +153,9 @@ func (m *mail) isSuspicion() bool { return m.guard != nil && m.guard.in.Kind == 
 
 // isRequest reports whether a mail is a request at the listener.
 func (m *mail) isRequest() bool { return m.listener != nil && m.listener.answer != nil }
+
+// isFault reports whether a mail is a report of a part above the candidate.
+func (m *mail) isFault() bool { return m.fault != nil }
 
 // count returns how many waiting mails satisfy is.
 func (b *mailbox) count(is func(*mail) bool) (n int) {

@@ -31,8 +31,9 @@ func TestMailbox_IsBounded(t *testing.T) {
 		b.put(mail{in: machine.Input{Kind: machine.InDrained, Term: 2}})
 		b.put(mail{guard: &guardMail{number: int(i % 2), in: machine.GuardInput{Kind: machine.GuardInSuspect}}})
 		b.put(mail{listener: &listenerMail{answer: func([]byte) {}}})
+		b.put(mail{fault: ErrNoFeed})
 	}
-	check.Equal(t, len(b.mails), 2+1+3+2+2+maxRequests, "%d mails wait")
+	check.Equal(t, len(b.mails), 2+1+3+2+2+2*maxRequests, "%d mails wait")
 	for _, m := range b.mails {
 		check.That(t, m.in.Kind != machine.InHeard || m.entry.Revision == 999,
 			"revision %d of feed %d waits", m.entry.Revision, m.from)
@@ -56,6 +57,8 @@ func TestMailbox_KeepsWhatDiffers(t *testing.T) {
 	put(mail{in: machine.Input{Kind: machine.InStop}})
 	put(mail{listener: &listenerMail{closed: true}}) // of the kind inTick, as those below
 	put(mail{sign: true})
+	put(mail{fault: ErrNoFeed})
+	put(mail{fault: ErrNoFeed})
 	put(mail{roster: &rosterMail{kind: announced}})
 	put(mail{roster: &rosterMail{kind: viewClosed}})
 	put(mail{guard: &guardMail{in: machine.GuardInput{Kind: machine.GuardInChecked}}})
@@ -75,7 +78,7 @@ func TestMailbox_CallsThatGaveUp(t *testing.T) {
 	c.box.bell = make(chan struct{}, 1)
 	ended := check.Ended()
 	for number := uint64(1); number <= 2; number++ {
-		term := &Term{box: &c.box, number: number, clock: SystemClock(), start: time.Now(), until: new(atomic.Int64)}
+		term := &Term{box: &c.box, number: number, timeline: newTimeline(SystemClock()), until: new(atomic.Int64)}
 		term.until.Store(int64(time.Hour))
 		term.ctx = leadership{t.Context(), term}
 		for range 100 {

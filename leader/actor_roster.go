@@ -52,6 +52,7 @@ type rosterAnnouncer struct {
 	election string
 	session  string
 	entry    record.Announcement
+	dated    time.Time          // AnnouncerMachine.Since when entry.Since was set: others see that only change with the stand
 	cancel   context.CancelFunc // of the request in flight; nil if there is none
 	wake     time.Time          // when the machine is to step again; zero: with any step
 	reported string             // the fault that was reported last
@@ -84,7 +85,10 @@ func (a *actor) stepAnnouncer(in machine.AnnouncerInput) {
 	h.wake = fx.Wake
 	switch {
 	case fx.Announce:
-		h.entry.Since, h.entry.Ticket, h.entry.Denied = a.outside(h.Since).UTC(), h.Ticket, h.Denied
+		if !h.dated.Equal(h.Since) {
+			h.dated, h.entry.Since = h.Since, a.wall(h.Since).UTC()
+		}
+		h.entry.Ticket, h.entry.Denied = h.Ticket, h.Denied
 		h.entry.Publish(s.Value)
 		h.send(a.values, h.entry.Encode(), machine.Lives*in.Times.Lease, &a.c.box)
 	case fx.Withdraw:

@@ -28,7 +28,7 @@ type Candidate struct {
 	election  string
 	store     backend.Store
 	window    *backend.Window // of the store's connection; nil: it has none
-	clock     Clock
+	timeline                  // since it began
 	log       *slog.Logger    // with the election and the ID
 	logs      *logqueue.Queue // behind log, shared by all seats; nil: nothing is logged
 	seats     []*Candidate    // one for each seat, if there are several; this candidate only represents them
@@ -45,8 +45,6 @@ type Candidate struct {
 	refuses bool // refuses requests to hand over
 	state   atomic.Uint32
 	leading atomic.Pointer[Term]
-
-	start time.Time // when it began, by the clock
 
 	mu     sync.Mutex // held for moments only
 	tally  tally
@@ -189,7 +187,7 @@ func startCandidate(ctx context.Context, store backend.Store, election string, c
 // newCandidate makes a candidate without its goroutine.
 func newCandidate(store backend.Store, election string, cfg Config, p machine.Params) *Candidate {
 	c := &Candidate{
-		id: p.ID, election: election, store: store, clock: cfg.Clock, refuses: cfg.RefuseRequests,
+		id: p.ID, election: election, store: store, timeline: newTimeline(cfg.Clock), refuses: cfg.RefuseRequests,
 		done: make(chan struct{}), loops: &loops{}, sightings: cfg.sightings,
 	}
 	c.logs, c.log = logqueue.New(cfg.Logger, maxLogLines)
@@ -197,7 +195,6 @@ func newCandidate(store backend.Store, election string, cfg Config, p machine.Pa
 	if w, ok := store.(interface{ Window() *backend.Window }); ok {
 		c.window = w.Window()
 	}
-	c.start = c.clock.Now()
 	return c
 }
 
@@ -366,7 +363,7 @@ func (c *Candidate) since() time.Duration {
 	if c.clock == nil {
 		return 0
 	}
-	return c.clock.Now().Sub(c.start)
+	return c.elapsed()
 }
 
 // finish makes the end of the candidate known. The values are those of the context given to

@@ -3,6 +3,8 @@ package leader
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // Clock is the source of time of a candidate's rules. Timeouts of requests use the time of the
@@ -10,7 +12,7 @@ import (
 // Now must never return less to one goroutine than before.
 type Clock interface {
 	Now() time.Time                 // only differences between its results matter
-	NewTimer(d time.Duration) Timer // fires after d, or, if d is negative, not before its first Reset
+	NewTimer(d time.Duration) Timer // fires after d
 }
 
 // Timer has the semantics of [time.Timer] since Go 1.23: after Reset or Stop has returned, no tick
@@ -21,18 +23,40 @@ type Timer interface {
 	Stop() bool                 // disarms the timer
 }
 
-// alarmClock is an optional interface of a Clock, by which a term's context ends in time even if the candidate's goroutine
-// is held up.
-type alarmClock interface {
-	AfterFunc(d time.Duration, f func()) Timer
+// timeline is a Clock, and an instant at which it was read. An instant of the clock is neither a time of day nor one of the
+// server's, so no other code of the library reads a Clock. The linter checks that (forbidigo in .golangci.yml).
+//
+// The timeline also turns instants of the clock into those that the machines know, and back. The machines' instants have no
+// zone and no monotonic reading, so that they can be compared.
+type timeline struct {
+	clock Clock
+	start time.Time // an instant of the clock
+	base  time.Time // the same instant as the machines know it
 }
 
-// waker is an optional interface of the timers of a fake Clock, which has to know when a candidate waits. The candidate
-// calls Reset or Stop of its timer as the last thing before it waits. Wake is called when a waiting candidate is handed
-// work. A candidate makes one timer for each of its seats, with a negative duration. With a Logger that discards not all it
-// makes one more, with a positive duration, and stops it at once: Wake of that timer is called for each log record that is
-// queued, and Stop when all are written.
-type waker interface{ Wake() }
+// newTimeline returns a timeline that starts now.
+func newTimeline(clock Clock) timeline {
+	start := clock.Now()
+	return timeline{clock: clock, start: start, base: start.Round(0).UTC()}
+}
+
+// elapsed returns the time since the start.
+func (l *timeline) elapsed() time.Duration { return l.clock.Now().Sub(l.start) }
+
+// now returns the clock's time as the machines know it.
+func (l *timeline) now() time.Time { return l.base.Add(l.elapsed()) }
+
+// wall turns an instant of the machines into a time of day, for people. It has no monotonic reading, which would not count
+// the time asleep.
+func (l *timeline) wall(t time.Time) time.Time {
+	return backend.Wall(l.clock).Add(t.Sub(l.now())).Round(0)
+}
+
+// outside turns an instant of the machines into one of the clock.
+func (l *timeline) outside(t time.Time) time.Time { return l.start.Add(t.Sub(l.base)) }
+
+// inside turns an instant of the clock into one of the machines.
+func (l *timeline) inside(t time.Time) time.Time { return l.base.Add(t.Sub(l.start)) }
 
 // SystemClock returns the clock of the operating system. On Linux it counts the time for which the host was
 // suspended.
@@ -67,16 +91,12 @@ func (c *systemClock) Now() time.Time {
 	return t.Add(time.Duration(c.slept.Load()))
 }
 
-func (c *systemClock) NewTimer(d time.Duration) Timer {
-	if d >= 0 {
-		return systemTimer{time.NewTimer(d)}
-	}
-	t := time.NewTimer(time.Hour)
-	t.Stop()
-	return systemTimer{t}
-}
+// Wall is for backend.Wall. The time of day has the time asleep already.
+func (*systemClock) Wall() time.Time { return time.Now() }
 
-// AfterFunc implements alarmClock.
+func (c *systemClock) NewTimer(d time.Duration) Timer { return systemTimer{time.NewTimer(d)} }
+
+// AfterFunc is for backend.AfterFunc.
 func (c *systemClock) AfterFunc(d time.Duration, f func()) Timer {
 	return systemTimer{time.AfterFunc(d, f)}
 }

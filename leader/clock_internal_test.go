@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
 )
 
@@ -44,7 +45,7 @@ func TestTimeAsleep_IsNeverNegative(t *testing.T) {
 }
 
 func TestTimer_UnarmedDoesNotFire(t *testing.T) {
-	timer := SystemClock().NewTimer(-1)
+	timer := backend.Unarmed(SystemClock())
 	check.That(t, !check.Now(timer.C()), "it fired")
 	timer.Reset(0)
 	<-timer.C()
@@ -58,7 +59,7 @@ func (c *stillClock) NewTimer(time.Duration) Timer { panic("no timer") }
 
 func newTerm(t *testing.T, clock Clock) *Term {
 	t.Helper()
-	term := &Term{token: 3, clock: clock, start: clock.Now(), until: new(atomic.Int64)}
+	term := &Term{token: 3, timeline: newTimeline(clock), until: new(atomic.Int64)}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	term.ctx, term.cancel = leadership{ctx, term}, cancel
 	term.until.Store(int64(10 * time.Second))

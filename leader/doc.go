@@ -82,12 +82,11 @@ package leader
 //	stepdown.go        StepDown from outside, and the handovers of a candidate; format of the reply (the request
 //	                   is wire.StepDownRequest)
 //	stats.go           Stats, and the counters behind it
-//	clock.go           Clock, SystemClock, and the timers of candidates (limits of calls are in
-//	                   internal/deadline)
+//	clock.go           Clock, SystemClock; instants of the clock, of the machines, and of the day (limits of calls
+//	                   are in internal/deadline)
 //	clock_linux.go     the time during which a Linux host was suspended
 //	clock_other.go     the same elsewhere: not known
-//	actor.go           the goroutine: how it is made, select, timer, steps, events; instants of the clock and of
-//	                   the machines
+//	actor.go           the goroutine: how it is made, select, timer, steps, events
 //	actor_requests.go  the requests of the machine to the store, and the feed
 //	actor_faults.go    which faults of requests and settings are news. Guards, roster, seats, window and silence
 //	                   remember their own

@@ -21,9 +21,7 @@ type wokenTimer struct {
 	clock *wokenClock
 }
 
-func (c *wokenClock) NewTimer(d time.Duration) leader.Timer {
-	return wokenTimer{c.Clock.NewTimer(d), c}
-}
+func (c *wokenClock) Unarmed() leader.Timer { return wokenTimer{c.Clock.Unarmed(), c} }
 
 func (t wokenTimer) Wake() {
 	t.clock.woken.Add(1)

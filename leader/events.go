@@ -19,7 +19,7 @@ type Event interface {
 // other lease can be valid.
 type Pending struct {
 	Token  uint64    // the least token that the term may get
-	Until  time.Time // when the candidate may be elected at the earliest, by its clock
+	Until  time.Time // when the candidate may be elected at the earliest, by the time of day of its host
 	Reason string    // why it may not lead yet, for a person; empty: it leads at once
 	Seat   int       // see [Term.Seat]
 }
@@ -38,7 +38,7 @@ type Elected struct {
 type Fenced struct {
 	Term  *Term
 	Cause error     // as context.Cause of the term's context
-	Until time.Time // when the key, if it is still held, is given up even if the work goes on, by the clock; zero: no work is waited for
+	Until time.Time // when the key, if it is still held, is given up even if the work goes on, by the time of day of its host; zero: no work is waited for
 }
 
 // kind returns which kind of fence it is, as the log has it.

@@ -311,10 +311,7 @@ func (c *ledgerClock) NewTimer(d time.Duration) leader.Timer {
 }
 
 func (c *ledgerClock) AfterFunc(d time.Duration, f func()) leader.Timer {
-	timer := c.Clock.(interface {
-		AfterFunc(d time.Duration, f func()) leader.Timer
-	}).AfterFunc(d, f)
-	return c.add(&ledgerTimer{Timer: timer, c: c, watchdog: true}, d)
+	return c.add(&ledgerTimer{Timer: backend.AfterFunc(c.Clock, d, f), c: c, watchdog: true}, d)
 }
 
 func (t *ledgerTimer) Reset(d time.Duration) bool {

@@ -260,11 +260,11 @@ func (a *acquisition) verdict(ctx context.Context, e Event) error {
 			return nil
 		}
 		if own := a.waitsForItself(); own || a.try {
-			over := a.last.State == HolderLeading && a.c.clock.Now().Sub(a.last.Renewed) > a.last.Lease
+			over := a.last.State == HolderLeading && backend.Wall(a.c.clock).Sub(a.last.Renewed) > a.last.Lease
 			return &HeldError{Election: a.c.election, Holder: a.last, why: a.why, own: own, over: over}
 		}
 	case Pending:
-		if a.try && e.Until.After(a.c.clock.Now()) {
+		if a.try && e.Until.After(backend.Wall(a.c.clock)) {
 			return &HeldError{Election: a.c.election, Holder: Holder{Seat: e.Seat}, why: e.Reason}
 		}
 	case Faulted:

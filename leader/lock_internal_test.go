@@ -26,7 +26,7 @@ func Readers(l *Lock) int {
 
 // A holder that is seen takes the place of the reason why the lock was not free before.
 func TestAcquisition_HolderAfterDeletion(t *testing.T) {
-	a := &acquisition{c: &Candidate{election: "e", clock: SystemClock()}, try: true, seats: 1, held: make(map[int]Holder)}
+	a := &acquisition{c: &Candidate{election: "e", timeline: newTimeline(SystemClock())}, try: true, seats: 1, held: make(map[int]Holder)}
 	for _, step := range []struct {
 		holder Holder
 		held   string // the text of TryAcquire

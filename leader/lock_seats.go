@@ -64,9 +64,10 @@ func (c *seatCheck) outlast(ctx context.Context, key string, first record.Observ
 	if !first.Held() || seatsOf(first.Rec) == c.seats {
 		return nil // the candidate of the lock remembers the record, if it has to
 	}
-	at := c.seen.since(key, first, c.clock.Now())
+	now := newTimeline(c.clock)
+	seen := now.start.Sub(c.seen.since(key, first, now.start)) // so long ago
 	for s := first; s.Held() && seatsOf(s.Rec) != c.seats; {
-		rest := first.Rec.Lease - c.clock.Now().Sub(at)
+		rest := first.Rec.Lease - seen - now.elapsed()
 		switch {
 		case rest <= 0:
 			return nil

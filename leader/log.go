@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/natskv"
 )
@@ -112,7 +113,7 @@ func (c *Candidate) followLog() {
 	}
 	t := c.clock.NewTimer(time.Hour)
 	t.Stop()
-	if w, ok := t.(waker); ok {
+	if w, ok := t.(backend.Waker); ok {
 		c.logs.Follow(w.Wake, func() { t.Stop() })
 	}
 }

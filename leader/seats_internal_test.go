@@ -50,7 +50,7 @@ func TestSeatPermit_WakesWaiter(t *testing.T) {
 	}
 	check.Must(t, !take(1) && !take(3), "two have the permit")
 	until := testEpoch.Add(time.Second)
-	a := &actor{Params: &machine.Params{}, seat: 2, c: &Candidate{}, timeline: newTimeline(SystemClock(), testEpoch)}
+	a := &actor{Params: &machine.Params{}, seat: 2, c: &Candidate{}, timeline: newTimeline(&stillClock{testEpoch})}
 	a.status.CooldownUntil = until
 	b.seated(a, holding{})
 	b.giveBack(b.taker, "w")

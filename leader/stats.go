@@ -43,7 +43,7 @@ type Stats struct {
 	// Pending and Elected count these events. Unelected counts the Pending that have ended without an Elected.
 	Pending, Elected, Unelected uint64
 	// Fenced and Deposed count these events by Cause, Faults counts Faulted by Err. The keys are errors of this package,
-	// of two that match the narrower one, or nil for an error that matches none.
+	// of two that match the narrower one, of package schedule, or nil for an error that matches none.
 	Fenced, Deposed, Faults map[error]uint64
 }
 
@@ -234,6 +234,9 @@ func countedAs(err error) error {
 			return kind
 		}
 	}
+	if kind := backend.ScheduleError(""); errors.As(err, &kind) {
+		return kind
+	}
 	return nil
 }
 
@@ -271,7 +274,7 @@ func (c *Candidate) stats(state State, term *Term) Stats {
 		s.WriteSum = t.writes.sum
 	}
 	if c.window != nil {
-		s.Queued, s.QueueAge = c.window.Waiting(c.clock.Now())
+		s.Queued, s.QueueAge = c.window.Waiting(c.outside(c.now()))
 	}
 	if t.holds && t.kept {
 		s.SinceRenewal = now - t.renewed

@@ -16,7 +16,7 @@ func init() { backend.NewSubterm = newSubterm }
 func newSubterm(ctx context.Context, s backend.Subterm) (term any, end context.CancelCauseFunc) {
 	within, _ := FromContext(ctx) // package shard has it from a candidate
 	t := &Term{
-		token: s.Token, seat: within.seat, clock: within.clock, start: within.start, until: within.until, within: within, release: s.Released,
+		token: s.Token, seat: within.seat, timeline: within.timeline, until: within.until, within: within, release: s.Released,
 		grace: grace{by: math.MaxInt64}, // package shard says when it gives the shard up
 	}
 	ctx, t.cancel = context.WithCancelCause(ctx)
@@ -31,7 +31,7 @@ func newSubterm(ctx context.Context, s backend.Subterm) (term any, end context.C
 		return t, t.cancel
 	}
 	k := &guardKeeper{
-		Subterm: s, term: t, timeline: newTimeline(t.clock, t.start), box: mailbox{bell: make(chan struct{}, 1)},
+		Subterm: s, term: t, timeline: t.timeline, box: mailbox{bell: make(chan struct{}, 1)},
 		guards: guardDriversFor(guards, machine.GuardParams{ID: s.ID, Session: s.Session, Election: s.Owner}),
 	}
 	go k.run()
@@ -79,7 +79,7 @@ type guardKeeper struct {
 
 func (k *guardKeeper) run() {
 	values := context.WithoutCancel(&k.term.ctx)
-	timer := k.clock.NewTimer(-1)
+	timer := backend.Unarmed(k.clock)
 	defer timer.Stop()
 	over := k.term.ctx.Done()
 	k.stepAll(values, machine.GuardInput{Kind: machine.GuardInDesired, Desired: machine.DesiredGuards{Token: k.Token}})

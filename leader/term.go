@@ -14,22 +14,21 @@ import (
 // Term is one leadership: from an [Elected] event to the [Deposed] event of the same
 // term. The zero value is a term that is over, ended with [ErrStopped].
 type Term struct {
-	ctx     leadership
-	cancel  context.CancelCauseFunc
-	token   uint64
-	seat    int
-	last    record.PackedLast // the last leader before
-	clock   Clock
-	start   time.Time     // the time that until counts from
-	until   *atomic.Int64 // the lease is valid until this long after start
-	box     *mailbox      // of its candidate; nil: it has none
-	within  *Term         // the term around a subterm
-	number  uint64        // the machine's number of the term
-	release func()        // of a subterm: is called once, when its work has ended
-	freed   atomic.Bool   // a subterm was released
-	offered bool          // to the loops of Terms; only the candidate's goroutine uses it
-	fences  []*fence      // one for each guard of its candidate
-	work    workWatch
+	ctx      leadership
+	cancel   context.CancelCauseFunc
+	token    uint64
+	seat     int
+	last     record.PackedLast // the last leader before
+	timeline                   // of its candidate: until counts from its start
+	until    *atomic.Int64     // the lease is valid until this long after start
+	box      *mailbox          // of its candidate; nil: it has none
+	within   *Term             // the term around a subterm
+	number   uint64            // the machine's number of the term
+	release  func()            // of a subterm: is called once, when its work has ended
+	freed    atomic.Bool       // a subterm was released
+	offered  bool              // to the loops of Terms; only the candidate's goroutine uses it
+	fences   []*fence          // one for each guard of its candidate
+	work     workWatch
 
 	// The candidate's goroutine holds mu while it steps the machine and prolongs the lease.
 	// A reader of the context, or the watchdog, that finds the lease over holds mu while it
@@ -48,14 +47,10 @@ type Term struct {
 // armed again for the time by which the lease was prolonged meanwhile, so a renewal costs
 // nothing.
 func (t *Term) watch() {
-	clock, ok := t.clock.(alarmClock)
-	if !ok {
-		return
-	}
 	left := t.left(t.elapsed())
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.watchdog = clock.AfterFunc(left, t.look)
+	t.watchdog = backend.AfterFunc(t.clock, left, t.look)
 }
 
 // look is called by the watchdog.
@@ -96,9 +91,6 @@ func (t *Term) end(cause error) {
 		t.watchdog.Stop()
 	}
 }
-
-// elapsed returns the time since start.
-func (t *Term) elapsed() time.Duration { return t.clock.Now().Sub(t.start) }
 
 // left returns how long the lease is valid from that time after start on.
 func (t *Term) left(elapsed time.Duration) time.Duration {
@@ -191,6 +183,9 @@ func (t *Term) send(kind machine.InputKind) {
 
 func init() {
 	backend.ClockOf = func(candidate any) any { return candidate.(*Candidate).clock }
+	backend.ElapsedOf = func(candidate any) time.Duration { return candidate.(*Candidate).since() }
+	backend.StoreOf = func(candidate any) backend.Store { return candidate.(*Candidate).store }
+	backend.Report = func(candidate any, fault error) { candidate.(*Candidate).box.put(mail{fault: fault}) }
 	backend.Release = func(term any) { term.(*Term).free() }
 	backend.GiveUp = func(term any) { term.(*Term).depose(ErrNotReleased) }
 	backend.Idle = func(term any) <-chan struct{} { return term.(*Term).idle() }

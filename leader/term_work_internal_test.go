@@ -48,7 +48,7 @@ func (c *later) Now() time.Time {
 
 func (c *later) term(t *testing.T) *Term {
 	c.start = testEpoch
-	term := &Term{token: 1, clock: c, start: testEpoch, until: new(atomic.Int64), box: &mailbox{}}
+	term := &Term{token: 1, timeline: timeline{clock: c, start: testEpoch}, until: new(atomic.Int64), box: &mailbox{}}
 	term.until.Store(int64(10 * time.Second))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	term.ctx, term.cancel = leadership{ctx, term}, cancel

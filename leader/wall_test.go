@@ -3,6 +3,7 @@ package leader_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -73,7 +74,36 @@ func TestTryAcquire_WallTimeJumps(t *testing.T) {
 	}
 }
 
-// The instants of events, and the age of the requests in line, are by the clock, however its wall time jumps.
+// sleptClock is the clock of a host that slept for an hour since the clock was made. Its wall clock is right.
+type sleptClock struct{ leader.Clock }
+
+func (c sleptClock) Now() time.Time { return c.Clock.Now().Add(time.Hour) }
+
+func (sleptClock) Wall() time.Time { return time.Now() }
+
+// The time of the holder's renewal, which is the server's, is compared with the wall clock of the host, and not with the
+// clock of leases, which counts the time asleep.
+func TestTryAcquire_HostHasSlept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		check.Got(leader.TryAcquire(t.Context(), store.Link("a"), "e", leader.Config{ID: "a"}))(t)
+		clock := sleptClock{leader.SystemClock()}
+		for _, k := range []struct {
+			link string
+			over bool
+		}{{"b", false}, {"c", true}} {
+			err := check.Err(leader.TryAcquire(t.Context(), store.Link(k.link), "e", leader.Config{ID: k.link, Clock: clock}))
+			check.That(t, errors.As(err, new(*leader.HeldError)) && strings.Contains(err.Error(), "longer ago than its lease") == k.over,
+				"over should be %v: %v", k.over, err)
+			store.Link("a").Close()
+			time.Sleep(15*time.Second + 1)
+		}
+	})
+}
+
+// The instants of events are those of the wall clock when they were emitted, without a monotonic reading, so that users can
+// compare them with time.Now after the host has slept. The age of the requests in line is by the clock, however its wall
+// time jumps.
 func TestEvents_WallTimeJumps(t *testing.T) {
 	base := time.Now()
 	synctest.Test(t, func(t *testing.T) {
@@ -102,9 +132,12 @@ func TestEvents_WallTimeJumps(t *testing.T) {
 				case leader.Elected, leader.Deposed, leader.Observed, leader.Faulted:
 					continue
 				}
-				clock.jump.Add(3600)
+				check.That(t, !strings.Contains(until.String(), " m="), "%v has a monotonic reading", until)
 				got := until.Sub(clock.Now())
-				check.That(t, got == want, "%v: in %v by the clock, want %v", e, got, want)
+				check.That(t, got == want, "%v: in %v by the wall clock, want %v", e, got, want)
+				clock.jump.Add(3600)
+				got = until.Sub(clock.Now())
+				check.That(t, got == want-time.Hour, "%v: in %v by the wall clock, which has jumped, want %v", e, got, want-time.Hour)
 				return
 			}
 		}

@@ -43,15 +43,15 @@ func (c *timerClock) set(t *leftTimer, left bool) {
 }
 
 func (c *timerClock) NewTimer(d time.Duration) leader.Timer {
-	return &leftTimer{c.Clock.NewTimer(d), c} // stopped, as a candidate makes it
+	t := &leftTimer{c.Clock.NewTimer(d), c}
+	c.set(t, true)
+	return t
 }
 
 func (c *timerClock) AfterFunc(d time.Duration, f func()) leader.Timer {
 	t := &leftTimer{clock: c}
 	c.set(t, true)
-	t.Timer = c.Clock.(interface {
-		AfterFunc(d time.Duration, f func()) leader.Timer
-	}).AfterFunc(d, func() { c.set(t, false); f() })
+	t.Timer = backend.AfterFunc(c.Clock, d, func() { c.set(t, false); f() })
 	return t
 }
 

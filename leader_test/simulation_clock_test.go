@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -33,16 +34,21 @@ func (c *skew) Now() time.Time {
 	return c.zero.Add(c.offset + c.elapsed()*c.rate/1000)
 }
 
-// NewTimer returns a timer of a candidate, or that of its log.
+// NewTimer returns the timer of a candidate's log.
 func (c *skew) NewTimer(d time.Duration) leader.Timer {
-	switch {
-	case d >= 0 && c.scribe != nil && c.scribe.Timer == nil:
-		c.scribe.Timer = c.Clock.NewTimer(d)
-		return c.scribe
-	case d >= 0 || len(c.timers) == c.most:
+	if c.scribe == nil || c.scribe.Timer != nil {
 		panic("a candidate owns exactly one timer for each seat, and arms it by Reset")
 	}
-	t := &skewTimer{Timer: c.Clock.NewTimer(d), clock: c}
+	c.scribe.Timer = c.Clock.NewTimer(d)
+	return c.scribe
+}
+
+// Unarmed returns a timer of a candidate.
+func (c *skew) Unarmed() leader.Timer {
+	if len(c.timers) == c.most {
+		panic("a candidate owns exactly one timer for each seat")
+	}
+	t := &skewTimer{Timer: backend.Unarmed(c.Clock), clock: c}
 	c.timers = append(c.timers, t)
 	return t
 }

@@ -27,7 +27,7 @@ type memory struct {
 // newMemory draws a bucket.
 func newMemory(s *simulation) *memory {
 	clock := leadertest.NewClock()
-	m := &memory{s: s, time: clock, begun: clock.NewTimer(-1)}
+	m := &memory{s: s, time: clock, begun: clock.Unarmed()}
 	m.begun.Stop()
 	// A round trip takes less than the shortest renew interval.
 	m.latency = s.lease / 100 * []time.Duration{0, 0, 1}[s.rng.IntN(3)] / time.Duration(1+s.rng.IntN(100))

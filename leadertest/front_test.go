@@ -131,6 +131,57 @@ func TestConfigure_DecidesOnTheLease(t *testing.T) {
 	}
 }
 
+// SetWall of the clock is for all candidates, also those with this clock as Config.Clock, and that of the link for its
+// own. Leases do not depend on it.
+func TestSetWall_MovesInstantsOfEvents(t *testing.T) {
+	clock := leadertest.NewClock()
+	store := leadertest.NewStore(clock)
+	begun := clock.Now()
+	clock.SetWall(24 * time.Hour)
+	store.Link("a").SetWall(time.Hour)
+	for id, k := range map[string]struct {
+		clock leader.Clock
+		ahead time.Duration
+	}{"a": {nil, 25 * time.Hour}, "b": {clock, 24 * time.Hour}, "c": {nil, 24 * time.Hour}} {
+		c := check.Got(leader.Campaign(t.Context(), store.Link(id), id, leader.Config{ID: id, Clock: k.clock, PendingPeriod: time.Minute}))(t)
+		clock.Settle()
+		check.Equal(t, c.State(), leader.StatePending, "%v: %s", id)
+		e := (<-c.Events(t.Context(), leader.Pending{})).(leader.Pending)
+		check.Equal(t, e.Until.Sub(begun), clock.Now().Sub(begun)+k.ahead+time.Minute, "until %v: %s", id)
+		clock.Advance(time.Minute - 1)
+		check.That(t, !c.IsLeader(), "%s leads too early", id)
+		clock.Advance(1)
+		check.That(t, c.IsLeader(), "%s does not lead", id)
+		check.That(t, store.Leader(id).Renewed.Equal(clock.Now()), "%s was renewed at %v", id, store.Leader(id).Renewed)
+		store.Link(id).Close()
+		<-c.Done()
+	}
+}
+
+// A host that sleeps: its leader leads on after a nap, and finds its term over after an hour.
+func TestFreeze_HostSleeps(t *testing.T) {
+	for _, k := range []struct {
+		sleeps time.Duration
+		leads  bool
+	}{{11 * time.Second, true}, {time.Hour, false}} {
+		clock := leadertest.NewClock()
+		store := leadertest.NewStore(clock)
+		a := campaign(t, clock, store.Link("a"), leader.Config{ID: "a"})
+		a.Expect(leader.Elected{})
+		term := a.Term()
+		b := campaign(t, clock, store.Link("b"), leader.Config{ID: "b"})
+		store.Link("a").Freeze()
+		clock.Advance(k.sleeps)
+		store.Link("a").Restore()
+		clock.Advance(3 * time.Second)
+		check.Equal(t, term.Context().Err() == nil, k.leads, "the term goes on: %v, after %v", k.sleeps)
+		if !k.leads {
+			a.Expect(leader.Fenced{Cause: leader.ErrLeaseExpired}, leader.Deposed{}, leader.Observed{Holder: leader.Holder{ID: "b"}})
+			b.Expect(leader.Elected{})
+		}
+	}
+}
+
 // A leader hands over when it is asked, and ends its term when another value is put over its key.
 func TestStore_EndsTerms(t *testing.T) {
 	clock := leadertest.NewClock()

@@ -20,13 +20,20 @@ import (
 // of a candidate, for instance a log handler.
 type Clock struct {
 	leader.Clock
+	hidden
 	kit *kit.Clock
+}
+
+// hidden keeps the optional methods of the clock, which are for package leader, out of the documentation.
+type hidden interface {
+	Wall() time.Time
+	Unarmed() leader.Timer
 }
 
 // NewClock returns a clock that shows midnight, 1 January 2000, UTC, as in a bubble.
 func NewClock() *Clock {
 	c := kit.NewClock()
-	return &Clock{c, c}
+	return &Clock{c, c, c}
 }
 
 // Advance moves the clock by d and returns when all events that were due have run, those that were
@@ -35,6 +42,11 @@ func (c *Clock) Advance(d time.Duration) { c.kit.Advance(d) }
 
 // Settle returns when all events that are due now have run.
 func (c *Clock) Settle() { c.kit.Settle() }
+
+// SetWall sets the wall clocks of all hosts ahead of the time by so much, or behind it if ahead is negative. Now, leases
+// and what the store shows as its time do not depend on it. The slots of a schedule do, and so do the instants in events
+// and in the log. [Link.SetWall] adds to it for one host.
+func (c *Clock) SetWall(ahead time.Duration) { c.kit.SetWall(ahead) }
 
 // of returns the clock of the kit; nil for the time of the process.
 func (c *Clock) of() *kit.Clock {
@@ -111,8 +123,15 @@ type Link struct {
 // included. A leader that is cut off ends its term at its RenewDeadline.
 func (l *Link) Cut() { l.kit.Cut() }
 
+// SetWall is [Clock.SetWall] for the host of this link alone, in a bubble, too. It concerns candidates that campaign on
+// the link with no Config.Clock, because the default is the clock of the link's host.
+func (l *Link) SetWall(ahead time.Duration) { l.kit.SetWall(ahead) }
+
 // Freeze makes the link a black hole: requests get no answer, and fail with [leader.ErrUnreachable] when
 // their time is up. A guarded write fails with [fence.ErrUnknownOutcome].
+//
+// A link that is frozen for an hour and then restored also stands for a host that sleeps for an hour, because leases count
+// the time asleep. Only the end of a term comes sooner: here at its RenewDeadline, there when the host wakes up.
 func (l *Link) Freeze() { l.kit.Freeze() }
 
 // Restore ends [Link.Cut] and [Link.Freeze] with a new connection. What was under way is lost.

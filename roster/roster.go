@@ -154,7 +154,7 @@ type Entry struct {
 	Value    []byte // the value that it publishes with the lease when it leads; not to be changed
 	Priority int
 	Preempt  bool      // asks a leader of lower priority to hand over
-	Since    time.Time // when it began to wait, by its own clock
+	Since    time.Time // when it began to wait, by the time of day of its host
 	// Denied reports that the server denied the candidate's last write of the key, eight leases ago at most, and
 	// that the candidate has not reconnected since. The candidate follows after all others, and tries for a free key
 	// when they have not taken it.

@@ -258,7 +258,7 @@ func (w *worker) hear(e leader.Event) {
 	switch e := e.(type) {
 	case leader.Pending:
 		// The clock is read after at, and the time left is then shorter, not longer.
-		left := e.Until.Sub(leader.SystemClock().Now())
+		left := time.Until(e.Until)
 		w.journal.write(entry{At: at, What: pending, Token: e.Token, Left: int64(left)})
 	case leader.Elected:
 		w.post, w.hurried = w.of(e.Term), false

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/choria-io/fisk"
 	"github.com/nats-io/nats.go/jetstream"
@@ -58,7 +57,7 @@ func (r *bucketRemoval) run(ctx context.Context, s *inspector) error {
 		if found, err = r.streams(ctx, s.js); err != nil || !r.has(found) {
 			return err
 		}
-		s.clock = serverClock{server: found[0].TimeStamp, local: time.Now()}
+		s.clock = newServerClock(found[0].TimeStamp, 0)
 		if all, err = s.all(ctx); r.force && err != nil {
 			all, err = nil, nil // a bucket that cannot be read can be deleted
 		}

@@ -64,7 +64,7 @@ func checkElections(ctx context.Context, e *environment) []finding {
 		found = append(found, severityWarning.of("leases are longer than the bucket's MaxLease %v: %s", e.settings.MaxLease, some(long)).
 			advise("raise MaxLease, or restart these candidates with shorter leases: others may not wait for all of them; if no candidate has such a lease, delete the key with: nats kv del "+e.name+" ELECTION"))
 	}
-	clock := serverClock{e.info.TimeStamp, e.infoAt}
+	clock := newServerClock(e.info.TimeStamp, time.Since(e.infoAt))
 	if idle := abandoned(elections, clock.now()); len(idle) > 0 {
 		found = append(found, severityWarning.of("the lease is over and no candidate takes over in %s: writes fail, or all candidates are gone", some(idle)).
 			advise("start its candidates; if they run, see their logs, and whether the servers have room: one whose disk was full refuses writes until it is restarted; "+
@@ -80,6 +80,7 @@ func checkElections(ctx context.Context, e *environment) []finding {
 		found = append(found, severityWarning.of("the key was deleted and no candidate takes it in %s", some(deleted)).
 			advise("start its candidates; for the election of a job that runs once in a while: natsleader note ELECTION --one-shot"))
 	}
+	found = append(found, judgeSchedules(elections, clock.now())...)
 	led, writes := renewalLoad(all, clock.now())
 	included := ""
 	if len(groups) > 0 {

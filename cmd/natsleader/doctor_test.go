@@ -325,6 +325,25 @@ func TestDoctor_JudgesLoad(t *testing.T) {
 	})
 }
 
+// A schedule whose mark is in the future, and one whose next slot is late by more than its lease, are warnings, also while a
+// slot is worked. The slot of an election that nobody leads is none.
+func TestDoctor_Schedules(t *testing.T) {
+	alone(t, func(w *world) {
+		at := time.Date(2026, time.November, 28, 3, 0, 0, 0, time.UTC)
+		of := func(election, mark string, renewed time.Time) electionStatus {
+			value := fmt.Appendf(nil, `{"v":1,"state":"leading","id":"a","session":"s","n":1,"lease":"6s","token":1,"value":%q}`, mark)
+			return newElectionStatus(election, backend.Entry{Value: value, Revision: 1, Created: renewed})
+		}
+		const done, begun = "done 2026-11-28T02:00:00Z calendar 1f next 2026-11-28T03:00:00Z", "begun 2026-11-28T02:00:00Z after 2026-11-28T01:00:00Z calendar 1f next 2026-11-28T03:00:00Z"
+		for _, after := range []time.Duration{-time.Hour - 10*time.Second - 1, -time.Hour - 10*time.Second, 16 * time.Second, 16*time.Second + 1} {
+			now := at.Add(after)
+			w.report(after.String(), judgeSchedules([]electionStatus{
+				of("report", done, now), of("gone", done, now.Add(-time.Hour)), of("mail", begun, now), of("billing", "10.0.0.1:8080", now),
+			}, now)...)
+		}
+	})
+}
+
 // Doctor does not take it for well if the server has no room, does not answer, refuses every write, or takes those whose
 // condition does not hold.
 func TestDoctor_FaultyServer(t *testing.T) {

@@ -100,7 +100,7 @@ func TestFollow_ClosesOnEveryWayOut(t *testing.T) {
 				links := make(chan error)
 				ctx, cancel := context.WithTimeout(t.Context(), 180*time.Millisecond)
 				defer cancel()
-				its := &inspector{clock: serverClock{server: time.Unix(9, 0), local: time.Now()}}
+				its := &inspector{clock: newServerClock(time.Unix(9, 0), 0)}
 				if x.does != nil {
 					go func() {
 						time.Sleep(150 * time.Millisecond)

@@ -203,7 +203,7 @@ func (r *historyReader) open(ctx context.Context, newest func(context.Context) e
 		stream, err := r.s.js.Stream(ctx, name)
 		if err == nil {
 			r.stream, r.info = stream, stream.CachedInfo()
-			r.s.clock = serverClock{server: r.info.TimeStamp, local: time.Now()}
+			r.s.clock = newServerClock(r.info.TimeStamp, 0)
 		}
 		return err
 	})

@@ -87,9 +87,25 @@ func (s electionStatus) expires() time.Time { return s.holder.Renewed.Add(s.hold
 
 // serverClock is the server's time. This host's clock has no influence on it except by
 // its rate.
-type serverClock struct{ server, local time.Time }
+type serverClock struct {
+	server time.Time     // at one instant
+	local  time.Duration // the same instant as passed shows it
+}
 
-func (c serverClock) now() time.Time { return c.server.Add(time.Since(c.local)) }
+// newServerClock returns the server's time that was read so long ago.
+func newServerClock(server time.Time, ago time.Duration) serverClock {
+	return serverClock{server, passed() - ago}
+}
+
+func (c serverClock) now() time.Time { return c.server.Add(passed() - c.local) }
+
+// passed returns the time since an instant in the past, with the time for which the host was suspended. time.Since does not
+// count that on Linux. A test replaces it.
+var passed = func() func() time.Duration {
+	clock := leader.SystemClock()
+	begun := clock.Now()                                          //nolint:forbidigo // a difference
+	return func() time.Duration { return clock.Now().Sub(begun) } //nolint:forbidigo // a difference
+}()
 
 // inspector looks at the elections of a bucket.
 type inspector struct {
@@ -279,7 +295,7 @@ func (s *inspector) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.clock = serverClock{server: info.TimeStamp, local: time.Now()}
+	s.clock = newServerClock(info.TimeStamp, 0)
 	s.roster = info.Config.Metadata[wire.RosterKey]
 	return s.majority(info)
 }

@@ -28,11 +28,25 @@ func TestServerClock_RemainingLease(t *testing.T) {
 		var x electionStatus
 		x.entry.Revision = 7
 		x.holder = leader.Holder{ID: "a", Lease: 15 * time.Second, Renewed: time.Now().Add(-2 * time.Hour)}
-		c := serverClock{server: x.holder.Renewed.Add(10 * time.Second), local: time.Now()}
+		c := newServerClock(x.holder.Renewed.Add(10*time.Second), 0)
 		time.Sleep(time.Second)
 		if got := x.remaining(c.now()); x.at(c.now()) != stateLeading || got != 4*time.Second {
 			t.Errorf("%s, %v left", x.at(c.now()), got)
 		}
+	})
+}
+
+// The server's time goes on while this host is suspended.
+func TestServerClock_HostSleeps(t *testing.T) {
+	clock, slept := passed, time.Duration(0)
+	passed = func() time.Duration { return clock() + slept }
+	defer func() { passed = clock }()
+	synctest.Test(t, func(t *testing.T) {
+		server := time.Unix(1000, 0)
+		c := newServerClock(server.Add(-2*time.Second), 2*time.Second)
+		slept = time.Hour
+		time.Sleep(time.Second)
+		expect.Equal(t, c.now().Sub(server), time.Hour+time.Second, "the server's time has gone on by %v")
 	})
 }
 

@@ -119,7 +119,7 @@ func (s *inspector) confirmed(ctx context.Context, election string) (confirmed, 
 	if err = s.heard(info, err); err != nil {
 		return confirmed{}, err
 	}
-	s.clock = serverClock{server: info.TimeStamp, local: time.Now()}
+	s.clock = newServerClock(info.TimeStamp, 0)
 	x, err := s.one(ctx, election)
 	return confirmed{x, (&seenBucket{conf: info.Config}).longestLease()}, err
 }

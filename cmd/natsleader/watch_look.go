@@ -104,7 +104,7 @@ func (w *watcher) install(r look) {
 
 // learn takes the server's time and the settings of the bucket from a look.
 func (w *watcher) learn(r look) {
-	w.s.clock = serverClock{server: r.info.TimeStamp, local: r.at}
+	w.s.clock = newServerClock(r.info.TimeStamp, time.Since(r.at))
 	w.bucket.see(r.info.Config)
 	w.info = r.info
 	if r.who != nil || r.info.Config.Metadata[wire.RosterKey] == "" {

@@ -73,7 +73,7 @@ func newLooks(t *testing.T) *looks {
 	t.Helper()
 	now := time.Now()
 	l := &looks{world: &world{T: t}, began: now}
-	l.w = newWatcher(&inspector{name: "elections", clock: serverClock{server: now, local: now}}, "", recorder{w: l.world})
+	l.w = newWatcher(&inspector{name: "elections", clock: newServerClock(now, 0)}, "", recorder{w: l.world})
 	l.w.look = func(_ context.Context, _ time.Duration, opening bool) look { return l.look(opening) }
 	expect.OK(t, l.w.open(t.Context()))
 	l.update(nil)

@@ -450,9 +450,7 @@ type heldTimer struct {
 func (c *heldClock) NewTimer(d time.Duration) leader.Timer {
 	t := &heldTimer{clock: c, c: make(chan time.Time, 1)}
 	t.fire = func() { t.c <- c.Now() }
-	if d >= 0 {
-		t.Reset(d)
-	}
+	t.Reset(d)
 	return t
 }
 

@@ -98,7 +98,7 @@ func (k *electionChecker) watch(w *worker) *checker.Candidate {
 func (k *electionChecker) saw(c *checker.Candidate, ev leader.Event) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.report(k.election.Next(c, ev, leader.SystemClock().Now())...)
+	k.report(k.election.Next(c, ev, time.Now())...)
 }
 
 // ended checks that a worker that offers no further event has lost its term.

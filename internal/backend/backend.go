@@ -15,6 +15,7 @@
 //	roster.go   StoreFor and SessionOf: what package roster needs of a store and of a holder
 //	kit.go      EventsOf and Crash: events without a wait, and an end without one, for the test kit
 //	term.go     what package shard needs of a term, and package schedule of a candidate
+//	clock.go    Wall: the time of day by the host of a clock
 //	window.go   Window: the slots of a bucket for requests in flight, and the lines in which candidates wait for
 //	            one
 //	memory.go   Memory: what a process remembers of keys, bounded

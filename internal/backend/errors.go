@@ -48,6 +48,12 @@ const (
 	ErrCongested      = Error("renewals wait too long for their turn on the connection: lead fewer elections in this process or on this connection, give it more CPU, or use longer leases")
 )
 
+// ScheduleError is a fault of package schedule, which its candidate reports and counts.
+type ScheduleError string
+
+// Error returns the text, which begins with "schedule: ".
+func (e ScheduleError) Error() string { return "schedule: " + string(e) }
+
 // ErrNotOpened completes a sentence about a zero value that only a function of the module can
 // make usable.
 var ErrNotOpened = errors.New("was not made by leader.OpenBucket, fence.OpenBucket, fence.OpenStream or their Create functions")

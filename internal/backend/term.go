@@ -18,6 +18,16 @@ var Idle func(term any) <-chan struct{}
 // ClockOf returns the leader.Clock of a *leader.Candidate, for package schedule. Package leader sets it.
 var ClockOf func(candidate any) any
 
+// ElapsedOf returns the time since a *leader.Candidate began, by its leader.Clock, and StoreOf the store on which it campaigns,
+// for package schedule. Package leader sets them.
+var (
+	ElapsedOf func(candidate any) time.Duration
+	StoreOf   func(candidate any) Store
+)
+
+// Report lets a *leader.Candidate report a fault, for package schedule. Package leader sets it.
+var Report func(candidate any, fault error)
+
 // Subterm is a term within that of a leader: of one of the things that it works on.
 type Subterm struct {
 	Token              uint64

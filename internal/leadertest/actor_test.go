@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
@@ -37,7 +38,7 @@ type actor struct {
 }
 
 func newActor(clock leader.Clock, onTick func(*actor), first time.Duration) *actor {
-	a := &actor{clock: clock, timer: clock.NewTimer(-1), done: make(chan struct{}), poke: make(chan struct{}, 1), onTick: onTick, next: first}
+	a := &actor{clock: clock, timer: backend.Unarmed(clock), done: make(chan struct{}), poke: make(chan struct{}, 1), onTick: onTick, next: first}
 	go a.run()
 	return a
 }

@@ -26,13 +26,16 @@ var start = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 // event runs at a time, and only when all candidates are at rest. Events that are due now
 // run by themselves, without Advance.
 //
-// A timer made with a negative duration, as a candidate's is, takes part in this. Its
+// The timer of a candidate, which is made by [Clock.Unarmed], takes part in this. Its
 // owner counts as busy from then on, from every tick, and from every call of the timer's
 // method Wake, until the owner calls Reset or Stop. That call must be its last act before
 // it waits. (A call of Reset by an owner at rest races with Advance: the time may move
-// before the call.) The timers of a worker made with NewTimer(d), d >= 0, do not take
-// part. Advance sends their ticks and does not wait for the worker, so a test has to hear
+// before the call.) The timer of a worker, which is made by [Clock.NewTimer], does not take
+// part. Advance sends its ticks and does not wait for the worker, so a test has to hear
 // from the worker before it advances again.
+//
+// The clock shows the time of the store, and that of leases. The time of day of the hosts is
+// the same, unless [Clock.SetWall] or [Link.SetWall] sets it.
 //
 // The clock does not see a candidate that another goroutine is about to make. A test of code
 // that calls leader.Campaign itself uses a testing/synctest bubble instead, with the store of
@@ -42,6 +45,7 @@ var start = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 type Clock struct {
 	mu      sync.Mutex
 	now     time.Time
+	ahead   time.Duration // of the wall clocks of the hosts
 	queue   queue
 	busy    map[*timer]struct{} // timers that take part and are not at rest
 	dirty   bool                // something ran since contexts were last looked at
@@ -66,23 +70,38 @@ func (c *Clock) Now() time.Time {
 // Elapsed returns how far the clock has been advanced.
 func (c *Clock) Elapsed() time.Duration { return c.Now().Sub(start) }
 
-// NewTimer returns a timer that is not armed if d is negative, and that fires
-// after d otherwise. With a negative duration it first waits, as
-// [Clock.Settle] does, so that candidates begin one after the other. [Clock]
-// explains how such a timer takes part.
+// SetWall sets the wall clocks of all hosts ahead of the time by so much, or behind it if that is negative.
+func (c *Clock) SetWall(ahead time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead = ahead
+}
+
+// Wall returns the time of day of a host, for [backend.Wall].
+func (c *Clock) Wall() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now.Add(c.ahead)
+}
+
+// NewTimer returns a timer that fires after d.
 func (c *Clock) NewTimer(d time.Duration) leader.Timer {
 	t := &timer{clock: c, c: make(chan time.Time, 1)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if d < 0 {
-		c.await("NewTimer")
-		t.tracked = true
-		t.made = caller()
-		c.busy[t] = struct{}{}
-		return t
-	}
 	t.arm(d)
 	c.kick()
+	return t
+}
+
+// Unarmed returns a timer that is not armed and takes part in the rest, as [Clock] explains, for
+// [backend.Unarmed]. It first waits, as [Clock.Settle] does, so that candidates begin one after the other.
+func (c *Clock) Unarmed() leader.Timer {
+	t := &timer{clock: c, c: make(chan time.Time, 1), tracked: true, made: caller()}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.await("Unarmed")
+	c.busy[t] = struct{}{}
 	return t
 }
 
@@ -163,12 +182,16 @@ func (c *Clock) complain(who string) {
 		"call %s from a callback, a log handler or while it is busy itself.", who, patience, what, who))
 }
 
-// caller names the function outside of this package that wants a timer.
+// caller names the function outside of the test kit that wants a timer, or wakes its owner.
 func caller() string {
 	pcs := make([]uintptr, 8)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
-	f, _ := frames.Next()
-	return fmt.Sprintf("%s (%s:%d)", f.Function, f.File, f.Line)
+	for {
+		f, more := frames.Next()
+		if !more || !strings.Contains(f.Function, "/internal/backend.") && !strings.Contains(f.Function, "leadertest.hostClock") {
+			return fmt.Sprintf("%s (%s:%d)", f.Function, f.File, f.Line)
+		}
+	}
 }
 
 // settled reports whether no owner is busy and no event is due.

@@ -8,8 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
+	"github.com/natsleader/natsleader/leader"
 )
 
 // start is the time that every new clock shows.
@@ -53,6 +55,7 @@ func TestTimer_SemanticsOfGo123(t *testing.T) {
 func TestTimer_OfZeroTicks(t *testing.T) {
 	c := leadertest.NewClock()
 	<-c.NewTimer(0).C()
+	<-c.NewTimer(-1).C()
 	timer := c.NewTimer(time.Hour)
 	timer.Reset(-1)
 	<-timer.C()
@@ -81,6 +84,58 @@ func TestAdvance_ReturnsAtRest(t *testing.T) {
 		check.Must(t, count == 1, "looked before the tick was handled")
 		a.stop()
 	}
+}
+
+// wrapped is a clock as a test makes it to change one method: it hides the optional ones.
+type wrapped struct{ leader.Clock }
+
+// Advance also waits for candidates on the clock of a link, and on a clock that wraps that of the kit.
+func TestAdvance_WaitsOnOtherClocks(t *testing.T) {
+	c := leadertest.NewClock()
+	link := leadertest.NewStore(c).Link("a").Clock()
+	for name, clock := range map[string]leader.Clock{"link": link, "wrapped": wrapped{c}, "wrapped link": wrapped{link}} {
+		for range 100 {
+			count := 0
+			a := newActor(clock, func(*actor) { count++ }, time.Second)
+			c.Advance(time.Second)
+			check.Must(t, count == 1, "%s: looked before the tick was handled", name)
+			a.stop()
+		}
+	}
+}
+
+// The clock of a link has a watchdog where that of its store has one.
+func TestLinkClock_Watchdog(t *testing.T) {
+	none := backend.AfterFunc(leadertest.NewStore(leadertest.NewClock()).Link("a").Clock(), time.Second, func() {})
+	check.Must(t, none == nil, "the fake clock has a watchdog")
+	synctest.Test(t, func(t *testing.T) {
+		begun, after := time.Now(), time.Duration(0)
+		backend.AfterFunc(leadertest.NewStore(nil).Link("a").Clock(), time.Second, func() { after = time.Since(begun) })
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		check.Equal(t, after, time.Second, "it is called after %v")
+	})
+}
+
+// SetWall moves the wall clock of all hosts, and that of a link only this one. Neither moves the clock itself.
+func TestSetWall_MovesNoOtherClock(t *testing.T) {
+	c := leadertest.NewClock()
+	s := leadertest.NewStore(c)
+	shown := func(clock leader.Clock, want time.Duration) {
+		t.Helper()
+		check.Equal(t, backend.Wall(clock).Sub(start), want, "the wall clock shows %v")
+		check.Equal(t, clock.Now().Sub(start), c.Elapsed(), "the clock shows %v")
+	}
+	c.SetWall(24 * time.Hour)
+	s.Link("b").SetWall(-25 * time.Hour)
+	c.Advance(time.Minute)
+	shown(c, 24*time.Hour+time.Minute)
+	shown(s.Clock(), 24*time.Hour+time.Minute)
+	shown(s.Link("a").Clock(), 24*time.Hour+time.Minute)
+	shown(s.Link("b").Clock(), -time.Hour+time.Minute)
+	c.SetWall(0)
+	shown(c, time.Minute)
+	shown(s.Link("b").Clock(), -25*time.Hour+time.Minute)
 }
 
 // Advance takes all that is due at one instant in the order of scheduling.
@@ -120,7 +175,7 @@ func TestAdvance_IgnoresWorkerTimers(t *testing.T) {
 func TestAdvance_PanicsAndNamesCulprit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // in a bubble, 30 s take no time
 		c := leadertest.NewClock()
-		timer := c.NewTimer(-1)
+		timer := c.Unarmed()
 		defer func() {
 			said := fmt.Sprint(recover())
 			for _, want := range []string{"Advance waited 30s", "TestAdvance_PanicsAndNames", "clock_test.go"} {

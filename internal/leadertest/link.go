@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -36,6 +37,7 @@ type Link struct {
 	raises    map[raise]string // values written to guards
 	standings map[termAt]*standing
 	memory    backend.Memory
+	ahead     atomic.Int64 // of the wall clock of its host
 }
 
 // Requests counts requests, including those that a cut link refused.
@@ -87,8 +89,32 @@ var errNotServed = errors.New("no responders")
 // unreachable wraps ErrUnreachable around a reason.
 func unreachable(why error) error { return fmt.Errorf("%w: %w", leader.ErrUnreachable, why) }
 
-// Clock returns the clock of the store's time, the default of Config.Clock.
-func (l *Link) Clock() leader.Clock { return l.store.clock }
+// Clock returns the clock of the store's time with the wall clock of the link's host, the default of Config.Clock.
+func (l *Link) Clock() leader.Clock { return hostClock{l.store.clock, l} }
+
+// hostClock is the clock of a link's host. It has all optional methods of package backend.
+type hostClock struct {
+	time leader.Clock
+	link *Link
+}
+
+func (c hostClock) Now() time.Time { return c.time.Now() }
+
+func (c hostClock) NewTimer(d time.Duration) leader.Timer { return c.time.NewTimer(d) }
+
+func (c hostClock) Unarmed() leader.Timer { return backend.Unarmed(c.time) }
+
+func (c hostClock) AfterFunc(d time.Duration, f func()) leader.Timer {
+	return backend.AfterFunc(c.time, d, f)
+}
+
+func (c hostClock) Wall() time.Time {
+	return backend.Wall(c.time).Add(time.Duration(c.link.ahead.Load()))
+}
+
+// SetWall sets the wall clock of the link's host further ahead of the time by so much than [Clock.SetWall] does, or
+// behind it if that is negative. It concerns candidates that use [Link.Clock], because Config.Clock is not set.
+func (l *Link) SetWall(ahead time.Duration) { l.ahead.Store(int64(ahead)) }
 
 // Backend returns the port, for package leader.
 func (l *Link) Backend() backend.Store { return linkBackend{l} }

@@ -12,6 +12,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/schedule"
 	"github.com/natsleader/natsleader/shard"
 )
 
@@ -84,6 +85,11 @@ var errorNames = map[error]string{
 	leader.ErrLeaseExpired:       "lease_expired",
 	leader.ErrPreempted:          "preempted",
 	leader.ErrDeleted:            "deleted",
+	schedule.ErrClock:            "schedule_clock",
+	schedule.ErrAhead:            "schedule_ahead",
+	schedule.ErrChanged:          "schedule_changed",
+	schedule.ErrCalendar:         "schedule_calendar",
+	schedule.ErrMark:             "schedule_mark",
 }
 
 // named returns counts by the names of their errors. All without a name are one, other.

@@ -27,7 +27,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	s, err := schedule.Campaign(context.Background(), bucket, "report", schedule.Config{Calendar: schedule.Every(time.Hour)})
+	s, err := schedule.Campaign(context.Background(), bucket, "report", schedule.Every(time.Hour), leader.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -14,27 +14,36 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
+	kit "github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 	"github.com/natsleader/natsleader/schedule"
 	"github.com/natsleader/natsleader/seats"
 )
 
+// job is what a process works at.
+type job struct {
+	Calendar schedule.Calendar
+	Election leader.Config
+}
+
 // office is a bubble with processes that work at the slots of a calendar. The lease is 15 s.
 type office struct {
 	*testing.T
-	store *leadertest.Store
+	store *kit.Store
 	begun time.Time
 	hired map[string]*leader.Candidate
 	mu    sync.Mutex
 	lines []string
+	told  []string // the faults of schedules
+	texts []string // and their texts
 }
 
 // open runs a test in a bubble.
 func open(t *testing.T, test func(o *office)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		test(&office{T: t, store: leadertest.NewStore(nil), begun: time.Now(), hired: map[string]*leader.Candidate{}})
+		test(&office{T: t, store: kit.NewStore(nil), begun: time.Now(), hired: map[string]*leader.Candidate{}})
 	})
 }
 
@@ -47,21 +56,35 @@ func (o *office) say(format string, args ...any) {
 // at returns an instant of the bubble as the time since its beginning.
 func (o *office) at(t time.Time) string { return t.Sub(o.begun).String() }
 
-// resign ends the term of a candidate.
-func (o *office) resign(id string) {
+// resign ends the term of a.
+func (o *office) resign() {
 	o.Helper()
-	term, _ := o.hired[id].Term()
+	term, _ := o.hired["a"].Term()
 	check.OK(o.T, term.Resign(o.Context()))
 }
 
 // hire starts a process. Its work at each slot is said, and does work unless that is nil. The process
 // ends with the test, or with the function returned.
-func (o *office) hire(id string, cfg schedule.Config, work func(*schedule.Slot) bool) (end func()) {
+func (o *office) hire(id string, cfg job, work func(*schedule.Slot) bool) (end func()) {
 	o.Helper()
 	ctx, cancel := context.WithCancel(o.Context())
-	cfg.Election.ID = id
-	s := check.Got(schedule.Campaign(ctx, o.store.Link(id), "job", cfg))(o.T)
+	if cfg.Election.ID == "" {
+		cfg.Election.ID = id
+	}
+	s := check.Got(schedule.Campaign(ctx, o.store.Link(id), "job", cfg.Calendar, cfg.Election))(o.T)
 	o.hired[id] = s.Candidate()
+	faults := s.Candidate().Events(o.Context(), leader.Faulted{})
+	go func() {
+		for e := range faults {
+			err := e.(leader.Faulted).Err
+			if name := nameOf(err); name != "" || !strings.HasPrefix(err.Error(), "leader: ") {
+				o.mu.Lock()
+				o.told = append(o.told, fmt.Sprintf("%v %s: %s", time.Since(o.begun), id, name))
+				o.texts = append(o.texts, err.Error())
+				o.mu.Unlock()
+			}
+		}
+	}()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -77,8 +100,11 @@ func (o *office) hire(id string, cfg schedule.Config, work func(*schedule.Slot) 
 				}
 				text += " " + o.at(missed)
 			}
+			if slot.Skipped != nil {
+				text += ", " + nameOf(slot.Skipped)
+			}
 			first := append(slices.Clone(slot.Missed), slot.Time)[0] // of the calendar after After
-			check.That(o.T, len(slot.Missed) == 100 || cfg.Calendar.Next(slot.After).Equal(first), "%s: after %v", text, slot.After)
+			check.That(o.T, slot.Skipped != nil || len(slot.Missed) == 100 || cfg.Calendar.Next(slot.After).Equal(first), "%s: after %v", text, slot.After)
 			o.say("%s %s", id, text)
 			if work != nil && !work(slot) {
 				break
@@ -93,6 +119,19 @@ func (o *office) hire(id string, cfg schedule.Config, work func(*schedule.Slot) 
 	o.Cleanup(end)
 	synctest.Wait()
 	return end
+}
+
+// nameOf returns the short name of a fault of a schedule; empty: it is another one.
+func nameOf(err error) string {
+	for name, fault := range map[string]error{
+		"clock": schedule.ErrClock, "ahead": schedule.ErrAhead, "changed": schedule.ErrChanged, "calendar": schedule.ErrCalendar,
+		"mark": schedule.ErrMark,
+	} {
+		if errors.Is(err, fault) {
+			return name
+		}
+	}
+	return ""
 }
 
 // publish lets another leader publish a value for a minute.
@@ -118,7 +157,16 @@ func (o *office) expect(want ...string) {
 	o.lines = nil
 }
 
-var everyTen = schedule.Config{Calendar: schedule.Every(10 * time.Second)}
+// reports compares the faults that were reported since the last call.
+func (o *office) reports(want ...string) {
+	o.Helper()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	check.Equal(o.T, strings.Join(o.told, ", "), strings.Join(want, ", "), "%s")
+	o.told = nil
+}
+
+var everyTen = job{Calendar: schedule.Every(10 * time.Second)}
 
 // Each slot is worked once, also over a handover. Without a crash none is missed.
 func TestSlots_HandoverMissesNone(t *testing.T) {
@@ -136,7 +184,7 @@ func TestSlots_HandoverMissesNone(t *testing.T) {
 // When the first leads again, it goes on where the second has ended.
 func TestSlots_AfterCrash(t *testing.T) {
 	open(t, func(o *office) {
-		three := schedule.Config{Calendar: schedule.Every(3 * time.Second)}
+		three := job{Calendar: schedule.Every(3 * time.Second)}
 		o.hire("a", three, nil)
 		end := o.hire("b", three, nil)
 		o.pass(7 * time.Second)
@@ -247,7 +295,7 @@ func TestSlots_DoneWhileDraining(t *testing.T) {
 func TestSlots_HandoverAsSlotBegins(t *testing.T) {
 	for _, hand := range []func(o *office, end func()){
 		func(_ *office, end func()) { end() },
-		func(o *office, _ func()) { o.resign("a") },
+		func(o *office, _ func()) { o.resign() },
 	} {
 		open(t, func(o *office) {
 			end := o.hire("a", everyTen, nil)
@@ -286,6 +334,48 @@ func TestSlots_MarkIsLost(t *testing.T) {
 		o.store.Link("a").Restore()
 		o.pass(10 * time.Second)
 		o.expect("10s a 10s", "20s a 20s", "41s a 40s, missed 30s", "50s a 50s")
+	})
+}
+
+// A loop that is left returns at once, and calls the calendar no more.
+func TestSlots_BreakReturns(t *testing.T) {
+	open(t, func(o *office) {
+		end := o.hire("a", everyTen, nil)
+		slow := &delayed{Calendar: everyTen.Calendar}
+		s := check.Got(schedule.Campaign(o.Context(), o.store.Link("b"), "job", slow, leader.Config{}))(o.T)
+		left := make(chan time.Duration)
+		go func() {
+			for range s.Slots() {
+				break
+			}
+			check.Equal(o.T, slow.calls.Load(), 0, "%d calls go on")
+			left <- time.Since(o.begun)
+		}()
+		o.pass(5 * time.Second)
+		end()
+		o.pass(4 * time.Second)
+		slow.by.Store(int64(time.Millisecond))
+		at := <-left
+		check.That(o.T, at > 10*time.Second && at < 11*time.Second, "the loop returns after %v", at)
+		check.That(o.T, !check.Now(s.Candidate().Done()), "the candidate has ended")
+	})
+	open(t, func(o *office) { // also one that waits
+		o.hire("a", everyTen, nil)
+		slow := &delayed{Calendar: everyTen.Calendar}
+		s := check.Got(schedule.Campaign(o.Context(), o.store.Link("b"), "job", slow, leader.Config{}))(o.T)
+		left := make(chan struct{})
+		go func() {
+			defer close(left)
+			for range s.Slots() {
+				o.Error("a slot")
+			}
+			check.Equal(o.T, slow.calls.Load(), 0, "%d calls go on")
+		}()
+		slow.by.Store(int64(time.Second))
+		o.pass(10500 * time.Millisecond) // it compares the mark
+		check.Equal(o.T, slow.calls.Load(), 1, "%d calls go on")
+		check.OK(o.T, s.Candidate().Stop())
+		<-left
 	})
 }
 
@@ -340,7 +430,7 @@ func TestSlots_CrashBeforeFirstSlot(t *testing.T) {
 // A calendar may count from the slot before: the time of the work does not shift it.
 func TestSlots_CountedFromSlotBefore(t *testing.T) {
 	open(t, func(o *office) {
-		o.hire("a", schedule.Config{Calendar: later(10 * time.Second)}, func(*schedule.Slot) bool {
+		o.hire("a", job{Calendar: later(10 * time.Second)}, func(*schedule.Slot) bool {
 			time.Sleep(3 * time.Second)
 			return true
 		})
@@ -357,7 +447,7 @@ func (l later) Next(after time.Time) time.Time { return after.Add(time.Duration(
 func TestSlots_PartsOfSecond(t *testing.T) {
 	open(t, func(o *office) {
 		from := func(parts time.Duration) time.Time { return o.begun.Add(parts * time.Second / 10) }
-		fast := schedule.Config{Calendar: at{from(13), from(26), from(39), from(52)}}
+		fast := job{Calendar: at{from(13), from(26), from(39), from(52)}}
 		end := o.hire("a", fast, nil)
 		o.pass(2 * time.Second)
 		end()
@@ -375,11 +465,12 @@ func TestSlots_PartsOfSecond(t *testing.T) {
 // The calendar is asked in the time zone of the clock, also from a slot of another leader, and slots are in it.
 func TestSlots_TimeZone(t *testing.T) {
 	open(t, func(o *office) {
-		hourly := schedule.Config{Calendar: hours{}}
+		hourly := job{Calendar: hours{}}
 		hourly.Election.Clock = zoned{leader.SystemClock(), time.FixedZone("east", 5*3600+30*60)}
 		end := o.hire("a", hourly, nil)
 		o.pass(40 * time.Minute)
-		check.Equal(o.T, string(o.store.Leader("job").Value), "done 2000-01-01T00:30:00Z", "the mark is %q")
+		mark, _, _ := strings.Cut(string(o.store.Leader("job").Value), " calendar ")
+		check.Equal(o.T, mark, "done 2000-01-01T00:30:00Z", "the mark is %q")
 		end()
 		end = o.hire("b", hourly, func(s *schedule.Slot) bool {
 			<-s.Term.Context().Done()
@@ -420,7 +511,7 @@ func TestSlots_LongAbsence(t *testing.T) {
 		end()
 		o.pass(1000 * time.Hour)
 		var asked atomic.Int32
-		o.hire("b", schedule.Config{Calendar: counted{everyTen.Calendar, &asked}}, nil)
+		o.hire("b", job{Calendar: counted{everyTen.Calendar, &asked}}, nil)
 		o.expect("10s a 10s", "1000h0m11s b 1000h0m10s, missed 999h43m30s, missed 99 more")
 		check.That(t, asked.Load() < 1000, "the calendar was asked %d times", asked.Load())
 	})
@@ -436,32 +527,6 @@ func (c counted) Next(after time.Time) time.Time {
 	return c.Calendar.Next(after)
 }
 
-// The last mark may be older than the longest Duration.
-func TestSlots_AncientMark(t *testing.T) {
-	open(t, func(o *office) {
-		o.publish("done 1066-10-14T00:00:00Z")
-		o.hire("a", schedule.Config{Calendar: at{o.begun.AddDate(-500, 0, 0), o.begun.Add(2 * time.Minute)}}, nil)
-		o.pass(2 * time.Minute)
-		o.expect("1m0s a -2562047h47m16.854775808s", "2m0s a 2m0s")
-	})
-}
-
-// A leader whose clock is ahead marks slots that the next one does not repeat.
-func TestSlots_ClockAhead(t *testing.T) {
-	open(t, func(o *office) {
-		clock := &paused{Clock: leader.SystemClock()}
-		clock.by.Store(int64(time.Minute))
-		cfg := everyTen
-		cfg.Election.Clock = clock
-		end := o.hire("a", cfg, nil)
-		o.pass(11 * time.Second)
-		end()
-		o.hire("b", everyTen, nil)
-		o.pass(70 * time.Second)
-		o.expect("10s a 1m10s", "1m20s b 1m20s")
-	})
-}
-
 // Work that the end of the term interrupts is given out again, also by the same process.
 func TestSlots_InterruptedHere(t *testing.T) {
 	open(t, func(o *office) {
@@ -472,7 +537,7 @@ func TestSlots_InterruptedHere(t *testing.T) {
 			return true
 		})
 		o.pass(11 * time.Second)
-		o.resign("a")
+		o.resign()
 		o.pass(10 * time.Second)
 		o.expect("10s a 10s", "12.25s a 10s, begun", "20s a 20s")
 	})
@@ -482,7 +547,7 @@ func TestSlots_InterruptedHere(t *testing.T) {
 func TestSlots_FakeClockPassesInWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := leadertest.NewClock()
-		s := check.Got(schedule.Campaign(t.Context(), leadertest.NewStore(clock), "job", everyTen))(t)
+		s := check.Got(schedule.Campaign(t.Context(), leadertest.NewStore(clock), "job", everyTen.Calendar, leader.Config{}))(t)
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
@@ -500,41 +565,32 @@ func TestSlots_FakeClockPassesInWork(t *testing.T) {
 	})
 }
 
-// A process that stood still finds its lease over. It works the newest slot in its next term.
-func TestSlots_ProcessPaused(t *testing.T) {
+// A process that was cut off finds its lease over. It works the newest slot in its next term.
+func TestSlots_CutOff(t *testing.T) {
 	open(t, func(o *office) {
-		clock := &paused{Clock: leader.SystemClock()}
-		cfg := everyTen
-		cfg.Election.Clock = clock
-		o.hire("a", cfg, nil)
+		o.hire("a", everyTen, nil)
 		o.pass(5 * time.Second)
-		clock.by.Store(int64(20 * time.Second))
-		o.pass(11 * time.Second)
-		o.expect("7.5s a 20s, missed 10s", "10s a 30s")
+		o.store.Link("a").Freeze()
+		o.pass(30 * time.Second)
+		o.store.Link("a").Restore()
+		o.pass(16 * time.Second)
+		o.expect("35s a 30s, missed 10s, missed 20s", "40s a 40s", "50s a 50s")
 	})
 }
 
-// paused is the clock of a process that was paused. Its timers take no notice.
-type paused struct {
-	leader.Clock
-	by atomic.Int64
-}
-
-func (p *paused) Now() time.Time { return p.Clock.Now().Add(time.Duration(p.by.Load())) }
-
-// While the next slot is far, the calendar is asked again each minute: the wall clock may have been set.
-func TestSlots_AskedEachMinute(t *testing.T) {
+// While the next slot is far, the calendar is asked again each 10 s: the clocks may have been set.
+func TestSlots_AskedAgain(t *testing.T) {
 	for _, stall := range []time.Duration{0, time.Hour} {
 		open(t, func(o *office) {
 			var next atomic.Pointer[at]
 			next.Store(&at{o.begun.Add(time.Hour)})
-			cfg := schedule.Config{Calendar: changing{&next}}
+			cfg := job{Calendar: changing{&next}}
 			cfg.Election.StallTimeout = stall
 			o.hire("a", cfg, nil)
-			o.pass(30 * time.Second)
-			next.Store(&at{o.begun.Add(40 * time.Second)})
+			o.pass(31 * time.Second)
+			next.Store(&at{o.begun.Add(35 * time.Second)})
 			o.pass(time.Minute)
-			o.expect("1m0s a 40s")
+			o.expect("40s a 35s")
 		})
 	}
 }
@@ -546,13 +602,13 @@ func (c changing) Next(after time.Time) time.Time { return c.Load().Next(after) 
 // A calendar may end. The candidate then leads on without work.
 func TestSlots_CalendarEnds(t *testing.T) {
 	open(t, func(o *office) {
-		o.hire("a", schedule.Config{Calendar: at{o.begun.Add(90 * time.Second), o.begun.Add(100 * time.Second)}}, nil)
+		o.hire("a", job{Calendar: at{o.begun.Add(90 * time.Second), o.begun.Add(100 * time.Second)}}, nil)
 		o.pass(time.Hour)
 		o.expect("1m30s a 1m30s", "1m40s a 1m40s")
 		check.Equal(t, o.store.Leader("job").ID, "a", "%q leads")
 	})
 	open(t, func(o *office) { // or never begin
-		o.hire("a", schedule.Config{Calendar: at{}}, nil)
+		o.hire("a", job{Calendar: at{}}, nil)
 		o.pass(time.Hour)
 		o.expect()
 		check.Equal(t, o.store.Leader("job").ID, "a", "%q leads")
@@ -574,7 +630,7 @@ func (a at) Next(after time.Time) time.Time {
 // A wait for the next slot is no work that hangs.
 func TestSlots_WaitIsNoStall(t *testing.T) {
 	open(t, func(o *office) {
-		cfg := schedule.Config{Calendar: schedule.Every(time.Hour)}
+		cfg := job{Calendar: schedule.Every(time.Hour)}
 		cfg.Election.StallTimeout = 10 * time.Second
 		o.hire("a", cfg, nil)
 		first := o.store.Leader("job").Token
@@ -598,7 +654,7 @@ func TestSlots_FirstMarkIsLost(t *testing.T) {
 		o.store.Link("a").Restore()
 		o.store.Link("a").Delay(0)
 		o.pass(8 * time.Second)
-		o.expect("40s a 40s")
+		o.expect("40s a 40s, mark")
 	})
 }
 
@@ -606,12 +662,12 @@ func TestSlots_FirstMarkIsLost(t *testing.T) {
 // last mark that was.
 func TestSlots_MarkIsNotStored(t *testing.T) {
 	open(t, func(o *office) {
-		o.store.Configure(leader.BucketConfig{TTL: 30 * time.Second}) // a first leader waits for as long
+		o.store.Configure(kit.WithTTL(30 * time.Second)) // a first leader waits for as long
 		o.hire("a", everyTen, nil)
 		o.pass(49 * time.Second)
 		o.store.Link("a").Cut()
 		o.pass(35 * time.Second)
-		check.Equal(o.T, len(o.store.Value("job")), 0, "the key has %d bytes")
+		check.Equal(o.T, len(o.store.Entry("job").Value), 0, "the key has %d bytes")
 		o.store.Link("a").Restore()
 		o.pass(40 * time.Second)
 		o.expect("40s a 40s", "1m54s a 1m50s, missed 50s, missed 5 more", "2m0s a 2m0s")
@@ -643,26 +699,29 @@ func TestDone_Errors(t *testing.T) {
 		o.store.Link("a").Cut()
 		o.pass(29 * time.Second)
 		o.expect("10.2s a 10s", "20.1s a 20s", "47s a is not done")
+		o.reports()
 	})
 }
 
-// The value of an election that was used otherwise is no mark, and neither is one far ahead of the clock.
+// The value of an election that was used otherwise is no mark, which is told, and neither is one far ahead of the clock.
 func TestSlots_ForeignValue(t *testing.T) {
 	for _, value := range []string{
 		"since 2000-01-01T00:00:00Z",
 		"done 9999-01-01T00:00:00Z",
-		"begun 2000-01-02T00:01:01Z after 2000-01-01T00:00:00Z",
+		"10.0.0.1:8080",
 		"begun 2000-01-01T00:00:00Z",
 		"done 2000-01-01T00:00:00Z after 1999-01-01T00:00:00Z",
 		"begun 2000-01-01T00:00:00Z after 2000-01-01T00:00:00Z",
 		"begun 2000-01-01T00:00:00Z after noon",
 		"done at noon",
+		"done 1066-10-14T00:00:00Z",
 	} {
 		open(t, func(o *office) {
 			o.publish(value)
 			o.hire("a", everyTen, nil)
 			o.pass(10 * time.Second)
-			o.expect("1m10s a 1m10s")
+			o.expect("1m10s a 1m10s, mark")
+			o.reports("1m0s a: mark")
 		})
 	}
 }
@@ -673,7 +732,7 @@ func TestSlots_StopAtOnce(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			store := leadertest.NewStore(leadertest.NewClock())
-			s := check.Got(schedule.Campaign(ctx, store, "job", everyTen))(t)
+			s := check.Got(schedule.Campaign(ctx, store, "job", everyTen.Calendar, leader.Config{}))(t)
 			cancel()
 			ended := make(chan struct{})
 			go func() {
@@ -693,13 +752,13 @@ func TestSlots_StopAtOnce(t *testing.T) {
 
 // The calendar and the value are checked.
 func TestCampaign_Config(t *testing.T) {
-	for text, cfg := range map[string]schedule.Config{
-		"no Calendar": {},
+	for text, cfg := range map[string]job{
+		"no calendar": {},
 		"period":      {Calendar: schedule.Every(0)},
 		"Value":       {Calendar: schedule.Every(time.Hour), Election: leader.Config{Value: []byte("x")}},
 		"negative":    {Calendar: schedule.Every(time.Hour), Election: leader.Config{StopTimeout: 1}},
 	} {
-		s, err := schedule.Campaign(t.Context(), leadertest.NewStore(leadertest.NewClock()), "job", cfg)
+		s, err := schedule.Campaign(t.Context(), leadertest.NewStore(leadertest.NewClock()), "job", cfg.Calendar, cfg.Election)
 		check.That(t, s == nil && errors.Is(err, leader.ErrInvalidConfig), "%s: %v, %v", text, s, err)
 	}
 }
@@ -709,10 +768,10 @@ func TestCampaign_Seats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := leadertest.NewStore(nil)
 		for _, of := range []leader.Store{seats.Of(store, 2), seats.Of(seats.Of(store, 3), 0)} {
-			check.Says(t, check.Err(schedule.Campaign(t.Context(), of, "job", everyTen)), leader.ErrInvalidConfig, "seats, each of whose leaders would work every slot")
+			check.Says(t, check.Err(schedule.Campaign(t.Context(), of, "job", everyTen.Calendar, leader.Config{})), leader.ErrInvalidConfig, "seats, each of whose leaders would work every slot")
 		}
 		for _, of := range []leader.Store{seats.Of(store, 1), seats.Of(store, 0)} {
-			check.OK(t, check.Got(schedule.Campaign(t.Context(), of, "job", everyTen))(t).Candidate().Stop())
+			check.OK(t, check.Got(schedule.Campaign(t.Context(), of, "job", everyTen.Calendar, leader.Config{}))(t).Candidate().Stop())
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/robfig/cron/v3"
 
+	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/leadertest"
 	"github.com/natsleader/natsleader/schedule"
 )
@@ -23,7 +24,7 @@ func Example() {
 
 	ctx, cancel := context.WithCancel(context.Background())
 	store := leadertest.NewStore(leadertest.NewClock()) // in production a leader.Bucket
-	jobs, err := schedule.Campaign(ctx, store, "night", schedule.Config{Calendar: night})
+	jobs, err := schedule.Campaign(ctx, store, "night", night, leader.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}

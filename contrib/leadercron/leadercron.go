@@ -1,8 +1,8 @@
 // Package leadercron lets one of several processes run the jobs of a github.com/robfig/cron/v3
 // schedule.
 //
-// A slot that no process leads at is left out. For a job whose slots must not be lost, use a line of
-// cron as the calendar of package schedule: see the example.
+// It knows no slots: a run that is due while none leads is lost, and one at a change of leaders may come twice. A daily job has
+// package schedule, with schedule.Daily, or a line of cron as its calendar: see the example.
 package leadercron
 
 import (

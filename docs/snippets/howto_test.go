@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/leader"
-	"github.com/natsleader/natsleader/schedule"
 	"github.com/natsleader/natsleader/seats"
 )
 
@@ -87,52 +85,4 @@ func migrate(ctx context.Context, store leader.Store, up func(context.Context) e
 	return errors.Join(err, lock.Unlock(context.WithoutCancel(ctx)))
 }
 
-func everyTenSeconds(ctx context.Context, store leader.Store, poll func(context.Context, time.Time) error) error {
-	s, err := schedule.Campaign(ctx, store, "poll", schedule.Config{Calendar: schedule.Every(10 * time.Second)})
-	if err != nil {
-		return err
-	}
-	for slot := range s.Slots() {
-		if err := poll(slot.Term.Context(), slot.Time); err != nil {
-			slog.Warn("poll", "slot", slot.Time, "err", err)
-		}
-	}
-	return s.Candidate().Err()
-}
-
-func nightlyOnce(ctx context.Context, store leader.Store, calendar schedule.Calendar, report func(context.Context, time.Time)) error {
-	s, err := schedule.Campaign(ctx, store, "nightly", schedule.Config{Calendar: calendar})
-	if err != nil {
-		return err
-	}
-	for slot := range s.Slots() {
-		if slot.Begun || len(slot.Missed) > 0 {
-			slog.Error("nightly", "interrupted", slot.Begun, "slot", slot.Time, "missed", slot.Missed)
-		}
-		if !slot.Begun { // at most once; without this line at least once
-			report(slot.Term.Context(), slot.Time)
-		}
-	}
-	return s.Candidate().Err()
-}
-
-func nightlyAnywhere(ctx context.Context, s *schedule.Schedule, report func(context.Context, time.Time) error) error {
-	for failed := true; failed && ctx.Err() == nil; {
-		failed = false
-		for slot := range s.Slots() {
-			if err := report(slot.Term.Context(), slot.Time); err != nil {
-				slog.Error("nightly", "slot", slot.Time, "err", err)
-				failed = true
-				break // another process tries
-			}
-		}
-		select {
-		case <-ctx.Done():
-		case <-s.Candidate().Done():
-		case <-time.After(10 * time.Second): // before this one stands again
-		}
-	}
-	return s.Candidate().Err()
-}
-
-var _ = []any{publishAddress, newestFirst, threeLeaders, replaceTheSecond, nightly, migrate, everyTenSeconds, nightlyOnce, nightlyAnywhere, Leader{}}
+var _ = []any{publishAddress, newestFirst, threeLeaders, replaceTheSecond, nightly, migrate, Leader{}}

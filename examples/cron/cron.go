@@ -37,9 +37,7 @@ func (p *process) serve(ctx context.Context, js jetstream.JetStream) error {
 	if p.ledger, err = openLedger(ctx, js); err != nil {
 		return err
 	}
-	jobs, err := schedule.Campaign(ctx, bucket, "cron", schedule.Config{
-		Calendar: schedule.Every(every), Election: leader.Config{ID: p.name},
-	})
+	jobs, err := schedule.Campaign(ctx, bucket, "cron", schedule.Every(every), leader.Config{ID: p.name})
 	if err != nil {
 		return err
 	}

@@ -79,6 +79,8 @@ var rules = []rule{
 	{page: "rollouts", command: "natsleader roster billing", shows: "billing-7f9"},
 	{page: "rollouts", command: "natsleader transfer billing billing-7f9", shows: "billing-7f9 leads"},
 	{page: "rollouts", command: "natsleader bucket add", shows: "elections"},
+	{page: "schedules", command: "natsleader status", shows: "billing"},
+	{page: "schedules", command: "natsleader doctor", shows: "elections", code: 1}, // one server has one replica
 	{page: "workers", command: "natsleader run", why: "not a whole command"},
 	{page: "workers", command: "natsleader run --stall", why: "not a whole command"},
 	{page: "stopping", command: "docker stop", why: "not a whole command"},
@@ -109,6 +111,7 @@ var scenes = map[string]func(w *world){
 	},
 	"followers.md": candidates,
 	"rollouts.md":  candidates,
+	"schedules.md": candidates,
 	"shards.md":    members,
 }
 

@@ -46,30 +46,45 @@ type serverTime struct {
 	mu          sync.Mutex
 	least, most int64         // Unix nanoseconds, where the candidate's clock shows 0
 	asked       time.Duration // when the last answer was asked for; most is 0: none has come
-	asks        bool          // a request is in flight
+	sent        time.Duration // when the last request was sent
+	giveUp      func()        // of the request in flight; nil: none is
 	replied     chan struct{} // receives when it is not any more
 }
 
-// between returns between which instants the server's time is after so much of the candidate's time. It reports whether it is
-// to be asked for.
-func (t *serverTime) between(elapsed time.Duration) (server slots.Server, ask bool) {
+// between returns between which instants the server's time is after so much of the candidate's time.
+func (t *serverTime) between(elapsed time.Duration) slots.Server {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	known := t.most != 0
-	if ask = !t.asks && (!known || elapsed-t.asked >= askEach); ask {
-		t.asks = true
+	if t.most == 0 {
+		return slots.Server{}
 	}
-	if known {
-		server = slots.Server{Least: t.least + int64(elapsed), Most: t.most + int64(elapsed)}
+	return slots.Server{Least: t.least + int64(elapsed), Most: t.most + int64(elapsed)}
+}
+
+// ask returns a context for a request if one is due. It gives up one whose reply does not come: it may be lost.
+func (t *serverTime) ask(lead context.Context, elapsed time.Duration) (ctx context.Context, due bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.giveUp != nil && elapsed-t.sent < maxWait, t.giveUp == nil && t.most != 0 && elapsed-t.asked < askEach:
+		return nil, false
+	case t.giveUp != nil:
+		t.giveUp()
 	}
-	return server, ask
+	t.sent = elapsed
+	ctx, t.giveUp = context.WithCancel(lead)
+	return ctx, true
 }
 
 // hear takes the reply to a request; without the server's time it is 0.
 func (t *serverTime) hear(server int64, asked, now time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.asks = false; server != 0 {
+	if asked != t.sent {
+		return // it was given up
+	}
+	t.giveUp()
+	if t.giveUp = nil; server != 0 {
 		t.least, t.most, t.asked = server-int64(now), server-int64(asked), asked
 	}
 	select {
@@ -88,13 +103,12 @@ func (s *Schedule) awaitServer(lead context.Context) {
 // server returns what is known of the server's time in this term, and asks for it now and then.
 func (s *Schedule) server(lead context.Context) slots.Server {
 	elapsed, t := backend.ElapsedOf(s.candidate), s.time
-	server, ask := t.between(elapsed)
-	if ask {
-		backend.StoreOf(s.candidate).Settings(lead, func(answer backend.Settings, _ error) {
+	if ctx, due := t.ask(lead, elapsed); due {
+		backend.StoreOf(s.candidate).Settings(ctx, func(answer backend.Settings, _ error) {
 			t.hear(answer.Now, elapsed, backend.ElapsedOf(s.candidate))
 		})
 	}
-	return server
+	return t.between(elapsed)
 }
 
 // now returns the time of day that decides, in the zone of the host, and reports a host's clock that does not. The marks are

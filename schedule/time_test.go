@@ -591,6 +591,22 @@ func TestClock_AsksOnce(t *testing.T) {
 	})
 }
 
+// A request for the server's time whose reply is lost does not keep the leader from asking again.
+func TestClock_ReplyIsLost(t *testing.T) {
+	open(t, func(o *office) {
+		link := o.store.Link("a")
+		o.hire("a", job{Calendar: schedule.Every(time.Hour)}, nil)
+		o.pass(time.Minute - time.Millisecond)
+		before := o.store.Requests().Settings
+		link.Freeze()
+		o.pass(2 * time.Millisecond)
+		check.Equal(o.T, o.store.Requests().Settings-before, 1, "%d requests are lost")
+		link.Restore()
+		o.pass(4 * time.Minute)
+		check.Equal(o.T, o.store.Requests().Settings-before, 6, "%d requests in all") // one is that of a connection that was restored
+	})
+}
+
 // A leader that is followed before its lease is over is not told as one that publishes nothing.
 func TestMark_FirstIsOnItsWay(t *testing.T) {
 	open(t, func(o *office) {

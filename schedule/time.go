@@ -66,7 +66,7 @@ func (t *serverTime) ask(lead context.Context, elapsed time.Duration) (ctx conte
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
-	case t.giveUp != nil && elapsed-t.sent < maxWait, t.giveUp == nil && t.most != 0 && elapsed-t.asked < askEach:
+	case t.giveUp != nil && elapsed-t.sent < maxWait, t.most != 0 && elapsed-t.asked < askEach:
 		return nil, false
 	case t.giveUp != nil:
 		t.giveUp()

@@ -34,10 +34,15 @@ func TestRoster_Shared(t *testing.T) {
 		stands := func(id string) {
 			lists <- []roster.Entry{{ID: id, Priority: 2, Preempt: true, Since: time.UnixMilli(3), Value: []byte{0xff}}, {ID: "denied", Denied: true}}
 		}
-		stands("x")
-		want := `{"kept":true,"candidates":[{"id":"x","priority":2,"preempt":true,"since":3,"value":"/w=="},` +
-			`{"id":"denied","priority":0,"preempt":false,"denied":true,"since":0}]}` + "\n"
+		long := strings.Repeat("v", mostValue)
+		lists <- []roster.Entry{{ID: long, Value: []byte(long + "v")}}
+		want := `{"kept":true,"candidates":[{"id":"` + long[:mostID] + `…","priority":0,"preempt":false,"since":0,"value":"` + long + `…"}]}` + "\n"
 		x, y := s.next(a), s.next(b)
+		check.That(t, x == want && y == want, "%s and %s, want %s", x, y, want)
+		stands("x")
+		want = `{"kept":true,"candidates":[{"id":"x","priority":2,"preempt":true,"since":3,"value":"/w=="},` +
+			`{"id":"denied","priority":0,"preempt":false,"denied":true,"since":0}]}` + "\n"
+		x, y = s.next(a), s.next(b)
 		check.That(t, x == want && y == want, "%s and %s, want %s", x, y, want)
 		stands("y")
 		_ = first.Close()

@@ -144,7 +144,8 @@ func TestState_CutsTexts(t *testing.T) {
 	s := NewState()
 	p := s.reader()
 	huge := "x" + strings.Repeat("ä", 64<<10)
-	s.Show(Row{Key: "e", ID: huge, Value: huge}, nil, Change{Key: "e", ID: huge})
+	s.Show(Row{Key: "e", ID: huge, Host: huge, Value: huge}, nil, Change{Key: "e", ID: huge})
+	s.Trouble(huge, time.Time{})
 	m, _ := s.take(p)
 	check.Must(t, len(m.Rows) == 1 && len(m.Changes) == 1, "%+v", m)
 	row, change := m.Rows[0], m.Changes[0]
@@ -152,7 +153,8 @@ func TestState_CutsTexts(t *testing.T) {
 		text string
 		most int
 	}{
-		"ID": {row.ID, mostID}, "value": {row.Value, mostValue}, "ID of a change": {change.ID, mostID},
+		"ID": {row.ID, mostID}, "host": {row.Host, mostID}, "value": {row.Value, mostValue}, "ID of a change": {change.ID, mostID},
+		"trouble": {m.Error, mostValue},
 	} {
 		if want := k.most - 1; len(k.text) != want+len("…") || !utf8.ValidString(k.text) { // an ä is cut in two
 			t.Errorf("%s has %d bytes", what, len(k.text))

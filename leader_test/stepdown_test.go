@@ -15,6 +15,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/leadertest"
+	"github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -56,6 +57,7 @@ func TestStepDown_IsForOneTerm(t *testing.T) {
 			first, first, w.petition(0), w.petition(1 << 60), petitionOf("", token), petitionOf("x", token), nil, []byte("{}"), []byte("["),
 			bytes.Replace(w.petition(token), []byte(`"v":1`), []byte(`"v":2`), 1),
 			bytes.Replace(w.petition(token), []byte("step-down"), []byte("jump"), 1),
+			bytes.Replace(w.petition(token), []byte(`step-down"`), []byte(`transfer","to":"`+strings.Repeat("x", record.MaxID+1)+`"`), 1),
 		} {
 			w.ok(w.ops.nc.PublishRequest(asks, w.ops.nc.NewInbox(), request))
 		}
@@ -75,17 +77,18 @@ func TestStepDown_IsForOneTerm(t *testing.T) {
 	})
 }
 
-// A leader that is set to refuse requests accepts one that it serves already, because it drains.
+// A leader that is set to refuse requests accepts one that it serves already, because it drains. It logs the name
+// of the client, up to a length.
 func TestStepDown_IsRefused(t *testing.T) {
 	inSealed(t, func(w *world) {
 		var log bytes.Buffer
 		a := w.standAs(leader.Config{ID: "a", RefuseRequests: true, GracePeriod: 20 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		w.at(time.Second)
 		a.news()
-		_, err := leader.StepDown(w.Context(), w.ops.bucket(t), "e", leader.StepDownOptions{By: "eve"})
+		_, err := leader.StepDown(w.Context(), w.ops.bucket(t), "e", leader.StepDownOptions{By: strings.Repeat("x", record.MaxID+1)})
 		check.Is(t, err, leader.ErrRequestRefused)
 		a.saw(t)
-		check.That(t, strings.Contains(log.String(), "by=eve answer=refused"), "the log is\n%s", log.String())
+		check.That(t, strings.Contains(log.String(), "by="+strings.Repeat("x", record.MaxID)+" answer=refused"), "the log is\n%s", log.String())
 		end, _ := leadertest.Work(a.lastTerm(t))
 		resigning := w.begin(func() error { return leadertest.Resign(w.Context(), a) })
 		w.at(2 * time.Second)

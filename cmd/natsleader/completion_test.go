@@ -1,11 +1,13 @@
 package main
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
@@ -63,5 +65,22 @@ func TestCompletion(t *testing.T) {
 		w.complete("status --bucket other ''", "status --bucket ''", "status --bucket oth''", "bucket rm ''", "bucket info ''")
 		w.complete("run --succession ''", "run --log-format ''", "status --''")
 		w.complete("status --server nats://127.0.0.1:1 ''")
+	})
+}
+
+// The shell waits for completions for a second, whether the server does not answer or NATS itself.
+func TestCompletion_Hung(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.campaigns("billing", leader.Config{})
+		for hung, hears := range map[string]func([]byte) bool{
+			"JetStream":  func(b []byte) bool { return !strings.Contains(string(b), "$JS.API.") },
+			"the server": func([]byte) bool { return false },
+		} {
+			w.dialled = func(c net.Conn) net.Conn { return &deaf{c, hears} }
+			began := time.Now()
+			offered := stdoutOf(w, func() { w.run("--completion-bash status --timeout 1h ''") })
+			expect.That(w, !strings.Contains(offered, "billing") && time.Since(began) == time.Second, "%s: %v after %v", hung, offered, time.Since(began))
+		}
+		w.dialled = nil
 	})
 }

@@ -49,8 +49,8 @@ type globals struct {
 	// is nil if there was no "--".
 	command []string
 
-	completing bool                 // completions requested: only then are names read from NATS
-	loaded     *natscontext.Context // see load
+	words  map[string][]string  // that complete has read, of each kind; nil: no completion was requested
+	loaded *natscontext.Context // see load
 }
 
 // register adds the flags to the application.
@@ -89,7 +89,7 @@ func (g *globals) register(app *fisk.Application) {
 func (g *globals) registerBucketFlag(flag func(name, help string) *fisk.FlagClause) {
 	flag("bucket", "Bucket of the elections").Envar("NATSLEADER_BUCKET").Default(defaultBucket).PlaceHolder("NAME").
 		HintAction(func() []string {
-			if g.completing { // fisk calls it in other cases, too
+			if g.words != nil { // fisk calls it in other cases, too
 				g.bucket = defaultBucket // not the beginning of a name that is to be completed
 			}
 			return g.bucketNames()

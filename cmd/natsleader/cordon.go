@@ -178,7 +178,7 @@ func (s *inspector) cordonLine(ctx context.Context) [][]string {
 
 // cordonedNames completes the name of a cordoned candidate.
 func (g *globals) cordonedNames() []string {
-	return g.complete(func(ctx context.Context, s *inspector) ([]string, error) {
+	return g.complete("cordoned", func(ctx context.Context, s *inspector) ([]string, error) {
 		names, _, err := s.cordon(ctx)
 		return slices.DeleteFunc(names, func(name string) bool { return !unquoted(name) }), err
 	})

@@ -477,11 +477,12 @@ func checkElection(name string) error {
 	return nil
 }
 
-// complete returns words for the shell, or none if they do not come soon.
-func (g *globals) complete(list func(context.Context, *inspector) ([]string, error)) []string {
-	if !g.completing {
-		return nil
+// complete returns words of a kind for the shell, or none if they do not come soon. fisk asks twice for the same ones.
+func (g *globals) complete(what string, list func(context.Context, *inspector) ([]string, error)) []string {
+	if words, known := g.words[what]; known || g.words == nil {
+		return words
 	}
+	g.words[what] = nil
 	const soon = time.Second
 	g.timeout = min(g.timeout, soon)
 	s, err := g.openInspector(nats.Timeout(soon))
@@ -489,13 +490,13 @@ func (g *globals) complete(list func(context.Context, *inspector) ([]string, err
 		return nil
 	}
 	defer s.close()
-	words, _ := answer(context.Background(), s, func(ctx context.Context) ([]string, error) { return list(ctx, s) })
-	return words
+	g.words[what], _ = answer(context.Background(), s, func(ctx context.Context) ([]string, error) { return list(ctx, s) })
+	return g.words[what]
 }
 
 // electionNames completes the name of an election.
 func (g *globals) electionNames() []string {
-	return g.complete(func(ctx context.Context, s *inspector) ([]string, error) {
+	return g.complete("elections", func(ctx context.Context, s *inspector) ([]string, error) {
 		all, err := s.all(ctx)
 		var names []string
 		for _, x := range all {
@@ -509,7 +510,7 @@ func (g *globals) electionNames() []string {
 
 // bucketNames completes the name of a bucket.
 func (g *globals) bucketNames() []string {
-	return g.complete(func(ctx context.Context, s *inspector) ([]string, error) {
+	return g.complete("buckets", func(ctx context.Context, s *inspector) ([]string, error) {
 		var names []string
 		all, err := s.buckets(ctx)
 		for _, b := range all {

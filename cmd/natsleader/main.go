@@ -36,9 +36,12 @@ func execute(args []string, process stdio) int {
 		i, end := slices.Index(args, flag), slices.Index(args, "--")
 		return i >= 0 && (end < 0 || i < end)
 	}
-	g := &globals{stdio: process, completing: asked("--completion-bash")}
+	g := &globals{stdio: process}
+	if asked("--completion-bash") {
+		g.words = make(map[string][]string)
+	}
 	app, parsed := newApp(g, asked("--fisk-introspect"))
-	if g.completing {
+	if g.words != nil {
 		app.Terminate(nil) // fisk has printed all by then
 	}
 	if done, err := printManual(g.out(), app, args); done {

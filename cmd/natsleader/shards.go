@@ -266,7 +266,7 @@ type shardMove struct {
 
 // groupNames completes the name of a group.
 func (g *globals) groupNames() []string {
-	return g.complete(func(ctx context.Context, s *inspector) ([]string, error) {
+	return g.complete("groups", func(ctx context.Context, s *inspector) ([]string, error) {
 		all, err := s.all(ctx)
 		var names []string
 		for _, x := range all {

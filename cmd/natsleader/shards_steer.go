@@ -302,7 +302,7 @@ func (s *steer) undrain(ctx context.Context, look *inspector, x *sharing) error 
 
 // memberIDs completes the ID of a member.
 func (s *steer) memberIDs() []string {
-	return s.complete(func(ctx context.Context, look *inspector) ([]string, error) {
+	return s.complete("members", func(ctx context.Context, look *inspector) ([]string, error) {
 		v, err := shard.Lookup(ctx, look.bucket, s.group)
 		var ids []string
 		for _, p := range v.Members {

@@ -113,7 +113,7 @@ func TestStatus_EscapesForeignText(t *testing.T) {
 			w.follow(command + " --json")()
 		}
 		shell := w.globals()
-		shell.completing = true
+		shell.words = make(map[string][]string)
 		ids := (&transfer{globals: shell, election: "billing"}).candidateIDs()
 		w.notef("# the elections and candidates that the shell offers: %q, %q\n", shell.electionNames(), ids)
 	})

@@ -290,7 +290,7 @@ func (t *transfer) candidateIDs() []string {
 	if checkElection(t.election) != nil {
 		return nil
 	}
-	return t.complete(func(ctx context.Context, s *inspector) ([]string, error) {
+	return t.complete("candidates", func(ctx context.Context, s *inspector) ([]string, error) {
 		stand, err := roster.Lookup(ctx, s.bucket, t.election)
 		var ids []string
 		for _, c := range stand {

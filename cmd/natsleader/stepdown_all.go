@@ -224,7 +224,7 @@ func shortList(all []electionStatus) string {
 
 // leaderIDs completes the ID of a leader.
 func (g *globals) leaderIDs() []string {
-	return g.complete(func(ctx context.Context, s *inspector) ([]string, error) {
+	return g.complete("leaders", func(ctx context.Context, s *inspector) ([]string, error) {
 		all, err := s.all(ctx)
 		var ids []string
 		for _, x := range all {

@@ -20,7 +20,6 @@ import (
 
 // Bounds of what is read about all elections, besides their first and last records.
 const (
-	mostSteps   = 50_000 // reads of one term or record
 	mostReading = 10 * time.Second
 	atOnce      = 128 // elections
 	perRequest  = 500 // elections; a server answers at most 1024
@@ -35,9 +34,9 @@ func (r *historyReader) readAll(ctx context.Context, found pasts, from time.Time
 	}
 	open := slices.DeleteFunc(slices.Clone(all), (*past).isComplete)
 	begun, c := time.Now(), changes{From: from, All: []changed{}}
-	for steps := 0; len(open) > 0; steps += atOnce {
+	for len(open) > 0 {
 		slices.SortFunc(open, func(a, b *past) int { return b.reached().Compare(a.reached()) })
-		if steps >= mostSteps || time.Since(begun) >= mostReading {
+		if time.Since(begun) >= mostReading {
 			c.From = r.leaveOut(open[0])
 			break
 		}

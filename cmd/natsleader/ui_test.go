@@ -12,6 +12,7 @@ import (
 	"time"
 
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/webpage"
 	"github.com/natsleader/natsleader/leader"
@@ -202,7 +203,20 @@ func TestUI_LongPast(t *testing.T) {
 		w.notef("after %v it has %d terms since %s: %s\n", time.Since(begun), len(shown.Spans), formatTime(shown.Spans[0].Since), shown.Notes)
 		out, notes, _ := w.run("history billing --json")
 		w.notef("the command has %d terms%s\n", strings.Count(out, `"leading"`), notes)
+		begun = time.Now()
+		out, notes, _ = w.run("history --json")
+		w.notef("of all elections it has %d change after %v: %s", strings.Count(out, `"at"`), time.Since(begun), notes)
 	})
+}
+
+// A line names the first elections of a change.
+func TestUI_PastNamesFew(t *testing.T) {
+	var names []string
+	for i := range namesInLine + 2 {
+		names = append(names, fmt.Sprint("e", i))
+	}
+	got := linesOf(changes{All: []changed{{Elections: names}}})
+	expect.Equal(t, got[0].Elections, "e0, e1, e2, e3, e4, e5, e6, e7, e8, e9 and 2 more", "%s")
 }
 
 // A group is one row, with the members as its record, also after the connection was away. Its trouble is that of its
@@ -290,6 +304,22 @@ func TestUI_Actions(t *testing.T) {
 		for _, path := range []string{"/", "/ui.js", "/detail.js", "/api/record?election=billing"} {
 			response, text := w.ask(http.MethodGet, path, "")
 			expect.That(w, response.StatusCode == 200 && !strings.Contains(text+fmt.Sprint(response.Header), secret), "%s: %s\n%s", path, response.Status, text)
+		}
+	})
+}
+
+// A page that waits for a leader with work gets an answer before the limit of the response.
+func TestUI_SlowActions(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		defer w.follow("ui --allow-actions")()
+		c := w.campaigns("billing", leader.Config{ID: "a", GracePeriod: time.Hour})
+		term := leadertest.Led(c)
+		end, _ := leadertest.Work(term)
+		defer end()
+		for _, action := range [][2]string{{"step-down", fmt.Sprintf(`{"election":"billing","token":"%d"}`, term.Token())}, {"drain", `{"name":"a"}`}} {
+			began := time.Now()
+			w.asks(http.MethodPost, "/api/"+action[0], action[1], "Natsleader-Secret: "+w.secret())
+			w.notef("# after %v\n", time.Since(began))
 		}
 	})
 }

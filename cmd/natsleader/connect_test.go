@@ -1,11 +1,15 @@
 package main
 
 import (
+	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
 	expect "github.com/natsleader/natsleader/internal/check"
@@ -84,6 +88,54 @@ func TestConnect_TokenAndDomain(t *testing.T) {
 		w.prompt("bucket info --js-domain no", "bucket add --js-domain no", "status --js-domain no")
 		w.prompt("bucket info --bucket KV_jobs")
 	}, func(o *server.Options) { o.Authorization, o.JetStreamDomain = "opensesame", "hub" })
+}
+
+// sized is a deaf connection that notes how long its last write could wait.
+type sized struct {
+	deaf
+	limit atomic.Int64
+}
+
+func (s *sized) SetWriteDeadline(t time.Time) error {
+	if !t.IsZero() {
+		s.limit.Store(int64(time.Until(t)))
+	}
+	return s.deaf.SetWriteDeadline(t)
+}
+
+// A server that hangs is given up within seconds, and so is a write that it does not take. The connection comes back when
+// the server does, however late, and when it takes the credentials again.
+func TestConnect_HungServer(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		var hung atomic.Bool
+		var last *sized
+		w.dialled = func(c net.Conn) net.Conn {
+			last = &sized{deaf: deaf{c, func([]byte) bool { return !hung.Load() }}}
+			return last
+		}
+		lost := make(chan time.Time, 1)
+		nc := expect.Got(w.globals().connect(nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				lost <- time.Now()
+			}
+		})))(w)
+		defer nc.Close()
+		expect.OK(w, nc.Flush())
+		expect.Equal(w, time.Duration(last.limit.Load()), flusherTimeout, "a write waits for %v")
+		began := time.Now()
+		hung.Store(true)
+		expect.Equal(w, (<-lost).Sub(began), 3*time.Second, "the connection is lost after %v")
+		time.Sleep(10 * time.Minute)
+		hung.Store(false)
+		time.Sleep(5 * time.Second)
+		expect.That(w, nc.IsConnected(), "it is not connected again: %v", nc.Status())
+		for _, token := range []string{"another", ""} {
+			w.o.Authorization = token
+			w.restart()
+			time.Sleep(time.Minute)
+			expect.That(w, nc.IsConnected() == (token == ""), "with token %q it is %v", token, nc.Status())
+		}
+	})
 }
 
 // Each command reports an account without JetStream.

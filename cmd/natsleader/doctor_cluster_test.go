@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -94,15 +95,14 @@ func TestDoctor_VacantReplica(t *testing.T) {
 	})
 }
 
-// When another server leads the stream, doctor looks at a replica for as long as under the first one.
+// When another server leads the stream, doctor looks at a replica for as long as under the first one, and does not look on
+// while ever another one leads it.
 func TestDoctor_LooksUnderNewLeader(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
-		began := time.Now()
+		began, terms := time.Now(), 1
 		info := func() *jetstream.StreamInfo {
-			c := &jetstream.ClusterInfo{Name: "C", Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "c", Lag: 7, Active: time.Second}}}
-			if time.Since(began) >= time.Second {
-				c.Leader = "b"
-			}
+			term := min(int(time.Since(began)/time.Second), terms)
+			c := &jetstream.ClusterInfo{Name: "C", Leader: fmt.Sprint(term), Replicas: []*jetstream.PeerInfo{{Name: "c", Lag: 7, Active: time.Second}}}
 			return &jetstream.StreamInfo{Config: jetstream.StreamConfig{Name: "KV_x"}, Cluster: c}
 		}
 		nc := w.dial()
@@ -116,6 +116,23 @@ func TestDoctor_LooksUnderNewLeader(t *testing.T) {
 		took := time.Since(began)
 		expect.That(w, took == time.Second+settleTime && e.looks.apart == settleTime,
 			"%v, and %v under the new leader", took, e.looks.apart)
+		began, terms = time.Now(), 60
+		e.info, e.infoAt = info(), began
+		e.lookAtReplicas(w.Context())
+		expect.Equal(w, time.Since(began), 2*settleTime, "it looks for %v")
+	})
+}
+
+// Doctor measures quick answers fifteen times, slow ones for a second, and at least three.
+func TestDoctor_Measures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for takes, times := range map[time.Duration]int{0: manyTrips, 100 * time.Millisecond: 10, time.Minute: someTrips} {
+			took := expect.Got(new(environment).times(func() (time.Duration, error) {
+				time.Sleep(takes)
+				return takes, nil
+			}))(t)
+			expect.Equal(t, len(took), times, "%d times %v", takes)
+		}
 	})
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"net"
 	"strings"
 	"sync"
@@ -43,6 +44,19 @@ func TestNote_OfElection(t *testing.T) {
 		w.prompt("note nightly", "note nightly --remove", "note nightly --owner a")
 		w.prompt("status billing "+as("limited"), "note billing "+as("limited"))
 	}, withUser("limited", denied("$JS.API.DIRECT.GET.KV_elections.$KV.elections.natsleader.note.>")))
+}
+
+// What others write as a note is shown up to a length.
+func TestNote_Bounds(t *testing.T) {
+	const page = "https://x/"
+	note := func(owner, link int) electionNote {
+		n := electionNote{Owner: strings.Repeat("o", owner), Runbook: page + strings.Repeat("r", link-len(page)), OneShot: true}
+		return decodeNote(expect.Got(json.Marshal(n))(t))
+	}
+	n := note(mostNote, mostNote)
+	expect.That(t, len(n.Owner) == mostNote && len(n.Runbook) == mostNote, "%+v", n)
+	expect.Deep(t, note(1, mostNote+1), electionNote{Owner: "o", OneShot: true})
+	expect.Deep(t, note(mostNote+1, 20), electionNote{})
 }
 
 // The key of a one-shot job that was deleted is no trouble.

@@ -81,16 +81,16 @@ func TestReach_Interrupted(t *testing.T) {
 }
 
 // away is a server that no connection reaches: at the first three attempts for one reason, then for another.
-type away struct{ attempts int }
+type away struct{ attempts []time.Time }
 
 func (a *away) Dial(string, string) (net.Conn, error) {
-	if a.attempts++; a.attempts > 3 {
+	if a.attempts = append(a.attempts, time.Now()); len(a.attempts) > 3 {
 		return nil, unix.EHOSTDOWN
 	}
 	return nil, unix.ECONNREFUSED
 }
 
-// The pauses between attempts grow to 5 s, half more or less. Each reason is logged once, and --wait ends
+// The pauses between attempts grow to 5 s, half more or less, so that not all processes try at once. Each reason is logged once, and --wait ends
 // with the last one.
 func TestReach_TriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -105,8 +105,15 @@ func TestReach_TriesAgain(t *testing.T) {
 		c.log.close()
 		expect.Equal(t, fmt.Sprint(err), "not connected within 1m0s (--wait): cannot connect to nats://server: host is down", "%s")
 		expect.Equal(t, codeOf(err), exitWaited, "exit code %d")
-		n := server.attempts // between those with the shortest and with the longest pauses
-		expect.That(t, n >= 12 && n <= 28, "%d attempts in a minute", n)
+		pauses, exact := 0, 0
+		for pause, i := 200*time.Millisecond, 1; i < len(server.attempts); pause, i = min(2*pause, 5*time.Second), i+1 {
+			got := server.attempts[i].Sub(server.attempts[i-1])
+			expect.That(t, pause/2 <= got && got < pause*3/2, "the pause before attempt %d is %v, and not about %v", i+1, got, pause)
+			if pauses++; got == pause {
+				exact++
+			}
+		}
+		expect.That(t, pauses >= 12 && exact < pauses/2, "%d of %d pauses are exact", exact, pauses)
 		expect.That(t, strings.Count(said.String(), "(--retry-connect)") == 2, "it has said:\n%s", &said)
 	})
 }

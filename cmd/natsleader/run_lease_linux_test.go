@@ -38,6 +38,9 @@ func TestCommandRun_Extend(t *testing.T) {
 			t.Errorf("%d: longer: %t, %+v, the supervisor until %v", i, longer, s.lease, s.leaseBy.sub(begun))
 		}
 	}
+	for length, want := range map[time.Duration]time.Duration{time.Millisecond: shortestBeat, time.Hour: longestBeat} {
+		expect.Equal(t, beatOf(length), want, "the clock is read each %v")
+	}
 }
 
 // A supervisor is killed when its lease or its order is overdue, whichever comes first. The next look

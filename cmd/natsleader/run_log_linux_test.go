@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -32,6 +33,21 @@ func TestRunLog_Outages(t *testing.T) {
 	for _, text := range []string{"no connection to NATS: EOF", "connected to NATS again"} {
 		expect.That(t, strings.Count(out.String(), text) == 2, "not twice: %q\n%s", text, &out)
 	}
+}
+
+// An outage with ever other reasons fills no log.
+func TestRunLog_FewReasons(t *testing.T) {
+	var out bytes.Buffer
+	l := newRunLog(&out, "jobs", logText, false)
+	var o nats.Options
+	for _, set := range l.followConnection() {
+		expect.OK(t, set(&o))
+	}
+	for i := range 20 {
+		o.ReconnectErrCB(nil, fmt.Errorf("reason %d", i))
+	}
+	l.close()
+	expect.Equal(t, strings.Count(out.String(), "\n"), 8, "%d lines")
 }
 
 // Text from outside stays on its line, and cannot command a terminal.

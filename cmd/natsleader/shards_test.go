@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -315,4 +317,14 @@ func TestShards_WatchedElections(t *testing.T) {
 		}
 		w.follow("watch")()
 	})
+}
+
+// A view of a group remembers so many changes of members.
+func TestShards_WatchRemembersFew(t *testing.T) {
+	w := &shardsWatcher{s: &inspector{}, newest: sharing{only: -1}, out: jsonLines{textLines{out: io.Discard}}}
+	for i := range mostRecent + 6 {
+		w.newest.view.Members = append(w.newest.view.Members, shard.Peer{ID: fmt.Sprint(i)})
+		expect.OK(t, w.ticked(t.Context()))
+	}
+	expect.That(t, len(w.recent) == mostRecent && w.recent[mostRecent-1].ID == fmt.Sprint(mostRecent+5), "%d: %+v", len(w.recent), w.recent)
 }

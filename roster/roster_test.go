@@ -164,6 +164,55 @@ func TestObserve_LeavesNothing(t *testing.T) {
 	})
 }
 
+// mute is a link that does not answer the next so many requests for a view.
+type mute struct {
+	*leadertest.Link
+	views *atomic.Int32
+}
+
+func (m mute) Backend() backend.Store { return unanswered{m.Link.Backend(), m.views} }
+
+type unanswered struct {
+	backend.Store
+	views *atomic.Int32
+}
+
+func (u unanswered) View(ctx context.Context, election string, deliver func(backend.Announcement), reply func(backend.Feed, error)) {
+	if u.views.Add(-1) >= 0 {
+		context.AfterFunc(ctx, func() { reply(nil, leader.ErrUnreachable) })
+		return
+	}
+	u.Store.View(ctx, election, deliver, reply)
+}
+
+// A view that is not answered is given up: the first one is an error then, and a later one is tried again.
+func TestObserve_SilentStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil)
+		m := mute{store.Link("eye"), new(atomic.Int32)}
+		stand := func(id string) {
+			check.Got(leader.Campaign(t.Context(), store.Link(id), "e", leader.Config{ID: id, Queue: &leader.Queue{}}))(t)
+			synctest.Wait()
+		}
+		stand("a")
+		m.views.Store(1)
+		from := time.Now()
+		ctx, end := context.WithCancel(t.Context())
+		time.AfterFunc(time.Minute, end)
+		check.Is(t, check.Err(roster.Observe(ctx, m, "e")), leader.ErrUnreachable)
+		check.Equal(t, time.Since(from), deadline.Default, "it took %v")
+		l := lists{t, check.Got(roster.Observe(t.Context(), m, "e"))(t)}
+		l.next("")
+		m.views.Store(1)
+		m.EndViews(leader.ErrUnreachable)
+		stand("b")
+		time.Sleep(deadline.Default + time.Second - 1)
+		l.next("nothing")
+		time.Sleep(time.Nanosecond)
+		l.next("b")
+	})
+}
+
 // Lookup returns what each candidate announces, and closes its view.
 func TestLookup_Entries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

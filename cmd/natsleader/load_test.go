@@ -39,12 +39,16 @@ func (w *world) slowAPI() *gets {
 	return n
 }
 
-// history of many elections has few requests under way at once.
+// history of many elections has few requests under way at once, and asks about no more at once than a server answers.
 func TestHistory_FewReadsAtOnce(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		const elections = atOnce + 10
 		w.run("bucket add --history 30d")
 		time.Sleep(time.Second) // the history begins
+		for i := range 1024 {
+			put(w.T, w.js, fmt.Sprint("idle", i), "hello")
+		}
+		time.Sleep(time.Minute)
 		for token := range 2 {
 			for i := range elections {
 				since := time.Now().UTC().Format(time.RFC3339Nano)
@@ -53,7 +57,7 @@ func TestHistory_FewReadsAtOnce(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		n := w.slowAPI()
-		out, _, code := w.run("history --js-api-prefix SLOW --json")
+		out, _, code := w.run("history --since 30s --js-api-prefix SLOW --json")
 		var got struct{ Changes []changed }
 		expect.OK(w, json.Unmarshal([]byte(out), &got))
 		shown := 0

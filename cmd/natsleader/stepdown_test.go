@@ -70,6 +70,15 @@ func TestStepDown_RefusedOrSlow(t *testing.T) {
 	})
 }
 
+// The leader that follows is awaited for a moment, not for as long as the request may take.
+func TestStepDown_NobodyFollows(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		began := time.Now()
+		done := expect.Got(handedOver(w.Context(), w.bucket, "billing", time.Minute, leader.Holder{ID: "a", Token: 7}, nil))(w)
+		expect.That(w, done.Leader == nil && time.Since(began) == 4*time.Second, "%+v after %v", done.Leader, time.Since(began))
+	})
+}
+
 // step-down asks if no other candidate is in the roster. Where it cannot ask, it does nothing without --yes.
 func TestStepDown_AsksAboutLast(t *testing.T) {
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {

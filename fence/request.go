@@ -128,16 +128,14 @@ func (p *publishRequest) highest() uint64 {
 // a subject has a message newer than a condition allows. The message that is read may be
 // old, but the answer was true once, and sequences only rise.
 func (p *publishRequest) find(ctx context.Context, refused error) (moved uint64, known bool, err error) {
-	limited, cancel := deadline.Within(ctx, deadline.Default)
-	defer cancel()
-	guard, h, err := p.s.api.LastWithHeader(limited, p.s.guard)
+	guard, h, err := p.s.api.LastWithHeader(ctx, p.s.guard)
 	if err == nil && p.f.Judge(guard) == backend.GuardNot {
 		p.f.Suspect() // there is proof only when it is raised again, or by another term
 	}
 	last := guard
 	if !p.move {
 		c := p.changes[len(p.changes)-1]
-		last, h, err = p.s.api.LastWithHeader(limited, c.messages[len(c.messages)-1].subject)
+		last, h, err = p.s.api.LastWithHeader(ctx, c.messages[len(c.messages)-1].subject)
 	}
 	if err == nil && p.wrote(h) && !jsapi.IsReply(h) {
 		return p.stored(jetstream.PubAck{Stream: p.s.api.Name, Sequence: last.Revision}), true, nil
@@ -150,7 +148,7 @@ func (p *publishRequest) find(ctx context.Context, refused error) (moved uint64,
 			if !m.conditioned {
 				continue
 			}
-			e, h, err := p.s.api.LastWithHeader(limited, m.on)
+			e, h, err := p.s.api.LastWithHeader(ctx, m.on)
 			if err == nil && e.Revision > m.expected && !p.wrote(h) && !jsapi.IsReply(h) {
 				return 0, true, refused
 			}

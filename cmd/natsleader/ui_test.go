@@ -161,6 +161,7 @@ func TestUI_Past(t *testing.T) {
 		w.notef("# the server is gone\n")
 		w.s.Shutdown()
 		w.s.WaitForShutdown()
+		synctest.Wait() // the command has noticed
 		past("billing", "1")
 		w.serve()
 	})

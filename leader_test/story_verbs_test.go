@@ -503,11 +503,17 @@ func (s *stage) works(who string, args []string) {
 		s.note(who, "begins to work")
 		defer s.note(who, "ends its work")
 		if how == "go" {
-			return term.Go(func(context.Context) {
+			on := make(chan struct{})
+			begun := term.Go(func(context.Context) {
 				s.note(who, "works on")
+				close(on)
 				defer s.note(who, "works no longer")
 				time.Sleep(d)
 			})
+			if begun {
+				<-on // the order of the transcript
+			}
+			return begun
 		}
 		if how == "" {
 			<-term.Context().Done()

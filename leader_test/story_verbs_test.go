@@ -543,12 +543,15 @@ func (s *stage) works(who string, args []string) {
 
 // employed begins work in each term of a candidate, by Go, which lasts until it "releases" the term.
 func (s *stage) employed(who string, _ []string) {
-	c := s.cast[who]
+	c, over := s.cast[who], false
 	go func() {
 		for e := range c.Events(context.Background(), leader.Elected{}) {
 			if end, begun := leadertest.Work(e.(leader.Elected).Term); begun {
 				c.mu.Lock()
 				c.works = append(c.works, end)
+				if over { // elected as the test ended
+					end()
+				}
 				c.mu.Unlock()
 			}
 		}
@@ -556,6 +559,7 @@ func (s *stage) employed(who string, _ []string) {
 	s.Cleanup(func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		over = true
 		for _, end := range c.works {
 			end()
 		}

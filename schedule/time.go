@@ -61,7 +61,8 @@ func (t *serverTime) between(elapsed time.Duration) slots.Server {
 	return slots.Server{Least: t.least + int64(elapsed), Most: t.most + int64(elapsed)}
 }
 
-// ask returns a context for a request if one is due. It gives up one whose reply does not come: it may be lost.
+// ask returns a context for a request if one is due. It cancels a request whose reply has not come within maxWait, because
+// that reply may be lost.
 func (t *serverTime) ask(lead context.Context, elapsed time.Duration) (ctx context.Context, due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -591,7 +591,7 @@ func TestClock_AsksOnce(t *testing.T) {
 	})
 }
 
-// A request for the server's time whose reply is lost does not keep the leader from asking again.
+// After a lost reply the leader asks for the server's time again.
 func TestClock_ReplyIsLost(t *testing.T) {
 	open(t, func(o *office) {
 		link := o.store.Link("a")

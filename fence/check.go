@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,14 +15,11 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
+	"github.com/natsleader/natsleader/internal/hazards"
 	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
-
-// guardRoom is the size that a message of a guard may need: its headers, and a record
-// with the longest ID and the names of a bucket and an election.
-const guardRoom = 1536
 
 // Check implements [backend.Guard]. It asks the stream's leader for the stream's settings, and
 // for the servers that keep it. All of them have to be of nats-server 2.11.8 or later, as
@@ -132,94 +128,10 @@ func (s *guardedStream) marked(value []byte, revision uint64) *nats.Msg {
 	return m
 }
 
-// hazard returns the reason why a stream with these settings does not keep its guard,
-// cannot raise it or cannot heed it, or an empty string. Settings that hazard does not
-// check are harmless: they evict no message that is the newest of its subject.
+// hazard returns the reason why a stream with these settings does not keep its guard, cannot raise it or cannot heed it,
+// or an empty string.
 func (s *guardedStream) hazard(c jetstream.StreamConfig) string {
-	if reason := s.closed(c); reason != "" {
-		return reason
-	}
-	old := c.Discard == jetstream.DiscardOld
-	switch {
-	case c.Retention != jetstream.LimitsPolicy:
-		return fmt.Sprintf("drops what consumers have read (Retention %v), and with it the guard", c.Retention)
-	case c.MaxMsgs > 0 && old:
-		return fmt.Sprintf("drops its oldest messages when it is full (MaxMsgs %d with discard old), and with them the guard", c.MaxMsgs)
-	case c.MaxBytes > 0 && old:
-		return fmt.Sprintf("drops its oldest messages when it is full (MaxBytes %d with discard old), and with them the guard", c.MaxBytes)
-	case c.MaxAge > 0 && !c.AllowMsgTTL:
-		return fmt.Sprintf("drops messages after %v (MaxAge without AllowMsgTTL), and with them the guard", c.MaxAge)
-	case c.PersistMode == jetstream.AsyncPersistMode:
-		return "acknowledges what a crash of the server can undo (PersistMode async), and so the guard"
-	case c.SubjectTransform != nil && s.diverted(*c.SubjectTransform):
-		return fmt.Sprintf("stores %q as %q (SubjectTransform), the guard's subject %s among them",
-			c.SubjectTransform.Source, c.SubjectTransform.Destination, s.guard)
-	}
-	for _, src := range c.Sources {
-		if s.overwrittenBy(src) {
-			return fmt.Sprintf("takes what comes from stream %s without conditions (Sources), also on the guard's subject %s", src.Name, s.guard)
-		}
-	}
-	return ""
-}
-
-// closed returns the reason why a stream takes no writes of its guard, or an empty
-// string.
-func (s *guardedStream) closed(c jetstream.StreamConfig) string {
-	switch {
-	case c.Mirror != nil:
-		return fmt.Sprintf("is a mirror of stream %s, and takes no writes", c.Mirror.Name)
-	case c.Sealed:
-		return "is sealed, and takes no writes"
-	case c.NoAck:
-		return "acknowledges nothing (NoAck)"
-	case !slices.ContainsFunc(c.Subjects, func(sub string) bool { return jsapi.Covers(sub, s.whole) }):
-		return fmt.Sprintf("does not contain its guard: none of its subjects %q covers %s", c.Subjects, s.whole)
-	case c.AllowMsgCounter:
-		return "takes nothing but counters (AllowMsgCounter)"
-	case c.DiscardNewPerSubject && c.MaxMsgsPerSubject > 0:
-		return fmt.Sprintf("refuses more than %d messages of a subject (MaxMsgsPerSubject with DiscardNewPerSubject), and so to raise the guard", c.MaxMsgsPerSubject)
-	case 0 < c.MaxMsgSize && c.MaxMsgSize < guardRoom:
-		return fmt.Sprintf("takes messages of up to %d bytes (MaxMsgSize), less than the %d that a guard may need", c.MaxMsgSize, guardRoom)
-	default:
-		return ""
-	}
-}
-
-// diverted reports whether a transform may store the guard elsewhere, or another message
-// at the guard.
-func (s *guardedStream) diverted(t jetstream.SubjectTransformConfig) bool {
-	return t.Source == "" || jsapi.Covers(t.Source, s.guard) || mayYield(t.Destination, s.guard)
-}
-
-// overwrittenBy reports whether a message from that source may be stored at the
-// guard.
-func (s *guardedStream) overwrittenBy(src *jetstream.StreamSource) bool {
-	if len(src.SubjectTransforms) == 0 {
-		return src.FilterSubject == "" || jsapi.Covers(src.FilterSubject, s.guard)
-	}
-	return slices.ContainsFunc(src.SubjectTransforms, func(t jetstream.SubjectTransformConfig) bool {
-		if t.Destination == "" { // it only filters
-			return t.Source == "" || jsapi.Covers(t.Source, s.guard)
-		}
-		return mayYield(t.Destination, s.guard)
-	})
-}
-
-// mayYield reports whether the destination of a transform may result in that subject.
-func mayYield(destination, subject string) bool {
-	want := strings.Split(subject, ".")
-	got := strings.Split(destination, ".")
-	for i, tok := range got {
-		numbered := len(tok) > 1 && tok[0] == '$' && '0' <= tok[1] && tok[1] <= '9'
-		switch {
-		case numbered, strings.ContainsAny(tok, "*>{"): // the rest depends on the transformed subject
-			return true
-		case i >= len(want) || tok != want[i]:
-			return false
-		}
-	}
-	return len(got) == len(want)
+	return hazards.Stream{StreamConfig: c, Use: hazards.Guard, Whole: s.whole, Kept: s.guard}.Refusal()
 }
 
 // leastGuardServer is the least version of nats-server that guards trust.

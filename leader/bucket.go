@@ -28,7 +28,7 @@ type BucketConfig struct {
 	// bucket stays as it is. It needs nats-server 2.11. Default: that bucket is left alone, even if it exists.
 	Roster bool
 	// Adopt lets CreateOrUpdateBucket take a bucket that holds values other than records of elections, or several
-	// revisions of a key. It drops all but the newest revision of each key. Default: [ErrIncompatibleBucket].
+	// revisions of a key, all but the newest of which it drops, or a TTL to take off. Default: [ErrIncompatibleBucket].
 	Adopt bool
 }
 

@@ -57,6 +57,14 @@ func TestCreateBucket_RefusesForeignBucket(t *testing.T) {
 			},
 			text: `stream KV_E exists and the key "price" holds what is no record of an election, and the bucket would deny purges for good: take another name, or set Adopt`,
 		},
+		{
+			name: "records of clients that count on its TTL", cfg: jetstream.KeyValueConfig{TTL: 321 * time.Second},
+			fill: func(w *world, kv jetstream.KeyValue) error {
+				w.write(kv, "e", record)
+				return nil
+			},
+			text: "stream KV_E exists and has a TTL of 5m21s, by which clients may end the leases of its 1 keys: set that TTL, or set Adopt to take it off",
+		},
 	} {
 		inBubble.run(t, k.name, func(t *testing.T, w *world) {
 			k.cfg.Bucket = "E"
@@ -72,7 +80,7 @@ func TestCreateBucket_RefusesForeignBucket(t *testing.T) {
 			}
 			check.Must(t, errors.Is(err, leader.ErrIncompatibleBucket) && strings.HasSuffix(err.Error(), k.text),
 				"got %v", err)
-			if after := w.settings("KV_E"); after.DenyPurge || after.MaxMsgsPerSubject != before.MaxMsgsPerSubject || len(after.Metadata[`natsleader.max_lease`]) > 0 {
+			if after := w.settings("KV_E"); after.DenyPurge || after.MaxAge != before.MaxAge || after.MaxMsgsPerSubject != before.MaxMsgsPerSubject || len(after.Metadata[`natsleader.max_lease`]) > 0 {
 				t.Errorf("it was changed: %+v", after)
 			}
 			b := check.Got(leader.CreateOrUpdateBucket(w.Context(), w.ops.js, leader.BucketConfig{Name: "E", Adopt: true}))(w)

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/hazards"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -55,7 +56,7 @@ func registerBucket(app *fisk.Application, g *globals) {
 	add.Flag("max-lease", fmt.Sprintf("Longest lease that a candidate may ask for, 100ms to 24h (default: %v, or as it is)", wire.DefaultLease)).PlaceHolder("DURATION").DurationVar(&cfg.MaxLease)
 	add.Flag("ttl", "Drop records after this time (default: never, and the bucket is purge-protected)").PlaceHolder("DURATION").DurationVar(&cfg.TTL)
 	add.Flag("roster", "Keep a roster of who stands, in a bucket beside this one").UnNegatableBoolVar(&cfg.Roster)
-	add.Flag("adopt", "Take a bucket that holds something else, too; its history is dropped, which cannot be undone").UnNegatableBoolVar(&cfg.Adopt)
+	add.Flag("adopt", "Take a bucket that holds something else, too, or has a TTL; its history is dropped, which cannot be undone").UnNegatableBoolVar(&cfg.Adopt)
 	add.Flag("description", "What it is for").PlaceHolder("TEXT").StringVar(&cfg.Description)
 	add.Flag("history", "Keep for this time the terms of all elections, for natsleader history (default: none, or as it is)").PlaceHolder("DURATION").IsSetByUser(&history.given).DurationVar(&history.age)
 	add.Flag("history-size", "With --history, the most that it may take (default: 1GB)").PlaceHolder("SIZE").BytesVar(&size)
@@ -125,10 +126,13 @@ func (g *globals) bucketAdd(ctx context.Context, s *inspector, cfg leader.Bucket
 	if err != nil {
 		return exitf(codeOf(err), "bucket %s has its settings, but its history could not be set up: %w", g.bucket, refusedBucket(err))
 	}
+	if err = g.showBucket(ctx, s, newBucketSummary(info, nil, kept), kept, asJSON); err != nil {
+		return err
+	}
 	if alone := s.alone(info.Replicas); alone != "" {
 		_, _ = fmt.Fprintf(g.errs(), "natsleader: %s: `natsleader bucket add %s --replicas 3`\n", alone, g.bucket)
 	}
-	return printResult(g.out(), asJSON, newBucketSummary(info, nil, kept), columns(bucketDetails(info, nil, kept)))
+	return nil
 }
 
 // alone returns what is wrong with a bucket on one server of a cluster, or nothing.
@@ -187,43 +191,53 @@ func (g *globals) bucketInfo(ctx context.Context, s *inspector, asJSON bool) err
 	if err != nil {
 		return err
 	}
-	return exitIf(unfit != nil, exitBucket,
-		printResult(g.out(), asJSON, newBucketSummary(info, unfit, kept), columns(bucketDetails(info, unfit, kept))))
+	return exitIf(unfit != nil, exitBucket, g.showBucket(ctx, s, newBucketSummary(info, unfit, kept), kept, asJSON))
 }
 
-// bucketDetails returns all that is known of a bucket, for people.
-func bucketDetails(info leader.BucketInfo, unfit error, history keptHistory) [][]string {
-	rows := [][]string{{"Bucket:", info.Name}}
-	if info.Description != "" {
-		rows = append(rows, []string{"Description:", printable(info.Description)})
+// showBucket prints all that is known of a bucket.
+func (g *globals) showBucket(ctx context.Context, s *inspector, b bucketSummary, history keptHistory, asJSON bool) error {
+	info, err := answer(ctx, s, s.info)
+	if err != nil {
+		return err
 	}
-	fit, protected, feed, roster := "yes", "yes: nothing but a delete marker removes a record", printable(info.FeedSubject)+".>", "none: candidates are not listed"
-	if unfit != nil {
-		fit = "no: " + errorText(unfit)
+	found := hazards.Bucket(info.Config, hazards.Elections, s.name).Of(hazards.Unprotected)
+	b.Unprotected = hazards.Join(found)
+	b.protects = b.Fit && !slices.ContainsFunc(found, func(h hazards.Hazard) bool { return h.Remedy != "" })
+	return printResult(g.out(), asJSON, b, columns(b.details(history)))
+}
+
+// details returns it for people.
+func (b bucketSummary) details(history keptHistory) [][]string {
+	rows := [][]string{{"Bucket:", b.Name}}
+	if b.Description != "" {
+		rows = append(rows, []string{"Description:", printable(b.Description)})
+	}
+	fit, protected, feed, roster := "yes", "yes: nothing but a delete marker removes a record", printable(b.Feed)+".>", "none: candidates are not listed"
+	if !b.Fit {
+		fit = "no: " + b.Unfit
 	}
 	switch {
-	case info.PurgeProtected:
-	case info.TTL > 0:
-		protected = "no: it has a TTL, so a client that may write one key can wipe all"
-	default:
-		protected = "no: a client that may write one key can wipe all"
-		if unfit == nil {
-			protected += fmt.Sprintf("; `natsleader bucket add %s` protects it", info.Name)
+	case b.Unprotected != "":
+		protected = "no: it " + b.Unprotected
+		if b.protects {
+			protected += fmt.Sprintf("; `natsleader bucket add %s` protects it", b.Name)
 		}
+	case !b.PurgeProtected:
+		protected = "no"
 	}
-	if info.FeedSubject == "" {
+	if b.Feed == "" {
 		feed = "none: each candidate needs a consumer"
 	}
-	if info.Roster {
+	if b.Roster {
 		roster = "yes"
 	}
 	return append(rows,
 		[]string{"Fit:", fit},
 		[]string{"Protected:", protected},
-		[]string{"Replicas:", fmt.Sprint(info.Replicas)},
-		[]string{"Storage:", storageName(info.Storage)},
-		[]string{"Longest lease:", orNone(info.MaxLease, "unlimited")},
-		[]string{"TTL:", orNone(info.TTL, "none")},
+		[]string{"Replicas:", fmt.Sprint(b.Replicas)},
+		[]string{"Storage:", b.Storage},
+		[]string{"Longest lease:", orNone(b.maxLease, "unlimited")},
+		[]string{"TTL:", orNone(b.ttl, "none")},
 		[]string{"Feed:", feed},
 		[]string{"Roster:", roster},
 		[]string{"History:", history.text()})
@@ -250,6 +264,7 @@ type bucketSummary struct {
 	Fit            bool    `json:"fit"`
 	Unfit          string  `json:"unfit,omitempty"` // why
 	PurgeProtected bool    `json:"purge_protected"`
+	Unprotected    string  `json:"unprotected,omitempty"` // how a record can vanish
 	Replicas       int     `json:"replicas"`
 	Storage        string  `json:"storage"`
 	MaxLease       float64 `json:"max_lease_seconds,omitempty"`
@@ -261,6 +276,9 @@ type bucketSummary struct {
 	History      float64 `json:"history_seconds,omitempty"`
 	HistorySize  int64   `json:"history_size_bytes,omitempty"` // the most that it may take
 	HistoryBytes uint64  `json:"history_bytes,omitempty"`      // before compression
+
+	maxLease, ttl time.Duration
+	protects      bool // bucket add would
 }
 
 func newBucketSummary(info leader.BucketInfo, unfit error, history keptHistory) bucketSummary {
@@ -269,6 +287,7 @@ func newBucketSummary(info leader.BucketInfo, unfit error, history keptHistory) 
 		Replicas: info.Replicas, Storage: storageName(info.Storage), MaxLease: info.MaxLease.Seconds(),
 		TTL: info.TTL.Seconds(), MaxValue: info.MaxValue, Feed: info.FeedSubject,
 		Roster: info.Roster, History: history.age.Seconds(), HistorySize: history.size, HistoryBytes: history.bytes,
+		maxLease: info.MaxLease, ttl: info.TTL,
 	}
 	if unfit != nil {
 		s.Unfit = errorText(unfit)

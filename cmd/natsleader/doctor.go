@@ -70,21 +70,6 @@ func (f finding) advise(what string) finding {
 	return f
 }
 
-// condition is one of several that a finding names if they hold.
-type condition struct {
-	holds bool
-	what  string
-}
-
-func whichHold(all []condition) (names []string) {
-	for _, c := range all {
-		if c.holds {
-			names = append(names, c.what)
-		}
-	}
-	return names
-}
-
 // check is one of doctor's checks.
 type check struct {
 	name   string
@@ -97,10 +82,9 @@ type check struct {
 var checks = []check{
 	{"server", false, checkServer},
 	{"bucket", false, checkBucket},
-	{"sources", true, checkSources},
 	{"cluster", true, checkCluster},
 	{"replicas", true, checkReplicas},
-	{"storage", true, checkStorage},
+	{"settings", true, checkSettings},
 	{"sync", true, checkSync},
 	{"protection", true, checkPurgeProtection},
 	{"ttl", true, checkTTL},
@@ -118,6 +102,7 @@ var checks = []check{
 	{"round-trip", false, checkRoundTrip},
 	{"client", false, checkClient},
 	{"roster", true, checkRoster},
+	{"history", true, checkHistory},
 	{"elections", true, checkElections},
 }
 

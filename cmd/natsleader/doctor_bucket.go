@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/hazards"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -39,74 +41,62 @@ func checkBucket(_ context.Context, e *environment) []finding {
 			advise("bring back a majority of them; docs/regions.md says what to do if their region is lost")}
 	case e.infoErr != nil:
 		return []finding{severityCritical.of("bucket %s: %v", e.name, e.infoErr)}
-	case errors.Is(e.unfit, leader.ErrIncompatibleBucket) && e.info.Config.Mirror == nil:
+	case errors.Is(e.unfit, leader.ErrIncompatibleBucket):
 		return []finding{severityCritical.of("bucket %s: %v", e.name, errorText(e.unfit)).advise("use a bucket that was made by natsleader bucket add")}
 	default:
 		return []finding{fine("bucket %s exists", e.name)}
 	}
 }
 
-func checkSources(_ context.Context, e *environment) []finding {
-	c := e.info.Config
-	if c.Mirror != nil {
-		return []finding{severityCritical.of("the bucket is a mirror of %s and takes no conditional writes: nobody can lead", c.Mirror.Name).
-			advise("use the bucket that it mirrors")}
-	}
-	if len(c.Sources) > 0 {
-		var names []string
-		for _, s := range c.Sources {
-			names = append(names, s.Name)
-		}
-		return []finding{severityCritical.of("the bucket takes what comes from %s (sources) without conditions: it can overwrite a leader", strings.Join(names, ", ")).
-			advise("remove the sources, or use another bucket")}
-	}
-	return []finding{fine("the bucket is no mirror and has no sources")}
+// hazardsOf returns the hazards of the bucket with that effect.
+func (e *environment) hazardsOf(effect hazards.Effect) []hazards.Hazard {
+	return hazards.Bucket(e.info.Config, hazards.Elections, e.name).Of(effect)
 }
 
-func checkStorage(_ context.Context, e *environment) []finding {
-	switch c := e.info.Config; {
-	case c.Storage == jetstream.FileStorage:
-		return []finding{fine("storage is file")}
-	case c.Replicas <= 1:
-		return []finding{severityWarning.of("storage is memory: when the server restarts, leaders and tokens are forgotten").
-			advise("make a new bucket with file storage; the storage of this one cannot be changed")}
-	default:
-		return []finding{severityWarning.of("storage is memory: when a majority of its servers is down at the same time, leaders and tokens are forgotten").
-			advise("make a new bucket with file storage; the storage of this one cannot be changed")}
+// checkSettings names what the settings cost, where records stay and elections work.
+func checkSettings(_ context.Context, e *environment) (found []finding) {
+	for _, h := range e.hazardsOf(hazards.Reported) {
+		found = append(found, severityWarning.of("the bucket %s", h.Text).advise(cmp.Or(h.Remedy, e.reshape())))
 	}
+	for _, h := range e.hazardsOf(hazards.Noted) {
+		found = append(found, severityNote.of("the bucket %s", h.Text).advise(cmp.Or(h.Remedy, e.reshape())))
+	}
+	if len(found) == 0 {
+		return []finding{fine("no setting of the bucket costs more than it needs")}
+	}
+	return found
 }
 
 // checkPurgeProtection names the settings by which a record can vanish.
 func checkPurgeProtection(_ context.Context, e *environment) []finding {
-	if e.settings.PurgeProtected {
+	found := e.hazardsOf(hazards.Unprotected)
+	if len(found) == 0 {
 		return []finding{fine("the bucket is purge-protected: no record can vanish")}
 	}
-	c := e.info.Config
-	limited := c.MaxMsgs > 0 || c.MaxBytes > 0
-	open := whichHold([]condition{
-		{c.MaxAge > 0, fmt.Sprintf("a TTL of %v", c.MaxAge)},
-		{!c.DenyDelete, "messages can be deleted (DenyDelete)"},
-		{!c.DenyPurge, "it can be purged (DenyPurge)"},
-		{c.AllowRollup, "one key can wipe the others (AllowRollup)"},
-		{c.AllowMsgTTL, "messages may have TTLs (AllowMsgTTL)"},
-		{c.SubjectDeleteMarkerTTL > 0, "markers expire (SubjectDeleteMarkerTTL)"},
-		{c.Mirror != nil, "it follows another bucket (Mirror)"},
-		{c.Retention != jetstream.LimitsPolicy, "the server removes what is consumed (Retention)"},
-		{len(c.Sources) > 0, "what comes from its sources replaces them (Sources)"},
-		{c.Discard != jetstream.DiscardNew && limited, "it drops old records when full (Discard)"},
-	})
-	f := severityWarning.of("the bucket is not purge-protected, records can vanish: %s", strings.Join(open, "; "))
-	switch {
-	case c.MaxAge > 0:
-		f = f.advise("make a bucket without a TTL; leases end without one, too")
-	case len(c.Sources) > 0:
-		f = f.advise("remove the sources")
-	case c.AllowMsgTTL:
-		f = f.advise("message TTLs cannot be switched off again: make a new bucket")
-	default:
-		f = f.advise(e.reshape())
+	return []finding{severityWarning.of("the bucket is not purge-protected, records can vanish: it %s", hazards.Join(found)).
+		advise(cmp.Or(found[0].Remedy, e.reshape()))}
+}
+
+// checkHistory checks the stream with the history, if the bucket was made with one.
+func checkHistory(_ context.Context, e *environment) []finding {
+	name := historyStream(e.name)
+	if e.info.Config.Metadata[historyKey] != name {
+		return []finding{fine("the bucket keeps no history")}
 	}
-	return []finding{f}
+	var info jetstream.StreamInfo
+	switch err := e.request(&nats.Msg{Subject: e.api + "STREAM.INFO." + name}, &info); {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return []finding{severityWarning.of("the history of the bucket is lost: stream %s does not exist", name).advise(e.addLine("--history 30d"))}
+	case errors.Is(err, nats.ErrPermissionViolation):
+		return []finding{unknown("%s (for the settings of the history)", violation(err))}
+	case err != nil:
+		return []finding{unknown("the history does not answer: %v", err)}
+	}
+	kept := hazards.Stream{StreamConfig: info.Config, Use: hazards.History}.Of(hazards.Reported)
+	if len(kept) == 0 {
+		return []finding{fine("the bucket keeps a history, in stream %s", name)}
+	}
+	return []finding{severityWarning.of("the history, stream %s, %s", name, hazards.Join(kept)).advise(kept[0].Remedy)}
 }
 
 func checkTTL(_ context.Context, e *environment) []finding {

@@ -82,8 +82,8 @@ func TestDoctor_VacantReplica(t *testing.T) {
 		}
 		check(4, 4)
 		check(1, 1)
-		e.info.Config = jetstream.StreamConfig{Name: "KV_elections", Replicas: 3, Storage: jetstream.MemoryStorage}
-		w.report("in memory", checkStorage(w.Context(), &e)...)
+		e.info.Config = jetstream.StreamConfig{Name: "KV_elections", Replicas: 3, MaxMsgsPerSubject: 1, Storage: jetstream.MemoryStorage}
+		w.report("in memory", checkSettings(w.Context(), &e)...)
 		e.info.Cluster = &jetstream.ClusterInfo{Name: "C"}
 		w.report("no leader", checkCluster(w.Context(), &e)...)
 		for _, e.infoErr = range []error{&jetstream.APIError{ErrorCode: codeOffline}, nats.ErrTimeout, &jetstream.APIError{ErrorCode: 1, Description: "no"}} {

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/internal/hazards"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
@@ -73,15 +74,18 @@ func (e *environment) adviseRoster() string {
 
 // wrongInRoster names the settings with which a roster would not work, or would not
 // show which candidates stand.
-func (e *environment) wrongInRoster(c jetstream.StreamConfig) []string {
-	return whichHold([]condition{
-		{!c.AllowMsgTTL, "nothing lapses (AllowMsgTTL)"},
-		{c.SubjectDeleteMarkerTTL <= 0, "nobody hears of what lapses (SubjectDeleteMarkerTTL)"},
-		{c.MaxMsgsPerSubject != 1, fmt.Sprintf("it keeps what is out of date (MaxMsgsPerSubject %d)", c.MaxMsgsPerSubject)},
-		{c.MaxMsgs > 0 || c.MaxBytes > 0, "it holds only so many (MaxMsgs, MaxBytes)"},
-		{c.MaxAge > 0 && c.MaxAge < wire.AnnouncementLeases*e.lease(), fmt.Sprintf("a TTL of %v, less than %d leases", c.MaxAge, wire.AnnouncementLeases)},
-		{c.Replicas < e.info.Config.Replicas, fmt.Sprintf("%d replicas, where the bucket has %d", c.Replicas, e.info.Config.Replicas)},
-	})
+func (e *environment) wrongInRoster(c jetstream.StreamConfig) (wrong []string) {
+	roster := hazards.Bucket(c, hazards.Roster, e.rosterName())
+	for _, h := range append(roster.Of(hazards.Refused), roster.Of(hazards.Reported)...) {
+		wrong = append(wrong, "it "+h.Text)
+	}
+	if least := wire.AnnouncementLeases * e.lease(); 0 < c.MaxAge && c.MaxAge < least {
+		wrong = append(wrong, fmt.Sprintf("a TTL of %v, less than %d leases", c.MaxAge, wire.AnnouncementLeases))
+	}
+	if c.Replicas < e.info.Config.Replicas {
+		wrong = append(wrong, fmt.Sprintf("%d replicas, where the bucket has %d", c.Replicas, e.info.Config.Replicas))
+	}
+	return wrong
 }
 
 // rosterProbes are the permissions of a candidate, or of an operator, with a roster. Nothing is stored,

@@ -300,13 +300,6 @@ func checkLimits(_ context.Context, e *environment) []finding {
 		gauge("MaxMsgs of the bucket", state.Msgs, c.MaxMsgs)
 		gauge("MaxBytes of the bucket", state.Bytes, c.MaxBytes)
 	}
-	switch {
-	case c.MaxMsgsPerSubject <= 0:
-		found = append(found, severityWarning.of("the bucket keeps every renewal that ever was (MaxMsgsPerSubject is unlimited), and grows for ever").
-			advise(e.reshape()))
-	case c.MaxMsgsPerSubject > 1:
-		found = append(found, severityNote.of("the bucket keeps %d records of each election (MaxMsgsPerSubject), one is enough", c.MaxMsgsPerSubject))
-	}
 	tier, err := e.accountTier()
 	switch {
 	case err != nil:

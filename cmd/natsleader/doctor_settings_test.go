@@ -96,6 +96,19 @@ func TestDoctor_BadBuckets(t *testing.T) {
 				ordinary(jetstream.KeyValueConfig{Mirror: &jetstream.StreamSource{Name: "mirrored"}})(w)
 			}, ""},
 			{"with a source", sealed(func(c *config) { c.Sources = []*jetstream.StreamSource{{Name: "KV_elsewhere"}} }), ""},
+			{"its server acknowledges early", sealed(func(c *config) { c.PersistMode = jetstream.AsyncPersistMode }), ""},
+			{"it drops its oldest records", sealed(func(c *config) { c.MaxMsgs, c.Discard = 10, jetstream.DiscardOld }), ""},
+			{"compressed, for few consumers", sealed(func(c *config) { c.Compression, c.MaxConsumers = jetstream.S2Compression, 10 }), ""},
+			{"its history is lost", func(w *world) {
+				w.remake(leader.BucketConfig{MaxLease: 15 * time.Second})
+				w.run("bucket add --history 1d")
+				w.remove(historyStream("elections"))
+			}, ""},
+			{"its history takes nothing more", func(w *world) {
+				w.remake(leader.BucketConfig{MaxLease: 15 * time.Second})
+				w.run("bucket add --history 1d")
+				w.change(historyStream("elections"), func(c *config) { c.Sealed = true })
+			}, ""},
 			{"in memory", sealed(func(c *config) { c.Storage = jetstream.MemoryStorage }), ""},
 			{"ordinary", ordinary(jetstream.KeyValueConfig{History: 5}), ""},
 			{"messages can be deleted", sealed(func(c *config) { c.DenyDelete = false }), ""},
@@ -162,8 +175,8 @@ func TestDoctor_Rosters(t *testing.T) {
 	})
 	// AllowMsgTTL is set when the roster is made, and cannot be unset. So this case is tested without a server.
 	e := &environment{name: "x", info: &jetstream.StreamInfo{Config: jetstream.StreamConfig{Replicas: 3}}}
-	wrong := strings.Join(e.wrongInRoster(jetstream.StreamConfig{Replicas: 1, MaxMsgsPerSubject: 1, SubjectDeleteMarkerTTL: time.Second}), "; ")
-	expect.Equal(t, wrong, "nothing lapses (AllowMsgTTL); 1 replicas, where the bucket has 3", "%v")
+	wrong := strings.Join(e.wrongInRoster(jetstream.StreamConfig{Subjects: []string{"$KV.x_roster.>"}, Replicas: 1, MaxMsgsPerSubject: 1, SubjectDeleteMarkerTTL: time.Second}), "; ")
+	expect.Equal(t, wrong, "it lets nothing lapse (no AllowMsgTTL); 1 replicas, where the bucket has 3", "%v")
 }
 
 // An account has limits of its storage and of its memory. Each bucket is subject to one of them. When the

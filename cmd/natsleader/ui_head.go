@@ -15,7 +15,7 @@ import (
 
 // uiChecks are the checks of doctor that ask for nothing but what watch asks for.
 var uiChecks = []string{
-	"bucket", "sources", "cluster", "replicas", "storage", "protection", "ttl", "max-lease", "republish", "lease", "payload",
+	"bucket", "cluster", "replicas", "settings", "protection", "ttl", "max-lease", "republish", "lease", "payload",
 }
 
 // uiChecksEvery is the time from one run of these checks to the next, if no trouble comes or goes.

@@ -49,7 +49,11 @@ func (b *Bucket) inspect(ctx context.Context, adopt bool, info *jetstream.Stream
 		return err
 	}
 	lowers := i.was == 0 || i.maxLease < i.was
-	if s := info.State; s.Msgs == 0 || !i.strange && !lowers {
+	if s := info.State; s.Msgs == 0 {
+		return nil
+	} else if ttl := info.Config.MaxAge; ttl > 0 && conf.MaxAge == 0 && !adopt {
+		return i.unfit("has a TTL of %v, by which clients may end the leases of its %d keys: set that TTL, or set Adopt to take it off", ttl, s.NumSubjects)
+	} else if !i.strange && !lowers {
 		return nil
 	} else if i.strange && s.Msgs > s.NumSubjects {
 		return i.unfit("holds %d messages of %d keys, and only the newest of each would be kept: take another name, or set Adopt", s.Msgs, s.NumSubjects)

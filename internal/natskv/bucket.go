@@ -147,7 +147,7 @@ func (b *Bucket) Info(ctx context.Context) (Info, error) {
 	c := info.Config
 	bi := Info{
 		Name: b.name, Description: c.Description, Replicas: c.Replicas, Storage: c.Storage,
-		Placement: c.Placement, TTL: c.MaxAge, PurgeProtected: isPurgeProtected(c),
+		Placement: c.Placement, TTL: c.MaxAge, PurgeProtected: elections(c, b.name).Protected(),
 	}
 	if prefix, ok := b.feedOf(c); ok {
 		bi.FeedSubject = prefix

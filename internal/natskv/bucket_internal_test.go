@@ -143,6 +143,7 @@ func TestCreateBucket_Incompatible(t *testing.T) {
 		stream(change(own("queue"), func(c *jetstream.StreamConfig) { c.Retention = jetstream.WorkQueuePolicy }))
 		stream(change(own("msgttl"), func(c *jetstream.StreamConfig) { c.AllowMsgTTL = true }))
 		stream(change(own("sources"), func(c *jetstream.StreamConfig) { c.Sources = []*jetstream.StreamSource{{Name: "KV_origin"}} }))
+		stream(change(own("async"), func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode }))
 		stream(change(own("republish"), func(c *jetstream.StreamConfig) {
 			c.RePublish = &jetstream.RePublish{Source: "$KV.republish.>", Destination: "x.>", HeadersOnly: true}
 		}))
@@ -150,8 +151,8 @@ func TestCreateBucket_Incompatible(t *testing.T) {
 		stream(jetstream.StreamConfig{Name: "taken", Subjects: []string{"$KV.overlap.a"}})
 
 		for name, text := range map[string]string{
-			"mirror": "is a mirror", "other": "is no bucket", "noack": "acknowledges nothing", "queue": "not by limits",
-			"msgttl": "cannot be purge-protected", "sources": "has sources", "republish": "republishes", "overlap": "overlap",
+			"mirror": "is a mirror", "other": "stores no $KV.other.>", "noack": "acknowledges nothing", "queue": "drops what consumers have read",
+			"msgttl": "cannot be purge-protected", "sources": "takes what comes from stream KV_origin", "async": "PersistMode async", "republish": "republishes", "overlap": "overlap",
 		} {
 			wantErr(t, check.Err(Create(ctx, js, Config{Name: name})), backend.ErrIncompatibleBucket, text, name)
 		}
@@ -160,39 +161,14 @@ func TestCreateBucket_Incompatible(t *testing.T) {
 		_, err = Create(ctx, js, Config{Name: "sealed", Storage: jetstream.MemoryStorage})
 		wantErr(t, err, backend.ErrIncompatibleBucket, "cannot be changed")
 
-		for _, name := range []string{"mirror", "other", "noack", "queue"} {
+		for _, name := range []string{"mirror", "other", "noack", "queue", "sources", "async"} {
 			b := mustOpenAs(t, js, name)
 			wantErr(t, check.Err(settingsOf(ctx, b)), backend.ErrIncompatibleBucket)
 			info, err := b.Info(ctx)
 			wantErr(t, err, backend.ErrIncompatibleBucket)
-			check.Must(t, info.Name == name && info.Replicas == 1, "Info of an unfit bucket is %+v", info)
+			check.Must(t, info.Name == name && info.Replicas == 1 && !info.PurgeProtected, "Info of an unfit bucket is %+v", info)
 		}
 	})
-}
-
-// Only a bucket that cannot lose a message is purge-protected.
-func TestIsPurgeProtected_Settings(t *testing.T) {
-	sealed := Config{Name: "E"}.newStream()
-	check.Must(t, isPurgeProtected(sealed), "the default is not sealed")
-	for name, spoil := range map[string]func(*jetstream.StreamConfig){
-		"deletes":  func(c *jetstream.StreamConfig) { c.DenyDelete = false },
-		"purges":   func(c *jetstream.StreamConfig) { c.DenyPurge = false },
-		"roll-ups": func(c *jetstream.StreamConfig) { c.AllowRollup = true },
-		"TTLs":     func(c *jetstream.StreamConfig) { c.AllowMsgTTL = true },
-		"age":      func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
-		"eviction": func(c *jetstream.StreamConfig) { c.Discard, c.MaxBytes = jetstream.DiscardOld, 1<<20 },
-		"count":    func(c *jetstream.StreamConfig) { c.Discard, c.MaxMsgs = jetstream.DiscardOld, 10 },
-		"mirror":   func(c *jetstream.StreamConfig) { c.Mirror = &jetstream.StreamSource{Name: "x"} },
-		"sources":  func(c *jetstream.StreamConfig) { c.Sources = []*jetstream.StreamSource{{Name: "x"}} },
-		"interest": func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy },
-	} {
-		c := sealed
-		spoil(&c)
-		check.That(t, !isPurgeProtected(c), "%s: counts as sealed", name)
-	}
-	c := sealed
-	c.Discard, c.MaxMsgsPerSubject = jetstream.DiscardOld, 5 // without a limit nothing is evicted
-	check.That(t, isPurgeProtected(c), "history: does not count as sealed")
 }
 
 // A bucket whose MaxLease cannot be read is refused with ErrIncompatibleBucket.

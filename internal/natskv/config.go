@@ -5,13 +5,13 @@ import (
 	"maps"
 	"math"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/hazards"
 	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/internal/wire"
@@ -133,11 +133,9 @@ func (c Config) reshape(old jetstream.StreamConfig) (conf jetstream.StreamConfig
 		return fmt.Errorf("%w: stream %s exists and %s", backend.ErrIncompatibleBucket, old.Name, reason)
 	}
 	// Some settings cannot be taken back: nats-server, stream.go, jsConfigUpdateCheck.
-	switch reason := noElections(conf, c.Name); {
+	switch reason := elections(conf, c.Name).Refusal(); {
 	case reason != "":
 		return conf, false, unfit(reason)
-	case len(old.Sources) > 0:
-		return conf, false, unfit("has sources, whose messages ignore every condition")
 	case old.Storage != c.Storage:
 		return conf, false, unfit(fmt.Sprintf("is stored in %v, which cannot be changed to %v", old.Storage, c.Storage))
 	case c.TTL == 0 && old.AllowMsgTTL:
@@ -153,52 +151,16 @@ func (c Config) reshape(old jetstream.StreamConfig) (conf jetstream.StreamConfig
 	return conf, !reflect.DeepEqual(conf, old), nil
 }
 
-// noElections returns the reason why no election can work with a stream, or an empty string.
-func noElections(c jetstream.StreamConfig, bucket string) string {
-	if of := c.Metadata[wire.RosterOfKey]; of != "" {
-		return fmt.Sprintf("is the roster of bucket %.100q: elections need another bucket", of)
-	}
-	return misfit(c, bucket)
-}
-
-// misfit returns the reason why neither an election nor a roster can work with a stream, or
-// an empty string.
-func misfit(c jetstream.StreamConfig, bucket string) string {
-	switch {
-	case c.Mirror != nil:
-		return "is a mirror, which takes no conditional writes"
-	case c.Sealed:
-		return "is sealed in the sense of NATS, and takes no writes"
-	case !slices.ContainsFunc(c.Subjects, func(s string) bool { return jsapi.Covers(s, "$KV."+bucket+".>") }):
-		return fmt.Sprintf("is no bucket: its subjects do not cover $KV.%s.>", bucket)
-	case c.NoAck:
-		return "acknowledges nothing"
-	case c.Retention != jetstream.LimitsPolicy:
-		return "drops what consumers have read (its retention is not by limits)"
-	case c.SubjectTransform != nil:
-		return "changes the subjects of what it stores"
-	case c.AllowMsgCounter:
-		return "keeps counters"
-	case c.DiscardNewPerSubject && c.MaxMsgsPerSubject > 0:
-		return "refuses to replace a message (it discards new messages per subject)"
-	default:
-		return ""
-	}
-}
-
-// isPurgeProtected reports whether only a delete marker can remove a message.
-func isPurgeProtected(c jetstream.StreamConfig) bool {
-	unlimited := c.MaxMsgs <= 0 && c.MaxBytes <= 0
-	return c.DenyDelete && c.DenyPurge && !c.AllowRollup && !c.AllowMsgTTL && c.MaxAge == 0 &&
-		c.SubjectDeleteMarkerTTL == 0 && (c.Discard == jetstream.DiscardNew || unlimited) &&
-		c.Retention == jetstream.LimitsPolicy && c.Mirror == nil && len(c.Sources) == 0
+// elections is a stream, to be judged as that of a bucket for elections.
+func elections(c jetstream.StreamConfig, bucket string) hazards.Stream {
+	return hazards.Bucket(c, hazards.Elections, bucket)
 }
 
 // settings returns the settings of a bucket's stream that a candidate needs, for a
 // connection that takes messages of up to payload bytes, 0 for unlimited. Error:
 // [ErrIncompatibleBucket].
 func settings(c jetstream.StreamConfig, bucket string, payload int64) (backend.Settings, error) {
-	s := backend.Settings{PurgeProtected: isPurgeProtected(c), TTL: c.MaxAge}
+	s := backend.Settings{PurgeProtected: elections(c, bucket).Protected(), TTL: c.MaxAge}
 	largest := int64(math.MaxInt64)
 	if c.MaxMsgSize > 0 {
 		largest, s.Limit = int64(c.MaxMsgSize), fmt.Sprintf("the bucket's MaxMsgSize %d", c.MaxMsgSize)
@@ -209,7 +171,7 @@ func settings(c jetstream.StreamConfig, bucket string, payload int64) (backend.S
 	if largest < math.MaxInt64 {
 		s.MaxValue = int(max(largest-int64(wire.Headroom), 1)) // 0 would mean unlimited
 	}
-	if reason := noElections(c, bucket); reason != "" {
+	if reason := elections(c, bucket).Refusal(); reason != "" {
 		return s, fmt.Errorf("%w: stream %s %s", backend.ErrIncompatibleBucket, c.Name, reason)
 	}
 	if s.TTL > record.MaxLease {

@@ -107,7 +107,7 @@ func (c Config) difference(old jetstream.StreamConfig) string {
 		return fmt.Sprintf("TTL %s, not %s", orNone(old.MaxAge), orNone(c.TTL))
 	case err == nil && c.MaxLease != 0 && maxLease != c.MaxLease:
 		return fmt.Sprintf("MaxLease %s, not %v", orNone(maxLease), c.MaxLease)
-	case c.TTL == 0 && !isPurgeProtected(old):
+	case c.TTL == 0 && !elections(old, c.Name).Protected():
 		return "PurgeProtected false, not true"
 	case old.Storage != c.Storage:
 		return fmt.Sprintf("Storage %v, not %v", old.Storage, c.Storage)

@@ -89,6 +89,7 @@ func TestEnsure_NamesTheDifference(t *testing.T) {
 		{"same Placement", Config{Placement: &jetstream.Placement{Cluster: "c", Tags: []string{"ssd"}}}, placed, ""},
 		{"Roster", Config{Roster: true}, made, "Roster false, not true"},
 	} {
+		k.cfg.Name = "E"
 		got := k.cfg.difference(k.there)
 		check.That(t, got == k.want, "%s: %q, want %q", k.name, got, k.want)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
+	"github.com/natsleader/natsleader/internal/hazards"
 	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
 )
@@ -91,7 +92,7 @@ func (c rosterConfig) reshape(old jetstream.StreamConfig) (conf jetstream.Stream
 	unfit := func(reason string) error {
 		return fmt.Errorf("%w: stream %s exists and %s, so it cannot be the roster", backend.ErrIncompatibleBucket, old.Name, reason)
 	}
-	switch reason := misfit(conf, wire.RosterName(c.bucket)); {
+	switch reason := hazards.Bucket(conf, hazards.Roster, wire.RosterName(c.bucket)).Refusal(); {
 	case old.Metadata[wire.RosterOfKey] != c.bucket:
 		return conf, false, unfit(fmt.Sprintf("its metadata %s is %q, not %q", wire.RosterOfKey, old.Metadata[wire.RosterOfKey], c.bucket))
 	case reason != "":

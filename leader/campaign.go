@@ -412,7 +412,7 @@ func (c *Candidate) toAll(kind machine.InputKind) {
 	}
 }
 
-// Leaders returns the holders that are believed to lead, in the order of their seats: with one seat, one or none.
+// Leaders returns the holders that are believed to lead, in order of seats.
 func (c *Candidate) Leaders() []Holder {
 	seats := c.seats
 	if seats == nil {

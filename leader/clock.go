@@ -58,8 +58,7 @@ func (l *timeline) outside(t time.Time) time.Time { return l.start.Add(t.Sub(l.b
 // inside turns an instant of the clock into one of the machines.
 func (l *timeline) inside(t time.Time) time.Time { return l.base.Add(t.Sub(l.start)) }
 
-// SystemClock returns the clock of the operating system. On Linux it counts the time for which the host was
-// suspended.
+// SystemClock returns the clock of the system. On Linux it counts suspends.
 func SystemClock() Clock {
 	c := &systemClock{base: time.Now()}
 	c.slept0 = sleptNow()

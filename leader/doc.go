@@ -53,8 +53,8 @@
 // kvelect a key that is shared with nats-kv-leader-elect. Package shard shares many shards among many processes. Package
 // leadertest tests all of it on a fake clock.
 //
-// The pages are at https://github.com/natsleader/natsleader/tree/main/docs. Begin with tutorial.md, howto/workers.md and
-// howto/stopping.md. contract.md is the contract in full.
+// The pages are at https://github.com/natsleader/natsleader/tree/main/docs. Begin with tutorial.md. contract.md is the
+// contract in full.
 package leader
 
 // The files of this package:
@@ -78,6 +78,7 @@ package leader
 //	events.go          the events, Holder
 //	errors.go          the errors and causes
 //	config.go          Config, and the checks of its fields, of elections and IDs
+//	name.go            Name: the name of an election for any text
 //	observe.go         Observe and Lookup, and the Holder that a revision of the key shows
 //	stepdown.go        StepDown from outside, and the handovers of a candidate; format of the reply (the request
 //	                   is wire.StepDownRequest)

@@ -7,7 +7,7 @@ import (
 )
 
 // Event is emitted by a candidate on the channels of [Candidate.Events]: a [Pending], [Elected], [Fenced], [Deposed],
-// [Observed] or [Faulted]. Its String is for a log.
+// [Observed] or [Faulted]. String is for logs.
 //
 //sumtype:decl
 type Event interface {

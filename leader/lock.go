@@ -37,7 +37,7 @@ type HeldError struct {
 	waited error  // of the context that ended the wait
 }
 
-// Error names the holder and its last renewal, and says what to do if that is longer ago than its lease.
+// Error names the holder, and says what to do if it may have crashed.
 func (e *HeldError) Error() string {
 	if e.why != "" {
 		return fmt.Sprintf("leader: the lock %q is not free: %s", e.Election, e.why)

@@ -13,7 +13,7 @@ import (
 //
 // The errors of every Store are [ErrNoBucket], [ErrPermission], [ErrUnreachable], [ErrConnectionClosed], and
 // [ErrInvalidConfig] for a name that can be no election. When ctx ends, the error is its error, ErrUnreachable, or
-// both. Without a deadline of ctx, calls that only read or write the bucket end after 5 s.
+// both. Without a deadline of ctx, requests to the bucket end after 5 s.
 type Store interface {
 	sealedStore
 }

@@ -99,7 +99,7 @@ func (t *Term) left(elapsed time.Duration) time.Duration {
 
 // Context returns the context of the leadership. It ends when the term does, before another candidate can be elected.
 // [context.Cause] returns one of the errors from [ErrResigned] to [ErrConnectionClosed]. The context carries the
-// values of the context given to [Campaign], and has no Deadline, because each renewal moves the end.
+// values of the context given to [Campaign], and has no Deadline.
 //
 // Err and Done ask the clock first, and end the context with [ErrLeaseExpired] if the lease is over. So they are
 // exact also after a pause of the process. A select that called Done before the pause is not: ask Err after each wait
@@ -167,7 +167,7 @@ func (t *Term) over() error {
 	return nil
 }
 
-// Remaining returns how long the lease is valid if it is not renewed; 0 if the context has ended.
+// Remaining returns how long the lease is valid if not renewed; 0 at its end.
 func (t *Term) Remaining() time.Duration {
 	if t == nil || t.ctx.term == nil || t.ctx.ended() != nil {
 		return 0

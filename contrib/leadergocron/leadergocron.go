@@ -7,10 +7,7 @@ package leadergocron
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
@@ -73,13 +70,13 @@ func (e Elector) Task(f func(lead context.Context) error) gocron.Task {
 }
 
 // Locker is a gocron.Locker. Each run of a job has a lock, which is an election of the Store with
-// the name Prefix and the name of the job:
+// the name Prefix and [leader.Name] of the job's:
 //
 //	locker := &leadergocron.Locker{Store: bucket, Prefix: "cron.", Hold: time.Minute}
 //	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
 //
 // Give each job a name (gocron.WithName). Other names are those of functions, which may change
-// with the source. A name with characters that no election may have gets a hash in their place.
+// with the source.
 type Locker struct {
 	Store  leader.Store
 	Prefix string        // "cron." for example
@@ -96,7 +93,7 @@ type Locker struct {
 // *[leader.HeldError], and gocron leaves the run out. Other errors are those of
 // [leader.TryAcquire].
 func (l *Locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
-	lock, err := leader.TryAcquire(ctx, l.Store, l.Prefix+electionOf(job), l.Config)
+	lock, err := leader.TryAcquire(ctx, l.Store, l.Prefix+leader.Name(job), l.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -125,25 +122,4 @@ func (h *held) Unlock(ctx context.Context) error {
 		return nil
 	}
 	return unlock()
-}
-
-// mostName leaves room for a prefix: an election has at most 512 bytes.
-const mostName = 200
-
-// electionOf returns a name for an election that no other job has.
-func electionOf(job string) string {
-	fits := func(r rune) bool {
-		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_/=", r)
-	}
-	plain := strings.Map(func(r rune) rune {
-		if fits(r) {
-			return r
-		}
-		return '_'
-	}, job)
-	if plain == job && len(job) <= mostName && job != "" {
-		return job
-	}
-	sum := sha256.Sum256([]byte(job))
-	return plain[:min(len(plain), mostName)] + "-" + hex.EncodeToString(sum[:8])
 }

@@ -69,8 +69,8 @@ func (e *HeldError) Unwrap() error { return e.waited }
 // Goroutines that exclude each other need a Config.ID each: if a Lock of this process holds the lock under the same
 // Config.ID, or neither has one, Acquire returns a *[HeldError] at once.
 //
-// Other errors: those of [Campaign]; that of ctx, with the last fault, and as a *HeldError if another holds the lock
-// then; [ErrConnectionClosed]; and [ErrSeatsDiffer] if a living holder has another number of seats.
+// Other errors: those of [Campaign]; that of ctx, with the reason of the wait, and as a *HeldError if another holds
+// the lock then; [ErrConnectionClosed]; and [ErrSeatsDiffer] if a living holder has another number of seats.
 func Acquire(ctx context.Context, store Store, election string, cfg Config) (*Lock, error) {
 	l, err := acquire(ctx, store, election, cfg, false)
 	return l, lockError("acquire", election, err)
@@ -139,6 +139,7 @@ type acquisition struct {
 	last    Holder         // of those the one seen last
 	why     string         // why the seat of last is not free, if last names no holder
 	fault   error          // the last one, if nothing was learnt of the key since
+	won     Pending        // the seat that was won, if the lock waits for other leases
 }
 
 func newAcquisition(ctx context.Context, store Store, election string, cfg Config, try bool) (*acquisition, error) {
@@ -224,6 +225,9 @@ func (a *acquisition) lock(t *Term) *Lock {
 func (a *acquisition) note(e Event) {
 	switch e := e.(type) {
 	case Observed: // without a holder perhaps only the clock has spoken, so a fault is kept
+		if e.Holder.Seat == a.won.Seat {
+			a.won = Pending{}
+		}
 		_, known := a.held[e.Holder.Seat]
 		switch {
 		case e.Holder.held():
@@ -234,7 +238,7 @@ func (a *acquisition) note(e Event) {
 			a.held[e.Holder.Seat], a.last, a.why = e.Holder, e.Holder, "its key was deleted, and the lease of its last holder may be running"
 		}
 	case Pending:
-		a.fault = nil
+		a.fault, a.won = nil, e
 	case Faulted:
 		a.fault = e.Err
 	case Elected, Fenced, Deposed:
@@ -243,6 +247,10 @@ func (a *acquisition) note(e Event) {
 
 // explain adds what is known of the lock to the error of a context.
 func (a *acquisition) explain(err error) error {
+	if a.won.Reason != "" {
+		err = fmt.Errorf("%w; the key is won, and the lock is held in %v, if ctx lasts: %s",
+			err, max(a.won.Until.Sub(backend.Wall(a.c.clock)), 0).Round(time.Millisecond), a.won.Reason)
+	}
 	if a.fault != nil {
 		err = fmt.Errorf("%w; the last fault: %w", err, a.fault)
 	}

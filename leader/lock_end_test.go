@@ -98,7 +98,7 @@ func TestAcquire_ExplainsTheLastFault(t *testing.T) {
 			store.Link("a").Cut()
 			return err
 		}, "the last fault"},
-		"Pending": {func(_ context.Context, store *leadertest.Store) error { store.Link("a").Heal(); return nil }, "deadline exceeded"},
+		"Pending": {func(_ context.Context, store *leadertest.Store) error { store.Link("a").Heal(); return nil }, "held in 58m0."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -119,6 +119,18 @@ func TestAcquire_ExplainsTheLastFault(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An Acquire that gives up the key that it has won names the reason, and when the lock would be held.
+func TestAcquire_ExplainsPending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		link := leadertest.NewStore(nil, leadertest.WithTTL(15*time.Second)).Link("a")
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := leader.Acquire(ctx, link, "e", leader.Config{ID: "a"})
+		check.Says(t, err, context.DeadlineExceeded, `acquire lock "e": context deadline exceeded; the key is won, and the lock is held in 10s, if ctx lasts: the key is empty in a bucket that is not purge-protected, and a lease that left no trace may be running`)
+		link.Close()
+	})
 }
 
 // An Acquire that has returned reads no events any more.

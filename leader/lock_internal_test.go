@@ -47,6 +47,12 @@ func TestAcquisition_HolderAfterDeletion(t *testing.T) {
 	a.seats = 2 // "b" does not hold both
 	err := a.explain(context.Canceled)
 	check.That(t, err.Error() == "context canceled", "beside a free seat Acquire returns %v", err)
+	a.note(Pending{Seat: 2, Reason: "a lease may be running"})
+	for i, text := range []string{"if ctx lasts: a lease may be running", "context canceled"} {
+		a.note(Observed{Holder: Holder{Seat: i + 1}})
+		err := a.explain(context.Canceled)
+		check.That(t, strings.HasSuffix(err.Error(), text), "after a change of seat %d Acquire returns %v", i+1, err)
+	}
 	e := Pending{Seat: 2, Until: time.Now().Add(time.Hour), Reason: "a lease may be running"}
 	if held := new(HeldError); !errors.As(a.verdict(t.Context(), e), &held) || held.Holder.Seat != 2 || held.Holder.ID != "" || held.why != e.Reason {
 		t.Errorf("TryAcquire of a seat that has no holder returns %+v", held)

@@ -2,6 +2,7 @@ package leadercron_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,27 +22,30 @@ func TestWhileLeading_OneRunsJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := leadertest.NewStore(nil)
 		var ran [2]int
-		var all [2]*leader.Candidate
-		for i, id := range []string{"a", "b"} {
-			c, err := leader.Campaign(t.Context(), store.Link(id), "cron", leader.Config{ID: id})
-			if err != nil {
-				t.Fatal(err)
-			}
-			all[i] = c
-			synctest.Wait()
-			schedule := cron.New(cron.WithChain(leadercron.WhileLeading(c)))
-			if _, err = schedule.AddFunc("@every 1m", func() { ran[i]++ }); err != nil {
+		var all [2]atomic.Pointer[leader.Candidate]
+		for i := range all {
+			schedule := cron.New(cron.WithChain(leadercron.WhileLeading(all[i].Load)))
+			if _, err := schedule.AddFunc("@every 1m", func() { ran[i]++ }); err != nil {
 				t.Fatal(err)
 			}
 			schedule.Start()
 			defer func() { <-schedule.Stop().Done() }()
 		}
-		time.Sleep(3*time.Minute + time.Second)
+		time.Sleep(time.Minute + time.Second) // there are no candidates
+		for i, id := range []string{"a", "b"} {
+			c, err := leader.Campaign(t.Context(), store.Link(id), "cron", leader.Config{ID: id})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all[i].Store(c)
+			synctest.Wait()
+		}
+		time.Sleep(3 * time.Minute)
 		synctest.Wait()
 		if ran != [2]int{3, 0} {
 			t.Errorf("a has run %d jobs, b %d", ran[0], ran[1])
 		}
-		if err := all[0].Stop(); err != nil {
+		if err := all[0].Load().Stop(); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)
@@ -49,7 +53,7 @@ func TestWhileLeading_OneRunsJobs(t *testing.T) {
 		if ran != [2]int{3, 2} {
 			t.Errorf("a has run %d jobs, b %d", ran[0], ran[1])
 		}
-		if err := all[1].Stop(); err != nil {
+		if err := all[1].Load().Stop(); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -65,7 +69,7 @@ func TestWhileLeading_RunIsWork(t *testing.T) {
 		}
 		synctest.Wait()
 		began := time.Now()
-		wrap := leadercron.WhileLeading(c)
+		wrap := leadercron.WhileLeading(func() *leader.Candidate { return c })
 		go wrap(cron.FuncJob(func() { time.Sleep(5 * time.Second) })).Run()
 		time.Sleep(time.Second)
 		func() {

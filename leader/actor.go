@@ -14,6 +14,7 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/natskv"
+	"github.com/natsleader/natsleader/internal/plain"
 	"github.com/natsleader/natsleader/internal/record"
 )
 
@@ -322,7 +323,7 @@ func (a *actor) carryOut(in *machine.Input, call chan error) {
 	a.calls.answer(&a.status)
 	a.stepListener(machine.ListenerInput{Kind: machine.ListenerNews(in, before, a.status.State)})
 	if in.Kind == machine.InRoster && stays && a.status.To != "" {
-		a.c.log.LogAttrs(a.values, slog.LevelInfo, "hands over to a higher priority", slog.String("to", a.status.To))
+		a.c.log.LogAttrs(a.values, slog.LevelInfo, "hands over to a higher priority", slog.String("to", plain.Text(a.status.To)))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/natskv"
+	"github.com/natsleader/natsleader/internal/plain"
 	"github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/internal/wire"
 )
@@ -153,7 +154,7 @@ func (a *actor) requested(m *listenerMail) {
 		}
 	}
 	a.c.log.LogAttrs(a.values, slog.LevelInfo, wire.LogRequested,
-		slog.Uint64("token", p.Token), slog.String("by", p.By[:min(len(p.By), record.MaxID)]), slog.String("answer", v.Answer))
+		slog.Uint64("token", p.Token), slog.String("by", plain.Text(p.By[:min(len(p.By), record.MaxID)])), slog.String("answer", v.Answer))
 	data, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // strings and numbers

@@ -11,6 +11,7 @@ import (
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/natskv"
+	"github.com/natsleader/natsleader/internal/plain"
 )
 
 // logEvent writes the record of an event. Elections, seats and IDs are attributes of the
@@ -33,7 +34,7 @@ func (c *Candidate) logEvent(values context.Context, e Event) {
 	case Deposed:
 		msg, attrs = "deposed", append(attrs, slog.Uint64("token", e.Term.Token()), slog.String("cause", e.Cause.Error()))
 	case Observed:
-		msg, attrs = "observed", append(attrs, slog.String("holder", e.Holder.ID), slog.Uint64("token", e.Holder.Token))
+		msg, attrs = "observed", append(attrs, slog.String("holder", plain.Text(e.Holder.ID)), slog.Uint64("token", e.Holder.Token))
 		if e.Holder.held() && e.Holder.State != HolderLeading {
 			attrs = append(attrs, slog.String("state", e.Holder.State.String()))
 		}
@@ -75,7 +76,7 @@ func (a *actor) noticeLease(h Holder) {
 		return
 	}
 	a.otherLease = true
-	a.c.log.LogAttrs(a.values, slog.LevelWarn, "the leader has another lease, and the bucket has no MaxLease", slog.String("holder", h.ID),
+	a.c.log.LogAttrs(a.values, slog.LevelWarn, "the leader has another lease, and the bucket has no MaxLease", slog.String("holder", plain.Text(h.ID)),
 		slog.Duration("its", h.Lease), slog.Duration("own", own), slog.String("instead",
 			"give all candidates of the election the same LeaseDuration"))
 }

@@ -32,12 +32,13 @@ func (h lines) WithGroup(string) slog.Handler      { return h }
 func TestLogEvent_Holder(t *testing.T) {
 	h := lines{new([]string)}
 	c := &Candidate{log: slog.New(h)}
-	for _, holder := range []Holder{{State: HolderLeading, ID: "b", Token: 3}, {State: HolderPending, ID: "b"}, {State: HolderForeign}, {}} {
+	for _, holder := range []Holder{{State: HolderLeading, ID: "b", Token: 3}, {State: HolderPending, ID: "b"}, {State: HolderForeign}, {}, {State: HolderLeading, ID: "\u202eb\u200b"}} {
 		c.logEvent(context.WithValue(t.Context(), traceKey{}, "t1"), Observed{Holder: holder})
 	}
 	want := []string{
 		"t1 observed holder=b token=3", "t1 observed holder=b token=0 state=pending",
 		"t1 observed holder= token=0 state=foreign", "t1 observed holder= token=0",
+		`t1 observed holder=\u202eb\u200b token=0`,
 	}
 	if !slices.Equal(*h.all, want) {
 		t.Errorf("written: %q, want %q", *h.all, want)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/choria-io/fisk"
+
+	"github.com/natsleader/natsleader/internal/plain"
 )
 
 // lineLog prints lines with a time and a level, as text or JSON, for a command that goes on.
@@ -42,12 +44,20 @@ func (g *globals) newLog() *lineLog {
 func newLineLog(to io.Writer, election, format string) *lineLog {
 	l := &lineLog{to: to, election: election}
 	if format == logJSON {
-		l.json = slog.New(slog.NewJSONHandler(to, nil))
+		l.json = slog.New(slog.NewJSONHandler(plainJSON{to}, nil))
 		if election != "" {
 			l.json = l.json.With("election", election)
 		}
 	}
 	return l
+}
+
+// plainJSON writes JSON that may also reach a terminal.
+type plainJSON struct{ to io.Writer }
+
+func (w plainJSON) Write(line []byte) (int, error) {
+	_, err := w.to.Write(plain.JSON(line))
+	return len(line), err
 }
 
 // lineTime is the time of a line of text.

@@ -7,27 +7,19 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"golang.org/x/term"
 	"golang.org/x/text/width"
+
+	"github.com/natsleader/natsleader/internal/plain"
 )
 
-// printable escapes all text that is not printable. IDs, values and names of keys are
-// bytes from others, and must not reach the terminal as commands to it.
-func printable(s string) string {
-	odd := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
-	if strings.IndexFunc(s, odd) < 0 {
-		return s
-	}
-	quoted := strconv.Quote(s)
-	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
-}
+// printable is what a terminal gets of the text of others.
+func printable(s string) string { return plain.Text(s) }
 
 // cells returns the width of a printable text on a terminal.
 func cells(s string) int {
@@ -111,17 +103,7 @@ func printJSON(w io.Writer, v any, indent string) error {
 	if err := enc.Encode(v); err != nil {
 		return err
 	}
-	var safe strings.Builder
-	for _, r := range b.String() {
-		if r <= unicode.MaxASCII || unicode.IsPrint(r) { // the encoder escapes control characters of ASCII
-			safe.WriteRune(r)
-			continue
-		}
-		for _, unit := range utf16.Encode([]rune{r}) {
-			fmt.Fprintf(&safe, `\u%04x`, unit)
-		}
-	}
-	_, err := io.WriteString(w, safe.String())
+	_, err := w.Write(plain.JSON(b.Bytes()))
 	return err
 }
 

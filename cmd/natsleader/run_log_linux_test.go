@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -55,10 +56,10 @@ func TestRunLog_Escapes(t *testing.T) {
 	for _, format := range []string{logText, logJSON} {
 		var out bytes.Buffer
 		l := newRunLog(&out, "jobs", format, false)
-		l.say("%s", "a\nb\x1b[31m")
+		l.log(slog.LevelInfo, fields{"leader", "a\u202e"}, "%s", "a\nb\x1b[31m\u200b")
 		_ = l.outcome(errors.New("c\nd\x1b"))
 		l.close()
 		text := out.String()
-		expect.That(t, strings.Count(text, "\n") == 2 && !strings.Contains(text, "\x1b"), "%s: %q", format, text)
+		expect.That(t, strings.Count(text, "\n") == 2 && !strings.ContainsAny(text, "\x1b\u202e\u200b"), "%s: %q", format, text)
 	}
 }

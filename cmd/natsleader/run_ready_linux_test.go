@@ -40,7 +40,7 @@ func TestServiceManager_NeverBlocks(t *testing.T) {
 		m := &serviceManager{said: make(chan string, 1)}
 		m.status("a\nWATCHDOG=1")
 		m.status("lost")
-		expect.Equal(t, <-m.said, "STATUS=a WATCHDOG=1", "%q")
+		expect.Equal(t, <-m.said, `STATUS=a\nWATCHDOG=1`, "%q")
 	})
 	var none *serviceManager
 	none.say("nobody asks")

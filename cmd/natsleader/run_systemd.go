@@ -7,10 +7,9 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
+	"github.com/natsleader/natsleader/internal/plain"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -73,12 +72,7 @@ func (m *serviceManager) say(message string) {
 
 // status sends a state in words. What others have named may not add a line to the message.
 func (m *serviceManager) status(text string) {
-	m.say("STATUS=" + strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, text))
+	m.say("STATUS=" + plain.Text(text))
 }
 
 // pinged returns the channel on which the run loop shows that it works.

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"github.com/natsleader/natsleader/internal/plain"
 )
 
 // stream sends messages in JSON until the browser or the program goes away, or next reports that there
@@ -83,10 +85,10 @@ func (p *Page) servePanel(w http.ResponseWriter, r *http.Request) {
 // inJSON returns a message in JSON, which is one line.
 func inJSON(message any) ([]byte, bool) {
 	data, err := json.Marshal(message)
-	return data, err == nil
+	return plain.PageJSON(data), err == nil
 }
 
-// serveRecord sends the record of an election as it is stored, in base64 if it is not UTF-8.
+// serveRecord sends the record of an election, in base64 if it is not UTF-8.
 func (p *Page) serveRecord(w http.ResponseWriter, r *http.Request) {
 	e, ok := p.state.election(r.FormValue("election"))
 	if !ok {
@@ -107,7 +109,7 @@ func (p *Page) serveRecord(w http.ResponseWriter, r *http.Request) {
 		for len(shown) < len(e.record) && !utf8.RuneStart(e.record[len(shown)]) {
 			shown = shown[:len(shown)-1]
 		}
-		_, _ = to.Write(shown)
+		_, _ = to.Write(plain.JSON(shown))
 	} else {
 		h.Set("Natsleader-Base64", "true")
 		encoder := base64.NewEncoder(base64.StdEncoding, to)
@@ -144,7 +146,7 @@ func (p *Page) act(do Action) http.HandlerFunc {
 			fail(http.StatusBadRequest, err.Error())
 			return
 		}
-		done, err := do(r.Context(), body)
+		done, err := do(r.Context(), plain.FromPage(body))
 		var known *Error
 		switch {
 		case errors.As(err, &known):
@@ -160,5 +162,6 @@ func (p *Page) act(do Action) http.HandlerFunc {
 func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the browser has gone
+	data, _ := inJSON(body)
+	_, _ = w.Write(append(data, '\n')) // the browser has gone
 }

@@ -114,3 +114,21 @@ func TestPage_Refuses(t *testing.T) {
 		}
 	}
 }
+
+// A page shows what cannot be seen as an escape. What it sends back, as the ID of a candidate to transfer to, is the text again.
+func TestPage_ShowsEscapes(t *testing.T) {
+	const id = "a\u202eb"
+	got := ""
+	p, err := New(t.Context(), NewState(), Options{
+		Address: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)},
+		Actions: map[string]Action{"do": func(_ context.Context, body json.RawMessage) (any, error) {
+			check.OK(t, json.Unmarshal(body, &got))
+			return got, nil
+		}},
+	})
+	check.OK(t, err)
+	answer := httptest.NewRecorder()
+	p.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/api/do", strings.NewReader(`"a\\u202eb"`)))
+	check.Equal(t, answer.Body.String(), `"a\\u202eb"`+"\n", "the page gets %q")
+	check.Equal(t, got, id, "the action gets %q")
+}

@@ -174,13 +174,13 @@ func TestPages_RecordInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		state := NewState()
 		long := "x" + strings.Repeat("ä", mostRecord)
-		state.Show(Row{Key: "short", Revision: 1<<64 - 1, Written: 8}, []byte("xä"))
+		state.Show(Row{Key: "short", Revision: 1<<64 - 1, Written: 8}, []byte("xä\u202e"))
 		state.Show(Row{Key: "long"}, []byte(long))
 		state.Show(Row{Key: "odd"}, []byte("\xff"))
 		state.Show(Row{Key: "long-odd"}, []byte("\xff"+long))
 		s := serve(t, state, Options{})
 		for _, c := range []struct{ key, base64, want string }{
-			{"short", "", "xä"},
+			{"short", "", `xä\u202e`},
 			{"long", "", long[:mostRecord-1] + "…"},
 			{"odd", "true", "/w=="},
 			{"long-odd", "true", base64.StdEncoding.EncodeToString([]byte("\xff" + long)[:mostRecord]) + "…"},

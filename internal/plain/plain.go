@@ -1,0 +1,54 @@
+// Package plain escapes text of others before it is printed: IDs, values and names are bytes that anyone may choose, and a
+// direction mark, a character without a width or a control character makes one look like another, or commands a terminal.
+package plain
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+func odd(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+
+// Text escapes what %q of package fmt does, but for quotes.
+func Text(s string) string {
+	if strings.IndexFunc(s, odd) < 0 {
+		return s
+	}
+	quoted := strconv.Quote(s)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+}
+
+// JSON escapes the same in JSON text, whose reader gets the text unchanged. Encoders escape control characters themselves.
+func JSON(text []byte) []byte { return escape(text, `\u%04x`) }
+
+// PageJSON escapes the same in JSON text for a page, which shows the escapes.
+func PageJSON(text []byte) []byte { return escape(text, `\\u%04x`) }
+
+var escaped = regexp.MustCompile(`\\\\u([0-9a-f]{4})`)
+
+// FromPage undoes PageJSON in what a page sends back.
+func FromPage(text []byte) []byte { return escaped.ReplaceAll(text, []byte(`\u$1`)) }
+
+func escape(text []byte, unit string) []byte {
+	isOdd := func(r rune) bool { return r > unicode.MaxASCII && !unicode.IsPrint(r) }
+	if bytes.IndexFunc(text, isOdd) < 0 {
+		return text
+	}
+	var safe bytes.Buffer
+	for _, r := range string(text) {
+		if !isOdd(r) {
+			safe.WriteRune(r)
+			continue
+		}
+		for _, u := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&safe, unit, u)
+		}
+	}
+	return safe.Bytes()
+}

@@ -81,7 +81,8 @@ func CreateOrUpdateBucket(ctx context.Context, js jetstream.JetStream, cfg Bucke
 }
 
 // OpenBucket returns a bucket that exists, or that another client creates later. It sends no request. Candidates
-// report [ErrIncompatibleBucket] if no election can work with it. Errors: [ErrInvalidConfig].
+// report [ErrIncompatibleBucket] if no election can work with it. For the bucket of a KeyValue
+// of either API pass jetstream.New(nc) and kv.Bucket(). Errors: [ErrInvalidConfig].
 func OpenBucket(js jetstream.JetStream, name string) (*Bucket, error) {
 	return bucketOf(natskv.Open(js, name))
 }

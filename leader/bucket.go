@@ -45,12 +45,12 @@ type BucketInfo struct {
 	MaxValue       int                  // the largest record that bucket and connection take, in bytes; 0: unlimited
 	FeedSubject    string               // a key is republished on this, a dot and the key; empty: it is not republished
 	Roster         bool                 // see [BucketConfig].Roster
+	Domain         string               // the JetStream domain that has the bucket; empty: none
 }
 
-// Bucket is a JetStream key-value bucket whose keys are elections: the [Store] for NATS. Any number of candidates may
-// use it at once. It needs no closing, and never touches the handlers of the connection. Its methods return soon
-// after their contexts have ended, also while nats.go blocks. Stop all candidates before you delete a bucket or
-// restore a backup (docs/production.md).
+// Bucket is a JetStream key-value bucket whose keys are elections: the [Store] for NATS. Any number of candidates may use
+// it at once. It needs no closing, and never touches the handlers of the connection. Its methods return soon after their
+// contexts have ended, also while nats.go blocks. Stop all candidates before you delete or restore it (docs/production.md).
 type Bucket struct {
 	storeSeal // of a *natskv.Bucket
 
@@ -89,12 +89,12 @@ func OpenBucket(js jetstream.JetStream, name string) (*Bucket, error) {
 
 // EnsureBucket returns a bucket that its candidates create if it does not exist. [Observe] and [Lookup] create
 // nothing. EnsureBucket sends no request, so it works before there is a server (nats.RetryOnFailedConnect), and in
-// any number of processes at once. Errors: [ErrInvalidConfig] for settings that cannot work, and for Adopt.
+// any number of processes at once. Errors: [ErrInvalidConfig], also for Adopt.
 //
 // An existing bucket is never changed. If it differs from what cfg sets, or has another TTL or Storage, candidates
-// report [ErrBucketDiffers] once. A bucket that is deleted after it was seen through this Bucket is not created
-// again, and candidates report [ErrNoBucket]. But a process that has never seen it creates it, and leads in it at
-// once.
+// report [ErrBucketDiffers] once. They create none, and report [ErrNoBucket], when a bucket that was seen through this
+// Bucket was deleted, and on a leaf node with a JetStream domain of its own that js does not name. A process that has
+// never seen the deleted bucket creates it, and leads in it at once.
 func EnsureBucket(js jetstream.JetStream, cfg BucketConfig) (*Bucket, error) {
 	return bucketOf(natskv.Ensure(js, natskv.Config(cfg)))
 }
@@ -113,8 +113,8 @@ func (b *Bucket) WithFeedSubject(prefix string) (*Bucket, error) {
 	return bucketOf(b.store().WithFeed(prefix))
 }
 
-// Info reads the settings of the bucket from the server. Errors: [ErrIncompatibleBucket] if no
-// election can work with it (the BucketInfo is filled all the same), and those of every [Store].
+// Info reads the settings from the server. Errors: [ErrIncompatibleBucket], with a filled BucketInfo, if no election
+// can work with the bucket, and those of every [Store].
 func (b *Bucket) Info(ctx context.Context) (BucketInfo, error) {
 	info, err := b.store().Info(ctx)
 	return BucketInfo(info), err

@@ -15,7 +15,7 @@ import (
 )
 
 // logEvent writes the record of an event. Elections, seats and IDs are attributes of the
-// logger.
+// logger. The first record after the settings of the bucket are known names its JetStream domain, if it has one.
 func (c *Candidate) logEvent(values context.Context, e Event) {
 	level, msg, attrs := slog.LevelInfo, "", make([]slog.Attr, 0, 4)
 	switch e := e.(type) {
@@ -44,7 +44,18 @@ func (c *Candidate) logEvent(values context.Context, e Event) {
 			attrs = append(attrs, slog.Duration("remaining", e.Remaining))
 		}
 	}
+	if domain := c.domain(); domain != "" && c.located.CompareAndSwap(false, true) {
+		attrs = append(attrs, slog.String("domain", domain))
+	}
 	c.log.LogAttrs(values, level, msg, attrs...)
+}
+
+// domain returns the JetStream domain of the bucket, or an empty string if there is none or it is not known yet.
+func (c *Candidate) domain() (domain string) {
+	if b, ok := c.store.(*natskv.Bucket); ok {
+		domain = b.Domain()
+	}
+	return domain
 }
 
 // detail writes a detail of a failure, for debugging. While all is well there is none.

@@ -51,6 +51,7 @@ func (a *Stream) readInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
 	var resp struct {
 		Error *jetstream.APIError `json:"error"`
 		jetstream.StreamInfo
+		Domain string `json:"domain"`
 	}
 	if err := a.ask(ctx, streamInfo+a.Name, nil, &resp); err != nil {
 		return nil, err
@@ -65,6 +66,8 @@ func (a *Stream) readInfo(ctx context.Context) (*jetstream.StreamInfo, error) {
 		return nil, fmt.Errorf("%w: the reply to STREAM.INFO is about stream %q, not %s", backend.ErrUnreachable, resp.Config.Name, a.Name)
 	}
 	a.payload.Store(a.Conn.MaxPayload()) // here, because it may wait for the connection's lock
+	domain := boundedDomain(resp.Domain)
+	a.domain.Store(&domain)
 	a.found(&resp.Config)
 	return &resp.StreamInfo, nil
 }

@@ -11,6 +11,7 @@
 //	                 subscription to the replies; the end of requests that the server has denied
 //	request.go       one request, from its queue to its reply or the end of its context
 //	config.go        the stream's settings: read, remembered, created, updated
+//	domain.go        the JetStream domain of a stream, and whether one would be created on a leaf node
 //	shared.go        one request for all callers that ask the same at the same time, with pauses while a crowd
 //	                 asks after a reconnection
 //	publish.go       messages to be stored, and their acknowledgements
@@ -56,6 +57,7 @@ type Stream struct {
 
 	Seen       *atomic.Bool                           // the stream was found once
 	Known      atomic.Pointer[jetstream.StreamConfig] // as last read; nil: to be read
+	domain     atomic.Pointer[string]                 // of the stream, as last read; see Domain
 	infos      shared[*jetstream.StreamInfo]          // the requests for the settings
 	infoBefore atomic.Pointer[error]                  // the last error of the connection from before the last of them
 	payload    atomic.Int64                           // the size of the largest message, as last read

@@ -8,6 +8,7 @@
 //	ensure.go       EnsureBucket: candidates create a bucket that does not exist, and report one that differs;
 //	                CreateOrUpdateBucket: the roster first, then the bucket, and a roster of a bucket that was
 //	                refused is deleted
+//	domain.go       the JetStream domain that a bucket belongs to
 //	adopt.go        checks of an existing bucket before it is changed
 //	store.go        settings, reads and writes of a key; entries of the port as entries of a KV bucket, and back
 //	stepdown.go     step-down requests over NATS
@@ -43,7 +44,8 @@ type Bucket struct {
 	feedPrefix string  // given to WithFeed; empty: the stream names it
 	ensure     *Config // given to ensureStore; nil: a bucket that does not exist is not created
 
-	unanswered atomic.Int32 // direct gets in a row
+	home       *atomic.Pointer[string] // the domain in which the bucket was first found
+	unanswered atomic.Int32            // direct gets in a row
 
 	hub    hub
 	roster rosterBucket
@@ -77,6 +79,7 @@ type Info struct {
 	MaxValue       int
 	FeedSubject    string
 	Roster         bool
+	Domain         string
 }
 
 // Open returns the bucket of that name. It sends no request.
@@ -87,7 +90,7 @@ func Open(js jetstream.JetStream, name string) (*Bucket, error) {
 	if err := jsapi.CheckBucketName(name); err != nil {
 		return nil, err
 	}
-	b := &Bucket{name: name, pre: "$KV." + name + "."}
+	b := &Bucket{name: name, pre: "$KV." + name + ".", home: new(atomic.Pointer[string])}
 	b.api.Init(js, "KV_"+b.name)
 	b.api.Make = "make it with leader.CreateOrUpdateBucket or leader.EnsureBucket, or by `natsleader bucket add " + b.name + "`"
 	b.api.Again = "stop all candidates, or wait for one MaxLease, before you make it again"
@@ -106,7 +109,7 @@ func (b *Bucket) WithFeed(prefix string) (*Bucket, error) {
 	if err != nil {
 		return nil, err
 	}
-	other.feedPrefix, other.ensure, other.api.Seen = prefix, b.ensure, b.api.Seen
+	other.feedPrefix, other.ensure, other.api.Seen, other.home = prefix, b.ensure, b.api.Seen, b.home
 	return other, nil
 }
 
@@ -152,7 +155,8 @@ func (b *Bucket) Info(ctx context.Context) (Info, error) {
 	if prefix, ok := b.feedOf(c); ok {
 		bi.FeedSubject = prefix
 	}
-	s, err := settings(c, b.name, b.api.MaxPayload())
+	s, err := b.judge(c, b.api.MaxPayload())
+	bi.Domain = b.Domain()
 	bi.MaxLease, bi.MaxValue = s.MaxLease, s.MaxValue
 	// A client that needs no roster needs no permission to read its settings.
 	bi.Roster = c.Metadata[wire.RosterKey] != "" && !b.roster.isMissing(ctx)

@@ -73,7 +73,12 @@ func (b *Bucket) createInTurn(ctx context.Context) error {
 // createMissing creates the bucket. The roster comes first: if this process dies between the
 // two, there is no bucket yet, and the next candidate goes on from there.
 func (b *Bucket) createMissing(ctx context.Context) error {
+	site := b.api.Site(ctx)
+	if site.IsLeaf(ctx) {
+		return b.onLeaf(site.Domain)
+	}
 	conf := b.ensure.newStream()
+	keepDomain(&conf, site.Domain)
 	if b.ensure.Roster {
 		if err := b.roster.api.Create(ctx, rosterConfig{bucket: b.name, like: conf}.newStream()); err != nil {
 			return fmt.Errorf("create the roster of bucket %s: %w", b.name, err)
@@ -139,9 +144,15 @@ func (b *Bucket) establish(ctx context.Context, cfg Config) error {
 	inspect := func(info *jetstream.StreamInfo, conf jetstream.StreamConfig) error {
 		return b.inspect(ctx, cfg.Adopt, info, conf)
 	}
+	reshape := func(old jetstream.StreamConfig) (conf jetstream.StreamConfig, changed bool, err error) {
+		conf, changed, err = cfg.reshape(old)
+		domain, _ := b.api.Domain()
+		keepDomain(&conf, domain)
+		return conf, changed || conf.Metadata[wire.DomainKey] != old.Metadata[wire.DomainKey], err
+	}
 	created := false
 	if cfg.Roster {
-		conf, _, err := b.api.Plan(ctx, cfg.newStream, cfg.reshape, inspect)
+		conf, _, err := b.api.Plan(ctx, cfg.newStream, reshape, inspect)
 		if err == nil {
 			created, err = b.roster.establish(ctx, rosterConfig{bucket: cfg.Name, like: conf})
 		}
@@ -149,7 +160,11 @@ func (b *Bucket) establish(ctx context.Context, cfg Config) error {
 			return b.roster.undo(ctx, created, err)
 		}
 	}
-	return b.roster.undo(ctx, created, b.api.Establish(ctx, cfg.newStream, cfg.reshape, inspect))
+	err := b.api.Establish(ctx, cfg.newStream, reshape, inspect)
+	if _, known := b.api.Domain(); err == nil && !known { // it is new, and a look at it tells the domain
+		err = b.api.Establish(ctx, cfg.newStream, reshape, inspect)
+	}
+	return b.roster.undo(ctx, created, err)
 }
 
 // establish creates or updates the roster, and reports whether it did not exist before.

@@ -20,7 +20,7 @@ func (b *Bucket) Known() (s backend.Settings, ok bool, err error) {
 	if conf == nil {
 		return s, false, nil
 	}
-	s, err = settings(*conf, b.name, 0)
+	s, err = b.judge(*conf, 0)
 	return s, true, err
 }
 
@@ -68,7 +68,7 @@ func (b *Bucket) readSettings(ctx context.Context) (backend.Settings, error) {
 		return backend.Settings{}, err
 	}
 	b.api.Signed()
-	s, err := settings(info.Config, b.name, b.api.MaxPayload())
+	s, err := b.judge(info.Config, b.api.MaxPayload())
 	s.LastRevision = info.State.LastSeq
 	if !info.TimeStamp.IsZero() {
 		s.Now = info.TimeStamp.UnixNano()

@@ -80,6 +80,9 @@ const (
 	// versions. Every account may send it that has not been denied it (nats-server,
 	// events.go, registerSystemImports).
 	VersionSubject = "$SYS.REQ.ACCOUNT.PING.STATZ"
+	// ConnectionsSubject is the subject of a request to all servers, which reply with the account's
+	// connections. Every account may send it, too.
+	ConnectionsSubject = "$SYS.REQ.ACCOUNT.PING.CONNZ"
 	// VersionKey is the key in a stream's metadata under which the server that leads the
 	// stream reports its version, since 2.11 (nats-server, jetstream_versioning.go,
 	// setDynamicStreamMetadata).
@@ -105,6 +108,7 @@ const (
 // Keys in the metadata of a stream.
 const (
 	MaxLeaseKey = "natsleader.max_lease" // of a bucket: a duration for time.ParseDuration
+	DomainKey   = "natsleader.domain"    // of a bucket: the JetStream domain that it was made in
 	RosterKey   = "natsleader.roster"    // of a bucket: the name of the bucket of its roster
 	RosterOfKey = "natsleader.roster_of" // of the bucket of a roster: the name of its bucket
 )

@@ -200,21 +200,12 @@ func (g *globals) showBucket(ctx context.Context, s *inspector, b bucketSummary,
 	if err != nil {
 		return err
 	}
-	found := hazards.Bucket(info.Config, hazards.Elections, s.name).Of(hazards.Unprotected)
-	b.Unprotected = hazards.Join(found)
-	b.protects = b.Fit && !slices.ContainsFunc(found, func(h hazards.Hazard) bool { return h.Remedy != "" })
-	return printResult(g.out(), asJSON, b, columns(b.details(history)))
-}
-
-// details returns it for people.
-func (b bucketSummary) details(history keptHistory) [][]string {
-	rows := [][]string{{"Bucket:", b.Name}}
-	if b.Description != "" {
-		rows = append(rows, []string{"Description:", printable(b.Description)})
+	if info.Domain != "" {
+		rows = append(rows, []string{"Domain:", printable(info.Domain)})
 	}
-	fit, protected, feed, roster := "yes", "yes: nothing but a delete marker removes a record", printable(b.Feed)+".>", "none: candidates are not listed"
-	if !b.Fit {
-		fit = "no: " + b.Unfit
+	fit, protected, feed, roster := "yes", "yes: nothing but a delete marker removes a record", printable(info.FeedSubject)+".>", "none: candidates are not listed"
+	if unfit != nil {
+		fit = "no: " + errorText(unfit)
 	}
 	switch {
 	case b.Unprotected != "":
@@ -261,6 +252,7 @@ func orNone(d time.Duration, none string) string {
 type bucketSummary struct {
 	Name           string  `json:"name"`
 	Description    string  `json:"description,omitempty"`
+	Domain         string  `json:"domain,omitempty"` // of JetStream
 	Fit            bool    `json:"fit"`
 	Unfit          string  `json:"unfit,omitempty"` // why
 	PurgeProtected bool    `json:"purge_protected"`
@@ -283,7 +275,7 @@ type bucketSummary struct {
 
 func newBucketSummary(info leader.BucketInfo, unfit error, history keptHistory) bucketSummary {
 	s := bucketSummary{
-		Name: info.Name, Description: info.Description, Fit: unfit == nil, PurgeProtected: info.PurgeProtected,
+		Name: info.Name, Description: info.Description, Domain: info.Domain, Fit: unfit == nil, PurgeProtected: info.PurgeProtected,
 		Replicas: info.Replicas, Storage: storageName(info.Storage), MaxLease: info.MaxLease.Seconds(),
 		TTL: info.TTL.Seconds(), MaxValue: info.MaxValue, Feed: info.FeedSubject,
 		Roster: info.Roster, History: history.age.Seconds(), HistorySize: history.size, HistoryBytes: history.bytes,

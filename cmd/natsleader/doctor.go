@@ -82,6 +82,8 @@ type check struct {
 var checks = []check{
 	{"server", false, checkServer},
 	{"bucket", false, checkBucket},
+	{"domain", true, checkDomain},
+	{"sources", true, checkSources},
 	{"cluster", true, checkCluster},
 	{"replicas", true, checkReplicas},
 	{"settings", true, checkSettings},

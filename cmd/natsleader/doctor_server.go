@@ -141,6 +141,7 @@ type serverStatus struct {
 		Name      string `json:"name"`
 		Version   string `json:"ver"`
 		Cluster   string `json:"cluster"`
+		Domain    string `json:"domain"`
 		JetStream bool   `json:"jetstream"`
 	} `json:"server"`
 	Data *struct { // nil: the request was not for JetStream

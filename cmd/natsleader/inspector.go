@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -265,6 +266,24 @@ func (s *inspector) info(ctx context.Context) (*jetstream.StreamInfo, error) {
 		return nil, err
 	}
 	return stream.CachedInfo(), nil
+}
+
+// domain returns the JetStream domain of the bucket, or an empty string if there is none or no answer. It asks only if the
+// connection or the context names a domain.
+func (s *inspector) domain(ctx context.Context) string {
+	api := jsapi.APIPrefix(s.js.Options())
+	if s.nc.ConnectedDomain() == "" && api == jetstream.DefaultAPIPrefix {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.limit)
+	defer cancel()
+	var info struct {
+		Domain string `json:"domain"`
+	}
+	if reply, err := s.nc.RequestWithContext(ctx, api+"STREAM.INFO.KV_"+s.name, nil); err == nil {
+		_ = json.Unmarshal(reply.Data, &info) // an answer that is not understood names no domain
+	}
+	return info.Domain
 }
 
 // errNoMajority is wrapped in the error of majority.

@@ -40,6 +40,7 @@ type listing struct {
 	asJSON     bool
 	found      int // elections and groups, shown or not
 	cordoned   []string
+	domain     string // of JetStream, of the bucket that was read last
 }
 
 // listedStates are the states that a table can show, in the order of --sort state.
@@ -105,6 +106,7 @@ func (l *listing) read(ctx context.Context, s *inspector) (shown []listedElectio
 		return nil, nil, err
 	}
 	l.cordoned, _ = cordonOf(s.cordoned)
+	l.domain = s.domain(ctx)
 	now := s.clock.now()
 	all, names := withoutGroups(all)
 	l.found += len(all) + len(names)
@@ -173,6 +175,7 @@ func (l *listing) print(g *globals, all []listedElection, groups []groupSummary)
 	rows := [][]string{l.row(overviewHead(time.Now()), "BUCKET", "STAND")}
 	for _, x := range all {
 		sum, stand := x.summary(x.now), "-"
+		sum.Domain = l.domain
 		if l.allBuckets {
 			sum.Bucket = x.bucket
 		}
@@ -197,6 +200,9 @@ func (l *listing) print(g *globals, all []listedElection, groups []groupSummary)
 		if !l.allBuckets {
 			lines[0] += " in bucket " + g.bucket
 		}
+	}
+	if l.domain != "" {
+		lines = append(lines, "", "JetStream domain: "+printable(l.domain))
 	}
 	if len(l.cordoned) > 0 && !l.allBuckets {
 		lines = append(lines, "", "Cordoned: "+printable(someNames(l.cordoned)))

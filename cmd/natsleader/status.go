@@ -132,6 +132,9 @@ func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
 	if x.at(now) != stateLeading {
 		details = append(details, s.cordonLine(ctx)...)
 	}
+	if sum.Domain = s.domain(ctx); sum.Domain != "" {
+		details = append(details, []string{"Domain:", printable(sum.Domain)})
+	}
 	if withRoster {
 		r := lineup{election: election}
 		if r.candidates, err = answer(ctx, s, r.others(s)); err != nil {
@@ -204,6 +207,7 @@ func (s electionStatus) details(now time.Time) [][]string {
 // summary describes an election for programs.
 type summary struct {
 	Bucket    string       `json:"bucket,omitempty"` // with --all-buckets
+	Domain    string       `json:"domain,omitempty"` // of JetStream
 	Election  string       `json:"election"`
 	State     state        `json:"state"`
 	ID        string       `json:"id,omitempty"` // of the holder that leads, is pending, or has fallen silent

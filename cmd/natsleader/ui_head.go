@@ -28,7 +28,7 @@ func (u *uiState) examine(ctx context.Context, s *inspector) {
 		e := &environment{nc: s.nc, js: s.js, bucket: s.bucket, name: s.name, api: jsapi.APIPrefix(s.js.Options()), wait: s.limit}
 		if found := e.runChecks(ctx, some); s.nc.IsConnected() {
 			u.mu.Lock()
-			u.head.Checked, u.head.Findings = true, shownFindings(found)
+			u.head.Checked, u.head.Findings, u.head.Domain = true, shownFindings(found), e.settings.Domain
 			u.Head(u.head)
 			u.mu.Unlock()
 		}

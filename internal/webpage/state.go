@@ -58,6 +58,7 @@ type Row struct {
 // Head is what the page shows of the servers.
 type Head struct {
 	Server   string    `json:"server,omitempty"`   // to which the program is connected, or was last
+	Domain   string    `json:"domain,omitempty"`   // of JetStream, that has the bucket
 	Replicas []Replica `json:"replicas,omitempty"` // of the bucket, the leader first
 	Cordoned []string  `json:"cordoned,omitempty"` // IDs and hosts
 	Checked  bool      `json:"checked"`            // the findings are there

@@ -39,6 +39,7 @@ export class Head {
       li.title = r.name;
       return li;
     }));
+    $("domain").textContent = head.domain ? `JetStream domain ${head.domain}` : "";
     this.cordoned = head.cordoned || [];
     this.showCordoned();
     const findings = head.findings || [];

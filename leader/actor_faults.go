@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/machine"
 )
 
@@ -12,6 +13,7 @@ import (
 type faultFilter struct {
 	reported map[string]machine.InputKind // the faults reported, and the kind of reply that reported each
 	outage   bool                         // reported, and nothing has succeeded since
+	kinds    []string                     // the kinds of errors of the connection that were reported in the outage
 	told     bool                         // reported, and no sign of a majority has come since
 	differs  string                       // the last difference of the bucket from the settings of EnsureBucket that was reported
 	misfit   string                       // the last fault reported of settings that were received; empty: none since they last fitted
@@ -19,7 +21,7 @@ type faultFilter struct {
 
 // isNews reports whether a fault has not been reported since the same kind of
 // request last succeeded. An outage is one fault, not one for every try, nor one
-// for every kind of request that fails.
+// for every kind of request that fails; and one more for each kind of error of the connection.
 func (f *faultFilter) isNews(in *machine.Input, err error) bool {
 	text := err.Error()
 	if in.Err == nil {
@@ -38,8 +40,13 @@ func (f *faultFilter) isNews(in *machine.Input, err error) bool {
 		f.reported[text] = in.Kind
 	}
 	unreachable := errors.Is(err, ErrUnreachable) && !errors.Is(err, ErrNoFeed)
-	if known || unreachable && f.outage {
+	var why backend.ConnError
+	found := unreachable && errors.As(err, &why) && !slices.Contains(f.kinds, why.Kind)
+	if known || unreachable && f.outage && !found {
 		return false
+	}
+	if found {
+		f.kinds = append(f.kinds, why.Kind)
 	}
 	f.outage = f.outage || unreachable
 	return true
@@ -47,7 +54,7 @@ func (f *faultFilter) isNews(in *machine.Input, err error) bool {
 
 // succeeded records that a request of that kind has succeeded.
 func (f *faultFilter) succeeded(kind machine.InputKind) {
-	f.outage = false
+	f.outage, f.kinds = false, nil
 	for text, k := range f.reported {
 		if k == kind || k == machine.InFeedLost && kind == machine.InFeed {
 			delete(f.reported, text)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/machine"
 )
@@ -13,7 +14,10 @@ import (
 // A fault is reported once, and again after the same kind of request has succeeded in between. An outage
 // is one fault for all kinds of requests.
 func TestFaultFilter_ReportsOnce(t *testing.T) {
-	names := map[string]error{"away": ErrUnreachable, "other": fmt.Errorf("%w: another text", ErrUnreachable), "denied": ErrPermission, "feed": ErrNoFeed}
+	down := func(kind, text string) error {
+		return fmt.Errorf("%w: %w", ErrUnreachable, backend.ConnError{Kind: kind, Text: text})
+	}
+	names := map[string]error{"refused": down("refused", "by a"), "again": down("refused", "by b"), "auth": down("auth", "violation"), "away": ErrUnreachable, "other": fmt.Errorf("%w: another text", ErrUnreachable), "denied": ErrPermission, "feed": ErrNoFeed}
 	kinds := map[string]machine.InputKind{"read": machine.InRead, "write": machine.InWritten, "open": machine.InFeed, "lost": machine.InFeedLost, "settings": machine.InSettings}
 	for script, want := range map[string]string{
 		"read:denied read:denied":                                            "yes no",
@@ -23,6 +27,8 @@ func TestFaultFilter_ReportsOnce(t *testing.T) {
 		"read:away write:other open:away read:other":                         "yes no no no",
 		"read:away write:denied read:denied":                                 "yes yes no",
 		"read:away write:ok read:other write:ok read:away read:ok read:away": "yes yes no yes",
+		"read:away write:refused read:again read:auth write:again":           "yes yes no yes no",
+		"read:refused write:away read:ok read:refused":                       "yes no yes",
 		"lost:denied open:ok lost:denied":                                    "yes yes",
 		"lost:denied read:ok lost:denied":                                    "yes no",
 		"lost:feed lost:feed open:ok lost:feed":                              "yes no yes",

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/machine"
 	"github.com/natsleader/natsleader/internal/natskv"
 	"github.com/natsleader/natsleader/internal/plain"
@@ -101,8 +102,12 @@ func (c *Candidate) logClosed(values context.Context, cut bool) {
 	attrs := []slog.Attr{slog.String("instead", "stop the candidate, and wait for Done, before closing or draining the connection")}
 	if b, ok := c.store.(*natskv.Bucket); ok {
 		last := b.LastError()
-		if errors.Is(last, nats.ErrNoServers) {
+		switch {
+		case last == nil:
+		case errors.Is(last, nats.ErrNoServers):
 			msg, attrs = "the connection gave up reconnecting, which ended the candidate", []slog.Attr{reconnectForever}
+		case jsapi.ConnErrorOf(last).Kind == "auth":
+			msg, attrs = "the servers refuse the credentials, so the connection gave up, which ended the candidate", []slog.Attr{slog.String("instead", "nats.IgnoreAuthErrorAbort()")}
 		}
 		if last != nil {
 			attrs = append(attrs, slog.String("err", last.Error()))

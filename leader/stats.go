@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,15 +23,14 @@ type Stats struct {
 	Remaining     time.Duration // as [Term.Remaining]; 0 if the candidate does not lead
 	SinceRenewal  time.Duration // since the newest acknowledged write of a key that it holds was sent; 0 if it holds none
 	LeaseDuration time.Duration // the candidate's own; 0 until the bucket's settings are known
-	// Silent is the time since the last sign that a majority of the servers is there: not an answered read. It is 0
-	// unless a request was not answered, or a renewal is missing, since that sign.
-	Silent     time.Duration
-	Expired    bool          // it is fenced by the end of its lease, and no write of the key was acknowledged since
-	Queued     int           // requests that wait for their turn on the [Bucket]; the same for all of its candidates
-	QueueAge   time.Duration // how long the first of them has waited
-	Unreleased time.Duration // how long work has gone on after its term; 0 if none does, or its end is not awaited
-	Stalled    bool          // the term of that work has ended with [ErrStalled]
-	Leaderless time.Duration // total time during which the candidate knew no leader
+	Silent        time.Duration // since the last sign of a majority of the servers, which no read gives; 0 unless an answer or a renewal is missing since
+	ConnError     error         // why the connection is down while Silent is not 0; begins with auth, tls, refused, timeout or other
+	Expired       bool          // it is fenced by the end of its lease, and no write of the key was acknowledged since
+	Queued        int           // requests that wait for their turn on the [Bucket]; the same for all of its candidates
+	QueueAge      time.Duration // how long the first of them has waited
+	Unreleased    time.Duration // how long work has gone on after its term; 0 if none does, or its end is not awaited
+	Stalled       bool          // the term of that work has ended with [ErrStalled]
+	Leaderless    time.Duration // total time during which the candidate knew no leader
 	// WriteCounts is the histogram of the acknowledged writes of the record: WriteCounts[i] took no longer than
 	// WriteBounds[i], and longer than the bound before; one more element counts the longest. WriteSum is their total.
 	WriteCounts  []uint64
@@ -47,23 +47,27 @@ type Stats struct {
 	Fenced, Deposed, Faults map[error]uint64
 }
 
-// Connected returns nil while the bucket serves the candidate, and otherwise what is wrong: [ErrStopped] after its
-// end, [ErrStalled] or [ErrLeaseExpired] while Stalled or Expired is set, [ErrUnreachable] while Silent is more than
-// half of LeaseDuration, or another error before the settings of the bucket are known.
+// Connected returns nil while the bucket serves the candidate. Otherwise: [ErrStopped] after its end, [ErrStalled] or
+// [ErrLeaseExpired] with Stalled or Expired, [ErrUnreachable] while Silent is more than half of LeaseDuration, or
+// another error until the bucket's settings are known.
 func (s Stats) Connected() error {
+	var err error
 	switch {
 	case s.State == StateEnded || s.State == 0:
 		return ErrStopped
 	case s.LeaseDuration == 0:
-		return errNotAnswered
+		err = errNotAnswered
 	case s.Stalled:
 		return ErrStalled
 	case s.Expired:
-		return fmt.Errorf("%w, and no write has been acknowledged since", ErrLeaseExpired)
+		err = fmt.Errorf("%w, and no write has been acknowledged since", ErrLeaseExpired)
 	case s.Silent > s.LeaseDuration/2:
-		return fmt.Errorf("%w for more than half of the lease of %v", ErrUnreachable, s.LeaseDuration)
+		err = fmt.Errorf("%w for more than half of the lease of %v", ErrUnreachable, s.LeaseDuration)
 	}
-	return nil
+	if err != nil && s.ConnError != nil {
+		err = fmt.Errorf("%w: %w", err, s.ConnError)
+	}
+	return err
 }
 
 // errNotAnswered reports that a candidate has not learned yet what its lease is.
@@ -264,6 +268,9 @@ func (c *Candidate) stats(state State, term *Term) Stats {
 	}
 	if b, ok := c.store.(*natskv.Bucket); ok {
 		s.Bucket = b.Name()
+		if t.silent {
+			s.ConnError = b.ConnError()
+		}
 	}
 	if term != nil {
 		s.take(term)
@@ -322,7 +329,7 @@ func (c *Candidate) allStats(state State, term *Term) Stats {
 			continue
 		}
 		s := seat.Stats()
-		all.Silent = max(all.Silent, s.Silent)
+		all.Silent, all.ConnError = max(all.Silent, s.Silent), cmp.Or(all.ConnError, s.ConnError)
 		all.Unreleased = max(all.Unreleased, s.Unreleased)
 		all.Leaderless += s.Leaderless
 		for i, n := range s.WriteCounts {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/check"
 )
 
@@ -31,6 +32,15 @@ func TestStats_OfAllSeats(t *testing.T) {
 	want.WriteCounts[0], want.WriteCounts[1] = all, 2*all
 	got := front.Stats()
 	check.That(t, reflect.DeepEqual(got, want), "Stats are\n%+v, not\n%+v", got, want)
+}
+
+// What is wrong with the connection is said where it is the reason.
+func TestStats_ConnectedNamesConnError(t *testing.T) {
+	why := backend.ConnError{Kind: "auth", Text: "revoked"}
+	silent := Stats{State: StateCandidate, LeaseDuration: 15 * time.Second, Silent: 8 * time.Second, ConnError: why}
+	check.Says(t, silent.Connected(), ErrUnreachable, "the lease of 15s: auth: revoked")
+	check.Says(t, Stats{State: StateCandidate, ConnError: why}.Connected(), errNotAnswered, "not known yet: auth: revoked")
+	check.OK(t, Stats{State: StateCandidate, LeaseDuration: 15 * time.Second, Silent: time.Second, ConnError: why}.Connected())
 }
 
 // An error counts as itself, also where the error that it wraps is counted, too.

@@ -31,6 +31,9 @@
 //	natsleader_log_dropped_total              log records dropped because the handler of the log blocked
 //	natsleader_unreleased_seconds             for how long work has gone on after its term, 0 if it has ended
 //	natsleader_silent_seconds                 for how long no sign of a majority of the servers has come, 0 unless one is missing
+//	natsleader_connection_error{kind}         1 while no sign comes and the connection is down; kind is auth, tls, refused,
+//	                                          timeout or other. A program of its own sees refused as other errors of
+//	                                          nats.ReconnectErrHandler, and not here
 //	natsleader_queued_requests                requests that wait for their turn on the connection
 //	natsleader_queue_age_seconds              for how long the oldest of them has waited
 //	natsleader_build_info{version,goversion}  1: the version of this library in the program
@@ -65,7 +68,7 @@
 // are first counted.
 //
 // A candidate has 33 series, one more once it knows its lease, another while it holds the
-// key, and one for each transition and each kind of fault that it has seen, of which
+// key, another while the connection is down, and one for each transition and each kind of fault that it has seen, of which
 // there are no more than 33. Without LeaderIDs no series depends on IDs, values or other data
 // that other clients write. A process with thousands of candidates need not add all of them. The metrics
 // of the queue are right if one candidate of each connection is added.
@@ -287,6 +290,8 @@ var (
 		"For how long the work of a term has gone on after the end of the term, 0 if it has ended.")
 	silentDesc = describe("silent_seconds",
 		"For how long no sign of a majority of the servers has come, 0 unless one is missing.")
+	connErrorDesc = describe("connection_error",
+		"1 while the connection is down, with the kind of its last error.", "kind")
 	ownedDesc        = describeAll("shards_owned", "Shards that the member works on.", "bucket", "group")
 	grantedDesc      = describeAll("shards_granted", "Shards that are granted to the member, work that has not begun included.", "bucket", "group")
 	waitingDesc      = describeAll("shards_waiting", "Shards that could be worked on, and that the program has not begun.", "bucket", "group")

@@ -148,6 +148,10 @@ func (to scrape) works(s leader.Stats) {
 	to.counter(logDroppedDesc, float64(s.LogDropped), own)
 	to.gauge(unreleasedDesc, s.Unreleased.Seconds(), own)
 	to.gauge(silentDesc, s.Silent.Seconds(), own)
+	if s.ConnError != nil {
+		kind, _, _ := strings.Cut(s.ConnError.Error(), ":")
+		to.gauge(connErrorDesc, 1, []*dto.LabelPair{to.bucket, to.election, to.kinds.pair("kind", kind)})
+	}
 }
 
 // member sends the metrics of a member of a group.

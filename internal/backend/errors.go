@@ -70,6 +70,16 @@ func (d detail) Error() string { return "leader: " + d.text }
 // Unwrap returns the more general error.
 func (d detail) Unwrap() error { return d.of }
 
+// ConnError is the last error of a connection that is down. It is a plain value, and matches no error of the network:
+// a request has not failed with it.
+type ConnError struct {
+	Kind string // auth, tls, refused, timeout or other
+	Text string
+}
+
+// Error returns the kind and the text.
+func (e ConnError) Error() string { return e.Kind + ": " + e.Text }
+
 // Cases of the errors above. Package leader exports those about which an application can do
 // something else than about the general one.
 var (

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
 )
 
@@ -34,7 +35,8 @@ type Connection struct {
 	lone  atomic.Int32 // subscriptions without a lane
 	pings shared[struct{}]
 	mover mover
-	again chan struct{} // full while a subscription is made again (Listen)
+	why   atomic.Pointer[backend.ConnError] // it is down; nil: it is up, or nothing is known
+	again chan struct{}                     // full while a subscription is made again (Listen)
 
 	mu        sync.Mutex            // not held during a call of nats.go, nor of reply
 	first     *request              // to be handed to nats.go, or to be classified

@@ -40,6 +40,7 @@ type wired struct {
 	pings  int           // sent by the client
 	denies int           // how many of the next pings come just after a message that the server denies
 	ends   []func()      // of the contexts of requests
+	denied bool          // new connections are
 }
 
 // ok ends the test if there is an error.
@@ -113,7 +114,7 @@ func wireUp(t *testing.T, f func(w *wired), opts ...func(*server.Options)) {
 	defer s.WaitForShutdown()
 	defer s.Shutdown()
 	user, quiet := nats.UserInfo("u", "x"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
-	nc, err := nats.Connect("", nats.InProcessServer(w), user, quiet, nats.ReconnectWait(time.Second), nats.ReconnectJitter(0, 0))
+	nc, err := nats.Connect("", nats.InProcessServer(w), user, quiet, nats.IgnoreAuthErrorAbort(), nats.ReconnectWait(time.Second), nats.ReconnectJitter(0, 0))
 	w.ok(err)
 	defer nc.Close()
 	w.replier, err = nats.Connect("", nats.InProcessServer(s), user)
@@ -134,7 +135,31 @@ func (w *wired) InProcessConn() (net.Conn, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.conn = c
+	if w.denied {
+		near, far := net.Pipe()
+		go deny(far)
+		return near, c.Close()
+	}
 	return &freezing{c, w}, err
+}
+
+// refuse lets the server deny new connections.
+func (w *wired) refuse(denied bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.denied = denied
+}
+
+// deny is a server that has revoked the user.
+func deny(c net.Conn) {
+	_, _ = c.Write([]byte("INFO {}\r\n"))
+	for b := make([]byte, 4096); ; {
+		if n, err := c.Read(b); err != nil || bytes.HasSuffix(b[:n], []byte("PING\r\n")) {
+			break
+		}
+	}
+	_, _ = c.Write([]byte("-ERR 'Authorization Violation'\r\n"))
+	_ = c.Close()
 }
 
 type freezing struct {

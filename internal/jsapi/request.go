@@ -126,6 +126,7 @@ func (r *request) leave() {
 	r.close()
 	r.c.left++
 	r.c.mu.Unlock()
+	r.c.heldUp()
 	err := fmt.Errorf("%w: the connection does not take what is sent: %w", backend.ErrUnreachable, r.ctx.Err())
 	outcome := error(unanswered{err})
 	if waits {

@@ -66,7 +66,10 @@ func TestRequest_EndsDuringWrite(t *testing.T) {
 				check.That(t, IsUnanswered(r.err), "it may have been sent: %v", r.err)
 				t.want("the request behind it", behind, "", backend.ErrUnreachable, tt.after)
 				check.That(t, IsUnsent(behind.err), "it was not sent: %v", behind.err)
+				why := t.a.ConnError()
+				check.That(t, (name == "long") == (why != nil) && (why == nil || why.Error() == "timeout: the network does not answer"), "it is down: %v", why)
 				t.want("after", t.ask(t.Context(), "echo", "x"), "x", nil, 0)
+				check.OK(t, t.a.ConnError())
 			})
 		})
 	}

@@ -20,6 +20,7 @@
 //	                 share; ephemeral push consumers
 //	lane.go          goroutines that the subscriptions of a connection share
 //	majority.go      whether a majority of the servers is there, and the move of a connection to another server
+//	outage.go        why a connection is down
 //	intime.go        calls of nats.go that may wait for the connection's lock
 //	errors.go        error codes and their meaning, denied permissions
 //	names.go         limits and rules for buckets, keys, subjects and prefixes
@@ -171,13 +172,14 @@ func (a *Stream) status() (nats.Status, error) {
 	}
 	switch s := a.Conn.Status(); s {
 	case nats.CONNECTED, nats.DRAINING_SUBS:
+		a.conn.up()
 		return s, nil
 	case nats.CLOSED:
 		return s, backend.ErrConnectionClosed
 	case nats.DISCONNECTED, nats.RECONNECTING, nats.CONNECTING, nats.DRAINING_PUBS:
 		fallthrough
 	default:
-		return s, fmt.Errorf("%w: the connection is %v", backend.ErrUnreachable, strings.ToLower(s.String()))
+		return s, a.conn.down(s)
 	}
 }
 

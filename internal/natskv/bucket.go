@@ -139,6 +139,9 @@ func (b *Bucket) Reconnects() (tries int, forever bool) { return b.api.Reconnect
 // LastError returns the last error of the connection.
 func (b *Bucket) LastError() error { return b.api.LastError() }
 
+// ConnError returns why requests found the connection down when they last tried, a backend.ConnError or nil.
+func (b *Bucket) ConnError() error { return b.api.ConnError() }
+
 // Info reads the settings of the bucket from the server.
 func (b *Bucket) Info(ctx context.Context) (Info, error) {
 	ctx, cancel := deadline.Limit(ctx)

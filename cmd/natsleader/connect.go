@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/choria-io/fisk"
@@ -39,6 +40,8 @@ type globals struct {
 	timeout        time.Duration // for one answer of NATS
 	context        string
 	noContext      bool
+	noDiscovery    bool
+	keeps          atomic.Int64 // see fits
 
 	bucket string
 
@@ -73,6 +76,7 @@ func (g *globals) register(app *fisk.Application) {
 	setting("tlscert", "TLS public certificate", "NATS_CERT", "FILE", natscontext.WithCertificate)
 	setting("tlskey", "TLS private key", "NATS_KEY", "FILE", natscontext.WithKey)
 	setting("tlsca", "TLS certificate authority chain", "NATS_CA", "FILE", natscontext.WithCA)
+	flag("no-discovery", "Connect to the servers of --server only, and to none that they advertise").UnNegatableBoolVar(&g.noDiscovery)
 	flag("tlsfirst", "Perform the TLS handshake before expecting the server's greeting").BoolVar(&g.tlsFirst)
 	setting("socks-proxy", "SOCKS5 proxy for connecting to NATS", "NATS_SOCKS_PROXY", "PROXY", natscontext.WithSocksProxy)
 	setting("inbox-prefix", "Prefix of the inboxes", "", "PREFIX", natscontext.WithInboxPrefix)
@@ -209,14 +213,14 @@ func (g *globals) connect(opts ...nats.Option) (*nats.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := c.NATSOptions(slices.Concat([]nats.Option{
+	all, err := c.NATSOptions(slices.Concat(g.dialling(), []nats.Option{
 		nats.Name(g.connectionName),
 		nats.PingInterval(time.Second),
 		nats.FlusherTimeout(flusherTimeout),
 		nats.MaxReconnects(-1),
 		nats.IgnoreAuthErrorAbort(),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
-	}, opts, g.dial)...)
+	}, opts, g.dial, []nats.Option{g.limitDials})...)
 	if err != nil {
 		return nil, usagef("connection settings: %w", err)
 	}

@@ -81,6 +81,7 @@ type check struct {
 // only store stores anything. docs/cli.md explains those whose findings do not say it all.
 var checks = []check{
 	{"server", false, checkServer},
+	{"addresses", false, checkAddresses},
 	{"bucket", false, checkBucket},
 	{"domain", true, checkDomain},
 	{"sources", true, checkSources},
@@ -193,6 +194,7 @@ func (g *globals) doctor(o doctorOptions) error {
 		}
 		system = func() (*nats.Conn, error) { return sys.connect() }
 	}
+	g.fits(o.lease)
 	nc, js, bucket, err := g.open()
 	if err != nil {
 		return err

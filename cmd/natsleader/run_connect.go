@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ func (c *runLoop) reach() (*nats.Conn, *leader.Bucket, error) {
 		bucket *leader.Bucket
 		err    error
 	}
+	c.fits(c.lease)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	done := make(chan reached, 1)
@@ -113,6 +115,7 @@ func (c *runLoop) checkBucket(nc *nats.Conn, js jetstream.JetStream, bucket *lea
 	if err != nil {
 		return err
 	}
+	c.fits(cmp.Or(c.lease, wire.Lease(info.MaxLease, info.TTL)))
 	if err = c.succession.fit(info, c.lease); err != nil {
 		return err
 	}

@@ -6,14 +6,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"strings"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
@@ -82,26 +81,27 @@ func (q lineQueue) close() {
 func (l *runLog) followConnection() []nats.Option {
 	const most = 8 // reasons that are logged
 	logged, outage := make(map[string]bool), false
-	say := func(_ *nats.Conn, err error) { // one at a time
-		if err == nil {
-			return // the connection was closed, or moves
-		}
-		if reason := connectionReason(err); !logged[reason] && len(logged) < most {
-			logged[reason], outage = true, true
+	say := func(err error) { // one at a time
+		reason := jsapi.ConnErrorOf(err).Error()
+		if key := strings.ToLower(reason); !logged[key] && len(logged) < most {
+			logged[key], outage = true, true
 			l.warn("no connection to NATS: %s", reason)
 		}
 	}
 	return []nats.Option{
-		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
-			if err != nil {
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil { // nil: it was closed, or moves
 				clear(logged)
+				say(err)
 			}
-			say(nc, err)
 		}),
-		nats.ReconnectErrHandler(say),
+		nats.ReconnectErrHandler(func(nc *nats.Conn, err error) {
+			noteDial(nc, err)
+			say(err)
+		}),
 		nats.ErrorHandler(func(nc *nats.Conn, _ *nats.Subscription, err error) { // refused credentials are seen here only
 			if !nc.IsConnected() && !errors.Is(err, nats.ErrPermissionViolation) {
-				say(nc, err)
+				say(err)
 			}
 		}),
 		nats.ReconnectHandler(func(*nats.Conn) {
@@ -111,18 +111,6 @@ func (l *runLog) followConnection() []nats.Option {
 			outage = false
 		}),
 	}
-}
-
-// connectionReason leaves out the local port, which would make the reason of every try
-// a different one.
-func connectionReason(err error) string {
-	if op, ok := errors.AsType[*net.OpError](err); ok {
-		if op.Addr != nil {
-			return fmt.Sprintf("%s: %v", op.Addr, op.Err)
-		}
-		return op.Err.Error()
-	}
-	return strings.TrimPrefix(err.Error(), "nats: ")
 }
 
 // logger prints those messages of a candidate's log that no event reports: each request

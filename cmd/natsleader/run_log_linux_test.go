@@ -22,16 +22,17 @@ func TestRunLog_Outages(t *testing.T) {
 	for _, set := range l.followConnection() {
 		expect.OK(t, set(&o))
 	}
+	nc := new(nats.Conn)
 	for range 2 {
 		o.DisconnectedErrCB(nil, io.EOF)
-		o.ReconnectErrCB(nil, io.EOF)
+		o.ReconnectErrCB(nc, io.EOF)
 		o.ReconnectedCB(nil)
 		o.DisconnectedErrCB(nil, nil)
-		o.ReconnectErrCB(nil, io.EOF)
+		o.ReconnectErrCB(nc, io.EOF)
 		o.ReconnectedCB(nil)
 	}
 	l.close()
-	for _, text := range []string{"no connection to NATS: EOF", "connected to NATS again"} {
+	for _, text := range []string{"no connection to NATS: other: EOF", "connected to NATS again"} {
 		expect.That(t, strings.Count(out.String(), text) == 2, "not twice: %q\n%s", text, &out)
 	}
 }

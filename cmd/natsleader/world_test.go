@@ -144,6 +144,10 @@ func (w *world) Dial(_, address string) (net.Conn, error) {
 	if strings.HasSuffix(address, ":1") {
 		return nil, syscall.ECONNREFUSED
 	}
+	if strings.HasPrefix(address, "192.0.2.") {
+		time.Sleep(5 * time.Second)
+		return nil, os.ErrDeadlineExceeded
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	far, err := w.s.InProcessConn()
@@ -167,7 +171,8 @@ func (w *world) dial() *nats.Conn {
 }
 
 func (w *world) inProcess() []nats.Option {
-	return []nats.Option{nats.SetCustomDialer(w), nats.SkipHostLookup(), nats.ReconnectJitter(0, 0)}
+	pause := nats.CustomReconnectDelay(func(int) time.Duration { return nats.DefaultReconnectWait }) // without a random part
+	return []nats.Option{nats.SetCustomDialer(w), nats.SkipHostLookup(), pause}
 }
 
 // globals returns the flags of a command that uses the bucket.

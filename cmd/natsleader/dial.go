@@ -1,0 +1,87 @@
+package main
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"net"
+	"os"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/natsleader/natsleader/internal/jsapi"
+	"github.com/natsleader/natsleader/internal/wire"
+)
+
+// dialling returns the options by which a lost connection is made again while the lease lasts. nats.go tries the addresses that
+// the servers advertise, one after another, before the URL that it was given. Six that swallow packets, and the pause
+// after them, take half of the lease. A renewal is a sixth of it old by then, and its deadline is at four fifths.
+func (g *globals) dialling() []nats.Option {
+	all := []nats.Option{
+		nats.CustomReconnectDelay(func(int) time.Duration { // after all addresses have failed; not all clients at once
+			return g.dialLimit() + rand.N(g.dialLimit()/2)
+		}),
+		nats.ReconnectErrHandler(noteDial),
+	}
+	if g.noDiscovery {
+		all = append(all, nats.IgnoreDiscoveredServers())
+	}
+	return all
+}
+
+// noteDial is a handler of nats.go that keeps the error for those who report that the connection is down.
+func noteDial(nc *nats.Conn, err error) { jsapi.ConnectionOf(nc).Note(err) }
+
+// fits lets the connection be made again within a lease; 0 is the default.
+func (g *globals) fits(lease time.Duration) { g.keeps.Store(int64(lease)) }
+
+// dialLimit is how long one address may take to accept a connection.
+func (g *globals) dialLimit() time.Duration {
+	lease := cmp.Or(time.Duration(g.keeps.Load()), wire.DefaultLease)
+	return min(max(lease/15, 100*time.Millisecond), 2*time.Second) // nats.go waits for 2 s
+}
+
+// limitDials is the last option of a connection.
+func (g *globals) limitDials(o *nats.Options) error {
+	o.CustomDialer = dialer{g.dialLimit, o.CustomDialer}
+	return nil
+}
+
+// dialer dials an address within a limit. nats.go holds the lock of the connection meanwhile.
+type dialer struct {
+	limit   func() time.Duration
+	through nats.CustomDialer // a proxy, or the server of a test; nil: the network
+}
+
+// Dial is part of [nats.CustomDialer].
+func (d dialer) Dial(network, address string) (net.Conn, error) {
+	if d.through == nil {
+		return net.DialTimeout(network, address, d.limit())
+	}
+	type dialled struct {
+		net.Conn
+		err error
+	}
+	done := make(chan dialled, 1)
+	go func() {
+		c, err := d.through.Dial(network, address)
+		done <- dialled{c, err}
+	}()
+	select {
+	case got := <-done:
+		return got.Conn, got.err
+	case <-time.After(d.limit()):
+		go func() {
+			if got := <-done; got.err == nil {
+				_ = got.Close() // too late
+			}
+		}()
+		return nil, &net.OpError{Op: "dial", Net: network, Addr: addressOf(address), Err: os.ErrDeadlineExceeded}
+	}
+}
+
+// addressOf is an address that was not resolved.
+type addressOf string
+
+func (addressOf) Network() string  { return "tcp" }
+func (a addressOf) String() string { return string(a) }

@@ -44,6 +44,8 @@ var (
 	ErrNotSucceeded error = backend.ErrNotSucceeded
 	// ErrValueTooLarge reports a value of more than 64 KiB, or one that does not fit into a record of the bucket.
 	ErrValueTooLarge error = backend.ErrValueTooLarge
+	// ErrFull reports that the account, the bucket or a server has no room for a write.
+	ErrFull error = backend.ErrFull
 	// ErrForeignRecord reports a value that is no record. Its key counts as held until no lease can be running.
 	ErrForeignRecord error = backend.ErrForeignRecord
 	// ErrTokensExhausted is an ErrForeignRecord with too great a token. No candidate is elected until it is deleted.

@@ -47,9 +47,8 @@ type Stats struct {
 	Fenced, Deposed, Faults map[error]uint64
 }
 
-// Connected returns nil while the bucket serves the candidate. Otherwise: [ErrStopped] after its end, [ErrStalled] or
-// [ErrLeaseExpired] with Stalled or Expired, [ErrUnreachable] while Silent is more than half of LeaseDuration, or
-// another error until the bucket's settings are known.
+// Connected returns nil while the bucket serves the candidate. Otherwise: [ErrStopped] after its end, [ErrStalled] if
+// Stalled, [ErrLeaseExpired] if Expired, [ErrUnreachable] if Silent > LeaseDuration/2, or that LeaseDuration is 0.
 func (s Stats) Connected() error {
 	var err error
 	switch {
@@ -227,7 +226,7 @@ func (c *Candidate) transits(before, after State, events []Event) {
 // first counts.
 var counted = [...]error{
 	ErrRegressed, ErrFenced, ErrGuardTaken, ErrGuardDeleted, ErrNotReleased, ErrCordoned, ErrNoFeed, ErrCongested, ErrNoBucket,
-	ErrNoRoster, ErrIncompatibleBucket, ErrTokensExhausted, ErrForeignRecord, ErrValueTooLarge, ErrPermission,
+	ErrNoRoster, ErrIncompatibleBucket, ErrTokensExhausted, ErrForeignRecord, ErrValueTooLarge, ErrFull, ErrPermission,
 	ErrConnectionClosed, ErrNoMajority, ErrUnreachable, ErrSeatsDiffer, ErrBucketDiffers, ErrResigned, ErrStopped,
 	ErrStalled, ErrLeaseExpired, ErrPreempted, ErrDeleted,
 }

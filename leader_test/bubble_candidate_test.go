@@ -169,6 +169,7 @@ var causes = []namedError{
 	{leader.ErrPermission, "permission"},
 	{leader.ErrIncompatibleBucket, "unfit"},
 	{leader.ErrValueTooLarge, "too large"},
+	{leader.ErrFull, "full"},
 	{leader.ErrNoMajority, "no majority"},
 	{leader.ErrUnreachable, "unreachable"},
 }

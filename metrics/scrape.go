@@ -73,6 +73,7 @@ var errorNames = map[error]string{
 	leader.ErrTokensExhausted:    "tokens_exhausted",
 	leader.ErrForeignRecord:      "foreign_record",
 	leader.ErrValueTooLarge:      "value_too_large",
+	leader.ErrFull:               "full",
 	leader.ErrPermission:         "permission",
 	leader.ErrConnectionClosed:   "connection_closed",
 	leader.ErrNoMajority:         "no_majority",

@@ -24,6 +24,7 @@ const (
 	ErrNoBucket           = Error("the bucket does not exist")
 	ErrIncompatibleBucket = Error("the bucket is not fit for this election")
 	ErrValueTooLarge      = Error("value too large")
+	ErrFull               = Error("there is no room for a write")
 
 	ErrResigned       = Error("resigned")
 	ErrStopped        = Error("stopped")

@@ -21,8 +21,10 @@ const (
 	CodeClusterNotAvailable  = 10008 // no leader at the moment: ErrUnreachable; a guarded write is tried again
 	CodeClusterNotLeader     = 10009 // as before
 	CodeNoResources          = 10023 // as CodeResourcesExceeded
+	CodeNoMemory             = 10028 // ErrFull, as are 10002, 10023 and 10077 where no batch is sent
 	CodeNoMessage            = 10037 // an empty key
 	CodeNotEnabledForAccount = 10039
+	CodeNoStorage            = 10047 // ErrFull
 	CodeStreamInvalidConfig  = 10052 // ErrIncompatibleBucket
 	CodeMessageTooLarge      = 10054 // ErrValueTooLarge
 	CodeMirrorFixed          = 10055 // ErrIncompatibleBucket
@@ -187,6 +189,8 @@ func (a *Stream) refusal(err *jetstream.APIError) error {
 		return &explained{"JetStream is not enabled " + where, []error{backend.ErrUnreachable, err}}
 	case CodeMessageTooLarge:
 		return fmt.Errorf("%w: %w", backend.ErrValueTooLarge, err)
+	case CodeResourcesExceeded, CodeNoResources, CodeNoMemory, CodeNoStorage, CodeStoreFailed:
+		return &explained{fmt.Sprintf("stream %s has no room for a write: %v: make room, or raise the limit of the account or the stream", a.Name, err), []error{backend.ErrFull, err}}
 	case CodeClusterNotAvailable, CodeClusterNotLeader, CodeStreamOffline:
 		return fmt.Errorf("%w: %w", backend.ErrUnreachable, err)
 	default:

@@ -1,6 +1,7 @@
 package jsapi
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -26,6 +27,14 @@ func TestRefusal_NamesRevision(t *testing.T) {
 		if r, ok := err.(*backend.RefusedError); !ok || *r != c.want { //nolint:errorlint // the port says so
 			t.Errorf("%d %q: got %#v", c.code, c.text, err)
 		}
+	}
+}
+
+// A store that is full is an error of its own, with the server's reason and the remedy.
+func TestRefusal_Full(t *testing.T) {
+	for _, code := range []jetstream.ErrorCode{10002, 10023, 10028, 10047, 10077} {
+		err := (&Stream{Name: "KV_E"}).refusal(&jetstream.APIError{ErrorCode: code, Description: "the reason"})
+		check.Says(t, err, backend.ErrFull, "stream KV_E has no room for a write: nats: API error: code=0 err_code="+fmt.Sprint(int(code))+" description=the reason: make room")
 	}
 }
 

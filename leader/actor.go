@@ -36,7 +36,8 @@ type actor struct {
 	rng    randomness
 	values context.Context //nolint:containedctx // the values that every term's context carries
 
-	wake     time.Time // when the machine is to step again
+	ahead    time.Duration // by which the time of day was ahead of the clock at the last hint
+	wake     time.Time     // when the machine is to step again
 	requests requester
 	bucket   *natskv.Bucket // nil: of an observer, or in memory
 	faults   faultFilter
@@ -51,13 +52,13 @@ type actor struct {
 
 	elected       time.Time // the last time
 	returns       int       // terms in a row whose work has returned at once
-	otherLease    bool      // noticeLease has warned
 	seat          int
 	reminder      reminder
 	stall         time.Duration // Config.StallTimeout
 	stopTimeout   time.Duration // negative: no bound
 	stopBy        time.Time     // of StopTimeout: the candidate ends then; zero: it is not being stopped
 	reportedSeats seatsSeen     // another candidate's number of seats that was reported last
+	otherLease    bool          // noticeLease has warned
 	mayMove       bool          // Config.ForceReconnect
 	abandoning    bool          // it ends without waiting for anything
 	cut           bool          // it ends because the connection is closed
@@ -197,7 +198,7 @@ func (a *actor) receive(m *mail) {
 		if !a.status.Queued || !a.c.window.Has(&a.requests.place) {
 			m.in.Kind = machine.InTick // the slot has been used or given back since it was granted
 		}
-	case machine.InTick, machine.InGuards, machine.InRoster, machine.InResign, machine.InDrained, machine.InWorked, machine.InLoop, machine.InNoLoop, machine.InProclaim, machine.InSuspend, machine.InResume, machine.InStalled:
+	case machine.InTick, machine.InGuards, machine.InRoster, machine.InResign, machine.InDrained, machine.InWorked, machine.InLoop, machine.InNoLoop, machine.InProclaim, machine.InSuspend, machine.InResume, machine.InStalled, machine.InPaused:
 	}
 	a.step(&m.in, m.call)
 	switch {
@@ -279,6 +280,9 @@ func (a *actor) follow() *machine.Input {
 	if t := a.watched(); t != nil && t.work.hangs(a.now().Sub(a.base)) {
 		return &machine.Input{Kind: machine.InStalled}
 	}
+	if in := a.noticePause(); in != nil {
+		return in
+	}
 	a.remind()
 	a.noticeCordon()
 	return a.syncPermit()
@@ -355,7 +359,7 @@ func (a *actor) advance(in *machine.Input, fx *machine.Effects) {
 	case fx.End != nil:
 		t.grace.end(fx.End)
 	case a.status.State == machine.StateLeader:
-		t.until.Store(int64(a.status.LeaseUntil.Sub(a.base)))
+		t.hold(now.Sub(a.base), a.status.LeaseUntil.Sub(a.base))
 	}
 }
 
@@ -440,6 +444,7 @@ func (a *actor) begin(n machine.Note) *Term {
 	t.until.Store(int64(n.Until.Sub(a.base)))
 	ctx, cancel := context.WithCancelCause(a.values)
 	t.ctx, t.cancel = leadership{ctx, t}, cancel
+	t.ahead.Store(int64(backend.Ahead(a.clock)))
 	t.work.begin(a.stall, t.elapsed())
 	t.known.body = a.status.Offers
 	for i := range a.guards {
@@ -482,6 +487,7 @@ func (a *actor) publish(changed bool) {
 func newActor(ctx context.Context, c *Candidate, cfg Config, p machine.Params) *actor {
 	a := &actor{
 		c: c, timeline: c.timeline, timer: backend.Unarmed(c.clock), seat: seatOf(c.election),
+		ahead:  backend.Ahead(c.clock),
 		values: context.WithoutCancel(ctx), stopTimeout: cfg.stopTimeout(), stall: cfg.StallTimeout,
 	}
 	a.rng.Seed(seed(p.ID, c.election), 0)

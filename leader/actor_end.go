@@ -75,6 +75,6 @@ func (a *actor) last(m *mail) {
 	case machine.InAbandon:
 		a.abandoning = true
 		a.roster.dismiss(true)
-	case machine.InTick, machine.InHeard, machine.InReconnected, machine.InFeedLost, machine.InClosed, machine.InGuards, machine.InRoster, machine.InStop, machine.InDrained, machine.InWorked, machine.InLoop, machine.InNoLoop, machine.InSuspend, machine.InResume, machine.InSlot, machine.InStalled:
+	case machine.InTick, machine.InHeard, machine.InReconnected, machine.InFeedLost, machine.InClosed, machine.InGuards, machine.InRoster, machine.InStop, machine.InDrained, machine.InWorked, machine.InLoop, machine.InNoLoop, machine.InSuspend, machine.InResume, machine.InSlot, machine.InStalled, machine.InPaused:
 	}
 }

@@ -83,4 +83,6 @@ func (f *faultFilter) received(notes []machine.Note) {
 }
 
 // isMisfit reports whether a fault that settings have caused means that they do not fit.
-func isMisfit(err error) bool { return !errors.Is(err, ErrRegressed) && !errors.Is(err, ErrCongested) }
+func isMisfit(err error) bool {
+	return !errors.Is(err, ErrRegressed) && !errors.Is(err, ErrCongested) && !errors.Is(err, ErrClock)
+}

@@ -74,6 +74,7 @@ type systemClock struct {
 	slept0 time.Duration // time asleep when the clock was made
 	drift  atomic.Int64  // wall minus monotonic since base, when slept was read
 	slept  atomic.Int64  // time asleep since base
+	ahead  atomic.Int64  // drift less the time asleep
 }
 
 // Now costs little more than time.Now. It reads the time asleep again only when the wall
@@ -85,6 +86,7 @@ func (c *systemClock) Now() time.Time {
 		slept := int64(sleptNow() - c.slept0)
 		for old := c.slept.Load(); slept > old && !c.slept.CompareAndSwap(old, slept); old = c.slept.Load() {
 		} // never back: another goroutine may have stored a later one
+		c.ahead.Store(drift - c.slept.Load())
 		c.drift.Store(drift)
 	}
 	return t.Add(time.Duration(c.slept.Load()))
@@ -92,6 +94,9 @@ func (c *systemClock) Now() time.Time {
 
 // Wall is for backend.Wall. The time of day has the time asleep already.
 func (*systemClock) Wall() time.Time { return time.Now() }
+
+// Ahead is for backend.Ahead.
+func (c *systemClock) Ahead() time.Duration { return time.Duration(c.ahead.Load()) }
 
 func (c *systemClock) NewTimer(d time.Duration) Timer { return systemTimer{time.NewTimer(d)} }
 

@@ -23,16 +23,25 @@ type handClock struct {
 	hook   func()
 	timers []*handTimer
 	alarm  func() // of the newest watchdog
+
+	watchdogIn time.Duration // fires after that
 }
 
 type handTimer struct {
 	c     chan time.Time
 	armed bool
+	in    *time.Duration // of the watchdog: is set to when it fires
 }
 
-func (t *handTimer) C() <-chan time.Time      { return t.c }
-func (t *handTimer) Reset(time.Duration) bool { t.armed = true; return true }
-func (t *handTimer) Stop() bool               { t.armed = false; return true }
+func (t *handTimer) C() <-chan time.Time { return t.c }
+func (t *handTimer) Reset(d time.Duration) bool {
+	if t.armed = true; t.in != nil {
+		*t.in = d
+	}
+	return true
+}
+
+func (t *handTimer) Stop() bool { t.armed = false; return true }
 
 func (c *handClock) NewTimer(time.Duration) leader.Timer {
 	t := &handTimer{c: make(chan time.Time, 1)}
@@ -40,9 +49,9 @@ func (c *handClock) NewTimer(time.Duration) leader.Timer {
 	return t
 }
 
-func (c *handClock) AfterFunc(_ time.Duration, f func()) leader.Timer {
-	c.alarm = f
-	return &handTimer{}
+func (c *handClock) AfterFunc(d time.Duration, f func()) leader.Timer {
+	c.alarm, c.watchdogIn = f, d
+	return &handTimer{in: &c.watchdogIn}
 }
 
 // Now returns the time as it was before the hook, which it may call.

@@ -87,6 +87,7 @@ package leader
 //	                   are in internal/deadline)
 //	clock_linux.go     the time during which a Linux host was suspended
 //	clock_other.go     the same elsewhere: not known
+//	pause.go           the hint that the machine was paused: its time of day has run ahead of its clock
 //	actor.go           the goroutine: how it is made, select, timer, steps, events
 //	actor_requests.go  the requests of the machine to the store, and the feed
 //	actor_faults.go    which faults of requests and settings are news. Guards, roster, seats, window and silence

@@ -74,4 +74,6 @@ var (
 	ErrNoFeed error = backend.ErrNoFeed
 	// ErrCongested reports that a leader's request has waited for its turn for half of RenewDeadline (docs/scale.md).
 	ErrCongested error = backend.ErrCongested
+	// ErrClock reports, once, that this clock stood still or runs at another rate than the server's (docs/contract.md).
+	ErrClock error = backend.ErrClock
 )

@@ -225,8 +225,8 @@ func (c *Candidate) transits(before, after State, events []Event) {
 // counted are the causes and faults that [Stats] counts. Of those that an error matches, the
 // first counts.
 var counted = [...]error{
-	ErrRegressed, ErrFenced, ErrGuardTaken, ErrGuardDeleted, ErrNotReleased, ErrCordoned, ErrNoFeed, ErrCongested, ErrNoBucket,
-	ErrNoRoster, ErrIncompatibleBucket, ErrTokensExhausted, ErrForeignRecord, ErrValueTooLarge, ErrFull, ErrPermission,
+	ErrRegressed, ErrFenced, ErrGuardTaken, ErrGuardDeleted, ErrNotReleased, ErrCordoned, ErrNoFeed, ErrCongested, ErrClock, ErrNoBucket,
+	ErrNoRoster, ErrIncompatibleBucket, ErrTokensExhausted, ErrForeignRecord, ErrValueTooLarge, ErrPermission,
 	ErrConnectionClosed, ErrNoMajority, ErrUnreachable, ErrSeatsDiffer, ErrBucketDiffers, ErrResigned, ErrStopped,
 	ErrStalled, ErrLeaseExpired, ErrPreempted, ErrDeleted,
 }

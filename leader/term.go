@@ -27,6 +27,7 @@ type Term struct {
 	release  func()            // of a subterm: is called once, when its work has ended
 	freed    atomic.Bool       // a subterm was released
 	offered  bool              // to the loops of Terms; only the candidate's goroutine uses it
+	ahead    atomic.Int64      // by which the time of day was ahead of the clock when it was last looked at
 	fences   []*fence          // one for each guard of its candidate
 	work     workWatch
 
@@ -92,6 +93,13 @@ func (t *Term) end(cause error) {
 	}
 }
 
+// hold sets until when the lease is valid. The watchdog, which was armed for a longer one, is armed again. The lock is held.
+func (t *Term) hold(elapsed, until time.Duration) {
+	if was := t.until.Swap(int64(until)); int64(until) < was && t.watchdog != nil {
+		t.watchdog.Reset(max(0, until-elapsed))
+	}
+}
+
 // left returns how long the lease is valid from that time after start on.
 func (t *Term) left(elapsed time.Duration) time.Duration {
 	return max(0, time.Duration(t.until.Load())-elapsed)
@@ -101,10 +109,8 @@ func (t *Term) left(elapsed time.Duration) time.Duration {
 // [context.Cause] returns one of the errors from [ErrResigned] to [ErrConnectionClosed]. The context carries the
 // values of the context given to [Campaign], and has no Deadline.
 //
-// Err and Done ask the clock first, and end the context with [ErrLeaseExpired] if the lease is over. So they are
-// exact also after a pause of the process. A select that called Done before the pause is not: ask Err after each wait
-// and before each item of work. Contexts derived from this one end with it and have its cause, but do not ask the
-// clock: see [Exact] and [Err].
+// Err and Done ask the clock, and end the context with [ErrLeaseExpired] if the lease is over: after a pause, too, but
+// a select that called Done before it is late. Ask Err before each item. For derived contexts see [Exact].
 func (t *Term) Context() context.Context {
 	if t == nil || t.ctx.term == nil {
 		return termOver

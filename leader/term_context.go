@@ -36,6 +36,7 @@ func (l *leadership) check() (elapsed time.Duration, err error) {
 	}
 	t := l.term
 	if elapsed = t.elapsed(); t.left(elapsed) > 0 || t.lapse() > 0 {
+		t.noticePause()
 		return elapsed, nil
 	}
 	return elapsed, l.ended()

@@ -163,6 +163,7 @@ var causes = []namedError{
 	{leader.ErrNotReleased, "not released"},
 	{leader.ErrNoFeed, "no feed"},
 	{leader.ErrCongested, "congested"},
+	{leader.ErrClock, "clock"},
 	{leader.ErrForeignRecord, "foreign"},
 	{leader.ErrNoBucket, "no bucket"},
 	{leader.ErrNoRoster, "no roster"},

@@ -27,6 +27,7 @@ type Clock struct {
 // hidden keeps the optional methods of the clock, which are for package leader, out of the documentation.
 type hidden interface {
 	Wall() time.Time
+	Ahead() time.Duration
 	Unarmed() leader.Timer
 }
 

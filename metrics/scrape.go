@@ -67,6 +67,7 @@ var errorNames = map[error]string{
 	leader.ErrCordoned:           "cordoned",
 	leader.ErrNoFeed:             "no_feed",
 	leader.ErrCongested:          "congested",
+	leader.ErrClock:              "clock",
 	leader.ErrNoBucket:           "no_bucket",
 	leader.ErrNoRoster:           "no_roster",
 	leader.ErrIncompatibleBucket: "incompatible_bucket",

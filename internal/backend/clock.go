@@ -6,6 +6,8 @@ import "time"
 //
 //   - Wall returns the time of day, if Now does not: that of the system counts the time asleep twice after a suspend.
 //     Instants that leave the library, and those of a calendar, are by Wall.
+//   - Ahead returns how far the time of day had run ahead of Now, since any instant, when Now was called last. The time asleep does
+//     not count. If it grows, the host was paused, or somebody has set the time of day.
 //   - AfterFunc serves as the watchdog that ends a term's context in time, even if the candidate's goroutine is held up.
 //   - Unarmed belongs to a fake clock, which has to know when a candidate waits. It returns a timer that is not armed. The
 //     owner of the timer is busy from then on, until it calls Reset or Stop as the last thing before it waits.
@@ -15,6 +17,8 @@ import "time"
 //     queued, and Stop when all are written.
 type (
 	wallClock interface{ Wall() time.Time }
+
+	aheadClock interface{ Ahead() time.Duration }
 
 	alarmClock[T any] interface {
 		AfterFunc(d time.Duration, f func()) T
@@ -32,6 +36,14 @@ func Wall(clock interface{ Now() time.Time }) time.Time {
 		return c.Wall()
 	}
 	return clock.Now()
+}
+
+// Ahead returns how far the time of day has run ahead of a leader.Clock, or 0 if that is not known.
+func Ahead(clock interface{ Now() time.Time }) time.Duration {
+	if c, ok := clock.(aheadClock); ok {
+		return c.Ahead()
+	}
+	return 0
 }
 
 // AfterFunc returns a leader.Timer that calls f after d, or nil if the leader.Clock has none.

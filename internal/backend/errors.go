@@ -46,6 +46,7 @@ const (
 	ErrGuardDeleted   = Error("the guard was deleted or overwritten")
 	ErrBucketDiffers  = Error("the bucket differs from the settings of EnsureBucket")
 	ErrSeatsDiffer    = Error("the candidates disagree on the number of seats")
+	ErrClock          = Error("the clock of this host does not keep pace with the server's")
 	ErrCongested      = Error("renewals wait too long for their turn on the connection: lead fewer elections in this process or on this connection, give it more CPU, or use longer leases")
 )
 

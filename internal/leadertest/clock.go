@@ -84,6 +84,13 @@ func (c *Clock) Wall() time.Time {
 	return c.now.Add(c.ahead)
 }
 
+// Ahead is for [backend.Ahead].
+func (c *Clock) Ahead() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ahead
+}
+
 // NewTimer returns a timer that fires after d.
 func (c *Clock) NewTimer(d time.Duration) leader.Timer {
 	t := &timer{clock: c, c: make(chan time.Time, 1)}

@@ -112,6 +112,10 @@ func (c hostClock) Wall() time.Time {
 	return backend.Wall(c.time).Add(time.Duration(c.link.ahead.Load()))
 }
 
+func (c hostClock) Ahead() time.Duration {
+	return backend.Ahead(c.time) + time.Duration(c.link.ahead.Load())
+}
+
 // SetWall sets the wall clock of the link's host further ahead of the time by so much than [Clock.SetWall] does, or
 // behind it if that is negative. It concerns candidates that use [Link.Clock], because Config.Clock is not set.
 func (l *Link) SetWall(ahead time.Duration) { l.ahead.Store(int64(ahead)) }

@@ -64,7 +64,7 @@ func describeLast(p record.PackedLast) string {
 var inputNames = map[InputKind]string{
 	InTick: "tick", InHeard: "heard", InReconnected: "reconnected", InFeedLost: "feed lost", InClosed: "closed",
 	InRead: "read", InWritten: "written", InSettings: "settings", InFeed: "feed", InResign: "resign", InStop: "stop",
-	InAbandon: "abandon", InDrained: "drained", InWorked: "worked", InLoop: "loop", InNoLoop: "no loop", InProclaim: "proclaim", InGuards: "guards", InRoster: "roster", InSuspend: "bar", InResume: "open", InSlot: "slot", InStalled: "stalled",
+	InAbandon: "abandon", InDrained: "drained", InWorked: "worked", InLoop: "loop", InNoLoop: "no loop", InProclaim: "proclaim", InGuards: "guards", InRoster: "roster", InSuspend: "bar", InResume: "open", InSlot: "slot", InStalled: "stalled", InPaused: "paused",
 }
 
 func describeInput(in Input) string {

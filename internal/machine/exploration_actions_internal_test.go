@@ -69,7 +69,9 @@ func (w *worldOf) actions(all []action) []action {
 // that it sent before goes its way.
 func (w *worldOf) troubleActions(i int, add adder) {
 	p := &w.parties[i]
-	add(p.frozen, doFreeze, i, 1)
+	add(p.frozen && !p.paused, doFreeze, i, 1)
+	add(p.paused, doPause, i, 1)
+	add(!p.frozen && w.may(pause), doPause, i, 0)
 	add(p.frozen && p.way == going && !p.cut, doArrive, i, 0)
 	add(!p.frozen && w.may(freeze), doFreeze, i, 0)
 	add(p.cut, doCut, i, 1)
@@ -89,6 +91,7 @@ func (w *worldOf) processActions(i int, add adder) {
 	add(w.gated && !p.m.suspended, doBar, i, 0)
 	add(w.gated && p.m.suspended, doOpen, i, 0)
 	add(w.may(closeConnection), doClose, i, 0)
+	add(w.may(setTime), doSet, i, 0)
 	add((w.may(release) || w.loops || w.gos) && p.m.work.going, doRelease, i, 0)
 	w.loopActions(i, add)
 	add(p.m.flight.slot == slotWaits, doSlot, i, 0)
@@ -181,6 +184,10 @@ func (w *worldOf) apply(a action) {
 			w.spend(freeze)
 		}
 		p.frozen = a.arg == 0
+	case doPause:
+		w.pause(i, a.arg == 0)
+	case doSet:
+		w.setTime(i)
 	case doCut:
 		if a.arg == 0 {
 			w.spend(cutOff)
@@ -257,7 +264,7 @@ func (w *worldOf) apply(a action) {
 // costs has the trouble that an action uses up, if that does not depend on the situation.
 var costs = map[verb]limited{
 	doStale: readPast, doRefuse: refuse, doMute: loseFeed, doEndFeed: endFeed, doReconnect: reconnect, doCrash: crash, doBoot: restart,
-	doResign: resign, doStop: stop, doClose: closeConnection, doRelease: release, doNoLoop: breakOff, doStall: stall, doHandOver: transfer,
+	doResign: resign, doStop: stop, doClose: closeConnection, doRelease: release, doNoLoop: breakOff, doStall: stall, doSet: setTime, doHandOver: transfer,
 	doRemove: remove, doPurge: purge, doOverwrite: overwrite, doForce: force, doJunk: junkRecord, doRemake: remake, doRollBack: rollBack,
 	doGuardStale: readPast, doGuardRefuse: refuse, doGuardUnfit: guardUnfit, doGuardRemove: guardRemove, doGuardPurge: guardPurge,
 	doOldBoot: restart, doOldCrash: crash, doOldRefuse: refuse, doDouble: double,
@@ -284,7 +291,9 @@ func (w *worldOf) pass(which uint8) {
 	for i := range w.times {
 		p := &w.parties[i]
 		overdue = overdue || w.waits(i)
-		if which == 0 || (which == 1) == (i == 0) {
+		if p.paused {
+			p.asleep = min(p.asleep+1, int8(w.horizon()/tick))
+		} else if which == 0 || (which == 1) == (i == 0) {
 			p.now = p.now.Add(cmp.Or(w.paces[i], tick))
 		}
 	}

@@ -258,6 +258,9 @@ func (w *worldOf) calm() {
 	up := false
 	for i := range w.times {
 		p := &w.parties[i]
+		if p.paused {
+			w.pause(i, false)
+		}
 		p.frozen, p.cut = false, false
 		if p.up && p.m.suspended {
 			w.step(i, Input{Kind: InResume})

@@ -297,7 +297,7 @@ func (p *party) shift(horizon time.Duration) {
 	// These are only compared with now. (To yieldsFrom 256 leases are added, after which
 	// handovers in vain are forgotten. So they are never forgotten here, and the wait
 	// that follows one is longer.)
-	for _, t := range []*time.Time{&p.wake, &p.checker.notBefore, &p.checker.restsUntil, &p.checker.keepsOutUntil, &m.flight.retryAt, &m.renew.at, &m.flight.deadline, &m.feed.retryAt, &m.leave.cooldownUntil, &m.term.drainBy, &m.term.guardDeadline, &m.queue.yieldsFrom, &m.queue.deniedUntil, &m.reads.calmUntil, &p.patient} {
+	for _, t := range []*time.Time{&p.wake, &p.checker.notBefore, &p.checker.restsUntil, &p.checker.keepsOutUntil, &m.flight.retryAt, &m.renew.at, &m.flight.deadline, &m.feed.retryAt, &m.leave.cooldownUntil, &m.term.drainBy, &m.term.guardDeadline, &m.queue.yieldsFrom, &m.queue.deniedUntil, &m.reads.calmUntil, &p.patient, &p.excused} {
 		move(t, epoch)
 	}
 	move(&m.term.leaseUntil, epoch.Add(-longWait)) // a fenced candidate waits for as long as it has been fenced: see wait

@@ -49,6 +49,8 @@ const (
 	guardPurge // without a marker
 	guardUnfit // a check finds the guard not fit
 	double     // a write arrives twice
+	setTime    // of day
+	pause      // a virtual machine stands still with its clock, for any time
 	maxKinds
 )
 
@@ -116,7 +118,7 @@ func upTo(n uint8, kinds ...limited) map[limited]uint8 {
 // in a sealed bucket. In any other the key may also be purged.
 var promised = []limited{
 	loseRequest, loseReply, applyLate, refuse, readPast, giveUpEarly, loseFeed, reorderFeed, endFeed, reconnect, late,
-	freeze, cutOff, forge, crash, restart, remove, overwrite, resign, stop, closeConnection, release,
+	freeze, cutOff, forge, crash, restart, remove, overwrite, resign, stop, closeConnection, release, setTime,
 }
 
 var (
@@ -125,6 +127,7 @@ var (
 	expiring = backend.Settings{TTL: 4 * tick}
 	equal    = []Durations{ticks(3, 2, 0, 0), ticks(3, 2, 0, 0)}
 	alone    = []Durations{ticks(3, 2, 0, 0)}
+	lasting  = []Durations{ticks(5, 4, 0, 0), ticks(5, 4, 0, 0)}
 	unequal  = []Durations{ticks(4, 3, 0, 0), ticks(3, 2, 0, 0)}
 )
 
@@ -190,6 +193,17 @@ var scenarios = slices.Concat([]*scenario{
 	{name: "tidy", settings: tight, tidy: true, times: equal, limits: upTo(2, resign, stop, loseReply, loseRequest, late), total: 3},
 	{name: "purged", settings: expiring, times: equal, limits: upTo(2, purge, applyLate, giveUpEarly, readPast), total: 4},
 	{name: "frozen", settings: tight, times: equal, limits: upTo(2, freeze, cutOff, loseFeed, applyLate, loseReply), total: 3, from: aLeads},
+	// The machine of A is paused until B leads: while A waits for its renewal, for the answer to it, or for that to a read. A may
+	// lead beside B until its renewal is answered, or one interval.
+	{name: "paused", settings: roomy, times: lasting, limits: upTo(1, pause, cutOff, loseReply, setTime), total: 2, from: aLeads + " A.pause tick tick tick B.wake B.arrive B.deliver tick tick B.wake B.arrive B.deliver"},
+	{
+		name: "paused, answered", settings: roomy, times: lasting, limits: upTo(1, pause, cutOff, loseReply, setTime), total: 2,
+		from: aLeads + " tick A.wake A.arrive B.hear A.pause tick tick tick B.wake B.arrive B.deliver tick tick B.wake B.arrive B.deliver",
+	},
+	{
+		name: "paused, read", settings: roomy, times: lasting, limits: upTo(1, pause, cutOff, loseReply, setTime), total: 2,
+		from: aLeads + " tick A.wake A.arrive B.hear A.fail tick A.wake A.arrive A.pause tick tick B.wake B.arrive B.deliver tick tick B.wake B.arrive B.deliver",
+	},
 	{name: "leaving", settings: tight, times: equal, limits: upTo(2, resign, stop, loseReply, loseRequest, applyLate, freeze), total: 3, from: aLeads},
 	{name: "forged", settings: tight, times: equal, limits: upTo(2, forge, loseFeed, freeze, cutOff), total: 3},
 	// The adversary; see exploration_junk_internal_test.go.

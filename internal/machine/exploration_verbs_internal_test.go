@@ -41,7 +41,9 @@ const (
 	doLoop
 	doNoLoop
 	doStall
-	doGo // the application begins work of the term
+	doSet   // the operator sets the time of day
+	doPause // arg 1: it goes on
+	doGo    // the application begins work of the term
 	doAnnounce
 	doRank     // arg 1: its rival is alive
 	doHandOver // arg: the successor
@@ -86,7 +88,7 @@ const (
 
 var verbNames = []string{
 	"tick", "wake", "arrive", "stale", "refuse", "lose", "deliver", "fail", "hear", "mute", "endfeed", "reconnect",
-	"freeze", "cut", "forge", "crash", "boot", "resign", "stop", "close", "release", "worked", "loop", "unloop", "stall", "go", "announce", "rank", "transfer", "bar", "open", "slot",
+	"freeze", "cut", "forge", "crash", "boot", "resign", "stop", "close", "release", "worked", "loop", "unloop", "stall", "set", "pause", "go", "announce", "rank", "transfer", "bar", "open", "slot",
 	"guard-arrive", "guard-stale", "guard-refuse", "guard-lose", "guard-deliver", "guard-fail", "guard-write", "guard-unfit",
 	"ghost", "remove", "purge", "overwrite", "rollback", "remake", "force", "junk", "guard-ghost", "guard-remove", "guard-overwrite", "guard-purge", "lapse", "calm",
 	"old-expire", "old-boot", "old-campaign", "old-crash", "old-arrive", "old-refuse", "old-lose", "old-deliver", "old-fail", "old-ghost", "double",

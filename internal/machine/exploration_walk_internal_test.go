@@ -23,10 +23,10 @@ func (a action) goesOn() bool {
 		return a.arg == 0
 	case doAnnounce, doRank, doLoop:
 		return true
-	case doFreeze, doCut:
+	case doFreeze, doCut, doPause:
 		return a.arg == 1
 	case doStale, doRefuse, doLose, doFail, doMute, doEndFeed, doReconnect, doForge, doCrash, doResign, doStop, doClose,
-		doRelease, doWorked, doNoLoop, doStall, doGo, doHandOver, doLapse, doBar, doGhost, doRemove, doPurge, doOverwrite, doRollBack, doRemake, doForce, doJunk, doCalm,
+		doRelease, doWorked, doNoLoop, doStall, doSet, doGo, doHandOver, doLapse, doBar, doGhost, doRemove, doPurge, doOverwrite, doRollBack, doRemake, doForce, doJunk, doCalm,
 		doGuardStale, doGuardRefuse, doGuardLose, doGuardFail, doGuardUnfit, doGuardGhost, doGuardRemove, doGuardOverwrite, doGuardPurge,
 		doOldBoot, doOldCrash, doOldRefuse, doOldLose, doOldFail, doOldGhost, doDouble:
 	}

@@ -62,6 +62,9 @@ type party struct {
 	listening bool                  // a feed is open
 	told      [2]record.Observation // by the feed: its messages, oldest first, that were not heard yet
 	frozen    bool                  // the process stands still
+	paused    bool                  // it is frozen, and its clock stands still
+	asleep    int8                  // for so many ticks
+	excused   time.Time             // it was paused, and may be wrong about its lease before then
 	cut       bool                  // nothing reaches the store, nor comes from it
 	robbed    bool                  // another writer has replaced a record of this session
 	before    Sighting              // what the process has read before its candidate began
@@ -97,7 +100,7 @@ type ghost struct {
 }
 
 func (p *party) leads() bool {
-	return p.up && p.m.state == StateLeader && p.now.Before(p.m.term.leaseUntil)
+	return p.up && !p.paused && p.m.state == StateLeader && p.now.Before(p.m.term.leaseUntil) && !p.now.Before(p.excused)
 }
 
 // due reports whether a timer has fired that was not served.

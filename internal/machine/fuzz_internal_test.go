@@ -48,7 +48,7 @@ func FuzzMachine(f *testing.F) {
 }
 
 func fuzzInput(m *Machine, settings backend.Settings, next func() int) Input {
-	in := Input{Kind: InputKind(next() % int(InStalled+1)), Jitter: uint32(next()) << 24}
+	in := Input{Kind: InputKind(next() % int(InPaused+1)), Jitter: uint32(next()) << 24}
 	in.Observed = fuzzObservation(next)
 	switch in.Kind {
 	case InRead, InWritten, InSettings, InFeed:
@@ -91,6 +91,8 @@ func fuzzInput(m *Machine, settings backend.Settings, next func() int) Input {
 		in.Roster = RosterReport{Line: fuzzLine(next), Preemptor: Preemptor{Session: []string{"", "B", "C"}[next()%3]}}
 	case InResign:
 		in.To, in.Next = []string{"", "", "A", "B"}[next()%4], next()%4 == 1
+	case InPaused:
+		in.By = time.Duration(1+next()%6) * tick
 	case InTick, InHeard, InReconnected, InClosed, InStop, InAbandon, InLoop, InNoLoop, InProclaim, InSuspend, InResume, InSlot, InStalled:
 	}
 	return in

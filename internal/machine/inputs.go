@@ -37,6 +37,7 @@ const (
 	InResume
 	InSlot    // there is a slot for the request that is due
 	InStalled // the work of the term hangs
+	InPaused  // the time of day has run ahead of the clock
 )
 
 // Input is one input of the machine.
@@ -55,6 +56,7 @@ type Input struct {
 	Term     uint64             // InDrained, InWorked; InResign, InProclaim: for that term only, if it is not 0
 	Works    bool               // the term that leads has work that the hand-over waits for
 	Err      error              // of a reply, or of the feed's end
+	By       time.Duration      // InPaused: by so much
 	Jitter   uint32             // randomness for the pauses between tries
 }
 
@@ -109,6 +111,8 @@ func (m *Machine) absorb(now time.Time, in *Input, fx *Effects) {
 		}
 	case InStalled:
 		m.stalled(now, fx)
+	case InPaused:
+		m.paused(now, in.By)
 	}
 }
 
@@ -139,7 +143,7 @@ func (m *Machine) answered(now time.Time, in *Input, fx *Effects) {
 		m.feed.opened()
 		m.reads.needed, m.reads.silence = true, false // for what was stored before the feed was open
 		m.flight.succeeded()
-	case InTick, InHeard, InReconnected, InFeedLost, InClosed, InGuards, InRoster, InResign, InStop, InAbandon, InDrained, InWorked, InLoop, InNoLoop, InProclaim, InSuspend, InResume, InSlot, InStalled:
+	case InTick, InHeard, InReconnected, InFeedLost, InClosed, InGuards, InRoster, InResign, InStop, InAbandon, InDrained, InWorked, InLoop, InNoLoop, InProclaim, InSuspend, InResume, InSlot, InStalled, InPaused:
 	}
 }
 

@@ -28,55 +28,6 @@ type ownEntry struct {
 	created  int64
 }
 
-// serverClock reckons the server's time by an answer of the server: the settings, or an own write that the feed has
-// delivered. Records show it to people, and no machine looks at it. In Unix nanoseconds it takes the least memory.
-type serverClock struct {
-	ahead int64 // of this clock
-	sent  int64 // when the answer was requested; 0: none is known
-}
-
-// For drifts a clock and that of the server stay together, if neither stands still or is set. An answer that took longer
-// than exact is used until the next one.
-const (
-	drifts = time.Minute
-	exact  = time.Second
-)
-
-// set takes an answer with the server's time, unless the one before is more exact. The server is not further ahead than an
-// answer shows when it was requested, and not less than when it came. If it is, this clock has stood still.
-func (c *serverClock) set(server int64, sent, now time.Time) {
-	ahead, least := server-sent.UnixNano(), server-now.UnixNano()
-	if server == 0 || c.fresh(sent) && ahead >= c.ahead && least <= c.ahead {
-		return
-	}
-	*c = serverClock{ahead, sent.UnixNano()}
-	if now.Sub(sent) > exact {
-		c.sent -= int64(drifts)
-	}
-}
-
-// hear is set for an answer that the feed has delivered. It may be a forgery, so it takes the server's time back once a minute
-// at most, and by no more than a second.
-func (c *serverClock) hear(server int64, sent, now time.Time) {
-	back := c.ahead - (server - sent.UnixNano())
-	if c.sent == 0 || back <= 0 || back <= int64(exact) && !c.fresh(sent) {
-		c.set(server, sent, now)
-	}
-}
-
-// reckon returns the server's time at an instant, or 0. It is late by the way of the request.
-func (c serverClock) reckon(at time.Time) int64 {
-	if c.sent == 0 {
-		return 0
-	}
-	return c.ahead + at.UnixNano()
-}
-
-// fresh reports whether it is right at an instant.
-func (c serverClock) fresh(at time.Time) bool {
-	return c.sent != 0 && at.UnixNano()-c.sent < int64(drifts)
-}
-
 // see takes a revision that is not an own write.
 func (k *keyView) see(s record.Observation, now time.Time) {
 	k.seen, k.seenAt, k.absentSince, k.behind = s, now, time.Time{}, 0

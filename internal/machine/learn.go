@@ -21,6 +21,7 @@ func (m *Machine) heard(now time.Time, s record.Observation, fx *Effects) {
 		m.term.date(m.key.own)
 		if b, known := m.writes.recall(s.Rec.Counter); known {
 			m.clock.hear(s.Created, b.at, now)
+			m.compare(s.Created, b.at, now, fx)
 		}
 		if m.state == StateLeader {
 			m.term.dateBy(m.clock)
@@ -174,6 +175,7 @@ func (m *Machine) read(now time.Time, req Request, in *Input, fx *Effects) {
 		}
 		m.find(now, s, fx)
 	}
+	m.compare(s.Created, time.Time{}, now, fx)
 }
 
 // disproved reports whether the store steadily returns a lower revision than the one that

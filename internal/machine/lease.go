@@ -56,6 +56,15 @@ func (l *writeLog) add(now time.Time, req Request, times Durations) {
 	l.sent[0] = batch{first: l.counter, last: l.counter, write: req.write, at: now, times: times}
 }
 
+// sentEarlier counts the writes as sent so much earlier.
+func (l *writeLog) sentEarlier(by time.Duration) {
+	for i := range l.sent {
+		if b := &l.sent[i]; b.last != 0 {
+			b.at = b.at.Add(-by)
+		}
+	}
+}
+
 // acknowledge records that the write with the counter is stored.
 func (l *writeLog) acknowledge(counter uint64) { l.acked = max(l.acked, counter) }
 

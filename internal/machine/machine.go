@@ -14,6 +14,7 @@
 //	bucket.go      the settings of the bucket; parts: these, and the health of the feed
 //	lease.go       own writes: composing, acknowledgement, refusal, recognition; when a winner may lead; tokens;
 //	               parts: own writes, and when the next renewal is due
+//	clock.go       a clock that has stood still; parts: the server's time, and the comparison with its clock
 //	durations.go   the durations of a candidate: defaults, and the relations between them
 //	pending.go     the reason why a winner may not lead yet, as Pending has it
 //	requests.go    which request is due, and when; pauses and timeouts; parts: the request in flight, and
@@ -51,20 +52,21 @@ type Machine struct {
 
 	// The parts. Each states its invariant. A change that the invariant is about is a method of the part, and the
 	// tests look for a broken invariant after each step.
-	bucket bucketView
-	feed   feedHealth
-	key    keyView
-	memory memory
-	clock  serverClock
-	reads  readNeed
-	writes writeLog
-	renew  renewal
-	term   termState
-	past   pastState
-	work   workState
-	queue  queueState
-	leave  departure
-	flight inflight
+	bucket   bucketView
+	feed     feedHealth
+	key      keyView
+	memory   memory
+	clock    serverClock
+	compared comparison
+	reads    readNeed
+	writes   writeLog
+	renew    renewal
+	term     termState
+	past     pastState
+	work     workState
+	queue    queueState
+	leave    departure
+	flight   inflight
 
 	guards   GuardsReport // how the guards stand
 	reported holderReport // the holder that was last reported
@@ -347,7 +349,7 @@ func (m *Machine) fault(err error, fx *Effects) {
 //
 // token, elected and leaseUntil are all zero, or none is. They are not zero in a leader, in
 // a fenced candidate, and in a pending one that waits for its guards. The token does not
-// change while it is not zero. leaseUntil only moves on. Only a fenced candidate drains.
+// change while it is not zero. Only a pause moves leaseUntil back. Only a fenced candidate drains.
 type termState struct {
 	number        uint64    // counts the terms of this machine
 	token         uint64    // of the term, also while its guards are still to be raised; 0: none
@@ -399,6 +401,13 @@ func (t *termState) dateBy(c serverClock) {
 
 // extend makes the lease valid until an instant, unless it is valid for longer.
 func (t *termState) extend(until time.Time) { t.leaseUntil = Later(t.leaseUntil, until) }
+
+// shorten makes the lease end so much sooner, but not before an instant.
+func (t *termState) shorten(by time.Duration, least time.Time) {
+	if !t.leaseUntil.IsZero() {
+		t.leaseUntil = Earlier(t.leaseUntil, Later(t.leaseUntil.Add(-by), least))
+	}
+}
 
 // fence sets the cause of the term's end.
 func (t *termState) fence(cause error) { t.cause = cause }

@@ -30,6 +30,7 @@ import (
 //	1.5s feed ok|lost
 //	1.5s again                a new candidate of the same process begins, with what was seen
 //	1.5s resign, stop, abandon, drained, stalled, proclaim VALUE, reconnected, closed
+//	1.5s paused 18s           the time of day has run ahead of the clock by 18s
 //
 // After begin ... works the application begins work with each term. After begin ... window the candidate waits for each slot. After phase=4 its renewals are due
 // in that phase of the interval:
@@ -313,6 +314,8 @@ func (s *script) parse(line string, words []string) Input {
 	case "proclaim":
 		of, _ := s.termOf(rest[1:])
 		return Input{Kind: InProclaim, Value: rest[0], Term: of}
+	case "paused":
+		return Input{Kind: InPaused, By: s.duration(rest[0])}
 	case "reconnected":
 		return Input{Kind: InReconnected}
 	case "closed":

@@ -68,6 +68,9 @@ func (f *inflight) send(req Request, now, deadline time.Time) {
 	f.req, f.sentAt, f.deadline = req, now, deadline
 }
 
+// sentEarlier counts the request as sent so much earlier.
+func (f *inflight) sentEarlier(by time.Duration) { f.sentAt = f.sentAt.Add(-by) }
+
 // waits reports whether the candidate waits for a reply that it has not given up.
 func (f *inflight) waits() bool { return f.req.Kind != ReqNone && !f.late }
 

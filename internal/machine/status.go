@@ -45,7 +45,7 @@ type Status struct {
 	FailedHandovers uint32      // in a row
 
 	// Requests.
-	Dated   bool         // it leads, knows when its term began and the time of the server, and trusts its feed: an own record heard changes nothing
+	Dated   bool         // it leads, knows when its term began, the time of the server and its pace, and trusts its feed: an own record heard changes nothing
 	Queued  bool         // it waits for a slot
 	Settled bool         // the settings of the bucket are known since the connection was last made
 	Writing record.Phase // of the write in flight
@@ -67,7 +67,7 @@ func (m *Machine) Status(now time.Time) Status {
 		Working: m.work.going, Offers: m.work.loops && !m.work.idle, Idle: m.work.idle,
 		Suspended: m.suspended, Taking: m.isTaking(now), WantsKey: m.wantsKey(now), Eligible: m.eligible(), DeniedUntil: m.queue.deniedUntil,
 		Line: m.queue.line, Ranked: m.queue.reported, FailedHandovers: m.queue.failedHandovers,
-		Dated:   m.state == StateLeader && m.term.since != 0 && m.clock.fresh(now) && m.feed.deaf == 0,
+		Dated:   m.state == StateLeader && m.term.since != 0 && m.clock.fresh(now) && !m.compared.due(now, m.bucket.times.Lease) && m.feed.deaf == 0,
 		Queued:  m.flight.slot == slotWaits,
 		Settled: m.bucket.known, Times: &m.bucket.times, Written: m.writes.counter, Stored: m.writes.acked,
 		Server: m.clock.reckon(now), Writing: m.flight.req.Rec.Phase, Guards: m.guards, Desired: m.desiredGuards(),

@@ -1,0 +1,44 @@
+package leader
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/machine"
+)
+
+// The clock of a virtual machine stands still while the machine is paused. Afterwards its hypervisor, or an NTP client, sets
+// the time of day. So a time of day that has run ahead of the clock is a hint of a pause. Somebody may also have set it, and
+// thus a candidate does no more than machine.InPaused says. A candidate sees the hint in each of its steps, and whenever the
+// work of its term asks the context.
+
+// noticePause returns the input that follows from the hint, or nil. Pauses of less than the margin are within what the lease
+// allows for, and are summed up.
+func (a *actor) noticePause() *machine.Input {
+	ahead, t := backend.Ahead(a.clock), a.status.Times
+	by := ahead - a.ahead
+	if 0 <= by && by <= t.Lease-t.RenewDeadline {
+		return nil
+	}
+	a.ahead = ahead
+	if by < 0 {
+		return nil
+	}
+	if a.status.Holds {
+		a.c.log.LogAttrs(a.values, slog.LevelWarn, "the time of day has run ahead of the clock: renews at once",
+			slog.Duration("by", by.Round(time.Millisecond)))
+	}
+	return &machine.Input{Kind: machine.InPaused, By: by}
+}
+
+// noticePause wakes the candidate if the time of day has moved against the clock.
+func (t *Term) noticePause() {
+	for t.within != nil {
+		t = t.within
+	}
+	seen, ahead := t.ahead.Load(), int64(backend.Ahead(t.clock))
+	if seen != ahead && t.ahead.CompareAndSwap(seen, ahead) {
+		t.send(machine.InTick)
+	}
+}

@@ -107,6 +107,7 @@ var checks = []check{
 	{"roster", true, checkRoster},
 	{"history", true, checkHistory},
 	{"elections", true, checkElections},
+	{"pace", true, checkPace},
 }
 
 // environment holds the inputs of the checks.

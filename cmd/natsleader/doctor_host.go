@@ -6,6 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
@@ -37,6 +40,35 @@ func checkClock(_ context.Context, e *environment) []finding {
 		found = append(found, fine("the clock of this host is synchronised%s", within))
 	}
 	return found
+}
+
+// leastPace and mostPace are for how long the rates of clocks are compared, at least and at most.
+const leastPace, mostPace = 100 * time.Millisecond, 2 * time.Second
+
+// checkPace compares the rates of the clocks, by asking the server for its time again.
+func checkPace(_ context.Context, e *environment) []finding {
+	time.Sleep(min(mostPace, max(leastPace, 20*e.infoTook)) - time.Since(e.infoAt))
+	var again jetstream.StreamInfo
+	began := time.Now()
+	if err := e.request(&nats.Msg{Subject: e.api + "STREAM.INFO.KV_" + e.name}, &again); err != nil {
+		return []finding{unknown("%s", violation(err))}
+	}
+	took := time.Since(began)
+	return []finding{judgePace(again.TimeStamp.Sub(e.info.TimeStamp), began.Add(took/2).Sub(e.infoAt), (e.infoTook+took)/2, e.lease())}
+}
+
+// judgePace compares how much time has passed on two clocks, give or take some.
+func judgePace(server, host, uncertain, lease time.Duration) finding {
+	off, margin := max(server-host, host-server)-uncertain, lease-wire.RenewDeadline(lease)
+	if off.Seconds()*lease.Seconds() <= margin.Seconds()*host.Seconds() {
+		return fine("the clock of this host runs at the rate of the server's, as far as leases need that")
+	}
+	how := "slower"
+	if host > server {
+		how = "faster"
+	}
+	return severityCritical.of("the clock of this host ran %v %s than the server's in %v: leases of %v allow for %v, so two candidates can lead",
+		roundish(off), how, roundish(host), lease, margin).advise("correct the clock of this host, or of the server")
 }
 
 // checkClient reports the settings that applications should use, which the server does

@@ -157,8 +157,7 @@ func (g *globals) statusOfAll(ctx context.Context, s *inspector, l *listing) err
 		case err != nil && !l.allBuckets:
 			return err
 		case err != nil:
-			on := *g
-			on.bucket = s.name
+			on := &globals{bucket: s.name}
 			failed, code = append(failed, fmt.Sprintf("bucket %s: %s", s.name, errorText(on.explain(err)))), cmp.Or(code, codeOf(err))
 		}
 	}

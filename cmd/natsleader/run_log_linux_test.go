@@ -45,8 +45,9 @@ func TestRunLog_FewReasons(t *testing.T) {
 	for _, set := range l.followConnection() {
 		expect.OK(t, set(&o))
 	}
+	nc := new(nats.Conn)
 	for i := range 20 {
-		o.ReconnectErrCB(nil, fmt.Errorf("reason %d", i))
+		o.ReconnectErrCB(nc, fmt.Errorf("reason %d", i))
 	}
 	l.close()
 	expect.Equal(t, strings.Count(out.String(), "\n"), 8, "%d lines")

@@ -13,7 +13,7 @@ import (
 type faultFilter struct {
 	reported map[string]machine.InputKind // the faults reported, and the kind of reply that reported each
 	outage   bool                         // reported, and nothing has succeeded since
-	kinds    []string                     // the kinds of errors of the connection that were reported in the outage
+	kinds    uint8                        // of errors of the connection that were reported in the outage
 	told     bool                         // reported, and no sign of a majority has come since
 	differs  string                       // the last difference of the bucket from the settings of EnsureBucket that was reported
 	misfit   string                       // the last fault reported of settings that were received; empty: none since they last fitted
@@ -41,12 +41,12 @@ func (f *faultFilter) isNews(in *machine.Input, err error) bool {
 	}
 	unreachable := errors.Is(err, ErrUnreachable) && !errors.Is(err, ErrNoFeed)
 	var why backend.ConnError
-	found := unreachable && errors.As(err, &why) && !slices.Contains(f.kinds, why.Kind)
+	found := unreachable && errors.As(err, &why) && f.kinds&why.Bit() == 0
 	if known || unreachable && f.outage && !found {
 		return false
 	}
 	if found {
-		f.kinds = append(f.kinds, why.Kind)
+		f.kinds |= why.Bit()
 	}
 	f.outage = f.outage || unreachable
 	return true
@@ -54,7 +54,7 @@ func (f *faultFilter) isNews(in *machine.Input, err error) bool {
 
 // succeeded records that a request of that kind has succeeded.
 func (f *faultFilter) succeeded(kind machine.InputKind) {
-	f.outage, f.kinds = false, nil
+	f.outage, f.kinds = false, 0
 	for text, k := range f.reported {
 		if k == kind || k == machine.InFeedLost && kind == machine.InFeed {
 			delete(f.reported, text)

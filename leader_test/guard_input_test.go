@@ -109,14 +109,12 @@ func TestGuard_OfAFullStream(t *testing.T) {
 		w.stream(c)
 		check.Got(w.ops.js.Publish(w.Context(), "orders.new", nil))(w)
 		err := checked(w.Context(), w.ops.openStream(t))
-		if err == nil || !strings.HasPrefix(err.Error(), "leader: stream ORDERS: ") || !strings.Contains(err.Error(), "maximum messages exceeded") {
-			t.Errorf("got %v", err)
-		}
+		check.Says(t, err, leader.ErrFull, "maximum messages exceeded: make room, or raise the limit")
 		cl := w.dial("a")
 		a := w.guarding(cl, cl.openStream(t))
 		w.at(time.Minute)
 		got := a.news()
-		check.That(t, len(got) == 1 && strings.Contains(got[0], "maximum messages exceeded"), "a saw %q", got)
+		check.That(t, len(got) == 1 && strings.HasSuffix(got[0], "faulted full"), "a saw %q", got)
 		c.MaxMsgs = 3
 		w.stream(c)
 		w.at(2 * time.Minute)

@@ -3,6 +3,7 @@ package backend
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/natsleader/natsleader/internal/wire"
 )
@@ -75,9 +76,14 @@ func (d detail) Unwrap() error { return d.of }
 // ConnError is the last error of a connection that is down. It is a plain value, and matches no error of the network:
 // a request has not failed with it.
 type ConnError struct {
-	Kind string // auth, tls, refused, timeout or other
+	Kind string // one of connKinds
 	Text string
 }
+
+var connKinds = [...]string{"other", "auth", "tls", "refused", "timeout"}
+
+// Bit returns a number with one bit for the kind.
+func (e ConnError) Bit() uint8 { return 1 << max(0, slices.Index(connKinds[:], e.Kind)) }
 
 // Error returns the kind and the text.
 func (e ConnError) Error() string { return e.Kind + ": " + e.Text }

@@ -17,6 +17,7 @@ import (
 // Use is what the library keeps in a stream.
 type Use int
 
+// The uses.
 const (
 	Elections Use = iota // the records of a bucket, one for each election
 	Guard                // the message that keeps the writers of an earlier term out
@@ -28,6 +29,7 @@ const (
 // Effect is what follows from a hazard. A greater one is worse.
 type Effect int
 
+// The effects.
 const (
 	None        Effect = iota
 	Noted              // the command says so

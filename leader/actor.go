@@ -91,6 +91,7 @@ const rush = 64
 
 //go:noinline
 func (a *actor) tick() {
+	a.noticePause()
 	a.stepOn(a.due())
 	a.step(a.stepGuards(machine.GuardInput{Kind: machine.GuardInTick}), nil)
 	a.stepSilence()
@@ -105,6 +106,7 @@ func (a *actor) read() bool {
 	if m == nil {
 		return false
 	}
+	a.noticePause()
 	a.receive(m)
 	m.free()
 	return true
@@ -279,9 +281,6 @@ func (a *actor) follow() *machine.Input {
 	}
 	if t := a.watched(); t != nil && t.work.hangs(a.now().Sub(a.base)) {
 		return &machine.Input{Kind: machine.InStalled}
-	}
-	if in := a.noticePause(); in != nil {
-		return in
 	}
 	a.remind()
 	a.noticeCordon()

@@ -10,26 +10,29 @@ import (
 
 // The clock of a virtual machine stands still while the machine is paused. Afterwards its hypervisor, or an NTP client, sets
 // the time of day. So a time of day that has run ahead of the clock is a hint of a pause. Somebody may also have set it, and
-// thus a candidate does no more than machine.InPaused says. A candidate sees the hint in each of its steps, and whenever the
-// work of its term asks the context.
+// thus a candidate does no more than machine.InPaused says. A candidate looks for the hint before it reads its mail, which may
+// have waited meanwhile, and at each tick, of which there is one whenever the work of its term sees the hint.
 
-// noticePause returns the input that follows from the hint, or nil. Pauses of less than the margin are within what the lease
+// noticePause steps on the hint. Pauses of less than the margin are within what the lease
 // allows for, and are summed up.
-func (a *actor) noticePause() *machine.Input {
+//
+//go:noinline
+func (a *actor) noticePause() {
+	a.now() // Ahead is as of then
 	ahead, t := backend.Ahead(a.clock), a.status.Times
 	by := ahead - a.ahead
 	if 0 <= by && by <= t.Lease-t.RenewDeadline {
-		return nil
+		return
 	}
 	a.ahead = ahead
 	if by < 0 {
-		return nil
+		return
 	}
 	if a.status.Holds {
 		a.c.log.LogAttrs(a.values, slog.LevelWarn, "the time of day has run ahead of the clock: renews at once",
 			slog.Duration("by", by.Round(time.Millisecond)))
 	}
-	return &machine.Input{Kind: machine.InPaused, By: by}
+	a.step(&machine.Input{Kind: machine.InPaused, By: by}, nil)
 }
 
 // noticePause wakes the candidate if the time of day has moved against the clock.

@@ -80,6 +80,31 @@ func TestPause_TimeOfDayShowsIt(t *testing.T) {
 	})
 }
 
+// An acknowledgement that waited while the machine was paused elects nobody: the candidate counts its write as sent so much
+// earlier before it reads its mail, and writes again.
+func TestPause_ReplyThatWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		clock := &pausedClock{handClock: handClock{now: time.Now()}}
+		link := leadertest.NewStore(nil).Link("a")
+		link.Delay(time.Second)
+		c := check.Got(leader.Campaign(t.Context(), link, "e", leader.Config{ID: "a", Clock: clock}))(t)
+		link.LoseFeed(-1) // no other mail comes before the reply
+		for link.Requests().Writes == 0 {
+			time.Sleep(100 * time.Millisecond)
+			synctest.Wait()
+		}
+		clock.ahead = 18 * time.Second
+		time.Sleep(2500 * time.Millisecond)
+		synctest.Wait()
+		check.That(t, !c.IsLeader() && link.Requests().Writes == 2, "leads: %v, after %d writes", c.IsLeader(), link.Requests().Writes)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		check.That(t, c.IsLeader(), "does not lead")
+		link.Delay(0)
+		check.OK(t, c.Stop())
+	})
+}
+
 // While no renewal is answered, the lease ends by the time of day, but not before a renew interval.
 func TestPause_UnansweredEndsLease(t *testing.T) {
 	for _, k := range []struct{ by, left time.Duration }{

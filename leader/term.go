@@ -56,11 +56,12 @@ func (t *Term) watch() {
 
 // look is called by the watchdog.
 func (t *Term) look() {
-	if left := t.lapse(); left > 0 {
+	if t.lapse() > 0 {
+		elapsed := t.elapsed()
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if t.ctx.ended() == nil {
-			t.watchdog.Reset(left)
+			t.watchdog.Reset(t.left(elapsed))
 		}
 		return
 	}
@@ -109,8 +110,8 @@ func (t *Term) left(elapsed time.Duration) time.Duration {
 // [context.Cause] returns one of the errors from [ErrResigned] to [ErrConnectionClosed]. The context carries the
 // values of the context given to [Campaign], and has no Deadline.
 //
-// Err and Done ask the clock, and end the context with [ErrLeaseExpired] if the lease is over: after a pause, too, but
-// a select that called Done before it is late. Ask Err before each item. For derived contexts see [Exact].
+// Err and Done ask the clock, and end the context with [ErrLeaseExpired] if the lease is over: after a stop of the process,
+// too, but a select that called Done before it is late. Ask Err before each item. For derived contexts see [Exact].
 func (t *Term) Context() context.Context {
 	if t == nil || t.ctx.term == nil {
 		return termOver

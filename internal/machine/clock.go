@@ -36,13 +36,13 @@ func (m *Machine) compare(server int64, sent, now time.Time, fx *Effects) {
 	}
 	by, within := slower.Abs().Round(time.Millisecond), time.Duration(now.UnixNano()-since).Round(time.Millisecond)
 	if slower < 0 {
-		m.fault(fmt.Errorf("%w: it ran %v faster than the server's in %v; correct this clock, or the server's", backend.ErrClock, by, within), fx)
+		m.fault(fmt.Errorf("%w: it ran %v faster than the server's in %v, if no other server with another clock leads the stream since; correct this clock, or the server's", backend.ErrClock, by, within), fx)
 		return
 	}
 	if m.holds() {
 		m.renew.want()
 	}
-	m.fault(fmt.Errorf("%w: it ran %v slower than the server's in %v, as after a pause of the virtual machine; if there was none, correct this clock, or the server's",
+	m.fault(fmt.Errorf("%w: it ran %v slower than the server's in %v, as after a pause of the virtual machine, or if another server with another clock leads the stream since; otherwise correct this clock, or the server's",
 		backend.ErrClock, by, within), fx)
 }
 

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -38,12 +39,18 @@ func (g *globals) fits(lease time.Duration) { g.keeps.Store(int64(lease)) }
 // dialLimit is how long one address may take to accept a connection.
 func (g *globals) dialLimit() time.Duration {
 	lease := cmp.Or(time.Duration(g.keeps.Load()), wire.DefaultLease)
-	return min(max(lease/15, 100*time.Millisecond), 2*time.Second) // nats.go waits for 2 s
+	return min(max(lease/15, 500*time.Millisecond), firstDial)
 }
+
+// firstDial is how long an address may take to accept the first connection, as nats.go has it: no lease ends meanwhile.
+const firstDial = 2 * time.Second
 
 // limitDials is the last option of a connection.
 func (g *globals) limitDials(o *nats.Options) error {
-	o.CustomDialer = dialer{g.dialLimit, o.CustomDialer}
+	if o.CustomDialer == nil {
+		o.SkipHostLookup = true // nats.go would give each address of a name the whole time
+	}
+	o.CustomDialer = &dialer{limit: g.dialLimit, through: o.CustomDialer}
 	return nil
 }
 
@@ -51,13 +58,27 @@ func (g *globals) limitDials(o *nats.Options) error {
 type dialer struct {
 	limit   func() time.Duration
 	through nats.CustomDialer // a proxy, or the server of a test; nil: the network
+	reached atomic.Bool       // an address has accepted a connection
 }
 
-// Dial is part of [nats.CustomDialer].
-func (d dialer) Dial(network, address string) (net.Conn, error) {
-	if d.through == nil {
-		return net.DialTimeout(network, address, d.limit())
+// Dial is part of [nats.CustomDialer]. All addresses of a name share the time.
+func (d *dialer) Dial(network, address string) (c net.Conn, err error) {
+	limit := firstDial
+	if d.reached.Load() {
+		limit = d.limit()
 	}
+	if d.through == nil {
+		c, err = net.DialTimeout(network, address, limit)
+	} else {
+		c, err = d.dialThrough(network, address, limit)
+	}
+	if err == nil {
+		d.reached.Store(true)
+	}
+	return c, err
+}
+
+func (d *dialer) dialThrough(network, address string, limit time.Duration) (net.Conn, error) {
 	type dialled struct {
 		net.Conn
 		err error
@@ -70,7 +91,7 @@ func (d dialer) Dial(network, address string) (net.Conn, error) {
 	select {
 	case got := <-done:
 		return got.Conn, got.err
-	case <-time.After(d.limit()):
+	case <-time.After(limit):
 		go func() {
 			if got := <-done; got.err == nil {
 				_ = got.Close() // too late

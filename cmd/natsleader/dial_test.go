@@ -59,9 +59,9 @@ func TestConnect_AdvertisedAddresses(t *testing.T) {
 			{0, swallowing, false, 7 * time.Second, 7500 * time.Millisecond},
 			{0, swallowing, true, time.Second, 1500 * time.Millisecond},
 			{0, []string{"10.0.0.1:1", "10.0.0.2:1"}, false, time.Second, 1500 * time.Millisecond},
-			{3 * time.Second, swallowing, false, 1400 * time.Millisecond, 1500 * time.Millisecond},
+			{3 * time.Second, swallowing, false, 3500 * time.Millisecond, 3750 * time.Millisecond},
 			{time.Minute, swallowing[:1], false, 4 * time.Second, 5 * time.Second},
-			{50 * time.Millisecond, swallowing[:1], false, 200 * time.Millisecond, 250 * time.Millisecond},
+			{50 * time.Millisecond, swallowing[:1], false, time.Second, 1250 * time.Millisecond},
 		} {
 			w.advertise(c.urls...)
 			advertised := w.dialled

@@ -29,9 +29,9 @@ func keptDomain(t *lab, js jetstream.JetStream) string {
 	return domain
 }
 
-// A server with a domain that is no leaf node gets the bucket, which keeps the name of the domain, also if the
-// client may not ask for it. A
-// candidate that has named a domain then does not know it. CreateOrUpdateBucket reads it from the new bucket.
+// A server with a domain that is no leaf node gets the bucket, which keeps the name of the domain, also if the client may not
+// ask for it. A client that has named a domain then does not know it before it has seen the bucket: the next
+// CreateOrUpdateBucket keeps it.
 func TestDomain_OfTheServer(t *testing.T) {
 	deny := &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$JS.API.INFO", "$JS.hub.API.INFO", wire.ConnectionsSubject}}}
 	users := []*server.User{{Username: "all", Password: "x"}, {Username: "x", Password: "x", Permissions: deny}}
@@ -49,6 +49,7 @@ func TestDomain_OfTheServer(t *testing.T) {
 			check.Equal(t, keptDomain(t, js), k.want, "the metadata name %q for %+v", k)
 			b := mustCreate(t, js, Config{})
 			check.Equal(t, check.Got(b.Info(t.Context()))(t).Domain, "hub", "the domain is %q for %+v", k)
+			mustCreate(t, js, Config{})
 			check.Equal(t, keptDomain(t, js), "hub", "the metadata name %q for %+v", k)
 		}
 	})

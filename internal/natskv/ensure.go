@@ -150,9 +150,14 @@ func (b *Bucket) establish(ctx context.Context, cfg Config) error {
 		keepDomain(&conf, domain)
 		return conf, changed || conf.Metadata[wire.DomainKey] != old.Metadata[wire.DomainKey], err
 	}
+	fresh := func() jetstream.StreamConfig {
+		conf := cfg.newStream()
+		keepDomain(&conf, b.api.Site(ctx).Domain)
+		return conf
+	}
 	created := false
 	if cfg.Roster {
-		conf, _, err := b.api.Plan(ctx, cfg.newStream, reshape, inspect)
+		conf, _, err := b.api.Plan(ctx, fresh, reshape, inspect)
 		if err == nil {
 			created, err = b.roster.establish(ctx, rosterConfig{bucket: cfg.Name, like: conf})
 		}
@@ -160,11 +165,7 @@ func (b *Bucket) establish(ctx context.Context, cfg Config) error {
 			return b.roster.undo(ctx, created, err)
 		}
 	}
-	err := b.api.Establish(ctx, cfg.newStream, reshape, inspect)
-	if _, known := b.api.Domain(); err == nil && !known { // it is new, and a look at it tells the domain
-		err = b.api.Establish(ctx, cfg.newStream, reshape, inspect)
-	}
-	return b.roster.undo(ctx, created, err)
+	return b.roster.undo(ctx, created, b.api.Establish(ctx, fresh, reshape, inspect))
 }
 
 // establish creates or updates the roster, and reports whether it did not exist before.

@@ -73,8 +73,12 @@ func checkPurgeProtection(_ context.Context, e *environment) []finding {
 	if len(found) == 0 {
 		return []finding{fine("the bucket is purge-protected: no record can vanish")}
 	}
+	advice := ""
+	for _, h := range found {
+		advice = cmp.Or(advice, h.Remedy)
+	}
 	return []finding{severityWarning.of("the bucket is not purge-protected, records can vanish: it %s", hazards.Join(found)).
-		advise(cmp.Or(found[0].Remedy, e.reshape()))}
+		advise(cmp.Or(advice, e.reshape()))}
 }
 
 // checkHistory checks the stream with the history, if the bucket was made with one.

@@ -54,6 +54,9 @@ func checkPace(_ context.Context, e *environment) []finding {
 		return []finding{unknown("%s", violation(err))}
 	}
 	took := time.Since(began)
+	if again.TimeStamp.IsZero() || e.info.TimeStamp.IsZero() || leaderOf(&again) != leaderOf(e.info) {
+		return []finding{unknown("the server does not tell its time, or another one leads the stream now")}
+	}
 	return []finding{judgePace(again.TimeStamp.Sub(e.info.TimeStamp), began.Add(took/2).Sub(e.infoAt), (e.infoTook+took)/2, e.lease())}
 }
 
@@ -147,4 +150,11 @@ func roundish(d time.Duration) time.Duration {
 			return d.Round(unit)
 		}
 	}
+}
+
+func leaderOf(info *jetstream.StreamInfo) string {
+	if info.Cluster == nil {
+		return ""
+	}
+	return info.Cluster.Leader
 }

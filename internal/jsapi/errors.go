@@ -190,7 +190,7 @@ func (a *Stream) refusal(err *jetstream.APIError) error {
 	case CodeMessageTooLarge:
 		return fmt.Errorf("%w: %w", backend.ErrValueTooLarge, err)
 	case CodeResourcesExceeded, CodeNoResources, CodeNoMemory, CodeNoStorage, CodeStoreFailed:
-		return &explained{fmt.Sprintf("stream %s has no room for a write: %v: make room, or raise the limit of the account or the stream", a.Name, err), []error{backend.ErrFull, err}}
+		return &explained{fmt.Sprintf("there is no room for stream %s: %v: make room, or raise the limit of the account or the stream", a.Name, err), []error{backend.ErrFull, err}}
 	case CodeClusterNotAvailable, CodeClusterNotLeader, CodeStreamOffline:
 		return fmt.Errorf("%w: %w", backend.ErrUnreachable, err)
 	default:

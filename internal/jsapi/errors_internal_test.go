@@ -34,7 +34,7 @@ func TestRefusal_NamesRevision(t *testing.T) {
 func TestRefusal_Full(t *testing.T) {
 	for _, code := range []jetstream.ErrorCode{10002, 10023, 10028, 10047, 10077} {
 		err := (&Stream{Name: "KV_E"}).refusal(&jetstream.APIError{ErrorCode: code, Description: "the reason"})
-		check.Says(t, err, backend.ErrFull, "stream KV_E has no room for a write: nats: API error: code=0 err_code="+fmt.Sprint(int(code))+" description=the reason: make room")
+		check.Says(t, err, backend.ErrFull, "there is no room for stream KV_E: nats: API error: code=0 err_code="+fmt.Sprint(int(code))+" description=the reason: make room")
 	}
 }
 

@@ -21,7 +21,7 @@ type locks struct {
 	lost  func(name string, err error) // ends the work, or the process: the library cannot
 
 	mu   sync.Mutex
-	held map[string]*leader.Lock
+	held map[string]*leader.Lock // not nil
 }
 
 func (l *locks) Lock(name string) error {
@@ -78,10 +78,12 @@ func TestLocks(t *testing.T) {
 		check.Equal(t, <-at, 10*time.Second, "%v")
 		check.Equal(t, <-at, 20*time.Second, "%v")
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		check.That(t, len(lost) == 0, "%v", lost)
 		check.OK(t, a.Lock("job:1"))
 		store.Link("a").Cut()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		check.Is(t, lost["job:1"], leader.ErrLeaseExpired)
 		store.Link("a").Restore()
 		check.Is(t, a.Unlock("job:1"), leader.ErrLeaseExpired)

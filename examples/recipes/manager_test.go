@@ -65,6 +65,7 @@ func TestManaged(t *testing.T) {
 		check.That(t, !a.IsLeader(), "it leads when it is cut off")
 		store.Link("a").Restore()
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		check.That(t, a.IsLeader() && made == 2, "%d managers were made", made)
 		b := check.Got(leader.Campaign(t.Context(), store.Link("b"), "manager", leader.Config{ID: "b"}))(t)
 		synctest.Wait()

@@ -110,8 +110,8 @@ func (t *Term) left(elapsed time.Duration) time.Duration {
 // [context.Cause] returns one of the errors from [ErrResigned] to [ErrConnectionClosed]. The context carries the
 // values of the context given to [Campaign], and has no Deadline.
 //
-// Err and Done ask the clock, and end the context with [ErrLeaseExpired] if the lease is over: after a stop of the process,
-// too, but a select that called Done before it is late. Ask Err before each item. For derived contexts see [Exact].
+// Err and Done ask the clock, and end the context with [ErrLeaseExpired] if the lease is over, also after a SIGSTOP. A select
+// that called Done before that is late. Ask Err before each item. For derived contexts see [Exact].
 func (t *Term) Context() context.Context {
 	if t == nil || t.ctx.term == nil {
 		return termOver

@@ -54,7 +54,7 @@ func checkPace(_ context.Context, e *environment) []finding {
 		return []finding{unknown("%s", violation(err))}
 	}
 	took := time.Since(began)
-	if again.TimeStamp.IsZero() || e.info.TimeStamp.IsZero() || leaderOf(&again) != leaderOf(e.info) {
+	if again.TimeStamp.IsZero() || e.info.TimeStamp.IsZero() || streamLeader(&again) != streamLeader(e.info) {
 		return []finding{unknown("the server does not tell its time, or another one leads the stream now")}
 	}
 	return []finding{judgePace(again.TimeStamp.Sub(e.info.TimeStamp), began.Add(took/2).Sub(e.infoAt), (e.infoTook+took)/2, e.lease())}
@@ -152,7 +152,7 @@ func roundish(d time.Duration) time.Duration {
 	}
 }
 
-func leaderOf(info *jetstream.StreamInfo) string {
+func streamLeader(info *jetstream.StreamInfo) string {
 	if info.Cluster == nil {
 		return ""
 	}

@@ -151,10 +151,3 @@ func roundish(d time.Duration) time.Duration {
 		}
 	}
 }
-
-func streamLeader(info *jetstream.StreamInfo) string {
-	if info.Cluster == nil {
-		return ""
-	}
-	return info.Cluster.Leader
-}

@@ -226,7 +226,7 @@ func (c *Candidate) transits(before, after State, events []Event) {
 // first counts.
 var counted = [...]error{
 	ErrRegressed, ErrFenced, ErrGuardTaken, ErrGuardDeleted, ErrNotReleased, ErrCordoned, ErrNoFeed, ErrCongested, ErrClock, ErrNoBucket,
-	ErrNoRoster, ErrIncompatibleBucket, ErrTokensExhausted, ErrForeignRecord, ErrValueTooLarge, ErrPermission,
+	ErrNoRoster, ErrIncompatibleBucket, ErrTokensExhausted, ErrForeignRecord, ErrValueTooLarge, ErrFull, ErrPermission,
 	ErrConnectionClosed, ErrNoMajority, ErrUnreachable, ErrSeatsDiffer, ErrBucketDiffers, ErrResigned, ErrStopped,
 	ErrStalled, ErrLeaseExpired, ErrPreempted, ErrDeleted,
 }

@@ -200,12 +200,24 @@ func (g *globals) showBucket(ctx context.Context, s *inspector, b bucketSummary,
 	if err != nil {
 		return err
 	}
-	if info.Domain != "" {
-		rows = append(rows, []string{"Domain:", printable(info.Domain)})
+	found := hazards.Bucket(info.Config, hazards.Elections, s.name).Of(hazards.Unprotected)
+	b.Unprotected = hazards.Join(found)
+	b.protects = b.Fit && !slices.ContainsFunc(found, func(h hazards.Hazard) bool { return h.Remedy != "" })
+	return printResult(g.out(), asJSON, b, columns(b.details(history)))
+}
+
+// details returns it for people.
+func (b bucketSummary) details(history keptHistory) [][]string {
+	rows := [][]string{{"Bucket:", b.Name}}
+	if b.Description != "" {
+		rows = append(rows, []string{"Description:", printable(b.Description)})
 	}
-	fit, protected, feed, roster := "yes", "yes: nothing but a delete marker removes a record", printable(info.FeedSubject)+".>", "none: candidates are not listed"
-	if unfit != nil {
-		fit = "no: " + errorText(unfit)
+	if b.Domain != "" {
+		rows = append(rows, []string{"Domain:", printable(b.Domain)})
+	}
+	fit, protected, feed, roster := "yes", "yes: nothing but a delete marker removes a record", printable(b.Feed)+".>", "none: candidates are not listed"
+	if !b.Fit {
+		fit = "no: " + b.Unfit
 	}
 	switch {
 	case b.Unprotected != "":

@@ -84,7 +84,6 @@ var checks = []check{
 	{"addresses", false, checkAddresses},
 	{"bucket", false, checkBucket},
 	{"domain", true, checkDomain},
-	{"sources", true, checkSources},
 	{"cluster", true, checkCluster},
 	{"replicas", true, checkReplicas},
 	{"settings", true, checkSettings},

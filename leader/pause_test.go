@@ -19,7 +19,18 @@ type pausedClock struct {
 	ahead time.Duration
 }
 
-func (c *pausedClock) Ahead() time.Duration { return c.ahead }
+func (c *pausedClock) Ahead() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ahead
+}
+
+// set sets the time of day.
+func (c *pausedClock) set(by time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead += by
+}
 
 // paused is a leader on a virtual machine, whose clock is moved by hand, beside a candidate and a store that are not paused.
 type paused struct {
@@ -61,7 +72,7 @@ func (p *paused) runs(by, elsewhere time.Duration) {
 // sets sets the time of day, and lets the work ask its context.
 func (p *paused) sets(t *testing.T, by time.Duration) {
 	t.Helper()
-	p.clock.ahead += by
+	p.clock.set(by)
 	check.OK(t, p.lead.Err())
 	synctest.Wait()
 }
@@ -93,7 +104,7 @@ func TestPause_ReplyThatWaited(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			synctest.Wait()
 		}
-		clock.ahead = 18 * time.Second
+		clock.set(18 * time.Second)
 		time.Sleep(2500 * time.Millisecond)
 		synctest.Wait()
 		check.That(t, !c.IsLeader() && link.Requests().Writes == 2, "leads: %v, after %d writes", c.IsLeader(), link.Requests().Writes)

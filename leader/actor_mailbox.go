@@ -169,6 +169,9 @@ func (b *mailbox) count(is func(*mail) bool) (n int) {
 
 // call puts a call, and waits for its answer until the caller gives up.
 func (b *mailbox) call(ctx context.Context, in machine.Input) error {
+	if err := ctx.Err(); err != nil {
+		return err // otherwise chance decides whether the candidate takes the call
+	}
 	answer := make(chan error, 1)
 	if !b.put(mail{in: in, call: answer}) {
 		return ErrNotLeader

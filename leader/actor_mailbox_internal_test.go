@@ -2,9 +2,9 @@ package leader
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -72,24 +72,37 @@ func TestMailbox_KeepsWhatDiffers(t *testing.T) {
 	put(mail{in: machine.Input{Kind: machine.InProclaim}, call: make(chan error, 1)})
 }
 
-// A call does not wait any longer when its context has ended. The wish to resign stays, once for each term.
+// A call does not wait any longer when its context ends, and is not made if that has ended before. The wish to resign stays, once
+// for each term.
 func TestMailbox_CallsThatGaveUp(t *testing.T) {
-	c := &Candidate{done: make(chan struct{})}
-	c.box.bell = make(chan struct{}, 1)
-	ended := check.Ended()
-	for number := uint64(1); number <= 2; number++ {
-		term := &Term{box: &c.box, number: number, timeline: newTimeline(SystemClock()), until: new(atomic.Int64)}
-		term.until.Store(int64(time.Hour))
-		term.ctx = leadership{t.Context(), term}
-		for range 100 {
-			for _, err := range []error{
-				term.Proclaim(ended, nil), term.Resign(ended), term.TransferTo(ended, "b"),
-			} {
-				check.Must(t, errors.Is(err, context.Canceled), "%v", err)
+	synctest.Test(t, func(t *testing.T) {
+		c := &Candidate{done: make(chan struct{})}
+		c.box.bell = make(chan struct{}, 1)
+		for number := uint64(1); number <= 2; number++ {
+			term := &Term{box: &c.box, number: number, timeline: newTimeline(SystemClock()), until: new(atomic.Int64)}
+			term.until.Store(int64(time.Hour))
+			term.ctx = leadership{t.Context(), term}
+			ended := check.Ended()
+			calls := len(c.box.bell)
+			check.Is(t, term.Proclaim(ended, nil), context.Canceled)
+			check.Is(t, term.TransferTo(ended, "b"), context.Canceled)
+			check.Equal(t, len(c.box.bell), calls, "the bell has rung %d times")
+			for range 100 {
+				for _, call := range []func(context.Context) error{
+					func(ctx context.Context) error { return term.Proclaim(ctx, nil) },
+					term.Resign,
+					func(ctx context.Context) error { return term.TransferTo(ctx, "b") },
+				} {
+					check.Is(t, call(ended), context.Canceled)
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					check.Is(t, call(ctx), context.DeadlineExceeded)
+					cancel()
+				}
 			}
+			<-c.box.bell
 		}
-	}
-	resigns := func(m *mail) bool { return m.in.Kind == machine.InResign }
-	check.Equal(t, c.box.count(resigns), 2, "%d wishes to resign wait")
-	check.Equal(t, len(c.box.mails), 2, "%d mails wait")
+		resigns := func(m *mail) bool { return m.in.Kind == machine.InResign }
+		check.Equal(t, c.box.count(resigns), 2, "%d wishes to resign wait")
+		check.Equal(t, len(c.box.mails), 2, "%d mails wait")
+	})
 }

@@ -161,6 +161,11 @@ func (b *Bucket) directEntry(key string, resp *nats.Msg) (backend.Entry, error) 
 	if status == "404" {
 		return backend.Entry{}, nil
 	}
+	if other := jsapi.LastValue(resp.Header, jetstream.StreamHeader); other != b.api.Name && other != "" {
+		// Its copy of a record has lost the condition, without which a record does not count (NewEntry).
+		return backend.Entry{}, fmt.Errorf("%w: stream %.100q has answered a direct get of %s, as a mirror of %s with MirrorDirect does: switch MirrorDirect off",
+			backend.ErrUnreachable, other, key, b.api.Name)
+	}
 	return backend.Entry{}, fmt.Errorf("%w: direct get of %s: status %q, %s", backend.ErrUnreachable, key, status, resp.Header.Get("Description"))
 }
 

@@ -2,6 +2,8 @@ package natskv
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -82,6 +84,25 @@ func TestForgedHeaders_AreNotRead(t *testing.T) {
 			t.ok(js.Conn().PublishMsg(&nats.Msg{Subject: "natsleader.feed.E.a", Header: h}))
 		}
 		w.nothing(t)
+	})
+}
+
+// A mirror that answers reads is named.
+func TestGet_FromMirror(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		b := mustCreate(t, js, Config{})
+		check.Got(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "M", MirrorDirect: true, Mirror: &jetstream.StreamSource{Name: "KV_E"}}))(t)
+		_, err := update(t.Context(), b, "a", "1", 0)
+		t.ok(err)
+		time.Sleep(time.Second) // the mirror has it, too
+		synctest.Wait()
+		for range 100 { // the server chooses by chance
+			if _, err = getFrom(t.Context(), b, "a"); err != nil {
+				break
+			}
+		}
+		check.That(t, errors.Is(err, backend.ErrUnreachable) && strings.Contains(err.Error(), `stream "M" has answered`), "%v", err)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -296,6 +297,18 @@ func (w *world) opened(b *leader.Bucket) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.buckets = append(w.buckets, b)
+}
+
+// misses reports, and logs, that the server is older than 2.minor, which a test needs. The root module asks for an older one.
+func misses(t *testing.T, minor int, test string) bool {
+	t.Helper()
+	var is int
+	_, err := fmt.Sscanf(server.VERSION, "2.%d.", &is)
+	check.OK(t, err)
+	if is < minor {
+		t.Logf("%s: nats-server is %s, before 2.%d", test, server.VERSION, minor)
+	}
+	return is < minor
 }
 
 // The kinds of buckets.

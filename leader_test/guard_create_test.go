@@ -214,6 +214,9 @@ func TestCreateStream_Invalid(t *testing.T) {
 			leader.ErrIncompatibleBucket, "stream ORDERS exists and is stored in Memory, which cannot be changed to File",
 		},
 	} {
+		if k.there.AllowMsgSchedules && misses(t, 14, k.name) { // older ones change such a stream
+			continue
+		}
 		inBubble.run(t, k.name, func(t *testing.T, w *world) {
 			check.Got(w.ops.js.CreateStream(w.Context(), config{Name: "TAKEN", Subjects: []string{"taken.*"}}))(w)
 			if k.there.Subjects != nil {

@@ -72,6 +72,9 @@ var (
 func inParity(t *testing.T, script func(p *parity), kinds ...bucketKind) {
 	t.Helper()
 	for _, kind := range kinds {
+		if kind.name == bucketSmall.name && misses(t, 14, kind.name) { // older ones look at the revision first
+			continue
+		}
 		t.Run(kind.name, func(t *testing.T) {
 			var real, kit []string
 			bubble(t, func(w *world) {

@@ -54,6 +54,19 @@ func newPaused(t *testing.T, others ...string) *paused {
 	term, ok := p.c.Term()
 	check.Must(t, ok, "does not lead")
 	p.lead = term.Context()
+	t.Cleanup(func() {
+		p.link.Restore()
+		go p.c.Stop()
+		for { // it waits for a request that was lost
+			select {
+			case <-p.c.Done():
+				return
+			case p.clock.timers[0].c <- p.clock.Now():
+				p.clock.move(time.Second)
+				time.Sleep(time.Second)
+			}
+		}
+	})
 	for _, id := range others {
 		check.Got(leader.Campaign(t.Context(), store.Link(id), "e", leader.Config{ID: id}))(t)
 	}
@@ -132,7 +145,6 @@ func TestPause_UnansweredEndsLease(t *testing.T) {
 			check.OK(t, p.lead.Err())
 			p.clock.move(1)
 			check.That(t, p.lead.Err() != nil, "%v: the lease is valid after %v", k.by, k.left)
-			p.link.Restore()
 		})
 	}
 }
@@ -163,7 +175,6 @@ func TestPause_WatchdogFollows(t *testing.T) {
 		p.link.Cut()
 		p.sets(t, 18*time.Second)
 		check.Equal(t, p.clock.watchdogIn, pausedInterval, "the watchdog fires in %v")
-		p.link.Restore()
 	})
 }
 

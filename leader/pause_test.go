@@ -3,6 +3,7 @@ package leader_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -210,6 +211,28 @@ func TestPause_ServerShowsIt(t *testing.T) {
 				}
 				check.That(t, len(told) == 0 && k.want == "" || len(told) == 1 && k.want != "" && strings.Contains(told[0], k.want), "told %q, want %q", told, k.want)
 				check.OK(t, p.lead.Err())
+			})
+		})
+	}
+}
+
+// A leader that lost its lease in the pause is told why.
+func TestPause_ToldAfterTheLoss(t *testing.T) {
+	for name, hurt := range map[string]func(*leadertest.Link){"no feed": func(l *leadertest.Link) { l.LoseFeed(-1) }, "cut off": (*leadertest.Link).Cut} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPaused(t, "b")
+				hurt(p.link)
+				time.Sleep(18 * time.Second)
+				synctest.Wait()
+				p.link.Restore()
+				p.runs(pausedInterval, 0)
+				check.Is(t, leader.Err(p.lead), leader.ErrPreempted)
+				told := slices.ContainsFunc(eventsSoFar(p.c), func(e leader.Event) bool {
+					f, ok := e.(leader.Faulted)
+					return ok && errors.Is(f.Err, leader.ErrClock)
+				})
+				check.That(t, told, "not told")
 			})
 		})
 	}

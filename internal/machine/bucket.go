@@ -106,7 +106,6 @@ func (m *Machine) settle(now time.Time, req Request, in *Input, fx *Effects) {
 	if m.bucket.settings.LastRevision < max(req.Revision, m.key.removedUpTo) {
 		m.regress(now, fx)
 	}
-	m.compare(in.Settings.Now, m.flight.sentAt, now, fx)
 }
 
 // fit returns the error that keeps the candidate from using the bucket with a value.

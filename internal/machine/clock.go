@@ -25,8 +25,9 @@ func (m *Machine) paused(now time.Time, by time.Duration) {
 	}
 }
 
-// compare compares this clock with the server's, by an answer that was asked for at sent and shows the server's time. It
-// reports once that they go apart. If this clock is the slower one, a holder renews at once.
+// compare compares this clock with the server's, by a record that was sent then and shows the server's time. It reports once
+// that they go apart. The record is an own renewal, or the candidate has just read what holds the key. So a holder has done
+// what it can do.
 func (m *Machine) compare(server int64, sent, now time.Time, fx *Effects) {
 	t := m.bucket.timing()
 	since := m.compared.at
@@ -38,9 +39,6 @@ func (m *Machine) compare(server int64, sent, now time.Time, fx *Effects) {
 	if slower < 0 {
 		m.fault(fmt.Errorf("%w: it ran %v faster than the server's in %v, if no other server with another clock leads the stream since; correct this clock, or the server's", backend.ErrClock, by, within), fx)
 		return
-	}
-	if m.holds() {
-		m.renew.want()
 	}
 	m.fault(fmt.Errorf("%w: it ran %v slower than the server's in %v, as after a pause of the virtual machine, or if another server with another clock leads the stream since; otherwise correct this clock, or the server's",
 		backend.ErrClock, by, within), fx)
@@ -55,9 +53,9 @@ type comparison struct {
 	apart       bool  // they had gone apart, which was reported
 }
 
-// judge takes an answer with the server's time. It returns by how much this clock ran slower than the server's since they
+// judge takes a record with the server's time. It returns by how much this clock ran slower than the server's since they
 // were compared, or 0 if that may be less than the margin in each lease, and whether it is news. A negative result is a
-// faster clock. Of an answer with a zero sent only its end is known: it may be old.
+// faster clock. A record with a zero sent may be old.
 func (c *comparison) judge(server int64, sent, now time.Time, lease, margin time.Duration) (slower time.Duration, news bool) {
 	least, most := server-now.UnixNano(), int64(math.MaxInt64)
 	known := !sent.IsZero()

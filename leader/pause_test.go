@@ -57,7 +57,7 @@ func newPaused(t *testing.T, others ...string) *paused {
 	p.lead = term.Context()
 	t.Cleanup(func() {
 		p.link.Restore()
-		go p.c.Stop()
+		go func() { _ = p.c.Stop() }()
 		for { // it waits for a request that was lost
 			select {
 			case <-p.c.Done():

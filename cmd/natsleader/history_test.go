@@ -177,6 +177,7 @@ func TestHistory_DeletedBucket(t *testing.T) {
 		w.prompt("history billing")
 		w.notef("# another tool makes the bucket anew\n")
 		expect.OK(w, w.stands[1].Stop())
+		synctest.Wait() // its release is copied
 		made := expect.Got(w.js.Stream(w.Context(), "KV_elections"))(w).CachedInfo().Config
 		made.FirstSeq = 0
 		expect.OK(w, w.js.DeleteStream(w.Context(), made.Name))

@@ -53,6 +53,7 @@ func TestAcquisition_HolderAfterDeletion(t *testing.T) {
 		err := a.explain(context.Canceled)
 		check.That(t, strings.HasSuffix(err.Error(), text), "after a change of seat %d Acquire returns %v", i+1, err)
 	}
+	a.note(Observed{Holder: Holder{Seat: 1, State: HolderLeading, ID: "b"}})
 	e := Pending{Seat: 2, Until: time.Now().Add(time.Hour), Reason: "a lease may be running"}
 	if held := new(HeldError); !errors.As(a.verdict(t.Context(), e), &held) || held.Holder.Seat != 2 || held.Holder.ID != "" || held.why != e.Reason {
 		t.Errorf("TryAcquire of a seat that has no holder returns %+v", held)

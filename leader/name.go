@@ -31,7 +31,7 @@ func Name(text string) string {
 	return fmt.Sprintf("%.*s-%x", maxName-1-nameHash, name, sum[:nameHash/2])
 }
 
-// endsInHash reports whether Name may have returned the text for another, which somebody might choose to get its lock.
+// endsInHash reports whether Name may have returned the text for another text. A user could choose it to get the lock of that one.
 func endsInHash(text string) bool {
 	i := len(text) - 1 - nameHash
 	return i >= 0 && text[i] == '-' && strings.Trim(text[i+1:], "0123456789abcdef") == ""

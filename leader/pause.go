@@ -9,7 +9,7 @@ import (
 )
 
 // The clock of a virtual machine stands still while the machine is paused. Afterwards its hypervisor, or an NTP client, sets
-// the time of day. So a time of day that has run ahead of the clock is a hint of a pause. Somebody may also have set it, and
+// the time of day. So a time of day that has run ahead of the clock is a hint of a pause. An operator may also have set it, and
 // thus a candidate does no more than machine.InPaused says. A candidate looks for the hint before it reads its mail, which may
 // have waited meanwhile, and at each tick, of which there is one whenever the work of its term sees the hint.
 

@@ -14,7 +14,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// pausedClock is a handClock whose time of day is set.
+// pausedClock is a handClock with a time of day that the test sets.
 type pausedClock struct {
 	handClock
 	ahead time.Duration
@@ -33,7 +33,7 @@ func (c *pausedClock) set(by time.Duration) {
 	c.ahead += by
 }
 
-// paused is a leader on a virtual machine, whose clock is moved by hand, beside a candidate and a store that are not paused.
+// paused is a leader on a virtual machine with a clock that is moved by hand, beside a candidate and a store that are not paused.
 type paused struct {
 	clock *pausedClock
 	link  *leadertest.Link
@@ -105,7 +105,7 @@ func TestPause_TimeOfDayShowsIt(t *testing.T) {
 	})
 }
 
-// An acknowledgement that waited while the machine was paused elects nobody: the candidate counts its write as sent so much
+// An acknowledgement that waited while the machine was paused elects no leader: the candidate counts its write as sent so much
 // earlier before it reads its mail, and writes again.
 func TestPause_ReplyThatWaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestPause_ServerShowsIt(t *testing.T) {
 	}
 }
 
-// A leader that lost its lease in the pause is told why.
+// A candidate that lost its lease in the pause reports the pause.
 func TestPause_ToldAfterTheLoss(t *testing.T) {
 	for name, hurt := range map[string]func(*leadertest.Link){"no feed": func(l *leadertest.Link) { l.LoseFeed(-1) }, "cut off": (*leadertest.Link).Cut} {
 		t.Run(name, func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestPause_ToldAfterTheLoss(t *testing.T) {
 					f, ok := e.(leader.Faulted)
 					return ok && errors.Is(f.Err, leader.ErrClock)
 				})
-				check.That(t, told, "not told")
+				check.That(t, told, "no fault with ErrClock")
 			})
 		})
 	}

@@ -48,7 +48,7 @@ type Stats struct {
 }
 
 // Connected returns nil while the bucket serves the candidate. Otherwise: [ErrStopped] after its end, [ErrStalled] if
-// Stalled, [ErrLeaseExpired] if Expired, [ErrUnreachable] if Silent > LeaseDuration/2, or that LeaseDuration is 0.
+// Stalled, [ErrLeaseExpired] if Expired, [ErrUnreachable] if Silent > LeaseDuration/2, another if LeaseDuration is 0.
 func (s Stats) Connected() error {
 	var err error
 	switch {

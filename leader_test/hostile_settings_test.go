@@ -23,13 +23,12 @@ func inAccount(settings string) string {
 // whatever is for the faults of a server that does something else each time.
 const whatever = "whatever"
 
-// hostileSettings are settings of a server, of an account, or of another stream, of which the configuration of the bucket tells
-// nothing.
+// hostileSettings are settings of a server, of an account, or of another stream. The configuration of the bucket does not show them.
 var hostileSettings = map[string]struct {
 	server string // its configuration
 	others func(w *world)
-	faults string // that two candidates tell
-	silent bool   // nobody leads
+	faults string // that two candidates report
+	silent bool   // there is no leader
 }{
 	"messages are small":                 {server: `max_payload: 512`},
 	"protocol lines are short":           {server: `max_control_line: 512`},
@@ -101,7 +100,8 @@ func (w *world) makeStream(cfg jetstream.StreamConfig) {
 	check.Got(w.ops.js.CreateStream(w.Context(), cfg))(w)
 }
 
-// What a server, an account or another stream does to a bucket makes no two leaders, and is told.
+// Whatever a server, an account or another stream does to a bucket, there are not two leaders. The candidates report what keeps them
+// from the key, unless it is mapped to another key.
 func TestHostile_Settings(t *testing.T) {
 	for name, k := range hostileSettings {
 		t.Run(name, func(t *testing.T) {

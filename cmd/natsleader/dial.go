@@ -30,7 +30,7 @@ func (g *globals) dialling() []nats.Option {
 	return all
 }
 
-// noteDial is a handler of nats.go that keeps the error for those who report that the connection is down.
+// noteDial is a handler of nats.go. It keeps the error for reports that the connection is down.
 func noteDial(nc *nats.Conn, err error) { jsapi.ConnectionOf(nc).Note(err) }
 
 // fits lets the connection be made again within a lease; 0 is the default.

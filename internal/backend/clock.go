@@ -7,7 +7,7 @@ import "time"
 //   - Wall returns the time of day, if Now does not: that of the system counts the time asleep twice after a suspend.
 //     Instants that leave the library, and those of a calendar, are by Wall.
 //   - Ahead returns how far the time of day had run ahead of Now, since any instant, when Now was called last. The time asleep does
-//     not count. If it grows, the host was paused, or somebody has set the time of day.
+//     not count. It grows when the host is paused, or when the time of day is set ahead.
 //   - AfterFunc serves as the watchdog that ends a term's context in time, even if the candidate's goroutine is held up.
 //   - Unarmed belongs to a fake clock, which has to know when a candidate waits. It returns a timer that is not armed. The
 //     owner of the timer is busy from then on, until it calls Reset or Stop as the last thing before it waits.

@@ -125,7 +125,7 @@ var table = []row{
 		return text(s.Compression != jetstream.NoCompression, "is compressed (Compression %v): an upgrade of three servers was seen to make such a stream unreadable", s.Compression)
 	}, "switch compression off; records are small"},
 
-	// It works, and costs more or tells less.
+	// The library works with it, at a greater cost or with less information.
 	{"MaxMsgsPerSubject", [uses]Effect{Reported, None, None, None}, func(s Stream) string {
 		return text(s.MaxMsgsPerSubject <= 0, "keeps every renewal that ever was (MaxMsgsPerSubject is unlimited), and grows for ever")
 	}, ""},

@@ -42,7 +42,7 @@ func ConnErrorOf(err error) backend.ConnError {
 }
 
 // Note remembers why the connection is down. nats.go keeps an error of the server and of the TLS handshake as the
-// last one of the connection, and tells an address that cannot be dialled to its ReconnectErrHandler only.
+// last one of the connection. Only its ReconnectErrHandler receives the error of an address that cannot be dialled.
 func (c *Connection) Note(err error) {
 	if err != nil && !errors.Is(err, nats.ErrPermissionViolation) {
 		e := ConnErrorOf(err)

@@ -10,7 +10,7 @@ import (
 
 // The clock of a virtual machine stands still while the machine is paused, and the lease of a leader with it. Two
 // hints show that afterwards: the time of day has run ahead of the clock, and the server's clock has. A hint may be wrong.
-// Somebody may have set the time of day, or the server's clock. So a hint makes no lease longer, lets no candidate take a
+// An operator may have set the time of day, or the server's clock. So a hint makes no lease longer, lets no candidate take a
 // key sooner, and ends no term whose renewals are answered.
 
 // paused takes the hint of the time of day: this clock has stood still for so long. The candidate asks the store by a renewal

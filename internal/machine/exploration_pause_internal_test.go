@@ -2,7 +2,7 @@ package machine
 
 import "time"
 
-// A paused machine in the exploration, and a time of day that somebody sets.
+// A paused machine in the exploration, and a time of day that is set ahead.
 
 // pause begins a pause of a candidate's machine, or ends it. Then the time of day shows how long it was, before anything
 // else happens in the process. Until the renewal is answered, or one interval is over, the candidate may be wrong about its lease.

@@ -1,4 +1,4 @@
-// Package plain escapes text of others before it is printed: IDs, values and names are bytes that anyone may choose, and a
+// Package plain escapes text of other clients before it is printed. Any client may choose the bytes of IDs, values and names. A
 // direction mark, a character without a width or a control character makes one look like another, or commands a terminal.
 package plain
 

@@ -4,8 +4,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -13,26 +11,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	expect "github.com/natsleader/natsleader/internal/check"
-	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
 )
 
 // startInDomain starts a server with a JetStream domain.
 func startInDomain(t *testing.T, domain, leafnodes string) *server.Server {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "server.conf")
-	text := fmt.Sprintf("server_name: %s-1, host: 127.0.0.1, port: -1, jetstream { domain: %[1]s, store_dir: %q }\nleafnodes { %s }", domain, testserver.StoreDir(t), leafnodes)
-	expect.OK(t, os.WriteFile(file, []byte(text), 0o600))
-	opts := expect.Got(server.ProcessConfigFile(file))(t)
-	opts.NoSigs, opts.NoLog = true, true
-	s := expect.Got(server.NewServer(opts))(t)
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
+	return startServer(t, func(o *server.Options) {
+		expect.OK(t, o.ProcessConfigString(fmt.Sprintf("server_name: %s-1, jetstream { domain: %[1]s }\nleafnodes { %s }", domain, leafnodes)))
 	})
-	expect.Must(t, s.ReadyForConnections(patience), "the server does not start")
-	return s
 }
 
 // A hub and a leaf node have a JetStream domain each, and a bucket of the same name. Commands name the domain of the

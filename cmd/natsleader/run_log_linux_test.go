@@ -16,12 +16,7 @@ import (
 
 // A reason why there is no connection is logged once in each outage. A move to another server begins none.
 func TestRunLog_Outages(t *testing.T) {
-	var out bytes.Buffer
-	l := newRunLog(&out, "jobs", logText, false)
-	var o nats.Options
-	for _, set := range l.followConnection() {
-		expect.OK(t, set(&o))
-	}
+	out, o, end := followedConnection(t)
 	nc := new(nats.Conn)
 	for range 2 {
 		o.DisconnectedErrCB(nil, io.EOF)
@@ -31,25 +26,31 @@ func TestRunLog_Outages(t *testing.T) {
 		o.ReconnectErrCB(nc, io.EOF)
 		o.ReconnectedCB(nil)
 	}
-	l.close()
+	end()
 	for _, text := range []string{"no connection to NATS: other: EOF", "connected to NATS again"} {
-		expect.That(t, strings.Count(out.String(), text) == 2, "not twice: %q\n%s", text, &out)
+		expect.That(t, strings.Count(out.String(), text) == 2, "not twice: %q\n%s", text, out)
 	}
+}
+
+// followedConnection returns a log of the run command, and the options of a connection that it follows.
+func followedConnection(t *testing.T) (out *bytes.Buffer, o nats.Options, end func()) {
+	t.Helper()
+	out = new(bytes.Buffer)
+	l := newRunLog(out, "jobs", logText, false)
+	for _, set := range l.followConnection() {
+		expect.OK(t, set(&o))
+	}
+	return out, o, l.close
 }
 
 // An outage with ever other reasons fills no log.
 func TestRunLog_FewReasons(t *testing.T) {
-	var out bytes.Buffer
-	l := newRunLog(&out, "jobs", logText, false)
-	var o nats.Options
-	for _, set := range l.followConnection() {
-		expect.OK(t, set(&o))
-	}
+	out, o, end := followedConnection(t)
 	nc := new(nats.Conn)
 	for i := range 20 {
 		o.ReconnectErrCB(nc, fmt.Errorf("reason %d", i))
 	}
-	l.close()
+	end()
 	expect.Equal(t, strings.Count(out.String(), "\n"), 8, "%d lines")
 }
 

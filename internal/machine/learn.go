@@ -48,17 +48,23 @@ func (m *Machine) heard(now time.Time, s record.Observation, fx *Effects) {
 		if ignored {
 			m.reads.postpone()
 		} else {
+			m.raceOver(now)
 			m.reads.needToClear()
 			m.overtaken(s)
 		}
 	default:
 		if m.reads.lostRace { // the winner's record was all that the read was for
 			m.reads.satisfied()
-			if m.flight.fails == 0 {
-				m.flight.retryFrom(now)
-			}
+			m.raceOver(now)
 		}
 		m.learn(now, s, fx)
+	}
+}
+
+// raceOver ends the pause after a lost race. The feed has delivered what followed.
+func (m *Machine) raceOver(now time.Time) {
+	if m.reads.lostRace && m.flight.fails == 0 {
+		m.flight.retryFrom(now)
 	}
 }
 
@@ -116,7 +122,7 @@ func (m *Machine) read(now time.Time, req Request, in *Input, fx *Effects) {
 	} else {
 		m.key.notFound(now)
 	}
-	m.calmReads(now, s.Revision <= m.key.seen.Revision)
+	m.calmReads(now, s.Revision <= min(req.Revision, m.key.seen.Revision)) // the feed may have been faster
 	switch {
 	case m.key.seen.Kind == record.EntryUnseen:
 		m.flight.succeeded()

@@ -308,8 +308,11 @@ func (m *Machine) refused(now time.Time, req Request, r backend.RefusedError, ji
 		} else {
 			// The winner's record is on its way, so thousands of candidates need not ask
 			// for it.
+			heard := m.reads.needed && m.reads.strange // of what followed the winner's record
 			m.reads.needWinner()
-			m.flight.retryFrom(now.Add(m.pause(1, jitter)))
+			if !heard {
+				m.flight.retryFrom(now.Add(m.pause(1, jitter)))
+			}
 		}
 	}
 }

@@ -320,7 +320,7 @@ func (a *actor) carryOut(in *machine.Input, call chan error) {
 	}
 	if fx.Request.Kind != machine.ReqNone {
 		a.c.cordon.requesting(fx.Request.Kind)
-		a.requests.send(fx.Request, a.c.since(), a.status.Server)
+		a.requests.send(fx.Request, a.c.since(), a.status.Server, a.bucket)
 	}
 	a.calls.add(in, call, written, fx.Denied, &a.status)
 	a.calls.answer(&a.status)
@@ -495,11 +495,11 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p machine.Params) *
 	if !p.Observe && !cfg.uncordoned {
 		c.cordon = new(cordon)
 	}
-	r.c, r.settings, r.values = c, c.store.Settings, a.values
+	r.c, r.values = c, a.values
 	r.own = []byte(`"session":"` + p.Session + `"`)
 	p.Phase = int32(c.window.Join())
-	if b, ok := c.store.(*natskv.Bucket); ok && !p.Observe { // an observer may not create a bucket
-		a.bucket, a.requests.settings = b, b.SettingsEnsured
+	if b, ok := c.store.(*natskv.Bucket); ok && !p.Observe {
+		a.bucket = b
 	}
 	if p.Listed {
 		p.Spread = a.rng.Uint32()

@@ -17,10 +17,9 @@ import (
 // requester sends the requests of the machine to the store, one at a time, and has the feed
 // that they open. The replies go to the mailbox.
 type requester struct {
-	c        *Candidate
-	place    backend.Place                                                  // in the window
-	settings func(ctx context.Context, reply func(backend.Settings, error)) // of the store
-	values   context.Context                                                //nolint:containedctx // the values that every request carries
+	c      *Candidate
+	place  backend.Place   // in the window
+	values context.Context //nolint:containedctx // the values that every request carries
 
 	asked  time.Duration      // when the request in flight, or the last, was sent, since the candidate began
 	cancel context.CancelFunc // of the request in flight; nil if there is none
@@ -28,6 +27,7 @@ type requester struct {
 		ctx    context.Context //nolint:containedctx // made anew, it would be much of what a renewal costs
 		cancel context.CancelFunc
 	}
+	opening         *opening // nil: there was none, or the machine has what it asked for
 	feed            backend.Feed
 	feedNumber      uint64
 	own             []byte      // how the own session looks in a record
@@ -55,24 +55,34 @@ func (r *requester) cancellable(kind machine.RequestKind) context.Context {
 	return r.writes.ctx
 }
 
-// send hands a request to the store. server is the server's time, in Unix nanoseconds; 0: not known.
-func (r *requester) send(req machine.Request, now time.Duration, server int64) {
+// send hands a request to the store. server is the server's time, in Unix nanoseconds; 0: not known. bucket is nil for an observer, which
+// may create none, and in memory.
+func (r *requester) send(req machine.Request, now time.Duration, server int64, bucket *natskv.Bucket) {
+	if r.take(req.Kind) {
+		return
+	}
+	if bucket != nil && r.opens(req.Kind) {
+		r.open(now, bucket)
+		if r.take(req.Kind) {
+			return
+		}
+	}
 	ctx, box := r.cancellable(req.Kind), &r.c.box
 	r.asked = now
 	switch req.Kind {
 	case machine.ReqSettings:
-		r.settings(ctx, func(s backend.Settings, err error) {
+		settings := r.c.store.Settings
+		if bucket != nil {
+			settings = bucket.SettingsEnsured
+		}
+		settings(ctx, func(s backend.Settings, err error) {
 			box.put(mail{in: machine.Input{Kind: machine.InSettings, Settings: s, Err: err}})
 		})
 	case machine.ReqFeed:
 		r.feedNumber++
 		number, instead := r.feedNumber, r.feed
 		r.feed = nil
-		r.c.store.Watch(ctx, r.c.election, instead, func(e backend.FeedEvent) {
-			if !r.isOwnRecord(e) {
-				box.put(feedMail(e, number))
-			}
-		}, func(f backend.Feed, err error) {
+		r.c.store.Watch(ctx, r.c.election, instead, r.deliver(number), func(f backend.Feed, err error) {
 			if !box.put(mail{in: machine.Input{Kind: machine.InFeed, Err: err}, feed: f}) && f != nil {
 				f.Stop() // the candidate has ended without waiting any longer
 			}
@@ -93,6 +103,15 @@ func (r *requester) send(req machine.Request, now time.Duration, server int64) {
 	}
 }
 
+// deliver returns what takes the events of a feed.
+func (r *requester) deliver(number uint64) func(backend.FeedEvent) {
+	return func(e backend.FeedEvent) {
+		if !r.isOwnRecord(e) {
+			r.c.box.put(feedMail(e, number))
+		}
+	}
+}
+
 // answered releases the context and the slot of the request in flight. Its reply has arrived
 // now.
 func (r *requester) answered(in *machine.Input, s *machine.Status, now time.Duration) {
@@ -100,6 +119,9 @@ func (r *requester) answered(in *machine.Input, s *machine.Status, now time.Dura
 		r.cancel()
 	}
 	r.cancel = nil
+	if in.Kind == machine.InRead || in.Kind == machine.InWritten || in.Err != nil { // the machine has what it needs, or asks again
+		r.closeOpening()
+	}
 	r.c.window.Return(&r.place, ending(in.Err, s.Holds, now-r.asked, wire.RenewWait(s.Times.OrDefault().RenewInterval)))
 }
 
@@ -131,6 +153,7 @@ func (r *requester) end() {
 	if r.writes.cancel != nil {
 		r.writes.cancel()
 	}
+	r.closeOpening()
 	if r.feed != nil {
 		r.feed.Stop()
 	}

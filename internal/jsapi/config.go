@@ -17,10 +17,15 @@ const DuplicateWindow = 2 * time.Minute
 // Info reads the stream's settings and remembers them. Calls that come at the same time share
 // a request, which is sent after they have come.
 func (a *Stream) Info(ctx context.Context) (*jetstream.StreamInfo, error) {
+	return a.info(ctx, a.infos.ask)
+}
+
+// info is Info by a request that ask sends or joins.
+func (a *Stream) info(ctx context.Context, ask func(context.Context, func(context.Context) (*jetstream.StreamInfo, error)) (*jetstream.StreamInfo, bool, error)) (*jetstream.StreamInfo, error) {
 	if err := a.Opened(); err != nil {
 		return nil, unsent{err}
 	}
-	info, ok, err := a.infos.ask(ctx, a.readInfo)
+	info, ok, err := ask(ctx, a.readInfo)
 	if ok {
 		return info, err
 	}
@@ -78,12 +83,12 @@ func (a *Stream) found(c *jetstream.StreamConfig) {
 	a.Seen.Store(true)
 }
 
-// Config returns the settings that are remembered, or reads them.
+// Config returns the settings that are remembered, or reads them. It may take the answer to a request that is on its way.
 func (a *Stream) Config(ctx context.Context) (jetstream.StreamConfig, error) {
 	if c := a.Known.Load(); c != nil {
 		return *c, nil
 	}
-	info, err := a.Info(ctx)
+	info, err := a.info(ctx, a.infos.any)
 	if err != nil {
 		return jetstream.StreamConfig{}, err
 	}

@@ -33,7 +33,7 @@ type Connection struct {
 	inbox string // prefix of the subjects of replies, with the dot
 	lanes lanes
 	lone  atomic.Int32 // subscriptions without a lane
-	pings shared[struct{}]
+	pings [2]shared[struct{}]
 	mover mover
 	why   atomic.Pointer[backend.ConnError] // it is down; nil: it is up, or nothing is known
 	again chan struct{}                     // full while a subscription is made again (Listen)

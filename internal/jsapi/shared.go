@@ -51,7 +51,11 @@ type round[T any] struct {
 // ask returns the result of send. It returns the error of ctx, and ok false, if ctx ends
 // before there is a result. The send of another call of ask may be the one that runs.
 func (s *shared[T]) ask(ctx context.Context, send func(context.Context) (T, error)) (value T, ok bool, err error) {
-	r := s.join(ctx, send)
+	return s.await(ctx, s.join(ctx, send))
+}
+
+// await returns the result of a round, for a caller that is one of its waiters.
+func (s *shared[T]) await(ctx context.Context, r *round[T]) (value T, ok bool, err error) {
 	select {
 	case <-r.done:
 	case <-ctx.Done():
@@ -59,6 +63,27 @@ func (s *shared[T]) ask(ctx context.Context, send func(context.Context) (T, erro
 		return value, false, ctx.Err()
 	}
 	return r.value, true, r.err
+}
+
+// any is ask for a caller that knows nothing. It may get the answer to a request that is on its way.
+func (s *shared[T]) any(ctx context.Context, send func(context.Context) (T, error)) (value T, ok bool, err error) {
+	s.mu.Lock()
+	r := s.flying
+	if r != nil {
+		r.waiters++
+	}
+	s.mu.Unlock()
+	if r == nil {
+		return s.ask(ctx, send)
+	}
+	return s.await(ctx, r)
+}
+
+// waits reports whether a call of ask would wait for an answer to another.
+func (s *shared[T]) waits() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.flying != nil
 }
 
 // join makes the caller one of those that wait for the next request.

@@ -20,6 +20,7 @@ type Subscription struct {
 	handling
 	exited chan struct{} // of one without a lane: closed when its goroutine is about to end; nil: there is none
 	Leave  func()        // called by Close, if not nil
+	Sent   func()        // called each time that Listen has handed its subscription to the connection, if not nil
 }
 
 // subscribe subscribes with a goroutine of nats.go, and returns the last error of the
@@ -88,6 +89,9 @@ func (s *Subscription) listen(ctx context.Context, a *Stream, subject string, ha
 	if err := s.share(a, subject, handle, apart); err != nil {
 		return false, a.failure(subject, before, err)
 	}
+	if s.Sent != nil {
+		s.Sent()
+	}
 	if err := a.ping(ctx); err != nil {
 		return false, a.failure(subject, before, err)
 	}
@@ -97,9 +101,14 @@ func (s *Subscription) listen(ctx context.Context, a *Stream, subject string, ha
 }
 
 // ping returns when the server has answered a ping that was sent after the call. Calls on a
-// connection that come at the same time share it.
+// connection that come at the same time share it. Two are in flight at most, so that the first feed
+// of a candidate need not wait for that of the cordon.
 func (a *Stream) ping(ctx context.Context) error {
-	_, _, err := a.conn.pings.ask(ctx, func(ctx context.Context) (struct{}, error) {
+	pings := &a.conn.pings[0]
+	if pings.waits() {
+		pings = &a.conn.pings[1]
+	}
+	_, _, err := pings.ask(ctx, func(ctx context.Context) (struct{}, error) {
 		return InTime(ctx, a, func() (struct{}, error) { return struct{}{}, a.Conn.FlushWithContext(undated{ctx}) }, nil)
 	})
 	return err

@@ -15,6 +15,7 @@
 //	cordon.go       the cordon of a bucket, as its candidates in one process share it
 //	roster.go       the bucket of the roster: announcements and views
 //	feed.go         one candidate's feed of a key; the ephemeral consumer for buckets that do not republish
+//	opening.go      a feed and a read at once
 //	feed_source.go  the shared subscription of a key, and the hub that keeps them
 package natskv
 
@@ -43,6 +44,7 @@ type Bucket struct {
 
 	feedPrefix string  // given to WithFeed; empty: the stream names it
 	ensure     *Config // given to ensureStore; nil: a bucket that does not exist is not created
+	made       *latch  // open once candidates have created the bucket; nil: they do not
 
 	home       *atomic.Pointer[string] // the domain in which the bucket was first found
 	unanswered atomic.Int32            // direct gets in a row
@@ -109,7 +111,7 @@ func (b *Bucket) WithFeed(prefix string) (*Bucket, error) {
 	if err != nil {
 		return nil, err
 	}
-	other.feedPrefix, other.ensure, other.api.Seen, other.home = prefix, b.ensure, b.api.Seen, b.home
+	other.feedPrefix, other.ensure, other.made, other.api.Seen, other.home = prefix, b.ensure, b.made, b.api.Seen, b.home
 	return other, nil
 }
 

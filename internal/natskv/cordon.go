@@ -132,14 +132,14 @@ func (s *cordonSource) run(ctx context.Context) {
 	var feed backend.Feed
 	var err error
 	for tries := 0; ctx.Err() == nil; {
-		pause := time.Duration(0)
+		pause, get := time.Duration(0), s.get
 		if s.mustOpen(feed) {
 			if feed != nil {
 				pause = cordonPause
 			}
-			feed, err = s.open(ctx, feed)
+			feed, get, err = s.open(ctx, feed)
 		}
-		if s.read(ctx) && isFinal(err) {
+		if s.read(ctx, get) && isFinal(err) {
 			tries = 0
 		} else {
 			if s.behind > 0 { // the servers answer
@@ -179,17 +179,45 @@ func (s *cordonSource) mustOpen(feed backend.Feed) bool {
 	return deaf || feed == nil
 }
 
-func (s *cordonSource) open(ctx context.Context, instead backend.Feed) (backend.Feed, error) {
-	return inTime(ctx, func(ctx context.Context, reply func(backend.Feed, error)) {
-		s.bucket.Watch(ctx, wire.CordonKey, instead, s.hear, reply)
+// open opens a feed. The first read goes out with it.
+func (s *cordonSource) open(ctx context.Context, instead backend.Feed) (feed backend.Feed, get cordonRead, err error) {
+	get = s.get
+	feed, err = inTime(ctx, func(feedCtx context.Context, reply func(backend.Feed, error)) {
+		answers := make(chan func(func(backend.Entry, error)), 1)
+		readCtx, cancel := deadline.Within(ctx, deadline.Default)
+		if instead != nil {
+			cancel()
+			s.bucket.Watch(feedCtx, wire.CordonKey, instead, s.hear, reply)
+			return
+		}
+		s.bucket.Open(feedCtx, readCtx, wire.CordonKey, s.hear, func(f *Feed, err error) {
+			if err != nil {
+				reply(nil, err)
+				return
+			}
+			reply(f, nil)
+			f.Begin()
+		}, func(e backend.Entry, err error) {
+			cancel()
+			answers <- func(reply func(backend.Entry, error)) { reply(e, err) }
+		})
+		get = func(_ context.Context, reply func(backend.Entry, error)) {
+			(<-answers)(reply)
+		}
 	})
+	return feed, get, err
+}
+
+// cordonRead asks for the cordon, and replies once.
+type cordonRead func(ctx context.Context, reply func(backend.Entry, error))
+
+func (s *cordonSource) get(ctx context.Context, reply func(backend.Entry, error)) {
+	s.bucket.Get(ctx, wire.CordonKey, reply)
 }
 
 // read reads the cordon, and reports whether no other read has to follow.
-func (s *cordonSource) read(ctx context.Context) (done bool) {
-	e, err := inTime(ctx, func(ctx context.Context, reply func(backend.Entry, error)) {
-		s.bucket.Get(ctx, wire.CordonKey, reply)
-	})
+func (s *cordonSource) read(ctx context.Context, get cordonRead) (done bool) {
+	e, err := inTime(ctx, get)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.readAt = deadline.Elapsed()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -26,7 +27,7 @@ func Ensure(js jetstream.JetStream, cfg Config) (*Bucket, error) {
 	if cfg.Adopt {
 		return nil, fmt.Errorf("%w: Adopt is for CreateOrUpdateBucket: EnsureBucket changes no bucket", backend.ErrInvalidConfig)
 	}
-	b.ensure = &cfg
+	b.ensure, b.made = &cfg, &latch{opened: make(chan struct{})}
 	return b, nil
 }
 
@@ -64,11 +65,22 @@ func (b *Bucket) createInTurn(ctx context.Context) error {
 		return err
 	}
 	defer done()
-	if b.api.Seen.Load() {
-		return nil
+	if !b.api.Seen.Load() {
+		if err = b.createMissing(ctx); err != nil {
+			return err
+		}
 	}
-	return b.createMissing(ctx)
+	b.made.open()
+	return nil
 }
+
+// latch is opened once.
+type latch struct {
+	once   sync.Once
+	opened chan struct{}
+}
+
+func (l *latch) open() { l.once.Do(func() { close(l.opened) }) }
 
 // createMissing creates the bucket. The roster comes first: if this process dies between the
 // two, there is no bucket yet, and the next candidate goes on from there.

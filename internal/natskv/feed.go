@@ -27,27 +27,38 @@ func (b *Bucket) Watch(ctx context.Context, key string, instead backend.Feed, de
 			b.hub.distrust(old.source)
 			old.Stop()
 		}
-		f, err := jsapi.InTime(ctx, &b.api, func() (*Feed, error) { return b.watch(ctx, key, deliver) }, (*Feed).Stop)
+		f, err := b.watchInTime(ctx, key, deliver, b.api.Config, nil)
 		if err != nil {
 			reply(nil, err)
 			return
 		}
 		reply(f, nil)
-		f.begin()
+		f.Begin()
 	}()
 }
 
-func (b *Bucket) watch(ctx context.Context, key string, deliver func(backend.FeedEvent)) (*Feed, error) {
-	conf, err := b.api.Config(ctx)
+// settingsReader returns the settings of a bucket.
+type settingsReader func(context.Context) (jetstream.StreamConfig, error)
+
+// watchInTime is watch, until ctx ends.
+func (b *Bucket) watchInTime(ctx context.Context, key string, deliver func(backend.FeedEvent), settings settingsReader, sent func()) (*Feed, error) {
+	return jsapi.InTime(ctx, &b.api, func() (*Feed, error) { return b.watch(ctx, key, deliver, settings, sent) }, (*Feed).Stop)
+}
+
+// watch opens a feed. It calls sent, if not nil, each time that the subscription was handed to the connection.
+func (b *Bucket) watch(ctx context.Context, key string, deliver func(backend.FeedEvent), settings settingsReader, sent func()) (*Feed, error) {
+	conf, err := settings(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for {
 		f := &Feed{deliver: deliver}
 		// Join before any subscription is made, so that no reconnection is missed.
-		first := b.hub.join(b, key, f)
+		first := b.hub.join(b, b.topic(conf, key), f)
 		if first {
-			f.source.open(ctx, conf)
+			f.source.Sent = sent
+			f.source.open(ctx)
+			f.source.Sent = nil
 		} else {
 			select {
 			case <-f.source.opened:
@@ -87,7 +98,7 @@ func (f *Feed) Identify(id, session string) { f.who.Store(&subscriber{id, sessio
 // subscriber identifies the candidate that a feed belongs to.
 type subscriber struct{ id, session string }
 
-// earlyEvents is the number of events that are kept until the feed begins. Older events
+// earlyEvents is the number of events that are kept until Begin. Older events
 // contain nothing that a newer one does not.
 const earlyEvents = 16
 
@@ -113,8 +124,9 @@ func (f *Feed) hand(ev backend.FeedEvent) {
 	f.deliver(ev)
 }
 
-// begin delivers the events that came before the caller of Watch got its feed.
-func (f *Feed) begin() {
+// Begin delivers the events that came before the feed was taken, and those that come later. It is called once, by Watch, or by the
+// caller of Open.
+func (f *Feed) Begin() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.begun = true

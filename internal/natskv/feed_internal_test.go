@@ -181,7 +181,7 @@ func TestFeed_KeepsEarlyEvents(t *testing.T) {
 		f.tell(backend.FeedEvent{Entry: backend.Entry{Revision: uint64(i)}})
 	}
 	check.Must(t, len(told) == 0, "told before the reply")
-	f.begin()
+	f.Begin()
 	check.Must(t, len(told) == earlyEvents && told[len(told)-1].Entry.Revision == earlyEvents+2, "told %v", told)
 }
 

@@ -22,7 +22,7 @@ import (
 // consumer.
 type source struct {
 	bucket *Bucket
-	key    string
+	topic
 
 	opened    chan struct{} // closed when it is known whether the source works
 	err       error         // set before opened is closed, as is abandoned
@@ -36,9 +36,9 @@ type source struct {
 }
 
 // open opens the source for all feeds that have joined.
-func (s *source) open(ctx context.Context, conf jetstream.StreamConfig) {
-	if prefix, ok := s.bucket.feedOf(conf); ok {
-		s.err = s.subscribe(ctx, prefix+"."+s.key)
+func (s *source) open(ctx context.Context) {
+	if s.subject != "" {
+		s.err = s.subscribe(ctx, s.subject)
 	} else {
 		s.err = s.consume(ctx)
 	}
@@ -176,15 +176,30 @@ func (s *source) close() {
 type hub struct {
 	mu      sync.Mutex
 	sources map[*source]struct{}
-	trusted map[string]*source // by key: the one to join
+	trusted map[topic]*source // the one to join
 	status  chan nats.Status
 	ended   chan struct{}
 }
 
-// join makes f a feed of the key, and reports whether it is the first of its source and
+// topic is what a source delivers. The settings of a bucket may change, or were guessed (Bucket.Open), so two sources of one key may
+// subscribe to two subjects.
+type topic struct {
+	key     string
+	subject string // empty: it is a consumer
+}
+
+// topic returns how a key is heard with these settings.
+func (b *Bucket) topic(conf jetstream.StreamConfig, key string) topic {
+	if prefix, ok := b.feedOf(conf); ok {
+		return topic{key, prefix + "." + key}
+	}
+	return topic{key: key}
+}
+
+// join makes f a feed of the topic, and reports whether it is the first of its source and
 // has to open it. It may wait for the connection's lock, and holds no lock of its own
 // meanwhile.
-func (h *hub) join(b *Bucket, key string, f *Feed) (first bool) {
+func (h *hub) join(b *Bucket, t topic, f *Feed) (first bool) {
 	var status chan nats.Status
 	h.mu.Lock()
 	for len(h.sources) == 0 && status == nil {
@@ -193,12 +208,12 @@ func (h *hub) join(b *Bucket, key string, f *Feed) (first bool) {
 		h.mu.Lock()
 	}
 	if len(h.sources) == 0 {
-		h.sources, h.trusted = make(map[*source]struct{}), make(map[string]*source)
+		h.sources, h.trusted = make(map[*source]struct{}), make(map[topic]*source)
 		h.status, h.ended = status, make(chan struct{})
 		go h.listen(b, h.status, h.ended)
 		status = nil
 	}
-	first = h.enter(b, key, f)
+	first = h.enter(b, t, f)
 	h.mu.Unlock()
 	if status != nil { // another call was faster
 		b.api.Conn.RemoveStatusListener(status)
@@ -207,12 +222,12 @@ func (h *hub) join(b *Bucket, key string, f *Feed) (first bool) {
 }
 
 // enter is join while the hub listens to the status of the connection. The hub is locked.
-func (h *hub) enter(b *Bucket, key string, f *Feed) (first bool) {
-	s := h.trusted[key]
+func (h *hub) enter(b *Bucket, t topic, f *Feed) (first bool) {
+	s := h.trusted[t]
 	if first = s == nil; first {
-		s = &source{bucket: b, key: key, opened: make(chan struct{}), feeds: make(map[*Feed]struct{})}
+		s = &source{bucket: b, topic: t, opened: make(chan struct{}), feeds: make(map[*Feed]struct{})}
 		h.sources[s] = struct{}{}
-		h.trusted[key] = s
+		h.trusted[t] = s
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,8 +240,8 @@ func (h *hub) enter(b *Bucket, key string, f *Feed) (first bool) {
 func (h *hub) distrust(s *source) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.trusted[s.key] == s {
-		delete(h.trusted, s.key)
+	if h.trusted[s.topic] == s {
+		delete(h.trusted, s.topic)
 	}
 }
 
@@ -242,8 +257,8 @@ func (h *hub) leave(f *Feed) {
 	var ended chan struct{}
 	if empty {
 		delete(h.sources, s)
-		if h.trusted[s.key] == s {
-			delete(h.trusted, s.key)
+		if h.trusted[s.topic] == s {
+			delete(h.trusted, s.topic)
 		}
 		if len(h.sources) == 0 {
 			status, ended = h.status, h.ended

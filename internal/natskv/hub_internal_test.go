@@ -78,7 +78,7 @@ func TestFeedSource_OpenedByAnother(t *testing.T) {
 	for name, end := range map[string]func(s *source, conf jetstream.StreamConfig) error{
 		"waits": nil,
 		"gives up": func(s *source, conf jetstream.StreamConfig) error {
-			s.open(check.Ended(), conf)
+			s.open(check.Ended())
 			return nil
 		},
 		"is refused": func(s *source, _ jetstream.StreamConfig) error {
@@ -93,7 +93,7 @@ func TestFeedSource_OpenedByAnother(t *testing.T) {
 				b := mustCreate(t, dialJS(t, t.s), Config{})
 				conf := *mustInfo(t, b)
 				opener := &Feed{}
-				b.hub.join(b, "a", opener)
+				b.hub.join(b, b.topic(conf, "a"), opener)
 				s, begun := opener.source, time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
@@ -114,7 +114,7 @@ func TestFeedSource_OpenedByAnother(t *testing.T) {
 						t.Error("it waits without an end")
 					}
 					check.That(t, len(s.feeds) == 1, "%d feeds", len(s.feeds))
-					s.open(t.Context(), conf)
+					s.open(t.Context())
 				} else {
 					want := end(s, conf)
 					err := check.Comes(t, "the outcome of Watch", outcome)
@@ -134,8 +134,8 @@ func TestFeed_EndsWithError(t *testing.T) {
 	event := func(n uint64) backend.FeedEvent { return backend.FeedEvent{Entry: backend.Entry{Revision: n}} }
 	lost := backend.FeedEvent{Err: backend.ErrUnreachable}
 	for name, steps := range map[string]func(f *Feed){
-		"after the beginning":  func(f *Feed) { f.begin(); f.tell(event(1)); f.tell(lost); f.tell(event(2)) },
-		"before the beginning": func(f *Feed) { f.tell(event(1)); f.tell(lost); f.tell(event(2)); f.begin() },
+		"after the beginning":  func(f *Feed) { f.Begin(); f.tell(event(1)); f.tell(lost); f.tell(event(2)) },
+		"before the beginning": func(f *Feed) { f.tell(event(1)); f.tell(lost); f.tell(event(2)); f.Begin() },
 	} {
 		var told []backend.FeedEvent
 		f := &Feed{deliver: func(e backend.FeedEvent) { told = append(told, e) }}

@@ -33,6 +33,7 @@ type Candidate struct {
 	logs      *logqueue.Queue // behind log, shared by all seats; nil: nothing is logged
 	seats     []*Candidate    // one for each seat, if there are several; this candidate only represents them
 	sightings *sightings      // of earlier candidates of this process; nil: none are taken for known
+	admission *admission      // of a lock
 	permit    *seatPermit     // shared by the candidate and all of its seats, if there are several
 
 	box    mailbox
@@ -189,7 +190,7 @@ func startCandidate(ctx context.Context, store backend.Store, election string, c
 func newCandidate(store backend.Store, election string, cfg Config, p machine.Params) *Candidate {
 	c := &Candidate{
 		id: p.ID, election: election, store: store, timeline: newTimeline(cfg.Clock), refuses: cfg.RefuseRequests,
-		done: make(chan struct{}), loops: &loops{}, sightings: cfg.sightings,
+		done: make(chan struct{}), loops: &loops{}, sightings: cfg.sightings, admission: cfg.admission,
 	}
 	c.logs, c.log = logqueue.New(cfg.Logger, maxLogLines)
 	c.log = c.log.With(slog.String("election", election), slog.String("id", p.ID))

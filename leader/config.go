@@ -70,6 +70,7 @@ type Config struct {
 	Logger *slog.Logger
 
 	sightings  *sightings // for Acquire and TryAcquire
+	admission  *admission // the same
 	uncordoned bool       // for package shard: the cordon does not concern the candidate
 }
 

@@ -91,8 +91,11 @@ func (a *actor) isCordoned() bool {
 	return n != nil && n.own != ""
 }
 
-// isWithheld reports whether the candidate takes no key: it is cordoned, or waits for the cordon.
+// isWithheld reports whether the candidate takes no key: it is cordoned, or waits for the cordon, or its lock is not admitted.
 func (a *actor) isWithheld() bool {
+	if a.c.admission.waits() {
+		return true
+	}
 	if a.c.cordon.known() != nil {
 		return a.isCordoned()
 	}

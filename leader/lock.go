@@ -130,16 +130,18 @@ type acquisition struct {
 	c       *Candidate
 	session string
 	owner   lockOwner
+	line    lockLine             // in which it waits
 	term    atomic.Pointer[Term] // of the lock; nil: it is not held yet
 	check   seatCheck
 	try     bool
-	seats   int
-	terms   <-chan *Term
-	held    map[int]Holder // the seats that others hold
-	last    Holder         // of those the one seen last
-	why     string         // why the seat of last is not free, if last names no holder
-	fault   error          // the last one, if nothing was learnt of the key since
-	won     Pending        // the seat that was won, if the lock waits for other leases
+	*admission
+	seats int
+	terms <-chan *Term
+	held  map[int]Holder // the seats that others hold
+	last  Holder         // of those the one seen last
+	why   string         // why the seat of last is not free, if last names no holder
+	fault error          // the last one, if nothing was learnt of the key since
+	won   Pending        // the seat that was won, if the lock waits for other leases
 }
 
 func newAcquisition(ctx context.Context, store Store, election string, cfg Config, try bool) (*acquisition, error) {
@@ -148,19 +150,46 @@ func newAcquisition(ctx context.Context, store Store, election string, cfg Confi
 	if err != nil {
 		return nil, err
 	}
-	p.Tries, cfg.StopTimeout, cfg.sightings = try, -1, &sightings{memory: new(backend.Memory), clock: cfg.Clock}
+	p.Tries, cfg.StopTimeout, cfg.sightings, cfg.admission = try, -1, &sightings{memory: new(backend.Memory), clock: cfg.Clock}, new(admission)
 	if try {
 		cfg.sightings = sightingsOf(b, cfg.Clock)
 	}
-	a := &acquisition{session: p.Session, owner: ownerOf(name, b), try: try, seats: max(p.Seats, 1), held: make(map[int]Holder)}
+	a := &acquisition{session: p.Session, owner: ownerOf(name, b), line: lockLine{b, election}, try: try, admission: cfg.admission, seats: max(p.Seats, 1), held: make(map[int]Holder)}
 	a.check = seatCheck{store: b, clock: cfg.Clock, election: election, id: p.ID, seats: a.seats, try: try, seen: cfg.sightings}
-	if err = a.check.compare(ctx, false); err != nil {
-		return nil, err
-	}
 	a.c = launch(context.WithoutCancel(ctx), b, election, cfg, p)
 	ownLocks.add(a)
 	a.terms = a.c.loops.enter(a.c)
+	if err = a.check.compare(ctx, false); err != nil { // meanwhile the candidate asks what it needs, and does not write
+		a.giveUp()
+		return nil, err
+	}
+	if try || cfg.Queue != nil {
+		a.admit()
+	} else {
+		lockLines.join(a)
+	}
 	return a, nil
+}
+
+// giveUp ends a candidate that has not got its lock.
+func (a *acquisition) giveUp() {
+	lockLines.leave(a)
+	ownLocks.remove(a.session)
+	a.c.loops.leave(a.c) // finishes a term that comes too late
+	a.c.toAll(machine.InStop)
+}
+
+// admission is whether the candidate of a lock may take the key. nil: it may.
+type admission struct{ admitted atomic.Bool }
+
+// waits reports whether it may not yet.
+func (a *admission) waits() bool { return a != nil && !a.admitted.Load() }
+
+// admit lets the candidate take the key.
+func (a *acquisition) admit() {
+	if !a.admitted.Swap(true) {
+		a.c.toAll(machine.InTick)
+	}
 }
 
 // wait waits for the term.
@@ -192,9 +221,7 @@ func (a *acquisition) wait(ctx context.Context) (*Lock, error) {
 			err = a.explain(ctx.Err())
 		}
 		if err != nil {
-			ownLocks.remove(a.session)
-			a.c.loops.leave(a.c) // finishes a term that comes too late
-			a.c.toAll(machine.InStop)
+			a.giveUp()
 			return nil, err
 		}
 	}
@@ -211,6 +238,7 @@ func (a *acquisition) accept(ctx context.Context, t *Term) error {
 
 // lock makes the lock of a term.
 func (a *acquisition) lock(t *Term) *Lock {
+	lockLines.leave(a)
 	a.c.loops.leave(a.c)
 	a.term.Store(t)
 	// The candidate has nothing to do after the term. It drains if the work goes on.

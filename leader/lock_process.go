@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -53,6 +54,42 @@ func (l *lockSessions) has(session string, o lockOwner) bool {
 	}
 	t := a.term.Load()
 	return t == nil || t.over() == nil
+}
+
+// lockLine is a line of calls of Acquire for one lock on one Bucket. The first of them tries for the key, and those behind it do
+// not: thousands of them would send a write each whenever it is released, and all but one in vain.
+type lockLine struct {
+	store    backend.Store
+	election string
+}
+
+// lockQueues are the lines of this process.
+type lockQueues struct {
+	mu  sync.Mutex // held for moments only
+	all map[lockLine][]*acquisition
+}
+
+var lockLines = lockQueues{all: make(map[lockLine][]*acquisition)}
+
+// join lets a call wait in line.
+func (l *lockQueues) join(a *acquisition) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all[a.line] = append(l.all[a.line], a)
+	l.all[a.line][0].admit()
+}
+
+// leave takes a call out of its line, if it is in one: it has its lock, or has given up.
+func (l *lockQueues) leave(a *acquisition) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line := slices.DeleteFunc(l.all[a.line], func(other *acquisition) bool { return other == a })
+	if len(line) == 0 {
+		delete(l.all, a.line)
+		return
+	}
+	l.all[a.line] = line
+	line[0].admit()
 }
 
 // waitsForItself reports whether other locks of the same owner hold all seats.

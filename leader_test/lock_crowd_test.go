@@ -1,9 +1,12 @@
 package leader_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
@@ -23,5 +26,42 @@ func TestLock_Crowd(t *testing.T) {
 		}
 		all.Wait()
 		w.isAt(0, "all had it")
+	})
+}
+
+// Many callers in one process send little more writes than one after the other, and have the lock in the order in which they came.
+func TestLock_CrowdInProcess(t *testing.T) {
+	inSealed(t, func(w *world) {
+		const callers = 100
+		cl := w.dial("a")
+		b := cl.bucket(t)
+		writes := 0
+		cl.filter(func(f frame) treatment {
+			if f.dir == up && f.subject == "$KV.E.e" {
+				writes++ // the link is locked
+			}
+			return pass
+		})
+		first := check.Got(leader.Acquire(w.Context(), b, "e", leader.Config{ID: "first"}))(t)
+		var all sync.WaitGroup
+		var order []int
+		for i := range callers {
+			all.Go(func() {
+				lock := check.Got(leader.Acquire(w.Context(), b, "e", leader.Config{ID: fmt.Sprint(i)}))(t)
+				order = append(order, i)
+				check.OK(t, lock.Unlock(w.Context()))
+			})
+			synctest.Wait()
+		}
+		ctx, cancel := context.WithCancel(w.Context())
+		gone := w.begin(func() error { return check.Err(leader.Acquire(ctx, b, "e", leader.Config{ID: "gone"})) })
+		synctest.Wait()
+		cancel()
+		gone.returned(0, context.Canceled)
+		check.OK(t, first.Unlock(w.Context()))
+		all.Wait()
+		check.That(t, slices.IsSorted(order) && len(order) == callers, "in the order %v", order)
+		cl.open()
+		check.That(t, writes >= 2*(callers+1) && writes < 3*callers, "%d writes", writes)
 	})
 }

@@ -44,7 +44,7 @@ func TestLock_LateWin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := leadertest.NewStore(nil, leadertest.WithLatency(time.Second))
 		link := store.Link("a")
-		ctx, cancel := context.WithTimeout(t.Context(), 8500*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 6500*time.Millisecond)
 		defer cancel()
 		_, err := leader.Acquire(ctx, link, "jobs", leader.Config{ID: "a"})
 		check.Is(t, err, context.DeadlineExceeded)

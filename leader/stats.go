@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -104,7 +103,7 @@ type tally struct {
 	lease   time.Duration
 
 	pending, elected, unelected uint64
-	fenced, deposed, faults     map[error]uint64 // by countedAs
+	causes                      causes
 
 	holds   bool
 	kept    bool // a write was acknowledged since it has held the key
@@ -208,12 +207,12 @@ func (c *Candidate) transits(before, after State, events []Event) {
 			t.expired, t.stalled = false, false
 		case Fenced:
 			t.expired, t.stalled = errors.Is(e.Cause, ErrLeaseExpired), errors.Is(e.Cause, ErrStalled)
-			count(&t.fenced, countedAs(e.Cause))
+			t.causes.add(ofFence, e.Cause)
 		case Deposed:
 			deposed, t.expired = true, false
-			count(&t.deposed, countedAs(e.Cause))
+			t.causes.add(ofEnd, e.Cause)
 		case Faulted:
-			count(&t.faults, countedAs(e.Err))
+			t.causes.add(ofFault, e.Err)
 		case Observed:
 		}
 	}
@@ -263,7 +262,7 @@ func (c *Candidate) stats(state State, term *Term) Stats {
 		State: state, Seats: 1, LeaseDuration: t.lease, Expired: t.expired, Leaderless: t.leaderless,
 		Refused: t.refused, Unknown: t.unknown, FeedRebuilds: max(t.feeds, 1) - 1,
 		LogDropped: c.logs.Lost(), Pending: t.pending, Elected: t.elected, Unelected: t.unelected,
-		Fenced: maps.Clone(t.fenced), Deposed: maps.Clone(t.deposed), Faults: maps.Clone(t.faults),
+		Fenced: t.causes.of(ofFence), Deposed: t.causes.of(ofEnd), Faults: t.causes.of(ofFault),
 	}
 	if b, ok := c.store.(*natskv.Bucket); ok {
 		s.Bucket = b.Name()
@@ -306,7 +305,44 @@ func (s *Stats) take(term *Term) {
 	s.State, s.Expired = StateFenced, errors.Is(term.over(), ErrLeaseExpired)
 }
 
-func count(counts *map[error]uint64, err error) { addAll(counts, map[error]uint64{err: 1}) }
+// causes counts why terms were fenced and ended, and the faults, by countedAs. A candidate has few of them, and keeps them for good:
+// three maps take ten times as much.
+type causes []causeCount
+
+type causeCount struct {
+	of causeKind
+	as error
+	n  uint64
+}
+
+type causeKind uint8
+
+const (
+	ofFence causeKind = iota
+	ofEnd
+	ofFault
+)
+
+func (c *causes) add(of causeKind, err error) {
+	as := countedAs(err)
+	for i := range *c {
+		if (*c)[i].of == of && (*c)[i].as == as { //nolint:errorlint // the same value
+			(*c)[i].n++
+			return
+		}
+	}
+	*c = append(*c, causeCount{of, as, 1})
+}
+
+// of returns the counts of a kind, or nil.
+func (c causes) of(kind causeKind) (counts map[error]uint64) {
+	for _, one := range c {
+		if one.of == kind {
+			addAll(&counts, map[error]uint64{one.as: one.n})
+		}
+	}
+	return counts
+}
 
 // addAll adds the counts of a map to those of another one, which may be nil.
 func addAll(sums *map[error]uint64, counts map[error]uint64) {

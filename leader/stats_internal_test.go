@@ -15,10 +15,9 @@ func TestStats_OfAllSeats(t *testing.T) {
 	front := &Candidate{done: make(chan struct{}), permit: newBench(3)}
 	for n := range 3 {
 		k := uint64(1) << (8 * n)
-		named := func(k uint64) map[error]uint64 { return map[error]uint64{ErrStopped: k} }
 		front.seats = append(front.seats, &Candidate{done: front.done, permit: front.permit, timeline: newTimeline(&stillClock{testEpoch}), tally: tally{
 			writes: &writeTimes{counts: [len(writeBounds) + 1]uint64{k, 2 * k}, sum: time.Duration(3 * k)}, refused: 4 * k, unknown: 5 * k, feeds: 6*k + 1,
-			pending: 7 * k, elected: 8 * k, unelected: 9 * k, fenced: named(10 * k), deposed: named(11 * k), faults: named(12 * k),
+			pending: 7 * k, elected: 8 * k, unelected: 9 * k, causes: causes{{ofFence, ErrStopped, 10 * k}, {ofEnd, ErrStopped, 11 * k}, {ofFault, ErrStopped, 12 * k}},
 			led: true, leaderless: time.Duration(13 * k), silent: true, signed: -time.Duration(14 * k), working: true, ended: -time.Duration(15 * k),
 		}})
 	}

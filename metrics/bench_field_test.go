@@ -21,16 +21,17 @@ import (
 
 // A process has many leaders. Of 1,000, each has led and lost twice before, and the goal is a
 // scrape within 50 ms. 10,000 have led since they began.
+// By bucket, 10,000 cost less than 50 kB.
 func BenchmarkScrape(b *testing.B) {
-	b.Run("candidates=1000", func(b *testing.B) { benchmarkScrape(b, 1000, 2) })
-	b.Run("candidates=10000", func(b *testing.B) { benchmarkScrape(b, 10_000, 0) })
+	b.Run("candidates=1000", func(b *testing.B) { benchmarkScrape(b, new(metrics.Collector), 1000, 2) })
+	b.Run("candidates=10000", func(b *testing.B) { benchmarkScrape(b, new(metrics.Collector), 10_000, 0) })
+	b.Run("by-bucket=10000", func(b *testing.B) { benchmarkScrape(b, &metrics.Collector{ByBucket: true}, 10_000, 0) })
 }
 
-func benchmarkScrape(b *testing.B, n, losses int) {
+func benchmarkScrape(b *testing.B, collector *metrics.Collector, n, losses int) {
 	b.Helper()
 	clock := leadertest.NewClock()
 	store := leadertest.NewStore(clock, leadertest.WithLatency(time.Millisecond))
-	collector := new(metrics.Collector)
 	link := store.Link("a")
 	candidates := make([]*leader.Candidate, n)
 	for i := range candidates {

@@ -59,6 +59,38 @@
 // Of the election of the member, whose lease all its shards share, a scrape has the metrics of its writes, faults, feeds,
 // transitions and silence, with GROUP.shard.member as the election of every member: so no label has the ID.
 //
+// With [Collector.ByBucket], a scrape has the following of all candidates of a bucket together, in place of what it has of
+// each candidate, with the label bucket. Those of the queue and the version, and of members, are as above.
+//
+//	natsleader_candidates{state}                             candidates in each state
+//	natsleader_candidates_in_trouble{trouble}                candidates in each trouble, see below
+//	natsleader_candidates_trouble_info{election,trouble}     1 for the elections of at most ten of them, the first by name
+//	natsleader_candidates_lease_remaining_seconds            the shortest of those that lead, if there are any
+//	natsleader_candidates_lease_duration_seconds             the shortest, once one is known
+//	natsleader_candidates_renewal_age_ratio                  the greatest renewal age of those that hold their keys, as a share of the lease
+//	natsleader_candidates_unreleased_seconds                 the longest
+//	natsleader_candidates_silent_seconds                     the longest
+//	natsleader_candidates_connection_error{kind}             candidates with each kind
+//	natsleader_candidates_renewal_duration_seconds           and those that follow, the sums
+//	natsleader_candidates_transitions_total{to,cause}
+//	natsleader_candidates_writes_refused_total
+//	natsleader_candidates_writes_unknown_total
+//	natsleader_candidates_faults_total{kind}
+//	natsleader_candidates_feed_rebuilds_total
+//	natsleader_candidates_leaderless_seconds_total
+//	natsleader_candidates_log_dropped_total
+//
+// A sum goes on when a candidate is removed. The troubles are
+//
+//	leaderless     it knows no leader, and is not silent: nobody leads the election
+//	silent         no sign of a majority of the servers has come for more than half its lease
+//	late           its last acknowledged renewal was sent more than a quarter of its lease ago
+//	unreleased     work has gone on for more than a minute after its term
+//	seat_empty     it knows leaders, but fewer than seats, and is not silent
+//	flapping       it was elected more than four times for each seat, in the last 15 to 30 minutes
+//	refused        more than ten of its writes were refused in that time
+//	feed_unsteady  more than two of its feeds had to be opened again in that time
+//
 // The queue belongs to a connection, which thousands of candidates may share. A collector
 // exports its two metrics once, without a label, as the greatest value of its candidates. Aggregate them
 // over collectors and processes with max. The sum would count a connection more than once.
@@ -70,8 +102,8 @@
 // A candidate has 33 series, one more once it knows its lease, another while it holds the
 // key, another while the connection is down, and one for each transition and each kind of fault that it has seen, of which
 // there are no more than 33. Without LeaderIDs no series depends on IDs, values or other data
-// that other clients write. A process with thousands of candidates need not add all of them. The metrics
-// of the queue are right if one candidate of each connection is added.
+// that other clients write. With ByBucket, a bucket has 38 series, one for each transition and each kind of fault and of
+// error of the connection, and at most 80 that name elections. A name is cut at 64 bytes.
 package metrics
 
 import (
@@ -82,6 +114,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -100,10 +133,15 @@ type Collector struct {
 	// leader. But IDs are what other clients have written, and each new ID is a new series for
 	// Prometheus. An ID is cut at 64 bytes. Set LeaderIDs before the first scrape.
 	LeaderIDs bool
+	// ByBucket counts the candidates of each bucket together: for a process with many. LeaderIDs has no effect then. Set
+	// ByBucket before the first Add. Do not add a candidate again after Remove: the sums would have it twice.
+	ByBucket bool
 
 	mu         sync.Mutex
-	candidates map[key]*leader.Candidate
+	candidates map[key]*collected
 	members    map[key]*shard.Member
+	gone       map[string]leader.Stats // by bucket: the counters of candidates that were removed, with ByBucket
+	turned     time.Time               // when the newest window began
 }
 
 // key names an election, or a group.
@@ -127,14 +165,33 @@ func (c *Collector) Add(candidate *leader.Candidate) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := keyOf(candidate)
-	if old := c.candidates[k]; old != nil && lives(old.Done()) {
-		return fmt.Errorf("metrics: a candidate of election %q is collected already: remove it first, or use another collector", k.election)
+	if old := c.candidates[k]; old != nil {
+		if lives(old.Done()) {
+			return fmt.Errorf("metrics: a candidate of election %q is collected already: remove it first, or use another collector", k.election)
+		}
+		if old.Candidate == candidate {
+			return nil
+		}
+		c.remove(k)
 	}
 	if c.candidates == nil {
-		c.candidates = make(map[key]*leader.Candidate)
+		c.candidates = make(map[key]*collected)
 	}
-	c.candidates[k] = candidate
+	c.candidates[k] = &collected{Candidate: candidate}
 	return nil
+}
+
+// remove removes a candidate, and keeps what it has counted, because a sum that falls looks like one that began anew.
+func (c *Collector) remove(k key) {
+	if c.ByBucket {
+		if c.gone == nil {
+			c.gone = make(map[string]leader.Stats)
+		}
+		sum := c.gone[k.bucket]
+		addCounts(&sum, c.candidates[k].Stats())
+		c.gone[k.bucket] = sum
+	}
+	delete(c.candidates, k)
 }
 
 func lives(done <-chan struct{}) bool {
@@ -185,8 +242,8 @@ func (c *Collector) Remove(candidate *leader.Candidate) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if k := keyOf(candidate); c.candidates[k] == candidate {
-		delete(c.candidates, k)
+	if k := keyOf(candidate); c.candidates[k] != nil && c.candidates[k].Candidate == candidate {
+		c.remove(k)
 	}
 }
 
@@ -201,7 +258,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 // one another.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	c.mu.Lock()
-	candidates := make([]*leader.Candidate, 0, len(c.candidates))
+	candidates := make([]*collected, 0, len(c.candidates))
 	// The registry sorts by labels, which is quick if they are sorted.
 	for _, k := range slices.SortedFunc(maps.Keys(c.candidates), key.compare) {
 		candidates = append(candidates, c.candidates[k])
@@ -210,30 +267,64 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	for _, k := range slices.SortedFunc(maps.Keys(c.members), key.compare) {
 		members = append(members, c.members[k])
 	}
+	var longest queue
+	var crowds []*crowd
+	if c.ByBucket {
+		crowds, candidates = c.crowds(candidates, &longest), nil
+	}
 	c.mu.Unlock()
 	buckets, causes, kinds := make(labels), make(labels), make(labels)
-	var longest queue
+	for _, of := range crowds {
+		of.send(scrape{ch, ofBucket, label("bucket", of.bucket), nil, causes, kinds})
+	}
 	for _, candidate := range candidates {
 		s := candidate.Stats()
 		longest.include(s)
-		to := scrape{ch, buckets.pair("bucket", s.Bucket), label("election", candidate.Election()), causes, kinds}
+		to := scrape{ch, ofCandidate, buckets.pair("bucket", s.Bucket), label("election", candidate.Election()), causes, kinds}
 		to.send(s)
 		to.leaders(candidate.Leaders(), c.LeaderIDs)
 	}
 	for _, m := range members {
 		s := m.Stats()
 		longest.include(s.Election)
-		to := scrape{ch, buckets.pair("bucket", s.Election.Bucket), label("election", m.Group()+".shard.member"), causes, kinds}
+		to := scrape{ch, ofCandidate, buckets.pair("bucket", s.Election.Bucket), label("election", m.Group()+".shard.member"), causes, kinds}
 		to.works(s.Election)
 		to.member(s, label("group", m.Group()))
 	}
-	if len(candidates)+len(members) > 0 {
+	if len(crowds)+len(candidates)+len(members) > 0 {
 		longest.send(ch)
 	}
 	ch <- buildInfo()
 }
 
 var descriptions []*prometheus.Desc
+
+// counted are the descriptions of what is counted of a candidate, or of all of a bucket.
+type counted struct {
+	renewalDuration, transitions, writesRefused, writesUnknown, faults, feedRebuilds, logDropped *prometheus.Desc
+}
+
+func describeCounted(prefix string, labels ...string) *counted {
+	d := func(name, help string, more ...string) *prometheus.Desc {
+		return describeAll(prefix+name, help, slices.Sorted(slices.Values(append(more, labels...)))...)
+	}
+	return &counted{
+		renewalDuration: d("renewal_duration_seconds",
+			"How long the store took to acknowledge a write of the key: a renewal, or one that takes it or gives it up."),
+		transitions: d("transitions_total",
+			"Changes of the state, and what ended the term if one ended.", "to", "cause"),
+		writesRefused: d("writes_refused_total",
+			"Writes of the key whose condition did not hold."),
+		writesUnknown: d("writes_unknown_total",
+			"Writes of the key that were not answered in time."),
+		faults: d("faults_total",
+			"Faults of the store that were reported, each once for an outage.", "kind"),
+		feedRebuilds: d("feed_rebuilds_total",
+			"Feeds of changes that had to be opened again."),
+		logDropped: d("log_dropped_total",
+			"Log records that were dropped because the handler of the log blocked."),
+	}
+}
 
 // describe makes the description of a metric of a candidate. Its labels are in alphabetical
 // order, and so are those of its samples, because the registry would sort them each time.
@@ -250,7 +341,8 @@ func describeAll(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	stateDesc = describe("state",
+	ofCandidate = describeCounted("", "bucket", "election")
+	stateDesc   = describe("state",
 		"Whether the candidate is in the state.", "state")
 	isLeaderDesc = describe("is_leader",
 		"Whether the candidate leads at this instant, by its clock.")
@@ -270,22 +362,8 @@ var (
 		"For how long others wait after a renewal.")
 	renewalAgeDesc = describe("renewal_age_seconds",
 		"Time since the last acknowledged renewal was sent, while the candidate holds the key.")
-	renewalDurationDesc = describe("renewal_duration_seconds",
-		"How long the store took to acknowledge a write of the key: a renewal, or one that takes it or gives it up.")
-	transitionsDesc = describe("transitions_total",
-		"Changes of the state, and what ended the term if one ended.", "to", "cause")
-	writesRefusedDesc = describe("writes_refused_total",
-		"Writes of the key whose condition did not hold.")
-	writesUnknownDesc = describe("writes_unknown_total",
-		"Writes of the key that were not answered in time.")
-	faultsDesc = describe("faults_total",
-		"Faults of the store that were reported, each once for an outage.", "kind")
-	feedRebuildsDesc = describe("feed_rebuilds_total",
-		"Feeds of changes that had to be opened again.")
 	leaderlessDesc = describe("leaderless_seconds_total",
 		"Time during which the candidate knew of no leader.")
-	logDroppedDesc = describe("log_dropped_total",
-		"Log records that were dropped because the handler of the log blocked.")
 	unreleasedDesc = describe("unreleased_seconds",
 		"For how long the work of a term has gone on after the end of the term, 0 if it has ended.")
 	silentDesc = describe("silent_seconds",

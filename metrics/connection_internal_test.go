@@ -15,7 +15,7 @@ import (
 func TestConnectionError(t *testing.T) {
 	kinds := func(s leader.Stats) (all []string) {
 		ch := make(chan prometheus.Metric, 100)
-		scrape{ch, label("bucket", "b"), label("election", "e"), make(labels), make(labels)}.works(s)
+		scrape{ch, ofCandidate, label("bucket", "b"), label("election", "e"), make(labels), make(labels)}.works(s)
 		close(ch)
 		for metric := range ch {
 			if metric.Desc() == connErrorDesc {

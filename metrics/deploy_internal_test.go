@@ -54,7 +54,7 @@ func TestDeployFiles_MetricsExist(t *testing.T) {
 		text := read(t, path)
 		for _, name := range nameUsed.FindAllString(text, -1) {
 			for _, suffix := range []string{"_bucket", "_sum", "_count"} {
-				if base, ok := strings.CutSuffix(name, suffix); ok && base == "natsleader_renewal_duration_seconds" {
+				if base, ok := strings.CutSuffix(name, suffix); ok && strings.HasSuffix(base, "_renewal_duration_seconds") {
 					name = base
 				}
 			}

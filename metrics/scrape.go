@@ -16,13 +16,14 @@ import (
 	"github.com/natsleader/natsleader/shard"
 )
 
-// scrape sends the metrics of one candidate. Its samples share their labels. The
+// scrape sends the metrics of one candidate, or of all of a bucket. Its samples share their labels. The
 // constant metrics of client_golang make the labels anew for each sample, which with
 // many candidates is nearly half of the cost of a scrape.
 type scrape struct {
 	ch       chan<- prometheus.Metric
+	of       *counted
 	bucket   *dto.LabelPair
-	election *dto.LabelPair
+	election *dto.LabelPair // nil: of all of the bucket
 	causes   labels
 	kinds    labels
 }
@@ -131,7 +132,24 @@ func (to scrape) works(s leader.Stats) {
 	if s.SinceRenewal > 0 || s.State != leader.StateCandidate && s.State != leader.StateEnded {
 		to.gauge(renewalAgeDesc, s.SinceRenewal.Seconds(), own)
 	}
-	to.ch <- &histogram{s.WriteBounds, s.WriteCounts, s.WriteSum, own}
+	to.counts(s)
+	to.gauge(unreleasedDesc, s.Unreleased.Seconds(), own)
+	to.gauge(silentDesc, s.Silent.Seconds(), own)
+	if s.ConnError != nil {
+		to.gauge(connErrorDesc, 1, []*dto.LabelPair{to.bucket, to.election, to.kinds.pair("kind", kindOf(s.ConnError))})
+	}
+}
+
+// kindOf returns the kind of a connection's error, with which its text begins.
+func kindOf(err error) string {
+	kind, _, _ := strings.Cut(err.Error(), ":")
+	return kind
+}
+
+// counts sends what is counted alike of one candidate and of all of a bucket.
+func (to scrape) counts(s leader.Stats) {
+	own := to.with()
+	to.ch <- &histogram{to.of.renewalDuration, s.WriteBounds, s.WriteCounts, s.WriteSum, own}
 	to.transition(noCause, leader.StatePending, s.Pending)
 	to.transition(noCause, leader.StateLeader, s.Elected)
 	to.transition(noCause, leader.StateCandidate, s.Unelected)
@@ -141,19 +159,21 @@ func (to scrape) works(s leader.Stats) {
 	for cause, n := range named(s.Deposed) {
 		to.transition(to.causes.pair("cause", cause), leader.StateCandidate, n)
 	}
-	to.counter(writesRefusedDesc, float64(s.Refused), own)
-	to.counter(writesUnknownDesc, float64(s.Unknown), own)
+	to.counter(to.of.writesRefused, float64(s.Refused), own)
+	to.counter(to.of.writesUnknown, float64(s.Unknown), own)
 	for kind, n := range named(s.Faults) {
-		to.counter(faultsDesc, float64(n), []*dto.LabelPair{to.bucket, to.election, to.kinds.pair("kind", kind)})
+		to.counter(to.of.faults, float64(n), to.with(to.kinds.pair("kind", kind)))
 	}
-	to.counter(feedRebuildsDesc, float64(s.FeedRebuilds), own)
-	to.counter(logDroppedDesc, float64(s.LogDropped), own)
-	to.gauge(unreleasedDesc, s.Unreleased.Seconds(), own)
-	to.gauge(silentDesc, s.Silent.Seconds(), own)
-	if s.ConnError != nil {
-		kind, _, _ := strings.Cut(s.ConnError.Error(), ":")
-		to.gauge(connErrorDesc, 1, []*dto.LabelPair{to.bucket, to.election, to.kinds.pair("kind", kind)})
+	to.counter(to.of.feedRebuilds, float64(s.FeedRebuilds), own)
+	to.counter(to.of.logDropped, float64(s.LogDropped), own)
+}
+
+// with returns the labels bucket and election, and those that follow them in alphabetical order.
+func (to scrape) with(labels ...*dto.LabelPair) []*dto.LabelPair {
+	if to.election == nil {
+		return append([]*dto.LabelPair{to.bucket}, labels...)
 	}
+	return append([]*dto.LabelPair{to.bucket, to.election}, labels...)
 }
 
 // member sends the metrics of a member of a group.
@@ -235,8 +255,12 @@ func (q *queue) send(ch chan<- prometheus.Metric) {
 
 // transition sends the number of changes to a state, if there were any.
 func (to scrape) transition(cause *dto.LabelPair, state leader.State, n uint64) {
-	if n > 0 {
-		to.counter(transitionsDesc, float64(n), []*dto.LabelPair{to.bucket, cause, to.election, toLabels[state]})
+	switch {
+	case n == 0:
+	case to.election == nil:
+		to.counter(to.of.transitions, float64(n), []*dto.LabelPair{to.bucket, cause, toLabels[state]})
+	default:
+		to.counter(to.of.transitions, float64(n), []*dto.LabelPair{to.bucket, cause, to.election, toLabels[state]})
 	}
 }
 
@@ -282,6 +306,7 @@ func (c *counter) Write(m *dto.Metric) error {
 
 // histogram is the histogram of the acknowledged writes, as in [leader.Stats].
 type histogram struct {
+	desc   *prometheus.Desc
 	bounds []time.Duration
 	counts []uint64
 	sum    time.Duration
@@ -289,7 +314,7 @@ type histogram struct {
 }
 
 // Desc is part of [prometheus.Metric], as is Write.
-func (h *histogram) Desc() *prometheus.Desc { return renewalDurationDesc }
+func (h *histogram) Desc() *prometheus.Desc { return h.desc }
 
 // Write writes the histogram. The count of a Prometheus bucket includes those before it.
 func (h *histogram) Write(m *dto.Metric) error {

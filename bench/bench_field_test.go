@@ -116,6 +116,27 @@ func TestLoad_IsCounted(t *testing.T) {
 	})
 }
 
+// Each step of a lock and of a start was measured over the link: it takes a round trip at least.
+func TestTrips_AreCounted(t *testing.T) {
+	t.Parallel()
+	for name, steps := range stepsOf {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testTurn(t, name, func(t *testing.T, _ system, c cell) {
+				t.Helper()
+				for _, step := range steps {
+					all := c.steps[step]
+					check.That(t, len(all) > 0, "%s was not measured", step)
+					for _, each := range all {
+						// What has passed in trips has taken their time. The clock of a link has its limits.
+						check.That(t, each.trips >= 1 && each.time >= time.Duration(each.trips)*roundTrip*9/10, "%s: %+v", step, each)
+					}
+				}
+			})
+		})
+	}
+}
+
 // A run reports each measure of each system, or why it has none, in all of its formats.
 func TestRun_Formats(t *testing.T) {
 	t.Parallel()
@@ -162,6 +183,18 @@ func TestRun_RefusesUnknownNames(t *testing.T) {
 	}
 }
 
+// The name of a system selects all rows of that system.
+func TestNewBench_SelectsRows(t *testing.T) {
+	t.Parallel()
+	b, err := newBench(options{many: 1, systems: "redsync,etcd"}, io.Discard)
+	check.OK(t, err)
+	var names []string
+	for _, s := range b.systems {
+		names = append(names, s.name)
+	}
+	check.Equal(t, strings.Join(names, "; "), "etcd; etcd, one session; redsync", "%s")
+}
+
 // The server of leases refuses an update with an old resource version.
 func TestKube_RefusesOldVersion(t *testing.T) {
 	t.Parallel()
@@ -196,6 +229,9 @@ func TestScaled_KeepsProportions(t *testing.T) {
 		"%+v", s)
 	if s := redsyncSystem().usual.scaled(time.Second); s.Poll != 250*time.Millisecond {
 		t.Errorf("%+v: the retry delay of redsync does not depend on the expiry", s)
+	}
+	if s := etcdSystem().usual.scaled(4 * time.Second); s.Renew != 1500*time.Millisecond {
+		t.Errorf("%+v: the client of etcd renews after a third of the TTL, when it looks next", s)
 	}
 }
 

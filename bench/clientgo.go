@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	coordination "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
@@ -39,6 +40,7 @@ func clientgoSystem() system {
 		// The record has its time of renewal in whole seconds, and a waiting candidate takes a
 		// record with an equal time for an old one. So the retry period must be a second.
 		short: of(8 * time.Second),
+		notes: map[string]string{measureLock: "has no lock"},
 	}
 }
 
@@ -60,7 +62,13 @@ func dialKube(addr string, s settings) (client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kubeClient{c: c, transport: transport, s: s}, nil
+	k := &kubeClient{c: c, transport: transport, s: s}
+	// Connects.
+	if _, err = c.Leases("bench").Get(context.Background(), "none", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		k.close()
+		return nil, err
+	}
+	return k, nil
 }
 
 type kubeClient struct {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,13 +27,15 @@ func kvelectSystem() system {
 		usual:     of(kvelect.MinTTL),
 		short:     of(2 * time.Second),
 		slow:      true,
+		notes:     map[string]string{measureLock: "has no lock"},
 	}
 }
 
 type kvelectClient struct {
 	nc *nats.Conn
-	kv nats.KeyValue
-	s  settings
+	// open creates the bucket, or finds it, for the first candidate.
+	open func() (nats.KeyValue, error)
+	s    settings
 }
 
 func dialKVElect(addr string, s settings) (client, error) {
@@ -45,35 +48,37 @@ func dialKVElect(addr string, s settings) (client, error) {
 		nc.Close()
 		return nil, err
 	}
-	// s.Wait is for the requests of the election. A server that has just started may take longer.
-	var kv nats.KeyValue
+	return &kvelectClient{nc: nc, open: sync.OnceValues(func() (nats.KeyValue, error) { return openKVElect(js, s.Lease) }), s: s}, nil
+}
+
+func openKVElect(js nats.JetStreamContext, ttl time.Duration) (kv nats.KeyValue, err error) {
+	// The time-out of js is for the requests of the election. A server that has just started may take longer.
 	for try := time.Now(); ; {
 		const bucket = "kvelect"
 		kv, err = js.KeyValue(bucket)
 		if errors.Is(err, nats.ErrBucketNotFound) {
-			kv, err = js.CreateKeyValue(&nats.KeyValueConfig{Bucket: bucket, TTL: s.Lease})
+			kv, err = js.CreateKeyValue(&nats.KeyValueConfig{Bucket: bucket, TTL: ttl})
 		}
 		if !errors.Is(err, nats.ErrTimeout) || time.Since(try) > time.Minute {
-			break
+			return kv, err
 		}
 	}
-	if err != nil {
-		nc.Close()
-		return nil, err
-	}
-	return &kvelectClient{nc: nc, kv: kv, s: s}, nil
 }
 
 func (c *kvelectClient) close() { c.nc.Close() }
 
 func (c *kvelectClient) campaign(election, id string) candidate {
 	k := &kvelectCandidate{}
-	p := &kvelect.Process{
-		KV: c.kv, Key: election, Name: id, Interval: c.s.Renew,
-		Won:  func() { k.leader.Store(true); k.set() },
-		Lost: func() { k.leader.Store(false) },
-	}
 	k.start(func(ctx context.Context) {
+		kv, err := c.open()
+		if err != nil {
+			return
+		}
+		p := &kvelect.Process{
+			KV: kv, Key: election, Name: id, Interval: c.s.Renew,
+			Won:  func() { k.leader.Store(true); k.set() },
+			Lost: func() { k.leader.Store(false) },
+		}
 		defer k.leader.Store(false)
 		p.Run(ctx)
 	})

@@ -180,6 +180,7 @@ func renewal(ctx context.Context, p place, renewals int) (figures, error) {
 	if f.RequestsPerSecond == 0 {
 		return f, fmt.Errorf("%w: no renewal in %d intervals", errDisturbed, renewals)
 	}
+	f.Interval = p.s.Renew
 	f.RequestsPerRenewal = f.RequestsPerSecond * p.s.Renew.Seconds()
 	f.BytesPerRenewal = float64(k.Bytes()-bytes) / float64(renewals)
 	return f, nil

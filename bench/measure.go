@@ -18,6 +18,8 @@ const (
 	measureWaiting  = "waiting"
 	measureLeading  = "leading"
 	measureRenewal  = "renewal"
+	measureLock     = "lock"
+	measureStart    = "start"
 )
 
 // figures are the results of one measure of one system. Times are in milliseconds.
@@ -39,6 +41,17 @@ type figures struct {
 	ServerCPUPercent   float64 `json:",omitempty"` // of a core
 	RequestsPerRenewal float64 `json:",omitempty"`
 	BytesPerRenewal    float64 `json:",omitempty"` // on the connection, both directions
+	// Interval is the one between two renewals.
+	Interval time.Duration `json:",omitempty"`
+
+	Steps        map[string]stepFigures `json:",omitempty"` // lock, start
+	RequestsEach float64                `json:",omitempty"` // lock: of a waiter, from the first release to the last
+}
+
+// stepFigures are the fewest round trips that a step has taken, and the median of its times over the slow link.
+type stepFigures struct {
+	Trips int
+	MS    float64
 }
 
 // errDisturbed reports that something happened before the fault that a measure makes, because

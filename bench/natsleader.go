@@ -83,6 +83,32 @@ func (n *natsleaderCandidate) drop() {
 	_ = n.c.Stop()
 }
 
+func (c *natsleaderClient) lock(name, id string) lock {
+	return &natsleaderLock{c: c, name: name, cfg: leader.Config{ID: id, LeaseDuration: c.lease}}
+}
+
+type natsleaderLock struct {
+	c    *natsleaderClient
+	name string
+	cfg  leader.Config
+	held *leader.Lock
+}
+
+func (l *natsleaderLock) take(ctx context.Context) (err error) {
+	l.held, err = leader.Acquire(ctx, l.c.bucket, l.name, l.cfg)
+	return err
+}
+
+func (l *natsleaderLock) try(ctx context.Context) (err error) {
+	l.held, err = leader.TryAcquire(ctx, l.c.bucket, l.name, l.cfg)
+	if held := (*leader.HeldError)(nil); errors.As(err, &held) {
+		return errHeld
+	}
+	return err
+}
+
+func (l *natsleaderLock) giveBack(ctx context.Context) error { return l.held.Unlock(ctx) }
+
 // natsServer is one nats-server with JetStream. Its buckets are on file, and the server syncs
 // them at an interval, as it does by default.
 type natsServer struct {

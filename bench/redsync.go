@@ -27,6 +27,9 @@ func redsyncSystem() system {
 		dial: func(addr string, s settings) (client, error) {
 			quietRedis()
 			rc := redis.NewClient(&redis.Options{Addr: addr})
+			if err := rc.Ping(context.Background()).Err(); err != nil { // connects
+				return nil, errors.Join(err, rc.Close())
+			}
 			return &redsyncClient{rc: rc, rs: redsync.New(goredis.NewPool(rc)), lease: s.Lease}, nil
 		},
 		usual: of(8 * time.Second),
@@ -96,10 +99,8 @@ type redsyncCandidate struct {
 }
 
 func (r *redsyncCandidate) run(ctx context.Context, every time.Duration) {
-	for r.mutex.LockContext(ctx) != nil {
-		if ctx.Err() != nil {
-			return
-		}
+	if (redsyncLock{r.mutex}).take(ctx) != nil {
+		return
 	}
 	r.extended()
 	r.set()
@@ -150,5 +151,34 @@ func (r *redsyncCandidate) resign(ctx context.Context) error {
 	}
 	r.lost()
 	_, err := r.mutex.UnlockContext(ctx)
+	return err
+}
+
+func (c *redsyncClient) lock(name, _ string) lock {
+	return redsyncLock{c.rs.NewMutex(name, redsync.WithExpiry(c.lease))}
+}
+
+type redsyncLock struct{ mutex *redsync.Mutex }
+
+// take goes on where the library gives up, after 32 tries.
+func (l redsyncLock) take(ctx context.Context) error {
+	for l.mutex.LockContext(ctx) != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (l redsyncLock) try(ctx context.Context) error {
+	err := l.mutex.TryLockContext(ctx)
+	if taken := (*redsync.ErrTaken)(nil); errors.As(err, &taken) {
+		return errHeld
+	}
+	return err
+}
+
+func (l redsyncLock) giveBack(ctx context.Context) error {
+	_, err := l.mutex.UnlockContext(ctx)
 	return err
 }

@@ -75,7 +75,6 @@ type column struct {
 
 // columns returns the figures that a measure shows.
 func columns(measure string) []column {
-	base, _, _ := strings.Cut(measure, ",")
 	lease := column{title: "lease", of: func(f figures) string { return f.Lease.String() }}
 	median := column{"median", func(f figures) string { return showMillis(f.Median) }, func(f figures) float64 { return f.Median }, "ms"}
 	most := column{title: "most", of: func(f figures) string { return showMillis(f.Max) }}
@@ -84,7 +83,7 @@ func columns(measure string) []column {
 	goroutines := column{title: "goroutines each", of: func(f figures) string { return fmt.Sprintf("%.1f", f.GoroutinesEach) }}
 	requests := column{"requests/s", func(f figures) string { return fmt.Sprintf("%.0f", f.RequestsPerSecond) }, func(f figures) float64 { return f.RequestsPerSecond }, "/s"}
 	cpu := column{title: "server CPU", of: func(f figures) string { return fmt.Sprintf("%.0f%%", f.ServerCPUPercent) }}
-	switch base {
+	switch baseName(measure) {
 	case measureHandover:
 		return []column{lease, median, {title: "99th percentile", of: func(f figures) string { return showMillis(f.P99) }}, count}
 	case measureCrash:
@@ -112,9 +111,25 @@ func columns(measure string) []column {
 			{"set-up", func(f figures) string { return showMillis(f.SetupMS) }, func(f figures) float64 { return f.SetupMS }, "ms"},
 			requests, cpu, memory, goroutines,
 		}
+	case measureLock, measureStart:
+		cols := []column{lease}
+		for _, name := range stepsOf[baseName(measure)] {
+			cols = append(cols, column{
+				name,
+				func(f figures) string {
+					return fmt.Sprintf("%d, %s", f.Steps[name].Trips, showMillis(f.Steps[name].MS))
+				},
+				func(f figures) float64 { return f.Steps[name].MS }, "ms",
+			})
+		}
+		if baseName(measure) == measureLock {
+			cols = append(cols, column{title: "requests each", of: func(f figures) string { return showCount(f.RequestsEach) }})
+		}
+		return cols
 	default:
 		return []column{
 			lease,
+			{title: "interval", of: func(f figures) string { return showMillis(millis(f.Interval)) }},
 			{"requests", func(f figures) string { return fmt.Sprintf("%.1f", f.RequestsPerRenewal) }, func(f figures) float64 { return f.RequestsPerRenewal }, ""},
 			{"bytes", func(f figures) string { return fmt.Sprintf("%.0f", f.BytesPerRenewal) }, func(f figures) float64 { return f.BytesPerRenewal }, "B"},
 			count,
@@ -133,6 +148,14 @@ func showMillis(ms float64) string {
 	default:
 		return fmt.Sprintf("%.2f s", ms/1000)
 	}
+}
+
+// showCount shows what a server that does not count leaves out.
+func showCount(n float64) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", n)
 }
 
 // text is the report as tables.
@@ -191,5 +214,6 @@ var generalNotes = []string{
 	"client-go talks to an HTTP server of this program that keeps leases with optimistic concurrency, without limits on requests.",
 	"kv-elect is a re-implementation of nats-kv-leader-elect at commit 959bf24. It refuses a TTL below 30 s: figures at a shorter TTL show its proportions.",
 	"redsync is a lock. The loop that locks, and extends at intervals of a third of the expiry, is this program's.",
-	"HashiCorp Consul is missing, because its server cannot be had here.",
+	"lock and start: the fewest round trips of the rounds, and the median of their times, over a link of 100 ms there and back.",
+	"HashiCorp Consul is missing, because its server cannot be had here. PostgreSQL is measured if " + postgresEnv + " has the URL of a server.",
 }

@@ -47,6 +47,7 @@ type cell struct {
 
 	times    samples
 	overlaps []overlap
+	steps    map[string][]taken
 }
 
 func short(s system) settings { return s.short }
@@ -74,18 +75,27 @@ func (s settings) scaled(lease time.Duration) settings {
 	by := func(d time.Duration) time.Duration {
 		return time.Duration(float64(d) * float64(lease) / float64(s.Lease))
 	}
-	t := settings{Lease: lease, Renew: by(s.Renew), Poll: s.Poll, Wait: s.Wait, Late: s.Late}
+	t := settings{Lease: lease, Renew: by(s.Renew), Grain: s.Grain, Poll: s.Poll, Wait: s.Wait, Late: s.Late}
 	if s.Poll >= s.Renew {
 		t.Poll = by(s.Poll) // follows from the lease
 	}
-	return t
+	return t.grained()
+}
+
+// grained returns the settings with the interval that renewals have by their grain: it is longer than what the client
+// waits for.
+func (s settings) grained() settings {
+	if s.Grain > 0 {
+		s.Renew = s.Renew.Truncate(s.Grain) + s.Grain
+	}
+	return s
 }
 
 // measures returns the measures of a run.
 func (o options) measures() []measure {
-	handovers, renewals := 12, 3
+	handovers, renewals, waiters := 12, 3, 50
 	if o.once {
-		handovers, renewals = 1, 2
+		handovers, renewals, waiters = 1, 2, 5
 	}
 	all := []measure{
 		{name: measureHandover, together: polls, settings: quick, rounds: 4, turn: handoverTurn(handovers)},
@@ -95,6 +105,8 @@ func (o options) measures() []measure {
 		{name: measureWaiting, settings: equal(loadLease), rounds: 1, turn: figuresTurn(waiting, o.many)},
 		{name: measureLeading, settings: equal(loadLease), rounds: 1, turn: figuresTurn(leading, o.many)},
 		{name: measureRenewal, together: always, settings: short, rounds: 1, turn: figuresTurn(renewal, renewals)},
+		{name: measureLock, together: always, settings: quick, rounds: 3, turn: lockTurn(waiters)},
+		{name: measureStart, together: always, settings: quick, rounds: 3, turn: start},
 	}
 	if o.full {
 		for _, m := range all[:4] {
@@ -164,29 +176,34 @@ func newBench(o options, stderr io.Writer) (*bench, error) {
 		return nil, errors.New("--many must be at least 1")
 	}
 	if o.systems != "" {
-		b.systems = nil
-		for _, name := range strings.Split(o.systems, ",") {
-			s, ok := systemNamed(strings.TrimSpace(name))
-			if !ok {
-				return nil, fmt.Errorf("no system %q", name)
-			}
-			b.systems = append(b.systems, s)
+		wanted, err := selected(o.systems, "system", func(name string) bool {
+			_, ok := systemNamed(name)
+			return ok
+		})
+		if err != nil {
+			return nil, err
 		}
+		b.systems = slices.DeleteFunc(b.systems, func(s system) bool { return !slices.Contains(wanted, baseName(s.name)) })
 	}
 	if o.only != "" {
-		wanted := strings.Split(o.only, ",")
-		for i, name := range wanted {
-			wanted[i] = strings.TrimSpace(name)
-			if !slices.Contains(measureNames(), wanted[i]) {
-				return nil, fmt.Errorf("no measure %q", name)
-			}
+		wanted, err := selected(o.only, "measure", func(name string) bool { return slices.Contains(measureNames(), name) })
+		if err != nil {
+			return nil, err
 		}
-		b.measures = slices.DeleteFunc(b.measures, func(m measure) bool {
-			base, _, _ := strings.Cut(m.name, ",")
-			return !slices.Contains(wanted, base)
-		})
+		b.measures = slices.DeleteFunc(b.measures, func(m measure) bool { return !slices.Contains(wanted, baseName(m.name)) })
 	}
 	return b, nil
+}
+
+// selected returns the base names in a list, all of which must be known.
+func selected(list, what string, known func(name string) bool) ([]string, error) {
+	names := strings.Split(list, ",")
+	for i, name := range names {
+		if names[i] = strings.TrimSpace(name); !known(names[i]) {
+			return nil, fmt.Errorf("no %s %q", what, name)
+		}
+	}
+	return names, nil
 }
 
 // name makes a name that no election and no candidate of this run has.
@@ -201,7 +218,7 @@ func (b *bench) run(ctx context.Context) (*report, error) {
 		row := &row{Measure: m.name, Cells: make(map[string]*cell)}
 		r.Rows = append(r.Rows, row)
 		for _, s := range b.systems {
-			row.Cells[s.name] = &cell{Note: s.notes[m.name]}
+			row.Cells[s.name] = &cell{Note: s.notes[baseName(m.name)]}
 		}
 		if err := b.rounds(ctx, m, row); err != nil {
 			return nil, err
@@ -288,6 +305,12 @@ func (b *bench) attempt(ctx context.Context, m measure, sys system, c *cell, tit
 func (c *cell) add(turn cell) {
 	c.times = append(c.times, turn.times...)
 	c.overlaps = append(c.overlaps, turn.overlaps...)
+	for name, took := range turn.steps {
+		if c.steps == nil {
+			c.steps = make(map[string][]taken)
+		}
+		c.steps[name] = append(c.steps[name], took...)
+	}
 	c.Figures = turn.Figures
 }
 
@@ -309,6 +332,17 @@ func (c *cell) sum(s settings) {
 		c.Figures = c.times.figures()
 	}
 	c.Figures.Lease = s.Lease
+	for name, all := range c.steps {
+		if c.Figures.Steps == nil {
+			c.Figures.Steps = make(map[string]stepFigures)
+		}
+		var times samples
+		trips := all[0].trips
+		for _, each := range all {
+			times, trips = append(times, each.time), min(trips, each.trips)
+		}
+		c.Figures.Steps[name], c.Figures.Samples = stepFigures{Trips: trips, MS: millis(times.at(0.5))}, len(all)
+	}
 	var both samples
 	for _, o := range c.overlaps {
 		both = append(both, max(0, o.both))

@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
+	"os"
+	"strings"
 	"sync"
 	"time"
 )
@@ -24,7 +27,7 @@ type system struct {
 	slow bool
 	// single is set for a system that promises that no two candidates lead at once.
 	single bool
-	// notes says why a measure has no figure, by the name of the measure.
+	// notes says why a measure has no figure, by the base name of the measure.
 	notes map[string]string
 }
 
@@ -32,6 +35,8 @@ type system struct {
 type settings struct {
 	Lease time.Duration // or the TTL of a session, of a lock, of a bucket
 	Renew time.Duration // the interval between two renewals
+	// Grain is the interval at which a client looks whether a renewal is due, if it does not wake for it, or 0.
+	Grain time.Duration
 	// Poll is the longest time between two looks of a waiting candidate at the key, or 0 if
 	// the server sends it the changes.
 	Poll time.Duration
@@ -49,7 +54,7 @@ type server interface {
 	close()
 }
 
-// client is a connection, or a pool of them, that any number of candidates share.
+// client is a connection that stands, or a pool with one, that any number of candidates share.
 type client interface {
 	// campaign starts a candidate and does not wait for the server.
 	campaign(election, id string) candidate
@@ -70,9 +75,37 @@ type candidate interface {
 	drop()
 }
 
-// systems are all systems, in the order of the report.
+// locker is a client of a library that has locks.
+type locker interface {
+	// lock returns the lock with this name for one owner. It sends no request.
+	lock(name, id string) lock
+}
+
+// lock is a lock as one owner has it, who takes it and gives it back in turns.
+type lock interface {
+	take(ctx context.Context) error
+	// try returns errHeld if another owner holds the lock.
+	try(ctx context.Context) error
+	giveBack(ctx context.Context) error
+}
+
+var errHeld = errors.New("the lock is held")
+
+// systems are all systems that can run here, in the order of the report.
 func systems() []system {
-	return []system{natsleaderSystem(), etcdSystem(), clientgoSystem(), redsyncSystem(), kvelectSystem(), bareSystem()}
+	all := []system{
+		natsleaderSystem(), etcdSystem(), etcdOneSessionSystem(), clientgoSystem(), redsyncSystem(), kvelectSystem(),
+	}
+	if dsn := os.Getenv(postgresEnv); dsn != "" {
+		all = append(all, postgresSystem(dsn))
+	}
+	return append(all, bareSystem())
+}
+
+// baseName returns the name of a measure or of a system without what distinguishes it from others of the same name.
+func baseName(name string) string {
+	base, _, _ := strings.Cut(name, ",")
+	return base
 }
 
 // system returns the system with this name.

@@ -22,7 +22,7 @@ const (
 	Slow     = "slow"
 )
 
-// Slowness is how long bytes take each way over a slow link.
+// Slowness is how long bytes take each way over a slow link without a Delay of its own.
 const Slowness = 100 * time.Millisecond
 
 // mostPipes is how many connections a link carries. A client that meets a black hole connects again
@@ -31,6 +31,9 @@ const mostPipes = 64
 
 // Link is a link. It works at first.
 type Link struct {
+	// Delay is how long bytes take each way while the link is Slow. It may be set before the link is.
+	Delay time.Duration
+
 	dialer   Dialer
 	listener net.Listener // of a proxy
 	bytes    atomic.Uint64
@@ -39,6 +42,7 @@ type Link struct {
 	mode  string
 	moved chan struct{} // closed when the mode changes
 	pipes []*pipe       // the oldest first
+	asked int           // the trip of the newest bytes that the server has
 	done  bool
 }
 
@@ -50,6 +54,7 @@ type Dialer interface {
 // pipe is one connection over a link.
 type pipe struct {
 	client, server net.Conn
+	answered       int // the trip of the newest bytes that the client has; by the link's lock
 	once           sync.Once
 	closed         chan struct{}
 }
@@ -73,13 +78,40 @@ func New(server string) (*Link, error) {
 }
 
 // Over returns a link that is a nats.CustomDialer itself, and dials with another.
-func Over(d Dialer) *Link { return &Link{dialer: d, mode: Works, moved: make(chan struct{})} }
+func Over(d Dialer) *Link {
+	return &Link{Delay: Slowness, dialer: d, mode: Works, moved: make(chan struct{})}
+}
 
 // Addr is where the client of a proxy connects.
 func (k *Link) Addr() string { return k.listener.Addr().String() }
 
 // Bytes returns how many bytes have passed, in both directions.
 func (k *Link) Bytes() uint64 { return k.bytes.Load() }
+
+// Trips returns a function that returns how many round trips have passed one after the other since then: what the
+// server sends belongs to the trip after that of all it has received, and what a client sends to the trip of what it
+// has received. A busy machine makes trips longer. It makes them more only where a client does not wait for the answer.
+func (k *Link) Trips() (since func() int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	newest := func() int {
+		n := k.asked
+		for _, p := range k.pipes {
+			n = max(n, p.answered)
+		}
+		return n
+	}
+	began := newest()
+	k.asked = began // also for connections that are new
+	for _, p := range k.pipes {
+		p.answered = began
+	}
+	return func() int {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return newest() - began
+	}
+}
 
 // Mode returns what the link does.
 func (k *Link) Mode() string {
@@ -167,6 +199,7 @@ func (k *Link) join(client, server net.Conn) bool {
 type parcel struct {
 	bytes []byte
 	at    time.Time
+	trip  int
 }
 
 // carry carries bytes one way until the connection ends, in either direction. held is the mode that
@@ -179,7 +212,7 @@ func (k *Link) carry(p *pipe, from io.Reader, to io.Writer, held string) {
 			b := make([]byte, 32<<10)
 			n, err := from.Read(b)
 			if n > 0 {
-				parcels <- parcel{b[:n], time.Now()}
+				parcels <- parcel{b[:n], time.Now(), k.tripOf(p, held)}
 			}
 			if err != nil {
 				return
@@ -188,6 +221,7 @@ func (k *Link) carry(p *pipe, from io.Reader, to io.Writer, held string) {
 	}()
 	for c := range parcels {
 		k.pass(p, c.at, held)
+		k.arrive(p, c.trip, held)
 		if _, err := to.Write(c.bytes); err != nil {
 			break
 		}
@@ -207,6 +241,27 @@ func (k *Link) carry(p *pipe, from io.Reader, to io.Writer, held string) {
 	}
 }
 
+// tripOf returns the trip of bytes that a client (held-up) or the server sends now.
+func (k *Link) tripOf(p *pipe, held string) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if held == HeldUp {
+		return p.answered
+	}
+	return k.asked + 1
+}
+
+// arrive records bytes before their receiver can react to them.
+func (k *Link) arrive(p *pipe, trip int, held string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if held == HeldUp {
+		k.asked = max(k.asked, trip)
+	} else {
+		p.answered = max(p.answered, trip)
+	}
+}
+
 // pass waits until bytes that came at an instant may go on in a direction, or the connection is
 // closed.
 func (k *Link) pass(p *pipe, at time.Time, held string) {
@@ -222,7 +277,7 @@ func (k *Link) pass(p *pipe, at time.Time, held string) {
 				return
 			}
 		case Slow:
-			wait := time.Until(at.Add(Slowness))
+			wait := time.Until(at.Add(k.Delay))
 			if wait <= 0 {
 				return
 			}

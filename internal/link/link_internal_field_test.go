@@ -150,15 +150,46 @@ func TestLink_Cut(t *testing.T) {
 // Bytes take their time over a slow link, each way, and stay in order.
 func TestLink_Slow(t *testing.T) {
 	w := newWire(t)
-	w.link.Set(Slow)
-	began := time.Now()
-	w.up("one")
-	w.up("two")
-	w.arrives(w.atServer, "one", "two")
-	w.down("three")
-	w.arrives(w.atClient, "three")
-	took := time.Since(began)
-	check.That(t, took >= 2*Slowness, "there and back took %v", took)
+	for _, delay := range []time.Duration{w.link.Delay, 2 * Slowness} {
+		w.link.Set(Works)
+		w.link.Delay = delay
+		w.link.Set(Slow)
+		began := time.Now()
+		w.up("one")
+		w.up("two")
+		w.arrives(w.atServer, "one", "two")
+		w.down("three")
+		w.arrives(w.atClient, "three")
+		took := time.Since(began)
+		check.That(t, took >= 2*max(delay, Slowness), "there and back took %v with %v each way", took, delay)
+	}
+}
+
+// A question and its answer are a trip, however many lines they have. What goes on beside it belongs to it.
+func TestLink_Trips(t *testing.T) {
+	w := newWire(t)
+	for range 2 {
+		trips := w.link.Trips()
+		check.Equal(t, trips(), 0, "before a line: %d")
+		for n := range 3 {
+			w.up("one")
+			w.up("two")
+			w.arrives(w.atServer, "one", "two")
+			check.Equal(t, trips(), n, "before the answer: %d")
+			w.down("three")
+			w.down("four")
+			w.arrives(w.atClient, "three", "four")
+			check.Equal(t, trips(), n+1, "after the answer: %d")
+		}
+		other, at := w.connect() // has seen none of that
+		_, err := io.WriteString(other, "one\n")
+		check.OK(t, err)
+		_, err = bufio.NewReader(at).ReadString('\n')
+		check.OK(t, err)
+		w.down("the other's line")
+		w.arrives(w.atClient, "the other's line")
+		check.Equal(t, trips(), 3, "an answer to the other: %d")
+	}
 }
 
 // A client that connects again and again over a link that holds leaves no more than the newest

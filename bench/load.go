@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"runtime"
 	"time"
 
@@ -32,24 +33,24 @@ func (f *figures) each(before memory, n int) {
 	f.GoroutinesEach = float64(now.goroutines-before.goroutines) / float64(n)
 }
 
-// observe counts the requests that the server receives during d.
-func (f *figures) observe(ctx context.Context, srv *serverProcess, d time.Duration) error {
+// observe counts the requests that the server receives during d, and returns how long that has taken.
+func (f *figures) observe(ctx context.Context, srv *serverProcess, d time.Duration) (took time.Duration, err error) {
 	before, err := srv.counts()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	began := time.Now()
 	if err = wait(ctx, d); err != nil {
-		return err
+		return 0, err
 	}
 	after, err := srv.counts()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	took := time.Since(began)
+	took = time.Since(began)
 	f.RequestsPerSecond = float64(after.Requests-before.Requests) / took.Seconds()
 	f.ServerCPUPercent = 100 * float64(after.CPU-before.CPU) / float64(took)
-	return nil
+	return took, nil
 }
 
 // window is the time for which the requests of a load are counted: whole intervals of the
@@ -84,7 +85,7 @@ func waiting(ctx context.Context, p place, n int) (figures, error) {
 		return f, err
 	}
 	f.each(before, n)
-	if err := f.observe(ctx, p.srv, p.window()); err != nil {
+	if _, err := f.observe(ctx, p.srv, p.window()); err != nil {
 		return f, err
 	}
 	if !leader.leads() {
@@ -106,7 +107,7 @@ func (p place) calm(ctx context.Context) error {
 	var last float64 = -1
 	for range 40 {
 		var f figures
-		if err := f.observe(ctx, p.srv, 500*time.Millisecond); err != nil {
+		if _, err := f.observe(ctx, p.srv, 500*time.Millisecond); err != nil {
 			return err
 		}
 		if last >= 0 && f.RequestsPerSecond >= last*0.8 {
@@ -142,7 +143,7 @@ func leading(ctx context.Context, p place, n int) (figures, error) {
 		return f, err
 	}
 	f.each(before, n)
-	if err := f.observe(ctx, p.srv, p.window()); err != nil {
+	if _, err := f.observe(ctx, p.srv, p.window()); err != nil {
 		return f, err
 	}
 	lost := 0
@@ -174,14 +175,17 @@ func renewal(ctx context.Context, p place, renewals int) (figures, error) {
 		return f, err
 	}
 	bytes := k.Bytes()
-	if err := f.observe(ctx, p.srv, p.s.Renew*time.Duration(renewals)); err != nil {
+	took, err := f.observe(ctx, p.srv, p.s.Renew*time.Duration(renewals))
+	if err != nil {
 		return f, err
 	}
+	// On a busy machine more intervals pass. A part of one counts as none or as a whole one, as its renewal does.
+	intervals := math.Round(float64(took) / float64(p.s.Renew))
 	if f.RequestsPerSecond == 0 {
 		return f, fmt.Errorf("%w: no renewal in %d intervals", errDisturbed, renewals)
 	}
 	f.Interval = p.s.Renew
-	f.RequestsPerRenewal = f.RequestsPerSecond * p.s.Renew.Seconds()
-	f.BytesPerRenewal = float64(k.Bytes()-bytes) / float64(renewals)
+	f.RequestsPerRenewal = f.RequestsPerSecond * took.Seconds() / intervals
+	f.BytesPerRenewal = float64(k.Bytes()-bytes) / intervals
 	return f, nil
 }

@@ -171,7 +171,7 @@ func renewal(ctx context.Context, p place, renewals int) (figures, error) {
 		return f, err
 	}
 	defer end()
-	if err := wait(ctx, p.s.Renew/2); err != nil {
+	if err = wait(ctx, p.s.Renew/2); err != nil {
 		return f, err
 	}
 	bytes := k.Bytes()

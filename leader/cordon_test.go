@@ -67,3 +67,20 @@ func TestCordon_Late(t *testing.T) {
 		})
 	}
 }
+
+// A caller that is cordoned, or that cannot take a lock for another reason of its own, keeps no other caller of its process out.
+func TestAcquire_CordonedCallerKeepsNoOtherOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &lateCordon{newPlainStore(), time.Millisecond, []string{"a"}}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- check.Err(leader.Acquire(ctx, store, "e", leader.Config{ID: "a"})) }()
+		synctest.Wait()
+		within, cancelB := context.WithTimeout(t.Context(), plainLease)
+		defer cancelB()
+		lock := check.Got(leader.Acquire(within, store, "e", leader.Config{ID: "b"}))(t)
+		check.OK(t, lock.Unlock(t.Context()))
+		cancel()
+		check.Is(t, <-ended, leader.ErrCordoned)
+	})
+}

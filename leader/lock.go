@@ -269,6 +269,8 @@ func (a *acquisition) note(e Event) {
 		a.fault, a.won = nil, e
 	case Faulted:
 		a.fault = e.Err
+		lockLines.leave(a) // what keeps this one from the key, as a cordon of its ID, may keep no other
+		a.admit()
 	case Elected, Fenced, Deposed:
 	}
 }

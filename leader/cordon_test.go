@@ -81,6 +81,6 @@ func TestAcquire_CordonedCallerKeepsNoOtherOut(t *testing.T) {
 		lock := check.Got(leader.Acquire(within, store, "e", leader.Config{ID: "b"}))(t)
 		check.OK(t, lock.Unlock(t.Context()))
 		cancel()
-		check.Is(t, <-ended, leader.ErrCordoned)
+		check.Is(t, <-ended, context.Canceled)
 	})
 }

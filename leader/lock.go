@@ -150,15 +150,24 @@ func newAcquisition(ctx context.Context, store Store, election string, cfg Confi
 	if err != nil {
 		return nil, err
 	}
-	p.Tries, cfg.StopTimeout, cfg.sightings, cfg.admission = try, -1, &sightings{memory: new(backend.Memory), clock: cfg.Clock}, new(admission)
+	p.Tries, cfg.StopTimeout, cfg.sightings = try, -1, &sightings{memory: new(backend.Memory), clock: cfg.Clock}
 	if try {
 		cfg.sightings = sightingsOf(b, cfg.Clock)
 	}
-	a := &acquisition{session: p.Session, owner: ownerOf(name, b), line: lockLine{b, election}, try: try, admission: cfg.admission, seats: max(p.Seats, 1), held: make(map[int]Holder)}
+	a := &acquisition{session: p.Session, owner: ownerOf(name, b), line: lockLine{b, election}, try: try, seats: max(p.Seats, 1), held: make(map[int]Holder)}
 	a.check = seatCheck{store: b, clock: cfg.Clock, election: election, id: p.ID, seats: a.seats, try: try, seen: cfg.sightings}
+	if a.seats == 1 {
+		a.admission = new(admission)
+	} else if err = a.check.compare(ctx, false); err != nil {
+		return nil, err
+	}
+	cfg.admission = a.admission
 	a.c = launch(context.WithoutCancel(ctx), b, election, cfg, p)
 	ownLocks.add(a)
 	a.terms = a.c.loops.enter(a.c)
+	if a.admission == nil {
+		return a, nil
+	}
 	if err = a.check.compare(ctx, false); err != nil { // meanwhile the candidate asks what it needs, and does not write
 		a.giveUp()
 		return nil, err
@@ -179,7 +188,7 @@ func (a *acquisition) giveUp() {
 	a.c.toAll(machine.InStop)
 }
 
-// admission is whether the candidate of a lock may take the key. nil: it may.
+// admission is whether the candidate of a lock with one seat may take the key. nil: it may.
 type admission struct{ admitted atomic.Bool }
 
 // waits reports whether it may not yet.
@@ -187,7 +196,7 @@ func (a *admission) waits() bool { return a != nil && !a.admitted.Load() }
 
 // admit lets the candidate take the key.
 func (a *acquisition) admit() {
-	if !a.admitted.Swap(true) {
+	if a.admission != nil && !a.admitted.Swap(true) {
 		a.c.toAll(machine.InTick)
 	}
 }

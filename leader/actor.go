@@ -38,6 +38,7 @@ type actor struct {
 
 	ahead    time.Duration // by which the time of day was ahead of the clock at the last hint
 	wake     time.Time     // when the machine is to step again
+	crowd    *crowd        // nil: it does its steps itself
 	requests requester
 	bucket   *natskv.Bucket // nil: of an observer, or in memory
 	faults   faultFilter
@@ -69,25 +70,34 @@ type actor struct {
 func (a *actor) run(ctx context.Context) {
 	stopped := context.AfterFunc(ctx, func() { a.c.toAll(machine.InStop) })
 	defer stopped()
-	a.followCordon()
-	a.tick()
-	for n := 0; !a.status.Done; n++ {
-		switch {
-		case a.read():
-			if n%rush == 0 { // the timer and the pulse are looked at only when there is no mail
-				a.tick()
-				a.c.pulse.beat()
-			}
-		case a.wait():
-			a.tick()
+	a.do((*actor).start)
+	for !a.status.Done {
+		if a.do((*actor).readAll); !a.status.Done && a.wait() {
+			a.do((*actor).tick)
 		}
 	}
+	a.crowd.leave()
 	a.end()
+}
+
+func (a *actor) start() {
+	a.followCordon()
+	a.tick()
 }
 
 // rush is how many mails are read between two ticks where the mail never ends. Each mail
 // applies the machine's deadlines. Those of the guards are left to ticks.
 const rush = 64
+
+// readAll reads the mail that there is. The timer and the pulse are looked at only when there is no more.
+func (a *actor) readAll() {
+	for n := 1; !a.status.Done && a.read(); n++ {
+		if n%rush == 0 {
+			a.tick()
+			a.c.pulse.beat()
+		}
+	}
+}
 
 //go:noinline
 func (a *actor) tick() {
@@ -500,6 +510,9 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p machine.Params) *
 	p.Phase = int32(c.window.Join())
 	if b, ok := c.store.(*natskv.Bucket); ok && !p.Observe {
 		a.bucket = b
+		if p.Phase != 0 {
+			a.join(b.Crew())
+		}
 	}
 	if p.Listed {
 		p.Spread = a.rng.Uint32()

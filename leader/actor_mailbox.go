@@ -88,7 +88,7 @@ func (m *mail) free() {
 const fewMails = 8
 
 // Granted implements [backend.Waiter].
-func (b *mailbox) Granted() { b.put(mail{in: machine.Input{Kind: machine.InSlot}}) }
+func (b *mailbox) Granted() { b.note(machine.InSlot, 0) }
 
 // maxRequests is how many requests at the listener may wait.
 const maxRequests = 16
@@ -96,15 +96,34 @@ const maxRequests = 16
 // put returns false if the actor has ended or never existed, or if the mail is a request at
 // the listener, or a report of a fault, and too many of those wait.
 func (b *mailbox) put(m mail) bool {
+	kept := newMail()
+	*kept = m
+	return b.keep(kept)
+}
+
+// note is put for an input that has no more than a kind and a term, or no term. Mail is large, and the goroutines of the
+// application that call this keep small stacks.
+func (b *mailbox) note(kind machine.InputKind, term uint64) bool {
+	m := newMail()
+	m.in.Kind, m.in.Term = kind, term
+	return b.keep(m)
+}
+
+func newMail() *mail {
+	return mailPool.Get().(*mail) //nolint:forcetypeassert // nothing else is put there
+}
+
+func (b *mailbox) keep(m *mail) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.bell == nil || m.isRequest() && b.count((*mail).isRequest) >= maxRequests || m.isFault() && b.count((*mail).isFault) >= maxRequests {
+	switch {
+	case b.bell == nil || m.isRequest() && b.count((*mail).isRequest) >= maxRequests || m.isFault() && b.count((*mail).isFault) >= maxRequests:
+		m.free()
 		return false
-	}
-	if !b.merge(&m) {
-		kept := mailPool.Get().(*mail) //nolint:forcetypeassert // nothing else is put there
-		*kept = m
-		b.mails = append(b.mails, kept)
+	case b.merge(m):
+		m.free()
+	default:
+		b.mails = append(b.mails, m)
 	}
 	if b.wake != nil {
 		b.wake()

@@ -407,7 +407,7 @@ func (c *Candidate) seatHeld() *Candidate {
 // toAll sends an input to the candidate on all seats.
 func (c *Candidate) toAll(kind machine.InputKind) {
 	if c.seats == nil {
-		c.box.put(mail{in: machine.Input{Kind: kind}})
+		c.box.note(kind, 0)
 	}
 	for _, seat := range c.seats {
 		seat.toAll(kind)

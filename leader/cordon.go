@@ -66,7 +66,7 @@ func (a *actor) followCordon() {
 			news = &cordonNews{names, own}
 		}
 		if was := c.newest.Swap(news); was == nil || was.own != news.own {
-			a.c.box.put(mail{in: machine.Input{Kind: machine.InTick}})
+			a.c.box.note(machine.InTick, 0)
 		}
 	})
 }

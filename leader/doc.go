@@ -94,6 +94,7 @@ package leader
 //	actor_faults.go    which faults of requests and settings are news. Guards, roster, seats, window and silence
 //	                   remember their own
 //	actor_end.go       the end of a candidate
+//	actor_crowd.go     the steps of a candidate of many, on the stacks of a few
 //	actor_mailbox.go   inputs on their way to the actor, bounded
 //	actor_events.go    events on their way to the readers, with a list and a bound for each
 //	actor_work.go      offers terms to loops, notices work that hangs, reminds of work that goes on, bounds a

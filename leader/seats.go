@@ -108,7 +108,7 @@ func (b *seatPermit) wake() {
 	b.mu.Unlock()
 	for _, box := range waiting {
 		if box != nil {
-			box.put(mail{in: machine.Input{Kind: machine.InTick}})
+			box.note(machine.InTick, 0)
 		}
 	}
 }
@@ -181,7 +181,7 @@ func (a *actor) syncPermit() *machine.Input {
 		holder = holding{r.Session, r.Priority}
 	}
 	if box := b.seated(a, holder); box != nil {
-		box.put(mail{in: machine.Input{Kind: machine.InTick}})
+		box.note(machine.InTick, 0)
 	}
 	if a.status.WantsKey && !withheld {
 		if until, value, ok := b.take(a.seat, &a.c.box); ok {

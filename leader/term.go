@@ -184,7 +184,7 @@ func (t *Term) Remaining() time.Duration {
 
 func (t *Term) send(kind machine.InputKind) {
 	if t != nil && t.box != nil {
-		t.box.put(mail{in: machine.Input{Kind: kind, Term: t.number}})
+		t.box.note(kind, t.number)
 	}
 }
 

@@ -18,6 +18,7 @@
 //	clock.go    Wall: the time of day by the host of a clock
 //	window.go   Window: the slots of a bucket for requests in flight, and the lines in which candidates wait for
 //	            one
+//	crew.go     Crew: a few goroutines that do the steps of many candidates
 //	memory.go   Memory: what a process remembers of keys, bounded
 //	errors.go   the errors of package leader that implementations of the port return
 package backend

@@ -53,6 +53,7 @@ type Bucket struct {
 	roster rosterBucket
 	cordon cordonHolder
 	memory backend.Memory // of what they have seen
+	crew   backend.Crew
 }
 
 // Config holds the settings that leader.BucketConfig describes.

@@ -27,6 +27,9 @@ func (b *Bucket) Known() (s backend.Settings, ok bool, err error) {
 // Memory returns what the candidates of this process remember of keys.
 func (b *Bucket) Memory() *backend.Memory { return &b.memory }
 
+// Crew returns the crew of the bucket's candidates.
+func (b *Bucket) Crew() *backend.Crew { return &b.crew }
+
 // Window returns the window for requests on the connection.
 func (b *Bucket) Window() *backend.Window { return b.api.Window() }
 

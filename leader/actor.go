@@ -181,6 +181,9 @@ func (a *actor) receive(m *mail) {
 		a.receiveSign(m.in.Err)
 		return
 	}
+	if m.in.Kind == machine.InTick && m.feed != nil {
+		a.receiveFeed(m)
+	}
 	if m.in.To != "" {
 		a.stepOn(machine.InTick)
 		if err := a.mayHandOver(&m.in); err != nil {
@@ -253,7 +256,10 @@ func (a *actor) decodeDelivered(e backend.Entry, seen *record.Observation) recor
 
 // replied cleans up after the request in flight.
 func (a *actor) replied(m *mail) {
-	a.requests.answered(&m.in, &a.status, a.c.since())
+	a.requests.answered(&m.in, m.foretold, &a.status, a.c.since())
+	if m.foretold {
+		return
+	}
 	a.c.settle(&m.in, a.requests.asked, a.quiet(), a.status.Writing)
 	if m.in.Kind == machine.InRead && !isUnanswered(m.in.Err) {
 		a.silence.reads = true
@@ -506,6 +512,9 @@ func newActor(ctx context.Context, c *Candidate, cfg Config, p machine.Params) *
 		c.cordon = new(cordon)
 	}
 	r.c, r.values = c, a.values
+	if cfg.foresight != nil {
+		r.opening = &opening{foresight: cfg.foresight}
+	}
 	r.own = []byte(`"session":"` + p.Session + `"`)
 	p.Phase = int32(c.window.Join())
 	if b, ok := c.store.(*natskv.Bucket); ok && !p.Observe {

@@ -66,6 +66,8 @@ func (a *actor) last(m *mail) {
 		return
 	}
 	switch m.in.Kind {
+	case machine.InTick:
+		end(m)
 	case machine.InRead, machine.InWritten, machine.InSettings, machine.InFeed:
 		a.replied(m)
 	case machine.InResign, machine.InProclaim:
@@ -75,6 +77,6 @@ func (a *actor) last(m *mail) {
 	case machine.InAbandon:
 		a.abandoning = true
 		a.roster.dismiss(true)
-	case machine.InTick, machine.InHeard, machine.InReconnected, machine.InFeedLost, machine.InClosed, machine.InGuards, machine.InRoster, machine.InStop, machine.InDrained, machine.InWorked, machine.InLoop, machine.InNoLoop, machine.InSuspend, machine.InResume, machine.InSlot, machine.InStalled, machine.InPaused:
+	case machine.InHeard, machine.InReconnected, machine.InFeedLost, machine.InClosed, machine.InGuards, machine.InRoster, machine.InStop, machine.InDrained, machine.InWorked, machine.InLoop, machine.InNoLoop, machine.InSuspend, machine.InResume, machine.InSlot, machine.InStalled, machine.InPaused:
 	}
 }

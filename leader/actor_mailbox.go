@@ -16,11 +16,12 @@ type mail struct {
 	in       machine.Input
 	entry    backend.Entry       // InHeard, InRead: becomes what the input observed
 	seen     *record.Observation // InHeard: the decoded entry, if it was decoded before
-	feed     backend.Feed        // InFeed: the feed that was opened
+	feed     backend.Feed        // InFeed: the feed that was opened; InTick: that was foretold
+	foretold bool                // InSettings, InFeed, InRead: the true answer is to come
 	guard    *guardMail          // of a guard, instead of in
 	listener *listenerMail       // of a request to the holder, instead of in
 	roster   *rosterMail         // of the roster, instead of in
-	from     uint64              // InHeard and others of a feed: the number of the feed
+	from     uint32              // InHeard and others of a feed: the number of the feed
 	call     chan error          // of a call that waits for an answer
 	fault    error               // of a part above the candidate, to be reported
 	sign     bool                // of a request for a sign of a majority; only the error of in counts
@@ -162,7 +163,7 @@ func (b *mailbox) merge(m *mail) bool {
 func (m *mail) isNotice() bool {
 	switch m.in.Kind { //nolint:exhaustive // all others carry something
 	case machine.InTick, machine.InStop, machine.InAbandon, machine.InDrained, machine.InWorked, machine.InResign:
-		return m.guard == nil && m.listener == nil && m.roster == nil && m.fault == nil && !m.sign && m.call == nil
+		return m.guard == nil && m.listener == nil && m.roster == nil && m.fault == nil && !m.sign && m.call == nil && m.feed == nil
 	}
 	return false
 }

@@ -19,9 +19,9 @@ func held() *mailbox { return &mailbox{bell: make(chan struct{}, 1)} }
 // often.
 func TestMailbox_IsBounded(t *testing.T) {
 	b := held()
-	for i := range uint64(1000) {
-		for _, from := range []uint64{1, 2} {
-			b.put(mail{in: machine.Input{Kind: machine.InHeard}, entry: backend.Entry{Revision: i}, from: from})
+	for i := range uint32(1000) {
+		for _, from := range []uint32{1, 2} {
+			b.put(mail{in: machine.Input{Kind: machine.InHeard}, entry: backend.Entry{Revision: uint64(i)}, from: from})
 		}
 		b.put(mail{in: machine.Input{Kind: machine.InReconnected}, from: 3})
 		b.put(mail{in: machine.Input{Kind: machine.InTick}})

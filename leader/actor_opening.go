@@ -17,6 +17,8 @@ type opening struct {
 	at   time.Duration // when it was sent, since the candidate began
 	feed openingPart
 	read openingPart
+
+	foresight *foresight // of a lock, until the candidate ends; nil: it has none
 }
 
 // openingPart is one request of an opening.
@@ -46,7 +48,7 @@ func (r *requester) open(now time.Duration, b *natskv.Bucket) {
 	}
 	number := r.feedNumber + 1
 	r.opening, r.feedNumber = o, number
-	b.Open(o.feed.ctx, o.read.ctx, r.c.election, r.deliver(number), func(f *natskv.Feed, err error) {
+	b.Open(o.feed.ctx, o.read.ctx, r.c.election, r.deliver(number), nil, func(f *natskv.Feed, err error) {
 		m := mail{in: machine.Input{Kind: machine.InFeed, Err: err}}
 		if err == nil {
 			m.feed = f
@@ -86,6 +88,9 @@ func (r *requester) closeOpening() {
 }
 
 func (o *opening) drop() {
+	if f := o.foresight; f != nil && f.cancel != nil {
+		f.cancel()
+	}
 	o.feed.drop()
 	o.read.drop()
 }

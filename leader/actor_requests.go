@@ -29,8 +29,8 @@ type requester struct {
 	}
 	opening         *opening // nil: there was none, or the machine has what it asked for
 	feed            backend.Feed
-	feedNumber      uint64
-	own             []byte      // how the own session looks in a record
+	own             []byte // how the own session looks in a record
+	feedNumber      uint32
 	skipsOwnRecords atomic.Bool // own records that the feed delivers change nothing
 }
 
@@ -58,7 +58,7 @@ func (r *requester) cancellable(kind machine.RequestKind) context.Context {
 // send hands a request to the store. server is the server's time, in Unix nanoseconds; 0: not known. bucket is nil for an observer, which
 // may create none, and in memory.
 func (r *requester) send(req machine.Request, now time.Duration, server int64, bucket *natskv.Bucket) {
-	if r.take(req.Kind) {
+	if r.foretell(req.Kind, now, bucket) || r.take(req.Kind) {
 		return
 	}
 	if bucket != nil && r.opens(req.Kind) {
@@ -96,7 +96,12 @@ func (r *requester) send(req machine.Request, now time.Duration, server int64, b
 		if req.Marker {
 			update = r.c.store.Mark
 		}
-		update(ctx, r.c.election, req.Rec.Encode(server), req.Revision, func(revision uint64, err error) {
+		value := req.Rec.Encode(server)
+		stored := r.leaves(&req, value, server, bucket)
+		update(ctx, r.c.election, value, req.Revision, func(revision uint64, err error) {
+			if err == nil && stored != nil {
+				stored(revision)
+			}
 			box.put(mail{in: machine.Input{Kind: machine.InWritten, Revision: revision, Err: err}})
 		})
 	case machine.ReqNone:
@@ -104,7 +109,7 @@ func (r *requester) send(req machine.Request, now time.Duration, server int64, b
 }
 
 // deliver returns what takes the events of a feed.
-func (r *requester) deliver(number uint64) func(backend.FeedEvent) {
+func (r *requester) deliver(number uint32) func(backend.FeedEvent) {
 	return func(e backend.FeedEvent) {
 		if !r.isOwnRecord(e) {
 			r.c.box.put(feedMail(e, number))
@@ -114,12 +119,17 @@ func (r *requester) deliver(number uint64) func(backend.FeedEvent) {
 
 // answered releases the context and the slot of the request in flight. Its reply has arrived
 // now.
-func (r *requester) answered(in *machine.Input, s *machine.Status, now time.Duration) {
+func (r *requester) answered(in *machine.Input, foretold bool, s *machine.Status, now time.Duration) {
+	if foretold {
+		r.cancel = nil
+		r.c.window.Return(&r.place, backend.Reply{})
+		return
+	}
 	if in.Kind != machine.InWritten { // the next write uses it, too
 		r.cancel()
 	}
 	r.cancel = nil
-	if in.Kind == machine.InRead || in.Kind == machine.InWritten || in.Err != nil { // the machine has what it needs, or asks again
+	if r.foresight() == nil && (in.Kind == machine.InRead || in.Kind == machine.InWritten || in.Err != nil) { // the machine has what it needs, or asks again
 		r.closeOpening()
 	}
 	r.c.window.Return(&r.place, ending(in.Err, s.Holds, now-r.asked, wire.RenewWait(s.Times.OrDefault().RenewInterval)))
@@ -166,7 +176,7 @@ func decoded(e backend.FeedEvent) *record.Observation {
 	return s
 }
 
-func feedMail(e backend.FeedEvent, number uint64) mail {
+func feedMail(e backend.FeedEvent, number uint32) mail {
 	m := mail{in: machine.Input{Kind: machine.InHeard}, entry: e.Entry, seen: decoded(e), from: number}
 	switch {
 	case errors.Is(e.Err, ErrConnectionClosed):

@@ -71,6 +71,7 @@ type Config struct {
 
 	sightings  *sightings // for Acquire and TryAcquire
 	admission  *admission // the same
+	foresight  *foresight // the same
 	uncordoned bool       // for package shard: the cordon does not concern the candidate
 }
 

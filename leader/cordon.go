@@ -59,11 +59,18 @@ func (a *actor) followCordon() {
 	if c == nil {
 		return
 	}
+	f := a.requests.foresight()
+	if f != nil {
+		c.newest.Store(noCordon)
+	}
 	c.look, c.stop = a.c.store.FollowCordon(func(names []string) {
 		news := noCordon
 		if len(names) > 0 {
 			own, _ := record.Cordoned(names, a.ID)
 			news = &cordonNews{names, own}
+		}
+		if f != nil {
+			f.hearCordon(news.own != "")
 		}
 		if was := c.newest.Swap(news); was == nil || was.own != news.own {
 			a.c.box.note(machine.InTick, 0)

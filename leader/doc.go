@@ -91,6 +91,7 @@ package leader
 //	actor.go           the goroutine: how it is made, select, timer, steps, events
 //	actor_requests.go  the requests of the machine to the store, and the feed
 //	actor_opening.go   what a new candidate asks for at once
+//	actor_foresight.go what the candidate of a lock takes for granted
 //	actor_faults.go    which faults of requests and settings are news. Guards, roster, seats, window and silence
 //	                   remember their own
 //	actor_end.go       the end of a candidate

@@ -70,7 +70,7 @@ func (e *HeldError) Unwrap() error { return e.waited }
 // Config.ID, or neither has one, Acquire returns a *[HeldError] at once.
 //
 // Other errors: those of [Campaign]; that of ctx, with the reason of the wait, and as a *HeldError if another holds
-// the lock then; [ErrConnectionClosed]; and [ErrSeatsDiffer] if a living holder has another number of seats.
+// the lock then; [ErrConnectionClosed]; [ErrRegressed] of a restored bucket; [ErrSeatsDiffer] of a living holder.
 func Acquire(ctx context.Context, store Store, election string, cfg Config) (*Lock, error) {
 	l, err := acquire(ctx, store, election, cfg, false)
 	return l, lockError("acquire", election, err)
@@ -78,11 +78,20 @@ func Acquire(ctx context.Context, store Store, election string, cfg Config) (*Lo
 
 // acquire asks for a lock. With try it does not wait while another holds the lock.
 func acquire(ctx context.Context, store Store, election string, cfg Config, try bool) (*Lock, error) {
-	a, err := newAcquisition(ctx, store, election, cfg, try)
-	if err != nil {
-		return nil, err
+	for foresees := true; ; foresees = false {
+		a, err := newAcquisition(ctx, store, election, cfg, try, foresees)
+		if err != nil {
+			return nil, err
+		}
+		l, err := a.wait(ctx)
+		if !errors.Is(err, errUnforeseen) {
+			return l, err
+		}
+		select {
+		case <-a.c.Done(): // what it has taken is released
+		case <-ctx.Done():
+		}
 	}
-	return a.wait(ctx)
 }
 
 // lockError names the call and the lock in the text of an error that does not name them.
@@ -135,22 +144,23 @@ type acquisition struct {
 	check   seatCheck
 	try     bool
 	*admission
-	seats int
-	terms <-chan *Term
-	held  map[int]Holder // the seats that others hold
-	last  Holder         // of those the one seen last
-	why   string         // why the seat of last is not free, if last names no holder
-	fault error          // the last one, if nothing was learnt of the key since
-	won   Pending        // the seat that was won, if the lock waits for other leases
+	foresight *foresight
+	seats     int
+	terms     <-chan *Term
+	held      map[int]Holder // the seats that others hold
+	last      Holder         // of those the one seen last
+	why       string         // why the seat of last is not free, if last names no holder
+	fault     error          // the last one, if nothing was learnt of the key since
+	won       Pending        // the seat that was won, if the lock waits for other leases
 }
 
-func newAcquisition(ctx context.Context, store Store, election string, cfg Config, try bool) (*acquisition, error) {
+func newAcquisition(ctx context.Context, store Store, election string, cfg Config, try, foresees bool) (*acquisition, error) {
 	name := cfg.ID
 	b, p, err := prepare(store, election, &cfg)
 	if err != nil {
 		return nil, err
 	}
-	p.Tries, cfg.StopTimeout, cfg.sightings = try, -1, &sightings{memory: new(backend.Memory), clock: cfg.Clock}
+	p.Tries, cfg.StopTimeout, cfg.sightings = try, -1, &sightings{memory: new(backend.Memory)}
 	if try {
 		cfg.sightings = sightingsOf(b, cfg.Clock)
 	}
@@ -161,23 +171,40 @@ func newAcquisition(ctx context.Context, store Store, election string, cfg Confi
 	} else if err = a.check.compare(ctx, false); err != nil {
 		return nil, err
 	}
-	cfg.admission = a.admission
+	if foresees && a.seats == 1 && cfg.Queue == nil && !p.KVElect {
+		a.foresight = foresee(b, election, p.ID)
+	}
+	if a.foresight != nil {
+		cfg.sightings = nil // its first read is none
+	}
+	cfg.admission, cfg.foresight = a.admission, a.foresight
 	a.c = launch(context.WithoutCancel(ctx), b, election, cfg, p)
 	ownLocks.add(a)
 	a.terms = a.c.loops.enter(a.c)
 	if a.admission == nil {
 		return a, nil
 	}
-	if err = a.check.compare(ctx, false); err != nil { // meanwhile the candidate asks what it needs, and does not write
+	lines := !try && cfg.Queue == nil
+	if a.foresight != nil {
+		a.enter(lines)
+	}
+	if err = a.check.compare(ctx, false); err != nil { // meanwhile the candidate asks what it needs. It does not write, unless by foresight
 		a.giveUp()
 		return nil, err
 	}
-	if try || cfg.Queue != nil {
-		a.admit()
-	} else {
-		lockLines.join(a)
+	if a.foresight == nil {
+		a.enter(lines)
 	}
 	return a, nil
+}
+
+// enter lets the candidate take the key, or wait in line for that.
+func (a *acquisition) enter(lines bool) {
+	if lines {
+		lockLines.join(a)
+	} else {
+		a.admit()
+	}
 }
 
 // giveUp ends a candidate that has not got its lock.
@@ -239,6 +266,9 @@ func (a *acquisition) wait(ctx context.Context) (*Lock, error) {
 // accept returns an error if the lock must not be held although its key was won. On another
 // seat than the first, the first may have been taken meanwhile for another number of seats.
 func (a *acquisition) accept(ctx context.Context, t *Term) error {
+	if err := a.foresight.wait(ctx, t); err != nil {
+		return err
+	}
 	if t.Seat() == 1 || t.over() != nil {
 		return nil
 	}

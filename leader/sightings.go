@@ -14,7 +14,7 @@ import (
 // watch a lease run out. It begins with what the candidates before it have seen.
 type sightings struct {
 	memory *backend.Memory
-	clock  Clock
+	clock  Clock // nil: one call has them for itself
 }
 
 // remembered is a sighting as the memory holds it.
@@ -28,7 +28,7 @@ type remembered struct {
 func sightingsOf(store backend.Store, clock Clock) *sightings {
 	s, ok := store.(interface{ Memory() *backend.Memory })
 	if !ok || !reflect.ValueOf(clock).Comparable() {
-		return &sightings{memory: new(backend.Memory), clock: clock}
+		return &sightings{memory: new(backend.Memory)}
 	}
 	return &sightings{s.Memory(), clock}
 }

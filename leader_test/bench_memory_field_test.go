@@ -24,13 +24,17 @@ var memoryProfiles = flag.String("memory.profiles", "", "BenchmarkMemory writes 
 // for such an election, and of one that waits with all others for the same key. Nothing
 // reads the events. The server and the leaders for which candidates wait are processes of
 // their own. With the store in memory the figure is that of the candidate alone, and of its
-// key in the store.
+// key in the store. What a process has, as the kernel counts it, is more: collections come now and then only, and a stack that
+// has grown shrinks with one.
 func BenchmarkMemory(b *testing.B) {
 	const n = 2000
 	b.Run("memory", func(b *testing.B) { benchMemory(b, leadertest.NewStore(nil), n, false) })
 	b.Run("led", func(b *testing.B) {
 		benchMemory(b, tcpBucket(b, tcpJS(b, tcpDial(b, scaleWorldOf(b).url))), n, false)
 	})
+	for name, q := range map[string]scaleRequest{"process/led": {Number: n}, "process/led-in-loops": {Number: n, Loop: true}, "process/10000-led": {Number: 5 * n}} {
+		b.Run(name, func(b *testing.B) { benchProcess(b, q) })
+	}
 	for name, oneKey := range map[string]bool{"on-keys-of-their-own": false, "on-one-key": true} {
 		b.Run("waiting/"+name, func(b *testing.B) {
 			w := scaleWorldOf(b)
@@ -74,4 +78,23 @@ func benchMemory(b *testing.B, store leader.Store, n int, oneKey bool) {
 		<-a.Done()
 	}
 	runtime.KeepAlive(c)
+}
+
+// benchProcess measures the memory that a process has for each of its candidates while they renew.
+func benchProcess(b *testing.B, q scaleRequest) {
+	b.Helper()
+	w := scaleWorldOf(b)
+	c := w.client(w.url)
+	before, sum := c.ask(scaleRequest{Do: "resident"}).Resident, 0.0
+	q.Do = "campaign"
+	c.ask(q)
+	c.ask(scaleRequest{Do: "until all lead", Limit: tcpLimit})
+	time.Sleep(10 * time.Second) // the length of a measurement, as below
+	const looks = 20
+	for range looks {
+		time.Sleep(time.Second)
+		sum += c.ask(scaleRequest{Do: "resident"}).Resident
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric((sum/looks-before)/float64(q.Number), "B-resident")
 }

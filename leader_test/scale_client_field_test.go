@@ -5,8 +5,10 @@ package leader_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -44,6 +46,9 @@ func (c *scaleCrowd) serve(q scaleRequest) (r scaleReply) {
 	case "memory":
 		r.Memory = scaleMemoryNow()
 		return r
+	case "resident":
+		r.Resident = scaleResident()
+		return r
 	case "watch":
 		c.end, c.least = make(chan struct{}), make(chan int)
 		go c.watch(c.end, c.least)
@@ -76,8 +81,27 @@ func (c *scaleCrowd) campaign(q scaleRequest) error {
 			return err
 		}
 		c.all = append(c.all, a)
+		if q.Loop {
+			go func() {
+				for t := range a.Terms() {
+					<-t.Context().Done()
+				}
+			}()
+		}
 	}
 	return nil
+}
+
+// scaleResident returns the memory that the process has, as the kernel counts it, in bytes.
+func scaleResident() (n float64) {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), "VmRSS:")
+	_, err = fmt.Sscan(rest, &n)
+	scaleOK(err)
+	return n * 1024
 }
 
 func scaleKnows(a *leader.Candidate) bool {

@@ -72,6 +72,7 @@ type scaleRequest struct {
 	Do     string
 	Number int           // of candidates
 	OneKey bool          // all of them campaign in one election
+	Loop   bool          // a loop over Terms waits for the end of each of their terms
 	Lease  time.Duration // 0: the default
 	Limit  time.Duration // of waiting
 }
@@ -89,6 +90,8 @@ type scaleReply struct {
 	Fences int // Fenced events, since the start
 	Faults int // Faulted events, since the start
 	Memory scaleMemory
+
+	Resident float64 // bytes, by the kernel; 0: it does not say
 }
 
 // scaleCounts are what a server has received and stored since its start.

@@ -1,6 +1,7 @@
 package leader_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -60,6 +61,16 @@ func (r *traveller) elected(t *testing.T, election string) (c *leader.Candidate,
 	return c, trips
 }
 
+// locked returns the trips until a lock is taken.
+func (r *traveller) locked(t *testing.T, take func(context.Context, leader.Store, string, leader.Config) (*leader.Lock, error)) int {
+	t.Helper()
+	return r.trips(t, func() error {
+		lock, err := take(r.w.Context(), r.b, "l", leader.Config{})
+		r.w.locks = append(r.w.locks, lock)
+		return err
+	})
+}
+
 // How many round trips it takes until a candidate leads, and until a lock is taken, found held and given back. Now and then one more is
 // needed: which of two requests of one instant goes out first is chance. So the fewest of several tries count.
 func TestTrips(t *testing.T) {
@@ -100,14 +111,34 @@ func TestTrips(t *testing.T) {
 		_, n := far.elected(t, "a")
 		return n
 	})
-	takes(2, "a lock taken", inSealed, func(w *world) int {
+	takes(1, "a lock taken", inSealed, func(w *world) int {
 		far := w.travels(t, opens)
 		far.elected(t, "other")
-		return far.trips(t, func() error {
-			lock, err := leader.TryAcquire(w.Context(), far.b, "l", leader.Config{})
-			w.locks = append(w.locks, lock)
-			return err
-		})
+		return far.locked(t, leader.TryAcquire)
+	})
+	takes(1, "a lock taken again", inSealed, func(w *world) int {
+		far := w.travels(t, opens)
+		far.elected(t, "other")
+		for range 3 {
+			far.locked(t, leader.Acquire)
+			check.OK(t, w.locks[0].Unlock(w.Context()))
+			w.locks = nil
+		}
+		return far.locked(t, leader.Acquire)
+	})
+	takes(1, "a lock taken again, with nothing else in the bucket", inSealed, func(w *world) int {
+		far := w.travels(t, opens)
+		far.locked(t, leader.Acquire)
+		check.OK(t, w.locks[0].Unlock(w.Context()))
+		w.locks = nil
+		return far.locked(t, leader.TryAcquire)
+	})
+	takes(2, "a lock taken that another process has freed", inSealed, func(w *world) int {
+		far := w.travels(t, opens)
+		far.elected(t, "other")
+		near := check.Got(leader.Acquire(w.Context(), w.dial("near").bucket(t), "l", leader.Config{}))(t)
+		check.OK(t, near.Unlock(w.Context()))
+		return far.locked(t, leader.TryAcquire)
 	})
 	takes(1, "a lock given back", inSealed, func(w *world) int {
 		far := w.travels(t, opens)

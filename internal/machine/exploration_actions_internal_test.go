@@ -23,6 +23,8 @@ func (w *worldOf) actions(all []action) []action {
 		p := &w.parties[i]
 		if !p.up {
 			add(w.may(restart), doBoot, i, 0)
+			add(w.may(restart) && p.freed.Kind != record.EntryUnseen, doBoot, i, 1)
+			add(w.may(restart) && w.foresees && p.freed != nothing, doBoot, i, 2)
 			continue
 		}
 		overdue = overdue || w.waits(i)
@@ -203,7 +205,10 @@ func (w *worldOf) apply(a action) {
 	case doCrash:
 		w.down(i, a.arg == 1)
 	case doBoot:
-		w.boot(i)
+		if a.arg == 2 {
+			p.freed = nothing // it was displaced by other keys, and the process takes the key for new
+		}
+		w.boot(i, a.arg > 0)
 	case doResign, doStop, doClose, doSlot, doBar, doLoop, doNoLoop:
 		w.step(i, Input{Kind: inputs[a.do]})
 	case doRelease:

@@ -274,7 +274,7 @@ func (w *worldOf) calm() {
 	if !up && !w.oldIs(func(o *oldProcess) bool { return o.up }) {
 		w.down(0, false)
 		w.renumberSessions() // or its writes would seem to be those of the new process
-		w.boot(0)
+		w.boot(0, false)
 	}
 }
 

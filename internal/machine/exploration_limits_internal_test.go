@@ -23,6 +23,11 @@ func TestAssumptions_AreNeeded(t *testing.T) {
 		{name: "clocks deviate by more than the margin", settings: tight, skew: 1, times: equal, limits: upTo(2, freeze)},
 		{name: "the store goes back", settings: tight, times: equal, limits: upTo(1, rollBack), from: aLeads},
 		{
+			// A has freed the key, which the store forgets. B comes to lead by the revision of that release.
+			name: "a revision is used again", foresees: true, settings: tight, times: equal, limits: upTo(1, restart),
+			from: aFreed + " B.mute rollback tick tick B.wake B.arrive B.deliver tick B.wake B.arrive B.deliver",
+		},
+		{
 			name: "a lease is longer than MaxLease", settings: tight, times: []Durations{ticks(5, 4, 0, 0), ticks(3, 2, 0, 0)},
 			belief: [maxParties]backend.Settings{roomy}, limits: upTo(1, remove, freeze),
 			from: "tick.1 A.arrive A.deliver A.arrive A.deliver B.mute remove A.freeze",

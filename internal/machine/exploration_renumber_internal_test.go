@@ -107,7 +107,7 @@ func (w *worldOf) forgetGhosts() {
 func (p *party) forget(w *worldOf) {
 	p.forgetSighting(w)
 	if !p.up {
-		*p = party{now: p.now, before: p.before, m: Machine{Params: p.m.Params}}
+		*p = party{now: p.now, before: p.before, freed: p.freed, m: Machine{Params: p.m.Params}}
 		return
 	}
 	m := &p.m
@@ -253,6 +253,7 @@ func (w *worldOf) eachRecord(visit func(r *record.Record)) {
 		p := &w.parties[i]
 		visit(&p.m.key.seen.Rec)
 		visit(&p.before.Rec)
+		visit(&p.freed.Rec)
 		visit(&p.m.flight.req.Rec)
 		for n := range p.told {
 			visit(&p.told[n].Rec)
@@ -493,6 +494,7 @@ func (w *worldOf) eachRevision(visit func(v *uint64)) {
 	for i := range w.times {
 		p := &w.parties[i]
 		visit(&p.before.Revision)
+		visit(&p.freed.Revision)
 		visit(&p.reply.revision)
 		visit(&p.reply.last)
 		for n := range p.told {

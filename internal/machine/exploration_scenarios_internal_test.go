@@ -87,6 +87,7 @@ type scenario struct {
 	window     bool // a candidate waits for a slot for any time
 	observes   bool // the last of them is an observer
 	remembers  bool // processes outlive their candidates, and the next ones begin with what was seen
+	foresees   bool // the same, and the next ones may begin with what they have left at the key
 	old        oldWorld
 }
 
@@ -133,6 +134,9 @@ var (
 
 // aLeads begins where A leads and B knows it.
 const aLeads = "tick.1 A.arrive A.deliver A.arrive A.deliver B.arrive B.deliver"
+
+// aFreed begins where A led and has stopped, and B knows that A led.
+const aFreed = aLeads + " A.stop A.arrive A.deliver"
 
 // inTurn returns the times of candidates with turns of so many ticks.
 func inTurn(turn time.Duration, times ...Durations) []Durations {
@@ -280,6 +284,14 @@ var scenarios = slices.Concat([]*scenario{
 		name: "remembered, ordinary", remembers: true, settings: expiring, times: equal, limits: upTo(1, restart, purge, crash, freeze), total: 3,
 		from: "B.arrive B.deliver B.crash A.arrive A.deliver A.arrive A.deliver" + strings.Repeat(" tick A.wake A.arrive A.deliver", 4),
 	},
+	// A's write is on its way on its own release, which still stands, or on which B has come to lead. Then nobody has ever written.
+	{name: "foreseen, freed", remembers: true, foresees: true, settings: tight, times: equal, limits: upTo(1, promised...), total: 1, from: aFreed + " A.boot.1"},
+	{name: "foreseen, taken", remembers: true, foresees: true, settings: tight, times: equal, limits: upTo(1, promised...), total: 1, from: aFreed + " B.hear B.arrive B.deliver A.boot.1"},
+	{name: "foreseen, new", remembers: true, foresees: true, settings: tight, times: equal, limits: upTo(1, promised...), total: 1, from: "A.crash A.boot.1"},
+	{name: "foreseen, tries", remembers: true, foresees: true, settings: tight, times: equal, limits: upTo(3, stop, restart, freeze, cutOff, readPast), total: 5, from: aFreed},
+	{name: "foreseen, crashes", remembers: true, foresees: true, settings: tight, times: equal, limits: upTo(3, crash, stop, restart, applyLate, loseReply), total: 5, from: aFreed},
+	{name: "foreseen, tokens", remembers: true, foresees: true, settings: tight, minToken: above, times: equal, limits: upTo(2, restart, stop, crash, resign, late), total: 4, from: aFreed},
+	{name: "foreseen, roomy", remembers: true, foresees: true, settings: roomy, times: unequal, limits: upTo(2, restart, stop, crash, freeze, remove, overwrite), total: 4, from: aFreed},
 	{name: "forgetful", settings: tight, void: true, times: equal, limits: upTo(1, rollBack, resign, stop, cutOff, freeze, late), total: 3, from: aLeads + " tick A.wake A.arrive A.deliver"},
 	{name: "made anew", settings: tight, void: true, times: equal, limits: upTo(1, remake, crash, restart, loseReply, cutOff, freeze, late), total: 3, from: aLeads + " tick A.wake A.arrive A.deliver"},
 	{name: "tokens", settings: tight, minToken: above, times: equal, limits: upTo(2, late, loseReply, crash, restart, resign), total: 2},

@@ -32,7 +32,7 @@ const (
 	doCut    // arg 1: it is connected again
 	doForge  // arg: which message
 	doCrash  // arg 1: its write is still on its way
-	doBoot
+	doBoot   // arg 1: with foresight; 2: the same, and the process has forgotten what it left
 	doResign
 	doStop
 	doClose

@@ -68,6 +68,7 @@ type party struct {
 	cut       bool                  // nothing reaches the store, nor comes from it
 	robbed    bool                  // another writer has replaced a record of this session
 	before    Sighting              // what the process has read before its candidate began
+	freed     record.Observation    // what the process has left at the key for a candidate with foresight; unseen: it does not know
 	begun     bool                  // work of the term has begun that no step has found yet
 	heirOf    string                // who led last before its next term
 	patient   time.Time             // it has seen a handover in vain, and gives way to no rival before then
@@ -173,7 +174,10 @@ func (sc *scenario) start(say func(format string, args ...any)) *worldOf {
 	w.startOld()
 	for i := range sc.times {
 		w.parties[i].m.MinToken = sc.minToken
-		w.boot(i)
+		w.boot(i, false)
+		if sc.foresees {
+			w.parties[i].freed = nothing
+		}
 	}
 	before, err := parseTrace(sc.from)
 	if err != nil {
@@ -202,14 +206,16 @@ func (sc *scenario) start(say func(format string, args ...any)) *worldOf {
 }
 
 // boot starts a process. Its first requests, for the settings, for a feed and to its
-// guard, are answered at once. A reconnection repeats them.
-func (w *worldOf) boot(i int) {
+// guard, are answered at once. A reconnection repeats them. With foresight, so is the first read, by what the process has left at the
+// key. The true answer to that read follows, as a message of the feed. There is no mercy for a false one: the lock counts as held
+// before the true answer is there.
+func (w *worldOf) boot(i int, foresees bool) {
 	defer func(was bool) { w.withholds = was }(w.withholds)
 	w.withholds = false
 	p := &w.parties[i]
 	name := partyNames[i]
 	w.posts[i] = post{}
-	*p = party{up: true, now: p.now, before: p.before, checker: checker{void: w.void, forged: w.limits[forgeAny] > 0, exact: w.paces[i] > 0}, m: New(Params{
+	*p = party{up: true, now: p.now, before: p.before, freed: p.freed, checker: checker{void: w.void, forged: w.limits[forgeAny] > 0, exact: w.paces[i] > 0}, m: New(Params{
 		ID: name, Session: name + "+", Want: w.times[i], MinToken: p.m.MinToken, Guarded: w.guarded, KVElect: w.old.processes > 0 && !w.old.alone, Order: w.orders[i],
 		Observe: w.observes && i == len(w.times)-1,
 	}, "")}
@@ -235,7 +241,17 @@ func (w *worldOf) boot(i int) {
 		w.arrive(i, false)
 		w.deliver(i)
 	}
+	if foresees {
+		p.way, p.reply = answered, response{sight: p.freed}
+		if w.current.Revision > p.freed.Revision {
+			p.told[0] = w.current
+		}
+		w.deliver(i)
+	}
 }
+
+// nothing is the entry of a key that was never written.
+var nothing = record.Observation{Kind: record.EntryNothing}
 
 var partyNames = [maxParties]string{"A", "B", "C"}
 
@@ -312,6 +328,9 @@ func (w *worldOf) step(i int, in Input) {
 	}
 	w.besideOld()
 	p.wake = fx.Wake
+	if fx.Request.Kind == ReqWrite {
+		p.freed = record.Observation{}
+	}
 	switch fx.Request.Kind {
 	case ReqFeed:
 		p.listening, p.told = false, [2]record.Observation{}
@@ -353,7 +372,7 @@ func (w *worldOf) down(i int, haunts bool) {
 	}
 	w.bury(i)
 	w.posts[i] = post{}
-	*p = party{now: p.now, before: w.remembered(p), m: Machine{Params: p.m.Params}}
+	*p = party{now: p.now, before: w.remembered(p), freed: p.freed, m: Machine{Params: p.m.Params}}
 }
 
 // remembered returns what a process has read when its candidate ends.
@@ -442,6 +461,8 @@ func (w *worldOf) deliver(i int) {
 		in = Input{Kind: InWritten, Revision: r.revision}
 		if r.refused {
 			in = Input{Kind: InWritten, Err: refusal(r.named, r.revision)}
+		} else if rec := p.m.flight.req.Rec; w.foresees && rec.Phase == record.PhaseReleased {
+			p.freed = record.Observation{Kind: record.EntryRecord, Revision: r.revision, Rec: rec}
 		}
 	case ReqNone:
 	}

@@ -16,6 +16,7 @@
 //	roster.go       the bucket of the roster: announcements and views
 //	feed.go         one candidate's feed of a key; the ephemeral consumer for buckets that do not republish
 //	opening.go      a feed and a read at once
+//	foresee.go      what the first answers for a lock will be
 //	feed_source.go  the shared subscription of a key, and the hub that keeps them
 package natskv
 
@@ -53,6 +54,7 @@ type Bucket struct {
 	roster rosterBucket
 	cordon cordonHolder
 	memory backend.Memory // of what they have seen
+	freed  backend.Memory // of the locks that they have freed, or taken
 	crew   backend.Crew
 }
 

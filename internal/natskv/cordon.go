@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -50,6 +51,7 @@ type cordonSource struct {
 type cordonHolder struct {
 	mu     sync.Mutex
 	source *cordonSource
+	last   atomic.Pointer[[]string] // the names that were published last; nil: none were yet
 }
 
 // FollowCordon implements [backend.Cordons].
@@ -190,7 +192,7 @@ func (s *cordonSource) open(ctx context.Context, instead backend.Feed) (feed bac
 			s.bucket.Watch(feedCtx, wire.CordonKey, instead, s.hear, reply)
 			return
 		}
-		s.bucket.Open(feedCtx, readCtx, wire.CordonKey, s.hear, func(f *Feed, err error) {
+		s.bucket.Open(feedCtx, readCtx, wire.CordonKey, s.hear, nil, func(f *Feed, err error) {
 			if err != nil {
 				reply(nil, err)
 				return
@@ -259,6 +261,7 @@ func isFinal(err error) bool {
 
 // publish delivers the names if they are new. The source is locked.
 func (s *cordonSource) publish(names []string) {
+	s.bucket.cordon.last.Store(&names)
 	if s.known && slices.Equal(names, s.names) {
 		return
 	}

@@ -11,13 +11,19 @@ import (
 )
 
 // Open asks at once for what Watch and Get ask one after the other. feed is called first, and then entry. The feed delivers nothing
-// before its Begin. ctx is for the opening of the feed, and readCtx for the read.
+// before its Begin. ctx is for the opening of the feed, and readCtx for the read. asked, unless it is nil, is called when the read has gone
+// out, perhaps again.
 //
 // The read goes out behind the subscription, and again if that is made again. So its answer and the feed have all messages. If
 // nothing is known of a bucket of EnsureBucket, its settings are taken to be those of EnsureBucket, until the server has answered.
-func (b *Bucket) Open(ctx, readCtx context.Context, key string, deliver func(backend.FeedEvent), feed func(*Feed, error), entry func(backend.Entry, error)) {
+func (b *Bucket) Open(ctx, readCtx context.Context, key string, deliver func(backend.FeedEvent), asked func(), feed func(*Feed, error), entry func(backend.Entry, error)) {
 	r := &openingRead{reply: entry, due: true}
-	get := func() { b.Get(readCtx, key, r.next()) }
+	get := func() {
+		b.Get(readCtx, key, r.next())
+		if asked != nil {
+			asked()
+		}
+	}
 	go func() {
 		var err error
 		f := b.openByGuess(ctx, key, deliver, func() { b.getDirect(readCtx, key, r.next()) })

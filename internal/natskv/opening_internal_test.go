@@ -19,7 +19,7 @@ func openOf(ctx context.Context, t *lab, b *Bucket) (w watching, e backend.Entry
 	w.told = make(chan backend.FeedEvent, 1000)
 	entries := make(chan reply[backend.Entry], 1)
 	f, feedErr := await(func(r func(*Feed, error)) {
-		b.Open(ctx, ctx, "a", func(e backend.FeedEvent) { w.told <- e }, r, func(e backend.Entry, err error) { entries <- reply[backend.Entry]{e, err} })
+		b.Open(ctx, ctx, "a", func(e backend.FeedEvent) { w.told <- e }, nil, r, func(e backend.Entry, err error) { entries <- reply[backend.Entry]{e, err} })
 	})
 	if feedErr == nil {
 		w.Feed = f

@@ -104,10 +104,10 @@ func (b *mailbox) put(m mail) bool {
 
 // note is put for an input that has no more than a kind and a term, or no term. Mail is large, and the goroutines of the
 // application that call this keep small stacks.
-func (b *mailbox) note(kind machine.InputKind, term uint64) bool {
+func (b *mailbox) note(kind machine.InputKind, term uint64) {
 	m := newMail()
 	m.in.Kind, m.in.Term = kind, term
-	return b.keep(m)
+	b.keep(m)
 }
 
 func newMail() *mail {

@@ -46,7 +46,7 @@ func (c *seatCheck) compare(ctx context.Context, all bool) error {
 			return nil //nolint:nilerr // see checkLimit
 		}
 		if free := s.Kind == record.EntryNothing || s.Kind == record.EntryRecord && !s.Held(); n == 1 && !free {
-			c.seen.since(key, s, c.clock.Now()) // the candidate may hear of it, and not read it
+			c.seen.since(key, s, newTimeline(c.clock).start) // the candidate may hear of it, and not read it
 		}
 		if n == 1 && !all && (s.Kind != record.EntryRecord || seatsOf(s.Rec) == c.seats) {
 			return nil

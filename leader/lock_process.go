@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"context"
 	"slices"
 	"sync"
 
@@ -56,40 +57,117 @@ func (l *lockSessions) has(session string, o lockOwner) bool {
 	return t == nil || t.over() == nil
 }
 
-// lockLine is a line of calls of Acquire for one lock on one Bucket. The first of them tries for the key, and those behind it do
-// not: thousands of them would send a write each whenever it is released, and all but one in vain.
+// lockLine is a line of calls of Acquire for one lock on one Bucket. The first of them tries for the key, and those behind it have no
+// candidate yet: thousands would hear each record, and send a write each whenever the key is released, all but one in vain.
 type lockLine struct {
 	store    backend.Store
 	election string
 }
 
+// place is that of one call in a line.
+type place struct {
+	line  lockLine
+	owner lockOwner
+	turn  chan struct{}   // closed when the call is the first
+	own   chan *HeldError // the lock is held by the same owner
+	a     *acquisition    // that tries; nil: it does not yet
+}
+
 // lockQueues are the lines of this process.
 type lockQueues struct {
 	mu  sync.Mutex // held for moments only
-	all map[lockLine][]*acquisition
+	all map[lockLine][]*place
 }
 
-var lockLines = lockQueues{all: make(map[lockLine][]*acquisition)}
+var lockLines = lockQueues{all: make(map[lockLine][]*place)}
 
-// join lets a call wait in line.
-func (l *lockQueues) join(a *acquisition) {
+// wait returns a place when it is the first of its line. Otherwise it returns the error of ctx, or a *HeldError.
+func (l *lockQueues) wait(ctx context.Context, line lockLine, o lockOwner) (*place, error) {
+	p := &place{line: line, owner: o, turn: make(chan struct{}), own: make(chan *HeldError, 1)}
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all[a.line] = append(l.all[a.line], a)
-	l.all[a.line][0].admit()
+	l.all[line] = append(l.all[line], p)
+	first := l.all[line][0]
+	if first == p {
+		close(p.turn)
+	}
+	a := first.a
+	l.mu.Unlock()
+	if a != nil {
+		l.observed(a)
+	}
+	select {
+	case <-p.turn:
+		return p, nil
+	case held := <-p.own:
+		l.leave(p)
+		return nil, held
+	case <-ctx.Done():
+		return nil, l.explain(p, ctx.Err())
+	}
 }
 
-// leave takes a call out of its line, if it is in one: it has its lock, or has given up.
-func (l *lockQueues) leave(a *acquisition) {
+// tries records that a call tries.
+func (l *lockQueues) tries(a *acquisition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	line := slices.DeleteFunc(l.all[a.line], func(other *acquisition) bool { return other == a })
-	if len(line) == 0 {
-		delete(l.all, a.line)
+	if a.place != nil {
+		a.place.a = a
+	}
+}
+
+// leave takes a call out of its line, if it is in one: it has its lock, or has given up, or keeps others waiting.
+func (l *lockQueues) leave(p *place) {
+	if p == nil {
 		return
 	}
-	l.all[a.line] = line
-	line[0].admit()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line := l.all[p.line]
+	i := slices.Index(line, p)
+	if i < 0 {
+		return
+	}
+	line = slices.Delete(line, i, i+1)
+	if len(line) == 0 {
+		delete(l.all, p.line)
+		return
+	}
+	l.all[p.line] = line
+	if i == 0 {
+		close(line[0].turn)
+	}
+}
+
+// observed tells the calls behind one that tries whose owner holds the lock.
+func (l *lockQueues) observed(a *acquisition) {
+	if a.place == nil {
+		return
+	}
+	holder, session := a.c.Leader(), a.c.holderSession()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.all[a.place.line] {
+		if p.a == nil && ownLocks.has(session, p.owner) {
+			select {
+			case p.own <- &HeldError{Election: a.c.election, Holder: holder, own: true}:
+			default: // it was told
+			}
+		}
+	}
+}
+
+// explain takes a call out of its line, and adds the holder to the error of its context.
+func (l *lockQueues) explain(p *place, err error) error {
+	l.mu.Lock()
+	first := l.all[p.line][0].a
+	l.mu.Unlock()
+	l.leave(p)
+	if first != nil {
+		if h := first.c.Leader(); h.held() {
+			return &HeldError{Election: p.line.election, Holder: h, waited: err}
+		}
+	}
+	return err
 }
 
 // waitsForItself reports whether other locks of the same owner hold all seats.

@@ -2,8 +2,10 @@ package leader_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -64,5 +66,39 @@ func TestLock_CrowdInProcess(t *testing.T) {
 		check.That(t, slices.IsSorted(order) && len(order) == callers, "in the order %v", order)
 		cl.open()
 		check.That(t, writes >= 2*(callers+1) && writes < 3*callers, "%d writes", writes)
+	})
+}
+
+// A call that waits in line behind another has no candidate. It is told who holds the lock all the same.
+func TestLock_InLine(t *testing.T) {
+	inSealed(t, func(w *world) {
+		cl := w.dial("a")
+		b, other := cl.bucket(t), cl.bucket(t)
+		lock := check.Got(leader.Acquire(w.Context(), other, "e", leader.Config{ID: "a"}))(t)
+		first := w.begin(func() error {
+			lock, err := leader.Acquire(w.Context(), b, "e", leader.Config{ID: "first"})
+			w.locked(lock)
+			return err
+		})
+		var errs [2]error
+		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+		defer cancel()
+		var all sync.WaitGroup
+		for i, id := range []string{"second", "a"} {
+			all.Go(func() { errs[i] = check.Err(leader.Acquire(ctx, b, "e", leader.Config{ID: id})) })
+		}
+		synctest.Wait()
+		late := check.Err(leader.Acquire(ctx, b, "e", leader.Config{ID: "a"})) // the holder is known already
+		for _, err := range []error{errs[1], late} {
+			check.That(t, strings.Contains(fmt.Sprint(err), "is held by this process"), "the owner of the lock gets %v", err)
+		}
+		w.isAt(0, "Acquire")
+		all.Wait()
+		held := new(leader.HeldError)
+		check.That(t, errors.As(errs[0], &held) && held.Holder.ID == "a" && errors.Is(errs[0], context.DeadlineExceeded), "another gets %v", errs[0])
+		w.isAt(time.Second, "Acquire")
+		check.OK(t, lock.Unlock(w.Context()))
+		synctest.Wait()
+		first.returned(time.Second, nil)
 	})
 }

@@ -33,6 +33,7 @@ type candidateSpec struct {
 	MinToken map[string]uint64
 	Ledger   map[string]ledgerSpec // the ledger that it writes as the leader in a bucket
 	Zombie   bool                  // claims after its term: the checkers must find that
+	Locks    bool                  // it takes the lock of that name, and gives it back, again and again
 }
 
 const electionName = "torture"
@@ -82,6 +83,10 @@ func stand(spec candidateSpec) {
 		cfg := leader.Config{ID: spec.ID, LeaseDuration: spec.Lease, MinToken: spec.MinToken[bucket]}
 		if writes {
 			cfg.Guards = w.desk.guards()
+		}
+		if spec.Locks {
+			all.Go(func() { w.lock(ctx, must(leader.OpenBucket(js, bucket)), cfg) })
+			continue
 		}
 		w.candidate = must(leader.Campaign(ctx, must(leader.OpenBucket(js, bucket)), electionName, cfg))
 		w.hurry = make(chan struct{}, 1)

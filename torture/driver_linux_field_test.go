@@ -270,6 +270,10 @@ func (d *driver) calm() {
 			if b.shards > 0 {
 				return d.shared(b)
 			}
+			if d.spec.Locks {
+				d.alive()
+				return !slices.ContainsFunc(d.seats, func(s *seat) bool { return !s.lives[b].hadSince(d.tb, since) })
+			}
 			s, claim := d.leader(b)
 			if s == nil || time.Duration(claim.Left) < d.fence/4*3 {
 				return false

@@ -95,10 +95,10 @@ func links(lease time.Duration) []fault {
 	return all
 }
 
-// resign lets a leader resign. In a group a member stops and starts again.
+// resign lets a leader resign. A member of a group, and a process with locks, stops and starts again.
 func (d *driver) resign() func() {
 	b := d.buckets[d.rng.IntN(len(d.buckets))]
-	if b.shards > 0 {
+	if b.shards > 0 || d.spec.Locks {
 		d.stop()()
 		return nil
 	}

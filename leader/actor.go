@@ -52,13 +52,13 @@ type actor struct {
 	roster   *rosterParts          // nil: it has no roster
 
 	elected       time.Time // the last time
-	returns       int       // terms in a row whose work has returned at once
 	seat          int
 	reminder      reminder
 	stall         time.Duration // Config.StallTimeout
 	stopTimeout   time.Duration // negative: no bound
 	stopBy        time.Time     // of StopTimeout: the candidate ends then; zero: it is not being stopped
 	reportedSeats seatsSeen     // another candidate's number of seats that was reported last
+	returns       int32         // terms in a row whose work has returned at once
 	otherLease    bool          // noticeLease has warned
 	mayMove       bool          // Config.ForceReconnect
 	abandoning    bool          // it ends without waiting for anything

@@ -88,7 +88,7 @@ func (a *actor) noticeReturn(cause error) {
 		return
 	}
 	if a.returns++; a.returns == hasty {
-		a.c.log.LogAttrs(a.values, slog.LevelWarn, "the work returns at once", slog.Int("terms", a.returns), slog.String("instead",
+		a.c.log.LogAttrs(a.values, slog.LevelWarn, "the work returns at once", slog.Int("terms", int(a.returns)), slog.String("instead",
 			"let the body of the loop over Terms be the work, or begin each goroutine by Term.Go"))
 	}
 }

@@ -505,6 +505,7 @@ func (w *worldOf) eachRevision(visit func(v *uint64)) {
 		visit(&m.key.removedUpTo)
 		visit(&m.key.readRevision)
 		visit(&m.reads.atLeast)
+		visit(&m.reads.from)
 		visit(&m.flight.req.Revision)
 		visit(&m.flight.req.write.cond)
 		for n := range m.writes.sent {

@@ -32,14 +32,14 @@ func (m *Machine) heard(now time.Time, s record.Observation, fx *Effects) {
 	case m.holds():
 		if !mine && !ignored {
 			m.renew.want()
-			m.reads.strange = true
+			m.reads.puzzle(m.key.seen.Revision, false)
 			m.overtaken(s) // the answer may show that it has lost the key, and not who took it
 		}
 	case mine && !ignored:
 		// A winning write that was applied late, or one with a reply that is still to
 		// come.
 		if m.flight.req.Kind != ReqWrite {
-			m.reads.needToClear()
+			m.lookInto()
 		}
 		m.overtaken(s)
 	case mine:
@@ -49,7 +49,7 @@ func (m *Machine) heard(now time.Time, s record.Observation, fx *Effects) {
 			m.reads.postpone()
 		} else {
 			m.raceOver(now)
-			m.reads.needToClear()
+			m.lookInto()
 			m.overtaken(s)
 		}
 	default:
@@ -59,6 +59,11 @@ func (m *Machine) heard(now time.Time, s record.Observation, fx *Effects) {
 		}
 		m.learn(now, s, fx)
 	}
+}
+
+// lookInto asks for a read because of a strange message that has come now.
+func (m *Machine) lookInto() {
+	m.reads.needToClear(m.key.seen.Revision, m.flight.req.Kind == ReqRead)
 }
 
 // raceOver ends the pause after a lost race. The feed has delivered what followed.
@@ -122,7 +127,7 @@ func (m *Machine) read(now time.Time, req Request, in *Input, fx *Effects) {
 	} else {
 		m.key.notFound(now)
 	}
-	m.calmReads(now, s.Revision <= min(req.Revision, m.key.seen.Revision)) // the feed may have been faster
+	m.calmReads(now, s.Revision <= m.reads.from, req.Revision)
 	switch {
 	case m.key.seen.Kind == record.EntryUnseen:
 		m.flight.succeeded()
@@ -216,14 +221,14 @@ func (m *Machine) anew(now time.Time, revision uint64) bool {
 	return revision > m.key.seen.Revision+uint64((now.Sub(m.key.seenAt)+time.Second).Microseconds())
 }
 
-// calmReads ends a read that was caused by a strange message of the feed. If the read showed
-// nothing new, the next strange message is a reason to read only after a moment. Forged messages
+// calmReads ends a read, sent when a revision was known, that was caused by a strange message of the feed. If the read showed
+// nothing that was not known before that message, the next one is a reason to read only after a moment. Forged messages
 // must not keep a candidate busy, and a true one must not go unread.
-func (m *Machine) calmReads(now time.Time, nothingNew bool) {
+func (m *Machine) calmReads(now time.Time, nothingNew bool, known uint64) {
 	if m.reads.strange && nothingNew {
 		m.reads.calm(now.Add(m.bucket.timing().RenewInterval / 4))
 	}
-	m.reads.strange = false
+	m.reads.cleared(known)
 }
 
 // learn takes a revision that is not an own write. If the candidate held the key, it no

@@ -27,11 +27,33 @@ func TestReadNeed_Causes(t *testing.T) {
 	var r readNeed
 	r.calm(epoch)
 	r.postpone()
-	r.sent()
+	r.sent(1)
 	check.That(t, r.strange && r.needed && !r.deferred && !r.silence, "put off: %+v", r)
 	r = readNeed{}
-	r.sent()
+	r.sent(1)
 	check.That(t, r.silence && !r.strange, "silence: %+v", r)
+}
+
+// A read that was in flight when a strange message came says nothing of it. The next one does.
+func TestReadNeed_InFlight(t *testing.T) {
+	var r readNeed
+	r.sent(1)
+	r.atLeast = 3
+	r.needToClear(1, true)
+	r.answered(2)
+	r.cleared(1)
+	check.That(t, r.needed && !r.strange && r.behind && r.from == 1, "it was not asked for yet: %+v", r)
+	r.sent(2)
+	check.That(t, r.strange && !r.behind && r.from == 1, "the next read: %+v", r)
+	r.answered(3)
+	r.cleared(2)
+	check.That(t, !r.needed && !r.strange && r.from == 0, "answered: %+v", r)
+	r.sent(3)
+	r.atLeast = 4
+	r.needToClear(3, true)
+	r.answered(4)
+	r.cleared(3)
+	check.That(t, !r.needed && !r.behind && r.from == 0, "the read has shown it: %+v", r)
 }
 
 func (r *readNeed) broken() string {

@@ -268,7 +268,7 @@ func (m *Machine) acknowledged(now time.Time, req Request, revision uint64, fx *
 	m.reads.satisfied()
 	m.flight.recovered()
 	m.queue.permitted()
-	m.calmReads(now, true)
+	m.calmReads(now, true, req.Revision)
 	if revision < m.key.seen.Revision {
 		return // replaced since; the feed was faster
 	}

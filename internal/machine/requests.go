@@ -344,7 +344,7 @@ func (m *Machine) send(now time.Time, kind RequestKind, fx *Effects) {
 	req := Request{Kind: kind, Revision: m.key.seen.Revision}
 	switch kind {
 	case ReqRead:
-		m.reads.sent()
+		m.reads.sent(req.Revision)
 	case ReqWrite:
 		req.Rec, req.write = m.compose(now)
 		req.Marker = m.KVElect && req.Rec.Phase == record.PhaseReleased // processes of nats-kv-leader-elect wait until the key is absent
@@ -433,9 +433,11 @@ type readNeed struct {
 	needed    bool      // a read is needed before anything is concluded
 	lostRace  bool      // that read is only to find the winner; the feed may be faster
 	silence   bool      // the read that is due is made because the feed is silent
-	strange   bool      // the read or renewal that is due follows a strange message of the feed
+	strange   bool      // the read or renewal that is due, or in flight, follows a strange message of the feed
+	behind    bool      // one came while a read was in flight, so the next read follows it
 	deferred  bool      // there was one before calmUntil, so a read is due then
 	atLeast   uint64    // another read is needed if the one in flight returns less than this
+	from      uint64    // the revision that was known before the first of those messages
 	calmUntil time.Time // before this, strange messages are no reason to read
 }
 
@@ -454,22 +456,42 @@ func (r *readNeed) needWinner() {
 	r.needed = true
 }
 
-// needToClear asks for a read because of a strange message.
-func (r *readNeed) needToClear() { r.needed, r.strange = true, true }
+// needToClear asks for a read because of a strange message, which came when a revision was known.
+func (r *readNeed) needToClear(known uint64, inFlight bool) {
+	r.needed = true
+	r.puzzle(known, inFlight)
+}
+
+// puzzle records a strange message. A read in flight may have been answered before it came, so it is the next one that follows it.
+func (r *readNeed) puzzle(known uint64, inFlight bool) {
+	if !r.strange && !r.behind {
+		r.from = known
+	}
+	r.strange, r.behind = r.strange || !inFlight, r.behind || inFlight
+}
 
 // postpone puts off the read because of a strange message until calmUntil.
 func (r *readNeed) postpone() { r.deferred = true }
+
+// cleared records that what was read at a revision, or written, follows the strange messages that were known then.
+func (r *readNeed) cleared(revision uint64) {
+	r.strange, r.from = false, 0
+	if r.behind {
+		r.from = revision
+	}
+}
 
 // satisfied records that no read is needed any more.
 func (r *readNeed) satisfied() { r.needed = false }
 
 // sent records that a read is on its way. It may be one that was put off, or one that is
 // due because the feed is silent.
-func (r *readNeed) sent() {
+func (r *readNeed) sent(known uint64) {
 	if r.deferred && !r.needed {
-		r.needed, r.strange = true, true
+		r.needToClear(known, false)
 	}
 	r.deferred = false
+	r.strange, r.behind = r.strange || r.behind, false
 	r.silence = r.silence || !r.needed
 	r.atLeast = 0
 }
@@ -477,6 +499,7 @@ func (r *readNeed) sent() {
 // answered records the reply to a read, which returned the revision.
 func (r *readNeed) answered(revision uint64) {
 	r.needed, r.lostRace, r.silence = r.atLeast > revision, false, false
+	r.behind = r.behind && r.needed
 	r.atLeast = 0
 }
 

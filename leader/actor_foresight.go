@@ -28,9 +28,10 @@ type foresight struct {
 
 	settled chan struct{} // closed when the true answers have come
 	mu      sync.Mutex
-	cordon  sync.Once // the true one has come, or comes too late
-	asked   bool      // the key
-	told    func()    // called once it is asked
+	cordon  sync.Once          // the true one has come, or comes too late
+	asked   bool               // the key
+	told    func()             // called once it is asked
+	shown   chan backend.Entry // by the true read; closed if it has failed
 	missing int
 	err     error // of one that does not agree, or has not come
 }
@@ -52,7 +53,7 @@ func foresee(store backend.Store, election, id string) *foresight {
 	if _, cordoned := record.Cordoned(f.Cordon, id); !ok || cordoned {
 		return nil
 	}
-	return &foresight{Foreseen: f, next: machine.ReqSettings, settled: make(chan struct{}), missing: 3}
+	return &foresight{Foreseen: f, next: machine.ReqSettings, settled: make(chan struct{}), shown: make(chan backend.Entry, 1), missing: 3}
 }
 
 // hearSettings takes the true settings.
@@ -74,6 +75,10 @@ func (f *foresight) hearSettings(s backend.Settings, err error) {
 // hearEntry takes the true entry of the key. An older one is the answer of a replica that lags. A newer one is the own write, or
 // another's, which the own write has not replaced.
 func (f *foresight) hearEntry(e backend.Entry, err error) {
+	if err == nil {
+		f.shown <- e
+	}
+	close(f.shown)
 	switch {
 	case err != nil:
 	case e.Revision < f.Entry.Revision:
@@ -82,6 +87,21 @@ func (f *foresight) hearEntry(e backend.Entry, err error) {
 		err = fmt.Errorf("%w: revision %d of the lock is not what this process has stored there", ErrRegressed, e.Revision)
 	}
 	f.heard(err)
+}
+
+// entry returns what the true read has shown, or an error. It is for one caller.
+func (f *foresight) entry(ctx context.Context, _ string) (record.Observation, error) {
+	ctx, cancel := deadline.Within(ctx, checkLimit)
+	defer cancel()
+	select {
+	case e, ok := <-f.shown:
+		if ok {
+			return record.DecodeEntry(e), nil
+		}
+		return record.Observation{}, errUnforeseen
+	case <-ctx.Done():
+		return record.Observation{}, ctx.Err()
+	}
 }
 
 // hearCordon takes the true cordon. It has the candidate, or not.

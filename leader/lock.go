@@ -182,6 +182,7 @@ func (a *acquisition) start(ctx context.Context, b backend.Store, election strin
 		a.foresight = foresee(b, election, p.ID)
 	}
 	if a.foresight != nil {
+		a.check.foresight = a.foresight
 		cfg.sightings = nil // its first read is none
 		a.admit()
 	}

@@ -27,6 +27,7 @@ type seatCheck struct {
 	seats        int // of the lock
 	try          bool
 	seen         *sightings // of this call, or for a try of the process
+	foresight    *foresight // has the first read; nil: there is none
 }
 
 // checkLimit bounds a read of the check. A read that fails proves nothing: the candidate of
@@ -41,7 +42,11 @@ func (c *seatCheck) compare(ctx context.Context, all bool) error {
 	last := c.seats
 	for n := 1; n <= last; n++ {
 		key := wire.SeatKey(c.election, n)
-		s, err := c.read(ctx, key)
+		read := c.read
+		if n == 1 && !all && c.foresight != nil {
+			read = c.foresight.entry
+		}
+		s, err := read(ctx, key)
 		if err != nil {
 			return nil //nolint:nilerr // see checkLimit
 		}

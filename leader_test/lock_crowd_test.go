@@ -76,8 +76,8 @@ func TestLock_InLine(t *testing.T) {
 		b, other := cl.bucket(t), cl.bucket(t)
 		lock := check.Got(leader.Acquire(w.Context(), other, "e", leader.Config{ID: "a"}))(t)
 		first := w.begin(func() error {
-			lock, err := leader.Acquire(w.Context(), b, "e", leader.Config{ID: "first"})
-			w.locked(lock)
+			got, err := leader.Acquire(w.Context(), b, "e", leader.Config{ID: "first"})
+			w.locked(got)
 			return err
 		})
 		var errs [2]error

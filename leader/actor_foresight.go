@@ -15,11 +15,14 @@ import (
 	"github.com/natsleader/natsleader/internal/record"
 )
 
-// foresight lets the candidate of a lock write before it has read. The machine gets the answers to its first three requests at once:
-// the settings as the process knows them, an open feed, and what the process itself has left at the key. The cordon counts as known. The requests go out all the
-// same, and the write behind them. Only the write decides who has the key. The lock is not returned before the true answers agree with
-// the foreseen ones. If they do not, the candidate gives its key up, and another begins without foresight. If the bucket has lost what
-// the process has stored there, the caller gets [ErrRegressed].
+// foresight lets the candidate of a lock write before it has read. The machine gets the answers to its first three
+// requests at once: the settings as the process knows them, an open feed, and what the process itself has left at the
+// key. The cordon counts as known. The requests go out all the same, and the write behind them. Only the write decides
+// who has the key.
+//
+// The lock is not returned before the true answers agree with the foreseen ones. If they do not, the candidate gives its
+// key up, and another begins without foresight. If the bucket has lost what the process has stored there, the caller
+// gets [ErrRegressed].
 type foresight struct {
 	natskv.Foreseen
 	next   machine.RequestKind // that is answered

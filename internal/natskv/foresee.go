@@ -16,8 +16,9 @@ type Foreseen struct {
 // taken is remembered of a key that this process has last written, or tried to write, for a lock that it held or sought.
 type taken struct{}
 
-// Foresee returns what the answers will be. It returns false if the settings were not read since the connection was last made, or the cordon never, if
-// the bucket is not purge-protected, or if the key was not free when this process last wrote or read it.
+// Foresee returns what the answers will be. It returns false if the settings were not read since the connection was last
+// made, or the cordon never, if the bucket is not purge-protected, or if the key was not free when this process last
+// wrote or read it.
 func (b *Bucket) Foresee(key string) (f Foreseen, ok bool) {
 	conf := b.api.Known.Load()
 	cordon := b.cordon.last.Load()

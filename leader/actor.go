@@ -18,7 +18,8 @@ import (
 	"github.com/natsleader/natsleader/internal/record"
 )
 
-// actor is the only goroutine that touches the machine. It has one select and one timer.
+// actor is the goroutine that owns the machine. It has one select and one timer. In a crowd it lets another goroutine do
+// a step, and waits for that (see crowd). So at any time one goroutine touches the machine.
 // It carries out the effects of each step and never waits for the store, for a reader of
 // events, for the handler of the log, or for a caller.
 //

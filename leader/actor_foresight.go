@@ -18,7 +18,7 @@ import (
 // foresight lets the candidate of a lock write before it has read. The machine gets the answers to its first three
 // requests at once: the settings as the process knows them, an open feed, and what the process itself has left at the
 // key. The cordon counts as known. The requests go out all the same, and the write behind them. Only the write decides
-// who has the key.
+// which candidate has the key.
 //
 // The lock is not returned before the true answers agree with the foreseen ones. If they do not, the candidate gives its
 // key up, and another begins without foresight. If the bucket has lost what the process has stored there, the caller
@@ -33,7 +33,7 @@ type foresight struct {
 	mu      sync.Mutex
 	cordon  sync.Once          // the true one has come, or comes too late
 	asked   bool               // the key
-	told    func()             // called once it is asked
+	answer  func()             // called once it is asked
 	shown   chan backend.Entry // by the true read; closed if it has failed
 	missing int
 	err     error // of one that does not agree, or has not come
@@ -134,21 +134,21 @@ func (f *foresight) heard(err error) {
 func (f *foresight) ask() {
 	f.mu.Lock()
 	f.asked = true
-	tell := f.told
+	answer := f.answer
 	f.mu.Unlock()
-	if tell != nil {
-		tell()
+	if answer != nil {
+		answer()
 	}
 }
 
-// onceAsked calls tell, perhaps more than once, when the true read has gone out.
-func (f *foresight) onceAsked(tell func()) {
+// onceAsked calls answer, perhaps more than once, when the true read has gone out.
+func (f *foresight) onceAsked(answer func()) {
 	f.mu.Lock()
-	f.told = tell
+	f.answer = answer
 	asked := f.asked
 	f.mu.Unlock()
 	if asked {
-		tell()
+		answer()
 	}
 }
 
@@ -191,19 +191,19 @@ func (r *requester) foretell(kind machine.RequestKind, now time.Duration, b *nat
 		return false
 	}
 	m := mail{foretold: true}
-	tell := sync.OnceFunc(func() { r.c.box.put(m) })
-	r.cancel = tell // a request that is given up is answered, too
+	answer := sync.OnceFunc(func() { r.c.box.put(m) })
+	r.cancel = answer // a request that is given up is answered, too
 	switch kind {
 	case machine.ReqSettings:
 		m.in, f.next = machine.Input{Kind: machine.InSettings, Settings: f.Settings}, machine.ReqFeed
 		r.openForeseen(now, b)
-		tell()
+		answer()
 	case machine.ReqFeed:
 		m.in.Kind, f.next = machine.InFeed, machine.ReqRead
-		tell()
+		answer()
 	case machine.ReqRead:
 		m.in.Kind, m.entry, f.next = machine.InRead, f.Entry, machine.ReqNone
-		f.onceAsked(tell)
+		f.onceAsked(answer)
 	case machine.ReqNone, machine.ReqWrite:
 	}
 	return true

@@ -29,7 +29,7 @@ type openingPart struct {
 
 	mu     sync.Mutex
 	wanted bool  // the machine waits for the answer, or has it
-	over   bool  // nobody waits for it any more
+	over   bool  // the answer is not needed any more
 	answer *mail // which came before the machine asked
 }
 
@@ -95,7 +95,7 @@ func (o *opening) drop() {
 	o.read.drop()
 }
 
-// come takes the answer. A failure of which the machine has not asked is not told: it asks again.
+// come takes the answer. The machine does not get a failure that it has not asked for: it asks again.
 func (p *openingPart) come(m mail) {
 	p.mu.Lock()
 	p.over = p.over || m.in.Err != nil && !p.wanted
@@ -148,7 +148,7 @@ func (p *openingPart) drop() {
 	}
 }
 
-// end stops the feed of an answer that nobody takes.
+// end stops the feed of an answer that is dropped.
 func end(m *mail) {
 	if m.feed != nil {
 		m.feed.Stop()

@@ -138,7 +138,7 @@ func (l *lockQueues) leave(p *place) {
 	}
 }
 
-// observed tells the calls behind one that tries whose owner holds the lock.
+// observed ends the calls behind one that tries if their owner holds the lock.
 func (l *lockQueues) observed(a *acquisition) {
 	if a.place == nil {
 		return
@@ -150,7 +150,7 @@ func (l *lockQueues) observed(a *acquisition) {
 		if p.a == nil && ownLocks.has(session, p.owner) {
 			select {
 			case p.own <- &HeldError{Election: a.c.election, Holder: holder, own: true}:
-			default: // it was told
+			default: // it ends already
 			}
 		}
 	}

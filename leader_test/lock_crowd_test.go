@@ -69,7 +69,7 @@ func TestLock_CrowdInProcess(t *testing.T) {
 	})
 }
 
-// A call that waits in line behind another has no candidate. It is told who holds the lock all the same.
+// A call that waits in line behind another has no candidate. Its error names the holder all the same.
 func TestLock_InLine(t *testing.T) {
 	inSealed(t, func(w *world) {
 		cl := w.dial("a")

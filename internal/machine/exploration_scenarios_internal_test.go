@@ -284,7 +284,7 @@ var scenarios = slices.Concat([]*scenario{
 		name: "remembered, ordinary", remembers: true, settings: expiring, times: equal, limits: upTo(1, restart, purge, crash, freeze), total: 3,
 		from: "B.arrive B.deliver B.crash A.arrive A.deliver A.arrive A.deliver" + strings.Repeat(" tick A.wake A.arrive A.deliver", 4),
 	},
-	// A's write is on its way on its own release, which still stands, or on which B has come to lead. Then nobody has ever written.
+	// A's write is on its way on its own release, which still stands, or on which B has come to lead. Or no process has ever written.
 	{name: "foreseen, freed", remembers: true, foresees: true, settings: tight, times: equal, limits: upTo(1, promised...), total: 1, from: aFreed + " A.boot.1"},
 	{name: "foreseen, taken", remembers: true, foresees: true, settings: tight, times: equal, limits: upTo(1, promised...), total: 1, from: aFreed + " B.hear B.arrive B.deliver A.boot.1"},
 	{name: "foreseen, new", remembers: true, foresees: true, settings: tight, times: equal, limits: upTo(1, promised...), total: 1, from: "A.crash A.boot.1"},

@@ -72,25 +72,42 @@ func TestRun_NotifiesSystemd(t *testing.T) {
 // for a while. One that ceases to is ended, and another candidate leads.
 func TestRun_Stall(t *testing.T) {
 	s := newRunFixture(t, 0)
-	a := s.start("a", "--stall", "2s", "--drain", "1s", "--", "sh", "-c", `echo "signs: $WATCHDOG_USEC at $NOTIFY_SOCKET."; trap '' TERM; while :; do sleep 0.1; done`)
-	asked := regexp.MustCompile(`signs: 2000000 at (\S+)\.\n`)
+	const longer = 6 * time.Second // than the limit
+	a := s.start("a", "--stall", "5s", "--drain", "1s", "--", "sh", "-c", `echo "signs: $WATCHDOG_USEC at $NOTIFY_SOCKET."; trap '' TERM; while :; do sleep 0.1; done`)
+	asked := regexp.MustCompile(`signs: 5000000 at (\S+)\.\n`)
 	eventually(t, "the command has begun", func() bool { return asked.MatchString(a.text()) })
 	socket := expect.Got(net.Dial("unixgram", asked.FindStringSubmatch(a.text())[1]))(t)
 	defer func() { _ = socket.Close() }()
-	s.waits()
-	works := func() {
-		for begun := time.Now(); time.Since(begun) < 3*time.Second; time.Sleep(100 * time.Millisecond) {
-			expect.Got(socket.Write([]byte("STATUS=works\nWATCHDOG=1\n")))(t)
-		}
+	works := func() (rests func()) { // from now on, whatever the test waits for
+		quit, done := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			for {
+				if _, err := socket.Write([]byte("STATUS=works\nWATCHDOG=1\n")); err != nil {
+					t.Error(err)
+				}
+				select {
+				case <-quit:
+					return
+				case <-time.After(100 * time.Millisecond):
+				}
+			}
+		}()
+		return func() { close(quit); <-done }
 	}
-	works()
+	rests := works()
+	s.waits()
+	time.Sleep(longer)
+	rests()
 	a.signal(unix.SIGSTOP)
-	time.Sleep(3 * time.Second)
+	time.Sleep(longer)
 	a.signal(unix.SIGCONT)
-	works()
+	rests = works()
+	time.Sleep(longer)
+	rests()
 	expect.That(t, !strings.Contains(a.text(), "lost"), "a has said:\n%s", a.text())
 	eventually(t, "b leads", func() bool { return s.count("begin b ") == 1 })
-	expect.That(t, strings.Contains(a.text(), "lost: the command has given no sign of life for 2s (--stall)"), "a has said:\n%s", a.text())
+	expect.That(t, strings.Contains(a.text(), "lost: the command has given no sign of life for 5s (--stall)"), "a has said:\n%s", a.text())
 	a.noneLeft()
 	a.terminated()
 	left, _ := filepath.Glob(filepath.Join(a.cmd.Dir, "natsleader-*"))

@@ -244,7 +244,7 @@ func TestRun_EndlessForks(t *testing.T) {
 	a := s.begins(s.script("c", s.prologue()+`
 trap "" TERM
 echo "begin $NATSLEADER_ID $NATSLEADER_TOKEN" >>journal
-forks() { while :; do sleep 3 & setsid sh -c 'sleep 3 & sleep 3' & sleep 0.03; done; }
+forks() { while :; do sleep 60 & setsid sh -c 'sleep 60 & sleep 60' & sleep 0.03; done; }
 forks & (forks) & forks
 `), "--drain", "100ms")
 	b := s.waits()

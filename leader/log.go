@@ -67,15 +67,15 @@ func (c *Candidate) detail(values context.Context, msg string, attrs ...slog.Att
 // reconnectForever is the advice on a connection that gives up reconnecting.
 var reconnectForever = slog.String("instead", "nats.MaxReconnects(-1)")
 
-// logReconnecting warns, when a candidate begins, of a connection that is closed for good
+// logReconnecting warns, when the first candidate of a Bucket begins, of a connection that is closed for good
 // when it does not come back in time.
 func (c *Candidate) logReconnecting(values context.Context) {
 	b, ok := c.store.(*natskv.Bucket)
 	if !ok {
 		return
 	}
-	if tries, forever := b.Reconnects(); !forever {
-		c.log.LogAttrs(values, slog.LevelWarn, "the connection gives up reconnecting, which ends the candidate", slog.Int("tries", tries), reconnectForever)
+	if tries, once := b.GivesUp(); once {
+		c.log.LogAttrs(values, slog.LevelWarn, "the connection gives up reconnecting, which ends its candidates", slog.Int("tries", tries), reconnectForever)
 	}
 }
 

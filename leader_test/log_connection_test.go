@@ -54,12 +54,12 @@ func (h *warnings) were(w *world, want ...string) {
 }
 
 const (
-	givesUp   = "the connection gives up reconnecting, which ends the candidate; tries="
+	givesUp   = "the connection gives up reconnecting, which ends its candidates; tries="
 	instead   = "; instead=nats.MaxReconnects(-1)"
 	wasClosed = "the connection was closed before the candidate was stopped; instead=stop the candidate, and wait for Done, before closing or draining the connection"
 )
 
-// A candidate warns once, when it begins, of a connection that gives up reconnecting.
+// The first candidate of a Bucket warns, when it begins, of a connection that gives up reconnecting.
 func TestLog_ReconnectionGivenUp(t *testing.T) {
 	inSealed(t, func(w *world) {
 		for _, k := range []struct {
@@ -72,13 +72,15 @@ func TestLog_ReconnectionGivenUp(t *testing.T) {
 			{nats.NoReconnect(), []string{givesUp + "0" + instead}},
 		} {
 			for _, n := range []int{0, 3} {
-				h := &warnings{}
-				c, err := leader.Campaign(w.Context(), seats.Of(w.dial("a", k.opt).bucket(t), n), "e", leader.Config{Logger: slog.New(h)})
-				w.ok(err)
-				w.at(w.now() + time.Minute)
-				h.were(w, k.want...)
-				w.ok(c.Stop())
-				h.were(w)
+				h, store := &warnings{}, seats.Of(w.dial("a", k.opt).bucket(t), n)
+				for _, want := range [][]string{k.want, nil} {
+					c, err := leader.Campaign(w.Context(), store, "e", leader.Config{Logger: slog.New(h)})
+					w.ok(err)
+					w.at(w.now() + time.Minute)
+					h.were(w, want...)
+					w.ok(c.Stop())
+					h.were(w)
+				}
 			}
 		}
 	})

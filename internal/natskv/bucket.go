@@ -49,6 +49,7 @@ type Bucket struct {
 
 	home       *atomic.Pointer[string] // the domain in which the bucket was first found
 	unanswered atomic.Int32            // direct gets in a row
+	warned     atomic.Bool             // see GivesUp
 
 	hub    hub
 	roster rosterBucket
@@ -138,8 +139,11 @@ func Create(ctx context.Context, js jetstream.JetStream, cfg Config) (*Bucket, e
 // Name returns the name of the bucket.
 func (b *Bucket) Name() string { return b.name }
 
-// Reconnects returns how often the connection tries to reconnect, or true if it never gives up.
-func (b *Bucket) Reconnects() (tries int, forever bool) { return b.api.Reconnects() }
+// GivesUp reports, once, that the connection gives up reconnecting, and after how many tries.
+func (b *Bucket) GivesUp() (tries int, once bool) {
+	tries, forever := b.api.Reconnects()
+	return tries, !forever && b.warned.CompareAndSwap(false, true)
+}
 
 // LastError returns the last error of the connection.
 func (b *Bucket) LastError() error { return b.api.LastError() }

@@ -133,6 +133,9 @@ func (p *party) forget(w *worldOf) {
 	if !m.reads.calmUntil.After(p.now) {
 		m.reads.calmUntil = time.Time{}
 	}
+	if m.race.trip = min(m.race.trip, uint32(tick/time.Microsecond)); !w.spreads {
+		m.race = raceState{} // the shortest wait is none
+	}
 	m.forgetOrder()
 	p.forgetInstants()
 	w.forgetBatches(m)

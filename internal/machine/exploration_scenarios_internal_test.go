@@ -88,6 +88,7 @@ type scenario struct {
 	observes   bool // the last of them is an observer
 	remembers  bool // processes outlive their candidates, and the next ones begin with what was seen
 	foresees   bool // the same, and the next ones may begin with what they have left at the key
+	spreads    bool // a candidate whose tries are refused waits for as long as it may
 	old        oldWorld
 }
 
@@ -134,6 +135,10 @@ var (
 
 // aLeads begins where A leads and B knows it.
 const aLeads = "tick.1 A.arrive A.deliver A.arrive A.deliver B.arrive B.deliver"
+
+// bLost begins where C leads and B has lost two races for A's release, each of which took one tick.
+const bLost = aLeads + " C.arrive C.deliver A.resign A.arrive A.deliver B.hear B.refuse tick B.deliver tick B.wake B.arrive B.deliver" +
+	" B.refuse tick B.deliver C.hear C.arrive C.deliver B.hear A.hear"
 
 // aFreed begins where A led and has stopped, and B knows that A led.
 const aFreed = aLeads + " A.stop A.arrive A.deliver"
@@ -296,6 +301,9 @@ var scenarios = slices.Concat([]*scenario{
 	{name: "made anew", settings: tight, void: true, times: equal, limits: upTo(1, remake, crash, restart, loseReply, cutOff, freeze, late), total: 3, from: aLeads + " tick A.wake A.arrive A.deliver"},
 	{name: "tokens", settings: tight, minToken: above, times: equal, limits: upTo(2, late, loseReply, crash, restart, resign), total: 2},
 	{name: "three", settings: tight, times: append(equal, equal[0]), limits: upTo(1, promised...), total: 1},
+	// B waits for one tick when the key is free again.
+	{name: "raced", spreads: true, settings: tight, times: append(equal, equal[0]), limits: upTo(2, append(promised, double)...), total: 2, from: bLost},
+	{name: "raced, tidy", spreads: true, tidy: true, settings: tight, times: append(equal, equal[0]), limits: upTo(3, resign, stop, late, loseReply, loseRequest), total: 4, from: bLost},
 	{name: "gated", gated: true, settings: tight, times: equal, limits: upTo(1, promised...), total: 1},
 	{name: "gated, ordinary", gated: true, settings: expiring, times: equal, limits: upTo(1, append(promised, purge)...), total: 1},
 	{name: "gated, late", gated: true, settings: expiring, times: []Durations{ticks(3, 2, 2, 0), ticks(3, 2, 0, 0)}, limits: upTo(2, loseReply, applyLate, purge, resign), total: 2},

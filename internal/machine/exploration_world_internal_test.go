@@ -3,6 +3,7 @@ package machine
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -273,6 +274,9 @@ func (w *worldOf) step(i int, in Input) {
 	p := &w.parties[i]
 	view, before, held, was, knows := p.m.view(), p.m.state, p.m.holds(), p.m.key.seen, w.knownTo(p)
 	in.Works, p.begun = p.begun, false
+	if w.spreads {
+		in.Jitter = math.MaxUint32
+	}
 	fx := w.advance(p, in)
 	if w.say != nil {
 		w.tell("%s %s: %v->%v%s", p.m.Session, describeInput(in), before, p.m.state, describeEffects(p.now, fx))

@@ -250,6 +250,12 @@ func (m *Machine) learn(now time.Time, s record.Observation, fx *Effects) {
 		s.Rec.Next = ""
 	}
 	m.noteHandover(now, s)
+	switch {
+	case !m.key.keepsOut():
+		m.race.waited(now.Sub(m.key.seenAt))
+	case s.Kind == record.EntryRecord && s.Rec.Phase == record.PhaseLeading && m.key.seen.Rec.Session == s.Rec.Session:
+		m.race.over() // this holder keeps the key
+	}
 	m.key.see(s, now)
 	if s.Kind == record.EntryForeign && !m.KVElect {
 		m.fault(fmt.Errorf("%w at revision %d; it counts as held for %v", backend.ErrForeignRecord, s.Revision, m.unknownLease()), fx)

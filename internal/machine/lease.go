@@ -291,6 +291,13 @@ func (m *Machine) filledGap(w write) bool {
 // not a loss yet. Only another session's record, or none, is a loss.
 func (m *Machine) refused(now time.Time, req Request, r backend.RefusedError, jitter uint32, fx *Effects) {
 	m.queue.permitted() // a refusal is the stream's, so the write was allowed
+	if req.write.win {
+		var free time.Duration
+		if !m.key.keepsOut() {
+			free = now.Sub(m.key.seenAt)
+		}
+		m.race.lose(now.Sub(m.flight.sentAt), free, m.bucket.times.RenewInterval, jitter)
+	}
 	switch {
 	case r.Named && r.Actual < max(req.Revision, m.key.removedUpTo) && (r.Actual > 0 || m.bucket.settings.PurgeProtected):
 		m.regress(now, fx)
@@ -303,7 +310,7 @@ func (m *Machine) refused(now time.Time, req Request, r backend.RefusedError, ji
 			m.renew.want()
 			m.flight.writeFailed()
 			if m.flight.failed() > 1 { // the first read is at once
-				m.flight.retryFrom(Later(now, m.flight.sentAt.Add(m.pause(m.flight.fails, jitter))))
+				m.flight.retryFrom(Later(now, m.flight.sentAt.Add(m.pause(int(m.flight.fails), jitter))))
 			}
 		} else {
 			// The winner's record is on its way, so thousands of candidates need not ask
@@ -372,6 +379,9 @@ func (m *Machine) renewalAfter(sent time.Time) time.Time {
 // stored handles an own write that holds the key. It was sent at sent and stored as s.
 func (m *Machine) stored(now time.Time, s record.Observation, w write, sent time.Time, fx *Effects) {
 	replaced := m.key.seen
+	if w.win {
+		m.race.over()
+	}
 	if again := m.state != StateLeader && s.Rec.Phase != record.PhaseLeading && s.Rec.Phase != record.PhaseReleased; m.past.led && w.win {
 		m.past = pastState{} // a write from before the last term, into a key that was emptied since
 	} else if m.past.led && again {

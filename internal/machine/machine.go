@@ -19,6 +19,7 @@
 //	pending.go     the reason why a winner may not lead yet, as Pending has it
 //	requests.go    which request is due, and when; pauses and timeouts; parts: the request in flight, and
 //	               failures in a row; whether a read is needed, and why
+//	race.go        the wait of candidates whose tries for a free key are refused again and again
 //	succession.go  turns, handovers in favour of a successor, preemption; part: the place in the succession
 //	work.go        the work of a term, and the candidate while it goes on
 //	suspend.go     a candidate that is suspended from acquiring its key, for seats
@@ -45,9 +46,10 @@ import (
 type Machine struct {
 	Params
 	state     State
-	spent     bool   // it was reported that no greater token is left
-	suspended bool   // it watches its key and does not take it
-	done      bool   // see err
+	spent     bool // it was reported that no greater token is left
+	suspended bool // it watches its key and does not take it
+	done      bool // see err
+	race      raceState
 	value     string // published with the lease
 
 	// The parts. Each states its invariant. A change that the invariant is about is a method of the part, and the

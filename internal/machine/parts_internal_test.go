@@ -24,6 +24,7 @@ func (m *Machine) brokenInvariant() string {
 		{"queue", m.queue.broken()},
 		{"leave", m.leave.broken()},
 		{"flight", m.flight.broken()},
+		{"race", m.race.broken(m.holds())},
 	} {
 		if part.broken != "" {
 			return part.name + ": " + part.broken
@@ -41,6 +42,16 @@ func (m *Machine) brokenInvariant() string {
 		return fmt.Sprintf("%v with the cause %v", m.state, m.term.cause)
 	case (m.state == StateLeader || m.state == StateFenced) && !m.renew.electFrom.IsZero():
 		return fmt.Sprintf("%v waits until it may elect", m.state)
+	}
+	return ""
+}
+
+func (r *raceState) broken(holds bool) string {
+	switch {
+	case r.left > 0 && r.lost < 2:
+		return fmt.Sprintf("it waits after %d refusals", r.lost)
+	case holds && *r != raceState{trip: r.trip}:
+		return "it goes on after a win"
 	}
 	return ""
 }

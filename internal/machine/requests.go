@@ -25,7 +25,7 @@ type inflight struct {
 	late     bool      // it was given up; its reply is still to come
 
 	writeFailing bool      // the last write failed; reads that succeed do not end the row
-	fails        int       // in a row
+	fails        int32     // in a row
 	retryAt      time.Time // no request before then
 }
 
@@ -91,7 +91,7 @@ func (f *inflight) land() Request {
 // failed counts a failure, and returns the number in a row.
 func (f *inflight) failed() int {
 	f.fails++
-	return f.fails
+	return int(f.fails)
 }
 
 // writeFailed records that the last write failed.
@@ -223,8 +223,11 @@ func (m *Machine) tryAt() time.Time {
 			at = Earlier(at, m.key.absentSince.Add(m.unknownLease()))
 		}
 	}
-	if m.named() {
+	switch {
+	case m.named():
 		return at // also where it has just resigned itself
+	case !m.key.keepsOut() && !m.Orders:
+		at = at.Add(m.race.wait())
 	}
 	return Later(at.Add(m.turn()), m.leave.cooldownUntil)
 }

@@ -21,7 +21,8 @@ const (
 	exitUsage       = 64
 	exitUnknown     = 66
 	exitUnreachable = 69
-	exitLost        = 75
+	exitBusy        = 75 // another candidate leads
+	exitLost        = 79 // the leadership; sysexits.h ends at 78
 	exitDenied      = 77
 	exitBucket      = 78
 	exitWaited      = 124

@@ -49,6 +49,7 @@ func TestExitCodes_OfThePage(t *testing.T) {
 		"75":  {{"run", "led", "--try", "-s", open, "--", "true"}, {"hold", "led", "--try", "-s", open}},
 		"77":  {{"status", "-s", denied}, {"run", "a", "-s", denied, "--", "true"}, {"hold", "a", "-s", denied}},
 		"78":  {{"status", "-s", open, "--bucket", "nowhere"}, {"run", "a", "-s", open, "--bucket", "nowhere", "--", "true"}, {"run", "a", "-s", open, "--roster", "--", "true"}},
+		"79":  {{"run", "free", "--once", "-s", open, "--shell", "--", binary + " step-down free -s " + open + "; sleep 60"}},
 		"124": {{"run", "led", "--wait", "100ms", "-s", open, "--", "true"}, {"hold", "led", "--wait", "100ms", "-s", open}},
 		"126": {{"run", "free", "-s", open, "--", "/"}},
 		"127": {{"run", "free", "-s", open, "--", "/no/such/program"}},
@@ -58,8 +59,8 @@ func TestExitCodes_OfThePage(t *testing.T) {
 	got, want := slices.Sorted(maps.Keys(listed)), slices.Sorted(maps.Keys(cases))
 	expect.That(t, slices.Equal(got, want), "the page lists %q, and the command has %q", got, want)
 	number := map[string]int{
-		"0": 0, "1": exitFailed, "2": severityCritical.exitCode(), "64": exitUsage, "66": exitUnknown, "69": exitUnreachable, "75": exitLost, "77": exitDenied,
-		"78": exitBucket, "124": exitWaited, "126": exitCannotRun, "127": exitNotFound, "128+n": 128 + 9,
+		"0": 0, "1": exitFailed, "2": severityCritical.exitCode(), "64": exitUsage, "66": exitUnknown, "69": exitUnreachable, "75": exitBusy, "77": exitDenied,
+		"78": exitBucket, "79": exitLost, "124": exitWaited, "126": exitCannotRun, "127": exitNotFound, "128+n": 128 + 9,
 	}
 	for code, lines := range cases {
 		for _, args := range lines {

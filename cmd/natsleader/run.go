@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -17,17 +18,22 @@ import (
 	"github.com/natsleader/natsleader/seats"
 )
 
+// usualDrain is the default of --drain. The command has ended, and the key is handed over, within the 10 s that `docker stop` waits.
+const usualDrain = 8 * time.Second
+
 const runHelp = `Stands in the election, and runs the command whenever it leads, and only then.
 
 When the leadership ends, the command's process group gets the stop signal, and
 what is left of it SIGKILL: after --drain, and in any case before the lease could
-belong to another candidate. Then it stands again. When the command ends by itself, the
-leadership is handed over, and its exit code is that of natsleader.
+belong to another candidate. Then it stands again. When the command ends by itself, what it
+has started is ended, too, the leadership is handed over, and its exit code is that
+of natsleader. So let a daemon run in the foreground.
 
 The command finds in its environment NATSLEADER_ELECTION, NATSLEADER_BUCKET,
 NATSLEADER_ID, NATSLEADER_TOKEN (the fencing token, greater than that of every
 earlier leader), and NATSLEADER_LEASE_FILE: 'natsleader remaining' shows for how
-long the lease is valid.
+long the lease is valid. If that file cannot be written for one lease, the leadership is
+handed over.
 
   natsleader run billing -- ./worker --fast
   natsleader run billing --stall 30s -- ./worker-that-gives-signs-of-life
@@ -63,9 +69,10 @@ Exit codes: the command's own, or
      1  anything not listed here
     64  usage
     69  NATS cannot be reached, or another process uses the address of --http
-    75  another candidate leads, with --try; leadership lost, with --once
+    75  another candidate leads, with --try (--busy-exit-code)
     77  a permission is missing, also when --wait is over
     78  the bucket does not exist, is not fit, or keeps no roster that is needed
+    79  leadership lost, with --once
    124  --wait is over
    126  the command cannot be run
    127  the command was not found
@@ -78,7 +85,7 @@ on the lease.
   natsleader hold maintenance --wait 1m
 
 SIGINT, SIGTERM, SIGHUP and SIGQUIT hand over. When the leadership is lost, hold ends
-with exit code 75. All exit codes are those of 'natsleader run'.`
+with exit code 79. All exit codes are those of 'natsleader run'.`
 
 // run holds the arguments of `natsleader run`, and of `natsleader hold`.
 type run struct {
@@ -100,6 +107,8 @@ type run struct {
 	holder       bool // natsleader hold: without a command
 
 	try, retryConnect bool
+	busyCode          int
+	busyGiven         bool
 	hold              time.Duration
 	restart           int
 	shell             bool
@@ -119,7 +128,7 @@ func registerRun(app *fisk.Application, g *globals) {
 	cmd.Flag("once", "End when the leadership is lost, instead of standing again").UnNegatableBoolVar(&r.once)
 	cmd.Flag("hold", "Keep the leadership for this long after the command has ended, with any exit code").PlaceHolder("DURATION").DurationVar(&r.hold)
 	cmd.Flag("restart", "While it leads, start a command that fails again, so many times in a row, after pauses of 1s, 2s, 4s and so on, 30s at most").PlaceHolder("N").IntVar(&r.restart)
-	cmd.Flag("drain", "Time from the stop signal to SIGKILL, if the lease allows").Default("10s").DurationVar(&r.drain)
+	cmd.Flag("drain", "Time from the stop signal to SIGKILL, if the lease allows").Default(usualDrain.String()).DurationVar(&r.drain)
 	cmd.Flag("stall", "End a command that gives no sign of life for this long, at least 1s, and hand over").PlaceHolder("DURATION").DurationVar(&r.stall)
 	cmd.Flag("stop-signal", "Signal that stops the command, a name or a number").Default("TERM").StringVar(&r.stopName)
 	cmd.Flag("notify", "Run the command always, and send it one signal when it leads, and one when it does not lead any more").PlaceHolder("WON,LOST").StringVar(&r.notifyNames)
@@ -130,7 +139,7 @@ func registerRun(app *fisk.Application, g *globals) {
 		return r.checkAndRun(pc)
 	})
 
-	h := &run{globals: g, holder: true, once: true, drain: 10 * time.Second, stopName: "TERM"}
+	h := &run{globals: g, holder: true, once: true, drain: usualDrain, stopName: "TERM"}
 	cmd = app.Command("hold", "Keep the leadership without a command").HelpLong(holdHelp)
 	h.registerCandidate(cmd)
 	cmd.Action(h.checkAndRun)
@@ -142,7 +151,8 @@ func (r *run) registerCandidate(cmd *fisk.CmdClause) {
 	cmd.Flag("lease", "How long others wait after the last renewal, at least 50ms; by default what the bucket says").PlaceHolder("DURATION").DurationVar(&r.lease)
 	cmd.Flag("id", "What others see; by default host, process and a random part").PlaceHolder("ID").StringVar(&r.id)
 	cmd.Flag("value", "Published with the lease, an address for instance").PlaceHolder("VALUE").StringVar(&r.value)
-	cmd.Flag("try", "Lead now or never: end with exit code 75 if another candidate leads, or all seats are taken").UnNegatableBoolVar(&r.try)
+	cmd.Flag("try", "Lead now or never: end if another candidate leads, or all seats are taken").UnNegatableBoolVar(&r.try)
+	cmd.Flag("busy-exit-code", "Exit code of --try if another candidate leads, or all seats are taken").Default(strconv.Itoa(exitBusy)).IsSetByUser(&r.busyGiven).IntVar(&r.busyCode)
 	cmd.Flag("wait", "Longest time to wait for the first leadership, then exit code 124; by default for ever").PlaceHolder("DURATION").IsSetByUser(&r.waitGiven).DurationVar(&r.wait)
 	cmd.Flag("retry-connect", "Wait for NATS and for the bucket, instead of ending if they are not there at the start").UnNegatableBoolVar(&r.retryConnect)
 	cmd.Flag("delay", "Least time from winning to leading").PlaceHolder("DURATION").DurationVar(&r.delay)
@@ -262,6 +272,10 @@ func (r *run) checkDurations() error {
 		return usagef("--wait 0s: --try leads now or never, and without --wait it waits for ever")
 	case r.try && r.wait > 0:
 		return usagef("--try does not wait: leave out --wait %v", r.wait)
+	case r.busyGiven && !r.try:
+		return usagef("--busy-exit-code %d is for --try", r.busyCode)
+	case r.busyCode < 0 || r.busyCode > 255:
+		return usagef("--busy-exit-code %d is not from 0 to 255", r.busyCode)
 	case r.try && r.retryConnect:
 		return usagef("--try does not wait: leave out --retry-connect")
 	case r.wait > 0 && r.wait <= r.delay:

@@ -196,7 +196,7 @@ func (c *runLoop) lookForLeader(ctx context.Context, nc *nats.Conn, js jetstream
 // because that is no failure.
 func (c *runLoop) taken(h leader.Holder) error {
 	c.log.log(slog.LevelInfo, fields{"leader", h.ID, "leader_token", h.Token}, "not leading (--try): %v", h)
-	return exitError{code: exitLost}
+	return exitError{code: c.busyCode}
 }
 
 // undecided is the outcome of --try if the store has not shown in time which candidate leads.
@@ -204,5 +204,5 @@ func (c *runLoop) undecided() error {
 	if c.fault != nil {
 		return fmt.Errorf("did not become leader at once (--try): %w", c.fault)
 	}
-	return exitf(exitLost, "did not become leader at once (--try)")
+	return exitf(c.busyCode, "did not become leader at once (--try)")
 }

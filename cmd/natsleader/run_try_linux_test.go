@@ -34,7 +34,7 @@ func TestRunTry_WaitsForDelay(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		nc := w.dial()
 		defer nc.Close()
-		c := &runLoop{run: &run{globals: w.globals(), delay: time.Hour}}
+		c := &runLoop{run: &run{globals: w.globals(), delay: time.Hour, busyCode: exitBusy}}
 		expect.OK(w.T, c.lookForLeader(w.Context(), nc, w.js, nil, leader.BucketInfo{MaxLease: time.Minute}))
 		began := time.Now()
 		<-c.waited

@@ -43,11 +43,12 @@ func newLeaseNote(token uint64, until instant) leaseNote {
 	return leaseNote{token, until.wall().UTC(), until.uptime()}
 }
 
-// remaining returns how long the lease is still valid, 0 if it is over.
+// remaining returns how long the lease is still valid, 0 if it is over. The smaller of the two clocks counts: the time of day
+// may be set back, and in a time namespace of its own a process has another boottime.
 func (n leaseNote) remaining() time.Duration {
 	left := time.Until(n.Until)
 	if n.Boottime > 0 {
-		left = time.Duration((n.Boottime - clockNow().uptime()) * 1e9).Round(time.Millisecond)
+		left = min(left, time.Duration((n.Boottime-clockNow().uptime())*1e9).Round(time.Millisecond))
 	}
 	if n.Token == 0 {
 		return 0
@@ -67,7 +68,9 @@ func (n leaseNote) write(path string) error {
 // leaseFile writes the file for a goroutine that must not wait for a disk.
 type leaseFile struct {
 	next chan leaseWrite // the newest counts
-	done chan struct{}
+	// faults has the newest failure of a write that no caller waits for, and then an empty text when one succeeds.
+	faults chan string
+	done   chan struct{}
 }
 
 type leaseWrite struct {
@@ -81,39 +84,55 @@ type leaseWritten struct {
 }
 
 func openLeaseFile(path string) *leaseFile {
-	f := &leaseFile{next: make(chan leaseWrite, 1), done: make(chan struct{})}
+	f := &leaseFile{next: make(chan leaseWrite, 1), faults: make(chan string, 1), done: make(chan struct{})}
 	go func() {
 		defer close(f.done)
+		fault := ""
 		for w := range f.next {
-			if w.written == nil {
-				_ = w.write(path)
-				continue
+			if was := fault; w.written != nil {
+				var err error
+				path, err = w.writeAnywhere(path)
+				w.written <- leaseWritten{path, err}
+				fault = ""
+			} else if fault = textOf(w.write(path)); fault != was || fault != "" {
+				select {
+				case <-f.faults:
+				default:
+				}
+				f.faults <- fault
 			}
-			var err error
-			path, err = w.writeAnywhere(path)
-			w.written <- leaseWritten{path, err}
 		}
 	}()
 	return f
 }
 
-// writeAnywhere writes the note to a new file if the one of the path cannot be written:
+// textOf returns the text of an error, or none.
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// writeAnywhere writes the note to a new file if the one of the path cannot be written: its disk may be full, or
 // another user may have taken the name of its directory. It returns the path of the file.
 func (n leaseNote) writeAnywhere(path string) (string, error) {
 	err := n.write(path)
 	if err == nil {
 		return path, nil
 	}
-	other, failed := newLeaseFile()
-	if failed != nil {
-		return path, err
-	}
-	if n.write(other) != nil {
+	for _, parent := range leaseParents {
+		other, failed := newLeaseFileIn(parent)
+		if failed != nil {
+			continue
+		}
+		if n.write(other) == nil {
+			removeLeaseFile(path, nil) // the socket stays
+			return other, nil
+		}
 		_ = os.RemoveAll(filepath.Dir(other))
-		return path, err
 	}
-	removeLeaseFile(path)
-	return other, nil
+	return path, err
 }
 
 // put queues the note, to be written unless a newer one comes before. A note that is
@@ -160,9 +179,9 @@ and exits 1 if the lease is over. No server is asked.
 
 The file is one line of JSON, replaced at every renewal: the token, until by the
 wall clock, and on Linux the same instant as boottime, in the seconds of
-/proc/uptime. A program that reads it must check that the file and its directory
-belong to its own user or to root, and that no other user can write to the
-directory.
+/proc/uptime. The clock by which less is left counts. A program that reads the file
+must check that it and its directory belong to its own user or to root, and that no
+other user can write to the directory.
 
   natsleader remaining && curl --data @next.json https://example.com/orders`)
 	cmd.Flag("json", "Print one JSON object: token, until, remaining_seconds").Short('j').UnNegatableBoolVar(&asJSON)
@@ -197,17 +216,26 @@ func showRemaining(w io.Writer, path string, asJSON bool) error {
 	return exitIf(left == 0, exitFailed, err)
 }
 
+// leaseParents are the directories in which the directory of the lease file may be: that of TMPDIR, and one that a container
+// with a read-only file system usually has.
+var leaseParents = []string{"", "/dev/shm"}
+
 // newLeaseFile returns the path of the lease file, in a directory of its own.
-func newLeaseFile() (string, error) {
-	dir, err := os.MkdirTemp("", "natsleader-") // for the owner only
-	if err != nil {
-		// A container with a read-only file system usually has this directory.
-		var failed error
-		if dir, failed = os.MkdirTemp("/dev/shm", "natsleader-"); failed != nil {
-			return "", fmt.Errorf("no directory for the file of the lease, set TMPDIR: %w", err)
+func newLeaseFile() (path string, err error) {
+	for i, parent := range leaseParents {
+		switch other, failed := newLeaseFileIn(parent); {
+		case failed == nil:
+			return other, nil
+		case i == 0:
+			err = fmt.Errorf("no directory for the file of the lease, set TMPDIR: %w", failed)
 		}
 	}
-	return filepath.Join(dir, "lease"), nil
+	return "", err
+}
+
+func newLeaseFileIn(parent string) (path string, err error) {
+	dir, err := os.MkdirTemp(parent, "natsleader-") // for the owner only
+	return filepath.Join(dir, "lease"), err
 }
 
 // openLeaseDir opens the directory of the lease file. Where old directories get cleaned
@@ -302,21 +330,24 @@ func readLeaseFile(path string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// removeLeaseFile removes the file and its directory, if the disk responds in time. It
-// leaves the directory of another user alone.
-func removeLeaseFile(path string) {
+// removeLeaseFile removes the file, the socket of --stall if there is one, and their directories when they are empty, if the
+// disk responds in time. It leaves the directory of another user alone.
+func removeLeaseFile(path string, socket []byte) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		dir, err := openLeaseDir(filepath.Dir(path))
-		if err != nil {
-			return
+		for _, name := range []string{string(socket), path + nextLease, path} {
+			if name == "" {
+				continue
+			}
+			dir, err := openLeaseDir(filepath.Dir(name))
+			if err != nil {
+				continue
+			}
+			_ = dir.Remove(filepath.Base(name))
+			_ = dir.Close()
+			_ = os.Remove(filepath.Dir(name))
 		}
-		_ = dir.Remove(signSocket) // if --stall has made it
-		_ = dir.Remove(filepath.Base(path) + nextLease)
-		_ = dir.Remove(filepath.Base(path))
-		_ = dir.Close()
-		_ = os.Remove(filepath.Dir(path))
 	}()
 	waitBriefly(done)
 }

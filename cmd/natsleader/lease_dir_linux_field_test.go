@@ -78,12 +78,12 @@ func TestLeaseFile_UntrustedDirectory(t *testing.T) {
 			err = showRemaining(&out, path, false)
 			expect.That(t, codeOf(err) == exitFailed && (out.Len() == 0 || out.String() == "0s\n") && strings.Contains(fmt.Sprint(err), k.want),
 				"remaining: %q, %v", &out, err)
-			removeLeaseFile(path)
+			removeLeaseFile(path, nil)
 			expect.OK(t, expect.Err(os.Lstat(dir)))
 			// A command that has not begun gets another file.
 			got, err := note.writeAnywhere(path)
 			expect.Must(t, err == nil && got != path, "%s, %v", got, err)
-			defer removeLeaseFile(got)
+			defer removeLeaseFile(got, nil)
 			expect.OK(t, expect.Err(readLeaseFile(got)))
 		})
 	}
@@ -162,4 +162,27 @@ func TestRun_LeaseDirectoryTakenOverInTerm(t *testing.T) {
 	a.terminated()
 	_, err := os.Lstat(dir)
 	expect.That(t, os.IsNotExist(err), "left behind: %v", err)
+}
+
+// The disk of the lease file becomes full while the command runs. natsleader says so and hands over after one lease, and the next
+// start writes the file to another disk.
+func TestRun_LeaseFileOnAFullDisk(t *testing.T) {
+	s := newRunFixture(t, 0)
+	full := smallDisk(t)
+	a := s.startIn(full, "a", "--lease", "3s", "--", s.script("c", s.prologue()+`
+trap 'exit 0' TERM
+while :; do sleep 0.1; `+binary+` remaining >/dev/null && echo "leads $NATSLEADER_LEASE_FILE" >>journal; done
+`))
+	eventually(t, "the command finds that it leads", func() bool { return s.count("leads "+full) > 0 })
+	fillDisk(t, full)
+	a.says("cannot write the file of the lease (")
+	a.says("handing over: the file of the lease could not be written for 3s")
+	eventually(t, "the next command finds that it leads", func() bool { return s.count("leads /dev/shm/natsleader-") > 0 })
+	a.terminated()
+	for _, line := range s.journal() {
+		if path, leads := strings.CutPrefix(line, "leads "); leads {
+			_, err := os.Stat(path)
+			expect.That(t, os.IsNotExist(err), "left behind: %s, %v", path, err)
+		}
+	}
 }

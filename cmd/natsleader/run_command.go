@@ -70,6 +70,10 @@ func (c *runLoop) look(now instant) time.Duration {
 			c.supervisor.send(order{Do: orderLease, Token: c.term.Token(), Lease: s.lease})
 		}
 	}
+	if c.unwritten != 0 && c.term != nil && s.term == c.term && now >= c.unwritten.add(s.length) {
+		c.log.warn("handing over: the file of the lease could not be written for %v", s.length)
+		c.resign() // the next start writes it elsewhere
+	}
 	late := s.answerBy
 	if c.won == 0 && s.leaseBy != 0 && (late == 0 || s.leaseBy < late) {
 		late = s.leaseBy
@@ -176,4 +180,12 @@ func (c *runLoop) finish(s *commandRun, outcome error, stopped bool) {
 		return
 	}
 	c.leave(outcome)
+}
+
+// leftBy names the process of reportLeft.
+func leftBy(b supervisorReport) string {
+	if b.PID == 0 {
+		return "a process"
+	}
+	return fmt.Sprintf("%s (PID %d)", printable(b.Error), b.PID)
 }

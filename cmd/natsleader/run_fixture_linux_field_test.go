@@ -39,6 +39,7 @@ type runFixture struct {
 	dir    string
 
 	output, terminal *os.File // of those that start; nil: a log, and none
+	tmp              string   // their TMPDIR; empty: one of their own
 	cgroups          bool     // commands have a control group if one can be made
 }
 
@@ -182,11 +183,22 @@ func (s *runFixture) another() *leader.Candidate {
 	return campaigns(s.T, s.url, "elections", "jobs", leader.Config{ID: "other"})
 }
 
+// startIn is start with a TMPDIR.
+func (s *runFixture) startIn(dir, id string, args ...string) *runProcess {
+	s.Helper()
+	s.tmp = dir
+	defer func() { s.tmp = "" }()
+	return s.start(id, args...)
+}
+
 func (s *runFixture) startAt(url, id string, args ...string) *runProcess {
 	s.Helper()
 	p := &runProcess{runFixture: s, id: id, log: filepath.Join(s.dir, id+".log"), ended: make(chan struct{})}
 	p.cmd = natsleader(s.T, append([]string{"run", "--server", url, "--id", id, "jobs"}, args...)...)
 	p.cmd.Env = append(p.cmd.Env, "RUN_PROCESS="+s.dir+"/"+id)
+	if s.tmp != "" {
+		p.cmd.Env = append(p.cmd.Env, "TMPDIR="+s.tmp)
+	}
 	if !s.cgroups { // nothing depends on them
 		p.cmd.Env = append(p.cmd.Env, cgroupVariable+"=no")
 	}

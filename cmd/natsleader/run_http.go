@@ -60,8 +60,9 @@ type commandMetrics struct {
 	begun  time.Time // of the last run of the command
 	starts uint64
 	ends   map[commandEnd]uint64
+	stale  bool // the file of the lease cannot be written
 
-	pidDesc, startsDesc, beganDesc, exitsDesc *prometheus.Desc
+	pidDesc, startsDesc, beganDesc, exitsDesc, staleDesc *prometheus.Desc
 }
 
 // commandEnd is how a run of the command ended.
@@ -79,6 +80,7 @@ func newCommandMetrics(bucket, election string) *commandMetrics {
 		pidDesc:    desc("pid", "Process ID of the command, 0 while it does not run."),
 		startsDesc: desc("starts_total", "How often the command was started."),
 		beganDesc:  desc("start_timestamp_seconds", "When the command was last started, as a Unix time."),
+		staleDesc:  desc("lease_file_stale", "1 while the file of the lease cannot be written, so that the command does not find how long it leads, 0 otherwise."),
 		exitsDesc:  desc("exits_total", "Ends of the command, by exit code, and by whether natsleader had asked it to stop. After a signal the code is 128 plus the number of the signal.", "code", "stopped"),
 	}
 }
@@ -94,6 +96,16 @@ func (m *commandMetrics) started(pid int) {
 	m.starts++
 }
 
+// leaseWritten records whether the file of the lease is written.
+func (m *commandMetrics) leaseWritten(ok bool) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stale = !ok
+}
+
 // ended counts the end of the command, if it had started.
 func (m *commandMetrics) ended(outcome error, stopped bool) {
 	if m == nil {
@@ -104,7 +116,7 @@ func (m *commandMetrics) ended(outcome error, stopped bool) {
 	if m.pid == 0 {
 		return
 	}
-	m.pid = 0
+	m.pid, m.stale = 0, false
 	code := exitFailed
 	if exit, ok := errors.AsType[exitError](outcome); ok {
 		code = exit.code
@@ -114,7 +126,7 @@ func (m *commandMetrics) ended(outcome error, stopped bool) {
 
 // Describe sends the descriptions.
 func (m *commandMetrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.pidDesc, m.startsDesc, m.beganDesc, m.exitsDesc} {
+	for _, d := range []*prometheus.Desc{m.pidDesc, m.startsDesc, m.beganDesc, m.exitsDesc, m.staleDesc} {
 		ch <- d
 	}
 }
@@ -128,6 +140,11 @@ func (m *commandMetrics) Collect(ch chan<- prometheus.Metric) {
 	if !m.begun.IsZero() {
 		ch <- prometheus.MustNewConstMetric(m.beganDesc, prometheus.GaugeValue, float64(m.begun.UnixMilli())/1e3)
 	}
+	stale := 0.0
+	if m.stale {
+		stale = 1
+	}
+	ch <- prometheus.MustNewConstMetric(m.staleDesc, prometheus.GaugeValue, stale)
 	for end, n := range m.ends {
 		ch <- prometheus.MustNewConstMetric(m.exitsDesc, prometheus.CounterValue, float64(n), strconv.Itoa(end.code), strconv.FormatBool(end.stopped))
 	}

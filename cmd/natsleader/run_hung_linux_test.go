@@ -11,7 +11,7 @@ import (
 
 // onHungDisk returns a supervisor whose writes of the lease wait for the test.
 func onHungDisk(argv ...string) *supervisor {
-	return &supervisor{argv: argv, reports: make(chan supervisorReport, 8), notes: &leaseFile{next: make(chan leaseWrite, 1)}}
+	return &supervisor{supervision: supervision{LeaseFile: []byte("/nowhere/lease")}, argv: argv, reports: make(chan supervisorReport, 8), notes: &leaseFile{next: make(chan leaseWrite, 1)}}
 }
 
 // A command does not begin if the lease file cannot be written.

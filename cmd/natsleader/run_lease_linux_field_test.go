@@ -24,7 +24,7 @@ func TestLeaseFile_LeavesNothingOpen(t *testing.T) {
 	expect.That(t, note.write(path) != nil, "written where all can write")
 	stillOpen(t, "not trusted", dir, nil)
 	expect.OK(t, errors.Join(os.Chmod(dir, 0o700), os.WriteFile(path+nextLease, nil, 0o600)))
-	removeLeaseFile(path)
+	removeLeaseFile(path, nil)
 	stillOpen(t, "removed", dir, nil)
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("left behind: %v", err)

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	expect "github.com/natsleader/natsleader/internal/check"
 )
@@ -73,13 +76,18 @@ func TestRunLoop_LooksInTime(t *testing.T) {
 	}
 }
 
-// The time that is left is that until the end of the lease, by the clock that cannot be set.
+// The time that is left is that until the end of the lease, by the clock by which it ends sooner: the time of day may have been
+// set back, and a time namespace has a boottime of its own.
 func TestLeaseNote_Remaining(t *testing.T) {
-	for _, until := range []time.Time{{}, time.Now().Add(-time.Hour)} {
+	for _, k := range []struct{ wall, boot time.Duration }{{time.Hour, time.Hour}, {2 * time.Hour, time.Hour}, {time.Hour, 2 * time.Hour}} {
 		begun := clockNow()
-		left := leaseNote{7, until, begun.add(time.Hour).uptime()}.remaining()
+		left := leaseNote{7, time.Now().Add(k.wall), begun.add(k.boot).uptime()}.remaining()
 		took := clockNow().sub(begun) + 2*time.Millisecond // of rounding
 		expect.That(t, left <= time.Hour+time.Millisecond && left >= time.Hour-took, "%v are left", left)
+	}
+	for _, k := range []struct{ wall, boot time.Duration }{{-time.Second, time.Hour}, {time.Hour, -time.Second}} {
+		left := leaseNote{7, time.Now().Add(k.wall), clockNow().add(k.boot).uptime()}.remaining()
+		expect.Equal(t, left, 0, "after its end by one of the clocks %v are left")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		expect.Equal(t, (leaseNote{Token: 7, Until: time.Now().Add(time.Minute)}).remaining(), time.Minute,
@@ -90,6 +98,33 @@ func TestLeaseNote_Remaining(t *testing.T) {
 			t.Errorf("without a term %v are left", left)
 		}
 	})
+}
+
+// What keeps the lease from being written is reported with each write that fails, and its end once.
+func TestLeaseFile_ReportsFaults(t *testing.T) {
+	dir := filepath.Join(ownDir(t), "dir")
+	expect.OK(t, os.WriteFile(dir, nil, 0o600)) // a file is in the way
+	f := openLeaseFile(filepath.Join(dir, "lease"))
+	defer f.close()
+	reported := func() string {
+		select {
+		case fault := <-f.faults:
+			return fault
+		case <-time.After(patience):
+			return "none was reported"
+		}
+	}
+	for range 2 {
+		f.put(leaseNote{Token: 7})
+		fault := reported()
+		expect.That(t, strings.Contains(fault, unix.ENOTDIR.Error()), "%q", fault)
+	}
+	expect.OK(t, os.Remove(dir))
+	f.put(leaseNote{Token: 7})
+	expect.Equal(t, reported(), "", "%q after a file that is written")
+	f.put(leaseNote{Token: 8})
+	expect.Got(f.write(leaseNote{Token: 9}))(t)
+	expect.Equal(t, len(f.faults), 0, "%d reports of a file that is written")
 }
 
 // remaining prints the time that is left, and fails when the lease is over.
@@ -151,7 +186,7 @@ func TestLeaseFile_MovesWithoutTrace(t *testing.T) {
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("left behind: %v", err)
 	}
-	removeLeaseFile(moved)
+	removeLeaseFile(moved, nil)
 	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}

@@ -42,9 +42,11 @@ type runLoop struct {
 	release func()
 	// resigned is a term that the run loop gave up itself.
 	resigned *leader.Term
-	holds    bool        // it holds the key: from Elected to Deposed
-	lapsed   bool        // it holds the key, but others may take it
-	current  *commandRun // the run of the command, as long as anything of it may live; nil: none
+	// unwritten is since when the file of the lease cannot be written; 0: it can.
+	unwritten instant
+	holds     bool        // it holds the key: from Elected to Deposed
+	lapsed    bool        // it holds the key, but others may take it
+	current   *commandRun // the run of the command, as long as anything of it may live; nil: none
 
 	seen    seenBucket
 	remake  <-chan time.Time // every lease in a bucket that is gone is over; nil: none is gone
@@ -226,7 +228,11 @@ func (c *runLoop) elected(t *leader.Term) {
 	switch {
 	case c.leaving || !t.Go(func(context.Context) { <-end }): // or it is over, as the next event says
 	case c.holder:
-		go func() { _, _ = fmt.Fprintln(c.out(), t.Token()) }() // nobody may read it
+		go func() { // it may have no reader
+			if _, err := fmt.Fprintln(c.out(), t.Token()); err != nil {
+				c.log.failed(fmt.Errorf("cannot print the token: %w", err))
+			}
+		}()
 	case c.brake.pause != nil: // it begins after the pause
 	case c.current == nil:
 		c.begin(t)
@@ -350,6 +356,10 @@ func (c *runLoop) handleReport(b supervisorReport) {
 			}
 			c.log.warn("cannot kill %d: %s; %s", b.PID, b.Error, until)
 		}
+	case reportLeft:
+		c.log.warn("the command has ended, and %s that it has started has not: it is ended now; let the command wait for it, as a daemon in the foreground does", leftBy(b))
+	case reportLease:
+		c.leaseWritten(b.Error)
 	case reportNotSent:
 		c.log.warn("the command does not handle %s; not sent", strings.TrimPrefix(signalName(c.won), "SIG"))
 	}
@@ -396,7 +406,7 @@ func (c *runLoop) supervisorExited() {
 // ended with the outcome.
 func (c *runLoop) ended(outcome error, stopped bool) {
 	s := c.current
-	c.current = nil
+	c.current, c.unwritten = nil, 0
 	c.command.ended(outcome, stopped)
 	if c.term == nil && c.last != nil {
 		c.release()
@@ -409,9 +419,29 @@ func (c *runLoop) ended(outcome error, stopped bool) {
 	case c.term.Remaining() > 0:
 		// The supervisor did not learn in time that the lease was extended.
 		c.log.warn("the command was ended: its supervisor was held up; handing over")
-		c.resigned = c.term
-		go func(t *leader.Term) { _ = t.Resign(context.Background()) }(c.term)
+		c.resign()
 	} // else the event is on its way
+}
+
+// resign hands over.
+func (c *runLoop) resign() {
+	c.resigned, c.unwritten = c.term, 0
+	go func(t *leader.Term) { _ = t.Resign(context.Background()) }(c.term)
+}
+
+// leaseWritten handles a report on the file of the lease: why it cannot be written, or none. A command that asks it before each
+// item does nothing meanwhile.
+func (c *runLoop) leaseWritten(fault string) {
+	c.command.leaseWritten(fault == "")
+	switch s := c.current; {
+	case s == nil || s.ending || c.term == nil:
+	case fault == "" && c.unwritten != 0:
+		c.unwritten = 0
+		c.log.say("the file of the lease is written again")
+	case fault != "" && c.unwritten == 0:
+		c.unwritten = clockNow()
+		c.log.log(slog.LevelError, fields{"error", fault}, "cannot write the file of the lease (%s): the command does not see that it leads; hands over in %v if that lasts", fault, s.length)
+	}
 }
 
 func (c *runLoop) signalled(sig os.Signal) {

@@ -270,6 +270,13 @@ func (s *story) step(step string) {
 		report(supervisorReport{What: reportEnded, Code: 128 + 15, Stopped: true, At: clockNow().add(-time.Duration(number()) * time.Second)})
 	case "failed":
 		report(supervisorReport{What: reportFailed, Code: exitNotFound, Error: "no such command"})
+	case "leaves": // a process, and ends
+		report(supervisorReport{What: reportLeft, PID: 8, Error: "nginx"})
+		report(supervisorReport{What: reportEnded, At: clockNow()})
+	case "unwritten":
+		report(supervisorReport{What: reportLease, Error: "no space left on device"})
+	case "written":
+		report(supervisorReport{What: reportLease})
 	case "not": // sent, because the command does not handle the signal
 		report(supervisorReport{What: reportNotSent})
 	case "immortal": // supervisors that are killed
@@ -391,6 +398,10 @@ func TestRunLoop(t *testing.T) {
 		{"StallBetweenStarts", run{stall: time.Second, restart: 5}, "started, ends 3, 1s, started, ends 3, 2s, started, 900ms"},
 		{"StallDuringHold", run{stall: time.Second, hold: time.Minute}, "started, ends 0, 1m"},
 		{"StallDuringStop", run{stall: time.Second, drain: time.Hour}, "started, SIGTERM, 59s, stopped"},
+		// A command whose lease is in no file that it could ask goes on for one more lease.
+		{"LeaseFileIsFull", run{drain: time.Hour}, "started, unwritten, 5s, unwritten, metrics, 9.9s, written, metrics, unwritten, 14.9s, 100ms, stopped, 2s, started, unwritten, ends 0"},
+		{"LeaseFileIsFullNotified", run{won: won, lost: lost, drain: time.Second}, "started, 1s, unwritten, 15.5s, unwritten, 3s, unwritten, 16s"},
+		{"LeavesADaemon", run{}, "started, leaves"},
 		{"HoldsLeaseInDrain", run{drain: time.Hour}, "started, transfer, 6s, cut, 30s, dies"},
 	} {
 		t.Run(k.name, func(t *testing.T) {

@@ -57,7 +57,7 @@ func (c *runLoop) runAll() error {
 		if path, err = newLeaseFile(); err != nil {
 			return err
 		}
-		defer func() { removeLeaseFile(string(c.conf.LeaseFile)) }()
+		defer func() { removeLeaseFile(string(c.conf.LeaseFile), c.conf.Socket) }()
 		c.conf = supervision{
 			Election: r.election, Bucket: r.bucket, LeaseFile: []byte(path),
 			StopSignal: int(r.stopSignal), Drain: r.drain, Credentials: r.credentials, Won: int(r.won), Lost: int(r.lost),

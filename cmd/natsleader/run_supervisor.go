@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -98,7 +99,7 @@ func launch(binary string, conf supervision, argv []string, orders, reports *os.
 	}
 	return os.StartProcess(binary, append([]string{supervisorName, supervisorArgument}, argv...), &os.ProcAttr{
 		Env:   append(environWithout(hidden...), supervisorVariable+"="+string(text)),
-		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+		Files: []*os.File{cmp.Or(conf.stdin, os.Stdin), os.Stdout, os.Stderr},
 		// A session of its own: signals to natsleader's group or from its terminal do
 		// not stop or end the supervisor.
 		Sys: &syscall.SysProcAttr{Setsid: true},

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"os"
+	"os/exec"
 
 	"github.com/choria-io/fisk"
 )
@@ -23,4 +27,13 @@ func unavailable(app *fisk.Application, name, help string) {
 	cmd := app.Command(name, help)
 	_ = cmd.Arg("arguments", "").Strings()
 	cmd.Action(func(*fisk.ParseContext) error { return errors.New(name + " is not available on Windows") })
+}
+
+// runShell runs a command line. What it has started may live on.
+func (h *hooks) runShell(ctx context.Context, line string, env []string, input []byte) error {
+	cmd := exec.CommandContext(ctx, "cmd", "/C", line) //nolint:gosec // it is the user's
+	cmd.WaitDelay = hookPatience
+	cmd.Env = append(environWithout(credentialVariables...), env...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), os.Stdout, os.Stderr
+	return cmd.Run()
 }

@@ -114,7 +114,9 @@ func (s *supervisor) writeReports(out io.Writer) {
 func (s *supervisor) run() {
 	defer func() {
 		s.notes.close()
-		removeLeaseFile(string(s.LeaseFile))
+		if len(s.LeaseFile) != 0 {
+			removeLeaseFile(string(s.LeaseFile), s.Socket)
+		}
 	}()
 	defer func() { s.cgroup.remove() }() // if natsleader cannot
 	timer := time.NewTimer(0)
@@ -134,6 +136,8 @@ func (s *supervisor) run() {
 			} else {
 				s.orphaned, s.orders = true, nil
 			}
+		case fault := <-s.notes.faults:
+			s.reportLease(fault)
 		case <-s.reaped:
 		case <-timer.C:
 		}
@@ -169,22 +173,24 @@ func (s *supervisor) handle(o order) {
 // start starts the command. Without --notify, the command does not begin if its term is
 // over already: natsleader, or this process, may have been stopped since the election.
 func (s *supervisor) start(o order) {
-	if s.tooLate(o) {
-		return
-	}
-	path, err := s.notes.write(newLeaseNote(o.Token, o.Lease.Warn))
-	if err != nil {
-		s.reports <- supervisorReport{What: reportFailed, Code: exitCannotRun, Error: fmt.Sprintf("cannot write the lease: %v", err)}
-		return
-	}
-	s.LeaseFile = []byte(path)
-	if s.tooLate(o) { // the disk took its time
-		return
-	}
-	env := slices.Clone(s.env)
-	for i, value := range []string{s.Bucket, s.Election, o.ID, path, strconv.FormatUint(o.Token, 10)} {
-		if name := commandVariables[i]; name != tokenVariable || !s.notifies() {
-			env = append(env, name+"="+value)
+	env := append(slices.Clone(s.env), o.Env...)
+	if len(s.LeaseFile) != 0 {
+		if s.tooLate(o) {
+			return
+		}
+		path, err := s.notes.write(newLeaseNote(o.Token, o.Lease.Warn))
+		if err != nil {
+			s.reports <- supervisorReport{What: reportFailed, Code: exitCannotRun, Error: fmt.Sprintf("cannot write the lease: %v", err)}
+			return
+		}
+		s.LeaseFile = []byte(path)
+		if s.tooLate(o) { // the disk took its time
+			return
+		}
+		for i, value := range []string{s.Bucket, s.Election, o.ID, path, strconv.FormatUint(o.Token, 10)} {
+			if name := commandVariables[i]; name != tokenVariable || !s.notifies() {
+				env = append(env, name+"="+value)
+			}
 		}
 	}
 	if s.Stall > 0 {
@@ -222,6 +228,15 @@ func (s *supervisor) spawn(env []string) (pid int, err error) {
 		return 0, cannotRun(s.argv[0], err)
 	}
 	return pid, nil
+}
+
+// reportLease reports that the file of the lease cannot be written, or is written again. It does not wait for a natsleader that
+// is stopped: the next write that fails is reported, too.
+func (s *supervisor) reportLease(fault string) {
+	select {
+	case s.reports <- supervisorReport{What: reportLease, Error: fault}:
+	default:
+	}
 }
 
 // tooLate reports whether the command must not begin any more.
@@ -263,6 +278,11 @@ func (s *supervisor) act(now instant) time.Duration {
 		s.reports <- supervisorReport{What: reportEnded, Code: p.code, Stopped: p.asked, At: now}
 		s.command = nil
 		return -1
+	}
+	if p.ended && !p.stopping && !p.behind && !s.orphaned {
+		if pid, name, lives := p.left(); lives {
+			s.reports <- supervisorReport{What: reportLeft, PID: pid, Error: name}
+		}
 	}
 	over := p.lease.Warn != 0 && now >= p.lease.Warn
 	switch {

@@ -71,6 +71,17 @@ func scanDescendants(but map[int]bool, found func(process)) {
 	}
 }
 
+// left returns a process that the command has started and that lives, with its name.
+func (p *managedProcess) left() (pid int, name string, lives bool) {
+	scanDescendants(nil, func(d process) {
+		if !d.dead {
+			pid = d.pid
+		}
+	})
+	comm, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm") // it may have ended meanwhile
+	return pid, strings.TrimSpace(string(comm)), pid != 0 && len(comm) != 0
+}
+
 // statOf reads the third and the fourth field of a process's stat. The second is a name
 // in parentheses, which may itself contain parentheses.
 func statOf(pid string) (state byte, parent int, ok bool) {

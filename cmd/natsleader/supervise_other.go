@@ -36,4 +36,7 @@ func (cgroup) kill() {}
 
 func (cgroup) remove() {}
 
+// left reports whether a process of the group lives, of which no more is known.
+func (p *managedProcess) left() (pid int, name string, lives bool) { return 0, "", !p.groupIsClear() }
+
 func (*managedProcess) expects(unix.Signal) bool { return true }

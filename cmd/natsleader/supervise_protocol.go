@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -20,8 +21,9 @@ type supervision struct {
 	Orders, Reports int // descriptors: a pipe to it, and one from it
 
 	Election, Bucket string
-	LeaseFile        []byte // a path, of any bytes
+	LeaseFile        []byte // a path, of any bytes; none: the command belongs to no term
 	StopSignal       int
+	stdin            *os.File      // of the command; nil: natsleader's
 	Drain            time.Duration // from the stop signal to SIGKILL, if the lease allows
 	Credentials      bool          // the environment has the password, the token or the seed of natsleader
 
@@ -46,6 +48,8 @@ type order struct {
 	Lease lease  `json:",omitzero"`
 	// Signal: orderSignal.
 	Signal int `json:",omitempty"`
+	// Env: orderStart; what the command finds in its environment besides.
+	Env []string `json:",omitempty"`
 }
 
 const (
@@ -69,7 +73,7 @@ type lease struct {
 // supervisorReport is one report of a supervisor: one line of JSON.
 type supervisorReport struct {
 	What string
-	// PID: reportStarted, reportStuck.
+	// PID: reportStarted, reportStuck, reportLeft (0: not known).
 	PID int `json:",omitempty"`
 	// Cgroup: reportStarted; the path of the command's control group, if it has one.
 	Cgroup string `json:",omitempty"`
@@ -79,7 +83,7 @@ type supervisorReport struct {
 	// Code: the exit code of a command that cannot be started (reportFailed), or that has
 	// ended (reportEnded). After a signal it is 128 plus the signal's number.
 	Code int `json:",omitempty"`
-	// Error: reportFailed, reportStuck.
+	// Error: reportFailed, reportStuck; reportLeft: the name of the process; reportLease: none, if the file is written again.
 	Error string `json:",omitempty"`
 	// Stopped: reportEnded; the supervisor had asked the command to stop before it ended.
 	Stopped bool `json:",omitempty"`
@@ -93,6 +97,8 @@ const (
 	reportEnded   = "ended"  // and no process of it is left
 	reportStuck   = "stuck"  // a process of it cannot be killed
 	reportNotSent = "untold" // the command does not handle the signal Won
+	reportLeft    = "left"   // the command has ended by itself, and a process that it has started has not
+	reportLease   = "lease"  // the file of the lease cannot be written, or is written again
 )
 
 // reports are the lines from the pipe of a supervisor. each takes a report out of the

@@ -31,7 +31,7 @@ With --exec it prints nothing, and has sh run a command for each change instead,
 what is found at first. The command finds the change in NATSLEADER_BUCKET, _ELECTION,
 _STATE, _WAS (the state that it saw before; empty at first), _ID, _TOKEN and _VALUE, and
 as a line of --json on its standard input. One command runs at a time, for a minute at
-most. If an election changes more than once meanwhile, only its newest state counts.
+most, and what it has started ends with it. If an election changes more than once meanwhile, only its newest state counts.
 The command does not find the credentials in its environment. If it fails, watch says so
 and goes on.
 

@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -23,7 +20,8 @@ const (
 // election that come meanwhile, the newest counts.
 type hooks struct {
 	textLines
-	run func(ctx context.Context, c electionChange, was state) error
+	bucket string
+	run    func(ctx context.Context, c electionChange, was state) error
 
 	mu      sync.Mutex
 	order   []string // the elections whose change waits
@@ -35,8 +33,9 @@ type hooks struct {
 }
 
 func (g *globals) newHooks(command string) *hooks {
-	run := func(ctx context.Context, c electionChange, was state) error { return g.runHook(ctx, command, c, was) }
-	return &hooks{textLines: g.newTextLines(), run: run, waiting: map[string]electionChange{}, bell: make(chan struct{}, 1)}
+	h := &hooks{textLines: g.newTextLines(), bucket: g.bucket, waiting: map[string]electionChange{}, bell: make(chan struct{}, 1)}
+	h.run = func(ctx context.Context, c electionChange, was state) error { return h.runHook(ctx, command, c, was) }
+	return h
 }
 
 func (h *hooks) begin() error {
@@ -108,28 +107,24 @@ func (h *hooks) runAll(ctx context.Context) {
 	}
 }
 
-// runHook runs the command for a change.
-func (g *globals) runHook(ctx context.Context, command string, c electionChange, was state) error {
-	shell := []string{"sh", "-c"}
-	if runtime.GOOS == "windows" {
-		shell = []string{"cmd", "/C"}
-	}
+// runHook runs the command for a change. Nothing of it is left when runHook returns.
+func (h *hooks) runHook(ctx context.Context, command string, c electionChange, was state) error {
 	var object bytes.Buffer
 	if err := printJSON(&object, c.object(), ""); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, shell[0], shell[1], command) //nolint:gosec // it is the user's
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.WaitDelay = hookPatience
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = &object, g.out(), g.errs()
+	return h.runShell(ctx, command, hookEnvironment(h.bucket, c, was), object.Bytes())
+}
+
+// hookEnvironment returns the variables in which the command finds the change.
+func hookEnvironment(bucket string, c electionChange, was state) (env []string) {
 	value, _ := text(c.now.holder.Value)
 	token := ""
 	if c.now.holder.Token > 0 {
 		token = fmt.Sprint(c.now.holder.Token)
 	}
-	cmd.Env = environWithout(credentialVariables...)
 	for _, v := range [][2]string{
-		{"BUCKET", g.bucket},
+		{"BUCKET", bucket},
 		{"ELECTION", c.now.election},
 		{"STATE", string(c.state)},
 		{"WAS", string(was)},
@@ -137,7 +132,7 @@ func (g *globals) runHook(ctx context.Context, command string, c electionChange,
 		{"TOKEN", token},
 		{"VALUE", value},
 	} {
-		cmd.Env = append(cmd.Env, "NATSLEADER_"+v[0]+"="+strings.ReplaceAll(v[1], "\x00", "")) // others write it, and a zero byte ends a variable
+		env = append(env, "NATSLEADER_"+v[0]+"="+strings.ReplaceAll(v[1], "\x00", "")) // others write it, and a zero byte ends a variable
 	}
-	return cmd.Run()
+	return env
 }

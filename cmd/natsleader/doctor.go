@@ -25,21 +25,25 @@ import (
 type severity int
 
 const (
-	severityOK severity = iota
+	severityUnjudged severity = iota // of a check that says nothing, which is a fault of doctor
+	severityOK
 	severityNote
 	severityWarning
+	severityUnknown // what was asked for did not come, so all may be well or nothing
 	severityCritical
 )
 
 func (s severity) String() string {
-	return [...]string{"ok", "note", "warning", "critical"}[s]
+	return [...]string{"unjudged", "ok", "note", "warning", "unknown", "critical"}[s]
 }
 
 // MarshalText is for JSON.
 func (s severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil } //nolint:unparam // it is a TextMarshaler
 
 // exitCode is the exit code of doctor if no finding is worse.
-func (s severity) exitCode() int { return max(0, int(s-severityNote)) }
+func (s severity) exitCode() int {
+	return [...]int{exitFailed, 0, 0, exitFailed, exitUnreachable, exitCritical}[s]
+}
 
 // finding is one result of a check.
 type finding struct {
@@ -55,9 +59,21 @@ func fine(format string, args ...any) finding {
 	return finding{Severity: severityOK, Text: fmt.Sprintf(format, args...)}
 }
 
-// unknown is the finding of a check that could not be made.
-func unknown(format string, args ...any) finding {
+// unread is the finding of a check that was not made: a right is missing that candidates need not have, or it would take
+// too much.
+func unread(format string, args ...any) finding {
 	return finding{Severity: severityNote, Text: "not checked: " + fmt.Sprintf(format, args...), unchecked: true}
+}
+
+// unanswered is the finding of a check whose request was not answered, or not by a majority, or by what is not understood.
+func unanswered(format string, args ...any) finding { return severityUnknown.of(format, args...) }
+
+// unreadFor is unread if a right is missing, and otherwise unanswered.
+func unreadFor(err error, format string, args ...any) finding {
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		return unread(format, args...)
+	}
+	return unanswered(format, args...)
 }
 
 func (s severity) of(format string, args ...any) finding {
@@ -147,8 +163,9 @@ deletes that, if it may; --read-only leaves that out.
 Use the credentials of the candidates, whose permissions are tried. With --as operator
 or --as creator use those of such a user.
 
-Exit codes: 0 if there is nothing worse than notes, 1 for warnings, 2 if
-anything is critical, 64 for wrong usage, 69 if no server can be reached.`
+Exit codes: 0 if there is nothing worse than notes, 1 for warnings, 69 if anything
+is unknown because no server answers or none sees a majority of the others, 2 if
+anything is critical, 64 for wrong usage. The last of them that holds counts.`
 
 // doctorOptions are the flags of doctor.
 type doctorOptions struct {
@@ -221,15 +238,15 @@ func (g *globals) doctor(o doctorOptions) error {
 // unusedElection returns an election that no candidate stands in.
 func unusedElection() string { return "natsleader.doctor." + strings.ToLower(rand.Text()[:12]) }
 
-// noSettings is the finding of checks that need settings which are not available.
-var noSettings = unknown("the settings of the bucket are not known")
+// noSettings is the text of checks that need settings which are not available. The check bucket says why.
+const noSettings = "the settings of the bucket are not known"
 
 // runChecks makes checks.
 func (e *environment) runChecks(ctx context.Context, checks []check) []finding {
 	e.begin(ctx)
 	var all []finding
 	for _, c := range checks {
-		found := []finding{noSettings}
+		found := []finding{unreadFor(e.infoErr, noSettings)}
 		switch {
 		case e.ended != nil:
 			return all
@@ -237,9 +254,12 @@ func (e *environment) runChecks(ctx context.Context, checks []check) []finding {
 			found = c.look(ctx, e)
 		}
 		if !e.nc.IsConnected() { // also what has just been found may be due to that
-			found = []finding{unknown("the connection is lost")}
+			found = []finding{unanswered("the connection is lost")}
 		}
 		for _, f := range found {
+			if f.Severity == severityUnjudged {
+				f = unanswered("doctor has come to no verdict")
+			}
 			f.Check = c.name
 			all = append(all, f)
 		}
@@ -254,6 +274,9 @@ func (e *environment) begin(ctx context.Context) {
 	e.infoErr = e.request(&nats.Msg{Subject: e.api + "STREAM.INFO.KV_" + e.name}, &info)
 	e.infoTook = time.Since(began)
 	e.infoAt = began.Add(e.infoTook / 2)
+	if c := info.Cluster; e.infoErr == nil && c != nil && c.Leader != "" {
+		e.infoErr = e.majority(&info)
+	}
 	if e.infoErr != nil {
 		return
 	}
@@ -262,6 +285,12 @@ func (e *environment) begin(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, e.wait)
 	defer cancel()
 	e.settings, e.unfit = e.bucket.Info(ctx)
+}
+
+// majority returns an error if an answer to STREAM.INFO does not show that the server of the connection hears from a majority.
+// What a server without one answers may be long over.
+func (e *environment) majority(info *jetstream.StreamInfo) error {
+	return (&inspector{nc: e.nc, name: e.name}).majority(info)
 }
 
 // request sends a request to JetStream, and decodes the reply. The error may be the one
@@ -371,14 +400,15 @@ func lines(all []finding, width int) []string {
 	counts := make(map[severity]int)
 	unchecked := 0
 	var not []string
+	var notKnown finding
 	for _, f := range all {
 		if f.unchecked {
 			unchecked++
 		} else {
 			counts[f.Severity]++
 		}
-		if f.Text == noSettings.Text {
-			not = append(not, f.Check)
+		if strings.HasSuffix(f.Text, noSettings) {
+			not, notKnown = append(not, f.Check), f
 			continue
 		}
 		add(f.Severity.String(), f.Check, f.Text)
@@ -387,7 +417,7 @@ func lines(all []finding, width int) []string {
 		}
 	}
 	if len(not) > 0 {
-		add(noSettings.Severity.String(), "others", noSettings.Text+": "+strings.Join(not, ", "))
+		add(notKnown.Severity.String(), "others", notKnown.Text+": "+strings.Join(not, ", "))
 	}
 	var sum []string
 	for s := severityCritical; s >= severityOK; s-- {

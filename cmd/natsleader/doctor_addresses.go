@@ -49,7 +49,7 @@ func checkAddresses(_ context.Context, e *environment) []finding {
 		found = append(found, fine("the addresses that the servers advertise answer: %s", strings.Join(tried, ", ")))
 	}
 	if n := len(all) - len(tried); n > 0 {
-		found = append(found, unknown("%d more addresses that the servers advertise", n))
+		found = append(found, unread("%d more addresses that the servers advertise", n))
 	}
 	return found
 }

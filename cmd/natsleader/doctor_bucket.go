@@ -28,9 +28,11 @@ func (e *environment) addLine(flags ...string) string {
 func checkBucket(_ context.Context, e *environment) []finding {
 	switch {
 	case e.noJetStream():
-		return []finding{unknown("JetStream does not answer")}
+		return []finding{unanswered("JetStream does not answer")}
 	case errors.Is(e.infoErr, nats.ErrPermissionViolation):
-		return []finding{unknown("the connection may not ask for it, see permissions")}
+		return []finding{unread("the connection may not ask for it, see permissions")}
+	case errors.Is(e.infoErr, errNoMajority):
+		return []finding{unanswered("%s", errorText(e.infoErr)).advise("ask another server with -s; if none sees a majority, bring the servers back")}
 	case errors.Is(e.infoErr, jetstream.ErrStreamNotFound):
 		return []finding{severityCritical.of("bucket %s does not exist", e.name).advise(neverSeen(e.name))}
 	case errors.Is(e.infoErr, nats.ErrTimeout):
@@ -92,9 +94,10 @@ func checkHistory(_ context.Context, e *environment) []finding {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return []finding{severityWarning.of("the history of the bucket is lost: stream %s does not exist", name).advise(e.addLine("--history 30d"))}
 	case errors.Is(err, nats.ErrPermissionViolation):
-		return []finding{unknown("%s (for the settings of the history)", violation(err))}
+		return []finding{unread("%s (for the settings of the history)", violation(err))}
 	case err != nil:
-		return []finding{unknown("the history does not answer: %v", err)}
+		return []finding{severityWarning.of("the history, stream %s, does not answer, so no change of a leader is recorded: %s", name, errorText(err)).
+			advise("bring back a majority of its servers")}
 	}
 	kept := hazards.Stream{StreamConfig: info.Config, Use: hazards.History}.Of(hazards.Reported)
 	if len(kept) == 0 {
@@ -124,8 +127,10 @@ func checkTTL(_ context.Context, e *environment) []finding {
 
 func checkMaxLease(_ context.Context, e *environment) []finding {
 	switch {
+	case errors.Is(e.unfit, leader.ErrIncompatibleBucket): // the check bucket has found that
+		return []finding{unread("MaxLease: %s", errorText(e.unfit))}
 	case e.unfit != nil:
-		return []finding{unknown("MaxLease: %s", errorText(e.unfit))}
+		return []finding{unreadFor(e.unfit, "MaxLease: %s", errorText(e.unfit))}
 	case e.settings.MaxLease > 0:
 		return []finding{fine("MaxLease is %v", e.settings.MaxLease)}
 	}

@@ -83,7 +83,7 @@ func (l *replicaLooks) judge(r *jetstream.PeerInfo) (f finding, missing bool) {
 	case l.caughtUp[r.Name]:
 		return severityNote.of("the replica on %s is catching up, %d operations behind", r.Name, r.Lag), false
 	case l.apart < settleTime:
-		return unknown("whether the replica on %s is catching up: it is %d operations behind", r.Name, r.Lag).
+		return unread("whether the replica on %s is catching up: it is %d operations behind", r.Name, r.Lag).
 			advise("run doctor again"), r.Active == 0
 	case r.Active == 0:
 		return severityWarning.of("the replica on %s has not been heard of since %s leads the stream: the server is dead, hung or cut off", r.Name, l.last.Leader).advise(bring), true
@@ -177,7 +177,7 @@ func checkCluster(_ context.Context, e *environment) []finding {
 func checkReplicas(_ context.Context, e *environment) []finding {
 	n := e.info.Config.Replicas
 	if streamLeader(e.info) == "" && e.info.Cluster != nil && e.info.Cluster.Name != "" {
-		return []finding{unknown("the stream has no leader, which alone knows its replicas")}
+		return []finding{unanswered("the stream has no leader, which alone knows its replicas")}
 	}
 	clustered := e.info.Cluster != nil && e.info.Cluster.Name != ""
 	names, vacant := e.missing()

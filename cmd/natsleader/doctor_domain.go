@@ -28,12 +28,12 @@ func checkDomain(_ context.Context, e *environment) []finding {
 	found := []finding{fine("the bucket is in the JetStream domain %s", here)}
 	others, err := e.otherDomains(here)
 	if errors.Is(err, nats.ErrPermissionViolation) {
-		return append(found, unknown("other domains: %s (candidates need not)", violation(err)))
+		return append(found, unread("other domains: %s (candidates need not)", violation(err)))
 	}
 	var none []string
 	for _, domain := range others[:min(len(others), mostDomains)] {
 		if domain == "" {
-			found = append(found, unknown("servers in no domain have JetStream, too: whether they have the bucket can be seen only there"))
+			found = append(found, unread("servers in no domain have JetStream, too: whether they have the bucket can be seen only there"))
 			continue
 		}
 		api := jsapi.APIPrefix(jetstream.JetStreamOptions{Domain: domain})
@@ -45,14 +45,14 @@ func checkDomain(_ context.Context, e *environment) []finding {
 		case errors.Is(err, jetstream.ErrStreamNotFound):
 			none = append(none, domain)
 		default:
-			found = append(found, unknown("the JetStream domain %s: %s", domain, violation(err)))
+			found = append(found, unreadFor(err, "the JetStream domain %s: %s", domain, violation(err)))
 		}
 	}
 	if len(none) > 0 {
 		found[0].Text += ", and not in " + strings.Join(none, ", ")
 	}
 	if more := len(others) - mostDomains; more > 0 {
-		found = append(found, unknown("%d more JetStream domains", more))
+		found = append(found, unread("%d more JetStream domains", more))
 	}
 	return found
 }

@@ -28,14 +28,14 @@ const serverWrites = 10_000
 func checkElections(ctx context.Context, e *environment) []finding {
 	if err := e.try(e.createNothing(e.name, "$KV."+e.name+".>")); err != nil {
 		if errors.Is(err, nats.ErrPermissionViolation) {
-			return []finding{unknown("%s (to read all elections; candidates need not)", violation(err))}
+			return []finding{unread("%s (to read all elections; candidates need not)", violation(err))}
 		}
-		return []finding{unknown("%v", err)}
+		return []finding{unanswered("%v", err)}
 	}
 	s := &inspector{bucket: e.bucket, js: e.js, name: e.name, limit: e.wait} // the permission was tried above
 	all, err := answer(ctx, s, s.all)
 	if err != nil {
-		return []finding{unknown("the elections cannot be read: %s", errorText(err))}
+		return []finding{unreadFor(err, "the elections cannot be read: %s", errorText(err))}
 	}
 	elections, groups := withoutGroups(all)
 	var foreign, long []string

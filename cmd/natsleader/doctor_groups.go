@@ -55,7 +55,7 @@ func judgeGroup(ctx context.Context, s *inspector, name string, all []electionSt
 	}
 	x := sharing{group: name, only: -1}
 	if err := x.read(ctx, s); err != nil {
-		return []finding{unknown("%s: %s", title, errorText(err))}
+		return []finding{unreadFor(err, "%s: %s", title, errorText(err))}
 	}
 	for i := range registry.Pages() {
 		e := byKey[group.PageKey(name, i)].entry

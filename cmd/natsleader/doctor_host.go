@@ -21,7 +21,7 @@ func checkClock(_ context.Context, e *environment) []finding {
 	var found []finding
 	switch synced, err := e.hostSync(); {
 	case err != nil:
-		found = append(found, unknown("%v", err))
+		found = append(found, unread("%v", err))
 	case !synced:
 		found = append(found, severityNote.of("the clock of this host is not synchronised; leases depend on its rate only, not on the time that it shows").
 			advise("run an NTP client, for the times that people see"))
@@ -51,11 +51,14 @@ func checkPace(_ context.Context, e *environment) []finding {
 	var again jetstream.StreamInfo
 	began := time.Now()
 	if err := e.request(&nats.Msg{Subject: e.api + "STREAM.INFO.KV_" + e.name}, &again); err != nil {
-		return []finding{unknown("%s", violation(err))}
+		return []finding{unreadFor(err, "%s", violation(err))}
+	}
+	if err := e.majority(&again); err != nil {
+		return []finding{unanswered("what was read before may be over: %s", errorText(err))}
 	}
 	took := time.Since(began)
 	if again.TimeStamp.IsZero() || e.info.TimeStamp.IsZero() || streamLeader(&again) != streamLeader(e.info) {
-		return []finding{unknown("the server does not tell its time, or another one leads the stream now")}
+		return []finding{unread("the server does not tell its time, or another one leads the stream now")}
 	}
 	return []finding{judgePace(again.TimeStamp.Sub(e.info.TimeStamp), began.Add(took/2).Sub(e.infoAt), (e.infoTook+took)/2, e.lease())}
 }
@@ -94,14 +97,14 @@ const (
 func checkRoundTrip(_ context.Context, e *environment) []finding {
 	pings, err := e.times(e.nc.RTT)
 	if err != nil {
-		return []finding{unknown("%v", err)}
+		return []finding{unanswered("%v", err)}
 	}
 	ping := pings[len(pings)/2]
 	if e.info == nil || e.unfit != nil { // no stream answers writes
 		return []finding{fine("to the server and back in %v", roundish(ping))}
 	}
 	if _, err = e.ask(e.impossible(e.name, e.election)); err != nil {
-		return []finding{fine("to the server and back in %v", roundish(ping)), unknown("to the leader of the stream and back: %s", violation(err))}
+		return []finding{fine("to the server and back in %v", roundish(ping)), unreadFor(err, "to the leader of the stream and back: %s", violation(err))}
 	}
 	answers, err := e.times(func() (time.Duration, error) {
 		began := time.Now()
@@ -109,7 +112,7 @@ func checkRoundTrip(_ context.Context, e *environment) []finding {
 		return time.Since(began), late
 	})
 	if err != nil {
-		return []finding{fine("to the server and back in %v", roundish(ping)), unknown("to the leader of the stream and back: %v", err)}
+		return []finding{fine("to the server and back in %v", roundish(ping)), unanswered("to the leader of the stream and back: %v", err)}
 	}
 	answer, slowest := answers[len(answers)/2], answers[len(answers)-1]
 	lease := e.lease()

@@ -67,7 +67,7 @@ func checkPermissions(_ context.Context, e *environment) []finding {
 			}
 			found = append(found, f)
 		case err != nil:
-			found = append(found, unknown("%s: %v", t.what, err))
+			found = append(found, unanswered("%s: %v", t.what, err))
 		}
 	}
 	switch {
@@ -211,7 +211,7 @@ func (e *environment) checkWrite() []finding {
 	}
 	switch err := json.Unmarshal(reply, &ack); {
 	case err != nil:
-		return []finding{unknown("the answer to a write is not understood: %v", err)}
+		return []finding{unanswered("the answer to a write is not understood: %v", err)}
 	case ack.Error == nil:
 		return []finding{severityCritical.of("the bucket accepts writes whose condition does not hold").advise("use another bucket")}
 	case ack.Error.ErrorCode == wire.CodeWrongLastSequence || ack.Error.ErrorCode == wire.CodeWrongLastConstant:
@@ -286,7 +286,7 @@ func (e *environment) tryToPublish(subject string, may, mayNot finding) []findin
 	case errors.Is(err, nats.ErrPermissionViolation):
 		return []finding{mayNot}
 	default:
-		return []finding{unknown("%v", err)}
+		return []finding{unanswered("%v", err)}
 	}
 }
 
@@ -299,13 +299,13 @@ const mostTried = 20
 // does one that reaches the bucket through an import.
 func checkBorder(_ context.Context, e *environment) []finding {
 	if e.api != jetstream.DefaultAPIPrefix {
-		return []finding{unknown("the bucket may be in another account, because the prefix of the JetStream API is %s", strings.TrimSuffix(e.api, "."))}
+		return []finding{unread("the bucket may be in another account, because the prefix of the JetStream API is %s", strings.TrimSuffix(e.api, "."))}
 	}
 	pre := "$KV." + e.name + "."
 	var info jetstream.StreamInfo
 	m := &nats.Msg{Subject: e.api + "STREAM.INFO.KV_" + e.name, Data: []byte(`{"subjects_filter":"` + pre + `>"}`)}
 	if err := e.request(m, &info); err != nil {
-		return []finding{unknown("the names of the elections: %v", err)}
+		return []finding{unreadFor(err, "the names of the elections: %v", err)}
 	}
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(info.State.Subjects)), func(subject string) bool {
 		name, _, _ := group.NameOf(subject)
@@ -333,15 +333,19 @@ func checkBorder(_ context.Context, e *environment) []finding {
 		case errors.Is(err, nats.ErrPermissionViolation):
 			mayNot = append(mayNot, name)
 		default:
-			return []finding{unknown("%v", err)}
+			return []finding{unanswered("%v", err)}
 		}
 	}
 	switch {
 	case len(mayNot) == 0:
 		return []finding{fine("no border within the account: this connection may write all elections that were tried, which are %d", len(may))}
 	case len(may) == 0:
-		return []finding{unknown("this connection may write none of the elections that were tried (%d)", len(mayNot))}
+		return []finding{unread("this connection may write none of the elections that were tried (%d)", len(mayNot))}
 	}
-	return []finding{severityWarning.of("permissions within one account separate this connection, which may write %s, from %s", some(may), some(mayNot)).
+	border := severityWarning
+	if e.as != asCandidate {
+		border = severityNote // the least permissions of an operator name elections and groups
+	}
+	return []finding{border.of("permissions within one account separate this connection, which may write %s, from %s", some(may), some(mayNot)).
 		advise("they stop a client that makes a mistake; if an application must be safe from a hostile client of another, give each an account of its own: docs/permissions.md says how")}
 }

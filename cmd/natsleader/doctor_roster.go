@@ -39,7 +39,7 @@ func checkRoster(ctx context.Context, e *environment) []finding {
 	}
 	err := e.try(e.send("STREAM.INFO.KV_"+e.rosterName(), ""))
 	if errors.Is(err, nats.ErrPermissionViolation) {
-		return []finding{unknown("%s (for the settings of the roster)", violation(err))}
+		return []finding{unread("%s (for the settings of the roster)", violation(err))}
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.wait)
 	defer cancel()
@@ -48,7 +48,8 @@ func checkRoster(ctx context.Context, e *environment) []finding {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return missing("the roster of the bucket is gone")
 	case err != nil:
-		return []finding{unknown("the roster does not answer: %v", err)}
+		return []finding{severityWarning.of("the roster, stream KV_%s, does not answer, so nobody sees who waits: %s", e.rosterName(), errorText(err)).
+			advise("bring back a majority of its servers")}
 	}
 	wrong := e.wrongInRoster(stream.CachedInfo().Config)
 	if len(wrong) == 0 {

@@ -65,10 +65,10 @@ func (e *environment) checkVersions() []finding {
 	switch {
 	case len(missing) == 0:
 	case errors.Is(err, nats.ErrPermissionViolation):
-		found = append(found, unknown("versions of %s: %s (candidates with guards ask the same)", strings.Join(missing, ", "), violation(err)).
+		found = append(found, unread("versions of %s: %s (candidates with guards ask the same)", strings.Join(missing, ", "), violation(err)).
 			advise("allow it, or name a context with system credentials with --system-context"))
 	default:
-		found = append(found, unknown("versions of %s: no answer", strings.Join(missing, ", ")))
+		found = append(found, unread("versions of %s: no answer", strings.Join(missing, ", ")))
 	}
 	return found
 }
@@ -100,9 +100,9 @@ func judgeVersion(name, version string) finding {
 	var major, minor int
 	switch _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); {
 	case err != nil && name != "":
-		return unknown("server %s says that its version is %q", name, version)
+		return unread("server %s says that its version is %q", name, version)
 	case err != nil:
-		return unknown("the server says that its version is %q", version)
+		return unread("the server says that its version is %q", version)
 	case !atLeast(version, leastVersion):
 		return severityWarning.of("%s is older than %s: it keeps no roster, has no expiry markers, and candidates with guards do not stand", who, leastVersion).
 			advise("update it to " + wire.LeastGuardServer + " or later, which all of these need")
@@ -219,16 +219,16 @@ func checkSync(_ context.Context, e *environment) []finding {
 	names := e.streamServers()
 	asks, done, err := e.asSystem()
 	if err != nil {
-		return []finding{unknown("sync_interval: %v", err)}
+		return []finding{unanswered("sync_interval: %v", err)}
 	}
 	defer done()
 	intervals, err := asks.syncIntervals(names)
 	switch {
 	case e.system == nil && len(intervals) == 0:
-		return []finding{unknown("sync_interval is told to system credentials only").
+		return []finding{unread("sync_interval is told to system credentials only").
 			advise("name a context that has them with --system-context")}
 	case len(intervals) == 0:
-		return []finding{unknown("sync_interval: the context of --system-context has no system credentials: %v", err)}
+		return []finding{unread("sync_interval: the context of --system-context has no system credentials: %v", err)}
 	}
 	var found []finding
 	slices.Sort(names)
@@ -236,7 +236,7 @@ func checkSync(_ context.Context, e *environment) []finding {
 		interval, known := intervals[name]
 		switch {
 		case !known:
-			found = append(found, unknown("sync_interval of %s: it has not answered", name))
+			found = append(found, unread("sync_interval of %s: it has not answered", name))
 		case interval > 0:
 			found = append(found, e.judgeSync(name, interval))
 		}
@@ -304,7 +304,7 @@ func checkLimits(_ context.Context, e *environment) []finding {
 	tier, err := e.accountTier()
 	switch {
 	case err != nil:
-		found = append(found, unknown("limits of the account: %s (candidates need not)", violation(err)))
+		found = append(found, unread("limits of the account: %s (candidates need not)", violation(err)))
 	case c.Storage == jetstream.MemoryStorage:
 		gauge("memory of the account, in bytes", tier.Memory, tier.Limits.MaxMemory)
 	default:

@@ -36,10 +36,10 @@ const (
 func checkStore(_ context.Context, e *environment) []finding {
 	switch {
 	case e.readOnly:
-		return []finding{unknown("nothing is stored with --read-only")}
+		return []finding{unread("nothing is stored with --read-only")}
 	case !strings.HasPrefix(e.api, "$JS.") || !strings.HasSuffix(e.api, ".API."):
 		// A domain keeps subjects. Behind an import, the stream's subject may have another name here.
-		return []finding{unknown("whether a message can be stored behind %s", strings.TrimSuffix(e.api, "."))}
+		return []finding{unread("whether a message can be stored behind %s", strings.TrimSuffix(e.api, "."))}
 	}
 	id := rand.Text()[:12]
 	s := scratch{"natsleader_doctor_" + id, "natsleader.doctor." + strings.ToLower(id)}
@@ -81,10 +81,10 @@ func checkStore(_ context.Context, e *environment) []finding {
 // notStored is the finding if a connection may not create, fill or delete the scratch stream.
 func notStored(err error) finding {
 	if errors.Is(err, nats.ErrPermissionViolation) {
-		return unknown("%s (to store a message in a stream of its own; candidates need not)", violation(err)).
+		return unread("%s (to store a message in a stream of its own; candidates need not)", violation(err)).
 			advise("run doctor as a user who may create streams, too: only that finds a full disk")
 	}
-	return unknown("whether a message can be stored: %v", err)
+	return unanswered("whether a message can be stored: %v", err)
 }
 
 func refusesToStore(e *environment, why error) finding {
@@ -95,7 +95,7 @@ func refusesToStore(e *environment, why error) finding {
 // noStream is the finding if the servers have not answered in time.
 func (e *environment) noStream(what string) finding {
 	if names, vacant := e.missing(); len(names)+vacant > 0 {
-		return unknown("whether a message can be stored: servers are missing, and %s in %v", what, e.wait)
+		return unanswered("whether a message can be stored: servers are missing, and %s in %v", what, e.wait)
 	}
 	return refusesToStore(e, fmt.Errorf("%s in %v", what, e.wait))
 }
@@ -111,7 +111,7 @@ func (e *environment) createScratch(s scratch) (f finding, created bool) {
 	}
 	body, err := json.Marshal(like)
 	if err != nil {
-		return unknown("%v", err), false
+		return unanswered("%v", err), false
 	}
 	var info jetstream.StreamInfo
 	err = e.request(&nats.Msg{Subject: e.api + "STREAM.CREATE." + s.name, Data: body}, &info)

@@ -421,3 +421,25 @@ func TestDoctor_FaultyServer(t *testing.T) {
 		shows("behind an import", checkStore, nil)
 	})
 }
+
+// A server that does not hear from a majority of the others knows nothing of the bucket, though it answers. If it falls silent
+// while doctor looks, what was read before may be over. One that has heard from them lately is believed.
+func TestDoctor_WithoutMajority(t *testing.T) {
+	for name, k := range map[string]struct {
+		after, silence time.Duration
+	}{
+		"heard lately": {0, 2 * time.Second},
+		"silent":       {0, 4 * time.Second},
+		"meanwhile":    {50 * time.Millisecond, 4 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, leader.BucketConfig{}, func(w *world) {
+				w.cutOff(k.after, time.Hour, &jetstream.ClusterInfo{Name: "c", Leader: "n1", Replicas: []*jetstream.PeerInfo{
+					{Name: "n2", Current: true, Active: k.silence}, {Name: "n3", Current: true, Active: k.silence},
+				}})
+				out, errs, code := w.run("doctor --read-only")
+				w.notef("%s%sexit code %d\n", out, errs, code)
+			})
+		})
+	}
+}

@@ -18,6 +18,7 @@ import (
 // Any other failure is exitFailed.
 const (
 	exitFailed      = 1
+	exitCritical    = 2 // doctor
 	exitUsage       = 64
 	exitUnknown     = 66
 	exitUnreachable = 69

@@ -59,7 +59,7 @@ func TestExitCodes_OfThePage(t *testing.T) {
 	got, want := slices.Sorted(maps.Keys(listed)), slices.Sorted(maps.Keys(cases))
 	expect.That(t, slices.Equal(got, want), "the page lists %q, and the command has %q", got, want)
 	number := map[string]int{
-		"0": 0, "1": exitFailed, "2": severityCritical.exitCode(), "64": exitUsage, "66": exitUnknown, "69": exitUnreachable, "75": exitBusy, "77": exitDenied,
+		"0": 0, "1": exitFailed, "2": exitCritical, "64": exitUsage, "66": exitUnknown, "69": exitUnreachable, "75": exitBusy, "77": exitDenied,
 		"78": exitBucket, "79": exitLost, "124": exitWaited, "126": exitCannotRun, "127": exitNotFound, "128+n": 128 + 9,
 	}
 	for code, lines := range cases {

@@ -18,7 +18,7 @@ var exitMeanings = []struct{ Code, Text string }{
 	{"2", "doctor found something critical."},
 	{"64", "A flag, an argument, a context or a file cannot be used."},
 	{"66", "The history does not know the election, or who led it (history --at)."},
-	{"69", "NATS, JetStream or the leader does not answer, or the address of --http is in use."},
+	{"69", "NATS, JetStream, the leader or a majority of the servers does not answer, or the address of --http is in use."},
 	{"75", "Another candidate leads (run --try, hold --try)."},
 	{"77", "A permission is missing."},
 	{"78", "The bucket does not exist, or cannot be used for elections."},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -43,7 +44,9 @@ func (u *uiState) examine(ctx context.Context, s *inspector) {
 
 // shownFindings returns what is wrong, the worst first.
 func shownFindings(all []finding) []webpage.Finding {
-	all = slices.DeleteFunc(all, func(f finding) bool { return f.Severity == severityOK || f.unchecked })
+	all = slices.DeleteFunc(all, func(f finding) bool {
+		return f.Severity == severityOK || f.unchecked || strings.HasSuffix(f.Text, noSettings)
+	})
 	slices.SortStableFunc(all, func(a, b finding) int { return cmp.Compare(b.Severity, a.Severity) })
 	shown := make([]webpage.Finding, len(all))
 	for i, f := range all {

@@ -32,7 +32,7 @@ func TestUI_Head(t *testing.T) {
 		expect.Equal(t, fmt.Sprint(replicasOf(info, "n9")), want, "the servers are %s")
 	}
 	found := shownFindings([]finding{
-		fine("a"), severityNote.of("b"), unknown("c"), severityCritical.of("d").advise("do"), severityWarning.of("e"), severityWarning.of("f"),
+		fine("a"), severityNote.of("b"), unread("c"), severityCritical.of("d").advise("do"), severityWarning.of("e"), severityWarning.of("f"),
 	})
 	expect.Equal(t, fmt.Sprint(found), "[{critical d do} {warning e } {warning f } {note b }]", "it shows %s")
 }

@@ -43,10 +43,10 @@ export class Head {
     this.cordoned = head.cordoned || [];
     this.showCordoned();
     const findings = head.findings || [];
-    const grave = ["critical", "warning", "note"].map((s) => [findings.filter((f) => f.severity === s).length, s]).filter(([n]) => n > 0);
+    const grave = ["critical", "unknown", "warning", "note"].map((s) => [findings.filter((f) => f.severity === s).length, s]).filter(([n]) => n > 0);
     $("doctor").hidden = !head.checked || grave.length === 0 && replicas.some((r) => r.fault); // it looks less often
     $("doctor").className = grave[0]?.[1] || "";
-    $("doctor").firstElementChild.textContent = "doctor: " + (grave.map(([n, s]) => `${n} ${s}${n > 1 && s !== "critical" ? "s" : ""}`).join(", ") || "all is well");
+    $("doctor").firstElementChild.textContent = "doctor: " + (grave.map(([n, s]) => `${n} ${s}${n > 1 && (s === "warning" || s === "note") ? "s" : ""}`).join(", ") || "all is well");
     $("findings").replaceChildren(...findings.map((f) => make("li", "",
       make("b", f.severity, f.severity), ` ${f.text}`, ...f.advice ? [make("p", "advice", `→ ${f.advice}`)] : [])));
     if (findings.length === 0) $("findings").replaceChildren(make("li", "", "Nothing is wrong with the bucket."));

@@ -87,7 +87,7 @@ func judgeGroup(ctx context.Context, s *inspector, name string, all []electionSt
 			text += "; these have left: " + some(left)
 		}
 		found = append(found, severityWarning.of("%s", text).
-			advise("look again after the lease and the Hold of the members; if it stays, start more members, raise Most, or undrain members: natsleader shards "+name))
+			advise(x.remedy()))
 	}
 	if lives > 0 && x.view.Assigner.State != leader.HolderLeading {
 		found = append(found, severityWarning.of("%s: no member is the assigner, so no shard moves", title).

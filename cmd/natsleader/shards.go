@@ -239,6 +239,33 @@ func (x *sharing) unowned() (shards []int) {
 	return shards
 }
 
+// remedy says what gives an owner to the shards that have none.
+func (x *sharing) remedy() string {
+	var drained, bounded []string
+	takes := false
+	for _, p := range x.view.Members {
+		switch st := memberState(p); {
+		case st == memberDrained:
+			drained = append(drained, printable(p.ID))
+		case st == memberLives && p.Most > 0:
+			bounded = append(bounded, printable(p.ID))
+		case st == memberLives:
+			takes = true
+		}
+	}
+	if takes {
+		return "look again after the lease and the Hold of the members; if it stays, see their logs"
+	}
+	var ways []string
+	if len(drained) > 0 {
+		ways = append(ways, "let drained members take shards again (natsleader shards undrain "+x.group+" "+strings.Join(drained[:min(len(drained), mostNames)], " ")+")")
+	}
+	if len(bounded) > 0 {
+		ways = append(ways, "raise Most of "+some(bounded))
+	}
+	return strings.Join(append(ways, "start members"), ", or ")
+}
+
 // moves returns the shards whose owner waits, in the order of the shards.
 func (x *sharing) moves() (all []shardMove) {
 	of := make(map[[2]string]int)

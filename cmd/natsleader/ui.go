@@ -139,6 +139,7 @@ func newUIState(log *lineLog) *uiState {
 // uiGroup is a group as pages show it.
 type uiGroup struct {
 	brief    string
+	remedy   string    // if some shards are without an owner
 	unowned  bool      // some shards are without an owner, or nothing is known of them
 	notBegun bool      // some are granted, and their work has not begun
 	since    time.Time // when one of these was first seen; zero: it was not
@@ -259,7 +260,7 @@ func (u *uiState) group(name string, now time.Time) uiGroup {
 				brief.Error = "no member has joined it, or its map is of another version or program"
 			}
 			u.mu.Lock()
-			is := uiGroup{brief: brief.text(), unowned: brief.NoOwner > 0 || brief.Error != "", notBegun: brief.NotBegun > 0, text: text, hash: hash.Sum64()}
+			is := uiGroup{brief: brief.text(), remedy: x.remedy(), unowned: brief.NoOwner > 0 || brief.Error != "", notBegun: brief.NotBegun > 0, text: text, hash: hash.Sum64()}
 			if is.unowned || is.notBegun {
 				is.since = g.since
 			}

@@ -56,7 +56,7 @@ func (g *uiGroup) advise(row *webpage.Row) {
 		row.Link = runbook + "natsleadershardsnoassigner"
 	case (g.unowned || g.notBegun) && row.Trouble < int(troubleIdle):
 		row.Trouble, row.Since, row.Why = int(troubleExpired), webpage.Milliseconds(g.since), g.brief
-		row.Do, row.Link = "start members, or raise Most", runbook+"natsleadershardsunowned"
+		row.Do, row.Link = g.remedy, runbook+"natsleadershardsunowned"
 		if !g.unowned {
 			row.Do, row.Link = "see in the logs of their owners what hangs, and restart them", runbook+"natsleadershardsnotbegun"
 		}

@@ -39,6 +39,7 @@ type globals struct {
 	connectionName string
 	timeout        time.Duration // for one answer of NATS
 	context        string
+	urls           string // of --server
 	noContext      bool
 	noDiscovery    bool
 	keeps          atomic.Int64 // see fits
@@ -59,13 +60,11 @@ type globals struct {
 // register adds the flags to the application.
 func (g *globals) register(app *fisk.Application) {
 	flag := app.Flag
-	setting := func(name, help, env, placeholder string, option func(string) natscontext.Option) *fisk.FlagClause {
-		f := flag(name, help).Envar(env).PlaceHolder(placeholder)
-		value := f.String()
+	setting := func(name, help, env, placeholder string, option func(string) natscontext.Option) {
+		value := flag(name, help).Envar(env).PlaceHolder(placeholder).String()
 		g.settings = append(g.settings, func() natscontext.Option { return option(*value) })
-		return f
 	}
-	setting("server", "NATS server URLs", "NATS_URL", "URL", natscontext.WithServerURL).Short('s')
+	flag("server", "NATS server URLs").Short('s').Envar("NATS_URL").PlaceHolder("URL").StringVar(&g.urls)
 	flag("user", "Username or token").Envar("NATS_USER").PlaceHolder("USER").StringVar(&g.user)
 	flag("password", "Password").Envar("NATS_PASSWORD").PlaceHolder("PASSWORD").StringVar(&g.password)
 	setting("token", "Token", "NATS_TOKEN", "TOKEN", natscontext.WithToken)
@@ -110,7 +109,7 @@ func (g *globals) load() (*natscontext.Context, error) {
 	if g.timeout <= 0 {
 		return nil, usagef("--timeout %v is not more than 0", g.timeout)
 	}
-	var opts []natscontext.Option
+	opts := []natscontext.Option{natscontext.WithServerURL(g.urls)}
 	for _, option := range g.settings {
 		opts = append(opts, option())
 	}
@@ -127,9 +126,12 @@ func (g *globals) load() (*natscontext.Context, error) {
 	if strings.HasSuffix(g.context, ".json") && !g.noContext && !natscontext.IsKnown(g.context) {
 		c, err = natscontext.NewFromFile(g.context, opts...)
 	} else {
-		c, err = natscontext.New(g.context, !g.noContext && (g.context != "" || mayHaveContexts()), opts...)
+		c, err = natscontext.New(g.context, g.hasContext(), opts...)
 	}
-	if err != nil {
+	switch selected := natscontext.SelectedContext(); {
+	case err != nil && g.context == "" && selected != "" && !natscontext.IsKnown(selected):
+		return nil, usagef("the selected context %q is gone: select another with `nats context select`, or name a server with -s", selected)
+	case err != nil:
 		return nil, usagef("context: %w", err)
 	}
 	for _, file := range []struct{ what, path string }{
@@ -153,6 +155,21 @@ func (g *globals) load() (*natscontext.Context, error) {
 	}
 	g.loaded = c
 	return c, nil
+}
+
+// hasContext reports whether there are settings of a context. A selected one that was removed is done without where --server says
+// where to connect to.
+func (g *globals) hasContext() bool {
+	switch {
+	case g.noContext:
+		return false
+	case g.context != "":
+		return true
+	case !mayHaveContexts():
+		return false
+	}
+	name := natscontext.SelectedContext()
+	return name == "" || natscontext.IsKnown(name) || g.urls == ""
 }
 
 // mayHaveContexts reports whether a context can have been selected. natscontext fails where the user has no home

@@ -60,6 +60,14 @@ func TestConnect_FlagsOverride(t *testing.T) {
 	}, withUser("ada", powerless))
 }
 
+// A selected context that was removed is an error, unless --server says where to connect to.
+func TestConnect_SelectedContextIsGone(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		expect.OK(w, os.Remove(w.withContext("gone", `{"url":"nats://127.0.0.1:1"}`)))
+		w.prompt("bucket ls", "bucket ls -s nats://127.0.0.1:4222", "bucket ls -s nats://127.0.0.1:4222 --context gone")
+	})
+}
+
 // An NKey, a token and the JetStream domain of the flags are used. Files that cannot be used are named, and
 // are not taken for a server that is gone.
 func TestConnect_Credentials(t *testing.T) {

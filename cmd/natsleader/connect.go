@@ -129,7 +129,7 @@ func (g *globals) load() (*natscontext.Context, error) {
 		c, err = natscontext.New(g.context, g.hasContext(), opts...)
 	}
 	switch selected := natscontext.SelectedContext(); {
-	case err != nil && g.context == "" && selected != "" && !natscontext.IsKnown(selected):
+	case err != nil && g.context == "" && g.hasContext() && selected != "" && !natscontext.IsKnown(selected):
 		return nil, usagef("the selected context %q is gone: select another with `nats context select`, or name a server with -s", selected)
 	case err != nil:
 		return nil, usagef("context: %w", err)

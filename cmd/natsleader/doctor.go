@@ -89,8 +89,8 @@ func (f finding) advise(what string) finding {
 // check is one of doctor's checks.
 type check struct {
 	name   string
-	stream bool // it needs the settings of the bucket's stream
-	look   func(context.Context, *environment) []finding
+	stream bool                                          // it needs the settings of the bucket's stream
+	look   func(context.Context, *environment) []finding // none: it does not apply to the bucket
 }
 
 // checks are all checks of doctor, in the order of its report. None touches the bucket, and

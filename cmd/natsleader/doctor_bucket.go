@@ -95,9 +95,11 @@ func checkHistory(_ context.Context, e *environment) []finding {
 		return []finding{severityWarning.of("the history of the bucket is lost: stream %s does not exist", name).advise(e.addLine("--history 30d"))}
 	case errors.Is(err, nats.ErrPermissionViolation):
 		return []finding{unread("%s (for the settings of the history)", violation(err))}
+	case errors.Is(err, nats.ErrTimeout), refusedWith(err, codeOffline):
+		return []finding{severityWarning.of("the history, stream %s, does not answer: %s; while it has no leader no change in the bucket is recorded", name, errorText(err)).
+			advise("if that lasts, bring back a majority of its servers")}
 	case err != nil:
-		return []finding{severityWarning.of("the history, stream %s, does not answer, so no change of a leader is recorded: %s", name, errorText(err)).
-			advise("bring back a majority of its servers")}
+		return []finding{unanswered("the history, stream %s: %s", name, errorText(err))}
 	}
 	kept := hazards.Stream{StreamConfig: info.Config, Use: hazards.History}.Of(hazards.Reported)
 	if len(kept) == 0 {

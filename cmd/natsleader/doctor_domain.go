@@ -30,6 +30,9 @@ func checkDomain(_ context.Context, e *environment) []finding {
 	if errors.Is(err, nats.ErrPermissionViolation) {
 		return append(found, unread("other domains: %s (candidates need not)", violation(err)))
 	}
+	if err != nil && !errors.Is(err, nats.ErrTimeout) { // which ends the wait for more answers
+		return append(found, unanswered("other domains: %v", err))
+	}
 	var none []string
 	for _, domain := range others[:min(len(others), mostDomains)] {
 		if domain == "" {

@@ -58,7 +58,7 @@ func checkPace(_ context.Context, e *environment) []finding {
 	}
 	took := time.Since(began)
 	if again.TimeStamp.IsZero() || e.info.TimeStamp.IsZero() || streamLeader(&again) != streamLeader(e.info) {
-		return []finding{unread("the server does not tell its time, or another one leads the stream now")}
+		return []finding{unanswered("the server does not tell its time, or another one leads the stream now")}
 	}
 	return []finding{judgePace(again.TimeStamp.Sub(e.info.TimeStamp), began.Add(took/2).Sub(e.infoAt), (e.infoTook+took)/2, e.lease())}
 }

@@ -47,9 +47,11 @@ func checkRoster(ctx context.Context, e *environment) []finding {
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return missing("the roster of the bucket is gone")
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout), refusedWith(err, codeOffline):
+		return []finding{severityWarning.of("the roster, stream KV_%s, does not answer: %s; while it has no leader nobody sees who waits", e.rosterName(), errorText(err)).
+			advise("if that lasts, bring back a majority of its servers")}
 	case err != nil:
-		return []finding{severityWarning.of("the roster, stream KV_%s, does not answer, so nobody sees who waits: %s", e.rosterName(), errorText(err)).
-			advise("bring back a majority of its servers")}
+		return []finding{unanswered("the roster, stream KV_%s: %s", e.rosterName(), errorText(err))}
 	}
 	wrong := e.wrongInRoster(stream.CachedInfo().Config)
 	if len(wrong) == 0 {

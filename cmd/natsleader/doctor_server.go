@@ -228,7 +228,7 @@ func checkSync(_ context.Context, e *environment) []finding {
 		return []finding{unread("sync_interval is told to system credentials only").
 			advise("name a context that has them with --system-context")}
 	case len(intervals) == 0:
-		return []finding{unread("sync_interval: the context of --system-context has no system credentials: %v", err)}
+		return []finding{unanswered("sync_interval: nobody answers the context of --system-context, which may have no system credentials: %v", err)}
 	}
 	var found []finding
 	slices.Sort(names)
@@ -304,7 +304,7 @@ func checkLimits(_ context.Context, e *environment) []finding {
 	tier, err := e.accountTier()
 	switch {
 	case err != nil:
-		found = append(found, unread("limits of the account: %s (candidates need not)", violation(err)))
+		found = append(found, unreadFor(err, "limits of the account: %s (candidates need not)", violation(err)))
 	case c.Storage == jetstream.MemoryStorage:
 		gauge("memory of the account, in bytes", tier.Memory, tier.Limits.MaxMemory)
 	default:

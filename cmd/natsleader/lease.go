@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -70,7 +71,26 @@ type leaseFile struct {
 	next chan leaseWrite // the newest counts
 	// faults has the newest failure of a write that no caller waits for, and then an empty text when one succeeds.
 	faults chan string
+	began  atomic.Int64 // the instant at which the write began that is not done; 0: all are
 	done   chan struct{}
+}
+
+// hangs returns for how long a write has not ended.
+func (f *leaseFile) hangs(now instant) time.Duration {
+	began := instant(f.began.Load())
+	if began == 0 {
+		return 0
+	}
+	return now.sub(began)
+}
+
+// say puts a fault, or none, in place of an older one.
+func (f *leaseFile) say(fault string) {
+	select {
+	case <-f.faults:
+	default:
+	}
+	f.faults <- fault
 }
 
 type leaseWrite struct {
@@ -89,17 +109,22 @@ func openLeaseFile(path string) *leaseFile {
 		defer close(f.done)
 		fault := ""
 		for w := range f.next {
-			if was := fault; w.written != nil {
+			was, begun := fault, clockNow()
+			f.began.Store(int64(begun))
+			if w.written != nil {
 				var err error
 				path, err = w.writeAnywhere(path)
-				w.written <- leaseWritten{path, err}
-				fault = ""
-			} else if fault = textOf(w.write(path)); fault != was || fault != "" {
-				select {
-				case <-f.faults:
-				default:
+				if fault = ""; was != "" { // of the command before
+					f.say("")
 				}
-				f.faults <- fault
+				f.began.Store(0)
+				w.written <- leaseWritten{path, err}
+				continue
+			}
+			fault = textOf(w.write(path))
+			f.began.Store(0)
+			if fault != "" || was != "" || clockNow().sub(begun) >= patienceWithDisk {
+				f.say(fault)
 			}
 		}
 	}()

@@ -72,7 +72,7 @@ func (c *runLoop) look(now instant) time.Duration {
 	}
 	if c.unwritten != 0 && c.term != nil && s.term == c.term && now >= c.unwritten.add(s.length) {
 		c.log.warn("handing over: the file of the lease could not be written for %v", s.length)
-		c.resign() // the next start writes it elsewhere
+		c.resign() // the next start writes it elsewhere; with --notify another candidate may have room
 	}
 	late := s.answerBy
 	if c.won == 0 && s.leaseBy != 0 && (late == 0 || s.leaseBy < late) {

@@ -204,5 +204,5 @@ func (c *runLoop) undecided() error {
 	if c.fault != nil {
 		return fmt.Errorf("did not become leader at once (--try): %w", c.fault)
 	}
-	return exitf(c.busyCode, "did not become leader at once (--try)")
+	return exitf(exitUnreachable, "did not become leader at once (--try), and it is not known which candidate leads")
 }

@@ -92,7 +92,7 @@ func (m *commandMetrics) started(pid int) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.pid, m.begun = pid, time.Now()
+	m.pid, m.begun, m.stale = pid, time.Now(), false
 	m.starts++
 }
 

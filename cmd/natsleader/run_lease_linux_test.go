@@ -125,6 +125,30 @@ func TestLeaseFile_ReportsFaults(t *testing.T) {
 	f.put(leaseNote{Token: 8})
 	expect.Got(f.write(leaseNote{Token: 9}))(t)
 	expect.Equal(t, len(f.faults), 0, "%d reports of a file that is written")
+	expect.OK(t, os.RemoveAll(dir))
+	expect.OK(t, os.WriteFile(dir, nil, 0o600))
+	f.put(leaseNote{Token: 10})
+	for f.hangs(clockNow()) > 0 || len(f.faults) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	path := expect.Got(f.write(leaseNote{Token: 11}))(t) // for the next command, and elsewhere
+	defer removeLeaseFile(path, nil)
+	expect.Equal(t, reported(), "", "%q of the command before")
+}
+
+// A disk that does not answer is a fault, too.
+func TestSupervisor_ReportsHangingDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		useBubbleClock(t)
+		s := onHungDisk("true")
+		s.command = &managedProcess{}
+		s.notes.began.Store(int64(clockNow()))
+		s.extend(order{Do: orderLease})
+		time.Sleep(patienceWithDisk)
+		s.extend(order{Do: orderLease})
+		expect.Deep(t, <-s.reports, supervisorReport{What: reportLease, Error: "the disk has not answered for 5s"})
+		expect.Equal(t, len(s.reports), 0, "%d more reports")
+	})
 }
 
 // remaining prints the time that is left, and fails when the lease is over.

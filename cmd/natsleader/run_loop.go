@@ -230,7 +230,7 @@ func (c *runLoop) elected(t *leader.Term) {
 	case c.holder:
 		go func() { // it may have no reader
 			if _, err := fmt.Fprintln(c.out(), t.Token()); err != nil {
-				c.log.failed(fmt.Errorf("cannot print the token: %w", err))
+				c.log.log(slog.LevelError, fields{"error", errorText(err)}, "cannot print the token: %s", errorText(err))
 			}
 		}()
 	case c.brake.pause != nil: // it begins after the pause
@@ -247,7 +247,7 @@ func (c *runLoop) over(t *leader.Term, cause error) {
 	if c.term != t {
 		return
 	}
-	c.term, c.lapsed = nil, errors.Is(cause, leader.ErrLeaseExpired)
+	c.term, c.lapsed, c.unwritten = nil, errors.Is(cause, leader.ErrLeaseExpired), 0
 	c.manager.status("does not lead: " + errorText(cause))
 	text := errorText(cause)
 	if errors.Is(cause, leader.ErrPreempted) && errors.Is(c.fault, leader.ErrForeignRecord) {
@@ -432,9 +432,11 @@ func (c *runLoop) resign() {
 // leaseWritten handles a report on the file of the lease: why it cannot be written, or none. A command that asks it before each
 // item does nothing meanwhile.
 func (c *runLoop) leaseWritten(fault string) {
-	c.command.leaseWritten(fault == "")
+	if c.current != nil {
+		c.command.leaseWritten(fault == "")
+	}
 	switch s := c.current; {
-	case s == nil || s.ending || c.term == nil:
+	case s == nil || s.ending || c.term == nil || c.resigned == c.term:
 	case fault == "" && c.unwritten != 0:
 		c.unwritten = 0
 		c.log.say("the file of the lease is written again")

@@ -401,6 +401,8 @@ func TestRunLoop(t *testing.T) {
 		// A command whose lease is in no file that it could ask goes on for one more lease.
 		{"LeaseFileIsFull", run{drain: time.Hour}, "started, unwritten, 5s, unwritten, metrics, 9.9s, written, metrics, unwritten, 14.9s, 100ms, stopped, 2s, started, unwritten, ends 0"},
 		{"LeaseFileIsFullNotified", run{won: won, lost: lost, drain: time.Second}, "started, 1s, unwritten, 15.5s, unwritten, 3s, unwritten, 16s"},
+		// A term that ended otherwise costs the next one nothing.
+		{"LeaseFileOfTheTermBefore", run{won: won, lost: lost, drain: time.Second}, "started, unwritten, 1s, transfer, written, 59s"},
 		{"LeavesADaemon", run{}, "started, leaves"},
 		{"HoldsLeaseInDrain", run{drain: time.Hour}, "started, transfer, 6s, cut, 30s, dies"},
 	} {

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -80,7 +81,10 @@ func (s *supervisor) open() {
 	unix.CloseOnExec(s.Reports)
 	// Without natsleader's own variables, including those of a natsleader that runs
 	// this one.
-	s.env = environWithout(append(commandVariables, supervisorVariable)...)
+	s.env = environWithout(supervisorVariable)
+	if len(s.LeaseFile) != 0 {
+		s.env = environWithout(append(commandVariables, supervisorVariable)...)
+	}
 	// Handled and not ignored, which the command would inherit.
 	catch(make(chan os.Signal, 1), append(endings, unix.SIGPIPE, unix.SIGTSTP, unix.SIGUSR1, unix.SIGUSR2)...)
 	s.reaped = make(chan os.Signal, 1)
@@ -88,7 +92,7 @@ func (s *supervisor) open() {
 	s.notes = openLeaseFile(string(s.LeaseFile))
 	s.orders = make(chan order)
 	go s.readOrders(json.NewDecoder(os.NewFile(uintptr(s.Orders), "orders")))
-	s.reports = make(chan supervisorReport, 8) // the few of one command: the next starts when they were read
+	s.reports = make(chan supervisorReport, 8) // the few of one command, of which the next starts when they were read; and see reportLease
 	go s.writeReports(os.NewFile(uintptr(s.Reports), "reports"))
 }
 
@@ -173,7 +177,11 @@ func (s *supervisor) handle(o order) {
 // start starts the command. Without --notify, the command does not begin if its term is
 // over already: natsleader, or this process, may have been stopped since the election.
 func (s *supervisor) start(o order) {
-	env := append(slices.Clone(s.env), o.Env...)
+	env := slices.DeleteFunc(slices.Clone(s.env), func(v string) bool { // a variable has one value
+		name, _, _ := strings.Cut(v, "=")
+		return slices.ContainsFunc(o.Env, func(other string) bool { return strings.HasPrefix(other, name+"=") })
+	})
+	env = append(env, o.Env...)
 	if len(s.LeaseFile) != 0 {
 		if s.tooLate(o) {
 			return
@@ -230,12 +238,11 @@ func (s *supervisor) spawn(env []string) (pid int, err error) {
 	return pid, nil
 }
 
-// reportLease reports that the file of the lease cannot be written, or is written again. It does not wait for a natsleader that
-// is stopped: the next write that fails is reported, too.
+// reportLease reports that the file of the lease cannot be written, or is written again. It leaves room for other reports where
+// natsleader does not read them because it is stopped: its lease ends then.
 func (s *supervisor) reportLease(fault string) {
-	select {
-	case s.reports <- supervisorReport{What: reportLease, Error: fault}:
-	default:
+	if len(s.reports) < cap(s.reports)/2 { // no other goroutine fills it
+		s.reports <- supervisorReport{What: reportLease, Error: fault}
 	}
 }
 
@@ -252,6 +259,9 @@ func (s *supervisor) tooLate(o order) bool {
 func (s *supervisor) extend(o order) {
 	p := s.command
 	p.lease, p.token = o.Lease, o.Token
+	if hung := s.notes.hangs(clockNow()); hung >= patienceWithDisk {
+		s.reportLease(fmt.Sprintf("the disk has not answered for %v", hung.Round(time.Second)))
+	}
 	s.notes.put(newLeaseNote(o.Token, o.Lease.Warn))
 }
 
@@ -279,10 +289,10 @@ func (s *supervisor) act(now instant) time.Duration {
 		s.command = nil
 		return -1
 	}
+	left := supervisorReport{What: reportLeft}
+	leaves := false
 	if p.ended && !p.stopping && !p.behind && !s.orphaned {
-		if pid, name, lives := p.left(); lives {
-			s.reports <- supervisorReport{What: reportLeft, PID: pid, Error: name}
-		}
+		left.PID, left.Error, leaves = p.left()
 	}
 	over := p.lease.Warn != 0 && now >= p.lease.Warn
 	switch {
@@ -290,6 +300,9 @@ func (s *supervisor) act(now instant) time.Duration {
 		p.stop(now)
 	case over:
 		s.signalLost()
+	}
+	if leaves {
+		s.reports <- left
 	}
 	wait := p.due(now)
 	if p.behind {

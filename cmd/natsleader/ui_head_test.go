@@ -32,9 +32,9 @@ func TestUI_Head(t *testing.T) {
 		expect.Equal(t, fmt.Sprint(replicasOf(info, "n9")), want, "the servers are %s")
 	}
 	found := shownFindings([]finding{
-		fine("a"), severityNote.of("b"), unread("c"), severityCritical.of("d").advise("do"), severityWarning.of("e"), severityWarning.of("f"),
+		fine("a"), severityNote.of("b"), unread("c"), severityCritical.of("d").advise("do"), severityWarning.of("e"), severityWarning.of("f"), unanswered("g"), unanswered(noSettings),
 	})
-	expect.Equal(t, fmt.Sprint(found), "[{critical d do} {warning e } {warning f } {note b }]", "it shows %s")
+	expect.Equal(t, fmt.Sprint(found), "[{critical d do} {unknown g } {warning e } {warning f } {note b }]", "it shows %s")
 }
 
 // The head shows within a second what trouble brings, and takes it away as soon as the trouble is over.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -30,6 +31,9 @@ type hooks struct {
 
 	stop context.CancelFunc
 	done chan struct{}
+
+	adopts        sync.Once
+	supervisorPID atomic.Int64 // of the command that runs, or of the last one
 }
 
 func (g *globals) newHooks(command string) *hooks {

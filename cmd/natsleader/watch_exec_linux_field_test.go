@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -71,6 +72,14 @@ func TestWatch_Exec(t *testing.T) {
 	})
 	expect.That(t, !strings.Contains(p.wrote("out"), "other"), "%s", p.wrote("out"))
 	p.signal(unix.SIGTERM)
+	eventually(t, "watch ends", func() bool {
+		select {
+		case <-p.out.ended:
+			return true
+		default:
+			return false
+		}
+	})
 }
 
 // Nothing is left of a command of --exec: when it has ended, when watch ends, and when watch is killed.
@@ -90,6 +99,11 @@ func TestWatch_ExecLeavesNothing(t *testing.T) {
 		}},
 		"watch ends":      {children + "; wait", func(p *runningWatch) { p.signal(unix.SIGTERM) }},
 		"watch is killed": {children + "; wait", func(p *runningWatch) { p.signal(unix.SIGKILL) }},
+		"its supervisor is killed": {children + "; echo $PPID >>supervisor; wait", func(p *runningWatch) {
+			eventually(p.T, "the supervisor is known", func() bool { return strings.HasSuffix(p.wrote("supervisor"), "\n") })
+			pid := expect.Got(strconv.Atoi(strings.TrimSpace(p.wrote("supervisor"))))(p.T)
+			expect.OK(p.T, unix.Kill(pid, unix.SIGKILL))
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -7,12 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // runShell runs a command line under a supervisor of its own, as `run` runs its command.
 func (h *hooks) runShell(ctx context.Context, line string, env []string, input []byte) error {
+	h.adopts.Do(func() { // what a supervisor that is killed leaves behind
+		adoptOrphans()
+		reapAdopted(&h.supervisorPID)
+	})
 	in, out, err := os.Pipe()
 	if err != nil {
 		return err
@@ -27,9 +32,11 @@ func (h *hooks) runShell(ctx context.Context, line string, env []string, input [
 		_, _ = out.Write(input)
 		_ = out.Close()
 	}()
+	h.supervisorPID.Store(int64(o.pid))
 	defer o.shutDown()
 	o.send(order{Do: orderStart, Env: env})
 	stop := ctx.Done()
+	var late <-chan time.Time
 	for {
 		select {
 		case b, more := <-o.inbox:
@@ -48,8 +55,11 @@ func (h *hooks) runShell(ctx context.Context, line string, env []string, input [
 				return nil
 			}
 		case <-stop:
-			stop = nil
+			stop, late = nil, time.After(hookPatience+patienceWithSupervisor)
 			o.send(order{Do: orderStop})
+		case <-late:
+			o.kill()
+			return errors.New("the supervising process did not end it in time, and was killed")
 		}
 	}
 }

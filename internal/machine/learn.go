@@ -253,8 +253,8 @@ func (m *Machine) learn(now time.Time, s record.Observation, fx *Effects) {
 	switch {
 	case !m.key.keepsOut():
 		m.race.waited(now.Sub(m.key.seenAt))
-	case s.Kind == record.EntryRecord && s.Rec.Phase == record.PhaseLeading && m.key.seen.Rec.Session == s.Rec.Session:
-		m.race.over() // this holder keeps the key
+	case s.Kind == record.EntryRecord && s.Rec.Session == m.key.seen.Rec.Session && s.Rec.Phase == record.PhaseLeading && m.key.seen.Rec.Phase == record.PhaseLeading:
+		m.race.over() // this holder renews its lease again and again
 	}
 	m.key.see(s, now)
 	if s.Kind == record.EntryForeign && !m.KVElect {

@@ -168,7 +168,7 @@ func (s *runFixture) stepDown() {
 func TestRun_GrandchildIsEnded(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	p := s.start("a", "--drain", "300ms", "--", "sh", "-c", `trap "" TERM; (sleep 1000) & (setsid sleep 1000) & exit 5`)
-	p.says("the command has ended, and sleep (PID ")
+	p.says("the command has ended, and ") // the shell, or the program that it becomes
 	p.exits(5)
 	p.noneLeft()
 	polite := s.start("b", "--drain", "1h", "--", "sh", "-c", `(sleep 1000) & (setsid sleep 1000) & exit 6`)

@@ -94,7 +94,7 @@ func TestWatch_ExecLeavesNothing(t *testing.T) {
 	}{
 		"it has ended": {children, func(p *runningWatch) {
 			eventually(p.T, "it says what was left", func() bool {
-				return strings.Contains(p.out.text(), "the command of --exec has ended, and sleep (PID ")
+				return strings.Contains(p.out.text(), "the command of --exec has ended, and ")
 			})
 		}},
 		"watch ends":      {children + "; wait", func(p *runningWatch) { p.signal(unix.SIGTERM) }},

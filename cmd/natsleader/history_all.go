@@ -15,6 +15,7 @@ import (
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/jsapi"
 	records "github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -172,14 +173,18 @@ type changes struct {
 
 // changed is one change of a leader, or several that belong together.
 type changed struct {
-	At        time.Time `json:"at"`    // of the newest
-	Began     time.Time `json:"began"` // the oldest
-	From      string    `json:"from,omitempty"`
-	To        string    `json:"to,omitempty"`    // empty: nobody leads
-	Ended     termEnd   `json:"ended,omitempty"` // why the leader before does not lead; unknown: it is not known who led
-	Gap       float64   `json:"gap_seconds"`     // the longest time that nobody led, or that is not known
-	Trouble   bool      `json:"trouble,omitempty"`
-	Elections []string  `json:"elections"`
+	At    time.Time `json:"at"`    // of the newest
+	Began time.Time `json:"began"` // the oldest
+	From  string    `json:"from,omitempty"`
+	To    string    `json:"to,omitempty"`    // empty: nobody leads
+	Ended termEnd   `json:"ended,omitempty"` // why the leader before does not lead; unknown: it is not known who led
+	Gap   float64   `json:"gap_seconds"`     // the longest time that nobody led, or that is not known
+	// Silent and Unworked: Ended is expired; for how long the leader had not renewed its lease, in seconds, and for how long
+	// nobody worked at least.
+	Silent    float64  `json:"silent_seconds,omitempty"`
+	Unworked  float64  `json:"unworked_seconds,omitempty"`
+	Trouble   bool     `json:"trouble,omitempty"`
+	Elections []string `json:"elections"`
 }
 
 // idleLeases is for how many leases a key is free when no candidate waits for it. One that waits takes it within a lease.
@@ -214,6 +219,7 @@ func (t timeline) changes(oneShot bool) (all []changed) {
 			add(x.Since, "", x.ID, "", 0)
 		default:
 			add(x.Since, last.ID, x.ID, last.Ended, x.Since.Sub(last.Until))
+			all[len(all)-1].silence(last, x.Since)
 		}
 		if x.State == stateLeading {
 			last, hole, free = x, span{}, x.Ended == endedReleased
@@ -226,6 +232,16 @@ func (t timeline) changes(oneShot bool) (all []changed) {
 		add(last.Until, last.ID, "", last.Ended, 0)
 	}
 	return all
+}
+
+// silence takes from a term whose lease ran out for how long its leader was silent until the next one led, and for how long
+// nobody worked at least: a leader ends its work at the renew deadline, and may have stopped at any time before.
+func (c *changed) silence(last span, next time.Time) {
+	if last.Ended != endedExpired || last.Renewed.IsZero() {
+		return
+	}
+	silent := next.Sub(last.Renewed)
+	c.Silent, c.Unworked = silent.Seconds(), max(0, silent-wire.RenewDeadline(last.Until.Sub(last.Renewed))).Seconds()
 }
 
 // leastApart is how much later a change is for it to be another one, and how long a time that is not known is for it to
@@ -251,6 +267,7 @@ func grouped(all []changed) []changed {
 		}
 		g := &groups[i]
 		g.Began, g.Gap, g.Elections = x.At, max(g.Gap, x.Gap), append(g.Elections, x.Elections...)
+		g.Silent, g.Unworked = max(g.Silent, x.Silent), max(g.Unworked, x.Unworked)
 		if g.From != x.From {
 			g.From = k.from
 		}
@@ -269,10 +286,7 @@ func (c changed) text() string {
 	}
 	name := func(id string) string { return shorten(printable(cmp.Or(id, "nobody")), longID) }
 	gap := time.Duration(c.Gap * float64(time.Second))
-	took := formatAge(gap)
-	if gap < leastGap {
-		took = fmt.Sprintf("%d ms", gap.Milliseconds())
-	}
+	took := formatGap(gap)
 	if many {
 		took = "up to " + took
 	}
@@ -286,6 +300,10 @@ func (c changed) text() string {
 		return fmt.Sprintf("%s: %s, not known how: the history has no records of %s", who, which, took)
 	case c.To == "":
 		return fmt.Sprintf("%s: %s, %s", who, which, c.why())
+	case c.Silent > 0 && many:
+		return fmt.Sprintf("%s: %s, not renewed for up to %s, so nobody worked for up to as long", who, which, formatSeconds(c.Silent))
+	case c.Silent > 0:
+		return fmt.Sprintf("%s: %s, not renewed for %s, so nobody worked for %s to %s", who, which, formatSeconds(c.Silent), formatSeconds(c.Unworked), formatSeconds(c.Silent))
 	case gap < leastGap:
 		return fmt.Sprintf("%s: %s, %s, a gap of %s", who, which, c.why(), took)
 	case !c.Trouble:
@@ -293,6 +311,16 @@ func (c changed) text() string {
 	}
 	return fmt.Sprintf("%s: %s, %s, nobody led for %s", who, which, c.why(), took)
 }
+
+// formatGap formats a time without a leader, of which a handover takes milliseconds.
+func formatGap(d time.Duration) string {
+	if d < leastGap {
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	return formatAge(d)
+}
+
+func formatSeconds(s float64) string { return formatGap(time.Duration(s * float64(time.Second))) }
 
 // why describes why a leader does not lead any more.
 func (c changed) why() string {

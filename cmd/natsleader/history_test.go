@@ -453,3 +453,23 @@ func TestHistory_Groups(t *testing.T) {
 		}
 	})
 }
+
+// After a lease ran out nobody worked for longer than nobody led: from the last renewal, or at the latest from the renew
+// deadline. A group of changes has the longest times.
+func TestChanged_Silence(t *testing.T) {
+	at := func(s int) time.Time { return time.Unix(int64(s), 0).UTC() }
+	of := func(until, next int) changed {
+		last := span{State: stateLeading, ID: "a", Until: at(until), Renewed: at(0), Ended: endedExpired}
+		c := changed{At: at(next), Began: at(next), From: "a", To: "b", Ended: endedExpired, Elections: []string{"e"}}
+		c.silence(last, at(next))
+		return c
+	}
+	expect.Equal(t, of(15, 15).text(), "a → b: e, not renewed for 15s, so nobody worked for 3s to 15s", "%q; want %q")
+	expect.Equal(t, of(15, 11).text(), "a → b: e, not renewed for 11s, so nobody worked for 0 ms to 11s", "%q; want %q")
+	groups := grouped([]changed{of(15, 15), of(15, 18)})
+	expect.Equal(t, len(groups), 1, "%d groups")
+	expect.Equal(t, groups[0].text(), "a → b: 2 elections, not renewed for up to 18s, so nobody worked for up to as long", "%q; want %q")
+	c := changed{Ended: endedReleased}
+	c.silence(span{Until: at(15), Ended: endedReleased}, at(16))
+	expect.Equal(t, c.Silent, 0, "a handover is silent for %v s")
+}

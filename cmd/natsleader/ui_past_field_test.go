@@ -85,7 +85,7 @@ func TestUI_PastInBrowser(t *testing.T) {
 	b.becomes(lines, `bad 11:48:00 api-2 → api-4, nobody led for 3m0s: the key was deleted
 11:35:00 api-2 leads
 bad 11:30:00 not known until 11:35:00: the history misses what was written then
-bad 11:26:00 api-3 → api-1, nobody led for 1m0s: the lease of api-3 ran out, not renewed since 11:24:45
+bad 11:26:00 api-3 → api-1: not renewed for 1m15s, so nobody worked for 1m3s to 1m15s
 bad 11:11:00 api-2 → api-3: another term followed
 11:10:00 api-1 → api-2, 5 ms`)
 	overview := `((x) => [x.open && !x.hidden, ...[...x.querySelectorAll('summary, .note:not([hidden]), li')].map((y) => y.textContent)].join('\n'))(document.getElementById('overview'))`

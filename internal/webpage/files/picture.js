@@ -68,9 +68,11 @@ export function linesOf(spans, now) {
     } else {
       const gap = span.since - last.until;
       const why = reasons[last.ended]?.(last);
+      const silent = last.ended === "expired" && last.renewed ? span.since - last.renewed : 0;
+      const unworked = Math.max(0, silent - 0.8 * (last.until - last.renewed)); // a leader ends its work at the renew deadline
       const between = last.ended === "replaced" ? "" : gap < shortest ? `, ${took(gap)}` : `, nobody led for ${took(gap)}`;
       lines.push({
-        at: span.since, text: `${last.id} → ${span.id}${last.id === span.id ? " again" : ""}${between}${why ? `: ${why}` : ""}`,
+        at: span.since, text: `${last.id} → ${span.id}${last.id === span.id ? " again" : ""}${silent ? `: not renewed for ${took(silent)}, so nobody worked for ${took(unworked)} to ${took(silent)}` : between + (why ? `: ${why}` : "")}`,
         bad: Boolean(why) || gap >= shortest,
       });
     }

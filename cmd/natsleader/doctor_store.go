@@ -95,7 +95,7 @@ func refusesToStore(e *environment, why error) finding {
 // noStream is the finding if the servers have not answered in time.
 func (e *environment) noStream(what string) finding {
 	if names, vacant := e.missing(); len(names)+vacant > 0 {
-		return unanswered("whether a message can be stored: servers are missing, and %s in %v", what, e.wait)
+		return unread("whether a message can be stored: servers are missing, and %s in %v", what, e.wait)
 	}
 	return refusesToStore(e, fmt.Errorf("%s in %v", what, e.wait))
 }

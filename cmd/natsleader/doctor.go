@@ -89,8 +89,9 @@ func (f finding) advise(what string) finding {
 // check is one of doctor's checks.
 type check struct {
 	name   string
-	stream bool                                          // it needs the settings of the bucket's stream
-	look   func(context.Context, *environment) []finding // none: it does not apply to the bucket
+	stream bool // it needs the settings of the bucket's stream
+	// look returns no finding if the check does not apply to the bucket.
+	look func(context.Context, *environment) []finding
 }
 
 // checks are all checks of doctor, in the order of its report. None touches the bucket, and

@@ -23,9 +23,9 @@ const (
 	exitUnknown     = 66
 	exitUnreachable = 69
 	exitBusy        = 75 // another candidate leads
-	exitLost        = 79 // the leadership; sysexits.h ends at 78
 	exitDenied      = 77
 	exitBucket      = 78
+	exitLost        = 79 // the leadership; sysexits.h ends at 78
 	exitWaited      = 124
 	exitCannotRun   = 126
 	exitNotFound    = 127

@@ -68,7 +68,8 @@ Exit codes: the command's own, or
 
      1  anything not listed here
     64  usage
-    69  NATS cannot be reached, or another process uses the address of --http
+    69  NATS cannot be reached, or does not show in time which candidate leads (--try),
+        or another process uses the address of --http
     75  another candidate leads, with --try (--busy-exit-code)
     77  a permission is missing, also when --wait is over
     78  the bucket does not exist, is not fit, or keeps no roster that is needed

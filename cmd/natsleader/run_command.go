@@ -98,6 +98,23 @@ func (c *runLoop) look(now instant) time.Duration {
 	return wait
 }
 
+// leaseWritten handles a report on the file of the lease: why it cannot be written, or none. A command that asks it before each
+// item does nothing meanwhile.
+func (c *runLoop) leaseWritten(fault string) {
+	if c.current != nil {
+		c.command.leaseWritten(fault == "")
+	}
+	switch s := c.current; {
+	case s == nil || s.ending || c.term == nil || c.resigned == c.term:
+	case fault == "" && c.unwritten != 0:
+		c.unwritten = 0
+		c.log.say("the file of the lease is written again")
+	case fault != "" && c.unwritten == 0:
+		c.unwritten = clockNow()
+		c.log.log(slog.LevelError, fields{"error", fault}, "cannot write the file of the lease (%s): the command does not see that it leads; hands over in %v if that lasts", fault, s.length)
+	}
+}
+
 // brake slows the restarts of a command that fails again and again. Its pauses double, and
 // --restart bounds their number. A run of steadyRun forgets the failures before it.
 type brake struct {

@@ -456,3 +456,19 @@ func TestRunLoop_WaitNamesTheFault(t *testing.T) {
 		expect.That(t, codeOf(err) == exitWaited && !errors.Is(err, leader.ErrPermission), "after the fault: %v", err)
 	})
 }
+
+// With --try the store may not show in time which candidate leads. That is another outcome than that another one leads, whatever
+// code the user has given that one.
+func TestRunLoop_TryIsUndecided(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStory(t, &run{try: true})
+		err := s.loop.waitedTooLong()
+		expect.That(t, codeOf(err) == exitUnreachable, "%v: exit code %d", err, codeOf(err))
+		s.loop.handleEvent(leader.Faulted{Err: leader.ErrPermission})
+		err = s.loop.waitedTooLong()
+		expect.Says(t, err, leader.ErrPermission, "(--try)")
+		expect.Equal(t, codeOf(err), exitDenied, "with the fault: exit code %d; want %d")
+		err = s.loop.taken(leader.Holder{ID: "b"})
+		expect.Equal(t, codeOf(err), 0, "another leads: exit code %d; want %d") // as given
+	})
+}

@@ -205,6 +205,7 @@ func (a *actor) receive(m *mail) {
 		}
 		if m.in.Kind == machine.InHeard {
 			m.in.Observed = a.decodeDelivered(m.entry, m.seen)
+			a.requests.hear(m.entry.Revision)
 		}
 	case machine.InAbandon:
 		a.abandoning = true

@@ -186,7 +186,7 @@ func (r *requester) foretell(kind machine.RequestKind, now time.Duration, b *nat
 	if f == nil || f.next == machine.ReqNone {
 		return false
 	}
-	if kind != f.next { // the connection was lost meanwhile
+	if kind != f.next || kind == machine.ReqRead && r.opening.heard > 0 { // the connection was lost meanwhile, or there is news
 		f.next = machine.ReqNone
 		return false
 	}
@@ -228,10 +228,10 @@ func (r *requester) openForeseen(now time.Duration, b *natskv.Bucket) {
 		o.read.hand(&m)
 	}, func(e backend.Entry, err error) {
 		f.hearEntry(e, err)
+		o.read.come(mail{in: machine.Input{Kind: machine.InRead, Err: err}, entry: e}) // so it is there when the machine hears of it
 		if err == nil && e.Revision > f.Entry.Revision {
 			deliver(backend.FeedEvent{Entry: e})
 		}
-		o.read.come(mail{in: machine.Input{Kind: machine.InRead, Err: err}, entry: e})
 	})
 }
 

@@ -14,9 +14,10 @@ import (
 // one after the other. So the answers wait until the machine asks, and what it does not take is dropped. An opening has the one slot
 // of its candidate.
 type opening struct {
-	at   time.Duration // when it was sent, since the candidate began
-	feed openingPart
-	read openingPart
+	at    time.Duration // when it was sent, since the candidate began
+	feed  openingPart
+	read  openingPart
+	heard uint64 // the newest revision that the feed has delivered
 
 	foresight *foresight // of a lock, until the candidate ends; nil: it has none
 }
@@ -67,7 +68,7 @@ func (r *requester) take(kind machine.RequestKind) bool {
 		return false
 	case kind == machine.ReqFeed:
 		p = &o.feed
-	case kind == machine.ReqRead:
+	case kind == machine.ReqRead && o.read.follows(o.heard):
 		p = &o.read
 	default:
 		return false
@@ -77,6 +78,13 @@ func (r *requester) take(kind machine.RequestKind) bool {
 	}
 	r.cancel, r.asked = p.cancel, r.opening.at
 	return true
+}
+
+// hear records what the feed has delivered.
+func (r *requester) hear(revision uint64) {
+	if o := r.opening; o != nil {
+		o.heard = max(o.heard, revision)
+	}
 }
 
 // closeOpening drops what the machine has not asked for.
@@ -110,6 +118,14 @@ func (p *openingPart) come(m mail) {
 	case wanted:
 		p.hand(&m)
 	}
+}
+
+// follows reports whether the answer may be used after a revision was heard. The machine expects no read that is older than
+// what it has heard before it asked.
+func (p *openingPart) follows(revision uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return revision == 0 || p.answer != nil && p.answer.entry.Revision >= revision
 }
 
 // want has the answer handed over when it is there. It returns false if that was asked before.

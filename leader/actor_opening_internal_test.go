@@ -58,3 +58,29 @@ func TestOpeningPart_ComesWhenAsked(t *testing.T) {
 			"%s: %d mails, stopped %d times, wanted: %v, cancelled: %v", name, len(box.mails), feed.stops, wanted, cancelled)
 	}
 }
+
+// The machine gets no answer that is older than what it has heard before it asked for the key: neither a foreseen one, nor one that was
+// asked for before. It would write on an entry that is replaced, and pause.
+func TestOpening_NewsBeforeTheRead(t *testing.T) {
+	for name, k := range map[string]struct {
+		heard, answer uint64 // 0: none
+		foretold      bool
+		taken         bool
+	}{
+		"no news":                         {foretold: true, taken: true},
+		"no news, and the answer":         {answer: 9, foretold: true, taken: true},
+		"news, and no answer":             {heard: 9},
+		"news, and an answer before them": {heard: 9, answer: 8},
+		"news that the answer has":        {heard: 9, answer: 9, taken: true},
+	} {
+		c := new(Candidate)
+		r := &requester{c: c, opening: &opening{foresight: &foresight{next: machine.ReqRead}}}
+		r.opening.read.box = &c.box
+		r.hear(k.heard)
+		if k.answer > 0 {
+			r.opening.read.come(mail{in: machine.Input{Kind: machine.InRead}, entry: backend.Entry{Revision: k.answer}})
+		}
+		check.Equal(t, r.foretell(machine.ReqRead, 0, nil), k.foretold, name+": foretold: %v")
+		check.Equal(t, r.take(machine.ReqRead), k.taken, name+": taken: %v")
+	}
+}

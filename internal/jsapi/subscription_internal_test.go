@@ -99,7 +99,8 @@ func TestListen_DeniedTogetherGivenUp(t *testing.T) {
 		t.a.conn.again <- struct{}{} // another one is made again, without end
 		ctx, cancel := context.WithCancel(t.Context())
 		release := t.withhold()
-		t.opening(ctx, "first") // others share the ping after its own
+		t.opening(ctx, "first")
+		t.opening(ctx, "second") // with the second ping in flight: those that follow share the next
 		outcomes := []<-chan error{t.opening(ctx, "denied.x"), t.opening(ctx, "denied.y")}
 		release()
 		synctest.Wait()

@@ -26,14 +26,15 @@ Candidates that may not read the key natsleader.cordon of the bucket heed no cor
 process that is cut off sees a change when it is connected again. If all candidates
 of an election are cordoned, nobody leads it. A bucket takes 64 names at most.
 
-Members of groups are not concerned: see shards drain.
+Members of groups are not concerned: drain NAME --cordon drains these, too.
 
 The exit code is 1 if the bucket has a TTL, which would end the cordon.
 
   natsleader cordon "$(hostname)"
   natsleader cordon`
 
-const uncordonHelp = `A candidate that waits for a free key takes it at once.
+const uncordonHelp = `A candidate that waits for a free key takes it at once. Drained members of groups with
+that ID, or on that host, take shards again.
 
 The exit code is 1 if a name is not cordoned, and then nothing is changed.
 
@@ -91,7 +92,8 @@ func (c *cordoning) remove(ctx context.Context, look *inspector) error {
 	if err != nil {
 		return err
 	}
-	return c.print(names, []string{"no longer cordoned: " + someNames(c.names)})
+	lines, err := c.undrainMembers(ctx, look)
+	return cmp.Or(err, c.print(names, append([]string{"no longer cordoned: " + someNames(c.names)}, lines...)))
 }
 
 func (c *cordoning) print(names, lines []string) error {

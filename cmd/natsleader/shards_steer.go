@@ -211,14 +211,33 @@ func (s *steer) drain(ctx context.Context, look *inspector, x *sharing) error {
 	if err != nil {
 		return err
 	}
-	if err := s.confirmDrain(x, chosen); err != nil {
+	if err = s.confirmDrain(x, chosen); err != nil {
 		return err
 	}
-	ids := make(map[string]bool)
+	if err = s.request(ctx, look, chosen); err != nil {
+		return err
+	}
+	done, lines, err := s.emptied(ctx, look, x, chosen)
+	if err != nil {
+		return err
+	}
+	return printResult(s.out(), s.asJSON, done, lines)
+}
+
+// request asks members to give up their shards.
+func (s *steer) request(ctx context.Context, look *inspector, chosen []memberSummary) error {
 	for _, m := range chosen {
 		if err := look.within(ctx, func(ctx context.Context) error { return shard.Drain(ctx, look.bucket, s.group, m.ID) }); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// emptied waits until the members that were asked have given up their shards. It returns the outcome, also in words.
+func (s *steer) emptied(ctx context.Context, look *inspector, x *sharing, chosen []memberSummary) (done drained, lines []string, err error) {
+	ids := make(map[string]bool)
+	for _, m := range chosen {
 		ids[m.ID] = true
 	}
 	var left []int
@@ -240,9 +259,10 @@ func (s *steer) drain(ctx context.Context, look *inspector, x *sharing) error {
 	}, func() (what, why string) {
 		return fmt.Sprintf("%d shards have not left %s", len(left), printable(cmp.Or(s.id, s.host))), "the work on " + group.Ranges(left) + " has not ended"
 	}); err != nil {
-		return err
+		return done, nil, err
 	}
-	done, lines, now := drained{Group: s.group}, []string{}, x.members()
+	done.Group = s.group
+	now := x.members()
 	for _, m := range chosen {
 		id, n, state := printable(m.ID), len(m.Shards), memberGone // if it is no member any more
 		if i := slices.IndexFunc(now, func(p memberSummary) bool { return p.ID == m.ID }); i >= 0 {
@@ -257,11 +277,11 @@ func (s *steer) drain(ctx context.Context, look *inspector, x *sharing) error {
 		done.Members = append(done.Members, drainedMember{m.ID, n, state})
 		lines = append(lines, line)
 	}
-	return printResult(s.out(), s.asJSON, done, lines)
+	return done, lines, nil
 }
 
-// confirmDrain asks for confirmation if the other members do not take all shards.
-func (s *steer) confirmDrain(x *sharing, chosen []memberSummary) error {
+// shortage says how many shards would have no owner without the chosen members, or nothing.
+func (x *sharing) shortage(chosen []memberSummary) string {
 	room, all := 0, len(x.view.Owners)
 	for _, m := range x.members() {
 		switch {
@@ -272,10 +292,18 @@ func (s *steer) confirmDrain(x *sharing, chosen []memberSummary) error {
 			room += m.Most
 		}
 	}
-	if room >= all || s.yes {
+	if room >= all {
+		return ""
+	}
+	return fmt.Sprintf("the other members of group %s take %d of %d shards, so %d would have no owner", x.group, room, all, all-room)
+}
+
+// confirmDrain asks for confirmation if the other members do not take all shards.
+func (s *steer) confirmDrain(x *sharing, chosen []memberSummary) error {
+	why := x.shortage(chosen)
+	if why == "" || s.yes {
 		return nil
 	}
-	why := fmt.Sprintf("the other members of group %s take %d of %d shards, so %d would have no owner", s.group, room, all, all-room)
 	if !s.canAsk() {
 		return usagef("%s, and standard input is no terminal: --yes drains all the same; nothing was done", why)
 	}
@@ -289,15 +317,24 @@ func (s *steer) undrain(ctx context.Context, look *inspector, x *sharing) error 
 	if err != nil {
 		return err
 	}
-	done, lines := drained{Group: s.group}, []string{}
+	done, lines, err := s.release(ctx, look, chosen)
+	if err != nil {
+		return err
+	}
+	return printResult(s.out(), s.asJSON, done, lines)
+}
+
+// release lets members take shards again.
+func (s *steer) release(ctx context.Context, look *inspector, chosen []memberSummary) (done drained, lines []string, err error) {
+	done.Group = s.group
 	for _, m := range chosen {
 		if err := look.within(ctx, func(ctx context.Context) error { return shard.Undrain(ctx, look.bucket, s.group, m.ID) }); err != nil {
-			return err
+			return done, lines, err
 		}
 		done.Members = append(done.Members, drainedMember{ID: m.ID})
 		lines = append(lines, printable(m.ID)+" may take shards")
 	}
-	return printResult(s.out(), s.asJSON, done, lines)
+	return done, lines, nil
 }
 
 // memberIDs completes the ID of a member.

@@ -162,6 +162,32 @@ func TestShardsSteer(t *testing.T) {
 	})
 }
 
+// drain --cordon leaves neither elections nor shards to a host, and says what it has not moved. A member that has joined since owns
+// some.
+func TestDrain_Members(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.campaigns("billing", leader.Config{ID: "h_1_aaaaaa"})
+		time.Sleep(time.Second)
+		w.campaigns("billing", leader.Config{ID: "web-2"})
+		h := w.joins("h_2_bbbbbb", shard.Config{})
+		w.joins("web-2", shard.Config{})
+		w.prompt("drain h --dry-run", "drain h", "drain web-2")
+		time.Sleep(time.Second)
+		w.notef("# the work does not end at once\n")
+		h.hangs.Store(int64(10 * time.Second))
+		w.timed("drain h --cordon --wait 5s", "drain h --cordon", "shards orders --json", "drain h --cordon --json")
+		w.prompt("uncordon h")
+		time.Sleep(12 * time.Second)
+		h.hangs.Store(0)
+		w.prompt("shards orders")
+		w.notef("# web-2 is drained, so that nobody is left\n")
+		w.prompt("shards drain orders web-2 --yes", "drain h --cordon", "drain nobody --cordon")
+		w.notef("# another group cannot be read, and elections are handed over all the same\n")
+		put(w.T, w.js, "mails.shard.map", `{"v":99}`)
+		w.prompt("drain web-2", "drain h --cordon", "uncordon h", "drain h")
+	})
+}
+
 // shards --watch reports each change once, of the group and of one shard, also after the server was away.
 func TestShardsWatch(t *testing.T) {
 	for name, flags := range map[string]string{"people": "", "programs": " --json", "shard": " --shard 7"} {

@@ -44,7 +44,8 @@ type stepDown struct {
 	election, name     string // one of them: an election, or with drain an ID or a host
 	wait               time.Duration
 	force, yes, dryRun bool
-	cordon, cordoned   bool // cordoned: by this command, or before it
+	cordon, cordoned   bool         // cordoned: by this command, or before it
+	members            []*membersOf // that drain has asked
 	asJSON             bool
 	listed             []any  // what --json prints of drain; nil: it has not read the elections
 	tool               string // that asks

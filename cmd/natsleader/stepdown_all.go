@@ -24,10 +24,14 @@ another form by that ID. If a leader refuses or is silent, the others hand over 
 status --roster first.
 
 The candidates stay, and may lead again. With --cordon they do not, before uncordon: see
-cordon. Without it, stop the process soon. To move shards, see shards drain.
+cordon. Without it, stop the process soon.
+
+With --cordon it also drains the members of groups with that ID, or on that host, until
+uncordon, and waits until they own no shards: see shards drain. A member that joins
+later takes shards, so do not start its process again.
 
 The exit code is 1 if a leader refuses or leads again, 69 if one does not answer, and 124
-if one has not handed over in time.
+if a leader or member has not handed over in time.
 
   natsleader drain "$(hostname)" --cordon
   natsleader drain web-1 --dry-run`
@@ -36,7 +40,7 @@ func registerDrain(app *fisk.Application, g *globals) {
 	s := &stepDown{globals: g, tool: "drain"}
 	cmd := app.Command("drain", "Ask all leaders of a process or host to hand over").HelpLong(drainAllHelp)
 	cmd.Arg("name", "ID of a leader, or the host name with which generated IDs begin").Required().HintAction(g.leaderIDs).StringVar(&s.name)
-	cmd.Flag("cordon", "Cordon the name first, so that its candidates do not lead again").UnNegatableBoolVar(&s.cordon)
+	cmd.Flag("cordon", "Cordon the name first, so that its candidates do not lead again, and drain its members of groups").UnNegatableBoolVar(&s.cordon)
 	cmd.Flag("wait", "Longest time to wait until all have handed over").Default("30s").DurationVar(&s.wait)
 	cmd.Flag("dry-run", "Only show which elections they lead").UnNegatableBoolVar(&s.dryRun)
 	cmd.Flag("json", "Print a list of the elections as JSON").Short('j').UnNegatableBoolVar(&s.asJSON)
@@ -61,13 +65,16 @@ func (s *stepDown) runAll(ctx context.Context, look *inspector) error {
 }
 
 func (s *stepDown) askAll(ctx context.Context, look *inspector) error {
-	limited, cancel := context.WithTimeout(ctx, s.wait)
+	var undrained error
+	began := time.Now()
+	limited, cancel := context.WithDeadline(ctx, began.Add(s.wait))
 	defer cancel()
 	if s.cordon {
 		if _, err := look.recordon(ctx, func(names []string) ([]string, error) { return append(names, s.name), nil }); err != nil {
 			return err
 		}
 		s.cordoned = true
+		undrained = s.drainMembers(ctx, look)
 	}
 	all := map[asked]error{}
 	for {
@@ -84,7 +91,13 @@ func (s *stepDown) askAll(ctx context.Context, look *inspector) error {
 		case len(led) == 0 && len(soon) > 0:
 			return exitf(exitWaited, "%s still has the key of %s after %v", s.whose(), shortList(soon), s.wait)
 		case len(led) == 0:
-			return s.end(all, again)
+			members := s.awaitMembers(ctx, look, began.Add(s.wait))
+			owned, unread := s.owned(ctx, look)
+			if !s.cordon && unread != nil { // it was not asked for
+				_, _ = fmt.Fprintf(s.errs(), "natsleader: it is not known whether %s owns shards: %s\n", s.whose(), errorText(unread))
+				unread = nil
+			}
+			return s.end(all, again, owned, cmp.Or(undrained, members, unread))
 		case s.dryRun:
 			return s.show(led, look.clock.now())
 		case limited.Err() != nil:
@@ -110,7 +123,8 @@ func (s *stepDown) led(ctx context.Context, look *inspector, done map[asked]erro
 		_, s.cordoned = records.Cordoned(names, s.name)
 	}
 	now := look.clock.now()
-	for _, x := range all {
+	elections, _ := withoutGroups(all) // a member whose own key is taken loses its shards and gets them again
+	for _, x := range elections {
 		st := x.at(now)
 		if !st.held() || !records.OnHost(x.holder.ID, s.name) || checkElection(x.election) != nil {
 			continue
@@ -163,9 +177,9 @@ func (s *stepDown) print(done handover) error {
 	return printLines(s.out(), []string{strings.Join(done.lines(), "; ")})
 }
 
-// end sums up. Of several failures the greatest exit code counts: 124 and 69 name a leader
-// that may still hand over, 1 names one that does not.
-func (s *stepDown) end(done map[asked]error, again []electionStatus) error {
+// end sums up. owned are the shards that it has still, and members is why those that were drained have some. Of several failures
+// the greatest exit code counts: 124 and 69 name a leader that may still hand over, 1 names one that does not.
+func (s *stepDown) end(done map[asked]error, again []electionStatus, owned string, members error) error {
 	code, failed := 0, 0
 	for _, err := range done {
 		if err != nil {
@@ -173,10 +187,14 @@ func (s *stepDown) end(done map[asked]error, again []electionStatus) error {
 		}
 	}
 	switch {
+	case members != nil && codeOf(members) >= code:
+		return members
 	case failed > 0:
 		return exitf(code, "%d of %d leaders have not handed over", failed, len(done))
 	case len(again) > 0:
 		return exitf(exitFailed, "%s leads again, since no other candidate took over: %s", s.whose(), shortList(again))
+	case s.cordon && owned != "":
+		return exitf(exitFailed, "%s owns %s: a member has joined meanwhile", s.whose(), owned)
 	case s.asJSON:
 		return nil
 	}
@@ -189,6 +207,9 @@ func (s *stepDown) end(done map[asked]error, again []electionStatus) error {
 		text += ", and is cordoned"
 	case len(done) > 0:
 		text += ", and stays a candidate"
+	}
+	if owned != "" {
+		text += "; it owns " + owned + ", which --cordon moves"
 	}
 	return printLines(s.out(), []string{text})
 }

@@ -245,8 +245,8 @@ func TestDrain_TermIsOver(t *testing.T) {
 	})
 }
 
-// Of several failures the exit code is the greatest, in any order, and a leader that leads again is
-// a failure.
+// Of several failures the exit code is the greatest, in any order. A leader that leads again is a failure, and so is a member that has
+// joined after the drain.
 func TestDrain_EndsWithGreatestCode(t *testing.T) {
 	s := &stepDown{globals: &globals{bucket: "elections"}, name: "a", asJSON: true}
 	again := []electionStatus{{election: "billing"}}
@@ -255,9 +255,15 @@ func TestDrain_EndsWithGreatestCode(t *testing.T) {
 		for j, code := range []int{exitFailed, exitWaited, exitUnreachable, exitFailed, exitUnreachable} {
 			all[asked{fmt.Sprint(i, j), "a"}] = exitError{code, errors.New("no")}
 		}
-		err := s.end(all, again)
+		err := s.end(all, again, "", nil)
 		expect.Must(t, codeOf(err) == exitWaited && err.Error() == "5 of 6 leaders have not handed over", "%d: %v", codeOf(err), err)
 	}
+	silent := map[asked]error{{"billing", "a"}: exitError{exitUnreachable, errors.New("no")}}
+	expect.Equal(t, codeOf(s.end(silent, again, "", exitError{exitWaited, errors.New("no")})), exitWaited, "members that wait: %d")
+	expect.Equal(t, codeOf(s.end(silent, again, "", exitError{exitFailed, errors.New("no")})), exitUnreachable, "a leader that is silent: %d")
+	s.cordon = true
+	err := s.end(nil, nil, "8 shards of group orders", nil)
+	expect.That(t, codeOf(err) == exitFailed && err.Error() == "a owns 8 shards of group orders: a member has joined meanwhile", "%d: %v", codeOf(err), err)
 }
 
 // A list of elections counts those that it leaves out.

@@ -27,7 +27,9 @@ func (b *Bucket) Open(ctx, readCtx context.Context, key string, deliver func(bac
 	go func() {
 		var err error
 		f := b.openByGuess(ctx, key, deliver, r.behind(func() { b.getDirect(readCtx, key, r.next()) }))
-		if f == nil {
+		if f != nil {
+			r.onFailure(get) // it may have been asked for before there was a bucket
+		} else {
 			r.void()
 			f, err = b.watchInTime(ctx, key, deliver, b.api.Config, r.behind(get))
 		}
@@ -74,6 +76,7 @@ type openingRead struct {
 	due      bool // none is on its way or answered; the last one has failed
 	released bool
 	answer   func() // nil: the last one is not answered
+	again    func() // instead of the next answer that is a failure
 }
 
 // behind returns what is called when the subscription was sent, perhaps again. Then the read is due once the feed is open: the denial
@@ -118,10 +121,22 @@ func (r *openingRead) next() func(backend.Entry, error) {
 		if last {
 			r.due, r.answer = err != nil, answer
 		}
+		if last && err != nil && r.again != nil {
+			answer, r.again, r.answer, released = r.again, nil, nil, true
+		}
 		r.mu.Unlock()
 		if last && released {
 			answer()
 		}
+	}
+}
+
+// onFailure has the last read sent again if it fails later than now.
+func (r *openingRead) onFailure(again func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.due {
+		r.again = again
 	}
 }
 

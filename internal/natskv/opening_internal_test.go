@@ -131,3 +131,24 @@ func TestOpeningRead_LastCounts(t *testing.T) {
 	check.That(t, r.isDue(), "not due after a failure")
 	check.Deep(t, told, []uint64{2, 0})
 }
+
+// A read that was asked for before the bucket was there may fail at any time. Once it is sent again, and then the failure counts.
+func TestOpeningRead_FailsLate(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		told, asked := 0, 0
+		r := &openingRead{reply: func(backend.Entry, error) { told++ }, due: true}
+		reply := r.next()
+		get := func() { asked++; reply = r.next() }
+		r.onFailure(get)
+		if early {
+			reply(backend.Entry{}, backend.ErrUnreachable)
+		}
+		r.release()
+		if !early {
+			reply(backend.Entry{}, backend.ErrUnreachable)
+		}
+		check.That(t, told == 0 && asked == 1 && !r.isDue(), "early %v: told %d times, asked %d times more", early, told, asked)
+		reply(backend.Entry{}, backend.ErrUnreachable)
+		check.That(t, told == 1 && asked == 1, "early %v: told %d times, asked %d times more", early, told, asked)
+	}
+}

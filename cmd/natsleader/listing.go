@@ -88,21 +88,18 @@ func (l *listing) asked(election string) bool {
 	return election == "" || strings.Contains(election, "*") || len(l.states) > 0 || l.order != "election" || l.allBuckets
 }
 
-// read reads the elections of a bucket that the table shows, and its groups.
+// read reads the elections of a bucket that the table shows, and its groups. Of a roster that cannot be read it returns the error, too.
 func (l *listing) read(ctx context.Context, s *inspector) (shown []listedElection, groups []groupSummary, err error) {
 	var all []electionStatus
 	var who announced
-	err = s.within(ctx, func(ctx context.Context) (err error) {
-		if l.withRoster {
-			who, err = s.announced(ctx)
-			if err != nil && (!l.allBuckets || !errors.Is(err, leader.ErrNoRoster)) {
-				return err
-			}
-		}
-		all, err = s.all(ctx)
-		return err
-	})
-	if err != nil {
+	var unread error
+	if l.withRoster {
+		who, unread = answer(ctx, s, s.announced)
+	}
+	if l.allBuckets && errors.Is(unread, leader.ErrNoRoster) {
+		unread = nil
+	}
+	if all, err = answer(ctx, s, s.all); err != nil {
 		return nil, nil, err
 	}
 	l.cordoned, _ = cordonOf(s.cordoned)
@@ -112,7 +109,7 @@ func (l *listing) read(ctx context.Context, s *inspector) (shown []listedElectio
 	l.found += len(all) + len(names)
 	for _, x := range all {
 		listed := listedElection{electionStatus: x, as: x.at(now), now: now, bucket: s.name}
-		if l.withRoster && s.roster != "" {
+		if l.withRoster && s.roster != "" && unread == nil {
 			n := who.stand(x)
 			listed.stand = &n
 		}
@@ -129,10 +126,18 @@ func (l *listing) read(ctx context.Context, s *inspector) (shown []listedElectio
 			groups = append(groups, g)
 		}
 	}
-	return shown, groups, nil
+	return shown, groups, unreadRoster(unread)
 }
 
-// statusOfAll prints a table. A bucket that cannot be read does not hide the others.
+// unreadRoster is the error of a command that has shown the rest, or nil.
+func unreadRoster(err error) error {
+	if err != nil {
+		err = fmt.Errorf("the roster was not read: %w", err)
+	}
+	return err
+}
+
+// statusOfAll prints a table. A bucket that cannot be read does not hide the others, and a roster not the elections.
 func (g *globals) statusOfAll(ctx context.Context, s *inspector, l *listing) error {
 	of := []*inspector{s}
 	if l.allBuckets {
@@ -144,6 +149,7 @@ func (g *globals) statusOfAll(ctx context.Context, s *inspector, l *listing) err
 	var all []listedElection
 	var groups []groupSummary
 	var failed []string
+	var unread error
 	code := 0
 	for _, s := range of {
 		err := s.within(ctx, s.ask)
@@ -154,6 +160,8 @@ func (g *globals) statusOfAll(ctx context.Context, s *inspector, l *listing) err
 			all, groups = append(all, more...), append(groups, moreGroups...)
 		}
 		switch {
+		case err != nil && !l.allBuckets && len(all)+len(groups) > 0:
+			unread = err
 		case err != nil && !l.allBuckets:
 			return err
 		case err != nil:
@@ -163,7 +171,7 @@ func (g *globals) statusOfAll(ctx context.Context, s *inspector, l *listing) err
 	}
 	slices.SortStableFunc(all, orders[l.order])
 	if err := l.print(g, all, groups); err != nil || len(failed) == 0 {
-		return err
+		return cmp.Or(err, unread)
 	}
 	return exitError{code, errors.New(strings.Join(failed, "; "))}
 }

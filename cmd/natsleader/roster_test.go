@@ -44,6 +44,19 @@ func TestRosterCommand_WithoutRoster(t *testing.T) {
 	})
 }
 
+// status --roster shows the elections also where the roster does not answer, and is not finished with 0.
+func TestStatus_SilentRoster(t *testing.T) {
+	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
+		w.campaigns("billing", leader.Config{ID: "a"})
+		time.Sleep(time.Second)
+		for ask, nobody := range map[string]string{"STREAM.INFO.KV_elections_roster": "silence", "CONSUMER.CREATE.KV_elections_roster.>": "silence.>"} {
+			expect.OK(w, w.s.GlobalAccount().AddMapping("$JS.API."+ask, nobody))
+		}
+		w.prompt("status --roster", "status --roster --json", "status --roster --all-buckets")
+		w.prompt("status billing --roster", "status billing --roster --json", "status none --roster")
+	})
+}
+
 // roster --watch reports each change once, also after the server was away.
 func TestRosterWatch_EachChangeOnce(t *testing.T) {
 	for name, format := range map[string]string{"people": "", "programs": " --json"} {

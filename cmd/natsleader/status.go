@@ -26,7 +26,8 @@ With --all-buckets it shows each bucket that natsleader has made. One that canno
 read does not hide the others.
 
 The exit code of one election is 0 if a candidate leads it, and 1 if none does. Of a
-group it is 0 if each shard has an owner. Of a table it is 0:
+group it is 0 if each shard has an owner. Of a table it is 0. If the roster cannot be read, the
+rest is shown, and the exit code is that of the failure:
 
   natsleader status billing || echo nobody at the wheel
   natsleader status 'tenant-*' --state expired --state foreign --sort for
@@ -135,20 +136,22 @@ func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
 	if sum.Domain = s.domain(ctx); sum.Domain != "" {
 		details = append(details, []string{"Domain:", printable(sum.Domain)})
 	}
+	var unread error
 	if withRoster {
 		r := lineup{election: election}
-		if r.candidates, err = answer(ctx, s, r.others(s)); err != nil {
-			return err
+		next := "not known"
+		if r.candidates, unread = answer(ctx, s, r.others(s)); unread == nil {
+			n := len(r.candidates)
+			sum.Stand, next = &n, r.next()
 		}
-		n := len(r.candidates)
-		sum.Stand = &n
 		for _, c := range r.first() {
 			sum.Next = append(sum.Next, c.ID)
 		}
-		details = append(details, []string{"Next:", r.next()})
+		details = append(details, []string{"Next:", next})
 	}
 	details = append(details, x.note.details()...)
-	return exitIf(x.at(now) != stateLeading, exitFailed, printResult(g.out(), asJSON, sum, columns(details)))
+	err = printResult(g.out(), asJSON, sum, columns(details))
+	return exitIf(x.at(now) != stateLeading, exitFailed, cmp.Or(err, unreadRoster(unread)))
 }
 
 // details returns all that is known of an election, for people.

@@ -77,7 +77,8 @@ func TestCommandPermissions_MatchPage(t *testing.T) {
 		{"bucket ls", "bucket ls"},
 		{"history billing", "history a"},
 		{"history", "history"},
-		{"cordon x", "cordon x, uncordon x"},
+		{"cordon x", "cordon x"},
+		{"uncordon x", "uncordon x"},
 		{"drain a --cordon", "drain x --cordon"},
 		{"status billing", "status a"},
 		{"status billing --roster", "status a --roster"},
@@ -124,6 +125,9 @@ func runLimited(t *testing.T, p *server.Permissions, feed bool, args string) (co
 		if strings.HasPrefix(args, "history") {
 			w.run("bucket add --history 1d")
 			time.Sleep(time.Minute)
+		}
+		if strings.HasPrefix(args, "uncordon") {
+			w.run("cordon x")
 		}
 		if strings.HasPrefix(args, "transfer") {
 			w.campaigns("billing", leader.Config{ID: "b", Queue: &leader.Queue{AtOnce: true}})

@@ -203,7 +203,7 @@ func TestServer_GuardsOfShards(t *testing.T) {
 	join("a", func(w *fence.BucketWriter, s *shard.Shard) {
 		writers[s.Number()] = w
 		_, err := w.Put(t.Context(), fmt.Sprint(s.Number()), []byte("a"))
-		check.OK(t, err)
+		check.That(t, err == nil || t.Context().Err() != nil, "shard %d: %v", s.Number(), err) // a shard may be granted when the test is over
 		begun <- s.Number()
 	})
 	for range shards {
@@ -211,7 +211,7 @@ func TestServer_GuardsOfShards(t *testing.T) {
 	}
 	join("b", func(w *fence.BucketWriter, s *shard.Shard) {
 		_, err := w.Put(t.Context(), fmt.Sprint(s.Number()), []byte("b"))
-		check.OK(t, err)
+		check.That(t, err == nil || t.Context().Err() != nil, "shard %d: %v", s.Number(), err) // a shard may be granted when the test is over
 		begun <- s.Number()
 	})
 	for range shards / 2 {

@@ -162,8 +162,7 @@ func TestShardsSteer(t *testing.T) {
 	})
 }
 
-// drain --cordon leaves neither elections nor shards to a host, and says what it has not moved. A member that has joined since owns
-// some.
+// drain --cordon leaves neither elections nor shards to a host, and says what it has not moved.
 func TestDrain_Members(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		w.campaigns("billing", leader.Config{ID: "h_1_aaaaaa"})
@@ -185,6 +184,7 @@ func TestDrain_Members(t *testing.T) {
 		w.notef("# another group cannot be read, and elections are handed over all the same\n")
 		put(w.T, w.js, "mails.shard.map", `{"v":99}`)
 		w.prompt("drain web-2", "drain h --cordon", "uncordon h", "drain h")
+		w.prompt("cordon h web-2", "uncordon h web-2")
 	})
 }
 

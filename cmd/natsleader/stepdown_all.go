@@ -43,7 +43,7 @@ func registerDrain(app *fisk.Application, g *globals) {
 	cmd.Flag("cordon", "Cordon the name first, so that its candidates do not lead again, and drain its members of groups").UnNegatableBoolVar(&s.cordon)
 	cmd.Flag("wait", "Longest time to wait until all have handed over").Default("30s").DurationVar(&s.wait)
 	cmd.Flag("dry-run", "Only show which elections they lead").UnNegatableBoolVar(&s.dryRun)
-	cmd.Flag("json", "Print a list of the elections as JSON").Short('j').UnNegatableBoolVar(&s.asJSON)
+	cmd.Flag("json", "Print a list of the elections, and of the groups that were drained, as JSON").Short('j').UnNegatableBoolVar(&s.asJSON)
 	cmd.Action(func(*fisk.ParseContext) error {
 		if s.cordon && s.dryRun {
 			return usagef("--dry-run takes no --cordon; nothing was done")
@@ -123,7 +123,7 @@ func (s *stepDown) led(ctx context.Context, look *inspector, done map[asked]erro
 		_, s.cordoned = records.Cordoned(names, s.name)
 	}
 	now := look.clock.now()
-	elections, _ := withoutGroups(all) // a member whose own key is taken loses its shards and gets them again
+	elections, _ := withoutGroups(all) // without its own key a member loses all shards, and gets them again
 	for _, x := range elections {
 		st := x.at(now)
 		if !st.held() || !records.OnHost(x.holder.ID, s.name) || checkElection(x.election) != nil {

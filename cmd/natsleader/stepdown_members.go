@@ -100,17 +100,19 @@ func (s *stepDown) owned(ctx context.Context, look *inspector) (string, error) {
 	return some(texts), err
 }
 
-// undrainMembers lets the members with names that are no longer cordoned take shards again. It returns lines on them.
+// undrainMembers lets the members with names that are no longer cordoned take shards again. It returns lines on them, and why the
+// first was not undrained.
 func (c *cordoning) undrainMembers(ctx context.Context, look *inspector) (lines []string, err error) {
 	for _, name := range c.names {
-		all, err := c.onHost(ctx, look, name, func(p memberSummary) bool { return p.State == memberDrained })
+		all, failed := c.onHost(ctx, look, name, func(p memberSummary) bool { return p.State == memberDrained })
 		for _, m := range all {
 			_, more, unreleased := m.release(ctx, look, m.chosen)
-			lines, err = append(lines, m.titled(more)...), cmp.Or(err, unreleased)
+			lines, failed = append(lines, m.titled(more)...), cmp.Or(failed, unreleased)
 		}
-		if err != nil {
-			return lines, fmt.Errorf("%s is no longer cordoned, but its members of groups may be drained still: %w", printable(name), err)
+		if failed != nil && err == nil {
+			err = fmt.Errorf("%s is no longer cordoned, but its members of groups may be drained still (natsleader shards undrain): %w",
+				printable(name), failed)
 		}
 	}
-	return lines, nil
+	return lines, err
 }

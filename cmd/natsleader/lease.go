@@ -107,6 +107,12 @@ func openLeaseFile(path string) *leaseFile {
 	f := &leaseFile{next: make(chan leaseWrite, 1), faults: make(chan string, 1), done: make(chan struct{})}
 	go func() {
 		defer close(f.done)
+		first := path
+		defer func() { // also if the supervisor has not waited for the new path
+			if path != first {
+				removeLeaseFile(path, nil)
+			}
+		}()
 		fault := ""
 		for w := range f.next {
 			was, begun := fault, clockNow()

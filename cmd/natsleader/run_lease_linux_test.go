@@ -198,19 +198,20 @@ func TestLeaseFile_NewestCounts(t *testing.T) {
 	})
 }
 
-// A file that takes the place of another leaves no directory behind when it is removed.
+// A file that takes the place of another leaves no directory behind, neither the first nor its own.
 func TestLeaseFile_MovesWithoutTrace(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	dir := ownDir(t)
 	if err := os.Mkdir(filepath.Join(dir, "lease"), 0o700); err != nil { // no file can take its place
 		t.Fatal(err)
 	}
-	moved, err := newLeaseNote(7, clockNow()).writeAnywhere(filepath.Join(dir, "lease"))
+	f := openLeaseFile(filepath.Join(dir, "lease"))
+	moved, err := f.write(newLeaseNote(7, clockNow()))
 	expect.Must(t, err == nil && filepath.Dir(moved) != dir, "%s, %v", moved, err)
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Errorf("left behind: %v", err)
 	}
-	removeLeaseFile(moved, nil)
+	f.close() // by a supervisor that has not waited for the write
 	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}

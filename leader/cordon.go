@@ -121,10 +121,11 @@ func (a *actor) noticeCordon() {
 	}
 	c.reported = n.own
 	if n.own == "" {
+		a.heal(byUncordon)
 		a.c.log.LogAttrs(a.values, slog.LevelInfo, "no longer cordoned")
 		return
 	}
-	a.fault(fmt.Errorf("%w: %q does not take the key before %q is off the cordon (natsleader uncordon)", backend.ErrCordoned, a.c.id, n.own))
+	a.fault(fmt.Errorf("%w: %q does not take the key before %q is off the cordon (natsleader uncordon)", backend.ErrCordoned, a.c.id, n.own), byUncordon)
 }
 
 // syncCordon is syncPermit for a candidate with one seat.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +22,8 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-const historyHelp = `Without an election it shows each change of a leader in the bucket, the newest first.
+const historyHelp = `Without an election it shows each change of a leader in the bucket, the newest first. In a
+pattern * stands for any text.
 Changes of many elections within some seconds, in a deploy for example, are one line.
 Trouble has the mark !: a lease ran out, a key was deleted or overwritten, nobody led for a
 second or more, or ten seconds or more are not known. A key that a leader gave up in order
@@ -33,7 +35,11 @@ token, why its term ended, and when nobody led. The bucket must keep a history: 
 bucket add --history.
 
 --since takes a duration (6h, 7d), a time (03:12, 2026-11-22 03:12, RFC 3339) or "all".
-A time without a zone is local. --at shows the leader of one moment.
+--at shows who led at one moment, without an election in each one of the bucket.
+
+A time without a zone is local. If clocks were set back and showed it twice, it is
+refused, and the error names both moments. Times are shown in the zone of the head. A time
+at which that zone had another offset is shown with it.
 
 The end of a lease that was not renewed is when other candidates could follow at the
 earliest. The leader itself stops before that, by default at 80% of its lease.
@@ -46,15 +52,19 @@ released, expired, deleted, overwritten, replaced (by a record of another holder
 the lease) or unknown.
 
 The exit code is 78 if the bucket keeps no history, 66 if it has nothing
-about the election, and with --at 1 if nobody led, and 66 if that is not known.
+about the election, and with --at 1 if nobody led, and 66 if that is not known. With --at
+of several elections it is 1 if nobody led one of them and it was not idle, otherwise 66
+if that is not known of one.
 
   natsleader history --since 1h
+  natsleader history --at 03:12
   natsleader history billing --at 03:12
   natsleader history billing --since 7d --json`
 
 type history struct {
 	*globals
-	election  string
+	election  string         // empty: all, or those that match names
+	names     *regexp.Regexp // nil: all
 	since, at string
 	asJSON    bool
 }
@@ -62,7 +72,7 @@ type history struct {
 func registerHistory(app *fisk.Application, g *globals) {
 	h := &history{globals: g}
 	cmd := app.Command("history", "Show the leaders of the past").HelpLong(historyHelp)
-	cmd.Arg("election", "Election to show; changes of all by default").HintAction(g.electionNames).StringVar(&h.election)
+	cmd.Arg("election", "Election to show, or a pattern with *; all of the bucket by default").HintAction(g.electionNames).StringVar(&h.election)
 	cmd.Flag("since", "Begin there; a duration, a time, or all").Default("24h").PlaceHolder("TIME").StringVar(&h.since)
 	cmd.Flag("at", "Show only the leader of that moment").PlaceHolder("TIME").StringVar(&h.at)
 	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&h.asJSON)
@@ -71,8 +81,12 @@ func registerHistory(app *fisk.Application, g *globals) {
 
 func (h *history) run() error {
 	switch {
-	case h.election == "" && h.at != "":
-		return usagef("--at needs an election")
+	case strings.Contains(h.election, "*"):
+		var err error
+		if h.names, err = patternOf(h.election); err != nil {
+			return err
+		}
+		h.election = ""
 	case h.election != "":
 		if err := checkElection(h.election); err != nil {
 			return err
@@ -91,29 +105,38 @@ func (h *history) run() error {
 		from = at
 	}
 	if from.After(now) {
-		return usagef("%s is in the future", formatTime(from))
+		return usagef("%s is in the future", formatZoned(from))
 	}
 	return h.inspect(func(ctx context.Context, s *inspector) error {
 		if h.election == "" {
-			return h.readAll(ctx, s, from)
+			return h.readAll(ctx, s, from, at)
 		}
 		return h.read(ctx, s, from, at)
 	})
 }
 
-// readAll prints what has changed in all elections from a moment on.
-func (h *history) readAll(ctx context.Context, s *inspector, from time.Time) error {
-	r := historyReader{s: s}
+// readAll prints what has changed in all elections from a moment on, or who led them at a moment if that is not zero.
+func (h *history) readAll(ctx context.Context, s *inspector, from, at time.Time) error {
+	r := historyReader{s: s, names: h.names}
 	found, err := r.openAll(ctx)
 	if err != nil {
 		return err
+	}
+	if h.at != "" {
+		m, err := r.readAt(ctx, found, at)
+		if err != nil {
+			return err
+		}
+		h.print(r.notes)
+		code := m.code()
+		return exitIf(code != 0, code, printResult(h.out(), h.asJSON, m, columns(m.table(s.clock.now()))))
 	}
 	all, err := r.readAll(ctx, found, from)
 	if err != nil {
 		return err
 	}
 	h.print(r.notes)
-	return printResult(h.out(), h.asJSON, all, columns(all.table()))
+	return printResult(h.out(), h.asJSON, all, columns(all.table(s.clock.now())))
 }
 
 // print prints notes about what is not certain.
@@ -141,7 +164,7 @@ func (h *history) read(ctx context.Context, s *inspector, from, at time.Time) er
 	if h.at != "" {
 		return h.show(line.at(at), at, line.end)
 	}
-	return exitIf(len(line.Spans) == 0, exitUnknown, printResult(h.out(), h.asJSON, line, columns(line.table())))
+	return exitIf(len(line.Spans) == 0, exitUnknown, printResult(h.out(), h.asJSON, line, columns(line.table(s.clock.now()))))
 }
 
 // show prints who led at a moment.
@@ -164,22 +187,56 @@ func parseMoment(text string, now time.Time) (time.Time, error) {
 		}
 		return now.Add(-d), nil
 	}
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"} {
+	for _, layout := range []string{time.RFC3339Nano, shownWithOffset} {
 		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
 			return t, nil
+		}
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"} {
+		if wall, err := time.Parse(layout, text); err == nil {
+			return onlyMoment(wall, now)
 		}
 	}
 	for _, layout := range []string{"15:04:05", "15:04"} {
-		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+		if t, err := time.Parse(layout, text); err == nil {
 			y, m, d := now.Date()
-			t = time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), now.Location())
-			if t.After(now) {
-				t = t.AddDate(0, 0, -1) // of yesterday
+			wall := time.Date(y, m, d, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
+			_, offset := now.Zone()
+			today := append(momentsOf(wall, now.Location()), wall.Add(-time.Duration(offset)*time.Second)) // as if it were not set
+			if today[0].After(now) {
+				wall = wall.AddDate(0, 0, -1) // of yesterday
 			}
-			return t, nil
+			return onlyMoment(wall, now)
 		}
 	}
 	return time.Time{}, fmt.Errorf("%q is neither a duration, as 6h or 7d, nor a time, as 03:12 or \"2026-11-22 03:12\"", text)
+}
+
+// momentsOf returns when clocks in a zone show a time: never where they were set ahead, twice where they were set back.
+func momentsOf(wall time.Time, zone *time.Location) (all []time.Time) {
+	near := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), wall.Nanosecond(), zone)
+	begin, end := near.ZoneBounds()
+	for _, in := range []time.Time{begin.Add(-1), near, end} {
+		_, offset := in.Zone()
+		t := wall.Add(-time.Duration(offset) * time.Second).In(zone)
+		if _, is := t.Zone(); is == offset && !slices.ContainsFunc(all, t.Equal) {
+			all = append(all, t)
+		}
+	}
+	slices.SortFunc(all, time.Time.Compare)
+	return all
+}
+
+// onlyMoment returns the one moment at which clocks here have shown a time.
+func onlyMoment(wall, now time.Time) (time.Time, error) {
+	all, shown := momentsOf(wall, now.Location()), wall.Format(time.DateTime)
+	switch {
+	case len(all) == 0:
+		return time.Time{}, fmt.Errorf("%s was never: clocks were set ahead over it; give a time before or after", shown)
+	case len(all) > 1 && !all[1].After(now):
+		return time.Time{}, fmt.Errorf("%s was twice, because clocks were set back: give %q or %q", shown, all[0].Format(shownWithOffset), all[1].Format(shownWithOffset))
+	}
+	return all[0], nil
 }
 
 // historyReader reads the history of a bucket.
@@ -187,10 +244,11 @@ type historyReader struct {
 	s      *inspector
 	stream jetstream.Stream
 	info   *jetstream.StreamInfo
-	blind  bool          // the bucket was not read
-	notes  []string      // about what is not certain
-	behind time.Duration // for how long the history misses a record, at least
-	most   time.Duration // of reading about one election; 0: as long as it takes
+	blind  bool           // the bucket was not read
+	notes  []string       // about what is not certain
+	behind time.Duration  // for how long the history misses a record, at least
+	names  *regexp.Regexp // of elections and groups; nil: all
+	most   time.Duration  // of reading about one election; 0: as long as it takes
 }
 
 var errNoHistory = errors.New("keeps no history")
@@ -262,6 +320,7 @@ type past struct {
 	first    copied         // the last one of the history before the moment
 	read     []copied       // the newest first
 	complete bool           // up to the first
+	cut      bool           // newest is not the newest in the bucket, but the last that was asked for
 }
 
 // historyLag is how far the history may be behind the bucket without a note.
@@ -302,7 +361,7 @@ func (r *historyReader) read(ctx context.Context, p *past, from time.Time) (line
 // leaveOut notes that not all was read, and returns since when all is known. The past is the one that is known least.
 func (r *historyReader) leaveOut(p *past) time.Time {
 	from := p.reached().Add(1) // where two changes are of that time, one may not be read
-	r.note("there are too many changes to read all: those before %s are left out", formatTime(from))
+	r.note("there are too many changes to read all: those before %s are left out", formatZoned(from))
 	return from
 }
 
@@ -321,7 +380,7 @@ func (r *historyReader) line(p *past, from time.Time) timeline {
 	case x.entry.Revision > b.last.entry.Revision:
 		if behind := r.s.clock.now().Sub(x.entry.Created); behind > max(historyLag, r.behind) {
 			r.behind = behind
-			r.note("the history is %s or more behind the bucket: changes before %s may be missing", formatAge(behind), formatTime(x.entry.Created))
+			r.note("the history is %s or more behind the bucket: changes before %s may be missing", formatAge(behind), formatZoned(x.entry.Created))
 		}
 	}
 	b.add(x, last.entry.Revision+1 != x.entry.Revision)

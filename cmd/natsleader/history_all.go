@@ -88,13 +88,25 @@ func (all pasts) of(election string) (*past, bool) {
 	return all[election], true
 }
 
+// past is [pasts.of] for the elections whose names match.
+func (r *historyReader) past(all pasts, election string) (*past, bool) {
+	shown := election
+	if name, _, ok := group.NameOf(election); ok {
+		shown = name
+	}
+	if r.names != nil && !r.names.MatchString(shown) {
+		return nil, false
+	}
+	return all.of(election)
+}
+
 // openAll is open for all elections.
 func (r *historyReader) openAll(ctx context.Context) (pasts, error) {
 	all := make(pasts)
 	return all, r.open(ctx, func(ctx context.Context) error {
 		newest, err := r.s.all(ctx)
 		for _, x := range newest {
-			if p, ok := all.of(x.election); ok {
+			if p, ok := r.past(all, x.election); ok {
 				p.newest = x
 			}
 		}
@@ -112,7 +124,7 @@ func (r *historyReader) firstAndLast(ctx context.Context, found pasts, from time
 	}
 	var subjects []string
 	for subject := range info.State.Subjects {
-		if _, ok := found.of(strings.TrimPrefix(subject, r.subject(""))); ok {
+		if _, ok := r.past(found, strings.TrimPrefix(subject, r.subject(""))); ok {
 			subjects = append(subjects, subject)
 		}
 	}
@@ -335,8 +347,8 @@ func (c changed) why() string {
 }
 
 // table returns the lines for people. Those of trouble begin with a mark.
-func (c changes) table() [][]string {
-	rows := [][]string{{"AT", "", "CHANGE"}}
+func (c changes) table(now time.Time) [][]string {
+	rows := [][]string{{"AT" + inZone(now), "", "CHANGE"}}
 	for _, x := range c.All {
 		mark := ""
 		if x.Trouble {
@@ -345,7 +357,7 @@ func (c changes) table() [][]string {
 		rows = append(rows, []string{formatTime(x.At), mark, x.text()})
 	}
 	if len(rows) == 1 {
-		return [][]string{{"no leader has changed since " + formatTime(c.From)}}
+		return [][]string{{"no leader has changed since " + formatZoned(c.From)}}
 	}
 	return rows
 }

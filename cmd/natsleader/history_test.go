@@ -335,7 +335,7 @@ func TestTimeline_Spans(t *testing.T) {
 			{"a hole behind a free key", "0 released a 7, 40 (hole) leading b 9 since 37", 41},
 		} {
 			line := timelineOf(x.revisions, x.now)
-			w.notef("# %s\n%s\n", x.name, strings.Join(columns(line.table()), "\n"))
+			w.notef("# %s\n%s\n", x.name, strings.Join(columns(line.table(second(0))), "\n"))
 		}
 	})
 }
@@ -348,6 +348,65 @@ func TestTimeline_At(t *testing.T) {
 		for _, at := range []float64{-1, 0, 16.99, 17, 19.99, 20, 21} {
 			w.notef("%g: %s\n", at, line.at(second(at)).sentence("billing", second(at), second(21)))
 		}
+	})
+}
+
+// Without an election --at shows who led each election at a moment. What came later costs no more than one record of each,
+// unless nobody led.
+func TestHistory_AtOfAll(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.campaigns("early", leader.Config{ID: "before-the-history"})
+		w.run("bucket add --history 30d")
+		time.Sleep(time.Second) // the history begins
+		a := w.campaigns("billing", leader.Config{ID: "a"})
+		w.campaigns("mail", leader.Config{ID: "m"})
+		w.campaigns("orders.shard.assigner", leader.Config{ID: "assigner"})
+		once := w.campaigns("once", leader.Config{ID: "o"})
+		time.Sleep(time.Minute)
+		expect.OK(w, a.Stop())
+		expect.OK(w, once.Stop())
+		w.run("note once --one-shot")
+		w.run("step-down mail --force --yes")
+		put(w.T, w.js, "other", "hello")
+		time.Sleep(time.Minute)
+		put(w.T, w.js, "other", "hello again")
+		w.campaigns("later", leader.Config{ID: "l"})
+		b := w.campaigns("billing", leader.Config{ID: "b"})
+		time.Sleep(time.Hour)
+		expect.OK(w, b.Stop())
+		for range 200 {
+			put(w.T, w.js, "other", "hello")
+		}
+		time.Sleep(time.Hour)
+		for _, at := range []string{"1999-12-31", "00:00:30", "00:04", "00:05:30", "00:06:20", "01:00", "02:00"} {
+			w.prompt("history --at " + at)
+		}
+		w.prompt("history o* --at 00:06:20", "history x* --at 00:06:20", "history billing* --at 00:04", "history b*", "history --at 00:06:20 --json")
+		asks := w.historyAsks("history --at 00:04")
+		expect.That(w, asks <= 2+7, "%d requests", asks)
+	})
+}
+
+// Times are shown in the zone of the head, and those at which it had another offset with that.
+func TestHistory_Zones(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer func(was *time.Location) { time.Local = was }(time.Local)
+		time.Local = expect.Got(time.LoadLocation("Europe/Berlin"))(t)
+		now := time.Date(2000, 10, 29, 0, 30, 0, 0, time.UTC)
+		time.Sleep(time.Until(now)) // summer: 02:30
+		expect.Equal(t, formatTime(now), "2000-10-29 02:30:00", "%s; want %s")
+		expect.Equal(t, inZone(now), " (CEST)", "%s; want %s")
+		time.Sleep(time.Hour)
+		expect.Equal(t, formatTime(now), "2000-10-29 02:30:00 +02:00", "%s; want %s")
+		expect.Equal(t, formatTime(time.Now()), "2000-10-29 02:30:00", "%s; want %s")
+		expect.Equal(t, inZone(time.Now()), " (CET)", "%s; want %s")
+		line := timeline{Election: "billing", Spans: []span{{State: stateLeading, ID: "a", Token: 7, Since: now, Until: now.Add(time.Hour), Ended: endedReleased}}}
+		expect.Deep(t, columns(line.table(time.Now())), []string{
+			"SINCE (CET)                 UNTIL                FOR   LEADER  TOKEN  ENDED",
+			"2000-10-29 02:30:00 +02:00  2000-10-29 02:30:00  1h0m  a       7      handed over",
+		})
+		expect.Equal(t, line.at(now).sentence("billing", now, time.Now()),
+			"a led billing at 2000-10-29 02:30:00 CEST with token 7, from 2000-10-29 02:30:00 +02:00 until 2000-10-29 02:30:00: handed over", "%s; want %s")
 	})
 }
 
@@ -373,6 +432,40 @@ func TestHistory_Moments(t *testing.T) {
 		expect.That(t, (err != nil) == (want == "") && (err != nil || got.Format(time.RFC3339) == want),
 			"%q: %v, %v", text, got.Format(time.RFC3339), err)
 	}
+}
+
+// A time that clocks showed twice is refused, with both moments, and so is one that they never showed. Of those of today,
+// one that is to come does not count.
+func TestHistory_MomentsOfChangedClocks(t *testing.T) {
+	alone(t, func(w *world) {
+		for _, x := range []struct {
+			zone, now string
+			texts     []string
+		}{
+			{"Europe/Berlin", "2026-11-22T10:30:00Z", []string{
+				"2026-10-25 01:59:59", "2026-10-25 02:00", "2026-10-25T02:59:59", "2026-10-25 03:00", "2026-10-25 02:30:00 +02:00",
+				"2026-10-25T02:30:00+01:00", "2026-03-29 01:59:59", "2026-03-29 02:00", "2026-03-29 02:59:59", "2026-03-29 03:00",
+			}},
+			{"Europe/Berlin", "2026-10-25T00:10:00Z", []string{"02:05", "02:30"}},
+			{"Europe/Berlin", "2026-10-25T01:10:00Z", []string{"02:05", "02:30"}},
+			{"Europe/Berlin", "2026-03-29T00:10:00Z", []string{"02:30"}},
+			{"Europe/Berlin", "2026-03-29T01:10:00Z", []string{"02:30"}},
+			{"America/New_York", "2026-11-22T10:30:00Z", []string{"2026-11-01 01:30", "2026-03-08 02:30"}},
+			{"Australia/Lord_Howe", "2026-11-22T10:30:00Z", []string{"2026-04-05 01:45", "2026-10-04 02:15", "2026-10-04 02:30"}}, // half an hour
+			{"UTC", "2026-11-22T10:30:00Z", []string{"2026-10-25 02:30"}},
+		} {
+			now := expect.Got(time.Parse(time.RFC3339, x.now))(w).In(expect.Got(time.LoadLocation(x.zone))(w))
+			w.notef("# %s, %v\n", x.zone, now)
+			for _, text := range x.texts {
+				got, err := parseMoment(text, now)
+				if err != nil {
+					w.notef("%s: %v\n", text, err)
+					continue
+				}
+				w.notef("%s: %s\n", text, got.Format(shownWithOffset))
+			}
+		}
+	})
 }
 
 // Without an election history shows the changes of all, the newest first. Those of one kind within some seconds are one
@@ -449,7 +542,7 @@ func TestHistory_Groups(t *testing.T) {
 				line.Election = fmt.Sprint("e", i)
 				all = append(all, line.changes(strings.Contains(x.name, "one-shot"))...)
 			}
-			w.notef("# %s\n%s\n", x.name, strings.Join(columns(changes{All: grouped(all)}.table()), "\n"))
+			w.notef("# %s\n%s\n", x.name, strings.Join(columns(changes{All: grouped(all)}.table(second(0))), "\n"))
 		}
 	})
 }

@@ -240,8 +240,8 @@ func (t timeline) at(moment time.Time) span {
 // less.
 const leastGap = time.Second
 
-func (t timeline) table() [][]string {
-	rows := [][]string{{"SINCE", "UNTIL", "FOR", "LEADER", "TOKEN", "ENDED"}}
+func (t timeline) table(now time.Time) [][]string {
+	rows := [][]string{{"SINCE" + inZone(now), "UNTIL", "FOR", "LEADER", "TOKEN", "ENDED"}}
 	for _, x := range t.Spans {
 		until, end := "now", t.end
 		if !x.Until.IsZero() {
@@ -307,7 +307,7 @@ func (x span) vacancy() string {
 
 // sentence says who led at a moment.
 func (x span) sentence(election string, at, now time.Time) string {
-	when := formatTime(at)
+	when := formatZoned(at)
 	if x.State == "" {
 		return fmt.Sprintf("it is not known which candidate led %s at %s: the history does not reach back so far", election, when)
 	}

@@ -177,7 +177,7 @@ func TestHistory_TellsTheTruth(t *testing.T) {
 		f.compare(line)
 	}
 	if line := lines[len(lines)-1]; t.Failed() {
-		t.Logf("\n%s", strings.Join(columns(line.table()), "\n"))
+		t.Logf("\n%s", strings.Join(columns(line.table(time.Now())), "\n"))
 	}
 	f.compareMoments(lines[len(lines)-1])
 }

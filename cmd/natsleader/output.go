@@ -123,8 +123,20 @@ func text(b []byte) (plain, base string) {
 	return "", base64.StdEncoding.EncodeToString(b)
 }
 
-// formatTime formats a time for people.
-func formatTime(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+// formatTime formats a time for people, in the zone that a head names. In another one, as of the summer in winter, it has
+// the offset: an hour that clocks have had twice is there in two of them.
+func formatTime(t time.Time) string {
+	_, then := t.Local().Zone()
+	if _, now := time.Now().Zone(); now != then {
+		return t.Local().Format(shownWithOffset)
+	}
+	return t.Local().Format(time.DateTime)
+}
+
+const shownWithOffset = time.DateTime + " -07:00"
+
+// inZone is what a head says of the zone in which times are shown.
+func inZone(now time.Time) string { return " (" + now.Local().Format("MST") + ")" }
 
 // formatZoned formats a time for people, with the zone that it is shown in.
 func formatZoned(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05 MST") }

@@ -67,7 +67,7 @@ const (
 
 // overviewHead names the columns, and the zone of the times.
 func overviewHead(now time.Time) []string {
-	return []string{"ELECTION", "STATE", "LEADER", "SINCE (" + now.Local().Format("MST") + ")", "FOR", "TOKEN", "LEASE LEFT", "VALUE"}
+	return []string{"ELECTION", "STATE", "LEADER", "SINCE" + inZone(now), "FOR", "TOKEN", "LEASE LEFT", "VALUE"}
 }
 
 // overview returns the line of an election in a table.

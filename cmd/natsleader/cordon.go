@@ -66,7 +66,7 @@ func (c *cordoning) add(ctx context.Context, look *inspector) error {
 		names, _, err := look.cordon(ctx)
 		lines := []string{"nothing is cordoned in bucket " + c.bucket}
 		if len(names) > 0 {
-			lines = names
+			lines = printableNames(names)
 		}
 		if err != nil {
 			return err
@@ -97,13 +97,17 @@ func (c *cordoning) remove(ctx context.Context, look *inspector) error {
 }
 
 func (c *cordoning) print(names, lines []string) error {
-	for i := range lines {
-		lines[i] = printable(lines[i])
-	}
 	return printResult(c.out(), c.asJSON, map[string]any{"bucket": c.bucket, "cordoned": append([]string{}, names...)}, lines)
 }
 
-func someNames(names []string) string { return strings.Join(names, ", ") }
+func someNames(names []string) string { return strings.Join(printableNames(names), ", ") }
+
+func printableNames(names []string) (texts []string) {
+	for _, name := range names {
+		texts = append(texts, printable(name))
+	}
+	return texts
+}
 
 // cordon reads the names that are cordoned, and the revision of the key.
 func (s *inspector) cordon(ctx context.Context) (names []string, revision uint64, err error) {
@@ -175,7 +179,7 @@ func (s *inspector) cordonLine(ctx context.Context) [][]string {
 	if err != nil || len(names) == 0 {
 		return nil
 	}
-	return [][]string{{"Cordoned:", printable(someNames(names)) + ": these candidates do not take it (natsleader uncordon)"}}
+	return [][]string{{"Cordoned:", someNames(names) + ": these candidates do not take it (natsleader uncordon)"}}
 }
 
 // cordonedNames completes the name of a cordoned candidate.

@@ -151,9 +151,9 @@ func (r lineup) next() string {
 // first returns the candidates that a line names.
 func (r lineup) first() []roster.Entry { return r.candidates[:min(len(r.candidates), mostNext)] }
 
-// line describes a roster in one line. No ID is quoted in it.
+// line describes a roster in one line. An ID is quoted in it only where a table quotes it.
 func (r lineup) line() string {
-	who := printable(strings.Replace(r.holder.String(), strconv.Quote(r.holder.ID), r.holder.ID, 1))
+	who := strings.Replace(r.holder.String(), strconv.Quote(r.holder.ID), printable(r.holder.ID), 1)
 	if len(r.candidates) == 0 {
 		return who + "; " + r.next()
 	}

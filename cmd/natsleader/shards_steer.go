@@ -191,7 +191,7 @@ func (s *steer) chosen(x *sharing) ([]memberSummary, error) {
 	case s.host != "":
 		return nil, exitf(exitFailed, "no member of group %s is on host %s", s.group, printable(s.host))
 	}
-	return nil, fmt.Errorf("%w: %s in group %s", shard.ErrNoMember, s.id, s.group)
+	return nil, fmt.Errorf("%w: %s in group %s", shard.ErrNoMember, printable(s.id), s.group)
 }
 
 // drained is the outcome of drain and undrain.

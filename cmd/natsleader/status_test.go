@@ -119,6 +119,24 @@ func TestStatus_EscapesForeignText(t *testing.T) {
 	})
 }
 
+// An ID or value of blanks is quoted, in tables, lines and lists of names.
+func TestStatus_QuotesBlanks(t *testing.T) {
+	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
+		for _, id := range []string{" ", "  "} {
+			w.campaigns("billing", leader.Config{ID: id, Value: []byte("   "), Queue: &leader.Queue{AtOnce: true}})
+		}
+		time.Sleep(time.Second) // after the renewals
+		w.prompt("status", "status billing --roster", "roster billing")
+		look := expect.Got(w.globals().newInspector(w.Context()))(w)
+		defer look.close()
+		_, err := look.recordon(w.Context(), func([]string) ([]string, error) { return []string{" ", "a"}, nil })
+		expect.OK(w, err)
+		w.prompt("cordon", "status")
+		w.follow("roster billing --watch")()
+		w.follow("watch")()
+	})
+}
+
 // The status of one election needs the permissions of an observer.
 func TestStatus_ObserverPermissions(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {

@@ -139,7 +139,7 @@ func (w *watcher) view(now time.Time, failure error, filter string) view {
 	}
 	v.summary = summaryOf(counts)
 	if len(w.cordoned) > 0 {
-		v.summary = append(v.summary, styled{"; cordoned: " + printable(someNames(w.cordoned)), styleWarn})
+		v.summary = append(v.summary, styled{"; cordoned: " + someNames(w.cordoned), styleWarn})
 	}
 	for _, c := range slices.Backward(w.recent) {
 		if line := []string{formatRecent(c.at, now), printable(c.now.election), c.event()}; matches(filter, line) {

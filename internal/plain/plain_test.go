@@ -15,6 +15,9 @@ func TestPlain(t *testing.T) {
 		"a\u202eb \"c\"":               `a\u202eb "c"`,
 		"\u200b\u2066\ufeff\U000e0061": `\u200b\u2066\ufeff\U000e0061`,
 		"\x1b[2J\n\xff":                `\x1b[2J\n\xff`,
+		"  ":                           `"  "`,
+		"":                             "",
+		" a ":                          " a ",
 	} {
 		check.Equal(t, plain.Text(text), want, "%q")
 	}
@@ -27,4 +30,8 @@ func TestPlain(t *testing.T) {
 	check.Equal(t, got, `a\u202eb\ \udb40\udc61請`, "%s")
 	check.OK(t, json.Unmarshal(plain.FromPage(check.Got(json.Marshal(got))(t)), &got))
 	check.Equal(t, got, id, "%q")
+	blanks := check.Got(json.Marshal([]any{"  ", map[string]string{"a": " "}, `:" "`, " a "}))(t)
+	shown = plain.PageJSON(blanks)
+	check.Equal(t, string(shown), `["\"  \"",{"a":"\" \""},":\" \""," a "]`, "%s")
+	check.Equal(t, string(plain.FromPage(shown)), string(blanks), "%s")
 }

@@ -82,7 +82,8 @@ func (p *Page) servePanel(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// inJSON returns a message in JSON, which is one line.
+// inJSON returns a message in JSON, which is one line. Whatever the page gets but records goes through it: what others wrote is
+// escaped and quoted here alone.
 func inJSON(message any) ([]byte, bool) {
 	data, err := json.Marshal(message)
 	return plain.PageJSON(data), err == nil

@@ -2,7 +2,6 @@ package webpage
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -44,7 +43,7 @@ func (p *Page) servePast(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	data, _ := json.Marshal(past) // it has only texts, numbers and times
+	data, _ := inJSON(past) // it has only texts, numbers and times
 	to := p.memory.open(w, perPage+len(data))
 	if to == nil {
 		return

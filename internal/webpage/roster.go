@@ -2,7 +2,6 @@ package webpage
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"sync"
@@ -142,7 +141,7 @@ func (p *Page) observe(ctx context.Context, election string, its *sharedRoster) 
 
 // tell hands a message to the pages that show a roster.
 func (p *Page) tell(its *sharedRoster, is standing) {
-	text, _ := json.Marshal(is) // it has only texts and numbers
+	text, _ := inJSON(is) // it has only texts and numbers
 	p.rosters.mu.Lock()
 	defer p.rosters.mu.Unlock()
 	its.text = text

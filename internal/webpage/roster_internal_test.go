@@ -32,7 +32,7 @@ func TestRoster_Shared(t *testing.T) {
 		first, second := s.open(path), s.open(path)
 		a, b := bufio.NewReader(first), bufio.NewReader(second)
 		stands := func(id string) {
-			lists <- []roster.Entry{{ID: id, Priority: 2, Preempt: true, Since: time.UnixMilli(3), Value: []byte{0xff}}, {ID: "denied", Denied: true}}
+			lists <- []roster.Entry{{ID: id, Priority: 2, Preempt: true, Since: time.UnixMilli(3), Value: []byte{0xff}}, {ID: " ", Denied: true}}
 		}
 		long := strings.Repeat("v", mostValue)
 		lists <- []roster.Entry{{ID: long, Value: []byte(long + "v")}}
@@ -41,7 +41,7 @@ func TestRoster_Shared(t *testing.T) {
 		check.That(t, x == want && y == want, "%s and %s, want %s", x, y, want)
 		stands("x")
 		want = `{"kept":true,"candidates":[{"id":"x","priority":2,"preempt":true,"since":3,"value":"/w=="},` +
-			`{"id":"denied","priority":0,"preempt":false,"denied":true,"since":0}]}` + "\n"
+			`{"id":"\" \"","priority":0,"preempt":false,"denied":true,"since":0}]}` + "\n"
 		x, y = s.next(a), s.next(b)
 		check.That(t, x == want && y == want, "%s and %s, want %s", x, y, want)
 		stands("y")

@@ -125,7 +125,7 @@ func (a *actor) noticeCordon() {
 		a.c.log.LogAttrs(a.values, slog.LevelInfo, "no longer cordoned")
 		return
 	}
-	a.fault(fmt.Errorf("%w: %q does not take the key before %q is off the cordon (natsleader uncordon)", backend.ErrCordoned, a.c.id, n.own), byUncordon)
+	a.fault(fmt.Errorf("%w: %q does not take the key before %q is off the cordon (natsleader undrain)", backend.ErrCordoned, a.c.id, n.own), byUncordon)
 }
 
 // syncCordon is syncPermit for a candidate with one seat.

@@ -68,7 +68,7 @@ var (
 	ErrPermission error = backend.ErrPermission
 	// ErrNotReleased reports work that goes on although GracePeriod is over, or another leads. The candidate waits for its end.
 	ErrNotReleased error = backend.ErrNotReleased
-	// ErrCordoned reports, once, that an operator keeps the candidate from taking the key (natsleader cordon).
+	// ErrCordoned reports, once, that an operator keeps the candidate from taking the key (natsleader drain).
 	ErrCordoned error = backend.ErrCordoned
 	// ErrNoFeed reports that the candidate receives no changes, and polls until a feed works.
 	ErrNoFeed error = backend.ErrNoFeed

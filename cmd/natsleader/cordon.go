@@ -9,104 +9,18 @@ import (
 	"strings"
 	"time"
 
-	"github.com/choria-io/fisk"
-
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
 	records "github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
-const cordonHelp = `A cordoned candidate takes no key of the bucket until uncordon, also after a restart of
-its process. It keeps a key that it holds: drain NAME --cordon ends its terms, too. A name
-is an ID, or the host of candidates that were given no ID, as for drain. Without a name
-it shows who is cordoned.
-
-Candidates that may not read the key natsleader.cordon of the bucket heed no cordon. A
-process that is cut off sees a change when it is connected again. If all candidates
-of an election are cordoned, nobody leads it. A bucket takes 64 names at most.
-
-Members of groups are not concerned: drain NAME --cordon drains these, too.
-
-The exit code is 1 if the bucket has a TTL, which would end the cordon.
-
-  natsleader cordon "$(hostname)"
-  natsleader cordon`
-
-const uncordonHelp = `A candidate that waits for a free key takes it at once. Drained members of groups with
-that ID, or on that host, take shards again.
-
-The exit code is 1 if a name is not cordoned, and then nothing is changed.
-
-  natsleader uncordon "$(hostname)"`
-
-// cordoning is a change of the bucket's cordon.
-type cordoning struct {
-	*globals
-	names  []string
-	asJSON bool
-}
-
-func registerCordon(app *fisk.Application, g *globals) {
-	c := &cordoning{globals: g}
-	flag := func(cmd *fisk.CmdClause, run func(context.Context, *inspector) error) {
-		cmd.Flag("json", "Print the names that are cordoned then as JSON").Short('j').UnNegatableBoolVar(&c.asJSON)
-		cmd.Action(func(*fisk.ParseContext) error { return g.inspectBucket(run) })
+func someNames(names []string) string {
+	texts := make([]string, len(names))
+	for i, name := range names {
+		texts[i] = printable(name)
 	}
-	add := app.Command("cordon", "Keep candidates from taking elections").HelpLong(cordonHelp)
-	add.Arg("name", "ID or host; without one, show who is cordoned").HintAction(g.leaderIDs).StringsVar(&c.names)
-	flag(add, c.add)
-	remove := app.Command("uncordon", "Let cordoned candidates take elections again").HelpLong(uncordonHelp)
-	remove.Arg("name", "ID or host").Required().HintAction(g.cordonedNames).StringsVar(&c.names)
-	flag(remove, c.remove)
-}
-
-func (c *cordoning) add(ctx context.Context, look *inspector) error {
-	if len(c.names) == 0 {
-		names, _, err := look.cordon(ctx)
-		lines := []string{"nothing is cordoned in bucket " + c.bucket}
-		if len(names) > 0 {
-			lines = printableNames(names)
-		}
-		if err != nil {
-			return err
-		}
-		return c.print(names, lines)
-	}
-	names, err := look.recordon(ctx, func(names []string) ([]string, error) { return append(names, c.names...), nil })
-	if err != nil {
-		return err
-	}
-	return c.print(names, []string{"cordoned in bucket " + c.bucket + ": " + someNames(c.names)})
-}
-
-func (c *cordoning) remove(ctx context.Context, look *inspector) error {
-	names, err := look.recordon(ctx, func(names []string) ([]string, error) {
-		for _, name := range c.names {
-			if !slices.Contains(names, name) {
-				return names, exitf(exitFailed, "%s is not cordoned in bucket %s; nothing was changed", printable(name), c.bucket)
-			}
-		}
-		return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(c.names, name) }), nil
-	})
-	if err != nil {
-		return err
-	}
-	lines, err := c.undrainMembers(ctx, look)
-	return cmp.Or(err, c.print(names, append([]string{"no longer cordoned: " + someNames(c.names)}, lines...)))
-}
-
-func (c *cordoning) print(names, lines []string) error {
-	return printResult(c.out(), c.asJSON, map[string]any{"bucket": c.bucket, "cordoned": append([]string{}, names...)}, lines)
-}
-
-func someNames(names []string) string { return strings.Join(printableNames(names), ", ") }
-
-func printableNames(names []string) (texts []string) {
-	for _, name := range names {
-		texts = append(texts, printable(name))
-	}
-	return texts
+	return strings.Join(texts, ", ")
 }
 
 // cordon reads the names that are cordoned, and the revision of the key.
@@ -179,7 +93,7 @@ func (s *inspector) cordonLine(ctx context.Context) [][]string {
 	if err != nil || len(names) == 0 {
 		return nil
 	}
-	return [][]string{{"Cordoned:", someNames(names) + ": these candidates do not take it (natsleader uncordon)"}}
+	return [][]string{{"Cordoned:", someNames(names) + ": these candidates do not take it (natsleader undrain)"}}
 }
 
 // cordonedNames completes the name of a cordoned candidate.

@@ -58,7 +58,7 @@ func checkElections(ctx context.Context, e *environment) []finding {
 	case err != nil:
 		found = append(found, severityWarning.of("%s", errorText(err)).advise("nats kv del "+e.name+" "+wire.CordonKey))
 	case len(names) > 0:
-		found = append(found, severityNote.of("these candidates are cordoned, and take no election: %s", some(names)).advise("natsleader uncordon NAME"))
+		found = append(found, severityNote.of("these candidates are cordoned, and take no election: %s", some(names)).advise("natsleader undrain NAME"))
 	}
 	if len(long) > 0 {
 		found = append(found, severityWarning.of("leases are longer than the bucket's MaxLease %v: %s", e.settings.MaxLease, some(long)).

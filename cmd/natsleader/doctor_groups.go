@@ -103,7 +103,7 @@ func judgeGroup(ctx context.Context, s *inspector, name string, all []electionSt
 			advise(do))
 	}
 	if drained := states[memberDrained]; len(drained) > 0 {
-		found = append(found, severityNote.of("%s: these members are drained: %s", title, some(drained)).advise("natsleader shards undrain "+name+" ID"))
+		found = append(found, severityNote.of("%s: these members are drained: %s", title, some(drained)).advise("natsleader undrain ID"))
 	}
 	if len(found) == 0 {
 		found = append(found, fine("%s: %d shards, each with an owner; %d members", title, shards, lives))

@@ -137,7 +137,7 @@ func TestDoctor_BadBuckets(t *testing.T) {
 			{"a lease longer than MaxLease", holds(sound), ""},
 			{"a cordon", func(w *world) {
 				w.remake(leader.BucketConfig{MaxLease: 15 * time.Second})
-				w.run("cordon web-1")
+				w.run("drain web-1 --keep")
 			}, ""},
 			{"a cordon that is none", func(w *world) {
 				w.remake(leader.BucketConfig{MaxLease: 15 * time.Second})

@@ -107,7 +107,7 @@ func TestExporter_AllElections(t *testing.T) {
 			w.prompt("note dead --one-shot --bucket jobs")
 			record := `{"v":1,"state":"leading","id":"worker-c","session":"s","n":1,"lease":"100ms","token":1}`
 			_, failed := w.js.Publish(w.Context(), "$KV.jobs.dead", []byte(record))
-			w.prompt("cordon web-1 web-2 --bucket jobs")
+			w.prompt("drain web-1 --keep --bucket jobs", "drain web-2 --keep --bucket jobs")
 			return errors.Join(err, failed)
 		})
 		at("the cluster has lost its quorum: JetStream does not answer", func() error { silent.Store(true); return nil })
@@ -123,7 +123,7 @@ func TestExporter_AllElections(t *testing.T) {
 			return errors.Join(err, publish("left", "", "DEL"), publish("job", "", "DEL"))
 		})
 		at("job is a one-shot job", func() error { w.prompt("note job --one-shot --bucket jobs"); return nil })
-		w.prompt("uncordon web-1 --bucket jobs")
+		w.prompt("undrain web-1 --bucket jobs")
 		w.dialled = nil
 		at("the server restarts", func() error { w.restart(); return nil })
 		reload := func(deny ...string) error {

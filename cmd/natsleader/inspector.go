@@ -491,7 +491,7 @@ func checkElection(name string) error {
 		return usagef("%s is no election, but the key of a note: see natsleader note %s", name, of)
 	}
 	if name == wire.CordonKey {
-		return usagef("%s is the key of the cordon: see natsleader cordon", name)
+		return usagef("%s is the key of the cordon: see natsleader drain", name)
 	}
 	return nil
 }

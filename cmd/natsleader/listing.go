@@ -212,6 +212,7 @@ func (l *listing) print(g *globals, all []listedElection, groups []groupSummary)
 		lines = append(lines, "", "JetStream domain: "+printable(l.domain))
 	}
 	if len(l.cordoned) > 0 && !l.allBuckets {
+		summaries = append(summaries, map[string][]string{"cordoned": l.cordoned})
 		lines = append(lines, "", "Cordoned: "+someNames(l.cordoned))
 	}
 	return printResult(g.out(), l.asJSON, summaries, lines)

@@ -82,7 +82,7 @@ func newApp(g *globals, introspected bool) (*fisk.Application, *bool) {
 	registerStepDown(app, g)
 	registerTransfer(app, g)
 	registerDrain(app, g)
-	registerCordon(app, g)
+	registerUndrain(app, g)
 	registerNote(app, g)
 	registerHistory(app, g)
 	registerBucket(app, g)

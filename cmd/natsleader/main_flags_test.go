@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -48,6 +49,10 @@ func TestUsageErrors_NameTheMistake(t *testing.T) {
 		w.prompt("run --restart 1001 a -- true", "run --log-format xml a -- true", "status --timeout abc", "status --timeout 0s")
 		w.prompt("status ''", "bucket add ''", "bucket add --history-size 5q", "bucket info ''")
 		w.prompt("exporter --http 80", "exporter --max-elections 0", "ui --http 80", "watch a.>")
+		w.notef("# names that commands had\n")
+		for _, name := range slices.Sorted(maps.Keys(renamed)) {
+			w.prompt(name + " x --json")
+		}
 		w.notef("# NATS_TIMEOUT is soon\n")
 		w.Setenv("NATS_TIMEOUT", "soon")
 		w.prompt("status")

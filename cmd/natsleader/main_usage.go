@@ -34,6 +34,8 @@ func explainUsage(app *fisk.Application, args []string, err error) error {
 		wrong = pc.Peek().String()
 	}
 	switch {
+	case errors.Is(err, fisk.ErrExpectedKnownCommand) && renamed[wrong] != "":
+		return usagef("natsleader %s is %s", wrong, renamed[wrong])
 	case errors.Is(err, fisk.ErrExpectedKnownCommand):
 		var names []string
 		for _, c := range commands {
@@ -76,6 +78,12 @@ func explainUsage(app *fisk.Application, args []string, err error) error {
 		}
 	}
 	return usagef("%w%s", err, tryHelp)
+}
+
+// renamed are names that commands had, each with what does the same.
+var renamed = map[string]string{
+	"cordon":   "natsleader drain NAME --keep, and without a name natsleader status",
+	"uncordon": "natsleader undrain NAME",
 }
 
 // tryHelp is the end of a message that names no alternative.

@@ -114,10 +114,10 @@ func TestPermissions_AreLeast(t *testing.T) {
 		{flags: "observer --roster --history", user: "observer", does: []string{"+a", "&observer ui --http 127.0.0.1:9848", "GET /api/past?election=&hours=1"}},
 		{flags: "operator --roster --history", user: "operator", does: []string{
 			"+a", "+b", "status", "status billing", "status --roster", "roster billing", "history billing", "step-down billing",
-			"drain b", "note billing --owner x", "note billing", "cordon x", "uncordon x", "drain a --cordon", "cordon",
+			"drain b", "note billing --owner x", "note billing", "drain x --keep", "undrain x", "drain a",
 		}},
 		{flags: "candidate operator --group orders", user: "operator", without: "shard.map", does: []string{
-			"join m1", "join m2", "shards orders", "shards move orders 0 m2", "shards drain orders m1",
+			"join m1", "join m2", "shards orders", "shards move orders 0 m2", "drain m1 --only orders",
 		}},
 		{flags: "candidate operator --election billing --accounts", user: "operator", without: "ask", does: []string{
 			"&billing hold billing --id a --js-api-prefix elections", "status billing", "step-down billing --yes",

@@ -73,7 +73,7 @@ func TestPermissions_KeepUsersApart(t *testing.T) {
 			}
 			w.notef("%s: %s\n", line, strings.Join(codes, ", "))
 		}
-		w.run("cordon web-1")
+		w.run("drain web-1 --keep")
 		w.prompt("status shipping " + as("observer"))
 	}, withConf(t, conf))
 }

@@ -77,9 +77,9 @@ func TestCommandPermissions_MatchPage(t *testing.T) {
 		{"bucket ls", "bucket ls"},
 		{"history billing", "history a"},
 		{"history", "history"},
-		{"cordon x", "cordon x"},
-		{"uncordon x", "uncordon x"},
-		{"drain a --cordon", "drain x --cordon"},
+		{"drain x --keep", "drain x --keep"},
+		{"undrain x", "undrain x"},
+		{"drain a", "drain x"},
 		{"status billing", "status a"},
 		{"status billing --roster", "status a --roster"},
 		{"wait billing", "wait a"},
@@ -126,8 +126,8 @@ func runLimited(t *testing.T, p *server.Permissions, feed bool, args string) (co
 			w.run("bucket add --history 1d")
 			time.Sleep(time.Minute)
 		}
-		if strings.HasPrefix(args, "uncordon") {
-			w.run("cordon x")
+		if strings.HasPrefix(args, "undrain") {
+			w.run("drain x --keep")
 		}
 		if strings.HasPrefix(args, "transfer") {
 			w.campaigns("billing", leader.Config{ID: "b", Queue: &leader.Queue{AtOnce: true}})

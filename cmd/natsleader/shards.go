@@ -33,7 +33,7 @@ With --watch it shows that as it changes, until SIGINT or SIGTERM: on a terminal
 a table, otherwise as a line for each change.
 
 The exit code is 1 if there is no such group, or a shard that is shown has no owner. To
-show a group named show, move, drain or undrain: natsleader shards show move.
+show a group named show or move: natsleader shards show move.
 
   natsleader shards orders
   natsleader shards orders --key customer-17 --json | jq -r .value`
@@ -258,7 +258,7 @@ func (x *sharing) remedy() string {
 	}
 	var ways []string
 	if len(drained) > 0 {
-		ways = append(ways, "let drained members take shards again (natsleader shards undrain "+x.group+" "+strings.Join(drained[:min(len(drained), mostNames)], " ")+")")
+		ways = append(ways, "let drained members take shards again (natsleader undrain "+strings.Join(drained[:min(len(drained), mostNames)], " ")+")")
 	}
 	if len(bounded) > 0 {
 		ways = append(ways, "raise Most of "+some(bounded))

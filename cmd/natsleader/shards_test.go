@@ -89,7 +89,7 @@ func TestShards(t *testing.T) {
 		a.dies()
 		time.Sleep(2*time.Minute + 600*time.Millisecond) // a or c notes that b is gone, up to 800 ms apart
 		w.prompt("shards orders")
-		w.complete("shards ''", "shards show ''", "shards move ''", "shards drain orders ''", "shards move orders 0 ''")
+		w.complete("shards ''", "shards show ''", "shards move ''", "shards move orders 0 ''", "drain x --only ''")
 		w.notef("# the work of c goes on after its GracePeriod\n")
 		c.hangs.Store(int64(time.Minute))
 		w.joins("d", shard.Config{})
@@ -109,34 +109,34 @@ func TestShardsSteer(t *testing.T) {
 			time.Sleep(1100 * time.Millisecond) // no renewal is due
 			w.prompt("shards orders")
 		}
-		w.prompt("shards move orders 0 a", "shards drain orders a")
+		w.prompt("shards move orders 0 a", "drain a --only orders", "undrain a --only orders")
 		w.joins("web-2_7_x", shard.Config{})
 		a := w.joins("web-1", shard.Config{Most: 6})
 		w.prompt("shards move orders 7 web-2_7_x", "shards move orders 7 web-2_7_x", "shards move orders 7 web-2_7_x --json")
 		orders()
 		w.prompt("shards move orders 8 web-1", "shards move orders -1 web-1", "shards move orders 0 web-3")
-		w.prompt("shards drain orders", "shards drain orders web-1 --host web-1", "shards drain orders web-3", "shards drain orders --host web-3")
+		w.prompt("drain web-3 --only orders", "undrain web-3 --only orders")
 		w.notef("# web-1 alone takes 6 of 8 shards\n")
-		w.prompt("shards drain orders web-2_7_x")
+		w.prompt("drain web-2_7_x --only orders", "drain web-2 --only orders --dry-run", "drain web-2 --dry-run --json")
 		orders()
-		w.answers("shards drain orders --host web-2", "n", nil)
-		w.answers("shards drain orders --host web-2", "y", nil)
+		w.answers("drain web-2", "n", nil)
+		w.answers("drain web-2 --only orders", "y", nil)
 		orders()
-		w.prompt("shards move orders 0 web-2_7_x", "shards move orders 0 web-1", "shards undrain orders --host web-2 --json")
+		w.prompt("shards move orders 0 web-2_7_x", "shards move orders 0 web-1", "undrain web-2 --only orders --json")
 		time.Sleep(11 * time.Second)
 		orders()
-		w.prompt("shards undrain orders web-3")
+		w.prompt("undrain web-3")
 		w.notef("# the work of web-1 does not end at once\n")
 		a.hangs.Store(int64(10 * time.Second))
-		w.prompt("shards drain orders web-1 --wait 5s", "shards drain orders web-1 --json", "shards undrain orders web-1")
+		w.prompt("drain web-1 --only orders --wait 5s", "drain web-1 --only orders --json", "undrain web-1 --only orders")
 		time.Sleep(11 * time.Second)
 		a.hangs.Store(0)
-		w.prompt("shards drain orders web-1 --json")
+		w.prompt("drain web-1 --only orders --json")
 		w.prompt("shards move orders 1 web-1")
 		w.notef("# another program overwrites the key of the assigner\n")
 		put(w.T, w.js, "orders.shard.assigner", "junk")
 		time.Sleep(time.Second)
-		w.prompt("shards undrain orders web-1", "shards move orders 1 web-1 --wait 5s")
+		w.prompt("undrain web-1 --only orders", "shards move orders 1 web-1 --wait 5s")
 		orders()
 		w.notef("# web-1 dies\n")
 		a.dies()
@@ -145,12 +145,12 @@ func TestShardsSteer(t *testing.T) {
 		orders()
 		w.notef("# web-3 dies, and is drained at once\n")
 		w.joins("web-3", shard.Config{}).dies()
-		w.prompt("shards drain orders web-3")
+		w.prompt("drain web-3 --only orders")
 		orders()
 		w.notef("# web-4 dies, and its shards wait for a member of the same ID until it is drained\n")
 		w.joins("web-4", shard.Config{Hold: time.Minute}).dies()
 		time.Sleep(20 * time.Second)
-		w.prompt("shards orders", "shards move orders 4 web-4", "shards drain orders web-4 --json")
+		w.prompt("shards orders", "shards move orders 4 web-4", "drain web-4 --only orders --json")
 		w.notef("# web-5 stops, and its work does not end at once\n")
 		leaves := w.joins("web-5", shard.Config{})
 		leaves.hangs.Store(int64(5 * time.Second))
@@ -162,7 +162,7 @@ func TestShardsSteer(t *testing.T) {
 	})
 }
 
-// drain --cordon leaves neither elections nor shards to a host, and says what it has not moved.
+// drain leaves neither elections nor shards to a host, and says what it has not moved.
 func TestDrain_Members(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		w.campaigns("billing", leader.Config{ID: "h_1_aaaaaa"})
@@ -170,21 +170,27 @@ func TestDrain_Members(t *testing.T) {
 		w.campaigns("billing", leader.Config{ID: "web-2"})
 		h := w.joins("h_2_bbbbbb", shard.Config{})
 		w.joins("web-2", shard.Config{})
-		w.prompt("drain h --dry-run", "drain h", "drain web-2")
-		time.Sleep(time.Second)
+		w.prompt("drain h --dry-run")
 		w.notef("# the work does not end at once\n")
 		h.hangs.Store(int64(10 * time.Second))
-		w.timed("drain h --cordon --wait 5s", "drain h --cordon", "shards orders --json", "drain h --cordon --json")
-		w.prompt("uncordon h")
+		w.timed("drain h --wait 5s", "drain h", "shards orders --json", "drain h --json", "drain h --dry-run")
+		w.prompt("undrain h")
 		time.Sleep(12 * time.Second)
 		h.hangs.Store(0)
 		w.prompt("shards orders")
 		w.notef("# web-2 is drained, so that nobody is left\n")
-		w.prompt("shards drain orders web-2 --yes", "drain h --cordon", "drain nobody --cordon")
+		w.prompt("drain web-2 --only orders --yes", "drain h", "status", "drain h --yes", "drain nobody")
 		w.notef("# another group cannot be read, and elections are handed over all the same\n")
 		put(w.T, w.js, "mails.shard.map", `{"v":99}`)
-		w.prompt("drain web-2", "drain h --cordon", "uncordon h", "drain h")
-		w.prompt("cordon h web-2", "uncordon h web-2")
+		w.prompt("undrain h web-2")
+		time.Sleep(12 * time.Second)
+		w.prompt("drain h --dry-run", "drain web-2", "undrain web-2")
+		time.Sleep(12 * time.Second)
+		w.prompt("drain h --yes", "undrain h", "undrain h")
+		w.notef("# a cordon is left, or a drained member\n")
+		expect.OK(w, expect.Got(w.js.KeyValue(w.Context(), "elections"))(w).Delete(w.Context(), "mails.shard.map"))
+		time.Sleep(12 * time.Second)
+		w.prompt("drain h --keep", "undrain h", "drain h --only orders", "undrain h", "undrain h")
 	})
 }
 
@@ -212,9 +218,9 @@ func TestShardsWatch(t *testing.T) {
 				w.notef("# c is drained, and not any more\n")
 				stop = follow()
 				time.Sleep(time.Second)
-				w.run("shards drain orders c")
+				w.run("drain c --only orders")
 				time.Sleep(time.Second)
-				w.run("shards undrain orders c")
+				w.run("undrain c --only orders")
 				time.Sleep(11 * time.Second)
 				w.notef("# c dies\n")
 				c.dies()
@@ -248,7 +254,7 @@ func TestShards_DoctorAndStatus(t *testing.T) {
 		w.prompt("status")
 		w.notef("# a is drained, and its work does not end\n")
 		a.hangs.Store(int64(time.Minute))
-		w.prompt("shards drain orders a --yes")
+		w.prompt("drain a --only orders --yes")
 		f.show("")
 		w.notef("# a dies, too\n")
 		a.dies()
@@ -363,10 +369,10 @@ func TestSharing_Remedy(t *testing.T) {
 	}
 	for want, members := range map[string][]shard.Peer{
 		"start members": {{ID: "a", Holder: leader.Holder{State: leader.HolderExpired}}},
-		"let drained members take shards again (natsleader shards undrain orders b), or start members": {peer("b", 0, true)},
-		"raise Most of a, or start members": {peer("a", 3, false)},
-		"let drained members take shards again (natsleader shards undrain orders b c), or raise Most of a, or start members": {peer("a", 3, false), peer("b", 0, true), peer("c", 1, true)},
-		"look again after the lease and the Hold of the members; if it stays, see their logs":                                {peer("a", 0, false), peer("b", 0, true)},
+		"let drained members take shards again (natsleader undrain b), or start members":                       {peer("b", 0, true)},
+		"raise Most of a, or start members":                                                                    {peer("a", 3, false)},
+		"let drained members take shards again (natsleader undrain b c), or raise Most of a, or start members": {peer("a", 3, false), peer("b", 0, true), peer("c", 1, true)},
+		"look again after the lease and the Hold of the members; if it stays, see their logs":                  {peer("a", 0, false), peer("b", 0, true)},
 	} {
 		x := sharing{group: "orders", view: shard.View{Members: members}}
 		expect.Equal(t, x.remedy(), want, "%q; want %q")

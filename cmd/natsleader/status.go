@@ -22,6 +22,8 @@ leader falls silent from now on. It is counted by the server's clock.
 With --roster it also shows how many stand, and of one election who would follow.
 The bucket must keep a roster: see bucket add --roster.
 
+The last element of a list with --json has who is cordoned, if any are.
+
 With --all-buckets it shows each bucket that natsleader has made. One that cannot be
 read does not hide the others.
 

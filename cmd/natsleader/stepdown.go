@@ -41,13 +41,10 @@ does not answer; and 124 if it has not handed over in time.
 
 type stepDown struct {
 	*globals
-	election, name     string // one of them: an election, or with drain an ID or a host
+	election           string
 	wait               time.Duration
 	force, yes, dryRun bool
-	cordon, cordoned   bool         // cordoned: by this command, or before it
-	members            []*membersOf // that drain has asked
 	asJSON             bool
-	listed             []any  // what --json prints of drain; nil: it has not read the elections
 	tool               string // that asks
 }
 
@@ -56,7 +53,7 @@ func registerStepDown(app *fisk.Application, g *globals) {
 	cmd := app.Command("step-down", "Ask the leader to hand over").HelpLong(stepDownHelp)
 	cmd.Arg("election", "Election whose leader is asked").Required().HintAction(g.electionNames).StringVar(&s.election)
 	cmd.Flag("wait", "Longest time to wait until it has handed over").Default("30s").DurationVar(&s.wait)
-	cmd.Flag("dry-run", "Only show who leads").UnNegatableBoolVar(&s.dryRun)
+	cmd.Flag("dry-run", "Print what it would do").UnNegatableBoolVar(&s.dryRun)
 	cmd.Flag("force", "Delete the key instead of asking").UnNegatableBoolVar(&s.force)
 	cmd.Flag("yes", "Do not ask for confirmation").Short('y').UnNegatableBoolVar(&s.yes)
 	cmd.Flag("json", "Print the outcome as JSON").Short('j').UnNegatableBoolVar(&s.asJSON)
@@ -82,7 +79,8 @@ func (s *stepDown) run(ctx context.Context) error {
 	case x.at(now) != stateLeading:
 		return look.nobodyLeads(ctx, s.election)
 	case s.dryRun:
-		return s.show([]electionStatus{x}, now)
+		plan := handover{Election: s.election, DryRun: true, From: &leaderSummary{x.holder.ID, x.holder.Token}}
+		return printResult(s.out(), s.asJSON, plan, []string{wouldAsk(x)})
 	}
 	if err = s.confirmLast(ctx, look, x); err != nil {
 		return err
@@ -167,6 +165,7 @@ func explainFailure(err error, election string, was leader.Holder, wait time.Dur
 // handover is the outcome of a request to hand over, or of a deleted key.
 type handover struct {
 	Election string         `json:"election"`
+	DryRun   bool           `json:"dry_run,omitempty"`
 	Deleted  bool           `json:"deleted,omitempty"`
 	From     *leaderSummary `json:"from,omitempty"`   // nil: the deleted key held something else
 	Leader   *leaderSummary `json:"leader,omitempty"` // the next; nil: no candidate leads yet
@@ -201,6 +200,11 @@ func handedOver(
 		}
 	}
 	return done, nil
+}
+
+// wouldAsk is the line of a plan.
+func wouldAsk(x electionStatus) string {
+	return fmt.Sprintf("would ask %s to hand over %s (token %d)", printable(x.holder.ID), x.election, x.holder.Token)
 }
 
 // lines describes the outcome for people.

@@ -66,7 +66,7 @@ func TestStepDown_RefusedOrSlow(t *testing.T) {
 		defer end()
 		w.timed("transfer slow d --wait 1s", "drain c --wait 1s")
 		w.campaigns("alone", leader.Config{ID: "d"})
-		w.timed("drain d", "drain a --cordon")
+		w.timed("drain d", "drain a")
 	})
 }
 
@@ -149,7 +149,7 @@ func TestDrain_ByID(t *testing.T) {
 		w.prompt("drain web-1")
 		expect.That(w, other.IsLeader(), "web-10 has handed over")
 		w.notef("# mistakes\n")
-		w.prompt("drain", "drain a --bucket none", "drain a --cordon --dry-run", "step-down mail --force --dry-run")
+		w.prompt("drain", "drain a --bucket none", "drain a --keep --only orders", "step-down mail --force --dry-run")
 	})
 }
 
@@ -160,7 +160,7 @@ func TestDrain_WholeHost(t *testing.T) {
 			w.campaigns("billing", leader.Config{ID: id, Queue: &leader.Queue{}, TurnTimeout: longTurn})
 		}
 		time.Sleep(time.Second) // after the renewal
-		w.prompt("drain h --dry-run --json", "drain h --json", "drain h --json", "drain h --dry-run --json")
+		w.prompt("drain h --dry-run", "drain h --dry-run --json", "drain h --json", "drain h --json", "drain h --dry-run --json")
 	})
 }
 
@@ -171,16 +171,16 @@ func TestCordon(t *testing.T) {
 			w.campaigns("billing", leader.Config{ID: id, Queue: &leader.Queue{}, TurnTimeout: longTurn})
 		}
 		time.Sleep(time.Second)
-		w.prompt("cordon", "drain h --cordon", "cordon elsewhere", "cordon x --json", "cordon", "drain elsewhere --wait 10s", "drain nobody --cordon")
-		w.prompt("status billing", "status", "status natsleader.cordon", "uncordon x y", "uncordon x h nobody")
+		w.prompt("drain h", "drain elsewhere --keep", "drain x --keep --dry-run --json", "drain x --keep --json", "drain x --keep --dry-run", "drain elsewhere --wait 10s", "drain nobody")
+		w.prompt("status billing", "status", "status --json", "status natsleader.cordon", "undrain x y", "undrain x h nobody")
 		time.Sleep(6 * time.Second) // after a renewal
-		w.prompt("status billing", "uncordon elsewhere --json", "cordon "+strings.Repeat("n ", 3)+strings.Repeat("x", 257))
+		w.prompt("status billing", "undrain elsewhere --json", "drain --keep "+strings.Repeat("x", 257))
 		put(w.T, w.js, "natsleader.cordon", "junk")
-		w.prompt("cordon", "cordon a", "drain b")
+		w.prompt("status", "drain a --keep", "drain b", "drain b --dry-run")
 		w.notef("# the key is deleted\n")
 		expect.OK(w, expect.Got(w.js.KeyValue(w.Context(), "elections"))(w).Delete(w.Context(), "natsleader.cordon"))
-		w.prompt("cordon", "cordon b c")
-		w.complete("uncordon ''")
+		w.prompt("drain b --keep", "drain c --keep")
+		w.complete("undrain ''")
 	})
 }
 
@@ -188,14 +188,14 @@ func TestCordon(t *testing.T) {
 func TestDrain_WaitsForPending(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		put(w.T, w.js, "billing", `{"v":1,"state":"pending","session":"s","n":1,"lease":"3s","id":"h"}`)
-		w.timed("drain h", "drain h --cordon --wait 1s", "drain h --dry-run", "drain h")
+		w.timed("drain h --dry-run", "drain h --wait 1s", "drain h")
 	})
 }
 
 // A replica that lags lets a change of the cordon be refused. It is tried again after pauses, and not for ever.
 func TestCordon_Refused(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
-		w.prompt("cordon a")
+		w.prompt("drain a --keep")
 		read := "$JS.API.DIRECT.GET.KV_elections.$KV.elections.natsleader.cordon"
 		nc, writes := w.dial(), 0
 		w.Cleanup(nc.Close)
@@ -207,17 +207,17 @@ func TestCordon_Refused(t *testing.T) {
 		})))
 		expect.OK(w, nc.Flush())
 		expect.OK(w, w.s.GlobalAccount().AddMapping(read, "lags"))
-		w.timed("cordon b")
+		w.timed("drain b --keep")
 		expect.Equal(w, writes, 5, "%d tries")
 		w.notef("# one answer is from before the cordon\n")
 		writes = -1
-		w.prompt("uncordon a", "cordon")
+		w.prompt("undrain a", "undrain a")
 	})
 }
 
 // A bucket with a TTL would drop a cordon, and takes none.
 func TestCordon_TTLBucket(t *testing.T) {
-	bubble(t, leader.BucketConfig{TTL: time.Hour}, func(w *world) { w.prompt("cordon a") })
+	bubble(t, leader.BucketConfig{TTL: time.Hour}, func(w *world) { w.prompt("drain a", "drain a --keep") })
 }
 
 // drain reports each leader that does not answer within 5 s. The last request waits until another
@@ -237,7 +237,7 @@ func TestDrain_Silent(t *testing.T) {
 // A term that is over when its leader is asked needs no request.
 func TestDrain_TermIsOver(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
-		s := &stepDown{globals: w.globals(), name: "a", wait: time.Minute}
+		s := &stepDown{globals: w.globals(), wait: time.Minute}
 		was := electionStatus{election: "free", holder: leader.Holder{ID: "a", Token: 7}}
 		done, err := s.ask(w.Context(), w.bucket, was)
 		expect.That(w, err == nil && done.Leader == nil && *done.From == (leaderSummary{"a", 7}),
@@ -248,7 +248,7 @@ func TestDrain_TermIsOver(t *testing.T) {
 // Of several failures the exit code is the greatest, in any order. A leader that leads again is a failure, and so is a member that has
 // joined after the drain.
 func TestDrain_EndsWithGreatestCode(t *testing.T) {
-	s := &stepDown{globals: &globals{bucket: "elections"}, name: "a", asJSON: true}
+	s := &drain{stepDown: stepDown{globals: &globals{bucket: "elections"}, asJSON: true}, name: "a", cordon: true}
 	again := []electionStatus{{election: "billing"}}
 	for i := range 50 { // the order of a map differs
 		all := map[asked]error{{"ok", "a"}: nil}
@@ -261,7 +261,6 @@ func TestDrain_EndsWithGreatestCode(t *testing.T) {
 	silent := map[asked]error{{"billing", "a"}: exitError{exitUnreachable, errors.New("no")}}
 	expect.Equal(t, codeOf(s.end(silent, again, "", exitError{exitWaited, errors.New("no")})), exitWaited, "members that wait: %d")
 	expect.Equal(t, codeOf(s.end(silent, again, "", exitError{exitFailed, errors.New("no")})), exitUnreachable, "a leader that is silent: %d")
-	s.cordon = true
 	err := s.end(nil, nil, "8 shards of group orders", nil)
 	expect.That(t, codeOf(err) == exitFailed && err.Error() == "a owns 8 shards of group orders: a member has joined meanwhile", "%d: %v", codeOf(err), err)
 }

@@ -349,12 +349,12 @@ func (u *uiState) actions() map[string]webpage.Action {
 			return leader.StepDown(ctx, b, a.Election, leader.StepDownOptions{To: a.ID, Next: a.ID == "", By: requester("ui")})
 		}),
 		"drain": u.onName(func(ctx context.Context, look *inspector, g *globals, a uiName) error {
-			d := stepDown{globals: g, name: a.Name, cordon: a.Cordon, wait: uiWait, tool: "ui"}
-			return d.runAll(ctx, look)
+			d := drain{stepDown: stepDown{globals: g, wait: uiWait, tool: "ui", yes: true}, name: a.Name, cordon: a.Cordon}
+			return d.run(ctx, look)
 		}),
 		"uncordon": u.onName(func(ctx context.Context, look *inspector, g *globals, a uiName) error {
-			c := cordoning{globals: g, names: []string{a.Name}}
-			return c.remove(ctx, look)
+			end := undrain{globals: g, names: []string{a.Name}}
+			return end.run(ctx, look)
 		}),
 	}
 }

@@ -119,7 +119,7 @@ func TestUI_Elections(t *testing.T) {
 		at("b leaves", stops(w.stands[1]))
 		at("a stops", stops(w.stands[0]))
 		at("b leads", func() { w.campaigns("billing", leader.Config{ID: "b", Value: []byte{0xff}}) })
-		at("web-1 is cordoned", func() { w.prompt("cordon web-1 --bucket jobs") })
+		at("web-1 is cordoned", func() { w.prompt("drain web-1 --keep --bucket jobs") })
 		at("the server restarts", w.restart)
 		at("the bucket is deleted", func() { expect.OK(w, w.js.DeleteKeyValue(w.Context(), "jobs")) })
 		at("the server is gone", func() {
@@ -292,7 +292,7 @@ func TestUI_Actions(t *testing.T) {
 		w.campaigns("maps", leader.Config{ID: "node-3"})
 		act("/api/drain", `{"name":"node-3"}`)
 		act("/api/drain", `{"name":"node-4","cordon":true}`)
-		w.prompt("cordon")
+		w.prompt("drain node-4 --keep --dry-run")
 		act("/api/uncordon", `{"name":"node-4"}`)
 		act("/api/uncordon", `{"name":"node-4"}`)
 		for _, request := range []string{`{}`, `{`} {

@@ -86,7 +86,7 @@ var rules = []rule{
 	{page: "stopping", command: "docker stop", why: "not a whole command"},
 	{page: "shards", command: "natsleader shards orders", shows: "web-2"},
 	{page: "shards", command: "natsleader shards move orders 7 web-2", shows: "web-2"},
-	{page: "shards", command: "natsleader shards drain orders --host web-1", shows: "web-1"},
+	{page: "shards", command: "natsleader drain web-1 --only orders", shows: "web-1"},
 	{page: "verification", command: "git grep 'proof.Size('", run: inTree},
 	{page: "verification", command: "git grep 'proof.Only('", run: inTree},
 	{page: "verification", command: "git grep 'faulted no feed' leader_test", run: inTree},

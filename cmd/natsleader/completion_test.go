@@ -58,10 +58,10 @@ func TestCompletion(t *testing.T) {
 		w.complete("status --context ''")
 		w.Setenv("NATS_URL", "nats://127.0.0.1:4222")
 		w.complete("''", "bucket ''")
-		for _, command := range []string{"run", "hold", "status", "watch", "roster", "step-down", "transfer", "history"} {
+		for _, command := range []string{"run", "hold", "status", "watch", "roster", "step-down", "history"} {
 			w.complete(command + " ''")
 		}
-		w.complete("drain ''", "transfer billing ''", "transfer billing we''", "transfer mail ''", "transfer --bucket other elsewhere ''")
+		w.complete("drain ''", "step-down billing --to ''", "step-down billing --to we''", "step-down mail --to ''", "step-down --bucket other elsewhere --to ''")
 		w.complete("status --bucket other ''", "status --bucket ''", "status --bucket oth''", "bucket rm ''", "bucket info ''")
 		w.complete("run --succession ''", "run --log-format ''", "status --''")
 		w.complete("status --server nats://127.0.0.1:1 ''")

@@ -104,7 +104,7 @@ func (e *environment) watchProbes() []permissionProbe {
 // operatorProbes are the permissions of an operator besides watchProbes, and besides requests to the leaders.
 func (e *environment) operatorProbes() []permissionProbe {
 	trials := []permissionProbe{
-		{"status, step-down and transfer of one election", severityCritical, e.get(e.election)},
+		{"status and step-down of one election", severityCritical, e.get(e.election)},
 		{"writing the note", severityNote, e.write(noteKey(e.election))},
 		{"writing the cordon", severityNote, e.write(wire.CordonKey)},
 	}
@@ -266,10 +266,10 @@ func checkAskPublish(_ context.Context, e *environment) []finding {
 	switch {
 	case e.as == asOperator && e.named: // a leader takes no request without a subject for the reply
 		return e.tryToPublish(e.askSubject(), fine("this connection may ask the leader of %s to hand over, as an operator does", e.election),
-			severityCritical.of("this connection may not publish to %s (for step-down and transfer)", e.askSubject()).advise("allow it"))
+			severityCritical.of("this connection may not publish to %s (for step-down)", e.askSubject()).advise("allow it"))
 	case e.as == asOperator:
 		return e.tryToPublish(subject+"."+unusedElection(), fine("this connection may ask leaders to hand over, as an operator does"),
-			severityCritical.of("this connection may not publish to %s.> (for step-down and transfer)", subject).
+			severityCritical.of("this connection may not publish to %s.> (for step-down)", subject).
 				advise("name the election that this connection is for with --election, or allow it"))
 	}
 	return e.tryToPublish(subject+"."+unusedElection(),

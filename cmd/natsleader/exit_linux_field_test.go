@@ -41,7 +41,7 @@ func TestExitCodes_OfThePage(t *testing.T) {
 
 	cases := map[string][][]string{
 		"0":   {{"status", "led", "-s", open}, {"run", "free", "-s", open, "--", "true"}},
-		"1":   {{"status", "free", "-s", open}, {"step-down", "free", "-s", open}, {"transfer", "free", "x", "-s", open}, {"transfer", "led", "x", "-s", open}},
+		"1":   {{"status", "free", "-s", open}, {"step-down", "free", "-s", open}, {"step-down", "free", "--to", "x", "-s", open}, {"step-down", "led", "--to", "x", "-s", open}},
 		"2":   {{"doctor", "-s", without}},
 		"64":  {{"status", "--nonsense"}, {"run", "a"}, {"status", "a..b", "-s", open}, {"hold", "a", "--wait", "0s"}},
 		"66":  {{"history", "free", "-s", open, "--bucket", "kept"}, {"history", "free", "--at", "1s", "-s", open, "--bucket", "kept"}},

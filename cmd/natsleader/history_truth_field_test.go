@@ -88,7 +88,7 @@ func (f *truthFixture) faults() []func() {
 	return []func(){
 		func() { // terms of some seconds
 			for _, n := range rand.Perm(3) {
-				f.command("transfer", "jobs", string(rune('a'+n)), "--wait", "5s")
+				f.command("step-down", "jobs", "--to", string(rune('a'+n)), "--wait", "5s")
 				within(4 * time.Second)
 			}
 		},

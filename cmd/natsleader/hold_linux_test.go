@@ -140,7 +140,7 @@ func TestHold_Succession(t *testing.T) {
 		a := holds(w, "hold jobs --id a --value 10.0.0.7:80"+queue)
 		b := holds(w, "hold jobs --id b"+queue)
 		c := holds(w, "hold jobs --id c --roster")
-		w.prompt("status jobs", "transfer jobs c")
+		w.prompt("status jobs", "step-down jobs --to c")
 		a()
 		w.prompt("step-down jobs")
 		c()

@@ -517,13 +517,24 @@ func (g *globals) complete(what string, list func(context.Context, *inspector) (
 func (g *globals) electionNames() []string {
 	return g.complete("elections", func(ctx context.Context, s *inspector) ([]string, error) {
 		all, err := s.all(ctx)
-		var names []string
-		for _, x := range all {
-			if checkElection(x.election) == nil { // others may write any key, and shells take any byte
-				names = append(names, x.election)
-			}
+		return electionsIn(all), err
+	})
+}
+
+func electionsIn(all []electionStatus) (names []string) {
+	for _, x := range all {
+		if checkElection(x.election) == nil { // others may write any key, and shells take any byte
+			names = append(names, x.election)
 		}
-		return names, err
+	}
+	return names
+}
+
+// namesToShow completes the name of an election or a group.
+func (g *globals) namesToShow() []string {
+	return g.complete("names", func(ctx context.Context, s *inspector) ([]string, error) {
+		all, err := s.all(ctx)
+		return append(electionsIn(all), groupsIn(all)...), err
 	})
 }
 

@@ -80,7 +80,6 @@ func newApp(g *globals, introspected bool) (*fisk.Application, *bool) {
 	registerRoster(app, g)
 	registerShards(app, g)
 	registerStepDown(app, g)
-	registerTransfer(app, g)
 	registerDrain(app, g)
 	registerUndrain(app, g)
 	registerNote(app, g)

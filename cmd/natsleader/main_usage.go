@@ -83,6 +83,7 @@ func explainUsage(app *fisk.Application, args []string, err error) error {
 // renamed are names that commands had, each with what does the same.
 var renamed = map[string]string{
 	"cordon":   "natsleader drain NAME --keep, and without a name natsleader status",
+	"transfer": "natsleader step-down ELECTION --to ID, or --to next",
 	"uncordon": "natsleader undrain NAME",
 }
 

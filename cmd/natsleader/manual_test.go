@@ -41,7 +41,7 @@ func TestManual_Complete(t *testing.T) {
 	var b strings.Builder
 	expect.Equal(t, execute([]string{"--help-man"}, stdio{stdout: &b}), 0, "exit code %d")
 	out := strings.ReplaceAll(b.String(), `\-`, "-")
-	printed(t, out, ".TH NATSLEADER 1 ", "\n.SS \"transfer ", "$NATSLEADER_BUCKET", strings.Split(transferHelp, "\n")[0])
+	printed(t, out, ".TH NATSLEADER 1 ", "\n.SS \"step-down ", "$NATSLEADER_BUCKET", strings.Split(stepDownHelp, ";")[0])
 	overview, rest, _ := strings.Cut(string(page), "\n## Install\n")
 	_, rest, _ = strings.Cut(rest, "\n## Exit codes\n")
 	table, _, _ := strings.Cut(rest, "\n## ")

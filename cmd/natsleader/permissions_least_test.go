@@ -100,12 +100,12 @@ func TestPermissions_AreLeast(t *testing.T) {
 	w := &world{T: t}
 	for _, x := range []trial{
 		{flags: "candidate --election billing --roster", user: "billing", does: []string{
-			"+b", "&billing hold billing --id a --succession queue", "!roster billing", "!transfer billing a", "!roster billing",
-			"!transfer billing nobody", "!transfer billing",
+			"+b", "&billing hold billing --id a --succession queue", "!roster billing", "!step-down billing --to a", "!roster billing",
+			"!step-down billing --to nobody", "!step-down billing --to next",
 		}},
 		{flags: "candidate --election billing --roster --seats", user: "billing", without: ".seat.", does: []string{
-			"+b", "+c", "&billing hold billing --id a --succession queue --seats 2", "!roster billing.seat.2", "!transfer billing.seat.2 a",
-			"!transfer billing.seat.2 nobody", "!transfer billing.seat.2 c",
+			"+b", "+c", "&billing hold billing --id a --succession queue --seats 2", "!roster billing.seat.2", "!step-down billing.seat.2 --to a",
+			"!step-down billing.seat.2 --to nobody", "!step-down billing.seat.2 --to c",
 		}},
 		{flags: "observer --roster --history", user: "observer", does: []string{
 			"+a", "+b", "status", "status billing", "status --roster", "roster billing", "history billing", "history", "watch", "watch billing", "watch b*",
@@ -117,7 +117,7 @@ func TestPermissions_AreLeast(t *testing.T) {
 			"drain b", "note billing --owner x", "note billing", "drain x --keep", "undrain x", "drain a",
 		}},
 		{flags: "candidate operator --group orders", user: "operator", without: "shard.map", does: []string{
-			"join m1", "join m2", "shards orders", "shards move orders 0 m2", "drain m1 --only orders",
+			"join m1", "join m2", "shards orders", "step-down orders --shard 0 --to m2", "drain m1 --only orders",
 		}},
 		{flags: "candidate operator --election billing --accounts", user: "operator", without: "ask", does: []string{
 			"&billing hold billing --id a --js-api-prefix elections", "status billing", "step-down billing --yes",

@@ -92,7 +92,7 @@ func TestCommandPermissions_MatchPage(t *testing.T) {
 		{"watch billing", "watch a"},
 		{"step-down billing", "step-down a"},
 		{"step-down billing", "step-down a, no feed"},
-		{"transfer billing", "step-down a"},
+		{"step-down billing --to next", "step-down a"},
 		{"step-down billing --force --yes", "step-down a --force"},
 	} {
 		all := pagePermissions[x.of]
@@ -129,7 +129,7 @@ func runLimited(t *testing.T, p *server.Permissions, feed bool, args string) (co
 		if strings.HasPrefix(args, "undrain") {
 			w.run("drain x --keep")
 		}
-		if strings.HasPrefix(args, "transfer") {
+		if strings.HasPrefix(args, "step-down") && !strings.Contains(args, "--force") {
 			w.campaigns("billing", leader.Config{ID: "b", Queue: &leader.Queue{AtOnce: true}})
 		}
 		ctx, interrupt := context.WithTimeout(w.Context(), time.Minute)

@@ -100,7 +100,7 @@ func TestRosterCommand_Denied(t *testing.T) {
 		w.notef("# all may write it again\n")
 		reload()
 		time.Sleep(time.Minute)
-		w.prompt("roster billing"+as, "transfer billing c"+as)
+		w.prompt("roster billing"+as, "step-down billing --to c"+as)
 		time.Sleep(time.Minute)
 		w.prompt("step-down billing" + as)
 	}, withUser("boss", nil))

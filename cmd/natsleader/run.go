@@ -158,7 +158,7 @@ func (r *run) registerCandidate(cmd *fisk.CmdClause) {
 	cmd.Flag("retry-connect", "Wait for NATS and for the bucket, instead of ending if they are not there at the start").UnNegatableBoolVar(&r.retryConnect)
 	cmd.Flag("delay", "Least time from winning to leading").PlaceHolder("DURATION").DurationVar(&r.delay)
 	r.succession.register(cmd)
-	cmd.Flag("refuse-requests", "Do not hand over for 'natsleader step-down' and 'transfer', nor for a candidate with --preempt").UnNegatableBoolVar(&r.refuse)
+	cmd.Flag("refuse-requests", "Do not hand over for 'natsleader step-down', nor for a candidate with --preempt").UnNegatableBoolVar(&r.refuse)
 	cmd.Flag("http", "Serve /leader, /live and /connected for health checks, and /metrics").PlaceHolder("ADDRESS").StringVar(&r.http)
 	r.registerLog(cmd)
 	cmd.Flag("quiet", "Print errors only").Short('q').UnNegatableBoolVar(&r.quiet)

@@ -33,7 +33,7 @@ With --watch it shows that as it changes, until SIGINT or SIGTERM: on a terminal
 a table, otherwise as a line for each change.
 
 The exit code is 1 if there is no such group, or a shard that is shown has no owner. To
-show a group named show or move: natsleader shards show move.
+show a group named show: natsleader shards show show.
 
   natsleader shards orders
   natsleader shards orders --key customer-17 --json | jq -r .value`
@@ -49,7 +49,6 @@ func registerShards(app *fisk.Application, g *globals) {
 	cmd.Flag("json", "Print JSON, with --watch one line for every change").Short('j').UnNegatableBoolVar(&v.asJSON)
 	g.registerLog(cmd)
 	cmd.Action(func(*fisk.ParseContext) error { return v.run() })
-	registerSteer(top, g)
 }
 
 // shardsView is the command that shows a group.
@@ -295,12 +294,15 @@ type shardMove struct {
 func (g *globals) groupNames() []string {
 	return g.complete("groups", func(ctx context.Context, s *inspector) ([]string, error) {
 		all, err := s.all(ctx)
-		var names []string
-		for _, x := range all {
-			if name, ok := strings.CutSuffix(x.election, group.RegistryKey("")); ok && checkElection(name) == nil {
-				names = append(names, name)
-			}
-		}
-		return names, err
+		return groupsIn(all), err
 	})
+}
+
+func groupsIn(all []electionStatus) (names []string) {
+	for _, x := range all {
+		if name, ok := strings.CutSuffix(x.election, group.RegistryKey("")); ok && checkElection(name) == nil {
+			names = append(names, name)
+		}
+	}
+	return names
 }

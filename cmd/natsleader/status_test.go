@@ -107,14 +107,14 @@ func TestStatus_EscapesForeignText(t *testing.T) {
 		for _, election := range []string{"billing", "long"} {
 			w.prompt("status "+election+" --roster", "status "+election+" --roster --json")
 		}
-		w.fails("transfer billing "+name, exitUsage, `\x1b]0;title`)
+		w.fails("step-down billing --to="+name, exitUsage, `\x1b]0;title`)
 		for _, command := range []string{"watch", "roster billing --watch"} {
 			w.follow(command)()
 			w.follow(command + " --json")()
 		}
 		shell := w.globals()
 		shell.words = make(map[string][]string)
-		ids := (&transfer{globals: shell, election: "billing"}).candidateIDs()
+		ids := (&stepDown{globals: shell, election: "billing"}).successorIDs()
 		w.notef("# the elections and candidates that the shell offers: %q, %q\n", shell.electionNames(), ids)
 	})
 }

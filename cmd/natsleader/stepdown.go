@@ -15,57 +15,85 @@ import (
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/roster"
+	"github.com/natsleader/natsleader/shard"
 )
 
-const stepDownHelp = `The leader ends its term, finishes its work within its grace period, and hands
-over; the next leads after two round trips. It stays a candidate, and leads
-again if no other candidate has taken the key after a few turns.
+const stepDownHelp = `The leader ends its term, finishes its work within its grace period, and hands over; the
+next leads after two round trips. It stays a candidate, and leads again if no other
+candidate has taken the key after a few turns.
 
-Where the bucket keeps a roster and no other candidate has announced itself,
-step-down says so and asks for confirmation.
+With --to it hands over to the candidate with that ID, or with --to next to the next of
+the roster. All others wait for a moment before they try. Without --to, where the bucket
+keeps a roster and no other candidate has announced itself, it says so and asks for
+confirmation.
 
-A leader that does not hand over can be pushed out with --force, which deletes
-the key while it is still that leader's. The leader finds out by its next
-renewal. Candidates wait for the lease on record, which the delete marker keeps,
-and until then nobody leads. It asks for confirmation.
+With --shard the owner of that shard of a group ends the work on it, and then, or after
+its GracePeriod, the member of --to begins. If that makes the spread uneven, another
+shard leaves this member.
+
+A leader that does not hand over can be pushed out with --force, which deletes the key
+while it is still that leader's. The leader finds out by its next renewal. Candidates wait
+for the lease on record, which the delete marker keeps, and until then nobody leads. It
+asks for confirmation.
 
 Where standard input is no terminal, a question is not asked: nothing is done without
 --yes.
 
-The exit code is 1 if nobody leads the election, the leader refuses, the answer is no, or
-with --force if the leader changed meanwhile; 64 if --yes is missing; 69 if the leader
-does not answer; and 124 if it has not handed over in time.
+The exit code is 1 if nobody leads the election, the leader refuses or leads again, the
+answer is no, no candidate or member with the ID of --to can follow, another leads then,
+or with --force if the leader changed meanwhile; 64 if --yes is missing; 69 if the leader
+does not answer; and 124 if it has not handed over, or the shard has not moved, in time:
+the request for a shard stays.
 
   natsleader step-down billing
+  natsleader step-down billing --to web-2
+  natsleader step-down orders --shard 7 --to web-2
   natsleader step-down billing --force --yes`
 
+// stepDown is the act that ends one term, or moves one shard.
 type stepDown struct {
 	*globals
-	election           string
+	election           string // or with a shard the group
+	to                 string // ID, or "next"; empty: any
+	shard              int
+	byShard            bool
 	wait               time.Duration
 	force, yes, dryRun bool
 	asJSON             bool
 	tool               string // that asks
 }
 
+// toNext is the value of --to for the next candidate of the roster.
+const toNext = "next"
+
 func registerStepDown(app *fisk.Application, g *globals) {
 	s := &stepDown{globals: g, tool: "step-down"}
-	cmd := app.Command("step-down", "Ask the leader to hand over").HelpLong(stepDownHelp)
-	cmd.Arg("election", "Election whose leader is asked").Required().HintAction(g.electionNames).StringVar(&s.election)
-	cmd.Flag("wait", "Longest time to wait until it has handed over").Default("30s").DurationVar(&s.wait)
+	cmd := app.Command("step-down", "Let another candidate lead, or another member work on a shard").HelpLong(stepDownHelp)
+	cmd.Arg("name", "Election whose leader is asked, or group").Required().HintAction(g.namesToShow).StringVar(&s.election)
+	cmd.Flag("to", "ID that follows, or next for the next of the roster").PlaceHolder("ID").HintAction(s.successorIDs).StringVar(&s.to)
+	cmd.Flag("shard", "Move this shard of a group").PlaceHolder("NUMBER").IsSetByUser(&s.byShard).IntVar(&s.shard)
+	cmd.Flag("wait", "Longest time to wait until that is so").Default("30s").DurationVar(&s.wait)
 	cmd.Flag("dry-run", "Print what it would do").UnNegatableBoolVar(&s.dryRun)
 	cmd.Flag("force", "Delete the key instead of asking").UnNegatableBoolVar(&s.force)
 	cmd.Flag("yes", "Do not ask for confirmation").Short('y').UnNegatableBoolVar(&s.yes)
-	cmd.Flag("json", "Print the outcome as JSON").Short('j').UnNegatableBoolVar(&s.asJSON)
+	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&s.asJSON)
 	cmd.Action(func(*fisk.ParseContext) error { return s.run(context.Background()) })
 }
 
 func (s *stepDown) run(ctx context.Context) error {
 	switch {
+	case s.byShard && s.shard < 0:
+		return usagef("--shard %d is negative", s.shard)
+	case s.byShard && (s.to == "" || s.to == toNext):
+		return usagef("--shard needs --to with the ID of a member; nothing was done")
+	case s.force && (s.to != "" || s.byShard):
+		return usagef("--force takes no --to and no --shard; nothing was deleted")
 	case s.force && s.dryRun:
 		return usagef("--force takes no --dry-run; nothing was deleted")
 	case s.force && !s.yes && !s.canAsk():
 		return usagef("--force needs --yes where it cannot ask: standard input is no terminal; nothing was deleted")
+	case s.byShard:
+		return s.inspectBucket(s.move)
 	}
 	look, x, err := s.look(ctx, s.election)
 	if err != nil {
@@ -78,12 +106,22 @@ func (s *stepDown) run(ctx context.Context) error {
 		return s.deleteKey(ctx, look, x)
 	case x.at(now) != stateLeading:
 		return look.nobodyLeads(ctx, s.election)
+	case x.holder.ID == s.to:
+		already := &leaderSummary{x.holder.ID, x.holder.Token}
+		return printResult(s.out(), s.asJSON, handover{Election: s.election, DryRun: s.dryRun, From: already, Leader: already},
+			[]string{fmt.Sprintf("%s leads %s already, with token %d", printable(s.to), s.election, x.holder.Token)})
 	case s.dryRun:
-		plan := handover{Election: s.election, DryRun: true, From: &leaderSummary{x.holder.ID, x.holder.Token}}
-		return printResult(s.out(), s.asJSON, plan, []string{wouldAsk(x)})
+		plan := handover{Election: s.election, DryRun: true, From: &leaderSummary{x.holder.ID, x.holder.Token}, To: s.to}
+		line := wouldAsk(x)
+		if s.to != "" {
+			line += " to " + printable(s.to)
+		}
+		return printResult(s.out(), s.asJSON, plan, []string{line})
 	}
-	if err = s.confirmLast(ctx, look, x); err != nil {
-		return err
+	if s.to == "" {
+		if err = s.confirmLast(ctx, look, x); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
@@ -91,7 +129,8 @@ func (s *stepDown) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return printResult(s.out(), s.asJSON, done, done.lines())
+	again := done.Leader != nil && done.Leader.ID == done.From.ID
+	return exitIf(again, exitFailed, printResult(s.out(), s.asJSON, done, done.lines()))
 }
 
 // confirmLast asks for confirmation if no other candidate has announced itself in the
@@ -124,11 +163,20 @@ func (s *stepDown) confirmLast(ctx context.Context, look *inspector, x electionS
 
 // ask asks the leader of an election to hand over. A term that is over by then needs no request.
 func (s *stepDown) ask(ctx context.Context, bucket *leader.Bucket, x electionStatus) (handover, error) {
-	was, err := leader.StepDown(ctx, bucket, x.election, leader.StepDownOptions{By: requester(s.tool)})
+	o := leader.StepDownOptions{To: s.to, By: requester(s.tool)}
+	if s.to == toNext {
+		o.To, o.Next = "", true
+	}
+	was, err := leader.StepDown(ctx, bucket, x.election, o)
+	refused := errors.Is(err, leader.ErrRequestRefused)
 	switch {
+	case o.Next && refused && strings.Contains(err.Error(), wire.NoRosterReason):
+		return handover{}, exitf(exitFailed, "%s reads no roster, so it does not know the next candidate: name one (natsleader "+
+			"step-down %s --to ID), or start the candidates with --roster (natsleader run) or Config.Queue", printable(was.ID), x.election)
+	case s.to != "":
 	case errors.Is(err, leader.ErrNoLeader):
 		return handover{Election: x.election, From: &leaderSummary{x.holder.ID, x.holder.Token}}, nil
-	case errors.Is(err, leader.ErrRequestRefused):
+	case refused:
 		return handover{}, exitf(exitFailed, "%s refuses requests to step down; natsleader step-down %s --force deletes "+
 			"the key instead", printable(was.ID), x.election)
 	}
@@ -167,6 +215,7 @@ type handover struct {
 	Election string         `json:"election"`
 	DryRun   bool           `json:"dry_run,omitempty"`
 	Deleted  bool           `json:"deleted,omitempty"`
+	To       string         `json:"to,omitempty"`     // of a plan
 	From     *leaderSummary `json:"from,omitempty"`   // nil: the deleted key held something else
 	Leader   *leaderSummary `json:"leader,omitempty"` // the next; nil: no candidate leads yet
 	Lease    float64        `json:"lease_seconds,omitempty"`
@@ -233,75 +282,27 @@ func requester(command string) string {
 	return name + " on " + host + ", with natsleader " + command
 }
 
-const transferHelp = `The leader ends its term, finishes its work within its grace period, and hands
-over to the candidate with that ID, which leads after two round trips; without an
-ID to the next of the roster. All others wait for a moment before they try. The
-one that has handed over stays a candidate.
-
-The exit code is 1 if there is no leader, the leader refuses, no candidate with that
-ID waits, or another leads then; 69 if the leader does not answer; and 124 if it has not
-handed over in time.
-
-  natsleader transfer billing web-2
-  natsleader transfer billing`
-
-type transfer struct {
-	*globals
-	election, id string
-	wait         time.Duration
-	asJSON       bool
-}
-
-func registerTransfer(app *fisk.Application, g *globals) {
-	t := &transfer{globals: g}
-	cmd := app.Command("transfer", "Ask the leader to hand over to somebody").HelpLong(transferHelp)
-	cmd.Arg("election", "Election whose leader is asked").Required().HintAction(g.electionNames).StringVar(&t.election)
-	cmd.Arg("id", "ID of the candidate that is to lead; the next of the roster by default").HintAction(t.candidateIDs).StringVar(&t.id)
-	cmd.Flag("wait", "Longest time to wait until it leads").Default("30s").DurationVar(&t.wait)
-	cmd.Flag("json", "Print the outcome as JSON").Short('j').UnNegatableBoolVar(&t.asJSON)
-	cmd.Action(func(*fisk.ParseContext) error { return t.run(context.Background()) })
-}
-
-func (t *transfer) run(ctx context.Context) error {
-	look, x, err := t.look(ctx, t.election)
-	if err != nil {
-		return err
-	}
-	defer look.close()
-	switch {
-	case x.at(look.clock.now()) != stateLeading:
-		return look.nobodyLeads(ctx, t.election)
-	case x.holder.ID == t.id:
-		already := &leaderSummary{x.holder.ID, x.holder.Token}
-		return printResult(t.out(), t.asJSON, handover{Election: t.election, From: already, Leader: already},
-			[]string{fmt.Sprintf("%s leads %s already, with token %d", printable(t.id), t.election, x.holder.Token)})
-	}
-	ctx, cancel := context.WithTimeout(ctx, t.wait)
-	defer cancel()
-	was, err := leader.StepDown(ctx, look.bucket, t.election, leader.StepDownOptions{To: t.id, Next: t.id == "", By: requester("transfer")})
-	if errors.Is(err, leader.ErrRequestRefused) && strings.Contains(err.Error(), wire.NoRosterReason) {
-		return exitf(exitFailed, "%s reads no roster, so it does not know the next candidate: name one (natsleader "+
-			"transfer %s ID), or start the candidates with --roster (natsleader run) or Config.Queue", printable(was.ID), t.election)
-	}
-	done, err := handedOver(ctx, look.bucket, t.election, t.wait, was, err)
-	if err != nil {
-		return err
-	}
-	return printResult(t.out(), t.asJSON, done, done.lines())
-}
-
-// candidateIDs completes the ID of a candidate.
-func (t *transfer) candidateIDs() []string {
-	if checkElection(t.election) != nil {
+// successorIDs completes the ID of a candidate, or of a member of a group.
+func (s *stepDown) successorIDs() []string {
+	if checkElection(s.election) != nil {
 		return nil
 	}
-	return t.complete("candidates", func(ctx context.Context, s *inspector) ([]string, error) {
-		stand, err := roster.Lookup(ctx, s.bucket, t.election)
-		var ids []string
-		for _, c := range stand {
-			if unquoted(c.ID) {
-				ids = append(ids, c.ID)
+	return s.complete("candidates", func(ctx context.Context, look *inspector) (ids []string, err error) {
+		add := func(id string) {
+			if unquoted(id) {
+				ids = append(ids, id)
 			}
+		}
+		if s.byShard {
+			v, unread := shard.Lookup(ctx, look.bucket, s.election)
+			for _, p := range v.Members {
+				add(p.ID)
+			}
+			return ids, unread
+		}
+		stand, err := roster.Lookup(ctx, look.bucket, s.election)
+		for _, c := range stand {
+			add(c.ID)
 		}
 		return ids, err
 	})

@@ -47,16 +47,16 @@ func (w *world) timed(lines ...string) {
 	}
 }
 
-// step-down and transfer report a leader that refuses, is silent or is slow, or leads again. drain goes on after
+// step-down reports a leader that refuses, is silent or is slow, or leads again. drain goes on after
 // one that fails.
 func TestStepDown_RefusedOrSlow(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		w.campaigns("refused", leader.Config{ID: "a", RefuseRequests: true})
 		w.campaigns("mail", leader.Config{ID: "a"})
 		w.campaigns("mail", leader.Config{ID: "b"})
-		w.timed("step-down refused", "transfer refused b", "drain a")
+		w.timed("step-down refused", "step-down refused --to b", "drain a")
 		put(w.T, w.js, "silent", record(w.T, w.js, "refused", "s", time.Hour))
-		w.timed("step-down silent", "transfer silent c")
+		w.timed("step-down silent", "step-down silent --to c")
 		c := w.campaigns("slow", leader.Config{ID: "c", GracePeriod: time.Hour})
 		end, _ := leadertest.Work(leadertest.Led(c))
 		w.timed("step-down slow --wait 1s")
@@ -64,7 +64,7 @@ func TestStepDown_RefusedOrSlow(t *testing.T) {
 		time.Sleep(time.Minute)
 		end, _ = leadertest.Work(leadertest.Led(c))
 		defer end()
-		w.timed("transfer slow d --wait 1s", "drain c --wait 1s")
+		w.timed("step-down slow --to d --wait 1s", "drain c --wait 1s")
 		w.campaigns("alone", leader.Config{ID: "d"})
 		w.timed("drain d", "drain a")
 	})
@@ -149,7 +149,7 @@ func TestDrain_ByID(t *testing.T) {
 		w.prompt("drain web-1")
 		expect.That(w, other.IsLeader(), "web-10 has handed over")
 		w.notef("# mistakes\n")
-		w.prompt("drain", "drain a --bucket none", "drain a --keep --only orders", "step-down mail --force --dry-run")
+		w.prompt("drain", "drain a --bucket none", "drain a --keep --only orders", "step-down mail --force --dry-run", "step-down mail --force --to b", "step-down mail --force --shard 0 --to b")
 	})
 }
 
@@ -281,25 +281,25 @@ func TestShortList_LeftOut(t *testing.T) {
 // them is slow.
 const longTurn = 2 * time.Second
 
-// transfer hands over to the candidate that is named, or to the next.
-func TestTransfer_ToNamed(t *testing.T) {
+// step-down --to hands over to the candidate that is named, or to the next.
+func TestStepDownTo_ToNamed(t *testing.T) {
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
 		w.campaigns("billing", leader.Config{ID: "a", Queue: &leader.Queue{AtOnce: true}})
 		w.campaigns("billing", leader.Config{ID: "b", Queue: &leader.Queue{}})
 		w.campaigns("billing", leader.Config{ID: "c", Queue: &leader.Queue{}})
-		w.prompt("transfer billing a", "transfer billing x", "transfer billing c")
+		w.prompt("step-down billing --to a", "step-down billing --to a --json --dry-run", "step-down billing --to x", "step-down billing --to c --dry-run", "step-down billing --to c")
 		time.Sleep(time.Minute)
-		w.prompt("transfer billing")
+		w.prompt("step-down billing --to next --dry-run --json", "step-down billing --to next")
 	})
 }
 
-// transfer needs no roster for an ID. No candidate can know that no candidate "ghost" campaigns.
-func TestTransfer_ByID(t *testing.T) {
+// step-down --to needs no roster for an ID. No candidate can know that no candidate "ghost" campaigns.
+func TestStepDownTo_ByID(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
-		w.prompt("transfer billing")
+		w.prompt("step-down billing --to next")
 		w.campaigns("billing", leader.Config{ID: "a"})
 		w.campaigns("billing", leader.Config{ID: "b"})
-		w.prompt("transfer billing", "transfer billing b", "transfer billing ghost", "transfer billing --bucket other", "transfer b*", "transfer")
-		w.fails("transfer billing "+strings.Repeat("x", 10_000), exitUsage, "10000 bytes")
+		w.prompt("step-down billing --to next", "step-down billing --to b", "step-down billing --to ghost")
+		w.fails("step-down billing --to "+strings.Repeat("x", 10_000), exitUsage, "10000 bytes")
 	})
 }

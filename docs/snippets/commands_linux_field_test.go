@@ -77,7 +77,7 @@ var rules = []rule{
 	{page: "followers", command: "natsleader status billing", shows: "billing-7f8"},
 	{page: "followers", command: "natsleader watch billing", shows: "billing-7f8", until: true},
 	{page: "rollouts", command: "natsleader roster billing", shows: "billing-7f9"},
-	{page: "rollouts", command: "natsleader transfer billing billing-7f9", shows: "billing-7f9 leads"},
+	{page: "rollouts", command: "natsleader step-down billing --to billing-7f9", shows: "billing-7f9 leads"},
 	{page: "rollouts", command: "natsleader bucket add", shows: "elections"},
 	{page: "schedules", command: "natsleader status", shows: "billing"},
 	{page: "schedules", command: "natsleader doctor", shows: "elections", code: 1}, // one server has one replica
@@ -85,7 +85,7 @@ var rules = []rule{
 	{page: "workers", command: "natsleader run --stall", why: "not a whole command"},
 	{page: "stopping", command: "docker stop", why: "not a whole command"},
 	{page: "shards", command: "natsleader shards orders", shows: "web-2"},
-	{page: "shards", command: "natsleader shards move orders 7 web-2", shows: "web-2"},
+	{page: "shards", command: "natsleader step-down orders --shard 7 --to web-2", shows: "web-2"},
 	{page: "shards", command: "natsleader drain web-1 --only orders", shows: "web-1"},
 	{page: "verification", command: "git grep 'proof.Size('", run: inTree},
 	{page: "verification", command: "git grep 'proof.Only('", run: inTree},

@@ -279,7 +279,7 @@ type bucketSummary struct {
 
 	History      float64 `json:"history_seconds,omitempty"`
 	HistorySize  int64   `json:"history_size_bytes,omitempty"` // the most that it may take
-	HistoryBytes uint64  `json:"history_bytes,omitempty"`      // before compression
+	HistoryBytes uint64  `json:"history_bytes,omitempty"`
 
 	maxLease, ttl time.Duration
 	protects      bool // bucket add would

@@ -146,6 +146,12 @@ func TestBucketAdd_History(t *testing.T) {
 		w.prompt("bucket add --history 30s", "bucket add --history 0s", "bucket add --history-size 1GB",
 			"bucket add --history 1d --history-size 1KB", "bucket add --history 30d", "bucket add --max-lease 20s",
 			"bucket add --history 36h", "bucket add --history 1d --history-size 10MB", "bucket add --json")
+		w.notef("# an earlier version has made the history compressed\n")
+		compressed := w.config(historyStream("elections"))
+		compressed.Compression = jetstream.S2Compression
+		w.made(w.js.UpdateStream(w.Context(), compressed))
+		w.run("bucket add")
+		w.notef("# now its compression is %v\n", w.config(historyStream("elections")).Compression)
 		w.notef("# the stream of the history is deleted\n")
 		expect.OK(w, w.js.DeleteStream(w.Context(), historyStream("elections")))
 		w.prompt("bucket info", "bucket add")

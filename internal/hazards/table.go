@@ -121,7 +121,7 @@ var table = []row{
 		}
 		return text(s.Storage == jetstream.MemoryStorage, "is in memory (Storage): when %s, all that it knows is forgotten", losses)
 	}, "make another with file storage; the storage of this one cannot be changed"},
-	{"Compression", [uses]Effect{Noted, Noted, None, None}, func(s Stream) string {
+	{"Compression", [uses]Effect{Noted, Noted, None, Noted}, func(s Stream) string {
 		return text(s.Compression != jetstream.NoCompression, "is compressed (Compression %v): an upgrade of three servers was seen to make such a stream unreadable", s.Compression)
 	}, "switch compression off; records are small"},
 

@@ -26,8 +26,9 @@ const exporterHelp = `It serves metrics for Prometheus of all elections of a buc
 whose candidates are all dead, at /metrics. Of a group of shards it has the
 election of the assigner. /live answers 200 also without NATS, and is for a
 liveness probe. /connected answers 503, with the error, while the metrics are not
-up to date. It needs the permissions of watch. One exporter for each bucket is
-enough, and a second one does no harm.
+up to date. It needs the permissions of watch, and those to read the settings
+of the streams of the history and the roster, for natsleader_bucket_stream_led. One
+exporter for each bucket is enough, and a second one does no harm.
 
 It goes on while NATS or the bucket is away, and then serves
 natsleader_bucket_up 0 without elections. It ends with exit code 0 at SIGINT or
@@ -95,9 +96,10 @@ type electionMetrics struct {
 	shows    map[string]*exportedElection // by key
 	left     map[string]bool              // keys that are not shown: too many, or no name of an election
 	cordoned []string
-	up       bool      // the watcher has read all keys, and hears of changes
-	err      error     // why it does not; nil: not known
-	beat     time.Time // when the watcher last worked
+	streams  map[string]streamState // beside the bucket
+	up       bool                   // the watcher has read all keys, and hears of changes
+	err      error                  // why it does not; nil: not known
+	beat     time.Time              // when the watcher last worked
 }
 
 // exportedElection is an election, or one seat of it.
@@ -199,7 +201,7 @@ func (e *electionMetrics) shown(_ time.Time, of viewer) error {
 	e.beat = time.Now()
 	if e.up = ok && w.complete && w.feed != nil && !w.troubled; e.up {
 		e.err = nil
-		e.cordoned = w.cordoned
+		e.cordoned, e.streams = w.cordoned, w.streams
 		for key, x := range e.shows {
 			c := x.shown
 			if now := w.elections[key]; c.state == stateDeleted && now != nil && now.now.note.OneShot != c.now.note.OneShot {
@@ -275,12 +277,14 @@ var (
 		"Keys of elections and of their seats in the bucket that have metrics.")
 	bucketLeftOutDesc = exportedDesc("bucket_elections_left_out",
 		"Keys in the bucket that have no metrics: more than --max-elections, or no names of elections.")
+	streamLedDesc = exportedDesc("bucket_stream_led",
+		"Whether the stream of the bucket's history or roster has a leader. None: there is no such stream, or it may not be asked for.", "stream")
 	cordonedDesc = exportedDesc("cordoned", "1 for each name of the bucket's cordon: an ID, or a host.", "name")
 )
 
 // Describe sends the descriptions.
 func (e *electionMetrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{bucketUpDesc, bucketElectionsDesc, bucketLeftOutDesc, cordonedDesc} {
+	for _, d := range []*prometheus.Desc{bucketUpDesc, bucketElectionsDesc, bucketLeftOutDesc, streamLedDesc, cordonedDesc} {
 		ch <- d
 	}
 }
@@ -299,6 +303,12 @@ func (e *electionMetrics) Collect(ch chan<- prometheus.Metric) {
 	send(bucketUpDesc, 1)
 	send(bucketElectionsDesc, len(e.shows))
 	send(bucketLeftOutDesc, len(e.left))
+	for what, state := range e.streams {
+		if state != streamUnread {
+			led := map[bool]float64{true: 1}[state == streamLed]
+			ch <- prometheus.MustNewConstMetric(streamLedDesc, prometheus.GaugeValue, led, e.bucket, what)
+		}
+	}
 	for _, name := range e.cordoned {
 		ch <- prometheus.MustNewConstMetric(cordonedDesc, prometheus.GaugeValue, 1, e.bucket, printable(name))
 	}

@@ -58,6 +58,51 @@ func TestExporter_IsBounded(t *testing.T) {
 	})
 }
 
+// The exporter asks twice a minute whether the streams of the history and of the roster have a leader. It does not ask again
+// without the permission.
+func TestExporter_StreamsBeside(t *testing.T) {
+	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
+		w.run("bucket add --roster --history 30d")
+		var silent atomic.Bool
+		var asked atomic.Int32
+		w.dialled = func(c net.Conn) net.Conn {
+			return &deaf{c, func(b []byte) bool {
+				asks := strings.Contains(string(b), "STREAM.INFO.natsleader_history_")
+				if asks {
+					asked.Add(1)
+				}
+				return !asks || !silent.Load()
+			}}
+		}
+		at := func(what string, later time.Duration) {
+			w.Helper()
+			time.Sleep(later)
+			_, page := w.get("/metrics")
+			w.notef("# %s\n", what)
+			for line := range strings.Lines(page) {
+				if strings.HasPrefix(line, "natsleader_bucket_") {
+					w.notef("  %s", line)
+				}
+			}
+		}
+		end := w.follow("exporter")
+		at("both have a leader", 5*time.Second)
+		silent.Store(true)
+		at("the history has none: not known yet", 5*time.Second)
+		at("that is known", streamsEvery)
+		silent.Store(false)
+		at("it has one again", streamsEvery+lookEvery)
+		expect.OK(w, w.js.DeleteStream(w.Context(), "natsleader_history_elections"))
+		at("it is gone", streamsEvery+lookEvery)
+		w.notef("# it was asked for %d times\n", asked.Swap(0))
+		end()
+		end = w.follow("exporter -s nats://blind:blind@127.0.0.1:4222")
+		at("a user may not read the settings of the history", 5*time.Minute)
+		end()
+		w.notef("# it was asked for %d times\n", asked.Load())
+	}, withUser("blind", denied("$JS.API.STREAM.INFO.natsleader_history_elections")))
+}
+
 // noteMetrics adds the metrics of a page to the transcript, but none of Go and of the process.
 func (w *world) noteMetrics(page string) {
 	for line := range strings.Lines(page) {

@@ -105,7 +105,9 @@ func (g *globals) followConnected(ctx context.Context, out renderer, connected f
 	defer s.close()
 	connected(s)
 	defer connected(nil)
-	return followUntil(ctx, s, out, source[jetstream.KeyValueEntry](newWatcher(s, "", out)), links)
+	w := newWatcher(s, "", out)
+	_, w.asks = out.(*electionMetrics)
+	return followUntil(ctx, s, out, source[jetstream.KeyValueEntry](w), links)
 }
 
 // followUntil follows a source until ctx ends.

@@ -246,6 +246,12 @@ func (p *permissionPlan) user(role string) grantedUser {
 		u.may(mayPublish, "the versions of the servers", wire.VersionSubject)
 	case "exporter":
 		p.watches(&u, ">")
+		if p.roster {
+			u.may(mayPublish, "whether the roster has a leader", p.api+"STREAM.INFO.KV_"+wire.RosterName(p.bucket))
+		}
+		if p.history {
+			u.may(mayPublish, "whether the history has a leader", p.api+"STREAM.INFO."+historyStream(p.bucket))
+		}
 	case "creator":
 		streams := []string{"KV_" + p.bucket}
 		if p.roster {

@@ -113,6 +113,10 @@ type watcher struct {
 	counted time.Time  // when the last count began, by this host
 	who     *announced // nil: not known
 
+	asks    bool                   // for the streams beside the bucket
+	asked   time.Time              // when the last such question began, by this host
+	streams map[string]streamState // by what they keep; nil: not known
+
 	fresh    time.Time // the server's time at which the state was last known to be the newest
 	troubled bool
 	lost     bool // the connection is

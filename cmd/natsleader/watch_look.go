@@ -19,19 +19,22 @@ const (
 	lookLimit = 2 * time.Second
 	// countEvery is the time from one count of the candidates that stand to the next. It reads all keys of the roster.
 	countEvery = 10 * time.Second
+	// streamsEvery is the time from one look at the streams of the history and of the roster to the next.
+	streamsEvery = 30 * time.Second
 	// reopen is the least time from one attempt to open a feed to the next.
 	reopen = time.Second
 )
 
 // look is the result of a look at the bucket.
 type look struct {
-	info *jetstream.StreamInfo
-	at   time.Time            // when the info came, by this host
-	feed jetstream.KeyWatcher // opened after the info; nil: none was asked for
-	end  context.CancelFunc   // of the feed
-	err  error
-	who  *announced // nil: not counted
-	deny bool       // the roster may not be read
+	info    *jetstream.StreamInfo
+	at      time.Time            // when the info came, by this host
+	feed    jetstream.KeyWatcher // opened after the info; nil: none was asked for
+	end     context.CancelFunc   // of the feed
+	err     error
+	who     *announced             // nil: not counted
+	deny    bool                   // the roster may not be read
+	streams map[string]streamState // beside the bucket, by what they keep; nil: not asked for
 }
 
 // looking is a look in flight. It never blocks the watcher.
@@ -77,6 +80,50 @@ func (w *watcher) count(ctx context.Context, r *look) {
 	r.deny = errors.Is(err, leader.ErrPermission)
 }
 
+// streamState is what is known of a stream that a bucket has beside its own.
+type streamState int8
+
+const (
+	streamLed        streamState = iota + 1
+	streamLeaderless             // or it is gone
+	streamUnread                 // a permission is missing, so it is not asked for again
+)
+
+// streamsBeside returns the names of the streams that a bucket has beside its own, by what they keep.
+func streamsBeside(conf jetstream.StreamConfig) map[string]string {
+	all := make(map[string]string)
+	if name := conf.Metadata[historyKey]; name != "" {
+		all["history"] = name
+	}
+	if name := conf.Metadata[wire.RosterKey]; name != "" {
+		all["roster"] = "KV_" + name
+	}
+	return all
+}
+
+// askStreams adds to a look what is known of the streams beside the bucket, one after the other: a denial ends all that is asked
+// at that time. was is what was known before.
+func (w *watcher) askStreams(ctx context.Context, r *look, was map[string]streamState) {
+	r.streams = make(map[string]streamState)
+	for what, name := range streamsBeside(r.info.Config) {
+		if was[what] == streamUnread {
+			r.streams[what] = streamUnread
+			continue
+		}
+		limited, cancel := context.WithTimeout(ctx, lookLimit/2)
+		stream, err := answer(limited, w.s, func(ctx context.Context) (jetstream.Stream, error) { return w.s.js.Stream(ctx, name) })
+		cancel()
+		switch {
+		case errors.Is(err, leader.ErrPermission):
+			r.streams[what] = streamUnread
+		case err != nil, stream.CachedInfo().Cluster != nil && streamLeader(stream.CachedInfo()) == "":
+			r.streams[what] = streamLeaderless
+		default:
+			r.streams[what] = streamLed
+		}
+	}
+}
+
 // open opens a feed that begins with the current entries of all keys.
 func (w *watcher) open(ctx context.Context) error {
 	if w.election != "" && w.s.isGroup(ctx, w.election) {
@@ -113,6 +160,9 @@ func (w *watcher) learn(r look) {
 	if r.deny {
 		w.counts = false
 	}
+	if r.streams != nil {
+		w.streams = r.streams
+	}
 }
 
 func streamLeader(info *jetstream.StreamInfo) string {
@@ -145,10 +195,17 @@ func (w *watcher) lookAgain(ctx context.Context) error {
 		if count {
 			w.counted = w.looked
 		}
+		asks, was := w.asks && time.Since(w.asked) > streamsEvery, w.streams
+		if asks {
+			w.asked = w.looked
+		}
 		go func() {
 			r := w.look(life, lookLimit, l.opening)
 			if count && r.err == nil {
 				w.count(life, &r)
+			}
+			if asks && r.err == nil {
+				w.askStreams(life, &r, was)
 			}
 			l.done <- r
 		}()

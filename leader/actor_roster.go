@@ -88,7 +88,10 @@ func (a *actor) stepAnnouncer(in machine.AnnouncerInput) {
 		if !h.dated.Equal(h.Since) {
 			h.dated, h.entry.Since = h.Since, a.wall(h.Since).UTC()
 		}
-		h.entry.Ticket, h.entry.Denied = h.Ticket, h.Denied
+		h.entry.Ticket, h.entry.Denied, h.entry.DeniedAt = h.Ticket, h.Denied, time.Time{}
+		if h.Denied {
+			h.entry.DeniedAt = a.wall(in.Denied.Add(-machine.DenialLeases * in.Times.Lease)).UTC()
+		}
 		h.entry.Publish(s.Value)
 		h.send(a.values, h.entry.Encode(), machine.Lives*in.Times.Lease, &a.c.box)
 	case fx.Withdraw:

@@ -92,7 +92,7 @@ func (r *reader) read(holder leader.Holder) (all []Entry, complete bool, err err
 	stands, complete, err := r.view.Order(func(session string) bool { return session == holds })
 	for _, s := range stands {
 		all = append(all, Entry{
-			ID: s.ID, Value: s.Published(), Priority: s.Priority, Preempt: s.Preempt, Since: s.Since, Denied: s.Denied,
+			ID: s.ID, Value: s.Published(), Priority: s.Priority, Preempt: s.Preempt, Since: s.Since, Denied: s.Denied, DeniedAt: s.DeniedAt,
 		})
 	}
 	return all, complete, err
@@ -157,6 +157,7 @@ type Entry struct {
 	Since    time.Time // when it began to wait, by the time of day of its host
 	// Denied reports that the server denied the candidate's last write of the key, eight leases ago at most, and
 	// that the candidate has not reconnected since. The candidate follows after all others, and tries for a free key
-	// when they have not taken it.
-	Denied bool
+	// when they have not taken it. It may have been allowed to write since: it notices that with its next write.
+	Denied   bool
+	DeniedAt time.Time // of that write, by the time of day of its host; zero: not denied, or not known
 }

@@ -21,8 +21,8 @@ import (
 const rosterHelp = `It shows who leads the election, and below that who stands, in the order in which
 they would follow: the highest priority first, the longest waiting among equals.
 The time since which a candidate waits is that of its own host. Candidates whose
-writes of the key were denied lately come last, with denied as their
-place.
+writes of the key were denied lately come last, with denied as their place, and how long
+ago. A candidate that waits notices that it may write again with its next write.
 
 Candidates without a roster are not shown. A candidate that died is shown until its
 announcement expires, after three leases. The bucket must keep a roster: see bucket
@@ -115,7 +115,7 @@ func (r lineup) table(now time.Time) [][]string {
 	for i, c := range r.candidates {
 		place := fmt.Sprint(i + 1)
 		if c.Denied {
-			place = "denied"
+			place = denial(c, now)
 		}
 		add(place, c.ID, fmt.Sprint(c.Priority), yesNo(c.Preempt), c.Since, c.Value)
 	}
@@ -129,7 +129,7 @@ func (r lineup) table(now time.Time) [][]string {
 const mostNext = 3
 
 // next names the first candidates, for a line.
-func (r lineup) next() string {
+func (r lineup) next(now time.Time) string {
 	if len(r.candidates) == 0 {
 		return "nobody stands"
 	}
@@ -137,7 +137,7 @@ func (r lineup) next() string {
 	for _, c := range r.first() {
 		name := shorten(printable(c.ID), longID)
 		if c.Denied {
-			name += " (denied)"
+			name += " (" + denial(c, now) + ")"
 		}
 		names = append(names, name)
 	}
@@ -148,16 +148,24 @@ func (r lineup) next() string {
 	return text
 }
 
+// denial says when a candidate's last write was denied. It may write since, which it notices with its next write.
+func denial(c roster.Entry, now time.Time) string {
+	if c.DeniedAt.IsZero() {
+		return "denied"
+	}
+	return "denied " + formatAge(now.Sub(c.DeniedAt)) + " ago"
+}
+
 // first returns the candidates that a line names.
 func (r lineup) first() []roster.Entry { return r.candidates[:min(len(r.candidates), mostNext)] }
 
 // line describes a roster in one line. An ID is quoted in it only where a table quotes it.
-func (r lineup) line() string {
+func (r lineup) line(now time.Time) string {
 	who := strings.Replace(r.holder.String(), strconv.Quote(r.holder.ID), printable(r.holder.ID), 1)
 	if len(r.candidates) == 0 {
-		return who + "; " + r.next()
+		return who + "; " + r.next(now)
 	}
-	return who + "; next: " + r.next()
+	return who + "; next: " + r.next(now)
 }
 
 // rosterSummary describes a roster for programs.
@@ -182,7 +190,8 @@ type candidateSummary struct {
 	Priority int       `json:"priority"`
 	Preempt  bool      `json:"preempt"`
 	Denied   bool      `json:"denied,omitempty"` // its last write of the key
-	Since    time.Time `json:"since"`            // by its own clock
+	DeniedAt time.Time `json:"denied_at,omitzero"`
+	Since    time.Time `json:"since"` // by its own clock
 	Value    string    `json:"value,omitempty"`
 	Value64  string    `json:"value64,omitempty"`
 }
@@ -194,7 +203,7 @@ func (r lineup) summary() rosterSummary {
 		s.Leader.Value, s.Leader.Value64 = text(h.Value)
 	}
 	for _, c := range r.candidates {
-		shown := candidateSummary{ID: c.ID, Priority: c.Priority, Preempt: c.Preempt, Denied: c.Denied, Since: c.Since.UTC()}
+		shown := candidateSummary{ID: c.ID, Priority: c.Priority, Preempt: c.Preempt, Denied: c.Denied, DeniedAt: c.DeniedAt, Since: c.Since.UTC()}
 		shown.Value, shown.Value64 = text(c.Value)
 		s.Candidates = append(s.Candidates, shown)
 	}
@@ -323,6 +332,7 @@ func (w *rosterWatcher) update(now lineup, more bool) error {
 	case !more:
 		return leader.ErrConnectionClosed
 	case now.same(w.reported):
+		w.reported = now
 		return nil
 	}
 	return w.report(now)
@@ -354,9 +364,15 @@ func (w *rosterWatcher) view(now time.Time, trouble error, filter string) view {
 	return v
 }
 
-// same reports whether there is no change to report. A renewal is none.
+// same reports whether there is no change to report. A renewal is none, and neither is another denied write.
 func (r lineup) same(o lineup) bool {
-	return r.holder.State == o.holder.State && reflect.DeepEqual(r.summary(), o.summary())
+	was, is := r.summary(), o.summary()
+	for _, all := range [][]candidateSummary{was.Candidates, is.Candidates} {
+		for i := range all {
+			all[i].DeniedAt = time.Time{}
+		}
+	}
+	return r.holder.State == o.holder.State && reflect.DeepEqual(was, is)
 }
 
 // rosterChange is a roster that has changed.
@@ -367,7 +383,7 @@ type rosterChange struct {
 
 func (c rosterChange) time() time.Time { return c.at }
 
-func (c rosterChange) text() string { return c.line() }
+func (c rosterChange) text() string { return c.line(c.at) }
 
 func (c rosterChange) object() any {
 	s := c.summary()

@@ -144,7 +144,7 @@ func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
 		next := "not known"
 		if r.candidates, unread = answer(ctx, s, r.others(s)); unread == nil {
 			n := len(r.candidates)
-			sum.Stand, next = &n, r.next()
+			sum.Stand, next = &n, r.next(now)
 		}
 		for _, c := range r.first() {
 			sum.Next = append(sum.Next, c.ID)

@@ -94,14 +94,14 @@ func (q *queueState) handoverFailed(now time.Time, lease time.Duration) {
 // forgetFailedHandovers forgets the handovers that failed.
 func (q *queueState) forgetFailedHandovers() { q.failedHandovers = 0 }
 
-// denialLeases is for how many leases after a denied write a candidate follows after all
+// DenialLeases is for how many leases after a denied write a candidate follows after all
 // others. A permission may be granted without a sign of it, so the denial is not believed
 // for longer.
-const denialLeases = 8
+const DenialLeases = 8
 
 // denied records that a write was denied.
 func (q *queueState) denied(now time.Time, lease time.Duration) {
-	q.deniedUntil = now.Add(denialLeases * lease)
+	q.deniedUntil = now.Add(DenialLeases * lease)
 }
 
 // permitted records that the candidate may write, or may have become allowed to.

@@ -15,6 +15,7 @@ type Announcement struct {
 	Priority int       `json:"priority,omitempty"`
 	Preempt  bool      `json:"preempt,omitempty"`
 	Denied   bool      `json:"denied,omitempty"` // see roster.Entry
+	DeniedAt time.Time `json:"denied_at,omitzero"`
 	Ticket   uint64    `json:"ticket,omitempty"` // revision of the first announcement; 0: this is it
 	Since    time.Time `json:"since"`
 	Value    string    `json:"value,omitempty"`

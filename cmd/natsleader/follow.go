@@ -41,14 +41,14 @@ type viewer interface {
 // tick is the time from one call of ticked to the next.
 const tick = 100 * time.Millisecond
 
-// follow connects, and follows a source until SIGINT or SIGTERM, or q on a terminal.
-func follow[E any](g *globals, out renderer, newSource func(*inspector) source[E]) error {
+// follow connects, and follows what begin chooses until SIGINT or SIGTERM, or q on a terminal.
+func (g *globals) follow(begin func(context.Context, *inspector, <-chan error) error) error {
 	ctx, stop := g.untilInterrupted()
 	defer stop()
 	s, links, err := g.inspectorUntil(ctx, func() error { return fmt.Errorf("%w: the connection was lost", errUnreachable) })
 	if err == nil {
 		defer s.close()
-		err = followUntil(ctx, s, out, newSource(s), links)
+		err = begin(ctx, s, links)
 		if errors.Is(err, errQuit) {
 			return nil
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/choria-io/fisk"
 
+	records "github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -37,6 +38,7 @@ type listing struct {
 	order      string
 	allBuckets bool
 	withRoster bool
+	host       string // empty: all
 	asJSON     bool
 	found      int // elections and groups, shown or not
 	cordoned   []string
@@ -79,13 +81,13 @@ func (l *listing) register(cmd *fisk.CmdClause) {
 	cmd.Flag("sort", "Order of the table: election, for (the longest first), leader or state (trouble first)").
 		PlaceHolder("COLUMN").Default("election").EnumVar(&l.order, "election", "for", "leader", "state")
 	cmd.Flag("all-buckets", "Show all buckets for elections at once").Short('A').UnNegatableBoolVar(&l.allBuckets)
-	cmd.Flag("roster", "Show also how many stand, and of one election who would follow").UnNegatableBoolVar(&l.withRoster)
-	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&l.asJSON)
+	cmd.Flag("roster", "Show also how many stand, and of one election who").UnNegatableBoolVar(&l.withRoster)
+	cmd.Flag("host", "Show only what a candidate or member on this host, or with this ID, has").PlaceHolder("NAME").StringVar(&l.host)
 }
 
 // asked reports whether a table is asked for, and not one election.
 func (l *listing) asked(election string) bool {
-	return election == "" || strings.Contains(election, "*") || len(l.states) > 0 || l.order != "election" || l.allBuckets
+	return election == "" || strings.Contains(election, "*") || len(l.states) > 0 || l.order != "election" || l.allBuckets || l.host != ""
 }
 
 // read reads the elections of a bucket that the table shows, and its groups. Of a roster that cannot be read it returns the error, too.
@@ -113,13 +115,17 @@ func (l *listing) read(ctx context.Context, s *inspector) (shown []listedElectio
 			n := who.stand(x)
 			listed.stand = &n
 		}
-		if l.names.MatchString(x.election) && (len(l.states) == 0 || slices.Contains(l.states, string(listed.as))) {
+		has := l.host == "" || listed.as.held() && records.OnHost(x.holder.ID, l.host)
+		if has && l.names.MatchString(x.election) && (len(l.states) == 0 || slices.Contains(l.states, string(listed.as))) {
 			shown = append(shown, listed)
 		}
 	}
 	for _, name := range names {
 		if l.names.MatchString(name) && len(l.states) == 0 {
-			g := s.briefly(ctx, name)
+			g, has := s.briefly(ctx, name, l.host)
+			if !has {
+				continue
+			}
 			if l.allBuckets {
 				g.Bucket = s.name
 			}
@@ -203,6 +209,9 @@ func (l *listing) print(g *globals, all []listedElection, groups []groupSummary)
 		lines = []string{"no such election"}
 		if l.found == 0 {
 			lines[0] = "no election yet"
+		}
+		if l.host != "" {
+			lines[0] = printable(l.host) + " leads nothing, and has no member of a group"
 		}
 		if !l.allBuckets {
 			lines[0] += " in bucket " + g.bucket

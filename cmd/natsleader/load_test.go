@@ -79,7 +79,7 @@ func TestShards_FewReadsAtOnce(t *testing.T) {
 				put(w.T, w.js, group.MemberKey("orders", fmt.Sprint(key)), "left")
 			}
 			n.all.Store(0)
-			out, _, _ := w.run("shards orders --js-api-prefix SLOW --json --timeout 1m")
+			out, _, _ := w.run("status orders --js-api-prefix SLOW --json --timeout 1m")
 			var got sharingSummary
 			expect.OK(w, json.Unmarshal([]byte(out), &got))
 			shown, most := past, past+10

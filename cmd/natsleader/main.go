@@ -77,8 +77,6 @@ func newApp(g *globals, introspected bool) (*fisk.Application, *bool) {
 	registerWatch(app, g)
 	registerExporter(app, g)
 	registerUI(app, g)
-	registerRoster(app, g)
-	registerShards(app, g)
 	registerStepDown(app, g)
 	registerDrain(app, g)
 	registerUndrain(app, g)

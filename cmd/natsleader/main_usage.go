@@ -35,7 +35,10 @@ func explainUsage(app *fisk.Application, args []string, err error) error {
 	}
 	switch {
 	case errors.Is(err, fisk.ErrExpectedKnownCommand) && renamed[wrong] != "":
-		return usagef("natsleader %s is %s", wrong, renamed[wrong])
+		if i := slices.Index(args, wrong); i+1 < len(args) && renamed[wrong+" "+args[i+1]] != "" {
+			wrong += " " + args[i+1]
+		}
+		return usagef("natsleader has no command %q: use %s", wrong, renamed[wrong])
 	case errors.Is(err, fisk.ErrExpectedKnownCommand):
 		var names []string
 		for _, c := range commands {
@@ -82,9 +85,14 @@ func explainUsage(app *fisk.Application, args []string, err error) error {
 
 // renamed are names that commands had, each with what does the same.
 var renamed = map[string]string{
-	"cordon":   "natsleader drain NAME --keep, and without a name natsleader status",
-	"transfer": "natsleader step-down ELECTION --to ID, or --to next",
-	"uncordon": "natsleader undrain NAME",
+	"cordon":         "natsleader drain NAME --keep, and without a name natsleader status",
+	"roster":         "natsleader status ELECTION --roster, and with --watch natsleader watch ELECTION --roster",
+	"shards":         "natsleader status GROUP, and with --watch natsleader watch GROUP",
+	"shards drain":   "natsleader drain NAME --only GROUP",
+	"shards move":    "natsleader step-down GROUP --shard NUMBER --to ID",
+	"shards undrain": "natsleader undrain NAME --only GROUP",
+	"transfer":       "natsleader step-down ELECTION --to ID, or --to next",
+	"uncordon":       "natsleader undrain NAME",
 }
 
 // tryHelp is the end of a message that names no alternative.

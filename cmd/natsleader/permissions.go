@@ -17,7 +17,7 @@ const permissionsHelp = `It prints users with the least permissions for what the
 
   candidate  natsleader run and hold, and programs that campaign. Each election of
              --election gets a user of its own, with the name of the election
-  observer   status, watch, ui, roster and history
+  observer   status, watch, ui and history
   operator   an observer of all elections, who asks leaders to hand over, and writes notes
              and the cordon of the bucket
   exporter   natsleader exporter

@@ -100,24 +100,24 @@ func TestPermissions_AreLeast(t *testing.T) {
 	w := &world{T: t}
 	for _, x := range []trial{
 		{flags: "candidate --election billing --roster", user: "billing", does: []string{
-			"+b", "&billing hold billing --id a --succession queue", "!roster billing", "!step-down billing --to a", "!roster billing",
+			"+b", "&billing hold billing --id a --succession queue", "!status billing --roster", "!step-down billing --to a", "!status billing --roster",
 			"!step-down billing --to nobody", "!step-down billing --to next",
 		}},
 		{flags: "candidate --election billing --roster --seats", user: "billing", without: ".seat.", does: []string{
-			"+b", "+c", "&billing hold billing --id a --succession queue --seats 2", "!roster billing.seat.2", "!step-down billing.seat.2 --to a",
+			"+b", "+c", "&billing hold billing --id a --succession queue --seats 2", "!status billing.seat.2 --roster", "!step-down billing.seat.2 --to a",
 			"!step-down billing.seat.2 --to nobody", "!step-down billing.seat.2 --to c",
 		}},
 		{flags: "observer --roster --history", user: "observer", does: []string{
-			"+a", "+b", "status", "status billing", "status --roster", "roster billing", "history billing", "history", "watch", "watch billing", "watch b*",
+			"+a", "+b", "status", "status billing", "status --roster", "status billing --roster", "history billing", "history", "watch", "watch billing", "watch b*",
 			"wait billing --leader nobody --wait 9s",
 		}},
 		{flags: "observer --roster --history", user: "observer", does: []string{"+a", "&observer ui --http 127.0.0.1:9848", "GET /api/past?election=&hours=1"}},
 		{flags: "operator --roster --history", user: "operator", does: []string{
-			"+a", "+b", "status", "status billing", "status --roster", "roster billing", "history billing", "step-down billing",
+			"+a", "+b", "status", "status billing", "status --roster", "status billing --roster", "history billing", "step-down billing",
 			"drain b", "note billing --owner x", "note billing", "drain x --keep", "undrain x", "drain a",
 		}},
 		{flags: "candidate operator --group orders", user: "operator", without: "shard.map", does: []string{
-			"join m1", "join m2", "shards orders", "step-down orders --shard 0 --to m2", "drain m1 --only orders",
+			"join m1", "join m2", "status orders", "step-down orders --shard 0 --to m2", "drain m1 --only orders",
 		}},
 		{flags: "candidate operator --election billing --accounts", user: "operator", without: "ask", does: []string{
 			"&billing hold billing --id a --js-api-prefix elections", "status billing", "step-down billing --yes",

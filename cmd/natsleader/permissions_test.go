@@ -61,7 +61,7 @@ func permissionsOfThePage(t *testing.T) map[string]*server.Permissions {
 
 // Each command needs the permissions that the page lists. The transcript has the exit code of each command without one of
 // them. It is 0 without flow control, without what only makes a thing that exists, and mostly without what only cleans up.
-// step-down then polls for the handover, history shows what the history has, and roster --watch prints what there is.
+// step-down then polls for the handover, history shows what the history has, and watch --roster prints what there is.
 func TestCommandPermissions_MatchPage(t *testing.T) {
 	proof.NotRaced(t)
 	pagePermissions := permissionsOfThePage(t)
@@ -86,8 +86,7 @@ func TestCommandPermissions_MatchPage(t *testing.T) {
 		{"note billing --owner x", "note a"},
 		{"status", "status, watch"},
 		{"status --roster", "status --roster"},
-		{"roster billing", "roster a"},
-		{"roster billing --watch", "roster a --watch"},
+		{"watch billing --roster", "watch a --roster"},
 		{"watch", "status, watch"},
 		{"watch billing", "watch a"},
 		{"step-down billing", "step-down a"},

@@ -11,56 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/choria-io/fisk"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/roster"
 )
-
-const rosterHelp = `It shows who leads the election, and below that who stands, in the order in which
-they would follow: the highest priority first, the longest waiting among equals.
-The time since which a candidate waits is that of its own host. Candidates whose
-writes of the key were denied lately come last, with denied as their place, and how long
-ago. A candidate that waits notices that it may write again with its next write.
-
-Candidates without a roster are not shown. A candidate that died is shown until its
-announcement expires, after three leases. The bucket must keep a roster: see bucket
-add --roster.
-
-With --watch it shows that as it changes, until SIGINT or SIGTERM: on a terminal as
-a table, otherwise as a line for each change.
-
-  natsleader roster billing
-  natsleader roster billing --json | jq -r '.candidates[].id'`
-
-func registerRoster(app *fisk.Application, g *globals) {
-	var election string
-	var watch, asJSON bool
-	cmd := app.Command("roster", "Show who stands, and who would follow").HelpLong(rosterHelp)
-	cmd.Arg("election", "Election to show").Required().HintAction(g.electionNames).StringVar(&election)
-	cmd.Flag("watch", "Show it as it changes").Short('w').UnNegatableBoolVar(&watch)
-	cmd.Flag("json", "Print JSON, with --watch one line for every change").Short('j').UnNegatableBoolVar(&asJSON)
-	g.registerLog(cmd)
-	cmd.Action(func(*fisk.ParseContext) error {
-		if err := checkElection(election); err != nil {
-			return err
-		}
-		if watch {
-			out := g.newRenderer(asJSON, false)
-			return follow(g, out, func(s *inspector) source[lineup] { return newRosterWatcher(s, election, out) })
-		}
-		return g.inspectBucket(func(ctx context.Context, s *inspector) error { return g.printRoster(ctx, s, election, asJSON) })
-	})
-}
-
-func (g *globals) printRoster(ctx context.Context, s *inspector, election string, asJSON bool) error {
-	r, err := s.readRoster(ctx, election)
-	if err != nil {
-		return err
-	}
-	return printResult(g.out(), asJSON, r.summary(), columns(r.table(s.clock.now())))
-}
 
 // lineup is the holder of an election's key, and the candidates that stand beside it.
 type lineup struct {

@@ -8,10 +8,10 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// roster and status --roster show the leader and the candidates that would follow it.
-func TestRosterCommand_Succession(t *testing.T) {
+// status --roster shows the leader and the candidates that would follow it.
+func TestRoster_Succession(t *testing.T) {
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
-		w.prompt("roster billing", "roster billing --json")
+		w.prompt("status billing --roster", "status billing --roster --json")
 		w.campaigns("billing", leader.Config{ID: "a", Value: []byte("10.0.0.7:80"), Queue: &leader.Queue{AtOnce: true}})
 		w.campaigns("billing", leader.Config{ID: "b", Queue: &leader.Queue{AtOnce: true}, Value: []byte("\xff\x00")})
 		w.campaigns("billing", leader.Config{ID: "c", Queue: &leader.Queue{}})
@@ -21,26 +21,25 @@ func TestRosterCommand_Succession(t *testing.T) {
 		time.Sleep(time.Second)                        // one renews after the other
 		w.campaigns("mail", leader.Config{ID: "a"})
 		time.Sleep(time.Second)
-		w.prompt("roster billing", "roster billing --json")
 		w.prompt("status billing --roster", "status billing --roster --json", "status billing --json")
 		w.prompt("status --roster", "status --roster --json")
 		put(w.T, w.js, "soon", `{"v":1,"state":"pending","session":"s","n":1,"lease":"1h","id":"p","value":"10.0.0.9:80"}`)
 		put(w.T, w.js, "foreign", "hello")
-		w.prompt("roster soon", "roster soon --json", "roster foreign", "roster foreign --json")
+		w.prompt("status soon --roster", "status soon --roster --json", "status foreign --roster", "status foreign --roster --json")
 	})
 }
 
-// roster reports a bucket without a roster, and one whose roster is lost.
-func TestRosterCommand_WithoutRoster(t *testing.T) {
+// --roster reports a bucket without a roster, and one whose roster is lost.
+func TestRoster_WithoutRoster(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		w.prompt("bucket add robbed --roster")
 		expect.OK(w, w.js.DeleteKeyValue(w.Context(), "robbed_roster"))
 		for _, bucket := range []string{"elections", "robbed"} {
 			in := " --bucket " + bucket
-			w.prompt("roster billing"+in, "roster billing --json"+in, "roster billing --watch"+in)
+			w.prompt("status billing --roster"+in, "status billing --roster --json"+in, "watch billing --roster"+in)
 			w.prompt("status --roster"+in, "status billing --roster"+in)
 		}
-		w.prompt("roster billing --bucket none", "roster b*", "roster")
+		w.prompt("status billing --roster --bucket none", "status b* --roster", "watch --roster", "watch b* --roster", "watch billing --roster --shard 1", "watch billing --roster --exec true")
 	})
 }
 
@@ -57,12 +56,12 @@ func TestStatus_SilentRoster(t *testing.T) {
 	})
 }
 
-// roster --watch reports each change once, also after the server was away.
+// watch --roster reports each change once, also after the server was away.
 func TestRosterWatch_EachChangeOnce(t *testing.T) {
 	for name, format := range map[string]string{"people": "", "programs": " --json"} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
-				stop := w.follow("roster billing --watch" + format)
+				stop := w.follow("watch billing --roster" + format)
 				a := w.campaigns("billing", leader.Config{ID: "a", Queue: &leader.Queue{AtOnce: true}})
 				w.campaigns("billing", leader.Config{ID: "b", Queue: &leader.Queue{AtOnce: true}})
 				w.notef("# a stops\n")
@@ -80,7 +79,7 @@ func TestRosterWatch_EachChangeOnce(t *testing.T) {
 
 // Candidates whose permission to write was revoked stay in the roster, as denied. When it was
 // granted again, without a new connection, they can be named, and the leader steps down.
-func TestRosterCommand_Denied(t *testing.T) {
+func TestRoster_Denied(t *testing.T) {
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
 		reload := func(deny ...string) {
 			o := w.o.Clone()
@@ -92,15 +91,15 @@ func TestRosterCommand_Denied(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		as := " -s nats://boss:boss@localhost"
-		w.prompt("roster billing" + as)
+		w.prompt("status billing --roster" + as)
 		w.notef("# nobody may write the key of billing\n")
 		reload("$KV.elections.billing")
 		time.Sleep(time.Minute)
-		w.prompt("roster billing"+as, "status billing --roster"+as)
+		w.prompt("status billing --roster"+as, "status billing --roster"+as)
 		w.notef("# all may write it again\n")
 		reload()
 		time.Sleep(time.Minute)
-		w.prompt("roster billing"+as, "step-down billing --to c"+as)
+		w.prompt("status billing --roster"+as, "step-down billing --to c"+as)
 		time.Sleep(time.Minute)
 		w.prompt("step-down billing" + as)
 	}, withUser("boss", nil))

@@ -18,79 +18,49 @@ import (
 	"github.com/natsleader/natsleader/shard"
 )
 
-const shardsHelp = `A group shares its shards among its members: processes that join it with package
-shard. A member is gone if its lease is over, and left if it has stopped. Its shards have
-no owner until they are granted to others, and then it is named for a day as past. A
-shard moves while its new owner waits until the work of another member has ended. Late
-work is work that goes on after its GracePeriod, and for which no new owner waits.
-The state of a shard is granted, and its work has not begun, if its owner lives and does
-not work on it: the program does not call Serve, or for a lease a guard was not raised.
-
-With --shard or --key it shows the owner of one shard. The shard of a key is its FNV-1a
-hash of 64 bits, modulo the number of shards.
-
-With --watch it shows that as it changes, until SIGINT or SIGTERM: on a terminal as
-a table, otherwise as a line for each change.
-
-The exit code is 1 if there is no such group, or a shard that is shown has no owner. To
-show a group named show: natsleader shards show show.
-
-  natsleader shards orders
-  natsleader shards orders --key customer-17 --json | jq -r .value`
-
-func registerShards(app *fisk.Application, g *globals) {
-	v := &shardsView{globals: g, sharing: sharing{only: -1}}
-	top := app.Command("shards", "Show and steer which members work on the shards of a group").HelpLong(shardsHelp)
-	cmd := top.Command("show", "Show which members work on the shards of a group").Default()
-	cmd.Arg("group", "Group to show").Required().HintAction(g.groupNames).StringVar(&v.group)
-	cmd.Flag("shard", "Show the owner of this shard").PlaceHolder("NUMBER").IsSetByUser(&v.byNumber).IntVar(&v.only)
-	cmd.Flag("key", "Show the owner of the shard of this key").IsSetByUser(&v.byKey).StringVar(&v.key)
-	cmd.Flag("watch", "Show it as it changes").Short('w').UnNegatableBoolVar(&v.watch)
-	cmd.Flag("json", "Print JSON, with --watch one line for every change").Short('j').UnNegatableBoolVar(&v.asJSON)
-	g.registerLog(cmd)
-	cmd.Action(func(*fisk.ParseContext) error { return v.run() })
+// register adds the flags for one shard of a group.
+func (x *sharing) register(cmd *fisk.CmdClause) {
+	x.only = -1
+	cmd.Flag("shard", "Only this shard of a group, and its owner").PlaceHolder("NUMBER").IsSetByUser(&x.byNumber).IntVar(&x.only)
+	cmd.Flag("key", "Only the shard of this key").IsSetByUser(&x.byKey).StringVar(&x.key)
 }
 
-// shardsView is the command that shows a group.
-type shardsView struct {
-	*globals
-	sharing
-	byNumber, watch, asJSON bool
-}
+// asked reports whether one shard is asked for.
+func (x *sharing) asked() bool { return x.byNumber || x.byKey }
 
-func (v *shardsView) run() error {
+// check rejects flags that contradict each other.
+func (x *sharing) check() error {
 	switch {
-	case v.byNumber && v.byKey:
+	case x.byNumber && x.byKey:
 		return usagef("--shard and --key exclude each other")
-	case v.byNumber && v.only < 0:
-		return usagef("--shard %d is negative", v.only)
-	case v.watch:
-		out := v.newRenderer(v.asJSON, false)
-		return follow(v.globals, out, func(s *inspector) source[shard.View] { return &shardsWatcher{s: s, newest: v.sharing, out: out} })
+	case x.byNumber && x.only < 0:
+		return usagef("--shard %d is negative", x.only)
+	case x.asked() && (x.group == "" || strings.Contains(x.group, "*")):
+		return usagef("--shard and --key need the name of a group")
 	}
-	return v.inspectBucket(func(ctx context.Context, s *inspector) error {
-		x := v.sharing
-		if err := x.read(ctx, s); err != nil {
+	return nil
+}
+
+// show prints the group, or one shard of it.
+func (x *sharing) show(ctx context.Context, g *globals, s *inspector, asJSON bool) error {
+	if x.only < 0 {
+		if err := x.readPast(ctx, s); err != nil {
 			return err
 		}
-		if x.only < 0 {
-			if err := x.readPast(ctx, s); err != nil {
-				return err
-			}
-		}
-		return exitIf(len(x.unowned()) > 0, exitFailed, printResult(v.out(), v.asJSON, x.summary(), x.lines()))
-	})
+	}
+	return exitIf(len(x.unowned()) > 0, exitFailed, printResult(g.out(), asJSON, x.summary(), x.lines()))
 }
 
 // sharing is how a group shares its shards, or which member owns one of them.
 type sharing struct {
-	group string
-	key   string // asked for by --key
-	byKey bool
-	only  int // the shard that is shown; -1: all
-	view  shard.View
-	now   time.Time    // by the server's clock, of a view that was read; zero: it was observed, which shows no renewals
-	past  []pastMember // the newest first
+	group    string
+	key      string // asked for by --key
+	byKey    bool
+	byNumber bool // asked for by --shard
+	only     int  // the shard that is shown; -1: all
+	view     shard.View
+	now      time.Time    // by the server's clock, of a view that was read; zero: it was observed, which shows no renewals
+	past     []pastMember // the newest first
 }
 
 // pastMember was a member until some time ago.

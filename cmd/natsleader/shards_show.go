@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/group"
+	records "github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/shard"
 )
@@ -311,15 +312,26 @@ type groupSummary struct {
 	NotBegun int    `json:"not_begun,omitempty"`
 	Assigner string `json:"assigner,omitempty"`
 	Error    string `json:"error,omitempty"` // why the rest is not known
+
+	There []memberWork `json:"there,omitempty"` // with --host
 }
 
-// briefly reads a group for a list.
-func (s *inspector) briefly(ctx context.Context, name string) groupSummary {
+// briefly reads a group for a list. With a host it reports also whether a member is there.
+func (s *inspector) briefly(ctx context.Context, name, host string) (g groupSummary, has bool) {
 	x := sharing{group: name, only: -1}
 	if err := x.read(ctx, s); err != nil {
-		return groupSummary{Group: name, Error: errorText(err)}
+		return groupSummary{Group: name, Error: errorText(err)}, true
 	}
-	return x.brief()
+	g = x.brief()
+	if host == "" {
+		return g, true
+	}
+	for _, m := range x.members() {
+		if records.OnHost(m.ID, host) {
+			g.There = append(g.There, memberWork{m.Shards, m.ID})
+		}
+	}
+	return g, len(g.There) > 0
 }
 
 func (x *sharing) brief() groupSummary {
@@ -363,6 +375,9 @@ func (g groupSummary) text() string {
 	}
 	if g.NotBegun > 0 {
 		text += fmt.Sprintf(", %d not begun", g.NotBegun)
+	}
+	for _, w := range g.There {
+		text += fmt.Sprintf(", %d of %s", len(w.Shards), printable(w.ID))
 	}
 	return text
 }

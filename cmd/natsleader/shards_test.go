@@ -60,45 +60,45 @@ func works(tb testing.TB, store leader.Store, group string, cfg shard.Config) *w
 	return m
 }
 
-// shards shows the members of a group, the owner of a shard, what moves and what has no owner.
+// status shows the members of a group, the owner of a shard, what moves and what has no owner.
 func TestShards(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
-		w.prompt("shards orders", "shards orders --json", "shards orders --shard 7", "shards a.*")
+		w.prompt("status orders", "status orders --json", "status orders --shard 7", "status a.*")
 		a := w.joins("a", shard.Config{Value: []byte("10.0.0.7:80")})
-		w.prompt("shards orders")
+		w.prompt("status orders")
 		b := w.joins("b", shard.Config{Value: []byte("\xff\x1b[2J"), Weight: 2, Most: 3, Hold: time.Minute})
-		w.prompt("shards orders", "shards show orders --json", "shards orders --shard 0", "shards orders --key customer-17")
-		w.prompt("shards orders --json --shard 7", "shards --json orders --key order-4711")
-		w.prompt("shards orders --shard 8", "shards orders --shard=-1", "shards orders --shard 1 --key x", "shards")
+		w.prompt("status orders", "status orders --json", "status orders --shard 0", "status orders --key customer-17")
+		w.prompt("status orders --json --shard 7", "status --json orders --key order-4711")
+		w.prompt("status orders --shard 8", "status orders --shard=-1", "status orders --shard 1 --key x", "status --shard 1", "status o* --key x", "status orders --shard 1 --roster", "status orders --key x --host h")
 		w.notef("# the work of a does not end\n")
 		a.hangs.Store(int64(10 * time.Second))
 		c := w.joins("c", shard.Config{})
 		a.hangs.Store(0)
 		time.Sleep(10 * time.Second)
 		a.hangs.Store(int64(10 * time.Second))
-		w.prompt("step-down orders --shard 0 --to b --wait 2s", "shards orders", "shards orders --shard 0", "shards orders --json --shard 0")
+		w.prompt("step-down orders --shard 0 --to b --wait 2s", "status orders", "status orders --shard 0", "status orders --json --shard 0")
 		time.Sleep(20700 * time.Millisecond) // no renewal is due after that
 		a.hangs.Store(0)
 		w.notef("# b dies, and its shards wait for a member of the same ID\n")
 		b.dies()
 		time.Sleep(14 * time.Second)
-		w.prompt("shards orders --shard 5")
+		w.prompt("status orders --shard 5")
 		time.Sleep(4 * time.Second)
-		w.prompt("shards orders --shard 5", "shards orders", "shards orders --json --shard 5")
+		w.prompt("status orders --shard 5", "status orders", "status orders --json --shard 5")
 		w.notef("# a dies, too\n")
 		a.dies()
 		time.Sleep(2*time.Minute + 600*time.Millisecond) // a or c notes that b is gone, up to 800 ms apart
-		w.prompt("shards orders")
-		w.complete("shards ''", "shards show ''", "step-down ''", "step-down orders --shard 0 --to ''", "drain x --only ''")
+		w.prompt("status orders")
+		w.complete("status ''", "step-down ''", "step-down orders --shard 0 --to ''", "drain x --only ''")
 		w.notef("# the work of c goes on after its GracePeriod\n")
 		c.hangs.Store(int64(time.Minute))
 		w.joins("d", shard.Config{})
 		time.Sleep(6100 * time.Millisecond) // see above
-		w.prompt("shards orders", "shards orders --shard 0", "shards orders --shard 7", "shards orders --shard 7 --json")
-		w.follow("shards orders --watch")()
-		w.follow("shards orders --watch --json")()
+		w.prompt("status orders", "status orders --shard 0", "status orders --shard 7", "status orders --shard 7 --json")
+		w.follow("watch orders")()
+		w.follow("watch orders --json")()
 		time.Sleep(time.Minute)
-		w.prompt("shards orders --shard 7")
+		w.prompt("status orders --shard 7")
 	})
 }
 
@@ -107,7 +107,7 @@ func TestShardsSteer(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		orders := func() {
 			time.Sleep(1100 * time.Millisecond) // no renewal is due
-			w.prompt("shards orders")
+			w.prompt("status orders")
 		}
 		w.prompt("step-down orders --shard 0 --to a", "drain a --only orders", "undrain a --only orders")
 		w.joins("web-2_7_x", shard.Config{})
@@ -151,14 +151,14 @@ func TestShardsSteer(t *testing.T) {
 		w.notef("# web-4 dies, and its shards wait for a member of the same ID until it is drained\n")
 		w.joins("web-4", shard.Config{Hold: time.Minute}).dies()
 		time.Sleep(20 * time.Second)
-		w.prompt("shards orders", "step-down orders --shard 4 --to web-4", "drain web-4 --only orders --json")
+		w.prompt("status orders", "step-down orders --shard 4 --to web-4", "drain web-4 --only orders --json")
 		w.notef("# web-5 stops, and its work does not end at once\n")
 		leaves := w.joins("web-5", shard.Config{})
 		leaves.hangs.Store(int64(5 * time.Second))
 		ended := make(chan error)
 		go func() { ended <- leaves.Stop() }()
 		time.Sleep(time.Second)
-		w.prompt("shards orders", "step-down orders --shard 4 --to web-5")
+		w.prompt("status orders", "step-down orders --shard 4 --to web-5")
 		expect.OK(w, <-ended)
 	})
 }
@@ -171,19 +171,20 @@ func TestDrain_Members(t *testing.T) {
 		w.campaigns("billing", leader.Config{ID: "web-2"})
 		h := w.joins("h_2_bbbbbb", shard.Config{})
 		w.joins("web-2", shard.Config{})
-		w.prompt("drain h --dry-run")
+		w.prompt("status --host h", "status --host h --json", "status b* --host web-2 --sort for", "status --host nobody", "drain h --dry-run")
 		w.notef("# the work does not end at once\n")
 		h.hangs.Store(int64(10 * time.Second))
-		w.timed("drain h --wait 5s", "drain h", "shards orders --json", "drain h --json", "drain h --dry-run")
+		w.timed("drain h --wait 5s", "drain h", "status orders --json", "drain h --json", "drain h --dry-run")
 		w.prompt("undrain h")
 		time.Sleep(12 * time.Second)
 		h.hangs.Store(0)
-		w.prompt("shards orders")
+		w.prompt("status orders")
 		w.notef("# web-2 is drained, so that nobody is left\n")
 		w.prompt("drain web-2 --only orders --yes", "drain h", "status", "drain h --yes", "drain nobody")
 		w.notef("# another group cannot be read, and elections are handed over all the same\n")
 		put(w.T, w.js, "mails.shard.map", `{"v":99}`)
-		w.prompt("undrain h web-2")
+		w.prompt("undrain h web-2", "status mails", "status mails --shard 0")
+		w.follow("watch mails")()
 		time.Sleep(12 * time.Second)
 		w.prompt("drain h --dry-run", "drain web-2", "undrain web-2")
 		time.Sleep(12 * time.Second)
@@ -195,18 +196,24 @@ func TestDrain_Members(t *testing.T) {
 	})
 }
 
-// shards --watch reports each change once, of the group and of one shard, also after the server was away.
+// watch reports each change once, of the group and of one shard, also after the server was away.
 func TestShardsWatch(t *testing.T) {
 	for name, flags := range map[string]string{"people": "", "programs": " --json", "shard": " --shard 7"} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, leader.BucketConfig{}, func(w *world) {
 				follow := func() (stop func()) {
-					stop = w.follow("shards orders --watch" + flags)
+					stop = w.follow("watch orders" + flags)
 					time.Sleep(tick / 2) // nothing happens at a tick
 					return stop
 				}
-				stop := follow()
+				var stop func()
+				if name == "shard" { // the group need not exist
+					stop = follow()
+				}
 				w.joins("a", shard.Config{Value: []byte("10.0.0.7:80")}).hangs.Store(int64(time.Second))
+				if name != "shard" {
+					stop = follow()
+				}
 				b := w.joins("b", shard.Config{})
 				w.notef("# b leaves\n")
 				expect.OK(w, b.Stop())
@@ -291,10 +298,10 @@ func TestShards_NotBegun(t *testing.T) {
 			<-ended
 		})
 		time.Sleep(1050 * time.Millisecond) // between two ticks, here and below
-		watch := w.follow("shards orders --watch")
+		watch := w.follow("watch orders")
 		time.Sleep(20 * time.Second)
 		watch()
-		w.prompt("shards orders", "shards orders --json", "shards orders --shard 7", "shards orders --shard 7 --json", "status", "status orders", "status orders --json", "step-down orders --shard 0 --to a --wait 2s")
+		w.prompt("status orders", "status orders --json", "status orders --shard 7", "status orders --shard 7 --json", "status", "status orders", "status orders --json", "step-down orders --shard 0 --to a --wait 2s")
 		f.show("")
 		page := w.follow("ui")
 		w.reads("/api/elections")
@@ -307,7 +314,7 @@ func TestShards_NotBegun(t *testing.T) {
 		}()
 		time.Sleep(2 * time.Second)
 		page()
-		w.prompt("shards orders", "shards orders --shard 0")
+		w.prompt("status orders", "status orders --shard 0")
 		f.show("")
 	})
 }
@@ -327,7 +334,7 @@ func TestShards_InPlaceOfElections(t *testing.T) {
 		w.prompt("status orders.shard.member.b", "status orders.shard.member.b --json")
 		expect.OK(w, w.joins("c", shard.Config{}).Stop())
 		time.Sleep(time.Second)
-		w.prompt("status orders.shard.member.c", "status orders.shard.member.c --json", "shards orders --json")
+		w.prompt("status orders.shard.member.c", "status orders.shard.member.c --json", "status orders --json")
 	})
 }
 

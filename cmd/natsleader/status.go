@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,41 +12,73 @@ import (
 
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/shard"
 )
 
-const statusHelp = `Without an election it shows all of the bucket, and each group of shards as one row:
-see shards. In a pattern * stands for any text.
+const statusHelp = `It shows the election or the group of a name. Without a name, and for a pattern, in which
+* stands for any text, it shows a table of elections with a row for each group. The last
+element of that list with --json has who is cordoned, if any are.
 
-The remaining lease is how long others wait before they take over if the
-leader falls silent from now on. It is counted by the server's clock.
+The remaining lease is how long others wait before they take over if the leader falls
+silent from now on. It is counted by the server's clock.
 
-With --roster it also shows how many stand, and of one election who would follow.
-The bucket must keep a roster: see bucket add --roster.
+With --roster it also shows how many stand, and of one election who would follow: the
+highest priority first, the longest waiting among equals. The time since which a candidate
+waits is that of its own host. Candidates whose writes of the key were denied lately come
+last, with denied as their place, and how long ago: one that waits notices that it may
+write again with its next write. Candidates without a roster are not shown. A candidate
+that died is shown until its announcement expires, after three leases. The bucket must
+keep a roster: see bucket add --roster.
 
-The last element of a list with --json has who is cordoned, if any are.
+A group shares its shards among its members: processes that join it with package shard. A
+member is gone if its lease is over, and left if it has stopped. Its shards have no owner
+until they are granted to others, and then it is named for a day as past. A shard moves
+while its new owner waits until the work of another member has ended. Late work is work
+that goes on after its GracePeriod, and for which no new owner waits. The state of a shard
+is granted, and its work has not begun, if its owner lives and does not work on it: the
+program does not call Serve, or for a lease a guard was not raised. The shard of a key is
+its FNV-1a hash of 64 bits, modulo the number of shards.
 
 With --all-buckets it shows each bucket that natsleader has made. One that cannot be
 read does not hide the others.
 
 The exit code of one election is 0 if a candidate leads it, and 1 if none does. Of a
-group it is 0 if each shard has an owner. Of a table it is 0. If the roster cannot be read, the
-rest is shown, and the exit code is that of the failure:
+group, and of one shard, it is 0 if each shard that is shown has an owner. Of a table it
+is 0. If the roster cannot be read, the rest is shown, and the exit code is that of the
+failure.
 
   natsleader status billing || echo nobody at the wheel
+  natsleader status billing --roster --json | jq -r '.candidates[].id'
+  natsleader status orders --key customer-17 --json | jq -r .value
   natsleader status 'tenant-*' --state expired --state foreign --sort for
   natsleader status --json | jq -r '.[] | select(.state == "leading").id'`
 
 func registerStatus(app *fisk.Application, g *globals) {
-	var election string
+	var of sharing
 	var l listing
-	cmd := app.Command("status", "Show who leads").HelpLong(statusHelp)
-	cmd.Arg("election", "Election to show, or a pattern with *; all of the bucket by default").HintAction(g.electionNames).StringVar(&election)
+	cmd := app.Command("status", "Show who leads, who would follow, and who owns shards").HelpLong(statusHelp)
+	cmd.Arg("name", "Election or group to show, or a pattern with *; all of the bucket by default").HintAction(g.namesToShow).StringVar(&of.group)
 	l.register(cmd)
+	of.register(cmd)
+	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&l.asJSON)
 	cmd.Action(func(*fisk.ParseContext) (err error) {
-		if !l.asked(election) {
-			return g.statusOf(election, l.asJSON, l.withRoster)
+		if err = of.check(); err != nil {
+			return err
 		}
-		if l.names, err = patternOf(election); err != nil {
+		switch table := l.asked(of.group); {
+		case of.asked() && (table || l.withRoster):
+			return usagef("--shard and --key show the owner of one shard: they take no flags of a table, and no --roster")
+		case of.asked():
+			return g.inspectBucket(func(ctx context.Context, s *inspector) error {
+				if unread := of.read(ctx, s); unread != nil {
+					return unread
+				}
+				return of.show(ctx, g, s, l.asJSON)
+			})
+		case !table:
+			return g.statusOf(of.group, l.asJSON, l.withRoster)
+		}
+		if l.names, err = patternOf(of.group); err != nil {
 			return err
 		}
 		return g.inspect(func(ctx context.Context, s *inspector) error { return g.statusOfAll(ctx, s, &l) })
@@ -117,20 +150,32 @@ func painted(rows [][]string, all []listedElection) []string {
 	return lines
 }
 
-func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
-	ctx := context.Background()
-	s, x, err := g.look(ctx, election)
-	if err != nil {
+func (g *globals) statusOf(name string, asJSON, withRoster bool) error {
+	if err := checkElection(name); err != nil {
 		return err
 	}
-	defer s.close()
+	return g.inspectBucket(func(ctx context.Context, s *inspector) error {
+		x, err := answer(ctx, s, func(ctx context.Context) (electionStatus, error) { return s.one(ctx, name) })
+		if err == nil && x.entry.Revision == 0 || errors.Is(err, leader.ErrPermission) {
+			of := sharing{group: name, only: -1}
+			unread := of.read(ctx, s)
+			switch {
+			case unread == nil:
+				return of.show(ctx, g, s, asJSON)
+			case !errors.Is(unread, shard.ErrNoGroup) && !errors.Is(unread, leader.ErrPermission):
+				return unread
+			}
+		}
+		if err != nil {
+			return err
+		}
+		x.note = s.noteOf(ctx, name)
+		return g.statusOfElection(ctx, s, x, asJSON, withRoster)
+	})
+}
+
+func (g *globals) statusOfElection(ctx context.Context, s *inspector, x electionStatus, asJSON, withRoster bool) error {
 	now := s.clock.now()
-	x.note = s.noteOf(ctx, election)
-	if of := (sharing{group: election, only: -1}); x.at(now) == stateNever && of.read(ctx, s) == nil {
-		details := append(of.details(), []string{"Members:", fmt.Sprintf("%d: natsleader shards %s", of.brief().Members, election)})
-		details = append(details, x.note.details()...)
-		return exitIf(len(of.unowned()) > 0, exitFailed, printResult(g.out(), asJSON, of.brief(), columns(details)))
-	}
 	sum, details := x.summary(now), x.details(now)
 	if x.at(now) != stateLeading {
 		details = append(details, s.cordonLine(ctx)...)
@@ -138,21 +183,21 @@ func (g *globals) statusOf(election string, asJSON, withRoster bool) error {
 	if sum.Domain = s.domain(ctx); sum.Domain != "" {
 		details = append(details, []string{"Domain:", printable(sum.Domain)})
 	}
+	details = append(details, x.note.details()...)
+	lines := columns(details)
 	var unread error
 	if withRoster {
-		r := lineup{election: election}
-		next := "not known"
+		r := lineup{election: x.election}
+		if x.at(now).taken() {
+			r.holder = x.holder
+		}
 		if r.candidates, unread = answer(ctx, s, r.others(s)); unread == nil {
 			n := len(r.candidates)
-			sum.Stand, next = &n, r.next(now)
+			sum.Stand, sum.Candidates = &n, r.summary().Candidates
+			lines = append(append(lines, ""), columns(r.table(now))...)
 		}
-		for _, c := range r.first() {
-			sum.Next = append(sum.Next, c.ID)
-		}
-		details = append(details, []string{"Next:", next})
 	}
-	details = append(details, x.note.details()...)
-	err = printResult(g.out(), asJSON, sum, columns(details))
+	err := printResult(g.out(), asJSON, sum, lines)
 	return exitIf(x.at(now) != stateLeading, exitFailed, cmp.Or(err, unreadRoster(unread)))
 }
 
@@ -227,7 +272,8 @@ type summary struct {
 	Revision  uint64       `json:"revision,omitempty"`
 	Note      electionNote `json:"note,omitzero"`
 	Stand     *int         `json:"stand,omitempty"` // how many candidates, with --roster
-	Next      []string     `json:"next,omitempty"`  // the IDs of the first of them
+
+	Candidates []candidateSummary `json:"candidates,omitzero"` // of one election, in the order in which they would follow
 }
 
 func (s electionStatus) summary(now time.Time) summary {

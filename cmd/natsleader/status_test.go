@@ -103,12 +103,12 @@ func TestStatus_EscapesForeignText(t *testing.T) {
 				expect.That(w, err == nil, "%v", err)
 			})
 		synctest.Wait()
-		w.prompt("status", "status --json", "status --roster", "roster billing", "roster billing --json")
+		w.prompt("status", "status --json", "status --roster", "status billing --roster", "status billing --roster --json")
 		for _, election := range []string{"billing", "long"} {
 			w.prompt("status "+election+" --roster", "status "+election+" --roster --json")
 		}
 		w.fails("step-down billing --to="+name, exitUsage, `\x1b]0;title`)
-		for _, command := range []string{"watch", "roster billing --watch"} {
+		for _, command := range []string{"watch", "watch billing --roster"} {
 			w.follow(command)()
 			w.follow(command + " --json")()
 		}

@@ -67,7 +67,7 @@ func TestWatch_RestoresTerminal(t *testing.T) {
 		ends       func(near *os.File, p *os.Process) error
 	}{
 		"q":         {"watch", "\x1b[32mleading\x1b[0m", "LEASE LEFT", typed("q")},
-		"Control-C": {"roster e0 --watch", "more", strings.Repeat("x", 20), typed("\x03")},
+		"Control-C": {"watch e0 --roster", "more", strings.Repeat("x", 20), typed("\x03")},
 		"SIGTERM":   {"watch", " more", "LEASE LEFT", sent(syscall.SIGTERM)},
 		"SIGHUP":    {"watch", "Elections in bucket elections", "LEASE LEFT", sent(syscall.SIGHUP)},
 	} {

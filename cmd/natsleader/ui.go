@@ -28,7 +28,7 @@ import (
 
 const uiHelp = `It serves a page that shows the elections of a bucket as they change, and each group of
 shards as one row that opens: open it in a browser. It needs the permissions of watch,
-for groups those of shards, and for the past of elections those of history. The page is
+for groups those of their status, and for the past of elections those of history. The page is
 read-only without --allow-actions.
 
 With --allow-actions it prints a link with a secret, which is new at each start. A
@@ -143,7 +143,7 @@ type uiGroup struct {
 	unowned  bool      // some shards are without an owner, or nothing is known of them
 	notBegun bool      // some are granted, and their work has not begun
 	since    time.Time // when one of these was first seen; zero: it was not
-	text     []byte    // as the command shards prints it
+	text     []byte    // as status prints it
 	hash     uint64    // of the text
 }
 

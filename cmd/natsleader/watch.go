@@ -18,6 +18,7 @@ import (
 	"github.com/natsleader/natsleader/internal/natskv"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/shard"
 )
 
 const watchHelp = `On a terminal it shows a view that is kept up to date: elections in trouble first, then
@@ -35,25 +36,30 @@ most, and what it has started ends with it. If an election changes more than onc
 The command does not find the credentials in its environment. If it fails, watch says so
 and goes on.
 
+With --roster, and for a group, it shows that as a table on a terminal, otherwise as a line
+for each change: see status. The group has to exist, unless --shard or --key is given.
+
 In a pattern * stands for any text. It ends with exit code 0 at SIGINT or SIGTERM.
 
   natsleader watch billing
+  natsleader watch billing --roster
   natsleader watch 'tenant-*' --exec './alert "$NATSLEADER_ELECTION is $NATSLEADER_STATE"'
   natsleader watch --json | jq -r 'select(.state == "leading") | .election + " " + .id'`
 
 func registerWatch(app *fisk.Application, g *globals) {
-	var election, pattern, hook string
-	var asJSON, timeline bool
+	var of sharing
+	var pattern, hook string
+	var asJSON, timeline, withRoster bool
 	cmd := app.Command("watch", "Show who leads as it changes").HelpLong(watchHelp)
-	cmd.Arg("election", "Election to watch, or a pattern with *; all of the bucket by default").HintAction(g.electionNames).StringVar(&election)
-	cmd.Flag("json", "Print one line of JSON for every change").Short('j').UnNegatableBoolVar(&asJSON)
+	cmd.Arg("name", "Election or group to watch, or a pattern with *; all elections of the bucket by default").HintAction(g.namesToShow).StringVar(&of.group)
+	cmd.Flag("roster", "Show the roster of the election as it changes").UnNegatableBoolVar(&withRoster)
+	of.register(cmd)
 	cmd.Flag("exec", "Run this command for every change").PlaceHolder("COMMAND").StringVar(&hook)
 	cmd.Flag("timeline", "Print a line for every change on a terminal, too").UnNegatableBoolVar(&timeline)
+	cmd.Flag("json", "Print one line of JSON for every change").Short('j').UnNegatableBoolVar(&asJSON)
 	g.registerLog(cmd)
 	cmd.Action(func(*fisk.ParseContext) error {
-		if hook != "" && (asJSON || timeline) {
-			return usagef("--exec prints nothing itself: it takes neither --json nor --timeline")
-		}
+		election := of.group
 		if strings.Contains(election, "*") {
 			election, pattern = "", election
 		} else if election != "" {
@@ -61,8 +67,16 @@ func registerWatch(app *fisk.Application, g *globals) {
 				return err
 			}
 		}
+		switch {
+		case hook != "" && (asJSON || timeline):
+			return usagef("--exec prints nothing itself: it takes neither --json nor --timeline")
+		case hook != "" && (withRoster || of.asked()):
+			return usagef("--exec is for elections: it takes no --roster, --shard and --key")
+		case withRoster && (of.asked() || election == ""):
+			return usagef("--roster needs the name of an election, and takes no --shard and --key")
+		}
 		names, err := patternOf(pattern)
-		if err != nil {
+		if err = cmp.Or(err, of.check()); err != nil {
 			return err
 		}
 		var out renderer
@@ -71,12 +85,21 @@ func registerWatch(app *fisk.Application, g *globals) {
 		} else {
 			out = g.newRenderer(asJSON, timeline)
 		}
-		return follow(g, out, func(s *inspector) source[jetstream.KeyValueEntry] {
+		return g.follow(func(ctx context.Context, s *inspector, links <-chan error) error {
+			switch {
+			case withRoster:
+				return followUntil(ctx, s, out, source[lineup](newRosterWatcher(s, election, out)), links)
+			case of.asked() || election != "" && s.isGroup(ctx, election):
+				if hook != "" {
+					return isNoElection(election)
+				}
+				return followUntil(ctx, s, out, source[shard.View](&shardsWatcher{s: s, newest: of, out: out, end: func() {}}), links)
+			}
 			w := newWatcher(s, election, out)
 			w.names, w.pattern = names, pattern
 			_, w.counts = out.(*liveView)
-			w.counts = w.counts && election == "" // see roster --watch
-			return w
+			w.counts = w.counts && election == "" // see --roster
+			return followUntil(ctx, s, out, source[jetstream.KeyValueEntry](w), links)
 		})
 	})
 }

@@ -126,9 +126,6 @@ func (w *watcher) askStreams(ctx context.Context, r *look, was map[string]stream
 
 // open opens a feed that begins with the current entries of all keys.
 func (w *watcher) open(ctx context.Context) error {
-	if w.election != "" && w.s.isGroup(ctx, w.election) {
-		return isNoElection(w.election)
-	}
 	if x := w.elections[w.election]; x != nil { // the feed of one election has no note
 		x.now.note = w.s.noteOf(ctx, w.election)
 		w.notes[w.election] = x.now.note

@@ -76,7 +76,7 @@ var rules = []rule{
 
 	{page: "followers", command: "natsleader status billing", shows: "billing-7f8"},
 	{page: "followers", command: "natsleader watch billing", shows: "billing-7f8", until: true},
-	{page: "rollouts", command: "natsleader roster billing", shows: "billing-7f9"},
+	{page: "rollouts", command: "natsleader status billing --roster", shows: "billing-7f9"},
 	{page: "rollouts", command: "natsleader step-down billing --to billing-7f9", shows: "billing-7f9 leads"},
 	{page: "rollouts", command: "natsleader bucket add", shows: "elections"},
 	{page: "schedules", command: "natsleader status", shows: "billing"},
@@ -84,7 +84,7 @@ var rules = []rule{
 	{page: "workers", command: "natsleader run", why: "not a whole command"},
 	{page: "workers", command: "natsleader run --stall", why: "not a whole command"},
 	{page: "stopping", command: "docker stop", why: "not a whole command"},
-	{page: "shards", command: "natsleader shards orders", shows: "web-2"},
+	{page: "shards", command: "natsleader status orders", shows: "web-2"},
 	{page: "shards", command: "natsleader step-down orders --shard 7 --to web-2", shows: "web-2"},
 	{page: "shards", command: "natsleader drain web-1 --only orders", shows: "web-1"},
 	{page: "verification", command: "git grep 'proof.Size('", run: inTree},
@@ -133,7 +133,7 @@ func members(w *world) {
 	}
 	w.atEnd = append(w.atEnd, func() { stop(); work.Wait(); nc.Close() })
 	w.until("all shards have owners", func() bool {
-		_, err := w.output("natsleader shards orders")
+		_, err := w.output("natsleader status orders")
 		return err == nil
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"net"
 	"net/http"
 	"strings"
@@ -136,20 +135,6 @@ func newUIState(log *lineLog) *uiState {
 	return &uiState{log: log, State: webpage.NewState(), groups: make(map[string]*uiGroup), turned: make(chan struct{}, 1)}
 }
 
-// uiGroup is a group as pages show it.
-type uiGroup struct {
-	brief    string
-	remedy   string    // if some shards are without an owner
-	unowned  bool      // some shards are without an owner, or nothing is known of them
-	notBegun bool      // some are granted, and their work has not begun
-	since    time.Time // when one of these was first seen; zero: it was not
-	text     []byte    // as status prints it
-	hash     uint64    // of the text
-}
-
-// mostGroups is how many groups are observed at once, each with a subscription for every member and page.
-const mostGroups = 32
-
 // connected takes the connection that requests of pages use, or nil.
 func (u *uiState) connected(s *inspector) {
 	u.mu.Lock()
@@ -215,8 +200,8 @@ func (u *uiState) shown(now time.Time, of viewer) error {
 	return nil
 }
 
-// show shows the row of an election, with its record. That of a group's assigner is the row of the group, whose record
-// lists the members. Their own elections are not shown.
+// show shows the row of an election, with its record. That of a group's assigner is the row of the group, which has the
+// members instead. Their own elections are not shown.
 func (u *uiState) show(x *watched, now time.Time, why error, changes ...webpage.Change) {
 	key, row, record := x.now.election, rowOf(x, now, why), x.now.entry.Value
 	if name, _, ok := group.NameOf(key); ok {
@@ -224,51 +209,10 @@ func (u *uiState) show(x *watched, now time.Time, why error, changes ...webpage.
 			return
 		}
 		g := u.group(name, now)
-		record, row.Group, row.Value, row.Value64, row.Revision = g.text, name, g.brief, false, g.hash
+		record, row.Group, row.Value, row.Value64, row.Sharing = nil, name, g.brief, false, g.sharing
 		g.advise(&row)
 	}
 	u.Show(row, record, changes...)
-}
-
-// group returns what is known of a group at that time of the server. It is observed from the first call on.
-func (u *uiState) group(name string, now time.Time) uiGroup {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	g := u.groups[name]
-	switch {
-	case g != nil && (g.unowned || g.notBegun) && g.since.IsZero():
-		g.since = now
-		return *g
-	case g != nil:
-		return *g
-	case len(u.groups) >= mostGroups:
-		return uiGroup{brief: fmt.Sprintf("not known: more than %d groups", mostGroups)}
-	}
-	g = &uiGroup{brief: "not read yet"}
-	u.groups[name] = g
-	views, err := shard.Observe(context.Background(), u.s.bucket, name)
-	if err != nil {
-		g.brief = "not known: " + errorText(err)
-		return *g
-	}
-	go func() {
-		for v := range views {
-			x := sharing{group: name, only: -1, view: v}
-			brief, text, hash := x.brief(), []byte(strings.Join(x.lines(), "\n")), fnv.New64a()
-			_, _ = hash.Write(text)
-			if brief.Shards == 0 {
-				brief.Error = "no member has joined it, or its map is of another version or program"
-			}
-			u.mu.Lock()
-			is := uiGroup{brief: brief.text(), remedy: x.remedy(), unowned: brief.NoOwner > 0 || brief.Error != "", notBegun: brief.NotBegun > 0, text: text, hash: hash.Sum64()}
-			if is.unowned || is.notBegun {
-				is.since = g.since
-			}
-			*g = is
-			u.mu.Unlock()
-		}
-	}()
-	return *g
 }
 
 func (u *uiState) trouble(err error) {
@@ -348,6 +292,12 @@ func (u *uiState) actions() map[string]webpage.Action {
 		"transfer": u.act(func(ctx context.Context, b *leader.Bucket, a uiAction) (leader.Holder, error) {
 			return leader.StepDown(ctx, b, a.Election, leader.StepDownOptions{To: a.ID, Next: a.ID == "", By: requester("ui")})
 		}),
+		"drain-member": u.onName(func(ctx context.Context, look *inspector, g *globals, a uiName) error {
+			return look.onMember(ctx, shard.Drain, a, g, "is asked: each of its shards moves as soon as the work on it has ended")
+		}),
+		"undrain-member": u.onName(func(ctx context.Context, look *inspector, g *globals, a uiName) error {
+			return look.onMember(ctx, shard.Undrain, a, g, "may take shards")
+		}),
 		"drain": u.onName(func(ctx context.Context, look *inspector, g *globals, a uiName) error {
 			d := drain{stepDown: stepDown{globals: g, wait: uiWait, tool: "ui", yes: true}, name: a.Name, cordon: a.Cordon}
 			return d.run(ctx, look)
@@ -369,9 +319,10 @@ type uiAction struct {
 // uiWait is how long a leader may take to hand over: less than the limit of the response.
 const uiWait = 25 * time.Second
 
-// uiName is a request of the page about the candidates of an ID or a host.
+// uiName is a request of the page about the candidates of an ID or a host, or about a member of a group.
 type uiName struct {
 	Name   string `json:"name"`
+	Group  string `json:"group"`
 	Cordon bool   `json:"cordon"` // before a drain
 }
 
@@ -397,6 +348,15 @@ func (u *uiState) onName(do func(context.Context, *inspector, *globals, uiName) 
 		}
 		return strings.TrimSpace(out.String()), nil
 	}
+}
+
+// onMember asks a member of a group to give up its shards, or lets it take some again, and prints that.
+func (s *inspector) onMember(ctx context.Context, do func(context.Context, leader.Store, string, string) error, a uiName, g *globals, done string) error {
+	err := s.within(ctx, func(ctx context.Context) error { return do(ctx, s.bucket, a.Group, a.Name) })
+	if err != nil {
+		return err
+	}
+	return printLines(g.out(), []string{printable(a.Name) + " " + done})
 }
 
 // errNotConnected is the answer to a request while there is no connection.

@@ -48,17 +48,3 @@ func (x *watched) advise(row *webpage.Row, gone bool) {
 	}
 	row.Link = cmp.Or(x.now.note.Runbook, row.Link)
 }
-
-// advise says in the row of a group why it is in trouble, and what to do.
-func (g *uiGroup) advise(row *webpage.Row) {
-	switch {
-	case row.Trouble < int(troublePending): // there is no assigner
-		row.Link = runbook + "natsleadershardsnoassigner"
-	case (g.unowned || g.notBegun) && row.Trouble < int(troubleIdle):
-		row.Trouble, row.Since, row.Why = int(troubleExpired), webpage.Milliseconds(g.since), g.brief
-		row.Do, row.Link = g.remedy, runbook+"natsleadershardsunowned"
-		if !g.unowned {
-			row.Do, row.Link = "see in the logs of their owners what hangs, and restart them", runbook+"natsleadershardsnotbegun"
-		}
-	}
-}

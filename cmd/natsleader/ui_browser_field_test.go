@@ -177,11 +177,19 @@ func TestUI_InBrowser(t *testing.T) {
 	b.becomes(listed, "13")
 	b.becomes(rows(`r.innerText.startsWith('tenants\ngroup\nworker-a')`), "1")
 	b.opens("tenants", "8 shards, 1 member")
-	shown := `document.getElementById('record').textContent.split('\n').filter((l) => l.includes('lives')).map((l) => l.slice(0, 20)).join()`
-	b.becomes(shown, "worker-a  lives  8  ")
+	shown := `[...document.querySelectorAll('#shards li')].map((li) => [...li.querySelectorAll('b, .more')].map((x) => x.textContent).join(' ')).join()`
+	b.becomes(shown, "worker-a 8 shards; 0-7; "+evil[:39]+"…")
 	works(t, grouped, "tenants", shard.Config{ID: "worker-b", Shards: 8})
-	b.becomes(shown, "worker-a  lives  4  ,worker-b  lives  4  ")
+	b.becomes(shown, "worker-a 4 shards; 0-3; "+evil[:39]+"…"+",worker-b 4 shards; 4-7")
+	b.becomes(`[...document.querySelectorAll('#changes li')].map((x) => x.textContent.slice(8)).join()`, "worker-a → worker-b: 4 shards, 4-7,worker-b has joined")
 	b.accessible("a group")
+	b.click("#shards li:last-child button", "#confirm-yes")
+	b.becomes(outcomeIs, "worker-b is asked: each of its shards moves as soon as the work on it has ended")
+	b.becomes(shown, "worker-a 8 shards; 0-7; "+evil[:39]+"…"+",worker-b drained 0 shards")
+	b.click("#shards li:last-child button", "#confirm-yes")
+	b.becomes(outcomeIs, "worker-b may take shards")
+	b.becomes(`[document.querySelectorAll('#shards .drained').length, (`+shown+`).split(' 4 shards').length].join()`, "0,3")
+	hasAddresses(b)
 	b.opens("evil", evil+" leads")
 
 	b.do(chromedp.EmulateViewport(400, 700, chromedp.EmulateMobile))
@@ -213,6 +221,51 @@ func TestUI_InBrowser(t *testing.T) {
 	b.opens("late", "b leads")
 	b.click("#step-down", "#confirm-yes")
 	b.becomes(outcomeIs, "Not done: open the link that natsleader ui printed when it was started last")
+}
+
+// hasAddresses fails the test unless a reload and the Back key keep what a page shows. The group tenants is open. A fragment that
+// no view has shows the start view, and nothing of a fragment becomes part of the page but as text.
+func hasAddresses(b browser) {
+	b.Helper()
+	shows := func(what, want string) {
+		b.Helper()
+		b.becomes(`[location.hash, document.getElementById('detail').hidden ? '' : document.getElementById('detail-name').textContent,
+			...[...document.querySelectorAll('[aria-pressed="true"]')].filter((x) => x.checkVisibility()).map((x) => x.id || x.textContent),
+			document.getElementById('by').value, document.getElementById('filter').value].join(' ').replace(/ +/g, ' ').trim()`, want)
+		if b.Failed() {
+			b.Logf("after %s", what)
+		}
+	}
+	shows("the click", "#group=tenants Group tenants")
+	b.do(chromedp.Reload())
+	shows("a reload", "#group=tenants Group tenants")
+	b.value(`document.getElementById('by').value = 'host', document.getElementById('by').dispatchEvent(new Event('change'))`)
+	shows("by host", "#group=tenants&by=host Group tenants host")
+	b.becomes(`[...document.querySelectorAll('#rows .section')].filter((x) => x.innerText.includes('shards')).map((x) => x.innerText.replaceAll('\n', ' ').replace('Drain…', '').trim()).join()`,
+		"worker-a leads 2 elections, assigns tenants, owns 4 of 8 shards of tenants,worker-b leads 5 elections, owns 4 of 8 shards of tenants")
+	b.opens("reports.daily", "worker-a leads")
+	shows("another row", "#election=reports.daily&by=host reports.daily host")
+	b.click("#led")
+	shows("a tile", "#election=reports.daily&by=host&show=led reports.daily led host")
+	b.click("#detail-close")
+	shows("Close", "#by=host&show=led led host")
+	for _, want := range []string{
+		"#election=reports.daily&by=host&show=led reports.daily led host", "#election=reports.daily&by=host reports.daily host", "#group=tenants&by=host Group tenants host", "#group=tenants Group tenants",
+	} {
+		b.value(`history.back()`)
+		shows("Back", want)
+	}
+	for _, damaged := range []string{"by=nosuch", "election=nosuch", "group=billing", "nosuch=1&by=host", "by=host&constructor=x", "%ff=%ff", "filter=%ff", "election=%3Cimg src=x onerror=alert(1)%3E"} {
+		b.value(`location.hash = 'election=billing'`)
+		shows("a link", "#election=billing billing")
+		b.value(`location.hash = '` + damaged + `'`)
+		shows(damaged, "")
+	}
+	b.value(`location.hash = 'filter=%3Cimg src=x onerror=alert(1)%3E'`)
+	shows("a link", "#filter=%3Cimg+src%3Dx+onerror%3Dalert%281%29%3E <img src=x onerror=alert(1)>")
+	expect.Equal(b, b.value(`document.images.length`), "0", "%s pictures")
+	b.value(`location.hash = ''`)
+	shows("an empty one", "")
 }
 
 // A page that was opened without the secret is read-only, and says how to get the link. One that has the secret

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/webpage"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // The newest spans or lines of a past are those that a page gets.
@@ -16,12 +19,13 @@ const (
 	mostSpans   = 1000
 	mostLines   = 200
 	namesInLine = 10 // of elections in a line
+	longestPast = 7 * 24 * time.Hour
 )
 
-// past reads for a page who led an election in the last hours, or what has changed in all of them.
-func (u *uiState) past(ctx context.Context, election string, hours int) (webpage.Past, error) {
+// past reads for a page who led an election, or what has changed in all of them.
+func (u *uiState) past(ctx context.Context, asked webpage.Asked) (webpage.Past, error) {
 	s := u.inspector()
-	if s == nil || election != "" && checkElection(election) != nil {
+	if s == nil || asked.Election != "" && checkElection(asked.Election) != nil {
 		return webpage.Past{}, errNoElection
 	}
 	// The watcher changes the clock of its own inspector.
@@ -29,39 +33,116 @@ func (u *uiState) past(ctx context.Context, election string, hours int) (webpage
 	r := historyReader{s: &inspector{
 		nc: s.nc, bucket: s.bucket, js: s.js, name: s.name, limit: s.limit, denials: s.denials, streams: append([]string{kept}, s.streams...),
 	}, most: mostReading}
-	past, err := r.pastOf(ctx, election, time.Duration(hours)*time.Hour)
+	past, err := r.pastOf(ctx, asked)
 	switch {
 	case errors.Is(err, errNoHistory):
 		return webpage.Past{}, nil
 	case aboutStream(err, kept):
 		return webpage.Past{Notes: []string{"The user of natsleader ui may not read the history of the bucket."}}, nil
+	case err != nil && codeOf(err) == exitUnreachable && u.upToDate():
+		return webpage.Past{}, fmt.Errorf("stream %s has no leader, or its servers are away; the bucket itself is up to date", kept)
 	case err != nil:
 		return webpage.Past{}, errors.New(errorText(err))
 	}
 	return past, nil
 }
 
+// upToDate reports whether the rows are.
+func (u *uiState) upToDate() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.err == nil
+}
+
 // pastOf reads the past of an election, or of all if there is no name.
-func (r *historyReader) pastOf(ctx context.Context, election string, last time.Duration) (past webpage.Past, err error) {
-	if election == "" {
-		var found pasts
-		var all changes
-		if found, err = r.openAll(ctx); err == nil {
-			all, err = r.readAll(ctx, found, r.s.clock.now().Add(-last))
-		}
-		past.Spans = newest(r, linesOf(all), mostLines)
-		return r.noted(past), err
+func (r *historyReader) pastOf(ctx context.Context, asked webpage.Asked) (past webpage.Past, err error) {
+	if asked.Election == "" {
+		return r.pastOfAll(ctx, asked)
 	}
-	p, err := r.openFor(ctx, election)
+	p, err := r.openFor(ctx, asked.Election)
 	if err != nil {
 		return past, err
 	}
-	line, err := r.read(ctx, p, r.s.clock.now().Add(-last))
-	for i := range line.Spans { // the picture does not show what leaders publish
-		line.Spans[i].Value, line.Spans[i].Value64 = "", ""
+	line, err := r.read(ctx, p, r.s.clock.now().Add(-asked.Last))
+	spans := make([]pastSpan, len(line.Spans))
+	for i, x := range line.Spans {
+		x.Value, x.Value64 = "", "" // the picture does not show what leaders publish
+		spans[i].span = x
+		if !x.Renewed.IsZero() {
+			spans[i].Worked = x.Renewed.Add(wire.RenewDeadline(x.Until.Sub(x.Renewed)))
+		}
 	}
-	past.Spans = newest(r, line.Spans, mostSpans)
+	past.Spans = newest(r, spans, mostSpans)
 	return r.noted(past), err
+}
+
+// pastSpan is a span as pages get it. Worked is until when a leader that did not renew its lease may have worked.
+type pastSpan struct {
+	span
+	Worked time.Time `json:"worked,omitzero"`
+}
+
+// pastOfAll reads what has changed in all elections, and for how long nobody worked.
+func (r *historyReader) pastOfAll(ctx context.Context, asked webpage.Asked) (past webpage.Past, err error) {
+	found, err := r.openAll(ctx)
+	if err != nil {
+		return past, err
+	}
+	from := r.s.clock.now().Add(-asked.Last)
+	all, err := r.readAll(ctx, found, earliest(from, asked.Since))
+	if err != nil {
+		return past, err
+	}
+	for _, p := range found {
+		if _, _, ofGroup := group.NameOf(p.election); !asked.Since.IsZero() && !ofGroup {
+			if x := r.line(p, all.From).unworked(p.newest.note.OneShot, asked.Since); x.Most > 0 {
+				past.Unworked = append(past.Unworked, x)
+			}
+		}
+	}
+	slices.SortFunc(past.Unworked, func(a, b webpage.Unworked) int {
+		return cmp.Or(cmp.Compare(b.Most, a.Most), strings.Compare(a.Election, b.Election))
+	})
+	if !asked.Since.IsZero() && all.From.After(asked.Since) {
+		past.From = all.From
+	}
+	all.All = slices.DeleteFunc(all.All, func(c changed) bool { return c.At.Before(from) })
+	past.Spans = newest(r, linesOf(all), mostLines)
+	return r.noted(past), nil
+}
+
+// earliest returns the earlier of two times. The zero time is none, and a week before the other is the limit.
+func earliest(a, b time.Time) time.Time {
+	if b.IsZero() || a.Before(b) {
+		return a
+	}
+	if limit := a.Add(-longestPast); b.Before(limit) {
+		return limit
+	}
+	return b
+}
+
+// unworked returns for how long nobody worked since a moment, as far as that is trouble and known.
+func (t timeline) unworked(oneShot bool, since time.Time) webpage.Unworked {
+	sum := webpage.Unworked{Election: t.Election}
+	for _, c := range t.changes(oneShot) {
+		if !c.Trouble || c.Ended == endedUnknown {
+			continue
+		}
+		if c.To == "" { // nobody has followed yet
+			last := t.Spans[slices.IndexFunc(t.Spans, func(x span) bool { return x.ID == c.From && x.Until.Equal(c.At) })]
+			c.At, c.Gap, sum.Goes = t.end, t.end.Sub(last.Until).Seconds(), true
+			c.silence(last, t.end)
+		}
+		most, least := cmp.Or(c.Silent, c.Gap), c.Gap
+		if c.Silent > 0 {
+			least = c.Unworked
+		}
+		in := c.At.Sub(since).Seconds()
+		sum.Most += int64(1000 * max(0, min(most, in)))
+		sum.Least += int64(1000 * max(0, min(least, in)))
+	}
+	return sum
 }
 
 // newest returns the last of some spans or lines, and notes what it leaves out.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -37,7 +38,7 @@ func (w *world) reads(path string) {
 	note := noteWriter{w, path + ": "}
 	go func() {
 		defer response.Body.Close() //nolint:errcheck // nothing is written
-		trouble, rows := "", make(map[string]webpage.Row)
+		trouble, rows := "", make(map[string]string)
 		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
 			data, _ := strings.CutPrefix(lines.Text(), "data: ")
 			var m struct {
@@ -75,10 +76,11 @@ func (w *world) reads(path string) {
 					row.Expires, row.Revision, row.Written = 0, 0, 0
 				}
 				text, _ := json.Marshal(row)
-				if row.Expires, row.Revision, row.Written = 0, 0, 0; rows[row.Key] != row {
+				row.Expires, row.Revision, row.Written = 0, 0, 0
+				if is, _ := json.Marshal(row); rows[row.Key] != string(is) {
 					_, _ = fmt.Fprintf(note, "%s\n", text)
+					rows[row.Key] = string(is)
 				}
-				rows[row.Key] = row
 			}
 		}
 	}()
@@ -167,6 +169,76 @@ func TestUI_Past(t *testing.T) {
 	})
 }
 
+// For how long nobody worked since a moment is what is trouble and known: not a handover, not a key that nobody wants, not what
+// the history misses. A leader that has died may have worked until its renew deadline. Elections of groups have no part in it.
+func TestUI_Unworked(t *testing.T) {
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	const m, s = time.Minute, time.Second
+	term := func(since, until time.Duration, ended termEnd, renewed time.Duration) span {
+		x := span{State: stateLeading, ID: "a", Since: ago(since), Until: ago(until), Ended: ended, lease: 15 * s}
+		if renewed > 0 {
+			x.Renewed = ago(renewed)
+		}
+		return x
+	}
+	led := span{State: stateLeading, ID: "b", Since: ago(10 * m)}
+	for what, c := range map[string]struct {
+		spans       []span
+		since       time.Duration
+		least, most time.Duration
+		goes        bool
+	}{
+		"handed over":           {[]span{term(20*m, 10*m+5*time.Millisecond, endedReleased, 0), led}, time.Hour, 0, 0, false},
+		"idle":                  {[]span{term(40*m, 30*m, endedReleased, 0), led}, time.Hour, 0, 0, false},
+		"given up":              {[]span{term(40*m, 30*m, endedReleased, 0)}, time.Hour, 0, 0, false},
+		"deleted":               {[]span{term(40*m, 11*m, endedDeleted, 0), led}, time.Hour, m, m, false},
+		"died":                  {[]span{term(40*m, 11*m, endedExpired, 11*m+15*s), led}, time.Hour, m + 3*s, m + 15*s, false},
+		"died before":           {[]span{term(40*m, 11*m, endedExpired, 11*m+15*s), led}, 10*m + 30*s, 30 * s, 30 * s, false},
+		"died long before":      {[]span{term(40*m, 11*m, endedExpired, 11*m+15*s), led}, 5 * m, 0, 0, false},
+		"died, none has it yet": {[]span{term(40*m, 2*m, endedExpired, 2*m+15*s), {State: stateExpired, Since: ago(2 * m)}}, time.Hour, 2*m + 3*s, 2*m + 15*s, true},
+		"missed":                {[]span{term(40*m, 30*m, endedUnknown, 0), {State: stateUnknown, Since: ago(30 * m), Until: ago(10 * m)}, led}, time.Hour, 0, 0, false},
+	} {
+		got := timeline{Election: "billing", Spans: c.spans, end: now}.unworked(false, ago(c.since))
+		expect.Equal(t, got, webpage.Unworked{Election: "billing", Least: c.least.Milliseconds(), Most: c.most.Milliseconds(), Goes: c.goes}, what+": %+v")
+	}
+}
+
+// The page gets for how long nobody worked, by election, also while that goes on. A week is the limit.
+func TestUI_UnworkedToday(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.run("bucket add --history 30d")
+		time.Sleep(time.Second) // the history begins
+		defer w.follow("ui")()
+		for _, election := range []string{"billing", "mail", "orders.shard.assigner"} {
+			put(w.T, w.js, election, fmt.Sprintf(`{"v":1,"state":"leading","id":"a","session":"s","n":1,"lease":"15s","token":7,"since":%q}`, time.Now().UTC().Format(time.RFC3339Nano)))
+		}
+		time.Sleep(time.Minute)
+		w.campaigns("mail", leader.Config{ID: "b"})
+		time.Sleep(time.Minute)
+		for _, since := range []time.Time{time.Now().Add(-time.Hour), time.Now().Add(-30 * time.Second), time.Unix(0, 0)} {
+			w.asks(http.MethodGet, fmt.Sprint("/api/past?election=&hours=1&since=", since.UnixMilli()), "")
+		}
+		w.asks(http.MethodGet, "/api/past?election=mail&hours=1", "")
+	})
+}
+
+// A history whose stream does not answer is not blamed on the server that does, and nothing is said to be known.
+func TestUI_HistoryAway(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.run("bucket add --history 30d")
+		defer w.follow("ui")()
+		time.Sleep(time.Second)
+		nc := w.dial()
+		defer nc.Close()
+		_, err := nc.SubscribeSync("nobody") // answers
+		expect.OK(w, errors.Join(err, w.s.GlobalAccount().AddMapping("$JS.API.STREAM.INFO."+historyStream("elections"), "nobody")))
+		for _, election := range []string{"", "billing"} {
+			w.asks(http.MethodGet, "/api/past?election="+election+"&hours=1", "")
+		}
+	})
+}
+
 // A user who may not read the history gets no past, and what is followed goes on.
 func TestUI_DeniedPast(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
@@ -220,8 +292,8 @@ func TestUI_PastNamesFew(t *testing.T) {
 	expect.Equal(t, got[0].Elections, "e0, e1, e2, e3, e4, e5, e6, e7, e8, e9 and 2 more", "%s")
 }
 
-// A group is one row, with the members as its record, also after the connection was away. Its trouble is that of its
-// shards and its assigner. There is a bound on how many groups are observed.
+// A group is one row, with its members, what each owns, and how that has changed, also after the connection was away. Its
+// trouble is that of its shards and its assigner. There is a bound on how many groups are observed.
 func TestUI_Groups(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		defer w.follow("ui")()
@@ -229,7 +301,6 @@ func TestUI_Groups(t *testing.T) {
 		shows := func(what string) {
 			w.notef("# %s\n", what)
 			time.Sleep(20*time.Second + 7*time.Millisecond) // between two ticks
-			w.asks(http.MethodGet, "/api/record?election=orders.shard.assigner", "")
 		}
 		a := w.joins("a", shard.Config{})
 		b := w.joins("b", shard.Config{Value: []byte("10.0.0.8:80"), Hold: time.Minute})

@@ -55,6 +55,8 @@ func TestPage_Refuses(t *testing.T) {
 		{what: "the past of a week", get: "/api/past?hours=168", want: 200},
 		{what: "the past of more than a week", get: "/api/past?hours=169", want: 400},
 		{what: "the past of some hours", get: "/api/past?hours=some", want: 400},
+		{what: "the past since some day", get: "/api/past?hours=1&since=today", want: 400},
+		{what: "a name in the address of the page", get: "/?election=%3Cscript%3E", want: 200},
 		{what: "the record of no election", get: "/api/record?election=e", want: 404},
 
 		{what: "this page", headers: []string{"Origin: http://localhost", "Sec-Fetch-Site: same-origin"}, want: 200, answer: "7"},
@@ -80,7 +82,7 @@ func TestPage_Refuses(t *testing.T) {
 		p, err := New(t.Context(), NewState(), Options{
 			Address: &net.TCPAddr{IP: net.ParseIP(cmp.Or(c.ip, "127.0.0.1"))}, Hosts: []string{"Ops.example"}, Secret: c.secret, Program: "ui",
 			Panel:   fstest.MapFS{"panel.js": {Data: []byte("panel\n")}},
-			Past:    func(context.Context, string, int) (Past, error) { return Past{}, nil },
+			Past:    func(context.Context, Asked) (Past, error) { return Past{}, nil },
 			Actions: map[string]Action{"do": func(context.Context, json.RawMessage) (any, error) { acted++; return 7, c.failure }},
 		})
 		check.OK(t, err)

@@ -44,9 +44,8 @@ type Options struct {
 	// Roster observes the roster of an election until ctx ends. It may return ErrNoRoster of package
 	// leader.
 	Roster func(ctx context.Context, election string) (<-chan []roster.Entry, error)
-	// Past reads who led an election in the last hours, or without a name what has changed in all, at most 20 s long; nil:
-	// there is none.
-	Past func(ctx context.Context, election string, hours int) (Past, error)
+	// Past reads who led an election, or what has changed in all, at most 20 s long; nil: there is none.
+	Past func(ctx context.Context, asked Asked) (Past, error)
 	// Actions are what the page may ask for, by name. Without them it is read-only.
 	Actions map[string]Action
 	// Secret is what a request for an action carries: see [Link]. Empty: every client that can connect may act.
@@ -95,7 +94,7 @@ func New(ctx context.Context, state *State, o Options) (*Page, error) {
 			mux.HandleFunc("GET /"+name, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, from, name) })
 		}
 	}
-	serve(own, "ui.js", "table.js", "detail.js", "head.js", "times.js", "feed.js", "past.js", "overview.js", "picture.js", "picture.css", "ui.css", "icon.svg")
+	serve(own, "ui.js", "address.js", "table.js", "detail.js", "group.js", "head.js", "dom.js", "times.js", "feed.js", "past.js", "overview.js", "picture.js", "picture.css", "ui.css", "icon.svg")
 	if o.Panel != nil {
 		serve(o.Panel, "panel.js", "panel.css", "tour.js")
 	}

@@ -13,6 +13,24 @@ type Past struct {
 	Kept  bool     `json:"kept"`  // there is a history that can be read
 	Spans any      `json:"spans"` // as natsleader history --json prints them; of all elections the lines, the oldest first
 	Notes []string `json:"notes"` // about what is not certain; or why none is kept, if that is not so
+	// Unworked are the elections for which nobody worked since Asked.Since, or From if that is set: what came before is not known.
+	Unworked []Unworked `json:"unworked,omitempty"`
+	From     time.Time  `json:"from,omitzero"`
+}
+
+// Unworked is for how long nobody worked for an election.
+type Unworked struct {
+	Election string `json:"election"`
+	Least    int64  `json:"least"` // in ms
+	Most     int64  `json:"most"`
+	Goes     bool   `json:"goes,omitempty"` // on
+}
+
+// Asked is what a page asks of the past.
+type Asked struct {
+	Election string // empty: all
+	Last     time.Duration
+	Since    time.Time // of all elections also for how long nobody worked since then
 }
 
 // mostReads is how many reads of the past go on at once, and mostRead how long one may take.
@@ -29,12 +47,21 @@ func (p *Page) servePast(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "hours is a number from 1 to 168", http.StatusBadRequest)
 		return
 	}
+	asked := Asked{Election: r.FormValue("election"), Last: time.Duration(hours) * time.Hour}
+	if since := r.FormValue("since"); since != "" {
+		ms, err := strconv.ParseInt(since, 10, 64)
+		if err != nil {
+			http.Error(w, "since is a number of milliseconds", http.StatusBadRequest)
+			return
+		}
+		asked.Since = time.UnixMilli(ms)
+	}
 	ctx, stop := context.WithTimeout(r.Context(), mostRead)
 	defer stop()
 	var past Past
 	select {
 	case p.reads <- struct{}{}:
-		past, err = p.Past(ctx, r.FormValue("election"), hours)
+		past, err = p.Past(ctx, asked)
 		<-p.reads
 	case <-ctx.Done():
 		err = errors.New("other pages are reading it")

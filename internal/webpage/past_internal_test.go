@@ -20,9 +20,9 @@ func TestPast_FourReadAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		takes := 21 * time.Second
 		read := Past{Kept: true, Spans: strings.Repeat("x", 1<<20), Notes: []string{}}
-		s := serve(t, NewState(), Options{Past: func(ctx context.Context, election string, hours int) (Past, error) {
+		s := serve(t, NewState(), Options{Past: func(ctx context.Context, asked Asked) (Past, error) {
 			limit, _ := ctx.Deadline()
-			check.That(t, election == "e" && hours == 168 && time.Until(limit) > 0 && time.Until(limit) <= mostRead, "%s, %d hours, %v", election, hours, time.Until(limit))
+			check.That(t, asked == Asked{"e", 168 * time.Hour, time.UnixMilli(7)} && time.Until(limit) > 0 && time.Until(limit) <= mostRead, "%v, %v", asked, time.Until(limit))
 			time.Sleep(takes)
 			return read, nil
 		}})
@@ -30,7 +30,7 @@ func TestPast_FourReadAtOnce(t *testing.T) {
 		answers := make(chan string)
 		all := func(n int) {
 			for range n {
-				conn := s.open("/api/past?election=e&hours=168")
+				conn := s.open("/api/past?election=e&hours=168&since=7")
 				go func() {
 					response := check.Got(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 					held := s.held() > 1<<20

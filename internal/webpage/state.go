@@ -36,23 +36,85 @@ type election struct {
 // Row is an election, or a seat of one, as the page shows it. Numbers of 64 bits are texts,
 // because JavaScript rounds them.
 type Row struct {
-	Key      string `json:"key"`
-	Group    string `json:"group,omitempty"`        // whose assigner is elected, and whose row this is
-	State    string `json:"state"`                  // leading, pending, released, deleted, expired, foreign, never
-	Trouble  int    `json:"trouble"`                // how much attention it needs, as table.js has it: 0 is the most
-	ID       string `json:"id,omitempty"`           // of the holder that leads or is pending, or led last
-	Host     string `json:"host,omitempty"`         // on which the ID of the leader was made; empty: it is the ID
-	Token    uint64 `json:"token,string,omitempty"` // of its term
-	Since    int64  `json:"since,omitempty"`        // when it came into the state, in Unix ms of the server
-	Expires  int64  `json:"expires,omitempty"`      // when its lease ends, likewise
-	Lease    int64  `json:"lease,omitempty"`        // in ms
-	Value    string `json:"value,omitempty"`        // what the leader publishes
-	Value64  bool   `json:"value64,omitempty"`      // the value is no UTF-8, and is shown in base64
-	Revision uint64 `json:"revision,string"`
-	Written  int64  `json:"written,omitempty"` // when the record was, in Unix ms of the server
-	Why      string `json:"why,omitempty"`     // it is in trouble
-	Do       string `json:"do,omitempty"`      // about that
-	Link     string `json:"link,omitempty"`    // to more about that
+	Key      string   `json:"key"`
+	Group    string   `json:"group,omitempty"`        // whose assigner is elected, and whose row this is
+	Sharing  *Sharing `json:"sharing,omitempty"`      // of the group; another one once it has changed
+	State    string   `json:"state"`                  // leading, pending, released, deleted, expired, foreign, never
+	Trouble  int      `json:"trouble"`                // how much attention it needs, as table.js has it: 0 is the most
+	ID       string   `json:"id,omitempty"`           // of the holder that leads or is pending, or led last
+	Host     string   `json:"host,omitempty"`         // on which the ID of the leader was made; empty: it is the ID
+	Token    uint64   `json:"token,string,omitempty"` // of its term
+	Since    int64    `json:"since,omitempty"`        // when it came into the state, in Unix ms of the server
+	Expires  int64    `json:"expires,omitempty"`      // when its lease ends, likewise
+	Lease    int64    `json:"lease,omitempty"`        // in ms
+	Value    string   `json:"value,omitempty"`        // what the leader publishes
+	Value64  bool     `json:"value64,omitempty"`      // the value is no UTF-8, and is shown in base64
+	Revision uint64   `json:"revision,string"`
+	Written  int64    `json:"written,omitempty"` // when the record was, in Unix ms of the server
+	Why      string   `json:"why,omitempty"`     // it is in trouble
+	Do       string   `json:"do,omitempty"`      // about that
+	Link     string   `json:"link,omitempty"`    // to more about that
+}
+
+// Sharing is how a group shares its shards.
+type Sharing struct {
+	Shards  int      `json:"shards"`
+	NoOwner int      `json:"no_owner,omitempty"` // shards that were never granted, or that no member may have
+	Members []Member `json:"members"`
+	Others  int      `json:"others,omitempty"` // members that are left out
+	Since   int64    `json:"since"`            // nothing is known of the time before, in Unix ms of the server
+	Steps   []Step   `json:"steps,omitempty"`  // the newest, the oldest of them first
+}
+
+// Member is a member of a group, with how many of its shards are in which state.
+type Member struct {
+	ID       string `json:"id"`
+	Host     string `json:"host,omitempty"` // on which the ID was made; empty: it is the ID
+	State    string `json:"state"`          // lives, drained, leaves, left, gone
+	Works    int    `json:"works,omitempty"`
+	NotBegun int    `json:"not_begun,omitempty"`
+	Waits    int    `json:"waits,omitempty"`    // until the work of another member has ended
+	Gone     int    `json:"gone,omitempty"`     // its term is over, and they are to be granted to another
+	Leaving  int    `json:"leaving,omitempty"`  // granted to others, which wait until its work has ended
+	Numbers  string `json:"numbers,omitempty"`  // of its shards
+	More     string `json:"more,omitempty"`     // what else is known of it
+	Shortage string `json:"shortage,omitempty"` // what draining it would lead to
+}
+
+// Step is a change in a group.
+type Step struct {
+	At      int64  `json:"at"` // in Unix ms of the server
+	Text    string `json:"text"`
+	Trouble bool   `json:"trouble,omitempty"`
+	Moved   int    `json:"moved,omitempty"` // shards
+	From    string `json:"from,omitempty"`  // empty: they had no owner
+	To      string `json:"to,omitempty"`
+}
+
+// mostSharing is how many bytes the members of a group have in a message, and the last one may go beyond it.
+const mostSharing = 16 << 10
+
+// Add adds a member, or counts it where there is no room for it.
+func (s *Sharing) Add(m Member) {
+	if s.size() > mostSharing {
+		s.Others++
+		return
+	}
+	s.Members = append(s.Members, m)
+}
+
+// size returns how many bytes it has in a message.
+func (s *Sharing) size() (n int) {
+	if s == nil {
+		return 0
+	}
+	for _, m := range s.Members {
+		n += frame + len(m.ID) + len(m.Host) + len(m.Numbers) + len(m.More) + len(m.Shortage)
+	}
+	for _, x := range s.Steps {
+		n += frame + len(x.Text) + len(x.From) + len(x.To)
+	}
+	return n
 }
 
 // Head is what the page shows of the servers.
@@ -279,7 +341,7 @@ func (s *State) take(p *reader) (update, <-chan struct{}) {
 	for ; p.shown < p.then && p.next < len(s.elections) && size < mostMessage; p.next++ {
 		if row := s.elections[p.next].row; s.shownAt[p.next] > p.shown {
 			m.Rows = append(m.Rows, row)
-			size += frame + len(row.Key) + len(row.Group) + len(row.ID) + len(row.Host) + len(row.Value) + len(row.Why) + len(row.Do) + len(row.Link)
+			size += frame + len(row.Key) + len(row.Group) + len(row.ID) + len(row.Host) + len(row.Value) + len(row.Why) + len(row.Do) + len(row.Link) + row.Sharing.size()
 		}
 	}
 	if p.next == len(s.elections) {

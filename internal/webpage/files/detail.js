@@ -1,11 +1,11 @@
 // One election: what is known of it, its past, the roster, the record, and the buttons.
 
+import { $ } from "./dom.js";
 import { Feed } from "./feed.js";
+import { Shards } from "./group.js";
 import { Past } from "./past.js";
 import { advice, attention, stateOf } from "./table.js";
 import { moment } from "./times.js";
-
-const $ = (id) => document.getElementById(id);
 
 // mostChanges is how many changes of one election are kept.
 const mostChanges = 200;
@@ -22,27 +22,29 @@ const patience = 30000;
 const ends = { leading: "replaced", pending: "replaced", released: "released", expired: "expired", deleted: "deleted", foreign: "overwritten", unknown: "unknown" };
 
 export class Detail {
-  constructor(now, closed) {
+  // closed is called when the user closes it, and choose with the range of the past that the user wants.
+  constructor(now, closed, choose) {
     this.now = now;
     this.secret = "";
-    this.closed = closed;
     this.key = "";
     this.opened = 0;          // when the page was opened, by the server's clock
     this.found = new Map();   // by key, the state in which an election was found
     this.changes = new Map(); // by key, the oldest first
     this.kept = 0;
     this.roster = [];
-    $("detail-close").addEventListener("click", () => this.close());
-    $("detail").addEventListener("keydown", (e) => { if (e.key === "Escape") this.close(); });
+    $("detail-close").addEventListener("click", closed);
+    $("detail").addEventListener("keydown", (e) => { if (e.key === "Escape") closed(); });
     $("drained").lastElementChild.addEventListener("click", () => { $("drained").hidden = true; });
     $("step-down").addEventListener("click", () => this.askStepDown());
     $("transfer").addEventListener("click", () => this.askTransfer());
-    this.past = new Past($("past"), now, (key) => this.seen(key));
+    this.past = new Past($("past"), now, (key) => this.seen(key), choose);
+    this.shards = new Shards($("shards"), (action, member) => this.askMember(action, member));
   }
 
   // allow shows the buttons for the actions, whose requests carry the secret.
   allow(secret, actions) {
     this.secret = secret;
+    this.shards.actions = actions;
     for (const id of ["step-down", "transfer"]) $(id).hidden = !actions.includes(id);
     $("detail-actions").hidden = $("step-down").hidden && $("transfer").hidden;
   }
@@ -89,7 +91,7 @@ export class Detail {
       this.key = row.key;
       $("outcome").textContent = "";
       this.follow();
-      this.past.open(row.key);
+      this.past.open(row.key, Boolean(row.group));
     }
     $("detail").hidden = false;
     this.update(row);
@@ -98,12 +100,13 @@ export class Detail {
   }
 
   close() {
+    if (this.key === "") return;
     this.feed?.close();
     this.feed = undefined;
     this.key = "";
     this.past.open("");
     $("detail").hidden = true;
-    this.closed();
+    $("body").focus();
   }
 
   // follow listens for changes of the roster.
@@ -141,10 +144,9 @@ export class Detail {
     const st = stateOf(row);
     const leads = row.state === "leading";
     $("detail-name").textContent = row.group ? `Group ${row.group}` : row.key;
-    $("record-title").textContent = row.group ? "Members" : "Record as stored";
-    $("record").classList.toggle("members", Boolean(row.group));
-    const above = $(row.group ? "detail-actions" : "roster");
-    if (above.nextElementSibling !== $("stored")) above.after($("stored"));
+    $("stored").hidden = Boolean(row.group);
+    this.shards.show(row.sharing);
+    this.past.sharing = row.sharing;
     const state = $("detail-state");
     state.className = row.trouble === attention.idle ? "" : st;
     state.textContent = row.group && leads ? row.value : leads ? `${row.id} leads` :
@@ -166,7 +168,7 @@ export class Detail {
       return [dt, dd];
     }));
     for (const id of ["step-down", "transfer"]) $(id).disabled = !leads;
-    if (before?.key !== row.key || before.revision !== row.revision) this.readRecord();
+    if (!row.group && (before?.key !== row.key || before.revision !== row.revision)) this.readRecord();
   }
 
   async readRecord() {
@@ -176,8 +178,8 @@ export class Detail {
       if (!response.ok || key !== this.key) return;
       const text = await response.text();
       const its = (name) => response.headers.get(`Natsleader-${name}`);
-      $("record-note").textContent = this.row.group ? "" : its("Revision") !== "0" ? `Revision ${its("Revision")}, written ${moment(Number(its("Written")))}` + (its("Base64") ? ", in base64" : "") : "There is no record.";
-      $("record").textContent = this.row.group || its("Base64") ? text : indented(text);
+      $("record-note").textContent = its("Revision") !== "0" ? `Revision ${its("Revision")}, written ${moment(Number(its("Written")))}` + (its("Base64") ? ", in base64" : "") : "There is no record.";
+      $("record").textContent = its("Base64") ? text : indented(text);
       $("record").hidden = text === "";
     } catch { /* the trouble is shown above the table */ }
   }
@@ -235,10 +237,21 @@ export class Detail {
       `${answer.from.id} has handed over, and ${answer.leader.id} leads.` : `${answer.from.id} has handed over. Nobody leads yet.`));
   }
 
+  async askMember(action, member) {
+    const { key, row } = this;
+    const drains = action === "drain-member";
+    if (await this.confirm(`${drains ? "Drain" : "Undrain"} ${member.id}?`, drains ?
+      `Each of its shards of ${row.group} moves to another member as soon as the work on it has ended. It takes none until it is undrained.` +
+      (member.shortage ? ` But ${member.shortage}.` : "") : `It may take shards of ${row.group} again.`)) {
+      const say = (text) => { if (this.key === key) $("outcome").textContent = text; };
+      say(await this.request(action, { group: row.group, name: member.id }, (answer) => answer));
+    }
+  }
+
   // drain asks all leaders of a section to hand over.
-  async drain(by, name, size) {
+  async drain(by, name, does) {
     if (!await this.confirm(`Drain ${name}?`,
-      `Each leader ${by === "host" ? "on this host" : "of this ID"} is asked to end its term, to finish its work, and to hand over (${size} here now). ` +
+      `Each leader ${by === "host" ? "on this host" : "of this ID"} is asked to end its term, to finish its work, and to hand over: it ${does} now. ` +
       "It stays a candidate, and may lead again: stop its process soon, or cordon it.", undefined, true)) return;
     const say = (text) => { $("drained").firstElementChild.textContent = text; };
     $("drained").hidden = false;

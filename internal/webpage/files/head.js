@@ -1,16 +1,9 @@
 // The head of the page: the servers of the bucket, what doctor has found, and since when what the page shows is not
 // up to date.
 
+import { $, closes, make } from "./dom.js";
 import { age, moment, recent } from "./times.js";
 
-const $ = (id) => document.getElementById(id);
-
-function make(tag, className, ...children) {
-  const el = document.createElement(tag);
-  el.className = className;
-  el.append(...children);
-  return el;
-}
 
 export class Head {
   // uncordon is called with the name whose button is clicked.
@@ -21,12 +14,7 @@ export class Head {
     this.cordoned = [];
     this.server = "";
     this.since = 0; // when what is shown was last up to date, by the server's clock; 0: not known
-    document.addEventListener("click", (e) => { if (!$("doctor").contains(e.target)) $("doctor").open = false; });
-    $("doctor").addEventListener("keydown", (e) => {
-      if (e.key !== "Escape" || !$("doctor").open) return;
-      $("doctor").open = false;
-      $("doctor").firstElementChild.focus();
-    });
+    closes($("doctor"));
     setInterval(() => this.tick(), 1000);
   }
 
@@ -35,9 +23,7 @@ export class Head {
     const replicas = head.replicas || [];
     $("servers").replaceChildren(...replicas.map((r) => {
       const what = r.fault || (r.leads ? replicas.length > 1 ? "leads the stream" : "keeps the bucket" : "");
-      const li = make("li", r.fault ? "fault" : "", make("span", "name", r.name), what ? ` ${what}` : "");
-      li.title = r.name;
-      return li;
+      return make("li", { className: r.fault ? "fault" : "", title: r.name }, make("span", { className: "name", textContent: r.name }), what ? ` ${what}` : "");
     }));
     $("domain").textContent = head.domain ? `JetStream domain ${head.domain}` : "";
     this.cordoned = head.cordoned || [];
@@ -47,20 +33,18 @@ export class Head {
     $("doctor").hidden = !head.checked || grave.length === 0 && replicas.some((r) => r.fault); // it looks less often
     $("doctor").className = grave[0]?.[1] || "";
     $("doctor").firstElementChild.textContent = "doctor: " + (grave.map(([n, s]) => `${n} ${s}${n > 1 && (s === "warning" || s === "note") ? "s" : ""}`).join(", ") || "all is well");
-    $("findings").replaceChildren(...findings.map((f) => make("li", "",
-      make("b", f.severity, f.severity), ` ${f.text}`, ...f.advice ? [make("p", "advice", `→ ${f.advice}`)] : [])));
-    if (findings.length === 0) $("findings").replaceChildren(make("li", "", "Nothing is wrong with the bucket."));
+    $("findings").replaceChildren(...findings.map((f) => make("li", {},
+      make("b", { className: f.severity, textContent: f.severity }), ` ${f.text}`, ...f.advice ? [make("p", { className: "advice", textContent: `→ ${f.advice}` })] : [])));
+    if (findings.length === 0) $("findings").replaceChildren(make("li", {}, "Nothing is wrong with the bucket."));
   }
 
   // showCordoned names who is cordoned, each with a button where the page may take it off.
   showCordoned() {
     const names = this.cordoned.map((name, i) => {
       if (!this.uncordons) return i > 0 ? `, ${name}` : name;
-      const button = make("button", "", "uncordon");
-      button.type = "button";
+      const button = make("button", { type: "button", textContent: "uncordon", onclick: () => this.uncordon(name) });
       button.setAttribute("aria-label", `uncordon ${name}`);
-      button.addEventListener("click", () => this.uncordon(name));
-      return make("span", "", ` ${name} `, button);
+      return make("span", {}, ` ${name} `, button);
     });
     $("cordoned").replaceChildren(...names.length > 0 ? ["cordoned: ", ...names] : []);
   }

@@ -1,8 +1,9 @@
 // The past of an election: a picture with one lane for each candidate, and the same in lines of text. The page and the
 // playground draw with it. Times are in ms since 1970, by the server's clock.
 //
-// A span is {state, id, since, until, ended, renewed}, as `natsleader history --json` prints it. A lane is {name, parts},
-// and a part {kind, from, to, note}. A part without an end goes on, and one without a note gets one.
+// A span is {state, id, since, until, ended, renewed}, as `natsleader history --json` prints it, and worked: until when a
+// leader that did not renew its lease may have worked. A lane is {name, parts}, and a part {kind, from, to, note, share}. A
+// part without an end goes on, one without a note gets one, and one with a share is that much of a bar high.
 
 import { age, moment } from "./times.js";
 
@@ -21,6 +22,7 @@ const tones = 8; // as in picture.css
 // whether it is hatched.
 const kinds = {
   leads: { text: "leads", inset: 0 },
+  owns: { text: "owns shards: the higher, the more", inset: 0 },
   lapses: { text: "its lease runs out", inset: 0, hatched: true },
   pending: { text: "holds the key, does not lead yet", inset: 0, hatched: true },
   drains: { text: "ends its work", inset: 4 },
@@ -29,13 +31,14 @@ const kinds = {
   frozen: { text: "frozen", inset: 5, hatched: true },
   gone: { text: "gone", inset: 6 },
   vacant: { text: "nobody leads", inset: 0 },
+  no_owner: { text: "no owner", inset: 0 },
   unknown: { text: "not known", inset: 0, hatched: true },
 };
 
 const clock = (ms) => moment(ms).slice(11);
 
 // took shows a duration, also a short one.
-function took(ms) {
+export function took(ms) {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   return ms < 60000 ? `${Math.floor(ms / 100) / 10} s` : age(ms);
 }
@@ -69,7 +72,7 @@ export function linesOf(spans, now) {
       const gap = span.since - last.until;
       const why = reasons[last.ended]?.(last);
       const silent = last.ended === "expired" && last.renewed ? span.since - last.renewed : 0;
-      const unworked = Math.max(0, silent - 0.8 * (last.until - last.renewed)); // a leader ends its work at the renew deadline
+      const unworked = silent ? Math.max(0, span.since - last.worked) : 0;
       const between = last.ended === "replaced" ? "" : gap < shortest ? `, ${took(gap)}` : `, nobody led for ${took(gap)}`;
       lines.push({
         at: span.since, text: `${last.id} → ${span.id}${last.id === span.id ? " again" : ""}${silent ? `: not renewed for ${took(silent)}, so nobody worked for ${took(unworked)} to ${took(silent)}` : between + (why ? `: ${why}` : "")}`,
@@ -190,7 +193,8 @@ export class Picture {
       const { inset, hatched } = kinds[part.kind];
       const begin = x(part.from);
       const wide = Math.max(least, x(part.to ?? to) - begin);
-      const at = { x: Math.min(begin, width - wide), y: y + inset, width: wide, height: height - 2 * inset };
+      const high = (height - 2 * inset) * (part.share ?? 1);
+      const at = { x: Math.min(begin, width - wide), y: y + height - inset - high, width: wide, height: high };
       all.push(svg("rect", { ...at, class: `${part.kind} ${tone}` }, svg("title", {}, part.note ?? [who, kinds[part.kind].text].filter(Boolean).join(" "))));
       if (hatched) all.push(svg("rect", { ...at, class: "hatched", fill: `url(#${this.hatch})` }));
     };

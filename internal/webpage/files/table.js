@@ -1,6 +1,7 @@
 // The table of elections. Only the rows that can be seen are in the document, so ten
 // thousand elections cost no more than thirty.
 
+import { owned } from "./group.js";
 import { age } from "./times.js";
 
 const rowHeight = 32; // as in ui.css
@@ -43,7 +44,7 @@ export function stateOf(row) {
 }
 
 export class Table {
-  // now returns the server's time in ms. open is called with the key of a row, and drain with the name of a section.
+  // now returns the server's time in ms. open is called with a row, and drain with the name of a section and what it does.
   constructor(now, open, drain) {
     this.now = now;
     this.open = open;
@@ -103,7 +104,7 @@ export class Table {
       const old = this.rows.get(row.key);
       this.rows.set(row.key, row);
       moved ||= !old || this.filter !== "" || old.state !== row.state || old.trouble !== row.trouble || old.id !== row.id ||
-        this.sorted.column.compare(old, row) !== 0;
+        this.sorted.column.compare(old, row) !== 0 || this.by !== "" && JSON.stringify(old.sharing) !== JSON.stringify(row.sharing);
       const el = this.shown.get(row.key);
       if (el) this.fill(el, row);
     }
@@ -122,6 +123,7 @@ export class Table {
   }
 
   setBy(by) {
+    if (this.by === by) return;
     this.by = by;
     this.closed.clear();
     this.reorder();
@@ -133,22 +135,39 @@ export class Table {
     return this.by === "host" && row.host || row.id;
   }
 
-  // led counts the elections of a section, also those that the filter leaves out.
-  led(name) {
-    let n = 0;
-    for (const row of this.rows.values()) {
-      if (this.sectionOf(row) === name) n++;
+  // does says what a leader or host does: what it leads, also what the filter leaves out, and what its members of groups own.
+  does(name, shares) {
+    const its = [...this.rows.values()].filter((row) => this.sectionOf(row) === name);
+    const groups = its.filter((row) => row.group).map((row) => row.group);
+    const n = its.length - groups.length;
+    return [`leads ${n === 0 ? "nothing" : n === 1 ? "1 election" : `${n} elections`}`, groups.length > 0 ? `assigns ${groups.join(", ")}` : "",
+      ...shares || []].filter(Boolean).join(", ");
+  }
+
+  // shares returns by leader or host what its members of groups own.
+  shares() {
+    const all = new Map();
+    for (const { group, sharing } of this.rows.values()) {
+      for (const [name, its] of Map.groupBy(sharing?.members || [], (m) => this.by === "host" && m.host || m.id)) {
+        const n = its.reduce((sum, m) => sum + owned(m), 0);
+        const states = [...new Set(its.map((m) => m.state))].filter((state) => state !== "lives");
+        all.set(name, [...all.get(name) || [], `owns ${n} of ${sharing.shards} shards of ${group}${states.length > 0 ? ` (${states.join(", ")})` : ""}`]);
+      }
     }
-    return n;
+    return all;
   }
 
   // arranged puts rows below the heads of their sections.
   arranged(rows) {
     if (this.by === "") return rows;
     const sections = Map.groupBy(rows, (row) => this.sectionOf(row));
+    const shares = this.shares();
+    for (const name of shares.keys()) {
+      if (!sections.has(name) && this.kind === "" && name.toLowerCase().includes(this.filter)) sections.set(name, []);
+    }
     return [...sections].sort(([a], [b]) => natural.compare(a, b)).flatMap(([name, its]) => {
-      const cordoned = name !== "" && this.cordoned.some((one) => one === name || one === its[0].host);
-      const head = { key: `\0${name}`, section: name, size: its.length, cordoned }; // no election has such a key
+      const cordoned = name !== "" && this.cordoned.some((one) => one === name || one === its[0]?.host);
+      const head = { key: `\0${name}`, section: name, does: this.does(name, shares.get(name)) + (cordoned ? ", cordoned" : "") }; // no election has such a key
       return this.closed.has(name) ? [head] : [head, ...its];
     });
   }
@@ -227,13 +246,16 @@ export class Table {
     const width = this.body.clientWidth;
     if (width === this.width) return;
     this.width = width;
-    ruler.font = getComputedStyle(this.body).font;
+    const style = getComputedStyle(this.body);
+    ruler.font = style.font;
+    const stacked = style.getPropertyValue("--stacked") === "1"; // what a section's leader does is below its name
     const padding = parseFloat(getComputedStyle(columns[0].cell.firstChild).paddingLeft);
     const inner = Math.max(lineHeight, width - 2 * padding); // a table that is hidden has no width, and linesOf needs some
     const widths = new Map(); // of words
     this.tops = [0];
     for (const row of this.order) {
-      const advised = row.why ? linesOf(`${adviceOf(row)}Runbook`, inner, widths) * lineHeight + below : 0;
+      const advised = row.why ? linesOf(`${adviceOf(row)}Runbook`, inner, widths) * lineHeight + below :
+        row.section === undefined ? 0 : stacked ? linesOf(row.does, inner, widths) * lineHeight + below : (linesOf(row.does, inner / 2, widths) - 1) * lineHeight;
       this.tops.push(this.tops.at(-1) + rowHeight + Math.ceil(advised));
     }
     document.getElementById("spacer").style.height = `${this.tops.at(-1)}px`;
@@ -282,14 +304,14 @@ export class Table {
     cell.setAttribute("role", "cell");
     cell.setAttribute("aria-colspan", String(columns.length));
     el.toggle = document.createElement("button");
-    el.size = document.createElement("span");
+    el.does = document.createElement("span");
     el.drain = document.createElement("button");
     el.toggle.type = el.drain.type = "button";
     el.toggle.className = "toggle";
     el.drain.textContent = "Drain…";
     el.toggle.addEventListener("click", () => this.choose(el.key));
-    el.drain.addEventListener("click", () => this.drain(el.toggle.textContent));
-    cell.append(el.toggle, el.size, el.drain);
+    el.drain.addEventListener("click", () => this.drain(el.toggle.textContent, el.does.textContent));
+    cell.append(el.toggle, el.does, el.drain);
     el.append(cell);
     return el;
   }
@@ -299,7 +321,7 @@ export class Table {
     el.className = "section" + (head.key === this.selected ? " selected" : "");
     set(el.toggle, head.section || "nobody");
     el.toggle.setAttribute("aria-expanded", String(!this.closed.has(head.section)));
-    set(el.size, sizeOf(head));
+    set(el.does, head.does);
     el.drain.hidden = !this.drains || head.section === "";
   }
 
@@ -358,11 +380,16 @@ export class Table {
     }
   }
 
+  // wanted returns the row of the election or group of a view, if there is one.
+  wanted({ election, group }) {
+    return group === "" ? this.rows.get(election) : [...this.rows.values()].find((row) => row.group === group);
+  }
+
   // choose opens a row, and opens or closes a section.
   choose(key) {
     this.select(key);
     if (this.rows.has(key)) {
-      this.open(key);
+      this.open(this.rows.get(key));
       return;
     }
     const name = key.slice(1);
@@ -396,7 +423,7 @@ export class Table {
 
   // spoken describes a row for a screen reader.
   spoken(row) {
-    if (row.section !== undefined) return `${row.section || "nobody"} ${sizeOf(row)}`;
+    if (row.section !== undefined) return `${row.section || "nobody"} ${row.does}`;
     if (row.group) return `group ${row.group}: ${stateOf(row)}, ${row.value}`;
     return row.state === "leading" ? `${row.key}: ${row.id} leads` : `${row.key}: ${stateOf(row)}`;
   }
@@ -404,9 +431,6 @@ export class Table {
 
 // held reports whether a candidate leads or is about to.
 const held = (row) => row.state === "leading" || row.state === "pending";
-
-// sizeOf says what a section has.
-const sizeOf = (head) => `leads ${head.size} election${head.size === 1 ? "" : "s"}${head.cordoned ? ", cordoned" : ""}`;
 
 // natural puts node-2 before node-10.
 const natural = new Intl.Collator("en", { numeric: true });

@@ -1,14 +1,15 @@
 // The page. It gets everything through one stream of events, and asks for
 // nothing again and again.
 
+import { addressOf, viewOf } from "./address.js";
 import { Detail } from "./detail.js";
+import { $ } from "./dom.js";
 import { Feed } from "./feed.js";
 import { Head } from "./head.js";
 import { Overview } from "./overview.js";
 import { Table, attention, kindOf } from "./table.js";
 import { age } from "./times.js";
 
-const $ = (id) => document.getElementById(id);
 const meta = (name) => document.querySelector(`meta[name="natsleader-${name}"]`).content;
 
 const program = meta("program");
@@ -17,44 +18,82 @@ const program = meta("program");
 const clock = { server: Date.now(), local: performance.now(), heard: false };
 const now = () => clock.server + performance.now() - clock.local;
 
-const table = new Table(now, (key) => detail.open(table.rows.get(key)),
-  (name) => detail.drain(table.by, name, table.led(name)));
-const detail = new Detail(now, () => {
-  table.select("");
-  $("body").focus();
-});
+// The view that is shown, and the one without a fragment. narrow is a screen on which an election in detail covers
+// everything else.
+const narrow = matchMedia("(max-width: 40rem)").matches;
+const start = { election: narrow ? "" : meta("open"), group: "", by: "", show: "", filter: "", past: "hour" };
+let view = start;
 
+const table = new Table(now, (row) => goTo(row), (name, does) => detail.drain(table.by, name, does));
+const detail = new Detail(now, () => go({ election: "", group: "" }), (past) => go({ past }));
 const head = new Head(now, (name) => detail.uncordon(name));
 const overview = new Overview($("overview"), now, (key) => {
   const row = table.rows.get(key) || [...table.rows.values()].find((r) => r.group === key);
-  if (row) table.choose(row.key);
-});
+  if (row) goTo(row);
+}, (past) => go({ past }));
 
+// go shows another view, whose address follows the one before, or takes its place.
+function go(change, instead = false) {
+  const next = { ...view, ...change };
+  const address = addressOf(next, start);
+  if (address !== addressOf(view, start)) history[instead ? "replaceState" : "pushState"]({ secret: detail.secret }, "", address);
+  show(next);
+}
+
+const goTo = (row) => go(row.group ? { election: "", group: row.group } : { election: row.key, group: "" });
+
+// tiles count the elections, and each is a button that leaves only its own in the table.
+const tiles = ["in-trouble", "led", "idle"];
+
+function show(next) {
+  view = next;
+  $("by").value = view.by;
+  table.setBy(view.by);
+  if ($("filter").value !== view.filter) $("filter").value = view.filter; // and leaves the cursor where it is
+  table.setFilter(view.filter);
+  table.setKind(view.show);
+  for (const kind of tiles) $(kind).setAttribute("aria-pressed", String(kind === view.show));
+  overview.choose(view.past);
+  detail.past.choose(view.past);
+  const row = table.wanted(view);
+  if (!row) detail.close();
+  else if (row.key !== detail.key) {
+    table.select(row.key);
+    detail.open(row);
+  }
+}
+
+// arrive shows the view of the address, when the page is opened, with the Back key, and when the user has changed the address.
 // The secret that requests for actions carry comes with the link that the program printed. It is kept with the
 // entry of the history, so that the address does not show it and loading the page anew does not lose it.
-function takeSecret() {
-  const secret = new URLSearchParams(location.hash.slice(1)).get("secret") || history.state?.secret || detail.secret;
-  history.replaceState({ secret }, "", location.pathname);
+function arrive() {
+  const parts = new URLSearchParams(location.hash.slice(1));
+  const secret = parts.get("secret") || history.state?.secret || detail.secret;
+  parts.delete("secret");
+  const next = viewOf(parts, start);
+  history.replaceState({ secret }, "", addressOf(next, start));
   const readOnly = meta("secret") !== "" && secret === "";
   const actions = readOnly ? [] : meta("actions").split(" ");
   detail.allow(secret, actions);
   table.drains = actions.includes("drain");
   head.uncordons = actions.includes("uncordon");
   head.showCordoned();
-  table.reorder();
   $("read-only").hidden = !readOnly;
+  show(next);
 }
-takeSecret();
-addEventListener("hashchange", takeSecret); // the link was opened in this page
+arrive();
+addEventListener("popstate", arrive);
 
-$("filter").addEventListener("input", (e) => table.setFilter(e.target.value));
+const filter = (text) => go({ filter: text }, true);
+$("filter").addEventListener("input", (e) => filter(e.target.value));
 $("filter").addEventListener("keydown", (e) => {
   if (e.key !== "Enter" && e.key !== "Escape") return;
-  if (e.key === "Escape") table.setFilter(e.target.value = "");
+  if (e.key === "Escape") filter("");
   $("body").focus();
   e.preventDefault();
 });
-$("by").addEventListener("change", (e) => table.setBy(e.target.value));
+$("by").addEventListener("change", (e) => go({ by: e.target.value }));
+for (const kind of tiles) $(kind).addEventListener("click", () => go({ show: view.show === kind ? "" : kind }));
 const help = () => $("help").showModal();
 $("keys").addEventListener("click", help);
 document.addEventListener("keydown", (e) => {
@@ -67,16 +106,12 @@ document.addEventListener("keydown", (e) => {
   } else return;
   e.preventDefault();
 });
-if (meta("open") === "") $("body").focus();
+if (start.election === "") $("body").focus();
 
 // silence is how long nothing may come until the page says that it has lost contact. A
 // message comes every 2 s at least.
 const silence = 6000;
 let heard = performance.now();
-
-// narrow is a screen on which an election in detail covers everything else.
-const narrow = matchMedia("(max-width: 40rem)").matches;
-let open = narrow ? "" : meta("open"); // the election that is shown in detail when the page opens
 
 let gap = 0; // since when, by the server's clock, the page may have missed changes; 0: it has missed none
 
@@ -103,13 +138,8 @@ function take(m) {
   if (m.began && !m.more) gap = 0;
   if (m.rows) {
     table.update(m.rows);
-    for (const row of m.rows) {
-      detail.update(row);
-      if (row.key === open) {
-        open = "";
-        table.choose(row.key);
-      }
-    }
+    for (const row of m.rows) detail.update(row);
+    if (detail.key === "" && table.wanted(view)) show(view); // its row has come
     count();
   } else if (m.began) {
     count();
@@ -119,16 +149,8 @@ function take(m) {
     table.cordoned = m.head.cordoned || [];
     table.reorder();
   }
+  if (m.began && !m.more && !table.wanted(view) && !["", start.election].includes(view.group || view.election)) go(start, true); // there is none
   head.fail(m.error || "", m.since);
-}
-
-// The tiles count the elections, and each is a button that leaves only its own in the table.
-const tiles = ["in-trouble", "led", "idle"];
-for (const kind of tiles) {
-  $(kind).addEventListener("click", () => {
-    table.setKind(table.kind === kind ? "" : kind);
-    for (const k of tiles) $(k).setAttribute("aria-pressed", String(k === table.kind));
-  });
 }
 
 const title = document.title;

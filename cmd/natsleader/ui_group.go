@@ -85,7 +85,9 @@ func (g *uiGroup) take(x sharing, now time.Time) {
 	if g.sharing != nil {
 		is.Since = g.sharing.Since
 		is.Steps = append(slices.Clone(g.sharing.Steps), g.steps(x, webpage.Milliseconds(now))...)
-		is.Steps = is.Steps[max(0, len(is.Steps)-mostSteps):]
+		if left := len(is.Steps) - mostSteps; left > 0 {
+			is.Since, is.Steps = is.Steps[left-1].At, is.Steps[left:]
+		}
 	}
 	g.members, g.owners = x.members(), x.view.Owners
 	for i, m := range g.members {

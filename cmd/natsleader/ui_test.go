@@ -326,6 +326,82 @@ func TestUI_Groups(t *testing.T) {
 	})
 }
 
+// Pages get how many of its shards each member works on, has not begun, waits for, still has to release, and had when it went,
+// and each change with its time. Of many changes they get the newest, and know nothing of the time before.
+func TestUI_GroupShown(t *testing.T) {
+	peer := func(id string, drained, gone bool) shard.Peer {
+		p := shard.Peer{ID: id, Drained: drained, Weight: 1, Holder: leader.Holder{ID: id, State: leader.HolderLeading}}
+		if gone {
+			p.Holder.State = leader.HolderExpired
+		}
+		return p
+	}
+	owner := func(id string, state shard.OwnerState) shard.Owner { return shard.Owner{ID: id, State: state} }
+	works := shard.OwnerWorks
+	first := shard.View{
+		Members: []shard.Peer{peer("h_1_a", false, false), peer("b", false, false), peer("d", false, false)},
+		Owners:  []shard.Owner{owner("h_1_a", works), owner("h_1_a", works), owner("h_1_a", works), owner("b", works), owner("d", works), owner("", 0)},
+	}
+	c := peer("c", false, false)
+	c.Weight, c.Most, c.Hold, c.Value = 2, 3, time.Minute, []byte("\u202e")
+	second := shard.View{
+		Members: []shard.Peer{peer("h_1_a", true, false), peer("b", false, true), c},
+		Owners: []shard.Owner{
+			owner("h_1_a", works), {ID: "c", State: shard.OwnerWaits, From: "h_1_a"}, owner("c", shard.OwnerGranted), owner("b", shard.OwnerIsGone), owner("", 0), owner("c", works),
+		},
+	}
+	var g uiGroup
+	take := func(v shard.View, at int64) *webpage.Sharing {
+		g.take(sharing{group: "orders", only: -1, view: v}, time.UnixMilli(at))
+		return g.sharing
+	}
+	shows := func(got *webpage.Sharing, want webpage.Sharing) {
+		t.Helper()
+		is, wanted := expect.Got(json.Marshal(got))(t), expect.Got(json.Marshal(want))(t)
+		expect.Equal(t, string(is), string(wanted), "%s")
+	}
+	got := take(first, 1000)
+	const short = "the other members of group orders take 0 of 6 shards, so 6 would have no owner"
+	shows(got, webpage.Sharing{Shards: 6, NoOwner: 1, Since: 1000, Members: []webpage.Member{
+		{ID: "h_1_a", Host: "h", State: "lives", Works: 3, Numbers: "0-2"}, {ID: "b", State: "lives", Works: 1, Numbers: "3"}, {ID: "d", State: "lives", Works: 1, Numbers: "4"},
+	}})
+	got = take(second, 2000)
+	shows(got, webpage.Sharing{Shards: 6, NoOwner: 1, Since: 1000, Members: []webpage.Member{
+		{ID: "h_1_a", Host: "h", State: "drained", Works: 1, Leaving: 1, Numbers: "0"}, {ID: "b", State: "gone", Gone: 1, Numbers: "3"},
+		{ID: "c", State: "lives", Works: 1, Waits: 1, NotBegun: 1, Numbers: "1-2,5", More: `weight 2, at most 3, holds them for 1m0s, \u202e`, Shortage: short},
+	}, Steps: []webpage.Step{
+		{At: 2000, Text: "h_1_a is drained"}, {At: 2000, Text: "b is gone (it had 1 shard)", Trouble: true}, {At: 2000, Text: "c has joined"}, {At: 2000, Text: "d is no member any more"},
+		{At: 2000, Text: "h_1_a → c: 2 shards, 1-2", Moved: 2, From: "h_1_a", To: "c"}, {At: 2000, Text: "d → no owner: 1 shard, 4", Moved: 1, From: "d", Trouble: true},
+		{At: 2000, Text: "no owner → c: 1 shard, 5", Moved: 1, To: "c"},
+	}})
+	for i := range int64(mostSteps) {
+		second.Members[0].Drained = i%2 == 1
+		got = take(second, 3000+i)
+	}
+	expect.That(t, len(got.Steps) == mostSteps && got.Since == 2000 && got.Steps[0].At == 3000, "in the end %+v", got)
+	take(shard.View{}, 9000)
+	expect.That(t, g.sharing == nil && g.unowned && take(first, 9001).Since == 9001, "what nothing is known of: %+v", g)
+}
+
+// The page drains members of groups, and lets them take shards again.
+func TestUI_MemberActions(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.joins("a", shard.Config{})
+		w.joins("b", shard.Config{})
+		defer w.follow("ui --allow-actions")()
+		secret := "Natsleader-Secret: " + w.secret()
+		time.Sleep(time.Second) // it is connected
+		for _, request := range []string{"drain-member a orders", "drain-member c orders", "drain-member a other", "undrain-member a orders", "drain-member  orders"} {
+			words := strings.Split(request, " ")
+			w.asks(http.MethodPost, "/api/"+words[0], fmt.Sprintf(`{"name":%q,"group":%q}`, words[1], words[2]), secret)
+			time.Sleep(20 * time.Second)
+			for _, p := range expect.Got(shard.Lookup(w.Context(), w.bucket, "orders"))(w).Members {
+				w.notef("# %s has %d shards; drained: %v\n", p.ID, p.Shards, p.Drained)
+			}
+		}
+	})
+}
+
 // With --allow-actions the page asks leaders to hand over: for this host, the names of --allow-host and this origin
 // alone, with the secret of the link that was printed. Without it there is no link, and nothing to ask.
 func TestUI_Actions(t *testing.T) {

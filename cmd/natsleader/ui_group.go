@@ -141,7 +141,7 @@ func (x *sharing) forPage(m memberSummary, p shard.Peer) webpage.Member {
 	}
 	is.More = strings.Join(more, ", ")
 	if m.State == memberLives {
-		is.Shortage = x.shortage([]memberSummary{m})
+		_, is.Shortage = x.shortage([]memberSummary{m})
 	}
 	return is
 }

@@ -128,6 +128,8 @@ func healersOf(in *machine.Input, err error, holds bool) healers {
 	switch {
 	case errors.Is(err, ErrClock), errors.Is(err, ErrCongested):
 		return 0
+	case errors.Is(err, ErrNotReleased):
+		return byWorkEnd
 	case in.Err == nil && errors.Is(err, ErrNoFeed):
 		return byDelivery
 	case in.Err == nil && in.Kind == machine.InSettings && isMisfit(err):

@@ -204,7 +204,16 @@ func TestUI_Unworked(t *testing.T) {
 	}
 }
 
-// The page gets for how long nobody worked, by election, also while that goes on. A week is the limit.
+// A page that asks for the time since a moment gets a week more than the changes that it asks for at most.
+func TestUI_Earliest(t *testing.T) {
+	now := time.Now()
+	for since, want := range map[time.Duration]time.Duration{-time.Second: 0, time.Second: time.Second, longestPast: longestPast, longestPast + 1: longestPast} {
+		expect.Equal(t, now.Sub(earliest(now, now.Add(-since))), want, "%v")
+	}
+	expect.Equal(t, earliest(now, time.Time{}), now, "without such a moment %v")
+}
+
+// The page gets for how long nobody worked, by election, also while that goes on.
 func TestUI_UnworkedToday(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		w.run("bucket add --history 30d")

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -306,7 +305,6 @@ func TestShards_NotBegun(t *testing.T) {
 		page := w.follow("ui")
 		w.reads("/api/elections")
 		time.Sleep(2*time.Second + 7*time.Millisecond) // between two ticks
-		w.asks(http.MethodGet, "/api/record?election=orders.shard.assigner", "")
 		w.notef("# a calls Serve\n")
 		go func() {
 			defer close(ended)

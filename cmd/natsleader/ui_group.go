@@ -136,6 +136,9 @@ func (x *sharing) forPage(m memberSummary, p shard.Peer) webpage.Member {
 	if m.Hold > 0 {
 		more = append(more, fmt.Sprintf("holds them for %v", p.Hold))
 	}
+	if len(p.Late) > 0 && !isPast(m.State) {
+		more = append(more, "late work on "+shorten(group.Ranges(p.Late), longValue))
+	}
 	if len(p.Value) > 0 {
 		more = append(more, shorten(printable(string(p.Value)), longValue))
 	}

@@ -353,8 +353,10 @@ func TestUI_GroupShown(t *testing.T) {
 	}
 	c := peer("c", false, false)
 	c.Weight, c.Most, c.Hold, c.Value = 2, 3, time.Minute, []byte("\u202e")
+	drained, gone := peer("h_1_a", true, false), peer("b", false, true)
+	drained.Late, gone.Late = []int{1}, []int{3}
 	second := shard.View{
-		Members: []shard.Peer{peer("h_1_a", true, false), peer("b", false, true), c},
+		Members: []shard.Peer{drained, gone, c},
 		Owners: []shard.Owner{
 			owner("h_1_a", works), {ID: "c", State: shard.OwnerWaits, From: "h_1_a"}, owner("c", shard.OwnerGranted), owner("b", shard.OwnerIsGone), owner("", 0), owner("c", works),
 		},
@@ -376,11 +378,16 @@ func TestUI_GroupShown(t *testing.T) {
 	}})
 	got = take(second, 2000)
 	shows(got, webpage.Sharing{Shards: 6, NoOwner: 1, Since: 1000, Members: []webpage.Member{
-		{ID: "h_1_a", Host: "h", State: "drained", Works: 1, Leaving: 1, Numbers: "0"}, {ID: "b", State: "gone", Gone: 1, Numbers: "3"},
+		{ID: "h_1_a", Host: "h", State: "drained", Works: 1, Leaving: 1, Numbers: "0", More: "late work on 1"},
+		{ID: "b", State: "gone", Gone: 1, Numbers: "3"},
 		{ID: "c", State: "lives", Works: 1, Waits: 1, NotBegun: 1, Numbers: "1-2,5", More: `weight 2, at most 3, holds them for 1m0s, \u202e`, Shortage: short},
 	}, Steps: []webpage.Step{
-		{At: 2000, Text: "h_1_a is drained"}, {At: 2000, Text: "b is gone (it had 1 shard)", Trouble: true}, {At: 2000, Text: "c has joined"}, {At: 2000, Text: "d is no member any more"},
-		{At: 2000, Text: "h_1_a → c: 2 shards, 1-2", Moved: 2, From: "h_1_a", To: "c"}, {At: 2000, Text: "d → no owner: 1 shard, 4", Moved: 1, From: "d", Trouble: true},
+		{At: 2000, Text: "h_1_a is drained"},
+		{At: 2000, Text: "b is gone (it had 1 shard)", Trouble: true},
+		{At: 2000, Text: "c has joined"},
+		{At: 2000, Text: "d is no member any more"},
+		{At: 2000, Text: "h_1_a → c: 2 shards, 1-2", Moved: 2, From: "h_1_a", To: "c"},
+		{At: 2000, Text: "d → no owner: 1 shard, 4", Moved: 1, From: "d", Trouble: true},
 		{At: 2000, Text: "no owner → c: 1 shard, 5", Moved: 1, To: "c"},
 	}})
 	for i := range int64(mostSteps) {

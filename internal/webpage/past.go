@@ -49,8 +49,8 @@ func (p *Page) servePast(w http.ResponseWriter, r *http.Request) {
 	}
 	asked := Asked{Election: r.FormValue("election"), Last: time.Duration(hours) * time.Hour}
 	if since := r.FormValue("since"); since != "" {
-		ms, err := strconv.ParseInt(since, 10, 64)
-		if err != nil {
+		ms, unfit := strconv.ParseInt(since, 10, 64)
+		if unfit != nil {
 			http.Error(w, "since is a number of milliseconds", http.StatusBadRequest)
 			return
 		}

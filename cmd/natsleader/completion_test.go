@@ -58,7 +58,7 @@ func TestCompletion(t *testing.T) {
 		w.complete("status --context ''")
 		w.Setenv("NATS_URL", "nats://127.0.0.1:4222")
 		w.complete("''", "bucket ''")
-		for _, command := range []string{"run", "hold", "status", "watch", "step-down", "history"} {
+		for _, command := range []string{"run", "status", "watch", "step-down", "history"} {
 			w.complete(command + " ''")
 		}
 		w.complete("drain ''", "step-down billing --to ''", "step-down billing --to we''", "step-down mail --to ''", "step-down --bucket other elsewhere --to ''")

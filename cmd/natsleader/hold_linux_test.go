@@ -12,7 +12,7 @@ import (
 	"github.com/natsleader/natsleader/seats"
 )
 
-// holds starts `natsleader hold`, and returns a function that waits for its end and adds the token that it has printed
+// holds starts `natsleader run --no-command`, and returns a function that waits for its end, and adds the token that it has printed
 // and its log to the transcript. They come then, because another command prints in the instant in which it is elected.
 func holds(w *world, line string) (ended func()) {
 	w.Helper()
@@ -58,10 +58,10 @@ func (o *backgroundOutput) text() string {
 // lineTimes are the times of the lines of a log, and the lines that another goroutine logs at the same time.
 var lineTimes = regexp.MustCompile(`(?m)^2000-\S+ (INFO .*(asked to hand over|the servers answer again).*\n)?`)
 
-// hold prints the token and holds the leadership until a signal.
+// run --no-command prints the token and holds the leadership until a signal.
 func TestHold_UntilSignal(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
-		stop := w.follow("hold jobs --id a --quiet")
+		stop := w.follow("run jobs --no-command --id a --quiet")
 		b := w.campaigns("jobs", leader.Config{ID: "b"})
 		w.prompt("status jobs")
 		stop()
@@ -70,19 +70,19 @@ func TestHold_UntilSignal(t *testing.T) {
 	})
 }
 
-// hold ends when the leadership is lost, and when --try or --wait finds another leader.
+// run --no-command ends when the leadership is lost, and when --try or --wait finds another leader.
 func TestHold_ExitCodes(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
-		ended := holds(w, "hold jobs --id a --quiet")
-		w.prompt("hold jobs --id b --try", "hold jobs --id b --wait 1s", "hold jobs --id b --wait 1s --kv-elect", "hold jobs true", "step-down jobs")
+		ended := holds(w, "run jobs --no-command --id a --quiet")
+		w.prompt("run jobs --no-command --id b --try", "run jobs --no-command --id b --wait 1s", "run jobs --no-command --id b --wait 1s --kv-elect", "run jobs --no-command true", "run jobs --no-command -- true", "run jobs --no-command --drain 1s", "run --no-command jobs --hold 1s", "step-down jobs")
 		ended()
-		w.prompt("hold jobs --bucket other --quiet", "hold jobs --bucket other --quiet --log-format json")
-		w.prompt("hold jobs --retry-connect --tlsca /nowhere/ca", "hold jobs -s nats://localhost:1", "hold jobs --lease 1h")
-		w.prompt("hold jobs --turn-timeout 15s", "hold jobs --http 127.0.0.1:99999", "hold jobs --roster")
+		w.prompt("run jobs --no-command --bucket other --quiet", "run jobs --no-command --bucket other --quiet --log-format json")
+		w.prompt("run jobs --no-command --retry-connect --tlsca /nowhere/ca", "run jobs --no-command -s nats://localhost:1", "run jobs --no-command --lease 1h")
+		w.prompt("run jobs --no-command --turn-timeout 15s", "run jobs --no-command --http 127.0.0.1:99999", "run jobs --no-command --roster")
 	})
 }
 
-// With --retry-connect hold waits for the server and for the bucket. It is alive meanwhile, and not ready.
+// With --retry-connect run --no-command waits for the server and for the bucket. It is alive meanwhile, and not ready.
 func TestHold_RetryConnect(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		pages := func(when string) {
@@ -94,7 +94,7 @@ func TestHold_RetryConnect(t *testing.T) {
 		}
 		w.s.Shutdown()
 		w.s.WaitForShutdown()
-		stop := w.follow("hold jobs --id a --bucket late --retry-connect --http :80 --quiet")
+		stop := w.follow("run jobs --no-command --id a --bucket late --retry-connect --http :80 --quiet")
 		pages("without a server")
 		w.serve()
 		time.Sleep(10 * time.Second)
@@ -110,7 +110,7 @@ func TestHold_RetryConnect(t *testing.T) {
 // were at stake.
 func TestHold_NamesTheCause(t *testing.T) {
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
-		ended := holds(w, "hold jobs --id a --roster")
+		ended := holds(w, "run jobs --no-command --id a --roster")
 		expect.OK(w, w.js.DeleteStream(w.Context(), "KV_elections_roster"))
 		time.Sleep(time.Minute)
 		put(w.T, w.js, "jobs", "not a record")
@@ -122,7 +122,7 @@ func TestHold_NamesTheCause(t *testing.T) {
 // make the bucket again only when that is over.
 func TestHold_DeletedBucket(t *testing.T) {
 	bubble(t, leader.BucketConfig{MaxLease: 5 * time.Second}, func(w *world) {
-		a, b := holds(w, "hold jobs --id a"), holds(w, "hold jobs --id b")
+		a, b := holds(w, "run jobs --no-command --id a"), holds(w, "run jobs --no-command --id b")
 		expect.OK(w, w.js.DeleteKeyValue(w.Context(), "elections"))
 		time.Sleep(time.Minute)
 		a()
@@ -137,17 +137,17 @@ func TestHold_DeletedBucket(t *testing.T) {
 func TestHold_Succession(t *testing.T) {
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
 		const queue = " --succession queue --turn-timeout 2s"
-		a := holds(w, "hold jobs --id a --value 10.0.0.7:80"+queue)
-		b := holds(w, "hold jobs --id b"+queue)
-		c := holds(w, "hold jobs --id c --roster")
+		a := holds(w, "run jobs --no-command --id a --value 10.0.0.7:80"+queue)
+		b := holds(w, "run jobs --no-command --id b"+queue)
+		c := holds(w, "run jobs --no-command --id c --roster")
 		w.prompt("status jobs", "step-down jobs --to c")
 		a()
 		w.prompt("step-down jobs")
 		c()
 		w.prompt("step-down jobs --yes")
 		b()
-		low := holds(w, "hold mail --id low --succession priority --priority 1")
-		high := holds(w, "hold mail --id high --succession priority --priority 2 --preempt")
+		low := holds(w, "run mail --no-command --id low --succession priority --priority 1")
+		high := holds(w, "run mail --no-command --id high --succession priority --priority 2 --preempt")
 		low()
 		w.prompt("step-down mail --yes")
 		high()
@@ -160,7 +160,7 @@ func TestHold_TryAtOnce(t *testing.T) {
 		codes := make(chan int, 3)
 		for range cap(codes) {
 			go func() {
-				_, _, code := w.run("hold nightly --try")
+				_, _, code := w.run("run nightly --no-command --try")
 				codes <- code
 			}()
 		}
@@ -177,9 +177,9 @@ func TestHold_TryAtOnce(t *testing.T) {
 // With several seats --try ends if all of them are taken.
 func TestRunTry_Seats(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
-		ended := holds(w, "hold jobs --id a --seats 2 --try")
+		ended := holds(w, "run jobs --no-command --id a --seats 2 --try")
 		w.campaignsOn(seats.Of(w.bucket, 2), "jobs", leader.Config{ID: "b"})
-		w.prompt("hold jobs --id c --seats 2 --try --quiet", "hold jobs --id c --seats 2 --try", "step-down jobs")
+		w.prompt("run jobs --no-command --id c --seats 2 --try --quiet", "run jobs --no-command --id c --seats 2 --try", "step-down jobs")
 		ended()
 	})
 }
@@ -191,18 +191,18 @@ func TestRunTry_ExpiredRecord(t *testing.T) {
 		put(w.T, w.js, "jobs", record(w.T, w.js, "other", "dead", time.Second))
 		time.Sleep(time.Minute)
 		w.prompt("status jobs")
-		ended := holds(w, "hold jobs --id b --try --quiet")
+		ended := holds(w, "run jobs --no-command --id b --try --quiet")
 		w.prompt("step-down jobs")
 		ended()
 	})
 }
 
-// A permission that is missing is found before hold or run campaigns, and not at the first election.
+// A permission that is missing is found before run campaigns, and not at the first election.
 func TestRun_MissingPermission(t *testing.T) {
 	const key = "$KV.elections.jobs"
 	for _, subject := range []string{key, "$JS.API.STREAM.INFO.KV_elections", "$JS.API.DIRECT.GET.KV_elections." + key} {
 		bubble(t, leader.BucketConfig{}, func(w *world) {
-			w.fails("hold jobs --timeout 10m -s nats://worker:worker@localhost", exitDenied,
+			w.fails("run jobs --no-command --timeout 10m -s nats://worker:worker@localhost", exitDenied,
 				"permission denied: this connection may not publish to "+subject+"\n")
 		}, withUser("worker", denied(subject)))
 	}

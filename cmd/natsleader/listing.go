@@ -81,7 +81,7 @@ func (l *listing) register(cmd *fisk.CmdClause) {
 	cmd.Flag("sort", "Order of the table: election, for (the longest first), leader or state (trouble first)").
 		PlaceHolder("COLUMN").Default("election").EnumVar(&l.order, "election", "for", "leader", "state")
 	cmd.Flag("all-buckets", "Show all buckets for elections at once").Short('A').UnNegatableBoolVar(&l.allBuckets)
-	cmd.Flag("roster", "Show also how many stand, and of one election who").UnNegatableBoolVar(&l.withRoster)
+	cmd.Flag("roster", "Show also how many candidates stand, and of one election which").UnNegatableBoolVar(&l.withRoster)
 	cmd.Flag("host", "Show only what a candidate or member on this host, or with this ID, has").PlaceHolder("NAME").StringVar(&l.host)
 }
 

@@ -15,7 +15,7 @@ import (
 
 const permissionsHelp = `It prints users with the least permissions for what they do. It asks no server.
 
-  candidate  natsleader run and hold, and programs that campaign. Each election of
+  candidate  natsleader run, and programs that campaign. Each election of
              --election gets a user of its own, with the name of the election
   observer   status, watch, ui and history
   operator   an observer of all elections, who asks leaders to hand over, and writes notes

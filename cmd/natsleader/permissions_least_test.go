@@ -100,11 +100,11 @@ func TestPermissions_AreLeast(t *testing.T) {
 	w := &world{T: t}
 	for _, x := range []trial{
 		{flags: "candidate --election billing --roster", user: "billing", does: []string{
-			"+b", "&billing hold billing --id a --succession queue", "!status billing --roster", "!step-down billing --to a", "!status billing --roster",
+			"+b", "&billing run billing --no-command --id a --succession queue", "!status billing --roster", "!step-down billing --to a", "!status billing --roster",
 			"!step-down billing --to nobody", "!step-down billing --to next",
 		}},
 		{flags: "candidate --election billing --roster --seats", user: "billing", without: ".seat.", does: []string{
-			"+b", "+c", "&billing hold billing --id a --succession queue --seats 2", "!status billing.seat.2 --roster", "!step-down billing.seat.2 --to a",
+			"+b", "+c", "&billing run billing --no-command --id a --succession queue --seats 2", "!status billing.seat.2 --roster", "!step-down billing.seat.2 --to a",
 			"!step-down billing.seat.2 --to nobody", "!step-down billing.seat.2 --to c",
 		}},
 		{flags: "observer --roster --history", user: "observer", does: []string{
@@ -120,7 +120,7 @@ func TestPermissions_AreLeast(t *testing.T) {
 			"join m1", "join m2", "status orders", "step-down orders --shard 0 --to m2", "drain m1 --only orders",
 		}},
 		{flags: "candidate operator --election billing --accounts", user: "operator", without: "ask", does: []string{
-			"&billing hold billing --id a --js-api-prefix elections", "status billing", "step-down billing --yes",
+			"&billing run billing --no-command --id a --js-api-prefix elections", "status billing", "step-down billing --yes",
 		}},
 		{flags: "observer --election billing", user: "observer", without: "note", does: []string{"!note billing --owner x", "note billing"}},
 		{flags: "operator --election billing", user: "operator", without: "note", does: []string{"note billing --owner x"}},

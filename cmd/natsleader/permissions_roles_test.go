@@ -64,7 +64,7 @@ func TestPermissions_KeepUsersApart(t *testing.T) {
 		w.run("bucket add --history 1d")
 		w.campaigns("billing", leader.Config{ID: "a", Queue: &leader.Queue{AtOnce: true}})
 		for _, line := range []string{
-			"status billing", "status", "history billing", "hold billing --wait 10s", "hold shipping --wait 10s --id x", "step-down billing --yes",
+			"status billing", "status", "history billing", "run billing --no-command --wait 10s", "run shipping --no-command --wait 10s --id x", "step-down billing --yes",
 			"note billing --owner x", "bucket add --max-lease 20s", "bucket ls", "bucket rm elections --yes --force", "step-down billing --force --yes",
 		} {
 			var codes []string

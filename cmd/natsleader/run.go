@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,6 +41,7 @@ handed over.
   natsleader run nightly --try --hold 10m --shell -- './report && ./mail'
   natsleader run proxy --notify USR1,USR2 -- ./proxy
   natsleader run billing --succession queue -- ./worker
+  natsleader run maintenance --no-command --wait 1m
 
 With --try the run ends if another candidate leads: once for all hosts that start
 it at about the same time, if --hold is longer than their times are apart. If the host that leads
@@ -60,6 +62,10 @@ does not handle it and would die of it (Linux). A line says so. On other systems
 signals that end no process, such as WINCH and URG. The lease file shows the
 leadership in any case.
 
+With --no-command it prints the fencing token when it leads, and keeps the leadership
+until a signal ends it. The caller ends what depends on the lease. When the leadership
+is lost, it ends with exit code 79.
+
 SIGINT, SIGTERM, SIGHUP and SIGQUIT end the command and hand over, a second one
 at once. SIGUSR1, SIGUSR2 and SIGWINCH go on to the command's group. The command
 has no controlling terminal: it cannot ask for a password at /dev/tty.
@@ -73,22 +79,13 @@ Exit codes: the command's own, or
     75  another candidate leads, with --try (--busy-exit-code)
     77  a permission is missing, also when --wait is over
     78  the bucket does not exist, is not fit, or keeps no roster that is needed
-    79  leadership lost, with --once
+    79  leadership lost, with --once or --no-command
    124  --wait is over
    126  the command cannot be run
    127  the command was not found
    128+n  natsleader, or the command, was ended by signal n`
 
-const holdHelp = `Stands in the election, prints the fencing token when it leads, and keeps the
-leadership until a signal ends it. It runs no command: the caller ends what depends
-on the lease.
-
-  natsleader hold maintenance --wait 1m
-
-SIGINT, SIGTERM, SIGHUP and SIGQUIT hand over. When the leadership is lost, hold ends
-with exit code 79. All exit codes are those of 'natsleader run'.`
-
-// run holds the arguments of `natsleader run`, and of `natsleader hold`.
+// run holds the arguments of `natsleader run`.
 type run struct {
 	*globals
 	election string
@@ -105,7 +102,7 @@ type run struct {
 	once, quiet  bool
 	refuse       bool
 	succession   succession
-	holder       bool // natsleader hold: without a command
+	holder       bool // without a command
 
 	try, retryConnect bool
 	busyCode          int
@@ -122,33 +119,8 @@ type run struct {
 func registerRun(app *fisk.Application, g *globals) {
 	r := &run{globals: g}
 	cmd := app.Command("run", "Run a command while leading").HelpLong(runHelp)
-	r.registerCandidate(cmd)
-	cmd.Arg("command", "Command and its arguments").PlaceHolder("-- <command>").StringsVar(&r.argv)
-	cmd.Flag("shell", "Have sh run the command line: pipes, && and variables").UnNegatableBoolVar(&r.shell)
-	cmd.Flag("pass-credentials", "Let the command have NATS_USER, NATS_PASSWORD, NATS_TOKEN, NATS_JWT and NATS_SEED; a password in NATS_URL is passed on always").UnNegatableBoolVar(&r.credentials)
-	cmd.Flag("once", "End when the leadership is lost, instead of standing again").UnNegatableBoolVar(&r.once)
-	cmd.Flag("hold", "Keep the leadership for this long after the command has ended, with any exit code").PlaceHolder("DURATION").DurationVar(&r.hold)
-	cmd.Flag("restart", "While it leads, start a command that fails again, so many times in a row, after pauses of 1s, 2s, 4s and so on, 30s at most").PlaceHolder("N").IntVar(&r.restart)
-	cmd.Flag("drain", "Time from the stop signal to SIGKILL, if the lease allows").Default(usualDrain.String()).DurationVar(&r.drain)
-	cmd.Flag("stall", "End a command that gives no sign of life for this long, at least 1s, and hand over").PlaceHolder("DURATION").DurationVar(&r.stall)
-	cmd.Flag("stop-signal", "Signal that stops the command, a name or a number").Default("TERM").StringVar(&r.stopName)
-	cmd.Flag("notify", "Run the command always, and send it one signal when it leads, and one when it does not lead any more").PlaceHolder("WON,LOST").StringVar(&r.notifyNames)
-	cmd.Action(func(pc *fisk.ParseContext) error {
-		if err := r.checkCommand(pc); err != nil {
-			return err
-		}
-		return r.checkAndRun(pc)
-	})
-
-	h := &run{globals: g, holder: true, once: true, drain: usualDrain, stopName: "TERM"}
-	cmd = app.Command("hold", "Keep the leadership without a command").HelpLong(holdHelp)
-	h.registerCandidate(cmd)
-	cmd.Action(h.checkAndRun)
-}
-
-// registerCandidate adds what `run` and `hold` share.
-func (r *run) registerCandidate(cmd *fisk.CmdClause) {
 	cmd.Arg("election", "Election to stand in").Required().HintAction(r.electionNames).StringVar(&r.election)
+	cmd.Arg("command", "Command and its arguments").PlaceHolder("-- <command>").StringsVar(&r.argv)
 	cmd.Flag("lease", "How long others wait after the last renewal, at least 50ms; by default what the bucket says").PlaceHolder("DURATION").DurationVar(&r.lease)
 	cmd.Flag("id", "What others see; by default host, process and a random part").PlaceHolder("ID").StringVar(&r.id)
 	cmd.Flag("value", "Published with the lease, an address for instance").PlaceHolder("VALUE").StringVar(&r.value)
@@ -162,10 +134,24 @@ func (r *run) registerCandidate(cmd *fisk.CmdClause) {
 	cmd.Flag("http", "Serve /leader, /live and /connected for health checks, and /metrics").PlaceHolder("ADDRESS").StringVar(&r.http)
 	r.registerLog(cmd)
 	cmd.Flag("quiet", "Print errors only").Short('q').UnNegatableBoolVar(&r.quiet)
+	cmd.Flag("no-command", "Run no command: print the token, and keep the leadership").UnNegatableBoolVar(&r.holder)
+	cmd.Flag("shell", "Have sh run the command line: pipes, && and variables").UnNegatableBoolVar(&r.shell)
+	cmd.Flag("pass-credentials", "Let the command have NATS_USER, NATS_PASSWORD, NATS_TOKEN, NATS_JWT and NATS_SEED; a password in NATS_URL is passed on always").UnNegatableBoolVar(&r.credentials)
+	cmd.Flag("once", "End when the leadership is lost, instead of standing again").UnNegatableBoolVar(&r.once)
+	cmd.Flag("hold", "Keep the leadership for this long after the command has ended, with any exit code").PlaceHolder("DURATION").DurationVar(&r.hold)
+	cmd.Flag("restart", "While it leads, start a command that fails again, so many times in a row, after pauses of 1s, 2s, 4s and so on, 30s at most").PlaceHolder("N").IntVar(&r.restart)
+	cmd.Flag("drain", "Time from the stop signal to SIGKILL, if the lease allows").Default(usualDrain.String()).DurationVar(&r.drain)
+	cmd.Flag("stall", "End a command that gives no sign of life for this long, at least 1s, and hand over").PlaceHolder("DURATION").DurationVar(&r.stall)
+	cmd.Flag("stop-signal", "Signal that stops the command, a name or a number").Default("TERM").StringVar(&r.stopName)
+	cmd.Flag("notify", "Run the command always, and send it one signal when it leads, and one when it does not lead any more").PlaceHolder("WON,LOST").StringVar(&r.notifyNames)
+	cmd.Action(r.checkAndRun)
 }
 
 // checkAndRun rejects what is wrong before any server is asked, and runs.
-func (r *run) checkAndRun(*fisk.ParseContext) error {
+func (r *run) checkAndRun(pc *fisk.ParseContext) error {
+	if err := r.checkCommand(pc); err != nil {
+		return err
+	}
 	if err := r.check(); err != nil {
 		return err
 	}
@@ -175,6 +161,13 @@ func (r *run) checkAndRun(*fisk.ParseContext) error {
 // checkCommand rejects a command line without a command, and takes it.
 func (r *run) checkCommand(pc *fisk.ParseContext) error {
 	const form = "natsleader run [flags] ELECTION -- COMMAND"
+	if r.holder {
+		r.once = true
+		if flag := flagOfCommand(pc); flag != "" || len(r.argv) > 0 || r.command != nil {
+			return usagef("--no-command runs none: it takes no command, and no flag that is about one%s", flag)
+		}
+		return nil
+	}
 	if r.command != nil {
 		if len(r.argv) > 0 {
 			return usagef("%q stands before the --: %s", r.argv[0], form)
@@ -185,7 +178,7 @@ func (r *run) checkCommand(pc *fisk.ParseContext) error {
 	}
 	switch {
 	case len(r.argv) == 0:
-		return usagef("no command: %s", form)
+		return usagef("no command: %s, or --no-command", form)
 	case r.restart < 0 || r.restart > 1000:
 		return usagef("--restart %d is not from 0 to 1000", r.restart)
 	case r.shell:
@@ -193,6 +186,17 @@ func (r *run) checkCommand(pc *fisk.ParseContext) error {
 	}
 	_, err := lookUp(r.argv[0])
 	return err
+}
+
+// flagOfCommand returns the first flag that says how to run the command, for the end of a message.
+func flagOfCommand(pc *fisk.ParseContext) string {
+	about := []string{"shell", "pass-credentials", "hold", "restart", "drain", "stall", "stop-signal", "notify"}
+	for _, e := range pc.Elements {
+		if flag, ok := e.Clause.(*fisk.FlagClause); ok && slices.Contains(about, flag.Model().Name) {
+			return ": leave out --" + flag.Model().Name
+		}
+	}
+	return ""
 }
 
 // flagAfterCommand returns the first flag that comes after the first word of the command. A

@@ -14,7 +14,6 @@ func superviseIfAsked() {}
 
 func registerRun(app *fisk.Application, _ *globals) {
 	unavailable(app, "run", "Run a command while leading (not available on Windows)")
-	unavailable(app, "hold", "Keep the leadership without a command (not available on Windows)")
 }
 
 func registerRemaining(app *fisk.Application, _ *globals) {

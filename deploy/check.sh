@@ -177,12 +177,12 @@ step "the exporter and the page go on without NATS"
 {
 	sed -n 's/^ExecStart=//p' deploy/systemd/natsleader-{exporter,ui}.service
 	sed -n 's/^ *command: \[\(.*\)\]$/\1/p' deploy/kubernetes/{exporter,ui}/deployment.yaml | tr -d ',"'
-} | sed 's/--http=.*/--http=127.0.0.1:0/' >"$scratch/commands"
+} | sed -E 's/--(page|metrics)=.*/--\1=127.0.0.1:0/' >"$scratch/commands"
 [ "$(wc -l <"$scratch/commands")" = 4 ]
 while read -ra words; do
 	code=0
 	timeout 3 env -i NATS_URL=nats://127.0.0.1:1 "$scratch/natsleader" "${words[@]:1}" 2>"$scratch/complaint" || code=$?
-	if [ "$code" != 124 ] || ! grep -q 'serves http' "$scratch/complaint"; then
+	if [ "$code" != 124 ] || ! grep -q 'serves .* at http' "$scratch/complaint"; then
 		echo "exit code $code: ${words[*]}"
 		cat "$scratch/complaint"
 		exit 1

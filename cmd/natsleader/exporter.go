@@ -14,73 +14,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/choria-io/fisk"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/wire"
 )
-
-const exporterHelp = `It serves metrics for Prometheus of all elections of a bucket, also of those
-whose candidates are all dead, at /metrics. Of a group of shards it has the
-election of the assigner. /live answers 200 also without NATS, and is for a
-liveness probe. /connected answers 503, with the error, while the metrics are not
-up to date. It needs the permissions of watch, and those to read the settings
-of the streams of the history and the roster, for natsleader_bucket_stream_led. One
-exporter for each bucket is enough, and a second one does no harm.
-
-It goes on while NATS or the bucket is away, and then serves
-natsleader_bucket_up 0 without elections. It ends with exit code 0 at SIGINT or
-SIGTERM.
-
-  natsleader exporter --http :9847`
-
-func registerExporter(app *fisk.Application, g *globals) {
-	var address string
-	var most int
-	cmd := app.Command("exporter", "Serve metrics of all elections of a bucket").HelpLong(exporterHelp)
-	cmd.Flag("http", "Address to serve /metrics, /live and /connected on (default: :9847)").Default(":9847").PlaceHolder("ADDRESS").StringVar(&address)
-	cmd.Flag("max-elections", "Elections that get metrics at most; the others are counted").Default("10000").IntVar(&most)
-	g.registerLog(cmd)
-	cmd.Action(func(*fisk.ParseContext) error {
-		if err := checkAddress(address); err != nil {
-			return err
-		}
-		if most < 1 {
-			return usagef("--max-elections %d is less than 1", most)
-		}
-		return g.export(address, most)
-	})
-}
-
-// export serves metrics until SIGINT or SIGTERM.
-func (g *globals) export(address string, most int) error {
-	log := g.newLog()
-	ctx, stop := g.untilInterrupted()
-	defer stop()
-	listener, err := g.serveOn(address)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = listener.Close() }()
-	e := newElectionMetrics(g.bucket, most, log)
-	registry, err := metricsRegistry(e)
-	if err != nil {
-		return err
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("/metrics", func(w http.ResponseWriter, r *http.Request) { e.serve(w, r, registry) })
-	mux.HandleFunc("/live", e.live)
-	mux.HandleFunc("/connected", e.connected)
-	serveHTTP(listener, mux)
-	log.say("serves http://%s", shownAddress(listener.Addr()))
-	return g.followAlways(ctx, e, func(s *inspector) {
-		if s == nil {
-			e.ticked()
-		}
-	})
-}
 
 // electionMetrics are the metrics of all elections of a bucket. As a renderer they get what
 // a watcher reports, and as a collector they show what they know of the bucket. A scrape neither waits for the

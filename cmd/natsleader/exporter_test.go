@@ -85,7 +85,7 @@ func TestExporter_StreamsBeside(t *testing.T) {
 				}
 			}
 		}
-		end := w.follow("exporter")
+		end := w.follow("serve --metrics :9847")
 		at("both have a leader", 5*time.Second)
 		silent.Store(true)
 		at("the history has none: not known yet", 5*time.Second)
@@ -96,7 +96,7 @@ func TestExporter_StreamsBeside(t *testing.T) {
 		at("it is gone", streamsEvery+lookEvery)
 		w.notef("# it was asked for %d times\n", asked.Swap(0))
 		end()
-		end = w.follow("exporter -s nats://blind:blind@127.0.0.1:4222")
+		end = w.follow("serve --metrics :9847 -s nats://blind:blind@127.0.0.1:4222")
 		at("a user may not read the settings of the history", 5*time.Minute)
 		end()
 		w.notef("# it was asked for %d times\n", asked.Load())
@@ -126,6 +126,34 @@ func (w *world) exported() {
 	}
 }
 
+// One connection and one feed serve the page and the metrics. A line says once what is not up to date.
+func TestServe_PageAndMetrics(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		w.campaigns("billing", leader.Config{ID: "a"})
+		count := func() (clients, consumers int) {
+			stream := expect.Got(w.js.Stream(w.Context(), "KV_elections"))(w)
+			return w.s.NumClients(), expect.Got(stream.Info(w.Context()))(w).State.Consumers
+		}
+		clients, consumers := count()
+		stop := w.follow("serve --page :9848 --metrics :80")
+		time.Sleep(time.Second)
+		withBoth, feeds := count()
+		expect.That(w, withBoth == clients+1 && feeds == consumers+1, "%d more clients and %d more consumers", withBoth-clients, feeds-consumers)
+		metrics := w.served
+		w.served = w.servedAt["page"]
+		w.reads("/api/elections")
+		w.served = metrics
+		w.exported()
+		w.notef("# the server is gone\n")
+		w.s.Shutdown()
+		w.s.WaitForShutdown()
+		synctest.Wait()
+		w.exported()
+		stop()
+		w.serve()
+	})
+}
+
 // The exporter shows elections with a leader, with several, with dead candidates and without candidates, in
 // buckets that go away and come back. While the bucket cannot be read it shows no election: what it has read
 // may be wrong by then.
@@ -142,7 +170,7 @@ func TestExporter_AllElections(t *testing.T) {
 		w.dialled = func(c net.Conn) net.Conn {
 			return &deaf{c, func(b []byte) bool { return !silent.Load() || !strings.Contains(string(b), "$JS.API.") }}
 		}
-		defer w.follow("exporter --bucket jobs --timeout 1h -s nats://boss:boss@127.0.0.1:4222")()
+		defer w.follow("serve --metrics :80 --bucket jobs --timeout 1h -s nats://boss:boss@127.0.0.1:4222")()
 		at("there is no bucket", func() error { return nil })
 		at("the bucket is made, many has two leaders, and the holder of dead, a one-shot job, has died", func() (err error) {
 			w.bucket, err = leader.CreateOrUpdateBucket(w.Context(), w.js, leader.BucketConfig{Name: "jobs", MaxLease: 10 * time.Second})

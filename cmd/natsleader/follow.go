@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/natsleader/natsleader/internal/jsapi"
 )
 
 // source is something to follow: the elections of a bucket, or the roster of one. It
@@ -59,17 +56,6 @@ func (g *globals) follow(begin func(context.Context, *inspector, <-chan error) e
 	return err
 }
 
-// serveOn checks the settings of the bucket and of the connection, and opens the address of --http.
-func (g *globals) serveOn(address string) (net.Listener, error) {
-	if err := jsapi.CheckBucketName(g.bucket); err != nil {
-		return nil, err
-	}
-	if _, err := g.load(); err != nil {
-		return nil, err
-	}
-	return g.listen(address)
-}
-
 // followAlways follows all elections of the bucket until ctx ends, also while NATS or the bucket is
 // away. connected gets each connection, and nil before the next one. An error means that the
 // settings of the connection are wrong.
@@ -106,7 +92,7 @@ func (g *globals) followConnected(ctx context.Context, out renderer, connected f
 	connected(s)
 	defer connected(nil)
 	w := newWatcher(s, "", out)
-	_, w.asks = out.(*electionMetrics)
+	w.asks = asksStreams(out)
 	return followUntil(ctx, s, out, source[jetstream.KeyValueEntry](w), links)
 }
 

@@ -15,22 +15,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// checkAddress rejects what cannot be an address of --http.
-func checkAddress(address string) error {
+// checkAddress rejects what cannot be an address of a flag.
+func checkAddress(flag, address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return usagef("--http %s is not an address with a port, for example :8080 or 127.0.0.1:8080", address)
+		return usagef("--%s %s is not an address with a port, for example :8080 or 127.0.0.1:8080", flag, address)
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return usagef("--http %s: port %q is not a number from 0 to 65535", address, port)
+		return usagef("--%s %s: port %q is not a number from 0 to 65535", flag, address, port)
 	}
 	return nil
 }
 
-// listen opens the address of --http.
-func (s stdio) listen(address string) (net.Listener, error) {
+// listen opens the address of a flag.
+func (s stdio) listen(flag, address string) (net.Listener, error) {
 	if s.listener != nil {
-		return s.listener, nil
+		return s.listener(flag), nil
 	}
 	l, err := net.Listen("tcp", address)
 	var inner *os.SyscallError
@@ -42,7 +42,7 @@ func (s stdio) listen(address string) (net.Listener, error) {
 		code = exitUnreachable
 	}
 	if err != nil {
-		return nil, exitf(code, "--http %s: %w", address, err)
+		return nil, exitf(code, "--%s %s: %w", flag, address, err)
 	}
 	return l, nil
 }

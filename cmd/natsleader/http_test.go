@@ -56,10 +56,10 @@ func (p pipes) dial(context.Context, string, string) (net.Conn, error) {
 
 // An address of --http that cannot be is wrong usage. One that another process uses may become free.
 func TestListen_ExitCodes(t *testing.T) {
-	used := expect.Got(stdio{}.listen("127.0.0.1:0"))(t)
+	used := expect.Got(stdio{}.listen("http", "127.0.0.1:0"))(t)
 	defer func() { _ = used.Close() }()
 	for address, code := range map[string]int{used.Addr().String(): exitUnreachable, "127.0.0.1:99999": exitUsage, "192.0.2.1:1": exitUsage} {
-		_, err := stdio{}.listen(address)
+		_, err := stdio{}.listen("http", address)
 		expect.That(t, codeOf(err) == code, "%s: %v", address, err)
 	}
 }

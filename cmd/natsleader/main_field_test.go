@@ -273,11 +273,11 @@ func interrupted(t *testing.T, cmd *exec.Cmd) {
 // startExporter starts an exporter, and returns its address.
 func startExporter(tb testing.TB, url, bucket string) string {
 	tb.Helper()
-	cmd := natsleader(tb, "--server", url, "exporter", "--http", "127.0.0.1:0", "--bucket", bucket)
+	cmd := natsleader(tb, "--server", url, "serve", "--metrics", "127.0.0.1:0", "--bucket", bucket)
 	out := started(tb, cmd)
 	tb.Cleanup(func() { _ = cmd.Wait() }) // the test's context has killed it
-	out.says(tb, "serves http://")
-	_, rest, _ := strings.Cut(out.text(), "serves ")
+	out.says(tb, "serves metrics at http://")
+	_, rest, _ := strings.Cut(out.text(), "serves metrics at ")
 	address, _, _ := strings.Cut(rest, "\n")
 	return address
 }

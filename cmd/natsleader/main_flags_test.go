@@ -48,7 +48,7 @@ func TestUsageErrors_NameTheMistake(t *testing.T) {
 		w.prompt("run --wait 0s a -- true", "run --try --wait 1s a -- true", "run --try --retry-connect a -- true", "run --hold=-1s a -- true")
 		w.prompt("run --restart 1001 a -- true", "run --log-format xml a -- true", "status --timeout abc", "status --timeout 0s")
 		w.prompt("status ''", "bucket add ''", "bucket add --history-size 5q", "bucket info ''")
-		w.prompt("exporter --http 80", "exporter --max-elections 0", "ui --http 80", "watch a.>")
+		w.prompt("serve --metrics 80", "serve --metrics :80 --max-elections 0", "serve --page 80", "serve --page :80 --metrics :80", "serve --max-elections 1", "serve --metrics :80 --allow-actions", "serve --metrics :80 --allow-host x", "watch a.>")
 		w.notef("# names that commands had\n")
 		for _, name := range slices.Sorted(maps.Keys(renamed)) {
 			w.prompt(name + " x --json")

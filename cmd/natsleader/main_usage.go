@@ -86,6 +86,8 @@ func explainUsage(app *fisk.Application, args []string, err error) error {
 // renamed are names that commands had, each with what does the same.
 var renamed = map[string]string{
 	"cordon":         "natsleader drain NAME --keep, and without a name natsleader status",
+	"exporter":       "natsleader serve --metrics ADDRESS",
+	"ui":             "natsleader serve, or natsleader serve --page ADDRESS",
 	"hold":           "natsleader run ELECTION --no-command",
 	"roster":         "natsleader status ELECTION --roster, and with --watch natsleader watch ELECTION --roster",
 	"shards":         "natsleader status GROUP, and with --watch natsleader watch GROUP",

@@ -15,8 +15,8 @@ import (
 )
 
 const noteHelp = `A note says who owns an election, which page helps when nobody leads it, and whether it
-is for a one-shot job, whose deleted key is no trouble. status, watch --json and ui
-show it. It is a key of the bucket, natsleader.note.ELECTION, which no candidate reads or
+is for a one-shot job, whose deleted key is no trouble. status, watch --json and the
+page show it. It is a key of the bucket, natsleader.note.ELECTION, which no candidate reads or
 writes. It lives as long as the bucket, and with a TTL no longer than that.
 
 Without flags it shows the note, and without an election all notes. A flag that is not

@@ -17,10 +17,10 @@ const permissionsHelp = `It prints users with the least permissions for what the
 
   candidate  natsleader run, and programs that campaign. Each election of
              --election gets a user of its own, with the name of the election
-  observer   status, watch, ui and history
+  observer   status, watch, serve and history
   operator   an observer of all elections, who asks leaders to hand over, and writes notes
              and the cordon of the bucket
-  exporter   natsleader exporter
+  exporter   natsleader serve --metrics
   creator    bucket add, info and ls
 
 The connection flags are those of the users: --inbox-prefix, --js-domain and

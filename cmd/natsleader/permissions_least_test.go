@@ -47,9 +47,8 @@ func (x trial) happens(t *testing.T, conf string) (results []string, took []time
 			switch {
 			case line[0] == '&':
 				user, rest, _ = strings.Cut(rest, " ")
-				w.served = newPipes()
 				code := make(chan int, 1)
-				process := stdio{stdout: io.Discard, stderr: io.Discard, dial: w.inProcess(), life: ctx, listener: w.served}
+				process := stdio{stdout: io.Discard, stderr: io.Discard, dial: w.inProcess(), life: ctx, listener: w.listen}
 				go func() { code <- execute(strings.Fields(rest+" "+as(user)), process) }()
 				time.Sleep(59 * time.Second)
 				waits = append(waits, func() { note(line, begun, <-code) })
@@ -111,7 +110,7 @@ func TestPermissions_AreLeast(t *testing.T) {
 			"+a", "+b", "status", "status billing", "status --roster", "status billing --roster", "history billing", "history", "watch", "watch billing", "watch b*",
 			"wait billing --leader nobody --wait 9s",
 		}},
-		{flags: "observer --roster --history", user: "observer", does: []string{"+a", "&observer ui --http 127.0.0.1:9848", "GET /api/past?election=&hours=1"}},
+		{flags: "observer --roster --history", user: "observer", does: []string{"+a", "&observer serve", "GET /api/past?election=&hours=1"}},
 		{flags: "operator --roster --history", user: "operator", does: []string{
 			"+a", "+b", "status", "status billing", "status --roster", "status billing --roster", "history billing", "step-down billing",
 			"drain b", "note billing --owner x", "note billing", "drain x --keep", "undrain x", "drain a",
@@ -124,7 +123,7 @@ func TestPermissions_AreLeast(t *testing.T) {
 		}},
 		{flags: "observer --election billing", user: "observer", without: "note", does: []string{"!note billing --owner x", "note billing"}},
 		{flags: "operator --election billing", user: "operator", without: "note", does: []string{"note billing --owner x"}},
-		{flags: "exporter", user: "exporter", does: []string{"+a", "&exporter exporter --http 127.0.0.1:9847", "GET /connected"}},
+		{flags: "exporter", user: "exporter", does: []string{"+a", "&exporter serve --metrics 127.0.0.1:9847", "GET /connected"}},
 		{flags: "creator --roster --history --bucket fresh", user: "creator", does: []string{
 			"bucket add fresh --roster --history 1d --max-lease 20s", "bucket add fresh --description x --history 2d", "bucket info fresh", "bucket ls",
 		}},

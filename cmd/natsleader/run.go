@@ -232,7 +232,7 @@ func (r *run) check() error {
 	}
 	var err error
 	if r.http != "" {
-		if err = checkAddress(r.http); err != nil {
+		if err = checkAddress("http", r.http); err != nil {
 			return err
 		}
 	}

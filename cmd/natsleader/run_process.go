@@ -46,7 +46,7 @@ func (c *runLoop) runAll() error {
 	var err error
 	served := new(pages)
 	if r.http != "" {
-		if listener, err = r.listen(r.http); err != nil {
+		if listener, err = r.listen("http", r.http); err != nil {
 			return err
 		}
 		defer func() { _ = listener.Close() }()

@@ -302,7 +302,7 @@ func TestShards_NotBegun(t *testing.T) {
 		watch()
 		w.prompt("status orders", "status orders --json", "status orders --shard 7", "status orders --shard 7 --json", "status", "status orders", "status orders --json", "step-down orders --shard 0 --to a --wait 2s")
 		f.show("")
-		page := w.follow("ui")
+		page := w.follow("serve")
 		w.reads("/api/elections")
 		time.Sleep(2*time.Second + 7*time.Millisecond) // between two ticks
 		w.notef("# a calls Serve\n")

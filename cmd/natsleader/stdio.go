@@ -16,15 +16,18 @@ import (
 	"golang.org/x/term"
 )
 
+// webListener is where a command serves.
+type webListener interface{ net.Listener }
+
 // stdio is what a command has of the process around it. A field that is not set is the
 // process's own. Commands that supervise use the process's own always.
 type stdio struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	dial           []nats.Option        // of each connection, after all others: tests connect to a server in their process
-	life           context.Context      // whose end interrupts a command, in place of a signal
-	synced         func() (bool, error) // reports whether the clock of the host is synchronised
-	listener       net.Listener         // on which a command serves, in place of its address
+	dial           []nats.Option                 // of each connection, after all others: tests connect to a server in their process
+	life           context.Context               // whose end interrupts a command, in place of a signal
+	synced         func() (bool, error)          // reports whether the clock of the host is synchronised
+	listener       func(flag string) webListener // on which a command serves, in place of the address of a flag
 }
 
 // clockSynced reports whether something keeps the clock of the host synchronised.

@@ -4,17 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/choria-io/fisk"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/internal/group"
@@ -24,95 +20,6 @@ import (
 	"github.com/natsleader/natsleader/roster"
 	"github.com/natsleader/natsleader/shard"
 )
-
-const uiHelp = `It serves a page that shows the elections of a bucket as they change, and each group of
-shards as one row that opens: open it in a browser. It needs the permissions of watch,
-for groups those of their status, and for the past of elections those of history. The page is
-read-only without --allow-actions.
-
-With --allow-actions it prints a link with a secret, which is new at each start. A
-user who opens the page by that link can ask leaders to hand over. For all other users
-the page is read-only.
-
-It listens on this host alone by default. At another address every client that can
-connect sees the elections and what their leaders publish: put a proxy with a login
-before it, and name its host with --allow-host. The link works with the address of
-the proxy as well. The page answers only requests for localhost, for addresses of this
-host and for these names, and refuses those of pages with another origin.
-
-A browser opens six connections to one address: open no more than four pages in one
-browser, two of them in view.
-
-It goes on while NATS or the bucket is away, and the page says so. It ends with exit
-code 0 at SIGINT or SIGTERM.
-
-  natsleader ui
-  natsleader ui --allow-actions --http 127.0.0.1:9900`
-
-// ui serves the page.
-type ui struct {
-	*globals
-	address string
-	hosts   []string
-	actions bool
-}
-
-func registerUI(app *fisk.Application, g *globals) {
-	u := &ui{globals: g}
-	cmd := app.Command("ui", "Serve a page that shows elections as they change").HelpLong(uiHelp)
-	cmd.Flag("http", "Address to serve the page on (default: 127.0.0.1:9848)").Default("127.0.0.1:9848").PlaceHolder("ADDRESS").StringVar(&u.address)
-	cmd.Flag("allow-actions", "Let the page ask leaders to hand over").UnNegatableBoolVar(&u.actions)
-	cmd.Flag("allow-host", "Host name by which a proxy asks for the page; may be repeated").PlaceHolder("NAME").StringsVar(&u.hosts)
-	g.registerLog(cmd)
-	cmd.Action(func(*fisk.ParseContext) error {
-		if err := checkAddress(u.address); err != nil {
-			return err
-		}
-		return u.serve()
-	})
-}
-
-// serve serves the page until SIGINT or SIGTERM.
-func (u *ui) serve() error {
-	log := u.newLog()
-	ctx, stop := u.untilInterrupted()
-	defer stop()
-	listener, err := u.serveOn(u.address)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = listener.Close() }()
-	state := newUIState(log)
-	o := webpage.Options{
-		Title: "Elections in bucket", Bucket: u.bucket, Program: "natsleader ui", Version: version().Version,
-		Address: listener.Addr(), Hosts: u.hosts, AllowHost: "natsleader ui --allow-host NAME allows one", Roster: state.roster, Past: state.past,
-	}
-	if u.actions {
-		o.Actions, o.Secret = state.actions(), rand.Text()
-	}
-	handler, err := webpage.New(ctx, state.State, o)
-	if err != nil {
-		return err
-	}
-	serveHTTP(listener, handler)
-	if !webpage.IsLoopback(listener.Addr()) {
-		log.warn("%s is not on this host alone: every client that can connect sees these elections and what their leaders publish", u.address)
-	}
-	address := "http://" + shownAddress(listener.Addr())
-	log.say("serves %s", address)
-	if u.actions {
-		log.say("%s is the link for users who may ask leaders to hand over", webpage.Link(address, o.Secret))
-	}
-	return u.followAlways(ctx, state, state.connected)
-}
-
-// shownAddress returns an address that a browser on this host can open.
-func shownAddress(a net.Addr) string {
-	if tcp, ok := a.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
-		return net.JoinHostPort("localhost", fmt.Sprint(tcp.Port))
-	}
-	return a.String()
-}
 
 // uiState hands what a watcher reports to the pages that are open. It is a renderer.
 type uiState struct {
@@ -287,10 +194,10 @@ func (u *uiState) roster(ctx context.Context, election string) (<-chan []roster.
 func (u *uiState) actions() map[string]webpage.Action {
 	return map[string]webpage.Action{
 		"step-down": u.act(func(ctx context.Context, b *leader.Bucket, a uiAction) (leader.Holder, error) {
-			return leader.StepDown(ctx, b, a.Election, leader.StepDownOptions{By: requester("ui")})
+			return leader.StepDown(ctx, b, a.Election, leader.StepDownOptions{By: requester("serve")})
 		}),
 		"transfer": u.act(func(ctx context.Context, b *leader.Bucket, a uiAction) (leader.Holder, error) {
-			return leader.StepDown(ctx, b, a.Election, leader.StepDownOptions{To: a.ID, Next: a.ID == "", By: requester("ui")})
+			return leader.StepDown(ctx, b, a.Election, leader.StepDownOptions{To: a.ID, Next: a.ID == "", By: requester("serve")})
 		}),
 		"drain-member": u.onName(func(ctx context.Context, look *inspector, g *globals, a uiName) error {
 			return look.onMember(ctx, shard.Drain, a, g, "is asked: each of its shards moves as soon as the work on it has ended")
@@ -299,7 +206,7 @@ func (u *uiState) actions() map[string]webpage.Action {
 			return look.onMember(ctx, shard.Undrain, a, g, "may take shards")
 		}),
 		"drain": u.onName(func(ctx context.Context, look *inspector, g *globals, a uiName) error {
-			d := drain{stepDown: stepDown{globals: g, wait: uiWait, tool: "ui", yes: true}, name: a.Name, cordon: a.Cordon}
+			d := drain{stepDown: stepDown{globals: g, wait: uiWait, tool: "serve", yes: true}, name: a.Name, cordon: a.Cordon}
 			return d.run(ctx, look)
 		}),
 		"uncordon": u.onName(func(ctx context.Context, look *inspector, g *globals, a uiName) error {

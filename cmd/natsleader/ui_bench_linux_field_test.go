@@ -16,7 +16,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// The memory of a natsleader ui with 20,000 keys of 2 kB, before and while 1,000 connections ask for
+// The memory of a natsleader serve with 20,000 keys of 2 kB, before and while 1,000 connections ask for
 // everything and read nothing, and the memory of their sockets in the kernel.
 func BenchmarkUI_SlowPages(b *testing.B) {
 	url := startServer(b).ClientURL()

@@ -35,7 +35,7 @@ const (
 	staleIs   = `document.getElementById('trouble').textContent.replace(/since .* .server .*.: /, 'since then: ')`
 )
 
-// uiProcess is a natsleader ui. The link has the secret, if there is one.
+// uiProcess is a natsleader serve. The link has the secret, if there is one.
 type uiProcess struct {
 	address, link string
 	cmd           *exec.Cmd
@@ -43,19 +43,19 @@ type uiProcess struct {
 
 func startUI(tb testing.TB, url string, args ...string) uiProcess {
 	tb.Helper()
-	if !slices.Contains(args, "--http") {
-		args = append(args, "--http", "127.0.0.1:0")
+	if !slices.Contains(args, "--page") {
+		args = append(args, "--page", "127.0.0.1:0")
 	}
-	last := "serves http://"
+	last := "serves the page at http://"
 	if slices.Contains(args, "--allow-actions") {
 		last = " is the link"
 	}
-	cmd := natsleader(tb, append([]string{"--server", url, "ui"}, args...)...)
+	cmd := natsleader(tb, append([]string{"--server", url, "serve"}, args...)...)
 	out := started(tb, cmd)
 	tb.Cleanup(func() { _ = cmd.Wait() }) // the test's context has killed it, unless it was stopped
 	eventually(tb, "it serves", func() bool { return strings.Contains(out.text(), last) })
-	words := append(strings.Fields(out.text()), "", "", "", "") // TIME LEVEL natsleader: serves ADDRESS TIME LEVEL natsleader: LINK
-	return uiProcess{words[4], words[8], cmd}
+	words := append(strings.Fields(out.text()), "", "", "", "") // TIME LEVEL natsleader: serves the page at ADDRESS TIME LEVEL natsleader: LINK
+	return uiProcess{words[6], words[10], cmd}
 }
 
 // kill ends the process without a warning.
@@ -210,17 +210,17 @@ func TestUI_InBrowser(t *testing.T) {
 	start()
 	b.becomes(staleIs, "")
 	u.kill()
-	b.becomes(staleIs, "Not up to date since then: this page has lost contact with natsleader ui, and tries again")
+	b.becomes(staleIs, "Not up to date since then: this page has lost contact with natsleader serve, and tries again")
 	campaigns(t, url, "elections", "late", leader.Config{ID: "b"})
 	expect.OK(t, errors.Join(third.Stop(), second.Stop()))
-	startUI(t, url, "--allow-actions", "--http", strings.TrimPrefix(u.address, "http://"))
+	startUI(t, url, "--allow-actions", "--page", strings.TrimPrefix(u.address, "http://"))
 	b.becomes(staleIs, "")
 	b.becomes(listed, "14")
 	b.opens("billing", "worker-a leads")
 	b.becomes(`[...document.querySelectorAll('#changes li')].slice(0, 2).map((x) => x.textContent.slice(8).replace(/until .*:/, 'until'))`, "worker-a leads,not known until the page had lost contact")
 	b.opens("late", "b leads")
 	b.click("#step-down", "#confirm-yes")
-	b.becomes(outcomeIs, "Not done: open the link that natsleader ui printed when it was started last")
+	b.becomes(outcomeIs, "Not done: open the link that natsleader serve printed when it was started last")
 }
 
 // hasAddresses fails the test unless a reload and the Back key keep what a page shows. The group tenants is open. A fragment that
@@ -287,7 +287,7 @@ func TestUI_FourPages(t *testing.T) {
 	}
 	opens(first)
 	note := `document.getElementById('read-only').checkVisibility() ? document.getElementById('read-only').textContent : ''`
-	first.becomes(note, "This page is read-only. To ask leaders to hand over, open the link that natsleader ui printed when it was started.")
+	first.becomes(note, "This page is read-only. To ask leaders to hand over, open the link that natsleader serve printed when it was started.")
 	expect.That(t, first.value(`document.getElementById('detail-actions').checkVisibility()`) == "false",
 		"there are buttons")
 	first.accessible("read-only")

@@ -38,7 +38,7 @@ func (u *uiState) past(ctx context.Context, asked webpage.Asked) (webpage.Past, 
 	case errors.Is(err, errNoHistory):
 		return webpage.Past{}, nil
 	case aboutStream(err, kept):
-		return webpage.Past{Notes: []string{"The user of natsleader ui may not read the history of the bucket."}}, nil
+		return webpage.Past{Notes: []string{"The user of natsleader serve may not read the history of the bucket."}}, nil
 	case err != nil && codeOf(err) == exitUnreachable && u.upToDate():
 		return webpage.Past{}, fmt.Errorf("stream %s has no leader, or its servers are away; the bucket itself is up to date", kept)
 	case err != nil:

@@ -57,7 +57,7 @@ func TestUI_PastInBrowser(t *testing.T) {
 	state.Complete(func() time.Time { return now })
 	state.Show(webpage.Row{Key: "billing", State: "leading", Trouble: 5, ID: "api-4", Token: 7, Since: ago(12 * m).UnixMilli(), Revision: 9}, []byte("{}"))
 	address := servesPage(t, state, webpage.Options{
-		Title: "Elections in bucket", Bucket: "elections", Program: "natsleader ui", Open: "billing",
+		Title: "Elections in bucket", Bucket: "elections", Program: "natsleader serve", Open: "billing",
 		Roster: func(ctx context.Context, _ string) (<-chan []roster.Entry, error) {
 			all := make(chan []roster.Entry, 1)
 			all <- []roster.Entry{{ID: "api-2", Since: ago(14 * m)}}
@@ -138,7 +138,7 @@ func TestUI_ShortPastInBrowser(t *testing.T) {
 	state.Show(webpage.Row{Key: "billing", State: "leading", Trouble: 5, ID: "b", Token: 7, Since: ago(m).UnixMilli(), Revision: 9}, []byte("{}"))
 	var back atomic.Bool
 	address := servesPage(t, state, webpage.Options{
-		Title: "Elections in bucket", Bucket: "elections", Program: "natsleader ui",
+		Title: "Elections in bucket", Bucket: "elections", Program: "natsleader serve",
 		Roster: func(context.Context, string) (<-chan []roster.Entry, error) { return nil, leader.ErrNoRoster },
 		Past: func(_ context.Context, asked webpage.Asked) (webpage.Past, error) {
 			switch {

@@ -91,7 +91,7 @@ func (w *world) reads(path string) {
 // after the bucket or the connection was away.
 func TestUI_Elections(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
-		stop := w.follow("ui --bucket jobs --allow-actions")
+		stop := w.follow("serve --bucket jobs --allow-actions")
 		for _, path := range []string{"/api/elections", "/api/roster?election=billing"} {
 			w.reads(path)
 		}
@@ -137,7 +137,7 @@ func TestUI_Elections(t *testing.T) {
 func TestUI_Past(t *testing.T) {
 	proof.NotRaced(t)
 	bubble(t, leader.BucketConfig{}, func(w *world) {
-		defer w.follow("ui")()
+		defer w.follow("serve")()
 		time.Sleep(time.Second)
 		past := func(election, hours string) {
 			w.asks(http.MethodGet, "/api/past?election="+election+"&hours="+hours, "")
@@ -218,7 +218,7 @@ func TestUI_UnworkedToday(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		w.run("bucket add --history 30d")
 		time.Sleep(time.Second) // the history begins
-		defer w.follow("ui")()
+		defer w.follow("serve")()
 		for _, election := range []string{"billing", "mail", "orders.shard.assigner"} {
 			put(w.T, w.js, election, fmt.Sprintf(`{"v":1,"state":"leading","id":"a","session":"s","n":1,"lease":"15s","token":7,"since":%q}`, time.Now().UTC().Format(time.RFC3339Nano)))
 		}
@@ -236,7 +236,7 @@ func TestUI_UnworkedToday(t *testing.T) {
 func TestUI_HistoryAway(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		w.run("bucket add --history 30d")
-		defer w.follow("ui")()
+		defer w.follow("serve")()
 		time.Sleep(time.Second)
 		nc := w.dial()
 		defer nc.Close()
@@ -251,7 +251,7 @@ func TestUI_HistoryAway(t *testing.T) {
 // A user who may not read the history gets no past, and what is followed goes on.
 func TestUI_DeniedPast(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
-		defer w.follow("ui -s nats://denied:denied@localhost")()
+		defer w.follow("serve -s nats://denied:denied@localhost")()
 		w.reads("/api/elections")
 		time.Sleep(time.Second)
 		for range 2 {
@@ -273,7 +273,7 @@ func TestUI_LongPast(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		w.away = 50 * time.Millisecond
-		defer w.follow("ui")()
+		defer w.follow("serve")()
 		time.Sleep(time.Second)
 		begun := time.Now()
 		_, text := w.ask(http.MethodGet, "/api/past?election=billing&hours=1", "")
@@ -305,7 +305,7 @@ func TestUI_PastNamesFew(t *testing.T) {
 // trouble is that of its shards and its assigner. There is a bound on how many groups are observed.
 func TestUI_Groups(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
-		defer w.follow("ui")()
+		defer w.follow("serve")()
 		w.reads("/api/elections")
 		shows := func(what string) {
 			w.notef("# %s\n", what)
@@ -404,7 +404,7 @@ func TestUI_MemberActions(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		w.joins("a", shard.Config{})
 		w.joins("b", shard.Config{})
-		defer w.follow("ui --allow-actions")()
+		defer w.follow("serve --allow-actions")()
 		secret := "Natsleader-Secret: " + w.secret()
 		time.Sleep(time.Second) // it is connected
 		for _, request := range []string{"drain-member a orders", "drain-member c orders", "drain-member a other", "undrain-member a orders", "drain-member  orders"} {
@@ -425,13 +425,13 @@ func TestUI_Actions(t *testing.T) {
 		for _, id := range []string{"a", "b"} {
 			w.campaigns("billing", leader.Config{ID: id, Queue: &leader.Queue{AtOnce: true}})
 		}
-		stop := w.follow("ui")
+		stop := w.follow("serve")
 		w.asks(http.MethodPost, "/api/step-down", `{"election":"billing"}`)
 		stop()
-		first := w.follow("ui --allow-actions")
+		first := w.follow("serve --allow-actions")
 		old := w.secret()
 		first()
-		defer w.follow("ui --allow-actions --allow-host Ops.example")()
+		defer w.follow("serve --allow-actions --allow-host Ops.example")()
 		secret := w.secret()
 		time.Sleep(time.Second) // it is connected
 		act := func(path, body string, headers ...string) {
@@ -475,7 +475,7 @@ func TestUI_Actions(t *testing.T) {
 // A page that waits for a leader with work gets an answer before the limit of the response.
 func TestUI_SlowActions(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
-		defer w.follow("ui --allow-actions")()
+		defer w.follow("serve --allow-actions")()
 		c := w.campaigns("billing", leader.Config{ID: "a", GracePeriod: time.Hour})
 		term := leadertest.Led(c)
 		end, _ := leadertest.Work(term)

@@ -43,8 +43,9 @@ type world struct {
 	mu     sync.Mutex      // of s and shown
 	away   time.Duration   // in which a message comes to the server, or from there, on new connections
 
-	served  pipes                   // where a command serves
-	dialled func(net.Conn) net.Conn // replaces each new connection; nil: none
+	served   pipes                   // where a command serves, at last
+	servedAt map[string]pipes        // by flag
+	dialled  func(net.Conn) net.Conn // replaces each new connection; nil: none
 }
 
 // update rewrites the transcripts: go test ./cmd/natsleader -update.
@@ -231,8 +232,7 @@ func (w *world) follow(line string) (stop func()) {
 	ctx, interrupt := context.WithCancel(w.Context())
 	ended := make(chan int, 1)
 	w.notef("$ natsleader %s\n", line)
-	w.served = newPipes()
-	process := stdio{stdout: noteWriter{w, ""}, stderr: timeless{noteWriter{w, "! "}}, dial: w.inProcess(), life: ctx, listener: w.served}
+	process := stdio{stdout: noteWriter{w, ""}, stderr: timeless{noteWriter{w, "! "}}, dial: w.inProcess(), life: ctx, listener: w.listen}
 	go func() { ended <- execute(arguments(line), process) }()
 	synctest.Wait()
 	return func() {
@@ -240,6 +240,17 @@ func (w *world) follow(line string) (stop func()) {
 		w.notef("^C\n")
 		w.ended(<-ended)
 	}
+}
+
+// listen is where a command serves instead of at the address of a flag.
+func (w *world) listen(flag string) webListener {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.served = newPipes(); w.servedAt == nil {
+		w.servedAt = map[string]pipes{}
+	}
+	w.servedAt[flag] = w.served
+	return w.served
 }
 
 // noteWriter adds what is written to the transcript, and a mark before each line.

@@ -100,7 +100,7 @@ var rules = []rule{
 	{page: "verification", command: "go run ./mutation -rules ./internal/machine", in: "scripts/nightly", as: "go run ./mutation -rules"},
 	{page: "verification", command: "natsleader run", why: "not a whole command"},
 	{page: "verification", command: "natsleader history", why: "not a whole command"},
-	{command: "natsleader ui", shows: "http://127.0.0.1:", until: true},
+	{command: "natsleader serve", shows: "http://127.0.0.1:", until: true},
 }
 
 // scenes are what the pages say is there: the elections and groups of their commands.

@@ -139,7 +139,7 @@ func play(ctx context.Context, address string, lease time.Duration, browse bool,
 	return len(broken) == 0, err
 }
 
-// page returns the page of natsleader ui with a panel.
+// page returns the page of natsleader serve with a panel.
 func (p *playground) page(ctx context.Context, address net.Addr) (http.Handler, error) {
 	panel, err := fs.Sub(pageFiles, "page")
 	if err != nil {

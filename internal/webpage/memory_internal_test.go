@@ -44,7 +44,7 @@ func serve(t *testing.T, state *State, o Options) served {
 	var err error
 	s.Page, err = New(s.program, state, o)
 	check.Must(t, err == nil, "%v", err)
-	const most = 30 * time.Second // as natsleader ui has it
+	const most = 30 * time.Second // as natsleader serve has it
 	server := &http.Server{Handler: s.Page, ReadTimeout: most, WriteTimeout: most}
 	go func() { _ = server.Serve(s) }()
 	t.Cleanup(func() {

@@ -1,9 +1,9 @@
-// Package webpage serves a page on which elections are watched in a browser, as they change. natsleader ui
+// Package webpage serves a page on which elections are watched in a browser, as they change. natsleader serve
 // and examples/playground use it. The caller fills a [State].
 //
 // Its files:
 //
-//	page.go    the page on which elections are watched, which natsleader ui and the playground serve: its files,
+//	page.go    the page on which elections are watched, which natsleader serve and the playground serve: its files,
 //	           and which requests it refuses
 //	api.go     what the page asks for: elections as they change, records, actions
 //	roster.go  rosters, which the pages that show the same election share

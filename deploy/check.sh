@@ -68,7 +68,7 @@ for file in deploy/Containerfile packaging/Containerfile; do
 	fi
 done
 for text in "\"version\": \"$VERSION\"" "\"commit\": \"$COMMIT\""; do
-	if ! "$scratch/natsleader" version --json | grep -F "$text"; then
+	if ! "$scratch/natsleader" --version --json | grep -F "$text"; then
 		echo "the command in the image does not show $text"
 		exit 1
 	fi

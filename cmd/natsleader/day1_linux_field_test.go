@@ -58,7 +58,7 @@ func TestDay1(t *testing.T) {
 		return fmt.Sprint(prefix) + port[3:]
 	})
 
-	cmd := natsleader(t, "version") // builds it
+	cmd := natsleader(t, "--version") // builds it
 	dir := filepath.Join(cmd.Dir, "bin")
 	expect.OK(t, os.Mkdir(dir, 0o700))
 	expect.OK(t, os.Symlink(tool(t, "nats-server-v2.15.2"), filepath.Join(dir, "nats-server")))

@@ -44,6 +44,10 @@ func execute(args []string, process stdio) int {
 	if g.words != nil {
 		app.Terminate(nil) // fisk has printed all by then
 	}
+	if asked("--version") && g.words == nil {
+		v := version()
+		return g.report(printResult(g.out(), asked("--json") || asked("-j"), v, columns(v.rows())))
+	}
 	if done, err := printManual(g.out(), app, args); done {
 		return g.report(err)
 	}
@@ -60,6 +64,7 @@ func execute(args []string, process stdio) int {
 func newApp(g *globals, introspected bool) (*fisk.Application, *bool) {
 	app := fisk.New("natsleader", help)
 	app.Version(version().Version)
+	app.VersionFlag.Help("Show the versions of natsleader, Go and nats.go, with --json as JSON")
 	app.UsageWriter(g.out())
 	app.HelpFlag.Short('h')
 	parsed := false
@@ -85,7 +90,6 @@ func newApp(g *globals, introspected bool) (*fisk.Application, *bool) {
 	registerDoctor(app, g)
 	registerPermissions(app, g)
 	registerRemaining(app, g)
-	registerVersion(app, g)
 	if introspected {
 		// In a plugin of `nats`, fisk passes on the flags of a command and those that
 		// `nats` has itself, and forgets all other global flags.

@@ -87,15 +87,16 @@ func explainUsage(app *fisk.Application, args []string, err error) error {
 var renamed = map[string]string{
 	"cordon":         "natsleader drain NAME --keep, and without a name natsleader status",
 	"exporter":       "natsleader serve --metrics ADDRESS",
-	"ui":             "natsleader serve, or natsleader serve --page ADDRESS",
 	"hold":           "natsleader run ELECTION --no-command",
 	"roster":         "natsleader status ELECTION --roster, and with --watch natsleader watch ELECTION --roster",
-	"shards":         "natsleader status GROUP, and with --watch natsleader watch GROUP",
 	"shards drain":   "natsleader drain NAME --only GROUP",
 	"shards move":    "natsleader step-down GROUP --shard NUMBER --to ID",
 	"shards undrain": "natsleader undrain NAME --only GROUP",
+	"shards":         "natsleader status GROUP, and with --watch natsleader watch GROUP",
 	"transfer":       "natsleader step-down ELECTION --to ID, or --to next",
+	"ui":             "natsleader serve, or natsleader serve --page ADDRESS",
 	"uncordon":       "natsleader undrain NAME",
+	"version":        "natsleader --version",
 }
 
 // tryHelp is the end of a message that names no alternative.

@@ -171,6 +171,7 @@ func TestDrain_Members(t *testing.T) {
 		h := w.joins("h_2_bbbbbb", shard.Config{})
 		w.joins("web-2", shard.Config{})
 		w.prompt("status --host h", "status --host h --json", "status b* --host web-2 --sort for", "status --host nobody", "drain h --dry-run")
+		time.Sleep(time.Second) // no renewal is due
 		w.notef("# the work does not end at once\n")
 		h.hangs.Store(int64(10 * time.Second))
 		w.timed("drain h --wait 5s", "drain h", "status orders --json", "drain h --json", "drain h --dry-run")

@@ -3,8 +3,6 @@ package main
 import (
 	"runtime"
 	"runtime/debug"
-
-	"github.com/choria-io/fisk"
 )
 
 // A build from sources without their repository, as in an image, does not know them, and the go command gets them
@@ -19,16 +17,6 @@ type versionSummary struct {
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 	Client   string `json:"nats_go"`
-}
-
-func registerVersion(app *fisk.Application, g *globals) {
-	asJSON := false
-	cmd := app.Command("version", "Show the versions of natsleader, Go and nats.go")
-	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&asJSON)
-	cmd.Action(func(*fisk.ParseContext) error {
-		v := version()
-		return printResult(g.out(), asJSON, v, columns(v.rows()))
-	})
 }
 
 // version returns what the go command or its -ldflags have recorded.

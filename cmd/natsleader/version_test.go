@@ -25,8 +25,10 @@ func TestVersion_OfTheBuild(t *testing.T) {
 }
 
 func TestVersion_JSON(t *testing.T) {
-	var out bytes.Buffer
-	expect.Equal(t, execute([]string{"version", "--json"}, stdio{stdout: &out}), 0, "exit code %d")
+	var out, text bytes.Buffer
+	expect.Equal(t, execute([]string{"--version", "--json"}, stdio{stdout: &out}), 0, "exit code %d")
+	expect.Equal(t, execute([]string{"--version"}, stdio{stdout: &text}), 0, "exit code %d")
+	expect.That(t, strings.HasPrefix(text.String(), "Version:  "+version().Version+"\n"), "%s", &text)
 	var v versionSummary
 	expect.OK(t, json.Unmarshal(out.Bytes(), &v))
 	expect.That(t, v.Go == runtime.Version() && strings.HasPrefix(v.Client, "v1."), "%+v", v)

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	"github.com/natsleader/natsleader/internal/hazards"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
@@ -246,12 +247,7 @@ func (b bucketSummary) details(history keptHistory) [][]string {
 		[]string{"History:", history.text()})
 }
 
-func storageName(s jetstream.StorageType) string {
-	if s == jetstream.MemoryStorage {
-		return "memory"
-	}
-	return "file"
-}
+func storageName(s jetstream.StorageType) string { return judge.Storage(s) }
 
 func orNone(d time.Duration, none string) string {
 	if d == 0 {

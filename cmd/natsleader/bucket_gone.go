@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -19,12 +20,8 @@ type noBucketError string
 func (e noBucketError) Error() string { return string(e) }
 func (e noBucketError) Unwrap() error { return leader.ErrNoBucket }
 
-// neverSeen is the advice of a command that has never seen the bucket. JetStream keeps no trace of
-// a deleted stream, so the bucket may have been deleted a moment ago.
-func neverSeen(bucket string) string {
-	return fmt.Sprintf("if it was deleted, a leader of it may lead for one more lease (at most its MaxLease, which is %v by default and %s at the most): wait for that; "+
-		"then `natsleader bucket add %s` makes it, and needs its old settings", wire.DefaultLease, formatPeriod(wire.MostMaxLease), bucket)
-}
+// neverSeen is the advice of a command that has never seen the bucket.
+func neverSeen(bucket string) string { return judge.NeverSeen(bucket) }
 
 // seenBucket is what a command that goes on remembers of a bucket that it has seen.
 type seenBucket struct {

@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,26 +12,18 @@ import (
 	"github.com/choria-io/fisk/units"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/leader"
 )
 
 // Keys in the metadata of streams.
 const (
-	historyKey   = "natsleader.history"    // of a bucket: the stream with its history
+	historyKey   = facts.HistoryKey        // of a bucket: the stream with its history
 	historyOfKey = "natsleader.history_of" // of that stream: the bucket
 )
 
-// historyStream returns the name of the stream that keeps the history of a bucket. A name
-// that is too long for a stream is cut, and made unique by a hash.
-func historyStream(bucket string) string {
-	const prefix, most = "natsleader_history_", 255 // nats-server, JSMaxNameLen
-	if len(prefix)+len(bucket) > most {
-		sum := sha256.Sum256([]byte(bucket))
-		tail := "_" + hex.EncodeToString(sum[:8])
-		bucket = bucket[:most-len(prefix)-len(tail)] + tail
-	}
-	return prefix + bucket
-}
+// historyStream returns the name of the stream that keeps the history of a bucket.
+func historyStream(bucket string) string { return facts.HistoryStream(bucket) }
 
 // historySettings are those of --history and --history-size.
 type historySettings struct {

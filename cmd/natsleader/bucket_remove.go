@@ -10,6 +10,7 @@ import (
 	"github.com/choria-io/fisk"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
@@ -157,12 +158,7 @@ func (r *bucketRemoval) announce(out words, found []*jetstream.StreamInfo, elect
 	}
 }
 
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
+func plural(n int, what string) string { return judge.Plural(n, what) }
 
 // remove deletes the streams, the bucket first: a bucket without its roster would be half a
 // bucket. If it fails on the way, the same command deletes the rest.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -16,117 +17,44 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	"github.com/natsleader/natsleader/internal/jsapi"
-	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
-// severity is how much a finding matters. A greater one is worse.
-type severity int
-
-const (
-	severityUnjudged severity = iota // of a check that says nothing, which is a fault of doctor
-	severityOK
-	severityNote
-	severityWarning
-	severityUnknown // what was asked for did not come, so all may be well or nothing
-	severityCritical
-)
-
-func (s severity) String() string {
-	return [...]string{"unjudged", "ok", "note", "warning", "unknown", "critical"}[s]
+// fact is one that doctor reads.
+type fact struct {
+	name   string                         // of its field
+	stream bool                           // it is about a stream that is there
+	slot   func(*facts.Bucket) facts.Slot // the first of those that it reads
+	read   func(*environment, context.Context)
 }
 
-// MarshalText is for JSON.
-func (s severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil } //nolint:unparam // it is a TextMarshaler
-
-// exitCode is the exit code of doctor if no finding is worse.
-func (s severity) exitCode() int {
-	return [...]int{exitFailed, 0, 0, exitFailed, exitUnreachable, exitCritical}[s]
+// readers read all facts, in that order. None touches the bucket, and only Store stores anything.
+var readers = []fact{
+	{"Stream", false, func(b *facts.Bucket) facts.Slot { return &b.Stream }, (*environment).readStream},
+	{"Settings", true, func(b *facts.Bucket) facts.Slot { return &b.Settings }, (*environment).readSettings},
+	{"Server", false, func(b *facts.Bucket) facts.Slot { return &b.Server }, (*environment).readServer},
+	{"Addresses", false, func(b *facts.Bucket) facts.Slot { return &b.Addresses }, (*environment).readAddresses},
+	{"Domains", true, func(b *facts.Bucket) facts.Slot { return &b.Domains }, (*environment).readDomains},
+	{"Sync", true, func(b *facts.Bucket) facts.Slot { return &b.Sync }, (*environment).readSync},
+	{"Account", true, func(b *facts.Bucket) facts.Slot { return &b.Account }, (*environment).readAccount},
+	{"Store", true, func(b *facts.Bucket) facts.Slot { return &b.Store }, (*environment).readStore},
+	{"Rights", false, func(b *facts.Bucket) facts.Slot { return &b.Rights }, (*environment).readRights},
+	{"Feed", true, func(b *facts.Bucket) facts.Slot { return &b.Feed }, (*environment).readFeed},
+	{"Requests", false, func(b *facts.Bucket) facts.Slot { return &b.Requests }, (*environment).readRequests},
+	{"Border", true, func(b *facts.Bucket) facts.Slot { return &b.Border }, (*environment).readBorder},
+	{"Clock", false, func(b *facts.Bucket) facts.Slot { return &b.Clock }, (*environment).readClock},
+	{"Pings", false, func(b *facts.Bucket) facts.Slot { return &b.Pings }, (*environment).readPings},
+	{"Client", false, func(b *facts.Bucket) facts.Slot { return &b.Client }, (*environment).readClient},
+	{"Roster", true, func(b *facts.Bucket) facts.Slot { return &b.Roster }, (*environment).readRoster},
+	{"History", true, func(b *facts.Bucket) facts.Slot { return &b.History }, (*environment).readHistory},
+	{"Elections", true, func(b *facts.Bucket) facts.Slot { return &b.Elections }, (*environment).readElections},
+	{"Pace", true, func(b *facts.Bucket) facts.Slot { return &b.Pace }, (*environment).readPace},
 }
 
-// finding is one result of a check.
-type finding struct {
-	Check    string   `json:"check"`
-	Severity severity `json:"severity"`
-	Text     string   `json:"text"`
-	Advice   string   `json:"advice,omitempty"`
-
-	unchecked bool // the check could not be made
-}
-
-func fine(format string, args ...any) finding {
-	return finding{Severity: severityOK, Text: fmt.Sprintf(format, args...)}
-}
-
-// unread is the finding of a check that was not made: a right is missing that candidates need not have, or it would take
-// too much.
-func unread(format string, args ...any) finding {
-	return finding{Severity: severityNote, Text: "not checked: " + fmt.Sprintf(format, args...), unchecked: true}
-}
-
-// unanswered is the finding of a check whose request was not answered, or not by a majority, or by what is not understood.
-func unanswered(format string, args ...any) finding { return severityUnknown.of(format, args...) }
-
-// unreadFor is unread if a right is missing, and otherwise unanswered.
-func unreadFor(err error, format string, args ...any) finding {
-	if errors.Is(err, nats.ErrPermissionViolation) {
-		return unread(format, args...)
-	}
-	return unanswered(format, args...)
-}
-
-func (s severity) of(format string, args ...any) finding {
-	return finding{Severity: s, Text: fmt.Sprintf(format, args...)}
-}
-
-// advise adds advice to a finding.
-func (f finding) advise(what string) finding {
-	f.Advice = what
-	return f
-}
-
-// check is one of doctor's checks.
-type check struct {
-	name   string
-	stream bool // it needs the settings of the bucket's stream
-	// look returns no finding if the check does not apply to the bucket.
-	look func(context.Context, *environment) []finding
-}
-
-// checks are all checks of doctor, in the order of its report. None touches the bucket, and
-// only store stores anything. docs/cli.md explains those whose findings do not say it all.
-var checks = []check{
-	{"server", false, checkServer},
-	{"addresses", false, checkAddresses},
-	{"bucket", false, checkBucket},
-	{"domain", true, checkDomain},
-	{"cluster", true, checkCluster},
-	{"replicas", true, checkReplicas},
-	{"settings", true, checkSettings},
-	{"sync", true, checkSync},
-	{"protection", true, checkPurgeProtection},
-	{"ttl", true, checkTTL},
-	{"max-lease", true, checkMaxLease},
-	{"republish", true, checkRepublish},
-	{"lease", true, checkLease},
-	{"limits", true, checkLimits},
-	{"store", true, checkStore},
-	{"payload", true, checkPayload},
-	{"permissions", false, checkPermissions},
-	{"feed-publish", true, checkFeedPublish},
-	{"ask-publish", false, checkAskPublish},
-	{"border", true, checkBorder},
-	{"clock", false, checkClock},
-	{"round-trip", false, checkRoundTrip},
-	{"client", false, checkClient},
-	{"roster", true, checkRoster},
-	{"history", true, checkHistory},
-	{"elections", true, checkElections},
-	{"pace", true, checkPace},
-}
-
-// environment holds the inputs of the checks.
+// environment holds the inputs of the readers, and what they have read.
 type environment struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
@@ -135,21 +63,16 @@ type environment struct {
 	api    string // prefix of the JetStream API, with the dot
 	wait   time.Duration
 
-	election string        // of --election, or one that no candidate stands in
-	named    bool          // it is that of --election
-	asked    time.Duration // --lease, or 0
-	as       string        // the role whose permissions are tried
-	roster   bool          // candidates have one
-	readOnly bool          // nothing may be stored
+	election string // of --election, or one that no candidate stands in
+	named    bool   // it is that of --election
+	as       string // the role whose permissions are tried
+	roster   bool   // candidates have one
+	readOnly bool   // nothing may be stored
 
-	info     *jetstream.StreamInfo // of the stream, nil if it is not available
-	infoErr  error                 // why
-	infoTook time.Duration         // how long the answer took
-	infoAt   time.Time             // in the middle of that time
-	looks    replicaLooks          // at the servers of the stream
-	known    map[string]string     // versions of servers by name, after the check server
-	settings leader.BucketInfo     // as package leader reads them
-	unfit    error                 // why no election can work with it
+	facts.Bucket
+	info   *jetstream.StreamInfo // of the stream, nil if it is not available
+	infoAt time.Time             // in the middle of the time for that answer
+	fit    bool                  // elections can work with the bucket
 
 	system   func() (*nats.Conn, error) // connects with system credentials; nil: there are none
 	hostSync func() (synced bool, err error)
@@ -184,7 +107,7 @@ func registerDoctor(app *fisk.Application, g *globals) {
 	cmd.Flag("lease", "Lease that candidates will use; the bucket's MaxLease by default").PlaceHolder("DURATION").DurationVar(&o.lease)
 	cmd.Flag("election", "Election whose permissions to try; one that nobody stands in by default").PlaceHolder("NAME").HintAction(g.electionNames).StringVar(&o.election)
 	cmd.Flag("as", "What the user of this connection is for: candidate, operator (status, watch, step-down) or creator (bucket add)").
-		Default(asCandidate).EnumVar(&o.as, asCandidate, asOperator, asCreator)
+		Default(facts.Candidate).EnumVar(&o.as, facts.Candidate, facts.Operator, facts.Creator)
 	cmd.Flag("roster", "Try also the permissions of a candidate with a roster").UnNegatableBoolVar(&o.roster)
 	cmd.Flag("read-only", "Store nothing, also not in a stream of its own").UnNegatableBoolVar(&o.readOnly)
 	cmd.Flag("system-context", "NATS context with system credentials, which alone tell when servers sync to disk").PlaceHolder("NAME").HintAction(natscontext.KnownContexts).StringVar(&o.system)
@@ -202,7 +125,7 @@ func registerDoctor(app *fisk.Application, g *globals) {
 	})
 }
 
-// doctor makes all checks and prints the findings.
+// doctor reads all facts, and prints what it finds.
 func (g *globals) doctor(o doctorOptions) error {
 	var system func() (*nats.Conn, error)
 	if o.system != "" {
@@ -213,24 +136,25 @@ func (g *globals) doctor(o doctorOptions) error {
 		system = func() (*nats.Conn, error) { return sys.connect() }
 	}
 	g.fits(o.lease)
-	nc, js, bucket, err := g.open()
-	if err != nil {
-		return err
-	}
-	defer nc.Close()
+	var err error
 	e := &environment{
-		nc: nc, js: js, bucket: bucket, name: g.bucket, api: jsapi.APIPrefix(js.Options()), wait: g.timeout,
-		election: o.election, named: o.election != "", asked: o.lease, as: o.as, roster: o.roster, readOnly: o.readOnly, system: system, hostSync: g.clockSynced,
+		name: g.bucket, wait: g.timeout, election: o.election, named: o.election != "", as: o.as, roster: o.roster, readOnly: o.readOnly,
+		system: system, hostSync: g.clockSynced,
 	}
+	e.Asked.Lease = o.lease
 	if !e.named {
 		e.election = unusedElection()
 	}
-	found := e.runChecks(context.Background(), checks)
-	if e.ended != nil {
+	if e.nc, e.js, e.bucket, err = g.open(); err != nil {
+		return err
+	}
+	defer e.nc.Close()
+	e.api = jsapi.APIPrefix(e.js.Options())
+	if e.read(context.Background()); e.ended != nil {
 		return e.ended
 	}
-	err = printFindings(g.out(), found, o.json, g.width())
-	if !nc.IsConnected() {
+	err = printReport(g.out(), judge.Of(e.Bucket), o.json, g.width())
+	if !e.nc.IsConnected() {
 		return fmt.Errorf("%w: the connection was lost meanwhile", errUnreachable)
 	}
 	return err
@@ -239,57 +163,127 @@ func (g *globals) doctor(o doctorOptions) error {
 // unusedElection returns an election that no candidate stands in.
 func unusedElection() string { return "natsleader.doctor." + strings.ToLower(rand.Text()[:12]) }
 
-// noSettings is the text of checks that need settings which are not available. The check bucket says why.
-const noSettings = "the settings of the bucket are not known"
-
-// runChecks makes checks.
-func (e *environment) runChecks(ctx context.Context, checks []check) []finding {
-	e.begin(ctx)
-	var all []finding
-	for _, c := range checks {
-		found := []finding{unreadFor(e.infoErr, noSettings)}
-		switch {
-		case e.ended != nil:
-			return all
-		case e.nc.IsConnected() && (!c.stream || e.info != nil):
-			found = c.look(ctx, e)
-		}
-		if !e.nc.IsConnected() { // also what has just been found may be due to that
-			found = []finding{unanswered("the connection is lost")}
-		}
-		for _, f := range found {
-			if f.Severity == severityUnjudged {
-				f = unanswered("doctor has come to no verdict")
-			}
-			f.Check = c.name
-			all = append(all, f)
-		}
+// asks notes what is asked for.
+func (e *environment) asks() {
+	e.Asked = facts.Asked{
+		Bucket: e.name, API: e.api, Wait: e.wait, Lease: e.Asked.Lease, Election: e.election, Named: e.named, Role: e.as, Roster: e.roster,
 	}
-	return all
 }
 
-// begin requests the data that most checks look at.
-func (e *environment) begin(ctx context.Context) {
+// read reads some facts, or all.
+func (e *environment) read(ctx context.Context, only ...string) {
+	e.asks()
+	for _, r := range readers {
+		if e.ended != nil || len(only) > 0 && !slices.Contains(only, r.name) || r.stream && e.info == nil {
+			continue
+		}
+		if e.nc.IsConnected() {
+			r.read(e, ctx)
+		}
+		if !e.nc.IsConnected() { // also what has just been read may be due to that
+			r.slot(&e.Bucket).Lose(facts.NoAnswer, facts.Lost, e.from())
+		}
+	}
+}
+
+// from is the source of what has just been read.
+func (e *environment) from() facts.Source {
+	at := time.Now()
+	if e.info != nil && !e.info.TimeStamp.IsZero() {
+		at = newServerClock(e.info.TimeStamp, time.Since(e.infoAt)).now()
+	}
+	return facts.Source{Server: e.nc.ConnectedServerName(), At: at}
+}
+
+// lose notes why a fact is not known.
+func (e *environment) lose(slot facts.Slot, err error) {
+	why := facts.Unreadable
+	switch {
+	case errors.Is(err, nats.ErrPermissionViolation):
+		why = facts.Denied
+	case errors.Is(err, errNoMajority):
+		why = facts.NoMajority
+	case codeOf(err) == exitUnreachable:
+		why = facts.NoAnswer
+	}
+	text := violation(err)
+	if text == err.Error() {
+		text = errorText(err)
+	}
+	slot.Lose(why, text, e.from())
+}
+
+// ruled sets a fact that only a permission decides, by the error of a try.
+func (e *environment) ruled(slot *facts.Fact[bool], err error) {
+	switch {
+	case err == nil:
+		slot.Set(true, e.from())
+	case errors.Is(err, nats.ErrPermissionViolation):
+		slot.Set(false, e.from())
+	default:
+		e.lose(slot, err)
+	}
+}
+
+// about asks for the state of a stream.
+func (e *environment) about(stream string) (facts.Stream, error) {
 	var info jetstream.StreamInfo
 	began := time.Now()
-	e.infoErr = e.request(&nats.Msg{Subject: e.api + "STREAM.INFO.KV_" + e.name}, &info)
-	e.infoTook = time.Since(began)
-	e.infoAt = began.Add(e.infoTook / 2)
-	if c := info.Cluster; e.infoErr == nil && c != nil && c.Leader != "" {
-		e.infoErr = e.majority(&info)
+	err := e.request(&nats.Msg{Subject: e.api + "STREAM.INFO." + stream}, &info)
+	took := time.Since(began)
+	s := facts.Stream{At: began.Add(took / 2), Took: took, Refusal: refusalOf(err)}
+	if s.Refusal != nil {
+		return s, nil
 	}
-	if e.infoErr != nil {
-		return
+	if s.Info = &info; err == nil && info.Cluster != nil && info.Cluster.Leader != "" {
+		err = e.majority(&info)
 	}
-	e.info = &info
-	e.lookAtReplicas(ctx)
-	ctx, cancel := context.WithTimeout(ctx, e.wait)
-	defer cancel()
-	e.settings, e.unfit = e.bucket.Info(ctx)
+	return s, err
 }
 
-// majority returns an error if an answer to STREAM.INFO does not show that the server of the connection hears from a majority.
-// What a server without one answers may be long over.
+// refusalOf returns the error that JetStream has answered with, or nil.
+func refusalOf(err error) *facts.Refusal {
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
+		return &facts.Refusal{Code: int(api.ErrorCode), Text: errorText(api)}
+	}
+	if errors.Is(err, nats.ErrNoResponders) {
+		return &facts.Refusal{Code: facts.CodeNoResponders, Text: "no server takes the request"}
+	}
+	return nil
+}
+
+// readStream requests the state of the bucket's stream, which most facts are about.
+func (e *environment) readStream(ctx context.Context) {
+	s, err := e.about("KV_" + e.name)
+	if err != nil {
+		e.lose(&e.Stream, err)
+		return
+	}
+	if e.info, e.infoAt = s.Info, s.At; e.info != nil {
+		s.Looks = e.lookAtReplicas(ctx)
+	}
+	e.Stream.Set(s, e.from())
+}
+
+// readSettings reads the settings as package leader does.
+func (e *environment) readSettings(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, e.wait)
+	defer cancel()
+	b, err := e.bucket.Info(ctx)
+	s := facts.Settings{MaxLease: b.MaxLease, TTL: b.TTL, MaxValue: b.MaxValue, FeedSubject: b.FeedSubject, Domain: b.Domain}
+	switch {
+	case errors.Is(err, leader.ErrIncompatibleBucket):
+		s.Unfit = errorText(err)
+	case err != nil:
+		e.lose(&e.Settings, err)
+		return
+	}
+	e.fit = err == nil
+	e.Settings.Set(s, e.from())
+}
+
+// majority returns an error if an answer to STREAM.INFO does not show that the server of the connection hears from a
+// majority. What a server without one answers may be long over.
 func (e *environment) majority(info *jetstream.StreamInfo) error {
 	return (&inspector{nc: e.nc, name: e.name}).majority(info)
 }
@@ -367,29 +361,18 @@ func (e *environment) try(do func() error) error {
 	return nil
 }
 
-// lease returns the lease that candidates of the bucket use, as far as is known.
-func (e *environment) lease() time.Duration {
-	if e.asked > 0 {
-		return e.asked
-	}
-	return wire.Lease(e.settings.MaxLease, e.settings.TTL)
+// printReport prints the report, and returns the exit code as an error.
+func printReport(w io.Writer, r judge.Report, asJSON bool, width int) error {
+	err := printResult(w, asJSON, map[string]any{"findings": r.Findings, "severity": r.Worst()}, lines(r.Findings, width))
+	return exitIf(r.ExitCode() != 0, r.ExitCode(), err)
 }
 
-// printFindings prints the findings and returns the exit code as an error.
-func printFindings(w io.Writer, all []finding, asJSON bool, width int) error {
-	worst := severityOK
-	for _, f := range all {
-		worst = max(worst, f.Severity)
-	}
-	err := printResult(w, asJSON, map[string]any{"findings": all, "severity": worst}, lines(all, width))
-	return exitIf(worst > severityNote, worst.exitCode(), err)
-}
-
-// lines returns the report for people: each finding, the advice on it, and the sum.
-func lines(all []finding, width int) []string {
+// lines returns the report for people: each finding, the advice on it, and the sum. What has the same cause is one
+// line.
+func lines(all []judge.Finding, width int) []string {
 	indent := 0
-	for _, c := range checks {
-		indent = max(indent, len("critical  "+c.name+"  "))
+	for _, name := range judge.Names() {
+		indent = max(indent, len("critical  "+name+"  "))
 	}
 	var rows [][]string
 	add := func(severity, check, text string) {
@@ -398,18 +381,21 @@ func lines(all []finding, width int) []string {
 			severity, check = "", ""
 		}
 	}
-	counts := make(map[severity]int)
+	counts := make(map[judge.Severity]int)
 	unchecked := 0
-	var not []string
-	var notKnown finding
+	var causes []judge.Cause
+	of := make(map[judge.Cause][]judge.Finding)
 	for _, f := range all {
-		if f.unchecked {
+		if f.Unchecked {
 			unchecked++
 		} else {
 			counts[f.Severity]++
 		}
-		if strings.HasSuffix(f.Text, noSettings) {
-			not, notKnown = append(not, f.Check), f
+		if f.Because != "" {
+			if of[f.Because] == nil {
+				causes = append(causes, f.Because)
+			}
+			of[f.Because] = append(of[f.Because], f)
 			continue
 		}
 		add(f.Severity.String(), f.Check, f.Text)
@@ -417,19 +403,27 @@ func lines(all []finding, width int) []string {
 			add("", "", "-> "+f.Advice)
 		}
 	}
-	if len(not) > 0 {
-		add(notKnown.Severity.String(), "others", notKnown.Text+": "+strings.Join(not, ", "))
+	for _, cause := range causes {
+		text := cause.Text() + ": "
+		if of[cause][0].Unchecked {
+			text = "not checked: " + text
+		}
+		names := make([]string, len(of[cause]))
+		for i, f := range of[cause] {
+			names[i] = f.Check
+		}
+		add(of[cause][0].Severity.String(), "others", text+strings.Join(names, ", "))
 	}
 	var sum []string
-	for s := severityCritical; s >= severityOK; s-- {
+	for s := judge.Critical; s >= judge.OK; s-- {
 		plural := ""
-		if counts[s] > 1 && (s == severityNote || s == severityWarning) {
+		if counts[s] > 1 && (s == judge.Note || s == judge.Warning) {
 			plural = "s"
 		}
 		if counts[s] > 0 {
 			sum = append(sum, fmt.Sprintf("%d %v%s", counts[s], s, plural))
 		}
-		if s == severityNote && unchecked > 0 {
+		if s == judge.Note && unchecked > 0 {
 			sum = append(sum, fmt.Sprintf("%d not checked", unchecked))
 		}
 	}

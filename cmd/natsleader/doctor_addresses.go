@@ -3,55 +3,41 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/internal/jsapi"
 )
 
-// mostAddresses bounds the dials of checkAddresses.
+// mostAddresses bounds the dials of readAddresses.
 const mostAddresses = 32
 
-// checkAddresses dials the addresses that the servers advertise, all at once. A client that loses its connection
+// readAddresses dials the addresses that the servers advertise, all at once. A client that loses its connection
 // tries them before the URL that it was given.
-func checkAddresses(_ context.Context, e *environment) []finding {
+func (e *environment) readAddresses(context.Context) {
 	all := e.nc.DiscoveredServers()
-	switch {
-	case e.nc.Opts.IgnoreDiscoveredServers:
-		return []finding{fine("clients with --no-discovery use no address that the servers advertise")}
-	case len(all) == 0:
-		return []finding{fine("the servers advertise no other address than that of this connection")}
+	if e.nc.Opts.IgnoreDiscoveredServers {
+		e.Addresses.Set(facts.Addresses{Ignored: true}, e.from())
+		return
 	}
 	slices.Sort(all)
-	tried := all[:min(len(all), mostAddresses)]
-	errs := make([]chan error, len(tried))
-	for i, address := range tried {
-		errs[i] = make(chan error, 1)
-		go func() { errs[i] <- e.greets(address) }()
+	tried := make([]facts.Address, min(len(all), mostAddresses))
+	var dials sync.WaitGroup
+	for i := range tried {
+		tried[i].URL = all[i]
+		dials.Go(func() {
+			if err := e.greets(all[i]); err != nil {
+				tried[i].Silent = jsapi.ConnErrorOf(err).Kind
+			}
+		})
 	}
-	var silent []string
-	for i, address := range tried {
-		if err := <-errs[i]; err != nil {
-			silent = append(silent, fmt.Sprintf("%s (%s)", address, jsapi.ConnErrorOf(err).Kind))
-		}
-	}
-	var found []finding
-	if len(silent) > 0 {
-		found = append(found, severityWarning.of("of %d addresses that the servers advertise, these do not answer from here: %s; "+
-			"a client that loses its connection tries them before its own URL, 2 s each by default, and its lease may be over meanwhile",
-			len(tried), strings.Join(silent, ", ")).
-			advise("let the servers advertise what clients reach (client_advertise) or nothing (no_advertise in the block cluster), or ignore what they advertise: --no-discovery, in programs nats.IgnoreDiscoveredServers()"))
-	} else {
-		found = append(found, fine("the addresses that the servers advertise answer: %s", strings.Join(tried, ", ")))
-	}
-	if n := len(all) - len(tried); n > 0 {
-		found = append(found, unread("%d more addresses that the servers advertise", n))
-	}
-	return found
+	dials.Wait()
+	e.Addresses.Set(facts.Addresses{Tried: tried, More: len(all) - len(tried)}, e.from())
 }
 
 // greets returns nil if a NATS server answers at the address.

@@ -13,20 +13,35 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
 
 // report adds findings to the transcript.
-func (w *world) report(title string, found ...finding) {
+func (w *world) report(title string, b facts.Bucket, checks ...string) {
+	found := judge.Of(b, checks...).Findings
+	for i := range found {
+		found[i].Check = ""
+	}
 	w.notef("# %s\n%s\n", title, strings.Join(lines(found, 0), "\n"))
+}
+
+// about is a fact about a stream.
+func about(info *jetstream.StreamInfo) facts.Fact[facts.Stream] {
+	s := facts.Stream{Info: info}
+	if info.Cluster != nil {
+		s.Looks = facts.NewLooks(info.Cluster)
+	}
+	return facts.Known(s, facts.Source{})
 }
 
 // Doctor compares two looks at the servers of the stream, and counts without the missing ones
 // how many can still be lost.
 func TestDoctor_Replicas(t *testing.T) {
 	type peer = jetstream.PeerInfo
-	const apart, pause = settleTime, settlePause
+	const apart, pause = judge.SettleTime, settlePause
 	well := peer{Current: true, Active: time.Second}
 	offline, silent := peer{Offline: true, Active: time.Minute}, peer{Active: time.Minute}
 	quiet := peer{Current: true, Active: 6 * time.Second}
@@ -53,16 +68,17 @@ func TestDoctor_Replicas(t *testing.T) {
 		} {
 			look := func(b, c peer) *jetstream.ClusterInfo {
 				b.Name, c.Name = "b", "c"
-				return &jetstream.ClusterInfo{Name: "C", Leader: "a", Replicas: []*peer{&b, &c}}
+				return &jetstream.ClusterInfo{Name: "C", Leader: "a", Replicas: []*jetstream.PeerInfo{&b, &c}}
 			}
 			first := look(k.b, k.was)
-			e := environment{info: &jetstream.StreamInfo{Config: jetstream.StreamConfig{Replicas: 3}, Cluster: first}, looks: newReplicaLooks(first)}
+			s := facts.Stream{Info: &jetstream.StreamInfo{Config: jetstream.StreamConfig{Replicas: 3}, Cluster: first}, Looks: facts.NewLooks(first)}
 			if k.apart > 0 {
-				e.looks.take(look(k.b, k.is), k.apart)
+				s.Looks.Take(look(k.b, k.is), k.apart)
 			} else {
 				*first = *look(k.b, k.is)
 			}
-			w.report(k.name, append(checkCluster(w.Context(), &e), checkReplicas(w.Context(), &e)...)...)
+			b := facts.Bucket{Stream: facts.Known(s, facts.Source{})}
+			w.report(k.name, b, "cluster", "replicas")
 		}
 	})
 }
@@ -71,26 +87,35 @@ func TestDoctor_Replicas(t *testing.T) {
 func TestDoctor_VacantReplica(t *testing.T) {
 	alone(t, func(w *world) {
 		c := &jetstream.ClusterInfo{Name: "C", Leader: "a"}
-		e := environment{info: &jetstream.StreamInfo{Cluster: c}, looks: newReplicaLooks(c), name: "elections", wait: time.Second}
+		info := &jetstream.StreamInfo{Cluster: c}
+		b := facts.Bucket{Asked: facts.Asked{Bucket: "elections", Wait: time.Second}, Settings: facts.Known(facts.Settings{}, facts.Source{})}
 		check := func(replicas, servers int) {
 			c.Replicas = slices.Repeat([]*jetstream.PeerInfo{{Name: "b", Current: true}}, servers-1)
-			e.info.Config.Replicas = replicas
-			w.report(fmt.Sprintf("replicas: %d, servers: %d", replicas, servers), append(checkCluster(w.Context(), &e), checkReplicas(w.Context(), &e)...)...)
+			info.Config.Replicas = replicas
+			b.Stream = about(info)
+			w.report(fmt.Sprintf("replicas: %d, servers: %d", replicas, servers), b, "cluster", "replicas")
 		}
 		for replicas := 2; replicas <= 5; replicas++ {
 			check(replicas, replicas-1)
 		}
 		check(4, 4)
 		check(1, 1)
-		e.info.Config = jetstream.StreamConfig{Name: "KV_elections", Replicas: 3, MaxMsgsPerSubject: 1, Storage: jetstream.MemoryStorage}
-		w.report("in memory", checkSettings(w.Context(), &e)...)
-		e.info.Cluster = &jetstream.ClusterInfo{Name: "C"}
-		w.report("no leader", checkCluster(w.Context(), &e)...)
-		for _, e.infoErr = range []error{&jetstream.APIError{ErrorCode: codeOffline}, nats.ErrTimeout, &jetstream.APIError{ErrorCode: 1, Description: "no"}} {
-			w.report(e.infoErr.Error(), checkBucket(w.Context(), &e)...)
+		info.Config = jetstream.StreamConfig{Name: "KV_elections", Replicas: 3, MaxMsgsPerSubject: 1, Storage: jetstream.MemoryStorage}
+		b.Stream = about(info)
+		w.report("in memory", b, "settings")
+		info.Cluster = &jetstream.ClusterInfo{Name: "C"}
+		b.Stream = about(info)
+		w.report("no leader", b, "cluster")
+		sound := b.Stream
+		for _, no := range []facts.Refusal{{Code: facts.CodeOffline}, {Code: 1, Text: "JetStream error 1: no"}} {
+			b.Stream = facts.Known(facts.Stream{Refusal: &no}, facts.Source{})
+			w.report(fmt.Sprint("code ", no.Code), b, "bucket")
 		}
-		for _, e.asked = range []time.Duration{lossOfServer - 1, lossOfServer} {
-			w.report(fmt.Sprint("leases of ", e.asked), checkLease(w.Context(), &e)...)
+		b.Stream.Lose(facts.NoAnswer, "nats: timeout", facts.Source{})
+		w.report("no answer", b, "bucket")
+		b.Stream = sound
+		for _, b.Asked.Lease = range []time.Duration{12*time.Second - 1, 12 * time.Second} {
+			w.report(fmt.Sprint("leases of ", b.Asked.Lease), b, "lease")
 		}
 	})
 }
@@ -112,14 +137,14 @@ func TestDoctor_LooksUnderNewLeader(t *testing.T) {
 			_ = m.Respond(text)
 		}))
 		e := environment{nc: nc, api: "fake.", wait: time.Second, info: info(), infoAt: began}
-		e.lookAtReplicas(w.Context())
+		looks := e.lookAtReplicas(w.Context())
 		took := time.Since(began)
-		expect.That(w, took == time.Second+settleTime && e.looks.apart == settleTime,
-			"%v, and %v under the new leader", took, e.looks.apart)
+		expect.That(w, took == time.Second+judge.SettleTime && looks.Apart == judge.SettleTime,
+			"%v, and %v under the new leader", took, looks.Apart)
 		began, terms = time.Now(), 60
 		e.info, e.infoAt = info(), began
 		e.lookAtReplicas(w.Context())
-		expect.Equal(w, time.Since(began), 2*settleTime, "it looks for %v")
+		expect.Equal(w, time.Since(began), 2*judge.SettleTime, "it looks for %v")
 	})
 }
 
@@ -152,24 +177,33 @@ func TestDoctor_ClusterVersions(t *testing.T) {
 			Config:  jetstream.StreamConfig{Metadata: map[string]string{"_nats.ver": "2.11.0"}},
 			Cluster: &jetstream.ClusterInfo{Name: "C", Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "b"}, {Name: "c"}, {Name: "me"}}},
 		}}
-		found := e.checkVersions()
-		w.report("servers", found...)
-		w.notef("# on a terminal\n%s\n", strings.Join(lines(found[1:3], 80), "\n"))
-		w.notef("advice: %s\n", e.adviseRoster())
-		e.known["b"] = "2.10.29"
-		w.notef("advice: %s\n", e.adviseRoster())
+		e.Asked = facts.Asked{Bucket: "elections", Roster: true}
+		e.Stream = about(e.info)
+		e.Settings = facts.Known(facts.Settings{}, facts.Source{})
+		e.Roster = facts.Known(facts.Stream{}, facts.Source{})
+		e.readServer(w.Context())
+		w.report("servers", e.Bucket, "server")
+		w.notef("# on a terminal\n%s\n", strings.Join(lines(judge.Of(e.Bucket, "server").Findings[1:3], 80), "\n"))
+		w.report("roster", e.Bucket, "roster")
+		got, _ := e.Server.Get()
+		got.Others[slices.IndexFunc(got.Others, func(v facts.Version) bool { return v.Name == "b" })].Version = "2.10.29"
+		w.report("roster, and b is old", e.Bucket, "roster")
 		w.made(nc.Subscribe("$SYS.REQ.SERVER.PING.JSZ", func(m *nats.Msg) {
 			for _, status := range []string{`"b"}, "data": {"config": {"sync_interval": 10000000000}}`, `"c"}`, `"new"}, "data": {"config": {"sync_interval": 1}}`} {
 				_ = m.Respond([]byte(`{"server": {"name": ` + status + "}"))
 			}
 		}))
-		w.report("syncs", checkSync(w.Context(), &e)...)
+		e.readSync(w.Context())
+		w.report("syncs", e.Bucket, "sync")
 		e.nc = expect.Got(nats.Connect("", append(w.inProcess(), nats.UserInfo("limited", "limited"),
 			nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))...))(w)
 		defer e.nc.Close()
-		w.report("it may not ask", e.checkVersions()...)
+		e.readServer(w.Context())
+		w.report("it may not ask", e.Bucket, "server")
+		e.Stream = about(&jetstream.StreamInfo{})
 		for _, version := range []string{"3.0.0", "2.12.0-beta.1", "2.11.8", "2.11.7", "2.11.0", "2.10.29", "1.4.1", "other"} {
-			w.report(version, judgeVersion("", version))
+			e.Server = facts.Known(facts.Server{Version: version}, facts.Source{})
+			w.report(version, e.Bucket, "server")
 		}
 	}, withUser("limited", denied("$SYS.REQ.ACCOUNT.PING.STATZ")), func(o *server.Options) { o.ServerName, o.NoSystemAccount = "me", true })
 }

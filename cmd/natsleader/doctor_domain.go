@@ -3,61 +3,48 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/internal/jsapi"
 )
 
 // mostDomains bounds the domains that are asked for the bucket.
 const mostDomains = 16
 
-// checkDomain names the JetStream domain of the bucket, if it is in one, and looks for a bucket of the same name in the other domains
-// whose servers the account reaches.
-func checkDomain(_ context.Context, e *environment) []finding {
-	here := e.settings.Domain
-	if here == "" {
-		return nil
+// readDomains looks for a bucket of the same name in the other JetStream domains whose servers the account reaches.
+func (e *environment) readDomains(context.Context) {
+	settings, _ := e.Settings.Get()
+	if settings.Domain == "" {
+		e.Domains.Set(facts.Domains{}, e.from())
+		return
 	}
-	found := []finding{fine("the bucket is in the JetStream domain %s", here)}
-	others, err := e.otherDomains(here)
-	if errors.Is(err, nats.ErrPermissionViolation) {
-		return append(found, unread("other domains: %s (candidates need not)", violation(err)))
-	}
+	others, err := e.otherDomains(settings.Domain)
 	if err != nil && !errors.Is(err, nats.ErrTimeout) { // which ends the wait for more answers
-		return append(found, unanswered("other domains: %v", err))
+		e.lose(&e.Domains, err)
+		return
 	}
-	var none []string
-	for _, domain := range others[:min(len(others), mostDomains)] {
-		if domain == "" {
-			found = append(found, unread("servers in no domain have JetStream, too: whether they have the bucket can be seen only there"))
-			continue
+	found := facts.Domains{More: max(0, len(others)-mostDomains)}
+	for _, name := range others[:min(len(others), mostDomains)] {
+		d := facts.Domain{Name: name}
+		if name != "" {
+			api := jsapi.APIPrefix(jetstream.JetStreamOptions{Domain: name})
+			err := e.request(&nats.Msg{Subject: api + "STREAM.INFO.KV_" + e.name}, &jetstream.StreamInfo{})
+			switch {
+			case err == nil, errors.Is(err, jetstream.ErrStreamNotFound):
+				d.Has.Set(err == nil, e.from())
+			default:
+				e.lose(&d.Has, err)
+			}
 		}
-		api := jsapi.APIPrefix(jetstream.JetStreamOptions{Domain: domain})
-		err := e.request(&nats.Msg{Subject: api + "STREAM.INFO.KV_" + e.name}, &jetstream.StreamInfo{})
-		switch {
-		case err == nil:
-			found = append(found, severityNote.of("the JetStream domain %s has a bucket of this name, too: the elections there have leaders of their own", domain).
-				advise(fmt.Sprintf("if each election shall have one leader, let all candidates name one domain (jetstream.NewWithDomain, --js-domain), and remove the other bucket: natsleader bucket rm %s --js-domain %s", e.name, domain)))
-		case errors.Is(err, jetstream.ErrStreamNotFound):
-			none = append(none, domain)
-		default:
-			found = append(found, unreadFor(err, "the JetStream domain %s: %s", domain, violation(err)))
-		}
+		found.Others = append(found.Others, d)
 	}
-	if len(none) > 0 {
-		found[0].Text += ", and not in " + strings.Join(none, ", ")
-	}
-	if more := len(others) - mostDomains; more > 0 {
-		found = append(found, unread("%d more JetStream domains", more))
-	}
-	return found
+	e.Domains.Set(found, e.from())
 }
 
 // otherDomains returns the domains of other servers with JetStream that answer the account, the empty one among them.

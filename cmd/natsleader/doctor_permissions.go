@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,102 +13,77 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // permissionProbe is one permission of a role.
 type permissionProbe struct {
-	what    string // it is for
-	missing severity
-	do      func() error
+	what string // it is for
+	do   func() error
 }
 
-// The roles of --as.
-const (
-	asCandidate = "candidate"
-	asOperator  = "operator"
-	asCreator   = "creator"
-)
-
-// checkPermissions tries each permission of the role of --as, and reports those that are
-// missing. Only a refusal by the server counts; any other answer does not matter.
-func checkPermissions(_ context.Context, e *environment) []finding {
+// readRights tries each permission of the role of --as. Only a refusal by the server counts; any other answer does not
+// matter, but for that to a write of a candidate.
+func (e *environment) readRights(context.Context) {
 	trials := []permissionProbe{
-		{"every answer of the server", severityCritical, e.listen(e.nc.NewInbox())},
-		{"the settings of the bucket", severityCritical, e.send("STREAM.INFO.KV_"+e.name, "")},
+		{facts.ForAnswers, e.listen(e.nc.NewInbox())},
+		{facts.ForSettings, e.send("STREAM.INFO.KV_"+e.name, "")},
 	}
 	switch e.as {
-	case asOperator:
+	case facts.Operator:
 		trials = append(trials, e.watchProbes()...)
 		trials = append(trials, e.operatorProbes()...)
 		if e.roster {
 			trials = append(trials, e.rosterProbes()...)
 		}
-	case asCreator:
+	case facts.Creator:
 		trials = append(trials, e.watchProbes()...)
 		trials = append(trials,
-			permissionProbe{"making the bucket", severityCritical, e.send("STREAM.CREATE.KV_"+e.name, "")},
-			permissionProbe{"changing the bucket", severityCritical, e.send("STREAM.UPDATE.KV_"+e.name, "")},
-			permissionProbe{"bucket ls", severityNote, e.send("STREAM.LIST", "")})
+			permissionProbe{facts.ForMaking, e.send("STREAM.CREATE.KV_"+e.name, "")},
+			permissionProbe{facts.ForChanging, e.send("STREAM.UPDATE.KV_"+e.name, "")},
+			permissionProbe{facts.ForList, e.send("STREAM.LIST", "")})
 	default:
 		trials = append(trials, e.candidateProbes()...)
 	}
-	var found []finding
-	for _, t := range trials {
+	if e.as != facts.Candidate {
+		trials = append(trials, permissionProbe{facts.ForWriting, e.write(e.election)})
+	}
+	rights := make([]facts.Right, len(trials))
+	for i, t := range trials {
+		r := &rights[i]
+		r.For = t.what
 		switch err := e.try(t.do); {
+		case err == nil:
+			r.Tried.Set("", e.from())
 		case errors.Is(err, nats.ErrPermissionViolation):
-			f := t.missing.of("%s (for %s)", violation(err), t.what)
-			if !e.named && strings.Contains(violation(err), e.election) {
-				f = f.advise("name the election that this connection is for with --election, or allow it")
-			} else {
-				f = f.advise("allow it")
-			}
-			found = append(found, f)
-		case err != nil:
-			found = append(found, unanswered("%s: %v", t.what, err))
+			r.Tried.Set(violation(err), e.from())
+		default:
+			e.lose(&r.Tried, err)
 		}
 	}
-	switch {
-	case e.as == asOperator, e.as == asCreator:
-		if e.try(e.write(e.election)) == nil {
-			found = append(found, severityNote.of("this connection may write elections, which %s need not", e.role()).
-				advise("allow that to candidates only: `natsleader permissions "+e.as+"` prints the least"))
-		}
-	case !slices.ContainsFunc(found, func(f finding) bool { return f.Severity > severityNote }) && e.info != nil && e.unfit == nil:
-		found = append(found, e.checkWrite()...)
-	}
-	if len(found) == 0 {
-		found = append(found, fine("this connection may do all that %s does", e.role()))
-	}
-	return found
-}
-
-// role returns the role of --as with its article.
-func (e *environment) role() string {
-	if e.as == asOperator {
-		return "an " + e.as
-	}
-	return "a " + e.as
+	e.Rights.Set(rights, e.from())
+	e.readWrite()
 }
 
 // watchProbes are the permissions of those who look at all elections.
 func (e *environment) watchProbes() []permissionProbe {
 	return []permissionProbe{
-		{"reading all elections", severityCritical, e.createNothing(e.name, "$KV."+e.name+".>")},
-		{"tidiness", severityNote, e.send("CONSUMER.DELETE.KV_"+e.name+"."+noConsumer, "")},
+		{facts.ForAll, e.createNothing(e.name, "$KV."+e.name+".>")},
+		{facts.ForTidiness, e.send("CONSUMER.DELETE.KV_"+e.name+"."+noConsumer, "")},
 	}
 }
 
 // operatorProbes are the permissions of an operator besides watchProbes, and besides requests to the leaders.
 func (e *environment) operatorProbes() []permissionProbe {
 	trials := []permissionProbe{
-		{"status and step-down of one election", severityCritical, e.get(e.election)},
-		{"writing the note", severityNote, e.write(noteKey(e.election))},
-		{"writing the cordon", severityNote, e.write(wire.CordonKey)},
+		{facts.ForSteering, e.get(e.election)},
+		{facts.ForNote, e.write(noteKey(e.election))},
+		{facts.ForCordon, e.write(wire.CordonKey)},
 	}
 	if e.republishes() {
-		trials = append(trials, permissionProbe{"hearing at once who follows", severityNote, e.listen(e.feed() + "." + e.election)})
+		trials = append(trials, permissionProbe{facts.ForFollower, e.listen(e.feed() + "." + e.election)})
 	}
 	return trials
 }
@@ -129,25 +103,28 @@ func (e *environment) write(key string) func() error {
 }
 
 // republishes reports whether the bucket has a feed, as far as is known.
-func (e *environment) republishes() bool { return e.info == nil || e.settings.FeedSubject != "" }
+func (e *environment) republishes() bool {
+	settings, known := e.Settings.Get()
+	return !known || settings.FeedSubject != ""
+}
 
 // candidateProbes are the permissions of a candidate.
 func (e *environment) candidateProbes() []permissionProbe {
 	key := "$KV." + e.name + "." + e.election
-	trials := []permissionProbe{{"reading the election", severityCritical, e.get(e.election)}, {"the lease", severityCritical, e.write(e.election)}}
+	trials := []permissionProbe{{facts.ForReading, e.get(e.election)}, {facts.ForLease, e.write(e.election)}}
 	if e.republishes() {
-		trials = append(trials, permissionProbe{"hearing of changes: without it candidates poll", severityWarning, e.listen(e.feed() + "." + e.election)})
+		trials = append(trials, permissionProbe{facts.ForFeed, e.listen(e.feed() + "." + e.election)})
 	} else {
 		// The server can fulfil neither request.
 		trials = append(trials,
-			permissionProbe{"hearing of changes: without it candidates poll", severityWarning, e.createNothing(e.name, key)},
-			permissionProbe{"tidiness", severityNote, e.send("CONSUMER.DELETE.KV_"+e.name+"."+noConsumer, "")})
+			permissionProbe{facts.ForFeed, e.createNothing(e.name, key)},
+			permissionProbe{facts.ForTidiness, e.send("CONSUMER.DELETE.KV_"+e.name+"."+noConsumer, "")})
 	}
 	trials = append(trials,
-		permissionProbe{"requests to step down: without it nobody can ask", severityNote, e.listen(e.askSubject())},
-		permissionProbe{"heeding cordons", severityNote, e.get(wire.CordonKey)})
+		permissionProbe{facts.ForRequests, e.listen(e.askSubject())},
+		permissionProbe{facts.ForCordons, e.get(wire.CordonKey)})
 	if e.republishes() {
-		trials = append(trials, permissionProbe{"heeding cordons at once", severityNote, e.listen(e.feed() + "." + wire.CordonKey)})
+		trials = append(trials, permissionProbe{facts.ForCordonFeed, e.listen(e.feed() + "." + wire.CordonKey)})
 	}
 	if e.roster {
 		trials = append(trials, e.rosterProbes()...)
@@ -199,26 +176,21 @@ func (e *environment) impossible(bucket, key string) *nats.Msg {
 	}
 }
 
-// checkWrite checks the reason for which the server rejects the impossible write. It
-// ought to be the condition.
-func (e *environment) checkWrite() []finding {
-	reply, err := e.ask(e.impossible(e.name, e.election))
-	if err != nil {
-		return []finding{severityCritical.of("a write of the bucket is not answered: %v", err)}
+// readWrite asks for the reason for which the server rejects the impossible write of a candidate.
+func (e *environment) readWrite() {
+	switch {
+	case e.as != facts.Candidate:
+		e.Write.Set(facts.Write{Skipped: true}, e.from())
+		return
+	case !e.fit: // no stream takes it
+		return
 	}
-	var ack struct {
-		Error *jetstream.APIError `json:"error"`
+	err := e.request(e.impossible(e.name, e.election), &struct{}{})
+	if no := refusalOf(err); err == nil || no != nil && no.Code != facts.CodeNoResponders {
+		e.Write.Set(facts.Write{Accepted: err == nil, Refusal: no}, e.from())
+		return
 	}
-	switch err := json.Unmarshal(reply, &ack); {
-	case err != nil:
-		return []finding{unanswered("the answer to a write is not understood: %v", err)}
-	case ack.Error == nil:
-		return []finding{severityCritical.of("the bucket accepts writes whose condition does not hold").advise("use another bucket")}
-	case ack.Error.ErrorCode == wire.CodeWrongLastSequence || ack.Error.ErrorCode == wire.CodeWrongLastConstant:
-		return nil
-	default:
-		return []finding{severityCritical.of("writes of the bucket are refused: %v", ack.Error)}
-	}
+	e.lose(&e.Write, err)
 }
 
 // listen subscribes, and unsubscribes when the server has answered.
@@ -239,73 +211,53 @@ func (e *environment) listen(subject string) func() error {
 
 // feed is the prefix of the subjects of the bucket's feeds.
 func (e *environment) feed() string {
-	if e.settings.FeedSubject != "" {
-		return e.settings.FeedSubject
+	if settings, _ := e.Settings.Get(); settings.FeedSubject != "" {
+		return settings.FeedSubject
 	}
 	return wire.FeedPrefix + e.name
 }
 
 func (e *environment) askSubject() string { return wire.AskPrefix + e.name + "." + e.election }
 
-// checkFeedPublish reports whether this connection may publish to the feed, as only the
-// server should.
-func checkFeedPublish(_ context.Context, e *environment) []finding {
-	if e.settings.FeedSubject == "" {
-		return []finding{fine("there is no feed to forge: the bucket does not republish")}
+// readFeed tries whether this connection may publish to the feed.
+func (e *environment) readFeed(context.Context) {
+	if settings, known := e.Settings.Get(); known && settings.FeedSubject == "" {
+		e.Feed.Set(false, e.from())
+		return
 	}
-	return e.tryToPublish(e.feed()+"."+unusedElection(),
-		severityWarning.of("this connection may publish to %s.>, and make waiting candidates believe what never was", e.feed()).
-			advise("deny everybody to publish to "+e.feed()+".>; the server needs no permission"),
-		fine("this connection may not publish to %s.>, as nobody should", e.feed()))
+	e.ruled(&e.Feed, e.try(e.publish(e.feed()+"."+unusedElection())))
 }
 
-// checkAskPublish reports whether this connection may push leaders out. It sends a
-// request that no candidate receives.
-func checkAskPublish(_ context.Context, e *environment) []finding {
-	subject := wire.AskPrefix + e.name
-	switch {
-	case e.as == asOperator && e.named: // a leader takes no request without a subject for the reply
-		return e.tryToPublish(e.askSubject(), fine("this connection may ask the leader of %s to hand over, as an operator does", e.election),
-			severityCritical.of("this connection may not publish to %s (for step-down)", e.askSubject()).advise("allow it"))
-	case e.as == asOperator:
-		return e.tryToPublish(subject+"."+unusedElection(), fine("this connection may ask leaders to hand over, as an operator does"),
-			severityCritical.of("this connection may not publish to %s.> (for step-down)", subject).
-				advise("name the election that this connection is for with --election, or allow it"))
+// readRequests tries whether this connection may ask leaders to hand over. It sends a request that no candidate
+// receives, or that a leader does not take because it has no subject for the reply.
+func (e *environment) readRequests(context.Context) {
+	subject := wire.AskPrefix + e.name + "." + unusedElection()
+	if e.as == facts.Operator && e.named {
+		subject = e.askSubject()
 	}
-	return e.tryToPublish(subject+"."+unusedElection(),
-		severityNote.of("this connection may push leaders out: it may publish to %s.>", subject).
-			advise("allow it to those who use natsleader step-down only"),
-		fine("this connection may not push leaders out"))
+	e.ruled(&e.Requests, e.try(e.publish(subject)))
 }
 
-// tryToPublish publishes to a subject, and returns the finding for the outcome.
-func (e *environment) tryToPublish(subject string, may, mayNot finding) []finding {
-	switch err := e.try(func() error { return e.nc.Publish(subject, nil) }); {
-	case err == nil:
-		return []finding{may}
-	case errors.Is(err, nats.ErrPermissionViolation):
-		return []finding{mayNot}
-	default:
-		return []finding{unanswered("%v", err)}
-	}
+func (e *environment) publish(subject string) func() error {
+	return func() error { return e.nc.Publish(subject, nil) }
 }
 
-// mostTried is how many elections checkBorder tries to write.
+// mostTried is how many elections readBorder tries to write.
 const mostTried = 20
 
-// checkBorder reports whether the elections of the bucket are separated by permissions alone:
-// whether this connection may write some of them and not others. A group counts as one. Nothing shows which application
-// an election belongs to. So connections that may write all elections see no border, and neither
-// does one that reaches the bucket through an import.
-func checkBorder(_ context.Context, e *environment) []finding {
+// readBorder tries which elections of the bucket this connection may write. A group counts as one. Behind an import
+// nothing can be tried.
+func (e *environment) readBorder(context.Context) {
 	if e.api != jetstream.DefaultAPIPrefix {
-		return []finding{unread("the bucket may be in another account, because the prefix of the JetStream API is %s", strings.TrimSuffix(e.api, "."))}
+		e.Border.Set(facts.Border{}, e.from())
+		return
 	}
 	pre := "$KV." + e.name + "."
 	var info jetstream.StreamInfo
 	m := &nats.Msg{Subject: e.api + "STREAM.INFO.KV_" + e.name, Data: []byte(`{"subjects_filter":"` + pre + `>"}`)}
 	if err := e.request(m, &info); err != nil {
-		return []finding{unreadFor(err, "the names of the elections: %v", err)}
+		e.lose(&e.Border, err)
+		return
 	}
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(info.State.Subjects)), func(subject string) bool {
 		name, _, _ := group.NameOf(subject)
@@ -321,7 +273,7 @@ func checkBorder(_ context.Context, e *environment) []finding {
 	if e.named {
 		names = append([]string{e.election}, slices.DeleteFunc(names, func(n string) bool { return n == e.election })...)
 	}
-	var may, mayNot []string
+	var b facts.Border
 	for _, name := range names[:min(len(names), mostTried)] {
 		err := e.try(e.write(name))
 		if of, _, _ := group.NameOf(name); name == group.RegistryKey(of) {
@@ -329,23 +281,13 @@ func checkBorder(_ context.Context, e *environment) []finding {
 		}
 		switch {
 		case err == nil:
-			may = append(may, name)
+			b.May = append(b.May, facts.Text(name))
 		case errors.Is(err, nats.ErrPermissionViolation):
-			mayNot = append(mayNot, name)
+			b.MayNot = append(b.MayNot, facts.Text(name))
 		default:
-			return []finding{unanswered("%v", err)}
+			e.lose(&e.Border, err)
+			return
 		}
 	}
-	switch {
-	case len(mayNot) == 0:
-		return []finding{fine("no border within the account: this connection may write all elections that were tried, which are %d", len(may))}
-	case len(may) == 0:
-		return []finding{unread("this connection may write none of the elections that were tried (%d)", len(mayNot))}
-	}
-	border := severityWarning
-	if e.as != asCandidate {
-		border = severityNote // the least permissions of an operator name elections and groups
-	}
-	return []finding{border.of("permissions within one account separate this connection, which may write %s, from %s", some(may), some(mayNot)).
-		advise("they stop a client that makes a mistake; if an application must be safe from a hostile client of another, give each an account of its own: docs/permissions.md says how")}
+	e.Border.Set(b, e.from())
 }

@@ -2,14 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
+	"slices"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/natsleader/natsleader/internal/hazards"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
@@ -22,92 +17,48 @@ func (e *environment) rosterName() string {
 	return wire.RosterName(e.name)
 }
 
-// checkRoster checks the roster, if there ought to be one.
-func checkRoster(ctx context.Context, e *environment) []finding {
-	missing := func(text string) []finding {
-		f := fine("%s: whoever is first takes a free key", text)
-		if e.roster {
-			f = severityWarning.of("%s: nobody waits for a turn, and candidates are not listed", text)
-		}
-		if e.roster || e.info.Config.Metadata[wire.RosterKey] != "" {
-			f = f.advise(e.adviseRoster())
-		}
-		return []finding{f}
-	}
-	if e.info.Config.Metadata[wire.RosterKey] == "" {
-		return missing("the bucket keeps no roster")
-	}
-	err := e.try(e.send("STREAM.INFO.KV_"+e.rosterName(), ""))
-	if errors.Is(err, nats.ErrPermissionViolation) {
-		return []finding{unread("%s (for the settings of the roster)", violation(err))}
-	}
-	ctx, cancel := context.WithTimeout(ctx, e.wait)
-	defer cancel()
-	stream, err := e.js.Stream(ctx, "KV_"+e.rosterName())
-	switch {
-	case errors.Is(err, jetstream.ErrStreamNotFound):
-		return missing("the roster of the bucket is gone")
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout), refusedWith(err, codeOffline):
-		return []finding{severityWarning.of("the roster, stream KV_%s, does not answer: %s; while it has no leader nobody sees who waits", e.rosterName(), errorText(err)).
-			advise("if that lasts, bring back a majority of its servers")}
-	case err != nil:
-		return []finding{unanswered("the roster, stream KV_%s: %s", e.rosterName(), errorText(err))}
-	}
-	wrong := e.wrongInRoster(stream.CachedInfo().Config)
-	if len(wrong) == 0 {
-		return []finding{fine("candidates announce themselves in %s", e.rosterName())}
-	}
-	return []finding{severityWarning.of("the roster %s is not set as it ought to be: %s", e.rosterName(), strings.Join(wrong, "; ")).
-		advise(e.adviseRoster())}
+// readRoster reads the settings of the roster, if there ought to be one.
+func (e *environment) readRoster(context.Context) {
+	e.readSideStream(&e.Roster, e.info.Config.Metadata[wire.RosterKey] != "", "KV_"+e.rosterName())
 }
 
-// adviseRoster is the advice to create the roster or bring it to its settings. Servers that do
-// not know message TTLs ignore those settings.
-func (e *environment) adviseRoster() string {
-	add := e.addLine("--roster")
-	if old := e.tooOldFor(leastVersion); len(old) > 0 {
-		where := ""
-		if e.info.Cluster != nil && e.info.Cluster.Name != "" {
-			where = " (" + strings.Join(old, ", ") + ")"
-		}
-		return fmt.Sprintf("update the servers%s to nats-server %s or later, then: %s", where, leastVersion, add)
-	}
-	return add
+// readHistory reads those of the history, if the bucket was made with one.
+func (e *environment) readHistory(context.Context) {
+	name := historyStream(e.name)
+	e.readSideStream(&e.History, e.info.Config.Metadata[historyKey] == name, name)
 }
 
-// wrongInRoster names the settings with which a roster would not work, or would not
-// show which candidates stand.
-func (e *environment) wrongInRoster(c jetstream.StreamConfig) (wrong []string) {
-	roster := hazards.Bucket(c, hazards.Roster, e.rosterName())
-	for _, h := range append(roster.Of(hazards.Refused), roster.Of(hazards.Reported)...) {
-		wrong = append(wrong, "it "+h.Text)
+func (e *environment) readSideStream(slot *facts.Fact[facts.Stream], kept bool, name string) {
+	if !kept {
+		slot.Set(facts.Stream{}, e.from())
+		return
 	}
-	if least := wire.AnnouncementLeases * e.lease(); 0 < c.MaxAge && c.MaxAge < least {
-		wrong = append(wrong, fmt.Sprintf("a TTL of %v, less than %d leases", c.MaxAge, wire.AnnouncementLeases))
+	s, err := e.about(name)
+	if err == nil && s.Info != nil && s.Info.Cluster != nil && s.Info.Cluster.Name != "" && s.Info.Cluster.Leader == "" {
+		err = e.majority(s.Info)
 	}
-	if c.Replicas < e.info.Config.Replicas {
-		wrong = append(wrong, fmt.Sprintf("%d replicas, where the bucket has %d", c.Replicas, e.info.Config.Replicas))
+	if err != nil {
+		e.lose(slot, err)
+		return
 	}
-	return wrong
+	slot.Set(s, e.from())
 }
 
 // rosterProbes are the permissions of a candidate, or of an operator, with a roster. Nothing is stored,
 // and no consumer is made.
 func (e *environment) rosterProbes() []permissionProbe {
 	name := e.rosterName()
-	keys := "$KV." + name + "." + e.election + "."
-	announce := permissionProbe{"announcing itself in the roster: without it, it is not in line", severityWarning, func() error {
+	probes := []permissionProbe{
+		{facts.ForRoster, e.send("STREAM.INFO.KV_"+name, "")},
+		{facts.ForSeeing, e.createNothing(name, "$KV."+name+"."+e.election+".*")},
+		{facts.ForTidiness, e.send("CONSUMER.DELETE.KV_"+name+"."+noConsumer, "")},
+	}
+	if e.as == facts.Operator {
+		return probes
+	}
+	return slices.Insert(probes, 1, permissionProbe{facts.ForAnnouncing, func() error {
 		return e.nc.PublishMsg(e.impossible(name, e.election+"."+anySession))
-	}}
-	if e.as == asOperator {
-		announce.do = func() error { return nil }
-	}
-	return []permissionProbe{
-		{"the settings of the roster", severityNote, e.send("STREAM.INFO.KV_"+name, "")},
-		announce,
-		{"seeing who stands: without it, a leader names nobody to follow it", severityWarning, e.createNothing(name, keys+"*")},
-		{"tidiness", severityNote, e.send("CONSUMER.DELETE.KV_"+name+"."+noConsumer, "")},
-	}
+	}})
 }
 
 // anySession is a session that no candidate has.

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
@@ -173,10 +174,6 @@ func TestDoctor_Rosters(t *testing.T) {
 		w.remove("KV_elections_roster")
 		f.show("", "--roster")
 	})
-	// AllowMsgTTL is set when the roster is made, and cannot be unset. So this case is tested without a server.
-	e := &environment{name: "x", info: &jetstream.StreamInfo{Config: jetstream.StreamConfig{Replicas: 3}}}
-	wrong := strings.Join(e.wrongInRoster(jetstream.StreamConfig{Subjects: []string{"$KV.x_roster.>"}, Replicas: 1, MaxMsgsPerSubject: 1, SubjectDeleteMarkerTTL: time.Second}), "; ")
-	expect.Equal(t, wrong, "it lets nothing lapse (no AllowMsgTTL); 1 replicas, where the bucket has 3", "%v")
 }
 
 // An account has limits of its storage and of its memory. Each bucket is subject to one of them. When the
@@ -264,7 +261,7 @@ func TestDoctor_MissingPermissions(t *testing.T) {
 func TestDoctor_Roles(t *testing.T) {
 	plan := permissionPlan{bucket: "elections", inbox: "_INBOX", api: jetstream.DefaultAPIPrefix, roster: true}
 	var users []func(*server.Options)
-	for _, role := range []string{asOperator, asCreator, "operator of billing"} {
+	for _, role := range []string{facts.Operator, facts.Creator, "operator of billing"} {
 		if plan.elections = nil; strings.HasSuffix(role, " of billing") {
 			plan.elections = []string{"billing"}
 		}
@@ -276,9 +273,9 @@ func TestDoctor_Roles(t *testing.T) {
 		users = append(users, withUser(strings.ReplaceAll(role, " ", "-"), may))
 	}
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
-		w.prompt("doctor --read-only --as operator --roster "+as(asOperator), "doctor --read-only --as creator "+as(asCreator))
-		f := w.findingsBeside("--as operator " + as(asOperator))
-		f.show("--as operator "+as(asCreator), "--as creator "+as(asOperator), "--as operator",
+		w.prompt("doctor --read-only --as operator --roster "+as(facts.Operator), "doctor --read-only --as creator "+as(facts.Creator))
+		f := w.findingsBeside("--as operator " + as(facts.Operator))
+		f.show("--as operator "+as(facts.Creator), "--as creator "+as(facts.Operator), "--as operator",
 			"--as operator --election billing "+as("operator-of-billing"), "--as operator --election shipping "+as("operator-of-billing"),
 			"--as operator "+as("operator-of-billing"))
 	}, users...)

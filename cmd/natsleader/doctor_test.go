@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,7 +20,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
@@ -299,9 +299,10 @@ func TestDoctor_Clocks(t *testing.T) {
 			{"behind", -time.Minute, 0, true, nil},
 			{"slow answer", 2 * time.Second, 3 * time.Second, true, nil},
 		} {
-			e := environment{infoAt: now, infoTook: k.took, hostSync: func() (bool, error) { return k.synced, k.err }}
-			e.info = &jetstream.StreamInfo{TimeStamp: now.Add(k.ahead)}
-			w.report(k.name, checkClock(w.Context(), &e)...)
+			e := environment{nc: new(nats.Conn), hostSync: func() (bool, error) { return k.synced, k.err }}
+			e.Stream = facts.Known(facts.Stream{Info: &jetstream.StreamInfo{TimeStamp: now.Add(k.ahead)}, At: now, Took: k.took}, facts.Source{})
+			e.readClock(w.Context())
+			w.report(k.name, e.Bucket, "clock")
 		}
 	})
 }
@@ -310,18 +311,25 @@ func TestDoctor_Clocks(t *testing.T) {
 func TestDoctor_JudgesLoad(t *testing.T) {
 	alone(t, func(w *world) {
 		stored := time.Now()
-		of := func(n int, state string) []electionStatus {
-			value := fmt.Appendf(nil, `{"v":1,"state":%q,"id":"a","session":"s","n":1,"lease":"6s","token":1}`, state)
-			return slices.Repeat([]electionStatus{newElectionStatus("billing", backend.Entry{Value: value, Revision: 1, Created: stored})}, n)
+		of := func(n int, state string) []facts.Election {
+			value := fmt.Sprintf(`{"v":1,"state":%q,"id":"a","session":"s","n":1,"lease":"6s","token":1}`, state)
+			return slices.Repeat([]facts.Election{{Name: "billing", Value: facts.Text(value), Revision: 1, Created: stored}}, n)
 		}
-		for _, led := range []int{serverWrites/2 - 1, serverWrites / 2, serverWrites - 1, serverWrites} {
+		for _, led := range []int{judge.ServerWrites/2 - 1, judge.ServerWrites / 2, judge.ServerWrites - 1, judge.ServerWrites} {
 			for _, after := range []time.Duration{0, 6 * time.Second} { // their leases are over
-				n, writes := renewalLoad(append(of(led, "leading"), of(7, "released")...), stored.Add(after))
-				f, _ := judgeLoad(fmt.Sprintf("%d are led, %v writes", n, writes), writes)
-				w.report(fmt.Sprintf("%d after %v", led, after), f)
+				w.report(fmt.Sprintf("%d after %v", led, after), electionsAt(stored.Add(after), append(of(led, "leading"), of(7, "released")...)...), "elections")
 			}
 		}
 	})
+}
+
+// electionsAt are the elections of a bucket at a time.
+func electionsAt(at time.Time, all ...facts.Election) facts.Bucket {
+	from := facts.Source{At: at}
+	return facts.Bucket{
+		Stream: about(&jetstream.StreamInfo{}), Settings: facts.Known(facts.Settings{}, from), Cordon: facts.Known(facts.Cordon{}, from),
+		Groups: facts.Known([]facts.Group(nil), from), Elections: facts.Known(all, from),
+	}
 }
 
 // A schedule whose mark is in the future, and one whose next slot is late by more than its lease, are warnings, also while a
@@ -329,16 +337,16 @@ func TestDoctor_JudgesLoad(t *testing.T) {
 func TestDoctor_Schedules(t *testing.T) {
 	alone(t, func(w *world) {
 		at := time.Date(2026, time.November, 28, 3, 0, 0, 0, time.UTC)
-		of := func(election, mark string, renewed time.Time) electionStatus {
-			value := fmt.Appendf(nil, `{"v":1,"state":"leading","id":"a","session":"s","n":1,"lease":"6s","token":1,"value":%q}`, mark)
-			return newElectionStatus(election, backend.Entry{Value: value, Revision: 1, Created: renewed})
+		of := func(election, mark string, renewed time.Time) facts.Election {
+			value := fmt.Sprintf(`{"v":1,"state":"leading","id":"a","session":"s","n":1,"lease":"6s","token":1,"value":%q}`, mark)
+			return facts.Election{Name: facts.Text(election), Value: facts.Text(value), Revision: 1, Created: renewed}
 		}
 		const done, begun = "done 2026-11-28T02:00:00Z calendar 1f next 2026-11-28T03:00:00Z", "begun 2026-11-28T02:00:00Z after 2026-11-28T01:00:00Z calendar 1f next 2026-11-28T03:00:00Z"
 		for _, after := range []time.Duration{-time.Hour - 10*time.Second - 1, -time.Hour - 10*time.Second, 16 * time.Second, 16*time.Second + 1} {
 			now := at.Add(after)
-			w.report(after.String(), judgeSchedules([]electionStatus{
-				of("report", done, now), of("gone", done, now.Add(-time.Hour)), of("mail", begun, now), of("billing", "10.0.0.1:8080", now),
-			}, now)...)
+			w.report(after.String(), electionsAt(now,
+				of("report", done, now), of("gone", done, now.Add(-6*time.Second)), of("mail", begun, now), of("billing", "10.0.0.1:8080", now),
+			), "elections")
 		}
 	})
 }
@@ -369,56 +377,67 @@ func TestDoctor_FaultyServer(t *testing.T) {
 		w.made(nc.Subscribe("$JS.fake.API.>", answer))
 		synctest.Wait() // for the subscription
 		e := environment{
-			nc: w.js.Conn(), api: "$JS.fake.API.", wait: time.Second, name: "elections", election: "billing",
+			nc: w.js.Conn(), api: "$JS.fake.API.", wait: time.Second, name: "elections", election: "billing", as: facts.Candidate, fit: true,
 			info: &jetstream.StreamInfo{Config: jetstream.StreamConfig{Replicas: 3, MaxMsgsPerSubject: 1, Placement: &jetstream.Placement{Cluster: "C"}}},
 		}
 		failure := func(code int) string {
 			return fmt.Sprintf(`{"error":{"code":500,"err_code":%d,"description":"no"}}`, code)
 		}
 		none := failure(int(jetstream.JSErrCodeStreamNotFound))
-		shows := func(title string, check func(context.Context, *environment) []finding, all map[string][]string) {
+		e.Stream = about(e.info)
+		e.Asked = facts.Asked{API: e.api, Wait: e.wait, Role: e.as}
+		e.Rights = facts.Known([]facts.Right{{For: facts.ForLease, Tried: facts.Known("", facts.Source{})}}, facts.Source{})
+		shows := func(title string, check string, all map[string][]string) {
 			mu.Lock()
 			answers = maps.Clone(all)
 			mu.Unlock()
-			w.report(title, check(w.Context(), &e)...)
+			switch check {
+			case "store":
+				e.readStore(w.Context())
+			case "permissions":
+				e.readWrite()
+			case "limits":
+				e.readAccount(w.Context())
+			}
+			w.report(title, e.Bucket, check)
 		}
 		for _, code := range []int{
 			codeAccountResources, codeInsufficient, codeMemoryResources, codeStorageResources, codeStreamCreate, codeStreamStoreFailed, 10025,
 		} {
-			shows(fmt.Sprint("no stream: ", code), checkStore, map[string][]string{".DELETE.": {none}, ".CREATE.": {failure(code)}})
+			shows(fmt.Sprint("no stream: ", code), "store", map[string][]string{".DELETE.": {none}, ".CREATE.": {failure(code)}})
 		}
-		shows("no stream in time", checkStore, map[string][]string{".DELETE.": {none}})
-		shows("no answer", checkStore, nil)
+		shows("no stream in time", "store", map[string][]string{".DELETE.": {none}})
+		shows("no answer", "store", nil)
 		stream := map[string][]string{".DELETE.": {none}, ".CREATE.": {"{}"}}
-		shows("the stream gets no leader", checkStore, stream)
+		shows("the stream gets no leader", "store", stream)
 		time.AfterFunc(75*time.Millisecond, func() { w.made(nc.Subscribe("natsleader.doctor.*", answer)) })
 		stream["natsleader.doctor."] = []string{"{}"}
-		shows("the stream gets a leader late", checkStore, stream)
+		shows("the stream gets a leader late", "store", stream)
 		stream["natsleader.doctor."] = []string{""}
-		shows("no acknowledgement", checkStore, stream)
+		shows("no acknowledgement", "store", stream)
 		stream["natsleader.doctor."] = []string{failure(codeStreamStoreFailed)}
-		shows("not stored", checkStore, stream)
-		shows("the stream is not deleted", checkStore, map[string][]string{".DELETE.": {none, failure(10025)}, ".CREATE.": {"{}"}, "natsleader.doctor.": {"{}"}})
+		shows("not stored", "store", stream)
+		shows("the stream is not deleted", "store", map[string][]string{".DELETE.": {none, failure(10025)}, ".CREATE.": {"{}"}, "natsleader.doctor.": {"{}"}})
 		e.info.Config.Storage = jetstream.MemoryStorage
-		shows("a bucket in memory", checkStore, map[string][]string{".DELETE.": {none}, ".CREATE.": {failure(codeMemoryResources)}})
+		shows("a bucket in memory", "store", map[string][]string{".DELETE.": {none}, ".CREATE.": {failure(codeMemoryResources)}})
 		e.info.Config.Storage = jetstream.FileStorage
 		mu.Lock()
 		w.notef("# it is %s\n", created)
 		mu.Unlock()
-		e.looks = newReplicaLooks(&jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "b", Offline: true}, {Name: "c", Current: true}}})
-		shows("no stream in time, and a server is missing", checkStore, map[string][]string{".DELETE.": {none}})
+		e.info.Cluster = &jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "b", Offline: true}, {Name: "c", Current: true}}}
+		e.Stream = about(e.info)
+		shows("no stream in time, and a server is missing", "store", map[string][]string{".DELETE.": {none}})
 
-		write := func(context.Context, *environment) []finding { return e.checkWrite() }
 		for _, text := range []string{"", "junk", "{}", failure(codeStreamStoreFailed), failure(wire.CodeWrongLastSequence), failure(wire.CodeWrongLastConstant)} {
-			shows("a write is answered by "+text, write, map[string][]string{"$KV.": {text}})
+			shows("a write is answered by "+text, "permissions", map[string][]string{"$KV.": {text}})
 		}
 
 		const tiers = `{"storage":1,"limits":{"max_storage":100},"tiers":{"R1":{"storage":1,"limits":{"max_storage":100}},"R3":{"storage":%d,"limits":{"max_storage":100}}}}`
 		for _, used := range []int{89, 90, 100} {
-			shows(fmt.Sprint("the limits of the tier: ", used), checkLimits, map[string][]string{"API.INFO": {fmt.Sprintf(tiers, used)}})
+			shows(fmt.Sprint("the limits of the tier: ", used), "limits", map[string][]string{"API.INFO": {fmt.Sprintf(tiers, used)}})
 		}
 		e.api = "imported."
-		shows("behind an import", checkStore, nil)
+		shows("behind an import", "store", nil)
 	})
 }
 

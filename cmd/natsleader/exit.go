@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -131,7 +132,7 @@ const codeNoCluster = 10074
 const codeNoMetaLeader = 10008
 
 // codeOffline is the server's code for a request for a stream all of whose servers are away.
-const codeOffline = 10118
+const codeOffline = facts.CodeOffline
 
 // refusedWith reports whether JetStream has answered with a code.
 func refusedWith(err error, code jetstream.ErrorCode) bool {

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/natskv"
@@ -25,17 +26,17 @@ import (
 type state string
 
 const (
-	stateLeading  state = "leading"
-	statePending  state = "pending"  // a candidate holds the key and does not lead yet
-	stateReleased state = "released" // given up in order
-	stateExpired  state = "expired"  // the lease has run out, and no candidate has taken the key
-	stateDeleted  state = "deleted"  // the key was deleted, purged or has expired
-	stateForeign  state = "foreign"  // the key holds something else
-	stateNever    state = "never"    // no candidate has ever stood, as far as the bucket knows
+	stateLeading  = state(facts.Leading)
+	statePending  = state(facts.Pending)
+	stateReleased = state(facts.Released)
+	stateExpired  = state(facts.Expired)
+	stateDeleted  = state(facts.Deleted)
+	stateForeign  = state(facts.Foreign)
+	stateNever    = state(facts.Never)
 )
 
 // held reports whether a candidate of natsleader holds the key.
-func (s state) held() bool { return s == stateLeading || s == statePending }
+func (s state) held() bool { return facts.State(s).Held() }
 
 // taken reports whether the key is held, by a candidate or by something else.
 func (s state) taken() bool { return s.held() || s == stateForeign }
@@ -59,23 +60,7 @@ func (s electionStatus) idle() bool { return s.released || s.note.OneShot }
 
 // at returns the state at a moment of the server's time.
 func (s electionStatus) at(now time.Time) state {
-	switch h := s.holder; {
-	case !s.gone.IsZero():
-		return stateDeleted
-	case s.entry.Revision == 0:
-		return stateNever
-	case h.State == leader.HolderReleased: // perhaps according to a marker
-		return stateReleased
-	case s.entry.Marker:
-		return stateDeleted
-	case h.State == leader.HolderForeign:
-		return stateForeign
-	case s.remaining(now) <= 0:
-		return stateExpired
-	case h.State == leader.HolderPending:
-		return statePending
-	}
-	return stateLeading
+	return state(facts.StateOf(s.entry, s.holder, s.gone, now))
 }
 
 // remaining is how long the lease keeps other candidates out; negative when it is over.

@@ -13,8 +13,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	"github.com/natsleader/natsleader/internal/group"
-	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/shard"
 )
 
@@ -124,25 +125,7 @@ func (x *sharing) read(ctx context.Context, s *inspector) error {
 		return err
 	}
 	now := s.clock.now()
-	over := func(h leader.Holder) leader.Holder {
-		if h.State == leader.HolderLeading && !h.Renewed.Add(h.Lease).After(now) {
-			h.State = leader.HolderExpired
-		}
-		return h
-	}
-	v.Assigner, v.Members, v.Owners = over(v.Assigner), slices.Clone(v.Members), slices.Clone(v.Owners)
-	gone := make(map[string]bool)
-	for i := range v.Members {
-		m := &v.Members[i]
-		m.Holder = over(m.Holder)
-		gone[m.ID] = isPast(memberState(*m))
-	}
-	for i := range v.Owners {
-		if o := &v.Owners[i]; gone[o.ID] {
-			o.State, o.Value = shard.OwnerIsGone, nil
-		}
-	}
-	err = x.take(v)
+	err = x.take(facts.ViewAt(v, now))
 	x.now = now
 	return err
 }
@@ -165,29 +148,17 @@ func (x *sharing) take(v shard.View) error {
 
 // The states of a member.
 const (
-	memberLives   = "lives"
-	memberDrained = "drained" // by an operator
-	memberLeaves  = "leaves"  // it stops
-	memberLeft    = "left"    // it has stopped
-	memberGone    = "gone"    // its lease is over
+	memberLives   = facts.MemberLives
+	memberDrained = facts.MemberDrained
+	memberLeaves  = facts.MemberLeaves
+	memberLeft    = facts.MemberLeft
+	memberGone    = facts.MemberGone
 )
 
 // isPast reports whether the term of a member is over.
-func isPast(state string) bool { return state == memberLeft || state == memberGone }
+func isPast(state string) bool { return facts.MemberPast(state) }
 
-func memberState(p shard.Peer) string {
-	switch over := p.Holder.State != leader.HolderLeading || p.Holder.ID != p.ID; {
-	case over && (p.Leaves || p.Holder.Last != nil && p.Holder.Last.State == leader.HolderReleased && p.Holder.Last.ID == p.ID):
-		return memberLeft
-	case over:
-		return memberGone
-	case p.Leaves:
-		return memberLeaves
-	case p.Drained:
-		return memberDrained
-	}
-	return memberLives
-}
+func memberState(p shard.Peer) string { return facts.MemberState(p) }
 
 // member returns the state of the member whose key it is.
 func (s electionStatus) member() string {
@@ -209,31 +180,7 @@ func (x *sharing) unowned() (shards []int) {
 }
 
 // remedy says what gives an owner to the shards that have none.
-func (x *sharing) remedy() string {
-	var drained, bounded []string
-	takes := false
-	for _, p := range x.view.Members {
-		switch st := memberState(p); {
-		case st == memberDrained:
-			drained = append(drained, printable(p.ID))
-		case st == memberLives && p.Most > 0:
-			bounded = append(bounded, printable(p.ID))
-		case st == memberLives:
-			takes = true
-		}
-	}
-	if takes {
-		return "look again after the lease and the Hold of the members; if it stays, see their logs"
-	}
-	var ways []string
-	if len(drained) > 0 {
-		ways = append(ways, "let drained members take shards again (natsleader undrain "+strings.Join(drained[:min(len(drained), mostNames)], " ")+")")
-	}
-	if len(bounded) > 0 {
-		ways = append(ways, "raise Most of "+some(bounded))
-	}
-	return strings.Join(append(ways, "start members"), ", or ")
-}
+func (x *sharing) remedy() string { return judge.Remedy(x.view) }
 
 // moves returns the shards whose owner waits, in the order of the shards.
 func (x *sharing) moves() (all []shardMove) {

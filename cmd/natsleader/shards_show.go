@@ -3,11 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/internal/group"
 	records "github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/leader"
@@ -80,41 +80,18 @@ func (x *sharing) details() [][]string {
 }
 
 // memberWork are some shards of a member that lives.
-type memberWork struct {
-	Shards []int  `json:"shards"`
-	ID     string `json:"id"`
-}
+type memberWork = facts.Work
 
 // notBegun returns the shards that are granted and whose work has not begun, if all are shown.
-func (x *sharing) notBegun() (all []memberWork) {
+func (x *sharing) notBegun() []memberWork {
 	if x.only >= 0 { // the state of the owner says it
 		return nil
 	}
-	has := make(map[string][]int)
-	for i, o := range x.view.Owners {
-		if o.State == shard.OwnerGranted {
-			has[o.ID] = append(has[o.ID], i)
-		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(has)) {
-		all = append(all, memberWork{has[id], id})
-	}
-	return all
+	return facts.NotBegun(x.view)
 }
 
 // late returns the work that goes on after its GracePeriod, of the shards that are shown.
-func (x *sharing) late() (all []memberWork) {
-	for _, m := range x.view.Members {
-		switch {
-		case isPast(memberState(m)): // its process may have ended
-		case x.only < 0 && len(m.Late) > 0:
-			all = append(all, memberWork{m.Late, m.ID})
-		case slices.Contains(m.Late, x.only):
-			all = append(all, memberWork{[]int{x.only}, m.ID})
-		}
-	}
-	return all
-}
+func (x *sharing) late() []memberWork { return facts.LateWork(x.view, x.only) }
 
 const (
 	titleNotBegun = "Not begun:"
@@ -126,7 +103,7 @@ func (x *sharing) troubles() (rows [][]string) {
 	add := func(title string, works []memberWork) {
 		var texts []string
 		for _, w := range works {
-			texts = append(texts, fmt.Sprintf("%s of %s", group.Ranges(w.Shards), printable(w.ID)))
+			texts = append(texts, w.String())
 		}
 		if len(texts) > 0 {
 			rows = append(rows, []string{title, some(texts)})
@@ -161,7 +138,7 @@ func (x *sharing) ownerDetails() [][]string {
 }
 
 // lives reports whether a shard has an owner that lives.
-func lives(o shard.Owner) bool { return o.State != shard.OwnerNone && o.State != shard.OwnerIsGone }
+func lives(o shard.Owner) bool { return facts.Owned(o) }
 
 // ownerText describes the owner of a shard.
 func ownerText(o shard.Owner) string {
@@ -328,7 +305,7 @@ func (s *inspector) briefly(ctx context.Context, name, host string) (g groupSumm
 	}
 	for _, m := range x.members() {
 		if records.OnHost(m.ID, host) {
-			g.There = append(g.There, memberWork{m.Shards, m.ID})
+			g.There = append(g.There, memberWork{Shards: m.Shards, ID: m.ID})
 		}
 	}
 	return g, len(g.There) > 0

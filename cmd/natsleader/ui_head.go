@@ -5,16 +5,17 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/webpage"
 )
 
-// uiChecks are the checks of doctor that ask for nothing but what watch asks for.
+// uiChecks are the checks of doctor by facts for which watch asks, too.
 var uiChecks = []string{
 	"bucket", "cluster", "replicas", "settings", "protection", "ttl", "max-lease", "republish", "lease", "payload",
 }
@@ -24,12 +25,12 @@ const uiChecksEvery = 10 * time.Second
 
 // examine makes the checks until ctx ends.
 func (u *uiState) examine(ctx context.Context, s *inspector) {
-	some := slices.DeleteFunc(slices.Clone(checks), func(c check) bool { return !slices.Contains(uiChecks, c.name) })
 	for {
 		e := &environment{nc: s.nc, js: s.js, bucket: s.bucket, name: s.name, api: jsapi.APIPrefix(s.js.Options()), wait: s.limit}
-		if found := e.runChecks(ctx, some); s.nc.IsConnected() {
+		if e.read(ctx, "Stream", "Settings"); s.nc.IsConnected() {
+			settings, _ := e.Settings.Get()
 			u.mu.Lock()
-			u.head.Checked, u.head.Findings, u.head.Domain = true, shownFindings(found), e.settings.Domain
+			u.head.Checked, u.head.Findings, u.head.Domain = true, shownFindings(judge.Of(e.Bucket, uiChecks...).Findings), settings.Domain
 			u.Head(u.head)
 			u.mu.Unlock()
 		}
@@ -43,11 +44,9 @@ func (u *uiState) examine(ctx context.Context, s *inspector) {
 }
 
 // shownFindings returns what is wrong, the worst first.
-func shownFindings(all []finding) []webpage.Finding {
-	all = slices.DeleteFunc(all, func(f finding) bool {
-		return f.Severity == severityOK || f.unchecked || strings.HasSuffix(f.Text, noSettings)
-	})
-	slices.SortStableFunc(all, func(a, b finding) int { return cmp.Compare(b.Severity, a.Severity) })
+func shownFindings(all []judge.Finding) []webpage.Finding {
+	all = slices.DeleteFunc(all, func(f judge.Finding) bool { return f.Severity == judge.OK || f.Unchecked || f.Because != "" })
+	slices.SortStableFunc(all, func(a, b judge.Finding) int { return cmp.Compare(b.Severity, a.Severity) })
 	shown := make([]webpage.Finding, len(all))
 	for i, f := range all {
 		shown[i] = webpage.Finding{Severity: f.Severity.String(), Text: f.Text, Advice: f.Advice}
@@ -79,7 +78,7 @@ func replicasOf(info *jetstream.StreamInfo, connected string) []webpage.Replica 
 		switch {
 		case r.Offline:
 			fault = "offline"
-		case r.Active > longSilence:
+		case r.Active > facts.LongSilence:
 			fault = "silent for " + formatAge(r.Active)
 		case !r.Current:
 			fault = fmt.Sprintf("%d behind", r.Lag)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/webpage"
@@ -20,7 +22,7 @@ import (
 // that are worse than ok.
 func TestUI_Head(t *testing.T) {
 	cluster := &jetstream.ClusterInfo{Name: "c", Leader: "n2", Replicas: []*jetstream.PeerInfo{
-		{Name: "n5", Current: true, Active: longSilence},
+		{Name: "n5", Current: true, Active: facts.LongSilence},
 		{Name: "n4", Lag: 7},
 		{Name: "n3", Current: true, Active: 65 * time.Second},
 		{Name: "n1", Offline: true, Current: true, Active: time.Hour},
@@ -31,8 +33,14 @@ func TestUI_Head(t *testing.T) {
 	} {
 		expect.Equal(t, fmt.Sprint(replicasOf(info, "n9")), want, "the servers are %s")
 	}
-	found := shownFindings([]finding{
-		fine("a"), severityNote.of("b"), unread("c"), severityCritical.of("d").advise("do"), severityWarning.of("e"), severityWarning.of("f"), unanswered("g"), unanswered(noSettings),
+	of := func(s judge.Severity, text, advice string) judge.Finding {
+		return judge.Finding{Severity: s, Text: text, Advice: advice}
+	}
+	found := shownFindings([]judge.Finding{
+		of(judge.OK, "a", ""), of(judge.Note, "b", ""),
+		{Severity: judge.Note, Text: "c", Unchecked: true},
+		of(judge.Critical, "d", "do"), of(judge.Warning, "e", ""), of(judge.Warning, "f", ""), of(judge.Unknown, "g", ""),
+		{Severity: judge.Unknown, Text: "h", Because: judge.NoSettings},
 	})
 	expect.Equal(t, fmt.Sprint(found), "[{critical d do} {unknown g } {warning e } {warning f } {note b }]", "it shows %s")
 }

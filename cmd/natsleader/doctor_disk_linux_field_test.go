@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -70,4 +71,39 @@ func TestDoctor_FullDisk(t *testing.T) {
 		proof.Skip(t, "this server goes on when there is room: ", err)
 	}
 	finds(t, p.url, nil, 1, "\nok store ", "\nwarning elections the lease is over and no candidate takes over in df")
+}
+
+// A full disk of one server of three ends its replica, and the server goes on to answer. Doctor tells that from a server
+// that is dead.
+func TestDoctor_FullDiskOfOne(t *testing.T) {
+	t.Parallel()
+	c := &trio{T: t, users: filepath.Join(t.TempDir(), "users.conf")}
+	c.permit()
+	disk := smallDisk(t)
+	ownStore := regexp.MustCompile(`store_dir: "[^"]*"`)
+	for i, part := range clusterOfThree(t) {
+		if i == 2 {
+			part = ownStore.ReplaceAllString(part, fmt.Sprintf("store_dir: %q, max_file_store: 1GB", filepath.Join(disk, "js")))
+		}
+		c.servers = append(c.servers, startNATS(t, "", fmt.Sprint("s", i+1), part))
+	}
+	c.makes(leader.BucketConfig{Name: "elections", MaxLease: 2 * time.Minute})
+	witness := c.servers[0].url
+	fillDisk(t, disk)
+	nc, _ := connectTo(t, witness)
+	var out string
+	code := 0
+	eventually(t, "doctor finds the full disk", func() bool {
+		_, _ = nc.Request("$KV.elections.filler", make([]byte, 4096), time.Second)
+		out, code = diagnose(t, witness)
+		return strings.Contains(out, "but the server runs and answers: its disk is or was full, or hangs")
+	})
+	printed(t, out, "3 replicas, 1 of them missing (s3)", "-> look for \"no space left\" in its log, make room, and then restart it")
+	expect.That(t, code == 1 && !strings.Contains(out, "dead, hung"), "exit code %d\n%s", code, out)
+
+	c.servers[2].kill()
+	eventually(t, "doctor finds that the server is dead", func() bool {
+		out, _ := diagnose(t, witness)
+		return strings.Contains(out, "the replica on s3 is offline") || strings.Contains(out, "dead, hung or cut off")
+	})
 }

@@ -106,6 +106,8 @@ func (e *environment) createScratch(s scratch) (got facts.Store, created bool, e
 		return got, true, nil
 	case refused && slices.Contains(room, int(api.ErrorCode)):
 		return facts.Store{Refused: errorText(api)}, false, nil
+	case refused && api.ErrorCode == codeNoPeers:
+		return facts.Store{NoPlace: errorText(api)}, false, nil
 	case errors.Is(err, nats.ErrTimeout):
 		return facts.Store{Silent: "no stream was created"}, true, nil
 	default:

@@ -166,8 +166,9 @@ type Account struct {
 
 // Store is what became of a message in a stream beside the bucket's.
 type Store struct {
-	Skipped string        `json:"skipped,omitempty"` // why it was not tried
-	Silent  string        `json:"silent,omitempty"`  // what was not answered in time
+	Skipped string        `json:"skipped,omitempty"`  // why it was not tried
+	Silent  string        `json:"silent,omitempty"`   // what was not answered in time
+	NoPlace string        `json:"no_place,omitempty"` // why too few servers take a stream
 	Refused string        `json:"refused,omitempty"`
 	Size    int           `json:"size,omitempty"`
 	Took    time.Duration `json:"took_ns,omitempty"`

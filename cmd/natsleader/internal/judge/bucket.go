@@ -243,6 +243,10 @@ func (x *exam) store() []Finding {
 		f = unread("%s", s.Skipped)
 	case s.Silent != "" && len(names)+vacant > 0:
 		f = unread("whether a message can be stored: servers are missing, and %s", refused)
+	case s.NoPlace != "" && len(names)+vacant > 0:
+		f = unread("whether a message can be stored: servers are missing (%s)", s.NoPlace)
+	case s.NoPlace != "":
+		f = unanswered("whether a message can be stored: %s", s.NoPlace)
 	case refused != "":
 		f = Critical.of("the servers can store nothing in %s storage now: %s", Storage(x.info.Config.Storage), refused).
 			advise("make room on the disks of the stream's servers, or raise the limits of the account; a server whose disk was full refuses writes until it is restarted")

@@ -29,8 +29,9 @@ func (x *exam) clustered() bool {
 	return x.info != nil && x.info.Cluster != nil && x.info.Cluster.Name != ""
 }
 
-// versions judges the versions of the servers that keep the stream: they evaluate the conditions of guarded writes, and let
-// announcements lapse. It also judges the connected server, and others that answered, because the stream can move to them.
+// versions judges the versions of the servers that keep the stream: they evaluate the conditions of guarded writes, and
+// let announcements lapse. It also judges the connected server, and others that answered, because the stream can move
+// to them.
 func (x *exam) versions() []Finding {
 	me, _ := x.Server.Get()
 	if !x.clustered() && len(me.Others) == 0 {
@@ -159,7 +160,8 @@ const (
 	bring = "bring the server back, or have another take its place"
 )
 
-// replica returns the finding on a server of the stream, and whether it is missing: whether the stream has to do without it.
+// replica returns the finding on a server of the stream, and whether it is missing: whether the stream has to do
+// without it.
 func (x *exam) replica(r *jetstream.PeerInfo) (f Finding, missing bool) {
 	l := x.stream.Looks
 	caughtUp, silent := slices.Contains(l.CaughtUp, r.Name), r.Active.Round(time.Second)
@@ -170,9 +172,9 @@ func (x *exam) replica(r *jetstream.PeerInfo) (f Finding, missing bool) {
 		if r.Active > 0 {
 			seen = fmt.Sprintf(", last seen %v ago", silent)
 		}
-		return unheard(fmt.Sprintf("the replica on %s is offline%s", r.Name, seen), ""), true
+		return x.unheard(r, fmt.Sprintf("the replica on %s is offline%s", r.Name, seen), ""), true
 	case r.Active > facts.LongSilence:
-		return unheard(fmt.Sprintf("the replica on %s has not been heard of for %v", r.Name, silent), dead), true
+		return x.unheard(r, fmt.Sprintf("the replica on %s has not been heard of for %v", r.Name, silent), dead), true
 	case r.Current || caughtUp && r.Lag == 0:
 		return Finding{}, false
 	case caughtUp:
@@ -181,9 +183,9 @@ func (x *exam) replica(r *jetstream.PeerInfo) (f Finding, missing bool) {
 		return unread("whether the replica on %s is catching up: it is %d operations behind", r.Name, r.Lag).
 			advise("run doctor again"), r.Active == 0
 	case r.Active == 0:
-		return unheard(fmt.Sprintf("the replica on %s has not been heard of since %s leads the stream", r.Name, l.Last.Leader), dead), true
+		return x.unheard(r, fmt.Sprintf("the replica on %s has not been heard of since %s leads the stream", r.Name, l.Last.Leader), dead), true
 	case r.Active >= l.Apart:
-		return unheard(fmt.Sprintf("the replica on %s has not been heard of for %v, and is %d operations behind", r.Name, silent, r.Lag), dead), true
+		return x.unheard(r, fmt.Sprintf("the replica on %s has not been heard of for %v, and is %d operations behind", r.Name, silent, r.Lag), dead), true
 	default:
 		return Warning.of("the replica on %s is %d operations behind, and has not caught up in %v", r.Name, r.Lag, l.Apart.Round(100*time.Millisecond)).
 			advise("look at the log of the server, and at its disk"), true
@@ -192,8 +194,13 @@ func (x *exam) replica(r *jetstream.PeerInfo) (f Finding, missing bool) {
 
 const dead = ": the server is dead, hung or cut off"
 
-// unheard is the finding on a server whose replica the leader does not hear.
-func unheard(text, otherwise string) Finding {
+// unheard is the finding on a server whose replica the leader does not hear. A server whose disk was full ends its
+// replica, and answers other requests.
+func (x *exam) unheard(r *jetstream.PeerInfo, text, otherwise string) Finding {
+	if x.version(r.Name).Answered {
+		return Warning.of("%s, but the server runs and answers: its disk is or was full, or hangs", text).
+			advise("look for \"no space left\" in its log, make room, and then restart it: it stores nothing until it is restarted")
+	}
 	return Warning.of("%s%s", text, otherwise).advise(bring)
 }
 

@@ -157,6 +157,7 @@ func situations() []situation {
 			b.Stream = stream(elections(), jetstream.PeerInfo{Current: true, Active: time.Second}, jetstream.PeerInfo{Active: time.Minute, Lag: 60})
 			s, _ := b.Server.Get()
 			s.Others[2].Answered = answers
+			b.Store = known(facts.Store{NoPlace: "JetStream error 10005: no suitable peers"})
 		}
 	}
 	return []situation{
@@ -196,7 +197,8 @@ func situations() []situation {
 			g, _ := b.Groups.Get()
 			lost(&g[0].View, facts.NoAnswer, "nats: timeout")
 		}, 69, []string{"unknown elections group orders: nats: timeout"}, nil},
-		{"a server is dead", silent(false), 1, []string{"the server is dead, hung or cut off -> bring the server back", "3 replicas, 1 of them missing (n3)"}, nil},
+		{"the disk of a server is full", silent(true), 1, []string{"warning cluster the replica on n3 has not been heard of for 1m0s, but the server runs and answers: its disk is or was full, or hangs", "then restart it", "servers are missing (JetStream error 10005"}, []string{"dead"}},
+		{"a server is dead", silent(false), 1, []string{"the server is dead, hung or cut off -> bring the server back", "3 replicas, 1 of them missing (n3)"}, []string{"runs and answers"}},
 		{"elections may not be read", func(b *facts.Bucket) {
 			lost(&b.Elections, facts.Denied, "this connection may not publish to x")
 			lost(&b.Cordon, facts.NotRead, "")

@@ -235,8 +235,15 @@ func (e *environment) about(stream string) (facts.Stream, error) {
 	if s.Refusal != nil {
 		return s, nil
 	}
-	if s.Info = &info; err == nil && info.Cluster != nil && info.Cluster.Leader != "" {
-		err = e.majority(&info)
+	s.Info = &info
+	return s, err
+}
+
+// aboutBucket asks for the state of the bucket's stream. If a leader answers, a majority has to hear it.
+func (e *environment) aboutBucket() (facts.Stream, error) {
+	s, err := e.about("KV_" + e.name)
+	if err == nil && s.Info != nil && s.Info.Cluster != nil && s.Info.Cluster.Leader != "" {
+		err = e.majority(s.Info)
 	}
 	return s, err
 }
@@ -254,7 +261,7 @@ func refusalOf(err error) *facts.Refusal {
 
 // readStream requests the state of the bucket's stream, which most facts are about.
 func (e *environment) readStream(ctx context.Context) {
-	s, err := e.about("KV_" + e.name)
+	s, err := e.aboutBucket()
 	if err != nil {
 		e.lose(&e.Stream, err)
 		return

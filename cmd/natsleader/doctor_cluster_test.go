@@ -16,6 +16,7 @@ import (
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -145,6 +146,29 @@ func TestDoctor_LooksUnderNewLeader(t *testing.T) {
 		e.info, e.infoAt = info(), began
 		e.lookAtReplicas(w.Context())
 		expect.Equal(w, time.Since(began), 2*judge.SettleTime, "it looks for %v")
+	})
+}
+
+// A member of a stream without a leader answers what it knows, which shows no more than that. Elections go on without the
+// roster and the history, which have lost their leaders.
+func TestDoctor_LeaderlessSideStreams(t *testing.T) {
+	bubble(t, leader.BucketConfig{}, func(w *world) {
+		nc := w.dial()
+		defer nc.Close()
+		answer := ""
+		w.made(nc.Subscribe("fake.STREAM.INFO.*", func(m *nats.Msg) { _ = m.Respond([]byte(answer)) }))
+		e := environment{nc: nc, api: "fake.", wait: time.Second, name: "elections", info: &jetstream.StreamInfo{Config: jetstream.StreamConfig{
+			Metadata: map[string]string{wire.RosterKey: "elections_roster", historyKey: historyStream("elections")},
+		}}}
+		e.Asked.Bucket = "elections"
+		e.Stream, e.Settings = about(e.info), facts.Known(facts.Settings{}, facts.Source{})
+		for _, answer = range []string{
+			`{"config":{"name":"S"},"cluster":{"name":"C","replicas":[{"name":"b"}]}}`, `{"error":{"err_code":10008,"description":"no leader"}}`, `{"error":{"err_code":1}}`,
+		} {
+			e.readRoster(w.Context())
+			e.readHistory(w.Context())
+			w.report(answer, e.Bucket, "roster", "history")
+		}
 	})
 }
 

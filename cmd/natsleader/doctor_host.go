@@ -26,7 +26,7 @@ const leastPace, mostPace = 100 * time.Millisecond, 2 * time.Second
 func (e *environment) readPace(context.Context) {
 	first, _ := e.Stream.Get()
 	time.Sleep(min(mostPace, max(leastPace, 20*first.Took)) - time.Since(e.infoAt))
-	again, err := e.about("KV_" + e.name)
+	again, err := e.aboutBucket()
 	if err == nil && again.Refusal != nil {
 		err = errors.New(again.Refusal.Text)
 	}

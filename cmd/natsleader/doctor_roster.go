@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
+	"github.com/natsleader/natsleader/internal/jsapi"
 	"github.com/natsleader/natsleader/internal/wire"
+	"github.com/natsleader/natsleader/leader"
 )
 
 // rosterName returns the name of the roster's bucket, also if the roster is yet to be
@@ -34,14 +37,16 @@ func (e *environment) readSideStream(slot *facts.Fact[facts.Stream], kept bool, 
 		return
 	}
 	s, err := e.about(name)
-	if err == nil && s.Info != nil && s.Info.Cluster != nil && s.Info.Cluster.Name != "" && s.Info.Cluster.Leader == "" {
-		err = e.majority(s.Info)
-	}
 	if err != nil {
 		e.lose(slot, err)
 		return
 	}
 	slot.Set(s, e.from())
+	if s.Info != nil && s.Info.Cluster != nil && s.Info.Cluster.Name != "" { // a member of a stream without a leader answers, too
+		if none := jsapi.Majority(s.Info); none != nil {
+			slot.Lose(facts.NoMajority, strings.TrimPrefix(none.Error(), leader.ErrUnreachable.Error()+": "), e.from())
+		}
+	}
 }
 
 // rosterProbes are the permissions of a candidate, or of an operator, with a roster. Nothing is stored,

@@ -129,7 +129,7 @@ const codeNoPeers = 10005
 const codeNoCluster = 10074
 
 // codeNoMetaLeader is the server's code for a request that needs the leader of the cluster's metadata.
-const codeNoMetaLeader = 10008
+const codeNoMetaLeader = facts.CodeNoMetaLeader
 
 // codeOffline is the server's code for a request for a stream all of whose servers are away.
 const codeOffline = facts.CodeOffline

@@ -107,6 +107,7 @@ type Refusal struct {
 // Codes of JetStream. The last one is that of the client: nothing takes the request.
 const (
 	CodeNotFound      = 10059
+	CodeNoMetaLeader  = 10008
 	CodeOffline       = 10118 // all servers that keep the stream are away
 	CodeNotEnabled    = 10076
 	CodeNotForAccount = 10039

@@ -126,9 +126,12 @@ func (x *exam) noSideStream(g facts.Gap, what, without string) Finding {
 	switch g.Why { //nolint:exhaustive // the others have words of their own
 	case facts.Denied:
 		return unread("%s (for the settings of %s)", g.Words(), what)
-	case facts.NoAnswer, facts.NoMajority:
+	case facts.NoAnswer:
 		return Warning.of("%s, stream %s, does not answer: %s; while it has no leader %s", what, name, g.Words(), without).
 			advise("if that lasts, bring back a majority of its servers")
+	case facts.NoMajority:
+		return Warning.of("%s has no majority of its servers: %s; while that lasts %s", what, g.Words(), without).
+			advise("bring back a majority of its servers")
 	}
 	return unanswered("%s, stream %s: %s", what, name, g.Words())
 }

@@ -177,7 +177,7 @@ func situations() []situation {
 		{"the history has no leader", func(b *facts.Bucket) {
 			lost(&b.History, facts.NoMajority, "stream natsleader_history_elections has no leader")
 		}, 1, []string{
-			"warning history the history, stream natsleader_history_elections, does not answer: stream natsleader_history_elections has no leader; while it has no leader no change in the bucket is recorded",
+			"warning history the history has no majority of its servers: stream natsleader_history_elections has no leader; while that lasts no change in the bucket is recorded",
 		}, nil},
 		{"the roster does not answer", func(b *facts.Bucket) { lost(&b.Roster, facts.NoAnswer, "nats: timeout") }, 1, []string{"warning roster the roster, stream KV_elections_roster, does not answer: nats: timeout; while it has no leader nobody sees who waits"}, nil},
 		{"the roster is not set as it ought to be", func(b *facts.Bucket) {

@@ -30,7 +30,7 @@ func (x *exam) sideStream(what string) string {
 // silent returns the finding on a stream of whose settings nothing is known.
 func (x *exam) silent(s facts.Stream, what, without string) (f Finding, silent bool) {
 	switch no := s.Refusal; {
-	case no != nil && no.Code == facts.CodeOffline:
+	case no != nil && (no.Code == facts.CodeOffline || no.Code == facts.CodeNoMetaLeader):
 		return x.noSideStream(facts.Gap{Why: facts.NoAnswer, Text: no.Text}, what, without), true
 	case no != nil:
 		return unanswered("%s, stream %s: %s", what, x.sideStream(what), no.Text), true

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -87,6 +88,10 @@ deletes that, if it may; --read-only leaves that out.
 Use the credentials of the candidates, whose permissions are tried. With --as operator
 or --as creator use those of such a user.
 
+With --save it also writes what it has read to a file that only its owner may read, for
+--from, which reports the same without a connection. The file has no credentials; it has
+the names of servers and elections, and the values that candidates publish.
+
 Exit codes: 0 if there is nothing worse than notes, 1 for warnings, 69 if anything
 is unknown because no server answers or none sees a majority of the others, 2 if
 anything is critical, 64 for wrong usage. The last of them that holds counts.`
@@ -99,6 +104,7 @@ type doctorOptions struct {
 	as           string
 	roster, json bool
 	readOnly     bool
+	save, from   string
 }
 
 func registerDoctor(app *fisk.Application, g *globals) {
@@ -111,8 +117,13 @@ func registerDoctor(app *fisk.Application, g *globals) {
 	cmd.Flag("roster", "Try also the permissions of a candidate with a roster").UnNegatableBoolVar(&o.roster)
 	cmd.Flag("read-only", "Store nothing, also not in a stream of its own").UnNegatableBoolVar(&o.readOnly)
 	cmd.Flag("system-context", "NATS context with system credentials, which alone tell when servers sync to disk").PlaceHolder("NAME").HintAction(natscontext.KnownContexts).StringVar(&o.system)
+	cmd.Flag("save", "Write what was read to a new file, too, for --from").PlaceHolder("FILE").StringVar(&o.save)
+	cmd.Flag("from", "Report on what --save has written, and connect to nothing").PlaceHolder("FILE").StringVar(&o.from)
 	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&o.json)
 	cmd.Action(func(*fisk.ParseContext) error {
+		if o.from != "" {
+			return g.doctorFrom(o)
+		}
 		if o.lease < 0 {
 			return usagef("--lease %v is negative", o.lease)
 		}
@@ -136,7 +147,10 @@ func (g *globals) doctor(o doctorOptions) error {
 		system = func() (*nats.Conn, error) { return sys.connect() }
 	}
 	g.fits(o.lease)
-	var err error
+	err := checkNew(o.save)
+	if err != nil {
+		return err
+	}
 	e := &environment{
 		name: g.bucket, wait: g.timeout, election: o.election, named: o.election != "", as: o.as, roster: o.roster, readOnly: o.readOnly,
 		system: system, hostSync: g.clockSynced,
@@ -146,6 +160,9 @@ func (g *globals) doctor(o doctorOptions) error {
 		e.election = unusedElection()
 	}
 	if e.nc, e.js, e.bucket, err = g.open(); err != nil {
+		if codeOf(err) == exitUnreachable {
+			return cmp.Or(g.save(o.save, e.unreached(err)), err)
+		}
 		return err
 	}
 	defer e.nc.Close()
@@ -153,8 +170,9 @@ func (g *globals) doctor(o doctorOptions) error {
 	if e.read(context.Background()); e.ended != nil {
 		return e.ended
 	}
-	err = printReport(g.out(), judge.Of(e.Bucket), o.json, g.width())
-	if !e.nc.IsConnected() {
+	failed := g.save(o.save, e.Bucket)
+	err = cmp.Or(failed, printReport(g.out(), judge.Of(e.Bucket), o.json, g.width()))
+	if failed == nil && !e.nc.IsConnected() {
 		return fmt.Errorf("%w: the connection was lost meanwhile", errUnreachable)
 	}
 	return err

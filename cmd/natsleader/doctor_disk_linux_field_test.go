@@ -73,8 +73,8 @@ func TestDoctor_FullDisk(t *testing.T) {
 	finds(t, p.url, nil, 1, "\nok store ", "\nwarning elections the lease is over and no candidate takes over in df")
 }
 
-// A full disk of one server of three ends its replica, and the server goes on to answer. Doctor tells that from a server
-// that is dead.
+// A full disk of one server of three ends its replica, and the server goes on to answer. Doctor tells that from a
+// server that is dead, and --save keeps what shows it.
 func TestDoctor_FullDiskOfOne(t *testing.T) {
 	t.Parallel()
 	c := &trio{T: t, users: filepath.Join(t.TempDir(), "users.conf")}
@@ -91,13 +91,14 @@ func TestDoctor_FullDiskOfOne(t *testing.T) {
 	witness := c.servers[0].url
 	fillDisk(t, disk)
 	nc, _ := connectTo(t, witness)
-	var out string
-	code := 0
+	saved := filepath.Join(t.TempDir(), "facts.json")
 	eventually(t, "doctor finds the full disk", func() bool {
 		_, _ = nc.Request("$KV.elections.filler", make([]byte, 4096), time.Second)
-		out, code = diagnose(t, witness)
+		_ = os.Remove(saved)
+		out, _, _ := outcome(t, natsleader(t, "doctor", "-s", witness, "--save", saved))
 		return strings.Contains(out, "but the server runs and answers: its disk is or was full, or hangs")
 	})
+	out, _, code := outcome(t, natsleader(t, "doctor", "--from", saved))
 	printed(t, out, "3 replicas, 1 of them missing (s3)", "-> look for \"no space left\" in its log, make room, and then restart it")
 	expect.That(t, code == 1 && !strings.Contains(out, "dead, hung"), "exit code %d\n%s", code, out)
 

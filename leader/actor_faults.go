@@ -105,6 +105,8 @@ const (
 	bySeats                        // the holder has as many seats
 	byWorkEnd                      // the work of the term ends
 	byUncordon                     // the cordon is lifted
+
+	byRequest = byRead | byWrite | bySettings | byFeed | byReply
 )
 
 // replyOf returns the healer that is the success of a request.
@@ -122,8 +124,8 @@ func replyOf(kind machine.InputKind) healers {
 	return 0
 }
 
-// healersOf returns what shows that a fault of the machine is over, or 0 if nothing would: then it is an event. holds says
-// that the candidate holds the key, so that it does not ask for the settings again.
+// healersOf returns what shows that a fault of the machine is over, or 0 if nothing would: then it is an event. holds
+// says that the candidate holds the key, so that it does not ask for the settings again.
 func healersOf(in *machine.Input, err error, holds bool) healers {
 	switch {
 	case errors.Is(err, ErrClock), errors.Is(err, ErrCongested):
@@ -142,9 +144,9 @@ func healersOf(in *machine.Input, err error, holds bool) healers {
 	case errors.Is(err, ErrNoFeed):
 		return byFeed
 	case errors.Is(err, ErrNoBucket), errors.Is(err, ErrUnreachable):
-		return byReply
+		return byReply | byLeader // another's write was stored
 	case in.Kind == machine.InWritten && !errors.Is(err, ErrPermission):
-		return byWrite | byLeader // another's write was stored
+		return byWrite | byLeader
 	}
 	return replyOf(in.Kind)
 }

@@ -44,7 +44,7 @@ type Stats struct {
 	// Fenced and Deposed count these events by Cause, Faults counts Faulted by Err. The keys are errors of this package,
 	// of two that match the narrower one, of package schedule, or nil for an error that matches none.
 	Fenced, Deposed, Faults map[error]uint64
-	Lasting                 []error // the keys of Faults of what no success has ended since; a denied write counts for two minutes
+	Lasting                 []error // the keys of Faults of what no success has ended since; a request that fails counts for two minutes
 }
 
 // Connected returns nil while the bucket serves the candidate. Otherwise: [ErrStopped] after its end, [ErrStalled] if
@@ -338,9 +338,10 @@ const (
 	ofLasting
 )
 
-// denialLasts is for how long the fault of a write lasts at most. A candidate that waits sends no other write, which would
-// show that the fault is over. With the default lease the roster announces a denial for as long.
-const denialLasts = 2 * time.Minute
+// requestLasts is for how long the fault of a request lasts after it was last seen. A request that fails is sent again
+// sooner, unless there is no need of it any more: a candidate that waits writes nothing while another leads, and reads
+// nothing while its feed delivers. With the default lease the roster announces a denied write for as long.
+const requestLasts = 2 * time.Minute
 
 // last records that a fault has been seen, which lasts until one of these shows that it is over.
 func (c *causes) last(err error, end healers, now time.Duration) {
@@ -361,7 +362,7 @@ func (c *causes) heal(by healers) {
 // lasting returns the faults that last, each once.
 func (c causes) lasting(now time.Duration) (all []error) {
 	for _, x := range c {
-		passed := x.end&byWrite != 0 && now-time.Duration(x.n) >= denialLasts
+		passed := x.end&byRequest != 0 && now-time.Duration(x.n) >= requestLasts
 		if x.of == ofLasting && !passed && !slices.Contains(all, x.as) {
 			all = append(all, x.as)
 		}

@@ -28,8 +28,8 @@ func (f faulty) cordon(names ...string) {
 	f.store.Put(wire.CordonKey, check.Got(record.EncodeCordon(names))(f))
 }
 
-// A fault lasts until a success shows that it is over. After a write of a candidate that waits, none may come: it lasts
-// for two minutes. What shows no end does not last.
+// A fault lasts until a success shows that it is over. Where none comes because the request is not needed any more, it
+// lasts for two minutes after it was last seen.
 func TestStats_FaultsLast(t *testing.T) {
 	var shown strings.Builder
 	for _, one := range []struct {
@@ -98,6 +98,14 @@ func TestStats_FaultsLast(t *testing.T) {
 				f.a.Heal()
 				f.b.Heal()
 			},
+		},
+		{
+			"b finds no bucket, and hears of the next leader after ten seconds", 10 * time.Second,
+			func(f faulty) {
+				f.b.FailReads(-1, leader.ErrNoBucket)
+				f.b.Reconnect()
+			},
+			func(f faulty) { f.store.Delete("e") },
 		},
 		{
 			"b opens no feed for a minute", time.Minute,
@@ -198,6 +206,10 @@ b may not write, and connects again after a minute
 the bucket is full for a minute
   1.1s: [there is no room for a write] and [there is no room for a write]
   1m1.2s: [] and []
+b finds no bucket, and hears of the next leader after ten seconds
+  1.1s: [] and [the bucket does not exist]
+  25s: [] and []
+  26.3s: [] and [the bucket does not exist]
 b opens no feed for a minute
   1.1s: [] and [no feed, polling instead]
   1m1.9s: [] and []

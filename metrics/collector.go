@@ -102,11 +102,11 @@
 // lease_expired for leader.ErrLeaseExpired, or other for nil. Series with a cause or kind appear when they
 // are first counted.
 //
-// A candidate has 33 series, one more once it knows its lease, another while it holds the
-// key, another while the connection is down, one for each transition and each kind of fault that it has seen, of which
-// there are no more than 33, and one for each kind that lasts. Without LeaderIDs no series depends on IDs, values or other
-// data that other clients write. With ByBucket, a bucket has 38 series, one for each transition and each kind of fault and of
-// error of the connection, and at most 80 that name elections. A name is cut at 64 bytes.
+// A candidate has 33 series, one more once it knows its lease, another while it holds the key, another while the
+// connection is down, one for each transition and each kind of fault that it has seen, of which there are no more than
+// 33, and one for each kind that lasts. Without LeaderIDs no series depends on IDs, values or other data that other
+// clients write. With ByBucket, a bucket has 38 series, one for each transition and each kind of fault and of error of
+// the connection, and at most 80 that name elections. A name is cut at 64 bytes.
 package metrics
 
 import (

@@ -52,10 +52,9 @@ func (h historySettings) check(bucket string) error {
 	return nil
 }
 
-// applyHistory makes or changes the stream with the history of the bucket, records it in the
-// metadata of the bucket, and returns what there is then. Without an age it changes what it
-// finds only to follow the bucket, and to switch compression off. A new bucket takes the history of a deleted one, if this client
-// may read that.
+// applyHistory makes or changes the stream with the history of the bucket, records it in the metadata of the bucket,
+// and returns what there is then. Without an age it changes what it finds only to follow the bucket, and to switch
+// compression off. A new bucket takes the history of a deleted one, if this client may read that.
 func (s *inspector) applyHistory(ctx context.Context, h historySettings, fresh bool) (keptHistory, error) {
 	failed := s.within(ctx, func(ctx context.Context) error {
 		info, err := s.info(ctx)

@@ -58,8 +58,8 @@ func TestExporter_IsBounded(t *testing.T) {
 	})
 }
 
-// The exporter asks twice a minute whether the streams of the history and of the roster have a leader. It does not ask again
-// without the permission.
+// The exporter asks twice a minute whether the streams of the history and of the roster have a leader. It does not ask
+// again without the permission.
 func TestExporter_StreamsBeside(t *testing.T) {
 	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
 		w.run("bucket add --roster --history 30d")

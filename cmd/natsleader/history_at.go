@@ -33,8 +33,8 @@ type momentaryOne struct {
 	lasts bool // nobody leads to this day
 }
 
-// readAt reads what was so at a moment. It reads two records of each election, of those that have changed since then one
-// more, and further ones only where nobody led, or if they were copied after the moment and written before it.
+// readAt reads what was so at a moment. It reads two records of each election, of those that have changed since then
+// one more, and further ones only where nobody led, or if they were copied after the moment and written before it.
 func (r *historyReader) readAt(ctx context.Context, found pasts, at time.Time) (moment, error) {
 	all, err := r.firstAndLast(ctx, found, at)
 	if err != nil {
@@ -68,8 +68,8 @@ func (r *historyReader) readAt(ctx context.Context, found pasts, at time.Time) (
 	return m, nil
 }
 
-// mostAfter is how many records of an election that were written after a moment are read. One is enough, unless nobody led: a
-// program that overwrites the key may do so again and again.
+// mostAfter is how many records of an election that were written after a moment are read. One is enough, unless nobody
+// led: a program that overwrites the key may do so again and again.
 const mostAfter = 64
 
 // after reads, in place of the last record, the next ones up to the first that ends what was so at the moment.

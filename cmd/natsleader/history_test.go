@@ -351,8 +351,8 @@ func TestTimeline_At(t *testing.T) {
 	})
 }
 
-// Without an election --at shows who led each election at a moment. What came later costs no more than one record of each,
-// unless nobody led.
+// Without an election --at shows who led each election at a moment. What came later costs no more than one record of
+// each, unless nobody led.
 func TestHistory_AtOfAll(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		w.campaigns("early", leader.Config{ID: "before-the-history"})
@@ -434,8 +434,8 @@ func TestHistory_Moments(t *testing.T) {
 	}
 }
 
-// A time that clocks showed twice is refused, with both moments, and so is one that they never showed. Of those of today,
-// one that is to come does not count.
+// A time that clocks showed twice is refused, with both moments, and so is one that they never showed. Of those of
+// today, one that is to come does not count.
 func TestHistory_MomentsOfChangedClocks(t *testing.T) {
 	alone(t, func(w *world) {
 		for _, x := range []struct {

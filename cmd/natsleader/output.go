@@ -123,8 +123,8 @@ func text(b []byte) (plain, base string) {
 	return "", base64.StdEncoding.EncodeToString(b)
 }
 
-// formatTime formats a time for people, in the zone that a head names. In another one, as of the summer in winter, it has
-// the offset: an hour that clocks have had twice is there in two of them.
+// formatTime formats a time for people, in the zone that a head names. In another one, as of the summer in winter, it
+// has the offset: an hour that clocks have had twice is there in two of them.
 func formatTime(t time.Time) string {
 	_, then := t.Local().Zone()
 	if _, now := time.Now().Zone(); now != then {

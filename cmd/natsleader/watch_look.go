@@ -101,8 +101,8 @@ func streamsBeside(conf jetstream.StreamConfig) map[string]string {
 	return all
 }
 
-// askStreams adds to a look what is known of the streams beside the bucket, one after the other: a denial ends all that is asked
-// at that time. was is what was known before.
+// askStreams adds to a look what is known of the streams beside the bucket, one after the other: a denial ends all that
+// is asked at that time. was is what was known before.
 func (w *watcher) askStreams(ctx context.Context, r *look, was map[string]streamState) {
 	r.streams = make(map[string]streamState)
 	for what, name := range streamsBeside(r.info.Config) {

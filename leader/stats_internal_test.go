@@ -18,8 +18,11 @@ func TestStats_OfAllSeats(t *testing.T) {
 		front.seats = append(front.seats, &Candidate{done: front.done, permit: front.permit, timeline: newTimeline(&stillClock{testEpoch}), tally: tally{
 			writes: &writeTimes{counts: [len(writeBounds) + 1]uint64{k, 2 * k}, sum: time.Duration(3 * k)}, refused: 4 * k, unknown: 5 * k, feeds: 6*k + 1,
 			pending: 7 * k, elected: 8 * k, unelected: 9 * k, causes: causes{
-				{of: ofFence, as: ErrStopped, n: 10 * k}, {of: ofEnd, as: ErrStopped, n: 11 * k}, {of: ofFault, as: ErrStopped, n: 12 * k},
-				{of: ofLasting, as: ErrFull, end: byLeader}, {of: ofLasting, as: []error{ErrFull, ErrNoBucket, nil}[n], end: byReply},
+				{of: ofFence, as: ErrStopped, n: 10 * k},
+				{of: ofEnd, as: ErrStopped, n: 11 * k},
+				{of: ofFault, as: ErrStopped, n: 12 * k},
+				{of: ofLasting, as: ErrFull, end: byLeader},
+				{of: ofLasting, as: []error{ErrFull, ErrNoBucket, nil}[n], end: byReply},
 			},
 			led: true, leaderless: time.Duration(13 * k), silent: true, signed: -time.Duration(14 * k), working: true, ended: -time.Duration(15 * k),
 		}})

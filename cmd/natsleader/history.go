@@ -123,9 +123,9 @@ func (h *history) readAll(ctx context.Context, s *inspector, from, at time.Time)
 		return err
 	}
 	if h.at != "" {
-		m, err := r.readAt(ctx, found, at)
-		if err != nil {
-			return err
+		m, unread := r.readAt(ctx, found, at)
+		if unread != nil {
+			return unread
 		}
 		h.print(r.notes)
 		code := m.code()

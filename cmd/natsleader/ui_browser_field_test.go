@@ -266,6 +266,7 @@ func hasAddresses(b browser) {
 	expect.Equal(b, b.value(`document.images.length`), "0", "%s pictures")
 	b.value(`location.hash = ''`)
 	shows("an empty one", "")
+	b.becomes(listed, "13") // all rows are there again
 }
 
 // A page that was opened without the secret is read-only, and says how to get the link. One that has the secret

@@ -18,7 +18,7 @@ const lag = 1000;
 const rest = 10000;
 
 // leastShown is the shortest time that the picture shows.
-const leastShown = 60000;
+const leastShown = 20000;
 
 // rangeNamed returns the range with a name.
 export const rangeNamed = (name) => ranges.find((range) => range[0] === name);

@@ -74,7 +74,7 @@ func TestHold_UntilSignal(t *testing.T) {
 func TestHold_ExitCodes(t *testing.T) {
 	bubble(t, leader.BucketConfig{}, func(w *world) {
 		ended := holds(w, "run jobs --no-command --id a --quiet")
-		w.prompt("run jobs --no-command --id b --try", "run jobs --no-command --id b --wait 1s", "run jobs --no-command --id b --wait 1s --kv-elect", "run jobs --no-command true", "run jobs --no-command -- true", "run jobs --no-command --drain 1s", "run --no-command jobs --hold 1s", "step-down jobs")
+		w.prompt("run jobs --no-command --id b --try", "run jobs --no-command --id b --wait 1s", "run jobs --no-command --id b --wait 1s --kv-elect", "run jobs --no-command true", "run jobs --no-command -- true", "run jobs --no-command --try --drain 1s", "run --no-command jobs --try --hold 1s", "step-down jobs")
 		ended()
 		w.prompt("run jobs --no-command --bucket other --quiet", "run jobs --no-command --bucket other --quiet --log-format json")
 		w.prompt("run jobs --no-command --retry-connect --tlsca /nowhere/ca", "run jobs --no-command -s nats://localhost:1", "run jobs --no-command --lease 1h")

@@ -74,7 +74,7 @@ func TestDay1(t *testing.T) {
 	expect.Must(t, err == nil, "%v\n%s", err, out)
 	rest := string(out)
 	for _, says := range []string{
-		"Replicas:       3\n", "Leader:    web-1\n", "Next:      web-2, web-3\n", "web-1 has handed over billing", "web-2 leads with token",
+		"Replicas:       3\n", "Leader:    web-1\n", "leads  web-1", "1      web-2", "2      web-3", "web-1 has handed over billing", "web-2 leads with token",
 		"leads  web-2", "handed over\n", "permission denied", "exit code 77\n", "permission denied", "exit code 77\n",
 	} {
 		i := strings.Index(rest, says)

@@ -55,7 +55,7 @@ func startUI(tb testing.TB, url string, args ...string) uiProcess {
 	tb.Cleanup(func() { _ = cmd.Wait() }) // the test's context has killed it, unless it was stopped
 	eventually(tb, "it serves", func() bool { return strings.Contains(out.text(), last) })
 	words := append(strings.Fields(out.text()), "", "", "", "") // TIME LEVEL natsleader: serves the page at ADDRESS TIME LEVEL natsleader: LINK
-	return uiProcess{words[6], words[10], cmd}
+	return uiProcess{words[7], words[11], cmd}
 }
 
 // kill ends the process without a warning.

@@ -176,7 +176,7 @@ func TestCordon(t *testing.T) {
 		time.Sleep(6 * time.Second) // after a renewal
 		w.prompt("status billing", "undrain elsewhere --json", "drain --keep "+strings.Repeat("x", 257))
 		put(w.T, w.js, "natsleader.cordon", "junk")
-		w.prompt("status", "drain a --keep", "drain b", "drain b --dry-run")
+		w.prompt("drain a --keep", "drain b", "drain b --dry-run")
 		w.notef("# the key is deleted\n")
 		expect.OK(w, expect.Got(w.js.KeyValue(w.Context(), "elections"))(w).Delete(w.Context(), "natsleader.cordon"))
 		w.prompt("drain b --keep", "drain c --keep")

@@ -167,6 +167,9 @@ func (d *drain) askAll(ctx context.Context, look *inspector) error {
 			d.done = nil
 			return err
 		}
+		if len(led) > 0 && !slices.Equal(names, d.done.Cordoned) {
+			_ = deadline.Sleep(limited, timeToHear)
+		}
 		d.cordoned, d.done.Cordoned = true, append([]string{}, names...)
 	}
 	for _, m := range d.members {
@@ -195,6 +198,10 @@ func (d *drain) askAll(ctx context.Context, look *inspector) error {
 		d.pass(limited, look.bucket, led, all)
 	}
 }
+
+// timeToHear is how long candidates have to hear of their cordon before leaders hand over. One that has not heard of it may
+// follow a leader of its own host, and is asked next.
+const timeToHear = 100 * time.Millisecond
 
 // plan reads what the drain will change, and why the first group was not read.
 func (d *drain) plan(ctx context.Context, look *inspector) (led, soon []electionStatus, unread, err error) {

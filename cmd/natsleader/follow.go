@@ -57,11 +57,11 @@ func (g *globals) follow(begin func(context.Context, *inspector, <-chan error) e
 }
 
 // followAlways follows all elections of the bucket until ctx ends, also while NATS or the bucket is
-// away. connected gets each connection, and nil before the next one. An error means that the
+// away, and asks for the streams beside it if beside is true. connected gets each connection, and nil before the next one. An error means that the
 // settings of the connection are wrong.
-func (g *globals) followAlways(ctx context.Context, out renderer, connected func(*inspector)) error {
+func (g *globals) followAlways(ctx context.Context, out renderer, beside bool, connected func(*inspector)) error {
 	for ctx.Err() == nil {
-		err := g.followConnected(ctx, out, connected)
+		err := g.followConnected(ctx, out, beside, connected)
 		if codeOf(err) == exitUsage {
 			return err
 		}
@@ -78,7 +78,7 @@ func (g *globals) followAlways(ctx context.Context, out renderer, connected func
 
 // followConnected connects, and follows all elections until ctx ends. The watcher opens its feed
 // again by itself. An error means that it could not begin.
-func (g *globals) followConnected(ctx context.Context, out renderer, connected func(*inspector)) error {
+func (g *globals) followConnected(ctx context.Context, out renderer, beside bool, connected func(*inspector)) error {
 	connected(nil) // to connect may take a while
 	s, links, err := g.inspectorUntil(ctx, func() error {
 		lost := errors.New("the connection was lost")
@@ -92,7 +92,7 @@ func (g *globals) followConnected(ctx context.Context, out renderer, connected f
 	connected(s)
 	defer connected(nil)
 	w := newWatcher(s, "", out)
-	w.asks = asksStreams(out)
+	w.asks = beside
 	return followUntil(ctx, s, out, source[jetstream.KeyValueEntry](w), links)
 }
 

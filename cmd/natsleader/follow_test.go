@@ -144,7 +144,7 @@ func TestFollow_Always(t *testing.T) {
 			ctx, cancel := context.WithCancel(w.Context())
 			out, g, began := &aSource{}, w.globals(), time.Now()
 			x.set(g)
-			err := g.followAlways(ctx, out, func(its *inspector) {
+			err := g.followAlways(ctx, out, false, func(its *inspector) {
 				out.add("connected %v", its != nil)
 				if x.tries--; x.tries == 0 {
 					cancel()
@@ -170,7 +170,7 @@ func TestFollow_EndsWhileItConnects(t *testing.T) {
 			from := time.Now()
 			ctx, cancel := context.WithTimeout(w.Context(), end)
 			defer cancel()
-			expect.OK(w, w.globals().followAlways(ctx, &aSource{}, func(s *inspector) {
+			expect.OK(w, w.globals().followAlways(ctx, &aSource{}, false, func(s *inspector) {
 				if s != nil {
 					opened = time.Since(from)
 				}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/choria-io/fisk"
@@ -111,7 +110,7 @@ func (s *serve) run() error {
 		}
 		out.all, states = append(out.all, of), append(states, connected)
 	}
-	return s.followAlways(ctx, out, func(look *inspector) {
+	return s.followAlways(ctx, out, s.metrics != "", func(look *inspector) {
 		for _, connected := range states {
 			connected(look)
 		}
@@ -198,15 +197,6 @@ func shownAddress(a net.Addr) string {
 type renderers struct {
 	offScreen
 	all []renderer
-}
-
-// asksStreams reports whether a renderer shows the streams beside the bucket.
-func asksStreams(out renderer) bool {
-	if r, ok := out.(renderers); ok {
-		return slices.ContainsFunc(r.all, asksStreams)
-	}
-	_, ok := out.(*electionMetrics)
-	return ok
 }
 
 func (r renderers) changed(changes ...change) (err error) {

@@ -57,8 +57,8 @@ func (g *globals) follow(begin func(context.Context, *inspector, <-chan error) e
 }
 
 // followAlways follows all elections of the bucket until ctx ends, also while NATS or the bucket is
-// away, and asks for the streams beside it if beside is true. connected gets each connection, and nil before the next one. An error means that the
-// settings of the connection are wrong.
+// away. With beside it asks for the streams beside the bucket. connected gets each connection, and
+// nil before the next one. An error means that the settings of the connection are wrong.
 func (g *globals) followAlways(ctx context.Context, out renderer, beside bool, connected func(*inspector)) error {
 	for ctx.Err() == nil {
 		err := g.followConnected(ctx, out, beside, connected)

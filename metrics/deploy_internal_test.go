@@ -42,7 +42,7 @@ func TestDeployFiles_MetricsExist(t *testing.T) {
 		values["state"] = append(values["state"], s.String())
 	}
 	values["to"] = slices.Clone(values["state"])
-	for _, m := range regexp.MustCompile(`\tstate[A-Z]\w+ +(?:state )?= "([a-z]+)"`).FindAllStringSubmatch(read(t, "../cmd/natsleader/inspector.go"), -1) {
+	for _, m := range regexp.MustCompile(`\t[A-Z]\w+ +State = "([a-z]+)"`).FindAllStringSubmatch(read(t, "../cmd/natsleader/internal/facts/state.go"), -1) {
 		values["state"] = append(values["state"], m[1]) // of an election
 	}
 

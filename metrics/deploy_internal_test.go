@@ -89,8 +89,8 @@ func commandMetrics(t *testing.T) map[string][]string {
 		prefix string
 		labels []string
 	}{
-		"../cmd/natsleader/run_http.go": {"natsleader_command_", []string{"bucket", "election"}},
-		"../cmd/natsleader/exporter.go": {"natsleader_", []string{"bucket"}},
+		"../cmd/natsleader/internal/run/http.go":      {"natsleader_command_", []string{"bucket", "election"}},
+		"../cmd/natsleader/internal/page/exporter.go": {"natsleader_", []string{"bucket"}},
 	} {
 		n := len(found)
 		for _, m := range regexp.MustCompile(`[dD]esc\(\s*"([a-z_]+)",\s*"[^"]+"((?:, "[a-z]+")*)\)`).FindAllStringSubmatch(read(t, path), -1) {

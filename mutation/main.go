@@ -9,9 +9,9 @@
 //	go run ./mutation -rules ./fence         try mutants by hand
 //
 // The mutants come from standard operators on the syntax tree of each function (operators.go). Those of the package's
-// own tests that execute the place try a mutant, and then those of leader_test. A mutant that no test catches is in a
-// list in mutation/survivors, which may only become shorter: a change that adds a survivor adds a test, or a line with
-// a reason. A line whose function has changed may stay until the list is written again.
+// own tests that execute the place try a mutant, and then those of leader_test, or of the command. A mutant that no
+// test catches is in a list in mutation/survivors, which may only become shorter: a change that adds a survivor adds a test,
+// or a line with a reason. A line whose function has changed may stay until the list is written again.
 //
 // A rule that no operator makes has a mutant by hand: see rule.go and mutation/rules.
 //
@@ -56,8 +56,11 @@ var (
 	processes = flag.Int("p", 2, "how many tests run at once")
 )
 
-// last is the package whose tests try what a package's own tests do not catch.
-const last = "leader_test"
+// last are the packages whose tests try what a package's own tests do not catch: those of the command for its own packages.
+const (
+	last       = "leader_test"
+	theCommand = "cmd/natsleader"
+)
 
 func main() {
 	flag.Parse()
@@ -201,12 +204,17 @@ func mutatePackage(ctx context.Context, dir string) error {
 	return result
 }
 
-// judgesOf returns the packages whose tests try the mutants: the package itself, and leader_test with what survives.
+// judgesOf returns the packages whose tests try the mutants: the package itself, and leader_test or the command with what
+// survives.
 func judgesOf(t *target) ([]*judge, error) {
 	own := &judge{of: t, dir: t.dir}
 	if *by != "" {
 		own.dir = filepath.Clean(*by)
 		return []*judge{own}, nil
+	}
+	last := last
+	if strings.HasPrefix(t.dir, theCommand+"/") {
+		last = theCommand
 	}
 	imported, err := command(".", "go", "list", "-test", "-deps", "./"+last)
 	if err != nil || !slices.Contains(strings.Fields(imported), t.path) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -52,7 +53,7 @@ func (s alertScript) end(what string) {
 	for limit := time.Now().Add(3 * time.Minute); len(s.p.alerts(0)) > 0 && time.Now().Before(limit); {
 		time.Sleep(time.Second)
 	}
-	eventually(s, what, func() bool { return len(s.p.alerts(0)) == 0 })
+	testworld.Eventually(s, what, func() bool { return len(s.p.alerts(0)) == 0 })
 }
 
 // In a Prometheus with the rules of deploy/prometheus, each fault fires one alert, with the
@@ -92,7 +93,7 @@ func TestAlerts_InAnHourOfFaults(t *testing.T) {
 	s.quiet("all is well", 20*time.Second)
 
 	var lost *serverProcess
-	eventually(t, "the stream has a leader", func() bool { lost = trio.leads(op.js); return lost != nil })
+	testworld.Eventually(t, "the stream has a leader", func() bool { lost = trio.leads(op.js); return lost != nil })
 	lost.kill()
 	s.quiet("a server of three is killed", 25*time.Second)
 	lost.start()
@@ -111,7 +112,7 @@ func TestAlerts_InAnHourOfFaults(t *testing.T) {
 	for _, name := range []string{"b", "c"} {
 		all[name].leave(shards[name])
 	}
-	eventually(t, "a bucket is deleted", func() bool { return op.js.DeleteKeyValue(t.Context(), "doomed") == nil })
+	testworld.Eventually(t, "a bucket is deleted", func() bool { return op.js.DeleteKeyValue(t.Context(), "doomed") == nil })
 	s.fire("five faults at once",
 		"Blocked,bucket:doomed,kind:no_bucket}",
 		"Silent,bucket:elections,instance:f}",

@@ -22,6 +22,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/testserver"
@@ -53,7 +55,7 @@ func startScraped(t *testing.T, name, urls string) *scrapedProcess {
 	expect.OK(t, err)
 	t.Cleanup(p.nc.Close)
 	p.js = expect.Got(jetstream.New(p.nc))(t)
-	page := expect.Got(metricsPage(&p.collector))(t)
+	page := expect.Got(front.MetricsPage(&p.collector))(t)
 	p.server = httptest.NewServer(page)
 	t.Cleanup(p.server.Close)
 	return p
@@ -110,7 +112,7 @@ func (p *scrapedProcess) standOnSeats(bucket, election string, n int, cfg leader
 // lead starts a candidate that is scraped, and waits until it leads.
 func (p *scrapedProcess) lead(bucket, election string) {
 	p.Helper()
-	eventually(p, p.name+" leads "+election, p.stand(bucket, election, leader.Config{}).IsLeader)
+	testworld.Eventually(p, p.name+" leads "+election, p.stand(bucket, election, leader.Config{}).IsLeader)
 }
 
 // leave stops a candidate and its metrics.
@@ -162,7 +164,7 @@ func startPrometheus(t *testing.T, targets map[string]string) monitor {
 	startDaemon(t, tool(t, "promtool-deb/usr/bin/prometheus"), "--config.file="+filepath.Join(dir, "prometheus.yml"),
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--log.level=warn")
 	p := monitor{t, "http://" + address}
-	eventually(t, "Prometheus scrapes all", func() bool {
+	testworld.Eventually(t, "Prometheus scrapes all", func() bool {
 		return slices.Equal(p.query("count(up == 1)"), []string{fmt.Sprintf("{} %d", len(targets))})
 	})
 	return p
@@ -176,7 +178,7 @@ type result struct {
 
 // ask sends a query to an end point of Prometheus.
 func (p monitor) ask(endPoint string, parameters url.Values) ([]result, error) {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: testworld.Patience}
 	response, err := client.Get(p.url + "/api/v1/" + endPoint + "?" + parameters.Encode())
 	if err != nil {
 		return nil, err // it begins

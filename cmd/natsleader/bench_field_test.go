@@ -16,6 +16,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/doctor"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
@@ -101,7 +103,7 @@ func BenchmarkStatusOf10000Elections(b *testing.B) {
 	putMany(b, url, n)
 	_, js := connectTo(b, url)
 	storeMany(b, js, n, func(i int) *nats.Msg {
-		announcement := nats.NewMsg(fmt.Sprintf("$KV.elections_roster.e%05d.%s", i, anySession))
+		announcement := nats.NewMsg(fmt.Sprintf("$KV.elections_roster.e%05d.%s", i, doctor.AnySession))
 		announcement.Header.Set(jetstream.MsgTTLHeader, "1h")
 		announcement.Data = []byte(`{"v":1,"id":"b"}`)
 		return announcement
@@ -138,7 +140,7 @@ func BenchmarkExporterOf10000Elections(b *testing.B) {
 		expect.OK(b, response.Body.Close())
 		return strings.Count(string(body), "natsleader_election_led{"), time.Since(start)
 	}
-	eventually(b, "the exporter has read all elections", func() bool { led, _ := scrape(); return led == n })
+	testworld.Eventually(b, "the exporter has read all elections", func() bool { led, _ := scrape(); return led == n })
 	for _, busy := range []int{0, 2 * runtime.NumCPU()} {
 		b.Run(fmt.Sprint("busy=", busy), func(b *testing.B) {
 			for range busy {

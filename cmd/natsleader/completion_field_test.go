@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
@@ -44,7 +45,7 @@ complete -C "natsleader run --dra"`,
 				proof.Skip(t, err)
 			}
 			var got []string
-			eventually(t, "it offers four words", func() bool { // without an answer within a second there are none
+			testworld.Eventually(t, "it offers four words", func() bool { // without an answer within a second there are none
 				cmd := withEnv(natsleader(t), "NATS_URL="+url, "BINARY="+binary, "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
 				cmd.Path, cmd.Args = path, []string{shell, "-c", script}
 				out, errs, code := outcome(t, cmd)

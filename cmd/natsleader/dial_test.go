@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net"
@@ -13,6 +11,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/doctor"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -20,36 +20,10 @@ import (
 // swallowing are addresses that take no packet, for a world.
 var swallowing = []string{"192.0.2.1:4222", "192.0.2.2:4222", "192.0.2.3:4222", "192.0.2.4:4222", "192.0.2.5:4222", "192.0.2.6:4222"}
 
-// advertising is a connection on which the server advertises other addresses.
-type advertising struct {
-	net.Conn
-	urls []string
-	rest []byte
-}
-
-func (a *advertising) Read(b []byte) (int, error) {
-	if len(a.rest) == 0 {
-		n, err := a.Conn.Read(b)
-		if err != nil {
-			return n, err
-		}
-		urls, _ := json.Marshal(a.urls)
-		a.rest = bytes.ReplaceAll(bytes.Clone(b[:n]), []byte("INFO {"), []byte(`INFO {"connect_urls":`+string(urls)+`,`))
-	}
-	n := copy(b, a.rest)
-	a.rest = a.rest[n:]
-	return n, nil
-}
-
-// advertise lets the server advertise addresses on new connections.
-func (w *world) advertise(urls ...string) {
-	w.dialled = func(c net.Conn) net.Conn { return &advertising{Conn: c, urls: urls} }
-}
-
 // The servers advertise six addresses that swallow packets, and only the URL that was given works. A lost connection is made
 // again before the lease is over: within six dials and the pause after them. An address that refuses takes no time.
 func TestConnect_AdvertisedAddresses(t *testing.T) {
-	bubble(t, leader.BucketConfig{}, func(w *world) {
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
 		for _, c := range []struct {
 			lease       time.Duration
 			urls        []string
@@ -63,21 +37,21 @@ func TestConnect_AdvertisedAddresses(t *testing.T) {
 			{time.Minute, swallowing[:1], false, 4 * time.Second, 5 * time.Second},
 			{50 * time.Millisecond, swallowing[:1], false, time.Second, 1250 * time.Millisecond},
 		} {
-			w.advertise(c.urls...)
-			advertised := w.dialled
+			w.Advertise(c.urls...)
+			advertised := w.Dialled
 			var link net.Conn
-			w.dialled = func(far net.Conn) net.Conn {
+			w.Dialled = func(far net.Conn) net.Conn {
 				link = far
 				return advertised(far)
 			}
-			g := w.globals()
-			g.dial = []nats.Option{nats.SetCustomDialer(w), nats.SkipHostLookup()}
-			g.noDiscovery = c.noDiscovery
-			g.fits(c.lease)
+			g := w.Globals()
+			g.Dial = []nats.Option{nats.SetCustomDialer(w), nats.SkipHostLookup()}
+			g.NoDiscovery = c.noDiscovery
+			g.Fits(c.lease)
 			back := make(chan struct{})
 			// Nobody uses the connection meanwhile: nats.go holds a mutex while it dials, and the time of a bubble does not pass
 			// while a goroutine waits for one.
-			nc := expect.Got(g.connect(nats.ReconnectHandler(func(*nats.Conn) { close(back) })))(w)
+			nc := expect.Got(g.Connect(nats.ReconnectHandler(func(*nats.Conn) { close(back) })))(w)
 			time.Sleep(100 * time.Millisecond)
 			began := time.Now()
 			expect.OK(w, link.Close())
@@ -93,18 +67,18 @@ func TestConnect_AdvertisedAddresses(t *testing.T) {
 
 // doctor names the addresses that do not answer, and why.
 func TestDoctor_Addresses(t *testing.T) {
-	bubble(t, leader.BucketConfig{}, func(w *world) {
-		f := w.findingsBeside("")
-		w.advertise("10.0.0.2:4222")
-		f.show("")
-		w.advertise("192.0.2.1:4222", "10.0.0.1:1", "10.0.0.2:4222")
-		f.show("", "--no-discovery")
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		f := w.FindingsBeside("")
+		w.Advertise("10.0.0.2:4222")
+		f.Show("")
+		w.Advertise("192.0.2.1:4222", "10.0.0.1:1", "10.0.0.2:4222")
+		f.Show("", "--no-discovery")
 		var many []string
-		for port := range 2 * mostAddresses {
+		for port := range 2 * doctor.MostAddresses {
 			many = append(many, fmt.Sprintf("10.0.0.2:%d", 5000+port))
 		}
-		w.advertise(many...)
-		_, _, found := w.doctor("", f.first)
+		w.Advertise(many...)
+		_, _, found := w.Doctor("", f.First)
 		expect.That(t, slices.ContainsFunc(slices.Collect(maps.Keys(found)), func(f string) bool { return strings.Contains(f, "32 more addresses") }), "%v", found)
 	})
 }

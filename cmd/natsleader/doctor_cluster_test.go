@@ -1,32 +1,33 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/doctor"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
 // report adds findings to the transcript.
-func (w *world) report(title string, b facts.Bucket, checks ...string) {
+func report(w *testworld.World, title string, b facts.Bucket, checks ...string) {
 	found := judge.Of(b, checks...).Findings
 	for i := range found {
 		found[i].Check = ""
 	}
-	w.notef("# %s\n%s\n", title, strings.Join(lines(found, 0), "\n"))
+	w.Notef("# %s\n%s\n", title, strings.Join(doctor.Lines(found, 0), "\n"))
 }
 
 // about is a fact about a stream.
@@ -42,12 +43,12 @@ func about(info *jetstream.StreamInfo) facts.Fact[facts.Stream] {
 // how many can still be lost.
 func TestDoctor_Replicas(t *testing.T) {
 	type peer = jetstream.PeerInfo
-	const apart, pause = judge.SettleTime, settlePause
+	const apart, pause = judge.SettleTime, doctor.SettlePause
 	well := peer{Current: true, Active: time.Second}
 	offline, silent := peer{Offline: true, Active: time.Minute}, peer{Active: time.Minute}
 	quiet := peer{Current: true, Active: 6 * time.Second}
 	behind := func(lag uint64, active time.Duration) peer { return peer{Lag: lag, Active: active} }
-	alone(t, func(w *world) {
+	testworld.Alone(t, func(w *testworld.World) {
 		for _, k := range []struct {
 			name       string
 			b, was, is peer // server b, and server c in the two looks
@@ -79,14 +80,14 @@ func TestDoctor_Replicas(t *testing.T) {
 				*first = *look(k.b, k.is)
 			}
 			b := facts.Bucket{Stream: facts.Known(s, facts.Source{})}
-			w.report(k.name, b, "cluster", "replicas")
+			report(w, k.name, b, "cluster", "replicas")
 		}
 	})
 }
 
 // A stream without a leader, and one that lacks a server, are reported.
 func TestDoctor_VacantReplica(t *testing.T) {
-	alone(t, func(w *world) {
+	testworld.Alone(t, func(w *testworld.World) {
 		c := &jetstream.ClusterInfo{Name: "C", Leader: "a"}
 		info := &jetstream.StreamInfo{Cluster: c}
 		b := facts.Bucket{Asked: facts.Asked{Bucket: "elections", Wait: time.Second}, Settings: facts.Known(facts.Settings{}, facts.Source{})}
@@ -94,7 +95,7 @@ func TestDoctor_VacantReplica(t *testing.T) {
 			c.Replicas = slices.Repeat([]*jetstream.PeerInfo{{Name: "b", Current: true}}, servers-1)
 			info.Config.Replicas = replicas
 			b.Stream = about(info)
-			w.report(fmt.Sprintf("replicas: %d, servers: %d", replicas, servers), b, "cluster", "replicas")
+			report(w, fmt.Sprintf("replicas: %d, servers: %d", replicas, servers), b, "cluster", "replicas")
 		}
 		for replicas := 2; replicas <= 5; replicas++ {
 			check(replicas, replicas-1)
@@ -103,84 +104,43 @@ func TestDoctor_VacantReplica(t *testing.T) {
 		check(1, 1)
 		info.Config = jetstream.StreamConfig{Name: "KV_elections", Replicas: 3, MaxMsgsPerSubject: 1, Storage: jetstream.MemoryStorage}
 		b.Stream = about(info)
-		w.report("in memory", b, "settings")
+		report(w, "in memory", b, "settings")
 		info.Cluster = &jetstream.ClusterInfo{Name: "C"}
 		b.Stream = about(info)
-		w.report("no leader", b, "cluster")
+		report(w, "no leader", b, "cluster")
 		sound := b.Stream
 		for _, no := range []facts.Refusal{{Code: facts.CodeOffline}, {Code: 1, Text: "JetStream error 1: no"}} {
 			b.Stream = facts.Known(facts.Stream{Refusal: &no}, facts.Source{})
-			w.report(fmt.Sprint("code ", no.Code), b, "bucket")
+			report(w, fmt.Sprint("code ", no.Code), b, "bucket")
 		}
 		b.Stream.Lose(facts.NoAnswer, "nats: timeout", facts.Source{})
-		w.report("no answer", b, "bucket")
+		report(w, "no answer", b, "bucket")
 		b.Stream = sound
 		for _, b.Asked.Lease = range []time.Duration{12*time.Second - 1, 12 * time.Second} {
-			w.report(fmt.Sprint("leases of ", b.Asked.Lease), b, "lease")
+			report(w, fmt.Sprint("leases of ", b.Asked.Lease), b, "lease")
 		}
-	})
-}
-
-// When another server leads the stream, doctor looks at a replica for as long as under the first one, and does not look on
-// while ever another one leads it.
-func TestDoctor_LooksUnderNewLeader(t *testing.T) {
-	bubble(t, leader.BucketConfig{}, func(w *world) {
-		began, terms := time.Now(), 1
-		info := func() *jetstream.StreamInfo {
-			term := min(int(time.Since(began)/time.Second), terms)
-			c := &jetstream.ClusterInfo{Name: "C", Leader: fmt.Sprint(term), Replicas: []*jetstream.PeerInfo{{Name: "c", Lag: 7, Active: time.Second}}}
-			return &jetstream.StreamInfo{Config: jetstream.StreamConfig{Name: "KV_x"}, Cluster: c}
-		}
-		nc := w.dial()
-		defer nc.Close()
-		w.made(nc.Subscribe("fake.STREAM.INFO.KV_x", func(m *nats.Msg) {
-			text, _ := json.Marshal(info())
-			_ = m.Respond(text)
-		}))
-		e := environment{nc: nc, api: "fake.", wait: time.Second, info: info(), infoAt: began}
-		looks := e.lookAtReplicas(w.Context())
-		took := time.Since(began)
-		expect.That(w, took == time.Second+judge.SettleTime && looks.Apart == judge.SettleTime,
-			"%v, and %v under the new leader", took, looks.Apart)
-		began, terms = time.Now(), 60
-		e.info, e.infoAt = info(), began
-		e.lookAtReplicas(w.Context())
-		expect.Equal(w, time.Since(began), 2*judge.SettleTime, "it looks for %v")
 	})
 }
 
 // A member of a stream without a leader answers what it knows, which shows no more than that. Elections go on without the
 // roster and the history, which have lost their leaders.
 func TestDoctor_LeaderlessSideStreams(t *testing.T) {
-	bubble(t, leader.BucketConfig{}, func(w *world) {
-		nc := w.dial()
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		nc := w.Connect()
 		defer nc.Close()
 		answer := ""
-		w.made(nc.Subscribe("fake.STREAM.INFO.*", func(m *nats.Msg) { _ = m.Respond([]byte(answer)) }))
-		e := environment{nc: nc, api: "fake.", wait: time.Second, name: "elections", info: &jetstream.StreamInfo{Config: jetstream.StreamConfig{
-			Metadata: map[string]string{wire.RosterKey: "elections_roster", historyKey: historyStream("elections")},
+		w.Made(nc.Subscribe("fake.STREAM.INFO.*", func(m *nats.Msg) { _ = m.Respond([]byte(answer)) }))
+		e := doctor.Environment{Asker: inspect.Asker{Nc: nc, Api: "fake.", Wait: time.Second}, Name: "elections", Info: &jetstream.StreamInfo{Config: jetstream.StreamConfig{
+			Metadata: map[string]string{wire.RosterKey: "elections_roster", inspect.HistoryKey: inspect.HistoryStream("elections")},
 		}}}
 		e.Asked.Bucket = "elections"
-		e.Stream, e.Settings = about(e.info), facts.Known(facts.Settings{}, facts.Source{})
+		e.Stream, e.Settings = about(e.Info), facts.Known(facts.Settings{}, facts.Source{})
 		for _, answer = range []string{
 			`{"config":{"name":"S"},"cluster":{"name":"C","replicas":[{"name":"b"}]}}`, `{"error":{"err_code":10008,"description":"no leader"}}`, `{"error":{"err_code":1}}`,
 		} {
-			e.readRoster(w.Context())
-			e.readHistory(w.Context())
-			w.report(answer, e.Bucket, "roster", "history")
-		}
-	})
-}
-
-// Doctor measures quick answers fifteen times, slow ones for a second, and at least three.
-func TestDoctor_Measures(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for takes, times := range map[time.Duration]int{0: manyTrips, 100 * time.Millisecond: 10, time.Minute: someTrips} {
-			took := expect.Got(new(environment).times(func() (time.Duration, error) {
-				time.Sleep(takes)
-				return takes, nil
-			}))(t)
-			expect.Equal(t, len(took), times, "%d times %v", takes)
+			e.ReadRoster(w.Context())
+			e.ReadHistory(w.Context())
+			report(w, answer, e.Bucket, "roster", "history")
 		}
 	})
 }
@@ -188,46 +148,46 @@ func TestDoctor_Measures(t *testing.T) {
 // Doctor judges every server of the cluster that answers, and reports those that keep
 // the stream and do not answer.
 func TestDoctor_ClusterVersions(t *testing.T) {
-	bubble(t, leader.BucketConfig{}, func(w *world) {
-		nc := w.dial()
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		nc := w.Connect()
 		defer nc.Close()
 		answers := map[string]string{"b": "2.11.6", "elsewhere": "2.10.29", "new": "2.12.0", "odd": "latest"}
-		w.made(nc.Subscribe("$SYS.REQ.ACCOUNT.PING.STATZ", func(m *nats.Msg) {
+		w.Made(nc.Subscribe("$SYS.REQ.ACCOUNT.PING.STATZ", func(m *nats.Msg) {
 			for name, version := range answers {
 				_ = m.Respond(fmt.Appendf(nil, `{"server": {"name": %q, "ver": %q}, "data": {}}`, name, version))
 			}
 		}))
-		e := environment{nc: nc, name: "elections", wait: 200 * time.Millisecond, info: &jetstream.StreamInfo{
+		e := doctor.Environment{Asker: inspect.Asker{Nc: nc, Wait: 200 * time.Millisecond}, Name: "elections", Info: &jetstream.StreamInfo{
 			Config:  jetstream.StreamConfig{Metadata: map[string]string{"_nats.ver": "2.11.0"}},
 			Cluster: &jetstream.ClusterInfo{Name: "C", Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "b"}, {Name: "c"}, {Name: "me"}}},
 		}}
 		e.Asked = facts.Asked{Bucket: "elections", Roster: true}
-		e.Stream = about(e.info)
+		e.Stream = about(e.Info)
 		e.Settings = facts.Known(facts.Settings{}, facts.Source{})
 		e.Roster = facts.Known(facts.Stream{}, facts.Source{})
-		e.readServer(w.Context())
-		w.report("servers", e.Bucket, "server")
-		w.notef("# on a terminal\n%s\n", strings.Join(lines(judge.Of(e.Bucket, "server").Findings[1:3], 80), "\n"))
-		w.report("roster", e.Bucket, "roster")
+		e.ReadServer(w.Context())
+		report(w, "servers", e.Bucket, "server")
+		w.Notef("# on a terminal\n%s\n", strings.Join(doctor.Lines(judge.Of(e.Bucket, "server").Findings[1:3], 80), "\n"))
+		report(w, "roster", e.Bucket, "roster")
 		got, _ := e.Server.Get()
 		got.Others[slices.IndexFunc(got.Others, func(v facts.Version) bool { return v.Name == "b" })].Version = "2.10.29"
-		w.report("roster, and b is old", e.Bucket, "roster")
-		w.made(nc.Subscribe("$SYS.REQ.SERVER.PING.JSZ", func(m *nats.Msg) {
+		report(w, "roster, and b is old", e.Bucket, "roster")
+		w.Made(nc.Subscribe("$SYS.REQ.SERVER.PING.JSZ", func(m *nats.Msg) {
 			for _, status := range []string{`"b"}, "data": {"config": {"sync_interval": 10000000000}}`, `"c"}`, `"new"}, "data": {"config": {"sync_interval": 1}}`} {
 				_ = m.Respond([]byte(`{"server": {"name": ` + status + "}"))
 			}
 		}))
-		e.readSync(w.Context())
-		w.report("syncs", e.Bucket, "sync")
-		e.nc = expect.Got(nats.Connect("", append(w.inProcess(), nats.UserInfo("limited", "limited"),
+		e.ReadSync(w.Context())
+		report(w, "syncs", e.Bucket, "sync")
+		e.Nc = expect.Got(nats.Connect("", append(w.InProcess(), nats.UserInfo("limited", "limited"),
 			nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))...))(w)
-		defer e.nc.Close()
-		e.readServer(w.Context())
-		w.report("it may not ask", e.Bucket, "server")
+		defer e.Nc.Close()
+		e.ReadServer(w.Context())
+		report(w, "it may not ask", e.Bucket, "server")
 		e.Stream = about(&jetstream.StreamInfo{})
 		for _, version := range []string{"3.0.0", "2.12.0-beta.1", "2.11.8", "2.11.7", "2.11.0", "2.10.29", "1.4.1", "other"} {
 			e.Server = facts.Known(facts.Server{Version: version}, facts.Source{})
-			w.report(version, e.Bucket, "server")
+			report(w, version, e.Bucket, "server")
 		}
-	}, withUser("limited", denied("$SYS.REQ.ACCOUNT.PING.STATZ")), func(o *server.Options) { o.ServerName, o.NoSystemAccount = "me", true })
+	}, testworld.WithUser("limited", testworld.Denied("$SYS.REQ.ACCOUNT.PING.STATZ")), func(o *server.Options) { o.ServerName, o.NoSystemAccount = "me", true })
 }

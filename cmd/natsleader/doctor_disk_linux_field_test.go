@@ -14,6 +14,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
@@ -54,7 +55,7 @@ func TestDoctor_FullDisk(t *testing.T) {
 	p := startNATS(t, "", "s1", fmt.Sprintf("jetstream { store_dir: %q, max_file_store: 1GB }", filepath.Join(disk, "js")))
 	newBucket(t, p.url, "elections", leader.BucketConfig{})
 	nc, js := connectTo(t, p.url)
-	put(t, js, "df", `{"v":1,"state":"leading","id":"worker-c","session":"s","n":1,"lease":"100ms","token":1}`)
+	testworld.Put(t, js, "df", `{"v":1,"state":"leading","id":"worker-c","session":"s","n":1,"lease":"100ms","token":1}`)
 	finds(t, p.url, nil, 1, "\nok store ")
 
 	ballast := fillDisk(t, disk)
@@ -62,7 +63,7 @@ func TestDoctor_FullDisk(t *testing.T) {
 		_, err := nc.Request("$KV.elections.filler", make([]byte, 4096), time.Second)
 		return err == nil
 	}
-	eventually(t, "the bucket stores nothing", func() bool { return !stores() })
+	testworld.Eventually(t, "the bucket stores nothing", func() bool { return !stores() })
 	finds(t, p.url, nil, 2)
 	productionShows(t, p.url, "store", "elections")
 
@@ -92,7 +93,7 @@ func TestDoctor_FullDiskOfOne(t *testing.T) {
 	fillDisk(t, disk)
 	nc, _ := connectTo(t, witness)
 	saved := filepath.Join(t.TempDir(), "facts.json")
-	eventually(t, "doctor finds the full disk", func() bool {
+	testworld.Eventually(t, "doctor finds the full disk", func() bool {
 		_, _ = nc.Request("$KV.elections.filler", make([]byte, 4096), time.Second)
 		_ = os.Remove(saved)
 		out, _, _ := outcome(t, natsleader(t, "doctor", "-s", witness, "--save", saved))
@@ -103,7 +104,7 @@ func TestDoctor_FullDiskOfOne(t *testing.T) {
 	expect.That(t, code == 1 && !strings.Contains(out, "dead, hung"), "exit code %d\n%s", code, out)
 
 	c.servers[2].kill()
-	eventually(t, "doctor finds that the server is dead", func() bool {
+	testworld.Eventually(t, "doctor finds that the server is dead", func() bool {
 		out, _ := diagnose(t, witness)
 		return strings.Contains(out, "the replica on s3 is offline") || strings.Contains(out, "dead, hung or cut off")
 	})

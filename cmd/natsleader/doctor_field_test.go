@@ -15,6 +15,10 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/bucket"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/testserver"
@@ -70,10 +74,10 @@ func TestDoctor_Cluster(t *testing.T) {
 			_, js = connectTo(t, witness)
 			victim.signal(k.sig)
 			if k.led {
-				eventually(t, "another server leads the stream", func() bool { s := c.leads(js); return s != nil && s != victim })
+				testworld.Eventually(t, "another server leads the stream", func() bool { s := c.leads(js); return s != nil && s != victim })
 			}
 			// The writes show which servers are behind.
-			eventually(t, "a write is stored", func() bool {
+			testworld.Eventually(t, "a write is stored", func() bool {
 				_, err := js.Publish(t.Context(), "$KV.elections.written", nil)
 				return err == nil
 			})
@@ -87,7 +91,7 @@ func TestDoctor_Cluster(t *testing.T) {
 			}
 			if !k.only {
 				others[1].kill()
-				eventually(t, "doctor finds that two servers are lost", func() bool {
+				testworld.Eventually(t, "doctor finds that two servers are lost", func() bool {
 					// Either a server still answers, or none does.
 					out, code = diagnose(t, witness, "--timeout", "3s")
 					return code == 2 &&
@@ -123,11 +127,11 @@ func TestDoctor_MixedCluster(t *testing.T) {
 		urls = append(urls, startNATS(t, release, fmt.Sprint("s", i+1), clusters[i]).url)
 	}
 	_, js := connectTo(t, urls[0])
-	eventually(t, "the bucket can be made", func() bool {
+	testworld.Eventually(t, "the bucket can be made", func() bool {
 		_, err := js.CreateOrUpdateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "elections", Replicas: 3})
 		return err == nil
 	})
-	eventually(t, "all replicas are current", func() bool { return current(t, js, "elections") })
+	testworld.Eventually(t, "all replicas are current", func() bool { return current(t, js, "elections") })
 	for _, url := range urls {
 		finds(t, url, nil, 1, "\nwarning server nats-server 2.11.4 on s2 is older than 2.11.8", "\nwarning server nats-server 2.10.29 on s3 is older than 2.11: it keeps no roster")
 	}
@@ -137,7 +141,7 @@ func TestDoctor_MixedCluster(t *testing.T) {
 func TestBucketAdd_OldServer(t *testing.T) {
 	proof.Only(t)
 	url := startNATS(t, "2.10.29", "old", fmt.Sprintf("jetstream { store_dir: %q }", testserver.StoreDir(t))).url
-	fails(t, natsleader(t, "bucket", "add", "-s", url, "--roster"), exitBucket, "update the servers to nats-server 2.11")
+	fails(t, natsleader(t, "bucket", "add", "-s", url, "--roster"), front.ExitBucket, "update the servers to nats-server 2.11")
 	_, js := connectTo(t, url)
 	expect.Equal(t, expect.Got(js.AccountInfo(t.Context()))(t).Streams, 0, "%d streams")
 	succeeds(t, "bucket", "add", "-s", url)
@@ -158,8 +162,8 @@ func TestDoctor_InterruptedStore(t *testing.T) {
 	go func() {
 		for near, gone := l.Accept(); gone == nil; near, gone = l.Accept() {
 			if far, failed := net.Dial("tcp", s.Addr().String()); failed == nil {
-				go slowPipe(near, far, 300*time.Millisecond)
-				go slowPipe(far, near, 300*time.Millisecond)
+				go testworld.SlowPipe(near, far, 300*time.Millisecond)
+				go testworld.SlowPipe(far, near, 300*time.Millisecond)
 			}
 		}
 	}()
@@ -167,10 +171,10 @@ func TestDoctor_InterruptedStore(t *testing.T) {
 	cmd := natsleader(t, "doctor", "-s", "nats://"+l.Addr().String())
 	started(t, cmd)
 	for subject := ""; !strings.Contains(subject, ".natsleader_doctor_"); {
-		subject = expect.Got(created.NextMsg(patience))(t).Subject
+		subject = expect.Got(created.NextMsg(testworld.Patience))(t).Subject
 	}
 	expect.OK(t, cmd.Process.Signal(syscall.SIGTERM))
-	expect.Equal(t, endOf(t, cmd), exitSignal+int(syscall.SIGTERM), "exit code %d")
+	expect.Equal(t, endOf(t, cmd), front.ExitSignal+int(syscall.SIGTERM), "exit code %d")
 	_, js := connectTo(t, s.ClientURL())
 	expect.Equal(t, expect.Got(js.AccountInfo(t.Context()))(t).Streams, 1, "%d streams")
 }
@@ -189,11 +193,11 @@ func TestBucketAdd_Cluster(t *testing.T) {
 		_, errs, code := outcome(t, natsleader(t, "bucket", "add", "small", "-s", url, x.flag))
 		expect.That(t, code == 0 && errs == x.says, "%s: exit code %d\n%s", x.flag, code, errs)
 	}
-	fails(t, natsleader(t, "bucket", "add", "big", "--replicas", "5", "-s", url), exitUsage, "the cluster has too few servers with room for --replicas")
-	fails(t, natsleader(t, "bucket", "info", "big", "-s", url), exitBucket, "bucket big does not exist")
+	fails(t, natsleader(t, "bucket", "add", "big", "--replicas", "5", "-s", url), front.ExitUsage, "the cluster has too few servers with room for --replicas")
+	fails(t, natsleader(t, "bucket", "info", "big", "-s", url), front.ExitBucket, "bucket big does not exist")
 	out, errs, code := outcome(t, natsleader(t, "bucket", "add", "wide", "--roster", "-s", url))
 	expect.That(t, code == 0 && strings.Contains(out, "\nReplicas:       3\n") && errs == "", "exit code %d\n%s%s", code, out, errs)
 	nc, _ := connectTo(t, asUser(url, "candidate")) // may not ask the servers
-	got := (&inspector{nc: nc, limit: patience}).alone(1)
+	got := bucket.Alone((&inspect.Inspector{Nc: nc, Limit: testworld.Patience}), 1)
 	expect.That(t, strings.HasPrefix(got, "cluster C may have several servers, and "), "%v", got)
 }

@@ -3,12 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -20,8 +17,11 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/doctor"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
@@ -35,62 +35,20 @@ func printed(t *testing.T, out string, texts ...string) {
 	}
 }
 
-// findings shows what doctor finds in a world.
-type findings struct {
-	*world
-	first map[string]bool // the findings of the first report
-}
-
-// findingsBeside returns findings beside those of a first report, which is not shown.
-func (w *world) findingsBeside(line string) findings {
-	_, _, first := w.doctor(line, nil)
-	return findings{w, first}
-}
-
-// show calls doctor, and adds to the transcript the findings that the first report does not have, and the sum.
-func (f findings) show(lines ...string) {
-	for _, line := range lines {
-		shown, code, _ := f.doctor(line, f.first)
-		f.notef("$ natsleader %s\n%s", strings.TrimSpace("doctor "+line), shown)
-		f.ended(code)
-	}
-}
-
-// doctor calls doctor. It returns the report without what is known, the exit code, and the findings of
-// the report.
-func (w *world) doctor(line string, known map[string]bool) (shown string, code int, found map[string]bool) {
-	out, errs, code := w.run("doctor " + line)
-	report, sum, _ := strings.Cut(repeatable(out), "\n\n")
-	if known == nil {
-		sum = "\n" + sum
-	}
-	found = make(map[string]bool)
-	for _, each := range regexp.MustCompile(`\n\b`).Split(report, -1) {
-		key := strings.Join(strings.Fields(each), " ")
-		if found[key] = true; !known[key] {
-			shown += each + "\n"
-		}
-	}
-	for line := range strings.Lines(errs) {
-		sum += "! " + line
-	}
-	return shown + sum, code, found
-}
-
 // as are the arguments by which a user connects.
 func as(name string) string { return fmt.Sprintf("-s nats://%s:%[1]s@localhost ", name) }
 
 // Doctor counts the elections that are led and their renewals, finds the bucket in a JetStream domain, and
 // rejects wrong arguments.
 func TestDoctor_Load(t *testing.T) {
-	bubble(t, leader.BucketConfig{MaxLease: time.Hour}, func(w *world) {
-		f := w.findingsBeside("")
-		w.campaigns("billing", leader.Config{ID: "a", LeaseDuration: time.Minute})
-		w.campaigns("mail", leader.Config{ID: "b", LeaseDuration: 30 * time.Second})
-		c := w.campaigns("audit", leader.Config{ID: "c"})
+	testworld.Bubble(t, leader.BucketConfig{MaxLease: time.Hour}, func(w *testworld.World) {
+		f := w.FindingsBeside("")
+		w.Campaigns("billing", leader.Config{ID: "a", LeaseDuration: time.Minute})
+		w.Campaigns("mail", leader.Config{ID: "b", LeaseDuration: 30 * time.Second})
+		c := w.Campaigns("audit", leader.Config{ID: "c"})
 		expect.OK(w, c.Stop())
-		f.show("", "--js-domain hub", "--js-domain elsewhere", "--bucket none --json")
-		w.prompt("doctor --lease=-3s", "doctor --election a..b", "doctor --system-context nobody's", "doctor --bucket a*b")
+		f.Show("", "--js-domain hub", "--js-domain elsewhere", "--bucket none --json")
+		w.Prompt("doctor --lease=-3s", "doctor --election a..b", "doctor --system-context nobody's", "doctor --bucket a*b")
 	}, func(o *server.Options) { o.JetStreamDomain = "hub" })
 }
 
@@ -98,101 +56,71 @@ func TestDoctor_Load(t *testing.T) {
 // and those that were given up in order, or ended just now, are none. The advice works: to lead and release the election
 // once, and to note that it is for a job.
 func TestDoctor_Abandoned(t *testing.T) {
-	bubble(t, leader.BucketConfig{}, func(w *world) {
-		f := w.findingsBeside("")
-		c := w.campaigns("released", leader.Config{ID: "a"})
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		f := w.FindingsBeside("")
+		c := w.Campaigns("released", leader.Config{ID: "a"})
 		lease := 10 * time.Second
-		text := record(w.T, w.js, "released", "b", lease)
+		text := testworld.Record(w.T, w.Js, "released", "b", lease)
 		expect.OK(w, c.Stop())
 		for _, election := range []string{"df", "deleted"} {
-			put(w.T, w.js, election, text)
+			testworld.Put(w.T, w.Js, election, text)
 		}
-		w.publish("$KV.elections.foreign", "hello")
-		w.publish("$KV.elections.deleted", "", "KV-Operation", "DEL")
+		w.Publish("$KV.elections.foreign", "hello")
+		w.Publish("$KV.elections.deleted", "", "KV-Operation", "DEL")
 		time.Sleep(15 * time.Second) // the MaxLease
-		f.show("")
-		time.Sleep(2*lease - 15*time.Second - leastPace) // for which doctor has run
-		f.show("")
-		f.show("")
-		expect.OK(w, w.campaigns("df", leader.Config{ID: "a"}).Stop())
-		w.run("note deleted --one-shot")
-		f.show("")
+		f.Show("")
+		time.Sleep(2*lease - 15*time.Second - doctor.LeastPace) // for which doctor has run
+		f.Show("")
+		f.Show("")
+		expect.OK(w, w.Campaigns("df", leader.Config{ID: "a"}).Stop())
+		w.Run("note deleted --one-shot")
+		f.Show("")
 	})
 }
 
 // Where keys expire, an election that was given up in order looks as if its key was deleted.
 func TestDoctor_ExpiredKey(t *testing.T) {
-	bubble(t, leader.BucketConfig{TTL: time.Hour}, func(w *world) {
-		w.publish("$KV.elections.deleted", "", "KV-Operation", "DEL")
+	testworld.Bubble(t, leader.BucketConfig{TTL: time.Hour}, func(w *testworld.World) {
+		w.Publish("$KV.elections.deleted", "", "KV-Operation", "DEL")
 		time.Sleep(10 * time.Minute)
-		out, _, _ := w.run("doctor --read-only")
+		out, _, _ := w.Run("doctor --read-only")
 		expect.That(w, strings.Contains(out, "1 election, all records are sound") && !strings.Contains(out, "was deleted"), "%s", out)
 	})
 }
 
-// slowPipe copies from one connection to the other, which takes delay.
-func slowPipe(from, to net.Conn, delay time.Duration) {
-	type part struct {
-		data []byte
-		at   time.Time
-	}
-	parts := make(chan part, 1000)
-	go func() {
-		defer to.Close()                //nolint:errcheck // it may be closed
-		defer io.Copy(io.Discard, from) //nolint:errcheck // until it is closed
-		for p := range parts {
-			time.Sleep(time.Until(p.at))
-			if _, err := to.Write(p.data); err != nil {
-				break
-			}
-		}
-		for range parts {
-		}
-	}()
-	defer close(parts)
-	for {
-		data := make([]byte, 4096)
-		n, err := from.Read(data)
-		if err != nil {
-			return
-		}
-		parts <- part{data[:n], time.Now().Add(delay)}
-	}
-}
-
 // A server may be too far away for a lease.
 func TestDoctor_DistantServer(t *testing.T) {
-	bubble(t, leader.BucketConfig{MaxLease: time.Hour}, func(w *world) {
-		f := w.findingsBeside("")
-		w.away = 200 * time.Millisecond
-		f.show("--lease 10m", "--lease 9s", "--lease 300ms")
+	testworld.Bubble(t, leader.BucketConfig{MaxLease: time.Hour}, func(w *testworld.World) {
+		f := w.FindingsBeside("")
+		w.Away = 200 * time.Millisecond
+		f.Show("--lease 10m", "--lease 9s", "--lease 300ms")
 	})
 }
 
 // Doctor leaves nothing behind, and neither the leader nor a waiting candidate notices it.
 func TestDoctor_DisturbsNothing(t *testing.T) {
-	bubble(t, leader.BucketConfig{MaxLease: time.Hour, Roster: true}, func(w *world) {
+	testworld.Bubble(t, leader.BucketConfig{MaxLease: time.Hour, Roster: true}, func(w *testworld.World) {
 		// The next renewal is far away, so doctor is the only client that might write.
-		c := w.campaigns("billing", leader.Config{ID: "a", LeaseDuration: time.Hour})
+		c := w.Campaigns("billing", leader.Config{ID: "a", LeaseDuration: time.Hour})
 		term, _ := c.Term()
-		waiting := w.campaigns("billing", leader.Config{ID: "b"})
+		waiting := w.Campaigns("billing", leader.Config{ID: "b"})
 		streams := func() (states []jetstream.StreamState) {
 			w.Helper()
 			for _, name := range []string{"KV_elections", "KV_elections_roster"} {
-				s := expect.Got(w.js.Stream(w.Context(), name))(w)
+				s := expect.Got(w.Js.Stream(w.Context(), name))(w)
 				states = append(states, s.CachedInfo().State)
 			}
 			return states
 		}
-		before, subscriptions := fmt.Sprint(streams()), w.s.NumSubscriptions()
+		before, subscriptions := fmt.Sprint(streams()), w.S.NumSubscriptions()
 		for _, args := range []string{"--election billing", "--election new", "", "--roster", "--roster --election billing"} {
-			_, errs, code := w.run("doctor " + args)
+			_, errs, code := w.Run("doctor " + args)
 			expect.That(w, code == 1 && errs == "", "%s: exit code %d\n%s", args, code, errs)
 		}
 		time.Sleep(time.Second) // the server has seen the end of the last connection
 		after := fmt.Sprint(streams())
 		expect.That(w, after == before, "before: %s\nafter: %s", before, after)
-		expect.Equal(w, w.s.NumSubscriptions(), subscriptions, "%d subscriptions, %d before", subscriptions)
+		expect.Equal(w, w.S.NumSubscriptions(), subscriptions, "%d subscriptions, %d before", subscriptions)
 		got, _ := c.Term()
 		expect.That(w, got == term && leader.Err(term.Context()) == nil, "a leads no more: %v", leader.Err(term.Context()))
 		expect.Equal(w, waiting.State(), leader.StateCandidate, "b is %v")
@@ -205,11 +133,11 @@ func TestDoctor_DisturbsNothing(t *testing.T) {
 
 // When the connection is lost, the other checks are not made.
 func TestDoctor_LosesConnection(t *testing.T) {
-	bubble(t, leader.BucketConfig{}, func(w *world) {
-		f := w.findingsBeside("")
-		w.away = 100 * time.Millisecond
-		time.AfterFunc(3*time.Second, w.s.Shutdown)
-		f.show("")
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		f := w.FindingsBeside("")
+		w.Away = 100 * time.Millisecond
+		time.AfterFunc(3*time.Second, w.S.Shutdown)
+		f.Show("")
 	})
 }
 
@@ -221,21 +149,21 @@ func TestDoctor_Sync(t *testing.T) {
 		o.Accounts, o.SystemAccount = []*server.Account{sys}, "SYS"
 		o.Users = append(o.Users, &server.User{Username: "operator", Password: "x", Account: sys})
 	}
-	bubble(t, leader.BucketConfig{}, func(w *world) {
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
 		dir := filepath.Join(os.Getenv("XDG_CONFIG_HOME"), "nats", "context")
 		expect.OK(w, os.MkdirAll(dir, 0o700))
 		for name, context := range map[string]string{"system": `{"user": "operator", "password": "x"}`, "other": "{}"} {
 			expect.OK(w, os.WriteFile(filepath.Join(dir, name+".json"), []byte(context), 0o600))
 		}
-		f := w.findingsBeside("")
-		f.show("--system-context other", "--system-context system")
-		w.o.SyncInterval = 10 * time.Second
-		w.restart()
-		f.show("--system-context system")
-		w.o.SyncAlways = true
-		w.restart()
-		f.show("--system-context system")
-	}, withUser("other", nil), withOperator)
+		f := w.FindingsBeside("")
+		f.Show("--system-context other", "--system-context system")
+		w.O.SyncInterval = 10 * time.Second
+		w.Restart()
+		f.Show("--system-context system")
+		w.O.SyncAlways = true
+		w.Restart()
+		f.Show("--system-context system")
+	}, testworld.WithUser("other", nil), withOperator)
 }
 
 // Doctor stores a message in a stream of its own, and removes the stream. A user who may not create
@@ -245,8 +173,8 @@ func TestDoctor_Store(t *testing.T) {
 	undeleted.Publish.Allow = append(undeleted.Publish.Allow, "$JS.API.STREAM.CREATE.>", "natsleader.doctor.>")
 	unfilled := candidateMay()
 	unfilled.Publish.Allow = append(unfilled.Publish.Allow, "$JS.API.STREAM.CREATE.>", "$JS.API.STREAM.DELETE.>")
-	bubble(t, leader.BucketConfig{}, func(w *world) {
-		nc := w.dial()
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		nc := w.Connect()
 		defer nc.Close()
 		synctest.Wait() // for the advisory about the bucket
 		created := expect.Got(nc.SubscribeSync("$JS.EVENT.ADVISORY.STREAM.CREATED.*"))(w)
@@ -256,13 +184,13 @@ func TestDoctor_Store(t *testing.T) {
 			expect.That(w, err == nil && n == want, "%d streams were created, %v", n, err)
 		}
 		synctest.Wait() // for the subscription
-		f := w.findingsBeside("--read-only")
-		f.show("--read-only", as("undeleted"), as("unfilled"))
+		f := w.FindingsBeside("--read-only")
+		f.Show("--read-only", as("undeleted"), as("unfilled"))
 		time.Sleep(time.Second)
 		pending(0)
-		f.show("")
+		f.Show("")
 		// A server may handle a request before one that was sent earlier.
-		w.made(nc.Subscribe("$JS.slow.API.>", func(m *nats.Msg) {
+		w.Made(nc.Subscribe("$JS.slow.API.>", func(m *nats.Msg) {
 			request := strings.TrimPrefix(m.Subject, "$JS.slow.API.")
 			if !strings.HasPrefix(request, "$KV.") {
 				request = "$JS.API." + request
@@ -275,16 +203,16 @@ func TestDoctor_Store(t *testing.T) {
 			forward()
 		}))
 		synctest.Wait() // for the subscription
-		f.show("--js-domain slow", "--js-domain slow --timeout 500ms")
+		f.Show("--js-domain slow", "--js-domain slow --timeout 500ms")
 		time.Sleep(time.Second)
 		pending(2)
-		w.noteStreams()
-	}, withUser("undeleted", undeleted), withUser("unfilled", unfilled))
+		w.NoteStreams()
+	}, testworld.WithUser("undeleted", undeleted), testworld.WithUser("unfilled", unfilled))
 }
 
 // The time of day is of no consequence, so no finding is worse than a note.
 func TestDoctor_Clocks(t *testing.T) {
-	alone(t, func(w *world) {
+	testworld.Alone(t, func(w *testworld.World) {
 		now := time.Now()
 		for _, k := range []struct {
 			name        string
@@ -299,17 +227,17 @@ func TestDoctor_Clocks(t *testing.T) {
 			{"behind", -time.Minute, 0, true, nil},
 			{"slow answer", 2 * time.Second, 3 * time.Second, true, nil},
 		} {
-			e := environment{nc: new(nats.Conn), hostSync: func() (bool, error) { return k.synced, k.err }}
+			e := doctor.Environment{Asker: inspect.Asker{Nc: new(nats.Conn)}, HostSync: func() (bool, error) { return k.synced, k.err }}
 			e.Stream = facts.Known(facts.Stream{Info: &jetstream.StreamInfo{TimeStamp: now.Add(k.ahead)}, At: now, Took: k.took}, facts.Source{})
-			e.readClock(w.Context())
-			w.report(k.name, e.Bucket, "clock")
+			e.ReadClock(w.Context())
+			report(w, k.name, e.Bucket, "clock")
 		}
 	})
 }
 
 // Many renewals are a note, and more than a server carries are a warning.
 func TestDoctor_JudgesLoad(t *testing.T) {
-	alone(t, func(w *world) {
+	testworld.Alone(t, func(w *testworld.World) {
 		stored := time.Now()
 		of := func(n int, state string) []facts.Election {
 			value := fmt.Sprintf(`{"v":1,"state":%q,"id":"a","session":"s","n":1,"lease":"6s","token":1}`, state)
@@ -317,7 +245,7 @@ func TestDoctor_JudgesLoad(t *testing.T) {
 		}
 		for _, led := range []int{judge.ServerWrites/2 - 1, judge.ServerWrites / 2, judge.ServerWrites - 1, judge.ServerWrites} {
 			for _, after := range []time.Duration{0, 6 * time.Second} { // their leases are over
-				w.report(fmt.Sprintf("%d after %v", led, after), electionsAt(stored.Add(after), append(of(led, "leading"), of(7, "released")...)...), "elections")
+				report(w, fmt.Sprintf("%d after %v", led, after), electionsAt(stored.Add(after), append(of(led, "leading"), of(7, "released")...)...), "elections")
 			}
 		}
 	})
@@ -335,7 +263,7 @@ func electionsAt(at time.Time, all ...facts.Election) facts.Bucket {
 // A schedule whose mark is in the future, and one whose next slot is late by more than its lease, are warnings, also while a
 // slot is worked. The slot of an election that nobody leads is none.
 func TestDoctor_Schedules(t *testing.T) {
-	alone(t, func(w *world) {
+	testworld.Alone(t, func(w *testworld.World) {
 		at := time.Date(2026, time.November, 28, 3, 0, 0, 0, time.UTC)
 		of := func(election, mark string, renewed time.Time) facts.Election {
 			value := fmt.Sprintf(`{"v":1,"state":"leading","id":"a","session":"s","n":1,"lease":"6s","token":1,"value":%q}`, mark)
@@ -344,7 +272,7 @@ func TestDoctor_Schedules(t *testing.T) {
 		const done, begun = "done 2026-11-28T02:00:00Z calendar 1f next 2026-11-28T03:00:00Z", "begun 2026-11-28T02:00:00Z after 2026-11-28T01:00:00Z calendar 1f next 2026-11-28T03:00:00Z"
 		for _, after := range []time.Duration{-time.Hour - 10*time.Second - 1, -time.Hour - 10*time.Second, 16 * time.Second, 16*time.Second + 1} {
 			now := at.Add(after)
-			w.report(after.String(), electionsAt(now,
+			report(w, after.String(), electionsAt(now,
 				of("report", done, now), of("gone", done, now.Add(-6*time.Second)), of("mail", begun, now), of("billing", "10.0.0.1:8080", now),
 			), "elections")
 		}
@@ -354,8 +282,8 @@ func TestDoctor_Schedules(t *testing.T) {
 // Doctor does not take it for well if the server has no room, does not answer, refuses every write, or takes those whose
 // condition does not hold.
 func TestDoctor_FaultyServer(t *testing.T) {
-	bubble(t, leader.BucketConfig{}, func(w *world) {
-		nc := w.dial()
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		nc := w.Connect()
 		defer nc.Close()
 		var mu sync.Mutex
 		var answers map[string][]string // by a part of the subject, one after the other; those of the last go on
@@ -374,18 +302,18 @@ func TestDoctor_FaultyServer(t *testing.T) {
 				answers[part] = texts[min(1, len(texts)-1):]
 			}
 		}
-		w.made(nc.Subscribe("$JS.fake.API.>", answer))
+		w.Made(nc.Subscribe("$JS.fake.API.>", answer))
 		synctest.Wait() // for the subscription
-		e := environment{
-			nc: w.js.Conn(), api: "$JS.fake.API.", wait: time.Second, name: "elections", election: "billing", as: facts.Candidate, fit: true,
-			info: &jetstream.StreamInfo{Config: jetstream.StreamConfig{Replicas: 3, MaxMsgsPerSubject: 1, Placement: &jetstream.Placement{Cluster: "C"}}},
+		e := doctor.Environment{
+			Asker: inspect.Asker{Nc: w.Js.Conn(), Api: "$JS.fake.API.", Wait: time.Second}, Name: "elections", Election: "billing", As: facts.Candidate, Fit: true,
+			Info: &jetstream.StreamInfo{Config: jetstream.StreamConfig{Replicas: 3, MaxMsgsPerSubject: 1, Placement: &jetstream.Placement{Cluster: "C"}}},
 		}
 		failure := func(code int) string {
 			return fmt.Sprintf(`{"error":{"code":500,"err_code":%d,"description":"no"}}`, code)
 		}
 		none := failure(int(jetstream.JSErrCodeStreamNotFound))
-		e.Stream = about(e.info)
-		e.Asked = facts.Asked{API: e.api, Wait: e.wait, Role: e.as}
+		e.Stream = about(e.Info)
+		e.Asked = facts.Asked{API: e.Api, Wait: e.Wait, Role: e.As}
 		e.Rights = facts.Known([]facts.Right{{For: facts.ForLease, Tried: facts.Known("", facts.Source{})}}, facts.Source{})
 		shows := func(title string, check string, all map[string][]string) {
 			mu.Lock()
@@ -393,16 +321,16 @@ func TestDoctor_FaultyServer(t *testing.T) {
 			mu.Unlock()
 			switch check {
 			case "store":
-				e.readStore(w.Context())
+				e.ReadStore(w.Context())
 			case "permissions":
-				e.readWrite()
+				e.ReadWrite()
 			case "limits":
-				e.readAccount(w.Context())
+				e.ReadAccount(w.Context())
 			}
-			w.report(title, e.Bucket, check)
+			report(w, title, e.Bucket, check)
 		}
 		for _, code := range []int{
-			codeAccountResources, codeInsufficient, codeMemoryResources, codeStorageResources, codeStreamCreate, codeStreamStoreFailed, 10025,
+			doctor.CodeAccountResources, doctor.CodeInsufficient, doctor.CodeMemoryResources, doctor.CodeStorageResources, doctor.CodeStreamCreate, doctor.CodeStreamStoreFailed, 10025,
 		} {
 			shows(fmt.Sprint("no stream: ", code), "store", map[string][]string{".DELETE.": {none}, ".CREATE.": {failure(code)}})
 		}
@@ -410,25 +338,25 @@ func TestDoctor_FaultyServer(t *testing.T) {
 		shows("no answer", "store", nil)
 		stream := map[string][]string{".DELETE.": {none}, ".CREATE.": {"{}"}}
 		shows("the stream gets no leader", "store", stream)
-		time.AfterFunc(75*time.Millisecond, func() { w.made(nc.Subscribe("natsleader.doctor.*", answer)) })
+		time.AfterFunc(75*time.Millisecond, func() { w.Made(nc.Subscribe("natsleader.doctor.*", answer)) })
 		stream["natsleader.doctor."] = []string{"{}"}
 		shows("the stream gets a leader late", "store", stream)
 		stream["natsleader.doctor."] = []string{""}
 		shows("no acknowledgement", "store", stream)
-		stream["natsleader.doctor."] = []string{failure(codeStreamStoreFailed)}
+		stream["natsleader.doctor."] = []string{failure(doctor.CodeStreamStoreFailed)}
 		shows("not stored", "store", stream)
 		shows("the stream is not deleted", "store", map[string][]string{".DELETE.": {none, failure(10025)}, ".CREATE.": {"{}"}, "natsleader.doctor.": {"{}"}})
-		e.info.Config.Storage = jetstream.MemoryStorage
-		shows("a bucket in memory", "store", map[string][]string{".DELETE.": {none}, ".CREATE.": {failure(codeMemoryResources)}})
-		e.info.Config.Storage = jetstream.FileStorage
+		e.Info.Config.Storage = jetstream.MemoryStorage
+		shows("a bucket in memory", "store", map[string][]string{".DELETE.": {none}, ".CREATE.": {failure(doctor.CodeMemoryResources)}})
+		e.Info.Config.Storage = jetstream.FileStorage
 		mu.Lock()
-		w.notef("# it is %s\n", created)
+		w.Notef("# it is %s\n", created)
 		mu.Unlock()
-		e.info.Cluster = &jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "b", Offline: true}, {Name: "c", Current: true}}}
-		e.Stream = about(e.info)
+		e.Info.Cluster = &jetstream.ClusterInfo{Leader: "a", Replicas: []*jetstream.PeerInfo{{Name: "b", Offline: true}, {Name: "c", Current: true}}}
+		e.Stream = about(e.Info)
 		shows("no stream in time, and a server is missing", "store", map[string][]string{".DELETE.": {none}})
 
-		for _, text := range []string{"", "junk", "{}", failure(codeStreamStoreFailed), failure(wire.CodeWrongLastSequence), failure(wire.CodeWrongLastConstant)} {
+		for _, text := range []string{"", "junk", "{}", failure(doctor.CodeStreamStoreFailed), failure(wire.CodeWrongLastSequence), failure(wire.CodeWrongLastConstant)} {
 			shows("a write is answered by "+text, "permissions", map[string][]string{"$KV.": {text}})
 		}
 
@@ -436,7 +364,7 @@ func TestDoctor_FaultyServer(t *testing.T) {
 		for _, used := range []int{89, 90, 100} {
 			shows(fmt.Sprint("the limits of the tier: ", used), "limits", map[string][]string{"API.INFO": {fmt.Sprintf(tiers, used)}})
 		}
-		e.api = "imported."
+		e.Api = "imported."
 		shows("behind an import", "store", nil)
 	})
 }
@@ -452,12 +380,12 @@ func TestDoctor_WithoutMajority(t *testing.T) {
 		"meanwhile":    {50 * time.Millisecond, 4 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			bubble(t, leader.BucketConfig{}, func(w *world) {
-				w.cutOff(k.after, time.Hour, &jetstream.ClusterInfo{Name: "c", Leader: "n1", Replicas: []*jetstream.PeerInfo{
+			testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+				w.CutOff(k.after, time.Hour, &jetstream.ClusterInfo{Name: "c", Leader: "n1", Replicas: []*jetstream.PeerInfo{
 					{Name: "n2", Current: true, Active: k.silence}, {Name: "n3", Current: true, Active: k.silence},
 				}})
-				out, errs, code := w.run("doctor --read-only")
-				w.notef("%s%sexit code %d\n", out, errs, code)
+				out, errs, code := w.Run("doctor --read-only")
+				w.Notef("%s%sexit code %d\n", out, errs, code)
 			})
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -29,7 +30,7 @@ func TestDomains_AreNamed(t *testing.T) {
 	hub := startInDomain(t, "hub", "host: 127.0.0.1, port: -1")
 	v := expect.Got(hub.Varz(nil))(t)
 	edge := startInDomain(t, "edge", fmt.Sprintf(`reconnect: "50ms", remotes: [ { url: "nats-leaf://127.0.0.1:%d" } ]`, v.LeafNode.Port))
-	eventually(t, "the leaf node is connected", func() bool { return hub.NumLeafNodes() == 1 && edge.NumLeafNodes() == 1 })
+	testworld.Eventually(t, "the leaf node is connected", func() bool { return hub.NumLeafNodes() == 1 && edge.NumLeafNodes() == 1 })
 	makes := func(s *server.Server) {
 		nc := expect.Got(nats.Connect(s.ClientURL()))(t)
 		defer nc.Close()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -19,7 +20,7 @@ import (
 // Each exit code on the page is that of a command which ends so, and the page has no others.
 // The help of run has the codes of run.
 func TestExitCodes_OfThePage(t *testing.T) {
-	text := expect.Got(os.ReadFile(page))(t)
+	text := expect.Got(os.ReadFile(cliPage))(t)
 	_, table, _ := strings.Cut(string(text), "\n## Exit codes\n")
 	table, _, _ = strings.Cut(table, "\n## ")
 	listed := map[string]bool{}
@@ -59,8 +60,8 @@ func TestExitCodes_OfThePage(t *testing.T) {
 	got, want := slices.Sorted(maps.Keys(listed)), slices.Sorted(maps.Keys(cases))
 	expect.That(t, slices.Equal(got, want), "the page lists %q, and the command has %q", got, want)
 	number := map[string]int{
-		"0": 0, "1": exitFailed, "2": exitCritical, "64": exitUsage, "66": exitUnknown, "69": exitUnreachable, "75": exitBusy, "77": exitDenied,
-		"78": exitBucket, "79": exitLost, "124": exitWaited, "126": exitCannotRun, "127": exitNotFound, "128+n": 128 + 9,
+		"0": 0, "1": front.ExitFailed, "2": front.ExitCritical, "64": front.ExitUsage, "66": front.ExitUnknown, "69": front.ExitUnreachable, "75": front.ExitBusy, "77": front.ExitDenied,
+		"78": front.ExitBucket, "79": front.ExitLost, "124": front.ExitWaited, "126": front.ExitCannotRun, "127": front.ExitNotFound, "128+n": 128 + 9,
 	}
 	for code, lines := range cases {
 		for _, args := range lines {

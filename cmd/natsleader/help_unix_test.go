@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 )
@@ -21,7 +23,7 @@ func TestHelpPage_MatchesHelp(t *testing.T) {
 		"`go test ./cmd/natsleader -run TestHelpPage -update` writes this page from the command: edit the texts there.\n" +
 		"[cli.md](cli.md) is the page to read first.\n\n" +
 		"## natsleader\n\n```text\n" + strings.TrimSpace(helpOf(t)) + "\n```\n")
-	app, _ := newApp(&globals{}, false)
+	app, _ := newApp(&front.Globals{}, false)
 	for _, cmd := range app.Model().FlattenedCommands() {
 		if cmd.Hidden || cmd.FullCommand == "help" {
 			continue
@@ -32,7 +34,7 @@ func TestHelpPage_MatchesHelp(t *testing.T) {
 		fmt.Fprintf(&now, "\n## %s\n\n```text\n%s\n```\n", cmd.FullCommand, strings.TrimSpace(before))
 	}
 	const helpPage = "../../docs/cli-help.md"
-	if *update {
+	if *testworld.Update {
 		expect.OK(t, os.WriteFile(helpPage, []byte(now.String()), 0o644)) //nolint:gosec // documentation
 	}
 	text := expect.Got(proof.ReadOutside(helpPage))(t)
@@ -43,7 +45,7 @@ func TestHelpPage_MatchesHelp(t *testing.T) {
 func helpOf(t *testing.T, command ...string) (shown string) {
 	t.Helper()
 	var out bytes.Buffer
-	app, _ := newApp(&globals{stdio: stdio{stdout: &out}}, false)
+	app, _ := newApp(&front.Globals{Stdio: front.Stdio{Stdout: &out}}, false)
 	const printed = "the help is printed"
 	app.Terminate(func(int) { panic(printed) }) // fisk would go on, and run the command
 	defer func() {

@@ -15,6 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/history"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -145,19 +149,19 @@ func TestHistory_TellsTheTruth(t *testing.T) {
 	trio := startTrio(t, "")
 	f := &truthFixture{&runFixture{T: t, url: trio.url("admin"), dir: t.TempDir()}, trio, make(map[string]*runProcess)}
 	trio.makes(leader.BucketConfig{Name: "elections"})
-	eventually(t, "there is a history", func() bool { return strings.Contains(f.command("bucket", "add", "--roster", "--history", "1h"), "1h") })
+	testworld.Eventually(t, "there is a history", func() bool { return strings.Contains(f.command("bucket", "add", "--roster", "--history", "1h"), "1h") })
 	stands(t, f.url, "other", leader.Config{})
 	recorded(t, f.url, "other", 1)
 	for _, id := range []string{"a", "b", "c"} {
 		f.run(id)
 	}
-	eventually(t, "a command runs", func() bool { return len(f.beats()) > 0 })
+	testworld.Eventually(t, "a command runs", func() bool { return len(f.beats()) > 0 })
 
-	var lines []timeline
+	var lines []history.Timeline
 	read := func() bool {
-		var line timeline
+		var line history.Timeline
 		known := json.Unmarshal([]byte(f.command("history", "jobs", "--since", "all", "--json")), &line) == nil
-		if line.end = time.Now(); known {
+		if line.End = time.Now(); known {
 			lines = append(lines, line)
 		}
 		return known
@@ -170,65 +174,65 @@ func TestHistory_TellsTheTruth(t *testing.T) {
 			read()
 		}
 	}
-	eventually(t, "the history is read", read)
+	testworld.Eventually(t, "the history is read", read)
 	time.Sleep(period / 2) // it follows the bucket
-	eventually(t, "the history is read once more", read)
+	testworld.Eventually(t, "the history is read once more", read)
 	for _, line := range lines {
 		f.compare(line)
 	}
 	if line := lines[len(lines)-1]; t.Failed() {
-		t.Logf("\n%s", strings.Join(columns(line.table(time.Now())), "\n"))
+		t.Logf("\n%s", strings.Join(front.Columns(line.Table(time.Now())), "\n"))
 	}
 	f.compareMoments(lines[len(lines)-1])
 }
 
 // compare fails the test for each second for which the time line has a wrong leader. A beat shows who leads until the next
 // one, unless that is another's, or much later. The leader goes on until it hears that its key was deleted.
-func (f *truthFixture) compare(line timeline) {
+func (f *truthFixture) compare(line history.Timeline) {
 	f.Helper()
 	beats := f.beats()
 	seconds, unknown := 0, 0
-	for at := beats[0].at.Add(time.Second); at.Before(line.end); at = at.Add(time.Second) {
+	for at := beats[0].at.Add(time.Second); at.Before(line.End); at = at.Add(time.Second) {
 		n, _ := slices.BinarySearchFunc(beats, at, func(b beat, at time.Time) int { return b.at.Compare(at) })
 		if n == len(beats) {
 			break
 		}
-		before, after, x := beats[n-1], beats[n], line.at(at)
+		before, after, x := beats[n-1], beats[n], line.At(at)
 		leads := before.token == after.token && after.at.Sub(before.at) < 3*time.Second
 		seconds++
 		switch {
-		case x.State == stateUnknown || x.State == "":
+		case x.State == history.StateUnknown || x.State == "":
 			unknown++
-		case x.State == stateDeleted && at.Sub(x.Since) < 2*time.Second:
-		case x.State != stateLeading:
-			expect.That(f.T, !leads, "at %s %s leads, and the history read at %s has %+v", clockText(at), before.id, clockText(line.end), x)
+		case x.State == inspect.StateDeleted && at.Sub(x.Since) < 2*time.Second:
+		case x.State != inspect.StateLeading:
+			expect.That(f.T, !leads, "at %s %s leads, and the history read at %s has %+v", clockText(at), before.id, clockText(line.End), x)
 		case x.Token == before.token && x.ID == before.id:
 		default:
 			expect.That(f.T, !leads && x.Token == after.token && x.ID == after.id,
-				"at %s %s leads, and the history read at %s has %+v", clockText(at), before.id, clockText(line.end), x)
+				"at %s %s leads, and the history read at %s has %+v", clockText(at), before.id, clockText(line.End), x)
 		}
 	}
-	f.Logf("read at %s: of %d s %d s are not known", clockText(line.end), seconds, unknown)
+	f.Logf("read at %s: of %d s %d s are not known", clockText(line.End), seconds, unknown)
 }
 
 // compareMoments fails the test unless --at says what the time line has, or that it is not known: after an outage it may
 // read a replica that lags.
-func (f *truthFixture) compareMoments(line timeline) {
+func (f *truthFixture) compareMoments(line history.Timeline) {
 	f.Helper()
 	const moments = 60
 	begin, unknown := f.beats()[0].at, 0
 	for n := range moments {
-		at := begin.Add(time.Duration(n) * line.end.Sub(begin) / moments)
-		var x span
-		eventually(f.T, "history --at is answered", func() bool {
+		at := begin.Add(time.Duration(n) * line.End.Sub(begin) / moments)
+		var x history.Span
+		testworld.Eventually(f.T, "history --at is answered", func() bool {
 			out, _, _ := outcome(f.T, natsleader(f.T, "history", "jobs", "--json", "--at", at.Format(time.RFC3339Nano), "--server", f.url))
 			return json.Unmarshal([]byte(out), &x) == nil
 		})
-		want := line.at(at)
+		want := line.At(at)
 		if want.Until.IsZero() {
 			want.Until, want.Ended, want.Renewed = x.Until, x.Ended, x.Renewed // it has gone on
 		}
-		if x != want && (x.State == stateUnknown || x.State == "") {
+		if x != want && (x.State == history.StateUnknown || x.State == "") {
 			unknown++
 			continue
 		}

@@ -13,41 +13,32 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/run"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
-	"github.com/natsleader/natsleader/internal/proof"
 )
-
-// nobody is a user who has nothing to do with these tests.
-const nobody = 65534
-
-// needsRoot skips a test that makes files of other users.
-func needsRoot(t *testing.T) {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		proof.Skip(t, "needs root, to make files of another user")
-	}
-}
 
 // takenOver makes a directory of another user in which links lead to a file. A lease file
 // there is valid for an hour.
 func takenOver(dir, file string) error {
 	return errors.Join(
 		os.Mkdir(dir, 0o777),
-		newLeaseNote(1, clockNow().add(time.Hour)).write(filepath.Join(dir, "lease")),
+		run.NewLeaseNote(1, run.ClockNow().Add(time.Hour)).Write(filepath.Join(dir, "lease")),
 		os.Chmod(filepath.Join(dir, "lease"), 0o644),
 		os.Symlink(file, filepath.Join(dir, "lease.next")),
-		os.Lchown(filepath.Join(dir, "lease"), nobody, nobody),
-		os.Lchown(filepath.Join(dir, "lease.next"), nobody, nobody),
-		os.Chown(dir, nobody, nobody),
+		os.Lchown(filepath.Join(dir, "lease"), testworld.Nobody, testworld.Nobody),
+		os.Lchown(filepath.Join(dir, "lease.next"), testworld.Nobody, testworld.Nobody),
+		os.Chown(dir, testworld.Nobody, testworld.Nobody),
 		os.Chmod(dir, 0o777),
 	)
 }
 
 // A directory that is not of this user, or not only, is neither written nor read nor removed.
 func TestLeaseFile_UntrustedDirectory(t *testing.T) {
-	file, check := untouched(t)
-	other := ownDir(t)
-	expect.OK(t, newLeaseNote(7, clockNow().add(time.Hour)).write(filepath.Join(other, "lease")))
+	file, check := testworld.Untouched(t)
+	other := testworld.OwnDir(t)
+	expect.OK(t, run.NewLeaseNote(7, run.ClockNow().Add(time.Hour)).Write(filepath.Join(other, "lease")))
 	for _, k := range []struct {
 		name, want string
 		make       func(dir string) error
@@ -66,49 +57,37 @@ func TestLeaseFile_UntrustedDirectory(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "natsleader-1")
 			if k.name == "of another user" {
-				needsRoot(t)
+				testworld.NeedsRoot(t)
 			}
 			expect.OK(t, k.make(dir))
 			path := filepath.Join(dir, "lease")
-			note := newLeaseNote(9, clockNow())
-			err := note.write(path)
+			note := run.NewLeaseNote(9, run.ClockNow())
+			err := note.Write(path)
 			expect.That(t, err != nil && strings.Contains(err.Error(), k.want), "written: %v", err)
 			check()
 			var out strings.Builder
-			err = showRemaining(&out, path, false)
-			expect.That(t, codeOf(err) == exitFailed && (out.Len() == 0 || out.String() == "0s\n") && strings.Contains(fmt.Sprint(err), k.want),
+			err = run.ShowRemaining(&out, path, false)
+			expect.That(t, front.CodeOf(err) == front.ExitFailed && (out.Len() == 0 || out.String() == "0s\n") && strings.Contains(fmt.Sprint(err), k.want),
 				"remaining: %q, %v", &out, err)
-			removeLeaseFile(path, nil)
+			run.RemoveLeaseFile(path, nil)
 			expect.OK(t, expect.Err(os.Lstat(dir)))
 			// A command that has not begun gets another file.
-			got, err := note.writeAnywhere(path)
+			got, err := note.WriteAnywhere(path)
 			expect.Must(t, err == nil && got != path, "%s, %v", got, err)
-			defer removeLeaseFile(got, nil)
-			expect.OK(t, expect.Err(readLeaseFile(got)))
+			defer run.RemoveLeaseFile(got, nil)
+			expect.OK(t, expect.Err(run.ReadLeaseFile(got)))
 		})
 	}
-	line := expect.Got(readLeaseFile(filepath.Join(other, "lease")))(t)
+	line := expect.Got(run.ReadLeaseFile(filepath.Join(other, "lease")))(t)
 	expect.That(t, strings.Contains(string(line), `"token":7`), "the directory behind the link: %s", line)
-}
-
-// remaining trusts no file of another user, even in a directory of its own.
-func TestRemaining_FileOfAnotherUser(t *testing.T) {
-	needsRoot(t)
-	path := filepath.Join(ownDir(t), "lease")
-	expect.OK(t, newLeaseNote(7, clockNow().add(time.Hour)).write(path))
-	expect.OK(t, os.Chown(path, nobody, nobody))
-	var out strings.Builder
-	err := showRemaining(&out, path, false)
-	expect.That(t, codeOf(err) == exitFailed && out.Len() == 0 && strings.Contains(fmt.Sprint(err), path+" belongs to user 65534"),
-		"%q, %v", &out, err)
 }
 
 // Another user takes over the directory while natsleader waits. The command gets another
 // file, which natsleader removes if the supervisor is killed. Nothing of the other user is
 // written, trusted or removed.
 func TestRun_LeaseDirectoryTakenOverBeforeStart(t *testing.T) {
-	needsRoot(t)
-	file, check := untouched(t)
+	testworld.NeedsRoot(t)
+	file, check := testworld.Untouched(t)
 	s := newRunFixture(t, 0)
 	other := s.another()
 	a := s.start("a", "--", "sh", "-c", `echo "file $NATSLEADER_LEASE_FILE"; `+binary+` remaining && echo valid; exec sleep 1000`)
@@ -131,15 +110,15 @@ func TestRun_LeaseDirectoryTakenOverBeforeStart(t *testing.T) {
 // Another user takes over the directory while the command runs. `natsleader remaining` fails,
 // until the directory is gone and a renewal makes it again.
 func TestRun_LeaseDirectoryTakenOverInTerm(t *testing.T) {
-	needsRoot(t)
-	file, check := untouched(t)
+	testworld.NeedsRoot(t)
+	file, check := testworld.Untouched(t)
 	s := newRunFixture(t, 0)
 	a := s.leads()
 	path := a.leaseFile()
 	dir := filepath.Dir(path)
 	remaining := func() (errs string, code int) {
 		cmd := natsleader(t, "remaining")
-		cmd.Env = append(cmd.Env, leaseVariable+"="+path)
+		cmd.Env = append(cmd.Env, run.LeaseVariable+"="+path)
 		_, errs, code = outcome(t, cmd)
 		return errs, code
 	}
@@ -150,15 +129,15 @@ func TestRun_LeaseDirectoryTakenOverInTerm(t *testing.T) {
 	if err := unix.Renameat2(unix.AT_FDCWD, taken, unix.AT_FDCWD, dir, unix.RENAME_EXCHANGE); err != nil { // at once, before a renewal makes it again
 		t.Fatal(err)
 	}
-	if errs, code := remaining(); code != exitFailed || !strings.Contains(errs, "belongs to user 65534") {
+	if errs, code := remaining(); code != front.ExitFailed || !strings.Contains(errs, "belongs to user 65534") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	renewed := s.renewals()
 	before := renewed()
-	eventually(t, "the lease is renewed twice", func() bool { return renewed().Sub(before) > 6*time.Second })
+	testworld.Eventually(t, "the lease is renewed twice", func() bool { return renewed().Sub(before) > 6*time.Second })
 	check()
 	expect.OK(t, os.RemoveAll(dir))
-	eventually(t, "the directory is made again", func() bool { _, code := remaining(); return code == 0 })
+	testworld.Eventually(t, "the directory is made again", func() bool { _, code := remaining(); return code == 0 })
 	a.terminated()
 	_, err := os.Lstat(dir)
 	expect.That(t, os.IsNotExist(err), "left behind: %v", err)
@@ -173,11 +152,11 @@ func TestRun_LeaseFileOnAFullDisk(t *testing.T) {
 trap 'exit 0' TERM
 while :; do sleep 0.1; `+binary+` remaining >/dev/null && echo "leads $NATSLEADER_LEASE_FILE" >>journal; done
 `))
-	eventually(t, "the command finds that it leads", func() bool { return s.count("leads "+full) > 0 })
+	testworld.Eventually(t, "the command finds that it leads", func() bool { return s.count("leads "+full) > 0 })
 	fillDisk(t, full)
 	a.says("cannot write the file of the lease (")
 	a.says("handing over: the file of the lease could not be written for 3s")
-	eventually(t, "the next command finds that it leads", func() bool { return s.count("leads /dev/shm/natsleader-") > 0 })
+	testworld.Eventually(t, "the next command finds that it leads", func() bool { return s.count("leads /dev/shm/natsleader-") > 0 })
 	a.terminated()
 	for _, line := range s.journal() {
 		if path, leads := strings.CutPrefix(line, "leads "); leads {

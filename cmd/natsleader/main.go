@@ -10,6 +10,18 @@ import (
 	"strings"
 
 	"github.com/choria-io/fisk"
+
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/act"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/bucket"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/doctor"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/history"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/note"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/page"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/permissions"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/run"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
 )
 
 const help = `Leader election on NATS JetStream, from the shell
@@ -22,82 +34,82 @@ bucket for as long as it renews its lease.
   natsleader status`
 
 func main() {
-	superviseIfAsked()
+	run.SuperviseIfAsked()
 	fisk.EnableFileExpansion = false // an election or an argument may begin with @
-	os.Exit(execute(os.Args[1:], stdio{}))
+	os.Exit(execute(os.Args[1:], front.Stdio{}))
 }
 
 // execute is the command, and returns its exit code.
-func execute(args []string, process stdio) int {
-	if printCompletionScript(process.out(), args) {
+func execute(args []string, process front.Stdio) int {
+	if printCompletionScript(process.Out(), args) {
 		return 0
 	}
 	asked := func(flag string) bool { // and not by the arguments of a command to run
 		i, end := slices.Index(args, flag), slices.Index(args, "--")
 		return i >= 0 && (end < 0 || i < end)
 	}
-	g := &globals{stdio: process}
+	g := &front.Globals{Stdio: process, Version: version().Version}
 	if asked("--completion-bash") {
-		g.words = make(map[string][]string)
+		g.Words = make(map[string][]string)
 	}
 	app, parsed := newApp(g, asked("--fisk-introspect"))
-	if g.words != nil {
+	if g.Words != nil {
 		app.Terminate(nil) // fisk has printed all by then
 	}
-	if asked("--version") && g.words == nil {
+	if asked("--version") && g.Words == nil {
 		v := version()
-		return g.report(printResult(g.out(), asked("--json") || asked("-j"), v, columns(v.rows())))
+		return g.Report(front.PrintResult(g.Out(), asked("--json") || asked("-j"), v, front.Columns(v.rows())))
 	}
-	if done, err := printManual(g.out(), app, args); done {
-		return g.report(err)
+	if done, err := printManual(g.Out(), app, args); done {
+		return g.Report(err)
 	}
-	args = withoutValues(app, g.withoutCommand(app, args))
+	args = withoutValues(app, withoutCommand(g, app, args))
 	_, err := app.Parse(args)
-	if _, explained := errors.AsType[exitError](err); err != nil && !*parsed && !explained {
+	if _, explained := errors.AsType[front.ExitError](err); err != nil && !*parsed && !explained {
 		err = explainUsage(app, args, err)
 	}
-	return g.report(g.explain(err))
+	return g.Report(g.Explain(err))
 }
 
 // newApp returns the application, and a flag that reports whether a command line was
 // valid and its command has begun.
-func newApp(g *globals, introspected bool) (*fisk.Application, *bool) {
+func newApp(g *front.Globals, introspected bool) (*fisk.Application, *bool) {
 	app := fisk.New("natsleader", help)
 	app.Version(version().Version)
 	app.VersionFlag.Help("Show the versions of natsleader, Go and nats.go, with --json as JSON")
-	app.UsageWriter(g.out())
+	app.UsageWriter(g.Out())
 	app.HelpFlag.Short('h')
 	parsed := false
 	app.Action(func(pc *fisk.ParseContext) error {
 		if name := emptyArgument(pc); name != "" {
-			return usagef("the argument <%s> is empty", name)
+			return front.Usagef("the argument <%s> is empty", name)
 		}
 		parsed = true
 		return nil
 	})
-	g.register(app)
-	registerRun(app, g)
-	registerStatus(app, g)
-	registerWait(app, g)
-	registerWatch(app, g)
-	registerServe(app, g)
-	registerStepDown(app, g)
-	registerDrain(app, g)
-	registerUndrain(app, g)
-	registerNote(app, g)
-	registerHistory(app, g)
-	registerBucket(app, g)
-	registerDoctor(app, g)
-	registerPermissions(app, g)
-	registerRemaining(app, g)
+	g.Register(app)
+	run.RegisterRun(app, g)
+	view.RegisterStatus(app, g)
+	view.RegisterWait(app, g)
+	view.RegisterWatch(app, g)
+	page.RegisterServe(app, g)
+	act.RegisterStepDown(app, g)
+	act.RegisterDrain(app, g)
+	act.RegisterUndrain(app, g)
+	note.Register(app, g)
+	history.Register(app, g)
+	bucket.Register(app, g)
+	doctor.Register(app, g)
+	permissions.Register(app, g)
+	run.RegisterRemaining(app, g)
 	if introspected {
 		// In a plugin of `nats`, fisk passes on the flags of a command and those that
 		// `nats` has itself, and forgets all other global flags.
 		for _, cmd := range leaves(app.Model().CmdGroupModel, app.GetCommand) {
-			g.registerBucketFlag(cmd.Flag)
+			g.RegisterBucketFlag(cmd.Flag, func() []string { return inspect.BucketNames(g) })
 		}
 	} else {
-		g.registerBucketFlag(app.Flag)
+		g.RegisterBucketFlag(app.Flag, func() []string { return inspect.BucketNames(g) })
 	}
 	return app, &parsed
 }
@@ -118,7 +130,7 @@ func leaves(group *fisk.CmdGroupModel, get func(string) *fisk.CmdClause) []*fisk
 
 // withoutCommand removes the arguments after the first "--" of `run`, and keeps them in
 // g: fisk would drop every further "--".
-func (g *globals) withoutCommand(app *fisk.Application, args []string) []string {
+func withoutCommand(g *front.Globals, app *fisk.Application, args []string) []string {
 	i := slices.Index(args, "--")
 	if i < 0 {
 		return args
@@ -127,7 +139,7 @@ func (g *globals) withoutCommand(app *fisk.Application, args []string) []string 
 	if pc == nil || pc.SelectedCommand == nil || pc.SelectedCommand.FullCommand() != "run" {
 		return args
 	}
-	g.command = args[i+1:]
+	g.Command = args[i+1:]
 	return args[:i]
 }
 

@@ -21,6 +21,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/testserver"
 	"github.com/natsleader/natsleader/leader"
@@ -44,10 +46,10 @@ func natsleader(tb testing.TB, args ...string) *exec.Cmd {
 		"HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_DATA_HOME=" + home, "TMPDIR=" + home,
 		"PATH=" + os.Getenv("PATH"), "TZ=UTC", "LC_ALL=C.UTF-8",
 	}
-	if mutant, ok := os.LookupEnv(mutantEnv); ok { // package mutation has built the binary with mutants
+	if mutant, ok := os.LookupEnv(testworld.MutantEnv); ok { // package mutation has built the binary with mutants
 		cmd.Env = append(cmd.Env, "NATSLEADER_MUTANT="+mutant)
 	}
-	cmd.WaitDelay = patience // for a grandchild that keeps the output open
+	cmd.WaitDelay = testworld.Patience // for a grandchild that keeps the output open
 	return cmd
 }
 
@@ -88,15 +90,15 @@ func startServer(tb testing.TB, opts ...func(*server.Options)) *server.Server {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	expect.Must(tb, s.ReadyForConnections(patience), "the server is not ready")
+	expect.Must(tb, s.ReadyForConnections(testworld.Patience), "the server is not ready")
 	return s
 }
 
 // connectTo returns a connection of the test itself.
 func connectTo(tb testing.TB, url string) (*nats.Conn, jetstream.JetStream) {
 	tb.Helper()
-	emptyTimerPool() // a test before this one may have run in a bubble
-	nc := expect.Got(nats.Connect(url, nats.Timeout(patience)))(tb)
+	testworld.EmptyTimerPool() // a test before this one may have run in a bubble
+	nc := expect.Got(nats.Connect(url, nats.Timeout(testworld.Patience)))(tb)
 	tb.Cleanup(nc.Close)
 	js := expect.Got(jetstream.New(nc))(tb)
 	return nc, js
@@ -112,19 +114,11 @@ func newBucket(tb testing.TB, url, name string, cfg leader.BucketConfig) {
 	expect.Must(tb, err == nil, "%v", err)
 }
 
-// eventually waits until so reports true.
-func eventually(tb testing.TB, what string, so func() bool) {
-	tb.Helper()
-	for end := time.Now().Add(patience); !so(); time.Sleep(10 * time.Millisecond) {
-		expect.Must(tb, !time.Now().After(end), "not within %v: %s", patience, what)
-	}
-}
-
 // campaigns starts a candidate in the test's process and waits until it leads.
 func campaigns(tb testing.TB, url, bucket, election string, cfg leader.Config) *leader.Candidate {
 	tb.Helper()
 	c := standsIn(tb, url, bucket, election, cfg)
-	eventually(tb, election+" has a leader", c.IsLeader)
+	testworld.Eventually(tb, election+" has a leader", c.IsLeader)
 	return c
 }
 
@@ -152,7 +146,7 @@ func inLine(tb testing.TB, url, election string, ids ...string) {
 	tb.Helper()
 	_, js := connectTo(tb, url)
 	b := expect.Got(leader.OpenBucket(js, "elections"))(tb)
-	eventually(tb, "in line are "+strings.Join(ids, ", "), func() bool {
+	testworld.Eventually(tb, "in line are "+strings.Join(ids, ", "), func() bool {
 		var got []string
 		all, err := roster.Lookup(tb.Context(), b, election)
 		for _, s := range all {
@@ -170,7 +164,7 @@ func endOf(t *testing.T, cmd *exec.Cmd) int {
 		defer close(ended)
 		_ = cmd.Wait() // the exit code has it
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testworld.Patience)
 	defer cancel()
 	select {
 	case <-ended:
@@ -186,8 +180,8 @@ func recorded(t *testing.T, url, election string, messages uint64) {
 	t.Helper()
 	_, js := connectTo(t, url)
 	subject := "$KV.elections." + election
-	eventually(t, "the history has it", func() bool {
-		stream := expect.Got(js.Stream(t.Context(), historyStream("elections")))(t)
+	testworld.Eventually(t, "the history has it", func() bool {
+		stream := expect.Got(js.Stream(t.Context(), inspect.HistoryStream("elections")))(t)
 		info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter(subject))
 		return err == nil && info.State.Subjects[subject] >= messages
 	})
@@ -258,7 +252,7 @@ func started(tb testing.TB, cmd *exec.Cmd) *output {
 
 func (o *output) says(tb testing.TB, what string) {
 	tb.Helper()
-	eventually(tb, "it prints "+what, func() bool { return strings.Contains(o.text(), what) })
+	testworld.Eventually(tb, "it prints "+what, func() bool { return strings.Contains(o.text(), what) })
 }
 
 // interrupted ends a command as Control-C does.

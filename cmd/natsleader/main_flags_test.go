@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -17,16 +19,16 @@ func TestRunArguments_AreVerbatim(t *testing.T) {
 		{[]string{"status", "--", "-a"}, []string{"status", "--", "-a"}, nil},
 		{[]string{"status", "a"}, []string{"status", "a"}, nil},
 	} {
-		g := &globals{}
+		g := &front.Globals{}
 		app, _ := newApp(g, false)
-		got := g.withoutCommand(app, x.args)
-		expect.That(t, slices.Equal(got, x.parsed) && slices.Equal(g.command, x.command),
-			"%q: %q and %q", x.args, got, g.command)
+		got := withoutCommand(g, app, x.args)
+		expect.That(t, slices.Equal(got, x.parsed) && slices.Equal(g.Command, x.command),
+			"%q: %q and %q", x.args, got, g.Command)
 	}
 }
 
 func TestSwitches_MayHaveAValue(t *testing.T) {
-	app, _ := newApp(&globals{}, false)
+	app, _ := newApp(&front.Globals{}, false)
 	for _, x := range []struct{ args, want []string }{
 		{[]string{"status", "--json=true", "a"}, []string{"status", "--json", "a"}},
 		{[]string{"status", "--tlsfirst=false", "--no-context=true"}, []string{"status", "--no-context"}},
@@ -42,19 +44,19 @@ func TestSwitches_MayHaveAValue(t *testing.T) {
 // A mistake in the command line is named, with what may have been meant. None of them is
 // taken for an outage.
 func TestUsageErrors_NameTheMistake(t *testing.T) {
-	bubble(t, leader.BucketConfig{}, func(w *world) {
-		w.prompt("staus", "step-dwon", "bucket ad", "xyzzy", "--nonsense", "status --jsn", "--sever x status", "run --dran 5s a -- true")
-		w.prompt("run a ./report --fast", "run a sh -c true", "run a grep -q x", "run a", "bucket", "run", "run a --drain", "run a --drain -- true")
-		w.prompt("run --wait 0s a -- true", "run --try --wait 1s a -- true", "run --try --retry-connect a -- true", "run --hold=-1s a -- true")
-		w.prompt("run --restart 1001 a -- true", "run --log-format xml a -- true", "status --timeout abc", "status --timeout 0s")
-		w.prompt("status ''", "bucket add ''", "bucket add --history-size 5q", "bucket info ''")
-		w.prompt("serve --metrics 80", "serve --metrics :80 --max-elections 0", "serve --page 80", "serve --page :80 --metrics :80", "serve --max-elections 1", "serve --metrics :80 --allow-actions", "serve --metrics :80 --allow-host x", "watch a.>")
-		w.notef("# names that commands had\n")
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		w.Prompt("staus", "step-dwon", "bucket ad", "xyzzy", "--nonsense", "status --jsn", "--sever x status", "run --dran 5s a -- true")
+		w.Prompt("run a ./report --fast", "run a sh -c true", "run a grep -q x", "run a", "bucket", "run", "run a --drain", "run a --drain -- true")
+		w.Prompt("run --wait 0s a -- true", "run --try --wait 1s a -- true", "run --try --retry-connect a -- true", "run --hold=-1s a -- true")
+		w.Prompt("run --restart 1001 a -- true", "run --log-format xml a -- true", "status --timeout abc", "status --timeout 0s")
+		w.Prompt("status ''", "bucket add ''", "bucket add --history-size 5q", "bucket info ''")
+		w.Prompt("serve --metrics 80", "serve --metrics :80 --max-elections 0", "serve --page 80", "serve --page :80 --metrics :80", "serve --max-elections 1", "serve --metrics :80 --allow-actions", "serve --metrics :80 --allow-host x", "watch a.>")
+		w.Notef("# names that commands had\n")
 		for _, name := range slices.Sorted(maps.Keys(renamed)) {
-			w.prompt(name + " x --json")
+			w.Prompt(name + " x --json")
 		}
-		w.notef("# NATS_TIMEOUT is soon\n")
+		w.Notef("# NATS_TIMEOUT is soon\n")
 		w.Setenv("NATS_TIMEOUT", "soon")
-		w.prompt("status")
+		w.Prompt("status")
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/choria-io/fisk"
+
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 )
 
 // explainUsage returns the error of a command line that fisk rejects. It names the flag and
@@ -38,7 +40,7 @@ func explainUsage(app *fisk.Application, args []string, err error) error {
 		if i := slices.Index(args, wrong); i+1 < len(args) && renamed[wrong+" "+args[i+1]] != "" {
 			wrong += " " + args[i+1]
 		}
-		return usagef("natsleader has no command %q: use %s", wrong, renamed[wrong])
+		return front.Usagef("natsleader has no command %q: use %s", wrong, renamed[wrong])
 	case errors.Is(err, fisk.ErrExpectedKnownCommand):
 		var names []string
 		for _, c := range commands {
@@ -47,11 +49,11 @@ func explainUsage(app *fisk.Application, args []string, err error) error {
 			}
 		}
 		what := strings.TrimSpace("natsleader " + selected)
-		return usagef("%s has no command %q%s", what, wrong, didYouMean("", wrong, names))
+		return front.Usagef("%s has no command %q%s", what, wrong, didYouMean("", wrong, names))
 	case errors.Is(err, fisk.ErrUnknownLongFlag), errors.Is(err, fisk.ErrUnknownShortFlag):
 		name := quotedIn(err)
 		if selected == "run" && hasCommandWord(pc) {
-			return usagef("natsleader run has no flag %s: if it is a flag of the command, put -- before the command: natsleader run [flags] ELECTION -- COMMAND", name)
+			return front.Usagef("natsleader run has no flag %s: if it is a flag of the command, put -- before the command: natsleader run [flags] ELECTION -- COMMAND", name)
 		}
 		var names []string
 		for _, f := range flags {
@@ -63,24 +65,24 @@ func explainUsage(app *fisk.Application, args []string, err error) error {
 		if long, ok := strings.CutPrefix(name, "--"); ok {
 			meant = didYouMean("--", long, names)
 		}
-		return usagef("%s has no flag %s%s", strings.TrimSpace("natsleader "+selected), name, meant)
+		return front.Usagef("%s has no flag %s%s", strings.TrimSpace("natsleader "+selected), name, meant)
 	case errors.Is(err, fisk.ErrExpectedFlagArgument):
 		name := quotedIn(err)
 		if i := slices.Index(args, name); i >= 0 && i+1 < len(args) && args[i+1] != "--" {
-			return usagef("%s has no value, because %s may be a flag: write %s=%s if it is the value", name, args[i+1], name, args[i+1])
+			return front.Usagef("%s has no value, because %s may be a flag: write %s=%s if it is the value", name, args[i+1], name, args[i+1])
 		}
-		return usagef("%s has no value%s", name, tryHelp)
+		return front.Usagef("%s has no value%s", name, tryHelp)
 	case errors.Is(err, fisk.ErrRequiredArgument):
-		return usagef("the argument <%s> is missing%s", quotedIn(err), tryHelp)
+		return front.Usagef("the argument <%s> is missing%s", quotedIn(err), tryHelp)
 	case errors.Is(err, fisk.ErrSubCommandRequired):
-		return usagef("natsleader %s needs a command after it%s", selected, tryHelp)
+		return front.Usagef("natsleader %s needs a command after it%s", selected, tryHelp)
 	}
 	if pc != nil {
 		if rejected := rejectedValue(pc, flags, err); rejected != "" {
-			return usagef("%s %s", rejected, whyRejected(err))
+			return front.Usagef("%s %s", rejected, whyRejected(err))
 		}
 	}
-	return usagef("%w%s", err, tryHelp)
+	return front.Usagef("%w%s", err, tryHelp)
 }
 
 // renamed are names that commands had, each with what does the same.

@@ -7,6 +7,9 @@ import (
 
 	"github.com/choria-io/fisk"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/act"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 )
@@ -16,8 +19,8 @@ func TestManual_Escapes(t *testing.T) {
 	app := fisk.New("x", "Do it\n\n.profile is a file\n'quoted'\nback\\slash")
 	app.Command("go", "Go on").HelpLong("'go' goes\n  --indented").Flag("far", ".5 or more").Envar("FAR").Short('f').String()
 	app.Command("hidden", "Not shown").Hidden()
-	alone(t, func(w *world) {
-		expect.OK(w, writeManual(noteWriter{w, ""}, app.Model()))
+	testworld.Alone(t, func(w *testworld.World) {
+		expect.OK(w, writeManual(testworld.NoteWriter{W: w, Mark: ""}, app.Model()))
 	})
 }
 
@@ -39,9 +42,9 @@ func (p *pieces) Write(b []byte) (int, error) {
 func TestManual_Complete(t *testing.T) {
 	page := expect.Got(proof.ReadOutside("../../docs/cli.md"))(t)
 	var b strings.Builder
-	expect.Equal(t, execute([]string{"--help-man"}, stdio{stdout: &b}), 0, "exit code %d")
+	expect.Equal(t, execute([]string{"--help-man"}, front.Stdio{Stdout: &b}), 0, "exit code %d")
 	out := strings.ReplaceAll(b.String(), `\-`, "-")
-	printed(t, out, ".TH NATSLEADER 1 ", "\n.SS \"step-down ", "$NATSLEADER_BUCKET", strings.Split(stepDownHelp, ";")[0])
+	printed(t, out, ".TH NATSLEADER 1 ", "\n.SS \"step-down ", "$NATSLEADER_BUCKET", strings.Split(act.StepDownHelp, ";")[0])
 	overview, rest, _ := strings.Cut(string(page), "\n## Install\n")
 	_, rest, _ = strings.Cut(rest, "\n## Exit codes\n")
 	table, _, _ := strings.Cut(rest, "\n## ")

@@ -13,6 +13,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
@@ -34,8 +36,8 @@ type trial struct {
 // happens returns what comes of each line, and the time that it takes.
 func (x trial) happens(t *testing.T, conf string) (results []string, took []time.Duration) {
 	t.Helper()
-	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
-		w.run("bucket add --history 1d")
+	testworld.Bubble(t, leader.BucketConfig{Roster: true}, func(w *testworld.World) {
+		w.Run("bucket add --history 1d")
 		time.Sleep(time.Minute)
 		note := func(line string, begun time.Time, result any) {
 			results, took = append(results, fmt.Sprintf("%s: %v", line, result)), append(took, time.Since(begun))
@@ -48,37 +50,37 @@ func (x trial) happens(t *testing.T, conf string) (results []string, took []time
 			case line[0] == '&':
 				user, rest, _ = strings.Cut(rest, " ")
 				code := make(chan int, 1)
-				process := stdio{stdout: io.Discard, stderr: io.Discard, dial: w.inProcess(), life: ctx, listener: w.listen}
+				process := front.Stdio{Stdout: io.Discard, Stderr: io.Discard, Dial: w.InProcess(), Life: ctx, Listener: w.Listen}
 				go func() { code <- execute(strings.Fields(rest+" "+as(user)), process) }()
 				time.Sleep(59 * time.Second)
 				waits = append(waits, func() { note(line, begun, <-code) })
 			case line[0] == '+':
-				store := leader.Store(w.bucket)
+				store := leader.Store(w.Bucket)
 				if strings.Contains(x.flags, "--seats") {
 					store = seats.Of(store, 2)
 				}
-				w.campaignsOn(store, "billing", leader.Config{ID: rest, Queue: &leader.Queue{}})
+				w.CampaignsOn(store, "billing", leader.Config{ID: rest, Queue: &leader.Queue{}})
 			case line[0] == '!':
 				time.Sleep(time.Minute) // who has handed over stands again
 				begun = time.Now()
-				_, _, code := w.run(rest)
+				_, _, code := w.Run(rest)
 				note(line, begun, code)
 			case strings.HasPrefix(line, "GET "):
-				response := w.response(http.MethodGet, strings.TrimPrefix(line, "GET "), "")
+				response := w.Response(http.MethodGet, strings.TrimPrefix(line, "GET "), "")
 				body := string(expect.Got(io.ReadAll(response.Body))(w))
 				if response.StatusCode != http.StatusOK {
 					body = "(reason)" // between two tries to connect it is another
 				}
 				note(line, begun, fmt.Sprintf("%d %.12s", response.StatusCode, body))
 			case strings.HasPrefix(line, "join "):
-				nc := expect.Got(nats.Connect("nats://orders:orders@localhost", w.inProcess()...))(w)
+				nc := expect.Got(nats.Connect("nats://orders:orders@localhost", w.InProcess()...))(w)
 				w.Cleanup(nc.Close)
 				bucket := expect.Got(leader.OpenBucket(expect.Got(jetstream.New(nc))(w), "elections"))(w)
-				m := works(w, bucket, "orders", shard.Config{ID: strings.TrimPrefix(line, "join "), Shards: 8})
+				m := testworld.Works(w, bucket, "orders", shard.Config{ID: strings.TrimPrefix(line, "join "), Shards: 8})
 				time.Sleep(59 * time.Second)
 				note(line, begun, m.Err())
 			default:
-				note(line, begun, w.briefly(line+" "+as(x.user)))
+				note(line, begun, w.Briefly(line+" "+as(x.user)))
 			}
 		}
 		interrupt()
@@ -96,7 +98,7 @@ func (x trial) happens(t *testing.T, conf string) (results []string, took []time
 // also a consumer. Without the end of a consumer some commands are late.
 func TestPermissions_AreLeast(t *testing.T) {
 	proof.NotRaced(t)
-	w := &world{T: t}
+	w := &testworld.World{T: t}
 	for _, x := range []trial{
 		{flags: "candidate --election billing --roster", user: "billing", does: []string{
 			"+b", "&billing run billing --no-command --id a --succession queue", "!status billing --roster", "!step-down billing --to a", "!status billing --roster",
@@ -131,13 +133,13 @@ func TestPermissions_AreLeast(t *testing.T) {
 	} {
 		conf := granted(t, x.flags)
 		all, took := x.happens(t, conf)
-		w.notef("natsleader permissions %s\n  %s\n", x.flags, strings.Join(all, "\n  "))
+		w.Notef("natsleader permissions %s\n  %s\n", x.flags, strings.Join(all, "\n  "))
 		for line := range strings.Lines(conf) {
 			permission, _, ok := strings.Cut(strings.TrimSpace(line), " # ")
 			if !ok || !strings.HasPrefix(permission, `"`) && !strings.HasPrefix(permission, "allow") || !strings.Contains(permission, x.without) {
 				continue
 			}
-			w.notef("without %s\n", permission)
+			w.Notef("without %s\n", permission)
 			less := strings.Replace(line, permission, `"no.other.remains"`, 1)
 			if strings.HasPrefix(permission, "allow") {
 				less = ""
@@ -145,12 +147,12 @@ func TestPermissions_AreLeast(t *testing.T) {
 			now, takes := x.happens(t, strings.Replace(conf, line, less, 1))
 			for i := range now {
 				if now[i] != all[i] {
-					w.notef("  %s\n", now[i])
+					w.Notef("  %s\n", now[i])
 				} else if takes[i] > took[i]+4*time.Second {
-					w.notef("  %s, late\n", now[i])
+					w.Notef("  %s, late\n", now[i])
 				}
 			}
 		}
 	}
-	w.compare()
+	w.Compare()
 }

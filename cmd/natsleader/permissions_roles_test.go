@@ -2,18 +2,18 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/jsm.go/natscontext"
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/permissions"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
@@ -23,7 +23,7 @@ import (
 func granted(t *testing.T, args string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code := execute(strings.Fields("permissions "+args), stdio{stdout: &out, stderr: &errs})
+	code := execute(strings.Fields("permissions "+args), front.Stdio{Stdout: &out, Stderr: &errs})
 	expect.Must(t, code == 0, "exit code %d\n%s", code, &errs)
 	return out.String()
 }
@@ -48,40 +48,32 @@ func withConf(t *testing.T, conf string) func(*server.Options) {
 	}
 }
 
-// briefly calls a command, interrupts it after a minute, and returns its exit code.
-func (w *world) briefly(line string) int {
-	ctx, stop := context.WithTimeout(w.Context(), time.Minute)
-	defer stop()
-	process := stdio{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, dial: w.inProcess(), life: ctx}
-	return execute(strings.Fields(line), process)
-}
-
 // The transcript has the exit codes of commands that only some users may use. A candidate can delete the key of its
 // own election, and no other. An observer of some elections sees who is cordoned.
 func TestPermissions_KeepUsersApart(t *testing.T) {
 	conf := granted(t, "candidate observer operator exporter creator --election billing --election shipping --roster --history")
-	bubble(t, leader.BucketConfig{Roster: true}, func(w *world) {
-		w.run("bucket add --history 1d")
-		w.campaigns("billing", leader.Config{ID: "a", Queue: &leader.Queue{AtOnce: true}})
+	testworld.Bubble(t, leader.BucketConfig{Roster: true}, func(w *testworld.World) {
+		w.Run("bucket add --history 1d")
+		w.Campaigns("billing", leader.Config{ID: "a", Queue: &leader.Queue{AtOnce: true}})
 		for _, line := range []string{
 			"status billing", "status", "history billing", "run billing --no-command --wait 10s", "run shipping --no-command --wait 10s --id x", "step-down billing --yes",
 			"note billing --owner x", "bucket add --max-lease 20s", "bucket ls", "bucket rm elections --yes --force", "step-down billing --force --yes",
 		} {
 			var codes []string
 			for _, user := range []string{"shipping", "observer", "operator", "exporter", "creator", "billing"} {
-				codes = append(codes, fmt.Sprintf("%s %d", user, w.briefly(line+" "+as(user))))
+				codes = append(codes, fmt.Sprintf("%s %d", user, w.Briefly(line+" "+as(user))))
 			}
-			w.notef("%s: %s\n", line, strings.Join(codes, ", "))
+			w.Notef("%s: %s\n", line, strings.Join(codes, ", "))
 		}
-		w.run("drain web-1 --keep")
-		w.prompt("status shipping " + as("observer"))
+		w.Run("drain web-1 --keep")
+		w.Prompt("status shipping " + as("observer"))
 	}, withConf(t, conf))
 }
 
 // What is printed for several flags, in each format, and what is refused.
 func TestPermissions_Formats(t *testing.T) {
-	alone(t, func(w *world) {
-		w.prompt("permissions candidate operator exporter creator --election billing",
+	testworld.Alone(t, func(w *testworld.World) {
+		w.Prompt("permissions candidate operator exporter creator --election billing",
 			"permissions candidate observer creator --election billing --roster --history --seats --inbox-prefix _INBOX_b --js-domain hub --format nsc",
 			"permissions candidate operator --group orders --election tenant.* --bucket fast --js-api-prefix P --seats --roster --format table",
 			"permissions", "permissions owner", "permissions candidate", "permissions candidate --election a..b", "permissions candidate --election a>",
@@ -106,10 +98,10 @@ func TestPermissions_Context(t *testing.T) {
 func TestPermissions_Accounts(t *testing.T) {
 	const file = "../../deploy/accounts.conf"
 	text := string(expect.Got(proof.ReadOutside(file))(t))
-	i := strings.Index(text, confHead)
-	expect.Must(t, i >= 0, "%s has no line %s", file, confHead)
+	i := strings.Index(text, permissions.ConfHead)
+	expect.Must(t, i >= 0, "%s has no line %s", file, permissions.ConfHead)
 	want := text[:i] + granted(t, "candidate operator creator --election billing --election shipping --accounts")
-	if *update {
+	if *testworld.Update {
 		expect.OK(t, os.WriteFile(file, []byte(want), 0o644)) //nolint:gosec // an example
 		return
 	}

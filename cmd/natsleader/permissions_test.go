@@ -12,6 +12,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
@@ -65,7 +67,7 @@ func permissionsOfThePage(t *testing.T) map[string]*server.Permissions {
 func TestCommandPermissions_MatchPage(t *testing.T) {
 	proof.NotRaced(t)
 	pagePermissions := permissionsOfThePage(t)
-	w := &world{T: t}
+	w := &testworld.World{T: t}
 	for _, x := range []struct {
 		args string
 		of   string // in the list
@@ -97,12 +99,12 @@ func TestCommandPermissions_MatchPage(t *testing.T) {
 		all := pagePermissions[x.of]
 		expect.Must(t, all != nil, "nothing about %s", x.of)
 		feed := !strings.Contains(x.of, "no feed")
-		w.notef("%s (%s): %d\n", x.args, x.of, runLimited(t, all, feed, x.args))
+		w.Notef("%s (%s): %d\n", x.args, x.of, runLimited(t, all, feed, x.args))
 		for _, subject := range slices.Concat(all.Publish.Allow[1:], all.Subscribe.Allow) {
-			w.notef("  without %s: %d\n", subject, runLimited(t, without(all, subject), feed, x.args))
+			w.Notef("  without %s: %d\n", subject, runLimited(t, without(all, subject), feed, x.args))
 		}
 	}
-	w.compare()
+	w.Compare()
 }
 
 // runLimited runs a command as a user with these permissions, and returns its exit code. It interrupts a
@@ -112,31 +114,31 @@ func runLimited(t *testing.T, p *server.Permissions, feed bool, args string) (co
 	// With a roster, a command that does not use it needs no permission for it. But a
 	// change of the bucket changes both.
 	roster := !strings.HasPrefix(args, "bucket add")
-	bubble(t, leader.BucketConfig{Roster: roster}, func(w *world) {
+	testworld.Bubble(t, leader.BucketConfig{Roster: roster}, func(w *testworld.World) {
 		if !feed {
-			w.change("KV_elections", func(c *jetstream.StreamConfig) { c.RePublish = nil })
+			w.Change("KV_elections", func(c *jetstream.StreamConfig) { c.RePublish = nil })
 		}
 		a := leader.Config{ID: "a"}
 		if roster {
 			a.Queue = &leader.Queue{AtOnce: true}
 		}
-		w.campaigns("billing", a)
+		w.Campaigns("billing", a)
 		if strings.HasPrefix(args, "history") {
-			w.run("bucket add --history 1d")
+			w.Run("bucket add --history 1d")
 			time.Sleep(time.Minute)
 		}
 		if strings.HasPrefix(args, "undrain") {
-			w.run("drain x --keep")
+			w.Run("drain x --keep")
 		}
 		if strings.HasPrefix(args, "step-down") && !strings.Contains(args, "--force") {
-			w.campaigns("billing", leader.Config{ID: "b", Queue: &leader.Queue{AtOnce: true}})
+			w.Campaigns("billing", leader.Config{ID: "b", Queue: &leader.Queue{AtOnce: true}})
 		}
 		ctx, interrupt := context.WithTimeout(w.Context(), time.Minute)
 		defer interrupt()
 		var out bytes.Buffer
-		process := stdio{stdin: strings.NewReader(""), stdout: &out, stderr: &out, dial: w.inProcess(), life: ctx}
+		process := front.Stdio{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out, Dial: w.InProcess(), Life: ctx}
 		code = execute(strings.Fields(args+" "+as("limited")), process)
 		w.Logf("%s: exit code %d\n%s", args, code, out.String())
-	}, withUser("limited", p))
+	}, testworld.WithUser("limited", p))
 	return code
 }

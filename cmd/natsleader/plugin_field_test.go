@@ -13,6 +13,7 @@ import (
 
 	"github.com/choria-io/fisk"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -66,7 +67,7 @@ func natsCommand(t *testing.T, command string, args ...string) (string, int) {
 	app.Terminate(func(c int) { code = c })
 	app.ErrorWriter(io.Discard)
 	app.UsageWriter(io.Discard)
-	printed := stdoutOf(t, func() { app.MustParseWithUsage(args) }) // the plugin inherits the outputs
+	printed := testworld.StdoutOf(t, func() { app.MustParseWithUsage(args) }) // the plugin inherits the outputs
 	return printed, code
 }
 

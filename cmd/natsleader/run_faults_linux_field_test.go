@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/run"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 )
 
 // One fault after another, at any instant. At most one of natsleader and its supervisor
@@ -41,7 +44,7 @@ func TestRunStorm_LeavesNothing(t *testing.T) {
 		p := all[i]
 		victim := p.cmd.Process
 		faults := []os.Signal{unix.SIGKILL, unix.SIGSTOP, unix.SIGTERM}
-		if supervisors := p.processes(supervisorVariable + "="); len(supervisors) == 1 && rng.IntN(2) == 0 {
+		if supervisors := p.processes(run.SupervisorVariable + "="); len(supervisors) == 1 && rng.IntN(2) == 0 {
 			victim, _ = os.FindProcess(supervisors[0])
 			faults = faults[:2]
 		}
@@ -53,7 +56,7 @@ func TestRunStorm_LeavesNothing(t *testing.T) {
 		}
 		select {
 		case <-p.ended:
-			eventually(t, "nothing of "+p.id+" is left", func() bool { return len(p.processes("")) == 0 })
+			testworld.Eventually(t, "nothing of "+p.id+" is left", func() bool { return len(p.processes("")) == 0 })
 			all[i] = enter()
 		case <-time.After(time.Second): // a run that lives on has a supervisor again
 		}

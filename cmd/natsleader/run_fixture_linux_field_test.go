@@ -19,6 +19,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"golang.org/x/sys/unix"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/run"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
@@ -200,7 +202,7 @@ func (s *runFixture) startAt(url, id string, args ...string) *runProcess {
 		p.cmd.Env = append(p.cmd.Env, "TMPDIR="+s.tmp)
 	}
 	if !s.cgroups { // nothing depends on them
-		p.cmd.Env = append(p.cmd.Env, cgroupVariable+"=no")
+		p.cmd.Env = append(p.cmd.Env, run.CgroupVariable+"=no")
 	}
 	out := expect.Got(os.Create(p.log))(s.T)
 	defer func() { _ = out.Close() }()
@@ -224,7 +226,7 @@ func (s *runFixture) startAt(url, id string, args ...string) *runProcess {
 		for _, pid := range p.processes("") {
 			_ = unix.Kill(pid, unix.SIGCONT)
 		}
-		eventually(s.T, "nothing of "+id+" is left", func() bool {
+		testworld.Eventually(s.T, "nothing of "+id+" is left", func() bool {
 			for _, pid := range p.commandProcesses() {
 				_ = unix.Kill(pid, unix.SIGKILL)
 			}
@@ -247,13 +249,13 @@ func (p *runProcess) text() string {
 
 func (p *runProcess) says(text string) {
 	p.Helper()
-	eventually(p.T, p.id+" says "+text, func() bool { return strings.Contains(p.text(), text) })
+	testworld.Eventually(p.T, p.id+" says "+text, func() bool { return strings.Contains(p.text(), text) })
 }
 
 // waitBegun waits until its command has begun that many times.
 func (p *runProcess) waitBegun(times int) {
 	p.Helper()
-	eventually(p.T, p.id+"'s command has begun", func() bool { return p.count("begin "+p.id+" ") >= times })
+	testworld.Eventually(p.T, p.id+"'s command has begun", func() bool { return p.count("begin "+p.id+" ") >= times })
 }
 
 // exits waits for its end and checks the exit code.
@@ -261,7 +263,7 @@ func (p *runProcess) exits(code int) {
 	p.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(patience):
+	case <-time.After(testworld.Patience):
 		p.Fatalf("%s has not ended", p.id)
 	}
 	got := p.cmd.ProcessState.ExitCode()
@@ -285,9 +287,9 @@ func (p *runProcess) signal(sig unix.Signal) {
 func (p *runProcess) suspend() {
 	p.Helper()
 	renewed := p.renewals()
-	eventually(p.T, p.id+" is stopped with a lease that its supervisor knows", func() bool {
+	testworld.Eventually(p.T, p.id+" is stopped with a lease that its supervisor knows", func() bool {
 		p.signal(unix.SIGSTOP)
-		eventually(p.T, p.id+" is stopped", func() bool {
+		testworld.Eventually(p.T, p.id+" is stopped", func() bool {
 			status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 			return bytes.Contains(status, []byte("\nState:\tT"))
 		})
@@ -305,7 +307,7 @@ func (p *runProcess) suspend() {
 func (p *runProcess) resumeTooLate() {
 	p.Helper()
 	renewed := p.renewals()
-	eventually(p.T, p.id+"'s lease is over", func() bool { return time.Since(renewed()) > wire.RenewDeadline(runLease) })
+	testworld.Eventually(p.T, p.id+"'s lease is over", func() bool { return time.Since(renewed()) > wire.RenewDeadline(runLease) })
 	p.signal(unix.SIGCONT)
 }
 
@@ -322,14 +324,14 @@ func (s *runFixture) renewals() func() time.Time {
 }
 
 // leaseNote returns what the lease file of its command says.
-func (p *runProcess) leaseNote() leaseNote {
+func (p *runProcess) leaseNote() run.LeaseNote {
 	p.Helper()
-	var note leaseNote
-	eventually(p.T, p.id+"'s lease file can be read", func() bool {
+	var note run.LeaseNote
+	testworld.Eventually(p.T, p.id+"'s lease file can be read", func() bool {
 		for _, pid := range p.commandProcesses() {
 			environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 			for variable := range strings.SplitSeq(string(environ), "\x00") {
-				if path, ok := strings.CutPrefix(variable, leaseVariable+"="); ok {
+				if path, ok := strings.CutPrefix(variable, run.LeaseVariable+"="); ok {
 					line, err := os.ReadFile(path)
 					return err == nil && json.Unmarshal(line, &note) == nil
 				}
@@ -364,15 +366,15 @@ func (p *runProcess) commandProcesses() []int { return p.processes("NATSLEADER_E
 func (p *runProcess) waitComplete() {
 	p.Helper()
 	p.waitBegun(1)
-	eventually(p.T, p.id+"'s command is complete", func() bool { return len(p.commandProcesses()) >= 5 })
+	testworld.Eventually(p.T, p.id+"'s command is complete", func() bool { return len(p.commandProcesses()) >= 5 })
 }
 
 // supervisor returns the process ID of its supervisor.
 func (p *runProcess) supervisor() int {
 	p.Helper()
 	var pid int
-	eventually(p.T, p.id+" has a supervisor", func() bool {
-		i := slices.IndexFunc(p.processes(supervisorVariable+"="), func(n int) bool { pid = n; return true })
+	testworld.Eventually(p.T, p.id+" has a supervisor", func() bool {
+		i := slices.IndexFunc(p.processes(run.SupervisorVariable+"="), func(n int) bool { pid = n; return true })
 		return i >= 0
 	})
 	return pid

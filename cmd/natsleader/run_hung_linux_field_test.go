@@ -12,6 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/run"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 )
 
@@ -22,33 +25,15 @@ func TestRun_MakesThreadsAhead(t *testing.T) {
 	a := s.leads()
 	for name, pid := range map[string]int{"natsleader": a.cmd.Process.Pid, "the supervisor": a.supervisor()} {
 		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-		expect.That(t, err == nil && len(threads) >= threadsAhead, "%s has %d threads, %v", name, len(threads), err)
+		expect.That(t, err == nil && len(threads) >= run.ThreadsAhead, "%s has %d threads, %v", name, len(threads), err)
 	}
-}
-
-// A command does not begin if its lease ended while the lease file was written.
-func TestSupervisor_EndedLease(t *testing.T) {
-	s := onHungDisk("touch", filepath.Join(t.TempDir(), "begun"))
-	go func() {
-		w := <-s.notes.next
-		time.Sleep(time.Until(w.Until))
-		w.written <- leaseWritten{path: "lease"}
-	}()
-	end := clockNow().add(time.Second)
-	s.start(order{Do: orderStart, Token: 1, Lease: lease{Warn: end, Kill: end}})
-	if s.command != nil {
-		_, _ = unix.Wait4(s.command.pid, nil, 0, nil)
-		t.Error("it has begun")
-	}
-	b := <-s.reports
-	expect.That(t, b.What == reportEnded && b.Stopped, "%+v", b)
 }
 
 // leaseFile returns the path of its lease file.
 func (p *runProcess) leaseFile() string {
 	p.Helper()
 	var found []string
-	eventually(p.T, p.id+" has a directory for the lease", func() bool {
+	testworld.Eventually(p.T, p.id+" has a directory for the lease", func() bool {
 		found, _ = filepath.Glob(filepath.Join(p.cmd.Dir, "natsleader-*"))
 		return len(found) == 1
 	})
@@ -64,7 +49,7 @@ func TestRun_LeaseFileCannotBeWritten(t *testing.T) {
 	none := &unix.Rlimit{Cur: 0, Max: 100} // it opens no more files
 	expect.OK(t, unix.Prlimit(a.supervisor(), unix.RLIMIT_NOFILE, none, nil))
 	expect.OK(t, other.Stop())
-	a.exits(exitCannotRun)
+	a.exits(front.ExitCannotRun)
 	said := a.text()
 	expect.That(t, strings.Contains(said, "cannot write the lease") && strings.Contains(said, "handed over") && s.count("begin") == 0,
 		"a has said:\n%s", said)
@@ -98,15 +83,15 @@ func TestAdoptedProcesses_AreReaped(t *testing.T) {
 		comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", cmd.Process.Pid))
 		all, _ := filepath.Glob("/proc/[0-9]*")
 		for _, path := range all {
-			if _, parent, ok := statOf(filepath.Base(path)); ok && parent == cmd.Process.Pid && string(comm) == "natsleader\n" {
+			if _, parent, ok := run.StatOf(filepath.Base(path)); ok && parent == cmd.Process.Pid && string(comm) == "natsleader\n" {
 				n++
 			}
 		}
 		return n
 	}
-	eventually(t, "there are the supervisor and the child", func() bool { return children() == 2 })
+	testworld.Eventually(t, "there are the supervisor and the child", func() bool { return children() == 2 })
 	expect.OK(t, os.WriteFile(filepath.Join(cmd.Dir, "end"), nil, 0o600))
-	eventually(t, "the child is reaped", func() bool { return children() == 1 })
+	testworld.Eventually(t, "the child is reaped", func() bool { return children() == 1 })
 	_ = cmd.Process.Signal(unix.SIGTERM)
 	_ = cmd.Wait()
 }
@@ -127,6 +112,6 @@ func TestRun_HangingReader(t *testing.T) {
 		cmd := natsleader(t, append([]string{"--server", "nats://127.0.0.1:1"}, args...)...)
 		cmd.Stderr = w
 		expect.OK(t, cmd.Start())
-		expect.Equal(t, endOf(t, cmd), exitUnreachable, args[0]+": exit code %d")
+		expect.Equal(t, endOf(t, cmd), front.ExitUnreachable, args[0]+": exit code %d")
 	}
 }

@@ -15,6 +15,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/run"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -35,15 +38,15 @@ echo "$@"
 	p.exits(0)
 	lines := strings.Split(p.text(), "\n")
 	expect.Must(t, len(lines) >= 5 && strings.HasPrefix(lines[0], "jobs elections a "), "%q", lines)
-	var note leaseNote
+	var note run.LeaseNote
 	expect.OK(t, json.Unmarshal([]byte(lines[1]), &note))
 	if strconv.FormatUint(note.Token, 10) != strings.Fields(lines[0])[3] || note.Token == 0 || len(strings.Fields(lines[0])) != 4 {
 		t.Errorf("token in the environment and in the file: %q", lines[:2])
 	}
 	// The lease of 15 s is valid for four fifths of that, counted from its request.
 	left := time.Until(note.Until)
-	byUptime := time.Duration((note.Boottime - clockNow().uptime()) * 1e9)
-	expect.That(t, left <= 12*time.Second && left >= 12*time.Second-patience && (left-byUptime).Abs() <= time.Second,
+	byUptime := time.Duration((note.Boottime - run.ClockNow().Uptime()) * 1e9)
+	expect.That(t, left <= 12*time.Second && left >= 12*time.Second-testworld.Patience && (left-byUptime).Abs() <= time.Second,
 		"the lease is good for %v by the wall clock and %v by the uptime", left, byUptime)
 	if d, err := time.ParseDuration(lines[2]); err != nil || d <= 0 || d > 12*time.Second {
 		t.Errorf("remaining: %q", lines[2])
@@ -67,7 +70,7 @@ func TestRun_InsideARun(t *testing.T) {
 	p.exits(0)
 	var told []string
 	for _, v := range strings.Split(p.text(), "\x00") {
-		if strings.HasPrefix(v, "NATSLEADER_") && !strings.HasPrefix(v, leaseVariable+"=") && !strings.HasPrefix(v, cgroupVariable+"=") {
+		if strings.HasPrefix(v, "NATSLEADER_") && !strings.HasPrefix(v, run.LeaseVariable+"=") && !strings.HasPrefix(v, run.CgroupVariable+"=") {
 			told = append(told, v)
 		}
 	}
@@ -88,7 +91,7 @@ func TestRun_InheritedEnvironment(t *testing.T) {
 	}{
 		"no TMPDIR":                 {"TMPDIR=/nonexistent", file, "/dev/shm/natsleader-", 0},
 		"a TMPDIR of any name":      {"TMPDIR=" + odd, file + binary + " remaining >/dev/null", odd + "/natsleader-", 0},
-		"a supervisor's variable":   {supervisorVariable + "={}", "printenv " + supervisorVariable, "", 1},
+		"a supervisor's variable":   {run.SupervisorVariable + "={}", "printenv " + run.SupervisorVariable, "", 1},
 		"a password":                {"NATS_PASSWORD=secret", "printenv NATS_PASSWORD", "", 1},
 		"a command line of --shell": {"A=b", "echo $NATSLEADER_ID$A | tr a z; exit 5", "zb\n", 5},
 	} {
@@ -117,11 +120,11 @@ func TestRun_ExitCode(t *testing.T) {
 		{7, []string{"sh", "-c", "exit 7"}},
 		{128 + 9, []string{"sh", "-c", "kill -9 $$"}},
 		{128 + 15, []string{"sh", "-c", "kill -15 $$"}},
-		{exitNotFound, []string{"no-such-program"}},
-		{exitNotFound, []string{"/no/such/program"}},
-		{exitCannotRun, []string{notExecutable}},
-		{exitCannotRun, []string{"/"}},
-		{exitCannotRun, []string{noProgram}}, // discovered when it is started
+		{front.ExitNotFound, []string{"no-such-program"}},
+		{front.ExitNotFound, []string{"/no/such/program"}},
+		{front.ExitCannotRun, []string{notExecutable}},
+		{front.ExitCannotRun, []string{"/"}},
+		{front.ExitCannotRun, []string{noProgram}}, // discovered when it is started
 	} {
 		p := s.start(strconv.Itoa(i), append([]string{"--"}, k.command...)...)
 		p.exits(k.code)
@@ -158,7 +161,7 @@ func (s *runFixture) stepDown() {
 	s.Helper()
 	_, js := connectTo(s.T, s.url)
 	b := expect.Got(leader.OpenBucket(js, "elections"))(s.T)
-	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.Context(), testworld.Patience)
 	defer cancel()
 	holder, err := leader.StepDown(ctx, b, "jobs", leader.StepDownOptions{By: "the test"})
 	expect.Must(s.T, err == nil && holder.ID != "", "%v, %v", holder, err)
@@ -181,7 +184,7 @@ func TestRun_StopSignal(t *testing.T) {
 	s := newRunFixture(t, 15*time.Second)
 	p := s.start("a", "--stop-signal", "usr1", "--drain", "1h", "--", s.reacts(`trap 'echo "told" >>journal; exit 0' USR1
 trap 'echo "wrong" >>journal' TERM`))
-	eventually(t, "it has begun", func() bool { return s.count("begin a") > 0 })
+	testworld.Eventually(t, "it has begun", func() bool { return s.count("begin a") > 0 })
 	p.terminated()
 	got := s.journal()
 	expect.That(t, len(got) == 2 && got[1] == "told", "journal: %q", got)
@@ -193,7 +196,7 @@ func TestRunSignals_AreHandedOn(t *testing.T) {
 	p := s.begins(s.reacts(`trap 'echo usr1 >>journal' USR1
 trap 'echo usr2 >>journal; exit 4' USR2`))
 	p.signal(unix.SIGUSR1)
-	eventually(t, "it got the first", func() bool { return s.count("usr1") == 1 })
+	testworld.Eventually(t, "it got the first", func() bool { return s.count("usr1") == 1 })
 	p.signal(unix.SIGUSR2)
 	p.exits(4)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -24,18 +25,18 @@ trap 'echo "lost $(token)" >>journal' USR2
 echo "begin $NATSLEADER_ID ${NATSLEADER_TOKEN-none} $(token)" >>journal
 while :; do sleep 0.05; done
 `))
-	eventually(t, "it begins without leading", func() bool { return s.count("begin a none 0") == 1 })
+	testworld.Eventually(t, "it begins without leading", func() bool { return s.count("begin a none 0") == 1 })
 	p.says(`waiting: "other" leads`)
 	expect.That(t, s.count("won") == 0, "journal: %q", s.journal())
 	expect.OK(t, other.Stop())
-	eventually(t, "it is told of the leadership", func() bool { return s.count("won") >= 1 })
+	testworld.Eventually(t, "it is told of the leadership", func() bool { return s.count("won") >= 1 })
 	other = standsIn(t, s.url, "elections", "jobs", leader.Config{ID: "other"})
 	s.stepDown()
-	eventually(t, "it is told of the loss", func() bool { return s.count("lost") >= 1 })
+	testworld.Eventually(t, "it is told of the loss", func() bool { return s.count("lost") >= 1 })
 	expect.OK(t, other.Stop())
-	eventually(t, "it is told again", func() bool { return s.count("won") >= 2 })
+	testworld.Eventually(t, "it is told again", func() bool { return s.count("won") >= 2 })
 	p.suspend() // only the supervisor is left to send the signal
-	eventually(t, "it is told when the lease is over", func() bool { return s.count("lost") >= 2 })
+	testworld.Eventually(t, "it is told when the lease is over", func() bool { return s.count("lost") >= 2 })
 	p.resumeTooLate()
 	p.says("lost: lease not confirmed")
 	p.terminated()

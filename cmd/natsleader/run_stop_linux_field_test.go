@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 )
 
@@ -53,7 +54,7 @@ func TestRun_ContinuesAfterStop(t *testing.T) {
 			k.send(a, supervisor, unix.SIGSTOP)
 			time.Sleep(k.least) // the stop lasts for some time: there is no event to wait for
 			k.send(a, supervisor, unix.SIGCONT)
-			eventually(t, "it leads, and the command runs", func() bool {
+			testworld.Eventually(t, "it leads, and the command runs", func() bool {
 				lines := s.journal()
 				return strings.HasPrefix(lines[len(lines)-1], "begin a ") && len(a.commandProcesses()) > 0 &&
 					strings.Count(a.text(), "elected") > strings.Count(a.text(), "lost: ")

@@ -3,14 +3,16 @@ package main
 import (
 	"testing"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	"github.com/natsleader/natsleader/leader"
 )
 
 // Mistakes in the command line of run, and flags that contradict each other, end it with 64. The messages name
 // flags, and no fields of a configuration.
 func TestRun_UsageErrors(t *testing.T) {
-	bubble(t, leader.BucketConfig{}, func(w *world) {
-		w.prompt("run", "run jobs", "run jobs --", "run jobs extra -- true")
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		w.Prompt("run", "run jobs", "run jobs --", "run jobs extra -- true")
 		for _, flags := range []string{
 			"--nonsense", "--lease soon", "--lease -1s", "--lease 49ms", "--lease 1001h", "--drain 500us", "--drain 9000h",
 			"--delay 1us", "--stall 999ms", "--wait 2s --delay 2s", "--stop-signal NONE", "--notify USR1", "--notify USR1,0",
@@ -18,9 +20,9 @@ func TestRun_UsageErrors(t *testing.T) {
 			"--priority 5", "--priority high", "--succession queue --priority=-3", "--succession queue --preempt",
 			"--succession random", "--lease 3s --turn-timeout 3s", "--turn-timeout=-1s", "--turn-timeout 1us", "--seats 0", "--drain -1s", "--hold 5",
 		} {
-			w.prompt("run " + flags + " jobs -- true")
+			w.Prompt("run " + flags + " jobs -- true")
 		}
-		w.prompt("run jobs.* -- true")
-		w.fails("run --id a\xff jobs -- true", exitUsage, `--id "a\xff" is not UTF-8`)
+		w.Prompt("run jobs.* -- true")
+		w.Fails("run --id a\xff jobs -- true", front.ExitUsage, `--id "a\xff" is not UTF-8`)
 	})
 }

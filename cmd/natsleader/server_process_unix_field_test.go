@@ -22,6 +22,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/testserver"
@@ -139,7 +140,7 @@ func startNATS(t *testing.T, release, name, config string) *serverProcess {
 		args = []string{tool(t, "nats-server-v"+release), "-c", file}
 	}
 	p := &serverProcess{startDaemon(t, args...), name, fmt.Sprintf("nats://127.0.0.1:%d", port)}
-	eventually(t, name+" answers", func() bool {
+	testworld.Eventually(t, name+" answers", func() bool {
 		nc, err := nats.Connect(p.url)
 		if err == nil {
 			nc.Close()
@@ -219,7 +220,7 @@ func (c *trio) makes(cfg leader.BucketConfig) jetstream.JetStream {
 	_, js := connectTo(c.T, c.url("admin"))
 	cfg.Replicas = 3
 	makes(c.T, js, cfg)
-	eventually(c, "all replicas are current", func() bool { return current(c.T, js, cfg.Name) })
+	testworld.Eventually(c, "all replicas are current", func() bool { return current(c.T, js, cfg.Name) })
 	return js
 }
 
@@ -259,7 +260,7 @@ func current(t *testing.T, js jetstream.JetStream, bucket string) bool {
 // makes makes a bucket on a server or cluster that may have just begun.
 func makes(t *testing.T, js jetstream.JetStream, cfg leader.BucketConfig) {
 	t.Helper()
-	eventually(t, cfg.Name+" can be made", func() bool {
+	testworld.Eventually(t, cfg.Name+" can be made", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		_, err := leader.CreateOrUpdateBucket(ctx, js, cfg)

@@ -10,6 +10,10 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/act"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	"github.com/natsleader/natsleader/internal/backend"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
@@ -18,7 +22,7 @@ import (
 // renewal returns the record of a current term with token 7, made of that of the election model.
 func renewal(t *testing.T, js jetstream.JetStream, id string, lease time.Duration) string {
 	t.Helper()
-	return elected.ReplaceAllString(record(t, js, "model", id, lease), `"state":"leading","token":7`)
+	return elected.ReplaceAllString(testworld.Record(t, js, "model", id, lease), `"state":"leading","token":7`)
 }
 
 var elected = regexp.MustCompile(`"state":"(elected"|leading","token":\d+)`)
@@ -28,30 +32,18 @@ func pending(renewal string) string {
 	return strings.Replace(renewal, `"state":"leading","token"`, `"state":"pending","least"`, 1)
 }
 
-// noteKey adds what is in a key of the bucket to the transcript. record is what was written to it.
-func (w *world) noteKey(election, record string) {
-	w.Helper()
-	stream := expect.Got(w.js.Stream(w.Context(), "KV_elections"))(w)
-	m := expect.Got(stream.GetLastMsgForSubject(w.Context(), "$KV.elections."+election))(w)
-	text := map[string]string{record: "the record", "": "nothing"}[string(m.Data)]
-	if op := m.Header.Get("KV-Operation"); op != "" {
-		text = "the marker " + op + " with " + text
-	}
-	w.notef("# the key of %s holds %s\n", election, text)
-}
-
 // step-down --force deletes the key and prints what follows from that.
 func TestStepDownForce_DeletesKey(t *testing.T) {
-	bubble(t, leader.BucketConfig{MaxLease: 6 * time.Second}, func(w *world) {
-		a := w.campaigns("billing", leader.Config{ID: "a", RefuseRequests: true})
+	testworld.Bubble(t, leader.BucketConfig{MaxLease: 6 * time.Second}, func(w *testworld.World) {
+		a := w.Campaigns("billing", leader.Config{ID: "a", RefuseRequests: true})
 		for _, line := range []string{"step-down billing --force --yes", "step-down billing --force --yes --json"} {
 			term, _ := a.Term()
 			begun := time.Now()
-			w.prompt(line)
+			w.Prompt(line)
 			<-term.Context().Done()
 			d := time.Since(begun)
 			expect.That(w, d < time.Second, "a finds out after %v, by its next renewal", d)
-			w.notef("# a finds out from the feed\n")
+			w.Notef("# a finds out from the feed\n")
 			time.Sleep(time.Minute)
 		}
 	})
@@ -59,57 +51,57 @@ func TestStepDownForce_DeletesKey(t *testing.T) {
 
 // step-down --force refuses without a confirmation. Where standard input is no terminal, that is --yes.
 func TestStepDownForce_Unconfirmed(t *testing.T) {
-	bubble(t, leader.BucketConfig{}, func(w *world) {
-		w.campaigns("model", leader.Config{ID: "a"})
-		record := renewal(w.T, w.js, "a", time.Hour)
-		put(w.T, w.js, "billing", record)
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		w.Campaigns("model", leader.Config{ID: "a"})
+		record := renewal(w.T, w.Js, "a", time.Hour)
+		testworld.Put(w.T, w.Js, "billing", record)
 		for _, stdin := range []string{"", "y\ny\n"} {
-			out, errs, code := w.answered(stdin, "step-down billing --force")
-			w.notef("$ natsleader step-down billing --force < %q\n%s%s", stdin, out, errs)
-			w.ended(code)
+			out, errs, code := w.Answered(stdin, "step-down billing --force")
+			w.Notef("$ natsleader step-down billing --force < %q\n%s%s", stdin, out, errs)
+			w.Ended(code)
 		}
 		for _, answer := range []string{"n", ""} {
-			w.answers("step-down billing --force", answer, nil)
+			w.Answers("step-down billing --force", answer, nil)
 		}
-		w.noteKey("billing", record)
+		w.NoteKey("billing", record)
 	})
 }
 
 // The marker keeps the record, and with it the lease that candidates wait for, if that is known. A record can be
 // too large for a marker, whose header takes more room than that of a record.
 func TestStepDownForce_KeepsTheRecord(t *testing.T) {
-	bubble(t, leader.BucketConfig{MaxLease: 15 * time.Second}, func(w *world) {
-		w.campaigns("model", leader.Config{ID: "a"})
-		leading := renewal(w.T, w.js, "a", 12*time.Second)
-		kv := expect.Got(w.js.KeyValue(w.Context(), "elections"))(w)
+	testworld.Bubble(t, leader.BucketConfig{MaxLease: 15 * time.Second}, func(w *testworld.World) {
+		w.Campaigns("model", leader.Config{ID: "a"})
+		leading := renewal(w.T, w.Js, "a", 12*time.Second)
+		kv := expect.Got(w.Js.KeyValue(w.Context(), "elections"))(w)
 		for _, x := range []struct{ election, record string }{
 			{"leading", leading},
 			{"pending", pending(leading)},
 			{"foreign", "hello"},
 			// The bucket allowed this lease once, or it is junk.
-			{"long", renewal(w.T, w.js, "a", time.Minute)},
+			{"long", renewal(w.T, w.Js, "a", time.Minute)},
 		} {
-			put(w.T, w.js, x.election, x.record)
-			w.prompt("step-down " + x.election + " --force --yes")
-			w.noteKey(x.election, x.record)
+			testworld.Put(w.T, w.Js, x.election, x.record)
+			w.Prompt("step-down " + x.election + " --force --yes")
+			w.NoteKey(x.election, x.record)
 			expect.Is(w, expect.Err(kv.Get(w.Context(), x.election)), jetstream.ErrKeyNotFound)
 		}
-		w.notef("# a bucket in which a renewal just fits\n")
-		short, long := renewal(w.T, w.js, "a", 12*time.Second), renewal(w.T, w.js, "a", 99*time.Second)
-		put(w.T, w.js, "short", short)
-		put(w.T, w.js, "long", long)
-		conf := w.config("KV_elections")
+		w.Notef("# a bucket in which a renewal just fits\n")
+		short, long := renewal(w.T, w.Js, "a", 12*time.Second), renewal(w.T, w.Js, "a", 99*time.Second)
+		testworld.Put(w.T, w.Js, "short", short)
+		testworld.Put(w.T, w.Js, "long", long)
+		conf := w.Config("KV_elections")
 		const update = len("NATS/1.0\r\nNats-Expected-Last-Subject-Sequence: 18446744073709551615\r\n\r\n")
 		conf.MaxMsgSize = int32(len(long) + update)
-		w.made(w.js.UpdateStream(w.Context(), conf))
-		w.prompt("step-down short --force --yes")
-		w.noteKey("short", short)
-		w.prompt("step-down long --force --yes")
-		w.noteKey("long", long)
-		w.notef("# a bucket that bounds no lease\n")
-		plain := expect.Got(w.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "plain"}))(w)
-		w.made(plain.PutString(w.Context(), "foreign", "\x1b]0;title\a"))
-		w.prompt("step-down foreign --force --yes --bucket plain")
+		w.Made(w.Js.UpdateStream(w.Context(), conf))
+		w.Prompt("step-down short --force --yes")
+		w.NoteKey("short", short)
+		w.Prompt("step-down long --force --yes")
+		w.NoteKey("long", long)
+		w.Notef("# a bucket that bounds no lease\n")
+		plain := expect.Got(w.Js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "plain"}))(w)
+		w.Made(plain.PutString(w.Context(), "foreign", "\x1b]0;title\a"))
+		w.Prompt("step-down foreign --force --yes --bucket plain")
 	})
 }
 
@@ -137,28 +129,28 @@ func (r *renewing) Mark(ctx context.Context, key string, value []byte, revision 
 // step-down --force does not delete the key of a holder that was not shown. A holder that was shown may
 // renew its lease meanwhile.
 func TestStepDownForce_ShownHolderOnly(t *testing.T) {
-	bubble(t, leader.BucketConfig{}, func(w *world) {
-		w.campaigns("model", leader.Config{ID: "a"})
-		a, b := renewal(w.T, w.js, "a", time.Hour), renewal(w.T, w.js, "b", time.Hour)
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		w.Campaigns("model", leader.Config{ID: "a"})
+		a, b := renewal(w.T, w.Js, "a", time.Hour), renewal(w.T, w.Js, "b", time.Hour)
 		for _, x := range []struct{ election, meanwhile string }{
 			{"renewed", a},
-			{"otherwise", renewal(w.T, w.js, "a", 2*time.Hour)},
+			{"otherwise", renewal(w.T, w.Js, "a", 2*time.Hour)},
 			{"succeeded", b},
 			{"later", strings.Replace(a, `"token":7`, `"token":9`, 1)},
 			{"taken", pending(a)},
-			{"expired", renewal(w.T, w.js, "a", time.Nanosecond)},
+			{"expired", renewal(w.T, w.Js, "a", time.Nanosecond)},
 			{"foreign", "hello"},
 		} {
-			put(w.T, w.js, x.election, a)
-			w.answers("step-down "+x.election+" --force", "yes", func() {
-				put(w.T, w.js, x.election, x.meanwhile)
+			testworld.Put(w.T, w.Js, x.election, a)
+			w.Answers("step-down "+x.election+" --force", "yes", func() {
+				testworld.Put(w.T, w.Js, x.election, x.meanwhile)
 				time.Sleep(time.Second)
 			})
-			w.noteKey(x.election, x.meanwhile)
+			w.NoteKey(x.election, x.meanwhile)
 		}
 
 		// The key changes between the second look and the deletion.
-		g := w.globals()
+		g := w.Globals()
 		for _, x := range []struct {
 			meanwhile string
 			times     int
@@ -171,17 +163,17 @@ func TestStepDownForce_ShownHolderOnly(t *testing.T) {
 			{a, 0, context.DeadlineExceeded},
 			{a, 0, leader.ErrPermission},
 		} {
-			put(w.T, w.js, "between", a)
-			look, shown, err := g.look(w.Context(), "between")
-			w.made(look, err)
-			bucket := &renewing{look.bucket.Backend(), func() { put(w.T, w.js, "between", x.meanwhile) }, x.times, x.fails}
+			testworld.Put(w.T, w.Js, "between", a)
+			look, shown, err := inspect.Look(w.Context(), g, "between")
+			w.Made(look, err)
+			bucket := &renewing{look.Bucket.Backend(), func() { testworld.Put(w.T, w.Js, "between", x.meanwhile) }, x.times, x.fails}
 			limited, cancel := context.WithTimeout(w.Context(), 90*time.Millisecond)
-			_, err = (&stepDown{globals: g, election: "between"}).remove(limited, look, bucket, shown, stateLeading, 0)
+			_, err = (&act.StepDown{Globals: g, Election: "between"}).Remove(limited, look, bucket, shown, inspect.StateLeading, 0)
 			cancel()
-			w.notef("# %d renewals are left: %v\n", bucket.times, err)
-			w.ended(codeOf(err))
-			w.noteKey("between", x.meanwhile)
-			look.close()
+			w.Notef("# %d renewals are left: %v\n", bucket.times, err)
+			w.Ended(front.CodeOf(err))
+			w.NoteKey("between", x.meanwhile)
+			look.Close()
 		}
 	})
 }
@@ -189,11 +181,11 @@ func TestStepDownForce_ShownHolderOnly(t *testing.T) {
 // If several operators act at once, one of them deletes the key of a leader that renews
 // its lease all the time.
 func TestStepDownForce_Races(t *testing.T) {
-	bubble(t, leader.BucketConfig{MaxLease: time.Hour}, func(w *world) {
-		w.campaigns("model", leader.Config{ID: "a"})
-		record := renewal(w.T, w.js, "a", time.Hour)
-		put(w.T, w.js, "billing", record)
-		kv := expect.Got(w.js.KeyValue(w.Context(), "elections"))(w)
+	testworld.Bubble(t, leader.BucketConfig{MaxLease: time.Hour}, func(w *testworld.World) {
+		w.Campaigns("model", leader.Config{ID: "a"})
+		record := renewal(w.T, w.Js, "a", time.Hour)
+		testworld.Put(w.T, w.Js, "billing", record)
+		kv := expect.Got(w.Js.KeyValue(w.Context(), "elections"))(w)
 		revision, err := expect.Got(kv.Get(w.Context(), "billing"))(w).Revision(), error(nil)
 		var all sync.WaitGroup
 		all.Go(func() {
@@ -205,7 +197,7 @@ func TestStepDownForce_Races(t *testing.T) {
 		outcomes := make(chan string, 4)
 		for range cap(outcomes) {
 			all.Go(func() {
-				out, errs, _ := w.run("step-down billing --force --yes")
+				out, errs, _ := w.Run("step-down billing --force --yes")
 				outcomes <- out + errs
 			})
 		}
@@ -221,6 +213,6 @@ func TestStepDownForce_Races(t *testing.T) {
 			}
 		}
 		expect.Equal(w, deleted, 1, "%d have deleted it")
-		w.noteKey("billing", record)
+		w.NoteKey("billing", record)
 	})
 }

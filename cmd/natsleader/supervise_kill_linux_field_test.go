@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/run"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 )
@@ -61,11 +63,11 @@ func TestRun_KillsRespawningDaemons(t *testing.T) {
 // group is left behind, whichever of the two processes dies.
 func TestRun_CommandControlGroup(t *testing.T) {
 	t.Parallel()
-	group := makeCgroup()
+	group := run.MakeCgroup()
 	if group == "" {
 		proof.Skip(t, "no control group can be made here")
 	}
-	group.remove()
+	group.Remove()
 	above := filepath.Dir(string(group))
 	for name, do := range map[string]func(a *runProcess){
 		"it is told to end":        func(a *runProcess) { a.signal(unix.SIGTERM) },
@@ -82,7 +84,7 @@ trap "" TERM
 while :; do sleep 0.1; done
 `))
 			var path string
-			eventually(t, "the command tells its group", func() bool {
+			testworld.Eventually(t, "the command tells its group", func() bool {
 				line, err := os.ReadFile(filepath.Join(s.dir, "group"))
 				path = filepath.Join(above, filepath.Base(strings.TrimSpace(string(line))))
 				return err == nil
@@ -90,7 +92,7 @@ while :; do sleep 0.1; done
 			_, err := os.Stat(filepath.Join(path, "nested"))
 			expect.Must(t, err == nil && strings.HasPrefix(filepath.Base(path), "natsleader-"), "%s: %v", path, err)
 			do(a)
-			eventually(t, "the group is removed", func() bool {
+			testworld.Eventually(t, "the group is removed", func() bool {
 				_, err := os.Stat(path)
 				return os.IsNotExist(err)
 			})
@@ -107,10 +109,10 @@ func TestRun_AfterKilledControlGroup(t *testing.T) {
 	a := s.complete("--drain", "50ms")
 	supervisor := a.supervisor()
 	a.signal(unix.SIGSTOP)
-	eventually(t, "the command is killed", func() bool { return len(a.commandProcesses()) == 0 })
+	testworld.Eventually(t, "the command is killed", func() bool { return len(a.commandProcesses()) == 0 })
 	a.signal(unix.SIGCONT)
 	a.waitBegun(2)
-	eventually(t, "it is complete", func() bool { return len(a.commandProcesses()) >= 5 })
+	testworld.Eventually(t, "it is complete", func() bool { return len(a.commandProcesses()) >= 5 })
 	expect.That(t, a.supervisor() == supervisor, "the supervisor was replaced")
 	s.noOverlap()
 }

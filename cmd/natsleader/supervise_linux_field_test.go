@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 )
 
@@ -100,7 +101,7 @@ func TestRun_NothingOutlivesTerm(t *testing.T) {
 			b := s.start("b", "--drain", "300ms", "--", s.stubborn())
 			b.says(`waiting: "a" leads`)
 			k.do(a, l)
-			eventually(t, "another command has begun", func() bool { return s.count("begin") >= 2 })
+			testworld.Eventually(t, "another command has begun", func() bool { return s.count("begin") >= 2 })
 			// The new command is b's, unless a itself leads again.
 			if s.count("begin a") == 1 {
 				a.noneLeft()
@@ -129,7 +130,7 @@ func newLink(t *testing.T, upstream string) *link {
 
 func (l *link) open(listen, upstream string) {
 	l.t.Helper()
-	eventually(l.t, "a proxy listens", func() bool {
+	testworld.Eventually(l.t, "a proxy listens", func() bool {
 		l.proxy = toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()), "link", listen, upstream)
 		return l.proxy.Start() == nil
 	})
@@ -155,13 +156,13 @@ func TestRun_BothParentsKilled(t *testing.T) {
 	s := newRunFixture(t, runLease)
 	p := s.start("a", "--", s.script("c", `echo $$ >pid.next; mv pid.next pid; trap "" TERM; while :; do sleep 0.1; done`))
 	p.says("elected")
-	eventually(t, "the command runs", func() bool { return len(p.commandProcesses()) > 0 })
+	testworld.Eventually(t, "the command runs", func() bool { return len(p.commandProcesses()) > 0 })
 	supervisor := p.supervisor()
 	p.signal(unix.SIGSTOP) // it shall not be the process that ends the command
 	_ = unix.Kill(supervisor, unix.SIGSTOP)
 	_ = unix.Kill(supervisor, unix.SIGKILL)
 	p.signal(unix.SIGKILL)
-	eventually(t, "nothing is left", func() bool { return len(p.processes("")) == 0 })
+	testworld.Eventually(t, "nothing is left", func() bool { return len(p.processes("")) == 0 })
 }
 
 // A term that is over is not handed over before the command of an earlier term has
@@ -172,9 +173,9 @@ func TestRun_AwaitsEarlierCommand(t *testing.T) {
 	b := s.waits()
 	b.signal(unix.SIGSTOP) // a shall be elected again, however late
 	a.suspend()
-	eventually(t, "the command is told to stop, and does not", func() bool { return s.count("told") > 0 })
+	testworld.Eventually(t, "the command is told to stop, and does not", func() bool { return s.count("told") > 0 })
 	a.resumeTooLate()
-	eventually(t, "a is elected again", func() bool { return strings.Count(a.text(), "elected") > 1 })
+	testworld.Eventually(t, "a is elected again", func() bool { return strings.Count(a.text(), "elected") > 1 })
 	b.signal(unix.SIGCONT)
 	s.stepDown()
 	b.waitBegun(1)
@@ -248,7 +249,7 @@ forks() { while :; do sleep 60 & setsid sh -c 'sleep 60 & sleep 60' & sleep 0.03
 forks & (forks) & forks
 `), "--drain", "100ms")
 	b := s.waits()
-	eventually(t, "it has many processes", func() bool { return len(a.commandProcesses()) > 40 })
+	testworld.Eventually(t, "it has many processes", func() bool { return len(a.commandProcesses()) > 40 })
 	a.signal(unix.SIGKILL)
 	b.waitBegun(1)
 	s.noOverlap()
@@ -286,7 +287,7 @@ while :; do sleep 0.05; done
 	if _, err := terminal.WriteString("typed\n"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it has read a line", func() bool { return s.count("begin a typed") == 1 })
+	testworld.Eventually(t, "it has read a line", func() bool { return s.count("begin a typed") == 1 })
 	if _, err := terminal.WriteString("\x03"); err != nil {
 		t.Fatal(err)
 	}

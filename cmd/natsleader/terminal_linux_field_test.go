@@ -12,6 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
@@ -79,11 +82,11 @@ func TestWatch_RestoresTerminal(t *testing.T) {
 				defer close(read)
 				screen.collect(near)
 			}()
-			screen.says(t, enterScreen)
+			screen.says(t, view.EnterScreen)
 			screen.says(t, x.says)
 			screen.says(t, x.wide)
 			expect.OK(t, unix.IoctlSetWinsize(int(near.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 12, Col: 40}))
-			eventually(t, "it draws fewer columns", func() bool {
+			testworld.Eventually(t, "it draws fewer columns", func() bool {
 				frames := strings.Split(screen.text(), "\x1b[H")
 				last := frames[len(frames)-1]
 				return last != "" && !strings.Contains(last, x.wide)
@@ -95,7 +98,7 @@ func TestWatch_RestoresTerminal(t *testing.T) {
 				"%v: the settings are\n%+v\nnot\n%+v", err, after, before)
 			_ = far.Close()
 			<-read
-			expect.That(t, strings.HasSuffix(screen.text(), leaveScreen), "it ends with %q", screen.text()[max(0, len(screen.text())-80):])
+			expect.That(t, strings.HasSuffix(screen.text(), view.LeaveScreen), "it ends with %q", screen.text()[max(0, len(screen.text())-80):])
 		})
 	}
 }
@@ -116,9 +119,9 @@ func TestWatch_TerminalLostOrStuck(t *testing.T) {
 			near, far := terminal(t, 200, 400)
 			cmd := onTerminal(t, far, "watch", "-s", url)
 			_ = far.Close()
-			b := make([]byte, len(enterScreen)) // nothing after it is read
+			b := make([]byte, len(view.EnterScreen)) // nothing after it is read
 			_, err := near.Read(b)
-			expect.Must(t, err == nil && string(b) == enterScreen, "%v: %q", err, b)
+			expect.Must(t, err == nil && string(b) == view.EnterScreen, "%v: %q", err, b)
 			end(t, near, cmd)
 		})
 	}
@@ -131,16 +134,16 @@ func TestConfirm_OnTerminal(t *testing.T) {
 	newBucket(t, url, "elections", leader.BucketConfig{})
 	c := campaigns(t, url, "elections", "billing", leader.Config{ID: "a"})
 	args := []string{"step-down", "billing", "--force", "-s", url}
-	fails(t, natsleader(t, args...), exitUsage, "--force needs --yes where it cannot ask")
+	fails(t, natsleader(t, args...), front.ExitUsage, "--force needs --yes where it cannot ask")
 	closed := natsleader(t)
 	closed.Path, closed.Args = "/bin/sh", append([]string{"sh", "-c", `exec "$@" <&-`, "sh", binary}, args...)
-	fails(t, closed, exitUsage, "--force needs --yes where it cannot ask")
+	fails(t, closed, front.ExitUsage, "--force needs --yes where it cannot ask")
 	expect.Must(t, c.IsLeader(), "the key was deleted")
 	for _, x := range []struct {
 		answer string
 		code   int
 		says   string
-	}{{"n", exitFailed, "natsleader: error: nothing was deleted"}, {"y", 0, "deleted"}} {
+	}{{"n", front.ExitFailed, "natsleader: error: nothing was deleted"}, {"y", 0, "deleted"}} {
 		near, far := terminal(t, 24, 80)
 		cmd := natsleader(t, args...)
 		cmd.Stdin = far

@@ -12,12 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
 
-const page = "../../docs/cli.md"
+const cliPage = "../../docs/cli.md"
 
 // normal removes from a transcript the parts that differ from one run to the next.
 var normal = []struct {
@@ -56,7 +57,7 @@ func normalised(s string) string {
 // The page shows what the command prints. The page's transcripts are run, from the first
 // to the last, on one server.
 func TestThePage_ShowsRealOutput(t *testing.T) {
-	text := expect.Got(proof.ReadOutside(page))(t)
+	text := expect.Got(proof.ReadOutside(cliPage))(t)
 	stage := &stage{t: t, url: startServer(t).ClientURL(), actors: map[string]*leader.Candidate{}}
 	succeeds(t, "bucket", "add", "-s", stage.url)
 	var now strings.Builder // the page as it should be
@@ -74,11 +75,11 @@ func TestThePage_ShowsRealOutput(t *testing.T) {
 		}
 		got := stage.perform(before, during, body)
 		now.WriteString("console\n" + got)
-		expect.That(t, *update || normalised(got) == normalised(body),
+		expect.That(t, *testworld.Update || normalised(got) == normalised(body),
 			"the page says\n%s\nbut it is\n%s", body, got)
 	}
-	if *update && !t.Failed() {
-		expect.OK(t, os.WriteFile(page, []byte(now.String()), 0o644)) //nolint:gosec // documentation
+	if *testworld.Update && !t.Failed() {
+		expect.OK(t, os.WriteFile(cliPage, []byte(now.String()), 0o644)) //nolint:gosec // documentation
 	}
 }
 
@@ -158,9 +159,9 @@ func (s *stage) interrupts(command string, lines int, scene string) string {
 	cmd := s.shell("exec " + command)
 	out := started(s.t, cmd)
 	s.printed = out.text
-	eventually(s.t, "it prints something", func() bool { return out.text() != "" })
+	testworld.Eventually(s.t, "it prints something", func() bool { return out.text() != "" })
 	s.play(scene)
-	eventually(s.t, fmt.Sprintf("%s prints %d lines", command, lines), func() bool { return strings.Count(out.text()+"\n", "\n") >= lines })
+	testworld.Eventually(s.t, fmt.Sprintf("%s prints %d lines", command, lines), func() bool { return strings.Count(out.text()+"\n", "\n") >= lines })
 	before := out.text()
 	expect.OK(s.t, cmd.Process.Signal(os.Interrupt))
 	endOf(s.t, cmd) // with whatever exit code
@@ -172,7 +173,7 @@ func (s *stage) interrupts(command string, lines int, scene string) string {
 // shows waits until the command that runs has printed the text.
 func (s *stage) shows(text string) {
 	s.t.Helper()
-	eventually(s.t, "it prints "+text, func() bool { return strings.Contains(s.printed(), text) })
+	testworld.Eventually(s.t, "it prints "+text, func() bool { return strings.Contains(s.printed(), text) })
 }
 
 // scenes returns the events that happen before or during transcripts.

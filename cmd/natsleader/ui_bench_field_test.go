@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -23,7 +24,7 @@ func BenchmarkUI_ChangeToEye(b *testing.B) {
 	kv, err := js.KeyValue(b.Context(), "elections")
 	expect.OK(b, err)
 	campaigns(b, url, "elections", "other", leader.Config{ID: "x"})
-	value := func(id string) string { return record(b, js, "other", id, time.Hour) }
+	value := func(id string) string { return testworld.Record(b, js, "other", id, time.Hour) }
 	write := func(id string) time.Time {
 		text := []byte(value(id))
 		sent := time.Now()
@@ -36,15 +37,15 @@ func BenchmarkUI_ChangeToEye(b *testing.B) {
 	watch, err := kv.Watch(b.Context(), "billing", jetstream.UpdatesOnly())
 	expect.OK(b, err)
 	defer func() { _ = watch.Stop() }()
-	page := openBrowser(b, startUI(b, url).address, 1200, 700)
-	page.becomes(leaderOf, "first")
+	page := testworld.OpenBrowser(b, startUI(b, url).address, 1200, 700)
+	page.Becomes(testworld.LeaderOf, "first")
 	var seen, delivered []time.Duration
 	for i := range b.N {
 		id := "leader-" + strconv.Itoa(i)
 		// A frame is drawn after its callback, and before the next task.
-		page.value(`(window.seen = new Promise((resolve) => {
+		page.Value(`(window.seen = new Promise((resolve) => {
 			const look = () => {
-				if (` + leaderOf + ` !== '` + id + `') return;
+				if (` + testworld.LeaderOf + ` !== '` + id + `') return;
 				observer.disconnect();
 				requestAnimationFrame(() => setTimeout(() => resolve(String(performance.timeOrigin + performance.now()))));
 			};
@@ -54,7 +55,7 @@ func BenchmarkUI_ChangeToEye(b *testing.B) {
 		sent := write(id)
 		<-watch.Updates()
 		delivered = append(delivered, time.Since(sent))
-		ms := expect.Got(strconv.ParseFloat(page.run(`window.seen`), 64))(b)
+		ms := expect.Got(strconv.ParseFloat(page.Run(`window.seen`), 64))(b)
 		seen = append(seen, time.Duration(ms*float64(time.Millisecond))-time.Duration(sent.UnixNano()))
 	}
 	slices.Sort(seen)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -26,7 +27,7 @@ func BenchmarkUI_SlowPages(b *testing.B) {
 	putMany(b, url, many)
 	for b.Loop() {
 		u := startUI(b, url)
-		eventually(b, "it has read all keys", func() bool { // in their order
+		testworld.Eventually(b, "it has read all keys", func() bool { // in their order
 			response := expect.Got(http.Get(fmt.Sprintf("%s/api/record?election=e%05d", u.address, many-1)))(b)
 			_ = response.Body.Close()
 			return response.StatusCode == http.StatusOK

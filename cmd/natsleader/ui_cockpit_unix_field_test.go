@@ -10,6 +10,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -26,15 +27,15 @@ func TestUI_Cockpit(t *testing.T) {
 	next := stands(t, url, "billing", leader.Config{ID: "node-1_17_k2a", Queue: &leader.Queue{AtOnce: true}})
 	inLine(t, url, "billing", "node-1_17_k2a")
 	for i, name := range []string{"invoices", "mail.outgoing", "reports.daily", "thumbnails", "webhooks"} {
-		put(t, js, name, record(t, js, "billing", fmt.Sprintf("node-%d_%d_a7c", 1+i%2, 100+i%2), time.Hour))
+		testworld.Put(t, js, name, testworld.Record(t, js, "billing", fmt.Sprintf("node-%d_%d_a7c", 1+i%2, 100+i%2), time.Hour))
 	}
-	put(t, js, "search.index", record(t, js, "billing", "search-6c9d8f7b54-x2x9k.eu-west-1.compute.internal_101_a7c", 2*time.Second))
-	put(t, js, "lock", "hello")
-	put(t, js, "nightly", record(t, js, "billing", "node-2_101_a7c", time.Hour))
+	testworld.Put(t, js, "search.index", testworld.Record(t, js, "billing", "search-6c9d8f7b54-x2x9k.eu-west-1.compute.internal_101_a7c", 2*time.Second))
+	testworld.Put(t, js, "lock", "hello")
+	testworld.Put(t, js, "nightly", testworld.Record(t, js, "billing", "node-2_101_a7c", time.Hour))
 	expect.OK(t, expect.Got(js.KeyValue(t.Context(), "elections"))(t).Delete(t.Context(), "nightly"))
 	expect.OK(t, campaigns(t, url, "elections", "import", leader.Config{ID: "job-7"}).Stop())
 	u := startUI(t, url, "--allow-actions")
-	b := openBrowser(t, u.link, 1280, 720)
+	b := testworld.OpenBrowser(t, u.link, 1280, 720)
 	advice := `[...document.querySelectorAll('#rows .wrong')].filter((r) => {
 		const below = r.clientHeight - r.lastElementChild.offsetTop - r.lastElementChild.offsetHeight;
 		return below < 0 || below > 28; // one line
@@ -42,21 +43,21 @@ func TestUI_Cockpit(t *testing.T) {
 	shows := func(what string) {
 		t.Helper()
 		for _, size := range []struct{ width, height int64 }{{1280, 720}, {390, 780}} {
-			b.do(chromedp.EmulateViewport(size.width, size.height))
+			b.Do(chromedp.EmulateViewport(size.width, size.height))
 			for _, scheme := range []string{"light", "dark"} {
-				b.scheme(scheme)
+				b.Scheme(scheme)
 				name := fmt.Sprint(what, "-", size.width, "-", scheme)
-				b.picture(strings.ReplaceAll(name, " ", "-"))
-				b.accessible(name)
+				b.Picture(strings.ReplaceAll(name, " ", "-"))
+				b.Accessible(name)
 			}
-			expect.Equal(t, b.value(advice), "", what+": advice is cut, or has blank lines below it: %s")
-			expect.That(t, b.value(fmt.Sprintf("document.documentElement.scrollWidth <= %d", size.width)) == "true", "%s is wider than the screen", what)
+			expect.Equal(t, b.Value(advice), "", what+": advice is cut, or has blank lines below it: %s")
+			expect.That(t, b.Value(fmt.Sprintf("document.documentElement.scrollWidth <= %d", size.width)) == "true", "%s is wider than the screen", what)
 		}
-		b.do(chromedp.EmulateViewport(1280, 720))
+		b.Do(chromedp.EmulateViewport(1280, 720))
 	}
 	counts := `['in-trouble', 'led', 'idle'].map((id) => document.querySelector('#' + id + ' b').textContent).join()`
-	b.becomes(counts, "3,6,1")
-	b.run(`new Promise((drawn) => {
+	b.Becomes(counts, "3,6,1")
+	b.Run(`new Promise((drawn) => {
 		const main = document.querySelector('main');
 		main.style.display = 'none'; // the table has no width
 		requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => { main.style.display = ''; drawn(''); })));
@@ -67,42 +68,42 @@ func TestUI_Cockpit(t *testing.T) {
 	for i, s := range c.servers {
 		all[i] = s.name + names[c.leads(js) == s]
 	}
-	b.becomes(servers, strings.Join(all, ","))
+	b.Becomes(servers, strings.Join(all, ","))
 	well := `document.getElementById('doctor').checkVisibility() && document.getElementById('doctor').innerText.includes('all is well')`
-	b.becomes(well, "true")
-	b.becomes(`document.querySelector('#in-trouble span').textContent.replace(/\d+s/, 'N')`, "for up to N")
-	b.becomes(`document.querySelector('#rows .leading ~ .lease .left').textContent.replace(/\d+s/, 'Ns')`, "59mNs")
+	b.Becomes(well, "true")
+	b.Becomes(`document.querySelector('#in-trouble span').textContent.replace(/\d+s/, 'N')`, "for up to N")
+	b.Becomes(`document.querySelector('#rows .leading ~ .lease .left').textContent.replace(/\d+s/, 'Ns')`, "59mNs")
 	shows("trouble")
-	b.opens("lock", "Nobody leads: foreign")
+	b.Opens("lock", "Nobody leads: foreign")
 	shows("one in trouble")
-	b.click("#detail-close")
+	b.Click("#detail-close")
 
-	b.value(`document.getElementById('by').value = 'host', document.getElementById('by').dispatchEvent(new Event('change'))`)
+	b.Value(`document.getElementById('by').value = 'host', document.getElementById('by').dispatchEvent(new Event('change'))`)
 	sections := `[...document.querySelectorAll('#rows .section')].map((e) => e.querySelector('.toggle').textContent + e.querySelector('span').textContent).join()`
 	const hosts = "nobodyleads 4 elections,node-1leads 3 elections,node-2leads 2 elections,node-10leads 1 election"
-	b.becomes(sections, hosts)
+	b.Becomes(sections, hosts)
 	shows("by host")
-	b.becomes(sections, hosts) // in the wide page again
-	b.value(`[...document.querySelectorAll('.toggle')].find((e) => e.textContent === 'node-2').click()`)
-	b.becomes(listed, "8")
-	b.value(`[...document.querySelectorAll('.section')].find((e) => e.textContent.startsWith('node-10')).querySelector('.toggle + span + button').click()`)
-	b.becomes(`document.getElementById('confirm').open`, "true")
+	b.Becomes(sections, hosts) // in the wide page again
+	b.Value(`[...document.querySelectorAll('.toggle')].find((e) => e.textContent === 'node-2').click()`)
+	b.Becomes(testworld.Listed, "8")
+	b.Value(`[...document.querySelectorAll('.section')].find((e) => e.textContent.startsWith('node-10')).querySelector('.toggle + span + button').click()`)
+	b.Becomes(`document.getElementById('confirm').open`, "true")
 	shows("a question")
-	b.click("#confirm-cordon", "#confirm-yes")
-	b.becomes(`document.querySelector('#drained pre').textContent.split('\n').at(-1)`, "node-10 leads nothing in bucket elections any more, and is cordoned")
-	b.becomes(sections, "nobodyleads 4 elections,node-1leads 4 elections,node-2leads 2 elections")
+	b.Click("#confirm-cordon", "#confirm-yes")
+	b.Becomes(`document.querySelector('#drained pre').textContent.split('\n').at(-1)`, "node-10 leads nothing in bucket elections any more, and is cordoned")
+	b.Becomes(sections, "nobodyleads 4 elections,node-1leads 4 elections,node-2leads 2 elections")
 	shows("drained")
 	out := expect.Got(natsleader(t, "--server", url, "status").Output())(t)
 	expect.That(t, strings.Contains(string(out), "Cordoned: node-10"), "cordoned are %s", out)
-	b.becomes(`document.getElementById('cordoned').textContent`, "cordoned:  node-10 uncordon")
-	b.click("#cordoned button", "#confirm-yes")
-	b.becomes(`document.querySelector('#drained pre').textContent`, "no longer cordoned: node-10")
-	b.becomes(`document.getElementById('cordoned').textContent`, "")
+	b.Becomes(`document.getElementById('cordoned').textContent`, "cordoned:  node-10 uncordon")
+	b.Click("#cordoned button", "#confirm-yes")
+	b.Becomes(`document.querySelector('#drained pre').textContent`, "no longer cordoned: node-10")
+	b.Becomes(`document.getElementById('cordoned').textContent`, "")
 	expect.OK(t, natsleader(t, "--server", url, "drain", "node-2", "--keep").Run())
-	b.becomes(sections, "nobodyleads 4 elections,node-1leads 4 elections,node-2leads 2 elections, cordoned")
+	b.Becomes(sections, "nobodyleads 4 elections,node-1leads 4 elections,node-2leads 2 elections, cordoned")
 	expect.OK(t, natsleader(t, "--server", url, "undrain", "node-2").Run())
-	b.becomes(sections, "nobodyleads 4 elections,node-1leads 4 elections,node-2leads 2 elections")
-	b.click("#drained button")
+	b.Becomes(sections, "nobodyleads 4 elections,node-1leads 4 elections,node-2leads 2 elections")
+	b.Click("#drained button")
 	expect.OK(t, drained.Stop())
 	expect.OK(t, next.Stop())
 
@@ -111,19 +112,19 @@ func TestUI_Cockpit(t *testing.T) {
 		victim = 2
 	}
 	c.servers[victim].kill()
-	b.becomes(`/`+c.servers[victim].name+` (offline|silent for )/.test(document.getElementById('servers').textContent)`, "true")
-	b.becomes(well, "false")
+	b.Becomes(`/`+c.servers[victim].name+` (offline|silent for )/.test(document.getElementById('servers').textContent)`, "true")
+	b.Becomes(well, "false")
 	shows("server gone")
 	c.servers[3-victim].kill()
-	b.becomes(`/^Not up to date since \d\d:\d\d:\d\d .server s1.: /.test(document.getElementById('trouble').textContent)`, "true")
+	b.Becomes(`/^Not up to date since \d\d:\d\d:\d\d .server s1.: /.test(document.getElementById('trouble').textContent)`, "true")
 	shows("quorum lost")
 	since := `/since (\S+)/.exec(document.getElementById('trouble').textContent)[1]`
-	was := b.value(since)
-	b.becomes(well, "false")
+	was := b.Value(since)
+	b.Becomes(well, "false")
 	u.kill()
-	b.becomes(`document.getElementById('trouble').textContent.includes('lost contact') + ' ' + `+since, "true "+was)
-	b.do(chromedp.EmulateViewport(390, 780))
-	b.opens("lock", "Nobody leads: foreign")
-	b.becomes(`document.elementFromPoint(20, 20).closest('#stale, #detail').id`, "stale")
-	b.picture("one-without-ui-390-dark")
+	b.Becomes(`document.getElementById('trouble').textContent.includes('lost contact') + ' ' + `+since, "true "+was)
+	b.Do(chromedp.EmulateViewport(390, 780))
+	b.Opens("lock", "Nobody leads: foreign")
+	b.Becomes(`document.elementFromPoint(20, 20).closest('#stale, #detail').id`, "stale")
+	b.Picture("one-without-ui-390-dark")
 }

@@ -2,131 +2,37 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/page"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
-	"github.com/natsleader/natsleader/internal/proof"
-	"github.com/natsleader/natsleader/internal/webpage"
 	"github.com/natsleader/natsleader/leader"
 )
 
-// The head of the page has the servers of the bucket, the leader first, with what is wrong with each, and the findings
-// that are worse than ok.
-func TestUI_Head(t *testing.T) {
-	cluster := &jetstream.ClusterInfo{Name: "c", Leader: "n2", Replicas: []*jetstream.PeerInfo{
-		{Name: "n5", Current: true, Active: facts.LongSilence},
-		{Name: "n4", Lag: 7},
-		{Name: "n3", Current: true, Active: 65 * time.Second},
-		{Name: "n1", Offline: true, Current: true, Active: time.Hour},
-	}}
-	for want, info := range map[string]*jetstream.StreamInfo{
-		"[{n2 true } {n1 false offline} {n3 false silent for 1m5s} {n4 false 7 behind} {n5 false }]": {Cluster: cluster},
-		"[{n9 true }]": {},
-	} {
-		expect.Equal(t, fmt.Sprint(replicasOf(info, "n9")), want, "the servers are %s")
-	}
-	of := func(s judge.Severity, text, advice string) judge.Finding {
-		return judge.Finding{Severity: s, Text: text, Advice: advice}
-	}
-	found := shownFindings([]judge.Finding{
-		of(judge.OK, "a", ""), of(judge.Note, "b", ""),
-		{Severity: judge.Note, Text: "c", Unchecked: true},
-		of(judge.Critical, "d", "do"), of(judge.Warning, "e", ""), of(judge.Warning, "f", ""), of(judge.Unknown, "g", ""),
-		{Severity: judge.Unknown, Text: "h", Because: judge.NoSettings},
-	})
-	expect.Equal(t, fmt.Sprint(found), "[{critical d do} {unknown g } {warning e } {warning f } {note b }]", "it shows %s")
-}
-
 // The head shows within a second what trouble brings, and takes it away as soon as the trouble is over.
 func TestUI_FindingsFollowTrouble(t *testing.T) {
-	bubble(t, leader.BucketConfig{}, func(w *world) {
-		u := newUIState(w.globals().newLog())
-		s := expect.Got(w.globals().newInspector(w.Context()))(w)
-		defer s.close()
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		u := page.NewUIState(w.Globals().NewLog())
+		s := expect.Got(inspect.New(w.Context(), w.Globals()))(w)
+		defer s.Close()
 		ctx, end := context.WithCancel(w.Context())
 		defer end()
-		go u.examine(ctx, s)
+		go u.Examine(ctx, s)
 		worst := func() string {
 			time.Sleep(time.Second)
-			u.mu.Lock()
-			defer u.mu.Unlock()
-			return u.head.Findings[0].Severity
+			u.Mu.Lock()
+			defer u.Mu.Unlock()
+			return u.Heading.Findings[0].Severity
 		}
 		expect.Equal(w, worst(), "warning", "at first %s: one replica")
-		expect.OK(w, w.js.DeleteKeyValue(w.Context(), "elections"))
-		u.trouble(leader.ErrNoBucket)
+		expect.OK(w, w.Js.DeleteKeyValue(w.Context(), "elections"))
+		u.NoteTrouble(leader.ErrNoBucket)
 		expect.Equal(w, worst(), "critical", "without the bucket %s")
-		w.run("bucket add")
-		u.trouble(nil)
+		w.Run("bucket add")
+		u.NoteTrouble(nil)
 		expect.Equal(w, worst(), "warning", "in the end %s")
 	})
-}
-
-// Each election in trouble has a reason, and a link to a section of the runbook. Others have none. An election that is
-// unknown has been so since the end of the lease. A leader has the host on which its ID was made.
-func TestUI_Advice(t *testing.T) {
-	text := string(expect.Got(proof.ReadOutside("../../docs/runbook.md"))(t))
-	w := someElections()
-	gone := w.holds("z-gone", "leading", "web-9", time.Minute, time.Second)
-	gone.mayLead = theMoment.Add(time.Minute)
-	rows := make(map[string]webpage.Row)
-	for _, failure := range []error{nil, errors.New("lost")} {
-		for name, x := range w.elections {
-			now := theMoment
-			if failure != nil {
-				now, name = now.Add(time.Minute), name+" later"
-			}
-			row := rowOf(x, now, failure)
-			rows[name] = row
-			troubled := row.Trouble < int(troublePending)
-			expect.That(t, troubled == (row.Why != "") && troubled == (row.Do != "") && troubled == (row.Link != ""), "%s: %+v", name, row)
-			anchor, in := strings.CutPrefix(row.Link, runbook)
-			heading := "\n### " + strings.ReplaceAll(anchor, "-", " ") + "\n"
-			expect.That(t, !troubled || in && strings.Contains(strings.ToLower(text), heading), "%s leads to %q", name, row.Link)
-		}
-	}
-	for name, want := range map[string]string{
-		"d-expired":       "pod-7c9f5b6d4-x2x9q has not renewed its lease: it has died, hangs, or cannot write to the bucket",
-		"f-foreign":       "the key holds something that natsleader did not write",
-		"i-deleted":       "the key was deleted or has expired",
-		"i-deleted later": "the key was deleted or has expired",
-		"z-gone":          "the bucket is gone, and a leader may lead until " + formatZoned(gone.mayLead),
-		"a-led later":     "the lease of worker-1 is over by what was read last, and the bucket does not answer",
-		"z-gone later":    "the bucket is gone, and a leader may lead until " + formatZoned(gone.mayLead),
-		"c-released":      "",
-		"a-led":           "",
-		"j-dropped":       "",
-		"h-never":         "",
-		"e-pending":       "",
-		"g-led later":     "the lease of 請求 is over by what was read last, and the bucket does not answer",
-	} {
-		expect.Equal(t, rows[name].Why, want, name+" is in trouble because %q")
-	}
-	over := rowOf(w.elections["i-deleted"], theMoment, noBucketError("gone"))
-	expect.Equal(t, over.Why+": "+over.Do+strings.TrimPrefix(over.Link, runbook),
-		"the bucket is gone, and every lease in it is over: make the bucket againbucket-deleted", "a key that is gone with its bucket: %q")
-	for id, want := range map[string]string{"node-3_41_x9z": "node-3", "node-3_41": "", "a_1_2_b": "a_1", "_1_a": "", "node-3": ""} {
-		host := rowOf(w.holds("k", "leading", id, 0, 0), theMoment, nil).Host
-		expect.Equal(t, host, want, id+" is on %q")
-	}
-	for name, want := range map[string]string{
-		"d-expired": "start its candidates; if they run, see their logs; its owner is team-pay https://wiki.example.com/",
-		"z-gone":    rows["z-gone"].Do + " " + rows["z-gone"].Link, // no matter for the owner
-		"a-led":     " ",
-	} {
-		x := *w.elections[name]
-		x.now.note = electionNote{Owner: "team-pay", Runbook: "https://wiki.example.com/"}
-		row := rowOf(&x, theMoment, nil)
-		expect.Equal(t, row.Do+" "+row.Link, want, name+" with a note: %q")
-	}
-	end := theMoment.Add(14 * time.Second).UnixMilli()
-	expect.That(t, rows["a-led later"].Since == end && rows["z-gone"].Since == end, "%+v", rows["a-led later"])
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/internal/webpage"
@@ -50,7 +51,7 @@ func startPlayground(t *testing.T) (address string) {
 			t.Errorf("%v\n%s", err, out.text())
 		}
 	})
-	eventually(t, "it serves", func() bool { return strings.Contains(out.text(), "is at http://") })
+	testworld.Eventually(t, "it serves", func() bool { return strings.Contains(out.text(), "is at http://") })
 	_, rest, _ := strings.Cut(out.text(), "is at ")
 	address, _, _ = strings.Cut(rest, ";")
 	return address
@@ -62,97 +63,91 @@ const (
 	checksAre   = `(document.querySelector('.checks') || {}).textContent`
 )
 
-// press presses a button of a candidate.
-func (b browser) press(id, button string) {
-	b.Helper()
-	b.value(`[...document.querySelectorAll('.seat[aria-label="Candidate ` + id + `"] button')].find((x) => x.textContent === '` + button + `').click()`)
-}
-
 // The page shows who leads, and what becomes of candidates that are frozen, thawed, killed and started. It finds no
 // broken promise. It works in both schemes, and on a phone. `make pictures` takes the pictures of README.md and
 // docs/playground.md here.
 func TestPlayground_InBrowser(t *testing.T) {
 	t.Parallel()
-	b := openBrowser(t, startPlayground(t), 1280, 780)
-	b.becomes(leadingSeat+` !== '' && `+leadingSeat+` === `+leaderOf, "true")
-	b.becomes(`document.querySelectorAll('.seat').length`, "5")
-	b.becomes(`document.querySelectorAll('.seat.candidate').length`, "4")
+	b := testworld.OpenBrowser(t, startPlayground(t), 1280, 780)
+	b.Becomes(leadingSeat+` !== '' && `+leadingSeat+` === `+testworld.LeaderOf, "true")
+	b.Becomes(`document.querySelectorAll('.seat').length`, "5")
+	b.Becomes(`document.querySelectorAll('.seat.candidate').length`, "4")
 	bar := `((x) => x ? getComputedStyle(x).transform : '')(document.querySelector('.seat.leader .bar'))`
-	before := b.value(bar)
-	eventually(t, "the bar moves", func() bool { return b.value(bar) != before })
+	before := b.Value(bar)
+	testworld.Eventually(t, "the bar moves", func() bool { return b.Value(bar) != before })
 	loses := func(button string) (id string) {
-		b.becomes(leadingSeat+` !== ''`, "true")
-		id = b.value(leadingSeat)
-		b.press(id, button)
-		b.becomes(leadingSeat+` !== '' && `+leadingSeat+` !== '`+id+`'`, "true")
+		b.Becomes(leadingSeat+` !== ''`, "true")
+		id = b.Value(leadingSeat)
+		b.Press(id, button)
+		b.Becomes(leadingSeat+` !== '' && `+leadingSeat+` !== '`+id+`'`, "true")
 		return id
 	}
 	loses("Resign")
 	loses("Resign")
 	zombie := loses("Freeze")
 	its := `document.querySelector('.seat[aria-label="Candidate ` + zombie + `"] .is').textContent`
-	b.becomes(its, "is frozen")
-	b.value(`document.getElementById('detail-close').click()`)
-	b.becomes(`document.getElementById('summary').textContent`, "1 election, 0 in trouble, 1 led, 0 idle")
+	b.Becomes(its, "is frozen")
+	b.Value(`document.getElementById('detail-close').click()`)
+	b.Becomes(`document.getElementById('summary').textContent`, "1 election, 0 in trouble, 1 led, 0 idle")
 	for _, name := range []string{"light", "dark"} {
-		b.scheme(name)
-		b.picture("playground-" + name)
-		b.accessible(name)
+		b.Scheme(name)
+		b.Picture("playground-" + name)
+		b.Accessible(name)
 	}
-	b.press(zombie, "Thaw")
-	b.becomes(its, "waits")
-	got := b.value(`document.querySelector('.newest a').href`)
+	b.Press(zombie, "Thaw")
+	b.Becomes(its, "waits")
+	got := b.Value(`document.querySelector('.newest a').href`)
 	expect.That(t, strings.HasPrefix(got, "https://github.com/natsleader/natsleader/blob/main/docs/protocol.md#"),
 		"the story leads to %s", got)
 	was := loses("Kill")
-	b.becomes(`(document.querySelector('.seat.killed .name') || {}).textContent`, was)
-	b.press(was, "Start")
-	b.becomes(`document.querySelectorAll('.seat.killed').length`, "0")
+	b.Becomes(`(document.querySelector('.seat.killed .name') || {}).textContent`, was)
+	b.Press(was, "Start")
+	b.Becomes(`document.querySelectorAll('.seat.killed').length`, "0")
 
-	b.do(chromedp.EmulateViewport(1280, 900))
+	b.Do(chromedp.EmulateViewport(1280, 900))
 	takesTour(b)
-	b.do(chromedp.EmulateViewport(390, 800, chromedp.EmulateMobile))
-	b.do(chromedp.Reload())
-	b.becomes(`document.querySelectorAll('.seat').length`, "5")
-	b.becomes(`document.getElementById('detail').hidden`, "true")
-	b.becomes(`document.querySelectorAll('#panel .past-picture .lane').length`, "5")
-	b.picture("playground-narrow")
-	b.accessible("narrow")
-	expect.That(t, b.value(`document.documentElement.scrollWidth <= 390`) == "true",
+	b.Do(chromedp.EmulateViewport(390, 800, chromedp.EmulateMobile))
+	b.Do(chromedp.Reload())
+	b.Becomes(`document.querySelectorAll('.seat').length`, "5")
+	b.Becomes(`document.getElementById('detail').hidden`, "true")
+	b.Becomes(`document.querySelectorAll('#panel .past-picture .lane').length`, "5")
+	b.Picture("playground-narrow")
+	b.Accessible("narrow")
+	expect.That(t, b.Value(`document.documentElement.scrollWidth <= 390`) == "true",
 		"the page is wider than the screen")
-	b.becomes(checksAre+`.endsWith(' checks of the promises so far, none broken.')`, "true")
+	b.Becomes(checksAre+`.endsWith(' checks of the promises so far, none broken.')`, "true")
 }
 
 // takesTour causes each fault of the guided tour. In the picture the lane of a leader that was frozen ends before that of the
 // next one begins.
-func takesTour(b browser) {
+func takesTour(b testworld.Browser) {
 	b.Helper()
 	const button = `document.querySelector('.tour button').textContent`
 	was := ""
-	b.becomes(button, "Guided tour of 6 faults")
+	b.Becomes(button, "Guided tour of 6 faults")
 	for i, name := range []string{"Kill the leader", "Freeze the leader", "Cut the leader off", "Stop the server", "Delete the key", "Let it resign"} {
-		b.click(".tour button")
-		b.becomes(button, name)
-		b.becomes(`document.querySelector('.tour button').disabled`, "false")
-		was = b.value(leadingSeat)
-		b.click(".tour button")
+		b.Click(".tour button")
+		b.Becomes(button, name)
+		b.Becomes(`document.querySelector('.tour button').disabled`, "false")
+		was = b.Value(leadingSeat)
+		b.Click(".tour button")
 		want := "Next"
 		if i == 5 {
 			want = "End"
 		}
-		b.becomes(button, want)
-		b.picture(fmt.Sprintf("tour-%d", i+1))
+		b.Becomes(button, want)
+		b.Picture(fmt.Sprintf("tour-%d", i+1))
 		if name == "Freeze the leader" {
 			edge := func(id, kind, side string) string {
 				return `[...document.querySelectorAll('#panel rect.` + kind + ` title')].filter((x) => x.textContent.startsWith('` + id + ` ')).at(-1).parentElement.getBoundingClientRect().` + side
 			}
-			b.becomes(edge(was, "lapses", "right")+" < "+edge(b.value(leadingSeat), "leads", "left"), "true")
-			b.becomes(`document.querySelectorAll('#panel rect.frozen title').length`, "1")
+			b.Becomes(edge(was, "lapses", "right")+" < "+edge(b.Value(leadingSeat), "leads", "left"), "true")
+			b.Becomes(`document.querySelectorAll('#panel rect.frozen title').length`, "1")
 		}
 	}
-	b.click(".tour button")
-	b.becomes(button, "Again")
-	b.accessible("the tour")
+	b.Click(".tour button")
+	b.Becomes(button, "Again")
+	b.Accessible("the tour")
 }
 
 // What the playground shows when it cannot do something, and when a promise is broken. Nothing breaks
@@ -194,22 +189,22 @@ func TestPlayground_Banner(t *testing.T) {
 	server := &http.Server{Handler: handler}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
-	b := openBrowser(t, "http://"+listener.Addr().String(), 900, 700)
-	b.becomes(storyIs, evil)
-	b.becomes(checksAre, "1,234 checks of the promises so far, none broken.")
+	b := testworld.OpenBrowser(t, "http://"+listener.Addr().String(), 900, 700)
+	b.Becomes(storyIs, evil)
+	b.Becomes(checksAre, "1,234 checks of the promises so far, none broken.")
 	banner := `(document.querySelector('.broken').hidden ? '' : document.querySelector('.broken').innerText)`
-	b.becomes(banner, "")
-	if got := b.value(`document.querySelector('.seat .token').textContent + document.querySelector('.seat button:nth-child(3)').checkVisibility()`); got != "Token 18446744073709551615false" {
+	b.Becomes(banner, "")
+	if got := b.Value(`document.querySelector('.seat .token').textContent + document.querySelector('.seat button:nth-child(3)').checkVisibility()`); got != "Token 18446744073709551615false" {
 		t.Errorf("the token, and whether a button is there that cannot work: %s", got)
 	}
-	b.press("a", "Kill")
-	b.becomes(`document.querySelector('.failure').innerText`, "not today")
+	b.Press("a", "Kill")
+	b.Becomes(`document.querySelector('.failure').innerText`, "not today")
 	got := asked.Load()
 	expect.That(t, got == `{"do":"kill","id":"a"}`, "asked for %v", got)
 	messages <- shown([]object{}, "two leaders at once: "+evil)
-	b.becomes(banner, "A promise is broken: two leaders at once: "+evil)
-	b.becomes(checksAre, "1,234 checks of the promises so far, 1 broken.")
-	b.accessible("broken")
-	expect.Equal(t, b.value(`document.images.length + document.title`), "0Playground test",
+	b.Becomes(banner, "A promise is broken: two leaders at once: "+evil)
+	b.Becomes(checksAre, "1,234 checks of the promises so far, 1 broken.")
+	b.Accessible("broken")
+	expect.Equal(t, b.Value(`document.images.length + document.title`), "0Playground test",
 		"a text was not shown as text: %s")
 }

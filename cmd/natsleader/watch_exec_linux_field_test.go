@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/run"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -46,7 +48,7 @@ func (p *runningWatch) lives() (n int) {
 		var number int
 		_, err := fmt.Sscan(pid, &number)
 		expect.OK(p.T, err)
-		if state, _, ok := statOf(pid); ok && state != 'Z' {
+		if state, _, ok := run.StatOf(pid); ok && state != 'Z' {
 			n++
 		}
 	}
@@ -62,17 +64,17 @@ func TestWatch_Exec(t *testing.T) {
 	a := campaigns(t, s.ClientURL(), "elections", "tenant-1", leader.Config{ID: "a"})
 	campaigns(t, s.ClientURL(), "elections", "other", leader.Config{ID: "a"})
 	p := watchExec(t, s.ClientURL(), "tenant-*", `{ echo "$NATSLEADER_ELECTION was '$NATSLEADER_WAS', is $NATSLEADER_STATE: $NATSLEADER_ID$NATS_PASSWORD"; cat; } >>out; exit 3`)
-	eventually(t, "the first state is told", func() bool { return strings.Contains(p.wrote("out"), "tenant-1 was '', is leading: a\n{") })
+	testworld.Eventually(t, "the first state is told", func() bool { return strings.Contains(p.wrote("out"), "tenant-1 was '', is leading: a\n{") })
 	expect.OK(t, a.Stop())
-	eventually(t, "the change is told", func() bool {
+	testworld.Eventually(t, "the change is told", func() bool {
 		return strings.Contains(p.wrote("out"), "tenant-1 was 'leading', is released: \n{")
 	})
-	eventually(t, "the failure is told", func() bool {
+	testworld.Eventually(t, "the failure is told", func() bool {
 		return strings.Contains(p.out.text(), "the command of --exec for tenant-1 (released): exit code 3")
 	})
 	expect.That(t, !strings.Contains(p.wrote("out"), "other"), "%s", p.wrote("out"))
 	p.signal(unix.SIGTERM)
-	eventually(t, "watch ends", func() bool {
+	testworld.Eventually(t, "watch ends", func() bool {
 		select {
 		case <-p.out.ended:
 			return true
@@ -93,14 +95,14 @@ func TestWatch_ExecLeavesNothing(t *testing.T) {
 		do     func(p *runningWatch)
 	}{
 		"it has ended": {children, func(p *runningWatch) {
-			eventually(p.T, "it says what was left", func() bool {
+			testworld.Eventually(p.T, "it says what was left", func() bool {
 				return strings.Contains(p.out.text(), "the command of --exec has ended, and ")
 			})
 		}},
 		"watch ends":      {children + "; wait", func(p *runningWatch) { p.signal(unix.SIGTERM) }},
 		"watch is killed": {children + "; wait", func(p *runningWatch) { p.signal(unix.SIGKILL) }},
 		"its supervisor is killed": {children + "; echo $PPID >>supervisor; wait", func(p *runningWatch) {
-			eventually(p.T, "the supervisor is known", func() bool { return strings.HasSuffix(p.wrote("supervisor"), "\n") })
+			testworld.Eventually(p.T, "the supervisor is known", func() bool { return strings.HasSuffix(p.wrote("supervisor"), "\n") })
 			pid := expect.Got(strconv.Atoi(strings.TrimSpace(p.wrote("supervisor"))))(p.T)
 			expect.OK(p.T, unix.Kill(pid, unix.SIGKILL))
 		}},
@@ -109,9 +111,9 @@ func TestWatch_ExecLeavesNothing(t *testing.T) {
 			t.Parallel()
 			campaigns(t, s.ClientURL(), "elections", strings.ReplaceAll(name, " ", "-"), leader.Config{ID: "a"})
 			p := watchExec(t, s.ClientURL(), strings.ReplaceAll(name, " ", "-"), k.script)
-			eventually(t, "two processes have begun", func() bool { return len(strings.Fields(p.wrote("pids"))) == 2 })
+			testworld.Eventually(t, "two processes have begun", func() bool { return len(strings.Fields(p.wrote("pids"))) == 2 })
 			k.do(p)
-			eventually(t, "none lives", func() bool { return p.lives() == 0 })
+			testworld.Eventually(t, "none lives", func() bool { return p.lives() == 0 })
 		})
 	}
 }

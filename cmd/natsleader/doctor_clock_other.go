@@ -1,9 +1,0 @@
-//go:build !linux
-
-package main
-
-import "errors"
-
-func hostSync() (bool, error) {
-	return false, errors.New("this platform does not tell whether its clock is synchronised")
-}

@@ -1,0 +1,129 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
+	"github.com/natsleader/natsleader/internal/wire"
+)
+
+// ReadServer asks which server the connection has, and for the versions of all servers of a cluster.
+func (e *Environment) ReadServer(context.Context) {
+	me := facts.Version{Name: e.Nc.ConnectedServerName(), Version: e.Nc.ConnectedServerVersion(), Answered: true}
+	got := facts.Server{Name: me.Name, Version: me.Version}
+	if e.Info != nil && e.Info.Cluster != nil && e.Info.Cluster.Name != "" {
+		versions, err := e.versions(me)
+		for _, name := range slices.Sorted(maps.Keys(versions)) {
+			got.Others = append(got.Others, versions[name])
+		}
+		if errors.Is(err, nats.ErrPermissionViolation) {
+			got.Refused = inspect.Violation(err)
+		}
+	}
+	e.Server.Set(got, e.from())
+}
+
+// versions asks all servers for their versions, with system credentials or as every
+// account may. It returns when the servers that keep the stream have answered, or when
+// no other server answers in time.
+func (e *Environment) versions(me facts.Version) (map[string]facts.Version, error) {
+	versions := map[string]facts.Version{me.Name: me}
+	if v := e.Info.Config.Metadata[wire.VersionKey]; v != "" && e.Info.Cluster.Leader != "" {
+		versions[e.Info.Cluster.Leader] = facts.Version{Name: e.Info.Cluster.Leader, Version: v}
+	}
+	asks, done, err := e.asSystem()
+	if err != nil {
+		return versions, err
+	}
+	defer done()
+	m := inspect.AskVersions()
+	if e.system != nil {
+		m = &nats.Msg{Subject: "$SYS.REQ.SERVER.PING"}
+	}
+	missing := func(name string) bool { return versions[name].Version == "" }
+	err = asks.Poll(m, func(reply []byte) bool {
+		if got := inspect.StatusOf(reply).Server; got.Name != "" {
+			versions[got.Name] = facts.Version{Name: got.Name, Version: got.Version, Answered: true}
+		}
+		return !slices.ContainsFunc(judge.StreamServers(e.Info, me.Name), missing)
+	})
+	return versions, err
+}
+
+// asSystem returns the environment with a connection that has system credentials, if they are
+// known. done closes that connection.
+func (e *Environment) asSystem() (asks *Environment, done func(), err error) {
+	if e.system == nil {
+		return e, func() {}, nil
+	}
+	nc, err := e.system()
+	if err != nil {
+		return nil, nil, err
+	}
+	return &Environment{Asker: inspect.Asker{Nc: nc, Wait: e.Wait}}, nc.Close, nil
+}
+
+// ReadSync asks the servers of the stream for their sync interval, which they report
+// to the system account only.
+func (e *Environment) ReadSync(context.Context) {
+	if e.Info.Config.Storage == jetstream.MemoryStorage {
+		e.Sync.Set(nil, e.from())
+		return
+	}
+	asks, done, err := e.asSystem()
+	if err != nil {
+		e.lose(&e.Sync, err)
+		return
+	}
+	defer done()
+	intervals, err := asks.syncIntervals(judge.StreamServers(e.Info, e.Nc.ConnectedServerName()))
+	switch {
+	case e.system == nil && len(intervals) == 0:
+		e.Sync.Lose(facts.Denied, "", e.from())
+	case len(intervals) == 0:
+		e.lose(&e.Sync, fmt.Errorf("nobody answers the context of --system-context, which may have no system credentials: %w", err))
+	default:
+		e.Sync.Set(intervals, e.from())
+	}
+}
+
+// syncIntervals asks all servers, and returns when those named have answered, or no
+// other server answers in time. An interval of 0 means every write.
+func (e *Environment) syncIntervals(names []string) (intervals []facts.Sync, err error) {
+	err = e.Poll(&nats.Msg{Subject: "$SYS.REQ.SERVER.PING.JSZ"}, func(reply []byte) bool {
+		got := inspect.StatusOf(reply)
+		if got.Data == nil || !slices.Contains(names, got.Server.Name) {
+			return false
+		}
+		s := facts.Sync{Server: got.Server.Name, Interval: got.Data.Config.Interval}
+		if got.Data.Config.Always {
+			s.Interval = 0
+		}
+		intervals = append(intervals, s)
+		return len(intervals) == len(names)
+	})
+	return intervals, err
+}
+
+// ReadAccount reads the account's usage for streams like the bucket's.
+func (e *Environment) ReadAccount(context.Context) {
+	var account jetstream.AccountInfo
+	if err := e.Request(&nats.Msg{Subject: e.Api + "INFO"}, &account); err != nil {
+		e.lose(&e.Account, err)
+		return
+	}
+	tier, ok := account.Tiers[fmt.Sprintf("R%d", e.Info.Config.Replicas)]
+	if !ok {
+		tier = account.Tier
+	}
+	e.Account.Set(facts.Account{Memory: tier.Memory, MaxMemory: tier.Limits.MaxMemory, Store: tier.Store, MaxStore: tier.Limits.MaxStore}, e.from())
+}

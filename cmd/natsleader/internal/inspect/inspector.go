@@ -1,0 +1,531 @@
+// Package inspect reads what a bucket and its servers say about elections.
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/jsapi"
+	"github.com/natsleader/natsleader/internal/natskv"
+	"github.com/natsleader/natsleader/internal/wire"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// State is the state of an election at one moment.
+type State string
+
+// The states of elections.
+const (
+	StateLeading  = State(facts.Leading)
+	StatePending  = State(facts.Pending)
+	StateReleased = State(facts.Released)
+	StateExpired  = State(facts.Expired)
+	StateDeleted  = State(facts.Deleted)
+	StateForeign  = State(facts.Foreign)
+	StateNever    = State(facts.Never)
+)
+
+// Held reports whether a candidate of natsleader holds the key.
+func (s State) Held() bool { return facts.State(s).Held() }
+
+// Taken reports whether the key is held, by a candidate or by something else.
+func (s State) Taken() bool { return s.Held() || s == StateForeign }
+
+// ElectionStatus is the newest revision of an election's key.
+type ElectionStatus struct {
+	Election string
+	Entry    backend.Entry
+	Holder   leader.Holder
+	Gone     time.Time    // when a key that had a record was found without one; zero: it was not
+	Note     ElectionNote // as far as it was read
+	Released bool         // a watcher saw the key given up in order before its record went
+}
+
+// NewElectionStatus returns the election of an entry.
+func NewElectionStatus(election string, e backend.Entry) ElectionStatus {
+	return ElectionStatus{Election: election, Entry: e, Holder: leader.HolderOf(natskv.KeyValue(e, election))}
+}
+
+// Idle reports whether the election needs no leader, although its key was deleted.
+func (s ElectionStatus) Idle() bool { return s.Released || s.Note.OneShot }
+
+// At returns the state at a moment of the server's time.
+func (s ElectionStatus) At(now time.Time) State {
+	return State(facts.StateOf(s.Entry, s.Holder, s.Gone, now))
+}
+
+// Remaining is how long the lease keeps other candidates out; negative when it is over.
+func (s ElectionStatus) Remaining(now time.Time) time.Duration {
+	return s.Expires().Sub(now)
+}
+
+// Expires returns when the lease ends, by the server's clock.
+func (s ElectionStatus) Expires() time.Time { return s.Holder.Renewed.Add(s.Holder.Lease) }
+
+// serverClock is the server's time. This host's clock has no influence on it except by
+// its rate.
+type serverClock struct {
+	server time.Time     // at one instant
+	local  time.Duration // the same instant as passed shows it
+}
+
+// NewServerClock returns the server's time that was read so long ago.
+func NewServerClock(server time.Time, ago time.Duration) serverClock {
+	return serverClock{server, passed() - ago}
+}
+
+func (c serverClock) Now() time.Time { return c.server.Add(passed() - c.local) }
+
+// passed returns the time since an instant in the past, with the time for which the host was suspended. time.Since does not
+// count that on Linux. A test replaces it.
+var passed = func() func() time.Duration {
+	clock := leader.SystemClock()
+	begun := clock.Now()                                          //nolint:forbidigo // a difference
+	return func() time.Duration { return clock.Now().Sub(begun) } //nolint:forbidigo // a difference
+}()
+
+// Inspector looks at the elections of a bucket.
+type Inspector struct {
+	Nc       *nats.Conn
+	Bucket   *leader.Bucket
+	mover    backend.Mover // of the connection
+	Js       jetstream.JetStream
+	Name     string
+	Cordoned ElectionStatus // the key of the cordon, as all has read it
+	Roster   string         // bucket in which candidates announce themselves; empty: none
+	Limit    time.Duration  // for one answer
+	Clock    serverClock
+	Denials  *denials
+	Streams  []string // of whose permissions the operations are; nil: all that are missing count
+}
+
+// denials hands each permission that is missing on a connection to the operations that go on.
+type denials struct {
+	mu    sync.Mutex
+	going map[chan error][]string // with the streams of the operation
+}
+
+// begin returns a channel for the first permission that is missing until end is called. Nil denials know of none.
+func (d *denials) begin(streams []string) (denied chan error, end func()) {
+	if d == nil {
+		return nil, func() {}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.going == nil {
+		d.going = make(map[chan error][]string)
+	}
+	denied = make(chan error, 1)
+	d.going[denied] = streams
+	return denied, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.going, denied)
+	}
+}
+
+// handle takes an error of the connection.
+func (d *denials) handle(err error) {
+	if !errors.Is(err, nats.ErrPermissionViolation) {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for denied, streams := range d.going {
+		if streams != nil && !slices.ContainsFunc(streams, func(name string) bool { return AboutStream(err, name) }) {
+			continue
+		}
+		select {
+		case denied <- err:
+		default:
+		}
+	}
+}
+
+// AboutStream reports whether a permission for requests about a stream is missing.
+func AboutStream(err error, name string) bool {
+	between := func(r rune) bool { return r == '.' || r == '"' }
+	return errors.Is(err, nats.ErrPermissionViolation) && slices.Contains(strings.FieldsFunc(err.Error(), between), name)
+}
+
+// Close closes the connection.
+func (s *Inspector) Close() { s.Nc.Close() }
+
+// New connects, opens the bucket and asks for the server's time.
+func New(ctx context.Context, g *front.Globals, opts ...nats.Option) (*Inspector, error) {
+	s, err := openInspector(g, opts...)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Within(ctx, s.Ask); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// openInspector connects, opens the bucket and requests nothing from it.
+func openInspector(g *front.Globals, opts ...nats.Option) (*Inspector, error) {
+	var d denials
+	nc, js, bucket, err := g.Open(append([]nats.Option{
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { d.handle(err) }),
+	}, opts...)...)
+	if err != nil {
+		return nil, err
+	}
+	mover, _ := bucket.Backend().(backend.Mover) // each Bucket is one
+	return &Inspector{Nc: nc, Js: js, Bucket: bucket, mover: mover, Name: g.Bucket, Limit: g.Timeout, Denials: &d}, nil
+}
+
+// Do calls do with an inspector, and closes it afterwards. The bucket need not exist.
+func Do(g *front.Globals, do func(context.Context, *Inspector) error) error {
+	s, err := openInspector(g)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return do(context.Background(), s)
+}
+
+// DoExisting is inspect for a bucket that exists.
+func DoExisting(g *front.Globals, do func(context.Context, *Inspector) error) error {
+	return Do(g, func(ctx context.Context, s *Inspector) error {
+		if err := s.Within(ctx, s.Ask); err != nil {
+			return err
+		}
+		return do(ctx, s)
+	})
+}
+
+// Within limits the time of an operation, and ends it when a permission turns out to be
+// missing, which otherwise looks like silence.
+func (s *Inspector) Within(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Limit)
+	defer cancel()
+	missing, end := s.Denials.begin(s.Streams)
+	defer end()
+	done := make(chan error, 1)
+	go func() { done <- do(ctx) }()
+	select {
+	case err := <-done:
+		if errors.Is(err, context.DeadlineExceeded) || front.RefusedWith(err, front.CodeNoMetaLeader) {
+			return front.Exitf(front.ExitUnreachable, "JetStream does not answer on %s, which hangs or is cut off, or the cluster has lost its quorum or elects a leader", s.server())
+		}
+		if front.RefusedWith(err, front.CodeOffline) {
+			return front.Exitf(front.ExitUnreachable, "all servers that keep the bucket are away")
+		}
+		return err
+	case denied := <-missing:
+		cancel()
+		if err := <-done; err == nil {
+			return nil // the refusal was about something else
+		}
+		return fmt.Errorf("%w: %w", leader.ErrPermission, denied)
+	}
+}
+
+// Answer is within, for an operation that returns a value.
+func Answer[T any](ctx context.Context, s *Inspector, ask func(context.Context) (T, error)) (value T, err error) {
+	err = s.Within(ctx, func(ctx context.Context) (err error) {
+		value, err = ask(ctx)
+		return err
+	})
+	return value, err
+}
+
+// Info returns the state of the bucket's stream, and an error if the bucket does not exist.
+func (s *Inspector) Info(ctx context.Context) (*jetstream.StreamInfo, error) {
+	stream, err := s.Js.Stream(ctx, "KV_"+s.Name)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return nil, fmt.Errorf("%w: %w", leader.ErrNoBucket, err)
+	case err != nil:
+		return nil, err
+	}
+	return stream.CachedInfo(), nil
+}
+
+// Domain returns the JetStream domain of the bucket, or an empty string if there is none or no answer. It asks only if the
+// connection or the context names a domain.
+func (s *Inspector) Domain(ctx context.Context) string {
+	api := jsapi.APIPrefix(s.Js.Options())
+	if s.Nc.ConnectedDomain() == "" && api == jetstream.DefaultAPIPrefix {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Limit)
+	defer cancel()
+	var info struct {
+		Domain string `json:"domain"`
+	}
+	if reply, err := s.Nc.RequestWithContext(ctx, api+"STREAM.INFO.KV_"+s.Name, nil); err == nil {
+		_ = json.Unmarshal(reply.Data, &info) // an answer that is not understood names no domain
+	}
+	return info.Domain
+}
+
+// ErrNoMajority is wrapped in the error of majority.
+var ErrNoMajority = errors.New("it is cut off from the others, or the cluster has lost its quorum or elects a leader")
+
+// server names the server of the connection.
+func (s *Inspector) server() string {
+	if s.Nc == nil || !s.Nc.IsConnected() {
+		return "the server"
+	}
+	return fmt.Sprintf("%s (%s)", s.Nc.ConnectedServerName(), s.Nc.ConnectedAddr())
+}
+
+// Majority returns an error if the state of the bucket's stream does not show that it has a majority of its servers.
+func (s *Inspector) Majority(info *jetstream.StreamInfo) error {
+	err := jsapi.Majority(info)
+	if err == nil {
+		return nil
+	}
+	why := strings.TrimPrefix(err.Error(), leader.ErrUnreachable.Error()+": ")
+	return front.Exitf(front.ExitUnreachable, "%s sees no majority of the servers of bucket %s: %s; %w", s.server(), s.Name, why, ErrNoMajority)
+}
+
+// Ask learns the server's time, whether the bucket exists, and whether a majority of its servers keeps it. Without one,
+// what a server answers may be long over.
+func (s *Inspector) Ask(ctx context.Context) error {
+	info, err := s.Info(ctx)
+	if err != nil {
+		return err
+	}
+	s.Clock = NewServerClock(info.TimeStamp, 0)
+	s.Roster = info.Config.Metadata[wire.RosterKey]
+	return s.Majority(info)
+}
+
+// One reads one election, with the permissions of an observer.
+func (s *Inspector) One(ctx context.Context, election string) (ElectionStatus, error) {
+	type answer struct {
+		entry backend.Entry
+		err   error
+	}
+	answers := make(chan answer, 1)
+	s.Bucket.Backend().Get(ctx, election, func(e backend.Entry, err error) { answers <- answer{e, err} })
+	got := <-answers
+	return NewElectionStatus(election, got.entry), got.err
+}
+
+// Look connects, and reads one election. The caller closes the inspector.
+func Look(ctx context.Context, g *front.Globals, election string) (*Inspector, ElectionStatus, error) {
+	if err := CheckElection(election); err != nil {
+		return nil, ElectionStatus{}, err
+	}
+	s, err := New(ctx, g)
+	if err != nil {
+		return nil, ElectionStatus{}, err
+	}
+	x, err := Answer(ctx, s, func(ctx context.Context) (ElectionStatus, error) { return s.One(ctx, election) })
+	if err != nil {
+		s.Close()
+	}
+	return s, x, err
+}
+
+// All reads all elections, each with its note.
+func (s *Inspector) All(ctx context.Context) ([]ElectionStatus, error) {
+	all, err := s.Keys(ctx)
+	return withNotes(all), err
+}
+
+// Keys reads the newest revision of every key through one consumer.
+func (s *Inspector) Keys(ctx context.Context) ([]ElectionStatus, error) {
+	kv, err := s.Js.KeyValue(ctx, s.Name)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := EntriesOf(ctx, kv, "keys")
+	all := make([]ElectionStatus, 0, len(entries))
+	for _, e := range entries {
+		if x := NewElectionStatus(e.Key(), natskv.EntryOf(e)); e.Key() != wire.CordonKey {
+			all = append(all, x)
+		} else {
+			s.Cordoned = x
+		}
+	}
+	return all, err
+}
+
+// EntriesOf reads the newest entry of every key of a bucket, in the order of the keys. If
+// the last of the initial entries of a watch has just expired, the watch never reports
+// that there are no more. So EntriesOf begins again when the watch is silent.
+func EntriesOf(ctx context.Context, kv jetstream.KeyValue, what string, opts ...jetstream.WatchOpt) ([]jetstream.KeyValueEntry, error) {
+	for silence := 500 * time.Millisecond; ; silence *= 2 {
+		status, err := kv.Status(ctx)
+		if err != nil {
+			return nil, err
+		}
+		keys := 0
+		if status.History() == 1 { // each value is that of another key
+			keys = int(status.Values())
+		}
+		w, end, err := opened(ctx, ctx, func(life context.Context) (jetstream.KeyWatcher, error) { return kv.WatchAll(life, opts...) })
+		if err != nil {
+			return nil, err
+		}
+		entries, complete := initial(ctx, w, keys, silence)
+		_ = w.Stop() // it may have gone with the connection
+		end()
+		switch {
+		case complete:
+			return slices.SortedFunc(maps.Values(entries), func(a, b jetstream.KeyValueEntry) int { return strings.Compare(a.Key(), b.Key()) }), nil
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("%w: not all %s came in time: %w", leader.ErrUnreachable, what, ctx.Err())
+		}
+	}
+}
+
+// initial returns the newest of the initial entries of a watch, and whether the watch has reported all of them.
+// The watch counts what it has received. A key that changes meanwhile may come twice, and then the watch reports
+// the end before another key. So initial reads on until it has as many keys as the bucket had, or the watch is
+// silent.
+func initial(ctx context.Context, w jetstream.KeyWatcher, keys int, silence time.Duration) (entries map[string]jetstream.KeyValueEntry, complete bool) {
+	entries = make(map[string]jetstream.KeyValueEntry)
+	for {
+		select {
+		case e, ok := <-w.Updates():
+			switch {
+			case !ok:
+				return entries, false
+			case e == nil:
+				complete = true
+			case entries[e.Key()] == nil || entries[e.Key()].Revision() < e.Revision():
+				entries[e.Key()] = e
+			}
+			if complete && len(entries) >= keys {
+				return entries, true
+			}
+		case <-time.After(silence):
+			return entries, complete
+		case <-ctx.Done():
+			return entries, false
+		}
+	}
+}
+
+// Watch follows one election, or all of them if there is no name, until end is called or
+// ctx ends. The current entries of the keys come first, and then nil. The time for the
+// opening is limited.
+func (s *Inspector) Watch(ctx context.Context, election string) (w jetstream.KeyWatcher, end context.CancelFunc, err error) {
+	failed := s.Within(ctx, func(limited context.Context) error {
+		w, end, err = opened(limited, ctx, func(life context.Context) (jetstream.KeyWatcher, error) {
+			kv, failed := s.Js.KeyValue(life, s.Name)
+			switch {
+			case failed != nil:
+				return nil, failed
+			case election == "":
+				return kv.WatchAll(life)
+			default:
+				return kv.Watch(life, election)
+			}
+		})
+		return err
+	})
+	return w, end, failed
+}
+
+// opened opens a watch, which lives until end is called or ctx ends. limited has the deadline of the opening. For a while
+// a cluster may place the consumer of a watch on a server that has crashed, which never makes it. So opened makes up to
+// four attempts, and is more patient with each.
+func opened(limited, ctx context.Context, open func(context.Context) (jetstream.KeyWatcher, error)) (jetstream.KeyWatcher, context.CancelFunc, error) {
+	until, _ := limited.Deadline()
+	for patience := time.Until(until) / 8; ; patience *= 2 {
+		life, end := context.WithCancel(ctx)
+		attempt, cancel := context.WithTimeout(limited, patience)
+		intime := context.AfterFunc(attempt, end)
+		w, err := open(life)
+		late := !intime()
+		cancel()
+		if err == nil && !late {
+			return w, end, nil
+		}
+		end()
+		if err == nil {
+			_ = w.Stop()
+		}
+		if limited.Err() != nil { // of life, it is always that it was canceled
+			return nil, end, limited.Err()
+		}
+		if !late {
+			return nil, end, err
+		}
+	}
+}
+
+// CheckElection applies the rules of KV keys, so that no wildcard and no empty
+// part reaches the server.
+func CheckElection(name string) error {
+	fit := func(r rune) bool {
+		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-/_=.", r)
+	}
+	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !fit(r) }) ||
+		strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".") || strings.Contains(name, "..") {
+		return front.Usagef("election %q may contain only letters, digits and -/_=., and no empty part", name)
+	}
+	if of, ok := strings.CutPrefix(name, NotePrefix); ok {
+		return front.Usagef("%s is no election, but the key of a note: see natsleader note %s", name, of)
+	}
+	if name == wire.CordonKey {
+		return front.Usagef("%s is the key of the cordon: see natsleader drain", name)
+	}
+	return nil
+}
+
+func electionsIn(all []ElectionStatus) (names []string) {
+	for _, x := range all {
+		if CheckElection(x.Election) == nil { // others may write any key, and shells take any byte
+			names = append(names, x.Election)
+		}
+	}
+	return names
+}
+
+// NamesToShow completes the name of an election or a group.
+func NamesToShow(g *front.Globals) []string {
+	return Complete(g, "names", func(ctx context.Context, s *Inspector) ([]string, error) {
+		all, err := s.All(ctx)
+		return append(electionsIn(all), GroupsIn(all)...), err
+	})
+}
+
+// quiet is how long a tool that follows elections waits for a sign of a majority of the servers, as a
+// candidate does at a lease of 15 s.
+var quiet = wire.Quiet(wire.DefaultLease, wire.RenewInterval(wire.DefaultLease))
+
+// Heard takes the answer to a request for the state of the stream. If none has shown a majority for too
+// long, the connection moves to another server.
+func (s *Inspector) Heard(info *jetstream.StreamInfo, err error) error {
+	if err == nil {
+		err = s.Majority(info)
+	}
+	switch code := front.CodeOf(err); {
+	case err == nil || code == front.ExitBucket:
+		s.mover.Signed()
+	case code != front.ExitDenied && !errors.Is(err, context.Canceled):
+		s.mover.Move(quiet, func(string) bool { return true })
+	}
+	return err
+}
+
+// StreamLeader names the leader of a stream, where there is one.
+func StreamLeader(info *jetstream.StreamInfo) string {
+	if info.Cluster == nil {
+		return ""
+	}
+	return info.Cluster.Leader
+}

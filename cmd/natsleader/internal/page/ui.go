@@ -1,0 +1,302 @@
+// Package page serves the elections of a bucket over HTTP, as a page and as metrics.
+package page
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/act"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
+	"github.com/natsleader/natsleader/internal/group"
+	records "github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/webpage"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/roster"
+	"github.com/natsleader/natsleader/shard"
+)
+
+// State hands what a watcher reports to the pages that are open. It is a renderer.
+type State struct {
+	*webpage.State
+	view.OffScreen
+	log *front.LineLog
+
+	Mu        sync.Mutex
+	S         *inspect.Inspector    // nil: not connected
+	endChecks context.CancelFunc    // on the connection
+	info      *jetstream.StreamInfo // that the head shows
+	Heading   webpage.Head
+	fresh     time.Time         // the server's time at which the rows were last known to be the newest
+	err       error             // why the rows are not up to date; nil: they are
+	Groups    map[string]*Group // that are observed, until the connection is closed
+	turned    chan struct{}     // err has come or gone
+}
+
+// NewUIState returns the state of the page before anything was read.
+func NewUIState(log *front.LineLog) *State {
+	return &State{log: log, State: webpage.NewState(), Groups: make(map[string]*Group), turned: make(chan struct{}, 1)}
+}
+
+// connected takes the connection that requests of pages use, or nil.
+func (u *State) connected(s *inspect.Inspector) {
+	u.Mu.Lock()
+	defer u.Mu.Unlock()
+	if u.endChecks != nil {
+		u.endChecks()
+	}
+	if u.S = s; s != nil {
+		s.Streams = []string{"KV_" + s.Name} // pages may lack other permissions
+		ctx, end := context.WithCancel(context.Background())
+		u.endChecks = end
+		go u.Examine(ctx, s)
+	}
+}
+
+// inspector returns the connection, or nil.
+func (u *State) inspector() *inspect.Inspector {
+	u.Mu.Lock()
+	defer u.Mu.Unlock()
+	return u.S
+}
+
+// Changed is part of renderer, as are shown and trouble. It reaches pages at once.
+func (u *State) Changed(changes ...view.Change) error {
+	now := time.Now()
+	if s := u.inspector(); s != nil {
+		now = s.Clock.Now()
+	}
+	for _, c := range changes {
+		c, ok := c.(view.ElectionChange)
+		if !ok {
+			continue
+		}
+		key := c.Now.Election
+		u.ShowNow(&view.Watched{Now: c.Now, As: c.State, Was: u.Row(key).ID}, now, nil, webpage.Change{
+			Key: key, At: webpage.Milliseconds(c.At), State: string(c.State), ID: c.Now.Holder.ID, Token: c.Now.Holder.Token,
+			First: c.Previous == nil,
+		})
+	}
+	return nil
+}
+
+// Shown compares the rows with what the watcher knows. Renewals reach pages by it.
+func (u *State) Shown(now time.Time, of view.Viewer) error {
+	w, ok := of.(*view.Watcher)
+	if !ok || !w.Complete {
+		return nil
+	}
+	u.Mu.Lock()
+	if !w.Troubled && w.Feed != nil {
+		u.err, u.fresh = nil, w.Fresh
+		u.log.NoteTrouble(nil)
+		u.Complete(w.S.Clock.Now)
+	}
+	trouble := u.err
+	u.Mu.Unlock()
+	u.sees(w)
+	for _, x := range w.Elections {
+		if x.Last != nil {
+			u.ShowNow(x, now, trouble)
+		}
+	}
+	return nil
+}
+
+// ShowNow shows the row of an election, with its record. That of a group's assigner is the row of the group, which has the
+// members instead. Their own elections are not shown.
+func (u *State) ShowNow(x *view.Watched, now time.Time, why error, changes ...webpage.Change) {
+	key, row, record := x.Now.Election, rowOf(x, now, why), x.Now.Entry.Value
+	if name, _, ok := group.NameOf(key); ok {
+		if key != group.AssignerKey(name) {
+			return
+		}
+		g := u.group(name, now)
+		record, row.Group, row.Value, row.Value64, row.Sharing = nil, name, g.Brief, false, g.sharing
+		g.advise(&row)
+	}
+	u.Show(row, record, changes...)
+}
+
+// NoteTrouble shows why the page is not up to date.
+func (u *State) NoteTrouble(err error) {
+	u.Mu.Lock()
+	defer u.Mu.Unlock()
+	if (u.err == nil) != (err == nil) {
+		select {
+		case u.turned <- struct{}{}:
+		default:
+		}
+	}
+	u.err = err
+	if err != nil { // nil: the watcher reads the elections again first
+		u.log.NoteTrouble(err)
+		u.Trouble(front.ErrorText(err), u.fresh)
+	}
+}
+
+// rowOf returns the row of an election.
+func rowOf(x *view.Watched, now time.Time, trouble error) webpage.Row {
+	s := x.Now
+	row := webpage.Row{
+		Key: s.Election, State: string(x.As), Trouble: int(x.TroubleOf(now, trouble)), ID: s.Holder.ID, Token: s.Holder.Token,
+		Since: webpage.Milliseconds(s.Since(x.As)), Revision: s.Entry.Revision, Written: webpage.Milliseconds(s.Entry.Created),
+	}
+	switch x.As {
+	case inspect.StateLeading, inspect.StatePending:
+		if host := records.HostOf(row.ID); host != row.ID {
+			row.Host = host
+		}
+		row.Expires, row.Lease = webpage.Milliseconds(s.Expires()), s.Holder.Lease.Milliseconds()
+		var base string
+		row.Value, base = front.Text(s.Holder.Value)
+		if base != "" {
+			row.Value, row.Value64 = base, true
+		}
+	case inspect.StateReleased, inspect.StateExpired, inspect.StateDeleted, inspect.StateForeign, inspect.StateNever:
+		row.ID = x.Was
+		if last := s.Last(); last != nil {
+			row.ID, row.Token, row.Value, row.Value64 = last.ID, last.Token, cmp.Or(last.Value, last.Value64), last.Value64 != ""
+		}
+	}
+	advise(x, &row, errors.Is(trouble, leader.ErrNoBucket))
+	return row
+}
+
+var errNoElection = errors.New("no connection, or no such election")
+
+// inspectorOf returns the connection that requests about an election use.
+func (u *State) inspectorOf(election string) (*inspect.Inspector, error) {
+	s := u.inspector()
+	if s == nil || inspect.CheckElection(election) != nil {
+		return nil, errNoElection
+	}
+	return s, nil
+}
+
+// roster observes the roster of an election for a page.
+func (u *State) roster(ctx context.Context, election string) (<-chan []roster.Entry, error) {
+	s, err := u.inspectorOf(election)
+	if err != nil {
+		return nil, err
+	}
+	all, err := roster.Observe(ctx, s.Bucket, election)
+	if err != nil && !errors.Is(err, leader.ErrNoRoster) {
+		err = errors.New(front.ErrorText(err))
+	}
+	return all, err
+}
+
+// actions returns what a page may ask leaders for.
+func (u *State) actions() map[string]webpage.Action {
+	return map[string]webpage.Action{
+		"step-down": u.act(func(ctx context.Context, b *leader.Bucket, a uiAction) (leader.Holder, error) {
+			return leader.StepDown(ctx, b, a.Election, leader.StepDownOptions{By: act.Requester("serve")})
+		}),
+		"transfer": u.act(func(ctx context.Context, b *leader.Bucket, a uiAction) (leader.Holder, error) {
+			return leader.StepDown(ctx, b, a.Election, leader.StepDownOptions{To: a.ID, Next: a.ID == "", By: act.Requester("serve")})
+		}),
+		"drain-member": u.onName(func(ctx context.Context, look *inspect.Inspector, g *front.Globals, a uiName) error {
+			return onMember(ctx, look, shard.Drain, a, g, "is asked: each of its shards moves as soon as the work on it has ended")
+		}),
+		"undrain-member": u.onName(func(ctx context.Context, look *inspect.Inspector, g *front.Globals, a uiName) error {
+			return onMember(ctx, look, shard.Undrain, a, g, "may take shards")
+		}),
+		"drain": u.onName(func(ctx context.Context, look *inspect.Inspector, g *front.Globals, a uiName) error {
+			d := act.Drain{StepDown: act.StepDown{Globals: g, Wait: uiWait, Tool: "serve", Yes: true}, Name: a.Name, Cordon: a.Cordon}
+			return d.Run(ctx, look)
+		}),
+		"uncordon": u.onName(func(ctx context.Context, look *inspect.Inspector, g *front.Globals, a uiName) error {
+			end := act.Undrain{Globals: g, Names: []string{a.Name}}
+			return end.Run(ctx, look)
+		}),
+	}
+}
+
+// uiAction is a request of the page.
+type uiAction struct {
+	Election string `json:"election"`
+	ID       string `json:"id"`           // of the candidate that is to lead; empty: the next
+	Token    uint64 `json:"token,string"` // of the term that the user has seen
+}
+
+// uiWait is how long a leader may take to hand over: less than the limit of the response.
+const uiWait = 25 * time.Second
+
+// uiName is a request of the page about the candidates of an ID or a host, or about a member of a group.
+type uiName struct {
+	Name   string `json:"name"`
+	Group  string `json:"group"`
+	Cordon bool   `json:"cordon"` // before a drain
+}
+
+// onName answers such a request with what a command prints.
+func (u *State) onName(do func(context.Context, *inspect.Inspector, *front.Globals, uiName) error) webpage.Action {
+	return func(ctx context.Context, request json.RawMessage) (any, error) {
+		var a uiName
+		if err := json.Unmarshal(request, &a); err != nil || a.Name == "" {
+			return nil, &webpage.Error{Status: http.StatusBadRequest, Text: "no such leader or host"}
+		}
+		s := u.inspector()
+		if s == nil {
+			return nil, errNotConnected
+		}
+		look := &inspect.Inspector{Nc: s.Nc, Js: s.Js, Bucket: s.Bucket, Name: s.Name, Limit: s.Limit, Denials: s.Denials} // with a clock of its own
+		var out bytes.Buffer
+		err := look.Within(ctx, look.Ask)
+		if err == nil {
+			err = do(ctx, look, &front.Globals{Bucket: s.Name, Stdio: front.Stdio{Stdout: &out, Stderr: &out}}, a)
+		}
+		if err != nil {
+			return nil, errors.New(out.String() + front.ErrorText(err))
+		}
+		return strings.TrimSpace(out.String()), nil
+	}
+}
+
+// onMember asks a member of a group to give up its shards, or lets it take some again, and prints that.
+func onMember(ctx context.Context, s *inspect.Inspector, do func(context.Context, leader.Store, string, string) error, a uiName, g *front.Globals, done string) error {
+	err := s.Within(ctx, func(ctx context.Context) error { return do(ctx, s.Bucket, a.Group, a.Name) })
+	if err != nil {
+		return err
+	}
+	return front.PrintLines(g.Out(), []string{front.Printable(a.Name) + " " + done})
+}
+
+// errNotConnected is the answer to a request while there is no connection.
+var errNotConnected = &webpage.Error{Status: http.StatusServiceUnavailable, Text: "there is no connection to NATS"}
+
+// act answers a request that changes the leader.
+func (u *State) act(do func(context.Context, *leader.Bucket, uiAction) (leader.Holder, error)) webpage.Action {
+	return func(ctx context.Context, request json.RawMessage) (any, error) {
+		var a uiAction
+		if err := json.Unmarshal(request, &a); err != nil || inspect.CheckElection(a.Election) != nil {
+			return nil, &webpage.Error{Status: http.StatusBadRequest, Text: "no such election"}
+		}
+		s := u.inspector()
+		if s == nil {
+			return nil, errNotConnected
+		}
+		if row := u.Row(a.Election); row.Token != 0 && row.Token != a.Token {
+			return nil, errors.New("another term leads than that which the page has shown: ask again")
+		}
+		ctx, cancel := context.WithTimeout(ctx, uiWait)
+		defer cancel()
+		was, err := do(ctx, s.Bucket, a)
+		done, err := act.HandedOver(ctx, s.Bucket, a.Election, uiWait, was, err)
+		if err != nil {
+			return nil, errors.New(front.ErrorText(err))
+		}
+		return done, nil
+	}
+}

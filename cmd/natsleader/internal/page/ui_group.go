@@ -1,0 +1,217 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/act"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
+	"github.com/natsleader/natsleader/internal/group"
+	records "github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/webpage"
+	"github.com/natsleader/natsleader/shard"
+)
+
+// Group is a group as pages show it.
+type Group struct {
+	news     *shard.View // that is not shown yet
+	members  []view.MemberSummary
+	owners   []shard.Owner // that are shown
+	sharing  *webpage.Sharing
+	Brief    string
+	remedy   string    // if some shards are without an owner
+	unowned  bool      // some shards are without an owner, or nothing is known of them
+	notBegun bool      // some are granted, and their work has not begun
+	since    time.Time // when one of these was first seen; zero: it was not
+}
+
+// MostGroups is how many groups are observed at once, each with a subscription for every member and page.
+const MostGroups = 32
+
+// mostSteps is how many of the newest changes of a group pages show.
+const mostSteps = 50
+
+// group returns what is known of a group at that time of the server. It is observed from the first call on.
+func (u *State) group(name string, now time.Time) Group {
+	u.Mu.Lock()
+	defer u.Mu.Unlock()
+	g := u.Groups[name]
+	switch {
+	case g != nil && g.news != nil:
+		g.take(view.Sharing{Group: name, Only: -1, View: *g.news}, now)
+		return *g
+	case g != nil:
+		return *g
+	case len(u.Groups) >= MostGroups:
+		return Group{Brief: fmt.Sprintf("not known: more than %d groups", MostGroups)}
+	}
+	g = &Group{Brief: "not read yet"}
+	u.Groups[name] = g
+	views, err := shard.Observe(context.Background(), u.S.Bucket, name)
+	if err != nil {
+		g.Brief = "not known: " + front.ErrorText(err)
+		return *g
+	}
+	go func() {
+		for v := range views {
+			u.Mu.Lock()
+			g.news = &v
+			u.Mu.Unlock()
+		}
+	}()
+	return *g
+}
+
+// take shows the newest view of a group.
+func (g *Group) take(x view.Sharing, now time.Time) {
+	g.news = nil
+	brief := x.Brief()
+	if brief.Shards == 0 {
+		brief.Error = "no member has joined it, or its map is of another version or program"
+	}
+	g.Brief, g.remedy, g.unowned, g.notBegun = brief.Text(), x.Remedy(), brief.NoOwner > 0 || brief.Error != "", brief.NotBegun > 0
+	switch {
+	case !g.unowned && !g.notBegun:
+		g.since = time.Time{}
+	case g.since.IsZero():
+		g.since = now
+	}
+	if brief.Shards == 0 {
+		g.members, g.owners, g.sharing = nil, nil, nil
+		return
+	}
+	is := webpage.Sharing{Shards: brief.Shards, Since: webpage.Milliseconds(now)}
+	if g.sharing != nil {
+		is.Since = g.sharing.Since
+		is.Steps = append(slices.Clone(g.sharing.Steps), g.steps(x, webpage.Milliseconds(now))...)
+		if left := len(is.Steps) - mostSteps; left > 0 {
+			is.Since, is.Steps = is.Steps[left-1].At, is.Steps[left:]
+		}
+	}
+	g.members, g.owners = x.Members(), x.View.Owners
+	for i, m := range g.members {
+		is.Add(forPage(&x, m, x.View.Members[i]))
+	}
+	for _, o := range g.owners {
+		if o.State == shard.OwnerNone {
+			is.NoOwner++
+		}
+	}
+	g.sharing = &is
+}
+
+// forPage returns a member as pages show it.
+func forPage(x *view.Sharing, m view.MemberSummary, p shard.Peer) webpage.Member {
+	is := webpage.Member{ID: m.ID, State: m.State, Numbers: front.Shorten(group.Ranges(m.Shards), front.LongValue)}
+	if host := records.HostOf(m.ID); host != m.ID {
+		is.Host = host
+	}
+	for _, o := range x.View.Owners {
+		if o.From == m.ID {
+			is.Leaving++
+		}
+		if o.ID != m.ID {
+			continue
+		}
+		switch o.State {
+		case shard.OwnerWorks:
+			is.Works++
+		case shard.OwnerGranted:
+			is.NotBegun++
+		case shard.OwnerWaits:
+			is.Waits++
+		case shard.OwnerIsGone:
+			is.Gone++
+		case shard.OwnerNone:
+		}
+	}
+	var more []string
+	if m.Weight > 1 {
+		more = append(more, fmt.Sprintf("weight %d", m.Weight))
+	}
+	if m.Most > 0 {
+		more = append(more, fmt.Sprintf("at most %d", m.Most))
+	}
+	if m.Hold > 0 {
+		more = append(more, fmt.Sprintf("holds them for %v", p.Hold))
+	}
+	if len(p.Late) > 0 && !inspect.IsPast(m.State) {
+		more = append(more, "late work on "+front.Shorten(group.Ranges(p.Late), front.LongValue))
+	}
+	if len(p.Value) > 0 {
+		more = append(more, front.Shorten(front.Printable(string(p.Value)), front.LongValue))
+	}
+	is.More = strings.Join(more, ", ")
+	if m.State == inspect.MemberLives {
+		_, is.Shortage = act.Shortage(x, []view.MemberSummary{m})
+	}
+	return is
+}
+
+// steps returns the shards that have got another owner since the view before, and the members whose state has changed.
+func (g *Group) steps(x view.Sharing, at int64) (all []webpage.Step) {
+	type way struct{ from, to string }
+	moved := make(map[way][]int)
+	var ways []way
+	for i, o := range x.View.Owners {
+		if i < len(g.owners) && g.owners[i].ID != o.ID {
+			w := way{g.owners[i].ID, o.ID}
+			if moved[w] == nil {
+				ways = append(ways, w)
+			}
+			moved[w] = append(moved[w], i)
+		}
+	}
+	name := func(id string) string {
+		if id == "" {
+			return "no owner"
+		}
+		return front.Shorten(front.Printable(id), front.LongID)
+	}
+	now := x.Members()
+	state := func(of []view.MemberSummary, id string) string {
+		i := slices.IndexFunc(of, func(m view.MemberSummary) bool { return m.ID == id })
+		if i < 0 {
+			return ""
+		}
+		return of[i].State
+	}
+	for _, m := range now {
+		if was := state(g.members, m.ID); was != m.State {
+			c := view.MemberChange{ID: m.ID, Was: was, State: m.State, Had: len(m.Shards)}
+			all = append(all, webpage.Step{At: at, Text: name(m.ID) + " " + c.Text(), Trouble: m.State == inspect.MemberGone})
+		}
+	}
+	for _, m := range g.members {
+		if state(now, m.ID) == "" && !inspect.IsPast(m.State) { // the group has removed it
+			all = append(all, webpage.Step{At: at, Text: name(m.ID) + " is no member any more"})
+		}
+	}
+	for _, w := range ways {
+		all = append(all, webpage.Step{
+			At: at, From: w.from, To: w.to, Moved: len(moved[w]),
+			Text:    fmt.Sprintf("%s → %s: %s, %s", name(w.from), name(w.to), front.Plural(len(moved[w]), "shard"), front.Shorten(group.Ranges(moved[w]), front.LongValue)),
+			Trouble: w.to == "",
+		})
+	}
+	return all
+}
+
+// advise says in the row of a group why it is in trouble, and what to do.
+func (g *Group) advise(row *webpage.Row) {
+	switch {
+	case row.Trouble < int(view.TroublePending): // there is no assigner
+		row.Link = runbook + "natsleadershardsnoassigner"
+	case (g.unowned || g.notBegun) && row.Trouble < int(view.TroubleIdle):
+		row.Trouble, row.Since, row.Why = int(view.TroubleExpired), webpage.Milliseconds(g.since), g.Brief
+		row.Do, row.Link = g.remedy, runbook+"natsleadershardsunowned"
+		if !g.unowned {
+			row.Do, row.Link = "see in the logs of their owners what hangs, and restart them", runbook+"natsleadershardsnotbegun"
+		}
+	}
+}

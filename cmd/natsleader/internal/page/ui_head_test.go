@@ -1,0 +1,142 @@
+package page
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
+	"github.com/natsleader/natsleader/internal/backend"
+	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/proof"
+	"github.com/natsleader/natsleader/internal/webpage"
+)
+
+// The head of the page has the servers of the bucket, the leader first, with what is wrong with each, and the findings
+// that are worse than ok.
+func TestUI_Head(t *testing.T) {
+	cluster := &jetstream.ClusterInfo{Name: "c", Leader: "n2", Replicas: []*jetstream.PeerInfo{
+		{Name: "n5", Current: true, Active: facts.LongSilence},
+		{Name: "n4", Lag: 7},
+		{Name: "n3", Current: true, Active: 65 * time.Second},
+		{Name: "n1", Offline: true, Current: true, Active: time.Hour},
+	}}
+	for want, info := range map[string]*jetstream.StreamInfo{
+		"[{n2 true } {n1 false offline} {n3 false silent for 1m5s} {n4 false 7 behind} {n5 false }]": {Cluster: cluster},
+		"[{n9 true }]": {},
+	} {
+		expect.Equal(t, fmt.Sprint(replicasOf(info, "n9")), want, "the servers are %s")
+	}
+	of := func(s judge.Severity, text, advice string) judge.Finding {
+		return judge.Finding{Severity: s, Text: text, Advice: advice}
+	}
+	found := shownFindings([]judge.Finding{
+		of(judge.OK, "a", ""), of(judge.Note, "b", ""),
+		{Severity: judge.Note, Text: "c", Unchecked: true},
+		of(judge.Critical, "d", "do"), of(judge.Warning, "e", ""), of(judge.Warning, "f", ""), of(judge.Unknown, "g", ""),
+		{Severity: judge.Unknown, Text: "h", Because: judge.NoSettings},
+	})
+	expect.Equal(t, fmt.Sprint(found), "[{critical d do} {unknown g } {warning e } {warning f } {note b }]", "it shows %s")
+}
+
+// Each election in trouble has a reason, and a link to a section of the runbook. Others have none. An election that is
+// unknown has been so since the end of the lease. A leader has the host on which its ID was made.
+func TestUI_Advice(t *testing.T) {
+	text := string(expect.Got(proof.ReadOutside("../../../../docs/runbook.md"))(t))
+	w := troubled{}
+	w.fill()
+	gone := w.holds("z-gone", "leading", "web-9", time.Minute, time.Second)
+	gone.MayLead = thatMoment.Add(time.Minute)
+	rows := make(map[string]webpage.Row)
+	for _, failure := range []error{nil, errors.New("lost")} {
+		for name, x := range w {
+			now := thatMoment
+			if failure != nil {
+				now, name = now.Add(time.Minute), name+" later"
+			}
+			row := rowOf(x, now, failure)
+			rows[name] = row
+			troubled := row.Trouble < int(view.TroublePending)
+			expect.That(t, troubled == (row.Why != "") && troubled == (row.Do != "") && troubled == (row.Link != ""), "%s: %+v", name, row)
+			anchor, in := strings.CutPrefix(row.Link, runbook)
+			heading := "\n### " + strings.ReplaceAll(anchor, "-", " ") + "\n"
+			expect.That(t, !troubled || in && strings.Contains(strings.ToLower(text), heading), "%s leads to %q", name, row.Link)
+		}
+	}
+	for name, want := range map[string]string{
+		"d-expired":       "pod-7c9f5b6d4-x2x9q has not renewed its lease: it has died, hangs, or cannot write to the bucket",
+		"f-foreign":       "the key holds something that natsleader did not write",
+		"i-deleted":       "the key was deleted or has expired",
+		"i-deleted later": "the key was deleted or has expired",
+		"z-gone":          "the bucket is gone, and a leader may lead until " + front.FormatZoned(gone.MayLead),
+		"a-led later":     "the lease of worker-1 is over by what was read last, and the bucket does not answer",
+		"z-gone later":    "the bucket is gone, and a leader may lead until " + front.FormatZoned(gone.MayLead),
+		"c-released":      "",
+		"a-led":           "",
+		"j-dropped":       "",
+		"h-never":         "",
+		"e-pending":       "",
+		"g-led later":     "the lease of 請求 is over by what was read last, and the bucket does not answer",
+	} {
+		expect.Equal(t, rows[name].Why, want, name+" is in trouble because %q")
+	}
+	over := rowOf(w["i-deleted"], thatMoment, inspect.NoBucketError("gone"))
+	expect.Equal(t, over.Why+": "+over.Do+strings.TrimPrefix(over.Link, runbook),
+		"the bucket is gone, and every lease in it is over: make the bucket againbucket-deleted", "a key that is gone with its bucket: %q")
+	for id, want := range map[string]string{"node-3_41_x9z": "node-3", "node-3_41": "", "a_1_2_b": "a_1", "_1_a": "", "node-3": ""} {
+		host := rowOf(w.holds("k", "leading", id, 0, 0), thatMoment, nil).Host
+		expect.Equal(t, host, want, id+" is on %q")
+	}
+	for name, want := range map[string]string{
+		"d-expired": "start its candidates; if they run, see their logs; its owner is team-pay https://wiki.example.com/",
+		"z-gone":    rows["z-gone"].Do + " " + rows["z-gone"].Link, // no matter for the owner
+		"a-led":     " ",
+	} {
+		x := *w[name]
+		x.Now.Note = inspect.ElectionNote{Owner: "team-pay", Runbook: "https://wiki.example.com/"}
+		row := rowOf(&x, thatMoment, nil)
+		expect.Equal(t, row.Do+" "+row.Link, want, name+" with a note: %q")
+	}
+	end := thatMoment.Add(14 * time.Second).UnixMilli()
+	expect.That(t, rows["a-led later"].Since == end && rows["z-gone"].Since == end, "%+v", rows["a-led later"])
+}
+
+// thatMoment is when elections are in trouble.
+var thatMoment = time.Date(2026, 11, 23, 9, 2, 11, 0, time.UTC)
+
+// troubled are elections in all sorts of trouble.
+type troubled map[string]*view.Watched
+
+func (t troubled) shows(s inspect.ElectionStatus) *view.Watched {
+	t[s.Election] = &view.Watched{Now: s, Last: &s, As: s.At(thatMoment)}
+	return t[s.Election]
+}
+
+// holds adds an election: its candidate leads for since, and its record is as old as written.
+func (t troubled) holds(election, state, id string, since, written time.Duration) *view.Watched {
+	value := fmt.Appendf(nil, `{"v":1,"state":%q,"id":%q,"session":"s","n":1,"lease":"15s","token":1,"since":%q}`,
+		state, id, thatMoment.Add(-since).Format(time.RFC3339))
+	if state == "" {
+		value = []byte("hello")
+	}
+	return t.shows(inspect.NewElectionStatus(election, backend.Entry{Revision: 7, Value: value, Created: thatMoment.Add(-written)}))
+}
+
+func (t troubled) fill() {
+	t.holds("a-led", "leading", "worker-1", time.Minute, time.Second)
+	t.holds("c-released", "released", "web-1", 0, time.Minute)
+	t.holds("d-expired", "leading", "pod-7c9f5b6d4-x2x9q", time.Hour, time.Minute+15*time.Second)
+	t.holds("e-pending", "pending", "b", 0, time.Second)
+	t.holds("f-foreign", "", "", 0, time.Second)
+	t.holds("g-led", "leading", "請求", time.Hour, time.Second)
+	t.shows(inspect.ElectionStatus{Election: "h-never"})
+	t.shows(inspect.NewElectionStatus("i-deleted", backend.Entry{Revision: 8, Marker: true, Created: thatMoment.Add(-time.Minute)}))
+}

@@ -1,0 +1,190 @@
+package page
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/history"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	"github.com/natsleader/natsleader/internal/group"
+	"github.com/natsleader/natsleader/internal/webpage"
+	"github.com/natsleader/natsleader/internal/wire"
+)
+
+// The newest spans or lines of a past are those that a page gets.
+const (
+	mostSpans   = 1000
+	mostLines   = 200
+	namesInLine = 10 // of elections in a line
+	longestPast = 7 * 24 * time.Hour
+)
+
+// past reads for a page who led an election, or what has changed in all of them.
+func (u *State) past(ctx context.Context, asked webpage.Asked) (webpage.Past, error) {
+	s := u.inspector()
+	if s == nil || asked.Election != "" && inspect.CheckElection(asked.Election) != nil {
+		return webpage.Past{}, errNoElection
+	}
+	// The watcher changes the clock of its own inspector.
+	kept := inspect.HistoryStream(s.Name)
+	r := history.Reader{S: &inspect.Inspector{
+		Nc: s.Nc, Bucket: s.Bucket, Js: s.Js, Name: s.Name, Limit: s.Limit, Denials: s.Denials, Streams: append([]string{kept}, s.Streams...),
+	}, Most: history.MostReading}
+	past, err := pastOf(ctx, &r, asked)
+	switch {
+	case errors.Is(err, history.ErrNoHistory):
+		return webpage.Past{}, nil
+	case inspect.AboutStream(err, kept):
+		return webpage.Past{Notes: []string{"The user of natsleader serve may not read the history of the bucket."}}, nil
+	case err != nil && front.CodeOf(err) == front.ExitUnreachable && u.upToDate():
+		return webpage.Past{}, fmt.Errorf("stream %s has no leader, or its servers are away; the bucket itself is up to date", kept)
+	case err != nil:
+		return webpage.Past{}, errors.New(front.ErrorText(err))
+	}
+	return past, nil
+}
+
+// upToDate reports whether the rows are.
+func (u *State) upToDate() bool {
+	u.Mu.Lock()
+	defer u.Mu.Unlock()
+	return u.err == nil
+}
+
+// pastOf reads the past of an election, or of all if there is no name.
+func pastOf(ctx context.Context, r *history.Reader, asked webpage.Asked) (past webpage.Past, err error) {
+	if asked.Election == "" {
+		return pastOfAll(ctx, r, asked)
+	}
+	p, err := r.OpenFor(ctx, asked.Election)
+	if err != nil {
+		return past, err
+	}
+	line, err := r.Read(ctx, p, r.S.Clock.Now().Add(-asked.Last))
+	spans := make([]PastSpan, len(line.Spans))
+	for i, x := range line.Spans {
+		x.Value, x.Value64 = "", "" // the picture does not show what leaders publish
+		spans[i].Span = x
+		if !x.Renewed.IsZero() {
+			spans[i].Worked = x.Renewed.Add(wire.RenewDeadline(x.Until.Sub(x.Renewed)))
+		}
+	}
+	past.Spans = newest(r, spans, mostSpans)
+	return noted(r, past), err
+}
+
+// PastSpan is a span as pages get it. Worked is until when a leader that did not renew its lease may have worked.
+type PastSpan struct {
+	history.Span
+	Worked time.Time `json:"worked,omitzero"`
+}
+
+// pastOfAll reads what has changed in all elections, and for how long nobody worked.
+func pastOfAll(ctx context.Context, r *history.Reader, asked webpage.Asked) (past webpage.Past, err error) {
+	found, err := r.OpenAll(ctx)
+	if err != nil {
+		return past, err
+	}
+	from := r.S.Clock.Now().Add(-asked.Last)
+	all, err := r.ReadAll(ctx, found, earliest(from, asked.Since))
+	if err != nil {
+		return past, err
+	}
+	for _, p := range found {
+		if _, _, ofGroup := group.NameOf(p.Election); !asked.Since.IsZero() && !ofGroup {
+			if x := unworked(r.Line(p, all.From), p.Newest.Note.OneShot, asked.Since); x.Most > 0 {
+				past.Unworked = append(past.Unworked, x)
+			}
+		}
+	}
+	slices.SortFunc(past.Unworked, func(a, b webpage.Unworked) int {
+		return cmp.Or(cmp.Compare(b.Most, a.Most), strings.Compare(a.Election, b.Election))
+	})
+	if !asked.Since.IsZero() && all.From.After(asked.Since) {
+		past.From = all.From
+	}
+	all.All = slices.DeleteFunc(all.All, func(c history.Changed) bool { return c.At.Before(from) })
+	past.Spans = newest(r, linesOf(all), mostLines)
+	return noted(r, past), nil
+}
+
+// earliest returns the earlier of two times. The zero time is none, and a week before the other is the limit.
+func earliest(a, b time.Time) time.Time {
+	if b.IsZero() || a.Before(b) {
+		return a
+	}
+	if limit := a.Add(-longestPast); b.Before(limit) {
+		return limit
+	}
+	return b
+}
+
+// unworked returns for how long nobody worked since a moment, as far as that is trouble and known.
+func unworked(t history.Timeline, oneShot bool, since time.Time) webpage.Unworked {
+	sum := webpage.Unworked{Election: t.Election}
+	for _, c := range t.Changes(oneShot) {
+		if !c.Trouble || c.Ended == history.EndedUnknown {
+			continue
+		}
+		if c.To == "" { // nobody has followed yet
+			last := t.Spans[slices.IndexFunc(t.Spans, func(x history.Span) bool { return x.ID == c.From && x.Until.Equal(c.At) })]
+			c.At, c.Gap, sum.Goes = t.End, t.End.Sub(last.Until).Seconds(), true
+			c.Silence(last, t.End)
+		}
+		most, least := cmp.Or(c.Silent, c.Gap), c.Gap
+		if c.Silent > 0 {
+			least = c.Unworked
+		}
+		in := c.At.Sub(since).Seconds()
+		sum.Most += int64(1000 * max(0, min(most, in)))
+		sum.Least += int64(1000 * max(0, min(least, in)))
+	}
+	return sum
+}
+
+// newest returns the last of some spans or lines, and notes what it leaves out.
+func newest[T any](r *history.Reader, all []T, most int) []T {
+	if left := len(all) - most; left > 0 {
+		r.Note("Only the newest %d changes are shown.", most)
+		return all[left:]
+	}
+	return all
+}
+
+func noted(r *history.Reader, past webpage.Past) webpage.Past {
+	past.Kept, past.Notes = true, append([]string{}, r.Notes...)
+	return past
+}
+
+// PastLine is a change as pages show it.
+type PastLine struct {
+	At        time.Time `json:"at"`
+	Text      string    `json:"text"`
+	Trouble   bool      `json:"trouble,omitempty"`
+	Election  string    `json:"election,omitempty"`  // the key, if it is one
+	Elections string    `json:"elections,omitempty"` // if they are more
+}
+
+// linesOf returns changes as lines, the oldest first.
+func linesOf(all history.Changes) []PastLine {
+	lines := []PastLine{}
+	for _, c := range slices.Backward(all.All) {
+		x := PastLine{At: c.At, Text: c.Text(), Trouble: c.Trouble}
+		if n := len(c.Elections); n == 1 {
+			x.Election = c.Elections[0]
+		} else {
+			x.Elections = strings.Join(c.Elections[:min(n, namesInLine)], ", ")
+			if n > namesInLine {
+				x.Elections += fmt.Sprintf(" and %d more", n-namesInLine)
+			}
+		}
+		lines = append(lines, x)
+	}
+	return lines
+}

@@ -1,0 +1,11 @@
+package view
+
+import (
+	"testing"
+
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
+)
+
+func TestMain(m *testing.M) {
+	testworld.Main(m)
+}

@@ -1,0 +1,337 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	"github.com/natsleader/natsleader/internal/group"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/shard"
+)
+
+const statusHelp = `It shows the election or the group of a name. Without a name, and for a pattern, in which
+* stands for any text, it shows a table of elections with a row for each group. The last
+element of that list with --json has who is cordoned, if any are.
+
+The remaining lease is how long others wait before they take over if the leader falls
+silent from now on. It is counted by the server's clock.
+
+With --roster it also shows how many stand, and of one election who would follow: the
+highest priority first, the longest waiting among equals. The time since which a candidate
+waits is that of its own host. Candidates whose writes of the key were denied lately come
+last, with denied as their place, and how long ago: one that waits notices that it may
+write again with its next write. Candidates without a roster are not shown. A candidate
+that died is shown until its announcement expires, after three leases. The bucket must
+keep a roster: see bucket add --roster.
+
+A group shares its shards among its members: processes that join it with package shard. A
+member is gone if its lease is over, and left if it has stopped. Its shards have no owner
+until they are granted to others, and then it is named for a day as past. A shard moves
+while its new owner waits until the work of another member has ended. Late work is work
+that goes on after its GracePeriod, and for which no new owner waits. The state of a shard
+is granted, and its work has not begun, if its owner lives and does not work on it: the
+program does not call Serve, or for a lease a guard was not raised. The shard of a key is
+its FNV-1a hash of 64 bits, modulo the number of shards.
+
+With --all-buckets it shows each bucket that natsleader has made. One that cannot be
+read does not hide the others.
+
+The exit code of one election is 0 if a candidate leads it, and 1 if none does. Of a
+group, and of one shard, it is 0 if each shard that is shown has an owner. Of a table it
+is 0. If the roster cannot be read, the rest is shown, and the exit code is that of the
+failure.
+
+  natsleader status billing || echo nobody at the wheel
+  natsleader status billing --roster --json | jq -r '.candidates[].id'
+  natsleader status orders --key customer-17 --json | jq -r .value
+  natsleader status 'tenant-*' --state expired --state foreign --sort for
+  natsleader status --json | jq -r '.[] | select(.state == "leading").id'`
+
+// RegisterStatus adds the command status.
+func RegisterStatus(app *fisk.Application, g *front.Globals) {
+	var of Sharing
+	var l listing
+	cmd := app.Command("status", "Show who leads, who would follow, and who owns shards").HelpLong(statusHelp)
+	cmd.Arg("name", "Election or group to show, or a pattern with *; all of the bucket by default").HintAction(func() []string { return inspect.NamesToShow(g) }).StringVar(&of.Group)
+	l.register(cmd)
+	of.register(cmd)
+	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&l.asJSON)
+	cmd.Action(func(*fisk.ParseContext) (err error) {
+		if err = of.check(); err != nil {
+			return err
+		}
+		switch table := l.asked(of.Group); {
+		case of.asked() && (table || l.withRoster):
+			return front.Usagef("--shard and --key show the owner of one shard: they take no flags of a table, and no --roster")
+		case of.asked():
+			return inspect.DoExisting(g, func(ctx context.Context, s *inspect.Inspector) error {
+				if unread := of.Read(ctx, s); unread != nil {
+					return unread
+				}
+				return of.show(ctx, g, s, l.asJSON)
+			})
+		case !table:
+			return statusOf(g, of.Group, l.asJSON, l.withRoster)
+		}
+		if l.names, err = PatternOf(of.Group); err != nil {
+			return err
+		}
+		return inspect.Do(g, func(ctx context.Context, s *inspect.Inspector) error { return statusOfAll(ctx, g, s, &l) })
+	})
+}
+
+// The columns of an overview.
+const (
+	columnElection = iota
+	columnState
+	columnLeader
+	columnSince
+	columnFor
+	columnToken
+	columnLease
+	columnValue
+)
+
+// overviewHead names the columns, and the zone of the times.
+func overviewHead(now time.Time) []string {
+	return []string{"ELECTION", "STATE", "LEADER", "SINCE" + front.InZone(now), "FOR", "TOKEN", "LEASE LEFT", "VALUE"}
+}
+
+// overview returns the line of an election in a table.
+func overview(s inspect.ElectionStatus, st inspect.State, now time.Time) []string {
+	h, remaining := s.Holder, s.Remaining(now)
+	row := []string{front.Printable(s.Election), string(st), "-", "-", "-", "-", "-", ""}
+	since := h.Since
+	switch st {
+	case inspect.StateLeading, inspect.StatePending:
+		row[2] = front.Shorten(front.Printable(h.ID), front.LongID)
+		row[5], row[6] = token(s), front.Left(remaining)
+		row[7] = front.Shorten(front.Printable(string(h.Value)), front.LongValue)
+	case inspect.StateExpired, inspect.StateReleased, inspect.StateDeleted, inspect.StateForeign, inspect.StateNever:
+		since = s.Since(st)
+		if last := s.Last(); last != nil {
+			row[2] = "(" + front.Shorten(front.Printable(last.ID), front.LongID) + ")" // not the leader: it was
+		}
+	}
+	if !since.IsZero() {
+		row[3], row[4] = front.FormatTime(since), front.FormatAge(now.Sub(since))
+	}
+	return row
+}
+
+// token returns the token of a holder. That of a pending holder will be at least the one of its record.
+func token(s inspect.ElectionStatus) string {
+	if s.Holder.State == leader.HolderPending {
+		return fmt.Sprint(s.Holder.Token) + "+"
+	}
+	return fmt.Sprint(s.Holder.Token)
+}
+
+// painted is columns, in colours.
+func painted(rows [][]string, all []listedElection) []string {
+	widths := front.Widest(rows)
+	lines := []string{front.TableRow{Style: front.StyleDim}.Line(rows[0], widths).Paint(true)}
+	for i, row := range rows[1:] {
+		if i >= len(all) { // a group
+			lines = append(lines, front.TableRow{}.Line(row, widths).Paint(true))
+			continue
+		}
+		x := &Watched{Now: all[i].ElectionStatus, As: all[i].as}
+		lines = append(lines, x.styled(row, x.TroubleOf(all[i].now, nil)).Line(row, widths).Paint(true))
+	}
+	return lines
+}
+
+func statusOf(g *front.Globals, name string, asJSON, withRoster bool) error {
+	if err := inspect.CheckElection(name); err != nil {
+		return err
+	}
+	return inspect.DoExisting(g, func(ctx context.Context, s *inspect.Inspector) error {
+		x, err := inspect.Answer(ctx, s, func(ctx context.Context) (inspect.ElectionStatus, error) { return s.One(ctx, name) })
+		if err == nil && x.Entry.Revision == 0 || errors.Is(err, leader.ErrPermission) {
+			of := Sharing{Group: name, Only: -1}
+			unread := of.Read(ctx, s)
+			switch {
+			case unread == nil:
+				return of.show(ctx, g, s, asJSON)
+			case !errors.Is(unread, shard.ErrNoGroup) && !errors.Is(unread, leader.ErrPermission):
+				return unread
+			}
+		}
+		if err != nil {
+			return err
+		}
+		x.Note = s.NoteOf(ctx, name)
+		return statusOfElection(ctx, g, s, x, asJSON, withRoster)
+	})
+}
+
+func statusOfElection(ctx context.Context, g *front.Globals, s *inspect.Inspector, x inspect.ElectionStatus, asJSON, withRoster bool) error {
+	now := s.Clock.Now()
+	sum, details := electionSummary(x, now), details(x, now)
+	if x.At(now) != inspect.StateLeading {
+		details = append(details, s.CordonLine(ctx)...)
+	}
+	if sum.Domain = s.Domain(ctx); sum.Domain != "" {
+		details = append(details, []string{"Domain:", front.Printable(sum.Domain)})
+	}
+	details = append(details, x.Note.Details()...)
+	lines := front.Columns(details)
+	var unread error
+	if withRoster {
+		r := Lineup{Election: x.Election}
+		if x.At(now).Taken() {
+			r.holder = x.Holder
+		}
+		if r.candidates, unread = inspect.Answer(ctx, s, r.Others(s)); unread == nil {
+			n := len(r.candidates)
+			sum.Stand, sum.Candidates = &n, r.summary().Candidates
+			lines = append(append(lines, ""), front.Columns(r.table(now))...)
+		}
+	}
+	err := front.PrintResult(g.Out(), asJSON, sum, lines)
+	return front.ExitIf(x.At(now) != inspect.StateLeading, front.ExitFailed, cmp.Or(err, unreadRoster(unread)))
+}
+
+// details returns all that is known of an election, for people.
+func details(s inspect.ElectionStatus, now time.Time) [][]string {
+	h, st := s.Holder, s.At(now)
+	id := front.Printable(h.ID)
+	rows := [][]string{{"Election:", front.Printable(s.Election)}}
+	who := func(format string, args ...any) {
+		rows = append(rows, []string{"Leader:", fmt.Sprintf(format, args...)})
+	}
+	moment := func(t time.Time) string {
+		return fmt.Sprintf("%s (%s ago)", front.FormatZoned(t), front.FormatAge(now.Sub(t)))
+	}
+	written := moment(s.Entry.Created)
+	switch st {
+	case inspect.StateNever:
+		who("nobody: no candidate has ever led it")
+	case inspect.StateDeleted:
+		who("nobody: the key was deleted or has expired at %s", written)
+	case inspect.StateReleased:
+		how := "given up in order"
+		if l := s.Last(); l != nil && l.Reason == inspect.ReasonTaken {
+			how = fmt.Sprintf("%s took the key, because the lease of the member was over, and gave it up", front.Printable(l.ID))
+		}
+		who("nobody: %s at %s", how, written)
+	case inspect.StateForeign:
+		what := "something"
+		if len(h.Value) > 0 {
+			what = fmt.Sprintf("%q", h.Value)
+		}
+		who("unknown: the key holds %s, which natsleader did not write, since %s", what, written)
+	case inspect.StateExpired:
+		who("nobody: %s has not renewed its lease of %v since %s", id, h.Lease, written)
+	case inspect.StatePending:
+		who("nobody yet: %s holds the key, and waits until no other lease can be valid", id)
+	case inspect.StateLeading:
+		who("%s", id)
+	}
+	if !st.Held() {
+		return append(rows, lastDetails(s, st, moment)...)
+	}
+	if !h.Since.IsZero() {
+		rows = append(rows, []string{"Since:", moment(h.Since)})
+	}
+	rows = append(rows,
+		[]string{"Token:", token(s)},
+		[]string{"Lease:", fmt.Sprintf("%v, %s left", h.Lease, front.Left(s.Remaining(now)))})
+	if len(h.Value) > 0 {
+		label := "Value:"
+		if _, _, ofGroup := group.NameOf(s.Election); ofGroup { // its processes publish for each other
+			label = "Internal:"
+		}
+		rows = append(rows, []string{label, front.Printable(string(h.Value))})
+	}
+	return rows
+}
+
+// summary describes an election for programs.
+type summary struct {
+	Bucket    string               `json:"bucket,omitempty"` // with --all-buckets
+	Domain    string               `json:"domain,omitempty"` // of JetStream
+	Election  string               `json:"election"`
+	State     inspect.State        `json:"state"`
+	ID        string               `json:"id,omitempty"` // of the holder that leads, is pending, or has fallen silent
+	Since     time.Time            `json:"since,omitzero"`
+	Token     uint64               `json:"token,omitempty"`
+	Lease     float64              `json:"lease_seconds,omitempty"`
+	Remaining *float64             `json:"remaining_seconds,omitempty"`
+	Value     string               `json:"value,omitempty"`
+	Value64   string               `json:"value64,omitempty"` // a value that is not UTF-8, in base64
+	Last      *inspect.LastTerm    `json:"last,omitempty"`    // where there is no leader
+	Written   time.Time            `json:"written,omitzero"`  // the newest revision
+	Revision  uint64               `json:"revision,omitempty"`
+	Note      inspect.ElectionNote `json:"note,omitzero"`
+	Stand     *int                 `json:"stand,omitempty"` // how many candidates, with --roster
+
+	Candidates []candidateSummary `json:"candidates,omitzero"` // of one election, in the order in which they would follow
+}
+
+func electionSummary(s inspect.ElectionStatus, now time.Time) summary {
+	h := s.Holder
+	r := summary{Election: s.Election, State: s.At(now), Note: s.Note, Revision: s.Entry.Revision, Written: s.Entry.Created.UTC()}
+	if r.State == inspect.StateReleased || r.State == inspect.StateExpired {
+		r.Last = s.Last()
+	}
+	if h.ID == "" {
+		return r
+	}
+	r.ID, r.Token, r.Since, r.Lease = h.ID, h.Token, h.Since.UTC(), h.Lease.Seconds()
+	remaining := max(0, s.Remaining(now)).Seconds()
+	r.Remaining = &remaining
+	r.Value, r.Value64 = front.Text(h.Value)
+	return r
+}
+
+// Silence is why a leader does not renew its lease.
+const Silence = "it has died, hangs, or cannot write to the bucket"
+
+// lastDetails returns who led last and why the term ended, for people.
+func lastDetails(s inspect.ElectionStatus, st inspect.State, moment func(time.Time) string) [][]string {
+	unknown := func(why string) [][]string { return [][]string{{"Last:", "not known: " + why}} }
+	switch l := s.Last(); {
+	case st == inspect.StateNever:
+		return nil
+	case st == inspect.StateDeleted && l == nil:
+		return unknown("the record of the last term is gone with the key")
+	case st == inspect.StateForeign:
+		return unknown("another program has overwritten the record of the last term")
+	case l == nil && s.Holder.State == leader.HolderPending:
+		return [][]string{{"Last:", "not known: " + front.Printable(s.Holder.ID) + " took the key, and its lease ended before it led"}}
+	case l == nil:
+		return unknown("the record does not name the leader")
+	default:
+		rows := [][]string{{"Last:", front.Printable(l.ID)}}
+		if l.Token > 0 {
+			rows[0][1] += fmt.Sprintf(" with token %d", l.Token)
+		}
+		if !l.Since.IsZero() {
+			rows = append(rows, []string{"Since:", moment(l.Since)})
+		}
+		why := "it did not renew its lease: " + Silence
+		switch {
+		case l.Reason == inspect.ReasonTaken:
+			why = "it took the key only to end the term of the member, which had not renewed its lease"
+		case l.Reason != string(inspect.StateExpired):
+			why = "it handed over in order"
+			if l.Successor != "" {
+				why += ", to " + front.Printable(l.Successor)
+			}
+		}
+		rows = append(rows, []string{"Ended:", moment(l.Ended) + ": " + why})
+		if value := cmp.Or(l.Value, l.Value64); value != "" {
+			rows = append(rows, []string{"Value:", front.Printable(value)})
+		}
+		return rows
+	}
+}

@@ -1,0 +1,66 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
+	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/leader"
+)
+
+// One command runs at a time, a minute at most. Of the changes of one election that come meanwhile the newest counts, and
+// no change is held up. The end ends the command that runs.
+func TestHooks_NewestCounts(t *testing.T) {
+	testworld.Alone(t, func(w *testworld.World) {
+		began := time.Now()
+		h := newHooks((&front.Globals{Stdio: front.Stdio{Stderr: testworld.NoteWriter{W: w, Mark: "! "}}}), "")
+		h.run = func(ctx context.Context, c ElectionChange, was inspect.State) error {
+			w.Notef("%v: %s was %q, is %s\n", time.Since(began), c.Now.Election, was, c.State)
+			if c.State == inspect.StateForeign { // the command hangs
+				<-ctx.Done()
+				w.Notef("%v: ended\n", time.Since(began))
+				return ctx.Err()
+			}
+			if c.State == inspect.StateDeleted {
+				return errors.New("exit status 3")
+			}
+			time.Sleep(10 * time.Second)
+			return nil
+		}
+		change := func(election string, st inspect.State) {
+			expect.OK(w, h.Changed(ElectionChange{Now: inspect.ElectionStatus{Election: election}, State: st}))
+		}
+		expect.OK(w, h.begin())
+		change("a", inspect.StateLeading)
+		synctest.Wait()
+		change("a", inspect.StateExpired)
+		change("b", inspect.StateDeleted)
+		change("a", inspect.StateReleased)
+		time.Sleep(time.Minute)
+		change("c", inspect.StateForeign)
+		change("b", inspect.StateLeading)
+		time.Sleep(2 * time.Minute)
+		change("a", inspect.StateForeign)
+		change("b", inspect.StateReleased)
+		time.Sleep(time.Second)
+		h.end()
+	})
+}
+
+// The command of --exec finds the change in its environment, without zero bytes, which a variable cannot have.
+func TestHooks_Environment(t *testing.T) {
+	c := ElectionChange{Now: inspect.ElectionStatus{Election: "e", Holder: leader.Holder{ID: "a", Token: 7, Value: []byte("10.0.0.7\x00:80")}}, State: inspect.StateLeading}
+	got := hookEnvironment("b", c, inspect.StateReleased)
+	want := []string{
+		"NATSLEADER_BUCKET=b", "NATSLEADER_ELECTION=e", "NATSLEADER_STATE=leading", "NATSLEADER_WAS=released", "NATSLEADER_ID=a",
+		"NATSLEADER_TOKEN=7", "NATSLEADER_VALUE=10.0.0.7:80",
+	}
+	expect.That(t, slices.Equal(got, want), "%q", got)
+}

@@ -137,9 +137,11 @@ func TestStats_FaultsLast(t *testing.T) {
 		}
 		k.clock.Advance(time.Second)
 		one.begin(f)
+		k.clock.Settle()
 		show(one.mended)
 		if one.mend != nil {
 			one.mend(f)
+			k.clock.Settle()
 		}
 		show(5 * time.Minute)
 		k.store.Put("e", []byte("y"))
@@ -176,42 +178,42 @@ const faultsLast = `the bucket is deleted, and made again after a minute
   1m4.4s: [the store has lost acknowledged writes] and [the store has lost acknowledged writes]
   1m15.8s: [] and []
 the roster is deleted, and made again after a minute
-  1.1s: [the store did not answer] and []
+  1s: [the store did not answer] and []
   3.5s: [the store did not answer the bucket keeps no roster (...)] and []
   19.8s: [the store did not answer the bucket keeps no roster (...)] and [the bucket keeps no roster (...)]
   1m3.5s: [] and [the bucket keeps no roster (...)]
   1m4.8s: [] and []
 both are cordoned for a minute
-  1.1s: [cordoned by an operator] and [cordoned by an operator]
-  1m0.1s: [] and []
+  1s: [cordoned by an operator] and [cordoned by an operator]
+  1m0s: [] and []
 the store loses all that was written
   2.6s: [the store has lost acknowledged writes] and []
   7.6s: [the store has lost acknowledged writes] and [the store has lost acknowledged writes]
   17.6s: [] and []
 the key is overwritten
-  1.1s: [the key holds a foreign record] and [the key holds a foreign record]
+  1s: [the key holds a foreign record] and [the key holds a foreign record]
   16s: [] and []
 the work of a goes on for a minute, and its key is deleted
   16s: [not released] and []
   1m0s: [] and []
 b may not read the settings for a minute
-  1.1s: [] and [permission denied]
+  1s: [] and [permission denied]
   1m3.5s: [] and []
 b may not write for a minute, and a takes the key
-  1.1s: [] and [permission denied]
+  1s: [] and [permission denied]
   2m3s: [] and []
 b may not write, and connects again after a minute
-  1.1s: [] and [permission denied]
-  1m0.1s: [] and []
+  1s: [] and [permission denied]
+  1m0s: [] and []
 the bucket is full for a minute
-  1.1s: [there is no room for a write] and [there is no room for a write]
+  1s: [there is no room for a write] and [there is no room for a write]
   1m1.2s: [] and []
 b finds no bucket, and hears of the next leader after ten seconds
-  1.1s: [] and [the bucket does not exist]
+  1s: [] and [the bucket does not exist]
   25s: [] and []
   26.3s: [] and [the bucket does not exist]
 b opens no feed for a minute
-  1.1s: [] and [no feed, polling instead]
+  1s: [] and [no feed, polling instead]
   1m1.9s: [] and []
 the feed of b delivers nothing for two minutes
   22.6s: [] and [no feed, polling instead]

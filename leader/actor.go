@@ -174,7 +174,7 @@ func (a *actor) receive(m *mail) {
 	}
 	if m.fault != nil {
 		a.stepOn(machine.InTick)
-		a.fault(m.fault, 0)
+		a.fault(m.fault)
 		return
 	}
 	if m.sign {
@@ -206,10 +206,6 @@ func (a *actor) receive(m *mail) {
 		if m.in.Kind == machine.InHeard {
 			m.in.Observed = a.decodeDelivered(m.entry, m.seen)
 			a.requests.hear(m.entry.Revision)
-			if a.faults.deaf {
-				a.faults.deaf = false
-				a.heal(byDelivery)
-			}
 		}
 	case machine.InAbandon:
 		a.abandoning = true
@@ -226,7 +222,6 @@ func (a *actor) receive(m *mail) {
 	case m.in.Kind == machine.InRead && m.in.Err == nil:
 		a.remember()
 	case m.in.Kind == machine.InReconnected:
-		a.heal(byWrite)
 		a.step(a.stepGuards(machine.GuardInput{Kind: machine.GuardInReconnected}), nil)
 	case m.in.Kind == machine.InSettings && m.in.Err == nil:
 		a.compareBucket()
@@ -245,7 +240,7 @@ func (a *actor) compareBucket() {
 		return
 	}
 	if err, known := a.bucket.Difference(); known && a.faults.isDifferent(err) { // they may be forgotten again
-		a.fault(err, 0)
+		a.fault(err)
 	}
 }
 
@@ -434,9 +429,6 @@ func (a *actor) events(in *machine.Input, fx *machine.Effects) []Event {
 			} else {
 				news = a.faults.isNews(in, n.Err)
 			}
-			end := healersOf(in, n.Err, a.status.Holds)
-			a.faults.deaf = a.faults.deaf || end == byDelivery
-			a.lasts(n.Err, end)
 			if news {
 				a.faults.told = a.faults.told || isUnanswered(n.Err) && !errors.Is(n.Err, ErrNoFeed)
 				events = append(events, a.faulted(n.Err))
@@ -455,10 +447,9 @@ func (a *actor) faulted(err error) Faulted {
 	return f
 }
 
-// fault reports a fault that does not come from the machine, and what shows that it is over, or 0.
-func (a *actor) fault(err error, end healers) {
+// fault reports a fault that does not come from the machine.
+func (a *actor) fault(err error) {
 	e := a.faulted(err)
-	a.lasts(err, end)
 	a.c.transits(State(a.status.State), State(a.status.State), []Event{e})
 	a.c.logEvent(a.values, e)
 	a.c.offer(e)

@@ -128,9 +128,6 @@ func (s *guardDriver) checkAgain(values context.Context, now time.Time, box *mai
 // reported takes a message about a guard. It returns the input for the machine, or nil.
 func (a *actor) reported(m *guardMail) *machine.Input {
 	s := &a.guards[m.number]
-	if m.in.Err == nil {
-		a.heal(byGuard)
-	}
 	if in, ok := s.answered(m, a.now()); ok {
 		a.stepGuard(s, in)
 		return a.tell()
@@ -165,7 +162,7 @@ func (s *guardDriver) answered(m *guardMail, now time.Time) (in machine.GuardInp
 func (a *actor) stepGuard(s *guardDriver, in machine.GuardInput) {
 	in.Jitter = a.rng.Uint32()
 	if fault := s.step(a.values, &a.c.box, a.now(), a.status.Times.OrDefault().Lease, in, a.term); fault != nil {
-		a.fault(fault, byGuard|byLeader)
+		a.fault(fault)
 	}
 }
 

@@ -142,14 +142,11 @@ func (a *actor) rosterFault(err error) {
 	h := &a.roster.announcer
 	switch {
 	case err == nil:
-		if h.reported != "" {
-			h.reported = ""
-			a.heal(byRoster)
-		}
+		h.reported = ""
 	case a.status.Done || err.Error() == h.reported:
 	default:
 		h.reported = err.Error()
-		a.fault(fmt.Errorf("roster: %w", err), byRoster) // the lease does not depend on it
+		a.fault(fmt.Errorf("roster: %w", err)) // the lease does not depend on it
 	}
 }
 

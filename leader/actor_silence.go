@@ -76,7 +76,7 @@ func (a *actor) stepSilence() {
 		if s.reads && !s.reported && (s.found != 1 || !moves) { // a move may be all that it needs
 			s.reported = true
 			a.faults.told = true
-			a.fault(a.noMajority(ok), byReply)
+			a.fault(a.noMajority(ok))
 		}
 		if moves {
 			m.Move(a.quiet(), a.c.logMove(a.values))

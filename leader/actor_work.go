@@ -127,7 +127,7 @@ func (a *actor) remind() {
 	switch {
 	case !a.reminder.due(a.now(), shut, s.Times.OrDefault().Lease):
 	case s.Working:
-		a.fault(machine.NotReleased(a.reminder.token), byWorkEnd)
+		a.fault(machine.NotReleased(a.reminder.token))
 	default:
 		a.c.log.LogAttrs(a.values, slog.LevelWarn, "no loop takes terms", slog.String("instead",
 			"the candidate does not campaign since its loop over Terms was left: begin another loop, or stop the candidate"))

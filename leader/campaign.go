@@ -375,7 +375,6 @@ func (c *Candidate) finish(values context.Context, err error, keeps, cut bool) {
 	c.err, c.keeps, c.cut = err, keeps, cut
 	c.tally.seesLeader(true, c.since) // later holders are not seen here any more
 	c.tally.holds, c.tally.silent, c.tally.working = false, false, false
-	c.tally.causes.heal(^healers(0))
 	c.mu.Unlock()
 	close(c.pulse) // before the wait for the log
 	if c.permit != nil {

@@ -121,11 +121,10 @@ func (a *actor) noticeCordon() {
 	}
 	c.reported = n.own
 	if n.own == "" {
-		a.heal(byUncordon)
 		a.c.log.LogAttrs(a.values, slog.LevelInfo, "no longer cordoned")
 		return
 	}
-	a.fault(fmt.Errorf("%w: %q does not take the key before %q is off the cordon (natsleader undrain)", backend.ErrCordoned, a.c.id, n.own), byUncordon)
+	a.fault(fmt.Errorf("%w: %q does not take the key before %q is off the cordon (natsleader undrain)", backend.ErrCordoned, a.c.id, n.own))
 }
 
 // syncCordon is syncPermit for a candidate with one seat.

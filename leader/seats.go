@@ -277,15 +277,7 @@ type seatsSeen struct {
 func (a *actor) disagree(events []Event) []Event {
 	rec, own := a.status.Seen.Rec, max(a.Seats, 1)
 	seen := seatsSeen{rec.Session, seatsOf(rec)}
-	was := a.faults.seats
-	a.faults.seats = a.status.Seen.Held() && rec.Session != a.Session && rec.ID != "" && seen.seats != own && !a.Observe
-	switch {
-	case was && !a.faults.seats:
-		a.heal(bySeats)
-	case a.faults.seats && !was:
-		a.lasts(ErrSeatsDiffer, bySeats)
-	}
-	if !a.faults.seats || a.reportedSeats == seen {
+	if !a.status.Seen.Held() || rec.Session == a.Session || rec.ID == "" || seen.seats == own || a.reportedSeats == seen || a.Observe {
 		return events
 	}
 	a.reportedSeats = seen

@@ -13,7 +13,7 @@ import (
 	"github.com/natsleader/natsleader/internal/record"
 )
 
-// Stats is a snapshot of a candidate. Totals begin with Campaign.
+// Stats is a snapshot of a candidate, for metrics and health checks. Totals begin with Campaign.
 type Stats struct {
 	Bucket        string // its name; empty for a store in memory
 	State         State
@@ -44,7 +44,6 @@ type Stats struct {
 	// Fenced and Deposed count these events by Cause, Faults counts Faulted by Err. The keys are errors of this package,
 	// of two that match the narrower one, of package schedule, or nil for an error that matches none.
 	Fenced, Deposed, Faults map[error]uint64
-	Lasting                 []error // the keys of Faults of what no success has ended since; a request that fails counts for two minutes
 }
 
 // Connected returns nil while the bucket serves the candidate. Otherwise: [ErrStopped] after its end, [ErrStalled] if
@@ -135,11 +134,8 @@ func (t *tally) seesLeader(led bool, now func() time.Duration) {
 
 // works records whether work goes on after the end of its term.
 func (t *tally) works(on bool, now func() time.Duration) {
-	switch {
-	case on && !t.working:
+	if on && !t.working {
 		t.ended = now()
-	case t.working && !on:
-		t.causes.heal(byWorkEnd)
 	}
 	t.working = on
 }
@@ -154,15 +150,11 @@ func (c *Candidate) settle(in *machine.Input, asked, quiet time.Duration, p reco
 	if isUnanswered(in.Err) || refused { // a leader of the stream that is cut off refuses a write while one of the key is under way
 		t.unanswered(asked, quiet)
 	}
-	if in.Err == nil {
-		t.causes.heal(byReply | replyOf(in.Kind))
-	}
 	switch {
 	case in.Kind == machine.InFeed && in.Err == nil:
 		t.feeds++
 	case in.Kind != machine.InWritten:
 	case refused:
-		t.causes.heal(byWrite) // a refusal is the stream's
 		t.refused++
 	case in.Err != nil:
 		t.unknown++
@@ -213,7 +205,6 @@ func (c *Candidate) transits(before, after State, events []Event) {
 		case Elected:
 			t.elected++
 			t.expired, t.stalled = false, false
-			t.causes.heal(byLeader)
 		case Fenced:
 			t.expired, t.stalled = errors.Is(e.Cause, ErrLeaseExpired), errors.Is(e.Cause, ErrStalled)
 			t.causes.add(ofFence, e.Cause)
@@ -223,9 +214,6 @@ func (c *Candidate) transits(before, after State, events []Event) {
 		case Faulted:
 			t.causes.add(ofFault, e.Err)
 		case Observed:
-			if e.Holder.State == HolderLeading {
-				t.causes.heal(byLeader)
-			}
 		}
 	}
 	if before != after && after == StateCandidate && !deposed { // from Pending, which no event reports
@@ -275,7 +263,6 @@ func (c *Candidate) stats(state State, term *Term) Stats {
 		Refused: t.refused, Unknown: t.unknown, FeedRebuilds: max(t.feeds, 1) - 1,
 		LogDropped: c.logs.Lost(), Pending: t.pending, Elected: t.elected, Unelected: t.unelected,
 		Fenced: t.causes.of(ofFence), Deposed: t.causes.of(ofEnd), Faults: t.causes.of(ofFault),
-		Lasting: t.causes.lasting(now),
 	}
 	if b, ok := c.store.(*natskv.Bucket); ok {
 		s.Bucket = b.Name()
@@ -319,14 +306,13 @@ func (s *Stats) take(term *Term) {
 }
 
 // causes counts why terms were fenced and ended, and the faults, by countedAs. A candidate has few of them, and keeps them for good:
-// three maps take ten times as much. Faults that last are among them until they are over.
+// three maps take ten times as much.
 type causes []causeCount
 
 type causeCount struct {
-	of  causeKind
-	end healers // ofLasting: what shows that the fault is over, any of these
-	as  error
-	n   uint64 // ofLasting: when the fault was last seen, by the actor's clock
+	of causeKind
+	as error
+	n  uint64
 }
 
 type causeKind uint8
@@ -335,40 +321,7 @@ const (
 	ofFence causeKind = iota
 	ofEnd
 	ofFault
-	ofLasting
 )
-
-// requestLasts is for how long the fault of a request lasts after it was last seen. A request that fails is sent again
-// sooner, unless there is no need of it any more: a candidate that waits writes nothing while another leads, and reads
-// nothing while its feed delivers. With the default lease the roster announces a denied write for as long.
-const requestLasts = 2 * time.Minute
-
-// last records that a fault has been seen, which lasts until one of these shows that it is over.
-func (c *causes) last(err error, end healers, now time.Duration) {
-	seen := causeCount{ofLasting, end, countedAs(err), uint64(now)}
-	i := slices.IndexFunc(*c, func(x causeCount) bool { return x.end == end && x.as == seen.as }) //nolint:errorlint // the same value
-	if i < 0 {
-		*c = append(*c, seen)
-		return
-	}
-	(*c)[i] = seen
-}
-
-// heal ends the faults that these end.
-func (c *causes) heal(by healers) {
-	*c = slices.DeleteFunc(*c, func(x causeCount) bool { return x.end&by != 0 })
-}
-
-// lasting returns the faults that last, each once.
-func (c causes) lasting(now time.Duration) (all []error) {
-	for _, x := range c {
-		passed := x.end&byRequest != 0 && now-time.Duration(x.n) >= requestLasts
-		if x.of == ofLasting && !passed && !slices.Contains(all, x.as) {
-			all = append(all, x.as)
-		}
-	}
-	return all
-}
 
 func (c *causes) add(of causeKind, err error) {
 	as := countedAs(err)
@@ -378,7 +331,7 @@ func (c *causes) add(of causeKind, err error) {
 			return
 		}
 	}
-	*c = append(*c, causeCount{of: of, as: as, n: 1})
+	*c = append(*c, causeCount{of, as, 1})
 }
 
 // of returns the counts of a kind, or nil.
@@ -427,11 +380,6 @@ func (c *Candidate) allStats(state State, term *Term) Stats {
 		addAll(&all.Fenced, s.Fenced)
 		addAll(&all.Deposed, s.Deposed)
 		addAll(&all.Faults, s.Faults)
-		for _, fault := range s.Lasting {
-			if !slices.Contains(all.Lasting, fault) {
-				all.Lasting = append(all.Lasting, fault)
-			}
-		}
 	}
 	return all
 }

@@ -17,13 +17,7 @@ func TestStats_OfAllSeats(t *testing.T) {
 		k := uint64(1) << (8 * n)
 		front.seats = append(front.seats, &Candidate{done: front.done, permit: front.permit, timeline: newTimeline(&stillClock{testEpoch}), tally: tally{
 			writes: &writeTimes{counts: [len(writeBounds) + 1]uint64{k, 2 * k}, sum: time.Duration(3 * k)}, refused: 4 * k, unknown: 5 * k, feeds: 6*k + 1,
-			pending: 7 * k, elected: 8 * k, unelected: 9 * k, causes: causes{
-				{of: ofFence, as: ErrStopped, n: 10 * k},
-				{of: ofEnd, as: ErrStopped, n: 11 * k},
-				{of: ofFault, as: ErrStopped, n: 12 * k},
-				{of: ofLasting, as: ErrFull, end: byLeader},
-				{of: ofLasting, as: []error{ErrFull, ErrNoBucket, nil}[n], end: byReply},
-			},
+			pending: 7 * k, elected: 8 * k, unelected: 9 * k, causes: causes{{ofFence, ErrStopped, 10 * k}, {ofEnd, ErrStopped, 11 * k}, {ofFault, ErrStopped, 12 * k}},
 			led: true, leaderless: time.Duration(13 * k), silent: true, signed: -time.Duration(14 * k), working: true, ended: -time.Duration(15 * k),
 		}})
 	}
@@ -31,8 +25,7 @@ func TestStats_OfAllSeats(t *testing.T) {
 	named := func(k uint64) map[error]uint64 { return map[error]uint64{ErrStopped: k * all} }
 	want := Stats{
 		Seats: 3, Refused: 4 * all, Unknown: 5 * all, FeedRebuilds: 6 * all, Pending: 7 * all, Elected: 8 * all, Unelected: 9 * all,
-		Lasting: []error{ErrFull, ErrNoBucket, nil},
-		Fenced:  named(10), Deposed: named(11), Faults: named(12), Leaderless: 13 * all, Silent: 14 * longest, Unreleased: 15 * longest,
+		Fenced: named(10), Deposed: named(11), Faults: named(12), Leaderless: 13 * all, Silent: 14 * longest, Unreleased: 15 * longest,
 	}
 	want.WriteBounds, want.WriteCounts, want.WriteSum = writeBounds[:], make([]uint64, len(writeBounds)+1), 3*all
 	want.WriteCounts[0], want.WriteCounts[1] = all, 2*all

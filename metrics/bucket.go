@@ -29,8 +29,6 @@ var (
 		"For how long the work of a term has gone on after the end of the term, the longest.", "bucket")
 	longestSilentDesc = describeAll("candidates_silent_seconds",
 		"For how long no sign of a majority of the servers has come, the longest.", "bucket")
-	allFaultedDesc = describeAll("candidates_faulted",
-		"Candidates of which a fault of this kind lasts.", "bucket", "kind")
 	connErrorsDesc = describeAll("candidates_connection_error",
 		"Candidates whose connection is down, by the kind of its last error.", "bucket", "kind")
 )
@@ -133,14 +131,13 @@ type crowd struct {
 	ratio      float64
 	unreleased time.Duration
 	silent     time.Duration
-	lasting    map[string]int // by kind
 	connErrors map[string]int
 }
 
 func newCrowd(bucket string, gone leader.Stats) *crowd {
 	c := &crowd{
 		bucket: bucket, states: make(map[leader.State]int), inTrouble: make([]int, len(troubles)), named: make([][]string, len(troubles)),
-		connErrors: make(map[string]int), lasting: make(map[string]int),
+		connErrors: make(map[string]int),
 	}
 	addCounts(&c.total, gone)
 	return c
@@ -158,9 +155,6 @@ func (c *crowd) include(election string, v view) {
 	c.unreleased, c.silent = max(c.unreleased, v.Unreleased), max(c.silent, v.Silent)
 	if v.LeaseDuration > 0 {
 		c.ratio = max(c.ratio, v.SinceRenewal.Seconds()/v.LeaseDuration.Seconds())
-	}
-	for _, kind := range kindsOf(v.Lasting) {
-		c.lasting[kind]++
 	}
 	if v.ConnError != nil {
 		c.connErrors[kindOf(v.ConnError)]++
@@ -239,9 +233,6 @@ func (c *crowd) send(to scrape) {
 	to.gauge(longestUnreleasedDesc, c.unreleased.Seconds(), own)
 	to.gauge(longestSilentDesc, c.silent.Seconds(), own)
 	to.counter(allLeaderlessDesc, c.total.Leaderless.Seconds(), own)
-	for kind, n := range c.lasting {
-		to.gauge(allFaultedDesc, float64(n), to.with(to.kinds.pair("kind", kind)))
-	}
 	for kind, n := range c.connErrors {
 		to.gauge(connErrorsDesc, float64(n), to.with(to.kinds.pair("kind", kind)))
 	}

@@ -3,7 +3,6 @@ package metrics
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -62,7 +61,6 @@ func TestByBucket_TenThousandLeaders(t *testing.T) {
 	for i := range 100 {
 		s := leading()
 		s.Seats, s.SinceRenewal, s.Unreleased, s.Silent = 2, time.Hour, time.Hour, time.Hour
-		s.Lasting = slices.Collect(maps.Keys(every))
 		s.Faults, s.Fenced, s.Deposed, s.Unelected = every, every, every, 1
 		s.ConnError = errors.New("timeout: x")
 		v := view{s, 1, recent{100, 100, 100}}

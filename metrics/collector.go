@@ -26,8 +26,6 @@
 //	natsleader_writes_refused_total           writes of the key whose condition did not hold
 //	natsleader_writes_unknown_total           writes of the key that were not answered in time
 //	natsleader_faults_total{kind}             Faulted events
-//	natsleader_faulted{kind}                  1 for each kind of which a fault lasts: nothing has shown its end. Of the
-//	                                          kinds clock, congested, bucket_differs and schedule_ nothing would
 //	natsleader_feed_rebuilds_total            feeds that had to be opened again
 //	natsleader_leaderless_seconds_total       time without a leader, as seen here
 //	natsleader_log_dropped_total              log records dropped because the handler of the log blocked
@@ -72,7 +70,6 @@
 //	natsleader_candidates_renewal_age_ratio                  the greatest renewal age of those that hold their keys, as a share of the lease
 //	natsleader_candidates_unreleased_seconds                 the longest
 //	natsleader_candidates_silent_seconds                     the longest
-//	natsleader_candidates_faulted{kind}                      candidates with each kind
 //	natsleader_candidates_connection_error{kind}             candidates with each kind
 //	natsleader_candidates_renewal_duration_seconds           and those that follow, the sums
 //	natsleader_candidates_transitions_total{to,cause}
@@ -102,11 +99,11 @@
 // lease_expired for leader.ErrLeaseExpired, or other for nil. Series with a cause or kind appear when they
 // are first counted.
 //
-// A candidate has 33 series, one more once it knows its lease, another while it holds the key, another while the
-// connection is down, one for each transition and each kind of fault that it has seen, of which there are no more than
-// 33, and one for each kind that lasts. Without LeaderIDs no series depends on IDs, values or other data that other
-// clients write. With ByBucket, a bucket has 38 series, one for each transition and each kind of fault and of error of
-// the connection, and at most 80 that name elections. A name is cut at 64 bytes.
+// A candidate has 33 series, one more once it knows its lease, another while it holds the
+// key, another while the connection is down, and one for each transition and each kind of fault that it has seen, of which
+// there are no more than 33. Without LeaderIDs no series depends on IDs, values or other data
+// that other clients write. With ByBucket, a bucket has 38 series, one for each transition and each kind of fault and of
+// error of the connection, and at most 80 that name elections. A name is cut at 64 bytes.
 package metrics
 
 import (
@@ -371,8 +368,6 @@ var (
 		"For how long the work of a term has gone on after the end of the term, 0 if it has ended.")
 	silentDesc = describe("silent_seconds",
 		"For how long no sign of a majority of the servers has come, 0 unless one is missing.")
-	faultedDesc = describe("faulted",
-		"1 while a fault of this kind lasts.", "kind")
 	connErrorDesc = describe("connection_error",
 		"1 while the connection is down, with the kind of its last error.", "kind")
 	ownedDesc        = describeAll("shards_owned", "Shards that the member works on.", "bucket", "group")

@@ -115,27 +115,6 @@ func TestCollector_AllMetrics(t *testing.T) {
 	k.shown.WriteString(strings.ReplaceAll(scrape(t, k.collector), runtime.Version(), "GO"))
 }
 
-// A fault that lasts has a series until it is over, in both modes.
-func TestFaulted_WhileItLasts(t *testing.T) {
-	k := newKit(t)
-	c := k.stand("a", leader.Config{})
-	byBucket := k
-	byBucket.collector = &metrics.Collector{ByBucket: true}
-	shown := func() {
-		t.Helper()
-		k.show("faulted", "faults_total")
-		byBucket.show("candidates_faulted")
-	}
-	k.add(c)
-	byBucket.add(c)
-	shown()
-	k.store.Put("billing", []byte("what is no record"))
-	k.clock.Advance(15*time.Second - 1)
-	shown()
-	k.clock.Advance(1)
-	shown()
-}
-
 // A leader is one until the instant at which its lease ends.
 func TestIsLeader_EndsWithTheLease(t *testing.T) {
 	k := newKit(t)
@@ -325,7 +304,7 @@ func TestSeries_AsManyAsDocumented(t *testing.T) {
 	k.add(k.stand("a", leader.Config{}))
 	series := 0
 	for line := range strings.Lines(scrape(t, k.collector)) {
-		if !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "natsleader_fault") {
+		if !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "natsleader_faults_total") {
 			series++
 		}
 	}

@@ -1,10 +1,8 @@
 package metrics
 
 import (
-	"cmp"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -101,22 +99,13 @@ var errorNames = map[error]string{
 func named(counts map[error]uint64) map[string]uint64 {
 	sums := make(map[string]uint64, len(counts))
 	for err, n := range counts {
-		sums[nameOf(err)] += n
+		name, ok := errorNames[err]
+		if !ok {
+			name = "other"
+		}
+		sums[name] += n
 	}
 	return sums
-}
-
-func nameOf(err error) string { return cmp.Or(errorNames[err], "other") }
-
-// kindsOf returns the names of errors, each once.
-func kindsOf(errs []error) []string {
-	var kinds []string
-	for _, err := range errs {
-		if name := nameOf(err); !slices.Contains(kinds, name) {
-			kinds = append(kinds, name)
-		}
-	}
-	return kinds
 }
 
 // send sends all metrics.
@@ -146,9 +135,6 @@ func (to scrape) works(s leader.Stats) {
 	to.counts(s)
 	to.gauge(unreleasedDesc, s.Unreleased.Seconds(), own)
 	to.gauge(silentDesc, s.Silent.Seconds(), own)
-	for _, kind := range kindsOf(s.Lasting) {
-		to.gauge(faultedDesc, 1, []*dto.LabelPair{to.bucket, to.election, to.kinds.pair("kind", kind)})
-	}
 	if s.ConnError != nil {
 		to.gauge(connErrorDesc, 1, []*dto.LabelPair{to.bucket, to.election, to.kinds.pair("kind", kindOf(s.ConnError))})
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -67,7 +68,7 @@ func TestShardsSteer(t *testing.T) {
 		a := w.Joins("web-1", shard.Config{Most: 6})
 		w.Prompt("step-down orders --shard 7 --to web-2_7_x", "step-down orders --shard 7 --to web-2_7_x", "step-down orders --shard 7 --to web-2_7_x --json")
 		orders()
-		w.Prompt("step-down orders --shard 8 --to web-1", "step-down orders --shard=-1 --to web-1", "step-down orders --shard 0 --to web-3",
+		w.Prompt("step-down orders --shard 8 --to web-1", "step-down orders --shard=-1 --to web-1", "step-down orders --shard 0 --to web-3", "step-down orders --shard 0 --to web-3 --dry-run",
 			"step-down orders --shard 0", "step-down orders --shard 0 --to next", "step-down orders --shard 7 --to web-1 --dry-run", "step-down orders --shard 7 --to web-1 --dry-run --json")
 		w.Prompt("drain web-3 --only orders", "undrain web-3 --only orders")
 		w.Notef("# web-1 alone takes 6 of 8 shards\n")
@@ -83,6 +84,16 @@ func TestShardsSteer(t *testing.T) {
 		w.Notef("# the work of web-1 does not end at once\n")
 		a.Hangs.Store(int64(10 * time.Second))
 		w.Prompt("drain web-1 --only orders --wait 5s", "drain web-1 --only orders --json", "undrain web-1 --only orders")
+		time.Sleep(11 * time.Second)
+		w.Notef("# it is undrained while drain waits\n")
+		undrained := make(chan string)
+		go func() {
+			out, errs, code := w.Run("drain web-1 --only orders --wait 15s")
+			undrained <- fmt.Sprintf("%s%s[exit code %d]\n", out, errs, code)
+		}()
+		time.Sleep(time.Second)
+		w.Prompt("undrain web-1 --only orders")
+		w.Notef("%s", <-undrained)
 		time.Sleep(11 * time.Second)
 		a.Hangs.Store(0)
 		w.Prompt("drain web-1 --only orders --json")

@@ -261,7 +261,7 @@ export class Detail {
 
   // uncordon lets the candidates of a name lead again.
   async uncordon(name) {
-    if (!await this.confirm(`Uncordon ${name}?`, "Its candidates may lead again. One that waits for a free key takes it at once.")) return;
+    if (!await this.confirm(`Uncordon ${name}?`, "Its candidates may lead again: one that waits for a free key takes it at once. Its drained members of groups take shards again.")) return;
     $("drained").hidden = false;
     $("drained").firstElementChild.textContent = await this.request("uncordon", { name }, (answer) => answer);
   }

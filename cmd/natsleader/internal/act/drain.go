@@ -3,6 +3,7 @@ package act
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -496,7 +497,7 @@ func (u *Undrain) Run(ctx context.Context, look *inspect.Inspector) error {
 func (u *Undrain) members(ctx context.Context, look *inspect.Inspector) (all []*membersOf, unread error) {
 	for _, name := range u.Names {
 		if u.only == "" {
-			more, err := onHost(ctx, look, name, func(p view.MemberSummary) bool { return p.State == inspect.MemberDrained })
+			more, err := onHost(ctx, look, name, func(p view.MemberSummary) bool { return p.Drained })
 			all, unread = append(all, more...), cmp.Or(unread, err)
 			continue
 		}
@@ -586,14 +587,16 @@ type drainedMember struct {
 	State  string `json:"state,omitempty"`  // inspect.MemberDrained: it has given them up; inspect.MemberLeft or inspect.MemberGone: others have got them
 }
 
-// request asks the members to give up their shards.
-func (m *membersOf) request(ctx context.Context, look *inspect.Inspector) error {
+// request asks the members to give up their shards, and returns the first error. The group may have removed one whose term
+// was over.
+func (m *membersOf) request(ctx context.Context, look *inspect.Inspector) (failed error) {
 	for _, p := range m.chosen {
-		if err := look.Within(ctx, func(ctx context.Context) error { return shard.Drain(ctx, look.Bucket, m.of.Group, p.ID) }); err != nil {
-			return err
+		err := look.Within(ctx, func(ctx context.Context) error { return shard.Drain(ctx, look.Bucket, m.of.Group, p.ID) })
+		if !errors.Is(err, shard.ErrNoMember) || !inspect.IsPast(p.State) {
+			failed = cmp.Or(failed, err)
 		}
 	}
-	return nil
+	return failed
 }
 
 // emptied waits until the members that were asked have given up their shards. It returns the outcome, also in words.
@@ -603,6 +606,7 @@ func (m *membersOf) emptied(ctx context.Context, look *inspect.Inspector, name s
 		ids[p.ID] = true
 	}
 	var left []int
+	var again []string // members that take shards: the request is not seen yet, or does not hold any more
 	x := m.of
 	if err := until(ctx, x, look, wait, func() (bool, error) {
 		left = left[:0]
@@ -618,9 +622,19 @@ func (m *membersOf) emptied(ctx context.Context, look *inspect.Inspector, name s
 		}
 		slices.Sort(left)
 		left = slices.Compact(left)
-		return len(left) == 0, nil
+		again = again[:0]
+		for _, p := range x.Members() {
+			if ids[p.ID] && p.State == inspect.MemberLives {
+				again = append(again, p.ID)
+			}
+		}
+		return len(left)+len(again) == 0, nil
 	}, func() (what, why string) {
-		return fmt.Sprintf("%d shards of group %s have not left %s", len(left), x.Group, front.Printable(name)), "the work on " + group.Ranges(left) + " has not ended"
+		if len(again) > 0 {
+			return fmt.Sprintf("%s of group %s has not stayed drained", front.SomeNames(again), x.Group), "it has started anew, or was undrained"
+		}
+		return fmt.Sprintf("%d shards of group %s have not left %s", len(left), x.Group, front.Printable(name)),
+			"the work on " + group.Ranges(left) + " has not ended; the request stays"
 	}); err != nil {
 		return done, nil, err
 	}
@@ -647,13 +661,14 @@ func (m *membersOf) emptied(ctx context.Context, look *inspect.Inspector, name s
 func (m *membersOf) release(ctx context.Context, look *inspect.Inspector) (done drainedGroup, lines []string, err error) {
 	done.Group = m.of.Group
 	for _, p := range m.chosen {
-		if err := look.Within(ctx, func(ctx context.Context) error { return shard.Undrain(ctx, look.Bucket, done.Group, p.ID) }); err != nil {
-			return done, lines, err
+		if failed := look.Within(ctx, func(ctx context.Context) error { return shard.Undrain(ctx, look.Bucket, done.Group, p.ID) }); failed != nil {
+			err = cmp.Or(err, failed)
+			continue
 		}
 		done.Members = append(done.Members, drainedMember{ID: p.ID})
 		lines = append(lines, fmt.Sprintf("group %s: %s may take shards", done.Group, front.Printable(p.ID)))
 	}
-	return done, lines, nil
+	return done, lines, err
 }
 
 // Shortage says how many shards would have no owner without the chosen members, also in words.

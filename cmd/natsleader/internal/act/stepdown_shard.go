@@ -34,9 +34,9 @@ func until(ctx context.Context, x *view.Sharing, look *inspect.Inspector, wait t
 	}
 	what, why := open()
 	if x.View.Assigner.State != leader.HolderLeading {
-		why = "no member is the assigner"
+		why = "no member is the assigner; the request stays"
 	}
-	return front.Exitf(front.ExitWaited, "%s within %v: %s; the request stays", what, wait, why)
+	return front.Exitf(front.ExitWaited, "%s within %v: %s", what, wait, why)
 }
 
 // moved is the outcome of a move.
@@ -60,7 +60,7 @@ func (s *StepDown) move(ctx context.Context, look *inspect.Inspector) error {
 	takes := func() error {
 		i := slices.IndexFunc(x.View.Members, func(p shard.Peer) bool { return p.ID == s.to })
 		if i < 0 {
-			return nil // shard.Move says so
+			return fmt.Errorf("%w: %q in group %s", shard.ErrNoMember, s.to, front.Printable(x.Group))
 		}
 		switch inspect.MemberState(x.View.Members[i]) {
 		case inspect.MemberGone:
@@ -90,7 +90,7 @@ func (s *StepDown) move(ctx context.Context, look *inspect.Inspector) error {
 		o := x.View.Owners[s.shard]
 		return o.ID == s.to && o.State == shard.OwnerWorks, takes()
 	}, func() (what, why string) {
-		return fmt.Sprintf("shard %d has not moved to %s", s.shard, id), "its owner is " + view.OwnerText(x.View.Owners[s.shard])
+		return fmt.Sprintf("shard %d has not moved to %s", s.shard, id), "its owner is " + view.OwnerText(x.View.Owners[s.shard]) + "; the request stays"
 	})
 	if err != nil {
 		return err

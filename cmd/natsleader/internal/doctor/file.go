@@ -61,7 +61,19 @@ func doctorFrom(g *front.Globals, o doctorOptions) error {
 	if err != nil {
 		return front.Usagef("--from %s: %w", front.Printable(o.from), err)
 	}
+	_, _ = fmt.Fprintf(g.Errs(), "natsleader: %s was read of bucket %s%s\n", front.Printable(o.from), front.Printable(b.Asked.Bucket), readBy(b.Server.From()))
 	return printReport(g.Out(), judge.Of(b), o.json, g.Width())
+}
+
+// readBy says when facts were read, and from which server.
+func readBy(from facts.Source) (text string) {
+	if !from.At.IsZero() {
+		text = " at " + front.FormatZoned(from.At)
+	}
+	if from.Server != "" {
+		text += " from " + front.Printable(from.Server)
+	}
+	return text
 }
 
 // Unreached notes that no connection was made.

@@ -63,8 +63,11 @@ func Load(text []byte) (Bucket, error) {
 func (b *Bucket) whole() bool {
 	for _, f := range []Fact[Stream]{b.Stream, b.Roster, b.History} {
 		clusters := []*jetstream.ClusterInfo{f.value.Looks.First, f.value.Looks.Last}
-		if f.value.Info != nil {
-			clusters = append(clusters, f.value.Info.Cluster)
+		if info := f.value.Info; info != nil {
+			if f.value.At.IsZero() || slices.Contains(info.Config.Sources, nil) {
+				return false
+			}
+			clusters = append(clusters, info.Cluster)
 		}
 		for _, c := range clusters {
 			if c != nil && slices.Contains(c.Replicas, nil) {
@@ -72,5 +75,6 @@ func (b *Bucket) whole() bool {
 			}
 		}
 	}
-	return true
+	_, read := b.Elections.Get()
+	return !read || !b.Elections.From().At.IsZero() // their leases are judged at that time
 }

@@ -66,6 +66,9 @@ func (s *Inspector) Recordon(ctx context.Context, change func(names []string) ([
 				s.Bucket.Backend().Update(ctx, wire.CordonKey, value, revision, reply)
 			})
 		})
+		if front.CodeOf(err) == front.ExitUnreachable && !errors.Is(err, backend.ErrRefused) {
+			err = fmt.Errorf("it is not known whether the cordon was changed, which natsleader status shows: %w", err)
+		}
 		if !errors.Is(err, backend.ErrRefused) {
 			return names, cmp.Or(err, unfit)
 		}

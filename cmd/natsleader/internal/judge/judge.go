@@ -252,7 +252,7 @@ func Some[T ~string](names []T) string {
 // roundish is a duration with about three digits.
 func roundish(d time.Duration) time.Duration {
 	for unit := time.Duration(1); ; unit *= 10 {
-		if d < 1000*unit {
+		if d < 1000*unit || unit >= 1e15 { // ten times that is more than a duration has
 			return d.Round(unit)
 		}
 	}

@@ -395,7 +395,7 @@ func TestLoad_Damaged(t *testing.T) {
 		switch v := v.(type) {
 		case map[string]any:
 			for key, x := range v {
-				for _, junk := range []any{nil, -1.0, "junk", []any{nil}} {
+				for _, junk := range []any{nil, -1.0, json.Number("9223372036854775807"), "junk", []any{nil}} {
 					v[key] = junk
 					try()
 				}

@@ -25,8 +25,9 @@ type Group struct {
 	sharing  *webpage.Sharing
 	Brief    string
 	remedy   string    // if some shards are without an owner
-	unowned  bool      // some shards are without an owner, or nothing is known of them
+	unowned  bool      // some shards are without an owner, or no member has joined
 	notBegun bool      // some are granted, and their work has not begun
+	unknown  bool      // it is not observed
 	since    time.Time // when one of these was first seen; zero: it was not
 }
 
@@ -48,13 +49,13 @@ func (u *State) group(name string, now time.Time) Group {
 	case g != nil:
 		return *g
 	case len(u.Groups) >= MostGroups:
-		return Group{Brief: fmt.Sprintf("not known: more than %d groups", MostGroups)}
+		return Group{Brief: fmt.Sprintf("not known: more than %d groups", MostGroups), unknown: true}
 	}
 	g = &Group{Brief: "not read yet"}
 	u.Groups[name] = g
 	views, err := shard.Observe(context.Background(), u.S.Bucket, name)
 	if err != nil {
-		g.Brief = "not known: " + front.ErrorText(err)
+		g.Brief, g.unknown = "not known: "+front.ErrorText(err), true
 		return *g
 	}
 	go func() {
@@ -207,6 +208,8 @@ func (g *Group) advise(row *webpage.Row) {
 	switch {
 	case row.Trouble < int(view.TroublePending): // there is no assigner
 		row.Link = runbook + "natsleadershardsnoassigner"
+	case g.unknown:
+		row.Trouble, row.Why, row.Do = int(view.TroubleUnknown), g.Brief, "natsleader status "+front.Printable(row.Group)
 	case (g.unowned || g.notBegun) && row.Trouble < int(view.TroubleIdle):
 		row.Trouble, row.Since, row.Why = int(view.TroubleExpired), webpage.Milliseconds(g.since), g.Brief
 		row.Do, row.Link = g.remedy, runbook+"natsleadershardsunowned"

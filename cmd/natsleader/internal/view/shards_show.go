@@ -224,6 +224,8 @@ type MemberSummary struct {
 	Value64 string  `json:"value64,omitempty"`
 
 	Remaining *float64 `json:"remaining_seconds,omitempty"` // of its lease, if that is known
+
+	Drained bool `json:"-"` // whatever its state
 }
 
 // ownerSummary describes the owner of a shard for programs.
@@ -251,7 +253,7 @@ func (x *Sharing) Members() []MemberSummary {
 	}
 	all := []MemberSummary{}
 	for _, p := range x.View.Members {
-		m := MemberSummary{ID: p.ID, State: inspect.MemberState(p), Shards: append([]int{}, has[p.ID]...), Weight: p.Weight, Most: p.Most, Hold: p.Hold.Seconds()}
+		m := MemberSummary{ID: p.ID, State: inspect.MemberState(p), Shards: append([]int{}, has[p.ID]...), Weight: p.Weight, Most: p.Most, Hold: p.Hold.Seconds(), Drained: p.Drained}
 		m.Value, m.Value64 = front.Text(p.Value)
 		if !x.now.IsZero() && !inspect.IsPast(m.State) {
 			remaining := p.Holder.Renewed.Add(p.Holder.Lease).Sub(x.now).Seconds()

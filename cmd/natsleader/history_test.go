@@ -273,7 +273,7 @@ func TestHistory_AtOfAll(t *testing.T) {
 		for _, at := range []string{"1999-12-31", "00:00:30", "00:04", "00:05:30", "00:06:20", "01:00", "02:00"} {
 			w.Prompt("history --at " + at)
 		}
-		w.Prompt("history o* --at 00:06:20", "history x* --at 00:06:20", "history billing* --at 00:04", "history b*", "history --at 00:06:20 --json")
+		w.Prompt("history o* --at 00:06:20", "history x* --at 00:06:20", "history billing* --at 00:04", "history b*", "history --at 00:06:20 --json", "history once* --at 01:00")
 		asks := historyAsks(w, "history --at 00:04")
 		expect.That(w, asks <= 2+7, "%d requests", asks)
 	})

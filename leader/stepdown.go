@@ -33,21 +33,21 @@ const (
 
 // StepDownOptions say who asks, and who is to lead next.
 type StepDownOptions struct {
-	By   string // names the requester in the leader's log
-	To   string // ID of the candidate that is to lead next
-	Next bool   // the next candidate of the roster is to lead, in place of To
+	By    string // names the requester in the leader's log
+	To    string // ID of the candidate that is to lead next
+	Next  bool   // the next candidate of the roster is to lead, in place of To
+	Token uint64 // of the term that is meant: another is not asked, which is ErrNoLeader; 0: whichever leads
 }
 
 // StepDown asks the leader to hand over, as by [Term.Resign], and with To or Next as by [Term.TransferTo]. It returns
 // the Holder that was asked, when the key is released or another's, and with To or Next when there is a next leader.
 // With several seats election is the result of seats.Key. docs/permissions.md has who may ask.
 //
-// Errors: [ErrNoLeader]; [ErrRequestRefused] if the leader refuses, or no candidate with the ID of To waits;
-// [ErrUnreachable] if it neither answers nor hands over within 5 s; those of every [Store]; with To or Next
-// [ErrNotSucceeded] if another candidate leads then, or none within one lease, and [ErrInvalidConfig] if both are
-// set. After the error of ctx the leader may still hand over.
+// Errors: [ErrNoLeader]; [ErrRequestRefused] if the leader refuses, or no candidate of To waits; [ErrUnreachable] if it
+// neither answers nor hands over within 5 s; those of every [Store]; with To or Next [ErrNotSucceeded] if another leads
+// then, or none within one lease, [ErrInvalidConfig] with both. After the error of ctx it may still hand over.
 func StepDown(ctx context.Context, store Store, election string, opts StepDownOptions) (Holder, error) {
-	p := wire.StepDownRequest{Do: wire.DoStepDown, To: opts.To, By: opts.By}
+	p := wire.StepDownRequest{Do: wire.DoStepDown, To: opts.To, By: opts.By, Token: opts.Token}
 	if opts.To != "" || opts.Next {
 		p.Do = wire.DoTransfer
 	}
@@ -74,7 +74,9 @@ func ask(ctx context.Context, store Store, election string, p wire.StepDownReque
 	}
 	h := holderOf(s, seatOf(election))
 	switch {
+	case h.State == HolderLeading && (p.Token == 0 || p.Token == h.Token):
 	case h.State == HolderLeading:
+		return h, fmt.Errorf("%w: the term with token %d is over: %s", ErrNoLeader, p.Token, h)
 	case !h.held():
 		return h, fmt.Errorf("%w: election %q is free", ErrNoLeader, election)
 	default:

@@ -53,6 +53,9 @@ func TestStepDown_IsForOneTerm(t *testing.T) {
 		w.leads(a, b)
 		b.news()
 		token := b.lastTerm(t).Token()
+		h, err := leader.StepDown(w.Context(), w.ops.bucket(t), "e", leader.StepDownOptions{Token: token - 1})
+		check.Is(t, err, leader.ErrNoLeader)
+		check.That(t, h.ID == "b" && h.Token == token, "the holder is %v", h)
 		for _, request := range [][]byte{
 			first, first, w.petition(0), w.petition(1 << 60), petitionOf("", token), petitionOf("x", token), nil, []byte("{}"), []byte("["),
 			bytes.Replace(w.petition(token), []byte(`"v":1`), []byte(`"v":2`), 1),

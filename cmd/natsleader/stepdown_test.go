@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/act"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
@@ -170,7 +171,13 @@ func TestCordon_Refused(t *testing.T) {
 
 // A bucket with a TTL would drop a cordon, and takes none.
 func TestCordon_TTLBucket(t *testing.T) {
-	testworld.Bubble(t, leader.BucketConfig{TTL: time.Hour}, func(w *testworld.World) { w.Prompt("drain a", "drain a --keep") })
+	testworld.Bubble(t, leader.BucketConfig{TTL: time.Minute, Storage: jetstream.MemoryStorage}, func(w *testworld.World) {
+		w.Campaigns("billing", leader.Config{ID: "a"})
+		time.Sleep(3 * time.Minute) // an empty key is led after the TTL
+		w.Campaigns("billing", leader.Config{ID: "b"})
+		time.Sleep(time.Second)
+		w.Prompt("drain a --dry-run", "drain a", "drain a --keep", "drain a --keep --dry-run")
+	})
 }
 
 // drain reports each leader that does not answer within 5 s. The last request waits until another
@@ -197,7 +204,7 @@ func TestStepDownTo_ToNamed(t *testing.T) {
 		w.Campaigns("billing", leader.Config{ID: "a", Queue: &leader.Queue{AtOnce: true}})
 		w.Campaigns("billing", leader.Config{ID: "b", Queue: &leader.Queue{}})
 		w.Campaigns("billing", leader.Config{ID: "c", Queue: &leader.Queue{}})
-		w.Prompt("step-down billing --to a", "step-down billing --to a --json --dry-run", "step-down billing --to x", "step-down billing --to c --dry-run", "step-down billing --to c")
+		w.Prompt("step-down billing --to a", "step-down billing --to a --json --dry-run", "step-down billing --to x", "step-down billing --to x --dry-run", "step-down billing --to c --dry-run", "step-down billing --to c")
 		time.Sleep(time.Minute)
 		w.Prompt("step-down billing --to next --dry-run --json", "step-down billing --to next")
 	})

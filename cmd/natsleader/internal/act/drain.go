@@ -45,10 +45,11 @@ process that is cut off sees a change when it is connected again. If all candida
 election are cordoned, nobody leads it. A cordon has 64 names at most. A member that joins
 later takes shards, so do not start its process again.
 
-The exit code is that of a new reading: 1 if a leader refuses or leads again, the answer is
-no, or the bucket has a TTL, which would end the cordon; 64 if --yes is missing; 69 if a
-leader does not answer; and 124 if a leader or member has not handed over in time: the
-request to a member stays.
+A bucket with a TTL would end the cordon: there it does not cordon, and --keep is refused.
+
+The exit code is that of a new reading: 1 if a leader refuses or leads again, or the answer
+is no; 64 if --yes is missing; 69 if a leader does not answer; and 124 if a leader or member
+has not handed over in time: the request to a member stays.
 
   natsleader drain "$(hostname)"
   natsleader drain web-1 --dry-run
@@ -117,11 +118,14 @@ func (d *Drain) whose() string { return front.Printable(d.Name) }
 func (d *Drain) onlyCordon(ctx context.Context, look *inspect.Inspector) error {
 	text, names := "cordoned in bucket "+d.Bucket+": "+d.whose(), []string(nil)
 	var err error
-	if d.dryRun {
+	switch {
+	case d.dryRun && look.TTL > 0:
+		return front.Exitf(front.ExitFailed, "%s", d.noCordon(look))
+	case d.dryRun:
 		if names, _, err = look.Cordon(ctx); err == nil {
 			text = d.wouldCordon(names)
 		}
-	} else {
+	default:
 		names, err = d.recordon(ctx, look)
 	}
 	if err != nil {
@@ -140,6 +144,11 @@ func (d *Drain) wouldCordon(names []string) string {
 		return d.whose() + " is cordoned already"
 	}
 	return "would cordon " + d.whose() + " in bucket " + d.Bucket
+}
+
+// noCordon says why the name is not cordoned.
+func (d *Drain) noCordon(look *inspect.Inspector) string {
+	return fmt.Sprintf("%s is not cordoned, because bucket %s drops its keys after %v", d.whose(), d.Bucket, look.TTL)
 }
 
 // tell prints lines for people.
@@ -161,12 +170,15 @@ func (d *Drain) askAll(ctx context.Context, look *inspect.Inspector) error {
 		return err
 	}
 	if d.dryRun {
-		return cmp.Or(d.show(led, soon), unread)
+		return cmp.Or(d.show(look, led, soon), unread)
 	}
 	if err := d.confirmShortage(); err != nil {
 		return err
 	}
-	if d.Cordon {
+	switch {
+	case d.Cordon && look.TTL > 0:
+		_, _ = fmt.Fprintf(d.Errs(), "natsleader: %s: stop its processes soon\n", d.noCordon(look))
+	case d.Cordon:
 		names, err := d.recordon(ctx, look)
 		if err != nil {
 			d.done = nil
@@ -234,10 +246,13 @@ func (d *Drain) plan(ctx context.Context, look *inspect.Inspector) (led, soon []
 }
 
 // show prints the plan.
-func (d *Drain) show(led, soon []inspect.ElectionStatus) error {
+func (d *Drain) show(look *inspect.Inspector, led, soon []inspect.ElectionStatus) error {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	if d.Cordon {
+	switch {
+	case d.Cordon && look.TTL > 0:
+		say("%s", d.noCordon(look))
+	case d.Cordon:
 		say("%s", d.wouldCordon(d.done.Cordoned))
 	}
 	for _, x := range led {
@@ -403,24 +418,24 @@ func leaderIDs(g *front.Globals) []string {
 	})
 }
 
-// awaitMembers waits until the members that were asked have given up their shards. It looks once, however late it is.
+// awaitMembers waits until the members that were asked have given up their shards, and returns the first error. It looks at each
+// group once, however late it is.
 func (d *Drain) awaitMembers(ctx context.Context, look *inspect.Inspector, by time.Time) error {
 	if once := time.Now().Add(look.Limit); by.Before(once) {
 		by = once
 	}
 	ctx, cancel := context.WithDeadline(ctx, by)
 	defer cancel()
+	var failed error
 	for _, m := range d.members {
 		done, lines, err := m.emptied(ctx, look, d.Name, d.Wait)
-		if err != nil {
-			return err
+		if err == nil {
+			d.done.Groups = append(d.done.Groups, done)
+			err = d.tell(lines...)
 		}
-		d.done.Groups = append(d.done.Groups, done)
-		if err := d.tell(lines...); err != nil {
-			return err
-		}
+		failed = cmp.Or(failed, err)
 	}
-	return nil
+	return failed
 }
 
 // owned says which groups have members that are meant and own shards, or nothing.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -117,6 +118,9 @@ func (s *StepDown) run(ctx context.Context) error {
 		return front.PrintResult(s.Out(), s.asJSON, handover{Election: s.Election, DryRun: s.dryRun, From: already, Leader: already},
 			[]string{fmt.Sprintf("%s leads %s already, with token %d", front.Printable(s.to), s.Election, x.Holder.Token)})
 	case s.dryRun:
+		if err = s.foresee(ctx, look); err != nil {
+			return err
+		}
 		plan := handover{Election: s.Election, DryRun: true, From: &leaderSummary{x.Holder.ID, x.Holder.Token}, To: s.to}
 		line := wouldAsk(x)
 		if s.to != "" {
@@ -137,6 +141,25 @@ func (s *StepDown) run(ctx context.Context) error {
 	}
 	again := done.Leader != nil && done.Leader.ID == done.From.ID
 	return front.ExitIf(again, front.ExitFailed, front.PrintResult(s.Out(), s.asJSON, done, done.lines()))
+}
+
+// foresee returns an error if the candidate that is to follow has not announced itself in the roster. Without a roster that can
+// be read it is not known.
+func (s *StepDown) foresee(ctx context.Context, look *inspect.Inspector) error {
+	if s.to == "" || look.Roster == "" {
+		return nil
+	}
+	others, err := inspect.Answer(ctx, look, view.Lineup{Election: s.Election}.Others(look))
+	switch {
+	case errors.Is(err, leader.ErrNoRoster):
+	case err != nil:
+		_, _ = fmt.Fprintf(s.Errs(), "natsleader: the roster was not read, so it is not known whether that candidate stands: %s\n", front.ErrorText(err))
+	case s.to == toNext && len(others) == 0:
+		return front.Exitf(front.ExitFailed, "no candidate of %s but its leader has announced itself in the roster", s.Election)
+	case s.to != toNext && !slices.ContainsFunc(others, func(c roster.Entry) bool { return c.ID == s.to }):
+		return front.Exitf(front.ExitFailed, "%s has not announced itself in the roster of %s", front.Printable(s.to), s.Election)
+	}
+	return nil
 }
 
 // confirmLast asks for confirmation if no other candidate has announced itself in the
@@ -169,7 +192,7 @@ func (s *StepDown) confirmLast(ctx context.Context, look *inspect.Inspector, x i
 
 // ask asks the leader of an election to hand over. A term that is over by then needs no request.
 func (s *StepDown) ask(ctx context.Context, bucket *leader.Bucket, x inspect.ElectionStatus) (handover, error) {
-	o := leader.StepDownOptions{To: s.to, By: Requester(s.Tool)}
+	o := leader.StepDownOptions{To: s.to, By: Requester(s.Tool), Token: x.Holder.Token}
 	if s.to == toNext {
 		o.To, o.Next = "", true
 	}
@@ -181,7 +204,11 @@ func (s *StepDown) ask(ctx context.Context, bucket *leader.Bucket, x inspect.Ele
 			"step-down %s --to ID), or start the candidates with --roster (natsleader run) or Config.Queue", front.Printable(was.ID), x.Election)
 	case s.to != "":
 	case errors.Is(err, leader.ErrNoLeader):
-		return handover{Election: x.Election, From: &leaderSummary{x.Holder.ID, x.Holder.Token}}, nil
+		over := handover{Election: x.Election, Over: true, From: &leaderSummary{x.Holder.ID, x.Holder.Token}}
+		if was.State == leader.HolderLeading {
+			over.Leader = &leaderSummary{was.ID, was.Token}
+		}
+		return over, nil
 	case refused:
 		return handover{}, front.Exitf(front.ExitFailed, "%s refuses requests to step down; natsleader step-down %s --force deletes "+
 			"the key instead", front.Printable(was.ID), x.Election)
@@ -204,6 +231,8 @@ func nobodyLeads(election string) error {
 func explainFailure(err error, election string, was leader.Holder, wait time.Duration) error {
 	id := front.Printable(was.ID)
 	switch {
+	case errors.Is(err, leader.ErrNoLeader) && was.State == leader.HolderLeading:
+		return front.Exitf(front.ExitFailed, "%s leads %s now, and was not asked", id, election)
 	case errors.Is(err, leader.ErrNoLeader):
 		return nobodyLeads(election)
 	case errors.Is(err, leader.ErrUnreachable) && id != "":
@@ -221,6 +250,7 @@ type handover struct {
 	Election string         `json:"election"`
 	DryRun   bool           `json:"dry_run,omitempty"`
 	Deleted  bool           `json:"deleted,omitempty"`
+	Over     bool           `json:"over,omitempty"`   // the term had ended before it was asked
 	To       string         `json:"to,omitempty"`     // of a plan
 	From     *leaderSummary `json:"from,omitempty"`   // nil: the deleted key held something else
 	Leader   *leaderSummary `json:"leader,omitempty"` // the next; nil: no candidate leads yet
@@ -272,7 +302,11 @@ func (h handover) lines() []string {
 	default:
 		next = fmt.Sprintf("%s leads with token %d", front.Printable(h.Leader.ID), h.Leader.Token)
 	}
-	return []string{fmt.Sprintf("%s has handed over %s (token %d)", front.Printable(h.From.ID), h.Election, h.From.Token), next}
+	how := "has handed over"
+	if h.Over {
+		how = "was not asked, and leads no more:"
+	}
+	return []string{fmt.Sprintf("%s %s %s (token %d)", front.Printable(h.From.ID), how, h.Election, h.From.Token), next}
 }
 
 // Requester names the user and host for the leader's log.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,6 +35,7 @@ func TestExplainFailure(t *testing.T) {
 		says string
 	}{
 		{leader.ErrNoLeader, named, front.ExitFailed, "nobody leads billing"},
+		{leader.ErrNoLeader, leader.Holder{ID: "b", State: leader.HolderLeading}, front.ExitFailed, "b leads billing now, and was not asked"},
 		{leader.ErrUnreachable, leader.Holder{}, front.ExitUnreachable, leader.ErrUnreachable.Error()},
 		{context.DeadlineExceeded, named, front.ExitWaited, "a has not handed over within 3s; it still may"},
 		{context.DeadlineExceeded, leader.Holder{}, front.ExitUnreachable, context.DeadlineExceeded.Error()},
@@ -50,8 +52,14 @@ func TestDrain_TermIsOver(t *testing.T) {
 		s := &StepDown{Globals: w.Globals(), Wait: time.Minute}
 		was := inspect.ElectionStatus{Election: "free", Holder: leader.Holder{ID: "a", Token: 7}}
 		done, err := s.ask(w.Context(), w.Bucket, was)
-		expect.That(w, err == nil && done.Leader == nil && *done.From == (leaderSummary{"a", 7}),
+		expect.Must(w, err == nil && done.Over && done.Leader == nil && done.From != nil && *done.From == (leaderSummary{"a", 7}),
 			"%+v, %v", done, err)
+		b := w.Campaigns("taken", leader.Config{ID: "b"})
+		token := expect.Got(leader.Lookup(w.Context(), w.Bucket, "taken"))(w).Token
+		done, err = s.ask(w.Context(), w.Bucket, inspect.ElectionStatus{Election: "taken", Holder: leader.Holder{ID: "a", Token: token - 1}})
+		expect.Must(w, err == nil && done.Over && done.Leader != nil && *done.Leader == (leaderSummary{"b", token}), "%+v, %v", done, err)
+		expect.Equal(w, strings.Join(done.lines(), "; "), fmt.Sprintf("a was not asked, and leads no more: taken (token %d); b leads with token %d", token-1, token), "%s; want %s")
+		expect.That(w, b.IsLeader(), "the leader that was not meant has handed over")
 	})
 }
 

@@ -106,6 +106,7 @@ type Inspector struct {
 	Name     string
 	Cordoned ElectionStatus // the key of the cordon, as all has read it
 	Roster   string         // bucket in which candidates announce themselves; empty: none
+	TTL      time.Duration  // after which the bucket drops a key; 0: never
 	Limit    time.Duration  // for one answer
 	Clock    serverClock
 	Denials  *denials
@@ -305,7 +306,7 @@ func (s *Inspector) Ask(ctx context.Context) error {
 		return err
 	}
 	s.Clock = NewServerClock(info.TimeStamp, 0)
-	s.Roster = info.Config.Metadata[wire.RosterKey]
+	s.Roster, s.TTL = info.Config.Metadata[wire.RosterKey], info.Config.MaxAge
 	return s.Majority(info)
 }
 

@@ -201,10 +201,10 @@ func (u *State) roster(ctx context.Context, election string) (<-chan []roster.En
 func (u *State) actions() map[string]webpage.Action {
 	return map[string]webpage.Action{
 		"step-down": u.act(func(ctx context.Context, b *leader.Bucket, a uiAction) (leader.Holder, error) {
-			return leader.StepDown(ctx, b, a.Election, leader.StepDownOptions{By: act.Requester("serve")})
+			return leader.StepDown(ctx, b, a.Election, leader.StepDownOptions{By: act.Requester("serve"), Token: a.Token})
 		}),
 		"transfer": u.act(func(ctx context.Context, b *leader.Bucket, a uiAction) (leader.Holder, error) {
-			return leader.StepDown(ctx, b, a.Election, leader.StepDownOptions{To: a.ID, Next: a.ID == "", By: act.Requester("serve")})
+			return leader.StepDown(ctx, b, a.Election, leader.StepDownOptions{To: a.ID, Next: a.ID == "", By: act.Requester("serve"), Token: a.Token})
 		}),
 		"drain-member": u.onName(func(ctx context.Context, look *inspect.Inspector, g *front.Globals, a uiName) error {
 			return onMember(ctx, look, shard.Drain, a, g, "is asked: each of its shards moves as soon as the work on it has ended")

@@ -73,6 +73,7 @@ func (w *World) Complete(lines ...string) {
 func (w *World) Answers(line, answer string, meanwhile func()) {
 	var screen bytes.Buffer
 	process := front.Stdio{Stdin: operator{meanwhile, answer, &screen}, Stdout: &screen, Stderr: &screen, Dial: w.InProcess()}
+	synctest.Wait()
 	code := Execute(strings.Fields(line), process)
 	w.Notef("$ natsleader %s\n%s", line, screen.String())
 	w.Ended(code)
@@ -284,6 +285,7 @@ func (w *World) Timed(lines ...string) {
 
 // StepsDown is prompt for a command whose lines come in any order, apart from the last.
 func (w *World) StepsDown(line string) {
+	synctest.Wait()
 	out, errs, code := w.Run(line)
 	lines := strings.SplitAfter(out+errs, "\n")
 	slices.Sort(lines[:max(0, len(lines)-2)])

@@ -220,6 +220,7 @@ func arguments(line string) []string {
 // testdata/NAME OF THE TEST.txt when the test ends.
 func (w *World) Prompt(lines ...string) {
 	for _, line := range lines {
+		synctest.Wait() // what others do at this moment comes first
 		out, errs, code := w.Run(line)
 		w.Notef("$ natsleader %s\n%s", line, out)
 		_, _ = NoteWriter{w, "! "}.Write([]byte(errs))

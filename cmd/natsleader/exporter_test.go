@@ -139,7 +139,7 @@ func TestExporter_AllElections(t *testing.T) {
 		reload := func(deny ...string) error {
 			o := w.O.Clone()
 			o.Users[1].Permissions = testworld.Denied(deny...)
-			return w.S.ReloadOptions(o)
+			return w.Reload(o)
 		}
 		at("a permission is revoked", func() error { return reload("$JS.API.STREAM.INFO.>") })
 		at("it is granted again", func() error { return reload() })

@@ -85,7 +85,7 @@ func TestRoster_Denied(t *testing.T) {
 		reload := func(deny ...string) {
 			o := w.O.Clone()
 			o.Users[0].Permissions = testworld.Denied(deny...)
-			expect.OK(w, w.S.ReloadOptions(o))
+			expect.OK(w, w.Reload(o))
 		}
 		for _, id := range []string{"a", "b", "c"} {
 			w.Campaigns("billing", leader.Config{ID: id, Queue: &leader.Queue{}})

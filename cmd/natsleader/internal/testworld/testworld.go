@@ -136,6 +136,12 @@ func (w *World) Serve() {
 	w.S = s
 }
 
+// Reload gives the server other options. Some of its goroutines read them without a lock, so all of them are idle before.
+func (w *World) Reload(o *server.Options) error {
+	synctest.Wait()
+	return w.S.ReloadOptions(o)
+}
+
 // Restart lets the server be away for a second.
 func (w *World) Restart() {
 	w.Helper()

@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/wire"
@@ -123,13 +123,13 @@ func TestBucketAdd_History(t *testing.T) {
 			"bucket add --history 1d --history-size 1KB", "bucket add --history 30d", "bucket add --max-lease 20s",
 			"bucket add --history 36h", "bucket add --history 1d --history-size 10MB", "bucket add --json")
 		w.Notef("# an earlier version has made the history compressed\n")
-		compressed := w.Config(inspect.HistoryStream("elections"))
+		compressed := w.Config(facts.HistoryStream("elections"))
 		compressed.Compression = jetstream.S2Compression
 		w.Made(w.Js.UpdateStream(w.Context(), compressed))
 		w.Run("bucket add")
-		w.Notef("# now its compression is %v\n", w.Config(inspect.HistoryStream("elections")).Compression)
+		w.Notef("# now its compression is %v\n", w.Config(facts.HistoryStream("elections")).Compression)
 		w.Notef("# the stream of the history is deleted\n")
-		expect.OK(w, w.Js.DeleteStream(w.Context(), inspect.HistoryStream("elections")))
+		expect.OK(w, w.Js.DeleteStream(w.Context(), facts.HistoryStream("elections")))
 		w.Prompt("bucket info", "bucket add")
 		w.NoteStreams()
 	})
@@ -209,7 +209,7 @@ func TestBucketRemove_OnlyOwn(t *testing.T) {
 		for _, name := range []string{"plain", "mine_roster"} {
 			w.Made(w.Js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: name}))
 		}
-		w.Made(w.Js.CreateStream(w.Context(), jetstream.StreamConfig{Name: inspect.HistoryStream("mine")}))
+		w.Made(w.Js.CreateStream(w.Context(), jetstream.StreamConfig{Name: facts.HistoryStream("mine")}))
 		w.Prompt("bucket rm plain --yes", "bucket add mine", "bucket add mine --history 1d", "bucket rm mine --yes")
 		w.NoteStreams()
 		w.Prompt("bucket add left --roster --history 1d", "bucket rm left_roster --yes")

@@ -131,7 +131,7 @@ func TestDoctor_LeaderlessSideStreams(t *testing.T) {
 		answer := ""
 		w.Made(nc.Subscribe("fake.STREAM.INFO.*", func(m *nats.Msg) { _ = m.Respond([]byte(answer)) }))
 		e := doctor.Environment{Asker: inspect.Asker{Nc: nc, Api: "fake.", Wait: time.Second}, Name: "elections", Info: &jetstream.StreamInfo{Config: jetstream.StreamConfig{
-			Metadata: map[string]string{wire.RosterKey: "elections_roster", inspect.HistoryKey: inspect.HistoryStream("elections")},
+			Metadata: map[string]string{wire.RosterKey: "elections_roster", facts.HistoryKey: facts.HistoryStream("elections")},
 		}}}
 		e.Asked.Bucket = "elections"
 		e.Stream, e.Settings = about(e.Info), facts.Known(facts.Settings{}, facts.Source{})

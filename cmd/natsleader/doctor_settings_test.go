@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/permissions"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
@@ -69,12 +68,12 @@ func TestDoctor_BadBuckets(t *testing.T) {
 			{"its history is lost", func(w *testworld.World) {
 				w.Remake(leader.BucketConfig{MaxLease: 15 * time.Second})
 				w.Run("bucket add --history 1d")
-				w.Remove(inspect.HistoryStream("elections"))
+				w.Remove(facts.HistoryStream("elections"))
 			}, ""},
 			{"its history takes nothing more", func(w *testworld.World) {
 				w.Remake(leader.BucketConfig{MaxLease: 15 * time.Second})
 				w.Run("bucket add --history 1d")
-				w.Change(inspect.HistoryStream("elections"), func(c *config) { c.Sealed = true })
+				w.Change(facts.HistoryStream("elections"), func(c *config) { c.Sealed = true })
 			}, ""},
 			{"in memory", sealed(func(c *config) { c.Storage = jetstream.MemoryStorage }), ""},
 			{"ordinary", ordinary(jetstream.KeyValueConfig{History: 5}), ""},

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/history"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
@@ -87,7 +88,7 @@ func TestHistory_SearchesBegin(t *testing.T) {
 func historyAsks(w *testworld.World, commands ...string) int {
 	w.Helper()
 	nc := w.Js.Conn()
-	asked := expect.Got(nc.SubscribeSync("$JS.API.DIRECT.GET." + inspect.HistoryStream("elections")))(w)
+	asked := expect.Got(nc.SubscribeSync("$JS.API.DIRECT.GET." + facts.HistoryStream("elections")))(w)
 	expect.OK(w, nc.Flush())
 	w.Prompt(commands...)
 	time.Sleep(time.Second)
@@ -134,7 +135,7 @@ func TestHistory_LaggingReplica(t *testing.T) {
 			"OTHER":  {jetstream.TimeStampHeaer: {"2000-01-01T00:00:00Z"}, jetstream.SequenceHeader: {"1"}, jetstream.SubjectHeader: {"$KV.elections.billing"}},
 		} {
 			w.Made(nc.Subscribe(prefix+".>", func(m *nats.Msg) {
-				if strings.Contains(m.Subject, ".DIRECT.GET."+inspect.HistoryStream("elections")) {
+				if strings.Contains(m.Subject, ".DIRECT.GET."+facts.HistoryStream("elections")) {
 					expect.OK(w, nc.PublishMsg(&nats.Msg{Subject: m.Reply, Header: header, Data: []byte("x")}))
 					return
 				}
@@ -220,15 +221,15 @@ func TestHistory_Troubles(t *testing.T) {
 		w.Prompt("bucket info -s nats://denied:denied@localhost", "history billing -s nats://denied:denied@localhost",
 			"history billing --timeout 3s -s nats://blind:blind@localhost")
 		w.Notef("# the history is lost\n")
-		expect.OK(w, w.Js.DeleteStream(w.Context(), inspect.HistoryStream("elections")))
+		expect.OK(w, w.Js.DeleteStream(w.Context(), facts.HistoryStream("elections")))
 		w.Prompt("bucket info", "history billing")
 		w.Notef("# another stream has its name\n")
-		w.Made(w.Js.CreateStream(w.Context(), jetstream.StreamConfig{Name: inspect.HistoryStream("elections")}))
+		w.Made(w.Js.CreateStream(w.Context(), jetstream.StreamConfig{Name: facts.HistoryStream("elections")}))
 		w.Prompt("history billing", "history")
-		w.Remove(inspect.HistoryStream("elections"))
+		w.Remove(facts.HistoryStream("elections"))
 		w.Notef("# the history does not get the key any more\n")
 		if _, err := w.Js.CreateStream(w.Context(), jetstream.StreamConfig{
-			Name: inspect.HistoryStream("elections"), AllowDirect: true, Metadata: map[string]string{inspect.HistoryOfKey: "elections"},
+			Name: facts.HistoryStream("elections"), AllowDirect: true, Metadata: map[string]string{inspect.HistoryOfKey: "elections"},
 			Sources: []*jetstream.StreamSource{{Name: "KV_elections", FilterSubject: "$KV.elections.other"}},
 		}); err != nil {
 			w.Fatal(err)

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/history"
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
@@ -203,8 +203,8 @@ func (f *truthFixture) compare(line history.Timeline) {
 		switch {
 		case x.State == history.StateUnknown || x.State == "":
 			unknown++
-		case x.State == inspect.StateDeleted && at.Sub(x.Since) < 2*time.Second:
-		case x.State != inspect.StateLeading:
+		case x.State == facts.Deleted && at.Sub(x.Since) < 2*time.Second:
+		case x.State != facts.Leading:
 			expect.That(f.T, !leads, "at %s %s leads, and the history read at %s has %+v", clockText(at), before.id, clockText(line.End), x)
 		case x.Token == before.token && x.ID == before.id:
 		default:

@@ -21,7 +21,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/testserver"
@@ -181,7 +181,7 @@ func recorded(t *testing.T, url, election string, messages uint64) {
 	_, js := connectTo(t, url)
 	subject := "$KV.elections." + election
 	testworld.Eventually(t, "the history has it", func() bool {
-		stream := expect.Got(js.Stream(t.Context(), inspect.HistoryStream("elections")))(t)
+		stream := expect.Got(js.Stream(t.Context(), facts.HistoryStream("elections")))(t)
 		info, err := stream.Info(t.Context(), jetstream.WithSubjectFilter(subject))
 		return err == nil && info.State.Subjects[subject] >= messages
 	})

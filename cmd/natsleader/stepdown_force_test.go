@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/act"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
@@ -168,7 +169,7 @@ func TestStepDownForce_ShownHolderOnly(t *testing.T) {
 			w.Made(look, err)
 			bucket := &renewing{look.Bucket.Backend(), func() { testworld.Put(w.T, w.Js, "between", x.meanwhile) }, x.times, x.fails}
 			limited, cancel := context.WithTimeout(w.Context(), 90*time.Millisecond)
-			_, err = (&act.StepDown{Globals: g, Election: "between"}).Remove(limited, look, bucket, shown, inspect.StateLeading, 0)
+			_, err = (&act.StepDown{Globals: g, Election: "between"}).Remove(limited, look, bucket, shown, facts.Leading, 0)
 			cancel()
 			w.Notef("# %d renewals are left: %v\n", bucket.times, err)
 			w.Ended(front.CodeOf(err))

@@ -10,8 +10,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/history"
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/page"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	"github.com/natsleader/natsleader/internal/webpage"
@@ -27,17 +27,17 @@ func TestUI_PastInBrowser(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	const m, s, ms = time.Minute, time.Second, time.Millisecond
 	hour := []page.PastSpan{
-		{Span: history.Span{State: inspect.StateLeading, ID: "api-1", Since: ago(200 * m), Until: ago(50 * m), Ended: history.EndedReleased}},
-		{Span: history.Span{State: inspect.StateReleased, Since: ago(50 * m), Until: ago(50*m - 5*ms)}},
-		{Span: history.Span{State: inspect.StateLeading, ID: "api-2", Since: ago(50*m - 5*ms), Until: ago(49 * m), Ended: history.EndedReplaced}},
-		{Span: history.Span{State: inspect.StateLeading, ID: "api-3", Since: ago(49 * m), Until: ago(35 * m), Ended: history.EndedExpired, Renewed: ago(35*m + 15*s)}, Worked: ago(35*m + 3*s)},
-		{Span: history.Span{State: inspect.StateExpired, Since: ago(35 * m), Until: ago(34 * m)}},
-		{Span: history.Span{State: inspect.StateLeading, ID: "api-1", Since: ago(34 * m), Until: ago(30 * m), Ended: history.EndedUnknown}},
+		{Span: history.Span{State: facts.Leading, ID: "api-1", Since: ago(200 * m), Until: ago(50 * m), Ended: history.EndedReleased}},
+		{Span: history.Span{State: facts.Released, Since: ago(50 * m), Until: ago(50*m - 5*ms)}},
+		{Span: history.Span{State: facts.Leading, ID: "api-2", Since: ago(50*m - 5*ms), Until: ago(49 * m), Ended: history.EndedReplaced}},
+		{Span: history.Span{State: facts.Leading, ID: "api-3", Since: ago(49 * m), Until: ago(35 * m), Ended: history.EndedExpired, Renewed: ago(35*m + 15*s)}, Worked: ago(35*m + 3*s)},
+		{Span: history.Span{State: facts.Expired, Since: ago(35 * m), Until: ago(34 * m)}},
+		{Span: history.Span{State: facts.Leading, ID: "api-1", Since: ago(34 * m), Until: ago(30 * m), Ended: history.EndedUnknown}},
 		{Span: history.Span{State: history.StateUnknown, Since: ago(30 * m), Until: ago(25 * m)}},
-		{Span: history.Span{State: inspect.StateLeading, ID: "api-2", Since: ago(25 * m), Until: ago(15 * m), Ended: history.EndedDeleted}},
-		{Span: history.Span{State: inspect.StateDeleted, Since: ago(15 * m), Until: ago(14 * m)}},
-		{Span: history.Span{State: inspect.StatePending, ID: "api-4", Since: ago(14 * m), Until: ago(12 * m)}},
-		{Span: history.Span{State: inspect.StateLeading, ID: "api-4", Since: ago(12 * m)}},
+		{Span: history.Span{State: facts.Leading, ID: "api-2", Since: ago(25 * m), Until: ago(15 * m), Ended: history.EndedDeleted}},
+		{Span: history.Span{State: facts.Deleted, Since: ago(15 * m), Until: ago(14 * m)}},
+		{Span: history.Span{State: facts.Pending, ID: "api-4", Since: ago(14 * m), Until: ago(12 * m)}},
+		{Span: history.Span{State: facts.Leading, ID: "api-4", Since: ago(12 * m)}},
 	}
 	const evil = `<img src=x onerror="document.title='run'">`
 	state := webpage.NewState()
@@ -64,7 +64,7 @@ func TestUI_PastInBrowser(t *testing.T) {
 			case hours == 1:
 				return webpage.Past{Kept: true, Spans: hour, Notes: []string{}}, nil
 			case hours == 24:
-				return webpage.Past{Kept: true, Spans: []history.Span{{State: inspect.StateLeading, ID: evil, Since: ago(48 * time.Hour)}}, Notes: []string{"the history is behind"}}, nil
+				return webpage.Past{Kept: true, Spans: []history.Span{{State: facts.Leading, ID: evil, Since: ago(48 * time.Hour)}}, Notes: []string{"the history is behind"}}, nil
 			}
 			return webpage.Past{}, errors.New("no permission")
 		},

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/history"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
@@ -135,7 +136,7 @@ func TestUI_HistoryAway(t *testing.T) {
 		nc := w.Connect()
 		defer nc.Close()
 		_, err := nc.SubscribeSync("nobody") // answers
-		expect.OK(w, errors.Join(err, w.S.GlobalAccount().AddMapping("$JS.API.STREAM.INFO."+inspect.HistoryStream("elections"), "nobody")))
+		expect.OK(w, errors.Join(err, w.S.GlobalAccount().AddMapping("$JS.API.STREAM.INFO."+facts.HistoryStream("elections"), "nobody")))
 		for _, election := range []string{"", "billing"} {
 			w.Asks(http.MethodGet, "/api/past?election="+election+"&hours=1", "")
 		}
@@ -213,7 +214,7 @@ func TestUI_Groups(t *testing.T) {
 			full.Groups[fmt.Sprint(i)] = &page.Group{Brief: "observed"}
 		}
 		for key, want := range map[string]string{"0.shard.assigner": "observed", "more.shard.assigner": "not known: more than 32 groups"} {
-			full.ShowNow(&view.Watched{Now: inspect.ElectionStatus{Election: key}}, time.Now(), nil)
+			full.ShowNow(&view.Watched{Now: facts.ElectionStatus{Election: key}}, time.Now(), nil)
 			expect.Equal(w, full.Row(key).Value, want, "the row of a group says %q")
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/choria-io/fisk"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
@@ -221,7 +222,7 @@ func (d *Drain) askAll(ctx context.Context, look *inspect.Inspector) error {
 const timeToHear = 100 * time.Millisecond
 
 // plan reads what the drain will change, and why the first group was not read.
-func (d *Drain) plan(ctx context.Context, look *inspect.Inspector) (led, soon []inspect.ElectionStatus, unread, err error) {
+func (d *Drain) plan(ctx context.Context, look *inspect.Inspector) (led, soon []facts.ElectionStatus, unread, err error) {
 	d.done = &drained{Bucket: d.Bucket, DryRun: d.dryRun}
 	if d.only != "" {
 		var m *membersOf
@@ -240,13 +241,13 @@ func (d *Drain) plan(ctx context.Context, look *inspect.Inspector) (led, soon []
 	d.done.Cordoned = append([]string{}, names...)
 	// One that is gone may keep shards for its Hold.
 	if d.Cordon {
-		d.members, unread = onHost(ctx, look, d.Name, func(p view.MemberSummary) bool { return !inspect.IsPast(p.State) || len(p.Shards) > 0 })
+		d.members, unread = onHost(ctx, look, d.Name, func(p view.MemberSummary) bool { return !facts.MemberPast(p.State) || len(p.Shards) > 0 })
 	}
 	return led, soon, unread, nil
 }
 
 // show prints the plan.
-func (d *Drain) show(look *inspect.Inspector, led, soon []inspect.ElectionStatus) error {
+func (d *Drain) show(look *inspect.Inspector, led, soon []facts.ElectionStatus) error {
 	var lines []string
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	switch {
@@ -267,7 +268,7 @@ func (d *Drain) show(look *inspect.Inspector, led, soon []inspect.ElectionStatus
 		of := drainedGroup{Group: m.of.Group, Without: without}
 		for _, p := range m.chosen {
 			of.Members = append(of.Members, drainedMember{p.ID, len(p.Shards), p.State})
-			if p.State == inspect.MemberDrained && len(p.Shards) == 0 {
+			if p.State == facts.MemberDrained && len(p.Shards) == 0 {
 				say("%s of group %s is drained already", front.Printable(p.ID), m.of.Group)
 				continue
 			}
@@ -310,11 +311,11 @@ func (d *Drain) confirmShortage() error {
 // another election meanwhile.
 type asked struct{ election, id string }
 
-func askedOf(x inspect.ElectionStatus) asked { return asked{x.Election, x.Holder.ID} }
+func askedOf(x facts.ElectionStatus) asked { return asked{x.Election, x.Holder.ID} }
 
 // led reads the elections of the leaders that are meant. again are those whose leaders were asked before. soon are those
 // of which a cordoned candidate has the key already: it keeps that, and leads soon.
-func (d *Drain) led(ctx context.Context, look *inspect.Inspector, done map[asked]error) (led, again, soon []inspect.ElectionStatus, err error) {
+func (d *Drain) led(ctx context.Context, look *inspect.Inspector, done map[asked]error) (led, again, soon []facts.ElectionStatus, err error) {
 	all, err := inspect.Answer(ctx, look, look.All)
 	if names, _ := inspect.CordonOf(look.Cordoned); !d.cordoned {
 		_, d.cordoned = records.Cordoned(names, d.Name)
@@ -327,9 +328,9 @@ func (d *Drain) led(ctx context.Context, look *inspect.Inspector, done map[asked
 			continue
 		}
 		switch _, before := done[askedOf(x)]; {
-		case st == inspect.StatePending && (d.cordoned || d.Cordon):
+		case st == facts.Pending && (d.cordoned || d.Cordon):
 			soon = append(soon, x)
-		case st == inspect.StatePending:
+		case st == facts.Pending:
 		case before:
 			again = append(again, x)
 		default:
@@ -343,7 +344,7 @@ func (d *Drain) led(ctx context.Context, look *inspect.Inspector, done map[asked
 const MostAtOnce = 64
 
 // pass asks for each election, and prints the outcomes as they come.
-func (d *Drain) pass(ctx context.Context, bucket *leader.Bucket, led []inspect.ElectionStatus, done map[asked]error) {
+func (d *Drain) pass(ctx context.Context, bucket *leader.Bucket, led []facts.ElectionStatus, done map[asked]error) {
 	var all errgroup.Group
 	all.SetLimit(MostAtOnce)
 	var mu sync.Mutex
@@ -367,7 +368,7 @@ func (d *Drain) pass(ctx context.Context, bucket *leader.Bucket, led []inspect.E
 
 // end sums up. owned are the shards that it has still, and members is why those that were drained have some. Of several failures
 // the greatest exit code counts: 124 and 69 name a leader that may still hand over, 1 names one that does not.
-func (d *Drain) end(done map[asked]error, again []inspect.ElectionStatus, owned string, members error) error {
+func (d *Drain) end(done map[asked]error, again []facts.ElectionStatus, owned string, members error) error {
 	code, failed := 0, 0
 	for _, err := range done {
 		if err != nil {
@@ -599,7 +600,7 @@ type drainedGroup struct {
 type drainedMember struct {
 	ID     string `json:"id"`
 	Shards int    `json:"shards,omitempty"` // that it had
-	State  string `json:"state,omitempty"`  // inspect.MemberDrained: it has given them up; inspect.MemberLeft or inspect.MemberGone: others have got them
+	State  string `json:"state,omitempty"`  // facts.MemberDrained: it has given them up; facts.MemberLeft or facts.MemberGone: others have got them
 }
 
 // request asks the members to give up their shards, and returns the first error. The group may have removed one whose term
@@ -607,7 +608,7 @@ type drainedMember struct {
 func (m *membersOf) request(ctx context.Context, look *inspect.Inspector) (failed error) {
 	for _, p := range m.chosen {
 		err := look.Within(ctx, func(ctx context.Context) error { return shard.Drain(ctx, look.Bucket, m.of.Group, p.ID) })
-		if !errors.Is(err, shard.ErrNoMember) || !inspect.IsPast(p.State) {
+		if !errors.Is(err, shard.ErrNoMember) || !facts.MemberPast(p.State) {
 			failed = cmp.Or(failed, err)
 		}
 	}
@@ -639,7 +640,7 @@ func (m *membersOf) emptied(ctx context.Context, look *inspect.Inspector, name s
 		left = slices.Compact(left)
 		again = again[:0]
 		for _, p := range x.Members() {
-			if ids[p.ID] && p.State == inspect.MemberLives {
+			if ids[p.ID] && p.State == facts.MemberLives {
 				again = append(again, p.ID)
 			}
 		}
@@ -656,15 +657,15 @@ func (m *membersOf) emptied(ctx context.Context, look *inspect.Inspector, name s
 	done.Group = x.Group
 	now := x.Members()
 	for _, p := range m.chosen {
-		n, state := len(p.Shards), inspect.MemberGone // if it is no member any more
+		n, state := len(p.Shards), facts.MemberGone // if it is no member any more
 		if i := slices.IndexFunc(now, func(o view.MemberSummary) bool { return o.ID == p.ID }); i >= 0 {
 			state = now[i].State
 		}
 		line := fmt.Sprintf("group %s: %s is drained: it has given up %s", x.Group, front.Printable(p.ID), front.Plural(n, "shard"))
-		if inspect.IsPast(state) {
+		if facts.MemberPast(state) {
 			line = fmt.Sprintf("group %s: %s is no member any more: others take its %d shards, as far as they have room", x.Group, front.Printable(p.ID), n)
 		} else {
-			state = inspect.MemberDrained
+			state = facts.MemberDrained
 		}
 		done.Members = append(done.Members, drainedMember{p.ID, n, state})
 		lines = append(lines, line)
@@ -688,13 +689,13 @@ func (m *membersOf) release(ctx context.Context, look *inspect.Inspector) (done 
 
 // Shortage says how many shards would have no owner without the chosen members, also in words.
 func Shortage(x *view.Sharing, chosen []view.MemberSummary) (without int, why string) {
-	if !slices.ContainsFunc(chosen, func(c view.MemberSummary) bool { return c.State == inspect.MemberLives || len(c.Shards) > 0 }) {
+	if !slices.ContainsFunc(chosen, func(c view.MemberSummary) bool { return c.State == facts.MemberLives || len(c.Shards) > 0 }) {
 		return 0, "" // nothing is taken
 	}
 	room, all := 0, len(x.View.Owners)
 	for _, m := range x.Members() {
 		switch {
-		case m.State != inspect.MemberLives || slices.ContainsFunc(chosen, func(c view.MemberSummary) bool { return c.ID == m.ID }):
+		case m.State != facts.MemberLives || slices.ContainsFunc(chosen, func(c view.MemberSummary) bool { return c.ID == m.ID }):
 		case m.Most == 0:
 			room = all
 		default:

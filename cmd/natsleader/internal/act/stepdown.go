@@ -14,6 +14,7 @@ import (
 
 	"github.com/choria-io/fisk"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
@@ -111,7 +112,7 @@ func (s *StepDown) run(ctx context.Context) error {
 	switch {
 	case s.force:
 		return s.deleteKey(ctx, look, x)
-	case x.At(now) != inspect.StateLeading:
+	case x.At(now) != facts.Leading:
 		return explainNobody(ctx, look, s.Election)
 	case x.Holder.ID == s.to:
 		already := &leaderSummary{x.Holder.ID, x.Holder.Token}
@@ -164,7 +165,7 @@ func (s *StepDown) foresee(ctx context.Context, look *inspect.Inspector) error {
 
 // confirmLast asks for confirmation if no other candidate has announced itself in the
 // bucket's roster. A roster that cannot be read does not prevent the request.
-func (s *StepDown) confirmLast(ctx context.Context, look *inspect.Inspector, x inspect.ElectionStatus) error {
+func (s *StepDown) confirmLast(ctx context.Context, look *inspect.Inspector, x facts.ElectionStatus) error {
 	if s.Yes || look.Roster == "" { // without a roster it is not known which candidates stand
 		return nil
 	}
@@ -191,7 +192,7 @@ func (s *StepDown) confirmLast(ctx context.Context, look *inspect.Inspector, x i
 }
 
 // ask asks the leader of an election to hand over. A term that is over by then needs no request.
-func (s *StepDown) ask(ctx context.Context, bucket *leader.Bucket, x inspect.ElectionStatus) (handover, error) {
+func (s *StepDown) ask(ctx context.Context, bucket *leader.Bucket, x facts.ElectionStatus) (handover, error) {
 	o := leader.StepDownOptions{To: s.to, By: Requester(s.Tool), Token: x.Holder.Token}
 	if s.to == toNext {
 		o.To, o.Next = "", true
@@ -288,7 +289,7 @@ func HandedOver(
 }
 
 // wouldAsk is the line of a plan.
-func wouldAsk(x inspect.ElectionStatus) string {
+func wouldAsk(x facts.ElectionStatus) string {
 	return fmt.Sprintf("would ask %s to hand over %s (token %d)", front.Printable(x.Holder.ID), x.Election, x.Holder.Token)
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/internal/backend"
@@ -13,7 +14,7 @@ import (
 )
 
 // deleteKey deletes the key, and prints the consequences.
-func (s *StepDown) deleteKey(ctx context.Context, look *inspect.Inspector, x inspect.ElectionStatus) error {
+func (s *StepDown) deleteKey(ctx context.Context, look *inspect.Inspector, x facts.ElectionStatus) error {
 	limited, cancel := s.WithTimeout(ctx)
 	defer cancel()
 	info, unfit := look.Bucket.Info(limited)
@@ -23,10 +24,10 @@ func (s *StepDown) deleteKey(ctx context.Context, look *inspect.Inspector, x ins
 	now := look.Clock.Now()
 	who, st := s.describeNow(x, now), x.At(now)
 	switch st {
-	case inspect.StateLeading, inspect.StatePending:
+	case facts.Leading, facts.Pending:
 		who += ", and finds out by its next renewal"
-	case inspect.StateForeign:
-	case inspect.StateNever, inspect.StateDeleted, inspect.StateReleased, inspect.StateExpired:
+	case facts.Foreign:
+	case facts.Never, facts.Deleted, facts.Released, facts.Expired:
 		return front.Exitf(front.ExitFailed, "%s: there is nothing to delete", who)
 	}
 	out := s.WordsOf(s.asJSON)
@@ -38,7 +39,7 @@ func (s *StepDown) deleteKey(ctx context.Context, look *inspect.Inspector, x ins
 	if err := out.Confirm(s.Yes, "Delete it?", "nothing was deleted"); err != nil {
 		return err
 	}
-	as, err := inspect.Answer(ctx, look, func(ctx context.Context) (inspect.ElectionStatus, error) {
+	as, err := inspect.Answer(ctx, look, func(ctx context.Context) (facts.ElectionStatus, error) {
 		return s.Remove(ctx, look, look.Bucket.Backend(), x, st, info.MaxValue)
 	})
 	switch {
@@ -66,13 +67,13 @@ func (s *StepDown) deleteKey(ctx context.Context, look *inspect.Inspector, x ins
 // keeps reports whether the delete marker carries the record, so that candidates
 // wait for its lease. The lease of a foreign record is not known, and the largest
 // records do not fit beside the marker's header. most is [leader.BucketInfo].MaxValue.
-func keeps(x inspect.ElectionStatus, most int) bool {
+func keeps(x facts.ElectionStatus, most int) bool {
 	const header = len("KV-Operation: DEL\r\n")
 	return x.Holder.State != leader.HolderForeign && (most == 0 || len(x.Entry.Value)+header <= most)
 }
 
 // waits describes for how long candidates wait when the record is deleted.
-func (s *StepDown) waits(x inspect.ElectionStatus, info leader.BucketInfo) []string {
+func (s *StepDown) waits(x facts.ElectionStatus, info leader.BucketInfo) []string {
 	lease, bound := x.Holder.Lease, max(info.MaxLease, info.TTL)
 	switch {
 	case keeps(x, info.MaxValue) && bound > 0 && lease > bound:
@@ -99,8 +100,8 @@ func (s *StepDown) waits(x inspect.ElectionStatus, info leader.BucketInfo) []str
 // answer to a prompt takes a while, and the operator does not mean a leader that was
 // elected by then. remove returns the record that it has deleted.
 func (s *StepDown) Remove(
-	ctx context.Context, look *inspect.Inspector, bucket backend.Store, shown inspect.ElectionStatus, as inspect.State, most int,
-) (inspect.ElectionStatus, error) {
+	ctx context.Context, look *inspect.Inspector, bucket backend.Store, shown facts.ElectionStatus, as facts.State, most int,
+) (facts.ElectionStatus, error) {
 	for {
 		x, err := look.One(ctx, s.Election)
 		if err != nil {
@@ -132,16 +133,16 @@ func (s *StepDown) Remove(
 }
 
 // describeNow describes the current holder of the key.
-func (s *StepDown) describeNow(x inspect.ElectionStatus, now time.Time) string {
+func (s *StepDown) describeNow(x facts.ElectionStatus, now time.Time) string {
 	id := front.Printable(x.Holder.ID)
 	switch x.At(now) {
-	case inspect.StateLeading:
+	case facts.Leading:
 		return fmt.Sprintf("%s leads %s with token %d", id, s.Election, x.Holder.Token)
-	case inspect.StatePending:
+	case facts.Pending:
 		return id + " holds the key of " + s.Election + " without leading yet"
-	case inspect.StateForeign:
+	case facts.Foreign:
 		return "the key of " + s.Election + " holds something that natsleader did not write"
-	case inspect.StateNever, inspect.StateDeleted, inspect.StateReleased, inspect.StateExpired:
+	case facts.Never, facts.Deleted, facts.Released, facts.Expired:
 	}
 	return "nobody leads " + s.Election
 }

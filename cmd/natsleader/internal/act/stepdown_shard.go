@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
@@ -62,14 +63,14 @@ func (s *StepDown) move(ctx context.Context, look *inspect.Inspector) error {
 		if i < 0 {
 			return fmt.Errorf("%w: %q in group %s", shard.ErrNoMember, s.to, front.Printable(x.Group))
 		}
-		switch inspect.MemberState(x.View.Members[i]) {
-		case inspect.MemberGone:
+		switch facts.MemberState(x.View.Members[i]) {
+		case facts.MemberGone:
 			return front.Exitf(front.ExitFailed, "%s takes no shards: it is gone", id)
-		case inspect.MemberLeft:
+		case facts.MemberLeft:
 			return front.Exitf(front.ExitFailed, "%s takes no shards: it has left the group", id)
-		case inspect.MemberLeaves:
+		case facts.MemberLeaves:
 			return front.Exitf(front.ExitFailed, "%s takes no shards: it leaves the group", id)
-		case inspect.MemberDrained:
+		case facts.MemberDrained:
 			return front.Exitf(front.ExitFailed, "%s takes no shards: it is drained (natsleader undrain %s)", id, id)
 		}
 		return nil

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
@@ -50,13 +50,13 @@ func TestExplainFailure(t *testing.T) {
 func TestDrain_TermIsOver(t *testing.T) {
 	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
 		s := &StepDown{Globals: w.Globals(), Wait: time.Minute}
-		was := inspect.ElectionStatus{Election: "free", Holder: leader.Holder{ID: "a", Token: 7}}
+		was := facts.ElectionStatus{Election: "free", Holder: leader.Holder{ID: "a", Token: 7}}
 		done, err := s.ask(w.Context(), w.Bucket, was)
 		expect.Must(w, err == nil && done.Over && done.Leader == nil && done.From != nil && *done.From == (leaderSummary{"a", 7}),
 			"%+v, %v", done, err)
 		b := w.Campaigns("taken", leader.Config{ID: "b"})
 		token := expect.Got(leader.Lookup(w.Context(), w.Bucket, "taken"))(w).Token
-		done, err = s.ask(w.Context(), w.Bucket, inspect.ElectionStatus{Election: "taken", Holder: leader.Holder{ID: "a", Token: token - 1}})
+		done, err = s.ask(w.Context(), w.Bucket, facts.ElectionStatus{Election: "taken", Holder: leader.Holder{ID: "a", Token: token - 1}})
 		expect.Must(w, err == nil && done.Over && done.Leader != nil && *done.Leader == (leaderSummary{"b", token}), "%+v, %v", done, err)
 		expect.Equal(w, strings.Join(done.lines(), "; "), fmt.Sprintf("a was not asked, and leads no more: taken (token %d); b leads with token %d", token-1, token), "%s; want %s")
 		expect.That(w, b.IsLeader(), "the leader that was not meant has handed over")
@@ -67,7 +67,7 @@ func TestDrain_TermIsOver(t *testing.T) {
 // joined after the drain.
 func TestDrain_EndsWithGreatestCode(t *testing.T) {
 	s := &Drain{StepDown: StepDown{Globals: &front.Globals{Bucket: "elections"}, asJSON: true}, Name: "a", Cordon: true}
-	again := []inspect.ElectionStatus{{Election: "billing"}}
+	again := []facts.ElectionStatus{{Election: "billing"}}
 	for i := range 50 { // the order of a map differs
 		all := map[asked]error{{"ok", "a"}: nil}
 		for j, code := range []int{front.ExitFailed, front.ExitWaited, front.ExitUnreachable, front.ExitFailed, front.ExitUnreachable} {

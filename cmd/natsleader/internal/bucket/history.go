@@ -12,6 +12,7 @@ import (
 	"github.com/choria-io/fisk/units"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/leader"
@@ -35,7 +36,7 @@ const (
 func (h historySettings) check(bucket string) error {
 	switch {
 	case h.given && h.age < leastHistory:
-		return front.Usagef("--history %v is less than %v; to end a history: nats stream rm %s, then natsleader bucket add %s", h.age, leastHistory, inspect.HistoryStream(bucket), bucket)
+		return front.Usagef("--history %v is less than %v; to end a history: nats stream rm %s, then natsleader bucket add %s", h.age, leastHistory, facts.HistoryStream(bucket), bucket)
 	case h.size != 0 && h.age == 0:
 		return front.Usagef("--history-size needs --history")
 	case h.size != 0 && h.size < leastHistorySize:
@@ -54,7 +55,7 @@ func applyHistory(ctx context.Context, s *inspect.Inspector, h historySettings, 
 			return err
 		}
 		conf := info.Config
-		recorded := conf.Metadata[inspect.HistoryKey] == inspect.HistoryStream(s.Name)
+		recorded := conf.Metadata[facts.HistoryKey] == facts.HistoryStream(s.Name)
 		if h.age == 0 && !recorded && !fresh {
 			return nil
 		}
@@ -63,8 +64,8 @@ func applyHistory(ctx context.Context, s *inspect.Inspector, h historySettings, 
 			return err
 		}
 		conf.Metadata = maps.Clone(conf.Metadata)
-		if conf.Metadata[inspect.HistoryKey] = inspect.HistoryStream(s.Name); !there {
-			delete(conf.Metadata, inspect.HistoryKey)
+		if conf.Metadata[facts.HistoryKey] = facts.HistoryStream(s.Name); !there {
+			delete(conf.Metadata, facts.HistoryKey)
 		}
 		_, err = s.Js.UpdateStream(ctx, conf)
 		return err
@@ -89,7 +90,7 @@ const codeNoRoom = 10047
 // The stream allows no roll-ups. So a marker with a roll-up, as the server stores it for an
 // expired record, removes nothing here.
 func (h historySettings) establish(ctx context.Context, js jetstream.JetStream, bucket string, like jetstream.StreamConfig) (bool, error) {
-	name := inspect.HistoryStream(bucket)
+	name := facts.HistoryStream(bucket)
 	old, err := js.Stream(ctx, name)
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound) && h.age == 0:
@@ -137,10 +138,10 @@ type keptHistory struct {
 // readHistory reads what the bucket keeps. A bucket without a history needs no permission for it.
 func readHistory(ctx context.Context, s *inspect.Inspector) (keptHistory, error) {
 	bucket, err := inspect.Answer(ctx, s, s.Info)
-	if err != nil || bucket.Config.Metadata[inspect.HistoryKey] != inspect.HistoryStream(s.Name) {
+	if err != nil || bucket.Config.Metadata[facts.HistoryKey] != facts.HistoryStream(s.Name) {
 		return keptHistory{}, err
 	}
-	kept := keptHistory{stream: inspect.HistoryStream(s.Name)}
+	kept := keptHistory{stream: facts.HistoryStream(s.Name)}
 	stream, err := inspect.Answer(ctx, s, func(ctx context.Context) (jetstream.Stream, error) { return s.Js.Stream(ctx, kept.stream) })
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):

@@ -10,6 +10,7 @@ import (
 	"github.com/choria-io/fisk"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/internal/wire"
@@ -54,7 +55,7 @@ func registerBucketRemove(bucket *fisk.CmdClause, g *front.Globals) {
 
 func (r *bucketRemoval) run(ctx context.Context, s *inspect.Inspector) error {
 	var found []*jetstream.StreamInfo
-	var all []inspect.ElectionStatus
+	var all []facts.ElectionStatus
 	err := s.Within(ctx, func(ctx context.Context) (err error) {
 		if found, err = r.streams(ctx, s.Js); err != nil || !r.has(found) {
 			return err
@@ -72,7 +73,7 @@ func (r *bucketRemoval) run(ctx context.Context, s *inspect.Inspector) error {
 		return front.Exitf(front.ExitBucket, "bucket %s does not exist; nothing was deleted", r.Bucket)
 	}
 	now := s.Clock.Now()
-	led := slices.DeleteFunc(slices.Clone(all), func(x inspect.ElectionStatus) bool { return !x.At(now).Taken() })
+	led := slices.DeleteFunc(slices.Clone(all), func(x facts.ElectionStatus) bool { return !x.At(now).Taken() })
 	if len(led) > 0 && !r.force {
 		return front.Exitf(front.ExitFailed, "bucket %s is in use: %s: stop the candidates, or delete it all the same with --force; nothing was deleted", r.Bucket, describeLed(led))
 	}
@@ -97,7 +98,7 @@ func (r *bucketRemoval) streams(ctx context.Context, js jetstream.JetStream) ([]
 	for _, x := range []struct{ stream, key, value string }{
 		{"KV_" + r.Bucket, "", ""},
 		{"KV_" + wire.RosterName(r.Bucket), wire.RosterOfKey, r.Bucket},
-		{inspect.HistoryStream(r.Bucket), inspect.HistoryOfKey, r.Bucket},
+		{facts.HistoryStream(r.Bucket), inspect.HistoryOfKey, r.Bucket},
 	} {
 		if x.key == inspect.HistoryOfKey && !r.history {
 			continue
@@ -126,7 +127,7 @@ func (r *bucketRemoval) streams(ctx context.Context, js jetstream.JetStream) ([]
 	return found, nil
 }
 
-func describeLed(led []inspect.ElectionStatus) string {
+func describeLed(led []facts.ElectionStatus) string {
 	if len(led) == 1 {
 		return "the key of " + inspect.ShortList(led) + " is held"
 	}
@@ -134,14 +135,14 @@ func describeLed(led []inspect.ElectionStatus) string {
 }
 
 // announce prints what will be deleted, and the consequences.
-func (r *bucketRemoval) announce(out front.Words, found []*jetstream.StreamInfo, elections int, led []inspect.ElectionStatus) {
+func (r *bucketRemoval) announce(out front.Words, found []*jetstream.StreamInfo, elections int, led []facts.ElectionStatus) {
 	out.Say("Deleting bucket %s, which cannot be undone:", r.Bucket)
 	kept := ""
 	for _, info := range found {
 		switch c := info.Config; {
 		case c.Metadata[inspect.HistoryOfKey] == "" && c.Metadata[wire.RosterOfKey] == "":
 			out.Say("- stream %s with %s.", c.Name, front.Plural(elections, "election"))
-			kept = c.Metadata[inspect.HistoryKey]
+			kept = c.Metadata[facts.HistoryKey]
 		case c.Metadata[inspect.HistoryOfKey] == "":
 			out.Say("- its roster in stream %s.", c.Name)
 		case info.State.Msgs == 0:

@@ -77,7 +77,7 @@ func (e *Environment) watchProbes() []permissionProbe {
 func (e *Environment) operatorProbes() []permissionProbe {
 	trials := []permissionProbe{
 		{facts.ForSteering, e.get(e.Election)},
-		{facts.ForNote, e.write(inspect.NoteKey(e.Election))},
+		{facts.ForNote, e.write(facts.NoteKey(e.Election))},
 		{facts.ForCordon, e.write(wire.CordonKey)},
 	}
 	if e.republishes() {
@@ -200,7 +200,7 @@ func (e *Environment) readBorder(context.Context) {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(info.State.Subjects)), func(subject string) bool {
 		name, _, _ := group.NameOf(subject)
 		_, isGroup := info.State.Subjects[group.RegistryKey(name)]
-		if strings.HasPrefix(subject, pre+inspect.NotePrefix) || subject == pre+wire.CordonKey {
+		if strings.HasPrefix(subject, pre+facts.NotePrefix) || subject == pre+wire.CordonKey {
 			return true
 		}
 		return isGroup && subject != group.RegistryKey(name) // one key of a group stands for all

@@ -28,8 +28,8 @@ func (e *Environment) ReadRoster(context.Context) {
 
 // ReadHistory reads those of the history, if the bucket was made with one.
 func (e *Environment) ReadHistory(context.Context) {
-	name := inspect.HistoryStream(e.Name)
-	e.readSideStream(&e.History, e.Info.Config.Metadata[inspect.HistoryKey] == name, name)
+	name := facts.HistoryStream(e.Name)
+	e.readSideStream(&e.History, e.Info.Config.Metadata[facts.HistoryKey] == name, name)
 }
 
 func (e *Environment) readSideStream(slot *facts.Fact[facts.Stream], kept bool, name string) {

@@ -32,6 +32,9 @@ const (
 // Held reports whether a candidate of natsleader holds the key.
 func (s State) Held() bool { return s == Leading || s == Pending }
 
+// Taken reports whether the key is held, by a candidate or by something else.
+func (s State) Taken() bool { return s.Held() || s == Foreign }
+
 // StateOf returns the state at a moment of the server's time of an entry, and its holder. gone is when a key that had a
 // record was found without one; zero: it was not.
 func StateOf(e backend.Entry, h leader.Holder, gone, now time.Time) State {

@@ -2,7 +2,6 @@ package front
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 	"golang.org/x/text/width"
@@ -91,14 +89,6 @@ func PrintResult(w io.Writer, asJSON bool, v any, lines []string) error {
 		return PrintJSON(w, v, "  ")
 	}
 	return PrintLines(w, lines)
-}
-
-// Text returns a value for JSON: as it is, or in base64 if it is not UTF-8.
-func Text(b []byte) (plain, base string) {
-	if utf8.Valid(b) {
-		return string(b), ""
-	}
-	return "", base64.StdEncoding.EncodeToString(b)
 }
 
 // FormatTime formats a time for people, in the zone that a head names. In another one, as of the summer in winter, it

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/internal/group"
@@ -225,8 +226,8 @@ func (t Timeline) Changes(oneShot bool) (all []Changed) {
 		switch {
 		case x.State == StateUnknown && hole.State == "":
 			hole = x
-		case x.State != inspect.StateLeading:
-			free = free && x.State != inspect.StateExpired && x.State != inspect.StateForeign
+		case x.State != facts.Leading:
+			free = free && x.State != facts.Expired && x.State != facts.Foreign
 		case hole.State != "":
 			add(x.Since, last.ID, x.ID, EndedUnknown, x.Since.Sub(hole.Since))
 		case last.ID == "":
@@ -235,7 +236,7 @@ func (t Timeline) Changes(oneShot bool) (all []Changed) {
 			add(x.Since, last.ID, x.ID, last.Ended, x.Since.Sub(last.Until))
 			all[len(all)-1].Silence(last, x.Since)
 		}
-		if x.State == inspect.StateLeading {
+		if x.State == facts.Leading {
 			last, hole, free = x, Span{}, x.Ended == EndedReleased
 		}
 	}

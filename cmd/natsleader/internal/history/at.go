@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/internal/group"
 )
 
@@ -23,13 +23,13 @@ type moment struct {
 
 // momentaryOne is what was so in one election.
 type momentaryOne struct {
-	Election string        `json:"election"`
-	State    inspect.State `json:"state"`
-	ID       string        `json:"id,omitempty"`
-	Token    uint64        `json:"token,omitempty"`
-	Since    time.Time     `json:"since,omitzero"`
-	Until    time.Time     `json:"until,omitzero"` // of a time without a leader; zero: it still is so, or it is not known
-	Idle     bool          `json:"idle,omitempty"` // the key was free, and no candidate waited
+	Election string      `json:"election"`
+	State    facts.State `json:"state"`
+	ID       string      `json:"id,omitempty"`
+	Token    uint64      `json:"token,omitempty"`
+	Since    time.Time   `json:"since,omitzero"`
+	Until    time.Time   `json:"until,omitzero"` // of a time without a leader; zero: it still is so, or it is not known
+	Idle     bool        `json:"idle,omitempty"` // the key was free, and no candidate waited
 
 	why   string
 	lasts bool // nobody leads to this day
@@ -97,7 +97,7 @@ func (r *Reader) after(ctx context.Context, p *past, at time.Time) error {
 		switch st := then.At(then.Entry.Created); {
 		case x.message == last.message:
 			return nil
-		case later == mostAfter, later > 0 && (st == inspect.StateLeading || st != x.At(x.Entry.Created)):
+		case later == mostAfter, later > 0 && (st == facts.Leading || st != x.At(x.Entry.Created)):
 			p.Newest.Entry, p.Newest.Holder, p.cut = x.Entry, x.Holder, true // what came later is not asked for
 			return nil
 		}
@@ -121,13 +121,13 @@ func (p *past) momentary(x Span) momentaryOne {
 	switch {
 	case x.State == "":
 		m.State, m.Since, m.why = StateUnknown, time.Time{}, "not known: the history does not reach back so far"
-	case x.State != inspect.StateLeading:
+	case x.State != facts.Leading:
 		m.Until, m.why = x.Until, x.vacancy()
-		if x.State == inspect.StateForeign || x.State == inspect.StatePending { // written again and again
+		if x.State == facts.Foreign || x.State == facts.Pending { // written again and again
 			m.Since = time.Time{}
 		}
 		m.lasts = x.Until.IsZero() && !p.cut
-		m.Idle = x.State == inspect.StateReleased && (p.Newest.Note.OneShot || x.Until.Sub(x.Since) >= idleLeases*p.lease())
+		m.Idle = x.State == facts.Released && (p.Newest.Note.OneShot || x.Until.Sub(x.Since) >= idleLeases*p.lease())
 	}
 	return m
 }
@@ -149,7 +149,7 @@ func (m moment) code() int {
 		switch {
 		case x.State == StateUnknown:
 			code = max(code, front.ExitUnknown)
-		case x.State != inspect.StateLeading && !x.Idle:
+		case x.State != facts.Leading && !x.Idle:
 			return front.ExitFailed
 		}
 	}
@@ -163,7 +163,7 @@ func (m moment) table(now time.Time) [][]string {
 	rows := [][]string{{"ELECTION", "LEADER AT " + front.FormatZoned(m.At), "TOKEN", "SINCE" + front.InZone(now), "UNTIL", ""}}
 	for _, x := range m.Elections {
 		row := []string{front.Printable(x.Election), "-", "-", "-", "", x.why}
-		if x.State == inspect.StateLeading {
+		if x.State == facts.Leading {
 			row[1], row[2] = front.Shorten(front.Printable(x.ID), front.LongID), fmt.Sprint(x.Token)
 		}
 		if !x.Since.IsZero() {

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
@@ -178,7 +179,7 @@ func (h *history) show(x Span, at, now time.Time) error {
 	if x.State == "" || x.State == StateUnknown {
 		code = front.ExitUnknown
 	}
-	return front.ExitIf(x.State != inspect.StateLeading, code, front.PrintResult(h.Out(), h.asJSON, x, []string{x.sentence(h.election, at, now)}))
+	return front.ExitIf(x.State != facts.Leading, code, front.PrintResult(h.Out(), h.asJSON, x, []string{x.sentence(h.election, at, now)}))
 }
 
 // parseMoment returns the moment that a text names, the zero time for "all".
@@ -262,7 +263,7 @@ var ErrNoHistory = errors.New("keeps no history")
 // open finds the stream, and calls newest, which reads the newest records from the bucket itself: the history may
 // lag behind. The bucket may be gone.
 func (r *Reader) open(ctx context.Context, newest func(context.Context) error) error {
-	name := inspect.HistoryStream(r.S.Name)
+	name := facts.HistoryStream(r.S.Name)
 	err := r.S.Within(ctx, func(ctx context.Context) error {
 		stream, err := r.S.Js.Stream(ctx, name)
 		if err == nil {
@@ -303,7 +304,7 @@ func (r *Reader) Note(format string, args ...any) {
 
 // copied is a record in the history. The zero value: none.
 type copied struct {
-	inspect.ElectionStatus
+	facts.ElectionStatus
 	message uint64
 	alone   bool // what came right before it is not known
 }
@@ -323,11 +324,11 @@ func (x copied) sameTerm(y copied) bool {
 // and each other record.
 type past struct {
 	Election string
-	Newest   inspect.ElectionStatus // in the bucket; revision 0: not known
-	first    copied                 // the last one of the history before the moment
-	read     []copied               // the newest first
-	complete bool                   // up to the first
-	cut      bool                   // newest is not the newest in the bucket, but the last that was asked for
+	Newest   facts.ElectionStatus // in the bucket; revision 0: not known
+	first    copied               // the last one of the history before the moment
+	read     []copied             // the newest first
+	complete bool                 // up to the first
+	cut      bool                 // newest is not the newest in the bucket, but the last that was asked for
 }
 
 // Lag is how far the history may be behind the bucket without a note.
@@ -488,20 +489,20 @@ func (r *Reader) search(ctx context.Context, p *past, guess copied) error {
 // the server's: its last value counts, because the writer of a record may have set one, too.
 //
 // The copy may be late, and has the time at which it was stored. The record itself says when it was written.
-func historyOf(election string, at time.Time, h nats.Header, data []byte) (inspect.ElectionStatus, error) {
+func historyOf(election string, at time.Time, h nats.Header, data []byte) (facts.ElectionStatus, error) {
 	fields := strings.Fields(jsapi.LastValue(h, "Nats-Stream-Source"))
 	if len(fields) < 2 {
-		return inspect.ElectionStatus{}, fmt.Errorf("a message of the history has no source: %q", h)
+		return facts.ElectionStatus{}, fmt.Errorf("a message of the history has no source: %q", h)
 	}
 	revision, err := strconv.ParseUint(fields[1], 10, 64)
 	if err != nil {
-		return inspect.ElectionStatus{}, fmt.Errorf("a message of the history has no sequence: %w", err)
+		return facts.ElectionStatus{}, fmt.Errorf("a message of the history has no sequence: %w", err)
 	}
-	x := inspect.NewElectionStatus(election, jsapi.SourcedEntry(revision, at, h, data))
+	x := facts.NewElectionStatus(election, jsapi.SourcedEntry(revision, at, h, data))
 	deleted := x.Entry.Marker && x.Holder.State != leader.HolderReleased // it may keep the record that was deleted
 	if written := records.WrittenAt(data); !deleted && !written.IsZero() && written.Before(at) {
 		x.Entry.Created = written
-		x = inspect.NewElectionStatus(election, x.Entry)
+		x = facts.NewElectionStatus(election, x.Entry)
 	}
 	return x, nil
 }

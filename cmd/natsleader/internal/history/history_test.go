@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	"github.com/natsleader/natsleader/internal/backend"
 	expect "github.com/natsleader/natsleader/internal/check"
@@ -23,7 +23,7 @@ func second(n float64) time.Time {
 // revisionAt is a revision of the key. Its text is the state of a record with its ID, token, and perhaps the second since
 // which it leads, "DEL" for a marker, or anything else for a foreign value. The record may say that it was written at
 // another time: "@3 leading a 7".
-func revisionAt(seconds float64, what string) inspect.ElectionStatus {
+func revisionAt(seconds float64, what string) facts.ElectionStatus {
 	e := backend.Entry{Revision: uint64(1000 + 100*seconds), Created: second(seconds)} //nolint:gosec // small
 	if at, rest, _ := strings.Cut(what, " "); strings.HasPrefix(at, "@") {
 		n, _ := strconv.ParseFloat(at[1:], 64)
@@ -44,7 +44,7 @@ func revisionAt(seconds float64, what string) inspect.ElectionStatus {
 		}
 		e.Value = fmt.Appendf(nil, `{"v":1,"state":%q,"id":%q,"session":"s-%s","n":1,"lease":"15s","token":%d%s}`, state, id, id, token, begin)
 	}
-	return inspect.NewElectionStatus("billing", e)
+	return facts.NewElectionStatus("billing", e)
 }
 
 // timelineOf returns the time line of revisions, each after its second, as it is known at a second.
@@ -138,7 +138,7 @@ func TestHistory_Zones(t *testing.T) {
 		expect.Equal(t, front.FormatTime(now), "2000-10-29 02:30:00 +02:00", "%s; want %s")
 		expect.Equal(t, front.FormatTime(time.Now()), "2000-10-29 02:30:00", "%s; want %s")
 		expect.Equal(t, front.InZone(time.Now()), " (CET)", "%s; want %s")
-		line := Timeline{Election: "billing", Spans: []Span{{State: inspect.StateLeading, ID: "a", Token: 7, Since: now, Until: now.Add(time.Hour), Ended: EndedReleased}}}
+		line := Timeline{Election: "billing", Spans: []Span{{State: facts.Leading, ID: "a", Token: 7, Since: now, Until: now.Add(time.Hour), Ended: EndedReleased}}}
 		expect.Deep(t, front.Columns(line.Table(time.Now())), []string{
 			"SINCE (CET)                 UNTIL                FOR   LEADER  TOKEN  ENDED",
 			"2000-10-29 02:30:00 +02:00  2000-10-29 02:30:00  1h0m  a       7      handed over",
@@ -239,7 +239,7 @@ func TestHistory_Groups(t *testing.T) {
 func TestChanged_Silence(t *testing.T) {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0).UTC() }
 	of := func(until, next int) Changed {
-		last := Span{State: inspect.StateLeading, ID: "a", Until: at(until), Renewed: at(0), Ended: EndedExpired}
+		last := Span{State: facts.Leading, ID: "a", Until: at(until), Renewed: at(0), Ended: EndedExpired}
 		c := Changed{At: at(next), Began: at(next), From: "a", To: "b", Ended: EndedExpired, Elections: []string{"e"}}
 		c.Silence(last, at(next))
 		return c

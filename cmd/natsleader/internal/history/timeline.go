@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 )
 
 // TermEnd is the reason for which a term ended.
@@ -25,17 +25,17 @@ const (
 
 // StateUnknown is the state of a time of which the history has nothing. It is no constant, because no election is in
 // it now, and the switches over states have no case for it.
-var StateUnknown inspect.State = "unknown"
+var StateUnknown facts.State = "unknown"
 
 // Span is a part of a time line: a term, or the time between two terms. The state is leading,
 // unknown, or that of the key while no candidate led.
 type Span struct {
-	State inspect.State `json:"state"`
-	ID    string        `json:"id,omitempty"`
-	Token uint64        `json:"token,omitempty"`
-	Since time.Time     `json:"since"`
-	Until time.Time     `json:"until,omitzero"`  // zero: it still is so
-	Ended TermEnd       `json:"ended,omitempty"` // of a term
+	State facts.State `json:"state"`
+	ID    string      `json:"id,omitempty"`
+	Token uint64      `json:"token,omitempty"`
+	Since time.Time   `json:"since"`
+	Until time.Time   `json:"until,omitzero"`  // zero: it still is so
+	Ended TermEnd     `json:"ended,omitempty"` // of a term
 	// Renewed is when the holder was last heard of, if its lease was not renewed.
 	Renewed time.Time `json:"renewed,omitzero"`
 	Value   string    `json:"value,omitempty"`
@@ -61,13 +61,13 @@ type timelineBuilder struct {
 	election string
 	from     time.Time
 	spans    []Span
-	last     inspect.ElectionStatus // revision 0: none yet
-	blind    bool                   // what came after the last copy is not known
+	last     facts.ElectionStatus // revision 0: none yet
+	blind    bool                 // what came after the last copy is not known
 }
 
 // add takes the next revision. With hole, others may be missing before it. A lower revision that is later is of a bucket that
 // was restored or made anew.
-func (b *timelineBuilder) add(x inspect.ElectionStatus, hole bool) {
+func (b *timelineBuilder) add(x facts.ElectionStatus, hole bool) {
 	anew := x.Entry.Revision < b.last.Entry.Revision && x.Entry.Created.After(b.last.Entry.Created)
 	if x.Entry.Revision <= b.last.Entry.Revision && !anew {
 		return
@@ -77,11 +77,11 @@ func (b *timelineBuilder) add(x inspect.ElectionStatus, hole bool) {
 	}
 	defer func() { b.last = x }()
 	st, h, begin := x.At(x.Entry.Created), x.Holder, x.Entry.Created
-	if st == inspect.StateLeading && !h.Since.IsZero() && h.Since.Before(begin) {
+	if st == facts.Leading && !h.Since.IsZero() && h.Since.Before(begin) {
 		begin = h.Since
 	}
 	hole = anew || hole && b.last.Entry.Revision != 0 && !b.sameTerm(h.Token, st, begin)
-	if now := b.open(); now != nil && !hole && st == now.State && (st != inspect.StateLeading || h.Token == now.Token) {
+	if now := b.open(); now != nil && !hole && st == now.State && (st != facts.Leading || h.Token == now.Token) {
 		if now.heard = x.Entry.Created; !h.Since.IsZero() && !h.Since.Equal(now.Since) { // its first record has no date
 			term := *now
 			b.spans, term.Since = cut(b.spans[:len(b.spans)-1], h.Since)
@@ -97,20 +97,20 @@ func (b *timelineBuilder) add(x inspect.ElectionStatus, hole bool) {
 	b.spans, begin = cut(b.spans, begin)
 	next := Span{State: st, Since: begin, heard: x.Entry.Created}
 	switch st {
-	case inspect.StateLeading:
+	case facts.Leading:
 		next.ID, next.Token, next.Lease = h.ID, h.Token, h.Lease
-		next.Value, next.Value64 = front.Text(h.Value)
-	case inspect.StatePending:
+		next.Value, next.Value64 = facts.Value64(h.Value)
+	case facts.Pending:
 		next.ID = h.ID
-	case inspect.StateReleased, inspect.StateExpired, inspect.StateDeleted, inspect.StateForeign, inspect.StateNever, StateUnknown:
+	case facts.Released, facts.Expired, facts.Deleted, facts.Foreign, facts.Never, StateUnknown:
 	}
 	b.spans = append(b.spans, next)
 }
 
 // sameTerm reports whether a revision after a hole shows that one term went on in the hole. Its leader may have led, or
 // not, in a hole that is longer than its lease, if it does not lead any more.
-func (b *timelineBuilder) sameTerm(token uint64, st inspect.State, at time.Time) bool {
-	return token != 0 && token == b.last.Holder.Token && (st == inspect.StateLeading || at.Before(b.over()))
+func (b *timelineBuilder) sameTerm(token uint64, st facts.State, at time.Time) bool {
+	return token != 0 && token == b.last.Holder.Token && (st == facts.Leading || at.Before(b.over()))
 }
 
 // over is when the lease of the last revision is over.
@@ -124,18 +124,18 @@ func cut(spans []Span, at time.Time) ([]Span, time.Time) {
 	for n := len(spans) - 1; n >= 0; n-- {
 		x := &spans[n]
 		switch {
-		case x.State == inspect.StateLeading:
+		case x.State == facts.Leading:
 		case !x.Since.Before(at):
 			late = late || !x.State.Held() && x.State != StateUnknown && x.Since.Sub(at) > leastGap
 			continue
-		case x.State == inspect.StateExpired && late:
+		case x.State == facts.Expired && late:
 			continue
 		}
 		if at.Before(x.Since) {
 			at = x.Since
 		}
 		switch {
-		case late && x.State == inspect.StateLeading && x.heard.Before(at):
+		case late && x.State == facts.Leading && x.heard.Before(at):
 			x.lose(x.heard)
 			return append(spans[:n+1], Span{State: StateUnknown, Since: x.heard, Until: at}), at
 		case x.Ended == EndedExpired && at.Before(x.Until): // no other term begins before a lease is over
@@ -149,7 +149,7 @@ func cut(spans []Span, at time.Time) ([]Span, time.Time) {
 
 // lose ends a span when it was last known.
 func (x *Span) lose(at time.Time) {
-	if x.Until = at; x.State == inspect.StateLeading {
+	if x.Until = at; x.State == facts.Leading {
 		x.Ended, x.Renewed = EndedUnknown, time.Time{}
 	}
 }
@@ -171,7 +171,7 @@ func (b *timelineBuilder) open() *Span {
 }
 
 // close ends the open span at the revision x, or when its lease was over.
-func (b *timelineBuilder) close(x inspect.ElectionStatus, st inspect.State, until time.Time) {
+func (b *timelineBuilder) close(x facts.ElectionStatus, st facts.State, until time.Time) {
 	now := b.open()
 	if now == nil {
 		return
@@ -179,12 +179,12 @@ func (b *timelineBuilder) close(x inspect.ElectionStatus, st inspect.State, unti
 	switch {
 	case b.expire(until):
 		return
-	case now.State != inspect.StateLeading:
-	case st == inspect.StateReleased && (x.Holder.Token == 0 || x.Holder.Token == now.Token): // or it ends a term that was not seen
+	case now.State != facts.Leading:
+	case st == facts.Released && (x.Holder.Token == 0 || x.Holder.Token == now.Token): // or it ends a term that was not seen
 		now.Ended = EndedReleased
-	case st == inspect.StateDeleted:
+	case st == facts.Deleted:
 		now.Ended = EndedDeleted
-	case st == inspect.StateForeign:
+	case st == facts.Foreign:
 		now.Ended = endedOverwritten
 	default:
 		now.Ended = EndedReplaced
@@ -200,11 +200,11 @@ func (b *timelineBuilder) expire(at time.Time) bool {
 		return false
 	}
 	now.Until = over
-	if now.State == inspect.StateLeading {
+	if now.State == facts.Leading {
 		now.Ended, now.Renewed = EndedExpired, b.last.Entry.Created.UTC()
 	}
 	if at.After(over) {
-		b.spans = append(b.spans, Span{State: inspect.StateExpired, Since: over, Until: at})
+		b.spans = append(b.spans, Span{State: facts.Expired, Since: over, Until: at})
 	}
 	return true
 }
@@ -253,11 +253,11 @@ func (t Timeline) Table(now time.Time) [][]string {
 			until, end = front.FormatTime(x.Until), x.Until
 		}
 		took := end.Sub(x.Since)
-		if x.State != inspect.StateLeading && !x.Until.IsZero() && took < leastGap {
+		if x.State != facts.Leading && !x.Until.IsZero() && took < leastGap {
 			continue
 		}
 		row := []string{front.FormatTime(x.Since), until, front.FormatAge(took), "-", "-", ""}
-		if x.State == inspect.StateLeading {
+		if x.State == facts.Leading {
 			row[3], row[4], row[5] = front.Shorten(front.Printable(x.ID), front.LongID), fmt.Sprint(x.Token), x.ended()
 		} else {
 			row[5] = x.vacancy()
@@ -295,17 +295,17 @@ func (x Span) vacancy() string {
 	switch x.State {
 	case StateUnknown:
 		return "not known: the history misses what was written then"
-	case inspect.StatePending:
+	case facts.Pending:
 		why = front.Shorten(front.Printable(x.ID), front.LongID) + " held the key, and waited until no other lease could be valid"
-	case inspect.StateReleased:
+	case facts.Released:
 		why = "the key was free"
-	case inspect.StateExpired:
+	case facts.Expired:
 		why = "the lease was over"
-	case inspect.StateDeleted:
+	case facts.Deleted:
 		why = "the key was deleted"
-	case inspect.StateForeign:
+	case facts.Foreign:
 		why = "the key held something that natsleader did not write"
-	case inspect.StateLeading, inspect.StateNever:
+	case facts.Leading, facts.Never:
 	}
 	return "nobody led: " + why
 }
@@ -324,7 +324,7 @@ func (x Span) sentence(election string, at, now time.Time) string {
 	switch {
 	case x.State == StateUnknown:
 		return fmt.Sprintf("it is %s which candidate led %s at %s, %s: %s", what, election, when, during, why)
-	case x.State != inspect.StateLeading:
+	case x.State != facts.Leading:
 		return fmt.Sprintf("%s %s at %s, %s: %s", what, election, when, during, why)
 	}
 	text := fmt.Sprintf("%s led %s at %s with token %d, from %s", front.Printable(x.ID), election, when, x.Token, front.FormatTime(x.Since))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
@@ -14,8 +15,8 @@ import (
 
 // The history of a bucket with a long name has a name of its own.
 func TestHistoryStream_Names(t *testing.T) {
-	a, b := HistoryStream(strings.Repeat("a", 252)), HistoryStream(strings.Repeat("a", 251)+"b")
-	expect.That(t, a != b && len(a) <= 255 && len(b) <= 255 && HistoryStream("e") == "natsleader_history_e",
+	a, b := facts.HistoryStream(strings.Repeat("a", 252)), facts.HistoryStream(strings.Repeat("a", 251)+"b")
+	expect.That(t, a != b && len(a) <= 255 && len(b) <= 255 && facts.HistoryStream("e") == "natsleader_history_e",
 		"%q, %q", a, b)
 }
 

@@ -55,7 +55,7 @@ func newListedBucket(info *jetstream.StreamInfo) (ListedBucket, bool) {
 	b := ListedBucket{
 		Name: name, Description: c.Description, Keys: info.State.NumSubjects, Replicas: c.Replicas,
 		Storage: front.StorageName(c.Storage), TTL: c.MaxAge.Seconds(), ttl: c.MaxAge,
-		Roster: c.Metadata[wire.RosterKey] != "", History: c.Metadata[HistoryKey] != "",
+		Roster: c.Metadata[wire.RosterKey] != "", History: c.Metadata[facts.HistoryKey] != "",
 	}
 	b.maxLease, b.Elections = c.Metadata[wire.MaxLeaseKey]
 	if lease, err := time.ParseDuration(b.maxLease); err == nil {
@@ -72,14 +72,8 @@ func (b ListedBucket) Row() []string {
 	}
 }
 
-// Keys in the metadata of streams.
-const (
-	HistoryKey   = facts.HistoryKey        // of a bucket: the stream with its history
-	HistoryOfKey = "natsleader.history_of" // of that stream: the bucket
-)
-
-// HistoryStream returns the name of the stream that keeps the history of a bucket.
-func HistoryStream(bucket string) string { return facts.HistoryStream(bucket) }
+// HistoryOfKey is in the metadata of the stream of a history, and names the bucket.
+const HistoryOfKey = "natsleader.history_of"
 
 // OnAllBuckets returns an inspector for each bucket that natsleader has made, on the same connection.
 func (s *Inspector) OnAllBuckets(ctx context.Context) ([]*Inspector, error) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/deadline"
@@ -17,7 +18,7 @@ import (
 
 // Cordon reads the names that are cordoned, and the revision of the key.
 func (s *Inspector) Cordon(ctx context.Context) (names []string, revision uint64, err error) {
-	x, err := Answer(ctx, s, func(ctx context.Context) (ElectionStatus, error) { return s.One(ctx, wire.CordonKey) })
+	x, err := Answer(ctx, s, func(ctx context.Context) (facts.ElectionStatus, error) { return s.One(ctx, wire.CordonKey) })
 	if err != nil {
 		return nil, 0, err
 	}
@@ -28,7 +29,7 @@ func (s *Inspector) Cordon(ctx context.Context) (names []string, revision uint64
 }
 
 // CordonOf returns the names in the key of the cordon. Candidates take a junk value for none.
-func CordonOf(x ElectionStatus) ([]string, error) {
+func CordonOf(x facts.ElectionStatus) ([]string, error) {
 	if x.Entry.Marker {
 		return nil, nil
 	}

@@ -24,57 +24,6 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// State is the state of an election at one moment.
-type State string
-
-// The states of elections.
-const (
-	StateLeading  = State(facts.Leading)
-	StatePending  = State(facts.Pending)
-	StateReleased = State(facts.Released)
-	StateExpired  = State(facts.Expired)
-	StateDeleted  = State(facts.Deleted)
-	StateForeign  = State(facts.Foreign)
-	StateNever    = State(facts.Never)
-)
-
-// Held reports whether a candidate of natsleader holds the key.
-func (s State) Held() bool { return facts.State(s).Held() }
-
-// Taken reports whether the key is held, by a candidate or by something else.
-func (s State) Taken() bool { return s.Held() || s == StateForeign }
-
-// ElectionStatus is the newest revision of an election's key.
-type ElectionStatus struct {
-	Election string
-	Entry    backend.Entry
-	Holder   leader.Holder
-	Gone     time.Time    // when a key that had a record was found without one; zero: it was not
-	Note     ElectionNote // as far as it was read
-	Released bool         // a watcher saw the key given up in order before its record went
-}
-
-// NewElectionStatus returns the election of an entry.
-func NewElectionStatus(election string, e backend.Entry) ElectionStatus {
-	return ElectionStatus{Election: election, Entry: e, Holder: leader.HolderOf(natskv.KeyValue(e, election))}
-}
-
-// Idle reports whether the election needs no leader, although its key was deleted.
-func (s ElectionStatus) Idle() bool { return s.Released || s.Note.OneShot }
-
-// At returns the state at a moment of the server's time.
-func (s ElectionStatus) At(now time.Time) State {
-	return State(facts.StateOf(s.Entry, s.Holder, s.Gone, now))
-}
-
-// Remaining is how long the lease keeps other candidates out; negative when it is over.
-func (s ElectionStatus) Remaining(now time.Time) time.Duration {
-	return s.Expires().Sub(now)
-}
-
-// Expires returns when the lease ends, by the server's clock.
-func (s ElectionStatus) Expires() time.Time { return s.Holder.Renewed.Add(s.Holder.Lease) }
-
 // serverClock is the server's time. This host's clock has no influence on it except by
 // its rate.
 type serverClock struct {
@@ -104,10 +53,10 @@ type Inspector struct {
 	mover    backend.Mover // of the connection
 	Js       jetstream.JetStream
 	Name     string
-	Cordoned ElectionStatus // the key of the cordon, as all has read it
-	Roster   string         // bucket in which candidates announce themselves; empty: none
-	TTL      time.Duration  // after which the bucket drops a key; 0: never
-	Limit    time.Duration  // for one answer
+	Cordoned facts.ElectionStatus // the key of the cordon, as all has read it
+	Roster   string               // bucket in which candidates announce themselves; empty: none
+	TTL      time.Duration        // after which the bucket drops a key; 0: never
+	Limit    time.Duration        // for one answer
 	Clock    serverClock
 	Denials  *denials
 	Streams  []string // of whose permissions the operations are; nil: all that are missing count
@@ -311,7 +260,7 @@ func (s *Inspector) Ask(ctx context.Context) error {
 }
 
 // One reads one election, with the permissions of an observer.
-func (s *Inspector) One(ctx context.Context, election string) (ElectionStatus, error) {
+func (s *Inspector) One(ctx context.Context, election string) (facts.ElectionStatus, error) {
 	type answer struct {
 		entry backend.Entry
 		err   error
@@ -319,19 +268,19 @@ func (s *Inspector) One(ctx context.Context, election string) (ElectionStatus, e
 	answers := make(chan answer, 1)
 	s.Bucket.Backend().Get(ctx, election, func(e backend.Entry, err error) { answers <- answer{e, err} })
 	got := <-answers
-	return NewElectionStatus(election, got.entry), got.err
+	return facts.NewElectionStatus(election, got.entry), got.err
 }
 
 // Look connects, and reads one election. The caller closes the inspector.
-func Look(ctx context.Context, g *front.Globals, election string) (*Inspector, ElectionStatus, error) {
+func Look(ctx context.Context, g *front.Globals, election string) (*Inspector, facts.ElectionStatus, error) {
 	if err := CheckElection(election); err != nil {
-		return nil, ElectionStatus{}, err
+		return nil, facts.ElectionStatus{}, err
 	}
 	s, err := New(ctx, g)
 	if err != nil {
-		return nil, ElectionStatus{}, err
+		return nil, facts.ElectionStatus{}, err
 	}
-	x, err := Answer(ctx, s, func(ctx context.Context) (ElectionStatus, error) { return s.One(ctx, election) })
+	x, err := Answer(ctx, s, func(ctx context.Context) (facts.ElectionStatus, error) { return s.One(ctx, election) })
 	if err != nil {
 		s.Close()
 	}
@@ -339,21 +288,21 @@ func Look(ctx context.Context, g *front.Globals, election string) (*Inspector, E
 }
 
 // All reads all elections, each with its note.
-func (s *Inspector) All(ctx context.Context) ([]ElectionStatus, error) {
+func (s *Inspector) All(ctx context.Context) ([]facts.ElectionStatus, error) {
 	all, err := s.Keys(ctx)
 	return withNotes(all), err
 }
 
 // Keys reads the newest revision of every key through one consumer.
-func (s *Inspector) Keys(ctx context.Context) ([]ElectionStatus, error) {
+func (s *Inspector) Keys(ctx context.Context) ([]facts.ElectionStatus, error) {
 	kv, err := s.Js.KeyValue(ctx, s.Name)
 	if err != nil {
 		return nil, err
 	}
 	entries, err := EntriesOf(ctx, kv, "keys")
-	all := make([]ElectionStatus, 0, len(entries))
+	all := make([]facts.ElectionStatus, 0, len(entries))
 	for _, e := range entries {
-		if x := NewElectionStatus(e.Key(), natskv.EntryOf(e)); e.Key() != wire.CordonKey {
+		if x := facts.NewElectionStatus(e.Key(), natskv.EntryOf(e)); e.Key() != wire.CordonKey {
 			all = append(all, x)
 		} else {
 			s.Cordoned = x
@@ -478,7 +427,7 @@ func CheckElection(name string) error {
 		strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".") || strings.Contains(name, "..") {
 		return front.Usagef("election %q may contain only letters, digits and -/_=., and no empty part", name)
 	}
-	if of, ok := strings.CutPrefix(name, NotePrefix); ok {
+	if of, ok := strings.CutPrefix(name, facts.NotePrefix); ok {
 		return front.Usagef("%s is no election, but the key of a note: see natsleader note %s", name, of)
 	}
 	if name == wire.CordonKey {
@@ -487,7 +436,7 @@ func CheckElection(name string) error {
 	return nil
 }
 
-func electionsIn(all []ElectionStatus) (names []string) {
+func electionsIn(all []facts.ElectionStatus) (names []string) {
 	for _, x := range all {
 		if CheckElection(x.Election) == nil { // others may write any key, and shells take any byte
 			names = append(names, x.Election)

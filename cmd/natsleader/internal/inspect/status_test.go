@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -12,12 +13,12 @@ import (
 // The remaining lease follows from the server's clock, also if the clock of this host is ahead.
 func TestServerClock_RemainingLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var x ElectionStatus
+		var x facts.ElectionStatus
 		x.Entry.Revision = 7
 		x.Holder = leader.Holder{ID: "a", Lease: 15 * time.Second, Renewed: time.Now().Add(-2 * time.Hour)}
 		c := NewServerClock(x.Holder.Renewed.Add(10*time.Second), 0)
 		time.Sleep(time.Second)
-		if got := x.Remaining(c.Now()); x.At(c.Now()) != StateLeading || got != 4*time.Second {
+		if got := x.Remaining(c.Now()); x.At(c.Now()) != facts.Leading || got != 4*time.Second {
 			t.Errorf("%s, %v left", x.At(c.Now()), got)
 		}
 	})

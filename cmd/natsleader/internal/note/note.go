@@ -12,6 +12,7 @@ import (
 	"github.com/choria-io/fisk"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 )
@@ -33,13 +34,13 @@ The exit code is 1 if the election has no note, or another client has changed it
 // listedNote is a note in a list, for programs.
 type listedNote struct {
 	Election string `json:"election"`
-	inspect.ElectionNote
+	facts.Note
 }
 
 type noteCommand struct {
 	*front.Globals
 	election                  string
-	set                       inspect.ElectionNote
+	set                       facts.Note
 	owned, linked, kind, gone bool // the flags that were given
 	asJSON                    bool
 }
@@ -61,12 +62,15 @@ func Register(app *fisk.Application, g *front.Globals) {
 			return front.Usagef("note takes an election with --owner, --runbook, --one-shot and --remove")
 		case changes && n.gone:
 			return front.Usagef("--remove removes the whole note: it takes no --owner, --runbook and --one-shot")
-		case len(n.set.Owner) > inspect.MostNote:
-			return front.Usagef("--owner has more than %d bytes", inspect.MostNote)
+		case len(n.set.Owner) > facts.MostNote:
+			return front.Usagef("--owner has more than %d bytes", facts.MostNote)
 		}
 		if n.election != "" {
-			if err := errors.Join(inspect.CheckElection(n.election), inspect.CheckRunbook(n.set.Runbook)); err != nil {
+			if err := inspect.CheckElection(n.election); err != nil {
 				return err
+			}
+			if link := n.set.Runbook; link != "" && !facts.IsPage(link) {
+				return front.Usagef("--runbook %q is no address of a page: it begins with https:// or http://, and has %d bytes at most", front.Shorten(link, front.LongValue), facts.MostNote)
 			}
 		}
 		return inspect.DoExisting(g, n.run)
@@ -77,22 +81,22 @@ func (n *noteCommand) run(ctx context.Context, s *inspect.Inspector) error {
 	if n.election == "" {
 		return n.list(ctx, s)
 	}
-	var is inspect.ElectionNote
+	var is facts.Note
 	err := s.Within(ctx, func(ctx context.Context) error {
 		kv, err := s.Js.KeyValue(ctx, s.Name)
 		if err != nil {
 			return err
 		}
-		key, revision := inspect.NotePrefix+n.election, uint64(0)
+		key, revision := facts.NotePrefix+n.election, uint64(0)
 		switch e, absent := kv.Get(ctx, key); {
 		case absent == nil:
-			is, revision = inspect.DecodeNote(e.Value()), e.Revision()
+			is, revision = facts.DecodeNote(e.Value()), e.Revision()
 		case !errors.Is(absent, jetstream.ErrKeyNotFound):
 			return absent
 		}
 		switch {
 		case n.gone && revision > 0:
-			is = inspect.ElectionNote{}
+			is = facts.Note{}
 			return kv.Delete(ctx, key, jetstream.LastRevision(revision))
 		case n.gone || !n.change(&is):
 			return nil
@@ -113,16 +117,16 @@ func (n *noteCommand) run(ctx context.Context, s *inspect.Inspector) error {
 	if err != nil {
 		return err
 	}
-	lines := front.Columns(is.Details())
-	if is == (inspect.ElectionNote{}) {
+	lines := front.Columns(inspect.NoteDetails(is))
+	if is == (facts.Note{}) {
 		lines = []string{n.election + " has no note"}
 	}
-	return front.ExitIf(is == (inspect.ElectionNote{}) && !n.gone && !n.owned && !n.linked && !n.kind, front.ExitFailed,
+	return front.ExitIf(is == (facts.Note{}) && !n.gone && !n.owned && !n.linked && !n.kind, front.ExitFailed,
 		front.PrintResult(n.Out(), n.asJSON, listedNote{n.election, is}, lines))
 }
 
 // change applies the flags that were given, and reports whether there are any.
-func (n *noteCommand) change(is *inspect.ElectionNote) bool {
+func (n *noteCommand) change(is *facts.Note) bool {
 	if n.owned {
 		is.Owner = n.set.Owner
 	}
@@ -144,9 +148,9 @@ func (n *noteCommand) list(ctx context.Context, s *inspect.Inspector) error {
 	notes := []listedNote{}
 	rows := [][]string{{"ELECTION", "OWNER", "KIND", "RUNBOOK"}}
 	for _, x := range all {
-		election, ok := strings.CutPrefix(x.Election, inspect.NotePrefix)
-		its := inspect.DecodeNote(x.Entry.Value)
-		if !ok || its == (inspect.ElectionNote{}) {
+		election, ok := strings.CutPrefix(x.Election, facts.NotePrefix)
+		its := facts.DecodeNote(x.Entry.Value)
+		if !ok || its == (facts.Note{}) {
 			continue
 		}
 		kind := "-"

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
@@ -96,7 +97,7 @@ func (e *electionMetrics) take(c view.ElectionChange) {
 	switch {
 	case ofGroup && key != group.AssignerKey(name): // a member: the group takes care of it
 		return
-	case c.State == inspect.StateNever || !c.Now.Gone.IsZero(): // its key is gone
+	case c.State == facts.Never || !c.Now.Gone.IsZero(): // its key is gone
 		delete(e.shows, key)
 		delete(e.left, key)
 		return
@@ -110,15 +111,15 @@ func (e *electionMetrics) take(c view.ElectionChange) {
 	}
 	x.shown = c
 	shown := c.State
-	if shown == inspect.StateDeleted && c.Now.Idle() {
-		shown = inspect.StateReleased
+	if shown == facts.Deleted && c.Now.Idle() {
+		shown = facts.Released
 	}
-	if c.State == inspect.StateLeading && c.Now.Holder.Token != x.token {
+	if c.State == facts.Leading && c.Now.Holder.Token != x.token {
 		x.token = c.Now.Holder.Token
 		x.terms++
 	}
 	led := 0.0
-	if c.State == inspect.StateLeading {
+	if c.State == facts.Leading {
 		led = 1
 	}
 	election, seat := wire.SeatOf(key)
@@ -146,7 +147,7 @@ func (e *electionMetrics) Shown(_ time.Time, of view.Viewer) error {
 		e.cordoned, e.streams = w.Cordoned, w.Streams
 		for key, x := range e.shows {
 			c := x.shown
-			if now := w.Elections[key]; c.State == inspect.StateDeleted && now != nil && now.Now.Note.OneShot != c.Now.Note.OneShot {
+			if now := w.Elections[key]; c.State == facts.Deleted && now != nil && now.Now.Note.OneShot != c.Now.Note.OneShot {
 				c.Now.Note = now.Now.Note
 				e.take(c)
 			}

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
 	"github.com/natsleader/natsleader/internal/backend"
@@ -22,8 +22,8 @@ import (
 )
 
 // changeOf returns a change to a holder.
-func changeOf(election string, s inspect.State, h leader.Holder) view.Change {
-	return view.ElectionChange{At: time.Unix(1e9, 0), State: s, Now: inspect.ElectionStatus{Election: election, Entry: backend.Entry{Revision: 1}, Holder: h}}
+func changeOf(election string, s facts.State, h leader.Holder) view.Change {
+	return view.ElectionChange{At: time.Unix(1e9, 0), State: s, Now: facts.ElectionStatus{Election: election, Entry: backend.Entry{Revision: 1}, Holder: h}}
 }
 
 // The exporter shows no more elections than it is allowed to, counts the others, and shows
@@ -44,14 +44,14 @@ func TestExporter_IsBounded(t *testing.T) {
 		}
 		h := leader.Holder{ID: "\xff\"\n" + strings.Repeat("x", 200), Token: 7}
 		const b = "b.shard.assigner"
-		shows("five keys, one of which is the name of no election, and one that of a member", changeOf("\xff", inspect.StateLeading, h),
-			changeOf("b.shard.member.a", inspect.StateLeading, h), changeOf("a", inspect.StateLeading, h), changeOf(b, inspect.StateLeading, h), changeOf("c", inspect.StateLeading, h))
-		shows("b was deleted, and its marker has expired", changeOf(b, inspect.StateNever, leader.Holder{}))
-		shows("c is still there, and a has another leader", changeOf("c", inspect.StateLeading, h),
-			changeOf("a", inspect.StateLeading, h), changeOf("a", inspect.StateLeading, leader.Holder{ID: "b", Token: 8}))
-		gone := view.ElectionChange{State: inspect.StateDeleted, Now: inspect.ElectionStatus{Election: "a", Gone: time.Unix(1e9, 0)}}
-		shows("the marker of a has expired, and only that of b is left", gone, changeOf("\xff", inspect.StateNever, leader.Holder{}),
-			changeOf(b, inspect.StateDeleted, leader.Holder{}))
+		shows("five keys, one of which is the name of no election, and one that of a member", changeOf("\xff", facts.Leading, h),
+			changeOf("b.shard.member.a", facts.Leading, h), changeOf("a", facts.Leading, h), changeOf(b, facts.Leading, h), changeOf("c", facts.Leading, h))
+		shows("b was deleted, and its marker has expired", changeOf(b, facts.Never, leader.Holder{}))
+		shows("c is still there, and a has another leader", changeOf("c", facts.Leading, h),
+			changeOf("a", facts.Leading, h), changeOf("a", facts.Leading, leader.Holder{ID: "b", Token: 8}))
+		gone := view.ElectionChange{State: facts.Deleted, Now: facts.ElectionStatus{Election: "a", Gone: time.Unix(1e9, 0)}}
+		shows("the marker of a has expired, and only that of b is left", gone, changeOf("\xff", facts.Never, leader.Holder{}),
+			changeOf(b, facts.Deleted, leader.Holder{}))
 		e.NoteTrouble(errors.New("gone"))
 		shows("the bucket is gone")
 	})

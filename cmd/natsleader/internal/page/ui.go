@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/act"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
@@ -153,17 +154,17 @@ func rowOf(x *view.Watched, now time.Time, trouble error) webpage.Row {
 		Since: webpage.Milliseconds(s.Since(x.As)), Revision: s.Entry.Revision, Written: webpage.Milliseconds(s.Entry.Created),
 	}
 	switch x.As {
-	case inspect.StateLeading, inspect.StatePending:
+	case facts.Leading, facts.Pending:
 		if host := records.HostOf(row.ID); host != row.ID {
 			row.Host = host
 		}
 		row.Expires, row.Lease = webpage.Milliseconds(s.Expires()), s.Holder.Lease.Milliseconds()
 		var base string
-		row.Value, base = front.Text(s.Holder.Value)
+		row.Value, base = facts.Value64(s.Holder.Value)
 		if base != "" {
 			row.Value, row.Value64 = base, true
 		}
-	case inspect.StateReleased, inspect.StateExpired, inspect.StateDeleted, inspect.StateForeign, inspect.StateNever:
+	case facts.Released, facts.Expired, facts.Deleted, facts.Foreign, facts.Never:
 		row.ID = x.Was
 		if last := s.Last(); last != nil {
 			row.ID, row.Token, row.Value, row.Value64 = last.ID, last.Token, cmp.Or(last.Value, last.Value64), last.Value64 != ""

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/act"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
 	"github.com/natsleader/natsleader/internal/group"
 	records "github.com/natsleader/natsleader/internal/record"
@@ -141,14 +141,14 @@ func forPage(x *view.Sharing, m view.MemberSummary, p shard.Peer) webpage.Member
 	if m.Hold > 0 {
 		more = append(more, fmt.Sprintf("holds them for %v", p.Hold))
 	}
-	if len(p.Late) > 0 && !inspect.IsPast(m.State) {
+	if len(p.Late) > 0 && !facts.MemberPast(m.State) {
 		more = append(more, "late work on "+front.Shorten(group.Ranges(p.Late), front.LongValue))
 	}
 	if len(p.Value) > 0 {
 		more = append(more, front.Shorten(front.Printable(string(p.Value)), front.LongValue))
 	}
 	is.More = strings.Join(more, ", ")
-	if m.State == inspect.MemberLives {
+	if m.State == facts.MemberLives {
 		_, is.Shortage = act.Shortage(x, []view.MemberSummary{m})
 	}
 	return is
@@ -185,11 +185,11 @@ func (g *Group) steps(x view.Sharing, at int64) (all []webpage.Step) {
 	for _, m := range now {
 		if was := state(g.members, m.ID); was != m.State {
 			c := view.MemberChange{ID: m.ID, Was: was, State: m.State, Had: len(m.Shards)}
-			all = append(all, webpage.Step{At: at, Text: name(m.ID) + " " + c.Text(), Trouble: m.State == inspect.MemberGone})
+			all = append(all, webpage.Step{At: at, Text: name(m.ID) + " " + c.Text(), Trouble: m.State == facts.MemberGone})
 		}
 	}
 	for _, m := range g.members {
-		if state(now, m.ID) == "" && !inspect.IsPast(m.State) { // the group has removed it
+		if state(now, m.ID) == "" && !facts.MemberPast(m.State) { // the group has removed it
 			all = append(all, webpage.Step{At: at, Text: name(m.ID) + " is no member any more"})
 		}
 	}

@@ -101,7 +101,7 @@ func TestUI_Advice(t *testing.T) {
 		"a-led":     " ",
 	} {
 		x := *w[name]
-		x.Now.Note = inspect.ElectionNote{Owner: "team-pay", Runbook: "https://wiki.example.com/"}
+		x.Now.Note = facts.Note{Owner: "team-pay", Runbook: "https://wiki.example.com/"}
 		row := rowOf(&x, thatMoment, nil)
 		expect.Equal(t, row.Do+" "+row.Link, want, name+" with a note: %q")
 	}
@@ -115,7 +115,7 @@ var thatMoment = time.Date(2026, 11, 23, 9, 2, 11, 0, time.UTC)
 // troubled are elections in all sorts of trouble.
 type troubled map[string]*view.Watched
 
-func (t troubled) shows(s inspect.ElectionStatus) *view.Watched {
+func (t troubled) shows(s facts.ElectionStatus) *view.Watched {
 	t[s.Election] = &view.Watched{Now: s, Last: &s, As: s.At(thatMoment)}
 	return t[s.Election]
 }
@@ -127,7 +127,7 @@ func (t troubled) holds(election, state, id string, since, written time.Duration
 	if state == "" {
 		value = []byte("hello")
 	}
-	return t.shows(inspect.NewElectionStatus(election, backend.Entry{Revision: 7, Value: value, Created: thatMoment.Add(-written)}))
+	return t.shows(facts.NewElectionStatus(election, backend.Entry{Revision: 7, Value: value, Created: thatMoment.Add(-written)}))
 }
 
 func (t troubled) fill() {
@@ -137,6 +137,6 @@ func (t troubled) fill() {
 	t.holds("e-pending", "pending", "b", 0, time.Second)
 	t.holds("f-foreign", "", "", 0, time.Second)
 	t.holds("g-led", "leading", "請求", time.Hour, time.Second)
-	t.shows(inspect.ElectionStatus{Election: "h-never"})
-	t.shows(inspect.NewElectionStatus("i-deleted", backend.Entry{Revision: 8, Marker: true, Created: thatMoment.Add(-time.Minute)}))
+	t.shows(facts.ElectionStatus{Election: "h-never"})
+	t.shows(facts.NewElectionStatus("i-deleted", backend.Entry{Revision: 8, Marker: true, Created: thatMoment.Add(-time.Minute)}))
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/history"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
@@ -32,7 +33,7 @@ func (u *State) past(ctx context.Context, asked webpage.Asked) (webpage.Past, er
 		return webpage.Past{}, errNoElection
 	}
 	// The watcher changes the clock of its own inspector.
-	kept := inspect.HistoryStream(s.Name)
+	kept := facts.HistoryStream(s.Name)
 	r := history.Reader{S: &inspect.Inspector{
 		Nc: s.Nc, Bucket: s.Bucket, Js: s.Js, Name: s.Name, Limit: s.Limit, Denials: s.Denials, Streams: append([]string{kept}, s.Streams...),
 	}, Most: history.MostReading}

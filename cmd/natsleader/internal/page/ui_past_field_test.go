@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/history"
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/webpage"
@@ -43,9 +43,9 @@ func TestUI_ShortPastInBrowser(t *testing.T) {
 				}}, nil
 			}
 			return webpage.Past{Kept: true, Notes: []string{}, Spans: []PastSpan{
-				{Span: history.Span{State: inspect.StateLeading, ID: "a", Since: ago(3 * m), Until: ago(80 * s), Ended: history.EndedExpired, Renewed: ago(95 * s)}, Worked: ago(83 * s)},
-				{Span: history.Span{State: inspect.StateExpired, Since: ago(80 * s), Until: ago(m)}},
-				{Span: history.Span{State: inspect.StateLeading, ID: "b", Since: ago(m)}},
+				{Span: history.Span{State: facts.Leading, ID: "a", Since: ago(3 * m), Until: ago(80 * s), Ended: history.EndedExpired, Renewed: ago(95 * s)}, Worked: ago(83 * s)},
+				{Span: history.Span{State: facts.Expired, Since: ago(80 * s), Until: ago(m)}},
+				{Span: history.Span{State: facts.Leading, ID: "b", Since: ago(m)}},
 			}}, nil
 		},
 	})

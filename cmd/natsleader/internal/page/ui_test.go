@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/history"
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/webpage"
@@ -22,13 +22,13 @@ func TestUI_Unworked(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	const m, s = time.Minute, time.Second
 	term := func(since, until time.Duration, ended history.TermEnd, renewed time.Duration) history.Span {
-		x := history.Span{State: inspect.StateLeading, ID: "a", Since: ago(since), Until: ago(until), Ended: ended, Lease: 15 * s}
+		x := history.Span{State: facts.Leading, ID: "a", Since: ago(since), Until: ago(until), Ended: ended, Lease: 15 * s}
 		if renewed > 0 {
 			x.Renewed = ago(renewed)
 		}
 		return x
 	}
-	led := history.Span{State: inspect.StateLeading, ID: "b", Since: ago(10 * m)}
+	led := history.Span{State: facts.Leading, ID: "b", Since: ago(10 * m)}
 	for what, c := range map[string]struct {
 		spans       []history.Span
 		since       time.Duration
@@ -42,7 +42,7 @@ func TestUI_Unworked(t *testing.T) {
 		"died":                  {[]history.Span{term(40*m, 11*m, history.EndedExpired, 11*m+15*s), led}, time.Hour, m + 3*s, m + 15*s, false},
 		"died before":           {[]history.Span{term(40*m, 11*m, history.EndedExpired, 11*m+15*s), led}, 10*m + 30*s, 30 * s, 30 * s, false},
 		"died long before":      {[]history.Span{term(40*m, 11*m, history.EndedExpired, 11*m+15*s), led}, 5 * m, 0, 0, false},
-		"died, none has it yet": {[]history.Span{term(40*m, 2*m, history.EndedExpired, 2*m+15*s), {State: inspect.StateExpired, Since: ago(2 * m)}}, time.Hour, 2*m + 3*s, 2*m + 15*s, true},
+		"died, none has it yet": {[]history.Span{term(40*m, 2*m, history.EndedExpired, 2*m+15*s), {State: facts.Expired, Since: ago(2 * m)}}, time.Hour, 2*m + 3*s, 2*m + 15*s, true},
 		"missed":                {[]history.Span{term(40*m, 30*m, history.EndedUnknown, 0), {State: history.StateUnknown, Since: ago(30 * m), Until: ago(10 * m)}, led}, time.Hour, 0, 0, false},
 	} {
 		got := unworked(history.Timeline{Election: "billing", Spans: c.spans, End: now}, false, ago(c.since))

@@ -10,8 +10,8 @@ import (
 	"github.com/choria-io/fisk"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/wire"
 )
@@ -242,7 +242,7 @@ func (p *Plan) User(role string) grantedUser {
 			u.may(MayPublish, "requests to hand over", wire.AskPrefix+p.Bucket+"."+key)
 		}
 		for _, election := range p.observed() {
-			u.may(MayPublish, "to write the note", p.put+"$KV."+p.Bucket+"."+inspect.NoteKey(election))
+			u.may(MayPublish, "to write the note", p.put+"$KV."+p.Bucket+"."+facts.NoteKey(election))
 		}
 		u.may(MayPublish, "to write the cordon", p.put+"$KV."+p.Bucket+"."+wire.CordonKey)
 		for _, name := range p.groups {
@@ -255,7 +255,7 @@ func (p *Plan) User(role string) grantedUser {
 			u.may(MayPublish, "whether the roster has a leader", p.Api+"STREAM.INFO.KV_"+wire.RosterName(p.Bucket))
 		}
 		if p.history {
-			u.may(MayPublish, "whether the history has a leader", p.Api+"STREAM.INFO."+inspect.HistoryStream(p.Bucket))
+			u.may(MayPublish, "whether the history has a leader", p.Api+"STREAM.INFO."+facts.HistoryStream(p.Bucket))
 		}
 	case "creator":
 		streams := []string{"KV_" + p.Bucket}
@@ -263,7 +263,7 @@ func (p *Plan) User(role string) grantedUser {
 			streams = append(streams, "KV_"+wire.RosterName(p.Bucket))
 		}
 		if p.history {
-			streams = append(streams, inspect.HistoryStream(p.Bucket))
+			streams = append(streams, facts.HistoryStream(p.Bucket))
 		}
 		for i, stream := range streams {
 			if i > 0 {
@@ -295,7 +295,7 @@ func (p *Plan) observes(u *grantedUser, elections ...string) {
 	get := p.Api + "DIRECT.GET.KV_" + p.Bucket + ".$KV." + p.Bucket + "."
 	if !slices.Contains(elections, ">") { // a note and the cordon are keys, too
 		for _, election := range elections {
-			u.may(MayPublish, "the note", get+inspect.NoteKey(election))
+			u.may(MayPublish, "the note", get+facts.NoteKey(election))
 		}
 		u.may(MayPublish, "the cordon", get+wire.CordonKey)
 	}
@@ -305,7 +305,7 @@ func (p *Plan) observes(u *grantedUser, elections ...string) {
 		u.may(MayPublish, "the pace of the consumer", "$JS.FC.KV_"+wire.RosterName(p.Bucket)+".>")
 	}
 	if p.history {
-		stream := inspect.HistoryStream(p.Bucket)
+		stream := facts.HistoryStream(p.Bucket)
 		u.may(MayPublish, "the history", p.Api+"STREAM.INFO."+stream, p.Api+"DIRECT.GET."+stream)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/internal/jsapi"
@@ -185,7 +186,7 @@ func (c *runLoop) lookForLeader(ctx context.Context, nc *nats.Conn, js jetstream
 			if c.rivals.lead(x.Holder, true) {
 				return c.taken(x.Holder)
 			}
-		case st == inspect.StateExpired:
+		case st == facts.Expired:
 			c.rivals.expired[seat] = x.Entry.Revision
 			longest = max(longest, x.Holder.Lease)
 		}

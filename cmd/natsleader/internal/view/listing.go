@@ -12,6 +12,7 @@ import (
 
 	"github.com/choria-io/fisk"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	records "github.com/natsleader/natsleader/internal/record"
@@ -48,12 +49,12 @@ type listing struct {
 }
 
 // listedStates are the states that a table can show, in the order of --sort state.
-var listedStates = []inspect.State{inspect.StateForeign, inspect.StateExpired, inspect.StateDeleted, inspect.StatePending, inspect.StateLeading, inspect.StateReleased}
+var listedStates = []facts.State{facts.Foreign, facts.Expired, facts.Deleted, facts.Pending, facts.Leading, facts.Released}
 
 // listedElection is an election in a table.
 type listedElection struct {
-	inspect.ElectionStatus
-	as     inspect.State
+	facts.ElectionStatus
+	as     facts.State
 	now    time.Time // by the server's clock
 	bucket string
 	stand  *int // nil: not known
@@ -96,7 +97,7 @@ func (l *listing) asked(election string) bool {
 
 // read reads the elections of a bucket that the table shows, and its groups. Of a roster that cannot be read it returns the error, too.
 func (l *listing) read(ctx context.Context, s *inspect.Inspector) (shown []listedElection, groups []groupSummary, err error) {
-	var all []inspect.ElectionStatus
+	var all []facts.ElectionStatus
 	var who announced
 	var unread error
 	if l.withRoster {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/leader"
@@ -157,11 +158,11 @@ func (r Lineup) summary() rosterSummary {
 	s := rosterSummary{Election: r.Election, Candidates: []candidateSummary{}}
 	if h := r.holder; h.ID != "" {
 		s.Leader = &holderSummary{ID: h.ID, Pending: h.State == leader.HolderPending, Token: h.Token, Since: h.Since.UTC()}
-		s.Leader.Value, s.Leader.Value64 = front.Text(h.Value)
+		s.Leader.Value, s.Leader.Value64 = facts.Value64(h.Value)
 	}
 	for _, c := range r.candidates {
 		shown := candidateSummary{ID: c.ID, Priority: c.Priority, Preempt: c.Preempt, Denied: c.Denied, DeniedAt: c.DeniedAt, Since: c.Since.UTC()}
-		shown.Value, shown.Value64 = front.Text(c.Value)
+		shown.Value, shown.Value64 = facts.Value64(c.Value)
 		s.Candidates = append(s.Candidates, shown)
 	}
 	return s
@@ -176,7 +177,7 @@ type announced struct {
 
 // stand returns how many candidates stand in an election. The holder of the key does
 // not, but its announcement from before it won may still be there.
-func (a announced) stand(x inspect.ElectionStatus) int {
+func (a announced) stand(x facts.ElectionStatus) int {
 	n := a.counts[x.Election]
 	if n == 0 {
 		return 0

@@ -69,7 +69,7 @@ type Sharing struct {
 // pastMember was a member until some time ago.
 type pastMember struct {
 	ID    string    `json:"id"`
-	State string    `json:"state"` // inspect.MemberLeft or inspect.MemberGone
+	State string    `json:"state"` // facts.MemberLeft or facts.MemberGone
 	Ended time.Time `json:"ended"` // when others saw the end of its term
 }
 
@@ -107,7 +107,7 @@ func (x *Sharing) readPast(ctx context.Context, s *inspect.Inspector) error {
 		reads.Go(func() error {
 			key := strings.TrimPrefix(subject, "$KV."+s.Name+".")
 			e, unread := s.One(ctx, key)
-			if at := e.Entry.Created; unread == nil && x.now.Sub(at) < longPast && e.At(x.now) != inspect.StateLeading {
+			if at := e.Entry.Created; unread == nil && x.now.Sub(at) < longPast && e.At(x.now) != facts.Leading {
 				mu.Lock()
 				defer mu.Unlock()
 				x.past = append(x.past, pastMember{group.MemberOf(key), e.Member(), at})

@@ -184,7 +184,7 @@ func (x *Sharing) line() string {
 	var parts []string
 	for _, m := range x.Members() {
 		part := fmt.Sprintf("%s %d", front.Shorten(front.Printable(m.ID), front.LongID), len(m.Shards))
-		if m.State != inspect.MemberLives {
+		if m.State != facts.MemberLives {
 			part += " (" + m.State + ")"
 		}
 		parts = append(parts, part)
@@ -253,9 +253,9 @@ func (x *Sharing) Members() []MemberSummary {
 	}
 	all := []MemberSummary{}
 	for _, p := range x.View.Members {
-		m := MemberSummary{ID: p.ID, State: inspect.MemberState(p), Shards: append([]int{}, has[p.ID]...), Weight: p.Weight, Most: p.Most, Hold: p.Hold.Seconds(), Drained: p.Drained}
-		m.Value, m.Value64 = front.Text(p.Value)
-		if !x.now.IsZero() && !inspect.IsPast(m.State) {
+		m := MemberSummary{ID: p.ID, State: facts.MemberState(p), Shards: append([]int{}, has[p.ID]...), Weight: p.Weight, Most: p.Most, Hold: p.Hold.Seconds(), Drained: p.Drained}
+		m.Value, m.Value64 = facts.Value64(p.Value)
+		if !x.now.IsZero() && !facts.MemberPast(m.State) {
 			remaining := p.Holder.Renewed.Add(p.Holder.Lease).Sub(x.now).Seconds()
 			m.Remaining = &remaining
 		}
@@ -281,7 +281,7 @@ func (x *Sharing) summaryAt(at time.Time) any {
 	if lives(o) {
 		s.Token = o.Token
 	}
-	s.Value, s.Value64 = front.Text(o.Value)
+	s.Value, s.Value64 = facts.Value64(o.Value)
 	return s
 }
 
@@ -322,7 +322,7 @@ func briefly(ctx context.Context, s *inspect.Inspector, name, host string) (g gr
 func (x *Sharing) Brief() groupSummary {
 	g := groupSummary{Group: x.Group, Shards: len(x.View.Owners), NoOwner: len(x.unowned())}
 	for _, p := range x.View.Members {
-		if !inspect.IsPast(inspect.MemberState(p)) {
+		if !facts.MemberPast(facts.MemberState(p)) {
 			g.Members++
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/internal/group"
@@ -41,17 +42,17 @@ type MemberChange struct {
 // Text describes the change, without the ID.
 func (c MemberChange) Text() string {
 	switch {
-	case c.State == inspect.MemberLeft:
+	case c.State == facts.MemberLeft:
 		return "has left"
-	case c.State == inspect.MemberGone:
+	case c.State == facts.MemberGone:
 		return fmt.Sprintf("is gone (it had %s)", front.Plural(c.Had, "shard"))
 	case c.Was == "":
 		return "has joined"
-	case inspect.IsPast(c.Was):
+	case facts.MemberPast(c.Was):
 		return "is back"
-	case c.Was == inspect.MemberDrained && c.State == inspect.MemberLives:
+	case c.Was == facts.MemberDrained && c.State == facts.MemberLives:
 		return "is no longer drained"
-	case c.State == inspect.MemberDrained:
+	case c.State == facts.MemberDrained:
 		return "is drained"
 	}
 	return c.State
@@ -91,19 +92,19 @@ func (w *shardsWatcher) changed(ctx context.Context, now time.Time) (changes []M
 	of := maps.Clone(is)
 	for id := range w.members {
 		if _, still := is[id]; !still { // the group has removed it
-			of[id] = MemberSummary{ID: id, State: inspect.MemberGone}
-			e, err := inspect.Answer(ctx, w.s, func(ctx context.Context) (inspect.ElectionStatus, error) {
+			of[id] = MemberSummary{ID: id, State: facts.MemberGone}
+			e, err := inspect.Answer(ctx, w.s, func(ctx context.Context) (facts.ElectionStatus, error) {
 				return w.s.One(ctx, group.MemberKey(w.newest.Group, id))
 			})
-			if err == nil && e.Member() == inspect.MemberLeft {
-				of[id] = MemberSummary{ID: id, State: inspect.MemberLeft}
+			if err == nil && e.Member() == facts.MemberLeft {
+				of[id] = MemberSummary{ID: id, State: facts.MemberLeft}
 			}
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(of)) {
 		if was, m := w.members[id], of[id]; w.members != nil && was.State != m.State {
 			c := MemberChange{ID: id, Was: was.State, State: m.State, at: now}
-			if m.State == inspect.MemberGone {
+			if m.State == facts.MemberGone {
 				c.Had = len(was.Shards)
 			}
 			changes = append(changes, c)
@@ -136,9 +137,9 @@ func (w *shardsWatcher) view(now time.Time, trouble error, filter string) view {
 	v := view{title: x.line(), at: now}
 	if len(x.View.Owners) > 0 && x.Only < 0 {
 		v.title = fmt.Sprintf("Group %s, %d shards, assigner %s", x.Group, len(x.View.Owners), x.assigner())
-		rows, facts := x.table(), x.details()
+		rows, known := x.table(), x.details()
 		v.head, v.total = rows[0], len(rows)-1
-		v.summary = front.Line{{Text: "no owner: " + facts[2][1], Style: front.StyleGood}, {Text: ", moving: " + facts[3][1], Style: front.StylePlain}}
+		v.summary = front.Line{{Text: "no owner: " + known[2][1], Style: front.StyleGood}, {Text: ", moving: " + known[3][1], Style: front.StylePlain}}
 		if len(x.unowned()) > 0 {
 			v.summary[0].Style = front.StyleBad
 		}
@@ -147,7 +148,7 @@ func (w *shardsWatcher) view(now time.Time, trouble error, filter string) view {
 		}
 		for _, cells := range rows[1:] {
 			r := front.TableRow{Cells: cells, Marked: 1, Mark: front.StyleGood}
-			if cells[1] != inspect.MemberLives {
+			if cells[1] != facts.MemberLives {
 				r.Mark = front.StyleWarn
 			}
 			if matches(filter, cells) {

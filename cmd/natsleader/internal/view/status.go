@@ -9,6 +9,7 @@ import (
 
 	"github.com/choria-io/fisk"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/internal/group"
@@ -105,16 +106,16 @@ func overviewHead(now time.Time) []string {
 }
 
 // overview returns the line of an election in a table.
-func overview(s inspect.ElectionStatus, st inspect.State, now time.Time) []string {
+func overview(s facts.ElectionStatus, st facts.State, now time.Time) []string {
 	h, remaining := s.Holder, s.Remaining(now)
 	row := []string{front.Printable(s.Election), string(st), "-", "-", "-", "-", "-", ""}
 	since := h.Since
 	switch st {
-	case inspect.StateLeading, inspect.StatePending:
+	case facts.Leading, facts.Pending:
 		row[2] = front.Shorten(front.Printable(h.ID), front.LongID)
 		row[5], row[6] = token(s), front.Left(remaining)
 		row[7] = front.Shorten(front.Printable(string(h.Value)), front.LongValue)
-	case inspect.StateExpired, inspect.StateReleased, inspect.StateDeleted, inspect.StateForeign, inspect.StateNever:
+	case facts.Expired, facts.Released, facts.Deleted, facts.Foreign, facts.Never:
 		since = s.Since(st)
 		if last := s.Last(); last != nil {
 			row[2] = "(" + front.Shorten(front.Printable(last.ID), front.LongID) + ")" // not the leader: it was
@@ -127,7 +128,7 @@ func overview(s inspect.ElectionStatus, st inspect.State, now time.Time) []strin
 }
 
 // token returns the token of a holder. That of a pending holder will be at least the one of its record.
-func token(s inspect.ElectionStatus) string {
+func token(s facts.ElectionStatus) string {
 	if s.Holder.State == leader.HolderPending {
 		return fmt.Sprint(s.Holder.Token) + "+"
 	}
@@ -154,7 +155,7 @@ func statusOf(g *front.Globals, name string, asJSON, withRoster bool) error {
 		return err
 	}
 	return inspect.DoExisting(g, func(ctx context.Context, s *inspect.Inspector) error {
-		x, err := inspect.Answer(ctx, s, func(ctx context.Context) (inspect.ElectionStatus, error) { return s.One(ctx, name) })
+		x, err := inspect.Answer(ctx, s, func(ctx context.Context) (facts.ElectionStatus, error) { return s.One(ctx, name) })
 		if err == nil && x.Entry.Revision == 0 || errors.Is(err, leader.ErrPermission) {
 			of := Sharing{Group: name, Only: -1}
 			unread := of.Read(ctx, s)
@@ -173,16 +174,16 @@ func statusOf(g *front.Globals, name string, asJSON, withRoster bool) error {
 	})
 }
 
-func statusOfElection(ctx context.Context, g *front.Globals, s *inspect.Inspector, x inspect.ElectionStatus, asJSON, withRoster bool) error {
+func statusOfElection(ctx context.Context, g *front.Globals, s *inspect.Inspector, x facts.ElectionStatus, asJSON, withRoster bool) error {
 	now := s.Clock.Now()
 	sum, details := electionSummary(x, now), details(x, now)
-	if x.At(now) != inspect.StateLeading {
+	if x.At(now) != facts.Leading {
 		details = append(details, s.CordonLine(ctx)...)
 	}
 	if sum.Domain = s.Domain(ctx); sum.Domain != "" {
 		details = append(details, []string{"Domain:", front.Printable(sum.Domain)})
 	}
-	details = append(details, x.Note.Details()...)
+	details = append(details, inspect.NoteDetails(x.Note)...)
 	lines := front.Columns(details)
 	var unread error
 	if withRoster {
@@ -197,11 +198,11 @@ func statusOfElection(ctx context.Context, g *front.Globals, s *inspect.Inspecto
 		}
 	}
 	err := front.PrintResult(g.Out(), asJSON, sum, lines)
-	return front.ExitIf(x.At(now) != inspect.StateLeading, front.ExitFailed, cmp.Or(err, unreadRoster(unread)))
+	return front.ExitIf(x.At(now) != facts.Leading, front.ExitFailed, cmp.Or(err, unreadRoster(unread)))
 }
 
 // details returns all that is known of an election, for people.
-func details(s inspect.ElectionStatus, now time.Time) [][]string {
+func details(s facts.ElectionStatus, now time.Time) [][]string {
 	h, st := s.Holder, s.At(now)
 	id := front.Printable(h.ID)
 	rows := [][]string{{"Election:", front.Printable(s.Election)}}
@@ -213,27 +214,27 @@ func details(s inspect.ElectionStatus, now time.Time) [][]string {
 	}
 	written := moment(s.Entry.Created)
 	switch st {
-	case inspect.StateNever:
+	case facts.Never:
 		who("nobody: no candidate has ever led it")
-	case inspect.StateDeleted:
+	case facts.Deleted:
 		who("nobody: the key was deleted or has expired at %s", written)
-	case inspect.StateReleased:
+	case facts.Released:
 		how := "given up in order"
-		if l := s.Last(); l != nil && l.Reason == inspect.ReasonTaken {
+		if l := s.Last(); l != nil && l.Reason == facts.ReasonTaken {
 			how = fmt.Sprintf("%s took the key, because the lease of the member was over, and gave it up", front.Printable(l.ID))
 		}
 		who("nobody: %s at %s", how, written)
-	case inspect.StateForeign:
+	case facts.Foreign:
 		what := "something"
 		if len(h.Value) > 0 {
 			what = fmt.Sprintf("%q", h.Value)
 		}
 		who("unknown: the key holds %s, which natsleader did not write, since %s", what, written)
-	case inspect.StateExpired:
+	case facts.Expired:
 		who("nobody: %s has not renewed its lease of %v since %s", id, h.Lease, written)
-	case inspect.StatePending:
+	case facts.Pending:
 		who("nobody yet: %s holds the key, and waits until no other lease can be valid", id)
-	case inspect.StateLeading:
+	case facts.Leading:
 		who("%s", id)
 	}
 	if !st.Held() {
@@ -257,30 +258,30 @@ func details(s inspect.ElectionStatus, now time.Time) [][]string {
 
 // summary describes an election for programs.
 type summary struct {
-	Bucket    string               `json:"bucket,omitempty"` // with --all-buckets
-	Domain    string               `json:"domain,omitempty"` // of JetStream
-	Election  string               `json:"election"`
-	State     inspect.State        `json:"state"`
-	ID        string               `json:"id,omitempty"` // of the holder that leads, is pending, or has fallen silent
-	Since     time.Time            `json:"since,omitzero"`
-	Token     uint64               `json:"token,omitempty"`
-	Lease     float64              `json:"lease_seconds,omitempty"`
-	Remaining *float64             `json:"remaining_seconds,omitempty"`
-	Value     string               `json:"value,omitempty"`
-	Value64   string               `json:"value64,omitempty"` // a value that is not UTF-8, in base64
-	Last      *inspect.LastTerm    `json:"last,omitempty"`    // where there is no leader
-	Written   time.Time            `json:"written,omitzero"`  // the newest revision
-	Revision  uint64               `json:"revision,omitempty"`
-	Note      inspect.ElectionNote `json:"note,omitzero"`
-	Stand     *int                 `json:"stand,omitempty"` // how many candidates, with --roster
+	Bucket    string          `json:"bucket,omitempty"` // with --all-buckets
+	Domain    string          `json:"domain,omitempty"` // of JetStream
+	Election  string          `json:"election"`
+	State     facts.State     `json:"state"`
+	ID        string          `json:"id,omitempty"` // of the holder that leads, is pending, or has fallen silent
+	Since     time.Time       `json:"since,omitzero"`
+	Token     uint64          `json:"token,omitempty"`
+	Lease     float64         `json:"lease_seconds,omitempty"`
+	Remaining *float64        `json:"remaining_seconds,omitempty"`
+	Value     string          `json:"value,omitempty"`
+	Value64   string          `json:"value64,omitempty"` // a value that is not UTF-8, in base64
+	Last      *facts.LastTerm `json:"last,omitempty"`    // where there is no leader
+	Written   time.Time       `json:"written,omitzero"`  // the newest revision
+	Revision  uint64          `json:"revision,omitempty"`
+	Note      facts.Note      `json:"note,omitzero"`
+	Stand     *int            `json:"stand,omitempty"` // how many candidates, with --roster
 
 	Candidates []candidateSummary `json:"candidates,omitzero"` // of one election, in the order in which they would follow
 }
 
-func electionSummary(s inspect.ElectionStatus, now time.Time) summary {
+func electionSummary(s facts.ElectionStatus, now time.Time) summary {
 	h := s.Holder
 	r := summary{Election: s.Election, State: s.At(now), Note: s.Note, Revision: s.Entry.Revision, Written: s.Entry.Created.UTC()}
-	if r.State == inspect.StateReleased || r.State == inspect.StateExpired {
+	if r.State == facts.Released || r.State == facts.Expired {
 		r.Last = s.Last()
 	}
 	if h.ID == "" {
@@ -289,7 +290,7 @@ func electionSummary(s inspect.ElectionStatus, now time.Time) summary {
 	r.ID, r.Token, r.Since, r.Lease = h.ID, h.Token, h.Since.UTC(), h.Lease.Seconds()
 	remaining := max(0, s.Remaining(now)).Seconds()
 	r.Remaining = &remaining
-	r.Value, r.Value64 = front.Text(h.Value)
+	r.Value, r.Value64 = facts.Value64(h.Value)
 	return r
 }
 
@@ -297,14 +298,14 @@ func electionSummary(s inspect.ElectionStatus, now time.Time) summary {
 const Silence = "it has died, hangs, or cannot write to the bucket"
 
 // lastDetails returns who led last and why the term ended, for people.
-func lastDetails(s inspect.ElectionStatus, st inspect.State, moment func(time.Time) string) [][]string {
+func lastDetails(s facts.ElectionStatus, st facts.State, moment func(time.Time) string) [][]string {
 	unknown := func(why string) [][]string { return [][]string{{"Last:", "not known: " + why}} }
 	switch l := s.Last(); {
-	case st == inspect.StateNever:
+	case st == facts.Never:
 		return nil
-	case st == inspect.StateDeleted && l == nil:
+	case st == facts.Deleted && l == nil:
 		return unknown("the record of the last term is gone with the key")
-	case st == inspect.StateForeign:
+	case st == facts.Foreign:
 		return unknown("another program has overwritten the record of the last term")
 	case l == nil && s.Holder.State == leader.HolderPending:
 		return [][]string{{"Last:", "not known: " + front.Printable(s.Holder.ID) + " took the key, and its lease ended before it led"}}
@@ -320,9 +321,9 @@ func lastDetails(s inspect.ElectionStatus, st inspect.State, moment func(time.Ti
 		}
 		why := "it did not renew its lease: " + Silence
 		switch {
-		case l.Reason == inspect.ReasonTaken:
+		case l.Reason == facts.ReasonTaken:
 			why = "it took the key only to end the term of the member, which had not renewed its lease"
-		case l.Reason != string(inspect.StateExpired):
+		case l.Reason != string(facts.Expired):
 			why = "it handed over in order"
 			if l.Successor != "" {
 				why += ", to " + front.Printable(l.Successor)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/choria-io/fisk"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/leader"
@@ -103,16 +104,16 @@ func (w *wait) met(x confirmed, now time.Time) bool {
 	st := x.At(now)
 	switch {
 	case !w.nobody:
-		return st == inspect.StateLeading && (w.id == "" || w.id == x.Holder.ID)
-	case st == inspect.StateDeleted || st == inspect.StateForeign:
+		return st == facts.Leading && (w.id == "" || w.id == x.Holder.ID)
+	case st == facts.Deleted || st == facts.Foreign:
 		return !now.Before(x.Entry.Created.Add(x.longest))
 	}
-	return st != inspect.StateLeading && st != inspect.StatePending
+	return st != facts.Leading && st != facts.Pending
 }
 
 // confirmed is an election as a majority of the servers has it, and the longest lease in its bucket.
 type confirmed struct {
-	inspect.ElectionStatus
+	facts.ElectionStatus
 	longest time.Duration
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/choria-io/fisk"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/internal/group"
@@ -118,7 +119,7 @@ type Watcher struct {
 	look     func(ctx context.Context, limit time.Duration, opening bool) look // changes nothing in the watcher
 
 	Elections  map[string]*Watched
-	notes      map[string]inspect.ElectionNote
+	notes      map[string]facts.Note
 	Cordoned   []string             // not known where one election is watched
 	Feed       jetstream.KeyWatcher // nil while there is none
 	end        context.CancelFunc   // of the feed
@@ -155,19 +156,19 @@ type Watcher struct {
 
 // Watched is an election and its last reported state.
 type Watched struct {
-	Now     inspect.ElectionStatus
-	Last    *inspect.ElectionStatus // reported; nil: nothing yet
-	As      inspect.State           // the state that was reported
-	Was     string                  // the ID of the last leader that was reported
-	MayLead time.Time               // the key is missing, and its holder may lead until then; zero: it is not
+	Now     facts.ElectionStatus
+	Last    *facts.ElectionStatus // reported; nil: nothing yet
+	As      facts.State           // the state that was reported
+	Was     string                // the ID of the last leader that was reported
+	MayLead time.Time             // the key is missing, and its holder may lead until then; zero: it is not
 	feed    jetstream.KeyWatcher
 }
 
 func newWatcher(s *inspect.Inspector, election string, out Renderer) *Watcher {
-	w := &Watcher{S: s, election: election, names: everyName, out: out, Elections: map[string]*Watched{}, notes: map[string]inspect.ElectionNote{}, bucket: inspect.SeenBucket{Name: s.Name}}
+	w := &Watcher{S: s, election: election, names: everyName, out: out, Elections: map[string]*Watched{}, notes: map[string]facts.Note{}, bucket: inspect.SeenBucket{Name: s.Name}}
 	w.look = w.request
 	if election != "" {
-		w.Elections[election] = &Watched{Now: inspect.ElectionStatus{Election: election}}
+		w.Elections[election] = &Watched{Now: facts.ElectionStatus{Election: election}}
 	}
 	return w
 }
@@ -230,15 +231,15 @@ func (w *Watcher) update(e jetstream.KeyValueEntry, more bool) error {
 	}
 	_, election, ofGroup := group.NameOf(e.Key())
 	w.seen = max(w.seen, e.Revision())
-	if election, ok := strings.CutPrefix(e.Key(), inspect.NotePrefix); ok {
-		w.notes[election] = inspect.DecodeNote(e.Value())
+	if election, ok := strings.CutPrefix(e.Key(), facts.NotePrefix); ok {
+		w.notes[election] = facts.DecodeNote(e.Value())
 		if x := w.Elections[election]; x != nil {
 			x.Now.Note = w.notes[election]
 		}
 		return nil
 	}
 	if e.Key() == wire.CordonKey {
-		w.Cordoned, _ = inspect.CordonOf(inspect.ElectionStatus{Entry: natskv.EntryOf(e)}) // candidates take a junk value for none
+		w.Cordoned, _ = inspect.CordonOf(facts.ElectionStatus{Entry: natskv.EntryOf(e)}) // candidates take a junk value for none
 		w.cordonFeed = w.Feed
 		return nil
 	}
@@ -259,7 +260,7 @@ func (w *Watcher) update(e jetstream.KeyValueEntry, more bool) error {
 	if old {
 		return nil
 	}
-	now := inspect.NewElectionStatus(e.Key(), natskv.EntryOf(e))
+	now := facts.NewElectionStatus(e.Key(), natskv.EntryOf(e))
 	now.Note = w.notes[e.Key()]
 	now.Released = x.released()
 	h := &now.Holder
@@ -269,14 +270,14 @@ func (w *Watcher) update(e jetstream.KeyValueEntry, more bool) error {
 			h.Last.Value = nil
 		}
 	}
-	if h.State == leader.HolderLeading && h.Since.IsZero() && x.As == inspect.StateLeading && h.Token == x.Now.Holder.Token {
-		h.Since = x.Now.Since(inspect.StateLeading) // a leader may not know it
+	if h.State == leader.HolderLeading && h.Since.IsZero() && x.As == facts.Leading && h.Token == x.Now.Holder.Token {
+		h.Since = x.Now.Since(facts.Leading) // a leader may not know it
 	}
 	if w.Complete {
 		w.Fresh = now.Entry.Created
 	}
 	if continuous && x.replacedAfterExpiry(now) {
-		if err := w.publish(x.becomes(x.Now, inspect.StateExpired, time.Time{})); err != nil {
+		if err := w.publish(x.becomes(x.Now, facts.Expired, time.Time{})); err != nil {
 			return err
 		}
 	}
@@ -287,7 +288,7 @@ func (w *Watcher) update(e jetstream.KeyValueEntry, more bool) error {
 // replacedAfterExpiry reports whether the lease of the holder that was reported had run
 // out when the next one took the key. A candidate that waits takes the key at once, so
 // the key was expired between two of its revisions only.
-func (x *Watched) replacedAfterExpiry(next inspect.ElectionStatus) bool {
+func (x *Watched) replacedAfterExpiry(next facts.ElectionStatus) bool {
 	if x.Last == nil || !x.As.Held() || next.Holder.ID == "" {
 		return false
 	}
@@ -352,13 +353,13 @@ func (x *Watched) lose(now time.Time) {
 		if last := x.Now.Last(); last != nil {
 			x.Was = last.ID
 		}
-		x.Now = inspect.ElectionStatus{Election: x.Now.Election, Gone: now, Note: x.Now.Note, Released: x.released()}
+		x.Now = facts.ElectionStatus{Election: x.Now.Election, Gone: now, Note: x.Now.Note, Released: x.released()}
 	}
 }
 
 // released reports whether the key was given up in order, even if its record has gone since, as by the TTL of the bucket.
 func (x *Watched) released() bool {
-	return x.As == inspect.StateReleased || x.As == inspect.StateDeleted && x.Now.Released
+	return x.As == facts.Released || x.As == facts.Deleted && x.Now.Released
 }
 
 // failing reports the first error, and another one when the connection was lost or has come
@@ -406,7 +407,7 @@ func (w *Watcher) report(elections ...*Watched) error {
 			x.lose(now)
 		}
 		st := x.Now.At(now)
-		if st == inspect.StateExpired && x.Now.Expires().After(w.opened) {
+		if st == facts.Expired && x.Now.Expires().After(w.opened) {
 			st = x.Now.At(x.Now.Holder.Renewed) // not believed yet
 		}
 		if x.Last != nil && st == x.As && same(*x.Last, x.Now, st) {
@@ -422,17 +423,17 @@ func (w *Watcher) report(elections ...*Watched) error {
 
 // becomes records a state as reported, and returns the change to it. The change is dated
 // now if the record does not date it. What a leader publishes is as old as the record.
-func (x *Watched) becomes(s inspect.ElectionStatus, st inspect.State, now time.Time) ElectionChange {
+func (x *Watched) becomes(s facts.ElectionStatus, st facts.State, now time.Time) ElectionChange {
 	at := s.Since(st)
 	switch {
 	case at.IsZero():
 		at = now
-	case st == inspect.StateLeading && x.As == st && x.Last.Holder.Token == s.Holder.Token:
+	case st == facts.Leading && x.As == st && x.Last.Holder.Token == s.Holder.Token:
 		at = s.Entry.Created
 	}
 	c := ElectionChange{At: at, Now: s, State: st, Previous: x.Last}
 	x.Last, x.As = &s, st
-	if st == inspect.StateLeading {
+	if st == facts.Leading {
 		x.Was = s.Holder.ID
 	}
 	return c
@@ -459,13 +460,13 @@ func (w *Watcher) publish(found ...ElectionChange) error {
 }
 
 // same reports whether a revision changes nothing that is reported.
-func same(a, b inspect.ElectionStatus, st inspect.State) bool {
+func same(a, b facts.ElectionStatus, st facts.State) bool {
 	switch st {
-	case inspect.StateLeading:
+	case facts.Leading:
 		return a.Holder.ID == b.Holder.ID && a.Holder.Token == b.Holder.Token && string(a.Holder.Value) == string(b.Holder.Value)
-	case inspect.StatePending:
+	case facts.Pending:
 		return a.Holder.ID == b.Holder.ID
-	case inspect.StateReleased, inspect.StateDeleted, inspect.StateExpired, inspect.StateForeign, inspect.StateNever:
+	case facts.Released, facts.Deleted, facts.Expired, facts.Foreign, facts.Never:
 	}
 	return true
 }
@@ -473,9 +474,9 @@ func same(a, b inspect.ElectionStatus, st inspect.State) bool {
 // ElectionChange is a change of an election.
 type ElectionChange struct {
 	At       time.Time // the server's
-	Now      inspect.ElectionStatus
-	State    inspect.State
-	Previous *inspect.ElectionStatus // nil: it is the first
+	Now      facts.ElectionStatus
+	State    facts.State
+	Previous *facts.ElectionStatus // nil: it is the first
 }
 
 func (c ElectionChange) time() time.Time { return c.At }
@@ -489,32 +490,32 @@ func (c ElectionChange) event() string {
 	h := c.Now.Holder
 	id := front.Printable(h.ID)
 	switch c.State {
-	case inspect.StateLeading:
+	case facts.Leading:
 		s := fmt.Sprintf("%s leads with token %d", id, h.Token)
 		if len(h.Value) > 0 {
 			s += ": " + front.Shorten(front.Printable(string(h.Value)), front.LongValue)
 		}
 		return s
-	case inspect.StatePending:
+	case facts.Pending:
 		return id + " holds the key, and waits until no other lease can be valid"
-	case inspect.StateReleased:
-		if l := c.Now.Last(); l != nil && l.Reason == inspect.ReasonTaken {
+	case facts.Released:
+		if l := c.Now.Last(); l != nil && l.Reason == facts.ReasonTaken {
 			return front.Printable(l.ID) + " has taken the key, because the lease of the member was over, nobody leads"
 		}
 		if c.Previous != nil && c.Previous.Holder.ID != "" {
 			return front.Printable(c.Previous.Holder.ID) + " has handed over, nobody leads"
 		}
 		return "given up in order, nobody leads"
-	case inspect.StateExpired:
+	case facts.Expired:
 		return id + " has not renewed its lease, nobody leads"
-	case inspect.StateDeleted:
+	case facts.Deleted:
 		if !c.Now.Gone.IsZero() {
 			return "the key is gone, nobody leads"
 		}
 		return "the key was deleted, nobody leads"
-	case inspect.StateForeign:
+	case facts.Foreign:
 		return "the key holds something that natsleader did not write"
-	case inspect.StateNever:
+	case facts.Never:
 	}
 	return "no candidate has ever led it"
 }

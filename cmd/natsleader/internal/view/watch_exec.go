@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/run"
 )
 
@@ -25,7 +25,7 @@ const (
 type hooks struct {
 	textLines
 	bucket string
-	run    func(ctx context.Context, c ElectionChange, was inspect.State) error
+	run    func(ctx context.Context, c ElectionChange, was facts.State) error
 
 	mu      sync.Mutex
 	order   []string // the elections whose change waits
@@ -41,7 +41,7 @@ type hooks struct {
 func newHooks(g *front.Globals, command string) *hooks {
 	h := &hooks{textLines: newTextLines(g), bucket: g.Bucket, waiting: map[string]ElectionChange{}, bell: make(chan struct{}, 1)}
 	h.shell.Patience, h.shell.Warn = hookPatience, h.Warn
-	h.run = func(ctx context.Context, c ElectionChange, was inspect.State) error {
+	h.run = func(ctx context.Context, c ElectionChange, was facts.State) error {
 		return h.runHook(ctx, command, c, was)
 	}
 	return h
@@ -92,7 +92,7 @@ func (h *hooks) next() (ElectionChange, bool) {
 
 func (h *hooks) runAll(ctx context.Context) {
 	defer close(h.done)
-	was := map[string]inspect.State{} // that the command has seen
+	was := map[string]facts.State{} // that the command has seen
 	for {
 		select {
 		case <-ctx.Done():
@@ -117,7 +117,7 @@ func (h *hooks) runAll(ctx context.Context) {
 }
 
 // runHook runs the command for a change. Nothing of it is left when runHook returns.
-func (h *hooks) runHook(ctx context.Context, command string, c ElectionChange, was inspect.State) error {
+func (h *hooks) runHook(ctx context.Context, command string, c ElectionChange, was facts.State) error {
 	var object bytes.Buffer
 	if err := front.PrintJSON(&object, c.object(), ""); err != nil {
 		return err
@@ -126,8 +126,8 @@ func (h *hooks) runHook(ctx context.Context, command string, c ElectionChange, w
 }
 
 // hookEnvironment returns the variables in which the command finds the change.
-func hookEnvironment(bucket string, c ElectionChange, was inspect.State) (env []string) {
-	value, _ := front.Text(c.Now.Holder.Value)
+func hookEnvironment(bucket string, c ElectionChange, was facts.State) (env []string) {
+	value, _ := facts.Value64(c.Now.Holder.Value)
 	token := ""
 	if c.Now.Holder.Token > 0 {
 		token = fmt.Sprint(c.Now.Holder.Token)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
@@ -94,7 +95,7 @@ const (
 // streamsBeside returns the names of the streams that a bucket has beside its own, by what they keep.
 func streamsBeside(conf jetstream.StreamConfig) map[string]string {
 	all := make(map[string]string)
-	if name := conf.Metadata[inspect.HistoryKey]; name != "" {
+	if name := conf.Metadata[facts.HistoryKey]; name != "" {
 		all["history"] = name
 	}
 	if name := conf.Metadata[wire.RosterKey]; name != "" {

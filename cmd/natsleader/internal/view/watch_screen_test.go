@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
@@ -24,10 +25,10 @@ func (w *Watcher) watcherHolds(election, state, id string, since, written time.D
 	if state == "" {
 		value = []byte("hello")
 	}
-	return w.shows(inspect.NewElectionStatus(election, backend.Entry{Revision: 7, Value: value, Created: theMoment.Add(-written)}))
+	return w.shows(facts.NewElectionStatus(election, backend.Entry{Revision: 7, Value: value, Created: theMoment.Add(-written)}))
 }
 
-func (w *Watcher) shows(s inspect.ElectionStatus) *Watched {
+func (w *Watcher) shows(s facts.ElectionStatus) *Watched {
 	x := &Watched{Now: s, Last: &s, As: s.At(theMoment)}
 	w.Elections[s.Election] = x
 	return x
@@ -44,9 +45,9 @@ func someElections() *Watcher {
 	w.watcherHolds("e-pending", "pending", "b", 0, time.Second)
 	w.watcherHolds("f-foreign", "", "", 0, time.Second)
 	w.watcherHolds("g-led", "leading", "請求", time.Hour, time.Second)
-	w.shows(inspect.ElectionStatus{Election: "h-never"})
-	w.shows(inspect.NewElectionStatus("i-deleted", backend.Entry{Revision: 8, Marker: true, Created: theMoment.Add(-time.Minute)}))
-	w.recent = []ElectionChange{{At: theMoment.Add(-time.Minute), Now: expired.Now, State: inspect.StateExpired}}
+	w.shows(facts.ElectionStatus{Election: "h-never"})
+	w.shows(facts.NewElectionStatus("i-deleted", backend.Entry{Revision: 8, Marker: true, Created: theMoment.Add(-time.Minute)}))
+	w.recent = []ElectionChange{{At: theMoment.Add(-time.Minute), Now: expired.Now, State: facts.Expired}}
 	return w
 }
 

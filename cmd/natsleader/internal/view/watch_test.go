@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
@@ -192,7 +193,7 @@ func TestWatch_UnknownSince(t *testing.T) {
 		l := newLooks(t)
 		for i, since := range []time.Duration{0, 0, 2, 2} {
 			l.writes("leading", "a", 1+i/2, time.Duration(i))
-			got := l.w.Elections["billing"].Now.Since(inspect.StateLeading)
+			got := l.w.Elections["billing"].Now.Since(facts.Leading)
 			expect.Equal(t, got, l.began.Add(since), "the term began at %v")
 		}
 	})

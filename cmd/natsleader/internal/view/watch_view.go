@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/internal/group"
 )
 
@@ -32,23 +32,23 @@ func (x *Watched) TroubleOf(now time.Time, trouble error) Trouble {
 		return TroubleUnknown
 	}
 	switch x.As {
-	case inspect.StateLeading, inspect.StatePending:
+	case facts.Leading, facts.Pending:
 		if trouble != nil && x.Now.Remaining(now) <= 0 {
 			return TroubleUnknown
 		}
-		if x.As == inspect.StatePending {
+		if x.As == facts.Pending {
 			return TroublePending
 		}
 		return troubleNone
-	case inspect.StateExpired:
+	case facts.Expired:
 		return TroubleExpired
-	case inspect.StateForeign:
+	case facts.Foreign:
 		return TroubleForeign
-	case inspect.StateDeleted:
+	case facts.Deleted:
 		if !x.Now.Idle() {
 			return TroubleDeleted
 		}
-	case inspect.StateReleased, inspect.StateNever:
+	case facts.Released, facts.Never:
 	}
 	return TroubleIdle
 }

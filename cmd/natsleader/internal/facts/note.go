@@ -1,0 +1,44 @@
+package facts
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"github.com/natsleader/natsleader/internal/group"
+)
+
+// NotePrefix begins the key of a note. The election follows.
+const NotePrefix = "natsleader.note."
+
+// Note is what operators have written about an election.
+type Note struct {
+	Owner   string `json:"owner,omitempty"`
+	Runbook string `json:"runbook,omitempty"`
+	OneShot bool   `json:"one_shot,omitempty"`
+}
+
+// MostNote is the length of a text in a note.
+const MostNote = 500
+
+// DecodeNote returns what a key of a note holds. Other clients may write it, so only a link to a page is one.
+func DecodeNote(b []byte) (n Note) {
+	if json.Unmarshal(b, &n) != nil || len(n.Owner) > MostNote {
+		return Note{}
+	}
+	if !IsPage(n.Runbook) {
+		n.Runbook = ""
+	}
+	return n
+}
+
+// IsPage reports whether a text is the address of a page.
+func IsPage(link string) bool {
+	u, err := url.Parse(link)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && len(link) <= MostNote
+}
+
+// NoteKey returns the key of the note of an election or of a group.
+func NoteKey(election string) string {
+	return NotePrefix + strings.TrimSuffix(election, group.AllKeys(""))
+}

@@ -13,7 +13,7 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// A full disk fires NoLeader, and a store that was restored from a backup fires Faulted with the kind regressed. The
+// A full disk fires Blocked with the kind full, and a store that was restored from a backup fires Faulted with the kind regressed. The
 // server is one process, because all disks of a cluster would have to be full.
 func TestAlerts_DiskFullAndRestored(t *testing.T) {
 	t.Parallel()
@@ -31,7 +31,7 @@ func TestAlerts_DiskFullAndRestored(t *testing.T) {
 	s.quiet("all is well", 20*time.Second)
 
 	ballast := fillDisk(t, disk)
-	s.fire("the disk is full", "NoLeader,bucket:small,election:parts}")
+	s.fire("the disk is full", "Blocked,bucket:small,election:parts,kind:full}")
 	expect.OK(t, os.Remove(ballast))
 	server.kill() // as the runbook says
 	server.start()

@@ -101,8 +101,9 @@ func TestAlerts_InAnHourOfFaults(t *testing.T) {
 
 	// The lease is compressed as well, for an alert about its end. It is too short to outlive the
 	// loss of a server.
+	jobs := make(map[string]*leader.Candidate)
 	for _, name := range []string{"a", "b", "c"} {
-		all[name].stand("doomed", "jobs", leader.Config{LeaseDuration: 6 * time.Second})
+		jobs[name] = all[name].stand("doomed", "jobs", leader.Config{LeaseDuration: 6 * time.Second})
 	}
 	s.quiet("another election begins", 15*time.Second)
 
@@ -128,6 +129,10 @@ func TestAlerts_InAnHourOfFaults(t *testing.T) {
 		all[name].standOnSeats("elections", "shards", 2, leader.Config{})
 	}
 	s.end("all alerts are over")
+	for _, name := range []string{"a", "b", "c"} { // NoLeader waits here for less than the 15 s of NoMajority
+		all[name].leave(jobs[name])
+		all[name].stand("doomed", "jobs", leader.Config{})
+	}
 	s.quiet("after the repairs, for longer than alerts hide one another", 150*time.Second)
 
 	for _, n := range []int{0, 1} {

@@ -37,7 +37,7 @@ func TestDoctor_SavesFacts(t *testing.T) {
 		expect.OK(w, os.WriteFile("later.json", []byte(strings.Replace(text, `"format": 1`, `"format": 2`, 1)), 0o600))
 		expect.OK(w, os.WriteFile("half.json", []byte(text[:len(text)/2]), 0o600))
 		w.Prompt("doctor --save facts.json", "doctor --from none.json", "doctor --from junk.json", "doctor --from later.json", "doctor --from half.json",
-			"doctor --from facts.json --lease 3s", "doctor --from facts.json --save other.json",
+			"doctor --from facts.json --lease 3s", "doctor --from facts.json --bucket other", "doctor --from facts.json --save other.json",
 			"doctor --save away.json -s nats://localhost:1", "doctor --from away.json", "doctor --save usage.json --bucket a*b")
 		_, err := os.Stat("usage.json")
 		expect.That(w, os.IsNotExist(err), "a file is left: %v", err)

@@ -103,7 +103,7 @@ func TestDrain_ByID(t *testing.T) {
 		w.Prompt("drain web-1")
 		expect.That(w, other.IsLeader(), "web-10 has handed over")
 		w.Notef("# mistakes\n")
-		w.Prompt("drain", "drain a --bucket none", "drain a --keep --only orders", "step-down mail --force --dry-run", "step-down mail --force --to b", "step-down mail --force --shard 0 --to b")
+		w.Prompt("drain", "drain a --bucket none", "drain a --keep --only orders", "drain a --keep --wait 1s", "step-down mail --force --dry-run", "step-down mail --force --to b", "step-down mail --force --shard 0 --to b")
 	})
 }
 

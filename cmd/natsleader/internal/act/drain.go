@@ -84,13 +84,17 @@ func RegisterDrain(app *fisk.Application, g *front.Globals) {
 	cmd.Arg("name", "ID, or the host name with which generated IDs begin").Required().HintAction(func() []string { return leaderIDs(g) }).StringVar(&d.Name)
 	cmd.Flag("only", "Only its members of this group, without a cordon").PlaceHolder("GROUP").HintAction(func() []string { return view.GroupNames(g) }).StringVar(&d.only)
 	cmd.Flag("keep", "Only cordon it, and take nothing away").UnNegatableBoolVar(&d.keep)
-	cmd.Flag("wait", "Longest time to wait until it has nothing").Default("30s").DurationVar(&d.Wait)
+	var waits bool
+	cmd.Flag("wait", "Longest time to wait until it has nothing").Default("30s").IsSetByUser(&waits).DurationVar(&d.Wait)
 	cmd.Flag("dry-run", "Print what it would do").UnNegatableBoolVar(&d.dryRun)
 	cmd.Flag("yes", "Do not ask for confirmation").Short('y').UnNegatableBoolVar(&d.Yes)
 	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&d.asJSON)
 	cmd.Action(func(*fisk.ParseContext) error {
-		if d.keep && d.only != "" {
+		switch {
+		case d.keep && d.only != "":
 			return front.Usagef("--keep only cordons, and --only cordons nothing; nothing was done")
+		case d.keep && (waits || d.Yes):
+			return front.Usagef("--keep neither waits nor asks: it takes no --wait and --yes; nothing was done")
 		}
 		d.Cordon = d.only == ""
 		return inspect.DoExisting(g, d.Run)

@@ -61,6 +61,9 @@ func doctorFrom(g *front.Globals, o doctorOptions) error {
 	if err != nil {
 		return front.Usagef("--from %s: %w", front.Printable(o.from), err)
 	}
+	if g.BucketNamed && g.Bucket != b.Asked.Bucket {
+		return front.Usagef("--from %s was read of bucket %s, and not of %s", front.Printable(o.from), front.Printable(b.Asked.Bucket), front.Printable(g.Bucket))
+	}
 	_, _ = fmt.Fprintf(g.Errs(), "natsleader: %s was read of bucket %s%s\n", front.Printable(o.from), front.Printable(b.Asked.Bucket), readBy(b.Server.From()))
 	return printReport(g.Out(), judge.Of(b), o.json, g.Width())
 }

@@ -47,7 +47,8 @@ type Globals struct {
 	NoDiscovery    bool
 	keeps          atomic.Int64 // see fits
 
-	Bucket string
+	Bucket      string
+	BucketNamed bool // by the flag
 
 	LogFormat string
 	Log       *LineLog // of a command that goes on; nil: none
@@ -93,7 +94,7 @@ func (g *Globals) Register(app *fisk.Application) {
 
 // RegisterBucketFlag adds --bucket to the application or command that flag belongs to. names completes it.
 func (g *Globals) RegisterBucketFlag(flag func(name, help string) *fisk.FlagClause, names func() []string) {
-	flag("bucket", "Bucket of the elections").Envar("NATSLEADER_BUCKET").Default(defaultBucket).PlaceHolder("NAME").
+	flag("bucket", "Bucket of the elections").IsSetByUser(&g.BucketNamed).Envar("NATSLEADER_BUCKET").Default(defaultBucket).PlaceHolder("NAME").
 		HintAction(func() []string {
 			if g.Words != nil { // fisk calls it in other cases, too
 				g.Bucket = defaultBucket // not the beginning of a name that is to be completed

@@ -337,36 +337,18 @@ func Lines(all []judge.Finding, width int) []string {
 	}
 	counts := make(map[judge.Severity]int)
 	unchecked := 0
-	var causes []judge.Cause
-	of := make(map[judge.Cause][]judge.Finding)
 	for _, f := range all {
 		if f.Unchecked {
 			unchecked++
 		} else {
 			counts[f.Severity]++
 		}
-		if f.Because != "" {
-			if of[f.Because] == nil {
-				causes = append(causes, f.Because)
-			}
-			of[f.Because] = append(of[f.Because], f)
-			continue
-		}
+	}
+	for _, f := range judge.Shown(all) {
 		add(f.Severity.String(), f.Check, f.Text)
 		if f.Advice != "" {
 			add("", "", "-> "+f.Advice)
 		}
-	}
-	for _, cause := range causes {
-		text := cause.Text() + ": "
-		if of[cause][0].Unchecked {
-			text = "not checked: " + text
-		}
-		names := make([]string, len(of[cause]))
-		for i, f := range of[cause] {
-			names[i] = f.Check
-		}
-		add(of[cause][0].Severity.String(), "others", text+strings.Join(names, ", "))
 	}
 	var sum []string
 	for s := judge.Critical; s >= judge.OK; s-- {

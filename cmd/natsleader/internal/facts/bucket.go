@@ -243,9 +243,11 @@ type Election struct {
 	OneShot  bool      `json:"one_shot,omitempty"` // by its note: a deleted key is no trouble
 }
 
-// Entry is what the store has under the key.
-func (e Election) Entry() backend.Entry {
-	return backend.Entry{Revision: e.Revision, Value: []byte(e.Value), Marker: e.Marker, Created: e.Created}
+// Status is what that says of the election.
+func (e Election) Status() ElectionStatus {
+	s := NewElectionStatus(string(e.Name), backend.Entry{Revision: e.Revision, Value: []byte(e.Value), Marker: e.Marker, Created: e.Created})
+	s.Note.OneShot = e.OneShot
+	return s
 }
 
 // Cordon are the candidates that take no election.

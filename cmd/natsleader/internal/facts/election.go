@@ -19,6 +19,7 @@ type ElectionStatus struct {
 	Entry    backend.Entry
 	Holder   leader.Holder
 	Gone     time.Time // when a key that had a record was found without one; zero: it was not
+	MayLead  time.Time // the key is missing, and its holder may lead until then; zero: it is not
 	Note     Note      // as far as it was read
 	Released bool      // a watcher saw the key given up in order before its record went
 }
@@ -43,6 +44,14 @@ func (s ElectionStatus) Remaining(now time.Time) time.Duration {
 
 // Expires returns when the lease ends, by the server's clock.
 func (s ElectionStatus) Expires() time.Time { return s.Holder.Renewed.Add(s.Holder.Lease) }
+
+// KeptLease returns the lease for which candidates wait: that of the record, or that of the delete marker which
+// step-down --force leaves.
+func (s ElectionStatus) KeptLease() time.Duration {
+	e := s.Entry
+	e.Marker, e.Created = false, time.Time{}
+	return NewElectionStatus(s.Election, e).Holder.Lease
+}
 
 // LastTerm is the last term of an election without a leader, as far as the key's newest
 // record tells.

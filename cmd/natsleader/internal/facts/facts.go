@@ -6,10 +6,12 @@
 //
 // Its files:
 //
-//	facts.go   a fact, known or not, and its JSON
-//	bucket.go  the facts of a bucket
-//	state.go   the state of an election, of a member and of a replica, by what was read
-//	file.go    facts in a file
+//	facts.go     a fact, known or not, and its JSON
+//	bucket.go    the facts of a bucket
+//	election.go  the newest revision of the key of an election
+//	note.go      what operators have written about an election
+//	state.go     the state of an election, of a member and of a replica, by what was read
+//	file.go      facts in a file
 package facts
 
 import (

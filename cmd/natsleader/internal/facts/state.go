@@ -10,7 +10,6 @@ import (
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/group"
-	"github.com/natsleader/natsleader/internal/natskv"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/shard"
 )
@@ -55,18 +54,6 @@ func StateOf(e backend.Entry, h leader.Holder, gone, now time.Time) State {
 		return Pending
 	}
 	return Leading
-}
-
-// Holder is the holder of the key.
-func (e Election) Holder() leader.Holder {
-	return leader.HolderOf(natskv.KeyValue(e.Entry(), string(e.Name)))
-}
-
-// KeptLease returns the lease for which candidates wait: that of the record, or that of the delete marker which
-// step-down --force leaves.
-func (e Election) KeptLease() time.Duration {
-	e.Marker, e.Created = false, time.Time{}
-	return e.Holder().Lease
 }
 
 // WithoutGroups returns the keys that no group has, and the groups of which a registry is there.

@@ -9,7 +9,6 @@ import (
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/slots"
 	"github.com/natsleader/natsleader/internal/wire"
-	"github.com/natsleader/natsleader/leader"
 )
 
 // ServerWrites is how many renewals per second a server carries with room to spare: half of what
@@ -18,9 +17,9 @@ const ServerWrites = 10_000
 
 // election is a key at the moment of the reading.
 type election struct {
-	facts.Election
-	holder leader.Holder
-	state  facts.State
+	facts.ElectionStatus
+	state facts.State
+	is    Finding
 }
 
 // elections judges all records of the bucket.
@@ -29,26 +28,26 @@ func (x *exam) elections() []Finding {
 	now := x.Elections.From().At
 	all := make([]election, len(read))
 	for i, e := range read {
-		h := e.Holder()
-		all[i] = election{e, h, facts.StateOf(e.Entry(), h, time.Time{}, now)}
+		s := e.Status()
+		st := s.At(now)
+		all[i] = election{s, st, Election(s, st, Around{Now: now})}
 	}
-	elections, groups := facts.WithoutGroups(all, func(e election) (string, bool) { return string(e.Name), e.Marker })
+	elections, groups := facts.WithoutGroups(all, func(e election) (string, bool) { return e.Election, e.Entry.Marker })
 	most := x.settings.MaxLease
 	var foreign, long []string
 	for _, e := range all {
-		name, isElection, _ := group.NameOf(string(e.Name))
+		name, isElection, _ := group.NameOf(e.Election)
 		switch {
 		case slices.Contains(groups, name) && !isElection: // a part of the map
-		case e.holder.State == leader.HolderForeign:
-			foreign = append(foreign, e.Name.String())
+		case e.is.Code == KeyForeign:
+			foreign = append(foreign, facts.Text(e.Election).String())
 		case most > 0 && e.KeptLease() > most:
-			long = append(long, fmt.Sprintf("%v (%v)", e.Name, e.KeptLease()))
+			long = append(long, fmt.Sprintf("%v (%v)", facts.Text(e.Election), e.KeptLease()))
 		}
 	}
 	var found []Finding
 	if len(foreign) > 0 {
-		found = append(found, Warning.of("%d of %d keys hold something that natsleader did not write: %s", len(foreign), len(all), Some(foreign)).
-			advise(fmt.Sprintf("keep nothing else in the bucket; nobody leads such an election before the key has been left alone for %v", x.lease())))
+		found = append(found, Warning.trouble(KeyForeign, "%d of %d keys hold something that natsleader did not write: %s", len(foreign), len(all), Some(foreign)))
 	}
 	cordon, _ := x.Cordon.Get()
 	switch f, missing := x.missing("Cordon", "elections"); {
@@ -65,22 +64,21 @@ func (x *exam) elections() []Finding {
 	}
 	var idle, deleted []facts.Text
 	for _, e := range elections {
-		since := now.Sub(e.Created)
+		since := now.Sub(e.is.Since)
 		switch { // a candidate that waits would have taken those that ended more than a lease ago
-		case e.state == facts.Expired && now.Sub(e.holder.Renewed.Add(e.holder.Lease)) > e.holder.Lease:
-			idle = append(idle, e.Name)
-		case e.state == facts.Deleted && !e.OneShot && x.settings.TTL == 0 && since > max(x.lease(), e.KeptLease()):
-			deleted = append(deleted, e.Name) // where keys expire, one that was given up in order looks the same
+		case e.is.Code == LeaseOver && since > e.Holder.Lease:
+			idle = append(idle, facts.Text(e.Election))
+		case e.is.Code == KeyDeleted && x.settings.TTL == 0 && since > max(x.lease(), e.KeptLease()):
+			deleted = append(deleted, facts.Text(e.Election)) // where keys expire, one that was given up in order looks the same
 		}
 	}
 	if len(idle) > 0 {
-		found = append(found, Warning.of("the lease is over and no candidate takes over in %s: writes fail, or all candidates are gone", Some(idle)).
-			advise("start its candidates; if they run, see their logs, and whether the servers have room: one whose disk was full refuses writes until it is restarted; "+
-				"if an election is not used any more, lead and release it once: natsleader run --bucket "+x.Asked.Bucket+" ELECTION -- true"))
+		f := Warning.trouble(LeaseOver, "the lease is over and no candidate takes over in %s: writes fail, or all candidates are gone", Some(idle))
+		f.Advice += "; if an election is not used any more, lead and release it once: natsleader run --bucket " + x.Asked.Bucket + " ELECTION -- true"
+		found = append(found, f)
 	}
 	if len(deleted) > 0 {
-		found = append(found, Warning.of("the key was deleted and no candidate takes it in %s", Some(deleted)).
-			advise("start its candidates; for the election of a job that runs once in a while: natsleader note ELECTION --one-shot"))
+		found = append(found, Warning.trouble(KeyDeleted, "the key was deleted and no candidate takes it in %s", Some(deleted)))
 	}
 	found = append(found, schedules(elections, now)...)
 	f, load := renewals(all, len(groups) > 0)
@@ -100,7 +98,7 @@ func renewals(all []election, groups bool) (f Finding, load string) {
 	for _, e := range all {
 		if e.state.Held() {
 			led++
-			writes += 1 / wire.RenewInterval(e.holder.Lease).Seconds()
+			writes += 1 / wire.RenewInterval(e.Holder.Lease).Seconds()
 		}
 	}
 	included := ""
@@ -128,14 +126,14 @@ const markAhead = 10 * time.Second
 func schedules(all []election, now time.Time) (found []Finding) {
 	var ahead, late []string
 	for _, e := range all {
-		m, ok := slots.ParseMark(string(e.holder.Value))
+		m, ok := slots.ParseMark(string(e.Holder.Value))
 		at := func(t int64) string { return time.Unix(0, t).UTC().Format(time.RFC3339) }
 		switch next := time.Unix(0, m.Next); {
 		case !ok:
 		case m.At > now.Add(markAhead).UnixNano():
-			ahead = append(ahead, fmt.Sprintf("%v (%s)", e.Name, at(m.At)))
-		case m.Next != slots.None && e.state == facts.Leading && now.Sub(next) > markAhead+e.holder.Lease:
-			late = append(late, fmt.Sprintf("%v (%s)", e.Name, at(m.Next)))
+			ahead = append(ahead, fmt.Sprintf("%v (%s)", facts.Text(e.Election), at(m.At)))
+		case m.Next != slots.None && e.state == facts.Leading && now.Sub(next) > markAhead+e.Holder.Lease:
+			late = append(late, fmt.Sprintf("%v (%s)", facts.Text(e.Election), at(m.Next)))
 		}
 	}
 	if len(ahead) > 0 {

@@ -9,7 +9,6 @@ import (
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/plain"
-	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/shard"
 )
 
@@ -62,54 +61,21 @@ func (x *exam) group(title, name string, registry group.Registry, view shard.Vie
 			found = append(found, badValue(title, group.PageKey(name, i), err))
 		}
 	}
-	states := make(map[string][]facts.Text) // the members, by state
 	for _, m := range view.Members {
-		st := facts.MemberState(m)
-		states[st] = append(states[st], facts.Text(m.ID))
-		if _, err := registry.DecodeMember(m.Holder.Value, m.Holder.Revision); err != nil && !facts.MemberPast(st) {
+		if _, err := registry.DecodeMember(m.Holder.Value, m.Holder.Revision); err != nil && !facts.MemberPast(facts.MemberState(m)) {
 			found = append(found, badValue(title, group.MemberKey(name, m.ID), err))
 		}
 	}
-	lives := len(view.Members) - len(states[facts.MemberGone]) - len(states[facts.MemberLeft])
-	var none []int
-	for i, o := range view.Owners {
-		if !facts.Owned(o) {
-			none = append(none, i)
-		}
+	for _, f := range Group(view) {
+		f.Text = title + ": " + f.Text
+		found = append(found, f)
 	}
-	shards := len(view.Owners)
-	switch {
-	case lives == 0 && len(states[facts.MemberGone]) == 0:
-		return append(found, fine("%s: %d shards, all members have left", title, shards))
+	switch lives := Living(view); {
+	case len(found) > 0:
 	case lives == 0:
-		found = append(found, Warning.of("%s: no member lives; these are gone: %s", title, Some(states[facts.MemberGone])).advise("start its members"))
-	case len(none) > 0:
-		text := fmt.Sprintf("%s: %d of %d shards have no owner: %s", title, len(none), shards, cut(group.Ranges(none)))
-		if gone := states[facts.MemberGone]; len(gone) > 0 {
-			text += "; these members are gone: " + Some(gone)
-		}
-		if left := states[facts.MemberLeft]; len(left) > 0 {
-			text += "; these have left: " + Some(left)
-		}
-		found = append(found, Warning.of("%s", text).advise(Remedy(view)))
-	}
-	if lives > 0 && view.Assigner.State != leader.HolderLeading {
-		found = append(found, Warning.of("%s: no member is the assigner, so no shard moves", title).
-			advise("look again after a lease; if it stays, see the logs of the members: they may not be allowed to write "+group.AssignerKey(name)))
-	}
-	if works := facts.NotBegun(view); len(works) > 0 {
-		found = append(found, Warning.of("%s: shards are granted, and their owners have not begun the work: %s", title, worksText(works)).
-			advise("see in the logs of these members what hangs, or which guard cannot be raised, and restart them"))
-	}
-	if works := facts.LateWork(view, -1); len(works) > 0 {
-		found = append(found, Warning.of("%s: work goes on after its GracePeriod: %s", title, worksText(works)).
-			advise("see in the logs of these members what hangs, and restart them"))
-	}
-	if drained := states[facts.MemberDrained]; len(drained) > 0 {
-		found = append(found, Note.of("%s: these members are drained: %s", title, Some(drained)).advise("natsleader undrain ID"))
-	}
-	if len(found) == 0 {
-		found = append(found, fine("%s: %d shards, each with an owner; %d members", title, shards, lives))
+		found = append(found, fine("%s: %d shards, all members have left", title, len(view.Owners)))
+	default:
+		found = append(found, fine("%s: %d shards, each with an owner; %d members", title, len(view.Owners), lives))
 	}
 	return found
 }

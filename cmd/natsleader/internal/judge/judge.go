@@ -1,4 +1,4 @@
-// Package judge makes the report of doctor of what was read of a bucket. It is pure: no connection, no clock, no
+// Package judge says of what was read of a bucket what is wrong, and what to do. It is pure: no connection, no clock, no
 // layout. What is not known is never ok: a check whose fact is missing says so, and the report lists all facts that are
 // missing.
 //
@@ -10,8 +10,9 @@
 //	cluster.go    the servers that keep it
 //	access.go     what the connection may do, and its way to the servers
 //	host.go       clocks and round trips
-//	elections.go  elections and schedules
-//	groups.go     groups of shards
+//	trouble.go    one election or group: what is wrong, and what to do
+//	elections.go  all elections, and schedules
+//	groups.go     the keys of groups
 //	streams.go    the streams of the roster and of the history
 package judge
 
@@ -49,12 +50,15 @@ func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil
 
 // Finding is one result of a check.
 type Finding struct {
-	Check     string   `json:"check"`
-	Severity  Severity `json:"severity"`
-	Text      string   `json:"text"`
-	Advice    string   `json:"advice,omitempty"`
-	Because   Cause    `json:"because,omitempty"` // what else has to be well before this can be judged
-	Unchecked bool     `json:"-"`                 // the check could not be made
+	Check     string    `json:"check,omitempty"`
+	Code      Code      `json:"code,omitempty"` // of what is wrong with elections or a group
+	Severity  Severity  `json:"severity"`
+	Text      string    `json:"text"`
+	Advice    string    `json:"advice,omitempty"`
+	Since     time.Time `json:"since,omitzero"`    // of one election
+	Runbook   string    `json:"runbook,omitempty"` // the address of a page
+	Because   Cause     `json:"because,omitempty"` // what else has to be well before this can be judged
+	Unchecked bool      `json:"-"`                 // the check could not be made
 }
 
 // Cause is why several checks could not be made: the check that says it, or the connection.
@@ -74,6 +78,32 @@ func (c Cause) Text() string {
 		NoSettings: "the settings of the bucket are not known", NoConnection: "there is no connection", LostMeantime: facts.Lost,
 		MaybeOver: "what was read before may be over",
 	}[c]
+}
+
+// Shown are findings as views show them: those with one cause are one, and come last.
+func Shown(all []Finding) (shown []Finding) {
+	var causes []Cause
+	of := make(map[Cause][]string)
+	first := make(map[Cause]Finding)
+	for _, f := range all {
+		switch {
+		case f.Because == "":
+			shown = append(shown, f)
+			continue
+		case of[f.Because] == nil:
+			causes, first[f.Because] = append(causes, f.Because), f
+		}
+		of[f.Because] = append(of[f.Because], f.Check)
+	}
+	for _, c := range causes {
+		f := first[c]
+		f.Check, f.Text, f.Advice = "others", c.Text()+": "+strings.Join(of[c], ", "), ""
+		if f.Unchecked {
+			f.Text = "not checked: " + f.Text
+		}
+		shown = append(shown, f)
+	}
+	return shown
 }
 
 func (s Severity) of(format string, args ...any) Finding {

@@ -20,6 +20,7 @@ import (
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/wire"
@@ -63,7 +64,7 @@ func electionDesc(name, help string, labels ...string) series {
 }
 
 var electionSeries = []series{
-	electionDesc("election_info", "State of the election, and ID of the leader or of the last holder.", "election", "id", "seat", "state"),
+	electionDesc("election_info", "State of the election, what is wrong with it as in the JSON of status, and ID of the leader or of the last holder.", "election", "id", "seat", "state", "trouble"),
 	electionDesc("election_led", "Whether the election has a leader with a valid lease, by the server's clock.", "election", "seat"),
 	electionDesc("election_since_timestamp_seconds", "When the election came into its state, as the server's Unix time.", "election", "seat"),
 	electionDesc("election_terms_total", "Terms of the election that the exporter saw begin.", "election", "seat"),
@@ -110,10 +111,6 @@ func (e *electionMetrics) take(c view.ElectionChange) {
 		e.shows[key] = x
 	}
 	x.shown = c
-	shown := c.State
-	if shown == facts.Deleted && c.Now.Idle() {
-		shown = facts.Released
-	}
 	if c.State == facts.Leading && c.Now.Holder.Token != x.token {
 		x.token = c.Now.Holder.Token
 		x.terms++
@@ -124,14 +121,17 @@ func (e *electionMetrics) take(c view.ElectionChange) {
 	}
 	election, seat := wire.SeatOf(key)
 	labels := map[string]string{
-		"election": election, "id": labelValue.Replace(front.Shorten(front.Printable(c.Now.Holder.ID), front.LongID)), "seat": strconv.Itoa(seat), "state": string(shown),
+		"election": election, "id": labelValue.Replace(front.Shorten(front.Printable(c.Now.Holder.ID), front.LongID)), "seat": strconv.Itoa(seat),
+		"state": string(c.State), "trouble": string(judge.Election(c.Now, c.State, judge.Around{Now: c.At}).Code),
 	}
 	values := []float64{1, led, float64(c.At.UnixMilli()) / 1e3, float64(x.terms), float64(x.token)}
 	x.lines = make([]string, len(electionSeries))
 	for i, s := range electionSeries {
 		line := `{bucket="` + e.bucket + `"`
 		for _, l := range s.labels {
-			line += "," + l + `="` + labels[l] + `"`
+			if labels[l] != "" { // an empty label is none
+				line += "," + l + `="` + labels[l] + `"`
+			}
 		}
 		x.lines[i] = line + "} " + strconv.FormatFloat(values[i], 'g', -1, 64) + "\n"
 	}

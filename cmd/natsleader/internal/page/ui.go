@@ -18,6 +18,7 @@ import (
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
 	"github.com/natsleader/natsleader/internal/group"
 	records "github.com/natsleader/natsleader/internal/record"
@@ -149,10 +150,12 @@ func (u *State) NoteTrouble(err error) {
 // rowOf returns the row of an election.
 func rowOf(x *view.Watched, now time.Time, trouble error) webpage.Row {
 	s := x.Now
+	is, needs := x.Judged(now, trouble)
 	row := webpage.Row{
-		Key: s.Election, State: string(x.As), Trouble: int(x.TroubleOf(now, trouble)), ID: s.Holder.ID, Token: s.Holder.Token,
-		Since: webpage.Milliseconds(s.Since(x.As)), Revision: s.Entry.Revision, Written: webpage.Milliseconds(s.Entry.Created),
+		Key: s.Election, State: string(x.As), ID: s.Holder.ID, Token: s.Holder.Token,
+		Revision: s.Entry.Revision, Written: webpage.Milliseconds(s.Entry.Created),
 	}
+	advise(&row, is, needs)
 	switch x.As {
 	case facts.Leading, facts.Pending:
 		if host := records.HostOf(row.ID); host != row.ID {
@@ -170,8 +173,13 @@ func rowOf(x *view.Watched, now time.Time, trouble error) webpage.Row {
 			row.ID, row.Token, row.Value, row.Value64 = last.ID, last.Token, cmp.Or(last.Value, last.Value64), last.Value64 != ""
 		}
 	}
-	advise(x, &row, errors.Is(trouble, leader.ErrNoBucket))
 	return row
+}
+
+// advise shows in a row what is wrong, and what to do.
+func advise(row *webpage.Row, is judge.Finding, needs judge.Trouble) {
+	row.Trouble, row.Why, row.Do, row.Link = int(needs), is.Text, is.Advice, is.Runbook
+	row.Since = webpage.Milliseconds(is.Since)
 }
 
 var errNoElection = errors.New("no connection, or no such election")

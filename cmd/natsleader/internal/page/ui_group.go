@@ -10,6 +10,7 @@ import (
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/act"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
 	"github.com/natsleader/natsleader/internal/group"
 	records "github.com/natsleader/natsleader/internal/record"
@@ -19,16 +20,12 @@ import (
 
 // Group is a group as pages show it.
 type Group struct {
-	news     *shard.View // that is not shown yet
-	members  []view.MemberSummary
-	owners   []shard.Owner // that are shown
-	sharing  *webpage.Sharing
-	Brief    string
-	remedy   string    // if some shards are without an owner
-	unowned  bool      // some shards are without an owner, or no member has joined
-	notBegun bool      // some are granted, and their work has not begun
-	unknown  bool      // it is not observed
-	since    time.Time // when one of these was first seen; zero: it was not
+	news    *shard.View // that is not shown yet
+	members []view.MemberSummary
+	owners  []shard.Owner // that are shown
+	sharing *webpage.Sharing
+	Brief   string
+	is      judge.Finding // since it was first seen; without a code all is well
 }
 
 // MostGroups is how many groups are observed at once, each with a subscription for every member and page.
@@ -49,13 +46,13 @@ func (u *State) group(name string, now time.Time) Group {
 	case g != nil:
 		return *g
 	case len(u.Groups) >= MostGroups:
-		return Group{Brief: fmt.Sprintf("not known: more than %d groups", MostGroups), unknown: true}
+		return unreadGroup(fmt.Sprintf("more than %d groups", MostGroups), now)
 	}
 	g = &Group{Brief: "not read yet"}
 	u.Groups[name] = g
 	views, err := shard.Observe(context.Background(), u.S.Bucket, name)
 	if err != nil {
-		g.Brief, g.unknown = "not known: "+front.ErrorText(err), true
+		*g = unreadGroup(front.ErrorText(err), now)
 		return *g
 	}
 	go func() {
@@ -68,20 +65,30 @@ func (u *State) group(name string, now time.Time) Group {
 	return *g
 }
 
+// unreadGroup is a group that is not observed.
+func unreadGroup(why string, now time.Time) Group {
+	g := Group{Brief: "not known: " + why}
+	g.finds(judge.UnreadGroup(g.Brief), now)
+	return g
+}
+
+// finds takes what is wrong with the group. A finding whose code stays is as old as before.
+func (g *Group) finds(is judge.Finding, now time.Time) {
+	if is.Since = g.is.Since; is.Code != g.is.Code || is.Since.IsZero() {
+		is.Since = now
+	}
+	g.is = is
+}
+
 // take shows the newest view of a group.
 func (g *Group) take(x view.Sharing, now time.Time) {
 	g.news = nil
 	brief := x.Brief()
-	if brief.Shards == 0 {
-		brief.Error = "no member has joined it, or its map is of another version or program"
+	g.finds(judge.Worst(judge.Group(x.View)), now)
+	if g.is.Code == judge.GroupEmpty {
+		brief.Error = g.is.Text
 	}
-	g.Brief, g.remedy, g.unowned, g.notBegun = brief.Text(), x.Remedy(), brief.NoOwner > 0 || brief.Error != "", brief.NotBegun > 0
-	switch {
-	case !g.unowned && !g.notBegun:
-		g.since = time.Time{}
-	case g.since.IsZero():
-		g.since = now
-	}
+	g.Brief = brief.Text()
 	if brief.Shards == 0 {
 		g.members, g.owners, g.sharing = nil, nil, nil
 		return
@@ -203,18 +210,14 @@ func (g *Group) steps(x view.Sharing, at int64) (all []webpage.Step) {
 	return all
 }
 
-// advise says in the row of a group why it is in trouble, and what to do.
+// advise shows in the row of a group what is wrong with it. The row has what is wrong with the election of its assigner,
+// which knows why there is no assigner, and whether the bucket answers.
 func (g *Group) advise(row *webpage.Row) {
-	switch {
-	case row.Trouble < int(view.TroublePending): // there is no assigner
-		row.Link = runbook + "natsleadershardsnoassigner"
-	case g.unknown:
-		row.Trouble, row.Why, row.Do = int(view.TroubleUnknown), g.Brief, "natsleader status "+front.Printable(row.Group)
-	case (g.unowned || g.notBegun) && row.Trouble < int(view.TroubleIdle):
-		row.Trouble, row.Since, row.Why = int(view.TroubleExpired), webpage.Milliseconds(g.since), g.Brief
-		row.Do, row.Link = g.remedy, runbook+"natsleadershardsunowned"
-		if !g.unowned {
-			row.Do, row.Link = "see in the logs of their owners what hangs, and restart them", runbook+"natsleadershardsnotbegun"
-		}
+	switch needs := judge.Trouble(row.Trouble); {
+	case g.is.Code == "" || needs == judge.TroubleUnknown:
+	case g.is.Code == judge.NoAssigner && needs < judge.TroublePending:
+		row.Link = g.is.Runbook
+	default:
+		advise(row, g.is, judge.TroubleOf(g.is, facts.State(row.State)))
 	}
 }

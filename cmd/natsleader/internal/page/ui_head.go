@@ -47,9 +47,9 @@ func (u *State) Examine(ctx context.Context, s *inspect.Inspector) {
 	}
 }
 
-// shownFindings returns what is wrong, the worst first.
+// shownFindings returns what is wrong or not known, the worst first.
 func shownFindings(all []judge.Finding) []webpage.Finding {
-	all = slices.DeleteFunc(all, func(f judge.Finding) bool { return f.Severity == judge.OK || f.Unchecked || f.Because != "" })
+	all = slices.DeleteFunc(judge.Shown(all), func(f judge.Finding) bool { return f.Severity == judge.OK })
 	slices.SortStableFunc(all, func(a, b judge.Finding) int { return cmp.Compare(b.Severity, a.Severity) })
 	shown := make([]webpage.Finding, len(all))
 	for i, f := range all {

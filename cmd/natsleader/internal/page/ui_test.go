@@ -8,6 +8,7 @@ import (
 
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/history"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/webpage"
@@ -130,5 +131,5 @@ func TestUI_GroupShown(t *testing.T) {
 	}
 	expect.That(t, len(got.Steps) == mostSteps && got.Since == 2000 && got.Steps[0].At == 3000, "in the end %+v", got)
 	take(shard.View{}, 9000)
-	expect.That(t, g.sharing == nil && g.unowned && take(first, 9001).Since == 9001, "what nothing is known of: %+v", g)
+	expect.That(t, g.sharing == nil && g.is.Code == judge.GroupEmpty && take(first, 9001).Since == 9001, "what nothing is known of: %+v", g)
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/shard"
 )
@@ -157,9 +156,6 @@ func (x *Sharing) unowned() (shards []int) {
 	}
 	return shards
 }
-
-// Remedy says what gives an owner to the shards that have none.
-func (x *Sharing) Remedy() string { return judge.Remedy(x.View) }
 
 // moves returns the shards whose owner waits, in the order of the shards.
 func (x *Sharing) moves() (all []shardMove) {

@@ -10,6 +10,7 @@ import (
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	"github.com/natsleader/natsleader/internal/group"
 	records "github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/leader"
@@ -70,7 +71,7 @@ func (x *Sharing) details() [][]string {
 		moving = fmt.Sprintf("%d: %s", n, front.Some(moves))
 	}
 	rows = append(rows, []string{"Moving:", moving}, []string{"Assigner:", x.assigner()})
-	rows = append(rows, x.troubles()...)
+	rows = append(append(rows, x.troubles()...), todo(x.judged(), "")...)
 	if len(x.past) > 0 {
 		past := []string{}
 		for _, p := range x.past {
@@ -79,6 +80,14 @@ func (x *Sharing) details() [][]string {
 		rows = append(rows, []string{"Past:", front.Some(past)})
 	}
 	return rows
+}
+
+// judged is what is wrong with the group; nil: nothing.
+func (x *Sharing) judged() *judge.Finding {
+	if is := judge.Worst(judge.Group(x.View)); is.Code != "" {
+		return &is
+	}
+	return nil
 }
 
 // memberWork are some shards of a member that lives.
@@ -207,6 +216,7 @@ type SharingSummary struct {
 	Moving   []shardMove     `json:"moving"`
 	NotBegun []memberWork    `json:"not_begun,omitempty"`
 	Late     []memberWork    `json:"late,omitempty"`
+	Trouble  *judge.Finding  `json:"trouble,omitempty"`
 	Members  []MemberSummary `json:"members"`
 	Past     []pastMember    `json:"past,omitempty"`
 	Changes  []MemberChange  `json:"changes,omitempty"` // with --watch
@@ -270,7 +280,7 @@ func (x *Sharing) summary() any { return x.summaryAt(time.Time{}) }
 func (x *Sharing) summaryAt(at time.Time) any {
 	n := len(x.View.Owners)
 	if x.Only < 0 || x.Only >= n { // or there is no group
-		s := SharingSummary{Time: at, Group: x.Group, Shards: n, NoOwner: append([]int{}, x.unowned()...), Moving: append([]shardMove{}, x.moves()...), Members: x.Members(), Past: x.past, NotBegun: x.notBegun(), Late: x.Late()}
+		s := SharingSummary{Time: at, Group: x.Group, Shards: n, NoOwner: append([]int{}, x.unowned()...), Moving: append([]shardMove{}, x.moves()...), Members: x.Members(), Past: x.past, NotBegun: x.notBegun(), Late: x.Late(), Trouble: x.judged()}
 		if h := x.View.Assigner; h.State == leader.HolderLeading {
 			s.Assigner = h.ID
 		}
@@ -297,6 +307,8 @@ type groupSummary struct {
 	Assigner string `json:"assigner,omitempty"`
 	Error    string `json:"error,omitempty"` // why the rest is not known
 
+	Trouble *judge.Finding `json:"trouble,omitempty"`
+
 	There []memberWork `json:"there,omitempty"` // with --host
 }
 
@@ -320,12 +332,7 @@ func briefly(ctx context.Context, s *inspect.Inspector, name, host string) (g gr
 
 // Brief returns the group as one row.
 func (x *Sharing) Brief() groupSummary {
-	g := groupSummary{Group: x.Group, Shards: len(x.View.Owners), NoOwner: len(x.unowned())}
-	for _, p := range x.View.Members {
-		if !facts.MemberPast(facts.MemberState(p)) {
-			g.Members++
-		}
-	}
+	g := groupSummary{Group: x.Group, Shards: len(x.View.Owners), NoOwner: len(x.unowned()), Members: judge.Living(x.View), Trouble: x.judged()}
 	for _, m := range x.moves() {
 		g.Moving += len(m.Shards)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/shard"
@@ -144,8 +145,8 @@ func painted(rows [][]string, all []listedElection) []string {
 			lines = append(lines, front.TableRow{}.Line(row, widths).Paint(true))
 			continue
 		}
-		x := &Watched{Now: all[i].ElectionStatus, As: all[i].as}
-		lines = append(lines, x.styled(row, x.TroubleOf(all[i].now, nil)).Line(row, widths).Paint(true))
+		_, t := judged(all[i].ElectionStatus, all[i].as, all[i].now, nil)
+		lines = append(lines, styled(row, t).Line(row, widths).Paint(true))
 	}
 	return lines
 }
@@ -180,6 +181,7 @@ func statusOfElection(ctx context.Context, g *front.Globals, s *inspect.Inspecto
 	if x.At(now) != facts.Leading {
 		details = append(details, s.CordonLine(ctx)...)
 	}
+	details = append(details, todo(sum.Trouble, x.Note.Runbook)...)
 	if sum.Domain = s.Domain(ctx); sum.Domain != "" {
 		details = append(details, []string{"Domain:", front.Printable(sum.Domain)})
 	}
@@ -199,6 +201,18 @@ func statusOfElection(ctx context.Context, g *front.Globals, s *inspect.Inspecto
 	}
 	err := front.PrintResult(g.Out(), asJSON, sum, lines)
 	return front.ExitIf(x.At(now) != facts.Leading, front.ExitFailed, cmp.Or(err, unreadRoster(unread)))
+}
+
+// todo returns what to do about trouble, for people. Another line has the runbook of a note.
+func todo(is *judge.Finding, noted string) (rows [][]string) {
+	if is == nil {
+		return nil
+	}
+	rows = [][]string{{"Do:", is.Advice}}
+	if is.Runbook != "" && is.Runbook != noted {
+		rows = append(rows, []string{"Runbook:", is.Runbook})
+	}
+	return rows
 }
 
 // details returns all that is known of an election, for people.
@@ -272,6 +286,7 @@ type summary struct {
 	Last      *facts.LastTerm `json:"last,omitempty"`    // where there is no leader
 	Written   time.Time       `json:"written,omitzero"`  // the newest revision
 	Revision  uint64          `json:"revision,omitempty"`
+	Trouble   *judge.Finding  `json:"trouble,omitempty"`
 	Note      facts.Note      `json:"note,omitzero"`
 	Stand     *int            `json:"stand,omitempty"` // how many candidates, with --roster
 
@@ -281,6 +296,9 @@ type summary struct {
 func electionSummary(s facts.ElectionStatus, now time.Time) summary {
 	h := s.Holder
 	r := summary{Election: s.Election, State: s.At(now), Note: s.Note, Revision: s.Entry.Revision, Written: s.Entry.Created.UTC()}
+	if is, _ := judged(s, r.State, now, nil); is.Code != "" {
+		r.Trouble = &is
+	}
 	if r.State == facts.Released || r.State == facts.Expired {
 		r.Last = s.Last()
 	}
@@ -293,9 +311,6 @@ func electionSummary(s facts.ElectionStatus, now time.Time) summary {
 	r.Value, r.Value64 = facts.Value64(h.Value)
 	return r
 }
-
-// Silence is why a leader does not renew its lease.
-const Silence = "it has died, hangs, or cannot write to the bucket"
 
 // lastDetails returns who led last and why the term ended, for people.
 func lastDetails(s facts.ElectionStatus, st facts.State, moment func(time.Time) string) [][]string {
@@ -319,7 +334,7 @@ func lastDetails(s facts.ElectionStatus, st facts.State, moment func(time.Time) 
 		if !l.Since.IsZero() {
 			rows = append(rows, []string{"Since:", moment(l.Since)})
 		}
-		why := "it did not renew its lease: " + Silence
+		why := "it did not renew its lease: " + judge.Silence
 		switch {
 		case l.Reason == facts.ReasonTaken:
 			why = "it took the key only to end the term of the member, which had not renewed its lease"

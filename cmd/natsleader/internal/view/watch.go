@@ -156,12 +156,11 @@ type Watcher struct {
 
 // Watched is an election and its last reported state.
 type Watched struct {
-	Now     facts.ElectionStatus
-	Last    *facts.ElectionStatus // reported; nil: nothing yet
-	As      facts.State           // the state that was reported
-	Was     string                // the ID of the last leader that was reported
-	MayLead time.Time             // the key is missing, and its holder may lead until then; zero: it is not
-	feed    jetstream.KeyWatcher
+	Now  facts.ElectionStatus
+	Last *facts.ElectionStatus // reported; nil: nothing yet
+	As   facts.State           // the state that was reported
+	Was  string                // the ID of the last leader that was reported
+	feed jetstream.KeyWatcher
 }
 
 func newWatcher(s *inspect.Inspector, election string, out Renderer) *Watcher {
@@ -256,7 +255,7 @@ func (w *Watcher) update(e jetstream.KeyValueEntry, more bool) error {
 	}
 	continuous := w.Complete && x.feed == w.Feed || !w.Complete && w.seamless
 	old := w.Complete && x.feed == w.Feed && e.Revision() <= x.Now.Entry.Revision // revisions of another feed may be of a bucket that was deleted
-	x.feed, x.MayLead = w.Feed, time.Time{}
+	x.feed, x.Now.MayLead = w.Feed, time.Time{}
 	if old {
 		return nil
 	}
@@ -317,9 +316,9 @@ func (w *Watcher) completed() error {
 // made again, and then the lease of the holder goes on.
 func (w *Watcher) miss(x *Watched) {
 	switch now := w.S.Clock.Now(); {
-	case !x.MayLead.IsZero():
+	case !x.Now.MayLead.IsZero():
 	case x.As.Held():
-		x.MayLead = now.Add(max(x.Now.Holder.Lease, w.bucket.LongestLease()))
+		x.Now.MayLead = now.Add(max(x.Now.Holder.Lease, w.bucket.LongestLease()))
 	default:
 		x.lose(now)
 	}
@@ -339,8 +338,8 @@ func (w *Watcher) gone() error {
 	slices.Sort(leaders)
 	err := w.bucket.Gone(w.S.Clock.Now(), leaders, longest)
 	for _, x := range w.Elections {
-		if x.MayLead.IsZero() {
-			x.MayLead = w.bucket.Until
+		if x.Now.MayLead.IsZero() {
+			x.Now.MayLead = w.bucket.Until
 		}
 	}
 	return err
@@ -348,7 +347,7 @@ func (w *Watcher) gone() error {
 
 // lose takes note that the key has no revision.
 func (x *Watched) lose(now time.Time) {
-	x.MayLead = time.Time{}
+	x.Now.MayLead = time.Time{}
 	if x.Now.Entry.Revision > 0 {
 		if last := x.Now.Last(); last != nil {
 			x.Was = last.ID
@@ -400,8 +399,8 @@ func (w *Watcher) report(elections ...*Watched) error {
 	var found []ElectionChange
 	for _, x := range elections {
 		switch {
-		case x.MayLead.IsZero():
-		case now.Before(x.MayLead):
+		case x.Now.MayLead.IsZero():
+		case now.Before(x.Now.MayLead):
 			continue // its state is not known
 		default:
 			x.lose(now)

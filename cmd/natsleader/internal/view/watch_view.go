@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,73 +10,45 @@ import (
 
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	"github.com/natsleader/natsleader/internal/group"
+	"github.com/natsleader/natsleader/leader"
 )
 
-// Trouble is how much attention an election needs, the most first.
-type Trouble int
+// Judged is what is wrong with the election, and how much attention it needs. failure is why the rows are not up to
+// date; nil: they are.
+func (x *Watched) Judged(now time.Time, failure error) (judge.Finding, judge.Trouble) {
+	return judged(x.Now, x.As, now, failure)
+}
 
-// The kinds of trouble, the worst first.
-const (
-	TroubleUnknown Trouble = iota // the lease is over by what is known, and the bucket does not answer or is gone
-	TroubleForeign                // the key holds something that natsleader did not write
-	TroubleExpired                // the leader died, or cannot write
-	TroubleDeleted                // the record of the last term is gone, and no candidate has taken the key
-	TroublePending
-	troubleNone
-	TroubleIdle // given up in order, and no candidate wants it
-)
-
-// TroubleOf returns the trouble of an election.
-func (x *Watched) TroubleOf(now time.Time, trouble error) Trouble {
-	if !x.MayLead.IsZero() {
-		return TroubleUnknown
-	}
-	switch x.As {
-	case facts.Leading, facts.Pending:
-		if trouble != nil && x.Now.Remaining(now) <= 0 {
-			return TroubleUnknown
-		}
-		if x.As == facts.Pending {
-			return TroublePending
-		}
-		return troubleNone
-	case facts.Expired:
-		return TroubleExpired
-	case facts.Foreign:
-		return TroubleForeign
-	case facts.Deleted:
-		if !x.Now.Idle() {
-			return TroubleDeleted
-		}
-	case facts.Released, facts.Never:
-	}
-	return TroubleIdle
+func judged(x facts.ElectionStatus, st facts.State, now time.Time, failure error) (judge.Finding, judge.Trouble) {
+	f := judge.Election(x, st, judge.Around{Now: now, Silent: failure != nil, Gone: errors.Is(failure, leader.ErrNoBucket)})
+	return f, judge.TroubleOf(f, st)
 }
 
 // styled returns a row of an election in the style of its trouble.
-func (x *Watched) styled(texts []string, t Trouble) front.TableRow {
+func styled(texts []string, t judge.Trouble) front.TableRow {
 	r := front.TableRow{Cells: texts, Marked: columnState}
 	switch t {
-	case TroubleUnknown, TroubleForeign, TroubleExpired, TroubleDeleted:
+	case judge.TroubleUnknown, judge.TroubleForeign, judge.TroubleExpired, judge.TroubleDeleted:
 		r.Style = front.StyleBad
-	case TroublePending:
+	case judge.TroublePending:
 		r.Style = front.StyleWarn
-	case troubleNone:
+	case judge.TroubleNone:
 		r.Mark = front.StyleGood
-	case TroubleIdle:
+	case judge.TroubleIdle:
 		r.Style = front.StyleDim
 	}
 	return r
 }
 
 // row returns the row of an election in a view. Capitals show the trouble without colours.
-func (x *Watched) row(now time.Time, t Trouble) front.TableRow {
+func (x *Watched) row(now time.Time, t judge.Trouble) front.TableRow {
 	texts := overview(x.Now, x.As, now)
 	switch t {
-	case TroubleUnknown:
+	case judge.TroubleUnknown:
 		texts[columnState] = "UNKNOWN"
-	case TroubleForeign, TroubleExpired, TroubleDeleted:
+	case judge.TroubleForeign, judge.TroubleExpired, judge.TroubleDeleted:
 		texts[columnState], texts[columnLeader] = strings.ToUpper(texts[columnState]), "NOBODY"
 		was := x.Was
 		if last := x.Now.Last(); last != nil {
@@ -84,9 +57,9 @@ func (x *Watched) row(now time.Time, t Trouble) front.TableRow {
 		if was != "" {
 			texts[columnLeader] += " (was " + front.Shorten(front.Printable(was), front.LongID) + ")"
 		}
-	case TroublePending, troubleNone, TroubleIdle:
+	case judge.TroublePending, judge.TroubleNone, judge.TroubleIdle:
 	}
-	return x.styled(texts, t)
+	return styled(texts, t)
 }
 
 func (w *Watcher) view(now time.Time, failure error, filter string) view {
@@ -120,10 +93,10 @@ func (w *Watcher) view(now time.Time, failure error, filter string) view {
 	}
 	all := slices.DeleteFunc(w.all(), func(x *Watched) bool { return x.Last == nil })
 	v.total = len(all)
-	troubles := make(map[*Watched]Trouble, len(all))
-	var counts [TroubleIdle + 1]int
+	troubles := make(map[*Watched]judge.Trouble, len(all))
+	var counts [judge.TroubleIdle + 1]int
 	for _, x := range all {
-		t := x.TroubleOf(now, failure)
+		_, t := x.Judged(now, failure)
 		troubles[x] = t
 		counts[t]++
 	}
@@ -161,7 +134,7 @@ func (w *Watcher) withStand(cells []string, stand string) []string {
 }
 
 // summaryOf counts elections by their trouble.
-func summaryOf(counts [TroubleIdle + 1]int) front.Line {
+func summaryOf(counts [judge.TroubleIdle + 1]int) front.Line {
 	var l front.Line
 	add := func(n int, what string, s front.Style) {
 		if n == 0 {
@@ -173,13 +146,13 @@ func summaryOf(counts [TroubleIdle + 1]int) front.Line {
 		l = append(l, front.Styled{Text: fmt.Sprintf("%d %s", n, what), Style: s})
 	}
 	inTrouble := 0
-	for _, n := range counts[:TroublePending] {
+	for _, n := range counts[:judge.TroublePending] {
 		inTrouble += n
 	}
 	add(inTrouble, "in trouble", front.StyleBad)
-	add(counts[TroublePending], "pending", front.StyleWarn)
-	add(counts[troubleNone], "led", front.StyleGood)
-	add(counts[TroubleIdle], "idle", front.StyleDim)
+	add(counts[judge.TroublePending], "pending", front.StyleWarn)
+	add(counts[judge.TroubleNone], "led", front.StyleGood)
+	add(counts[judge.TroubleIdle], "idle", front.StyleDim)
 	if len(l) == 0 {
 		l = front.Line{{Text: "no elections yet", Style: front.StyleDim}}
 	}

@@ -113,7 +113,7 @@ func TestUI_InBrowser(t *testing.T) {
 	b.Becomes(`document.getElementById('none').textContent + (document.getElementById('none').offsetTop < 100)`, "No election passes the filter.true")
 	b.Value(filter(""))
 	b.Becomes(testworld.Listed, "11")
-	why := "worker-c has not renewed its lease: it has died, hangs, or cannot write to the bucket. → start its candidates; if they run, see their logs. Runbook"
+	why := "worker-c has not renewed its lease: it has died, hangs, or cannot write to the bucket. → start its candidates; if they run, see their logs, and whether the servers have room: one whose disk was full refuses writes until it is restarted. Runbook"
 	b.Becomes(`document.querySelector('#rows .wrong .value').textContent`, why)
 	b.Becomes(`document.querySelector('#doctor summary').textContent + document.querySelectorAll('#servers li').length`, "doctor: 1 warning1")
 	b.Click("#doctor summary")

@@ -51,6 +51,7 @@ type Row struct {
 	Value64  bool     `json:"value64,omitempty"`      // the value is no UTF-8, and is shown in base64
 	Revision uint64   `json:"revision,string"`
 	Written  int64    `json:"written,omitempty"` // when the record was, in Unix ms of the server
+	Code     string   `json:"code,omitempty"`    // of the trouble
 	Why      string   `json:"why,omitempty"`     // it is in trouble
 	Do       string   `json:"do,omitempty"`      // about that
 	Link     string   `json:"link,omitempty"`    // to more about that

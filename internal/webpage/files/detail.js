@@ -4,7 +4,7 @@ import { $ } from "./dom.js";
 import { Feed } from "./feed.js";
 import { Shards } from "./group.js";
 import { Past } from "./past.js";
-import { advice, attention, stateOf } from "./table.js";
+import { advice, attention, classOf, stateOf } from "./table.js";
 import { moment } from "./times.js";
 
 // mostChanges is how many changes of one election are kept.
@@ -148,7 +148,7 @@ export class Detail {
     this.shards.show(row.sharing);
     this.past.sharing = row.sharing;
     const state = $("detail-state");
-    state.className = row.trouble === attention.idle ? "" : st;
+    state.className = row.trouble === attention.idle ? "" : classOf(row);
     state.textContent = row.group && leads ? row.value : leads ? `${row.id} leads` :
       row.state === "pending" ? `${row.id} holds the key, and does not lead yet` : `${row.group ? "There is no assigner" : "Nobody leads"}: ${st}`;
     $("detail-advice").hidden = !row.why;

@@ -36,12 +36,18 @@ const columns = [
 // stillness is set where the settings of the system ask for less motion.
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 
+// wordOf has the word for what is wrong with a group that has an assigner.
+const wordOf = { shards_unowned: "unowned", shards_not_begun: "not begun", work_late: "late work", group_empty: "empty" };
+
 // stateOf returns the word for the state of a row, which does not depend on colours.
 export function stateOf(row) {
   if (row.trouble === attention.unknown) return "unknown";
-  if (row.group && row.state === "leading") return row.trouble === attention.none ? "group" : "unowned";
+  if (row.group && row.state === "leading") return wordOf[row.code] || "group";
   return row.state;
 }
+
+// classOf returns the class of that word.
+export const classOf = (row) => kindOf(row) === "in-trouble" ? "wrong-state" : stateOf(row);
 
 export class Table {
   // now returns the server's time in ms. open is called with a row, and drain with the name of a section and what it does.
@@ -331,7 +337,7 @@ export class Table {
     el.className = "row" + (row.trouble === attention.idle ? " idle" : "") + (row.key === this.selected ? " selected" : "");
     set(el.cells.election, row.group || row.key);
     set(el.cells.state, st);
-    el.cells.state.className = `state ${st}`;
+    el.cells.state.className = `state ${classOf(row)}`;
     const leads = held(row);
     set(el.cells.leader, leads ? row.id : row.id ? `nobody (was ${row.id})` : "nobody");
     set(el.cells.token, leads && row.token || "");
@@ -458,6 +464,7 @@ const adviceOf = (row) => `${row.why}. → ${row.do}. `;
 
 // advice returns why an election is in trouble and what to do, with a link to more.
 export function advice(row) {
+  if (!row.link) return [adviceOf(row)];
   const link = document.createElement("a");
   Object.assign(link, { href: row.link, target: "_blank", rel: "noopener", textContent: "Runbook" });
   link.addEventListener("click", (e) => e.stopPropagation()); // it opens no election

@@ -32,7 +32,9 @@ func (x *exam) bucket() []Finding {
 	case x.noJetStream():
 		return []Finding{unanswered("JetStream does not answer")}
 	case no != nil && no.Code == facts.CodeNotFound:
-		return []Finding{Critical.of("bucket %s does not exist", name).advise(NeverSeen(name))}
+		missing := Critical.of("bucket %s does not exist", name).advise(NeverSeen(name))
+		missing.Code = BucketGone
+		return []Finding{missing}
 	case no != nil && no.Code == facts.CodeOffline:
 		return []Finding{Critical.of("all servers that keep bucket %s are away: nobody can lead", name).
 			advise("bring back a majority of them; docs/regions.md says what to do if their region is lost")}

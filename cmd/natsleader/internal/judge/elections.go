@@ -30,7 +30,7 @@ func (x *exam) elections() []Finding {
 	for i, e := range read {
 		s := e.Status()
 		st := s.At(now)
-		all[i] = election{s, st, Election(s, st, Around{Now: now})}
+		all[i] = election{s, st, Election(s, st, Around{Now: now, Expires: x.settings.TTL > 0, Lease: x.lease()})}
 	}
 	elections, groups := facts.WithoutGroups(all, func(e election) (string, bool) { return e.Election, e.Entry.Marker })
 	most := x.settings.MaxLease
@@ -62,14 +62,15 @@ func (x *exam) elections() []Finding {
 		found = append(found, Warning.of("leases are longer than the bucket's MaxLease %v: %s", most, Some(long)).
 			advise("raise MaxLease, or restart these candidates with shorter leases: others may not wait for all of them; if no candidate has such a lease, delete the key with: nats kv del "+x.Asked.Bucket+" ELECTION"))
 	}
-	var idle, deleted []facts.Text
+	var idle, deleted, soon []facts.Text
 	for _, e := range elections {
-		since := now.Sub(e.is.Since)
-		switch { // a candidate that waits would have taken those that ended more than a lease ago
-		case e.is.Code == LeaseOver && since > e.Holder.Lease:
-			idle = append(idle, facts.Text(e.Election))
-		case e.is.Code == KeyDeleted && x.settings.TTL == 0 && since > max(x.lease(), e.KeptLease()):
-			deleted = append(deleted, facts.Text(e.Election)) // where keys expire, one that was given up in order looks the same
+		switch name := facts.Text(e.Election); {
+		case e.is.Severity == Note:
+			soon = append(soon, name)
+		case e.is.Code == LeaseOver:
+			idle = append(idle, name)
+		case e.is.Code == KeyDeleted:
+			deleted = append(deleted, name)
 		}
 	}
 	if len(idle) > 0 {
@@ -78,7 +79,12 @@ func (x *exam) elections() []Finding {
 		found = append(found, f)
 	}
 	if len(deleted) > 0 {
-		found = append(found, Warning.trouble(KeyDeleted, "the key was deleted and no candidate takes it in %s", Some(deleted)))
+		f := Warning.trouble(KeyDeleted, "the key was deleted and no candidate takes it in %s", Some(deleted))
+		f.Advice += "; for the election of a job that runs once in a while: natsleader note ELECTION --one-shot"
+		found = append(found, f)
+	}
+	if len(soon) > 0 {
+		found = append(found, Note.of("the lease has just ended, or the key has just been deleted, in %s", Some(soon)).advise("look again after a lease: a candidate that waits leads by then"))
 	}
 	found = append(found, schedules(elections, now)...)
 	f, load := renewals(all, len(groups) > 0)

@@ -36,7 +36,9 @@ func (x *exam) groups(names []string) (found []Finding) {
 		case !known:
 			g := x.gaps[fmt.Sprintf("Groups[%d].View", i)]
 			g.Text = title + ": " + g.Words()
-			found = append(found, x.gap(g, "elections"))
+			f := x.gap(g, "elections")
+			f.Code = GroupUnread
+			found = append(found, f)
 		default:
 			found = append(found, x.group(title, name, registry, view)...)
 		}
@@ -66,7 +68,7 @@ func (x *exam) group(title, name string, registry group.Registry, view shard.Vie
 			found = append(found, badValue(title, group.MemberKey(name, m.ID), err))
 		}
 	}
-	for _, f := range Group(view) {
+	for _, f := range Group(name, view, Around{}) {
 		f.Text = title + ": " + f.Text
 		found = append(found, f)
 	}
@@ -106,8 +108,8 @@ func badValue(title, key string, err error) Finding {
 	return f.advise("let no other program write keys of groups; the members write it anew")
 }
 
-// Remedy says what gives an owner to the shards of a group that have none.
-func Remedy(view shard.View) string {
+// remedy says what gives an owner to the shards of a group that have none.
+func remedy(view shard.View) string {
 	var drained, bounded []facts.Text
 	takes := false
 	for _, p := range view.Members {

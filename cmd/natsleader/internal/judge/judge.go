@@ -1,4 +1,4 @@
-// Package judge says of what was read of a bucket what is wrong, and what to do. It is pure: no connection, no clock, no
+// Package judge judges the facts of a bucket: what is wrong, and what to do. It is pure: no connection, no clock, no
 // layout. What is not known is never ok: a check whose fact is missing says so, and the report lists all facts that are
 // missing.
 //
@@ -55,7 +55,7 @@ type Finding struct {
 	Severity  Severity  `json:"severity"`
 	Text      string    `json:"text"`
 	Advice    string    `json:"advice,omitempty"`
-	Since     time.Time `json:"since,omitzero"`    // of one election
+	Since     time.Time `json:"since,omitzero"`    // of one election or group
 	Runbook   string    `json:"runbook,omitempty"` // the address of a page
 	Because   Cause     `json:"because,omitempty"` // what else has to be well before this can be judged
 	Unchecked bool      `json:"-"`                 // the check could not be made

@@ -216,7 +216,7 @@ func situations() []situation {
 		{"nothing was tried", func(b *facts.Bucket) { b.Rights = known([]facts.Right(nil)) }, 69, []string{"unknown permissions no permission was tried"}, nil},
 		{"no write was tried", func(b *facts.Bucket) { b.Write = known(facts.Write{Skipped: true}) }, 69, []string{"unknown permissions whether the bucket takes writes"}, nil},
 		{"no candidate follows", alone(31 * time.Second), 1, []string{"the lease is over and no candidate takes over in billing"}, nil},
-		{"a candidate may still follow", alone(30 * time.Second), 0, []string{"ok elections 1 election"}, nil},
+		{"a candidate may still follow", alone(30 * time.Second), 0, []string{"note elections the lease has just ended, or the key has just been deleted, in billing -> look again after a lease"}, []string{"ok elections 1 election"}},
 		{"candidates are cordoned", func(b *facts.Bucket) { b.Cordon = known(facts.Cordon{Names: []facts.Text{"h1", " "}}) }, 0, []string{`note elections these candidates are cordoned, and take no election: h1, " "`}, nil},
 		{"the bucket is gone", func(b *facts.Bucket) {
 			b.Stream = known(facts.Stream{Refusal: &facts.Refusal{Code: facts.CodeNotFound}})

@@ -1,23 +1,26 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/internal/group"
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/shard"
 )
 
 // Code names what is wrong with an election or a group: for programs, for the label of a metric, and as the key of the
-// table of advice.
+// table of remedies.
 type Code string
 
 // The codes.
 const (
 	BucketGone     Code = "bucket_gone"
 	BucketSilent   Code = "bucket_silent"
+	MayLead        Code = "may_lead"
 	KeyForeign     Code = "foreign"
 	LeaseOver      Code = "expired"
 	KeyDeleted     Code = "deleted"
@@ -29,34 +32,36 @@ const (
 	WorkLate       Code = "work_late"
 )
 
-// remedies say for each code what to do, and which heading of docs/runbook.md says more. The owner of an election has no
-// part in what is common to all of the bucket.
+// remedies say for each code what to do, which heading of docs/runbook.md says more, and how much attention it needs. Codes
+// that are common concern the whole bucket, so they do not name the owner of the election.
 var remedies = map[Code]struct {
 	do, entry string
+	trouble   Trouble
 	common    bool
 }{
-	BucketGone:     {"make the bucket again", "bucket-deleted", true},
-	BucketSilent:   {"bring back a majority of the servers, or the server that is cut off", "natsleadernomajority", true},
-	KeyForeign:     {"stop the program that writes to the key, and keep nothing else in the bucket; candidates take the key one lease after the last write", "natsleaderfaulted", false},
-	LeaseOver:      {"start its candidates; if they run, see their logs, and whether the servers have room: one whose disk was full refuses writes until it is restarted", "natsleadernoleader", false},
-	KeyDeleted:     {"start its candidates; those that run take the key one lease later; for the election of a job that runs once in a while: natsleader note ELECTION --one-shot", "natsleadernoleader", false},
-	GroupUnread:    {"see its error: natsleader status GROUP", "", true},
-	GroupEmpty:     {"start its members, and let no other program write its keys", "natsleadershardsunowned", false},
-	ShardsUnowned:  {"", "natsleadershardsunowned", false}, // see Remedy
-	NoAssigner:     {"look again after a lease; if it stays, see the logs of the members: they may not be allowed to write the key of the assigner", "natsleadershardsnoassigner", false},
-	ShardsNotBegun: {"see in the logs of these members what hangs, or which guard cannot be raised, and restart them", "natsleadershardsnotbegun", false},
-	WorkLate:       {"see in the logs of these members what hangs, and restart them", "natsleadershardsnotreleased", false},
+	BucketGone:     {"make the bucket again", "bucket-deleted", TroubleDeleted, true},
+	BucketSilent:   {"bring back a majority of the servers, or the server that is cut off", "natsleadernomajority", TroubleUnknown, true},
+	MayLead:        {"wait for that", "bucket-deleted", TroubleUnknown, true},
+	KeyForeign:     {"stop the program that writes to the key, and keep nothing else in the bucket; candidates take the key one lease after the last write", "natsleaderfaulted", TroubleForeign, false},
+	LeaseOver:      {"start its candidates; if they run, see their logs, and whether the servers have room: one whose disk was full refuses writes until it is restarted", "natsleadernoleader", TroubleExpired, false},
+	KeyDeleted:     {"start its candidates; if they run, see their logs", "natsleadernoleader", TroubleDeleted, false},
+	GroupUnread:    {"natsleader status", "", TroubleUnknown, true},
+	GroupEmpty:     {"start its members, or update natsleader; let no other program write its keys", "natsleadershardsunowned", TroubleExpired, false},
+	ShardsUnowned:  {"start its members", "natsleadershardsunowned", TroubleExpired, false},
+	NoAssigner:     {"look again after a lease; if it stays, see the logs of the members: they may not be allowed to write", "natsleadershardsnoassigner", TroubleExpired, false},
+	ShardsNotBegun: {"see in the logs of these members what hangs, or which guard cannot be raised, and restart them", "natsleadershardsnotbegun", TroubleExpired, false},
+	WorkLate:       {"see in the logs of these members what hangs, and restart them", "natsleadershardsnotreleased", TroubleExpired, false},
 }
 
-// Runbook is the page of which each entry has a heading.
-const Runbook = "https://github.com/natsleader/natsleader/blob/main/docs/runbook.md#"
+// runbook is the page of which each entry has a heading.
+const runbook = "https://github.com/natsleader/natsleader/blob/main/docs/runbook.md#"
 
 // trouble is the finding with this code.
 func (s Severity) trouble(c Code, format string, args ...any) Finding {
 	r := remedies[c]
 	f := s.of(format, args...).advise(r.do)
 	if f.Code = c; r.entry != "" {
-		f.Runbook = Runbook + r.entry
+		f.Runbook = runbook + r.entry
 	}
 	return f
 }
@@ -66,7 +71,7 @@ type Trouble int
 
 // The kinds of trouble, the worst first. The page's table.js has the same order.
 const (
-	TroubleUnknown Trouble = iota // the lease is over by what is known, and the bucket does not answer or is gone
+	TroubleUnknown Trouble = iota // what was read last may be over, and there is no newer answer
 	TroubleForeign                // the key holds something that natsleader did not write
 	TroubleExpired                // the leader died, or cannot write; or shards have no owner, or their work hangs
 	TroubleDeleted                // the record of the last term is gone, and no candidate has taken the key
@@ -77,44 +82,46 @@ const (
 
 // TroubleOf is the attention for a finding about an election in this state.
 func TroubleOf(f Finding, state facts.State) Trouble {
-	switch f.Code {
-	case BucketGone, BucketSilent, GroupUnread:
-		if state == facts.Deleted { // every lease is over
-			return TroubleDeleted
-		}
-		return TroubleUnknown
-	case KeyForeign:
-		return TroubleForeign
-	case KeyDeleted:
-		return TroubleDeleted
-	case LeaseOver, GroupEmpty, ShardsUnowned, NoAssigner, ShardsNotBegun, WorkLate:
-		return TroubleExpired
-	}
-	switch state { //nolint:exhaustive // the others need no leader
-	case facts.Leading:
+	switch {
+	case f.Code == NoAssigner && f.Severity < Warning:
+		return TroublePending
+	case f.Code != "":
+		return remedies[f.Code].trouble
+	case state == facts.Leading:
 		return TroubleNone
-	case facts.Pending:
+	case state == facts.Pending:
 		return TroublePending
 	}
 	return TroubleIdle
 }
 
-// Around is what is known of the bucket when one of its elections is judged.
+// Around is what is known of the bucket when an election or a group is judged.
 type Around struct {
-	Now    time.Time // by the server's clock
-	Silent bool      // the bucket does not answer, so that only a lease is believed, until its end
-	Gone   bool      // the bucket is gone
+	Now     time.Time     // by the server's clock
+	Silent  bool          // the bucket does not answer: a lease is believed until its end
+	Gone    bool          // the bucket is gone
+	Expires bool          // the keys of the bucket do: one that was given up in order looks like one that was deleted
+	Lease   time.Duration // of candidates, where the key does not tell; 0: the default
 }
 
-// Election judges an election that is seen in a state. Without a code all is well, or nothing can be done yet.
+// Election judges an election that is seen in a state. A finding without a code is that it needs nothing. Trouble that a
+// candidate which waits would end within a lease is a note until then.
 func Election(x facts.ElectionStatus, state facts.State, in Around) Finding {
 	f := fine("")
-	f.Since = x.Since(state)
-	since := f.Since
+	since, wait := x.Since(state), x.KeptLease()
+	if state == facts.Deleted {
+		wait = max(wait, cmp.Or(in.Lease, wire.DefaultLease))
+	}
 	switch {
 	case !x.MayLead.IsZero():
-		f = Critical.trouble(BucketGone, "the bucket is gone, and a leader may lead until %s", x.MayLead.UTC().Format("2006-01-02 15:04:05 UTC"))
-		f.Advice = "wait for that, and " + f.Advice
+		what := "key"
+		if in.Gone {
+			what = "bucket"
+		}
+		f = Critical.trouble(MayLead, "the %s is gone, and a leader may lead until %s", what, x.MayLead.UTC().Format("2006-01-02 15:04:05 UTC"))
+		if in.Gone {
+			f.Advice += ", and " + remedies[BucketGone].do
+		}
 	case in.Silent && state.Held() && x.Remaining(in.Now) <= 0:
 		f = Unknown.trouble(BucketSilent, "the lease of %v is over by what was read last, and the bucket does not answer", facts.Text(x.Holder.ID))
 	case state == facts.Foreign:
@@ -122,13 +129,20 @@ func Election(x facts.ElectionStatus, state facts.State, in Around) Finding {
 	case state == facts.Deleted && x.Idle():
 	case state == facts.Deleted && in.Gone:
 		f = Critical.trouble(BucketGone, "the bucket is gone, and every lease in it is over")
+	case state == facts.Deleted && in.Expires:
 	case state == facts.Deleted:
 		f = Warning.trouble(KeyDeleted, "the key was deleted or has expired")
+		if _, _, ofGroup := group.NameOf(x.Election); !ofGroup {
+			f.Advice += "; for a job that runs once in a while: natsleader note " + facts.Text(x.Election).String() + " --one-shot"
+		}
 	case state == facts.Expired:
 		f = Warning.trouble(LeaseOver, "%v has not renewed its lease: %s", facts.Text(x.Holder.ID), Silence)
 	}
 	if f.Since = since; f.Severity >= Unknown && state.Held() {
 		f.Since = x.Expires()
+	}
+	if (f.Code == LeaseOver || f.Code == KeyDeleted) && in.Now.Sub(f.Since) <= wait {
+		f.Severity, f.Advice = Note, "look again after its lease of "+wait.String()+"; if it stays, "+f.Advice
 	}
 	if f.Code != "" && !remedies[f.Code].common {
 		if x.Note.Owner != "" {
@@ -145,24 +159,30 @@ func Election(x facts.ElectionStatus, state facts.State, in Around) Finding {
 const Silence = "it has died, hangs, or cannot write to the bucket"
 
 // Group judges a group by its members and the owners of its shards. It returns what is wrong, the worst first.
-func Group(view shard.View) (found []Finding) {
-	shards := len(view.Owners)
-	if shards == 0 {
-		return []Finding{Warning.trouble(GroupEmpty, "no member has joined it, or its map is of another version or program")}
-	}
+func Group(name string, view shard.View, in Around) (found []Finding) {
+	shards, lives := len(view.Owners), Living(view)
 	states := make(map[string][]facts.Text) // the members, by state
 	for _, m := range view.Members {
 		st := facts.MemberState(m)
 		states[st] = append(states[st], facts.Text(m.ID))
 	}
 	gone, left := states[facts.MemberGone], states[facts.MemberLeft]
-	lives := Living(view)
-	if lives == 0 && len(gone) == 0 { // all have left in order
+	switch {
+	case in.Gone:
+		return []Finding{Critical.trouble(BucketGone, "the bucket is gone")}
+	case in.Silent && (lives == 0 || len(gone) > 0): // which may have renewed their leases
+		return []Finding{Unknown.trouble(BucketSilent, "leases of members are over by what was read last, and the bucket does not answer")}
+	case shards == 0:
+		return []Finding{Warning.trouble(GroupEmpty, "no member has joined it, or its map is of another version or program")}
+	case lives == 0 && len(gone) == 0: // all have left in order
 		return nil
+	case lives == 0:
+		return []Finding{Warning.trouble(ShardsUnowned, "no member lives; these are gone: %s", Some(gone))}
 	}
-	if lives == 0 {
-		f := Warning.trouble(ShardsUnowned, "no member lives; these are gone: %s", Some(gone))
-		return []Finding{f.advise("start its members")}
+	if view.Assigner.State != leader.HolderLeading {
+		f := Warning.trouble(NoAssigner, "no member is the assigner, so no shard moves")
+		f.Advice += " " + facts.Text(group.AssignerKey(name)).String()
+		found = append(found, f)
 	}
 	var none []int
 	for i, o := range view.Owners {
@@ -178,10 +198,7 @@ func Group(view shard.View) (found []Finding) {
 		if len(left) > 0 {
 			text += "; these have left: " + Some(left)
 		}
-		found = append(found, Warning.trouble(ShardsUnowned, "%s", text).advise(Remedy(view)))
-	}
-	if view.Assigner.State != leader.HolderLeading {
-		found = append(found, Warning.trouble(NoAssigner, "no member is the assigner, so no shard moves"))
+		found = append(found, Warning.trouble(ShardsUnowned, "%s", text).advise(remedy(view)))
 	}
 	if works := facts.NotBegun(view); len(works) > 0 {
 		found = append(found, Warning.trouble(ShardsNotBegun, "shards are granted, and their owners have not begun the work: %s", worksText(works)))
@@ -195,6 +212,22 @@ func Group(view shard.View) (found []Finding) {
 	return found
 }
 
+// WithAssigner is the worst about a group of which the election of the assigner is known, too: that knows whether the
+// bucket answers, and why there is no assigner. One that is about to be followed is no trouble yet.
+func WithAssigner(is, assigner Finding) Finding {
+	switch {
+	case remedies[assigner.Code].common, assigner.Code == KeyForeign, is.Code == "":
+		return assigner
+	case is.Code != NoAssigner:
+		return is
+	case assigner.Code == "":
+		is.Severity = Note
+		return is
+	}
+	assigner.Text, assigner.Runbook = is.Text+": "+assigner.Text, is.Runbook
+	return assigner
+}
+
 // Living is the number of members that are neither gone nor have left.
 func Living(view shard.View) (n int) {
 	for _, m := range view.Members {
@@ -206,11 +239,13 @@ func Living(view shard.View) (n int) {
 }
 
 // UnreadGroup is the finding about a group that cannot be read.
-func UnreadGroup(why string) Finding {
-	return Unknown.trouble(GroupUnread, "%s", why)
+func UnreadGroup(name, why string) Finding {
+	f := Unknown.trouble(GroupUnread, "%s", why)
+	f.Advice += " " + facts.Text(name).String()
+	return f
 }
 
-// Worst returns the first of the worst findings, or a finding that all is well.
+// Worst returns the first of the worst findings with a code, or a finding that all is well.
 func Worst(found []Finding) Finding {
 	worst := fine("")
 	for _, f := range found {

@@ -123,9 +123,10 @@ func (u *State) ShowNow(x *view.Watched, now time.Time, why error, changes ...we
 		if key != group.AssignerKey(name) {
 			return
 		}
-		g := u.group(name, now)
+		g := u.group(name, view.Around(now, why))
 		record, row.Group, row.Value, row.Value64, row.Sharing = nil, name, g.Brief, false, g.sharing
-		g.advise(&row)
+		assigner, _ := x.Judged(now, why)
+		advise(&row, judge.WithAssigner(g.is, assigner))
 	}
 	u.Show(row, record, changes...)
 }
@@ -150,12 +151,10 @@ func (u *State) NoteTrouble(err error) {
 // rowOf returns the row of an election.
 func rowOf(x *view.Watched, now time.Time, trouble error) webpage.Row {
 	s := x.Now
-	is, needs := x.Judged(now, trouble)
 	row := webpage.Row{
 		Key: s.Election, State: string(x.As), ID: s.Holder.ID, Token: s.Holder.Token,
 		Revision: s.Entry.Revision, Written: webpage.Milliseconds(s.Entry.Created),
 	}
-	advise(&row, is, needs)
 	switch x.As {
 	case facts.Leading, facts.Pending:
 		if host := records.HostOf(row.ID); host != row.ID {
@@ -173,13 +172,18 @@ func rowOf(x *view.Watched, now time.Time, trouble error) webpage.Row {
 			row.ID, row.Token, row.Value, row.Value64 = last.ID, last.Token, cmp.Or(last.Value, last.Value64), last.Value64 != ""
 		}
 	}
+	is, _ := x.Judged(now, trouble)
+	advise(&row, is)
 	return row
 }
 
 // advise shows in a row what is wrong, and what to do.
-func advise(row *webpage.Row, is judge.Finding, needs judge.Trouble) {
-	row.Trouble, row.Why, row.Do, row.Link = int(needs), is.Text, is.Advice, is.Runbook
-	row.Since = webpage.Milliseconds(is.Since)
+func advise(row *webpage.Row, is judge.Finding) {
+	row.Trouble, row.Code = int(judge.TroubleOf(is, facts.State(row.State))), string(is.Code)
+	row.Why, row.Do, row.Link = is.Text, is.Advice, is.Runbook
+	if !is.Since.IsZero() {
+		row.Since = webpage.Milliseconds(is.Since)
+	}
 }
 
 var errNoElection = errors.New("no connection, or no such election")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/act"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
@@ -34,25 +33,25 @@ const MostGroups = 32
 // mostSteps is how many of the newest changes of a group pages show.
 const mostSteps = 50
 
-// group returns what is known of a group at that time of the server. It is observed from the first call on.
-func (u *State) group(name string, now time.Time) Group {
+// group returns what is known of a group. It is observed from the first call on.
+func (u *State) group(name string, in judge.Around) Group {
 	u.Mu.Lock()
 	defer u.Mu.Unlock()
 	g := u.Groups[name]
 	switch {
 	case g != nil && g.news != nil:
-		g.take(view.Sharing{Group: name, Only: -1, View: *g.news}, now)
+		g.take(view.Sharing{Group: name, Only: -1, View: *g.news}, in)
 		return *g
 	case g != nil:
 		return *g
 	case len(u.Groups) >= MostGroups:
-		return unreadGroup(fmt.Sprintf("more than %d groups", MostGroups), now)
+		return unreadGroup(name, fmt.Sprintf("more than %d groups", MostGroups))
 	}
 	g = &Group{Brief: "not read yet"}
 	u.Groups[name] = g
 	views, err := shard.Observe(context.Background(), u.S.Bucket, name)
 	if err != nil {
-		*g = unreadGroup(front.ErrorText(err), now)
+		*g = unreadGroup(name, front.ErrorText(err))
 		return *g
 	}
 	go func() {
@@ -66,25 +65,20 @@ func (u *State) group(name string, now time.Time) Group {
 }
 
 // unreadGroup is a group that is not observed.
-func unreadGroup(why string, now time.Time) Group {
-	g := Group{Brief: "not known: " + why}
-	g.finds(judge.UnreadGroup(g.Brief), now)
-	return g
-}
-
-// finds takes what is wrong with the group. A finding whose code stays is as old as before.
-func (g *Group) finds(is judge.Finding, now time.Time) {
-	if is.Since = g.is.Since; is.Code != g.is.Code || is.Since.IsZero() {
-		is.Since = now
-	}
-	g.is = is
+func unreadGroup(name, why string) Group {
+	why = "not known: " + why
+	return Group{Brief: why, is: judge.UnreadGroup(name, why)}
 }
 
 // take shows the newest view of a group.
-func (g *Group) take(x view.Sharing, now time.Time) {
+func (g *Group) take(x view.Sharing, in judge.Around) {
 	g.news = nil
-	brief := x.Brief()
-	g.finds(judge.Worst(judge.Group(x.View)), now)
+	brief, now := x.Brief(), in.Now
+	worst := judge.Worst(judge.Group(x.Group, x.View, in))
+	if worst.Since = g.is.Since; worst.Code != g.is.Code || worst.Since.IsZero() { // one whose code stays is as old as before
+		worst.Since = now
+	}
+	g.is = worst
 	if g.is.Code == judge.GroupEmpty {
 		brief.Error = g.is.Text
 	}
@@ -208,16 +202,4 @@ func (g *Group) steps(x view.Sharing, at int64) (all []webpage.Step) {
 		})
 	}
 	return all
-}
-
-// advise shows in the row of a group what is wrong with it. The row has what is wrong with the election of its assigner,
-// which knows why there is no assigner, and whether the bucket answers.
-func (g *Group) advise(row *webpage.Row) {
-	switch needs := judge.Trouble(row.Trouble); {
-	case g.is.Code == "" || needs == judge.TroubleUnknown:
-	case g.is.Code == judge.NoAssigner && needs < judge.TroublePending:
-		row.Link = g.is.Runbook
-	default:
-		advise(row, g.is, judge.TroubleOf(g.is, facts.State(row.State)))
-	}
 }

@@ -49,11 +49,18 @@ func (u *State) Examine(ctx context.Context, s *inspect.Inspector) {
 
 // shownFindings returns what is wrong or not known, the worst first.
 func shownFindings(all []judge.Finding) []webpage.Finding {
-	all = slices.DeleteFunc(judge.Shown(all), func(f judge.Finding) bool { return f.Severity == judge.OK })
+	said := func(c judge.Cause) bool { // the check that is the cause says it itself
+		return slices.ContainsFunc(all, func(f judge.Finding) bool { return f.Check == string(c) && f.Severity > judge.OK && f.Because == "" })
+	}
+	all = slices.DeleteFunc(slices.Clone(all), func(f judge.Finding) bool { return f.Severity == judge.OK || f.Because != "" && said(f.Because) })
+	all = judge.Shown(all)
 	slices.SortStableFunc(all, func(a, b judge.Finding) int { return cmp.Compare(b.Severity, a.Severity) })
 	shown := make([]webpage.Finding, len(all))
 	for i, f := range all {
 		shown[i] = webpage.Finding{Severity: f.Severity.String(), Text: f.Text, Advice: f.Advice}
+		if f.Unchecked {
+			shown[i].Text = f.Check + ": " + f.Text
+		}
 	}
 	return shown
 }

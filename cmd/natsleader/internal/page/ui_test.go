@@ -98,7 +98,7 @@ func TestUI_GroupShown(t *testing.T) {
 	}
 	var g Group
 	take := func(v shard.View, at int64) *webpage.Sharing {
-		g.take(view.Sharing{Group: "orders", Only: -1, View: v}, time.UnixMilli(at))
+		g.take(view.Sharing{Group: "orders", Only: -1, View: v}, judge.Around{Now: time.UnixMilli(at)})
 		return g.sharing
 	}
 	shows := func(got *webpage.Sharing, want webpage.Sharing) {

@@ -15,6 +15,7 @@ import (
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	records "github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -55,7 +56,7 @@ var listedStates = []facts.State{facts.Foreign, facts.Expired, facts.Deleted, fa
 type listedElection struct {
 	facts.ElectionStatus
 	as     facts.State
-	now    time.Time // by the server's clock
+	in     judge.Around
 	bucket string
 	stand  *int // nil: not known
 }
@@ -70,11 +71,11 @@ var orders = map[string]func(a, b listedElection) int{
 	},
 }
 
-func (x listedElection) age() time.Duration { return x.now.Sub(x.Since(x.as)) }
+func (x listedElection) age() time.Duration { return x.in.Now.Sub(x.Since(x.as)) }
 
 // shownLeader is what the column LEADER shows: the last leader, in parentheses, comes before the leaders.
 func (x listedElection) shownLeader() string {
-	return overview(x.ElectionStatus, x.as, x.now)[columnLeader]
+	return overview(x.ElectionStatus, x.as, x.in.Now)[columnLeader]
 }
 
 func (l *listing) register(cmd *fisk.CmdClause) {
@@ -115,7 +116,7 @@ func (l *listing) read(ctx context.Context, s *inspect.Inspector) (shown []liste
 	all, names := inspect.WithoutGroups(all)
 	l.found += len(all) + len(names)
 	for _, x := range all {
-		listed := listedElection{ElectionStatus: x, as: x.At(now), now: now, bucket: s.Name}
+		listed := listedElection{ElectionStatus: x, as: x.At(now), in: around(s, now), bucket: s.Name}
 		if l.withRoster && s.Roster != "" && unread == nil {
 			n := who.stand(x)
 			listed.stand = &n
@@ -192,7 +193,7 @@ func (l *listing) print(g *front.Globals, all []listedElection, groups []groupSu
 	summaries := []any{}
 	rows := [][]string{l.row(overviewHead(time.Now()), "BUCKET", "STAND")}
 	for _, x := range all {
-		sum, stand := electionSummary(x.ElectionStatus, x.now), "-"
+		sum, stand := electionSummary(x.ElectionStatus, x.in), "-"
 		sum.Domain = l.domain
 		if l.allBuckets {
 			sum.Bucket = x.bucket
@@ -201,7 +202,7 @@ func (l *listing) print(g *front.Globals, all []listedElection, groups []groupSu
 			stand = fmt.Sprint(*x.stand)
 		}
 		summaries = append(summaries, sum)
-		rows = append(rows, l.row(overview(x.ElectionStatus, x.as, x.now), x.bucket, stand))
+		rows = append(rows, l.row(overview(x.ElectionStatus, x.as, x.in.Now), x.bucket, stand))
 	}
 	for _, group := range groups {
 		summaries, rows = append(summaries, group), append(rows, l.row(group.overview(), group.Bucket, "-"))

@@ -16,6 +16,7 @@ import (
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/shard"
 )
@@ -63,6 +64,7 @@ type Sharing struct {
 	View     shard.View
 	now      time.Time    // by the server's clock, of a view that was read; zero: it was observed, which shows no renewals
 	past     []pastMember // the newest first
+	in       judge.Around // of the bucket
 }
 
 // pastMember was a member until some time ago.

@@ -84,7 +84,7 @@ func (x *Sharing) details() [][]string {
 
 // judged is what is wrong with the group; nil: nothing.
 func (x *Sharing) judged() *judge.Finding {
-	if is := judge.Worst(judge.Group(x.View)); is.Code != "" {
+	if is := judge.Worst(judge.Group(x.Group, x.View, x.in)); is.Code != "" {
 		return &is
 	}
 	return nil
@@ -316,7 +316,8 @@ type groupSummary struct {
 func briefly(ctx context.Context, s *inspect.Inspector, name, host string) (g groupSummary, has bool) {
 	x := Sharing{Group: name, Only: -1}
 	if err := x.Read(ctx, s); err != nil {
-		return groupSummary{Group: name, Error: front.ErrorText(err)}, true
+		is := judge.UnreadGroup(name, front.ErrorText(err))
+		return groupSummary{Group: name, Error: is.Text, Trouble: &is}, true
 	}
 	g = x.Brief()
 	if host == "" {

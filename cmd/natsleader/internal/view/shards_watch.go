@@ -120,6 +120,10 @@ func (w *shardsWatcher) ticked(ctx context.Context) error {
 	if reflect.DeepEqual(now, w.reported) {
 		return nil
 	}
+	if w.newest.judged() != nil {
+		w.look(ctx)
+		now = w.newest.summary()
+	}
 	w.reported = now
 	c := sharingChange{Sharing: w.newest, at: w.s.Clock.Now()}
 	if w.newest.Only < 0 {
@@ -130,7 +134,22 @@ func (w *shardsWatcher) ticked(ctx context.Context) error {
 	return w.out.Changed(c)
 }
 
-func (w *shardsWatcher) connection(err error) { w.out.NoteTrouble(err) }
+// look asks whether the bucket is there: a lease that is over by what was heard last may have been renewed.
+func (w *shardsWatcher) look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, LookLimit)
+	defer cancel()
+	_, err := inspect.Answer(ctx, w.s, w.s.Info)
+	if errors.Is(err, leader.ErrPermission) {
+		err = nil
+	}
+	w.newest.in = Around(w.s.Clock.Now(), err)
+}
+
+// connection takes what was reported for not judged once the connection is back.
+func (w *shardsWatcher) connection(err error) {
+	w.newest.in = Around(w.s.Clock.Now(), err)
+	w.out.NoteTrouble(err)
+}
 
 func (w *shardsWatcher) view(now time.Time, trouble error, filter string) view {
 	x := w.newest

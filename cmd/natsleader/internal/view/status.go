@@ -145,8 +145,8 @@ func painted(rows [][]string, all []listedElection) []string {
 			lines = append(lines, front.TableRow{}.Line(row, widths).Paint(true))
 			continue
 		}
-		_, t := judged(all[i].ElectionStatus, all[i].as, all[i].now, nil)
-		lines = append(lines, styled(row, t).Line(row, widths).Paint(true))
+		is := judge.Election(all[i].ElectionStatus, all[i].as, all[i].in)
+		lines = append(lines, styled(row, judge.TroubleOf(is, all[i].as)).Line(row, widths).Paint(true))
 	}
 	return lines
 }
@@ -177,7 +177,7 @@ func statusOf(g *front.Globals, name string, asJSON, withRoster bool) error {
 
 func statusOfElection(ctx context.Context, g *front.Globals, s *inspect.Inspector, x facts.ElectionStatus, asJSON, withRoster bool) error {
 	now := s.Clock.Now()
-	sum, details := electionSummary(x, now), details(x, now)
+	sum, details := electionSummary(x, around(s, now)), details(x, now)
 	if x.At(now) != facts.Leading {
 		details = append(details, s.CordonLine(ctx)...)
 	}
@@ -293,10 +293,15 @@ type summary struct {
 	Candidates []candidateSummary `json:"candidates,omitzero"` // of one election, in the order in which they would follow
 }
 
-func electionSummary(s facts.ElectionStatus, now time.Time) summary {
+// around is what one read says of the bucket.
+func around(s *inspect.Inspector, now time.Time) judge.Around {
+	return judge.Around{Now: now, Expires: s.TTL > 0}
+}
+
+func electionSummary(s facts.ElectionStatus, in judge.Around) summary {
 	h := s.Holder
-	r := summary{Election: s.Election, State: s.At(now), Note: s.Note, Revision: s.Entry.Revision, Written: s.Entry.Created.UTC()}
-	if is, _ := judged(s, r.State, now, nil); is.Code != "" {
+	r := summary{Election: s.Election, State: s.At(in.Now), Note: s.Note, Revision: s.Entry.Revision, Written: s.Entry.Created.UTC()}
+	if is := judge.Election(s, r.State, in); is.Code != "" {
 		r.Trouble = &is
 	}
 	if r.State == facts.Released || r.State == facts.Expired {
@@ -306,7 +311,7 @@ func electionSummary(s facts.ElectionStatus, now time.Time) summary {
 		return r
 	}
 	r.ID, r.Token, r.Since, r.Lease = h.ID, h.Token, h.Since.UTC(), h.Lease.Seconds()
-	remaining := max(0, s.Remaining(now)).Seconds()
+	remaining := max(0, s.Remaining(in.Now)).Seconds()
 	r.Remaining = &remaining
 	r.Value, r.Value64 = facts.Value64(h.Value)
 	return r

@@ -9,6 +9,7 @@ import (
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -82,7 +83,7 @@ func (w *wait) run(ctx context.Context) error {
 		case err == nil:
 			c := ElectionChange{Now: x.ElectionStatus, State: x.At(now)}
 			if seen = c.event(); w.met(x, now) {
-				return front.PrintResult(w.Out(), w.asJSON, electionSummary(x.ElectionStatus, now), []string{c.text()})
+				return front.PrintResult(w.Out(), w.asJSON, electionSummary(x.ElectionStatus, judge.Around{Now: now}), []string{c.text()})
 			}
 			if left := x.Remaining(now); left > 0 {
 				again = min(again, left)

@@ -18,6 +18,7 @@ import (
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/natskv"
 	"github.com/natsleader/natsleader/internal/wire"
@@ -520,7 +521,7 @@ func (c ElectionChange) event() string {
 }
 
 func (c ElectionChange) object() any {
-	s := electionSummary(c.Now, c.At)
+	s := electionSummary(c.Now, judge.Around{Now: c.At})
 	s.State = c.State
 	s.Remaining = nil // of a moment that has passed
 	return struct {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	"github.com/natsleader/natsleader/internal/group"
@@ -18,12 +17,13 @@ import (
 // Judged is what is wrong with the election, and how much attention it needs. failure is why the rows are not up to
 // date; nil: they are.
 func (x *Watched) Judged(now time.Time, failure error) (judge.Finding, judge.Trouble) {
-	return judged(x.Now, x.As, now, failure)
+	f := judge.Election(x.Now, x.As, Around(now, failure))
+	return f, judge.TroubleOf(f, x.As)
 }
 
-func judged(x facts.ElectionStatus, st facts.State, now time.Time, failure error) (judge.Finding, judge.Trouble) {
-	f := judge.Election(x, st, judge.Around{Now: now, Silent: failure != nil, Gone: errors.Is(failure, leader.ErrNoBucket)})
-	return f, judge.TroubleOf(f, st)
+// Around is what a failure says of the bucket.
+func Around(now time.Time, failure error) judge.Around {
+	return judge.Around{Now: now, Silent: failure != nil, Gone: errors.Is(failure, leader.ErrNoBucket)}
 }
 
 // styled returns a row of an election in the style of its trouble.

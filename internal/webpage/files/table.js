@@ -109,7 +109,7 @@ export class Table {
     for (const row of rows) {
       const old = this.rows.get(row.key);
       this.rows.set(row.key, row);
-      moved ||= !old || this.filter !== "" || old.state !== row.state || old.trouble !== row.trouble || old.id !== row.id ||
+      moved ||= !old || this.filter !== "" || old.state !== row.state || old.trouble !== row.trouble || old.id !== row.id || old.why !== row.why || old.do !== row.do ||
         this.sorted.column.compare(old, row) !== 0 || this.by !== "" && JSON.stringify(old.sharing) !== JSON.stringify(row.sharing);
       const el = this.shown.get(row.key);
       if (el) this.fill(el, row);
@@ -342,12 +342,13 @@ export class Table {
     set(el.cells.leader, leads ? row.id : row.id ? `nobody (was ${row.id})` : "nobody");
     set(el.cells.token, leads && row.token || "");
     el.classList.toggle("wrong", Boolean(row.why));
-    if (!row.why) set(el.cells.value, row.value || "");
-    else if (el.why !== row.why) {
+    const says = row.why && adviceOf(row);
+    if (!says) set(el.cells.value, row.value || "");
+    else if (el.says !== says) {
       el.cells.value.replaceChildren(...advice(row));
       el.cells.value.title = row.why;
     }
-    el.why = row.why;
+    el.says = says;
     this.fillTimes(el, row);
     el.track.style.visibility = row.expires ? "" : "hidden";
     if (el.ends !== row.expires || el.lease !== row.lease) {

@@ -82,11 +82,9 @@ func (s *Inspector) Recordon(ctx context.Context, change func(names []string) ([
 	}
 }
 
-// CordonLine returns what is said of the cordon beside an election without a leader, if anything. A client that may not
-// read the cordon does not see it.
-func (s *Inspector) CordonLine(ctx context.Context) [][]string {
-	names, _, err := s.Cordon(ctx)
-	if err != nil || len(names) == 0 {
+// CordonLine returns what is said of the cordon beside an election without a leader, if anything.
+func CordonLine(names []string) [][]string {
+	if len(names) == 0 {
 		return nil
 	}
 	return [][]string{{"Cordoned:", front.SomeNames(names) + ": these candidates do not take it (natsleader undrain)"}}

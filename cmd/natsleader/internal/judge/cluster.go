@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -201,6 +202,9 @@ func (x *exam) unheard(r *jetstream.PeerInfo, text, otherwise string) Finding {
 		return Warning.of("%s, but the server runs and answers: its disk is or was full, or hangs", text).
 			advise("look for \"no space left\" in its log, make room, and then restart it: it stores nothing until it is restarted")
 	}
+	if s, asked := x.Server.Get(); !asked || s.Refused != "" {
+		return Warning.of("%s, or its disk is or was full", text+cmp.Or(otherwise, dead)).advise("natsleader doctor tells which, as a user who may ask for versions; " + bring)
+	}
 	return Warning.of("%s%s", text, otherwise).advise(bring)
 }
 
@@ -218,14 +222,21 @@ func (x *exam) absent() (names []string, vacant int) {
 	return names, max(0, x.info.Config.Replicas-1-len(l.Last.Replicas))
 }
 
+// leaderless reports whether the server of the connection sees no leader of the stream.
+func (x *exam) leaderless() bool {
+	return x.clustered() && (x.info.Cluster.Leader == "" || x.stream.Looks.Last == nil)
+}
+
 func (x *exam) cluster() []Finding {
 	if !x.clustered() {
 		return []Finding{fine("a single server, no cluster")}
 	}
 	c := x.stream.Looks.Last
-	if x.info.Cluster.Leader == "" || c == nil {
-		return []Finding{Critical.of("stream %s has no leader: nothing can be written, and every lease runs out", x.info.Config.Name).
-			advise("if that lasts for more than some seconds, bring back a majority of its servers")}
+	if x.leaderless() {
+		server, _ := x.Server.Get()
+		return []Finding{unanswered("%s sees no leader of stream %s: it is cut off from the others, or a majority of them is away, so that nothing can be written and every lease runs out",
+			cmp.Or(server.Name, "this server"), x.info.Config.Name).
+			advise("look again after some seconds, and ask another server with -s; if none sees a leader, bring back a majority of its servers")}
 	}
 	var found []Finding
 	for _, r := range c.Replicas {

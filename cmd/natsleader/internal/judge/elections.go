@@ -26,11 +26,13 @@ type election struct {
 func (x *exam) elections() []Finding {
 	read, _ := x.Elections.Get()
 	now := x.Elections.From().At
+	cordon, _ := x.Cordon.Get()
+	in := Around{Now: now, Expires: x.settings.TTL > 0, Lease: x.lease(), Cordoned: cordon.Names}
 	all := make([]election, len(read))
 	for i, e := range read {
 		s := e.Status()
 		st := s.At(now)
-		all[i] = election{s, st, Election(s, st, Around{Now: now, Expires: x.settings.TTL > 0, Lease: x.lease()})}
+		all[i] = election{s, st, Election(s, st, in)}
 	}
 	elections, groups := facts.WithoutGroups(all, func(e election) (string, bool) { return e.Election, e.Entry.Marker })
 	most := x.settings.MaxLease
@@ -49,14 +51,13 @@ func (x *exam) elections() []Finding {
 	if len(foreign) > 0 {
 		found = append(found, Warning.trouble(KeyForeign, "%d of %d keys hold something that natsleader did not write: %s", len(foreign), len(all), Some(foreign)))
 	}
-	cordon, _ := x.Cordon.Get()
 	switch f, missing := x.missing("Cordon", "elections"); {
 	case missing:
 		found = append(found, f)
 	case cordon.Fault != "":
 		found = append(found, Warning.of("%s", cordon.Fault).advise("nats kv del "+x.Asked.Bucket+" "+wire.CordonKey))
 	case len(cordon.Names) > 0:
-		found = append(found, Note.of("these candidates are cordoned, and take no election: %s", Some(cordon.Names)).advise("natsleader undrain NAME"))
+		found = append(found, Note.of("these candidates are cordoned, and take no election: %s", Some(cordon.Names)).advise("natsleader undrain "+join(cordon.Names)))
 	}
 	if len(long) > 0 {
 		found = append(found, Warning.of("leases are longer than the bucket's MaxLease %v: %s", most, Some(long)).
@@ -75,6 +76,7 @@ func (x *exam) elections() []Finding {
 	}
 	if len(idle) > 0 {
 		f := Warning.trouble(LeaseOver, "the lease is over and no candidate takes over in %s: writes fail, or all candidates are gone", Some(idle))
+		f = f.cordoned(cordon.Names)
 		f.Advice += "; if an election is not used any more, lead and release it once: natsleader run --bucket " + x.Asked.Bucket + " ELECTION -- true"
 		found = append(found, f)
 	}
@@ -102,8 +104,10 @@ func (x *exam) elections() []Finding {
 func renewals(all []election, groups bool) (f Finding, load string) {
 	led, writes := 0, 0.0
 	for _, e := range all {
-		if e.state.Held() {
+		if e.state == facts.Leading {
 			led++
+		}
+		if e.state.Held() {
 			writes += 1 / wire.RenewInterval(e.Holder.Lease).Seconds()
 		}
 	}

@@ -123,6 +123,9 @@ func (x *exam) noStream(g facts.Gap) Finding {
 // noSideStream is the finding on the stream of the roster or of the history: elections go on without it.
 func (x *exam) noSideStream(g facts.Gap, what, without string) Finding {
 	name := x.sideStream(what)
+	if x.leaderless() && g.Why != facts.Denied {
+		return because(NoneLeads, unanswered)
+	}
 	switch g.Why { //nolint:exhaustive // the others have words of their own
 	case facts.Denied:
 		return unread("%s (for the settings of %s)", g.Words(), what)

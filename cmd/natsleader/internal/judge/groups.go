@@ -108,6 +108,15 @@ func badValue(title, key string, err error) Finding {
 	return f.advise("let no other program write keys of groups; the members write it anew")
 }
 
+// join is some names as arguments of a command.
+func join(names []facts.Text) string {
+	texts := make([]string, min(len(names), mostNames))
+	for i := range texts {
+		texts[i] = names[i].String()
+	}
+	return strings.Join(texts, " ")
+}
+
 // remedy says what gives an owner to the shards of a group that have none.
 func remedy(view shard.View) string {
 	var drained, bounded []facts.Text
@@ -127,11 +136,7 @@ func remedy(view shard.View) string {
 	}
 	var ways []string
 	if len(drained) > 0 {
-		ids := make([]string, min(len(drained), mostNames))
-		for i := range ids {
-			ids[i] = drained[i].String()
-		}
-		ways = append(ways, "let drained members take shards again (natsleader undrain "+strings.Join(ids, " ")+")")
+		ways = append(ways, "let drained members take shards again (natsleader undrain "+join(drained)+")")
 	}
 	if len(bounded) > 0 {
 		ways = append(ways, "raise Most of "+Some(bounded))

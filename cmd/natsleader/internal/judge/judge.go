@@ -70,13 +70,14 @@ const (
 	NoConnection Cause = "server"
 	LostMeantime Cause = "connection"
 	MaybeOver    Cause = "pace"
+	NoneLeads    Cause = "cluster"
 )
 
 // Text is what the findings with this cause have in common.
 func (c Cause) Text() string {
 	return map[Cause]string{
 		NoSettings: "the settings of the bucket are not known", NoConnection: "there is no connection", LostMeantime: facts.Lost,
-		MaybeOver: "what was read before may be over",
+		MaybeOver: "what was read before may be over", NoneLeads: "this server sees no leader of the bucket's stream",
 	}[c]
 }
 
@@ -225,7 +226,7 @@ func Of(b facts.Bucket, only ...string) Report {
 			if f.Severity == Unjudged {
 				f = unanswered("doctor has come to no verdict")
 			}
-			if f.Check = c.name; f.Severity == OK && c.needs[0] == "Stream" && x.gaps["Pace"].Why == facts.NoMajority {
+			if f.Check = c.name; f.Severity == OK && c.needs[0] == "Stream" && (x.gaps["Pace"].Why == facts.NoMajority || x.leaderless()) {
 				f.Severity, f.Text, f.Because = Unknown, f.Text+", by what was read last", MaybeOver
 			}
 			r.Findings = append(r.Findings, f)

@@ -198,6 +198,14 @@ func situations() []situation {
 			lost(&g[0].View, facts.NoAnswer, "nats: timeout")
 		}, 69, []string{"unknown elections group orders: nats: timeout"}, nil},
 		{"the disk of a server is full", silent(true), 1, []string{"warning cluster the replica on n3 has not been heard of for 1m0s, but the server runs and answers: its disk is or was full, or hangs", "then restart it", "servers are missing (JetStream error 10005"}, []string{"dead"}},
+		{"a server is silent, and none was asked", func(b *facts.Bucket) {
+			silent(false)(b)
+			lost(&b.Server, facts.NotRead, "")
+		}, 69, []string{"the server is dead, hung or cut off, or its disk is or was full -> natsleader doctor tells which"}, nil},
+		{"the only candidates are cordoned", func(b *facts.Bucket) {
+			alone(31 * time.Second)(b)
+			b.Cordon = known(facts.Cordon{Names: []facts.Text{"h1", "h2"}})
+		}, 1, []string{"natsleader undrain h1 h2, if its candidates are there: they take nothing while they are cordoned; otherwise start its candidates"}, nil},
 		{"a server is dead", silent(false), 1, []string{"the server is dead, hung or cut off -> bring the server back", "3 replicas, 1 of them missing (n3)"}, []string{"runs and answers"}},
 		{"elections may not be read", func(b *facts.Bucket) {
 			lost(&b.Elections, facts.Denied, "this connection may not publish to x")
@@ -233,7 +241,7 @@ func situations() []situation {
 			s, _ := b.Stream.Get()
 			s.Info.Cluster.Leader, s.Looks = "", facts.Looks{}
 			b.Stream = known(s)
-		}, 2, []string{"critical cluster stream KV_elections has no leader", "unknown replicas"}, nil},
+		}, 69, []string{"unknown cluster n2 sees no leader of stream KV_elections: it is cut off from the others, or a majority of them is away", "ask another server with -s", "unknown replicas"}, []string{"ok settings"}},
 		{"the account is full", func(b *facts.Bucket) { b.Account = known(facts.Account{Store: 100, MaxStore: 100}) }, 2, []string{"critical limits storage of the account"}, nil},
 		{"the memory is full", func(b *facts.Bucket) {
 			s, _ := b.Stream.Get()

@@ -42,7 +42,7 @@ var remedies = map[Code]struct {
 	BucketGone:     {"make the bucket again", "bucket-deleted", TroubleDeleted, true},
 	BucketSilent:   {"bring back a majority of the servers, or the server that is cut off", "natsleadernomajority", TroubleUnknown, true},
 	MayLead:        {"wait for that", "bucket-deleted", TroubleUnknown, true},
-	KeyForeign:     {"stop the program that writes to the key, and keep nothing else in the bucket; candidates take the key one lease after the last write", "natsleaderfaulted", TroubleForeign, false},
+	KeyForeign:     {"stop the program that writes to the key, and keep nothing else in the bucket; start its candidates: they take the key one lease after the last write", "natsleaderfaulted", TroubleForeign, false},
 	LeaseOver:      {"start its candidates; if they run, see their logs, and whether the servers have room: one whose disk was full refuses writes until it is restarted", "natsleadernoleader", TroubleExpired, false},
 	KeyDeleted:     {"start its candidates; if they run, see their logs", "natsleadernoleader", TroubleDeleted, false},
 	GroupUnread:    {"natsleader status", "", TroubleUnknown, true},
@@ -99,9 +99,13 @@ func TroubleOf(f Finding, state facts.State) Trouble {
 type Around struct {
 	Now     time.Time     // by the server's clock
 	Silent  bool          // the bucket does not answer: a lease is believed until its end
+	Lost    bool          // there is no connection, which is why
 	Gone    bool          // the bucket is gone
 	Expires bool          // the keys of the bucket do: one that was given up in order looks like one that was deleted
 	Lease   time.Duration // of candidates, where the key does not tell; 0: the default
+
+	Cordoned []facts.Text // candidates and hosts that take nothing
+	Denied   []facts.Text // candidates that wait, where none else does: their last writes were denied
 }
 
 // Election judges an election that is seen in a state. A finding without a code is that it needs nothing. Trouble that a
@@ -123,7 +127,7 @@ func Election(x facts.ElectionStatus, state facts.State, in Around) Finding {
 			f.Advice += ", and " + remedies[BucketGone].do
 		}
 	case in.Silent && state.Held() && x.Remaining(in.Now) <= 0:
-		f = Unknown.trouble(BucketSilent, "the lease of %v is over by what was read last, and the bucket does not answer", facts.Text(x.Holder.ID))
+		f = in.silent("the lease of %v is over by what was read last", facts.Text(x.Holder.ID))
 	case state == facts.Foreign:
 		f = Warning.trouble(KeyForeign, "the key holds something that natsleader did not write")
 	case state == facts.Deleted && x.Idle():
@@ -144,6 +148,12 @@ func Election(x facts.ElectionStatus, state facts.State, in Around) Finding {
 	if (f.Code == LeaseOver || f.Code == KeyDeleted) && in.Now.Sub(f.Since) <= wait {
 		f.Severity, f.Advice = Note, "look again after its lease of "+wait.String()+"; if it stays, "+f.Advice
 	}
+	if f.Code == LeaseOver || f.Code == KeyDeleted {
+		f = f.cordoned(in.Cordoned)
+		if len(in.Denied) > 0 {
+			f.Advice, f.Runbook = "let "+Some(in.Denied)+" write the key: their last writes were denied", runbook+"permissions-revoked"
+		}
+	}
 	if f.Code != "" && !remedies[f.Code].common {
 		if x.Note.Owner != "" {
 			f.Advice += "; its owner is " + facts.Text(x.Note.Owner).String()
@@ -151,6 +161,24 @@ func Election(x facts.ElectionStatus, state facts.State, in Around) Finding {
 		if x.Note.Runbook != "" {
 			f.Runbook = x.Note.Runbook
 		}
+	}
+	return f
+}
+
+// silent is the finding about what may have been renewed since it was read.
+func (in Around) silent(format string, args ...any) Finding {
+	f := Unknown.trouble(BucketSilent, format+", and the bucket does not answer", args...)
+	if in.Lost {
+		f.Text = fmt.Sprintf(format+", and there is no connection", args...)
+		f = f.advise("look at the error of the connection; others may see the bucket")
+	}
+	return f
+}
+
+// cordoned puts before the advice of a finding that candidates which are cordoned take nothing.
+func (f Finding) cordoned(names []facts.Text) Finding {
+	if len(names) > 0 {
+		f.Advice = "natsleader undrain " + join(names) + ", if its candidates are there: they take nothing while they are cordoned; otherwise " + f.Advice
 	}
 	return f
 }
@@ -171,7 +199,7 @@ func Group(name string, view shard.View, in Around) (found []Finding) {
 	case in.Gone:
 		return []Finding{Critical.trouble(BucketGone, "the bucket is gone")}
 	case in.Silent && (lives == 0 || len(gone) > 0): // which may have renewed their leases
-		return []Finding{Unknown.trouble(BucketSilent, "leases of members are over by what was read last, and the bucket does not answer")}
+		return []Finding{in.silent("leases of members are over by what was read last")}
 	case shards == 0:
 		return []Finding{Warning.trouble(GroupEmpty, "no member has joined it, or its map is of another version or program")}
 	case lives == 0 && len(gone) == 0: // all have left in order
@@ -207,7 +235,7 @@ func Group(name string, view shard.View, in Around) (found []Finding) {
 		found = append(found, Warning.trouble(WorkLate, "work goes on after its GracePeriod: %s", worksText(works)))
 	}
 	if drained := states[facts.MemberDrained]; len(drained) > 0 {
-		found = append(found, Note.of("these members are drained: %s", Some(drained)).advise("natsleader undrain ID"))
+		found = append(found, Note.of("these members are drained: %s", Some(drained)).advise("natsleader undrain "+join(drained)))
 	}
 	return found
 }

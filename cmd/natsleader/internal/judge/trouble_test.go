@@ -92,6 +92,10 @@ func TestElection(t *testing.T) {
 	}{
 		{may(led), facts.Leading, away, "the bucket is gone, and a leader may lead until 2026-11-28 12:01:00 UTC -> wait for that, and make the bucket again"},
 		{may(led), facts.Leading, answers, "the key is gone, and a leader may lead until 2026-11-28 12:01:00 UTC -> wait for that"},
+		{over, facts.Leading, silent, "the lease of a is over by what was read last, and the bucket does not answer -> bring back a majority of the servers, or the server that is cut off"},
+		{over, facts.Leading, judge.Around{Now: now, Silent: true, Lost: true}, "the lease of a is over by what was read last, and there is no connection -> look at the error of the connection; others may see the bucket"},
+		{over, facts.Expired, judge.Around{Now: now, Cordoned: []facts.Text{"h1", "h2"}}, "a has not renewed its lease: it has died, hangs, or cannot write to the bucket -> natsleader undrain h1 h2, if its candidates are there: they take nothing while they are cordoned; otherwise start its candidates; if they run, see their logs, and whether the servers have room: one whose disk was full refuses writes until it is restarted"},
+		{over, facts.Expired, judge.Around{Now: now, Denied: []facts.Text{"b", "c"}}, "a has not renewed its lease: it has died, hangs, or cannot write to the bucket -> let b, c write the key: their last writes were denied"},
 		{gone, facts.Deleted, answers, "the key was deleted or has expired -> start its candidates; if they run, see their logs; for a job that runs once in a while: natsleader note billing --one-shot"},
 		{fresh, facts.Deleted, answers, "the key was deleted or has expired -> look again after its lease of 15s; if it stays, start its candidates; if they run, see their logs; for a job that runs once in a while: natsleader note billing --one-shot"},
 	} {

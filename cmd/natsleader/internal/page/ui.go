@@ -118,15 +118,20 @@ func (u *State) Shown(now time.Time, of view.Viewer) error {
 // ShowNow shows the row of an election, with its record. That of a group's assigner is the row of the group, which has the
 // members instead. Their own elections are not shown.
 func (u *State) ShowNow(x *view.Watched, now time.Time, why error, changes ...webpage.Change) {
-	key, row, record := x.Now.Election, rowOf(x, now, why), x.Now.Entry.Value
+	in := view.Around(now, why)
+	u.Mu.Lock()
+	for _, name := range u.Heading.Cordoned {
+		in.Cordoned = append(in.Cordoned, facts.Text(name))
+	}
+	u.Mu.Unlock()
+	key, row, record := x.Now.Election, rowOf(x, in), x.Now.Entry.Value
 	if name, _, ok := group.NameOf(key); ok {
 		if key != group.AssignerKey(name) {
 			return
 		}
-		g := u.group(name, view.Around(now, why))
+		g := u.group(name, in)
 		record, row.Group, row.Value, row.Value64, row.Sharing = nil, name, g.Brief, false, g.sharing
-		assigner, _ := x.Judged(now, why)
-		advise(&row, judge.WithAssigner(g.is, assigner))
+		advise(&row, judge.WithAssigner(g.is, judge.Election(x.Now, x.As, in)))
 	}
 	u.Show(row, record, changes...)
 }
@@ -149,7 +154,7 @@ func (u *State) NoteTrouble(err error) {
 }
 
 // rowOf returns the row of an election.
-func rowOf(x *view.Watched, now time.Time, trouble error) webpage.Row {
+func rowOf(x *view.Watched, in judge.Around) webpage.Row {
 	s := x.Now
 	row := webpage.Row{
 		Key: s.Election, State: string(x.As), ID: s.Holder.ID, Token: s.Holder.Token,
@@ -172,8 +177,7 @@ func rowOf(x *view.Watched, now time.Time, trouble error) webpage.Row {
 			row.ID, row.Token, row.Value, row.Value64 = last.ID, last.Token, cmp.Or(last.Value, last.Value64), last.Value64 != ""
 		}
 	}
-	is, _ := x.Judged(now, trouble)
-	advise(&row, is)
+	advise(&row, judge.Election(x.Now, x.As, in))
 	return row
 }
 

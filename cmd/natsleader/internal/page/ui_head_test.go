@@ -60,7 +60,7 @@ func TestUI_Advice(t *testing.T) {
 			if failure != nil {
 				now, name = now.Add(time.Minute), name+" later"
 			}
-			row := rowOf(x, now, failure)
+			row := rowOf(x, view.Around(now, failure))
 			rows[name] = row
 			troubled := row.Trouble < int(judge.TroublePending)
 			expect.That(t, troubled == (row.Why != "") && troubled == (row.Do != "") && troubled == strings.HasPrefix(row.Link, "https://"), "%s: %+v", name, row)
@@ -76,10 +76,10 @@ func TestUI_Advice(t *testing.T) {
 	} {
 		expect.Equal(t, rows[name].Why, want, name+" is in trouble because %q")
 	}
-	over := rowOf(w["i-deleted"], thatMoment, inspect.NoBucketError("gone"))
+	over := rowOf(w["i-deleted"], view.Around(thatMoment, inspect.NoBucketError("gone")))
 	expect.Equal(t, over.Why+": "+over.Do, "the bucket is gone, and every lease in it is over: make the bucket again", "a key that is gone with its bucket: %q")
 	for id, want := range map[string]string{"node-3_41_x9z": "node-3", "node-3_41": "", "a_1_2_b": "a_1", "_1_a": "", "node-3": ""} {
-		host := rowOf(w.holds("k", "leading", id, 0, 0), thatMoment, nil).Host
+		host := rowOf(w.holds("k", "leading", id, 0, 0), view.Around(thatMoment, nil)).Host
 		expect.Equal(t, host, want, id+" is on %q")
 	}
 	end := thatMoment.Add(14 * time.Second).UnixMilli()

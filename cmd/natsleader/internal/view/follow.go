@@ -12,6 +12,7 @@ import (
 
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	"github.com/natsleader/natsleader/internal/jsapi"
 )
 
 // source is something to follow: the elections of a bucket, or the roster of one. It
@@ -45,7 +46,7 @@ const Tick = 100 * time.Millisecond
 func follow(g *front.Globals, begin func(context.Context, *inspect.Inspector, <-chan error) error) error {
 	ctx, stop := g.UntilInterrupted()
 	defer stop()
-	s, links, err := inspectorUntil(ctx, g, func() error { return fmt.Errorf("%w: the connection was lost", front.ErrUnreachable) })
+	s, links, err := inspectorUntil(ctx, g, func(error) {})
 	if err == nil {
 		defer s.Close()
 		err = begin(ctx, s, links)
@@ -82,12 +83,8 @@ func FollowAlways(ctx context.Context, g *front.Globals, out Renderer, beside bo
 // followConnected connects, and follows all elections until ctx ends. The watcher opens its feed
 // again by itself. An error means that it could not begin.
 func followConnected(ctx context.Context, g *front.Globals, out Renderer, beside bool, connected func(*inspect.Inspector)) error {
-	connected(nil) // to connect may take a while
-	s, links, err := inspectorUntil(ctx, g, func() error {
-		lost := errors.New("the connection was lost")
-		out.NoteTrouble(lost) // at once: the watcher first waits for the connection to come back
-		return lost
-	})
+	connected(nil)                                           // to connect may take a while
+	s, links, err := inspectorUntil(ctx, g, out.NoteTrouble) // at once: the watcher first waits for the connection to come back
 	if err != nil {
 		return err
 	}
@@ -135,14 +132,25 @@ func followUntil[E any](ctx context.Context, s *inspect.Inspector, out Renderer,
 	}
 }
 
-// inspectorUntil is New, but ends with ctx: the connect itself takes no context. The channel
-// gets what lost returns when the connection is lost, and nil when it returns.
-func inspectorUntil(ctx context.Context, g *front.Globals, lost func() error) (*inspect.Inspector, <-chan error, error) {
+// inspectorUntil is New, but ends with ctx: the connect itself takes no context. The channel gets an error when the
+// connection is lost, another one when it is not made again for another reason, and nil when it is. lost is called with
+// the errors.
+func inspectorUntil(ctx context.Context, g *front.Globals, lost func(error)) (*inspect.Inspector, <-chan error, error) {
 	links := make(chan error, 2)
 	changed := func(err error) {
+		if err != nil {
+			lost(err)
+		}
 		select {
 		case links <- err:
 		default: // the connection comes and goes
+		}
+	}
+	because := "" // of one goroutine of nats.go
+	down := func(_ *nats.Conn, err error) {
+		if kind := jsapi.ConnErrorOf(err).Kind; kind != because {
+			because = kind
+			changed(fmt.Errorf("%w: the connection was lost%s", front.ErrUnreachable, lostBecause[kind]))
 		}
 	}
 	type opening struct {
@@ -152,13 +160,18 @@ func inspectorUntil(ctx context.Context, g *front.Globals, lost func() error) (*
 	opened := make(chan opening, 1)
 	go func() {
 		s, err := inspect.New(ctx, g,
-			nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-				if err != nil { // nil: it was closed, or moves to another server, because this one shows no majority
-					err = lost()
+			nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
+				if err == nil { // it was closed, or moves to another server, because this one shows no majority
+					changed(nil)
+					return
 				}
-				changed(err)
+				down(nc, err)
 			}),
-			nats.ReconnectHandler(func(*nats.Conn) { changed(nil) }))
+			nats.ReconnectErrHandler(down),
+			nats.ReconnectHandler(func(*nats.Conn) {
+				because = ""
+				changed(nil)
+			}))
 		opened <- opening{s, err}
 	}()
 	select {
@@ -252,4 +265,12 @@ func (l jsonLines) Changed(changes ...Change) error {
 		}
 	}
 	return nil
+}
+
+// lostBecause says for each kind of an error why there is no connection.
+var lostBecause = map[string]string{
+	"timeout": ": no server answers in time",
+	"auth":    ": the servers refuse the credentials",
+	"tls":     ": the handshake of TLS fails",
+	"refused": ": no server takes it",
 }

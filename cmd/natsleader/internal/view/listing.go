@@ -115,8 +115,9 @@ func (l *listing) read(ctx context.Context, s *inspect.Inspector) (shown []liste
 	now := s.Clock.Now()
 	all, names := inspect.WithoutGroups(all)
 	l.found += len(all) + len(names)
+	in := cordoned(around(s, now), l.cordoned)
 	for _, x := range all {
-		listed := listedElection{ElectionStatus: x, as: x.At(now), in: around(s, now), bucket: s.Name}
+		listed := listedElection{ElectionStatus: x, as: x.At(now), in: in, bucket: s.Name}
 		if l.withRoster && s.Roster != "" && unread == nil {
 			n := who.stand(x)
 			listed.stand = &n

@@ -106,6 +106,17 @@ func (r Lineup) next(now time.Time) string {
 	return text
 }
 
+// denied returns who waits, if the last writes of all of them were denied.
+func (r Lineup) denied() (names []facts.Text) {
+	for _, c := range r.candidates {
+		if !c.Denied {
+			return nil
+		}
+		names = append(names, facts.Text(c.ID))
+	}
+	return names
+}
+
 // denial says when a candidate's last write was denied. It may write since, which it notices with its next write.
 func denial(c roster.Entry, now time.Time) string {
 	if c.DeniedAt.IsZero() {

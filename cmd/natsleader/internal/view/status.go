@@ -177,27 +177,33 @@ func statusOf(g *front.Globals, name string, asJSON, withRoster bool) error {
 
 func statusOfElection(ctx context.Context, g *front.Globals, s *inspect.Inspector, x facts.ElectionStatus, asJSON, withRoster bool) error {
 	now := s.Clock.Now()
-	sum, details := electionSummary(x, around(s, now)), details(x, now)
-	if x.At(now) != facts.Leading {
-		details = append(details, s.CordonLine(ctx)...)
+	in := around(s, now)
+	r := Lineup{Election: x.Election}
+	var unread error
+	if withRoster {
+		if x.At(now).Taken() {
+			r.holder = x.Holder
+		}
+		r.candidates, unread = inspect.Answer(ctx, s, r.Others(s))
+		in.Denied = r.denied()
 	}
+	details := details(x, now)
+	if x.At(now) != facts.Leading {
+		names, _, _ := s.Cordon(ctx) // a client that may not read the cordon does not see it
+		in = cordoned(in, names)
+		details = append(details, inspect.CordonLine(names)...)
+	}
+	sum := electionSummary(x, in)
 	details = append(details, todo(sum.Trouble, x.Note.Runbook)...)
 	if sum.Domain = s.Domain(ctx); sum.Domain != "" {
 		details = append(details, []string{"Domain:", front.Printable(sum.Domain)})
 	}
 	details = append(details, inspect.NoteDetails(x.Note)...)
 	lines := front.Columns(details)
-	var unread error
-	if withRoster {
-		r := Lineup{Election: x.Election}
-		if x.At(now).Taken() {
-			r.holder = x.Holder
-		}
-		if r.candidates, unread = inspect.Answer(ctx, s, r.Others(s)); unread == nil {
-			n := len(r.candidates)
-			sum.Stand, sum.Candidates = &n, r.summary().Candidates
-			lines = append(append(lines, ""), front.Columns(r.table(now))...)
-		}
+	if withRoster && unread == nil {
+		n := len(r.candidates)
+		sum.Stand, sum.Candidates = &n, r.summary().Candidates
+		lines = append(append(lines, ""), front.Columns(r.table(now))...)
 	}
 	err := front.PrintResult(g.Out(), asJSON, sum, lines)
 	return front.ExitIf(x.At(now) != facts.Leading, front.ExitFailed, cmp.Or(err, unreadRoster(unread)))
@@ -296,6 +302,14 @@ type summary struct {
 // around is what one read says of the bucket.
 func around(s *inspect.Inspector, now time.Time) judge.Around {
 	return judge.Around{Now: now, Expires: s.TTL > 0}
+}
+
+// cordoned adds who is cordoned to what is known of the bucket.
+func cordoned(in judge.Around, names []string) judge.Around {
+	for _, name := range names {
+		in.Cordoned = append(in.Cordoned, facts.Text(name))
+	}
+	return in
 }
 
 func electionSummary(s facts.ElectionStatus, in judge.Around) summary {

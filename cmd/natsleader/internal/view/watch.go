@@ -363,12 +363,13 @@ func (x *Watched) released() bool {
 }
 
 // failing reports the first error, and another one when the connection was lost or has come
-// back meanwhile, when the advice about a bucket that is gone is another, or when a server that did not answer has
-// shown that there is no majority.
+// back meanwhile, when the advice about a bucket that is gone or the reason why there is no connection is another, or when
+// a server that did not answer has shown that there is no majority.
 func (w *Watcher) failing(err error) {
-	advice := errors.Is(err, leader.ErrNoBucket) && (w.said == nil || w.said.Error() != err.Error())
+	says := errors.Is(err, leader.ErrNoBucket) || errors.Is(err, front.ErrUnreachable)
+	another := says && (w.said == nil || w.said.Error() != err.Error())
 	shown := errors.Is(err, inspect.ErrNoMajority) && !errors.Is(w.said, inspect.ErrNoMajority)
-	if !w.Troubled || w.lostSaid != w.lost || advice || shown {
+	if !w.Troubled || w.lostSaid != w.lost || another || shown {
 		w.Troubled, w.lostSaid, w.said = true, w.lost, err
 		w.out.NoteTrouble(err)
 	}

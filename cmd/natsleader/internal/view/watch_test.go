@@ -169,6 +169,16 @@ func TestWatch_NoExpiryInGap(t *testing.T) {
 	})
 }
 
+// A connection that is not made again for another reason than it was lost for is reported once more.
+func TestWatch_WhyNoConnection(t *testing.T) {
+	atBucket(t, func(l *looks) {
+		l.writes("leading", "a", 1, 0)
+		for _, why := range []string{"", "", ": the servers refuse the credentials", ": the servers refuse the credentials", ": no server takes it"} {
+			l.w.connection(fmt.Errorf("%w: the connection was lost%s", front.ErrUnreachable, why))
+		}
+	})
+}
+
 // A lease is over when a feed that was opened afterwards has nothing newer.
 func TestWatch_LeaseOver(t *testing.T) {
 	atBucket(t, func(l *looks) {

@@ -14,16 +14,9 @@ import (
 	"github.com/natsleader/natsleader/leader"
 )
 
-// Judged is what is wrong with the election, and how much attention it needs. failure is why the rows are not up to
-// date; nil: they are.
-func (x *Watched) Judged(now time.Time, failure error) (judge.Finding, judge.Trouble) {
-	f := judge.Election(x.Now, x.As, Around(now, failure))
-	return f, judge.TroubleOf(f, x.As)
-}
-
-// Around is what a failure says of the bucket.
+// Around is what a failure says of the bucket: why the rows are not up to date; nil: they are.
 func Around(now time.Time, failure error) judge.Around {
-	return judge.Around{Now: now, Silent: failure != nil, Gone: errors.Is(failure, leader.ErrNoBucket)}
+	return judge.Around{Now: now, Silent: failure != nil, Lost: errors.Is(failure, front.ErrUnreachable), Gone: errors.Is(failure, leader.ErrNoBucket)}
 }
 
 // styled returns a row of an election in the style of its trouble.
@@ -96,7 +89,7 @@ func (w *Watcher) view(now time.Time, failure error, filter string) view {
 	troubles := make(map[*Watched]judge.Trouble, len(all))
 	var counts [judge.TroubleIdle + 1]int
 	for _, x := range all {
-		_, t := x.Judged(now, failure)
+		t := judge.TroubleOf(judge.Election(x.Now, x.As, Around(now, failure)), x.As)
 		troubles[x] = t
 		counts[t]++
 	}

@@ -143,6 +143,19 @@ func TestUI_HistoryAway(t *testing.T) {
 	})
 }
 
+// A history whose stream was deleted is not one that the bucket does not keep.
+func TestUI_HistoryLost(t *testing.T) {
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		w.Run("bucket add --history 30d")
+		expect.OK(w, w.Js.DeleteStream(w.Context(), facts.HistoryStream("elections")))
+		defer w.Follow("serve")()
+		time.Sleep(time.Second)
+		for _, election := range []string{"", "billing"} {
+			w.Asks(http.MethodGet, "/api/past?election="+election+"&hours=1", "")
+		}
+	})
+}
+
 // A user who may not read the history gets no past, and what is followed goes on.
 func TestUI_DeniedPast(t *testing.T) {
 	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {

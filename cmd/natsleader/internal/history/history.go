@@ -257,8 +257,11 @@ type Reader struct {
 	Most   time.Duration  // of reading about one election; 0: as long as it takes
 }
 
-// ErrNoHistory is the error of a bucket whose changes are not recorded.
-var ErrNoHistory = errors.New("keeps no history")
+// The errors of a bucket whose changes are not recorded.
+var (
+	ErrNoHistory = errors.New("keeps no history")
+	ErrLost      = errors.New("is lost")
+)
 
 // open finds the stream, and calls newest, which reads the newest records from the bucket itself: the history may
 // lag behind. The bucket may be gone.
@@ -275,15 +278,19 @@ func (r *Reader) open(ctx context.Context, newest func(context.Context) error) e
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return err
 	}
+	known := false // whether the bucket keeps a history
 	unread := r.S.Within(ctx, func(ctx context.Context) error {
 		if unasked := r.S.Ask(ctx); unasked != nil {
 			return unasked
 		}
+		known = true
 		return newest(ctx)
 	})
 	switch {
-	case errors.Is(err, jetstream.ErrStreamNotFound) && errors.Is(unread, leader.ErrNoBucket):
+	case errors.Is(err, jetstream.ErrStreamNotFound) && (!known || errors.Is(unread, leader.ErrNoBucket)):
 		return unread
+	case errors.Is(err, jetstream.ErrStreamNotFound) && r.S.History == name:
+		return front.ExitError{Code: front.ExitBucket, Err: fmt.Errorf("the history of bucket %s %w: stream %s does not exist; `natsleader bucket add %s --history 30d` makes it", r.S.Name, ErrLost, name, r.S.Name)}
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return front.ExitError{Code: front.ExitBucket, Err: fmt.Errorf("bucket %s %w: `natsleader bucket add %s --history 30d` lets it begin", r.S.Name, ErrNoHistory, r.S.Name)}
 	case r.info.Config.Metadata[inspect.HistoryOfKey] != r.S.Name:

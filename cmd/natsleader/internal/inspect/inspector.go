@@ -55,6 +55,7 @@ type Inspector struct {
 	Name     string
 	Cordoned facts.ElectionStatus // the key of the cordon, as all has read it
 	Roster   string               // bucket in which candidates announce themselves; empty: none
+	History  string               // stream that keeps the history, as the bucket names it; empty: none
 	TTL      time.Duration        // after which the bucket drops a key; 0: never
 	Limit    time.Duration        // for one answer
 	Clock    serverClock
@@ -256,6 +257,7 @@ func (s *Inspector) Ask(ctx context.Context) error {
 	}
 	s.Clock = NewServerClock(info.TimeStamp, 0)
 	s.Roster, s.TTL = info.Config.Metadata[wire.RosterKey], info.Config.MaxAge
+	s.History = info.Config.Metadata[facts.HistoryKey]
 	return s.Majority(info)
 }
 

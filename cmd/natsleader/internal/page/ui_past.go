@@ -41,6 +41,8 @@ func (u *State) past(ctx context.Context, asked webpage.Asked) (webpage.Past, er
 	switch {
 	case errors.Is(err, history.ErrNoHistory):
 		return webpage.Past{}, nil
+	case errors.Is(err, history.ErrLost):
+		return webpage.Past{Notes: []string{front.ErrorText(err)}}, nil
 	case inspect.AboutStream(err, kept):
 		return webpage.Past{Notes: []string{"The user of natsleader serve may not read the history of the bucket."}}, nil
 	case err != nil && front.CodeOf(err) == front.ExitUnreachable && u.upToDate():

@@ -190,6 +190,33 @@ func TestHistory_DeletedBucket(t *testing.T) {
 	})
 }
 
+// Of a deleted bucket only the history has the newest records. A replica that lags does not show that a lease ran out.
+func TestHistory_LaggingReplicaOfDeletedBucket(t *testing.T) {
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		w.Run("bucket add --history 30d")
+		time.Sleep(time.Second)
+		a := w.Campaigns("billing", leader.Config{ID: "a"})
+		time.Sleep(time.Second)
+		lags := time.Now()
+		time.Sleep(time.Hour)
+		expect.OK(w, a.Stop())
+		time.Sleep(time.Second) // the release is copied
+		w.Run("bucket rm elections --yes")
+		nc := w.Js.Conn()
+		w.Made(nc.Subscribe("LAGS.>", func(m *nats.Msg) {
+			if strings.Contains(string(m.Data), "multi_last") && !strings.Contains(string(m.Data), "up_to_time") {
+				m.Data = expect.Got(json.Marshal(history.LastRecords{Subjects: []string{"$KV.elections.billing"}, UpToTime: lags.UTC()}))(w)
+			}
+			expect.OK(w, nc.PublishRequest("$JS.API"+strings.TrimPrefix(m.Subject, "LAGS"), m.Reply, m.Data))
+		}))
+		synctest.Wait() // for the subscription
+		w.Prompt("history nothing")
+		for _, more := range []string{"", " --js-api-prefix LAGS"} {
+			w.Prompt("history billing --since all"+more, "history billing --at 0s"+more, "history --at 0s"+more, "history --since all"+more)
+		}
+	})
+}
+
 // A copy may be made long after its record was written. The history has the times of the records.
 func TestHistory_LateCopies(t *testing.T) {
 	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {

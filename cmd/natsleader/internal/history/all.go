@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -133,11 +134,15 @@ func (r *Reader) firstAndLast(ctx context.Context, found pasts, from time.Time) 
 	}
 	slices.Sort(subjects)
 	for some := range slices.Chunk(subjects, perRequest) {
+		of := make([]*past, len(some))
+		for i, subject := range some {
+			of[i] = found[strings.TrimPrefix(subject, r.subject(""))]
+		}
 		if !from.IsZero() {
-			err = r.each(ctx, LastRecords{Subjects: some, UpToTime: from.UTC()}, func(x copied) { found[x.Election].first = x })
+			_, err = r.each(ctx, LastRecords{Subjects: some, UpToTime: from.UTC()}, func(x copied) { found[x.Election].first = x })
 		}
 		if err == nil {
-			err = r.each(ctx, LastRecords{Subjects: some}, func(x copied) { found[x.Election].begin(x) })
+			err = r.last(ctx, some, of, func(x copied) { found[x.Election].begin(x) })
 		}
 		if err != nil {
 			return nil, err
@@ -146,34 +151,35 @@ func (r *Reader) firstAndLast(ctx context.Context, found pasts, from time.Time) 
 	return slices.SortedFunc(maps.Values(found), func(a, b *past) int { return strings.Compare(a.Election, b.Election) }), nil
 }
 
-// each reads the last record of each of some elections.
-func (r *Reader) each(ctx context.Context, what LastRecords, take func(copied)) error {
+// each reads the last record of each of some elections, and returns up to which message of the history. Without a record that
+// is 0.
+func (r *Reader) each(ctx context.Context, what LastRecords, take func(copied)) (upTo uint64, err error) {
 	request, err := json.Marshal(what)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	return r.S.Within(ctx, func(ctx context.Context) error {
+	return inspect.Answer(ctx, r.S, func(ctx context.Context) (uint64, error) {
 		inbox := r.S.Nc.NewInbox()
 		answers, err := r.S.Nc.SubscribeSync(inbox)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		defer answers.Unsubscribe() //nolint:errcheck // it may have gone with the connection
 		if err := r.S.Nc.PublishRequest(r.direct(), inbox, request); err != nil {
-			return err
+			return 0, err
 		}
 		for {
 			m, err := answers.NextMsgWithContext(ctx)
 			if err != nil {
-				return err
+				return 0, err
 			}
 			if m.Header.Get("Status") == "204" { // the end
-				return nil
+				return strconv.ParseUint(m.Header.Get("Nats-UpTo-Sequence"), 10, 64)
 			}
 			subject := jsapi.LastValue(m.Header, jetstream.SubjectHeader)
 			x, err := r.copyOf(strings.TrimPrefix(subject, r.subject("")), m)
 			if err != nil || x.message == 0 {
-				return err
+				return 0, err
 			}
 			take(x)
 		}

@@ -251,6 +251,7 @@ type Reader struct {
 	stream jetstream.Stream
 	info   *jetstream.StreamInfo
 	blind  bool           // the bucket was not read
+	gone   bool           // the bucket does not exist, so only the history has the newest records
 	Notes  []string       // about what is not certain
 	behind time.Duration  // for how long the history misses a record, at least
 	names  *regexp.Regexp // of elections and groups; nil: all
@@ -296,6 +297,7 @@ func (r *Reader) open(ctx context.Context, newest func(context.Context) error) e
 	case r.info.Config.Metadata[inspect.HistoryOfKey] != r.S.Name:
 		return front.ExitError{Code: front.ExitBucket, Err: fmt.Errorf("stream %s is no history of bucket %s", name, r.S.Name)}
 	case errors.Is(unread, leader.ErrNoBucket):
+		r.gone = true
 		r.Note("bucket %s does not exist any more: this is what its history has kept", r.S.Name)
 	case unread != nil:
 		r.blind = true
@@ -336,6 +338,7 @@ type past struct {
 	read     []copied             // the newest first
 	complete bool                 // up to the first
 	cut      bool                 // newest is not the newest in the bucket, but the last that was asked for
+	lags     bool                 // newer records than those that were read may be in the history, and are not in the bucket
 }
 
 // Lag is how far the history may be behind the bucket without a note.
@@ -358,7 +361,7 @@ func (r *Reader) Read(ctx context.Context, p *past, from time.Time) (line Timeli
 	}
 	var last copied
 	if err == nil {
-		last, err = r.get(ctx, p.Election, LastRecords{Subjects: subjects})
+		err = r.last(ctx, subjects, []*past{p}, func(x copied) { last = x })
 	}
 	begun := time.Now()
 	for p.begin(last); err == nil && !p.complete; err = r.back(ctx, []*past{p}) {
@@ -373,6 +376,22 @@ func (r *Reader) Read(ctx context.Context, p *past, from time.Time) (line Timeli
 	return r.Line(p, from), nil
 }
 
+// last reads the last record of each of some elections. Of a bucket that is gone, a replica of the history that lags does not
+// show what its records were in the end.
+func (r *Reader) last(ctx context.Context, subjects []string, of []*past, take func(copied)) error {
+	upTo, err := r.each(ctx, LastRecords{Subjects: subjects}, take)
+	if err != nil || !r.gone || upTo == 0 || upTo >= r.info.State.LastSeq {
+		return err
+	}
+	for _, p := range of {
+		p.lags = true
+	}
+	if note := "a server that lags behind the others has answered, so the newest changes may be missing: ask again"; !slices.Contains(r.Notes, note) {
+		r.Note("%s", note)
+	}
+	return nil
+}
+
 // leaveOut notes that not all was read, and returns since when all is known. The past is the one that is known least.
 func (r *Reader) leaveOut(p *past) time.Time {
 	from := p.reached().Add(1) // where two changes are of that time, one may not be read
@@ -382,7 +401,7 @@ func (r *Reader) leaveOut(p *past) time.Time {
 
 // Line returns the time line of what was read.
 func (r *Reader) Line(p *past, from time.Time) Timeline {
-	b := timelineBuilder{election: p.Election, from: from, blind: r.blind}
+	b := timelineBuilder{election: p.Election, from: from, blind: r.blind || p.lags}
 	var last copied
 	for _, x := range slices.Backward(p.read) {
 		b.add(x.ElectionStatus, last.misses(x))
@@ -431,7 +450,7 @@ func (r *Reader) back(ctx context.Context, some []*past) error {
 		}
 		subjects = append(subjects, r.subject(p.Election))
 	}
-	err := r.each(ctx, LastRecords{Subjects: subjects, UpToTime: at.UTC()}, func(x copied) { guesses[x.Election] = x })
+	_, err := r.each(ctx, LastRecords{Subjects: subjects, UpToTime: at.UTC()}, func(x copied) { guesses[x.Election] = x })
 	if err != nil {
 		return err
 	}

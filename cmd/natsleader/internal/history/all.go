@@ -201,11 +201,13 @@ type Changed struct {
 	Ended TermEnd   `json:"ended,omitempty"` // why the leader before does not lead; unknown: it is not known who led
 	Gap   float64   `json:"gap_seconds"`     // the longest time that nobody led, or that is not known
 	// Silent and Unworked: Ended is expired; for how long the leader had not renewed its lease, in seconds, and for how long
-	// nobody worked at least.
+	// nobody worked at least. While a group has no assigner, its members work.
 	Silent    float64  `json:"silent_seconds,omitempty"`
 	Unworked  float64  `json:"unworked_seconds,omitempty"`
 	Trouble   bool     `json:"trouble,omitempty"`
 	Elections []string `json:"elections"`
+
+	assigner bool // of groups, whose shards others work on
 }
 
 // idleLeases is for how many leases a key is free when no candidate waits for it. One that waits takes it within a lease.
@@ -214,13 +216,14 @@ const idleLeases = 10
 // Changes returns the changes of the leader, the oldest first. The free key of a one-shot job is idle.
 func (t Timeline) Changes(oneShot bool) (all []Changed) {
 	name := t.Election
-	if of, _, ok := group.NameOf(name); ok {
+	of, _, inGroup := group.NameOf(name)
+	if inGroup {
 		name = of
 	}
 	var last, hole Span
 	free := false // the last leader gave the key up, and nothing else held it since
 	add := func(at time.Time, from, to string, ended TermEnd, gap time.Duration) {
-		c := Changed{At: at, Began: at, From: from, To: to, Ended: ended, Gap: gap.Seconds(), Elections: []string{name}}
+		c := Changed{At: at, Began: at, From: from, To: to, Ended: ended, Gap: gap.Seconds(), Elections: []string{name}, assigner: inGroup}
 		idle := free && (oneShot || gap >= idleLeases*last.Lease)
 		c.Trouble = gap >= leastGap && !idle || ended == EndedExpired || ended == EndedDeleted || ended == endedOverwritten
 		if ended == EndedUnknown {
@@ -262,7 +265,9 @@ func (c *Changed) Silence(last Span, next time.Time) {
 		return
 	}
 	silent := next.Sub(last.Renewed)
-	c.Silent, c.Unworked = silent.Seconds(), max(0, silent-wire.RenewDeadline(last.Until.Sub(last.Renewed))).Seconds()
+	if c.Silent = silent.Seconds(); !c.assigner {
+		c.Unworked = max(0, silent-wire.RenewDeadline(last.Until.Sub(last.Renewed))).Seconds()
+	}
 }
 
 // leastApart is how much later a change is for it to be another one, and how long a time that is not known is for it to
@@ -276,10 +281,11 @@ func grouped(all []Changed) []Changed {
 		from, to string
 		ended    TermEnd
 		trouble  bool
+		assigner bool
 	}
 	groups, newest := []Changed{}, make(map[kind]int)
 	for _, x := range all {
-		k := kind{records.HostOf(x.From), records.HostOf(x.To), x.Ended, x.Trouble}
+		k := kind{records.HostOf(x.From), records.HostOf(x.To), x.Ended, x.Trouble, x.assigner && x.Silent > 0}
 		i, some := newest[k]
 		if !some || groups[i].Began.Sub(x.At) > leastApart {
 			newest[k] = len(groups)
@@ -303,7 +309,7 @@ func grouped(all []Changed) []Changed {
 func (c Changed) Text() string {
 	which, many := front.Printable(c.Elections[0]), len(c.Elections) > 1
 	if many {
-		which = fmt.Sprintf("%d elections", len(c.Elections))
+		which = front.Plural(len(c.Elections), map[bool]string{false: "election", true: "group"}[c.assigner && c.Silent > 0])
 	}
 	name := func(id string) string { return front.Shorten(front.Printable(cmp.Or(id, "nobody")), front.LongID) }
 	gap := time.Duration(c.Gap * float64(time.Second))
@@ -321,6 +327,10 @@ func (c Changed) Text() string {
 		return fmt.Sprintf("%s: %s, not known how: the history has no records of %s", who, which, took)
 	case c.To == "":
 		return fmt.Sprintf("%s: %s, %s", who, which, c.why())
+	case c.Silent > 0 && c.assigner && many:
+		return fmt.Sprintf("%s: %s, not renewed for up to %s, so no shard could move for up to as long", who, which, formatSeconds(c.Silent))
+	case c.Silent > 0 && c.assigner:
+		return fmt.Sprintf("%s: %s, not renewed for %s, so no shard could move for up to %s", who, which, formatSeconds(c.Silent), formatSeconds(c.Silent))
 	case c.Silent > 0 && many:
 		return fmt.Sprintf("%s: %s, not renewed for up to %s, so nobody worked for up to as long", who, which, formatSeconds(c.Silent))
 	case c.Silent > 0:

@@ -253,3 +253,22 @@ func TestChanged_Silence(t *testing.T) {
 	c.Silence(Span{Until: at(15), Ended: EndedReleased}, at(16))
 	expect.Equal(t, c.Silent, 0, "a handover is silent for %v s")
 }
+
+// While a group has no assigner, its members work on. Changes of assigners and those of elections are not one line.
+func TestChanged_SilenceOfAssigner(t *testing.T) {
+	changes := func(election string) []Changed {
+		line := timelineOf("0 leading a 7, 15 leading b 8", 21)
+		line.Election = election
+		return line.Changes(false)[1:]
+	}
+	all := grouped(append(append(changes("billing"), changes("orders.shard.assigner")...), changes("mails.shard.assigner")...))
+	var texts []string
+	for _, c := range all {
+		texts = append(texts, fmt.Sprintf("%s [%g]", c.Text(), c.Unworked))
+	}
+	expect.Deep(t, texts, []string{
+		"a → b: billing, not renewed for 15s, so nobody worked for 3s to 15s [3]",
+		"a → b: 2 groups, not renewed for up to 15s, so no shard could move for up to as long [0]",
+	})
+	expect.Equal(t, changes("orders.shard.assigner")[0].Text(), "a → b: orders, not renewed for 15s, so no shard could move for up to 15s", "%q; want %q")
+}

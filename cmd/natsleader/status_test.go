@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/act"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
@@ -18,6 +19,35 @@ import (
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 )
+
+// A direct get goes to any replica of the bucket. If that one hangs, status asks once more. If nothing answers, the error
+// names the stream, and not the server of the connection, which answers.
+func TestStatus_HungReplica(t *testing.T) {
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		w.Run("bucket add --history 30d")
+		w.Campaigns("billing", leader.Config{ID: "a"})
+		time.Sleep(time.Second)
+		nc := w.Js.Conn()
+		for prefix, answered := range map[string]int{"HUNG": 1, "SILENT": 1000} {
+			asked := 0
+			w.Made(nc.Subscribe(prefix+".>", func(m *nats.Msg) {
+				if strings.Contains(m.Subject, ".DIRECT.GET.") {
+					if asked++; asked <= answered {
+						return
+					}
+					asked = 0
+				}
+				expect.OK(w, nc.PublishRequest("$JS.API"+strings.TrimPrefix(m.Subject, prefix), m.Reply, m.Data))
+			}))
+		}
+		synctest.Wait() // for the subscriptions
+		for _, prefix := range []string{"HUNG", "SILENT"} {
+			w.Timed("status billing --js-api-prefix " + prefix)
+			w.Timed("history billing --js-api-prefix " + prefix)
+			w.Timed("history --js-api-prefix " + prefix)
+		}
+	})
+}
 
 // status shows every state of an election, who led last, and why that ended, as far as the record says.
 func TestStatus_ShowsEveryState(t *testing.T) {

@@ -127,7 +127,7 @@ func TestUI_UnworkedToday(t *testing.T) {
 	})
 }
 
-// A history whose stream does not answer is not blamed on the server that does, and nothing is said to be known.
+// A history whose stream does not answer is not blamed on the server that does.
 func TestUI_HistoryAway(t *testing.T) {
 	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
 		w.Run("bucket add --history 30d")

@@ -121,7 +121,8 @@ func (r *Reader) OpenAll(ctx context.Context) (pasts, error) {
 // firstAndLast reads the state of all elections at a moment and now.
 func (r *Reader) firstAndLast(ctx context.Context, found pasts, from time.Time) ([]*past, error) {
 	info, err := inspect.Answer(ctx, r.S, func(ctx context.Context) (*jetstream.StreamInfo, error) {
-		return r.stream.Info(ctx, jetstream.WithSubjectFilter(r.subject(">")))
+		info, err := r.stream.Info(ctx, jetstream.WithSubjectFilter(r.subject(">")))
+		return info, inspect.AboutOne(r.info.Config.Name, err)
 	})
 	if err != nil {
 		return nil, err
@@ -158,7 +159,9 @@ func (r *Reader) each(ctx context.Context, what LastRecords, take func(copied)) 
 	if err != nil {
 		return 0, err
 	}
-	return inspect.Answer(ctx, r.S, func(ctx context.Context) (uint64, error) {
+	var read []copied
+	upTo, err = answer(ctx, r, func(ctx context.Context) (uint64, error) {
+		read = nil
 		inbox := r.S.Nc.NewInbox()
 		answers, err := r.S.Nc.SubscribeSync(inbox)
 		if err != nil {
@@ -181,9 +184,15 @@ func (r *Reader) each(ctx context.Context, what LastRecords, take func(copied)) 
 			if err != nil || x.message == 0 {
 				return 0, err
 			}
-			take(x)
+			read = append(read, x)
 		}
 	})
+	if err == nil {
+		for _, x := range read {
+			take(x)
+		}
+	}
+	return upTo, err
 }
 
 // Changes are what has changed in all elections, the newest first.

@@ -274,7 +274,7 @@ func (r *Reader) open(ctx context.Context, newest func(context.Context) error) e
 			r.stream, r.info = stream, stream.CachedInfo()
 			r.S.Clock = inspect.NewServerClock(r.info.TimeStamp, 0)
 		}
-		return err
+		return inspect.AboutOne(name, err)
 	})
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return err
@@ -553,13 +553,18 @@ func (r *Reader) get(ctx context.Context, election string, what any) (x copied, 
 	if err != nil {
 		return x, err
 	}
-	m, err := inspect.Answer(ctx, r.S, func(ctx context.Context) (*nats.Msg, error) {
+	m, err := answer(ctx, r, func(ctx context.Context) (*nats.Msg, error) {
 		return r.S.Nc.RequestWithContext(ctx, r.direct(), request) // an end of the batch may follow, which is dropped
 	})
 	if err != nil {
 		return x, err
 	}
 	return r.copyOf(election, m)
+}
+
+// answer returns the answer of a replica of the history.
+func answer[T any](ctx context.Context, r *Reader, ask func(context.Context) (T, error)) (T, error) {
+	return inspect.Answer(ctx, r.S, func(ctx context.Context) (T, error) { return inspect.Again(ctx, r.S, r.info.Config.Name, ask) })
 }
 
 // copyOf returns the record of a message. The zero value: the message says that there is none.

@@ -23,7 +23,9 @@ func Complete(g *front.Globals, what string, list func(context.Context, *Inspect
 		return nil
 	}
 	defer s.Close()
-	g.Words[what], _ = Answer(context.Background(), s, func(ctx context.Context) ([]string, error) { return list(ctx, s) })
+	ctx, cancel := context.WithTimeout(context.Background(), g.Timeout) // it is not asked why nothing answers
+	defer cancel()
+	g.Words[what], _ = Answer(ctx, s, func(ctx context.Context) ([]string, error) { return list(ctx, s) })
 	return g.Words[what]
 }
 

@@ -163,8 +163,8 @@ func DoExisting(g *front.Globals, do func(context.Context, *Inspector) error) er
 
 // Within limits the time of an operation, and ends it when a permission turns out to be
 // missing, which otherwise looks like silence.
-func (s *Inspector) Within(ctx context.Context, do func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, s.Limit)
+func (s *Inspector) Within(whole context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(whole, s.Limit)
 	defer cancel()
 	missing, end := s.Denials.begin(s.Streams)
 	defer end()
@@ -172,10 +172,18 @@ func (s *Inspector) Within(ctx context.Context, do func(context.Context) error) 
 	go func() { done <- do(ctx) }()
 	select {
 	case err := <-done:
-		if errors.Is(err, context.DeadlineExceeded) || front.RefusedWith(err, front.CodeNoMetaLeader) {
+		silent := errors.Is(err, context.DeadlineExceeded) || front.RefusedWith(err, front.CodeNoMetaLeader)
+		x, ofOne := errors.AsType[streamError](err)
+		if ofOne && silent && s.answers(whole) {
+			return front.Exitf(front.ExitUnreachable, "stream %s does not answer: it has no leader, or a server of it hangs; natsleader doctor shows which", x.stream)
+		}
+		if silent {
 			return front.Exitf(front.ExitUnreachable, "JetStream does not answer on %s, which hangs or is cut off, or the cluster has lost its quorum or elects a leader", s.server())
 		}
 		if front.RefusedWith(err, front.CodeOffline) {
+			if ofOne && x.stream != s.stream() {
+				return front.Exitf(front.ExitUnreachable, "all servers that keep stream %s are away", x.stream)
+			}
 			return front.Exitf(front.ExitUnreachable, "all servers that keep the bucket are away")
 		}
 		return err
@@ -188,6 +196,45 @@ func (s *Inspector) Within(ctx context.Context, do func(context.Context) error) 
 	}
 }
 
+// streamError is the error of a request about one stream.
+type streamError struct {
+	error
+	stream string
+}
+
+func (e streamError) Unwrap() error { return e.error }
+
+// AboutOne returns the error of a request about one stream. If that is silence, Within can blame the stream.
+func AboutOne(stream string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return streamError{err, stream}
+}
+
+// answers reports whether JetStream answers about the bucket. It takes up to half the time of an operation.
+func (s *Inspector) answers(ctx context.Context) bool {
+	if s.Js == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Limit/2)
+	defer cancel()
+	_, err := s.Info(ctx)
+	return err == nil || errors.Is(err, leader.ErrNoBucket)
+}
+
+// Again reads by a direct get, which any replica of the stream may get. One that hangs does not answer, so Again asks once
+// more after a third of the limit.
+func Again[T any](ctx context.Context, s *Inspector, stream string, ask func(context.Context) (T, error)) (T, error) {
+	first, cancel := context.WithTimeout(ctx, s.Limit/3)
+	defer cancel()
+	value, err := ask(first)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		value, err = ask(ctx)
+	}
+	return value, AboutOne(stream, err)
+}
+
 // Answer is within, for an operation that returns a value.
 func Answer[T any](ctx context.Context, s *Inspector, ask func(context.Context) (T, error)) (value T, err error) {
 	err = s.Within(ctx, func(ctx context.Context) (err error) {
@@ -197,9 +244,12 @@ func Answer[T any](ctx context.Context, s *Inspector, ask func(context.Context) 
 	return value, err
 }
 
+// stream is the name of the bucket's stream.
+func (s *Inspector) stream() string { return "KV_" + s.Name }
+
 // Info returns the state of the bucket's stream, and an error if the bucket does not exist.
 func (s *Inspector) Info(ctx context.Context) (*jetstream.StreamInfo, error) {
-	stream, err := s.Js.Stream(ctx, "KV_"+s.Name)
+	stream, err := s.Js.Stream(ctx, s.stream())
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return nil, fmt.Errorf("%w: %w", leader.ErrNoBucket, err)
@@ -263,14 +313,17 @@ func (s *Inspector) Ask(ctx context.Context) error {
 
 // One reads one election, with the permissions of an observer.
 func (s *Inspector) One(ctx context.Context, election string) (facts.ElectionStatus, error) {
-	type answer struct {
-		entry backend.Entry
-		err   error
-	}
-	answers := make(chan answer, 1)
-	s.Bucket.Backend().Get(ctx, election, func(e backend.Entry, err error) { answers <- answer{e, err} })
-	got := <-answers
-	return facts.NewElectionStatus(election, got.entry), got.err
+	entry, err := Again(ctx, s, s.stream(), func(ctx context.Context) (backend.Entry, error) {
+		type answer struct {
+			entry backend.Entry
+			err   error
+		}
+		answers := make(chan answer, 1)
+		s.Bucket.Backend().Get(ctx, election, func(e backend.Entry, err error) { answers <- answer{e, err} })
+		got := <-answers
+		return got.entry, got.err
+	})
+	return facts.NewElectionStatus(election, entry), err
 }
 
 // Look connects, and reads one election. The caller closes the inspector.
@@ -299,7 +352,7 @@ func (s *Inspector) All(ctx context.Context) ([]facts.ElectionStatus, error) {
 func (s *Inspector) Keys(ctx context.Context) ([]facts.ElectionStatus, error) {
 	kv, err := s.Js.KeyValue(ctx, s.Name)
 	if err != nil {
-		return nil, err
+		return nil, AboutOne(s.stream(), err)
 	}
 	entries, err := EntriesOf(ctx, kv, "keys")
 	all := make([]facts.ElectionStatus, 0, len(entries))
@@ -310,7 +363,7 @@ func (s *Inspector) Keys(ctx context.Context) ([]facts.ElectionStatus, error) {
 			s.Cordoned = x
 		}
 	}
-	return all, err
+	return all, AboutOne(s.stream(), err)
 }
 
 // EntriesOf reads the newest entry of every key of a bucket, in the order of the keys. If

@@ -45,19 +45,10 @@ func (u *State) past(ctx context.Context, asked webpage.Asked) (webpage.Past, er
 		return webpage.Past{Notes: []string{front.ErrorText(err)}}, nil
 	case inspect.AboutStream(err, kept):
 		return webpage.Past{Notes: []string{"The user of natsleader serve may not read the history of the bucket."}}, nil
-	case err != nil && front.CodeOf(err) == front.ExitUnreachable && u.upToDate():
-		return webpage.Past{}, fmt.Errorf("stream %s has no leader, or its servers are away; the bucket itself is up to date", kept)
 	case err != nil:
 		return webpage.Past{}, errors.New(front.ErrorText(err))
 	}
 	return past, nil
-}
-
-// upToDate reports whether the rows are.
-func (u *State) upToDate() bool {
-	u.Mu.Lock()
-	defer u.Mu.Unlock()
-	return u.err == nil
 }
 
 // pastOf reads the past of an election, or of all if there is no name.

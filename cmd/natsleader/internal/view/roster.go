@@ -47,7 +47,8 @@ func readRoster(ctx context.Context, s *inspect.Inspector, election string) (Lin
 // Others returns what reads the candidates beside the holder.
 func (r Lineup) Others(s *inspect.Inspector) func(context.Context) ([]roster.Entry, error) {
 	return func(ctx context.Context) ([]roster.Entry, error) {
-		return roster.Lookup(ctx, s.Bucket, r.Election)
+		all, err := roster.Lookup(ctx, s.Bucket, r.Election)
+		return all, inspect.AboutOne("KV_"+s.Roster, err)
 	}
 }
 
@@ -207,6 +208,7 @@ func readAnnounced(ctx context.Context, s *inspect.Inspector) (a announced, err 
 	if s.Roster == "" {
 		return a, leader.ErrNoRoster
 	}
+	defer func() { err = inspect.AboutOne("KV_"+s.Roster, err) }()
 	kv, err := s.Js.KeyValue(ctx, s.Roster)
 	switch {
 	case errors.Is(err, jetstream.ErrBucketNotFound):

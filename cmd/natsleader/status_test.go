@@ -18,6 +18,7 @@ import (
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/shard"
 )
 
 // A direct get goes to any replica of the bucket. If that one hangs, status asks once more. If nothing answers, the error
@@ -46,6 +47,23 @@ func TestStatus_HungReplica(t *testing.T) {
 			w.Timed("history billing --js-api-prefix " + prefix)
 			w.Timed("history --js-api-prefix " + prefix)
 		}
+	})
+}
+
+// A group that is not known does not hide the elections, and status is not finished with 0.
+func TestStatus_SilentGroup(t *testing.T) {
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		w.Campaigns("billing", leader.Config{ID: "a"})
+		w.Joins("b", shard.Config{})
+		time.Sleep(time.Second)
+		nc := w.Js.Conn()
+		w.Made(nc.Subscribe("HUNG.>", func(m *nats.Msg) {
+			if !strings.Contains(m.Subject, ".DIRECT.GET.") {
+				expect.OK(w, nc.PublishRequest("$JS.API"+strings.TrimPrefix(m.Subject, "HUNG"), m.Reply, m.Data))
+			}
+		}))
+		synctest.Wait() // for the subscription
+		w.Prompt("status", "status --js-api-prefix HUNG", "status --json --js-api-prefix HUNG", "status --all-buckets --js-api-prefix HUNG")
 	})
 }
 

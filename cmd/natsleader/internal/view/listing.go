@@ -182,6 +182,11 @@ func statusOfAll(ctx context.Context, g *front.Globals, s *inspect.Inspector, l 
 			failed, code = append(failed, fmt.Sprintf("bucket %s: %s", s.Name, front.ErrorText(on.Explain(err)))), cmp.Or(code, front.CodeOf(err))
 		}
 	}
+	for _, g := range groups {
+		if front.CodeOf(g.unread) == front.ExitUnreachable {
+			unread = cmp.Or(unread, fmt.Errorf("group %s was not read: %w", front.Printable(g.Group), g.unread))
+		}
+	}
 	slices.SortStableFunc(all, orders[l.order])
 	if err := l.print(g, all, groups); err != nil || len(failed) == 0 {
 		return cmp.Or(err, unread)

@@ -310,6 +310,8 @@ type groupSummary struct {
 	Trouble *judge.Finding `json:"trouble,omitempty"`
 
 	There []memberWork `json:"there,omitempty"` // with --host
+
+	unread error
 }
 
 // briefly reads a group for a list. With a host it reports also whether a member is there.
@@ -317,7 +319,7 @@ func briefly(ctx context.Context, s *inspect.Inspector, name, host string) (g gr
 	x := Sharing{Group: name, Only: -1}
 	if err := x.Read(ctx, s); err != nil {
 		is := judge.UnreadGroup(name, front.ErrorText(err))
-		return groupSummary{Group: name, Error: is.Text, Trouble: &is}, true
+		return groupSummary{Group: name, Error: is.Text, Trouble: &is, unread: err}, true
 	}
 	g = x.Brief()
 	if host == "" {

@@ -160,7 +160,7 @@ func (r *Reader) each(ctx context.Context, what LastRecords, take func(copied)) 
 		return 0, err
 	}
 	var read []copied
-	upTo, err = answer(ctx, r, func(ctx context.Context) (uint64, error) {
+	upTo, err = answer(ctx, r, func(ctx context.Context) (_ uint64, err error) {
 		read = nil
 		inbox := r.S.Nc.NewInbox()
 		answers, err := r.S.Nc.SubscribeSync(inbox)

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
@@ -54,6 +58,24 @@ func TestStatus_SilentRoster(t *testing.T) {
 		}
 		w.Prompt("status --roster", "status --roster --json", "status --roster --all-buckets")
 		w.Prompt("status billing --roster", "status billing --roster --json", "status none --roster")
+	})
+}
+
+// A roster whose stream has no leader is not blamed on the server of the connection.
+func TestStatus_LeaderlessRoster(t *testing.T) {
+	testworld.Bubble(t, leader.BucketConfig{Roster: true}, func(w *testworld.World) {
+		w.Campaigns("billing", leader.Config{ID: "a"})
+		time.Sleep(time.Second)
+		nc := w.Js.Conn()
+		w.Made(nc.Subscribe("LEADERLESS.>", func(m *nats.Msg) {
+			if strings.Contains(m.Subject, ".KV_elections_roster") {
+				expect.OK(w, m.Respond([]byte(`{"error":{"code":503,"err_code":10008,"description":"no leader"}}`)))
+				return
+			}
+			expect.OK(w, nc.PublishRequest("$JS.API"+strings.TrimPrefix(m.Subject, "LEADERLESS"), m.Reply, m.Data))
+		}))
+		synctest.Wait() // for the subscription
+		w.Prompt("status --roster --js-api-prefix LEADERLESS", "status billing --roster --js-api-prefix LEADERLESS")
 	})
 }
 

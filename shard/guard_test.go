@@ -22,7 +22,8 @@ import (
 type guarded struct {
 	*testing.T
 	*leadertest.Store
-	logs logs
+	logs   logs
+	weight int // of the members that join from now on
 }
 
 func newGuarded(t *testing.T) *guarded { return &guarded{T: t, Store: leadertest.NewStore(nil)} }
@@ -47,7 +48,7 @@ func (g *guarded) join(id string) <-chan *shard.Shard {
 
 func (g *guarded) member(id string) *shard.Member {
 	return check.Got(shard.Join(g.Context(), g.Link(id), named, shard.Config{
-		Shards: 2, ID: id, LeaseDuration: lease, GracePeriod: drain, Logger: g.logs.logger(),
+		Shards: 2, ID: id, Weight: g.weight, LeaseDuration: lease, GracePeriod: drain, Logger: g.logs.logger(),
 		Guards: func(n int) []leader.Guard { return []leader.Guard{g.resource(id, n)} },
 	}))(g)
 }
@@ -119,12 +120,15 @@ func TestGuards_WorkWaits(t *testing.T) {
 		shows("a works, a granted")
 		check.OK(t, m.Ping(t.Context())) // a new process would wait, too
 		check.Equal(t, len(as), 1, "%d shards have begun")
-		check.Equal(t, (<-as).Number(), 0, "shard %d has begun")
+		s := <-as
+		check.Equal(t, s.Number(), 0, "shard %d has begun")
+		context.AfterFunc(s.Context(), s.Release)
 		check.That(t, g.logs.count("err=\"shard 1, whose work does not begin before its guards stand: guard of ") > 0, "nothing is logged")
-		bs := g.join("b") // shard 1 moves, although it has not begun
+		g.weight = group.MaxWeight
+		bs := g.join("b") // both shards move, also the one that has not begun
 		time.Sleep(time.Second)
-		check.Equal(t, len(bs), 1, "b has %d shards")
-		shows("a works, b works")
+		check.Equal(t, len(bs), 2, "b has %d shards")
+		shows("b works, b works")
 		link.Restore()
 		time.Sleep(lease)
 		check.Equal(t, len(as), 0, "a has %d shards more")

@@ -12,10 +12,22 @@ import (
 	"github.com/natsleader/natsleader/shard"
 )
 
-// ownerOfFirst returns who is granted shard 0.
-func ownerOfFirst(t *testing.T, f *fleet) string {
+// owner returns the ID of the member to which a shard is granted.
+func owner(t *testing.T, f *fleet, n int) string {
 	t.Helper()
-	return check.Got(shard.Lookup(t.Context(), f.store, named))(t).Owners[0].ID
+	return check.Got(shard.Lookup(t.Context(), f.store, named))(t).Owners[n].ID
+}
+
+// ownedBy returns a shard that is granted to a member.
+func ownedBy(t *testing.T, f *fleet, id string) int {
+	t.Helper()
+	for n, o := range check.Got(shard.Lookup(t.Context(), f.store, named))(t).Owners {
+		if o.ID == id {
+			return n
+		}
+	}
+	t.Fatalf("%s has no shard", id)
+	return 0
 }
 
 // asked returns what operators have asked for and is not done.
@@ -38,30 +50,30 @@ func TestMove_Exchanges(t *testing.T) {
 		check.Is(t, shard.Move(t.Context(), f.store, named, 0, "c"), shard.ErrNoMember)
 		check.Says(t, shard.Move(t.Context(), f.store, named, 8, "a"), leader.ErrInvalidConfig, "shard 8 of group orders: choose one from 0 to 7")
 		check.Is(t, shard.Move(t.Context(), f.store, named, -1, "a"), leader.ErrInvalidConfig)
-		check.Equal(t, ownerOfFirst(t, f), "a", "%s owns it")
+		n := ownedBy(t, f, "a")
 		begins := f.grants()
 		f.mu.Lock()
 		a.hangs = time.Second
 		f.mu.Unlock()
-		check.OK(t, shard.Move(t.Context(), f.store, named, 0, "b"))
+		check.OK(t, shard.Move(t.Context(), f.store, named, n, "b"))
 		time.Sleep(time.Second / 2)
-		check.Equal(t, ownerOfFirst(t, f), "b", "%s owns it")
+		check.Equal(t, owner(t, f, n), "b", "%s owns it")
 		time.Sleep(3 * time.Second)
 		check.Equal(t, f.grants()-begins, 2, "%d moves")
 		check.Equal(t, f.uneven(), "", "%s")
 		check.Equal(t, b.owns(), 4, "b owns %d")
 		time.Sleep(4 * lease)
 		check.Equal(t, f.grants()-begins, 2, "%d moves at rest")
-		check.Equal(t, ownerOfFirst(t, f), "b", "%s owns it")
+		check.Equal(t, owner(t, f, n), "b", "%s owns it")
 
 		check.OK(t, shard.Drain(t.Context(), f.store, named, "b"))
 		time.Sleep(time.Second)
 		a.link.FailWrites(1, leader.ErrUnreachable)                  // of the registry
-		check.OK(t, shard.Move(t.Context(), f.store, named, 0, "b")) // b takes none
+		check.OK(t, shard.Move(t.Context(), f.store, named, n, "b")) // b takes none
 		time.Sleep(2 * time.Second)
 		_, moves := asked(t, f)
 		check.Equal(t, moves, 0, "%d requests are kept")
-		check.Equal(t, ownerOfFirst(t, f), "a", "%s owns it")
+		check.Equal(t, owner(t, f, n), "a", "%s owns it")
 		f.stop()
 	})
 }
@@ -238,8 +250,7 @@ func TestMove_HasItsReason(t *testing.T) {
 		time.Sleep(time.Second)
 		f.start("b")
 		time.Sleep(time.Second)
-		owner := ownerOfFirst(t, f)
-		check.OK(t, shard.Move(t.Context(), f.store, named, 0, map[string]string{"a": "b", "b": "a"}[owner]))
+		check.OK(t, shard.Move(t.Context(), f.store, named, ownedBy(t, f, "a"), "b"))
 		time.Sleep(time.Second)
 		check.Deep(t, a.member.Stats().Moves, map[shard.Reason]int{shard.ReasonUnowned: 4, shard.ReasonUneven: 3, shard.ReasonAsked: 1})
 		f.stop()

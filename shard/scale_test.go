@@ -126,10 +126,11 @@ func (c *crowd) requests() (n int) {
 // even waits until all shards are owned, and returns how long that took.
 func (c *crowd) even() time.Duration {
 	from := time.Now()
-	for c.owned() != len(c.owners) && time.Since(from) < 3*lease {
+	n := c.owned()
+	for ; n != len(c.owners) && time.Since(from) < 3*lease; n = c.owned() {
 		time.Sleep(100 * time.Millisecond)
 	}
-	check.Equal(c.t, c.owned(), len(c.owners), "%d shards have an owner")
+	check.Equal(c.t, n, len(c.owners), "%d shards have an owner")
 	return time.Since(from)
 }
 

@@ -44,6 +44,7 @@ type page struct {
 	token uint64  // the greatest
 	ended time.Time
 	begun time.Time
+	count int      // how often work has begun
 	by    *process // who began last
 	again *process // whose work ended early, so that it may begin again with the same token
 }
@@ -220,6 +221,7 @@ func (f *fleet) begin(w *work) bool {
 	e.token, e.begun, e.by = max(e.token, w.s.Token()), now, p
 	e.works = append(e.works, w)
 	f.begins++
+	e.count++
 	return true
 }
 

@@ -34,7 +34,7 @@ type Newest struct {
 
 // Assigner spreads shards over workers.
 type Assigner struct {
-	Workers []Worker
+	Workers []Worker // in the order in which they have joined
 	// Everyone has the newest known term of each member, also of those that take no shards. Roll is the revision of the
 	// registry that names them: a later one may name more.
 	Everyone []Newest
@@ -71,7 +71,7 @@ func (a *Assigner) Assign(grants []Grant) (moved []int) {
 	}
 	has := make([]int, len(a.Workers)) // how many each worker has
 	due := make([]int, len(a.Workers)) // the same, with those that an earlier term of it had and that come back to it
-	var loose []int                    // shards without a worker
+	var loose, fresh []int             // shards without a worker, those that had one and those that did not
 	free := 0                          // how many of them come back to no worker
 	number, newest := make(map[Session]int, len(a.Workers)), make(map[string]int, len(a.Workers))
 	for i, w := range a.Workers {
@@ -85,8 +85,9 @@ func (a *Assigner) Assign(grants []Grant) (moved []int) {
 		}
 	}
 	a.Found = Found{}
+	of := workersOf(grants, number)
 	for i, g := range grants {
-		w, ok := number[g.Owner]
+		w, ok := of[i], of[i] >= 0
 		switch {
 		case !ok && (g.Owner == (Session{}) || a.Over(g.Owner)):
 			a.Found.Unowned++
@@ -97,7 +98,12 @@ func (a *Assigner) Assign(grants []Grant) (moved []int) {
 		case ok && (!a.Workers[w].late(i) || !a.settled(i, g)):
 			has[w]++
 			due[w]++
-		case ok || g.Owner == (Session{}) && a.settled(i, g) || a.over(g.Owner) && !a.Held(g.Owner):
+		case g.Owner == (Session{}):
+			if a.settled(i, g) {
+				fresh = append(fresh, i)
+				free++
+			}
+		case ok || a.over(g.Owner) && !a.Held(g.Owner):
 			loose = append(loose, i)
 			if w, ok := newest[g.Owner.ID]; ok && !a.Workers[w].late(i) {
 				due[w]++
@@ -121,9 +127,11 @@ func (a *Assigner) Assign(grants []Grant) (moved []int) {
 			moved = append(moved, i)
 		}
 	}
-	for i := len(grants) - 1; i >= 0; i-- {
-		w, ok := number[grants[i].Owner]
-		if !ok || has[w] <= want[w] || asked[i] || !a.settled(i, grants[i]) {
+	from := draw(a.Workers, len(grants))
+	surplus := func(i int) bool { return of[i] >= 0 && has[of[i]] > want[of[i]] }
+	for _, i := range longestFirst(grants, from, surplus) {
+		w := of[i]
+		if !surplus(i) || asked[i] || !a.settled(i, grants[i]) {
 			continue
 		}
 		if late[i] && (a.Workers[w].takes() || a.Workers[w].late(i)) { // it stays, or is loose already
@@ -140,8 +148,24 @@ func (a *Assigner) Assign(grants []Grant) (moved []int) {
 		place(i, w)
 		return true
 	})
-	next := 0
+	// The shards that were granted last go to the workers that joined last: in a rolling deployment these stay the longest.
+	slices.SortStableFunc(loose, func(i, j int) int { return cmp.Compare(grants[j].Since, grants[i].Since) })
+	last := len(want) - 1
 	for _, i := range loose {
+		for last >= 0 && has[last] >= want[last] {
+			last--
+		}
+		w := last
+		switch {
+		case late[i]:
+			w = a.elsewhere(i, has, want)
+		case w < 0:
+			w = len(want)
+		}
+		place(i, w)
+	}
+	next := 0
+	for _, i := range fresh {
 		for next < len(want) && has[next] >= want[next] {
 			next++
 		}
@@ -153,6 +177,50 @@ func (a *Assigner) Assign(grants []Grant) (moved []int) {
 	}
 	slices.Sort(moved)
 	return moved
+}
+
+// workersOf returns for each shard the number of the worker that owns it, or -1.
+func workersOf(grants []Grant, number map[Session]int) []int {
+	of := make([]int, len(grants))
+	for i, g := range grants {
+		if i > 0 && g.Owner == grants[i-1].Owner { // most are beside each other
+			of[i] = of[i-1]
+			continue
+		}
+		w, ok := number[g.Owner]
+		if of[i] = w; !ok {
+			of[i] = -1
+		}
+	}
+	return of
+}
+
+// longestFirst returns the shards that may move in the order in which they are to: those first that were granted longest
+// ago, so that no shard moves again before others have moved once. Those that were granted at once follow each other from
+// a number on. If that number was always the same, one shard would go from each new member to the next. If each shard was
+// drawn by itself, a page would have many short ranges.
+func longestFirst(grants []Grant, from int, may func(shard int) bool) (shards []int) {
+	for n := range grants {
+		if i := (from + n) % len(grants); may(i) {
+			shards = append(shards, i)
+		}
+	}
+	slices.SortStableFunc(shards, func(i, j int) int { return cmp.Compare(grants[i].Since, grants[j].Since) })
+	return shards
+}
+
+// draw returns a number below n that every assigner draws for these workers: by the ID of the one that joined last.
+func draw(workers []Worker, n int) int {
+	if len(workers) == 0 || n == 0 {
+		return 0
+	}
+	x := uint64(0xcbf29ce484222325) // FNV-1a
+	for _, c := range []byte(workers[len(workers)-1].Session.ID) {
+		x = (x ^ uint64(c)) * 0x100000001b3
+	}
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9 // as SplitMix64, because IDs often differ in their last byte alone
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return int((x ^ x>>31) % uint64(n))
 }
 
 // elsewhere returns the worker that is to have a shard which not all take, perhaps beyond its share, or how many there are.
@@ -226,7 +294,7 @@ func (a *Assigner) settled(shard int, g Grant) bool {
 func (a *Assigner) over(s Session) bool { return s != (Session{}) && a.Over(s) }
 
 // spread returns how many shards each worker is to have, of those that they have and of some that are loose. Where
-// the shares leave a choice, the worker that has more keeps more.
+// the shares leave a choice, the worker that has more keeps more, and of two that have as many, the one that joined last.
 func (a *Assigner) spread(has []int, loose int) []int {
 	left := loose
 	for _, n := range has {
@@ -265,7 +333,7 @@ func (q *queue) room(i int) bool {
 func (q *queue) Less(x, y int) bool {
 	i, j := q.next[x], q.next[y]
 	l, r := (q.want[i]+1)*q.workers[j].Weight, (q.want[j]+1)*q.workers[i].Weight // (want+1)/weight, without fractions
-	return cmp.Or(cmp.Compare(l, r), cmp.Compare(q.has[j]-q.want[j], q.has[i]-q.want[i]), cmp.Compare(i, j)) < 0
+	return cmp.Or(cmp.Compare(l, r), cmp.Compare(q.has[j]-q.want[j], q.has[i]-q.want[i]), cmp.Compare(j, i)) < 0
 }
 
 func (q *queue) Len() int      { return len(q.next) }

@@ -13,6 +13,7 @@ import (
 // fleet are sessions with what the stored records show of them.
 type fleet struct {
 	Assigner
+	name     string // begins the IDs
 	standing map[Session]Standing
 	held     map[Session]bool
 }
@@ -32,7 +33,7 @@ func newFleet(workers int) *fleet {
 
 // join adds a worker that has seen every map.
 func (f *fleet) join(w Worker) {
-	w.Session = Session{"w" + strconv.Itoa(len(f.standing)), 5}
+	w.Session = Session{f.name + "w" + strconv.Itoa(len(f.standing)), 5}
 	f.Workers = append(f.Workers, w)
 	f.standing[w.Session] = Standing{Report: Report{Seen: 1 << 60}}
 }
@@ -53,6 +54,22 @@ func (f *fleet) shares(grants []Grant) []int {
 		}
 	}
 	return n
+}
+
+// owned returns the shards of one worker.
+func (f *fleet) owned(grants []Grant, worker int) (shards []int) {
+	for i, g := range grants {
+		if g.Owner == f.Workers[worker].Session {
+			shards = append(shards, i)
+		}
+	}
+	return shards
+}
+
+// leave ends the term of a worker.
+func (f *fleet) leave(worker int) {
+	f.standing[f.Workers[worker].Session] = Standing{Over: true}
+	f.Workers = slices.Delete(f.Workers, worker, worker+1)
 }
 
 // assign assigns the shards, stores the map at a revision, and returns what moved.
@@ -87,8 +104,7 @@ func TestAssign_FewMoves(t *testing.T) {
 				}
 			default: // its term is over
 				want = before[gone]
-				f.standing[f.Workers[gone].Session] = Standing{Over: true}
-				f.Workers = slices.Delete(f.Workers, gone, gone+1)
+				f.leave(gone)
 			}
 			moved := f.assign(grants, revision)
 			f.Workers = slices.DeleteFunc(f.Workers, func(w Worker) bool { return w.Leaves })
@@ -244,21 +260,21 @@ func TestAssign_Uneven(t *testing.T) {
 
 func takes(w Worker) bool { return w.Weight > 0 && !w.Leaves }
 
-// Shards are spread by weight, up to what a worker takes.
+// Shards are spread by weight, up to what a worker takes. Where the shares leave a choice, the last worker has more.
 func TestAssign_Shares(t *testing.T) {
 	for _, c := range []struct {
 		shards  int
 		workers []Worker
 		want    []int
 	}{
-		{7, []Worker{{Weight: 1}, {Weight: 1}, {Weight: 1}}, []int{3, 2, 2}},
+		{7, []Worker{{Weight: 1}, {Weight: 1}, {Weight: 1}}, []int{2, 2, 3}},
 		{12, []Worker{{Weight: 2}, {Weight: 1}, {Weight: 3}}, []int{4, 2, 6}},
 		{12, []Worker{{Weight: 1, Most: 2}, {Weight: 1}, {Weight: 1}}, []int{2, 5, 5}},
 		{12, []Worker{{Weight: 9, Most: 2}, {Weight: 1, Most: 3}}, []int{2, 3}},
 		{12, []Worker{{Weight: 1, Leaves: true}, {Weight: 0}, {Weight: 1}}, []int{0, 0, 12}},
 		{3, []Worker{{Weight: 0}}, []int{0}},
 		{3, nil, []int{}},
-		{1, []Worker{{Weight: 1}, {Weight: 2}}, []int{0, 1}},
+		{1, []Worker{{Weight: 2}, {Weight: 1}}, []int{1, 0}},
 	} {
 		f, grants := newFleet(0), make([]Grant, c.shards)
 		for _, w := range c.workers {
@@ -275,27 +291,31 @@ func TestAssign_Held(t *testing.T) {
 	f, grants := newFleet(3), make([]Grant, 10)
 	f.assign(grants, 1)
 	before, old := slices.Clone(grants), slices.Clone(f.Workers)
-	for _, w := range old[:2] {
+	gone := append(f.owned(grants, 1), f.owned(grants, 2)...)
+	slices.Sort(gone)
+	for _, w := range old[1:] {
 		f.standing[w.Session], f.held[w.Session] = Standing{Over: true}, true
 	}
-	f.Workers = f.Workers[2:]
+	f.Workers = f.Workers[:1]
 	check.That(t, f.assign(grants, 2) == nil, "a held shard moves: %+v", grants)
 
 	f.held = nil
 	back := slices.Clone(grants)
-	for _, w := range []Worker{old[1], old[0]} {
+	for _, w := range old[1:] {
 		w.Session.Token++
 		f.Workers = append(f.Workers, w)
 	}
-	check.Deep(t, f.assign(back, 3), []int{0, 1, 2, 3, 4, 5, 6})
-	for i, g := range before[:7] {
-		check.Equal(t, back[i], Grant{Owner: Session{g.Owner.ID, 6}, Since: 3}, "%+v")
+	check.Deep(t, f.assign(back, 3), gone)
+	for i, g := range before {
+		if slices.Contains(gone, i) {
+			g = Grant{Owner: Session{g.Owner.ID, 6}, Since: 3}
+		}
+		check.Equal(t, back[i], g, "%+v")
 	}
-	check.Deep(t, back[7:], before[7:])
 
-	f.Workers = old[2:]
+	f.Workers = old[:1]
 	f.join(Worker{Weight: 1})
-	check.Deep(t, f.assign(grants, 3), []int{0, 1, 2, 3, 4, 5, 6})
+	check.Deep(t, f.assign(grants, 3), gone)
 	check.Deep(t, f.shares(grants), []int{5, 5})
 }
 
@@ -306,42 +326,49 @@ func TestAssign_Late(t *testing.T) {
 	f.assign(grants, 1)
 	a, b := &f.Workers[0], &f.Workers[1]
 	check.That(t, grants[0].Owner == a.Session && grants[1].Owner == a.Session, "%+v", grants)
-	moves := func(revision uint64, want string, shares ...int) {
+	moves := func(revision uint64, want []int, shares ...int) {
 		t.Helper()
-		check.Equal(t, fmt.Sprint(f.assign(grants, revision)), want, "%s moved")
+		slices.Sort(want)
+		check.Equal(t, fmt.Sprint(f.assign(grants, revision)), fmt.Sprint(want), "%s moved")
 		check.Deep(t, f.shares(grants), shares)
 	}
 	a.Late = []int{0}
 	f.standing[a.Session] = Standing{}
 	grants[0].Pred = a.Session // a shard in motion stays
-	moves(2, "[]", 2, 2)
+	moves(2, nil, 2, 2)
 	f.standing[a.Session] = Standing{Report: Report{Seen: 1 << 60}}
-	moves(3, "[0]", 1, 3)
-	moves(4, "[3]", 2, 2)
+	moves(3, []int{0}, 1, 3)
+	moved := f.assign(grants, 4)
+	check.That(t, len(moved) == 1 && moved[0] >= 2, "%v moved", moved)
+	check.Deep(t, f.shares(grants), []int{2, 2})
 	f.Asked = map[int]string{0: a.Session.ID}
-	moves(5, "[]", 2, 2)
+	moves(5, nil, 2, 2)
 	f.Asked = nil
 	b.Leaves = true
-	moves(6, "[0 2]", 3, 0)
-	moves(7, "[]", 3, 0)
+	moves(6, f.owned(grants, 1), 3, 0)
+	moves(7, nil, 3, 0)
 	back := f.Workers[1]
 	f.standing[back.Session] = Standing{Over: true}
 	back.Session.Token++
 	back.Leaves, back.Most = false, 1
 	f.Workers[1] = back
-	moves(8, "[0]", 3, 1)
+	moves(8, []int{0}, 3, 1)
 	a.Late = nil
-	moves(9, "[]", 3, 1)
+	moves(9, nil, 3, 1)
 
 	f, grants = newFleet(3), make([]Grant, 6) // it goes to who has the fewest, and others are spread in its place
 	for i, w := range []int{0, 1, 1, 1, 2, 0} {
 		grants[i] = Grant{Owner: f.Workers[w].Session, Since: 1}
 	}
 	f.Workers[0].Late = []int{5}
-	moves(2, "[3 5]", 2, 2, 2)
+	was := f.owned(grants, 1)
+	moved = f.assign(grants, 2)
+	check.That(t, len(moved) == 2 && slices.Contains(was, moved[0]) && moved[1] == 5, "%v moved, of %v and 5", moved, was)
+	check.Deep(t, f.shares(grants), []int{2, 2, 2})
 	check.Equal(t, grants[5].Owner, f.Workers[2].Session, "%v has it")
 	f.Asked = map[int]string{0: f.Workers[2].Session.ID}
-	moves(3, "[0 4]", 2, 2, 2)
+	grants[4].Since, grants[5].Since = 2, 1
+	moves(3, []int{0, 4}, 2, 2, 2) // 4 moves back, although 5 was granted longer ago
 }
 
 // Shards that are granted together are beside each other, so that a page has few entries.
@@ -368,26 +395,29 @@ func TestAssign_Asked(t *testing.T) {
 	check.That(t, grants[0].Owner == a && grants[8].Owner == c, "%+v", grants)
 	f.Asked = map[int]string{8: a.ID, 7: "nobody", 1: a.ID}
 	check.That(t, f.Pending(8, grants[8]) && !f.Pending(7, grants[7]) && !f.Pending(1, grants[1]), "what is pending")
-	check.Equal(t, fmt.Sprint(f.assign(grants, 2)), "[2 8]", "%s moved")
-	check.That(t, grants[8] == Grant{Owner: a, Pred: c, Since: 2} && grants[2] == Grant{Owner: c, Pred: a, Since: 2}, "%+v", grants)
+	had := f.owned(grants, 0)
+	moved := f.assign(grants, 2)
+	check.Must(t, len(moved) == 2 && slices.Contains(had, moved[0]) && moved[1] == 8, "%v moved, of %v and 8", moved, had)
+	back := moved[0]
+	check.That(t, grants[8] == Grant{Owner: a, Pred: c, Since: 2} && grants[back] == Grant{Owner: c, Pred: a, Since: 2}, "%+v", grants)
 	check.Equal(t, len(f.assign(grants, 3)), 0, "%d moved")
 	check.That(t, !f.Pending(8, grants[8]), "it is pending")
 
 	// A shard in motion waits.
 	f.standing[a] = Standing{Report: Report{Seen: 3}}
-	f.Asked = map[int]string{2: b.ID, 5: a.ID}
+	f.Asked = map[int]string{back: b.ID, 5: a.ID}
 	f.assign(grants, 4)
 	f.standing[a] = Standing{Report: Report{Seen: 1}}
-	check.That(t, grants[2].Owner == b && grants[5].Owner == a, "%+v", grants)
+	check.That(t, grants[back].Owner == b && grants[5].Owner == a, "%+v", grants)
 	f.standing[c] = Standing{Report: Report{Seen: 3}}
-	f.Asked = map[int]string{2: a.ID}
-	check.That(t, f.Pending(2, grants[2]), "it is not pending")
+	f.Asked = map[int]string{back: a.ID}
+	check.That(t, f.Pending(back, grants[back]), "it is not pending")
 	check.Equal(t, len(f.assign(grants, 5)), 0, "%d moved")
 
 	// A member that leaves takes none.
 	f.Workers[2].Leaves = true
-	f.Asked = map[int]string{0: c.ID}
-	check.That(t, !f.Pending(0, grants[0]), "it is pending")
+	f.Asked = map[int]string{8: c.ID}
+	check.That(t, grants[8].Owner == a && !f.Pending(8, grants[8]), "it is pending")
 	f.assign(grants, 6)
 	check.Equal(t, f.shares(grants)[2], 1, "c has %d: the shard in motion")
 }

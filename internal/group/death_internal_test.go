@@ -28,7 +28,11 @@ func TestAssign_Bytes(t *testing.T) {
 		assign := func() []Grant {
 			before := slices.Clone(grants)
 			revision += uint64(l.Pages())
-			f.assign(grants, revision)
+			f.Assign(grants)
+			for page := range l.Pages() { // each page is a write of its own
+				first, size := l.Page(page)
+				(&Map{Revision: revision + uint64(page), Grants: grants[first : first+size]}).Resolve()
+			}
 			return before
 		}
 		for i := range n {

@@ -333,13 +333,13 @@ func TestExploration(t *testing.T) {
 		{2, 1, "wipe, late view", 2, 10_000, 0, 11_490},
 		{2, 1, "wipe, late roll", 2, 10_000, 0, 3_043},
 		{2, 1, "move, delete, leave, plan, wipe, late view", 2, 5_000, 50_000, 144_014},
-		{2, 2, "", 0, 5_000, 0, 67_684},
-		{2, 2, "delete", 1, 0, 50_000, 164_813},
-		{2, 2, "move", 1, 5_000, 50_000, 307_306},
-		{2, 2, "move, delete, leave", 1, 0, 50_000, 971_458},
+		{2, 2, "", 0, 5_000, 0, 61_606},
+		{2, 2, "delete", 1, 0, 50_000, 150_604},
+		{2, 2, "move", 1, 5_000, 50_000, 293_864},
+		{2, 2, "move, delete, leave", 1, 0, 50_000, 894_715},
 		{3, 1, "move, delete, leave", 1, 5_000, 50_000, 109_912},
 		{3, 1, "move, delete, leave", 2, 0, 50_000, 938_447},
-		{2, 2, "move, delete, leave", 2, 0, 50_000, 4_980_309},
+		{2, 2, "move, delete, leave", 2, 0, 50_000, 4_690_111},
 	} {
 		most := math.MaxInt
 		if x.long != 0 && !*whole {

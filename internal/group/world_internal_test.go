@@ -19,6 +19,7 @@ import (
 //   - Of the writes of a member that are on their way, all but one are refused, because each is a compare-and-set.
 //     So there is only the one that is stored. A request that is lost, or refused, is one that was not sent.
 //   - A write that changes nothing is not sent.
+//   - The assigner plans with members and shards in each order, which covers each shard that it may draw to move first.
 
 const (
 	maxMembers = 3

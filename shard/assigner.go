@@ -26,7 +26,8 @@ type assigner struct {
 	said    []byte
 	saying  chan error // has the outcome of the publication in flight; nil: none is
 	planned bool       // nothing is to be done until something changes
-	due     time.Time  // when the plan is to be made again, because shards wait for their member no longer; zero: not
+	due     time.Time  // when the plan is to be made again, because shards have waited long enough; zero: not
+	began   time.Time  // when the group started cold; zero: it did not, or the last portion was granted
 }
 
 // spread spreads the shards while this process leads the group's election.
@@ -180,6 +181,7 @@ func (a *assigner) plan() bool {
 	if !ready {
 		return true
 	}
+	plan.Portion = a.portion(plan, all)
 	moved := plan.Assign(all)
 	a.survey(&figures{plan.Found, len(plan.Workers)})
 	if len(moved) == 0 {
@@ -286,10 +288,41 @@ func (a *assigner) held(of group.Session) bool {
 	if s.published.Hold == 0 || !time.Now().Before(until) || slices.Contains(a.roll.value.Drained, of.ID) {
 		return false
 	}
-	if a.due.IsZero() || until.Before(a.due) {
-		a.due = until
-	}
+	a.planAt(until)
 	return true
+}
+
+// planAt lets the plan be made again at a time.
+func (a *assigner) planAt(t time.Time) {
+	if a.due.IsZero() || t.Before(a.due) {
+		a.due = t
+	}
+}
+
+// portion returns how many shards may have a worker now, or 0 for any number. A group whose map was lost does not start
+// cold: its members are there already, and their shards wait for a grant. A process has a shard or has granted some in
+// such a group.
+func (a *assigner) portion(plan *group.Assigner, all []group.Grant) int {
+	if len(plan.Workers) == 0 { // or all shards lose the members to which they may come back in a moment
+		return 1
+	}
+	if a.began.IsZero() && !a.warm.Load() {
+		if a.began = time.Now(); !plan.Cold(all) {
+			a.began = time.Time{}
+			a.warm.Store(true)
+		}
+	}
+	if a.began.IsZero() {
+		return 0
+	}
+	portion, next := group.ColdPortion(time.Since(a.began), len(all))
+	if portion == 0 {
+		a.began = time.Time{}
+		a.warm.Store(true)
+		return 0
+	}
+	a.planAt(a.began.Add(next))
+	return portion
 }
 
 // prune removes from the registry the members that are gone, and have no shards, and what operators have asked for and is

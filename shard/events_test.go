@@ -71,7 +71,7 @@ func TestEventsAndStats(t *testing.T) {
 		a, link := member(t, store, shard.Config{Shards: 4, ID: "a", GracePeriod: drain})
 		events := a.Events(t.Context())
 		bodies(a, drain+time.Minute)
-		time.Sleep(time.Second)
+		time.Sleep(2 * time.Second)
 		to.events("a", events)
 		to.stats(a)
 		b, _ := member(t, store, shard.Config{Shards: 4, ID: "b", GracePeriod: drain})
@@ -90,7 +90,7 @@ func TestEventsAndStats(t *testing.T) {
 		link.Restore()
 		time.Sleep(lease)
 		check.Is(t, a.Stop(), leader.ErrNotReleased)
-		time.Sleep(time.Until(to.from.Add(50 * time.Second))) // it takes a write more or less
+		time.Sleep(time.Until(to.from.Add(51 * time.Second))) // it takes a write more or less
 		to.stats(a)
 		to.events("a", events)
 		check.That(t, check.Now(events), "the channel is open after the end")
@@ -426,7 +426,7 @@ func TestEvents_OfWorkThatEnds(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m, _ := member(t, leadertest.NewStore(nil), shard.Config{Shards: 16, ID: "a"})
 			runs(m, idle)
-			time.Sleep(time.Second)
+			time.Sleep(2 * time.Second)
 			check.OK(t, m.Stop())
 			revoked := 0
 			for e := range m.Events(t.Context()) {

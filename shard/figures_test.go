@@ -76,27 +76,146 @@ func TestNinthMember_TakesItsShare(t *testing.T) {
 	}
 }
 
-// Members that start at once. If each registers after the plan for those before it, each moves its share as one that joins.
+// cold lets members start cold, and returns how often work begins, how often at most on one shard, and when the first and
+// the last begins for the first time.
+func (f *fleet) cold(starts func()) (all, most int, first, last time.Duration) {
+	f.starts()
+	from := time.Now()
+	starts()
+	time.Sleep(3 * lease)
+	check.Equal(f.t, f.uneven(), "", "%s")
+	f.mu.Lock()
+	for i := range f.ledger {
+		d := f.ledger[i].first.Sub(from)
+		if last = max(last, d); first == 0 || d < first {
+			first = d
+		}
+		f.ledger[i].first = time.Time{}
+	}
+	f.mu.Unlock()
+	all, most = f.starts()
+	return all, most, first, last
+}
+
+// A group that starts cold grants its shards in portions for a second, while its members join. So most shards begin once, on
+// the member that keeps them. The first shard waits for nothing.
 func TestColdStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, 64, leadertest.WithLatency(oneWay))
-		from, even := time.Now(), time.Duration(0)
-		most := 0
-		for i := range 8 {
-			f.start(string(rune('a' + i)))
-			most += (64 + i) / (i + 1)
+	const shards = 100
+	at := func(each time.Duration) func(f *fleet, id string) {
+		return func(f *fleet, id string) {
+			for i := range 10 {
+				f.start(fmt.Sprint(id, i))
+				time.Sleep(each)
+			}
 		}
-		for f.uneven() != "" {
-			time.Sleep(oneWay)
-			even = time.Since(from)
-			check.Must(t, even < time.Second, "not even after a second")
+	}
+	random := func(f *fleet, id string) {
+		var joins []time.Duration
+		for range 10 {
+			joins = append(joins, time.Duration(f.rng.Int64N(int64(time.Second))))
 		}
-		time.Sleep(lease)
-		t.Logf("8 members start at once: even after %v, %d grants", even, f.begins)
-		check.Equal(t, f.uneven(), "", "%s")
-		check.That(t, f.begins <= most, "%d grants; want at most %d", f.begins, most)
-		f.stop()
-	})
+		slices.Sort(joins)
+		for i, d := range joins {
+			f.start(fmt.Sprint(id, i))
+			if i+1 < len(joins) {
+				time.Sleep(joins[i+1] - d)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		starts    func(f *fleet, id string)
+		all, most int
+	}{
+		"at the same instant":     {at(0), shards, 1},
+		"one each 100 ms":         {at(100 * time.Millisecond), 110, 2},
+		"at random within 1 s":    {random, 110, 2},
+		"a lone process":          {func(f *fleet, id string) { f.start(id) }, shards, 1},
+		"one each 500 ms, in 5 s": {at(500 * time.Millisecond), 260, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(proof.Raced(proof.Size(4, 50), 3)) {
+				synctest.Test(t, func(t *testing.T) {
+					f := newFleet(t, shards, leadertest.WithLatency(oneWay))
+					f.rng = rand.New(rand.NewPCG(seed, 1))
+					for _, again := range []string{"", ", and again after a stop of all, under the same IDs", ", and again under new IDs"} {
+						all, most, first, last := f.cold(func() { c.starts(f, map[bool]string{true: "b", false: "a"}[again == ", and again under new IDs"]) })
+						t.Logf("%s%s: %d starts, at most %d of one shard; the first after %v, all after %v", name, again, all, most, first, last)
+						check.That(t, all <= c.all && most <= c.most, "%s: %d starts, at most %d of one shard", again, all, most)
+						check.That(t, first <= 60*oneWay, "%s: the first work after %v", again, first) // as all have to register
+						check.That(t, last-first <= time.Second+4*oneWay, "%s: the first work after %v, all work after %v", again, first, last)
+						f.stop()
+					}
+				})
+			}
+		})
+	}
+}
+
+// The portions of a cold start grow with the square of the time. A lone process has its first shard at once, and the last one
+// after a second. What comes back to its member waits for nothing.
+func TestColdStart_Portions(t *testing.T) {
+	for _, c := range []struct {
+		latency time.Duration
+		want    string // in milliseconds, when each shard begins after the first one
+	}{{0, "0 400 500 600 700 800 800 900 900 1000 "}, {oneWay, "0 0 0 0 0 0 0 0 0 0 "}} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(t, 10, leadertest.WithLatency(c.latency))
+			p := f.start("a")
+			time.Sleep(2 * time.Second)
+			if c.latency > 0 {
+				p.leave()
+				<-p.member.Done()
+				f.start("a")
+				time.Sleep(2 * time.Second)
+			}
+			f.mu.Lock()
+			var at string
+			for i := range f.ledger {
+				at += fmt.Sprint(f.ledger[i].begun.Sub(f.ledger[0].begun).Milliseconds(), " ")
+			}
+			f.mu.Unlock()
+			check.Equal(t, at, c.want, "%s")
+			f.stop()
+		})
+	}
+}
+
+// A group whose map was lost does not start cold: all shards begin again as soon as the members have received the new map.
+func TestLostMap_IsNoColdStart(t *testing.T) {
+	for name, lose := range map[string]func(f *fleet){
+		"page":                         func(f *fleet) { f.store.Delete(group.PageKey(named, 0)) },
+		"registry and page":            func(f *fleet) { f.store.Delete(group.RegistryKey(named)); f.store.Delete(group.PageKey(named, 0)) },
+		"page, as the assigner leaves": func(f *fleet) { f.assigner().leave(); f.store.Put(group.PageKey(named, 0), []byte("junk")) },
+		"page, as the assigner dies":   func(f *fleet) { f.assigner().kill(); f.store.Delete(group.PageKey(named, 0)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t, 40)
+				for _, id := range []string{"a", "b", "c"} {
+					f.start(id)
+				}
+				time.Sleep(lease)
+				from := time.Now()
+				lose(f)
+				time.Sleep(5 * lease)
+				check.Equal(t, f.uneven(), "", "%s")
+				f.mu.Lock()
+				first, last := f.ledger[0].begun, f.ledger[0].begun
+				for i := range f.ledger {
+					begun := f.ledger[i].begun
+					if begun.Before(first) {
+						first = begun
+					}
+					if begun.After(last) {
+						last = begun
+					}
+				}
+				f.mu.Unlock()
+				check.That(t, !first.Before(from) && last.Equal(first), "the first after %v, the last after %v", first.Sub(from), last.Sub(from))
+				f.stop()
+			})
+		})
+	}
 }
 
 // A member that stops hands its shards over.

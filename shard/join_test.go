@@ -1017,7 +1017,7 @@ func TestBodyThatDoesNotEnd_OnManyShards(t *testing.T) {
 			<-lead.Done()
 			<-hangs
 		})
-		time.Sleep(time.Second)
+		time.Sleep(2 * time.Second)
 		check.OK(t, shard.Drain(t.Context(), store, named, "a"))
 		time.Sleep(lease)
 		v := check.Got(shard.Lookup(t.Context(), store, named))(t)

@@ -44,6 +44,7 @@ type Member struct {
 	waiting atomic.Int32 // shards that wait for a call of Serve
 	idle    atomic.Int32 // those that have waited for a lease
 	drained atomic.Bool  // by an operator, when a term of this process was last in the registry
+	warm    atomic.Bool  // the group does not start cold any more: this process has had shards, or has seen that others have
 
 	mu         sync.Mutex
 	released   []*Shard

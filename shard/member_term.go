@@ -305,7 +305,7 @@ func (s *shift) receive(p *page) {
 	granted, stop := p.member.Receive(p.value)
 	p.value = group.Map{} // the member has what it needs
 	for _, n := range granted {
-		if !s.left {
+		if s.warm.Store(true); !s.left {
 			s.emit(Granted{p.first + n, p.member.Token(n)})
 		}
 	}

@@ -3,6 +3,7 @@ package shard_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -28,6 +29,7 @@ type fleet struct {
 	shards int
 	trace  func(line string) // nil: only the end of it is kept
 	config func(id string, cfg *shard.Config)
+	rng    *rand.Rand // of a test that needs chance
 
 	mu     sync.Mutex
 	ledger []page // by the number of the shard
@@ -44,9 +46,10 @@ type page struct {
 	token uint64  // the greatest
 	ended time.Time
 	begun time.Time
-	count int      // how often work has begun
-	by    *process // who began last
-	again *process // whose work ended early, so that it may begin again with the same token
+	count int       // how often work has begun
+	first time.Time // when it has for the first time, since a test has set it back
+	by    *process  // who began last
+	again *process  // whose work ended early, so that it may begin again with the same token
 }
 
 // work is the work of a process on a shard.
@@ -221,7 +224,9 @@ func (f *fleet) begin(w *work) bool {
 	e.token, e.begun, e.by = max(e.token, w.s.Token()), now, p
 	e.works = append(e.works, w)
 	f.begins++
-	e.count++
+	if e.count++; e.first.IsZero() {
+		e.first = now
+	}
 	return true
 }
 

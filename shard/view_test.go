@@ -74,7 +74,7 @@ func TestLookup(t *testing.T) {
 		_, err := shard.Lookup(t.Context(), f.store, named)
 		check.Is(t, err, shard.ErrNoGroup)
 		a := f.start("a")
-		time.Sleep(time.Second)
+		time.Sleep(2 * time.Second)
 		f.mu.Lock()
 		a.hangs = time.Second
 		f.mu.Unlock()
@@ -144,7 +144,7 @@ func TestObserve(t *testing.T) {
 		}
 		next("")
 		f.start("a")
-		time.Sleep(time.Second)
+		time.Sleep(2 * time.Second)
 		next("8 a works; a has 8, leading")
 		b := f.start("b")
 		time.Sleep(time.Second)

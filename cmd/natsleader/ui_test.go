@@ -209,6 +209,7 @@ func TestUI_Groups(t *testing.T) {
 			w.Notef("# %s\n", what)
 			time.Sleep(20*time.Second + 7*time.Millisecond) // between two ticks
 		}
+		time.Sleep(view.Tick / 2) // the portions of the cold start come between two ticks
 		a := w.Joins("a", shard.Config{})
 		b := w.Joins("b", shard.Config{Value: []byte("10.0.0.8:80"), Hold: time.Minute})
 		shows("a and b have joined")

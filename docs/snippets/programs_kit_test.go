@@ -70,6 +70,7 @@ type trial struct {
 	row     row
 	store   *leadertest.Store
 	oneWay  time.Duration // of each message
+	cold    time.Duration // by how much later a group may begin, all of whose processes are new
 	lengths []time.Duration
 
 	mu       sync.Mutex
@@ -288,6 +289,9 @@ func (t *trial) begins(by *replica, at func(b bound, end time.Time) time.Time) {
 		late, most := next.begin.Sub(at(b, end)), time.Duration(0)
 		if t.spare() {
 			most = 30 * t.oneWay
+		}
+		if ofGroup(t.name) {
+			most += t.cold
 		}
 		if late < -most || late > most || by != nil && next.by != by {
 			t.accuse("%s begins with %d at %v, %v late", next.by.id, key, next.begin.Sub(bubbleStart), late)

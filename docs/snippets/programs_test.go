@@ -166,6 +166,7 @@ var rows = []row{
 		t.pass(time.Minute)
 		begun, other := time.Now(), t.start("b")
 		t.pass(time.Minute)
+		t.cold = time.Second
 		t.begins(other, func(bound, time.Time) time.Time { return begun.Add(programLease + 8*t.oneWay) })
 	}},
 	{name: "pause/items go on first", run: func(t *trial) { t.pause(true) }},

@@ -46,6 +46,9 @@ type Assigner struct {
 	Held func(Session) bool
 	// Asked has the members that an operator wants shards to be moved to, by the number of the shard.
 	Asked map[int]string
+	// Portion bounds how many shards have a worker after Assign: others wait, unless they come back to the member that had
+	// them. 0: any number. See [ColdPortion].
+	Portion int
 	// Before has the owners before of the shards that Assign has granted anew.
 	Before map[int]Session
 	// Found is what Assign found, before it moved what was not asked for.
@@ -150,28 +153,26 @@ func (a *Assigner) Assign(grants []Grant) (moved []int) {
 	})
 	// The shards that were granted last go to the workers that joined last: in a rolling deployment these stay the longest.
 	slices.SortStableFunc(loose, func(i, j int) int { return cmp.Compare(grants[j].Since, grants[i].Since) })
-	last := len(want) - 1
-	for _, i := range loose {
-		for last >= 0 && has[last] >= want[last] {
+	room := want
+	if a.Portion > 0 {
+		room = ration(has, want, a.Portion)
+	}
+	first, last := 0, len(room)-1 // of the workers that have room
+	for n, i := range append(loose, fresh...) {
+		for first < len(room) && has[first] >= room[first] {
+			first++
+		}
+		for last >= 0 && has[last] >= room[last] {
 			last--
 		}
-		w := last
+		w := first
 		switch {
 		case late[i]:
 			w = a.elsewhere(i, has, want)
-		case w < 0:
-			w = len(want)
-		}
-		place(i, w)
-	}
-	next := 0
-	for _, i := range fresh {
-		for next < len(want) && has[next] >= want[next] {
-			next++
-		}
-		w := next
-		if late[i] {
-			w = a.elsewhere(i, has, want)
+		case first > last && a.Portion > 0:
+			continue // it waits for the next portion
+		case first <= last && n < len(loose):
+			w = last
 		}
 		place(i, w)
 	}

@@ -9,6 +9,7 @@
 //	grant.go   what members read and publish: sessions, grants, maps, reports
 //	member.go  Member: the shards that one term of a member works on
 //	assign.go  Assigner: an even spread with few moves
+//	cold.go    the portions in which a group that starts cold is granted
 //	keys.go    the keys of a group
 //	encode.go  the stored values of a group: registry, pages of the map, what members publish; encoding,
 //	           decoding, bounds

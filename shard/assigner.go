@@ -23,6 +23,8 @@ type assigner struct {
 	pages []*decoded[group.Map]
 	stand *watch
 
+	programs group.Programs // of the members
+
 	said    []byte
 	saying  chan error // has the outcome of the publication in flight; nil: none is
 	planned bool       // nothing is to be done until something changes
@@ -35,6 +37,9 @@ func (m *Member) spread(term *leader.Term, stand *watch, roll *decoded[group.Reg
 	ctx, cancel := context.WithCancel(term.Context())
 	defer cancel()
 	a := &assigner{Member: m, term: term, ctx: ctx, stand: stand, roll: roll}
+	m.mu.Lock()
+	a.programs = m.programs // until it knows the members itself
+	m.mu.Unlock()
 	stand.forget()
 	for i := range m.layout.Pages() {
 		a.pages = append(a.pages, m.page(ctx, i, m.steers))
@@ -64,13 +69,13 @@ func (m *Member) spread(term *leader.Term, stand *watch, roll *decoded[group.Reg
 	}
 }
 
-// publish publishes which revisions the pages have.
+// publish publishes which revisions the pages have, and the programs of the members if they differ.
 func (a *assigner) publish() {
 	revisions := make([]uint64, len(a.pages))
 	for i, p := range a.pages {
 		revisions[i] = p.entry().Revision
 	}
-	value := group.EncodeAssigner(revisions)
+	value := group.EncodeAssigner(revisions, a.programs)
 	if a.saying != nil || bytes.Equal(value, a.said) {
 		return
 	}
@@ -156,6 +161,7 @@ func (a *assigner) plan() bool {
 			lost = max(lost, g.Since)
 		}
 	}
+	var programs group.Programs
 	for _, m := range roll.Members {
 		s := a.stand.see(m.ID)
 		if needed[m.ID] = true; !s.known { // or its share would go to others, and come back
@@ -169,8 +175,12 @@ func (a *assigner) plan() bool {
 		plan.Everyone = append(plan.Everyone, newest)
 		if s.leads && s.valid && newest.Session == m && s.ID == m.ID { // the registry is not pruned of a term that has shards
 			p := s.published
+			programs.Add(p.Program, m.ID)
 			plan.Workers = append(plan.Workers, group.Worker{Session: newest.Session, Weight: p.Weight, Most: p.Most, Leaves: p.Reports[0].Left && p.Hold == 0 || slices.Contains(roll.Drained, m.ID), Late: p.Late})
 		}
+	}
+	if ready {
+		a.programs = programs
 	}
 	if time.Now().Before(a.mayGrant(roll.Base)) {
 		return false

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/group"
@@ -19,6 +21,10 @@ type Config struct {
 	// in the bucket: keep the ID of a member over restarts.
 	ID    string
 	Value []byte // published for routing, for example an address; at most 4 KiB
+	// Program names the application of which this process is part, in at most 256 bytes. If two applications join one group
+	// by accident, each works on some of the other's shards. So members that publish different names are the fault
+	// [ErrProgramsDiffer] of all. Default: the path of the main module of the program, if its build information has it.
+	Program string
 	// Weight is the member's share of the shards, relative to that of others. Default: 1.
 	Weight int
 	// Most bounds how many shards the member takes. Default: 0, any number.
@@ -51,6 +57,9 @@ const maxValue = 4 << 10
 // pageSize is how many shards are on each page of the map. Tests have smaller pages.
 var pageSize = 1000
 
+// ErrProgramsDiffer is the fault that members of a group are of different programs, see [Config].Program.
+var ErrProgramsDiffer = errors.New("shard: members of different programs")
+
 // ErrShardsDiffer is the error of a member that has another number of shards than the group.
 var ErrShardsDiffer = errors.New("shard: another number of shards than the group")
 
@@ -68,11 +77,22 @@ func (c *Config) check(name string) error {
 		return fmt.Errorf("%w: Most is %d: set 0 for any number", leader.ErrInvalidConfig, c.Most)
 	case c.Hold < 0 || c.Hold > group.MaxHold:
 		return fmt.Errorf("%w: Hold is %v: set it from 0 to %v", leader.ErrInvalidConfig, c.Hold, group.MaxHold)
+	case len(c.Program) > group.MaxProgram:
+		return fmt.Errorf("%w: Program has %d bytes, which is more than %d", leader.ErrInvalidConfig, len(c.Program), group.MaxProgram)
 	case len(c.Value) > maxValue:
 		return fmt.Errorf("%w: Value of %d bytes is more than %d", leader.ErrValueTooLarge, len(c.Value), maxValue)
 	}
 	return nil
 }
+
+// program returns the name of the program of this process, or "" if it is not known.
+var program = sync.OnceValue(func() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || len(info.Main.Path) > group.MaxProgram || info.Main.Path == "command-line-arguments" {
+		return ""
+	}
+	return info.Main.Path
+})
 
 // election returns the settings of an election of the member.
 func (c *Config) election() leader.Config {

@@ -47,7 +47,8 @@ type Released struct {
 type Rebalanced struct{ Moves map[Reason]int }
 
 // Faulted reports an error from which the member goes on. Those of its elections are among them. The rest is reported
-// once for each damaged revision of a key, and once for each failure of a kind of request that lasts.
+// once for each damaged revision of a key, and once for each failure of a kind of request that lasts, and so are
+// [ErrNotBegun] and [ErrProgramsDiffer].
 type Faulted struct{ Err error }
 
 // Reason says why a shard was granted anew.

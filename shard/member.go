@@ -53,6 +53,7 @@ type Member struct {
 	base       uint64            // of the newest registry
 	granting   time.Time         // from when on this process may grant shards
 	tokens     []uint64          // by the number of a page, the greatest that this process knows
+	programs   group.Programs    // that an assigner has published last; none if they do not differ
 	reported   map[string]string // by keys the revision, and by kinds of requests the failure, that was last reported
 	faults     uint64
 	tally      tally
@@ -91,6 +92,7 @@ func Join(ctx context.Context, store leader.Store, name string, cfg Config) (*Me
 		reported: make(map[string]string), moves: make(map[Reason]int), draining: make(map[int]*Shard), events: newFeed(), values: context.WithoutCancel(ctx),
 	}
 	m.tokens = make([]uint64, m.layout.Pages())
+	m.cfg.Program = cmp.Or(cfg.Program, program())
 	m.port = requests{port, m}
 	value, err := m.publication(nil, nil)
 	if err != nil {
@@ -117,7 +119,7 @@ func Join(ctx context.Context, store leader.Store, name string, cfg Config) (*Me
 // publication returns what the member publishes.
 func (m *Member) publication(reports []group.Report, unbegun []int) ([]byte, error) {
 	return m.layout.EncodeMember(group.Published{
-		Reports: reports, Late: m.late(), Idle: m.idle.Load() > 0, Unbegun: unbegun, Weight: max(m.cfg.Weight, 1), Most: m.cfg.Most, Hold: m.cfg.Hold, Value: string(m.cfg.Value),
+		Reports: reports, Late: m.late(), Idle: m.idle.Load() > 0, Unbegun: unbegun, Weight: max(m.cfg.Weight, 1), Most: m.cfg.Most, Hold: m.cfg.Hold, Program: m.cfg.Program, Value: string(m.cfg.Value),
 	})
 }
 

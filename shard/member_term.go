@@ -316,8 +316,8 @@ func (s *shift) receive(p *page) {
 	}
 }
 
-// hear takes note of the revisions of the pages that the assigner has published, so that a page whose message was lost is
-// read.
+// hear takes note of what the assigner has published: the revisions of the pages, so that a page whose message was lost is
+// read, and the programs of the members if they differ.
 func (s *shift) hear() {
 	h := s.assign.Leader()
 	if bytes.Equal(h.Value, s.heard) {
@@ -327,6 +327,17 @@ func (s *shift) hear() {
 	for i, revision := range published(s.layout, h) {
 		s.pages[i].expect(revision)
 	}
+	if h.State != leader.HolderLeading || len(h.Value) == 0 {
+		return // a new assigner does not know them yet
+	}
+	programs, err := group.DecodePrograms(h.Value), error(nil)
+	s.mu.Lock()
+	s.programs = programs
+	s.mu.Unlock()
+	if programs != nil {
+		err = fmt.Errorf("%w: %v: give each application a group of its own, or all the same Config.Program", ErrProgramsDiffer, programs)
+	}
+	s.outcome("the members", err)
 }
 
 // published returns the revisions of the pages that an assigner has published, if it has.

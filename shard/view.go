@@ -60,6 +60,7 @@ var ownerStates = [...]string{OwnerNone: "none", OwnerWaits: "waits", OwnerGrant
 type Peer struct {
 	ID           string
 	Value        []byte
+	Program      string // see [Config]; empty if the member does not publish it
 	Weight, Most int
 	Hold         time.Duration
 	Shards       int           // that are granted to it, in whichever state
@@ -343,7 +344,7 @@ func (s *sights) view() View {
 		m := Peer{ID: id, Shards: shards[id], Drained: slices.Contains(s.registry.Drained, id), Holder: s.holders[id]}
 		if t.valid {
 			p := t.published
-			m.Value, m.Weight, m.Most, m.Hold, m.Leaves, m.Late = value(p), p.Weight, p.Most, p.Hold, p.Reports[0].Left, p.Late
+			m.Value, m.Program, m.Weight, m.Most, m.Hold, m.Leaves, m.Late = value(p), p.Program, p.Weight, p.Most, p.Hold, p.Reports[0].Left, p.Late
 		}
 		v.Members = append(v.Members, m)
 	}

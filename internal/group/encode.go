@@ -27,6 +27,10 @@ const (
 	MaxAsked = 1000
 	// MaxLate is the greatest number of shards that a member names whose work goes on too long.
 	MaxLate = 1000
+	// MaxProgram is the greatest length of the name of a program, in bytes.
+	MaxProgram = 256
+	// maxPrograms is how many programs an assigner names.
+	maxPrograms = 8
 	// MaxWeight is the greatest weight of a member.
 	MaxWeight = 1_000_000
 	// MaxHold bounds for how long a damaged value can keep shards without an owner.
@@ -286,8 +290,9 @@ type Published struct {
 	Weight  int
 	Most    int // see Worker
 	// Hold is for how long after the end of a term its shards wait for a later term of the same member.
-	Hold  time.Duration
-	Value string // of the application
+	Hold    time.Duration
+	Program string // of which the member is part; "" if it is not known, as of an earlier version
+	Value   string // of the application
 }
 
 // wireMember is a [Published] as it is stored.
@@ -302,13 +307,14 @@ type wireMember struct {
 	Weight  int            `json:"weight"`
 	Most    int            `json:"most,omitempty"`
 	Hold    string         `json:"hold,omitempty"`
+	Program string         `json:"program,omitempty"`
 	Value   string         `json:"value,omitempty"`
 	Binary  string         `json:"value64,omitempty"` // a value that is not UTF-8, in base64
 }
 
 // EncodeMember returns a publication as JSON, or an error if it is too large.
 func (l Layout) EncodeMember(p Published) ([]byte, error) {
-	w := wireMember{Format: Format, Seen: make(map[int]uint64), Idle: p.Idle, Weight: p.Weight, Most: p.Most}
+	w := wireMember{Format: Format, Seen: make(map[int]uint64), Idle: p.Idle, Weight: p.Weight, Most: p.Most, Program: p.Program}
 	var busy []int
 	for page, r := range p.Reports {
 		w.Left = w.Left || r.Left
@@ -372,6 +378,9 @@ func (l Layout) DecodeMember(value []byte, revision uint64) (Published, error) {
 			r.Busy = append(r.Busy, i%l.PageSize)
 		}
 	}
+	if len(w.Program) <= MaxProgram { // else a later version has other bounds
+		p.Program = w.Program
+	}
 	var err error
 	if w.Late != "" {
 		if p.Late, err = numbers(w.Late, l.Shards); err != nil {
@@ -402,14 +411,67 @@ func (l Layout) DecodeMember(value []byte, revision uint64) (Published, error) {
 	return p, nil
 }
 
-// wireAssigner is the publication of an assigner as it is stored.
-type wireAssigner struct {
-	Format int      `json:"v"`
-	Pages  []uint64 `json:"pages"`
+// Program is an application of which a member is part.
+type Program struct {
+	Name   string `json:"name"`
+	Member string `json:"member"` // the ID of one that is
 }
 
-// EncodeAssigner returns the publication of an assigner as JSON: the newest revision of each page that it knows.
-func EncodeAssigner(pages []uint64) []byte { return encode(wireAssigner{Format, pages}) }
+// Programs are those of the members of a group, each once. Members that do not name theirs are left out.
+type Programs []Program
+
+// Add adds the program of a member.
+func (p *Programs) Add(name, member string) {
+	if name != "" && len(*p) < maxPrograms && !slices.ContainsFunc(*p, func(o Program) bool { return o.Name == name }) {
+		*p = append(*p, Program{name, member})
+	}
+}
+
+// Differ reports whether the members are of more than one program.
+func (p Programs) Differ() bool { return len(p) > 1 }
+
+// String names each program with one of its members.
+func (p Programs) String() string {
+	var parts []string
+	for _, o := range p {
+		parts = append(parts, fmt.Sprintf("%q of member %q", o.Name, o.Member))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// wireAssigner is the publication of an assigner as it is stored.
+type wireAssigner struct {
+	Format   int      `json:"v"`
+	Pages    []uint64 `json:"pages"`
+	Programs Programs `json:"programs,omitempty"`
+}
+
+// EncodeAssigner returns the publication of an assigner as JSON: the newest revision of each page that it knows, and the
+// programs of the members if they differ.
+func EncodeAssigner(pages []uint64, programs Programs) []byte {
+	if !programs.Differ() {
+		programs = nil
+	}
+	return encode(wireAssigner{Format, pages, programs})
+}
+
+// DecodePrograms returns the programs that an assigner has published, or none if they do not differ.
+func DecodePrograms(value []byte) Programs {
+	var w wireAssigner
+	if decode(value, wire.MaxValue, &w) != nil {
+		return nil
+	}
+	var known Programs
+	for _, p := range w.Programs {
+		if len(p.Name) <= MaxProgram && len(p.Member) <= record.MaxID {
+			known.Add(p.Name, p.Member)
+		}
+	}
+	if !known.Differ() {
+		return nil
+	}
+	return known
+}
 
 // DecodeAssigner decodes what an assigner has published in a record that is stored at a revision.
 func (l Layout) DecodeAssigner(value []byte, revision uint64) (pages []uint64, err error) {

@@ -84,9 +84,9 @@ func TestPage_Size(t *testing.T) {
 func TestMember_Format(t *testing.T) {
 	for want, p := range map[string]Published{
 		`{"v":1,"weight":1}`: {Reports: make([]Report, 3), Weight: 1},
-		`{"v":1,"seen":{"0":7,"2":9},"busy":"3-4,10,24","late":"3,9","idle":true,"unbegun":"5-7","left":true,"weight":2,"most":10,"hold":"30s","value":"10.0.0.1:80"}`: {
+		`{"v":1,"seen":{"0":7,"2":9},"busy":"3-4,10,24","late":"3,9","idle":true,"unbegun":"5-7","left":true,"weight":2,"most":10,"hold":"30s","program":"example.com/a","value":"10.0.0.1:80"}`: {
 			Reports: []Report{{Seen: 7, Busy: []int{3, 4}, Left: true}, {Busy: []int{0}, Left: true}, {Seen: 9, Busy: []int{4}, Left: true}},
-			Late:    []int{3, 9}, Idle: true, Unbegun: []int{5, 6, 7}, Weight: 2, Most: 10, Hold: 30 * time.Second, Value: "10.0.0.1:80",
+			Late:    []int{3, 9}, Idle: true, Unbegun: []int{5, 6, 7}, Weight: 2, Most: 10, Hold: 30 * time.Second, Program: "example.com/a", Value: "10.0.0.1:80",
 		},
 		`{"v":1,"weight":1000000,"hold":"24h0m0s","value64":"/w=="}`: {Reports: make([]Report, 3), Weight: MaxWeight, Hold: MaxHold, Value: "\xff"},
 	} {
@@ -94,6 +94,10 @@ func TestMember_Format(t *testing.T) {
 		check.Deep(t, check.Got(ten.DecodeMember([]byte(want), 9))(t), p)
 		later := strings.Replace(want, `"weight"`, `"later":{"of":1},"weight"`, 1) // a field of a later version of this format
 		check.Deep(t, check.Got(ten.DecodeMember([]byte(later), 9))(t), p)
+	}
+	for size, want := range map[int]int{MaxProgram: MaxProgram, MaxProgram + 1: 0} { // a name that is too long counts as none
+		value := check.Got(ten.EncodeMember(Published{Weight: 1, Program: strings.Repeat("x", size)}))(t)
+		check.Equal(t, len(check.Got(ten.DecodeMember(value, 9))(t).Program), want, "%d bytes")
 	}
 }
 
@@ -264,10 +268,37 @@ func FuzzDecodeGroup(f *testing.F) {
 func TestAssigner_Format(t *testing.T) {
 	l := Layout{Shards: 25, PageSize: 10}
 	want := `{"v":1,"pages":[7,0,9]}`
-	check.Equal(t, string(EncodeAssigner([]uint64{7, 0, 9})), want, "%s")
+	check.Equal(t, string(EncodeAssigner([]uint64{7, 0, 9}, Programs{{"example.com/a", "w1"}})), want, "%s")
 	check.Deep(t, check.Got(l.DecodeAssigner([]byte(want), 9))(t), []uint64{7, 0, 9})
 	for _, junk := range []string{"", "{}", `{"v":1}`, `{"v":1,"pages":[7,0]}`, `{"v":1,"pages":[7,0,9,9]}`, `{"v":1,"pages":[7,0,10]}`, `{"v":1,"pages":[7,0,-1]}`} {
 		_, err := l.DecodeAssigner([]byte(junk), 9)
 		check.Is(t, err, ErrForeign)
+	}
+}
+
+// An assigner names the programs of the members only if they differ, each once with its first member, and not too many. A reader
+// takes no more, and an older reader ignores them.
+func TestPrograms_Format(t *testing.T) {
+	var p Programs
+	p.Add("", "w0")
+	p.Add("example.com/b", "w1")
+	check.That(t, !p.Differ(), "%v differ", p)
+	p.Add("example.com/a", "w2")
+	p.Add("example.com/b", "w3")
+	check.That(t, p.Differ(), "%v do not differ", p)
+	check.Equal(t, p.String(), `"example.com/b" of member "w1", "example.com/a" of member "w2"`, "%s")
+	value := EncodeAssigner([]uint64{7, 0, 9}, p)
+	check.Equal(t, string(value), `{"v":1,"pages":[7,0,9],"programs":[{"name":"example.com/b","member":"w1"},{"name":"example.com/a","member":"w2"}]}`, "%s")
+	check.Deep(t, DecodePrograms(value), p)
+	check.Deep(t, check.Got(Layout{Shards: 25, PageSize: 10}.DecodeAssigner(value, 9))(t), []uint64{7, 0, 9})
+
+	many := append(Programs{{strings.Repeat("x", MaxProgram+1), "w"}, {"example.com/a", strings.Repeat("x", record.MaxID+1)}}, p...)
+	for i := range 2 * maxPrograms {
+		many = append(many, Program{fmt.Sprint("example.com/", i), "w"})
+	}
+	got := DecodePrograms(EncodeAssigner(nil, many))
+	check.That(t, len(got) == maxPrograms && slices.Equal(got[:2], p), "%v", got)
+	for _, junk := range []string{"", "{", `{"v":1}`, `{"v":2,"programs":[{"name":"a","member":"w1"},{"name":"b","member":"w2"}]}`, `{"v":1,"programs":[{"name":"a","member":"w1"},{"name":"a","member":"w2"}]}`} {
+		check.That(t, DecodePrograms([]byte(junk)) == nil, "%s has programs", junk)
 	}
 }

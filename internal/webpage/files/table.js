@@ -37,7 +37,7 @@ const columns = [
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 
 // wordOf has the word for what is wrong with a group that has an assigner.
-const wordOf = { shards_unowned: "unowned", shards_not_begun: "not begun", work_late: "late work", group_empty: "empty" };
+const wordOf = { shards_unowned: "unowned", shards_not_begun: "not begun", work_late: "late work", programs_differ: "mixed", group_empty: "empty" };
 
 // stateOf returns the word for the state of a row, which does not depend on colours.
 export function stateOf(row) {

@@ -91,6 +91,12 @@ func member(id string, lives, drained bool) shard.Peer {
 	return p
 }
 
+// of returns the member as one of a program.
+func of(program string, m shard.Peer) shard.Peer {
+	m.Program = program
+	return m
+}
+
 // well is a bucket that is well, with all that one can have.
 func well() facts.Bucket {
 	keys, groups := orders(2, member("s1", true, false))
@@ -193,6 +199,17 @@ func situations() []situation {
 			keys, _ := b.Elections.Get()
 			b.Elections = known(append(keys, led(group.MemberKey("orders", "s1"), time.Hour)))
 		}, 1, []string{"no member lives; these are gone: s1 -> start its members"}, []string{"no candidate takes over"}},
+		{
+			"members of two programs", shards(2, of("example.com/a", member("s1", true, false)), of("example.com/b", member("s2", true, false)), of("example.com/a", member("s3", true, false))),
+			1,
+			[]string{"group orders: members are of different programs: example.com/a (s1, s3), example.com/b (s2)", "give each application a group with a name of its own"},
+			nil,
+		},
+		{
+			"members of one program, of an earlier version, and of another one that is gone",
+			shards(2, of("example.com/a", member("s1", true, false)), member("s2", true, false), of("example.com/b", member("s3", false, false))), 0, nil,
+			[]string{"different programs"},
+		},
 		{"a group is not read", func(b *facts.Bucket) {
 			g, _ := b.Groups.Get()
 			lost(&g[0].View, facts.NoAnswer, "nats: timeout")

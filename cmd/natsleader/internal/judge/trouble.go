@@ -30,6 +30,7 @@ const (
 	NoAssigner     Code = "no_assigner"
 	ShardsNotBegun Code = "shards_not_begun"
 	WorkLate       Code = "work_late"
+	OtherPrograms  Code = "programs_differ"
 )
 
 // remedies say for each code what to do, which heading of docs/runbook.md says more, and how much attention it needs. Codes
@@ -51,6 +52,7 @@ var remedies = map[Code]struct {
 	NoAssigner:     {"look again after a lease; if it stays, see the logs of the members: they may not be allowed to write", "natsleadershardsnoassigner", TroubleExpired, false},
 	ShardsNotBegun: {"see in the logs of these members what hangs, or which guard cannot be raised, and restart them", "natsleadershardsnotbegun", TroubleExpired, false},
 	WorkLate:       {"see in the logs of these members what hangs, and restart them", "natsleadershardsnotreleased", TroubleExpired, false},
+	OtherPrograms:  {"give each application a group with a name of its own; if they are one application, let all set the same Config.Program", "", TroubleExpired, false},
 }
 
 // runbook is the page of which each entry has a heading.
@@ -233,6 +235,9 @@ func Group(name string, view shard.View, in Around) (found []Finding) {
 	}
 	if works := facts.LateWork(view, -1); len(works) > 0 {
 		found = append(found, Warning.trouble(WorkLate, "work goes on after its GracePeriod: %s", worksText(works)))
+	}
+	if text := programs(view); text != "" {
+		found = append(found, Warning.trouble(OtherPrograms, "members are of different programs: %s", text))
 	}
 	if drained := states[facts.MemberDrained]; len(drained) > 0 {
 		found = append(found, Note.of("these members are drained: %s", Some(drained)).advise("natsleader undrain "+join(drained)))

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/leader"
@@ -23,7 +24,8 @@ type Config struct {
 	Value []byte // published for routing, for example an address; at most 4 KiB
 	// Program names the application of which this process is part, in at most 256 bytes. If two applications join one group
 	// by accident, each works on some of the other's shards. So members that publish different names are the fault
-	// [ErrProgramsDiffer] of all. Default: the path of the main module of the program, if its build information has it.
+	// [ErrProgramsDiffer] of all. A change of the name is such a fault while members with both names run, so it has no
+	// version. Default: the path of the main module of the program, if its build information has it.
 	Program string
 	// Weight is the member's share of the shards, relative to that of others. Default: 1.
 	Weight int
@@ -79,6 +81,8 @@ func (c *Config) check(name string) error {
 		return fmt.Errorf("%w: Hold is %v: set it from 0 to %v", leader.ErrInvalidConfig, c.Hold, group.MaxHold)
 	case len(c.Program) > group.MaxProgram:
 		return fmt.Errorf("%w: Program has %d bytes, which is more than %d", leader.ErrInvalidConfig, len(c.Program), group.MaxProgram)
+	case !utf8.ValidString(c.Program):
+		return fmt.Errorf("%w: Program %q is not UTF-8", leader.ErrInvalidConfig, c.Program)
 	case len(c.Value) > maxValue:
 		return fmt.Errorf("%w: Value of %d bytes is more than %d", leader.ErrValueTooLarge, len(c.Value), maxValue)
 	}

@@ -78,5 +78,7 @@ func TestProgram_Default(t *testing.T) {
 		check.OK(t, m.Stop())
 		_, err := shard.Join(t.Context(), store, named, shard.Config{Shards: 2, ID: "a", Program: strings.Repeat("x", group.MaxProgram+1)})
 		check.Says(t, err, leader.ErrInvalidConfig, "Program has 257 bytes, which is more than 256")
+		_, err = shard.Join(t.Context(), store, named, shard.Config{Shards: 2, ID: "a", Program: "\xff"})
+		check.Says(t, err, leader.ErrInvalidConfig, `Program "\xff" is not UTF-8`)
 	})
 }

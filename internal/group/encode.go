@@ -475,7 +475,10 @@ func DecodePrograms(value []byte) Programs {
 
 // DecodeAssigner decodes what an assigner has published in a record that is stored at a revision.
 func (l Layout) DecodeAssigner(value []byte, revision uint64) (pages []uint64, err error) {
-	var w wireAssigner
+	var w struct { // programs of a later format cost no revisions
+		Format int      `json:"v"`
+		Pages  []uint64 `json:"pages"`
+	}
 	if err := decode(value, wire.MaxValue, &w); err != nil {
 		return nil, err
 	}

@@ -291,6 +291,8 @@ func TestPrograms_Format(t *testing.T) {
 	check.Equal(t, string(value), `{"v":1,"pages":[7,0,9],"programs":[{"name":"example.com/b","member":"w1"},{"name":"example.com/a","member":"w2"}]}`, "%s")
 	check.Deep(t, DecodePrograms(value), p)
 	check.Deep(t, check.Got(Layout{Shards: 25, PageSize: 10}.DecodeAssigner(value, 9))(t), []uint64{7, 0, 9})
+	later := []byte(`{"v":1,"pages":[7,0,9],"programs":"of a later format"}`)
+	check.Deep(t, check.Got(Layout{Shards: 25, PageSize: 10}.DecodeAssigner(later, 9))(t), []uint64{7, 0, 9})
 
 	many := append(Programs{{strings.Repeat("x", MaxProgram+1), "w"}, {"example.com/a", strings.Repeat("x", record.MaxID+1)}}, p...)
 	for i := range 2 * maxPrograms {

@@ -94,7 +94,8 @@ func TestDoctor_Cluster(t *testing.T) {
 				testworld.Eventually(t, "doctor finds that two servers are lost", func() bool {
 					// Either a server still answers, or none does.
 					out, code = diagnose(t, witness, "--timeout", "3s")
-					return code == 2 && strings.Contains(out, "servers are missing: nothing can be written") || code == 69 && strings.Contains(out, "sees no leader")
+					return code == 2 && (strings.Contains(out, "servers are missing: nothing can be written") || strings.Contains(out, "has no leader")) ||
+						code == 69 && strings.Contains(out, "sees no leader")
 				})
 			}
 		})

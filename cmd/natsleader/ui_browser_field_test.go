@@ -165,7 +165,7 @@ func TestUI_InBrowser(t *testing.T) {
 	b.Becomes(shown, "worker-a 8 shards; 0-7; "+evil[:39]+"…")
 	testworld.Works(t, grouped, "tenants", shard.Config{ID: "worker-b", Shards: 8})
 	b.Becomes(shown, "worker-a 4 shards; 4-7; "+evil[:39]+"…"+",worker-b 4 shards; 0-3")
-	b.Becomes(`[...document.querySelectorAll('#changes li')].map((x) => x.textContent.slice(8)).join()`, "worker-a → worker-b: 4 shards, 0-3,worker-b has joined")
+	b.Becomes(`[...document.querySelectorAll('#changes li')].slice(0, 2).map((x) => x.textContent.slice(8)).join()`, "worker-a → worker-b: 4 shards, 0-3,worker-b has joined")
 	b.Accessible("a group")
 	b.Click("#shards li:last-child button", "#confirm-yes")
 	b.Becomes(testworld.OutcomeIs, "worker-b is asked: each of its shards moves as soon as the work on it has ended")

@@ -2,6 +2,7 @@ package shard_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -397,7 +398,8 @@ func TestRollingDeployment(t *testing.T) {
 	}
 	mean := float64(further) / float64(n)
 	t.Logf("when all stop, there are %.1f further starts on average", mean)
-	check.That(t, mean <= 40, "%.1f further starts", mean) // 23.6 of 300, with a standard deviation of 15
+	const before, deviation = 26, 15 // the mean of 300 deployments was 23.6
+	check.That(t, mean <= before+4*deviation/math.Sqrt(float64(n)), "%.1f further starts", mean)
 }
 
 // A member that restarts while others stand in its election, because it was the assigner, has its share soon.

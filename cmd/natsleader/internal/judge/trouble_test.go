@@ -14,7 +14,7 @@ import (
 	"github.com/natsleader/natsleader/shard"
 )
 
-// key is an election whose key got that value so long ago.
+// key returns an election with that value in its key, which was written so long ago.
 func key(value string, ago time.Duration) facts.ElectionStatus {
 	return facts.NewElectionStatus("billing", backend.Entry{Revision: 7, Value: []byte(value), Created: now.Add(-ago)})
 }
@@ -124,7 +124,7 @@ func TestGroup_Unowned(t *testing.T) {
 	}
 }
 
-// The worst of what is wrong with a group is that nobody works on some shards. A group that all members have left in
+// A group without a living member, or without an assigner, is judged by that first. A group that all members have left in
 // order is well.
 func TestGroup(t *testing.T) {
 	lives, led := peer("a", 0, false), leader.Holder{State: leader.HolderLeading}

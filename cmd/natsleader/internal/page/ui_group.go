@@ -75,7 +75,7 @@ func (g *Group) take(x view.Sharing, in judge.Around) {
 	g.news = nil
 	brief, now := x.Brief(), in.Now
 	worst := judge.Worst(judge.Group(x.Group, x.View, in))
-	if worst.Since = g.is.Since; worst.Code != g.is.Code || worst.Since.IsZero() { // one whose code stays is as old as before
+	if worst.Since = g.is.Since; worst.Code != g.is.Code || worst.Since.IsZero() { // a finding with the same code keeps its time
 		worst.Since = now
 	}
 	g.is = worst

@@ -107,7 +107,7 @@ func (r Lineup) next(now time.Time) string {
 	return text
 }
 
-// denied returns who waits, if the last writes of all of them were denied.
+// denied returns the candidates that wait, if the last writes of all of them were denied.
 func (r Lineup) denied() (names []facts.Text) {
 	for _, c := range r.candidates {
 		if !c.Denied {

@@ -71,7 +71,7 @@ func (x *Sharing) details() [][]string {
 		moving = fmt.Sprintf("%d: %s", n, front.Some(moves))
 	}
 	rows = append(rows, []string{"Moving:", moving}, []string{"Assigner:", x.assigner()})
-	rows = append(append(rows, x.troubles()...), todo(x.judged(), "")...)
+	rows = append(append(rows, x.troubles()...), remedyRows(x.judged(), "")...)
 	if len(x.past) > 0 {
 		past := []string{}
 		for _, p := range x.past {

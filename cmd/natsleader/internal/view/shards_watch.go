@@ -145,7 +145,7 @@ func (w *shardsWatcher) look(ctx context.Context) {
 	w.newest.in = Around(w.s.Clock.Now(), err)
 }
 
-// connection takes what was reported for not judged once the connection is back.
+// connection lets the group be judged again when the connection is lost, or is back.
 func (w *shardsWatcher) connection(err error) {
 	w.newest.in = Around(w.s.Clock.Now(), err)
 	w.out.NoteTrouble(err)

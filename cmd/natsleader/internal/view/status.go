@@ -194,7 +194,7 @@ func statusOfElection(ctx context.Context, g *front.Globals, s *inspect.Inspecto
 		details = append(details, inspect.CordonLine(names)...)
 	}
 	sum := electionSummary(x, in)
-	details = append(details, todo(sum.Trouble, x.Note.Runbook)...)
+	details = append(details, remedyRows(sum.Trouble, x.Note.Runbook)...)
 	if sum.Domain = s.Domain(ctx); sum.Domain != "" {
 		details = append(details, []string{"Domain:", front.Printable(sum.Domain)})
 	}
@@ -209,8 +209,8 @@ func statusOfElection(ctx context.Context, g *front.Globals, s *inspect.Inspecto
 	return front.ExitIf(x.At(now) != facts.Leading, front.ExitFailed, cmp.Or(err, unreadRoster(unread)))
 }
 
-// todo returns what to do about trouble, for people. Another line has the runbook of a note.
-func todo(is *judge.Finding, noted string) (rows [][]string) {
+// remedyRows returns what to do about trouble, for people. Another row has the runbook of a note.
+func remedyRows(is *judge.Finding, noted string) (rows [][]string) {
 	if is == nil {
 		return nil
 	}
@@ -304,7 +304,7 @@ func around(s *inspect.Inspector, now time.Time) judge.Around {
 	return judge.Around{Now: now, Expires: s.TTL > 0}
 }
 
-// cordoned adds who is cordoned to what is known of the bucket.
+// cordoned adds the names of the cordon to what is known of the bucket.
 func cordoned(in judge.Around, names []string) judge.Around {
 	for _, name := range names {
 		in.Cordoned = append(in.Cordoned, facts.Text(name))

@@ -69,3 +69,17 @@ func TestRunNotify_Unhandled(t *testing.T) {
 	expect.That(t, len(a.commandProcesses()) == 1, "of the command live %d", a.commandProcesses())
 	a.terminated()
 }
+
+// watch says why there is no connection, and which nats.go tells to another of its handlers than the loss.
+func TestWatch_RevokedCredentials(t *testing.T) {
+	s, revoke := newRunFixtureWith(t, nil)
+	cmd := natsleader(t, "--server", s.url, "watch", "--timeline")
+	watch := started(t, cmd)
+	s.leads()
+	watch.says(t, "leads with token")
+	revoke(noUser)
+	watch.says(t, "the connection was lost: the servers refuse the credentials")
+	revoke(nil)
+	watch.says(t, "up to date again")
+	interrupted(t, cmd)
+}

@@ -136,17 +136,18 @@ func followUntil[E any](ctx context.Context, s *inspect.Inspector, out Renderer,
 // connection is lost, another one when it is not made again for another reason, and nil when it is. lost is called with
 // the errors.
 func inspectorUntil(ctx context.Context, g *front.Globals, lost func(error)) (*inspect.Inspector, <-chan error, error) {
-	links := make(chan error, 2)
-	changed := func(err error) {
+	links := make(chan error, 1)
+	changed := func(err error) { // only one goroutine of nats.go calls this
 		if err != nil {
 			lost(err)
 		}
 		select {
-		case links <- err:
-		default: // the connection comes and goes
+		case <-links: //nolint:errcheck // only the newest counts, and it is not left out
+		default:
 		}
+		links <- err
 	}
-	because := "" // of one goroutine of nats.go
+	because := ""
 	down := func(_ *nats.Conn, err error) {
 		if kind := jsapi.ConnErrorOf(err).Kind; kind != because {
 			because = kind
@@ -167,7 +168,7 @@ func inspectorUntil(ctx context.Context, g *front.Globals, lost func(error)) (*i
 				}
 				down(nc, err)
 			}),
-			nats.ReconnectErrHandler(down),
+			beside(down),
 			nats.ReconnectHandler(func(*nats.Conn) {
 				because = ""
 				changed(nil)
@@ -265,6 +266,24 @@ func (l jsonLines) Changed(changes ...Change) error {
 		}
 	}
 	return nil
+}
+
+// beside lets down have the errors for which a connection is not made again, too.
+func beside(down func(*nats.Conn, error)) nats.Option {
+	return func(o *nats.Options) error {
+		dial, other := o.ReconnectErrCB, o.AsyncErrorCB
+		o.ReconnectErrCB = func(nc *nats.Conn, err error) {
+			dial(nc, err)
+			down(nc, err)
+		}
+		o.AsyncErrorCB = func(nc *nats.Conn, sub *nats.Subscription, err error) { // refused credentials come here only
+			other(nc, sub, err)
+			if !nc.IsConnected() && !errors.Is(err, nats.ErrPermissionViolation) {
+				down(nc, err)
+			}
+		}
+		return nil
+	}
 }
 
 // lostBecause says for each kind of an error why there is no connection.

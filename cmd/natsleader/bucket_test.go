@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -164,6 +166,13 @@ func TestBucketAdd_FailedRoster(t *testing.T) {
 		w.Notef("# its roster is %q\n", w.Config("KV_elections").Metadata["natsleader.roster"])
 		remove("other")
 		add()
+		remove("KV_elections")
+		remove("KV_elections_roster")
+		synctest.Wait()
+		w.Made(w.Js.CreateStream(w.Context(), jetstream.StreamConfig{Name: "last", Storage: jetstream.MemoryStorage}))
+		remove("last")
+		synctest.Wait()
+		expect.OK(w, expect.Err(os.Stat(filepath.Join(w.O.StoreDir, "jetstream", "A", "streams")))) // no stream is made while it is removed
 	}, func(o *server.Options) {
 		expect.OK(t, o.ProcessConfigString("no_auth_user: a, accounts { A { jetstream { max_streams: 2 }, users: [ { user: a } ] } }"))
 	})

@@ -127,9 +127,9 @@ func TestServe_SpansForEachShard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tracer, recorder := recording()
 		store := leadertest.NewStore(nil)
-		ctx, cancel := context.WithCancel(context.Background())
 		served := make(chan error)
-		join := func(id string) {
+		join := func(id string) (leave func()) {
+			ctx, cancel := context.WithCancel(context.Background())
 			m, err := shard.Join(ctx, store.Link(id), "orders", shard.Config{Shards: 1, ID: id})
 			if err != nil {
 				t.Fatal(err)
@@ -142,19 +142,21 @@ func TestServe_SpansForEachShard(t *testing.T) {
 				})
 			}()
 			time.Sleep(time.Minute)
+			return func() {
+				cancel()
+				if err := <-served; err != nil {
+					t.Error(err)
+				}
+			}
 		}
-		join("a")
-		join("b")
-		if err := shard.Move(ctx, store, "orders", 0, "b"); err != nil {
+		leaveA := join("a")
+		leaveB := join("b")
+		if err := shard.Move(t.Context(), store, "orders", 0, "b"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		cancel()
-		for range 2 {
-			if err := <-served; err != nil {
-				t.Error(err)
-			}
-		}
+		leaveA() // first, so that it does not take the shard that b releases
+		leaveB()
 		ended := recorder.Ended()
 		if len(ended) != 6 {
 			t.Fatalf("%d spans have ended", len(ended))

@@ -73,7 +73,7 @@ func Bubble(t *testing.T, cfg leader.BucketConfig, test func(w *World), opts ...
 		t.Setenv(name, t.TempDir())
 	}
 	EmptyTimerPool()
-	dir := testserver.StoreDir(t)
+	dir := testserver.StoreDir(t, "A")
 	Alone(t, func(w *World) {
 		w.O = &server.Options{ServerName: "n1", DontListen: true, JetStream: true, StoreDir: dir, NoSigs: true, NoLog: true}
 		for _, opt := range opts {

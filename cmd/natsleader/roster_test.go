@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
@@ -93,7 +95,12 @@ func TestRosterWatch_EachChangeOnce(t *testing.T) {
 				w.Notef("# the server restarts\n")
 				w.Restart()
 				time.Sleep(time.Minute)
-				w.Campaigns("billing", leader.Config{ID: "c", Queue: &leader.Queue{AtOnce: true}})
+				c := w.Campaigns("billing", leader.Config{ID: "c", Queue: &leader.Queue{AtOnce: true}})
+				w.Notef("# a server answers that hears no majority, while c stops\n")
+				w.CutOff(0, 20*time.Second, &jetstream.ClusterInfo{Name: "c", Replicas: []*jetstream.PeerInfo{{Name: "n2", Offline: true}, {Name: "n3", Offline: true}}})
+				time.Sleep(10 * time.Second)
+				expect.OK(w, c.Stop())
+				time.Sleep(20 * time.Second)
 				stop()
 			})
 		})

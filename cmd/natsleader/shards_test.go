@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
 	expect "github.com/natsleader/natsleader/internal/check"
@@ -211,9 +213,16 @@ func TestShardsWatch(t *testing.T) {
 				w.S.Shutdown()
 				w.S.WaitForShutdown()
 				time.Sleep(20 * time.Second)
-				stop()
 				w.Serve()
 				time.Sleep(30 * time.Second)
+				stop()
+				w.Notef("# a server answers that hears no majority, while e joins\n")
+				stop = follow()
+				w.CutOff(0, 20*time.Second, &jetstream.ClusterInfo{Name: "c", Replicas: []*jetstream.PeerInfo{{Name: "n2", Offline: true}, {Name: "n3", Offline: true}}})
+				time.Sleep(10 * time.Second)
+				w.Joins("e", shard.Config{})
+				time.Sleep(20 * time.Second)
+				stop()
 				w.Notef("# the bucket is deleted\n")
 				stop = follow()
 				expect.OK(w, w.Js.DeleteKeyValue(w.Context(), "elections"))

@@ -201,7 +201,8 @@ func TestRosterWatch_Collects(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				holders, candidates := make(chan leader.Holder), make(chan []roster.Entry)
-				go w.collect(ctx, Lineup{Election: "billing"}, holders, candidates)
+				w.rosters = make(chan Lineup)
+				go collect(ctx, Lineup{Election: "billing"}, holders, candidates, w.rosters)
 				from := time.Now()
 				holders <- leader.Holder{ID: "a"}
 				time.Sleep(together - 1)

@@ -237,21 +237,32 @@ const together = 100 * time.Millisecond
 
 // rosterWatcher follows the roster of an election.
 type rosterWatcher struct {
-	s        *inspect.Inspector
+	pulse
 	election string
-	out      Renderer
 
 	rosters  chan Lineup // each when nothing has changed for a while
 	end      context.CancelFunc
-	reported Lineup
+	newest   Lineup
+	reported *Lineup // nil: nothing yet
 }
 
 func newRosterWatcher(s *inspect.Inspector, election string, out Renderer) *rosterWatcher {
-	return &rosterWatcher{s: s, election: election, out: out, rosters: make(chan Lineup), end: func() {}}
+	return &rosterWatcher{pulse: newPulse(s, out), election: election, end: func() {}}
 }
 
 // open reports the roster as it is. It fails if a permission is missing.
 func (w *rosterWatcher) open(ctx context.Context) error {
+	if err := w.observe(ctx); err != nil {
+		return err
+	}
+	w.looked = time.Now()
+	return w.ticked(ctx)
+}
+
+// observe reads the roster, and observes it from then on.
+func (w *rosterWatcher) observe(ctx context.Context) error {
+	w.end()
+	w.rosters = nil // it closes
 	ctx, w.end = context.WithCancel(ctx)
 	now, err := readRoster(ctx, w.s, w.election)
 	if err != nil {
@@ -265,16 +276,20 @@ func (w *rosterWatcher) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	go w.collect(ctx, now, holders, candidates)
-	return w.report(now)
+	w.newest, w.rosters = now, make(chan Lineup)
+	go collect(ctx, now, holders, candidates, w.rosters)
+	return nil
 }
 
-func (w *rosterWatcher) close() { w.end() }
+func (w *rosterWatcher) close() {
+	w.abandon()
+	w.end()
+}
 
 // collect puts the holder and the candidates together, until ctx ends or the connection
 // is closed.
-func (w *rosterWatcher) collect(ctx context.Context, now Lineup, holders <-chan leader.Holder, candidates <-chan []roster.Entry) {
-	defer close(w.rosters)
+func collect(ctx context.Context, now Lineup, holders <-chan leader.Holder, candidates <-chan []roster.Entry, rosters chan<- Lineup) {
+	defer close(rosters)
 	settled := time.NewTimer(together)
 	for {
 		open := true
@@ -285,7 +300,7 @@ func (w *rosterWatcher) collect(ctx context.Context, now Lineup, holders <-chan 
 			settled.Reset(together)
 		case <-settled.C:
 			select {
-			case w.rosters <- now:
+			case rosters <- now:
 			case <-ctx.Done():
 				return
 			}
@@ -299,28 +314,31 @@ func (w *rosterWatcher) collect(ctx context.Context, now Lineup, holders <-chan 
 func (w *rosterWatcher) updates() <-chan Lineup { return w.rosters }
 
 func (w *rosterWatcher) update(now Lineup, more bool) error {
-	switch {
-	case !more:
+	if !more {
 		return leader.ErrConnectionClosed
-	case now.same(w.reported):
-		w.reported = now
-		return nil
 	}
-	return w.report(now)
+	w.newest = now
+	return w.report()
 }
 
-func (w *rosterWatcher) report(now Lineup) error {
-	w.reported = now
+// report reports a change, unless the bucket is silent: then none is known.
+func (w *rosterWatcher) report() error {
+	if w.Troubled || w.reported != nil && w.newest.same(*w.reported) {
+		return nil
+	}
+	now := w.newest
+	w.reported = &now
 	return w.out.Changed(rosterChange{now, w.s.Clock.Now()})
 }
 
-func (w *rosterWatcher) connection(err error) { w.out.NoteTrouble(err) }
-
-func (w *rosterWatcher) ticked(context.Context) error { return nil }
+func (w *rosterWatcher) ticked(ctx context.Context) error {
+	w.beat(ctx, w.observe)
+	return w.report()
+}
 
 func (w *rosterWatcher) view(now time.Time, trouble error, filter string) view {
-	rows := w.reported.table(now)
-	v := view{title: fmt.Sprintf("Roster of %s, %d stand", w.election, len(w.reported.candidates)), at: now, head: rows[0]}
+	rows := w.newest.table(now)
+	v := view{title: fmt.Sprintf("Roster of %s, %d stand", w.election, len(w.newest.candidates)), at: now, head: rows[0]}
 	for _, cells := range rows[1:] {
 		if matches(filter, cells) {
 			v.rows = append(v.rows, front.TableRow{Cells: cells})

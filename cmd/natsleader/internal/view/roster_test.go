@@ -13,8 +13,9 @@ func TestLineup_SameAfterAnotherDenial(t *testing.T) {
 	at := func(s int64) Lineup {
 		return Lineup{Election: "e", candidates: []roster.Entry{{ID: "a", Denied: true, DeniedAt: time.Unix(s, 0)}}}
 	}
-	w := rosterWatcher{reported: at(1)}
+	first := at(1)
+	w := rosterWatcher{reported: &first}
 	expect.OK(t, w.update(at(5), true)) // without a renderer
-	expect.Equal(t, w.reported.next(time.Unix(8, 0)), "a (denied 3s ago)", "%s; want %s")
+	expect.Equal(t, w.newest.next(time.Unix(8, 0)), "a (denied 3s ago)", "%s; want %s")
 	expect.Equal(t, denial(roster.Entry{Denied: true}, time.Unix(8, 0)), "denied", "%s; want %s")
 }

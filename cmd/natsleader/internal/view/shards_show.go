@@ -200,6 +200,9 @@ func (x *Sharing) line() string {
 	}
 	rows := x.details()
 	text := fmt.Sprintf("%s; no owner: %s; moving: %s; assigner: %s", front.Some(parts), rows[2][1], rows[3][1], rows[4][1])
+	if x.in.Gone {
+		text += "; the bucket is gone"
+	}
 	for _, row := range x.troubles() {
 		text += "; " + strings.ToLower(row[0]) + " " + row[1]
 	}

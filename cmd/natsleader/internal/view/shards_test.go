@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	expect "github.com/natsleader/natsleader/internal/check"
@@ -14,7 +15,7 @@ import (
 // A view of a group remembers so many changes of members.
 func TestShards_WatchRemembersFew(t *testing.T) {
 	led := leader.Holder{ID: "0", State: leader.HolderLeading}
-	w := &shardsWatcher{s: &inspect.Inspector{}, newest: Sharing{Only: -1, View: shard.View{Assigner: led, Owners: []shard.Owner{{ID: "0", State: shard.OwnerWorks}}}}, out: jsonLines{textLines{out: io.Discard}}}
+	w := &shardsWatcher{pulse: pulse{s: &inspect.Inspector{}, health: health{out: jsonLines{textLines{out: io.Discard}}}, looked: time.Now()}, newest: Sharing{Only: -1, View: shard.View{Assigner: led, Owners: []shard.Owner{{ID: "0", State: shard.OwnerWorks}}}}}
 	for i := range mostRecent + 6 {
 		w.newest.View.Members = append(w.newest.View.Members, shard.Peer{ID: fmt.Sprint(i), Holder: leader.Holder{ID: fmt.Sprint(i), State: leader.HolderLeading}})
 		expect.OK(t, w.ticked(t.Context()))

@@ -20,9 +20,8 @@ import (
 
 // shardsWatcher follows a group.
 type shardsWatcher struct {
-	s        *inspect.Inspector
+	pulse
 	newest   Sharing
-	out      Renderer
 	views    <-chan shard.View
 	end      context.CancelFunc
 	reported any                      // the summary of what was reported
@@ -60,19 +59,31 @@ func (c MemberChange) Text() string {
 
 // open reports the group as it is. It fails if a permission is missing.
 func (w *shardsWatcher) open(ctx context.Context) error {
+	if err := w.observe(ctx); err != nil {
+		return err
+	}
+	w.looked = time.Now()
+	return w.ticked(ctx)
+}
+
+// observe reads the group, and observes it from then on.
+func (w *shardsWatcher) observe(ctx context.Context) error {
+	w.end()
+	w.views = nil // it closes
 	ctx, w.end = context.WithCancel(ctx)
 	err := w.newest.Read(ctx, w.s)
 	if err != nil && !errors.Is(err, shard.ErrNoGroup) {
 		return err
 	}
 	w.newest.now = time.Time{} // renewals are not observed
-	if w.views, err = shard.Observe(ctx, w.s.Bucket, w.newest.Group); err != nil {
-		return err
-	}
-	return w.ticked(ctx)
+	w.views, err = shard.Observe(ctx, w.s.Bucket, w.newest.Group)
+	return err
 }
 
-func (w *shardsWatcher) close() { w.end() }
+func (w *shardsWatcher) close() {
+	w.abandon()
+	w.end()
+}
 
 func (w *shardsWatcher) updates() <-chan shard.View { return w.views }
 
@@ -114,14 +125,21 @@ func (w *shardsWatcher) changed(ctx context.Context, now time.Time) (changes []M
 	return changes
 }
 
-// ticked reports a change: what happens at almost one time is one change.
+// ticked reports a change: what happens at almost one time is one change. While the bucket is silent none is known.
 func (w *shardsWatcher) ticked(ctx context.Context) error {
+	w.beat(ctx, w.observe)
+	if w.judge(); w.newest.in.Silent && !w.newest.in.Gone {
+		return nil
+	}
 	now := w.newest.summary()
 	if reflect.DeepEqual(now, w.reported) {
 		return nil
 	}
-	if w.newest.judged() != nil {
-		w.look(ctx)
+	if w.newest.judged() != nil { // a lease that is over by what was heard last may have been renewed
+		w.heard(ctx, w.look(ctx), w.observe)
+		if w.judge(); w.newest.in.Silent && !w.newest.in.Gone {
+			return nil
+		}
 		now = w.newest.summary()
 	}
 	w.reported = now
@@ -134,21 +152,13 @@ func (w *shardsWatcher) ticked(ctx context.Context) error {
 	return w.out.Changed(c)
 }
 
-// look asks whether the bucket is there: a lease that is over by what was heard last may have been renewed.
-func (w *shardsWatcher) look(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, LookLimit)
-	defer cancel()
-	_, err := inspect.Answer(ctx, w.s, w.s.Info)
-	if errors.Is(err, leader.ErrPermission) {
-		err = nil
+// judge lets the group be judged by what is known of the bucket.
+func (w *shardsWatcher) judge() {
+	var failure error
+	if w.Troubled {
+		failure = w.said
 	}
-	w.newest.in = Around(w.s.Clock.Now(), err)
-}
-
-// connection lets the group be judged again when the connection is lost, or is back.
-func (w *shardsWatcher) connection(err error) {
-	w.newest.in = Around(w.s.Clock.Now(), err)
-	w.out.NoteTrouble(err)
+	w.newest.in = Around(w.s.Clock.Now(), failure)
 }
 
 func (w *shardsWatcher) view(now time.Time, trouble error, filter string) view {

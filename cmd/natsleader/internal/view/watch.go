@@ -4,7 +4,6 @@ package view
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -99,7 +98,7 @@ func RegisterWatch(app *fisk.Application, g *front.Globals) {
 				if hook != "" {
 					return inspect.IsNoElection(election)
 				}
-				return followUntil(ctx, s, out, source[shard.View](&shardsWatcher{s: s, newest: of, out: out, end: func() {}}), links)
+				return followUntil(ctx, s, out, source[shard.View](&shardsWatcher{pulse: newPulse(s, out), newest: of, end: func() {}}), links)
 			}
 			w := newWatcher(s, election, out)
 			w.names, w.pattern = names, pattern
@@ -115,8 +114,7 @@ type Watcher struct {
 	S        *inspect.Inspector
 	election string // empty: all
 	names    *regexp.Regexp
-	pattern  string // of names; empty: none
-	out      Renderer
+	pattern  string                                                            // of names; empty: none
 	look     func(ctx context.Context, limit time.Duration, opening bool) look // changes nothing in the watcher
 
 	Elections  map[string]*Watched
@@ -146,13 +144,10 @@ type Watcher struct {
 	asked   time.Time              // when the last such question began, by this host
 	Streams map[string]StreamState // by what they keep; nil: not known
 
-	Fresh    time.Time // the server's time at which the state was last known to be the newest
-	Troubled bool
-	lost     bool // the connection is
-	lostSaid bool // the trouble that was reported is the lost connection
-	bucket   inspect.SeenBucket
-	said     error            // the trouble that was reported last
-	recent   []ElectionChange // the newest last
+	Fresh time.Time // the server's time at which the state was last known to be the newest
+	health
+	bucket inspect.SeenBucket
+	recent []ElectionChange // the newest last
 }
 
 // Watched is an election and its last reported state.
@@ -165,7 +160,7 @@ type Watched struct {
 }
 
 func newWatcher(s *inspect.Inspector, election string, out Renderer) *Watcher {
-	w := &Watcher{S: s, election: election, names: everyName, out: out, Elections: map[string]*Watched{}, notes: map[string]facts.Note{}, bucket: inspect.SeenBucket{Name: s.Name}}
+	w := &Watcher{S: s, election: election, names: everyName, health: health{out: out}, Elections: map[string]*Watched{}, notes: map[string]facts.Note{}, bucket: inspect.SeenBucket{Name: s.Name}}
 	w.look = w.request
 	if election != "" {
 		w.Elections[election] = &Watched{Now: facts.ElectionStatus{Election: election}}
@@ -208,9 +203,7 @@ func (w *Watcher) connection(err error) {
 	w.abandon()
 	w.closeFeed()
 	w.looked = time.Time{}
-	if w.lost = err != nil; w.lost {
-		w.failing(err)
-	}
+	w.linked(err)
 }
 
 func (w *Watcher) updates() <-chan jetstream.KeyValueEntry {
@@ -360,26 +353,6 @@ func (x *Watched) lose(now time.Time) {
 // released reports whether the key was given up in order, even if its record has gone since, as by the TTL of the bucket.
 func (x *Watched) released() bool {
 	return x.As == facts.Released || x.As == facts.Deleted && x.Now.Released
-}
-
-// failing reports the first error, and another one when the connection was lost or has come
-// back meanwhile, when the advice about a bucket that is gone or the reason why there is no connection is another, or when
-// a server that did not answer has shown that there is no majority.
-func (w *Watcher) failing(err error) {
-	says := errors.Is(err, leader.ErrNoBucket) || errors.Is(err, front.ErrUnreachable)
-	another := says && (w.said == nil || w.said.Error() != err.Error())
-	shown := errors.Is(err, inspect.ErrNoMajority) && !errors.Is(w.said, inspect.ErrNoMajority)
-	if !w.Troubled || w.lostSaid != w.lost || another || shown {
-		w.Troubled, w.lostSaid, w.said = true, w.lost, err
-		w.out.NoteTrouble(err)
-	}
-}
-
-func (w *Watcher) recovered() {
-	if w.Troubled {
-		w.Troubled = false
-		w.out.NoteTrouble(nil)
-	}
 }
 
 // ticked looks at the bucket from time to time, and reports changes by the passage of time.

@@ -21,9 +21,14 @@ func (e *Environment) rosterName() string {
 	return wire.RosterName(e.Name)
 }
 
-// ReadRoster reads the settings of the roster, if there ought to be one.
+// ReadRoster reads the settings of the roster. Candidates use one that the bucket does not name, so it is looked for.
 func (e *Environment) ReadRoster(context.Context) {
-	e.readSideStream(&e.Roster, e.Info.Config.Metadata[wire.RosterKey] != "", "KV_"+e.rosterName())
+	name, kept := "KV_"+e.rosterName(), e.Info.Config.Metadata[wire.RosterKey] != ""
+	if !kept {
+		s, err := e.about(name)
+		kept = err == nil && s.Info != nil
+	}
+	e.readSideStream(&e.Roster, kept, name)
 }
 
 // ReadHistory reads those of the history, if the bucket was made with one.

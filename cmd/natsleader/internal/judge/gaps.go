@@ -71,6 +71,9 @@ func (x *exam) gap(g facts.Gap, check string) Finding {
 		}
 		return unanswered("whether a message can be stored: %s", words)
 	case "Write":
+		if x.leaderless() {
+			return because(NoneLeads, unanswered)
+		}
 		if g.Why == facts.NoAnswer {
 			return Critical.of("a write of the bucket is not answered: %s", words)
 		}

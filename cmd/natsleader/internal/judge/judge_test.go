@@ -186,6 +186,18 @@ func situations() []situation {
 			"warning history the history has no majority of its servers: stream natsleader_history_elections has no leader; while that lasts no change in the bucket is recorded",
 		}, nil},
 		{"the roster does not answer", func(b *facts.Bucket) { lost(&b.Roster, facts.NoAnswer, "nats: timeout") }, 1, []string{"warning roster the roster, stream KV_elections_roster, does not answer: nats: timeout; while it has no leader nobody sees who waits"}, nil},
+		{"the roster is gone", func(b *facts.Bucket) {
+			b.Roster = known(facts.Stream{Refusal: &facts.Refusal{Code: facts.CodeNotFound}})
+		}, 1, []string{"warning roster the roster of the bucket is gone: nobody waits for a turn, and candidates are not listed -> natsleader bucket add"}, nil},
+		{"the bucket was made again without its roster", func(b *facts.Bucket) {
+			s, _ := b.Stream.Get()
+			s.Info.Config.Metadata = map[string]string{"natsleader.max_lease": "15s"}
+		}, 1, []string{"warning roster the bucket does not name its roster elections_roster, which candidates use: it was made again without it -> natsleader bucket add"}, nil},
+		{"no server of the bucket leads, and a write is not answered", func(b *facts.Bucket) {
+			s, _ := b.Stream.Get()
+			s.Info.Cluster.Leader = ""
+			lost(&b.Write, facts.NoAnswer, "nats: no responders available for request")
+		}, 69, []string{"unknown cluster n2 sees no leader of stream KV_elections"}, []string{"a write of the bucket is not answered"}},
 		{"the roster is not set as it ought to be", func(b *facts.Bucket) {
 			s, _ := b.Roster.Get() // AllowMsgTTL is set when a roster is made, and cannot be unset
 			s.Info.Config.AllowMsgTTL, s.Info.Config.Replicas, s.Info.Config.MaxAge = false, 1, 44*time.Second

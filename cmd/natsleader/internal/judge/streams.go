@@ -44,17 +44,15 @@ func (x *exam) silent(s facts.Stream, what, without string) (f Finding, silent b
 func (x *exam) roster() []Finding {
 	kept := x.info.Config.Metadata[wire.RosterKey] != ""
 	missing := func(text string) []Finding {
-		f := fine("%s: whoever is first takes a free key", text)
-		if x.Asked.Roster {
-			f = Warning.of("%s: nobody waits for a turn, and candidates are not listed", text)
+		if !kept && !x.Asked.Roster {
+			return []Finding{fine("%s: whoever is first takes a free key", text)}
 		}
-		if x.Asked.Roster || kept {
-			f = f.advise(x.adviseRoster())
-		}
-		return []Finding{f}
+		return []Finding{Warning.of("%s: nobody waits for a turn, and candidates are not listed", text).advise(x.adviseRoster())}
 	}
 	s, _ := x.Roster.Get()
 	switch {
+	case !kept && s.Info != nil:
+		return []Finding{Warning.of("the bucket does not name its roster %s, which candidates use: it was made again without it", x.rosterName()).advise(x.adviseRoster())}
 	case !kept:
 		return missing("the bucket keeps no roster")
 	case s.Refusal != nil && s.Refusal.Code == facts.CodeNotFound:

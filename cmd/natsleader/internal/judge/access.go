@@ -19,7 +19,7 @@ func (x *exam) addresses() []Finding {
 	case a.Ignored:
 		return []Finding{fine("clients with --no-discovery use no address that the servers advertise")}
 	case len(a.Tried) == 0:
-		return []Finding{fine("the servers advertise no other address than that of this connection")}
+		return []Finding{fine("the servers advertise no address that this client was not given")}
 	}
 	var silent, urls []string
 	for _, t := range a.Tried {

@@ -187,6 +187,7 @@ func situations() []situation {
 		}, nil},
 		{"the roster does not answer", func(b *facts.Bucket) { lost(&b.Roster, facts.NoAnswer, "nats: timeout") }, 1, []string{"warning roster the roster, stream KV_elections_roster, does not answer: nats: timeout; while it has no leader nobody sees who waits"}, nil},
 		{"the roster is gone", func(b *facts.Bucket) {
+			b.Asked.Roster = false
 			b.Roster = known(facts.Stream{Refusal: &facts.Refusal{Code: facts.CodeNotFound}})
 		}, 1, []string{"warning roster the roster of the bucket is gone: nobody waits for a turn, and candidates are not listed -> natsleader bucket add"}, nil},
 		{"the bucket was made again without its roster", func(b *facts.Bucket) {

@@ -48,7 +48,7 @@ var remedies = map[Code]struct {
 	KeyDeleted:     {"start its candidates; if they run, see their logs", "natsleadernoleader", TroubleDeleted, false},
 	GroupUnread:    {"natsleader status", "", TroubleUnknown, true},
 	GroupEmpty:     {"start its members, or update natsleader; let no other program write its keys", "natsleadershardsunowned", TroubleExpired, false},
-	ShardsUnowned:  {"start its members", "natsleadershardsunowned", TroubleExpired, false},
+	ShardsUnowned:  {"start its members; if they run, see their logs, and whether the servers have room", "natsleadershardsunowned", TroubleExpired, false},
 	NoAssigner:     {"look again after a lease; if it stays, see the logs of the members: they may not be allowed to write", "natsleadershardsnoassigner", TroubleExpired, false},
 	ShardsNotBegun: {"see in the logs of these members what hangs, or which guard cannot be raised, and restart them", "natsleadershardsnotbegun", TroubleExpired, false},
 	WorkLate:       {"see in the logs of these members what hangs, and restart them", "natsleadershardsnotreleased", TroubleExpired, false},
@@ -209,9 +209,13 @@ func Group(name string, view shard.View, in Around) (found []Finding) {
 	case lives == 0:
 		return []Finding{Warning.trouble(ShardsUnowned, "no member lives; these are gone: %s", Some(gone))}
 	}
-	if view.Assigner.State != leader.HolderLeading {
+	switch key := facts.Text(group.AssignerKey(name)).String(); view.Assigner.State { //nolint:exhaustive // no other leads
+	case leader.HolderLeading:
+	case leader.HolderForeign:
+		found = append(found, Warning.trouble(KeyForeign, "%s holds something that natsleader did not write, so no shard moves", key))
+	default:
 		f := Warning.trouble(NoAssigner, "no member is the assigner, so no shard moves")
-		f.Advice += " " + facts.Text(group.AssignerKey(name)).String()
+		f.Advice += " " + key
 		found = append(found, f)
 	}
 	var none []int

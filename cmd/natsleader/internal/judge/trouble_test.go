@@ -113,7 +113,7 @@ func peer(id string, most int, drained bool) shard.Peer {
 // reason why none does has its remedy.
 func TestGroup_Unowned(t *testing.T) {
 	for want, members := range map[string][]shard.Peer{
-		"start its members": {{ID: "a", Holder: leader.Holder{State: leader.HolderExpired}}},
+		"start its members; if they run, see their logs, and whether the servers have room":                    {{ID: "a", Holder: leader.Holder{State: leader.HolderExpired}}},
 		"let drained members take shards again (natsleader undrain b), or start members":                       {peer("b", 0, true)},
 		"raise Most of a, or start members":                                                                    {peer("a", 3, false)},
 		"let drained members take shards again (natsleader undrain b c), or raise Most of a, or start members": {peer("a", 3, false), peer("b", 0, true), peer("c", 1, true)},
@@ -198,4 +198,11 @@ func TestWithAssigner(t *testing.T) {
 		check.Equal(t, fmt.Sprintf("%s, %v: %s -> %s, %s", is.Code, is.Severity, is.Text, is.Advice, is.Runbook), x.want, "%s; want %s")
 		check.Equal(t, judge.TroubleOf(is, facts.Leading), x.trouble, x.want+": trouble %d; want %d")
 	}
+}
+
+// A key of the assigner that another program has written is named: no member can lead that election.
+func TestGroup_ForeignAssigner(t *testing.T) {
+	x := shard.View{Assigner: leader.Holder{State: leader.HolderForeign}, Members: []shard.Peer{peer("a", 1, false)}, Owners: []shard.Owner{{ID: "a", State: shard.OwnerWorks}}}
+	is := judge.Worst(judge.Group("orders", x, judge.Around{}))
+	check.That(t, is.Code == judge.KeyForeign && strings.Contains(is.Text, "orders.shard.assigner holds something"), "%+v", is)
 }

@@ -46,9 +46,9 @@ func TestExporter_Health(t *testing.T) {
 		check("at first", true, false, "")
 		shown(up())
 		check("up", true, true, "")
-		for what, w := range map[string]*view.Watcher{
-			"not all keys": {Feed: &testworld.AFeed{}}, "no feed": {Complete: true}, "trouble": {Complete: true, Feed: &testworld.AFeed{}, Troubled: true},
-		} {
+		troubled := up()
+		troubled.Troubled = true
+		for what, w := range map[string]*view.Watcher{"not all keys": {Feed: &testworld.AFeed{}}, "no feed": {Complete: true}, "trouble": troubled} {
 			shown(w)
 			check(what, true, false, "")
 			shown(up())

@@ -241,7 +241,7 @@ func details(s facts.ElectionStatus, now time.Time) [][]string {
 	case facts.Released:
 		how := "given up in order"
 		if l := s.Last(); l != nil && l.Reason == facts.ReasonTaken {
-			how = fmt.Sprintf("%s took the key, because the lease of the member was over, and gave it up", front.Printable(l.ID))
+			how = fmt.Sprintf("%s took the key to end the term of the member, and gave it up", front.Printable(l.ID))
 		}
 		who("nobody: %s at %s", how, written)
 	case facts.Foreign:
@@ -356,7 +356,7 @@ func lastDetails(s facts.ElectionStatus, st facts.State, moment func(time.Time) 
 		why := "it did not renew its lease: " + judge.Silence
 		switch {
 		case l.Reason == facts.ReasonTaken:
-			why = "it took the key only to end the term of the member, which had not renewed its lease"
+			why = "it took the key only to end the term of the member"
 		case l.Reason != string(facts.Expired):
 			why = "it handed over in order"
 			if l.Successor != "" {

@@ -465,6 +465,9 @@ func (c ElectionChange) event() string {
 	id := front.Printable(h.ID)
 	switch c.State {
 	case facts.Leading:
+		if of := group.MemberOf(c.Now.Election); of != "" && of != h.ID {
+			return id + " takes the key to end the term of the member"
+		}
 		s := fmt.Sprintf("%s leads with token %d", id, h.Token)
 		if len(h.Value) > 0 {
 			s += ": " + front.Shorten(front.Printable(string(h.Value)), front.LongValue)
@@ -474,7 +477,7 @@ func (c ElectionChange) event() string {
 		return id + " holds the key, and waits until no other lease can be valid"
 	case facts.Released:
 		if l := c.Now.Last(); l != nil && l.Reason == facts.ReasonTaken {
-			return front.Printable(l.ID) + " has taken the key, because the lease of the member was over, nobody leads"
+			return front.Printable(l.ID) + " has taken the key to end the term of the member, nobody leads"
 		}
 		if c.Previous != nil && c.Previous.Holder.ID != "" {
 			return front.Printable(c.Previous.Holder.ID) + " has handed over, nobody leads"

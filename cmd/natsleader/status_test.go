@@ -27,9 +27,11 @@ func TestStatus_HungReplica(t *testing.T) {
 	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
 		w.Run("bucket add --history 30d")
 		w.Campaigns("billing", leader.Config{ID: "a"})
-		time.Sleep(time.Second)
+		for _, id := range []string{"a", "b", "c"} {
+			w.Joins(id, shard.Config{})
+		}
 		nc := w.Js.Conn()
-		for prefix, answered := range map[string]int{"HUNG": 1, "SILENT": 1000} {
+		for prefix, answered := range map[string]int{"HUNG": 2, "SILENT": 1000} {
 			asked := 0
 			w.Made(nc.Subscribe(prefix+".>", func(m *nats.Msg) {
 				if strings.Contains(m.Subject, ".DIRECT.GET.") {
@@ -46,6 +48,7 @@ func TestStatus_HungReplica(t *testing.T) {
 			w.Timed("status billing --js-api-prefix " + prefix)
 			w.Timed("history billing --js-api-prefix " + prefix)
 			w.Timed("history --js-api-prefix " + prefix)
+			w.Timed("status orders --js-api-prefix " + prefix)
 		}
 	})
 }

@@ -335,7 +335,7 @@ func (s *StepDown) SuccessorIDs() []string {
 			}
 		}
 		if s.byShard {
-			v, unread := shard.Lookup(ctx, look.Bucket, s.Election)
+			v, unread := shard.Lookup(ctx, look.Patient(), s.Election)
 			for _, p := range v.Members {
 				add(p.ID)
 			}

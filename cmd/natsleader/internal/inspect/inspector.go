@@ -223,16 +223,54 @@ func (s *Inspector) answers(ctx context.Context) bool {
 	return err == nil || errors.Is(err, leader.ErrNoBucket)
 }
 
-// Again reads by a direct get, which any replica of the stream may get. One that hangs does not answer, so Again asks once
-// more after a third of the limit.
+// tries is how often a read is sent at most.
+const tries = 16
+
+// Again reads by a direct get, which any replica of the stream may get. One that hangs does not answer for minutes, until the
+// others give it up, so Again asks again and again, and takes the first answer. ask is for one read: several all have to be
+// answered by a replica that does not hang.
 func Again[T any](ctx context.Context, s *Inspector, stream string, ask func(context.Context) (T, error)) (T, error) {
-	first, cancel := context.WithTimeout(ctx, s.Limit/3)
-	defer cancel()
-	value, err := ask(first)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		value, err = ask(ctx)
+	type answer struct {
+		value T
+		err   error
 	}
-	return value, AboutOne(stream, err)
+	ctx, cancel := context.WithTimeout(ctx, s.Limit)
+	defer cancel()
+	answers := make(chan answer, tries)
+	next := time.NewTicker(s.Limit / tries)
+	defer next.Stop()
+	for sent := 0; ; {
+		if sent++; sent <= tries {
+			go func() {
+				value, err := ask(ctx)
+				answers <- answer{value, err}
+			}()
+		}
+		select {
+		case first := <-answers:
+			return first.value, AboutOne(stream, first.err)
+		case <-next.C:
+		}
+	}
+}
+
+// Patient returns the bucket, with reads of a key that go on while a replica hangs.
+func (s *Inspector) Patient() leader.Store {
+	return backend.NewSeal[backend.Store](patient{s.Bucket.Backend(), s})
+}
+
+type patient struct {
+	backend.Store
+	s *Inspector
+}
+
+// Get implements [backend.Store].
+func (p patient) Get(ctx context.Context, key string, reply func(backend.Entry, error)) {
+	go func() {
+		reply(Again(ctx, p.s, p.s.stream(), func(ctx context.Context) (backend.Entry, error) {
+			return backend.Await(func(reply func(backend.Entry, error)) { p.Store.Get(ctx, key, reply) })
+		}))
+	}()
 }
 
 // Answer is within, for an operation that returns a value.
@@ -313,16 +351,7 @@ func (s *Inspector) Ask(ctx context.Context) error {
 
 // One reads one election, with the permissions of an observer.
 func (s *Inspector) One(ctx context.Context, election string) (facts.ElectionStatus, error) {
-	entry, err := Again(ctx, s, s.stream(), func(ctx context.Context) (backend.Entry, error) {
-		type answer struct {
-			entry backend.Entry
-			err   error
-		}
-		answers := make(chan answer, 1)
-		s.Bucket.Backend().Get(ctx, election, func(e backend.Entry, err error) { answers <- answer{e, err} })
-		got := <-answers
-		return got.entry, got.err
-	})
+	entry, err := backend.Await(func(reply func(backend.Entry, error)) { s.Patient().Backend().Get(ctx, election, reply) })
 	return facts.NewElectionStatus(election, entry), err
 }
 

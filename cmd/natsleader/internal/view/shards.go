@@ -124,7 +124,7 @@ func (x *Sharing) readPast(ctx context.Context, s *inspect.Inspector) error {
 // Read reads the group. A lease that is over by the server's clock ends the ownership: one read cannot show that.
 func (x *Sharing) Read(ctx context.Context, s *inspect.Inspector) error {
 	v, err := inspect.Answer(ctx, s, func(ctx context.Context) (shard.View, error) {
-		return inspect.Again(ctx, s, "KV_"+s.Name, func(ctx context.Context) (shard.View, error) { return shard.Lookup(ctx, s.Bucket, x.Group) })
+		return shard.Lookup(ctx, s.Patient(), x.Group)
 	})
 	if err != nil {
 		return err

@@ -53,6 +53,18 @@ func TestStatus_HungReplica(t *testing.T) {
 	})
 }
 
+// An account for which JetStream was switched off is not taken for servers that hang: they answer one request of it.
+func TestStatus_AccountWithoutJetStream(t *testing.T) {
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		nc := w.Js.Conn()
+		w.Made(nc.SubscribeSync("off.>")) // hears, and is silent
+		w.Made(nc.Subscribe("off.INFO", func(m *nats.Msg) {
+			expect.OK(w, m.Respond([]byte(`{"error": {"code": 503, "err_code": 10039, "description": "JetStream not enabled for account"}}`)))
+		}))
+		w.Timed("status --js-api-prefix off", "status billing --js-api-prefix off", "history --js-api-prefix off", "doctor --js-api-prefix off")
+	})
+}
+
 // A group that is not known does not hide the elections, and status is not finished with 0.
 func TestStatus_SilentGroup(t *testing.T) {
 	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {

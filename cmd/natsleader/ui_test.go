@@ -136,7 +136,7 @@ func TestUI_HistoryAway(t *testing.T) {
 		nc := w.Connect()
 		defer nc.Close()
 		_, err := nc.SubscribeSync("nobody") // answers
-		expect.OK(w, errors.Join(err, w.S.GlobalAccount().AddMapping("$JS.API.STREAM.INFO."+facts.HistoryStream("elections"), "nobody")))
+		expect.OK(w, errors.Join(err, nc.Flush(), w.S.GlobalAccount().AddMapping("$JS.API.STREAM.INFO."+facts.HistoryStream("elections"), "nobody")))
 		for _, election := range []string{"", "billing"} {
 			w.Asks(http.MethodGet, "/api/past?election="+election+"&hours=1", "")
 		}

@@ -282,6 +282,12 @@ func refusalOf(err error) *facts.Refusal {
 // readStream requests the state of the bucket's stream, which most facts are about.
 func (e *Environment) readStream(ctx context.Context) {
 	s, err := e.aboutBucket()
+	if front.CodeOf(err) == front.ExitUnreachable && e.Nc != nil { // as after a reload that took JetStream from the account
+		briefly := inspect.Asker{Nc: e.Nc, Wait: e.Wait / 16}
+		if no := refusalOf(briefly.Request(&nats.Msg{Subject: e.Api + "INFO"}, &struct{}{})); no != nil && no.Code == facts.CodeNotForAccount {
+			s, err = facts.Stream{At: time.Now(), Refusal: no}, nil
+		}
+	}
 	if err != nil {
 		e.lose(&e.Stream, err)
 		return

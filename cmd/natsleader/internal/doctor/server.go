@@ -52,7 +52,7 @@ func (e *Environment) versions(me facts.Version) (map[string]facts.Version, erro
 	missing := func(name string) bool { return versions[name].Version == "" }
 	err = asks.Poll(m, func(reply []byte) bool {
 		if got := inspect.StatusOf(reply).Server; got.Name != "" {
-			versions[got.Name] = facts.Version{Name: got.Name, Version: got.Version, Answered: true}
+			versions[got.Name] = facts.Version{Name: got.Name, Version: got.Version, Answered: true, Without: !got.JetStream}
 		}
 		return !slices.ContainsFunc(judge.StreamServers(e.Info, me.Name), missing)
 	})

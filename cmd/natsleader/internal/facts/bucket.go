@@ -74,6 +74,7 @@ type Version struct {
 	Name     string `json:"name"`
 	Version  string `json:"version"`
 	Answered bool   `json:"answered,omitempty"` // just now: it runs
+	Without  bool   `json:"without_jetstream,omitempty"`
 }
 
 // Addresses are those that the servers advertise.

@@ -177,6 +177,9 @@ func (s *Inspector) Within(whole context.Context, do func(context.Context) error
 		if ofOne && silent && s.answers(whole) {
 			return front.Exitf(front.ExitUnreachable, "stream %s does not answer: it has no leader, or a server of it hangs; natsleader doctor shows which", x.stream)
 		}
+		if silent && s.disabled(whole) {
+			return front.Exitf(front.ExitUnreachable, "JetStream is not enabled for the account of this connection on %s", s.server())
+		}
 		if silent {
 			return front.Exitf(front.ExitUnreachable, "JetStream does not answer on %s, which hangs or is cut off, or the cluster has lost its quorum or elects a leader", s.server())
 		}
@@ -221,6 +224,18 @@ func (s *Inspector) answers(ctx context.Context) bool {
 	defer cancel()
 	_, err := s.Info(ctx)
 	return err == nil || errors.Is(err, leader.ErrNoBucket)
+}
+
+// disabled reports whether the server says that the account may not use JetStream. It answers no other request then.
+func (s *Inspector) disabled(ctx context.Context) bool {
+	if s.Nc == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.Limit/tries) // the server of the connection answers by itself
+	defer cancel()
+	var answer struct{ Error *jetstream.APIError }
+	reply, err := s.Nc.RequestWithContext(ctx, jsapi.APIPrefix(s.Js.Options())+"INFO", nil)
+	return err == nil && json.Unmarshal(reply.Data, &answer) == nil && answer.Error != nil && answer.Error.ErrorCode == jetstream.JSErrCodeJetStreamNotEnabledForAccount
 }
 
 // tries is how often a read is sent at most.

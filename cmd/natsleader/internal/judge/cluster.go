@@ -198,7 +198,10 @@ const dead = ": the server is dead, hung or cut off"
 // unheard is the finding on a server whose replica the leader does not hear. A server whose disk was full ends its
 // replica, and answers other requests.
 func (x *exam) unheard(r *jetstream.PeerInfo, text, otherwise string) Finding {
-	if x.version(r.Name).Answered {
+	switch v := x.version(r.Name); {
+	case v.Without:
+		return Warning.of("%s, and the server runs without JetStream", text).advise("enable JetStream in its configuration, and restart it")
+	case v.Answered:
 		return Warning.of("%s, but the server runs and answers: its disk is or was full, or hangs", text).
 			advise("look for \"no space left\" in its log, make room, and then restart it: it stores nothing until it is restarted")
 	}

@@ -186,6 +186,11 @@ func situations() []situation {
 			"warning history the history has no majority of its servers: stream natsleader_history_elections has no leader; while that lasts no change in the bucket is recorded",
 		}, nil},
 		{"the roster does not answer", func(b *facts.Bucket) { lost(&b.Roster, facts.NoAnswer, "nats: timeout") }, 1, []string{"warning roster the roster, stream KV_elections_roster, does not answer: nats: timeout; while it has no leader nobody sees who waits"}, nil},
+		{"a server runs without JetStream", func(b *facts.Bucket) {
+			silent(true)(b)
+			s, _ := b.Server.Get()
+			s.Others[2].Without = true
+		}, 1, []string{"and the server runs without JetStream -> enable JetStream in its configuration, and restart it"}, []string{"its disk is or was full"}},
 		{"the roster is gone", func(b *facts.Bucket) {
 			b.Asked.Roster = false
 			b.Roster = known(facts.Stream{Refusal: &facts.Refusal{Code: facts.CodeNotFound}})

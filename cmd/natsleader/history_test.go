@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -161,7 +162,7 @@ func TestHistory_TTLBucket(t *testing.T) {
 		_, err := w.Js.PublishMsg(w.Context(), m)
 		expect.Must(w, err == nil, "%v", err)
 		time.Sleep(time.Second)
-		w.Prompt("status billing", "history billing")
+		w.Prompt("status billing", "history billing", "history", "history --since 5s")
 	})
 }
 
@@ -355,5 +356,169 @@ func TestHistory_All(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		start("api-2", "nightly")
 		w.Prompt("history --since 3m")
+	})
+}
+
+// What history says of one election it says of all, too: each value that is no record, each deletion, and each candidate that
+// held the key and did not lead.
+func TestHistory_AllTellsEachEntry(t *testing.T) {
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		w.Run("bucket add --history 30d")
+		time.Sleep(time.Second) // the history begins
+		w.Campaigns("first", leader.Config{ID: "f"})
+		time.Sleep(5 * time.Minute)
+		const deleted = ""
+		led, free, other := recordOf("leading", "a", 7), recordOf("released", "a", 7), recordOf("leading", "b", 8)
+		shortly := strings.NewReplacer("1h0m0s", "15s")
+		elections := []struct {
+			name   string
+			values []string
+		}{
+			{"garbage", []string{"hello"}},
+			{"garbage-when-free", []string{led, free, "hello"}},
+			{"garbage-when-free-then-led", []string{led, free, "hello", other, recordOf("released", "b", 8)}},
+			{"garbage-before-it-was-led", []string{"hello", other, recordOf("released", "b", 8)}},
+			{"garbage-when-led", []string{led, "hello"}},
+			{"garbage-deleted", []string{led, "hello", deleted}},
+			{"damaged", []string{led, free, led[:len(led)-5]}},
+			{"newer-version", []string{led, free, strings.Replace(led, `"v":1`, `"v":9`, 1)}},
+			{"deleted-when-free", []string{led, free, deleted}},
+			{"deleted-when-led", []string{led, deleted}},
+			{"pending", []string{led, free, recordOf("pending", "b", 0)}},
+			{"pending-garbage", []string{led, free, recordOf("pending", "b", 0), "hello"}},
+			{"pending-died", []string{led, free, shortly.Replace(recordOf("pending", "b", 0))}},
+			{"died", []string{shortly.Replace(led)}},
+		}
+		for i := range 5 {
+			for _, e := range elections {
+				switch {
+				case i >= len(e.values):
+				case e.values[i] == deleted:
+					kv := expect.Got(w.Js.KeyValue(w.Context(), "elections"))(w)
+					expect.OK(w, kv.Delete(w.Context(), e.name))
+				default:
+					testworld.Put(w.T, w.Js, e.name, e.values[i])
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			time.Sleep(10 * time.Second)
+		}
+		w.Prompt("history")
+		var all history.Changes
+		out, _, _ := w.Run("history --json")
+		expect.OK(w, json.Unmarshal([]byte(out), &all))
+		for _, e := range elections {
+			var line history.Timeline
+			out, _, _ := w.Run("history " + e.name + " --json")
+			expect.OK(w, json.Unmarshal([]byte(out), &line))
+			for _, x := range line.Spans {
+				told := slices.ContainsFunc(all.All, func(c history.Changed) bool {
+					return slices.Contains(c.Elections, e.name) && (c.State == x.State || c.Ended == toldBy[x.State] && c.To == "")
+				})
+				expect.That(w, told || toldBy[x.State] == "", "of all elections nothing is said of %s: %+v", e.name, x)
+			}
+		}
+		w.Prompt("history garbage-when-free-then-led", "history pending-garbage", "history garb* --json")
+	})
+}
+
+// recordOf returns a record with a lease of an hour.
+func recordOf(state, id string, token int) string {
+	return fmt.Sprintf(`{"v":1,"state":%q,"id":%q,"session":"s-%s","n":1,"lease":"1h0m0s","token":%d}`, state, id, id, token)
+}
+
+// toldBy are the ends of terms that say the same as the state that follows them.
+var toldBy = map[facts.State]history.TermEnd{
+	facts.Foreign: "overwritten", facts.Deleted: history.EndedDeleted, facts.Expired: history.EndedExpired, facts.Pending: "none",
+}
+
+// Trouble that began before the time that is asked for, and went on in it, is shown with its begin. If the history does not
+// have that, it says so.
+func TestHistory_WindowEdge(t *testing.T) {
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		testworld.Put(w.T, w.Js, "old", "hello")
+		time.Sleep(time.Hour)
+		w.Run("bucket add --history 30d")
+		time.Sleep(5 * time.Minute) // the history begins
+		for _, election := range []string{"dead", "deleted", "foreign", "late", "again", "free", "over"} {
+			testworld.Put(w.T, w.Js, election, recordOf("leading", "a", 7))
+			time.Sleep(time.Second)
+		}
+		testworld.Put(w.T, w.Js, "dead", strings.Replace(recordOf("leading", "a", 7), "1h0m0s", "15s", 1))
+		for range 3 { // foreign, deleted and free stay so
+			testworld.Put(w.T, w.Js, "foreign", "hello")
+			testworld.Put(w.T, w.Js, "over", "hello")
+			expect.OK(w, expect.Got(w.Js.KeyValue(w.Context(), "elections"))(w).Delete(w.Context(), "deleted"))
+			time.Sleep(time.Minute)
+		}
+		for range 100 {
+			testworld.Put(w.T, w.Js, "again", "hello")
+			time.Sleep(time.Second)
+		}
+		testworld.Put(w.T, w.Js, "late", recordOf("released", "a", 7))
+		testworld.Put(w.T, w.Js, "free", recordOf("released", "a", 7))
+		testworld.Put(w.T, w.Js, "over", recordOf("leading", "b", 9))
+		time.Sleep(time.Second)
+		testworld.Put(w.T, w.Js, "over", recordOf("released", "b", 9))
+		time.Sleep(time.Minute)
+		window := time.Now()
+		time.Sleep(50 * time.Second)
+		testworld.Put(w.T, w.Js, "late", recordOf("leading", "b", 9))
+		time.Sleep(10 * time.Second)
+		since := window.Format(time.RFC3339Nano)
+		w.Prompt("history --since all", "history --since "+since, "history --since "+since+" --json")
+		for _, election := range []string{"foreign", "deleted", "again", "late", "old"} {
+			w.Prompt("history " + election + " --since " + since)
+		}
+		w.Prompt("history --at "+since, "history again --at "+since, "history foreign --at "+since+" --json")
+		var known, edge history.Changes
+		out, _, _ := w.Run("history --since all --json")
+		expect.OK(w, json.Unmarshal([]byte(out), &known))
+		out, _, _ = w.Run("history --json --since " + since)
+		expect.OK(w, json.Unmarshal([]byte(out), &edge))
+		known.All = slices.DeleteFunc(known.All, func(c history.Changed) bool { return !c.In(window) || slices.Contains(c.Elections, "again") })
+		edge.All = slices.DeleteFunc(edge.All, func(c history.Changed) bool { return slices.Contains(c.Elections, "again") })
+		expect.Deep(w, edge.All, known.All)
+	})
+}
+
+// A history knows nothing of the time before it began, and of what its limits have taken away.
+func TestHistory_Begins(t *testing.T) {
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		time.Sleep(time.Hour)
+		w.Run("bucket add --history 30d")
+		time.Sleep(5 * time.Minute)
+		w.Prompt("history", "history --since 2h")
+		a := w.Campaigns("billing", leader.Config{ID: "a"})
+		time.Sleep(5 * time.Minute)
+		for range 3 {
+			testworld.Put(w.T, w.Js, "other", "hello")
+			time.Sleep(time.Minute)
+		}
+		expect.OK(w, a.Stop())
+		time.Sleep(time.Minute)
+		w.Prompt("history --since 2h", "history billing --since 2h", "history billing --since 1m", "history billing --at 00:58", "history billing --at 01:02", "history --at 01:02")
+		w.Notef("# its limits have taken away what is older\n")
+		kept := expect.Got(w.Js.Stream(w.Context(), facts.HistoryStream("elections")))(w)
+		testworld.Put(w.T, w.Js, "slow", recordOf("leading", "s", 7))
+		time.Sleep(time.Second)
+		testworld.Put(w.T, w.Js, "other", "hello")
+		time.Sleep(time.Second)
+		expect.OK(w, kept.Purge(w.Context(), jetstream.WithPurgeSequence(expect.Got(kept.Info(w.Context()))(w).State.LastSeq)))
+		time.Sleep(time.Minute)
+		testworld.Put(w.T, w.Js, "slow", recordOf("released", "s", 7))
+		testworld.Put(w.T, w.Js, "odd", "hello")
+		testworld.Put(w.T, w.Js, "new", strings.Replace(recordOf("leading", "n", 7), "1h0m0s", "15s", 1))
+		time.Sleep(2 * time.Second)
+		w.Prompt("history --since 2h", "history other --since all")
+		for _, at := range []string{"01:14", "01:15:05", "01:15:30"} {
+			for _, election := range []string{"", "other ", "slow ", "new ", "odd "} {
+				w.Prompt("history " + election + "--at " + at)
+			}
+		}
+		w.Notef("# and all\n")
+		expect.OK(w, kept.Purge(w.Context()))
+		time.Sleep(2 * time.Minute)
+		w.Prompt("history new --since 1h", "history new --at 01:17")
 	})
 }

@@ -124,6 +124,11 @@ func TestUI_UnworkedToday(t *testing.T) {
 			w.Asks(http.MethodGet, fmt.Sprint("/api/past?election=&hours=1&since=", since.UnixMilli()), "")
 		}
 		w.Asks(http.MethodGet, "/api/past?election=mail&hours=1", "")
+		w.Notef("# a key is overwritten, and hours later all goes on\n")
+		testworld.Put(w.T, w.Js, "other", "hello")
+		time.Sleep(2 * time.Hour)
+		w.Asks(http.MethodGet, fmt.Sprint("/api/past?election=&hours=1&since=", time.Now().Add(-30*time.Minute).UnixMilli()), "")
+		w.Asks(http.MethodGet, "/api/past?election=&hours=1", "")
 	})
 }
 

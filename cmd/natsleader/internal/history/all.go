@@ -44,15 +44,23 @@ func (r *Reader) ReadAll(ctx context.Context, found pasts, from time.Time) (Chan
 		}
 		open = slices.DeleteFunc(open, (*past).isComplete)
 	}
+	for some := range slices.Chunk(all, AtOnce) {
+		if time.Since(begun) >= MostReading {
+			break
+		}
+		if err := forEach(some, func(p *past) error { return r.beyond(ctx, p) }); err != nil {
+			return Changes{}, err
+		}
+	}
 	for _, p := range all {
 		for _, x := range r.Line(p, from).Changes(p.Newest.Note.OneShot) {
-			if !x.At.Before(c.From) {
+			if x.In(c.From) {
 				c.All = append(c.All, x)
 			}
 		}
 	}
 	c.All = grouped(c.All)
-	if first := r.info.State.FirstTime; c.From.Before(first) {
+	if first := r.begins(); c.From.Before(first) {
 		c.From = first
 	}
 	c.From = c.From.UTC()

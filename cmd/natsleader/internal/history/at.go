@@ -1,13 +1,11 @@
 package history
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
@@ -28,8 +26,9 @@ type momentaryOne struct {
 	ID       string      `json:"id,omitempty"`
 	Token    uint64      `json:"token,omitempty"`
 	Since    time.Time   `json:"since,omitzero"`
-	Until    time.Time   `json:"until,omitzero"` // of a time without a leader; zero: it still is so, or it is not known
-	Idle     bool        `json:"idle,omitempty"` // the key was free, and no candidate waited
+	Before   bool        `json:"before,omitempty"` // it began before Since, and the history does not have when
+	Until    time.Time   `json:"until,omitzero"`   // of a time without a leader; zero: it still is so, or it is not known
+	Idle     bool        `json:"idle,omitempty"`   // the key was free, and no candidate waited
 
 	why   string
 	lasts bool // nobody leads to this day
@@ -44,25 +43,27 @@ func (r *Reader) readAt(ctx context.Context, found pasts, at time.Time) (moment,
 	}
 	open := slices.DeleteFunc(slices.Clone(all), (*past).isComplete)
 	for some := range slices.Chunk(open, AtOnce) {
-		var asked sync.WaitGroup
-		failed := make([]error, len(some))
-		for i, p := range some {
-			asked.Go(func() { failed[i] = r.after(ctx, p, at) })
+		if err := forEach(some, func(p *past) error { return r.after(ctx, p, at) }); err != nil {
+			return moment{}, err
 		}
-		asked.Wait()
-		if err := cmp.Or(failed...); err != nil {
+	}
+	for some := range slices.Chunk(all, AtOnce) {
+		read := func(p *past) error {
+			p.complete = true // as far as is asked for
+			return r.beyond(ctx, p)
+		}
+		if err := forEach(some, read); err != nil {
 			return moment{}, err
 		}
 	}
 	m := moment{At: at.UTC(), Elections: []momentaryOne{}}
-	reaches := !r.info.State.FirstTime.After(at)
 	for _, p := range all {
 		line := r.Line(p, at)
 		x := line.At(at)
 		if !x.Until.IsZero() && line.At(x.Until).State == StateUnknown { // it may have gone on
 			x.Until, p.cut = time.Time{}, true
 		}
-		if x.State == "" && reaches { // no candidate had stood
+		if x.State == facts.Never {
 			continue
 		}
 		m.Elections = append(m.Elections, p.momentary(x))
@@ -114,7 +115,7 @@ func (p *past) newestRead() uint64 {
 
 // momentary returns what the span of a moment says of it. For how long a leader led on was not read.
 func (p *past) momentary(x Span) momentaryOne {
-	m := momentaryOne{Election: p.Election, State: x.State, ID: x.ID, Token: x.Token, Since: x.Since}
+	m := momentaryOne{Election: p.Election, State: x.State, ID: x.ID, Token: x.Token, Since: x.Since, Before: x.Before}
 	if name, _, ok := group.NameOf(p.Election); ok {
 		m.Election = name
 	}
@@ -123,9 +124,6 @@ func (p *past) momentary(x Span) momentaryOne {
 		m.State, m.Since, m.why = StateUnknown, time.Time{}, "not known: the history does not reach back so far"
 	case x.State != facts.Leading:
 		m.Until, m.why = x.Until, x.vacancy()
-		if x.State == facts.Foreign || x.State == facts.Pending { // written again and again
-			m.Since = time.Time{}
-		}
 		m.lasts = x.Until.IsZero() && !p.cut
 		m.Idle = x.State == facts.Released && (p.Newest.Note.OneShot || x.Until.Sub(x.Since) >= idleLeases*p.lease())
 	}
@@ -167,7 +165,7 @@ func (m moment) table(now time.Time) [][]string {
 			row[1], row[2] = front.Shorten(front.Printable(x.ID), front.LongID), fmt.Sprint(x.Token)
 		}
 		if !x.Since.IsZero() {
-			row[3] = front.FormatTime(x.Since)
+			row[3] = Span{Since: x.Since, Before: x.Before}.since()
 		}
 		switch {
 		case !x.Until.IsZero():

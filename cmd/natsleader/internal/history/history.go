@@ -16,13 +16,17 @@ import (
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
 )
 
-const historyHelp = `Without an election it shows each change of a leader in the bucket, the newest first. In a
-pattern * stands for any text.
+const historyHelp = `Without an election it shows each change of a leader in the bucket, and each key that was
+deleted, overwritten by another program, or held by a candidate that did not lead, the newest
+first. In a pattern * stands for any text.
 Changes of many elections within some seconds, in a deploy for example, are one line.
 Trouble has the mark !: a lease ran out, a key was deleted or overwritten, nobody led for a
 second or more, or ten seconds or more are not known. A key that a leader gave up in order
 was idle for its time if its note says that it is for a one-shot job, or if that is ten leases
 or more. If there are too many changes, it reads the newest.
+
+Trouble that began before --since and went on is shown, with its begin. Where the history does
+not have the begin, it says "before" the time of the oldest record.
 
 With an election it shows its terms as a time line: the leader, from when to when, its
 token, why its term ended, and when nobody led. The bucket must keep a history: see
@@ -41,9 +45,9 @@ earliest. The leader itself stops before that, by default at 80% of its lease.
 The history can miss what was written while it did not follow the bucket, after an outage for
 example. Such a time is shown as not known.
 
-In JSON a span has a state as in status, or unknown. A term has the reason why it ended:
-released, expired, deleted, overwritten, replaced (by a record of another holder within
-the lease) or unknown.
+In JSON a span has a state as in status, or unknown; with "before" it began before "since". A
+term has the reason why it ended: released, expired, deleted, overwritten, replaced (by a record of
+another holder within the lease) or unknown.
 
 The exit code is 78 if the bucket keeps no history, 66 if it has nothing
 about the election, and with --at 1 if nobody led, and 66 if that is not known. With --at
@@ -60,6 +64,7 @@ type history struct {
 	election  string         // empty: all, or those that match names
 	names     *regexp.Regexp // nil: all
 	since, at string
+	asked     bool // for a since
 	asJSON    bool
 }
 
@@ -68,7 +73,7 @@ func Register(app *fisk.Application, g *front.Globals) {
 	h := &history{Globals: g}
 	cmd := app.Command("history", "Show the leaders of the past").HelpLong(historyHelp)
 	cmd.Arg("election", "Election to show, or a pattern with *; all of the bucket by default").HintAction(func() []string { return inspect.ElectionNames(g) }).StringVar(&h.election)
-	cmd.Flag("since", "Begin there; a duration, a time, or all").Default("24h").PlaceHolder("TIME").StringVar(&h.since)
+	cmd.Flag("since", "Begin there; a duration, a time, or all").Default("24h").PlaceHolder("TIME").IsSetByUser(&h.asked).StringVar(&h.since)
 	cmd.Flag("at", "Show only the leader of that moment").PlaceHolder("TIME").StringVar(&h.at)
 	cmd.Flag("json", "Print JSON").Short('j').UnNegatableBoolVar(&h.asJSON)
 	cmd.Action(func(*fisk.ParseContext) error { return h.run() })
@@ -130,6 +135,7 @@ func (h *history) readAll(ctx context.Context, s *inspect.Inspector, from, at ti
 	if err != nil {
 		return err
 	}
+	h.noteBegin(&r, from, all.From)
 	h.print(r.Notes)
 	return front.PrintResult(h.Out(), h.asJSON, all, front.Columns(all.table(s.Clock.Now())))
 }
@@ -155,11 +161,20 @@ func (h *history) read(ctx context.Context, s *inspect.Inspector, from, at time.
 	case len(line.Spans) == 0 && s.IsGroup(ctx, h.election):
 		return inspect.IsNoElection(h.election)
 	}
-	h.print(r.Notes)
 	if h.at != "" {
+		h.print(r.Notes)
 		return h.show(line.At(at), at, line.End)
 	}
+	h.noteBegin(&r, from, line.From)
+	h.print(r.Notes)
 	return front.ExitIf(len(line.Spans) == 0, front.ExitUnknown, front.PrintResult(h.Out(), h.asJSON, line, front.Columns(line.Table(s.Clock.Now()))))
+}
+
+// noteBegin notes that the history does not have all of the time that was asked for.
+func (h *history) noteBegin(r *Reader, from, known time.Time) {
+	if h.asked && !from.IsZero() && from.Before(r.begins()) && from.Before(known) {
+		r.Note("the history begins at %s: what was before may be missing", front.FormatZoned(r.begins()))
+	}
 }
 
 // show prints who led at a moment.

@@ -217,6 +217,9 @@ func TestHistory_Groups(t *testing.T) {
 			{"not of one kind", "0 leading a 7, 5 released a 7, 5.5 leading b 8; 0 leading a 7, 5 released a 7, 6 leading b 8; 0 leading a 7, 5 DEL, 5.5 leading b 8"},
 			{"a hole", "0 leading a 7, 5 leading a 7, 7 (hole) leading b 8 since 7; 0 leading a 7, 5 leading a 7, 40 (hole) leading b 9 since 37"},
 			{"a hole until now", "0 leading a 7, 5 leading a 7, 40 (hole) released c 9"},
+			{"a hole behind a key that was given up", "0 leading a 7, 5 released a 7, 8 released a 7, 30 (hole) leading b 9 since 28"},
+			{"a hole behind a key that was overwritten when it was free", "0 leading a 7, 5 released a 7, 8 hello, 20 again, 30 (hole) leading b 9 since 28"},
+			{"a hole before anything is known", "0 hello, 30 (hole) world, 35 (hole) leading b 9 since 35"},
 			{"again, and gone", "0 leading a 7, 5 leading a 8"},
 			{"expired", "0 leading a 7, 20 leading b 8, 25 hello"},
 			{"idle for ten leases, and not so long", "0 leading a 7, 5 released a 7, 155 leading b 8; 0 leading a 7, 5 released a 7, 154 leading b 8"},
@@ -241,7 +244,7 @@ func TestChanged_Silence(t *testing.T) {
 	of := func(until, next int) Changed {
 		last := Span{State: facts.Leading, ID: "a", Until: at(until), Renewed: at(0), Ended: EndedExpired}
 		c := Changed{At: at(next), Began: at(next), From: "a", To: "b", Ended: EndedExpired, Elections: []string{"e"}}
-		c.Silence(last, at(next))
+		c.silence(last, at(next))
 		return c
 	}
 	expect.Equal(t, of(15, 15).Text(), "a → b: e, not renewed for 15s, so nobody worked for 3s to 15s", "%q; want %q")
@@ -250,7 +253,7 @@ func TestChanged_Silence(t *testing.T) {
 	expect.Equal(t, len(groups), 1, "%d groups")
 	expect.Equal(t, groups[0].Text(), "a → b: 2 elections, not renewed for up to 18s, so nobody worked for up to as long", "%q; want %q")
 	c := Changed{Ended: EndedReleased}
-	c.Silence(Span{Until: at(15), Ended: EndedReleased}, at(16))
+	c.silence(Span{Until: at(15), Ended: EndedReleased}, at(16))
 	expect.Equal(t, c.Silent, 0, "a handover is silent for %v s")
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/internal/jsapi"
 	records "github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/wire"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -116,6 +117,7 @@ type past struct {
 	first    copied               // the last one of the history before the moment
 	read     []copied             // the newest first
 	complete bool                 // up to the first
+	whole    bool                 // the history has nothing older
 	cut      bool                 // newest is not the newest in the bucket, but the last that was asked for
 	lags     bool                 // newer records than those that were read may be in the history, and are not in the bucket
 }
@@ -148,6 +150,9 @@ func (r *Reader) Read(ctx context.Context, p *past, from time.Time) (line Timeli
 			from = r.leaveOut(p)
 			break
 		}
+	}
+	if err == nil {
+		err = r.beyond(ctx, p)
 	}
 	if err != nil {
 		return Timeline{}, err
@@ -182,14 +187,19 @@ func (r *Reader) leaveOut(p *past) time.Time {
 func (r *Reader) Line(p *past, from time.Time) Timeline {
 	b := timelineBuilder{election: p.Election, from: from, blind: r.blind || p.lags}
 	var last copied
-	for _, x := range slices.Backward(p.read) {
-		b.add(x.ElectionStatus, last.misses(x))
-		last = x
-	}
 	x := p.Newest
+	for i, y := range slices.Backward(p.read) {
+		written := x.Entry.Created // by the server, when a copy of what has no date may be late
+		if st := y.At(y.Entry.Created); i == 0 && (st == facts.Foreign || st == facts.Deleted) && y.Entry.Revision == x.Entry.Revision && written.Before(y.Entry.Created) {
+			y.Entry.Created = written
+		}
+		b.add(y.ElectionStatus, last.misses(y))
+		last = y
+	}
 	switch {
 	case x.Entry.Revision == b.last.Entry.Revision && x.Entry.Created.After(b.last.Entry.Created):
 		b.last.Entry.Created = x.Entry.Created // the server's own word, if the writer's clock was behind
+	case r.lost() && !x.Entry.Created.After(r.begins()): // its copy, too
 	case x.Entry.Revision > b.last.Entry.Revision:
 		if behind := r.S.Clock.Now().Sub(x.Entry.Created); behind > max(Lag, r.behind) {
 			r.behind = behind
@@ -197,7 +207,9 @@ func (r *Reader) Line(p *past, from time.Time) Timeline {
 		}
 	}
 	b.add(x, last.Entry.Revision+1 != x.Entry.Revision)
-	return b.finish(r.S.Clock.Now())
+	t := b.finish(r.S.Clock.Now())
+	r.dates(p, &t)
+	return t
 }
 
 // begin takes the last record of the history.
@@ -233,13 +245,77 @@ func (r *Reader) back(ctx context.Context, some []*past) error {
 	if err != nil {
 		return err
 	}
-	var searches sync.WaitGroup
+	return forEach(some, func(p *past) error { return r.search(ctx, p, guesses[p.Election]) })
+}
+
+// forEach reads about some elections at once.
+func forEach(some []*past, read func(*past) error) error {
+	var reads sync.WaitGroup
 	failed := make([]error, len(some))
 	for i, p := range some {
-		searches.Go(func() { failed[i] = r.search(ctx, p, guesses[p.Election]) })
+		reads.Go(func() { failed[i] = read(p) })
 	}
-	searches.Wait()
+	reads.Wait()
 	return cmp.Or(failed...) // one outage fails them all
+}
+
+// mostBeyond is how many records of an election that were written before a moment are read.
+const mostBeyond = 64
+
+// beyond reads the records before the oldest that was read, back to one that is dated: a key that nobody led may have been
+// written again and again, and only the first of these records shows since when nobody led.
+func (r *Reader) beyond(ctx context.Context, p *past) error {
+	p.whole = p.complete && p.first.message == 0
+	for n := 0; n < mostBeyond && p.complete && !p.whole && len(p.read) > 0; n++ {
+		x := p.read[len(p.read)-1]
+		if st := x.At(x.Entry.Created); st == facts.Leading || st == facts.Released {
+			return nil
+		}
+		y := copied{}
+		if x.message > 1 {
+			var err error
+			if y, err = r.get(ctx, p.Election, LastRecords{Subjects: []string{r.subject(p.Election)}, UpTo: x.message - 1}); err != nil {
+				return err
+			}
+		}
+		if p.whole = y.message == 0; !p.whole {
+			p.read = append(p.read, y)
+		}
+	}
+	return nil
+}
+
+// lost reports whether the history has lost its first records to its limits.
+func (r *Reader) lost() bool { return r.info.State.FirstSeq > 1 }
+
+// begins returns since when the history has all.
+func (r *Reader) begins() time.Time {
+	switch st := r.info.State; {
+	case !r.lost():
+		return r.info.Created
+	case st.Msgs == 0:
+		return st.LastTime
+	default:
+		return st.FirstTime
+	}
+}
+
+// settled is how long after its first record a history has copied what the bucket had before.
+const settled = time.Minute
+
+// dates sets what a time line knows of its begin. A key that has been written since the history began had no value before.
+func (r *Reader) dates(p *past, t *Timeline) {
+	t.begins, t.expires = r.begins(), r.S.TTL > 0
+	if len(t.Spans) == 0 {
+		return
+	}
+	x := &t.Spans[0]
+	switch {
+	case r.lost():
+		t.begins = t.begins.Add(cmp.Or(x.Lease, wire.DefaultLease)) // a lease of then is over
+	case p.whole && x.Since.Sub(r.info.State.FirstTime) > settled:
+		x.Before = false
+	}
 }
 
 // search finds the first record of the term of the oldest that was read, and the one before it. The guess is that one, if
@@ -316,6 +392,7 @@ func historyOf(election string, at time.Time, h nats.Header, data []byte) (facts
 type LastRecords struct {
 	Subjects []string  `json:"multi_last"`
 	UpToTime time.Time `json:"up_to_time,omitzero"`
+	UpTo     uint64    `json:"up_to_seq,omitempty"` // a message of the history
 }
 
 // next reads the first record of the election from a message of the history on.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/leader"
 )
 
 // TermEnd is the reason for which a term ended.
@@ -34,15 +35,18 @@ type Span struct {
 	ID    string      `json:"id,omitempty"`
 	Token uint64      `json:"token,omitempty"`
 	Since time.Time   `json:"since"`
-	Until time.Time   `json:"until,omitzero"`  // zero: it still is so
-	Ended TermEnd     `json:"ended,omitempty"` // of a term
+	// Before: it began before Since, and the history does not have when.
+	Before bool      `json:"before,omitempty"`
+	Until  time.Time `json:"until,omitzero"`  // zero: it still is so
+	Ended  TermEnd   `json:"ended,omitempty"` // of a term
 	// Renewed is when the holder was last heard of, if its lease was not renewed.
 	Renewed time.Time `json:"renewed,omitzero"`
 	Value   string    `json:"value,omitempty"`
 	Value64 string    `json:"value64,omitempty"`
 
-	heard time.Time     // its last revision
-	Lease time.Duration `json:"-"` // of the leader
+	heard  time.Time     // its last revision
+	Lease  time.Duration `json:"-"` // of the leader
+	former *Span         // the term before it, by its own record; nil: that has none
 }
 
 // Timeline is the history of an election.
@@ -51,7 +55,9 @@ type Timeline struct {
 	From     time.Time `json:"from"` // nothing is known of the time before
 	Spans    []Span    `json:"spans"`
 
-	End time.Time `json:"-"`
+	End     time.Time `json:"-"`
+	begins  time.Time // the history has all that was led from then on
+	expires bool      // keys do, so that one which is idle is deleted
 }
 
 // timelineBuilder makes a time line of the revisions of a key, the oldest first. Most of them
@@ -95,7 +101,10 @@ func (b *timelineBuilder) add(x facts.ElectionStatus, hole bool) {
 		b.close(x, st, begin)
 	}
 	b.spans, begin = cut(b.spans, begin)
-	next := Span{State: st, Since: begin, heard: x.Entry.Created}
+	next := Span{State: st, Since: begin, heard: x.Entry.Created, former: formerOf(h, begin)}
+	if len(b.spans) == 0 { // what is neither a term nor a release is written again and again, without the date of its begin
+		next.Before = st != facts.Released && st != facts.Leading
+	}
 	switch st {
 	case facts.Leading:
 		next.ID, next.Token, next.Lease = h.ID, h.Token, h.Lease
@@ -105,6 +114,21 @@ func (b *timelineBuilder) add(x facts.ElectionStatus, hole bool) {
 	case facts.Released, facts.Expired, facts.Deleted, facts.Foreign, facts.Never, StateUnknown:
 	}
 	b.spans = append(b.spans, next)
+}
+
+// formerOf returns the last term as a record without a leader has it, which began a span then.
+func formerOf(h leader.Holder, begin time.Time) *Span {
+	if h.Last == nil {
+		return nil
+	}
+	x := &Span{State: facts.Leading, ID: h.Last.ID, Token: h.Last.Token, Until: begin, Ended: EndedExpired}
+	if h.Last.State == leader.HolderReleased {
+		x.Ended = EndedReleased
+	}
+	if end := h.Last.Renewed; !end.IsZero() && end.Before(begin) {
+		x.Until = end
+	}
+	return x
 }
 
 // sameTerm reports whether a revision after a hole shows that one term went on in the hole. Its leader may have led, or
@@ -230,12 +254,15 @@ func (b *timelineBuilder) finish(now time.Time) Timeline {
 	return t
 }
 
-// At returns the span of a moment. A moment before the history began has no state.
+// At returns the span of a moment. A moment of which the history has nothing has no state.
 func (t Timeline) At(moment time.Time) Span {
 	for _, x := range t.Spans {
 		if !moment.Before(x.Since) && (x.Until.IsZero() || moment.Before(x.Until)) {
 			return x
 		}
+	}
+	if len(t.Spans) > 0 && !t.begins.IsZero() && !moment.Before(t.begins) && !t.Spans[0].Before && t.Spans[0].former == nil {
+		return Span{State: facts.Never, Since: t.begins.UTC(), Until: t.Spans[0].Since}
 	}
 	return Span{Since: moment.UTC()}
 }
@@ -256,7 +283,10 @@ func (t Timeline) Table(now time.Time) [][]string {
 		if x.State != facts.Leading && !x.Until.IsZero() && took < leastGap {
 			continue
 		}
-		row := []string{front.FormatTime(x.Since), until, front.FormatAge(took), "-", "-", ""}
+		row := []string{x.since(), until, front.FormatAge(took), "-", "-", ""}
+		if x.Before {
+			row[2] = ">" + row[2]
+		}
 		if x.State == facts.Leading {
 			row[3], row[4], row[5] = front.Shorten(front.Printable(x.ID), front.LongID), fmt.Sprint(x.Token), x.ended()
 		} else {
@@ -268,6 +298,14 @@ func (t Timeline) Table(now time.Time) [][]string {
 		return [][]string{{"the history has nothing about " + t.Election}}
 	}
 	return rows
+}
+
+// since describes when a span began.
+func (x Span) since() string {
+	if x.Before {
+		return "before " + front.FormatTime(x.Since)
+	}
+	return front.FormatTime(x.Since)
 }
 
 // ended describes the end of a term.
@@ -291,7 +329,7 @@ func (x Span) ended() string {
 
 // vacancy describes why nobody led, or why that is not known.
 func (x Span) vacancy() string {
-	why := "no candidate had ever stood"
+	why := "no candidate stood, as far as the history knows"
 	switch x.State {
 	case StateUnknown:
 		return "not known: the history misses what was written then"
@@ -316,9 +354,9 @@ func (x Span) sentence(election string, at, now time.Time) string {
 	if x.State == "" {
 		return fmt.Sprintf("it is not known which candidate led %s at %s: the history does not reach back so far", election, when)
 	}
-	during := "from " + front.FormatTime(x.Since) + " until now"
+	during := "from " + x.since() + " until now"
 	if !x.Until.IsZero() {
-		during = "from " + front.FormatTime(x.Since) + " until " + front.FormatTime(x.Until)
+		during = "from " + x.since() + " until " + front.FormatTime(x.Until)
 	}
 	what, why, _ := strings.Cut(x.vacancy(), ": ")
 	switch {
@@ -327,7 +365,7 @@ func (x Span) sentence(election string, at, now time.Time) string {
 	case x.State != facts.Leading:
 		return fmt.Sprintf("%s %s at %s, %s: %s", what, election, when, during, why)
 	}
-	text := fmt.Sprintf("%s led %s at %s with token %d, from %s", front.Printable(x.ID), election, when, x.Token, front.FormatTime(x.Since))
+	text := fmt.Sprintf("%s led %s at %s with token %d, from %s", front.Printable(x.ID), election, when, x.Token, x.since())
 	if x.Until.IsZero() {
 		return text + ", and still leads"
 	}

@@ -103,7 +103,7 @@ func pastOfAll(ctx context.Context, r *history.Reader, asked webpage.Asked) (pas
 	if !asked.Since.IsZero() && all.From.After(asked.Since) {
 		past.From = all.From
 	}
-	all.All = slices.DeleteFunc(all.All, func(c history.Changed) bool { return c.At.Before(from) })
+	all.All = slices.DeleteFunc(all.All, func(c history.Changed) bool { return !c.In(from) })
 	past.Spans = newest(r, linesOf(all), mostLines)
 	return noted(r, past), nil
 }
@@ -123,19 +123,21 @@ func earliest(a, b time.Time) time.Time {
 func unworked(t history.Timeline, oneShot bool, since time.Time) webpage.Unworked {
 	sum := webpage.Unworked{Election: t.Election}
 	for _, c := range t.Changes(oneShot) {
-		if !c.Trouble || c.Ended == history.EndedUnknown {
+		if !c.Trouble || c.Ended == history.EndedUnknown || c.State != "" && !c.Alone {
 			continue
 		}
-		if c.To == "" { // nobody has followed yet
-			last := t.Spans[slices.IndexFunc(t.Spans, func(x history.Span) bool { return x.ID == c.From && x.Until.Equal(c.At) })]
-			c.At, c.Gap, sum.Goes = t.End, t.End.Sub(last.Until).Seconds(), true
-			c.Silence(last, t.End)
+		end := c.At
+		switch {
+		case c.Goes:
+			end, sum.Goes = t.End, true
+		case !c.Until.IsZero():
+			end = c.Until
 		}
 		most, least := cmp.Or(c.Silent, c.Gap), c.Gap
 		if c.Silent > 0 {
 			least = c.Unworked
 		}
-		in := c.At.Sub(since).Seconds()
+		in := end.Sub(since).Seconds()
 		sum.Most += int64(1000 * max(0, min(most, in)))
 		sum.Least += int64(1000 * max(0, min(least, in)))
 	}

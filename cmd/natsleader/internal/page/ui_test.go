@@ -44,6 +44,12 @@ func TestUI_Unworked(t *testing.T) {
 		"died before":           {[]history.Span{term(40*m, 11*m, history.EndedExpired, 11*m+15*s), led}, 10*m + 30*s, 30 * s, 30 * s, false},
 		"died long before":      {[]history.Span{term(40*m, 11*m, history.EndedExpired, 11*m+15*s), led}, 5 * m, 0, 0, false},
 		"died, none has it yet": {[]history.Span{term(40*m, 2*m, history.EndedExpired, 2*m+15*s), {State: facts.Expired, Since: ago(2 * m)}}, time.Hour, 2*m + 3*s, 2*m + 15*s, true},
+		"foreign":               {[]history.Span{{State: facts.Foreign, Since: ago(11 * m)}}, time.Hour, 11 * m, 11 * m, true},
+		"foreign before":        {[]history.Span{{State: facts.Foreign, Before: true, Since: ago(40 * m)}}, 10 * m, 10 * m, 10 * m, true},
+		"foreign, and deleted":  {[]history.Span{{State: facts.Foreign, Since: ago(40 * m), Until: ago(11 * m)}, {State: facts.Deleted, Since: ago(11 * m)}}, time.Hour, 40 * m, 40 * m, true},
+		"foreign, then led":     {[]history.Span{{State: facts.Foreign, Since: ago(11 * m), Until: ago(10 * m)}, led}, time.Hour, m, m, false},
+		"free, and foreign":     {[]history.Span{term(40*m, 30*m, history.EndedReleased, 0), {State: facts.Foreign, Since: ago(20 * m)}}, time.Hour, 20 * m, 20 * m, true},
+		"free, foreign, led":    {[]history.Span{term(40*m, 30*m, history.EndedReleased, 0), {State: facts.Foreign, Since: ago(20 * m), Until: ago(10 * m)}, led}, time.Hour, 20 * m, 20 * m, false},
 		"missed":                {[]history.Span{term(40*m, 30*m, history.EndedUnknown, 0), {State: history.StateUnknown, Since: ago(30 * m), Until: ago(10 * m)}, led}, time.Hour, 0, 0, false},
 	} {
 		got := unworked(history.Timeline{Election: "billing", Spans: c.spans, End: now}, false, ago(c.since))

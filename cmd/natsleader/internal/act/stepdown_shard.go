@@ -103,7 +103,7 @@ func (s *StepDown) move(ctx context.Context, look *inspect.Inspector) error {
 	case now.ID:
 		text = fmt.Sprintf("%s works on shard %d already, with token %d", id, s.shard, now.Token)
 	case "":
-		text = fmt.Sprintf("shard %d had no owner and is with %s now, with token %d", s.shard, id, now.Token)
+		text = fmt.Sprintf("shard %d had no owner and is granted to %s now, with token %d", s.shard, id, now.Token)
 	}
 	return front.PrintResult(s.Out(), s.asJSON, done, []string{text})
 }

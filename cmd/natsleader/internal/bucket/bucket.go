@@ -146,7 +146,7 @@ func Alone(s *inspect.Inspector, replicas int) string {
 	}
 	e := &inspect.Asker{Nc: s.Nc, Wait: min(s.Limit, time.Second)} // the number of servers that answer is not known
 	names := map[string]bool{s.Nc.ConnectedServerName(): true}
-	err := e.Poll(inspect.AskVersions(), func(reply []byte) bool {
+	err := e.Gather(inspect.AskVersions(), func(reply []byte) bool {
 		if got := inspect.StatusOf(reply); got.Server.Cluster == cluster && got.Server.JetStream {
 			names[got.Server.Name] = true
 		}

@@ -57,3 +57,16 @@ func TestDoctor_Measures(t *testing.T) {
 		}
 	})
 }
+
+// A server that was not asked is not silent: doctor says why it could not ask.
+func TestDoctor_ServersNotAsked(t *testing.T) {
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		nc := w.Connect()
+		defer nc.Close()
+		e := Environment{Asker: inspect.Asker{Nc: nc, Wait: time.Second}, system: func() (*nats.Conn, error) { return nil, nats.ErrNoServers }}
+		e.Info = &jetstream.StreamInfo{Cluster: &jetstream.ClusterInfo{Name: "C", Leader: "a"}}
+		e.ReadServer(w.Context())
+		got, _ := e.Server.Get()
+		expect.That(w, got.Unasked == nats.ErrNoServers.Error() && got.Refused == "", "%+v", got)
+	})
+}

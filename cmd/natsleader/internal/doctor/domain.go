@@ -26,7 +26,7 @@ func (e *Environment) readDomains(context.Context) {
 		return
 	}
 	others, err := e.otherDomains(settings.Domain)
-	if err != nil && !errors.Is(err, nats.ErrTimeout) { // which ends the wait for more answers
+	if err != nil {
 		e.lose(&e.Domains, err)
 		return
 	}
@@ -52,7 +52,7 @@ func (e *Environment) readDomains(context.Context) {
 func (e *Environment) otherDomains(here string) ([]string, error) {
 	asks := &inspect.Asker{Nc: e.Nc, Wait: min(e.Wait, time.Second)} // the number of servers that answer is not known
 	others := make(map[string]bool)
-	err := asks.Poll(inspect.AskVersions(), func(reply []byte) bool {
+	err := asks.Gather(inspect.AskVersions(), func(reply []byte) bool {
 		if got := inspect.StatusOf(reply).Server; got.JetStream && got.Domain != here {
 			others[got.Domain] = true
 		}

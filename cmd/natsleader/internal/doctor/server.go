@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	"github.com/natsleader/natsleader/internal/wire"
@@ -25,8 +27,11 @@ func (e *Environment) ReadServer(context.Context) {
 		for _, name := range slices.Sorted(maps.Keys(versions)) {
 			got.Others = append(got.Others, versions[name])
 		}
-		if errors.Is(err, nats.ErrPermissionViolation) {
+		switch {
+		case errors.Is(err, nats.ErrPermissionViolation):
 			got.Refused = inspect.Violation(err)
+		case err != nil:
+			got.Unasked = front.ErrorText(err)
 		}
 	}
 	e.Server.Set(got, e.from())
@@ -34,7 +39,7 @@ func (e *Environment) ReadServer(context.Context) {
 
 // versions asks all servers for their versions, with system credentials or as every
 // account may. It returns when the servers that keep the stream have answered, or when
-// no other server answers in time.
+// the time to wait is over.
 func (e *Environment) versions(me facts.Version) (map[string]facts.Version, error) {
 	versions := map[string]facts.Version{me.Name: me}
 	if v := e.Info.Config.Metadata[wire.VersionKey]; v != "" && e.Info.Cluster.Leader != "" {
@@ -50,7 +55,7 @@ func (e *Environment) versions(me facts.Version) (map[string]facts.Version, erro
 		m = &nats.Msg{Subject: "$SYS.REQ.SERVER.PING"}
 	}
 	missing := func(name string) bool { return versions[name].Version == "" }
-	err = asks.Poll(m, func(reply []byte) bool {
+	err = asks.Gather(m, func(reply []byte) bool {
 		if got := inspect.StatusOf(reply).Server; got.Name != "" {
 			versions[got.Name] = facts.Version{Name: got.Name, Version: got.Version, Answered: true, Without: !got.JetStream}
 		}
@@ -90,18 +95,19 @@ func (e *Environment) ReadSync(context.Context) {
 	case e.system == nil && len(intervals) == 0:
 		e.Sync.Lose(facts.Denied, "", e.from())
 	case len(intervals) == 0:
-		e.lose(&e.Sync, fmt.Errorf("nobody answers the context of --system-context, which may have no system credentials: %w", err))
+		e.lose(&e.Sync, fmt.Errorf("nobody answers the context of --system-context, which may have no system credentials: %w", cmp.Or(err, nats.ErrTimeout)))
 	default:
 		e.Sync.Set(intervals, e.from())
 	}
 }
 
-// syncIntervals asks all servers, and returns when those named have answered, or no
-// other server answers in time. An interval of 0 means every write.
+// syncIntervals asks all servers, and returns when those named have answered, or the
+// time to wait is over. An interval of 0 means every write.
 func (e *Environment) syncIntervals(names []string) (intervals []facts.Sync, err error) {
-	err = e.Poll(&nats.Msg{Subject: "$SYS.REQ.SERVER.PING.JSZ"}, func(reply []byte) bool {
+	err = e.Gather(&nats.Msg{Subject: "$SYS.REQ.SERVER.PING.JSZ"}, func(reply []byte) bool {
 		got := inspect.StatusOf(reply)
-		if got.Data == nil || !slices.Contains(names, got.Server.Name) {
+		known := func(s facts.Sync) bool { return s.Server == got.Server.Name }
+		if got.Data == nil || !slices.Contains(names, got.Server.Name) || slices.ContainsFunc(intervals, known) {
 			return false
 		}
 		s := facts.Sync{Server: got.Server.Name, Interval: got.Data.Config.Interval}

@@ -65,8 +65,9 @@ const (
 type Server struct {
 	Name    string    `json:"name"`
 	Version string    `json:"version"`
-	Others  []Version `json:"others,omitempty"` // of the cluster and beside it, by name; with that of the connection
-	Refused string    `json:"refused,omitempty"`
+	Others  []Version `json:"others,omitempty"`  // of the cluster and beside it, by name; with that of the connection
+	Refused string    `json:"refused,omitempty"` // the missing permission to ask
+	Unasked string    `json:"unasked,omitempty"` // why else the servers were not asked, or not for the time to wait
 }
 
 // Version is the version of a server.

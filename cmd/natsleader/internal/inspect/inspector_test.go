@@ -139,6 +139,41 @@ func TestDoctor_LeavesNoSubscription(t *testing.T) {
 	})
 }
 
+// Gather asks again in each quarter of the time, because a request or a reply may be lost, and waits for a server that is
+// silent for the whole time. That is no error. A request that the servers do not get is one.
+func TestAsker_Gathers(t *testing.T) {
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		nc := w.Connect()
+		defer nc.Close()
+		asked := 0
+		w.Made(nc.Subscribe("servers", func(m *nats.Msg) {
+			if asked++; asked == 2 { // the first is lost
+				_ = m.Respond([]byte("late"))
+			}
+		}))
+		w.Made(nc.Subscribe("servers", func(m *nats.Msg) { _ = m.Respond([]byte("prompt")) }))
+		e := &Asker{Nc: nc, Wait: 4 * time.Second}
+		for _, x := range []struct {
+			enough int
+			asked  int
+			after  time.Duration
+		}{{2, 2, time.Second}, {3, 4, 4 * time.Second}} {
+			asked = 0
+			names := make(map[string]bool)
+			began := time.Now()
+			err := e.Gather(&nats.Msg{Subject: "servers"}, func(reply []byte) bool {
+				names[string(reply)] = true
+				return len(names) == x.enough
+			})
+			synctest.Wait()
+			expect.That(w, err == nil && len(names) == 2 && asked == x.asked && time.Since(began) == x.after,
+				"%v, %v after %v and %d requests", err, names, time.Since(began), asked)
+		}
+		expect.Is(w, e.Gather(&nats.Msg{Subject: "nobody.answers"}, func([]byte) bool { return false }), nats.ErrNoResponders)
+		expect.Equal(w, nc.NumSubscriptions(), 2, "%d subscriptions")
+	})
+}
+
 // signs notes what a tool has concluded from an answer.
 type signs struct{ signed, moves int }
 

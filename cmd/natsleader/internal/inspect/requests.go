@@ -53,6 +53,23 @@ func (e *Asker) Ask(m *nats.Msg) (reply []byte, err error) {
 // reply comes in time. The server answers a ping after it has refused a message, so a
 // missing permission is reported at once.
 func (e *Asker) Poll(m *nats.Msg, take func(reply []byte) (enough bool)) error {
+	_, err := e.poll(m, e.Wait, take)
+	return err
+}
+
+// Gather asks all servers, and passes each reply to take, until take has enough or the time to wait is over, which is no
+// error. An error says why the servers were not asked, or not for that time. Servers may lose the request or a reply while a
+// route between them is made again, so Gather asks again in each quarter of the time, and a server may reply several times.
+func (e *Asker) Gather(m *nats.Msg, take func(reply []byte) (enough bool)) error {
+	asked, err := e.poll(m, e.Wait/4, take)
+	if asked && errors.Is(err, nats.ErrTimeout) {
+		return nil
+	}
+	return err
+}
+
+// poll sends a request, and sends it again whenever so much time has passed. It reports whether the server took the request.
+func (e *Asker) poll(m *nats.Msg, again time.Duration, take func(reply []byte) (enough bool)) (asked bool, err error) {
 	var sub *nats.Subscription
 	refused := e.Try(func() (err error) { // a refused inbox counts, too
 		if sub, err = e.Nc.SubscribeSync(e.Nc.NewInbox()); err != nil {
@@ -63,15 +80,21 @@ func (e *Asker) Poll(m *nats.Msg, take func(reply []byte) (enough bool)) error {
 	})
 	defer sub.Unsubscribe() //nolint:errcheck // it may be gone with the connection; of nil, too
 	if refused != nil {
-		return refused
+		return false, refused
 	}
+	next := time.Now().Add(again)
 	for end := time.Now().Add(e.Wait); ; {
-		reply, err := sub.NextMsg(time.Until(end))
-		if err != nil {
-			return err
-		}
-		if take(reply.Data) {
-			return nil
+		reply, err := sub.NextMsg(time.Until(next))
+		switch {
+		case errors.Is(err, nats.ErrTimeout) && next.Before(end):
+			next = next.Add(again)
+			if err = e.Nc.PublishMsg(m); err != nil {
+				return true, err
+			}
+		case err != nil:
+			return true, err
+		case take(reply.Data):
+			return true, nil
 		}
 	}
 }

@@ -67,6 +67,8 @@ func (x *exam) versions() []Finding {
 	case me.Refused != "":
 		found = append(found, unread("versions of %s: %s (candidates with guards ask the same)", strings.Join(missing, ", "), me.Refused).
 			advise("allow it, or name a context with system credentials with --system-context"))
+	case me.Unasked != "":
+		found = append(found, unread("versions of %s: the servers were not asked: %s", strings.Join(missing, ", "), me.Unasked))
 	default:
 		found = append(found, unread("versions of %s: no answer", strings.Join(missing, ", ")))
 	}
@@ -205,8 +207,12 @@ func (x *exam) unheard(r *jetstream.PeerInfo, text, otherwise string) Finding {
 		return Warning.of("%s, but the server runs and answers: its disk is or was full, or hangs", text).
 			advise("look for \"no space left\" in its log, make room, and then restart it: it stores nothing until it is restarted")
 	}
-	if s, asked := x.Server.Get(); !asked || s.Refused != "" {
-		return Warning.of("%s, or its disk is or was full", text+cmp.Or(otherwise, dead)).advise("natsleader doctor tells which, as a user who may ask for versions; " + bring)
+	either := Warning.of("%s, or its disk is or was full", text+cmp.Or(otherwise, dead))
+	switch s, asked := x.Server.Get(); {
+	case !asked || s.Refused != "":
+		return either.advise("natsleader doctor tells which, as a user who may ask for versions; " + bring)
+	case s.Unasked != "":
+		return either.advise("run doctor again, which tells which; " + bring)
 	}
 	return Warning.of("%s%s", text, otherwise).advise(bring)
 }

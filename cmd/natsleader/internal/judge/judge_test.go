@@ -309,6 +309,11 @@ func situations() []situation {
 			s.Others = s.Others[1:]
 			b.Server = known(s)
 		}, 0, []string{"note server not checked: versions of n1: no answer"}, nil},
+		{"the servers are not asked", func(b *facts.Bucket) {
+			s, _ := b.Server.Get()
+			s.Others, s.Unasked = s.Others[1:], "no ping"
+			b.Server = known(s)
+		}, 0, []string{"note server not checked: versions of n1: the servers were not asked: no ping"}, []string{"no answer"}},
 	}
 }
 

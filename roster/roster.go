@@ -19,7 +19,7 @@ import (
 // Lookup reads once which candidates wait in an election, in the order in which they
 // would follow. The holder of the key is not among them, nor is a candidate without
 // a [leader.Queue]. A candidate that died stays in the roster until its announcement
-// lapses, three leases after the last one.
+// lapses, three leases after the last one, or six if the server has forgotten that it expires.
 //
 // Errors are those of [leader.Lookup], and [leader.ErrNoRoster].
 func Lookup(ctx context.Context, store leader.Store, election string) ([]Entry, error) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -133,4 +134,24 @@ func TestRoster_Denied(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.Prompt("step-down billing" + as)
 	}, testworld.WithUser("boss", nil))
+}
+
+// A candidate that died is not shown, although the server has forgotten that its announcement expires.
+func TestRoster_ForgotExpiry(t *testing.T) {
+	testworld.Bubble(t, leader.BucketConfig{Roster: true}, func(w *testworld.World) {
+		w.Campaigns("billing", leader.Config{ID: "a"})
+		c := expect.Got(w.Js.Stream(w.Context(), "KV_elections_roster"))(w).CachedInfo().Config
+		expect.OK(w, w.Js.DeleteStream(w.Context(), c.Name))
+		w.Made(w.Js.CreateStream(w.Context(), jetstream.StreamConfig{Name: "FROM", Subjects: c.Subjects, AllowMsgTTL: true}))
+		c.Subjects, c.AllowMsgTTL, c.SubjectDeleteMarkerTTL, c.Sources = nil, false, 0, []*jetstream.StreamSource{{Name: "FROM"}}
+		w.Made(w.Js.CreateStream(w.Context(), c))
+		w.Made(w.Js.PublishMsg(w.Context(), &nats.Msg{
+			Subject: "$KV.elections_roster.billing." + strings.Repeat("B", 26), Header: nats.Header{jetstream.MsgTTLHeader: {"45"}},
+			Data: []byte(`{"v":1,"id":"b","since":"2000-01-01T00:00:00Z"}`),
+		}))
+		for _, after := range []time.Duration{80 * time.Second, 20 * time.Second} {
+			time.Sleep(after)
+			w.Prompt("status --roster", "status billing --roster", "step-down billing --to next --dry-run")
+		}
+	})
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,6 +49,16 @@ func (r *rosterBucket) open(js jetstream.JetStream, bucket string) {
 	r.pre = "$KV." + name + "."
 	r.api.Init(js, "KV_"+name)
 	r.put = r.api.PutPrefix(r.pre)
+}
+
+// spareLives is after how many of its lives an announcement counts for nothing, although the server keeps it: a server
+// that was restarted may forget that messages expire. It is more than one because the clocks of servers differ.
+const spareLives = 2
+
+// lifeOf returns the life of an announcement, as announce writes it; 0: it has none.
+func lifeOf(h nats.Header) time.Duration {
+	seconds, _ := strconv.Atoi(h.Get(jetstream.MsgTTLHeader))
+	return max(0, time.Duration(seconds)*time.Second)
 }
 
 // validSession reports whether s has the form of a session. That distinguishes sessions
@@ -168,6 +180,36 @@ func wholeSeconds(d time.Duration) time.Duration {
 // server that NATS chooses. The view ends when the consumer is silent for some seconds.
 // Stop waits for a running call of deliver.
 func (b *Bucket) View(ctx context.Context, election string, deliver func(backend.Announcement), reply func(backend.Feed, error)) {
+	b.view(ctx, jetstream.ConsumerConfig{FilterSubject: b.roster.pre + election + ".*"}, deliver, reply)
+}
+
+// Announced returns the keys of the announcements in all elections, each the election, a dot and the session, in order.
+func (b *Bucket) Announced(ctx context.Context) (keys []string, err error) {
+	stands := make(map[string]bool)
+	done := make(chan error, 2) // the view is complete, and then may end
+	feed, err := backend.Await(func(reply func(backend.Feed, error)) {
+		b.view(ctx, jetstream.ConsumerConfig{FilterSubject: b.roster.pre + ">", HeadersOnly: true}, func(a backend.Announcement) {
+			if a.Complete || a.Err != nil {
+				done <- a.Err
+			} else if stands[a.Session] = true; a.Entry == nil {
+				delete(stands, a.Session)
+			}
+		}, reply)
+	})
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		err = fmt.Errorf("%w: not all of the roster came in time: %w", backend.ErrUnreachable, ctx.Err())
+	}
+	feed.Stop() // and then nothing is delivered
+	return slices.Sorted(maps.Keys(stands)), err
+}
+
+// view opens a view of the subjects of a consumer, which are those of keys.
+func (b *Bucket) view(ctx context.Context, of jetstream.ConsumerConfig, deliver func(backend.Announcement), reply func(backend.Feed, error)) {
 	go func() {
 		done, err := b.roster.api.Turn(ctx)
 		if err != nil {
@@ -175,10 +217,10 @@ func (b *Bucket) View(ctx context.Context, election string, deliver func(backend
 			return
 		}
 		defer done()
-		v := &View{roster: &b.roster, deliver: deliver, gate: make(chan struct{})}
+		v := &View{roster: &b.roster, deliver: deliver, gate: make(chan struct{}), until: make(map[string]lapse), swept: deadline.Elapsed()}
 		v.begin = sync.OnceFunc(func() { close(v.gate) })
 		empty, err := jsapi.InTime(ctx, &b.roster.api, func() (empty bool, err error) {
-			if empty, err = v.open(ctx, election); err != nil {
+			if empty, err = v.open(ctx, of); err != nil {
 				v.Stop()
 			}
 			return empty, err
@@ -209,15 +251,26 @@ type View struct {
 	ended    chan struct{} // closed when the goroutine of guard has ended
 	heard    atomic.Bool   // the consumer has sent something lately
 
-	last uint64 // number of the last delivery; used by the subscription's goroutine only
+	opened time.Time // by the clock of the consumer's server
+
+	// Used by the subscription's goroutine only:
+	last  uint64           // number of the last delivery
+	until map[string]lapse // of each session that stands
+	swept time.Duration    // when the view was last looked through for announcements that are over
 
 	mu       sync.Mutex // held during deliver: one call at a time, and none after Stop
 	complete bool
 	over     bool
 }
 
-// open opens the view, and reports whether the roster has no entry for the election.
-func (v *View) open(ctx context.Context, election string) (empty bool, err error) {
+// lapse is the end of an announcement that the server does not remove.
+type lapse struct {
+	revision uint64
+	at       time.Duration // see deadline.Elapsed
+}
+
+// open opens the view, and reports whether the roster has no such entry.
+func (v *View) open(ctx context.Context, of jetstream.ConsumerConfig) (empty bool, err error) {
 	r := v.roster
 	if err = r.api.Opened(); err != nil {
 		return false, err
@@ -226,13 +279,15 @@ func (v *View) open(ctx context.Context, election string) (empty bool, err error
 	v.status, v.ended = r.api.Conn.StatusChanged(nats.CONNECTED, nats.CLOSED), make(chan struct{})
 	v.heard.Store(true)
 	go v.guard()
-	own := r.pre + election + "."
-	info, err := r.api.Follow(ctx, &v.Subscription, jetstream.ConsumerConfig{FilterSubject: own + "*", IdleHeartbeat: viewHeartbeat},
+	own := strings.TrimRight(of.FilterSubject, "*>")
+	of.IdleHeartbeat = viewHeartbeat
+	info, err := r.api.Follow(ctx, &v.Subscription, of,
 		func(name string) { v.consumer = name },
 		func(m *nats.Msg, meta *nats.MsgMetadata) { v.hear(m, meta, own) })
 	if err != nil {
 		return false, err
 	}
+	v.opened = info.TimeStamp
 	return info.NumPending == 0 && info.Delivered.Consumer == 0, nil
 }
 
@@ -240,6 +295,7 @@ func (v *View) open(ctx context.Context, election string) (empty bool, err error
 func (v *View) hear(m *nats.Msg, meta *nats.MsgMetadata, own string) {
 	<-v.gate
 	v.heard.Store(true)
+	defer v.sweep()
 	switch {
 	case meta == nil:
 		v.beat(m)
@@ -248,16 +304,45 @@ func (v *View) hear(m *nats.Msg, meta *nats.MsgMetadata, own string) {
 		return
 	}
 	v.last++
-	if session, ok := strings.CutPrefix(m.Subject, own); ok && validSession(session) {
+	if session, ok := strings.CutPrefix(m.Subject, own); ok && validSession(session[strings.LastIndexByte(session, '.')+1:]) {
 		e := jsapi.NewEntry(meta.Sequence.Stream, meta.Timestamp, m.Header, m.Data)
 		a := backend.Announcement{Session: session, Revision: e.Revision}
-		if !e.Marker {
+		if v.stands(a, e, lifeOf(m.Header)) {
 			a.Entry = append([]byte{}, e.Value...) // not nil: an empty entry is no withdrawal
 		}
 		v.tell(a)
 	}
 	if meta.NumPending == 0 {
 		v.completed()
+	}
+}
+
+// stands reports whether an announcement counts, and remembers until when. Its age when the view was opened is by the clocks
+// of servers. From then on the time of this host counts.
+func (v *View) stands(a backend.Announcement, e backend.Entry, life time.Duration) bool {
+	age := max(0, v.opened.Sub(e.Created))
+	delete(v.until, a.Session)
+	if e.Marker || life > 0 && age >= spareLives*life {
+		return false
+	}
+	if life > 0 {
+		v.until[a.Session] = lapse{a.Revision, deadline.Elapsed() + spareLives*life - age}
+	}
+	return true
+}
+
+// sweep withdraws the announcements that are over, at most once in each heartbeat.
+func (v *View) sweep() {
+	now := deadline.Elapsed()
+	if now < v.swept+viewHeartbeat {
+		return
+	}
+	v.swept = now
+	for session, over := range v.until {
+		if now >= over.at {
+			delete(v.until, session)
+			v.tell(backend.Announcement{Session: session, Revision: over.revision})
+		}
 	}
 }
 

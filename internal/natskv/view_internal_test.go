@@ -128,6 +128,63 @@ func TestRosterView_Announcements(t *testing.T) {
 	})
 }
 
+// forgetExpiry replaces the roster by a stream that keeps what is announced, as a server does that has forgotten that
+// messages expire. Announcements come to it through another stream, since it would refuse them.
+func forgetExpiry(t *lab, js jetstream.JetStream) {
+	t.Helper()
+	c := configOf(t, js, "KV_E_roster")
+	t.ok(js.DeleteStream(t.Context(), c.Name))
+	check.OK(t, check.Err(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "FROM", Subjects: c.Subjects, AllowMsgTTL: true, Storage: c.Storage})))
+	c.Subjects, c.AllowMsgTTL, c.SubjectDeleteMarkerTTL, c.Sources = nil, false, 0, []*jetstream.StreamSource{{Name: "FROM"}}
+	check.OK(t, check.Err(js.CreateStream(t.Context(), c)))
+}
+
+// An announcement counts for nothing after two of its lives, although the server keeps it: not in a view that is open, not in
+// one that is opened after that, and not among those of all elections. One that is repeated counts.
+func TestRosterView_KeptForEver(t *testing.T) {
+	bubble(t, server.Options{}, func(t *lab) {
+		js := dialJS(t, t.s)
+		b := mustCreate(t, js, Config{Roster: true, Storage: jetstream.MemoryStorage})
+		forgetExpiry(t, js)
+		announces := func(letter, ttl string) {
+			t.Helper()
+			m := &nats.Msg{Subject: "$KV.E_roster.e." + session(letter), Data: []byte("x"), Header: nats.Header{jetstream.MsgTTLHeader: {ttl}}}
+			check.OK(t, check.Err(js.PublishMsg(t.Context(), m)))
+		}
+		announced := func(want string) {
+			t.Helper()
+			keys, err := b.Announced(t.Context())
+			for i := range keys {
+				keys[i] = strings.TrimPrefix(keys[i], "e.")[:1]
+			}
+			check.That(t, err == nil && strings.Join(keys, "") == want, "%v, %v", keys, err)
+		}
+		announces("A", "10")
+		announces("B", "10")
+		announces("C", "never")
+		time.Sleep(time.Second)
+		open := viewOf(t, b)
+		open.saw(t, `A "x", B "x", C "x", complete`)
+		time.Sleep(8 * time.Second) // ten seconds after the announcements
+		announces("B", "10")
+		time.Sleep(8 * time.Second)
+		open.saw(t, `B "x"`)
+		announced("ABC")
+		time.Sleep(2*time.Second + viewHeartbeat)
+		open.saw(t, "A withdrawn")
+		announced("BC")
+		later := viewOf(t, b)
+		later.saw(t, `A withdrawn, C "x", B "x", complete`)
+		time.Sleep(20 * time.Second)
+		open.saw(t, "B withdrawn")
+		later.saw(t, "B withdrawn")
+		announced("C")
+		t.ok(js.DeleteStream(t.Context(), "KV_E_roster"))
+		_, err := b.Announced(t.Context())
+		wantErr(t, err, backend.ErrNoRoster)
+	})
+}
+
 // A view ends with one error when its consumer is silent or the connection was lost, and as closed
 // with the connection.
 func TestRosterView_Ends(t *testing.T) {

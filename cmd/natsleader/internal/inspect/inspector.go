@@ -88,9 +88,10 @@ func (d *denials) begin(streams []string) (denied chan error, end func()) {
 	}
 }
 
-// handle takes an error of the connection.
+// handle takes an error of the connection. No operation fails because it may not end its consumer, which is asked for when
+// the next one has perhaps begun.
 func (d *denials) handle(err error) {
-	if !errors.Is(err, nats.ErrPermissionViolation) {
+	if !errors.Is(err, nats.ErrPermissionViolation) || strings.Contains(err.Error(), ".CONSUMER.DELETE.") {
 		return
 	}
 	d.mu.Lock()
@@ -398,7 +399,7 @@ func (s *Inspector) Keys(ctx context.Context) ([]facts.ElectionStatus, error) {
 	if err != nil {
 		return nil, AboutOne(s.stream(), err)
 	}
-	entries, err := EntriesOf(ctx, kv, "keys")
+	entries, err := entriesOf(ctx, kv)
 	all := make([]facts.ElectionStatus, 0, len(entries))
 	for _, e := range entries {
 		if x := facts.NewElectionStatus(e.Key(), natskv.EntryOf(e)); e.Key() != wire.CordonKey {
@@ -410,10 +411,19 @@ func (s *Inspector) Keys(ctx context.Context) ([]facts.ElectionStatus, error) {
 	return all, AboutOne(s.stream(), err)
 }
 
-// EntriesOf reads the newest entry of every key of a bucket, in the order of the keys. If
+// Announced returns the keys of the roster: the announcements of candidates that count.
+func (s *Inspector) Announced(ctx context.Context) ([]string, error) {
+	b, ofNATS := s.Bucket.Backend().(*natskv.Bucket) // each Bucket is one
+	if s.Roster == "" || !ofNATS {
+		return nil, leader.ErrNoRoster
+	}
+	return Again(ctx, s, "KV_"+s.Roster, b.Announced)
+}
+
+// entriesOf reads the newest entry of every key of a bucket, in the order of the keys. If
 // the last of the initial entries of a watch has just expired, the watch never reports
-// that there are no more. So EntriesOf begins again when the watch is silent.
-func EntriesOf(ctx context.Context, kv jetstream.KeyValue, what string, opts ...jetstream.WatchOpt) ([]jetstream.KeyValueEntry, error) {
+// that there are no more. So entriesOf begins again when the watch is silent.
+func entriesOf(ctx context.Context, kv jetstream.KeyValue) ([]jetstream.KeyValueEntry, error) {
 	for silence := 500 * time.Millisecond; ; silence *= 2 {
 		status, err := kv.Status(ctx)
 		if err != nil {
@@ -423,7 +433,7 @@ func EntriesOf(ctx context.Context, kv jetstream.KeyValue, what string, opts ...
 		if status.History() == 1 { // each value is that of another key
 			keys = int(status.Values())
 		}
-		w, end, err := opened(ctx, ctx, func(life context.Context) (jetstream.KeyWatcher, error) { return kv.WatchAll(life, opts...) })
+		w, end, err := opened(ctx, ctx, func(life context.Context) (jetstream.KeyWatcher, error) { return kv.WatchAll(life) })
 		if err != nil {
 			return nil, err
 		}
@@ -434,7 +444,7 @@ func EntriesOf(ctx context.Context, kv jetstream.KeyValue, what string, opts ...
 		case complete:
 			return slices.SortedFunc(maps.Values(entries), func(a, b jetstream.KeyValueEntry) int { return strings.Compare(a.Key(), b.Key()) }), nil
 		case ctx.Err() != nil:
-			return nil, fmt.Errorf("%w: not all %s came in time: %w", leader.ErrUnreachable, what, ctx.Err())
+			return nil, fmt.Errorf("%w: not all keys came in time: %w", leader.ErrUnreachable, ctx.Err())
 		}
 	}
 }

@@ -80,7 +80,7 @@ func TestInspector_Within(t *testing.T) {
 	}
 }
 
-// EntriesOf begins again when a watch is silent, each time more patiently. It returns the newest entry of
+// entriesOf begins again when a watch is silent, each time more patiently. It returns the newest entry of
 // every key, and leaves no watch open.
 func TestInspector_ReadsAllKeys(t *testing.T) {
 	entry := func(key string, revision uint64) jetstream.KeyValueEntry {
@@ -113,7 +113,7 @@ func TestInspector_ReadsAllKeys(t *testing.T) {
 				defer cancel()
 				kv := &testworld.Watches{Parts: slices.Clone(x.parts), Lost: x.lost}
 				began := time.Now()
-				entries, err := EntriesOf(ctx, kv, "keys")
+				entries, err := entriesOf(ctx, kv)
 				got := []string{}
 				for _, e := range entries {
 					got = append(got, fmt.Sprint(e.Key(), e.Revision()))

@@ -3,15 +3,12 @@ package view
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
@@ -205,25 +202,9 @@ func (a announced) stand(x facts.ElectionStatus) int {
 
 // readAnnounced reads the keys of the bucket's roster.
 func readAnnounced(ctx context.Context, s *inspect.Inspector) (a announced, err error) {
-	if s.Roster == "" {
-		return a, leader.ErrNoRoster
-	}
-	defer func() { err = inspect.AboutOne("KV_"+s.Roster, err) }()
-	kv, err := s.Js.KeyValue(ctx, s.Roster)
-	switch {
-	case errors.Is(err, jetstream.ErrBucketNotFound):
-		return a, leader.ErrNoRoster
-	case err != nil:
-		return a, err
-	}
-	entries, err := inspect.EntriesOf(ctx, kv, "of the roster", jetstream.MetaOnly())
+	a.keys, err = s.Announced(ctx)
 	a.counts = map[string]int{}
-	for _, e := range entries {
-		if e.Operation() != jetstream.KeyValuePut {
-			continue
-		}
-		key := e.Key()
-		a.keys = append(a.keys, key)
+	for _, key := range a.keys {
 		if i := strings.LastIndexByte(key, '.'); i > 0 {
 			a.counts[key[:i]]++
 		}

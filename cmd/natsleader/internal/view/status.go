@@ -30,8 +30,8 @@ highest priority first, the longest waiting among equals. The time since which a
 waits is that of its own host. Candidates whose writes of the key were denied lately come
 last, with denied as their place, and how long ago: one that waits notices that it may
 write again with its next write. Candidates without a roster are not shown. A candidate
-that died is shown until its announcement expires, after three leases. The bucket must
-keep a roster: see bucket add --roster.
+that died is shown until its announcement expires, after three leases, or six if a server
+forgot to let it expire. The bucket must keep a roster: see bucket add --roster.
 
 A group shares its shards among its members: processes that join it with package shard. A
 member is gone if its lease is over, and left if it has stopped. Its shards have no owner

@@ -74,7 +74,7 @@ func (w *Watcher) request(ctx context.Context, limit time.Duration, opening bool
 func (w *Watcher) count(ctx context.Context, r *look) {
 	ctx, cancel := context.WithTimeout(ctx, LookLimit)
 	defer cancel()
-	of := &inspect.Inspector{Js: w.S.Js, Roster: r.info.Config.Metadata[wire.RosterKey]}
+	of := &inspect.Inspector{Bucket: w.S.Bucket, Roster: r.info.Config.Metadata[wire.RosterKey], Limit: LookLimit}
 	who, err := inspect.Answer(ctx, w.S, func(ctx context.Context) (announced, error) { return readAnnounced(ctx, of) })
 	if err == nil {
 		r.who = &who

@@ -31,6 +31,8 @@ func TestNote_OfElection(t *testing.T) {
 		expect.OK(w, kv.Delete(w.Context(), "nightly"))
 		time.Sleep(time.Second)
 		w.Prompt("note", "note evil", "status", "status billing", "status nightly --json", "drain x", "bucket rm elections --yes")
+		w.Prompt("status nightly "+as("limited"), "status nightly --json "+as("limited"))
+		w.Follow("watch nightly --json " + as("limited"))()
 		testworld.Put(w.T, w.Js, "old", "hello")
 		w.Prompt("note old --owner later")
 		stop := w.Follow("watch --json")

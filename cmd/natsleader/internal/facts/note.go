@@ -16,6 +16,7 @@ type Note struct {
 	Owner   string `json:"owner,omitempty"`
 	Runbook string `json:"runbook,omitempty"`
 	OneShot bool   `json:"one_shot,omitempty"`
+	Unread  string `json:"unread,omitempty"` // why it is not known; empty: it was read, or there is none
 }
 
 // MostNote is the length of a text in a note.
@@ -26,6 +27,7 @@ func DecodeNote(b []byte) (n Note) {
 	if json.Unmarshal(b, &n) != nil || len(n.Owner) > MostNote {
 		return Note{}
 	}
+	n.Unread = "" // others may write it
 	if !IsPage(n.Runbook) {
 		n.Runbook = ""
 	}

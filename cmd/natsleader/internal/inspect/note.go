@@ -25,11 +25,11 @@ func withNotes(all []facts.ElectionStatus) []facts.ElectionStatus {
 	return all
 }
 
-// NoteOf reads the note of one election. An observer may lack the permission, and then there is none.
+// NoteOf reads the note of one election. An observer may lack the permission: that it is not known is no sign of none.
 func (s *Inspector) NoteOf(ctx context.Context, election string) facts.Note {
 	x, err := Answer(ctx, s, func(ctx context.Context) (facts.ElectionStatus, error) { return s.One(ctx, facts.NotePrefix+election) })
 	if err != nil {
-		return facts.Note{}
+		return facts.Note{Unread: front.ErrorText(err)}
 	}
 	return facts.DecodeNote(x.Entry.Value)
 }
@@ -44,6 +44,9 @@ func NoteDetails(n facts.Note) (rows [][]string) {
 	}
 	if n.OneShot {
 		rows = append(rows, []string{"Kind:", "one-shot job"})
+	}
+	if n.Unread != "" {
+		rows = append(rows, []string{"Note:", "not read: " + n.Unread})
 	}
 	return rows
 }

@@ -24,6 +24,7 @@ const (
 	KeyForeign     Code = "foreign"
 	LeaseOver      Code = "expired"
 	KeyDeleted     Code = "deleted"
+	NoteUnread     Code = "note_unread"
 	GroupUnread    Code = "group_unread"
 	GroupEmpty     Code = "group_empty"
 	ShardsUnowned  Code = "shards_unowned"
@@ -46,6 +47,7 @@ var remedies = map[Code]struct {
 	KeyForeign:     {"stop the program that writes to the key, and keep nothing else in the bucket; start its candidates: they take the key one lease after the last write", "natsleaderfaulted", TroubleForeign, false},
 	LeaseOver:      {"start its candidates; if they run, see their logs, and whether the servers have room: one whose disk was full refuses writes until it is restarted", "natsleadernoleader", TroubleExpired, false},
 	KeyDeleted:     {"start its candidates; if they run, see their logs", "natsleadernoleader", TroubleDeleted, false},
+	NoteUnread:     {"look as a user with the right to read its note, which says whether the election is that of a one-shot job", "natsleadernoleader", TroubleUnknown, false},
 	GroupUnread:    {"natsleader status", "", TroubleUnknown, true},
 	GroupEmpty:     {"start its members, or update natsleader; let no other program write its keys", "natsleadershardsunowned", TroubleExpired, false},
 	ShardsUnowned:  {"start its members; if they run, see their logs, and whether the servers have room", "natsleadershardsunowned", TroubleExpired, false},
@@ -136,6 +138,8 @@ func Election(x facts.ElectionStatus, state facts.State, in Around) Finding {
 	case state == facts.Deleted && in.Gone:
 		f = Critical.trouble(BucketGone, "the bucket is gone, and every lease in it is over")
 	case state == facts.Deleted && in.Expires:
+	case state == facts.Deleted && x.Note.Unread != "":
+		f = Unknown.trouble(NoteUnread, "the key was deleted or has expired. That is well for a one-shot job, and its note, which says whether it is one, was not read: %s", x.Note.Unread)
 	case state == facts.Deleted:
 		f = Warning.trouble(KeyDeleted, "the key was deleted or has expired")
 		if _, _, ofGroup := group.NameOf(x.Election); !ofGroup {

@@ -68,6 +68,7 @@ func TestElection(t *testing.T) {
 		{"the key was deleted or given up, which a TTL does not tell", gone, facts.Deleted, []judge.Around{{Now: now, Expires: true}}, "", judge.OK, judge.TroubleIdle, time.Minute},
 		{"the bucket is gone", gone, facts.Deleted, all[2:], judge.BucketGone, judge.Critical, judge.TroubleDeleted, time.Minute},
 		{"the key was deleted after a release", deleted(func(x *facts.ElectionStatus) { x.Released = true }), facts.Deleted, all, "", judge.OK, judge.TroubleIdle, time.Minute},
+		{"the key was deleted, and its note was not read", deleted(func(x *facts.ElectionStatus) { x.Note.Unread = "denied" }), facts.Deleted, all[:2], judge.NoteUnread, judge.Unknown, judge.TroubleUnknown, time.Minute},
 		{"the key of a one-shot job was deleted", deleted(func(x *facts.ElectionStatus) { x.Note.OneShot = true }), facts.Deleted, all, "", judge.OK, judge.TroubleIdle, time.Minute},
 	} {
 		for i, in := range x.in {
@@ -77,9 +78,9 @@ func TestElection(t *testing.T) {
 			well := x.code == ""
 			check.That(t, well == (is.Text == "") && well == (is.Advice == "") && well == (is.Runbook == ""), "%s, %d: %+v", x.what, i, is)
 			with := x.election
-			with.Note = facts.Note{Owner: "team-pay", Runbook: "https://wiki.example.com/", OneShot: x.election.Note.OneShot}
+			with.Note = facts.Note{Owner: "team-pay", Runbook: "https://wiki.example.com/", OneShot: x.election.Note.OneShot, Unread: x.election.Note.Unread}
 			noted := judge.Election(with, x.state, in)
-			part := x.code == judge.KeyForeign || x.code == judge.LeaseOver || x.code == judge.KeyDeleted // of its owner
+			part := x.code == judge.KeyForeign || x.code == judge.LeaseOver || x.code == judge.KeyDeleted || x.code == judge.NoteUnread // of its owner
 			check.That(t, part == strings.HasSuffix(noted.Advice, "; its owner is team-pay") && part == (noted.Runbook == "https://wiki.example.com/"), "%s, %d: with a note %+v", x.what, i, noted)
 		}
 	}

@@ -9,12 +9,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/shard"
 )
 
 // Each exit code on the page is that of a command which ends so, and the page has no others.
@@ -34,6 +37,22 @@ func TestExitCodes_OfThePage(t *testing.T) {
 	newBucket(t, open, "elections", leader.BucketConfig{})
 	campaigns(t, open, "elections", "led", leader.Config{ID: "other"})
 	succeeds(t, "bucket", "add", "kept", "--history", "1h", "-s", open)
+	nc, js := connectTo(t, open)
+	newBucket(t, open, "groups", leader.BucketConfig{MaxLease: 2 * time.Minute})
+	groups := expect.Got(leader.OpenBucket(js, "groups"))(t)
+	joins := func(group string) func() error {
+		m := testworld.Works(t, groups, group, shard.Config{ID: "m", Shards: 2, LeaseDuration: 2 * time.Minute})
+		testworld.Eventually(t, group+" is shared", func() bool {
+			_, _, code := outcome(t, natsleader(t, "status", group, "--bucket", "groups", "-s", open))
+			return code == 0
+		})
+		return m.Stop
+	}
+	joins("shared")
+	expect.OK(t, joins("left")())
+	joins("unassigned")
+	expect.OK(t, nc.Publish("$KV.groups.unassigned.shard.assigner", []byte("junk"))) // which counts for a lease
+	expect.OK(t, nc.Flush())
 	without := startServer(t, func(o *server.Options) { o.JetStream = false }).ClientURL()
 	denies := startServer(t, func(o *server.Options) {
 		o.Users = []*server.User{{Username: "u", Password: "p", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$JS.API.STREAM.INFO.>"}}}}}
@@ -41,8 +60,8 @@ func TestExitCodes_OfThePage(t *testing.T) {
 	denied := strings.Replace(denies, "//", "//u:p@", 1)
 
 	cases := map[string][][]string{
-		"0":   {{"status", "led", "-s", open}, {"run", "free", "-s", open, "--", "true"}},
-		"1":   {{"status", "free", "-s", open}, {"step-down", "free", "-s", open}, {"step-down", "free", "--to", "x", "-s", open}, {"step-down", "led", "--to", "x", "-s", open}},
+		"0":   {{"status", "led", "-s", open}, {"status", "shared", "--bucket", "groups", "-s", open}, {"status", "left", "--bucket", "groups", "-s", open}, {"status", "unassigned", "--shard", "1", "--bucket", "groups", "-s", open}, {"status", "-s", open}, {"run", "free", "-s", open, "--", "true"}},
+		"1":   {{"status", "free", "-s", open}, {"status", "unassigned", "--bucket", "groups", "-s", open}, {"status", "left", "--shard", "1", "--bucket", "groups", "-s", open}, {"step-down", "free", "-s", open}, {"step-down", "free", "--to", "x", "-s", open}, {"step-down", "led", "--to", "x", "-s", open}},
 		"2":   {{"doctor", "-s", without}},
 		"64":  {{"status", "--nonsense"}, {"run", "a"}, {"status", "a..b", "-s", open}, {"run", "a", "--no-command", "--wait", "0s"}},
 		"66":  {{"history", "free", "-s", open, "--bucket", "kept"}, {"history", "free", "--at", "1s", "-s", open, "--bucket", "kept"}},

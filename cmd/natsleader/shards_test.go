@@ -324,11 +324,20 @@ func TestShards_InPlaceOfElections(t *testing.T) {
 	})
 }
 
-// A group whose members have left needs no attention.
+// A group without an assigner is in trouble, also by the exit code of status, and one whose members have left needs no
+// attention.
 func TestShards_DoctorAllLeft(t *testing.T) {
 	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
 		f := w.FindingsBeside("")
-		expect.OK(w, w.Joins("a", shard.Config{}).Stop())
+		a := w.Joins("a", shard.Config{})
+		w.Prompt("status orders")
+		w.Notef("# another program overwrites the key of the assigner\n")
+		testworld.Put(w.T, w.Js, "orders.shard.assigner", "junk")
+		time.Sleep(time.Second)
+		w.Prompt("status orders", "status orders --shard 1")
+		time.Sleep(time.Minute) // it leads again
+		expect.OK(w, a.Stop())
+		w.Prompt("status orders", "status orders --json", "status orders --shard 1")
 		f.Show("")
 		w.Publish("$KV.elections.orders.shard.page.0", `{"v":2}`)
 		f.Show("")

@@ -145,9 +145,12 @@ func (r Report) Worst() (worst Severity) {
 	return worst
 }
 
-// ExitCode is that of doctor, see docs/cli.md.
-func (r Report) ExitCode() int {
-	return [...]int{Unjudged: 69, OK: 0, Note: 0, Warning: 1, Unknown: 69, Critical: 2}[r.Worst()]
+// ExitCode is that of doctor.
+func (r Report) ExitCode() int { return r.Worst().ExitCode() }
+
+// ExitCode is that of doctor, and of status for a group, see docs/cli.md.
+func (s Severity) ExitCode() int {
+	return [...]int{Unjudged: 69, OK: 0, Note: 0, Warning: 1, Unknown: 69, Critical: 2}[s]
 }
 
 // check is one of doctor's checks.

@@ -51,7 +51,20 @@ func (x *Sharing) show(ctx context.Context, g *front.Globals, s *inspect.Inspect
 			return err
 		}
 	}
-	return front.ExitIf(len(x.unowned()) > 0, front.ExitFailed, front.PrintResult(g.Out(), asJSON, x.summary(), x.lines()))
+	code := x.exitCode()
+	return front.ExitIf(code != 0, code, front.PrintResult(g.Out(), asJSON, x.summary(), x.lines()))
+}
+
+// exitCode is that of the trouble of a group, and of one shard whether it has an owner.
+func (x *Sharing) exitCode() int {
+	switch is := x.judged(); {
+	case x.Only >= 0 && len(x.unowned()) > 0:
+		return front.ExitFailed
+	case x.Only >= 0, is == nil:
+		return 0
+	default:
+		return is.Severity.ExitCode()
+	}
 }
 
 // Sharing is how a group shares its shards, or which member owns one of them.

@@ -46,8 +46,9 @@ With --all-buckets it shows each bucket that natsleader has made. One that canno
 read does not hide the others.
 
 The exit code of one election is 0 if a candidate leads it, and 1 if none does. Of a
-group, and of one shard, it is 0 if each shard that is shown has an owner. Of a table it
-is 0. If the roster cannot be read, the rest is shown, and the exit code is that of the
+group it is 1 if it is in trouble, also while no member assigns shards, and otherwise 0,
+also if all members have left. Of one shard it is 0 if it has an owner. Of a table it is
+0. If the roster cannot be read, the rest is shown, and the exit code is that of the
 failure.
 
   natsleader status billing || echo nobody at the wheel

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
 	expect "github.com/natsleader/natsleader/internal/check"
@@ -337,7 +338,10 @@ func TestShards_DoctorAllLeft(t *testing.T) {
 		w.Prompt("status orders", "status orders --shard 1")
 		time.Sleep(time.Minute) // it leads again
 		expect.OK(w, a.Stop())
-		w.Prompt("status orders", "status orders --json", "status orders --shard 1")
+		for line, want := range map[string]int{"status orders": 0, "status orders --json": 0, "status orders --shard 1": front.ExitFailed} {
+			_, _, code := w.Run(line) // whether the assigner has removed its member is left to chance
+			expect.Equal(w, code, want, line+": exit code %d, not %d")
+		}
 		f.Show("")
 		w.Publish("$KV.elections.orders.shard.page.0", `{"v":2}`)
 		f.Show("")

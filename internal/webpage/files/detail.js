@@ -157,6 +157,7 @@ export class Detail {
     if (row.token) facts.push([leads || row.state === "pending" ? "Token" : "Last token", row.token]);
     if (row.since) facts.push(["Since", moment(row.since)]);
     if (!leads && row.id && row.state !== "pending") facts.push(["Led last", row.id]);
+    if (row.state === "pending") facts.push(["May lead by", moment(row.expires)]);
     if (row.lease) facts.push(["Lease", `${row.lease / 1000}s`]);
     if (row.group) facts.push(leads ? ["Assigner", row.id] : ["Shards", row.value]);
     else if (row.value) facts.push([row.value64 ? "Publishes (base64)" : "Publishes", row.value]);

@@ -45,6 +45,16 @@ func (s ElectionStatus) Remaining(now time.Time) time.Duration {
 // Expires returns when the lease ends, by the server's clock.
 func (s ElectionStatus) Expires() time.Time { return s.Holder.Renewed.Add(s.Holder.Lease) }
 
+// LeadsBy returns when no other lease can be valid any more, at the latest, so that the pending holder of the key may lead. A
+// pending record names the longest of these leases. A renewal of it moves this moment, and a PendingPeriod may be longer.
+// It is zero in any other state.
+func (s ElectionStatus) LeadsBy(st State) time.Time {
+	if st != Pending {
+		return time.Time{}
+	}
+	return s.Expires()
+}
+
 // KeptLease returns the lease for which candidates wait: that of the record, or that of the delete marker which
 // step-down --force leaves.
 func (s ElectionStatus) KeptLease() time.Duration {

@@ -254,7 +254,8 @@ func details(s facts.ElectionStatus, now time.Time) [][]string {
 	case facts.Expired:
 		who("nobody: %s has not renewed its lease of %v since %s", id, h.Lease, written)
 	case facts.Pending:
-		who("nobody yet: %s holds the key, and waits until no other lease can be valid", id)
+		by := s.LeadsBy(st)
+		who("nobody yet: %s holds the key, and waits until no other lease can be valid, at the latest until %s (in %s)", id, front.FormatZoned(by), front.Left(by.Sub(now)))
 	case facts.Leading:
 		who("%s", id)
 	}
@@ -288,6 +289,7 @@ type summary struct {
 	Token     uint64          `json:"token,omitempty"`
 	Lease     float64         `json:"lease_seconds,omitempty"`
 	Remaining *float64        `json:"remaining_seconds,omitempty"`
+	MayLead   time.Time       `json:"may_lead_by,omitzero"` // of a pending holder, at the latest
 	Value     string          `json:"value,omitempty"`
 	Value64   string          `json:"value64,omitempty"` // a value that is not UTF-8, in base64
 	Last      *facts.LastTerm `json:"last,omitempty"`    // where there is no leader
@@ -316,6 +318,7 @@ func cordoned(in judge.Around, names []string) judge.Around {
 func electionSummary(s facts.ElectionStatus, in judge.Around) summary {
 	h := s.Holder
 	r := summary{Election: s.Election, State: s.At(in.Now), Note: s.Note, Revision: s.Entry.Revision, Written: s.Entry.Created.UTC()}
+	r.MayLead = s.LeadsBy(r.State).UTC()
 	if is := judge.Election(s, r.State, in); is.Code != "" {
 		r.Trouble = &is
 	}

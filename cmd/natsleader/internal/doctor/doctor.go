@@ -76,6 +76,7 @@ type Environment struct {
 	infoAt time.Time             // in the middle of the time for that answer
 	Fit    bool                  // elections can work with the bucket
 
+	account  facts.Text                 // of the connection, as a server has said it
 	system   func() (*nats.Conn, error) // connects with system credentials; nil: there are none
 	HostSync func() (synced bool, err error)
 

@@ -22,6 +22,7 @@ import (
 func (e *Environment) ReadServer(context.Context) {
 	me := facts.Version{Name: e.Nc.ConnectedServerName(), Version: e.Nc.ConnectedServerVersion(), Answered: true}
 	got := facts.Server{Name: me.Name, Version: me.Version}
+	e.account = ""
 	if e.Info != nil && e.Info.Cluster != nil && e.Info.Cluster.Name != "" {
 		versions, err := e.versions(me)
 		for _, name := range slices.Sorted(maps.Keys(versions)) {
@@ -34,7 +35,25 @@ func (e *Environment) ReadServer(context.Context) {
 			got.Unasked = front.ErrorText(err)
 		}
 	}
+	got.Account, got.NoAccount = e.AccountName()
 	e.Server.Set(got, e.from())
+}
+
+// AccountName returns the account of the connection, or why it is not known. A server that was asked for its version has
+// said it.
+func (e *Environment) AccountName() (name facts.Text, why string) {
+	if e.account == "" {
+		var reply []byte
+		reply, err := e.Ask(&nats.Msg{Subject: "$SYS.REQ.USER.INFO"})
+		if err != nil {
+			return "", inspect.Violation(err)
+		}
+		e.account = inspect.StatusOf(reply).Account()
+	}
+	if e.account == "" {
+		return "", "the server does not say it"
+	}
+	return e.account, ""
 }
 
 // versions asks all servers for their versions, with system credentials or as every
@@ -56,9 +75,11 @@ func (e *Environment) versions(me facts.Version) (map[string]facts.Version, erro
 	}
 	missing := func(name string) bool { return versions[name].Version == "" }
 	err = asks.Gather(m, func(reply []byte) bool {
-		if got := inspect.StatusOf(reply).Server; got.Name != "" {
+		status := inspect.StatusOf(reply)
+		if got := status.Server; got.Name != "" {
 			versions[got.Name] = facts.Version{Name: got.Name, Version: got.Version, Answered: true, Without: !got.JetStream}
 		}
+		asks.account = cmp.Or(asks.account, status.Account())
 		return !slices.ContainsFunc(judge.StreamServers(e.Info, me.Name), missing)
 	})
 	return versions, err

@@ -63,11 +63,13 @@ const (
 
 // Server is the server of the connection, and what servers answered to it.
 type Server struct {
-	Name    string    `json:"name"`
-	Version string    `json:"version"`
-	Others  []Version `json:"others,omitempty"`  // of the cluster and beside it, by name; with that of the connection
-	Refused string    `json:"refused,omitempty"` // the missing permission to ask
-	Unasked string    `json:"unasked,omitempty"` // why else the servers were not asked, or not for the time to wait
+	Name      string    `json:"name"`
+	Version   string    `json:"version"`
+	Others    []Version `json:"others,omitempty"`     // of the cluster and beside it, by name; with that of the connection
+	Refused   string    `json:"refused,omitempty"`    // the missing permission to ask
+	Unasked   string    `json:"unasked,omitempty"`    // why else the servers were not asked, or not for the time to wait
+	Account   Text      `json:"account,omitempty"`    // of the connection; empty: not known
+	NoAccount string    `json:"no_account,omitempty"` // why it is not known
 }
 
 // Version is the version of a server.

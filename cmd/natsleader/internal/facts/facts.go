@@ -86,6 +86,9 @@ func Unknown[T any](why Why, text string, from Source) Fact[T] {
 // Get returns the value if it is known, and otherwise the zero value.
 func (f Fact[T]) Get() (value T, known bool) { return f.value, f.known }
 
+// Words are why it is not known.
+func (f Fact[T]) Words() string { return Gap{Why: f.why, Text: f.text}.Words() }
+
 // From is where and when it was read.
 func (f Fact[T]) From() Source { return f.from }
 

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/internal/wire"
 )
 
@@ -191,12 +193,30 @@ type serverStatus struct {
 		Domain    string `json:"domain"`
 		JetStream bool   `json:"jetstream"`
 	} `json:"server"`
-	Data *struct { // nil: the request was not for JetStream
+	Data *struct { // nil: the request was for the server alone
 		Config struct {
 			Interval time.Duration `json:"sync_interval"`
 			Always   bool          `json:"sync_always"`
 		} `json:"config"`
+		Accounts []struct {
+			ID   facts.Text `json:"acc"`
+			Name facts.Text `json:"name"`
+		} `json:"account_statz"`
+		Account     facts.Text `json:"account"` // in the answer about a user
+		AccountName facts.Text `json:"account_name"`
 	} `json:"data"`
+}
+
+// Account is the account that has asked, if the request was about it or its user. The ID is a key where an operator signs
+// accounts.
+func (s serverStatus) Account() facts.Text {
+	switch {
+	case s.Data == nil:
+		return ""
+	case len(s.Data.Accounts) == 1:
+		return cmp.Or(s.Data.Accounts[0].Name, s.Data.Accounts[0].ID)
+	}
+	return cmp.Or(s.Data.AccountName, s.Data.Account)
 }
 
 // StatusOf decodes a status. That of a reply which is none is empty.

@@ -17,12 +17,22 @@ import (
 const leastVersion = "2.11"
 
 func (x *exam) server() []Finding {
-	found := x.versions()
+	found := append(x.versions(), x.account())
 	if x.noJetStream() {
 		found = append(found, Critical.of("JetStream does not answer on %s", strings.TrimSuffix(x.Asked.API, ".")).
 			advise("enable it on the server and for this account; name a domain or prefix with --js-domain or --js-api-prefix"))
 	}
 	return found
+}
+
+// account names the account of the connection: a bucket of the same name in another account is another bucket. It is worth
+// no right, so that it is not known is no fault.
+func (x *exam) account() Finding {
+	me, _ := x.Server.Get()
+	if me.Account == "" {
+		return unread("the account of this connection: %s", cmp.Or(me.NoAccount, facts.NotRead.String()))
+	}
+	return fine("the connection is in account %v", me.Account)
 }
 
 // clustered reports whether the stream of the bucket is in a cluster, as far as is known.

@@ -103,7 +103,7 @@ func well() facts.Bucket {
 	tried := func(what string) facts.Right { return facts.Right{For: what, Tried: known("")} }
 	return facts.Bucket{
 		Asked: facts.Asked{Bucket: "elections", API: jetstream.DefaultAPIPrefix, Wait: 5 * time.Second, Election: "billing", Named: true, Role: facts.Candidate, Roster: true},
-		Server: known(facts.Server{Name: "n2", Version: "2.12.0", Others: []facts.Version{
+		Server: known(facts.Server{Name: "n2", Version: "2.12.0", Account: "APP", Others: []facts.Version{
 			{Name: "n1", Version: "2.12.0", Answered: true}, {Name: "n2", Version: "2.12.0", Answered: true}, {Name: "n3", Version: "2.12.0", Answered: true},
 		}}),
 		Addresses: known(facts.Addresses{Tried: []facts.Address{{URL: "nats://n1:4222"}}}),
@@ -167,7 +167,12 @@ func situations() []situation {
 		}
 	}
 	return []situation{
-		{"all is well", func(*facts.Bucket) {}, 0, []string{"ok cluster cluster C, the stream is led by n2, all 3 replicas are current", "ok elections 1 election, all records are sound"}, nil},
+		{"all is well", func(*facts.Bucket) {}, 0, []string{"ok cluster cluster C, the stream is led by n2, all 3 replicas are current", "ok elections 1 election, all records are sound", "ok server the connection is in account APP"}, nil},
+		{"the account is not known", func(b *facts.Bucket) {
+			s, _ := b.Server.Get()
+			s.Account, s.NoAccount = "", "this connection may not publish to $SYS.REQ.USER.INFO"
+			b.Server = known(s)
+		}, 0, []string{"note server not checked: the account of this connection: this connection may not publish to $SYS.REQ.USER.INFO"}, []string{"is in account"}},
 		{"a server without routes", func(b *facts.Bucket) { lost(&b.Stream, facts.NoMajority, "n2 sees no majority") }, 69, []string{"unknown bucket n2 sees no majority -> ask another server"}, []string{"are current", "ok elections"}},
 		{"its routes are lost meanwhile", func(b *facts.Bucket) { lost(&b.Pace, facts.NoMajority, "n2 sees no majority") }, 69, []string{"unknown cluster ", ", by what was read last", "ok clock"}, []string{"ok cluster", "ok elections"}},
 		{"nothing answers for the bucket", func(b *facts.Bucket) { lost(&b.Stream, facts.NoAnswer, "nats: timeout") }, 2, []string{"critical bucket nobody answers for bucket elections within 5s", "unknown elections the settings of the bucket are not known"}, nil},

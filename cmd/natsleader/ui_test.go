@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/history"
@@ -129,6 +131,61 @@ func TestUI_UnworkedToday(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		w.Asks(http.MethodGet, fmt.Sprint("/api/past?election=&hours=1&since=", time.Now().Add(-30*time.Minute).UnixMilli()), "")
 		w.Asks(http.MethodGet, "/api/past?election=&hours=1", "")
+	})
+}
+
+// The page gets for how much of a time an election is not known: what the history has dropped, or has not copied. Where keys
+// expire, one that is gone since before is idle.
+func TestUI_UnknownToday(t *testing.T) {
+	for name, ttl := range map[string]time.Duration{"kept": 0, "expires": 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			testworld.Bubble(t, leader.BucketConfig{TTL: ttl}, func(w *testworld.World) {
+				w.Run(fmt.Sprintf("bucket add --ttl %v --history 1d", ttl))
+				time.Sleep(time.Second) // the history begins
+				defer w.Follow("serve")()
+				w.Publish("$KV.elections.gone", "", "KV-Operation", "DEL")
+				time.Sleep(time.Minute)
+				since := time.Now()
+				leads := func(election string, token int) {
+					testworld.Put(w.T, w.Js, election, fmt.Sprintf(`{"v":1,"state":"leading","id":"a","session":"s","n":1,"lease":"1h0m0s","token":%d,"since":%q}`, token, time.Now().UTC().Format(time.RFC3339Nano)))
+				}
+				leads("mail", 7)
+				for i := range 3 {
+					leads("billing", 7+i)
+					time.Sleep(time.Minute)
+				}
+				asks := func(what string) {
+					_, text := w.Ask(http.MethodGet, fmt.Sprint("/api/past?election=&hours=1&since=", since.UnixMilli()), "")
+					var past webpage.Past
+					expect.OK(w, json.Unmarshal([]byte(text), &past))
+					w.Notef("# %s: %+v; any election is not known for at most %v ms, before %v\n", what, past.Unworked, past.Unknown, past.From)
+				}
+				asks("all was kept")
+				kept := expect.Got(w.Js.Stream(w.Context(), facts.HistoryStream("elections")))(w)
+				expect.OK(w, kept.Purge(w.Context(), jetstream.WithPurgeKeep(1)))
+				asks("only the last record was kept")
+				expect.OK(w, kept.Purge(w.Context()))
+				asks("no record was kept")
+				leads("billing", 11)
+				time.Sleep(time.Minute)
+				asks("the next record was copied")
+			})
+		})
+	}
+}
+
+// Where the bucket is not read, it may have elections of which the history knows nothing.
+func TestUI_UnreadToday(t *testing.T) {
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		w.Run("bucket add --history 30d")
+		time.Sleep(time.Second) // the history begins
+		defer w.Follow("serve")()
+		time.Sleep(time.Minute)
+		nc := w.Connect()
+		defer nc.Close()
+		_, err := nc.SubscribeSync("nobody.>") // answers
+		expect.OK(w, errors.Join(err, w.S.GlobalAccount().AddMapping("$JS.API.CONSUMER.CREATE.KV_elections.>", "nobody.>")))
+		w.Asks(http.MethodGet, fmt.Sprint("/api/past?election=&hours=1&since=", time.Now().Add(-10*time.Second).UnixMilli()), "")
 	})
 }
 

@@ -13,17 +13,24 @@ type Past struct {
 	Kept  bool     `json:"kept"`  // there is a history that can be read
 	Spans any      `json:"spans"` // as natsleader history --json prints them; of all elections the lines, the oldest first
 	Notes []string `json:"notes"` // about what is not certain; or why none is kept, if that is not so
-	// Unworked are the elections for which nobody worked since Asked.Since, or From if that is set: what came before is not known.
+	// Unworked are the elections for which nobody worked since Asked.Since, or of which more is not known than of all. Unknown
+	// is for how much of the time since then an election is not known, at most, in ms, and Blind that it grows. Before From
+	// nothing is known.
 	Unworked []Unworked `json:"unworked,omitempty"`
+	Unknown  int64      `json:"unknown,omitempty"`
+	Blind    bool       `json:"blind,omitempty"`
 	From     time.Time  `json:"from,omitzero"`
 }
 
-// Unworked is for how long nobody worked for an election.
+// Unworked is for how long nobody worked for an election, or for some, together.
 type Unworked struct {
-	Election string `json:"election"`
-	Least    int64  `json:"least"` // in ms
+	Election string `json:"election,omitempty"`
+	Others   int    `json:"others,omitempty"` // elections for which there is no room
+	Least    int64  `json:"least"`            // in ms
 	Most     int64  `json:"most"`
-	Goes     bool   `json:"goes,omitempty"` // on
+	Unknown  int64  `json:"unknown,omitempty"` // for how long it is not known, of the others at most
+	Goes     int    `json:"goes,omitempty"`    // in how many of them it goes on
+	Blind    bool   `json:"blind,omitempty"`   // the time that is not known goes on
 }
 
 // Asked is what a page asks of the past.

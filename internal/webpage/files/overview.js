@@ -4,7 +4,7 @@
 import { $, closes, make } from "./dom.js";
 import { Choice, hour, rangeNamed, ranges } from "./past.js";
 import { took } from "./picture.js";
-import { recent } from "./times.js";
+import { midnight, recent } from "./times.js";
 
 // lag is how long after a change the history is read again, in ms, and rest how long it is not read after that, at least.
 const lag = 1000;
@@ -17,13 +17,17 @@ const narrow = matchMedia("(max-width: 40rem)").matches;
 
 const marked = (text, trouble) => trouble ? `▲ ${text}` : text;
 
+// second is the least that is said of a time, in ms, and long says one of them.
+const second = 1000;
+const long = (ms) => ms < second ? "0 s" : took(ms);
+
 // spoken says for how long nobody worked. A leader that is silent may have worked until its renew deadline.
-const spoken = (least, most) => most - least < 1000 ? took(most) : `${took(least)} to ${took(most)}`;
+const spoken = (least, most) => most - least < second ? long(most) : `${long(least)} to ${long(most)}`;
 
 export class Overview {
   // open shows an election, and choose another range.
   constructor(place, now, open, choose) {
-    Object.assign(this, { place, now, open, range: ranges[0], next: 0, unworked: [] });
+    Object.assign(this, { place, now, open, range: ranges[0], next: 0, unworked: [], stopped: 0 });
     this.title = make("summary");
     this.choice = new Choice(choose);
     this.note = make("p", { className: "note", hidden: true });
@@ -58,19 +62,24 @@ export class Overview {
     }, Math.max(lag, this.next - performance.now()));
   }
 
-  // midnight returns when the day began in the zone of this browser.
-  midnight() { return new Date(this.now()).setHours(0, 0, 0, 0); }
+  // fail is called when the page is not up to date since a moment; 0: it is.
+  fail(since) {
+    if (this.stopped === since) return;
+    if (since === 0) this.changed(); // it may have missed some
+    this.stopped = since;
+    this.tick();
+  }
 
   async read() {
     const { range } = this;
     this.choice.show(range);
     this.stale = false;
-    this.begun = this.midnight();
+    const day = this.begun = midnight(this.now());
     const begun = performance.now();
     let error = "";
     let got;
     try {
-      const response = await fetch(`api/past?election=&hours=${range[1] / hour}&since=${this.begun}`);
+      const response = await fetch(`api/past?election=&hours=${range[1] / hour}&since=${day}`);
       if (response.ok) got = await response.json();
       else if (response.status === 404) got = {}; // this program has none
       else error = (await response.text()).trim();
@@ -88,6 +97,8 @@ export class Overview {
     this.failed = Boolean(note) && !got?.kept;
     this.since = got?.from ? Date.parse(got.from) : 0;
     this.unworked = got?.unworked || [];
+    this.unknown = got?.unknown || 0;
+    this.day = day;
     this.at = this.now();
     this.tick();
     if (error) this.changed(); // try again
@@ -104,35 +115,49 @@ export class Overview {
         make("span", { textContent: marked(text, trouble), title: elections }))));
   }
 
-  // tick shows for how long nobody worked today, until now.
+  // tick shows for how long nobody worked today, until now, and for how long that is not known. The number is the least then.
   tick() {
     if (!this.begun || document.hidden) return;
-    if (this.midnight() !== this.begun) this.changed();
-    const all = this.unworked.map(({ election, least, most, goes }) => {
-      const more = goes ? this.now() - this.at : 0;
-      return { election, goes, least: least + more, most: most + more };
-    });
+    const today = midnight(this.now());
+    if (today !== this.begun) this.changed();
+    const failed = this.failed || today !== this.day;
+    const until = this.stopped ? Math.max(this.at, this.stopped) : this.now();
+    const more = until - this.at;
+    const lost = this.now() - until; // nothing is known since then
+    const all = this.unworked.map(({ election, others, least, most, unknown = 0, goes = 0, blind }) => ({
+      name: election || `${others} others`, opens: Boolean(election), goes,
+      least: least + goes * more, most: most + goes * more, unknown: unknown + (blind ? more : 0) + lost,
+    }));
     const sum = (field) => all.reduce((n, x) => n + x[field], 0);
+    const [least, most, unknown] = [sum("least"), sum("most"), Math.max(this.unknown + lost, ...all.map((x) => x.unknown))];
     const [number, what] = $("today").firstElementChild.children;
-    number.textContent = this.failed ? "–" : all.length > 0 ? took(sum("most")) : "0 s";
-    const since = this.since ? `since ${recent(this.since, this.now())}` : "today";
-    what.textContent = `nobody at work ${since}${this.failed ? ": not known" : ""}`;
-    $("today").classList.toggle("bad", all.some((x) => x.goes));
-    const lines = all.map(({ election, least, most, goes }) => [election, `${spoken(least, most)}${goes ? ", until now" : ""}`]);
-    const text = this.failed ? this.note.textContent : lines.length === 0 ? "As far as the history says, each election that candidates wanted was led." :
-      "A leader that did not renew its lease may have worked until its renew deadline: hence a range.";
+    const known = unknown < second;
+    number.textContent = failed ? "–" : known ? (most - least < second ? "" : "up to ") + long(most) : `at least ${long(least)}`;
+    what.textContent = `nobody at work today${failed ? ": not known" : known ? "" : `, not known: ${took(unknown)}`}`;
+    $("today").classList.toggle("bad", !failed && all.some((x) => x.goes));
+    const lines = failed ? [] : all.map((x) => [x.name, [
+      x.most < second ? "" : spoken(x.least, x.most) + (x.goes && !lost ? ", until now" : ""), x.unknown < second ? "" : `not known: ${took(x.unknown)}`,
+    ].filter(Boolean).join("; "), x.opens]);
+    const text = failed ? this.note.textContent || "It is being read." : [
+      this.since ? `Nothing is known of the time before ${recent(this.since, this.now())}.` : "",
+      lost ? `Nothing is known of the time since ${recent(until, this.now())}.` : "",
+      known && lines.length === 0 ? "As far as the history says, each election that candidates wanted was led." : "",
+      all.some((x) => x.most - x.least >= second) ? "A leader whose lease ran out or whose key was deleted may have worked until its renew deadline: hence a range." : "",
+      "Shards of groups are not counted.",
+    ].filter(Boolean).join(" ");
     const shown = JSON.stringify([lines, text]);
     if (shown === this.shown) return;
     this.shown = shown;
-    const buttons = $("unworked").querySelectorAll("button");
-    if (buttons.length > 0 && buttons.length === lines.length && lines.every(([name], i) => buttons[i].textContent === name)) {
-      lines.forEach(([, time], i) => { buttons[i].nextSibling.textContent = ` ${time}`; }); // none under the mouse is made anew
+    const names = [...$("unworked").querySelectorAll("li > :first-child")];
+    if (names.length > 0 && names.length === lines.length && lines.every(([name], i) => names[i].textContent === name)) {
+      lines.forEach(([, time], i) => { names[i].nextSibling.textContent = ` ${time}`; }); // none under the mouse is made anew
+      $("unworked").lastElementChild.textContent = text;
       return;
     }
-    $("unworked").replaceChildren(...lines.map(([name, time]) => make("li", {},
-      make("button", { type: "button", textContent: name, onclick: () => {
+    $("unworked").replaceChildren(...lines.map(([name, time, opens]) => make("li", {},
+      opens ? make("button", { type: "button", textContent: name, onclick: () => {
         $("today").open = false;
         this.open(name);
-      } }), ` ${time}`)), make("li", { className: "advice", textContent: text }));
+      } }) : make("span", { textContent: name }), ` ${time}`)), make("li", { className: "advice", textContent: text }));
   }
 }

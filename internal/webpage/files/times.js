@@ -13,6 +13,9 @@ export function recent(ms, now) {
   return moment(now).startsWith(day) ? time : `${day} ${time}`;
 }
 
+// midnight returns when the day of a moment began, in the zone of this browser. A day may have 23 or 25 hours.
+export const midnight = (ms) => new Date(ms).setHours(0, 0, 0, 0);
+
 // age shows a duration in ms as two units at most.
 export function age(ms) {
   const s = Math.max(0, Math.floor(ms / 1000));

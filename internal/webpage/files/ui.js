@@ -150,11 +150,12 @@ function take(m) {
     table.reorder();
   }
   if (m.began && !m.more && !table.wanted(view) && !["", start.election].includes(view.group || view.election)) go(start, true); // there is none
-  head.fail(m.error || "", m.since);
+  fail(m.error || "", m.since);
 }
 
 const title = document.title;
 let oldest = 0; // since when an election has been in trouble
+let inDoubt = 0; // elections of which it is not known whether they are in trouble
 let waiting = false;
 
 // count fills the tiles, at most once a second. Screen readers speak the sum.
@@ -164,13 +165,14 @@ function count() {
   setTimeout(() => {
     waiting = false;
     const counts = { "in-trouble": 0, led: 0, idle: 0 };
-    let groups = 0, pending = 0;
+    let groups = 0, pending = 0, unknown = 0;
     oldest = 0;
     for (const r of table.rows.values()) {
       const kind = kindOf(r);
       counts[kind]++;
       if (r.group) groups++;
       if (r.trouble === attention.pending) pending++;
+      if (r.trouble === attention.unknown) unknown++;
       if (kind === "in-trouble" && r.since && (oldest === 0 || r.since < oldest)) oldest = r.since;
     }
     const number = (n, what) => n === 1 ? `1 ${what}` : `${n} ${what}s`;
@@ -179,6 +181,7 @@ function count() {
     if ($("summary").textContent !== text) $("summary").textContent = text;
     for (const kind of tiles) $(kind).firstElementChild.textContent = String(counts[kind]);
     $("led").lastElementChild.textContent = pending ? `${pending} of them pending` : "";
+    inDoubt = unknown;
     $("in-trouble").classList.toggle("bad", counts["in-trouble"] > 0);
     document.title = (counts["in-trouble"] ? `(${counts["in-trouble"]}) ` : "") + title;
     showAges();
@@ -188,11 +191,17 @@ function count() {
 // showAges shows how old what is wrong is.
 function showAges() {
   const upTo = Number($("in-trouble").firstElementChild.textContent) > 1 ? "up to " : "";
-  $("in-trouble").lastElementChild.textContent = oldest ? `for ${upTo}${age(now() - oldest)}` : "";
+  $("in-trouble").lastElementChild.textContent = [oldest ? `for ${upTo}${age(now() - oldest)}` : "", inDoubt ? `${inDoubt} of them unknown` : ""].filter(Boolean).join(", ");
 }
 setInterval(showAges, 1000);
 
-const lost = (text) => head.fail(text, head.since || (clock.heard ? clock.server + heard - clock.local : 0));
+// fail shows why what is shown is not up to date, and since when; an empty text: it is.
+function fail(text, since) {
+  head.fail(text, since);
+  overview.fail(text && since || 0);
+}
+
+const lost = (text) => fail(text, head.since || (clock.heard ? clock.server + heard - clock.local : 0));
 
 setInterval(() => {
   if (performance.now() - heard <= silence) return;

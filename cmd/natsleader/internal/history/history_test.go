@@ -10,8 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	"github.com/natsleader/natsleader/internal/backend"
 	expect "github.com/natsleader/natsleader/internal/check"
@@ -282,4 +285,49 @@ func TestChanged_SilenceOfAssigner(t *testing.T) {
 		"a → b: 2 groups, not renewed for up to 15s, so no shard could move for up to as long [0]",
 	})
 	expect.Equal(t, changes("orders.shard.assigner")[0].Text(), "a → b: orders, not renewed for 15s, so no shard could move for up to 15s", "%q; want %q")
+}
+
+// All about an election is known since the history has all changes, or since its first record says so. If its past was not
+// read, that is since the oldest that was. What the history has not copied may have happened at any time before.
+func TestReader_KnownSince(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		now := time.Now()
+		ago := func(n time.Duration) time.Time { return now.Add(-n) }
+		const h, m = time.Hour, time.Minute
+		r := Reader{S: &inspect.Inspector{Clock: inspect.NewServerClock(now, 0)}, info: &jetstream.StreamInfo{Created: ago(3 * h)}}
+		record := func(age time.Duration, message uint64) copied {
+			return copied{ElectionStatus: facts.ElectionStatus{Entry: backend.Entry{Revision: 7, Created: ago(age)}}, message: message}
+		}
+		from := func(age time.Duration) Timeline {
+			return Timeline{Spans: []Span{{State: facts.Leading, Since: ago(age)}}}
+		}
+		newest := func(age time.Duration) facts.ElectionStatus { return record(age, 0).ElectionStatus }
+		for what, c := range map[string]struct {
+			past past
+			line Timeline
+			want time.Time
+		}{
+			"its past was not read": {past{read: []copied{record(m, 9), record(h, 8)}}, from(h), ago(h).Add(1)},
+			"its state then was":    {past{complete: true, first: record(5*h, 3), read: []copied{record(m, 9)}}, from(5 * h), time.Time{}},
+			"it was made later":     {past{complete: true, read: []copied{record(m, 9)}}, from(h), ago(3 * h)},
+			"it led before":         {past{complete: true, read: []copied{record(m, 9)}}, from(9 * h), ago(9 * h)},
+			"it was not copied":     {past{complete: true, Newest: newest(m)}, from(h), ago(h)},
+			"it is just made":       {past{complete: true, Newest: newest(time.Second)}, from(time.Second), ago(3 * h)},
+			"nothing is there":      {past{complete: true}, Timeline{}, time.Time{}},
+		} {
+			expect.Equal(t, r.known(&c.past, c.line), c.want, what+": %v")
+		}
+		for what, c := range map[string]struct {
+			state jetstream.StreamState
+			want  time.Time
+		}{
+			"nothing was written": {jetstream.StreamState{}, ago(3 * h)},
+			"all is there":        {jetstream.StreamState{FirstSeq: 1, FirstTime: ago(h), Msgs: 1}, ago(3 * h)},
+			"the first is gone":   {jetstream.StreamState{FirstSeq: 2, FirstTime: ago(h), Msgs: 1}, ago(h)},
+			"all are gone":        {jetstream.StreamState{FirstSeq: 2, LastTime: ago(m)}, ago(m)},
+		} {
+			r.info.State = c.state
+			expect.Equal(t, r.begins(), c.want, what+": %v")
+		}
+	})
 }

@@ -24,6 +24,8 @@ const (
 	mostLines   = 200
 	namesInLine = 10 // of elections in a line
 	longestPast = 7 * 24 * time.Hour
+
+	mostUnworked = 100 // elections that are named
 )
 
 // past reads for a page who led an election, or what has changed in all of them.
@@ -90,20 +92,30 @@ func pastOfAll(ctx context.Context, r *history.Reader, asked webpage.Asked) (pas
 	if err != nil {
 		return past, err
 	}
-	for _, p := range found {
-		if _, _, ofGroup := group.NameOf(p.Election); !asked.Since.IsZero() && !ofGroup {
-			if x := unworked(r.Line(p, all.From), p.Newest.Note.OneShot, asked.Since); x.Most > 0 {
-				past.Unworked = append(past.Unworked, x)
+	if since := asked.Since; !since.IsZero() {
+		if all.From.After(since) { // not all was read, or the history begins there
+			past.From, past.Unknown = all.From, min(all.From.Sub(since), r.S.Clock.Now().Sub(since)).Milliseconds()
+		}
+		common := past.Unknown
+		if r.Blind() {
+			past.Unknown = r.S.Clock.Now().Sub(since).Milliseconds()
+		}
+		for _, p := range found {
+			if _, _, ofGroup := group.NameOf(p.Election); ofGroup {
+				continue
+			}
+			x := r.Unworked(p, since, earliest(from, since))
+			is := webpage.Unworked{Election: p.Election, Least: x.Least.Milliseconds(), Most: x.Most.Milliseconds(), Unknown: x.Unknown.Milliseconds(), Blind: x.Blind}
+			if x.Goes {
+				is.Goes = 1
+			}
+			if past.Unknown, past.Blind = max(past.Unknown, is.Unknown), past.Blind || is.Blind; is.Most > 0 || is.Unknown > common || is.Blind {
+				past.Unworked = append(past.Unworked, is)
 			}
 		}
+		past.Unworked = worst(past.Unworked)
 	}
-	slices.SortFunc(past.Unworked, func(a, b webpage.Unworked) int {
-		return cmp.Or(cmp.Compare(b.Most, a.Most), strings.Compare(a.Election, b.Election))
-	})
-	if !asked.Since.IsZero() && all.From.After(asked.Since) {
-		past.From = all.From
-	}
-	all.All = slices.DeleteFunc(all.All, func(c history.Changed) bool { return !c.In(from) })
+	all.All = slices.DeleteFunc(all.All, func(c history.Changed) bool { return c.At.Before(from) })
 	past.Spans = newest(r, linesOf(all), mostLines)
 	return noted(r, past), nil
 }
@@ -119,29 +131,22 @@ func earliest(a, b time.Time) time.Time {
 	return b
 }
 
-// unworked returns for how long nobody worked since a moment, as far as that is trouble and known.
-func unworked(t history.Timeline, oneShot bool, since time.Time) webpage.Unworked {
-	sum := webpage.Unworked{Election: t.Election}
-	for _, c := range t.Changes(oneShot) {
-		if !c.Trouble || c.Ended == history.EndedUnknown || c.State != "" && !c.Alone {
-			continue
-		}
-		end := c.At
-		switch {
-		case c.Goes:
-			end, sum.Goes = t.End, true
-		case !c.Until.IsZero():
-			end = c.Until
-		}
-		most, least := cmp.Or(c.Silent, c.Gap), c.Gap
-		if c.Silent > 0 {
-			least = c.Unworked
-		}
-		in := end.Sub(since).Seconds()
-		sum.Most += int64(1000 * max(0, min(most, in)))
-		sum.Least += int64(1000 * max(0, min(least, in)))
+// worst returns those elections for which nobody worked longest, and then those of which least is known. The others are one.
+func worst(all []webpage.Unworked) []webpage.Unworked {
+	slices.SortFunc(all, func(a, b webpage.Unworked) int {
+		return cmp.Or(cmp.Compare(b.Most, a.Most), cmp.Compare(b.Unknown, a.Unknown), strings.Compare(a.Election, b.Election))
+	})
+	if len(all) <= mostUnworked {
+		return all
 	}
-	return sum
+	var others webpage.Unworked
+	for _, x := range all[mostUnworked:] {
+		others = webpage.Unworked{
+			Others: others.Others + 1, Least: others.Least + x.Least, Most: others.Most + x.Most, Goes: others.Goes + x.Goes,
+			Unknown: max(others.Unknown, x.Unknown), Blind: others.Blind || x.Blind,
+		}
+	}
+	return append(all[:mostUnworked], others)
 }
 
 // newest returns the last of some spans or lines, and notes what it leaves out.

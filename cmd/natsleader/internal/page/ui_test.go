@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/history"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
@@ -16,45 +15,17 @@ import (
 	"github.com/natsleader/natsleader/shard"
 )
 
-// For how long nobody worked since a moment is what is trouble and known: not a handover, not a key that nobody wants, not what
-// the history misses. A leader that has died may have worked until its renew deadline. Elections of groups have no part in it.
-func TestUI_Unworked(t *testing.T) {
-	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
-	ago := func(d time.Duration) time.Time { return now.Add(-d) }
-	const m, s = time.Minute, time.Second
-	term := func(since, until time.Duration, ended history.TermEnd, renewed time.Duration) history.Span {
-		x := history.Span{State: facts.Leading, ID: "a", Since: ago(since), Until: ago(until), Ended: ended, Lease: 15 * s}
-		if renewed > 0 {
-			x.Renewed = ago(renewed)
-		}
-		return x
+// A page names the elections for which nobody worked longest, and then those of which least is known. The others are one.
+func TestUI_WorstUnworked(t *testing.T) {
+	var all []webpage.Unworked
+	for i := range mostUnworked {
+		all = append(all, webpage.Unworked{Election: fmt.Sprint("e", i), Least: 1, Most: 2})
 	}
-	led := history.Span{State: facts.Leading, ID: "b", Since: ago(10 * m)}
-	for what, c := range map[string]struct {
-		spans       []history.Span
-		since       time.Duration
-		least, most time.Duration
-		goes        bool
-	}{
-		"handed over":           {[]history.Span{term(20*m, 10*m+5*time.Millisecond, history.EndedReleased, 0), led}, time.Hour, 0, 0, false},
-		"idle":                  {[]history.Span{term(40*m, 30*m, history.EndedReleased, 0), led}, time.Hour, 0, 0, false},
-		"given up":              {[]history.Span{term(40*m, 30*m, history.EndedReleased, 0)}, time.Hour, 0, 0, false},
-		"deleted":               {[]history.Span{term(40*m, 11*m, history.EndedDeleted, 0), led}, time.Hour, m, m, false},
-		"died":                  {[]history.Span{term(40*m, 11*m, history.EndedExpired, 11*m+15*s), led}, time.Hour, m + 3*s, m + 15*s, false},
-		"died before":           {[]history.Span{term(40*m, 11*m, history.EndedExpired, 11*m+15*s), led}, 10*m + 30*s, 30 * s, 30 * s, false},
-		"died long before":      {[]history.Span{term(40*m, 11*m, history.EndedExpired, 11*m+15*s), led}, 5 * m, 0, 0, false},
-		"died, none has it yet": {[]history.Span{term(40*m, 2*m, history.EndedExpired, 2*m+15*s), {State: facts.Expired, Since: ago(2 * m)}}, time.Hour, 2*m + 3*s, 2*m + 15*s, true},
-		"foreign":               {[]history.Span{{State: facts.Foreign, Since: ago(11 * m)}}, time.Hour, 11 * m, 11 * m, true},
-		"foreign before":        {[]history.Span{{State: facts.Foreign, Before: true, Since: ago(40 * m)}}, 10 * m, 10 * m, 10 * m, true},
-		"foreign, and deleted":  {[]history.Span{{State: facts.Foreign, Since: ago(40 * m), Until: ago(11 * m)}, {State: facts.Deleted, Since: ago(11 * m)}}, time.Hour, 40 * m, 40 * m, true},
-		"foreign, then led":     {[]history.Span{{State: facts.Foreign, Since: ago(11 * m), Until: ago(10 * m)}, led}, time.Hour, m, m, false},
-		"free, and foreign":     {[]history.Span{term(40*m, 30*m, history.EndedReleased, 0), {State: facts.Foreign, Since: ago(20 * m)}}, time.Hour, 20 * m, 20 * m, true},
-		"free, foreign, led":    {[]history.Span{term(40*m, 30*m, history.EndedReleased, 0), {State: facts.Foreign, Since: ago(20 * m), Until: ago(10 * m)}, led}, time.Hour, 20 * m, 20 * m, false},
-		"missed":                {[]history.Span{term(40*m, 30*m, history.EndedUnknown, 0), {State: history.StateUnknown, Since: ago(30 * m), Until: ago(10 * m)}, led}, time.Hour, 0, 0, false},
-	} {
-		got := unworked(history.Timeline{Election: "billing", Spans: c.spans, End: now}, false, ago(c.since))
-		expect.Equal(t, got, webpage.Unworked{Election: "billing", Least: c.least.Milliseconds(), Most: c.most.Milliseconds(), Goes: c.goes}, what+": %+v")
-	}
+	rest := []webpage.Unworked{{Election: "x", Least: 1, Most: 1, Unknown: 9, Goes: 1}, {Election: "y", Unknown: 20}, {Election: "z", Unknown: 7, Blind: true}}
+	got := worst(append(rest, all...))
+	expect.That(t, len(got) == mostUnworked+1 && got[0].Election == "e0", "%d, the first of %+v", len(got), got[0])
+	expect.Equal(t, got[mostUnworked], webpage.Unworked{Others: 3, Least: 1, Most: 1, Unknown: 20, Goes: 1, Blind: true}, "the others are %+v")
+	expect.That(t, len(worst(all)) == mostUnworked && worst(rest)[1].Election == "y", "%+v", rest)
 }
 
 // A page that asks for the time since a moment gets a week more than the changes that it asks for at most.

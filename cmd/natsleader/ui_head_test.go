@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -34,5 +36,29 @@ func TestUI_FindingsFollowTrouble(t *testing.T) {
 		w.Run("bucket add")
 		u.NoteTrouble(nil)
 		expect.Equal(w, worst(), "warning", "in the end %s")
+	})
+}
+
+// The head names the server of the connection, also while nothing can be read through it.
+func TestUI_HeadFollowsConnection(t *testing.T) {
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		u := page.NewUIState(w.Globals().NewLog())
+		u.S = expect.Got(inspect.New(w.Context(), w.Globals()))(w)
+		defer u.S.Close()
+		shows := func(what, server string, lost bool, fact string) {
+			time.Sleep(5 * time.Second)
+			u.NoteTrouble(errors.New("no majority"))
+			u.Mu.Lock()
+			defer u.Mu.Unlock()
+			h := u.Heading
+			expect.That(w, h.Server == server && h.Lost == lost && fmt.Sprint(h.Facts[0]) == fact, what+": %+v", h)
+		}
+		shows("at first", "n1", false, "{server n1 }")
+		w.S.Shutdown()
+		w.S.WaitForShutdown()
+		shows("without a server", "n1", true, "{server  there is no connection}")
+		w.O.ServerName = "n2"
+		w.Restart()
+		shows("in the end", "n2", false, "{server n2 }")
 	})
 }

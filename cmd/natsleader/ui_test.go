@@ -16,6 +16,7 @@ import (
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/history"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/page"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
@@ -289,9 +290,10 @@ func TestUI_Groups(t *testing.T) {
 		for i := range page.MostGroups {
 			full.Groups[fmt.Sprint(i)] = &page.Group{Brief: "observed"}
 		}
-		for key, want := range map[string]string{"0.shard.assigner": "observed", "more.shard.assigner": "not known: more than 32 groups"} {
+		for key, want := range map[string]string{"0.shard.assigner": "observed", "more.shard.assigner": "not watched: this page watches 32 groups at most"} {
 			full.ShowNow(&view.Watched{Now: facts.ElectionStatus{Election: key}}, time.Now(), nil)
 			expect.Equal(w, full.Row(key).Value, want, "the row of a group says %q")
+			expect.That(w, full.Row(key).Trouble == int(judge.TroubleUnknown) == (key == "more.shard.assigner"), "%+v", full.Row(key))
 		}
 	})
 }

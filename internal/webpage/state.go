@@ -121,18 +121,27 @@ func (s *Sharing) size() (n int) {
 // Head is what the page shows of the servers.
 type Head struct {
 	Server   string    `json:"server,omitempty"`   // to which the program is connected, or was last
-	Domain   string    `json:"domain,omitempty"`   // of JetStream, that has the bucket
+	Lost     bool      `json:"lost,omitempty"`     // it was
+	Facts    []Fact    `json:"facts,omitempty"`    // about the connection
 	Replicas []Replica `json:"replicas,omitempty"` // of the bucket, the leader first
 	Cordoned []string  `json:"cordoned,omitempty"` // IDs and hosts
 	Checked  bool      `json:"checked"`            // the findings are there
 	Findings []Finding `json:"findings,omitempty"` // about the bucket, the worst first
 }
 
+// Fact is what is known of the connection.
+type Fact struct {
+	Name string `json:"name"`
+	Text string `json:"text,omitempty"` // empty: it is not known
+	Why  string `json:"why,omitempty"`  // it is not known
+}
+
 // Replica is a server that keeps the bucket.
 type Replica struct {
-	Name  string `json:"name"`
-	Leads bool   `json:"leads,omitempty"`
-	Fault string `json:"fault,omitempty"` // what is wrong with it
+	Name    string `json:"name"`
+	Leads   bool   `json:"leads,omitempty"`
+	Fault   string `json:"fault,omitempty"`   // what is wrong with it
+	Unknown bool   `json:"unknown,omitempty"` // it was not read how the server is
 }
 
 // Finding is something that is wrong with the bucket.

@@ -1,4 +1,4 @@
-// The head of the page: the servers of the bucket, what doctor has found, and since when what the page shows is not
+// The head of the page: the connection, the servers of the bucket, what doctor has found, and since when what the page shows is not
 // up to date.
 
 import { $, closes, make } from "./dom.js";
@@ -12,20 +12,21 @@ export class Head {
     this.uncordon = uncordon;
     this.uncordons = false; // the page may ask for it
     this.cordoned = [];
-    this.server = "";
+    this.server = ""; // as the banner names it
     this.since = 0; // when what is shown was last up to date, by the server's clock; 0: not known
     closes($("doctor"));
     setInterval(() => this.tick(), 1000);
   }
 
   show(head) {
-    this.server = head.server || "";
+    this.server = head.server ? `${head.lost ? "last " : ""}server ${head.server}` : "";
+    $("connection").replaceChildren(...(head.facts || []).map(({ name, text, why }) => make("li", { className: text ? "" : "unknown", title: why || "" },
+      `${name} `, make("span", { className: "name", textContent: text || "unknown" }))));
     const replicas = head.replicas || [];
     $("servers").replaceChildren(...replicas.map((r) => {
-      const what = r.fault || (r.leads ? replicas.length > 1 ? "leads the stream" : "keeps the bucket" : "");
-      return make("li", { className: r.fault ? "fault" : "", title: r.name }, make("span", { className: "name", textContent: r.name }), what ? ` ${what}` : "");
+      const what = r.unknown ? "unknown" : r.fault || (r.leads ? replicas.length > 1 ? "leads the stream" : "keeps the bucket" : "");
+      return make("li", { className: r.unknown ? "unknown" : r.fault ? "fault" : "", title: r.name }, make("span", { className: "name", textContent: r.name }), what ? ` ${what}` : "");
     }));
-    $("domain").textContent = head.domain ? `JetStream domain ${head.domain}` : "";
     this.cordoned = head.cordoned || [];
     this.showCordoned();
     const findings = head.findings || [];
@@ -53,7 +54,7 @@ export class Head {
   fail(text, since) {
     this.since = since;
     const when = since ? ` since ${recent(since, this.now())}` : "";
-    const of = this.server && text ? ` (server ${this.server})` : "";
+    const of = this.server && text ? ` (${this.server})` : "";
     const all = text && `Not up to date${when}${of}: ${text}`;
     $("stale").hidden = text === "";
     if ($("trouble").textContent !== all) $("trouble").textContent = all;

@@ -173,22 +173,83 @@ const (
 	bring = "bring the server back, or have another take its place"
 )
 
+// condition is what one look at a stream shows of one of its servers.
+type condition int
+
+const (
+	current condition = iota
+	behind
+	silentFor // too long
+	offline
+)
+
+func conditionOf(r *jetstream.PeerInfo) condition {
+	switch {
+	case r.Offline:
+		return offline
+	case r.Active > facts.LongSilence:
+		return silentFor
+	case !r.Current:
+		return behind
+	}
+	return current
+}
+
+// Replica is a server that keeps a bucket, by one look at its stream.
+type Replica struct {
+	Name    string
+	Leads   bool
+	Fault   string // what is wrong with it; empty: nothing, as far as that is known
+	Unknown bool   // the server may be well, or not
+}
+
+// Replicas returns the servers that keep a bucket, the leader first. A server in no cluster is that of the connection. If
+// the stream was not read or has no leader, which alone knows its replicas, the servers of before are unknown.
+func Replicas(stream facts.Fact[facts.Stream], before []Replica) (all []Replica) {
+	s, _ := stream.Get()
+	switch {
+	case s.Info != nil && s.Info.Cluster == nil:
+		return []Replica{{Name: stream.From().Server, Leads: true}}
+	case s.Info == nil || s.Info.Cluster.Leader == "":
+		for _, r := range before {
+			all = append(all, Replica{Name: r.Name, Unknown: true})
+		}
+		return all
+	}
+	for _, r := range s.Info.Cluster.Replicas {
+		x := Replica{Name: r.Name}
+		switch c := conditionOf(r); {
+		case c == offline:
+			x.Fault = "offline"
+		case c == silentFor:
+			x.Fault = fmt.Sprintf("silent for %v", r.Active.Round(time.Second))
+		case c == behind && r.Lag > 0:
+			x.Fault = fmt.Sprintf("%d behind", r.Lag)
+		case c == behind:
+			x.Fault = "not current"
+		}
+		all = append(all, x)
+	}
+	slices.SortStableFunc(all, func(a, b Replica) int { return strings.Compare(a.Name, b.Name) })
+	return append([]Replica{{Name: s.Info.Cluster.Leader, Leads: true}}, all...)
+}
+
 // replica returns the finding on a server of the stream, and whether it is missing: whether the stream has to do
 // without it.
 func (x *exam) replica(r *jetstream.PeerInfo) (f Finding, missing bool) {
 	l := x.stream.Looks
 	caughtUp, silent := slices.Contains(l.CaughtUp, r.Name), r.Active.Round(time.Second)
-	switch {
-	case r.Offline:
+	switch c := conditionOf(r); {
+	case c == offline:
 		// A leader that has never heard of the server does not know when it was last seen.
 		seen := ""
 		if r.Active > 0 {
 			seen = fmt.Sprintf(", last seen %v ago", silent)
 		}
 		return x.unheard(r, fmt.Sprintf("the replica on %s is offline%s", r.Name, seen), ""), true
-	case r.Active > facts.LongSilence:
+	case c == silentFor:
 		return x.unheard(r, fmt.Sprintf("the replica on %s has not been heard of for %v", r.Name, silent), dead), true
-	case r.Current || caughtUp && r.Lag == 0:
+	case c == current || caughtUp && r.Lag == 0:
 		return Finding{}, false
 	case caughtUp:
 		return Note.of("the replica on %s is catching up, %d operations behind", r.Name, r.Lag), false

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	"github.com/natsleader/natsleader/internal/backend"
@@ -206,4 +208,29 @@ func TestGroup_ForeignAssigner(t *testing.T) {
 	x := shard.View{Assigner: leader.Holder{State: leader.HolderForeign}, Members: []shard.Peer{peer("a", 1, false)}, Owners: []shard.Owner{{ID: "a", State: shard.OwnerWorks}}}
 	is := judge.Worst(judge.Group("orders", x, judge.Around{}))
 	check.That(t, is.Code == judge.KeyForeign && strings.Contains(is.Text, "orders.shard.assigner holds something"), "%+v", is)
+}
+
+// The servers of a bucket have what is wrong with each, by one look. Without a look, or a leader, which alone knows its
+// replicas, nothing is known of the servers of before. A server in no cluster is that of the connection.
+func TestReplicas(t *testing.T) {
+	looked := func(c *jetstream.ClusterInfo) facts.Fact[facts.Stream] {
+		return known(facts.Stream{Info: &jetstream.StreamInfo{Cluster: c}})
+	}
+	before := []judge.Replica{{Name: "n1", Leads: true}, {Name: "n2", Fault: "offline"}}
+	for want, x := range map[string]facts.Fact[facts.Stream]{
+		"[{n2 true  false} {n1 false offline false} {n3 false silent for 1m5s false} {n4 false 7 behind false} {n5 false not current false} {n6 false  false}]": looked(&jetstream.ClusterInfo{Name: "C", Leader: "n2", Replicas: []*jetstream.PeerInfo{
+			{Name: "n6", Current: true, Active: facts.LongSilence},
+			{Name: "n5"},
+			{Name: "n4", Lag: 7},
+			{Name: "n3", Current: true, Active: 65 * time.Second},
+			{Name: "n1", Offline: true, Current: true, Active: time.Hour},
+		}}),
+		"[{n2 true  false}]": looked(nil),
+		"[{n1 false  true} {n2 false  true}]": looked(&jetstream.ClusterInfo{Name: "C", Replicas: []*jetstream.PeerInfo{
+			{Name: "n1", Current: true}, {Name: "n2", Current: true},
+		}}),
+	} {
+		check.Equal(t, fmt.Sprint(judge.Replicas(x, before)), want, "the servers are %s")
+	}
+	check.Equal(t, fmt.Sprint(judge.Replicas(facts.Fact[facts.Stream]{}, before)), "[{n1 false  true} {n2 false  true}]", "without a look the servers are %s")
 }

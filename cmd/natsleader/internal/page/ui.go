@@ -38,11 +38,13 @@ type State struct {
 	S         *inspect.Inspector    // nil: not connected
 	endChecks context.CancelFunc    // on the connection
 	info      *jetstream.StreamInfo // that the head shows
+	read      reading               // what else it shows
+	replicas  []judge.Replica
 	Heading   webpage.Head
 	fresh     time.Time         // the server's time at which the rows were last known to be the newest
 	err       error             // why the rows are not up to date; nil: they are
 	Groups    map[string]*Group // that are observed, until the connection is closed
-	turned    chan struct{}     // err has come or gone
+	turned    chan struct{}     // err or the connection has come or gone
 }
 
 // NewUIState returns the state of the page before anything was read.
@@ -57,7 +59,10 @@ func (u *State) connected(s *inspect.Inspector) {
 	if u.endChecks != nil {
 		u.endChecks()
 	}
-	if u.S = s; s != nil {
+	u.S = s
+	u.showHead()
+	if s != nil {
+		clear(u.Groups)                      // their observers have ended with the connection
 		s.Streams = []string{"KV_" + s.Name} // pages may lack other permissions
 		ctx, end := context.WithCancel(context.Background())
 		u.endChecks = end
@@ -95,7 +100,10 @@ func (u *State) Changed(changes ...view.Change) error {
 // Shown compares the rows with what the watcher knows. Renewals reach pages by it.
 func (u *State) Shown(now time.Time, of view.Viewer) error {
 	w, ok := of.(*view.Watcher)
-	if !ok || !w.Complete {
+	if !ok {
+		return nil
+	}
+	if u.sees(w); !w.Complete {
 		return nil
 	}
 	u.Mu.Lock()
@@ -106,7 +114,6 @@ func (u *State) Shown(now time.Time, of view.Viewer) error {
 	}
 	trouble := u.err
 	u.Mu.Unlock()
-	u.sees(w)
 	for _, x := range w.Elections {
 		if x.Last != nil {
 			u.ShowNow(x, now, trouble)
@@ -141,12 +148,10 @@ func (u *State) NoteTrouble(err error) {
 	u.Mu.Lock()
 	defer u.Mu.Unlock()
 	if (u.err == nil) != (err == nil) {
-		select {
-		case u.turned <- struct{}{}:
-		default:
-		}
+		u.turn()
 	}
 	u.err = err
+	u.showHead()
 	if err != nil { // nil: the watcher reads the elections again first
 		u.log.NoteTrouble(err)
 		u.Trouble(front.ErrorText(err), u.fresh)
@@ -185,7 +190,7 @@ func rowOf(x *view.Watched, in judge.Around) webpage.Row {
 func advise(row *webpage.Row, is judge.Finding) {
 	row.Trouble, row.Code = int(judge.TroubleOf(is, facts.State(row.State))), string(is.Code)
 	row.Why, row.Do, row.Link = is.Text, is.Advice, is.Runbook
-	if !is.Since.IsZero() {
+	if !is.Since.IsZero() || is.Code == judge.GroupUnread { // of which it is not known since when it is in trouble, if it is
 		row.Since = webpage.Milliseconds(is.Since)
 	}
 }

@@ -24,7 +24,7 @@ type Group struct {
 	owners  []shard.Owner // that are shown
 	sharing *webpage.Sharing
 	Brief   string
-	is      judge.Finding // since it was first seen; without a code all is well
+	is      judge.Finding // the worst; without a code all is well
 }
 
 // MostGroups is how many groups are observed at once, each with a subscription for every member and page.
@@ -45,13 +45,14 @@ func (u *State) group(name string, in judge.Around) Group {
 	case g != nil:
 		return *g
 	case len(u.Groups) >= MostGroups:
-		return unreadGroup(name, fmt.Sprintf("more than %d groups", MostGroups))
+		return unreadGroup(name, fmt.Sprintf("not watched: this page watches %d groups at most", MostGroups))
 	}
-	g = &Group{Brief: "not read yet"}
+	first := unreadGroup(name, "not known: it is being read")
+	g = &first
 	u.Groups[name] = g
 	views, err := shard.Observe(context.Background(), u.S.Bucket, name)
 	if err != nil {
-		*g = unreadGroup(name, front.ErrorText(err))
+		*g = unreadGroup(name, "not known: "+front.ErrorText(err))
 		return *g
 	}
 	go func() {
@@ -64,9 +65,8 @@ func (u *State) group(name string, in judge.Around) Group {
 	return *g
 }
 
-// unreadGroup is a group that is not observed.
+// unreadGroup is a group that is not observed, or not yet.
 func unreadGroup(name, why string) Group {
-	why = "not known: " + why
 	return Group{Brief: why, is: judge.UnreadGroup(name, why)}
 }
 

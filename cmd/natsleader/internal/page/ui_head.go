@@ -3,15 +3,11 @@ package page
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/doctor"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
@@ -27,17 +23,116 @@ var uiChecks = []string{
 // uiChecksEvery is the time from one run of these checks to the next, if no trouble comes or goes.
 const uiChecksEvery = 10 * time.Second
 
-// Examine makes the checks until ctx ends.
-func (u *State) Examine(ctx context.Context, s *inspect.Inspector) {
-	for {
-		e := &doctor.Environment{Asker: inspect.Asker{Nc: s.Nc, Api: jsapi.APIPrefix(s.Js.Options()), Wait: s.Limit}, Js: s.Js, OwnBucket: s.Bucket, Name: s.Name}
-		if e.Read(ctx, "Stream", "Settings"); s.Nc.IsConnected() {
-			settings, _ := e.Settings.Get()
-			u.Mu.Lock()
-			u.Heading.Checked, u.Heading.Findings, u.Heading.Domain = true, shownFindings(judge.Of(e.Bucket, uiChecks...).Findings), settings.Domain
-			u.Head(u.Heading)
-			u.Mu.Unlock()
+// link is a connection to one server, as the client has it. The zero link: there is none.
+type link struct {
+	name, version, cluster, address string
+	made                            uint64 // how often the connection was made again
+}
+
+func linkOf(s *inspect.Inspector) link {
+	if s == nil || s.Nc == nil || !s.Nc.IsConnected() {
+		return link{}
+	}
+	nc := s.Nc
+	return link{nc.ConnectedServerName(), nc.ConnectedServerVersion(), nc.ConnectedClusterName(), nc.ConnectedAddr(), nc.Stats().Reconnects}
+}
+
+// reading is what was read through one link. What was read through another is not known.
+type reading struct {
+	link    link
+	stream  facts.Fact[facts.Stream]
+	domain  facts.Fact[string]
+	account facts.Fact[facts.Text]
+}
+
+// notConnected is why a fact is not known.
+const notConnected = "there is no connection"
+
+// facts returns what the head shows of the connection. A server that is in no cluster or domain has no such fact.
+func (r *reading) facts() (all []webpage.Fact) {
+	if r.link == (link{}) {
+		return []webpage.Fact{{Name: "server", Why: notConnected}}
+	}
+	add := func(name, text string) {
+		if text != "" {
+			all = append(all, webpage.Fact{Name: name, Text: facts.Text(text).String()})
 		}
+	}
+	add("server", r.link.name)
+	add("nats-server", r.link.version)
+	add("at", r.link.address)
+	add("cluster", r.link.cluster)
+	account := webpage.Fact{Name: "account"}
+	if name, known := r.account.Get(); known {
+		account.Text = name.String()
+	} else {
+		account.Why = r.account.Words()
+	}
+	all = append(all, account)
+	if domain, known := r.domain.Get(); known {
+		add("JetStream domain", domain)
+	} else {
+		all = append(all, webpage.Fact{Name: "JetStream domain", Why: r.domain.Words()})
+	}
+	return all
+}
+
+// relink forgets what was read through another link than the one of now, and lets Examine read it. The caller has the lock.
+func (u *State) relink() {
+	if now := linkOf(u.S); now != u.read.link {
+		u.read, u.Heading.Checked, u.Heading.Findings = reading{link: now}, false, nil
+		u.turn()
+	}
+}
+
+// turn lets Examine look at once.
+func (u *State) turn() {
+	select {
+	case u.turned <- struct{}{}:
+	default:
+	}
+}
+
+// showHead shows the head. The caller has the lock.
+func (u *State) showHead() {
+	u.relink()
+	u.Heading.Lost = u.read.link == (link{})
+	if !u.Heading.Lost {
+		u.Heading.Server = u.read.link.name
+	}
+	u.Heading.Facts = u.read.facts()
+	u.replicas = judge.Replicas(u.read.stream, u.replicas)
+	u.Heading.Replicas = nil
+	for _, r := range u.replicas {
+		u.Heading.Replicas = append(u.Heading.Replicas, webpage.Replica(r))
+	}
+	u.Head(u.Heading)
+}
+
+// Examine makes the checks until ctx ends. Each link is asked once for the account: a server logs a request that it denies.
+func (u *State) Examine(ctx context.Context, s *inspect.Inspector) {
+	var asked reading
+	for {
+		through := linkOf(s)
+		e := &doctor.Environment{Asker: inspect.Asker{Nc: s.Nc, Api: jsapi.APIPrefix(s.Js.Options()), Wait: s.Limit}, Js: s.Js, OwnBucket: s.Bucket, Name: s.Name}
+		e.Read(ctx, "Stream", "Settings")
+		if through != asked.link && through != (link{}) {
+			asked = reading{link: through}
+			if name, why := e.AccountName(); why == "" {
+				asked.account.Set(name, facts.Source{Server: through.name})
+			} else {
+				asked.account.Lose(facts.Unreadable, why, facts.Source{Server: through.name})
+			}
+		}
+		u.Mu.Lock()
+		if ctx.Err() == nil { // otherwise there may be another connection
+			if u.relink(); u.read.link == through {
+				u.read.account, u.read.domain = asked.account, domainOf(e.Settings)
+			}
+			u.Heading.Checked, u.Heading.Findings = true, shownFindings(judge.Of(e.Bucket, uiChecks...).Findings)
+			u.showHead()
+		}
+		u.Mu.Unlock()
 		select {
 		case <-time.After(uiChecksEvery):
 		case <-u.turned:
@@ -45,6 +140,16 @@ func (u *State) Examine(ctx context.Context, s *inspect.Inspector) {
 			return
 		}
 	}
+}
+
+// domainOf returns the JetStream domain that is in the settings of the bucket.
+func domainOf(settings facts.Fact[facts.Settings]) (domain facts.Fact[string]) {
+	if s, known := settings.Get(); known {
+		domain.Set(s.Domain, settings.From())
+	} else {
+		domain.Lose(facts.NotRead, settings.Words(), settings.From())
+	}
+	return domain
 }
 
 // shownFindings returns what is wrong or not known, the worst first.
@@ -65,7 +170,7 @@ func shownFindings(all []judge.Finding) []webpage.Finding {
 	return shown
 }
 
-// sees takes the servers of a look that has succeeded, and the cordon.
+// sees takes the newest state of the stream, which a look that has failed does not have, and the cordon.
 func (u *State) sees(w *view.Watcher) {
 	u.Mu.Lock()
 	defer u.Mu.Unlock()
@@ -73,29 +178,9 @@ func (u *State) sees(w *view.Watcher) {
 		return
 	}
 	u.info, u.Heading.Cordoned = w.Info, w.Cordoned
-	u.Heading.Server = cmp.Or(w.S.Nc.ConnectedServerName(), u.Heading.Server)
-	u.Heading.Replicas = replicasOf(w.Info, u.Heading.Server)
-	u.Head(u.Heading)
-}
-
-// replicasOf returns the servers that keep a bucket. A server that is in no cluster is the one that is connected.
-func replicasOf(info *jetstream.StreamInfo, connected string) []webpage.Replica {
-	all := []webpage.Replica{{Name: cmp.Or(inspect.StreamLeader(info), connected), Leads: true}}
-	if info.Cluster == nil {
-		return all
+	u.relink()
+	if u.read.stream = (facts.Fact[facts.Stream]{}); w.Info != nil {
+		u.read.stream.Set(facts.Stream{Info: w.Info}, facts.Source{Server: u.read.link.name, At: w.Info.TimeStamp})
 	}
-	for _, r := range info.Cluster.Replicas {
-		fault := ""
-		switch {
-		case r.Offline:
-			fault = "offline"
-		case r.Active > facts.LongSilence:
-			fault = "silent for " + front.FormatAge(r.Active)
-		case !r.Current:
-			fault = fmt.Sprintf("%d behind", r.Lag)
-		}
-		all = append(all, webpage.Replica{Name: r.Name, Fault: fault})
-	}
-	slices.SortStableFunc(all[1:], func(a, b webpage.Replica) int { return cmp.Compare(a.Name, b.Name) })
-	return all
+	u.showHead()
 }

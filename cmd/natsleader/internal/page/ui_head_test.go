@@ -1,6 +1,7 @@
 package page
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -18,21 +19,35 @@ import (
 	"github.com/natsleader/natsleader/internal/webpage"
 )
 
-// The head of the page has the servers of the bucket, the leader first, with what is wrong with each, and the findings
-// that are worse than ok.
-func TestUI_Head(t *testing.T) {
-	cluster := &jetstream.ClusterInfo{Name: "c", Leader: "n2", Replicas: []*jetstream.PeerInfo{
-		{Name: "n5", Current: true, Active: facts.LongSilence},
-		{Name: "n4", Lag: 7},
-		{Name: "n3", Current: true, Active: 65 * time.Second},
-		{Name: "n1", Offline: true, Current: true, Active: time.Hour},
-	}}
-	for want, info := range map[string]*jetstream.StreamInfo{
-		"[{n2 true } {n1 false offline} {n3 false silent for 1m5s} {n4 false 7 behind} {n5 false }]": {Cluster: cluster},
-		"[{n9 true }]": {},
+// The head of the page has what is known of the connection, and what is not known and why. A server in no cluster and no
+// domain has none.
+func TestUI_Connection(t *testing.T) {
+	from := facts.Source{Server: "n2"}
+	n2 := link{"n2", "2.12.0", "C", "10.0.0.2:4222", 0}
+	alone := n2
+	alone.cluster = ""
+	for want, x := range map[string]reading{
+		"[{server  there is no connection}]": {},
+		"[{server n2 } {nats-server 2.12.0 } {at 10.0.0.2:4222 } {cluster C } {account  not read} {JetStream domain  not read}]":  {link: n2},
+		"[{server n2 } {nats-server 2.12.0 } {at 10.0.0.2:4222 } {account  it is denied} {JetStream domain hub }]":                {link: alone, account: facts.Unknown[facts.Text](facts.Denied, "it is denied", from), domain: facts.Known("hub", from)},
+		`[{server n2 } {nats-server 2.12.0 } {at 10.0.0.2:4222 } {cluster C } {account a\u202eb } {JetStream domain  no answer}]`: {link: n2, account: facts.Known[facts.Text]("a\u202eb", from), domain: facts.Unknown[string](facts.NoAnswer, "", from)},
 	} {
-		expect.Equal(t, fmt.Sprint(replicasOf(info, "n9")), want, "the servers are %s")
+		expect.Equal(t, fmt.Sprint(x.facts()), want, "the head has %s")
 	}
+}
+
+// What was read of a stream through another connection, or before a look that has failed, is not known any more.
+func TestUI_Forgets(t *testing.T) {
+	u := State{State: webpage.NewState(), read: reading{link: link{name: "n1"}, account: facts.Known[facts.Text]("A", facts.Source{})}, replicas: []judge.Replica{{Name: "n1", Leads: true}, {Name: "n2", Fault: "offline"}}}
+	u.Heading.Server = "n1"
+	u.read.stream.Set(facts.Stream{Info: &jetstream.StreamInfo{}}, facts.Source{Server: "n1"})
+	u.NoteTrouble(nil)
+	text := expect.Got(json.Marshal(u.Heading))(t)
+	expect.Equal(t, string(text), `{"server":"n1","lost":true,"facts":[{"name":"server","why":"there is no connection"}],"replicas":[{"name":"n1","unknown":true},{"name":"n2","unknown":true}],"checked":false}`, "%s")
+}
+
+// The findings that the head shows are those that are worse than ok, the worst first.
+func TestUI_Findings(t *testing.T) {
 	of := func(s judge.Severity, text, advice string) judge.Finding {
 		return judge.Finding{Severity: s, Text: text, Advice: advice}
 	}

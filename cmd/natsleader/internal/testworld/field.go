@@ -153,7 +153,7 @@ const (
 	stateIs   = `document.getElementById('detail-state').textContent`
 	RosterIs  = `document.getElementById('roster').innerText`
 	OutcomeIs = `document.getElementById('outcome').textContent`
-	StaleIs   = `document.getElementById('trouble').textContent.replace(/since .* .server .*.: /, 'since then: ')`
+	StaleIs   = `document.getElementById('trouble').textContent.replace(/since .* .(last )?server .*.: /, 'since then: ')`
 )
 
 // Opens clicks on the row of an election.

@@ -18,25 +18,27 @@ type health struct {
 	Troubled bool
 	lost     bool  // the connection is
 	lostSaid bool  // the trouble that was reported is the lost connection
+	moved    bool  // the connection is another one than the trouble names
 	said     error // the trouble that was reported last
 }
 
 // linked handles the loss of the connection, or with nil its return, after which only an answer shows that all is well.
 func (h *health) linked(err error) {
+	h.moved = err == nil
 	if h.lost = err != nil; h.lost {
 		h.failing(err)
 	}
 }
 
 // failing reports the first error, and another one when the connection was lost or has come
-// back meanwhile, when the advice about a bucket that is gone or the reason why there is no connection is another, or when
+// back or moved to another server meanwhile, when the advice about a bucket that is gone or the reason why there is no connection is another, or when
 // a server that did not answer has shown that there is no majority.
 func (h *health) failing(err error) {
 	says := errors.Is(err, leader.ErrNoBucket) || errors.Is(err, front.ErrUnreachable)
 	another := says && (h.said == nil || h.said.Error() != err.Error())
 	shown := errors.Is(err, inspect.ErrNoMajority) && !errors.Is(h.said, inspect.ErrNoMajority)
-	if !h.Troubled || h.lostSaid != h.lost || another || shown {
-		h.Troubled, h.lostSaid, h.said = true, h.lost, err
+	if !h.Troubled || h.lostSaid != h.lost || h.moved || another || shown {
+		h.Troubled, h.lostSaid, h.moved, h.said = true, h.lost, false, err
 		h.out.NoteTrouble(err)
 	}
 }

@@ -134,7 +134,7 @@ type Watcher struct {
 	seenBefore uint64                // seen at that look
 	streamAt   string                // the server that led the stream when the feed was opened
 	created    time.Time             // when the stream was, as the feed was opened
-	Info       *jetstream.StreamInfo // of the last look
+	Info       *jetstream.StreamInfo // of the last look; nil: it failed, or went through another connection
 
 	counts  bool       // the candidates that stand, for a view
 	counted time.Time  // when the last count began, by this host
@@ -202,7 +202,7 @@ func (w *Watcher) closeFeed() <-chan struct{} {
 func (w *Watcher) connection(err error) {
 	w.abandon()
 	w.closeFeed()
-	w.looked = time.Time{}
+	w.looked, w.Info = time.Time{}, nil
 	w.linked(err)
 }
 

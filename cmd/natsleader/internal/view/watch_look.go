@@ -223,6 +223,9 @@ func (w *Watcher) leaseOver() bool {
 
 // lookedAt handles the result of a look.
 func (w *Watcher) lookedAt(r look, opening bool) error {
+	if r.err != nil {
+		w.Info = nil
+	}
 	switch {
 	case errors.Is(r.err, leader.ErrNoBucket):
 		w.closeFeed()

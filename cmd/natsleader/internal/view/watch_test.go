@@ -406,7 +406,8 @@ func TestWatch_BucketMadeAgainAtOnce(t *testing.T) {
 }
 
 // The instant since which a view is not up to date is the last at which it was. A server that did not answer and then
-// shows no majority is reported once more.
+// shows no majority is reported once more, and so is what another server shows, to which the connection has moved. What a
+// look has shown of the stream is not known any more after one that has failed, and through another connection.
 func TestWatch_NotUpToDateSince(t *testing.T) {
 	atBucket(t, func(l *looks) {
 		l.began = l.began.Add(time.Minute)
@@ -419,8 +420,16 @@ func TestWatch_NotUpToDateSince(t *testing.T) {
 			l.err = inspect.ErrNoMajority
 			l.looksAgain()
 		}
+		expect.That(t, l.w.Info == nil, "after a look that has failed the stream is known: %+v", l.w.Info)
+		l.Notef("# the connection moves\n")
+		l.w.connection(nil)
+		l.looksAgain()
+		l.looksAgain()
 		l.err = nil
 		l.looksAgain()
+		expect.That(t, l.w.Info != nil, "the stream is not known")
+		l.w.connection(nil)
+		expect.That(t, l.w.Info == nil, "through another connection the stream is known: %+v", l.w.Info)
 	})
 }
 

@@ -69,6 +69,11 @@ func init() {
 		s.term = term.(*leader.Term) //nolint:forcetypeassert // package leader has made it
 		return s, s.cancel
 	}
+	backend.ShardsIn = func(group string, entry func(string) backend.Entry, holder func(string) any) any {
+		return viewOf(group, entry, func(election string) leader.Holder {
+			return holder(election).(leader.Holder) //nolint:forcetypeassert // its contract
+		})
+	}
 }
 
 // shardKey is the key of the shard in its context.

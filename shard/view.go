@@ -117,6 +117,24 @@ func Lookup(ctx context.Context, store leader.Store, name string) (View, error) 
 	return s.view(), nil
 }
 
+// viewOf returns what entries show of a group, of which all have been read.
+func viewOf(name string, entry func(key string) backend.Entry, holder func(election string) leader.Holder) View {
+	s := sights{name: name, assigner: holder(group.AssignerKey(name)), holders: make(map[string]leader.Holder)}
+	var err error
+	if s.registry, err = group.DecodeRegistry(entry(group.RegistryKey(name)).Value); err != nil {
+		return View{Assigner: s.assigner}
+	}
+	pages := make([]backend.Entry, s.registry.Pages())
+	for i := range pages {
+		pages[i] = entry(group.PageKey(name, i))
+	}
+	s.take(pages)
+	for id := range s.members() {
+		s.holders[id] = holder(group.MemberKey(name, id))
+	}
+	return s.view()
+}
+
 // lookups is how many requests of a Lookup are under way at once.
 const lookups = 16
 

@@ -16,6 +16,7 @@ import (
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/seats"
+	"github.com/natsleader/natsleader/shard"
 )
 
 // The exporter asks twice a minute whether the streams of the history and of the roster have a leader. It does not ask
@@ -151,4 +152,51 @@ func TestExporter_AllElections(t *testing.T) {
 		w.Exported()
 		w.Serve()
 	}, testworld.WithUser("boss", nil))
+}
+
+// The exporter shows with the rights that it has what is wrong with a group, for as long as it is so.
+func TestExporter_Groups(t *testing.T) {
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		at := func(what string) {
+			w.Helper()
+			_, page := w.Get("/metrics")
+			w.Notef("# %s\n", what)
+			for line := range strings.Lines(page) {
+				if strings.HasPrefix(line, "natsleader_group_info") {
+					w.Notef("  %s", line)
+				}
+			}
+		}
+		defer w.Follow("serve --metrics :9847 -s nats://exporter:exporter@127.0.0.1:4222")()
+		time.Sleep(5 * time.Second)
+		at("there is no group")
+		a := w.Joins("a", shard.Config{Program: "one"})
+		at("one member")
+		b := w.Joins("b", shard.Config{Program: "two"})
+		at("another member, of another program")
+		b.Dies()
+		time.Sleep(10 * time.Second)
+		at("it has died, and its lease is valid")
+		time.Sleep(10 * time.Second)
+		at("a has its shards")
+		a.Hangs.Store(int64(time.Minute))
+		c := w.Joins("c", shard.Config{Program: "one"})
+		time.Sleep(10 * time.Second)
+		at("the work of a on the shards of c goes on after its GracePeriod")
+		time.Sleep(time.Minute)
+		at("it has ended")
+		expect.Got(w.Js.Publish(w.Context(), "$KV.elections.orders.shard.assigner", []byte("junk")))(w)
+		time.Sleep(5 * time.Second)
+		at("a program overwrites the key of the assigner")
+		time.Sleep(time.Minute)
+		at("the key is taken again")
+		a.Dies()
+		c.Dies()
+		time.Sleep(20 * time.Second)
+		at("all have died")
+		w.S.Shutdown()
+		w.S.WaitForShutdown()
+		synctest.Wait()
+		at("the server is gone")
+	}, withConf(t, granted(t, "exporter")))
 }

@@ -46,6 +46,10 @@ type Subterm struct {
 // with a cause. Its context is derived from ctx. Package leader sets it, for package shard.
 var NewSubterm func(ctx context.Context, s Subterm) (term any, end context.CancelCauseFunc)
 
+// ShardsIn returns the shard.View of a group, as any, of what entry returns for its keys. Holder returns the leader.Holder of an
+// election, as any. Package shard sets it, for an exporter that has read all keys.
+var ShardsIn func(group string, entry func(key string) Entry, holder func(election string) any) any
+
 // NewShard returns a *shard.Shard of no member, in the context of a term, and a function that ends it with a cause. Of s it
 // takes the guards, and the functions that are called for them. Package shard sets it, for package leadertest.
 var NewShard func(lead context.Context, number int, s Subterm) (shard any, end context.CancelCauseFunc)

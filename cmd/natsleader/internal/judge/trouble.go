@@ -54,7 +54,7 @@ var remedies = map[Code]struct {
 	NoAssigner:     {"look again after a lease; if it stays, see the logs of the members: they may not be allowed to write", "natsleadershardsnoassigner", TroubleExpired, false},
 	ShardsNotBegun: {"see in the logs of these members what hangs, or which guard cannot be raised, and restart them", "natsleadershardsnotbegun", TroubleExpired, false},
 	WorkLate:       {"see in the logs of these members what hangs, and restart them", "natsleadershardsnotreleased", TroubleExpired, false},
-	OtherPrograms:  {"give each application a group with a name of its own; if they are one application, wait until its deployment is over, or let all set the same Config.Program", "", TroubleExpired, false},
+	OtherPrograms:  {"give each application a group with a name of its own; if they are one application, wait until its deployment is over, or let all set the same Config.Program", "natsleadershardsprogramsdiffer", TroubleExpired, false},
 }
 
 // runbook is the page of which each entry has a heading.

@@ -38,6 +38,8 @@ type electionMetrics struct {
 
 	mu       sync.Mutex
 	shows    map[string]*exportedElection // by key
+	groups   []string                     // a line of groupInfo for each group
+	judged   time.Time                    // when the groups were, by the server's clock
 	left     map[string]bool              // keys that are not shown: too many, or no name of an election
 	cordoned []string
 	streams  map[string]view.StreamState // beside the bucket
@@ -70,6 +72,12 @@ var electionSeries = []series{
 	electionDesc("election_terms_total", "Terms of the election that the exporter saw begin.", "election", "seat"),
 	electionDesc("election_token", "Fencing token of the last term of the election that the exporter saw, 0 if none.", "election", "seat"),
 }
+
+// groupInfo is the metric of a group. What is counted of its shards the members export.
+var groupInfo = electionDesc("group_info", "What is wrong with the group of shards, as in the JSON of status.", "group", "trouble")
+
+// judgeEvery is the time from one judgement of the groups to the next. Each decodes their maps.
+const judgeEvery = 2 * time.Second
 
 // labelValue escapes a text as the value of a label.
 var labelValue = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
@@ -127,21 +135,47 @@ func (e *electionMetrics) take(c view.ElectionChange) {
 	values := []float64{1, led, float64(c.At.UnixMilli()) / 1e3, float64(x.terms), float64(x.token)}
 	x.lines = make([]string, len(electionSeries))
 	for i, s := range electionSeries {
-		line := `{bucket="` + e.bucket + `"`
-		for _, l := range s.labels {
-			if labels[l] != "" { // an empty label is none
-				line += "," + l + `="` + labels[l] + `"`
-			}
-		}
-		x.lines[i] = line + "} " + strconv.FormatFloat(values[i], 'g', -1, 64) + "\n"
+		x.lines[i] = e.line(s, labels, values[i])
 	}
 }
 
-func (e *electionMetrics) Shown(_ time.Time, of view.Viewer) error {
+// line returns the line of a series, without its name.
+func (e *electionMetrics) line(s series, labels map[string]string, value float64) string {
+	line := `{bucket="` + e.bucket + `"`
+	for _, l := range s.labels {
+		if labels[l] != "" { // an empty label is none
+			line += "," + l + `="` + labels[l] + `"`
+		}
+	}
+	return line + "} " + strconv.FormatFloat(value, 'g', -1, 64) + "\n"
+}
+
+// judge judges the groups whose assigners are shown, as the page does.
+func (e *electionMetrics) judge(w *view.Watcher, now time.Time) {
+	if now.Sub(e.judged).Abs() < judgeEvery {
+		return
+	}
+	e.judged, e.groups = now, nil
+	in := judge.Around{Now: now}
+	for _, key := range slices.Sorted(maps.Keys(e.shows)) {
+		name, _, ofGroup := group.NameOf(key)
+		x := w.Elections[key]
+		if !ofGroup || x == nil {
+			continue
+		}
+		is := judge.WithAssigner(judge.Worst(judge.Group(name, w.Group(name), in)), judge.Election(x.Now, x.As, in))
+		e.groups = append(e.groups, e.line(groupInfo, map[string]string{"group": name, "trouble": string(is.Code)}, 1))
+	}
+}
+
+func (e *electionMetrics) Shown(now time.Time, of view.Viewer) error {
 	w, ok := of.(*view.Watcher)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.beat = time.Now()
+	if !e.up {
+		e.judged = time.Time{} // what was judged before may be of another bucket
+	}
 	if e.up = ok && w.Complete && w.Feed != nil && !w.Troubled; e.up {
 		e.err = nil
 		e.cordoned, e.streams = w.Cordoned, w.Streams
@@ -152,6 +186,7 @@ func (e *electionMetrics) Shown(_ time.Time, of view.Viewer) error {
 				e.take(c)
 			}
 		}
+		e.judge(w, now)
 		e.log.NoteTrouble(nil)
 	}
 	return nil
@@ -276,30 +311,39 @@ func (e *electionMetrics) serve(w http.ResponseWriter, r *http.Request, registry
 	for _, f := range families {
 		_, _ = expfmt.MetricFamilyToText(text, f)
 	}
-	elections := e.encoded()
-	for i, s := range electionSeries {
+	elections, groups := e.encoded()
+	family := func(s series) {
 		kind := "gauge"
 		if strings.HasSuffix(s.name, "_total") {
 			kind = "counter"
 		}
 		_, _ = fmt.Fprintf(text, "# HELP %s %s\n# TYPE %s %s\n", s.name, s.help, s.name, kind)
+	}
+	for i, s := range electionSeries {
+		family(s)
 		for _, lines := range elections {
 			_, _ = text.WriteString(s.name + lines[i])
 		}
 	}
+	if len(groups) > 0 {
+		family(groupInfo)
+	}
+	for _, line := range groups {
+		_, _ = text.WriteString(groupInfo.name + line)
+	}
 	_ = text.Flush()
 }
 
-// encoded returns the lines of all elections that are shown, in the order of their keys.
-func (e *electionMetrics) encoded() [][]string {
+// encoded returns the lines of all elections and groups that are shown, in the order of their keys.
+func (e *electionMetrics) encoded() (elections [][]string, groups []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.up {
-		return nil
+		return nil, nil
 	}
-	all := make([][]string, 0, len(e.shows))
+	elections = make([][]string, 0, len(e.shows))
 	for _, key := range slices.Sorted(maps.Keys(e.shows)) {
-		all = append(all, e.shows[key].lines)
+		elections = append(elections, e.shows[key].lines)
 	}
-	return all
+	return elections, e.groups
 }

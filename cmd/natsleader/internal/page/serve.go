@@ -39,11 +39,12 @@ refuses those of pages with another origin. A browser opens six connections to o
 address: open no more than four pages in one browser, two of them in view.
 
 The metrics are those of all elections of the bucket, also of those whose candidates are
-all dead, at /metrics. Of a group of shards they have the election of the assigner. They
-need the permissions of watch, and those to read the settings of the streams of the
-history and the roster, for natsleader_bucket_stream_led. /live answers 200 also without NATS, and is for a liveness
-probe. /connected answers 503, with the error, while the metrics are not up to date: they
-are natsleader_bucket_up 0 then, without elections. Once for each bucket is enough, and
+all dead, at /metrics. Of a group of shards they have the election of the assigner, and
+what is wrong with the group. They need the permissions of watch, and those to read the
+settings of the streams of the history and the roster, for natsleader_bucket_stream_led.
+/live answers 200 also without NATS, and is for a liveness probe. /connected answers 503,
+with the error, while the metrics are not up to date: they are natsleader_bucket_up 0
+then, without elections. Once for each bucket is enough, and
 twice does no harm.
 
   natsleader serve

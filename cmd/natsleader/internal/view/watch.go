@@ -18,6 +18,7 @@ import (
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
+	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/natskv"
 	"github.com/natsleader/natsleader/internal/wire"
@@ -119,6 +120,7 @@ type Watcher struct {
 
 	Elections  map[string]*Watched
 	notes      map[string]facts.Note
+	maps       map[string]mapEntry  // the other keys of groups; nil: they are not kept
 	Cordoned   []string             // not known where one election is watched
 	Feed       jetstream.KeyWatcher // nil while there is none
 	end        context.CancelFunc   // of the feed
@@ -157,6 +159,28 @@ type Watched struct {
 	As   facts.State           // the state that was reported
 	Was  string                // the ID of the last leader that was reported
 	feed jetstream.KeyWatcher
+}
+
+// mapEntry is the newest revision of a key of a group that is not the key of an election.
+type mapEntry struct {
+	backend.Entry
+	feed jetstream.KeyWatcher // that has delivered it
+}
+
+// Group returns a group as the feed has shown it. A lease that is over counts as soon as that is reported.
+func (w *Watcher) Group(name string) shard.View {
+	return backend.ShardsIn(name, func(key string) backend.Entry { return w.maps[key].Entry }, func(election string) any { //nolint:forcetypeassert // package shard has made it
+		x := w.Elections[election]
+		if x == nil {
+			return leader.Holder{Seat: 1}
+		}
+		h := facts.NewElectionStatus(election, x.Now.Entry).Holder // with the value
+		if x.As == facts.Expired {
+			h.State = leader.HolderExpired
+			return leader.Holder{Seat: h.Seat, Revision: h.Revision, Last: &h}
+		}
+		return h
+	}).(shard.View)
 }
 
 func newWatcher(s *inspect.Inspector, election string, out Renderer) *Watcher {
@@ -240,6 +264,9 @@ func (w *Watcher) update(e jetstream.KeyValueEntry, more bool) error {
 		return nil
 	}
 	if ofGroup && !election { // the map of a group
+		if w.maps != nil {
+			w.maps[e.Key()] = mapEntry{natskv.EntryOf(e), w.Feed}
+		}
 		return nil
 	}
 	x := w.Elections[e.Key()]
@@ -297,6 +324,7 @@ func (w *Watcher) completed() error {
 	if w.cordonFeed != w.Feed { // the cordon has gone with its bucket
 		w.Cordoned = nil
 	}
+	maps.DeleteFunc(w.maps, func(_ string, m mapEntry) bool { return m.feed != w.Feed })
 	for _, x := range w.Elections {
 		if x.feed != w.Feed {
 			w.miss(x) // gone with its bucket, or its marker has expired

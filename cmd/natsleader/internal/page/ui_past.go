@@ -115,7 +115,7 @@ func pastOfAll(ctx context.Context, r *history.Reader, asked webpage.Asked) (pas
 		}
 		past.Unworked = worst(past.Unworked)
 	}
-	all.All = slices.DeleteFunc(all.All, func(c history.Changed) bool { return c.At.Before(from) })
+	all.All = slices.DeleteFunc(all.All, func(c history.Changed) bool { return !c.In(from) })
 	past.Spans = newest(r, linesOf(all), mostLines)
 	return noted(r, past), nil
 }

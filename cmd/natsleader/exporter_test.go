@@ -81,11 +81,12 @@ func TestServe_PageAndMetrics(t *testing.T) {
 		w.Served = w.ServedAt["page"]
 		w.Reads("/api/elections")
 		w.Served = metrics
+		time.Sleep(2) // for the head of the page
 		w.Exported()
 		w.Notef("# the server is gone\n")
 		w.S.Shutdown()
 		w.S.WaitForShutdown()
-		synctest.Wait()
+		time.Sleep(2)
 		w.Exported()
 		stop()
 		w.Serve()

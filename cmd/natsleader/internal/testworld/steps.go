@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing/synctest"
 	"time"
 
@@ -309,7 +310,8 @@ func (w *World) Reads(path string) {
 	response := w.Response(http.MethodGet, path, "")
 	note := NoteWriter{w, path + ": "}
 	go func() {
-		defer response.Body.Close() //nolint:errcheck // nothing is written
+		defer response.Body.Close()     //nolint:errcheck // nothing is written
+		var head atomic.Pointer[string] // to be noted
 		trouble, rows := "", make(map[string]string)
 		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
 			data, _ := strings.CutPrefix(lines.Text(), "data: ")
@@ -336,9 +338,15 @@ func (w *World) Reads(path string) {
 					_, _ = fmt.Fprintf(note, "since %d\n", m.Since)
 				}
 			}
-			if m.Head != nil && m.Head.Server != "" && m.Head.Checked { // which of them comes first is a race
+			if m.Head != nil && m.Head.Server != "" && m.Head.Checked {
 				text, _ := json.Marshal(m.Head)
-				_, _ = fmt.Fprintf(note, "%s\n", strings.ReplaceAll(string(text), m.Head.Server, "SERVER"))
+				last := head.Swap(new(strings.ReplaceAll(string(text), m.Head.Server, "SERVER")))
+				if last == nil {
+					go func() { // how many come at one moment, and in which order, is a race
+						time.Sleep(1)
+						_, _ = fmt.Fprintln(note, *head.Swap(nil))
+					}()
+				}
 			}
 			for _, c := range m.Changes {
 				_, _ = fmt.Fprintf(note, "%s\n", c)

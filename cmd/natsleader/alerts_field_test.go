@@ -47,6 +47,26 @@ func (s alertScript) fire(what string, want ...string) {
 		"%s: these fired:\n%s\nnot\n%s", what, strings.Join(fired, "\n"), strings.Join(want, "\n"))
 }
 
+// over waits until alerts fire no more that last as long as a fault, which has just ended. They have a minute for that. Without
+// names these are all.
+func (s alertScript) over(what string, names ...string) {
+	s.Helper()
+	begin := time.Now()
+	var fires []string
+	for {
+		fires = slices.DeleteFunc(s.p.alerts(0), func(alert string) bool {
+			name, _, _ := strings.Cut(alert, ",")
+			return len(names) > 0 && !slices.Contains(names, name)
+		})
+		if len(fires) == 0 || time.Since(begin) > time.Minute {
+			break
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	s.Logf("%v: over %v after: %s", time.Since(s.began).Round(time.Second), time.Since(begin).Round(time.Second), what)
+	expect.That(s, len(fires) == 0, "%s: a minute later these fire: %q", what, fires)
+}
+
 // end waits until no alert fires.
 func (s alertScript) end(what string) {
 	s.Helper()

@@ -226,7 +226,7 @@ func (p monitor) alerts(since time.Duration) []string {
 		expr = fmt.Sprintf("max_over_time(%s[%dms])", expr, since.Milliseconds())
 	}
 	var found []string
-	for _, line := range p.query("max by (alertname, bucket, election, instance, kind, seat) (" + expr + ")") {
+	for _, line := range p.query("max by (alertname, bucket, election, group, instance, kind, seat) (" + expr + ")") {
 		name := strings.TrimSuffix(line, " 1")
 		found = append(found, strings.TrimPrefix(name, "{alertname:Natsleader"))
 	}

@@ -81,12 +81,12 @@ func TestServe_PageAndMetrics(t *testing.T) {
 		w.Served = w.ServedAt["page"]
 		w.Reads("/api/elections")
 		w.Served = metrics
-		time.Sleep(2) // for the head of the page
+		time.Sleep(2 * time.Nanosecond) // for the head of the page
 		w.Exported()
 		w.Notef("# the server is gone\n")
 		w.S.Shutdown()
 		w.S.WaitForShutdown()
-		time.Sleep(2)
+		time.Sleep(2 * time.Nanosecond)
 		w.Exported()
 		stop()
 		w.Serve()

@@ -343,7 +343,7 @@ func (w *World) Reads(path string) {
 				last := head.Swap(new(strings.ReplaceAll(string(text), m.Head.Server, "SERVER")))
 				if last == nil {
 					go func() { // how many come at one moment, and in which order, is a race
-						time.Sleep(1)
+						time.Sleep(time.Nanosecond)
 						_, _ = fmt.Fprintln(note, *head.Swap(nil))
 					}()
 				}

@@ -77,8 +77,8 @@ func (p *pulse) abandon() {
 }
 
 // beat handles the answer to a look, and begins one when it is due. After a failure the source is up to date again when
-// it has been opened anew: its observers may have missed something. beat reports whether it is up to date.
-func (p *pulse) beat(ctx context.Context, open func(context.Context) error) bool {
+// it has been opened anew: its observers may have missed something.
+func (p *pulse) beat(ctx context.Context, open func(context.Context) error) {
 	if p.answer != nil {
 		select {
 		case err := <-p.answer:
@@ -93,7 +93,6 @@ func (p *pulse) beat(ctx context.Context, open func(context.Context) error) bool
 		looking, p.cancel = context.WithCancel(ctx)
 		go func(answer chan<- error) { answer <- p.look(looking) }(p.answer)
 	}
-	return !p.Troubled
 }
 
 func (p *pulse) heard(ctx context.Context, err error, open func(context.Context) error) {

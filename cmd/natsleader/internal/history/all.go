@@ -161,38 +161,42 @@ func (r *Reader) each(ctx context.Context, what LastRecords, take func(copied)) 
 	if err != nil {
 		return 0, err
 	}
-	var read []copied
-	upTo, err = answer(ctx, r, func(ctx context.Context) (_ uint64, err error) {
-		read = nil
+	type batch struct {
+		read []copied
+		upTo uint64
+	}
+	got, err := answer(ctx, r, func(ctx context.Context) (b batch, err error) { // several may be read at once: see inspect.Again
 		inbox := r.S.Nc.NewInbox()
 		answers, err := r.S.Nc.SubscribeSync(inbox)
 		if err != nil {
-			return 0, err
+			return b, err
 		}
 		defer answers.Unsubscribe() //nolint:errcheck // it may have gone with the connection
 		if err := r.S.Nc.PublishRequest(r.direct(), inbox, request); err != nil {
-			return 0, err
+			return b, err
 		}
 		for {
 			m, err := answers.NextMsgWithContext(ctx)
 			if err != nil {
-				return 0, err
+				return b, err
 			}
 			if m.Header.Get("Status") == "204" { // the end
-				return strconv.ParseUint(m.Header.Get("Nats-UpTo-Sequence"), 10, 64)
+				b.upTo, err = strconv.ParseUint(m.Header.Get("Nats-UpTo-Sequence"), 10, 64)
+				return b, err
 			}
 			subject := jsapi.LastValue(m.Header, jetstream.SubjectHeader)
 			x, err := r.copyOf(strings.TrimPrefix(subject, r.subject("")), m)
 			if err != nil || x.message == 0 {
-				return 0, err
+				return batch{}, err
 			}
-			read = append(read, x)
+			b.read = append(b.read, x)
 		}
 	})
-	if err == nil {
-		for _, x := range read {
-			take(x)
-		}
+	if err != nil {
+		return 0, err
 	}
-	return upTo, err
+	for _, x := range got.read {
+		take(x)
+	}
+	return got.upTo, nil
 }

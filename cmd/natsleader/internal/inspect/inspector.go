@@ -244,7 +244,7 @@ const tries = 16
 
 // Again reads by a direct get, which any replica of the stream may get. One that hangs does not answer for minutes, until the
 // others give it up, so Again asks again and again, and takes the first answer. ask is for one read: several all have to be
-// answered by a replica that does not hang.
+// answered by a replica that does not hang. Calls of ask run side by side, so it changes nothing.
 func Again[T any](ctx context.Context, s *Inspector, stream string, ask func(context.Context) (T, error)) (T, error) {
 	type answer struct {
 		value T

@@ -165,7 +165,7 @@ func (r *Reader) each(ctx context.Context, what LastRecords, take func(copied)) 
 		read []copied
 		upTo uint64
 	}
-	got, err := answer(ctx, r, func(ctx context.Context) (b batch, err error) { // several may be read at once: see inspect.Again
+	got, err := answer(ctx, r, inspect.OfMany, func(ctx context.Context) (b batch, err error) { // several may be read at once: see inspect.Again
 		inbox := r.S.Nc.NewInbox()
 		answers, err := r.S.Nc.SubscribeSync(inbox)
 		if err != nil {

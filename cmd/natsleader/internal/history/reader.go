@@ -409,7 +409,7 @@ func (r *Reader) get(ctx context.Context, election string, what any) (x copied, 
 	if err != nil {
 		return x, err
 	}
-	m, err := answer(ctx, r, func(ctx context.Context) (*nats.Msg, error) {
+	m, err := answer(ctx, r, inspect.OfOne, func(ctx context.Context) (*nats.Msg, error) {
 		return r.S.Nc.RequestWithContext(ctx, r.direct(), request) // an end of the batch may follow, which is dropped
 	})
 	if err != nil {
@@ -419,8 +419,8 @@ func (r *Reader) get(ctx context.Context, election string, what any) (x copied, 
 }
 
 // answer returns the answer of a replica of the history.
-func answer[T any](ctx context.Context, r *Reader, ask func(context.Context) (T, error)) (T, error) {
-	return inspect.Answer(ctx, r.S, func(ctx context.Context) (T, error) { return inspect.Again(ctx, r.S, r.info.Config.Name, ask) })
+func answer[T any](ctx context.Context, r *Reader, tries int, ask func(context.Context) (T, error)) (T, error) {
+	return inspect.Answer(ctx, r.S, func(ctx context.Context) (T, error) { return inspect.Again(ctx, r.S, r.info.Config.Name, tries, ask) })
 }
 
 // copyOf returns the record of a message. The zero value: the message says that there is none.

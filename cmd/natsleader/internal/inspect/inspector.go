@@ -232,20 +232,23 @@ func (s *Inspector) disabled(ctx context.Context) bool {
 	if s.Nc == nil {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.Limit/tries) // the server of the connection answers by itself
+	ctx, cancel := context.WithTimeout(ctx, s.Limit/OfOne) // the server of the connection answers by itself
 	defer cancel()
 	var answer struct{ Error *jetstream.APIError }
 	reply, err := s.Nc.RequestWithContext(ctx, jsapi.APIPrefix(s.Js.Options())+"INFO", nil)
 	return err == nil && json.Unmarshal(reply.Data, &answer) == nil && answer.Error != nil && answer.Error.ErrorCode == jetstream.JSErrCodeJetStreamNotEnabledForAccount
 }
 
-// tries is how often a read is sent at most.
-const tries = 16
+// How often a read is sent at most. One of many records is no cheap request, and takes its time on a slow link.
+const (
+	OfOne  = 16
+	OfMany = 4
+)
 
-// Again reads by a direct get, which any replica of the stream may get. One that hangs does not answer for minutes, until the
-// others give it up, so Again asks again and again, and takes the first answer. ask is for one read: several all have to be
-// answered by a replica that does not hang. Calls of ask run side by side, so it changes nothing.
-func Again[T any](ctx context.Context, s *Inspector, stream string, ask func(context.Context) (T, error)) (T, error) {
+// Again reads what any replica of the stream may be asked for. One that hangs does not answer for minutes, until the others give
+// it up, so Again asks up to tries times in equal parts of the limit, and takes the first answer. ask is for one read: several
+// all have to be answered by a replica that does not hang. Calls of ask run side by side, so it changes nothing.
+func Again[T any](ctx context.Context, s *Inspector, stream string, tries int, ask func(context.Context) (T, error)) (T, error) {
 	type answer struct {
 		value T
 		err   error
@@ -253,7 +256,7 @@ func Again[T any](ctx context.Context, s *Inspector, stream string, ask func(con
 	ctx, cancel := context.WithTimeout(ctx, s.Limit)
 	defer cancel()
 	answers := make(chan answer, tries)
-	next := time.NewTicker(s.Limit / tries)
+	next := time.NewTicker(max(1, s.Limit/time.Duration(tries)))
 	defer next.Stop()
 	for sent := 0; ; {
 		if sent++; sent <= tries {
@@ -283,7 +286,7 @@ type patient struct {
 // Get implements [backend.Store].
 func (p patient) Get(ctx context.Context, key string, reply func(backend.Entry, error)) {
 	go func() {
-		reply(Again(ctx, p.s, p.s.stream(), func(ctx context.Context) (backend.Entry, error) {
+		reply(Again(ctx, p.s, p.s.stream(), OfOne, func(ctx context.Context) (backend.Entry, error) {
 			return backend.Await(func(reply func(backend.Entry, error)) { p.Store.Get(ctx, key, reply) })
 		}))
 	}()
@@ -417,7 +420,7 @@ func (s *Inspector) Announced(ctx context.Context) ([]string, error) {
 	if s.Roster == "" || !ofNATS {
 		return nil, leader.ErrNoRoster
 	}
-	return Again(ctx, s, "KV_"+s.Roster, b.Announced)
+	return Again(ctx, s, "KV_"+s.Roster, OfMany, b.Announced)
 }
 
 // entriesOf reads the newest entry of every key of a bucket, in the order of the keys. If

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -209,4 +210,24 @@ func TestInspector_MovesFromServerThatIsCutOff(t *testing.T) {
 		expect.That(t, errors.Is(err, want), "%s: returns %v", name, err)
 		expect.That(t, got == tt.want, "%s: %+v, not %+v", name, got, tt.want)
 	}
+}
+
+// A read is sent so many times within the limit, and no more often, also if the limit is next to nothing.
+func TestAgain_Bound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, tries := range []int{OfOne, OfMany} {
+			for _, limit := range []time.Duration{4 * time.Second, 3} {
+				var sent atomic.Int64
+				began := time.Now()
+				_, err := Again(t.Context(), &Inspector{Limit: limit}, "KV_elections", tries, func(ctx context.Context) (int, error) {
+					sent.Add(1)
+					<-ctx.Done()
+					return 0, ctx.Err()
+				})
+				synctest.Wait()
+				expect.That(t, errors.Is(err, context.DeadlineExceeded) && time.Since(began) == limit, "%v after %v", err, time.Since(began))
+				expect.That(t, sent.Load() <= int64(tries) && (limit == 3 || sent.Load() == int64(tries)), "it was sent %d times of %d", sent.Load(), tries)
+			}
+		}
+	})
 }

@@ -256,7 +256,7 @@ var (
 	bucketLeftOutDesc = exportedDesc("bucket_elections_left_out",
 		"Keys in the bucket that have no metrics: more than --max-elections, or no names of elections.")
 	streamLedDesc = exportedDesc("bucket_stream_led",
-		"Whether the stream of the bucket's history or roster has a leader. None: there is no such stream, or it may not be asked for.", "stream")
+		"Whether the stream of the bucket's history or roster has a leader; 0 also if it is gone. None: the bucket was made without it, or it may not be asked for.", "stream")
 	cordonedDesc = exportedDesc("cordoned", "1 for each name of the bucket's cordon: an ID, or a host.", "name")
 )
 

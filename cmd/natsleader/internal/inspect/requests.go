@@ -84,8 +84,8 @@ func (e *Asker) poll(m *nats.Msg, again time.Duration, take func(reply []byte) (
 	if refused != nil {
 		return false, refused
 	}
-	next := time.Now().Add(again)
-	for end := time.Now().Add(e.Wait); ; {
+	began := time.Now()
+	for next, end := began.Add(again), began.Add(e.Wait); ; {
 		reply, err := sub.NextMsg(time.Until(next))
 		switch {
 		case errors.Is(err, nats.ErrTimeout) && next.Before(end):

@@ -320,11 +320,9 @@ func (a *actor) carryOut(in *machine.Input, call chan error) {
 	if in.Kind == machine.InSlot && fx.Request.Kind == machine.ReqNone && a.requests.cancel == nil { // nothing is due any more
 		a.c.window.Return(&a.requests.place, backend.Reply{})
 	}
+	a.notice(in, seen, in.Kind == machine.InSettings && in.Err == nil && a.faults.received(fx.Notes))
 	events := a.disagree(a.events(in, &fx)) // with the fault of a different number of seats
 	a.c.transits(State(before), State(a.status.State), events)
-	if in.Kind == machine.InSettings && in.Err == nil {
-		a.faults.received(fx.Notes)
-	}
 	a.noticeSign(in, seen)
 	a.publish(*a.status.Reported != shown)
 	for _, e := range events {
@@ -423,6 +421,7 @@ func (a *actor) events(in *machine.Input, fx *machine.Effects) []Event {
 			events = append(events, Observed{Holder: h})
 			a.noticeLease(h)
 		case machine.NoteFaulted:
+			a.foundIn(in, n.Err)
 			news := false
 			if errors.Is(n.Err, ErrCongested) {
 				news = a.c.window.Report() // another candidate of the connection may have reported it

@@ -74,12 +74,14 @@ func (f *faultFilter) isDifferent(err error) bool {
 	return news
 }
 
-// received records that the settings of the bucket were received, with what the machine noted. A
-// leader goes on with settings that do not fit, so they are known all the same.
-func (f *faultFilter) received(notes []machine.Note) {
-	if !slices.ContainsFunc(notes, func(n machine.Note) bool { return n.Event == machine.NoteFaulted && isMisfit(n.Err) }) {
-		f.misfit = ""
+// received records that the settings of the bucket were received, with what the machine noted, and reports whether they
+// fit. A leader goes on with settings that do not fit, so they are known all the same.
+func (f *faultFilter) received(notes []machine.Note) (fit bool) {
+	if slices.ContainsFunc(notes, func(n machine.Note) bool { return n.Event == machine.NoteFaulted && isMisfit(n.Err) }) {
+		return false
 	}
+	f.misfit = ""
+	return true
 }
 
 // isMisfit reports whether a fault that settings have caused means that they do not fit.

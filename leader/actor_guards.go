@@ -22,9 +22,9 @@ type guardDriver struct {
 	asks   backend.Guard
 	cancel context.CancelFunc // of the request in flight; nil if there is none
 	wakeAt time.Time
-	// reported has the fault that was reported when a request of that kind failed, until one
+	// faults has the fault that was reported when a request of that kind failed, until one
 	// succeeds. A fault of the guard itself stands with GuardInRaised.
-	reported [machine.GuardInRaised + 1]string
+	faults [machine.GuardInRaised + 1]error
 
 	recheckAt time.Time          // zero: the guard has not been found fit
 	recheck   context.CancelFunc // of the check in flight that the guard machine knows nothing of
@@ -153,7 +153,7 @@ func (s *guardDriver) answered(m *guardMail, now time.Time) (in machine.GuardInp
 		s.recheckAt = now.Add(recheckEvery)
 	}
 	if m.in.Err == nil && m.in.Kind != machine.GuardInSuspect && m.in.Kind != machine.GuardInUnfit {
-		s.reported[m.in.Kind] = ""
+		s.faults[m.in.Kind] = nil
 	}
 	return m.in, true
 }
@@ -164,6 +164,7 @@ func (a *actor) stepGuard(s *guardDriver, in machine.GuardInput) {
 	if fault := s.step(a.values, &a.c.box, a.now(), a.status.Times.OrDefault().Lease, in, a.term); fault != nil {
 		a.fault(fault)
 	}
+	a.noticeGuards()
 }
 
 // step steps the guard machine for a term, which may be nil, and carries out the effects. It returns a fault that is to be
@@ -178,8 +179,8 @@ func (s *guardDriver) step(values context.Context, box *mailbox, now time.Time, 
 		if in.Err == nil {
 			kind = machine.GuardInRaised
 		}
-		if text := fx.Fault.Error(); text != s.reported[kind] {
-			s.reported[kind] = text
+		if old := s.faults[kind]; old == nil || old.Error() != fx.Fault.Error() {
+			s.faults[kind] = fx.Fault
 			fault = fmt.Errorf("guard of %s: %w", s.guard, fx.Fault)
 		}
 	}

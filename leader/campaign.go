@@ -56,8 +56,9 @@ type Candidate struct {
 	holds  bool  // the holder is this candidate, which does not lead
 	cut    bool  // it ended because its connection was closed, perhaps while it was stopping
 
-	located atomic.Bool // a record of the log has named the JetStream domain of the bucket
-	hangs   atomic.Bool // it has handed over because its work hangs, and the work goes on
+	located atomic.Bool                    // a record of the log has named the JetStream domain of the bucket
+	hangs   atomic.Bool                    // it has handed over because its work hangs, and the work goes on
+	lasting atomic.Pointer[[]lastingFault] // see found; nil: none has been found
 }
 
 // Campaign starts a candidate. It campaigns in the election until ctx ends or [Candidate.Stop] is called. Either

@@ -94,6 +94,7 @@ package leader
 //	actor_foresight.go what the candidate of a lock takes for granted
 //	actor_faults.go    which faults of requests and settings are news. Guards, roster, seats, window and silence
 //	                   remember their own
+//	actor_lasting.go   which faults last, and the signs that they are over
 //	actor_end.go       the end of a candidate
 //	actor_crowd.go     the steps of a candidate of many, on the stacks of a few
 //	actor_mailbox.go   inputs on their way to the actor, bounded

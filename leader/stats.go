@@ -41,9 +41,9 @@ type Stats struct {
 	LogDropped   uint64 // log records that were dropped because [Config].Logger blocked
 	// Pending and Elected count these events. Unelected counts the Pending that have ended without an Elected.
 	Pending, Elected, Unelected uint64
-	// Fenced and Deposed count these events by Cause, Faults counts Faulted by Err. The keys are errors of this package,
-	// of two that match the narrower one, of package schedule, or nil for an error that matches none.
+	// Fenced and Deposed count by Cause, Faults by Err: the narrowest error here or of package schedule, nil for others.
 	Fenced, Deposed, Faults map[error]uint64
+	Lasting                 []error // keys of Faults without a sign that they are over; those that have no such sign, and outages, are left out
 }
 
 // Connected returns nil while the bucket serves the candidate. Otherwise: [ErrStopped] after its end, [ErrStalled] if
@@ -264,6 +264,11 @@ func (c *Candidate) stats(state State, term *Term) Stats {
 		LogDropped: c.logs.Lost(), Pending: t.pending, Elected: t.elected, Unelected: t.unelected,
 		Fenced: t.causes.of(ofFence), Deposed: t.causes.of(ofEnd), Faults: t.causes.of(ofFault),
 	}
+	if state != StateEnded {
+		for _, f := range c.lastingFaults() {
+			s.lasts(f.kind)
+		}
+	}
 	if b, ok := c.store.(*natskv.Bucket); ok {
 		s.Bucket = b.Name()
 		if t.silent {
@@ -294,6 +299,13 @@ func (c *Candidate) stats(state State, term *Term) Stats {
 		s.Leaderless += now - t.ledAt
 	}
 	return s
+}
+
+// lasts adds a kind of faults that last.
+func (s *Stats) lasts(kind error) {
+	if !slices.Contains(s.Lasting, kind) {
+		s.Lasting = append(s.Lasting, kind)
+	}
 }
 
 // take takes the state of a term at one instant.
@@ -380,6 +392,9 @@ func (c *Candidate) allStats(state State, term *Term) Stats {
 		addAll(&all.Fenced, s.Fenced)
 		addAll(&all.Deposed, s.Deposed)
 		addAll(&all.Faults, s.Faults)
+		for _, kind := range s.Lasting {
+			all.lasts(kind)
+		}
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/natsleader/natsleader/leader"
@@ -29,6 +30,8 @@ var (
 		"For how long the work of a term has gone on after the end of the term, the longest.", "bucket")
 	longestSilentDesc = describeAll("candidates_silent_seconds",
 		"For how long no sign of a majority of the servers has come, the longest.", "bucket")
+	allFaultedDesc = describeAll("candidates_faulted",
+		"Candidates of which a fault lasts: it was reported, and no sign has come since that it is over.", "bucket", "kind", "led")
 	connErrorsDesc = describeAll("candidates_connection_error",
 		"Candidates whose connection is down, by the kind of its last error.", "bucket", "kind")
 )
@@ -132,12 +135,19 @@ type crowd struct {
 	unreleased time.Duration
 	silent     time.Duration
 	connErrors map[string]int
+	faulted    map[faultOf]int
+}
+
+// faultOf is a kind of faults that last, of candidates that know a leader or of others.
+type faultOf struct {
+	kind string
+	led  bool
 }
 
 func newCrowd(bucket string, gone leader.Stats) *crowd {
 	c := &crowd{
 		bucket: bucket, states: make(map[leader.State]int), inTrouble: make([]int, len(troubles)), named: make([][]string, len(troubles)),
-		connErrors: make(map[string]int),
+		connErrors: make(map[string]int), faulted: make(map[faultOf]int),
 	}
 	addCounts(&c.total, gone)
 	return c
@@ -155,6 +165,9 @@ func (c *crowd) include(election string, v view) {
 	c.unreleased, c.silent = max(c.unreleased, v.Unreleased), max(c.silent, v.Silent)
 	if v.LeaseDuration > 0 {
 		c.ratio = max(c.ratio, v.SinceRenewal.Seconds()/v.LeaseDuration.Seconds())
+	}
+	for _, kind := range lasting(v.Stats) {
+		c.faulted[faultOf{kind, v.leaders > 0}]++
 	}
 	if v.ConnError != nil {
 		c.connErrors[kindOf(v.ConnError)]++
@@ -233,6 +246,9 @@ func (c *crowd) send(to scrape) {
 	to.gauge(longestUnreleasedDesc, c.unreleased.Seconds(), own)
 	to.gauge(longestSilentDesc, c.silent.Seconds(), own)
 	to.counter(allLeaderlessDesc, c.total.Leaderless.Seconds(), own)
+	for f, n := range c.faulted {
+		to.gauge(allFaultedDesc, float64(n), to.with(to.kinds.pair("kind", f.kind), label("led", strconv.FormatBool(f.led))))
+	}
 	for kind, n := range c.connErrors {
 		to.gauge(connErrorsDesc, float64(n), to.with(to.kinds.pair("kind", kind)))
 	}

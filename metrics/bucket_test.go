@@ -113,9 +113,24 @@ func TestByBucket_FaultsStay(t *testing.T) {
 	k.add(k.standFor("b", "a", leader.Config{}))
 	link.FailWrites(2, errors.New("what nobody knows"))
 	k.clock.Advance(10 * time.Second)
-	k.show("candidates_faults_total", "candidates_writes_unknown_total")
+	k.show("candidates_faults_total", "candidates_writes_unknown_total", "candidates_faulted")
 	k.collector.Remove(a)
-	k.show("candidates_faults_total", "candidates_writes_unknown_total")
+	k.show("candidates_faults_total", "candidates_writes_unknown_total", "candidates_faulted")
+}
+
+// A bucket has the number of candidates of which a fault lasts.
+func TestByBucket_Faulted(t *testing.T) {
+	k := newBucketKit(t)
+	for _, election := range []string{"a", "b", "c"} {
+		k.add(k.standFor(election, election, leader.Config{}))
+	}
+	for _, election := range []string{"a", "b"} {
+		k.store.Put(election, []byte("what is no record"))
+	}
+	k.clock.Advance(5 * time.Second)
+	k.show("candidates_faulted")
+	k.clock.Advance(15 * time.Second)
+	k.show("candidates_faulted")
 }
 
 // What happens to one election again and again shows for 15 to 30 minutes.

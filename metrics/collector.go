@@ -26,6 +26,7 @@
 //	natsleader_writes_refused_total           writes of the key whose condition did not hold
 //	natsleader_writes_unknown_total           writes of the key that were not answered in time
 //	natsleader_faults_total{kind}             Faulted events
+//	natsleader_faulted{kind}                  1 while the fault lasts, of those whose end a candidate sees
 //	natsleader_feed_rebuilds_total            feeds that had to be opened again
 //	natsleader_leaderless_seconds_total       time without a leader, as seen here
 //	natsleader_log_dropped_total              log records dropped because the handler of the log blocked
@@ -71,6 +72,7 @@
 //	natsleader_candidates_unreleased_seconds                 the longest
 //	natsleader_candidates_silent_seconds                     the longest
 //	natsleader_candidates_connection_error{kind}             candidates with each kind
+//	natsleader_candidates_faulted{kind,led}                  candidates of which each fault lasts, and that know a leader or not
 //	natsleader_candidates_renewal_duration_seconds           and those that follow, the sums
 //	natsleader_candidates_transitions_total{to,cause}
 //	natsleader_candidates_writes_refused_total
@@ -100,10 +102,10 @@
 // are first counted.
 //
 // A candidate has 33 series, one more once it knows its lease, another while it holds the
-// key, another while the connection is down, and one for each transition and each kind of fault that it has seen, of which
-// there are no more than 33. Without LeaderIDs no series depends on IDs, values or other data
-// that other clients write. With ByBucket, a bucket has 38 series, one for each transition and each kind of fault and of
-// error of the connection, and at most 80 that name elections. A name is cut at 64 bytes.
+// key, another while the connection is down, one for each kind of fault that lasts, and one for each transition and each kind
+// of fault that it has seen, of which there are no more than 33. Without LeaderIDs no series depends on IDs, values or other data
+// that other clients write. With ByBucket, a bucket has 38 series, one for each transition, each kind of fault that was
+// seen or lasts, and each kind of error of the connection, and at most 80 that name elections. A name is cut at 64 bytes.
 package metrics
 
 import (
@@ -368,6 +370,8 @@ var (
 		"For how long the work of a term has gone on after the end of the term, 0 if it has ended.")
 	silentDesc = describe("silent_seconds",
 		"For how long no sign of a majority of the servers has come, 0 unless one is missing.")
+	faultedDesc = describe("faulted",
+		"1 while a fault lasts: it was reported, and no sign has come since that it is over.", "kind")
 	connErrorDesc = describe("connection_error",
 		"1 while the connection is down, with the kind of its last error.", "kind")
 	ownedDesc        = describeAll("shards_owned", "Shards that the member works on.", "bucket", "group")

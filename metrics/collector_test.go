@@ -190,6 +190,29 @@ func TestFailures_AreCounted(t *testing.T) {
 	k.show("faults", "feed_rebuilds", "writes", "leaderless", "transitions")
 }
 
+// A fault has a series for as long as it lasts.
+func TestFaulted_WhileItLasts(t *testing.T) {
+	k := newKit(t)
+	link := k.store.Link("a")
+	k.add(k.stand("a", leader.Config{}))
+	k.show("faulted")
+	link.FailWrites(1, errors.New("what nobody knows"))
+	link.FailWatches(-1, leader.ErrPermission)
+	link.EndFeeds(leader.ErrUnreachable)
+	k.clock.Advance(2500 * time.Millisecond)
+	k.show("faulted")
+	k.clock.Advance(6 * time.Second) // the next write succeeds
+	k.show("faulted")
+	link.Heal()
+	k.clock.Advance(10 * time.Second)
+	k.show("faulted")
+	k.store.Put("billing", []byte("what is no record"))
+	k.clock.Advance(10 * time.Second)
+	k.show("faulted")
+	k.clock.Advance(10 * time.Second)
+	k.show("faulted")
+}
+
 // A change of the state that ends no term has no cause.
 func TestALossOfTheKeyBeforeATermHasNoCause(t *testing.T) {
 	k := newKit(t, leadertest.WithoutPurgeProtection())
@@ -304,7 +327,7 @@ func TestSeries_AsManyAsDocumented(t *testing.T) {
 	k.add(k.stand("a", leader.Config{}))
 	series := 0
 	for line := range strings.Lines(scrape(t, k.collector)) {
-		if !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "natsleader_faults_total") {
+		if !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "natsleader_fault") {
 			series++
 		}
 	}

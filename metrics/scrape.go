@@ -1,8 +1,10 @@
 package metrics
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -108,6 +110,15 @@ func named(counts map[error]uint64) map[string]uint64 {
 	return sums
 }
 
+// lasting returns the names of the kinds of faults that last.
+func lasting(s leader.Stats) (kinds []string) {
+	for _, err := range s.Lasting {
+		kinds = append(kinds, cmp.Or(errorNames[err], "other"))
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
+}
+
 // send sends all metrics.
 func (to scrape) send(s leader.Stats) {
 	own := []*dto.LabelPair{to.bucket, to.election}
@@ -135,6 +146,9 @@ func (to scrape) works(s leader.Stats) {
 	to.counts(s)
 	to.gauge(unreleasedDesc, s.Unreleased.Seconds(), own)
 	to.gauge(silentDesc, s.Silent.Seconds(), own)
+	for _, kind := range lasting(s) {
+		to.gauge(faultedDesc, 1, []*dto.LabelPair{to.bucket, to.election, to.kinds.pair("kind", kind)})
+	}
 	if s.ConnError != nil {
 		to.gauge(connErrorDesc, 1, []*dto.LabelPair{to.bucket, to.election, to.kinds.pair("kind", kindOf(s.ConnError))})
 	}

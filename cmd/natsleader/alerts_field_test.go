@@ -26,7 +26,7 @@ func (s alertScript) quiet(what string, d time.Duration) {
 	s.Helper()
 	time.Sleep(d) // a proof that nothing happens takes its time
 	fired := s.p.alerts(d)
-	samples := s.p.query(`{__name__=~"natsleader_(leaders|seat|silent_seconds|bucket_up|faults_total|renewal_age_seconds|writes_unknown_total)"}`)
+	samples := s.p.query(`{__name__=~"natsleader_(leaders|seat|silent_seconds|bucket_up|faulted|faults_total|group_info|renewal_age_seconds|writes_unknown_total)"}`)
 	expect.That(s, len(fired) == 0, "%s: these fired: %q\nof\n%s", what, fired, strings.Join(samples, "\n"))
 	s.Logf("%v: quiet: %s", time.Since(s.began).Round(time.Second), what)
 }
@@ -148,6 +148,7 @@ func TestAlerts_InAnHourOfFaults(t *testing.T) {
 	for _, name := range []string{"b", "c"} {
 		all[name].standOnSeats("elections", "shards", 2, leader.Config{})
 	}
+	s.over("the bucket is there, and may be written", "Blocked")
 	s.end("all alerts are over")
 	for _, name := range []string{"a", "b", "c"} { // NoLeader waits for a tenth of its minute here, and NoMajority for all of its 15 s
 		all[name].leave(jobs[name])

@@ -83,7 +83,7 @@ const (
 	GuardInSuspect // a write of the term was rejected, and the guard found gone
 	GuardInChecked // replies to the request in flight
 	GuardInRead
-	GuardInRaised // the last, see guardDriver.reported
+	GuardInRaised // the last, see guardDriver.faults
 )
 
 // guardEffects holds the actions to take after a step.
@@ -216,26 +216,26 @@ func (r *GuardMachine) judge(fx *guardEffects) {
 	if stood && !r.Raised && r.Over() < r.Desired.Token {
 		fx.Fault = fmt.Errorf("%w, and is raised again", backend.ErrGuardDeleted)
 	}
-	if r.taken() && !r.needRead && r.op.Kind == GuardNone && fx.Fault == nil {
+	if r.Taken() && !r.needRead && r.op.Kind == GuardNone && fx.Fault == nil {
 		fx.Fault = fmt.Errorf("%w: it stands for %q, and is left alone until it is deleted", backend.ErrGuardTaken, r.Seen.Rec.Election)
 	}
 }
 
 // Over returns the token at which the guard stands, if not for the desired state; or 0.
 func (r *GuardMachine) Over() uint64 {
-	if r.Seen.Kind != record.EntryRecord || r.Raised || r.taken() {
+	if r.Seen.Kind != record.EntryRecord || r.Raised || r.Taken() {
 		return 0
 	}
 	return r.Seen.Rec.Token
 }
 
-// taken reports whether the guard belongs to another election.
-func (r *GuardMachine) taken() bool {
+// Taken reports whether the guard belongs to another election.
+func (r *GuardMachine) Taken() bool {
 	return r.Seen.Kind == record.EntryRecord && r.Seen.Rec.Election != r.Election
 }
 
 // Ready reports whether the guard can be raised, as far as is known.
-func (r *GuardMachine) Ready() bool { return r.fit && r.known && !r.taken() }
+func (r *GuardMachine) Ready() bool { return r.fit && r.known && !r.Taken() }
 
 // next returns the next request to send, and when.
 func (r *GuardMachine) next(now time.Time, lease time.Duration) (guardOpKind, time.Time) {
@@ -247,9 +247,9 @@ func (r *GuardMachine) next(now time.Time, lease time.Duration) (guardOpKind, ti
 		return GuardCheck, soonest
 	case r.needRead || !r.known:
 		return GuardRead, soonest
-	case r.Desired.Token == 0 && !r.taken() && r.Over() <= record.LastToken:
+	case r.Desired.Token == 0 && !r.Taken() && r.Over() <= record.LastToken:
 		return GuardNone, time.Time{}
-	case r.Raised, r.taken(), r.Over() >= r.Desired.Token:
+	case r.Raised, r.Taken(), r.Over() >= r.Desired.Token:
 		return GuardRead, Later(soonest, r.readAt.Add(lease))
 	default:
 		return GuardRaise, soonest

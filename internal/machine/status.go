@@ -19,6 +19,9 @@ type Status struct {
 	Taking    bool   // it waits for a slot to write to take its key now
 	WantsKey  bool   // being suspended is all that keeps it from writing to take its key now
 	Eligible  bool   // it waits for the key, and could take it from cooldownUntil on
+	Hears     bool   // it relies on its feed
+	Reads     bool   // it is to read the key before it concludes anything
+	Spent     bool   // no greater token is left
 	Err       error  // why the machine ended by itself
 	Value     string // published with the lease
 
@@ -67,9 +70,9 @@ func (m *Machine) Status(now time.Time) Status {
 		Working: m.work.going, Offers: m.work.loops && !m.work.idle, Idle: m.work.idle,
 		Suspended: m.suspended, Taking: m.isTaking(now), WantsKey: m.wantsKey(now), Eligible: m.eligible(), DeniedUntil: m.queue.deniedUntil,
 		Line: m.queue.line, Ranked: m.queue.reported, FailedHandovers: m.queue.failedHandovers,
-		Dated:   m.state == StateLeader && m.term.since != 0 && m.clock.fresh(now) && !m.compared.due(now, m.bucket.times.Lease) && m.feed.deaf == 0,
-		Queued:  m.flight.slot == slotWaits,
-		Settled: m.bucket.known, Times: &m.bucket.times, Written: m.writes.counter, Stored: m.writes.acked,
+		Dated:  m.state == StateLeader && m.term.since != 0 && m.clock.fresh(now) && !m.compared.due(now, m.bucket.times.Lease) && m.feed.deaf == 0,
+		Queued: m.flight.slot == slotWaits,
+		Hears:  m.feed.trusted(), Reads: m.reads.needed, Spent: m.spent, Settled: m.bucket.known, Times: &m.bucket.times, Written: m.writes.counter, Stored: m.writes.acked,
 		Server: m.clock.reckon(now), Writing: m.flight.req.Rec.Phase, Guards: m.guards, Desired: m.desiredGuards(),
 	}
 }

@@ -301,45 +301,46 @@ func (a *Assigner) spread(has []int, loose int) []int {
 	for _, n := range has {
 		left += n
 	}
-	q := queue{workers: a.Workers, has: has, want: make([]int, len(has))}
-	for i := range has {
-		if q.room(i) {
-			q.next = append(q.next, i)
+	want := make([]int, len(has))
+	deal(want, left, func(w int) bool {
+		return a.Workers[w].takes() && (a.Workers[w].Most <= 0 || want[w] < a.Workers[w].Most)
+	}, func(i, j int) int {
+		l, r := (want[i]+1)*a.Workers[j].Weight, (want[j]+1)*a.Workers[i].Weight // (want+1)/weight, without fractions
+		return cmp.Or(cmp.Compare(l, r), cmp.Compare(has[j]-want[j], has[i]-want[i]), cmp.Compare(j, i))
+	})
+	return want
+}
+
+// deal hands out some shards one by one, each to the first of the workers that have room, and counts them. The order of two
+// workers may depend on their counts, and on nothing else that changes.
+func deal(counts []int, shards int, room func(w int) bool, order func(i, j int) int) {
+	q := queue{order: order}
+	for w := range counts {
+		if room(w) {
+			q.next = append(q.next, w)
 		}
 	}
 	heap.Init(&q)
-	for ; left > 0 && len(q.next) > 0; left-- {
-		i := q.next[0]
-		if q.want[i]++; q.room(i) {
+	for ; shards > 0 && len(q.next) > 0; shards-- {
+		w := q.next[0]
+		if counts[w]++; room(w) {
 			heap.Fix(&q, 0)
 		} else {
 			heap.Pop(&q)
 		}
 	}
-	return q.want
 }
 
-// queue has the workers that take one more shard, in the order in which they get it.
+// queue has the workers that have room, in the order in which they get one more shard.
 type queue struct {
-	workers         []Worker
-	has, want, next []int
+	next  []int
+	order func(i, j int) int
 }
 
-// room reports whether a worker takes one more shard.
-func (q *queue) room(i int) bool {
-	w := &q.workers[i]
-	return w.takes() && (w.Most <= 0 || q.want[i] < w.Most)
-}
-
-func (q *queue) Less(x, y int) bool {
-	i, j := q.next[x], q.next[y]
-	l, r := (q.want[i]+1)*q.workers[j].Weight, (q.want[j]+1)*q.workers[i].Weight // (want+1)/weight, without fractions
-	return cmp.Or(cmp.Compare(l, r), cmp.Compare(q.has[j]-q.want[j], q.has[i]-q.want[i]), cmp.Compare(j, i)) < 0
-}
-
-func (q *queue) Len() int      { return len(q.next) }
-func (q *queue) Swap(x, y int) { q.next[x], q.next[y] = q.next[y], q.next[x] }
-func (q *queue) Push(any)      {}
+func (q *queue) Less(x, y int) bool { return q.order(q.next[x], q.next[y]) < 0 }
+func (q *queue) Len() int           { return len(q.next) }
+func (q *queue) Swap(x, y int)      { q.next[x], q.next[y] = q.next[y], q.next[x] }
+func (q *queue) Push(any)           {}
 func (q *queue) Pop() any {
 	q.next = q.next[:len(q.next)-1]
 	return nil

@@ -1,6 +1,10 @@
 package group
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // A group starts cold when no worker has a shard. Its members then join within a short time, as when all processes of an
 // application are started at once. If the first one got all shards, most of them would move once for each of the others.
@@ -23,23 +27,13 @@ func ColdPortion(since time.Duration, shards int) (portion int, next time.Durati
 // ration returns how many shards each worker is to have if not more than a portion of all have a worker, of those that it
 // has and those that it is to have. The next one goes to the worker that has the smallest part of its share.
 func ration(has, want []int, portion int) []int {
-	room, left := make([]int, len(has)), portion
-	for w, n := range has {
-		room[w] = n
+	room, left := slices.Clone(has), portion
+	for _, n := range has {
 		left -= n
 	}
-	for ; left > 0; left-- {
-		least := -1
-		for w, n := range room {
-			if n < want[w] && (least < 0 || n*want[least] < room[least]*want[w]) {
-				least = w
-			}
-		}
-		if least < 0 {
-			break
-		}
-		room[least]++
-	}
+	deal(room, left, func(w int) bool { return room[w] < want[w] }, func(i, j int) int {
+		return cmp.Or(cmp.Compare(room[i]*want[j], room[j]*want[i]), cmp.Compare(i, j))
+	})
 	return room
 }
 

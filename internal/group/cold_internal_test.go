@@ -83,6 +83,19 @@ func TestAssign_Portions(t *testing.T) {
 	}
 }
 
+// The cost of handing out shards grows with their number and with that of the levels of a heap of the workers, but not with
+// the product of shards and workers: the assigner of a full group does so in each of ten portions.
+func TestDeal_Cost(t *testing.T) {
+	const shards, workers, levels = 100_000, 2000, 11
+	counts, compared := make([]int, workers), 0
+	deal(counts, shards, func(int) bool { return true }, func(i, j int) int {
+		compared++
+		return counts[i] - counts[j]
+	})
+	check.That(t, slices.Min(counts) == shards/workers && slices.Max(counts) == shards/workers, "%v", counts)
+	check.That(t, compared <= 2*levels*(shards+workers), "%d comparisons", compared)
+}
+
 // The shards of a portion are beside each other for each worker, so that a page has few ranges. What a portion has no room for
 // keeps its place.
 func TestAssign_PortionIsCompact(t *testing.T) {

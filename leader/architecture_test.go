@@ -71,7 +71,7 @@ func TestArchitecture_NamesExist(t *testing.T) {
 	inRepository(t)
 	var declared strings.Builder
 	words := make(map[string]bool)
-	for _, dir := range []string{"../leader", "../leader_test", "../leadertest", "../fence", "../internal", "../mutation", "../cmd"} {
+	for _, dir := range []string{"../leader", "../leader_test", "../leadertest", "../fence", "../shard", "../internal", "../mutation", "../cmd"} {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			inRules := strings.Contains(path, "mutation/rules/")
 			if err != nil || d.IsDir() || filepath.Ext(path) != ".go" && !inRules {

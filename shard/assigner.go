@@ -24,6 +24,7 @@ type assigner struct {
 	stand *watch
 
 	programs group.Programs // of the members
+	knows    bool           // the records of all members were read, and with them the programs
 
 	said    []byte
 	saying  chan error // has the outcome of the publication in flight; nil: none is
@@ -37,9 +38,6 @@ func (m *Member) spread(term *leader.Term, stand *watch, roll *decoded[group.Reg
 	ctx, cancel := context.WithCancel(term.Context())
 	defer cancel()
 	a := &assigner{Member: m, term: term, ctx: ctx, stand: stand, roll: roll}
-	m.mu.Lock()
-	a.programs = m.programs // until it knows the members itself
-	m.mu.Unlock()
 	stand.forget()
 	for i := range m.layout.Pages() {
 		a.pages = append(a.pages, m.page(ctx, i, m.steers))
@@ -69,8 +67,12 @@ func (m *Member) spread(term *leader.Term, stand *watch, roll *decoded[group.Reg
 	}
 }
 
-// publish publishes which revisions the pages have, and the programs of the members if they differ.
+// publish publishes which revisions the pages have, and the programs of the members if they differ. Nothing is published
+// before these are known: it would say that they do not differ.
 func (a *assigner) publish() {
+	if !a.knows {
+		return
+	}
 	revisions := make([]uint64, len(a.pages))
 	for i, p := range a.pages {
 		revisions[i] = p.entry().Revision
@@ -180,7 +182,7 @@ func (a *assigner) plan() bool {
 		}
 	}
 	if ready {
-		a.programs = programs
+		a.programs, a.knows = programs, true
 	}
 	if time.Now().Before(a.mayGrant(roll.Base)) {
 		return false
@@ -315,6 +317,11 @@ func (a *assigner) planAt(t time.Time) {
 func (a *assigner) portion(plan *group.Assigner, all []group.Grant) int {
 	if len(plan.Workers) == 0 { // or all shards lose the members to which they may come back in a moment
 		return 1
+	}
+	if !slices.ContainsFunc(plan.Workers, func(w group.Worker) bool { return !slices.Contains(a.roll.value.Drained, w.Session.ID) }) {
+		a.began = time.Time{}
+		a.warm.Store(false) // the group starts cold when one takes shards
+		return 0
 	}
 	if a.began.IsZero() && !a.warm.Load() {
 		if a.began = time.Now(); !plan.Cold(all) {

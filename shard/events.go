@@ -48,7 +48,7 @@ type Rebalanced struct{ Moves map[Reason]int }
 
 // Faulted reports an error from which the member goes on. Those of its elections are among them. The rest is reported
 // once for each damaged revision of a key, and once for each failure of a kind of request that lasts, and so are
-// [ErrNotBegun] and [ErrProgramsDiffer].
+// [ErrNotBegun] and [ErrProgramsDiffer], the latter again with each further program.
 type Faulted struct{ Err error }
 
 // Reason says why a shard was granted anew.

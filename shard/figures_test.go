@@ -181,6 +181,30 @@ func TestColdStart_Portions(t *testing.T) {
 	}
 }
 
+// A group whose members take no shards, because they are drained, starts cold when others join.
+func TestColdStart_AfterADrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 100, leadertest.WithLatency(oneWay))
+		f.start("a")
+		time.Sleep(150 * time.Millisecond) // it has the first shard
+		check.OK(t, shard.Drain(t.Context(), f.store, named, "a"))
+		time.Sleep(2 * time.Second)
+		_, without := f.owned()
+		check.Equal(t, without, 100, "%d shards have no owner")
+		f.starts()
+		for i := range 10 {
+			f.start(fmt.Sprint("b", i))
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		worked, without := f.owned()
+		check.That(t, without == 0 && worked["a"] == 0, "%v have shards, and %d have no owner", worked, without)
+		all, most := f.starts()
+		check.That(t, all <= 110 && most <= 2, "%d starts, at most %d of one shard", all, most)
+		f.stop()
+	})
+}
+
 // A group whose map was lost does not start cold: all shards begin again as soon as the members have received the new map.
 func TestLostMap_IsNoColdStart(t *testing.T) {
 	for name, lose := range map[string]func(f *fleet){

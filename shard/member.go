@@ -34,8 +34,9 @@ type Member struct {
 	events   *feed
 	shift    atomic.Pointer[shift] // of the term; nil: there is none
 	bell     bell
-	steers   bell      // wakes steer
-	registry *follower // by the goroutines of terms and of steer
+	steers   bell           // wakes steer
+	registry *follower      // by the goroutines of terms and of steer
+	programs group.Programs // that an assigner has published last, none if they do not differ; by the goroutine of terms
 	grants   chan *Shard
 	session  string // in guards
 	done     chan struct{}
@@ -53,7 +54,6 @@ type Member struct {
 	base       uint64            // of the newest registry
 	granting   time.Time         // from when on this process may grant shards
 	tokens     []uint64          // by the number of a page, the greatest that this process knows
-	programs   group.Programs    // that an assigner has published last; none if they do not differ
 	reported   map[string]string // by keys the revision, and by kinds of requests the failure, that was last reported
 	faults     uint64
 	tally      tally

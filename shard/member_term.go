@@ -330,14 +330,11 @@ func (s *shift) hear() {
 	if h.State != leader.HolderLeading || len(h.Value) == 0 {
 		return // a new assigner does not know them yet
 	}
-	programs, err := group.DecodePrograms(h.Value), error(nil)
-	s.mu.Lock()
-	s.programs = programs
-	s.mu.Unlock()
-	if programs != nil {
-		err = fmt.Errorf("%w: %v: give each application a group of its own, or all the same Config.Program", ErrProgramsDiffer, programs)
+	was := s.programs
+	if s.programs = group.DecodePrograms(h.Value); s.programs.Within(was) {
+		return
 	}
-	s.outcome("the members", err)
+	s.fault(fmt.Errorf("the members: %w: %v: give each application a group of its own, or all the same Config.Program", ErrProgramsDiffer, s.programs))
 }
 
 // published returns the revisions of the pages that an assigner has published, if it has.

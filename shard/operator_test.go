@@ -1,6 +1,7 @@
 package shard_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -236,7 +237,7 @@ func TestDrain_IsTriedAgain(t *testing.T) {
 				rebalanced = append(rebalanced, r.String())
 			}
 		}
-		check.Deep(t, rebalanced, []string{"rebalanced unowned=1", "rebalanced unowned=1", "rebalanced unowned=2"})
+		check.Deep(t, rebalanced, slices.Repeat([]string{"rebalanced unowned=1"}, 4)) // it starts cold again, as no other member takes shards
 		f.stop()
 	})
 }

@@ -61,6 +61,41 @@ func TestProgramsDiffer(t *testing.T) {
 		check.Deep(t, faults(), []string{"a2 1"})
 		start("b", "example.com/mail")
 		check.Deep(t, faults(), []string{"a2 2", "b 1"})
+		start("c", "example.com/shop") // it hears of the others first
+		check.Deep(t, faults(), []string{"a2 3", "b 2", "c 2"})
+		start("c2", "example.com/shop")
+		check.Deep(t, faults(), []string{"a2 3", "b 2", "c 2", "c2 1"})
+	})
+}
+
+// A new assigner publishes nothing before it has read the records of all members: it would say that their programs do not
+// differ, and the fault would begin again.
+func TestProgramsDiffer_NewAssigner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil, leadertest.WithLatency(oneWay))
+		start := func(id, program string) (*shard.Member, *leadertest.Link) {
+			m, link := member(t, store, shard.Config{Shards: 8, ID: id, Program: program})
+			runs(m, idle)
+			return m, link
+		}
+		a, _ := start("a", "example.com/billing")
+		time.Sleep(time.Second)
+		_, link := start("b", "example.com/mail")
+		time.Sleep(time.Second)
+		link.Cut() // or it becomes the assigner, and knows the programs from the one before
+		check.OK(t, a.Stop())
+		start("c", "example.com/billing")
+		published := 0
+		for range 1000 {
+			time.Sleep(time.Millisecond)
+			h := store.Leader(group.AssignerKey(named))
+			if h.ID == "c" && len(h.Value) > 0 {
+				check.Must(t, len(group.DecodePrograms(h.Value)) == 2, "%s", h.Value)
+				published++
+			}
+		}
+		check.That(t, published > 800, "it publishes for %d ms", published)
+		link.Restore()
 	})
 }
 

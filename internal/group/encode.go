@@ -422,9 +422,18 @@ type Programs []Program
 
 // Add adds the program of a member.
 func (p *Programs) Add(name, member string) {
-	if name != "" && len(*p) < maxPrograms && !slices.ContainsFunc(*p, func(o Program) bool { return o.Name == name }) {
+	if name != "" && len(*p) < maxPrograms && !p.has(name) {
 		*p = append(*p, Program{name, member})
 	}
+}
+
+func (p Programs) has(name string) bool {
+	return slices.ContainsFunc(p, func(o Program) bool { return o.Name == name })
+}
+
+// Within reports whether all of them are among others.
+func (p Programs) Within(others Programs) bool {
+	return !slices.ContainsFunc(p, func(o Program) bool { return !others.has(o.Name) })
 }
 
 // Differ reports whether the members are of more than one program.

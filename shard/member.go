@@ -56,7 +56,8 @@ type Member struct {
 	tokens     []uint64          // by the number of a page, the greatest that this process knows
 	reported   map[string]string // by keys the revision, and by kinds of requests the failure, that was last reported
 	faults     uint64
-	tally      tally
+	granted    int // shards, of the term
+	owned      int
 	figures    *figures
 	moves      map[Reason]int
 	rebalanced time.Time // when the last of the moves was

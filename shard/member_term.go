@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -29,9 +28,10 @@ type shift struct {
 	roll    *decoded[group.Registry]
 	base    uint64
 	pages   []*page
-	works   map[int]*Shard
+	machine *group.Term
+	works   map[*group.Work]*Shard // that the machine has not let go of
+	alarm   *time.Timer            // rings the bell when the machine is to be asked again
 	lease   time.Duration
-	patient time.Duration // how long work may go on after the end of its context
 	watched *watch
 	heard   []byte        // what the assigner has published
 	left    bool          // the term has ended
@@ -40,23 +40,14 @@ type shift struct {
 	saying  chan error // has the outcome of the publication in flight; nil: none is
 	sayings sync.WaitGroup
 	again   <-chan time.Time
-	joining bool              // a goroutine registers the member
-	joined  chan struct{}     // receives when that has ended
-	since   map[int]time.Time // from when on the work on shards could have begun that may not have
-	rests   map[int]time.Time // until when work is not begun again that has ended early
-	hasty   map[int]int       // by shard, how often in a row its work has ended at once
+	joining bool          // a goroutine registers the member
+	joined  chan struct{} // receives when that has ended
 }
 
 // page is a page of the map.
 type page struct {
 	*decoded[group.Map]
-	first  int
-	member *group.Member
-	// What follows is of the member, until it changes.
-	changed bool
-	waits   []int // shards that are granted to it, and whose work has not begun
-	report  group.Report
-	granted int
+	number int
 }
 
 // serve works on the shards that are granted to one term.
@@ -64,20 +55,21 @@ func (m *Member) serve(term *leader.Term) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(term.Context())) // also while the work drains
 	s := &shift{
 		Member: m, term: term, lead: term.Context(), ctx: ctx, self: group.Session{ID: m.work.ID(), Token: term.Token()},
-		lease: m.work.Stats().LeaseDuration, works: make(map[int]*Shard), joined: make(chan struct{}, 1), since: make(map[int]time.Time), rests: make(map[int]time.Time), hasty: make(map[int]int), pulse: make(chan struct{}),
+		lease: m.work.Stats().LeaseDuration, works: make(map[*group.Work]*Shard), joined: make(chan struct{}, 1), pulse: make(chan struct{}),
 		watched: m.watch(ctx, m.bell),
 	}
-	s.patient = cmp.Or(m.cfg.GracePeriod, s.lease)
+	s.machine = group.NewTerm(s.self, m.layout, group.Limits{Drain: cmp.Or(m.cfg.GracePeriod, s.lease), Pause: restart, Begin: s.lease})
+	s.alarm = time.AfterFunc(time.Hour, m.bell.ring)
+	defer s.alarm.Stop()
 	m.registry.forget()
 	s.roll = m.roll()
 	for i := range m.layout.Pages() {
-		first, _ := m.layout.Page(i)
-		s.pages = append(s.pages, &page{decoded: m.page(ctx, i, m.bell), first: first, member: group.NewMember(s.self), changed: true})
+		s.pages = append(s.pages, &page{m.page(ctx, i, m.bell), i})
 	}
 	m.shift.Store(s)
 	defer s.sayings.Wait() // or the next term publishes what this one has sent
 	defer cancel()
-	defer m.count(tally{})
+	defer m.count(0, 0)
 	defer m.shift.Store(nil)
 	ends := s.lead.Done()
 	for {
@@ -101,7 +93,8 @@ func (m *Member) serve(term *leader.Term) {
 		case <-m.work.Done():
 			s.leave()
 			s.takeEnded()
-			s.giveUpAll(s.numbers())
+			s.machine.Abandon()
+			s.carryOut()
 			return
 		}
 	}
@@ -109,6 +102,7 @@ func (m *Member) serve(term *leader.Term) {
 
 // step does what is due. It returns true when the term has ended, and its work.
 func (s *shift) step() (over bool) {
+	now := time.Now()
 	s.leave()
 	s.takeEnded()
 	s.join()
@@ -117,29 +111,23 @@ func (s *shift) step() (over bool) {
 	for _, p := range s.pages {
 		s.receive(p)
 	}
-	t, reports, awaited := s.watchWorks(), make([]group.Report, len(s.pages)), make(map[string]bool)
-	for i, p := range s.pages {
-		if p.changed {
-			p.changed, p.report, p.granted = false, p.member.Report(), p.member.Granted()
-			p.waits = p.waits[:0]
-			_, n := s.layout.Page(i)
-			for shard := range n {
-				if _, waits := p.member.Waits(shard); waits {
-					p.waits = append(p.waits, shard)
-				}
-			}
-		}
-		if s.lead.Err() == nil && s.base != 0 {
-			s.start(i, p, awaited)
-		}
-		reports[i] = p.report
-		t.granted += p.granted
+	s.watchWorks(now)
+	var awaited map[string]bool
+	if s.lead.Err() == nil && s.base != 0 {
+		awaited = s.machine.Start(now, s.drains, func(pred group.Session, page int) group.Standing {
+			return s.watched.see(pred.ID).standing(pred).about(page)
+		})
+		s.carryOut()
 	}
-	s.count(t)
+	if next := s.machine.Wake(now); !next.IsZero() {
+		s.alarm.Reset(next.Sub(now))
+	}
+	reports := s.machine.Reports()
+	s.count(s.machine.Count())
 	s.watched.only(awaited)
-	value, err := s.publication(reports, s.unbegun())
+	value, err := s.publication(reports, s.machine.Unbegun(now))
 	s.outcome("the publication", err)
-	if s.left && len(s.works) == 0 {
+	if s.machine.Idle() {
 		if err == nil {
 			s.sayLast(value)
 		}
@@ -178,121 +166,80 @@ func (s *shift) leave() {
 		return
 	}
 	s.left = true
-	for _, p := range s.pages {
-		p.member.Leave()
-		p.changed = true
-	}
-	for _, n := range s.numbers() {
-		s.end(s.works[n])
-	}
+	s.machine.Over(time.Now())
+	s.carryOut()
 }
-
-// numbers returns the numbers of the shards that have work, in order.
-func (s *shift) numbers() []int { return slices.Sorted(maps.Keys(s.works)) }
 
 // takeEnded takes the work that has ended.
 func (s *shift) takeEnded() {
 	for _, done := range s.takeReleased() {
-		if s.works[done.number] == done {
-			delete(s.works, done.number)
-			if s.ended(done.number) {
-				s.rests[done.number] = time.Now().Add(restart)
-				time.AfterFunc(restart, s.bell.ring)
-				if done.begun.Load() {
-					s.noticeReturn(done)
-				}
+		s.took(done)
+		s.machine.Returned(done.work, time.Now())
+	}
+	s.carryOut()
+}
+
+// took tells the machine when the application took a shard, if it has.
+func (s *shift) took(w *Shard) {
+	if w.begun.Load() {
+		s.machine.Took(w.work, w.began)
+	}
+}
+
+// watchWorks notes which works have begun, or were ended by a guard, and gives up what has not ended in time.
+func (s *shift) watchWorks(now time.Time) {
+	for _, w := range s.works {
+		s.took(w)
+		if s.cfg.Guards != nil && w.work.Began() && errors.Is(context.Cause(w.Context()), leader.ErrFenced) {
+			s.machine.Fenced(w.work, now)
+		}
+	}
+	s.machine.Tick(now)
+	s.carryOut()
+}
+
+// carryOut does what the machine has decided.
+func (s *shift) carryOut() {
+	for _, e := range s.machine.Effects() {
+		w := s.works[e.Work]
+		switch e.Kind {
+		case group.Granted:
+			if s.warm.Store(true); !s.left {
+				s.emit(Granted{e.Work.Shard, e.Work.Token})
 			}
-			if done.begun.Load() {
-				s.emit(Released{Shard: done})
+		case group.Begin:
+			w = newShard(s.lead, e.Work.Shard, e.Work.Token)
+			w.work = e.Work
+			s.works[e.Work] = w
+			go s.prepare(w)
+		case group.Cancel:
+			w.cancel(ErrMoved)
+		case group.Drain:
+			if s.drain(w); w.begun.Load() {
+				s.revoked(w)
+			}
+		case group.Quick:
+			s.fault(fmt.Errorf("the work on shard %d has returned within %v, %d times in a row: it begins again after each return, so it has to wait where there is nothing to do", w.number, restart, group.MostQuick))
+		case group.Ended:
+			if delete(s.works, e.Work); w.begun.Load() {
+				s.emit(Released{Shard: w})
+			}
+		case group.GiveUp:
+			delete(s.works, e.Work)
+			if late := s.giveUp(w); w.begun.Load() {
+				backend.GiveUp(w.term)
+				s.emit(Released{w, late})
 			}
 		}
 	}
 }
 
-// noticeReturn reports, once, work on a shard that has returned sooner than it rests then, some times in a row.
-func (s *shift) noticeReturn(done *Shard) {
-	const most = 3 // as in package leader
-	n := done.number
-	if s.hasty[n]++; time.Since(done.began) >= restart {
-		delete(s.hasty, n)
-	}
-	if s.hasty[n] == most {
-		s.fault(fmt.Errorf("the work on shard %d has returned within %v, %d times in a row: it begins again after each return, so it has to wait where there is nothing to do", n, restart, most))
-	}
-}
-
-// end gives the work on a shard, whose context has ended, some time.
-func (s *shift) end(w *Shard) {
-	if !w.ended.IsZero() {
-		return
-	}
-	s.drain(w)
-	time.AfterFunc(s.patient, s.bell.ring)
-	if !w.begun.Load() {
-		return
-	}
+// revoked reports that the context of a shard has ended while its work goes on.
+func (s *shift) revoked(w *Shard) {
 	cause := cmp.Or(context.Cause(w.Context()), context.Cause(s.lead)) // the end of the term reaches w a moment later
 	if ended := errors.Is(cause, context.Canceled); !ended {
 		s.emit(Revoked{w, cause})
 	}
-}
-
-// watchWorks gives up the work that has not ended in time, and counts the shards that are worked on.
-func (s *shift) watchWorks() (t tally) {
-	var late []int
-	for n, w := range s.works {
-		begun := w.begun.Load()
-		if begun && s.cfg.Guards != nil && errors.Is(context.Cause(w.Context()), leader.ErrFenced) { // a guard has ended it, not the map
-			s.end(w)
-		}
-		switch {
-		case !w.ended.IsZero():
-			if time.Since(w.ended) >= s.patient {
-				late = append(late, n)
-			}
-		case begun:
-			t.owned++
-		}
-	}
-	slices.Sort(late)
-	s.giveUpAll(late)
-	return t
-}
-
-// unbegun returns the shards whose work could have begun a lease ago, and has not.
-func (s *shift) unbegun() (shards []int) {
-	for n, since := range s.since {
-		p := s.pages[n/s.layout.PageSize]
-		_, rests := slices.BinarySearch(p.waits, n-p.first) // a guard has ended it before its work began
-		switch w := s.works[n]; {
-		case w == nil && !rests, w != nil && w.begun.Load():
-			delete(s.since, n)
-		case time.Since(since) >= s.lease:
-			shards = append(shards, n)
-		}
-	}
-	slices.Sort(shards)
-	return shards
-}
-
-// giveUpAll gives up work that goes on.
-func (s *shift) giveUpAll(shards []int) {
-	for _, n := range shards {
-		w := s.works[n]
-		delete(s.works, n)
-		s.ended(n)
-		if late := s.giveUp(w); w.begun.Load() {
-			backend.GiveUp(w.term)
-			s.emit(Released{w, late})
-		}
-	}
-}
-
-// ended notes that the work on a shard has ended, and reports whether it has ended by itself.
-func (s *shift) ended(n int) (early bool) {
-	p := s.pages[n/s.layout.PageSize]
-	p.changed = true
-	return p.member.Ended(n - p.first)
 }
 
 // receive takes the newest revision of a page. One that is lost an assigner makes anew.
@@ -300,20 +247,10 @@ func (s *shift) receive(p *page) {
 	if !p.refresh() || p.err != nil {
 		return
 	}
-	p.changed = true
-	s.least(p.first/s.layout.PageSize, p.value.Revision, p.value.Base)
-	granted, stop := p.member.Receive(p.value)
-	p.value = group.Map{} // the member has what it needs
-	for _, n := range granted {
-		if s.warm.Store(true); !s.left {
-			s.emit(Granted{p.first + n, p.member.Token(n)})
-		}
-	}
-	for _, n := range stop {
-		w := s.works[p.first+n]
-		w.cancel(ErrMoved)
-		s.end(w)
-	}
+	s.least(p.number, p.value.Revision, p.value.Base)
+	s.machine.Received(p.number, p.value, time.Now())
+	p.value = group.Map{} // the machine has what it needs
+	s.carryOut()
 }
 
 // hear takes note of what the assigner has published: the revisions of the pages, so that a page whose message was lost is
@@ -344,34 +281,6 @@ func published(l group.Layout, assigner leader.Holder) []uint64 {
 		return nil
 	}
 	return revisions
-}
-
-// start begins the work on the shards of a page that may begin, and notes for which members the others wait.
-func (s *shift) start(n int, p *page, awaited map[string]bool) {
-	begins := false
-	for _, i := range p.waits {
-		pred, waits := p.member.Waits(i)
-		if !waits || time.Now().Before(s.rests[p.first+i]) || s.drains(p.first+i) {
-			continue
-		}
-		var stands group.Standing
-		if pred != (group.Session{}) {
-			stands = s.watched.see(pred.ID).standing(pred).about(n)
-		}
-		if !p.member.Start(i, stands) {
-			awaited[pred.ID] = true
-			continue
-		}
-		w := newShard(s.lead, p.first+i, p.member.Token(i))
-		s.works[w.number] = w
-		if s.since[w.number].IsZero() {
-			s.since[w.number], begins = time.Now(), true
-		}
-		go s.prepare(w)
-	}
-	if begins {
-		time.AfterFunc(s.lease, s.bell.ring) // to publish those that have not begun
-	}
 }
 
 // prepare raises the guards of a shard, and passes it on to Serve.

@@ -35,6 +35,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -45,6 +46,7 @@ var ErrMoved = errors.New("shard: granted to another member")
 type Shard struct {
 	number int
 	token  uint64
+	work   *group.Work // in the machine of the member's term
 	term   *leader.Term
 	over   context.Context //nolint:containedctx // that of the term is derived from it
 	cancel context.CancelCauseFunc

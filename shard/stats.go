@@ -48,7 +48,7 @@ func (m *Member) Stats() Stats {
 		}
 		s.Election.Faults[nil] += m.faults
 	}
-	s.Owned, s.Granted, s.Draining = m.tally.owned, m.tally.granted, len(m.draining)
+	s.Owned, s.Granted, s.Draining = m.owned, m.granted, len(m.draining)
 	s.Waiting = int(m.waiting.Load())
 	for _, w := range m.draining {
 		s.Busy = max(s.Busy, time.Since(w.ended))
@@ -63,9 +63,6 @@ func (m *Member) Stats() Stats {
 	return s
 }
 
-// tally counts the shards of a term of a member.
-type tally struct{ owned, granted int }
-
 // figures are what an assigner has found.
 type figures struct {
 	group.Found
@@ -73,10 +70,10 @@ type figures struct {
 }
 
 // count takes what a step has found.
-func (m *Member) count(t tally) {
+func (m *Member) count(granted, owned int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.tally = t
+	m.granted, m.owned = granted, owned
 }
 
 // survey takes what the assigner has found; nil: this process is not the assigner.

@@ -1,13 +1,14 @@
 // Package group has the rules of groups of shards: the grants of a map, the shards on which a member works, and the spread
 // of the shards by the assigner. It is pure: no goroutine, lock, clock, context, logger or I/O.
 //
-// docs/groups.md has the five rules, with the reason for each. [Member] keeps rules 1 and 2, [Standing.Freed] rule 3,
+// docs/groups.md has the five rules, with the reason for each. [Member] and [Term] keep rules 1 and 2, [Standing.Freed] rule 3,
 // [Assigner] rules 4 and 5.
 //
 // Its files:
 //
 //	grant.go   what members read and publish: sessions, grants, maps, reports
-//	member.go  Member: the shards that one term of a member works on
+//	member.go  Member: the shards of one page that one term of a member works on
+//	term.go    Term: the works of one term of a member, with their times
 //	assign.go  Assigner: an even spread with few moves
 //	cold.go    the portions in which a group that starts cold is granted
 //	keys.go    the keys of a group

@@ -243,3 +243,21 @@ func TestGuards_Invalid(t *testing.T) {
 		check.Equal(t, l.count("Guards[0] is nil"), 1, "it is logged %d times")
 	})
 }
+
+// Shards whose guards stand only after the member has left are released then, and their work does not begin.
+func TestGuards_StandAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := make(chan struct{})
+		m := check.Got(shard.Join(t.Context(), leadertest.NewStore(nil), named, shard.Config{
+			Shards: 8, ID: "a", LeaseDuration: lease, GracePeriod: drain, StopTimeout: stop,
+			Guards: func(int) []leader.Guard { <-hang; return nil },
+		}))(t)
+		runs(m, none(t))
+		time.Sleep(2 * time.Second)
+		check.Is(t, m.Stop(), leader.ErrNotReleased)
+		check.Equal(t, m.Stats().Draining, 8, "%d shards are not released")
+		close(hang)
+		synctest.Wait()
+		check.Equal(t, m.Stats().Draining, 0, "%d shards are never released")
+	})
+}

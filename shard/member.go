@@ -34,18 +34,16 @@ type Member struct {
 	events   *feed
 	shift    atomic.Pointer[shift] // of the term; nil: there is none
 	bell     bell
-	steers   bell           // wakes steer
-	registry *follower      // by the goroutines of terms and of steer
-	programs group.Programs // that an assigner has published last, none if they do not differ; by the goroutine of terms
-	grants   chan *Shard
-	session  string // in guards
+	steers   bell                 // wakes steer
+	registry *follower            // by the goroutines of terms and of steer
+	programs group.Programs       // that an assigner has published last, none if they do not differ; by the goroutine of terms
+	serving  chan chan<- []*Shard // has the calls of Serve that can take shards
+	session  string               // in guards
 	done     chan struct{}
 	takers   sync.WaitGroup // of watch.take
 
-	waiting atomic.Int32 // shards that wait for a call of Serve
-	idle    atomic.Int32 // those that have waited for a lease
-	drained atomic.Bool  // by an operator, when a term of this process was last in the registry
-	warm    atomic.Bool  // the group does not start cold any more: this process has had shards, or has seen that others have
+	drained atomic.Bool // by an operator, when a term of this process was last in the registry
+	warm    atomic.Bool // the group does not start cold any more: this process has had shards, or has seen that others have
 
 	mu         sync.Mutex
 	released   []*Shard
@@ -56,8 +54,7 @@ type Member struct {
 	tokens     []uint64          // by the number of a page, the greatest that this process knows
 	reported   map[string]string // by keys the revision, and by kinds of requests the failure, that was last reported
 	faults     uint64
-	granted    int // shards, of the term
-	owned      int
+	counts     group.Counts // of the term
 	figures    *figures
 	moves      map[Reason]int
 	rebalanced time.Time // when the last of the moves was
@@ -89,13 +86,13 @@ func Join(ctx context.Context, store leader.Store, name string, cfg Config) (*Me
 	}
 	m := &Member{
 		stored: stored{name: name, layout: group.Layout{Shards: cfg.Shards, PageSize: pageSize}}, cfg: cfg, store: backend.Marked{Sealed: store, Uncordoned: true},
-		log: slog.New(slog.DiscardHandler), bell: make(bell, 1), steers: make(bell, 1), grants: make(chan *Shard), session: rand.Text(), done: make(chan struct{}),
+		log: slog.New(slog.DiscardHandler), bell: make(bell, 1), steers: make(bell, 1), serving: make(chan chan<- []*Shard), session: rand.Text(), done: make(chan struct{}),
 		reported: make(map[string]string), moves: make(map[Reason]int), draining: make(map[int]*Shard), events: newFeed(), values: context.WithoutCancel(ctx),
 	}
 	m.tokens = make([]uint64, m.layout.Pages())
 	m.cfg.Program = cmp.Or(cfg.Program, program())
 	m.port = requests{port, m}
-	value, err := m.publication(nil, nil)
+	value, err := m.publication(nil, nil, false)
 	if err != nil {
 		return nil, err
 	}
@@ -118,9 +115,9 @@ func Join(ctx context.Context, store leader.Store, name string, cfg Config) (*Me
 }
 
 // publication returns what the member publishes.
-func (m *Member) publication(reports []group.Report, unbegun []int) ([]byte, error) {
+func (m *Member) publication(reports []group.Report, unbegun []int, idle bool) ([]byte, error) {
 	return m.layout.EncodeMember(group.Published{
-		Reports: reports, Late: m.late(), Idle: m.idle.Load() > 0, Unbegun: unbegun, Weight: max(m.cfg.Weight, 1), Most: m.cfg.Most, Hold: m.cfg.Hold, Program: m.cfg.Program, Value: string(m.cfg.Value),
+		Reports: reports, Late: m.late(), Idle: idle, Unbegun: unbegun, Weight: max(m.cfg.Weight, 1), Most: m.cfg.Most, Hold: m.cfg.Hold, Program: m.cfg.Program, Value: string(m.cfg.Value),
 	})
 }
 
@@ -261,39 +258,22 @@ func (m *Member) inherit(w *watch, roll *decoded[group.Registry]) {
 func (m *Member) Serve(work func(lead context.Context, s *Shard)) error {
 	var all sync.WaitGroup
 	for {
+		shards := make(chan []*Shard, 1)
 		select {
-		case s := <-m.grants:
-			all.Add(1)
-			s.served = all.Done
-			begun := m.begin(s)
-			go func() {
-				defer s.release()
-				if begun {
+		case m.serving <- shards:
+			for _, s := range <-shards {
+				all.Add(1)
+				s.served = all.Done
+				go func() {
+					defer s.release()
 					work(s.Context(), s)
-				}
-			}()
+				}()
+			}
 		case <-m.done:
 			all.Wait()
 			return m.Err()
 		}
 	}
-}
-
-// begin notes that the work on a shard begins, unless the shard was given up before, as far as events show.
-func (m *Member) begin(s *Shard) bool {
-	m.mu.Lock()
-	begins := s.ended.IsZero()
-	if begins {
-		m.events.add(Started{s}) // before its end, which takes the lock
-		s.began = time.Now()
-	}
-	s.begun.Store(begins)
-	m.mu.Unlock()
-	if begins {
-		m.record(Started{s})
-		m.bell.ring() // to count it
-	}
-	return begins
 }
 
 // ErrNotBegun is the fault that shards are granted to this process, and that it has not called [Member.Serve] within a lease.

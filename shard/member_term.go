@@ -30,11 +30,14 @@ type shift struct {
 	pages   []*page
 	machine *group.Term
 	works   map[*group.Work]*Shard // that the machine has not let go of
+	raised  []*Shard               // whose guards stand, and of which the machine does not know yet; under the lock of the member
+	closed  bool                   // the term takes no more of these; also under the lock
 	alarm   *time.Timer            // rings the bell when the machine is to be asked again
 	lease   time.Duration
 	watched *watch
 	heard   []byte        // what the assigner has published
 	left    bool          // the term has ended
+	waits   bool          // there are shards that Serve could take
 	pulse   chan struct{} // answers Ping
 	said    []byte
 	saying  chan error // has the outcome of the publication in flight; nil: none is
@@ -69,12 +72,17 @@ func (m *Member) serve(term *leader.Term) {
 	m.shift.Store(s)
 	defer s.sayings.Wait() // or the next term publishes what this one has sent
 	defer cancel()
-	defer m.count(0, 0)
+	defer m.count(group.Counts{})
+	defer s.close()
 	defer m.shift.Store(nil)
 	ends := s.lead.Done()
 	for {
 		if s.step() {
 			return
+		}
+		serving := m.serving
+		if !s.waits {
+			serving = nil
 		}
 		select {
 		case <-ends:
@@ -86,6 +94,8 @@ func (m *Member) serve(term *leader.Term) {
 				s.said = nil
 				s.again = time.After(openAgain)
 			}
+		case shards := <-serving:
+			shards <- s.take()
 		case <-s.again:
 			s.again = nil
 		case <-s.joined:
@@ -104,6 +114,7 @@ func (m *Member) serve(term *leader.Term) {
 func (s *shift) step() (over bool) {
 	now := time.Now()
 	s.leave()
+	s.takeRaised()
 	s.takeEnded()
 	s.join()
 	s.hear()
@@ -123,11 +134,13 @@ func (s *shift) step() (over bool) {
 		s.alarm.Reset(next.Sub(now))
 	}
 	reports := s.machine.Reports()
-	s.count(s.machine.Count())
+	counts := s.machine.Count()
+	s.count(counts)
+	s.waits = counts.Waiting > 0
 	s.watched.only(awaited)
-	value, err := s.publication(reports, s.machine.Unbegun(now))
+	value, err := s.publication(reports, s.machine.Unbegun(now), counts.Idle > 0)
 	s.outcome("the publication", err)
-	if s.machine.Idle() {
+	if s.machine.Done() {
 		if err == nil {
 			s.sayLast(value)
 		}
@@ -173,25 +186,65 @@ func (s *shift) leave() {
 // takeEnded takes the work that has ended.
 func (s *shift) takeEnded() {
 	for _, done := range s.takeReleased() {
-		s.took(done)
 		s.machine.Returned(done.work, time.Now())
 	}
 	s.carryOut()
 }
 
-// took tells the machine when the application took a shard, if it has.
-func (s *shift) took(w *Shard) {
-	if w.begun.Load() {
-		s.machine.Took(w.work, w.began)
+// takeRaised takes the shards whose guards stand.
+func (s *shift) takeRaised() {
+	s.mu.Lock()
+	raised := s.raised
+	s.raised = nil
+	s.mu.Unlock()
+	for _, w := range raised {
+		if s.works[w.work] == nil { // it was given up
+			w.release()
+			continue
+		}
+		s.machine.Raised(w.work, time.Now())
+	}
+	s.carryOut()
+}
+
+// offer lets Serve take a shard whose guards stand.
+func (s *shift) offer(w *Shard) {
+	s.mu.Lock()
+	closed := s.closed
+	if !closed {
+		s.raised = append(s.raised, w)
+	}
+	s.mu.Unlock()
+	if s.bell.ring(); closed {
+		w.release()
 	}
 }
 
-// watchWorks notes which works have begun, or were ended by a guard, and gives up what has not ended in time.
+// close releases the shards that are raised after the end of the term.
+func (s *shift) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.takeRaised()
+}
+
+// take lets Serve begin the work on all shards that wait for it.
+func (s *shift) take() (shards []*Shard) {
+	for _, work := range s.machine.Take(time.Now()) {
+		w := s.works[work]
+		s.emit(Started{w})
+		shards = append(shards, w)
+	}
+	return shards
+}
+
+// watchWorks notes which works were ended by a guard, and what is not taken or has not ended in time.
 func (s *shift) watchWorks(now time.Time) {
-	for _, w := range s.works {
-		s.took(w)
-		if s.cfg.Guards != nil && w.work.Began() && errors.Is(context.Cause(w.Context()), leader.ErrFenced) {
-			s.machine.Fenced(w.work, now)
+	if s.cfg.Guards != nil {
+		for _, w := range s.works {
+			if w.work.Raised() && errors.Is(context.Cause(w.Context()), leader.ErrFenced) {
+				s.machine.Fenced(w.work, now)
+			}
 		}
 	}
 	s.machine.Tick(now)
@@ -215,18 +268,22 @@ func (s *shift) carryOut() {
 		case group.Cancel:
 			w.cancel(ErrMoved)
 		case group.Drain:
-			if s.drain(w); w.begun.Load() {
+			if s.drain(w); w.work.Began() {
 				s.revoked(w)
 			}
+		case group.Release:
+			w.release()
+		case group.Idle:
+			s.outcome("the beginning of work", fmt.Errorf("%w for %v: shard %d: call Member.Serve", ErrNotBegun, s.lease, w.number))
 		case group.Quick:
 			s.fault(fmt.Errorf("the work on shard %d has returned within %v, %d times in a row: it begins again after each return, so it has to wait where there is nothing to do", w.number, restart, group.MostQuick))
 		case group.Ended:
-			if delete(s.works, e.Work); w.begun.Load() {
+			if delete(s.works, e.Work); w.work.Began() {
 				s.emit(Released{Shard: w})
 			}
 		case group.GiveUp:
 			delete(s.works, e.Work)
-			if late := s.giveUp(w); w.begun.Load() {
+			if late := s.giveUp(w); w.work.Began() {
 				backend.GiveUp(w.term)
 				s.emit(Released{w, late})
 			}
@@ -314,37 +371,7 @@ func (s *shift) prepare(w *Shard) {
 		w.release()
 		return
 	}
-	if !s.offer(w) {
-		w.release()
-	}
-}
-
-// offer waits until a call of Serve takes a shard, or its context ends. After a lease it reports that none does, once for
-// all shards: a call takes them for as long as the member lives. Until then the member publishes that
-// it is idle.
-func (s *shift) offer(w *Shard) (taken bool) {
-	s.waiting.Add(1)
-	defer s.waiting.Add(-1)
-	late := time.NewTimer(s.lease)
-	defer late.Stop()
-	select {
-	case s.grants <- w:
-		return true
-	case <-w.Context().Done():
-		return false
-	case <-late.C:
-	}
-	s.outcome("the beginning of work", fmt.Errorf("%w for %v: shard %d: call Member.Serve", ErrNotBegun, s.lease, w.number))
-	s.idle.Add(1)
-	s.bell.ring()
-	defer s.bell.ring()
-	defer s.idle.Add(-1)
-	select {
-	case s.grants <- w:
-		return true
-	case <-w.Context().Done():
-		return false
-	}
+	s.offer(w)
 }
 
 // join sees to it that the member is in the registry, while its term lasts.

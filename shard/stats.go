@@ -48,8 +48,7 @@ func (m *Member) Stats() Stats {
 		}
 		s.Election.Faults[nil] += m.faults
 	}
-	s.Owned, s.Granted, s.Draining = m.owned, m.granted, len(m.draining)
-	s.Waiting = int(m.waiting.Load())
+	s.Owned, s.Granted, s.Waiting, s.Draining = m.counts.Owned, m.counts.Granted, m.counts.Waiting, len(m.draining)
 	for _, w := range m.draining {
 		s.Busy = max(s.Busy, time.Since(w.ended))
 	}
@@ -70,10 +69,10 @@ type figures struct {
 }
 
 // count takes what a step has found.
-func (m *Member) count(granted, owned int) {
+func (m *Member) count(c group.Counts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.granted, m.owned = granted, owned
+	m.counts = c
 }
 
 // survey takes what the assigner has found; nil: this process is not the assigner.
@@ -103,7 +102,9 @@ func (m *Member) Ping(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if n := m.idle.Load(); n > 0 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n := m.counts.Idle; n > 0 {
 		return fmt.Errorf("%w for more than %v: %d shards: call Member.Serve", ErrNotBegun, s.lease, n)
 	}
 	return nil

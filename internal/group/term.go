@@ -23,19 +23,27 @@ type Term struct {
 type Limits struct {
 	Drain time.Duration // for which work may go on after the end of its context
 	Pause time.Duration // before work begins again that has returned although the shard is still granted
-	Begin time.Duration // within which the application is to take a shard whose work could begin
+	Begin time.Duration // within which the application is to take a work
 }
 
 // Work is one work on a shard. Only the term changes it.
 type Work struct {
-	Shard int
-	Token uint64
-	began time.Time // when the application took it; zero: it has not
-	ended time.Time // when its context ended; zero: it has not
+	Shard   int
+	Token   uint64
+	offered time.Time // since when the application can take it; zero: it cannot yet
+	idle    bool      // the application has not taken it in time
+	began   time.Time // when the application took it; zero: it has not
+	ended   time.Time // when its context ended; zero: it has not
 }
 
 // Began reports whether the application has taken the work.
 func (w *Work) Began() bool { return !w.began.IsZero() }
+
+// Raised reports whether its guards stand.
+func (w *Work) Raised() bool { return !w.offered.IsZero() }
+
+// waits reports whether the application is to take the work.
+func (w *Work) waits() bool { return w.Raised() && w.began.IsZero() && w.ended.IsZero() }
 
 // termPage is a page of the map, with what follows from it, until it changes.
 type termPage struct {
@@ -53,9 +61,11 @@ type EffectKind uint8
 // The effects.
 const (
 	Granted EffectKind = iota // report that the map grants the shard
-	Begin                     // raise the guards, and offer the shard to the application
+	Begin                     // raise the guards
+	Idle                      // report that the application has not taken the work in time
 	Cancel                    // end the context: the map grants the shard to another
 	Drain                     // report that the context has ended; the work may go on
+	Release                   // release the shard: its context has ended before the application took the work
 	Quick                     // report that the work has returned quickly, some times in a row
 	Ended                     // report that the work has returned
 	GiveUp                    // report that others can work on the shard
@@ -119,17 +129,34 @@ func (t *Term) Over(now time.Time) {
 	}
 }
 
-// Took says that the application took a work.
-func (t *Term) Took(w *Work, at time.Time) { w.began = at }
+// Raised says that the guards of a shard stand.
+func (t *Term) Raised(w *Work, now time.Time) {
+	if w.offered = now; !w.ended.IsZero() {
+		t.emit(Release, w)
+	}
+}
+
+// Take says that the application takes what it can, and returns that.
+func (t *Term) Take(now time.Time) []*Work {
+	works := t.all((*Work).waits)
+	for _, w := range works {
+		w.began = now
+	}
+	return works
+}
 
 // Fenced says that a guard has ended the context of a work.
 func (t *Term) Fenced(w *Work, now time.Time) { t.end(w, now) }
 
 // end gives the work, whose context has ended, some time.
 func (t *Term) end(w *Work, now time.Time) {
-	if w.ended.IsZero() {
-		w.ended = now
-		t.emit(Drain, w)
+	if !w.ended.IsZero() {
+		return
+	}
+	unused := w.waits()
+	w.ended = now
+	if t.emit(Drain, w); unused {
+		t.emit(Release, w)
 	}
 }
 
@@ -158,8 +185,12 @@ func (t *Term) countQuick(w *Work, now time.Time) {
 	}
 }
 
-// Tick gives up the works that have not returned in time.
+// Tick notices the works that were not taken in time, and gives up those that have not returned in time.
 func (t *Term) Tick(now time.Time) {
+	for _, w := range t.all(func(w *Work) bool { return w.waits() && !w.idle && now.Sub(w.offered) >= t.limits.Begin }) {
+		w.idle = true
+		t.emit(Idle, w)
+	}
 	t.giveUp(func(w *Work) bool { return !w.ended.IsZero() && now.Sub(w.ended) >= t.limits.Drain })
 }
 
@@ -222,8 +253,11 @@ func (t *Term) Wake(now time.Time) (next time.Time) {
 		}
 	}
 	for _, w := range t.works {
-		if !w.ended.IsZero() {
+		switch {
+		case !w.ended.IsZero():
 			at(w.ended.Add(t.limits.Drain))
+		case w.waits():
+			at(w.offered.Add(t.limits.Begin))
 		}
 	}
 	for _, when := range t.resume {
@@ -245,18 +279,31 @@ func (t *Term) Reports() []Report {
 	return reports
 }
 
-// Count returns how many shards are granted to the term, and on how many it works.
-func (t *Term) Count() (granted, owned int) {
+// Counts are numbers of shards.
+type Counts struct {
+	Granted int // to the term
+	Owned   int // that it works on
+	Waiting int // that the application could take
+	Idle    int // of these, that it has not taken in time
+}
+
+// Count counts the shards.
+func (t *Term) Count() (c Counts) {
 	for i, p := range t.pages {
 		t.refresh(i)
-		granted += p.granted
+		c.Granted += p.granted
 	}
 	for _, w := range t.works {
-		if w.Began() && w.ended.IsZero() {
-			owned++
+		switch {
+		case w.Began() && w.ended.IsZero():
+			c.Owned++
+		case w.waits():
+			if c.Waiting++; w.idle {
+				c.Idle++
+			}
 		}
 	}
-	return granted, owned
+	return c
 }
 
 // Unbegun returns the shards whose work could have begun some time ago, and has not.
@@ -275,8 +322,8 @@ func (t *Term) Unbegun(now time.Time) (shards []int) {
 	return shards
 }
 
-// Idle reports whether the term is over, and all its works.
-func (t *Term) Idle() bool { return t.over && len(t.works) == 0 }
+// Done reports whether the term is over, and all its works.
+func (t *Term) Done() bool { return t.over && len(t.works) == 0 }
 
 // refresh derives what follows from a page, if it has changed.
 func (t *Term) refresh(page int) {

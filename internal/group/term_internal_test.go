@@ -31,6 +31,7 @@ type account struct {
 	freed       bool // pred does not work on it any more
 	since       uint64
 	work        *Work // has not returned, in whichever term it began
+	raised      bool
 	taken       bool
 	ended       bool // the context of the work
 	left        bool // the work was given up, or its term is over
@@ -38,12 +39,15 @@ type account struct {
 	resume      time.Time
 	began       time.Time
 	ready       time.Time // since when the application has not taken it; zero: it has, or there is nothing to take
+	offered     time.Time // since when it can
+	idle        bool      // it has not for too long
 	quick       int
 }
 
 // process is a process with a term.
 type process struct {
 	*Term
+	guards   bool // they take time to raise
 	self     Session
 	now      time.Time
 	revision uint64
@@ -53,8 +57,8 @@ type process struct {
 	broken   string
 }
 
-func newProcess(shards int) *process {
-	p := &process{now: time.Unix(0, 0), shards: make([]account, shards)}
+func newProcess(shards int, guards bool) *process {
+	p := &process{guards: guards, now: time.Unix(0, 0), shards: make([]account, shards)}
 	p.begin()
 	return p
 }
@@ -68,6 +72,9 @@ func (p *process) begin() {
 	}
 	p.deliver()
 }
+
+// waits reports whether the application can take the work.
+func (a *account) waits() bool { return a.work != nil && a.raised && !a.taken && !a.ended }
 
 func (p *process) deliver() {
 	p.revision++
@@ -91,6 +98,9 @@ func (p *process) possible() (steps []termStep) {
 	if !p.ended {
 		steps = append(steps, termStep{"the term ends", 0})
 	}
+	if slices.ContainsFunc(p.shards, func(a account) bool { return a.waits() }) {
+		steps = append(steps, termStep{"the application takes works", 0})
+	}
 	for i := range p.shards {
 		a := &p.shards[i]
 		if a.owner != p.self {
@@ -101,13 +111,13 @@ func (p *process) possible() (steps []termStep) {
 		if a.owner == p.self && a.pred != (Session{}) && !a.freed {
 			steps = append(steps, termStep{"the predecessor stops", i})
 		}
-		if a.work != nil { // one that was not taken: a guard refuses it, or its context has ended
+		if a.work != nil && (a.taken || !a.raised) { // one that is not raised: a guard refuses it, or its context has ended
 			steps = append(steps, termStep{"the work returns", i})
 		}
-		if a.work != nil && !a.taken && !a.ended {
-			steps = append(steps, termStep{"the application takes it", i})
+		if a.work != nil && !a.raised {
+			steps = append(steps, termStep{"the guards stand", i})
 		}
-		if a.work != nil && a.taken && !a.ended {
+		if a.work != nil && a.raised && !a.ended {
 			steps = append(steps, termStep{"a guard ends it", i})
 		}
 	}
@@ -147,26 +157,31 @@ func (p *process) do(s termStep) {
 		p.deliver()
 	case "the predecessor stops":
 		a.freed = true
-	case "the application takes it":
-		a.taken, a.began, a.ready = true, p.now, time.Time{}
-		p.Took(a.work, p.now)
+	case "the application takes works":
+		works := p.Take(p.now)
+		for i := range p.shards {
+			if a := &p.shards[i]; a.waits() {
+				if len(works) == 0 || works[0] != a.work {
+					p.fail("the application does not take shard %d", i)
+					return
+				}
+				works = works[1:]
+				a.taken, a.began, a.ready = true, p.now, time.Time{}
+			}
+		}
+		if len(works) > 0 {
+			p.fail("the application takes %v, too", works)
+		}
+	case "the guards stand":
+		a.raised, a.offered, a.idle = true, p.now, false
+		p.Raised(a.work, p.now)
 	case "a guard ends it":
 		a.ended, a.drained = true, p.now
 		p.Fenced(a.work, p.now)
 	case "the work returns":
-		p.Returned(a.work, p.now)
-		if a.owner == p.self && !a.left && !p.ended && a.since == a.work.Token { // early
-			a.resume = p.now.Add(termLimits.Pause)
-			if a.taken {
-				if a.quick++; p.now.Sub(a.began) >= termLimits.Pause {
-					a.quick = 0
-				}
-			}
-		}
+		p.returns(a)
 	}
-	if p.settle(); s.what == "the work returns" {
-		a.work = nil
-	}
+	p.settle()
 	var woken []Effect
 	p.Tick(p.now)
 	woken = append(woken, p.settle()...)
@@ -193,11 +208,26 @@ func (p *process) do(s termStep) {
 	}
 	p.inspect()
 	p.wake = p.Wake(p.now)
-	if p.ended && p.Idle() {
+	if p.ended && p.Done() {
 		p.begin()
 		p.settle()
 		p.do(termStep{"nothing", 0})
 	}
+}
+
+// returns lets a work return.
+func (p *process) returns(a *account) {
+	p.Returned(a.work, p.now)
+	if a.owner == p.self && !a.left && !p.ended && a.since == a.work.Token { // early
+		a.resume = p.now.Add(termLimits.Pause)
+		if a.taken {
+			if a.quick++; p.now.Sub(a.began) >= termLimits.Pause {
+				a.quick = 0
+			}
+		}
+	}
+	p.settle()
+	a.work = nil
 }
 
 // busy returns the shards whose predecessor still works on them.
@@ -226,10 +256,25 @@ func (p *process) settle() []Effect {
 			case e.Work.Token != a.since:
 				p.fail("shard %d begins with token %d, and not %d", n, e.Work.Token, a.since)
 			}
-			a.work, a.taken, a.ended, a.left = e.Work, false, false, false
+			a.work, a.raised, a.taken, a.ended, a.left = e.Work, false, false, false, false
 			if a.ready.IsZero() {
 				a.ready = p.now
 			}
+			if !p.guards {
+				a.raised, a.offered, a.idle = true, p.now, false
+				p.Raised(a.work, p.now)
+			}
+		case Release:
+			if a.work != e.Work || !a.raised || a.taken || !a.ended {
+				p.fail("shard %d must not be released", n)
+				break
+			}
+			p.returns(a)
+		case Idle:
+			if !a.waits() || a.idle || p.now.Sub(a.offered) != termLimits.Begin {
+				p.fail("shard %d waits for %v only", n, p.now.Sub(a.offered))
+			}
+			a.idle = true
 		case GiveUp:
 			if a.work != e.Work || !a.ended || p.now.Sub(a.drained) != termLimits.Drain {
 				p.fail("shard %d is given up after %v", n, p.now.Sub(a.drained))
@@ -263,15 +308,26 @@ func (p *process) settle() []Effect {
 // inspect compares what the term shows with the account.
 func (p *process) inspect() {
 	r := p.Reports()[0]
-	granted, owned := 0, 0
+	var want Counts
 	var unbegun []int
 	for i := range p.shards {
 		a := &p.shards[i]
 		if a.owner == p.self {
-			granted++
+			want.Granted++
 		}
 		if a.work != nil && a.taken && !a.ended {
-			owned++
+			want.Owned++
+		}
+		if a.waits() {
+			if want.Waiting++; a.idle {
+				want.Idle++
+			}
+			if a.idle != (p.now.Sub(a.offered) >= termLimits.Begin) {
+				p.fail("shard %d waits for %v, and that is not noticed", i, p.now.Sub(a.offered))
+			}
+		}
+		if a.work != nil && a.raised && !a.taken && a.ended {
+			p.fail("shard %d is not released", i)
 		}
 		waits := a.owner == p.self && !p.ended && (a.pred == (Session{}) || a.freed)
 		if waits && a.work == nil && !p.now.Before(a.resume) {
@@ -294,8 +350,8 @@ func (p *process) inspect() {
 	if r.Left != p.ended || r.Seen != p.revision {
 		p.fail("it reports %+v", r)
 	}
-	if g, o := p.Count(); g != granted || o != owned {
-		p.fail("it counts %d granted and %d owned; want %d and %d", g, o, granted, owned)
+	if got := p.Count(); got != want {
+		p.fail("it counts %+v; want %+v", got, want)
 	}
 	if got := p.Unbegun(p.now); !slices.Equal(got, unbegun) {
 		p.fail("%v have not begun in time; want %v", got, unbegun)
@@ -320,21 +376,29 @@ func (p *process) print() string {
 		text += fmt.Sprint("|", owner, a.pred.ID, a.freed, a.work != nil, p.works[i] != nil, max(0, a.resume.Sub(p.now)), max(0, p.resume[i].Sub(p.now)),
 			ago(a.ready, termLimits.Begin), ago(p.ready[i], termLimits.Begin), min(a.quick, MostQuick), min(p.quick[i], MostQuick))
 		if a.work != nil {
-			text += fmt.Sprint(a.taken, a.ended, a.left, ago(a.work.ended, termLimits.Drain), ago(a.work.began, termLimits.Pause), a.work.Token == a.since)
+			text += fmt.Sprint(a.raised, ago(a.offered, termLimits.Begin), a.idle, a.work.idle, a.taken, a.ended, a.left, ago(a.work.ended, termLimits.Drain), ago(a.work.began, termLimits.Pause), a.work.Token == a.since)
 		}
 	}
 	return text
 }
 
 func TestTerm_Exploration(t *testing.T) {
-	for _, x := range []struct{ shards, sample, long, all int }{{1, math.MaxInt, math.MaxInt, 556}, {2, 5000, 50_000, 173_904}} {
-		t.Run(fmt.Sprintf("%d shards", x.shards), func(t *testing.T) {
+	for _, x := range []struct {
+		shards            int
+		guards            bool
+		sample, long, all int
+	}{
+		{1, false, math.MaxInt, math.MaxInt, 760},
+		{1, true, math.MaxInt, math.MaxInt, 1510},
+		{2, false, 5000, 50_000, 0},
+	} {
+		t.Run(fmt.Sprintf("%d shards/guards %v", x.shards, x.guards), func(t *testing.T) {
 			if *whole {
 				x.long = math.MaxInt
 			}
 			most := proof.Raced(proof.Size(x.sample, x.long), 20)
 			run := func(steps []termStep) *process {
-				p := newProcess(x.shards)
+				p := newProcess(x.shards, x.guards)
 				for _, s := range steps {
 					p.do(s)
 				}

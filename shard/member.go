@@ -22,32 +22,33 @@ import (
 // Member is a member of a group.
 type Member struct {
 	stored
-	cfg      Config
-	store    leader.Store
-	work     *leader.Candidate // the member's own election
-	assign   *leader.Candidate // the group's
-	live     context.Context   //nolint:containedctx // ends as the member begins to leave
-	stop     context.CancelFunc
-	logs     *logqueue.Queue
-	log      *slog.Logger
-	values   context.Context //nolint:containedctx // of Join, for the log
-	events   *feed
-	shift    atomic.Pointer[shift] // of the term; nil: there is none
-	bell     bell
-	steers   bell                 // wakes steer
-	registry *follower            // by the goroutines of terms and of steer
-	programs group.Programs       // that an assigner has published last, none if they do not differ; by the goroutine of terms
-	serving  chan chan<- []*Shard // has the calls of Serve that can take shards
-	session  string               // in guards
-	done     chan struct{}
-	takers   sync.WaitGroup // of watch.take
+	cfg        Config
+	store      leader.Store
+	work       *leader.Candidate // the member's own election
+	assign     *leader.Candidate // the group's
+	live       context.Context   //nolint:containedctx // ends as the member begins to leave
+	stop       context.CancelFunc
+	logs       *logqueue.Queue
+	log        *slog.Logger
+	values     context.Context //nolint:containedctx // of Join, for the log
+	events     *feed
+	shift      atomic.Pointer[shift] // of the term; nil: there is none
+	bell       bell
+	steers     bell                 // wakes steer
+	registry   *follower            // by the goroutines of terms and of steer
+	unreturned group.Unreturned     // by the goroutine of terms
+	programs   group.Programs       // that an assigner has published last, none if they do not differ; by the goroutine of terms
+	serving    chan chan<- []*Shard // has the calls of Serve that can take shards
+	session    string               // in guards
+	done       chan struct{}
+	takers     sync.WaitGroup // of watch.take
 
 	drained atomic.Bool // by an operator, when a term of this process was last in the registry
 	warm    atomic.Bool // the group does not start cold any more: this process has had shards, or has seen that others have
 
 	mu         sync.Mutex
 	released   []*Shard
-	draining   map[int]*Shard // by the number, shards whose context has ended, and whose work goes on
+	draining   map[*Shard]time.Time // shards whose work goes on, with the ends of their contexts
 	err        error
 	base       uint64            // of the newest registry
 	granting   time.Time         // from when on this process may grant shards
@@ -87,12 +88,12 @@ func Join(ctx context.Context, store leader.Store, name string, cfg Config) (*Me
 	m := &Member{
 		stored: stored{name: name, layout: group.Layout{Shards: cfg.Shards, PageSize: pageSize}}, cfg: cfg, store: backend.Marked{Sealed: store, Uncordoned: true},
 		log: slog.New(slog.DiscardHandler), bell: make(bell, 1), steers: make(bell, 1), serving: make(chan chan<- []*Shard), session: rand.Text(), done: make(chan struct{}),
-		reported: make(map[string]string), moves: make(map[Reason]int), draining: make(map[int]*Shard), events: newFeed(), values: context.WithoutCancel(ctx),
+		reported: make(map[string]string), moves: make(map[Reason]int), draining: make(map[*Shard]time.Time), unreturned: make(group.Unreturned), events: newFeed(), values: context.WithoutCancel(ctx),
 	}
 	m.tokens = make([]uint64, m.layout.Pages())
 	m.cfg.Program = cmp.Or(cfg.Program, program())
 	m.port = requests{port, m}
-	value, err := m.publication(nil, nil, false)
+	value, err := m.publication(group.Published{})
 	if err != nil {
 		return nil, err
 	}
@@ -114,11 +115,10 @@ func Join(ctx context.Context, store leader.Store, name string, cfg Config) (*Me
 	return m, nil
 }
 
-// publication returns what the member publishes.
-func (m *Member) publication(reports []group.Report, unbegun []int, idle bool) ([]byte, error) {
-	return m.layout.EncodeMember(group.Published{
-		Reports: reports, Late: m.late(), Idle: idle, Unbegun: unbegun, Weight: max(m.cfg.Weight, 1), Most: m.cfg.Most, Hold: m.cfg.Hold, Program: m.cfg.Program, Value: string(m.cfg.Value),
-	})
+// publication returns what the member publishes, of which p has what changes.
+func (m *Member) publication(p group.Published) ([]byte, error) {
+	p.Weight, p.Most, p.Hold, p.Program, p.Value = max(m.cfg.Weight, 1), m.cfg.Most, m.cfg.Hold, m.cfg.Program, string(m.cfg.Value)
+	return m.layout.EncodeMember(p)
 }
 
 // run runs the terms of both elections.
@@ -328,9 +328,7 @@ func (m *Member) fail(err error) {
 func (m *Member) release(s *Shard) {
 	m.mu.Lock()
 	m.released = append(m.released, s)
-	if m.draining[s.number] == s {
-		delete(m.draining, s.number)
-	}
+	delete(m.draining, s)
 	m.mu.Unlock()
 	m.bell.ring()
 }
@@ -344,41 +342,20 @@ func (m *Member) takeReleased() []*Shard {
 	return s
 }
 
-// drain notes that the work on a shard has to end, unless it has.
+// drain notes that the context of a shard has ended, unless its work has, too.
 func (m *Member) drain(s *Shard) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s.ended = time.Now(); !slices.Contains(m.released, s) {
-		m.draining[s.number] = s
+	if !slices.Contains(m.released, s) {
+		m.draining[s] = time.Now()
 	}
-}
-
-// giveUp notes that others can work on a shard, and reports whether its work goes on.
-func (m *Member) giveUp(s *Shard) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s.late = m.draining[s.number] == s
-	return s.late
 }
 
 // drains reports whether the work on a shard goes on although its context has ended.
-func (m *Member) drains(shard int) bool {
+func (m *Member) drains(s *Shard) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.draining[shard] != nil
-}
-
-// late returns the shards whose work was given up and goes on, as far as a member can publish them.
-func (m *Member) late() (shards []int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for n, s := range m.draining {
-		if s.late {
-			shards = append(shards, n)
-		}
-	}
-	slices.Sort(shards)
-	return shards[:min(len(shards), group.MaxLate)]
+	return !m.draining[s].IsZero()
 }
 
 // hearing is how long, beside a lease, the message of a lost page may take to a member.

@@ -61,7 +61,7 @@ func (m *Member) serve(term *leader.Term) {
 		lease: m.work.Stats().LeaseDuration, works: make(map[*group.Work]*Shard), joined: make(chan struct{}, 1), pulse: make(chan struct{}),
 		watched: m.watch(ctx, m.bell),
 	}
-	s.machine = group.NewTerm(s.self, m.layout, group.Limits{Drain: cmp.Or(m.cfg.GracePeriod, s.lease), Pause: restart, Begin: s.lease})
+	s.machine = group.NewTerm(s.self, m.layout, group.Limits{Drain: cmp.Or(m.cfg.GracePeriod, s.lease), Pause: restart, Begin: s.lease}, m.unreturned)
 	s.alarm = time.AfterFunc(time.Hour, m.bell.ring)
 	defer s.alarm.Stop()
 	m.registry.forget()
@@ -125,7 +125,7 @@ func (s *shift) step() (over bool) {
 	s.watchWorks(now)
 	var awaited map[string]bool
 	if s.lead.Err() == nil && s.base != 0 {
-		awaited = s.machine.Start(now, s.drains, func(pred group.Session, page int) group.Standing {
+		awaited = s.machine.Start(now, func(pred group.Session, page int) group.Standing {
 			return s.watched.see(pred.ID).standing(pred).about(page)
 		})
 		s.carryOut()
@@ -138,7 +138,7 @@ func (s *shift) step() (over bool) {
 	s.count(counts)
 	s.waits = counts.Waiting > 0
 	s.watched.only(awaited)
-	value, err := s.publication(reports, s.machine.Unbegun(now), counts.Idle > 0)
+	value, err := s.publication(group.Published{Reports: reports, Late: s.machine.Late(), Idle: counts.Idle > 0, Unbegun: s.machine.Unbegun(now)})
 	s.outcome("the publication", err)
 	if s.machine.Done() {
 		if err == nil {
@@ -283,9 +283,9 @@ func (s *shift) carryOut() {
 			}
 		case group.GiveUp:
 			delete(s.works, e.Work)
-			if late := s.giveUp(w); w.work.Began() {
+			if w.work.Began() {
 				backend.GiveUp(w.term)
-				s.emit(Released{w, late})
+				s.emit(Released{w, s.drains(w)})
 			}
 		}
 	}

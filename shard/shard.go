@@ -31,7 +31,6 @@ package shard
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
 	"github.com/natsleader/natsleader/internal/group"
@@ -49,9 +48,7 @@ type Shard struct {
 	term   *leader.Term
 	over   context.Context //nolint:containedctx // that of the term is derived from it
 	cancel context.CancelCauseFunc
-	served func()    // ends the wait of Serve for the shard
-	ended  time.Time // when the work was to end; zero: it need not end. The goroutine of the member sets it once
-	late   bool      // it was given up; under the lock of the member
+	served func() // ends the wait of Serve for the shard
 }
 
 // newShard returns a shard within a term of a member.

@@ -49,8 +49,8 @@ func (m *Member) Stats() Stats {
 		s.Election.Faults[nil] += m.faults
 	}
 	s.Owned, s.Granted, s.Waiting, s.Draining = m.counts.Owned, m.counts.Granted, m.counts.Waiting, len(m.draining)
-	for _, w := range m.draining {
-		s.Busy = max(s.Busy, time.Since(w.ended))
+	for _, ended := range m.draining {
+		s.Busy = max(s.Busy, time.Since(ended))
 	}
 	s.Moves = maps.Clone(m.moves)
 	if !m.rebalanced.IsZero() {

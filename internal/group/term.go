@@ -12,12 +12,16 @@ type Term struct {
 	limits Limits
 	pages  []*termPage
 	works  map[int]*Work     // by shard
+	drains Unreturned        // those whose contexts have ended, and those of earlier terms
 	resume map[int]time.Time // by shard, until when work is not begun again that has returned early
 	quick  map[int]int       // by shard, how often in a row its work has returned within the pause
 	ready  map[int]time.Time // by shard, from when on its work could have begun, if it may not have
 	over   bool
 	todo   []Effect
 }
+
+// Unreturned has by shard the works of a process whose contexts have ended and that have not returned, over all its terms.
+type Unreturned map[int]*Work
 
 // Limits are the durations of a term.
 type Limits struct {
@@ -34,6 +38,7 @@ type Work struct {
 	idle    bool      // the application has not taken it in time
 	began   time.Time // when the application took it; zero: it has not
 	ended   time.Time // when its context ended; zero: it has not
+	late    bool      // others can work on the shard, also if the work goes on
 }
 
 // Began reports whether the application has taken the work.
@@ -80,10 +85,10 @@ type Effect struct {
 // MostQuick is how often in a row work may return within the pause before that is reported, as in package leader.
 const MostQuick = 3
 
-// NewTerm returns a term that has seen no map.
-func NewTerm(self Session, l Layout, limits Limits) *Term {
+// NewTerm returns a term that has seen no map. drains is handed from term to term.
+func NewTerm(self Session, l Layout, limits Limits, drains Unreturned) *Term {
 	t := &Term{
-		layout: l, limits: limits, works: make(map[int]*Work),
+		layout: l, limits: limits, drains: drains, works: make(map[int]*Work),
 		resume: make(map[int]time.Time), quick: make(map[int]int), ready: make(map[int]time.Time),
 	}
 	for i := range l.Pages() {
@@ -154,14 +159,17 @@ func (t *Term) end(w *Work, now time.Time) {
 		return
 	}
 	unused := w.waits()
-	w.ended = now
+	w.ended, t.drains[w.Shard] = now, w
 	if t.emit(Drain, w); unused {
 		t.emit(Release, w)
 	}
 }
 
-// Returned says that a work has returned. One that was given up before changes nothing.
+// Returned says that a work has returned, perhaps after it was given up, in this term or an earlier one.
 func (t *Term) Returned(w *Work, now time.Time) {
+	if t.drains[w.Shard] == w {
+		delete(t.drains, w.Shard)
+	}
 	if t.works[w.Shard] != w {
 		return
 	}
@@ -200,6 +208,7 @@ func (t *Term) Abandon() { t.giveUp(func(*Work) bool { return true }) }
 func (t *Term) giveUp(which func(*Work) bool) {
 	for _, w := range t.all(which) {
 		t.remove(w)
+		w.late = true
 		t.emit(GiveUp, w)
 	}
 }
@@ -212,16 +221,16 @@ func (t *Term) remove(w *Work) (early bool) {
 	return p.member.Ended(w.Shard - p.first)
 }
 
-// Start begins the works that may begin, and returns the members for whose terms the others wait. busy reports whether earlier
-// work on a shard goes on in this process.
-func (t *Term) Start(now time.Time, busy func(shard int) bool, standing func(s Session, page int) Standing) (awaited map[string]bool) {
+// Start begins the works that may begin, and returns the members for whose terms the others wait. A work does not begin beside
+// an earlier one of this process.
+func (t *Term) Start(now time.Time, standing func(s Session, page int) Standing) (awaited map[string]bool) {
 	awaited = make(map[string]bool)
 	for page, p := range t.pages {
 		t.refresh(page)
 		for _, i := range p.waits {
 			shard := p.first + i
 			pred, waits := p.member.Waits(i)
-			if !waits || now.Before(t.resume[shard]) || busy(shard) {
+			if !waits || now.Before(t.resume[shard]) || t.drains[shard] != nil {
 				continue
 			}
 			var stands Standing
@@ -320,6 +329,17 @@ func (t *Term) Unbegun(now time.Time) (shards []int) {
 	}
 	slices.Sort(shards)
 	return shards
+}
+
+// Late returns the shards whose work was given up and goes on, as far as a member can publish them.
+func (t *Term) Late() (shards []int) {
+	for n, w := range t.drains {
+		if w.late {
+			shards = append(shards, n)
+		}
+	}
+	slices.Sort(shards)
+	return shards[:min(len(shards), MaxLate)]
 }
 
 // Done reports whether the term is over, and all its works.

@@ -55,10 +55,11 @@ type process struct {
 	shards   []account
 	wake     time.Time
 	broken   string
+	drains   Unreturned // over the terms
 }
 
 func newProcess(shards int, guards bool) *process {
-	p := &process{guards: guards, now: time.Unix(0, 0), shards: make([]account, shards)}
+	p := &process{guards: guards, now: time.Unix(0, 0), shards: make([]account, shards), drains: make(Unreturned)}
 	p.begin()
 	return p
 }
@@ -66,7 +67,7 @@ func newProcess(shards int, guards bool) *process {
 // begin begins the next term, which reads the page.
 func (p *process) begin() {
 	p.self = Session{"a", p.self.Token + 1}
-	p.Term, p.ended = NewTerm(p.self, Layout{Shards: len(p.shards), PageSize: len(p.shards)}, termLimits), false
+	p.Term, p.ended = NewTerm(p.self, Layout{Shards: len(p.shards), PageSize: len(p.shards)}, termLimits, p.drains), false
 	for i := range p.shards {
 		p.shards[i].quick, p.shards[i].resume, p.shards[i].ready = 0, time.Time{}, time.Time{}
 	}
@@ -160,13 +161,13 @@ func (p *process) do(s termStep) {
 	case "the application takes works":
 		works := p.Take(p.now)
 		for i := range p.shards {
-			if a := &p.shards[i]; a.waits() {
-				if len(works) == 0 || works[0] != a.work {
+			if w := &p.shards[i]; w.waits() {
+				if len(works) == 0 || works[0] != w.work {
 					p.fail("the application does not take shard %d", i)
 					return
 				}
 				works = works[1:]
-				a.taken, a.began, a.ready = true, p.now, time.Time{}
+				w.taken, w.began, w.ready = true, p.now, time.Time{}
 			}
 		}
 		if len(works) > 0 {
@@ -186,7 +187,7 @@ func (p *process) do(s termStep) {
 	p.Tick(p.now)
 	woken = append(woken, p.settle()...)
 	if !p.ended {
-		awaited := p.Start(p.now, func(n int) bool { return p.shards[n].work != nil }, func(pred Session, page int) Standing {
+		awaited := p.Start(p.now, func(pred Session, page int) Standing {
 			for i := range p.shards {
 				if p.shards[i].pred == pred && p.shards[i].freed { // of one shard alone
 					return Standing{Report: Report{Seen: p.revision, Busy: p.busy()}}
@@ -309,7 +310,7 @@ func (p *process) settle() []Effect {
 func (p *process) inspect() {
 	r := p.Reports()[0]
 	var want Counts
-	var unbegun []int
+	var unbegun, late []int
 	for i := range p.shards {
 		a := &p.shards[i]
 		if a.owner == p.self {
@@ -337,6 +338,9 @@ func (p *process) inspect() {
 		if stops != slices.Contains(r.Busy, i) {
 			p.fail("it reports %v", r.Busy)
 		}
+		if a.work != nil && a.left {
+			late = append(late, i)
+		}
 		if a.work != nil && a.ended && !a.left && p.now.Sub(a.drained) >= termLimits.Drain {
 			p.fail("shard %d is not given up", i)
 		}
@@ -352,6 +356,9 @@ func (p *process) inspect() {
 	}
 	if got := p.Count(); got != want {
 		p.fail("it counts %+v; want %+v", got, want)
+	}
+	if got := p.Late(); !slices.Equal(got, late) {
+		p.fail("%v are late; want %v", got, late)
 	}
 	if got := p.Unbegun(p.now); !slices.Equal(got, unbegun) {
 		p.fail("%v have not begun in time; want %v", got, unbegun)
@@ -373,7 +380,7 @@ func (p *process) print() string {
 		if a.owner.ID == "a" && a.owner != p.self {
 			owner = "-" // an earlier term is over
 		}
-		text += fmt.Sprint("|", owner, a.pred.ID, a.freed, a.work != nil, p.works[i] != nil, max(0, a.resume.Sub(p.now)), max(0, p.resume[i].Sub(p.now)),
+		text += fmt.Sprint("|", owner, a.pred.ID, a.freed, a.work != nil, p.works[i] != nil, p.drains[i] != nil, max(0, a.resume.Sub(p.now)), max(0, p.resume[i].Sub(p.now)),
 			ago(a.ready, termLimits.Begin), ago(p.ready[i], termLimits.Begin), min(a.quick, MostQuick), min(p.quick[i], MostQuick))
 		if a.work != nil {
 			text += fmt.Sprint(a.raised, ago(a.offered, termLimits.Begin), a.idle, a.work.idle, a.taken, a.ended, a.left, ago(a.work.ended, termLimits.Drain), ago(a.work.began, termLimits.Pause), a.work.Token == a.since)

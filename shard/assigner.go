@@ -17,27 +17,27 @@ import (
 // assigner spreads the shards in one term of the group's election. Only efficiency needs it to be one.
 type assigner struct {
 	*Member
-	term  *leader.Term
-	ctx   context.Context //nolint:containedctx // of the term
-	roll  *decoded[group.Registry]
-	pages []*decoded[group.Map]
-	stand *watch
+	term     *leader.Term
+	ctx      context.Context //nolint:containedctx // of the term
+	registry *decoded[group.Registry]
+	pages    []*decoded[group.Map]
+	stand    *watch
 
 	programs group.Programs // of the members
 	knows    bool           // the records of all members were read, and with them the programs
 
-	said    []byte
-	saying  chan error // has the outcome of the publication in flight; nil: none is
-	planned bool       // nothing is to be done until something changes
-	due     time.Time  // when the plan is to be made again, because shards have waited long enough; zero: not
-	began   time.Time  // when the group started cold; zero: it did not, or the last portion was granted
+	published  []byte
+	publishing chan error // has the outcome of the publication in flight; nil: none is
+	planned    bool       // nothing is to be done until something changes
+	due        time.Time  // when the plan is to be made again, because shards have waited long enough; zero: not
+	began      time.Time  // when the group started cold; zero: it did not, or the last portion was granted
 }
 
 // spread spreads the shards while this process leads the group's election.
-func (m *Member) spread(term *leader.Term, stand *watch, roll *decoded[group.Registry]) {
+func (m *Member) spread(term *leader.Term, stand *watch, registry *decoded[group.Registry]) {
 	ctx, cancel := context.WithCancel(term.Context())
 	defer cancel()
-	a := &assigner{Member: m, term: term, ctx: ctx, stand: stand, roll: roll}
+	a := &assigner{Member: m, term: term, ctx: ctx, stand: stand, registry: registry}
 	stand.forget()
 	for i := range m.layout.Pages() {
 		a.pages = append(a.pages, m.page(ctx, i, m.steers))
@@ -58,9 +58,9 @@ func (m *Member) spread(term *leader.Term, stand *watch, roll *decoded[group.Reg
 		case <-ctx.Done():
 		case <-m.steers:
 		case <-due:
-		case err := <-a.saying:
-			if a.saying = nil; err != nil {
-				a.said = nil
+		case err := <-a.publishing:
+			if a.publishing = nil; err != nil {
+				a.published = nil
 				sleep(ctx, openAgain)
 			}
 		}
@@ -78,20 +78,20 @@ func (a *assigner) publish() {
 		revisions[i] = p.entry().Revision
 	}
 	value := group.EncodeAssigner(revisions, a.programs)
-	if a.saying != nil || bytes.Equal(value, a.said) {
+	if a.publishing != nil || bytes.Equal(value, a.published) {
 		return
 	}
-	a.said, a.saying = value, make(chan error, 1)
-	saying := a.saying
+	a.published, a.publishing = value, make(chan error, 1)
+	result := a.publishing
 	go func() {
-		saying <- a.term.Proclaim(a.ctx, value)
+		result <- a.term.Proclaim(a.ctx, value)
 		a.bell.ring() // of the member, which is no observer of its own election
 	}()
 }
 
 // step assigns the shards, if something has changed on which the plan depends. It returns false if it is to be tried again.
 func (a *assigner) step() bool {
-	changed := a.roll.refresh()
+	changed := a.registry.refresh()
 	for _, p := range a.pages {
 		changed = p.refresh() || changed
 	}
@@ -105,8 +105,8 @@ func (a *assigner) step() bool {
 // plan assigns the shards once. It returns false if it is to be tried again.
 func (a *assigner) plan() bool {
 	a.due = time.Time{} // also if there is no plan: a time that has passed would wake the assigner without end
-	roll := a.roll.value
-	if a.roll.err != nil || roll.Layout != a.layout {
+	registry := a.registry.value
+	if a.registry.err != nil || registry.Layout != a.layout {
 		return true
 	}
 	needed := make(map[string]bool) // members, and others that the plan asks for
@@ -126,11 +126,11 @@ func (a *assigner) plan() bool {
 			return a.freed(standing(s), shard, since)
 		},
 		Held:  a.held,
-		Asked: roll.Asked,
-		Roll:  a.roll.at.Revision,
+		Asked: registry.Asked,
+		Roll:  a.registry.at.Revision,
 	}
 	var all []group.Grant
-	base := roll.Base
+	base := registry.Base
 	for i, p := range a.pages {
 		if p.err != nil { // there is none, or it was lost
 			if !p.isRead {
@@ -144,7 +144,7 @@ func (a *assigner) plan() bool {
 				a.damaged(group.PageKey(a.name, i), p.at.Revision, "replaces a value that is no page of a group", p.err)
 			}
 			_, n := a.layout.Page(i)
-			return a.write(i, roll.Base, make([]group.Grant, n))
+			return a.write(i, registry.Base, make([]group.Grant, n))
 		}
 		a.least(i, p.value.Revision, p.value.Base)
 		all, base = append(all, p.value.Grants...), max(base, p.value.Base)
@@ -164,7 +164,7 @@ func (a *assigner) plan() bool {
 		}
 	}
 	var programs group.Programs
-	for _, m := range roll.Members {
+	for _, m := range registry.Members {
 		s := a.stand.see(m.ID)
 		if needed[m.ID] = true; !s.known { // or its share would go to others, and come back
 			ready = false
@@ -178,17 +178,17 @@ func (a *assigner) plan() bool {
 		if s.leads && s.valid && newest.Session == m && s.ID == m.ID { // the registry is not pruned of a term that has shards
 			p := s.published
 			programs.Add(p.Program, m.ID)
-			plan.Workers = append(plan.Workers, group.Worker{Session: newest.Session, Weight: p.Weight, Most: p.Most, Leaves: p.Reports[0].Left && p.Hold == 0 || slices.Contains(roll.Drained, m.ID), Late: p.Late})
+			plan.Workers = append(plan.Workers, group.Worker{Session: newest.Session, Weight: p.Weight, Most: p.Most, Leaves: p.Reports[0].Left && p.Hold == 0 || slices.Contains(registry.Drained, m.ID), Late: p.Late})
 		}
 	}
 	if ready {
 		a.programs, a.knows = programs, true
 	}
-	if time.Now().Before(a.mayGrant(roll.Base)) {
+	if time.Now().Before(a.mayGrant(registry.Base)) {
 		return false
 	}
-	if lost > a.roll.at.Revision { // it may lack a member that works under the page which was lost, unless the write succeeds
-		return a.enroll(roll)
+	if lost > a.registry.at.Revision { // it may lack a member that works under the page which was lost, unless the write succeeds
+		return a.enroll(registry)
 	}
 	if !ready {
 		return true
@@ -220,7 +220,7 @@ func (a *assigner) plan() bool {
 	moves := make(map[Reason]int)
 	for at, shard := range moved {
 		if to := all[shard].Owner; written[at] && to != (group.Session{}) {
-			moves[a.reason(shard, plan, &roll, to)]++
+			moves[a.reason(shard, plan, &registry, to)]++
 		}
 	}
 	a.rebalance(moves)
@@ -228,12 +228,12 @@ func (a *assigner) plan() bool {
 }
 
 // reason returns why a shard was granted to a term.
-func (a *assigner) reason(shard int, plan *group.Assigner, roll *group.Registry, to group.Session) Reason {
+func (a *assigner) reason(shard int, plan *group.Assigner, registry *group.Registry, to group.Session) Reason {
 	was := plan.Before[shard]
 	switch {
 	case was == (group.Session{}):
 		return ReasonUnowned
-	case roll.Asked[shard] == to.ID, slices.Contains(roll.Drained, was.ID):
+	case registry.Asked[shard] == to.ID, slices.Contains(registry.Drained, was.ID):
 		return ReasonAsked
 	case was.ID == to.ID:
 		return ReasonReturned
@@ -293,11 +293,11 @@ func (a *assigner) held(of group.Session) bool {
 	s := a.stand.see(of.ID)
 	until := s.ended.Add(s.published.Hold)
 	if s.leads && s.ID == of.ID { // it is back, and gets them when it has registered, for which it has one lease
-		if until = s.began.Add(a.assign.Stats().LeaseDuration); slices.Contains(a.roll.value.Members, s.newest(of.ID).Session) {
+		if until = s.began.Add(a.assign.Stats().LeaseDuration); slices.Contains(a.registry.value.Members, s.newest(of.ID).Session) {
 			return false
 		}
 	}
-	if s.published.Hold == 0 || !time.Now().Before(until) || slices.Contains(a.roll.value.Drained, of.ID) {
+	if s.published.Hold == 0 || !time.Now().Before(until) || slices.Contains(a.registry.value.Drained, of.ID) {
 		return false
 	}
 	a.planAt(until)
@@ -318,7 +318,7 @@ func (a *assigner) portion(plan *group.Assigner, all []group.Grant) int {
 	if len(plan.Workers) == 0 { // or all shards lose the members to which they may come back in a moment
 		return 1
 	}
-	if !slices.ContainsFunc(plan.Workers, func(w group.Worker) bool { return !slices.Contains(a.roll.value.Drained, w.Session.ID) }) {
+	if !slices.ContainsFunc(plan.Workers, func(w group.Worker) bool { return !slices.Contains(a.registry.value.Drained, w.Session.ID) }) {
 		a.began = time.Time{}
 		a.warm.Store(false) // the group starts cold when one takes shards
 		return 0
@@ -345,36 +345,36 @@ func (a *assigner) portion(plan *group.Assigner, all []group.Grant) int {
 // prune removes from the registry the members that are gone, and have no shards, and what operators have asked for and is
 // done.
 func (a *assigner) prune(plan *group.Assigner, grants []group.Grant) bool {
-	roll := a.roll.value
+	registry := a.registry.value
 	owns := make(map[string]bool)
 	for _, g := range grants {
 		owns[g.Owner.ID] = true
 	}
-	members, asked, drained := len(roll.Members), len(roll.Asked), len(roll.Drained)
+	members, asked, drained := len(registry.Members), len(registry.Asked), len(registry.Drained)
 	isMember := make(map[string]bool)
-	roll.Members = slices.DeleteFunc(slices.Clone(roll.Members), func(m group.Session) bool {
+	registry.Members = slices.DeleteFunc(slices.Clone(registry.Members), func(m group.Session) bool {
 		gone := !owns[m.ID] && plan.Over(m)
 		isMember[m.ID] = !gone
 		return gone
 	})
-	roll.Drained = slices.DeleteFunc(slices.Clone(roll.Drained), func(id string) bool { return !isMember[id] })
-	roll.Asked = maps.Clone(roll.Asked)
-	maps.DeleteFunc(roll.Asked, func(shard int, _ string) bool { return !plan.Pending(shard, grants[shard]) })
-	if len(roll.Members) == members && len(roll.Asked) == asked && len(roll.Drained) == drained {
+	registry.Drained = slices.DeleteFunc(slices.Clone(registry.Drained), func(id string) bool { return !isMember[id] })
+	registry.Asked = maps.Clone(registry.Asked)
+	maps.DeleteFunc(registry.Asked, func(shard int, _ string) bool { return !plan.Pending(shard, grants[shard]) })
+	if len(registry.Members) == members && len(registry.Asked) == asked && len(registry.Drained) == drained {
 		return true
 	}
-	return a.enroll(roll)
+	return a.enroll(registry)
 }
 
 // enroll writes the registry, on the condition that the newest is the one that was read. It returns false if it is to be tried again.
-func (a *assigner) enroll(roll group.Registry) bool {
-	value := roll.Encode()
-	revision, err := update(a.ctx, a.port, group.RegistryKey(a.name), value, a.roll.at.Revision)
+func (a *assigner) enroll(registry group.Registry) bool {
+	value := registry.Encode()
+	revision, err := update(a.ctx, a.port, group.RegistryKey(a.name), value, a.registry.at.Revision)
 	if err != nil {
-		a.roll.look()
+		a.registry.look()
 		refused := new(backend.RefusedError)
 		return errors.As(err, &refused) // the plan is made again with the newer one
 	}
-	a.roll.take(backend.Entry{Revision: revision, Value: value})
+	a.registry.take(backend.Entry{Revision: revision, Value: value})
 	return true
 }

@@ -138,9 +138,9 @@ func (v *decoded[T]) refresh() (changed bool) {
 	return changed
 }
 
-// roll decodes the registry for one goroutine.
-func (m *Member) roll() *decoded[group.Registry] {
-	return decode(m.registry, func(e backend.Entry) (group.Registry, error) { return group.DecodeRegistry(e.Value) })
+// decodeRegistry decodes the registry for one goroutine.
+func (m *Member) decodeRegistry() *decoded[group.Registry] {
+	return decode(m.registryKey, func(e backend.Entry) (group.Registry, error) { return group.DecodeRegistry(e.Value) })
 }
 
 // page follows a page until ctx ends.

@@ -22,26 +22,26 @@ import (
 // Member is a member of a group.
 type Member struct {
 	stored
-	cfg        Config
-	store      leader.Store
-	work       *leader.Candidate // the member's own election
-	assign     *leader.Candidate // the group's
-	live       context.Context   //nolint:containedctx // ends as the member begins to leave
-	stop       context.CancelFunc
-	logs       *logqueue.Queue
-	log        *slog.Logger
-	values     context.Context //nolint:containedctx // of Join, for the log
-	events     *feed
-	shift      atomic.Pointer[shift] // of the term; nil: there is none
-	bell       bell
-	steers     bell                 // wakes steer
-	registry   *follower            // by the goroutines of terms and of steer
-	unreturned group.Unreturned     // by the goroutine of terms
-	programs   group.Programs       // that an assigner has published last, none if they do not differ; by the goroutine of terms
-	serving    chan chan<- []*Shard // has the calls of Serve that can take shards
-	session    string               // in guards
-	done       chan struct{}
-	takers     sync.WaitGroup // of watch.take
+	cfg         Config
+	store       leader.Store
+	work        *leader.Candidate // the member's own election
+	assign      *leader.Candidate // the group's
+	live        context.Context   //nolint:containedctx // ends as the member begins to leave
+	stop        context.CancelFunc
+	logs        *logqueue.Queue
+	log         *slog.Logger
+	values      context.Context //nolint:containedctx // of Join, for the log
+	events      *feed
+	current     atomic.Pointer[memberTerm] // of the term; nil: there is none
+	bell        bell
+	steers      bell                 // wakes steer
+	registryKey *follower            // by the goroutines of terms and of steer
+	unreturned  group.Unreturned     // by the goroutine of terms
+	programs    group.Programs       // that an assigner has published last, none if they do not differ; by the goroutine of terms
+	serving     chan chan<- []*Shard // has the calls of Serve that can take shards
+	session     string               // in guards
+	done        chan struct{}
+	takers      sync.WaitGroup // of watch.take
 
 	drained atomic.Bool // by an operator, when a term of this process was last in the registry
 	warm    atomic.Bool // the group does not start cold any more: this process has had shards, or has seen that others have
@@ -125,7 +125,7 @@ func (m *Member) publication(p group.Published) ([]byte, error) {
 func (m *Member) run() {
 	follows, cancel := context.WithCancel(m.values)
 	defer cancel()
-	m.registry = followMap(follows, m.port, group.RegistryKey(m.name), rollAgain, m.bell, m.steers)
+	m.registryKey = followMap(follows, m.port, group.RegistryKey(m.name), rollAgain, m.bell, m.steers)
 	terms := make(chan *leader.Term)
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -215,15 +215,15 @@ const heirs = 3
 func (m *Member) steer(terms <-chan *leader.Term) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	w, roll := m.watch(ctx, m.steers), m.roll()
+	w, registry := m.watch(ctx, m.steers), m.decodeRegistry()
 	for {
 		select {
 		case term := <-terms:
-			m.spread(term, w, roll)
-			m.inherit(w, roll)
+			m.spread(term, w, registry)
+			m.inherit(w, registry)
 		case <-m.steers:
-			if changed := roll.refresh(); w.refresh(true) || changed {
-				m.inherit(w, roll)
+			if changed := registry.refresh(); w.refresh(true) || changed {
+				m.inherit(w, registry)
 			}
 		case <-m.assign.Done():
 			return
@@ -233,11 +233,11 @@ func (m *Member) steer(terms <-chan *leader.Term) {
 
 // inherit stands in the elections of all members, if this is one of the first. So if some die together with the assigner,
 // their terms are over one lease after their last renewals, and not one lease after the next assigner has begun.
-func (m *Member) inherit(w *watch, roll *decoded[group.Registry]) {
-	if roll.err != nil { // a new term reads it again
+func (m *Member) inherit(w *watch, registry *decoded[group.Registry]) {
+	if registry.err != nil { // a new term reads it again
 		return
 	}
-	needed, all := make(map[string]bool), roll.value.Members
+	needed, all := make(map[string]bool), registry.value.Members
 	if slices.ContainsFunc(all[:min(heirs, len(all))], func(s group.Session) bool { return s.ID == m.work.ID() }) {
 		for _, s := range all {
 			needed[s.ID] = true

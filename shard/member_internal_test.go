@@ -18,7 +18,7 @@ import (
 // A member does not keep the grants of a page that are of others: with all pages of a large group they are megabytes.
 func TestReceive_KeepsNoGrantOfOthers(t *testing.T) {
 	l := group.Layout{Shards: 2, PageSize: 2}
-	s := &shift{Member: &Member{stored: stored{layout: l}, tokens: make([]uint64, 1)}, machine: group.NewTerm(group.Session{ID: "a", Token: 1}, l, group.Limits{}, nil)}
+	s := &memberTerm{Member: &Member{stored: stored{layout: l}, tokens: make([]uint64, 1)}, machine: group.NewTerm(group.Session{ID: "a", Token: 1}, l, group.Limits{}, nil)}
 	p := &page{decoded: decode(
 		newFollower(nil, "", 0, nil), func(e backend.Entry) (group.Map, error) { return l.DecodePage(0, e.Value, e.Revision) })}
 	p.take(backend.Entry{Revision: 3, Value: l.EncodePage(0, 1, make([]group.Grant, 2))})
@@ -148,16 +148,16 @@ func TestPing_OfGoroutineThatHangs(t *testing.T) {
 			defer cancel()
 			return m.Ping(ctx)
 		}
-		was := m.shift.Load()
+		was := m.current.Load()
 		check.OK(t, ping())
 		check.Is(t, m.Ping(check.Ended()), context.Canceled)
-		m.shift.Store(&shift{ctx: t.Context()})
+		m.current.Store(&memberTerm{ctx: t.Context()})
 		check.Is(t, ping(), context.DeadlineExceeded)
-		m.shift.Store(&shift{ctx: check.Ended()})
+		m.current.Store(&memberTerm{ctx: check.Ended()})
 		check.OK(t, ping())
-		m.shift.Store(nil)
+		m.current.Store(nil)
 		check.OK(t, ping())
-		m.shift.Store(was)
+		m.current.Store(was)
 	})
 }
 

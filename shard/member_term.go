@@ -18,33 +18,33 @@ import (
 // restart is the pause before work begins again that has ended although the shard is still granted.
 const restart = 5 * time.Second
 
-// shift is the work of one term of a member.
-type shift struct {
+// memberTerm is the work of one term of a member.
+type memberTerm struct {
 	*Member
-	term    *leader.Term
-	lead    context.Context //nolint:containedctx // of the term
-	ctx     context.Context //nolint:containedctx // until the work has ended
-	self    group.Session
-	roll    *decoded[group.Registry]
-	base    uint64
-	pages   []*page
-	machine *group.Term
-	works   map[*group.Work]*Shard // that the machine has not let go of
-	raised  []*Shard               // whose guards stand, and of which the machine does not know yet; under the lock of the member
-	closed  bool                   // the term takes no more of these; also under the lock
-	alarm   *time.Timer            // rings the bell when the machine is to be asked again
-	lease   time.Duration
-	watched *watch
-	heard   []byte        // what the assigner has published
-	left    bool          // the term has ended
-	waits   bool          // there are shards that Serve could take
-	pulse   chan struct{} // answers Ping
-	said    []byte
-	saying  chan error // has the outcome of the publication in flight; nil: none is
-	sayings sync.WaitGroup
-	again   <-chan time.Time
-	joining bool          // a goroutine registers the member
-	joined  chan struct{} // receives when that has ended
+	term          *leader.Term
+	lead          context.Context //nolint:containedctx // of the term
+	ctx           context.Context //nolint:containedctx // until the work has ended
+	self          group.Session
+	registry      *decoded[group.Registry]
+	base          uint64 // of the registry; 0: it was not read
+	pages         []*page
+	machine       *group.Term            // decides which works begin and end
+	works         map[*group.Work]*Shard // that the machine has not let go of
+	raised        []*Shard               // whose guards stand, and of which the machine does not know yet; under the lock of the member
+	over          bool                   // the term takes no more of these; also under the lock
+	alarm         *time.Timer            // rings the bell when the machine is to be asked again
+	lease         time.Duration
+	peers         *watch           // the members for whose work shards wait
+	assignerValue []byte           // what the assigner has published
+	left          bool             // the term has ended
+	offers        bool             // there are shards that Serve could take
+	pings         chan struct{}    // answers Ping
+	published     []byte           // last; nil: it is to be published again
+	publishing    chan error       // has the outcome of the publication in flight; nil: none is
+	publications  sync.WaitGroup   // in flight
+	publishAgain  <-chan time.Time // receives when the pause after a failure is over
+	registering   bool             // a goroutine registers the member
+	registered    chan struct{}    // receives when that has ended
 }
 
 // page is a page of the map.
@@ -56,50 +56,50 @@ type page struct {
 // serve works on the shards that are granted to one term.
 func (m *Member) serve(term *leader.Term) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(term.Context())) // also while the work drains
-	s := &shift{
+	s := &memberTerm{
 		Member: m, term: term, lead: term.Context(), ctx: ctx, self: group.Session{ID: m.work.ID(), Token: term.Token()},
-		lease: m.work.Stats().LeaseDuration, works: make(map[*group.Work]*Shard), joined: make(chan struct{}, 1), pulse: make(chan struct{}),
-		watched: m.watch(ctx, m.bell),
+		lease: m.work.Stats().LeaseDuration, works: make(map[*group.Work]*Shard), registered: make(chan struct{}, 1), pings: make(chan struct{}),
+		peers: m.watch(ctx, m.bell),
 	}
 	s.machine = group.NewTerm(s.self, m.layout, group.Limits{Drain: cmp.Or(m.cfg.GracePeriod, s.lease), Pause: restart, Begin: s.lease}, m.unreturned)
 	s.alarm = time.AfterFunc(time.Hour, m.bell.ring)
 	defer s.alarm.Stop()
-	m.registry.forget()
-	s.roll = m.roll()
+	m.registryKey.forget()
+	s.registry = m.decodeRegistry()
 	for i := range m.layout.Pages() {
 		s.pages = append(s.pages, &page{m.page(ctx, i, m.bell), i})
 	}
-	m.shift.Store(s)
-	defer s.sayings.Wait() // or the next term publishes what this one has sent
+	m.current.Store(s)
+	defer s.publications.Wait() // or the next term publishes what this one has sent
 	defer cancel()
 	defer m.count(group.Counts{})
 	defer s.close()
-	defer m.shift.Store(nil)
+	defer m.current.Store(nil)
 	ends := s.lead.Done()
 	for {
 		if s.step() {
 			return
 		}
 		serving := m.serving
-		if !s.waits {
+		if !s.offers {
 			serving = nil
 		}
 		select {
 		case <-ends:
 			ends = nil
 		case <-m.bell:
-		case s.pulse <- struct{}{}:
-		case err := <-s.saying:
-			if s.saying = nil; err != nil {
-				s.said = nil
-				s.again = time.After(openAgain)
+		case s.pings <- struct{}{}:
+		case err := <-s.publishing:
+			if s.publishing = nil; err != nil {
+				s.published = nil
+				s.publishAgain = time.After(openAgain)
 			}
 		case shards := <-serving:
 			shards <- s.take()
-		case <-s.again:
-			s.again = nil
-		case <-s.joined:
-			s.joining = false
+		case <-s.publishAgain:
+			s.publishAgain = nil
+		case <-s.registered:
+			s.registering = false
 		case <-m.work.Done():
 			s.leave()
 			s.takeEnded()
@@ -111,14 +111,14 @@ func (m *Member) serve(term *leader.Term) {
 }
 
 // step does what is due. It returns true when the term has ended, and its work.
-func (s *shift) step() (over bool) {
+func (s *memberTerm) step() (over bool) {
 	now := time.Now()
 	s.leave()
 	s.takeRaised()
 	s.takeEnded()
-	s.join()
-	s.hear()
-	s.watched.refresh(false)
+	s.register()
+	s.takeAssigner()
+	s.peers.refresh(false)
 	for _, p := range s.pages {
 		s.receive(p)
 	}
@@ -126,7 +126,7 @@ func (s *shift) step() (over bool) {
 	var awaited map[string]bool
 	if s.lead.Err() == nil && s.base != 0 {
 		awaited = s.machine.Start(now, func(pred group.Session, page int) group.Standing {
-			return s.watched.see(pred.ID).standing(pred).about(page)
+			return s.peers.see(pred.ID).standing(pred).about(page)
 		})
 		s.carryOut()
 	}
@@ -136,36 +136,36 @@ func (s *shift) step() (over bool) {
 	reports := s.machine.Reports()
 	counts := s.machine.Count()
 	s.count(counts)
-	s.waits = counts.Waiting > 0
-	s.watched.only(awaited)
+	s.offers = counts.Waiting > 0
+	s.peers.only(awaited)
 	value, err := s.publication(group.Published{Reports: reports, Late: s.machine.Late(), Idle: counts.Idle > 0, Unbegun: s.machine.Unbegun(now)})
 	s.outcome("the publication", err)
 	if s.machine.Done() {
 		if err == nil {
-			s.sayLast(value)
+			s.publishLast(value)
 		}
 		return true
 	}
-	if err != nil || s.saying != nil || s.again != nil || slices.Equal(value, s.said) {
+	if err != nil || s.publishing != nil || s.publishAgain != nil || slices.Equal(value, s.published) {
 		return false
 	}
-	s.said, s.saying = value, make(chan error, 1)
-	saying := s.saying
-	s.sayings.Go(func() { saying <- s.term.Proclaim(s.ctx, value) })
+	s.published, s.publishing = value, make(chan error, 1)
+	result := s.publishing
+	s.publications.Go(func() { result <- s.term.Proclaim(s.ctx, value) })
 	return false
 }
 
-// sayLast publishes that the member leaves, if it still leads its key: when another has taken the key, only the value shows
+// publishLast publishes that the member leaves, if it still leads its key: when another has taken the key, only the value shows
 // that. An outage ends the wait.
-func (s *shift) sayLast(value []byte) {
+func (s *memberTerm) publishLast(value []byte) {
 	if errors.Is(context.Cause(s.lead), leader.ErrLeaseExpired) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, openAgain)
 	defer cancel()
-	if s.saying != nil { // or it replaces this value
+	if s.publishing != nil { // or it replaces this value
 		select {
-		case <-s.saying: //nolint:errcheck // this value replaces that one in any case
+		case <-s.publishing: //nolint:errcheck // this value replaces that one in any case
 		case <-ctx.Done():
 			return
 		}
@@ -174,7 +174,7 @@ func (s *shift) sayLast(value []byte) {
 }
 
 // leave stops all work when the term has ended.
-func (s *shift) leave() {
+func (s *memberTerm) leave() {
 	if s.left || s.lead.Err() == nil {
 		return
 	}
@@ -184,7 +184,7 @@ func (s *shift) leave() {
 }
 
 // takeEnded takes the work that has ended.
-func (s *shift) takeEnded() {
+func (s *memberTerm) takeEnded() {
 	for _, done := range s.takeReleased() {
 		s.machine.Returned(done.work, time.Now())
 	}
@@ -192,7 +192,7 @@ func (s *shift) takeEnded() {
 }
 
 // takeRaised takes the shards whose guards stand.
-func (s *shift) takeRaised() {
+func (s *memberTerm) takeRaised() {
 	s.mu.Lock()
 	raised := s.raised
 	s.raised = nil
@@ -208,9 +208,9 @@ func (s *shift) takeRaised() {
 }
 
 // offer lets Serve take a shard whose guards stand.
-func (s *shift) offer(w *Shard) {
+func (s *memberTerm) offer(w *Shard) {
 	s.mu.Lock()
-	closed := s.closed
+	closed := s.over
 	if !closed {
 		s.raised = append(s.raised, w)
 	}
@@ -221,15 +221,15 @@ func (s *shift) offer(w *Shard) {
 }
 
 // close releases the shards that are raised after the end of the term.
-func (s *shift) close() {
+func (s *memberTerm) close() {
 	s.mu.Lock()
-	s.closed = true
+	s.over = true
 	s.mu.Unlock()
 	s.takeRaised()
 }
 
 // take lets Serve begin the work on all shards that wait for it.
-func (s *shift) take() (shards []*Shard) {
+func (s *memberTerm) take() (shards []*Shard) {
 	for _, work := range s.machine.Take(time.Now()) {
 		w := s.works[work]
 		s.emit(Started{w})
@@ -239,7 +239,7 @@ func (s *shift) take() (shards []*Shard) {
 }
 
 // watchWorks notes which works were ended by a guard, and what is not taken or has not ended in time.
-func (s *shift) watchWorks(now time.Time) {
+func (s *memberTerm) watchWorks(now time.Time) {
 	if s.cfg.Guards != nil {
 		for _, w := range s.works {
 			if w.work.Raised() && errors.Is(context.Cause(w.Context()), leader.ErrFenced) {
@@ -252,7 +252,7 @@ func (s *shift) watchWorks(now time.Time) {
 }
 
 // carryOut does what the machine has decided.
-func (s *shift) carryOut() {
+func (s *memberTerm) carryOut() {
 	for _, e := range s.machine.Effects() {
 		w := s.works[e.Work]
 		switch e.Kind {
@@ -292,7 +292,7 @@ func (s *shift) carryOut() {
 }
 
 // revoked reports that the context of a shard has ended while its work goes on.
-func (s *shift) revoked(w *Shard) {
+func (s *memberTerm) revoked(w *Shard) {
 	cause := cmp.Or(context.Cause(w.Context()), context.Cause(s.lead)) // the end of the term reaches w a moment later
 	if ended := errors.Is(cause, context.Canceled); !ended {
 		s.emit(Revoked{w, cause})
@@ -300,7 +300,7 @@ func (s *shift) revoked(w *Shard) {
 }
 
 // receive takes the newest revision of a page. One that is lost an assigner makes anew.
-func (s *shift) receive(p *page) {
+func (s *memberTerm) receive(p *page) {
 	if !p.refresh() || p.err != nil {
 		return
 	}
@@ -310,15 +310,15 @@ func (s *shift) receive(p *page) {
 	s.carryOut()
 }
 
-// hear takes note of what the assigner has published: the revisions of the pages, so that a page whose message was lost is
+// takeAssigner takes note of what the assigner has published: the revisions of the pages, so that a page whose message was lost is
 // read, and the programs of the members if they differ.
-func (s *shift) hear() {
+func (s *memberTerm) takeAssigner() {
 	h := s.assign.Leader()
-	if bytes.Equal(h.Value, s.heard) {
+	if bytes.Equal(h.Value, s.assignerValue) {
 		return
 	}
-	s.heard = h.Value
-	for i, revision := range published(s.layout, h) {
+	s.assignerValue = h.Value
+	for i, revision := range publishedRevisions(s.layout, h) {
 		s.pages[i].expect(revision)
 	}
 	if h.State != leader.HolderLeading || len(h.Value) == 0 {
@@ -331,8 +331,8 @@ func (s *shift) hear() {
 	s.fault(fmt.Errorf("the members: %w: %v: give each application a group of its own, or all the same Config.Program", ErrProgramsDiffer, s.programs))
 }
 
-// published returns the revisions of the pages that an assigner has published, if it has.
-func published(l group.Layout, assigner leader.Holder) []uint64 {
+// publishedRevisions returns the revisions of the pages that an assigner has published, if it has.
+func publishedRevisions(l group.Layout, assigner leader.Holder) []uint64 {
 	revisions, err := l.DecodeAssigner(assigner.Value, assigner.Revision)
 	if err != nil || assigner.State != leader.HolderLeading {
 		return nil
@@ -341,7 +341,7 @@ func published(l group.Layout, assigner leader.Holder) []uint64 {
 }
 
 // prepare raises the guards of a shard, and passes it on to Serve.
-func (s *shift) prepare(w *Shard) {
+func (s *memberTerm) prepare(w *Shard) {
 	var guards []leader.Guard
 	if s.cfg.Guards != nil {
 		guards = s.cfg.Guards(w.number)
@@ -374,11 +374,11 @@ func (s *shift) prepare(w *Shard) {
 	s.offer(w)
 }
 
-// join sees to it that the member is in the registry, while its term lasts.
-func (s *shift) join() {
-	s.roll.refresh()
-	r := s.roll.value
-	if s.roll.err == nil {
+// register sees to it that the member is in the registry, while its term lasts.
+func (s *memberTerm) register() {
+	s.registry.refresh()
+	r := s.registry.value
+	if s.registry.err == nil {
 		s.base = r.Base
 		s.mayGrant(r.Base)
 	}
@@ -386,10 +386,10 @@ func (s *shift) join() {
 	if isMember {
 		s.drained.Store(slices.Contains(r.Drained, s.self.ID))
 	}
-	if isMember || s.joining || s.lead.Err() != nil || !s.roll.isRead {
+	if isMember || s.registering || s.lead.Err() != nil || !s.registry.isRead {
 		return
 	}
-	s.joining = true
+	s.registering = true
 	go func() {
 		for s.lead.Err() == nil {
 			done, err := s.registerOnce(s.ctx, s.self)
@@ -403,7 +403,7 @@ func (s *shift) join() {
 				sleep(s.lead, openAgain)
 			}
 		}
-		s.joined <- struct{}{}
+		s.registered <- struct{}{}
 	}()
 }
 
@@ -445,7 +445,7 @@ func (m *Member) registerOnce(ctx context.Context, self group.Session) (done boo
 			ErrShardsDiffer, m.layout.Shards, m.name, r.Shards)
 	}
 	if slices.Contains(r.Members, self) {
-		m.registry.take(e)
+		m.registryKey.take(e)
 		return true, nil
 	}
 	drained := m.drained.Load()
@@ -471,6 +471,6 @@ func (m *Member) registerOnce(ctx context.Context, self group.Session) (done boo
 	if err != nil {
 		return false, err
 	}
-	m.registry.take(backend.Entry{Revision: revision, Value: value})
+	m.registryKey.take(backend.Entry{Revision: revision, Value: value})
 	return true, nil
 }

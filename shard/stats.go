@@ -92,12 +92,12 @@ func (m *Member) Ping(ctx context.Context) error {
 	if err := m.assign.Ping(ctx); err != nil {
 		return err
 	}
-	s := m.shift.Load()
+	s := m.current.Load()
 	if s == nil {
 		return nil // between two terms
 	}
 	select {
-	case <-s.pulse:
+	case <-s.pings:
 	case <-s.ctx.Done():
 	case <-ctx.Done():
 		return ctx.Err()

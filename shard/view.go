@@ -224,7 +224,7 @@ func (o *observer) look(roll *follower) (view View, known bool) {
 			o.pages = append(o.pages, followMap(ctx, o.port, group.PageKey(o.name, i), o.pageAgain(), o.rings))
 		}
 	}
-	for i, revision := range published(o.layout, s.assigner) {
+	for i, revision := range publishedRevisions(o.layout, s.assigner) {
 		o.pages[i].expect(revision)
 	}
 	pages := make([]backend.Entry, len(o.pages))

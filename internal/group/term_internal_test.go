@@ -32,6 +32,7 @@ type account struct {
 	since       uint64
 	work        *Work // has not returned, in whichever term it began
 	raised      bool
+	released    bool // before the application took it
 	taken       bool
 	ended       bool // the context of the work
 	left        bool // the work was given up, or its term is over
@@ -99,7 +100,7 @@ func (p *process) possible() (steps []termStep) {
 	if !p.ended {
 		steps = append(steps, termStep{"the term ends", 0})
 	}
-	if slices.ContainsFunc(p.shards, func(a account) bool { return a.waits() }) {
+	if slices.ContainsFunc(p.shards, func(a account) bool { return a.work != nil && a.raised && !a.taken }) {
 		steps = append(steps, termStep{"the application takes works", 0})
 	}
 	for i := range p.shards {
@@ -112,7 +113,7 @@ func (p *process) possible() (steps []termStep) {
 		if a.owner == p.self && a.pred != (Session{}) && !a.freed {
 			steps = append(steps, termStep{"the predecessor stops", i})
 		}
-		if a.work != nil && (a.taken || !a.raised) { // one that is not raised: a guard refuses it, or its context has ended
+		if a.work != nil && (a.taken || !a.raised || a.released) { // one that is not raised: a guard refuses it, or its context has ended
 			steps = append(steps, termStep{"the work returns", i})
 		}
 		if a.work != nil && !a.raised {
@@ -257,7 +258,7 @@ func (p *process) settle() []Effect {
 			case e.Work.Token != a.since:
 				p.fail("shard %d begins with token %d, and not %d", n, e.Work.Token, a.since)
 			}
-			a.work, a.raised, a.taken, a.ended, a.left = e.Work, false, false, false, false
+			a.work, a.raised, a.released, a.taken, a.ended, a.left = e.Work, false, false, false, false, false
 			if a.ready.IsZero() {
 				a.ready = p.now
 			}
@@ -266,11 +267,10 @@ func (p *process) settle() []Effect {
 				p.Raised(a.work, p.now)
 			}
 		case Release:
-			if a.work != e.Work || !a.raised || a.taken || !a.ended {
+			if a.work != e.Work || !a.raised || a.released || a.taken || !a.ended {
 				p.fail("shard %d must not be released", n)
-				break
 			}
-			p.returns(a)
+			a.released = true
 		case Idle:
 			if !a.waits() || a.idle || p.now.Sub(a.offered) != termLimits.Begin {
 				p.fail("shard %d waits for %v only", n, p.now.Sub(a.offered))
@@ -327,7 +327,7 @@ func (p *process) inspect() {
 				p.fail("shard %d waits for %v, and that is not noticed", i, p.now.Sub(a.offered))
 			}
 		}
-		if a.work != nil && a.raised && !a.taken && a.ended {
+		if a.work != nil && a.raised && !a.taken && a.ended && !a.released {
 			p.fail("shard %d is not released", i)
 		}
 		waits := a.owner == p.self && !p.ended && (a.pred == (Session{}) || a.freed)
@@ -383,7 +383,7 @@ func (p *process) print() string {
 		text += fmt.Sprint("|", owner, a.pred.ID, a.freed, a.work != nil, p.works[i] != nil, p.drains[i] != nil, max(0, a.resume.Sub(p.now)), max(0, p.resume[i].Sub(p.now)),
 			ago(a.ready, termLimits.Begin), ago(p.ready[i], termLimits.Begin), min(a.quick, MostQuick), min(p.quick[i], MostQuick))
 		if a.work != nil {
-			text += fmt.Sprint(a.raised, ago(a.offered, termLimits.Begin), a.idle, a.work.idle, a.taken, a.ended, a.left, ago(a.work.ended, termLimits.Drain), ago(a.work.began, termLimits.Pause), a.work.Token == a.since)
+			text += fmt.Sprint(a.raised, a.released, ago(a.offered, termLimits.Begin), a.idle, a.work.idle, a.taken, a.ended, a.left, ago(a.work.ended, termLimits.Drain), ago(a.work.began, termLimits.Pause), a.work.Token == a.since)
 		}
 	}
 	return text
@@ -395,14 +395,11 @@ func TestTerm_Exploration(t *testing.T) {
 		guards            bool
 		sample, long, all int
 	}{
-		{1, false, math.MaxInt, math.MaxInt, 760},
-		{1, true, math.MaxInt, math.MaxInt, 1510},
+		{1, false, math.MaxInt, math.MaxInt, 1236},
+		{1, true, math.MaxInt, math.MaxInt, 2096},
 		{2, false, 5000, 50_000, 0},
 	} {
 		t.Run(fmt.Sprintf("%d shards/guards %v", x.shards, x.guards), func(t *testing.T) {
-			if *whole {
-				x.long = math.MaxInt
-			}
 			most := proof.Raced(proof.Size(x.sample, x.long), 20)
 			run := func(steps []termStep) *process {
 				p := newProcess(x.shards, x.guards)

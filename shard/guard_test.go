@@ -192,6 +192,28 @@ func TestGuards_PassedBefore(t *testing.T) {
 	})
 }
 
+// A guard that passes a shard which waits for Serve ends the wait.
+func TestGuards_PassedBeforeServe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuarded(t)
+		m := g.member("a")
+		time.Sleep(2 * time.Second)
+		check.Equal(t, m.Stats().Waiting, 2, "%d shards wait")
+		later := g.guard(0).Rec
+		later.Token, later.Session = later.Token+1<<20, "LATER"
+		g.Put(guardKey(0), later.Encode())
+		time.Sleep(time.Minute)
+		check.Equal(t, m.Stats().Waiting, 1, "%d shards wait")
+		check.Equal(t, g.logs.count("the work on shard 0 does not begin: a guard stands at a later token"), 1, "it is logged %d times")
+		runs(m, func(lead context.Context, s *shard.Shard) {
+			check.Equal(t, s.Number(), 1, "the work on shard %d begins")
+			<-lead.Done()
+		})
+		time.Sleep(time.Second)
+		check.OK(t, m.Stop())
+	})
+}
+
 // Work that does not end after a later guard has ended its context is given up after the drain. Then another member has the
 // shard, with a token that is greater.
 func TestGuards_WorkThatHangs(t *testing.T) {

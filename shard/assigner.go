@@ -120,12 +120,13 @@ func (a *assigner) plan() bool {
 		}
 		return t
 	}
+	lease := a.assign.Stats().LeaseDuration
 	plan := &group.Assigner{
 		Over: func(s group.Session) bool { return standing(s).over },
 		Freed: func(s group.Session, shard int, since uint64) bool {
 			return a.freed(standing(s), shard, since)
 		},
-		Held:  a.held,
+		Held:  func(s group.Session) bool { return a.held(s, lease) },
 		Asked: registry.Asked,
 		Roll:  a.registry.at.Revision,
 	}
@@ -289,15 +290,11 @@ func (a *assigner) write(i int, base uint64, grants []group.Grant) bool {
 }
 
 // held reports whether the shards of a term that is over wait for its member, and notes when they do not any more.
-func (a *assigner) held(of group.Session) bool {
+func (a *assigner) held(of group.Session, lease time.Duration) bool {
 	s := a.stand.see(of.ID)
-	until := s.ended.Add(s.published.Hold)
-	if s.leads && s.ID == of.ID { // it is back, and gets them when it has registered, for which it has one lease
-		if until = s.began.Add(a.assign.Stats().LeaseDuration); slices.Contains(a.registry.value.Members, s.newest(of.ID).Session) {
-			return false
-		}
-	}
-	if s.published.Hold == 0 || !time.Now().Before(until) || slices.Contains(a.registry.value.Drained, of.ID) {
+	registered := s.leads && slices.Contains(a.registry.value.Members, s.newest(of.ID).Session)
+	until := s.peer.Held(s.published.Hold, lease, registered, time.Now())
+	if until.IsZero() || slices.Contains(a.registry.value.Drained, of.ID) {
 		return false
 	}
 	a.planAt(until)

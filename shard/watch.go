@@ -29,8 +29,7 @@ type sight struct {
 	known    bool   // the record was read before the rest was taken from it
 	revision uint64 // that the rest is of
 	term
-	began time.Time     // when the newest term of the member was first seen
-	ended time.Time     // when it was first seen to be over
+	peer  group.Peer
 	taker chan struct{} // closed when the candidate that stands in the election, to take the key, has ended; nil: there is none
 }
 
@@ -84,15 +83,8 @@ func (s *sight) take(id string, e backend.Entry, l group.Layout) bool {
 	if s.valid && last == s.Last && leads == s.leads {
 		return false
 	}
-	if last.Token != s.Token {
-		s.began = time.Now()
-	}
 	s.term = termOf(l, last, leads, e.Revision)
-	if leads && s.ID == id {
-		s.ended = time.Time{}
-	} else if s.ended.IsZero() {
-		s.ended = time.Now()
-	}
+	s.peer.Seen(s.Token, leads && s.ID == id, time.Now())
 	return true
 }
 

@@ -11,6 +11,7 @@
 //	term.go    Term: the works of one term of a member, with their times
 //	assign.go  Assigner: an even spread with few moves
 //	cold.go    the portions in which a group that starts cold is granted
+//	peer.go    Peer: for how long the shards of a member wait for its next term
 //	keys.go    the keys of a group
 //	encode.go  the stored values of a group: registry, pages of the map, what members publish; encoding,
 //	           decoding, bounds

@@ -18,6 +18,7 @@ import (
 type assigner struct {
 	*Member
 	term     *leader.Term
+	from     time.Time       // when the term began
 	ctx      context.Context //nolint:containedctx // of the term
 	registry *decoded[group.Registry]
 	pages    []*decoded[group.Map]
@@ -37,7 +38,7 @@ type assigner struct {
 func (m *Member) spread(term *leader.Term, stand *watch, registry *decoded[group.Registry]) {
 	ctx, cancel := context.WithCancel(term.Context())
 	defer cancel()
-	a := &assigner{Member: m, term: term, ctx: ctx, stand: stand, registry: registry}
+	a := &assigner{Member: m, term: term, ctx: ctx, stand: stand, registry: registry, from: time.Now()}
 	stand.forget()
 	for i := range m.layout.Pages() {
 		a.pages = append(a.pages, m.page(ctx, i, m.steers))
@@ -67,10 +68,12 @@ func (m *Member) spread(term *leader.Term, stand *watch, registry *decoded[group
 	}
 }
 
-// publish publishes which revisions the pages have, and the programs of the members if they differ. Nothing is published
-// before these are known: it would say that they do not differ.
+// publish publishes which revisions the pages have, and the programs of the members if they differ. For a lease nothing is
+// published before these are known: it would say that they do not differ. A record that cannot be read holds up no longer what
+// the members need.
 func (a *assigner) publish() {
-	if !a.knows {
+	if known := a.from.Add(a.assign.Stats().LeaseDuration); !a.knows && time.Now().Before(known) {
+		a.planAt(known)
 		return
 	}
 	revisions := make([]uint64, len(a.pages))

@@ -117,3 +117,29 @@ func TestProgram_Default(t *testing.T) {
 		check.Says(t, err, leader.ErrInvalidConfig, `Program "\xff" is not UTF-8`)
 	})
 }
+
+// What a new assigner cannot read keeps it from publishing the revisions of the pages for a lease, and no longer.
+func TestAssigner_PublishesInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leadertest.NewStore(nil, leadertest.WithLatency(oneWay))
+		start := func(id string) *shard.Member {
+			m, _ := member(t, store, shard.Config{Shards: 8, ID: id})
+			runs(m, idle)
+			return m
+		}
+		a := start("a")
+		time.Sleep(time.Second)
+		start("b")
+		time.Sleep(time.Second)
+		store.Put(group.PageKey(named, 0), []byte(`{"v":2}`)) // of a later format
+		check.OK(t, a.Stop())
+		published := func() bool {
+			h := store.Leader(group.AssignerKey(named))
+			return h.ID == "b" && len(h.Value) > 0
+		}
+		time.Sleep(lease - time.Second)
+		check.That(t, !published(), "it publishes before it knows the members")
+		time.Sleep(2 * time.Second)
+		check.That(t, published(), "it publishes nothing: %+v", store.Leader(group.AssignerKey(named)))
+	})
+}

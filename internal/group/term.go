@@ -6,7 +6,7 @@ import (
 )
 
 // Term is one term of a member, over all pages: which works begin, which have to end, which are given up, and when it has to
-// be asked again. Each method is an input, with its time, and may append effects.
+// be asked again. A method with a time, and those that name what has happened, are inputs, and may append effects.
 type Term struct {
 	layout Layout
 	limits Limits

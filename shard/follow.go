@@ -21,10 +21,11 @@ type follower struct {
 	erasable bool // a read that finds nothing shows that the key was erased, as by a purge of the stream
 	looks    bell // is rung when the key is to be read
 
-	mu       sync.Mutex
-	newest   backend.Entry
-	expected uint64 // a revision that the key has, as another says
-	read     bool
+	mu        sync.Mutex
+	newest    backend.Entry
+	expected  uint64 // a revision that the key has, as another says
+	read      bool
+	forgotten int // how often forget was called
 }
 
 const (
@@ -68,19 +69,31 @@ func (f *follower) entry() backend.Entry {
 	return f.newest
 }
 
-// take takes an entry that was read or delivered, and reports whether it is newer than the one before.
-func (f *follower) take(e backend.Entry) (newer bool) {
+// take takes an entry that was delivered or written.
+func (f *follower) take(e backend.Entry) { f.takeRead(e, f.forgets()) }
+
+// takeRead takes an entry that was read, and reports whether it is newer than the one before. forgets is what forgets returned
+// when the read was sent: a reply from before the last call of forget shows nothing.
+func (f *follower) takeRead(e backend.Entry, forgets int) (newer bool) {
 	f.mu.Lock()
-	first := !f.read
-	if newer = e.Revision > f.newest.Revision; newer {
+	current := forgets == f.forgotten
+	first := current && !f.read
+	if newer = current && e.Revision > f.newest.Revision; newer {
 		f.newest = e
 	}
-	f.read = true
+	f.read = f.read || current
 	f.mu.Unlock()
 	if newer || first {
 		f.ring()
 	}
 	return newer
+}
+
+// forgets returns how often forget was called.
+func (f *follower) forgets() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.forgotten
 }
 
 // erase forgets an entry that a read did not find, unless there is a newer one.
@@ -101,6 +114,7 @@ func (f *follower) erase(revision uint64) {
 func (f *follower) forget() {
 	f.mu.Lock()
 	f.newest, f.read = backend.Entry{}, false
+	f.forgotten++
 	f.mu.Unlock()
 	f.look()
 }
@@ -183,16 +197,28 @@ func (f *follower) known() bool {
 func (f *follower) run(ctx context.Context) {
 	var last backend.Feed
 	for ctx.Err() == nil {
-		last = f.listen(ctx, last)
-		sleep(ctx, openAgain)
+		var deaf bool
+		if last, deaf = f.listen(ctx, last); !deaf {
+			f.pause(ctx)
+		}
 	}
 	if last != nil {
 		last.Stop()
 	}
 }
 
-// listen opens a feed in place of the last one, and returns it when it has ended.
-func (f *follower) listen(ctx context.Context, instead backend.Feed) backend.Feed {
+// pause waits before another feed is opened, unless the key is to be read.
+func (f *follower) pause(ctx context.Context) {
+	limited, cancel := deadline.Within(ctx, openAgain)
+	defer cancel()
+	select {
+	case <-limited.Done():
+	case <-f.looks:
+	}
+}
+
+// listen opens a feed in place of the last one, reads the key, and returns the feed when it has ended or is deaf.
+func (f *follower) listen(ctx context.Context, instead backend.Feed) (feed backend.Feed, deaf bool) {
 	ended, heard := make(chan struct{}), make(bell, 1)
 	var once sync.Once
 	feed, err := await(ctx, func(ctx context.Context, reply func(backend.Feed, error)) {
@@ -209,29 +235,31 @@ func (f *follower) listen(ctx context.Context, instead backend.Feed) backend.Fee
 		}, reply)
 	})
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	// Not a channel of a timer: one that is due when a select begins crashes the race detector in a bubble
 	// (https://go.dev/issue/78156).
 	due := make(bell, 1)
 	again := time.AfterFunc(f.again, due.ring)
 	defer again.Stop()
-	f.look()
+	opened := make(bell, 1)
+	opened.ring()
 	for {
 		silent := false
 		select {
 		case <-ctx.Done():
-			return feed
+			return feed, false
 		case <-ended:
-			return feed
+			return feed, false
 		case <-heard:
 			again.Reset(f.again)
 			continue
+		case <-opened:
 		case <-f.looks:
 		case <-due:
 			silent = true
 		}
-		before, behind := f.entry().Revision, f.isBehind()
+		before, behind, forgets := f.entry().Revision, f.isBehind(), f.forgets()
 		e, err := get(ctx, f.store, f.key)
 		if err == nil && e.Revision == 0 {
 			f.erase(before)
@@ -240,8 +268,8 @@ func (f *follower) listen(ctx context.Context, instead backend.Feed) backend.Fee
 		case err != nil:
 			again.Reset(openAgain)
 			continue
-		case f.take(e) && (silent || behind):
-			return feed // it is deaf
+		case f.takeRead(e, forgets) && (silent || behind):
+			return feed, true
 		case f.isBehind(): // a replica that lags has answered
 			again.Reset(openAgain)
 			continue

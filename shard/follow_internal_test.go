@@ -107,3 +107,37 @@ func TestFollower_OfErasedKey(t *testing.T) {
 		})
 	}
 }
+
+// A term forgets what was known, and reads the key at once, whatever the follower does then: a read from before is in flight, and
+// shows nothing; it has found more than a silent feed has delivered; or the feed has ended. A message from before does not come again.
+func TestFollower_Forget(t *testing.T) {
+	const moment, oneWay = time.Millisecond, 10 * time.Millisecond
+	for name, c := range map[string]struct {
+		lose func(*leadertest.Link)
+		put  time.Duration // when the entry is stored whose message is lost, after the silence
+		at   time.Duration // when the follower forgets
+		read time.Duration // when it knows the newest entry
+	}{
+		"read in flight, entry later": {(*leadertest.Link).DeafFeeds, oneWay + moment, oneWay + 2*moment, 4 * oneWay},
+		"read in flight":              {(*leadertest.Link).DeafFeeds, oneWay - moment, oneWay + moment, 4 * oneWay},
+		"deaf":                        {(*leadertest.Link).DeafFeeds, oneWay - moment, 2*oneWay + moment, 6 * oneWay},
+		"feed ended":                  {func(l *leadertest.Link) { l.EndFeeds(leader.ErrUnreachable) }, 2 * oneWay, 3 * oneWay, 7 * oneWay},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, link, f, after := followed(t, false)
+				link.Delay(oneWay)
+				after(rollAgain)
+				c.lose(link)
+				after(c.put)
+				store.Put("k", []byte("1"))
+				after(c.at - c.put)
+				f.forget()
+				n, rang := after(c.read - c.at - moment)
+				check.That(t, n < 0 && !rang && !f.known(), "%d, %v, %v before the read", n, rang, f.known())
+				n, rang = after(moment)
+				check.That(t, n == 1 && rang && f.known(), "%d, %v, %v after the read", n, rang, f.known())
+			})
+		})
+	}
+}

@@ -27,30 +27,26 @@ type assigner struct {
 	programs group.Programs // of the members
 	knows    bool           // the records of all members were read, and with them the programs
 
-	published  []byte
-	publishing chan error // has the outcome of the publication in flight; nil: none is
-	planned    bool       // nothing is to be done until something changes
-	due        time.Time  // when the plan is to be made again, because shards have waited long enough; zero: not
-	began      time.Time  // when the group started cold; zero: it did not, or the last portion was granted
+	published    []byte
+	publishing   chan error // has the outcome of the publication in flight; nil: none is
+	publishAgain time.Time  // when the pause after a publication that failed is over
+	due          time.Time  // when the plan is to be made again if nothing changes before; zero: not
+	began        time.Time  // when the group started cold; zero: it did not, or the last portion was granted
 }
 
 // spread spreads the shards while this process leads the group's election.
 func (m *Member) spread(term *leader.Term, stand *watch, registry *decoded[group.Registry]) {
 	ctx, cancel := context.WithCancel(term.Context())
 	defer cancel()
-	a := &assigner{Member: m, term: term, ctx: ctx, stand: stand, registry: registry, from: time.Now()}
+	a := &assigner{Member: m, term: term, ctx: ctx, stand: stand, registry: registry, from: time.Now(), due: time.Now()}
 	stand.forget()
 	for i := range m.layout.Pages() {
 		a.pages = append(a.pages, m.page(ctx, i, m.steers))
 	}
 	defer m.survey(nil)
 	for ctx.Err() == nil {
-		done := a.step()
+		a.step()
 		a.publish()
-		if !done {
-			sleep(ctx, openAgain)
-			continue
-		}
 		var due <-chan time.Time
 		if !a.due.IsZero() {
 			due = time.After(max(time.Until(a.due), time.Nanosecond))
@@ -61,8 +57,7 @@ func (m *Member) spread(term *leader.Term, stand *watch, registry *decoded[group
 		case <-due:
 		case err := <-a.publishing:
 			if a.publishing = nil; err != nil {
-				a.published = nil
-				sleep(ctx, openAgain)
+				a.published, a.publishAgain = nil, time.Now().Add(openAgain)
 			}
 		}
 	}
@@ -72,8 +67,12 @@ func (m *Member) spread(term *leader.Term, stand *watch, registry *decoded[group
 // published before these are known: it would say that they do not differ. A record that cannot be read holds up no longer what
 // the members need.
 func (a *assigner) publish() {
-	if known := a.from.Add(a.assign.Stats().LeaseDuration); !a.knows && time.Now().Before(known) {
-		a.planAt(known)
+	from := a.publishAgain
+	if known := a.from.Add(a.assign.Stats().LeaseDuration); !a.knows && known.After(from) {
+		from = known
+	}
+	if time.Now().Before(from) {
+		a.planAt(from)
 		return
 	}
 	revisions := make([]uint64, len(a.pages))
@@ -92,17 +91,20 @@ func (a *assigner) publish() {
 	}()
 }
 
-// step assigns the shards, if something has changed on which the plan depends. It returns false if it is to be tried again.
-func (a *assigner) step() bool {
+// step assigns the shards, if something has changed on which the plan depends, or if it is time. A plan that has failed is
+// made again after a pause, and before if there is news.
+func (a *assigner) step() {
 	changed := a.registry.refresh()
 	for _, p := range a.pages {
 		changed = p.refresh() || changed
 	}
 	changed = a.stand.refresh(false) || changed
-	if changed || !a.planned || !a.due.IsZero() && !time.Now().Before(a.due) {
-		a.planned = a.plan()
+	if !changed && (a.due.IsZero() || time.Now().Before(a.due)) {
+		return
 	}
-	return a.planned
+	if !a.plan() {
+		a.planAt(time.Now().Add(openAgain))
+	}
 }
 
 // plan assigns the shards once. It returns false if it is to be tried again.
@@ -188,8 +190,9 @@ func (a *assigner) plan() bool {
 	if ready {
 		a.programs, a.knows = programs, true
 	}
-	if time.Now().Before(a.mayGrant(registry.Base)) {
-		return false
+	if from := a.mayGrant(registry.Base); time.Now().Before(from) {
+		a.planAt(from)
+		return true
 	}
 	if lost > a.registry.at.Revision { // it may lack a member that works under the page which was lost, unless the write succeeds
 		return a.enroll(registry)

@@ -242,6 +242,30 @@ func TestDrain_IsTriedAgain(t *testing.T) {
 	})
 }
 
+// If another write of the map was ahead of the assigner's, it makes its plan again when it receives that one, and does not pause.
+func TestDrain_BesideAnotherWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 8, leadertest.WithLatency(oneWay))
+		f.start("a")
+		time.Sleep(time.Second)
+		b := f.start("b")
+		time.Sleep(time.Second)
+		check.Equal(t, b.owns(), 4, "it owns %d")
+		key := group.PageKey(named, 0)
+		time.AfterFunc(4*oneWay+oneWay/2, func() { // the assigner's write is under way
+			f.store.Put(key, f.store.Entry(key).Value)
+		})
+		check.OK(t, shard.Drain(t.Context(), f.store, named, "b"))
+		begun := time.Now()
+		for b.owns() > 0 {
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+		}
+		check.That(t, time.Since(begun) < 10*oneWay, "it is drained after %v", time.Since(begun))
+		f.stop()
+	})
+}
+
 // A shard that was asked for has moved because of that, and the one that comes back for it to spread the shards evenly.
 func TestMove_HasItsReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

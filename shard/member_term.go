@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/backend"
@@ -32,6 +33,7 @@ type memberTerm struct {
 	works         map[*group.Work]*Shard // that the machine has not let go of
 	raised        []*Shard               // whose guards stand, and of which the machine does not know yet; under the lock of the member
 	over          bool                   // the term takes no more of these; also under the lock
+	fenced        atomic.Bool            // guards have ended contexts since the machine was told
 	alarm         *time.Timer            // rings the bell when the machine is to be asked again
 	lease         time.Duration
 	peers         *watch           // the members for whose work shards wait
@@ -122,7 +124,9 @@ func (s *memberTerm) step() (over bool) {
 	for _, p := range s.pages {
 		s.receive(p)
 	}
-	s.watchWorks(now)
+	s.takeFenced()
+	s.machine.Tick(now)
+	s.carryOut()
 	var awaited map[string]bool
 	if s.lead.Err() == nil && s.base != 0 {
 		awaited = s.machine.Start(now, func(pred group.Session, page int) group.Standing {
@@ -130,15 +134,15 @@ func (s *memberTerm) step() (over bool) {
 		})
 		s.carryOut()
 	}
-	if next := s.machine.Wake(now); !next.IsZero() {
-		s.alarm.Reset(next.Sub(now))
-	}
 	reports := s.machine.Reports()
 	counts := s.machine.Count()
+	if next := s.machine.Wake(); !next.IsZero() {
+		s.alarm.Reset(next.Sub(now))
+	}
 	s.count(counts)
 	s.offers = counts.Waiting > 0
 	s.peers.only(awaited)
-	value, err := s.publication(group.Published{Reports: reports, Late: s.machine.Late(), Idle: counts.Idle > 0, Unbegun: s.machine.Unbegun(now)})
+	value, err := s.publication(group.Published{Reports: reports, Late: s.machine.Late(), Idle: counts.Idle > 0, Unbegun: s.machine.Unbegun()})
 	s.outcome("the publication", err)
 	if s.machine.Done() {
 		if err == nil {
@@ -228,8 +232,10 @@ func (s *memberTerm) close() {
 	s.takeRaised()
 }
 
-// take lets Serve begin the work on all shards that wait for it.
+// take lets Serve begin the work on all shards that wait for it, but for those whose contexts have ended meanwhile.
 func (s *memberTerm) take() (shards []*Shard) {
+	s.leave()
+	s.takeFenced()
 	for _, work := range s.machine.Take(time.Now()) {
 		w := s.works[work]
 		s.emit(Started{w})
@@ -238,18 +244,21 @@ func (s *memberTerm) take() (shards []*Shard) {
 	return shards
 }
 
-// watchWorks notes which works were ended by a guard, and what is not taken or has not ended in time.
-func (s *memberTerm) watchWorks(now time.Time) {
-	if s.cfg.Guards != nil {
-		for _, w := range s.works {
-			if w.work.Raised() && errors.Is(context.Cause(w.Context()), leader.ErrFenced) {
-				s.machine.Fenced(w.work, now)
-			}
+// takeFenced takes the works whose contexts guards have ended.
+func (s *memberTerm) takeFenced() {
+	if !s.fenced.Swap(false) {
+		return
+	}
+	s.takeRaised() // perhaps of the same works
+	for _, w := range s.works {
+		if w.work.Raised() && isFenced(w.Context()) {
+			s.machine.Fenced(w.work, time.Now())
 		}
 	}
-	s.machine.Tick(now)
 	s.carryOut()
 }
+
+func isFenced(ctx context.Context) bool { return errors.Is(context.Cause(ctx), leader.ErrFenced) }
 
 // carryOut does what the machine has decided.
 func (s *memberTerm) carryOut() {
@@ -345,7 +354,14 @@ func (s *memberTerm) prepare(w *Shard) {
 	var guards []leader.Guard
 	if s.cfg.Guards != nil {
 		guards = s.cfg.Guards(w.number)
-		defer func() { context.AfterFunc(w.Context(), s.bell.ring) }() // a guard can end the work
+		defer func() { // after the work was offered
+			context.AfterFunc(w.Context(), func() {
+				if isFenced(w.Context()) {
+					s.fenced.Store(true)
+					s.bell.ring()
+				}
+			})
+		}()
 	}
 	raised, cancel := make(chan struct{}), w.cancel
 	term, _ := backend.NewSubterm(w.over, backend.Subterm{
@@ -364,9 +380,8 @@ func (s *memberTerm) prepare(w *Shard) {
 	select {
 	case <-raised:
 	case <-w.Context().Done():
-		err := context.Cause(w.Context())
-		if errors.Is(err, leader.ErrFenced) && s.isNews(group.ShardName(s.name, w.number), w.token) { // not each time it begins again
-			s.fault(fmt.Errorf("the work on shard %d does not begin: a guard stands at a later token than %d: %w", w.number, w.token, err))
+		if isFenced(w.Context()) && s.isNews(group.ShardName(s.name, w.number), w.token) { // not each time it begins again
+			s.fault(fmt.Errorf("the work on shard %d does not begin: a guard stands at a later token than %d: %w", w.number, w.token, context.Cause(w.Context())))
 		}
 		w.release()
 		return

@@ -1,23 +1,32 @@
 package group
 
 import (
+	"container/heap"
+	"maps"
 	"slices"
 	"time"
 )
 
 // Term is one term of a member, over all pages: which works begin, which have to end, which are given up, and when it has to
 // be asked again. A method with a time, and those that name what has happened, are inputs, and may append effects.
+//
+// What happens to one work costs no more than a pass over its page: a process may have thousands that return one by one.
 type Term struct {
-	layout Layout
-	limits Limits
-	pages  []*termPage
-	works  map[int]*Work     // by shard
-	drains Unreturned        // those whose contexts have ended, and those of earlier terms
-	resume map[int]time.Time // by shard, until when work is not begun again that has returned early
-	quick  map[int]int       // by shard, how often in a row its work has returned within the pause
-	ready  map[int]time.Time // by shard, from when on its work could have begun, if it may not have
-	over   bool
-	todo   []Effect
+	layout  Layout
+	limits  Limits
+	pages   []*termPage
+	works   map[int]*Work     // by shard
+	drains  Unreturned        // those whose contexts have ended, and those of earlier terms
+	raised  map[int]*Work     // those that the application can take
+	owned   int               // how many works go on that it has taken, and whose contexts have not ended
+	idle    int               // how many of raised it has not taken in time
+	resume  map[int]time.Time // by shard, until when work is not begun again that has returned early
+	quick   map[int]int       // by shard, how often in a row its work has returned within the pause
+	ready   map[int]time.Time // by shard, from when on its work could have begun, if the application has not taken it
+	unbegun []int             // the shards of ready for which that was too long ago, in order
+	alarms  alarms            // one for each shard that has a deadline, not later than that, and some for nothing
+	over    bool
+	todo    []Effect
 }
 
 // Unreturned has by shard the works of a process whose contexts have ended and that have not returned, over all its terms.
@@ -55,7 +64,7 @@ type termPage struct {
 	first   int
 	member  *Member
 	changed bool
-	waits   []int // shards on it that are granted to the term, and whose work has not begun
+	waits   []int // shards on it that are granted to the term, and whose work has not begun and does not pause
 	report  Report
 	granted int
 }
@@ -88,7 +97,7 @@ const MostQuick = 3
 // NewTerm returns a term that has seen no map. drains is handed from term to term.
 func NewTerm(self Session, l Layout, limits Limits, drains Unreturned) *Term {
 	t := &Term{
-		layout: l, limits: limits, drains: drains, works: make(map[int]*Work),
+		layout: l, limits: limits, drains: drains, works: make(map[int]*Work), raised: make(map[int]*Work),
 		resume: make(map[int]time.Time), quick: make(map[int]int), ready: make(map[int]time.Time),
 	}
 	for i := range l.Pages() {
@@ -129,7 +138,7 @@ func (t *Term) Over(now time.Time) {
 		p.member.Leave()
 		p.changed = true
 	}
-	for _, w := range t.all(func(*Work) bool { return true }) {
+	for _, w := range inOrder(t.works) {
 		t.end(w, now)
 	}
 }
@@ -138,16 +147,30 @@ func (t *Term) Over(now time.Time) {
 func (t *Term) Raised(w *Work, now time.Time) {
 	if w.offered = now; !w.ended.IsZero() {
 		t.emit(Release, w)
+		return
 	}
+	t.raised[w.Shard] = w
+	t.arm(w.Shard)
 }
 
 // Take says that the application takes what it can, and returns that.
 func (t *Term) Take(now time.Time) []*Work {
-	works := t.all((*Work).waits)
+	works := inOrder(t.raised)
 	for _, w := range works {
 		w.began = now
+		t.begun(w.Shard)
 	}
+	clear(t.raised)
+	t.owned, t.idle = t.owned+len(works), 0
 	return works
+}
+
+// begun forgets since when the work on a shard could have begun.
+func (t *Term) begun(shard int) {
+	delete(t.ready, shard)
+	if i, late := slices.BinarySearch(t.unbegun, shard); late {
+		t.unbegun = slices.Delete(t.unbegun, i, i+1)
+	}
 }
 
 // Fenced says that a guard has ended the context of a work.
@@ -159,7 +182,9 @@ func (t *Term) end(w *Work, now time.Time) {
 		return
 	}
 	unused := w.waits()
+	t.uncount(w)
 	w.ended, t.drains[w.Shard] = now, w
+	t.arm(w.Shard)
 	if t.emit(Drain, w); unused {
 		t.emit(Release, w)
 	}
@@ -175,6 +200,7 @@ func (t *Term) Returned(w *Work, now time.Time) {
 	}
 	if early := t.remove(w); early {
 		t.resume[w.Shard] = now.Add(t.limits.Pause)
+		t.arm(w.Shard)
 		if w.Began() {
 			t.countQuick(w, now)
 		}
@@ -193,28 +219,94 @@ func (t *Term) countQuick(w *Work, now time.Time) {
 	}
 }
 
-// Tick notices the works that were not taken in time, and gives up those that have not returned in time.
+// Tick notices the works that were not taken in time, gives up those that have not returned in time, and ends pauses.
 func (t *Term) Tick(now time.Time) {
-	for _, w := range t.all(func(w *Work) bool { return w.waits() && !w.idle && now.Sub(w.offered) >= t.limits.Begin }) {
-		w.idle = true
-		t.emit(Idle, w)
+	for _, shard := range t.alarms.due(now) {
+		t.tick(shard, now)
+		t.arm(shard)
 	}
-	t.giveUp(func(w *Work) bool { return !w.ended.IsZero() && now.Sub(w.ended) >= t.limits.Drain })
+}
+
+func (t *Term) tick(shard int, now time.Time) {
+	if at, pauses := t.resume[shard]; pauses && !now.Before(at) {
+		delete(t.resume, shard)
+		t.pages[shard/t.layout.PageSize].changed = true
+	}
+	if at, waits := t.ready[shard]; waits && now.Sub(at) >= t.limits.Begin {
+		if i, known := slices.BinarySearch(t.unbegun, shard); !known {
+			t.unbegun = slices.Insert(t.unbegun, i, shard)
+		}
+	}
+	switch w := t.works[shard]; {
+	case w == nil:
+	case w.waits() && !w.idle && now.Sub(w.offered) >= t.limits.Begin:
+		w.idle = true
+		t.idle++
+		t.emit(Idle, w)
+	case !w.ended.IsZero() && now.Sub(w.ended) >= t.limits.Drain:
+		t.giveUp(w)
+	}
+}
+
+// deadline returns when tick finds something to do for a shard; zero: never.
+func (t *Term) deadline(shard int) (next time.Time) {
+	next = t.resume[shard]
+	at := func(when time.Time) {
+		if next.IsZero() || when.Before(next) {
+			next = when
+		}
+	}
+	if since, waits := t.ready[shard]; waits {
+		if _, late := slices.BinarySearch(t.unbegun, shard); !late {
+			at(since.Add(t.limits.Begin))
+		}
+	}
+	switch w := t.works[shard]; {
+	case w == nil:
+	case !w.ended.IsZero():
+		at(w.ended.Add(t.limits.Drain))
+	case w.waits() && !w.idle:
+		at(w.offered.Add(t.limits.Begin))
+	}
+	return next
+}
+
+// arm sets the alarm of a shard, if it has a deadline.
+func (t *Term) arm(shard int) {
+	if at := t.deadline(shard); !at.IsZero() {
+		t.alarms.set(alarm{at, shard})
+	}
 }
 
 // Abandon gives up all works, because the process waits for them no longer.
-func (t *Term) Abandon() { t.giveUp(func(*Work) bool { return true }) }
+func (t *Term) Abandon() {
+	for _, w := range inOrder(t.works) {
+		t.giveUp(w)
+	}
+}
 
-func (t *Term) giveUp(which func(*Work) bool) {
-	for _, w := range t.all(which) {
-		t.remove(w)
-		w.late = true
-		t.emit(GiveUp, w)
+func (t *Term) giveUp(w *Work) {
+	t.remove(w)
+	w.late = true
+	t.emit(GiveUp, w)
+}
+
+// uncount takes note that a work is neither owned nor waits for the application any more.
+func (t *Term) uncount(w *Work) {
+	switch {
+	case t.works[w.Shard] != w || !w.ended.IsZero():
+	case w.Began():
+		t.owned--
+	case w.Raised():
+		if delete(t.raised, w.Shard); w.idle {
+			t.idle--
+		}
 	}
 }
 
 // remove forgets a work, and reports whether it has returned although it need not.
 func (t *Term) remove(w *Work) (early bool) {
+	t.uncount(w)
 	delete(t.works, w.Shard)
 	p := t.pages[w.Shard/t.layout.PageSize]
 	p.changed = true
@@ -227,55 +319,45 @@ func (t *Term) Start(now time.Time, standing func(s Session, page int) Standing)
 	awaited = make(map[string]bool)
 	for page, p := range t.pages {
 		t.refresh(page)
-		for _, i := range p.waits {
+		p.waits = slices.DeleteFunc(p.waits, func(i int) bool {
 			shard := p.first + i
-			pred, waits := p.member.Waits(i)
-			if !waits || now.Before(t.resume[shard]) || t.drains[shard] != nil {
-				continue
+			if t.drains[shard] != nil {
+				return false
 			}
 			var stands Standing
+			pred, _ := p.member.Waits(i)
 			if pred != (Session{}) {
 				stands = standing(pred, page)
 			}
 			if !p.member.Start(i, stands) {
 				awaited[pred.ID] = true
-				continue
+				return false
 			}
 			w := &Work{Shard: shard, Token: p.member.Token(i)}
 			t.works[shard] = w
-			delete(t.resume, shard)
 			if t.ready[shard].IsZero() {
 				t.ready[shard] = now
 			}
+			t.arm(shard)
 			t.emit(Begin, w)
-		}
+			return true
+		})
 	}
 	return awaited
 }
 
 // Wake returns when the term is to be asked again if nothing happens before; zero: never. A work is given up then, or begins
 // again, or has not begun in time.
-func (t *Term) Wake(now time.Time) (next time.Time) {
-	at := func(when time.Time) {
-		if when.After(now) && (next.IsZero() || when.Before(next)) {
-			next = when
+func (t *Term) Wake() time.Time {
+	for len(t.alarms) > 0 {
+		next := t.alarms[0]
+		if t.deadline(next.shard).Equal(next.at) {
+			return next.at
 		}
+		heap.Pop(&t.alarms)
+		t.arm(next.shard)
 	}
-	for _, w := range t.works {
-		switch {
-		case !w.ended.IsZero():
-			at(w.ended.Add(t.limits.Drain))
-		case w.waits():
-			at(w.offered.Add(t.limits.Begin))
-		}
-	}
-	for _, when := range t.resume {
-		at(when)
-	}
-	for _, when := range t.ready {
-		at(when.Add(t.limits.Begin))
-	}
-	return next
+	return time.Time{}
 }
 
 // Reports returns what the member publishes about each page.
@@ -297,39 +379,17 @@ type Counts struct {
 }
 
 // Count counts the shards.
-func (t *Term) Count() (c Counts) {
+func (t *Term) Count() Counts {
+	c := Counts{Owned: t.owned, Waiting: len(t.raised), Idle: t.idle}
 	for i, p := range t.pages {
 		t.refresh(i)
 		c.Granted += p.granted
-	}
-	for _, w := range t.works {
-		switch {
-		case w.Began() && w.ended.IsZero():
-			c.Owned++
-		case w.waits():
-			if c.Waiting++; w.idle {
-				c.Idle++
-			}
-		}
 	}
 	return c
 }
 
 // Unbegun returns the shards whose work could have begun some time ago, and has not.
-func (t *Term) Unbegun(now time.Time) (shards []int) {
-	for n, since := range t.ready {
-		p := t.pages[n/t.layout.PageSize]
-		_, waits := slices.BinarySearch(p.waits, n-p.first) // a guard has ended it before its work began
-		switch w := t.works[n]; {
-		case w == nil && !waits, w != nil && w.Began():
-			delete(t.ready, n)
-		case now.Sub(since) >= t.limits.Begin:
-			shards = append(shards, n)
-		}
-	}
-	slices.Sort(shards)
-	return shards
-}
+func (t *Term) Unbegun() (shards []int) { return slices.Clone(t.unbegun) }
 
 // Late returns the shards whose work was given up and goes on, as far as a member can publish them.
 func (t *Term) Late() (shards []int) {
@@ -355,19 +415,55 @@ func (t *Term) refresh(page int) {
 	p.waits = p.waits[:0]
 	_, n := t.layout.Page(page)
 	for i := range n {
-		if _, waits := p.member.Waits(i); waits {
+		if _, waits := p.member.Waits(i); waits && t.resume[p.first+i].IsZero() {
 			p.waits = append(p.waits, i)
+		}
+	}
+	for shard := range t.ready {
+		i := shard - p.first
+		if i < 0 || i >= n || t.works[shard] != nil {
+			continue
+		}
+		if _, waits := p.member.Waits(i); !waits { // a guard may have ended it before it was taken
+			t.begun(shard)
 		}
 	}
 }
 
-// all returns the works of a kind in the order of their shards.
-func (t *Term) all(which func(*Work) bool) (works []*Work) {
-	for _, w := range t.works {
-		if which(w) {
-			works = append(works, w)
-		}
-	}
+// inOrder returns works in the order of their shards.
+func inOrder(of map[int]*Work) []*Work {
+	works := slices.Collect(maps.Values(of))
 	slices.SortFunc(works, func(v, w *Work) int { return v.Shard - w.Shard })
 	return works
+}
+
+// alarm is when a shard is to be looked at.
+type alarm struct {
+	at    time.Time
+	shard int
+}
+
+// alarms are a heap of them.
+type alarms []alarm
+
+func (a *alarms) set(next alarm) { heap.Push(a, next) }
+
+// due removes the alarms that are due, and returns their shards, in order, each once.
+func (a *alarms) due(now time.Time) (shards []int) {
+	for len(*a) > 0 && !now.Before((*a)[0].at) {
+		shards = append(shards, heap.Pop(a).(alarm).shard) //nolint:forcetypeassert // Pop returns no other
+	}
+	slices.Sort(shards)
+	return slices.Compact(shards)
+}
+
+func (a alarms) Less(i, j int) bool { return a[i].at.Before(a[j].at) }
+func (a alarms) Len() int           { return len(a) }
+func (a alarms) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
+func (a *alarms) Push(x any)        { *a = append(*a, x.(alarm)) } //nolint:forcetypeassert // set pushes no other
+func (a *alarms) Pop() any {
+	last := len(*a) - 1
+	x := (*a)[last]
+	*a = (*a)[:last]
+	return x
 }

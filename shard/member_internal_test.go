@@ -26,6 +26,92 @@ func TestReceive_KeepsNoGrantOfOthers(t *testing.T) {
 	check.That(t, s.machine.Reports()[0].Seen == 3 && p.err == nil && p.value.Grants == nil, "%+v, %v", p.value, p.err)
 }
 
+// termOfOne returns the work of a term that has one shard, whose guards stand, which the machine does not know yet, and what ends
+// the context of the term.
+func termOfOne(t *testing.T) (s *memberTerm, w *Shard, end context.CancelCauseFunc) {
+	l, self := group.Layout{Shards: 1, PageSize: 1}, group.Session{ID: "a", Token: 1}
+	c := check.Got(leader.Campaign(t.Context(), leadertest.NewStore(nil), "e", leader.Config{ID: "a"}))(t)
+	t.Cleanup(func() { check.OK(t, c.Stop()) })
+	synctest.Wait()
+	s = &memberTerm{
+		Member: &Member{
+			stored: stored{layout: l}, bell: make(bell, 1), draining: make(map[*Shard]time.Time), unreturned: make(group.Unreturned),
+			events: newFeed(), log: slog.New(slog.DiscardHandler), values: t.Context(),
+		},
+		self: self, works: make(map[*group.Work]*Shard),
+	}
+	term, _ := c.Term()
+	s.lead, end = context.WithCancelCause(term.Context())
+	s.machine = group.NewTerm(self, l, group.Limits{Drain: lease, Begin: lease}, s.unreturned)
+	s.machine.Received(0, group.Map{Revision: 1, Grants: []group.Grant{{Owner: self, Since: 1}}}, time.Now())
+	s.machine.Start(time.Now(), nil)
+	s.carryOut()
+	synctest.Wait()
+	for _, w = range s.works {
+	}
+	return s, w, end
+}
+
+const lease = 15 * time.Second
+
+// Serve takes no shard whose context has ended, also if the goroutine of the term has not looked since then.
+func TestTake_AfterTheEnd(t *testing.T) {
+	for name, ends := range map[string]func(s *memberTerm, w *Shard, end context.CancelCauseFunc){
+		"of the term": func(_ *memberTerm, _ *Shard, end context.CancelCauseFunc) { end(leader.ErrStopped) },
+		"by a guard": func(s *memberTerm, w *Shard, _ context.CancelCauseFunc) {
+			s.takeRaised()
+			w.cancel(leader.ErrFenced)
+			s.fenced.Store(true)
+		},
+		"by a guard, at once": func(s *memberTerm, w *Shard, _ context.CancelCauseFunc) {
+			w.cancel(leader.ErrFenced)
+			s.fenced.Store(true)
+			s.takeFenced()
+		},
+		"": func(*memberTerm, *Shard, context.CancelCauseFunc) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, w, end := termOfOne(t)
+				ends(s, w, end)
+				s.takeRaised()
+				check.Equal(t, len(s.take()) == 1, name == "", "it takes the shard: %v")
+				check.Equal(t, w.Context().Err() == nil, name == "", "its context is alive: %v")
+				w.release()
+				end(nil)
+			})
+		})
+	}
+}
+
+// Work that returns as it is given up is not late, in the event and in what the member publishes.
+func TestGiveUp_OfWorkThatReturns(t *testing.T) {
+	for _, returns := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s, w, end := termOfOne(t)
+			events := s.Events(t.Context())
+			s.takeRaised()
+			s.take()
+			end(leader.ErrStopped)
+			s.leave()
+			s.machine.Tick(time.Now().Add(lease))
+			if returns {
+				w.release()
+			}
+			s.carryOut()
+			var late bool
+			for len(events) > 0 {
+				if r, ok := (<-events).(Released); ok {
+					late = r.Late
+				}
+			}
+			check.Equal(t, late, !returns, "the event says that it is late: %v")
+			check.Equal(t, len(s.machine.Late()) == 1, !returns, "it is late: %v")
+			w.release()
+		})
+	}
+}
+
 // The base for a page lets tokens, which are its sum with a revision, rise above all that the process knows of the page. Where
 // no base can, it stays.
 func TestLeast_LetsTokensRise(t *testing.T) {

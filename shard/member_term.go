@@ -292,9 +292,13 @@ func (s *memberTerm) carryOut() {
 			}
 		case group.GiveUp:
 			delete(s.works, e.Work)
+			late := s.drains(w)
+			if !late { // it has returned since the machine was told, and is not to be published as late
+				s.machine.Returned(e.Work, time.Now())
+			}
 			if w.work.Began() {
 				backend.GiveUp(w.term)
-				s.emit(Released{w, s.drains(w)})
+				s.emit(Released{w, late})
 			}
 		}
 	}

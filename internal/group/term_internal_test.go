@@ -451,3 +451,38 @@ func TestTerm_Exploration(t *testing.T) {
 		})
 	}
 }
+
+// BenchmarkTerm_Returns measures what a process does when one of its works returns, and when it begins again: it learns of each
+// by itself.
+func BenchmarkTerm_Returns(b *testing.B) {
+	for _, shards := range []int{100, 1000, 10_000} {
+		b.Run(fmt.Sprintf("%d shards", shards), func(b *testing.B) {
+			l, self, now := Layout{Shards: shards, PageSize: min(shards, 1000)}, Session{"a", 1}, time.Unix(0, 0)
+			t := NewTerm(self, l, Limits{Drain: time.Minute, Pause: 5 * time.Second, Begin: time.Minute}, make(Unreturned))
+			for page := range l.Pages() {
+				t.Received(page, Map{Revision: 1, Grants: slices.Repeat([]Grant{{Owner: self, Since: 1}}, l.PageSize)}, now)
+			}
+			step := func() {
+				t.Tick(now)
+				t.Start(now, nil)
+				for _, e := range t.Effects() {
+					if e.Kind == Begin {
+						t.Raised(e.Work, now)
+					}
+				}
+				t.Take(now)
+				t.Reports()
+				t.Count()
+				t.Wake()
+			}
+			step()
+			for n := 0; b.Loop(); n++ {
+				if w := t.works[n%shards]; w != nil {
+					t.Returned(w, now)
+				}
+				step()
+				now = now.Add(10 * time.Second / time.Duration(shards))
+			}
+		})
+	}
+}

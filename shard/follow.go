@@ -296,4 +296,4 @@ func await[T any](ctx context.Context, send func(context.Context, func(T, error)
 }
 
 // sleep waits, or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) { _ = deadline.Sleep(ctx, d) } //nolint:unparam // each call says how long
+func sleep(ctx context.Context, d time.Duration) { _ = deadline.Sleep(ctx, d) }

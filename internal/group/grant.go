@@ -9,6 +9,7 @@
 //	grant.go   what members read and publish: sessions, grants, maps, reports
 //	member.go  Member: the shards of one page that one term of a member works on
 //	term.go    Term: the works of one term of a member, with their times
+//	alarm.go   alarms: when a Term is to look at which shard
 //	assign.go  Assigner: an even spread with few moves
 //	cold.go    the portions in which a group that starts cold is granted
 //	peer.go    Peer: for how long the shards of a member wait for its next term

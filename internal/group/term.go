@@ -1,7 +1,6 @@
 package group
 
 import (
-	"container/heap"
 	"maps"
 	"slices"
 	"time"
@@ -24,7 +23,7 @@ type Term struct {
 	quick   map[int]int       // by shard, how often in a row its work has returned within the pause
 	ready   map[int]time.Time // by shard, from when on its work could have begun, if the application has not taken it
 	unbegun []int             // the shards of ready for which that was too long ago, in order
-	alarms  alarms            // one for each shard that has a deadline, not later than that, and some for nothing
+	alarms  alarms            // one for each shard that has a deadline, not later than that, and some of others
 	over    bool
 	todo    []Effect
 }
@@ -97,7 +96,7 @@ const MostQuick = 3
 // NewTerm returns a term that has seen no map. drains is handed from term to term.
 func NewTerm(self Session, l Layout, limits Limits, drains Unreturned) *Term {
 	t := &Term{
-		layout: l, limits: limits, drains: drains, works: make(map[int]*Work), raised: make(map[int]*Work),
+		layout: l, limits: limits, drains: drains, works: make(map[int]*Work), raised: make(map[int]*Work), alarms: alarms{place: make(map[int]int)},
 		resume: make(map[int]time.Time), quick: make(map[int]int), ready: make(map[int]time.Time),
 	}
 	for i := range l.Pages() {
@@ -274,7 +273,7 @@ func (t *Term) deadline(shard int) (next time.Time) {
 // arm sets the alarm of a shard, if it has a deadline.
 func (t *Term) arm(shard int) {
 	if at := t.deadline(shard); !at.IsZero() {
-		t.alarms.set(alarm{at, shard})
+		t.alarms.set(shard, at)
 	}
 }
 
@@ -349,15 +348,14 @@ func (t *Term) Start(now time.Time, standing func(s Session, page int) Standing)
 // Wake returns when the term is to be asked again if nothing happens before; zero: never. A work is given up then, or begins
 // again, or has not begun in time.
 func (t *Term) Wake() time.Time {
-	for len(t.alarms) > 0 {
-		next := t.alarms[0]
-		if t.deadline(next.shard).Equal(next.at) {
+	for {
+		next, ok := t.alarms.next()
+		if !ok || t.deadline(next.shard).Equal(next.at) {
 			return next.at
 		}
-		heap.Pop(&t.alarms)
+		t.alarms.drop()
 		t.arm(next.shard)
 	}
-	return time.Time{}
 }
 
 // Reports returns what the member publishes about each page.
@@ -435,35 +433,4 @@ func inOrder(of map[int]*Work) []*Work {
 	works := slices.Collect(maps.Values(of))
 	slices.SortFunc(works, func(v, w *Work) int { return v.Shard - w.Shard })
 	return works
-}
-
-// alarm is when a shard is to be looked at.
-type alarm struct {
-	at    time.Time
-	shard int
-}
-
-// alarms are a heap of them.
-type alarms []alarm
-
-func (a *alarms) set(next alarm) { heap.Push(a, next) }
-
-// due removes the alarms that are due, and returns their shards, in order, each once.
-func (a *alarms) due(now time.Time) (shards []int) {
-	for len(*a) > 0 && !now.Before((*a)[0].at) {
-		shards = append(shards, heap.Pop(a).(alarm).shard) //nolint:forcetypeassert // Pop returns no other
-	}
-	slices.Sort(shards)
-	return slices.Compact(shards)
-}
-
-func (a alarms) Less(i, j int) bool { return a[i].at.Before(a[j].at) }
-func (a alarms) Len() int           { return len(a) }
-func (a alarms) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
-func (a *alarms) Push(x any)        { *a = append(*a, x.(alarm)) } //nolint:forcetypeassert // set pushes no other
-func (a *alarms) Pop() any {
-	last := len(*a) - 1
-	x := (*a)[last]
-	*a = (*a)[:last]
-	return x
 }

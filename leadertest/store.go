@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/keyset"
 	kit "github.com/natsleader/natsleader/internal/leadertest"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -58,7 +59,7 @@ func (c *Clock) of() *kit.Clock {
 }
 
 // Store is a bucket in memory, for any number of elections: a [leader.Store]. Or it is a bucket that
-// only the leader may write (see [Link.Guard]).
+// only the leader may write (see [Link.Guard]), or one of keys (a keys.Bucket).
 type Store struct {
 	store
 	kit *kit.Store
@@ -68,6 +69,7 @@ type Store struct {
 type store interface {
 	leader.Store
 	Clock() leader.Clock // the default of Config.Clock
+	KeySet() keyset.Bucket
 }
 
 // NewStore returns an empty store in the time of the clock, or, with a nil clock, in that of the process,
@@ -108,10 +110,13 @@ func (s *Store) StepDown(election string) error { return s.kit.StepDown(election
 // Put writes a value over whatever the key holds, as `nats kv put` does.
 func (s *Store) Put(key string, value []byte) { s.kit.Put(key, value) }
 
+// Delete deletes the key, as `nats kv del` does.
+func (s *Store) Delete(key string) { s.kit.Delete(key) }
+
 // Value returns the value of the key, not to be changed; nil if there is none.
 func (s *Store) Value(key string) []byte { return s.kit.Entry(key).Value }
 
-// Link is a connection to a [Store], with faults. It is a [leader.Store], too. All links of one name are
+// Link is a connection to a [Store], with faults. It is a [leader.Store] and a keys.Bucket, too. All links of one name are
 // the same connection.
 //
 // Its methods first wait until the candidates of the [Clock] are at rest.

@@ -39,6 +39,7 @@
 //	operator.go  acts of an operator on the store, such as put, delete, purge and roll back
 //	cordon.go    the cordon of a store in memory
 //	led.go       Led, Work and Resign: what tests of this module do with the term of a candidate
+//	keyset.go    a store as a bucket of keys, for package keys
 //	roster.go    the roster in memory, and its faults
 //	stepdown.go  step-down requests in memory
 //	guard.go     a store as a guard

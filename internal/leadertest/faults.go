@@ -254,6 +254,7 @@ func (l *Link) restore() {
 			f.tell(backend.FeedEvent{Reconnected: true})
 		}
 	}
+	l.store.endWatches(nil, func(o *Link) bool { return o == l })
 	l.endViews(unreachable(errReconnected))
 	for _, c := range l.store.cordons {
 		if c.link == l {
@@ -272,6 +273,11 @@ func (l *Link) breakOff() {
 			f.last = time.Time{}
 		}
 	}
+	for _, w := range l.store.watches {
+		if w.link == l {
+			w.last = time.Time{}
+		}
+	}
 }
 
 func (l *Link) rejectAll(err error) {
@@ -284,6 +290,7 @@ func (l *Link) rejectAll(err error) {
 }
 
 func (l *Link) endFeeds(err error) {
+	l.store.endWatches(err, func(o *Link) bool { return o == l })
 	for _, f := range l.store.feeds {
 		if f.link != l {
 			continue

@@ -433,17 +433,24 @@ func (f *feed) drop() {
 
 // tell sends a message of the feed over the link.
 func (f *feed) tell(e backend.FeedEvent) {
-	l := f.link
-	switch {
-	case f.deaf || !l.reached():
-		return
-	case l.feedLoss != 0 && e.Entry.Revision != 0:
-		if l.feedLoss > 0 {
-			l.feedLoss--
-		}
+	if f.deaf || f.link.loses(e.Entry.Revision) {
 		return
 	}
-	l.inOrder(&f.last, &f.open, func() { f.deliver(e) })
+	f.link.inOrder(&f.last, &f.open, func() { f.deliver(e) })
+}
+
+// loses reports whether the link loses a message of a feed, which has a revision if it was stored.
+func (l *Link) loses(revision uint64) bool {
+	if !l.reached() {
+		return true
+	}
+	if l.feedLoss == 0 || revision == 0 {
+		return false
+	}
+	if l.feedLoss > 0 {
+		l.feedLoss--
+	}
+	return true
 }
 
 // inOrder delivers a message of a feed or a view, not before the last one arrives.

@@ -117,6 +117,7 @@ func (s *Store) Drop() {
 	defer s.lock("Store.Drop")()
 	s.restore(Snapshot{})
 	s.gone = true
+	s.endWatches(leader.ErrNoBucket, func(*Link) bool { return true })
 }
 
 // Recreate deletes the bucket and makes it anew, empty. The next revision is 1, as in a
@@ -126,6 +127,8 @@ func (s *Store) Recreate() {
 	defer s.lock("Store.Recreate")()
 	s.restore(Snapshot{})
 	s.gone = false
+	s.made++
+	s.endWatches(nil, func(*Link) bool { return true })
 }
 
 // Snapshot returns the content of the store, for [Store.Rollback].

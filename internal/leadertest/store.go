@@ -40,6 +40,8 @@ type Store struct {
 	written  map[string]uint64        // writes, when the key was last written
 	links    map[string]*Link
 	feeds    []*feed
+	watches  []*watch // of keys
+	made     int      // how often it was made again
 	ears     []*ear
 	cordons  []*cordonFeed
 	pending  []*request
@@ -169,6 +171,9 @@ func (s *Store) put(key string, value []byte, marker bool) backend.Entry {
 		if f.key == key {
 			f.tell(backend.FeedEvent{Entry: e})
 		}
+	}
+	for _, w := range s.watches {
+		w.stored(key, e)
 	}
 	if key == wire.CordonKey {
 		for _, c := range s.cordons {

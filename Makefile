@@ -87,7 +87,7 @@ alerts: servers ## the alerts in a real Prometheus, beside a cluster with faults
 # tests: to compile the server for three more systems takes minutes.
 vet: ## go vet, and builds for other systems
 	go vet -tags prove,alerts,field $(WORK)
-	for os in darwin windows; do GOOS=$$os go build ./leader ./fence ./roster ./seats ./kvelect ./schedule ./shard ./leadertest ./health ./metrics ./cmd/natsleader ./examples/playground || exit 1; done
+	for os in darwin windows; do GOOS=$$os go build ./leader ./fence ./roster ./seats ./kvelect ./schedule ./shard ./keys ./leadertest ./health ./metrics ./cmd/natsleader ./examples/playground || exit 1; done
 	GOARCH=386 go build ./leader ./fence ./leadertest
 
 tools: $(GOLANGCI) ## build the linter into .tools
@@ -124,7 +124,7 @@ tidy-check: ## fail where `make tidy` would change something
 # What a program pulls in with the importable packages of the root module. Every requirement of
 # the root module is in the module graph of each program that imports one of them.
 deps-check: ## fail if an importable package imports more than the standard library, nats.go and golang.org/x/sync, or the root module requires more
-	@extra=$$(go list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' ./leader ./fence ./roster ./seats ./kvelect ./schedule ./shard ./leadertest ./health \
+	@extra=$$(go list -deps -f '{{if not .Standard}}{{.ImportPath}}{{end}}' ./leader ./fence ./roster ./seats ./kvelect ./schedule ./shard ./keys ./leadertest ./health \
 		| grep -v -e '^github.com/natsleader/natsleader/' -e '^github.com/nats-io/nats.go' -e '^golang.org/x/sync' \
 		| xargs -r go list -f '{{.ImportPath}} {{.Module.Path}}' \
 		| grep -v -w -F -f <(go list -deps -f '{{with .Module}}{{.Path}}{{end}}' github.com/nats-io/nats.go/jetstream | sort -u) || true); \

@@ -26,7 +26,7 @@ func TestAPI(t *testing.T) {
 		proof.Skip(t, "the other modules of the repository are not here")
 	}
 	for _, dir := range []string{
-		"leader", "fence", "roster", "seats", "kvelect", "schedule", "shard", "leadertest", "health", "metrics",
+		"leader", "fence", "roster", "seats", "kvelect", "schedule", "shard", "keys", "leadertest", "health", "metrics",
 		"contrib/leaderasynq", "contrib/leadercron", "contrib/leadergocron", "contrib/leadertrace",
 	} {
 		t.Run(filepath.Base(dir), func(t *testing.T) { golden.Check(t, exported(t, filepath.Join("../..", dir))) })

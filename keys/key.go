@@ -1,0 +1,93 @@
+package keys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/natsleader/natsleader/fence"
+	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/shard"
+)
+
+// Key is the work on one key by this process, from a begin to the end. Its methods may be called from any goroutine.
+type Key struct {
+	set     *Set
+	id      uint64
+	shard   *shard.Shard
+	ctx     context.Context //nolint:containedctx // that of the work
+	cancel  context.CancelCauseFunc
+	newest  atomic.Pointer[Entry]
+	known   atomic.Uint64 // the revision that Entry has returned last
+	changed chan struct{}
+}
+
+// Name returns the key.
+func (k *Key) Name() string { return k.newest.Load().Name }
+
+// Entry returns the newest value that the set has received.
+func (k *Key) Entry() Entry {
+	e := *k.newest.Load()
+	for was := k.known.Load(); was < e.Revision && !k.known.CompareAndSwap(was, e.Revision); was = k.known.Load() {
+	}
+	return e
+}
+
+// Changed receives when there is an Entry that Changed has not received for. A value that changes does not restart the work.
+func (k *Key) Changed() <-chan struct{} { return k.changed }
+
+// Context returns the context of the work. It ends with that of the shard and its cause, see [shard.Shard.Context], and with
+// [ErrDeleted] or [ErrNotWanted]. It ends with [context.Canceled] when the work has returned. Err and Done ask the clock.
+func (k *Key) Context() context.Context { return k.ctx }
+
+// Token returns the fencing token of the shard that has the key. It is greater than that of each earlier owner. A key that is
+// deleted and put again can have the same token, in the same process.
+func (k *Key) Token() uint64 { return k.shard.Token() }
+
+// Shard returns the shard that has the key, and others beside it. The functions of its leader.Term.Go belong to the shard:
+// the work on the key can begin again, in this process, before they return.
+func (k *Key) Shard() *shard.Shard { return k.shard }
+
+// Writer returns the writer of the guard of the slot, or nil without [Config].Guards. What it writes, also to other keys of
+// the bucket, a later owner of the slot has received before it begins.
+func (k *Key) Writer() fence.KVWriter {
+	if k.set.guards == nil {
+		return nil
+	}
+	return k.set.guards[k.shard.Number()].writer(k.shard.Term())
+}
+
+// completeLimit bounds [Key.Complete].
+const completeLimit = 5 * time.Second
+
+// Complete deletes the key, because the work on it is done, and returns within 5 s. It does not depend on the context of the
+// key, which ends with the deletion. It returns [ErrChanged], and the key stays, if there is a later value than the one that
+// Entry has returned last, or with which the work has begun. Call Entry for that value, then, and go on. After another error
+// the key may be deleted, or may yet be.
+//
+// A key that Complete has deleted does not begin again in this process before it is put again. With [Config].Guards it does not
+// begin on a later owner of the slot either, unless Complete was called after the end of the lease.
+func (k *Key) Complete() error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(k.ctx), completeLimit)
+	defer cancel()
+	name, revision := k.Name(), k.known.Load()
+	switch err := k.set.bucket.Delete(ctx, name, revision); {
+	case errors.Is(err, backend.ErrRefused):
+		return fmt.Errorf("%w: %s is not at revision %d any more", ErrChanged, name, revision)
+	case err != nil:
+		return err
+	}
+	k.set.send(func(a *actor, _ time.Time) { a.machine.completed(name, revision) })
+	return nil
+}
+
+// update gives the work a new value.
+func (k *Key) update(e Entry) {
+	k.newest.Store(&e)
+	select {
+	case k.changed <- struct{}{}:
+	default: // it has not received for the last one
+	}
+}

@@ -1,0 +1,199 @@
+// Package keys lets exactly one process of a fleet work on each key of a bucket that matches a filter: tenants, devices,
+// streams or jobs, which come and go while the processes do.
+//
+//	tenants, err := keys.OpenBucket(js, "tenants")
+//	...
+//	s, err := keys.Join(ctx, bucket, "tenants", keys.Config{
+//		Bucket: tenants, Filter: "tenants.*", Member: shard.Config{ID: hostname},
+//	})
+//	...
+//	return s.Serve(func(lead context.Context, k *keys.Key) { // for each key, on a goroutine of its own
+//		for lead.Err() == nil { // asks the clock
+//			item(lead, k.Name(), k.Entry().Value, k.Token())
+//		}
+//	}) // nil if ctx has ended
+//
+// The work on a key begins when the key is put, ends when it is deleted, and moves when members come and go. It rests on
+// package shard, and needs no other protocol: each key is in a slot, a slot is a shard, and the context, the token and the
+// guard of a key are those of its shard.
+//
+// In the repository, docs/howto/keys.md has the rules for the work, and what is not promised.
+//
+//	keys.go     Join, Set, Config, and the checks of its fields
+//	key.go      Key: the work on one key by this process
+//	machine.go  the rules: on which keys this process works
+//	actor.go    the goroutine that owns the machine, and carries out its effects
+//	bucket.go   OpenBucket: the keys of a bucket on a NATS server
+package keys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/jsapi"
+	"github.com/natsleader/natsleader/internal/keyset"
+	"github.com/natsleader/natsleader/leader"
+	"github.com/natsleader/natsleader/shard"
+)
+
+var (
+	// ErrDeleted is the cause with which the context of a key ends that was deleted, also by [Key.Complete].
+	ErrDeleted = errors.New("keys: the key was deleted")
+	// ErrNotWanted is the cause with which the context of a key ends that [Config].Wants does not want any more, or whose
+	// value has become too long.
+	ErrNotWanted = errors.New("keys: the key is not wanted any more")
+	// ErrChanged is returned by [Key.Complete] for a key whose value has changed, or that is deleted.
+	ErrChanged = errors.New("keys: the key has changed")
+)
+
+// defaultSlots is the number of slots of a set: one page of the group's map.
+const defaultSlots = 1000
+
+// Entry is a key with its newest value.
+type Entry struct {
+	Name     string
+	Value    []byte // not to be changed
+	Revision uint64
+}
+
+// Bucket is a bucket of keys: the result of [OpenBucket], or in tests a leadertest.Link.
+type Bucket interface{ bucket }
+
+// bucket keeps the method for this package out of the documentation.
+type bucket interface {
+	KeySet() keyset.Bucket
+}
+
+// Config configures a set.
+type Config struct {
+	// Bucket has the keys. It is not the bucket of the group.
+	Bucket Bucket
+	// Filter says which keys are in the set: a key, or a pattern with the wildcards * and >, for example "tenants.*".
+	Filter string
+	// Member configures the member of the group. All members have the same number of Shards, which are the slots of the keys;
+	// default: 1,000. It never changes for a group, and should be far above the number of members.
+	Member shard.Config
+
+	// Wants reports whether a key is to be worked on, for example by a status in its value. Default: all are.
+	Wants func(Entry) bool
+	// Ready reports whether work on a key may begin, for example because its parents are gone. get returns the entry of any
+	// key that matches Filter. Ready does not end work that has begun. Default: all are.
+	//
+	// Wants and Ready are functions of their arguments: they neither wait nor change anything. They are called on a goroutine
+	// of the set, Ready for each key that waits whenever another key has changed.
+	Ready func(e Entry, get func(name string) (Entry, bool)) bool
+
+	// Guards, for example "guards", lets the set raise a guard for each slot, with the key "guards.17" in Bucket, which is a
+	// bucket of [fence.CreateOrUpdateBucket]. The work on a key then begins when the set has received all that earlier owners
+	// have written through [Key.Writer], and their later writes are refused. Default: there are no guards, and a read of the
+	// key confirms each begin.
+	Guards string
+}
+
+// prepare returns an error that names a setting that cannot work, and sets the defaults.
+func (c *Config) prepare() error {
+	switch {
+	case c.Bucket == nil:
+		return fmt.Errorf("%w: no Bucket: use keys.OpenBucket", leader.ErrInvalidConfig)
+	case !isFilter(c.Filter):
+		return fmt.Errorf("%w: Filter %q matches no key: use for example \"tenants.*\", or \">\" for all keys of the bucket", leader.ErrInvalidConfig, c.Filter)
+	case c.Guards != "" && !isKey(c.Guards):
+		return fmt.Errorf("%w: Guards %q is not the beginning of a key: use for example \"guards\"", leader.ErrInvalidConfig, c.Guards)
+	case c.Guards != "" && (jsapi.Covers(c.Filter, c.Guards+".0") || jsapi.Covers(c.Guards+".*", c.Filter)):
+		return fmt.Errorf("%w: the guards %s.* match Filter %q, and are no keys to work on: use another name, or a narrower Filter", leader.ErrInvalidConfig, c.Guards, c.Filter)
+	case c.Guards != "" && c.Member.Guards != nil:
+		return fmt.Errorf("%w: Guards and Member.Guards are set: use one of them", leader.ErrInvalidConfig)
+	}
+	if c.Member.Shards == 0 {
+		c.Member.Shards = defaultSlots
+	}
+	if c.Member.Logger == nil {
+		c.Member.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+// isFilter reports whether a pattern can match a key.
+func isFilter(filter string) bool {
+	tokens := strings.Split(filter, ".")
+	for i, token := range tokens {
+		if token == "*" || token == ">" && i == len(tokens)-1 {
+			continue
+		}
+		if !isKey(token) {
+			return false
+		}
+	}
+	return len(filter) <= maxName
+}
+
+// Set is the keys on which the members of a group work, each on its share.
+type Set struct {
+	cfg    Config
+	bucket keyset.Bucket
+	member *shard.Member
+	log    *slog.Logger
+	guards []guard
+
+	inputs chan func(a *actor, now time.Time)
+	over   chan struct{}         // closed when the goroutine of the set has ended
+	failed atomic.Pointer[error] // ended the member
+}
+
+// lookLimit bounds the look at the bucket in Join.
+const lookLimit = 2 * time.Second
+
+// Join makes this process a member of the group that works on a set of keys, until ctx ends or [shard.Member.Stop] is called.
+// Errors: those of [shard.Join], [leader.ErrInvalidConfig] for settings of the set that cannot work, and [leader.ErrNoBucket]
+// if the server says that there is no Bucket. After all other faults the set tries again, and logs them.
+func Join(ctx context.Context, store leader.Store, group string, cfg Config) (*Set, error) {
+	if err := cfg.prepare(); err != nil {
+		return nil, err
+	}
+	s := &Set{
+		cfg: cfg, bucket: cfg.Bucket.KeySet(), log: cfg.Member.Logger.With("group", group),
+		inputs: make(chan func(*actor, time.Time)), over: make(chan struct{}),
+	}
+	if err := s.openGuards(); err != nil {
+		return nil, err
+	}
+	look, end := context.WithTimeout(ctx, lookLimit)
+	defer end()
+	if err := s.bucket.Check(look); errors.Is(err, leader.ErrNoBucket) {
+		return nil, fmt.Errorf("%w: the bucket of the keys: create it first", err)
+	}
+	var err error
+	if s.member, err = shard.Join(ctx, store, group, s.cfg.Member); err != nil {
+		return nil, err
+	}
+	go s.run(context.WithoutCancel(ctx))
+	return s, nil
+}
+
+// Member returns the member of the group, for its events, its figures, health checks and Stop. Its Serve is for
+// [Set.Serve] alone.
+func (s *Set) Member() *shard.Member { return s.member }
+
+// Serve calls work for each key of this process, on a goroutine of its own, with the context of the key. If work returns
+// while the key is still there, Serve calls it again after 5 s. Serve returns when the member has left and all work has
+// returned: [shard.Member.Err], or [leader.ErrConnectionClosed] if the application has closed the connection of the bucket of
+// keys, which ends the member.
+//
+// The work on a key is late, and moves, as that on a shard does: see [shard.Member.Serve], also for a panic of work. Keys of
+// one slot move together. A key whose work does not return holds back the other keys of its slot.
+func (s *Set) Serve(work func(lead context.Context, k *Key)) error {
+	if work == nil {
+		return fmt.Errorf("%w: Serve has no function to call for each key", leader.ErrInvalidConfig)
+	}
+	err := s.member.Serve(func(lead context.Context, sh *shard.Shard) { s.serveSlot(lead, sh, work) })
+	<-s.over
+	if failed := s.failed.Load(); failed != nil {
+		return *failed
+	}
+	return err
+}

@@ -56,6 +56,7 @@ type actor struct {
 	places  chan struct{}   // has a value for each read under way
 	reads   sync.WaitGroup
 	relist  chan struct{} // receives when the set is to be read again
+	ended   bool          // the loop has
 }
 
 // slot is a slot that this process owns.
@@ -76,10 +77,14 @@ func (s *Set) run(ctx context.Context) {
 	var follower sync.WaitGroup
 	follower.Go(func() { s.follow(ctx, a.relist) })
 	defer func() {
+		if !a.ended {
+			panic("keys: Wants or Ready of the Config has panicked, or has called runtime.Goexit")
+		}
 		cancel()
 		close(s.over) // a sender may wait
 		follower.Wait()
 		a.reads.Wait()
+		close(s.done)
 	}()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -99,6 +104,7 @@ func (s *Set) run(ctx context.Context) {
 			timer.Reset(time.Until(at))
 		}
 	}
+	a.ended = true
 }
 
 // send passes an input on to the goroutine of the set. It returns false if that has ended.
@@ -148,6 +154,8 @@ func (a *actor) carryOut(e effect) {
 		a.log.Warn("a key is not worked on", "key", e.name, "err", e.err)
 	case overflow:
 		a.log.Warn("the set has too many keys: no work begins until some are deleted; use a narrower Filter", "most", a.machine.limit)
+	case lost:
+		a.log.Warn("the bucket of the keys was made again, or has lost writes: all work ends, and the set is read again")
 	case relist:
 		select {
 		case a.relist <- struct{}{}:
@@ -160,7 +168,7 @@ func (a *actor) carryOut(e effect) {
 func (a *actor) begin(e begin) {
 	own := a.slots[e.slot]
 	ctx, cancel := context.WithCancelCause(own.shard.Context())
-	k := &Key{set: a.Set, id: e.id, shard: own.shard, ctx: leader.Exact(ctx), cancel: cancel, changed: make(chan struct{}, 1)}
+	k := &Key{set: a.Set, life: e.life, shard: own.shard, ctx: leader.Exact(ctx), cancel: cancel, changed: make(chan struct{}, 1)}
 	k.newest.Store(&e.entry)
 	k.known.Store(e.entry.Revision)
 	a.keys[e.id] = k
@@ -209,17 +217,23 @@ func (s *Set) follow(ctx context.Context, relist <-chan struct{}) {
 	}
 	for ctx.Err() == nil {
 		until, end := context.WithCancel(ctx)
-		go func() {
+		var waits sync.WaitGroup
+		waits.Go(func() {
 			select {
 			case <-relist:
 				end()
 			case <-until.Done():
 			}
-		}()
+		})
 		err := s.bucket.Follow(until, filters, deliver)
 		again := until.Err() != nil || err == nil
 		end()
+		waits.Wait()
 		s.send(func(a *actor, _ time.Time) { a.machine.breaks() })
+		select {
+		case <-relist: // the set is read again now
+		default:
+		}
 		if again {
 			continue
 		}
@@ -240,10 +254,13 @@ func (s *Set) follow(ctx context.Context, relist <-chan struct{}) {
 func (a *actor) take(c keyset.Change, now time.Time) {
 	switch c.Kind {
 	case keyset.Listed:
-		a.machine.listedAll(now)
+		a.machine.listedAll(c.Revision, now)
 		return
 	case keyset.Remade:
 		a.machine.remade()
+		return
+	case keyset.Away:
+		a.machine.breaks()
 		return
 	case keyset.Put, keyset.Gone:
 	}

@@ -32,39 +32,56 @@ func OpenBucket(js jetstream.JetStream, name string) (Bucket, error) {
 	if err := jsapi.CheckBucketName(name); err != nil {
 		return nil, err
 	}
-	return &kvBucket{js: js, name: name}, nil
+	return &opened{js: js, name: name}, nil
 }
 
-// kvBucket is the keys of a bucket on a server.
+// opened is a bucket that any number of sets may share.
+type opened struct {
+	js   jetstream.JetStream
+	name string
+}
+
+// KeySet returns the port of a set, for [Join].
+func (o *opened) KeySet() keyset.Bucket { return &kvBucket{js: o.js, name: o.name} }
+
+// kvBucket is the keys of a bucket on a server, for one set: each set learns by itself that the bucket was made again.
 type kvBucket struct {
 	js   jetstream.JetStream
 	name string
 
 	mu   sync.Mutex
 	kv   jetstream.KeyValue // of the last look
-	made time.Time          // when the bucket was made that was followed last
+	made time.Time          // when the bucket was made that was followed last; zero: none was
 }
 
-// KeySet returns the port, for [Join].
-func (b *kvBucket) KeySet() keyset.Bucket { return b }
+// state is what a look at a bucket shows.
+type state struct {
+	kv   jetstream.KeyValue
+	made time.Time
+	end  uint64 // its last revision
+}
 
-// look reads the settings of the bucket.
-func (b *kvBucket) look(ctx context.Context) (kv jetstream.KeyValue, made time.Time, err error) {
-	kv, err = b.js.KeyValue(ctx, b.name)
+// look reads the settings and the state of the bucket, which the leader of the stream answers.
+func (b *kvBucket) look(ctx context.Context) (state, error) {
+	kv, err := b.js.KeyValue(ctx, b.name)
 	if err != nil {
-		return nil, time.Time{}, b.fault("look at", err)
+		return state{}, b.fault("look at", err)
 	}
 	status, err := kv.Status(ctx)
 	if err != nil {
-		return nil, time.Time{}, b.fault("look at", err)
+		return state{}, b.fault("look at", err)
 	}
-	if s, ok := status.(*jetstream.KeyValueBucketStatus); ok {
-		made = s.StreamInfo().Created
+	s, ok := status.(*jetstream.KeyValueBucketStatus)
+	if !ok {
+		return state{}, b.fault("look at", fmt.Errorf("%T is no status of a bucket", status))
+	}
+	if c := s.StreamInfo().Config; c.MaxAge > 0 && c.SubjectDeleteMarkerTTL <= 0 {
+		return state{}, b.fault("use", fmt.Errorf("%w: its keys expire without a sign: make it with a LimitMarkerTTL, or without a TTL", leader.ErrIncompatibleBucket))
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.kv = kv
-	return kv, made, nil
+	return state{kv, s.StreamInfo().Created, s.StreamInfo().State.LastSeq}, nil
 }
 
 // last returns the bucket of the last look.
@@ -75,8 +92,8 @@ func (b *kvBucket) last(ctx context.Context) (jetstream.KeyValue, error) {
 	if kv != nil {
 		return kv, nil
 	}
-	kv, _, err := b.look(ctx)
-	return kv, err
+	now, err := b.look(ctx)
+	return now.kv, err
 }
 
 // fault returns the error of a request by the names of package leader.
@@ -95,62 +112,78 @@ func (b *kvBucket) fault(what string, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// Check reports whether the bucket exists.
+// Name returns the name of the bucket.
+func (b *kvBucket) Name() string { return b.name }
+
+// Check reports whether the bucket exists, and is fit.
 func (b *kvBucket) Check(ctx context.Context) error {
-	_, _, err := b.look(ctx)
+	_, err := b.look(ctx)
 	return err
 }
 
 // Follow watches the keys until the connection was lost and is back, or for an hour.
 func (b *kvBucket) Follow(ctx context.Context, filters []string, deliver func(keyset.Change)) error {
-	states := b.js.Conn().StatusChanged(nats.CONNECTED, nats.CLOSED)
+	states := b.js.Conn().StatusChanged(nats.CONNECTED, nats.RECONNECTING, nats.DISCONNECTED, nats.CLOSED)
 	defer b.js.Conn().RemoveStatusListener(states)
-	kv, made, err := b.lookFor(ctx)
+	now, err := b.lookFor(ctx)
 	if err != nil {
 		return err
 	}
 	b.mu.Lock()
-	isOther := !made.Equal(b.made)
-	b.made = made
+	isOther := !b.made.IsZero() && !now.made.Equal(b.made)
+	b.made = now.made
 	b.mu.Unlock()
 	if isOther {
 		deliver(keyset.Change{Kind: keyset.Remade})
 	}
-	w, err := kv.WatchFiltered(ctx, append([]string(nil), filters...)) // which it changes
+	w, err := now.kv.WatchFiltered(ctx, append([]string(nil), filters...)) // which it changes
 	if err != nil {
 		return b.fault("watch", err)
 	}
-	defer func() { _ = w.Stop() }()
+	defer drain(w)
+	updates, last := w.Updates(), now.end
 	looks, end := time.NewTicker(lookEach), time.NewTimer(listEach)
 	defer looks.Stop()
 	defer end.Stop()
 	for {
 		select {
-		case entry, open := <-w.Updates():
+		case entry, open := <-updates:
 			switch {
 			case !open:
 				return b.fault("watch", errors.New("the watch has ended"))
 			case entry == nil:
-				deliver(keyset.Change{Kind: keyset.Listed})
+				deliver(keyset.Change{Kind: keyset.Listed, Entry: keyset.Entry{Revision: now.end}})
 			default:
 				kind := keyset.Gone
 				if entry.Operation() == jetstream.KeyValuePut {
 					kind = keyset.Put
 				}
+				last = max(last, entry.Revision())
 				deliver(keyset.Change{Kind: kind, Entry: keyset.Entry{Name: entry.Key(), Value: entry.Value(), Revision: entry.Revision()}})
 			}
 		case <-looks.C:
-			switch _, now, err := b.lookFor(ctx); {
-			case errors.Is(err, leader.ErrNoBucket):
+			switch later, err := b.lookFor(ctx); {
+			case errors.Is(err, leader.ErrNoBucket), errors.Is(err, leader.ErrIncompatibleBucket):
 				return err
-			case err == nil && !now.Equal(made):
+			case err == nil && updates == nil: // the connection is back
 				return nil
+			case err == nil && (!later.made.Equal(now.made) || later.end < last): // made again, or it has lost messages
+				return nil
+			case err == nil:
+				last = max(last, later.end)
 			}
 		case state := <-states:
-			if state == nats.CLOSED {
+			switch state {
+			case nats.CLOSED:
 				return b.fault("watch", nats.ErrConnectionClosed)
+			case nats.CONNECTED:
+				return nil
+			default: // the connection is lost
+				if updates != nil {
+					updates = nil
+					deliver(keyset.Change{Kind: keyset.Away})
+				}
 			}
-			return nil
 		case <-end.C:
 			return nil
 		case <-ctx.Done():
@@ -159,8 +192,27 @@ func (b *kvBucket) Follow(ctx context.Context, filters []string, deliver func(ke
 	}
 }
 
+// drainLimit bounds how long drain waits.
+const drainLimit = time.Second
+
+// drain ends a watch. A message that waits for its reader holds up a goroutine of nats.go until it is read.
+func drain(w jetstream.KeyWatcher) {
+	_ = w.Stop()
+	limit := time.After(drainLimit)
+	for {
+		select {
+		case _, open := <-w.Updates():
+			if !open {
+				return
+			}
+		case <-limit:
+			return
+		}
+	}
+}
+
 // lookFor is look with a limit.
-func (b *kvBucket) lookFor(ctx context.Context) (jetstream.KeyValue, time.Time, error) {
+func (b *kvBucket) lookFor(ctx context.Context) (state, error) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	return b.look(ctx)

@@ -20,7 +20,7 @@ func TestComplete(t *testing.T) {
 		f := newFleet(t)
 		f.work = func(_ *process, k *keys.Key) { check.OK(t, k.Complete()) }
 		a := f.start("a")
-		time.Sleep(time.Second)
+		time.Sleep(coldStart)
 		a.link.DelayFeed(time.Minute)
 		f.tenants.Put("t.k", []byte("1"))
 		time.Sleep(time.Hour)
@@ -55,7 +55,7 @@ func TestComplete_Changed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		f.start("a")
-		time.Sleep(time.Second)
+		time.Sleep(coldStart)
 		f.tenants.Put("t.k", []byte("1"))
 		synctest.Wait()
 		k := f.owners["t.k"]
@@ -77,7 +77,7 @@ func TestComplete_NoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		a := f.start("a")
-		time.Sleep(time.Second)
+		time.Sleep(coldStart)
 		f.tenants.Put("t.k", nil)
 		synctest.Wait()
 		a.link.Freeze()

@@ -9,13 +9,14 @@ import (
 
 	"github.com/natsleader/natsleader/fence"
 	"github.com/natsleader/natsleader/internal/backend"
+	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/shard"
 )
 
 // Key is the work on one key by this process, from a begin to the end. Its methods may be called from any goroutine.
 type Key struct {
 	set     *Set
-	id      uint64
+	life    uint64 // of its revisions, see machine
 	shard   *shard.Shard
 	ctx     context.Context //nolint:containedctx // that of the work
 	cancel  context.CancelCauseFunc
@@ -38,8 +39,8 @@ func (k *Key) Entry() Entry {
 // Changed receives when there is an Entry that Changed has not received for. A value that changes does not restart the work.
 func (k *Key) Changed() <-chan struct{} { return k.changed }
 
-// Context returns the context of the work. It ends with that of the shard and its cause, see [shard.Shard.Context], and with
-// [ErrDeleted] or [ErrNotWanted]. It ends with [context.Canceled] when the work has returned. Err and Done ask the clock.
+// Context returns the context of the work. It ends with that of the shard and its cause, see [shard.Shard.Context], with
+// [ErrDeleted] or [ErrNotWanted], and with [leader.ErrRegressed] if the bucket was made again or has lost writes. It ends with [context.Canceled] when the work has returned. Err and Done ask the clock.
 func (k *Key) Context() context.Context { return k.ctx }
 
 // Token returns the fencing token of the shard that has the key. It is greater than that of each earlier owner. A key that is
@@ -70,16 +71,20 @@ const completeLimit = 5 * time.Second
 // A key that Complete has deleted does not begin again in this process before it is put again. With [Config].Guards it does not
 // begin on a later owner of the slot either, unless Complete was called after the end of the lease.
 func (k *Key) Complete() error {
+	name, revision := k.Name(), k.known.Load()
+	if errors.Is(context.Cause(k.ctx), leader.ErrRegressed) {
+		return fmt.Errorf("%w: the bucket has no message of the revisions that %s has had", ErrChanged, name)
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(k.ctx), completeLimit)
 	defer cancel()
-	name, revision := k.Name(), k.known.Load()
+	k.set.send(func(a *actor, _ time.Time) { a.machine.completes(name, k.life) })
 	switch err := k.set.bucket.Delete(ctx, name, revision); {
 	case errors.Is(err, backend.ErrRefused):
 		return fmt.Errorf("%w: %s is not at revision %d any more", ErrChanged, name, revision)
 	case err != nil:
 		return err
 	}
-	k.set.send(func(a *actor, _ time.Time) { a.machine.completed(name, revision) })
+	k.set.send(func(a *actor, _ time.Time) { a.machine.completed(name, revision, k.life) })
 	return nil
 }
 

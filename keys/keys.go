@@ -141,7 +141,8 @@ type Set struct {
 	guards []guard
 
 	inputs chan func(a *actor, now time.Time)
-	over   chan struct{}         // closed when the goroutine of the set has ended
+	over   chan struct{}         // closed when no input is taken any more
+	done   chan struct{}         // closed when the goroutines of the set have ended
 	failed atomic.Pointer[error] // ended the member
 }
 
@@ -157,7 +158,7 @@ func Join(ctx context.Context, store leader.Store, group string, cfg Config) (*S
 	}
 	s := &Set{
 		cfg: cfg, bucket: cfg.Bucket.KeySet(), log: cfg.Member.Logger.With("group", group),
-		inputs: make(chan func(*actor, time.Time)), over: make(chan struct{}),
+		inputs: make(chan func(*actor, time.Time)), over: make(chan struct{}), done: make(chan struct{}),
 	}
 	if err := s.openGuards(); err != nil {
 		return nil, err
@@ -191,7 +192,7 @@ func (s *Set) Serve(work func(lead context.Context, k *Key)) error {
 		return fmt.Errorf("%w: Serve has no function to call for each key", leader.ErrInvalidConfig)
 	}
 	err := s.member.Serve(func(lead context.Context, sh *shard.Shard) { s.serveSlot(lead, sh, work) })
-	<-s.over
+	<-s.done
 	if failed := s.failed.Load(); failed != nil {
 		return *failed
 	}

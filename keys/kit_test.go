@@ -19,6 +19,9 @@ import (
 
 const lease = 15 * time.Second
 
+// coldStart is the time after which a group has granted all shards: it grants in portions for a second.
+const coldStart = 2 * time.Second
+
 // fleet is processes that work on the keys "t.*" of a store, and a ledger of that work.
 type fleet struct {
 	*testing.T

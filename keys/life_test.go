@@ -20,7 +20,7 @@ func TestLife(t *testing.T) {
 		f := newFleet(t)
 		f.tenants.Put("t.old", []byte("0"))
 		f.start("a")
-		time.Sleep(time.Second)
+		time.Sleep(coldStart)
 		check.Equal(t, f.said(), "a begins t.old=0", "%s")
 		f.tenants.Put("t.new", []byte("1"))
 		check.Equal(t, f.said(), "a begins t.new=1", "%s")
@@ -53,7 +53,7 @@ func TestLife_BeginsAfterTheWorkBefore(t *testing.T) {
 		}
 		f.start("a")
 		f.tenants.Put("t.k", []byte("1"))
-		time.Sleep(time.Second)
+		time.Sleep(coldStart)
 		f.tenants.Delete("t.k")
 		f.tenants.Put("t.k", []byte("2"))
 		time.Sleep(7*time.Second - 1)
@@ -70,7 +70,7 @@ func TestWork_ReturnsEarly(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := newFleet(t)
 				f.start("a")
-				time.Sleep(time.Second)
+				time.Sleep(coldStart)
 				f.work = func(*process, *keys.Key) { ends() }
 				f.tenants.Put("t.k", nil)
 				check.Equal(t, f.said(), "a begins t.k=\na ends t.k: <nil>", "%s")
@@ -96,11 +96,11 @@ func TestMove(t *testing.T) {
 			f.tenants.Put("t."+strings.Repeat("k", i+1), nil)
 		}
 		f.start("a")
-		time.Sleep(time.Second)
+		time.Sleep(coldStart)
 		check.Equal(t, f.works("a"), "a:100", "%s")
 		f.said()
 		b := f.start("b")
-		time.Sleep(time.Second)
+		time.Sleep(coldStart)
 		lines := f.said()
 		moved := strings.Count(lines, "b begins")
 		check.That(t, moved > 30 && moved < 70, "%d keys have moved", moved)
@@ -108,7 +108,7 @@ func TestMove(t *testing.T) {
 		check.Equal(t, strings.Count(lines, "granted to another member"), moved, "%d works have ended because of the move")
 		check.Equal(t, strings.Count(lines, "a begins"), 0, "%d works have begun again")
 		b.stop()
-		time.Sleep(time.Second)
+		time.Sleep(coldStart)
 		check.Equal(t, f.works("a", "b"), "a:100 b:0", "%s")
 		check.Equal(t, strings.Count(f.said(), "a begins"), moved, "%d works have begun")
 	})
@@ -120,7 +120,7 @@ func TestCutOff(t *testing.T) {
 		f := newFleet(t)
 		f.tenants.Put("t.k", nil)
 		procs := map[string]*process{"a": f.start("a"), "b": f.start("b")}
-		time.Sleep(time.Second)
+		time.Sleep(coldStart)
 		synctest.Wait()
 		was := f.owners["t.k"].by.id
 		other := map[string]string{"a": "b", "b": "a"}[was]
@@ -143,7 +143,7 @@ func TestServe_WaitsForWork(t *testing.T) {
 		}
 		a := f.start("a")
 		f.tenants.Put("t.k", nil)
-		time.Sleep(time.Second)
+		time.Sleep(coldStart)
 		from := time.Now()
 		a.stop()
 		check.Equal(t, time.Since(from), 3*time.Second, "Serve has returned after %v")
@@ -156,7 +156,7 @@ func TestServe_ConnectionClosed(t *testing.T) {
 		f := newFleet(t)
 		a := f.start("a")
 		f.tenants.Put("t.k", nil)
-		time.Sleep(time.Second)
+		time.Sleep(coldStart)
 		a.link.Close()
 		<-a.served
 		check.Is(t, a.err, leader.ErrConnectionClosed)

@@ -1,12 +1,15 @@
 package keys
 
 import (
+	"bytes"
 	"container/heap"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/natsleader/natsleader/internal/backend"
 )
 
 // Limits of what a member keeps of each key, and of how many keys it keeps.
@@ -20,14 +23,21 @@ const (
 const restart = 5 * time.Second
 
 // A read that does not confirm a begin is repeated after firstRetry, and then after twice the pause each time, at most
-// restart.
+// restart. After relistAfter such reads in a row, some 8 s, the set is read again, and then after as many more, half a minute.
 const (
 	firstRetry  = 250 * time.Millisecond
 	mostDoubled = 5
+	relistAfter = 6
 )
 
-// listPatience is how long a replica may lag.
-const listPatience = 10 * time.Second
+// fewIdle keys that are not ready are considered with each change, more of them only after a pause for each.
+const (
+	fewIdle     = 100
+	pauseOfIdle = 10 * time.Microsecond
+)
+
+// patience is how long a replica may lag: for how long the watch may owe a revision that is known.
+const patience = 10 * time.Second
 
 // machine has the rules: on which keys this process works. It has no goroutine, lock, clock or I/O. One goroutine calls its
 // inputs, and carries out the effects that they add. Wants and Ready of the application are functions of their arguments.
@@ -39,34 +49,56 @@ const listPatience = 10 * time.Second
 //  2. Without guards, a read confirms each begin. With guards, the watch has delivered the guard of the slot before.
 //  3. The work ends with the slot, or when the key is gone or not wanted.
 //  4. A slot is released when its context has ended and the last work on its keys has returned.
-//  5. After each break of the watch the set is read again. What is not in it is gone. A replica that lags may list less than was
-//     delivered or read before. Then the list ends when the watch has delivered that. If it was not for listPatience, messages have
-//     been removed from the bucket: the list has ended, and a read confirms each begin, also with guards.
+//  5. After each break of the watch the set is read again. What is not in it is gone.
+//  6. The watch owes the revisions that an earlier watch, a read or a guard has shown. A list ends when the watch has delivered
+//     those that were known at the end of the list, or after patience: then a marker has expired, or messages were removed, and a
+//     read confirms each begin, also with guards, until the watch delivers a later message. A watch that owes a revision for longer
+//     than patience after the end of the list is opened again.
+//  7. The bucket has lost messages if it has a lower last revision than is known, for longer than patience, or shows another
+//     message at a revision, or a key only at an earlier one. Then, and when the bucket was made again, no revision that was known
+//     means anything. All work ends, all that is known is forgotten, and the set is read again. The guard of a slot may be among
+//     what was lost: a read confirms each begin in that slot, also with guards, until the slot ends.
 type machine struct {
 	slots  int
 	wants  func(Entry) bool                                  // nil: all
 	ready  func(Entry, func(name string) (Entry, bool)) bool // nil: all
 	reads  bool                                              // rule 2, without guards
 	limit  int                                               // of keys
-	listed bool                                              // the set was read to its end since the last break
-	full   bool                                              // there were more keys than the limit: the set is not complete
-	asked  bool                                              // to read it again since
 	round  uint64                                            // of reading the set
-	seen   uint64                                            // the greatest revision that was delivered in it
-	high   uint64                                            // the greatest that was delivered ever, or read
-	short  time.Time                                         // until then the end of a list waits that has not reached high; zero: none does
+	life   uint64                                            // of the revisions: how often all that is known was forgotten
 	keys   map[string]*key                                   // that exist, or whose work has not returned
 	slot   []map[string]*key                                 // these by slot
 	grants map[int]*grant                                    // by slot
+	awaits map[int]bool                                      // slots whose barrier the watch owes, since the end of the list
 	idle   map[*key]bool                                     // wait until others make them ready
+	glance time.Time                                         // before it these are not considered again
+	missed bool                                              // a key has changed since they were considered
 	rests  rests                                             // wait for a time
 	last   uint64                                            // the id of the newest work or read
 	fx     []effect
+
+	high uint64 // the greatest revision that is known
+	debt uint64 // the greatest that each list is to reach: high, unless a list was complete without it
+	gap  uint64 // a read confirms each begin until this revision was delivered
+
+	// Since the last break of the watch:
+	listed bool            // the set was read to its end
+	whole  bool            // the list has ended, but may be short
+	void   bool            // the list began before all that was known was forgotten: it is ignored
+	full   bool            // there were more keys than the limit: the set is not complete
+	others map[string]bool // keys beyond the limit, at most as many as the limit
+	asked  bool            // to read the set again
+	before uint64          // high, at the break
+	end    uint64          // the last revision of the bucket, after the break
+	seen   uint64          // the greatest revision that was delivered
+	owed   uint64          // the watch is to deliver this revision
+	due    time.Time       // until then; zero: it owes nothing
 }
 
 // grant is a slot that this process owns.
 type grant struct {
 	barrier uint64 // no work begins before this revision was delivered: that of the guard
+	reads   bool   // a read confirms each begin
 	works   int    // that have not returned
 	ended   bool
 }
@@ -88,9 +120,12 @@ type key struct {
 	exists bool
 	wanted bool
 	round  uint64 // in which it was delivered last
+	shown  uint64 // the revision that was delivered last
 	phase  phase
 	id     uint64    // of the work or the read
 	done   uint64    // up to this revision this process has completed it
+	doubt  bool      // this process may have completed it: a read confirms the next begin
+	unfit  bool      // that it is not worked on was reported
 	rests  time.Time // until then it does not begin
 	armed  time.Time // the time for which it is in machine.rests
 	failed int       // reads in a row that did not confirm the begin
@@ -106,6 +141,7 @@ type (
 	}
 	begin struct { // begin the work, and call returned
 		id    uint64
+		life  uint64 // of the revision of the entry
 		slot  int
 		entry Entry
 	}
@@ -124,6 +160,7 @@ type (
 	}
 	overflow struct{} // report that there are too many keys
 	relist   struct{} // read the set again
+	lost     struct{} // report that the bucket was made again, or has lost messages
 )
 
 func (read) effect()     {}
@@ -134,12 +171,13 @@ func (release) effect()  {}
 func (unfit) effect()    {}
 func (overflow) effect() {}
 func (relist) effect()   {}
+func (lost) effect()     {}
 
 // newMachine returns a machine without keys and slots.
 func newMachine(slots int, reads bool) *machine {
 	return &machine{
 		slots: slots, reads: reads, limit: maxKeys, keys: make(map[string]*key), slot: make([]map[string]*key, slots),
-		grants: make(map[int]*grant), idle: make(map[*key]bool),
+		grants: make(map[int]*grant), awaits: make(map[int]bool), others: make(map[string]bool), idle: make(map[*key]bool),
 	}
 }
 
@@ -152,39 +190,100 @@ func (m *machine) effects() []effect {
 	return fx
 }
 
-// breaks takes that the watch may have missed a change: nothing begins until the set was read again.
+// breaks takes that the watch may have missed a change, and that the set is read again: nothing begins until its end.
 func (m *machine) breaks() {
 	m.round++
-	m.listed, m.full, m.asked, m.seen, m.short = false, false, false, 0, time.Time{}
+	m.listed, m.whole, m.void, m.full, m.asked = false, false, false, false, false
+	m.before, m.end, m.seen, m.owed, m.due = m.high, 0, 0, 0, time.Time{}
+	clear(m.others)
 }
 
-// remade takes that the revisions begin anew.
-func (m *machine) remade() {
-	m.high = 0
-	for _, k := range m.keys {
-		k.Revision, k.done = 0, 0
+// remade takes that the bucket was made again, before its list.
+func (m *machine) remade() { m.forgetAll() }
+
+// regressed concludes that the bucket has lost messages. What the watch delivers until it is opened again is no whole list.
+func (m *machine) regressed() {
+	m.forgetAll()
+	m.void = true
+	m.listAgain()
+}
+
+// forgetAll ends all work, and forgets all that is known of the bucket: rule 7.
+func (m *machine) forgetAll() {
+	m.life++
+	m.listed, m.whole, m.due = false, false, time.Time{}
+	m.high, m.debt, m.gap, m.before, m.end, m.seen, m.owed = 0, 0, 0, 0, 0, 0, 0
+	for _, name := range slices.Sorted(maps.Keys(m.keys)) {
+		k := m.keys[name]
+		if m.stop(k) {
+			m.emit(cancel{k.id, backend.ErrRegressed})
+		}
+		k.exists, k.wanted, k.Revision, k.done, k.doubt, k.shown = false, false, 0, 0, false, 0
+		if k.phase == phaseIdle {
+			m.forget(k)
+		}
+	}
+	for _, g := range m.grants {
+		g.barrier, g.reads = 0, true
+	}
+	clear(m.awaits)
+	m.emit(lost{})
+}
+
+// listAgain has the set read again, once until that happens.
+func (m *machine) listAgain() {
+	if !m.asked {
+		m.asked = true
+		m.emit(relist{})
 	}
 }
 
 // put takes an entry that the watch has delivered.
 func (m *machine) put(e Entry, now time.Time) {
+	if m.void {
+		return
+	}
 	k := m.keys[e.Name]
 	if k == nil {
 		if len(m.keys) >= m.limit {
-			if !m.full {
-				m.emit(overflow{})
-			}
-			m.full = true
+			m.refuse(e.Name)
 			return
 		}
 		k = m.add(e.Name)
 	}
-	k.round = m.round
+	if k.exists && e.Revision == k.Revision && !sameValue(k, e) {
+		m.regressed()
+		return
+	}
+	k.round, k.shown = m.round, e.Revision
 	if e.Revision >= k.Revision { // else a read was faster
 		m.take(k, e)
 		m.consider(k, now)
 		m.changed(now)
 	}
+}
+
+// refuse takes a key beyond the limit.
+func (m *machine) refuse(name string) {
+	if !m.full {
+		m.emit(overflow{})
+	}
+	m.full = true
+	if len(m.others) < m.limit {
+		m.others[name] = true
+	}
+}
+
+// fits has the set read again if it is not complete, and now may fit.
+func (m *machine) fits() {
+	if m.full && len(m.keys)+len(m.others) <= m.limit-m.limit/100 {
+		m.listAgain()
+	}
+}
+
+// sameValue reports whether an entry has the value of the key, as far as that is kept.
+func sameValue(k *key, e Entry) bool {
+	return k.unfit || bytes.Equal(k.Value, e.Value)
 }
 
 // add adds a key.
@@ -200,15 +299,18 @@ func (m *machine) add(name string) *key {
 
 // take replaces the entry of a key by one that is not older.
 func (m *machine) take(k *key, e Entry) {
-	isNew := !k.exists || e.Revision != k.Revision
-	k.Entry, k.exists = e, true
-	if !isNew {
+	if k.exists && e.Revision == k.Revision {
 		return
 	}
+	k.Entry, k.exists = e, true
 	err := unfitFor(e)
 	if err != nil {
-		m.emit(unfit{e.Name, err})
+		k.Value = nil // it may be long
+		if !k.unfit {
+			m.emit(unfit{e.Name, err})
+		}
 	}
+	k.unfit = err != nil
 	k.wanted = err == nil && (m.wants == nil || m.wants(e))
 	if k.wanted && k.phase == phaseWorks {
 		m.emit(update{k.id, e})
@@ -218,7 +320,17 @@ func (m *machine) take(k *key, e Entry) {
 // gone takes that a key was deleted.
 func (m *machine) gone(name string, revision uint64, now time.Time) {
 	k := m.keys[name]
-	if k == nil || revision < k.Revision { // a read has shown a later value, which the watch is yet to deliver
+	if k == nil || m.void {
+		delete(m.others, name)
+		m.fits()
+		return
+	}
+	if k.exists && revision == k.Revision {
+		m.regressed()
+		return
+	}
+	k.round, k.shown = m.round, revision
+	if revision < k.Revision { // a read has shown a later value, which the watch is yet to deliver
 		return
 	}
 	k.exists, k.Revision = false, revision
@@ -228,39 +340,84 @@ func (m *machine) gone(name string, revision uint64, now time.Time) {
 
 // delivered takes the greatest revision that was delivered, of whichever key, after the entry itself.
 func (m *machine) delivered(revision uint64, now time.Time) {
-	was := m.seen
-	m.seen, m.high = max(m.seen, revision), max(m.high, revision)
-	if !m.short.IsZero() && m.seen >= m.high {
-		m.endList(now)
+	if m.void {
+		return
 	}
-	if m.reads {
-		return // there are no barriers
+	m.know(revision)
+	m.seen, m.end = max(m.seen, revision), max(m.end, revision)
+	if !m.due.IsZero() && m.seen >= m.owed {
+		m.due = time.Time{}
+		if !m.listed && m.complete() {
+			m.endList(now)
+		}
+		m.owes(now)
 	}
-	for slot, g := range m.grants {
-		if was < g.barrier && m.seen >= g.barrier {
+	if !m.listed {
+		return
+	}
+	for _, slot := range slices.Sorted(maps.Keys(m.awaits)) {
+		if m.seen >= m.grants[slot].barrier {
+			delete(m.awaits, slot)
 			m.considerSlot(slot, now)
 		}
 	}
 }
 
-// listedAll takes the end of the list.
-func (m *machine) listedAll(now time.Time) {
-	if m.seen < m.high {
-		m.short = now.Add(listPatience)
+// know takes a revision that the bucket has.
+func (m *machine) know(revision uint64) {
+	m.high, m.debt = max(m.high, revision), max(m.debt, revision)
+}
+
+// complete reports whether the list has ended, and lacks nothing that is known.
+func (m *machine) complete() bool { return m.whole && m.seen >= m.debt && m.end >= m.before }
+
+// owes gives the watch time to deliver what is known, if it owes that.
+func (m *machine) owes(now time.Time) {
+	if m.whole && m.due.IsZero() && !m.complete() {
+		m.owed, m.due = m.debt, now.Add(patience)
+	}
+}
+
+// listedAll takes the end of the list. The bucket had the last revision end after the break of the watch.
+func (m *machine) listedAll(end uint64, now time.Time) {
+	if m.void {
 		return
 	}
-	m.endList(now)
+	m.whole, m.end = true, max(m.end, end)
+	if m.complete() {
+		m.endList(now)
+	}
+	m.owes(now)
+}
+
+// late takes that the watch owes a revision for too long.
+func (m *machine) late(now time.Time) {
+	m.due = time.Time{}
+	switch {
+	case m.listed:
+		m.listAgain()
+	case m.end < m.before:
+		m.regressed()
+	default:
+		m.gap, m.debt = m.debt, m.seen
+		m.endList(now)
+	}
 }
 
 // endList ends the list: what was not delivered is gone. All of it is marked before any work begins, because a key that waits
 // for others may be gone with them.
 func (m *machine) endList(now time.Time) {
-	m.listed, m.short = true, time.Time{}
 	for _, k := range m.keys {
-		if k.round != m.round {
+		switch {
+		case k.Revision > m.seen && k.Revision <= m.debt: // a read was faster
+		case k.round != m.round:
 			k.exists = false
+		case k.shown < k.Revision:
+			m.regressed()
+			return
 		}
 	}
+	m.listed = true
 	for _, name := range slices.Sorted(maps.Keys(m.keys)) {
 		m.consider(m.keys[name], now)
 	}
@@ -269,6 +426,10 @@ func (m *machine) endList(now time.Time) {
 // granted takes that this process owns a slot. With guards, barrier is the revision of that of the slot.
 func (m *machine) granted(slot int, barrier uint64, now time.Time) {
 	m.grants[slot] = &grant{barrier: barrier}
+	if m.know(barrier); m.seen < barrier {
+		m.awaits[slot] = true
+		m.owes(now)
+	}
 	m.considerSlot(slot, now)
 }
 
@@ -302,6 +463,7 @@ func (m *machine) stop(k *key) bool {
 func (m *machine) leave(slot int) {
 	if g := m.grants[slot]; g.ended && g.works == 0 {
 		delete(m.grants, slot)
+		delete(m.awaits, slot)
 		m.emit(release{slot})
 	}
 }
@@ -314,12 +476,21 @@ func (m *machine) answer(id uint64, e Entry, ok bool, now time.Time) {
 	}
 	k.phase = phaseIdle
 	if !ok || e.Revision < k.Revision { // deleted, or a replica that lags: the watch decides
-		k.rests = now.Add(min(firstRetry<<k.failed, restart))
-		k.failed = min(k.failed+1, mostDoubled)
+		k.rests = now.Add(min(firstRetry<<min(k.failed, mostDoubled), restart))
+		if k.failed++; k.failed == relistAfter || k.failed == 2*relistAfter { // the watch may have missed what became of the key
+			k.failed = relistAfter
+			m.listAgain()
+		}
 		m.consider(k, now)
 		return
 	}
-	k.failed, m.high = 0, max(m.high, e.Revision)
+	if e.Revision == k.Revision && !sameValue(k, e) {
+		m.regressed()
+		return
+	}
+	k.failed, k.doubt = 0, false
+	m.know(e.Revision)
+	m.owes(now)
 	was := k.Revision
 	m.take(k, e)
 	m.decide(k, true, now)
@@ -328,10 +499,18 @@ func (m *machine) answer(id uint64, e Entry, ok bool, now time.Time) {
 	}
 }
 
+// completes takes that the work of this process is about to complete a key: from now on a read confirms its begin, because the
+// outcome may never be known, and the watch may be late.
+func (m *machine) completes(name string, life uint64) {
+	if k := m.keys[name]; k != nil && life == m.life {
+		k.doubt = true
+	}
+}
+
 // completed takes that the work of this process has completed a key at a revision. Until the watch shows that it is gone,
-// or a later value, it does not begin.
-func (m *machine) completed(name string, revision uint64) {
-	if k := m.keys[name]; k != nil {
+// or a later value, it does not begin. life is that of the revision.
+func (m *machine) completed(name string, revision, life uint64) {
+	if k := m.keys[name]; k != nil && life == m.life {
 		k.done = max(k.done, revision)
 	}
 }
@@ -354,8 +533,11 @@ func (m *machine) returned(name string, early bool, now time.Time) {
 
 // tick takes the time.
 func (m *machine) tick(now time.Time) {
-	if !m.short.IsZero() && !now.Before(m.short) {
-		m.endList(now)
+	if !m.due.IsZero() && !now.Before(m.due) {
+		m.late(now)
+	}
+	if m.missed && !now.Before(m.glance) {
+		m.changed(now)
 	}
 	for at := m.rested(); !at.IsZero() && !now.Before(at); at = m.rested() {
 		m.consider(heap.Pop(&m.rests).(rest).key, now) //nolint:forcetypeassert // it holds nothing else
@@ -364,11 +546,17 @@ func (m *machine) tick(now time.Time) {
 
 // wake returns when tick is due, or zero.
 func (m *machine) wake() time.Time {
-	at := m.rested()
-	if !m.short.IsZero() && (at.IsZero() || m.short.Before(at)) {
-		return m.short
+	first := m.rested()
+	sooner := func(at time.Time) {
+		if !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
 	}
-	return at
+	sooner(m.due)
+	if m.missed {
+		sooner(m.glance)
+	}
+	return first
 }
 
 // rested returns when the first key has rested, or zero.
@@ -383,10 +571,20 @@ func (m *machine) rested() time.Time {
 	return time.Time{}
 }
 
-// changed considers the keys that were not ready.
+// changed considers the keys that were not ready. If they are many, it does not do so again for a time that grows with their
+// number, so that Ready has a small share of the time of the process.
 func (m *machine) changed(now time.Time) {
-	if len(m.idle) == 0 || !m.listed {
+	switch {
+	case len(m.idle) == 0 || !m.listed:
+		m.missed = false // the end of the list considers all
 		return
+	case now.Before(m.glance):
+		m.missed = true
+		return
+	}
+	m.missed, m.glance = false, time.Time{}
+	if many := len(m.idle) - fewIdle; many > 0 {
+		m.glance = now.Add(time.Duration(many) * pauseOfIdle)
 	}
 	idle := slices.SortedFunc(maps.Keys(m.idle), func(a, b *key) int { return strings.Compare(a.Name, b.Name) })
 	for _, k := range idle {
@@ -422,7 +620,7 @@ func (m *machine) decide(k *key, confirmed bool, now time.Time) {
 		}
 	case m.ready != nil && !m.ready(k.Entry, m.get):
 		m.idle[k] = true
-	case (m.reads || m.seen < m.high) && !confirmed:
+	case !confirmed && (m.reads || k.doubt || m.grants[k.slot].reads || m.seen < m.gap):
 		m.last++
 		k.id, k.phase = m.last, phaseReads
 		m.emit(read{k.id, k.Name})
@@ -430,7 +628,7 @@ func (m *machine) decide(k *key, confirmed bool, now time.Time) {
 		m.last++
 		k.id, k.phase = m.last, phaseWorks
 		m.grants[k.slot].works++
-		m.emit(begin{k.id, k.slot, k.Entry})
+		m.emit(begin{k.id, m.life, k.slot, k.Entry})
 	}
 }
 
@@ -445,10 +643,7 @@ func (m *machine) forget(k *key) {
 	delete(m.keys, k.Name)
 	delete(m.slot[k.slot], k.Name)
 	delete(m.idle, k)
-	if m.full && !m.asked && len(m.keys) <= m.limit-m.limit/100 {
-		m.asked = true
-		m.emit(relist{})
-	}
+	m.fits()
 }
 
 // get returns the entry of a key that exists.

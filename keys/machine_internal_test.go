@@ -1,449 +1,14 @@
 package keys
 
 import (
-	"errors"
 	"fmt"
 	"hash/fnv"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
-	"github.com/natsleader/natsleader/internal/proof"
 )
-
-// The exploration visits all situations that a machine with two keys in one slot can get into, and around it a bucket, a
-// watch that is late and breaks, reads, works, and the clock. Key b is ready while there is no a, and the value "no" is
-// not wanted. In each situation the rules hold, and from each one all comes to its end: see settle.
-type world struct {
-	m       *machine
-	now     time.Time
-	stream  []message
-	view    map[string]message // the newest that the watch or a read has shown of each key
-	listing []message          // to be delivered before live messages
-	ends    bool               // the listing was delivered
-	listed  bool               // and the watch has reached what it had delivered before
-	round   map[string]bool    // delivered in this listing
-	next    int                // the first live message that the watch has not delivered
-	seen    uint64             // the greatest revision that the watch has delivered since the last break
-	high    uint64             // and ever
-	granted bool
-	ended   bool
-	barrier uint64
-	works   map[string]*work
-	reads   []read
-	done    map[string]uint64 // completed by this process
-	budget  budget
-	confirm map[string]bool // keys that a read has confirmed in this step
-	trace   []string
-}
-
-type message struct {
-	name  string // "" for the guard
-	rev   uint64
-	value string
-	gone  bool
-}
-
-type work struct {
-	id    uint64
-	rev   uint64
-	ended bool
-}
-
-// budget is how often things may still happen, so that the exploration ends.
-type budget struct{ writes, breaks, grants, fails int }
-
-var explored = []string{"a", "b"}
-
-func ready(e Entry, get func(string) (Entry, bool)) bool {
-	_, has := get("a")
-	return e.Name != "b" || !has
-}
-
-func newWorld(guards bool, b budget) *world {
-	w := &world{
-		m: newMachine(1, !guards), now: time.Unix(1000, 0), view: make(map[string]message), round: make(map[string]bool),
-		works: make(map[string]*work), done: make(map[string]uint64), budget: b, confirm: make(map[string]bool),
-	}
-	w.m.wants = func(e Entry) bool { return string(e.Value) != "no" }
-	w.m.ready = ready
-	w.list(0)
-	return w
-}
-
-// list begins to list the bucket, on a replica that lacks the last messages.
-func (w *world) list(lag int) {
-	w.ends, w.listed, w.round, w.listing, w.next, w.seen = false, false, make(map[string]bool), nil, len(w.stream)-lag, 0
-	last := make(map[string]message)
-	for _, e := range w.stream[:w.next] {
-		last[e.name] = e
-	}
-	w.listing = slices.SortedFunc(maps.Values(last), func(a, b message) int { return int(a.rev) - int(b.rev) })
-}
-
-func (w *world) clone() *world {
-	c := *w
-	m := *w.m
-	c.m = &m
-	m.keys, m.slot, m.grants, m.idle, m.rests = make(map[string]*key), []map[string]*key{make(map[string]*key)}, make(map[int]*grant), make(map[*key]bool), nil
-	was := make(map[*key]*key)
-	for name, k := range w.m.keys {
-		copied := *k
-		m.keys[name], m.slot[0][name], was[k] = &copied, &copied, &copied
-	}
-	for n, g := range w.m.grants {
-		copied := *g
-		m.grants[n] = &copied
-	}
-	for k := range w.m.idle {
-		m.idle[was[k]] = true
-	}
-	for _, r := range w.m.rests {
-		if k := was[r.key]; k != nil {
-			m.rests = append(m.rests, rest{r.at, k}) // sorted as before: what is left out was forgotten
-		}
-	}
-	c.stream, c.listing, c.reads, c.trace = slices.Clone(w.stream), slices.Clone(w.listing), slices.Clone(w.reads), slices.Clone(w.trace)
-	c.view, c.round, c.done, c.confirm = maps.Clone(w.view), maps.Clone(w.round), maps.Clone(w.done), make(map[string]bool)
-	c.works = make(map[string]*work)
-	for name, k := range w.works {
-		copied := *k
-		c.works[name] = &copied
-	}
-	return &c
-}
-
-// print returns what tells one situation from another.
-func (w *world) print() string {
-	var b strings.Builder
-	in := func(at time.Time) time.Duration { return max(0, at.Sub(w.now)) }
-	fmt.Fprint(&b, w.stream, w.view, w.listing, w.ends, w.listed, w.round, w.next, w.seen, w.high, w.granted, w.ended, w.barrier, w.done, w.budget)
-	for _, n := range explored {
-		if k := w.works[n]; k != nil {
-			fmt.Fprint(&b, n, k.rev, k.ended)
-		}
-		if k := w.m.keys[n]; k != nil {
-			fmt.Fprint(&b, "|", k.Entry, k.exists, k.wanted, k.round == w.m.round, k.phase, k.done, in(k.rests), k.armed.Equal(k.rests), k.failed, w.m.idle[k])
-		}
-	}
-	for _, r := range w.reads {
-		k := w.m.keys[r.name]
-		fmt.Fprint(&b, "read", r.name, k != nil && k.id == r.id)
-	}
-	fmt.Fprint(&b, "|", w.m.listed, w.m.seen, w.m.high, w.m.short.IsZero())
-	for _, g := range w.m.grants {
-		fmt.Fprint(&b, *g)
-	}
-	return b.String()
-}
-
-// write appends a message to the stream.
-func (w *world) write(e message) {
-	e.rev = uint64(len(w.stream) + 1)
-	w.stream = append(w.stream, e)
-}
-
-// source returns the newest message of a key.
-func (w *world) source(name string) message {
-	for _, e := range slices.Backward(w.stream) {
-		if e.name == name {
-			return e
-		}
-	}
-	return message{name: name, gone: true}
-}
-
-// actions returns what can happen next.
-func (w *world) actions() map[string]func(*world) {
-	all := make(map[string]func(*world))
-	for _, n := range explored {
-		if w.budget.writes > 0 {
-			for _, value := range []string{"yes", "no"} {
-				all["put "+n+" "+value] = func(w *world) { w.budget.writes--; w.write(message{name: n, value: value}) }
-			}
-			if !w.source(n).gone {
-				all["delete "+n] = func(w *world) { w.budget.writes--; w.write(message{name: n, gone: true}) }
-			}
-		}
-		if k := w.works[n]; k != nil {
-			all["return "+n] = func(w *world) { delete(w.works, n); w.m.returned(n, !k.ended, w.now) }
-			if !k.ended {
-				all["return as the slot ends "+n] = func(w *world) {
-					w.end()
-					delete(w.works, n)
-					w.m.returned(n, false, w.now)
-				}
-			}
-			if s := w.source(n); !s.gone && s.rev == k.rev {
-				all["complete "+n] = func(w *world) {
-					w.done[n] = k.rev
-					w.write(message{name: n, gone: true})
-					w.m.completed(n, k.rev)
-				}
-			}
-		}
-	}
-	if len(w.listing) > 0 || !w.ends || w.next < len(w.stream) {
-		all["deliver"] = (*world).deliver
-	}
-	if w.budget.breaks > 0 {
-		for lag := range min(3, len(w.stream)+1) {
-			all[fmt.Sprint("break ", lag)] = func(w *world) { w.budget.breaks--; w.m.breaks(); w.list(lag) }
-		}
-	}
-	if !w.granted && w.budget.grants > 0 {
-		all["grant"] = func(w *world) {
-			w.budget.grants--
-			w.granted, w.ended, w.barrier = true, false, 0
-			if !w.m.reads {
-				w.write(message{})
-				w.barrier = uint64(len(w.stream))
-			}
-			w.m.granted(0, w.barrier, w.now)
-		}
-	}
-	if w.granted && !w.ended {
-		all["end"] = func(w *world) {
-			w.end()
-			w.m.ended(0)
-		}
-	}
-	if len(w.reads) > 0 {
-		all["answer"] = func(w *world) { w.answer(true) }
-		if w.budget.fails > 0 {
-			all["fail"] = func(w *world) { w.budget.fails--; w.answer(false) }
-		}
-	}
-	if at := w.m.wake(); !at.IsZero() && !at.Equal(w.m.short) { // replicas do not lag for so long
-		all["time"] = func(w *world) { w.now = at; w.m.tick(at) }
-	}
-	return all
-}
-
-// end ends the context of the slot.
-func (w *world) end() {
-	w.ended = true
-	for _, k := range w.works {
-		k.ended = true
-	}
-}
-
-// deliver delivers the next message of the watch.
-func (w *world) deliver() {
-	var e message
-	switch {
-	case len(w.listing) > 0:
-		e, w.listing = w.listing[0], w.listing[1:]
-	case !w.ends:
-		w.ends = true
-		w.endList()
-		w.m.listedAll(w.now)
-		return
-	default:
-		e = w.stream[w.next]
-		w.next++
-	}
-	w.seen, w.high = max(w.seen, e.rev), max(w.high, e.rev)
-	w.round[e.name] = true
-	if e.rev >= w.view[e.name].rev {
-		w.view[e.name] = e
-	}
-	w.endList()
-	switch {
-	case e.name == "":
-	case e.gone:
-		w.m.gone(e.name, e.rev, w.now)
-	default:
-		w.m.put(Entry{e.name, []byte(e.value), e.rev}, w.now)
-	}
-	w.m.delivered(e.rev, w.now)
-}
-
-// endList notes that the list has ended, if it has reached what was delivered before.
-func (w *world) endList() {
-	if w.listed || !w.ends || w.seen < w.high {
-		return
-	}
-	w.listed = true
-	for _, n := range explored {
-		if v := w.view[n]; !w.round[n] {
-			v.gone = true
-			w.view[n] = v
-		}
-	}
-}
-
-// answer answers the oldest read.
-func (w *world) answer(ok bool) {
-	r := w.reads[0]
-	w.reads = w.reads[1:]
-	s := w.source(r.name)
-	e := Entry{Name: r.name}
-	if !s.gone {
-		e.Value, e.Revision = []byte(s.value), s.rev
-		if k := w.m.keys[r.name]; ok && k != nil && k.phase == phaseReads && k.id == r.id {
-			w.confirm[r.name] = true
-			w.view[r.name], w.high = s, max(w.high, s.rev)
-		}
-	}
-	w.m.answer(r.id, e, ok, w.now)
-}
-
-// do does an action, carries out the effects, and checks the rules.
-func (w *world) do(t *testing.T, name string, action func(*world)) {
-	w.trace = append(w.trace, name)
-	clear(w.confirm)
-	action(w)
-	wrong := func(format string, args ...any) {
-		t.Helper()
-		t.Fatalf("%s\nafter %s", fmt.Sprintf(format, args...), strings.Join(w.trace, ", "))
-	}
-	for _, e := range w.m.effects() {
-		switch e := e.(type) {
-		case read:
-			w.reads = append(w.reads, e)
-		case begin:
-			n, rev := e.entry.Name, e.entry.Revision
-			switch v := w.view[n]; {
-			case w.works[n] != nil:
-				wrong("%s has two works", n)
-			case !w.granted || w.ended:
-				wrong("%s begins without its slot", n)
-			case !w.listed:
-				wrong("%s begins before the list has ended", n)
-			case v.gone || v.rev != rev || v.value == "no":
-				wrong("%s begins at %d, and %v is known", n, rev, v)
-			case rev <= w.done[n]:
-				wrong("%s begins at %d, and was completed at %d", n, rev, w.done[n])
-			case w.m.reads && !w.confirm[n]:
-				wrong("%s begins and was not read", n)
-			}
-			for _, s := range w.stream {
-				if s.name == n && s.rev > rev && s.rev < w.barrier {
-					wrong("%s begins at %d, and before the guard %v was written", n, rev, s)
-				}
-			}
-			w.works[n] = &work{id: e.id, rev: rev}
-		case update:
-			w.works[e.entry.Name].rev = e.entry.Revision
-		case cancel:
-			for n, k := range w.works {
-				if k.id == e.id {
-					v := w.view[n]
-					if k.ended || !v.gone && v.value != "no" || v.gone != errors.Is(e.cause, ErrDeleted) {
-						wrong("%s is cancelled with %v", n, e.cause)
-					}
-					k.ended = true
-				}
-			}
-		case release:
-			if !w.ended || len(w.works) > 0 {
-				wrong("the slot is released, and has %d works", len(w.works))
-			}
-			w.granted = false
-		case unfit, overflow, relist:
-			wrong("%T", e)
-		}
-	}
-	for _, n := range explored {
-		k, v := w.works[n], w.view[n]
-		goes := k != nil && !k.ended
-		known := v.rev > 0 && !v.gone && v.value != "no"
-		isReady := true
-		if a := w.view["a"]; n == "b" && a.rev > 0 && !a.gone {
-			isReady = false
-		}
-		waits := k != nil || !w.m.wake().IsZero() || slices.ContainsFunc(w.reads, func(r read) bool { return r.name == n })
-		switch {
-		case goes && !known:
-			wrong("the work on %s goes on, and %v is known", n, v)
-		case goes && k.rev != v.rev:
-			wrong("the work on %s has %d, and %v is known", n, k.rev, v)
-		case known && isReady && w.listed && w.granted && !w.ended && w.seen >= w.barrier && v.rev > w.done[n] && !waits:
-			wrong("%s has no work and no alarm", n)
-		}
-	}
-	if w.ended && w.granted && len(w.works) == 0 {
-		wrong("the slot is not released")
-	}
-}
-
-// settle lets everything happen that is under way, grants the slot, and then looks whether each key that is wanted and ready
-// has work.
-func (w *world) settle(t *testing.T) {
-	w.budget = budget{grants: 1}
-	for range 200 {
-		all, next := w.actions(), ""
-		for _, n := range explored {
-			if k := w.works[n]; k != nil && k.ended {
-				next = "return " + n
-			}
-		}
-		for _, name := range []string{"deliver", "answer", "grant", "time"} {
-			if next == "" && all[name] != nil {
-				next = name
-			}
-		}
-		if next == "" {
-			break
-		}
-		w.do(t, next, all[next])
-	}
-	for _, n := range explored {
-		s := w.source(n)
-		may := !s.gone && s.value != "no"
-		must := may && (n != "b" || w.source("a").gone) // a key that is not ready any more goes on
-		if has := w.works[n] != nil; w.granted && !w.ended && (has && !may || !has && must) {
-			t.Fatalf("%s: %v, and its work is %v, after %s", n, s, w.works[n], strings.Join(w.trace, ", "))
-		}
-	}
-}
-
-// most bounds the exploration.
-const most = 100_000
-
-// explore visits all situations, breadth first.
-func explore(t *testing.T, guards bool, b budget) (situations, transitions int) {
-	start := newWorld(guards, b)
-	seen, queue := map[string]bool{start.print(): true}, []*world{start}
-	for len(queue) > 0 {
-		w := queue[0]
-		queue = queue[1:]
-		actions := w.actions()
-		for _, name := range slices.Sorted(maps.Keys(actions)) {
-			next := w.clone()
-			next.do(t, name, actions[name])
-			transitions++
-			if p := next.print(); !seen[p] {
-				seen[p] = true
-				queue = append(queue, next)
-			}
-			check.Must(t, len(seen) < most, "more than %d situations: something grows without an end", most)
-		}
-		w.settle(t)
-	}
-	return len(seen), transitions
-}
-
-func TestMachine_Exploration(t *testing.T) {
-	proof.NotRaced(t)
-	for _, guards := range []bool{false, true} {
-		budgets := []budget{{writes: 3, grants: 1}, {writes: 1, breaks: 1, grants: 2, fails: 1}}
-		if proof.Long {
-			budgets = append(budgets, budget{writes: 2, breaks: 1, grants: 1, fails: 1}, budget{writes: 1, breaks: 2, grants: 2, fails: 1})
-		}
-		for _, b := range budgets {
-			t.Run(fmt.Sprintf("guards=%v,%+v", guards, b), func(t *testing.T) {
-				from := time.Now()
-				situations, transitions := explore(t, guards, b)
-				t.Logf("%d situations, %d transitions in %v", situations, transitions, time.Since(from).Round(time.Millisecond))
-			})
-		}
-	}
-}
 
 // The slot of a name is that of docs/howto/shards.md.
 func TestSlotOf(t *testing.T) {
@@ -455,6 +20,15 @@ func TestSlotOf(t *testing.T) {
 	}
 }
 
+// text returns the kinds of the effects since the last call.
+func text(m *machine) string {
+	text := ""
+	for _, e := range m.effects() {
+		text += strings.TrimPrefix(fmt.Sprintf("%T ", e), "keys.")
+	}
+	return text
+}
+
 // A set with more keys than the limit is not complete: nothing begins, and what works goes on. When there are less, it is read
 // again, once.
 func TestMachine_Full(t *testing.T) {
@@ -463,41 +37,40 @@ func TestMachine_Full(t *testing.T) {
 	m.granted(0, 0, now)
 	shows := func(want string) {
 		t.Helper()
-		text := ""
-		for _, e := range m.effects() {
-			text += fmt.Sprintf("%T ", e)
-		}
-		check.Equal(t, text, want, "%q")
+		check.Equal(t, text(m), want, "%q")
 	}
 	put := func(name string, rev uint64) { m.put(Entry{Name: name, Revision: rev}, now) }
-	m.listedAll(now)
+	m.listedAll(0, now)
 	put("a", 1)
-	shows("keys.begin ")
+	shows("begin ")
 	put("b", 2)
 	put("c", 3)
 	put("d", 4)
-	shows("keys.begin keys.overflow ")
-	m.gone("b", 5, now)
-	shows("keys.cancel ")
+	put("d", 5)
+	shows("begin overflow ")
+	m.gone("b", 6, now)
+	shows("cancel ")
 	m.returned("b", true, now)
-	shows("keys.relist ")
-	m.breaks()
-	put("a", 1)
-	put("c", 3)
-	put("d", 4)
-	m.listedAll(now)
-	shows("keys.overflow ")
-	m.gone("c", 6, now)
-	shows("keys.relist ")
-	put("c", 7)
-	m.gone("c", 8, now)
+	shows("")
+	m.gone("c", 7, now)
+	shows("relist ")
+	put("c", 8)
+	m.gone("c", 9, now)
 	shows("")
 	m.breaks()
 	put("a", 1)
-	put("d", 4)
+	put("d", 5)
+	put("e", 8)
+	m.listedAll(0, now)
+	shows("overflow ")
+	m.gone("d", 10, now)
+	shows("relist ")
+	m.breaks()
+	put("a", 1)
+	put("e", 8)
 	shows("")
-	m.listedAll(now)
-	shows("keys.begin ")
+	m.listedAll(0, now)
+	shows("begin ")
 }
 
 // A list that does not reach what was delivered before ends after 10 s. Then a read confirms each begin, also with guards, until
@@ -511,11 +84,11 @@ func TestMachine_ShortList(t *testing.T) {
 	}
 	deliver("a", 1)
 	deliver("b", 2)
-	m.listedAll(now)
+	m.listedAll(0, now)
 	check.Equal(t, len(m.effects()), 2, "%d effects")
 	m.breaks()
 	deliver("a", 1)
-	m.listedAll(now)
+	m.listedAll(2, now)
 	check.Equal(t, len(m.effects()), 0, "%d effects")
 	check.Equal(t, m.wake(), now.Add(10*time.Second), "the machine wakes at %v")
 	m.returned("b", true, now)
@@ -533,14 +106,14 @@ func TestMachine_ShortList(t *testing.T) {
 	check.Deep(t, m.effects(), []effect{read{3, "a"}})
 	deliver("c", 3)
 	deliver("d", 4)
-	check.Deep(t, m.effects(), []effect{read{4, "c"}, begin{5, 0, Entry{Name: "d", Revision: 4}}})
+	check.Deep(t, m.effects(), []effect{read{4, "c"}, begin{5, 0, 0, Entry{Name: "d", Revision: 4}}})
 }
 
 // What a read has shown while the set is read again is not gone because the list was made before.
 func TestMachine_ReadWhileListing(t *testing.T) {
 	m, now := newMachine(1, true), time.Unix(1000, 0)
 	m.granted(0, 0, now)
-	m.listedAll(now)
+	m.listedAll(0, now)
 	m.put(Entry{Name: "a", Revision: 1}, now)
 	m.delivered(1, now)
 	check.Deep(t, m.effects(), []effect{read{1, "a"}})
@@ -548,7 +121,7 @@ func TestMachine_ReadWhileListing(t *testing.T) {
 	m.answer(1, Entry{Name: "a", Revision: 3}, true, now)
 	m.gone("a", 2, now)
 	m.delivered(2, now)
-	m.listedAll(now)
+	m.listedAll(0, now)
 	_, has := m.get("a")
 	check.That(t, has, "a is gone")
 	m.put(Entry{Name: "a", Revision: 3}, now)
@@ -560,7 +133,7 @@ func TestMachine_ReadWhileListing(t *testing.T) {
 func TestMachine_Rests(t *testing.T) {
 	m, now := newMachine(1, false), time.Unix(1000, 0)
 	m.granted(0, 0, now)
-	m.listedAll(now)
+	m.listedAll(0, now)
 	for i, name := range []string{"a", "b"} {
 		now = now.Add(time.Second)
 		m.put(Entry{Name: name, Revision: uint64(i + 1)}, now)
@@ -579,4 +152,186 @@ func TestMachine_Rests(t *testing.T) {
 		check.Equal(t, len(m.effects()), 1, "%d effects")
 	}
 	check.That(t, m.wake().IsZero(), "there is an alarm more")
+}
+
+// A revision that shows another message than before proves that the bucket has lost messages: all work ends, and nothing counts
+// before the set is read again.
+func TestMachine_OtherMessage(t *testing.T) {
+	for name, shows := range map[string]func(m *machine, now time.Time){
+		"a put":      func(m *machine, now time.Time) { m.put(Entry{"a", []byte("2"), 5}, now) },
+		"a deletion": func(m *machine, now time.Time) { m.gone("a", 5, now) },
+		"an earlier list": func(m *machine, now time.Time) {
+			m.put(Entry{"a", nil, 4}, now)
+			m.delivered(7, now)
+			m.listedAll(7, now)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, now := newMachine(1, false), time.Unix(1000, 0)
+			m.granted(0, 4, now)
+			m.put(Entry{"a", []byte("1"), 5}, now)
+			m.put(Entry{"b", []byte("1"), 6}, now)
+			m.delivered(6, now)
+			m.listedAll(6, now)
+			check.Equal(t, text(m), "begin begin ", "%s")
+			m.breaks()
+			shows(m, now)
+			check.Equal(t, text(m), "cancel cancel lost relist ", "%s")
+			m.put(Entry{"c", nil, 8}, now)
+			m.delivered(8, now)
+			m.listedAll(8, now)
+			m.returned("a", false, now)
+			check.Equal(t, text(m), "", "%s")
+			m.breaks()
+			m.put(Entry{"a", []byte("3"), 3}, now)
+			m.listedAll(3, now)
+			check.Deep(t, m.effects(), []effect{read{3, "a"}})
+			m.answer(3, Entry{"a", []byte("3"), 3}, true, now)
+			check.Deep(t, m.effects(), []effect{begin{4, 1, 0, Entry{"a", []byte("3"), 3}}})
+		})
+	}
+}
+
+// A bucket whose last revision is below one that is known has lost messages, if that does not change in 10 s.
+func TestMachine_LostTail(t *testing.T) {
+	m, now := newMachine(1, false), time.Unix(1000, 0)
+	m.granted(0, 2, now)
+	m.put(Entry{Name: "a", Revision: 1}, now)
+	m.delivered(2, now)
+	m.listedAll(2, now)
+	check.Equal(t, text(m), "begin ", "%s")
+	for range 2 { // in the first round it is a replica that lags
+		m.breaks()
+		m.put(Entry{Name: "a", Revision: 1}, now)
+		m.delivered(1, now)
+		m.listedAll(1, now)
+		check.Equal(t, m.wake(), now.Add(10*time.Second), "the machine wakes at %v")
+		m.tick(now.Add(10*time.Second - 1))
+		check.Equal(t, text(m), "", "%s")
+		if m.round == 1 {
+			m.delivered(2, now)
+			check.That(t, m.wake().IsZero(), "the machine wakes")
+		}
+	}
+	m.tick(now.Add(10 * time.Second))
+	check.Equal(t, text(m), "cancel lost relist ", "%s")
+}
+
+// A Complete that is answered after the bucket was made again says nothing about the revisions of the new one.
+func TestMachine_CompletedLate(t *testing.T) {
+	m, now := newMachine(1, false), time.Unix(1000, 0)
+	m.granted(0, 0, now)
+	m.put(Entry{Name: "a", Revision: 100}, now)
+	m.listedAll(100, now)
+	check.Deep(t, m.effects(), []effect{begin{1, 0, 0, Entry{Name: "a", Revision: 100}}})
+	m.completes("a", 0)
+	m.breaks()
+	m.remade()
+	check.Equal(t, text(m), "cancel lost ", "%s")
+	m.completed("a", 100, 0)
+	m.returned("a", false, now)
+	m.put(Entry{Name: "a", Revision: 1}, now)
+	m.listedAll(1, now)
+	check.Equal(t, text(m), "read ", "%s")
+}
+
+// With guards, a read confirms the begin of a key that this process may have completed.
+func TestMachine_CompletedPerhaps(t *testing.T) {
+	m, now := newMachine(1, false), time.Unix(1000, 0)
+	m.granted(0, 0, now)
+	m.put(Entry{Name: "a", Revision: 1}, now)
+	m.listedAll(1, now)
+	m.completes("a", 0)
+	m.returned("a", true, now)
+	m.effects()
+	now = m.wake()
+	m.tick(now)
+	check.Deep(t, m.effects(), []effect{read{2, "a"}})
+	m.answer(2, Entry{Name: "a"}, true, now)
+	check.Equal(t, text(m), "", "%s")
+	now = m.wake()
+	m.tick(now)
+	check.Deep(t, m.effects(), []effect{read{3, "a"}})
+	m.answer(3, Entry{Name: "a", Revision: 1}, true, now)
+	m.returned("a", true, now)
+	m.effects()
+	now = m.wake()
+	m.tick(now)
+	check.Equal(t, text(m), "begin ", "%s")
+}
+
+// A watch that owes a revision for 10 s, which a guard or a read has shown, is opened again.
+func TestMachine_DeafWatch(t *testing.T) {
+	m, now := newMachine(1, false), time.Unix(1000, 0)
+	m.put(Entry{Name: "a", Revision: 1}, now)
+	m.delivered(1, now)
+	m.listedAll(1, now)
+	m.granted(0, 2, now)
+	check.Equal(t, m.wake(), now.Add(patience), "the machine wakes at %v")
+	m.tick(now.Add(patience - 1))
+	check.Equal(t, text(m), "", "%s")
+	m.tick(now.Add(patience))
+	check.Equal(t, text(m), "relist ", "%s")
+	check.That(t, m.wake().IsZero(), "the machine wakes")
+	m.breaks()
+	m.put(Entry{Name: "a", Revision: 1}, now)
+	m.delivered(2, now)
+	m.listedAll(2, now)
+	check.Equal(t, text(m), "begin ", "%s")
+}
+
+// Reads in a row that do not confirm a begin have the set read again after some 8 s, and then each half of a minute.
+func TestMachine_ReadsInVain(t *testing.T) {
+	m, now := newMachine(1, true), time.Unix(1000, 0)
+	m.granted(0, 0, now)
+	m.put(Entry{Name: "a", Revision: 1}, now)
+	m.listedAll(1, now)
+	from, at := now, []time.Duration(nil)
+	for id := uint64(1); id < 20; id++ {
+		m.answer(id, Entry{Name: "a"}, true, now)
+		if strings.Contains(text(m), "relist") {
+			at = append(at, now.Sub(from))
+			m.breaks()
+			m.put(Entry{Name: "a", Revision: 1}, now)
+			m.delivered(1, now)
+			m.listedAll(1, now)
+		}
+		now = m.wake()
+		m.tick(now)
+	}
+	check.Deep(t, at, []time.Duration{7750 * time.Millisecond, 37750 * time.Millisecond, 67750 * time.Millisecond})
+}
+
+// Many keys that are not ready are considered again after a pause for each.
+func TestMachine_ManyIdle(t *testing.T) {
+	m, now := newMachine(1, false), time.Unix(1000, 0)
+	asked := 0
+	m.ready = func(e Entry, get func(string) (Entry, bool)) bool {
+		asked++
+		_, has := get("parent")
+		return e.Name == "parent" || !has
+	}
+	m.granted(0, 0, now)
+	m.listedAll(0, now)
+	m.put(Entry{Name: "parent", Revision: 1}, now)
+	const children = 1100
+	for i := range uint64(children) {
+		m.put(Entry{Name: fmt.Sprint("child", i), Revision: i + 2}, now)
+	}
+	m.effects()
+	asked = 0
+	for i := range uint64(100) {
+		m.put(Entry{Name: "parent", Revision: 2000 + i}, now)
+	}
+	check.Equal(t, asked, 0, "Ready was asked %d times")
+	check.Equal(t, m.wake(), now.Add(10*time.Microsecond), "the machine wakes at %v") // one more than 100 were not ready
+	now = m.wake()
+	m.tick(now)
+	check.Equal(t, asked, children, "Ready was asked %d times")
+	m.gone("parent", 3000, now)
+	m.returned("parent", false, now)
+	check.Equal(t, text(m), strings.Repeat("update ", 100)+"cancel ", "%s")
+	check.Equal(t, m.wake(), now.Add(10*time.Millisecond), "the machine wakes at %v")
+	m.tick(m.wake())
+	check.Equal(t, text(m), strings.Repeat("begin ", children), "%s")
 }

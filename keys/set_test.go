@@ -2,6 +2,7 @@ package keys_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -29,7 +30,7 @@ func TestReady(t *testing.T) {
 		f.tenants.Put("t.parent", nil)
 		f.start("a")
 		f.start("b")
-		time.Sleep(time.Second)
+		time.Sleep(coldStart)
 		check.That(t, strings.HasSuffix(f.said(), " begins t.parent="), "not the parent alone has begun")
 		f.tenants.Put("t.parent", []byte("done"))
 		time.Sleep(time.Second)
@@ -47,7 +48,7 @@ func TestWants(t *testing.T) {
 		f := newFleet(t)
 		f.config = func(cfg *keys.Config) { cfg.Wants = func(e keys.Entry) bool { return string(e.Value) == "on" } }
 		f.start("a")
-		time.Sleep(time.Second)
+		time.Sleep(coldStart)
 		for _, step := range []struct{ value, want string }{
 			{"off", ""},
 			{"on", "a begins t.k=on"},
@@ -65,7 +66,7 @@ func TestUnfit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		a := f.start("a")
-		time.Sleep(time.Second)
+		time.Sleep(coldStart)
 		const most = 64 << 10
 		f.tenants.Put("t.k", make([]byte, most+1))
 		f.tenants.Put("t."+strings.Repeat("k", 511), nil)
@@ -92,7 +93,7 @@ func TestReconnection(t *testing.T) {
 		f.tenants.Put("t.gone", nil)
 		f.tenants.Put("t.stays", nil)
 		a := f.start("a")
-		time.Sleep(time.Second)
+		time.Sleep(coldStart)
 		f.said()
 		a.link.Cut()
 		f.tenants.Delete("t.gone")
@@ -113,7 +114,7 @@ func TestWatch_Ends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		a := f.start("a")
-		time.Sleep(time.Second)
+		time.Sleep(coldStart)
 		a.link.FailWatches(5, errors.New("no watch"))
 		a.link.EndFeeds(errors.New("no watch"))
 		f.tenants.Put("t.k", nil)
@@ -125,31 +126,84 @@ func TestWatch_Ends(t *testing.T) {
 	})
 }
 
-// While the bucket is not there nothing begins, and what works goes on. When it was made again, what is not in it ends, also if
-// its revisions begin anew.
+// While the bucket is not there nothing begins, and what works goes on. When it was made again, all work ends, and what is in it
+// begins, also if its revisions begin anew, and can be completed. With guards it does not wait for a guard of the old bucket.
 func TestBucket_MadeAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t)
-		f.tenants.Put("t.other", nil)
-		f.tenants.Put("t.gone", nil)
-		f.tenants.Put("t.k", []byte("1"))
-		f.start("a")
-		time.Sleep(time.Second)
-		f.said()
-		check.OK(t, f.owners["t.other"].Complete())
-		check.Equal(t, f.said(), "a ends t.other: keys: the key was deleted", "%s")
-		f.tenants.Drop()
-		time.Sleep(time.Minute)
-		check.Equal(t, f.said(), "", "%s")
-		check.Equal(t, f.logged("the bucket does not exist"), 1, "%d lines")
-		f.tenants.Recreate()
-		f.tenants.Put("t.k", []byte("2"))
-		f.tenants.Put("t.other", []byte("2"))
-		time.Sleep(time.Minute)
-		lines := f.said()
-		check.Equal(t, string(f.owners["t.k"].Entry().Value), "2", "the work on t.k has %s")
-		check.That(t, strings.Contains(lines, "a ends t.gone: keys: the key was deleted") && strings.Contains(lines, "a begins t.other=2"), "%s", lines)
-	})
+	for _, guards := range []string{"", "g"} {
+		t.Run("guards="+guards, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t)
+				f.config = func(cfg *keys.Config) { cfg.Guards = guards }
+				f.tenants.Put("t.other", nil)
+				f.tenants.Put("t.gone", nil)
+				f.tenants.Put("t.k", []byte("1"))
+				f.start("a")
+				time.Sleep(coldStart)
+				f.said()
+				check.OK(t, f.owners["t.other"].Complete())
+				check.Equal(t, f.said(), "a ends t.other: keys: the key was deleted", "%s")
+				f.tenants.Drop()
+				time.Sleep(time.Minute)
+				check.Equal(t, f.said(), "", "%s")
+				check.Equal(t, f.logged("the keys are not followed"), 1, "%d lines")
+				was := f.owners["t.k"]
+				f.tenants.Recreate()
+				f.tenants.Put("t.k", []byte("2"))
+				f.tenants.Put("t.other", []byte("2"))
+				time.Sleep(time.Minute)
+				check.Deep(t, sorted(f.said()), []string{
+					"a begins t.k=2", "a begins t.other=2",
+					"a ends t.gone: leader: the store has lost acknowledged writes", "a ends t.k: leader: the store has lost acknowledged writes",
+				})
+				check.Equal(t, f.logged("was made again, or has lost writes"), 1, "%d lines")
+				check.Is(t, was.Complete(), keys.ErrChanged)
+				check.OK(t, f.owners["t.k"].Complete())
+				check.Equal(t, f.said(), "a ends t.k: keys: the key was deleted", "%s")
+			})
+		})
+	}
+}
+
+// A bucket that loses its last messages: all work ends, and what is in the bucket begins, is updated, completed and deleted as
+// before.
+func TestBucket_LosesWrites(t *testing.T) {
+	for _, guards := range []string{"", "g"} {
+		t.Run("guards="+guards, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t)
+				f.config = func(cfg *keys.Config) { cfg.Guards = guards }
+				f.start("a")
+				time.Sleep(coldStart)
+				f.tenants.Put("t.k", []byte("1"))
+				f.tenants.Put("t.gone", nil)
+				was := f.tenants.Snapshot()
+				f.tenants.Put("t.k", []byte("2"))
+				f.tenants.Delete("t.gone")
+				f.tenants.Put("t.lost", nil)
+				f.said()
+				f.tenants.Rollback(was)
+				f.tenants.Put("t.k", []byte("3"))
+				time.Sleep(time.Minute)
+				check.Deep(t, sorted(f.said()), []string{
+					"a begins t.gone=", "a begins t.k=3",
+					"a ends t.k: leader: the store has lost acknowledged writes", "a ends t.lost: leader: the store has lost acknowledged writes",
+				})
+				f.tenants.Put("t.k", []byte("4"))
+				synctest.Wait()
+				check.Equal(t, string(f.owners["t.k"].Entry().Value), "4", "the work on t.k has %s")
+				check.OK(t, f.owners["t.k"].Complete())
+				f.tenants.Delete("t.gone")
+				check.Deep(t, sorted(f.said()), []string{"a ends t.gone: keys: the key was deleted", "a ends t.k: keys: the key was deleted"})
+			})
+		})
+	}
+}
+
+// sorted returns the lines of a text in order.
+func sorted(text string) []string {
+	lines := strings.Split(text, "\n")
+	slices.Sort(lines)
+	return lines
 }
 
 // A read that fails, or does not see the key, stops a begin, and is repeated.
@@ -157,7 +211,7 @@ func TestRead_StopsABegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
 		a := f.start("a")
-		time.Sleep(time.Second)
+		time.Sleep(coldStart)
 		a.link.FailReads(2, leader.ErrUnreachable)
 		f.tenants.Put("t.k", nil)
 		time.Sleep(750*time.Millisecond - 1) // 250 and 500 ms
@@ -212,7 +266,7 @@ func TestJoin_Defaults(t *testing.T) {
 		f := newFleet(t)
 		f.config = func(cfg *keys.Config) { cfg.Filter, cfg.Member.Shards, cfg.Member.Logger = ">", 0, nil }
 		a := f.start("a")
-		time.Sleep(time.Second)
+		time.Sleep(coldStart)
 		check.Equal(t, a.set.Member().Stats().Owned, 1000, "a has %d slots")
 		f.config = nil
 		b := f.start("b")

@@ -12,11 +12,15 @@ import (
 // Bucket is a bucket of keys with values, which come, change and go. Errors are those of package leader. Each request ends
 // with its context.
 type Bucket interface {
-	// Check returns [leader.ErrNoBucket] if the bucket does not exist.
+	// Name returns the name of the bucket.
+	Name() string
+	// Check returns [leader.ErrNoBucket] if the bucket does not exist, and [leader.ErrIncompatibleBucket] if its keys expire
+	// without a sign.
 	Check(ctx context.Context) error
 	// Follow delivers all keys that match the filters, in the order of their revisions, then Listed, and then each change.
 	// It returns when ctx ends, or when a change may have been missed. The error is nil if the next call is to follow at
-	// once. Before all, Follow delivers Remade if this may be another bucket than that of the call before. deliver may wait.
+	// once. Before all, Follow delivers Remade if this may be another bucket than that of the call before. If the connection
+	// is lost, Follow delivers Away, and nothing more. deliver may wait.
 	Follow(ctx context.Context, filters []string, deliver func(Change)) error
 	// Get reads the newest value of a key. The answer may come from a replica that lags. Revision 0: there is no value.
 	Get(ctx context.Context, key string) (Entry, error)
@@ -43,9 +47,11 @@ const (
 	Gone               // the key was deleted
 	Listed             // all keys have been delivered that there were when Follow was called
 	Remade             // no revision that was delivered earlier means anything
+	Away               // changes are missed from now on
 )
 
-// Change is what a bucket reports. Listed and Remade have no Entry.
+// Change is what a bucket reports. Of an Entry, Listed has the revision alone: the last one of the whole bucket, since Follow was
+// called. Remade and Away have none.
 type Change struct {
 	Kind Kind
 	Entry

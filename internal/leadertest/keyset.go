@@ -15,7 +15,7 @@ import (
 )
 
 // KeySet returns the store as a bucket of keys over the link, for package keys. Its watches count as feeds, and have their
-// faults. A watch ends when the link is restored, and when the store is dropped or made again.
+// faults. A watch ends when the link is restored, and when the store is dropped, made again or rolled back.
 func (l *Link) KeySet() keyset.Bucket { return &keys{link: l} }
 
 // KeySet is that of Link("").
@@ -23,9 +23,13 @@ func (s *Store) KeySet() keyset.Bucket { return s.Link("").KeySet() }
 
 // keys is a store as a bucket of keys.
 type keys struct {
-	link *Link
-	made int // of the store that was followed last; under its lock
+	link     *Link
+	followed bool // under the lock of the store
+	made     int  // of the store that was followed last
 }
+
+// Name returns a name for all stores.
+func (k *keys) Name() string { return "store" }
 
 // Check reads the settings of the bucket.
 func (k *keys) Check(ctx context.Context) error {
@@ -71,10 +75,10 @@ func (k *keys) Follow(ctx context.Context, filters []string, deliver func(keyset
 		if k.link.knows = !s.gone; s.gone {
 			return func() { opened <- leader.ErrNoBucket }
 		}
-		if k.made != s.made {
-			k.made = s.made
+		if k.followed && k.made != s.made {
 			w.tell(keyset.Change{Kind: keyset.Remade})
 		}
+		k.followed, k.made = true, s.made
 		w.list()
 		s.watches = append(s.watches, w)
 		return func() { opened <- nil }
@@ -128,7 +132,7 @@ func (w *watch) list() {
 	for _, m := range all {
 		w.stored(m.key, m.Entry)
 	}
-	w.tell(keyset.Change{Kind: keyset.Listed})
+	w.tell(keyset.Change{Kind: keyset.Listed, Entry: keyset.Entry{Revision: w.link.store.seq}})
 }
 
 // stored sends a message that was stored, if it matches.
@@ -145,7 +149,11 @@ func (w *watch) stored(key string, e backend.Entry) {
 
 // tell sends a message of the watch over the link.
 func (w *watch) tell(c keyset.Change) {
-	if w.link.loses(c.Revision) {
+	stored := c.Revision
+	if c.Kind == keyset.Listed {
+		stored = 0
+	}
+	if w.link.loses(stored) {
 		return
 	}
 	w.link.inOrder(&w.last, &w.open, func() { w.receive(func() { w.received = append(w.received, c) }) })

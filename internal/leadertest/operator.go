@@ -142,6 +142,7 @@ func (s *Store) Snapshot() Snapshot {
 func (s *Store) Rollback(to Snapshot) {
 	defer s.lock("Store.Rollback")()
 	s.restore(to)
+	s.endWatches(nil, func(*Link) bool { return true })
 }
 
 // Configure changes the settings of the bucket to those of a new Store with these options.

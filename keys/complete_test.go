@@ -173,15 +173,3 @@ func TestGuards(t *testing.T) {
 		check.Equal(t, string(f.tenants.Entry("t.k").Value), "2", "the key has %s")
 	})
 }
-
-// Guards are no keys to work on, also where the filter matches them.
-func TestGuards_AreNoKeys(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t)
-		f.config = func(cfg *keys.Config) { cfg.Guards, cfg.Filter = "g", "*.7" }
-		f.start("a")
-		f.tenants.Put("t.7", nil)
-		time.Sleep(time.Second)
-		check.Equal(t, f.said(), "a begins t.7=", "%s")
-	})
-}

@@ -22,20 +22,22 @@
 //	keys.go     Join, Set, Config, and the checks of its fields
 //	key.go      Key: the work on one key by this process
 //	machine.go  the rules: on which keys this process works
+//	names.go    names of keys, patterns of names, and the slots of names
 //	actor.go    the goroutine that owns the machine, and carries out its effects
 //	bucket.go   OpenBucket: the keys of a bucket on a NATS server
 package keys
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
-	"github.com/natsleader/natsleader/internal/jsapi"
+	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/keyset"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/shard"
@@ -51,8 +53,11 @@ var (
 	ErrChanged = errors.New("keys: the key has changed")
 )
 
-// defaultSlots is the number of slots of a set: one page of the group's map.
-const defaultSlots = 1000
+// defaultSlots is the number of slots of a set: one page of the group's map. maxSlots is the most that a group has.
+const (
+	defaultSlots = 1000
+	maxSlots     = 100_000
+)
 
 // Entry is a key with its newest value.
 type Entry struct {
@@ -104,10 +109,12 @@ func (c *Config) prepare() error {
 		return fmt.Errorf("%w: Filter %q matches no key: use for example \"tenants.*\", or \">\" for all keys of the bucket", leader.ErrInvalidConfig, c.Filter)
 	case c.Guards != "" && !isKey(c.Guards):
 		return fmt.Errorf("%w: Guards %q is not the beginning of a key: use for example \"guards\"", leader.ErrInvalidConfig, c.Guards)
-	case c.Guards != "" && (jsapi.Covers(c.Filter, c.Guards+".0") || jsapi.Covers(c.Guards+".*", c.Filter)):
+	case c.Guards != "" && overlap(c.Guards+".*", c.Filter):
 		return fmt.Errorf("%w: the guards %s.* match Filter %q, and are no keys to work on: use another name, or a narrower Filter", leader.ErrInvalidConfig, c.Guards, c.Filter)
 	case c.Guards != "" && c.Member.Guards != nil:
 		return fmt.Errorf("%w: Guards and Member.Guards are set: use one of them", leader.ErrInvalidConfig)
+	case c.Member.Shards < 0 || c.Member.Shards > maxSlots:
+		return fmt.Errorf("%w: Member.Shards is %d: set it from 1 to %d, or 0 for the default", leader.ErrInvalidConfig, c.Member.Shards, maxSlots)
 	}
 	if c.Member.Shards == 0 {
 		c.Member.Shards = defaultSlots
@@ -118,18 +125,20 @@ func (c *Config) prepare() error {
 	return nil
 }
 
-// isFilter reports whether a pattern can match a key.
-func isFilter(filter string) bool {
-	tokens := strings.Split(filter, ".")
-	for i, token := range tokens {
-		if token == "*" || token == ">" && i == len(tokens)-1 {
-			continue
-		}
-		if !isKey(token) {
-			return false
-		}
+// program returns what the members of the group publish as their program: all of them have to work on the same keys.
+func (c *Config) program(bucket string) string {
+	name := c.Member.Program
+	if info, ok := debug.ReadBuildInfo(); ok && name == "" {
+		name = info.Main.Path
 	}
-	return len(filter) <= maxName
+	name += " on keys " + bucket + " " + c.Filter
+	if c.Guards != "" {
+		name += " with guards " + c.Guards
+	}
+	if len(name) > group.MaxProgram {
+		name = fmt.Sprintf("keys %x", sha256.Sum256([]byte(name)))
+	}
+	return name
 }
 
 // Set is the keys on which the members of a group work, each on its share.
@@ -150,8 +159,12 @@ type Set struct {
 const lookLimit = 2 * time.Second
 
 // Join makes this process a member of the group that works on a set of keys, until ctx ends or [shard.Member.Stop] is called.
-// Errors: those of [shard.Join], [leader.ErrInvalidConfig] for settings of the set that cannot work, and [leader.ErrNoBucket]
-// if the server says that there is no Bucket. After all other faults the set tries again, and logs them.
+// Errors: those of [shard.Join], [leader.ErrInvalidConfig] for settings of the set that cannot work, [leader.ErrNoBucket] if the
+// server says that there is no Bucket, and [leader.ErrIncompatibleBucket] if its keys expire without a marker. After all other
+// faults the set tries again, and logs them.
+//
+// Members of one group with different Buckets, Filters or Guards would leave keys without work. They are the fault
+// [shard.ErrProgramsDiffer] of all, as members of different programs are.
 func Join(ctx context.Context, store leader.Store, group string, cfg Config) (*Set, error) {
 	if err := cfg.prepare(); err != nil {
 		return nil, err
@@ -160,13 +173,17 @@ func Join(ctx context.Context, store leader.Store, group string, cfg Config) (*S
 		cfg: cfg, bucket: cfg.Bucket.KeySet(), log: cfg.Member.Logger.With("group", group),
 		inputs: make(chan func(*actor, time.Time)), over: make(chan struct{}), done: make(chan struct{}),
 	}
+	s.cfg.Member.Program = s.cfg.program(s.bucket.Name())
 	if err := s.openGuards(); err != nil {
 		return nil, err
 	}
 	look, end := context.WithTimeout(ctx, lookLimit)
 	defer end()
-	if err := s.bucket.Check(look); errors.Is(err, leader.ErrNoBucket) {
+	switch err := s.bucket.Check(look); {
+	case errors.Is(err, leader.ErrNoBucket):
 		return nil, fmt.Errorf("%w: the bucket of the keys: create it first", err)
+	case errors.Is(err, leader.ErrIncompatibleBucket):
+		return nil, err
 	}
 	var err error
 	if s.member, err = shard.Join(ctx, store, group, s.cfg.Member); err != nil {

@@ -676,22 +676,6 @@ func unfitFor(e Entry) error {
 	return nil
 }
 
-// isKey applies the rule of jetstream/kv.go, keyValid.
-func isKey(name string) bool {
-	return name != "" && name[0] != '.' && name[len(name)-1] != '.' && strings.IndexFunc(name, func(r rune) bool {
-		return (r < 'a' || 'z' < r) && (r < 'A' || 'Z' < r) && (r < '0' || '9' < r) && !strings.ContainsRune("-/_=.", r)
-	}) < 0
-}
-
-// slotOf returns the slot of a name: its 64-bit FNV-1a hash modulo the number of slots. It never changes.
-func slotOf(name string, slots int) int {
-	h := uint64(14695981039346656037)
-	for i := range len(name) {
-		h = (h ^ uint64(name[i])) * 1099511628211
-	}
-	return int(h % uint64(slots)) //nolint:gosec // slots is positive, and so the result is less than it
-}
-
 // rest is a key that waits for a time.
 type rest struct {
 	at  time.Time

@@ -2,23 +2,12 @@ package keys
 
 import (
 	"fmt"
-	"hash/fnv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/natsleader/natsleader/internal/check"
 )
-
-// The slot of a name is that of docs/howto/shards.md.
-func TestSlotOf(t *testing.T) {
-	for name, want := range map[string]int{"": 37, "customer-17": 12, "order-4711": 39} {
-		check.Equal(t, slotOf(name, 50), want, "%d")
-		h := fnv.New64a()
-		_, _ = h.Write([]byte(name))
-		check.Equal(t, uint64(slotOf(name, 997)), h.Sum64()%997, "%d")
-	}
-}
 
 // text returns the kinds of the effects since the last call.
 func text(m *machine) string {

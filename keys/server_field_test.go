@@ -28,6 +28,7 @@ type crew struct {
 	*testing.T
 	options []nats.Option
 	guards  string
+	shared  keys.Bucket // of all processes; nil: each has its own
 	kv      jetstream.KeyValue
 	work    func(lead context.Context, k *keys.Key) // in place of waiting for the end
 
@@ -65,8 +66,12 @@ func (c *crew) start(id string) (stop func(), nc *nats.Conn) {
 	nc = c.connect()
 	js := check.Got(jetstream.New(nc))(c)
 	ctx, cancel := context.WithCancel(context.Background())
+	bucket := c.shared
+	if bucket == nil {
+		bucket = check.Got(keys.OpenBucket(js, "tenants"))(c)
+	}
 	s := check.Got(keys.Join(ctx, check.Got(leader.OpenBucket(js, "groups"))(c), "tenants", keys.Config{
-		Bucket: check.Got(keys.OpenBucket(js, "tenants"))(c), Filter: "t.*", Guards: c.guards,
+		Bucket: bucket, Filter: "t.*", Guards: c.guards,
 		Member: shard.Config{ID: id, Shards: 32, LeaseDuration: 3 * time.Second},
 	}))(c)
 	ended := make(chan error)
@@ -106,6 +111,16 @@ func (c *crew) have(what string, n int) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		return len(c.works) == n
+	})
+}
+
+// eventually waits until is, which is called with the lock held.
+func (c *crew) eventually(what string, is func() bool) {
+	c.Helper()
+	testcluster.Eventually(c, what, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return is()
 	})
 }
 

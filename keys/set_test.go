@@ -240,7 +240,10 @@ func TestJoin_Rejects(t *testing.T) {
 		"Guards \"g.*\" is not the beginning": func(cfg *keys.Config) { cfg.Guards = "g.*" },
 		"the guards t.* match Filter \"t.*\"": func(cfg *keys.Config) { cfg.Guards = "t" },
 		"the guards t.* match Filter \"t.7\"": func(cfg *keys.Config) { cfg.Guards, cfg.Filter = "t", "t.7" },
+		"the guards g.* match Filter \"*.x\"": func(cfg *keys.Config) { cfg.Guards, cfg.Filter = "g", "*.x" },
+		"the guards g.* match Filter \">\"":   func(cfg *keys.Config) { cfg.Guards, cfg.Filter = "g", ">" },
 		"Guards and Member.Guards are set":    func(cfg *keys.Config) { cfg.Guards, cfg.Member.Guards = "g", func(int) []leader.Guard { return nil } },
+		"Shards is 4611686018427387904":       func(cfg *keys.Config) { cfg.Guards, cfg.Member.Shards = "g", 1<<62 },
 		"Shards is -1":                        func(cfg *keys.Config) { cfg.Member.Shards = -1 },
 		"the bucket of the keys: create it":   func(cfg *keys.Config) { cfg.Bucket = gone.tenants.Link("a") },
 		"Most is -1":                          func(cfg *keys.Config) { cfg.Member.Most = -1 },
@@ -273,4 +276,28 @@ func TestJoin_Defaults(t *testing.T) {
 		<-b.served
 		check.Is(t, b.err, shard.ErrShardsDiffer)
 	})
+}
+
+// Members that work on different keys in one group are a fault of all of them, because keys have no work.
+func TestJoin_SetsDiffer(t *testing.T) {
+	for name, change := range map[string]func(*keys.Config){
+		"filter":      func(cfg *keys.Config) { cfg.Filter = "u.*" },
+		"guards":      func(cfg *keys.Config) { cfg.Guards = "g" },
+		"program":     func(cfg *keys.Config) { cfg.Member.Program = "another" },
+		"long filter": func(cfg *keys.Config) { cfg.Filter = "u." + strings.Repeat("k", 300) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t)
+				f.start("a")
+				f.start("b")
+				time.Sleep(time.Minute)
+				check.Equal(t, f.logged("members of different programs"), 0, "%d lines")
+				f.config = change
+				f.start("c")
+				time.Sleep(10 * time.Second)
+				check.Equal(t, f.logged("members of different programs"), 3, "%d lines")
+			})
+		})
+	}
 }

@@ -61,14 +61,25 @@ func TestWants(t *testing.T) {
 	})
 }
 
-// A key with a value that is too long, or a name that is no key, is not worked on, and logged once.
+// A key with a value that is too long, or a name that is no key, is not worked on, and logged once. The value is not kept.
 func TestUnfit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t)
+		kept := -1
+		f.config = func(cfg *keys.Config) {
+			cfg.Ready = func(e keys.Entry, get func(string) (keys.Entry, bool)) bool {
+				if e, has := get("t.k"); has {
+					kept = len(e.Value)
+				}
+				return true
+			}
+		}
 		a := f.start("a")
 		time.Sleep(coldStart)
 		const most = 64 << 10
-		f.tenants.Put("t.k", make([]byte, most+1))
+		for range 10 {
+			f.tenants.Put("t.k", make([]byte, most+1))
+		}
 		f.tenants.Put("t."+strings.Repeat("k", 511), nil)
 		f.tenants.Put("t.ü", nil)
 		check.Equal(t, f.said(), "", "%s")
@@ -78,10 +89,14 @@ func TestUnfit(t *testing.T) {
 		a.link.Reconnect()
 		time.Sleep(time.Minute)
 		check.Equal(t, f.logged("a key is not worked on"), 3, "%d lines")
+		f.tenants.Put("t.other", nil)
+		check.Equal(t, f.said(), "a begins t.other=", "%s")
+		check.Equal(t, kept, 0, "%d bytes of the value are kept")
 		f.tenants.Put("t.k", nil)
 		check.Equal(t, f.said(), "a begins t.k=", "%s")
 		f.tenants.Put("t.k", make([]byte, most+1))
 		check.Equal(t, f.said(), "a ends t.k: keys: the key is not wanted any more", "%s")
+		check.Equal(t, f.logged("a key is not worked on"), 4, "%d lines")
 	})
 }
 

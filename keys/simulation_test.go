@@ -12,8 +12,9 @@ import (
 	"github.com/natsleader/natsleader/keys"
 )
 
-// Keys come, change, complete and go, while processes start, stop and crash, and their connections are cut or late, with guards
-// and without. No key ever has two works, which begin checks. Once all faults are over, each key has one, and nothing else has.
+// Keys come, change, complete and go, while processes start, stop and crash, their connections are cut or late, and the bucket is
+// made again or loses its last messages, with guards and without. No key ever has two works, which begin checks. Once all faults
+// are over, each key has one, with its newest value, and nothing else has.
 func TestSimulation(t *testing.T) {
 	for seed := range uint64(proof.Raced(proof.Size(20, 200), 5)) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -56,10 +57,11 @@ func simulate(t *testing.T, rng *rand.Rand) {
 		return p
 	}
 	start()
+	was := f.tenants.Snapshot()
 	for range 150 {
 		time.Sleep(time.Duration(rng.IntN(1500)) * time.Millisecond)
 		p := live[rng.IntN(len(live))]
-		switch n := rng.IntN(20); {
+		switch n := rng.IntN(22); {
 		case n < 8:
 			f.tenants.Put(key(), fmt.Append(nil, rng.IntN(100)))
 		case n < 11:
@@ -80,6 +82,12 @@ func simulate(t *testing.T, rng *rand.Rand) {
 			p.group.Cut()
 		case n == 18:
 			p.link.DelayFeed(time.Duration(rng.IntN(3000)) * time.Millisecond)
+		case n == 20 && rng.IntN(3) == 0:
+			f.tenants.Recreate()
+		case n == 20:
+			was = f.tenants.Snapshot()
+		case n == 21 && rng.IntN(3) == 0:
+			f.tenants.Rollback(was)
 		default:
 			p.link.Restore()
 			p.group.Restore()
@@ -92,14 +100,18 @@ func simulate(t *testing.T, rng *rand.Rand) {
 	time.Sleep(5 * time.Minute)
 	synctest.Wait()
 	f.mu.Lock()
-	works := make(map[string]bool)
-	for name := range f.owners {
-		works[name] = true
+	works := make(map[string]string)
+	for name, k := range f.owners {
+		works[name] = string(k.Entry().Value)
 	}
 	f.mu.Unlock()
 	for i := range 30 {
 		name := fmt.Sprint("t.", i)
 		e := f.tenants.Entry(name)
-		check.Equal(t, works[name], e.Revision != 0 && !e.Marker, "work on "+name+": %v")
+		value, has := works[name]
+		check.Equal(t, has, e.Revision != 0 && !e.Marker, "work on "+name+": %v")
+		if has {
+			check.Equal(t, value, string(e.Value), "the work on "+name+" has %s")
+		}
 	}
 }

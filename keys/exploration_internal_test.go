@@ -169,7 +169,7 @@ func (w *world) print() string {
 			fmt.Fprint(&b, n, k.rev, k.value, k.ended, k.life == w.m.life)
 		}
 		if k := w.m.keys[n]; k != nil {
-			fmt.Fprint(&b, "|", k.Entry, k.exists, k.wanted, k.round == w.m.round, k.shown, k.phase, k.done, k.doubt, in(k.rests), k.armed.Equal(k.rests), k.failed, w.m.idle[k])
+			fmt.Fprint(&b, "|", k.Entry, k.exists, k.wanted, k.round == w.m.round, k.shown, k.phase, k.done, k.doubt, in(k.sure), in(k.rests), k.armed.Equal(k.until()), k.failed, w.m.idle[k])
 		}
 	}
 	for _, r := range w.reads {
@@ -265,7 +265,7 @@ func (w *world) actions() map[string]func(*world) {
 		all["ack"] = func(w *world) {
 			a := w.acks[0]
 			w.acks = w.acks[1:]
-			w.m.completed(a.name, a.rev, a.life)
+			w.m.completed(a.name, a.rev, a.life, w.now)
 		}
 		all["no ack"] = func(w *world) { w.acks = w.acks[1:] }
 	}
@@ -628,10 +628,12 @@ var scenarios = []struct {
 	{"full", false, scenario{writes: 2, grants: 1, limit: 1}},
 	{"remade", false, scenario{writes: 2, grants: 1, remakes: 1}},
 	{"lost", false, scenario{writes: 2, grants: 1, losses: 1}},
+	{"lost deletion", false, scenario{writes: 1, grants: 1, completes: 1, losses: 1}},
 	{"removed", false, scenario{writes: 1, completes: 1, grants: 1, breaks: 1, removals: 1}},
 	{"breaks", true, scenario{writes: 2, breaks: 1, grants: 1, fails: 1}},
 	{"two slots that break", true, scenario{writes: 1, breaks: 1, grants: 2, split: true, fails: 1}},
-	{"lost and remade", true, scenario{writes: 2, grants: 1, completes: 1, losses: 1, remakes: 1}},
+	{"lost deletions", true, scenario{writes: 2, grants: 1, completes: 1, losses: 1}},
+	{"remade while a Complete is answered", true, scenario{writes: 2, grants: 1, completes: 1, remakes: 1}},
 	{"removed markers", true, scenario{writes: 2, grants: 1, breaks: 1, removals: 1}},
 }
 

@@ -84,7 +84,7 @@ func (k *Key) Complete() error {
 	case err != nil:
 		return err
 	}
-	k.set.send(func(a *actor, _ time.Time) { a.machine.completed(name, revision, k.life) })
+	k.set.send(func(a *actor, now time.Time) { a.machine.completed(name, revision, k.life, now) })
 	return nil
 }
 

@@ -124,10 +124,11 @@ type key struct {
 	phase  phase
 	id     uint64    // of the work or the read
 	done   uint64    // up to this revision this process has completed it
+	sure   time.Time // until then it does not begin at that revision: no replica lags for longer
 	doubt  bool      // this process may have completed it: a read confirms the next begin
 	unfit  bool      // that it is not worked on was reported
 	rests  time.Time // until then it does not begin
-	armed  time.Time // the time for which it is in machine.rests
+	armed  time.Time // the time for which it was put into machine.rests last
 	failed int       // reads in a row that did not confirm the begin
 }
 
@@ -508,10 +509,12 @@ func (m *machine) completes(name string, life uint64) {
 }
 
 // completed takes that the work of this process has completed a key at a revision. Until the watch shows that it is gone,
-// or a later value, it does not begin. life is that of the revision.
-func (m *machine) completed(name string, revision, life uint64) {
+// or a later value, it does not begin, for as long as a replica may lag. Then a read decides: the bucket may have lost the
+// deletion. life is that of the revision.
+func (m *machine) completed(name string, revision, life uint64, now time.Time) {
 	if k := m.keys[name]; k != nil && life == m.life {
-		k.done = max(k.done, revision)
+		k.done, k.sure = max(k.done, revision), now.Add(patience)
+		m.consider(k, now)
 	}
 }
 
@@ -563,10 +566,13 @@ func (m *machine) wake() time.Time {
 func (m *machine) rested() time.Time {
 	for len(m.rests) > 0 {
 		r := m.rests[0]
-		if r.key.phase == phaseIdle && r.key.rests.Equal(r.at) && m.keys[r.key.Name] == r.key {
+		if r.key.phase == phaseIdle && r.key.until().Equal(r.at) && m.keys[r.key.Name] == r.key {
 			return r.at
 		}
 		heap.Pop(&m.rests)
+		if r.key.armed.Equal(r.at) {
+			r.key.armed = time.Time{}
+		}
 	}
 	return time.Time{}
 }
@@ -613,10 +619,10 @@ func (m *machine) decide(k *key, confirmed bool, now time.Time) {
 			m.forget(k)
 		}
 	case k.phase != phaseIdle || !m.mayBegin(k):
-	case now.Before(k.rests):
-		if !k.armed.Equal(k.rests) {
-			k.armed = k.rests
-			heap.Push(&m.rests, rest{k.rests, k})
+	case now.Before(k.until()):
+		if at := k.until(); !k.armed.Equal(at) {
+			k.armed = at
+			heap.Push(&m.rests, rest{at, k})
 		}
 	case m.ready != nil && !m.ready(k.Entry, m.get):
 		m.idle[k] = true
@@ -635,7 +641,7 @@ func (m *machine) decide(k *key, confirmed bool, now time.Time) {
 // mayBegin reports whether the set and the slot of a key are such that its work may begin.
 func (m *machine) mayBegin(k *key) bool {
 	g := m.grants[k.slot]
-	return m.listed && !m.full && g != nil && !g.ended && m.seen >= g.barrier && k.Revision > k.done
+	return m.listed && !m.full && g != nil && !g.ended && m.seen >= g.barrier
 }
 
 // forget drops a key that is gone.
@@ -653,6 +659,14 @@ func (m *machine) get(name string) (Entry, bool) {
 		return Entry{}, false
 	}
 	return k.Entry, true
+}
+
+// until returns the time before which the work on a key does not begin.
+func (k *key) until() time.Time {
+	if k.Revision <= k.done && k.rests.Before(k.sure) {
+		return k.sure
+	}
+	return k.rests
 }
 
 // cause returns why the context of a key ends.

@@ -217,7 +217,7 @@ func TestMachine_CompletedLate(t *testing.T) {
 	m.breaks()
 	m.remade()
 	check.Equal(t, text(m), "cancel lost ", "%s")
-	m.completed("a", 100, 0)
+	m.completed("a", 100, 0, now)
 	m.returned("a", false, now)
 	m.put(Entry{Name: "a", Revision: 1}, now)
 	m.listedAll(1, now)
@@ -323,4 +323,29 @@ func TestMachine_ManyIdle(t *testing.T) {
 	check.Equal(t, m.wake(), now.Add(10*time.Millisecond), "the machine wakes at %v")
 	m.tick(m.wake())
 	check.Equal(t, text(m), strings.Repeat("begin ", children), "%s")
+}
+
+// A key that this process has completed does not begin while a replica may lag. If it is still there after that, the bucket has
+// lost the deletion: a read shows that, and it begins.
+func TestMachine_DeletionLost(t *testing.T) {
+	m, now := newMachine(1, true), time.Unix(1000, 0)
+	m.granted(0, 0, now)
+	m.put(Entry{Name: "a", Revision: 1}, now)
+	m.listedAll(1, now)
+	m.answer(1, Entry{Name: "a", Revision: 1}, true, now)
+	m.completes("a", 0)
+	m.completed("a", 1, 0, now)
+	m.returned("a", true, now)
+	m.effects()
+	check.Equal(t, m.wake(), now.Add(10*time.Second), "the machine wakes at %v")
+	m.breaks()
+	m.put(Entry{Name: "a", Revision: 1}, now)
+	m.listedAll(1, now)
+	m.tick(now.Add(10*time.Second - 1))
+	check.Equal(t, text(m), "", "%s")
+	now = now.Add(10 * time.Second)
+	m.tick(now)
+	check.Equal(t, text(m), "read ", "%s")
+	m.answer(3, Entry{Name: "a", Revision: 1}, true, now)
+	check.Equal(t, text(m), "begin ", "%s")
 }

@@ -640,16 +640,16 @@ var scenarios = []struct {
 func TestMachine_Exploration(t *testing.T) {
 	proof.NotRaced(t)
 	for _, s := range scenarios {
-		for _, guards := range []bool{false, true} {
-			if s.long && !proof.Long {
-				continue
-			}
-			t.Run(fmt.Sprintf("%s,guards=%v", s.name, guards), func(t *testing.T) {
+		if s.long && !proof.Long {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			for _, guards := range []bool{false, true} {
 				from := time.Now()
 				s.guards = guards
 				situations, transitions := explore(t, s.scenario)
-				t.Logf("%d situations, %d transitions in %v", situations, transitions, time.Since(from).Round(time.Millisecond))
-			})
-		}
+				t.Logf("guards: %v, %d situations, %d transitions in %v", guards, situations, transitions, time.Since(from).Round(time.Millisecond))
+			}
+		})
 	}
 }

@@ -410,7 +410,6 @@ func (m *machine) late(now time.Time) {
 func (m *machine) endList(now time.Time) {
 	for _, k := range m.keys {
 		switch {
-		case k.Revision > m.seen && k.Revision <= m.debt: // a read was faster
 		case k.round != m.round:
 			k.exists = false
 		case k.shown < k.Revision:

@@ -217,10 +217,10 @@ func TestMachine_CompletedLate(t *testing.T) {
 	m.breaks()
 	m.remade()
 	check.Equal(t, text(m), "cancel lost ", "%s")
-	m.completed("a", 100, 0, now)
-	m.returned("a", false, now)
 	m.put(Entry{Name: "a", Revision: 1}, now)
+	m.completed("a", 100, 0, now)
 	m.listedAll(1, now)
+	m.returned("a", false, now)
 	check.Equal(t, text(m), "read ", "%s")
 }
 

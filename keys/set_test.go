@@ -163,7 +163,9 @@ func TestBucket_MadeAgain(t *testing.T) {
 				check.Equal(t, f.logged("the keys are not followed"), 1, "%d lines")
 				was := f.owners["t.k"]
 				f.tenants.Recreate()
-				f.tenants.Put("t.k", []byte("2"))
+				f.tenants.Put("u", nil)
+				f.tenants.Put("u", nil)
+				check.Equal(t, f.tenants.Put("t.k", []byte("2")), was.Entry().Revision, "the revision is %d") // as in the bucket before
 				f.tenants.Put("t.other", []byte("2"))
 				time.Sleep(time.Minute)
 				check.Deep(t, sorted(f.said()), []string{
@@ -172,6 +174,7 @@ func TestBucket_MadeAgain(t *testing.T) {
 				})
 				check.Equal(t, f.logged("was made again, or has lost writes"), 1, "%d lines")
 				check.Is(t, was.Complete(), keys.ErrChanged)
+				check.Must(t, f.owners["t.k"] != nil, "t.k has no work")
 				check.OK(t, f.owners["t.k"].Complete())
 				check.Equal(t, f.said(), "a ends t.k: keys: the key was deleted", "%s")
 			})
@@ -205,6 +208,7 @@ func TestBucket_LosesWrites(t *testing.T) {
 				})
 				f.tenants.Put("t.k", []byte("4"))
 				synctest.Wait()
+				check.Must(t, f.owners["t.k"] != nil, "t.k has no work")
 				check.Equal(t, string(f.owners["t.k"].Entry().Value), "4", "the work on t.k has %s")
 				check.OK(t, f.owners["t.k"].Complete())
 				f.tenants.Delete("t.gone")

@@ -52,6 +52,7 @@ var rules = []rule{
 	{command: "go run ./examples/playground", shows: "The playground is at http://127.0.0.1:9849", until: true},
 	{command: "go run ./examples/demo", in: "scripts/examples"},
 	{command: "go run ./examples/shards", in: "scripts/examples"},
+	{command: "go run ./examples/tenants", in: "scripts/examples"},
 	{command: "go test ./...", in: ".ci/run"},
 	{command: "natsleader run billing -- ./billing", run: func(w *world, line string) {
 		w.do("printf '#!/bin/sh\\necho working; exec sleep 1000' >billing && chmod +x billing")
@@ -87,6 +88,9 @@ var rules = []rule{
 	{page: "shards", command: "natsleader status orders", shows: "web-2"},
 	{page: "shards", command: "natsleader step-down orders --shard 7 --to web-2", shows: "web-2"},
 	{page: "shards", command: "natsleader drain web-1 --only orders", shows: "web-1"},
+	{page: "keys", command: "natsleader status tenants", shows: "web-2"},
+	{page: "keys", command: "nats kv put tenants tenants.acme '{\"plan\":\"gold\"}'", why: "the command of NATS is not here; TestScript of examples/tenants puts tenants"},
+	{page: "keys", command: "nats kv del tenants tenants.acme", why: "as before"},
 	{page: "verification", command: "git grep 'proof.Size('", run: inTree},
 	{page: "verification", command: "git grep 'proof.Only('", run: inTree},
 	{page: "verification", command: "git grep 'faulted no feed' leader_test", run: inTree},
@@ -112,7 +116,8 @@ var scenes = map[string]func(w *world){
 	"followers.md": candidates,
 	"rollouts.md":  candidates,
 	"schedules.md": candidates,
-	"shards.md":    members,
+	"shards.md":    func(w *world) { members(w, "orders") },
+	"keys.md":      func(w *world) { members(w, "tenants") },
 }
 
 func candidates(w *world) {
@@ -121,19 +126,19 @@ func candidates(w *world) {
 	w.start("natsleader run billing --id billing-7f9 --succession queue -- sleep 1000").prints("waiting")
 }
 
-func members(w *world) {
+func members(w *world, group string) {
 	nc := check.Got(nats.Connect(nats.DefaultURL))(w)
 	js := check.Got(jetstream.New(nc))(w)
 	bucket := check.Got(leader.EnsureBucket(js, leader.BucketConfig{Name: "elections"}))(w)
 	ctx, stop := context.WithCancel(context.Background())
 	var work sync.WaitGroup
 	for _, id := range []string{"web-1", "web-2"} {
-		m := check.Got(shard.Join(ctx, bucket, "orders", shard.Config{Shards: 50, ID: id}))(w)
+		m := check.Got(shard.Join(ctx, bucket, group, shard.Config{Shards: 50, ID: id}))(w)
 		work.Go(func() { _ = m.Serve(func(lead context.Context, _ *shard.Shard) { <-lead.Done() }) })
 	}
 	w.atEnd = append(w.atEnd, func() { stop(); work.Wait(); nc.Close() })
 	w.until("all shards have owners", func() bool {
-		_, err := w.output("natsleader status orders")
+		_, err := w.output("natsleader status " + group)
 		return err == nil
 	})
 }

@@ -31,7 +31,7 @@ func (r *remote) Follow(ctx context.Context, filters []string, deliver func(keys
 	case <-r.lost:
 	}
 	end()
-	<-ended
+	_ = <-ended
 	deliver(keyset.Change{Kind: keyset.Away})
 	select {
 	case <-r.back:

@@ -92,7 +92,7 @@ func TestBucket_RemadeForEachSet(t *testing.T) {
 	c.kv = check.Got(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "tenants"}))(t)
 	c.put(0, 1, "1")
 	for i, b := range sets {
-		<-followers[i].ended // with an error, or without one if the look came after the bucket was made again
+		_ = <-followers[i].ended // with an error, or without one if the look came after the bucket was made again
 		f := follow(t, b)
 		f.shows("Remade", "t.0", "Listed")
 		f.stop()
@@ -159,4 +159,13 @@ func TestServer_SharedBucketMadeAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The keys are not in the bucket of the group.
+func TestJoin_RejectsTheBucketOfTheGroup(t *testing.T) {
+	js := check.Got(jetstream.New(newCrew(t, "").connect()))(t)
+	_, err := keys.Join(t.Context(), check.Got(leader.OpenBucket(js, "groups"))(t), "tenants", keys.Config{
+		Bucket: check.Got(keys.OpenBucket(js, "groups"))(t), Filter: "t.*",
+	})
+	check.Says(t, err, leader.ErrInvalidConfig, "is that of the group")
 }

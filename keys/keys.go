@@ -169,11 +169,17 @@ func Join(ctx context.Context, store leader.Store, group string, cfg Config) (*S
 	if err := cfg.prepare(); err != nil {
 		return nil, err
 	}
+	port := cfg.Bucket.KeySet()
+	if store != nil {
+		if groups, ok := store.Backend().(interface{ Name() string }); ok && groups.Name() == port.Name() {
+			return nil, fmt.Errorf("%w: Bucket %s is that of the group: keep the keys in another bucket", leader.ErrInvalidConfig, port.Name())
+		}
+	}
 	s := &Set{
-		cfg: cfg, bucket: cfg.Bucket.KeySet(), log: cfg.Member.Logger.With("group", group),
+		cfg: cfg, bucket: port, log: cfg.Member.Logger.With("group", group),
 		inputs: make(chan func(*actor, time.Time)), over: make(chan struct{}), done: make(chan struct{}),
 	}
-	s.cfg.Member.Program = s.cfg.program(s.bucket.Name())
+	s.cfg.Member.Program = s.cfg.program(port.Name())
 	if err := s.openGuards(); err != nil {
 		return nil, err
 	}

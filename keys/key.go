@@ -40,7 +40,8 @@ func (k *Key) Entry() Entry {
 func (k *Key) Changed() <-chan struct{} { return k.changed }
 
 // Context returns the context of the work. It ends with that of the shard and its cause, see [shard.Shard.Context], with
-// [ErrDeleted] or [ErrNotWanted], and with [leader.ErrRegressed] if the bucket was made again or has lost writes. It ends with [context.Canceled] when the work has returned. Err and Done ask the clock.
+// [ErrDeleted] or [ErrNotWanted], and with [leader.ErrRegressed] if the bucket was made again or has lost writes. It ends with
+// [context.Canceled] when the work has returned. Err and Done ask the clock.
 func (k *Key) Context() context.Context { return k.ctx }
 
 // Token returns the fencing token of the shard that has the key. It is greater than that of each earlier owner. A key that is
@@ -64,12 +65,14 @@ func (k *Key) Writer() fence.KVWriter {
 const completeLimit = 5 * time.Second
 
 // Complete deletes the key, because the work on it is done, and returns within 5 s. It does not depend on the context of the
-// key, which ends with the deletion. It returns [ErrChanged], and the key stays, if there is a later value than the one that
-// Entry has returned last, or with which the work has begun. Call Entry for that value, then, and go on. After another error
-// the key may be deleted, or may yet be.
+// key, which ends with the deletion. It deletes the value that Entry has returned last, or with which the work has begun. If there
+// is a later value, it returns [ErrChanged], and the key stays: call Entry, and go on with that value. It returns ErrChanged, too,
+// if the key is deleted, and if the bucket was made again or has lost writes. After another error the key is deleted, or will be,
+// or stays.
 //
-// A key that Complete has deleted does not begin again in this process before it is put again. With [Config].Guards it does not
-// begin on a later owner of the slot either, unless Complete was called after the end of the lease.
+// A key that Complete has deleted does not begin again in this process before it is put again, unless the bucket loses the
+// deletion. After another error a read decides that. With [Config].Guards the key does not begin on a later owner of the slot
+// either, unless Complete was called after the end of the lease.
 func (k *Key) Complete() error {
 	name, revision := k.Name(), k.known.Load()
 	if errors.Is(context.Cause(k.ctx), leader.ErrRegressed) {

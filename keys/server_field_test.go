@@ -28,7 +28,8 @@ type crew struct {
 	*testing.T
 	options []nats.Option
 	guards  string
-	shared  keys.Bucket // of all processes; nil: each has its own
+	shared  keys.Bucket                // of all processes; nil: each has its own
+	keysAt  func() jetstream.JetStream // the server of the keys; nil: that of the group
 	kv      jetstream.KeyValue
 	work    func(lead context.Context, k *keys.Key) // in place of waiting for the end
 
@@ -67,6 +68,9 @@ func (c *crew) start(id string) (stop func(), nc *nats.Conn) {
 	js := check.Got(jetstream.New(nc))(c)
 	ctx, cancel := context.WithCancel(context.Background())
 	bucket := c.shared
+	if c.keysAt != nil {
+		bucket = check.Got(keys.OpenBucket(c.keysAt(), "tenants"))(c)
+	}
 	if bucket == nil {
 		bucket = check.Got(keys.OpenBucket(js, "tenants"))(c)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/keyset"
@@ -99,13 +100,17 @@ func TestBucket_RemadeForEachSet(t *testing.T) {
 	}
 }
 
-// A watch that ends while many messages wait leaves no goroutine behind, which TestMain checks.
+// A watch that ends while many messages wait leaves no goroutine behind.
 func TestBucket_EndsWhileMessagesWait(t *testing.T) {
 	c := newCrew(t, "")
 	c.put(0, 2000, "1")
-	f := follow(t, check.Got(keys.OpenBucket(check.Got(jetstream.New(c.connect()))(t), "tenants"))(t).KeySet())
+	b := check.Got(keys.OpenBucket(check.Got(jetstream.New(c.connect()))(t), "tenants"))(t).KeySet()
+	check.OK(t, b.Check(t.Context())) // which starts the goroutine for replies of the connection
+	before := goleak.IgnoreCurrent()
+	f := follow(t, b)
 	f.shows("t.0")
 	f.stop()
+	goleak.VerifyNone(t, before)
 }
 
 // A bucket whose keys expire without a marker is refused, also if it gets its TTL later. One with markers shows what expires.

@@ -2,6 +2,7 @@ package keys_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,7 +32,9 @@ func (r *remote) Follow(ctx context.Context, filters []string, deliver func(keys
 	case <-r.lost:
 	}
 	end()
-	_ = <-ended
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		return err
+	}
 	deliver(keyset.Change{Kind: keyset.Away})
 	select {
 	case <-r.back:

@@ -93,7 +93,7 @@ func TestBucket_RemadeForEachSet(t *testing.T) {
 	c.kv = check.Got(js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "tenants"}))(t)
 	c.put(0, 1, "1")
 	for i, b := range sets {
-		_ = <-followers[i].ended // with an error, or without one if the look came after the bucket was made again
+		t.Log(<-followers[i].ended) // with an error, or without one if the look came after the bucket was made again
 		f := follow(t, b)
 		f.shows("Remade", "t.0", "Listed")
 		f.stop()

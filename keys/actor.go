@@ -229,11 +229,13 @@ func (s *Set) follow(ctx context.Context, relist <-chan struct{}) {
 		again := until.Err() != nil || err == nil
 		end()
 		waits.Wait()
-		s.send(func(a *actor, _ time.Time) { a.machine.breaks() })
-		select {
-		case <-relist: // the set is read again now
-		default:
-		}
+		s.send(func(a *actor, _ time.Time) {
+			select {
+			case <-a.relist: // the set is read again now
+			default:
+			}
+			a.machine.breaks() // what the machine asks for from now on is for after this list
+		})
 		if again {
 			continue
 		}

@@ -1,0 +1,99 @@
+package keys_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/keyset"
+	"github.com/natsleader/natsleader/keys"
+)
+
+// scripted is a bucket of which the test plays each watch, and each read of t.k.
+type scripted struct {
+	keyset.Bucket
+	watches chan func(ctx context.Context, deliver func(keyset.Change)) error
+	reads   chan keyset.Entry
+}
+
+func (s *scripted) KeySet() keyset.Bucket { return s }
+
+func (s *scripted) Follow(ctx context.Context, _ []string, deliver func(keyset.Change)) error {
+	select {
+	case watch := <-s.watches:
+		return watch(ctx, deliver)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *scripted) Get(ctx context.Context, key string) (keyset.Entry, error) {
+	reads := s.reads
+	if key != "t.k" {
+		reads = nil
+	}
+	select {
+	case e := <-reads:
+		return e, nil
+	case <-ctx.Done():
+		return keyset.Entry{}, ctx.Err()
+	}
+}
+
+// A read shows a loss of the bucket just after the watch has ended: the list that follows began before that, and is not believed,
+// so the set is read once more.
+func TestRelist_JustAfterABreak(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // the set takes the read before its follower goes on
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		b := &scripted{watches: make(chan func(context.Context, func(keyset.Change)) error), reads: make(chan keyset.Entry)}
+		isBusy, goesOn := make(chan struct{}), make(chan struct{})
+		f.config = func(cfg *keys.Config) {
+			b.Bucket = cfg.Bucket.KeySet()
+			cfg.Bucket = b
+			cfg.Wants = func(e keys.Entry) bool {
+				if e.Name == "t.slow" {
+					close(isBusy)
+					<-goesOn
+				}
+				return true
+			}
+		}
+		f.start("a")
+		time.Sleep(coldStart)
+		put := func(name, value string, rev uint64) keyset.Change {
+			return keyset.Change{Kind: keyset.Put, Entry: keyset.Entry{Name: name, Value: []byte(value), Revision: rev}}
+		}
+		list := func(deliver func(keyset.Change), value string) {
+			deliver(put("t.k", value, 5))
+			deliver(keyset.Change{Kind: keyset.Listed, Entry: keyset.Entry{Revision: 5}})
+		}
+		b.watches <- func(_ context.Context, deliver func(keyset.Change)) error {
+			list(deliver, "old")
+			deliver(put("t.slow", "", 6))
+			return nil
+		}
+		<-isBusy
+		synctest.Wait() // the follower waits to report the end of the watch
+		b.reads <- keyset.Entry{Name: "t.k", Value: []byte("new"), Revision: 5}
+		synctest.Wait() // and the read to be taken after that
+		close(goesOn)
+		for range 2 {
+			select {
+			case b.watches <- func(ctx context.Context, deliver func(keyset.Change)) error {
+				list(deliver, "new")
+				<-ctx.Done()
+				return ctx.Err()
+			}:
+			case <-time.After(time.Hour):
+				t.Fatal("the set is not read again")
+			}
+		}
+		b.reads <- keyset.Entry{Name: "t.k", Value: []byte("new"), Revision: 5}
+		check.Equal(t, f.said(), "a begins t.k=new", "%s")
+		check.Equal(t, f.logged("has lost writes"), 1, "%d lines")
+	})
+}

@@ -231,10 +231,10 @@ func (s *Set) follow(ctx context.Context, relist <-chan struct{}) {
 		waits.Wait()
 		s.send(func(a *actor, _ time.Time) {
 			select {
-			case <-a.relist: // the set is read again now
+			case <-a.relist: // the set is read again now; a later request is kept
 			default:
 			}
-			a.machine.breaks() // what the machine asks for from now on is for after this list
+			a.machine.breaks()
 		})
 		if again {
 			continue

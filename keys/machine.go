@@ -23,11 +23,13 @@ const (
 const restart = 5 * time.Second
 
 // A read that does not confirm a begin is repeated after firstRetry, and then after twice the pause each time, at most
-// restart. After relistAfter such reads in a row, some 8 s, the set is read again, and then after as many more, half a minute.
+// restart. After relistAfter such reads of a key in a row, some 8 s, the set is read again, for however many keys that is so once
+// in relistPause.
 const (
 	firstRetry  = 250 * time.Millisecond
 	mostDoubled = 5
 	relistAfter = 6
+	relistPause = 30 * time.Second
 )
 
 // fewIdle keys that are not ready are considered with each change, more of them only after a pause for each.
@@ -74,6 +76,7 @@ type machine struct {
 	glance time.Time                                         // before it these are not considered again
 	missed bool                                              // a key has changed since they were considered
 	rests  rests                                             // wait for a time
+	reread time.Time                                         // before it reads in vain do not have the set read again
 	last   uint64                                            // the id of the newest work or read
 	fx     []effect
 
@@ -129,7 +132,7 @@ type key struct {
 	unfit  bool      // that it is not worked on was reported
 	rests  time.Time // until then it does not begin
 	armed  time.Time // the time for which it was put into machine.rests last
-	failed int       // reads in a row that did not confirm the begin
+	failed int       // reads in a row that did not confirm the begin, at most relistAfter
 }
 
 // effect is what the owner of the machine has to do.
@@ -477,8 +480,9 @@ func (m *machine) answer(id uint64, e Entry, ok bool, now time.Time) {
 	k.phase = phaseIdle
 	if !ok || e.Revision < k.Revision { // deleted, or a replica that lags: the watch decides
 		k.rests = now.Add(min(firstRetry<<min(k.failed, mostDoubled), restart))
-		if k.failed++; k.failed == relistAfter || k.failed == 2*relistAfter { // the watch may have missed what became of the key
-			k.failed = relistAfter
+		k.failed = min(k.failed+1, relistAfter)
+		if k.failed == relistAfter && !now.Before(m.reread) { // the watch may have missed what became of the key
+			m.reread = now.Add(relistPause)
 			m.listAgain()
 		}
 		m.consider(k, now)

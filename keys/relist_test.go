@@ -2,7 +2,9 @@ package keys_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/keyset"
 	"github.com/natsleader/natsleader/keys"
+	"github.com/natsleader/natsleader/leader"
 )
 
 // scripted is a bucket of which the test plays each watch, and each read of t.k.
@@ -96,4 +99,47 @@ func TestRelist_JustAfterABreak(t *testing.T) {
 		check.Equal(t, f.said(), "a begins t.k=new", "%s")
 		check.Equal(t, f.logged("has lost writes"), 1, "%d lines")
 	})
+}
+
+// counted is a bucket whose keys cannot be read. It counts the lists.
+type counted struct {
+	keyset.Bucket
+	lists atomic.Int32
+}
+
+func (c *counted) KeySet() keyset.Bucket { return c }
+
+func (c *counted) Follow(ctx context.Context, filters []string, deliver func(keyset.Change)) error {
+	c.lists.Add(1)
+	return c.Bucket.Follow(ctx, filters, deliver)
+}
+
+func (c *counted) Get(context.Context, string) (keyset.Entry, error) {
+	return keyset.Entry{}, leader.ErrUnreachable
+}
+
+// Keys that cannot be read have the set read again once in 30 s, however many they are and whenever they came.
+func TestRelist_ManyReadsInVain(t *testing.T) {
+	for _, n := range []int{1, 300} {
+		t.Run(fmt.Sprint("keys=", n), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFleet(t)
+				c := new(counted)
+				f.config = func(cfg *keys.Config) {
+					c.Bucket = cfg.Bucket.KeySet()
+					cfg.Bucket = c
+				}
+				f.start("a")
+				time.Sleep(coldStart)
+				for i := range n {
+					f.tenants.Put(fmt.Sprint("t.", i), nil)
+					time.Sleep(97 * time.Millisecond)
+				}
+				time.Sleep(time.Minute)
+				c.lists.Store(0)
+				time.Sleep(5 * time.Minute)
+				check.Equal(t, c.lists.Load(), 10, "%d lists")
+			})
+		})
+	}
 }

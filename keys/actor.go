@@ -56,8 +56,12 @@ type actor struct {
 	places  chan struct{}   // has a value for each read under way
 	reads   sync.WaitGroup
 	relist  chan struct{} // receives when the set is to be read again
+	failure failure       // of a read, which was logged last
 	ended   bool          // the loop has
 }
+
+// failure is a read of a key that has failed.
+type failure struct{ name, text string }
 
 // slot is a slot that this process owns.
 type slot struct {
@@ -199,7 +203,21 @@ func (a *actor) confirm(e read) {
 	defer cancel()
 	got, err := a.bucket.Get(ctx, e.name)
 	got.Name = e.name // also without a value
-	a.send(func(a *actor, now time.Time) { a.machine.answer(e.id, Entry(got), err == nil, now) })
+	a.send(func(a *actor, now time.Time) {
+		if err != nil {
+			a.unread(failure{e.name, err.Error()})
+		}
+		a.machine.answer(e.id, Entry(got), err == nil, now)
+	})
+}
+
+// unread logs a read that has failed, unless the failure that was logged last has the same text, and still goes on.
+func (a *actor) unread(f failure) {
+	if k := a.machine.keys[a.failure.name]; f.text == a.failure.text && k != nil && k.failed > 0 {
+		return
+	}
+	a.failure = f
+	a.log.Warn("a key cannot be read: its work does not begin until it can", "key", f.name, "err", f.text)
 }
 
 // follow follows the bucket until ctx ends.

@@ -245,6 +245,31 @@ func TestRead_StopsABegin(t *testing.T) {
 	})
 }
 
+// The log has the first read that fails, and each other error, and the same error again after the key was read.
+func TestRead_Logs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t)
+		a := f.start("a")
+		time.Sleep(coldStart)
+		shows := func(works string, lines int) {
+			t.Helper()
+			time.Sleep(time.Minute)
+			check.Equal(t, f.works("a"), works, "%s")
+			check.Equal(t, f.logged("a key cannot be read"), lines, "%d lines")
+		}
+		a.link.FailReads(6, errors.New("no permission"))
+		f.tenants.Put("t.k", nil)
+		synctest.Wait()
+		f.tenants.Put("t.l", nil)
+		shows("a:2", 1)
+		check.Equal(t, f.logged(`key=t.k err="no permission"`), 1, "%d lines")
+		a.link.FailReads(1, errors.New("no permission"))
+		a.link.FailReads(2, errors.New("no server"))
+		f.tenants.Put("t.m", nil)
+		shows("a:3", 3)
+	})
+}
+
 // Settings that cannot work have errors that say what to do.
 func TestJoin_Rejects(t *testing.T) {
 	f := newFleet(t)

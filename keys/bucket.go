@@ -149,6 +149,8 @@ func (b *kvBucket) Follow(ctx context.Context, filters []string, deliver func(ke
 		select {
 		case entry, open := <-updates:
 			switch {
+			case !open && ctx.Err() != nil:
+				return ctx.Err()
 			case !open:
 				return b.fault("watch", errors.New("the watch has ended"))
 			case entry == nil:

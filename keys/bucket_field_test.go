@@ -13,6 +13,7 @@ import (
 
 	"github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/keyset"
+	"github.com/natsleader/natsleader/internal/testcluster"
 	"github.com/natsleader/natsleader/keys"
 	"github.com/natsleader/natsleader/leader"
 )
@@ -111,6 +112,22 @@ func TestBucket_EndsWhileMessagesWait(t *testing.T) {
 	f.shows("t.0")
 	f.stop()
 	goleak.VerifyNone(t, before)
+}
+
+// Follow returns the error of its context, also if it sees the end of the watch first, which ends with the context.
+func TestBucket_EndsWithItsWatch(t *testing.T) {
+	c := newCrew(t, "")
+	nc := c.connect()
+	b := check.Got(keys.OpenBucket(check.Got(jetstream.New(nc))(t), "tenants"))(t).KeySet()
+	check.OK(t, b.Check(t.Context()))
+	before := nc.NumSubscriptions()
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		check.Is(t, b.Follow(ctx, []string{"t.*"}, func(keyset.Change) {
+			cancel()
+			testcluster.Eventually(t, "the end of the watch", func() bool { return nc.NumSubscriptions() == before })
+		}), context.Canceled)
+	}
 }
 
 // A bucket whose keys expire without a marker is refused, also if it gets its TTL later. One with markers shows what expires.

@@ -28,6 +28,7 @@
 package keys
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -125,13 +126,24 @@ func (c *Config) prepare() error {
 	return nil
 }
 
-// program returns what the members of the group publish as their program: all of them have to work on the same keys.
-func (c *Config) program(bucket string) string {
-	name := c.Member.Program
-	if info, ok := debug.ReadBuildInfo(); ok && name == "" {
-		name = info.Main.Path
+// mainPath returns the path of the module of the main package, or "" if it is not known.
+func mainPath() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Path
 	}
-	name += " on keys " + bucket + " " + c.Filter
+	return ""
+}
+
+// program returns what the members of the group publish as their program: all of them have to work on the same keys. main is
+// the path of the module, which counts as in package shard: that of a program that `go run` builds from files says nothing.
+func (c *Config) program(main, bucket string) string {
+	if main == "command-line-arguments" {
+		main = ""
+	}
+	name := "on keys " + bucket + " " + c.Filter
+	if of := cmp.Or(c.Member.Program, main); of != "" {
+		name = of + " " + name
+	}
 	if c.Guards != "" {
 		name += " with guards " + c.Guards
 	}
@@ -179,7 +191,7 @@ func Join(ctx context.Context, store leader.Store, group string, cfg Config) (*S
 		cfg: cfg, bucket: port, log: cfg.Member.Logger.With("group", group),
 		inputs: make(chan func(*actor, time.Time)), over: make(chan struct{}), done: make(chan struct{}),
 	}
-	s.cfg.Member.Program = s.cfg.program(port.Name())
+	s.cfg.Member.Program = s.cfg.program(mainPath(), port.Name())
 	if err := s.openGuards(); err != nil {
 		return nil, err
 	}

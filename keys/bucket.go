@@ -75,8 +75,12 @@ func (b *kvBucket) look(ctx context.Context) (state, error) {
 	if !ok {
 		return state{}, b.fault("look at", fmt.Errorf("%T is no status of a bucket", status))
 	}
-	if c := s.StreamInfo().Config; c.MaxAge > 0 && c.SubjectDeleteMarkerTTL <= 0 {
+	switch c := s.StreamInfo().Config; {
+	case c.SubjectDeleteMarkerTTL > 0:
+	case c.MaxAge > 0:
 		return state{}, b.fault("use", fmt.Errorf("%w: its keys expire without a sign: make it with a LimitMarkerTTL, or without a TTL", leader.ErrIncompatibleBucket))
+	case c.AllowMsgTTL:
+		return state{}, b.fault("use", fmt.Errorf("%w: keys with a TTL expire without a sign (AllowMsgTTL, and no SubjectDeleteMarkerTTL): update it with a LimitMarkerTTL", leader.ErrIncompatibleBucket))
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -156,6 +156,25 @@ func TestBucket_Expires(t *testing.T) {
 	f.stop()
 }
 
+// A bucket that takes keys with a TTL and makes no markers for them is refused. With markers it shows what expires.
+func TestBucket_KeysExpire(t *testing.T) {
+	c := newCrew(t, "")
+	js := check.Got(jetstream.New(c.connect()))(t)
+	cfg := jetstream.KeyValueConfig{Bucket: "expire", LimitMarkerTTL: time.Hour}
+	kv := check.Got(js.CreateKeyValue(t.Context(), cfg))(t)
+	s := check.Got(js.Stream(t.Context(), "KV_expire"))(t).CachedInfo().Config
+	s.SubjectDeleteMarkerTTL = 0
+	check.OK(t, check.Err(js.UpdateStream(t.Context(), s)))
+	b := check.Got(keys.OpenBucket(js, "expire"))(t).KeySet()
+	check.Says(t, b.Check(t.Context()), leader.ErrIncompatibleBucket, "keys with a TTL expire without a sign")
+	check.OK(t, check.Err(js.UpdateKeyValue(t.Context(), cfg)))
+	check.OK(t, b.Check(t.Context()))
+	check.OK(t, check.Err(kv.Create(t.Context(), "t.0", nil, jetstream.KeyTTL(time.Second))))
+	f := follow(t, b)
+	f.shows("t.0", "Listed", "no t.0")
+	f.stop()
+}
+
 // Two sets of one process share a bucket that is made again: both go on.
 func TestServer_SharedBucketMadeAgain(t *testing.T) {
 	defer keys.SetLookEach(keys.SetLookEach(100 * time.Millisecond))

@@ -172,7 +172,7 @@ const lookLimit = 2 * time.Second
 
 // Join makes this process a member of the group that works on a set of keys, until ctx ends or [shard.Member.Stop] is called.
 // Errors: those of [shard.Join], [leader.ErrInvalidConfig] for settings of the set that cannot work, [leader.ErrNoBucket] if the
-// server says that there is no Bucket, and [leader.ErrIncompatibleBucket] if its keys expire without a marker. After all other
+// server says that there is no Bucket, and [leader.ErrIncompatibleBucket] if its keys can expire without a marker. After all other
 // faults the set tries again, and logs them.
 //
 // Members of one group with different Buckets, Filters or Guards would leave keys without work. They are the fault

@@ -52,8 +52,8 @@ func (k *Key) Token() uint64 { return k.shard.Token() }
 // the work on the key can begin again, in this process, before they return.
 func (k *Key) Shard() *shard.Shard { return k.shard }
 
-// Writer returns the writer of the guard of the slot, or nil without [Config].Guards. What it writes, also to other keys of
-// the bucket, a later owner of the slot has received before it begins.
+// Writer returns the writer of the guard of the slot, or nil without [Config].Guards. It writes to all keys of the bucket. A
+// later owner of the slot has received its writes to keys that match Filter before it begins. It reads the others itself.
 func (k *Key) Writer() fence.KVWriter {
 	if k.set.guards == nil {
 		return nil
@@ -61,18 +61,18 @@ func (k *Key) Writer() fence.KVWriter {
 	return k.set.guards[k.shard.Number()].writer(k.shard.Term())
 }
 
-// completeLimit bounds [Key.Complete].
+// completeLimit bounds the request of [Key.Complete].
 const completeLimit = 5 * time.Second
 
-// Complete deletes the key, because the work on it is done, and returns within 5 s. It does not depend on the context of the
-// key, which ends with the deletion. It deletes the value that Entry has returned last, or with which the work has begun. If there
-// is a later value, it returns [ErrChanged], and the key stays: call Entry, and go on with that value. It returns ErrChanged, too,
-// if the key is deleted, and if the bucket was made again or has lost writes. After another error the key is deleted, or will be,
-// or stays.
+// Complete deletes the key, because the work on it is done. It waits for the bucket for up to 5 s, and as long as Wants, Ready or
+// the handler of the Logger waits. It does not depend on the context of the key, which ends with the deletion. It deletes the
+// value that Entry has returned last, or with which the work has begun. If there is a later value, it returns [ErrChanged], and
+// the key stays: call Entry, and go on with that value. It returns ErrChanged, too, if the key is deleted, and if the bucket was
+// made again or has lost writes. After another error the key is deleted, or will be, or stays.
 //
 // A key that Complete has deleted does not begin again in this process before it is put again, unless the bucket loses the
 // deletion. After another error a read decides that. With [Config].Guards the key does not begin on a later owner of the slot
-// either, unless Complete was called after the end of the lease.
+// either, unless the bucket has stored the deletion after the guard of that owner.
 func (k *Key) Complete() error {
 	name, revision := k.Name(), k.known.Load()
 	if errors.Is(context.Cause(k.ctx), leader.ErrRegressed) {

@@ -96,7 +96,7 @@ type Config struct {
 
 	// Guards, for example "guards", lets the set raise a guard for each slot, with the key "guards.17" in Bucket, which is a
 	// bucket of [fence.CreateOrUpdateBucket]. The work on a key then begins when the set has received all that earlier owners
-	// have written through [Key.Writer], and their later writes are refused. Default: there are no guards, and a read of the
+	// have written through [Key.Writer] to keys that match Filter, and their later writes are refused. Default: there are no guards, and a read of the
 	// key confirms each begin.
 	Guards string
 }

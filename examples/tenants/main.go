@@ -4,8 +4,8 @@
 // It starts a NATS server of its own, or uses the one at NATS_URL, and prints what begins and ends. Change the
 // tenants in a second terminal, with the address that it prints:
 //
-//	nats --server nats://127.0.0.1:4222 kv put tenants tenants.acme gold
-//	nats --server nats://127.0.0.1:4222 kv del tenants tenants.acme --force
+//	nats --server nats://127.0.0.1:4222 kv put example_tenants tenants.acme gold
+//	nats --server nats://127.0.0.1:4222 kv del example_tenants tenants.acme --force
 //
 // Commands stop a process, and start it or another one: "stop worker-1", "start worker-4", "quit". It exits with 1 if two
 // processes work on a tenant at the same time. With -script it puts and deletes tenants and stops a process by
@@ -46,8 +46,8 @@ func interact(ctx context.Context, s *scaffold.Scaffold) (err error) {
 	}
 	defer func() { err = errors.Join(err, o.close()) }()
 	o.start(workers...)
-	s.Line(timeline.Bold, "nats --server %s kv put tenants tenants.acme gold", s.URL)
-	s.Line(timeline.Bold, "nats --server %s kv del tenants tenants.acme --force", s.URL)
+	s.Line(timeline.Bold, "nats --server %s kv put %s tenants.acme gold", s.URL, tenantsName)
+	s.Line(timeline.Bold, "nats --server %s kv del %s tenants.acme --force", s.URL, tenantsName)
 	lines := make(chan string)
 	go func() { // it ends with the process, which cannot interrupt a read of the standard input
 		defer close(lines)

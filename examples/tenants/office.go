@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	bucketName = "natsleader-examples"
-	groupName  = "tenants"
+	bucketName  = "natsleader-examples"
+	groupName   = "tenants"
+	tenantsName = "example_tenants" // the bucket of the tenants: at NATS_URL there may be one with the name tenants
 )
 
 // office is the processes of the example, and which of them works on which tenant.
@@ -48,7 +49,7 @@ func open(ctx context.Context, s *scaffold.Scaffold) (_ *office, err error) {
 		_, err = leader.CreateOrUpdateBucket(ctx, js, leader.BucketConfig{Name: bucketName})
 	}
 	if err == nil {
-		o.tenants, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "tenants"})
+		o.tenants, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: tenantsName})
 	}
 	if err != nil {
 		o.nc.Close()
@@ -107,7 +108,7 @@ func (o *office) work(ctx context.Context, id string, js jetstream.JetStream) er
 	if err != nil {
 		return err
 	}
-	tenants, err := keys.OpenBucket(js, "tenants")
+	tenants, err := keys.OpenBucket(js, tenantsName)
 	if err != nil {
 		return err
 	}

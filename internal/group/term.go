@@ -293,7 +293,7 @@ func (t *Term) giveUp(w *Work) {
 // uncount takes note that a work is neither owned nor waits for the application any more.
 func (t *Term) uncount(w *Work) {
 	switch {
-	case t.works[w.Shard] != w || !w.ended.IsZero():
+	case !w.ended.IsZero():
 	case w.Began():
 		t.owned--
 	case w.Raised():

@@ -15,9 +15,6 @@ import (
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/history"
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/judge"
-	"github.com/natsleader/natsleader/cmd/natsleader/internal/page"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
 	expect "github.com/natsleader/natsleader/internal/check"
@@ -263,7 +260,7 @@ func TestUI_LongPast(t *testing.T) {
 }
 
 // A group is one row, with its members, what each owns, and how that has changed, also after the connection was away. Its
-// trouble is that of its shards and its assigner. There is a bound on how many groups are observed.
+// trouble is that of its shards and its assigner.
 func TestUI_Groups(t *testing.T) {
 	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
 		defer w.Follow("serve")()
@@ -285,16 +282,30 @@ func TestUI_Groups(t *testing.T) {
 		a.Dies()
 		w.Publish("$KV.elections.orders.shard.map", `{"v":2}`)
 		shows("a has died, and the map is of a later version")
+	})
+}
 
-		full := page.State{State: webpage.NewState(), S: &inspect.Inspector{Bucket: w.Bucket}, Groups: make(map[string]*page.Group)}
-		for i := range page.MostGroups {
-			full.Groups[fmt.Sprint(i)] = &page.Group{Brief: "observed"}
+// While the page does not hear of a group it shows what it has heard last, and that it is not up to date. Afterwards it has the
+// steps that were made meanwhile, and no other.
+func TestUI_SilentGroup(t *testing.T) {
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		defer w.Follow("serve")()
+		w.Reads("/api/elections")
+		shows := func(what string, lasts time.Duration) {
+			w.Notef("# %s\n", what)
+			time.Sleep(lasts)
 		}
-		for key, want := range map[string]string{"0.shard.assigner": "observed", "more.shard.assigner": "not watched: this page watches 32 groups at most"} {
-			full.ShowNow(&view.Watched{Now: facts.ElectionStatus{Election: key}}, time.Now(), nil)
-			expect.Equal(w, full.Row(key).Value, want, "the row of a group says %q")
-			expect.That(w, full.Row(key).Trouble == int(judge.TroubleUnknown) == (key == "more.shard.assigner"), "%+v", full.Row(key))
-		}
+		time.Sleep(view.Tick / 2)
+		w.Joins("a", shard.Config{})
+		w.Joins("b", shard.Config{})
+		shows("a and b have joined", 40*time.Second+7*time.Millisecond)
+		w.CutOff(0, 40*time.Second, &jetstream.ClusterInfo{Name: "c", Replicas: []*jetstream.PeerInfo{{Name: "n2", Offline: true}, {Name: "n3", Offline: true}}})
+		shows("its server hears no majority", 10*time.Second)
+		w.Joins("c", shard.Config{})
+		shows("c joins", 40*time.Second)
+		w.Notef("# the bucket is deleted\n")
+		expect.OK(w, w.Js.DeleteKeyValue(w.Context(), "elections"))
+		time.Sleep(40 * time.Second)
 	})
 }
 

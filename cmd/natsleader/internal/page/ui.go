@@ -32,7 +32,8 @@ import (
 type State struct {
 	*webpage.State
 	view.OffScreen
-	log *front.LineLog
+	log    *front.LineLog
+	groups map[string]*sharing // as the watcher of this connection shows them
 
 	Mu        sync.Mutex
 	S         *inspect.Inspector    // nil: not connected
@@ -41,15 +42,14 @@ type State struct {
 	read      reading               // what else it shows
 	replicas  []judge.Replica
 	Heading   webpage.Head
-	fresh     time.Time         // the server's time at which the rows were last known to be the newest
-	err       error             // why the rows are not up to date; nil: they are
-	Groups    map[string]*Group // that are observed, until the connection is closed
-	turned    chan struct{}     // err or the connection has come or gone
+	fresh     time.Time     // the server's time at which the rows were last known to be the newest
+	err       error         // why the rows are not up to date; nil: they are
+	turned    chan struct{} // err or the connection has come or gone
 }
 
 // NewUIState returns the state of the page before anything was read.
 func NewUIState(log *front.LineLog) *State {
-	return &State{log: log, State: webpage.NewState(), Groups: make(map[string]*Group), turned: make(chan struct{}, 1)}
+	return &State{log: log, State: webpage.NewState(), groups: make(map[string]*sharing), turned: make(chan struct{}, 1)}
 }
 
 // connected takes the connection that requests of pages use, or nil.
@@ -62,7 +62,7 @@ func (u *State) connected(s *inspect.Inspector) {
 	u.S = s
 	u.showHead()
 	if s != nil {
-		clear(u.Groups)                      // their observers have ended with the connection
+		clear(u.groups)
 		s.Streams = []string{"KV_" + s.Name} // pages may lack other permissions
 		ctx, end := context.WithCancel(context.Background())
 		u.endChecks = end
@@ -83,18 +83,30 @@ func (u *State) Changed(changes ...view.Change) error {
 	if s := u.inspector(); s != nil {
 		now = s.Clock.Now()
 	}
+	in := u.around(now)
 	for _, c := range changes {
 		c, ok := c.(view.ElectionChange)
 		if !ok {
 			continue
 		}
 		key := c.Now.Election
-		u.ShowNow(&view.Watched{Now: c.Now, As: c.State, Was: u.Row(key).ID}, now, nil, webpage.Change{
+		u.showNow(&view.Watched{Now: c.Now, As: c.State, Was: u.Row(key).ID}, in, webpage.Change{
 			Key: key, At: webpage.Milliseconds(c.At), State: string(c.State), ID: c.Now.Holder.ID, Token: c.Now.Holder.Token,
 			First: c.Previous == nil,
 		})
 	}
 	return nil
+}
+
+// around returns what is known of the bucket.
+func (u *State) around(now time.Time) judge.Around {
+	u.Mu.Lock()
+	defer u.Mu.Unlock()
+	in := view.Around(now, u.err)
+	for _, name := range u.Heading.Cordoned {
+		in.Cordoned = append(in.Cordoned, facts.Text(name))
+	}
+	return in
 }
 
 // Shown compares the rows with what the watcher knows. Renewals reach pages by it.
@@ -112,32 +124,29 @@ func (u *State) Shown(now time.Time, of view.Viewer) error {
 		u.log.NoteTrouble(nil)
 		u.Complete(w.S.Clock.Now)
 	}
-	trouble := u.err
 	u.Mu.Unlock()
+	in := u.around(now)
+	if !in.Silent {
+		u.share(w, in)
+	}
 	for _, x := range w.Elections {
 		if x.Last != nil {
-			u.ShowNow(x, now, trouble)
+			u.showNow(x, in)
 		}
 	}
 	return nil
 }
 
-// ShowNow shows the row of an election, with its record. That of a group's assigner is the row of the group, which has the
+// showNow shows the row of an election, with its record. That of a group's assigner is the row of the group, which has the
 // members instead. Their own elections are not shown.
-func (u *State) ShowNow(x *view.Watched, now time.Time, why error, changes ...webpage.Change) {
-	in := view.Around(now, why)
-	u.Mu.Lock()
-	for _, name := range u.Heading.Cordoned {
-		in.Cordoned = append(in.Cordoned, facts.Text(name))
-	}
-	u.Mu.Unlock()
+func (u *State) showNow(x *view.Watched, in judge.Around, changes ...webpage.Change) {
 	key, row, record := x.Now.Election, rowOf(x, in), x.Now.Entry.Value
 	if name, _, ok := group.NameOf(key); ok {
-		if key != group.AssignerKey(name) {
+		g := u.groups[name]
+		if key != group.AssignerKey(name) || g == nil { // Shown takes the group first
 			return
 		}
-		g := u.group(name, in)
-		record, row.Group, row.Value, row.Value64, row.Sharing = nil, name, g.Brief, false, g.sharing
+		record, row.Group, row.Value, row.Value64, row.Sharing = nil, name, g.brief, false, g.shown
 		advise(&row, judge.WithAssigner(g.is, judge.Election(x.Now, x.As, in)))
 	}
 	u.Show(row, record, changes...)
@@ -190,7 +199,7 @@ func rowOf(x *view.Watched, in judge.Around) webpage.Row {
 func advise(row *webpage.Row, is judge.Finding) {
 	row.Trouble, row.Code = int(judge.TroubleOf(is, facts.State(row.State))), string(is.Code)
 	row.Why, row.Do, row.Link = is.Text, is.Advice, is.Runbook
-	if !is.Since.IsZero() || is.Code == judge.GroupUnread { // of which it is not known since when it is in trouble, if it is
+	if !is.Since.IsZero() {
 		row.Since = webpage.Milliseconds(is.Since)
 	}
 }

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,62 +16,37 @@ import (
 	"github.com/natsleader/natsleader/shard"
 )
 
-// Group is a group as pages show it.
-type Group struct {
-	news    *shard.View // that is not shown yet
+// sharing is a group as pages show it.
+type sharing struct {
+	seen    int // how often it had changed then
 	members []view.MemberSummary
 	owners  []shard.Owner // that are shown
-	sharing *webpage.Sharing
-	Brief   string
+	shown   *webpage.Sharing
+	brief   string
 	is      judge.Finding // the worst; without a code all is well
 }
-
-// MostGroups is how many groups are observed at once, each with a subscription for every member and page.
-const MostGroups = 32
 
 // mostSteps is how many of the newest changes of a group pages show.
 const mostSteps = 50
 
-// group returns what is known of a group. It is observed from the first call on.
-func (u *State) group(name string, in judge.Around) Group {
-	u.Mu.Lock()
-	defer u.Mu.Unlock()
-	g := u.Groups[name]
-	switch {
-	case g != nil && g.news != nil:
-		g.take(view.Sharing{Group: name, Only: -1, View: *g.news}, in)
-		return *g
-	case g != nil:
-		return *g
-	case len(u.Groups) >= MostGroups:
-		return unreadGroup(name, fmt.Sprintf("not watched: this page watches %d groups at most", MostGroups))
-	}
-	first := unreadGroup(name, "not known: it is being read")
-	g = &first
-	u.Groups[name] = g
-	views, err := shard.Observe(context.Background(), u.S.Bucket, name)
-	if err != nil {
-		*g = unreadGroup(name, "not known: "+front.ErrorText(err))
-		return *g
-	}
-	go func() {
-		for v := range views {
-			u.Mu.Lock()
-			g.news = &v
-			u.Mu.Unlock()
+// share takes the groups that have changed. The watcher is up to date: while it is not, what was shown last stays, because a
+// lease that is over by what was read last may have been renewed.
+func (u *State) share(w *view.Watcher, in judge.Around) {
+	for name, changed := range w.Groups {
+		g := u.groups[name]
+		if g == nil {
+			g = new(sharing)
+			u.groups[name] = g
 		}
-	}()
-	return *g
-}
-
-// unreadGroup is a group that is not observed, or not yet.
-func unreadGroup(name, why string) Group {
-	return Group{Brief: why, is: judge.UnreadGroup(name, why)}
+		if g.seen != changed {
+			g.seen = changed
+			g.take(view.Sharing{Group: name, Only: -1, View: w.Group(name)}, in)
+		}
+	}
 }
 
 // take shows the newest view of a group.
-func (g *Group) take(x view.Sharing, in judge.Around) {
-	g.news = nil
+func (g *sharing) take(x view.Sharing, in judge.Around) {
 	brief, now := x.Brief(), in.Now
 	worst := judge.Worst(judge.Group(x.Group, x.View, in))
 	if worst.Since = g.is.Since; worst.Code != g.is.Code || worst.Since.IsZero() { // a finding with the same code keeps its time
@@ -82,15 +56,15 @@ func (g *Group) take(x view.Sharing, in judge.Around) {
 	if g.is.Code == judge.GroupEmpty {
 		brief.Error = g.is.Text
 	}
-	g.Brief = brief.Text()
+	g.brief = brief.Text()
 	if brief.Shards == 0 {
-		g.members, g.owners, g.sharing = nil, nil, nil
+		g.members, g.owners, g.shown = nil, nil, nil
 		return
 	}
 	is := webpage.Sharing{Shards: brief.Shards, Since: webpage.Milliseconds(now)}
-	if g.sharing != nil {
-		is.Since = g.sharing.Since
-		is.Steps = append(slices.Clone(g.sharing.Steps), g.steps(x, webpage.Milliseconds(now))...)
+	if g.shown != nil {
+		is.Since = g.shown.Since
+		is.Steps = append(slices.Clone(g.shown.Steps), g.steps(x, webpage.Milliseconds(now))...)
 		if left := len(is.Steps) - mostSteps; left > 0 {
 			is.Since, is.Steps = is.Steps[left-1].At, is.Steps[left:]
 		}
@@ -104,7 +78,7 @@ func (g *Group) take(x view.Sharing, in judge.Around) {
 			is.NoOwner++
 		}
 	}
-	g.sharing = &is
+	g.shown = &is
 }
 
 // forPage returns a member as pages show it.
@@ -156,7 +130,7 @@ func forPage(x *view.Sharing, m view.MemberSummary, p shard.Peer) webpage.Member
 }
 
 // steps returns the shards that have got another owner since the view before, and the members whose state has changed.
-func (g *Group) steps(x view.Sharing, at int64) (all []webpage.Step) {
+func (g *sharing) steps(x view.Sharing, at int64) (all []webpage.Step) {
 	type way struct{ from, to string }
 	moved := make(map[way][]int)
 	var ways []way

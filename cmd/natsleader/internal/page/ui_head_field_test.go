@@ -14,6 +14,7 @@ import (
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	expect "github.com/natsleader/natsleader/internal/check"
 	"github.com/natsleader/natsleader/internal/webpage"
+	"github.com/natsleader/natsleader/shard"
 )
 
 // The head marks what is not known of the connection, the servers and today, and the tiles count what is not known of
@@ -27,9 +28,9 @@ func TestUI_UnknownInBrowser(t *testing.T) {
 	of.domain.Set("hub", of.domain.From())
 	head := webpage.Head{Server: "n2", Facts: of.facts(), Replicas: []webpage.Replica{{Name: "n1", Unknown: true}, {Name: "n2", Unknown: true}}}
 	state.Head(head)
-	unwatched := unreadGroup("orders", "not watched: this page watches 32 groups at most")
-	row := webpage.Row{Key: "orders.shard.assigner", Group: "orders", State: "leading", ID: "web-1", Since: now.Add(-time.Hour).UnixMilli(), Value: unwatched.Brief}
-	advise(&row, judge.WithAssigner(unwatched.is, judge.Finding{}))
+	in := judge.Around{Silent: true}
+	row := webpage.Row{Key: "orders.shard.assigner", Group: "orders", State: "leading", ID: "web-1", Since: now.Add(-time.Hour).UnixMilli(), Value: "8 shards, 1 member"}
+	advise(&row, judge.Worst(judge.Group("orders", shard.View{}, in)))
 	state.Show(row, nil)
 	state.Show(webpage.Row{Key: "billing", State: "leading", Trouble: int(judge.TroubleNone), ID: "web-1", Since: now.Add(-time.Hour).UnixMilli()}, nil)
 	b := testworld.OpenBrowser(t, testworld.ServesPage(t, state, webpage.Options{
@@ -48,7 +49,7 @@ func TestUI_UnknownInBrowser(t *testing.T) {
 	b.Becomes(texts("servers"), "unknown: n1 unknown,unknown: n2 unknown")
 	b.Becomes(`document.getElementById('in-trouble').innerText.replaceAll('\n', ' ')`, "1 in trouble 1 of them unknown")
 	b.Becomes(`[...document.querySelectorAll('#rows .row')].find((r) => r.innerText.startsWith('orders')).querySelector('.state').textContent`, "unknown")
-	b.Becomes(`document.querySelector('#rows .wrong .value').textContent`, "not watched: this page watches 32 groups at most. → natsleader status orders. ")
+	b.Becomes(`document.querySelector('#rows .wrong .value').textContent`, "leases of members are over by what was read last, and the bucket does not answer. → bring back a majority of the servers, or the server that is cut off. Runbook")
 	for _, width := range []int64{1280, 390} {
 		b.Do(chromedp.EmulateViewport(width, 780))
 		b.Click("#today summary")

@@ -73,10 +73,10 @@ func TestUI_GroupShown(t *testing.T) {
 			owner("h_1_a", works), {ID: "c", State: shard.OwnerWaits, From: "h_1_a"}, owner("c", shard.OwnerGranted), owner("b", shard.OwnerIsGone), owner("", 0), owner("c", works),
 		},
 	}
-	var g Group
+	var g sharing
 	take := func(v shard.View, at int64) *webpage.Sharing {
 		g.take(view.Sharing{Group: "orders", Only: -1, View: v}, judge.Around{Now: time.UnixMilli(at)})
-		return g.sharing
+		return g.shown
 	}
 	shows := func(got *webpage.Sharing, want webpage.Sharing) {
 		t.Helper()
@@ -108,5 +108,5 @@ func TestUI_GroupShown(t *testing.T) {
 	}
 	expect.That(t, len(got.Steps) == mostSteps && got.Since == 2000 && got.Steps[0].At == 3000, "in the end %+v", got)
 	take(shard.View{}, 9000)
-	expect.That(t, g.sharing == nil && g.is.Code == judge.GroupEmpty && take(first, 9001).Since == 9001, "what nothing is known of: %+v", g)
+	expect.That(t, g.shown == nil && g.is.Code == judge.GroupEmpty && take(first, 9001).Since == 9001, "what nothing is known of: %+v", g)
 }

@@ -61,11 +61,11 @@ func follow(g *front.Globals, begin func(context.Context, *inspect.Inspector, <-
 }
 
 // FollowAlways follows all elections of the bucket until ctx ends, also while NATS or the bucket is
-// away. With whole it asks for the streams beside the bucket, and keeps the maps of groups. connected gets each connection, and
+// away. With asks it asks for the streams beside the bucket. connected gets each connection, and
 // nil before the next one. An error means that the settings of the connection are wrong.
-func FollowAlways(ctx context.Context, g *front.Globals, out Renderer, whole bool, connected func(*inspect.Inspector)) error {
+func FollowAlways(ctx context.Context, g *front.Globals, out Renderer, asks bool, connected func(*inspect.Inspector)) error {
 	for ctx.Err() == nil {
-		err := followConnected(ctx, g, out, whole, connected)
+		err := followConnected(ctx, g, out, asks, connected)
 		if front.CodeOf(err) == front.ExitUsage {
 			return err
 		}
@@ -82,7 +82,7 @@ func FollowAlways(ctx context.Context, g *front.Globals, out Renderer, whole boo
 
 // followConnected connects, and follows all elections until ctx ends. The watcher opens its feed
 // again by itself. An error means that it could not begin.
-func followConnected(ctx context.Context, g *front.Globals, out Renderer, whole bool, connected func(*inspect.Inspector)) error {
+func followConnected(ctx context.Context, g *front.Globals, out Renderer, asks bool, connected func(*inspect.Inspector)) error {
 	connected(nil)                                           // to connect may take a while
 	s, links, err := inspectorUntil(ctx, g, out.NoteTrouble) // at once: the watcher first waits for the connection to come back
 	if err != nil {
@@ -92,9 +92,7 @@ func followConnected(ctx context.Context, g *front.Globals, out Renderer, whole 
 	connected(s)
 	defer connected(nil)
 	w := newWatcher(s, "", out)
-	if w.asks = whole; whole {
-		w.maps = make(map[string]mapEntry)
-	}
+	w.asks, w.maps, w.Groups = asks, make(map[string]mapEntry), make(map[string]int)
 	return followUntil(ctx, s, out, source[jetstream.KeyValueEntry](w), links)
 }
 

@@ -121,6 +121,7 @@ type Watcher struct {
 	Elections  map[string]*Watched
 	notes      map[string]facts.Note
 	maps       map[string]mapEntry  // the other keys of groups; nil: they are not kept
+	Groups     map[string]int       // how often each group has changed, as far as the feed has shown; nil: it is not counted
 	Cordoned   []string             // not known where one election is watched
 	Feed       jetstream.KeyWatcher // nil while there is none
 	end        context.CancelFunc   // of the feed
@@ -159,6 +160,8 @@ type Watched struct {
 	As   facts.State           // the state that was reported
 	Was  string                // the ID of the last leader that was reported
 	feed jetstream.KeyWatcher
+
+	published string // in a group: of the member or the assigner
 }
 
 // mapEntry is the newest revision of a key of a group that is not the key of an election.
@@ -181,6 +184,13 @@ func (w *Watcher) Group(name string) shard.View {
 		}
 		return h
 	}).(shard.View)
+}
+
+// regroup counts a change of a group.
+func (w *Watcher) regroup(name string) {
+	if w.Groups != nil {
+		w.Groups[name]++
+	}
 }
 
 func newWatcher(s *inspect.Inspector, election string, out Renderer) *Watcher {
@@ -246,7 +256,7 @@ func (w *Watcher) update(e jetstream.KeyValueEntry, more bool) error {
 	case e == nil:
 		return w.completed()
 	}
-	_, election, ofGroup := group.NameOf(e.Key())
+	name, election, ofGroup := group.NameOf(e.Key())
 	w.seen = max(w.seen, e.Revision())
 	if election, ok := strings.CutPrefix(e.Key(), facts.NotePrefix); ok {
 		w.notes[election] = facts.DecodeNote(e.Value())
@@ -266,6 +276,7 @@ func (w *Watcher) update(e jetstream.KeyValueEntry, more bool) error {
 	if ofGroup && !election { // the map of a group
 		if w.maps != nil {
 			w.maps[e.Key()] = mapEntry{natskv.EntryOf(e), w.Feed}
+			w.regroup(name)
 		}
 		return nil
 	}
@@ -285,9 +296,14 @@ func (w *Watcher) update(e jetstream.KeyValueEntry, more bool) error {
 	now.Released = x.released()
 	h := &now.Holder
 	if ofGroup { // its processes publish for each other, with every move
+		published := string(h.Value)
 		h.Value = nil
 		if h.Last != nil {
-			h.Last.Value = nil
+			published, h.Last.Value = string(h.Last.Value), nil
+		}
+		if published != x.published {
+			x.published = published
+			w.regroup(name)
 		}
 	}
 	if h.State == leader.HolderLeading && h.Since.IsZero() && x.As == facts.Leading && h.Token == x.Now.Holder.Token {
@@ -325,6 +341,9 @@ func (w *Watcher) completed() error {
 		w.Cordoned = nil
 	}
 	maps.DeleteFunc(w.maps, func(_ string, m mapEntry) bool { return m.feed != w.Feed })
+	for name := range w.Groups { // keys may be missing
+		w.regroup(name)
+	}
 	for _, x := range w.Elections {
 		if x.feed != w.Feed {
 			w.miss(x) // gone with its bucket, or its marker has expired
@@ -451,6 +470,9 @@ func (w *Watcher) publish(found ...ElectionChange) error {
 	changes := make([]Change, len(found))
 	for i, c := range found {
 		changes[i] = c
+		if name, _, ofGroup := group.NameOf(c.Now.Election); ofGroup {
+			w.regroup(name)
+		}
 		if c.Previous != nil {
 			w.recent = append(w.recent, c)
 		}

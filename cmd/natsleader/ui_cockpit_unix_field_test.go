@@ -69,7 +69,7 @@ func TestUI_Cockpit(t *testing.T) {
 		all[i] = s.name + names[c.leads(js) == s]
 	}
 	b.Becomes(servers, strings.Join(all, ","))
-	well := `document.getElementById('doctor').checkVisibility() && document.getElementById('doctor').innerText.includes('all is well')`
+	well := `document.getElementById('doctor').checkVisibility() && document.getElementById('doctor').innerText.includes('nothing found')`
 	b.Becomes(well, "true")
 	b.Becomes(`document.querySelector('#in-trouble span').textContent.replace(/\d+s/, 'N')`, "for up to N")
 	b.Becomes(`document.querySelector('#rows .leading ~ .lease .left').textContent.replace(/\d+s/, 'Ns')`, "59mNs")

@@ -4,8 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/page"
@@ -30,6 +35,13 @@ func TestUI_FindingsFollowTrouble(t *testing.T) {
 			return u.Heading.Findings[0].Severity
 		}
 		expect.Equal(w, worst(), "warning", "at first %s: one replica")
+		testworld.Put(w.T, w.Js, "billing", strings.Repeat("x", 100))
+		w.Change("KV_elections", func(c *jetstream.StreamConfig) { c.MaxBytes = 100 })
+		u.NoteTrouble(errors.New("maximum bytes exceeded"))
+		expect.Equal(w, worst(), "critical", "of a full bucket %s")
+		w.Change("KV_elections", func(c *jetstream.StreamConfig) { c.MaxBytes = -1 })
+		u.NoteTrouble(nil)
+		expect.Equal(w, worst(), "warning", "of a bucket with room again %s")
 		expect.OK(w, w.Js.DeleteKeyValue(w.Context(), "elections"))
 		u.NoteTrouble(leader.ErrNoBucket)
 		expect.Equal(w, worst(), "critical", "without the bucket %s")
@@ -61,4 +73,22 @@ func TestUI_HeadFollowsConnection(t *testing.T) {
 		w.Restart()
 		shows("in the end", "n2", false, "{server n2 }")
 	})
+}
+
+// A user who may not read the limits of the account is asked once for each connection, and the head says what it does not know.
+func TestUI_AccountDenied(t *testing.T) {
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		var asked atomic.Int32
+		w.Dialled = func(c net.Conn) net.Conn {
+			return &deaf{c, func(b []byte) bool {
+				asked.Add(int32(strings.Count(string(b), "PUB $JS.API.INFO"))) //nolint:gosec // few
+				return true
+			}}
+		}
+		defer w.Follow("serve -s nats://denied:denied@localhost")()
+		w.Dialled = nil
+		w.Reads("/api/elections")
+		time.Sleep(time.Minute)
+		expect.Equal(w, asked.Load(), 1, "it was asked for %d times")
+	}, testworld.WithUser("denied", testworld.Denied("$JS.API.INFO")))
 }

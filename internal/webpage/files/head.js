@@ -33,10 +33,10 @@ export class Head {
     const grave = ["critical", "unknown", "warning", "note"].map((s) => [findings.filter((f) => f.severity === s).length, s]).filter(([n]) => n > 0);
     $("doctor").hidden = !head.checked || grave.length === 0 && replicas.some((r) => r.fault); // it looks less often
     $("doctor").className = grave[0]?.[1] || "";
-    $("doctor").firstElementChild.textContent = "doctor: " + (grave.map(([n, s]) => `${n} ${s}${n > 1 && (s === "warning" || s === "note") ? "s" : ""}`).join(", ") || "all is well");
+    $("doctor").firstElementChild.textContent = "doctor: " + (grave.map(([n, s]) => `${n} ${s}${n > 1 && (s === "warning" || s === "note") ? "s" : ""}`).join(", ") || "nothing found");
     $("findings").replaceChildren(...findings.map((f) => make("li", {},
       make("b", { className: f.severity, textContent: f.severity }), ` ${f.text}`, ...f.advice ? [make("p", { className: "advice", textContent: `→ ${f.advice}` })] : [])));
-    if (findings.length === 0) $("findings").replaceChildren(make("li", {}, "Nothing is wrong with the bucket."));
+    if (findings.length === 0) $("findings").replaceChildren(make("li", {}, "Nothing was found by the checks of the bucket's settings, its limits and its servers. natsleader doctor makes more."));
   }
 
   // showCordoned names who is cordoned, each with a button where the page may take it off.

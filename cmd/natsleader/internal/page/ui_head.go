@@ -15,9 +15,10 @@ import (
 	"github.com/natsleader/natsleader/internal/webpage"
 )
 
-// uiChecks are the checks of doctor by facts for which watch asks, too.
+// uiChecks are the checks of doctor by facts for which watch asks, too, and by the limits of the account. head.js says what
+// they are about.
 var uiChecks = []string{
-	"bucket", "cluster", "replicas", "settings", "protection", "ttl", "max-lease", "republish", "lease", "payload",
+	"bucket", "cluster", "replicas", "settings", "protection", "ttl", "max-lease", "republish", "lease", "limits", "payload",
 }
 
 // uiChecksEvery is the time from one run of these checks to the next, if no trouble comes or goes.
@@ -109,21 +110,30 @@ func (u *State) showHead() {
 	u.Head(u.Heading)
 }
 
-// Examine makes the checks until ctx ends. Each link is asked once for the account: a server logs a request that it denies.
+// Examine makes the checks until ctx ends. Each link is asked once for the name of the account, and for its limits until it
+// denies that: a server logs a request that it denies.
 func (u *State) Examine(ctx context.Context, s *inspect.Inspector) {
 	var asked reading
+	var limits facts.Fact[facts.Account]
+	denied := false
 	for {
 		through := linkOf(s)
 		e := &doctor.Environment{Asker: inspect.Asker{Nc: s.Nc, Api: jsapi.APIPrefix(s.Js.Options()), Wait: s.Limit}, Js: s.Js, OwnBucket: s.Bucket, Name: s.Name}
 		e.Read(ctx, "Stream", "Settings")
 		if through != asked.link && through != (link{}) {
-			asked = reading{link: through}
+			asked, denied = reading{link: through}, false
 			if name, why := e.AccountName(); why == "" {
 				asked.account.Set(name, facts.Source{Server: through.name})
 			} else {
 				asked.account.Lose(facts.Unreadable, why, facts.Source{Server: through.name})
 			}
 		}
+		if !denied {
+			e.Read(ctx, "Account")
+			limits = e.Account
+			denied = slices.ContainsFunc(e.Gaps(), func(g facts.Gap) bool { return g.Fact == "Account" && g.Why == facts.Denied })
+		}
+		e.Account = limits
 		u.Mu.Lock()
 		if ctx.Err() == nil { // otherwise there may be another connection
 			if u.relink(); u.read.link == through {

@@ -304,6 +304,7 @@ func TestUI_SilentGroup(t *testing.T) {
 		w.Joins("c", shard.Config{})
 		shows("c joins", 40*time.Second)
 		w.Notef("# the bucket is deleted\n")
+		time.Sleep(time.Second) // between two looks
 		expect.OK(w, w.Js.DeleteKeyValue(w.Context(), "elections"))
 		time.Sleep(40 * time.Second)
 	})

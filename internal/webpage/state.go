@@ -37,6 +37,7 @@ type election struct {
 // because JavaScript rounds them.
 type Row struct {
 	Key      string   `json:"key"`
+	Gone     bool     `json:"gone,omitempty"`         // the election is not there any more, and nothing else is said of it
 	Group    string   `json:"group,omitempty"`        // whose assigner is elected, and whose row this is
 	Sharing  *Sharing `json:"sharing,omitempty"`      // of the group; another one once it has changed
 	State    string   `json:"state"`                  // leading, pending, released, deleted, expired, foreign, never
@@ -213,7 +214,7 @@ func (s *State) Row(key string) Row {
 // get returns an election. The caller has the lock.
 func (s *State) get(key string) (e election, known bool) {
 	i, known := s.index[key]
-	if known {
+	if known = known && !s.elections[i].row.Gone; known {
 		e = s.elections[i]
 	}
 	return e, known
@@ -241,6 +242,19 @@ func (s *State) Show(row Row, record []byte, changes ...Change) {
 		s.changed++
 	}
 	s.signal()
+}
+
+// Keep takes away the rows that are not to be kept.
+func (s *State) Keep(has func(key string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, e := range s.elections {
+		if !e.row.Gone && !has(e.row.Key) {
+			s.shown++
+			s.elections[i], s.shownAt[i] = election{row: Row{Key: e.row.Key, Gone: true}}, s.shown
+			s.signal()
+		}
+	}
 }
 
 // Candidates may publish 64 KiB, and others may write any record.
@@ -286,6 +300,7 @@ const mostUnread = 1000
 
 // reader is how far a page has read.
 type reader struct {
+	began   bool   // the page has got a message
 	changed uint64 // what that of the state was
 	heads   int    // what that of the state was
 	shown   uint64 // the page has all elections as they were then
@@ -302,8 +317,9 @@ func (s *State) reader() *reader {
 
 // update is a message to a page.
 type update struct {
-	Now     int64    `json:"now"` // the server's time, in Unix ms; 0: not known yet
-	Began   bool     `json:"began"`
+	Now     int64    `json:"now"`             // the server's time, in Unix ms; 0: not known yet
+	First   bool     `json:"first,omitempty"` // the page has got nothing yet
+	Began   bool     `json:"began"`           // all rows were read once
 	Error   string   `json:"error,omitempty"` // why the rows are not up to date
 	Since   int64    `json:"since,omitempty"` // since when they are not, in Unix ms of the server
 	Head    *Head    `json:"head,omitempty"`
@@ -325,7 +341,8 @@ const frame = 200
 func (s *State) take(p *reader) (update, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := update{Error: s.err}
+	m := update{Error: s.err, First: !p.began}
+	p.began = true
 	if s.now != nil {
 		m.Began, m.Now = true, Milliseconds(s.now())
 	}
@@ -349,7 +366,7 @@ func (s *State) take(p *reader) (update, <-chan struct{}) {
 		p.then = s.shown
 	}
 	for ; p.shown < p.then && p.next < len(s.elections) && size < mostMessage; p.next++ {
-		if row := s.elections[p.next].row; s.shownAt[p.next] > p.shown {
+		if row := s.elections[p.next].row; s.shownAt[p.next] > p.shown && (!row.Gone || p.shown > 0) {
 			m.Rows = append(m.Rows, row)
 			size += frame + len(row.Key) + len(row.Group) + len(row.ID) + len(row.Host) + len(row.Value) + len(row.Why) + len(row.Do) + len(row.Link) + row.Sharing.size()
 		}

@@ -45,6 +45,29 @@ func TestState_SlowReader(t *testing.T) {
 	check.That(t, err == nil && strings.Contains(string(text), `"token":"9223372036854775809"`), "%s %v", text, err)
 }
 
+// A page that has a row hears that the election is gone, and again if it is back. One that is opened later hears nothing of it.
+func TestState_Gone(t *testing.T) {
+	s := NewState()
+	s.Show(Row{Key: "a"}, []byte("record"))
+	s.Show(Row{Key: "b"}, nil)
+	rows := func(p *reader) string {
+		m, _ := s.take(p)
+		return fmt.Sprint(m.First, len(m.Rows), string(check.Got(json.Marshal(m.Rows))(t)))
+	}
+	old := s.reader()
+	check.That(t, strings.HasPrefix(rows(old), "true 2"), "at first")
+	for range 2 {
+		s.Keep(func(key string) bool { return key == "b" })
+	}
+	const nothing = `,"state":"","trouble":0,"revision":"0"}`
+	check.Equal(t, rows(old), `false 1[{"key":"a","gone":true`+nothing+`]`, "the page that has it gets %s")
+	check.Equal(t, rows(s.reader()), `true 1[{"key":"b"`+nothing+`]`, "a later one gets %s")
+	_, known := s.election("a")
+	check.That(t, !known && s.Row("a").Key == "", "it is known: %+v", s.Row("a"))
+	s.Show(Row{Key: "a"}, nil)
+	check.Equal(t, rows(old), `false 1[{"key":"a"`+nothing+`]`, "when it is back %s")
+}
+
 // A page that reads more slowly than elections change gets all of them in turn, and the newest of each in the end.
 func TestState_NoElectionWaits(t *testing.T) {
 	s := NewState()

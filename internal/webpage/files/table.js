@@ -118,6 +118,12 @@ export class Table {
     if (moved) this.reorder();
   }
 
+  // remove takes away the rows of elections that are not there any more.
+  remove(keys) {
+    for (const key of keys) this.rows.delete(key);
+    this.reorder();
+  }
+
   setFilter(text) {
     this.filter = text.trim().toLowerCase();
     this.reorder();

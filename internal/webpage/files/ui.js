@@ -113,6 +113,8 @@ if (start.election === "") $("body").focus();
 const silence = 6000;
 let heard = performance.now();
 
+let arrived; // the keys of all rows since the stream was opened, until they are complete
+
 let gap = 0; // since when, by the server's clock, the page may have missed changes; 0: it has missed none
 
 function take(m) {
@@ -129,6 +131,15 @@ function take(m) {
     table.began = m.began;
     table.reorder();
   }
+  if (m.first) arrived = new Set();
+  const gone = (m.rows || []).filter((row) => row.gone).map((row) => row.key);
+  if (m.rows) m.rows = m.rows.filter((row) => !row.gone);
+  for (const row of m.rows || []) arrived?.add(row.key);
+  if (arrived && m.began && !m.more) { // what was there before may be gone
+    gone.push(...[...table.rows.keys()].filter((key) => !arrived.has(key)));
+    arrived = undefined;
+  }
+  if (gone.length > 0) table.remove(gone);
   if (m.rows && gap) detail.missed(m.rows, m.changes || [], gap);
   if (m.rows) detail.find(m.rows);
   if (m.changes) {

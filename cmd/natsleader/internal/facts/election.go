@@ -21,16 +21,12 @@ type ElectionStatus struct {
 	Gone     time.Time // when a key that had a record was found without one; zero: it was not
 	MayLead  time.Time // the key is missing, and its holder may lead until then; zero: it is not
 	Note     Note      // as far as it was read
-	Released bool      // a watcher saw the key given up in order before its record went
 }
 
 // NewElectionStatus returns the election of an entry.
 func NewElectionStatus(election string, e backend.Entry) ElectionStatus {
 	return ElectionStatus{Election: election, Entry: e, Holder: leader.HolderOf(natskv.KeyValue(e, election))}
 }
-
-// Idle reports whether the election needs no leader, although its key was deleted.
-func (s ElectionStatus) Idle() bool { return s.Released || s.Note.OneShot }
 
 // At returns the state at a moment of the server's time.
 func (s ElectionStatus) At(now time.Time) State {

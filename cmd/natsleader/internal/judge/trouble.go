@@ -134,7 +134,7 @@ func Election(x facts.ElectionStatus, state facts.State, in Around) Finding {
 		f = in.silent("the lease of %v is over by what was read last", facts.Text(x.Holder.ID))
 	case state == facts.Foreign:
 		f = Warning.trouble(KeyForeign, "the key holds something that natsleader did not write")
-	case state == facts.Deleted && x.Idle():
+	case state == facts.Deleted && x.Note.OneShot:
 	case state == facts.Deleted && in.Gone:
 		f = Critical.trouble(BucketGone, "the bucket is gone, and every lease in it is over")
 	case state == facts.Deleted && in.Expires:

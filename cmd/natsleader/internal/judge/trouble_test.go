@@ -69,7 +69,6 @@ func TestElection(t *testing.T) {
 		{"the key was deleted", gone, facts.Deleted, all[:2], judge.KeyDeleted, judge.Warning, judge.TroubleDeleted, time.Minute},
 		{"the key was deleted or given up, which a TTL does not tell", gone, facts.Deleted, []judge.Around{{Now: now, Expires: true}}, "", judge.OK, judge.TroubleIdle, time.Minute},
 		{"the bucket is gone", gone, facts.Deleted, all[2:], judge.BucketGone, judge.Critical, judge.TroubleDeleted, time.Minute},
-		{"the key was deleted after a release", deleted(func(x *facts.ElectionStatus) { x.Released = true }), facts.Deleted, all, "", judge.OK, judge.TroubleIdle, time.Minute},
 		{"the key was deleted, and its note was not read", deleted(func(x *facts.ElectionStatus) { x.Note.Unread = "denied" }), facts.Deleted, all[:2], judge.NoteUnread, judge.Unknown, judge.TroubleUnknown, time.Minute},
 		{"the key of a one-shot job was deleted", deleted(func(x *facts.ElectionStatus) { x.Note.OneShot = true }), facts.Deleted, all, "", judge.OK, judge.TroubleIdle, time.Minute},
 	} {

@@ -51,7 +51,7 @@ type electionMetrics struct {
 // exportedElection is an election, or one seat of it.
 type exportedElection struct {
 	shown        view.ElectionChange
-	token, terms uint64
+	token, terms uint64   // of the last term that was counted
 	lines        []string // one for each of electionSeries
 }
 
@@ -59,6 +59,12 @@ type exportedElection struct {
 type series struct {
 	name, help string
 	labels     []string // after that of the bucket
+}
+
+// shows reports whether the lines say a state, whose changes of a leader are reported.
+func (x *exportedElection) shows(c view.ElectionChange) bool {
+	return x != nil && x.shown.State == c.State && (c.State.Held() || x.shown.Now.Entry.Created.Equal(c.Now.Entry.Created) &&
+		x.shown.Now.Note.OneShot == c.Now.Note.OneShot && x.shown.Expires == c.Expires)
 }
 
 func electionDesc(name, help string, labels ...string) series {
@@ -70,7 +76,7 @@ var electionSeries = []series{
 	electionDesc("election_led", "Whether the election has a leader with a valid lease, by the server's clock.", "election", "seat"),
 	electionDesc("election_since_timestamp_seconds", "When the election came into its state, as the server's Unix time.", "election", "seat"),
 	electionDesc("election_terms_total", "Terms of the election that the exporter saw begin.", "election", "seat"),
-	electionDesc("election_token", "Fencing token of the last term of the election that the exporter saw, 0 if none.", "election", "seat"),
+	electionDesc("election_token", "Fencing token of the term that leads, or of the last one that the key names, 0 if none.", "election", "seat"),
 }
 
 // groupInfo is the metric of a group. What is counted of its shards the members export.
@@ -130,9 +136,13 @@ func (e *electionMetrics) take(c view.ElectionChange) {
 	election, seat := wire.SeatOf(key)
 	labels := map[string]string{
 		"election": election, "id": labelValue.Replace(front.Shorten(front.Printable(c.Now.Holder.ID), front.LongID)), "seat": strconv.Itoa(seat),
-		"state": string(c.State), "trouble": string(judge.Election(c.Now, c.State, judge.Around{Now: c.At}).Code),
+		"state": string(c.State), "trouble": string(judge.Election(c.Now, c.State, judge.Around{Now: c.At, Expires: c.Expires}).Code),
 	}
-	values := []float64{1, led, float64(c.At.UnixMilli()) / 1e3, float64(x.terms), float64(x.token)}
+	token := c.Now.Holder.Token
+	if last := c.Now.Last(); last != nil {
+		token = last.Token
+	}
+	values := []float64{1, led, float64(c.At.UnixMilli()) / 1e3, float64(x.terms), float64(token)}
 	x.lines = make([]string, len(electionSeries))
 	for i, s := range electionSeries {
 		x.lines[i] = e.line(s, labels, values[i])
@@ -179,10 +189,11 @@ func (e *electionMetrics) Shown(now time.Time, of view.Viewer) error {
 	if e.up = ok && w.Complete && w.Feed != nil && !w.Troubled; e.up {
 		e.err = nil
 		e.cordoned, e.streams = w.Cordoned, w.Streams
-		for key, x := range e.shows {
-			c := x.shown
-			if now := w.Elections[key]; c.State == facts.Deleted && now != nil && now.Now.Note.OneShot != c.Now.Note.OneShot {
-				c.Now.Note = now.Now.Note
+		maps.DeleteFunc(e.shows, func(key string, _ *exportedElection) bool { return w.Elections[key] == nil }) // of a watcher before
+		maps.DeleteFunc(e.left, func(key string, _ bool) bool { return w.Elections[key] == nil })
+		for key, x := range w.Elections { // a change that is none for those who wait for a leader is not reported
+			c := view.ElectionChange{At: x.Now.Since(x.As), Now: x.Now, State: x.As, Expires: w.Expires()}
+			if x.Last != nil && !e.left[key] && !e.shows[key].shows(c) {
 				e.take(c)
 			}
 		}

@@ -83,15 +83,13 @@ func (u *State) Changed(changes ...view.Change) error {
 	if s := u.inspector(); s != nil {
 		now = s.Clock.Now()
 	}
-	in := u.around(now)
 	for _, c := range changes {
 		c, ok := c.(view.ElectionChange)
 		if !ok {
 			continue
 		}
-		key := c.Now.Election
-		u.showNow(&view.Watched{Now: c.Now, As: c.State, Was: u.Row(key).ID}, in, webpage.Change{
-			Key: key, At: webpage.Milliseconds(c.At), State: string(c.State), ID: c.Now.Holder.ID, Token: c.Now.Holder.Token,
+		u.showNow(&view.Watched{Now: c.Now, As: c.State}, u.around(now, c.Expires), webpage.Change{
+			Key: c.Now.Election, At: webpage.Milliseconds(c.At), State: string(c.State), ID: c.Now.Holder.ID, Token: c.Now.Holder.Token,
 			First: c.Previous == nil,
 		})
 	}
@@ -99,10 +97,11 @@ func (u *State) Changed(changes ...view.Change) error {
 }
 
 // around returns what is known of the bucket.
-func (u *State) around(now time.Time) judge.Around {
+func (u *State) around(now time.Time, expires bool) judge.Around {
 	u.Mu.Lock()
 	defer u.Mu.Unlock()
 	in := view.Around(now, u.err)
+	in.Expires = expires
 	for _, name := range u.Heading.Cordoned {
 		in.Cordoned = append(in.Cordoned, facts.Text(name))
 	}
@@ -119,13 +118,13 @@ func (u *State) Shown(now time.Time, of view.Viewer) error {
 		return nil
 	}
 	u.Mu.Lock()
-	if !w.Troubled && w.Feed != nil {
+	fresh := !w.Troubled && w.Feed != nil
+	if fresh {
 		u.err, u.fresh = nil, w.Fresh
 		u.log.NoteTrouble(nil)
-		u.Complete(w.S.Clock.Now)
 	}
 	u.Mu.Unlock()
-	in := u.around(now)
+	in := u.around(now, w.Expires())
 	if !in.Silent {
 		u.share(w, in)
 	}
@@ -133,6 +132,10 @@ func (u *State) Shown(now time.Time, of view.Viewer) error {
 		if x.Last != nil {
 			u.showNow(x, in)
 		}
+	}
+	if fresh {
+		u.Keep(func(key string) bool { return w.Elections[key] != nil })
+		u.Complete(w.S.Clock.Now) // of all rows
 	}
 	return nil
 }
@@ -186,7 +189,7 @@ func rowOf(x *view.Watched, in judge.Around) webpage.Row {
 			row.Value, row.Value64 = base, true
 		}
 	case facts.Released, facts.Expired, facts.Deleted, facts.Foreign, facts.Never:
-		row.ID = x.Was
+		row.ID = ""
 		if last := s.Last(); last != nil {
 			row.ID, row.Token, row.Value, row.Value64 = last.ID, last.Token, cmp.Or(last.Value, last.Value64), last.Value64 != ""
 		}

@@ -119,7 +119,7 @@ type Watcher struct {
 	look     func(ctx context.Context, limit time.Duration, opening bool) look // changes nothing in the watcher
 
 	Elections  map[string]*Watched
-	notes      map[string]facts.Note
+	notes      map[string]noted     // by election
 	maps       map[string]mapEntry  // the other keys of groups; nil: they are not kept
 	Groups     map[string]int       // how often each group has changed, as far as the feed has shown; nil: it is not counted
 	Cordoned   []string             // not known where one election is watched
@@ -149,8 +149,9 @@ type Watcher struct {
 
 	Fresh time.Time // the server's time at which the state was last known to be the newest
 	health
-	bucket inspect.SeenBucket
-	recent []ElectionChange // the newest last
+	vanished bool // keys have gone without a message, so the feed is to be replaced
+	bucket   inspect.SeenBucket
+	recent   []ElectionChange // the newest last
 }
 
 // Watched is an election and its last reported state.
@@ -162,6 +163,12 @@ type Watched struct {
 	feed jetstream.KeyWatcher
 
 	published string // in a group: of the member or the assigner
+}
+
+// noted is a note, as the feed has shown it.
+type noted struct {
+	facts.Note
+	feed jetstream.KeyWatcher // that has delivered it
 }
 
 // mapEntry is the newest revision of a key of a group that is not the key of an election.
@@ -186,6 +193,9 @@ func (w *Watcher) Group(name string) shard.View {
 	}).(shard.View)
 }
 
+// Expires reports whether the keys of the bucket do.
+func (w *Watcher) Expires() bool { return w.bucket.Conf.MaxAge > 0 }
+
 // regroup counts a change of a group.
 func (w *Watcher) regroup(name string) {
 	if w.Groups != nil {
@@ -194,7 +204,7 @@ func (w *Watcher) regroup(name string) {
 }
 
 func newWatcher(s *inspect.Inspector, election string, out Renderer) *Watcher {
-	w := &Watcher{S: s, election: election, names: everyName, health: health{out: out}, Elections: map[string]*Watched{}, notes: map[string]facts.Note{}, bucket: inspect.SeenBucket{Name: s.Name}}
+	w := &Watcher{S: s, election: election, names: everyName, health: health{out: out}, Elections: map[string]*Watched{}, notes: map[string]noted{}, bucket: inspect.SeenBucket{Name: s.Name}}
 	w.look = w.request
 	if election != "" {
 		w.Elections[election] = &Watched{Now: facts.ElectionStatus{Election: election}}
@@ -259,9 +269,9 @@ func (w *Watcher) update(e jetstream.KeyValueEntry, more bool) error {
 	name, election, ofGroup := group.NameOf(e.Key())
 	w.seen = max(w.seen, e.Revision())
 	if election, ok := strings.CutPrefix(e.Key(), facts.NotePrefix); ok {
-		w.notes[election] = facts.DecodeNote(e.Value())
+		w.notes[election] = noted{facts.DecodeNote(e.Value()), w.Feed}
 		if x := w.Elections[election]; x != nil {
-			x.Now.Note = w.notes[election]
+			x.Now.Note = w.notes[election].Note
 		}
 		return nil
 	}
@@ -292,8 +302,7 @@ func (w *Watcher) update(e jetstream.KeyValueEntry, more bool) error {
 		return nil
 	}
 	now := facts.NewElectionStatus(e.Key(), natskv.EntryOf(e))
-	now.Note = w.notes[e.Key()]
-	now.Released = x.released()
+	now.Note = w.notes[e.Key()].Note
 	h := &now.Holder
 	if ofGroup { // its processes publish for each other, with every move
 		published := string(h.Value)
@@ -341,6 +350,12 @@ func (w *Watcher) completed() error {
 		w.Cordoned = nil
 	}
 	maps.DeleteFunc(w.maps, func(_ string, m mapEntry) bool { return m.feed != w.Feed })
+	if w.election == "" {
+		maps.DeleteFunc(w.notes, func(_ string, n noted) bool { return n.feed != w.Feed })
+		for name, x := range w.Elections {
+			x.Now.Note = w.notes[name].Note
+		}
+	}
 	for name := range w.Groups { // keys may be missing
 		w.regroup(name)
 	}
@@ -393,13 +408,8 @@ func (x *Watched) lose(now time.Time) {
 		if last := x.Now.Last(); last != nil {
 			x.Was = last.ID
 		}
-		x.Now = facts.ElectionStatus{Election: x.Now.Election, Gone: now, Note: x.Now.Note, Released: x.released()}
+		x.Now = facts.ElectionStatus{Election: x.Now.Election, Gone: now, Note: x.Now.Note}
 	}
-}
-
-// released reports whether the key was given up in order, even if its record has gone since, as by the TTL of the bucket.
-func (x *Watched) released() bool {
-	return x.As == facts.Released || x.As == facts.Deleted && x.Now.Released
 }
 
 // ticked looks at the bucket from time to time, and reports changes by the passage of time.
@@ -439,7 +449,36 @@ func (w *Watcher) report(elections ...*Watched) error {
 	slices.SortFunc(found, func(a, b ElectionChange) int {
 		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Now.Election, b.Now.Election))
 	})
-	return w.publish(found...)
+	err := w.publish(found...)
+	w.forget(elections)
+	return err
+}
+
+// forget forgets keys that are gone from a bucket that is there: a watcher that begins now would not know them. Those of a
+// bucket that is gone are kept until it is there again.
+func (w *Watcher) forget(elections []*Watched) {
+	if w.election != "" || w.Feed == nil {
+		return
+	}
+	for _, x := range elections {
+		if !x.Now.Gone.IsZero() {
+			delete(w.Elections, x.Now.Election)
+		}
+	}
+}
+
+// keys is how many keys the feed has shown, of a watcher that keeps all.
+func (w *Watcher) keys() int {
+	n := len(w.notes) + len(w.maps)
+	for _, x := range w.Elections {
+		if x.feed == w.Feed {
+			n++
+		}
+	}
+	if w.cordonFeed == w.Feed {
+		n++
+	}
+	return n
 }
 
 // becomes records a state as reported, and returns the change to it. The change is dated
@@ -469,6 +508,7 @@ func (w *Watcher) publish(found ...ElectionChange) error {
 	}
 	changes := make([]Change, len(found))
 	for i, c := range found {
+		c.Expires = w.Expires()
 		changes[i] = c
 		if name, _, ofGroup := group.NameOf(c.Now.Election); ofGroup {
 			w.regroup(name)
@@ -501,6 +541,7 @@ type ElectionChange struct {
 	Now      facts.ElectionStatus
 	State    facts.State
 	Previous *facts.ElectionStatus // nil: it is the first
+	Expires  bool                  // the keys of the bucket do
 }
 
 func (c ElectionChange) time() time.Time { return c.At }
@@ -548,7 +589,7 @@ func (c ElectionChange) event() string {
 }
 
 func (c ElectionChange) object() any {
-	s := electionSummary(c.Now, judge.Around{Now: c.At})
+	s := electionSummary(c.Now, judge.Around{Now: c.At, Expires: c.Expires})
 	s.State = c.State
 	s.Remaining = nil // of a moment that has passed
 	return struct {

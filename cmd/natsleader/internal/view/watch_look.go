@@ -23,6 +23,9 @@ const (
 	countEvery = 10 * time.Second
 	// StreamsEvery is the time from one look at the streams of the history and of the roster to the next.
 	StreamsEvery = 30 * time.Second
+	// vanishedEvery is the least time for which a feed is kept from which keys are gone. A message that was purged or has
+	// expired, a marker for example, goes without another one.
+	vanishedEvery = 30 * time.Second
 	// reopen is the least time from one attempt to open a feed to the next.
 	reopen = time.Second
 )
@@ -131,7 +134,7 @@ func (w *Watcher) askStreams(ctx context.Context, r *look, was map[string]Stream
 func (w *Watcher) open(ctx context.Context) error {
 	if x := w.Elections[w.election]; x != nil { // the feed of one election has no note
 		x.Now.Note = w.S.NoteOf(ctx, w.election)
-		w.notes[w.election] = x.Now.Note
+		w.notes[w.election] = noted{Note: x.Now.Note}
 	}
 	r := w.look(ctx, w.S.Limit, true)
 	if r.err == nil {
@@ -145,7 +148,7 @@ func (w *Watcher) install(r look) {
 	w.learn(r)
 	w.seamless = w.Feed != nil && w.Complete && w.behind == 0 && w.streamAt == inspect.StreamLeader(r.info) && w.created.Equal(r.info.Created)
 	w.closeFeed()
-	w.Feed, w.end, w.opened, w.Complete = r.feed, r.end, r.info.TimeStamp, false
+	w.Feed, w.end, w.opened, w.Complete, w.vanished = r.feed, r.end, r.info.TimeStamp, false, false
 	w.seen, w.behind, w.streamAt, w.created = r.info.State.LastSeq, 0, inspect.StreamLeader(r.info), r.info.Created
 }
 
@@ -177,7 +180,7 @@ func (w *Watcher) lookAgain(ctx context.Context) error {
 			return nil
 		}
 	}
-	opening := w.Feed == nil || w.leaseOver()
+	opening := w.Feed == nil || w.leaseOver() || w.vanished
 	since := time.Since(w.looked)
 	if opening && since > reopen || since > LookEvery {
 		w.looked = time.Now()
@@ -260,7 +263,8 @@ func (w *Watcher) check(r look) {
 		w.looked = time.Time{} // open another at once
 	case w.Complete:
 		w.behind = 0
-		if last <= w.seen || w.election != "" { // of one election, the bucket's last revision tells nothing
+		w.vanished = w.maps != nil && last <= w.seen && r.info.TimeStamp.Sub(w.opened) > vanishedEvery && uint64(w.keys()) > r.info.State.NumSubjects //nolint:gosec // a number of keys
+		if last <= w.seen || w.election != "" {                                                                                                       // of one election, the bucket's last revision tells nothing
 			w.Fresh = r.info.TimeStamp
 		} else {
 			w.behind, w.seenBefore = last, w.seen

@@ -224,8 +224,8 @@ func TestWatch_ReplacesDeafFeed(t *testing.T) {
 	})
 }
 
-// An election that was given up in order stays idle when the server drops its record, and later its marker. Where a leader's
-// record is deleted, the election is in trouble.
+// An election whose key is deleted is in trouble, whatever was before, unless keys expire: then it may have been given up in
+// order. One whose key is gone is forgotten.
 func TestWatch_DroppedRecord(t *testing.T) {
 	atBucket(t, func(l *looks) {
 		drop := func(after time.Duration) {
@@ -235,6 +235,9 @@ func TestWatch_DroppedRecord(t *testing.T) {
 		}
 		l.writes("released", "a", 1, 0)
 		drop(time.Second)
+		l.conf.MaxAge = time.Hour
+		l.looked(false)
+		l.shows(l.began.Add(time.Second), nil)
 		l.looked(true)
 		l.update(nil)
 		l.shows(l.began.Add(time.Second), nil)

@@ -86,10 +86,12 @@ func (w *Watcher) view(now time.Time, failure error, filter string) view {
 	}
 	all := slices.DeleteFunc(w.all(), func(x *Watched) bool { return x.Last == nil })
 	v.total = len(all)
+	in := Around(now, failure)
+	in.Expires = w.Expires()
 	troubles := make(map[*Watched]judge.Trouble, len(all))
 	var counts [judge.TroubleIdle + 1]int
 	for _, x := range all {
-		t := judge.TroubleOf(judge.Election(x.Now, x.As, Around(now, failure)), x.As)
+		t := judge.TroubleOf(judge.Election(x.Now, x.As, in), x.As)
 		troubles[x] = t
 		counts[t]++
 	}

@@ -76,7 +76,7 @@ export class Detail {
   // missed adds what has changed in rows since the page lost contact, unless the next
   // changes report it. It is not known what else has changed meanwhile.
   missed(rows, next, lost) {
-    const reported = new Set(next.map((c) => c.key));
+    const reported = new Set(next.filter((c) => !c.first).map((c) => c.key));
     this.note(rows.filter((row) => {
       const last = this.changes.get(row.key)?.at(-1) || this.found.get(row.key);
       return last && !reported.has(row.key) && (last.state !== row.state || last.id !== row.id || last.token !== row.token);

@@ -116,5 +116,19 @@ func (k *keyView) show(row webpage.Row, value []byte, at time.Time) {
 		k.state.Show(row, value)
 		return
 	}
-	k.state.Show(row, value, webpage.Change{Key: row.Key, At: webpage.Milliseconds(at), State: row.State, ID: row.ID, Token: row.Token})
+	k.state.Show(row, value, webpage.Change{
+		Key: row.Key, At: webpage.Milliseconds(at), State: row.State, ID: row.ID, Token: row.Token,
+		Text: words(row), Trouble: row.Trouble < attention[statePending],
+	})
+}
+
+// words describe a row whose state is another one.
+func words(row webpage.Row) string {
+	switch row.State {
+	case stateLeading:
+		return row.ID + " leads"
+	case statePending:
+		return row.ID + " holds the key, and does not lead yet"
+	}
+	return "nobody leads: " + row.State
 }

@@ -10,9 +10,10 @@ import (
 
 // Past is who led an election, or what has changed in all.
 type Past struct {
-	Kept  bool     `json:"kept"`  // there is a history that can be read
-	Spans any      `json:"spans"` // as natsleader history --json prints them; of all elections the lines, the oldest first
-	Notes []string `json:"notes"` // about what is not certain; or why none is kept, if that is not so
+	Kept  bool     `json:"kept"`            // there is a history that can be read
+	Spans any      `json:"spans"`           // as natsleader history --json prints them; of all elections the lines, the oldest first
+	Lines any      `json:"lines,omitempty"` // of one election, what has changed, the oldest first
+	Notes []string `json:"notes"`           // about what is not certain; or why none is kept, if that is not so
 	// Unworked are the elections for which nobody worked since Asked.Since, or of which more is not known than of all. Unknown
 	// is for how much of the time since then an election is not known, at most, in ms, and Blind that it grows. Before From
 	// nothing is known.

@@ -160,6 +160,9 @@ type Change struct {
 	ID    string `json:"id,omitempty"`
 	Token uint64 `json:"token,string,omitempty"`
 	First bool   `json:"first,omitempty"` // it is how the election was found
+	Text  string `json:"text,omitempty"`  // the change in words
+
+	Trouble bool `json:"trouble,omitempty"` // it leads to trouble
 }
 
 // NewState returns a state without elections.
@@ -237,7 +240,7 @@ func (s *State) Show(row Row, record []byte, changes ...Change) {
 	s.shown++
 	s.elections[i], s.shownAt[i] = election{row, record}, s.shown
 	for _, c := range changes {
-		c.ID = cut(c.ID, mostID)
+		c.ID, c.Text = cut(c.ID, mostID), cut(c.Text, mostValue)
 		s.changes = append(s.changes[max(0, len(s.changes)+1-mostUnread):], c)
 		s.changed++
 	}
@@ -359,7 +362,7 @@ func (s *State) take(p *reader) (update, <-chan struct{}) {
 	for p.changed = max(p.changed, kept); p.changed < s.changed && size < mostMessage; p.changed++ {
 		c := s.changes[p.changed-kept]
 		m.Changes = append(m.Changes, c)
-		size += frame + len(c.Key) + len(c.ID)
+		size += frame + len(c.Key) + len(c.ID) + len(c.Text)
 	}
 	// Each look goes through all elections in the same order, so that none of them waits while others change.
 	if p.next == 0 {

@@ -5,7 +5,7 @@ import { Feed } from "./feed.js";
 import { Shards } from "./group.js";
 import { Past } from "./past.js";
 import { advice, attention, classOf, stateOf } from "./table.js";
-import { moment } from "./times.js";
+import { moment, recent } from "./times.js";
 
 // mostChanges is how many changes of one election are kept.
 const mostChanges = 200;
@@ -81,8 +81,11 @@ export class Detail {
       const last = this.changes.get(row.key)?.at(-1) || this.found.get(row.key);
       return last && !reported.has(row.key) && (last.state !== row.state || last.id !== row.id || last.token !== row.token);
     }).flatMap((row) => [
-      { key: row.key, at: lost, state: "unknown" },
-      { key: row.key, at: Math.max(lost, row.since || this.now()), state: row.state, id: row.id, token: row.token },
+      { key: row.key, at: lost, state: "unknown", text: `not known until ${recent(this.now(), this.now())}: the page had lost contact`, trouble: true },
+      {
+        key: row.key, at: Math.max(lost, row.since || this.now()), state: row.state, id: row.id, token: row.token,
+        text: row.state === "leading" ? `${row.id} leads` : `nobody leads: ${stateOf(row)}`, trouble: row.trouble < attention.pending,
+      },
     ]));
   }
 
@@ -185,20 +188,24 @@ export class Detail {
     } catch { /* the trouble is shown above the table */ }
   }
 
-  // seen returns the spans of an election as the page has seen it since it was opened.
+  // seen returns the spans of an election as the page has seen it since it was opened, and the lines of its changes.
   seen(key) {
     const spans = [];
+    const lines = [];
     const add = (state, id, at) => {
       const last = spans.at(-1);
       if (last) Object.assign(last, { until: at, ended: ends[state] });
-      spans.push({ state, id, since: at, why: "the page had lost contact" });
+      spans.push({ state, id, since: at });
     };
     const found = this.found.get(key);
     if (found) add(found.state, found.id, Math.min(found.since, this.opened));
     for (const c of this.changes.get(key) || []) {
-      if (!c.first) add(c.state, c.id, Math.max(c.at, spans.at(-1)?.since ?? this.opened));
+      if (c.first) continue;
+      const at = Math.max(c.at, spans.at(-1)?.since ?? this.opened);
+      add(c.state, c.id, at);
+      lines.push({ at, text: c.text, bad: Boolean(c.trouble) });
     }
-    return { spans, from: this.opened };
+    return { spans, lines, from: this.opened };
   }
 
   // confirm asks, and returns the answer.

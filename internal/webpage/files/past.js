@@ -2,7 +2,7 @@
 
 import { make } from "./dom.js";
 import { movesOf } from "./group.js";
-import { Picture, lanesOf, linesOf } from "./picture.js";
+import { Picture, lanesOf } from "./picture.js";
 import { moment, recent } from "./times.js";
 
 export const hour = 3600000;
@@ -37,7 +37,7 @@ export class Choice {
 }
 
 export class Past {
-  // seen returns the spans that the page itself has seen of an election, and since when.
+  // seen returns the spans that the page itself has seen of an election, the lines of its changes, and since when.
   constructor(place, now, seen, choose) {
     Object.assign(this, { place, now, seen, key: "", range: ranges[0], roster: [] });
     this.title = make("h3");
@@ -102,10 +102,10 @@ export class Past {
       if (got.kept === false) this.say(got.notes?.join(" ") || "This bucket keeps no history of the time before. To begin one: natsleader bucket add --history 30d");
     } else {
       for (const span of got.spans) {
-        span.why = "the history misses what was written then";
-        for (const field of ["since", "until", "renewed", "worked"]) if (span[field]) span[field] = Date.parse(span[field]);
+        for (const field of ["since", "until", "renewed"]) if (span[field]) span[field] = Date.parse(span[field]);
       }
       this.held = got.spans;
+      this.told = (got.lines || []).map(({ at, text, trouble }) => ({ at: Date.parse(at), text, bad: Boolean(trouble) }));
       this.say(got.notes.join(" "));
     }
     this.draw();
@@ -136,16 +136,15 @@ export class Past {
 
   // drawSpans shows who led. The picture begins when something is known.
   drawSpans(now) {
-    const { spans, from } = this.held ? { spans: this.held, from: now - this.range[1] } : this.seen(this.key);
+    const { spans, lines, from } = this.held ? { spans: this.held, lines: this.told, from: now - this.range[1] } : this.seen(this.key);
     this.title.textContent = this.held ? "The past" : "Since the page was opened";
     const known = Math.max(from, spans[0]?.since ?? from);
     this.choice.since.textContent = known > from ? `known since ${recent(known, now)}` : "";
-    const all = linesOf(spans, now).filter((line) => line.at >= from);
-    const bad = all.filter((line) => line.bad).length;
+    const bad = lines.filter((line) => line.bad).length;
     const begin = Math.min(known, now - leastShown);
     this.picture.draw(lanesOf(spans, begin, now, this.roster), begin, now,
-      `Who led from ${moment(known)} until now: ${all.length} changes, ${bad} of them no handover. The list below has them.`);
-    this.list(all.slice(-mostLines), now);
+      `Who led from ${moment(known)} until now: ${lines.length} changes, trouble in ${bad} of them. The list below has them.`);
+    this.list(lines.slice(-mostLines), now);
   }
 
   // list shows the lines of changes, the newest first.

@@ -1,9 +1,8 @@
 // The past of an election: a picture with one lane for each candidate, and the same in lines of text. The page and the
 // playground draw with it. Times are in ms since 1970, by the server's clock.
 //
-// A span is {state, id, since, until, ended, renewed}, as `natsleader history --json` prints it, and worked: until when a
-// leader that did not renew its lease may have worked. A lane is {name, parts}, and a part {kind, from, to, note, share}. A
-// part without an end goes on, one without a note gets one, and one with a share is that much of a bar high.
+// A span is {state, id, since, until, ended, renewed}, as `natsleader history --json` prints it. A lane is {name, parts}, and a
+// part {kind, from, to, note, share}. A part without an end goes on, one without a note gets one, and one with a share is that much of a bar high.
 
 import { age, moment } from "./times.js";
 
@@ -54,40 +53,6 @@ const reasons = {
   replaced: () => "another term followed",
   unknown: () => "what came between is not known",
 };
-
-// linesOf describes spans: one line {at, text, bad} for each term, and for what is not known. A handover is one line.
-export function linesOf(spans, now) {
-  const lines = [];
-  let last;    // the last term
-  let hole;    // a time since then of which nothing is known
-  for (const span of spans) {
-    if (span.state === "unknown") {
-      hole = span;
-      lines.push({ at: span.since, text: `not known until ${clock(end(span, now))}: ${span.why}`, bad: true });
-    }
-    if (!leads(span)) continue;
-    if (!last || hole) {
-      lines.push({ at: span.since, text: `${span.id} leads`, bad: false });
-    } else {
-      const gap = span.since - last.until;
-      const why = reasons[last.ended]?.(last);
-      const silent = last.ended === "expired" && last.renewed ? span.since - last.renewed : 0;
-      const unworked = silent ? Math.max(0, span.since - last.worked) : 0;
-      const between = last.ended === "replaced" ? "" : gap < shortest ? `, ${took(gap)}` : `, nobody led for ${took(gap)}`;
-      lines.push({
-        at: span.since, text: `${last.id} → ${span.id}${last.id === span.id ? " again" : ""}${silent ? `: not renewed for ${took(silent)}, so nobody worked for ${took(unworked)} to ${took(silent)}` : between + (why ? `: ${why}` : "")}`,
-        bad: Boolean(why) || gap >= shortest,
-      });
-    }
-    last = span;
-    hole = undefined;
-  }
-  if (last?.until !== undefined && !hole) {
-    const why = reasons[last.ended]?.(last) || `${last.id} has handed over`;
-    lines.push({ at: last.until, text: `nobody leads: ${why}`, bad: last.ended !== "released" });
-  }
-  return lines;
-}
 
 // laneFor returns the lane of a candidate, which it makes if there is none yet.
 function laneFor(lanes, name) {

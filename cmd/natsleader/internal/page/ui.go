@@ -35,6 +35,8 @@ type State struct {
 	log    *front.LineLog
 	groups map[string]*sharing // as the watcher of this connection shows them
 
+	oneShot map[string]bool // elections of such jobs
+
 	Mu        sync.Mutex
 	S         *inspect.Inspector    // nil: not connected
 	endChecks context.CancelFunc    // on the connection
@@ -49,7 +51,7 @@ type State struct {
 
 // NewUIState returns the state of the page before anything was read.
 func NewUIState(log *front.LineLog) *State {
-	return &State{log: log, State: webpage.NewState(), groups: make(map[string]*sharing), turned: make(chan struct{}, 1)}
+	return &State{log: log, State: webpage.NewState(), groups: make(map[string]*sharing), oneShot: make(map[string]bool), turned: make(chan struct{}, 1)}
 }
 
 // connected takes the connection that requests of pages use, or nil.
@@ -88,8 +90,9 @@ func (u *State) Changed(changes ...view.Change) error {
 		if !ok {
 			continue
 		}
-		u.showNow(&view.Watched{Now: c.Now, As: c.State}, u.around(now, c.Expires), webpage.Change{
-			Key: c.Now.Election, At: webpage.Milliseconds(c.At), State: string(c.State), ID: c.Now.Holder.ID, Token: c.Now.Holder.Token,
+		in := u.around(now, c.Expires)
+		u.showNow(&view.Watched{Now: c.Now, As: c.State}, in, webpage.Change{
+			Key: c.Now.Election, Text: c.Event(), Trouble: judge.TroubleOf(judge.Election(c.Now, c.State, in), c.State) < judge.TroublePending, At: webpage.Milliseconds(c.At), State: string(c.State), ID: c.Now.Holder.ID, Token: c.Now.Holder.Token,
 			First: c.Previous == nil,
 		})
 	}
@@ -128,11 +131,18 @@ func (u *State) Shown(now time.Time, of view.Viewer) error {
 	if !in.Silent {
 		u.share(w, in)
 	}
-	for _, x := range w.Elections {
+	oneShot := make(map[string]bool)
+	for key, x := range w.Elections {
 		if x.Last != nil {
 			u.showNow(x, in)
 		}
+		if x.Now.Note.OneShot {
+			oneShot[key] = true
+		}
 	}
+	u.Mu.Lock()
+	u.oneShot = oneShot
+	u.Mu.Unlock()
 	if fresh {
 		u.Keep(func(key string) bool { return w.Elections[key] != nil })
 		u.Complete(w.S.Clock.Now) // of all rows

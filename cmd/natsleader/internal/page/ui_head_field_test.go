@@ -47,7 +47,7 @@ func TestUI_UnknownInBrowser(t *testing.T) {
 	b.Becomes(texts("connection"), "server n2,nats-server 2.15.2,at 10.0.0.2:4222,cluster C,unknown: account unknown,JetStream domain hub")
 	b.Becomes(`document.querySelector('#connection .unknown').title`, "not read")
 	b.Becomes(texts("servers"), "unknown: n1 unknown,unknown: n2 unknown")
-	b.Becomes(`document.getElementById('in-trouble').innerText.replaceAll('\n', ' ')`, "1 in trouble 1 of them unknown")
+	b.Becomes(`document.getElementById('in-trouble').innerText.replaceAll('\n', ' ')`, "1 in trouble for 1h0m, 1 of them unknown")
 	b.Becomes(`[...document.querySelectorAll('#rows .row')].find((r) => r.innerText.startsWith('orders')).querySelector('.state').textContent`, "unknown")
 	b.Becomes(`document.querySelector('#rows .wrong .value').textContent`, "leases of members are over by what was read last, and the bucket does not answer. → bring back a majority of the servers, or the server that is cut off. Runbook")
 	for _, width := range []int64{1280, 390} {

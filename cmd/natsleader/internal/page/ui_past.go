@@ -15,7 +15,6 @@ import (
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
 	"github.com/natsleader/natsleader/internal/group"
 	"github.com/natsleader/natsleader/internal/webpage"
-	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // The newest spans or lines of a past are those that a page gets.
@@ -39,7 +38,10 @@ func (u *State) past(ctx context.Context, asked webpage.Asked) (webpage.Past, er
 	r := history.Reader{S: &inspect.Inspector{
 		Nc: s.Nc, Bucket: s.Bucket, Js: s.Js, Name: s.Name, Limit: s.Limit, Denials: s.Denials, Streams: append([]string{kept}, s.Streams...),
 	}, Most: history.MostReading}
-	past, err := pastOf(ctx, &r, asked)
+	u.Mu.Lock()
+	oneShot := u.oneShot[asked.Election]
+	u.Mu.Unlock()
+	past, err := pastOf(ctx, &r, asked, oneShot)
 	switch {
 	case errors.Is(err, history.ErrNoHistory):
 		return webpage.Past{}, nil
@@ -53,8 +55,8 @@ func (u *State) past(ctx context.Context, asked webpage.Asked) (webpage.Past, er
 	return past, nil
 }
 
-// pastOf reads the past of an election, or of all if there is no name.
-func pastOf(ctx context.Context, r *history.Reader, asked webpage.Asked) (past webpage.Past, err error) {
+// pastOf reads the past of an election, which may be that of a one-shot job, or of all if there is no name.
+func pastOf(ctx context.Context, r *history.Reader, asked webpage.Asked, oneShot bool) (past webpage.Past, err error) {
 	if asked.Election == "" {
 		return pastOfAll(ctx, r, asked)
 	}
@@ -62,23 +64,17 @@ func pastOf(ctx context.Context, r *history.Reader, asked webpage.Asked) (past w
 	if err != nil {
 		return past, err
 	}
-	line, err := r.Read(ctx, p, r.S.Clock.Now().Add(-asked.Last))
-	spans := make([]PastSpan, len(line.Spans))
-	for i, x := range line.Spans {
-		x.Value, x.Value64 = "", "" // the picture does not show what leaders publish
-		spans[i].Span = x
-		if !x.Renewed.IsZero() {
-			spans[i].Worked = x.Renewed.Add(wire.RenewDeadline(x.Until.Sub(x.Renewed)))
-		}
+	from := r.S.Clock.Now().Add(-asked.Last)
+	line, err := r.Read(ctx, p, from)
+	for i := range line.Spans {
+		line.Spans[i].Value, line.Spans[i].Value64 = "", "" // the picture does not show what leaders publish
 	}
-	past.Spans = newest(r, spans, mostSpans)
+	changes := slices.DeleteFunc(line.Changes(oneShot), func(c history.Changed) bool { return !c.In(from) })
+	slices.Reverse(changes)
+	lines := linesOf(history.Changes{All: changes})
+	past.Lines = lines[max(0, len(lines)-mostLines):]
+	past.Spans = newest(r, line.Spans, mostSpans)
 	return noted(r, past), err
-}
-
-// PastSpan is a span as pages get it. Worked is until when a leader that did not renew its lease may have worked.
-type PastSpan struct {
-	history.Span
-	Worked time.Time `json:"worked,omitzero"`
 }
 
 // pastOfAll reads what has changed in all elections, and for how long nobody worked.

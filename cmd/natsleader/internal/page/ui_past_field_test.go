@@ -45,11 +45,11 @@ func TestUI_ShortPastInBrowser(t *testing.T) {
 					{Election: "billing", Least: 23000, Most: 35000}, {Election: "mail", Least: 90000, Most: 90000, Unknown: (11*time.Hour + 58*m).Milliseconds()}, {Others: 2, Unknown: (11*time.Hour + 59*m).Milliseconds()},
 				}}, nil
 			}
-			return webpage.Past{Kept: true, Notes: []string{}, Spans: []PastSpan{
-				{Span: history.Span{State: facts.Leading, ID: "a", Since: ago(3 * m), Until: ago(80 * s), Ended: history.EndedExpired, Renewed: ago(95 * s)}, Worked: ago(83 * s)},
-				{Span: history.Span{State: facts.Expired, Since: ago(80 * s), Until: ago(m)}},
-				{Span: history.Span{State: facts.Leading, ID: "b", Since: ago(m)}},
-			}}, nil
+			return webpage.Past{Kept: true, Notes: []string{}, Spans: []history.Span{
+				{State: facts.Leading, ID: "a", Since: ago(3 * m), Until: ago(80 * s), Ended: history.EndedExpired, Renewed: ago(95 * s)},
+				{State: facts.Expired, Since: ago(80 * s), Until: ago(m)},
+				{State: facts.Leading, ID: "b", Since: ago(m)},
+			}, Lines: []PastLine{{At: ago(m), Text: "a → b: billing, not renewed for 35s, so nobody worked for 23s to 35s", Trouble: true}}}, nil
 		},
 	})
 	b := testworld.OpenBrowser(t, address+"/#election=billing&past=week", 1280, 900)
@@ -65,7 +65,7 @@ func TestUI_ShortPastInBrowser(t *testing.T) {
 	b.Becomes(`location.hash + document.querySelector('#past .ranges span').textContent`, "#election=billing&past=dayknown since 11:57:00")
 	b.Becomes(`((x) => x.length + ' ' + (x[0] === 0) + (x[1] > 0.5) + document.querySelectorAll('#past .past-picture > svg rect.unknown').length)([...document.querySelectorAll('#past .past-picture > svg rect.leads')]
 		.map((x) => x.getAttribute('x') / document.querySelector('#past svg').clientWidth))`, "2 truetrue0")
-	b.Becomes(`document.querySelector('#changes li').textContent`, "11:59:00a → b: not renewed for 35 s, so nobody worked for 23 s to 35 s")
+	b.Becomes(`document.querySelector('#changes li').textContent`, "11:59:00a → b: billing, not renewed for 35s, so nobody worked for 23s to 35s")
 	b.Click("#detail-close")
 	b.Click("#today summary")
 	b.Accessible("for how long nobody worked")

@@ -82,7 +82,7 @@ func (w *wait) run(ctx context.Context) error {
 			return err
 		case err == nil:
 			c := ElectionChange{Now: x.ElectionStatus, State: x.At(now)}
-			if seen = c.event(); w.met(x, now) {
+			if seen = c.Event(); w.met(x, now) {
 				return front.PrintResult(w.Out(), w.asJSON, electionSummary(x.ElectionStatus, judge.Around{Now: now}), []string{c.text()})
 			}
 			if left := x.Remaining(now); left > 0 {

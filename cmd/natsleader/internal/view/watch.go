@@ -547,11 +547,11 @@ type ElectionChange struct {
 func (c ElectionChange) time() time.Time { return c.At }
 
 func (c ElectionChange) text() string {
-	return front.Printable(c.Now.Election) + "  " + c.event()
+	return front.Printable(c.Now.Election) + "  " + c.Event()
 }
 
-// event describes the change in words.
-func (c ElectionChange) event() string {
+// Event describes the change in words.
+func (c ElectionChange) Event() string {
 	h := c.Now.Holder
 	id := front.Printable(h.ID)
 	switch c.State {

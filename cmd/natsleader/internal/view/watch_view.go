@@ -113,7 +113,7 @@ func (w *Watcher) view(now time.Time, failure error, filter string) view {
 		v.summary = append(v.summary, front.Styled{Text: "; cordoned: " + front.SomeNames(w.Cordoned), Style: front.StyleWarn})
 	}
 	for _, c := range slices.Backward(w.recent) {
-		if line := []string{front.FormatRecent(c.At, now), front.Printable(c.Now.Election), c.event()}; matches(filter, line) {
+		if line := []string{front.FormatRecent(c.At, now), front.Printable(c.Now.Election), c.Event()}; matches(filter, line) {
 			v.recent = append(v.recent, line)
 		}
 	}

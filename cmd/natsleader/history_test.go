@@ -359,6 +359,22 @@ func TestHistory_All(t *testing.T) {
 	})
 }
 
+// Of the keys of a group history shows that of the assigner, by the name of the group, and those of members only for a pattern
+// that the name does not match. A pattern that matches nothing is not told that no leader has changed.
+func TestHistory_MembersByPattern(t *testing.T) {
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		w.Run("bucket add --history 30d")
+		time.Sleep(time.Second) // the history begins
+		w.Campaigns("orders.shard.assigner", leader.Config{ID: "m1"})
+		testworld.Put(w.T, w.Js, "orders.shard.map", "{}")
+		testworld.Put(w.T, w.Js, "orders.shard.member.m2", testworld.Record(w.T, w.Js, "orders.shard.assigner", "m2", 15*time.Second))
+		time.Sleep(15 * time.Second)
+		expect.OK(w, w.Campaigns("orders.shard.member.m2", leader.Config{ID: "m1"}).Stop())
+		time.Sleep(time.Second)
+		w.Prompt("history", "history orders*", "history orders.shard.*", "history *.m2", "history orders.shard.member.m2", "history mails.shard.*", "history mails* --json")
+	})
+}
+
 // What history says of one election it says of all, too: each value that is no record, each deletion, and each candidate that
 // held the key and did not lead.
 func TestHistory_AllTellsEachEntry(t *testing.T) {

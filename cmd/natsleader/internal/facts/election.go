@@ -23,6 +23,13 @@ type ElectionStatus struct {
 	Note     Note      // as far as it was read
 }
 
+// Takes reports whether a leader of an election is another member of a group than that of the key, and so has taken the key
+// only to end the term of that member.
+func Takes(election, id string) bool {
+	member := group.MemberOf(election)
+	return member != "" && member != id
+}
+
 // NewElectionStatus returns the election of an entry.
 func NewElectionStatus(election string, e backend.Entry) ElectionStatus {
 	return ElectionStatus{Election: election, Entry: e, Holder: leader.HolderOf(natskv.KeyValue(e, election))}
@@ -95,7 +102,7 @@ func (s ElectionStatus) Last() *LastTerm {
 			return t
 		case s.Member() == MemberLeft: // another member has perhaps taken the key after that
 			t.ID, t.Token, t.Reason = member, 0, string(Released)
-		case t.ID != member:
+		case Takes(s.Election, t.ID):
 			t.Reason = ReasonTaken
 		}
 		t.Value, t.Value64 = "", "" // that of a member is for the group

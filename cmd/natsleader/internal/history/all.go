@@ -81,29 +81,34 @@ func (p *past) reached() time.Time {
 // pasts are those of elections, by name.
 type pasts map[string]*past
 
-// of returns the past of an election, and reports whether a name is one that is shown. Of the elections of a group, the
-// one of its assigner is.
-func (all pasts) of(election string) (*past, bool) {
-	name, _, inGroup := group.NameOf(election)
-	if inGroup && election != group.AssignerKey(name) || inspect.CheckElection(election) != nil {
+// shownAs returns the name by which an election is shown: that of an assigner is its group's.
+func shownAs(election string) (name string, assigner bool) {
+	if name, _, inGroup := group.NameOf(election); inGroup && election == group.AssignerKey(name) {
+		return name, true
+	}
+	return election, false
+}
+
+// past returns the past of an election, and reports whether it is shown. Of the elections of a group, the one of its assigner
+// is, and a pattern that does not match the group shows what it matches of them.
+func (r *Reader) past(all pasts, election string) (*past, bool) {
+	matches := func(name string) bool { return r.names == nil || r.names.MatchString(name) }
+	name, isElection, inGroup := group.NameOf(election)
+	_, assigner := shownAs(election)
+	switch {
+	case inspect.CheckElection(election) != nil:
+		return nil, false
+	case inGroup && matches(name):
+		if !assigner {
+			return nil, false
+		}
+	case inGroup && !isElection, !matches(election):
 		return nil, false
 	}
 	if all[election] == nil {
 		all[election] = &past{Election: election, complete: true}
 	}
 	return all[election], true
-}
-
-// past is [pasts.of] for the elections whose names match.
-func (r *Reader) past(all pasts, election string) (*past, bool) {
-	shown := election
-	if name, _, ok := group.NameOf(election); ok {
-		shown = name
-	}
-	if r.names != nil && !r.names.MatchString(shown) {
-		return nil, false
-	}
-	return all.of(election)
 }
 
 // OpenAll is open for all elections.

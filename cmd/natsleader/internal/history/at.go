@@ -10,7 +10,6 @@ import (
 
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
-	"github.com/natsleader/natsleader/internal/group"
 )
 
 // moment is what was so in all elections of a bucket at one time.
@@ -115,10 +114,8 @@ func (p *past) newestRead() uint64 {
 
 // momentary returns what the span of a moment says of it. For how long a leader led on was not read.
 func (p *past) momentary(x Span) momentaryOne {
-	m := momentaryOne{Election: p.Election, State: x.State, ID: x.ID, Token: x.Token, Since: x.Since, Before: x.Before}
-	if name, _, ok := group.NameOf(p.Election); ok {
-		m.Election = name
-	}
+	m := momentaryOne{State: x.State, ID: x.ID, Token: x.Token, Since: x.Since, Before: x.Before}
+	m.Election, _ = shownAs(p.Election)
 	switch {
 	case x.State == "":
 		m.State, m.Since, m.why = StateUnknown, time.Time{}, "not known: the history does not reach back so far"

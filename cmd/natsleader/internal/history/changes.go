@@ -42,6 +42,7 @@ type Changed struct {
 	Alone bool `json:"-"` // it has a State, and no other change has its time in its Gap
 
 	assigner bool   // of groups, whose shards others work on
+	member   bool   // of groups, whose shards others take
 	more     bool   // the gap is longer than is known
 	why      string // of a State
 }
@@ -55,14 +56,17 @@ func (c Changed) In(from time.Time) bool {
 const idleLeases = 10
 
 // Changes returns each change of the leader, and each other span that the end of a term does not say. The free key of a
-// one-shot job is idle.
+// one-shot job is idle, and so is that of a member of a group, which has left.
 func (t Timeline) Changes(oneShot bool) []Changed {
 	s := story{name: t.Election, end: t.End, oneShot: oneShot, expires: t.expires}
-	if of, _, inGroup := group.NameOf(t.Election); inGroup {
-		s.name, s.assigner = of, true
+	s.name, s.assigner = shownAs(t.Election)
+	if group.MemberOf(t.Election) != "" {
+		s.member, s.oneShot = true, true
 	}
 	for i, x := range t.Spans {
 		switch {
+		case x.State == facts.Leading && facts.Takes(t.Election, x.ID): // it leads nothing
+			s.vacant(Span{}, Span{State: facts.Released, Since: x.Since, Until: x.Until}, Span{})
 		case x.State == facts.Leading:
 			s.leads(x)
 		case x.State != StateUnknown:
@@ -89,6 +93,7 @@ type story struct {
 	name     string
 	end      time.Time
 	assigner bool
+	member   bool
 	oneShot  bool
 	expires  bool
 
@@ -102,8 +107,8 @@ type story struct {
 }
 
 func (s *story) add(at time.Time, from, to string, ended TermEnd, gap time.Duration) *Changed {
-	c := Changed{At: at, Began: at, From: from, To: to, Ended: ended, Gap: gap.Seconds(), Elections: []string{s.name}, assigner: s.assigner}
-	idle := s.free && (s.oneShot || gap >= idleLeases*s.last.Lease)
+	c := Changed{At: at, Began: at, From: from, To: to, Ended: ended, Gap: gap.Seconds(), Elections: []string{s.name}, assigner: s.assigner, member: s.member}
+	idle := s.free && (s.oneShot || gap >= idleLeases*cmp.Or(s.last.Lease, wire.DefaultLease))
 	c.Trouble = gap >= leastGap && !idle || ended == EndedExpired || ended == EndedDeleted || ended == endedOverwritten
 	if ended == EndedUnknown {
 		c.Trouble = gap >= leastApart
@@ -173,8 +178,11 @@ func (s *story) vacant(before, x, after Span) {
 func (s *story) ends(until time.Time) {
 	counts := false
 	if s.last.ID != "" && !s.last.Until.IsZero() {
-		c := s.add(s.last.Until, s.last.ID, "", s.last.Ended, 0)
-		counts, c.Gap, c.Until = c.Trouble, until.Sub(s.last.Until).Seconds(), until
+		c := s.add(s.last.Until, s.last.ID, "", s.last.Ended, until.Sub(s.last.Until))
+		if s.last.Ended == EndedReleased && !s.free { // what held the key after that has a change of its own
+			c.Trouble = false
+		}
+		counts, c.Until = c.Trouble, until
 		c.silence(s.last, until)
 	}
 	for _, i := range s.alone {
@@ -204,7 +212,7 @@ func (c *Changed) silence(last Span, next time.Time) {
 		return
 	}
 	silent := next.Sub(last.Renewed)
-	if c.Silent = silent.Seconds(); !c.assigner {
+	if c.Silent = silent.Seconds(); !c.assigner && !c.member {
 		c.Unworked = max(0, silent-wire.RenewDeadline(last.Until.Sub(last.Renewed))).Seconds()
 	}
 }
@@ -225,10 +233,11 @@ func grouped(all []Changed) []Changed {
 		goes     bool
 		trouble  bool
 		assigner bool
+		member   bool
 	}
 	groups, newest := []Changed{}, make(map[kind]int)
 	for _, x := range all {
-		k := kind{records.HostOf(x.From), records.HostOf(x.To), x.State, x.why, x.Ended, x.Before, x.Goes, x.Trouble, x.ofGroup()}
+		k := kind{records.HostOf(x.From), records.HostOf(x.To), x.State, x.why, x.Ended, x.Before, x.Goes, x.Trouble, x.ofGroup(), x.member}
 		i, some := newest[k]
 		if !some || groups[i].Began.Sub(x.At) > leastApart {
 			newest[k] = len(groups)
@@ -287,8 +296,14 @@ func (c Changed) Text() string {
 		return fmt.Sprintf("%s → not known: %s, for %s: the history misses what was written then", name(c.From), which, took)
 	case c.Ended == EndedUnknown:
 		return fmt.Sprintf("%s: %s, not known how: the history has no records of %s", who, which, took)
-	case c.To == "":
+	case c.To == "" && (c.Ended != EndedReleased || !c.Trouble):
 		return fmt.Sprintf("%s: %s, %s", who, which, c.ending())
+	case c.To == "" && c.Goes:
+		return fmt.Sprintf("%s: %s, %s, nobody has led for %s", who, which, c.ending(), took)
+	case c.Silent > 0 && c.member && many:
+		return fmt.Sprintf("%s: %s, not renewed for up to %s", who, which, formatSeconds(c.Silent))
+	case c.Silent > 0 && c.member:
+		return fmt.Sprintf("%s: %s, not renewed for %s", who, which, formatSeconds(c.Silent))
 	case c.Silent > 0 && c.assigner && many:
 		return fmt.Sprintf("%s: %s, not renewed for up to %s, so no shard could move for up to as long", who, which, formatSeconds(c.Silent))
 	case c.Silent > 0 && c.assigner:
@@ -322,7 +337,7 @@ func (c Changed) ending() string {
 		return "handed over"
 	case EndedExpired:
 		return "the lease ran out"
-	case EndedDeleted, endedOverwritten, EndedReplaced, EndedUnknown:
+	case EndedDeleted, endedOverwritten, endedTaken, EndedReplaced, EndedUnknown:
 	}
 	return Span{Ended: c.Ended}.ended()
 }

@@ -23,7 +23,11 @@ Changes of many elections within some seconds, in a deploy for example, are one 
 Trouble has the mark !: a lease ran out, a key was deleted or overwritten, nobody led for a
 second or more, or ten seconds or more are not known. A key that a leader gave up in order
 was idle for its time if its note says that it is for a one-shot job, or if that is ten leases
-or more. If there are too many changes, it reads the newest.
+or more; until then it is trouble that goes on. If there are too many changes, it reads the
+newest.
+
+Of a group it shows the assigner. A pattern that the name of the group does not match, as
+orders.shard.member.*, shows its members.
 
 Trouble that began before --since and went on is shown, with its begin. Where the history does
 not have the begin, it says "before" the time of the oldest record.
@@ -47,10 +51,11 @@ example. Such a time is shown as not known.
 
 In JSON a span has a state as in status, or unknown; with "before" it began before "since". A
 term has the reason why it ended: released, expired, deleted, overwritten, replaced (by a record of
-another holder within the lease) or unknown.
+another holder within the lease), taken (a member of a group has ended the term of another one
+with its key) or unknown.
 
 The exit code is 78 if the bucket keeps no history, 66 if it has nothing
-about the election, and with --at 1 if nobody led, and 66 if that is not known. With --at
+about the election or the pattern, and with --at 1 if nobody led, and 66 if that is not known. With --at
 of several elections it is 1 if nobody led one of them and it was not idle, otherwise 66
 if that is not known of one.
 
@@ -137,7 +142,11 @@ func (h *history) readAll(ctx context.Context, s *inspect.Inspector, from, at ti
 	}
 	h.noteBegin(&r, from, all.From)
 	h.print(r.Notes)
-	return front.PrintResult(h.Out(), h.asJSON, all, front.Columns(all.table(s.Clock.Now())))
+	lines, none := front.Columns(all.table(s.Clock.Now())), h.names != nil && len(found) == 0
+	if none {
+		lines = []string{"the history has no such election"}
+	}
+	return front.ExitIf(none, front.ExitUnknown, front.PrintResult(h.Out(), h.asJSON, all, lines))
 }
 
 // print prints notes about what is not certain.

@@ -54,7 +54,11 @@ func revisionAt(seconds float64, what string) facts.ElectionStatus {
 
 // timelineOf returns the time line of revisions, each after its second, as it is known at a second.
 func timelineOf(revisions string, now float64) Timeline {
-	b := timelineBuilder{election: "billing", from: second(-3600)}
+	return timelineFor("billing", revisions, now)
+}
+
+func timelineFor(election, revisions string, now float64) Timeline {
+	b := timelineBuilder{election: election, from: second(-3600)}
 	for each := range strings.SplitSeq(revisions, ", ") {
 		if text, what, some := strings.Cut(each, " "); some {
 			at, _ := strconv.ParseFloat(text, 64)
@@ -234,6 +238,7 @@ func TestHistory_Groups(t *testing.T) {
 			{"again, and gone", "0 leading a 7, 5 leading a 8"},
 			{"expired", "0 leading a 7, 20 leading b 8, 25 hello"},
 			{"idle for ten leases, and not so long", "0 leading a 7, 5 released a 7, 155 leading b 8; 0 leading a 7, 5 released a 7, 154 leading b 8"},
+			{"given up until now, and overwritten", "0 leading a 7, 5 released a 7, 30 hello"},
 			{"a one-shot job that was idle, and two that were not", "0 leading a 7, 5 released a 7, 6 leading b 8; " +
 				"0 leading a 7, 5 released a 7, 6 hello, 200 leading b 8; 0 leading a 7, 5 released a 7, 6 pending c 0, 200 leading b 8"},
 		} {
@@ -244,6 +249,43 @@ func TestHistory_Groups(t *testing.T) {
 				all = append(all, line.Changes(strings.Contains(x.name, "one-shot"))...)
 			}
 			w.Notef("# %s\n%s\n", x.name, strings.Join(front.Columns(Changes{All: grouped(all)}.table(second(0))), "\n"))
+		}
+	})
+}
+
+// A key that was given up in order is trouble while none takes it, from a second to ten leases later. That of a one-shot job
+// is not.
+func TestHistory_GivenUpUntilNow(t *testing.T) {
+	for now, want := range map[float64]string{
+		5.9:   " a → nobody: billing, handed over",
+		6:     "! a → nobody: billing, handed over, nobody has led for 1s",
+		154.9: "! a → nobody: billing, handed over, nobody has led for 2m29s",
+		155:   " a → nobody: billing, handed over",
+	} {
+		line := timelineOf("0 leading a 7, 5 released a 7", now)
+		row := Changes{All: grouped(line.Changes(false))}.table(second(0))[1]
+		expect.Equal(t, row[1]+" "+row[2], want, "%q; want %q")
+		expect.That(t, !line.Changes(true)[1].Trouble, "a one-shot job is trouble %v s later", now)
+	}
+}
+
+// A member of a group that takes the key of another one, to end its term, leads nothing with that key. One that has left is
+// no trouble, and shards of one that died have other owners.
+func TestHistory_Members(t *testing.T) {
+	testworld.Alone(t, func(w *testworld.World) {
+		for _, x := range []struct {
+			name, revisions string
+			now             float64
+		}{
+			{"died", "0 leading m2 7, 5 leading m2 7, 20 leading m1 8, 20.01 released m1 8, 20.02 leading m3 9, 20.03 released m3 9, 80 leading m2 10", 85},
+			{"died, until now", "0 leading m2 7, 20 leading m1 8, 20.01 released m1 8", 300},
+			{"left, until now", "0 leading m2 7, 12 released m2 7, 12.01 leading m1 8, 12.02 released m1 8", 25},
+			{"known from when it was taken on", "20.01 leading m1 8, 20.02 released m1 8, 80 leading m2 9", 85},
+			{"known from after that on", "20.02 released m1 8, 80 leading m2 9", 85},
+		} {
+			line := timelineFor("orders.shard.member.m2", x.revisions, x.now)
+			w.Notef("# %s\n%s\n", x.name, strings.Join(front.Columns(line.Table(second(0))), "\n"))
+			w.Notef("%s\n", strings.Join(front.Columns(Changes{All: grouped(line.Changes(false))}.table(second(0))), "\n"))
 		}
 	})
 }

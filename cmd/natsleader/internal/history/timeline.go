@@ -16,12 +16,13 @@ type TermEnd string
 
 // The ends of terms.
 const (
-	EndedReleased    TermEnd = "released"    // handed over in order
-	EndedExpired     TermEnd = "expired"     // the lease was not renewed
-	EndedDeleted     TermEnd = "deleted"     // the key was deleted, purged or dropped by the TTL
-	endedOverwritten TermEnd = "overwritten" // by a record of something else
-	EndedReplaced    TermEnd = "replaced"    // another holder is seen before the lease was over, and what came between is not
-	EndedUnknown     TermEnd = "unknown"     // the history misses what was written then
+	EndedReleased    TermEnd = "released"        // handed over in order
+	EndedExpired     TermEnd = "expired"         // the lease was not renewed
+	EndedDeleted     TermEnd = "deleted"         // the key was deleted, purged or dropped by the TTL
+	endedOverwritten TermEnd = "overwritten"     // by a record of something else
+	endedTaken       TermEnd = facts.ReasonTaken // the key of another member of a group was given up again, whose term is over by that
+	EndedReplaced    TermEnd = "replaced"        // another holder is seen before the lease was over, and what came between is not
+	EndedUnknown     TermEnd = "unknown"         // the history misses what was written then
 )
 
 // StateUnknown is the state of a time of which the history has nothing. It is no constant, because no election is in
@@ -101,7 +102,7 @@ func (b *timelineBuilder) add(x facts.ElectionStatus, hole bool) {
 		b.close(x, st, begin)
 	}
 	b.spans, begin = cut(b.spans, begin)
-	next := Span{State: st, Since: begin, heard: x.Entry.Created, former: formerOf(h, begin)}
+	next := Span{State: st, Since: begin, heard: x.Entry.Created, former: b.formerOf(h, begin)}
 	if len(b.spans) == 0 { // what is neither a term nor a release is written again and again, without the date of its begin
 		next.Before = st != facts.Released && st != facts.Leading
 	}
@@ -117,8 +118,8 @@ func (b *timelineBuilder) add(x facts.ElectionStatus, hole bool) {
 }
 
 // formerOf returns the last term as a record without a leader has it, which began a span then.
-func formerOf(h leader.Holder, begin time.Time) *Span {
-	if h.Last == nil {
+func (b *timelineBuilder) formerOf(h leader.Holder, begin time.Time) *Span {
+	if h.Last == nil || facts.Takes(b.election, h.Last.ID) {
 		return nil
 	}
 	x := &Span{State: facts.Leading, ID: h.Last.ID, Token: h.Last.Token, Until: begin, Ended: EndedExpired}
@@ -205,7 +206,9 @@ func (b *timelineBuilder) close(x facts.ElectionStatus, st facts.State, until ti
 		return
 	case now.State != facts.Leading:
 	case st == facts.Released && (x.Holder.Token == 0 || x.Holder.Token == now.Token): // or it ends a term that was not seen
-		now.Ended = EndedReleased
+		if now.Ended = EndedReleased; facts.Takes(b.election, now.ID) {
+			now.Ended = endedTaken
+		}
 	case st == facts.Deleted:
 		now.Ended = EndedDeleted
 	case st == facts.Foreign:
@@ -319,6 +322,8 @@ func (x Span) ended() string {
 		return "the key was deleted"
 	case endedOverwritten:
 		return "the key was overwritten"
+	case endedTaken:
+		return "took the key only to end the term of the member"
 	case EndedReplaced:
 		return "another term followed"
 	case EndedUnknown:

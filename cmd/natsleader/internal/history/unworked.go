@@ -97,10 +97,13 @@ func (x *unworking) settle(until time.Time, followed bool) {
 	if end.IsZero() {
 		end = x.end
 	}
-	gap := end.Sub(from)
 	inOrder := ended == EndedReleased || x.oneShot && ended == EndedDeleted
-	free := inOrder && !slices.ContainsFunc(x.gap, func(s Span) bool { return s.State == facts.Expired || s.State == facts.Foreign })
-	idle := free && (!followed || x.oneShot || gap >= idleLeases*lease)
+	held := slices.IndexFunc(x.gap, func(s Span) bool { return s.State == facts.Expired || s.State == facts.Foreign })
+	if inOrder && held >= 0 { // no candidate wanted the key before: one that waits takes a free one at once
+		from = x.gap[held].Since
+	}
+	gap := end.Sub(from)
+	idle := inOrder && held < 0 && (!followed || x.oneShot || gap >= idleLeases*lease)
 	died := ended == EndedExpired || ended == EndedDeleted || ended == endedOverwritten
 	if idle || gap < leastGap && !died {
 		return

@@ -45,7 +45,7 @@ func TestUnworked(t *testing.T) {
 		"idle":                       {spans: []history.Span{term(40*m, 30*m, history.EndedReleased, 0), free, led}},
 		"given up":                   {spans: []history.Span{term(40*m, 2*m, history.EndedReleased, 0), none(facts.Released, 2*m, 0)}},
 		"given up, its key lapsed":   {spans: []history.Span{term(40*m, 2*m, history.EndedReleased, 0), none(facts.Released, 2*m, m), none(facts.Deleted, m, 0)}},
-		"given up, and overwritten":  {spans: []history.Span{term(40*m, 2*m, history.EndedReleased, 0), none(facts.Released, 2*m, m), none(facts.Foreign, m, 0)}, want: history.Unworked{Least: 2 * m, Most: 2 * m, Goes: true}},
+		"given up, and overwritten":  {spans: []history.Span{term(40*m, 2*m, history.EndedReleased, 0), none(facts.Released, 2*m, m), none(facts.Foreign, m, 0)}, want: history.Unworked{Least: m, Most: m, Goes: true}},
 		"deleted":                    {spans: []history.Span{term(40*m, 11*m, history.EndedDeleted, 0), none(facts.Deleted, 11*m, 10*m), led}, want: history.Unworked{Least: 48 * s, Most: m}},
 		"deleted, of a job":          {spans: []history.Span{term(40*m, 11*m, history.EndedDeleted, 0), none(facts.Deleted, 11*m, 0)}, oneShot: true},
 		"died":                       {spans: []history.Span{term(40*m, 11*m, history.EndedExpired, 11*m+15*s), none(facts.Expired, 11*m, 10*m), led}, want: history.Unworked{Least: m + 3*s, Most: m + 15*s}},

@@ -556,7 +556,7 @@ func (c ElectionChange) Event() string {
 	id := front.Printable(h.ID)
 	switch c.State {
 	case facts.Leading:
-		if of := group.MemberOf(c.Now.Election); of != "" && of != h.ID {
+		if facts.Takes(c.Now.Election, h.ID) {
 			return id + " takes the key to end the term of the member"
 		}
 		s := fmt.Sprintf("%s leads with token %d", id, h.Token)

@@ -23,6 +23,7 @@ type View struct {
 	Owners   []Owner       // by the number of the shard; empty if there is no group
 	Members  []Peer        // by ID, those that are gone and still have shards included
 	Assigner leader.Holder // of the election whose leader spreads the shards
+	Lost     []int         // the shards of which no owner is known, because their part of the map is missing or damaged
 }
 
 // Owner is the member that a shard is granted to.
@@ -284,17 +285,21 @@ type sights struct {
 	registry group.Registry
 	grants   []group.Grant
 	bases    []uint64 // by the number of the page
+	lost     []int    // the shards of pages that cannot be read
 	assigner leader.Holder
 	holders  map[string]leader.Holder // of the elections of the members, by ID
 }
 
-// take takes the pages. The shards of a page that is lost have no owner.
+// take takes the pages. Of the shards of a page that is lost no owner is known: its members may work on.
 func (s *sights) take(pages []backend.Entry) {
 	for i, e := range pages {
 		m, err := s.registry.DecodePage(i, e.Value, e.Revision)
 		if err != nil {
-			_, n := s.registry.Page(i)
+			first, n := s.registry.Page(i)
 			m.Grants = make([]group.Grant, n)
+			for shard := range n {
+				s.lost = append(s.lost, first+shard)
+			}
 		}
 		s.grants, s.bases = append(s.grants, m.Grants...), append(s.bases, m.Base)
 	}
@@ -328,7 +333,7 @@ func termShown(l group.Layout, h leader.Holder) term {
 
 // view returns what the sights show.
 func (s *sights) view() View {
-	v := View{Assigner: s.assigner, Owners: make([]Owner, len(s.grants))}
+	v := View{Assigner: s.assigner, Owners: make([]Owner, len(s.grants)), Lost: s.lost}
 	terms, shards := make(map[string]term), make(map[string]int)
 	for id, h := range s.holders {
 		terms[id] = termShown(s.registry.Layout, h)

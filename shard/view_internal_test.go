@@ -101,6 +101,16 @@ func TestView_Owners(t *testing.T) {
 	}
 }
 
+// Of the shards of a page that is missing or damaged no owner is known. Those of the others have theirs.
+func TestView_Lost(t *testing.T) {
+	l := group.Layout{Shards: 5, PageSize: 2}
+	s := sights{registry: group.Registry{Layout: l}}
+	s.take([]backend.Entry{{}, {Revision: 7, Value: l.EncodePage(1, 1, make([]group.Grant, 2))}, {Revision: 8, Value: []byte("junk")}})
+	v := s.view()
+	check.Deep(t, v.Lost, []int{0, 1, 4})
+	check.Equal(t, len(v.Owners), 5, "%d owners")
+}
+
 // A member that only was the owner before is none of those that a view lists.
 func TestView_ListsNoPredecessor(t *testing.T) {
 	s := sights{

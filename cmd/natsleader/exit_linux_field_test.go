@@ -55,9 +55,18 @@ func TestExitCodes_OfThePage(t *testing.T) {
 	expect.OK(t, nc.Flush())
 	without := startServer(t, func(o *server.Options) { o.JetStream = false }).ClientURL()
 	denies := startServer(t, func(o *server.Options) {
-		o.Users = []*server.User{{Username: "u", Password: "p", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$JS.API.STREAM.INFO.>"}}}}}
+		o.Users = []*server.User{{Username: "all", Password: "p"}, {Username: "r", Password: "p", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$JS.API.DIRECT.GET.>"}}}}, {Username: "u", Password: "p", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"$JS.API.STREAM.INFO.>"}}}}}
 	}).ClientURL()
 	denied := strings.Replace(denies, "//", "//u:p@", 1)
+	unread := strings.Replace(denies, "//", "//r:p@", 1)
+	all := strings.Replace(denies, "//", "//all:p@", 1)
+	newBucket(t, all, "elections", leader.BucketConfig{})
+	_, js = connectTo(t, all)
+	testworld.Works(t, expect.Got(leader.OpenBucket(js, "elections"))(t), "shared", shard.Config{ID: "m", Shards: 2})
+	testworld.Eventually(t, "the group has a map", func() bool {
+		_, _, code := outcome(t, natsleader(t, "status", "shared", "-s", all))
+		return code == 0
+	})
 
 	cases := map[string][][]string{
 		"0":   {{"status", "led", "-s", open}, {"status", "shared", "--bucket", "groups", "-s", open}, {"status", "left", "--bucket", "groups", "-s", open}, {"status", "unassigned", "--shard", "1", "--bucket", "groups", "-s", open}, {"status", "-s", open}, {"run", "free", "-s", open, "--", "true"}},
@@ -67,7 +76,7 @@ func TestExitCodes_OfThePage(t *testing.T) {
 		"66":  {{"history", "free", "-s", open, "--bucket", "kept"}, {"history", "free", "--at", "1s", "-s", open, "--bucket", "kept"}},
 		"69":  {{"status", "-s", denies, "--user", "u", "--password", "wrong"}, {"run", "a", "-s", without, "--", "true"}, {"run", "a", "--no-command", "-s", without}},
 		"75":  {{"run", "led", "--try", "-s", open, "--", "true"}, {"run", "led", "--no-command", "--try", "-s", open}},
-		"77":  {{"status", "-s", denied}, {"run", "a", "-s", denied, "--", "true"}, {"run", "a", "--no-command", "-s", denied}},
+		"77":  {{"status", "-s", denied}, {"status", "-s", unread}, {"status", "shared", "-s", unread}, {"run", "a", "-s", denied, "--", "true"}, {"run", "a", "--no-command", "-s", denied}},
 		"78":  {{"status", "-s", open, "--bucket", "nowhere"}, {"run", "a", "-s", open, "--bucket", "nowhere", "--", "true"}, {"run", "a", "-s", open, "--roster", "--", "true"}},
 		"79":  {{"run", "free", "--once", "-s", open, "--shell", "--", binary + " step-down free -s " + open + "; sleep 60"}},
 		"124": {{"run", "led", "--wait", "100ms", "-s", open, "--", "true"}, {"run", "led", "--no-command", "--wait", "100ms", "-s", open}},

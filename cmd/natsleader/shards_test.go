@@ -59,6 +59,41 @@ func TestShards(t *testing.T) {
 	})
 }
 
+// While members work whose map was removed without a message, as by a TTL, the owners of their shards are not known: no tool
+// calls a shard one without an owner, a member gone, or a group one that does not exist. The same is so in a bucket that was
+// made anew, until the members lead again.
+func TestShards_LostMap(t *testing.T) {
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		w.Remove("KV_elections")
+		w.Made(w.Js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "elections"})) // from which clients may remove records
+		f := w.FindingsBeside("")
+		w.Joins("a", shard.Config{})
+		time.Sleep(time.Minute)
+		end := w.Follow("watch orders")
+		remove := func(key string) {
+			stream := expect.Got(w.Js.Stream(w.Context(), "KV_elections"))(w)
+			expect.OK(w, stream.Purge(w.Context(), jetstream.WithPurgeSubject("$KV.elections."+key)))
+		}
+		look := func(what string) {
+			w.Notef("# %s\n", what)
+			w.Prompt("status orders", "status", "status orders --shard 1", "status orders --json", "status --json", "status orders --shard 1 --json", "step-down orders --shard 1 --to a --dry-run", "drain a --only orders --dry-run", "wait orders")
+			f.Show("")
+		}
+		remove("orders.shard.page.0")
+		look("a page of the map is gone")
+		remove("orders.shard.map")
+		look("the registry is gone, too")
+		end()
+		time.Sleep(10 * time.Minute)
+		w.Prompt("status orders")
+		w.Notef("# the bucket is made anew\n")
+		w.Remove("KV_elections")
+		w.Made(w.Js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: "elections"}))
+		time.Sleep(5 * time.Second)
+		look("5 s later")
+	})
+}
+
 // Operators move a shard, drain members and undrain them. What cannot be done is said before, or after the wait.
 func TestShardsSteer(t *testing.T) {
 	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {

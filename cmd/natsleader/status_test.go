@@ -82,6 +82,16 @@ func TestStatus_SilentGroup(t *testing.T) {
 	})
 }
 
+// A group that may not be read has the exit code of that, as an election has, and does not hide the elections.
+func TestStatus_DeniedGroup(t *testing.T) {
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		w.Campaigns("billing", leader.Config{ID: "a"})
+		w.Joins("b", shard.Config{})
+		time.Sleep(time.Second)
+		w.Prompt("status -s nats://blind:blind@localhost", "status orders -s nats://blind:blind@localhost", "status billing -s nats://blind:blind@localhost")
+	}, testworld.WithUser("blind", testworld.Denied("$JS.API.DIRECT.GET.>")))
+}
+
 // status shows every state of an election, who led last, and why that ended, as far as the record says.
 func TestStatus_ShowsEveryState(t *testing.T) {
 	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {

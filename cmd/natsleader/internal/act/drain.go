@@ -557,7 +557,7 @@ type membersOf struct {
 // inGroup returns the members of a group with the ID, or on the host.
 func inGroup(ctx context.Context, look *inspect.Inspector, of, name string) (*membersOf, error) {
 	m := &membersOf{of: &view.Sharing{Group: of, Only: -1}}
-	err := m.of.Read(ctx, look)
+	err := cmp.Or(m.of.Read(ctx, look), m.of.Known())
 	m.choose(name, func(view.MemberSummary) bool { return true })
 	if err == nil && len(m.chosen) == 0 {
 		err = front.Exitf(front.ExitFailed, "no member of group %s has the ID %s or is on a host of that name", front.Printable(of), front.Printable(name))
@@ -583,7 +583,7 @@ func onHost(ctx context.Context, look *inspect.Inspector, name string, wanted fu
 	_, groups := inspect.WithoutGroups(keys)
 	for _, of := range groups {
 		m := &membersOf{of: &view.Sharing{Group: of, Only: -1}}
-		if unread := m.of.Read(ctx, look); unread != nil {
+		if unread := cmp.Or(m.of.Read(ctx, look), m.of.Known()); unread != nil {
 			err = cmp.Or(err, fmt.Errorf("group %s: %w", front.Printable(of), unread))
 			continue
 		}

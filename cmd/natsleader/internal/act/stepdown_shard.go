@@ -1,6 +1,7 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -53,7 +54,7 @@ type moved struct {
 // move lets the member with the ID of --to work on the shard.
 func (s *StepDown) move(ctx context.Context, look *inspect.Inspector) error {
 	x := &view.Sharing{Group: s.Election, Only: s.shard}
-	if err := x.Read(ctx, look); err != nil {
+	if err := cmp.Or(x.Read(ctx, look), x.Known()); err != nil {
 		return err
 	}
 	was := x.View.Owners[s.shard]

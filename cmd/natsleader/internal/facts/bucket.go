@@ -254,6 +254,9 @@ func (e Election) Status() ElectionStatus {
 	return s
 }
 
+// There reports whether the key has a value.
+func (e Election) There() bool { return e.Revision != 0 && !e.Marker }
+
 // Cordon are the candidates that take no election.
 type Cordon struct {
 	Names []Text `json:"names,omitempty"`

@@ -56,24 +56,36 @@ func StateOf(e backend.Entry, h leader.Holder, gone, now time.Time) State {
 	return Leading
 }
 
-// WithoutGroups returns the keys that no group has, and the groups of which a registry is there.
-func WithoutGroups[T any](all []T, key func(T) (name string, marker bool)) (elections []T, groups []string) {
-	of := func(x T) (name, in string, marker bool) {
-		name, marker = key(x)
-		in, _, _ = group.NameOf(name)
-		return name, in, marker
+// WithoutGroups returns the keys that no group has, and the groups that are there.
+func WithoutGroups[T any](all []T, key func(T) ElectionStatus) (elections []T, groups []string) {
+	in := func(x T) string {
+		name, _, _ := group.NameOf(key(x).Election)
+		return name
 	}
 	for _, x := range all {
-		if name, in, marker := of(x); name == group.RegistryKey(in) && !marker {
-			groups = append(groups, in)
+		if name := in(x); key(x).HasGroup() && !slices.Contains(groups, name) {
+			groups = append(groups, name)
 		}
 	}
 	for _, x := range all {
-		if _, in, _ := of(x); !slices.Contains(groups, in) {
+		if !slices.Contains(groups, in(x)) {
 			elections = append(elections, x)
 		}
 	}
 	return elections, groups
+}
+
+// HasGroup reports whether a key shows that there is a group: it has a registry, or its assigner holds a key, and the registry
+// is lost or not made yet.
+func (s ElectionStatus) HasGroup() bool {
+	switch name, _, inGroup := group.NameOf(s.Election); {
+	case !inGroup || s.Entry.Marker || s.Entry.Revision == 0:
+		return false
+	case s.Election == group.AssignerKey(name):
+		return s.Holder.State == leader.HolderLeading || s.Holder.State == leader.HolderPending
+	default:
+		return s.Election == group.RegistryKey(name)
+	}
 }
 
 // The states of a member.
@@ -129,6 +141,16 @@ func ViewAt(v shard.View, now time.Time) shard.View {
 
 // Owned reports whether a shard has an owner that lives.
 func Owned(o shard.Owner) bool { return o.State != shard.OwnerNone && o.State != shard.OwnerIsGone }
+
+// Unowned returns the shards that have no owner that lives. Those whose part of the map is lost may have one.
+func Unowned(v shard.View) (shards []int) {
+	for i, o := range v.Owners {
+		if _, lost := slices.BinarySearch(v.Lost, i); !lost && !Owned(o) {
+			shards = append(shards, i)
+		}
+	}
+	return shards
+}
 
 // Work are some shards of a member that lives.
 type Work struct {

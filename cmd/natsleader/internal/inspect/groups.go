@@ -20,9 +20,12 @@ func (s *Inspector) IsGroup(ctx context.Context, name string) bool {
 	}
 	x, err = Answer(ctx, s, func(ctx context.Context) (facts.ElectionStatus, error) { return s.One(ctx, group.RegistryKey(name)) })
 	if err == nil {
-		_, err = group.DecodeRegistry(x.Entry.Value)
+		if _, err = group.DecodeRegistry(x.Entry.Value); err == nil || errors.Is(err, group.ErrLaterFormat) {
+			return true
+		}
 	}
-	return err == nil || errors.Is(err, group.ErrLaterFormat)
+	x, err = Answer(ctx, s, func(ctx context.Context) (facts.ElectionStatus, error) { return s.One(ctx, group.AssignerKey(name)) })
+	return err == nil && x.HasGroup()
 }
 
 // IsNoElection is the error for the name of a group in the place of an election.
@@ -30,9 +33,9 @@ func IsNoElection(name string) error {
 	return front.Exitf(front.ExitFailed, "%s is a group of shards, and no election: see natsleader status %s; the election of its assigner is %s", name, name, group.AssignerKey(name))
 }
 
-// WithoutGroups returns the keys that no group has, and the groups of which a registry is there.
+// WithoutGroups returns the keys that no group has, and the groups that are there.
 func WithoutGroups(all []facts.ElectionStatus) (elections []facts.ElectionStatus, groups []string) {
-	return facts.WithoutGroups(all, func(x facts.ElectionStatus) (string, bool) { return x.Election, x.Entry.Marker })
+	return facts.WithoutGroups(all, func(x facts.ElectionStatus) facts.ElectionStatus { return x })
 }
 
 // ShortList names the first elections of a list.

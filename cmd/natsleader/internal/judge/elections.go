@@ -34,7 +34,7 @@ func (x *exam) elections() []Finding {
 		st := s.At(now)
 		all[i] = election{s, st, Election(s, st, in)}
 	}
-	elections, groups := facts.WithoutGroups(all, func(e election) (string, bool) { return e.Election, e.Entry.Marker })
+	elections, groups := facts.WithoutGroups(all, func(e election) facts.ElectionStatus { return e.ElectionStatus })
 	most := x.settings.MaxLease
 	var foreign, long []string
 	for _, e := range all {

@@ -21,14 +21,23 @@ func (x *exam) groups(names []string) (found []Finding) {
 	all, _ := x.Groups.Get()
 	for _, name := range names {
 		title := "group " + facts.Text(name).String()
+		if ttl := x.settings.TTL; ttl > 0 {
+			found = append(found, Warning.of("%s: the bucket drops records after %v, also the map of the group, and no member joins it: a group needs a bucket without a TTL", title, ttl).
+				advise(x.addLine("--adopt")))
+		}
 		i := slices.IndexFunc(all, func(g facts.Group) bool { return string(g.Name) == name })
-		registry, err := group.DecodeRegistry([]byte(x.key(group.RegistryKey(name)).Value))
+		key := x.key(group.RegistryKey(name))
+		registry, err := group.DecodeRegistry([]byte(key.Value))
 		var view shard.View
 		known := false
 		if i >= 0 {
 			view, known = all[i].View.Get()
 		}
 		switch {
+		case !key.There():
+			f := Worst(Group(name, shard.View{Assigner: x.key(group.AssignerKey(name)).Status().Holder}, Around{}))
+			f.Text = title + ": " + f.Text
+			found = append(found, f)
 		case err != nil:
 			found = append(found, badValue(title, group.RegistryKey(name), err))
 		case i < 0:
@@ -59,6 +68,9 @@ func (x *exam) key(name string) facts.Election {
 func (x *exam) group(title, name string, registry group.Registry, view shard.View) (found []Finding) {
 	for i := range registry.Pages() {
 		e := x.key(group.PageKey(name, i))
+		if !e.There() { // its shards are judged below
+			continue
+		}
 		if _, err := registry.DecodePage(i, []byte(e.Value), e.Revision); err != nil {
 			found = append(found, badValue(title, group.PageKey(name, i), err))
 		}

@@ -233,6 +233,24 @@ func situations() []situation {
 			shards(2, of("example.com/a", member("s1", true, false)), member("s2", true, false), of("example.com/b", member("s3", false, false))), 0, nil,
 			[]string{"different programs"},
 		},
+		{"the map of a group has expired", func(b *facts.Bucket) {
+			shards(0, member("s1", true, false))(b)
+			s, _ := b.Settings.Get()
+			s.TTL = time.Minute
+			b.Settings = known(s)
+			keys, _ := b.Elections.Get()
+			b.Elections = known(slices.DeleteFunc(keys, func(e facts.Election) bool { return string(e.Name) == group.PageKey("orders", 0) }))
+			g, _ := b.Groups.Get()
+			v, _ := g[0].View.Get()
+			v.Lost = []int{0, 1}
+			g[0].View = known(v)
+		}, 69, []string{
+			"unknown elections group orders: the map of 2 of 2 shards is not there or cannot be read, so their owners are not known, and work on: 0-1 -> look again after a lease",
+			"warning elections group orders: the bucket drops records after 1m0s, also the map of the group, and no member joins it: a group needs a bucket without a TTL -> natsleader bucket add elections --adopt",
+		}, []string{"no owner", "cannot be used"}},
+		{"the registry of a group has expired", func(b *facts.Bucket) {
+			b.Elections, b.Groups = known([]facts.Election{led(group.AssignerKey("orders"), time.Second)}), known([]facts.Group{{Name: "orders"}})
+		}, 69, []string{"unknown elections group orders: the map of the group is not there or cannot be read", "web-1 assigns them"}, []string{"cannot be used"}},
 		{"a group is not read", func(b *facts.Bucket) {
 			g, _ := b.Groups.Get()
 			lost(&g[0].View, facts.NoAnswer, "nats: timeout")

@@ -189,6 +189,9 @@ func (f Finding) cordoned(names []facts.Text) Finding {
 	return f
 }
 
+// lostMap is what to do about a map of a group that is gone.
+const lostMap = "look again after a lease: the assigner writes it anew; if it does not, or it goes again, see doctor: a TTL of the bucket or another client removes keys of the group, or they are of a later version"
+
 // Silence is why a leader does not renew its lease.
 const Silence = "it has died, hangs, or cannot write to the bucket"
 
@@ -206,8 +209,12 @@ func Group(name string, view shard.View, in Around) (found []Finding) {
 		return []Finding{Critical.trouble(BucketGone, "the bucket is gone")}
 	case in.Silent && (lives == 0 || len(gone) > 0): // which may have renewed their leases
 		return []Finding{in.silent("leases of members are over by what was read last")}
+	case shards == 0 && view.Assigner.State == leader.HolderPending:
+		return []Finding{Unknown.trouble(GroupUnread, "no map of the group is there yet: %s holds the key of its assigner, and its members wait until no other lease can be valid", facts.Text(view.Assigner.ID)).advise(lostMap)}
+	case shards == 0 && view.Assigner.State == leader.HolderLeading:
+		return []Finding{Unknown.trouble(GroupUnread, "the map of the group is not there or cannot be read, so the owners of its shards are not known, and work on: %s assigns them", facts.Text(view.Assigner.ID)).advise(lostMap)}
 	case shards == 0:
-		return []Finding{Warning.trouble(GroupEmpty, "no member has joined it, or its map is of another version or program")}
+		return []Finding{Warning.trouble(GroupEmpty, "no member has joined it, or its map is gone or of another version or program")}
 	case lives == 0 && len(gone) == 0: // all have left in order
 		return nil
 	case lives == 0:
@@ -215,6 +222,10 @@ func Group(name string, view shard.View, in Around) (found []Finding) {
 	}
 	switch key := facts.Text(group.AssignerKey(name)).String(); view.Assigner.State { //nolint:exhaustive // no other leads
 	case leader.HolderLeading:
+		if lost := len(view.Lost); lost > 0 {
+			f := Unknown.trouble(GroupUnread, "the map of %d of %d shards is not there or cannot be read, so their owners are not known, and work on: %s", lost, shards, cut(group.Ranges(view.Lost)))
+			found = append(found, f.advise(lostMap))
+		}
 	case leader.HolderForeign:
 		found = append(found, Warning.trouble(KeyForeign, "%s holds something that natsleader did not write, so no shard moves", key))
 	default:
@@ -222,13 +233,7 @@ func Group(name string, view shard.View, in Around) (found []Finding) {
 		f.Advice += " " + key
 		found = append(found, f)
 	}
-	var none []int
-	for i, o := range view.Owners {
-		if !facts.Owned(o) {
-			none = append(none, i)
-		}
-	}
-	if len(none) > 0 {
+	if none := facts.Unowned(view); len(none) > 0 {
 		text := fmt.Sprintf("%d of %d shards have no owner: %s", len(none), shards, cut(group.Ranges(none)))
 		if len(gone) > 0 {
 			text += "; these members are gone: " + Some(gone)

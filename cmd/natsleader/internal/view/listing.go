@@ -183,7 +183,7 @@ func statusOfAll(ctx context.Context, g *front.Globals, s *inspect.Inspector, l 
 		}
 	}
 	for _, g := range groups {
-		if front.CodeOf(g.unread) == front.ExitUnreachable {
+		if why := front.CodeOf(g.unread); why == front.ExitUnreachable || why == front.ExitDenied {
 			unread = cmp.Or(unread, fmt.Errorf("group %s was not read: %w", front.Printable(g.Group), g.unread))
 		}
 	}

@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"context"
+	"errors"
 	"hash/fnv"
 	"slices"
 	"strings"
@@ -58,6 +59,8 @@ func (x *Sharing) show(ctx context.Context, g *front.Globals, s *inspect.Inspect
 // exitCode is that of the trouble of a group, and of one shard whether it has an owner.
 func (x *Sharing) exitCode() int {
 	switch is := x.judged(); {
+	case x.Only >= 0 && len(x.lost()) > 0:
+		return front.ExitUnreachable
 	case x.Only >= 0 && len(x.unowned()) > 0:
 		return front.ExitFailed
 	case x.Only >= 0, is == nil:
@@ -139,6 +142,9 @@ func (x *Sharing) Read(ctx context.Context, s *inspect.Inspector) error {
 	v, err := inspect.Answer(ctx, s, func(ctx context.Context) (shard.View, error) {
 		return shard.Lookup(ctx, s.Patient(), x.Group)
 	})
+	if errors.Is(err, shard.ErrNoGroup) {
+		err = x.withoutMap(ctx, s, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -146,6 +152,29 @@ func (x *Sharing) Read(ctx context.Context, s *inspect.Inspector) error {
 	err = x.take(facts.ViewAt(v, now))
 	x.now = now
 	return err
+}
+
+// noMapError is the error for a group that is there without a map.
+type noMapError struct{ judge.Finding }
+
+func (n noMapError) Error() string { return n.Text + "; " + n.Advice }
+
+// Unwrap makes it the error for a group that does not exist: there is nothing to show, nor to change.
+func (n noMapError) Unwrap() error { return shard.ErrNoGroup }
+
+// withoutMap returns the error for a group of which there is no map: it is not known which members it has, unless there is no
+// group.
+func (x *Sharing) withoutMap(ctx context.Context, s *inspect.Inspector, none error) error {
+	a, err := inspect.Answer(ctx, s, func(ctx context.Context) (facts.ElectionStatus, error) {
+		return s.One(ctx, group.AssignerKey(x.Group))
+	})
+	switch {
+	case err != nil:
+		return err
+	case !a.At(s.Clock.Now()).Held():
+		return none
+	}
+	return front.ExitError{Code: front.ExitUnreachable, Err: noMapError{judge.Worst(judge.Group(x.Group, shard.View{Assigner: a.Holder}, x.in))}}
 }
 
 // take takes a view of the group, and returns an error if it has no such shard.
@@ -166,12 +195,27 @@ func (x *Sharing) take(v shard.View) error {
 
 // unowned returns the shards that have no owner, of those that are shown.
 func (x *Sharing) unowned() (shards []int) {
-	for i, o := range x.View.Owners {
-		if (x.Only < 0 || i == x.Only) && !lives(o) {
-			shards = append(shards, i)
-		}
+	return x.shown(facts.Unowned(x.View))
+}
+
+// Known returns an error if the owners of some shards are not known.
+func (x *Sharing) Known() error {
+	lost := x.lost()
+	if len(lost) == 0 {
+		return nil
 	}
-	return shards
+	return front.Exitf(front.ExitUnreachable, "the owners of %d of %d shards are not known: their part of the map is not there or cannot be read: %s", len(lost), len(x.View.Owners), front.Shorten(group.Ranges(lost), front.LongValue))
+}
+
+// lost returns the shards of which no owner is known, of those that are shown.
+func (x *Sharing) lost() []int { return x.shown(x.View.Lost) }
+
+// shown returns those of some shards that are shown.
+func (x *Sharing) shown(shards []int) []int {
+	if x.Only < 0 {
+		return shards
+	}
+	return slices.DeleteFunc(slices.Clone(shards), func(i int) bool { return i != x.Only })
 }
 
 // moves returns the shards whose owner waits, in the order of the shards.

@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,6 +61,9 @@ func (x *Sharing) details() [][]string {
 	rows := [][]string{{"Group:", x.Group}, {"Shards:", fmt.Sprint(len(x.View.Owners))}, {"No owner:", "none"}}
 	if none := x.unowned(); len(none) > 0 {
 		rows[2][1] = fmt.Sprintf("%d: %s", len(none), group.Ranges(none))
+	}
+	if lost := x.lost(); len(lost) > 0 {
+		rows[2][1] += fmt.Sprintf("; not known: %d: %s", len(lost), group.Ranges(lost))
 	}
 	n, moves := 0, []string{}
 	for _, m := range x.moves() {
@@ -139,7 +143,11 @@ func (x *Sharing) ownerDetails() [][]string {
 	if x.byKey {
 		rows[1][1] += ", of the key " + front.Printable(x.key)
 	}
-	rows = append(rows, []string{"Owner:", OwnerText(o)})
+	owner := OwnerText(o)
+	if len(x.lost()) > 0 {
+		owner = "not known: its part of the map is not there or cannot be read"
+	}
+	rows = append(rows, []string{"Owner:", owner})
 	if lives(o) {
 		rows = append(rows, []string{"Token:", fmt.Sprint(o.Token)})
 	}
@@ -182,7 +190,7 @@ func (x *Sharing) lines() []string {
 func (x *Sharing) line() string {
 	switch {
 	case len(x.View.Owners) == 0:
-		return "group " + x.Group + " does not exist: no member has joined it"
+		return "group " + x.Group + ": " + x.judged().Text
 	case x.Only >= 0:
 		var parts []string
 		for _, row := range x.ownerDetails()[1:] {
@@ -216,6 +224,7 @@ type SharingSummary struct {
 	Shards   int             `json:"shards"`
 	Assigner string          `json:"assigner,omitempty"`
 	NoOwner  []int           `json:"no_owner"`
+	Lost     []int           `json:"not_known,omitempty"` // whose part of the map is lost
 	Moving   []shardMove     `json:"moving"`
 	NotBegun []memberWork    `json:"not_begun,omitempty"`
 	Late     []memberWork    `json:"late,omitempty"`
@@ -283,7 +292,7 @@ func (x *Sharing) summary() any { return x.summaryAt(time.Time{}) }
 func (x *Sharing) summaryAt(at time.Time) any {
 	n := len(x.View.Owners)
 	if x.Only < 0 || x.Only >= n { // or there is no group
-		s := SharingSummary{Time: at, Group: x.Group, Shards: n, NoOwner: append([]int{}, x.unowned()...), Moving: append([]shardMove{}, x.moves()...), Members: x.Members(), Past: x.past, NotBegun: x.notBegun(), Late: x.Late(), Trouble: x.judged()}
+		s := SharingSummary{Time: at, Group: x.Group, Shards: n, NoOwner: append([]int{}, x.unowned()...), Lost: x.lost(), Moving: append([]shardMove{}, x.moves()...), Members: x.Members(), Past: x.past, NotBegun: x.notBegun(), Late: x.Late(), Trouble: x.judged()}
 		if h := x.View.Assigner; h.State == leader.HolderLeading {
 			s.Assigner = h.ID
 		}
@@ -294,7 +303,9 @@ func (x *Sharing) summaryAt(at time.Time) any {
 	if lives(o) {
 		s.Token = o.Token
 	}
-	s.Value, s.Value64 = facts.Value64(o.Value)
+	if s.Value, s.Value64 = facts.Value64(o.Value); len(x.lost()) > 0 {
+		s.State = "unknown"
+	}
 	return s
 }
 
@@ -305,6 +316,7 @@ type groupSummary struct {
 	Shards   int    `json:"shards"`
 	Members  int    `json:"members"` // that are not gone
 	NoOwner  int    `json:"no_owner"`
+	Lost     int    `json:"not_known,omitempty"` // shards whose part of the map is lost
 	Moving   int    `json:"moving"`
 	NotBegun int    `json:"not_begun,omitempty"`
 	Assigner string `json:"assigner,omitempty"`
@@ -322,9 +334,13 @@ func briefly(ctx context.Context, s *inspect.Inspector, name, host string) (g gr
 	x := Sharing{Group: name, Only: -1}
 	if err := x.Read(ctx, s); err != nil {
 		is := judge.UnreadGroup(name, front.ErrorText(err))
+		if none, ok := errors.AsType[noMapError](err); ok {
+			is = none.Finding
+		}
 		return groupSummary{Group: name, Error: is.Text, Trouble: &is, unread: err}, true
 	}
 	g = x.Brief()
+	g.unread = x.Known()
 	if host == "" {
 		return g, true
 	}
@@ -338,7 +354,7 @@ func briefly(ctx context.Context, s *inspect.Inspector, name, host string) (g gr
 
 // Brief returns the group as one row.
 func (x *Sharing) Brief() groupSummary {
-	g := groupSummary{Group: x.Group, Shards: len(x.View.Owners), NoOwner: len(x.unowned()), Members: judge.Living(x.View), Trouble: x.judged()}
+	g := groupSummary{Group: x.Group, Shards: len(x.View.Owners), NoOwner: len(x.unowned()), Lost: len(x.lost()), Members: judge.Living(x.View), Trouble: x.judged()}
 	for _, m := range x.moves() {
 		g.Moving += len(m.Shards)
 	}
@@ -347,6 +363,9 @@ func (x *Sharing) Brief() groupSummary {
 	}
 	if h := x.View.Assigner; h.State == leader.HolderLeading {
 		g.Assigner = h.ID
+	}
+	if g.Shards == 0 {
+		g.Error = g.Trouble.Text
 	}
 	return g
 }
@@ -367,6 +386,9 @@ func (g groupSummary) Text() string {
 	text := fmt.Sprintf("%s, %s", front.Plural(g.Shards, "shard"), front.Plural(g.Members, "member"))
 	if g.NoOwner > 0 {
 		text += fmt.Sprintf(", %d without an owner", g.NoOwner)
+	}
+	if g.Lost > 0 {
+		text += fmt.Sprintf(", owners of %d not known", g.Lost)
 	}
 	if g.Moving > 0 {
 		text += fmt.Sprintf(", %d moving", g.Moving)

@@ -103,12 +103,12 @@ func (w *shardsWatcher) changed(ctx context.Context, now time.Time) (changes []M
 	of := maps.Clone(is)
 	for id := range w.members {
 		if _, still := is[id]; !still { // the group has removed it
-			of[id] = MemberSummary{ID: id, State: facts.MemberGone}
 			e, err := inspect.Answer(ctx, w.s, func(ctx context.Context) (facts.ElectionStatus, error) {
 				return w.s.One(ctx, group.MemberKey(w.newest.Group, id))
 			})
-			if err == nil && e.Member() == facts.MemberLeft {
-				of[id] = MemberSummary{ID: id, State: facts.MemberLeft}
+			m, member := w.members[id].unnamed(e, err, now)
+			if of[id] = m; member {
+				is[id] = m
 			}
 		}
 	}
@@ -123,6 +123,18 @@ func (w *shardsWatcher) changed(ctx context.Context, now time.Time) (changes []M
 	}
 	w.members = is
 	return changes
+}
+
+// unnamed returns what became of a member that the map does not name any more, by its key, and whether it is a member still: it
+// may live while the map is lost, and a key that cannot be read shows no change.
+func (m MemberSummary) unnamed(e facts.ElectionStatus, unread error, now time.Time) (is MemberSummary, member bool) {
+	switch {
+	case unread != nil || e.At(now).Held() && !facts.Takes(e.Election, e.Holder.ID):
+		return m, true
+	case e.Member() == facts.MemberLeft:
+		return MemberSummary{ID: m.ID, State: facts.MemberLeft}, false
+	}
+	return MemberSummary{ID: m.ID, State: facts.MemberGone}, false
 }
 
 // ticked reports a change: what happens at almost one time is one change. While the bucket is silent none is known.

@@ -47,8 +47,9 @@ read does not hide the others.
 
 The exit code of one election is 0 if a candidate leads it, and 1 if none does. Of a
 group it is 1 if it is in trouble, also while no member assigns shards, and otherwise 0,
-also if all members have left. Of one shard it is 0 if it has an owner. Of a table it is
-0. If the roster cannot be read, the rest is shown, and the exit code is that of the
+also if all members have left. Of one shard it is 0 if it has an owner. It is 69 while the
+map of the group, or a part of it, is not there or cannot be read. Of a table it is 0. If
+the roster or a group cannot be read, the rest is shown, and the exit code is that of the
 failure.
 
   natsleader status billing || echo nobody at the wheel
@@ -164,7 +165,7 @@ func statusOf(g *front.Globals, name string, asJSON, withRoster bool) error {
 			switch {
 			case unread == nil:
 				return of.show(ctx, g, s, asJSON)
-			case !errors.Is(unread, shard.ErrNoGroup) && !errors.Is(unread, leader.ErrPermission):
+			case errors.As(unread, &noMapError{}), !errors.Is(unread, shard.ErrNoGroup) && !errors.Is(unread, leader.ErrPermission):
 				return unread
 			}
 		}

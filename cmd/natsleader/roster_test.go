@@ -134,6 +134,20 @@ func TestRoster_Denied(t *testing.T) {
 	}, testworld.WithUser("boss", nil))
 }
 
+// What another program has written into the roster is no candidate that stands, and is named.
+func TestRoster_Damaged(t *testing.T) {
+	testworld.Bubble(t, leader.BucketConfig{Roster: true}, func(w *testworld.World) {
+		for _, id := range []string{"a", "b"} {
+			w.Campaigns("billing", leader.Config{ID: id, Queue: &leader.Queue{}})
+		}
+		time.Sleep(time.Minute)
+		for _, key := range []string{"billing.ghost", "nothing", "billing." + strings.Repeat("B", 26)} {
+			w.Publish("$KV.elections_roster."+key, "garbage")
+		}
+		w.Prompt("status --roster", "status --roster --json", "status billing --roster")
+	})
+}
+
 // A candidate that died is not shown, although the server has forgotten that its announcement expires.
 func TestRoster_ForgotExpiry(t *testing.T) {
 	testworld.Bubble(t, leader.BucketConfig{Roster: true}, func(w *testworld.World) {

@@ -183,15 +183,16 @@ func (b *Bucket) View(ctx context.Context, election string, deliver func(backend
 	b.view(ctx, jetstream.ConsumerConfig{FilterSubject: b.roster.pre + election + ".*"}, deliver, reply)
 }
 
-// Announced returns the keys of the announcements in all elections, each the election, a dot and the session, in order.
-func (b *Bucket) Announced(ctx context.Context) (keys []string, err error) {
-	stands := make(map[string]bool)
+// Announced returns the announcements in all elections in the order of their keys, each with the election, a dot and the session
+// as its session. What others have written is no announcement, and under a key that no candidate has it is empty.
+func (b *Bucket) Announced(ctx context.Context) (all []backend.Announcement, err error) {
+	stands := make(map[string]backend.Announcement)
 	done := make(chan error, 2) // the view is complete, and then may end
 	feed, err := backend.Await(func(reply func(backend.Feed, error)) {
-		b.view(ctx, jetstream.ConsumerConfig{FilterSubject: b.roster.pre + ">", HeadersOnly: true}, func(a backend.Announcement) {
+		b.view(ctx, jetstream.ConsumerConfig{FilterSubject: b.roster.pre + ">"}, func(a backend.Announcement) {
 			if a.Complete || a.Err != nil {
 				done <- a.Err
-			} else if stands[a.Session] = true; a.Entry == nil {
+			} else if stands[a.Session] = a; a.Entry == nil {
 				delete(stands, a.Session)
 			}
 		}, reply)
@@ -205,7 +206,10 @@ func (b *Bucket) Announced(ctx context.Context) (keys []string, err error) {
 		err = fmt.Errorf("%w: not all of the roster came in time: %w", backend.ErrUnreachable, ctx.Err())
 	}
 	feed.Stop() // and then nothing is delivered
-	return slices.Sorted(maps.Keys(stands)), err
+	for _, key := range slices.Sorted(maps.Keys(stands)) {
+		all = append(all, stands[key])
+	}
+	return all, err
 }
 
 // view opens a view of the subjects of a consumer, which are those of keys.
@@ -217,7 +221,7 @@ func (b *Bucket) view(ctx context.Context, of jetstream.ConsumerConfig, deliver 
 			return
 		}
 		defer done()
-		v := &View{roster: &b.roster, deliver: deliver, gate: make(chan struct{}), until: make(map[string]lapse), swept: deadline.Elapsed()}
+		v := &View{roster: &b.roster, deliver: deliver, gate: make(chan struct{}), until: make(map[string]lapse), swept: deadline.Elapsed(), whole: of.FilterSubject == b.roster.pre+">"}
 		v.begin = sync.OnceFunc(func() { close(v.gate) })
 		empty, err := jsapi.InTime(ctx, &b.roster.api, func() (empty bool, err error) {
 			if empty, err = v.open(ctx, of); err != nil {
@@ -244,6 +248,7 @@ type View struct {
 	gate    chan struct{} // closed by begin, when the caller of Stands has the view
 	begin   func()
 	stop    sync.Once
+	whole   bool // of all elections, with what no candidate has written
 
 	jsapi.Subscription
 	consumer string
@@ -304,11 +309,16 @@ func (v *View) hear(m *nats.Msg, meta *nats.MsgMetadata, own string) {
 		return
 	}
 	v.last++
-	if session, ok := strings.CutPrefix(m.Subject, own); ok && validSession(session[strings.LastIndexByte(session, '.')+1:]) {
+	session, ok := strings.CutPrefix(m.Subject, own)
+	if valid := validSession(session[strings.LastIndexByte(session, '.')+1:]); ok && (valid || v.whole) {
 		e := jsapi.NewEntry(meta.Sequence.Stream, meta.Timestamp, m.Header, m.Data)
 		a := backend.Announcement{Session: session, Revision: e.Revision}
-		if v.stands(a, e, lifeOf(m.Header)) {
+		switch {
+		case !v.stands(a, e, lifeOf(m.Header)):
+		case valid:
 			a.Entry = append([]byte{}, e.Value...) // not nil: an empty entry is no withdrawal
+		default:
+			a.Entry = []byte{} // whatever it holds: no candidate has such a key
 		}
 		v.tell(a)
 	}

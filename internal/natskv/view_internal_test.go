@@ -153,11 +153,13 @@ func TestRosterView_KeptForEver(t *testing.T) {
 		}
 		announced := func(want string) {
 			t.Helper()
-			keys, err := b.Announced(t.Context())
-			for i := range keys {
-				keys[i] = strings.TrimPrefix(keys[i], "e.")[:1]
+			all, err := b.Announced(t.Context())
+			keys := ""
+			for _, a := range all {
+				keys += strings.TrimPrefix(a.Session, "e.")[:1]
+				check.Equal(t, string(a.Entry), "x", "it says %q; want %q")
 			}
-			check.That(t, err == nil && strings.Join(keys, "") == want, "%v, %v", keys, err)
+			check.That(t, err == nil && keys == want, "%v, %v", keys, err)
 		}
 		announces("A", "10")
 		announces("B", "10")

@@ -414,8 +414,8 @@ func (s *Inspector) Keys(ctx context.Context) ([]facts.ElectionStatus, error) {
 	return all, AboutOne(s.stream(), err)
 }
 
-// Announced returns the keys of the roster: the announcements of candidates that count.
-func (s *Inspector) Announced(ctx context.Context) ([]string, error) {
+// Announced returns what the roster holds, each with its key as the session.
+func (s *Inspector) Announced(ctx context.Context) ([]backend.Announcement, error) {
 	b, ofNATS := s.Bucket.Backend().(*natskv.Bucket) // each Bucket is one
 	if s.Roster == "" || !ofNATS {
 		return nil, leader.ErrNoRoster

@@ -158,6 +158,9 @@ func Election(x facts.ElectionStatus, state facts.State, in Around) Finding {
 		f = f.cordoned(in.Cordoned)
 		if len(in.Denied) > 0 {
 			f.Advice, f.Runbook = "let "+Some(in.Denied)+" write the key: their last writes were denied", runbook+"permissions-revoked"
+			if f.Code == LeaseOver { // it announces nothing while the newest record is its own
+				f.Advice += "; " + facts.Text(x.Holder.ID).String() + ", whose lease it was, is not in the roster, and may be denied as well"
+			}
 		}
 	}
 	if f.Code != "" && !remedies[f.Code].common {

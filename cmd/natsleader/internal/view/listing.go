@@ -46,7 +46,8 @@ type listing struct {
 	asJSON     bool
 	found      int // elections and groups, shown or not
 	cordoned   []string
-	domain     string // of JetStream, of the bucket that was read last
+	domain     string   // of JetStream, of the bucket that was read last
+	damaged    []string // keys of rosters that hold no announcement
 }
 
 // listedStates are the states that a table can show, in the order of --sort state.
@@ -103,6 +104,9 @@ func (l *listing) read(ctx context.Context, s *inspect.Inspector) (shown []liste
 	var unread error
 	if l.withRoster {
 		who, unread = inspect.Answer(ctx, s, func(ctx context.Context) (announced, error) { return readAnnounced(ctx, s) })
+	}
+	for _, key := range who.damaged {
+		l.damaged = append(l.damaged, s.Roster+" "+key)
 	}
 	if l.allBuckets && errors.Is(unread, leader.ErrNoRoster) {
 		unread = nil
@@ -232,9 +236,17 @@ func (l *listing) print(g *front.Globals, all []listedElection, groups []groupSu
 	if l.domain != "" {
 		lines = append(lines, "", "JetStream domain: "+front.Printable(l.domain))
 	}
+	more := make(map[string][]string)
 	if len(l.cordoned) > 0 && !l.allBuckets {
-		summaries = append(summaries, map[string][]string{"cordoned": l.cordoned})
+		more["cordoned"] = l.cordoned
 		lines = append(lines, "", "Cordoned: "+front.SomeNames(l.cordoned))
+	}
+	if len(l.damaged) > 0 {
+		more["damaged"] = l.damaged
+		lines = append(lines, "", "Damaged: "+front.SomeNames(l.damaged)+" (roster and key): no candidate has written them, and they count for none; nats kv del ROSTER KEY removes one")
+	}
+	if len(more) > 0 {
+		summaries = append(summaries, more)
 	}
 	return front.PrintResult(g.Out(), l.asJSON, summaries, lines)
 }

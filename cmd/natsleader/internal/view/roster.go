@@ -13,6 +13,7 @@ import (
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/inspect"
+	records "github.com/natsleader/natsleader/internal/record"
 	"github.com/natsleader/natsleader/leader"
 	"github.com/natsleader/natsleader/roster"
 )
@@ -21,6 +22,7 @@ import (
 type Lineup struct {
 	Election   string
 	holder     leader.Holder // zero: none
+	over       leader.Holder // of which the lease is over, as status has read it: it may wait, and announces nothing while the newest record is its own
 	candidates []roster.Entry
 }
 
@@ -67,6 +69,9 @@ func (r Lineup) table(now time.Time) [][]string {
 	case leader.HolderForeign:
 		add("foreign", "-", "-", "-", time.Time{}, nil)
 	case leader.HolderNone, leader.HolderReleased, leader.HolderExpired:
+	}
+	if h := r.over; h.ID != "" {
+		add("lease over", h.ID, "-", "-", h.Since, h.Value)
 	}
 	for i, c := range r.candidates {
 		place := fmt.Sprint(i + 1)
@@ -180,8 +185,9 @@ func (r Lineup) summary() rosterSummary {
 // announced lists the candidates that have announced themselves in the elections of a
 // bucket.
 type announced struct {
-	counts map[string]int // by election
-	keys   []string       // of the roster, sorted
+	counts  map[string]int // by election
+	keys    []string       // of the roster, sorted
+	damaged []string       // keys that hold something else
 }
 
 // stand returns how many candidates stand in an election. The holder of the key does
@@ -200,14 +206,19 @@ func (a announced) stand(x facts.ElectionStatus) int {
 	return n
 }
 
-// readAnnounced reads the keys of the bucket's roster.
+// readAnnounced reads the bucket's roster. What is no announcement counts for no candidate.
 func readAnnounced(ctx context.Context, s *inspect.Inspector) (a announced, err error) {
-	a.keys, err = s.Announced(ctx)
+	all, err := s.Announced(ctx)
 	a.counts = map[string]int{}
-	for _, key := range a.keys {
-		if i := strings.LastIndexByte(key, '.'); i > 0 {
-			a.counts[key[:i]]++
+	for _, x := range all {
+		key, i := x.Session, strings.LastIndexByte(x.Session, '.')
+		x.Session = key[i+1:]
+		if _, stands := records.DecodeAnnouncement(x); !stands || i <= 0 {
+			a.damaged = append(a.damaged, key)
+			continue
 		}
+		a.keys = append(a.keys, key)
+		a.counts[key[:i]]++
 	}
 	return a, err
 }

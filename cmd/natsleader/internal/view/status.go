@@ -20,7 +20,8 @@ import (
 
 const statusHelp = `It shows the election or the group of a name. Without a name, and for a pattern, in which
 * stands for any text, it shows a table of elections with a row for each group. The last
-element of that list with --json has who is cordoned, if any are.
+element of that list with --json has who is cordoned, and which keys of the roster are
+damaged, if any are.
 
 The remaining lease is how long others wait before they take over if the leader falls
 silent from now on. It is counted by the server's clock.
@@ -29,7 +30,8 @@ With --roster it also shows how many stand, and of one election who would follow
 highest priority first, the longest waiting among equals. The time since which a candidate
 waits is that of its own host. Candidates whose writes of the key were denied lately come
 last, with denied as their place, and how long ago: one that waits notices that it may
-write again with its next write. Candidates without a roster are not shown. A candidate
+write again with its next write. A leader whose lease is over, and which no other has
+followed, is not in the roster: whether it waits is not known. Candidates without a roster are not shown. A candidate
 that died is shown until its announcement expires, after three leases, or six if a server
 forgot to let it expire. The bucket must keep a roster: see bucket add --roster.
 
@@ -183,8 +185,11 @@ func statusOfElection(ctx context.Context, g *front.Globals, s *inspect.Inspecto
 	r := Lineup{Election: x.Election}
 	var unread error
 	if withRoster {
-		if x.At(now).Taken() {
+		switch st := x.At(now); {
+		case st.Taken():
 			r.holder = x.Holder
+		case st == facts.Expired:
+			r.over = x.Holder
 		}
 		r.candidates, unread = inspect.Answer(ctx, s, r.Others(s))
 		in.Denied = r.denied()

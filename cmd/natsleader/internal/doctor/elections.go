@@ -24,7 +24,7 @@ func (e *Environment) readElections(ctx context.Context) {
 	elections := make([]facts.Election, len(all))
 	for i, x := range all {
 		elections[i] = facts.Election{
-			Name: facts.Text(x.Election), Revision: x.Entry.Revision, Value: facts.Text(x.Entry.Value), Marker: x.Entry.Marker, Created: x.Entry.Created, OneShot: x.Note.OneShot,
+			Name: facts.Text(x.Election), Revision: x.Entry.Revision, Value: facts.Text(x.Entry.Value), Marker: x.Entry.Marker, Created: x.Entry.Created, OneShot: x.Note.OneShot, NoteWhy: x.Note.Unread,
 		}
 	}
 	e.Elections.Set(elections, e.from())

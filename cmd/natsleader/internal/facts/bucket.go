@@ -245,12 +245,13 @@ type Election struct {
 	Marker   bool      `json:"marker,omitempty"`
 	Created  time.Time `json:"created,omitzero"`
 	OneShot  bool      `json:"one_shot,omitempty"` // by its note: a deleted key is no trouble
+	NoteWhy  string    `json:"note_why,omitempty"` // why its note is not known
 }
 
 // Status is what that says of the election.
 func (e Election) Status() ElectionStatus {
 	s := NewElectionStatus(string(e.Name), backend.Entry{Revision: e.Revision, Value: []byte(e.Value), Marker: e.Marker, Created: e.Created})
-	s.Note.OneShot = e.OneShot
+	s.Note.OneShot, s.Note.Unread = e.OneShot, e.NoteWhy
 	return s
 }
 

@@ -22,10 +22,17 @@ type Note struct {
 // MostNote is the length of a text in a note.
 const MostNote = 500
 
-// DecodeNote returns what a key of a note holds. Other clients may write it, so only a link to a page is one.
+// DamagedNote is why a note is not known whose key holds something else.
+const DamagedNote = "its key holds something else, which natsleader note with --remove takes away"
+
+// DecodeNote returns what a key of a note holds, or nothing if it is missing. Other clients may write it, so only a link to a page
+// is one.
 func DecodeNote(b []byte) (n Note) {
-	if json.Unmarshal(b, &n) != nil || len(n.Owner) > MostNote {
+	switch err := json.Unmarshal(b, &n); {
+	case len(b) == 0:
 		return Note{}
+	case err != nil || len(n.Owner) > MostNote:
+		return Note{Unread: DamagedNote}
 	}
 	n.Unread = "" // others may write it
 	if !IsPage(n.Runbook) {

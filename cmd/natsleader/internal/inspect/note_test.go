@@ -20,5 +20,7 @@ func TestNote_Bounds(t *testing.T) {
 	n := note(facts.MostNote, facts.MostNote)
 	expect.That(t, len(n.Owner) == facts.MostNote && len(n.Runbook) == facts.MostNote, "%+v", n)
 	expect.Deep(t, note(1, facts.MostNote+1), facts.Note{Owner: "o", OneShot: true})
-	expect.Deep(t, note(facts.MostNote+1, 20), facts.Note{})
+	expect.Deep(t, note(facts.MostNote+1, 20), facts.Note{Unread: facts.DamagedNote})
+	expect.Deep(t, facts.DecodeNote([]byte(`{"owner":7`)), facts.Note{Unread: facts.DamagedNote})
+	expect.Deep(t, facts.DecodeNote(nil), facts.Note{})
 }

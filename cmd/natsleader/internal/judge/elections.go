@@ -36,8 +36,11 @@ func (x *exam) elections() []Finding {
 	}
 	elections, groups := facts.WithoutGroups(all, func(e election) facts.ElectionStatus { return e.ElectionStatus })
 	most := x.settings.MaxLease
-	var foreign, long []string
+	var foreign, long, damaged []string
 	for _, e := range all {
+		if e.Note.Unread != "" {
+			damaged = append(damaged, facts.Text(e.Election).String())
+		}
 		name, isElection, _ := group.NameOf(e.Election)
 		switch {
 		case slices.Contains(groups, name) && !isElection: // a part of the map
@@ -58,6 +61,9 @@ func (x *exam) elections() []Finding {
 		found = append(found, Warning.of("%s", cordon.Fault).advise("nats kv del "+x.Asked.Bucket+" "+wire.CordonKey))
 	case len(cordon.Names) > 0:
 		found = append(found, Note.of("these candidates are cordoned, and take no election: %s", Some(cordon.Names)).advise("natsleader undrain "+join(cordon.Names)))
+	}
+	if len(damaged) > 0 {
+		found = append(found, Warning.of("the keys of the notes on these elections hold something else: %s", Some(damaged)).advise("natsleader note ELECTION --remove, or write it anew"))
 	}
 	if len(long) > 0 {
 		found = append(found, Warning.of("leases are longer than the bucket's MaxLease %v: %s", most, Some(long)).

@@ -251,6 +251,12 @@ func situations() []situation {
 		{"the registry of a group has expired", func(b *facts.Bucket) {
 			b.Elections, b.Groups = known([]facts.Election{led(group.AssignerKey("orders"), time.Second)}), known([]facts.Group{{Name: "orders"}})
 		}, 69, []string{"unknown elections group orders: the map of the group is not there or cannot be read", "web-1 assigns them"}, []string{"cannot be used"}},
+		{"a note is damaged, and the key of its election is deleted", func(b *facts.Bucket) {
+			keys, _ := b.Elections.Get()
+			e := led("nightly", time.Hour)
+			e.Marker, e.Value, e.NoteWhy = true, "", facts.DamagedNote
+			b.Elections = known(append(keys, e))
+		}, 1, []string{"warning elections the keys of the notes on these elections hold something else: nightly -> natsleader note ELECTION --remove, or write it anew"}, nil},
 		{"a group is not read", func(b *facts.Bucket) {
 			g, _ := b.Groups.Get()
 			lost(&g[0].View, facts.NoAnswer, "nats: timeout")

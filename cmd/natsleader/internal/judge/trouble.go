@@ -140,6 +140,9 @@ func Election(x facts.ElectionStatus, state facts.State, in Around) Finding {
 	case state == facts.Deleted && in.Expires:
 	case state == facts.Deleted && x.Note.Unread != "":
 		f = Unknown.trouble(NoteUnread, "the key was deleted or has expired. That is well for a one-shot job, and its note, which says whether it is one, was not read: %s", x.Note.Unread)
+		if x.Note.Unread == facts.DamagedNote {
+			f = f.advise("natsleader note " + facts.Text(x.Election).String() + " --remove, or write it anew, with --one-shot for such a job")
+		}
 	case state == facts.Deleted:
 		f = Warning.trouble(KeyDeleted, "the key was deleted or has expired")
 		if _, _, ofGroup := group.NameOf(x.Election); !ofGroup {

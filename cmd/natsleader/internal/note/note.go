@@ -25,7 +25,7 @@ writes. It lives as long as the bucket, and with a TTL no longer than that.
 Without flags it shows the note, and without an election all notes. A flag that is not
 given leaves its part as it is, and an empty text removes it.
 
-The exit code is 1 if the election has no note, or another client has changed it meanwhile.
+The exit code is 1 if the election has no note, its key holds something else, or another client has changed it meanwhile.
 
   natsleader note billing --owner team-pay --runbook https://wiki.example.com/billing
   natsleader note nightly --one-shot
@@ -101,6 +101,7 @@ func (n *noteCommand) run(ctx context.Context, s *inspect.Inspector) error {
 		case n.gone || !n.change(&is):
 			return nil
 		}
+		is.Unread = "" // what the key held is replaced
 		value, err := json.Marshal(is)
 		switch {
 		case err != nil:
@@ -121,7 +122,7 @@ func (n *noteCommand) run(ctx context.Context, s *inspect.Inspector) error {
 	if is == (facts.Note{}) {
 		lines = []string{n.election + " has no note"}
 	}
-	return front.ExitIf(is == (facts.Note{}) && !n.gone && !n.owned && !n.linked && !n.kind, front.ExitFailed,
+	return front.ExitIf((is == (facts.Note{}) || is.Unread != "") && !n.gone && !n.owned && !n.linked && !n.kind, front.ExitFailed,
 		front.PrintResult(n.Out(), n.asJSON, listedNote{n.election, is}, lines))
 }
 
@@ -154,7 +155,10 @@ func (n *noteCommand) list(ctx context.Context, s *inspect.Inspector) error {
 			continue
 		}
 		kind := "-"
-		if its.OneShot {
+		switch {
+		case its.Unread != "":
+			kind = "damaged"
+		case its.OneShot:
 			kind = "one-shot"
 		}
 		notes = append(notes, listedNote{election, its})

@@ -82,6 +82,19 @@ func TestStatus_SilentGroup(t *testing.T) {
 	})
 }
 
+// A link that delays each answer is no stream without a leader: what takes several answers names the delay, and succeeds with more
+// time. That of --timeout is also for the connection.
+func TestStatus_SlowLink(t *testing.T) {
+	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
+		w.Joins("b", shard.Config{})
+		time.Sleep(time.Second)
+		w.Away = 600 * time.Millisecond
+		w.Prompt("status orders --shard 1", "status")
+		w.Away = 900 * time.Millisecond
+		w.Prompt("status", "status --timeout 12s")
+	})
+}
+
 // A group that may not be read has the exit code of that, as an election has, and does not hide the elections.
 func TestStatus_DeniedGroup(t *testing.T) {
 	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {

@@ -236,6 +236,7 @@ func (g *Globals) Connect(opts ...nats.Option) (*nats.Conn, error) {
 	}
 	all, err := c.NATSOptions(slices.Concat(g.dialling(), []nats.Option{
 		nats.Name(g.ConnectionName),
+		nats.Timeout(max(nats.DefaultTimeout, g.Timeout/2)),
 		nats.PingInterval(time.Second),
 		nats.FlusherTimeout(FlusherTimeout),
 		nats.MaxReconnects(-1),

@@ -175,7 +175,14 @@ func (s *Inspector) Within(whole context.Context, do func(context.Context) error
 	case err := <-done:
 		silent := errors.Is(err, context.DeadlineExceeded) || front.RefusedWith(err, front.CodeNoMetaLeader)
 		x, ofOne := errors.AsType[streamError](err)
-		if ofOne && silent && s.answers(whole) {
+		took, answered := time.Duration(0), false
+		if ofOne && silent {
+			took, answered = s.answers(whole)
+		}
+		if answered && took > s.Limit/slowAnswer {
+			return front.Exitf(front.ExitUnreachable, "stream %s has not answered all within %v: answers are slow, one took %v; set a longer --timeout", x.stream, s.Limit, took.Round(time.Millisecond))
+		}
+		if answered {
 			return front.Exitf(front.ExitUnreachable, "stream %s does not answer: it has no leader, or a server of it hangs; natsleader doctor shows which", x.stream)
 		}
 		if silent && s.disabled(whole) {
@@ -216,15 +223,27 @@ func AboutOne(stream string, err error) error {
 	return streamError{err, stream}
 }
 
-// answers reports whether JetStream answers about the bucket. It takes up to half the time of an operation.
-func (s *Inspector) answers(ctx context.Context) bool {
+// slowAnswer is which part of the time of an operation one answer takes at most, unless the connection is too slow for an
+// operation of several.
+const slowAnswer = 8
+
+// answers reports whether JetStream answers about the bucket, and how long that took. It takes up to half the time of an operation.
+func (s *Inspector) answers(ctx context.Context) (took time.Duration, answered bool) {
 	if s.Js == nil {
-		return false
+		return 0, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Limit/2)
 	defer cancel()
+	begun := time.Now()
 	_, err := s.Info(ctx)
-	return err == nil || errors.Is(err, leader.ErrNoBucket)
+	return time.Since(begun), err == nil || errors.Is(err, leader.ErrNoBucket)
+}
+
+// For returns an inspector whose operations have time for some answers, one after the other.
+func (s *Inspector) For(answers int) *Inspector {
+	longer := *s
+	longer.Limit *= time.Duration(answers)
+	return &longer
 }
 
 // disabled reports whether the server says that the account may not use JetStream. It answers no other request then.

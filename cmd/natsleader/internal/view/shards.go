@@ -137,9 +137,12 @@ func (x *Sharing) readPast(ctx context.Context, s *inspect.Inspector) error {
 	return err
 }
 
+// groupAnswers is how many answers a read of a group takes, one after the other: the registry, the pages, the members.
+const groupAnswers = 3
+
 // Read reads the group. A lease that is over by the server's clock ends the ownership: one read cannot show that.
 func (x *Sharing) Read(ctx context.Context, s *inspect.Inspector) error {
-	v, err := inspect.Answer(ctx, s, func(ctx context.Context) (shard.View, error) {
+	v, err := inspect.Answer(ctx, s.For(groupAnswers), func(ctx context.Context) (shard.View, error) {
 		return shard.Lookup(ctx, s.Patient(), x.Group)
 	})
 	if errors.Is(err, shard.ErrNoGroup) {

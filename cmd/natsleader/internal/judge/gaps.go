@@ -117,7 +117,7 @@ func (x *exam) noStream(g facts.Gap) Finding {
 	case facts.NoMajority:
 		return unanswered("%s", g.Words()).advise("ask another server with -s; if none sees a majority, bring the servers back")
 	case facts.NoAnswer:
-		return Critical.of("nobody answers for bucket %s within %v: its stream, or JetStream as a whole, has no leader", x.Asked.Bucket, x.Asked.Wait).
+		return unanswered("nobody answers for bucket %s within %v: its stream, or JetStream as a whole, has no leader", x.Asked.Bucket, x.Asked.Wait).
 			advise("if that lasts for more than some seconds, bring back a majority of the servers")
 	}
 	return unanswered("bucket %s: %s", x.Asked.Bucket, g.Words())

@@ -175,7 +175,7 @@ func situations() []situation {
 		}, 0, []string{"note server not checked: the account of this connection: this connection may not publish to $SYS.REQ.USER.INFO"}, []string{"is in account"}},
 		{"a server without routes", func(b *facts.Bucket) { lost(&b.Stream, facts.NoMajority, "n2 sees no majority") }, 69, []string{"unknown bucket n2 sees no majority -> ask another server"}, []string{"are current", "ok elections"}},
 		{"its routes are lost meanwhile", func(b *facts.Bucket) { lost(&b.Pace, facts.NoMajority, "n2 sees no majority") }, 69, []string{"unknown cluster ", ", by what was read last", "ok clock"}, []string{"ok cluster", "ok elections"}},
-		{"nothing answers for the bucket", func(b *facts.Bucket) { lost(&b.Stream, facts.NoAnswer, "nats: timeout") }, 2, []string{"critical bucket nobody answers for bucket elections within 5s", "unknown elections the settings of the bucket are not known"}, nil},
+		{"nothing answers for the bucket", func(b *facts.Bucket) { lost(&b.Stream, facts.NoAnswer, "nats: timeout") }, 69, []string{"unknown bucket nobody answers for bucket elections within 5s", "unknown elections the settings of the bucket are not known"}, nil},
 		{"the user is revoked", func(b *facts.Bucket) {
 			*b = facts.Bucket{Asked: b.Asked}
 			lost(&b.Server, facts.Refused, "Authorization Violation")

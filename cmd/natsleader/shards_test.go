@@ -144,7 +144,7 @@ func TestShardsSteer(t *testing.T) {
 		w.Notef("# web-1 dies\n")
 		a.Dies()
 		time.Sleep(time.Minute)
-		w.Prompt("step-down orders --shard 1 --to web-1")
+		w.Prompt("step-down orders --shard 1 --to web-1", "drain web-1 --only orders", "undrain web-1 --only orders")
 		orders()
 		w.Notef("# web-3 dies, and is drained at once\n")
 		w.Joins("web-3", shard.Config{}).Dies()
@@ -162,6 +162,8 @@ func TestShardsSteer(t *testing.T) {
 		time.Sleep(time.Second)
 		w.Prompt("status orders", "step-down orders --shard 4 --to web-5")
 		expect.OK(w, <-ended)
+		time.Sleep(time.Minute)
+		w.Prompt("drain web-5 --only orders")
 	})
 }
 

@@ -560,9 +560,24 @@ func inGroup(ctx context.Context, look *inspect.Inspector, of, name string) (*me
 	err := cmp.Or(m.of.Read(ctx, look), m.of.Known())
 	m.choose(name, func(view.MemberSummary) bool { return true })
 	if err == nil && len(m.chosen) == 0 {
-		err = front.Exitf(front.ExitFailed, "no member of group %s has the ID %s or is on a host of that name", front.Printable(of), front.Printable(name))
+		err = noMember(ctx, look, of, name)
 	}
 	return m, err
+}
+
+// noMember is the error for a name that no member of a group has, or none any more: the key of one that is gone stays.
+func noMember(ctx context.Context, look *inspect.Inspector, of, name string) error {
+	who := front.Printable(name)
+	e, err := inspect.Answer(ctx, look, func(ctx context.Context) (facts.ElectionStatus, error) {
+		return look.One(ctx, group.MemberKey(of, name))
+	})
+	switch {
+	case err == nil && e.Entry.Revision > 0 && !e.Entry.Marker && e.Member() == facts.MemberLeft:
+		return front.Exitf(front.ExitFailed, "%s has left group %s, and has no shards", who, front.Printable(of))
+	case err == nil && e.Entry.Revision > 0 && !e.Entry.Marker:
+		return front.Exitf(front.ExitFailed, "%s is gone: its lease is over, and it is no member of group %s any more", who, front.Printable(of))
+	}
+	return front.Exitf(front.ExitFailed, "no member of group %s has the ID %s or is on a host of that name", front.Printable(of), who)
 }
 
 // choose chooses the members with the ID, or on the host, that are wanted.

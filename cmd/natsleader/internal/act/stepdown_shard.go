@@ -62,7 +62,7 @@ func (s *StepDown) move(ctx context.Context, look *inspect.Inspector) error {
 	takes := func() error {
 		i := slices.IndexFunc(x.View.Members, func(p shard.Peer) bool { return p.ID == s.to })
 		if i < 0 {
-			return fmt.Errorf("%w: %q in group %s", shard.ErrNoMember, s.to, front.Printable(x.Group))
+			return noMember(ctx, look, x.Group, s.to)
 		}
 		switch facts.MemberState(x.View.Members[i]) {
 		case facts.MemberGone:

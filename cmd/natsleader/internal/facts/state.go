@@ -119,7 +119,7 @@ func MemberState(p shard.Peer) string {
 // that.
 func ViewAt(v shard.View, now time.Time) shard.View {
 	over := func(h leader.Holder) leader.Holder {
-		if h.State == leader.HolderLeading && !h.Renewed.Add(h.Lease).After(now) {
+		if (h.State == leader.HolderLeading || h.State == leader.HolderPending) && !h.Renewed.Add(h.Lease).After(now) {
 			h.State = leader.HolderExpired
 		}
 		return h

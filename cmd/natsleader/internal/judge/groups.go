@@ -35,7 +35,8 @@ func (x *exam) groups(names []string) (found []Finding) {
 		}
 		switch {
 		case !key.There():
-			f := Worst(Group(name, shard.View{Assigner: x.key(group.AssignerKey(name)).Status().Holder}, Around{}))
+			v := facts.ViewAt(shard.View{Assigner: x.key(group.AssignerKey(name)).Status().Holder}, x.Elections.From().At)
+			f := Worst(Group(name, v, Around{}))
 			f.Text = title + ": " + f.Text
 			found = append(found, f)
 		case err != nil:

@@ -251,6 +251,9 @@ func situations() []situation {
 		{"the registry of a group has expired", func(b *facts.Bucket) {
 			b.Elections, b.Groups = known([]facts.Election{led(group.AssignerKey("orders"), time.Second)}), known([]facts.Group{{Name: "orders"}})
 		}, 69, []string{"unknown elections group orders: the map of the group is not there or cannot be read", "web-1 assigns them"}, []string{"cannot be used"}},
+		{"the registry of a group has expired, and its members are dead", func(b *facts.Bucket) {
+			b.Elections, b.Groups = known([]facts.Election{led(group.AssignerKey("orders"), time.Minute)}), known([]facts.Group{{Name: "orders"}})
+		}, 1, []string{"warning elections group orders: no member has joined it, or its map is gone or of another version or program"}, []string{"assigns them"}},
 		{"a note is damaged, and the key of its election is deleted", func(b *facts.Bucket) {
 			keys, _ := b.Elections.Get()
 			e := led("nightly", time.Hour)

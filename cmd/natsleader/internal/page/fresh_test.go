@@ -19,6 +19,7 @@ import (
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/testworld"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/view"
 	expect "github.com/natsleader/natsleader/internal/check"
+	"github.com/natsleader/natsleader/internal/proof"
 	"github.com/natsleader/natsleader/leader"
 )
 
@@ -27,6 +28,7 @@ import (
 // that an exporter has counted are of the past. A leader of a bucket that was deleted may lead for a lease, which nothing that
 // begins later knows.
 func TestViews_SameAsFresh(t *testing.T) {
+	proof.NotRaced(t)
 	const steps = 3
 	var keys []string
 	for i := range len(ways) * len(ways) * len(ways) {

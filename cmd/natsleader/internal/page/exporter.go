@@ -93,16 +93,7 @@ func newElectionMetrics(bucket string, most int, log *front.LineLog) *electionMe
 }
 
 // Changed is part of renderer, as are shown and trouble.
-func (e *electionMetrics) Changed(changes ...view.Change) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, c := range changes {
-		if c, ok := c.(view.ElectionChange); ok {
-			e.take(c)
-		}
-	}
-	return nil
-}
+func (e *electionMetrics) Changed(...view.Change) error { return nil } // Shown comes with the next tick, and has all
 
 // take takes in a change of an election.
 func (e *electionMetrics) take(c view.ElectionChange) {

@@ -22,7 +22,7 @@ import (
 )
 
 // changeOf returns a change to a holder.
-func changeOf(election string, s facts.State, h leader.Holder) view.Change {
+func changeOf(election string, s facts.State, h leader.Holder) view.ElectionChange {
 	return view.ElectionChange{At: time.Unix(1e9, 0), State: s, Now: facts.ElectionStatus{Election: election, Entry: backend.Entry{Revision: 1}, Holder: h}}
 }
 
@@ -33,9 +33,11 @@ func TestExporter_IsBounded(t *testing.T) {
 		e := newElectionMetrics("elections", 2, front.NewLineLog(io.Discard, "", front.LogText))
 		e.up = true
 		registry := expect.Got(front.MetricsRegistry(e))(w)
-		shows := func(what string, changes ...view.Change) {
+		shows := func(what string, changes ...view.ElectionChange) {
 			w.Notef("# %s\n", what)
-			expect.OK(w, e.Changed(changes...))
+			for _, c := range changes {
+				e.take(c)
+			}
 			page := httptest.NewRecorder()
 			e.serve(page, httptest.NewRequest(http.MethodGet, "/metrics", nil), registry)
 			w.NoteMetrics(page.Body.String())

@@ -26,9 +26,10 @@ one feed. Without --page and --metrics it serves the page at ` + usualPage + `. 
 while NATS or the bucket is away, and says so. It ends with exit code 0 at SIGINT or
 SIGTERM.
 
-The page needs the permissions of watch, and for the past of elections those of history. It is read-only without --allow-actions. With that it
-prints a link with a secret, which is new at each start. A user who opens the page by that
-link can ask leaders to hand over. For all other users the page is read-only.
+The page needs the permissions of watch, and for the past of elections those of history. It
+is read-only without --allow-actions. With that it prints a link with a secret, which is new
+at each start. A user who opens the page by that link can ask leaders to hand over. For all
+other users the page is read-only.
 
 At an address that is not on this host alone, every client that can connect sees the
 elections and what their leaders publish: put a proxy with a login before it, and name its

@@ -70,13 +70,18 @@ func (f *follower) entry() backend.Entry {
 }
 
 // take takes an entry that was delivered or written.
-func (f *follower) take(e backend.Entry) { f.takeRead(e, f.forgets()) }
+func (f *follower) take(e backend.Entry) { f.takeIf(e, func() bool { return true }) }
 
 // takeRead takes an entry that was read, and reports whether it is newer than the one before. forgets is what forgets returned
 // when the read was sent: a reply from before the last call of forget shows nothing.
 func (f *follower) takeRead(e backend.Entry, forgets int) (newer bool) {
+	return f.takeIf(e, func() bool { return forgets == f.forgotten })
+}
+
+// takeIf takes an entry if that shows something, which is asked under the lock.
+func (f *follower) takeIf(e backend.Entry, shows func() bool) (newer bool) {
 	f.mu.Lock()
-	current := forgets == f.forgotten
+	current := shows()
 	first := current && !f.read
 	if newer = current && e.Revision > f.newest.Revision; newer {
 		f.newest = e

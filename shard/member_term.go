@@ -137,7 +137,7 @@ func (s *memberTerm) step() (over bool) {
 	reports := s.machine.Reports()
 	counts := s.machine.Count()
 	if next := s.machine.Wake(); !next.IsZero() {
-		s.alarm.Reset(next.Sub(now))
+		s.alarm.Reset(time.Until(next))
 	}
 	s.count(counts)
 	s.offers = counts.Waiting > 0

@@ -67,7 +67,7 @@ func TestExporter_StreamsBeside(t *testing.T) {
 // One connection and one feed serve the page and the metrics. A line says once what is not up to date.
 func TestServe_PageAndMetrics(t *testing.T) {
 	testworld.Bubble(t, leader.BucketConfig{}, func(w *testworld.World) {
-		w.Campaigns("billing", leader.Config{ID: "a"})
+		a, b := w.Campaigns("billing", leader.Config{ID: "a"}), w.Campaigns("billing", leader.Config{ID: "b"})
 		count := func() (clients, consumers int) {
 			stream := expect.Got(w.Js.Stream(w.Context(), "KV_elections"))(w)
 			return w.S.NumClients(), expect.Got(stream.Info(w.Context()))(w).State.Consumers
@@ -82,6 +82,11 @@ func TestServe_PageAndMetrics(t *testing.T) {
 		w.Reads("/api/elections")
 		w.Served = metrics
 		time.Sleep(2 * time.Nanosecond) // for the head of the page
+		w.Exported()
+		w.Notef("# a hands over to b, in less than a tick\n")
+		expect.OK(w, a.Stop())
+		time.Sleep(view.Tick)
+		expect.That(w, b.IsLeader(), "b does not lead")
 		w.Exported()
 		w.Notef("# the server is gone\n")
 		w.S.Shutdown()

@@ -572,6 +572,8 @@ func noMember(ctx context.Context, look *inspect.Inspector, of, name string) err
 		return look.One(ctx, group.MemberKey(of, name))
 	})
 	switch {
+	case err == nil && e.At(look.Clock.Now()).Held() && !facts.Takes(e.Election, e.Holder.ID):
+		return front.Exitf(front.ExitFailed, "%s holds its key, and the map of group %s does not name it yet", who, front.Printable(of))
 	case err == nil && e.Entry.Revision > 0 && !e.Entry.Marker && e.Member() == facts.MemberLeft:
 		return front.Exitf(front.ExitFailed, "%s has left group %s, and has no shards", who, front.Printable(of))
 	case err == nil && e.Entry.Revision > 0 && !e.Entry.Marker:
@@ -598,7 +600,12 @@ func onHost(ctx context.Context, look *inspect.Inspector, name string, wanted fu
 	_, groups := inspect.WithoutGroups(keys)
 	for _, of := range groups {
 		m := &membersOf{of: &view.Sharing{Group: of, Only: -1}}
-		if unread := cmp.Or(m.of.Read(ctx, look), m.of.Known()); unread != nil {
+		unread := cmp.Or(m.of.Read(ctx, look), m.of.Known())
+		lost := new(front.ExitError)
+		if errors.Is(unread, shard.ErrNoGroup) && !errors.As(unread, lost) {
+			unread = nil // only the key of a dead assigner is left of it
+		}
+		if unread != nil {
 			err = cmp.Or(err, fmt.Errorf("group %s: %w", front.Printable(of), unread))
 			continue
 		}
@@ -644,7 +651,7 @@ func (m *membersOf) emptied(ctx context.Context, look *inspect.Inspector, name s
 	var again []string // members that take shards: the request is not seen yet, or does not hold any more
 	x := m.of
 	if err := until(ctx, x, look, wait, func() (bool, error) {
-		left = left[:0]
+		left = append(left[:0], x.View.Lost...) // which they may have
 		for i, o := range x.View.Owners {
 			if ids[o.ID] || ids[o.From] {
 				left = append(left, i)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
+	"github.com/natsleader/natsleader/internal/group"
 )
 
 // moment is what was so in all elections of a bucket at one time.
@@ -65,7 +66,7 @@ func (r *Reader) readAt(ctx context.Context, found pasts, at time.Time) (moment,
 		if x.State == facts.Never {
 			continue
 		}
-		m.Elections = append(m.Elections, p.momentary(x))
+		m.Elections = append(m.Elections, p.momentary(x, at))
 	}
 	return m, nil
 }
@@ -113,7 +114,7 @@ func (p *past) newestRead() uint64 {
 }
 
 // momentary returns what the span of a moment says of it. For how long a leader led on was not read.
-func (p *past) momentary(x Span) momentaryOne {
+func (p *past) momentary(x Span, at time.Time) momentaryOne {
 	m := momentaryOne{State: x.State, ID: x.ID, Token: x.Token, Since: x.Since, Before: x.Before}
 	m.Election, _ = shownAs(p.Election)
 	switch {
@@ -122,7 +123,12 @@ func (p *past) momentary(x Span) momentaryOne {
 	case x.State != facts.Leading:
 		m.Until, m.why = x.Until, x.vacancy()
 		m.lasts = x.Until.IsZero() && !p.cut
-		m.Idle = x.State == facts.Released && (p.Newest.Note.OneShot || x.Until.Sub(x.Since) >= idleLeases*p.lease())
+		until := x.Until
+		if until.IsZero() { // it goes on
+			until = at
+		}
+		oneShot := p.Newest.Note.OneShot || group.MemberOf(p.Election) != ""
+		m.Idle = x.State == facts.Released && (oneShot || until.Sub(x.Since) >= idleLeases*p.lease())
 	}
 	return m
 }

@@ -61,10 +61,16 @@ type series struct {
 	labels     []string // after that of the bucket
 }
 
-// shows reports whether the lines say a state, whose changes of a leader are reported.
+// shows reports whether the lines say a state.
 func (x *exportedElection) shows(c view.ElectionChange) bool {
-	return x != nil && x.shown.State == c.State && (c.State.Held() || x.shown.Now.Entry.Created.Equal(c.Now.Entry.Created) &&
-		x.shown.Now.Note.OneShot == c.Now.Note.OneShot && x.shown.Expires == c.Expires)
+	if x == nil || x.shown.State != c.State {
+		return false
+	}
+	was, is := &x.shown.Now, &c.Now
+	if c.State.Held() {
+		return was.Holder.ID == is.Holder.ID && was.Holder.Token == is.Holder.Token
+	}
+	return was.Entry.Created.Equal(is.Entry.Created) && was.Note.OneShot == is.Note.OneShot && was.Note.Unread == is.Note.Unread && x.shown.Expires == c.Expires
 }
 
 func electionDesc(name, help string, labels ...string) series {
@@ -93,7 +99,16 @@ func newElectionMetrics(bucket string, most int, log *front.LineLog) *electionMe
 }
 
 // Changed is part of renderer, as are shown and trouble.
-func (e *electionMetrics) Changed(...view.Change) error { return nil } // Shown comes with the next tick, and has all
+func (e *electionMetrics) Changed(changes ...view.Change) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, c := range changes {
+		if c, ok := c.(view.ElectionChange); ok {
+			e.take(c)
+		}
+	}
+	return nil
+}
 
 // take takes in a change of an election.
 func (e *electionMetrics) take(c view.ElectionChange) {
@@ -182,9 +197,10 @@ func (e *electionMetrics) Shown(now time.Time, of view.Viewer) error {
 		e.cordoned, e.streams = w.Cordoned, w.Streams
 		maps.DeleteFunc(e.shows, func(key string, _ *exportedElection) bool { return w.Elections[key] == nil }) // of a watcher before
 		maps.DeleteFunc(e.left, func(key string, _ bool) bool { return w.Elections[key] == nil })
-		for key, x := range w.Elections { // a change that is none for those who wait for a leader is not reported
+		for _, key := range slices.Sorted(maps.Keys(w.Elections)) { // not each change is reported, and none that was missed
+			x := w.Elections[key]
 			c := view.ElectionChange{At: x.Now.Since(x.As), Now: x.Now, State: x.As, Expires: w.Expires()}
-			if x.Last != nil && !e.left[key] && !e.shows[key].shows(c) {
+			if x.Last != nil && (!e.left[key] || len(e.shows) < e.most) && !e.shows[key].shows(c) {
 				e.take(c)
 			}
 		}

@@ -22,7 +22,7 @@ import (
 )
 
 // changeOf returns a change to a holder.
-func changeOf(election string, s facts.State, h leader.Holder) view.ElectionChange {
+func changeOf(election string, s facts.State, h leader.Holder) view.Change {
 	return view.ElectionChange{At: time.Unix(1e9, 0), State: s, Now: facts.ElectionStatus{Election: election, Entry: backend.Entry{Revision: 1}, Holder: h}}
 }
 
@@ -33,11 +33,9 @@ func TestExporter_IsBounded(t *testing.T) {
 		e := newElectionMetrics("elections", 2, front.NewLineLog(io.Discard, "", front.LogText))
 		e.up = true
 		registry := expect.Got(front.MetricsRegistry(e))(w)
-		shows := func(what string, changes ...view.ElectionChange) {
+		shows := func(what string, changes ...view.Change) {
 			w.Notef("# %s\n", what)
-			for _, c := range changes {
-				e.take(c)
-			}
+			expect.OK(w, e.Changed(changes...))
 			page := httptest.NewRecorder()
 			e.serve(page, httptest.NewRequest(http.MethodGet, "/metrics", nil), registry)
 			w.NoteMetrics(page.Body.String())

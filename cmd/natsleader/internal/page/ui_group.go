@@ -69,12 +69,18 @@ func (g *sharing) take(x view.Sharing, in judge.Around) {
 			is.Since, is.Steps = is.Steps[left-1].At, is.Steps[left:]
 		}
 	}
-	g.members, g.owners = x.Members(), x.View.Owners
+	owners := slices.Clone(x.View.Owners)
+	for _, i := range x.View.Lost { // the owner of before works on
+		if owners[i] = (shard.Owner{}); i < len(g.owners) {
+			owners[i].ID = g.owners[i].ID
+		}
+	}
+	g.members, g.owners = x.Members(), owners
 	for i, m := range g.members {
 		is.Add(forPage(&x, m, x.View.Members[i]))
 	}
-	for _, o := range g.owners {
-		if o.State == shard.OwnerNone {
+	for i, o := range x.View.Owners {
+		if o.State == shard.OwnerNone && !slices.Contains(x.View.Lost, i) {
 			is.NoOwner++
 		}
 	}
@@ -135,7 +141,7 @@ func (g *sharing) steps(x view.Sharing, at int64) (all []webpage.Step) {
 	moved := make(map[way][]int)
 	var ways []way
 	for i, o := range x.View.Owners {
-		if i < len(g.owners) && g.owners[i].ID != o.ID {
+		if i < len(g.owners) && g.owners[i].ID != o.ID && !slices.Contains(x.View.Lost, i) {
 			w := way{g.owners[i].ID, o.ID}
 			if moved[w] == nil {
 				ways = append(ways, w)

@@ -299,7 +299,7 @@ func TestHistory_AtOfAll(t *testing.T) {
 			time.Sleep(time.Millisecond) // the history copies it before the next one takes its place
 		}
 		time.Sleep(time.Hour)
-		for _, at := range []string{"1999-12-31", "00:00:30", "00:04", "00:05:30", "00:06:20", "01:00", "02:00"} {
+		for _, at := range []string{"1999-12-31", "00:00:30", "00:04", "00:05:30", "00:06:20", "01:00", "01:09:30", "02:00"} {
 			w.Prompt("history --at " + at)
 		}
 		w.Prompt("history o* --at 00:06:20", "history x* --at 00:06:20", "history billing* --at 00:04", "history b*", "history --at 00:06:20 --json", "history once* --at 01:00")

@@ -3,7 +3,6 @@ package history
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +10,8 @@ import (
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/facts"
 	"github.com/natsleader/natsleader/cmd/natsleader/internal/front"
 	"github.com/natsleader/natsleader/internal/group"
+	"github.com/natsleader/natsleader/internal/record"
+	"github.com/natsleader/natsleader/internal/wire"
 )
 
 // moment is what was so in all elections of a bucket at one time.
@@ -66,7 +67,7 @@ func (r *Reader) readAt(ctx context.Context, found pasts, at time.Time) (moment,
 		if x.State == facts.Never {
 			continue
 		}
-		m.Elections = append(m.Elections, p.momentary(x, at))
+		m.Elections = append(m.Elections, p.momentary(x, line.End))
 	}
 	return m, nil
 }
@@ -113,8 +114,9 @@ func (p *past) newestRead() uint64 {
 	return p.read[0].message
 }
 
-// momentary returns what the span of a moment says of it. For how long a leader led on was not read.
-func (p *past) momentary(x Span, at time.Time) momentaryOne {
+// momentary returns what the span of a moment says of it. now is the end of a span that goes on. For how long a leader led on was
+// not read.
+func (p *past) momentary(x Span, now time.Time) momentaryOne {
 	m := momentaryOne{State: x.State, ID: x.ID, Token: x.Token, Since: x.Since, Before: x.Before}
 	m.Election, _ = shownAs(p.Election)
 	switch {
@@ -124,8 +126,8 @@ func (p *past) momentary(x Span, at time.Time) momentaryOne {
 		m.Until, m.why = x.Until, x.vacancy()
 		m.lasts = x.Until.IsZero() && !p.cut
 		until := x.Until
-		if until.IsZero() { // it goes on
-			until = at
+		if m.lasts {
+			until = now
 		}
 		oneShot := p.Newest.Note.OneShot || group.MemberOf(p.Election) != ""
 		m.Idle = x.State == facts.Released && (oneShot || until.Sub(x.Since) >= idleLeases*p.lease())
@@ -133,14 +135,14 @@ func (p *past) momentary(x Span, at time.Time) momentaryOne {
 	return m
 }
 
-// lease returns the lease of a record that was read, or the longest time if none has one.
+// lease returns the lease of a record that was read, also of one that was released, or that of Changes if none has one.
 func (p *past) lease() time.Duration {
 	for _, x := range p.read {
-		if x.Holder.Lease > 0 {
-			return x.Holder.Lease
+		if lease := record.DecodeEntry(x.Entry).Rec.Lease; lease > 0 {
+			return lease
 		}
 	}
-	return math.MaxInt64 / idleLeases
+	return wire.DefaultLease
 }
 
 // code returns the exit code: 1 if nobody led an election that was not idle, otherwise 66 if that is not known of one.

@@ -198,6 +198,11 @@ func TestDrain_Members(t *testing.T) {
 		expect.OK(w, expect.Got(w.Js.KeyValue(w.Context(), "elections"))(w).Delete(w.Context(), "mails.shard.map"))
 		time.Sleep(12 * time.Second)
 		w.Prompt("drain h --keep", "undrain h", "drain h --only orders", "undrain h", "undrain h")
+		w.Notef("# of a group only the key of a dead assigner is left, and a member has not been enrolled yet\n")
+		testworld.Put(w.T, w.Js, "left.shard.assigner", testworld.Record(w.T, w.Js, "billing", "dead", 50*time.Millisecond))
+		testworld.Put(w.T, w.Js, "orders.shard.member.new", testworld.Record(w.T, w.Js, "billing", "new", time.Hour))
+		time.Sleep(time.Second)
+		w.Prompt("drain h --dry-run", "drain new --only orders")
 	})
 }
 

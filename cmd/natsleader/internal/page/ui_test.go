@@ -109,4 +109,10 @@ func TestUI_GroupShown(t *testing.T) {
 	expect.That(t, len(got.Steps) == mostSteps && got.Since == 2000 && got.Steps[0].At == 3000, "in the end %+v", got)
 	take(shard.View{}, 9000)
 	expect.That(t, g.shown == nil && g.is.Code == judge.GroupEmpty && take(first, 9001).Since == 9001, "what nothing is known of: %+v", g)
+	lost := first // the owner of a shard works on while its part of the map is lost
+	lost.Owners, lost.Lost = append([]shard.Owner{{}}, first.Owners[1:]...), []int{0}
+	for i, v := range []shard.View{lost, first} {
+		got = take(v, int64(9002+i))
+		expect.That(t, got.NoOwner == 1 && len(got.Steps) == 0, "while the map is lost, and afterwards: %+v", got)
+	}
 }

@@ -305,6 +305,11 @@ func TestHistory_AtOfAll(t *testing.T) {
 		w.Prompt("history o* --at 00:06:20", "history x* --at 00:06:20", "history billing* --at 00:04", "history b*", "history --at 00:06:20 --json", "history once* --at 01:00")
 		asks := historyAsks(w, "history --at 00:04")
 		expect.That(w, asks <= 2+7, "%d requests", asks)
+		w.Notef("# a one-shot job has ended a minute ago\n")
+		expect.OK(w, w.Campaigns("soon", leader.Config{ID: "s"}).Stop())
+		w.Run("note soon --one-shot")
+		time.Sleep(time.Minute)
+		w.Prompt("history s* --at 30s")
 	})
 }
 
